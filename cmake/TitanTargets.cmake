@@ -1,0 +1,76 @@
+# Functions that all layers use to declare their targets:
+#
+#   titan_library(NAME SRCS... [LINK ...])        a static library, no MLIR
+#   titan_mlir_library(NAME SRCS... [LINK ...] [DEPENDS tablegen targets...])
+#   titan_tablegen(NAME FILE.td -flag out ...)    tablegen targets; headers land beside the build tree's copy
+#   titan_test(NAME SRCS... [LINK ...])           a GoogleTest executable, registered with ctest
+#
+# The include root is the repository root (and its mirror in the build tree, for generated headers).
+
+add_library(titan_flags INTERFACE)
+target_include_directories(titan_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
+# No contraction of a*b+c: the source says where an fma is (bit-exactness, DESIGN 7).
+target_compile_options(titan_flags INTERFACE -Wall -Wextra -Wno-unused-parameter -ffp-contract=off)
+if(TITAN_ASAN)
+  target_compile_options(titan_flags INTERFACE -fsanitize=address,undefined -fno-omit-frame-pointer)
+  target_link_options(titan_flags INTERFACE -fsanitize=address,undefined)
+endif()
+
+add_library(titan_mlir_flags INTERFACE)
+target_include_directories(titan_mlir_flags SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
+target_compile_definitions(titan_mlir_flags INTERFACE ${LLVM_DEFINITIONS})
+target_link_libraries(titan_mlir_flags INTERFACE titan_flags MLIR LLVM)
+
+function(titan_library name)
+  cmake_parse_arguments(arg "" "" "LINK" ${ARGN})
+  add_library(${name} STATIC ${arg_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PUBLIC titan_flags ${arg_LINK})
+endfunction()
+
+# One precompiled header serves every MLIR target.
+function(titan_mlir_library name)
+  cmake_parse_arguments(arg "" "" "LINK;DEPENDS" ${ARGN})
+  add_library(${name} STATIC ${arg_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PUBLIC titan_mlir_flags ${arg_LINK})
+  if(arg_DEPENDS)
+    add_dependencies(${name} ${arg_DEPENDS})
+  endif()
+  titan_reuse_mlir_pch(${name})
+endfunction()
+
+function(titan_reuse_mlir_pch name)
+  if(NOT TARGET titan_mlir_pch)
+    file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/titan_mlir_pch.cpp CONTENT "")
+    add_library(titan_mlir_pch STATIC ${PROJECT_BINARY_DIR}/titan_mlir_pch.cpp)
+    target_link_libraries(titan_mlir_pch PUBLIC titan_mlir_flags)
+    target_precompile_headers(titan_mlir_pch PRIVATE ${PROJECT_SOURCE_DIR}/cmake/MlirPch.h)
+  endif()
+  target_precompile_headers(${name} REUSE_FROM titan_mlir_pch)
+endfunction()
+
+# titan_tablegen(target file.td [-flag output]...)
+function(titan_tablegen target td)
+  set(LLVM_TARGET_DEFINITIONS ${td})
+  set(rest ${ARGN})
+  while(rest)
+    list(POP_FRONT rest flag output)
+    separate_arguments(flag)
+    mlir_tablegen(${output} ${flag} EXTRA_INCLUDES ${PROJECT_SOURCE_DIR})
+  endwhile()
+  add_public_tablegen_target(${target})
+endfunction()
+
+function(titan_test name)
+  cmake_parse_arguments(arg "MLIR" "" "LINK;LABELS" ${ARGN})
+  add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PRIVATE titan_flags ${arg_LINK} GTest::gtest GTest::gtest_main)
+  if(arg_MLIR)
+    target_link_libraries(${name} PRIVATE titan_mlir_flags)
+    titan_reuse_mlir_pch(${name})
+  endif()
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/test)
+  add_test(NAME ${name} COMMAND ${name})
+  if(arg_LABELS)
+    set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}")
+  endif()
+endfunction()

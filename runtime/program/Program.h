@@ -1,0 +1,207 @@
+// The compiled job as data: what codegen writes and the executor walks.
+//
+// A Program is everything but machine code: state and its names, where each buffer lies in the one arena,
+// and for each function (`step`, `eval`, `predict`) a list of commands. `plan`, the profiler, the tests' recording
+// device and graph capture all read this one table. Kernels are code; the control flow of the step is not.
+//
+// The serialized form (Serialize.cpp) is versioned, little-endian and checked when it is read.
+#pragma once
+
+#include "runtime/program/DType.h"
+
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace titan {
+
+/// base + sum(stride * counter[depth]) over the enclosing repeats; depth 0 is the outermost.
+struct Affine {
+  int64_t base = 0;
+  std::array<int64_t, 2> stride = {0, 0};
+  bool operator==(const Affine&) const = default;
+};
+
+/// Signature of every generated kernel: does units [begin, end) of its iteration space.
+/// `operands` are addresses in the arena, `scalars` are values; both in the order of the command's lists.
+/// How the units are divided over threads never changes the bits of a result.
+using KernelFunction = void (*)(char* const* operands, const int64_t* scalars, int64_t begin,
+                                int64_t end);
+
+enum class Phase : uint8_t { Forward, Backward, Update };
+
+/// C[m, n] (+)= op(A) * op(B), row-major, computed tile by tile: unit u of a command is one tile of
+/// the grid batch x ceil(m / tileM) x ceil(n / tileN), in row-major order; the last tile of a row or a column may be
+/// smaller. K is never split. The grid is part of the meaning (it decides bits), so it is fixed at compile time.
+/// Operands of the command: A, B, C, then bias (f32 [n]) when `bias`.
+struct Gemm {
+  int64_t m = 0, n = 0, k = 0, batch = 1;
+  int64_t lda = 0, ldb = 0, ldc = 0;                            ///< leading dimensions, elements
+  int64_t batchStrideA = 0, batchStrideB = 0, batchStrideC = 0; ///< elements
+  bool transposeA = false; ///< A is stored [k, m]
+  bool transposeB = false; ///< B is stored [n, k]
+  bool accumulate = false; ///< C += instead of C =
+  bool bias = false;       ///< C += bias after the product
+  bool relu = false;       ///< C = max(C, 0) last
+  DType a = DType::F32, b = DType::F32, c = DType::F32;
+  int64_t tileM = 0, tileN = 0;
+
+  int64_t tilesM() const { return (m + tileM - 1) / tileM; }
+  int64_t tilesN() const { return (n + tileN - 1) / tileN; }
+  int64_t units() const { return batch * tilesM() * tilesN(); }
+  bool operator==(const Gemm&) const = default;
+};
+
+enum class CommandKind : uint8_t {
+  Kernel,    ///< run kernel `target` over `units`
+  Gemm,      ///< run library call `target` of Program::gemms, or its fallback kernel
+  Copy,      ///< operands: destination, source; scalars: bytes
+  Zero,      ///< operands: destination; scalars: bytes
+  Repeat,    ///< run the commands up to the matching EndRepeat `units` times
+  EndRepeat,
+};
+
+struct Command {
+  CommandKind kind = CommandKind::Kernel;
+  Phase phase = Phase::Forward;
+  uint32_t target = 0;           ///< index in Program::kernels or Program::gemms
+  std::vector<Affine> operands;  ///< byte offsets in the arena
+  std::vector<Affine> scalars;
+  int64_t units = 1;             ///< independent units of work, [0, units)
+  int64_t grain = 1;             ///< a thread gets at least so many units (cost model, at compile time)
+  int64_t flops = 0;             ///< of one execution
+  int64_t bytes = 0;             ///< read + written by one execution, each operand once
+  bool operator==(const Command&) const = default;
+};
+
+/// One generated kernel. Equal bodies are generated once and shared by several commands.
+struct Kernel {
+  std::string symbol;
+  std::string label; ///< what it computes and for which module path(s); shown by profile and plan
+  bool operator==(const Kernel&) const = default;
+};
+
+/// One GEMM configuration, with the generated kernel (same units, same operands) that stands in where the library is missing.
+struct GemmCall {
+  Gemm gemm;
+  std::string label;
+  uint32_t fallback = 0; ///< index in Program::kernels
+  bool operator==(const GemmCall&) const = default;
+};
+
+/// Where a function's argument or result lies.
+struct Binding {
+  enum class Role : uint8_t {
+    Input,   ///< batch data. step: [microbatches, micro, ...]; eval, predict: [micro, ...]
+    Control, ///< a scalar hyperparameter or the seed, by its recipe key: "optimizer.lr", "train.seed", "valid_rows"
+    Metric,  ///< a scalar result of step or eval: "loss", "grad_norm", "lr", "loss_sum", "count", "correct"
+    Output,  ///< a tensor result of predict, by the model's own output name
+  };
+  Role role = Role::Input;
+  std::string name;
+  DType dtype = DType::F32;
+  Shape shape;
+  int64_t offset = 0; ///< bytes in the arena
+  int64_t bytes = 0;
+  bool operator==(const Binding&) const = default;
+};
+
+/// A temporary buffer and the commands between which it is live, both ends included. For a buffer that is live
+/// anywhere in a repeat and outside of it, the whole repeat counts.
+struct LiveRange {
+  int64_t offset = 0, bytes = 0;
+  uint32_t first = 0, last = 0; ///< indices in Function::commands
+  bool operator==(const LiveRange&) const = default;
+};
+
+struct Function {
+  std::string name; ///< "step", "eval" or "predict"
+  std::vector<Binding> bindings;
+  std::vector<Command> commands;
+  std::vector<LiveRange> temporaries;
+  int64_t maxLiveBytes = 0; ///< the largest sum of live temporaries at any command
+  bool operator==(const Function&) const = default;
+};
+
+/// How a state tensor starts.
+struct Init {
+  enum class Kind : uint8_t {
+    Payload,  ///< bytes carried by the job, at `offset` of its payload, already in the state's layout
+    External, ///< bytes of file `path` at `offset`, relative to --weights-dir
+    Constant, ///< every element = `a`
+    Normal,   ///< normal(mean a, standard deviation b), keyed by (seed, name, element)
+    Uniform,  ///< uniform[a, b), likewise
+  };
+  Kind kind = Kind::Constant;
+  double a = 0, b = 0;
+  std::string path;
+  int64_t offset = 0;
+  uint64_t digest = 0;              ///< XXH3-64 of the stored bytes (Payload, External)
+  std::vector<int64_t> permutation; ///< state dim i is stored dim permutation[i]; empty: same layout
+  bool operator==(const Init&) const = default;
+};
+
+enum class StateKind : uint8_t { Param, Buffer, Slot, Ema, Counter };
+
+/// A state symbol: what the checkpoint stores under its canonical name.
+struct State {
+  std::string name; ///< canonical (fully qualified) name; slots "<param>.exp_avg"; counters "step", "optimizer.t", "samples", "skipped"
+  StateKind kind = StateKind::Param;
+  DType dtype = DType::F32;
+  Shape shape;
+  bool trainable = false;
+  std::vector<std::string> aliases;   ///< other names of a tied set
+  std::string sourceName;             ///< the initializer it came from, when its name differs
+  std::vector<int64_t> sourceLayout;  ///< permutation from the initializer's layout; empty: same
+  Init init;
+  int64_t offset = 0; ///< bytes in the arena
+  int64_t bytes = 0;
+  bool operator==(const State&) const = default;
+};
+
+/// Constants that the model file holds and that are no state: copied into the arena at start.
+struct Constant {
+  int64_t offset = 0, bytes = 0; ///< in the arena
+  int64_t payloadOffset = 0;     ///< in the job's payload
+  bool operator==(const Constant&) const = default;
+};
+
+struct Program {
+  static constexpr uint32_t currentVersion = 1;
+
+  std::string model;        ///< base name of the model file
+  std::string recipe;       ///< the whole recipe as compiled, JSON (Recipe.h)
+  std::string target;       ///< "cpu"
+  std::string cpu;          ///< LLVM's name of the CPU: "znver5"
+  std::vector<std::string> cpuFeatures; ///< that kernels need and the start-up check requires: "avx512f"
+  std::string compilerVersion;
+  std::string optimizer;    ///< "adamw", "adam", "sgd"
+
+  std::vector<State> states;
+  std::vector<Constant> constants;
+  std::vector<Kernel> kernels;
+  std::vector<GemmCall> gemms;
+  std::vector<Function> functions;
+
+  int64_t arenaBytes = 0;
+  int64_t stateBytes = 0;     ///< all State
+  int64_t bindingBytes = 0;   ///< inputs, controls, metrics and outputs
+  int64_t temporaryBytes = 0; ///< the region that the temporaries of all functions share
+
+  bool operator==(const Program&) const = default;
+
+  const Function* findFunction(std::string_view name) const;
+  const State* findState(std::string_view name) const;
+};
+
+/// The job's bytes for `program`; equal programs give equal bytes.
+std::string serialize(const Program& program);
+/// Fails with BadInput naming the field where `bytes` are cut, too long, or of another version.
+Result<Program> deserialize(std::string_view bytes);
+/// XXH3-128 of the serialized program as 32 hex digits: guards that all ranks of one run are the same.
+std::string fingerprint(const Program& program);
+/// The commands as text, one a line, for `--emit=codegen`.
+std::string dump(const Program& program);
+
+} // namespace titan

@@ -1,0 +1,161 @@
+// The recipe: everything about a training job that is not in the model file. One struct a TOML table, defaults as in
+// the README's table. Parsed strictly: an unknown key is an error with the nearest known one.
+#pragma once
+
+#include "runtime/program/Error.h"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace titan {
+
+struct InitRule {
+  std::string match;           ///< glob over canonical names
+  std::string dist = "normal"; ///< normal | uniform | constant
+  double mean = 0, std = 0.02; ///< normal
+  double low = 0, high = 0;    ///< uniform
+  double value = 0;            ///< constant
+  bool operator==(const InitRule&) const = default;
+};
+
+struct ModelRecipe {
+  std::map<std::string, int64_t> dims; ///< binds symbolic dims
+  std::string mode = "as-exported";    ///< or "train"
+  std::string init = "model";          ///< or "fresh"
+  std::vector<InitRule> initRules;     ///< [[model.init_rule]]
+  std::vector<std::string> frozen;     ///< glob patterns
+  std::string names;                   ///< path of a names file, empty: none
+  bool operator==(const ModelRecipe&) const = default;
+};
+
+struct LossRecipe {
+  std::string kind = "cross_entropy"; ///< mse | l1 | bce_with_logits | output
+  std::string output;                 ///< model output; empty: the first
+  std::string target = "targets";     ///< name of the target field
+  int64_t ignoreIndex = -100;
+  double labelSmoothing = 0;
+  bool operator==(const LossRecipe&) const = default;
+};
+
+struct OptimizerGroup {
+  std::string match; ///< glob over canonical names; the first matching group counts
+  double lrScale = 1;
+  std::optional<double> weightDecay;
+  bool operator==(const OptimizerGroup&) const = default;
+};
+
+struct OptimizerRecipe {
+  std::string kind = "adamw"; ///< sgd | adam | adamw
+  double lr = 1e-3;
+  double beta1 = 0.9, beta2 = 0.999;
+  double eps = 1e-8;
+  double weightDecay = 0.01; ///< default 0.01 for adamw, 0 for the others
+  double momentum = 0;       ///< sgd
+  bool nesterov = false;     ///< sgd
+  std::vector<std::string> noDecay = {"*.bias"};
+  double clipNorm = 0; ///< 0: off
+  std::vector<OptimizerGroup> groups;
+  bool operator==(const OptimizerRecipe&) const = default;
+};
+
+struct ScheduleRecipe {
+  std::string kind = "constant"; ///< cosine | linear | wsd
+  int64_t warmupSteps = 0;
+  int64_t steps = 0; ///< 0: train.steps
+  double minLrRatio = 0;
+  bool operator==(const ScheduleRecipe&) const = default;
+};
+
+struct BatchRecipe {
+  int64_t micro = 8;  ///< samples per rank and microbatch
+  int64_t global = 8; ///< samples per optimizer step
+  bool operator==(const BatchRecipe&) const = default;
+};
+
+struct PrecisionRecipe {
+  std::string compute = "f32"; ///< bf16
+  std::string reduceDtype = "f32";
+  bool operator==(const PrecisionRecipe&) const = default;
+};
+
+struct MeshRecipe {
+  int64_t replicate = 1, shard = 1, tensor = 1; ///< [mesh] axes
+  std::string strategy = "ddp";
+  std::string sync = "auto";
+  int64_t syncEvery = 0;
+  std::string reduce = "fast"; ///< tree
+  std::vector<std::string> tensorRules;
+  bool operator==(const MeshRecipe&) const = default;
+};
+
+struct MemoryRecipe {
+  int64_t limit = 0; ///< bytes, 0: none; TOML: an integer or "2.3GB"
+  std::string remat = "auto";
+  bool operator==(const MemoryRecipe&) const = default;
+};
+
+struct DataRecipe {
+  std::vector<std::string> train, eval;      ///< files; TOML: one string or a list
+  std::map<std::string, std::string> fields; ///< input -> array; default: same name
+  double scale = 1;                          ///< uint8 arrays: (x * scale - mean) / std
+  std::vector<double> mean, std;             ///< one value, or one per channel (the sample's first dim)
+  bool shuffle = true;
+  bool operator==(const DataRecipe&) const = default;
+};
+
+struct TrainRecipe {
+  int64_t steps = 100;
+  int64_t seed = 0;
+  int64_t logEvery = 1;
+  int64_t evalEvery = 0;   ///< 0: only on request
+  int64_t evalBatches = 0; ///< 0: all
+  int64_t nonFiniteLimit = 100; ///< consecutive skipped steps that end the run with exit code 5
+  bool operator==(const TrainRecipe&) const = default;
+};
+
+struct CheckpointRecipe {
+  int64_t every = 0; ///< steps; 0: only at the end
+  int64_t keep = 2;  ///< committed checkpoints kept; 0: all
+  bool operator==(const CheckpointRecipe&) const = default;
+};
+
+struct Recipe {
+  ModelRecipe model;
+  LossRecipe loss;
+  OptimizerRecipe optimizer;
+  ScheduleRecipe schedule;
+  BatchRecipe batch;
+  PrecisionRecipe precision;
+  MeshRecipe mesh;
+  MemoryRecipe memory;
+  DataRecipe data;
+  TrainRecipe train;
+  CheckpointRecipe checkpoint;
+  bool operator==(const Recipe&) const = default;
+
+  /// global / (micro * data ranks)
+  int64_t microbatches() const;
+};
+
+/// `[section] key = value` as in the README; `source` names the file in errors. An empty text gives the defaults.
+Result<Recipe> parseRecipe(std::string_view toml, std::string_view source = "recipe");
+Result<Recipe> readRecipe(const std::string& path);
+/// The whole recipe, every key, in the table's order; parseRecipeJson reads it back to an equal Recipe.
+std::string toJson(const Recipe& recipe);
+Result<Recipe> parseRecipeJson(std::string_view json);
+/// The recipe as TOML with every key and a comment on each: what `--write-recipe` writes.
+std::string toToml(const Recipe& recipe);
+/// `--set optimizer.lr=1e-3`: `assignment` is key=value, the value in TOML or a bare word.
+Status setKey(Recipe& recipe, std::string_view assignment);
+/// Checks the values that do not depend on the model (ranges, batch.global a multiple of micro, known kinds).
+Status validate(const Recipe& recipe);
+/// May `key` be overridden when a job runs (`./job train --set`)? Others are compiled in.
+bool isRunTimeKey(std::string_view key);
+/// Does `glob` (`*`, `?`, `[...]`) match the whole of `name`? `*` also matches dots.
+bool matchesGlob(std::string_view glob, std::string_view name);
+
+} // namespace titan
