@@ -1,0 +1,70 @@
+// Samples of a training or evaluation set: arrays in .npy, .npz and .safetensors files, or windows
+// of token files. A Dataset has no cursor; which sample a batch position reads is decided by
+// Loader.h.
+#pragma once
+
+#include "runtime/program/DType.h"
+#include "runtime/program/Recipe.h"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace titan {
+
+/// What the program reads under one input name: the dtype and shape of ONE sample (the binding's
+/// shape without [microbatches, micro]).
+struct FieldSpec {
+  std::string name; ///< of the model's input or of the loss's target; recipe `data.fields` maps it
+                    ///< to an array
+  DType dtype = DType::F32;
+  Shape shape;
+  int64_t classes = 0;        ///< > 0: every value must be in [0, classes) or be `ignoreIndex`
+  int64_t ignoreIndex = -100; ///< allowed beside [0, classes); recipe key loss.ignore_index
+  bool target = false;        ///< the loss's target: in token files, the tokens one position later
+};
+
+class Dataset {
+public:
+  virtual ~Dataset() = default;
+
+  const std::vector<FieldSpec>& fields() const { return fields_; }
+  /// Bytes of one sample of `field` in the program's dtype.
+  int64_t sampleBytes(size_t field) const;
+  /// Tokens that one sample counts for; 0 when the data is not tokens and throughput is in samples.
+  virtual int64_t tokensPerSample() const { return 0; }
+  /// Number of samples, at least 1.
+  virtual int64_t size() const = 0;
+  /// XXH3-64 over the names, dtypes, shapes and bytes of the arrays read. Of an array larger than
+  /// 64 MiB, 1024 blocks of 64 KiB at even distances enter, the first and the last among them.
+  virtual uint64_t digest() const = 0;
+  /// Writes sample `sample` (in [0, size())) of field `field` to `destination`, sampleBytes(field)
+  /// bytes. Safe from several threads; allocates nothing. Fails with BadInput on a value outside of
+  /// FieldSpec::classes.
+  virtual Status read(int64_t sample, size_t field, char* destination) const = 0;
+
+protected:
+  explicit Dataset(std::vector<FieldSpec> fields) : fields_(std::move(fields)) {}
+
+private:
+  std::vector<FieldSpec> fields_;
+};
+
+/// Opens `files` (recipe data.train or data.eval) for `fields`.
+///  - .bin (uint16, or uint32 when the file's name has `u32` or `uint32` before the extension) and
+///  .txt (bytes) are
+///    token files: one stream per file, cut in windows of the sample's element count L; a window
+///    needs L + 1 tokens.
+///  - .npy holds one array (its name: the file's stem), .npz and .safetensors hold named ones. The
+///  first dim counts
+///    samples. Several files with the same array are concatenated in the order given.
+/// Conversions: uint8 -> float by (x * scale - mean) / std; other integers to float exactly;
+/// integers widen or narrow with a range check; floats convert with one rounding. All errors are
+/// BadInput with the file's name.
+Result<std::unique_ptr<Dataset>> openDataset(std::span<const std::string> files,
+                                             const DataRecipe& recipe,
+                                             std::vector<FieldSpec> fields);
+
+} // namespace titan

@@ -1,0 +1,65 @@
+// Batches of a Dataset: in training order at any position of the run (BatchLoader), prepared ahead
+// of the step by one background thread (PrefetchLoader), or front to back for evaluation
+// (fillSequential).
+#pragma once
+
+#include "runtime/data/Dataset.h"
+
+#include <memory>
+#include <span>
+
+namespace titan {
+
+/// Where a batch goes: one address per Dataset field, each with room for batch * sampleBytes(field)
+/// bytes, samples one after another.
+using BatchDestination = std::span<char* const>;
+
+struct LoaderOptions {
+  int64_t batch = 1; ///< samples of one batch: microbatches * micro
+  uint64_t seed = 0; ///< recipe key train.seed
+  bool shuffle = true;
+};
+
+/// Batches by position; has no state of its own.
+class BatchLoader {
+public:
+  BatchLoader(const Dataset& dataset, LoaderOptions options);
+
+  /// The batch whose first sample is the `position`-th of the run (samples consumed so far); wraps
+  /// around epochs.
+  Status fill(uint64_t position, BatchDestination destination) const;
+  /// Samples first, first + 1, ... in file order, for eval and predict; rows past the end are zero.
+  /// Returns the number of rows that hold samples, 0 when `first` is at or past the end.
+  Result<int64_t> fillSequential(int64_t first, BatchDestination destination) const;
+
+  const Dataset& dataset() const { return *dataset_; }
+  const LoaderOptions& options() const { return options_; }
+
+private:
+  const Dataset* dataset_;
+  LoaderOptions options_;
+};
+
+/// The batches at position, position + batch, ... in order. One background thread keeps a few of
+/// them ready, so that `next` only copies. Nothing is allocated after construction. The destructor
+/// stops and joins the thread.
+class PrefetchLoader {
+public:
+  /// `dataset` must outlive the loader. `depth` batches are kept ready.
+  PrefetchLoader(const Dataset& dataset, LoaderOptions options, uint64_t position, int depth = 4);
+  ~PrefetchLoader();
+  PrefetchLoader(const PrefetchLoader&) = delete;
+  PrefetchLoader& operator=(const PrefetchLoader&) = delete;
+
+  /// Waits for the next batch and copies it. An error of the background thread comes out here, at
+  /// the batch that it belongs to, and again at every later call.
+  Status next(BatchDestination destination);
+  /// Position of the batch that the following `next` returns.
+  uint64_t position() const;
+
+private:
+  struct Ring;
+  std::unique_ptr<Ring> ring_;
+};
+
+} // namespace titan

@@ -1,0 +1,47 @@
+// metrics.jsonl: one JSON object a line, one line a step (keys: step loss lr grad_norm
+// samples|tokens seconds memory, and skipped when the update was) or an evaluation (keys: step
+// eval_loss ...).
+#pragma once
+
+#include "runtime/metrics/StepMetrics.h"
+#include "runtime/program/Error.h"
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+namespace titan {
+
+/// Numbers are written in the shortest form that reads back to the same value; NaN and infinities
+/// as null.
+using MetricValue = std::variant<int64_t, float, double>;
+using Metric = std::pair<std::string_view, MetricValue>;
+
+class MetricsFile {
+public:
+  /// Opens `path` to append, after dropping what a run that is now resumed at `resumedStep` (0:
+  /// from the start) wrote past its checkpoint: every line whose "step" is larger, and a last line
+  /// without its newline. Fails with Environment when the file cannot be written.
+  static Result<MetricsFile> open(const std::string& path, int64_t resumedStep);
+
+  MetricsFile(MetricsFile&& other) noexcept;
+  MetricsFile& operator=(MetricsFile&& other) noexcept;
+  ~MetricsFile();
+
+  Status write(const StepMetrics& metrics);
+  /// {"step": step, ...metrics}, for evaluations.
+  Status write(int64_t step, std::span<const Metric> metrics);
+
+private:
+  MetricsFile(int descriptor, std::string path) : descriptor_(descriptor), path_(std::move(path)) {}
+  Status writeLine();
+
+  int descriptor_ = -1;
+  std::string path_;
+  std::string line_; ///< reused: nothing is allocated once it has its size
+};
+
+} // namespace titan

@@ -1,0 +1,50 @@
+// The progress line of a training run: refreshed in place on a terminal, plain lines at a sane rate
+// elsewhere.
+#pragma once
+
+#include "runtime/metrics/StepMetrics.h"
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+
+namespace titan {
+
+struct ProgressOptions {
+  int64_t firstStep = 0;    ///< steps done before this run started
+  int64_t steps = 0;        ///< the run's last step
+  int64_t logEvery = 1;     ///< recipe key train.log_every; the last step is always shown
+  int64_t flopsPerStep = 0; ///< of all ranks
+  double peakFlops = 0;     ///< FLOP/s of all ranks together; 0: unknown, no MFU
+};
+
+class ProgressLine {
+public:
+  /// `stream` is usually stderr. On a terminal the line is refreshed at most ten times a second;
+  /// elsewhere a line is printed every logEvery steps, but at most one a second.
+  ProgressLine(std::FILE* stream, ProgressOptions options);
+  ~ProgressLine();
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+
+  void update(const StepMetrics& metrics);
+  /// Prints `message` on a line of its own, above the progress line.
+  void note(const std::string& message);
+  /// Ends the refreshed line; called by the destructor.
+  void finish();
+
+  /// "step 120/1000  loss 0.4312  lr 1.0e-03  grad 1.24  52.1k samples/s  MFU 41%  mem 12.0 MiB eta
+  /// 0:42".
+  std::string format(const StepMetrics& metrics) const;
+
+private:
+  std::FILE* stream_;
+  ProgressOptions options_;
+  bool terminal_;
+  double lastShown_ = -1e9;   ///< seconds, monotonic
+  double secondsPerStep_ = 0; ///< moving average
+  size_t shownWidth_ = 0;     ///< of the line that now stands on the terminal
+  std::string pending_;       ///< the newest line, not shown yet because of the rate
+};
+
+} // namespace titan
