@@ -1,0 +1,92 @@
+// The checkpoints of one run directory. The store's holder is the only writer:
+//
+//   DIR/.lock                               flock; holds the pid of the holder
+//   DIR/checkpoints/step-00000100/          committed: whole, durable, never written again
+//     model/shard-00001-model-00001-of-00001.safetensors      parameters and buffers
+//     model/model.safetensors.index.json
+//     optimizer/shard-00001-model-00001-of-00001.safetensors  slots
+//     manifest.json                         counters, data, program, sizes and digests (Manifest.h)
+//   DIR/checkpoints/.attempt-*              a save that is under way or was cut off; loads ignore
+//   it DIR/checkpoints/.doomed-*               a checkpoint that is being deleted; likewise
+#pragma once
+
+#include "runtime/checkpoint/Env.h"
+#include "runtime/checkpoint/Manifest.h"
+
+namespace titan::checkpoint {
+
+/// Bytes of one state tensor, row-major.
+struct TensorView {
+  std::string name;
+  StateKind kind = StateKind::Param;
+  DType dtype = DType::F32;
+  Shape shape;
+  const char* data = nullptr;
+
+  int64_t bytes() const { return elementCount(shape) * byteSize(dtype); }
+};
+
+/// All state of `program` but its counters, in an arena.
+std::vector<TensorView> tensors(const Program& program, const char* arena);
+/// The counters' values in an arena.
+Counters counters(const Program& program, const char* arena);
+
+struct SaveRequest {
+  int64_t step = 0;
+  std::vector<TensorView> tensors;
+  Counters counters;
+  DataInfo data;
+  ProgramInfo program;
+  InitInfo init;
+};
+
+struct SaveReport {
+  std::string path;  ///< DIR/checkpoints/step-00000100
+  int64_t bytes = 0; ///< written; 0 when alreadyCommitted
+  double seconds = 0;
+  bool alreadyCommitted = false;
+  std::vector<std::string> notes; ///< an old checkpoint that could not be deleted
+};
+
+struct CheckpointInfo {
+  int64_t step = 0;
+  std::string path;
+};
+
+/// Committed checkpoints of a run directory, oldest first; empty if it has none or does not exist.
+/// Takes no lock.
+Result<std::vector<CheckpointInfo>> listCheckpoints(Env& env, const std::string& directory);
+
+class CheckpointStore {
+public:
+  /// Makes `directory` if it is not there, locks it and removes what cut-off saves left.
+  /// Environment: not writable, or locked; the latter names the holder's pid.
+  static Result<CheckpointStore> open(const std::string& directory, Env& env = posixEnv());
+
+  /// Commits a checkpoint, then deletes the oldest committed ones until `keep` are left (0: all are
+  /// kept). RunFailed names the cause; everything committed before is as it was.
+  Result<SaveReport> save(const SaveRequest& request, int64_t keep);
+
+  Result<std::vector<CheckpointInfo>> list() const;
+  /// The newest committed checkpoint.
+  Result<std::optional<CheckpointInfo>> latest() const;
+
+  /// Before step 1: is there room for `keep` + 1 checkpoints of the request's size, and does the
+  /// storage do what a save needs? Runs the whole protocol on one small chunk and reads it back.
+  /// Environment: path and cause.
+  Status preflight(const SaveRequest& request, int64_t keep);
+
+  const std::string& directory() const { return directory_; }
+
+private:
+  CheckpointStore(std::string directory, Env& env, std::unique_ptr<FileLock> lock);
+
+  std::string directory_;
+  Env* env_;
+  std::unique_ptr<FileLock> lock_;
+  /// Set when a directory could not be synced after a rename: what is durable is unknown, so
+  /// nothing more is written.
+  std::optional<Error> broken_;
+};
+
+} // namespace titan::checkpoint

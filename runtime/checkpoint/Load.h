@@ -1,0 +1,63 @@
+// Reading state back: strictly (every name, shape and dtype must fit; a difference is printed as a
+// diff) and as one transaction (no destination is written before all that is to be read was read
+// and verified).
+#pragma once
+
+#include "runtime/checkpoint/CheckpointStore.h"
+
+namespace titan::checkpoint {
+
+/// Where one state tensor of the program lies, and what it expects.
+struct Destination {
+  TableEntry entry;
+  char* data = nullptr; ///< elementCount(shape) * byteSize(dtype) bytes; a counter: 8, I64
+};
+
+/// All state of `program` in an arena, counters included.
+std::vector<Destination> destinations(const Program& program, char* arena);
+
+struct LoadRequest {
+  std::vector<Destination> destinations;
+  ProgramInfo program; ///< this run's: its optimizer kind must be the checkpoint's; other
+                       ///< differences give notes
+};
+
+struct LoadReport {
+  Manifest manifest; ///< counters, data and program as they were saved
+  std::vector<std::string>
+      notes; ///< names that were stripped or were aliases; what differs from the saving run
+};
+
+/// `path`: a checkpoint (step-00000100). Writes all destinations or, on an error, none.
+/// BadInput: no checkpoint, damaged (file, expected and found size or digest), or a diff.
+Result<LoadReport> load(const std::string& path, const LoadRequest& request, Env& env = posixEnv());
+
+/// The newest checkpoint of the run directory, or nothing if there is none. If it is damaged, the
+/// error names the newest good one before it and how to resume from that.
+Result<std::optional<LoadReport>> loadLatest(const std::string& directory,
+                                             const LoadRequest& request, Env& env = posixEnv());
+
+struct InitRequest {
+  std::vector<Destination>
+      destinations;               ///< parameters and buffers are loaded; other kinds are left alone
+  std::vector<std::string> fresh; ///< globs: these keep their own initialisation
+  std::map<std::string, std::string>
+      renames; ///< name in the file -> canonical name; both may have one `*`
+};
+
+struct InitReport {
+  InitInfo init; ///< for the run's checkpoints
+  std::vector<std::string> notes;
+};
+
+/// Weights only. `path`: a .safetensors file, a Hugging Face index (model.safetensors.index.json),
+/// a directory of either, or a checkpoint. Writes all destinations or, on an error, none.
+Result<InitReport> loadWeights(const std::string& path, const InitRequest& request,
+                               Env& env = posixEnv());
+
+/// Reads everything a checkpoint names and checks sizes, digests, headers and the canonical table.
+Result<Manifest> verify(const std::string& path, Env& env = posixEnv());
+/// The manifest alone, parsed and checked.
+Result<Manifest> readManifest(const std::string& path, Env& env = posixEnv());
+
+} // namespace titan::checkpoint
