@@ -1,0 +1,186 @@
+// The protocol: the caller writes the region's fields, then publishes `offer_`; a worker that takes
+// part runs its range and stores the region's number in its own `done`; the caller polls the `done`
+// words of those that take part.
+//
+// Sleeping is the usual two-sided check: the sleeper raises its flag, then looks again; the waker
+// publishes, then looks at the flag; both in one total order (seq_cst), so that one of the two sees
+// the other.
+#include "runtime/device/cpu/ThreadPool.h"
+
+#include <algorithm>
+#include <climits>
+#include <csignal>
+#include <cstdio>
+#include <system_error>
+
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace titan {
+namespace {
+
+// Waiting costs nobody anything while every thread has a CPU: about 100 microseconds bridge the
+// gaps inside a step and between two short ones. With more threads than CPUs, the waiter occupies
+// the CPU of the one it waits for.
+constexpr int spinsWithOwnCpu = 4000;
+constexpr int spinsOversubscribed = 200;
+
+void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#else
+  std::this_thread::yield();
+#endif
+}
+
+void futexWait(std::atomic<uint32_t>& word, uint32_t expected) {
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAIT_PRIVATE, expected, nullptr,
+          nullptr, 0);
+}
+
+void futexWake(std::atomic<uint32_t>& word) {
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAKE_PRIVATE, INT_MAX, nullptr,
+          nullptr, 0);
+}
+
+/// Ends the sleep of whoever waits on `flag`, if anybody does.
+void wake(std::atomic<uint32_t>& flag) {
+  if (flag.load(std::memory_order_seq_cst) == 0)
+    return;
+  flag.store(0, std::memory_order_seq_cst);
+  futexWake(flag);
+}
+
+int64_t rangeBegin(int64_t units, int active, int index) {
+  int64_t share = units / active, rest = units % active;
+  return index * share + std::min<int64_t>(index, rest);
+}
+
+/// CPUs that the control group's quota amounts to, rounded up; INT_MAX without one.
+int quotaCpus() {
+  std::FILE* file = std::fopen("/sys/fs/cgroup/cpu.max", "r");
+  if (!file)
+    return INT_MAX;
+  long long quota = 0, period = 0;
+  int fields = std::fscanf(file, "%lld %lld", &quota, &period);
+  std::fclose(file);
+  if (fields != 2 || quota <= 0 || period <= 0)
+    return INT_MAX;
+  return static_cast<int>(std::clamp<long long>((quota + period - 1) / period, 1, INT_MAX));
+}
+
+} // namespace
+
+int allowedCpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  int affinity = sched_getaffinity(0, sizeof set, &set) == 0
+                     ? CPU_COUNT(&set)
+                     : static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+  return std::max(1, std::min(affinity, quotaCpus()));
+}
+
+ThreadPool::ThreadPool(int threads)
+    : threads_(threads), spins_(threads <= allowedCpus() ? spinsWithOwnCpu : spinsOversubscribed),
+      workers_(new Worker[threads]) {}
+
+Result<std::unique_ptr<ThreadPool>> ThreadPool::create(int threads) {
+  if (threads < 1 || threads > maxThreads)
+    return Error::usage("{} threads: use 1 to {}", threads, maxThreads);
+  std::unique_ptr<ThreadPool> pool(new ThreadPool(threads));
+  // Signals are for the thread that runs the job: they end its waits.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  int started = 1;
+  std::string reason;
+  try {
+    for (; started < threads; ++started)
+      pool->workers_[started].thread = std::thread(&ThreadPool::work, pool.get(), started);
+  } catch (const std::system_error& error) {
+    reason = error.what();
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (started < threads) {
+    pool->threads_ = started;
+    return Error::environment("cannot start compute thread {} of {}: {}: use --threads {}",
+                              started + 1, threads, reason, started);
+  }
+  return pool;
+}
+
+ThreadPool::~ThreadPool() {
+  stopping_ = true;
+  region(threads_, 0, [](void*, int64_t, int64_t) {}, nullptr);
+  for (int i = 1; i < threads_; ++i)
+    workers_[i].thread.join();
+}
+
+void ThreadPool::region(int active, int64_t units, Body body, void* context) {
+  if (active <= 1) {
+    body(context, 0, units);
+    return;
+  }
+  body_ = body;
+  context_ = context;
+  units_ = units;
+  uint64_t generation = (offer_.load(std::memory_order_relaxed) >> activeBits) + 1;
+  offer_.store(generation << activeBits | static_cast<uint64_t>(active), std::memory_order_seq_cst);
+  for (int i = 1; i < active; ++i)
+    wake(workers_[i].asleep);
+  body(context, 0, rangeBegin(units, active, 1));
+  for (int i = 1; i < active; ++i)
+    awaitWorker(workers_[i], generation);
+}
+
+void ThreadPool::awaitWorker(Worker& worker, uint64_t generation) {
+  for (;;) {
+    for (int spin = 0; spin < spins_; ++spin) {
+      if (worker.done.load(std::memory_order_acquire) == generation)
+        return;
+      relax();
+    }
+    callerAsleep_.store(1, std::memory_order_seq_cst);
+    if (worker.done.load(std::memory_order_seq_cst) != generation)
+      futexWait(callerAsleep_, 1);
+    callerAsleep_.store(0, std::memory_order_relaxed);
+  }
+}
+
+uint64_t ThreadPool::awaitRegion(Worker& worker, uint64_t seen) {
+  for (;;) {
+    for (int spin = 0; spin < spins_; ++spin) {
+      uint64_t offer = offer_.load(std::memory_order_acquire);
+      if (offer != seen)
+        return offer;
+      relax();
+    }
+    worker.asleep.store(1, std::memory_order_seq_cst);
+    if (offer_.load(std::memory_order_seq_cst) == seen)
+      futexWait(worker.asleep, 1);
+    worker.asleep.store(0, std::memory_order_relaxed);
+  }
+}
+
+void ThreadPool::work(int index) {
+  pthread_setname_np(pthread_self(), "titan-compute");
+  Worker& worker = workers_[index];
+  uint64_t seen = 0;
+  for (;;) {
+    seen = awaitRegion(worker, seen);
+    int active = static_cast<int>(seen & ((1u << activeBits) - 1));
+    if (index >= active)
+      continue;
+    bool last = stopping_;
+    body_(context_, rangeBegin(units_, active, index), rangeBegin(units_, active, index + 1));
+    worker.done.store(seen >> activeBits, std::memory_order_seq_cst);
+    wake(callerAsleep_);
+    if (last)
+      return;
+  }
+}
+
+} // namespace titan

@@ -1,0 +1,93 @@
+// The compute threads of a job: persistent, spinning while a step runs, asleep soon after it ends.
+//
+// A region hands each participating thread one contiguous range of units and returns when all are
+// done; the calling thread takes the first range itself. A region allocates nothing and takes no
+// lock.
+#pragma once
+
+#include "runtime/program/Error.h"
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <type_traits>
+
+namespace titan {
+
+/// CPUs this process may use: its affinity mask, cut to the CPU quota of its control group; at
+/// least 1.
+int allowedCpus();
+
+class ThreadPool {
+public:
+  using Body = void (*)(void* context, int64_t begin, int64_t end);
+  static constexpr int maxThreads = 1024;
+
+  /// `threads` counts the caller. Environment when a thread cannot be started.
+  static Result<std::unique_ptr<ThreadPool>> create(int threads);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int threads() const { return threads_; }
+
+  /// How many threads a region of `units` uses when each is to get at least `grain` of them.
+  int threadsFor(int64_t units, int64_t grain) const {
+    int64_t wanted = grain > 1 ? units / grain : units;
+    return static_cast<int>(wanted < 1 ? 1 : wanted < threads_ ? wanted : threads_);
+  }
+
+  /// Runs body(context, begin, end) on `active` threads over the ranges that cut [0, units) evenly;
+  /// thread i gets the i-th. Only one thread may call this, and not from inside a body. 1 <= active
+  /// <= threads().
+  void region(int active, int64_t units, Body body, void* context);
+
+  /// body(begin, end) on threadsFor(units, grain) threads.
+  template <typename F> void parallelFor(int64_t units, int64_t grain, F&& body) {
+    using Function = std::remove_reference_t<F>;
+    region(
+        threadsFor(units, grain), units,
+        [](void* context, int64_t begin, int64_t end) {
+          (*static_cast<Function*>(context))(begin, end);
+        },
+        const_cast<void*>(static_cast<const void*>(&body)));
+  }
+
+  /// body() once on every thread, the caller included: for settings that a library keeps per
+  /// thread.
+  template <typename F> void onEveryThread(F&& body) {
+    parallelFor(threads_, 1, [&](int64_t, int64_t) { body(); });
+  }
+
+private:
+  // What one worker tells the caller, and what wakes it. `done` and `asleep` lie on lines of their
+  // own: the caller reads `asleep` in every region, and it hardly ever changes.
+  struct Worker {
+    alignas(64) std::atomic<uint64_t> done{0}; ///< the last region this worker finished
+    alignas(64) std::atomic<uint32_t> asleep{0};
+    std::thread thread;
+  };
+
+  explicit ThreadPool(int threads);
+  void work(int index);
+  uint64_t awaitRegion(Worker& worker, uint64_t seen);
+  void awaitWorker(Worker& worker, uint64_t generation);
+
+  static constexpr int activeBits = 12;
+
+  // The region on offer: number << activeBits | threads taking part. One word, so that a worker
+  // that is late for a region it has no part in never mixes two regions; the fields below it are
+  // stable for those that take part, because the caller waits for them.
+  alignas(64) std::atomic<uint64_t> offer_{0};
+  Body body_ = nullptr;
+  void* context_ = nullptr;
+  int64_t units_ = 0;
+  alignas(64) std::atomic<uint32_t> callerAsleep_{0};
+  int threads_ = 1;
+  int spins_ = 0;
+  bool stopping_ = false;
+  std::unique_ptr<Worker[]> workers_; ///< [0] stands for the caller and is unused
+};
+
+} // namespace titan
