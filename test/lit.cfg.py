@@ -1,0 +1,26 @@
+# lit over the whole of test/. A test names the tools plainly (titan-opt, FileCheck, not, split-file): PATH
+# holds the build tree's tools and LLVM's. Substitutions beyond lit's own:
+#   %python    a Python 3 with numpy and Pillow
+#   %examples  the repository's examples/
+#   %inputs    the folder Inputs/ beside the test
+import os
+
+import lit.formats
+
+config.name = "titan"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir", ".test"]
+config.excludes = ["Inputs", "references"]
+config.test_source_root = os.path.dirname(__file__)
+config.test_exec_root = os.path.join(config.titan_build_root, "test", "lit")
+
+path = [config.titan_tools, config.llvm_tools, config.environment.get("PATH", "")]
+config.environment["PATH"] = os.pathsep.join(path)
+
+config.substitutions.append(("%python", config.python))
+config.substitutions.append(("%examples", os.path.join(config.titan_source_root, "examples")))
+config.substitutions.append(("%inputs", "%S/Inputs"))
+
+for tool in ("titan-opt", "titan-compile", "titan-run", "titan-ckpt"):
+    if os.access(os.path.join(config.titan_tools, tool), os.X_OK):
+        config.available_features.add(tool)

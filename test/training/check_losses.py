@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+"""Trains every reference of this folder with Titan and compares: 20 losses within 1e-4 relative of PyTorch's, the
+checkpoint's names and shapes those of the state_dict. Needs numpy only; the references were recorded by
+make_references.py.
+
+    check_losses.py --tools build/dev/bin [--only relu] [--keep DIRECTORY]
+"""
+import argparse
+import itertools
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+import titan_job
+from compare import compare_losses, compare_state
+
+REFERENCES = Path(__file__).parent / "references"
+
+
+def pairs(reference):
+    """Every recipe with the first export, and every other export with the recipes in turn."""
+    exports, recipes = reference["exports"], list(reference["recipes"])
+    yield from ((exports[0], recipe) for recipe in recipes)
+    yield from zip(exports[1:], itertools.cycle(recipes))
+
+
+def check(tools, folder, reference, export, recipe, scratch):
+    job, run = scratch / "job", scratch / "run"
+    titan_job.compile_job(tools, folder / f"{export}.onnx", folder / f"{recipe}.toml", job)
+    expected = reference["recipes"][recipe]
+    rows = titan_job.train(job, run, folder / "data.npz", len(expected["f32"]))
+    wrong = compare_losses(rows, expected["f32"])
+    return wrong + compare_state(titan_job.checkpoint(run, len(expected["f32"])), reference, expected["norms"])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--tools", required=True, type=Path, help="folder of titan-compile")
+    parser.add_argument("--only", default="", help="models whose name starts so")
+    parser.add_argument("--keep", type=Path, help="keep jobs and runs in this folder")
+    parser.add_argument("--references", type=Path, default=REFERENCES)
+    arguments = parser.parse_args()
+
+    passed = failed = 0
+    with tempfile.TemporaryDirectory() as temporary:
+        for folder in sorted(arguments.references.glob(arguments.only + "*/")):
+            reference = json.loads((folder / "reference.json").read_text())
+            for export, recipe in pairs(reference):
+                case = f"{folder.name}/{export}/{recipe}"
+                scratch = (arguments.keep or Path(temporary)) / case.replace("/", "-")
+                scratch.mkdir(parents=True, exist_ok=True)
+                try:
+                    wrong = check(arguments.tools, folder, reference, export, recipe, scratch)
+                except titan_job.Failure as failure:
+                    wrong = [str(failure)]
+                print(f"{'FAIL' if wrong else 'ok  '} {case}", flush=True)
+                for line in wrong:
+                    print(f"    {line}", flush=True)
+                passed, failed = passed + (not wrong), failed + bool(wrong)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

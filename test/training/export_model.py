@@ -1,0 +1,63 @@
+"""The ways in which people export a PyTorch model to ONNX, and the removal of what must not be committed."""
+import contextlib
+import io
+import warnings
+
+import onnx
+import torch
+
+# The metadata that holds paths of the exporting machine; what names are recovered from stays.
+PRIVATE = {"pkg.torch.onnx.stack_trace"}
+
+WAYS = {
+    "dynamo-train": dict(dynamo=True, training=True, dynamic=True, optimize=False, opset_version=23),
+    "dynamo-eval": dict(dynamo=True, training=False, dynamic=True, optimize=False, opset_version=20),
+    "dynamo-optimized": dict(dynamo=True, training=False, dynamic=False, optimize=True),
+    "legacy-train": dict(dynamo=False, training=True, dynamic=True, opset_version=17),
+    "legacy-eval": dict(dynamo=False, training=False, dynamic=False, opset_version=17),
+    "legacy-13": dict(dynamo=False, training=False, dynamic=True, opset_version=13),
+}
+
+
+def strip_private(model):
+    """Removes paths of the exporting machine from all metadata, in place."""
+    def strip(holder):
+        kept = [entry for entry in holder.metadata_props if entry.key not in PRIVATE]
+        del holder.metadata_props[:]
+        holder.metadata_props.extend(kept)
+        if hasattr(holder, "doc_string"):
+            holder.ClearField("doc_string")
+
+    def graph(g):
+        strip(g)
+        for item in [*g.node, *g.input, *g.output, *g.value_info, *g.initializer]:
+            strip(item)
+
+    strip(model)
+    graph(model.graph)
+    for function in model.functions:
+        for node in function.node:
+            strip(node)
+    return model
+
+
+def export(module, samples, input_names, path, dynamo, training, dynamic, optimize=True, opset_version=None,
+           external_data=False):
+    """Exports `module` at `samples` (a tuple of tensors) to `path`; `dynamic` names dimension 0 `batch`."""
+    module.train(training)
+    options = dict(input_names=list(input_names), output_names=["output"], opset_version=opset_version)
+    if dynamo:
+        options.update(dynamo=True, optimize=optimize, external_data=external_data, verbose=False)
+        if dynamic:
+            batch = torch.export.Dim("batch", min=1, max=4096)
+            options["dynamic_shapes"] = tuple({0: batch} for _ in samples)
+    else:
+        mode = torch.onnx.TrainingMode.TRAINING if training else torch.onnx.TrainingMode.EVAL
+        options.update(dynamo=False, training=mode, do_constant_folding=not training)
+        if dynamic:
+            options["dynamic_axes"] = {name: {0: "batch"} for name in input_names}
+    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+        warnings.simplefilter("ignore")
+        torch.onnx.export(module, samples, str(path), **options)
+    model = strip_private(onnx.load(str(path), load_external_data=False))
+    path.write_bytes(model.SerializeToString(deterministic=True))

@@ -1,0 +1,91 @@
+"""Records the references of this folder from PyTorch. Run in the peers' environment (scripts/install-peers):
+
+    .venv/bin/python test/training/make_references.py [--only MODEL] [--output DIRECTORY]
+
+Writes references/<model>/: data.npz, <export>.onnx with the initial weights inside, <recipe>.toml, and
+reference.json: the losses of each recipe in f32 and f64, the state_dict's names and shapes, the aliases of tied
+parameters, and the L2 norm of each trained tensor. check_losses.py compares a Titan job with them.
+"""
+import argparse
+import copy
+import json
+import logging
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from export_model import WAYS, export
+from models import CASES, COMMON
+from torch_training import train
+
+# The f32 losses are PyTorch's own; where they leave f64 by more than this, the recipe is too chaotic to compare.
+CHAOS = 2e-5
+
+
+def aliases(module):
+    """Names of one storage: [[first name, other names...]] of each tied set."""
+    sets = {}
+    for name, parameter in module.named_parameters(remove_duplicate=False):
+        sets.setdefault(id(parameter), []).append(name)
+    return [names for names in sets.values() if len(names) > 1]
+
+
+def record(module, recipe, data, inputs):
+    runs = {}
+    for label, dtype in (("f32", torch.float32), ("f64", torch.float64)):
+        trained = copy.deepcopy(module).train(False)
+        runs[label] = train(trained, recipe, data, inputs, dtype)
+    worst = max(abs(a - b) / abs(b) for a, b in zip(runs["f32"], runs["f64"]))
+    if worst > CHAOS:
+        raise SystemExit(f"f32 and f64 losses differ by {worst:.1e} relative: choose a tamer recipe")
+    runs["norms"] = {name: float(tensor.norm()) for name, tensor in trained.state_dict().items()}
+    return runs
+
+
+def write_case(name, case, folder, seed):
+    folder.mkdir(parents=True, exist_ok=True)
+    torch.manual_seed(seed)
+    random = np.random.default_rng(seed)
+    module = case.make()
+    data = {key: random.standard_normal((case.samples, *shape)).astype(np.float32) for key, shape in case.inputs.items()}
+    if case.targets:
+        data["targets"] = case.targets(random, case.samples)
+    np.savez(folder / "data.npz", **data)
+
+    # Three samples: a size that no model of this folder has as a feature dimension of an input.
+    samples = tuple(torch.from_numpy(data[key][:3]) for key in case.inputs)
+    for way in case.exports:
+        export(copy.deepcopy(module), samples, case.inputs, folder / f"{way}.onnx", **WAYS[way])
+
+    reference = {
+        "torch": torch.__version__,
+        "exports": case.exports,
+        "state": {key: list(tensor.shape) for key, tensor in module.state_dict().items()},
+        "aliases": aliases(module),
+        "recipes": {},
+    }
+    for label, text in case.recipes.items():
+        text = text + "\n" + COMMON
+        (folder / f"{label}.toml").write_text(text)
+        reference["recipes"][label] = record(module, tomllib.loads(text), data, list(case.inputs))
+    (folder / "reference.json").write_text(json.dumps(reference, indent=1) + "\n")
+    size = sum(file.stat().st_size for file in folder.iterdir())
+    print(f"{name}: {len(case.exports)} exports, {len(case.recipes)} recipes, {size / 1024:.0f} KiB")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--only", help="one model's name")
+    parser.add_argument("--output", type=Path, default=Path(__file__).parent / "references")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    logging.disable(logging.WARNING)
+    for index, (name, case) in enumerate(CASES.items()):
+        if arguments.only in (None, name):
+            write_case(name, case, arguments.output / name, seed=100 + index)
+
+
+if __name__ == "__main__":
+    main()

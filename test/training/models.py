@@ -1,0 +1,208 @@
+"""The models of the training references, each with its data, its exports and its recipes.
+
+A case is (make, inputs, targets, recipes): `make` builds the module, `inputs` are the shapes of its inputs without
+the batch, `targets` draws the targets of n samples, `recipes` are TOML texts by name, without the tables that all
+have in common (COMMON).
+"""
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+COMMON = """\
+[data]
+train = "data.npz"
+shuffle = false
+
+[train]
+steps = 20
+"""
+
+ADAMW = '[optimizer]\nkind = "adamw"\nlr = 3e-3\nbetas = [0.9, 0.95]\nweight_decay = 0.1\n'
+ADAM = '[optimizer]\nkind = "adam"\nlr = 2e-3\neps = 1e-7\n'
+SGD = '[optimizer]\nkind = "sgd"\nlr = 0.05\nmomentum = 0.9\n'
+BATCH = "[batch]\nmicro = 8\nglobal = 8\n"
+ACCUMULATE = "[batch]\nmicro = 4\nglobal = 16\n"
+
+
+def loss(kind, extra=""):
+    return f'[loss]\nkind = "{kind}"\n{extra}'
+
+
+@dataclass
+class Case:
+    make: object
+    inputs: dict
+    targets: object
+    recipes: dict
+    samples: int = 40
+    exports: list = field(default_factory=lambda: ["dynamo-train", "dynamo-optimized", "legacy-train", "legacy-eval"])
+
+
+class Residual(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.ModuleDict({"up": nn.Linear(10, 20), "down": nn.Linear(20, 10)})
+        self.norm = nn.LayerNorm(10, eps=1e-6)
+        self.head = nn.Linear(16, 4, bias=False)
+
+    def forward(self, left, right):
+        x = left + self.inner["down"](F.gelu(self.inner["up"](self.norm(left)), approximate="tanh"))
+        return self.head(torch.cat([x, right], dim=-1))
+
+
+class TwiceUsed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(6, 12)
+        self.shared = nn.Linear(12, 12)
+        self.last = nn.Linear(12, 3)
+
+    def forward(self, x):
+        x = torch.tanh(self.first(x))
+        return self.last(torch.tanh(self.shared(torch.tanh(self.shared(x)))))
+
+
+class Tied(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder = nn.Linear(12, 12)
+        self.decoder = nn.Linear(12, 12)
+        self.decoder.weight = self.encoder.weight
+
+    def forward(self, x):
+        return self.decoder(F.silu(self.encoder(x)))
+
+
+class Functional(nn.Module):
+    """Shape operations between layers, as people write them: flatten, reshape, split, transpose, slices."""
+
+    def __init__(self):
+        super().__init__()
+        self.project = nn.Linear(36, 24)
+        self.mix = nn.Linear(12, 12)
+        self.out = nn.Linear(12, 5)
+
+    def forward(self, image):
+        x = F.relu(self.project(image.flatten(1)))
+        gate, value = x.chunk(2, dim=1)
+        x = torch.sigmoid(gate) * self.mix(value)
+        x = x.reshape(-1, 3, 4).transpose(1, 2).reshape(-1, 12)
+        return self.out(torch.cat([x[:, 6:], x[:, :6]], dim=1))
+
+
+class Sequence(nn.Module):
+    """Linear layers over [batch, position, feature]: exporters write MatMul and Add, and fold the transpose."""
+
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList(nn.Sequential(nn.LayerNorm(8), nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 8))
+                                    for _ in range(2))
+        self.head = nn.Linear(8, 7, bias=False)
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = x + block(x)
+        return self.head(x)
+
+
+class OwnParameters(nn.Module):
+    """Parameters that no nn.Linear holds, in layouts of the author's choice, and softmax in the middle."""
+
+    def __init__(self):
+        super().__init__()
+        self.mixing = nn.Parameter(torch.randn(10, 14) * 0.3)
+        self.scale = nn.Parameter(torch.ones(14) * 1.1)
+        self.gain = nn.Parameter(torch.tensor(0.7))
+        self.output = nn.ParameterList([nn.Parameter(torch.randn(14, 2) * 0.3)])
+
+    def forward(self, x):
+        h = (x @ self.mixing) * self.scale
+        weights = torch.softmax(h, dim=-1)
+        centred = h - h.mean(dim=1, keepdim=True)
+        return (weights * centred * self.gain) @ self.output[0]
+
+
+class LossInside(nn.Module):
+    """The model's output is its loss."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(5, 9)
+        self.head = nn.Linear(9, 2)
+
+    def forward(self, x, wanted):
+        return ((self.head(F.elu(self.layer(x))) - wanted) ** 2).mean()
+
+
+def labels(classes, shape=(), ignored=None):
+    def draw(random, n):
+        values = random.integers(0, classes, (n, *shape))
+        if ignored is not None:
+            values[random.random(values.shape) < 0.2] = ignored
+        return values.astype(np.int64)
+    return draw
+
+
+def real(*shape):
+    return lambda random, n: random.standard_normal((n, *shape)).astype(np.float32)
+
+
+def binary(*shape):
+    return lambda random, n: (random.random((n, *shape)) < 0.4).astype(np.float32)
+
+
+CASES = {
+    "relu": Case(
+        lambda: nn.Sequential(nn.Linear(12, 16), nn.ReLU(), nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 5)),
+        {"x": (12,)}, labels(5),
+        {
+            "adamw": ADAMW + BATCH,
+            "sgd": SGD + BATCH,
+            "sgd-nesterov-decay": SGD + "nesterov = true\nweight_decay = 0.05\n" + BATCH,
+            "adam": ADAM + BATCH,
+            "adam-decay": ADAM + "weight_decay = 0.1\n" + BATCH,
+            "cosine-clip": ADAMW + "clip_norm = 0.5\n" + BATCH
+                + '[schedule]\nkind = "cosine"\nwarmup_steps = 5\nmin_lr_ratio = 0.1\n',
+            "linear": SGD + BATCH + '[schedule]\nkind = "linear"\nwarmup_steps = 3\nsteps = 15\n',
+            "wsd": ADAMW + BATCH + '[schedule]\nkind = "wsd"\nwarmup_steps = 4\nmin_lr_ratio = 0.05\n',
+            "accumulate": ADAMW + "clip_norm = 1.0\n" + ACCUMULATE,
+            "groups": ADAMW + 'no_decay = ["*.bias", "4.*"]\n[[optimizer.group]]\nmatch = "0.*"\nlr_scale = 0.5\n'
+                + '[[optimizer.group]]\nmatch = "2.*"\nweight_decay = 0.3\n' + BATCH,
+        }, exports=["dynamo-train", "dynamo-eval", "dynamo-optimized", "legacy-train", "legacy-eval", "legacy-13"]),
+    "norm-gelu": Case(
+        lambda: nn.Sequential(nn.Linear(9, 16), nn.LayerNorm(16), nn.GELU(), nn.Linear(16, 6)),
+        {"features": (9,)}, labels(6, ignored=-1),
+        {
+            "smoothing-ignore": loss("cross_entropy", "ignore_index = -1\nlabel_smoothing = 0.1\n") + ADAMW + BATCH,
+            "ignore-accumulate": loss("cross_entropy", "ignore_index = -1\n") + SGD + ACCUMULATE,
+        }, exports=["dynamo-train", "dynamo-optimized", "legacy-train", "legacy-eval", "legacy-13"]),
+    "activations": Case(
+        lambda: nn.Sequential(nn.Linear(7, 11), nn.Tanh(), nn.Linear(11, 11), nn.Sigmoid(), nn.Linear(11, 11),
+                              nn.SiLU(), nn.Linear(11, 11), nn.LeakyReLU(0.1), nn.Linear(11, 4), nn.Softplus()),
+        {"x": (7,)}, real(4), {"mse-adam": loss("mse") + ADAM + BATCH}),
+    "residual": Case(Residual, {"left": (10,), "right": (6,)}, real(4),
+                     {"l1-sgd": loss("l1") + SGD + BATCH, "mse-clip": loss("mse") + ADAMW + "clip_norm = 0.3\n" + ACCUMULATE}),
+    "twice-used": Case(TwiceUsed, {"x": (6,)}, real(3), {"mse-adamw": loss("mse") + ADAMW + BATCH}),
+    "tied": Case(Tied, {"x": (12,)}, binary(12), {"bce-adamw": loss("bce_with_logits") + ADAMW + BATCH}),
+    "frozen": Case(
+        lambda: nn.Sequential(nn.Linear(8, 10), nn.ReLU(), nn.Linear(10, 10), nn.ReLU(), nn.Linear(10, 3)),
+        {"x": (8,)}, labels(3),
+        {"first-frozen": '[model]\nfrozen = ["0.*"]\n' + ADAMW + "clip_norm = 0.5\n" + BATCH,
+         "middle-bias-frozen": '[model]\nfrozen = ["2.bias"]\n' + SGD + BATCH}),
+    "functional": Case(Functional, {"image": (1, 6, 6)}, labels(5), {"adam": ADAM + BATCH}),
+    "log-softmax": Case(
+        lambda: nn.Sequential(nn.Flatten(), nn.Linear(16, 12), nn.Tanh(), nn.Linear(12, 4), nn.LogSoftmax(dim=1)),
+        {"x": (4, 4)}, labels(4), {"sgd": SGD + BATCH}),
+    "sequence": Case(Sequence, {"x": (6, 8)}, labels(7, (6,), ignored=-100), {"adamw": ADAMW + ACCUMULATE},
+                     exports=["dynamo-train", "dynamo-optimized", "legacy-train", "legacy-eval", "legacy-13"]),
+    "own-parameters": Case(OwnParameters, {"x": (10,)}, real(2), {"mse-sgd": loss("mse") + SGD + BATCH}),
+    "loss-inside": Case(LossInside, {"x": (5,), "wanted": (2,)}, None,
+                        {"output": loss("output") + ADAM + BATCH, "output-accumulate": loss("output") + ADAM + ACCUMULATE},
+                        exports=["dynamo-train", "legacy-train"]),
+    "dropout-eval": Case(
+        lambda: nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Dropout(0.5), nn.Linear(16, 3)),
+        {"x": (8,)}, labels(3), {"adamw": ADAMW + BATCH}, exports=["dynamo-eval", "dynamo-optimized", "legacy-eval"]),
+}

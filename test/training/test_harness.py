@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""The comparison itself is tested: it accepts the recorded run, and sees each thing that it is there to see."""
+import json
+import struct
+import tempfile
+import unittest
+from pathlib import Path
+
+import numpy as np
+
+import check_losses
+import titan_job
+from compare import compare_losses, compare_state
+
+REFERENCE = {"state": {"a.weight": [2, 3], "a.bias": [2], "b.weight": [2, 3]}, "aliases": [["a.weight", "b.weight"]]}
+
+
+def state():
+    return {"a.weight": np.ones((2, 3), np.float32), "a.bias": np.zeros(2, np.float32)}
+
+
+NORMS = {"a.weight": 6**0.5, "a.bias": 0.0, "b.weight": 6**0.5}
+
+
+class Losses(unittest.TestCase):
+    def test_equal(self):
+        self.assertEqual(compare_losses([{"loss": 1.0}, {"loss": 2.0}], [1.00005, 2.0]), [])
+
+    def test_other_value(self):
+        self.assertIn("step 2", compare_losses([{"loss": 1.0}, {"loss": 2.001}], [1.0, 2.0])[0])
+
+    def test_not_a_number(self):
+        self.assertIn("step 1", compare_losses([{"loss": float("nan")}], [1.0])[0])
+
+    def test_missing_step(self):
+        self.assertIn("1 steps", compare_losses([{"loss": 1.0}], [1.0, 1.0])[0])
+
+
+class State(unittest.TestCase):
+    def test_either_name_of_a_tied_set(self):
+        self.assertEqual(compare_state(state(), REFERENCE, NORMS), [])
+        other = state()
+        other["b.weight"] = other.pop("a.weight")
+        self.assertEqual(compare_state(other, REFERENCE, NORMS), [])
+
+    def test_tied_stored_twice(self):
+        self.assertIn("2 times", compare_state(state() | {"b.weight": np.ones((2, 3))}, REFERENCE, NORMS)[0])
+
+    def test_missing(self):
+        self.assertIn("a.bias", compare_state({"a.weight": state()["a.weight"]}, REFERENCE, NORMS)[0])
+
+    def test_extra(self):
+        self.assertIn("val_7", compare_state(state() | {"val_7": np.ones(1)}, REFERENCE, NORMS)[0])
+
+    def test_transposed(self):
+        self.assertIn("shape [3, 2]", compare_state(state() | {"a.weight": np.ones((3, 2))}, REFERENCE, NORMS)[0])
+
+    def test_untrained(self):
+        self.assertIn("norm", compare_state(state() | {"a.bias": np.ones(2)}, REFERENCE, NORMS)[0])
+
+
+class Safetensors(unittest.TestCase):
+    def test_pieces_of_a_tensor(self):
+        whole = np.arange(12, dtype=np.float32).reshape(4, 3)
+        with tempfile.TemporaryDirectory() as folder:
+            for index, first in enumerate((0, 2)):
+                info = json.dumps({"w": {"saved_offsets": [first, 0]}})
+                header = json.dumps({"__metadata__": {"DCP_SHARDING_INFO": info},
+                                     "w": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}}).encode()
+                path = Path(folder) / f"shard-{index}.safetensors"
+                path.write_bytes(struct.pack("<Q", len(header)) + header + whole[first:first + 2].tobytes())
+            np.testing.assert_array_equal(titan_job.read_safetensors(folder)["w"], whole)
+
+
+class References(unittest.TestCase):
+    def test_every_file_is_there(self):
+        folders = sorted(check_losses.REFERENCES.iterdir())
+        self.assertGreaterEqual(len(folders), 13)
+        for folder in folders:
+            reference = json.loads((folder / "reference.json").read_text())
+            for export, recipe in check_losses.pairs(reference):
+                self.assertTrue((folder / f"{export}.onnx").is_file(), f"{folder.name}: {export}")
+                self.assertTrue((folder / f"{recipe}.toml").is_file(), f"{folder.name}: {recipe}")
+                self.assertEqual(len(reference["recipes"][recipe]["f32"]), 20)
+
+    def test_no_path_of_the_exporting_machine(self):
+        for path in check_losses.REFERENCES.rglob("*.onnx"):
+            content = path.read_bytes()
+            for word in (b"/root/", b"/home/", b"site-packages", b"stack_trace"):
+                self.assertNotIn(word, content, path)
+
+
+if __name__ == "__main__":
+    unittest.main()
