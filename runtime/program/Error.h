@@ -52,9 +52,7 @@ public:
   const std::string& message() const { return message_; }
   int exitCode() const { return static_cast<int>(code_); }
   /// The same error, read one level further out: "recipe.toml: batch.micro = 0 ...".
-  Error withContext(const std::string& context) && {
-    return {code_, context + ": " + message_};
-  }
+  Error withContext(const std::string& context) && { return {code_, context + ": " + message_}; }
 
 private:
   ErrorCode code_;

@@ -1,8 +1,9 @@
 // The compiled job as data: what codegen writes and the executor walks.
 //
-// A Program is everything but machine code: state and its names, where each buffer lies in the one arena,
-// and for each function (`step`, `eval`, `predict`) a list of commands. `plan`, the profiler, the tests' recording
-// device and graph capture all read this one table. Kernels are code; the control flow of the step is not.
+// A Program is everything but machine code: state and its names, where each buffer lies in the one
+// arena, and for each function (`step`, `eval`, `predict`) a list of commands. `plan`, the
+// profiler, the tests' recording device and graph capture all read this one table. Kernels are
+// code; the control flow of the step is not.
 //
 // The serialized form (Serialize.cpp) is versioned, little-endian and checked when it is read.
 #pragma once
@@ -24,26 +25,27 @@ struct Affine {
 };
 
 /// Signature of every generated kernel: does units [begin, end) of its iteration space.
-/// `operands` are addresses in the arena, `scalars` are values; both in the order of the command's lists.
-/// How the units are divided over threads never changes the bits of a result.
+/// `operands` are addresses in the arena, `scalars` are values; both in the order of the command's
+/// lists. How the units are divided over threads never changes the bits of a result.
 using KernelFunction = void (*)(char* const* operands, const int64_t* scalars, int64_t begin,
                                 int64_t end);
 
 enum class Phase : uint8_t { Forward, Backward, Update };
 
 /// C[m, n] (+)= op(A) * op(B), row-major, computed tile by tile: unit u of a command is one tile of
-/// the grid batch x ceil(m / tileM) x ceil(n / tileN), in row-major order; the last tile of a row or a column may be
-/// smaller. K is never split. The grid is part of the meaning (it decides bits), so it is fixed at compile time.
-/// Operands of the command: A, B, C, then bias (f32 [n]) when `bias`.
+/// the grid batch x ceil(m / tileM) x ceil(n / tileN), in row-major order; the last tile of a row
+/// or a column may be smaller. K is never split. The grid is part of the meaning (it decides bits),
+/// so it is fixed at compile time. Operands of the command: A, B, C, then bias (f32 [n]) when
+/// `bias`.
 struct Gemm {
   int64_t m = 0, n = 0, k = 0, batch = 1;
   int64_t lda = 0, ldb = 0, ldc = 0;                            ///< leading dimensions, elements
   int64_t batchStrideA = 0, batchStrideB = 0, batchStrideC = 0; ///< elements
-  bool transposeA = false; ///< A is stored [k, m]
-  bool transposeB = false; ///< B is stored [n, k]
-  bool accumulate = false; ///< C += instead of C =
-  bool bias = false;       ///< C += bias after the product
-  bool relu = false;       ///< C = max(C, 0) last
+  bool transposeA = false;                                      ///< A is stored [k, m]
+  bool transposeB = false;                                      ///< B is stored [n, k]
+  bool accumulate = false;                                      ///< C += instead of C =
+  bool bias = false;                                            ///< C += bias after the product
+  bool relu = false;                                            ///< C = max(C, 0) last
   DType a = DType::F32, b = DType::F32, c = DType::F32;
   int64_t tileM = 0, tileN = 0;
 
@@ -54,24 +56,24 @@ struct Gemm {
 };
 
 enum class CommandKind : uint8_t {
-  Kernel,    ///< run kernel `target` over `units`
-  Gemm,      ///< run library call `target` of Program::gemms, or its fallback kernel
-  Copy,      ///< operands: destination, source; scalars: bytes
-  Zero,      ///< operands: destination; scalars: bytes
-  Repeat,    ///< run the commands up to the matching EndRepeat `units` times
+  Kernel, ///< run kernel `target` over `units`
+  Gemm,   ///< run library call `target` of Program::gemms, or its fallback kernel
+  Copy,   ///< operands: destination, source; scalars: bytes
+  Zero,   ///< operands: destination; scalars: bytes
+  Repeat, ///< run the commands up to the matching EndRepeat `units` times
   EndRepeat,
 };
 
 struct Command {
   CommandKind kind = CommandKind::Kernel;
   Phase phase = Phase::Forward;
-  uint32_t target = 0;           ///< index in Program::kernels or Program::gemms
-  std::vector<Affine> operands;  ///< byte offsets in the arena
+  uint32_t target = 0;          ///< index in Program::kernels or Program::gemms
+  std::vector<Affine> operands; ///< byte offsets in the arena
   std::vector<Affine> scalars;
-  int64_t units = 1;             ///< independent units of work, [0, units)
-  int64_t grain = 1;             ///< a thread gets at least so many units (cost model, at compile time)
-  int64_t flops = 0;             ///< of one execution
-  int64_t bytes = 0;             ///< read + written by one execution, each operand once
+  int64_t units = 1; ///< independent units of work, [0, units)
+  int64_t grain = 1; ///< a thread gets at least so many units (cost model, at compile time)
+  int64_t flops = 0; ///< of one execution
+  int64_t bytes = 0; ///< read + written by one execution, each operand once
   bool operator==(const Command&) const = default;
 };
 
@@ -82,7 +84,8 @@ struct Kernel {
   bool operator==(const Kernel&) const = default;
 };
 
-/// One GEMM configuration, with the generated kernel (same units, same operands) that stands in where the library is missing.
+/// One GEMM configuration, with the generated kernel (same units, same operands) that stands in
+/// where the library is missing.
 struct GemmCall {
   Gemm gemm;
   std::string label;
@@ -94,8 +97,10 @@ struct GemmCall {
 struct Binding {
   enum class Role : uint8_t {
     Input,   ///< batch data. step: [microbatches, micro, ...]; eval, predict: [micro, ...]
-    Control, ///< a scalar hyperparameter or the seed, by its recipe key: "optimizer.lr", "train.seed", "valid_rows"
-    Metric,  ///< a scalar result of step or eval: "loss", "grad_norm", "lr", "loss_sum", "count", "correct"
+    Control, ///< a scalar hyperparameter or the seed, by its recipe key: "optimizer.lr",
+             ///< "train.seed", "valid_rows"
+    Metric,  ///< a scalar result of step or eval: "loss", "grad_norm", "lr", "loss_sum", "count",
+             ///< "correct"
     Output,  ///< a tensor result of predict, by the model's own output name
   };
   Role role = Role::Input;
@@ -104,11 +109,12 @@ struct Binding {
   Shape shape;
   int64_t offset = 0; ///< bytes in the arena
   int64_t bytes = 0;
+  int64_t classes = 0; ///< Input: the values are labels or indices in [0, classes); 0: any value
   bool operator==(const Binding&) const = default;
 };
 
-/// A temporary buffer and the commands between which it is live, both ends included. For a buffer that is live
-/// anywhere in a repeat and outside of it, the whole repeat counts.
+/// A temporary buffer and the commands between which it is live, both ends included. For a buffer
+/// that is live anywhere in a repeat and outside of it, the whole repeat counts.
 struct LiveRange {
   int64_t offset = 0, bytes = 0;
   uint32_t first = 0, last = 0; ///< indices in Function::commands
@@ -127,7 +133,8 @@ struct Function {
 /// How a state tensor starts.
 struct Init {
   enum class Kind : uint8_t {
-    Payload,  ///< bytes carried by the job, at `offset` of its payload, already in the state's layout
+    Payload,  ///< bytes carried by the job, at `offset` of its payload, already in the state's
+              ///< layout
     External, ///< bytes of file `path` at `offset`, relative to --weights-dir
     Constant, ///< every element = `a`
     Normal,   ///< normal(mean a, standard deviation b), keyed by (seed, name, element)
@@ -137,8 +144,9 @@ struct Init {
   double a = 0, b = 0;
   std::string path;
   int64_t offset = 0;
-  uint64_t digest = 0;              ///< XXH3-64 of the stored bytes (Payload, External)
-  std::vector<int64_t> permutation; ///< state dim i is stored dim permutation[i]; empty: same layout
+  uint64_t digest = 0; ///< XXH3-64 of the stored bytes (Payload, External)
+  std::vector<int64_t>
+      permutation; ///< state dim i is stored dim permutation[i]; empty: same layout
   bool operator==(const Init&) const = default;
 };
 
@@ -146,14 +154,15 @@ enum class StateKind : uint8_t { Param, Buffer, Slot, Ema, Counter };
 
 /// A state symbol: what the checkpoint stores under its canonical name.
 struct State {
-  std::string name; ///< canonical (fully qualified) name; slots "<param>.exp_avg"; counters "step", "optimizer.t", "samples", "skipped"
+  std::string name; ///< canonical (fully qualified) name; slots "<param>.exp_avg"; counters "step",
+                    ///< "optimizer.t", "samples", "skipped"
   StateKind kind = StateKind::Param;
   DType dtype = DType::F32;
   Shape shape;
   bool trainable = false;
-  std::vector<std::string> aliases;   ///< other names of a tied set
-  std::string sourceName;             ///< the initializer it came from, when its name differs
-  std::vector<int64_t> sourceLayout;  ///< permutation from the initializer's layout; empty: same
+  std::vector<std::string> aliases;  ///< other names of a tied set
+  std::string sourceName;            ///< the initializer it came from, when its name differs
+  std::vector<int64_t> sourceLayout; ///< permutation from the initializer's layout; empty: same
   Init init;
   int64_t offset = 0; ///< bytes in the arena
   int64_t bytes = 0;
@@ -170,13 +179,14 @@ struct Constant {
 struct Program {
   static constexpr uint32_t currentVersion = 1;
 
-  std::string model;        ///< base name of the model file
-  std::string recipe;       ///< the whole recipe as compiled, JSON (Recipe.h)
-  std::string target;       ///< "cpu"
-  std::string cpu;          ///< LLVM's name of the CPU: "znver5"
-  std::vector<std::string> cpuFeatures; ///< that kernels need and the start-up check requires: "avx512f"
+  std::string model;  ///< base name of the model file
+  std::string recipe; ///< the whole recipe as compiled, JSON (Recipe.h)
+  std::string target; ///< "cpu"
+  std::string cpu;    ///< LLVM's name of the CPU: "znver5"
+  std::vector<std::string>
+      cpuFeatures; ///< that kernels need and the start-up check requires: "avx512f"
   std::string compilerVersion;
-  std::string optimizer;    ///< "adamw", "adam", "sgd"
+  std::string optimizer; ///< "adamw", "adam", "sgd"
 
   std::vector<State> states;
   std::vector<Constant> constants;
@@ -195,11 +205,18 @@ struct Program {
   const State* findState(std::string_view name) const;
 };
 
+/// Checks what the executor relies on: indices and ranges lie inside their tables and the arena for
+/// every value of the repeat counters, repeats are balanced and at most two deep. Fails with
+/// BadInput naming the function and command.
+Status verify(const Program& program);
+
 /// The job's bytes for `program`; equal programs give equal bytes.
 std::string serialize(const Program& program);
-/// Fails with BadInput naming the field where `bytes` are cut, too long, or of another version.
+/// Fails with BadInput naming the field where `bytes` are cut, too long, or of another version;
+/// verifies what it read.
 Result<Program> deserialize(std::string_view bytes);
-/// XXH3-128 of the serialized program as 32 hex digits: guards that all ranks of one run are the same.
+/// XXH3-128 of the serialized program as 32 hex digits: guards that all ranks of one run are the
+/// same.
 std::string fingerprint(const Program& program);
 /// The commands as text, one a line, for `--emit=codegen`.
 std::string dump(const Program& program);

@@ -1,11 +1,12 @@
-// Counter-based random numbers (DESIGN 7): Philox4x32-7 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC'11).
-// A draw is a pure function of (seed, stream, step, global element index): there is no generator state to save, and the
-// mesh, the thread count and the microbatching do not enter.
+// Counter-based random numbers (DESIGN 7): Philox4x32-7 (Salmon et al., "Parallel random numbers:
+// as easy as 1, 2, 3", SC'11). A draw is a pure function of (seed, stream, step, global element
+// index): there is no generator state to save, and the mesh, the thread count and the microbatching
+// do not enter.
 //
 //   key     = XXH3-64 of the 16 bytes (seed, stream), little-endian; low word first
 //   counter = (block, 64 bits; step, 64 bits), low words first
-//   halves  : element 8*block + j (j = 0..7) is decided by 16-bit half j of the block, low half of word 0 first
-//   words   : element 4*block + j takes 32-bit word j
+//   halves  : element 8*block + j (j = 0..7) is decided by 16-bit half j of the block, low half of
+//   word 0 first words   : element 4*block + j takes 32-bit word j
 #pragma once
 
 #include <array>
@@ -25,7 +26,8 @@ uint32_t keepThreshold(double dropProbability);
 bool dropoutKeeps(uint64_t key, uint64_t step, uint64_t element, uint32_t threshold);
 /// Uniform in [0, 1): the top 24 bits of the element's word / 2^24.
 float uniformDraw(uint64_t key, uint64_t step, uint64_t element);
-/// Standard normal: Box-Muller over the element's pair of words (elements 2i and 2i+1 share them), in f64, rounded once.
+/// Standard normal: Box-Muller over the element's pair of words (elements 2i and 2i+1 share them),
+/// in f64, rounded once.
 float normalDraw(uint64_t key, uint64_t step, uint64_t element);
 
 } // namespace titan

@@ -1,5 +1,6 @@
-// The recipe: everything about a training job that is not in the model file. One struct a TOML table, defaults as in
-// the README's table. Parsed strictly: an unknown key is an error with the nearest known one.
+// The recipe: everything about a training job that is not in the model file. One struct a TOML
+// table, defaults as in the README's table. Parsed strictly: an unknown key is an error with the
+// nearest known one.
 #pragma once
 
 #include "runtime/program/Error.h"
@@ -48,14 +49,22 @@ struct OptimizerGroup {
   bool operator==(const OptimizerGroup&) const = default;
 };
 
+/// Whether the user wrote a value whose default depends on another key. It is no part of the
+/// recipe's value.
+struct GivenByUser {
+  bool value = false;
+  bool operator==(const GivenByUser&) const { return true; }
+};
+
 struct OptimizerRecipe {
   std::string kind = "adamw"; ///< sgd | adam | adamw
   double lr = 1e-3;
   double beta1 = 0.9, beta2 = 0.999;
   double eps = 1e-8;
-  double weightDecay = 0.01; ///< default 0.01 for adamw, 0 for the others
-  double momentum = 0;       ///< sgd
-  bool nesterov = false;     ///< sgd
+  double weightDecay = 0.01;    ///< default 0.01 for adamw, 0 for the others
+  GivenByUser weightDecayGiven; ///< else it follows `kind`
+  double momentum = 0;          ///< sgd
+  bool nesterov = false;        ///< sgd
   std::vector<std::string> noDecay = {"*.bias"};
   double clipNorm = 0; ///< 0: off
   std::vector<OptimizerGroup> groups;
@@ -102,7 +111,7 @@ struct DataRecipe {
   std::vector<std::string> train, eval;      ///< files; TOML: one string or a list
   std::map<std::string, std::string> fields; ///< input -> array; default: same name
   double scale = 1;                          ///< uint8 arrays: (x * scale - mean) / std
-  std::vector<double> mean, std;             ///< one value, or one per channel (the sample's first dim)
+  std::vector<double> mean, std; ///< one value, or one per channel (the sample's first dim)
   bool shuffle = true;
   bool operator==(const DataRecipe&) const = default;
 };
@@ -111,8 +120,8 @@ struct TrainRecipe {
   int64_t steps = 100;
   int64_t seed = 0;
   int64_t logEvery = 1;
-  int64_t evalEvery = 0;   ///< 0: only on request
-  int64_t evalBatches = 0; ///< 0: all
+  int64_t evalEvery = 0;        ///< 0: only on request
+  int64_t evalBatches = 0;      ///< 0: all
   int64_t nonFiniteLimit = 100; ///< consecutive skipped steps that end the run with exit code 5
   bool operator==(const TrainRecipe&) const = default;
 };
@@ -141,17 +150,20 @@ struct Recipe {
   int64_t microbatches() const;
 };
 
-/// `[section] key = value` as in the README; `source` names the file in errors. An empty text gives the defaults.
+/// `[section] key = value` as in the README; `source` names the file in errors. An empty text gives
+/// the defaults.
 Result<Recipe> parseRecipe(std::string_view toml, std::string_view source = "recipe");
 Result<Recipe> readRecipe(const std::string& path);
-/// The whole recipe, every key, in the table's order; parseRecipeJson reads it back to an equal Recipe.
+/// The whole recipe, every key, in the table's order; parseRecipeJson reads it back to an equal
+/// Recipe.
 std::string toJson(const Recipe& recipe);
 Result<Recipe> parseRecipeJson(std::string_view json);
 /// The recipe as TOML with every key and a comment on each: what `--write-recipe` writes.
 std::string toToml(const Recipe& recipe);
 /// `--set optimizer.lr=1e-3`: `assignment` is key=value, the value in TOML or a bare word.
 Status setKey(Recipe& recipe, std::string_view assignment);
-/// Checks the values that do not depend on the model (ranges, batch.global a multiple of micro, known kinds).
+/// Checks the values that do not depend on the model (ranges, batch.global a multiple of micro,
+/// known kinds).
 Status validate(const Recipe& recipe);
 /// May `key` be overridden when a job runs (`./job train --set`)? Others are compiled in.
 bool isRunTimeKey(std::string_view key);

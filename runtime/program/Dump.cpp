@@ -1,0 +1,176 @@
+// The text form of a Program, for people: one command a line, indented by the repeats around it.
+#include "runtime/program/Program.h"
+
+#include <iterator>
+
+namespace titan {
+
+namespace {
+
+using Text = std::back_insert_iterator<std::string>;
+
+/// "4096 + 128*i0"
+std::string toText(const Affine& affine) {
+  std::string text = std::to_string(affine.base);
+  for (size_t depth = 0; depth < affine.stride.size(); ++depth)
+    if (affine.stride[depth] != 0)
+      text += fmt::format(" + {}*i{}", affine.stride[depth], depth);
+  return text;
+}
+
+std::string toText(const std::vector<Affine>& list) {
+  std::string text;
+  for (const Affine& affine : list)
+    text += (text.empty() ? "" : ", ") + toText(affine);
+  return text;
+}
+
+const char* toText(Phase phase) {
+  switch (phase) {
+  case Phase::Forward:
+    return "forward";
+  case Phase::Backward:
+    return "backward";
+  case Phase::Update:
+    return "update";
+  }
+  return "";
+}
+
+const char* toText(Binding::Role role) {
+  switch (role) {
+  case Binding::Role::Input:
+    return "input";
+  case Binding::Role::Control:
+    return "control";
+  case Binding::Role::Metric:
+    return "metric";
+  case Binding::Role::Output:
+    return "output";
+  }
+  return "";
+}
+
+const char* toText(StateKind kind) {
+  switch (kind) {
+  case StateKind::Param:
+    return "param";
+  case StateKind::Buffer:
+    return "buffer";
+  case StateKind::Slot:
+    return "slot";
+  case StateKind::Ema:
+    return "ema";
+  case StateKind::Counter:
+    return "counter";
+  }
+  return "";
+}
+
+std::string toText(const Init& init) {
+  switch (init.kind) {
+  case Init::Kind::Payload:
+    return fmt::format("payload at {}", init.offset);
+  case Init::Kind::External:
+    return fmt::format("'{}' at {}", init.path, init.offset);
+  case Init::Kind::Constant:
+    return fmt::format("{}", init.a);
+  case Init::Kind::Normal:
+    return fmt::format("normal({}, {})", init.a, init.b);
+  case Init::Kind::Uniform:
+    return fmt::format("uniform({}, {})", init.a, init.b);
+  }
+  return "";
+}
+
+std::string toText(const Gemm& gemm) {
+  return fmt::format("{}C[{}, {}] {} A{}[{}] * B{}[{}]{}{}, {}{}{}, tile {} x {}",
+                     gemm.batch > 1 ? fmt::format("{} x ", gemm.batch) : "", gemm.m, gemm.n,
+                     gemm.accumulate ? "+=" : "=", gemm.transposeA ? "^T" : "", gemm.k,
+                     gemm.transposeB ? "^T" : "", gemm.k, gemm.bias ? " + bias" : "",
+                     gemm.relu ? ", relu" : "", name(gemm.a), name(gemm.b), name(gemm.c),
+                     gemm.tileM, gemm.tileN);
+}
+
+/// What the command does, without its operands.
+std::string head(const Program& program, const Command& command) {
+  switch (command.kind) {
+  case CommandKind::Kernel:
+    return fmt::format("kernel {}", command.target < program.kernels.size()
+                                        ? program.kernels[command.target].symbol
+                                        : "?");
+  case CommandKind::Gemm:
+    return fmt::format("gemm #{}", command.target);
+  case CommandKind::Copy:
+    return "copy";
+  case CommandKind::Zero:
+    return "zero";
+  case CommandKind::Repeat:
+    return fmt::format("repeat {}", command.units);
+  case CommandKind::EndRepeat:
+    return "end";
+  }
+  return "";
+}
+
+void dumpCommand(Text out, const Program& program, const Command& command, size_t index,
+                 size_t depth) {
+  fmt::format_to(out, "  {:4} {:8} {:{}}{}", index, toText(command.phase), "", 2 * depth,
+                 head(program, command));
+  if (!command.operands.empty())
+    fmt::format_to(out, " ({})", toText(command.operands));
+  if (!command.scalars.empty())
+    fmt::format_to(out, " [{}]", toText(command.scalars));
+  if (command.kind == CommandKind::Kernel || command.kind == CommandKind::Gemm)
+    fmt::format_to(out, " units {} grain {} flops {} bytes {}", command.units, command.grain,
+                   command.flops, command.bytes);
+  fmt::format_to(out, "\n");
+}
+
+void dumpFunction(Text out, const Program& program, const Function& function) {
+  fmt::format_to(out, "function {}\n", function.name);
+  for (const Binding& binding : function.bindings)
+    fmt::format_to(out, "  {} {} : {} {} at {}, {} bytes\n", toText(binding.role), binding.name,
+                   name(binding.dtype), toString(binding.shape), binding.offset, binding.bytes);
+  for (const LiveRange& range : function.temporaries)
+    fmt::format_to(out, "  temporary at {}, {} bytes, commands {} to {}\n", range.offset,
+                   range.bytes, range.first, range.last);
+  size_t depth = 0;
+  for (size_t i = 0; i < function.commands.size(); ++i) {
+    const Command& command = function.commands[i];
+    if (command.kind == CommandKind::EndRepeat && depth > 0)
+      --depth;
+    dumpCommand(out, program, command, i, depth);
+    if (command.kind == CommandKind::Repeat)
+      ++depth;
+  }
+}
+
+} // namespace
+
+std::string dump(const Program& program) {
+  std::string text;
+  Text out(text);
+  fmt::format_to(out,
+                 "program {} target {} cpu {} arena {} bytes (state {}, bindings {}, "
+                 "temporaries {})\n",
+                 program.model, program.target, program.cpu, program.arenaBytes, program.stateBytes,
+                 program.bindingBytes, program.temporaryBytes);
+  for (const State& state : program.states)
+    fmt::format_to(out, "{} {} : {} {} at {}, {} bytes{}, init {}\n", toText(state.kind),
+                   state.name, name(state.dtype), toString(state.shape), state.offset, state.bytes,
+                   state.trainable ? ", trainable" : "", toText(state.init));
+  for (const Constant& constant : program.constants)
+    fmt::format_to(out, "constant at {}, {} bytes, payload at {}\n", constant.offset,
+                   constant.bytes, constant.payloadOffset);
+  for (size_t i = 0; i < program.kernels.size(); ++i)
+    fmt::format_to(out, "kernel {} : {}\n", program.kernels[i].symbol, program.kernels[i].label);
+  for (size_t i = 0; i < program.gemms.size(); ++i)
+    fmt::format_to(out, "gemm #{} {} : {}\n", i, toText(program.gemms[i].gemm),
+                   program.gemms[i].label);
+  for (const Function& function : program.functions)
+    dumpFunction(out, program, function);
+  return text;
+}
+
+} // namespace titan

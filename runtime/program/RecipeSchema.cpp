@@ -1,0 +1,344 @@
+#include "runtime/program/RecipeSchema.h"
+
+#include "runtime/program/RecipeCodec.h"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <numeric>
+
+namespace titan::recipe {
+
+// --- Types of one key only
+// ------------------------------------------------------------------------------------------
+
+constexpr Member<InitRule> initRuleMembers[] = {
+    member<&InitRule::match, InitRule>("match"), member<&InitRule::dist, InitRule>("dist"),
+    member<&InitRule::mean, InitRule>("mean"),   member<&InitRule::std, InitRule>("std"),
+    member<&InitRule::low, InitRule>("low"),     member<&InitRule::high, InitRule>("high"),
+    member<&InitRule::value, InitRule>("value"),
+};
+template <> struct Codec<InitRule> {
+  static Status read(const Json& value, const std::string& path, InitRule& out) {
+    return readMembers(initRuleMembers, value, path, out);
+  }
+  static Json write(const InitRule& rule) { return writeMembers(initRuleMembers, rule); }
+};
+
+constexpr Member<OptimizerGroup> groupMembers[] = {
+    member<&OptimizerGroup::match, OptimizerGroup>("match"),
+    member<&OptimizerGroup::lrScale, OptimizerGroup>("lr_scale"),
+    member<&OptimizerGroup::weightDecay, OptimizerGroup>("weight_decay"),
+};
+template <> struct Codec<OptimizerGroup> {
+  static Status read(const Json& value, const std::string& path, OptimizerGroup& out) {
+    return readMembers(groupMembers, value, path, out);
+  }
+  static Json write(const OptimizerGroup& group) { return writeMembers(groupMembers, group); }
+};
+
+constexpr Member<MeshRecipe> axisMembers[] = {
+    member<&MeshRecipe::replicate, MeshRecipe>("replicate"),
+    member<&MeshRecipe::shard, MeshRecipe>("shard"),
+    member<&MeshRecipe::tensor, MeshRecipe>("tensor"),
+};
+
+namespace {
+
+// --- How a key reaches its value
+// ------------------------------------------------------------------------------------- Each
+// accessor has `type`, `set` and `get`; the table below names one for each key.
+
+/// Member `pointer` of section `section`: a plain value.
+template <auto section, auto pointer> struct Plain {
+  using Value = std::remove_cvref_t<decltype(std::declval<Recipe>().*section.*pointer)>;
+  static constexpr std::string_view type = Codec<Value>::type;
+  static constexpr bool tables = false;
+  static Status set(Recipe& recipe, const Json& value, const std::string& path) {
+    return Codec<Value>::read(value, path, recipe.*section.*pointer);
+  }
+  static Json get(const Recipe& recipe) { return Codec<Value>::write(recipe.*section.*pointer); }
+};
+
+/// [[section.name]] tables.
+template <auto section, auto pointer> struct Tables : Plain<section, pointer> {
+  static constexpr bool tables = true;
+};
+
+/// Files: one string or a list of them.
+template <auto pointer> struct Files : Plain<&Recipe::data, pointer> {
+  static constexpr std::string_view type = "a string or a list of strings";
+  static Status set(Recipe& recipe, const Json& value, const std::string& path) {
+    if (!value.is_string() && !value.is_array())
+      return wrongType(path, value, type);
+    return Codec<std::vector<std::string>>::read(value.is_string() ? Json::array({value}) : value,
+                                                 path, recipe.data.*pointer);
+  }
+};
+
+struct WeightDecay : Plain<&Recipe::optimizer, &OptimizerRecipe::weightDecay> {
+  static Status set(Recipe& recipe, const Json& value, const std::string& path) {
+    TITAN_TRY(Plain::set(recipe, value, path));
+    recipe.optimizer.weightDecayGiven.value = true;
+    return {};
+  }
+};
+
+struct Betas {
+  static constexpr std::string_view type = "a list of two numbers";
+  static constexpr bool tables = false;
+  static Status set(Recipe& recipe, const Json& value, const std::string& path) {
+    std::vector<double> betas;
+    TITAN_TRY(Codec<std::vector<double>>::read(value, path, betas));
+    if (betas.size() != 2)
+      return wrongType(path, value, type);
+    recipe.optimizer.beta1 = betas[0];
+    recipe.optimizer.beta2 = betas[1];
+    return {};
+  }
+  static Json get(const Recipe& recipe) {
+    return Json::array({recipe.optimizer.beta1, recipe.optimizer.beta2});
+  }
+};
+
+struct Axes {
+  static constexpr std::string_view type = "a table of integers";
+  static constexpr bool tables = false;
+  static Status set(Recipe& recipe, const Json& value, const std::string& path) {
+    return readMembers(axisMembers, value, path, recipe.mesh);
+  }
+  static Json get(const Recipe& recipe) { return writeMembers(axisMembers, recipe.mesh); }
+};
+
+/// Bytes: an integer, or a string such as "2.3GB" (decimal) or "512MiB" (binary).
+struct Bytes {
+  static constexpr std::string_view type =
+      "a number of bytes (an integer, \"2.3GB\" or \"512MiB\")";
+  static constexpr bool tables = false;
+  static Status set(Recipe& recipe, const Json& value, const std::string& path) {
+    if (!value.is_string())
+      return value.is_number_integer() ? Codec<int64_t>::read(value, path, recipe.memory.limit)
+                                       : Status(wrongType(path, value, type));
+    const std::optional<int64_t> bytes = parse(value.get_ref<const std::string&>());
+    if (!bytes)
+      return wrongType(path, value, type);
+    recipe.memory.limit = *bytes;
+    return {};
+  }
+  static Json get(const Recipe& recipe) { return recipe.memory.limit; }
+
+private:
+  static std::optional<int64_t> parse(std::string_view text) {
+    double number = 0;
+    const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (status != std::errc())
+      return std::nullopt;
+    std::string_view unit = text.substr(static_cast<size_t>(end - text.data()));
+    unit.remove_prefix(std::min(unit.find_first_not_of(' '), unit.size()));
+    static constexpr std::pair<std::string_view, double> units[] = {
+        {"", 1},         {"B", 1},        {"kB", 1e3},    {"KB", 1e3},
+        {"MB", 1e6},     {"GB", 1e9},     {"TB", 1e12},   {"KiB", 0x1p10},
+        {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}};
+    const auto* found = std::ranges::find(units, unit, &std::pair<std::string_view, double>::first);
+    if (found == std::end(units) || !(number * found->second < 0x1p62) || number < 0)
+      return std::nullopt;
+    return std::llround(number * found->second);
+  }
+};
+
+template <typename Accessor>
+constexpr Key key(std::string_view section, std::string_view name, bool runTime,
+                  std::string_view doc, std::string_view choices = "") {
+  return {section,          name,           Accessor::type, doc, choices, runTime,
+          Accessor::tables, &Accessor::set, &Accessor::get};
+}
+
+template <auto pointer> using Model = Plain<&Recipe::model, pointer>;
+template <auto pointer> using Loss = Plain<&Recipe::loss, pointer>;
+template <auto pointer> using Optimizer = Plain<&Recipe::optimizer, pointer>;
+template <auto pointer> using Schedule = Plain<&Recipe::schedule, pointer>;
+template <auto pointer> using Batch = Plain<&Recipe::batch, pointer>;
+template <auto pointer> using Precision = Plain<&Recipe::precision, pointer>;
+template <auto pointer> using Mesh = Plain<&Recipe::mesh, pointer>;
+template <auto pointer> using Memory = Plain<&Recipe::memory, pointer>;
+template <auto pointer> using Data = Plain<&Recipe::data, pointer>;
+template <auto pointer> using Train = Plain<&Recipe::train, pointer>;
+template <auto pointer> using Checkpoint = Plain<&Recipe::checkpoint, pointer>;
+
+constexpr bool compiled = false, runTime = true;
+
+// --- The table
+// ------------------------------------------------------------------------------------------------------
+// clang-format off
+constexpr Key table[] = {
+  key<Model<&ModelRecipe::dims>>("model", "dims", compiled, "sizes of the model's symbolic dims, { seq = 256 }; the batch dim is batch.micro"),
+  key<Model<&ModelRecipe::mode>>("model", "mode", compiled, "dropout and batch norm as exported, or as in training", "as-exported | train"),
+  key<Model<&ModelRecipe::init>>("model", "init", compiled, "start from the model file's weights, or afresh", "model | fresh"),
+  key<Tables<&Recipe::model, &ModelRecipe::initRules>>("model", "init_rule", compiled, "fresh weights by name: match, dist (normal: mean, std; uniform: low, high; constant: value)"),
+  key<Model<&ModelRecipe::frozen>>("model", "frozen", compiled, "patterns of parameters that are not trained"),
+  key<Model<&ModelRecipe::names>>("model", "names", compiled, "file with name, kind and layout by initialiser; empty: none"),
+
+  key<Loss<&LossRecipe::kind>>("loss", "kind", compiled, "output: the model's first output is the loss", "cross_entropy | mse | l1 | bce_with_logits | output"),
+  key<Loss<&LossRecipe::output>>("loss", "output", compiled, "model output that the loss reads; empty: the first"),
+  key<Loss<&LossRecipe::target>>("loss", "target", compiled, "data field with the targets"),
+  key<Loss<&LossRecipe::ignoreIndex>>("loss", "ignore_index", compiled, "cross_entropy: targets with this value do not count"),
+  key<Loss<&LossRecipe::labelSmoothing>>("loss", "label_smoothing", compiled, "cross_entropy: in [0, 1)"),
+
+  key<Optimizer<&OptimizerRecipe::kind>>("optimizer", "kind", compiled, "update rule", "sgd | adam | adamw"),
+  key<Optimizer<&OptimizerRecipe::lr>>("optimizer", "lr", runTime, "learning rate before the schedule"),
+  key<Betas>("optimizer", "betas", compiled, "adam, adamw: decay of the first and second moment"),
+  key<Optimizer<&OptimizerRecipe::eps>>("optimizer", "eps", compiled, "adam, adamw: added to the root of the second moment"),
+  key<WeightDecay>("optimizer", "weight_decay", runTime, "default 0.01 for adamw, 0 for the others"),
+  key<Optimizer<&OptimizerRecipe::momentum>>("optimizer", "momentum", compiled, "sgd: in [0, 1)"),
+  key<Optimizer<&OptimizerRecipe::nesterov>>("optimizer", "nesterov", compiled, "sgd: Nesterov's momentum"),
+  key<Optimizer<&OptimizerRecipe::noDecay>>("optimizer", "no_decay", compiled, "patterns of parameters without weight decay"),
+  key<Optimizer<&OptimizerRecipe::clipNorm>>("optimizer", "clip_norm", compiled, "limit of the global gradient norm; 0: off"),
+  key<Tables<&Recipe::optimizer, &OptimizerRecipe::groups>>("optimizer", "group", compiled, "parameters that differ: match, lr_scale, weight_decay; the first matching group counts"),
+
+  key<Schedule<&ScheduleRecipe::kind>>("schedule", "kind", compiled, "learning rate over the steps", "constant | cosine | linear | wsd"),
+  key<Schedule<&ScheduleRecipe::warmupSteps>>("schedule", "warmup_steps", runTime, "steps of linear warm-up"),
+  key<Schedule<&ScheduleRecipe::steps>>("schedule", "steps", runTime, "length of the schedule; 0: train.steps as compiled"),
+  key<Schedule<&ScheduleRecipe::minLrRatio>>("schedule", "min_lr_ratio", runTime, "last learning rate / lr"),
+
+  key<Batch<&BatchRecipe::micro>>("batch", "micro", compiled, "samples per rank and microbatch"),
+  key<Batch<&BatchRecipe::global>>("batch", "global", compiled, "samples per optimizer step: a multiple of micro x data ranks"),
+
+  key<Precision<&PrecisionRecipe::compute>>("precision", "compute", compiled, "type of contractions' operands", "f32 | bf16"),
+  key<Precision<&PrecisionRecipe::reduceDtype>>("precision", "reduce_dtype", compiled, "type of gradient collectives", "f32 | bf16"),
+
+  key<Axes>("mesh", "axes", compiled, "ranks along each axis"),
+  key<Mesh<&MeshRecipe::strategy>>("mesh", "strategy", compiled, "what is sharded", "ddp | zero1 | zero2 | zero3 | fsdp | hsdp | tensor"),
+  key<Mesh<&MeshRecipe::sync>>("mesh", "sync", compiled, "when gradients are reduced", "auto | deferred | immediate"),
+  key<Mesh<&MeshRecipe::syncEvery>>("mesh", "sync_every", compiled, "a reduction after so many microbatches; 0: as sync says"),
+  key<Mesh<&MeshRecipe::reduce>>("mesh", "reduce", compiled, "tree: the same bits on 1, 2, 4, 8 data ranks", "fast | tree"),
+  key<Mesh<&MeshRecipe::tensorRules>>("mesh", "tensor_rules", compiled, "how parameters split over the tensor axis"),
+
+  key<Bytes>("memory", "limit", compiled, "bytes, or \"2.3GB\"; 0: none"),
+  key<Memory<&MemoryRecipe::remat>>("memory", "remat", compiled, "recompute activations to fit the limit", "auto | none"),
+
+  key<Files<&DataRecipe::train>>("data", "train", runTime, "files: .npy, .npz, .safetensors, .bin or .txt"),
+  key<Files<&DataRecipe::eval>>("data", "eval", runTime, "files for evaluation"),
+  key<Data<&DataRecipe::fields>>("data", "fields", runTime, "array of each input, { input_ids = \"ids\" }; default: the same name"),
+  key<Data<&DataRecipe::scale>>("data", "scale", runTime, "uint8 arrays are read as (x * scale - mean) / std"),
+  key<Data<&DataRecipe::mean>>("data", "mean", runTime, "one value, or one per channel; empty: 0"),
+  key<Data<&DataRecipe::std>>("data", "std", runTime, "one value, or one per channel; empty: 1"),
+  key<Data<&DataRecipe::shuffle>>("data", "shuffle", runTime, "a new order each epoch"),
+
+  key<Train<&TrainRecipe::steps>>("train", "steps", runTime, "optimizer steps"),
+  key<Train<&TrainRecipe::seed>>("train", "seed", runTime, "of initial weights, dropout and data order; on a fresh run only"),
+  key<Train<&TrainRecipe::logEvery>>("train", "log_every", runTime, "steps between progress lines"),
+  key<Train<&TrainRecipe::evalEvery>>("train", "eval_every", runTime, "steps between evaluations; 0: only on request"),
+  key<Train<&TrainRecipe::evalBatches>>("train", "eval_batches", runTime, "batches of an evaluation; 0: all"),
+  key<Train<&TrainRecipe::nonFiniteLimit>>("train", "non_finite_limit", runTime, "consecutive skipped steps that end the run"),
+
+  key<Checkpoint<&CheckpointRecipe::every>>("checkpoint", "every", runTime, "steps between checkpoints; 0: only at the end"),
+  key<Checkpoint<&CheckpointRecipe::keep>>("checkpoint", "keep", runTime, "committed checkpoints kept; 0: all"),
+};
+// clang-format on
+
+/// The word of `candidates` that is nearest to `word`; the first of equals.
+template <typename Range> std::string nearest(const Range& candidates, std::string_view word) {
+  std::string best;
+  size_t least = std::numeric_limits<size_t>::max();
+  for (const std::string& candidate : candidates)
+    if (const size_t distance = editDistance(candidate, word); distance < least) {
+      least = distance;
+      best = candidate;
+    }
+  return best;
+}
+
+std::vector<std::string> sections() {
+  std::vector<std::string> names;
+  for (const Key& key : table)
+    if (names.empty() || names.back() != key.section)
+      names.emplace_back(key.section);
+  return names;
+}
+
+} // namespace
+
+std::span<const Key> keys() { return table; }
+
+const Key* findKey(std::string_view path) {
+  const auto* found =
+      std::ranges::find_if(table, [&](const Key& key) { return key.path() == path; });
+  return found == std::end(table) ? nullptr : found;
+}
+
+size_t editDistance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 0; i < a.size(); ++i) {
+    size_t diagonal = std::exchange(row[0], i + 1);
+    for (size_t j = 0; j < b.size(); ++j) {
+      const size_t substitute = diagonal + (a[i] != b[j]);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({substitute, row[j] + 1, row[j + 1] + 1});
+    }
+  }
+  return row[b.size()];
+}
+
+Error unknownKey(std::string_view path) {
+  // A known name in a wrong table is a likelier slip than any spelling.
+  const std::string_view name = path.substr(path.rfind('.') + 1);
+  for (const Key& key : table)
+    if (key.name == name)
+      return Error::badInput("unknown key '{}'; did you mean '{}'?", path, key.path());
+  std::vector<std::string> paths;
+  for (const Key& key : table)
+    paths.push_back(key.path());
+  return Error::badInput("unknown key '{}'; did you mean '{}'?", path, nearest(paths, path));
+}
+
+Error unknownSection(std::string_view section) {
+  return Error::badInput("unknown table [{}]; did you mean [{}]?", section,
+                         nearest(sections(), section));
+}
+
+bool isChoice(std::string_view choices, std::string_view value) {
+  constexpr std::string_view separator = " | ";
+  for (;;) {
+    const size_t end = choices.find(separator);
+    if (choices.substr(0, end) == value)
+      return true;
+    if (end == std::string_view::npos)
+      return false;
+    choices.remove_prefix(end + separator.size());
+  }
+}
+
+Status assign(Recipe& recipe, const Json& document) {
+  if (!document.is_object())
+    return Error::badInput("a recipe is a table of tables");
+  const std::vector<std::string> known = sections();
+  for (const auto& [section, values] : document.items()) {
+    if (section == "ema")
+      return Error::badInput("[ema]: the exponential moving average of weights is not available "
+                             "yet: remove the table");
+    if (std::ranges::find(known, section) == known.end())
+      return values.is_object() ? unknownSection(section) : unknownKey(section);
+    if (!values.is_object())
+      return wrongType(section, values, "a table");
+    for (const auto& [name, value] : values.items()) {
+      const std::string path = section + "." + name;
+      const Key* key = findKey(path);
+      if (!key)
+        return unknownKey(path);
+      TITAN_TRY(key->set(recipe, value, path));
+    }
+  }
+  if (!recipe.optimizer.weightDecayGiven.value)
+    recipe.optimizer.weightDecay = recipe.optimizer.kind == "adamw" ? 0.01 : 0;
+  return {};
+}
+
+Json toDocument(const Recipe& recipe) {
+  Json document = Json::object();
+  for (const Key& key : table)
+    document[std::string(key.section)][std::string(key.name)] = key.get(recipe);
+  return document;
+}
+
+} // namespace titan::recipe

@@ -1,0 +1,167 @@
+// The checks of a recipe that need no model: ranges, known values, the batch's division.
+#include "runtime/program/RecipeSchema.h"
+
+#include <cmath>
+
+namespace titan {
+
+namespace {
+
+Status checkChoices(const Recipe& recipe) {
+  for (const recipe::Key& key : recipe::keys()) {
+    if (key.choices.empty())
+      continue;
+    const std::string value = key.get(recipe).get<std::string>();
+    if (!recipe::isChoice(key.choices, value))
+      return Error::badInput("{} = \"{}\" is not known: use {}", key.path(), value, key.choices);
+  }
+  return {};
+}
+
+/// Integers must be at least `least`.
+Status checkLeast(const char* key, int64_t value, int64_t least) {
+  if (value < least)
+    return Error::badInput("{} = {} must be at least {}", key, value, least);
+  return {};
+}
+
+/// Numbers must be in [low, high), or in [low, high] with `closed`.
+Status checkRange(const char* key, double value, double low, double high, bool closed = false) {
+  if (value >= low && (value < high || (closed && value == high)))
+    return {};
+  if (std::isinf(high))
+    return Error::badInput("{} = {} must be at least {}", key, value, low);
+  return Error::badInput("{} = {} must be in [{}, {}{}", key, value, low, high, closed ? ']' : ')');
+}
+
+Status checkModel(const ModelRecipe& model) {
+  for (const auto& [dim, size] : model.dims)
+    TITAN_TRY(checkLeast(("model.dims." + dim).c_str(), size, 1));
+  if (!model.initRules.empty() && model.init != "fresh")
+    return Error::badInput("model.init = \"{}\" has no use for [[model.init_rule]]: set it to "
+                           "\"fresh\" or remove the rules",
+                           model.init);
+  for (const InitRule& rule : model.initRules) {
+    if (rule.match.empty())
+      return Error::badInput("a [[model.init_rule]] needs match, a pattern of parameter names");
+    if (!recipe::isChoice("normal | uniform | constant", rule.dist))
+      return Error::badInput("model.init_rule '{}': dist = \"{}\" is not known: use normal, "
+                             "uniform or constant",
+                             rule.match, rule.dist);
+    TITAN_TRY(checkRange("model.init_rule.std", rule.std, 0, INFINITY));
+    if (rule.dist == "uniform" && !(rule.low < rule.high))
+      return Error::badInput("model.init_rule '{}': low = {} must be below high = {}", rule.match,
+                             rule.low, rule.high);
+  }
+  return {};
+}
+
+Status checkOptimizer(const OptimizerRecipe& optimizer) {
+  TITAN_TRY(checkRange("optimizer.lr", optimizer.lr, 0, INFINITY));
+  TITAN_TRY(checkRange("optimizer.betas[0]", optimizer.beta1, 0, 1));
+  TITAN_TRY(checkRange("optimizer.betas[1]", optimizer.beta2, 0, 1));
+  TITAN_TRY(checkRange("optimizer.eps", optimizer.eps, 0, INFINITY));
+  TITAN_TRY(checkRange("optimizer.weight_decay", optimizer.weightDecay, 0, INFINITY));
+  TITAN_TRY(checkRange("optimizer.momentum", optimizer.momentum, 0, 1));
+  TITAN_TRY(checkRange("optimizer.clip_norm", optimizer.clipNorm, 0, INFINITY));
+  if (optimizer.momentum != 0 && optimizer.kind != "sgd")
+    return Error::badInput("optimizer.momentum = {} is for sgd; {} has betas", optimizer.momentum,
+                           optimizer.kind);
+  if (optimizer.nesterov && optimizer.momentum == 0)
+    return Error::badInput("optimizer.nesterov = true needs optimizer.momentum above 0");
+  for (const OptimizerGroup& group : optimizer.groups) {
+    if (group.match.empty())
+      return Error::badInput("an [[optimizer.group]] needs match, a pattern of parameter names");
+    TITAN_TRY(checkRange("optimizer.group.lr_scale", group.lrScale, 0, INFINITY));
+    TITAN_TRY(
+        checkRange("optimizer.group.weight_decay", group.weightDecay.value_or(0), 0, INFINITY));
+  }
+  return {};
+}
+
+Status checkSchedule(const ScheduleRecipe& schedule, const TrainRecipe& train) {
+  TITAN_TRY(checkLeast("schedule.warmup_steps", schedule.warmupSteps, 0));
+  TITAN_TRY(checkLeast("schedule.steps", schedule.steps, 0));
+  TITAN_TRY(checkRange("schedule.min_lr_ratio", schedule.minLrRatio, 0, 1, /*closed=*/true));
+  const int64_t steps = schedule.steps > 0 ? schedule.steps : train.steps;
+  if (schedule.kind != "constant" && schedule.warmupSteps > steps)
+    return Error::badInput("schedule.warmup_steps = {} is more than the schedule's {} steps: set "
+                           "schedule.steps or train.steps higher",
+                           schedule.warmupSteps, steps);
+  return {};
+}
+
+Status checkMesh(const MeshRecipe& mesh) {
+  TITAN_TRY(checkLeast("mesh.axes.replicate", mesh.replicate, 1));
+  TITAN_TRY(checkLeast("mesh.axes.shard", mesh.shard, 1));
+  TITAN_TRY(checkLeast("mesh.axes.tensor", mesh.tensor, 1));
+  TITAN_TRY(checkLeast("mesh.sync_every", mesh.syncEvery, 0));
+  if (mesh.replicate > 1 || mesh.shard > 1 || mesh.tensor > 1)
+    return Error::badInput("mesh.axes = {{ replicate = {}, shard = {}, tensor = {} }}: more than "
+                           "one rank is not available yet: set every axis to 1",
+                           mesh.replicate, mesh.shard, mesh.tensor);
+  return {};
+}
+
+Status checkBatch(const BatchRecipe& batch, int64_t dataRanks) {
+  TITAN_TRY(checkLeast("batch.micro", batch.micro, 1));
+  TITAN_TRY(checkLeast("batch.global", batch.global, 1));
+  int64_t unit;
+  if (__builtin_mul_overflow(batch.micro, dataRanks, &unit))
+    return Error::badInput("batch.micro = {} x data ranks {} is too large", batch.micro, dataRanks);
+  if (batch.global % unit == 0)
+    return {};
+  const int64_t below = batch.global / unit * unit;
+  const std::string suggestion =
+      below > 0 ? fmt::format("{} or {}", below, below + unit) : fmt::format("{}", unit);
+  return Error::badInput(
+      "batch.global = {} is not a multiple of micro {} x data ranks {} = {}: use {}", batch.global,
+      batch.micro, dataRanks, unit, suggestion);
+}
+
+Status checkData(const DataRecipe& data) {
+  if (data.scale == 0)
+    return Error::badInput("data.scale = 0 makes every value the same");
+  for (double std : data.std)
+    if (!(std > 0))
+      return Error::badInput("data.std = {} must be above 0", std);
+  if (data.mean.size() > 1 && data.std.size() > 1 && data.mean.size() != data.std.size())
+    return Error::badInput("data.mean has {} values, data.std has {}: give one each, or one per "
+                           "channel",
+                           data.mean.size(), data.std.size());
+  return {};
+}
+
+Status checkTrain(const TrainRecipe& train, const CheckpointRecipe& checkpoint) {
+  TITAN_TRY(checkLeast("train.steps", train.steps, 1));
+  TITAN_TRY(checkLeast("train.seed", train.seed, 0));
+  TITAN_TRY(checkLeast("train.log_every", train.logEvery, 1));
+  TITAN_TRY(checkLeast("train.eval_every", train.evalEvery, 0));
+  TITAN_TRY(checkLeast("train.eval_batches", train.evalBatches, 0));
+  TITAN_TRY(checkLeast("train.non_finite_limit", train.nonFiniteLimit, 1));
+  TITAN_TRY(checkLeast("checkpoint.every", checkpoint.every, 0));
+  return checkLeast("checkpoint.keep", checkpoint.keep, 0);
+}
+
+} // namespace
+
+int64_t Recipe::microbatches() const {
+  return batch.global / (batch.micro * mesh.replicate * mesh.shard);
+}
+
+Status validate(const Recipe& recipe) {
+  TITAN_TRY(checkChoices(recipe));
+  TITAN_TRY(checkModel(recipe.model));
+  if (recipe.loss.kind != "output" && recipe.loss.target.empty())
+    return Error::badInput("loss.target is empty: name the data field with the targets");
+  TITAN_TRY(checkRange("loss.label_smoothing", recipe.loss.labelSmoothing, 0, 1));
+  TITAN_TRY(checkOptimizer(recipe.optimizer));
+  TITAN_TRY(checkSchedule(recipe.schedule, recipe.train));
+  TITAN_TRY(checkMesh(recipe.mesh));
+  TITAN_TRY(checkBatch(recipe.batch, recipe.mesh.replicate * recipe.mesh.shard));
+  TITAN_TRY(checkLeast("memory.limit", recipe.memory.limit, 0));
+  TITAN_TRY(checkData(recipe.data));
+  return checkTrain(recipe.train, recipe.checkpoint);
+}
+
+} // namespace titan
