@@ -1,0 +1,267 @@
+// Folding of ops that move elements: the result is a list of positions in the operand.
+#include "frontend/onnx/Fold.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace titan::frontend {
+
+namespace {
+
+using Folded = Result<std::optional<HostOutputs>>;
+
+Folded nothing() { return std::optional<HostOutputs>(); }
+Folded one(HostTensor tensor) { return std::optional(HostOutputs{std::move(tensor)}); }
+
+void copyElement(const HostTensor& from, int64_t position, HostTensor& to) {
+  if (from.isFloat())
+    to.reals.push_back(from.reals[position]);
+  else
+    to.integers.push_back(from.integers[position]);
+}
+
+std::vector<int64_t> stridesOf(const Shape& shape) {
+  std::vector<int64_t> strides(shape.size(), 1);
+  for (size_t d = shape.size(); d-- > 1;)
+    strides[d - 1] = strides[d] * shape[d];
+  return strides;
+}
+
+/// Element (i0, i1, ...) of the result is element base + sum of i_d * steps[d] of `from`.
+HostTensor strided(const HostTensor& from, const Shape& shape, int64_t base,
+                   const std::vector<int64_t>& steps) {
+  HostTensor out = HostTensor::empty(from.dtype, shape);
+  for (int64_t i = 0, count = elementCount(shape); i < count; ++i) {
+    int64_t position = base, rest = i;
+    for (size_t d = shape.size(); d-- > 0;) {
+      position += rest % shape[d] * steps[d];
+      rest /= shape[d];
+    }
+    copyElement(from, position, out);
+  }
+  return out;
+}
+
+HostTensor reshaped(HostTensor tensor, Shape shape) {
+  tensor.shape = std::move(shape);
+  return tensor;
+}
+
+Folded gather(const Node& node, const HostTensor& data, const HostTensor& indices) {
+  int64_t axis = TITAN_TRY(
+      normalizeAxis(node, node.integer("axis", 0), static_cast<int64_t>(data.shape.size())));
+  Shape shape(data.shape.begin(), data.shape.begin() + axis);
+  shape.insert(shape.end(), indices.shape.begin(), indices.shape.end());
+  shape.insert(shape.end(), data.shape.begin() + axis + 1, data.shape.end());
+  if (TITAN_TRY(checkedElementCount(shape, node.shown())) > kLargestFolded)
+    return nothing();
+  int64_t extent = data.shape[axis], inner = 1, outer = 1;
+  for (int64_t d = 0; d < axis; ++d)
+    outer *= data.shape[d];
+  for (size_t d = axis + 1; d < data.shape.size(); ++d)
+    inner *= data.shape[d];
+  HostTensor out = HostTensor::empty(data.dtype, shape);
+  for (int64_t o = 0; o < outer; ++o)
+    for (int64_t k = 0; k < indices.size(); ++k) {
+      int64_t index = indices.integer(k);
+      if (index < -extent || index >= extent)
+        return Error::badInput("{}: index {} is outside of {}", node.shown(), index, extent);
+      index = index < 0 ? index + extent : index;
+      for (int64_t i = 0; i < inner; ++i)
+        copyElement(data, (o * extent + index) * inner + i, out);
+    }
+  return one(std::move(out));
+}
+
+Folded concat(const Node& node, const HostInputs& inputs) {
+  int64_t rank = static_cast<int64_t>(inputs[0]->shape.size());
+  int64_t axis = TITAN_TRY(normalizeAxis(node, node.integer("axis", 0), rank));
+  Shape shape = inputs[0]->shape;
+  shape[axis] = 0;
+  for (const HostTensor* input : inputs) {
+    if (input->dtype != inputs[0]->dtype || input->shape.size() != shape.size())
+      return Error::badInput("{}: operands differ in type or rank", node.shown());
+    for (int64_t d = 0; d < rank; ++d)
+      if (d != axis && input->shape[d] != shape[d])
+        return Error::badInput("{}: {} and {} differ outside of axis {}", node.shown(),
+                               toString(inputs[0]->shape), toString(input->shape), axis);
+    shape[axis] += input->shape[axis];
+  }
+  if (elementCount(shape) > kLargestFolded)
+    return nothing();
+  int64_t outer = 1;
+  for (int64_t d = 0; d < axis; ++d)
+    outer *= shape[d];
+  HostTensor out = HostTensor::empty(inputs[0]->dtype, shape);
+  for (int64_t o = 0; o < outer; ++o)
+    for (const HostTensor* input : inputs) {
+      int64_t run = outer ? input->size() / outer : 0;
+      for (int64_t i = 0; i < run; ++i)
+        copyElement(*input, o * run + i, out);
+    }
+  return one(std::move(out));
+}
+
+Folded slice(const Node& node, const HostInputs& inputs) {
+  std::vector<int64_t> starts, ends;
+  std::optional<std::vector<int64_t>> axes, steps;
+  if (node.opset < 10) {
+    starts = node.integers("starts").value_or(std::vector<int64_t>());
+    ends = node.integers("ends").value_or(std::vector<int64_t>());
+    axes = node.integers("axes");
+  } else {
+    if (inputs.size() < 3 || !inputs[1] || !inputs[2])
+      return Error::badInput("{}: starts and ends are missing", node.shown());
+    starts = listOf(*inputs[1]);
+    ends = listOf(*inputs[2]);
+    if (inputs.size() > 3 && inputs[3])
+      axes = listOf(*inputs[3]);
+    if (inputs.size() > 4 && inputs[4])
+      steps = listOf(*inputs[4]);
+  }
+  const HostTensor& data = *inputs[0];
+  std::vector<SliceDim> dims = TITAN_TRY(sliceDims(node, data.shape, starts, ends, axes, steps));
+  std::vector<int64_t> strides = stridesOf(data.shape);
+  Shape shape;
+  int64_t base = 0;
+  for (size_t d = 0; d < dims.size(); ++d) {
+    shape.push_back(dims[d].count);
+    base += dims[d].start * strides[d];
+    strides[d] *= dims[d].step;
+  }
+  return one(strided(data, shape, base, strides));
+}
+
+Folded split(const Node& node, const HostInputs& inputs) {
+  const HostTensor& data = *inputs[0];
+  int64_t axis = TITAN_TRY(
+      normalizeAxis(node, node.integer("axis", 0), static_cast<int64_t>(data.shape.size())));
+  std::optional<std::vector<int64_t>> given = node.integers("split");
+  if (inputs.size() > 1 && inputs[1])
+    given = listOf(*inputs[1]);
+  std::vector<int64_t> sizes = TITAN_TRY(
+      splitSizes(node, data.shape[axis], given, static_cast<int64_t>(node.outputs.size())));
+  if (sizes.size() != node.outputs.size())
+    return Error::badInput("{}: {} pieces for {} outputs", node.shown(), sizes.size(),
+                           node.outputs.size());
+  std::vector<int64_t> strides = stridesOf(data.shape);
+  HostOutputs pieces;
+  for (int64_t begin = 0; int64_t size : sizes) {
+    Shape shape = data.shape;
+    shape[axis] = size;
+    pieces.push_back(strided(data, shape, begin * strides[axis], strides));
+    begin += size;
+  }
+  return std::optional(std::move(pieces));
+}
+
+Folded transpose(const Node& node, const HostTensor& data) {
+  std::vector<int64_t> permutation =
+      TITAN_TRY(permutationOf(node, static_cast<int64_t>(data.shape.size())));
+  std::vector<int64_t> strides = stridesOf(data.shape), permuted;
+  Shape shape;
+  for (int64_t d : permutation) {
+    shape.push_back(data.shape[d]);
+    permuted.push_back(strides[d]);
+  }
+  return one(strided(data, shape, 0, permuted));
+}
+
+Folded range(const Node& node, const HostInputs& inputs) {
+  const HostTensor &start = *inputs[0], &limit = *inputs[1], &delta = *inputs[2];
+  if (start.size() != 1 || limit.size() != 1 || delta.size() != 1 || start.dtype != limit.dtype ||
+      start.dtype != delta.dtype)
+    return Error::badInput("{}: start, limit and delta must be scalars of one type", node.shown());
+  double count = std::ceil((limit.real(0) - start.real(0)) / delta.real(0));
+  if (std::isnan(count) || count > static_cast<double>(kLargestFolded))
+    return Error::badInput("{}: a range of {} elements", node.shown(), count);
+  HostTensor out =
+      HostTensor::empty(start.dtype, {std::max<int64_t>(0, static_cast<int64_t>(count))});
+  for (int64_t i = 0; i < out.shape[0]; ++i) {
+    if (out.isFloat())
+      out.push(start.reals[0] + static_cast<double>(i) * delta.reals[0]);
+    else
+      out.push(static_cast<int64_t>(static_cast<uint64_t>(start.integers[0]) +
+                                    static_cast<uint64_t>(i) *
+                                        static_cast<uint64_t>(delta.integers[0])));
+  }
+  return one(std::move(out));
+}
+
+Folded constantOfShape(const Node& node, const HostTensor& target) {
+  Shape shape = listOf(target);
+  if (TITAN_TRY(checkedElementCount(shape, node.shown())) > kLargestFolded)
+    return nothing();
+  HostTensor value{DType::F32, {1}, {}, {0.0}};
+  if (const ::onnx::AttributeProto* attribute = node.find("value");
+      attribute && attribute->has_t()) {
+    ::onnx::TensorProto proto = attribute->t();
+    value = TITAN_TRY(toHost(TITAN_TRY(takeTensor(proto, node.shown()))));
+    if (value.size() != 1)
+      return Error::badInput("{}: a value of {} elements", node.shown(), value.size());
+  }
+  value.shape = {};
+  return one(broadcastHost(value, shape));
+}
+
+} // namespace
+
+Folded foldMovement(const Node& node, const HostInputs& inputs) {
+  const std::string& op = node.opType;
+  if (inputs.empty() || !inputs[0])
+    return nothing();
+  const HostTensor& data = *inputs[0];
+  auto operand = [&](size_t i) { return i < inputs.size() ? inputs[i] : nullptr; };
+  // Axes are an attribute in old opsets and an operand in new ones.
+  auto axes = [&]() -> std::optional<std::vector<int64_t>> {
+    return operand(1) ? std::optional(listOf(*operand(1))) : node.integers("axes");
+  };
+  if (op == "Gather" && operand(1))
+    return gather(node, data, *operand(1));
+  if (op == "Concat") {
+    for (const HostTensor* input : inputs)
+      if (!input)
+        return Error::badInput("{}: an operand is missing", node.shown());
+    return concat(node, inputs);
+  }
+  if (op == "Slice")
+    return slice(node, inputs);
+  if (op == "Split")
+    return split(node, inputs);
+  if (op == "Transpose")
+    return transpose(node, data);
+  if (op == "Range" && operand(1) && operand(2))
+    return range(node, inputs);
+  if (op == "ConstantOfShape")
+    return constantOfShape(node, data);
+  if (op == "Reshape" && operand(1))
+    return one(reshaped(data, TITAN_TRY(reshapeTarget(node, data.shape, listOf(*operand(1)),
+                                                      node.integer("allowzero", 0) != 0))));
+  if (op == "Squeeze")
+    return one(reshaped(data, TITAN_TRY(squeezeTarget(node, data.shape, axes()))));
+  if (op == "Unsqueeze")
+    return one(reshaped(data, TITAN_TRY(unsqueezeTarget(node, data.shape,
+                                                        axes().value_or(std::vector<int64_t>())))));
+  if (op == "Expand" && operand(1)) {
+    Shape shape = TITAN_TRY(expandTarget(node, data.shape, listOf(*operand(1))));
+    if (elementCount(shape) > kLargestFolded)
+      return nothing();
+    return one(broadcastHost(data, shape));
+  }
+  if (op == "Shape") {
+    int64_t rank = static_cast<int64_t>(data.shape.size());
+    auto position = [&](int64_t value) {
+      return std::clamp<int64_t>(value < 0 ? value + rank : value, 0, rank);
+    };
+    int64_t start = position(node.integer("start", 0)), end = position(node.integer("end", rank));
+    std::vector<int64_t> extents;
+    for (int64_t i = start; i < end; ++i)
+      extents.push_back(data.shape[i]);
+    return one(HostTensor::vector(extents));
+  }
+  if (op == "Size")
+    return one(HostTensor::scalar(elementCount(data.shape)));
+  return nothing();
+}
+
+} // namespace titan::frontend

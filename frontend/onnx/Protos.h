@@ -1,0 +1,40 @@
+// ONNX's protobuf classes, and the fields that are younger than the protos of libonnx 1.12: those
+// survive parsing as unknown fields.
+#pragma once
+
+#ifndef ONNX_NAMESPACE
+#define ONNX_NAMESPACE onnx
+#endif
+#ifndef ONNX_ML
+#define ONNX_ML 1
+#endif
+#include <onnx/onnx_pb.h>
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace titan::frontend {
+
+/// Field numbers of onnx.proto (IR version 10 and later) that 1.12 does not know.
+namespace field {
+inline constexpr int kNodeOverload = 8;
+inline constexpr int kNodeMetadata = 9;
+inline constexpr int kFunctionAttributeDefaults = 11;
+inline constexpr int kFunctionOverload = 13;
+} // namespace field
+
+/// The `metadata_props` of a node. Malformed entries are skipped: metadata only improves names.
+std::map<std::string, std::string> metadataOf(const ::onnx::NodeProto& node);
+/// The `overload` of a call or a function; empty when there is none.
+std::string overloadOf(const ::onnx::NodeProto& node);
+std::string overloadOf(const ::onnx::FunctionProto& function);
+/// The attributes of a function that have a default (`attribute_proto`).
+std::vector<::onnx::AttributeProto> attributeDefaultsOf(const ::onnx::FunctionProto& function);
+
+/// A name from a file as it may stand in a message: control characters and invalid bytes escaped,
+/// long names cut.
+std::string printable(std::string_view name);
+
+} // namespace titan::frontend
