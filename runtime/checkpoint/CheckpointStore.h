@@ -13,6 +13,8 @@
 #include "runtime/checkpoint/Env.h"
 #include "runtime/checkpoint/Manifest.h"
 
+#include <optional>
+
 namespace titan::checkpoint {
 
 /// Bytes of one state tensor, row-major.
@@ -53,6 +55,11 @@ struct CheckpointInfo {
   std::string path;
 };
 
+/// "step-00000100"
+std::string stepName(int64_t step);
+/// "DIR/checkpoints"
+std::string checkpointsPath(const std::string& directory);
+
 /// Committed checkpoints of a run directory, oldest first; empty if it has none or does not exist.
 /// Takes no lock.
 Result<std::vector<CheckpointInfo>> listCheckpoints(Env& env, const std::string& directory);
@@ -71,6 +78,11 @@ public:
   /// The newest committed checkpoint.
   Result<std::optional<CheckpointInfo>> latest() const;
 
+  /// Where a run continues from `step` although later checkpoints exist, those belong to another
+  /// future: they are renamed to aside-step-*, which nothing reads or deletes. Returns their new
+  /// paths.
+  Result<std::vector<std::string>> setAsideAfter(int64_t step);
+
   /// Before step 1: is there room for `keep` + 1 checkpoints of the request's size, and does the
   /// storage do what a save needs? Runs the whole protocol on one small chunk and reads it back.
   /// Environment: path and cause.
@@ -80,6 +92,10 @@ public:
 
 private:
   CheckpointStore(std::string directory, Env& env, std::unique_ptr<FileLock> lock);
+
+  Result<SaveReport> commit(const SaveRequest& request);
+  Status retire(int64_t newest, int64_t keep);
+  Status syncParent();
 
   std::string directory_;
   Env* env_;

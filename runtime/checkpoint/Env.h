@@ -77,7 +77,7 @@ public:
   virtual Status makeDirectory(const std::string& path) = 0;
   /// fsync of the directory: its names are durable.
   virtual Status syncDirectory(const std::string& path) = 0;
-  /// Atomic. `to` may be an existing file (replaced) but not an existing directory.
+  /// Atomic. Fails if `to` exists.
   virtual Status rename(const std::string& from, const std::string& to) = 0;
   virtual Status removeFile(const std::string& path) = 0;
   virtual Status removeDirectory(const std::string& path) = 0;

@@ -11,7 +11,9 @@
 //                   "trainable",
 //                                "aliases": [...], "source_name", "source_layout": [...] } ] },
 //     "init":     { "source": "w.safetensors", "fresh": [...], "map": {...} },
-//     "files":    [ { "path": "model/shard-...", "bytes": n, "xxh3_128": "<32 hex digits>" } ] }
+//     "files":    [ { "path": "model/shard-...", "bytes": n, "xxh3_128": "<32 hex digits>" } ],
+//     "xxh3_128": "<32 hex digits>" }         of all bytes before the comma in front of this last
+//     line
 #pragma once
 
 #include "runtime/program/Program.h"
@@ -86,8 +88,14 @@ struct Manifest {
 };
 
 std::string toJson(const Manifest& manifest);
-/// Reads untrusted text: types, ranges, sizes and paths are checked; BadInput names the field.
+/// Reads untrusted text: digest, types, ranges and paths are checked; BadInput names the field.
 Result<Manifest> parseManifest(std::string_view json);
+
+/// `body`, the text of a JSON object, with its digest as the last member.
+std::string sealManifest(std::string_view body);
+
+/// "param", "buffer", "slot", "ema", "counter"
+std::string_view kindName(StateKind kind);
 
 /// The canonical table and the rest of what a checkpoint says about its program. `recipe` (JSON)
 /// replaces the compiled one where the run overrides keys; empty: as compiled.

@@ -1,0 +1,214 @@
+#include "runtime/checkpoint/CheckpointStore.h"
+
+#include "runtime/checkpoint/Load.h"
+#include "runtime/checkpoint/StrictJson.h"
+#include "runtime/checkpoint/WriteState.h"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+
+#include <unistd.h>
+
+namespace titan::checkpoint {
+namespace {
+
+constexpr std::string_view stepPrefix = "step-";
+constexpr const char* lockName = ".lock";
+
+std::optional<int64_t> parseStepName(const std::string& name) {
+  if (!name.starts_with(stepPrefix))
+    return std::nullopt;
+  int64_t step = 0;
+  const char* end = name.data() + name.size();
+  const auto [rest, error] = std::from_chars(name.data() + stepPrefix.size(), end, step);
+  // Only the one spelling that save gives: "step-1" is somebody else's.
+  if (error != std::errc() || rest != end || step < 0 || stepName(step) != name)
+    return std::nullopt;
+  return step;
+}
+
+std::string describeSelf() {
+  char host[256] = "";
+  ::gethostname(host, sizeof host - 1);
+  return fmt::format("pid {} on {}", ::getpid(), host);
+}
+
+/// What cut-off saves and deletions left. The parent is synced: no name of theirs can come back.
+Status removeLeftovers(Env& env, const std::string& parent) {
+  for (const DirectoryEntry& entry : TITAN_TRY(env.readDirectory(parent)))
+    if (entry.kind == FileKind::Directory &&
+        (entry.name.starts_with(attemptPrefix) || entry.name.starts_with(doomedPrefix)))
+      TITAN_TRY(removeTree(env, joinPath(parent, entry.name)));
+  return {};
+}
+
+/// The table is what a load checks the files against, so it must describe what is written.
+Status checkRequest(const SaveRequest& request) {
+  std::map<std::string_view, const TableEntry*> rows;
+  for (const TableEntry& row : request.program.table)
+    if (!rows.try_emplace(row.name, &row).second)
+      return Error::internal("the canonical table names '{}' twice", row.name);
+  for (const TensorView& tensor : request.tensors) {
+    const auto row = rows.find(tensor.name);
+    if (row == rows.end() || row->second->kind != tensor.kind ||
+        row->second->dtype != tensor.dtype || row->second->shape != tensor.shape)
+      return Error::internal("tensor '{}' {} {} is not what the canonical table says", tensor.name,
+                             name(tensor.dtype), toString(tensor.shape));
+    if (tensor.name == "__metadata__" || Json::parse(jsonString(tensor.name)) != tensor.name)
+      return Error::badInput("'{}' cannot be the name of a tensor in a checkpoint: rename it with "
+                             "--names",
+                             tensor.name);
+    rows.erase(row);
+  }
+  for (const auto& [name, value] : request.counters)
+    if (const auto row = rows.find(name);
+        row == rows.end() || row->second->kind != StateKind::Counter)
+      return Error::internal("counter '{}' is not in the canonical table", name);
+    else
+      rows.erase(row);
+  if (!rows.empty())
+    return Error::internal("state '{}' of the canonical table is not in the request",
+                           rows.begin()->first);
+  return {};
+}
+
+} // namespace
+
+std::string stepName(int64_t step) { return fmt::format("{}{:08}", stepPrefix, step); }
+
+std::string checkpointsPath(const std::string& directory) {
+  return joinPath(directory, "checkpoints");
+}
+
+Result<std::vector<CheckpointInfo>> listCheckpoints(Env& env, const std::string& directory) {
+  const std::string parent = checkpointsPath(directory);
+  std::vector<CheckpointInfo> checkpoints;
+  if (TITAN_TRY(env.kindOf(parent)) == FileKind::Missing)
+    return checkpoints;
+  for (const DirectoryEntry& entry : TITAN_TRY(env.readDirectory(parent)))
+    if (const auto step = parseStepName(entry.name); step && entry.kind == FileKind::Directory)
+      checkpoints.push_back({*step, joinPath(parent, entry.name)});
+  std::sort(checkpoints.begin(), checkpoints.end(),
+            [](const auto& a, const auto& b) { return a.step < b.step; });
+  return checkpoints;
+}
+
+CheckpointStore::CheckpointStore(std::string directory, Env& env, std::unique_ptr<FileLock> lock)
+    : directory_(std::move(directory)), env_(&env), lock_(std::move(lock)) {}
+
+Result<CheckpointStore> CheckpointStore::open(const std::string& directory, Env& env) {
+  TITAN_TRY(makeDirectories(env, directory));
+  LockAttempt attempt = TITAN_TRY(env.lockFile(joinPath(directory, lockName), describeSelf()));
+  if (!attempt.lock)
+    return Error::environment("directory '{}' is in use by another process ({}): wait until it "
+                              "has ended, or give another --out",
+                              directory, attempt.holder);
+  const std::string parent = checkpointsPath(directory);
+  TITAN_TRY(makeDirectories(env, parent));
+  // Another process may have made these, or renamed a checkpoint into place, and died before its
+  // sync.
+  TITAN_TRY(env.syncDirectory(parentPath(directory)));
+  TITAN_TRY(env.syncDirectory(directory));
+  TITAN_TRY(env.syncDirectory(parent));
+  TITAN_TRY(removeLeftovers(env, parent));
+  return CheckpointStore(directory, env, std::move(attempt.lock));
+}
+
+Result<std::vector<CheckpointInfo>> CheckpointStore::list() const {
+  return listCheckpoints(*env_, directory_);
+}
+
+Result<std::optional<CheckpointInfo>> CheckpointStore::latest() const {
+  const auto all = TITAN_TRY(list());
+  return all.empty() ? std::nullopt : std::optional(all.back());
+}
+
+Status CheckpointStore::syncParent() {
+  Status synced = env_->syncDirectory(checkpointsPath(directory_));
+  if (!synced.ok())
+    broken_ = synced.error();
+  return synced;
+}
+
+Result<SaveReport> CheckpointStore::commit(const SaveRequest& request) {
+  if (broken_)
+    return *broken_;
+  TITAN_TRY(checkRequest(request));
+  const std::string parent = checkpointsPath(directory_);
+  const std::string name = stepName(request.step);
+  SaveReport report;
+  report.path = joinPath(parent, name);
+  if (TITAN_TRY(env_->kindOf(report.path)) != FileKind::Missing) {
+    const Manifest there = TITAN_TRY(readManifest(report.path, *env_));
+    if (there.program.fingerprint != request.program.fingerprint)
+      return Error::badInput("'{}' was saved by another program (fingerprint {}, this one's is {})",
+                             report.path, there.program.fingerprint, request.program.fingerprint);
+    report.alreadyCommitted = true;
+    return report;
+  }
+
+  Attempt attempt = TITAN_TRY(Attempt::begin(*env_, parent, name));
+  Manifest manifest;
+  manifest.step = request.step;
+  manifest.counters = request.counters;
+  manifest.data = request.data;
+  manifest.program = request.program;
+  manifest.init = request.init;
+  Status written = writeState(attempt, request.tensors);
+  if (written.ok())
+    written = attempt.publish(std::move(manifest), name);
+  if (!written.ok()) {
+    attempt.abandon();
+    return written.takeError();
+  }
+  TITAN_TRY(syncParent());
+  report.bytes = attempt.bytes();
+  return report;
+}
+
+Status CheckpointStore::retire(int64_t newest, int64_t keep) {
+  auto all = TITAN_TRY(list());
+  // A checkpoint of a later step is no reason to delete this one.
+  std::erase_if(all, [&](const CheckpointInfo& info) { return info.step > newest; });
+  const int64_t surplus = keep > 0 ? static_cast<int64_t>(all.size()) - keep : 0;
+  for (int64_t i = 0; i < surplus; ++i) {
+    bool syncFailed = false;
+    Status removed = removeCommitted(*env_, all[static_cast<size_t>(i)].path, syncFailed);
+    if (syncFailed)
+      broken_ = removed.error();
+    TITAN_TRY(std::move(removed));
+  }
+  return {};
+}
+
+Result<SaveReport> CheckpointStore::save(const SaveRequest& request, int64_t keep) {
+  const auto start = std::chrono::steady_clock::now();
+  auto report = commit(request);
+  if (!report.ok())
+    return Error::runFailed("the checkpoint of step {} was not saved: {}", request.step,
+                            report.error().message());
+  // The new checkpoint is there, whatever happens to the old ones.
+  if (Status retired = retire(request.step, keep); !retired.ok())
+    report->notes.push_back(
+        fmt::format("an old checkpoint was not deleted: {}", retired.error().message()));
+  report->seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return report;
+}
+
+Result<std::vector<std::string>> CheckpointStore::setAsideAfter(int64_t step) {
+  std::vector<std::string> paths;
+  for (const CheckpointInfo& info : TITAN_TRY(list())) {
+    if (info.step <= step)
+      continue;
+    paths.push_back(
+        joinPath(checkpointsPath(directory_), fmt::format("aside-{}-{:08x}", stepName(info.step),
+                                                          env_->uniqueNumber() & 0xffffffff)));
+    TITAN_TRY(env_->rename(info.path, paths.back()));
+  }
+  if (!paths.empty())
+    TITAN_TRY(syncParent());
+  return paths;
+}
+
+} // namespace titan::checkpoint

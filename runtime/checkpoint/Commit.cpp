@@ -1,0 +1,73 @@
+#include "runtime/checkpoint/Commit.h"
+
+#include "runtime/checkpoint/Digest.h"
+
+namespace titan::checkpoint {
+
+Result<Attempt> Attempt::begin(Env& env, const std::string& parent, std::string_view what) {
+  std::string path =
+      joinPath(parent, fmt::format("{}{}-{:016x}", attemptPrefix, what, env.uniqueNumber()));
+  TITAN_TRY(env.makeDirectory(path));
+  return Attempt(env, parent, std::move(path));
+}
+
+Status Attempt::makeDirectory(const std::string& name) {
+  directories_.push_back(joinPath(path_, name));
+  return env_->makeDirectory(directories_.back());
+}
+
+Result<FileRecord> Attempt::write(const std::string& relativePath,
+                                  std::span<const std::string_view> pieces) {
+  auto file = TITAN_TRY(env_->createFile(joinPath(path_, relativePath)));
+  FileRecord record;
+  record.path = relativePath;
+  Digest digest;
+  for (std::string_view piece : pieces) {
+    TITAN_TRY(file->append(piece));
+    digest.update(piece);
+    record.bytes += static_cast<int64_t>(piece.size());
+  }
+  TITAN_TRY(file->sync());
+  TITAN_TRY(file->close());
+  record.digest = digest.hex();
+  bytes_ += record.bytes;
+  return record;
+}
+
+Status Attempt::writeFile(const std::string& relativePath,
+                          std::span<const std::string_view> pieces) {
+  files_.push_back(TITAN_TRY(write(relativePath, pieces)));
+  return {};
+}
+
+Status Attempt::publish(Manifest manifest, const std::string& finalName) {
+  for (const std::string& directory : directories_)
+    TITAN_TRY(env_->syncDirectory(directory));
+  TITAN_TRY(env_->syncDirectory(path_));
+
+  manifest.files = files_;
+  const std::string name = Manifest::fileName;
+  const std::string text = toJson(manifest);
+  const std::string_view pieces[] = {text};
+  TITAN_TRY(write(name + ".tmp", pieces));
+  TITAN_TRY(env_->rename(joinPath(path_, name + ".tmp"), joinPath(path_, name)));
+  TITAN_TRY(env_->syncDirectory(path_));
+  return env_->rename(path_, joinPath(parent_, finalName));
+}
+
+void Attempt::abandon() { (void)removeTree(*env_, path_); }
+
+Status removeCommitted(Env& env, const std::string& path, bool& syncFailed) {
+  const std::string parent = parentPath(path);
+  const std::string doomed = joinPath(
+      parent, fmt::format("{}{}-{:016x}", doomedPrefix, baseName(path), env.uniqueNumber()));
+  TITAN_TRY(env.rename(path, doomed));
+  // Without this the files could be gone after a crash, and the name still be there.
+  if (Status synced = env.syncDirectory(parent); !synced.ok()) {
+    syncFailed = true;
+    return synced;
+  }
+  return removeTree(env, doomed);
+}
+
+} // namespace titan::checkpoint

@@ -1,0 +1,64 @@
+// The commit protocol of one checkpoint (DESIGN 8). In this order, each step durable before the
+// next counts on it:
+//
+//   1. a directory of its own, .attempt-<what>-<unique>
+//   2. each file: created, written, fdatasync
+//   3. each directory of the attempt: fsync
+//   4. manifest.json.tmp: written, fdatasync, renamed to manifest.json; the attempt's directory:
+//   fsync
+//   5. the attempt renamed to its final name
+//   6. the parent directory: fsync. Only now is the checkpoint committed
+//
+// A crash before 5 leaves an attempt, which loads ignore and the next holder of the lock removes. A
+// crash between 5 and 6 leaves either the attempt or the whole checkpoint. The parent's ancestors
+// were made durable when the store was opened.
+#pragma once
+
+#include "runtime/checkpoint/Env.h"
+#include "runtime/checkpoint/Manifest.h"
+
+#include <functional>
+#include <span>
+
+namespace titan::checkpoint {
+
+inline constexpr std::string_view attemptPrefix = ".attempt-";
+inline constexpr std::string_view doomedPrefix = ".doomed-";
+
+class Attempt {
+public:
+  /// Step 1, in `parent`; `what` makes the name readable: "step-00000100".
+  static Result<Attempt> begin(Env& env, const std::string& parent, std::string_view what);
+  Attempt(Attempt&&) = default;
+
+  Status makeDirectory(const std::string& name);
+  /// Step 2: the file is the concatenation of `pieces`.
+  Status writeFile(const std::string& relativePath, std::span<const std::string_view> pieces);
+  /// Steps 3 to 5; the manifest gets the files' records.
+  Status publish(Manifest manifest, const std::string& finalName);
+  /// Removes what is there, as far as that is possible: what stays is removed by the next holder of
+  /// the lock.
+  void abandon();
+
+  const std::string& path() const { return path_; }
+  int64_t bytes() const { return bytes_; }
+
+private:
+  Attempt(Env& env, std::string parent, std::string path)
+      : env_(&env), parent_(std::move(parent)), path_(std::move(path)) {}
+
+  Result<FileRecord> write(const std::string& relativePath,
+                           std::span<const std::string_view> pieces);
+
+  Env* env_;
+  std::string parent_, path_;
+  std::vector<std::string> directories_;
+  std::vector<FileRecord> files_;
+  int64_t bytes_ = 0;
+};
+
+/// Renames `path` to a doomed name, makes that durable and removes it; a crash at any point leaves
+/// the whole checkpoint or none. Sets `syncFailed` if the directory's state on the disk is unknown.
+Status removeCommitted(Env& env, const std::string& path, bool& syncFailed);
+
+} // namespace titan::checkpoint

@@ -1,0 +1,28 @@
+// XXH3-128 of a stream of bytes: finds damage, is no protection against forgery.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace titan::checkpoint {
+
+class Digest {
+public:
+  Digest();
+  ~Digest();
+  Digest(const Digest&) = delete;
+  Digest& operator=(const Digest&) = delete;
+
+  void update(std::string_view bytes);
+  /// Of everything so far: 32 hex digits, the canonical (big-endian) form that `xxhsum -H2` prints.
+  std::string hex() const;
+
+private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+std::string digestOf(std::string_view bytes);
+
+} // namespace titan::checkpoint

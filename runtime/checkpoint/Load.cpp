@@ -1,0 +1,97 @@
+#include "runtime/checkpoint/Load.h"
+
+#include "runtime/checkpoint/MatchNames.h"
+#include "runtime/checkpoint/ReadCheckpoint.h"
+
+#include <cstring>
+
+namespace titan::checkpoint {
+namespace {
+
+std::vector<const Destination*> ofKinds(const std::vector<Destination>& destinations,
+                                        std::initializer_list<StateKind> kinds) {
+  std::vector<const Destination*> chosen;
+  for (const Destination& destination : destinations)
+    for (StateKind kind : kinds)
+      if (destination.entry.kind == kind)
+        chosen.push_back(&destination);
+  return chosen;
+}
+
+void diffCounters(const std::vector<const Destination*>& wanted, const Counters& saved,
+                  Diff& diff) {
+  Counters rest = saved;
+  for (const Destination* destination : wanted)
+    if (rest.erase(destination->entry.name) == 0)
+      diff.missing({destination->entry.name, DType::I64, {}});
+  for (const auto& [name, value] : rest)
+    diff.unexpected({name, DType::I64, {}});
+}
+
+/// What loadLatest says of a damaged checkpoint: which one to continue from.
+Error damaged(const std::string& directory, const std::vector<CheckpointInfo>& all, Error error,
+              Env& env) {
+  for (auto older = all.rbegin() + 1; older != all.rend(); ++older)
+    if (verify(older->path, env).ok())
+      return {error.code(),
+              fmt::format("{}; the newest good checkpoint before it is '{}': continue from it "
+                          "with --resume {}",
+                          error.message(), older->path, older->path)};
+  return {error.code(), fmt::format("{}; there is no good checkpoint before it in '{}': start anew "
+                                    "in another --out",
+                                    error.message(), directory)};
+}
+
+} // namespace
+
+Result<LoadReport> load(const std::string& path, const LoadRequest& request, Env& env) {
+  LoadReport report;
+  report.manifest = TITAN_TRY(readManifest(path, env));
+  const std::string& savedOptimizer = report.manifest.program.optimizer;
+  if (savedOptimizer != request.program.optimizer)
+    return Error::badInput("checkpoint '{}' holds the state of optimizer '{}', this job uses '{}': "
+                           "resume with '{}', or start from the weights alone with --init {}",
+                           path, savedOptimizer, request.program.optimizer, savedOptimizer, path);
+
+  const CheckpointTensors stored = TITAN_TRY(stageCheckpoint(path, report.manifest, env));
+  const auto modelState = ofKinds(request.destinations, {StateKind::Param, StateKind::Buffer});
+  const auto slots = ofKinds(request.destinations, {StateKind::Slot});
+  const auto counters = ofKinds(request.destinations, {StateKind::Counter});
+  Diff diff;
+  const Matching model = TITAN_TRY(matchNames({modelState, {}, {}}, stored.model, diff));
+  const Matching optimizer = TITAN_TRY(matchNames({slots, {}, {}}, stored.optimizer, diff));
+  diffCounters(counters, report.manifest.counters, diff);
+  if (!diff.empty())
+    return diff.error(fmt::format("checkpoint '{}'", path),
+                      "resume with the model that wrote it; to start from some of its weights use "
+                      "--init with --map and --fresh");
+
+  // Nothing below can fail.
+  for (const Matching* matching : {&model, &optimizer}) {
+    for (const Match& match : matching->matches)
+      match.tensor->copyTo(match.destination->data);
+    report.notes.insert(report.notes.end(), matching->notes.begin(), matching->notes.end());
+  }
+  for (const Destination* destination : counters)
+    std::memcpy(destination->data, &report.manifest.counters[destination->entry.name],
+                sizeof(int64_t));
+  for (std::string& note : describeDifferences(report.manifest.program, request.program))
+    report.notes.push_back(std::move(note));
+  return report;
+}
+
+Result<std::optional<LoadReport>> loadLatest(const std::string& directory,
+                                             const LoadRequest& request, Env& env) {
+  const auto all = TITAN_TRY(listCheckpoints(env, directory));
+  if (all.empty())
+    return std::optional<LoadReport>();
+  auto report = load(all.back().path, request, env);
+  if (report.ok())
+    return std::optional(report.take());
+  // Damage, or a checkpoint of another program?
+  if (auto verified = verify(all.back().path, env); !verified.ok())
+    return damaged(directory, all, verified.takeError(), env);
+  return report.takeError();
+}
+
+} // namespace titan::checkpoint

@@ -1,0 +1,101 @@
+// Weights alone: what `--init` takes.
+#include "runtime/checkpoint/MatchNames.h"
+#include "runtime/checkpoint/ReadCheckpoint.h"
+#include "runtime/checkpoint/StrictJson.h"
+#include "runtime/checkpoint/WriteState.h"
+
+#include <set>
+
+namespace titan::checkpoint {
+namespace {
+
+constexpr int64_t maxIndexBytes = 64 << 20;
+constexpr std::string_view tensorSuffix = ".safetensors";
+
+/// A Hugging Face index names, for each tensor, the file beside it that holds it.
+Status stageIndexed(const std::string& path, StoredTensors& tensors, Env& env) {
+  const std::string text = TITAN_TRY(readWholeFile(env, path, maxIndexBytes));
+  const Json json = TITAN_TRY(parseJsonObject(text, fmt::format("'{}'", path)));
+  const auto weightMap = TITAN_TRY(stringMapField(json, "weight_map"));
+  std::map<std::string, std::set<std::string>> namesOf;
+  for (const auto& [name, file] : weightMap) {
+    if (file.find('/') != std::string::npos || !file.ends_with(tensorSuffix))
+      return Error::badInput("'{}': weight_map names file '{}', which is no .safetensors file "
+                             "beside the index",
+                             path, file);
+    namesOf[file].insert(name);
+  }
+  for (auto& [file, names] : namesOf) {
+    const std::string filePath = joinPath(parentPath(path), file);
+    const auto found = TITAN_TRY(tensors.add(TITAN_TRY(StagedFile::read(env, filePath, nullptr))));
+    for (const std::string& name : found)
+      if (names.erase(name) == 0)
+        return Error::badInput("'{}' holds tensor '{}', which the index does not map to it",
+                               filePath, name);
+    if (!names.empty())
+      return Error::badInput("'{}' does not hold tensor '{}', which the index maps to it", filePath,
+                             *names.begin());
+  }
+  return {};
+}
+
+Status stageDirectory(const std::string& path, StoredTensors& tensors, Env& env) {
+  const std::string index = joinPath(path, indexFileName);
+  if (TITAN_TRY(env.kindOf(index)) == FileKind::File)
+    return stageIndexed(index, tensors, env);
+  size_t files = 0;
+  for (const DirectoryEntry& entry : TITAN_TRY(env.readDirectory(path))) {
+    if (!entry.name.ends_with(tensorSuffix))
+      continue;
+    TITAN_TRY(tensors.add(TITAN_TRY(StagedFile::read(env, joinPath(path, entry.name), nullptr))));
+    ++files;
+  }
+  if (files == 0)
+    return Error::badInput("'{}' holds no {}, no {} and no .safetensors file", path,
+                           Manifest::fileName, indexFileName);
+  return {};
+}
+
+Result<StoredTensors> stageWeights(const std::string& path, Env& env) {
+  StoredTensors tensors;
+  switch (TITAN_TRY(env.kindOf(path))) {
+  case FileKind::Missing:
+    return Error::badInput("no such file or directory: '{}'", path);
+  case FileKind::Directory:
+    if (TITAN_TRY(env.kindOf(joinPath(path, Manifest::fileName))) != FileKind::Missing)
+      return stageModel(path, TITAN_TRY(readManifest(path, env)), env);
+    TITAN_TRY(stageDirectory(path, tensors, env));
+    break;
+  default:
+    if (path.ends_with(".json"))
+      TITAN_TRY(stageIndexed(path, tensors, env));
+    else
+      TITAN_TRY(tensors.add(TITAN_TRY(StagedFile::read(env, path, nullptr))));
+  }
+  if (Status finished = tensors.finish(); !finished.ok())
+    return finished.takeError().withContext(fmt::format("'{}'", path));
+  return tensors;
+}
+
+} // namespace
+
+Result<InitReport> loadWeights(const std::string& path, const InitRequest& request, Env& env) {
+  const StoredTensors stored = TITAN_TRY(stageWeights(path, env));
+  MatchRequest wanted{{}, request.fresh, request.renames};
+  for (const Destination& destination : request.destinations)
+    if (destination.entry.kind == StateKind::Param || destination.entry.kind == StateKind::Buffer)
+      wanted.destinations.push_back(&destination);
+  Diff diff;
+  Matching matching = TITAN_TRY(matchNames(wanted, stored, diff));
+  if (!diff.empty())
+    return diff.error(fmt::format("'{}'", path),
+                      "rename with --map 'old.*=new.*'; name what may keep its own "
+                      "initialisation with --fresh 'head.*'");
+
+  // Nothing below can fail.
+  for (const Match& match : matching.matches)
+    match.tensor->copyTo(match.destination->data);
+  return InitReport{{path, std::move(matching.fresh), request.renames}, std::move(matching.notes)};
+}
+
+} // namespace titan::checkpoint

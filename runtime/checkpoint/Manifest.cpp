@@ -1,0 +1,220 @@
+#include "runtime/checkpoint/Manifest.h"
+
+#include "runtime/checkpoint/Digest.h"
+#include "runtime/checkpoint/StrictJson.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+namespace titan::checkpoint {
+namespace {
+
+using OrderedJson = nlohmann::ordered_json;
+
+constexpr const char* formatName = "titan-checkpoint";
+constexpr const char* rowMajor = "row-major";
+constexpr std::array<std::string_view, 5> kindNames = {"param", "buffer", "slot", "ema", "counter"};
+constexpr size_t digestDigits = 32;
+
+constexpr std::string_view sealStart = ",\n  \"xxh3_128\": \"";
+constexpr std::string_view sealEnd = "\"\n}\n";
+
+Result<StateKind> parseKind(std::string_view text) {
+  const auto found = std::find(kindNames.begin(), kindNames.end(), text);
+  if (found == kindNames.end())
+    return Error::badInput("field 'kind' is '{}', which is no kind of state", text);
+  return static_cast<StateKind>(found - kindNames.begin());
+}
+
+bool isDigest(std::string_view text) {
+  return text.size() == digestDigits &&
+         text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+/// A relative path that stays below its directory.
+bool isContained(std::string_view path) {
+  if (path.empty() || path.front() == '/' || path.find('\0') != std::string_view::npos)
+    return false;
+  while (true) {
+    const size_t slash = path.find('/');
+    const std::string_view part = path.substr(0, slash);
+    if (part.empty() || part == "." || part == "..")
+      return false;
+    if (slash == std::string_view::npos)
+      return true;
+    path.remove_prefix(slash + 1);
+  }
+}
+
+OrderedJson formatEntry(const TableEntry& entry) {
+  return {{"name", entry.name},
+          {"shape", entry.shape},
+          {"dtype", std::string(name(entry.dtype))},
+          {"layout", rowMajor},
+          {"kind", std::string(kindName(entry.kind))},
+          {"trainable", entry.trainable},
+          {"aliases", entry.aliases},
+          {"source_name", entry.sourceName},
+          {"source_layout", entry.sourceLayout}};
+}
+
+OrderedJson formatProgram(const ProgramInfo& program) {
+  OrderedJson table = OrderedJson::array();
+  for (const TableEntry& entry : program.table)
+    table.push_back(formatEntry(entry));
+  OrderedJson recipe = OrderedJson::parse(program.recipe, nullptr, /*allow_exceptions=*/false);
+  return {{"fingerprint", program.fingerprint},
+          {"optimizer", program.optimizer},
+          {"model", program.model},
+          {"recipe", recipe.is_object() ? std::move(recipe) : OrderedJson::object()},
+          {"target", program.target},
+          {"cpu", program.cpu},
+          {"compiler_version", program.compilerVersion},
+          {"libraries", program.libraries},
+          {"table", std::move(table)}};
+}
+
+Result<TableEntry> parseEntry(const Json& json) {
+  TableEntry entry;
+  entry.name = TITAN_TRY(stringField(json, "name"));
+  entry.shape = TITAN_TRY(extentsField(json, "shape"));
+  entry.dtype = TITAN_TRY(parseDType(TITAN_TRY(stringField(json, "dtype"))));
+  if (const std::string layout = TITAN_TRY(stringField(json, "layout")); layout != rowMajor)
+    return Error::badInput("field 'layout' of '{}' is '{}', not '{}'", entry.name, layout,
+                           rowMajor);
+  entry.kind = TITAN_TRY(parseKind(TITAN_TRY(stringField(json, "kind"))));
+  entry.trainable = TITAN_TRY(booleanField(json, "trainable"));
+  entry.aliases = TITAN_TRY(stringsField(json, "aliases"));
+  entry.sourceName = TITAN_TRY(stringField(json, "source_name"));
+  entry.sourceLayout = TITAN_TRY(extentsField(json, "source_layout"));
+  return entry;
+}
+
+Result<ProgramInfo> parseProgram(const Json& json) {
+  ProgramInfo program;
+  program.fingerprint = TITAN_TRY(stringField(json, "fingerprint"));
+  program.optimizer = TITAN_TRY(stringField(json, "optimizer"));
+  program.model = TITAN_TRY(stringField(json, "model"));
+  program.recipe = TITAN_TRY(objectField(json, "recipe"))->dump();
+  program.target = TITAN_TRY(stringField(json, "target"));
+  program.cpu = TITAN_TRY(stringField(json, "cpu"));
+  program.compilerVersion = TITAN_TRY(stringField(json, "compiler_version"));
+  program.libraries = TITAN_TRY(stringMapField(json, "libraries"));
+  std::set<std::string> names;
+  for (const Json& row : *TITAN_TRY(arrayField(json, "table"))) {
+    if (!row.is_object())
+      return Error::badInput("field 'table' holds {}, not objects only", row.type_name());
+    program.table.push_back(TITAN_TRY(parseEntry(row)));
+    if (!names.insert(program.table.back().name).second)
+      return Error::badInput("field 'table' names '{}' twice", program.table.back().name);
+  }
+  return program;
+}
+
+Result<FileRecord> parseFile(const Json& json) {
+  FileRecord file;
+  file.path = TITAN_TRY(stringField(json, "path"));
+  if (!isContained(file.path))
+    return Error::badInput("field 'path' is '{}', which leaves the checkpoint", file.path);
+  file.bytes = TITAN_TRY(integerField(json, "bytes"));
+  if (file.bytes < 0)
+    return Error::badInput("field 'bytes' of '{}' is {}", file.path, file.bytes);
+  file.digest = TITAN_TRY(stringField(json, "xxh3_128"));
+  if (!isDigest(file.digest))
+    return Error::badInput("field 'xxh3_128' of '{}' is no digest of {} hex digits", file.path,
+                           digestDigits);
+  return file;
+}
+
+Result<Counters> parseCounters(const Json& json) {
+  Counters counters;
+  for (const auto& [name, value] : json.items()) {
+    const int64_t count = TITAN_TRY(integerField(json, name));
+    if (count < 0)
+      return Error::badInput("counter '{}' is {}", name, count);
+    counters[name] = count;
+  }
+  return counters;
+}
+
+/// The text before the seal, which must hold that text's digest.
+Result<std::string_view> openSeal(std::string_view text) {
+  const size_t sealBytes = sealStart.size() + digestDigits + sealEnd.size();
+  const size_t start = text.size() < sealBytes ? 0 : text.size() - sealBytes;
+  if (text.size() < sealBytes || !text.substr(start).starts_with(sealStart) ||
+      !text.ends_with(sealEnd))
+    return Error::badInput("does not end with its digest: cut off or edited");
+  const std::string_view body = text.substr(0, start);
+  const std::string_view expected = text.substr(start + sealStart.size(), digestDigits);
+  const std::string found = digestOf(body);
+  if (found != expected)
+    return Error::badInput("expected digest {}, found {}", expected, found);
+  return body;
+}
+
+} // namespace
+
+std::string_view kindName(StateKind kind) { return kindNames[static_cast<size_t>(kind)]; }
+
+std::string sealManifest(std::string_view body) {
+  const size_t brace = body.rfind('}');
+  const size_t last = body.find_last_not_of(" \n", brace == 0 ? 0 : brace - 1);
+  body = body.substr(0, last == std::string_view::npos ? 0 : last + 1);
+  return fmt::format("{}{}{}{}", body, sealStart, digestOf(body), sealEnd);
+}
+
+std::string toJson(const Manifest& manifest) {
+  OrderedJson files = OrderedJson::array();
+  for (const FileRecord& file : manifest.files)
+    files.push_back({{"path", file.path}, {"bytes", file.bytes}, {"xxh3_128", file.digest}});
+  const OrderedJson json = {{"format", formatName},
+                            {"version", Manifest::currentVersion},
+                            {"step", manifest.step},
+                            {"counters", manifest.counters},
+                            {"data",
+                             {{"digest", manifest.data.digest},
+                              {"length", manifest.data.length},
+                              {"seed", manifest.data.seed}}},
+                            {"program", formatProgram(manifest.program)},
+                            {"init",
+                             {{"source", manifest.init.source},
+                              {"fresh", manifest.init.fresh},
+                              {"map", manifest.init.renames}}},
+                            {"files", std::move(files)}};
+  return sealManifest(json.dump(2, ' ', false, OrderedJson::error_handler_t::replace));
+}
+
+Result<Manifest> parseManifest(std::string_view text) {
+  const std::string body = std::string(TITAN_TRY(openSeal(text))) + "\n}";
+  const Json json = TITAN_TRY(parseJsonObject(body, "the manifest"));
+  if (const std::string format = TITAN_TRY(stringField(json, "format")); format != formatName)
+    return Error::badInput("field 'format' is '{}', not '{}'", format, formatName);
+  if (const int64_t version = TITAN_TRY(integerField(json, "version"));
+      version != Manifest::currentVersion)
+    return Error::badInput("version {} was written by another Titan, this one reads version {}",
+                           version, Manifest::currentVersion);
+  Manifest manifest;
+  manifest.step = TITAN_TRY(integerField(json, "step"));
+  if (manifest.step < 0)
+    return Error::badInput("field 'step' is {}", manifest.step);
+  manifest.counters = TITAN_TRY(parseCounters(*TITAN_TRY(objectField(json, "counters"))));
+  const Json& data = *TITAN_TRY(objectField(json, "data"));
+  manifest.data = {TITAN_TRY(stringField(data, "digest")), TITAN_TRY(integerField(data, "length")),
+                   TITAN_TRY(integerField(data, "seed"))};
+  manifest.program = TITAN_TRY(parseProgram(*TITAN_TRY(objectField(json, "program"))));
+  const Json& init = *TITAN_TRY(objectField(json, "init"));
+  manifest.init = {TITAN_TRY(stringField(init, "source")), TITAN_TRY(stringsField(init, "fresh")),
+                   TITAN_TRY(stringMapField(init, "map"))};
+  std::set<std::string> paths;
+  for (const Json& row : *TITAN_TRY(arrayField(json, "files"))) {
+    if (!row.is_object())
+      return Error::badInput("field 'files' holds {}, not objects only", row.type_name());
+    manifest.files.push_back(TITAN_TRY(parseFile(row)));
+    if (!paths.insert(manifest.files.back().path).second)
+      return Error::badInput("field 'files' names '{}' twice", manifest.files.back().path);
+  }
+  return manifest;
+}
+
+} // namespace titan::checkpoint

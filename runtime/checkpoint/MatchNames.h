@@ -1,0 +1,32 @@
+// Which stored tensor goes into which state: canonical names first, then aliases of a tied set,
+// then either without the segments that training frameworks wrap around module paths.
+#pragma once
+
+#include "runtime/checkpoint/Diff.h"
+#include "runtime/checkpoint/Load.h"
+#include "runtime/checkpoint/StoredTensors.h"
+
+namespace titan::checkpoint {
+
+struct Match {
+  const Destination* destination = nullptr;
+  const StoredTensors::Tensor* tensor = nullptr;
+};
+
+struct MatchRequest {
+  std::vector<const Destination*> destinations;
+  std::vector<std::string> fresh;
+  std::map<std::string, std::string> renames;
+};
+
+struct Matching {
+  std::vector<Match> matches;
+  std::vector<std::string> fresh; ///< canonical names of destinations that get nothing
+  std::vector<std::string> notes;
+};
+
+/// Differences go into `diff`, a match or not. BadInput: two tensors for one destination that are
+/// not equal; a glob or a rename that matches nothing.
+Result<Matching> matchNames(const MatchRequest& request, const StoredTensors& stored, Diff& diff);
+
+} // namespace titan::checkpoint

@@ -1,0 +1,251 @@
+#include "runtime/checkpoint/Env.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <random>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+namespace titan::checkpoint {
+namespace {
+
+/// Owns a file descriptor.
+class Descriptor {
+public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Descriptor& operator=(Descriptor&&) = delete;
+  ~Descriptor() {
+    if (fd_ >= 0)
+      ::close(fd_);
+  }
+  int get() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }
+
+private:
+  int fd_;
+};
+
+template <typename Call> auto retryInterrupted(Call call) {
+  decltype(call()) result;
+  do
+    result = call();
+  while (result < 0 && errno == EINTR);
+  return result;
+}
+
+Status writeAll(int fd, std::string_view bytes, const std::string& path) {
+  while (!bytes.empty()) {
+    const ssize_t written =
+        retryInterrupted([&] { return ::write(fd, bytes.data(), bytes.size()); });
+    if (written < 0)
+      return fileError("write", path, errno);
+    bytes.remove_prefix(static_cast<size_t>(written));
+  }
+  return {};
+}
+
+class PosixWritableFile : public WritableFile {
+public:
+  PosixWritableFile(std::string path, Descriptor fd) : path_(std::move(path)), fd_(std::move(fd)) {}
+
+  Status append(std::string_view bytes) override { return writeAll(fd_.get(), bytes, path_); }
+  Status sync() override {
+    if (retryInterrupted([&] { return ::fdatasync(fd_.get()); }) != 0)
+      return fileError("sync", path_, errno);
+    return {};
+  }
+  Status close() override {
+    if (::close(fd_.release()) != 0 && errno != EINTR)
+      return fileError("close", path_, errno);
+    return {};
+  }
+
+private:
+  std::string path_;
+  Descriptor fd_;
+};
+
+class PosixReadableFile : public ReadableFile {
+public:
+  PosixReadableFile(std::string path, Descriptor fd, int64_t size)
+      : path_(std::move(path)), fd_(std::move(fd)), size_(size) {}
+
+  int64_t size() const override { return size_; }
+  Status read(int64_t offset, char* into, int64_t bytes) override {
+    while (bytes > 0) {
+      const ssize_t got = retryInterrupted(
+          [&] { return ::pread(fd_.get(), into, static_cast<size_t>(bytes), offset); });
+      if (got < 0)
+        return fileError("read", path_, errno);
+      if (got == 0)
+        return Error::badInput("'{}' ends at byte {}: {} more were expected", path_, offset, bytes);
+      into += got;
+      offset += got;
+      bytes -= got;
+    }
+    return {};
+  }
+
+private:
+  std::string path_;
+  Descriptor fd_;
+  int64_t size_;
+};
+
+class PosixFileLock : public FileLock {
+public:
+  explicit PosixFileLock(Descriptor fd) : fd_(std::move(fd)) {}
+
+private:
+  Descriptor fd_; // closing it releases the lock
+};
+
+FileKind kindOfMode(mode_t mode) {
+  if (S_ISREG(mode))
+    return FileKind::File;
+  return S_ISDIR(mode) ? FileKind::Directory : FileKind::Other;
+}
+
+class PosixEnv : public Env {
+public:
+  Result<std::unique_ptr<WritableFile>> createFile(const std::string& path) override {
+    Descriptor fd(retryInterrupted(
+        [&] { return ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666); }));
+    if (fd.get() < 0)
+      return fileError("create", path, errno);
+    return std::unique_ptr<WritableFile>(new PosixWritableFile(path, std::move(fd)));
+  }
+
+  Result<std::unique_ptr<ReadableFile>> openFile(const std::string& path) override {
+    // O_NONBLOCK: a pipe in the place of a file must not make us wait for its writer.
+    Descriptor fd(
+        retryInterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC); }));
+    struct stat status;
+    if (fd.get() < 0 || ::fstat(fd.get(), &status) != 0)
+      return fileError("open", path, errno);
+    if (!S_ISREG(status.st_mode))
+      return Error::badInput("'{}' is not a regular file", path);
+    return std::unique_ptr<ReadableFile>(
+        new PosixReadableFile(path, std::move(fd), status.st_size));
+  }
+
+  Result<FileKind> kindOf(const std::string& path) override {
+    struct stat status;
+    if (::stat(path.c_str(), &status) == 0)
+      return kindOfMode(status.st_mode);
+    if (errno == ENOENT || errno == ENOTDIR)
+      return FileKind::Missing;
+    return fileError("look at", path, errno);
+  }
+
+  Result<std::vector<DirectoryEntry>> readDirectory(const std::string& path) override {
+    std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir(path.c_str()), &::closedir);
+    if (!directory)
+      return fileError("open", path, errno);
+    std::vector<DirectoryEntry> entries;
+    while (true) {
+      errno = 0;
+      const dirent* entry = ::readdir(directory.get());
+      if (!entry && errno != 0)
+        return fileError("read", path, errno);
+      if (!entry)
+        break;
+      const std::string name = entry->d_name;
+      if (name == "." || name == "..")
+        continue;
+      struct stat status;
+      if (::fstatat(::dirfd(directory.get()), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
+        if (errno == ENOENT)
+          continue; // removed since it was listed
+        return fileError("look at", joinPath(path, name), errno);
+      }
+      entries.push_back({name, kindOfMode(status.st_mode)});
+    }
+    std::sort(entries.begin(), entries.end(),
+              [](const auto& a, const auto& b) { return a.name < b.name; });
+    return entries;
+  }
+
+  Status makeDirectory(const std::string& path) override {
+    if (::mkdir(path.c_str(), 0777) != 0)
+      return fileError("make directory", path, errno);
+    return {};
+  }
+
+  Status syncDirectory(const std::string& path) override {
+    Descriptor fd(
+        retryInterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
+    if (fd.get() < 0 || retryInterrupted([&] { return ::fsync(fd.get()); }) != 0)
+      return fileError("sync directory", path, errno);
+    return {};
+  }
+
+  Status rename(const std::string& from, const std::string& to) override {
+    // rename(2) would replace a file or an empty directory. We hold the directory's lock, so
+    // looking first is enough; RENAME_NOREPLACE is missing on NFS.
+    struct stat status;
+    if (::lstat(to.c_str(), &status) == 0)
+      return fileError("rename to", to, EEXIST);
+    if (::rename(from.c_str(), to.c_str()) != 0)
+      return fileError("rename", fmt::format("{}' to '{}", from, to), errno);
+    return {};
+  }
+
+  Status removeFile(const std::string& path) override {
+    if (::unlink(path.c_str()) != 0)
+      return fileError("remove", path, errno);
+    return {};
+  }
+
+  Status removeDirectory(const std::string& path) override {
+    if (::rmdir(path.c_str()) != 0)
+      return fileError("remove directory", path, errno);
+    return {};
+  }
+
+  Result<LockAttempt> lockFile(const std::string& path, std::string_view self) override {
+    Descriptor fd(
+        retryInterrupted([&] { return ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666); }));
+    if (fd.get() < 0)
+      return fileError("lock", path, errno);
+    if (retryInterrupted([&] { return ::flock(fd.get(), LOCK_EX | LOCK_NB); }) != 0) {
+      if (errno != EWOULDBLOCK)
+        return fileError("lock", path, errno);
+      char holder[256];
+      const ssize_t got = ::pread(fd.get(), holder, sizeof holder, 0);
+      return LockAttempt{nullptr, std::string(holder, got > 0 ? static_cast<size_t>(got) : 0)};
+    }
+    if (::ftruncate(fd.get(), 0) != 0)
+      return fileError("write", path, errno);
+    TITAN_TRY(writeAll(fd.get(), self, path));
+    return LockAttempt{std::make_unique<PosixFileLock>(std::move(fd)), {}};
+  }
+
+  Result<Space> space(const std::string& path) override {
+    struct statvfs status;
+    if (::statvfs(path.c_str(), &status) != 0)
+      return fileError("ask for the free space of", path, errno);
+    return Space{static_cast<uint64_t>(status.f_bavail) * status.f_frsize, status.f_favail,
+                 status.f_files != 0};
+  }
+
+  uint64_t uniqueNumber() override {
+    std::random_device device;
+    return (static_cast<uint64_t>(device()) << 32) | device();
+  }
+};
+
+} // namespace
+
+Env& posixEnv() {
+  static PosixEnv env;
+  return env;
+}
+
+} // namespace titan::checkpoint

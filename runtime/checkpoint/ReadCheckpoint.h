@@ -1,0 +1,20 @@
+// A committed checkpoint's files, checked against its manifest.
+#pragma once
+
+#include "runtime/checkpoint/Load.h"
+#include "runtime/checkpoint/StoredTensors.h"
+
+namespace titan::checkpoint {
+
+struct CheckpointTensors {
+  StoredTensors model, optimizer;
+};
+
+/// All tensors of the checkpoint at `path`, in memory: sizes, digests, headers and the canonical
+/// table were checked.
+Result<CheckpointTensors> stageCheckpoint(const std::string& path, const Manifest& manifest,
+                                          Env& env);
+/// Parameters and buffers only.
+Result<StoredTensors> stageModel(const std::string& path, const Manifest& manifest, Env& env);
+
+} // namespace titan::checkpoint
