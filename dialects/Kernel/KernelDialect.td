@@ -1,0 +1,56 @@
+// The kernel dialect: declaration, enums and attributes.
+#ifndef KERNEL_DIALECT_TD
+#define KERNEL_DIALECT_TD
+
+include "mlir/IR/OpBase.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/AttrTypeBase.td"
+
+def Kernel_Dialect : Dialect {
+  let name = "kernel";
+  let cppNamespace = "::titan::kernel";
+  let summary = "Fused kernels without a schedule, and library calls, both in destination style";
+  let description = [{
+    *lower* turns every titan op into `kernel.fused` (an iteration space and a scalar body with declared reductions: no tile, no vector, no
+    thread in it) or `kernel.call` (a library routine with its epilogue and its fixed tile grid). Up to *plan* operands are tensors and each result
+    is tied to the `outs` operand at its position; *plan* turns them into buffers (memrefs with an offset in the arena), and there are no results.
+  }];
+  let useDefaultAttributePrinterParser = 1;
+  let hasRegionArgAttrVerify = 1;
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::titan::ir::TitanDialect"];
+}
+
+def Kernel_Class : I32EnumAttr<"KernelClass", "the shape of a fused kernel's loops", [
+    I32EnumAttrCase<"Flat", 0, "flat">,       // no reduction
+    I32EnumAttrCase<"Row", 1, "row">,         // reductions over the innermost dimension(s)
+    I32EnumAttrCase<"Column", 2, "column">,   // reductions over outer dimensions (row reductions may also occur)
+    I32EnumAttrCase<"Transpose", 3, "transpose">]> { // no reduction; some operand is not contiguous along the innermost dimension
+  let cppNamespace = "::titan::kernel";
+  let genSpecializedAttr = 0;
+}
+def Kernel_ClassAttr : EnumAttr<Kernel_Dialect, Kernel_Class, "class">;
+
+def Kernel_ReduceKind : I32EnumAttr<"ReduceKind", "how a body reduction combines", [
+    I32EnumAttrCase<"Add", 0, "add">, I32EnumAttrCase<"Mul", 1, "mul">,
+    I32EnumAttrCase<"Max", 2, "max">, I32EnumAttrCase<"Min", 3, "min">]> {
+  let cppNamespace = "::titan::kernel";
+  let genSpecializedAttr = 0;
+}
+def Kernel_ReduceKindAttr : EnumAttr<Kernel_Dialect, Kernel_ReduceKind, "reduce">;
+
+def Kernel_GemmAttr : AttrDef<Kernel_Dialect, "Gemm"> {
+  let mnemonic = "gemm";
+  let summary = "C[m, n] (+)= op(A) op(B) over a batch, row-major, on a fixed tile grid; see Gemm in runtime/program/Program.h";
+  let description = [{
+    `ins` are A, B and, with `bias`, the f32 bias [n]. With `accumulate` the `outs` operand holds the value that is added to.
+    Leading dimensions and batch strides count elements. K is never split; a tile is `tile_m` x `tile_n`.
+  }];
+  let parameters = (ins "int64_t":$batch, "int64_t":$m, "int64_t":$n, "int64_t":$k,
+    "int64_t":$lda, "int64_t":$ldb, "int64_t":$ldc,
+    "int64_t":$strideA, "int64_t":$strideB, "int64_t":$strideC,
+    "bool":$transposeA, "bool":$transposeB, "bool":$accumulate, "bool":$bias, "bool":$relu,
+    "int64_t":$tileM, "int64_t":$tileN);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
+#endif // KERNEL_DIALECT_TD

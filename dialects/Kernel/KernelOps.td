@@ -1,0 +1,191 @@
+// The kernel dialect: what one launch computes, before anything is said about how.
+#ifndef KERNEL_OPS_TD
+#define KERNEL_OPS_TD
+
+include "mlir/IR/OpBase.td"
+include "mlir/IR/BuiltinAttributes.td"
+include "mlir/Interfaces/ControlFlowInterfaces.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "dialects/Kernel/KernelDialect.td"
+include "dialects/Titan/TitanDialect.td"
+
+class Kernel_Op<string mnemonic, list<Trait> traits = []> : Op<Kernel_Dialect, mnemonic, traits>;
+
+def Kernel_Buffer : AnyTypeOf<[AnyStaticShapeTensor, AnyStaticShapeMemRef]>;
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+def Kernel_FusedOp : Kernel_Op<"fused", [AttrSizedOperandSegments, IsolatedFromAbove,
+    SingleBlockImplicitTerminator<"::titan::kernel::YieldOp">, DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "evaluates a scalar body at every point of an iteration space";
+  let description = [{
+    Conceptually the body's values are arrays over `space`: argument i holds `ins[i]` read through its map, arith and math ops apply
+    pointwise, `kernel.index` is a coordinate, and `kernel.reduce` combines over some of the dimensions (its value no longer depends on them). The j-th
+    yielded value is written to `outs[j]` through its map (the maps of the outs follow those of the ins). Elements of `outs[j]` that no point maps to keep their value.
+
+    Inside of the body no value may be needed before it is complete: a reduction's operands come first, as in any SSA block.
+
+    Constraints:
+    - (C1) `maps` has one entry per ins and outs, each from `space`'s dimensions to the operand's; results are affine, without symbols, and stay within the operand's extents.
+    - (C2) body arguments are the element types of `ins`, then `index` for each of `scalars`.
+    - (C3) yielded types are the element types of `outs`; on tensors the results have the types of `outs`, on memrefs there are none.
+    - (C4) a yielded value depends on no dimension that its map lacks.
+    - (C5) every map of `outs` is injective over the dimensions it uses: no two points write one element.
+    - (C6) the body holds arith, math and kernel body ops only.
+
+    ```mlir
+    // softmax over the rows
+    %y = kernel.fused row [64, 10] ins(%x : tensor<64x10xf32>) outs(%o : tensor<64x10xf32>)
+        maps [affine_map<(r, c) -> (r, c)>, affine_map<(r, c) -> (r, c)>] -> (tensor<64x10xf32>) {
+    ^bb0(%v: f32):
+      %max = kernel.reduce max %v over [1] : f32
+      %d = arith.subf %v, %max : f32
+      %e = math.exp %d : f32
+      %sum = kernel.reduce add %e over [1] : f32
+      %p = arith.divf %e, %sum : f32
+      kernel.yield %p : f32
+    }
+    ```
+  }];
+  let arguments = (ins Variadic<Kernel_Buffer>:$ins, Variadic<Kernel_Buffer>:$outs, Variadic<Index>:$scalars,
+                       Kernel_ClassAttr:$kernel_class, DenseI64ArrayAttr:$space, AffineMapArrayAttr:$maps,
+                       OptionalAttr<StrArrayAttr>:$path, OptionalAttr<Titan_PhaseAttr>:$phase);
+  let results = (outs Variadic<AnyStaticShapeTensor>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $kernel_class $space (`ins` `(` $ins^ `:` type($ins) `)`)? `outs` `(` $outs `:` type($outs) `)`
+    (`scalars` `(` $scalars^ `)`)? `maps` $maps attr-dict-with-keyword (`->` `(` type($results)^ `)`)? $body
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::Block& getBlock() { return getBody().front(); }
+    ::mlir::AffineMap getInMap(unsigned i);
+    ::mlir::AffineMap getOutMap(unsigned i);
+    /// The dimensions of the space that `value` (of the body) depends on.
+    ::llvm::SmallBitVector getDependence(::mlir::Value value);
+    bool isOnBuffers() { return getNumResults() == 0; }
+  }];
+}
+
+def Kernel_YieldOp : Kernel_Op<"yield", [Pure, Terminator, ReturnLike, HasParent<"FusedOp">]> {
+  let summary = "the values written to `outs`";
+  let arguments = (ins Variadic<AnyType>:$values);
+  let assemblyFormat = "attr-dict ($values^ `:` type($values))?";
+  let builders = [OpBuilder<(ins), "build($_builder, $_state, ::mlir::ValueRange());">];
+}
+
+def Kernel_CallOp : Kernel_Op<"call", [AttrSizedOperandSegments, DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "a library routine with its epilogue and its fixed tile grid";
+  let description = [{
+    Constraints:
+    - (C1) `ins` are A, B and bias as `routine` says, `outs` is C; each holds at least the elements that the routine touches.
+    - (C2) on tensors the result has the type of `outs`.
+    - (C3) extents, leading dimensions and tiles are positive; a leading dimension is at least the row length.
+
+    ```mlir
+    %c = kernel.call #kernel.gemm<batch = 1, m = 64, n = 128, k = 784, lda = 784, ldb = 784, ldc = 128, strideA = 0, strideB = 0,
+        strideC = 0, transposeA = false, transposeB = true, accumulate = false, bias = false, relu = false, tileM = 64, tileN = 128>
+        ins(%x, %w : tensor<64x784xf32>, tensor<128x784xf32>) outs(%o : tensor<64x128xf32>) -> (tensor<64x128xf32>)
+    ```
+  }];
+  let arguments = (ins Variadic<Kernel_Buffer>:$ins, Variadic<Kernel_Buffer>:$outs, Kernel_GemmAttr:$routine,
+                       OptionalAttr<StrArrayAttr>:$path, OptionalAttr<Titan_PhaseAttr>:$phase);
+  let results = (outs Variadic<AnyStaticShapeTensor>:$results);
+  let assemblyFormat = [{
+    $routine `ins` `(` $ins `:` type($ins) `)` `outs` `(` $outs `:` type($outs) `)` attr-dict (`->` `(` type($results)^ `)`)?
+  }];
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Body of kernel.fused
+//===----------------------------------------------------------------------===//
+
+def Kernel_ReduceOp : Kernel_Op<"reduce", [Pure, SameOperandsAndResultType, ParentOneOf<["FusedOp"]>]> {
+  let summary = "combines the value over the given dimensions of the space";
+  let description = [{
+    `add` and `mul` in the value's own type; the order is fixed by extents and target, never by the kernel around it. `max` and `min` propagate NaN.
+    The identity of an empty reduction is 0, 1, -inf, +inf (integers: the extreme values).
+
+    Constraints:
+    - (C1) dims are strictly increasing and within the space.
+  }];
+  let arguments = (ins Kernel_ReduceKindAttr:$kind, AnyTypeOf<[F32, F64, I64, I32]>:$value, DenseI64ArrayAttr:$dims);
+  let results = (outs AnyTypeOf<[F32, F64, I64, I32]>:$result);
+  let assemblyFormat = "$kind $value `over` $dims attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def Kernel_IndexOp : Kernel_Op<"index", [Pure, ParentOneOf<["FusedOp"]>]> {
+  let summary = "the coordinate along one dimension of the space";
+  let arguments = (ins I64Attr:$dim);
+  let results = (outs Index:$result);
+  let assemblyFormat = "$dim attr-dict";
+  let hasVerifier = 1;
+  let description = [{
+    Constraints:
+    - (C1) dim is within the space.
+  }];
+}
+
+def Kernel_RandomHalfOp : Kernel_Op<"random_half", [Pure, ParentOneOf<["FusedOp"]>]> {
+  let summary = "the 16-bit half that Philox4x32-7 gives element `element`, zero-extended to i32";
+  let description = [{
+    See runtime/program/Random.h. `seed` and `step` are the run's; the key is XXH3-64(seed, stream). Kept elements of a dropout are those below
+    round((1 - p) * 65536).
+  }];
+  let arguments = (ins I64:$seed, I64:$step, Index:$element, I64Attr:$stream);
+  let results = (outs I32:$result);
+  let assemblyFormat = "`stream` $stream `seed` $seed `step` $step `element` $element attr-dict";
+}
+
+//===----------------------------------------------------------------------===//
+// Buffers
+//===----------------------------------------------------------------------===//
+
+def Kernel_EmptyOp : Kernel_Op<"empty", [Pure]> {
+  let summary = "a tensor to be written, of unspecified contents";
+  let results = (outs AnyStaticShapeTensor:$result);
+  let assemblyFormat = "attr-dict `:` type($result)";
+}
+
+def Kernel_BufferOp : Kernel_Op<"buffer", [MemoryEffects<[MemAlloc<DefaultResource>]>]> {
+  let summary = "a temporary at a fixed byte offset of the arena";
+  let arguments = (ins I64Attr:$offset);
+  let results = (outs AnyStaticShapeMemRef:$result);
+  let assemblyFormat = "$offset attr-dict `:` type($result)";
+}
+
+def Kernel_SliceOp : Kernel_Op<"slice", [Pure]> {
+  let summary = "element `index` along the first dimension, as a buffer";
+  let description = [{
+    The part of a batch that one microbatch sees.
+
+    Constraints:
+    - (C1) the result has the operand's shape without its first dimension, and its element type.
+  }];
+  let arguments = (ins AnyStaticShapeMemRef:$source, Index:$index);
+  let results = (outs AnyStaticShapeMemRef:$result);
+  let assemblyFormat = "$source `[` $index `]` attr-dict `:` type($source) `to` type($result)";
+  let hasVerifier = 1;
+}
+
+def Kernel_CastShapeOp : Kernel_Op<"cast_shape", [Pure]> {
+  let summary = "the same contiguous elements under another shape; moves nothing";
+  let description = [{
+    What is left of `titan.reshape` after *lower*.
+
+    Constraints:
+    - (C1) the number of elements and the element type stay.
+  }];
+  let arguments = (ins Kernel_Buffer:$source);
+  let results = (outs Kernel_Buffer:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `to` type($result)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
+#endif // KERNEL_OPS_TD

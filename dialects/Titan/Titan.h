@@ -1,0 +1,59 @@
+// The titan dialect: include this to use its ops.
+#pragma once
+
+#include "dialects/Titan/Interfaces.h"
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "dialects/Titan/TitanDialect.h.inc"
+#include "dialects/Titan/TitanEnums.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "dialects/Titan/TitanAttrs.h.inc"
+
+#define GET_OP_CLASSES
+#include "dialects/Titan/TitanOps.h.inc"
+
+namespace titan::ir {
+
+/// Names of the argument and result tags of titan functions, and of module attributes.
+namespace tag {
+inline constexpr llvm::StringLiteral state = "titan.state";
+inline constexpr llvm::StringLiteral input = "titan.input";
+inline constexpr llvm::StringLiteral control = "titan.control";
+inline constexpr llvm::StringLiteral gradient = "titan.gradient";
+inline constexpr llvm::StringLiteral metric = "titan.metric";
+inline constexpr llvm::StringLiteral output = "titan.output";
+inline constexpr llvm::StringLiteral recipe =
+    "titan.recipe"; ///< module: the recipe as a dictionary
+inline constexpr llvm::StringLiteral target =
+    "titan.target"; ///< module: #titan.target-like dictionary: kind, cpu, features
+inline constexpr llvm::StringLiteral model = "titan.model"; ///< module: base name of the model file
+} // namespace tag
+
+/// Names of the functions of a titan module.
+namespace function {
+inline constexpr llvm::StringLiteral model = "model"; ///< after import
+inline constexpr llvm::StringLiteral step = "step";   ///< from differentiate on
+inline constexpr llvm::StringLiteral eval = "eval";
+inline constexpr llvm::StringLiteral predict = "predict";
+} // namespace function
+
+/// The module paths of `op`, or an empty list.
+mlir::ArrayAttr getPath(mlir::Operation* op);
+void setPath(mlir::Operation* op, mlir::ArrayAttr path);
+/// "fc1" or "fc1, fc2"; for remarks and messages.
+std::string pathString(mlir::Operation* op);
+/// The union of two lists, in order, without repeats.
+mlir::ArrayAttr joinPaths(mlir::ArrayAttr a, mlir::ArrayAttr b);
+Phase getPhase(mlir::Operation* op);
+void setPhase(mlir::Operation* op, Phase phase);
+
+} // namespace titan::ir

@@ -1,0 +1,98 @@
+// Registration of the titan dialect, and the helpers that read paths and phases.
+#include "dialects/Titan/Titan.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+#include "dialects/Titan/TitanDialect.cpp.inc"
+#include "dialects/Titan/TitanEnums.cpp.inc"
+#include "dialects/Titan/TitanInterfaces.cpp.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "dialects/Titan/TitanAttrs.cpp.inc"
+
+using namespace mlir;
+
+namespace titan::ir {
+
+void TitanDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dialects/Titan/TitanAttrs.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/Titan/TitanOps.cpp.inc"
+      >();
+}
+
+Operation* TitanDialect::materializeConstant(OpBuilder& builder, Attribute value, Type type,
+                                             Location loc) {
+  auto elements = dyn_cast<ElementsAttr>(value);
+  if (!elements || elements.getType() != type)
+    return nullptr;
+  return ConstantOp::create(builder, loc, type, elements, ArrayAttr{}, PhaseAttr{});
+}
+
+RuleInitAttr RuleInitAttr::get(MLIRContext* context, StringRef distribution, double a, double b) {
+  Type f64 = Float64Type::get(context);
+  return get(context, distribution, FloatAttr::get(f64, a), FloatAttr::get(f64, b));
+}
+
+LogicalResult RuleInitAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                   StringRef distribution, FloatAttr a, FloatAttr b) {
+  if (distribution != "constant" && distribution != "normal" && distribution != "uniform")
+    return emitError() << "init rule '" << distribution
+                       << "' is not one of constant, normal, uniform";
+  return success();
+}
+
+ArrayAttr getPath(Operation* op) {
+  if (auto path = op->getAttrOfType<ArrayAttr>("path"))
+    return path;
+  return ArrayAttr::get(op->getContext(), {});
+}
+
+void setPath(Operation* op, ArrayAttr path) {
+  if (path && !path.empty())
+    op->setAttr("path", path);
+  else
+    op->removeAttr("path");
+}
+
+std::string pathString(Operation* op) {
+  std::string text;
+  for (auto name : getPath(op).getAsRange<StringAttr>())
+    text += (text.empty() ? "" : ", ") + name.getValue().str();
+  return text;
+}
+
+ArrayAttr joinPaths(ArrayAttr a, ArrayAttr b) {
+  if (!a || a.empty())
+    return b;
+  if (!b || b.empty())
+    return a;
+  llvm::SetVector<Attribute> joined(a.begin(), a.end());
+  joined.insert(b.begin(), b.end());
+  return ArrayAttr::get(a.getContext(), joined.getArrayRef());
+}
+
+Phase getPhase(Operation* op) {
+  if (auto phase = op->getAttrOfType<PhaseAttr>("phase"))
+    return phase.getValue();
+  return Phase::Forward;
+}
+
+void setPhase(Operation* op, Phase phase) {
+  if (phase == Phase::Forward)
+    op->removeAttr("phase");
+  else
+    op->setAttr("phase", PhaseAttr::get(op->getContext(), phase));
+}
+
+} // namespace titan::ir
+
+#define GET_OP_CLASSES
+#include "dialects/Titan/TitanOps.cpp.inc"

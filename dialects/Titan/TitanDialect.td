@@ -1,0 +1,133 @@
+// The titan dialect: what a training program says, before anything is decided about how it runs.
+#ifndef TITAN_DIALECT_TD
+#define TITAN_DIALECT_TD
+
+include "mlir/IR/OpBase.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/BuiltinAttributeInterfaces.td"
+
+def Titan_Dialect : Dialect {
+  let name = "titan";
+  let cppNamespace = "::titan::ir";
+  let summary = "Tensor programs with named state: the level at which a model is differentiated and optimized";
+  let description = [{
+    A titan module holds *state symbols* (`titan.state`) and functions over statically shaped tensors.
+
+    **State** is plain SSA inside functions: an argument and a result, both tagged `titan.state = @name`, stand for the
+    symbol before and after the call (the argument is donated). Other arguments and results are tagged
+
+    | tag | on | says |
+    |---|---|---|
+    | `titan.input = "x"` | argument | batch data, by the model's input name |
+    | `titan.control = "optimizer.lr"` | argument | a scalar that may change from step to step, by recipe key |
+    | `titan.gradient = @w` | result | the gradient of the loss *sum* with respect to the state (between differentiate and optimize) |
+    | `titan.metric = "loss"` | result | a scalar that the job reports |
+    | `titan.output = "logits"` | result | an output of the model, by its name |
+
+    **Shapes are static and broadcasting is explicit**: all operands of an elementwise op have one shape (`titan.broadcast` makes
+    them so). Reductions drop the dimensions that they reduce.
+
+    **Module paths.** Every tensor op may carry `path`, the list of module paths of the source model that it computes for. It is
+    an inherent attribute: it survives printing, and passes that merge ops join the lists. Derived ops (gradients) inherit it.
+
+    **Phase.** `phase` says in which part of the step an op stands: forward (absent), backward or update.
+  }];
+  let useDefaultAttributePrinterParser = 1;
+  let hasOperationAttrVerify = 1;
+  let hasRegionArgAttrVerify = 1;
+  let hasRegionResultAttrVerify = 1;
+  let hasConstantMaterializer = 1;
+  let dependentDialects = ["::mlir::func::FuncDialect"];
+}
+
+//===----------------------------------------------------------------------===//
+// Enums
+//===----------------------------------------------------------------------===//
+
+class Titan_Enum<string name, string summary, list<I32EnumAttrCase> cases>
+    : I32EnumAttr<name, summary, cases> {
+  let cppNamespace = "::titan::ir";
+  let genSpecializedAttr = 0;
+}
+
+class Titan_EnumAttr<I32EnumAttr enum, string mnemonic> : EnumAttr<Titan_Dialect, enum, mnemonic>;
+
+def Titan_StateKind : Titan_Enum<"StateKind", "what a state symbol is", [
+  I32EnumAttrCase<"Param", 0, "param">, I32EnumAttrCase<"Buffer", 1, "buffer">,
+  I32EnumAttrCase<"Slot", 2, "slot">, I32EnumAttrCase<"Ema", 3, "ema">,
+  I32EnumAttrCase<"Counter", 4, "counter">]>;
+def Titan_StateKindAttr : Titan_EnumAttr<Titan_StateKind, "kind">;
+
+def Titan_MemorySpace : Titan_Enum<"MemorySpace", "where a state symbol lives", [
+  I32EnumAttrCase<"Device", 0, "device">, I32EnumAttrCase<"Host", 1, "host">]>;
+def Titan_MemorySpaceAttr : Titan_EnumAttr<Titan_MemorySpace, "space">;
+
+def Titan_Phase : Titan_Enum<"Phase", "part of the training step", [
+  I32EnumAttrCase<"Forward", 0, "forward">, I32EnumAttrCase<"Backward", 1, "backward">,
+  I32EnumAttrCase<"Update", 2, "update">]>;
+def Titan_PhaseAttr : Titan_EnumAttr<Titan_Phase, "phase">;
+
+def Titan_ReduceKind : Titan_Enum<"ReduceKind", "how a reduction combines", [
+  I32EnumAttrCase<"Sum", 0, "sum">, I32EnumAttrCase<"Max", 1, "max">,
+  I32EnumAttrCase<"Min", 2, "min">, I32EnumAttrCase<"Prod", 3, "prod">]>;
+def Titan_ReduceKindAttr : Titan_EnumAttr<Titan_ReduceKind, "reduce_kind">;
+
+def Titan_ComparePredicate : Titan_Enum<"ComparePredicate", "ordered comparison; ne is true for NaN", [
+  I32EnumAttrCase<"EQ", 0, "eq">, I32EnumAttrCase<"NE", 1, "ne">, I32EnumAttrCase<"LT", 2, "lt">,
+  I32EnumAttrCase<"LE", 3, "le">, I32EnumAttrCase<"GT", 4, "gt">, I32EnumAttrCase<"GE", 5, "ge">]>;
+def Titan_ComparePredicateAttr : Titan_EnumAttr<Titan_ComparePredicate, "predicate">;
+
+def Titan_GeluForm : Titan_Enum<"GeluForm", "exact (erf) or the tanh approximation", [
+  I32EnumAttrCase<"Erf", 0, "erf">, I32EnumAttrCase<"Tanh", 1, "tanh">]>;
+def Titan_GeluFormAttr : Titan_EnumAttr<Titan_GeluForm, "gelu_form">;
+
+def Titan_ScheduleKind : Titan_Enum<"ScheduleKind", "shape of the learning rate after warm-up", [
+  I32EnumAttrCase<"Constant", 0, "constant">, I32EnumAttrCase<"Cosine", 1, "cosine">,
+  I32EnumAttrCase<"Linear", 2, "linear">, I32EnumAttrCase<"Wsd", 3, "wsd">]>;
+def Titan_ScheduleKindAttr : Titan_EnumAttr<Titan_ScheduleKind, "schedule">;
+
+//===----------------------------------------------------------------------===//
+// Attributes: how a state starts; where a random op stands in the global tensor
+//===----------------------------------------------------------------------===//
+
+class Titan_Attr<string name, string attrMnemonic> : AttrDef<Titan_Dialect, name> {
+  let mnemonic = attrMnemonic;
+}
+
+def Titan_FileInitAttr : Titan_Attr<"FileInit", "init_file"> {
+  let summary = "bytes of a file; IR never holds weights";
+  let description = [{
+    `bytes` bytes at `offset` of the file `path` (relative to the model's directory, or to --weights-dir), little-endian, with XXH3-64
+    `digest`. State dimension i is stored dimension `permutation[i]`; empty: the same layout.
+    An empty path never occurs.
+  }];
+  let parameters = (ins StringRefParameter<>:$path, "uint64_t":$offset, "uint64_t":$bytes,
+                        "uint64_t":$digest,
+                        OptionalArrayRefParameter<"int64_t">:$permutation);
+  let assemblyFormat = [{
+    `<` $path `,` `offset` `=` $offset `,` `bytes` `=` $bytes `,` `digest` `=` $digest
+    (`,` `permutation` `=` `[` $permutation^ `]`)? `>`
+  }];
+}
+
+def Titan_RuleInitAttr : Titan_Attr<"RuleInit", "init_rule"> {
+  let summary = "a distribution: constant(a), normal(mean a, standard deviation b) or uniform[a, b)";
+  let parameters = (ins StringRefParameter<"constant, normal or uniform">:$distribution,
+                        "::mlir::FloatAttr":$a, "::mlir::FloatAttr":$b);
+  let assemblyFormat = "`<` $distribution `,` $a `,` $b `>`";
+  let builders = [AttrBuilder<(ins "::llvm::StringRef":$distribution, "double":$a, "double":$b)>];
+  let genVerifyDecl = 1;
+}
+
+def Titan_WindowAttr : Titan_Attr<"Window", "window"> {
+  let summary = "where a microbatch's tensor stands in the tensor of the whole batch";
+  let description = [{
+    The local tensor is the slice of a global tensor of shape `global` that starts at index `microbatch * stride` of dimension `dim`.
+    Random decisions are keyed by the row-major element index in the global tensor.
+  }];
+  let parameters = (ins ArrayRefParameter<"int64_t">:$global, "int64_t":$dim, "int64_t":$stride);
+  let assemblyFormat = "`<` `[` $global `]` `,` `dim` `=` $dim `,` `stride` `=` $stride `>`";
+}
+
+#endif // TITAN_DIALECT_TD

@@ -1,0 +1,57 @@
+// The four interfaces that carry the algorithms of the compiler, so that each pass is written once.
+#ifndef TITAN_INTERFACES_TD
+#define TITAN_INTERFACES_TD
+
+include "mlir/IR/OpBase.td"
+
+def DifferentiableOpInterface : OpInterface<"DifferentiableOpInterface"> {
+  let cppNamespace = "::titan::ir";
+  let description = [{
+    Reverse mode, one op at a time: given the adjoints of the results, build those of the operands. Rules live in
+    compiler/Autodiff/rules, one file a family, and are attached as external models.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+      Builds the adjoints of the operands that `adjoints.needs(i)` asks for and stores them with `adjoints.set(i, value)`.
+      An operand that is left unset has a zero adjoint.
+    }], "::llvm::LogicalResult", "buildAdjoints", (ins "::titan::ir::AdjointBuilder &":$adjoints)>
+  ];
+}
+
+def ShardableOpInterface : OpInterface<"ShardableOpInterface"> {
+  let cppNamespace = "::titan::ir";
+  let description = [{
+    The op's dimensions as factors: which operands and results share them and which are reduced. Splitting every operand
+    along a factor, running the op on the pieces and recombining (concatenation for a parallel factor, sum for a reduction factor) gives
+    the whole result. Used to find the batch axis, to shard, and to tile.
+  }];
+  let methods = [
+    InterfaceMethod<"The factors of this op.", "::titan::ir::ShardingRule", "getShardingRule">
+  ];
+}
+
+def InterpretableOpInterface : OpInterface<"InterpretableOpInterface"> {
+  let cppNamespace = "::titan::ir";
+  let description = [{
+    The meaning of the op: computes its results from its operands in the reference interpreter. Implementations live in
+    compiler/Interpreter/ops, one file a family, and are attached as external models.
+  }];
+  let methods = [
+    InterfaceMethod<"Reads the operands' values from `frame` and sets the results'.",
+                    "::llvm::LogicalResult", "interpret", (ins "::titan::interpreter::Frame &":$frame)>
+  ];
+}
+
+def LowerableOpInterface : OpInterface<"LowerableOpInterface"> {
+  let cppNamespace = "::titan::ir";
+  let description = [{
+    Replaces the op by `kernel` ops. Implementations live in compiler/Lower/rules, one file a family, and are attached as external models.
+    One rule makes kernels for its op alone; the fusion pass merges them.
+  }];
+  let methods = [
+    InterfaceMethod<"Builds kernel ops and replaces this op by their results.",
+                    "::llvm::LogicalResult", "lower", (ins "::titan::lower::LoweringBuilder &":$lowering)>
+  ];
+}
+
+#endif // TITAN_INTERFACES_TD

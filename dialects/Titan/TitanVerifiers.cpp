@@ -1,0 +1,439 @@
+// Verifiers of the titan dialect. The label in each message is the constraint's number in the op's
+// description.
+#include "dialects/Titan/Titan.h"
+
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/SmallSet.h"
+
+using namespace mlir;
+
+namespace titan::ir {
+
+namespace {
+
+RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+bool isPermutation(ArrayRef<int64_t> values, int64_t rank) {
+  if (static_cast<int64_t>(values.size()) != rank)
+    return false;
+  SmallVector<bool> seen(rank, false);
+  for (int64_t v : values) {
+    if (v < 0 || v >= rank || seen[v])
+      return false;
+    seen[v] = true;
+  }
+  return true;
+}
+
+bool isIncreasingWithin(ArrayRef<int64_t> values, int64_t rank) {
+  int64_t previous = -1;
+  for (int64_t v : values) {
+    if (v <= previous || v >= rank)
+      return false;
+    previous = v;
+  }
+  return true;
+}
+
+/// f64 stays f64, every other float accumulates in f32.
+Type accumulationType(Type element) {
+  return element.isF64() ? element : Float32Type::get(element.getContext());
+}
+
+LogicalResult verifyDim(Operation* op, int64_t dim, int64_t rank) {
+  if (dim < 0 || dim >= rank)
+    return op->emitOpError("(C1) dim ") << dim << " is outside the rank " << rank;
+  return success();
+}
+
+} // namespace
+
+LogicalResult TitanDialect::verifyOperationAttribute(Operation* op, NamedAttribute attribute) {
+  StringRef name = attribute.getName();
+  if (name == tag::recipe || name == tag::target) {
+    if (!isa<ModuleOp>(op) || !isa<DictionaryAttr>(attribute.getValue()))
+      return op->emitOpError() << "'" << name << "' is a dictionary on a module";
+    return success();
+  }
+  if (name == tag::model)
+    return isa<StringAttr>(attribute.getValue())
+               ? success()
+               : op->emitOpError() << "'" << name << "' is a string";
+  return op->emitOpError() << "'" << name << "' is not an attribute of the titan dialect";
+}
+
+/// (C1) of the function tags: `titan.state` and `titan.gradient` are symbol references, the others
+/// strings.
+static LogicalResult verifyTag(Operation* op, StringRef where, NamedAttribute attribute,
+                               ArrayRef<StringRef> symbols, ArrayRef<StringRef> strings) {
+  StringRef name = attribute.getName();
+  if (llvm::is_contained(symbols, name))
+    return isa<FlatSymbolRefAttr>(attribute.getValue())
+               ? success()
+               : op->emitOpError() << "'" << name << "' of " << where << " is a symbol reference";
+  if (llvm::is_contained(strings, name))
+    return isa<StringAttr>(attribute.getValue())
+               ? success()
+               : op->emitOpError() << "'" << name << "' of " << where << " is a string";
+  return op->emitOpError() << "'" << name << "' is not a tag of " << where;
+}
+
+LogicalResult TitanDialect::verifyRegionArgAttribute(Operation* op, unsigned, unsigned,
+                                                     NamedAttribute attribute) {
+  return verifyTag(op, "an argument", attribute, {tag::state}, {tag::input, tag::control});
+}
+
+LogicalResult TitanDialect::verifyRegionResultAttribute(Operation* op, unsigned, unsigned,
+                                                        NamedAttribute attribute) {
+  return verifyTag(op, "a result", attribute, {tag::state, tag::gradient},
+                   {tag::metric, tag::output});
+}
+
+LogicalResult StateOp::verify() {
+  auto type = dyn_cast<RankedTensorType>(getType());
+  if (!type || !type.hasStaticShape())
+    return emitOpError("(C1) type ") << getType() << " is not a tensor of static shape";
+  if (getTrainable() && getKind() != StateKind::Param)
+    return emitOpError("(C2) only a param is trainable, this is a ")
+           << stringifyStateKind(getKind());
+  if (getKind() == StateKind::Counter &&
+      (type.getRank() != 0 || !type.getElementType().isInteger(64)))
+    return emitOpError("(C3) a counter is tensor<i64>, not ") << type;
+  if (auto file = dyn_cast<FileInitAttr>(getInit())) {
+    if (!file.getPermutation().empty() && !isPermutation(file.getPermutation(), type.getRank()))
+      return emitOpError("(C4) init permutation [")
+             << file.getPermutation() << "] does not permute " << type.getRank() << " dimensions";
+    uint64_t bytes = type.getNumElements() * ((type.getElementTypeBitWidth() + 7) / 8);
+    if (file.getBytes() != bytes)
+      return emitOpError("(C5) init has ")
+             << file.getBytes() << " bytes, " << type << " needs " << bytes;
+  } else if (!isa<RuleInitAttr>(getInit())) {
+    return emitOpError("init is neither #titan.init_file nor #titan.init_rule");
+  }
+  return success();
+}
+
+LogicalResult ReshapeOp::verify() {
+  int64_t from = typeOf(getOperand()).getNumElements(), to = typeOf(getResult()).getNumElements();
+  if (from != to)
+    return emitOpError("(C1) reshapes ") << from << " elements to " << to;
+  return success();
+}
+
+LogicalResult TransposeOp::verify() {
+  RankedTensorType from = typeOf(getOperand()), to = typeOf(getResult());
+  if (!isPermutation(getPermutation(), from.getRank()))
+    return emitOpError("(C1) [") << getPermutation() << "] does not permute " << from.getRank()
+                                 << " dimensions";
+  SmallVector<int64_t> shape;
+  for (int64_t d : getPermutation())
+    shape.push_back(from.getDimSize(d));
+  if (to != from.clone(shape))
+    return emitOpError("(C2) the permuted type is ") << from.clone(shape) << ", not " << to;
+  return success();
+}
+
+LogicalResult BroadcastOp::verify() {
+  RankedTensorType from = typeOf(getOperand()), to = typeOf(getResult());
+  if (static_cast<int64_t>(getDims().size()) != from.getRank() ||
+      !isIncreasingWithin(getDims(), to.getRank()))
+    return emitOpError("(C1) dims [") << getDims() << "] do not map " << from << " into " << to;
+  for (auto [i, d] : llvm::enumerate(getDims()))
+    if (from.getDimSize(i) != to.getDimSize(d))
+      return emitOpError("(C2) operand dimension ")
+             << i << " has extent " << from.getDimSize(i) << ", result dimension " << d << " has "
+             << to.getDimSize(d);
+  return success();
+}
+
+LogicalResult ConcatOp::verify() {
+  if (getInputs().empty())
+    return emitOpError("(C1) has no operands");
+  RankedTensorType first = typeOf(getInputs().front());
+  int64_t dim = getDim(), extent = 0;
+  if (dim < 0 || dim >= first.getRank())
+    return emitOpError("(C2) dim ") << dim << " is outside the rank " << first.getRank();
+  SmallVector<int64_t> shape(first.getShape());
+  for (Value input : getInputs()) {
+    RankedTensorType type = typeOf(input);
+    if (type.getRank() != first.getRank() || type.getElementType() != first.getElementType())
+      return emitOpError("(C1) joins ") << first << " and " << type;
+    for (int64_t d = 0; d < type.getRank(); ++d)
+      if (d != dim && type.getDimSize(d) != first.getDimSize(d))
+        return emitOpError("(C1) joins ") << first << " and " << type << " along " << dim;
+    extent += type.getDimSize(dim);
+  }
+  shape[dim] = extent;
+  if (typeOf(getResult()) != first.clone(shape))
+    return emitOpError("(C2) the joined type is ") << first.clone(shape);
+  return success();
+}
+
+LogicalResult SliceOp::verify() {
+  RankedTensorType from = typeOf(getOperand()), to = typeOf(getResult());
+  int64_t rank = from.getRank();
+  if (to.getRank() != rank || static_cast<int64_t>(getOffsets().size()) != rank ||
+      static_cast<int64_t>(getStrides().size()) != rank ||
+      llvm::any_of(getStrides(), [](int64_t s) { return s <= 0; }))
+    return emitOpError("(C1) needs one offset and one positive stride for each of ")
+           << rank << " dimensions";
+  for (int64_t d = 0; d < rank; ++d) {
+    int64_t last = getOffsets()[d] + (to.getDimSize(d) - 1) * getStrides()[d];
+    if (getOffsets()[d] < 0 || (to.getDimSize(d) > 0 && last >= from.getDimSize(d)))
+      return emitOpError("(C2) dimension ")
+             << d << " reads element " << last << " of " << from.getDimSize(d);
+  }
+  return success();
+}
+
+LogicalResult PadOp::verify() {
+  RankedTensorType from = typeOf(getOperand()), to = typeOf(getResult());
+  int64_t rank = from.getRank();
+  auto negative = [](int64_t v) { return v < 0; };
+  if (to.getRank() != rank || static_cast<int64_t>(getLow().size()) != rank ||
+      static_cast<int64_t>(getInterior().size()) != rank || llvm::any_of(getLow(), negative) ||
+      llvm::any_of(getInterior(), negative))
+    return emitOpError("(C1) needs one non-negative low and interior for each of ")
+           << rank << " dimensions";
+  for (int64_t d = 0; d < rank; ++d) {
+    int64_t last = getLow()[d] + (from.getDimSize(d) - 1) * (1 + getInterior()[d]);
+    if (from.getDimSize(d) > 0 && last >= to.getDimSize(d))
+      return emitOpError("(C2) dimension ")
+             << d << " writes element " << last << " of " << to.getDimSize(d);
+  }
+  return success();
+}
+
+LogicalResult IotaOp::verify() { return verifyDim(*this, getDim(), typeOf(getResult()).getRank()); }
+
+SmallVector<int64_t> ContractOp::getLhsFree() {
+  SmallVector<int64_t> free;
+  for (int64_t d = 0; d < typeOf(getLhs()).getRank(); ++d)
+    if (!llvm::is_contained(getLhsBatch(), d) && !llvm::is_contained(getLhsContracting(), d))
+      free.push_back(d);
+  return free;
+}
+
+SmallVector<int64_t> ContractOp::getRhsFree() {
+  SmallVector<int64_t> free;
+  for (int64_t d = 0; d < typeOf(getRhs()).getRank(); ++d)
+    if (!llvm::is_contained(getRhsBatch(), d) && !llvm::is_contained(getRhsContracting(), d))
+      free.push_back(d);
+  return free;
+}
+
+static RankedTensorType contractType(RankedTensorType lhs, RankedTensorType rhs,
+                                     ArrayRef<int64_t> lhsBatch, ArrayRef<int64_t> rhsBatch,
+                                     ArrayRef<int64_t> lhsContracting,
+                                     ArrayRef<int64_t> rhsContracting) {
+  SmallVector<int64_t> shape;
+  for (int64_t d : lhsBatch)
+    shape.push_back(lhs.getDimSize(d));
+  for (int64_t d = 0; d < lhs.getRank(); ++d)
+    if (!llvm::is_contained(lhsBatch, d) && !llvm::is_contained(lhsContracting, d))
+      shape.push_back(lhs.getDimSize(d));
+  for (int64_t d = 0; d < rhs.getRank(); ++d)
+    if (!llvm::is_contained(rhsBatch, d) && !llvm::is_contained(rhsContracting, d))
+      shape.push_back(rhs.getDimSize(d));
+  return RankedTensorType::get(shape, accumulationType(lhs.getElementType()));
+}
+
+void ContractOp::build(OpBuilder& builder, OperationState& state, Value lhs, Value rhs, Value acc,
+                       ArrayRef<int64_t> lhsBatch, ArrayRef<int64_t> rhsBatch,
+                       ArrayRef<int64_t> lhsContracting, ArrayRef<int64_t> rhsContracting,
+                       ArrayAttr path, PhaseAttr phase) {
+  build(builder, state,
+        contractType(typeOf(lhs), typeOf(rhs), lhsBatch, rhsBatch, lhsContracting, rhsContracting),
+        lhs, rhs, acc, lhsBatch, rhsBatch, lhsContracting, rhsContracting, path, phase);
+}
+
+LogicalResult ContractOp::verify() {
+  RankedTensorType lhs = typeOf(getLhs()), rhs = typeOf(getRhs());
+  auto distinctWithin = [](ArrayRef<int64_t> a, ArrayRef<int64_t> b, int64_t rank) {
+    llvm::SmallSet<int64_t, 8> seen;
+    for (int64_t d : llvm::concat<const int64_t>(a, b))
+      if (d < 0 || d >= rank || !seen.insert(d).second)
+        return false;
+    return true;
+  };
+  if (getLhsBatch().size() != getRhsBatch().size() ||
+      getLhsContracting().size() != getRhsContracting().size() ||
+      !distinctWithin(getLhsBatch(), getLhsContracting(), lhs.getRank()) ||
+      !distinctWithin(getRhsBatch(), getRhsContracting(), rhs.getRank()))
+    return emitOpError("(C1) batch and contracting dimensions do not pair up for ")
+           << lhs << " and " << rhs;
+  for (auto [l, r] : llvm::concat<const std::tuple<int64_t, int64_t>>(
+           llvm::to_vector(llvm::map_range(llvm::zip(getLhsBatch(), getRhsBatch()),
+                                           [](auto p) { return std::tuple<int64_t, int64_t>(p); })),
+           llvm::to_vector(
+               llvm::map_range(llvm::zip(getLhsContracting(), getRhsContracting()),
+                               [](auto p) { return std::tuple<int64_t, int64_t>(p); }))))
+    if (lhs.getDimSize(l) != rhs.getDimSize(r))
+      return emitOpError("(C2) lhs dimension ")
+             << l << " has extent " << lhs.getDimSize(l) << ", rhs dimension " << r << " has "
+             << rhs.getDimSize(r);
+  if (lhs.getElementType() != rhs.getElementType() ||
+      typeOf(getResult()).getElementType() != accumulationType(lhs.getElementType()))
+    return emitOpError("(C3) ") << lhs.getElementType() << " and " << rhs.getElementType()
+                                << " do not give " << typeOf(getResult()).getElementType();
+  RankedTensorType expected = contractType(lhs, rhs, getLhsBatch(), getRhsBatch(),
+                                           getLhsContracting(), getRhsContracting());
+  if (typeOf(getResult()) != expected || (getAcc() && typeOf(getAcc()) != expected))
+    return emitOpError("(C4) the result's type is ") << expected;
+  return success();
+}
+
+void TransposeOp::build(OpBuilder& builder, OperationState& state, Value operand,
+                        ArrayRef<int64_t> permutation, ArrayAttr path, PhaseAttr phase) {
+  SmallVector<int64_t> shape;
+  for (int64_t d : permutation)
+    shape.push_back(typeOf(operand).getDimSize(d));
+  build(builder, state, typeOf(operand).clone(shape), operand, permutation, path, phase);
+}
+
+void ConcatOp::build(OpBuilder& builder, OperationState& state, ValueRange inputs, int64_t dim,
+                     ArrayAttr path, PhaseAttr phase) {
+  SmallVector<int64_t> shape(typeOf(inputs.front()).getShape());
+  shape[dim] = 0;
+  for (Value input : inputs)
+    shape[dim] += typeOf(input).getDimSize(dim);
+  build(builder, state, typeOf(inputs.front()).clone(shape), inputs, dim, path, phase);
+}
+
+static SmallVector<int64_t> withoutDims(ArrayRef<int64_t> shape, ArrayRef<int64_t> dims) {
+  SmallVector<int64_t> kept;
+  for (auto [d, extent] : llvm::enumerate(shape))
+    if (!llvm::is_contained(dims, static_cast<int64_t>(d)))
+      kept.push_back(extent);
+  return kept;
+}
+
+void ReduceOp::build(OpBuilder& builder, OperationState& state, ReduceKind kind, Value operand,
+                     ArrayRef<int64_t> dims, ArrayAttr path, PhaseAttr phase) {
+  RankedTensorType type = typeOf(operand);
+  build(builder, state, type.clone(withoutDims(type.getShape(), dims)), kind, operand, dims, path,
+        phase);
+}
+
+LogicalResult ReduceOp::verify() {
+  RankedTensorType type = typeOf(getOperand());
+  if (!isIncreasingWithin(getDims(), type.getRank()))
+    return emitOpError("(C1) dims [")
+           << getDims() << "] are not increasing within the rank " << type.getRank();
+  if (typeOf(getResult()) != type.clone(withoutDims(type.getShape(), getDims())))
+    return emitOpError("(C2) the reduced type is ")
+           << type.clone(withoutDims(type.getShape(), getDims()));
+  return success();
+}
+
+void ArgmaxOp::build(OpBuilder& builder, OperationState& state, Value operand, int64_t dim,
+                     ArrayAttr path, PhaseAttr phase) {
+  RankedTensorType type = typeOf(operand);
+  build(builder, state,
+        RankedTensorType::get(withoutDims(type.getShape(), dim), builder.getI64Type()), operand,
+        dim, path, phase);
+}
+
+LogicalResult ArgmaxOp::verify() {
+  RankedTensorType type = typeOf(getOperand());
+  if (failed(verifyDim(*this, getDim(), type.getRank())))
+    return failure();
+  if (typeOf(getResult()).getShape() != ArrayRef(withoutDims(type.getShape(), getDim())))
+    return emitOpError("(C1) the result lacks dimension ") << getDim() << " only";
+  return success();
+}
+
+LogicalResult SoftmaxOp::verify() {
+  return verifyDim(*this, getDim(), typeOf(getOperand()).getRank());
+}
+
+LogicalResult LogSoftmaxOp::verify() {
+  return verifyDim(*this, getDim(), typeOf(getOperand()).getRank());
+}
+
+void LayerNormOp::build(OpBuilder& builder, OperationState& state, Value operand, Value scale,
+                        Value bias, int64_t axis, double epsilon, ArrayAttr path, PhaseAttr phase) {
+  RankedTensorType type = typeOf(operand);
+  auto statistic = RankedTensorType::get(type.getShape().take_front(axis),
+                                         accumulationType(type.getElementType()));
+  build(builder, state, {type, statistic, statistic}, operand, scale, bias,
+        builder.getI64IntegerAttr(axis), builder.getF64FloatAttr(epsilon), path, phase);
+}
+
+LogicalResult LayerNormOp::verify() {
+  RankedTensorType type = typeOf(getOperand());
+  if (getAxis() < 0 || static_cast<int64_t>(getAxis()) >= type.getRank())
+    return emitOpError("(C1) axis ") << getAxis() << " is outside the rank " << type.getRank();
+  for (Value affine : {getScale(), getBias()})
+    if (affine && typeOf(affine).getShape() != type.getShape().drop_front(getAxis()))
+      return emitOpError("(C2) scale or bias ")
+             << typeOf(affine) << " does not have the shape of dimensions " << getAxis()
+             << " on of " << type;
+  if (typeOf(getResult()) != type ||
+      typeOf(getMean()).getShape() != type.getShape().take_front(getAxis()) ||
+      typeOf(getMean()) != typeOf(getRstd()) ||
+      typeOf(getMean()).getElementType() != accumulationType(type.getElementType()))
+    return emitOpError("(C3) results do not match ") << type << " normalised from " << getAxis();
+  return success();
+}
+
+LogicalResult DropoutOp::verify() {
+  double p = getP().convertToDouble();
+  if (!(p >= 0 && p < 1))
+    return emitOpError("(C1) p = ") << p << " is outside [0, 1)";
+  if (!getSeed() != !getStep())
+    return emitOpError("(C2) seed and step come together");
+  if (getMicrobatch() && !getWindow())
+    return emitOpError("(C2) microbatch needs a window");
+  RankedTensorType type = typeOf(getOperand());
+  if (typeOf(getResult()) != type)
+    return emitOpError("the result's type is ") << type;
+  if (auto window = getWindow()) {
+    bool fits = static_cast<int64_t>(window->getGlobal().size()) == type.getRank() &&
+                window->getDim() >= 0 && window->getDim() < type.getRank();
+    for (int64_t d = 0; fits && d < type.getRank(); ++d)
+      fits = d == window->getDim() ? window->getGlobal()[d] >= type.getDimSize(d)
+                                   : window->getGlobal()[d] == type.getDimSize(d);
+    if (!fits)
+      return emitOpError("(C3) ") << type << " is no window of " << *window;
+  }
+  return success();
+}
+
+static LogicalResult verifyCrossEntropy(Operation* op, Value logits, Value targets, Value loss,
+                                        double smoothing) {
+  RankedTensorType type = typeOf(logits);
+  if (type.getRank() == 0)
+    return op->emitOpError("(C1) logits have no class dimension");
+  ArrayRef<int64_t> rows = type.getShape().drop_back();
+  if (typeOf(targets).getShape() != rows || typeOf(loss).getShape() != rows ||
+      typeOf(loss).getElementType() != accumulationType(type.getElementType()))
+    return op->emitOpError("(C1) targets ")
+           << typeOf(targets) << " and loss " << typeOf(loss) << " do not fit logits " << type;
+  if (!(smoothing >= 0 && smoothing <= 1))
+    return op->emitOpError("(C2) label_smoothing ") << smoothing << " is outside [0, 1]";
+  return success();
+}
+
+LogicalResult CrossEntropyOp::verify() {
+  return verifyCrossEntropy(*this, getLogits(), getTargets(), getLoss(),
+                            getLabelSmoothing().convertToDouble());
+}
+
+LogicalResult CrossEntropyGradOp::verify() {
+  return verifyCrossEntropy(*this, getLogits(), getTargets(), getDloss(),
+                            getLabelSmoothing().convertToDouble());
+}
+
+LogicalResult SgdOp::verify() {
+  RankedTensorType type = typeOf(getParam());
+  if (!getMomentumBuffer() != !getNewMomentumBuffer())
+    return emitOpError("(C1) momentum buffer operand and result come together");
+  if (typeOf(getGradient()) != type || typeOf(getNewParam()) != type ||
+      (getMomentumBuffer() &&
+       (typeOf(getMomentumBuffer()) != type || typeOf(getNewMomentumBuffer()) != type)))
+    return emitOpError("(C1) all tensors have the parameter's type ") << type;
+  return success();
+}
+
+} // namespace titan::ir

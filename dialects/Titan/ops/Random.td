@@ -1,0 +1,33 @@
+// Counter-based random ops: pure functions of (seed, stream, step, global element index).
+#ifndef TITAN_OPS_RANDOM_TD
+#define TITAN_OPS_RANDOM_TD
+
+include "dialects/Titan/ops/Base.td"
+
+def Titan_DropoutOp : Titan_TensorOp<"dropout", [AttrSizedOperandSegments]> {
+  let summary = "zeroes elements with probability `p`, scales the rest by 1 / (1 - p)";
+  let description = [{
+    Element i is kept if its 16-bit half of Philox4x32-7 is below round((1 - p) * 65536): see runtime/program/Random.h. The op is linear in its
+    operand and its own derivative: the adjoint is the same dropout of the result's adjoint, so no mask is stored.
+
+    `stream` is the hash of the module path and the ordinal. `seed` and `step` are scalars of the run; *differentiate* supplies
+    them. `window` and `microbatch` say which part of the global tensor this is; *accumulate* supplies them. Without seed and step both count as
+    0; without a window the tensor is its own global tensor.
+
+    Constraints:
+    - (C1) 0 <= p < 1.
+    - (C2) seed and step come together; microbatch needs a window.
+    - (C3) the window's global shape has the operand's rank, equals it but in `dim`, and `dim` is within the rank.
+  }];
+  let opArguments = (ins Titan_FloatTensor:$operand, Optional<Titan_IntScalar>:$seed,
+                         Optional<Titan_IntScalar>:$step, Optional<Index>:$microbatch,
+                         F64Attr:$p, I64Attr:$stream, OptionalAttr<Titan_WindowAttr>:$window);
+  let results = (outs Titan_FloatTensor:$result);
+  let assemblyFormat = [{
+    $operand `p` $p `stream` $stream (`seed` $seed^)? (`step` $step^)? (`microbatch` $microbatch^)?
+    attr-dict `:` type($operand) `to` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+#endif // TITAN_OPS_RANDOM_TD
