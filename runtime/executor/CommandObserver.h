@@ -1,0 +1,21 @@
+// Looks over the executor's shoulder: the profiler, the recorder and the poisoner are observers,
+// and a run without one pays nothing for them.
+#pragma once
+
+#include "runtime/program/Program.h"
+
+namespace titan {
+
+class CommandObserver {
+public:
+  virtual ~CommandObserver() = default;
+  /// Called on the thread that runs the function. `command` is an index in Function::commands. A
+  /// Repeat is seen once before its first iteration, its EndRepeat once after the last; commands
+  /// inside are seen in every iteration.
+  virtual void beforeFunction(const Function& function) {}
+  virtual void before(const Function& function, uint32_t command) {}
+  virtual void after(const Function& function, uint32_t command) {}
+  virtual void afterFunction(const Function& function) {}
+};
+
+} // namespace titan

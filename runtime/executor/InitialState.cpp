@@ -1,0 +1,176 @@
+#include "runtime/executor/InitialState.h"
+
+#include "runtime/program/Random.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <cstring>
+#include <fstream>
+
+namespace titan {
+namespace {
+
+// A share of a thread: a draw costs tens of nanoseconds.
+constexpr int64_t elementsPerThread = 4096;
+
+template <typename T, typename Value>
+void fillAs(char* destination, int64_t count, ThreadPool& pool, const Value& value) {
+  T* elements = reinterpret_cast<T*>(destination);
+  pool.parallelFor(count, elementsPerThread, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      if constexpr (std::is_same_v<T, uint16_t>)
+        elements[i] = toBFloat16(static_cast<float>(value(i)));
+      else
+        elements[i] = static_cast<T>(value(i));
+    }
+  });
+}
+
+/// Element i = value(i), a double, in the state's dtype.
+template <typename Value>
+Status fill(const State& state, ThreadPool& pool, char* destination, const Value& value) {
+  const int64_t count = elementCount(state.shape);
+  switch (state.dtype) {
+  case DType::F64:
+    fillAs<double>(destination, count, pool, value);
+    return {};
+  case DType::F32:
+    fillAs<float>(destination, count, pool, value);
+    return {};
+  case DType::BF16:
+    fillAs<uint16_t>(destination, count, pool, value);
+    return {};
+  case DType::I64:
+    fillAs<int64_t>(destination, count, pool, value);
+    return {};
+  case DType::I32:
+    fillAs<int32_t>(destination, count, pool, value);
+    return {};
+  case DType::U8:
+  case DType::Bool:
+    fillAs<uint8_t>(destination, count, pool, value);
+    return {};
+  default:
+    return Error::internal(
+        "state '{}' of dtype {} has an init rule: only F64, F32, BF16, I64, I32, U8 and BOOL have",
+        state.name, name(state.dtype));
+  }
+}
+
+/// Copies `stored` into the state's layout: state dim i is stored dim permutation[i].
+void copyPermuted(const State& state, const char* stored, char* destination) {
+  const std::vector<int64_t>& permutation = state.init.permutation;
+  const size_t rank = state.shape.size();
+  const int64_t elementBytes = byteSize(state.dtype), count = elementCount(state.shape);
+  Shape storedShape(rank), storedStride(rank, 1), stride(rank), index(rank, 0);
+  for (size_t i = 0; i < rank; ++i)
+    storedShape[permutation[i]] = state.shape[i];
+  for (size_t i = rank; i-- > 1;)
+    storedStride[i - 1] = storedStride[i] * storedShape[i];
+  for (size_t i = 0; i < rank; ++i)
+    stride[i] = storedStride[permutation[i]];
+  int64_t source = 0;
+  for (int64_t element = 0; element < count; ++element) {
+    std::memcpy(destination + element * elementBytes, stored + source * elementBytes,
+                static_cast<size_t>(elementBytes));
+    for (size_t d = rank; d-- > 0;) {
+      source += stride[d];
+      if (++index[d] < state.shape[d])
+        break;
+      source -= index[d] * stride[d];
+      index[d] = 0;
+    }
+  }
+}
+
+Status checkPermutation(const State& state) {
+  const std::vector<int64_t>& permutation = state.init.permutation;
+  std::vector<bool> seen(permutation.size());
+  bool valid = permutation.empty() || permutation.size() == state.shape.size();
+  for (int64_t dim : permutation) {
+    valid = valid && dim >= 0 && dim < static_cast<int64_t>(seen.size()) && !seen[dim];
+    if (valid)
+      seen[dim] = true;
+  }
+  if (!valid)
+    return Error::internal(
+        "the init of state '{}' has a layout that is no permutation of its {} dims", state.name,
+        state.shape.size());
+  return {};
+}
+
+Status place(const State& state, const char* stored, char* destination) {
+  TITAN_TRY(checkPermutation(state));
+  if (state.init.permutation.empty())
+    std::memcpy(destination, stored, static_cast<size_t>(state.bytes));
+  else
+    copyPermuted(state, stored, destination);
+  return {};
+}
+
+Status fromPayload(const State& state, std::string_view payload, char* destination) {
+  const int64_t offset = state.init.offset;
+  if (offset < 0 || offset > static_cast<int64_t>(payload.size()) ||
+      state.bytes > static_cast<int64_t>(payload.size()) - offset)
+    return Error::internal(
+        "the weights of '{}', {} bytes at {}, leave the job's payload of {} bytes", state.name,
+        state.bytes, offset, payload.size());
+  const char* stored = payload.data() + offset;
+  if (XXH3_64bits(stored, static_cast<size_t>(state.bytes)) != state.init.digest)
+    return Error::badInput(
+        "the weights of '{}' in the job's file are damaged: compile the job again", state.name);
+  return place(state, stored, destination);
+}
+
+Status fromFile(const State& state, const std::string& directory, char* destination) {
+  const std::string path =
+      state.init.path.starts_with('/') ? state.init.path : directory + "/" + state.init.path;
+  std::ifstream file(path, std::ios::binary);
+  if (!file)
+    return Error::badInput(
+        "cannot open '{}', which holds the weights of '{}': give its directory by --weights-dir",
+        path, state.name);
+  std::string stored(static_cast<size_t>(state.bytes), '\0');
+  file.seekg(state.init.offset);
+  if (!file.read(stored.data(), state.bytes))
+    return Error::badInput("'{}' is too short: the weights of '{}' are {} bytes at {}", path,
+                           state.name, state.bytes, state.init.offset);
+  if (XXH3_64bits(stored.data(), stored.size()) != state.init.digest)
+    return Error::badInput(
+        "'{}' has changed since the job was compiled: the weights of '{}' have another digest: "
+        "compile the job again",
+        path, state.name);
+  return place(state, stored.data(), destination);
+}
+
+} // namespace
+
+Status writeInitialState(const State& state, const InitialStateSources& sources, ThreadPool& pool,
+                         char* destination) {
+  if (state.bytes != elementCount(state.shape) * byteSize(state.dtype))
+    return Error::internal("state '{}' of {} {} has {} bytes", state.name, name(state.dtype),
+                           toString(state.shape), state.bytes);
+  const Init& init = state.init;
+  const uint64_t key = randomKey(sources.seed, XXH3_64bits(state.name.data(), state.name.size()));
+  switch (init.kind) {
+  case Init::Kind::Payload:
+    return fromPayload(state, sources.payload, destination);
+  case Init::Kind::External:
+    return fromFile(state, sources.weightsDirectory, destination);
+  case Init::Kind::Constant:
+    return fill(state, pool, destination, [&](int64_t) { return init.a; });
+  case Init::Kind::Normal:
+    return fill(state, pool, destination, [&](int64_t i) {
+      return init.a + init.b * static_cast<double>(normalDraw(key, 0, static_cast<uint64_t>(i)));
+    });
+  case Init::Kind::Uniform:
+    return fill(state, pool, destination, [&](int64_t i) {
+      return init.a +
+             (init.b - init.a) * static_cast<double>(uniformDraw(key, 0, static_cast<uint64_t>(i)));
+    });
+  }
+  return Error::internal("state '{}' has no init", state.name);
+}
+
+} // namespace titan

@@ -1,0 +1,33 @@
+// Proves the memory plan by execution: every temporary holds NaN before its first and after its
+// last command, results hold NaN until they are written, and the bytes that the plan gives to
+// nobody hold a pattern that must survive. A program that computes the same under the poisoner
+// reads nothing it did not write and writes nowhere else.
+#pragma once
+
+#include "runtime/executor/Executor.h"
+
+#include <utility>
+#include <vector>
+
+namespace titan {
+
+class Poisoner final : public CommandObserver {
+public:
+  /// Fills the unplanned bytes of the executor's arena. The executor outlives the poisoner.
+  explicit Poisoner(Executor& executor);
+
+  void beforeFunction(const Function& function) override;
+  void before(const Function& function, uint32_t command) override;
+  void after(const Function& function, uint32_t command) override;
+
+  /// Internal, with the first offset, if an unplanned byte was written.
+  Status checkUnplanned() const;
+
+private:
+  void poison(int64_t offset, int64_t bytes);
+
+  Executor* executor_;
+  std::vector<std::pair<int64_t, int64_t>> unplanned_; ///< [begin, end)
+};
+
+} // namespace titan
