@@ -53,16 +53,17 @@ private:
 };
 
 /// Opens `files` (recipe data.train or data.eval) for `fields`.
-///  - .bin (uint16, or uint32 when the file's name has `u32` or `uint32` before the extension) and
-///  .txt (bytes) are
-///    token files: one stream per file, cut in windows of the sample's element count L; a window
-///    needs L + 1 tokens.
+///  - .bin (uint16, or uint32 when the vocabulary is larger than 65536 or every second 16-bit word
+///  of the file's start
+///    is zero) and .txt (bytes) are token files: one stream per file, cut in windows of the
+///    sample's element count L; a window needs L + 1 tokens. They feed one input and the target.
 ///  - .npy holds one array (its name: the file's stem), .npz and .safetensors hold named ones. The
 ///  first dim counts
 ///    samples. Several files with the same array are concatenated in the order given.
-/// Conversions: uint8 -> float by (x * scale - mean) / std; other integers to float exactly;
-/// integers widen or narrow with a range check; floats convert with one rounding. All errors are
-/// BadInput with the file's name.
+/// Conversions: uint8 -> f32 by (x * scale - mean) / std, for the target by the plain value;
+/// integers and bools between each other with a range check; floats between each other. Everything
+/// else is refused. Integers with a limited range are checked when the data is opened, if they take
+/// up to 256 MiB, and again when they are read. All errors are BadInput with the file's name.
 Result<std::unique_ptr<Dataset>> openDataset(std::span<const std::string> files,
                                              const DataRecipe& recipe,
                                              std::vector<FieldSpec> fields);

@@ -1,0 +1,43 @@
+// Elements of an array into the dtype that the program reads.
+#pragma once
+
+#include "runtime/data/Dataset.h"
+
+#include <optional>
+#include <vector>
+
+namespace titan {
+
+/// The conversion of one field, decided when the data is opened.
+class Conversion {
+public:
+  /// From arrays of dtype `from` to `field`. Allowed are: the same dtype; between floats; between
+  /// integers and bools (each value is checked); bool to float; uint8 to float, by (x * scale -
+  /// mean) / std unless it is the target.
+  static Result<Conversion> create(DType from, const FieldSpec& field, const DataRecipe& recipe);
+
+  /// Converts one sample, elementCount(field.shape) elements; addresses need no alignment. Returns
+  /// the index of the first element outside of field.classes or of the dtype's range, or -1.
+  int64_t apply(const char* source, char* destination) const;
+  /// Integer `index` of a sample, for errors.
+  int64_t valueAt(const char* source, int64_t index) const;
+  /// Can a value be out of range, so that reading it may fail?
+  bool checks() const { return checks_; }
+
+private:
+  struct Range {
+    int64_t low, high, other; ///< [low, high] or `other`
+  };
+  using Function = int64_t (*)(const char* source, char* destination, int64_t count, Range range);
+
+  DType from_ = DType::F32;
+  int64_t count_ = 1;
+  Function function_ = nullptr; ///< null: uint8 by table
+  Range range_ = {};
+  bool checks_ = false;
+  /// uint8 to f32: 256 values a channel; a channel is count_ / channels elements.
+  std::vector<float> table_;
+  int64_t channels_ = 1;
+};
+
+} // namespace titan

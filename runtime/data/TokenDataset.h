@@ -1,0 +1,43 @@
+// Samples that are consecutive windows of token files.
+#pragma once
+
+#include "runtime/data/Dataset.h"
+#include "runtime/data/MappedFile.h"
+
+#include <mutex>
+
+namespace titan {
+
+class TokenDataset : public Dataset {
+public:
+  static Result<std::unique_ptr<Dataset>> open(std::span<const std::string> files,
+                                               std::vector<FieldSpec> fields);
+
+  int64_t size() const override { return size_; }
+  int64_t tokensPerSample() const override { return window_; }
+  uint64_t digest() const override;
+  Status read(int64_t sample, size_t field, char* destination) const override;
+
+private:
+  /// One file; its windows are samples [first, first + windows).
+  struct Stream {
+    std::string path;
+    std::shared_ptr<const MappedFile> file;
+    int64_t width = 1; ///< bytes of a token
+    int64_t first = 0;
+    int64_t token(int64_t index) const;
+    int64_t tokens() const { return static_cast<int64_t>(file->bytes().size()) / width; }
+  };
+
+  TokenDataset(std::vector<FieldSpec> fields, int64_t window)
+      : Dataset(std::move(fields)), window_(window) {}
+  Status addFile(const std::string& path, int64_t classes);
+
+  std::vector<Stream> streams_;
+  int64_t window_; ///< tokens of a sample
+  int64_t size_ = 0;
+  mutable std::once_flag digestOnce_;
+  mutable uint64_t digest_ = 0;
+};
+
+} // namespace titan
