@@ -20,7 +20,7 @@ def Titan_StateOp : Op<Titan_Dialect, "state", [Symbol]> {
     ```mlir
     titan.state @"fc1.weight" : tensor<128x784xf32> {kind = #titan<kind param>, trainable,
       init = #titan.init_file<"mlp.onnx.data", offset = 0, bytes = 401408, digest = 17>}
-    titan.state @step : tensor<i64> {kind = #titan<kind counter>, init = #titan.init_rule<constant, 0.0 : f64, 0.0 : f64>}
+    titan.state @step : tensor<i64> {kind = #titan<kind counter>, init = #titan.init_rule<"constant", 0.0 : f64, 0.0 : f64>}
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttr:$type, Titan_StateKindAttr:$kind,

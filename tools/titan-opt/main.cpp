@@ -1,0 +1,11 @@
+// titan-opt: runs passes and stage pipelines on printed modules.
+#include "compiler/Pipeline/Register.h"
+#include "mlir/Tools/mlir-opt/MlirOptMain.h"
+
+int main(int argc, char** argv) {
+  titan::registerAllPasses();
+  mlir::DialectRegistry registry;
+  titan::registerAllDialects(registry);
+  return mlir::asMainReturnCode(
+      mlir::MlirOptMain(argc, argv, "Titan's pass driver: passes and stage pipelines by name\n", registry));
+}
