@@ -29,8 +29,8 @@ void diffCounters(const std::vector<const Destination*>& wanted, const Counters&
 }
 
 /// What loadLatest says of a damaged checkpoint: which one to continue from.
-Error damaged(const std::string& directory, const std::vector<CheckpointInfo>& all, Error error,
-              Env& env) {
+Error damaged(const std::string& directory, const std::vector<CheckpointInfo>& all,
+              const Error& error, Env& env) {
   for (auto older = all.rbegin() + 1; older != all.rend(); ++older)
     if (verify(older->path, env).ok())
       return {error.code(),
@@ -88,9 +88,11 @@ Result<std::optional<LoadReport>> loadLatest(const std::string& directory,
   auto report = load(all.back().path, request, env);
   if (report.ok())
     return std::optional(report.take());
-  // Damage, or a checkpoint of another program?
+  // A disk that cannot be read is no damage, and neither is a checkpoint of another program.
+  if (report.error().code() != ErrorCode::BadInput)
+    return report.takeError();
   if (auto verified = verify(all.back().path, env); !verified.ok())
-    return damaged(directory, all, verified.takeError(), env);
+    return damaged(directory, all, verified.error(), env);
   return report.takeError();
 }
 
