@@ -38,13 +38,14 @@ public:
   std::string format(const StepMetrics& metrics) const;
 
 private:
+  void show(std::string line);
+
   std::FILE* stream_;
   ProgressOptions options_;
   bool terminal_;
   double lastShown_ = -1e9;   ///< seconds, monotonic
   double secondsPerStep_ = 0; ///< moving average
   size_t shownWidth_ = 0;     ///< of the line that now stands on the terminal
-  std::string pending_;       ///< the newest line, not shown yet because of the rate
 };
 
 } // namespace titan

@@ -9,8 +9,7 @@
 
 namespace titan::recipe {
 
-// --- Types of one key only
-// ------------------------------------------------------------------------------------------
+// --- Types of one key only ---
 
 constexpr Member<InitRule> initRuleMembers[] = {
     member<&InitRule::match, InitRule>("match"), member<&InitRule::dist, InitRule>("dist"),
@@ -45,7 +44,7 @@ constexpr Member<MeshRecipe> axisMembers[] = {
 
 namespace {
 
-// --- How a key reaches its value
+// --- How a key reaches its value ---
 // ------------------------------------------------------------------------------------- Each
 // accessor has `type`, `set` and `get`; the table below names one for each key.
 
@@ -167,8 +166,7 @@ template <auto pointer> using Checkpoint = Plain<&Recipe::checkpoint, pointer>;
 
 constexpr bool compiled = false, runTime = true;
 
-// --- The table
-// ------------------------------------------------------------------------------------------------------
+// --- The table ---
 // clang-format off
 constexpr Key table[] = {
   key<Model<&ModelRecipe::dims>>("model", "dims", compiled, "sizes of the model's symbolic dims, { seq = 256 }; the batch dim is batch.micro"),

@@ -1,8 +1,6 @@
 // The recipe as TOML: what users write, and --set key=value.
 #include "runtime/program/RecipeSchema.h"
-
-#define TOML_EXCEPTIONS 0
-#include <toml++/toml.h>
+#include "runtime/program/TomlDocument.h"
 
 #include <fstream>
 #include <sstream>
@@ -14,46 +12,7 @@ namespace {
 using recipe::Json;
 using recipe::Key;
 
-Json toJson(const toml::node& node);
-
-Json toJson(const toml::table& table) {
-  Json object = Json::object();
-  for (const auto& [key, value] : table)
-    object[std::string(key.str())] = toJson(value);
-  return object;
-}
-
-/// Dates and times have no use in a recipe; as text they are refused as any wrong type is.
-Json toJson(const toml::node& node) {
-  if (const auto* table = node.as_table())
-    return toJson(*table);
-  if (const auto* array = node.as_array()) {
-    Json list = Json::array();
-    for (const toml::node& element : *array)
-      list.push_back(toJson(element));
-    return list;
-  }
-  if (const auto* value = node.as_string())
-    return value->get();
-  if (const auto* value = node.as_integer())
-    return value->get();
-  if (const auto* value = node.as_floating_point())
-    return value->get();
-  if (const auto* value = node.as_boolean())
-    return value->get();
-  return Json();
-}
-
-Result<Json> parseToml(std::string_view text, std::string_view source) {
-  const toml::parse_result parsed = toml::parse(text);
-  if (!parsed)
-    return Error::badInput("{}:{}:{}: {}", source, parsed.error().source().begin.line,
-                           parsed.error().source().begin.column, parsed.error().description());
-  return toJson(parsed.table());
-}
-
-// --- Writing
-// ---------------------------------------------------------------------------------------------------------
+// --- Writing ---
 
 bool isBareKey(std::string_view key) {
   return !key.empty() &&
@@ -105,8 +64,7 @@ std::string comment(const Key& key) {
   return text + "\n";
 }
 
-// --- Assignments
-// -----------------------------------------------------------------------------------------------------
+// --- Assignments ---
 
 /// The key that `path` names, and what follows it: "model.dims.seq" is entry "seq" of key
 /// "model.dims".
@@ -136,7 +94,7 @@ Status assignOne(Recipe& recipe, const Key& key, std::string_view entry, const J
 } // namespace
 
 Result<Recipe> parseRecipe(std::string_view toml, std::string_view source) {
-  const Json document = TITAN_TRY(parseToml(toml, source));
+  const Json document = TITAN_TRY(recipe::parseToml(toml, source));
   Recipe recipe;
   if (Status status = recipe::assign(recipe, document); !status.ok())
     return status.takeError().withContext(std::string(source));
@@ -182,7 +140,7 @@ Status setKey(Recipe& recipe, std::string_view assignment) {
   if (!key)
     return recipe::unknownKey(path);
 
-  const Result<Json> parsed = parseToml("value = " + std::string(text), path);
+  const Result<Json> parsed = recipe::parseToml("value = " + std::string(text), path);
   const bool isValue = parsed.ok() && parsed->size() == 1;
   const Json word = std::string(text);
   Status status = assignOne(recipe, *key, entry, isValue ? (*parsed)["value"] : word);

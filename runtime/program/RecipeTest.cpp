@@ -1,0 +1,289 @@
+#include "runtime/program/Recipe.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <random>
+
+namespace titan {
+namespace {
+
+Recipe parsed(std::string_view toml) {
+  auto recipe = parseRecipe(toml);
+  EXPECT_TRUE(recipe.ok()) << recipe.error().message();
+  return recipe.ok() ? recipe.take() : Recipe();
+}
+
+std::string parseError(std::string_view toml) {
+  const auto recipe = parseRecipe(toml, "r.toml");
+  if (recipe.ok())
+    return "";
+  EXPECT_EQ(recipe.error().code(), ErrorCode::BadInput);
+  return recipe.error().message();
+}
+
+std::string validateError(std::string_view toml) {
+  const Status status = validate(parsed(toml));
+  return status.ok() ? "" : status.error().message();
+}
+
+constexpr std::string_view full = R"(
+[model]
+dims = { seq = 256 }
+mode = "train"
+init = "fresh"
+frozen = ["embed.*"]
+names = "map.toml"
+[[model.init_rule]]
+match = "*.weight"
+std = 0.01
+[[model.init_rule]]
+match = "head.*"
+dist = "uniform"
+low = -1
+high = 1
+
+[loss]
+kind = "cross_entropy"
+output = "logits"
+target = "labels"
+ignore_index = -1
+label_smoothing = 0.1
+
+[optimizer]
+kind = "adam"
+lr = 3e-4
+betas = [0.8, 0.95]
+eps = 1e-6
+weight_decay = 0.1
+no_decay = []
+clip_norm = 1
+[[optimizer.group]]
+match = "head.*"
+lr_scale = 10
+[[optimizer.group]]
+match = "*"
+weight_decay = 0
+
+[schedule]
+kind = "cosine"
+warmup_steps = 10
+steps = 1000
+min_lr_ratio = 0.1
+
+[batch]
+micro = 16
+global = 64
+
+[mesh]
+axes = { replicate = 1, shard = 1 }
+
+[memory]
+limit = "2.3GB"
+
+[data]
+train = ["a.npz", "b.npz"]
+eval = "c.npz"
+fields = { input_ids = "ids" }
+scale = 0.00392156862745098
+mean = [0.5]
+std = [0.25]
+shuffle = false
+
+[train]
+steps = 500
+seed = 7
+
+[checkpoint]
+every = 50
+keep = 3
+)";
+
+TEST(Recipe, EmptyGivesDefaults) { EXPECT_EQ(parsed(""), Recipe()); }
+
+TEST(Recipe, EveryTable) {
+  const Recipe recipe = parsed(full);
+  EXPECT_EQ(recipe.model.dims.at("seq"), 256);
+  ASSERT_EQ(recipe.model.initRules.size(), 2u);
+  EXPECT_EQ(recipe.model.initRules[0].std, 0.01);
+  EXPECT_EQ(recipe.model.initRules[1].low, -1);
+  EXPECT_EQ(recipe.optimizer.beta1, 0.8);
+  EXPECT_EQ(recipe.optimizer.beta2, 0.95);
+  EXPECT_EQ(recipe.optimizer.clipNorm, 1);
+  ASSERT_EQ(recipe.optimizer.groups.size(), 2u);
+  EXPECT_EQ(recipe.optimizer.groups[0].weightDecay, std::nullopt);
+  EXPECT_EQ(recipe.optimizer.groups[1].weightDecay, 0.0);
+  EXPECT_EQ(recipe.memory.limit, 2'300'000'000);
+  EXPECT_EQ(recipe.data.train, (std::vector<std::string>{"a.npz", "b.npz"}));
+  EXPECT_EQ(recipe.data.eval, (std::vector<std::string>{"c.npz"}));
+  EXPECT_EQ(recipe.microbatches(), 4);
+  EXPECT_TRUE(validate(recipe).ok());
+}
+
+TEST(Recipe, JsonAndTomlRoundTrip) {
+  for (const Recipe& recipe : {Recipe(), parsed(full)}) {
+    const auto json = parseRecipeJson(toJson(recipe));
+    ASSERT_TRUE(json.ok()) << json.error().message();
+    EXPECT_EQ(*json, recipe);
+    EXPECT_EQ(parsed(toToml(recipe)), recipe) << toToml(recipe);
+  }
+}
+
+TEST(Recipe, TomlQuotesWhatNeedsIt) {
+  Recipe recipe;
+  recipe.loss.output = "a \"b\"\\\n\x7f ü";
+  recipe.data.fields = {{"input.0", "x y"}};
+  EXPECT_EQ(parsed(toToml(recipe)), recipe) << toToml(recipe);
+}
+
+TEST(Recipe, TomlCommentsEveryKey) {
+  const std::string toml = toToml(Recipe());
+  EXPECT_NE(toml.find("# update rule (sgd | adam | adamw)\nkind = \"adamw\"\n"), std::string::npos);
+  EXPECT_NE(toml.find("lr = 0.001\n"), std::string::npos);
+}
+
+TEST(Recipe, UnknownKeyNamesTheNearest) {
+  EXPECT_EQ(parseError("[optimizer]\nweight_decya = 1"),
+            "r.toml: unknown key 'optimizer.weight_decya'; did you mean 'optimizer.weight_decay'?");
+  EXPECT_EQ(parseError("[train]\nlr = 1"),
+            "r.toml: unknown key 'train.lr'; did you mean 'optimizer.lr'?");
+  EXPECT_EQ(parseError("lr = 1"), "r.toml: unknown key 'lr'; did you mean 'optimizer.lr'?");
+  EXPECT_EQ(parseError("[optimzer]\nlr = 1"),
+            "r.toml: unknown table [optimzer]; did you mean [optimizer]?");
+  EXPECT_EQ(parseError("[[optimizer.group]]\nlr_scal = 1"),
+            "r.toml: unknown key 'optimizer.group[0].lr_scal'; did you mean 'lr_scale'?");
+  EXPECT_EQ(parseError("[mesh]\naxes = { replica = 2 }"),
+            "r.toml: unknown key 'mesh.axes.replica'; did you mean 'replicate'?");
+}
+
+TEST(Recipe, WrongTypes) {
+  EXPECT_EQ(parseError("[optimizer]\nlr = \"fast\""),
+            "r.toml: optimizer.lr = \"fast\" is not a finite number");
+  EXPECT_EQ(parseError("[batch]\nmicro = 8.5"), "r.toml: batch.micro = 8.5 is not an integer");
+  EXPECT_EQ(parseError("[optimizer]\nbetas = [0.9]"),
+            "r.toml: optimizer.betas = [0.9] is not a list of two numbers");
+  EXPECT_EQ(parseError("[data]\nshuffle = 1"), "r.toml: data.shuffle = 1 is not true or false");
+  EXPECT_EQ(parseError("[data]\ntrain = [1]"), "r.toml: data.train[0] = 1 is not a string");
+  EXPECT_EQ(parseError("optimizer = 3"), "r.toml: optimizer = 3 is not a table");
+  EXPECT_NE(parseError("[optimizer]\nlr = nan"), "");
+  EXPECT_NE(parseError("[optimizer]\nlr = 1979-05-27"), "");
+  EXPECT_NE(parseError("[memory]\nlimit = \"much\""), "");
+}
+
+TEST(Recipe, SyntaxErrorsHaveALine) {
+  EXPECT_TRUE(parseError("[optimizer]\nlr = = 1").starts_with("r.toml:2:")) << parseError("[a\nb");
+}
+
+TEST(Recipe, ParserAssertionsAreErrors) { EXPECT_NE(parseError("[[[1]]]"), ""); }
+
+TEST(Recipe, EmaIsReserved) {
+  EXPECT_EQ(parseError("[ema]\nprofiles = { slow = 0.999 }"),
+            "r.toml: [ema]: the exponential moving average of weights is not available yet: "
+            "remove the table");
+}
+
+TEST(Recipe, WeightDecayFollowsTheKind) {
+  EXPECT_EQ(parsed("").optimizer.weightDecay, 0.01);
+  EXPECT_EQ(parsed("[optimizer]\nkind = \"sgd\"").optimizer.weightDecay, 0);
+  EXPECT_EQ(parsed("[optimizer]\nkind = \"sgd\"\nweight_decay = 0.1").optimizer.weightDecay, 0.1);
+  Recipe recipe = parsed("");
+  ASSERT_TRUE(setKey(recipe, "optimizer.kind=sgd").ok());
+  EXPECT_EQ(recipe.optimizer.weightDecay, 0);
+  recipe = parsed("[optimizer]\nweight_decay = 0.01");
+  ASSERT_TRUE(setKey(recipe, "optimizer.kind=sgd").ok());
+  EXPECT_EQ(recipe.optimizer.weightDecay, 0.01);
+}
+
+TEST(Recipe, SetKey) {
+  Recipe recipe;
+  for (const char* assignment :
+       {"optimizer.lr=1e-2", "optimizer.kind=sgd", "data.train=some/file.npz",
+        "data.eval=['a','b']", "optimizer.betas=[0.5, 0.6]", "model.dims.seq=128",
+        "data.fields.x=images", "memory.limit=512MiB", "loss.output=2024", "data.shuffle=false",
+        "schedule.kind=\"cosine\""})
+    EXPECT_TRUE(setKey(recipe, assignment).ok()) << assignment;
+  EXPECT_EQ(recipe.optimizer.lr, 0.01);
+  EXPECT_EQ(recipe.optimizer.kind, "sgd");
+  EXPECT_EQ(recipe.data.train, (std::vector<std::string>{"some/file.npz"}));
+  EXPECT_EQ(recipe.data.eval, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(recipe.optimizer.beta2, 0.6);
+  EXPECT_EQ(recipe.model.dims.at("seq"), 128);
+  EXPECT_EQ(recipe.data.fields.at("x"), "images");
+  EXPECT_EQ(recipe.memory.limit, 512 << 20);
+  EXPECT_EQ(recipe.loss.output, "2024");
+  EXPECT_FALSE(recipe.data.shuffle);
+  EXPECT_EQ(recipe.schedule.kind, "cosine");
+}
+
+TEST(Recipe, SetKeyErrors) {
+  Recipe recipe;
+  EXPECT_EQ(setKey(recipe, "optimizer.lr").error().code(), ErrorCode::Usage);
+  EXPECT_EQ(setKey(recipe, "optimiser.lr=1").error().message(),
+            "unknown key 'optimiser.lr'; did you mean 'optimizer.lr'?");
+  EXPECT_EQ(setKey(recipe, "train.steps=many").error().message(),
+            "train.steps = \"many\" is not an integer");
+  EXPECT_FALSE(setKey(recipe, "train.steps=1\n[data]\nscale=2").ok());
+  EXPECT_EQ(recipe, Recipe());
+}
+
+TEST(Recipe, RunTimeKeys) {
+  for (const char* key : {"train.steps", "train.seed", "data.train", "data.fields.x",
+                          "checkpoint.every", "optimizer.lr", "optimizer.weight_decay",
+                          "schedule.warmup_steps", "schedule.steps", "schedule.min_lr_ratio"})
+    EXPECT_TRUE(isRunTimeKey(key)) << key;
+  for (const char* key : {"optimizer.kind", "optimizer.betas", "schedule.kind", "batch.micro",
+                          "model.dims.seq", "train.nonsense", "train", ""})
+    EXPECT_FALSE(isRunTimeKey(key)) << key;
+}
+
+TEST(RecipeValidate, Defaults) { EXPECT_EQ(validateError(""), ""); }
+
+TEST(RecipeValidate, BatchDivision) {
+  EXPECT_EQ(validateError("[batch]\nmicro = 8\nglobal = 30"),
+            "batch.global = 30 is not a multiple of micro 8 x data ranks 1 = 8: use 24 or 32");
+  EXPECT_EQ(validateError("[batch]\nmicro = 8\nglobal = 4"),
+            "batch.global = 4 is not a multiple of micro 8 x data ranks 1 = 8: use 8");
+  EXPECT_NE(validateError("[batch]\nmicro = 0"), "");
+}
+
+TEST(RecipeValidate, Refusals) {
+  EXPECT_EQ(validateError("[optimizer]\nkind = \"lion\""),
+            "optimizer.kind = \"lion\" is not known: use sgd | adam | adamw");
+  EXPECT_NE(
+      validateError("[mesh]\naxes = { shard = 2 }").find("more than one rank is not available"),
+      std::string::npos);
+  EXPECT_EQ(validateError("[precision]\ncompute = \"bf16\""), "");
+  for (const char* bad :
+       {"[optimizer]\nlr = -1", "[optimizer]\nbetas = [0.9, 1.0]", "[optimizer]\nmomentum = 0.9",
+        "[optimizer]\nkind = \"sgd\"\nnesterov = true", "[loss]\nlabel_smoothing = 1",
+        "[loss]\nkind = \"hinge\"", "[schedule]\nmin_lr_ratio = 2",
+        "[schedule]\nkind = \"cosine\"\nwarmup_steps = 101", "[train]\nsteps = 0",
+        "[train]\nseed = -1", "[checkpoint]\nkeep = -1", "[data]\nstd = [0.0]",
+        "[data]\nmean = [1.0, 2.0]\nstd = [1.0, 2.0, 3.0]", "[model]\ndims = { seq = 0 }",
+        "[[model.init_rule]]\nmatch = \"*\"", "[[optimizer.group]]\nlr_scale = 2"})
+    EXPECT_NE(validateError(bad), "") << bad;
+}
+
+TEST(Recipe, MissingFile) {
+  const auto recipe = readRecipe("/nonexistent/r.toml");
+  ASSERT_FALSE(recipe.ok());
+  EXPECT_EQ(recipe.error().message(), "cannot read recipe '/nonexistent/r.toml'");
+}
+
+TEST(Recipe, DamageNeverCrashes) {
+  std::mt19937 random(5);
+  for (int i = 0; i < 3000; ++i) {
+    std::string text(full);
+    for (unsigned flips = 1 + random() % 6; flips > 0; --flips)
+      text[random() % text.size()] = static_cast<char>(random());
+    if (const auto recipe = parseRecipe(text); recipe.ok()) {
+      (void)validate(*recipe);
+      EXPECT_TRUE(parseRecipe(toToml(*recipe)).ok());
+      EXPECT_TRUE(parseRecipeJson(toJson(*recipe)).ok());
+    }
+    (void)parseRecipeJson(text);
+  }
+}
+
+} // namespace
+} // namespace titan
