@@ -1,0 +1,79 @@
+"""Titan: a job compiled from an ONNX export; each measurement is the wall clock of whole training runs.
+
+    titan.py TOOLS       the folder of titan-compile
+
+The seconds of N steps are those of a run of LEAD + N steps less those of a run of LEAD steps, best of two each:
+everything that a step costs, the loader, the log and the loss read back included, and nothing that start-up costs.
+"""
+import json
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+import common
+
+common.limit_threads()
+warnings.simplefilter("ignore")
+import numpy as np
+import torch
+from torch import nn
+
+LEAD = 200
+RECIPE = f"""\
+[model]
+init = "fresh"
+[optimizer]
+kind = "adamw"
+lr = {common.LEARNING_RATE}
+betas = {list(common.BETAS)}
+eps = {common.EPSILON}
+weight_decay = {common.WEIGHT_DECAY}
+no_decay = []
+[batch]
+micro = {common.BATCH}
+global = {common.BATCH}
+[data]
+train = "data.npz"
+shuffle = false
+"""
+
+tools, folder = Path(sys.argv[1]).resolve(), Path(tempfile.mkdtemp())
+model = nn.Sequential(nn.Linear(common.FEATURES, common.HIDDEN), nn.ReLU(), nn.Linear(common.HIDDEN, common.CLASSES))
+torch.onnx.export(model, (torch.zeros(common.BATCH, common.FEATURES),), str(folder / "mlp.onnx"), dynamo=False,
+                  opset_version=17, training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False,
+                  input_names=["x"], output_names=["logits"])
+x, y = common.batches()
+np.savez(folder / "data.npz", x=x.reshape(-1, common.FEATURES), targets=y.reshape(-1))
+(folder / "train.toml").write_text(RECIPE)
+runs = 0
+
+
+def run_job(steps):
+    """Wall seconds of a fresh training run, and the median of the step times that it logged itself."""
+    global runs
+    runs += 1
+    out = folder / f"run-{runs}"
+    command = [folder / "mlp", "train", "--out", out, "--data", folder / "data.npz", "--steps", str(steps),
+               "--threads", str(common.THREADS)]
+    started = time.perf_counter()
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    wall = time.perf_counter() - started
+    rows = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    return wall, float(np.median([row["seconds"] for row in rows if "loss" in row]))
+
+
+started = time.perf_counter()
+subprocess.run([tools / "titan-compile", folder / "mlp.onnx", "--recipe", folder / "train.toml", "-o", folder / "mlp"],
+               check=True)
+run_job(1)
+first = time.perf_counter() - started
+version = subprocess.run([tools / "titan-compile", "--version"], capture_output=True, text=True).stdout.split()
+print("ready", json.dumps({"version": version[-1] if version else "", "first_step": first}), flush=True)
+for line in sys.stdin:
+    count = int(line)
+    lead = min(run_job(LEAD)[0] for _ in range(2))
+    walls, logged = zip(*(run_job(LEAD + count) for _ in range(2)))
+    print(max(min(walls) - lead, 0.0), min(logged), flush=True)
