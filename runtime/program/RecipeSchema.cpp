@@ -45,8 +45,7 @@ constexpr Member<MeshRecipe> axisMembers[] = {
 namespace {
 
 // --- How a key reaches its value ---
-// ------------------------------------------------------------------------------------- Each
-// accessor has `type`, `set` and `get`; the table below names one for each key.
+// Each accessor has `type`, `set` and `get`; the table below names one for each key.
 
 /// Member `pointer` of section `section`: a plain value.
 template <auto section, auto pointer> struct Plain {

@@ -1,0 +1,130 @@
+#include "runtime/data/Loader.h"
+
+#include "runtime/program/Permutation.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+#include <set>
+
+namespace titan {
+namespace {
+
+/// Sample i is the number i; counts reads; fails at one sample.
+class CountingDataset : public Dataset {
+public:
+  explicit CountingDataset(int64_t size, int64_t failing = -1)
+      : Dataset({{"x", DType::I64, {}}, {"y", DType::I64, {2}}}), size_(size), failing_(failing) {}
+  int64_t size() const override { return size_; }
+  uint64_t digest() const override { return 0; }
+  Status read(int64_t sample, size_t field, char* destination) const override {
+    ++reads;
+    if (sample == failing_)
+      return Error::badInput("sample {} is bad", sample);
+    for (int64_t i = 0; i < sampleBytes(field) / 8; ++i)
+      std::memcpy(destination + 8 * i, &sample, 8);
+    return {};
+  }
+  mutable std::atomic<int64_t> reads = 0;
+
+private:
+  int64_t size_, failing_;
+};
+
+struct Batch {
+  explicit Batch(size_t rows) : x(rows, -1), y(2 * rows, -1) {}
+  std::vector<int64_t> x, y;
+  std::vector<char*> addresses = {reinterpret_cast<char*>(x.data()),
+                                  reinterpret_cast<char*>(y.data())};
+};
+
+TEST(BatchLoader, FollowsThePermutation) {
+  const CountingDataset dataset(10);
+  const BatchLoader loader(dataset, {.batch = 4, .seed = 3});
+  Batch batch(4);
+  ASSERT_TRUE(loader.fill(8, batch.addresses).ok()); // across the end of the epoch
+  for (uint64_t row = 0; row < 4; ++row) {
+    EXPECT_EQ(batch.x[row], static_cast<int64_t>(sampleAt(8 + row, 10, 3, true)));
+    EXPECT_EQ(batch.y[2 * row + 1], batch.x[row]);
+  }
+}
+
+TEST(BatchLoader, AnEpochHasEverySampleOnce) {
+  const CountingDataset dataset(12);
+  const BatchLoader loader(dataset, {.batch = 4, .seed = 1});
+  std::set<int64_t> seen;
+  for (uint64_t position = 12; position < 24; position += 4) {
+    Batch batch(4);
+    ASSERT_TRUE(loader.fill(position, batch.addresses).ok());
+    seen.insert(batch.x.begin(), batch.x.end());
+  }
+  EXPECT_EQ(seen.size(), 12u);
+}
+
+TEST(BatchLoader, SequentialPadsTheLastBatch) {
+  const CountingDataset dataset(6);
+  const BatchLoader loader(dataset, {.batch = 4});
+  Batch batch(4);
+  EXPECT_EQ(loader.fillSequential(0, batch.addresses).take(), 4);
+  EXPECT_EQ(batch.x, (std::vector<int64_t>{0, 1, 2, 3}));
+  EXPECT_EQ(loader.fillSequential(4, batch.addresses).take(), 2);
+  EXPECT_EQ(batch.x, (std::vector<int64_t>{4, 5, 0, 0}));
+  EXPECT_EQ(batch.y, (std::vector<int64_t>{4, 4, 5, 5, 0, 0, 0, 0}));
+  EXPECT_EQ(loader.fillSequential(8, batch.addresses).take(), 0);
+}
+
+TEST(PrefetchLoader, SameBatchesFromAnyPosition) {
+  const CountingDataset dataset(1000);
+  const LoaderOptions options{.batch = 8, .seed = 5};
+  const BatchLoader reference(dataset, options);
+  for (int depth : {1, 2, 4})
+    for (uint64_t start : {0, 8, 803}) {
+      PrefetchLoader loader(dataset, options, start, depth);
+      for (uint64_t step = 0; step < 300; ++step) {
+        EXPECT_EQ(loader.position(), start + 8 * step);
+        Batch batch(8), expected(8);
+        ASSERT_TRUE(loader.next(batch.addresses).ok());
+        ASSERT_TRUE(reference.fill(start + 8 * step, expected.addresses).ok());
+        ASSERT_EQ(batch.x, expected.x);
+        ASSERT_EQ(batch.y, expected.y);
+      }
+    }
+}
+
+TEST(PrefetchLoader, ErrorsComeOutAtTheirBatch) {
+  const CountingDataset dataset(100, 21);
+  PrefetchLoader loader(dataset, {.batch = 10, .shuffle = false}, 0);
+  Batch batch(10);
+  EXPECT_TRUE(loader.next(batch.addresses).ok());
+  EXPECT_TRUE(loader.next(batch.addresses).ok());
+  for (int again = 0; again < 2; ++again) {
+    const Status status = loader.next(batch.addresses);
+    ASSERT_FALSE(status.ok());
+    EXPECT_EQ(status.error().message(), "sample 21 is bad");
+  }
+  EXPECT_EQ(loader.position(), 20u);
+}
+
+TEST(PrefetchLoader, StopsWithBatchesLeft) {
+  const CountingDataset dataset(100);
+  for (int i = 0; i < 200; ++i) {
+    PrefetchLoader loader(dataset, {.batch = 10}, 0);
+    if (i % 2) {
+      Batch batch(10);
+      EXPECT_TRUE(loader.next(batch.addresses).ok());
+    }
+  }
+}
+
+TEST(PrefetchLoader, ReadsNoFurtherThanItsDepth) {
+  const CountingDataset dataset(1000);
+  PrefetchLoader loader(dataset, {.batch = 10}, 0, 3);
+  Batch batch(10);
+  for (int i = 0; i < 5; ++i)
+    ASSERT_TRUE(loader.next(batch.addresses).ok());
+  EXPECT_LE(dataset.reads, (5 + 3) * 10 * 2);
+}
+
+} // namespace
+} // namespace titan
