@@ -4,6 +4,7 @@
 #   titan_mlir_library(NAME SRCS... [LINK ...] [DEPENDS tablegen targets...])
 #   titan_tablegen(NAME FILE.td -flag out ...)    tablegen targets; headers land beside the build tree's copy
 #   titan_test(NAME SRCS... [LINK ...])           a GoogleTest executable, registered with ctest
+#   titan_fuzz(NAME SRCS... [LINK ...])           a libFuzzer executable, with TITAN_FUZZ only
 #
 # The include root is the repository root (and its mirror in the build tree, for generated headers).
 
@@ -14,6 +15,10 @@ target_compile_options(titan_flags INTERFACE -Wall -Wextra -Wno-unused-parameter
 if(TITAN_ASAN)
   target_compile_options(titan_flags INTERFACE -fsanitize=address,undefined -fno-omit-frame-pointer)
   target_link_options(titan_flags INTERFACE -fsanitize=address,undefined)
+endif()
+
+if(TITAN_FUZZ)
+  target_compile_options(titan_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
 add_library(titan_mlir_flags INTERFACE)
@@ -99,4 +104,16 @@ function(titan_test name)
   if(arg_LABELS)
     set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}")
   endif()
+endfunction()
+
+# The source defines LLVMFuzzerTestOneInput.
+function(titan_fuzz name)
+  if(NOT TITAN_FUZZ)
+    return()
+  endif()
+  cmake_parse_arguments(arg "" "" "LINK" ${ARGN})
+  add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PRIVATE titan_flags ${arg_LINK})
+  target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/fuzz)
 endfunction()
