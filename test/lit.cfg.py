@@ -1,6 +1,8 @@
 # lit over the whole of test/. A test names the tools plainly (titan-opt, FileCheck, not, split-file): PATH
 # holds the build tree's tools and LLVM's. Substitutions beyond lit's own:
 #   %python    a Python 3 with numpy and Pillow
+#   %exits     `%exits 2 command`: succeeds if the command's exit code is exactly 2
+#   %tools     the folder of the tools, for a test that looks at the file itself
 #   %examples  the repository's examples/
 #   %inputs    the folder Inputs/ beside the test
 import os
@@ -18,6 +20,8 @@ path = [config.titan_tools, config.llvm_tools, config.environment.get("PATH", ""
 config.environment["PATH"] = os.pathsep.join(path)
 
 config.substitutions.append(("%python", config.python))
+config.substitutions.append(("%exits", os.path.join(config.test_source_root, "exits")))
+config.substitutions.append(("%tools", config.titan_tools))
 config.substitutions.append(("%examples", os.path.join(config.titan_source_root, "examples")))
 config.substitutions.append(("%inputs", "%S/Inputs"))
 
