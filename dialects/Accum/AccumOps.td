@@ -28,7 +28,7 @@ def Accum_Order : I32EnumAttr<"Order", "order in which the microbatches' terms a
 def Accum_OrderAttr : EnumAttr<Accum_Dialect, Accum_Order, "order">;
 
 def Accum_LoopOp : Op<Accum_Dialect, "loop", [
-    Pure, SingleBlockImplicitTerminator<"::titan::accum::YieldOp">, AttrSizedOperandSegments]> {
+    RecursiveMemoryEffects, RecursivelySpeculatable, SingleBlockImplicitTerminator<"::titan::accum::YieldOp">, AttrSizedOperandSegments]> {
   let summary = "runs the body once per microbatch and sums what it yields";
   let description = [{
     The body sees the microbatch's index, slice i of each of `batches` (along their first dimension, which is dropped) and, after
@@ -37,7 +37,8 @@ def Accum_LoopOp : Op<Accum_Dialect, "loop", [
     - **unordered** (from *differentiate*): body arguments are (index, slices); the yielded values are the microbatch's own *terms* and each result is
       their sum, in an order that is not fixed yet. `inits` is empty.
     - **running** (set by *accumulate*): body arguments are (index, slices, accumulators); the accumulators start as `inits` and the body yields
-      their next values; the results are the last ones.
+      their next values; the results are the last ones. From *plan* on, batches and accumulators are buffers that the body captures, and the loop has
+      neither operands nor results.
 
     Constraints:
     - (C1) every batch has rank >= 1 and first extent `count`; count >= 1.

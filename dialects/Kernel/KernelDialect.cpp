@@ -38,6 +38,14 @@ namespace {
 
 Type elementOf(Value value) { return cast<ShapedType>(value.getType()).getElementType(); }
 
+/// The type of an element in a body, where integers have no sign.
+Type bodyTypeOf(Value value) {
+  Type element = elementOf(value);
+  if (auto integer = dyn_cast<IntegerType>(element))
+    return IntegerType::get(element.getContext(), integer.getWidth());
+  return element;
+}
+
 bool isIncreasingWithin(ArrayRef<int64_t> values, int64_t rank) {
   int64_t previous = -1;
   for (int64_t v : values) {
@@ -69,6 +77,38 @@ std::optional<std::pair<int64_t, int64_t>> boundsOf(AffineExpr expr, ArrayRef<in
     return std::pair{low, high};
   }
   return std::nullopt;
+}
+
+/// No two points of the dimensions that `expr` uses have one value: sorted by stride, each stride
+/// exceeds the span of the smaller ones.
+bool isInjective(AffineExpr expr, ArrayRef<int64_t> space) {
+  SmallVector<std::pair<int64_t, int64_t>> digits; // (stride, extent)
+  auto zero = getAffineConstantExpr(0, expr.getContext());
+  SmallVector<AffineExpr> origin(space.size(), zero);
+  auto valueAt = [&](ArrayRef<AffineExpr> point) {
+    auto constant = dyn_cast<AffineConstantExpr>(simplifyAffineExpr(
+        expr.replaceDims(point), /*numDims=*/0, /*numSymbols=*/0));
+    return constant ? std::optional(constant.getValue()) : std::nullopt;
+  };
+  auto base = valueAt(origin);
+  for (auto [d, extent] : llvm::enumerate(space)) {
+    if (extent <= 1 || !expr.isFunctionOfDim(d))
+      continue;
+    SmallVector<AffineExpr> point = origin;
+    point[d] = getAffineConstantExpr(1, expr.getContext());
+    auto value = valueAt(point);
+    if (!base || !value)
+      return false;
+    digits.push_back({std::abs(*value - *base), extent});
+  }
+  llvm::sort(digits);
+  int64_t span = 0;
+  for (auto [stride, extent] : digits) {
+    if (stride <= span)
+      return false;
+    span += stride * (extent - 1);
+  }
+  return true;
 }
 
 void addBufferEffects(Operation* op, ValueRange ins, MutableOperandRange outs,
@@ -147,7 +187,7 @@ LogicalResult FusedOp::verify() {
   }
   SmallVector<Type> arguments;
   for (Value in : getIns())
-    arguments.push_back(elementOf(in));
+    arguments.push_back(bodyTypeOf(in));
   arguments.append(getScalars().size(), IndexType::get(getContext()));
   if (getBlock().getArgumentTypes() != TypeRange(arguments))
     return emitOpError(
@@ -160,23 +200,22 @@ LogicalResult FusedOp::verify() {
     return emitOpError("(C3) yields ") << yield.getValues().size() << " values to "
                                        << getOuts().size() << " outs, or results do not match them";
   for (auto [i, value] : llvm::enumerate(yield.getValues())) {
-    if (value.getType() != elementOf(getOuts()[i]))
+    if (value.getType() != bodyTypeOf(getOuts()[i]))
       return emitOpError("(C3) yields ") << value.getType() << " to " << getOuts()[i].getType();
     llvm::SmallBitVector dims = getDependence(value);
     llvm::SmallBitVector used(rank);
     AffineMap map = getOutMap(i);
     for (AffineExpr expr : map.getResults()) {
-      unsigned count = 0;
       for (unsigned d = 0; d < rank; ++d)
         if (expr.isFunctionOfDim(d)) {
           if (used.test(d))
             return emitOpError("(C5) map ")
                    << AffineMapAttr::get(map) << " uses dimension " << d << " twice";
           used.set(d);
-          ++count;
         }
-      if (count > 1)
-        return emitOpError("(C5) map ") << AffineMapAttr::get(map) << " mixes dimensions";
+      if (!isInjective(expr, getSpace()))
+        return emitOpError("(C5) map ")
+               << AffineMapAttr::get(map) << " sends several points to one element";
     }
     for (int d : dims.set_bits())
       if (!used.test(d) && getSpace()[d] != 1)
@@ -184,6 +223,12 @@ LogicalResult FusedOp::verify() {
                << i << " depends on dimension " << d << ", which " << AffineMapAttr::get(map)
                << " lacks";
   }
+  if (!onTensors)
+    for (auto [j, out] : llvm::enumerate(getOuts()))
+      for (auto [i, in] : llvm::enumerate(getIns()))
+        if (in == out && (getInMap(i) != getOutMap(j) || !getInMap(i).isPermutation()))
+          return emitOpError("(C7) writes outs ") << j << " over ins " << i
+                                                  << ", which is read at other points";
   for (Operation& op : getBlock())
     if (!isa<YieldOp, ReduceOp, IndexOp, RandomHalfOp>(op) &&
         !isa<arith::ArithDialect, math::MathDialect>(op.getDialect()))
@@ -256,6 +301,20 @@ LogicalResult IndexOp::verify() {
   int64_t rank = cast<FusedOp>((*this)->getParentOp()).getSpace().size();
   if (static_cast<int64_t>(getDim()) >= rank || static_cast<int64_t>(getDim()) < 0)
     return emitOpError("(C1) dim ") << getDim() << " is outside the space of rank " << rank;
+  return success();
+}
+
+LogicalResult ConstantOp::verify() {
+  auto held = getValue().getShapedType(), type = cast<ShapedType>(getType());
+  if (held.getShape() != type.getShape() || held.getElementType() != type.getElementType())
+    return emitOpError("(C1) holds ") << held << " as " << type;
+  return success();
+}
+
+LogicalResult CopyOp::verify() {
+  MemRefType from = getSource().getType(), to = getTarget().getType();
+  if (from.getNumElements() != to.getNumElements() || from.getElementType() != to.getElementType())
+    return emitOpError("(C1) copies ") << from << " to " << to;
   return success();
 }
 

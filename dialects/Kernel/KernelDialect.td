@@ -20,11 +20,17 @@ def Kernel_Dialect : Dialect {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::titan::ir::TitanDialect"];
 }
 
+// The four shapes of loops that codegen knows. A space is [outer..., rows..., inner...]; extents of 1 count for nothing.
+//   flat       no reduction.
+//   row        every reduction is over the same trailing dimensions, `inner`; `rows` is empty. The units of work are the points of `outer`.
+//   column     at least one reduction is over `rows`, dimensions that stand together and are followed by `inner` (which may not be empty); all such
+//              reductions are over the same `rows`. Other reductions are over `inner` (row reductions), and feed from no column reduction. What a
+//              column reduction gives depends on `rows` no more, and feeds only values that do not: one sweep down the rows, then an
+//              epilogue over `inner`. The units of work are the points of `outer`.
+//   transpose  no reduction; some operand is not contiguous along the innermost dimension.
 def Kernel_Class : I32EnumAttr<"KernelClass", "the shape of a fused kernel's loops", [
-    I32EnumAttrCase<"Flat", 0, "flat">,       // no reduction
-    I32EnumAttrCase<"Row", 1, "row">,         // reductions over the innermost dimension(s)
-    I32EnumAttrCase<"Column", 2, "column">,   // reductions over outer dimensions (row reductions may also occur)
-    I32EnumAttrCase<"Transpose", 3, "transpose">]> { // no reduction; some operand is not contiguous along the innermost dimension
+    I32EnumAttrCase<"Flat", 0, "flat">, I32EnumAttrCase<"Row", 1, "row">,
+    I32EnumAttrCase<"Column", 2, "column">, I32EnumAttrCase<"Transpose", 3, "transpose">]> {
   let cppNamespace = "::titan::kernel";
   let genSpecializedAttr = 0;
 }

@@ -28,13 +28,19 @@ def Kernel_FusedOp : Kernel_Op<"fused", [AttrSizedOperandSegments, IsolatedFromA
 
     Inside of the body no value may be needed before it is complete: a reduction's operands come first, as in any SSA block.
 
+    Integers are signless in the body, whatever the operand's element type says: the sign is in the ops (`arith.extui`, `arith.divui`). An
+    operand of element type i1 is stored as one byte, 0 or 1.
+
     Constraints:
     - (C1) `maps` has one entry per ins and outs, each from `space`'s dimensions to the operand's; results are affine, without symbols, and stay within the operand's extents.
-    - (C2) body arguments are the element types of `ins`, then `index` for each of `scalars`.
-    - (C3) yielded types are the element types of `outs`; on tensors the results have the types of `outs`, on memrefs there are none.
+    - (C2) body arguments are the element types of `ins` (integers signless), then `index` for each of `scalars`.
+    - (C3) yielded types are the element types of `outs` (integers signless); on tensors the results have the types of `outs`, on memrefs there are none.
     - (C4) a yielded value depends on no dimension that its map lacks.
-    - (C5) every map of `outs` is injective over the dimensions it uses: no two points write one element.
+    - (C5) every map of `outs` is injective over the dimensions it uses: no two points write one element. A result may combine dimensions as digits
+      of a mixed-radix number, `16 * chunk + row`.
     - (C6) the body holds arith, math and kernel body ops only.
+    - (C7) on buffers an `outs` may be the buffer of an `ins` (or the same value twice among the ins) only with equal maps, as a permutation of all
+      dimensions: a point is read before it is written, and not read again.
 
     ```mlir
     // softmax over the rows
@@ -152,8 +158,30 @@ def Kernel_EmptyOp : Kernel_Op<"empty", [Pure]> {
   let assemblyFormat = "attr-dict `:` type($result)";
 }
 
+def Kernel_ConstantOp : Kernel_Op<"constant", [Pure]> {
+  let summary = "a tensor known at compile time that is no splat";
+  let description = [{
+    Splats are written into kernel bodies. On a buffer, `at` is the byte offset in the arena, where the job copies the bytes at its start; equal
+    constants share it. It is missing until *plan* has assigned offsets.
+
+    Constraints:
+    - (C1) value and result have the same shape and element type.
+
+    ```mlir
+    %c = kernel.constant dense<[1.0, 2.0]> : tensor<2xf32> : tensor<2xf32>
+    ```
+  }];
+  let arguments = (ins ElementsAttr:$value, OptionalAttr<I64Attr>:$offset);
+  let results = (outs Kernel_Buffer:$result);
+  let assemblyFormat = "$value (`at` $offset^)? attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
 def Kernel_BufferOp : Kernel_Op<"buffer", [MemoryEffects<[MemAlloc<DefaultResource>]>]> {
   let summary = "a temporary at a fixed byte offset of the arena";
+  let description = [{
+    The offset is -1 until *plan* has assigned it. Each op is a buffer of its own: it is live from its first use to its last.
+  }];
   let arguments = (ins I64Attr:$offset);
   let results = (outs AnyStaticShapeMemRef:$result);
   let assemblyFormat = "$offset attr-dict `:` type($result)";
@@ -170,6 +198,20 @@ def Kernel_SliceOp : Kernel_Op<"slice", [Pure]> {
   let arguments = (ins AnyStaticShapeMemRef:$source, Index:$index);
   let results = (outs AnyStaticShapeMemRef:$result);
   let assemblyFormat = "$source `[` $index `]` attr-dict `:` type($source) `to` type($result)";
+  let hasVerifier = 1;
+}
+
+def Kernel_CopyOp : Kernel_Op<"copy"> {
+  let summary = "copies a buffer";
+  let description = [{
+    What is left where *plan* cannot let a value be written where it belongs: a state that is still read, a value with two destinations.
+
+    Constraints:
+    - (C1) source and target have the same number of elements and the same element type.
+  }];
+  let arguments = (ins Arg<AnyStaticShapeMemRef, "", [MemRead]>:$source, Arg<AnyStaticShapeMemRef, "", [MemWrite]>:$target,
+                       OptionalAttr<Titan_PhaseAttr>:$phase);
+  let assemblyFormat = "$source `to` $target attr-dict `:` type($source) `to` type($target)";
   let hasVerifier = 1;
 }
 

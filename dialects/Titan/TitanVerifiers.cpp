@@ -55,7 +55,7 @@ LogicalResult TitanDialect::verifyOperationAttribute(Operation* op, NamedAttribu
       return op->emitOpError() << "'" << name << "' is a dictionary on a module";
     return success();
   }
-  if (name == tag::model)
+  if (name == tag::model || name == tag::stage)
     return isa<StringAttr>(attribute.getValue())
                ? success()
                : op->emitOpError() << "'" << name << "' is a string";
@@ -80,7 +80,9 @@ static LogicalResult verifyTag(Operation* op, StringRef where, NamedAttribute at
 
 LogicalResult TitanDialect::verifyRegionArgAttribute(Operation* op, unsigned, unsigned,
                                                      NamedAttribute attribute) {
-  return verifyTag(op, "an argument", attribute, {tag::state}, {tag::input, tag::control});
+  // Metrics and outputs are arguments from *plan* on, where results are buffers that the caller owns.
+  return verifyTag(op, "an argument", attribute, {tag::state},
+                   {tag::input, tag::control, tag::metric, tag::output});
 }
 
 LogicalResult TitanDialect::verifyRegionResultAttribute(Operation* op, unsigned, unsigned,
