@@ -1,0 +1,78 @@
+// titan-run: starts a compiled job, or (--eager) runs a model op by op without compiling it. Replaces itself by the program that does
+// the work, so signals and the exit code are that program's.
+#include "runtime/program/Error.h"
+
+#include <CLI/CLI.hpp>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+namespace {
+
+using titan::Error;
+using titan::Status;
+
+struct Options {
+  bool eager = false;
+  int ranks = 1;
+  std::vector<std::string> command; ///< the job, or the model, and everything after it
+};
+
+/// Everything from the first positional on belongs to the command, flags included.
+titan::Result<Options> parse(int argc, char** argv) {
+  Options options;
+  CLI::App app{"starts a compiled job: titan-run [-n N] ./job train ...\n"
+               "or runs a model op by op: titan-run --eager MODEL --recipe R.toml train ...",
+               "titan-run"};
+  app.set_version_flag("--version", std::string("titan-run ") + TITAN_VERSION);
+  app.add_flag("--eager", options.eager, "interpret the model instead of starting a job");
+  app.add_option("-n,--ranks", options.ranks, "number of ranks")->capture_default_str();
+  app.add_option("command", options.command, "the job or the model, and its arguments")->required();
+  app.positionals_at_end();
+  app.prefix_command();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp& help) {
+    std::exit(app.exit(help));
+  } catch (const CLI::CallForVersion& version) {
+    std::exit(app.exit(version));
+  } catch (const CLI::ParseError& error) {
+    return Error::usage("{} (see titan-run --help)", error.what());
+  }
+  // prefix_command leaves what follows the first positional to us.
+  for (const std::string& rest : app.remaining())
+    options.command.push_back(rest);
+  return options;
+}
+
+Status start(const Options& options) {
+  if (options.ranks != 1)
+    return Error::usage("-n {}: this version runs one rank", options.ranks);
+  std::vector<std::string> command = options.command;
+  if (options.eager) {
+    std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe");
+    std::filesystem::path eager = self.parent_path() / "titan-eager";
+    if (!std::filesystem::exists(eager))
+      return Error::environment("{} is not there: --eager needs it beside titan-run", eager.string());
+    command.insert(command.begin(), eager.string());
+  }
+  std::vector<char*> arguments;
+  for (std::string& argument : command)
+    arguments.push_back(argument.data());
+  arguments.push_back(nullptr);
+  execvp(arguments[0], arguments.data());
+  return Error::environment("{}: {}", command[0], std::strerror(errno));
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  titan::Result<Options> options = parse(argc, argv);
+  Status status = options.ok() ? start(*options) : Status(options.takeError());
+  fmt::print(stderr, "error: {}\n", status.error().message());
+  return status.error().exitCode();
+}
