@@ -35,6 +35,7 @@ inline constexpr llvm::StringLiteral recipe =
     "titan.recipe"; ///< module: the recipe as a dictionary
 inline constexpr llvm::StringLiteral target =
     "titan.target"; ///< module: #titan.target-like dictionary: kind, cpu, features
+inline constexpr llvm::StringLiteral stage = "titan.stage";   ///< module: the last stage it went through
 inline constexpr llvm::StringLiteral model = "titan.model"; ///< module: base name of the model file
 } // namespace tag
 
