@@ -4,7 +4,7 @@
 
 Writes references/<model>/: data.npz, <export>.onnx with the initial weights inside, <recipe>.toml, and
 reference.json: the losses of each recipe in f32 and f64, the state_dict's names and shapes, the aliases of tied
-parameters, and the L2 norm of each trained tensor. check_losses.py compares a Titan job with them.
+parameters, and the L2 norm of each trained tensor. check_losses.py compares a Titan job with them. Also dropout/, for check_dropout.py.
 """
 import argparse
 import copy
@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from export_model import WAYS, export
-from models import CASES, COMMON
+from models import CASES, COMMON, DropoutMoment
 from torch_training import train
 
 # The f32 losses are PyTorch's own; where they leave f64 by more than this, the recipe is too chaotic to compare.
@@ -75,6 +75,13 @@ def write_case(name, case, folder, seed):
     print(f"{name}: {len(case.exports)} exports, {len(case.recipes)} recipes, {size / 1024:.0f} KiB")
 
 
+def write_dropout(folder):
+    """The exports that check_dropout.py trains; there is nothing to record, its expectations are formulas."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for way in ("dynamo-train", "legacy-train"):
+        export(DropoutMoment(p=0.3), (torch.ones(3, 64),), ["x"], folder / f"{way}.onnx", **WAYS[way])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--only", help="one model's name")
@@ -85,6 +92,8 @@ def main():
     for index, (name, case) in enumerate(CASES.items()):
         if arguments.only in (None, name):
             write_case(name, case, arguments.output / name, seed=100 + index)
+    if arguments.only in (None, "dropout"):
+        write_dropout(arguments.output.parent / "dropout")
 
 
 if __name__ == "__main__":

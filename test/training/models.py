@@ -206,3 +206,15 @@ CASES = {
         lambda: nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Dropout(0.5), nn.Linear(16, 3)),
         {"x": (8,)}, labels(3), {"adamw": ADAMW + BATCH}, exports=["dynamo-eval", "dynamo-optimized", "legacy-eval"]),
 }
+
+
+class DropoutMoment(nn.Module):
+    """Second moment of dropout: for x = 1 and scale = 1, the mean over elements of (kept / (1 - p))^2."""
+
+    def __init__(self, p):
+        super().__init__()
+        self.scale = nn.Parameter(torch.tensor(1.0))
+        self.dropout = nn.Dropout(p)
+
+    def forward(self, x):
+        return (self.dropout(x * self.scale) ** 2).mean()

@@ -32,8 +32,18 @@ def compile_job(tools, model, recipe, job, *options):
 def train(job, directory, data, steps, threads=2, *options):
     """Returns the rows of metrics.jsonl, one for each step."""
     run([job, "train", "--out", directory, "--data", data, "--steps", steps, "--threads", threads, *options])
-    rows = [json.loads(line) for line in (Path(directory) / "metrics.jsonl").read_text().splitlines()]
+    return metrics_of(directory)
+
+
+def metrics_of(directory):
+    """The rows of metrics.jsonl that are steps. A line that a killed run left unfinished is no row."""
+    content = (Path(directory) / "metrics.jsonl").read_text()
+    rows = [json.loads(line) for line in content[:content.rfind("\n") + 1].splitlines()]
     return [row for row in rows if "loss" in row]
+
+
+def losses_of(directory):
+    return [row["loss"] for row in metrics_of(directory)]
 
 
 def read_safetensors(folder):
