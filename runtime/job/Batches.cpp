@@ -1,0 +1,71 @@
+#include "runtime/job/Batches.h"
+
+#include <algorithm>
+
+namespace titan {
+namespace {
+
+size_t leadingDims(const Function& function) { return function.name == "step" ? 2 : 1; }
+
+int64_t samplesOf(const Function& function, const Binding& binding) {
+  return elementCount(std::span(binding.shape).first(leadingDims(function)));
+}
+
+} // namespace
+
+Result<std::vector<FieldSpec>> inputFields(const Function& function, const Recipe& recipe) {
+  std::vector<FieldSpec> fields;
+  int64_t samples = 0;
+  for (const Binding& binding : function.bindings) {
+    if (binding.role != Binding::Role::Input)
+      continue;
+    if (binding.shape.size() < leadingDims(function))
+      return Error::internal("input '{}' of {} has shape {}, without its batch dims", binding.name,
+                             function.name, toString(binding.shape));
+    const int64_t own = samplesOf(function, binding);
+    if (samples != 0 && own != samples)
+      return Error::internal("input '{}' of {} has {} samples, the one before has {}", binding.name,
+                             function.name, own, samples);
+    samples = own;
+    FieldSpec field;
+    field.name = binding.name;
+    field.dtype = binding.dtype;
+    field.shape.assign(binding.shape.begin() + leadingDims(function), binding.shape.end());
+    field.classes = binding.classes;
+    field.target = binding.name == recipe.loss.target;
+    // Only a target may say "no label here"; an index into a table may not.
+    field.ignoreIndex = field.target ? recipe.loss.ignoreIndex : 0;
+    fields.push_back(std::move(field));
+  }
+  if (fields.empty())
+    return Error::internal("function {} has no inputs", function.name);
+  return fields;
+}
+
+Result<std::unique_ptr<Dataset>> openFunctionData(const Program& program, std::string_view name,
+                                                  const Recipe& recipe) {
+  const Function* function = program.findFunction(name);
+  if (!function)
+    return Error::badInput("this job was compiled without {}", name);
+  const bool training = name == "step";
+  const std::vector<std::string>& files = training ? recipe.data.train : recipe.data.eval;
+  if (files.empty())
+    return Error::badInput("no data: give files by --data, or {} in the recipe",
+                           training ? "data.train" : "data.eval");
+  return openDataset(files, recipe.data, TITAN_TRY(inputFields(*function, recipe)));
+}
+
+Batches bindBatches(std::unique_ptr<Dataset> dataset, const Executor& executor,
+                    std::string_view name) {
+  Batches batches;
+  const Function& function = *executor.program().findFunction(name);
+  for (const FieldSpec& field : dataset->fields()) {
+    const Binding& binding = *executor.findBinding(name, field.name);
+    batches.destination.push_back(executor.arena() + binding.offset);
+    batches.samples = samplesOf(function, binding);
+  }
+  batches.dataset = std::move(dataset);
+  return batches;
+}
+
+} // namespace titan

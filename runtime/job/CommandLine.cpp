@@ -1,0 +1,170 @@
+#include "runtime/job/CommandLine.h"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+
+namespace titan {
+namespace {
+
+class Parser {
+public:
+  Parser(const std::string& executable, const std::string& version)
+      : app_("trains, evaluates and explains one compiled model", executable) {
+    options_.out = executable + ".run";
+    app_.require_subcommand(1);
+    app_.set_version_flag("--version", version);
+    addTrain();
+    addEval();
+    addPredict();
+    addPlan();
+    addInfo();
+    addProfile();
+  }
+
+  Result<std::optional<JobOptions>> parse(std::vector<std::string> arguments) {
+    if (!arguments.empty() && !arguments[0].starts_with('-') &&
+        !app_.get_subcommand_no_throw(arguments[0]))
+      return Error::usage("unknown command '{}': use train, eval, predict, plan, info or profile",
+                          arguments[0]);
+    std::ranges::reverse(arguments); // what CLI11 expects of a vector
+    try {
+      app_.parse(std::move(arguments));
+    } catch (const CLI::Success& request) { // --help, --version
+      app_.exit(request);
+      return std::optional<JobOptions>();
+    } catch (const CLI::ParseError& error) {
+      std::string message = error.what();
+      std::ranges::replace(message, '\n', ' ');
+      if (!message.empty())
+        message[0] = static_cast<char>(std::tolower(message[0]));
+      return Error::usage("{}: see --help", message);
+    }
+    for (const std::string& rename : renames_) {
+      const size_t equals = rename.find('=');
+      if (equals == std::string::npos || equals == 0 || equals + 1 == rename.size())
+        return Error::usage("--map '{}' is not <name in the file>=<canonical name>", rename);
+      options_.renames[rename.substr(0, equals)] = rename.substr(equals + 1);
+    }
+    if (options_.init.empty() && (!options_.fresh.empty() || !options_.renames.empty()))
+      return Error::usage("--fresh and --map belong to --init, which is not given");
+    return std::optional(options_);
+  }
+
+private:
+  CLI::App& command(const char* name, const char* help, JobCommand value) {
+    CLI::App* sub = app_.add_subcommand(name, help);
+    sub->callback([this, value] { options_.command = value; });
+    return *sub;
+  }
+
+  void addRunDirectory(CLI::App& sub) {
+    sub.add_option("--out", options_.out, "run directory")->type_name("DIR")->capture_default_str();
+  }
+  void addMachine(CLI::App& sub) {
+    sub.add_option("--threads", options_.threads, "compute threads (default: all allowed CPUs)")
+        ->type_name("N")
+        ->check(CLI::Range(1, 1024));
+    sub.add_option("--gemm", options_.gemm, "matrix products: auto, onednn or generated")
+        ->envname("TITAN_GEMM")
+        ->check(CLI::IsMember({"auto", "onednn", "generated"}))
+        ->capture_default_str();
+    sub.add_option("--weights-dir", options_.weightsDirectory,
+                   "where the weights lie that the job refers to (default: beside the job)")
+        ->type_name("DIR");
+  }
+  void addData(CLI::App& sub) {
+    sub.add_option("--data", options_.data, "data files, in place of the recipe's")
+        ->type_name("F")
+        ->allow_extra_args(false);
+    sub.add_option("--set", options_.set, "overrides a run-time recipe key")
+        ->type_name("key=value")
+        ->allow_extra_args(false);
+  }
+  void addCheckpoint(CLI::App& sub) {
+    sub.add_option("--ckpt", options_.checkpoint,
+                   "checkpoint (default: the newest of the run directory)")
+        ->type_name("C");
+  }
+  void addJson(CLI::App& sub) { sub.add_flag("--json", options_.json, "print JSON"); }
+
+  void addTrain() {
+    CLI::App& sub =
+        command("train", "trains, or resumes the run of the directory", JobCommand::Train);
+    addRunDirectory(sub);
+    addMachine(sub);
+    sub.add_option("--steps", options_.steps, "end of the run; the schedule stays")
+        ->type_name("N")
+        ->check(CLI::NonNegativeNumber);
+    addData(sub);
+    sub.add_option("--init", options_.init, "weights to start a fresh run from")
+        ->type_name("W.safetensors");
+    sub.add_option("--fresh", options_.fresh,
+                   "with --init: names that keep their own initialisation")
+        ->type_name("GLOB")
+        ->allow_extra_args(false);
+    sub.add_option("--map", renames_, "with --init: renames a tensor of the file")
+        ->type_name("old=new")
+        ->allow_extra_args(false);
+    sub.add_option("--resume", options_.resume, "auto, never or a checkpoint")
+        ->type_name("auto|never|PATH")
+        ->capture_default_str();
+  }
+  void addEval() {
+    CLI::App& sub = command("eval", "prints loss and accuracy or perplexity", JobCommand::Eval);
+    addCheckpoint(sub);
+    addRunDirectory(sub);
+    addMachine(sub);
+    addData(sub);
+    addJson(sub);
+  }
+  void addPredict() {
+    CLI::App& sub =
+        command("predict", "writes the model's outputs for all samples", JobCommand::Predict);
+    addCheckpoint(sub);
+    addRunDirectory(sub);
+    addMachine(sub);
+    addData(sub);
+    sub.add_option("-o,--output", options_.output, "the .npz to write")
+        ->type_name("out.npz")
+        ->required();
+  }
+  void addPlan() {
+    CLI::App& sub = command("plan", "prints memory, FLOP and kernels of the compiled program",
+                            JobCommand::Plan);
+    addMachine(sub);
+    addJson(sub);
+  }
+  void addInfo() {
+    CLI::App& sub =
+        command("info", "prints parameters, recipe, target and libraries", JobCommand::Info);
+    addMachine(sub);
+    addJson(sub);
+  }
+  void addProfile() {
+    CLI::App& sub =
+        command("profile", "measures a few steps kernel by kernel", JobCommand::Profile);
+    addMachine(sub);
+    addData(sub);
+    sub.add_option("--steps", options_.steps, "steps to measure (default: 20)")
+        ->type_name("N")
+        ->check(CLI::PositiveNumber);
+    sub.add_option("--trace", options_.trace, "Chrome trace to write (default: <job>.trace.json)")
+        ->type_name("F");
+    addJson(sub);
+  }
+
+  JobOptions options_;
+  std::vector<std::string> renames_;
+  CLI::App app_;
+};
+
+} // namespace
+
+Result<std::optional<JobOptions>> parseCommandLine(const std::vector<std::string>& arguments,
+                                                   const std::string& executable,
+                                                   const std::string& version) {
+  return Parser(executable, version).parse(arguments);
+}
+
+} // namespace titan

@@ -1,0 +1,40 @@
+// The command line of a job: names, defaults and exit codes are DESIGN 9's contract.
+#pragma once
+
+#include "runtime/program/Error.h"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace titan {
+
+enum class JobCommand { Train, Eval, Predict, Plan, Info, Profile };
+
+struct JobOptions {
+  JobCommand command = JobCommand::Train;
+  std::string out;                            ///< the run directory
+  int threads = 0;                            ///< 0: all allowed CPUs
+  std::optional<int64_t> steps;               ///< train: end of the run; profile: steps measured
+  std::vector<std::string> data;              ///< replaces the recipe's files
+  std::vector<std::string> set;               ///< key=value
+  std::string init;                           ///< weights to start from
+  std::vector<std::string> fresh;             ///< globs, with init
+  std::map<std::string, std::string> renames; ///< name in the file -> canonical name, with init
+  std::string resume = "auto";                ///< or "never", or a checkpoint
+  std::string checkpoint;       ///< eval, predict; empty: the newest of the run directory
+  std::string output;           ///< predict: the .npz
+  std::string trace;            ///< profile: the Chrome trace
+  std::string gemm = "auto";    ///< or "onednn", "generated"
+  std::string weightsDirectory; ///< where referred weights lie; empty: beside the job
+  bool json = false;
+};
+
+/// Nothing when help or a version was asked for, which is then printed on stdout. Usage otherwise
+/// names what is wrong.
+Result<std::optional<JobOptions>> parseCommandLine(const std::vector<std::string>& arguments,
+                                                   const std::string& executable,
+                                                   const std::string& version);
+
+} // namespace titan

@@ -1,0 +1,123 @@
+#include "runtime/job/Info.h"
+
+#include "runtime/device/cpu/CpuFeatures.h"
+#include "runtime/job/Tables.h"
+
+#include <nlohmann/json.hpp>
+
+namespace titan {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string sourceOf(const State& state) {
+  switch (state.init.kind) {
+  case Init::Kind::Payload:
+    return "embedded weights";
+  case Init::Kind::External:
+    return state.init.path;
+  case Init::Kind::Constant:
+    return fmt::format("constant {}", state.init.a);
+  case Init::Kind::Normal:
+    return fmt::format("normal({}, {:.6g})", state.init.a, state.init.b);
+  case Init::Kind::Uniform:
+    return fmt::format("uniform[{}, {})", state.init.a, state.init.b);
+  }
+  return {};
+}
+
+Json stateJson(const State& state) {
+  return {{"name", state.name},
+          {"shape", state.shape},
+          {"dtype", name(state.dtype)},
+          {"kind", nameOf(state.kind)},
+          {"trainable", state.trainable},
+          {"aliases", state.aliases},
+          {"source", state.sourceName.empty() ? state.name : state.sourceName},
+          {"source_layout", state.sourceLayout},
+          {"init", sourceOf(state)}};
+}
+
+Json infoObject(const Session& session) {
+  const Program& program = session.program();
+  Json parameters = Json::array(), state = Json::array();
+  int64_t elements = 0, trainable = 0;
+  for (const State& s : program.states) {
+    const bool model = s.kind == StateKind::Param || s.kind == StateKind::Buffer;
+    (model ? parameters : state).push_back(stateJson(s));
+    if (s.kind == StateKind::Param) {
+      elements += elementCount(s.shape);
+      trainable += s.trainable ? elementCount(s.shape) : 0;
+    }
+  }
+  Result<OneDnn> oneDnn = OneDnn::load();
+  Json library = {{"found", oneDnn.ok()}};
+  if (oneDnn.ok())
+    library["version"] = oneDnn->version();
+  else
+    library["reason"] = oneDnn.error().message();
+  const Status fits = checkCpuFeatures(program.cpuFeatures, program.cpu);
+  const bool generated =
+      session.options().gemm == "generated" || program.gemms.empty() || !oneDnn.ok();
+  return {{"model", program.model},
+          {"fingerprint", fingerprint(program)},
+          {"compiler_version", program.compilerVersion},
+          {"program_version", Program::currentVersion},
+          {"target",
+           {{"device", program.target}, {"cpu", program.cpu}, {"features", program.cpuFeatures}}},
+          {"machine",
+           {{"cpu", cpuModelName()}, {"threads", session.threads()}, {"runs_this_job", fits.ok()}}},
+          {"libraries", {{"onednn", library}, {"gemm", generated ? "generated" : "onednn"}}},
+          {"optimizer", program.optimizer},
+          {"parameter_count", elements},
+          {"trainable_count", trainable},
+          {"parameters", parameters},
+          {"state", state},
+          {"recipe", Json::parse(toJson(session.recipe()), nullptr, false)}};
+}
+
+void printText(const Json& info) {
+  auto text = [](const Json& value) {
+    return value.is_string() ? value.get<std::string>() : value.dump();
+  };
+  fmt::print("model        {}\nfingerprint  {}\ncompiler     {}\n", text(info["model"]),
+             text(info["fingerprint"]), text(info["compiler_version"]));
+  fmt::print("target       {} {}, needs", text(info["target"]["device"]),
+             text(info["target"]["cpu"]));
+  for (const Json& feature : info["target"]["features"])
+    fmt::print(" {}", text(feature));
+  fmt::print("\nmachine      {}, {} threads\n", text(info["machine"]["cpu"]),
+             text(info["machine"]["threads"]));
+  const Json& library = info["libraries"]["onednn"];
+  fmt::print("oneDNN       {}\ngemm         {}\n",
+             text(library.value("version", library.value("reason", Json()))),
+             text(info["libraries"]["gemm"]));
+  fmt::print("optimizer    {}\nparameters   {}, {} trainable\n\n", text(info["optimizer"]),
+             text(info["parameter_count"]), text(info["trainable_count"]));
+  size_t width = 4;
+  for (const Json& parameter : info["parameters"])
+    width = std::max(width, text(parameter["name"]).size());
+  fmt::print("{:<{}}  {:<6} {:<8} {:<9} {:<20} {}\n", "name", width, "dtype", "kind", "trainable",
+             "shape", "init");
+  for (const Json& p : info["parameters"])
+    fmt::print("{:<{}}  {:<6} {:<8} {:<9} {:<20} {}\n", text(p["name"]), width, text(p["dtype"]),
+               text(p["kind"]), p["trainable"].get<bool>() ? "yes" : "no",
+               toString(p["shape"].get<Shape>()), text(p["init"]));
+  fmt::print("\nrecipe\n");
+  for (const auto& [section, keys] : info["recipe"].items())
+    for (const auto& [key, value] : keys.items())
+      fmt::print("  {}.{} = {}\n", section, key, value.dump());
+}
+
+} // namespace
+
+Status infoJob(Session& session) {
+  const Json info = infoObject(session);
+  if (session.options().json)
+    fmt::print("{}\n", info.dump(2));
+  else
+    printText(info);
+  return {};
+}
+
+} // namespace titan

@@ -1,0 +1,67 @@
+#include "runtime/job/Evaluate.h"
+#include "runtime/job/Info.h"
+#include "runtime/job/JobImage.h"
+#include "runtime/job/Plan.h"
+#include "runtime/job/Predict.h"
+#include "runtime/job/Profile.h"
+#include "runtime/job/Train.h"
+
+#include <algorithm>
+#include <exception>
+#include <new>
+
+namespace titan {
+namespace {
+
+Status runCommand(Session& session) {
+  switch (session.options().command) {
+  case JobCommand::Train:
+    return trainJob(session);
+  case JobCommand::Eval:
+    return evaluateJob(session);
+  case JobCommand::Predict:
+    return predictJob(session);
+  case JobCommand::Plan:
+    return planJob(session);
+  case JobCommand::Info:
+    return infoJob(session);
+  case JobCommand::Profile:
+    return profileJob(session);
+  }
+  return Error::internal("unknown command");
+}
+
+Status run(const std::vector<std::string>& arguments, const JobImage& image) {
+  const std::optional<JobOptions> options =
+      TITAN_TRY(parseCommandLine(arguments, image.executable, "titan job"));
+  if (!options)
+    return {};
+  std::unique_ptr<Session> session = TITAN_TRY(Session::open(*options, image));
+  return runCommand(*session);
+}
+
+/// Libraries underneath may throw; nothing leaves the process as an exception.
+Status runGuarded(const std::vector<std::string>& arguments, const JobImage& image) {
+  try {
+    return run(arguments, image);
+  } catch (const std::bad_alloc&) {
+    return Error::environment("out of memory");
+  } catch (const std::exception& error) {
+    return Error::internal("{}", error.what());
+  }
+}
+
+} // namespace
+
+int runJob(const std::vector<std::string>& arguments, const JobImage& image) {
+  Status status = runGuarded(arguments, image);
+  std::fflush(stdout);
+  if (status.ok())
+    return 0;
+  std::string message = status.error().message();
+  std::fflush(stderr);
+  fmt::print(stderr, "error: {}\n", message);
+  return status.error().exitCode();
+}
+
+} // namespace titan

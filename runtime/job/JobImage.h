@@ -1,0 +1,25 @@
+// What a compiled job carries, and the one function that runs it.
+#pragma once
+
+#include "runtime/program/Program.h"
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace titan {
+
+struct JobImage {
+  std::string_view program; ///< serialize() of the Program
+  std::span<const KernelFunction> kernels;
+  std::string_view payload; ///< weights and constants
+  std::string
+      executable; ///< path of the job as it was called; "<executable>.run" is the default --out
+};
+
+/// `./job <arguments>`: parses, runs, prints errors as one line `error: ...` on stderr. Returns the
+/// exit code (DESIGN 9).
+int runJob(const std::vector<std::string>& arguments, const JobImage& image);
+
+} // namespace titan

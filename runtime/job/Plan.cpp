@@ -1,0 +1,167 @@
+#include "runtime/job/Plan.h"
+
+#include "runtime/executor/Figures.h"
+#include "runtime/job/Tables.h"
+
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+namespace titan {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const char* nameOf(Binding::Role role) {
+  switch (role) {
+  case Binding::Role::Input:
+    return "inputs";
+  case Binding::Role::Control:
+    return "controls";
+  case Binding::Role::Metric:
+    return "metrics";
+  case Binding::Role::Output:
+    return "outputs";
+  }
+  return "";
+}
+
+Json stateMemory(const Program& program) {
+  Json json = {{"total", program.stateBytes}};
+  for (StateKind kind :
+       {StateKind::Param, StateKind::Buffer, StateKind::Slot, StateKind::Ema, StateKind::Counter}) {
+    int64_t bytes = 0;
+    for (const State& state : program.states)
+      bytes += state.kind == kind ? state.bytes : 0;
+    json[std::string(nameOf(kind))] = bytes;
+  }
+  return json;
+}
+
+Json bindingMemory(const Program& program) {
+  Json json = {{"total", program.bindingBytes}};
+  for (auto role : {Binding::Role::Input, Binding::Role::Control, Binding::Role::Metric,
+                    Binding::Role::Output}) {
+    int64_t bytes = 0;
+    for (const Function& function : program.functions)
+      for (const Binding& binding : function.bindings)
+        bytes += binding.role == role ? binding.bytes : 0;
+    json[nameOf(role)] = bytes;
+  }
+  return json;
+}
+
+Json memoryPlan(const Program& program, int threads, bool library) {
+  int64_t constants = 0;
+  for (const Constant& constant : program.constants)
+    constants += constant.bytes;
+  Json live = Json::object();
+  for (const Function& function : program.functions)
+    live[function.name] = function.maxLiveBytes;
+  const OutsideBytes outside = outsideBytes(program, threads, library);
+  return {{"arena", program.arenaBytes},
+          {"state", stateMemory(program)},
+          {"bindings", bindingMemory(program)},
+          {"constants", constants},
+          {"temporaries", program.temporaryBytes},
+          {"max_live", live},
+          {"high_water", program.arenaBytes},
+          {"outside",
+           {{"gemm_buffers", outside.gemm},
+            {"batches_ahead", outside.batches},
+            {"bound", outside.total()}}}};
+}
+
+Json figuresJson(const Figures& figures) {
+  return {{"commands", figures.commands()}, {"kernels", figures.kernels}, {"gemms", figures.gemms},
+          {"copies", figures.copies},       {"zeros", figures.zeros},     {"flops", figures.flops},
+          {"bytes", figures.bytes}};
+}
+
+Json gemmsJson(const Program& program) {
+  Json list = Json::array();
+  for (const GemmCall& call : program.gemms) {
+    const Gemm& g = call.gemm;
+    list.push_back(
+        {{"label", call.label},
+         {"m", g.m},
+         {"n", g.n},
+         {"k", g.k},
+         {"batch", g.batch},
+         {"transpose", fmt::format("{}{}", g.transposeA ? 'T' : 'N', g.transposeB ? 'T' : 'N')},
+         {"tile", {g.tileM, g.tileN}},
+         {"accumulate", g.accumulate},
+         {"bias", g.bias},
+         {"relu", g.relu},
+         {"dtypes", {name(g.a), name(g.b), name(g.c)}}});
+  }
+  return list;
+}
+
+Json planObject(const Program& program, int threads, bool library) {
+  Json functions = Json::object();
+  for (const Function& function : program.functions)
+    functions[function.name] = figuresJson(plannedFigures(function));
+  return {{"model", program.model},
+          {"target", program.target},
+          {"memory", memoryPlan(program, threads, library)},
+          {"functions", functions},
+          {"kernels", program.kernels.size()},
+          {"gemms", gemmsJson(program)},
+          {"communication", Json::array()}};
+}
+
+void printText(const Json& plan) {
+  auto line = [](const char* label, const Json& bytes, int indent = 2) {
+    fmt::print("{:{}}{:<{}}{:>14}  {}\n", "", indent, label, 26 - indent, bytes.get<int64_t>(),
+               readableBytes(bytes.get<int64_t>()));
+  };
+  const Json& memory = plan["memory"];
+  fmt::print("{} on {}\n\nmemory, bytes\n", plan["model"].get<std::string>(),
+             plan["target"].get<std::string>());
+  for (const char* part : {"state", "bindings"}) {
+    line(part, memory[part]["total"]);
+    for (const auto& [kind, bytes] : memory[part].items())
+      if (kind != "total" && bytes != 0)
+        line(kind.c_str(), bytes, 4);
+  }
+  line("constants", memory["constants"]);
+  line("temporaries", memory["temporaries"]);
+  line("arena (high water)", memory["arena"]);
+  line("outside, at most", memory["outside"]["bound"]);
+  fmt::print("\n{:<10}{:>10}{:>10}{:>8}{:>8}{:>18}{:>16}{:>16}\n", "function", "commands",
+             "kernels", "gemms", "copies", "FLOP", "bytes moved", "max live");
+  for (const auto& [name, f] : plan["functions"].items())
+    fmt::print("{:<10}{:>10}{:>10}{:>8}{:>8}{:>18}{:>16}{:>16}\n", name,
+               f["commands"].get<int64_t>(), f["kernels"].get<int64_t>(), f["gemms"].get<int64_t>(),
+               f["copies"].get<int64_t>() + f["zeros"].get<int64_t>(), f["flops"].get<int64_t>(),
+               f["bytes"].get<int64_t>(), memory["max_live"][name].get<int64_t>());
+  fmt::print("\n{} distinct kernels, {} product configurations\n", plan["kernels"].get<int64_t>(),
+             plan["gemms"].size());
+  for (const Json& g : plan["gemms"])
+    fmt::print("  {} x {} x {} {}, tiles {} x {}{}{}{}: {}\n", g["m"].get<int64_t>(),
+               g["n"].get<int64_t>(), g["k"].get<int64_t>(), g["transpose"].get<std::string>(),
+               g["tile"][0].get<int64_t>(), g["tile"][1].get<int64_t>(),
+               g["accumulate"].get<bool>() ? ", accumulates" : "",
+               g["bias"].get<bool>() ? ", bias" : "", g["relu"].get<bool>() ? ", relu" : "",
+               g["label"].get<std::string>());
+  fmt::print("\ncommunication: none, 1 rank\n");
+}
+
+} // namespace
+
+std::string planJson(const Program& program, int threads, bool library) {
+  return planObject(program, threads, library).dump(2);
+}
+
+Status planJob(Session& session) {
+  const bool library = session.options().gemm != "generated";
+  const Json plan = planObject(session.program(), session.threads(), library);
+  if (session.options().json)
+    fmt::print("{}\n", plan.dump(2));
+  else
+    printText(plan);
+  return {};
+}
+
+} // namespace titan

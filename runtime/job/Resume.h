@@ -1,0 +1,34 @@
+// Which checkpoint a command starts from.
+#pragma once
+
+#include "runtime/checkpoint/CheckpointStore.h"
+#include "runtime/job/CommandLine.h"
+
+#include <optional>
+#include <string>
+
+namespace titan {
+
+/// Where a run starts. `manifest` is missing for a fresh run, and for a damaged newest checkpoint,
+/// which is reported when it is loaded.
+struct Start {
+  std::string checkpoint; ///< empty: a fresh run
+  bool newest = false;    ///< of the run directory, not named by the user
+  std::optional<checkpoint::Manifest> manifest;
+
+  /// The product library of the run that is continued; empty: none was kept.
+  std::string gemm() const;
+};
+
+/// A checkpoint, or the newest one of a run directory. BadInput when `path` is neither.
+Result<std::string> resolveCheckpoint(const std::string& path);
+
+/// --resume of `train`. Usage: `never` where there are checkpoints, a PATH with newer ones already
+/// in the directory.
+Result<Start> chooseStart(const JobOptions& options, const checkpoint::CheckpointStore& store);
+
+/// --ckpt of `eval` and `predict`; without one the newest of the run directory, or a fresh start
+/// with a note.
+Result<Start> chooseForReading(const JobOptions& options);
+
+} // namespace titan

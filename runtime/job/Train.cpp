@@ -1,0 +1,103 @@
+#include "runtime/job/Train.h"
+
+#include "runtime/job/Overrides.h"
+#include "runtime/job/Resume.h"
+#include "runtime/job/Trainer.h"
+
+namespace titan {
+namespace {
+
+/// The seed of the run: a resumed run keeps the one it started with.
+Status adoptSeed(Session& session, const Start& start) {
+  if (!start.manifest)
+    return {};
+  int64_t& seed = session.recipe().train.seed;
+  const int64_t saved = start.manifest->data.seed;
+  if (setsKey(session.options(), "train.seed") && seed != saved)
+    return Error::usage(
+        "train.seed = {}, but the run was started with {}: a seed can be set on a fresh run only",
+        seed, saved);
+  seed = saved;
+  return {};
+}
+
+void noteDataDifferences(const checkpoint::DataInfo& saved, const checkpoint::DataInfo& current) {
+  if (saved.digest != current.digest || saved.length != current.length)
+    printNote(
+        fmt::format("the training data differs from the run's: {} samples (digest {}) were {} ({})",
+                    current.length, current.digest, saved.length, saved.digest));
+}
+
+/// Loads what the run starts from; returns the run's --init.
+Result<checkpoint::InitInfo> loadStart(Session& session, const Start& start,
+                                       const checkpoint::DataInfo& data) {
+  const JobOptions& options = session.options();
+  if (!start.checkpoint.empty()) {
+    std::optional<checkpoint::LoadReport> report;
+    if (start.newest)
+      report = TITAN_TRY(checkpoint::loadLatest(options.out, session.loadRequest()));
+    else
+      report = TITAN_TRY(checkpoint::load(start.checkpoint, session.loadRequest()));
+    fmt::print(stderr, "resumed from {} at step {}\n", start.checkpoint, report->manifest.step);
+    for (const std::string& message : report->notes)
+      printNote(message);
+    noteDataDifferences(report->manifest.data, data);
+    if (!options.init.empty() && options.init != report->manifest.init.source)
+      printNote(fmt::format("--init {} is for a fresh run and was not read", options.init));
+    return report->manifest.init;
+  }
+  if (options.init.empty())
+    return checkpoint::InitInfo();
+  checkpoint::InitReport report = TITAN_TRY(checkpoint::loadWeights(
+      options.init, {checkpoint::destinations(session.program(), session.executor().arena()),
+                     options.fresh, options.renames}));
+  for (const std::string& message : report.notes)
+    printNote(message);
+  return std::move(report.init);
+}
+
+Result<std::unique_ptr<Dataset>> openEvalData(Session& session) {
+  const Recipe& recipe = session.recipe();
+  if (recipe.train.evalEvery == 0)
+    return std::unique_ptr<Dataset>();
+  if (recipe.data.eval.empty())
+    return Error::badInput("train.eval_every = {}, but data.eval names no file",
+                           recipe.train.evalEvery);
+  return openFunctionData(session.program(), "eval", recipe);
+}
+
+} // namespace
+
+Status trainJob(Session& session) {
+  const JobOptions& options = session.options();
+  // Whatever can be wrong with the input shows before the run directory is touched.
+  std::unique_ptr<Dataset> trainData =
+      TITAN_TRY(openFunctionData(session.program(), "step", session.recipe()));
+  std::unique_ptr<Dataset> evalData = TITAN_TRY(openEvalData(session));
+  checkpoint::CheckpointStore store = TITAN_TRY(checkpoint::CheckpointStore::open(options.out));
+  const Start start = TITAN_TRY(chooseStart(options, store));
+  TITAN_TRY(adoptSeed(session, start));
+  const int64_t seed = session.recipe().train.seed;
+  TITAN_TRY(session.start(static_cast<uint64_t>(seed), start.gemm()));
+
+  RunIdentity identity;
+  identity.data = {fmt::format("{:016x}", trainData->digest()), trainData->size(), seed};
+  identity.program = session.describe();
+  identity.init = TITAN_TRY(loadStart(session, start, identity.data));
+  if (!start.checkpoint.empty() &&
+      ScalarReader::counter(session.executor(), "step").count() >= session.recipe().train.steps) {
+    printNote(fmt::format(
+        "the run is at step {}, train.steps = {}: nothing to do, raise --steps to go on",
+        ScalarReader::counter(session.executor(), "step").count(), session.recipe().train.steps));
+    return {};
+  }
+
+  std::unique_ptr<Trainer> trainer = TITAN_TRY(Trainer::create(
+      session, store, std::move(trainData), std::move(evalData), std::move(identity)));
+  TITAN_TRY(trainer->run());
+  fmt::print("step {}  loss {:.6g}  checkpoint {}\n", trainer->step(), trainer->loss(),
+             trainer->savedPath());
+  return {};
+}
+
+} // namespace titan

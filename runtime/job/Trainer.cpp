@@ -1,0 +1,186 @@
+#include "runtime/job/Trainer.h"
+
+#include "runtime/executor/Figures.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+namespace titan {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+bool allFinite(DType dtype, std::span<const char> bytes) {
+  const auto elementBytes = static_cast<size_t>(byteSize(dtype));
+  for (size_t i = 0; i + elementBytes <= bytes.size(); i += elementBytes)
+    if (!std::isfinite(readScalar(dtype, bytes.data() + i)))
+      return false;
+  return true;
+}
+
+bool isFloating(DType dtype) {
+  return dtype == DType::F32 || dtype == DType::F64 || dtype == DType::BF16;
+}
+
+/// Where the non-finite values come from, as far as the arena shows.
+std::string culprit(Executor& executor, const StepMetrics& metrics) {
+  for (const Binding& binding : executor.program().findFunction("step")->bindings)
+    if (binding.role == Binding::Role::Input && isFloating(binding.dtype) &&
+        !allFinite(binding.dtype, executor.bytes(binding)))
+      return fmt::format("input '{}' of the last batch holds non-finite values", binding.name);
+  for (const State& state : executor.program().states)
+    if (isFloating(state.dtype) && !allFinite(state.dtype, executor.bytes(state)))
+      return fmt::format("'{}' holds non-finite values", state.name);
+  return std::isfinite(metrics.loss)
+             ? fmt::format("the gradient norm is {}", metrics.gradNorm)
+             : fmt::format("the loss is {} on finite inputs and weights", metrics.loss);
+}
+
+} // namespace
+
+Trainer::Trainer(Session& session, checkpoint::CheckpointStore& store, Batches batches,
+                 RunIdentity identity)
+    : session_(&session), store_(&store), batches_(std::move(batches)),
+      identity_(std::move(identity)),
+      loss_(ScalarReader::metric(session.executor(), "step", "loss")),
+      gradNorm_(ScalarReader::metric(session.executor(), "step", "grad_norm")),
+      lr_(ScalarReader::metric(session.executor(), "step", "lr")),
+      stepCounter_(ScalarReader::counter(session.executor(), "step")),
+      skippedCounter_(ScalarReader::counter(session.executor(), "skipped")),
+      step_(stepCounter_.count()), skipped_(skippedCounter_.count()) {}
+
+Result<std::unique_ptr<Trainer>> Trainer::create(Session& session,
+                                                 checkpoint::CheckpointStore& store,
+                                                 std::unique_ptr<Dataset> trainData,
+                                                 std::unique_ptr<Dataset> evalData,
+                                                 RunIdentity identity) {
+  const Recipe& recipe = session.recipe();
+  Executor& executor = session.executor();
+  Batches batches = bindBatches(std::move(trainData), executor, "step");
+  std::unique_ptr<Trainer> trainer(
+      new Trainer(session, store, std::move(batches), std::move(identity)));
+  Trainer& t = *trainer;
+  TITAN_TRY(store.preflight(t.saveRequest(), recipe.checkpoint.keep));
+  t.controls_ = TITAN_TRY(Controls::create(executor, "step", recipe, recipe.train.seed));
+  if (evalData)
+    t.evaluator_ = TITAN_TRY(Evaluator::create(session, std::move(evalData)));
+  t.metrics_ = TITAN_TRY(
+      MetricsFile::open(checkpoint::joinPath(store.directory(), "metrics.jsonl"), t.step_));
+  t.events_ = TITAN_TRY(EventFile::create(store.directory(), t.step_));
+  t.progress_ = std::make_unique<ProgressLine>(
+      stderr, ProgressOptions{.firstStep = t.step_,
+                              .steps = recipe.train.steps,
+                              .logEvery = recipe.train.logEvery,
+                              .flopsPerStep =
+                                  plannedFigures(*session.program().findFunction("step")).flops});
+  t.last_.samples = t.batches_.samples;
+  t.last_.tokens = t.batches_.samples * t.batches_.dataset->tokensPerSample();
+  t.last_.memoryBytes =
+      session.program().arenaBytes +
+      outsideBytes(session.program(), session.threads(), session.oneDnn().has_value()).gemm;
+  const LoaderOptions loader{.batch = t.batches_.samples,
+                             .seed = static_cast<uint64_t>(recipe.train.seed),
+                             .shuffle = recipe.data.shuffle};
+  t.loader_ = std::make_unique<PrefetchLoader>(
+      *t.batches_.dataset, loader,
+      static_cast<uint64_t>(ScalarReader::counter(executor, "samples").count()));
+  if (t.step_ > 0)
+    t.savedStep_ = t.step_;
+  return trainer;
+}
+
+Status Trainer::run() {
+  const Recipe& recipe = session_->recipe();
+  while (step_ < recipe.train.steps && signals_.received() == 0) {
+    TITAN_TRY(oneStep());
+    if (evaluator_ && step_ % recipe.train.evalEvery == 0)
+      TITAN_TRY(evaluate());
+    if (recipe.checkpoint.every > 0 && step_ % recipe.checkpoint.every == 0)
+      TITAN_TRY(save());
+  }
+  if (savedStep_ != step_)
+    TITAN_TRY(save());
+  progress_->finish();
+  if (signals_.received() != 0 && step_ < recipe.train.steps)
+    progress_->note(fmt::format("stopped by {} after step {}", signals_.name(), step_));
+  return {};
+}
+
+Status Trainer::oneStep() {
+  Executor& executor = session_->executor();
+  const Clock::time_point start = Clock::now();
+  TITAN_TRY(loader_->next(batches_.destination));
+  controls_->write();
+  TITAN_TRY(executor.run("step"));
+  const int64_t skipped = skippedCounter_.count();
+  last_.step = step_ = stepCounter_.count();
+  last_.skipped = skipped > skipped_;
+  skipped_ = skipped;
+  last_.loss = static_cast<float>(loss_.read());
+  last_.gradNorm = static_cast<float>(gradNorm_.read());
+  last_.lr = static_cast<float>(lr_.read(session_->recipe().optimizer.lr));
+  last_.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  TITAN_TRY(metrics_->write(last_));
+  if (step_ % session_->recipe().train.logEvery == 0 || step_ == session_->recipe().train.steps)
+    TITAN_TRY(events_->write(last_));
+  progress_->update(last_);
+  return checkFinite(last_.skipped);
+}
+
+Status Trainer::checkFinite(bool skipped) {
+  skippedInARow_ = skipped ? skippedInARow_ + 1 : 0;
+  const int64_t limit = session_->recipe().train.nonFiniteLimit;
+  if (limit == 0 || skippedInARow_ < limit)
+    return {};
+  progress_->finish();
+  return Error::runFailed(
+      "the updates of steps {} to {} were skipped, train.non_finite_limit = {}: {}: lower "
+      "optimizer.lr or check the data",
+      step_ - skippedInARow_ + 1, step_, limit, culprit(session_->executor(), last_));
+}
+
+Status Trainer::evaluate() {
+  const Evaluation result = TITAN_TRY(evaluator_->run(session_->recipe().train.evalBatches));
+  std::vector<Metric> values = {{"eval_loss", result.loss}};
+  std::vector<Scalar> scalars = {{"eval/loss", static_cast<float>(result.loss)}};
+  std::string text = fmt::format("step {}  eval loss {:.6g}", step_, result.loss);
+  auto add = [&](std::string_view key, std::string_view tag, std::string_view label,
+                 std::optional<double> value) {
+    if (!value)
+      return;
+    values.emplace_back(key, *value);
+    scalars.emplace_back(tag, static_cast<float>(*value));
+    text += fmt::format("  {} {:.6g}", label, *value);
+  };
+  add("eval_accuracy", "eval/accuracy", "accuracy", result.accuracy);
+  add("eval_perplexity", "eval/perplexity", "perplexity", result.perplexity);
+  TITAN_TRY(metrics_->write(step_, values));
+  TITAN_TRY(events_->write(step_, scalars));
+  progress_->note(text);
+  return {};
+}
+
+checkpoint::SaveRequest Trainer::saveRequest() const {
+  Executor& executor = session_->executor();
+  checkpoint::SaveRequest request;
+  request.step = step_;
+  request.tensors = checkpoint::tensors(session_->program(), executor.arena());
+  request.counters = checkpoint::counters(session_->program(), executor.arena());
+  request.data = identity_.data;
+  request.program = identity_.program;
+  request.init = identity_.init;
+  return request;
+}
+
+Status Trainer::save() {
+  checkpoint::SaveReport report =
+      TITAN_TRY(store_->save(saveRequest(), session_->recipe().checkpoint.keep));
+  savedStep_ = step_;
+  savedPath_ = report.path;
+  for (const std::string& message : report.notes)
+    progress_->note("note: " + message);
+  return {};
+}
+
+} // namespace titan

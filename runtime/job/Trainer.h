@@ -1,0 +1,73 @@
+// The loop over steps of one run that is ready to go: batch in, step, metrics out, evaluations and
+// checkpoints in between.
+#pragma once
+
+#include "runtime/checkpoint/CheckpointStore.h"
+#include "runtime/job/Batches.h"
+#include "runtime/job/Evaluate.h"
+#include "runtime/job/Scalars.h"
+#include "runtime/job/Session.h"
+#include "runtime/job/StopSignals.h"
+#include "runtime/metrics/EventFile.h"
+#include "runtime/metrics/MetricsFile.h"
+#include "runtime/metrics/Progress.h"
+
+#include <memory>
+#include <optional>
+
+namespace titan {
+
+/// What every checkpoint of the run says beside its state.
+struct RunIdentity {
+  checkpoint::DataInfo data;
+  checkpoint::ProgramInfo program;
+  checkpoint::InitInfo init;
+};
+
+class Trainer {
+public:
+  /// The session has been started and its state loaded; `evalData` may be null. Runs the store's
+  /// preflight and opens the metrics files of the run directory.
+  static Result<std::unique_ptr<Trainer>>
+  create(Session& session, checkpoint::CheckpointStore& store, std::unique_ptr<Dataset> trainData,
+         std::unique_ptr<Dataset> evalData, RunIdentity identity);
+
+  /// To the recipe's last step or a stop signal, then saves. RunFailed: too many skipped steps in a
+  /// row, a failed save.
+  Status run();
+
+  void note(const std::string& message) { progress_->note(message); }
+  int64_t step() const { return step_; }
+  float loss() const { return last_.loss; }
+  /// Of the newest checkpoint of this run; empty before the first.
+  const std::string& savedPath() const { return savedPath_; }
+
+private:
+  Trainer(Session& session, checkpoint::CheckpointStore& store, Batches batches,
+          RunIdentity identity);
+
+  Status oneStep();
+  Status checkFinite(bool skipped);
+  Status evaluate();
+  Status save();
+  checkpoint::SaveRequest saveRequest() const;
+
+  Session* session_;
+  checkpoint::CheckpointStore* store_;
+  Batches batches_;
+  RunIdentity identity_;
+  StopSignals signals_;
+  std::optional<Controls> controls_;
+  std::optional<Evaluator> evaluator_;
+  std::unique_ptr<PrefetchLoader> loader_;
+  std::optional<MetricsFile> metrics_;
+  std::optional<EventFile> events_;
+  std::unique_ptr<ProgressLine> progress_;
+  ScalarReader loss_, gradNorm_, lr_, stepCounter_, skippedCounter_;
+  StepMetrics last_;
+  int64_t step_ = 0, skipped_ = 0, skippedInARow_ = 0;
+  int64_t savedStep_ = -1;
+  std::string savedPath_;
+};
+
+} // namespace titan
