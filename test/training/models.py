@@ -76,6 +76,22 @@ class Tied(nn.Module):
         return self.decoder(F.silu(self.encoder(x)))
 
 
+class TiedSequence(nn.Module):
+    """A tied pair beside norms that merely start equal: exporters merge both, and only the pair may stay one.
+    Legacy exports in eval mode write Identity for either; optimized dynamo exports merge without a trace in the
+    graph, but fx_node metadata still names each use."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(6, 6)
+        self.second = nn.Linear(6, 6)
+        self.norms = nn.ModuleList(nn.LayerNorm(6) for _ in range(2))
+        self.second.weight = self.first.weight
+
+    def forward(self, x):
+        return self.norms[1](self.second(torch.tanh(self.norms[0](self.first(x)))))
+
+
 class Functional(nn.Module):
     """Shape operations between layers, as people write them: flatten, reshape, split, transpose, slices."""
 
@@ -187,6 +203,8 @@ CASES = {
                      {"l1-sgd": loss("l1") + SGD + BATCH, "mse-clip": loss("mse") + ADAMW + "clip_norm = 0.3\n" + ACCUMULATE}),
     "twice-used": Case(TwiceUsed, {"x": (6,)}, real(3), {"mse-adamw": loss("mse") + ADAMW + BATCH}),
     "tied": Case(Tied, {"x": (12,)}, binary(12), {"bce-adamw": loss("bce_with_logits") + ADAMW + BATCH}),
+    "tied-sequence": Case(TiedSequence, {"x": (5, 6)}, real(5, 6), {"mse-adamw": loss("mse") + ADAMW + BATCH},
+                          exports=["dynamo-train", "dynamo-optimized", "legacy-train", "legacy-eval", "legacy-13"]),
     "frozen": Case(
         lambda: nn.Sequential(nn.Linear(8, 10), nn.ReLU(), nn.Linear(10, 10), nn.ReLU(), nn.Linear(10, 3)),
         {"x": (8,)}, labels(3),
