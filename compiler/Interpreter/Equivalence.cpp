@@ -1,0 +1,122 @@
+#include "compiler/Interpreter/Equivalence.h"
+
+#include "dialects/Titan/Titan.h"
+
+#include "llvm/Support/FormatVariadic.h"
+
+#include <cmath>
+
+using namespace mlir;
+
+namespace titan::interpreter {
+
+std::string describeDifference(const Tensor& before, const Tensor& after, double tolerance) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  if (before.shape() != after.shape() || before.isFloat() != after.isFloat()) {
+    out << "is " << after.type() << ", was " << before.type();
+    return text;
+  }
+  double bound = 0;
+  if (before.isFloat()) {
+    bound = 1;
+    for (double x : before.floats())
+      if (std::isfinite(x))
+        bound = std::max(bound, std::abs(x));
+    bound *= tolerance;
+  }
+  for (int64_t i = 0, n = before.size(); i < n; ++i) {
+    double x = before.number(i), y = after.number(i);
+    bool equal = before.isFloat()
+                     ? x == y || std::abs(x - y) <= bound || (std::isnan(x) && std::isnan(y))
+                     : before.integers()[i] == after.integers()[i];
+    if (!equal) {
+      out << llvm::formatv("element {0} of {1} is {2:e9}, was {3:e9}", i, n, y, x);
+      return text;
+    }
+  }
+  return text;
+}
+
+namespace {
+
+/// "titan.state @w": the tag of an argument or result as text; empty without one.
+std::string tagText(ArrayAttr attributes, unsigned position) {
+  std::string text;
+  if (!attributes)
+    return text;
+  llvm::raw_string_ostream out(text);
+  for (NamedAttribute attribute : cast<DictionaryAttr>(attributes[position]))
+    if (attribute.getName().getValue().starts_with("titan."))
+      out << attribute.getName().getValue() << ' ' << attribute.getValue();
+  return text;
+}
+
+/// The position in `other` of what stands at `position` in `attributes`: by tag, else by position.
+std::optional<unsigned> findMatch(ArrayAttr attributes, unsigned position, ArrayAttr other,
+                                  unsigned otherCount) {
+  std::string tag = tagText(attributes, position);
+  if (tag.empty() || !other)
+    return position < otherCount ? std::optional<unsigned>(position) : std::nullopt;
+  for (unsigned i = 0; i < otherCount; ++i)
+    if (tagText(other, i) == tag)
+      return i;
+  return std::nullopt;
+}
+
+LogicalResult checkFunction(func::FuncOp before, func::FuncOp after,
+                            const EquivalenceOptions& options) {
+  SmallVector<Tensor> afterArguments = randomArguments(after, options.random);
+  SmallVector<Tensor> arguments = randomArguments(before, options.random);
+  for (unsigned i = 0; i < after.getNumArguments(); ++i)
+    if (auto match = findMatch(after.getAllArgAttrs(), i, before.getAllArgAttrs(),
+                               before.getNumArguments())) {
+      if (after.getArgumentTypes()[i] != before.getArgumentTypes()[*match])
+        return after.emitError() << "argument " << i << " is " << after.getArgumentTypes()[i]
+                                 << ", was " << before.getArgumentTypes()[*match];
+      afterArguments[i] = arguments[*match];
+    }
+  FailureOr<SmallVector<Tensor>> wanted = run(before, arguments, options.engine);
+  if (failed(wanted))
+    return failure();
+  FailureOr<SmallVector<Tensor>> found = run(after, afterArguments, options.engine);
+  if (failed(found))
+    return failure();
+  if (!options.commonResultsOnly && wanted->size() != found->size())
+    return after.emitError() << "@" << after.getName() << " has " << found->size()
+                             << " results, had " << wanted->size();
+  for (unsigned i = 0; i < wanted->size(); ++i) {
+    std::string tag = tagText(before.getAllResultAttrs(), i);
+    auto match = findMatch(before.getAllResultAttrs(), i, after.getAllResultAttrs(), found->size());
+    if (!match) {
+      if (options.commonResultsOnly)
+        continue;
+      return after.emitError() << "@" << after.getName() << " lost result " << i << " (" << tag
+                               << ")";
+    }
+    std::string difference = describeDifference((*wanted)[i], (*found)[*match], options.tolerance);
+    if (!difference.empty())
+      return after.emitError() << "@" << after.getName() << " result " << i
+                               << (tag.empty() ? "" : " (" + tag + ")") << ": " << difference;
+  }
+  return success();
+}
+
+} // namespace
+
+LogicalResult checkEquivalent(ModuleOp before, ModuleOp after, const EquivalenceOptions& options) {
+  unsigned checked = 0;
+  for (auto function : before.getOps<func::FuncOp>()) {
+    auto other = after.lookupSymbol<func::FuncOp>(function.getName());
+    if (!other || function.isDeclaration() || other.isDeclaration())
+      continue;
+    if (failed(checkFunction(function, other, options)))
+      return failure();
+    ++checked;
+  }
+  if (checked == 0)
+    return after.emitError() << "no function is in both modules";
+  return success();
+}
+
+} // namespace titan::interpreter

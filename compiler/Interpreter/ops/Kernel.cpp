@@ -1,0 +1,188 @@
+// Meaning of kernels on tensors. Values of a fused body are arrays over the whole iteration space.
+#include "compiler/Interpreter/Matmul.h"
+#include "compiler/Interpreter/Models.h"
+#include "compiler/Interpreter/Rows.h"
+#include "runtime/program/Random.h"
+
+#include "dialects/Kernel/Kernel.h"
+
+#include <cmath>
+#include <limits>
+
+using namespace mlir;
+using namespace titan::kernel;
+
+namespace titan::interpreter {
+
+namespace {
+
+/// `map` from the space to `tensor` as a walk. Maps are affine without mod and div, so that their
+/// value at the origin and at the unit points says everything.
+Walk walkOf(AffineMap map, const Tensor& tensor) {
+  auto position = [&](ArrayRef<int64_t> point) {
+    int64_t sum = 0;
+    for (auto [index, stride] : llvm::zip_equal(map.compose(point), tensor.strides()))
+      sum += index * stride;
+    return sum;
+  };
+  SmallVector<int64_t> point(map.getNumDims(), 0);
+  Walk walk{position(point), {}};
+  for (int64_t& coordinate : point) {
+    coordinate = 1;
+    walk.strides.push_back(position(point) - walk.start);
+    coordinate = 0;
+  }
+  return walk;
+}
+
+LogicalResult fused(FusedOp op, Frame& frame) {
+  ArrayRef<int64_t> space = op.getSpace();
+  Block& block = op.getBlock();
+  for (auto [i, in] : llvm::enumerate(op.getIns())) {
+    const Tensor& tensor = frame.get(in);
+    Tensor values(space, tensor.element());
+    copyElements(space, tensor, walkOf(op.getInMap(i), tensor), values, wholeWalk(values));
+    frame.setExact(block.getArgument(i), std::move(values));
+  }
+  for (auto [i, scalar] : llvm::enumerate(op.getScalars())) {
+    Tensor values(space, scalar.getType());
+    llvm::fill(values.mutableIntegers(), frame.get(scalar).integer());
+    frame.setExact(block.getArgument(op.getIns().size() + i), std::move(values));
+  }
+  if (failed(frame.run(block)))
+    return failure();
+  for (auto [i, value] : llvm::enumerate(block.getTerminator()->getOperands())) {
+    Tensor result = frame.get(op.getOuts()[i]);
+    const Tensor& values = frame.get(value);
+    copyElements(space, values, wholeWalk(values), result, walkOf(op.getOutMap(i), result));
+    frame.setExact(op.getResult(i), std::move(result));
+  }
+  return success();
+}
+
+ArrayRef<int64_t> spaceOf(Operation* op) { return cast<FusedOp>(op->getParentOp()).getSpace(); }
+
+LogicalResult index(IndexOp op, Frame& frame) {
+  Tensor values(spaceOf(op), op.getType());
+  int64_t inner = values.strides()[op.getDim()], extent = values.extent(op.getDim());
+  for (auto [i, value] : llvm::enumerate(values.mutableIntegers()))
+    value = static_cast<int64_t>(i) / inner % extent;
+  frame.setExact(op, std::move(values));
+  return success();
+}
+
+LogicalResult reduce(titan::kernel::ReduceOp op, Frame& frame) {
+  const Tensor& values = frame.get(op.getValue());
+  Rows rows(values, op.getDims());
+  Reduction kind = Reduction::Sum;
+  if (op.getKind() != titan::kernel::ReduceKind::Add)
+    kind = op.getKind() == titan::kernel::ReduceKind::Mul   ? Reduction::Product
+           : op.getKind() == titan::kernel::ReduceKind::Max ? Reduction::Max
+                                                            : Reduction::Min;
+  SmallVector<int64_t> kept;
+  for (int64_t d = 0; d < values.rank(); ++d)
+    if (!llvm::is_contained(op.getDims(), d))
+      kept.push_back(values.extent(d));
+  Tensor reduced(kept, values.element());
+  if (reduced.isFloat())
+    reduceRows(rows, kind, reduced.mutableFloats());
+  else
+    reduceRows(rows, kind, reduced.mutableIntegers());
+  // The value at every point of the space: the reduced dimensions repeat.
+  Walk from;
+  for (int64_t d = 0, next = 0; d < values.rank(); ++d)
+    from.strides.push_back(llvm::is_contained(op.getDims(), d) ? 0 : reduced.strides()[next++]);
+  Tensor result(values.shape(), values.element());
+  copyElements(result.shape(), reduced, from, result, wholeWalk(result));
+  frame.set(op, std::move(result));
+  return success();
+}
+
+LogicalResult randomHalf(RandomHalfOp op, Frame& frame) {
+  ArrayRef<int64_t> seeds = frame.get(op.getSeed()).integers(),
+                    steps = frame.get(op.getStep()).integers(),
+                    elements = frame.get(op.getElement()).integers();
+  Tensor result(spaceOf(op), op.getType());
+  for (auto [i, half] : llvm::enumerate(result.mutableIntegers())) {
+    PhiloxBlock block =
+        philox4x32_7(randomKey(seeds[i], op.getStream()), elements[i] / 8, steps[i]);
+    uint32_t word = block[elements[i] % 8 / 2];
+    half = elements[i] % 2 ? word >> 16 : word & 0xffff;
+  }
+  frame.setExact(op, std::move(result));
+  return success();
+}
+
+LogicalResult call(CallOp op, Frame& frame) {
+  GemmAttr gemm = op.getRoutine();
+  const Tensor &a = frame.get(op.getIns()[0]), &b = frame.get(op.getIns()[1]);
+  Tensor result = frame.get(op.getOuts()[0]);
+  MutableArrayRef<double> out = result.mutableFloats();
+  int64_t m = gemm.getM(), n = gemm.getN(), k = gemm.getK();
+  std::vector<double> right(k * n), product(m * n);
+  for (int64_t batch = 0; batch < gemm.getBatch(); ++batch) {
+    const double* matrixA = a.floats().data() + batch * gemm.getStrideA();
+    const double* matrixB = b.floats().data() + batch * gemm.getStrideB();
+    for (int64_t p = 0; p < k; ++p)
+      for (int64_t j = 0; j < n; ++j)
+        right[p * n + j] =
+            gemm.getTransposeB() ? matrixB[j * gemm.getLdb() + p] : matrixB[p * gemm.getLdb() + j];
+    llvm::fill(product, 0);
+    multiplyAdd(m, n, k, matrixA, gemm.getTransposeA() ? 1 : gemm.getLda(),
+                gemm.getTransposeA() ? gemm.getLda() : 1, right.data(), n, product.data(), n);
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t j = 0; j < n; ++j) {
+        double& c = out[batch * gemm.getStrideC() + i * gemm.getLdc() + j];
+        double value = frame.round(product[i * n + j], result.element());
+        if (gemm.getAccumulate())
+          value = frame.round(value + c, result.element());
+        if (gemm.getBias())
+          value = frame.round(value + frame.get(op.getIns()[2]).floats()[j], result.element());
+        if (gemm.getRelu())
+          value = value < 0 ? 0 : value;
+        c = value;
+      }
+  }
+  frame.setExact(op->getResult(0), std::move(result));
+  return success();
+}
+
+/// Unspecified contents show: NaN, or the lowest integer.
+LogicalResult empty(EmptyOp op, Frame& frame) {
+  Tensor result(cast<ShapedType>(op.getType()));
+  if (result.isFloat())
+    llvm::fill(result.mutableFloats(), NAN);
+  else
+    llvm::fill(result.mutableIntegers(), std::numeric_limits<int64_t>::min());
+  frame.set(op, std::move(result));
+  return success();
+}
+
+LogicalResult castShape(CastShapeOp op, Frame& frame) {
+  auto type = cast<ShapedType>(op.getType());
+  frame.setExact(op, frame.get(op.getSource()).reshaped(type.getShape()));
+  return success();
+}
+
+/// On tensors only: buffers have no meaning here. Runs `function` or says so.
+template <typename OpTy, auto function> void attachOnTensors(MLIRContext* context) {
+  attach<OpTy, [](OpTy op, Frame& frame) -> LogicalResult {
+    if (op->getNumResults() == 0 || isa<MemRefType>(op->getResult(0).getType()))
+      return op.emitOpError("on buffers has no meaning in the interpreter");
+    return function(op, frame);
+  }>(context);
+}
+
+} // namespace
+
+void attachKernel(MLIRContext* context) {
+  attachOnTensors<FusedOp, fused>(context);
+  attachOnTensors<CallOp, call>(context);
+  attachOnTensors<CastShapeOp, castShape>(context);
+  attach<EmptyOp, empty>(context);
+  attach<IndexOp, index>(context);
+  attach<titan::kernel::ReduceOp, reduce>(context);
+  attach<RandomHalfOp, randomHalf>(context);
+}
+
+} // namespace titan::interpreter

@@ -1,0 +1,105 @@
+// Meaning of softmax and layer normalisation.
+#include "compiler/Interpreter/Models.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace titan::ir;
+
+namespace titan::interpreter {
+
+namespace {
+
+/// Calls `function(first, step, length)` for each line of `tensor` along `dim`: elements first + i
+/// * step.
+template <typename Function>
+void forEachLine(const Tensor& tensor, int64_t dim, Function function) {
+  int64_t step = tensor.strides()[dim], length = tensor.extent(dim);
+  int64_t outer = length == 0 ? 0 : tensor.size() / (step * length);
+  for (int64_t o = 0; o < outer; ++o)
+    for (int64_t i = 0; i < step; ++i)
+      function(o * step * length + i, step, length);
+}
+
+/// Largest element and sum of e^(x - largest) of a line.
+std::pair<double, double> shiftedSum(ArrayRef<double> x, int64_t first, int64_t step,
+                                     int64_t length) {
+  double largest = x[first];
+  for (int64_t i = 1; i < length; ++i)
+    if (x[first + i * step] > largest || std::isnan(x[first + i * step]))
+      largest = x[first + i * step];
+  double sum = 0;
+  for (int64_t i = 0; i < length; ++i)
+    sum += std::exp(x[first + i * step] - largest);
+  return {largest, sum};
+}
+
+LogicalResult softmax(SoftmaxOp op, Frame& frame) {
+  Tensor result = frame.get(op.getOperand());
+  MutableArrayRef<double> x = result.mutableFloats();
+  forEachLine(result, op.getDim(), [&](int64_t first, int64_t step, int64_t length) {
+    auto [largest, sum] = shiftedSum(x, first, step, length);
+    for (int64_t i = 0; i < length; ++i)
+      x[first + i * step] = std::exp(x[first + i * step] - largest) / sum;
+  });
+  frame.set(op, std::move(result));
+  return success();
+}
+
+LogicalResult logSoftmax(LogSoftmaxOp op, Frame& frame) {
+  Tensor result = frame.get(op.getOperand());
+  MutableArrayRef<double> x = result.mutableFloats();
+  forEachLine(result, op.getDim(), [&](int64_t first, int64_t step, int64_t length) {
+    auto [largest, sum] = shiftedSum(x, first, step, length);
+    for (int64_t i = 0; i < length; ++i)
+      x[first + i * step] = x[first + i * step] - largest - std::log(sum);
+  });
+  frame.set(op, std::move(result));
+  return success();
+}
+
+LogicalResult layerNorm(LayerNormOp op, Frame& frame) {
+  Tensor result = frame.get(op.getOperand());
+  Tensor mean(cast<ShapedType>(op.getMean().getType())), rstd = mean;
+  MutableArrayRef<double> x = result.mutableFloats();
+  ArrayRef<double> scale, bias;
+  if (op.getScale())
+    scale = frame.get(op.getScale()).floats();
+  if (op.getBias())
+    bias = frame.get(op.getBias()).floats();
+  int64_t rows = mean.size(), length = rows == 0 ? 0 : result.size() / rows;
+  double epsilon = op.getEpsilon().convertToDouble();
+  for (int64_t row = 0; row < rows; ++row) {
+    MutableArrayRef<double> line = x.slice(row * length, length);
+    double sum = 0, squares = 0;
+    for (double value : line)
+      sum += value;
+    double average = sum / length;
+    for (double value : line)
+      squares += (value - average) * (value - average);
+    double inverse = 1 / std::sqrt(squares / length + epsilon);
+    mean.mutableFloats()[row] = average;
+    rstd.mutableFloats()[row] = inverse;
+    for (auto [i, value] : llvm::enumerate(line)) {
+      value = (value - average) * inverse;
+      if (!scale.empty())
+        value *= scale[i];
+      if (!bias.empty())
+        value += bias[i];
+    }
+  }
+  frame.set(op.getResult(), std::move(result));
+  frame.set(op.getMean(), std::move(mean));
+  frame.set(op.getRstd(), std::move(rstd));
+  return success();
+}
+
+} // namespace
+
+void attachNormalization(MLIRContext* context) {
+  attach<SoftmaxOp, softmax>(context);
+  attach<LogSoftmaxOp, logSoftmax>(context);
+  attach<LayerNormOp, layerNorm>(context);
+}
+
+} // namespace titan::interpreter

@@ -1,0 +1,133 @@
+// Meaning of the ops that move elements, of constants and of the barrier.
+#include "compiler/Interpreter/Models.h"
+
+using namespace mlir;
+using namespace titan::ir;
+
+namespace titan::interpreter {
+
+namespace {
+
+ShapedType resultType(Operation* op) { return cast<ShapedType>(op->getResult(0).getType()); }
+
+LogicalResult constant(ConstantOp op, Frame& frame) {
+  auto elements = dyn_cast<DenseElementsAttr>(op.getValue());
+  if (!elements)
+    return op.emitOpError("is not dense");
+  Tensor result(resultType(op));
+  if (result.isFloat()) {
+    for (auto [x, value] : llvm::zip(result.mutableFloats(), elements.getValues<APFloat>()))
+      x = value.convertToDouble();
+  } else {
+    bool isSigned = !result.element().isUnsignedInteger() && !result.element().isInteger(1);
+    for (auto [x, value] : llvm::zip(result.mutableIntegers(), elements.getValues<APInt>()))
+      x = isSigned ? value.getSExtValue() : static_cast<int64_t>(value.getZExtValue());
+  }
+  frame.setExact(op, std::move(result));
+  return success();
+}
+
+LogicalResult barrier(BarrierOp op, Frame& frame) {
+  for (auto [input, result] : llvm::zip_equal(op.getInputs(), op.getResults()))
+    frame.setExact(result, frame.get(input));
+  return success();
+}
+
+LogicalResult reshape(ReshapeOp op, Frame& frame) {
+  frame.setExact(op, frame.get(op.getOperand()).reshaped(resultType(op).getShape()));
+  return success();
+}
+
+LogicalResult transpose(TransposeOp op, Frame& frame) {
+  const Tensor& operand = frame.get(op.getOperand());
+  Tensor result(resultType(op));
+  Walk from;
+  for (int64_t d : op.getPermutation())
+    from.strides.push_back(operand.strides()[d]);
+  copyElements(result.shape(), operand, from, result, wholeWalk(result));
+  frame.setExact(op, std::move(result));
+  return success();
+}
+
+LogicalResult broadcast(BroadcastOp op, Frame& frame) {
+  const Tensor& operand = frame.get(op.getOperand());
+  Tensor result(resultType(op));
+  Walk from{0, SmallVector<int64_t>(result.rank(), 0)};
+  for (auto [i, d] : llvm::enumerate(op.getDims()))
+    from.strides[d] = operand.strides()[i];
+  copyElements(result.shape(), operand, from, result, wholeWalk(result));
+  frame.setExact(op, std::move(result));
+  return success();
+}
+
+LogicalResult concat(ConcatOp op, Frame& frame) {
+  Tensor result(resultType(op));
+  Walk to = wholeWalk(result);
+  for (Value input : op.getInputs()) {
+    const Tensor& part = frame.get(input);
+    copyElements(part.shape(), part, wholeWalk(part), result, to);
+    to.start += part.extent(op.getDim()) * to.strides[op.getDim()];
+  }
+  frame.setExact(op, std::move(result));
+  return success();
+}
+
+/// Every offsets[d] + i * steps[d] of a tensor.
+Walk stridedWalk(const Tensor& tensor, ArrayRef<int64_t> offsets, ArrayRef<int64_t> steps) {
+  Walk walk = wholeWalk(tensor);
+  for (auto [stride, offset, step] : llvm::zip_equal(walk.strides, offsets, steps)) {
+    walk.start += offset * stride;
+    stride *= step;
+  }
+  return walk;
+}
+
+LogicalResult slice(SliceOp op, Frame& frame) {
+  const Tensor& operand = frame.get(op.getOperand());
+  Tensor result(resultType(op));
+  copyElements(result.shape(), operand, stridedWalk(operand, op.getOffsets(), op.getStrides()),
+               result, wholeWalk(result));
+  frame.setExact(op, std::move(result));
+  return success();
+}
+
+LogicalResult pad(PadOp op, Frame& frame) {
+  const Tensor& operand = frame.get(op.getOperand());
+  Tensor result = Tensor::splat(resultType(op), op.getValue().convertToDouble());
+  SmallVector<int64_t> steps;
+  for (int64_t interior : op.getInterior())
+    steps.push_back(1 + interior);
+  copyElements(operand.shape(), operand, wholeWalk(operand), result,
+               stridedWalk(result, op.getLow(), steps));
+  frame.set(op, std::move(result));
+  return success();
+}
+
+LogicalResult iota(IotaOp op, Frame& frame) {
+  Tensor result(resultType(op));
+  int64_t inner = result.strides()[op.getDim()], extent = result.extent(op.getDim());
+  for (int64_t i = 0, n = result.size(); i < n; ++i) {
+    if (result.isFloat())
+      result.mutableFloats()[i] = static_cast<double>(i / inner % extent);
+    else
+      result.mutableIntegers()[i] = i / inner % extent;
+  }
+  frame.set(op, std::move(result));
+  return success();
+}
+
+} // namespace
+
+void attachShape(MLIRContext* context) {
+  attach<ConstantOp, constant>(context);
+  attach<BarrierOp, barrier>(context);
+  attach<ReshapeOp, reshape>(context);
+  attach<TransposeOp, transpose>(context);
+  attach<BroadcastOp, broadcast>(context);
+  attach<ConcatOp, concat>(context);
+  attach<SliceOp, slice>(context);
+  attach<PadOp, pad>(context);
+  attach<IotaOp, iota>(context);
+}
+
+} // namespace titan::interpreter
