@@ -5,7 +5,7 @@ The formulas (step counts from 0):
     t         (step - warmup_steps) / max(1, steps - warmup_steps), clamped to [0, 1]
     cosine    lr * (min + (1 - min) * (1 + cos(pi * t)) / 2)
     linear    lr * (1 - (1 - min) * t)
-    wsd       lr until the last 20 % of steps, then linear down to lr * min at the end
+    wsd       lr up to t = 0.8, then lr * (1 - (1 - min) * (t - 0.8) / 0.2)
     clip      gradient * min(1, clip_norm / (norm + 1e-6)), norm over all trainable parameters
     loss      sum over the global batch / number of valid targets of the global batch; with kind "output", the
               mean over microbatches
@@ -31,8 +31,7 @@ def learning_rate(recipe, step):
     if kind == "linear":
         return lr * (1 - (1 - low) * t)
     if kind == "wsd":
-        decay = max(1, steps // 5)
-        return lr * (1 - (1 - low) * min(1.0, max(0.0, (step - (steps - decay)) / decay)))
+        return lr * (1 - (1 - low) * max(0.0, t - 0.8) / 0.2)
     return lr
 
 
