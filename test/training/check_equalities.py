@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""What must not change a run: each test trains one model in two ways and compares.
+
+    check_equalities.py --tools build/dev/bin [unittest's options]
+"""
+import argparse
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+import numpy as np
+
+import titan_job
+
+REFERENCES = Path(__file__).parent / "references"
+STAGES = ["import", "differentiate", "optimize", "accumulate", "shard", "schedule", "lower", "plan"]
+# Bounds of what only rounds differently, relative to the largest element of a tensor, after 20 steps.
+MICROBATCH_BOUND = 2e-5
+EAGER_BOUND = 2e-5
+
+
+class Equalities(unittest.TestCase):
+    tools = Path()
+
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.scratch = Path(temporary.name)
+
+    def compile(self, name, reference, export, recipe, *options):
+        job = self.scratch / name
+        job.parent.mkdir(exist_ok=True)
+        folder = REFERENCES / reference
+        titan_job.compile_job(self.tools, folder / f"{export}.onnx", folder / f"{recipe}.toml", job, *options)
+        return job
+
+    def train(self, job, out, reference, steps=20, threads=2, *options):
+        rows = titan_job.train(job, self.scratch / out, REFERENCES / reference / "data.npz", steps, threads, *options)
+        return [row["loss"] for row in rows], titan_job.checkpoint(self.scratch / out, steps)
+
+    def assert_close(self, found, expected, bound):
+        self.assertEqual({name: t.shape for name, t in found.items()}, {name: t.shape for name, t in expected.items()})
+        for name, tensor in expected.items():
+            error = np.abs(found[name].astype(np.float64) - tensor).max() / max(np.abs(tensor).max(), 1e-3)
+            self.assertLessEqual(error, bound, name)
+
+    def assert_same_bits(self, found, expected):
+        self.assertEqual(found[0], expected[0])
+        self.assertEqual(found[1].keys(), expected[1].keys())
+        for name, tensor in expected[1].items():
+            self.assertEqual(found[1][name].tobytes(), tensor.tobytes(), name)
+
+    def test_one_batch_is_k_microbatches(self):
+        for reference, export, recipe in (("relu", "dynamo-train", "accumulate"), ("sequence", "dynamo-train", "adamw")):
+            whole = None
+            for micro in (16, 8, 2, 1):
+                job = self.compile(f"{reference}-{micro}", reference, export, recipe, "--set", f"batch.micro={micro}")
+                losses, state = self.train(job, f"{reference}-{micro}.run", reference)
+                whole = whole or (losses, state)
+                with self.subTest(reference=reference, micro=micro):
+                    np.testing.assert_allclose(losses, whole[0], rtol=MICROBATCH_BOUND)
+                    self.assert_close(state, whole[1], MICROBATCH_BOUND)
+
+    def test_threads_do_not_matter(self):
+        for reference, recipe in (("relu", "cosine-clip"), ("norm-gelu", "smoothing-ignore"), ("residual", "mse-clip")):
+            job = self.compile(reference, reference, "dynamo-train", recipe)
+            with self.subTest(reference=reference):
+                one = self.train(job, f"{reference}-1", reference, 20, 1)
+                self.assert_same_bits(self.train(job, f"{reference}-2", reference, 20, 2), one)
+
+    def test_the_same_input_compiles_to_the_same_bytes(self):
+        jobs = [self.compile(name, "residual", "dynamo-train", "mse-clip") for name in ("first/job", "second/job")]
+        self.assertEqual(jobs[0].read_bytes(), jobs[1].read_bytes())
+
+    def test_a_printed_stage_continues_to_the_same_bytes(self):
+        folder = REFERENCES / "norm-gelu"
+        expected = self.compile("job", "norm-gelu", "dynamo-train", "smoothing-ignore").read_bytes()
+        for stage in STAGES:
+            with self.subTest(stage=stage):
+                printed, job = self.scratch / f"{stage}.mlir", self.scratch / stage / "job"
+                job.parent.mkdir()
+                titan_job.run([self.tools / "titan-compile", folder / "dynamo-train.onnx", "--recipe",
+                               folder / "smoothing-ignore.toml", f"--emit={stage}", "-o", printed])
+                titan_job.run([self.tools / "titan-compile", printed, "-o", job, "--weights-dir", folder])
+                self.assertEqual(job.read_bytes(), expected)
+
+    def test_job_then_interpreter_then_job(self):
+        """One run directory, three programs in turn: the same names, shapes and layouts, values within EAGER_BOUND."""
+        reference, recipe = "relu", "cosine-clip"
+        folder = REFERENCES / reference
+        job = self.compile("job", reference, "legacy-eval", recipe)
+        alone = self.train(job, "alone", reference, 18)
+        self.train(job, "mixed", reference, 6)
+        titan_job.run([self.tools / "titan-run", "--eager", folder / "legacy-eval.onnx", "--recipe", folder / f"{recipe}.toml",
+                       "--engine=reference", "train", "--out", self.scratch / "mixed", "--data", folder / "data.npz",
+                       "--steps", 12])
+        losses, state = self.train(job, "mixed", reference, 18)
+        np.testing.assert_allclose(losses, alone[0], rtol=EAGER_BOUND)
+        self.assert_close(state, alone[1], EAGER_BOUND)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--tools", required=True, type=Path, help="folder of titan-compile")
+    arguments, rest = parser.parse_known_args()
+    Equalities.tools = arguments.tools
+    unittest.main(argv=[sys.argv[0], *rest])
