@@ -1,0 +1,59 @@
+#include "tools/titan-ckpt/CommandLine.h"
+
+#include "tools/titan-ckpt/Commands.h"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <functional>
+#include <sstream>
+
+namespace titan::ckpt {
+
+Outcome runCommandLine(const std::vector<std::string>& arguments) {
+  CLI::App app{"lists, shows, checks and compares the checkpoints of training runs", "titan-ckpt"};
+  app.set_version_flag("--version", std::string("titan-ckpt ") + TITAN_VERSION);
+  app.require_subcommand(1);
+
+  std::string path, other;
+  bool json = false;
+  std::function<Result<Report>()> command;
+
+  CLI::App* listing = app.add_subcommand("list", "the committed checkpoints of a run directory");
+  listing->add_option("DIR", path, "run directory, or its checkpoints/")->required();
+  listing->callback([&] { command = [&] { return list(path, json); }; });
+
+  CLI::App* inspecting = app.add_subcommand("inspect", "what a checkpoint says about itself");
+  inspecting->add_option("CKPT", path, "checkpoint, for instance run/checkpoints/step-00000100")
+      ->required();
+  inspecting->callback([&] { command = [&] { return inspect(path, json); }; });
+
+  CLI::App* verifying =
+      app.add_subcommand("verify", "reads every byte and checks sizes, digests and names");
+  verifying->add_option("PATH", path, "checkpoint, or run directory: all of its checkpoints")
+      ->required();
+  verifying->callback([&] { command = [&] { return verifyAll(path, json); }; });
+
+  CLI::App* comparing = app.add_subcommand("diff", "compares two checkpoints tensor by tensor");
+  comparing->add_option("A", path, "checkpoint")->required();
+  comparing->add_option("B", other, "checkpoint")->required();
+  comparing->callback([&] { command = [&] { return diff(path, other, json); }; });
+
+  for (CLI::App* subcommand : {listing, inspecting, verifying, comparing})
+    subcommand->add_flag("--json", json, "for programs: one JSON value");
+
+  std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
+  try {
+    app.parse(reversed);
+  } catch (const CLI::ParseError& error) {
+    std::ostringstream out, err;
+    const bool failed = app.exit(error, out, err) != 0;
+    return {failed ? Error::usage("").exitCode() : 0, out.str(), err.str()};
+  }
+  auto report = command();
+  if (!report.ok())
+    return {report.error().exitCode(), "", fmt::format("error: {}\n", report.error().message())};
+  return {report->good ? 0 : static_cast<int>(ErrorCode::BadInput), report->text, ""};
+}
+
+} // namespace titan::ckpt

@@ -1,0 +1,105 @@
+#include "tools/titan-ckpt/CommandLine.h"
+
+#include "runtime/checkpoint/testing/SampleState.h"
+#include "runtime/checkpoint/testing/TemporaryDirectory.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <fstream>
+
+namespace titan::ckpt {
+namespace {
+
+using namespace checkpoint;
+
+class TitanCkpt : public testing::Test {
+protected:
+  void SetUp() override {
+    auto store = CheckpointStore::open(directory_.path());
+    for (int64_t step : {100, 200})
+      ASSERT_TRUE(store->save(SampleState(static_cast<uint8_t>(step)).saveRequest(step), 0).ok());
+  }
+
+  std::string checkpoint(int64_t step) const {
+    return joinPath(checkpointsPath(directory_.path()), stepName(step));
+  }
+  void damage(int64_t step) const {
+    std::ofstream(checkpoint(step) + "/manifest.json", std::ios::app) << "x";
+  }
+
+  TemporaryDirectory directory_;
+};
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST_F(TitanCkpt, ListsCheckpoints) {
+  for (const std::string& path : {directory_.path(), checkpointsPath(directory_.path())}) {
+    const Outcome outcome = runCommandLine({"list", path});
+    EXPECT_EQ(outcome.exitCode, 0) << outcome.err;
+    EXPECT_TRUE(contains(outcome.out, "mlp.onnx") && contains(outcome.out, checkpoint(200)))
+        << outcome.out;
+  }
+  const Outcome outcome = runCommandLine({"list", "--json", directory_.path()});
+  const auto json = nlohmann::json::parse(outcome.out);
+  ASSERT_EQ(json.size(), 2u);
+  EXPECT_EQ(json[0]["step"], 100);
+  EXPECT_GT(json[1]["bytes"], 0);
+}
+
+TEST_F(TitanCkpt, ListsADamagedCheckpointAsSuch) {
+  damage(200);
+  const Outcome outcome = runCommandLine({"list", directory_.path()});
+  EXPECT_EQ(outcome.exitCode, 1);
+  EXPECT_TRUE(contains(outcome.out, "damaged")) << outcome.out;
+}
+
+TEST_F(TitanCkpt, InspectsACheckpoint) {
+  const Outcome outcome = runCommandLine({"inspect", checkpoint(100)});
+  EXPECT_EQ(outcome.exitCode, 0) << outcome.err;
+  for (const char* part :
+       {"adamw", "50000 samples", "fc1.weight.exp_avg", "[3, 4]", "head.weight", "counter samples"})
+    EXPECT_TRUE(contains(outcome.out, part)) << part << " not in " << outcome.out;
+  const Outcome json = runCommandLine({"inspect", checkpoint(100), "--json"});
+  EXPECT_EQ(nlohmann::json::parse(json.out)["step"], 100);
+}
+
+TEST_F(TitanCkpt, VerifiesOneOrAll) {
+  EXPECT_EQ(runCommandLine({"verify", checkpoint(100)}).exitCode, 0);
+  EXPECT_EQ(runCommandLine({"verify", directory_.path()}).exitCode, 0);
+  damage(200);
+  const Outcome outcome = runCommandLine({"verify", directory_.path()});
+  EXPECT_EQ(outcome.exitCode, 1);
+  EXPECT_TRUE(contains(outcome.out, "ok: '" + checkpoint(100))) << outcome.out;
+  EXPECT_TRUE(contains(outcome.out, "error: '" + checkpoint(200) + "/manifest.json' is damaged"))
+      << outcome.out;
+  EXPECT_EQ(runCommandLine({"verify", checkpoint(100)}).exitCode, 0);
+  EXPECT_EQ(runCommandLine({"verify", directory_.path("nothing")}).exitCode, 1);
+}
+
+TEST_F(TitanCkpt, ComparesTwoCheckpoints) {
+  EXPECT_EQ(runCommandLine({"diff", checkpoint(100), checkpoint(100)}).exitCode, 0);
+  const Outcome outcome = runCommandLine({"diff", checkpoint(100), checkpoint(200)});
+  EXPECT_EQ(outcome.exitCode, 1);
+  EXPECT_TRUE(contains(outcome.out, "fc1.bias: 3 of 3 elements differ")) << outcome.out;
+  EXPECT_TRUE(contains(outcome.out, "counter samples: ")) << outcome.out;
+  const Outcome json = runCommandLine({"diff", "--json", checkpoint(100), checkpoint(200)});
+  EXPECT_TRUE(nlohmann::json::parse(json.out).is_array());
+}
+
+TEST_F(TitanCkpt, ExplainsItsUsage) {
+  EXPECT_EQ(runCommandLine({"--version"}).exitCode, 0);
+  const Outcome help = runCommandLine({"--help"});
+  EXPECT_EQ(help.exitCode, 0);
+  for (const char* command : {"list", "inspect", "verify", "diff"})
+    EXPECT_TRUE(contains(help.out, command));
+  EXPECT_EQ(runCommandLine({}).exitCode, 2);
+  EXPECT_EQ(runCommandLine({"frobnicate"}).exitCode, 2);
+  EXPECT_EQ(runCommandLine({"inspect"}).exitCode, 2);
+  EXPECT_EQ(runCommandLine({"inspect", checkpoint(1)}).exitCode, 1);
+}
+
+} // namespace
+} // namespace titan::ckpt

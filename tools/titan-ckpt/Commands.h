@@ -1,0 +1,23 @@
+// The commands of titan-ckpt. Each yields what goes to stdout.
+#pragma once
+
+#include "runtime/program/Error.h"
+
+#include <string>
+
+namespace titan::ckpt {
+
+struct Report {
+  std::string text;
+  bool good = true; ///< false: exit code 1, the text says why
+};
+
+/// One line a checkpoint, oldest first. `path`: a run directory or the checkpoints/ in it.
+Result<Report> list(const std::string& path, bool json);
+Result<Report> inspect(const std::string& path, bool json);
+/// One line a checkpoint; not good if one of them is damaged.
+Result<Report> verifyAll(const std::string& path, bool json);
+/// Names, shapes, dtypes, values and counters; not good if there is a difference.
+Result<Report> diff(const std::string& a, const std::string& b, bool json);
+
+} // namespace titan::ckpt
