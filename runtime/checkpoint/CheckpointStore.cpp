@@ -108,7 +108,7 @@ Result<CheckpointStore> CheckpointStore::open(const std::string& directory, Env&
   TITAN_TRY(makeDirectories(env, parent));
   // Another process may have made these, or renamed a checkpoint into place, and died before its
   // sync.
-  TITAN_TRY(env.syncDirectory(parentPath(directory)));
+  TITAN_TRY(env.syncAncestor(parentPath(directory)));
   TITAN_TRY(env.syncDirectory(directory));
   TITAN_TRY(env.syncDirectory(parent));
   TITAN_TRY(removeLeftovers(env, parent));

@@ -87,7 +87,10 @@ Status makeDirectories(Env& env, const std::string& path) {
   if (kind != FileKind::Missing)
     return Error::environment("'{}' is not a directory", path);
   const std::string parent = parentPath(path);
-  TITAN_TRY(makeDirectories(env, parent));
+  if (TITAN_TRY(env.kindOf(parent)) == FileKind::Directory)
+    TITAN_TRY(env.syncAncestor(parentPath(parent)));
+  else
+    TITAN_TRY(makeDirectories(env, parent));
   TITAN_TRY(env.makeDirectory(path));
   return env.syncDirectory(parent);
 }

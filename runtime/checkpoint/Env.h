@@ -77,6 +77,9 @@ public:
   virtual Status makeDirectory(const std::string& path) = 0;
   /// fsync of the directory: its names are durable.
   virtual Status syncDirectory(const std::string& path) = 0;
+  /// The same for a directory that others made: where it may not be read, or its file system is
+  /// read-only or knows no sync of directories, it counts as durable.
+  virtual Status syncAncestor(const std::string& path) = 0;
   /// Atomic. Fails if `to` exists.
   virtual Status rename(const std::string& from, const std::string& to) = 0;
   virtual Status removeFile(const std::string& path) = 0;
@@ -106,7 +109,9 @@ std::string baseName(std::string_view path);
 Result<std::string> readWholeFile(Env& env, const std::string& path, int64_t limit);
 /// Removes a directory and what is in it. Does not follow symbolic links.
 Status removeTree(Env& env, const std::string& path);
-/// Makes `path` and its missing ancestors, each durable in its parent before the next is made.
+/// Makes `path` and its missing ancestors, each durable in its parent before the next is made. The
+/// deepest one that is there may be what a process made that died before its sync: it is synced as
+/// well.
 Status makeDirectories(Env& env, const std::string& path);
 
 } // namespace titan::checkpoint

@@ -106,6 +106,19 @@ private:
   Descriptor fd_; // closing it releases the lock
 };
 
+/// False with errno set.
+bool trySync(const std::string& directory) {
+  Descriptor fd(retryInterrupted(
+      [&] { return ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
+  if (fd.get() < 0)
+    return false;
+  const bool synced = retryInterrupted([&] { return ::fsync(fd.get()); }) == 0;
+  const int reason = errno; // closing the descriptor may change it
+  ::close(fd.release());
+  errno = reason;
+  return synced;
+}
+
 FileKind kindOfMode(mode_t mode) {
   if (S_ISREG(mode))
     return FileKind::File;
@@ -179,11 +192,15 @@ public:
   }
 
   Status syncDirectory(const std::string& path) override {
-    Descriptor fd(
-        retryInterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
-    if (fd.get() < 0 || retryInterrupted([&] { return ::fsync(fd.get()); }) != 0)
+    if (!trySync(path))
       return fileError("sync directory", path, errno);
     return {};
+  }
+
+  Status syncAncestor(const std::string& path) override {
+    if (trySync(path) || errno == EACCES || errno == EPERM || errno == EROFS || errno == EINVAL)
+      return {};
+    return fileError("sync directory", path, errno);
   }
 
   Status rename(const std::string& from, const std::string& to) override {

@@ -221,6 +221,8 @@ Status CrashEnv::syncDirectory(const std::string& path) {
   return {};
 }
 
+Status CrashEnv::syncAncestor(const std::string& path) { return syncDirectory(path); }
+
 Status CrashEnv::rename(const std::string& from, const std::string& to) {
   const NodePointer parent = TITAN_TRY(parentOf("rename", from));
   const NodePointer target = TITAN_TRY(parentOf("rename", to));

@@ -95,6 +95,11 @@ Status FaultEnv::syncDirectory(const std::string& path) {
   return base_.syncDirectory(path);
 }
 
+Status FaultEnv::syncAncestor(const std::string& path) {
+  TITAN_TRY(enter("sync directory", path));
+  return base_.syncAncestor(path);
+}
+
 Status FaultEnv::rename(const std::string& from, const std::string& to) {
   TITAN_TRY(enter("rename", from));
   return base_.rename(from, to);

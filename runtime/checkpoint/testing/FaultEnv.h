@@ -26,6 +26,7 @@ public:
   Result<std::vector<DirectoryEntry>> readDirectory(const std::string& path) override;
   Status makeDirectory(const std::string& path) override;
   Status syncDirectory(const std::string& path) override;
+  Status syncAncestor(const std::string& path) override;
   Status rename(const std::string& from, const std::string& to) override;
   Status removeFile(const std::string& path) override;
   Status removeDirectory(const std::string& path) override;

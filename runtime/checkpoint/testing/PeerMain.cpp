@@ -1,0 +1,66 @@
+// For test/peers/checkpoint_files.py, which looks at Titan's files with PyTorch and gives PyTorch's
+// to Titan:
+//
+//   titan_checkpoint_peer save DIR      saves the sample state as step 1 of DIR; prints its tensors
+//   titan_checkpoint_peer init PATH     loads weights over a zeroed sample state; prints its
+//   parameters and buffers
+//
+// One tensor a line: name, dtype, shape, bytes in hex.
+#include "runtime/checkpoint/testing/SampleState.h"
+
+#include <cstring>
+
+namespace {
+
+using namespace titan;
+using namespace titan::checkpoint;
+
+constexpr uint8_t fill = 9;
+
+void print(SampleState& state, bool slots) {
+  for (const TableEntry& row : state.program.table) {
+    if (row.kind == StateKind::Counter || (row.kind == StateKind::Slot && !slots))
+      continue;
+    fmt::print("{} {} {} ", row.name, name(row.dtype), fmt::join(row.shape, ","));
+    for (unsigned char byte : state.bytes(row.name))
+      fmt::print("{:02x}", byte);
+    fmt::print("\n");
+  }
+}
+
+Status save(const std::string& directory) {
+  SampleState state(fill);
+  CheckpointStore store = TITAN_TRY(CheckpointStore::open(directory));
+  TITAN_TRY(store.save(state.saveRequest(1), 0));
+  print(state, true);
+  return {};
+}
+
+Status init(const std::string& path) {
+  SampleState state(fill);
+  for (const TableEntry& row : state.program.table)
+    std::memset(state.bytes(row.name).data(), 0, state.bytes(row.name).size());
+  const InitReport report = TITAN_TRY(loadWeights(path, state.initRequest()));
+  for (const std::string& note : report.notes)
+    fmt::print(stderr, "note: {}\n", note);
+  print(state, false);
+  return {};
+}
+
+Status run(int argc, char** argv) {
+  if (argc == 3 && std::string_view(argv[1]) == "save")
+    return save(argv[2]);
+  if (argc == 3 && std::string_view(argv[1]) == "init")
+    return init(argv[2]);
+  return Error::usage("usage: titan_checkpoint_peer save DIR | init PATH");
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  const Status status = run(argc, argv);
+  if (status.ok())
+    return 0;
+  fmt::print(stderr, "error: {}\n", status.error().message());
+  return status.error().exitCode();
+}
