@@ -5,6 +5,7 @@
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Dialect.h"
 #include "mlir/IR/OpImplementation.h"
@@ -46,6 +47,17 @@ inline constexpr llvm::StringLiteral step = "step";   ///< from differentiate on
 inline constexpr llvm::StringLiteral eval = "eval";
 inline constexpr llvm::StringLiteral predict = "predict";
 } // namespace function
+
+/// Symbols of the counters (i64 scalars); their canonical names are those without the prefix.
+namespace counter {
+inline constexpr llvm::StringLiteral step = "counter.step";       ///< steps taken, skipped ones included
+inline constexpr llvm::StringLiteral updates = "counter.optimizer.t"; ///< updates applied
+inline constexpr llvm::StringLiteral samples = "counter.samples"; ///< samples consumed
+inline constexpr llvm::StringLiteral skipped = "counter.skipped"; ///< steps whose update was skipped
+} // namespace counter
+
+/// The counter's symbol in `module`, declared if it is not there yet; starts at 0.
+StateOp getOrDeclareCounter(mlir::ModuleOp module, llvm::StringRef symbol);
 
 /// The module paths of `op`, or an empty list.
 mlir::ArrayAttr getPath(mlir::Operation* op);

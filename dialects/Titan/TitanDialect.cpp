@@ -49,6 +49,23 @@ LogicalResult RuleInitAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
+StateOp getOrDeclareCounter(ModuleOp module, StringRef symbol) {
+  if (auto state = module.lookupSymbol<StateOp>(symbol))
+    return state;
+  // After the states that are there, before the functions.
+  OpBuilder builder(module.getBodyRegion());
+  for (auto state : module.getOps<StateOp>())
+    builder.setInsertionPointAfter(state);
+  auto state = StateOp::create(builder, module.getLoc(), symbol,
+                               RankedTensorType::get({}, builder.getI64Type()), StateKind::Counter,
+                               /*trainable=*/false,
+                               RuleInitAttr::get(module.getContext(), "constant", 0, 0));
+  StringRef name = symbol;
+  name.consume_front("counter.");
+  state.setCanonicalName(name);
+  return state;
+}
+
 ArrayAttr getPath(Operation* op) {
   if (auto path = op->getAttrOfType<ArrayAttr>("path"))
     return path;

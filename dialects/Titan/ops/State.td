@@ -8,7 +8,8 @@ include "dialects/Titan/ops/Base.td"
 def Titan_StateOp : Op<Titan_Dialect, "state", [Symbol]> {
   let summary = "declares a tensor that outlives a step: parameter, buffer, optimizer slot, EMA copy or counter";
   let description = [{
-    The symbol's name is the canonical name: what the checkpoint stores.
+    The symbol's name is the canonical name, what the checkpoint stores, unless `canonical_name` says another: functions share the
+    symbol table, so a state called like one of them (`step`) needs a symbol of its own.
 
     Constraints:
     - (C1) `type` is a ranked tensor of static shape.
@@ -20,7 +21,8 @@ def Titan_StateOp : Op<Titan_Dialect, "state", [Symbol]> {
     ```mlir
     titan.state @"fc1.weight" : tensor<128x784xf32> {kind = #titan<kind param>, trainable,
       init = #titan.init_file<"mlp.onnx.data", offset = 0, bytes = 401408, digest = 17>}
-    titan.state @step : tensor<i64> {kind = #titan<kind counter>, init = #titan.init_rule<"constant", 0.0 : f64, 0.0 : f64>}
+    titan.state @counter.step : tensor<i64> {kind = #titan<kind counter>, init = #titan.init_rule<"constant", 0.0 : f64, 0.0 : f64>,
+      canonical_name = "step"}
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttr:$type, Titan_StateKindAttr:$kind,
@@ -28,13 +30,24 @@ def Titan_StateOp : Op<Titan_Dialect, "state", [Symbol]> {
                        DefaultValuedAttr<Titan_MemorySpaceAttr, "::titan::ir::MemorySpace::Device">:$space,
                        OptionalAttr<StrArrayAttr>:$aliases,
                        OptionalAttr<StrAttr>:$source_name,
-                       OptionalAttr<DenseI64ArrayAttr>:$source_layout);
+                       OptionalAttr<DenseI64ArrayAttr>:$source_layout,
+                       OptionalAttr<StrAttr>:$canonical_name);
+  let builders = [OpBuilder<(ins "::llvm::StringRef":$sym_name, "::mlir::Type":$type, "::titan::ir::StateKind":$kind,
+                                 "bool":$trainable, "::mlir::Attribute":$init,
+                                 CArg<"::titan::ir::MemorySpace", "::titan::ir::MemorySpace::Device">:$space,
+                                 CArg<"::mlir::ArrayAttr", "{}">:$aliases, CArg<"::mlir::StringAttr", "{}">:$source_name,
+                                 CArg<"::mlir::DenseI64ArrayAttr", "{}">:$source_layout), [{
+    build($_builder, $_state, sym_name, type, kind, trainable, init, space, aliases, source_name, source_layout,
+          ::mlir::StringAttr());
+  }]>];
   let assemblyFormat = "$sym_name `:` $type attr-dict";
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     ::mlir::RankedTensorType getTensorType() {
       return ::llvm::cast<::mlir::RankedTensorType>(getType());
     }
+    /// What checkpoints and users call it.
+    ::llvm::StringRef getName() { return getCanonicalName().value_or(getSymName()); }
   }];
 }
 
