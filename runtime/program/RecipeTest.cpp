@@ -174,7 +174,10 @@ TEST(Recipe, SyntaxErrorsHaveALine) {
   EXPECT_TRUE(parseError("[optimizer]\nlr = = 1").starts_with("r.toml:2:")) << parseError("[a\nb");
 }
 
-TEST(Recipe, ParserAssertionsAreErrors) { EXPECT_NE(parseError("[[[1]]]"), ""); }
+TEST(Recipe, WhatTheParserMishandlesIsRefused) {
+  EXPECT_NE(parseError("[[[1]]]"), "");
+  EXPECT_NE(parseError("\u03d5 = 1"), "");
+}
 
 TEST(Recipe, EmaIsReserved) {
   EXPECT_EQ(parseError("[ema]\nprofiles = { slow = 0.999 }"),
