@@ -23,8 +23,9 @@ public:
   }
 
   Result<std::optional<JobOptions>> parse(std::vector<std::string> arguments) {
+    auto isFirst = [&](const CLI::App* sub) { return sub->get_name() == arguments[0]; };
     if (!arguments.empty() && !arguments[0].starts_with('-') &&
-        !app_.get_subcommand_no_throw(arguments[0]))
+        app_.get_subcommands(isFirst).empty())
       return Error::usage("unknown command '{}': use train, eval, predict, plan, info or profile",
                           arguments[0]);
     std::ranges::reverse(arguments); // what CLI11 expects of a vector
