@@ -1,0 +1,89 @@
+#include "frontend/onnx/Check.h"
+
+#include "frontend/onnx/Conversion.h"
+
+namespace titan::frontend {
+
+static std::string declaredShape(const Port& port) {
+  if (!port.dims)
+    return "of unknown shape";
+  std::string text = "[";
+  for (const Dim& dim : *port.dims) {
+    text += text.size() > 1 ? ", " : "";
+    text += dim.extent           ? std::to_string(*dim.extent)
+            : dim.symbol.empty() ? "?"
+                                 : printable(dim.symbol);
+  }
+  return text + "]";
+}
+
+static std::string ports(const char* title, const std::vector<Port>& list) {
+  std::string text = fmt::format("{} ({}):\n", title, list.size());
+  for (const Port& port : list)
+    text += fmt::format("  {:<40} {:<5} {}\n", printable(port.name),
+                        port.typed ? titan::name(port.dtype) : "?", declaredShape(port));
+  return text;
+}
+
+/// The tensors of one kind: name, type, shape in the source's layout, and what the file calls them.
+static std::string tensors(const Graph& graph, const NameTable& names, TensorKind kind) {
+  std::string lines;
+  int64_t count = 0, elements = 0;
+  for (const NamedTensor& tensor : names.tensors) {
+    if (tensor.kind != kind)
+      continue;
+    const Tensor& file = graph.initializers.at(tensor.initializer);
+    Shape shape = tensor.sourceShape(file.shape);
+    ++count;
+    elements += elementCount(shape);
+    lines += fmt::format("  {:<40} {:<5} {}", printable(tensor.name), titan::name(file.dtype),
+                         toString(shape));
+    if (tensor.initializer != tensor.name)
+      lines += fmt::format("  from '{}'", printable(tensor.initializer));
+    if (!tensor.layout.empty())
+      lines += fmt::format(", stored as {}", toString(file.shape));
+    for (const std::string& alias : tensor.aliases)
+      lines += fmt::format(", tied to '{}'", printable(alias));
+    if (tensor.structural)
+      lines += ", name made up";
+    if (!file.missing.empty())
+      lines += ", data not there";
+    lines += "\n";
+  }
+  return fmt::format("{}s ({}, {} elements):\n{}", name(kind), count, elements, lines);
+}
+
+Result<CheckReport> checkModel(mlir::MLIRContext& context, const std::string& path,
+                               const Recipe& recipe, const ImportOptions& options) {
+  Graph graph = TITAN_TRY(readGraph(path, {options.weightsDirectory}));
+  NameOverrides overrides = TITAN_TRY(nameOverrides(recipe, options));
+  NameTable names = TITAN_TRY(nameTensors(graph, overrides));
+  CheckReport report;
+  report.text = fmt::format("model '{}' ({}), {} nodes\n", graph.source, printable(graph.producer),
+                            graph.nodes.size());
+  report.text += ports("inputs", graph.inputs);
+  report.text += ports("outputs", graph.outputs);
+  for (TensorKind kind : {TensorKind::Parameter, TensorKind::Buffer, TensorKind::Constant})
+    report.text += tensors(graph, names, kind);
+  for (const std::vector<std::string>* list : {&graph.notes, &names.notes})
+    for (const std::string& note : *list)
+      report.text += "note: " + note + "\n";
+  Result<mlir::OwningOpRef<mlir::ModuleOp>> module = importGraph(context, graph, names, recipe);
+  report.importable = module.ok();
+  if (!module.ok() && module.error().code() != ErrorCode::BadInput)
+    return module.takeError();
+  report.text += module.ok() ? fmt::format("the model can be imported with batch.micro = {}\n",
+                                           recipe.batch.micro)
+                             : "error: " + module.error().message() + "\n";
+  return report;
+}
+
+std::string coverageTable() {
+  std::string text = "| op | from opset | restrictions |\n|---|---|---|\n";
+  for (const ConverterEntry& entry : converterTable())
+    text += fmt::format("| {} | {} | {} |\n", entry.opType,
+                        std::max<int64_t>(entry.since, kOldestOpset), entry.notes);
+  return text;
+}
+
+} // namespace titan::frontend

@@ -1,0 +1,294 @@
+#include "frontend/onnx/Import.h"
+
+#include "frontend/onnx/Conversion.h"
+#include "frontend/onnx/InputDims.h"
+#include "frontend/onnx/RebindBatch.h"
+#include "frontend/onnx/States.h"
+#include "runtime/program/Random.h"
+
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/Verifier.h"
+
+#include <filesystem>
+
+using namespace mlir;
+
+namespace titan::frontend {
+
+namespace {
+
+class Importer {
+public:
+  Importer(MLIRContext& context, const Graph& graph, const NameTable& names, const Recipe& recipe)
+      : context_(context), graph_(graph), names_(names), recipe_(recipe), builder_(&context) {
+    context.loadDialect<func::FuncDialect, ir::TitanDialect>();
+  }
+
+  Result<OwningOpRef<ModuleOp>> run() {
+    BoundInputs inputs = TITAN_TRY(bindInputs(graph_, recipe_));
+    createModule();
+    std::vector<ir::StateOp> states = TITAN_TRY(addStates(*module_, graph_, names_, recipe_));
+    createFunction(states, inputs);
+    TITAN_TRY(addConstants());
+    for (const Node& node : graph_.nodes)
+      convert(node);
+    TITAN_TRY(reportProblems());
+    TITAN_TRY(finishFunction());
+    if (inputs.bakedBatch != 0)
+      TITAN_TRY(rebindBatch(function_, inputs, recipe_.batch.micro));
+    TITAN_TRY(verifyModule());
+    return std::move(module_);
+  }
+
+private:
+  void createModule() {
+    module_ = ModuleOp::create(UnknownLoc::get(&context_));
+    std::string file = std::filesystem::path(graph_.source).filename().string();
+    (*module_)->setAttr(ir::tag::model, builder_.getStringAttr(file));
+  }
+
+  void createFunction(ArrayRef<ir::StateOp> states, const BoundInputs& inputs) {
+    SmallVector<Type> types;
+    SmallVector<DictionaryAttr> tags;
+    for (ir::StateOp state : states) {
+      types.push_back(state.getTensorType());
+      tags.push_back(builder_.getDictionaryAttr(builder_.getNamedAttr(
+          ir::tag::state, FlatSymbolRefAttr::get(&context_, state.getSymName()))));
+    }
+    for (const BoundInput& input : inputs.inputs) {
+      types.push_back(RankedTensorType::get(input.shape, elementTypeOf(&context_, input.dtype)));
+      tags.push_back(builder_.getDictionaryAttr(
+          builder_.getNamedAttr(ir::tag::input, builder_.getStringAttr(input.name))));
+    }
+    builder_.setInsertionPointToEnd(module_->getBody());
+    function_ =
+        func::FuncOp::create(builder_, module_->getLoc(), ir::function::model,
+                             builder_.getFunctionType(types, {}), ArrayRef<NamedAttribute>{}, tags);
+    Block* body = function_.addEntryBlock();
+    builder_.setInsertionPointToStart(body);
+    size_t next = 0;
+    for (const NamedTensor& tensor : names_.tensors) {
+      if (tensor.kind == TensorKind::Constant)
+        continue;
+      Value value = body->getArgument(next++);
+      if (!tensor.layout.empty())
+        value = asInFile(value, tensor);
+      values_[tensor.initializer].value = value;
+    }
+    for (const BoundInput& input : inputs.inputs)
+      values_[input.name].value = body->getArgument(next++);
+  }
+
+  /// A state in the source's layout, permuted to the file's: dimension layout[i] of the file's is
+  /// dimension i of the state.
+  Value asInFile(Value state, const NamedTensor& tensor) {
+    SmallVector<int64_t> permutation(tensor.layout.size());
+    for (auto [i, d] : llvm::enumerate(tensor.layout))
+      permutation[d] = static_cast<int64_t>(i);
+    ir::TensorBuilder b(builder_, function_.getLoc());
+    return b.transpose(state, permutation);
+  }
+
+  Status addConstants() {
+    for (const NamedTensor& tensor : names_.tensors) {
+      if (tensor.kind != TensorKind::Constant)
+        continue;
+      const Tensor& file = graph_.initializers.at(tensor.initializer);
+      Known& known = values_[tensor.initializer];
+      if (elementCount(file.shape) <= kLargestFolded)
+        known.host = TITAN_TRY(toHost(file));
+      else
+        known.file = &file;
+    }
+    return {};
+  }
+
+  std::vector<Known> operandsOf(const Node& node) const {
+    std::vector<Known> operands;
+    for (const std::string& input : node.inputs) {
+      auto it = values_.find(input);
+      operands.push_back(input.empty() || it == values_.end() ? Known() : it->second);
+    }
+    return operands;
+  }
+
+  void convert(const Node& node) {
+    std::vector<Known> operands = operandsOf(node);
+    const ConverterEntry* converter = findConverter(node);
+    // Operands that failed make this node fail too, silently: its own problem, if it has one, is
+    // that it is unknown.
+    bool complete = true;
+    for (auto [i, operand] : llvm::enumerate(operands))
+      complete &= !node.hasInput(i) || operand.host || operand.file || operand.value;
+    if (complete) {
+      Result<bool> folded = tryFold(node, operands);
+      if (!folded.ok())
+        return fail(node, folded.takeError());
+      if (*folded)
+        return;
+    }
+    if (!converter)
+      return fail(node, Error::badInput("{}: {}", node.shown(), unsupported(node)));
+    if (!complete)
+      return;
+    std::string path = pathOf(node);
+    Conversion conversion(node, builder_, locationOf(node),
+                          builder_.getStrArrayAttr(ArrayRef<StringRef>(StringRef(path))),
+                          std::move(operands));
+    conversion.trainingMode = recipe_.model.mode == "train";
+    conversion.randomStream = [this, &path] { return randomStream(path, randomOrdinals_[path]++); };
+    if (conversion.results.empty())
+      return;
+    Status status = converter->convert(conversion);
+    if (!status.ok())
+      return fail(node, status.takeError());
+    for (auto [output, value] : llvm::zip_equal(node.outputs, conversion.results)) {
+      if (output.empty() || !value)
+        continue;
+      if (llvm::is_contained(ir::tensorType(value).getShape(), 0))
+        return fail(node, Error::badInput("{}: its result is empty", node.shown()));
+      values_[output].value = value;
+    }
+  }
+
+  /// Evaluates the node where all that it reads is known. Only the shape of a value needs to be for
+  /// Shape and Size.
+  Result<bool> tryFold(const Node& node, ArrayRef<Known> operands) {
+    bool ofShape = node.domain.empty() && (node.opType == "Shape" || node.opType == "Size");
+    std::vector<HostTensor> shapes;
+    shapes.reserve(operands.size());
+    HostInputs inputs;
+    for (auto [i, operand] : llvm::enumerate(operands)) {
+      if (!node.hasInput(i)) {
+        inputs.push_back(nullptr);
+      } else if (operand.host) {
+        inputs.push_back(&*operand.host);
+      } else if (ofShape) {
+        Shape shape = operand.file ? operand.file->shape : Conversion::shapeOf(operand.value);
+        shapes.push_back(HostTensor::empty(DType::I64, std::move(shape)));
+        inputs.push_back(&shapes.back());
+      } else {
+        return false;
+      }
+    }
+    if (inputs.empty())
+      return false;
+    std::optional<HostOutputs> outputs = TITAN_TRY(fold(node, inputs));
+    if (!outputs)
+      return false;
+    for (auto [output, value] : llvm::zip(node.outputs, *outputs))
+      if (!output.empty())
+        values_[output].host = std::move(value);
+    return true;
+  }
+
+  static std::string unsupported(const Node& node) {
+    if (!node.domain.empty())
+      return fmt::format("ops of domain '{}' are not supported", printable(node.domain));
+    for (const ConverterEntry& entry : converterTable())
+      if (node.opType == entry.opType)
+        return fmt::format("opset {} is older than {}, the oldest that is supported", node.opset,
+                           entry.since);
+    return "the op is not supported";
+  }
+
+  Location locationOf(const Node& node) {
+    return NameLoc::get(builder_.getStringAttr(
+        node.name.empty() && !node.outputs.empty() ? node.outputs.front() : node.name));
+  }
+
+  void fail(const Node& node, const Error& error) {
+    std::string module = scopeOf(node).module;
+    problems_.push_back(module.empty()
+                            ? error.message()
+                            : error.message() + ", in module '" + printable(module) + "'");
+  }
+
+  Status reportProblems() {
+    if (problems_.empty())
+      return {};
+    if (problems_.size() == 1)
+      return Error::badInput("{}", problems_.front());
+    std::string list = fmt::format("{} nodes cannot be imported:", problems_.size());
+    constexpr size_t kMostListed = 50;
+    for (size_t i = 0; i < std::min(problems_.size(), kMostListed); ++i)
+      list += "\n  " + problems_[i];
+    if (problems_.size() > kMostListed)
+      list += fmt::format("\n  and {} more", problems_.size() - kMostListed);
+    return Error::badInput("{}", list);
+  }
+
+  Status finishFunction() {
+    SmallVector<Value> results;
+    SmallVector<Type> types;
+    for (const Port& output : graph_.outputs) {
+      Node use;
+      use.name = output.name;
+      use.opType = "output";
+      use.inputs = {output.name};
+      Conversion conversion(use, builder_, function_.getLoc(), ArrayAttr(), operandsOf(use));
+      results.push_back(TITAN_TRY(conversion.operand(0)));
+      types.push_back(results.back().getType());
+    }
+    func::ReturnOp::create(builder_, function_.getLoc(), results);
+    function_.setFunctionType(
+        builder_.getFunctionType(function_.getFunctionType().getInputs(), types));
+    for (auto [i, output] : llvm::enumerate(graph_.outputs))
+      function_.setResultAttr(i, ir::tag::output, builder_.getStringAttr(output.name));
+    return {};
+  }
+
+  /// Whatever the verifier finds here is ours: bad models are refused before.
+  Status verifyModule() {
+    std::string messages;
+    ScopedDiagnosticHandler handler(&context_, [&](Diagnostic& diagnostic) {
+      messages += (messages.empty() ? "" : "; ") + diagnostic.str();
+    });
+    if (failed(verify(*module_)))
+      return Error::internal("the imported module is not valid: {}", messages);
+    return {};
+  }
+
+  MLIRContext& context_;
+  const Graph& graph_;
+  const NameTable& names_;
+  const Recipe& recipe_;
+  OpBuilder builder_;
+  OwningOpRef<ModuleOp> module_;
+  func::FuncOp function_;
+  std::map<std::string, Known> values_;
+  std::map<std::string, uint64_t> randomOrdinals_;
+  std::vector<std::string> problems_;
+};
+
+} // namespace
+
+Result<NameOverrides> nameOverrides(const Recipe& recipe, const ImportOptions& options) {
+  const std::string& path = options.namesFile.empty() ? recipe.model.names : options.namesFile;
+  if (path.empty())
+    return NameOverrides();
+  return readNamesFile(path);
+}
+
+Result<OwningOpRef<ModuleOp>> importGraph(MLIRContext& context, const Graph& graph,
+                                          const NameTable& names, const Recipe& recipe) {
+  return Importer(context, graph, names, recipe).run();
+}
+
+Result<OwningOpRef<ModuleOp>> importOnnx(MLIRContext& context, const std::string& path,
+                                         const Recipe& recipe, const ImportOptions& options,
+                                         ImportReport& report) {
+  Graph graph = TITAN_TRY(readGraph(path, {options.weightsDirectory}));
+  NameOverrides overrides = TITAN_TRY(nameOverrides(recipe, options));
+  Result<NameTable> names = nameTensors(graph, overrides);
+  if (!names.ok())
+    return names.takeError().withContext(path);
+  report.notes.insert(report.notes.end(), graph.notes.begin(), graph.notes.end());
+  report.notes.insert(report.notes.end(), names->notes.begin(), names->notes.end());
+  Result<OwningOpRef<ModuleOp>> module = importGraph(context, graph, *names, recipe);
+  if (!module.ok())
+    return module.takeError().withContext(path);
+  return module;
+}
+
+} // namespace titan::frontend

@@ -1,0 +1,39 @@
+// Public entry of the importer: an ONNX file becomes one module with a `titan.state` per parameter
+// and buffer and one function `@model` (states, then inputs) -> outputs, of static shapes.
+#pragma once
+
+#include "frontend/onnx/Names.h"
+#include "runtime/program/Recipe.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
+namespace titan::frontend {
+
+struct ImportOptions {
+  std::string weightsDirectory; ///< --weights-dir; empty: beside the model
+  std::string namesFile;        ///< --names; empty: recipe.model.names
+};
+
+/// What an import found out, for `--check` and for notes to the user.
+struct ImportReport {
+  std::vector<std::string> notes;
+};
+
+/// Imports `path`. The batch dimension of the inputs becomes `recipe.batch.micro`, symbolic
+/// dimensions are bound by `recipe.model.dims`. Errors (BadInput) list every node that is not
+/// supported.
+Result<mlir::OwningOpRef<mlir::ModuleOp>> importOnnx(mlir::MLIRContext& context,
+                                                     const std::string& path, const Recipe& recipe,
+                                                     const ImportOptions& options,
+                                                     ImportReport& report);
+
+/// The same for a graph that was read before, with names that were found before.
+Result<mlir::OwningOpRef<mlir::ModuleOp>> importGraph(mlir::MLIRContext& context,
+                                                      const Graph& graph, const NameTable& names,
+                                                      const Recipe& recipe);
+
+/// The names file that `options` or `recipe` name, or no overrides.
+Result<NameOverrides> nameOverrides(const Recipe& recipe, const ImportOptions& options);
+
+} // namespace titan::frontend

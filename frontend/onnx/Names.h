@@ -1,0 +1,51 @@
+// Which tensors of the file are parameters, buffers and constants, and what they are called in the
+// source framework (DESIGN 6). A checkpoint holds every tensor under its canonical name in the
+// source's layout, whatever the exporter made of it.
+#pragma once
+
+#include "frontend/onnx/Uses.h"
+
+namespace titan::frontend {
+
+enum class TensorKind { Parameter, Buffer, Constant };
+std::string_view name(TensorKind kind);
+
+struct NamedTensor {
+  std::string initializer; ///< in the file
+  TensorKind kind = TensorKind::Constant;
+  std::string name; ///< canonical; for constants the file's
+  /// Dimension i of the source's tensor is dimension layout[i] of the file's; empty: the same.
+  std::vector<int64_t> layout;
+  std::vector<std::string> aliases; ///< the other names of a tied tensor
+  bool structural = false; ///< nothing tells the source's name: made up from the graph's structure
+  Role role = Role::Other; ///< of the first use that has one
+  int64_t fanIn = 0;       ///< of a Weight; 0: unknown
+
+  /// The file's shape in the source's layout.
+  Shape sourceShape(const Shape& fileShape) const;
+};
+
+/// An entry of the names file, by initializer:
+///   ["onnx::MatMul_215"]
+///   name = "fc1.weight"
+///   kind = "parameter"   # buffer | constant
+///   layout = [1, 0]
+struct NameOverride {
+  std::optional<std::string> name;
+  std::optional<TensorKind> kind;
+  std::optional<std::vector<int64_t>> layout;
+};
+using NameOverrides = std::map<std::string, NameOverride>;
+
+Result<NameOverrides> parseNamesFile(std::string_view toml, const std::string& source);
+Result<NameOverrides> readNamesFile(const std::string& path);
+
+struct NameTable {
+  std::vector<NamedTensor> tensors; ///< in the file's order
+  std::vector<std::string> notes;
+  const NamedTensor* find(std::string_view initializer) const;
+};
+
+Result<NameTable> nameTensors(const Graph& graph, const NameOverrides& overrides = {});
+
+} // namespace titan::frontend

@@ -1,0 +1,137 @@
+#include "frontend/onnx/States.h"
+
+#include "frontend/onnx/Conversion.h"
+
+#include <cmath>
+
+using namespace mlir;
+
+namespace titan::frontend {
+
+ir::RuleInitAttr freshInit(MLIRContext* context, const NamedTensor& tensor,
+                           const Shape& sourceShape, const Recipe& recipe) {
+  auto rule = [&](StringRef distribution, double a, double b) {
+    return ir::RuleInitAttr::get(context, distribution, a, b);
+  };
+  for (const InitRule& entry : recipe.model.initRules) {
+    if (!matchesGlob(entry.match, tensor.name))
+      continue;
+    if (entry.dist == "constant")
+      return rule("constant", entry.value, 0);
+    if (entry.dist == "uniform")
+      return rule("uniform", entry.low, entry.high);
+    return rule("normal", entry.mean, entry.std);
+  }
+  std::string_view leaf = leafOf(tensor.name);
+  bool vector = sourceShape.size() == 1;
+  // A vector that is called `weight` scales: the weight of a normalisation that the exporter took
+  // apart.
+  if (tensor.role == Role::NormScale || (tensor.role == Role::Other && vector && leaf == "weight"))
+    return rule("constant", 1, 0);
+  if (tensor.role == Role::Bias || tensor.role == Role::NormBias || leaf == "bias")
+    return rule("constant", 0, 0);
+  if (tensor.role == Role::Embedding)
+    return rule("normal", 0, 0.02);
+  int64_t fanIn = tensor.fanIn;
+  if (fanIn == 0) {
+    fanIn = vector ? sourceShape[0] : 1;
+    for (size_t d = 1; d < sourceShape.size(); ++d)
+      fanIn *= sourceShape[d];
+  }
+  return rule("normal", 0, 1 / std::sqrt(static_cast<double>(fanIn)));
+}
+
+/// Where `file`'s bytes are, for a state in the source's layout.
+static Result<ir::FileInitAttr> fileInit(MLIRContext* context, const NamedTensor& tensor,
+                                         const Tensor& file) {
+  if (!file.missing.empty())
+    return Error::badInput(
+        "{}: put it beside the model or say where it is with --weights-dir, or train from "
+        "scratch with model.init = \"fresh\"",
+        file.missing);
+  if (!file.span)
+    return Error::badInput("'{}' is not stored as one piece of raw data: save the model with "
+                           "raw_data",
+                           printable(tensor.initializer));
+  uint64_t digest = TITAN_TRY(file.digest());
+  return ir::FileInitAttr::get(context, file.span->path, file.span->offset, file.span->bytes,
+                               digest, tensor.layout);
+}
+
+/// Functions share the symbol table: a tensor that is called like one of them gets a symbol of its
+/// own.
+static std::string symbolOf(const std::string& name) {
+  for (StringRef reserved :
+       {ir::function::model, ir::function::step, ir::function::eval, ir::function::predict})
+    if (name == reserved)
+      return "state." + name;
+  return name;
+}
+
+Result<std::vector<ir::StateOp>> addStates(ModuleOp module, const Graph& graph,
+                                           const NameTable& names, const Recipe& recipe) {
+  MLIRContext* context = module.getContext();
+  OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+  bool fresh = recipe.model.init == "fresh";
+  std::vector<ir::StateOp> states;
+  std::vector<std::string> problems;
+  for (const NamedTensor& tensor : names.tensors) {
+    if (tensor.kind == TensorKind::Constant)
+      continue;
+    const Tensor& file = graph.initializers.at(tensor.initializer);
+    Shape shape = tensor.sourceShape(file.shape);
+    if (elementCount(shape) == 0)
+      return Error::badInput("'{}' of shape {} is empty", printable(tensor.name), toString(shape));
+    bool parameter = tensor.kind == TensorKind::Parameter;
+    Attribute init;
+    if (fresh && parameter) {
+      init = freshInit(context, tensor, shape, recipe);
+    } else if (fresh && !file.missing.empty() && tensor.role == Role::Statistic) {
+      bool variance = tensor.name.ends_with("var");
+      init = ir::RuleInitAttr::get(context, "constant", variance ? 1 : 0, 0);
+    } else {
+      Result<ir::FileInitAttr> attribute = fileInit(context, tensor, file);
+      if (!attribute.ok()) {
+        problems.push_back(attribute.error().message());
+        continue;
+      }
+      init = *attribute;
+    }
+    bool frozen = false;
+    for (const std::string& glob : recipe.model.frozen) {
+      frozen |= matchesGlob(glob, tensor.name);
+      for (const std::string& alias : tensor.aliases)
+        frozen |= matchesGlob(glob, alias);
+    }
+    auto state = ir::StateOp::create(
+        builder, module.getLoc(), symbolOf(tensor.name),
+        RankedTensorType::get(shape, elementTypeOf(context, file.dtype)),
+        parameter ? ir::StateKind::Param : ir::StateKind::Buffer, parameter && !frozen, init);
+    if (state.getSymName() != tensor.name)
+      state.setCanonicalName(tensor.name);
+    if (SmallVector<StringRef> aliases(tensor.aliases.begin(), tensor.aliases.end());
+        !aliases.empty())
+      state.setAliasesAttr(builder.getStrArrayAttr(aliases));
+    if (tensor.initializer != tensor.name)
+      state.setSourceName(tensor.initializer);
+    if (!tensor.layout.empty())
+      state.setSourceLayout(tensor.layout);
+    states.push_back(state);
+  }
+  if (!problems.empty()) {
+    std::string more =
+        problems.size() > 1 ? fmt::format(" (and {} more tensors)", problems.size() - 1) : "";
+    return Error::badInput("{}{}", problems.front(), more);
+  }
+  for (const std::string& glob : recipe.model.frozen) {
+    bool matched = false;
+    for (const NamedTensor& tensor : names.tensors)
+      matched |= tensor.kind == TensorKind::Parameter && matchesGlob(glob, tensor.name);
+    if (!matched)
+      return Error::badInput("model.frozen: '{}' matches no parameter; --check lists them",
+                             printable(glob));
+  }
+  return states;
+}
+
+} // namespace titan::frontend

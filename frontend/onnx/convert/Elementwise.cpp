@@ -1,0 +1,219 @@
+// Arithmetic, comparison, logic and casts, with NumPy broadcasting made explicit.
+#include "frontend/onnx/Conversion.h"
+
+using namespace mlir;
+
+namespace titan::frontend {
+
+using namespace ir;
+
+namespace {
+
+/// An op of one floating operand.
+template <typename Op> Status unary(Conversion& c) {
+  return c.give(c.create<Op>(TITAN_TRY(c.floatOperand(0))));
+}
+
+/// Floats as they are; of integers the op is the identity.
+template <typename Op> Status rounding(Conversion& c) {
+  Value x = TITAN_TRY(c.operand(0));
+  return c.give(c.isFloat(x) ? Value(c.create<Op>(x)) : x);
+}
+
+template <typename Op> Status numeric(Conversion& c) {
+  Value x = TITAN_TRY(c.operand(0));
+  if (tensorType(x).getElementType().isInteger(1))
+    return c.error("operand is boolean");
+  return c.give(c.create<Op>(x));
+}
+
+Result<std::vector<Value>> numbers(Conversion& c, ArrayRef<size_t> operands) {
+  std::vector<Value> values = TITAN_TRY(c.broadcastOperands(operands));
+  for (Value value : values)
+    if (value.getType() != values.front().getType() ||
+        tensorType(value).getElementType().isInteger(1))
+      return c.error("operands must be numbers of one type");
+  return values;
+}
+
+template <typename Op> Status binary(Conversion& c) {
+  auto values = TITAN_TRY(numbers(c, {0, 1}));
+  return c.give(c.create<Op>(values[0], values[1]));
+}
+
+template <typename Op> Status variadic(Conversion& c) {
+  auto all = llvm::to_vector(llvm::seq<size_t>(0, c.count()));
+  auto values = TITAN_TRY(numbers(c, all));
+  if (values.empty())
+    return c.error("has no operands");
+  Value total = values.front();
+  for (Value value : llvm::drop_begin(values))
+    total = c.create<Op>(total, value);
+  return c.give(total);
+}
+
+Status mean(Conversion& c) {
+  TITAN_TRY(variadic<AddOp>(c));
+  if (!c.isFloat(c.results[0]))
+    return c.error("operands must be floating");
+  return c.give(c.scale(c.results[0], 1.0 / static_cast<double>(c.count())));
+}
+
+Status power(Conversion& c) {
+  // The result has the base's type; the exponent may have any.
+  Value base = TITAN_TRY(c.floatOperand(0));
+  Value exponent = c.convert(TITAN_TRY(c.operand(1)), tensorType(base).getElementType());
+  std::optional<Shape> shape = broadcastShape(c.shapeOf(base), c.shapeOf(exponent));
+  if (!shape)
+    return c.error("operands {} and {} do not broadcast", toString(c.shapeOf(base)),
+                   toString(c.shapeOf(exponent)));
+  if (const HostTensor* known = c.constant(1); known && known->size() == 1) {
+    // Squares and roots are exact and cheap as such.
+    Value x = c.broadcastTo(base, *shape);
+    double value = known->real(0);
+    if (value == 1)
+      return c.give(x);
+    if (value == 2)
+      return c.give(c.mul(x, x));
+    if (value == 0.5)
+      return c.give(c.create<SqrtOp>(x));
+    if (value == -1)
+      return c.give(c.div(c.splatLike(x, 1), x));
+  }
+  return c.give(c.create<PowOp>(c.broadcastTo(base, *shape), c.broadcastTo(exponent, *shape)));
+}
+
+Status reciprocal(Conversion& c) {
+  Value x = TITAN_TRY(c.floatOperand(0));
+  return c.give(c.div(c.splatLike(x, 1), x));
+}
+
+template <ComparePredicate predicate> Status compare(Conversion& c) {
+  auto values = TITAN_TRY(c.broadcastOperands({0, 1}));
+  if (values[0].getType() != values[1].getType())
+    return c.error("operands must be of one type");
+  return c.give(c.compare(predicate, values[0], values[1]));
+}
+
+Result<std::vector<Value>> booleans(Conversion& c, ArrayRef<size_t> operands) {
+  auto values = TITAN_TRY(c.broadcastOperands(operands));
+  for (Value value : values)
+    if (!tensorType(value).getElementType().isInteger(1))
+      return c.error("operands must be boolean");
+  return values;
+}
+
+template <typename Op> Status logical(Conversion& c) {
+  auto values = TITAN_TRY(booleans(c, {0, 1}));
+  return c.give(c.create<Op>(values[0], values[1]));
+}
+
+Status exclusiveOr(Conversion& c) {
+  auto values = TITAN_TRY(booleans(c, {0, 1}));
+  return c.give(c.compare(ComparePredicate::NE, values[0], values[1]));
+}
+
+Status logicalNot(Conversion& c) {
+  auto values = TITAN_TRY(booleans(c, {0}));
+  return c.give(c.create<NotOp>(values[0]));
+}
+
+Status where(Conversion& c) {
+  auto values = TITAN_TRY(c.broadcastOperands({0, 1, 2}));
+  if (!tensorType(values[0]).getElementType().isInteger(1) ||
+      values[1].getType() != values[2].getType())
+    return c.error("needs a boolean condition and two operands of one type");
+  return c.give(c.select(values[0], values[1], values[2]));
+}
+
+Status clip(Conversion& c) {
+  Value x = TITAN_TRY(c.operand(0));
+  if (tensorType(x).getElementType().isInteger(1))
+    return c.error("operand is boolean");
+  // The bounds: attributes up to opset 10, then optional scalar operands.
+  auto bound = [&](size_t i, const char* attribute) -> Result<Value> {
+    if (c.has(i)) {
+      Value value = TITAN_TRY(c.operand(i));
+      if (tensorType(value).getNumElements() != 1 ||
+          tensorType(value).getElementType() != tensorType(x).getElementType())
+        return c.error("'{}' must be a scalar of the operand's type", attribute);
+      return c.broadcastTo(c.rankOf(value) ? c.reshape(value, {}) : value, c.shapeOf(x));
+    }
+    if (c.node.find(attribute))
+      return c.splatLike(x, c.node.real(attribute, 0));
+    return Value();
+  };
+  if (Value low = TITAN_TRY(bound(1, "min")))
+    x = c.create<MaxOp>(x, low);
+  if (Value high = TITAN_TRY(bound(2, "max")))
+    x = c.create<MinOp>(x, high);
+  return c.give(x);
+}
+
+Status castTo(Conversion& c, std::optional<DType> dtype) {
+  if (!dtype)
+    return c.error("element type {} is not supported",
+                   onnxTypeName(static_cast<int32_t>(c.node.integer("to", 0))));
+  Value x = TITAN_TRY(c.operand(0));
+  return c.give(c.convert(x, elementTypeOf(c.builder.getContext(), *dtype)));
+}
+
+Status cast(Conversion& c) {
+  int64_t to = c.node.integer("to", 0);
+  return castTo(c, to == static_cast<int32_t>(to) ? elementType(static_cast<int32_t>(to))
+                                                  : std::nullopt);
+}
+
+Status castLike(Conversion& c) {
+  if (const HostTensor* like = c.constant(1))
+    return castTo(c, like->dtype);
+  return castTo(c, dtypeOf(tensorType(TITAN_TRY(c.operand(1))).getElementType()));
+}
+
+Status identity(Conversion& c) { return c.give(TITAN_TRY(c.operand(0))); }
+
+} // namespace
+
+ArrayRef<ConverterEntry> elementwiseConverters() {
+  static const ConverterEntry table[] = {
+      {"Abs", 6, numeric<AbsOp>, ""},
+      {"Add", 7, binary<AddOp>, ""},
+      {"And", 7, logical<AndOp>, ""},
+      {"Cast", 6, cast, "not to or from strings, float8 and 4-bit types"},
+      {"CastLike", 15, castLike, "as Cast"},
+      {"Ceil", 6, rounding<CeilOp>, ""},
+      {"Clip", 6, clip, ""},
+      {"Cos", 7, unary<CosOp>, ""},
+      {"Div", 7, binary<DivOp>, ""},
+      {"Equal", 7, compare<ComparePredicate::EQ>, ""},
+      {"Erf", 9, unary<ErfOp>, ""},
+      {"Exp", 6, unary<ExpOp>, ""},
+      {"Floor", 6, rounding<FloorOp>, ""},
+      {"Greater", 7, compare<ComparePredicate::GT>, ""},
+      {"GreaterOrEqual", 12, compare<ComparePredicate::GE>, ""},
+      {"Identity", 1, identity, ""},
+      {"Less", 7, compare<ComparePredicate::LT>, ""},
+      {"LessOrEqual", 12, compare<ComparePredicate::LE>, ""},
+      {"Log", 6, unary<LogOp>, ""},
+      {"Max", 8, variadic<MaxOp>, ""},
+      {"Mean", 8, mean, ""},
+      {"Min", 8, variadic<MinOp>, ""},
+      {"Mul", 7, binary<MulOp>, ""},
+      {"Neg", 6, numeric<NegOp>, ""},
+      {"Not", 1, logicalNot, ""},
+      {"Or", 7, logical<OrOp>, ""},
+      {"Pow", 7, power, "floating base"},
+      {"Reciprocal", 6, reciprocal, ""},
+      {"Round", 11, rounding<RoundOp>, ""},
+      {"Sign", 9, numeric<SignOp>, ""},
+      {"Sin", 7, unary<SinOp>, ""},
+      {"Sqrt", 6, unary<SqrtOp>, ""},
+      {"Sub", 7, binary<SubOp>, ""},
+      {"Sum", 8, variadic<AddOp>, ""},
+      {"Where", 9, where, ""},
+      {"Xor", 7, exclusiveOr, ""},
+  };
+  return table;
+}
+
+} // namespace titan::frontend

@@ -1,0 +1,227 @@
+// Ops that move elements: reshape, transpose, join, cut, pad.
+#include "frontend/onnx/Conversion.h"
+
+using namespace mlir;
+
+namespace titan::frontend {
+
+using namespace ir;
+
+namespace {
+
+Status reshapeOp(Conversion& c) {
+  Value x = TITAN_TRY(c.operand(0));
+  auto target = TITAN_TRY(c.list(1, "the target shape"));
+  Shape shape =
+      TITAN_TRY(reshapeTarget(c.node, c.shapeOf(x), target, c.node.integer("allowzero", 0) != 0));
+  return c.give(c.reshape(x, shape));
+}
+
+Status flatten(Conversion& c) {
+  Value x = TITAN_TRY(c.operand(0));
+  int64_t rank = c.rankOf(x), axis = c.node.integer("axis", 1);
+  if (axis < -rank || axis > rank)
+    return c.error("axis {} is outside of rank {}", axis, rank);
+  axis = axis < 0 ? axis + rank : axis;
+  Shape shape = c.shapeOf(x);
+  return c.give(c.reshape(x, {elementCount(std::span(shape).first(axis)),
+                              elementCount(std::span(shape).subspan(axis))}));
+}
+
+Status squeeze(Conversion& c) {
+  Value x = TITAN_TRY(c.operand(0));
+  auto axes = TITAN_TRY(c.axes(1));
+  return c.give(c.reshape(x, TITAN_TRY(squeezeTarget(c.node, c.shapeOf(x), axes))));
+}
+
+Status unsqueeze(Conversion& c) {
+  Value x = TITAN_TRY(c.operand(0));
+  auto axes = TITAN_TRY(c.axes(1));
+  return c.give(c.reshape(
+      x, TITAN_TRY(unsqueezeTarget(c.node, c.shapeOf(x), axes.value_or(std::vector<int64_t>())))));
+}
+
+Status transposeOp(Conversion& c) {
+  Value x = TITAN_TRY(c.operand(0));
+  return c.give(c.transpose(x, TITAN_TRY(permutationOf(c.node, c.rankOf(x)))));
+}
+
+Status expand(Conversion& c) {
+  Value x = TITAN_TRY(c.operand(0));
+  auto target = TITAN_TRY(c.list(1, "the target shape"));
+  return c.give(c.broadcastTo(x, TITAN_TRY(expandTarget(c.node, c.shapeOf(x), target))));
+}
+
+/// Each dimension repeated as a whole: a new outer dimension per dimension, broadcast, merged.
+Status tile(Conversion& c) {
+  Value x = TITAN_TRY(c.operand(0));
+  auto repeats = TITAN_TRY(c.list(1, "repeats"));
+  Shape shape = c.shapeOf(x), wide, result;
+  if (repeats.size() != shape.size())
+    return c.error("{} repeats for rank {}", repeats.size(), shape.size());
+  SmallVector<int64_t> dims;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    TITAN_TRY(checkedElementCount(std::vector<int64_t>{repeats[d], shape[d]}, c.node.shown()));
+    wide.push_back(repeats[d]);
+    wide.push_back(shape[d]);
+    dims.push_back(static_cast<int64_t>(2 * d + 1));
+    result.push_back(repeats[d] * shape[d]);
+  }
+  if (TITAN_TRY(checkedElementCount(result, c.node.shown())) == 0)
+    return c.error("repeats {} give an empty tensor", toString(repeats));
+  return c.give(c.reshape(c.broadcast(x, wide, dims), result));
+}
+
+Status concat(Conversion& c) {
+  SmallVector<Value> values;
+  for (size_t i = 0; i < c.count(); ++i)
+    if (const HostTensor* host = c.constant(i);
+        !host || host->size() > 0) // empty pieces add nothing
+      values.push_back(TITAN_TRY(c.operand(i)));
+  if (values.empty())
+    return c.error("has no operands");
+  Shape first = c.shapeOf(values.front());
+  int64_t axis = TITAN_TRY(c.axis(0, static_cast<int64_t>(first.size())));
+  for (Value value : values) {
+    Shape shape = c.shapeOf(value);
+    bool fits = shape.size() == first.size() &&
+                tensorType(value).getElementType() == tensorType(values.front()).getElementType();
+    if (fits) {
+      shape[axis] = first[axis];
+      fits = shape == first;
+    }
+    if (!fits)
+      return c.error("operands of {} and {} cannot be joined along {}", toString(first),
+                     toString(c.shapeOf(value)), axis);
+  }
+  if (values.size() == 1)
+    return c.give(values.front());
+  return c.give(c.create<ConcatOp>(ValueRange(values), axis));
+}
+
+/// The slice that starts at `offsets` and takes every `strides`-th element.
+Value cut(Conversion& c, Value x, ArrayRef<int64_t> shape, ArrayRef<int64_t> offsets,
+          ArrayRef<int64_t> strides) {
+  if (c.shapeOf(x) == Shape(shape))
+    return x;
+  return c.create<SliceOp>(tensorType(x).clone(shape), x, offsets, strides);
+}
+
+Status split(Conversion& c) {
+  Value x = TITAN_TRY(c.operand(0));
+  int64_t axis = TITAN_TRY(c.axis(0, c.rankOf(x)));
+  auto given = TITAN_TRY(c.axes(1, "split"));
+  auto outputs = static_cast<int64_t>(c.node.outputs.size());
+  Shape shape = c.shapeOf(x);
+  auto sizes = TITAN_TRY(splitSizes(c.node, shape[axis], given, outputs));
+  if (static_cast<int64_t>(sizes.size()) != outputs)
+    return c.error("{} pieces for {} outputs", sizes.size(), outputs);
+  SmallVector<int64_t> offsets(shape.size(), 0), strides(shape.size(), 1);
+  for (auto [i, size] : llvm::enumerate(sizes)) {
+    shape[axis] = size;
+    if (c.wants(i) && size == 0)
+      return c.error("piece {} is empty", i);
+    if (c.wants(i))
+      c.results[i] = cut(c, x, shape, offsets, strides);
+    offsets[axis] += size;
+  }
+  return {};
+}
+
+Status slice(Conversion& c) {
+  Value x = TITAN_TRY(c.operand(0));
+  std::vector<int64_t> starts, ends;
+  std::optional<std::vector<int64_t>> axes, steps;
+  if (c.node.opset < 10) {
+    starts = c.node.integers("starts").value_or(std::vector<int64_t>());
+    ends = c.node.integers("ends").value_or(std::vector<int64_t>());
+    axes = c.node.integers("axes");
+  } else {
+    starts = TITAN_TRY(c.list(1, "starts"));
+    ends = TITAN_TRY(c.list(2, "ends"));
+    if (c.has(3))
+      axes = TITAN_TRY(c.list(3, "axes"));
+    if (c.has(4))
+      steps = TITAN_TRY(c.list(4, "steps"));
+  }
+  auto dims = TITAN_TRY(sliceDims(c.node, c.shapeOf(x), starts, ends, axes, steps));
+  SmallVector<int64_t> shape, offsets, strides;
+  for (auto [d, dim] : llvm::enumerate(dims)) {
+    if (dim.count == 0)
+      return c.error("takes nothing of dimension {}", d);
+    if (dim.step < 0)
+      return c.error("a step of {} is not supported: only positive steps are", dim.step);
+    shape.push_back(dim.count);
+    offsets.push_back(dim.start);
+    strides.push_back(dim.step);
+  }
+  return c.give(cut(c, x, shape, offsets, strides));
+}
+
+Status pad(Conversion& c) {
+  Value x = TITAN_TRY(c.operand(0));
+  std::string mode = c.node.text("mode", "constant");
+  if (mode != "constant")
+    return c.error("mode = '{}' is not supported: only constant is", printable(mode));
+  int64_t rank = c.rankOf(x);
+  std::vector<int64_t> pads;
+  if (c.node.opset < 11)
+    pads = c.node.integers("pads").value_or(std::vector<int64_t>());
+  else
+    pads = TITAN_TRY(c.list(1, "pads"));
+  double value = c.node.opset < 11 ? c.node.real("value", 0) : 0;
+  if (c.has(2))
+    value = TITAN_TRY(c.scalar(2, "the padding value"));
+  std::vector<int64_t> axes(llvm::seq<int64_t>(0, rank).begin(), llvm::seq<int64_t>(0, rank).end());
+  if (c.has(3)) {
+    axes = TITAN_TRY(c.list(3, "axes"));
+    for (int64_t& axis : axes)
+      axis = TITAN_TRY(normalizeAxis(c.node, axis, rank));
+  }
+  if (pads.size() != 2 * axes.size())
+    return c.error("{} pads for {} axes", pads.size(), axes.size());
+  // Negative pads cut; what is left is padded.
+  Shape from = c.shapeOf(x), inner = from, outer;
+  SmallVector<int64_t> offsets(rank, 0), low(rank, 0), high(rank, 0), ones(rank, 1), zeros(rank, 0);
+  constexpr int64_t kMost = int64_t(1) << 40;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    int64_t begin = pads[i], end = pads[i + axes.size()], d = axes[i];
+    if (begin > kMost || end > kMost || begin < -from[d] || end < -from[d] ||
+        from[d] + std::min<int64_t>(begin, 0) + std::min<int64_t>(end, 0) <= 0)
+      return c.error("pads {} and {} of dimension {} with extent {}", begin, end, d, from[d]);
+    offsets[d] = std::max<int64_t>(-begin, 0);
+    inner[d] = from[d] - offsets[d] - std::max<int64_t>(-end, 0);
+    low[d] = std::max<int64_t>(begin, 0);
+    high[d] = std::max<int64_t>(end, 0);
+  }
+  for (int64_t d = 0; d < rank; ++d)
+    outer.push_back(inner[d] + low[d] + high[d]);
+  TITAN_TRY(checkedElementCount(outer, c.node.shown()));
+  x = cut(c, x, inner, offsets, ones);
+  if (inner == outer)
+    return c.give(x);
+  return c.give(c.create<PadOp>(tensorType(x).clone(outer), x, c.builder.getDenseI64ArrayAttr(low),
+                                c.builder.getDenseI64ArrayAttr(zeros),
+                                c.builder.getF64FloatAttr(value)));
+}
+
+} // namespace
+
+ArrayRef<ConverterEntry> movementConverters() {
+  static const ConverterEntry table[] = {
+      {"Concat", 4, concat, ""},
+      {"Expand", 8, expand, "static target"},
+      {"Flatten", 1, flatten, ""},
+      {"Pad", 2, pad, "constant mode"},
+      {"Reshape", 5, reshapeOp, "static target"},
+      {"Slice", 1, slice, "static, positive steps"},
+      {"Split", 2, split, "static sizes"},
+      {"Squeeze", 1, squeeze, ""},
+      {"Tile", 6, tile, "static repeats"},
+      {"Transpose", 1, transposeOp, ""},
+      {"Unsqueeze", 1, unsqueeze, ""},
+  };
+  return table;
+}
+
+} // namespace titan::frontend

@@ -1,0 +1,75 @@
+// Softmax and its kin, layer normalisation, dropout.
+#include "frontend/onnx/Conversion.h"
+
+using namespace mlir;
+
+namespace titan::frontend {
+
+using namespace ir;
+
+namespace {
+
+/// From opset 13 on along one axis; before, over all dimensions from `axis` on, flattened.
+template <typename Op> Status softmaxLike(Conversion& c) {
+  Value x = TITAN_TRY(c.floatOperand(0));
+  int64_t rank = c.rankOf(x);
+  if (rank == 0)
+    return c.error("operand is a scalar");
+  auto along = [&](Value value, int64_t dim) -> Value {
+    return c.create<Op>(value, c.builder.getI64IntegerAttr(dim));
+  };
+  if (c.node.opset >= 13)
+    return c.give(along(x, TITAN_TRY(c.axis(-1, rank))));
+  int64_t axis = TITAN_TRY(c.axis(1, rank));
+  if (axis == rank - 1)
+    return c.give(along(x, axis));
+  Shape shape = c.shapeOf(x);
+  int64_t row = elementCount(std::span(shape).subspan(axis));
+  Shape flat(shape.begin(), shape.begin() + axis);
+  flat.push_back(row);
+  return c.give(c.reshape(along(c.reshape(x, flat), axis), shape));
+}
+
+Status layerNormalization(Conversion& c) {
+  Value x = TITAN_TRY(c.floatOperand(0));
+  int64_t axis = TITAN_TRY(c.axis(-1, c.rankOf(x)));
+  Shape shape = c.shapeOf(x);
+  ArrayRef<int64_t> normalized = ArrayRef<int64_t>(shape).drop_front(axis);
+  auto affine = [&](size_t i) -> Result<Value> {
+    if (!c.has(i))
+      return Value();
+    Value value = TITAN_TRY(c.floatOperand(i));
+    if (tensorType(value).getElementType() != tensorType(x).getElementType())
+      return c.error("scale and bias must have the operand's type");
+    if (c.rankOf(value) > static_cast<int64_t>(normalized.size()) ||
+        broadcastShape(c.shapeOf(value), normalized) != Shape(normalized))
+      return c.error("{} does not broadcast to the normalised dimensions {}",
+                     toString(c.shapeOf(value)), toString(normalized));
+    return c.broadcastTo(value, normalized);
+  };
+  Value scale = TITAN_TRY(affine(1)), bias = TITAN_TRY(affine(2));
+  auto norm = c.create<LayerNormOp>(x, scale, bias, axis,
+                                    c.node.real("epsilon", 9.99999974737875163555e-06));
+  c.results[0] = norm.getResult();
+  // Mean and inverse deviation keep the normalised dimensions as 1.
+  Shape kept = shape;
+  std::fill(kept.begin() + axis, kept.end(), 1);
+  if (c.wants(1))
+    c.results[1] = c.reshape(norm.getMean(), kept);
+  if (c.wants(2))
+    c.results[2] = c.reshape(norm.getRstd(), kept);
+  return {};
+}
+
+} // namespace
+
+ArrayRef<ConverterEntry> normalizationConverters() {
+  static const ConverterEntry table[] = {
+      {"LayerNormalization", 17, layerNormalization, ""},
+      {"LogSoftmax", 1, softmaxLike<LogSoftmaxOp>, ""},
+      {"Softmax", 1, softmaxLike<SoftmaxOp>, ""},
+  };
+  return table;
+}
+
+} // namespace titan::frontend

@@ -1,0 +1,140 @@
+// Reductions along axes.
+#include "frontend/onnx/Conversion.h"
+
+using namespace mlir;
+
+namespace titan::frontend {
+
+using namespace ir;
+
+namespace {
+
+struct Reduction {
+  Value x;
+  SmallVector<int64_t> dims;
+  Shape kept; ///< the operand's shape with 1 for what is reduced
+  bool keep = true;
+  bool isNoOp = false;
+
+  double elements(Conversion& c) const {
+    double count = 1;
+    for (int64_t d : dims)
+      count *= static_cast<double>(c.shapeOf(x)[d]);
+    return count;
+  }
+};
+
+/// Axes are an attribute up to opset 17 (12 for ReduceSum), then an operand.
+Result<Reduction> reductionOf(Conversion& c) {
+  Reduction r;
+  r.x = TITAN_TRY(c.operand(0));
+  if (tensorType(r.x).getElementType().isInteger(1))
+    return c.error("operand is boolean");
+  int64_t rank = c.rankOf(r.x);
+  auto given = TITAN_TRY(c.axes(1));
+  if (given && given->empty())
+    given.reset();
+  r.isNoOp = !given && c.node.integer("noop_with_empty_axes", 0) != 0;
+  if (given) {
+    auto dims = TITAN_TRY(normalizeAxes(c.node, *given, rank));
+    r.dims.assign(dims.begin(), dims.end());
+  } else if (!r.isNoOp) {
+    r.dims = llvm::to_vector(llvm::seq<int64_t>(0, rank));
+  }
+  r.kept = c.shapeOf(r.x);
+  for (int64_t d : r.dims)
+    r.kept[d] = 1;
+  r.keep = c.node.integer("keepdims", 1) != 0;
+  return r;
+}
+
+Value reduced(Conversion& c, const Reduction& r, ReduceKind kind, Value x) {
+  return r.dims.empty() ? x : c.reduce(kind, x, r.dims);
+}
+
+Status give(Conversion& c, const Reduction& r, Value value) {
+  return c.give(r.keep && !r.dims.empty() ? c.reshape(value, r.kept) : value);
+}
+
+template <ReduceKind kind> Status reduce(Conversion& c) {
+  Reduction r = TITAN_TRY(reductionOf(c));
+  return give(c, r, reduced(c, r, kind, r.x));
+}
+
+Result<Reduction> floatReduction(Conversion& c) {
+  Reduction r = TITAN_TRY(reductionOf(c));
+  if (!c.isFloat(r.x))
+    return c.error("operand is not floating");
+  return r;
+}
+
+Status reduceMean(Conversion& c) {
+  Reduction r = TITAN_TRY(floatReduction(c));
+  Value sum = reduced(c, r, ReduceKind::Sum, r.x);
+  return give(c, r, r.dims.empty() ? sum : c.scale(sum, 1 / r.elements(c)));
+}
+
+Status reduceL1(Conversion& c) {
+  Reduction r = TITAN_TRY(floatReduction(c));
+  return give(c, r, reduced(c, r, ReduceKind::Sum, c.create<AbsOp>(r.x)));
+}
+
+Status reduceL2(Conversion& c) {
+  Reduction r = TITAN_TRY(floatReduction(c));
+  return give(c, r, c.create<SqrtOp>(reduced(c, r, ReduceKind::Sum, c.mul(r.x, r.x))));
+}
+
+Status reduceSumSquare(Conversion& c) {
+  Reduction r = TITAN_TRY(floatReduction(c));
+  return give(c, r, reduced(c, r, ReduceKind::Sum, c.mul(r.x, r.x)));
+}
+
+Status reduceLogSum(Conversion& c) {
+  Reduction r = TITAN_TRY(floatReduction(c));
+  return give(c, r, c.create<LogOp>(reduced(c, r, ReduceKind::Sum, r.x)));
+}
+
+/// max + log(sum e^(x - max))
+Status reduceLogSumExp(Conversion& c) {
+  Reduction r = TITAN_TRY(floatReduction(c));
+  if (r.dims.empty())
+    return c.give(r.x);
+  Value peak = reduced(c, r, ReduceKind::Max, r.x);
+  Value shifted = c.sub(r.x, c.unreduce(peak, c.shapeOf(r.x), r.dims));
+  Value sum = reduced(c, r, ReduceKind::Sum, c.exp(shifted));
+  return give(c, r, c.add(peak, c.create<LogOp>(sum)));
+}
+
+Status argMax(Conversion& c) {
+  Value x = TITAN_TRY(c.operand(0));
+  if (tensorType(x).getElementType().isInteger(1))
+    return c.error("operand is boolean");
+  if (c.node.integer("select_last_index", 0) != 0)
+    return c.error("select_last_index = 1 is not supported");
+  int64_t axis = TITAN_TRY(c.axis(0, c.rankOf(x)));
+  Value index = c.create<ArgmaxOp>(x, axis);
+  Shape kept = c.shapeOf(x);
+  kept[axis] = 1;
+  return c.give(c.node.integer("keepdims", 1) != 0 ? c.reshape(index, kept) : index);
+}
+
+} // namespace
+
+ArrayRef<ConverterEntry> reductionConverters() {
+  static const ConverterEntry table[] = {
+      {"ArgMax", 1, argMax, "first index only"},
+      {"ReduceL1", 1, reduceL1, ""},
+      {"ReduceL2", 1, reduceL2, ""},
+      {"ReduceLogSum", 1, reduceLogSum, ""},
+      {"ReduceLogSumExp", 1, reduceLogSumExp, ""},
+      {"ReduceMax", 1, reduce<ReduceKind::Max>, ""},
+      {"ReduceMean", 1, reduceMean, ""},
+      {"ReduceMin", 1, reduce<ReduceKind::Min>, ""},
+      {"ReduceProd", 1, reduce<ReduceKind::Prod>, ""},
+      {"ReduceSum", 1, reduce<ReduceKind::Sum>, ""},
+      {"ReduceSumSquare", 1, reduceSumSquare, ""},
+  };
+  return table;
+}
+
+} // namespace titan::frontend
