@@ -114,11 +114,13 @@ Status ArrayDataset::read(int64_t sample, size_t field, char* destination) const
     return {};
   const FieldSpec& spec = fields()[field];
   const int64_t value = segment.conversion.valueAt(row, bad);
-  if (spec.classes > 0)
-    return Error::badInput("{}: array '{}', sample {}: value {} is not in [0, {}) and not "
-                           "ignore_index {}",
-                           segment.file, segment.array.name, sample - segment.first, value,
-                           spec.classes, spec.ignoreIndex);
+  if (spec.classes > 0) {
+    const bool canIgnore = spec.ignoreIndex < 0 || spec.ignoreIndex >= spec.classes;
+    return Error::badInput("{}: array '{}', sample {}: value {} is not in [0, {}){}", segment.file,
+                           segment.array.name, sample - segment.first, value, spec.classes,
+                           canIgnore ? fmt::format(" and not ignore_index {}", spec.ignoreIndex)
+                                     : "");
+  }
   return Error::badInput("{}: array '{}', sample {}: value {} does not fit {}", segment.file,
                          segment.array.name, sample - segment.first, value, name(spec.dtype));
 }

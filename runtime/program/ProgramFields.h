@@ -1,0 +1,150 @@
+// The members of every serialized struct, each listed once. The Writer and the Reader of
+// Serialize.cpp walk the same lists, so that they cannot differ; a new member of Program.h is one
+// line here and a new Program::currentVersion.
+#pragma once
+
+#include "runtime/program/Program.h"
+
+#include <concepts>
+#include <type_traits>
+
+namespace titan::serialization {
+
+// The largest value of each enum that is stored.
+constexpr uint8_t last(DType) { return static_cast<uint8_t>(DType::Bool); }
+constexpr uint8_t last(Phase) { return static_cast<uint8_t>(Phase::Update); }
+constexpr uint8_t last(CommandKind) { return static_cast<uint8_t>(CommandKind::EndRepeat); }
+constexpr uint8_t last(Binding::Role) { return static_cast<uint8_t>(Binding::Role::Output); }
+constexpr uint8_t last(Init::Kind) { return static_cast<uint8_t>(Init::Kind::Uniform); }
+constexpr uint8_t last(StateKind) { return static_cast<uint8_t>(StateKind::Counter); }
+
+template <typename T, typename Struct>
+concept Is = std::same_as<std::remove_const_t<T>, Struct>;
+
+template <typename Archive> void fields(Archive& a, Is<Affine> auto& v) {
+  a("base", v.base);
+  a("stride", v.stride[0]);
+  a("stride", v.stride[1]);
+}
+
+template <typename Archive> void fields(Archive& a, Is<Gemm> auto& v) {
+  a("m", v.m);
+  a("n", v.n);
+  a("k", v.k);
+  a("batch", v.batch);
+  a("lda", v.lda);
+  a("ldb", v.ldb);
+  a("ldc", v.ldc);
+  a("batchStrideA", v.batchStrideA);
+  a("batchStrideB", v.batchStrideB);
+  a("batchStrideC", v.batchStrideC);
+  a("transposeA", v.transposeA);
+  a("transposeB", v.transposeB);
+  a("accumulate", v.accumulate);
+  a("bias", v.bias);
+  a("relu", v.relu);
+  a("a", v.a);
+  a("b", v.b);
+  a("c", v.c);
+  a("tileM", v.tileM);
+  a("tileN", v.tileN);
+}
+
+template <typename Archive> void fields(Archive& a, Is<Command> auto& v) {
+  a("kind", v.kind);
+  a("phase", v.phase);
+  a("target", v.target);
+  a("operands", v.operands);
+  a("scalars", v.scalars);
+  a("units", v.units);
+  a("grain", v.grain);
+  a("flops", v.flops);
+  a("bytes", v.bytes);
+}
+
+template <typename Archive> void fields(Archive& a, Is<Kernel> auto& v) {
+  a("symbol", v.symbol);
+  a("label", v.label);
+}
+
+template <typename Archive> void fields(Archive& a, Is<GemmCall> auto& v) {
+  a("gemm", v.gemm);
+  a("label", v.label);
+  a("fallback", v.fallback);
+}
+
+template <typename Archive> void fields(Archive& a, Is<Binding> auto& v) {
+  a("role", v.role);
+  a("name", v.name);
+  a("dtype", v.dtype);
+  a("shape", v.shape);
+  a("offset", v.offset);
+  a("bytes", v.bytes);
+  a("classes", v.classes);
+}
+
+template <typename Archive> void fields(Archive& a, Is<LiveRange> auto& v) {
+  a("offset", v.offset);
+  a("bytes", v.bytes);
+  a("first", v.first);
+  a("last", v.last);
+}
+
+template <typename Archive> void fields(Archive& a, Is<Function> auto& v) {
+  a("name", v.name);
+  a("bindings", v.bindings);
+  a("commands", v.commands);
+  a("temporaries", v.temporaries);
+  a("maxLiveBytes", v.maxLiveBytes);
+}
+
+template <typename Archive> void fields(Archive& a, Is<Init> auto& v) {
+  a("kind", v.kind);
+  a("a", v.a);
+  a("b", v.b);
+  a("path", v.path);
+  a("offset", v.offset);
+  a("digest", v.digest);
+  a("permutation", v.permutation);
+}
+
+template <typename Archive> void fields(Archive& a, Is<State> auto& v) {
+  a("name", v.name);
+  a("kind", v.kind);
+  a("dtype", v.dtype);
+  a("shape", v.shape);
+  a("trainable", v.trainable);
+  a("aliases", v.aliases);
+  a("sourceName", v.sourceName);
+  a("sourceLayout", v.sourceLayout);
+  a("init", v.init);
+  a("offset", v.offset);
+  a("bytes", v.bytes);
+}
+
+template <typename Archive> void fields(Archive& a, Is<Constant> auto& v) {
+  a("offset", v.offset);
+  a("bytes", v.bytes);
+  a("payloadOffset", v.payloadOffset);
+}
+
+template <typename Archive> void fields(Archive& a, Is<Program> auto& v) {
+  a("model", v.model);
+  a("recipe", v.recipe);
+  a("target", v.target);
+  a("cpu", v.cpu);
+  a("cpuFeatures", v.cpuFeatures);
+  a("compilerVersion", v.compilerVersion);
+  a("optimizer", v.optimizer);
+  a("states", v.states);
+  a("constants", v.constants);
+  a("kernels", v.kernels);
+  a("gemms", v.gemms);
+  a("functions", v.functions);
+  a("arenaBytes", v.arenaBytes);
+  a("stateBytes", v.stateBytes);
+  a("bindingBytes", v.bindingBytes);
+  a("temporaryBytes", v.temporaryBytes);
+}
+
+} // namespace titan::serialization

@@ -1,0 +1,144 @@
+// How each recipe key reaches its member: the accessors that the table of RecipeSchema.cpp names.
+#pragma once
+
+#include "runtime/program/RecipeCodec.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace titan::recipe {
+
+// --- Types of one key only ---
+
+inline constexpr Member<InitRule> initRuleMembers[] = {
+    member<&InitRule::match, InitRule>("match"), member<&InitRule::dist, InitRule>("dist"),
+    member<&InitRule::mean, InitRule>("mean"),   member<&InitRule::std, InitRule>("std"),
+    member<&InitRule::low, InitRule>("low"),     member<&InitRule::high, InitRule>("high"),
+    member<&InitRule::value, InitRule>("value"),
+};
+template <> struct Codec<InitRule> {
+  static Status read(const Json& value, const std::string& path, InitRule& out) {
+    return readMembers(initRuleMembers, value, path, out);
+  }
+  static Json write(const InitRule& rule) { return writeMembers(initRuleMembers, rule); }
+};
+
+inline constexpr Member<OptimizerGroup> groupMembers[] = {
+    member<&OptimizerGroup::match, OptimizerGroup>("match"),
+    member<&OptimizerGroup::lrScale, OptimizerGroup>("lr_scale"),
+    member<&OptimizerGroup::weightDecay, OptimizerGroup>("weight_decay"),
+};
+template <> struct Codec<OptimizerGroup> {
+  static Status read(const Json& value, const std::string& path, OptimizerGroup& out) {
+    return readMembers(groupMembers, value, path, out);
+  }
+  static Json write(const OptimizerGroup& group) { return writeMembers(groupMembers, group); }
+};
+
+inline constexpr Member<MeshRecipe> axisMembers[] = {
+    member<&MeshRecipe::replicate, MeshRecipe>("replicate"),
+    member<&MeshRecipe::shard, MeshRecipe>("shard"),
+    member<&MeshRecipe::tensor, MeshRecipe>("tensor"),
+};
+
+// --- How a key reaches its value ---
+// Each accessor has `type`, `set` and `get`; the table below names one for each key.
+
+/// Member `pointer` of section `section`: a plain value.
+template <auto section, auto pointer> struct Plain {
+  using Value = std::remove_cvref_t<decltype(std::declval<Recipe>().*section.*pointer)>;
+  static constexpr std::string_view type = Codec<Value>::type;
+  static constexpr bool tables = false;
+  static Status set(Recipe& recipe, const Json& value, const std::string& path) {
+    return Codec<Value>::read(value, path, recipe.*section.*pointer);
+  }
+  static Json get(const Recipe& recipe) { return Codec<Value>::write(recipe.*section.*pointer); }
+};
+
+/// [[section.name]] tables.
+template <auto section, auto pointer> struct Tables : Plain<section, pointer> {
+  static constexpr bool tables = true;
+};
+
+/// Files: one string or a list of them.
+template <auto pointer> struct Files : Plain<&Recipe::data, pointer> {
+  static constexpr std::string_view type = "a string or a list of strings";
+  static Status set(Recipe& recipe, const Json& value, const std::string& path) {
+    if (!value.is_string() && !value.is_array())
+      return wrongType(path, value, type);
+    return Codec<std::vector<std::string>>::read(value.is_string() ? Json::array({value}) : value,
+                                                 path, recipe.data.*pointer);
+  }
+};
+
+struct WeightDecay : Plain<&Recipe::optimizer, &OptimizerRecipe::weightDecay> {
+  static Status set(Recipe& recipe, const Json& value, const std::string& path) {
+    TITAN_TRY(Plain::set(recipe, value, path));
+    recipe.optimizer.weightDecayGiven.value = true;
+    return {};
+  }
+};
+
+struct Betas {
+  static constexpr std::string_view type = "a list of two numbers";
+  static constexpr bool tables = false;
+  static Status set(Recipe& recipe, const Json& value, const std::string& path) {
+    std::vector<double> betas;
+    TITAN_TRY(Codec<std::vector<double>>::read(value, path, betas));
+    if (betas.size() != 2)
+      return wrongType(path, value, type);
+    recipe.optimizer.beta1 = betas[0];
+    recipe.optimizer.beta2 = betas[1];
+    return {};
+  }
+  static Json get(const Recipe& recipe) {
+    return Json::array({recipe.optimizer.beta1, recipe.optimizer.beta2});
+  }
+};
+
+struct Axes {
+  static constexpr std::string_view type = "a table of integers";
+  static constexpr bool tables = false;
+  static Status set(Recipe& recipe, const Json& value, const std::string& path) {
+    return readMembers(axisMembers, value, path, recipe.mesh);
+  }
+  static Json get(const Recipe& recipe) { return writeMembers(axisMembers, recipe.mesh); }
+};
+
+/// Bytes: an integer, or a string such as "2.3GB" (decimal) or "512MiB" (binary).
+struct Bytes {
+  static constexpr std::string_view type =
+      "a number of bytes (an integer, \"2.3GB\" or \"512MiB\")";
+  static constexpr bool tables = false;
+  static Status set(Recipe& recipe, const Json& value, const std::string& path) {
+    if (!value.is_string())
+      return value.is_number_integer() ? Codec<int64_t>::read(value, path, recipe.memory.limit)
+                                       : Status(wrongType(path, value, type));
+    const std::optional<int64_t> bytes = parse(value.get_ref<const std::string&>());
+    if (!bytes)
+      return wrongType(path, value, type);
+    recipe.memory.limit = *bytes;
+    return {};
+  }
+  static Json get(const Recipe& recipe) { return recipe.memory.limit; }
+
+private:
+  static std::optional<int64_t> parse(std::string_view text) {
+    double number = 0;
+    const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (status != std::errc())
+      return std::nullopt;
+    std::string_view unit = text.substr(static_cast<size_t>(end - text.data()));
+    unit.remove_prefix(std::min(unit.find_first_not_of(' '), unit.size()));
+    static constexpr std::pair<std::string_view, double> units[] = {
+        {"", 1},         {"B", 1},        {"kB", 1e3},    {"KB", 1e3},
+        {"MB", 1e6},     {"GB", 1e9},     {"TB", 1e12},   {"KiB", 0x1p10},
+        {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}};
+    const auto* found = std::ranges::find(units, unit, &std::pair<std::string_view, double>::first);
+    if (found == std::end(units) || !(number * found->second < 0x1p62) || number < 0)
+      return std::nullopt;
+    return std::llround(number * found->second);
+  }
+};
+
+} // namespace titan::recipe
