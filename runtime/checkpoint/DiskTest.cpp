@@ -1,0 +1,111 @@
+// Real full and read-only disks: tmpfs mounts in a mount namespace of the test's own. Where the
+// kernel does not allow that, the test says so; FaultTest covers the same errors without a kernel.
+#include "runtime/checkpoint/testing/SampleState.h"
+#include "runtime/checkpoint/testing/TemporaryDirectory.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <functional>
+
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace titan::checkpoint {
+namespace {
+
+constexpr int notAllowed = 77;
+
+/// Runs `body`, given the path of a small tmpfs, in a child process; its result is the child's exit
+/// code.
+void onSmallDisk(const char* options, const std::function<int(const std::string&)>& body) {
+  TemporaryDirectory directory;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const bool own = ::unshare(CLONE_NEWNS) == 0 || ::unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0;
+    if (!own || ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        ::mount("tmpfs", directory.path().c_str(), "tmpfs", 0, options) != 0)
+      ::_exit(notAllowed);
+    ::_exit(body(directory.path()));
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == notAllowed)
+    fmt::print("skipped: this kernel does not let a test mount a tmpfs of its own\n");
+  else
+    EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+/// 0 if `error` has the exit code and text, else 1 and the difference on stderr.
+int compare(const Error& error, int exitCode, const std::string& text) {
+  if (error.exitCode() == exitCode && error.message().find(text) != std::string::npos)
+    return 0;
+  fmt::print(stderr, "exit code {}: {}\n", error.exitCode(), error.message());
+  return 1;
+}
+
+bool isIntact(const std::string& run) {
+  SampleState loaded(255);
+  return loadLatest(run, loaded.loadRequest()).ok() && loaded == SampleState(1);
+}
+
+TEST(Disk, FullDuringASaveFailsTheRunAndKeepsTheCheckpointBefore) {
+  onSmallDisk("size=512k", [](const std::string& path) {
+    const std::string run = path + "/run";
+    auto store = CheckpointStore::open(run);
+    if (!store.ok() || !store->save(SampleState(1).saveRequest(1), 0).ok())
+      return 2;
+    SampleState big(2);
+    big.add("big", StateKind::Param, DType::U8, {1 << 20});
+    auto report = store->save(big.saveRequest(2), 0);
+    if (report.ok() || !isIntact(run))
+      return 3;
+    // What the failed save had written is gone, so a save that fits still works.
+    if (!store->save(SampleState(1).saveRequest(3), 0).ok())
+      return 4;
+    return compare(report.error(), 5, "No space left on device");
+  });
+}
+
+TEST(Disk, WithoutRoomIsFoundByPreflight) {
+  onSmallDisk("size=2m", [](const std::string& path) {
+    auto store = CheckpointStore::open(path + "/run");
+    SampleState big(2);
+    big.add("big", StateKind::Param, DType::U8, {1 << 20});
+    const Status passed = store->preflight(big.saveRequest(0), 2);
+    return passed.ok() ? 2 : compare(passed.error(), 3, "bytes free, 3 more checkpoint(s)");
+  });
+}
+
+TEST(Disk, WithoutInodesIsFoundByPreflight) {
+  onSmallDisk("size=64m,nr_inodes=10", [](const std::string& path) {
+    auto store = CheckpointStore::open(path + "/run");
+    const Status passed = store->preflight(SampleState(1).saveRequest(0), 2);
+    return passed.ok() ? 2 : compare(passed.error(), 3, "inodes free");
+  });
+}
+
+TEST(Disk, ThatIsReadOnlyCannotBeOpenedButRead) {
+  onSmallDisk("size=1m", [](const std::string& path) {
+    const std::string run = path + "/run";
+    {
+      auto store = CheckpointStore::open(run);
+      if (!store->save(SampleState(1).saveRequest(1), 0).ok())
+        return 2;
+    }
+    if (::mount(nullptr, path.c_str(), nullptr, MS_REMOUNT | MS_RDONLY, nullptr) != 0)
+      return notAllowed;
+    auto store = CheckpointStore::open(run);
+    if (store.ok() || !isIntact(run))
+      return 3;
+    auto fresh = CheckpointStore::open(path + "/other");
+    return compare(store.error(), 3, "Read-only file system") +
+           (fresh.ok() ? 1 : compare(fresh.error(), 3, "Read-only file system"));
+  });
+}
+
+} // namespace
+} // namespace titan::checkpoint

@@ -1,0 +1,121 @@
+#include "runtime/checkpoint/Env.h"
+
+#include "runtime/checkpoint/testing/CrashEnv.h"
+#include "runtime/checkpoint/testing/TemporaryDirectory.h"
+
+#include <gtest/gtest.h>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace titan::checkpoint {
+namespace {
+
+TEST(Paths, AreJoinedAndTakenApart) {
+  EXPECT_EQ(joinPath("a", "b"), "a/b");
+  EXPECT_EQ(joinPath("a/", "b"), "a/b");
+  EXPECT_EQ(joinPath("", "b"), "b");
+  EXPECT_EQ(joinPath("/", "b"), "/b");
+  EXPECT_EQ(parentPath("a/b"), "a");
+  EXPECT_EQ(parentPath("a/b//"), "a");
+  EXPECT_EQ(parentPath("a"), ".");
+  EXPECT_EQ(parentPath("/a"), "/");
+  EXPECT_EQ(parentPath("/"), "/");
+  EXPECT_EQ(baseName("a/b/"), "b");
+  EXPECT_EQ(baseName("b"), "b");
+}
+
+/// The file system in memory stands in for the real one in the crash tests, so both must behave
+/// alike.
+class EveryEnv : public testing::TestWithParam<bool> {
+protected:
+  Env& env() { return GetParam() ? static_cast<Env&>(memory_) : posixEnv(); }
+  std::string path(const std::string& name) { return GetParam() ? name : directory_.path(name); }
+
+  void write(const std::string& name, std::string_view bytes) {
+    auto file = env().createFile(path(name));
+    ASSERT_TRUE(file.ok()) << file.error().message();
+    EXPECT_TRUE((*file)->append(bytes).ok());
+    EXPECT_TRUE((*file)->sync().ok());
+    EXPECT_TRUE((*file)->close().ok());
+  }
+
+  TemporaryDirectory directory_;
+  CrashEnv memory_;
+};
+INSTANTIATE_TEST_SUITE_P(Env, EveryEnv, testing::Bool(),
+                         [](const auto& info) { return info.param ? "Memory" : "Posix"; });
+
+TEST_P(EveryEnv, WritesAndReads) {
+  write("file", "hello");
+  EXPECT_EQ(*readWholeFile(env(), path("file"), 5), "hello");
+  EXPECT_EQ(readWholeFile(env(), path("file"), 4).error().code(), ErrorCode::BadInput);
+  EXPECT_EQ(readWholeFile(env(), path("gone"), 4).error().code(), ErrorCode::BadInput);
+  auto file = env().openFile(path("file"));
+  ASSERT_TRUE(file.ok());
+  char bytes[3] = {};
+  EXPECT_TRUE((*file)->read(1, bytes, 3).ok());
+  EXPECT_EQ(std::string(bytes, 3), "ell");
+  EXPECT_EQ((*file)->read(3, bytes, 3).error().code(), ErrorCode::BadInput);
+}
+
+TEST_P(EveryEnv, ReplacesNothing) {
+  write("a", "1");
+  write("b", "2");
+  ASSERT_TRUE(env().makeDirectory(path("d")).ok());
+  EXPECT_FALSE(env().createFile(path("a")).ok());
+  EXPECT_FALSE(env().makeDirectory(path("a")).ok());
+  EXPECT_FALSE(env().makeDirectory(path("d")).ok());
+  EXPECT_FALSE(env().rename(path("a"), path("b")).ok());
+  EXPECT_FALSE(env().rename(path("a"), path("d")).ok());
+  EXPECT_EQ(*readWholeFile(env(), path("b"), 9), "2");
+  EXPECT_TRUE(env().rename(path("a"), path("c")).ok());
+  EXPECT_EQ(*env().kindOf(path("a")), FileKind::Missing);
+  EXPECT_EQ(*env().kindOf(path("c")), FileKind::File);
+}
+
+TEST_P(EveryEnv, MakesListsAndRemovesTrees) {
+  ASSERT_TRUE(makeDirectories(env(), path("x/y/z")).ok());
+  ASSERT_TRUE(makeDirectories(env(), path("x/y/z")).ok());
+  write("x/y/file", "1");
+  EXPECT_FALSE(makeDirectories(env(), path("x/y/file/z")).ok());
+  const auto entries = env().readDirectory(path("x/y"));
+  ASSERT_TRUE(entries.ok());
+  EXPECT_EQ(*entries,
+            (std::vector<DirectoryEntry>{{"file", FileKind::File}, {"z", FileKind::Directory}}));
+  EXPECT_FALSE(env().removeDirectory(path("x")).ok());
+  EXPECT_TRUE(removeTree(env(), path("x")).ok());
+  EXPECT_EQ(*env().kindOf(path("x")), FileKind::Missing);
+}
+
+TEST_P(EveryEnv, LocksOnce) {
+  auto first = env().lockFile(path("lock"), "me");
+  ASSERT_TRUE(first.ok() && first->lock);
+  auto second = env().lockFile(path("lock"), "you");
+  ASSERT_TRUE(second.ok());
+  EXPECT_FALSE(second->lock);
+  EXPECT_EQ(second->holder, "me");
+  first->lock.reset();
+  EXPECT_TRUE(env().lockFile(path("lock"), "you")->lock);
+}
+
+TEST(PosixEnv, DoesNotFollowLinksWhenItRemoves) {
+  TemporaryDirectory directory;
+  Env& env = posixEnv();
+  ASSERT_TRUE(makeDirectories(env, directory.path("kept")).ok());
+  ASSERT_TRUE(env.createFile(directory.path("kept/file")).ok());
+  ASSERT_TRUE(makeDirectories(env, directory.path("tree")).ok());
+  ASSERT_EQ(::symlink(directory.path("kept").c_str(), directory.path("tree/link").c_str()), 0);
+  EXPECT_TRUE(removeTree(env, directory.path("tree")).ok());
+  EXPECT_EQ(*env.kindOf(directory.path("kept/file")), FileKind::File);
+}
+
+TEST(PosixEnv, OpensRegularFilesOnly) {
+  TemporaryDirectory directory;
+  ASSERT_EQ(::mkfifo(directory.path("pipe").c_str(), 0600), 0);
+  EXPECT_FALSE(posixEnv().openFile(directory.path("pipe")).ok());
+  EXPECT_FALSE(posixEnv().openFile(directory.path()).ok());
+}
+
+} // namespace
+} // namespace titan::checkpoint
