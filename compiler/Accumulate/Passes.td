@@ -1,0 +1,69 @@
+// Passes of the stage *accumulate*.
+#ifndef TITAN_ACCUMULATE_PASSES_TD
+#define TITAN_ACCUMULATE_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def FixOrder : Pass<"titan-accumulate-fix-order", "::mlir::ModuleOp"> {
+  let summary = "fixes the order in which the microbatches' terms are summed";
+  let description = [{
+    Before: every `accum.loop` is *unordered* and yields its microbatch's own terms. After: it is *running*; its accumulators start at zero and
+    the body adds one term to each, so the sum is taken in the order of the microbatches.
+
+    ```mlir
+    %s = accum.loop %i in 4 unordered slices(%xi = %x : tensor<4x8xf32>) -> (tensor<8xf32>) {
+      accum.yield %xi : tensor<8xf32>
+    }
+    // becomes
+    %zero = titan.constant dense<0.0> : tensor<8xf32>
+    %s = accum.loop %i in 4 running slices(%xi = %x : tensor<4x8xf32>) accumulators(%a = %zero : tensor<8xf32>) -> (tensor<8xf32>) {
+      %next = titan.add %a, %xi : tensor<8xf32>
+      accum.yield %next : tensor<8xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::titan::ir::TitanDialect", "::titan::accum::AccumDialect"];
+}
+
+def FoldContractions : Pass<"titan-accumulate-fold-contractions", "::mlir::ModuleOp"> {
+  let summary = "makes the addition of a weight gradient to its accumulator an operand of the contraction";
+  let description = [{
+    `titan.add %acc, %product` becomes `titan.contract ... acc %acc` where the product is used only there. The rounding stays: the product is
+    rounded to its type, then the sum, in both forms.
+
+    ```mlir
+    %g = titan.contract %dy, %x batch [] x [] contracting [0] x [0] : (tensor<8x4xf32>, tensor<8x2xf32>) -> tensor<4x2xf32>
+    %next = titan.add %a, %g : tensor<4x2xf32>
+    // becomes
+    %next = titan.contract %dy, %x acc %a batch [] x [] contracting [0] x [0] : (tensor<8x4xf32>, tensor<8x2xf32>, tensor<4x2xf32>) -> tensor<4x2xf32>
+    ```
+  }];
+}
+
+def PlaceRandom : Pass<"titan-accumulate-place-random", "::mlir::ModuleOp"> {
+  let summary = "tells every random op which part of the global batch its microbatch is";
+  let description = [{
+    The batch dimension of each value in the loop is found by following the factors of the loop's slices (ShardableOpInterface). A random op whose operand
+    has a batch dimension gets a window: the global tensor's shape, the dimension and the stride of one microbatch, so that its decisions are those of
+    the same op on the whole batch. An operand that does not depend on the batch is its own global tensor. Where the batch cannot be followed, the
+    microbatches are taken as stacked along the first dimension, with a missed remark.
+
+    ```mlir
+    accum.loop %i in 4 running slices(%xi = %x : tensor<4x8x3xf32>) ... {
+      %d = titan.dropout %xi p 0.1 stream 7 seed %seed step %step : tensor<8x3xf32> to tensor<8x3xf32>
+    // becomes
+      %d = titan.dropout %xi p 0.1 stream 7 seed %seed step %step microbatch %i
+          {window = #titan.window<[32, 3], dim = 0, stride = 8>} : tensor<8x3xf32> to tensor<8x3xf32>
+    ```
+  }];
+}
+
+def VerifyAccumulate : Pass<"titan-accumulate-verify", "::mlir::ModuleOp"> {
+  let summary = "checks what holds after *accumulate*";
+  let description = [{
+    - `@step` has exactly one `accum.loop`; its order is running; its count is that of the recipe.
+    - Every random op of `@step` has seed, step and a window; `@eval` and `@predict` have none.
+  }];
+}
+
+#endif // TITAN_ACCUMULATE_PASSES_TD

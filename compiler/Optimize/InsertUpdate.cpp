@@ -1,0 +1,206 @@
+#include "compiler/Optimize/Passes.h"
+#include "compiler/Optimize/UpdateRules.h"
+#include "compiler/Support/RecipeAttribute.h"
+#include "compiler/Support/TaggedFunction.h"
+
+#include "llvm/ADT/MapVector.h"
+#include "mlir/IR/SymbolTable.h"
+
+using namespace mlir;
+
+namespace titan {
+
+#define GEN_PASS_DEF_INSERTUPDATE
+#include "compiler/Optimize/Passes.h.inc"
+
+namespace {
+
+ir::ScheduleKind scheduleKind(const std::string& kind) {
+  return ir::symbolizeScheduleKind(kind).value_or(ir::ScheduleKind::Constant);
+}
+
+/// Builds the update phase of one @step.
+class UpdateBuilder {
+public:
+  UpdateBuilder(ModuleOp module, func::FuncOp step, const Recipe& recipe)
+      : module_(module), step_(step), recipe_(recipe), builder_(step_.terminator()),
+        t_(builder_, step.getLoc(), ArrayAttr(),
+           ir::PhaseAttr::get(step.getContext(), ir::Phase::Update)) {}
+
+  LogicalResult run();
+
+private:
+  RankedTensorType scalar(Type element) { return RankedTensorType::get({}, element); }
+  Value control(StringRef key, Type element) {
+    return step_.getArgument(scalar(element), ir::tag::control, builder_.getStringAttr(key));
+  }
+  /// The state's argument of @step; appended when it is new.
+  Value stateArgument(ir::StateOp state) {
+    return step_.getArgument(state.getTensorType(), ir::tag::state,
+                             FlatSymbolRefAttr::get(state.getSymNameAttr()));
+  }
+  ir::StateOp declareSlot(ir::StateOp param, StringRef suffix);
+  /// Sum of squares of all gradients, in f32.
+  Value sumOfSquares();
+  void updateParameters(const UpdateRule& rule, UpdateScalars scalars);
+  void updateCounters(Value applied);
+  void setResults(ArrayRef<TaggedFunction::TaggedValue> metrics);
+
+  ModuleOp module_;
+  TaggedFunction step_;
+  const Recipe& recipe_;
+  OpBuilder builder_;
+  ir::TensorBuilder t_;
+  llvm::MapVector<StringAttr, Value> gradients_; ///< by state symbol, in the order of @step's results
+  llvm::DenseMap<StringAttr, Value> next_;       ///< states that change
+};
+
+ir::StateOp UpdateBuilder::declareSlot(ir::StateOp param, StringRef suffix) {
+  OpBuilder builder(module_.getContext());
+  builder.setInsertionPointAfter(param);
+  // Several slots of one parameter keep their order.
+  while (auto slot = dyn_cast_if_present<ir::StateOp>(builder.getInsertionPoint() ==
+                                                              module_.getBody()->end()
+                                                          ? nullptr
+                                                          : &*builder.getInsertionPoint())) {
+    if (slot.getKind() != ir::StateKind::Slot)
+      break;
+    builder.setInsertionPointAfter(slot);
+  }
+  std::string name = (param.getName() + "." + suffix).str();
+  return ir::StateOp::create(builder, param.getLoc(), name, param.getTensorType(),
+                             ir::StateKind::Slot, /*trainable=*/false,
+                             ir::RuleInitAttr::get(module_.getContext(), "constant", 0, 0));
+}
+
+Value UpdateBuilder::sumOfSquares() {
+  Value sum;
+  for (auto [symbol, gradient] : gradients_) {
+    Value squares = t_.reduceAll(ir::ReduceKind::Sum, t_.mul(gradient, gradient));
+    squares = t_.convert(squares, builder_.getF32Type());
+    sum = sum ? t_.add(sum, squares) : squares;
+  }
+  return sum ? sum : t_.splat(scalar(builder_.getF32Type()), 0);
+}
+
+void UpdateBuilder::updateParameters(const UpdateRule& rule, UpdateScalars scalars) {
+  Value runTimeDecay = control("optimizer.weight_decay", builder_.getF32Type());
+  for (auto [symbol, gradient] : gradients_) {
+    auto param = module_.lookupSymbol<ir::StateOp>(symbol);
+    ParameterGroup group = groupOf(recipe_.optimizer, std::string_view(param.getName()));
+    ir::TensorBuilder t = t_;
+    t.path = builder_.getStrArrayAttr(param.getName());
+
+    SmallVector<ir::StateOp> slotStates;
+    SmallVector<Value> slots;
+    for (StringRef suffix : rule.slots) {
+      slotStates.push_back(declareSlot(param, suffix));
+      slots.push_back(stateArgument(slotStates.back()));
+    }
+    scalars.weightDecay = group.weightDecay
+                              ? t_.splat(scalar(builder_.getF32Type()), *group.weightDecay)
+                              : runTimeDecay;
+    SmallVector<Value> results =
+        rule.build(t, stateArgument(param), gradient, slots, scalars, group);
+    next_[symbol] = results.front();
+    for (auto [slot, value] : llvm::zip_equal(slotStates, ArrayRef(results).drop_front()))
+      next_[slot.getSymNameAttr()] = value;
+  }
+}
+
+void UpdateBuilder::updateCounters(Value applied) {
+  Type i64 = builder_.getI64Type();
+  auto advance = [&](StringRef symbol, Value amount) {
+    ir::StateOp counter = ir::getOrDeclareCounter(module_, symbol);
+    next_[counter.getSymNameAttr()] = t_.add(stateArgument(counter), amount);
+  };
+  Value one = t_.splat(scalar(i64), 1);
+  advance(ir::counter::step, one);
+  advance(ir::counter::updates, applied);
+  advance(ir::counter::samples, t_.splat(scalar(i64), recipe_.batch.global));
+  advance(ir::counter::skipped, t_.sub(one, applied));
+}
+
+void UpdateBuilder::setResults(ArrayRef<TaggedFunction::TaggedValue> metrics) {
+  SmallVector<TaggedFunction::TaggedValue> results;
+  func::FuncOp function = step_.function();
+  for (BlockArgument argument : function.getArguments()) {
+    auto symbol = function.getArgAttrOfType<FlatSymbolRefAttr>(argument.getArgNumber(), ir::tag::state);
+    if (!symbol)
+      continue;
+    Value next = next_.lookup(symbol.getAttr());
+    // Buffers that the loop itself changed keep their new value.
+    if (!next)
+      next = step_.findResult(ir::tag::state, symbol.getValue());
+    results.push_back({next ? next : Value(argument), ir::tag::state, symbol});
+  }
+  llvm::append_range(results, metrics);
+  step_.setResults(results);
+}
+
+LogicalResult UpdateBuilder::run() {
+  std::optional<UpdateRule> rule = findUpdateRule(recipe_.optimizer);
+  if (!rule)
+    return module_.emitError("optimizer.kind = '")
+           << recipe_.optimizer.kind << "' is none of sgd, adam, adamw";
+  Value lossSum = step_.findResult(ir::tag::metric, "loss_sum");
+  Value count = step_.findResult(ir::tag::metric, "count");
+  if (!lossSum || !count)
+    return step_.function().emitError("@step returns no loss_sum or no count: run differentiate first");
+  for (unsigned i = 0; i < step_.terminator().getNumOperands(); ++i)
+    if (StringRef symbol = step_.resultTag(i, ir::tag::gradient); !symbol.empty())
+      gradients_[builder_.getStringAttr(symbol)] = step_.terminator().getOperand(i);
+
+  Type f32 = builder_.getF32Type(), i64 = builder_.getI64Type();
+  Value valid = t_.create<ir::MaxOp>(count, t_.splatLike(count, 1)); // a step without targets divides by 1
+  Value countF32 = t_.convert(valid, f32);
+  Value inverse = t_.div(t_.splatLike(countF32, 1), countF32);
+  Value squares = sumOfSquares();
+  Value norm = t_.mul(t_.create<ir::SqrtOp>(squares), inverse);
+
+  // The mean gradient is scale * (the gradient of the sum); clipping as torch.nn.utils.clip_grad_norm_.
+  UpdateScalars scalars;
+  scalars.scale = inverse;
+  if (recipe_.optimizer.clipNorm > 0) {
+    Value limit = t_.splatLike(norm, recipe_.optimizer.clipNorm);
+    Value factor = t_.create<ir::MinOp>(t_.div(limit, t_.shift(norm, 1e-6)), t_.splatLike(norm, 1));
+    scalars.scale = t_.mul(inverse, factor);
+  }
+  Value finite = t_.create<ir::AndOp>(t_.create<ir::IsFiniteOp>(lossSum), t_.create<ir::IsFiniteOp>(squares));
+  scalars.apply = t_.create<ir::AndOp>(
+      finite, t_.compare(ir::ComparePredicate::GT, count, t_.splatLike(count, 0)));
+  Value applied = t_.convert(scalars.apply, i64);
+
+  Value stepCounter = stateArgument(ir::getOrDeclareCounter(module_, ir::counter::step));
+  scalars.updates = stateArgument(ir::getOrDeclareCounter(module_, ir::counter::updates));
+  scalars.lr = t_.create<ir::ScheduleOp>(
+      scalar(f32), stepCounter, control("optimizer.lr", f32), control("schedule.warmup_steps", i64),
+      control("schedule.steps", i64), control("schedule.min_lr_ratio", f32),
+      ir::ScheduleKindAttr::get(module_.getContext(), scheduleKind(recipe_.schedule.kind)));
+
+  updateParameters(*rule, scalars);
+  updateCounters(applied);
+  auto metric = [&](StringRef name, Value value) {
+    return TaggedFunction::TaggedValue{value, ir::tag::metric, builder_.getStringAttr(name)};
+  };
+  Value loss = t_.div(t_.convert(lossSum, f32), countF32);
+  setResults({metric("loss", loss), metric("grad_norm", norm), metric("lr", scalars.lr),
+              metric("count", count), metric("applied", applied)});
+  return success();
+}
+
+struct InsertUpdate : impl::InsertUpdateBase<InsertUpdate> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    FailureOr<Recipe> recipe = getRecipe(module);
+    auto step = module.lookupSymbol<func::FuncOp>(ir::function::step);
+    if (!step)
+      module.emitError("the module has no @step: run differentiate first");
+    if (failed(recipe) || !step || failed(UpdateBuilder(module, step, *recipe).run()))
+      signalPassFailure();
+  }
+};
+
+} // namespace
+
+} // namespace titan

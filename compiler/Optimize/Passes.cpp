@@ -1,0 +1,16 @@
+#include "compiler/Optimize/Passes.h"
+
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+
+namespace titan {
+
+void addOptimizePasses(OpPassManager& passes) {
+  passes.addPass(createInsertUpdate());
+  // Parameters of one group share their scalars.
+  passes.addPass(createCSEPass());
+  passes.addPass(createVerifyOptimize());
+}
+
+} // namespace titan

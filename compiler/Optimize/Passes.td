@@ -1,0 +1,41 @@
+// Passes of the stage *optimize*.
+#ifndef TITAN_OPTIMIZE_PASSES_TD
+#define TITAN_OPTIMIZE_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def InsertUpdate : Pass<"titan-optimize-insert-update", "::mlir::ModuleOp"> {
+  let summary = "turns the gradients that @step returns into updates of the state";
+  let description = [{
+    Before: `@step` returns `loss_sum`, `count` and one tensor tagged `titan.gradient` for each parameter that is trained.
+    After: it returns every state, changed or not, and the metrics `loss` (mean over valid targets), `grad_norm` (of the mean gradient, before clipping),
+    `lr`, `count` and `applied`; optimizer slots and counters are declared. All new ops are in phase *update*.
+
+    The gradient of the loss sum is never scaled by a pass of its own: 1 / count and the clip factor are one scalar that the update reads. A step
+    whose loss or gradient is not finite, or that has no valid target, changes the counters `step`, `samples` and `skipped` only.
+
+    Weight decay of a parameter: that of its group if the group has one, else 0 if a `no_decay` pattern matches, else the run-time value
+    `optimizer.weight_decay`. The first group that matches counts.
+
+    ```mlir
+    func.func @step(%w: tensor<4xf32> {titan.state = @w}, %x: tensor<1x2x4xf32> {titan.input = "x"})
+        -> (tensor<f32> {titan.metric = "loss_sum"}, tensor<i64> {titan.metric = "count"}, tensor<4xf32> {titan.gradient = @w})
+    // becomes
+    func.func @step(%w: tensor<4xf32> {titan.state = @w}, %x: ..., %m: tensor<4xf32> {titan.state = @w.exp_avg}, ...)
+        -> (tensor<4xf32> {titan.state = @w}, tensor<4xf32> {titan.state = @w.exp_avg}, ..., tensor<f32> {titan.metric = "loss"}, ...)
+    ```
+  }];
+  let dependentDialects = ["::titan::ir::TitanDialect"];
+}
+
+def VerifyOptimize : Pass<"titan-optimize-verify", "::mlir::ModuleOp"> {
+  let summary = "checks what holds after *optimize*";
+  let description = [{
+    - `@step` returns each of its states exactly once, with the argument's type, and no gradient.
+    - Every state of the module is an argument of `@step`.
+    - The metrics `loss`, `grad_norm`, `lr`, `count` and `applied` are there.
+    - No op outside of phase *update* writes: the value that is returned for a state is its argument or the result of an op in phase update.
+  }];
+}
+
+#endif // TITAN_OPTIMIZE_PASSES_TD

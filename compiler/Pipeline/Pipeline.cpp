@@ -1,0 +1,88 @@
+#include "compiler/Pipeline/Pipeline.h"
+
+#include "compiler/Accumulate/Passes.h"
+#include "compiler/Autodiff/Passes.h"
+#include "compiler/Lower/Passes.h"
+#include "compiler/Memory/Passes.h"
+#include "compiler/Optimize/Passes.h"
+#include "compiler/Pipeline/MarkStage.h"
+#include "compiler/Schedule/Passes.h"
+#include "compiler/Shard/Passes.h"
+#include "mlir/Pass/PassRegistry.h"
+
+using namespace mlir;
+
+namespace titan {
+
+namespace {
+
+void addStage(OpPassManager& passes, Stage stage) {
+  switch (stage) {
+  case Stage::Import:
+  case Stage::Codegen:
+    return;
+
+  // The gradient first, while every op is still the model's own: derivative rules see a layer norm, not its pieces. Precision ends the
+  // stage, because from here on no pass may change where a value is rounded.
+  case Stage::Differentiate:
+    addDifferentiatePasses(passes);
+    break;
+
+  // Clip, schedule and update are ordinary ops after the loop, so that later stages shard, fuse and plan them like all others.
+  case Stage::Optimize:
+    addOptimizePasses(passes);
+    break;
+
+  // Which order the microbatches are summed in decides bits; it is fixed before anything is distributed.
+  case Stage::Accumulate:
+    addAccumulatePasses(passes);
+    break;
+
+  // Global tensors become one rank's part of them.
+  case Stage::Shard:
+    addShardPasses(passes);
+    break;
+
+  // Order and recomputation, with the memory model at hand and whole ops still visible.
+  case Stage::Schedule:
+    addSchedulePasses(passes);
+    break;
+
+  // Tensor ops become kernels. Fusion comes after one kernel per op exists, so that fused and unfused code are the same bodies.
+  case Stage::Lower:
+    addLowerPasses(passes);
+    break;
+
+  // Values become buffers of one arena; nothing is allocated later.
+  case Stage::Plan:
+    addPlanPasses(passes);
+    break;
+  }
+  passes.addPass(createMarkStage(stage));
+}
+
+} // namespace
+
+void addStages(OpPassManager& passes, Stage from, Stage to) {
+  for (Stage stage : allStages())
+    if (stage > from && stage <= to)
+      addStage(passes, stage);
+}
+
+bool isOptionalPass(StringRef name) {
+  return llvm::is_contained({"canonicalize", "cse", "titan-lower-fuse-kernels", "titan-lower-fuse-epilogues",
+                             "titan-plan-reuse-in-place"},
+                            name);
+}
+
+void registerStagePipelines() {
+  for (Stage stage : allStages()) {
+    if (stage == Stage::Import || stage == Stage::Codegen)
+      continue;
+    std::string name(stageName(stage));
+    PassPipelineRegistration<>("titan-stage-" + name, "all passes of the stage '" + name + "'",
+                               [stage](OpPassManager& passes) { addStage(passes, stage); });
+  }
+}
+
+} // namespace titan

@@ -1,0 +1,19 @@
+// The way of a module through the compiler, stage by stage.
+#pragma once
+
+#include "compiler/Pipeline/Stage.h"
+#include "mlir/Pass/PassManager.h"
+
+namespace titan {
+
+/// Appends the passes of the stages after `from` up to and including `to`. Import and codegen are not passes: the first is the frontend, the
+/// last leaves MLIR (compiler/Codegen).
+void addStages(mlir::OpPassManager& passes, Stage from, Stage to);
+
+/// Passes that only make the program better: those that `--disable-pass` may name.
+bool isOptionalPass(llvm::StringRef name);
+
+/// Registers each stage as a pipeline of titan-opt: `--titan-stage-lower` and so on.
+void registerStagePipelines();
+
+} // namespace titan

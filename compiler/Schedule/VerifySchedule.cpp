@@ -1,0 +1,49 @@
+#include "compiler/Schedule/Passes.h"
+
+using namespace mlir;
+
+namespace titan {
+
+#define GEN_PASS_DEF_VERIFYSCHEDULE
+#include "compiler/Schedule/Passes.h.inc"
+
+namespace {
+
+LogicalResult verifyPhases(func::FuncOp step) {
+  Operation* update = nullptr;
+  for (Operation& op : step.getBody().front()) {
+    // Constants have no place in time.
+    if (isa<ir::ConstantOp, func::ReturnOp>(op))
+      continue;
+    bool updates = ir::getPhase(&op) == ir::Phase::Update;
+    if (updates && !update)
+      update = &op;
+    if (!updates && update)
+      return op.emitError("stands after the first op of phase update");
+  }
+  bool ok = true;
+  step.walk([&](accum::LoopOp loop) {
+    for (Operation& op : loop.getBlock())
+      if (ir::getPhase(&op) == ir::Phase::Update) {
+        op.emitError("is of phase update and stands in the microbatch loop");
+        ok = false;
+      }
+  });
+  return success(ok);
+}
+
+struct VerifySchedule : impl::VerifyScheduleBase<VerifySchedule> {
+  void runOnOperation() override {
+    auto step = getOperation().lookupSymbol<func::FuncOp>(ir::function::step);
+    if (!step) {
+      getOperation().emitError("the module has no @step");
+      return signalPassFailure();
+    }
+    if (failed(verifyPhases(step)))
+      signalPassFailure();
+  }
+};
+
+} // namespace
+
+} // namespace titan

@@ -1,0 +1,89 @@
+#include "compiler/Support/TaggedFunction.h"
+
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+
+namespace titan {
+
+namespace {
+
+StringRef nameOf(Attribute value) {
+  if (auto symbol = dyn_cast_if_present<FlatSymbolRefAttr>(value))
+    return symbol.getValue();
+  if (auto text = dyn_cast_if_present<StringAttr>(value))
+    return text.getValue();
+  return {};
+}
+
+} // namespace
+
+func::ReturnOp TaggedFunction::terminator() const {
+  auto function = function_;
+  return cast<func::ReturnOp>(function.getBody().front().getTerminator());
+}
+
+StringRef TaggedFunction::argumentTag(unsigned index, StringRef tag) const {
+  auto function = function_;
+  return nameOf(function.getArgAttr(index, tag));
+}
+
+StringRef TaggedFunction::resultTag(unsigned index, StringRef tag) const {
+  auto function = function_;
+  return nameOf(function.getResultAttr(index, tag));
+}
+
+BlockArgument TaggedFunction::findArgument(StringRef tag, StringRef name) const {
+  auto function = function_;
+  for (unsigned i = 0; i < function.getNumArguments(); ++i)
+    if (function.getArgAttr(i, tag) && argumentTag(i, tag) == name)
+      return function.getArgument(i);
+  return {};
+}
+
+BlockArgument TaggedFunction::addArgument(Type type, StringRef tag, Attribute value) {
+  Builder builder(function_.getContext());
+  unsigned index = function_.getNumArguments();
+  auto attributes = builder.getDictionaryAttr(builder.getNamedAttr(tag, value));
+  if (failed(function_.insertArgument(index, type, attributes, function_.getLoc())))
+    llvm::report_fatal_error("a tagged function takes no more arguments");
+  return function_.getArgument(index);
+}
+
+BlockArgument TaggedFunction::getArgument(Type type, StringRef tag, Attribute value) {
+  if (BlockArgument argument = findArgument(tag, nameOf(value)))
+    return argument;
+  return addArgument(type, tag, value);
+}
+
+Value TaggedFunction::findResult(StringRef tag, StringRef name) const {
+  for (unsigned i = 0; i < terminator().getNumOperands(); ++i)
+    if (resultTag(i, tag) == name)
+      return terminator().getOperand(i);
+  return {};
+}
+
+void TaggedFunction::addResult(Value value, StringRef tag, Attribute name) {
+  Builder builder(function_.getContext());
+  auto attributes = builder.getDictionaryAttr(builder.getNamedAttr(tag, name));
+  if (failed(function_.insertResult(function_.getNumResults(), value.getType(), attributes)))
+    llvm::report_fatal_error("a tagged function has no more results");
+  terminator()->insertOperands(terminator().getNumOperands(), value);
+}
+
+void TaggedFunction::setResults(ArrayRef<TaggedValue> results) {
+  Builder builder(function_.getContext());
+  SmallVector<Value> values;
+  SmallVector<Type> types;
+  SmallVector<DictionaryAttr> attributes;
+  for (const TaggedValue& result : results) {
+    values.push_back(result.value);
+    types.push_back(result.value.getType());
+    attributes.push_back(builder.getDictionaryAttr(builder.getNamedAttr(result.tag, result.name)));
+  }
+  terminator().getOperandsMutable().assign(values);
+  function_.setFunctionType(builder.getFunctionType(function_.getArgumentTypes(), types));
+  function_.setAllResultAttrs(attributes);
+}
+
+} // namespace titan

@@ -1,0 +1,41 @@
+// A titan function seen through its tags: arguments and results by what they are, not by position.
+#pragma once
+
+#include "dialects/Titan/Titan.h"
+
+namespace titan {
+
+class TaggedFunction {
+public:
+  explicit TaggedFunction(mlir::func::FuncOp function) : function_(function) {}
+
+  mlir::func::FuncOp function() const { return function_; }
+  mlir::func::ReturnOp terminator() const;
+
+  /// The argument tagged `tag = name`, or null. `name` of a symbol tag is the symbol.
+  mlir::BlockArgument findArgument(llvm::StringRef tag, llvm::StringRef name) const;
+  /// Appends an argument with that tag; `value` is a string or a symbol reference.
+  mlir::BlockArgument addArgument(mlir::Type type, llvm::StringRef tag, mlir::Attribute value);
+  /// The argument tagged so, appended if it is not there.
+  mlir::BlockArgument getArgument(mlir::Type type, llvm::StringRef tag, mlir::Attribute value);
+  /// What argument `index` (result `index`) is tagged with under `tag`: the string or the symbol; empty if it is not.
+  llvm::StringRef argumentTag(unsigned index, llvm::StringRef tag) const;
+  llvm::StringRef resultTag(unsigned index, llvm::StringRef tag) const;
+  /// The returned value tagged `tag = name`, or null.
+  mlir::Value findResult(llvm::StringRef tag, llvm::StringRef name) const;
+
+  struct TaggedValue {
+    mlir::Value value;
+    llvm::StringRef tag;
+    mlir::Attribute name;
+  };
+  /// Appends a result with that tag.
+  void addResult(mlir::Value value, llvm::StringRef tag, mlir::Attribute name);
+  /// Replaces what the function returns.
+  void setResults(llvm::ArrayRef<TaggedValue> results);
+
+private:
+  mlir::func::FuncOp function_;
+};
+
+} // namespace titan
