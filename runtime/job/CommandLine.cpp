@@ -74,6 +74,11 @@ private:
                    "where the weights lie that the job refers to (default: beside the job)")
         ->type_name("DIR");
   }
+  void addPoison(CLI::App& sub) {
+    sub.add_flag(
+        "--poison", options_.poison,
+        "check the memory plan: NaN outside of live ranges, guard bytes (slow, same results)");
+  }
   void addData(CLI::App& sub) {
     sub.add_option("--data", options_.data, "data files, in place of the recipe's")
         ->type_name("F")
@@ -94,6 +99,7 @@ private:
         command("train", "trains, or resumes the run of the directory", JobCommand::Train);
     addRunDirectory(sub);
     addMachine(sub);
+    addPoison(sub);
     sub.add_option("--steps", options_.steps, "end of the run; the schedule stays")
         ->type_name("N")
         ->check(CLI::NonNegativeNumber);
@@ -116,6 +122,7 @@ private:
     addCheckpoint(sub);
     addRunDirectory(sub);
     addMachine(sub);
+    addPoison(sub);
     addData(sub);
     addJson(sub);
   }
@@ -125,6 +132,7 @@ private:
     addCheckpoint(sub);
     addRunDirectory(sub);
     addMachine(sub);
+    addPoison(sub);
     addData(sub);
     sub.add_option("-o,--output", options_.output, "the .npz to write")
         ->type_name("out.npz")

@@ -29,6 +29,7 @@ struct JobOptions {
   std::string gemm = "auto";    ///< or "onednn", "generated"
   std::string weightsDirectory; ///< where referred weights lie; empty: beside the job
   bool json = false;
+  bool poison = false; ///< check the memory plan while running: slow, changes no result
 };
 
 /// Nothing when help or a version was asked for, which is then printed on stdout. Usage otherwise

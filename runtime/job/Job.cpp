@@ -31,13 +31,21 @@ Status runCommand(Session& session) {
   return Error::internal("unknown command");
 }
 
+/// What --version prints; works for a job whose table is damaged, too.
+std::string versionOf(const JobImage& image) {
+  const Result<Program> program = deserialize(image.program);
+  return program.ok() ? fmt::format("titan {}, model {}", program->compilerVersion, program->model)
+                      : "titan job with a damaged program";
+}
+
 Status run(const std::vector<std::string>& arguments, const JobImage& image) {
   const std::optional<JobOptions> options =
-      TITAN_TRY(parseCommandLine(arguments, image.executable, "titan job"));
+      TITAN_TRY(parseCommandLine(arguments, image.executable, versionOf(image)));
   if (!options)
     return {};
   std::unique_ptr<Session> session = TITAN_TRY(Session::open(*options, image));
-  return runCommand(*session);
+  TITAN_TRY(runCommand(*session));
+  return session->checkMemory();
 }
 
 /// Libraries underneath may throw; nothing leaves the process as an exception.

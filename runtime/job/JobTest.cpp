@@ -5,7 +5,6 @@
 #include "runtime/data/Npz.h"
 #include "runtime/device/cpu/OneDnn.h"
 #include "runtime/executor/testing/LinearProgram.h"
-#include "runtime/job/Plan.h"
 #include "runtime/program/Random.h"
 #include "runtime/program/Recipe.h"
 
@@ -179,6 +178,15 @@ TEST_F(JobTest, ThreadsDoNotMatter) {
     EXPECT_EQ(stateOf(gemm + std::string("1"), 20), stateOf(gemm + std::string("2"), 20));
     EXPECT_EQ(stateOf(gemm + std::string("1"), 20), stateOf(gemm + std::string("3"), 20));
   }
+}
+
+TEST_F(JobTest, PoisonChangesNothing) {
+  ASSERT_EQ(run({"train", "--out", path("plain")}).exitCode, 0);
+  Outcome outcome = run({"train", "--out", path("poisoned"), "--poison"});
+  ASSERT_EQ(outcome.exitCode, 0) << outcome.err;
+  EXPECT_EQ(stateOf("plain", 20), stateOf("poisoned", 20));
+  EXPECT_EQ(run({"eval", "--out", path("plain"), "--json"}).out,
+            run({"eval", "--out", path("plain"), "--json", "--poison"}).out);
 }
 
 TEST_F(JobTest, ResumeKeepsTheProductLibrary) {
@@ -439,8 +447,12 @@ TEST_F(JobTest, ProfileWritesATableAndATrace) {
   EXPECT_FALSE(fs::exists(path("job.run")));
   Json trace = Json::parse(readFile("job.trace.json"));
   EXPECT_EQ(trace["traceEvents"].size(), 4u * (2 + 4 * LinearShape::microbatches + 3));
+  // What was counted while a step ran is what the plan says.
   Json json = Json::parse(run({"profile", "--steps", "4", "--json"}).out);
+  Json plan = Json::parse(run({"plan", "--json"}).out);
   EXPECT_EQ(json["steps"], 4);
+  EXPECT_EQ(json["recorded"], plan["functions"]["step"]);
+  EXPECT_EQ(json["max_live"], plan["memory"]["max_live"]["step"]);
 }
 
 } // namespace

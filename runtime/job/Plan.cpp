@@ -1,16 +1,14 @@
 #include "runtime/job/Plan.h"
 
-#include "runtime/executor/Figures.h"
 #include "runtime/job/Tables.h"
 
 #include <algorithm>
 
-#include <nlohmann/json.hpp>
-
 namespace titan {
-namespace {
 
 using Json = nlohmann::ordered_json;
+
+namespace {
 
 const char* nameOf(Binding::Role role) {
   switch (role) {
@@ -72,11 +70,15 @@ Json memoryPlan(const Program& program, int threads, bool library) {
             {"bound", outside.total()}}}};
 }
 
+} // namespace
+
 Json figuresJson(const Figures& figures) {
   return {{"commands", figures.commands()}, {"kernels", figures.kernels}, {"gemms", figures.gemms},
           {"copies", figures.copies},       {"zeros", figures.zeros},     {"flops", figures.flops},
           {"bytes", figures.bytes}};
 }
+
+namespace {
 
 Json gemmsJson(const Program& program) {
   Json list = Json::array();
@@ -149,10 +151,6 @@ void printText(const Json& plan) {
 }
 
 } // namespace
-
-std::string planJson(const Program& program, int threads, bool library) {
-  return planObject(program, threads, library).dump(2);
-}
 
 Status planJob(Session& session) {
   const bool library = session.options().gemm != "generated";

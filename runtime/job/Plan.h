@@ -1,16 +1,19 @@
 // `./job plan`: what a run will need and do, from the program alone.
 #pragma once
 
+#include "runtime/executor/Figures.h"
 #include "runtime/job/Session.h"
+
+#include <nlohmann/json.hpp>
 
 namespace titan {
 
-/// Figures and memory as JSON: { model, target, memory: { arena, state: {...}, bindings: {...},
-/// constants, temporaries, max_live: { step, ... }, high_water, outside: {...} }, functions: {
-/// step: { commands, kernels, gemms, copies, zeros, flops, bytes }, ... }, kernels, gemms: [...],
-/// communication: [] }. All sizes are bytes.
-std::string planJson(const Program& program, int threads, bool library);
+/// { commands, kernels, gemms, copies, zeros, flops, bytes } of one execution.
+nlohmann::ordered_json figuresJson(const Figures& figures);
 
+/// Prints figures and memory; --json: { model, target, memory: { arena, state: {...}, bindings:
+/// {...}, constants, temporaries, max_live: { step, ... }, high_water, outside: {...} }, functions:
+/// { step: figures, ... }, kernels, gemms: [...], communication: [] }. All sizes are bytes.
 Status planJob(Session& session);
 
 } // namespace titan

@@ -2,6 +2,8 @@
 
 #include "runtime/executor/Profiler.h"
 #include "runtime/job/Batches.h"
+#include "runtime/job/GemmCeiling.h"
+#include "runtime/job/Plan.h"
 #include "runtime/job/Scalars.h"
 
 #include <algorithm>
@@ -22,33 +24,11 @@ double secondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// FLOP/s of the product library on all threads, square tiles from cache: the ceiling that products
-/// of this job are measured against. 0 without the library.
-double measureGemmCeiling(Session& session) {
-  if (!session.oneDnn())
-    return 0;
-  Gemm gemm;
-  gemm.m = 384 * session.threads(), gemm.n = gemm.k = 384;
-  gemm.lda = gemm.ldb = gemm.ldc = 384;
-  gemm.tileM = gemm.tileN = 384;
-  std::vector<float> a(gemm.m * gemm.k, 1.0f), b(gemm.k * gemm.n, 1.0f), c(gemm.m * gemm.n);
-  char* operands[] = {reinterpret_cast<char*>(a.data()), reinterpret_cast<char*>(b.data()),
-                      reinterpret_cast<char*>(c.data())};
-  double best = 1e30;
-  for (int i = 0; i < 12; ++i) {
-    const Clock::time_point start = Clock::now();
-    session.executor().pool().parallelFor(gemm.units(), 1, [&](int64_t begin, int64_t end) {
-      session.oneDnn()->run(gemm, operands, begin, end);
-    });
-    best = std::min(best, secondsSince(start));
-  }
-  return 2.0 * static_cast<double>(gemm.m * gemm.n * gemm.k) / best;
-}
-
 struct Measurement {
   int64_t steps = 0;
   double plainSeconds = 0, profiledSeconds = 0; ///< per step, without and with the profiler
   double gemmCeiling = 0;
+  Figures recorded; ///< of one step, counted while it ran
   std::vector<ProfileRow> rows;
 };
 
@@ -83,6 +63,8 @@ void printJson(const Measurement& m) {
                           {"seconds_per_step", m.plainSeconds},
                           {"profiled_seconds_per_step", m.profiledSeconds},
                           {"gemm_ceiling_flops", m.gemmCeiling},
+                          {"recorded", figuresJson(m.recorded)},
+                          {"max_live", m.recorded.maxLiveBytes},
                           {"kernels", rows}}
                          .dump(2));
 }
@@ -121,9 +103,13 @@ Status profileJob(Session& session) {
   Profiler profiler(session.program());
   executor.setObserver(&profiler);
   m.profiledSeconds = TITAN_TRY(steps(m.steps));
+  Recorder recorder;
+  executor.setObserver(&recorder);
+  TITAN_TRY(steps(1));
+  m.recorded = recorder.figures();
   executor.setObserver(nullptr);
   m.rows = profiler.rows();
-  m.gemmCeiling = measureGemmCeiling(session);
+  m.gemmCeiling = measureGemmCeiling(session.oneDnn(), executor.pool());
 
   const std::string trace = session.options().trace.empty()
                                 ? session.image().executable + ".trace.json"

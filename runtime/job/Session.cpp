@@ -57,8 +57,15 @@ Status Session::start(uint64_t seed, const std::string& savedGemm) {
   sources.weightsDirectory = options_->weightsDirectory.empty() ? directoryOfJob(image_->executable)
                                                                 : options_->weightsDirectory;
   sources.seed = seed;
-  return executor_->initialize(sources);
+  TITAN_TRY(executor_->initialize(sources));
+  if (options_->poison) {
+    poisoner_.emplace(*executor_);
+    executor_->setObserver(&*poisoner_);
+  }
+  return {};
 }
+
+Status Session::checkMemory() const { return poisoner_ ? poisoner_->checkUnplanned() : Status(); }
 
 checkpoint::ProgramInfo Session::describe() const {
   return checkpoint::describe(program_, {{"gemm", gemm_}}, toJson(recipe_));

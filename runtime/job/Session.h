@@ -2,7 +2,7 @@
 #pragma once
 
 #include "runtime/checkpoint/Load.h"
-#include "runtime/executor/Executor.h"
+#include "runtime/executor/Poisoner.h"
 #include "runtime/job/CommandLine.h"
 #include "runtime/job/JobImage.h"
 #include "runtime/program/Recipe.h"
@@ -24,6 +24,9 @@ public:
   /// continued, or empty:
   /// --gemm=auto follows it, so that a resumed run computes the same bits. May be called once.
   Status start(uint64_t seed, const std::string& savedGemm);
+
+  /// With --poison: Internal if a command wrote where the plan gives nothing.
+  Status checkMemory() const;
 
   const JobImage& image() const { return *image_; }
   const JobOptions& options() const { return *options_; }
@@ -53,6 +56,7 @@ private:
   std::optional<OneDnn> oneDnn_;
   std::unique_ptr<ThreadPool> pool_;
   std::optional<Executor> executor_;
+  std::optional<Poisoner> poisoner_;
 };
 
 /// The largest number of bytes that a run allocates outside of its arena.

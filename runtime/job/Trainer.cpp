@@ -1,6 +1,7 @@
 #include "runtime/job/Trainer.h"
 
 #include "runtime/executor/Figures.h"
+#include "runtime/job/GemmCeiling.h"
 
 #include <algorithm>
 #include <chrono>
@@ -8,8 +9,6 @@
 
 namespace titan {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 bool allFinite(DType dtype, std::span<const char> bytes) {
   const auto elementBytes = static_cast<size_t>(byteSize(dtype));
@@ -69,11 +68,12 @@ Result<std::unique_ptr<Trainer>> Trainer::create(Session& session,
       MetricsFile::open(checkpoint::joinPath(store.directory(), "metrics.jsonl"), t.step_));
   t.events_ = TITAN_TRY(EventFile::create(store.directory(), t.step_));
   t.progress_ = std::make_unique<ProgressLine>(
-      stderr, ProgressOptions{.firstStep = t.step_,
-                              .steps = recipe.train.steps,
-                              .logEvery = recipe.train.logEvery,
-                              .flopsPerStep =
-                                  plannedFigures(*session.program().findFunction("step")).flops});
+      stderr,
+      ProgressOptions{.firstStep = t.step_,
+                      .steps = recipe.train.steps,
+                      .logEvery = recipe.train.logEvery,
+                      .flopsPerStep = plannedFigures(*session.program().findFunction("step")).flops,
+                      .peakFlops = measureGemmCeiling(session.oneDnn(), executor.pool())});
   t.last_.samples = t.batches_.samples;
   t.last_.tokens = t.batches_.samples * t.batches_.dataset->tokensPerSample();
   t.last_.memoryBytes =
@@ -92,12 +92,17 @@ Result<std::unique_ptr<Trainer>> Trainer::create(Session& session,
 
 Status Trainer::run() {
   const Recipe& recipe = session_->recipe();
+  stepStart_ = Clock::now();
   while (step_ < recipe.train.steps && signals_.received() == 0) {
     TITAN_TRY(oneStep());
-    if (evaluator_ && step_ % recipe.train.evalEvery == 0)
+    const bool evaluates = evaluator_ && step_ % recipe.train.evalEvery == 0;
+    const bool saves = recipe.checkpoint.every > 0 && step_ % recipe.checkpoint.every == 0;
+    if (evaluates)
       TITAN_TRY(evaluate());
-    if (recipe.checkpoint.every > 0 && step_ % recipe.checkpoint.every == 0)
+    if (saves)
       TITAN_TRY(save());
+    if (evaluates || saves)
+      stepStart_ = Clock::now();
   }
   if (savedStep_ != step_)
     TITAN_TRY(save());
@@ -109,7 +114,6 @@ Status Trainer::run() {
 
 Status Trainer::oneStep() {
   Executor& executor = session_->executor();
-  const Clock::time_point start = Clock::now();
   TITAN_TRY(loader_->next(batches_.destination));
   controls_->write();
   TITAN_TRY(executor.run("step"));
@@ -120,7 +124,9 @@ Status Trainer::oneStep() {
   last_.loss = static_cast<float>(loss_.read());
   last_.gradNorm = static_cast<float>(gradNorm_.read());
   last_.lr = static_cast<float>(lr_.read(session_->recipe().optimizer.lr));
-  last_.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  const Clock::time_point end = Clock::now();
+  last_.seconds = std::chrono::duration<double>(end - stepStart_).count();
+  stepStart_ = end;
   TITAN_TRY(metrics_->write(last_));
   if (step_ % session_->recipe().train.logEvery == 0 || step_ == session_->recipe().train.steps)
     TITAN_TRY(events_->write(last_));

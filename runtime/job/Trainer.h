@@ -12,6 +12,7 @@
 #include "runtime/metrics/MetricsFile.h"
 #include "runtime/metrics/Progress.h"
 
+#include <chrono>
 #include <memory>
 #include <optional>
 
@@ -46,6 +47,8 @@ private:
   Trainer(Session& session, checkpoint::CheckpointStore& store, Batches batches,
           RunIdentity identity);
 
+  using Clock = std::chrono::steady_clock;
+
   Status oneStep();
   Status checkFinite(bool skipped);
   Status evaluate();
@@ -65,6 +68,8 @@ private:
   std::unique_ptr<ProgressLine> progress_;
   ScalarReader loss_, gradNorm_, lr_, stepCounter_, skippedCounter_;
   StepMetrics last_;
+  Clock::time_point
+      stepStart_; ///< end of the step before; what a step logs counts for the next one
   int64_t step_ = 0, skipped_ = 0, skippedInARow_ = 0;
   int64_t savedStep_ = -1;
   std::string savedPath_;
