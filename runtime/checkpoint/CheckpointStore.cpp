@@ -107,8 +107,7 @@ Result<CheckpointStore> CheckpointStore::open(const std::string& directory, Env&
   const std::string parent = checkpointsPath(directory);
   TITAN_TRY(makeDirectories(env, parent));
   // Another process may have made these, or renamed a checkpoint into place, and died before its
-  // sync.
-  TITAN_TRY(env.syncAncestor(parentPath(directory)));
+  // sync. The ancestors were synced before checkpoints/ was made.
   TITAN_TRY(env.syncDirectory(directory));
   TITAN_TRY(env.syncDirectory(parent));
   TITAN_TRY(removeLeftovers(env, parent));
