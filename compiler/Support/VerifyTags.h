@@ -19,11 +19,12 @@ template <typename OpTy> OpTy getOnly(mlir::func::FuncOp function) {
   return nullptr;
 }
 
-/// Checks that every argument and result has a tag, that every state argument has a state of its type and,
-/// with `returnsStates`, a result.
+/// Checks that every argument and result has a tag, that every state argument has a state of its
+/// type and, with `returnsStates`, a result.
 llvm::LogicalResult verifyTags(mlir::func::FuncOp function, bool returnsStates);
 
 /// Checks that `function` returns a scalar of type `element` as metric `name`.
-llvm::LogicalResult verifyMetric(mlir::func::FuncOp function, llvm::StringRef name, mlir::Type element);
+llvm::LogicalResult verifyMetric(mlir::func::FuncOp function, llvm::StringRef name,
+                                 mlir::Type element);
 
 } // namespace titan

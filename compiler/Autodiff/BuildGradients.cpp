@@ -1,0 +1,87 @@
+#include "compiler/Autodiff/Passes.h"
+#include "compiler/Autodiff/ReverseMode.h"
+#include "compiler/Support/VerifyTags.h"
+
+#include "mlir/IR/Remarks.h"
+
+using namespace mlir;
+using namespace titan::ir;
+
+namespace titan {
+
+#define GEN_PASS_DEF_BUILDGRADIENTS
+#include "compiler/Autodiff/Passes.h.inc"
+
+namespace {
+
+/// `loop` with `terms` yielded and returned after what it has.
+accum::LoopOp appendTerms(accum::LoopOp loop, ArrayRef<Value> terms) {
+  loop.getBlock().getTerminator()->insertOperands(loop.getNumResults(), terms);
+  SmallVector<Type> types(loop.getResultTypes());
+  llvm::append_range(types, ValueRange(terms).getTypes());
+  OpBuilder builder(loop);
+  auto extended = accum::LoopOp::create(builder, loop.getLoc(), types, loop.getBatches(),
+                                        loop.getInits(), loop.getCount(), loop.getOrder());
+  extended.getBody().takeBody(loop.getBody());
+  loop.replaceAllUsesWith(extended.getResults().take_front(loop.getNumResults()));
+  loop.erase();
+  return extended;
+}
+
+struct BuildGradientsPass : impl::BuildGradientsBase<BuildGradientsPass> {
+  void runOnOperation() override {
+    if (failed(build()))
+      signalPassFailure();
+  }
+
+  LogicalResult build() {
+    ModuleOp module = getOperation();
+    func::FuncOp step = getFunction(module, ir::function::step);
+    if (!step)
+      return failure();
+    TaggedFunction tagged(step);
+    auto loop = getOnly<accum::LoopOp>(step);
+    if (!loop)
+      return failure();
+    auto loss = dyn_cast_if_present<OpResult>(tagged.findResult(tag::metric, "loss_sum"));
+    if (!loss || loss.getOwner() != loop)
+      return step.emitError() << "@step returns no loss_sum from its loop";
+
+    SmallVector<StateOp> parameters;
+    SmallVector<Value> values;
+    for (unsigned i = 0; i < step.getNumArguments(); ++i)
+      if (auto state = module.lookupSymbol<StateOp>(tagged.argumentTag(i, tag::state));
+          state && state.getTrainable()) {
+        parameters.push_back(state);
+        values.push_back(step.getArgument(i));
+      }
+    Value lossTerm = loop.getBlock().getTerminator()->getOperand(loss.getResultNumber());
+    FailureOr<SmallVector<Value>> gradients = autodiff::buildGradients(lossTerm, values);
+    if (failed(gradients))
+      return failure();
+
+    SmallVector<Value> terms;
+    SmallVector<StringRef> names;
+    for (auto [state, gradient] : llvm::zip_equal(parameters, *gradients)) {
+      if (!gradient) {
+        remark::missed(state.getLoc(),
+                       remark::RemarkOpts::name("no-gradient").category("differentiate"))
+            << state.getName() << " does not reach the loss: it is not trained";
+        continue;
+      }
+      terms.push_back(gradient);
+      names.push_back(state.getSymName());
+    }
+    if (terms.empty())
+      return step.emitError() << "no trainable parameter reaches the loss";
+    unsigned first = loop.getNumResults();
+    loop = appendTerms(loop, terms);
+    for (auto [i, name] : llvm::enumerate(names))
+      tagged.addResult(loop.getResult(first + i), tag::gradient,
+                       FlatSymbolRefAttr::get(module.getContext(), name));
+    return success();
+  }
+};
+
+} // namespace
+} // namespace titan

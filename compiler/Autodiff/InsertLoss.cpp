@@ -1,0 +1,232 @@
+#include "compiler/Autodiff/Loss.h"
+#include "compiler/Autodiff/Passes.h"
+#include "compiler/Support/RecipeAttribute.h"
+#include "compiler/Support/VerifyTags.h"
+
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+using namespace titan::ir;
+
+namespace titan {
+
+#define GEN_PASS_DEF_INSERTLOSS
+#include "compiler/Autodiff/Passes.h.inc"
+
+namespace {
+
+/// What the three functions have in common.
+struct Model {
+  TaggedFunction function;
+  Recipe recipe;
+  unsigned output;             ///< index of the result that the loss reads
+  RankedTensorType targetType; ///< null: the loss takes no targets, or an input is the target
+
+  func::FuncOp op() const { return function.function(); }
+
+  /// One [micro, ...] tensor of the batch: a model input or the targets.
+  struct Field {
+    std::string name;
+    RankedTensorType type;
+  };
+  SmallVector<Field> fields() const {
+    SmallVector<Field> fields;
+    for (BlockArgument argument : op().getArguments())
+      if (StringRef name = function.argumentTag(argument.getArgNumber(), tag::input); !name.empty())
+        fields.push_back({name.str(), cast<RankedTensorType>(argument.getType())});
+    if (targetType)
+      fields.push_back({recipe.loss.target, targetType});
+    return fields;
+  }
+};
+
+LogicalResult checkFields(const Model& model) {
+  for (const Model::Field& field : model.fields())
+    if (field.type.getRank() < 1 || field.type.getDimSize(0) != model.recipe.batch.micro)
+      return model.op().emitError() << "'" << field.name << "' is " << field.type
+                                    << ", batch.micro = " << model.recipe.batch.micro
+                                    << ": the first extent of every input and target is the batch";
+  return success();
+}
+
+FailureOr<Model> readModel(ModuleOp module) {
+  FailureOr<Recipe> recipe = getRecipe(module);
+  func::FuncOp function = getFunction(module, ir::function::model);
+  if (failed(recipe) || !function || failed(verifyTags(function, /*returnsStates=*/false)))
+    return failure();
+  TaggedFunction tagged(function);
+  const LossRecipe& loss = recipe->loss;
+  if (function.getNumResults() == 0)
+    return function.emitError() << "@model has no output";
+  unsigned output = 0;
+  for (unsigned i = 0; i < function.getNumResults(); ++i) {
+    if (!function.getResultAttr(i, tag::output))
+      return function.emitError()
+             << "result " << i
+             << " of @model is no output: models that update buffers cannot be trained";
+    if (tagged.resultTag(i, tag::output) == loss.output)
+      output = i;
+  }
+  StringRef name = tagged.resultTag(output, tag::output);
+  if (!loss.output.empty() && name != loss.output)
+    return function.emitError() << "loss.output = \"" << loss.output
+                                << "\" is no output of the model; its first is \"" << name << "\"";
+  FailureOr<RankedTensorType> target = autodiff::targetType(
+      loss, cast<RankedTensorType>(function.getResultTypes()[output]), name, function.getLoc());
+  if (failed(target))
+    return failure();
+  if (BlockArgument shared = tagged.findArgument(tag::input, loss.target); *target && shared) {
+    if (shared.getType() != *target)
+      return function.emitError() << "loss.target = \"" << loss.target << "\" is an input of type "
+                                  << shared.getType() << ", the loss takes " << *target;
+    target = RankedTensorType();
+  }
+  Model model{tagged, *recipe, output, *target};
+  if (failed(checkFields(model)))
+    return failure();
+  return model;
+}
+
+/// An empty function before @model, with the model's states as arguments.
+TaggedFunction createFunction(const Model& model, StringRef name, IRMapping& mapping) {
+  OpBuilder builder(model.op());
+  auto op =
+      func::FuncOp::create(builder, model.op().getLoc(), name, builder.getFunctionType({}, {}));
+  builder.setInsertionPointToEnd(op.addEntryBlock());
+  func::ReturnOp::create(builder, op.getLoc());
+  TaggedFunction function(op);
+  for (BlockArgument argument : model.op().getArguments())
+    if (Attribute state = model.op().getArgAttr(argument.getArgNumber(), tag::state))
+      mapping.map(argument, function.addArgument(argument.getType(), tag::state, state));
+  return function;
+}
+
+/// By name, a value for each field of the batch.
+using Fields = llvm::StringMap<Value>;
+
+/// Clones the model's body with the fields as its inputs. Dropout draws with `seed` and `step`;
+/// without them it is left out. Returns the outputs.
+SmallVector<Value> cloneBody(const Model& model, OpBuilder& builder, IRMapping& mapping,
+                             const Fields& fields, Value seed = {}, Value step = {}) {
+  for (BlockArgument argument : model.op().getArguments())
+    if (StringRef name = model.function.argumentTag(argument.getArgNumber(), tag::input);
+        !name.empty())
+      mapping.map(argument, fields.lookup(name));
+  for (Operation& op : model.function.terminator()->getBlock()->without_terminator()) {
+    auto dropout = dyn_cast<DropoutOp>(op);
+    if (dropout && !seed) {
+      mapping.map(dropout.getResult(), mapping.lookup(dropout.getOperand()));
+      continue;
+    }
+    Operation* clone = builder.clone(op, mapping);
+    if (dropout) {
+      cast<DropoutOp>(clone).getSeedMutable().assign(seed);
+      cast<DropoutOp>(clone).getStepMutable().assign(step);
+    }
+  }
+  SmallVector<Value> outputs;
+  for (Value output : model.function.terminator().getOperands())
+    outputs.push_back(mapping.lookup(output));
+  return outputs;
+}
+
+autodiff::LossTerms buildLoss(const Model& model, OpBuilder& builder, ArrayRef<Value> outputs,
+                              const Fields& fields, Value validRows) {
+  TensorBuilder b(builder, model.op().getLoc(), builder.getStrArrayAttr({"loss"}));
+  return autodiff::buildLoss(b, model.recipe.loss, outputs[model.output],
+                             fields.lookup(model.recipe.loss.target), validRows,
+                             model.recipe.batch.micro);
+}
+
+void buildStep(const Model& model) {
+  IRMapping mapping;
+  TaggedFunction step = createFunction(model, ir::function::step, mapping);
+  OpBuilder builder(step.terminator());
+  StateOp counter = getOrDeclareCounter(model.op()->getParentOfType<ModuleOp>(), counter::step);
+  Type scalar = counter.getType();
+  Value counterValue =
+      step.addArgument(scalar, tag::state, FlatSymbolRefAttr::get(counter.getSymNameAttr()));
+  unsigned stateCount = counterValue.getParentBlock()->getNumArguments();
+
+  int64_t count = model.recipe.microbatches();
+  SmallVector<Model::Field> fields = model.fields();
+  SmallVector<Value> batches;
+  for (const Model::Field& field : fields) {
+    SmallVector<int64_t> shape = {count};
+    llvm::append_range(shape, field.type.getShape());
+    batches.push_back(
+        step.addArgument(field.type.clone(shape), tag::input, builder.getStringAttr(field.name)));
+  }
+  Value seed = step.addArgument(scalar, tag::control, builder.getStringAttr("train.seed"));
+
+  Location loc = model.op().getLoc();
+  auto sumType = RankedTensorType::get({}, builder.getF32Type());
+  auto loop = accum::LoopOp::create(builder, loc, TypeRange{sumType, scalar}, batches, ValueRange{},
+                                    count, accum::Order::Unordered);
+  Block& body = loop.getBody().emplaceBlock();
+  body.addArgument(builder.getIndexType(), loc);
+  Fields slices;
+  for (const Model::Field& field : fields)
+    slices[field.name] = body.addArgument(field.type, loc);
+
+  builder.setInsertionPointToEnd(&body);
+  SmallVector<Value> outputs = cloneBody(model, builder, mapping, slices, seed, counterValue);
+  autodiff::LossTerms loss = buildLoss(model, builder, outputs, slices, /*validRows=*/{});
+  accum::YieldOp::create(builder, loc, ValueRange{loss.sum, loss.count});
+
+  for (unsigned i = 0; i < stateCount; ++i)
+    step.addResult(step.function().getArgument(i), tag::state,
+                   step.function().getArgAttr(i, tag::state));
+  step.addResult(loop.getResult(0), tag::metric, builder.getStringAttr("loss_sum"));
+  step.addResult(loop.getResult(1), tag::metric, builder.getStringAttr("count"));
+}
+
+/// The arguments of one [micro, ...] tensor each.
+Fields addFields(TaggedFunction& function, ArrayRef<Model::Field> fields) {
+  Fields values;
+  for (const Model::Field& field : fields)
+    values[field.name] = function.addArgument(field.type, tag::input,
+                                              StringAttr::get(field.type.getContext(), field.name));
+  return values;
+}
+
+void buildEval(const Model& model) {
+  IRMapping mapping;
+  TaggedFunction eval = createFunction(model, ir::function::eval, mapping);
+  OpBuilder builder(eval.terminator());
+  Fields fields = addFields(eval, model.fields());
+  Value validRows = eval.addArgument(RankedTensorType::get({}, builder.getI64Type()), tag::control,
+                                     builder.getStringAttr("valid_rows"));
+  SmallVector<Value> outputs = cloneBody(model, builder, mapping, fields);
+  autodiff::LossTerms loss = buildLoss(model, builder, outputs, fields, validRows);
+  eval.addResult(loss.sum, tag::metric, builder.getStringAttr("loss_sum"));
+  eval.addResult(loss.count, tag::metric, builder.getStringAttr("count"));
+  eval.addResult(loss.correct, tag::metric, builder.getStringAttr("correct"));
+}
+
+void buildPredict(const Model& model) {
+  IRMapping mapping;
+  TaggedFunction predict = createFunction(model, ir::function::predict, mapping);
+  OpBuilder builder(predict.terminator());
+  SmallVector<Model::Field> inputs = model.fields();
+  if (model.targetType)
+    inputs.pop_back();
+  Fields fields = addFields(predict, inputs);
+  for (auto [i, output] : llvm::enumerate(cloneBody(model, builder, mapping, fields)))
+    predict.addResult(output, tag::output, model.op().getResultAttr(i, tag::output));
+}
+
+struct InsertLossPass : impl::InsertLossBase<InsertLossPass> {
+  void runOnOperation() override {
+    FailureOr<Model> model = readModel(getOperation());
+    if (failed(model))
+      return signalPassFailure();
+    buildStep(*model);
+    buildEval(*model);
+    buildPredict(*model);
+    model->op().erase();
+  }
+};
+
+} // namespace
+} // namespace titan

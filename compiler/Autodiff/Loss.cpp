@@ -1,0 +1,105 @@
+#include "compiler/Autodiff/Loss.h"
+
+#include "mlir/IR/Diagnostics.h"
+
+using namespace mlir;
+using namespace titan::ir;
+
+namespace titan::autodiff {
+
+FailureOr<RankedTensorType> targetType(const LossRecipe& loss, RankedTensorType output,
+                                       StringRef outputName, Location loc) {
+  Builder builder(loc.getContext());
+  if (!isa<FloatType>(output.getElementType()))
+    return emitError(loc) << "output '" << outputName << "' is " << output
+                          << ": a loss needs floats";
+  if (loss.kind == "output") {
+    if (output.getNumElements() != 1)
+      return emitError(loc) << "loss.kind = \"output\": output '" << outputName << "' is " << output
+                            << ", not one number";
+    return RankedTensorType();
+  }
+  if (loss.kind == "cross_entropy") {
+    if (output.getRank() < 2)
+      return emitError(loc) << "loss.kind = \"cross_entropy\": output '" << outputName << "' is "
+                            << output << ", not [rows, ..., classes]";
+    return RankedTensorType::get(output.getShape().drop_back(), builder.getI64Type());
+  }
+  if (output.getRank() < 1)
+    return emitError(loc) << "loss.kind = \"" << loss.kind << "\": output '" << outputName
+                          << "' is a scalar, not [rows, ...]: is it the loss (kind = \"output\")?";
+  return RankedTensorType::get(output.getShape(), builder.getF32Type());
+}
+
+namespace {
+
+Type i64(const TensorBuilder& b) { return b.builder.getI64Type(); }
+
+Value countTrue(const TensorBuilder& b, Value flags) {
+  return b.reduceAll(ReduceKind::Sum, b.convert(flags, i64(b)));
+}
+
+/// Is the row of each element of a tensor of `shape` below `validRows`?
+Value validMask(const TensorBuilder& b, ArrayRef<int64_t> shape, Value validRows) {
+  Value rows = b.create<IotaOp>(RankedTensorType::get(shape, i64(b)), 0);
+  return b.compare(ComparePredicate::LT, rows, b.broadcast(validRows, shape, {}));
+}
+
+LossTerms crossEntropy(const TensorBuilder& b, const LossRecipe& loss, Value logits, Value targets,
+                       Value validRows) {
+  ArrayRef<int64_t> rows = tensorType(targets).getShape();
+  Value ignored = b.splatLike(targets, static_cast<double>(loss.ignoreIndex));
+  if (validRows) // padding is ignored like any other target
+    targets = b.select(validMask(b, rows, validRows), targets, ignored);
+  auto lossType = RankedTensorType::get(rows, b.builder.getF32Type());
+  Value losses = b.create<CrossEntropyOp>(lossType, logits, targets,
+                                          b.builder.getI64IntegerAttr(loss.ignoreIndex),
+                                          b.builder.getF64FloatAttr(loss.labelSmoothing));
+  Value valid = b.compare(ComparePredicate::NE, targets, ignored);
+  LossTerms terms{b.reduceAll(ReduceKind::Sum, losses), countTrue(b, valid), {}};
+  if (validRows) {
+    Value best = b.create<ArgmaxOp>(logits, static_cast<int64_t>(rows.size()));
+    Value hit = b.compare(ComparePredicate::EQ, best, targets);
+    terms.correct = countTrue(b, b.create<AndOp>(hit, valid));
+  }
+  return terms;
+}
+
+LossTerms outputLoss(const TensorBuilder& b, Value output, Value validRows, int64_t rows) {
+  auto scalar = RankedTensorType::get({}, i64(b));
+  Value sum = b.reshape(b.convert(output, b.builder.getF32Type()), {});
+  if (!validRows)
+    return {sum, b.splat(scalar, 1), {}};
+  // The model has already averaged over the rows, padding included: only a full batch counts.
+  Value full =
+      b.compare(ComparePredicate::GE, validRows, b.splat(scalar, static_cast<double>(rows)));
+  return {b.select(full, sum, b.splatLike(sum, 0)), b.convert(full, i64(b)), b.splat(scalar, 0)};
+}
+
+Value elementwiseLoss(const TensorBuilder& b, StringRef kind, Value output, Value targets) {
+  if (kind == "bce_with_logits")
+    return b.create<BceWithLogitsOp>(output, targets);
+  Value difference = b.sub(output, targets);
+  return kind == "l1" ? b.create<AbsOp>(difference) : b.mul(difference, difference);
+}
+
+} // namespace
+
+LossTerms buildLoss(const TensorBuilder& b, const LossRecipe& loss, Value output, Value targets,
+                    Value validRows, int64_t rows) {
+  if (loss.kind == "output")
+    return outputLoss(b, output, validRows, rows);
+  if (loss.kind == "cross_entropy")
+    return crossEntropy(b, loss, output, targets, validRows);
+  auto scalar = RankedTensorType::get({}, i64(b));
+  Value losses = elementwiseLoss(b, loss.kind, b.convert(output, b.builder.getF32Type()), targets);
+  int64_t elements = tensorType(losses).getNumElements();
+  if (!validRows)
+    return {
+        b.reduceAll(ReduceKind::Sum, losses), b.splat(scalar, static_cast<double>(elements)), {}};
+  Value mask = validMask(b, tensorType(losses).getShape(), validRows);
+  Value kept = b.select(mask, losses, b.splatLike(losses, 0));
+  return {b.reduceAll(ReduceKind::Sum, kept), countTrue(b, mask), b.splat(scalar, 0)};
+}
+
+} // namespace titan::autodiff

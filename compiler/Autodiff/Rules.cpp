@@ -1,0 +1,19 @@
+#include "compiler/Autodiff/Rules.h"
+
+using namespace mlir;
+
+namespace titan::autodiff {
+
+void registerDerivativeRules(DialectRegistry& registry) {
+  registry.addExtension(+[](MLIRContext* context, ir::TitanDialect*) {
+    attachElementwiseRules(context);
+    attachShapeRules(context);
+    attachContractionRules(context);
+    attachReductionRules(context);
+    attachNormalizationRules(context);
+    attachRandomRules(context);
+    attachLossRules(context);
+  });
+}
+
+} // namespace titan::autodiff
