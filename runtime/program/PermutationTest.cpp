@@ -24,6 +24,14 @@ TEST(Permutation, IsABijection) {
   }
 }
 
+TEST(Permutation, IsStable) {
+  // A change here changes what a resumed run reads: samples would be lost and repeated.
+  const Permutation permutation(10, 1, 2);
+  const std::vector<uint64_t> expected = {3, 9, 8, 4, 5, 1, 6, 7, 2, 0};
+  for (uint64_t i = 0; i < 10; ++i)
+    EXPECT_EQ(permutation(i), expected[i]);
+}
+
 TEST(Permutation, LargeDomainsStayInside) {
   const uint64_t n = (uint64_t{1} << 40) + 12345;
   const Permutation permutation(n, 1, 0);

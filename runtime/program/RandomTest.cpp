@@ -18,7 +18,8 @@ TEST(Random, PhiloxKnownAnswers) { // Random123's kat_vectors, philox4x32 with 7
 
 TEST(Random, KeysAreStable) {
   // They are in every checkpointed run's future: a change here changes what a resumed run draws.
-  EXPECT_EQ(randomKey(0, 0), randomKey(0, 0));
+  EXPECT_EQ(randomKey(0, 0), 0xd0a66a65c7528968u);
+  EXPECT_EQ(randomStream("layers.0.dropout", 1), 0xedd9b3a684f8b4d0u);
   std::set<uint64_t> keys;
   for (uint64_t seed = 0; seed < 10; ++seed)
     for (uint64_t ordinal = 0; ordinal < 10; ++ordinal)
