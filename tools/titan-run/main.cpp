@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <unistd.h>
 #include <vector>
 
@@ -22,20 +23,24 @@ struct Options {
   std::vector<std::string> command; ///< the job, or the model, and everything after it
 };
 
-/// Everything from the first positional on belongs to the command, flags included.
+/// Everything from the first argument on that is no option of ours belongs to the command, flags included.
 titan::Result<Options> parse(int argc, char** argv) {
   Options options;
+  int first = 1;
+  while (first < argc && argv[first][0] == '-') {
+    std::string_view option = argv[first++];
+    if ((option == "-n" || option == "--ranks") && first < argc)
+      ++first;
+  }
   CLI::App app{"starts a compiled job: titan-run [-n N] ./job train ...\n"
                "or runs a model op by op: titan-run --eager MODEL --recipe R.toml train ...",
                "titan-run"};
   app.set_version_flag("--version", std::string("titan-run ") + TITAN_VERSION);
   app.add_flag("--eager", options.eager, "interpret the model instead of starting a job");
   app.add_option("-n,--ranks", options.ranks, "number of ranks")->capture_default_str();
-  app.add_option("command", options.command, "the job or the model, and its arguments")->required();
-  app.positionals_at_end();
-  app.prefix_command();
+  app.footer("COMMAND... is the job or the model, and its arguments");
   try {
-    app.parse(argc, argv);
+    app.parse(first, argv);
   } catch (const CLI::CallForHelp& help) {
     std::exit(app.exit(help));
   } catch (const CLI::CallForVersion& version) {
@@ -43,9 +48,9 @@ titan::Result<Options> parse(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return Error::usage("{} (see titan-run --help)", error.what());
   }
-  // prefix_command leaves what follows the first positional to us.
-  for (const std::string& rest : app.remaining())
-    options.command.push_back(rest);
+  options.command.assign(argv + first, argv + argc);
+  if (options.command.empty())
+    return Error::usage("no job or model is given (see titan-run --help)");
   return options;
 }
 

@@ -1,0 +1,26 @@
+// The example of titan-accumulate-place-random, and what it does to operands whose batch is elsewhere or nowhere.
+// RUN: titan-opt %s --titan-accumulate-place-random | FileCheck %s
+
+// CHECK-LABEL: func.func @step
+func.func @step(%x: tensor<4x8x3xf32>, %w: tensor<3x5xf32>, %zero: tensor<f32>, %seed: tensor<i64>, %step: tensor<i64>) -> tensor<f32> {
+  // CHECK: accum.loop %[[I:.*]] in 4
+  %s = accum.loop %i in 4 running slices(%xi = %x : tensor<4x8x3xf32>) accumulators(%a = %zero : tensor<f32>) -> (tensor<f32>) {
+    // CHECK: titan.dropout {{.*}} stream 7 seed %{{.*}} step %{{.*}} microbatch %[[I]] {window = #titan.window<[32, 3], dim = 0, stride = 8>}
+    %d = titan.dropout %xi p 0.1 stream 7 seed %seed step %step : tensor<8x3xf32> to tensor<8x3xf32>
+    // The batch is the second dimension after a transpose.
+    // CHECK: titan.dropout {{.*}} stream 8 {{.*}} microbatch %[[I]] {window = #titan.window<[3, 32], dim = 1, stride = 8>}
+    %t = titan.transpose %d [1, 0] : tensor<8x3xf32> to tensor<3x8xf32>
+    %e = titan.dropout %t p 0.1 stream 8 seed %seed step %step : tensor<3x8xf32> to tensor<3x8xf32>
+    // A parameter is its own global tensor.
+    // CHECK: titan.dropout {{.*}} stream 9 seed %{{.*}} step %{{.*}} {window = #titan.window<[3, 5], dim = 0, stride = 0>}
+    %p = titan.dropout %w p 0.1 stream 9 seed %seed step %step : tensor<3x5xf32> to tensor<3x5xf32>
+    // After a linear layer the batch is still the first dimension.
+    // CHECK: titan.dropout {{.*}} stream 10 {{.*}} microbatch %[[I]] {window = #titan.window<[32, 5], dim = 0, stride = 8>}
+    %y = titan.contract %e, %p batch [] x [] contracting [0] x [0] : (tensor<3x8xf32>, tensor<3x5xf32>) -> tensor<8x5xf32>
+    %f = titan.dropout %y p 0.1 stream 10 seed %seed step %step : tensor<8x5xf32> to tensor<8x5xf32>
+    %sum = titan.reduce sum %f [0, 1] : tensor<8x5xf32> to tensor<f32>
+    %next = titan.add %a, %sum : tensor<f32>
+    accum.yield %next : tensor<f32>
+  }
+  return %s : tensor<f32>
+}

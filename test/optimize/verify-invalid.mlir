@@ -1,0 +1,32 @@
+// RUN: titan-opt %s --titan-optimize-verify --split-input-file --verify-diagnostics
+
+titan.state @w : tensor<4xf32> {kind = #titan<kind param>, trainable, init = #titan.init_rule<"constant", 0.0 : f64, 0.0 : f64>}
+// expected-error @+1 {{result 0 is still a gradient}}
+func.func @step(%w: tensor<4xf32> {titan.state = @w}) -> (tensor<4xf32> {titan.gradient = @w}) {
+  return %w : tensor<4xf32>
+}
+
+// -----
+
+// expected-error @+1 {{state 'w' is not returned by @step}}
+titan.state @w : tensor<4xf32> {kind = #titan<kind param>, trainable, init = #titan.init_rule<"constant", 0.0 : f64, 0.0 : f64>}
+func.func @step(%w: tensor<4xf32> {titan.state = @w}) {
+  return
+}
+
+// -----
+
+titan.state @w : tensor<4xf32> {kind = #titan<kind param>, trainable, init = #titan.init_rule<"constant", 0.0 : f64, 0.0 : f64>}
+// expected-error @+1 {{state 'w' changes outside of phase update}}
+func.func @step(%w: tensor<4xf32> {titan.state = @w}) -> (tensor<4xf32> {titan.state = @w}) {
+  %n = titan.neg %w : tensor<4xf32>
+  return %n : tensor<4xf32>
+}
+
+// -----
+
+titan.state @w : tensor<4xf32> {kind = #titan<kind param>, trainable, init = #titan.init_rule<"constant", 0.0 : f64, 0.0 : f64>}
+// expected-error @+1 {{metric 'loss' is not returned}}
+func.func @step(%w: tensor<4xf32> {titan.state = @w}) -> (tensor<4xf32> {titan.state = @w}) {
+  return %w : tensor<4xf32>
+}

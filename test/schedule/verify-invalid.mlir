@@ -1,0 +1,20 @@
+// RUN: titan-opt %s --titan-schedule-verify --split-input-file --verify-diagnostics
+
+func.func @step(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %a = titan.neg %x {phase = #titan<phase update>} : tensor<4xf32>
+  // expected-error @+1 {{stands after the first op of phase update}}
+  %b = titan.exp %a {phase = #titan<phase backward>} : tensor<4xf32>
+  return %b : tensor<4xf32>
+}
+
+// -----
+
+func.func @step(%x: tensor<2x4xf32>) -> tensor<4xf32> {
+  %zero = titan.constant dense<0.0> : tensor<4xf32>
+  %s = accum.loop %i in 2 running slices(%xi = %x : tensor<2x4xf32>) accumulators(%a = %zero : tensor<4xf32>) -> (tensor<4xf32>) {
+    // expected-error @+1 {{is of phase update and stands in the microbatch loop}}
+    %n = titan.add %a, %xi {phase = #titan<phase update>} : tensor<4xf32>
+    accum.yield %n : tensor<4xf32>
+  }
+  return %s : tensor<4xf32>
+}
