@@ -86,8 +86,8 @@ bool isInjective(AffineExpr expr, ArrayRef<int64_t> space) {
   auto zero = getAffineConstantExpr(0, expr.getContext());
   SmallVector<AffineExpr> origin(space.size(), zero);
   auto valueAt = [&](ArrayRef<AffineExpr> point) {
-    auto constant = dyn_cast<AffineConstantExpr>(simplifyAffineExpr(
-        expr.replaceDims(point), /*numDims=*/0, /*numSymbols=*/0));
+    auto constant = dyn_cast<AffineConstantExpr>(
+        simplifyAffineExpr(expr.replaceDims(point), /*numDims=*/0, /*numSymbols=*/0));
     return constant ? std::optional(constant.getValue()) : std::nullopt;
   };
   auto base = valueAt(origin);
@@ -227,8 +227,8 @@ LogicalResult FusedOp::verify() {
     for (auto [j, out] : llvm::enumerate(getOuts()))
       for (auto [i, in] : llvm::enumerate(getIns()))
         if (in == out && (getInMap(i) != getOutMap(j) || !getInMap(i).isPermutation()))
-          return emitOpError("(C7) writes outs ") << j << " over ins " << i
-                                                  << ", which is read at other points";
+          return emitOpError("(C7) writes outs ")
+                 << j << " over ins " << i << ", which is read at other points";
   for (Operation& op : getBlock())
     if (!isa<YieldOp, ReduceOp, IndexOp, RandomHalfOp>(op) &&
         !isa<arith::ArithDialect, math::MathDialect>(op.getDialect()))

@@ -1,0 +1,141 @@
+#include "compiler/Lower/Classify.h"
+
+#include "mlir/IR/AffineExpr.h"
+
+using namespace mlir;
+
+namespace titan::lower {
+
+using kernel::KernelClass;
+
+bool isRowReduction(kernel::ReduceOp reduce) {
+  auto space = cast<kernel::FusedOp>(reduce->getParentOp()).getSpace();
+  ArrayRef<int64_t> dims = reduce.getDims();
+  for (int64_t d = dims.empty() ? space.size() : dims.front();
+       d < static_cast<int64_t>(space.size()); ++d)
+    if (space[d] != 1 && !llvm::is_contained(dims, d))
+      return false;
+  return true;
+}
+
+int64_t strideAlong(AffineMap map, ArrayRef<int64_t> shape, unsigned dim) {
+  SmallVector<AffineExpr> origin(map.getNumDims(), getAffineConstantExpr(0, map.getContext()));
+  SmallVector<AffineExpr> next = origin;
+  next[dim] = getAffineConstantExpr(1, map.getContext());
+  auto at = [&](AffineExpr expr, ArrayRef<AffineExpr> point) {
+    return cast<AffineConstantExpr>(simplifyAffineExpr(expr.replaceDims(point), 0, 0)).getValue();
+  };
+  int64_t stride = 0, elements = 1;
+  for (int64_t i = shape.size() - 1; i >= 0; --i) {
+    AffineExpr expr = map.getResult(i);
+    stride += elements * (at(expr, next) - at(expr, origin));
+    elements *= shape[i];
+  }
+  return stride;
+}
+
+namespace {
+
+/// Does some operand jump along the innermost dimension?
+bool hasStridedOperand(kernel::FusedOp op) {
+  ArrayRef<int64_t> space = op.getSpace();
+  int64_t inner = static_cast<int64_t>(space.size()) - 1;
+  while (inner >= 0 && space[inner] == 1)
+    --inner;
+  if (inner < 0)
+    return false;
+  auto jumps = [&](Value operand, AffineMap map) {
+    int64_t stride = strideAlong(map, cast<ShapedType>(operand.getType()).getShape(), inner);
+    return stride != 0 && stride != 1;
+  };
+  for (auto [i, in] : llvm::enumerate(op.getIns()))
+    if (jumps(in, op.getInMap(i)))
+      return true;
+  for (auto [j, out] : llvm::enumerate(op.getOuts()))
+    if (jumps(out, op.getOutMap(j)))
+      return true;
+  return false;
+}
+
+/// The dimensions of `dims` that have more than one point.
+SmallVector<int64_t> significant(ArrayRef<int64_t> dims, ArrayRef<int64_t> space) {
+  SmallVector<int64_t> kept;
+  for (int64_t d : dims)
+    if (space[d] != 1)
+      kept.push_back(d);
+  return kept;
+}
+
+} // namespace
+
+FailureOr<Loops> classify(kernel::FusedOp op, std::string* why) {
+  auto refuse = [&](StringRef reason) -> FailureOr<Loops> {
+    if (why)
+      *why = reason.str();
+    return failure();
+  };
+  ArrayRef<int64_t> space = op.getSpace();
+  unsigned rank = space.size();
+  Loops loops = {KernelClass::Flat, rank, rank};
+
+  std::optional<SmallVector<int64_t>> rowDims, columnDims;
+  bool reduces = false;
+  for (auto reduce : op.getBlock().getOps<kernel::ReduceOp>()) {
+    reduces = true;
+    bool row = isRowReduction(reduce);
+    auto& dims = row ? rowDims : columnDims;
+    SmallVector<int64_t> own = significant(reduce.getDims(), space);
+    if (dims && *dims != own)
+      return refuse(row ? "row reductions over different dimensions"
+                        : "column reductions over different dimensions");
+    dims = own;
+  }
+  if (!reduces) {
+    if (hasStridedOperand(op))
+      loops.kernelClass = KernelClass::Transpose;
+    return loops;
+  }
+  if (rowDims && !rowDims->empty())
+    loops.firstRow = loops.firstInner = rowDims->front();
+  loops.kernelClass = KernelClass::Row;
+  if (!columnDims)
+    return loops;
+
+  // Rows stand together, right before inner; without row reductions inner is what follows them.
+  loops.kernelClass = KernelClass::Column;
+  loops.firstRow = columnDims->front();
+  unsigned afterRows = columnDims->back() + 1;
+  for (unsigned d = loops.firstRow; d < afterRows; ++d)
+    if (space[d] != 1 && !llvm::is_contained(*columnDims, d))
+      return refuse("a column reduction over dimensions that do not stand together");
+  if (rowDims && !rowDims->empty()) {
+    for (unsigned d = afterRows; d < loops.firstInner; ++d)
+      if (space[d] != 1)
+        return refuse("a dimension between those of column and row reductions");
+    if (loops.firstInner < afterRows)
+      return refuse("a dimension in both column and row reductions");
+  } else {
+    loops.firstInner = afterRows;
+  }
+
+  // One sweep: what comes from a column reduction meets the rows no more.
+  llvm::SmallPtrSet<Operation*, 16> afterSweep;
+  for (Operation& body : op.getBlock().without_terminator()) {
+    auto reduce = dyn_cast<kernel::ReduceOp>(body);
+    bool late = llvm::any_of(body.getOperands(),
+                             [&](Value v) { return afterSweep.contains(v.getDefiningOp()); });
+    if (late) {
+      if (reduce)
+        return refuse("a reduction of a column reduction's result");
+      llvm::SmallBitVector dims = op.getDependence(body.getResult(0));
+      for (int64_t d : *columnDims)
+        if (dims.test(d))
+          return refuse("a column reduction's result used again in the rows");
+    }
+    if (late || (reduce && !isRowReduction(reduce)))
+      afterSweep.insert(&body);
+  }
+  return loops;
+}
+
+} // namespace titan::lower

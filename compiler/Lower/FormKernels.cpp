@@ -1,0 +1,36 @@
+// titan-lower-form-kernels: every titan op becomes kernels, by its own rule.
+#include "compiler/Lower/LoweringBuilder.h"
+#include "compiler/Lower/Passes.h"
+
+using namespace mlir;
+
+namespace titan {
+
+#define GEN_PASS_DEF_FORMKERNELS
+#include "compiler/Lower/Passes.h.inc"
+
+namespace {
+
+struct FormKernels : impl::FormKernelsBase<FormKernels> {
+  void runOnOperation() override {
+    SmallVector<Operation*> ops;
+    getOperation().walk([&](Operation* op) {
+      if (isa<ir::TitanDialect>(op->getDialect()) && !isa<ir::BarrierOp>(op))
+        ops.push_back(op);
+    });
+    IRRewriter rewriter(&getContext());
+    for (Operation* op : ops) {
+      auto lowerable = dyn_cast<ir::LowerableOpInterface>(op);
+      if (!lowerable) {
+        op->emitOpError("has no lowering rule");
+        return signalPassFailure();
+      }
+      lower::LoweringBuilder lowering(rewriter, op);
+      if (failed(lowerable.lower(lowering)))
+        return signalPassFailure();
+    }
+  }
+};
+
+} // namespace
+} // namespace titan

@@ -1,0 +1,114 @@
+// titan-lower-fuse-epilogues: bias and relu become part of the matrix product before them.
+#include "compiler/Lower/Passes.h"
+#include "dialects/Kernel/Kernel.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/IR/Remarks.h"
+
+using namespace mlir;
+
+namespace titan {
+
+#define GEN_PASS_DEF_FUSEEPILOGUES
+#include "compiler/Lower/Passes.h.inc"
+
+namespace {
+
+/// What a kernel does to the product: x, x + bias, max(x, 0) or max(x + bias, 0).
+struct Epilogue {
+  kernel::CallOp call;
+  Value bias;
+  bool relu = false;
+};
+
+bool isZero(Value value) {
+  FloatAttr constant;
+  return matchPattern(value, m_Constant(&constant)) && constant.getValue().isPosZero();
+}
+
+std::optional<Epilogue> matchEpilogue(kernel::FusedOp op) {
+  if (op.getOuts().size() != 1 || op.getIns().empty() || op.getIns().size() > 2 ||
+      !op.getScalars().empty() || !op.getOuts()[0].getDefiningOp<kernel::EmptyOp>() ||
+      !op.getOutMap(0).isIdentity())
+    return std::nullopt;
+  Epilogue epilogue;
+  Value yielded = cast<kernel::YieldOp>(op.getBlock().getTerminator()).getValues()[0];
+  if (auto relu = yielded.getDefiningOp<arith::MaximumFOp>()) {
+    if (isZero(relu.getRhs()))
+      yielded = relu.getLhs();
+    else if (isZero(relu.getLhs()))
+      yielded = relu.getRhs();
+    else
+      return std::nullopt;
+    epilogue.relu = true;
+  }
+  BlockArgument product = dyn_cast<BlockArgument>(yielded), bias;
+  if (auto add = yielded.getDefiningOp<arith::AddFOp>()) {
+    product = dyn_cast<BlockArgument>(add.getLhs());
+    bias = dyn_cast<BlockArgument>(add.getRhs());
+    if (!product || !bias || product == bias)
+      return std::nullopt;
+    // Addition commutes: the product is the operand of full rank.
+    if (!op.getInMap(product.getArgNumber()).isIdentity())
+      std::swap(product, bias);
+  }
+  if (!product || (!epilogue.relu && !bias) || op.getIns().size() != (bias ? 2u : 1u) ||
+      !op.getInMap(product.getArgNumber()).isIdentity())
+    return std::nullopt;
+
+  epilogue.call = op.getIns()[product.getArgNumber()].getDefiningOp<kernel::CallOp>();
+  if (!epilogue.call || !epilogue.call->hasOneUse() ||
+      epilogue.call->getBlock() != op->getBlock() || epilogue.call.getRoutine().getBias() ||
+      epilogue.call.getRoutine().getRelu())
+    return std::nullopt;
+  if (bias) {
+    epilogue.bias = op.getIns()[bias.getArgNumber()];
+    auto type = cast<ShapedType>(epilogue.bias.getType());
+    AffineMap map = op.getInMap(bias.getArgNumber());
+    unsigned last = op.getSpace().size() - 1;
+    if (type.getRank() != 1 || type.getDimSize(0) != epilogue.call.getRoutine().getN() ||
+        !type.getElementType().isF32() ||
+        map.getResult(0) != getAffineDimExpr(last, op.getContext()))
+      return std::nullopt;
+  }
+  return epilogue;
+}
+
+struct FuseEpilogues : impl::FuseEpiloguesBase<FuseEpilogues> {
+  void runOnOperation() override {
+    IRRewriter rewriter(&getContext());
+    SmallVector<kernel::FusedOp> ops;
+    getOperation().walk([&](kernel::FusedOp op) { ops.push_back(op); });
+    for (kernel::FusedOp op : ops) {
+      std::optional<Epilogue> epilogue = matchEpilogue(op);
+      if (!epilogue)
+        continue;
+      kernel::CallOp call = epilogue->call;
+      kernel::GemmAttr gemm = call.getRoutine();
+      SmallVector<Value> ins(call.getIns());
+      if (epilogue->bias)
+        ins.push_back(epilogue->bias);
+      auto routine = kernel::GemmAttr::get(
+          &getContext(), gemm.getBatch(), gemm.getM(), gemm.getN(), gemm.getK(), gemm.getLda(),
+          gemm.getLdb(), gemm.getLdc(), gemm.getStrideA(), gemm.getStrideB(), gemm.getStrideC(),
+          gemm.getTransposeA(), gemm.getTransposeB(), gemm.getAccumulate(),
+          epilogue->bias != nullptr, epilogue->relu, gemm.getTileM(), gemm.getTileN());
+      rewriter.setInsertionPoint(op); // where the bias is known
+      ArrayAttr path = ir::joinPaths(ir::getPath(call), ir::getPath(op));
+      auto fused = kernel::CallOp::create(rewriter, call.getLoc(), call.getResultTypes(), ins,
+                                          call.getOuts(), routine,
+                                          path.empty() ? ArrayAttr() : path, call.getPhaseAttr());
+      remark::passed(fused.getLoc(),
+                     remark::RemarkOpts::name("fuse-epilogues").category("titan-lower"))
+          << remark::add("the product of '{0}' adds {1}", ir::pathString(call),
+                         !epilogue->bias  ? "relu"
+                         : epilogue->relu ? "bias and relu"
+                                          : "bias");
+      rewriter.replaceOp(op, fused.getResults());
+      rewriter.eraseOp(call);
+    }
+  }
+};
+
+} // namespace
+} // namespace titan

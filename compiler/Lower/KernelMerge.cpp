@@ -1,0 +1,427 @@
+#include "compiler/Lower/KernelMerge.h"
+
+#include "compiler/Lower/Classify.h"
+#include "mlir/IR/Dominance.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Transforms/CSE.h"
+
+using namespace mlir;
+using titan::kernel::FusedOp;
+
+namespace titan::lower {
+
+namespace {
+
+/// An affine expression as digits: constant + sum(stride * dimension).
+struct Linear {
+  int64_t constant = 0;
+  SmallVector<std::pair<int64_t, unsigned>> terms; ///< (stride, dimension), by falling stride
+};
+
+std::optional<Linear> toLinear(AffineExpr expr, unsigned rank) {
+  if (!expr.isPureAffine())
+    return std::nullopt;
+  auto at = [&](int64_t which) -> std::optional<int64_t> {
+    SmallVector<AffineExpr> point(rank, getAffineConstantExpr(0, expr.getContext()));
+    if (which >= 0)
+      point[which] = getAffineConstantExpr(1, expr.getContext());
+    auto value = dyn_cast<AffineConstantExpr>(simplifyAffineExpr(expr.replaceDims(point), 0, 0));
+    return value ? std::optional(value.getValue()) : std::nullopt;
+  };
+  Linear linear;
+  auto base = at(-1);
+  if (!base)
+    return std::nullopt;
+  linear.constant = *base;
+  for (unsigned d = 0; d < rank; ++d)
+    if (expr.isFunctionOfDim(d))
+      linear.terms.push_back({*at(d) - *base, d});
+  llvm::sort(linear.terms, [](auto& a, auto& b) { return a > b; });
+  return linear;
+}
+
+/// The digits' values are exactly 0 ... extent - 1, each once.
+bool covers(AffineExpr expr, ArrayRef<int64_t> space, int64_t extent) {
+  auto linear = toLinear(expr, space.size());
+  if (!linear || linear->constant != 0)
+    return false;
+  int64_t expected = 1;
+  for (auto [stride, d] : llvm::reverse(linear->terms)) {
+    if (space[d] == 1)
+      continue;
+    if (stride != expected)
+      return false;
+    expected *= space[d];
+  }
+  return expected == extent;
+}
+
+/// Does the producer write every element of result `index`?
+bool writesAll(FusedOp op, unsigned index) {
+  if (!op.getOuts()[index].getDefiningOp<kernel::EmptyOp>())
+    return false;
+  auto shape = cast<ShapedType>(op.getOuts()[index].getType()).getShape();
+  for (auto [expr, extent] : llvm::zip_equal(op.getOutMap(index).getResults(), shape))
+    if (!covers(expr, op.getSpace(), extent))
+      return false;
+  return true;
+}
+
+/// Solves written(dims of the writer) = read for the writer's dimensions, as functions of the
+/// reader's.
+bool solve(AffineExpr written, ArrayRef<int64_t> writerSpace, AffineExpr read,
+           ArrayRef<int64_t> readerSpace, SmallVectorImpl<AffineExpr>& solution) {
+  auto assign = [&](unsigned d, AffineExpr value) {
+    if (solution[d] && solution[d] != value)
+      return false;
+    solution[d] = value;
+    return true;
+  };
+  if (auto dim = dyn_cast<AffineDimExpr>(written))
+    return assign(dim.getPosition(), read);
+  if (isa<AffineConstantExpr>(written))
+    return true; // an extent of 1
+  // The same digits on both sides: chunks of one size.
+  auto from = toLinear(written, writerSpace.size()), to = toLinear(read, readerSpace.size());
+  if (!from || !to || from->constant != to->constant || from->terms.size() != to->terms.size())
+    return false;
+  for (auto [w, r] : llvm::zip_equal(from->terms, to->terms))
+    if (w.first != r.first || writerSpace[w.second] != readerSpace[r.second] ||
+        !assign(w.second, getAffineDimExpr(r.second, read.getContext())))
+      return false;
+  return true;
+}
+
+struct ResultRead {
+  unsigned result, in;
+};
+
+SmallVector<ResultRead> readsOf(FusedOp producer, FusedOp consumer) {
+  SmallVector<ResultRead> reads;
+  for (auto [i, in] : llvm::enumerate(consumer.getIns()))
+    if (in.getDefiningOp() == producer)
+      reads.push_back({cast<OpResult>(in).getResultNumber(), static_cast<unsigned>(i)});
+  return reads;
+}
+
+/// The consumer's space, with the producer's reduced dimensions matched to the consumer's innermost
+/// ones.
+std::optional<MergedSpace> inConsumerSpace(FusedOp producer, FusedOp consumer,
+                                           ArrayRef<ResultRead> reads) {
+  MLIRContext* context = producer.getContext();
+  ArrayRef<int64_t> from = producer.getSpace(), to = consumer.getSpace();
+  SmallVector<AffineExpr> solution(from.size());
+  for (ResultRead read : reads)
+    for (auto [written, at] : llvm::zip_equal(producer.getOutMap(read.result).getResults(),
+                                              consumer.getInMap(read.in).getResults()))
+      if (!solve(written, from, at, to, solution))
+        return std::nullopt;
+
+  llvm::SmallBitVector used(to.size());
+  for (AffineExpr expr : solution)
+    for (unsigned d = 0; expr && d < to.size(); ++d)
+      if (expr.isFunctionOfDim(d))
+        used.set(d);
+  int64_t next = static_cast<int64_t>(to.size()) - 1;
+  for (int64_t d = static_cast<int64_t>(from.size()) - 1; d >= 0; --d) {
+    if (solution[d])
+      continue;
+    if (from[d] == 1) {
+      solution[d] = getAffineConstantExpr(0, context);
+      continue;
+    }
+    while (next >= 0 && to[next] == 1)
+      --next;
+    if (next < 0 || used.test(next) || to[next] != from[d])
+      return std::nullopt;
+    solution[d] = getAffineDimExpr(next--, context);
+  }
+  return MergedSpace{SmallVector<int64_t>(to), AffineMap::get(to.size(), 0, solution, context),
+                     AffineMap::getMultiDimIdentityMap(to.size(), context)};
+}
+
+/// The producer's space, where the consumer visits each element of what it reads exactly once.
+std::optional<MergedSpace> inProducerSpace(FusedOp producer, FusedOp consumer,
+                                           ArrayRef<ResultRead> reads) {
+  MLIRContext* context = producer.getContext();
+  ArrayRef<int64_t> from = producer.getSpace(), to = consumer.getSpace();
+  SmallVector<AffineExpr> solution(to.size());
+  for (ResultRead read : reads)
+    for (auto [written, at, extent] : llvm::zip_equal(
+             producer.getOutMap(read.result).getResults(), consumer.getInMap(read.in).getResults(),
+             cast<ShapedType>(consumer.getIns()[read.in].getType()).getShape())) {
+      auto dim = dyn_cast<AffineDimExpr>(at);
+      if (!dim) {
+        if (extent == 1)
+          continue;
+        return std::nullopt;
+      }
+      AffineExpr& known = solution[dim.getPosition()];
+      if (to[dim.getPosition()] != extent || (known && known != written))
+        return std::nullopt;
+      known = written;
+    }
+  for (auto [expr, extent] : llvm::zip_equal(solution, to))
+    if (!expr) {
+      if (extent != 1)
+        return std::nullopt;
+      expr = getAffineConstantExpr(0, context);
+    }
+  return MergedSpace{SmallVector<int64_t>(from),
+                     AffineMap::getMultiDimIdentityMap(from.size(), context),
+                     AffineMap::get(from.size(), 0, solution, context)};
+}
+
+/// Clones the bodies of two kernels into one.
+class BodyMerger {
+public:
+  BodyMerger(OpBuilder& builder, const MergedSpace& space) : builder(builder), space(space) {}
+
+  /// False, with `why` set, if a reduction or a coordinate has no counterpart in the merged space.
+  bool clone(FusedOp from, AffineMap toOwn, IRMapping& mapping, std::string& why) {
+    for (Operation& op : from.getBlock().without_terminator()) {
+      if (auto reduce = dyn_cast<kernel::ReduceOp>(op)) {
+        SmallVector<int64_t> dims;
+        for (int64_t d : reduce.getDims()) {
+          auto dim = dyn_cast<AffineDimExpr>(toOwn.getResult(d));
+          if (!dim && from.getSpace()[d] == 1)
+            continue;
+          if (!dim || space.extents[dim.getPosition()] != from.getSpace()[d] ||
+              (!dims.empty() && dims.back() >= dim.getPosition())) {
+            why = "a reduced dimension is cut up";
+            return false;
+          }
+          dims.push_back(dim.getPosition());
+        }
+        Value value =
+            kernel::ReduceOp::create(builder, op.getLoc(), reduce.getType(), reduce.getKind(),
+                                     mapping.lookup(reduce.getValue()), dims);
+        mapping.map(reduce.getResult(), value);
+        if (isRowReduction(cast<kernel::ReduceOp>(value.getDefiningOp())) !=
+            isRowReduction(reduce)) {
+          why = "a reduction would change its order";
+          return false;
+        }
+      } else if (auto index = dyn_cast<kernel::IndexOp>(op)) {
+        mapping.map(index.getResult(), materialize(toOwn.getResult(index.getDim()), op.getLoc()));
+      } else {
+        builder.clone(op, mapping);
+      }
+    }
+    return true;
+  }
+
+private:
+  OpBuilder& builder;
+  const MergedSpace& space;
+
+  Value materialize(AffineExpr expr, Location loc) {
+    Linear linear = *toLinear(expr, space.extents.size());
+    Value sum;
+    for (auto [stride, d] : linear.terms) {
+      Value term = kernel::IndexOp::create(builder, loc, d);
+      if (stride != 1)
+        term = arith::MulIOp::create(builder, loc, term,
+                                     arith::ConstantIndexOp::create(builder, loc, stride));
+      sum = sum ? arith::AddIOp::create(builder, loc, sum, term).getResult() : term;
+    }
+    if (!sum || linear.constant != 0) {
+      Value constant = arith::ConstantIndexOp::create(builder, loc, linear.constant);
+      sum = sum ? arith::AddIOp::create(builder, loc, sum, constant).getResult() : constant;
+    }
+    return sum;
+  }
+};
+
+} // namespace
+
+SmallVector<MergedSpace> findMergedSpaces(FusedOp producer, FusedOp consumer, std::string& why) {
+  SmallVector<ResultRead> reads = readsOf(producer, consumer);
+  for (ResultRead read : reads)
+    if (!writesAll(producer, read.result)) {
+      why = "it writes a part of its result only";
+      return {};
+    }
+  for (Value out : consumer.getOuts())
+    if (out.getDefiningOp() == producer) {
+      why = "the reader continues its result";
+      return {};
+    }
+  SmallVector<MergedSpace> spaces;
+  if (auto space = inConsumerSpace(producer, consumer, reads))
+    spaces.push_back(*space);
+  if (auto space = inProducerSpace(producer, consumer, reads))
+    spaces.push_back(*space);
+  if (spaces.empty())
+    why = "no iteration space serves both";
+  return spaces;
+}
+
+bool visitsWholeSpace(const MergedSpace& space, FusedOp producer) {
+  llvm::SmallBitVector used(space.extents.size());
+  for (auto [expr, extent] : llvm::zip_equal(space.toProducer.getResults(), producer.getSpace())) {
+    if (!covers(expr, space.extents, extent))
+      return false;
+    for (unsigned d = 0; d < space.extents.size(); ++d)
+      if (expr.isFunctionOfDim(d)) {
+        if (used.test(d))
+          return false;
+        used.set(d);
+      }
+  }
+  return true;
+}
+
+FailureOr<FusedOp> buildMerged(RewriterBase& rewriter, FusedOp producer, FusedOp consumer,
+                               const MergedSpace& space, ArrayRef<unsigned> kept,
+                               std::string& why) {
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPoint(consumer);
+
+  // Operands: each (value, map) once; where each body argument finds its own.
+  SmallVector<Value> ins, outs, scalars;
+  SmallVector<AffineMap> inMaps, outMaps;
+  auto addIn = [&](Value value, AffineMap map) -> unsigned {
+    for (unsigned i = 0; i < ins.size(); ++i)
+      if (ins[i] == value && inMaps[i] == map)
+        return i;
+    ins.push_back(value);
+    inMaps.push_back(map);
+    return ins.size() - 1;
+  };
+  auto addScalar = [&](Value value) -> unsigned {
+    auto found = llvm::find(scalars, value);
+    if (found == scalars.end())
+      found = scalars.insert(scalars.end(), value);
+    return found - scalars.begin();
+  };
+  auto composed = [&](AffineMap map, AffineMap with) {
+    return simplifyAffineMap(map.compose(with));
+  };
+
+  SmallVector<unsigned> producerIns, consumerIns, producerScalars, consumerScalars;
+  for (auto [i, in] : llvm::enumerate(producer.getIns()))
+    producerIns.push_back(addIn(in, composed(producer.getInMap(i), space.toProducer)));
+  for (auto [i, in] : llvm::enumerate(consumer.getIns()))
+    consumerIns.push_back(in.getDefiningOp() == producer
+                              ? 0
+                              : addIn(in, composed(consumer.getInMap(i), space.toConsumer)));
+  for (Value scalar : producer.getScalars())
+    producerScalars.push_back(addScalar(scalar));
+  for (Value scalar : consumer.getScalars())
+    consumerScalars.push_back(addScalar(scalar));
+  for (auto [j, out] : llvm::enumerate(consumer.getOuts())) {
+    outs.push_back(out);
+    outMaps.push_back(composed(consumer.getOutMap(j), space.toConsumer));
+  }
+  for (unsigned j : kept) {
+    outs.push_back(producer.getOuts()[j]);
+    outMaps.push_back(composed(producer.getOutMap(j), space.toProducer));
+  }
+
+  auto phase = std::max(ir::getPhase(producer), ir::getPhase(consumer));
+  ArrayAttr path = ir::joinPaths(ir::getPath(producer), ir::getPath(consumer));
+  SmallVector<AffineMap> maps = inMaps;
+  llvm::append_range(maps, outMaps);
+  auto merged = FusedOp::create(
+      rewriter, rewriter.getFusedLoc({producer.getLoc(), consumer.getLoc()}),
+      TypeRange(ValueRange(outs)), ins, outs, scalars, kernel::KernelClass::Flat, space.extents,
+      rewriter.getAffineMapArrayAttr(maps), path.empty() ? ArrayAttr() : path, ir::PhaseAttr());
+  ir::setPhase(merged, phase);
+
+  Block* block = rewriter.createBlock(&merged.getBody());
+  SmallVector<Type> types(ins.size() + scalars.size(), rewriter.getIndexType());
+  IRMapping producerMapping, consumerMapping;
+  auto bind = [&](FusedOp from, ArrayRef<unsigned> inIndex, ArrayRef<unsigned> scalarIndex,
+                  IRMapping& mapping, bool mapNow) {
+    for (auto [i, argument] : llvm::enumerate(from.getBlock().getArguments())) {
+      bool isIn = i < from.getIns().size();
+      if (isIn && from == consumer && from.getIns()[i].getDefiningOp() == producer)
+        continue;
+      unsigned position = isIn ? inIndex[i] : ins.size() + scalarIndex[i - from.getIns().size()];
+      types[position] = argument.getType();
+      if (mapNow)
+        mapping.map(argument, block->getArgument(position));
+    }
+  };
+  bind(producer, producerIns, producerScalars, producerMapping, false);
+  bind(consumer, consumerIns, consumerScalars, consumerMapping, false);
+  block->addArguments(types, SmallVector<Location>(types.size(), merged.getLoc()));
+  bind(producer, producerIns, producerScalars, producerMapping, true);
+  bind(consumer, consumerIns, consumerScalars, consumerMapping, true);
+
+  auto abandon = [&]() -> FailureOr<FusedOp> {
+    // A body without its terminator cannot be walked by listeners; drop it whole.
+    rewriter.setInsertionPointToEnd(block);
+    if (block->empty() || !block->back().hasTrait<OpTrait::IsTerminator>())
+      kernel::YieldOp::create(rewriter, merged.getLoc());
+    rewriter.eraseOp(merged);
+    return failure();
+  };
+  rewriter.setInsertionPointToEnd(block);
+  BodyMerger merger(rewriter, space);
+  if (!merger.clone(producer, space.toProducer, producerMapping, why))
+    return abandon();
+  auto producerYield = cast<kernel::YieldOp>(producer.getBlock().getTerminator());
+  for (auto [i, in] : llvm::enumerate(consumer.getIns()))
+    if (in.getDefiningOp() == producer)
+      consumerMapping.map(
+          consumer.getBlock().getArgument(i),
+          producerMapping.lookup(producerYield.getValues()[cast<OpResult>(in).getResultNumber()]));
+  if (!merger.clone(consumer, space.toConsumer, consumerMapping, why))
+    return abandon();
+  SmallVector<Value> yields;
+  for (Value value : cast<kernel::YieldOp>(consumer.getBlock().getTerminator()).getValues())
+    yields.push_back(consumerMapping.lookup(value));
+  for (unsigned j : kept)
+    yields.push_back(producerMapping.lookup(producerYield.getValues()[j]));
+  kernel::YieldOp::create(rewriter, merged.getLoc(), yields);
+
+  FailureOr<Loops> loops = classify(merged, &why);
+  if (failed(loops))
+    return abandon();
+  merged.setKernelClass(loops->kernelClass);
+  DominanceInfo dominance(merged);
+  eliminateCommonSubExpressions(rewriter, dominance, merged);
+  return merged;
+}
+
+FusedOp dropUnusedResults(RewriterBase& rewriter, FusedOp op) {
+  SmallVector<unsigned> used;
+  for (OpResult result : op.getResults())
+    if (!result.use_empty())
+      used.push_back(result.getResultNumber());
+  if (used.size() == op.getNumResults())
+    return op;
+  if (used.empty()) {
+    rewriter.eraseOp(op);
+    return nullptr;
+  }
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPoint(op);
+  auto yield = cast<kernel::YieldOp>(op.getBlock().getTerminator());
+  SmallVector<Value> outs, yields;
+  SmallVector<AffineMap> maps;
+  for (unsigned i = 0; i < op.getIns().size(); ++i)
+    maps.push_back(op.getInMap(i));
+  for (unsigned j : used) {
+    outs.push_back(op.getOuts()[j]);
+    yields.push_back(yield.getValues()[j]);
+    maps.push_back(op.getOutMap(j));
+  }
+  auto smaller =
+      FusedOp::create(rewriter, op.getLoc(), TypeRange(ValueRange(outs)), op.getIns(), outs,
+                      op.getScalars(), op.getKernelClass(), op.getSpace(),
+                      rewriter.getAffineMapArrayAttr(maps), op.getPathAttr(), op.getPhaseAttr());
+  smaller.getBody().takeBody(op.getBody());
+  yield.getValuesMutable().assign(yields);
+  for (Operation& dead : llvm::make_early_inc_range(llvm::reverse(smaller.getBlock())))
+    if (isOpTriviallyDead(&dead))
+      rewriter.eraseOp(&dead);
+  for (auto [i, j] : llvm::enumerate(used))
+    rewriter.replaceAllUsesWith(op.getResult(j), smaller.getResult(i));
+  rewriter.eraseOp(op);
+  return smaller;
+}
+
+} // namespace titan::lower

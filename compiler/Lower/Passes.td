@@ -1,0 +1,95 @@
+// Passes of the stage `lower`: titan ops become kernels, kernels are fused.
+#ifndef LOWER_PASSES_TD
+#define LOWER_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+class Lower_Pass<string name> : Pass<"titan-lower-" # name, "::mlir::func::FuncOp"> {
+  let dependentDialects = ["::titan::kernel::KernelDialect"];
+}
+
+def ElideZeroAccumulators : Lower_Pass<"elide-zero-accumulators"> {
+  let summary = "drops accumulators that start at zero and are added to once";
+  let description = [{
+    In an `accum.loop` of one iteration the first addition to an accumulator that starts as +0 is the whole sum: `titan.contract acc` loses its `acc`,
+    `titan.add` becomes its other operand. Only -0 + 0 would have other bits: an accumulator may so hold -0 where it held +0.
+
+    Before: accumulators are added to, whatever they start as. After: no op in a loop of one iteration adds to a zero splat.
+
+    ```mlir
+    %g = accum.loop %i in 1 running accumulators(%a = %zero : tensor<4xf32>) -> (tensor<4xf32>) {
+      %b = titan.add %a, %x : tensor<4xf32>     // becomes %x
+      accum.yield %b : tensor<4xf32>
+    }
+    ```
+  }];
+}
+
+def FormKernels : Lower_Pass<"form-kernels"> {
+  let summary = "replaces every titan op by kernels";
+  let description = [{
+    One op at a time, by its LowerableOpInterface. Before: titan tensor ops. After: `kernel` ops only, one kernel.fused or kernel.call for most ops, several where
+    the op's definition fixes stages (a reduction's chunks, the pieces of a concatenation). `titan.barrier` stays: the recomputed kernels behind it must not be
+    merged with the first ones.
+
+    ```mlir
+    %y = titan.relu %x : tensor<4xf32>
+    // becomes
+    %o = kernel.empty : tensor<4xf32>
+    %y = kernel.fused flat [4] ins(%x : tensor<4xf32>) outs(%o : tensor<4xf32>) maps [...] -> (tensor<4xf32>) {
+    ^bb0(%v: f32):
+      %zero = arith.constant 0.0 : f32
+      %m = arith.maximumf %v, %zero : f32
+      kernel.yield %m : f32
+    }
+    ```
+  }];
+}
+
+def FuseKernels : Lower_Pass<"fuse-kernels"> {
+  let summary = "merges kernels with the kernels that read their results";
+  let description = [{
+    A producer is evaluated inside its consumer where one iteration space serves both, the result fits one of codegen's classes, every reduction keeps its
+    order, and nothing expensive is computed twice. A result that others need as well is written by the merged kernel. See README.md.
+
+    Before and after: the same values, bit for bit. A remark names each merge by module paths; a missed remark says why a producer stayed apart.
+  }];
+  let options = [
+    Option<"maxOperands", "max-operands", "unsigned", "24", "largest number of operands of a merged kernel">
+  ];
+}
+
+def FuseEpilogues : Lower_Pass<"fuse-epilogues"> {
+  let summary = "moves bias and relu into the matrix product before them";
+  let description = [{
+    A kernel that adds a row vector to the result of a `kernel.call`, applies relu to it, or both, and is the only reader of that result becomes the call's
+    epilogue. Both are elementwise after the complete sum, so that no bit changes.
+
+    Before: the bias is added by a kernel of its own. After: by the call, while the tile is in cache.
+  }];
+}
+
+def RemoveBarriers : Lower_Pass<"remove-barriers"> {
+  let summary = "replaces every titan.barrier by its operands";
+  let description = [{
+    Before: barriers keep recomputed chains apart from what they recompute. After: there is none, and no pass merges equal kernels any more.
+  }];
+}
+
+def ClassifyKernels : Lower_Pass<"classify-kernels"> {
+  let summary = "sets the class of every fused kernel";
+  let description = [{
+    Before: classes may be those of kernels before their merging. After: `kernel_class` is what the body's reductions and the operands' maps say
+    (KernelDialect.td).
+  }];
+}
+
+def VerifyLowered : Lower_Pass<"verify-kernels"> {
+  let summary = "states what holds after lower";
+  let description = [{
+    Functions hold func, accum and kernel ops only; there is no titan op and no barrier; every fused kernel has the class that its body has; kernels write to
+    kernel.empty or to a value that they continue.
+  }];
+}
+
+#endif // LOWER_PASSES_TD

@@ -1,0 +1,22 @@
+#include "compiler/Lower/Rules.h"
+
+using namespace mlir;
+
+namespace titan::lower {
+
+void registerLowerRules(DialectRegistry& registry) {
+  registry.addExtension(+[](MLIRContext* context, ir::TitanDialect*) {
+    attachElementwiseRules(context);
+    attachConversionRules(context);
+    attachShapeRules(context);
+    attachContractionRules(context);
+    attachReductionRules(context);
+    attachNormalizationRules(context);
+    attachLossRules(context);
+    attachRandomRules(context);
+    attachOptimizerRules(context);
+    attachStateRules(context);
+  });
+}
+
+} // namespace titan::lower

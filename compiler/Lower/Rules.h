@@ -1,0 +1,38 @@
+// Registration of the lowering rules, one function a family (compiler/Lower/rules).
+#pragma once
+
+#include "compiler/Lower/LoweringBuilder.h"
+#include "mlir/IR/DialectRegistry.h"
+
+namespace titan::lower {
+
+/// Attaches LowerableOpInterface to every titan op that has a rule, when the dialect is loaded.
+void registerLowerRules(mlir::DialectRegistry& registry);
+
+/// Makes `lowerOp(Op, LoweringBuilder&)` the rule of Op; a family declares one overload an op and
+/// attaches them all:
+///   attachRules<ir::AddOp, ir::SubOp>(context);
+/// The overload is found in the caller's file, through `Rules::lower`.
+template <typename Rules, typename Op>
+struct RuleModel : ir::LowerableOpInterface::ExternalModel<RuleModel<Rules, Op>, Op> {
+  mlir::LogicalResult lower(mlir::Operation* op, LoweringBuilder& lowering) const {
+    return Rules::lower(llvm::cast<Op>(op), lowering);
+  }
+};
+
+template <typename Rules, typename... Ops> void attachRules(mlir::MLIRContext* context) {
+  (Ops::template attachInterface<RuleModel<Rules, Ops>>(*context), ...);
+}
+
+void attachElementwiseRules(mlir::MLIRContext* context);
+void attachConversionRules(mlir::MLIRContext* context);
+void attachShapeRules(mlir::MLIRContext* context);
+void attachContractionRules(mlir::MLIRContext* context);
+void attachReductionRules(mlir::MLIRContext* context);
+void attachNormalizationRules(mlir::MLIRContext* context);
+void attachLossRules(mlir::MLIRContext* context);
+void attachRandomRules(mlir::MLIRContext* context);
+void attachOptimizerRules(mlir::MLIRContext* context);
+void attachStateRules(mlir::MLIRContext* context);
+
+} // namespace titan::lower

@@ -1,0 +1,54 @@
+#include "compiler/Lower/TileGrid.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace titan::lower {
+
+namespace {
+
+constexpr int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+constexpr int64_t granule = 16, mostTilesPerSide = 64;
+
+double tileTime(int64_t m, int64_t n, int64_t k, int64_t elementBytes) {
+  const double flops = 2.0 * m * n * k, panels = static_cast<double>(elementBytes) * k * (m + n);
+  const double rate = elementBytes == 2 ? 500 : 250;
+  return flops / rate + panels / 30 + 100;
+}
+
+/// The tile extent for `count` tiles along `extent`, or 0 where it leaves a sliver.
+int64_t tileExtent(int64_t extent, int64_t count) {
+  const int64_t tile = std::min(extent, ceilDiv(ceilDiv(extent, count), granule) * granule);
+  return extent > 1 && extent % tile == 1 ? 0 : tile;
+}
+
+} // namespace
+
+TileGrid chooseTileGrid(int64_t batch, int64_t m, int64_t n, int64_t k, int64_t elementBytes) {
+  TileGrid best = {m, n};
+  double bestTime = std::numeric_limits<double>::infinity();
+  int64_t previousM = 0;
+  for (int64_t i = 1; i <= std::min(mostTilesPerSide, ceilDiv(m, granule)); ++i) {
+    const int64_t tileM = tileExtent(m, i);
+    if (tileM == 0 || tileM == previousM)
+      continue;
+    previousM = tileM;
+    int64_t previousN = 0;
+    for (int64_t j = 1; j <= std::min(mostTilesPerSide, ceilDiv(n, granule)); ++j) {
+      const int64_t tileN = tileExtent(n, j);
+      if (tileN == 0 || tileN == previousN)
+        continue;
+      previousN = tileN;
+      const int64_t tiles = batch * ceilDiv(m, tileM) * ceilDiv(n, tileN);
+      const double time = tileTime(tileM, tileN, k, elementBytes);
+      const double total = 3 * time * ceilDiv(tiles, 2) + time * ceilDiv(tiles, 8);
+      if (total < bestTime) {
+        bestTime = total;
+        best = {tileM, tileN};
+      }
+    }
+  }
+  return best;
+}
+
+} // namespace titan::lower

@@ -1,0 +1,45 @@
+// titan-lower-verify-kernels: what holds after the stage.
+#include "compiler/Lower/Classify.h"
+#include "compiler/Lower/Passes.h"
+#include "dialects/Accum/Accum.h"
+
+using namespace mlir;
+
+namespace titan {
+
+#define GEN_PASS_DEF_VERIFYLOWERED
+#include "compiler/Lower/Passes.h.inc"
+
+namespace {
+
+LogicalResult check(Operation* op) {
+  if (isa<kernel::FusedOp>(op->getParentOp()))
+    return success(); // the verifier of kernel.fused knows its body
+  if (!isa<func::FuncDialect, accum::AccumDialect, kernel::KernelDialect>(op->getDialect()))
+    return op->emitOpError("remains after lower: only func, accum and kernel ops may");
+  auto fused = dyn_cast<kernel::FusedOp>(op);
+  if (!fused)
+    return success();
+  std::string why;
+  FailureOr<lower::Loops> loops = lower::classify(fused, &why);
+  if (failed(loops))
+    return op->emitOpError("fits no class of kernels: ") << why;
+  if (loops->kernelClass != fused.getKernelClass())
+    return op->emitOpError("is called ")
+           << kernel::stringifyKernelClass(fused.getKernelClass()) << " but its body is "
+           << kernel::stringifyKernelClass(loops->kernelClass);
+  return success();
+}
+
+struct VerifyLowered : impl::VerifyLoweredBase<VerifyLowered> {
+  void runOnOperation() override {
+    auto result = getOperation().walk(
+        [](Operation* op) -> WalkResult { return isa<func::FuncOp>(op) ? success() : check(op); });
+    if (result.wasInterrupted())
+      signalPassFailure();
+    markAllAnalysesPreserved();
+  }
+};
+
+} // namespace
+} // namespace titan

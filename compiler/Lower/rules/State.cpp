@@ -1,0 +1,35 @@
+// Lowering of constants. (titan.barrier has a pass of its own.)
+#include "compiler/Lower/Rules.h"
+
+using namespace mlir;
+
+namespace titan::lower {
+
+namespace {
+
+struct Rules {
+  static LogicalResult lower(ir::ConstantOp op, LoweringBuilder& l) {
+    auto type = cast<RankedTensorType>(op.getType());
+    auto splat = dyn_cast<SplatElementsAttr>(op.getValue());
+    if (!splat) {
+      l.replace(kernel::ConstantOp::create(l.builder, l.loc, type, op.getValue(), IntegerAttr())
+                    .getResult());
+      return success();
+    }
+    l.replace(l.elementwise(type, {}, [&](Body& b, ValueRange) -> Value {
+      Attribute value = splat.getSplatValue<Attribute>();
+      if (auto real = dyn_cast<FloatAttr>(value))
+        return b.create<arith::ConstantOp>(real);
+      auto integer = cast<IntegerAttr>(value).getValue();
+      return b.create<arith::ConstantOp>(
+          b.builder.getIntegerAttr(b.builder.getIntegerType(integer.getBitWidth()), integer));
+    }));
+    return success();
+  }
+};
+
+} // namespace
+
+void attachStateRules(MLIRContext* context) { attachRules<Rules, ir::ConstantOp>(context); }
+
+} // namespace titan::lower
