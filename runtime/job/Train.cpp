@@ -2,10 +2,25 @@
 
 #include "runtime/job/Overrides.h"
 #include "runtime/job/Resume.h"
+#include "runtime/job/Tables.h"
 #include "runtime/job/Trainer.h"
 
 namespace titan {
 namespace {
+
+/// The first line of a run: what trains on what.
+void printHeader(const Session& session) {
+  const Program& program = session.program();
+  int64_t parameters = 0;
+  for (const State& state : program.states)
+    parameters += state.kind == StateKind::Param ? elementCount(state.shape) : 0;
+  fmt::print(stderr, "{}: {} parameters, batch {} = {} x {}, {} threads, {}, arena {}\n",
+             program.model, parameters, session.recipe().batch.global,
+             session.recipe().microbatches(), session.recipe().batch.micro, session.threads(),
+             session.oneDnn() ? "products by oneDNN " + session.oneDnn()->version()
+                              : "generated products",
+             readableBytes(program.arenaBytes));
+}
 
 /// The seed of the run: a resumed run keeps the one it started with.
 Status adoptSeed(Session& session, const Start& start) {
@@ -80,6 +95,7 @@ Status trainJob(Session& session) {
   const int64_t seed = session.recipe().train.seed;
   TITAN_TRY(session.start(static_cast<uint64_t>(seed), start.gemm()));
 
+  printHeader(session);
   RunIdentity identity;
   identity.data = {fmt::format("{:016x}", trainData->digest()), trainData->size(), seed};
   identity.program = session.describe();

@@ -1,0 +1,85 @@
+// What bad input gets: one line, the exit code of DESIGN 9, nothing damaged.
+#include "runtime/checkpoint/CheckpointStore.h"
+#include "runtime/job/testing/JobTestFixture.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace titan {
+namespace {
+
+using namespace titan::testing;
+
+class JobErrorsTest : public JobTest {};
+
+TEST_F(JobErrorsTest, ALockedDirectoryIsRefused) {
+  auto store = checkpoint::CheckpointStore::open(path("job.run"));
+  ASSERT_TRUE(store.ok());
+  Outcome outcome = run({"train"});
+  EXPECT_EQ(outcome.exitCode, 3);
+  EXPECT_NE(outcome.err.find("in use by another process"), std::string::npos) << outcome.err;
+}
+
+TEST_F(JobErrorsTest, AnUnwritableDirectoryIsRefused) {
+  std::ofstream(path("file")) << "x";
+  Outcome outcome = run({"train", "--out", path("file") + "/run"});
+  EXPECT_EQ(outcome.exitCode, 3) << outcome.err;
+}
+
+TEST_F(JobErrorsTest, BadDataIsReportedBeforeTheRunDirectoryIsMade) {
+  for (auto [arguments, code, text] :
+       std::vector<std::tuple<std::vector<std::string>, int, std::string>>{
+           {{"train", "--data", path("missing.npz")}, 1, "missing.npz"},
+           {{"train", "--set", "data.fields={ x = \"none\" }"}, 1, "none"},
+           {{"train", "--set", "train.eval_every=5", "--set", "data.eval=[]"}, 1, "data.eval"}}) {
+    Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.exitCode, code) << outcome.err;
+    EXPECT_NE(outcome.err.find(text), std::string::npos) << outcome.err;
+    EXPECT_TRUE(outcome.err.starts_with("error: ")) << outcome.err;
+    EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
+    EXPECT_FALSE(fs::exists(path("job.run")));
+  }
+}
+
+TEST_F(JobErrorsTest, WrongCommandLinesAreUsageErrors) {
+  for (auto [arguments, code, text] :
+       std::vector<std::tuple<std::vector<std::string>, int, std::string>>{
+           {{}, 2, "subcommand"},
+           {{"dance"}, 2, "dance"},
+           {{"train", "--frobnicate"}, 2, "--frobnicate"},
+           {{"train", "--threads", "0"}, 2, "--threads"},
+           {{"train", "--gemm", "magic"}, 2, "--gemm"},
+           {{"predict", "--data", "x"}, 2, "--output"},
+           {{"train", "--fresh", "head.*"}, 2, "--init"},
+           {{"train", "--set", "optimizer.lr"}, 2, "key=value"},
+           {{"train", "--set", "batch.micro=16"}, 2, "compile it again"},
+           {{"train", "--set", "optimizer.lrr=1"}, 1, "optimizer.lr"},
+           {{"train", "--set", "optimizer.lr=fast"}, 1, "optimizer.lr"}}) {
+    Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.exitCode, code) << outcome.err;
+    EXPECT_NE(outcome.err.find(text), std::string::npos) << outcome.err;
+    EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
+  }
+  EXPECT_EQ(run({"--help"}).exitCode, 0);
+  EXPECT_EQ(run({"train", "--help"}).exitCode, 0);
+  EXPECT_EQ(run({"--version"}).exitCode, 0);
+}
+
+TEST_F(JobErrorsTest, MissingCpuFeaturesAreNamed) {
+  program.cpuFeatures = {"sse2", "quantum"};
+  programBytes = serialize(program);
+  Outcome outcome = run({"train"});
+  EXPECT_EQ(outcome.exitCode, 3);
+  EXPECT_NE(outcome.err.find("lacks quantum"), std::string::npos) << outcome.err;
+  EXPECT_FALSE(fs::exists(path("job.run")));
+  EXPECT_EQ(run({"plan"}).exitCode, 0);
+  EXPECT_EQ(run({"info"}).exitCode, 0);
+}
+
+TEST_F(JobErrorsTest, ADamagedJobIsRefused) {
+  programBytes.resize(programBytes.size() / 2);
+  EXPECT_EQ(run({"plan"}).exitCode, 1);
+}
+
+} // namespace
+} // namespace titan

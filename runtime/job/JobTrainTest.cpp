@@ -1,0 +1,188 @@
+// `train` on the hand-made linear program: resume, threads, signals, evaluations.
+#include "runtime/device/cpu/OneDnn.h"
+#include "runtime/job/testing/JobTestFixture.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <thread>
+
+namespace titan {
+namespace {
+
+using namespace titan::testing;
+
+class JobTrainTest : public JobTest {};
+
+TEST_F(JobTrainTest, TrainsAndWritesARunDirectory) {
+  Outcome outcome = run({"train"});
+  ASSERT_EQ(outcome.exitCode, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("step 20  loss"), std::string::npos) << outcome.out;
+  EXPECT_TRUE(fs::exists(path("job.run/checkpoints/step-00000020/manifest.json")));
+  std::vector<Json> lines = metrics("job.run");
+  ASSERT_EQ(lines.size(), 20u);
+  for (const char* key : {"step", "loss", "lr", "grad_norm", "samples", "seconds", "memory"})
+    EXPECT_TRUE(lines[0].contains(key)) << key << " in " << lines[0];
+  EXPECT_EQ(lines[19]["step"], 20);
+  EXPECT_FLOAT_EQ(lines[0]["lr"], 0.05f);
+  EXPECT_LT(lines[19]["loss"], lines[0]["loss"]);
+  bool events = false;
+  for (const auto& entry : fs::directory_iterator(path("job.run")))
+    events = events || entry.path().filename().string().starts_with("events.out.tfevents");
+  EXPECT_TRUE(events);
+}
+
+TEST_F(JobTrainTest, ResumedRunsEqualUninterruptedOnesBitForBit) {
+  ASSERT_EQ(run({"train", "--out", path("whole")}).exitCode, 0);
+  // Stopped three times, once between epochs.
+  for (const char* steps : {"3", "9", "15", "20"}) {
+    Outcome outcome = run({"train", "--out", path("parts"), "--steps", steps});
+    ASSERT_EQ(outcome.exitCode, 0) << outcome.err;
+  }
+  EXPECT_EQ(stateOf("whole", 20), stateOf("parts", 20));
+  std::vector<Json> whole = metrics("whole"), parts = metrics("parts");
+  ASSERT_EQ(parts.size(), 20u);
+  for (size_t i = 0; i < 20; ++i)
+    EXPECT_EQ(whole[i]["loss"], parts[i]["loss"]) << "step " << i + 1;
+}
+
+TEST_F(JobTrainTest, ThreadsDoNotMatter) {
+  for (const char* gemm : {"generated", "onednn"}) {
+    if (gemm == std::string("onednn") && !OneDnn::load().ok())
+      continue;
+    for (const char* threads : {"1", "2", "3"}) {
+      Outcome outcome = run({"train", "--out", path(gemm + std::string(threads)), "--threads",
+                             threads, "--gemm", gemm});
+      ASSERT_EQ(outcome.exitCode, 0) << outcome.err;
+    }
+    EXPECT_EQ(stateOf(gemm + std::string("1"), 20), stateOf(gemm + std::string("2"), 20));
+    EXPECT_EQ(stateOf(gemm + std::string("1"), 20), stateOf(gemm + std::string("3"), 20));
+  }
+}
+
+TEST_F(JobTrainTest, PoisonChangesNothing) {
+  ASSERT_EQ(run({"train", "--out", path("plain")}).exitCode, 0);
+  Outcome outcome = run({"train", "--out", path("poisoned"), "--poison"});
+  ASSERT_EQ(outcome.exitCode, 0) << outcome.err;
+  EXPECT_EQ(stateOf("plain", 20), stateOf("poisoned", 20));
+  EXPECT_EQ(run({"eval", "--out", path("plain"), "--json"}).out,
+            run({"eval", "--out", path("plain"), "--json", "--poison"}).out);
+}
+
+TEST_F(JobTrainTest, ResumeKeepsTheProductLibrary) {
+  ASSERT_EQ(run({"train", "--steps", "5", "--gemm", "generated"}).exitCode, 0);
+  ASSERT_EQ(run({"train"}).exitCode, 0);
+  ASSERT_EQ(run({"train", "--out", path("whole"), "--gemm", "generated"}).exitCode, 0);
+  EXPECT_EQ(stateOf("job.run", 20), stateOf("whole", 20));
+  Json manifest = Json::parse(readFile("job.run/checkpoints/step-00000020/manifest.json"));
+  EXPECT_EQ(manifest["program"]["libraries"]["gemm"], "generated");
+}
+
+TEST_F(JobTrainTest, ResumeSaysWhatDiffers) {
+  ASSERT_EQ(run({"train", "--steps", "5"}).exitCode, 0);
+  writeData("other.npz", 33);
+  Outcome outcome = run({"train", "--set", "optimizer.lr=0.01", "--data", path("other.npz")});
+  ASSERT_EQ(outcome.exitCode, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("resumed from"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("optimizer.lr was 0.05, is 0.01"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("33 samples"), std::string::npos) << outcome.err;
+  EXPECT_FLOAT_EQ(metrics("job.run")[5]["lr"], 0.01f);
+}
+
+TEST_F(JobTrainTest, AFinishedRunHasNothingToDo) {
+  ASSERT_EQ(run({"train"}).exitCode, 0);
+  Outcome outcome = run({"train"});
+  EXPECT_EQ(outcome.exitCode, 0);
+  EXPECT_NE(outcome.err.find("nothing to do"), std::string::npos) << outcome.err;
+  EXPECT_EQ(metrics("job.run").size(), 20u);
+}
+
+TEST_F(JobTrainTest, CheckpointsEveryNStepsAndKeepsSome) {
+  ASSERT_EQ(run({"train", "--set", "checkpoint.every=4", "--set", "checkpoint.keep=3"}).exitCode,
+            0);
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(path("job.run/checkpoints")))
+    names.push_back(entry.path().filename());
+  std::ranges::sort(names);
+  EXPECT_EQ(names, (std::vector<std::string>{"step-00000012", "step-00000016", "step-00000020"}));
+}
+
+TEST_F(JobTrainTest, ResumeNeverAndResumeFromAPath) {
+  ASSERT_EQ(run({"train", "--steps", "5"}).exitCode, 0);
+  ASSERT_EQ(run({"train", "--steps", "10"}).exitCode, 0);
+  EXPECT_EQ(run({"train", "--resume", "never"}).exitCode, 2);
+  // From the older one, in the same directory: the newer one would not be saved again.
+  Outcome mixed = run({"train", "--resume", path("job.run/checkpoints/step-00000005")});
+  EXPECT_EQ(mixed.exitCode, 2) << mixed.err;
+  Outcome other =
+      run({"train", "--resume", path("job.run/checkpoints/step-00000005"), "--out", path("other")});
+  ASSERT_EQ(other.exitCode, 0) << other.err;
+  ASSERT_EQ(run({"train"}).exitCode, 0);
+  EXPECT_EQ(stateOf("job.run", 20), stateOf("other", 20));
+  EXPECT_EQ(run({"train", "--resume", path("nowhere"), "--out", path("third")}).exitCode, 1);
+}
+
+TEST_F(JobTrainTest, TheSeedIsFixedOnceTheRunHasStarted) {
+  ASSERT_EQ(run({"train", "--steps", "5", "--set", "train.seed=3"}).exitCode, 0);
+  Outcome changed = run({"train", "--set", "train.seed=4"});
+  EXPECT_EQ(changed.exitCode, 2);
+  EXPECT_NE(changed.err.find("train.seed = 4"), std::string::npos) << changed.err;
+  ASSERT_EQ(run({"train"}).exitCode, 0); // keeps 3
+  ASSERT_EQ(run({"train", "--out", path("whole"), "--set", "train.seed=3"}).exitCode, 0);
+  EXPECT_EQ(stateOf("job.run", 20), stateOf("whole", 20));
+}
+
+TEST_F(JobTrainTest, SignalsStopAfterTheStepAndSave) {
+  for (int signal : {SIGTERM, SIGINT, SIGUSR1}) {
+    const std::string out = fmt::format("run{}", signal);
+    std::thread sender([&] {
+      while (metrics(out).size() < 5)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      kill(getpid(), signal);
+    });
+    Outcome outcome = run({"train", "--out", path(out), "--steps", "100000000"});
+    sender.join();
+    ASSERT_EQ(outcome.exitCode, 0) << outcome.err;
+    EXPECT_NE(outcome.err.find("stopped by"), std::string::npos) << outcome.err;
+    const int64_t step = metrics(out).back()["step"];
+    EXPECT_TRUE(fs::exists(path(fmt::format("{}/checkpoints/step-{:08}/manifest.json", out, step))))
+        << step;
+    Outcome resumed = run({"train", "--out", path(out), "--steps", std::to_string(step + 2)});
+    ASSERT_EQ(resumed.exitCode, 0) << resumed.err;
+    EXPECT_EQ(metrics(out).size(), static_cast<size_t>(step + 2));
+  }
+}
+
+TEST_F(JobTrainTest, TooManySkippedStepsEndTheRun) {
+  writeData("inf.npz", 20, INFINITY);
+  Outcome outcome = run({"train", "--data", path("inf.npz"), "--set", "train.non_finite_limit=4"});
+  EXPECT_EQ(outcome.exitCode, 5);
+  EXPECT_NE(outcome.err.find("steps 1 to 4 were skipped"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("input 'x'"), std::string::npos) << outcome.err;
+  ASSERT_EQ(metrics("job.run").size(), 4u);
+  EXPECT_TRUE(metrics("job.run")[0]["loss"].is_null());
+}
+
+TEST_F(JobTrainTest, InitLoadsWeightsIntoAFreshRun) {
+  ASSERT_EQ(run({"train"}).exitCode, 0);
+  const std::string trained = path("job.run/checkpoints/step-00000020");
+  Outcome fresh = run({"train", "--out", path("tuned"), "--steps", "1", "--init", trained});
+  ASSERT_EQ(fresh.exitCode, 0) << fresh.err;
+  EXPECT_LT(metrics("tuned")[0]["loss"], metrics("job.run")[10]["loss"]);
+  EXPECT_EQ(metrics("tuned")[0]["step"], 1);
+}
+
+TEST_F(JobTrainTest, EvaluatesDuringTrainingWithoutDisturbingIt) {
+  ASSERT_EQ(run({"train", "--out", path("with"), "--set", "train.eval_every=5"}).exitCode, 0);
+  ASSERT_EQ(run({"train", "--out", path("without")}).exitCode, 0);
+  EXPECT_EQ(stateOf("with", 20), stateOf("without", 20));
+  std::vector<int64_t> evaluated;
+  for (const Json& line : metrics("with"))
+    if (line.contains("eval_loss"))
+      evaluated.push_back(line["step"]);
+  EXPECT_EQ(evaluated, (std::vector<int64_t>{5, 10, 15, 20}));
+}
+
+} // namespace
+} // namespace titan

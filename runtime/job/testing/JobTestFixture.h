@@ -1,0 +1,126 @@
+// A job made by hand, its data, and a call that does what the executable does: for the tests of the
+// commands.
+#pragma once
+
+#include "runtime/data/Npz.h"
+#include "runtime/executor/testing/LinearProgram.h"
+#include "runtime/job/JobImage.h"
+#include "runtime/program/Random.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <fstream>
+
+#include <unistd.h>
+
+namespace titan::testing {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+struct Outcome {
+  int exitCode;
+  std::string out, err;
+};
+
+class JobTest : public ::testing::Test {
+protected:
+  void SetUp() override {
+    const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
+    directory =
+        fs::path(::testing::TempDir()) / fmt::format("titan-job-{}-{}", info->name(), getpid());
+    fs::remove_all(directory);
+    fs::create_directories(directory);
+    writeData("train.npz", 50);
+    writeData("eval.npz", 10);
+    compile();
+  }
+  void TearDown() override {
+    std::error_code error;
+    fs::permissions(directory, fs::perms::owner_all, error);
+    fs::remove_all(directory, error);
+  }
+
+  std::string path(const std::string& name) const { return (directory / name).string(); }
+
+  void writeData(const std::string& name, int64_t samples, float poison = 0) {
+    std::vector<float> x(samples * LinearShape::features), y(samples * LinearShape::outputs);
+    for (int64_t i = 0; i < samples; ++i)
+      for (int64_t j = 0; j < LinearShape::features; ++j) {
+        float& value = x[i * LinearShape::features + j];
+        value = normalDraw(5, 0, i * LinearShape::features + j);
+        for (int64_t o = 0; o < LinearShape::outputs; ++o)
+          y[i * LinearShape::outputs + o] += value * static_cast<float>(o - j) * 0.1f;
+      }
+    if (poison != 0)
+      for (float& value : x)
+        value = poison;
+    auto bytes = [](std::vector<float>& v) {
+      return std::span<const char>(reinterpret_cast<char*>(v.data()), v.size() * sizeof(float));
+    };
+    const NamedArray arrays[] = {
+        {"x", DType::F32, {samples, LinearShape::features}, bytes(x)},
+        {"targets", DType::F32, {samples, LinearShape::outputs}, bytes(y)}};
+    ASSERT_TRUE(writeNpz(path(name), arrays).ok());
+  }
+
+  void compile(const std::string& extra = "") {
+    program = linearProgram(fmt::format(R"(
+[optimizer]
+kind = "sgd"
+lr = 0.05
+[data]
+train = "{}"
+eval = "{}"
+[train]
+steps = 20
+{})",
+                                        path("train.npz"), path("eval.npz"), extra));
+    programBytes = serialize(program);
+    payload = linearPayload();
+  }
+
+  JobImage image() const { return {programBytes, linearKernels(), payload, path("job")}; }
+
+  Outcome run(std::vector<std::string> arguments) const {
+    ::testing::internal::CaptureStdout();
+    ::testing::internal::CaptureStderr();
+    const int exitCode = runJob(arguments, image());
+    std::string out = ::testing::internal::GetCapturedStdout();
+    return {exitCode, out, ::testing::internal::GetCapturedStderr()};
+  }
+
+  std::vector<Json> metrics(const std::string& run) const {
+    std::vector<Json> lines;
+    std::ifstream file(path(run) + "/metrics.jsonl");
+    for (std::string line; std::getline(file, line);)
+      lines.push_back(Json::parse(line));
+    return lines;
+  }
+
+  std::string readFile(const std::string& name) const {
+    std::ifstream file(path(name), std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+  /// The bytes of all state in a checkpoint: model and optimizer shards.
+  std::string stateOf(const std::string& run, int64_t step) const {
+    std::string bytes;
+    for (const char* folder : {"model", "optimizer"}) {
+      const std::string relative = fmt::format("{}/checkpoints/step-{:08}/{}", run, step, folder);
+      for (const auto& entry : fs::directory_iterator(path(relative)))
+        if (entry.path().extension() == ".safetensors")
+          bytes += readFile(fmt::format("{}/{}", relative, entry.path().filename().string()));
+    }
+    EXPECT_FALSE(bytes.empty());
+    return bytes;
+  }
+
+  fs::path directory;
+  Program program;
+  std::string programBytes, payload;
+};
+
+} // namespace titan::testing
