@@ -1,0 +1,134 @@
+// Every kernel here is run on data and compared with its definition in f64
+// (testing/KernelReference.h), and with itself when its units are divided differently.
+#include "compiler/Codegen/cpu/testing/KernelCase.h"
+
+#include <gtest/gtest.h>
+
+namespace titan::codegen::testing {
+namespace {
+
+constexpr const char* flatBody = R"(
+    ^bb0(%a: f32, %b: f32):
+      %s = arith.addf %a, %b : f32
+      %e = math.exp %a : f32
+      %t = math.tanh %s : f32
+      %p = arith.mulf %e, %t : f32
+      kernel.yield %p : f32
+)";
+
+TEST(FusedKernel, FlatTails) {
+  for (int64_t n :
+       {1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 65, 100, 4095, 4096, 4097, 9000}) {
+    KernelCase test({.space = {n},
+                     .ins = {{"f32", "(i) -> (i)", {n}}, {"f32", "(i) -> (i)", {n}}},
+                     .outs = {{"f32", "(i) -> (i)", {n}}},
+                     .kernelClass = "flat",
+                     .body = flatBody});
+    test.check(2e-6);
+  }
+}
+
+TEST(FusedKernel, BroadcastPatterns) {
+  for (auto [m, n] : {std::pair<int64_t, int64_t>{1, 1},
+                      {5, 7},
+                      {33, 16},
+                      {3, 100},
+                      {64, 10},
+                      {1, 50},
+                      {50, 1}}) {
+    // A bias along rows, a scale per row, and a scalar.
+    KernelCase test({.space = {m, n},
+                     .ins = {{"f32", "(r, c) -> (r, c)", {m, n}},
+                             {"f32", "(r, c) -> (c)", {n}},
+                             {"f32", "(r, c) -> (r)", {m}},
+                             {"f32", "(r, c) -> ()", {}}},
+                     .outs = {{"f32", "(r, c) -> (r, c)", {m, n}}},
+                     .kernelClass = "flat",
+                     .body = R"(
+    ^bb0(%x: f32, %b: f32, %s: f32, %k: f32):
+      %1 = arith.addf %x, %b : f32
+      %2 = arith.mulf %1, %s : f32
+      %3 = arith.subf %2, %k : f32
+      kernel.yield %3 : f32
+)"});
+    test.check(1e-6);
+  }
+}
+
+TEST(FusedKernel, TransposedOperandsAndSlices) {
+  for (auto [m, n] : {std::pair<int64_t, int64_t>{1, 3}, {5, 7}, {16, 16}, {33, 20}}) {
+    KernelCase test(
+        {.space = {m, n},
+         .ins = {{"f32", "(r, c) -> (c, r)", {n, m}},
+                 {"f32", "(r, c) -> (r * 2 + 1, c)", {2 * m, n}}},
+         .outs = {{"f32", "(r, c) -> (r, c)", {m, n}}, {"f32", "(r, c) -> (c, r)", {n, m}}},
+         .kernelClass = "transpose",
+         .body = R"(
+    ^bb0(%x: f32, %y: f32):
+      %1 = arith.addf %x, %y : f32
+      %2 = arith.subf %x, %y : f32
+      kernel.yield %1, %2 : f32, f32
+)"});
+    test.check(1e-6);
+  }
+}
+
+TEST(FusedKernel, TruthValuesAreBytes) {
+  for (int64_t n : {1, 15, 16, 40, 100}) {
+    KernelCase test({.space = {n},
+                     .ins = {{"f32", "(i) -> (i)", {n}}, {"i1", "(i) -> (i)", {n}}},
+                     .outs = {{"i1", "(i) -> (i)", {n}}, {"f32", "(i) -> (i)", {n}}},
+                     .kernelClass = "flat",
+                     .body = R"(
+    ^bb0(%x: f32, %m: i1):
+      %zero = arith.constant 0.0 : f32
+      %c = arith.cmpf ogt, %x, %zero : f32
+      %s = arith.select %m, %x, %zero : f32
+      kernel.yield %c, %s : i1, f32
+)"});
+    test.check(0);
+  }
+}
+
+TEST(FusedKernel, IntegersAndIndices) {
+  for (auto [m, n] : {std::pair<int64_t, int64_t>{4, 10}, {3, 33}, {7, 1}}) {
+    KernelCase test(
+        {.space = {m, n},
+         .ins = {{"i64", "(r, c) -> (r)", {m}}, {"i64", "(r, c) -> (r, c)", {m, n}}},
+         .outs = {{"f32", "(r, c) -> (r, c)", {m, n}}, {"i64", "(r, c) -> (r, c)", {m, n}}},
+         .kernelClass = "flat",
+         .body = R"(
+    ^bb0(%label: i64, %v: i64):
+      %c = kernel.index 1
+      %i = arith.index_cast %c : index to i64
+      %hit = arith.cmpi eq, %i, %label : i64
+      %f = arith.uitofp %hit : i1 to f32
+      %one = arith.constant 3 : i64
+      %d = arith.divsi %one, %v : i64
+      kernel.yield %f, %d : f32, i64
+)"});
+    test.check(0);
+  }
+}
+
+TEST(FusedKernel, ScalarsAndRankZero) {
+  KernelCase test({.space = {},
+                   .ins = {{"f32", "() -> ()", {}}, {"i64", "() -> ()", {}}},
+                   .outs = {{"f32", "() -> ()", {}}, {"i64", "() -> ()", {}}},
+                   .scalars = 1,
+                   .kernelClass = "flat",
+                   .body = R"(
+    ^bb0(%x: f32, %t: i64, %s: index):
+      %si = arith.index_cast %s : index to i64
+      %n = arith.addi %t, %si : i64
+      %w = arith.extf %x : f32 to f64
+      %f = arith.sitofp %n : i64 to f64
+      %p = math.powf %w, %f : f64
+      %r = arith.truncf %p : f64 to f32
+      kernel.yield %r, %n : f32, i64
+)"});
+  test.check(1e-6);
+}
+
+} // namespace
+} // namespace titan::codegen::testing

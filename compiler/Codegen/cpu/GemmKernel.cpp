@@ -1,0 +1,139 @@
+#include "compiler/Codegen/cpu/GemmKernel.h"
+
+#include "compiler/Codegen/cpu/GemmTile.h"
+#include "compiler/Codegen/cpu/Loops.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+using namespace mlir;
+
+namespace titan::codegen {
+namespace {
+
+/// The loops of one configuration around the shared functions. Indices are of type index.
+class GemmEmitter {
+public:
+  GemmEmitter(OpBuilder& builder, Location loc, kernel::GemmAttr gemm, const VectorShape& shape,
+              func::FuncOp function)
+      : builder(builder), loc(loc), gemm(gemm), tileColumns(gemmTileColumns(shape)),
+        function(function), pack(getPackFunction(builder, loc, gemm.getTransposeB(), shape)),
+        fullTile(getTileFunction(builder, loc, gemmTileRows, shape)),
+        rowTile(getTileFunction(builder, loc, 1, shape)) {}
+
+  void emit() {
+    operands = loadOperands(builder, loc, function, gemm.getBias() ? 4 : 3);
+    panel = LLVM::AllocaOp::create(builder, loc, operands[0].getType(), builder.getF32Type(),
+                                   i64(gemmDepth * tileColumns), /*alignment=*/64);
+    emitLoop(builder, loc, toIndex(function.getArgument(2)), toIndex(function.getArgument(3)), 1,
+             {}, [&](Value unit, ValueRange) {
+               emitUnit(unit);
+               return SmallVector<Value>();
+             });
+  }
+
+private:
+  Value index(int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value); }
+  Value i64(int64_t value) {
+    return arith::ConstantOp::create(builder, loc, builder.getI64IntegerAttr(value));
+  }
+  Value flag(bool value) {
+    return arith::ConstantOp::create(builder, loc, builder.getBoolAttr(value));
+  }
+  Value toIndex(Value value) {
+    return arith::IndexCastOp::create(builder, loc, builder.getIndexType(), value);
+  }
+  Value toI64(Value value) {
+    return arith::IndexCastOp::create(builder, loc, builder.getI64Type(), value);
+  }
+  Value add(Value a, Value b) { return arith::AddIOp::create(builder, loc, a, b); }
+  Value mul(Value a, int64_t b) { return arith::MulIOp::create(builder, loc, a, index(b)); }
+  Value divide(Value a, int64_t b) { return arith::DivUIOp::create(builder, loc, a, index(b)); }
+  Value remainder(Value a, int64_t b) { return arith::RemUIOp::create(builder, loc, a, index(b)); }
+  Value smaller(Value a, Value b) { return arith::MinUIOp::create(builder, loc, a, b); }
+  Value minus(Value a, Value b) { return arith::SubIOp::create(builder, loc, a, b); }
+  Value is(arith::CmpIPredicate predicate, Value a, Value b) {
+    return arith::CmpIOp::create(builder, loc, predicate, a, b);
+  }
+  Value at(Value pointer, Value element) {
+    return LLVM::GEPOp::create(builder, loc, pointer.getType(), builder.getF32Type(), pointer,
+                               LLVM::GEPArg(toI64(element)));
+  }
+  void loop(Value low, Value high, int64_t step, llvm::function_ref<void(Value)> body) {
+    emitLoop(builder, loc, low, high, step, {}, [&](Value induction, ValueRange) {
+      body(induction);
+      return SmallVector<Value>();
+    });
+  }
+
+  void emitUnit(Value unit) {
+    int64_t tilesN = llvm::divideCeil(gemm.getN(), gemm.getTileN());
+    int64_t tiles = llvm::divideCeil(gemm.getM(), gemm.getTileM()) * tilesN;
+    Value matrix = divide(unit, tiles), tile = remainder(unit, tiles);
+    Value row = mul(divide(tile, tilesN), gemm.getTileM());
+    Value column = mul(remainder(tile, tilesN), gemm.getTileN());
+    Value rowEnd = smaller(add(row, index(gemm.getTileM())), index(gemm.getM()));
+    Value columnEnd = smaller(add(column, index(gemm.getTileN())), index(gemm.getN()));
+    Value a = at(operands[0], mul(matrix, gemm.getStrideA()));
+    Value b = at(operands[1], mul(matrix, gemm.getStrideB()));
+    Value c = at(operands[2], mul(matrix, gemm.getStrideC()));
+    loop(index(0), index(gemm.getK()), gemmDepth, [&](Value k) {
+      Value depth = smaller(minus(index(gemm.getK()), k), index(gemmDepth));
+      loop(column, columnEnd, tileColumns, [&](Value j) {
+        Value columns = smaller(minus(columnEnd, j), index(tileColumns));
+        Value corner =
+            gemm.getTransposeB() ? add(mul(j, gemm.getLdb()), k) : add(mul(k, gemm.getLdb()), j);
+        func::CallOp::create(
+            builder, loc, pack,
+            ValueRange{at(b, corner), i64(gemm.getLdb()), toI64(depth), toI64(columns), panel});
+        Value whole = minus(rowEnd, remainder(minus(rowEnd, row), gemmTileRows));
+        loop(row, whole, gemmTileRows,
+             [&](Value i) { emitTile(fullTile, a, c, i, j, k, depth, columns); });
+        loop(whole, rowEnd, 1, [&](Value i) { emitTile(rowTile, a, c, i, j, k, depth, columns); });
+      });
+    });
+  }
+
+  void emitTile(func::FuncOp tile, Value a, Value c, Value i, Value j, Value k, Value depth,
+                Value columns) {
+    int64_t aRow = gemm.getTransposeA() ? 1 : gemm.getLda();
+    int64_t aColumn = gemm.getTransposeA() ? gemm.getLda() : 1;
+    Value aCorner = at(a, add(mul(i, aRow), mul(k, aColumn)));
+    Value cCorner = at(c, add(mul(i, gemm.getLdc()), j));
+    Value continues = gemm.getAccumulate() ? flag(true) : is(arith::CmpIPredicate::ne, k, index(0));
+    Value isLast = is(arith::CmpIPredicate::eq, add(k, depth), index(gemm.getK()));
+    Value bias = gemm.getBias() ? at(operands[3], j) : operands[2];
+    func::CallOp::create(builder, loc, tile,
+                         ValueRange{aCorner, i64(aRow), i64(aColumn), panel, cCorner,
+                                    i64(gemm.getLdc()), toI64(depth), toI64(columns), continues,
+                                    gemm.getBias() ? isLast : flag(false), bias,
+                                    gemm.getRelu() ? isLast : flag(false)});
+  }
+
+  OpBuilder& builder;
+  Location loc;
+  kernel::GemmAttr gemm;
+  int64_t tileColumns;
+  func::FuncOp function, pack, fullTile, rowTile;
+  SmallVector<Value> operands;
+  Value panel;
+};
+
+} // namespace
+
+VectorShape vectorShape(const TargetInfo& target) {
+  VectorShape shape;
+  shape.width = hasFeature(target, "avx512f") ? 16 : hasFeature(target, "avx") ? 8 : 4;
+  return shape;
+}
+
+func::FuncOp emitGemmKernel(OpBuilder& builder, Location loc, kernel::GemmAttr gemm, StringRef name,
+                            const VectorShape& shape) {
+  OpBuilder::InsertionGuard guard(builder);
+  func::FuncOp function = createKernelFunction(builder, loc, name);
+  builder.setInsertionPointToStart(&function.getBody().front());
+  GemmEmitter(builder, loc, gemm, shape, function).emit();
+  func::ReturnOp::create(builder, loc);
+  return function;
+}
+
+} // namespace titan::codegen

@@ -1,0 +1,28 @@
+#include "compiler/Codegen/cpu/Passes.h"
+
+#include "mlir/Conversion/Passes.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/MemRef/Transforms/Passes.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+
+namespace titan::codegen {
+
+void addLowerToLlvmPasses(OpPassManager& passes) {
+  passes.addPass(createExpandMath());
+  // Equal addresses of neighbouring operands, and constants of the polynomials.
+  passes.addPass(createCSEPass());
+  passes.addPass(createSCFToControlFlowPass());
+  passes.addPass(createConvertVectorToLLVMPass());
+  // Rounding division of integers has no instruction.
+  passes.addPass(arith::createArithExpandOpsPass());
+  passes.addPass(createArithToLLVMConversionPass());
+  passes.addPass(createConvertMathToLLVMPass());
+  passes.addPass(createConvertMathToLibmPass());
+  passes.addPass(createConvertFuncToLLVMPass());
+  passes.addPass(createConvertControlFlowToLLVMPass());
+  passes.addPass(createReconcileUnrealizedCastsPass());
+}
+
+} // namespace titan::codegen

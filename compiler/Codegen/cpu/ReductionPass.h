@@ -1,0 +1,48 @@
+// The loops inside of a unit: passes that reduce, and passes over points.
+#pragma once
+
+#include "compiler/Codegen/cpu/BodyEmitter.h"
+#include "compiler/Codegen/cpu/FusedKernel.h"
+#include "compiler/Codegen/cpu/ReductionOrder.h"
+
+namespace titan::codegen {
+
+class ReductionPass {
+public:
+  ReductionPass(BodyEmitter& body, const VectorShape& shape, mlir::func::FuncOp function);
+
+  /// Computes reductions that run over the same dimensions and wait for nothing more, and hands the
+  /// results to the body emitter. Fails with a diagnostic when they do not fit on the stack.
+  mlir::LogicalResult emit(llvm::ArrayRef<const Reduction*> group);
+
+  using Step = llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::ValueRange carried)>;
+  /// Runs `step` for vectors of `length` lanes over [low, high) of `dim`: low is a multiple of
+  /// length, high one too or the extent, whose remainder is done by a shorter or a masked vector.
+  llvm::SmallVector<mlir::Value> overLanes(unsigned dim, mlir::Value low, mlir::Value high,
+                                           int64_t length, mlir::ValueRange carried, Step step);
+  /// Runs `step` at every point of `dims`, as vectors along the innermost one unless the scope has
+  /// lanes already. `roots` are the values that it asks for.
+  void overPoints(DimSet dims, int64_t longest, llvm::ArrayRef<mlir::Value> roots, Step step);
+
+private:
+  /// The loops of one group around the choice of lane or column order.
+  struct Group;
+  llvm::SmallVector<mlir::Value> accumulate(const Group& group, llvm::ArrayRef<unsigned> over,
+                                            bool alone, mlir::ValueRange totals);
+  llvm::SmallVector<mlir::Value> partialSums(const Group& group, unsigned dim, mlir::Value low,
+                                             mlir::Value high);
+  llvm::SmallVector<mlir::Value> identities(const Group& group);
+  void overScalars(llvm::ArrayRef<unsigned> dims, llvm::ArrayRef<mlir::Value> roots,
+                   llvm::function_ref<void()> step);
+  mlir::FailureOr<mlir::Value> allocate(kernel::ReduceOp op, int64_t elements);
+
+  BodyEmitter& body;
+  mlir::OpBuilder& builder;
+  mlir::Location loc;
+  const LoopNest& nest;
+  const VectorShape& shape;
+  mlir::func::FuncOp function;
+  int64_t allocated = 0; ///< bytes of stack
+};
+
+} // namespace titan::codegen
