@@ -8,12 +8,19 @@
 #include <csignal>
 #include <thread>
 
+#include <sys/wait.h>
+
 namespace titan {
 namespace {
 
 using namespace titan::testing;
 
 class JobTrainTest : public JobTest {};
+
+size_t countLines(const std::string& file) {
+  std::ifstream stream(file);
+  return static_cast<size_t>(std::count(std::istreambuf_iterator<char>(stream), {}, '\n'));
+}
 
 TEST_F(JobTrainTest, TrainsAndWritesARunDirectory) {
   Outcome outcome = run({"train"});
@@ -45,6 +52,37 @@ TEST_F(JobTrainTest, ResumedRunsEqualUninterruptedOnesBitForBit) {
   ASSERT_EQ(parts.size(), 20u);
   for (size_t i = 0; i < 20; ++i)
     EXPECT_EQ(whole[i]["loss"], parts[i]["loss"]) << "step " << i + 1;
+}
+
+TEST_F(JobTrainTest, KilledRunsResumeBitForBit) {
+  const std::vector<std::string> arguments = {
+      "train", "--steps", "4000", "--threads", "1", "--set", "checkpoint.every=250"};
+  auto train = [&](const char* out) {
+    std::vector<std::string> all = arguments;
+    all.insert(all.end(), {"--out", path(out)});
+    return all;
+  };
+  for (size_t lines : {100, 900, 2100}) { // killed while it trains or saves, wherever it is by then
+    const pid_t child = fork();
+    if (child == 0) {
+      freopen("/dev/null", "w", stderr);
+      _exit(runJob(train("killed"), image()));
+    }
+    while (waitpid(child, nullptr, WNOHANG) == 0 &&
+           countLines(path("killed/metrics.jsonl")) < lines)
+      std::this_thread::sleep_for(std::chrono::microseconds(300));
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+  }
+  Outcome outcome = run(train("killed"));
+  ASSERT_EQ(outcome.exitCode, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("resumed from"), std::string::npos) << outcome.err;
+  ASSERT_EQ(run(train("whole")).exitCode, 0);
+  EXPECT_EQ(stateOf("whole", 4000), stateOf("killed", 4000));
+  std::vector<Json> whole = metrics("whole"), killed = metrics("killed");
+  ASSERT_EQ(whole.size(), killed.size());
+  for (size_t i = 0; i < whole.size(); ++i)
+    ASSERT_EQ(whole[i]["loss"], killed[i]["loss"]) << "step " << i + 1;
 }
 
 TEST_F(JobTrainTest, ThreadsDoNotMatter) {
