@@ -1,5 +1,7 @@
 #include "frontend/onnx/Conversion.h"
 
+#include "frontend/Decimal.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -100,7 +102,7 @@ Result<double> Conversion::scalar(size_t i, const char* what) const {
   const HostTensor* host = constant(i);
   if (!host || host->size() != 1)
     return error("{} must be a scalar that is known at compile time", what);
-  return host->real(0);
+  return host->dtype == DType::F32 ? asWritten(static_cast<float>(host->real(0))) : host->real(0);
 }
 
 Result<std::optional<std::vector<int64_t>>> Conversion::axes(size_t i,

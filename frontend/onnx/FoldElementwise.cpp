@@ -109,19 +109,15 @@ std::optional<int64_t> unaryInteger(const std::string& op, int64_t x) {
 }
 
 std::optional<HostTensor> unary(const Node& node, const HostTensor& x) {
+  // Whether there is a rule depends on the op alone: try it before any element is read.
+  if (x.isFloat() ? !unaryReal(node.opType, 1) : !unaryInteger(node.opType, 1))
+    return std::nullopt;
   HostTensor out = HostTensor::empty(x.dtype, x.shape);
   for (int64_t i = 0, count = x.size(); i < count; ++i) {
-    if (x.isFloat()) {
-      std::optional<double> value = unaryReal(node.opType, x.reals[i]);
-      if (!value)
-        return std::nullopt;
-      out.push(*value);
-    } else {
-      std::optional<int64_t> value = unaryInteger(node.opType, x.integers[i]);
-      if (!value)
-        return std::nullopt;
-      out.push(*value);
-    }
+    if (x.isFloat())
+      out.push(*unaryReal(node.opType, x.reals[i]));
+    else
+      out.push(*unaryInteger(node.opType, x.integers[i]));
   }
   return out;
 }

@@ -1,5 +1,6 @@
 #include "frontend/onnx/Graph.h"
 
+#include "frontend/Decimal.h"
 #include "frontend/onnx/ExternalData.h"
 #include "frontend/onnx/Inline.h"
 #include "frontend/onnx/Reader.h"
@@ -31,7 +32,7 @@ int64_t Node::integer(std::string_view attribute, int64_t otherwise) const {
 
 double Node::real(std::string_view attribute, double otherwise) const {
   const ::onnx::AttributeProto* found = find(attribute);
-  return found && found->has_f() ? static_cast<double>(found->f()) : otherwise;
+  return found && found->has_f() ? asWritten(found->f()) : otherwise;
 }
 
 std::string Node::text(std::string_view attribute, std::string_view otherwise) const {
@@ -290,6 +291,10 @@ private:
                        [&](const std::string& name) { return live_.contains(name); }))
         continue;
       live_.insert(it->inputs.begin(), it->inputs.end());
+      // Exporters name outputs that nobody reads, such as Dropout's mask.
+      for (std::string& output : it->outputs)
+        if (!live_.contains(output))
+          output.clear();
       kept.push_back(std::move(*it));
     }
     std::reverse(kept.begin(), kept.end());
@@ -307,6 +312,7 @@ private:
       }
       Source& source = sources_.at(name);
       Tensor tensor = TITAN_TRY(takeTensor(source.proto, source.what));
+      tensor.fromConstantNode = constants_.contains(name);
       if (source.proto.data_location() == ::onnx::TensorProto::EXTERNAL)
         TITAN_TRY(externalData_.attach(source.proto, tensor, source.what));
       else if (source.range && sameBytes(*source.range, *tensor.inlineBytes))

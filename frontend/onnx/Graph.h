@@ -36,7 +36,7 @@ struct Node {
 
   const ::onnx::AttributeProto* find(std::string_view attribute) const;
   int64_t integer(std::string_view attribute, int64_t otherwise) const;
-  double real(std::string_view attribute, double otherwise) const;
+  double real(std::string_view attribute, double otherwise) const; ///< `asWritten`
   std::string text(std::string_view attribute, std::string_view otherwise) const;
   std::optional<std::vector<int64_t>> integers(std::string_view attribute) const;
   bool hasInput(size_t index) const { return index < inputs.size() && !inputs[index].empty(); }

@@ -4,10 +4,12 @@
 #include "frontend/onnx/InputDims.h"
 #include "frontend/onnx/RebindBatch.h"
 #include "frontend/onnx/States.h"
+#include "frontend/raise/Passes.h"
 #include "runtime/program/Random.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 #include <filesystem>
 
@@ -36,7 +38,9 @@ public:
     TITAN_TRY(finishFunction());
     if (inputs.bakedBatch != 0)
       TITAN_TRY(rebindBatch(function_, inputs, recipe_.batch.micro));
+    eraseDeadOps();
     TITAN_TRY(verifyModule());
+    TITAN_TRY(raise());
     return std::move(module_);
   }
 
@@ -238,14 +242,34 @@ private:
     return {};
   }
 
+  /// Transpositions that contractions absorbed, outputs that nobody reads, constants of the
+  /// exported batch.
+  void eraseDeadOps() {
+    SmallVector<Operation*> ops =
+        llvm::to_vector(llvm::make_pointer_range(function_.getBody().front()));
+    for (Operation* op : llvm::reverse(ops))
+      if (isOpTriviallyDead(op))
+        op->erase();
+  }
+
   /// Whatever the verifier finds here is ours: bad models are refused before.
   Status verifyModule() {
+    return internally("the imported module is not valid", [&] { return verify(*module_); });
+  }
+
+  Status raise() {
+    PassManager passes(&context_);
+    addImportPasses(passes);
+    return internally("raising failed", [&] { return passes.run(*module_); });
+  }
+
+  Status internally(const char* what, llvm::function_ref<LogicalResult()> action) {
     std::string messages;
     ScopedDiagnosticHandler handler(&context_, [&](Diagnostic& diagnostic) {
       messages += (messages.empty() ? "" : "; ") + diagnostic.str();
     });
-    if (failed(verify(*module_)))
-      return Error::internal("the imported module is not valid: {}", messages);
+    if (failed(action()))
+      return Error::internal("{}: {}", what, messages);
     return {};
   }
 

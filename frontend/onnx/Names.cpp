@@ -130,9 +130,13 @@ private:
 
   /// Kind, name and layout of a tensor that the exporter renamed.
   void recover(NamedTensor& tensor) {
+    const Tensor& file = fileTensor(tensor);
+    // PyTorch writes what it folds as initializers; its Constant nodes are constants of the
+    // program.
+    if (file.fromConstantNode && graph_.fromPyTorch())
+      return;
     if (fromMetadata(tensor) || fromScope(tensor))
       return;
-    const Tensor& file = fileTensor(tensor);
     bool differentiable = isFloat(file.dtype) && usesOf(tensor).differentiable;
     if (tensor.role == Role::Statistic)
       tensor.kind = TensorKind::Buffer;

@@ -42,12 +42,14 @@ private:
   }
 
   Error refuse(Operation* op, const std::string& why) {
-    std::string node, path = ir::pathString(op);
-    if (auto name = dyn_cast<NameLoc>(op->getLoc()))
-      node = fmt::format("node '{}'", printable(name.getName().getValue().str()));
-    else
-      node = op->getName().getStringRef().str();
-    std::string where = path.empty() ? "" : fmt::format(" in '{}'", path);
+    std::string node = op->getName().getStringRef().str(), path = ir::pathString(op);
+    if (auto name = dyn_cast<NameLoc>(op->getLoc())) {
+      std::string label = printable(name.getName().getValue().str());
+      node = fmt::format("node '{}'", label);
+      if (path == label)
+        path.clear();
+    }
+    std::string where = path.empty() ? "" : fmt::format(" in module '{}'", path);
     return Error::badInput(
         "{}{} {}: the exported batch of {} cannot become batch.micro = {}; export with "
         "dynamic_shapes={{\"{}\": {{0: torch.export.Dim(\"batch\")}}}}, or set batch.micro = {}",

@@ -124,7 +124,10 @@ std::string pathOf(const Node& node) {
   Scope scope = scopeOf(node);
   if (!scope.module.empty())
     return printable(scope.module);
+  // An op of the root module: its own name.
   std::string_view name = node.name;
+  if (name.starts_with("node_"))
+    name.remove_prefix(5); // torch.export's
   if (name.empty() && !node.outputs.empty())
     name = node.outputs.front();
   return printable(name.substr(name.rfind('/') + 1));

@@ -39,6 +39,7 @@ struct Tensor {
   std::optional<FileSpan> span;
   std::shared_ptr<const std::string> inlineBytes; ///< null for external data
   std::shared_ptr<DataFile> file;                 ///< null unless external and present
+  bool fromConstantNode = false;                  ///< the output of a Constant node
   std::string missing; ///< why external data is absent; empty when it is there
 
   uint64_t byteCount() const;

@@ -43,8 +43,8 @@ Status elu(Conversion& c) {
 /// gamma * (x > 0 ? x : alpha (e^x - 1)), Klambauer et al., arXiv:1706.02515.
 Status selu(Conversion& c) {
   Value x = TITAN_TRY(c.floatOperand(0));
-  Value y = c.create<EluOp>(x, real(c, c.node.real("alpha", 1.67326319217681884765625)));
-  return c.give(c.scale(y, c.node.real("gamma", 1.05070102214813232421875)));
+  Value y = c.create<EluOp>(x, real(c, c.node.real("alpha", 1.6732632)));
+  return c.give(c.scale(y, c.node.real("gamma", 1.050701)));
 }
 
 /// max(0, x) + min(0, alpha (e^(x/alpha) - 1)): alpha * elu(x / alpha) with slope 1 (Barron,

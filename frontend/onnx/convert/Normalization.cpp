@@ -49,7 +49,7 @@ Status layerNormalization(Conversion& c) {
   };
   Value scale = TITAN_TRY(affine(1)), bias = TITAN_TRY(affine(2));
   auto norm = c.create<LayerNormOp>(x, scale, bias, axis,
-                                    c.node.real("epsilon", 9.99999974737875163555e-06));
+                                    c.node.real("epsilon", 1e-5));
   c.results[0] = norm.getResult();
   // Mean and inverse deviation keep the normalised dimensions as 1.
   Shape kept = shape;

@@ -1,0 +1,174 @@
+#include "frontend/onnx/Names.h"
+#include "frontend/onnx/testing/ModelBuilder.h"
+
+#include <gtest/gtest.h>
+
+namespace titan::frontend {
+namespace {
+
+using testing::ModelBuilder;
+
+Graph graphOf(ModelBuilder& model, const std::string& producer = "pytorch") {
+  model.model.set_producer_name(producer);
+  return parseGraph(model.bytes(), "m.onnx", "").take();
+}
+NamedTensor named(ModelBuilder& model, const std::string& initializer,
+                  const std::string& producer = "pytorch") {
+  NameTable table = nameTensors(graphOf(model, producer)).take();
+  const NamedTensor* tensor = table.find(initializer);
+  EXPECT_TRUE(tensor) << initializer;
+  return tensor ? *tensor : NamedTensor();
+}
+ModelBuilder linear(const std::string& weight, const std::string& nodeName) {
+  ModelBuilder model;
+  model.input("x", {-1, 3}).output("y").node("MatMul", {"x", weight}, {"y"}, nodeName);
+  model.floats(weight, {3, 2}, std::vector<float>(6));
+  return model;
+}
+
+TEST(Names, KeepsCanonicalNames) {
+  ModelBuilder model = linear("fc1.weight", "/fc1/MatMul");
+  NamedTensor tensor = named(model, "fc1.weight");
+  EXPECT_EQ(tensor.kind, TensorKind::Parameter);
+  EXPECT_EQ(tensor.name, "fc1.weight");
+  EXPECT_TRUE(tensor.layout.empty());
+}
+
+TEST(Names, RecoversFoldedTranspositionsFromLegacyScopes) {
+  ModelBuilder model = linear("onnx::MatMul_12", "/enc/enc.0/MatMul_1");
+  NamedTensor tensor = named(model, "onnx::MatMul_12");
+  EXPECT_EQ(tensor.name, "enc.0.weight");
+  EXPECT_EQ(tensor.layout, (std::vector<int64_t>{1, 0}));
+  EXPECT_EQ(tensor.sourceShape({3, 2}), (Shape{2, 3}));
+}
+
+TEST(Names, JoinsScopesOfModuleLists) {
+  ModelBuilder model = linear("val_3", "/transformer/h.0/attn/c_attn/MatMul");
+  EXPECT_EQ(named(model, "val_3").name, "transformer.h.0.attn.c_attn.weight");
+}
+
+TEST(Names, RecoversFromFxNodes) {
+  ModelBuilder model = linear("val_0", "node_linear");
+  ::onnx::NodeProto& node = *model.model.mutable_graph()->mutable_node(0);
+  ModelBuilder::setMetadata(node, "pkg.torch.onnx.name_scopes",
+                            "['', 'my_block', 'my_block.fc_1', 'linear']");
+  ModelBuilder::setMetadata(
+      node, "pkg.torch.onnx.class_hierarchy",
+      "['m.M', 'm.B', 'torch.nn.modules.linear.Linear', 'aten.linear.default']");
+  ModelBuilder::setMetadata(
+      node, "pkg.torch.onnx.fx_node",
+      "%linear : [num_users=1] = call_function[target=torch.ops.aten.linear.default]"
+      "(args = (%x, %p_my_block_fc_1_weight, %p_my_block_fc_1_bias), kwargs = {})");
+  NamedTensor tensor = named(model, "val_0");
+  EXPECT_EQ(tensor.name, "my_block.fc_1.weight");
+  EXPECT_EQ(tensor.kind, TensorKind::Parameter);
+  EXPECT_EQ(tensor.layout, (std::vector<int64_t>{1, 0}));
+}
+
+TEST(Names, FindsTiedNames) {
+  ModelBuilder model;
+  model.input("x", {-1, 3}).output("y");
+  model.floats("dec.weight", {3, 3}, std::vector<float>(9));
+  model.node("Gemm", {"x", "dec.weight"}, {"h"}, "/enc/Gemm");
+  model.node("Gemm", {"h", "dec.weight"}, {"y"}, "/dec/Gemm");
+  NamedTensor tensor = named(model, "dec.weight");
+  EXPECT_EQ(tensor.name, "enc.weight"); // used first
+  EXPECT_EQ(tensor.aliases, (std::vector<std::string>{"dec.weight"}));
+}
+
+TEST(Names, AFunctionOfTheModuleIsNoTie) {
+  ModelBuilder model;
+  model.input("x", {-1, 3}).output("y");
+  model.floats("enc.weight", {3, 3}, std::vector<float>(9));
+  model.node("Gemm", {"x", "enc.weight"}, {"h"}, "/enc/Gemm");
+  model.node("Gemm", {"h", "enc.weight"}, {"y"}, "/Gemm");
+  EXPECT_TRUE(named(model, "enc.weight").aliases.empty());
+}
+
+TEST(Names, IdentityNamesAreAliases) {
+  ModelBuilder model;
+  model.input("x", {-1, 3}).output("y");
+  model.floats("a.weight", {3, 3}, std::vector<float>(9));
+  model.node("Identity", {"a.weight"}, {"b.weight"});
+  model.node("MatMul", {"x", "a.weight"}, {"h"});
+  model.node("MatMul", {"h", "b.weight"}, {"y"});
+  EXPECT_EQ(named(model, "a.weight").aliases, (std::vector<std::string>{"b.weight"}));
+}
+
+TEST(Names, ClassifiesWithoutMetadata) {
+  ModelBuilder model;
+  model.input("x", {-1, 3}).output("y");
+  model.floats("w", {3}, {1, 2, 3});
+  model.floats("eps", {}, {1e-5f});
+  model.integers("shape", {-1, 3});
+  model.floats("mask", {3}, {1, 0, 1});
+  model.node("Mul", {"x", "w"}, {"a"});
+  model.node("Add", {"a", "eps"}, {"b"});
+  model.node("Reshape", {"b", "shape"}, {"c"});
+  model.node("Greater", {"c", "mask"}, {"d"});
+  model.node("Where", {"d", "c", "eps"}, {"y"});
+  EXPECT_EQ(named(model, "w", "other").kind, TensorKind::Parameter);
+  EXPECT_EQ(named(model, "eps", "other").kind, TensorKind::Constant);
+  EXPECT_EQ(named(model, "shape", "other").kind, TensorKind::Constant);
+  EXPECT_EQ(named(model, "mask", "other").kind,
+            TensorKind::Constant); // no gradient passes a comparison
+}
+
+TEST(Names, StructuralNamesAreStableAndNoted) {
+  ModelBuilder model = linear("17", "");
+  NameTable table = nameTensors(graphOf(model, "other")).take();
+  EXPECT_EQ(table.find("17")->name, "matmul_0.weight");
+  EXPECT_TRUE(table.find("17")->structural);
+  ASSERT_EQ(table.notes.size(), 1u);
+}
+
+TEST(Names, StripsWrappers) {
+  ModelBuilder model = linear("module._orig_mod.fc.weight", "");
+  EXPECT_EQ(named(model, "module._orig_mod.fc.weight").name, "fc.weight");
+}
+
+TEST(Names, FileOverrides) {
+  ModelBuilder model = linear("17", "");
+  Graph graph = graphOf(model, "other");
+  NameOverrides overrides =
+      parseNamesFile("[\"17\"]\nname = \"fc.weight\"\nkind = \"buffer\"\nlayout = [1, 0]\n",
+                     "map.toml")
+          .take();
+  NameTable table = nameTensors(graph, overrides).take();
+  EXPECT_EQ(table.find("17")->name, "fc.weight");
+  EXPECT_EQ(table.find("17")->kind, TensorKind::Buffer);
+  EXPECT_EQ(table.find("17")->layout, (std::vector<int64_t>{1, 0}));
+
+  for (const char* bad : {"[\"18\"]\nname = \"a\"\n", "[\"17\"]\nlayout = [0, 0]\n"})
+    EXPECT_FALSE(nameTensors(graph, parseNamesFile(bad, "map.toml").take()).ok()) << bad;
+  for (const char* bad : {"17 = 1\n", "[\"17\"]\nnam = \"a\"\n", "[\"17\"]\nkind = \"weight\"\n",
+                          "[\"17\"]\nlayout = [\"a\"]\n", "[\"17\""})
+    EXPECT_FALSE(parseNamesFile(bad, "map.toml").ok()) << bad;
+}
+
+TEST(Names, RefusesTwoTensorsOfOneName) {
+  ModelBuilder model = linear("a", "");
+  model.floats("b", {2}, {1, 2});
+  model.model.mutable_graph()->mutable_node(0)->set_output(0, "h");
+  model.node("Add", {"h", "b"}, {"y"});
+  NameOverrides overrides = parseNamesFile("[\"a\"]\nname = \"b\"\n", "map.toml").take();
+  EXPECT_FALSE(nameTensors(graphOf(model), overrides).ok());
+}
+
+TEST(Scopes, ParseWhatExportersWrite) {
+  Node node;
+  node.metadata["pkg.torch.onnx.name_scopes"] = "['', 'fc@1', \"linear's\"]";
+  EXPECT_EQ(scopeOf(node).module, "fc");
+  node.metadata["pkg.torch.onnx.name_scopes"] =
+      "['_empty_nn_module_stack_from_metadata_hook', 'sym']";
+  EXPECT_EQ(scopeOf(node).module, "");
+  Node legacy;
+  legacy.name = "/net/net.0/net.0.1/Gemm";
+  EXPECT_EQ(scopeOf(legacy).module, "net.0.1");
+  EXPECT_TRUE(encloses("", "a.b"));
+  EXPECT_TRUE(encloses("a", "a.b"));
+  EXPECT_FALSE(encloses("a", "ab.c"));
+}
+
+} // namespace
+} // namespace titan::frontend

@@ -1,0 +1,19 @@
+// The passes of the stage *import*. importOnnx runs them; titan-opt runs them by name.
+#pragma once
+
+#include "dialects/Titan/Titan.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassManager.h"
+
+namespace titan::frontend {
+
+#define GEN_PASS_DECL
+#include "frontend/raise/Passes.h.inc"
+
+/// Raises decomposed patterns, then verifies; on a module that holds `@model`.
+void addImportPasses(mlir::OpPassManager& passes);
+
+#define GEN_PASS_REGISTRATION
+#include "frontend/raise/Passes.h.inc"
+
+} // namespace titan::frontend

@@ -1,0 +1,214 @@
+#!/usr/bin/env python3
+"""Writes the small ONNX models of the importer's tests into Inputs/ (needs torch, onnx and onnxscript).
+
+Every PyTorch model is exported by both exporters, for training and for inference, and the names that a checkpoint must
+have are written beside it (<model>.names, one `name shape` a line, as named_parameters() and named_buffers() give them).
+Machine paths (stack traces) are stripped.
+"""
+import argparse
+import pathlib
+import warnings
+
+import numpy as np
+import onnx
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+from onnx import TensorProto, helper, numpy_helper
+
+warnings.filterwarnings("ignore")
+
+
+class Mlp(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc1 = nn.Linear(6, 8)
+        self.norm = nn.LayerNorm(8)
+        self.drop = nn.Dropout(0.1)
+        self.fc2 = nn.Linear(8, 3)
+
+    def forward(self, x):
+        return self.fc2(self.drop(F.gelu(self.norm(self.fc1(x)))))
+
+
+class Nested(nn.Module):
+    """Sequentials in Sequentials, a ModuleList, no biases, activations as modules."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Sequential(nn.Flatten(), nn.Linear(12, 6, bias=False), nn.GELU(approximate="tanh"))
+        self.blocks = nn.ModuleList(
+            nn.Sequential(nn.Linear(6, 6), nn.SiLU(), nn.Sequential(nn.Linear(6, 6, bias=False), nn.Tanh()))
+            for _ in range(2)
+        )
+        self.head = nn.Linear(6, 4)
+
+    def forward(self, x):
+        x = self.stem(x)
+        for block in self.blocks:
+            x = x + block(x)
+        return self.head(x)
+
+
+class Tied(nn.Module):
+    """A weight of two modules, a parameter of the root, buffers, three-dimensional inputs (MatMul, not Gemm)."""
+
+    def __init__(self):
+        super().__init__()
+        self.enc = nn.Sequential(nn.Linear(6, 6), nn.Tanh(), nn.Linear(6, 6, bias=False))
+        self.dec = nn.Linear(6, 6)
+        self.dec.weight = self.enc[0].weight
+        self.w = nn.Parameter(torch.randn(6, 5))
+        self.register_buffer("scale", torch.full((6,), 2.0))
+
+    def forward(self, x):
+        y = self.dec(self.enc(x)) * self.scale
+        y = y.flatten(1).view(x.shape[0], 5, 6)
+        return F.log_softmax((y @ self.w).mean(1), -1)
+
+
+class Functional(nn.Module):
+    """Parameters used by functions of the root module."""
+
+    def __init__(self):
+        super().__init__()
+        self.Weight_A = nn.Parameter(torch.randn(5, 6))
+        self.bias_a = nn.Parameter(torch.randn(5))
+        self.gain = nn.Parameter(torch.ones(5))
+
+    def forward(self, x):
+        y = F.linear(x, self.Weight_A, self.bias_a)
+        return F.dropout(torch.relu(F.layer_norm(y, (5,), self.gain)), 0.25, self.training)
+
+
+MODELS = {
+    "mlp": (Mlp, (4, 6)),
+    "nested": (Nested, (4, 3, 4)),
+    "tied": (Tied, (4, 5, 6)),
+    "functional": (Functional, (4, 6)),
+}
+
+
+def strip(path):
+    """Removes what names the exporting machine."""
+    model = onnx.load(path)
+    graphs = [model.graph.node] + [function.node for function in model.functions]
+    for nodes in graphs:
+        for node in nodes:
+            kept = [entry for entry in node.metadata_props if not entry.key.endswith("stack_trace")]
+            del node.metadata_props[:]
+            node.metadata_props.extend(kept)
+            node.doc_string = ""
+    model.doc_string = ""
+    onnx.save(model, path)
+    assert b"/tmp/" not in path.read_bytes() and b"site-packages" not in path.read_bytes(), path
+
+
+def export(out, name, make, shape):
+    torch.manual_seed(0)
+    module = make()
+    lines = [f"{n} {list(p.shape)}" for n, p in module.named_parameters()]
+    (out / f"{name}.names").write_text("\n".join(lines) + "\n")
+    batch = torch.export.Dim("batch")
+    for train in (True, False):
+        module.train(train)
+        mode = "train" if train else "eval"
+        x = torch.randn(*shape)
+        for optimize in (True, False):
+            path = out / f"{name}-dynamo-{mode}{'-optimized' if optimize else ''}.onnx"
+            torch.onnx.export(module, (x,), path, dynamo=True, optimize=optimize, external_data=False, verbose=False,
+                              opset_version=18 if optimize else 20, input_names=["x"], output_names=["y"],
+                              dynamic_shapes=None if optimize else ({0: batch},))
+            strip(path)
+        path = out / f"{name}-legacy-{mode}.onnx"
+        torch.onnx.export(module, (x,), path, dynamo=False, do_constant_folding=not train, opset_version=13 if train else 17,
+                          training=torch.onnx.TrainingMode.TRAINING if train else torch.onnx.TrainingMode.EVAL,
+                          input_names=["x"], output_names=["y"], dynamic_axes={"x": {0: "batch"}} if train else None)
+        strip(path)
+
+
+def save(out, name, nodes, inputs, outputs, initializers, opset=17, ir_version=8, functions=(), opsets=None):
+    graph = helper.make_graph(nodes, name, inputs, outputs, initializers)
+    imports = opsets or [helper.make_opsetid("", opset)]
+    model = helper.make_model(graph, opset_imports=imports, functions=list(functions), ir_version=ir_version,
+                              producer_name="make_models")
+    onnx.save(model, out / f"{name}.onnx")
+
+
+def value(name, shape, kind=TensorProto.FLOAT):
+    return helper.make_tensor_value_info(name, kind, shape)
+
+
+def array(name, data, dtype=np.float32):
+    return numpy_helper.from_array(np.asarray(data, dtype), name)
+
+
+def handwritten(out):
+    rng = np.random.default_rng(0)
+    w = array("W1", rng.standard_normal((6, 4)))
+    b = array("b1", rng.standard_normal(4))
+    node = helper.make_node
+    save(out, "plain", [node("MatMul", ["x", "W1"], ["h"], "mm"), node("Add", ["h", "b1"], ["a"], "add"),
+                        node("Relu", ["a"], ["y"], "relu")], [value("x", ["N", 6])], [value("y", ["N", 4])], [w, b])
+    # float_data instead of raw_data, an anonymous weight, an initializer that is listed as an input
+    typed = helper.make_tensor("7", TensorProto.FLOAT, [6, 4], np.arange(24).astype(float).tolist())
+    save(out, "anonymous", [node("Gemm", ["x", "7", "8"], ["y"])], [value("x", [2, 6]), value("7", [6, 4])],
+         [value("y", [2, 4])], [typed, array("8", np.zeros(4))], ir_version=3)
+    # three problems in one model, one of them in a module
+    save(out, "unsupported", [node("STFT", ["x", "b1"], ["s"], "/enc/STFT"), node("Relu", ["s"], ["r"]),
+                              node("Foo", ["r"], ["t"], "foo", domain="com.example"),
+                              node("Det", ["x"], ["d"], "det"), node("Add", ["t", "d"], ["y"])],
+         [value("x", ["N", 4])], [value("y", ["N", 4])], [b],
+         opsets=[helper.make_opsetid("", 17), helper.make_opsetid("com.example", 1)])
+    # a local function with an attribute, called twice
+    linear = helper.make_function("local", "Scaled", ["X", "W"], ["Y"],
+                                  [node("MatMul", ["X", "W"], ["M"]), helper.make_node("LeakyRelu", ["M"], ["Y"])],
+                                  [helper.make_opsetid("", 17)], ["slope"])
+    reference = linear.node[1].attribute.add()
+    reference.name, reference.ref_attr_name, reference.type = "alpha", "slope", onnx.AttributeProto.FLOAT
+    save(out, "local-function", [node("Scaled", ["x", "W1"], ["h"], "first", domain="local", slope=0.25),
+                                 node("Scaled", ["h", "W2"], ["y"], "second", domain="local", slope=0.5)],
+         [value("x", ["N", 6])], [value("y", ["N", 2])], [w, array("W2", rng.standard_normal((4, 2)))],
+         functions=[linear], opsets=[helper.make_opsetid("", 17), helper.make_opsetid("local", 1)])
+    # layer normalisation and both GELUs as old exporters spell them out
+    axes = {"axes": [-1]}
+    constants = [array("two", 2.0), array("eps", 1e-5), array("half", 0.5), array("one", 1.0), array("root2", 2 ** 0.5),
+                 array("three", 3.0), array("cubic", 0.044715), array("slope", (2 / np.pi) ** 0.5)]
+    save(out, "decomposed", [
+        node("ReduceMean", ["x"], ["mean"], "mean", **axes), node("Sub", ["x", "mean"], ["d"], "sub"),
+        node("Pow", ["d", "two"], ["sq"], "pow"), node("ReduceMean", ["sq"], ["var"], "var", **axes),
+        node("Add", ["var", "eps"], ["ve"]), node("Sqrt", ["ve"], ["sd"]), node("Div", ["d", "sd"], ["n"]),
+        node("Mul", ["n", "norm.weight"], ["nw"]), node("Add", ["nw", "norm.bias"], ["h"], "norm"),
+        node("Div", ["h", "root2"], ["e0"]), node("Erf", ["e0"], ["e1"]), node("Add", ["e1", "one"], ["e2"]),
+        node("Mul", ["h", "e2"], ["e3"]), node("Mul", ["e3", "half"], ["g"], "gelu"),
+        node("Pow", ["g", "three"], ["t0"]), node("Mul", ["t0", "cubic"], ["t1"]), node("Add", ["g", "t1"], ["t2"]),
+        node("Mul", ["t2", "slope"], ["t3"]), node("Tanh", ["t3"], ["t4"]), node("Add", ["t4", "one"], ["t5"]),
+        node("Mul", ["half", "g"], ["t6"]), node("Mul", ["t6", "t5"], ["t7"], "tanh_gelu"),
+        node("Sigmoid", ["t7"], ["s"]), node("Mul", ["t7", "s"], ["y"], "silu"),
+    ], [value("x", ["N", 4])], [value("y", ["N", 4])],
+        constants + [array("norm.weight", np.ones(4)), array("norm.bias", np.zeros(4))], opset=13)
+    # the exported batch is held by a tensor that cannot follow
+    save(out, "baked-constant", [node("Add", ["x", "table"], ["h"], "add_table"), node("MatMul", ["h", "W1"], ["y"])],
+         [value("x", [4, 6])], [value("y", [4, 4])], [w, array("table", np.arange(24).reshape(4, 6))])
+    # samples are mixed
+    save(out, "baked-mix", [node("MatMul", ["x", "W1"], ["h"]), node("Softmax", ["h"], ["y"], "across", axis=0)],
+         [value("x", [4, 6])], [value("y", [4, 4])], [w])
+    # a batch of 1 that meets tensors with a leading 1
+    save(out, "baked-one", [node("Reshape", ["x", "shape"], ["h"], "flatten"), node("Add", ["h", "shift"], ["a"]),
+                            node("MatMul", ["a", "W1"], ["y"])],
+         [value("x", [1, 2, 3])], [value("y", [1, 4])],
+         [w, array("shape", [1, 6], np.int64), array("shift", np.arange(6).reshape(1, 6))])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path(__file__).parent / "Inputs")
+    out = parser.parse_args().out
+    out.mkdir(exist_ok=True)
+    for name, (make, shape) in MODELS.items():
+        export(out, name, make, shape)
+    handwritten(out)
+
+
+if __name__ == "__main__":
+    main()
