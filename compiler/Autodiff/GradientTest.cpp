@@ -1,0 +1,155 @@
+// Every derivative rule against central differences of the interpreter in f64.
+#include "compiler/Autodiff/ReverseMode.h"
+#include "compiler/Autodiff/Rules.h"
+#include "compiler/Interpreter/RandomArguments.h"
+#include "compiler/Interpreter/testing/OpInstances.h"
+#include "dialects/Titan/TensorBuilder.h"
+
+#include "mlir/IR/Verifier.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+using namespace mlir;
+using namespace titan::interpreter;
+
+namespace {
+
+using titan::interpreter::testing::Instance;
+using titan::interpreter::testing::OpInstances;
+
+constexpr double step = 1e-5;
+
+OpInstances& instances() {
+  static OpInstances* loaded = [] {
+    DialectRegistry registry;
+    registry.insert<titan::ir::TitanDialect, func::FuncDialect>();
+    registerInterpreterModels(registry);
+    titan::autodiff::registerDerivativeRules(registry);
+    return new OpInstances(registry);
+  }();
+  return *loaded;
+}
+
+/// `function` with more arguments, one weight for each float result, and (loss, gradient of each
+/// float argument) as results, where loss is the weighted sum of all elements.
+struct GradientFunction {
+  OwningOpRef<func::FuncOp> function;
+  SmallVector<unsigned> wanted; ///< the arguments with gradients
+
+  explicit GradientFunction(func::FuncOp original) : function(original.clone()) {
+    Block& block = function->getBody().front();
+    Operation* terminator = block.getTerminator();
+    OpBuilder builder(terminator);
+    titan::ir::TensorBuilder b(builder, original.getLoc());
+    SmallVector<Value> parameters;
+    for (BlockArgument argument : block.getArguments())
+      if (isa<FloatType>(getElementTypeOrSelf(argument.getType()))) {
+        wanted.push_back(argument.getArgNumber());
+        parameters.push_back(argument);
+      }
+    Value loss;
+    for (Value result : SmallVector<Value>(terminator->getOperands())) {
+      if (!isa<FloatType>(getElementTypeOrSelf(result.getType())))
+        continue;
+      Value weighted = b.mul(result, block.addArgument(result.getType(), original.getLoc()));
+      Value sum =
+          b.convert(b.reduceAll(titan::ir::ReduceKind::Sum, weighted), b.builder.getF64Type());
+      loss = loss ? b.add(loss, sum) : sum;
+    }
+    auto gradients = titan::autodiff::buildGradients(loss, parameters);
+    if (failed(gradients))
+      return;
+    SmallVector<Value> results = {loss};
+    llvm::append_range(results, *gradients);
+    terminator->setOperands(results);
+    function->setFunctionType(
+        builder.getFunctionType(block.getArgumentTypes(), ValueRange(results).getTypes()));
+    valid = true;
+  }
+  bool valid = false;
+};
+
+void checkGradients(const Instance& instance, std::vector<Tensor> arguments) {
+  GradientFunction gradient(instance.function);
+  ASSERT_TRUE(gradient.valid && succeeded(verify(*gradient.function))) << instance.name;
+  func::FuncOp function = *gradient.function;
+  for (unsigned i = arguments.size(); i < function.getNumArguments(); ++i)
+    arguments.push_back(randomTensor(cast<ShapedType>(function.getArgumentTypes()[i]), 1000 + i));
+  auto run = [&] { return titan::interpreter::run(function, arguments, Engine::F64); };
+  FailureOr<SmallVector<Tensor>> analytic = run();
+  ASSERT_TRUE(succeeded(analytic)) << instance.name;
+  for (auto [g, index] : llvm::enumerate(gradient.wanted)) {
+    ArrayRef<double> found = (*analytic)[1 + g].floats();
+    double largest = 1;
+    for (double x : found)
+      largest = std::max(largest, std::abs(x));
+    for (int64_t i = 0; i < arguments[index].size(); ++i) {
+      double old = arguments[index].floats()[i];
+      auto lossAt = [&](double x) {
+        arguments[index].mutableFloats()[i] = x;
+        auto results = run();
+        return succeeded(results) ? results->front().real() : NAN;
+      };
+      double difference = (lossAt(old + step) - lossAt(old - step)) / (2 * step);
+      arguments[index].mutableFloats()[i] = old;
+      ASSERT_NEAR(found[i], difference, 1e-6 * largest)
+          << instance.name << ": argument " << index << ", element " << i;
+    }
+  }
+}
+
+TEST(Gradient, AgreesWithCentralDifferences) {
+  int checked = 0;
+  for (const Instance& instance : instances().all()) {
+    bool hasIndex = llvm::any_of(instance.op->getOperandTypes(),
+                                 [](Type type) { return !isa<RankedTensorType>(type); });
+    bool hasFloats = llvm::any_of(instance.op->getResultTypes(), [](Type type) {
+      return isa<FloatType>(getElementTypeOrSelf(type));
+    });
+    if (!isa<titan::ir::DifferentiableOpInterface>(instance.op) || hasIndex || !hasFloats)
+      continue;
+    std::vector<std::vector<Tensor>> inputs;
+    for (const auto& run : instance.runs)
+      inputs.push_back(run.arguments);
+    if (inputs.empty()) {
+      SmallVector<Tensor> random = randomArguments(instance.function);
+      inputs.emplace_back(random.begin(), random.end());
+    }
+    for (const std::vector<Tensor>& arguments : inputs)
+      checkGradients(instance, arguments);
+    ++checked;
+  }
+  EXPECT_GT(checked, 50);
+}
+
+TEST(Gradient, EveryDifferentiableOpHasAnInstance) {
+  EXPECT_EQ(instances().findWithout<titan::ir::DifferentiableOpInterface>(),
+            std::vector<std::string>());
+}
+
+// Ops without a derivative rule, all of them known: a new op gets a rule or a place here.
+TEST(Gradient, EveryFloatOpHasARuleOrIsKnownToHaveNone) {
+  const std::set<std::string> without = {"titan.state",
+                                         "titan.constant",
+                                         "titan.iota",
+                                         "titan.argmax",
+                                         "titan.compare",
+                                         "titan.and",
+                                         "titan.or",
+                                         "titan.not",
+                                         "titan.is_finite",
+                                         "titan.schedule",
+                                         "titan.sgd",
+                                         "titan.adam",
+                                         "titan.cross_entropy_grad"};
+  for (RegisteredOperationName op : instances().context().getRegisteredOperations())
+    if (op.getDialectNamespace() == "titan")
+      EXPECT_NE(op.hasInterface<titan::ir::DifferentiableOpInterface>(),
+                without.count(op.getStringRef().str()) > 0)
+          << op.getStringRef().str();
+}
+
+} // namespace

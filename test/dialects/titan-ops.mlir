@@ -1,0 +1,380 @@
+// Every op of the titan dialect at least once: the round trip of its syntax, and the instances that its meaning
+// (test/interpreter/references.json), its gradient and its sharding rule are tested on. One op a function.
+// RUN: titan-opt %s --verify-roundtrip | titan-opt | FileCheck %s
+
+// CHECK-LABEL: func.func @neg
+// CHECK: titan.neg %{{.*}} : tensor<3x4xf32>
+func.func @neg(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %r = titan.neg %x : tensor<3x4xf32>
+  return %r : tensor<3x4xf32>
+}
+func.func @neg_integer(%x: tensor<6xi32>) -> tensor<6xi32> {
+  %r = titan.neg %x : tensor<6xi32>
+  return %r : tensor<6xi32>
+}
+func.func @abs(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %r = titan.abs %x : tensor<3x4xf32>
+  return %r : tensor<3x4xf32>
+}
+func.func @sign(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %r = titan.sign %x : tensor<3x4xf32>
+  return %r : tensor<3x4xf32>
+}
+func.func @floor(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %r = titan.floor %x : tensor<3x4xf32>
+  return %r : tensor<3x4xf32>
+}
+func.func @ceil(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %r = titan.ceil %x : tensor<3x4xf32>
+  return %r : tensor<3x4xf32>
+}
+func.func @round(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %r = titan.round %x : tensor<3x4xf32>
+  return %r : tensor<3x4xf32>
+}
+func.func @exp(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %r = titan.exp %x : tensor<3x4xf32>
+  return %r : tensor<3x4xf32>
+}
+func.func @log(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %r = titan.log %x : tensor<3x4xf32>
+  return %r : tensor<3x4xf32>
+}
+func.func @log1p(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %r = titan.log1p %x : tensor<3x4xf32>
+  return %r : tensor<3x4xf32>
+}
+func.func @sqrt(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %r = titan.sqrt %x : tensor<3x4xf32>
+  return %r : tensor<3x4xf32>
+}
+func.func @rsqrt(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %r = titan.rsqrt %x : tensor<3x4xf32>
+  return %r : tensor<3x4xf32>
+}
+func.func @sin(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %r = titan.sin %x : tensor<3x4xf32>
+  return %r : tensor<3x4xf32>
+}
+func.func @cos(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %r = titan.cos %x : tensor<3x4xf32>
+  return %r : tensor<3x4xf32>
+}
+func.func @tanh(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %r = titan.tanh %x : tensor<3x4xf32>
+  return %r : tensor<3x4xf32>
+}
+func.func @sigmoid(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %r = titan.sigmoid %x : tensor<3x4xf32>
+  return %r : tensor<3x4xf32>
+}
+func.func @erf(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %r = titan.erf %x : tensor<3x4xf32>
+  return %r : tensor<3x4xf32>
+}
+func.func @relu(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %r = titan.relu %x : tensor<3x4xf32>
+  return %r : tensor<3x4xf32>
+}
+func.func @silu(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %r = titan.silu %x : tensor<3x4xf32>
+  return %r : tensor<3x4xf32>
+}
+func.func @softplus(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %r = titan.softplus %x : tensor<3x4xf32>
+  return %r : tensor<3x4xf32>
+}
+func.func @not(%x: tensor<6xi1>) -> tensor<6xi1> {
+  %r = titan.not %x : tensor<6xi1>
+  return %r : tensor<6xi1>
+}
+// CHECK: titan.gelu erf %{{.*}} : tensor<3x4xf32>
+func.func @gelu_erf(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %r = titan.gelu erf %x : tensor<3x4xf32>
+  return %r : tensor<3x4xf32>
+}
+func.func @gelu_tanh(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %r = titan.gelu tanh %x : tensor<3x4xf32>
+  return %r : tensor<3x4xf32>
+}
+func.func @leaky_relu(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %r = titan.leaky_relu %x alpha 0.1 : tensor<3x4xf32>
+  return %r : tensor<3x4xf32>
+}
+func.func @elu(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %r = titan.elu %x alpha 1.5 : tensor<3x4xf32>
+  return %r : tensor<3x4xf32>
+}
+func.func @hard_sigmoid(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %r = titan.hard_sigmoid %x alpha 0.2 beta 0.5 : tensor<3x4xf32>
+  return %r : tensor<3x4xf32>
+}
+func.func @is_finite(%x: tensor<6xf32>) -> tensor<6xi1> {
+  %r = titan.is_finite %x : tensor<6xf32>
+  return %r : tensor<6xi1>
+}
+func.func @convert_float(%x: tensor<3x4xf32>) -> tensor<3x4xf64> {
+  %r = titan.convert %x : tensor<3x4xf32> to tensor<3x4xf64>
+  return %r : tensor<3x4xf64>
+}
+func.func @convert_to_integer(%x: tensor<6xf32>) -> tensor<6xi32> {
+  %r = titan.convert %x : tensor<6xf32> to tensor<6xi32>
+  return %r : tensor<6xi32>
+}
+func.func @convert_to_boolean(%x: tensor<6xf32>) -> tensor<6xi1> {
+  %r = titan.convert %x : tensor<6xf32> to tensor<6xi1>
+  return %r : tensor<6xi1>
+}
+func.func @convert_boolean(%x: tensor<6xi1>) -> tensor<6xf32> {
+  %r = titan.convert %x : tensor<6xi1> to tensor<6xf32>
+  return %r : tensor<6xf32>
+}
+func.func @convert_narrowing(%x: tensor<6xi64>) -> tensor<6xi8> {
+  %r = titan.convert %x : tensor<6xi64> to tensor<6xi8>
+  return %r : tensor<6xi8>
+}
+
+func.func @add(%x: tensor<3x4xf32>, %y: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %r = titan.add %x, %y : tensor<3x4xf32>
+  return %r : tensor<3x4xf32>
+}
+func.func @add_integer(%x: tensor<6xi64>, %y: tensor<6xi64>) -> tensor<6xi64> {
+  %r = titan.add %x, %y : tensor<6xi64>
+  return %r : tensor<6xi64>
+}
+func.func @sub(%x: tensor<3x4xf32>, %y: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %r = titan.sub %x, %y : tensor<3x4xf32>
+  return %r : tensor<3x4xf32>
+}
+func.func @mul(%x: tensor<3x4xf32>, %y: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %r = titan.mul %x, %y : tensor<3x4xf32>
+  return %r : tensor<3x4xf32>
+}
+func.func @square(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %r = titan.mul %x, %x : tensor<3x4xf32>
+  return %r : tensor<3x4xf32>
+}
+func.func @div(%x: tensor<3x4xf32>, %y: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %r = titan.div %x, %y : tensor<3x4xf32>
+  return %r : tensor<3x4xf32>
+}
+func.func @div_integer(%x: tensor<6xi64>, %y: tensor<6xi64>) -> tensor<6xi64> {
+  %r = titan.div %x, %y : tensor<6xi64>
+  return %r : tensor<6xi64>
+}
+func.func @max(%x: tensor<3x4xf32>, %y: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %r = titan.max %x, %y : tensor<3x4xf32>
+  return %r : tensor<3x4xf32>
+}
+func.func @min(%x: tensor<3x4xf32>, %y: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %r = titan.min %x, %y : tensor<3x4xf32>
+  return %r : tensor<3x4xf32>
+}
+func.func @pow(%x: tensor<3x4xf32>, %y: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %r = titan.pow %x, %y : tensor<3x4xf32>
+  return %r : tensor<3x4xf32>
+}
+func.func @and(%x: tensor<6xi1>, %y: tensor<6xi1>) -> tensor<6xi1> {
+  %r = titan.and %x, %y : tensor<6xi1>
+  return %r : tensor<6xi1>
+}
+func.func @or(%x: tensor<6xi1>, %y: tensor<6xi1>) -> tensor<6xi1> {
+  %r = titan.or %x, %y : tensor<6xi1>
+  return %r : tensor<6xi1>
+}
+// CHECK: titan.compare lt %{{.*}}, %{{.*}} : tensor<6xf32>
+func.func @compare_lt(%x: tensor<6xf32>, %y: tensor<6xf32>) -> tensor<6xi1> {
+  %r = titan.compare lt %x, %y : tensor<6xf32>
+  return %r : tensor<6xi1>
+}
+func.func @compare_eq(%x: tensor<6xi64>, %y: tensor<6xi64>) -> tensor<6xi1> {
+  %r = titan.compare eq %x, %y : tensor<6xi64>
+  return %r : tensor<6xi1>
+}
+func.func @select(%c: tensor<3x4xi1>, %x: tensor<3x4xf32>, %y: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %r = titan.select %c, %x, %y : tensor<3x4xi1>, tensor<3x4xf32>
+  return %r : tensor<3x4xf32>
+}
+
+func.func @constant() -> tensor<2x3xf32> {
+  %r = titan.constant dense<[[1.0, -2.5, 3.0], [0.0, 1.0e3, 7.0]]> : tensor<2x3xf32>
+  return %r : tensor<2x3xf32>
+}
+func.func @constant_splat() -> tensor<4x2xf32> {
+  %r = titan.constant dense<0.5> : tensor<4x2xf32>
+  return %r : tensor<4x2xf32>
+}
+func.func @barrier(%x: tensor<3x4xf32>, %y: tensor<2xf32>) -> (tensor<3x4xf32>, tensor<2xf32>) {
+  %r:2 = titan.barrier %x, %y id 1 : tensor<3x4xf32>, tensor<2xf32>
+  return %r#0, %r#1 : tensor<3x4xf32>, tensor<2xf32>
+}
+func.func @reshape(%x: tensor<4x6xf32>) -> tensor<2x12xf32> {
+  %r = titan.reshape %x : tensor<4x6xf32> to tensor<2x12xf32>
+  return %r : tensor<2x12xf32>
+}
+func.func @reshape_merge(%x: tensor<4x3x2xf32>) -> tensor<12x2xf32> {
+  %r = titan.reshape %x : tensor<4x3x2xf32> to tensor<12x2xf32>
+  return %r : tensor<12x2xf32>
+}
+// CHECK: titan.transpose %{{.*}} [2, 0, 1] : tensor<2x3x4xf32> to tensor<4x2x3xf32>
+func.func @transpose(%x: tensor<2x3x4xf32>) -> tensor<4x2x3xf32> {
+  %r = titan.transpose %x [2, 0, 1] : tensor<2x3x4xf32> to tensor<4x2x3xf32>
+  return %r : tensor<4x2x3xf32>
+}
+func.func @broadcast(%x: tensor<4xf32>) -> tensor<2x4x3xf32> {
+  %r = titan.broadcast %x [1] : tensor<4xf32> to tensor<2x4x3xf32>
+  return %r : tensor<2x4x3xf32>
+}
+func.func @concat(%x: tensor<4x2xf32>, %y: tensor<4x3xf32>) -> tensor<4x5xf32> {
+  %r = titan.concat %x, %y dim 1 : (tensor<4x2xf32>, tensor<4x3xf32>) -> tensor<4x5xf32>
+  return %r : tensor<4x5xf32>
+}
+func.func @slice(%x: tensor<4x9xf32>) -> tensor<4x3xf32> {
+  %r = titan.slice %x offsets [0, 1] strides [1, 3] : tensor<4x9xf32> to tensor<4x3xf32>
+  return %r : tensor<4x3xf32>
+}
+func.func @pad(%x: tensor<4x3xf32>) -> tensor<4x9xf32> {
+  %r = titan.pad %x low [0, 1] interior [0, 2] {value = 2.5 : f64} : tensor<4x3xf32> to tensor<4x9xf32>
+  return %r : tensor<4x9xf32>
+}
+func.func @iota() -> tensor<4x3xi64> {
+  %r = titan.iota 1 : tensor<4x3xi64>
+  return %r : tensor<4x3xi64>
+}
+
+func.func @contract(%x: tensor<4x6xf32>, %w: tensor<8x6xf32>) -> tensor<4x8xf32> {
+  %r = titan.contract %x, %w batch [] x [] contracting [1] x [1] : (tensor<4x6xf32>, tensor<8x6xf32>) -> tensor<4x8xf32>
+  return %r : tensor<4x8xf32>
+}
+// CHECK: titan.contract %{{.*}}, %{{.*}} acc %{{.*}} batch [] x [] contracting [0] x [0]
+func.func @contract_acc(%x: tensor<4x6xf32>, %w: tensor<4x2xf32>, %a: tensor<6x2xf32>) -> tensor<6x2xf32> {
+  %r = titan.contract %x, %w acc %a batch [] x [] contracting [0] x [0] : (tensor<4x6xf32>, tensor<4x2xf32>, tensor<6x2xf32>) -> tensor<6x2xf32>
+  return %r : tensor<6x2xf32>
+}
+func.func @contract_batched(%x: tensor<3x2x4x6xf32>, %w: tensor<6x2x5x3xf32>) -> tensor<2x3x4x5xf32> {
+  %r = titan.contract %x, %w batch [1, 0] x [1, 3] contracting [3] x [0] : (tensor<3x2x4x6xf32>, tensor<6x2x5x3xf32>) -> tensor<2x3x4x5xf32>
+  return %r : tensor<2x3x4x5xf32>
+}
+func.func @contract_two(%x: tensor<4x2x3xf32>, %w: tensor<3x5x2xf32>) -> tensor<4x5xf32> {
+  %r = titan.contract %x, %w batch [] x [] contracting [1, 2] x [2, 0] : (tensor<4x2x3xf32>, tensor<3x5x2xf32>) -> tensor<4x5xf32>
+  return %r : tensor<4x5xf32>
+}
+
+// CHECK: titan.reduce sum %{{.*}} [0, 2] : tensor<4x3x2xf32> to tensor<3xf32>
+func.func @reduce_sum(%x: tensor<4x3x2xf32>) -> tensor<3xf32> {
+  %r = titan.reduce sum %x [0, 2] : tensor<4x3x2xf32> to tensor<3xf32>
+  return %r : tensor<3xf32>
+}
+func.func @reduce_sum_integer(%x: tensor<6xi64>) -> tensor<i64> {
+  %r = titan.reduce sum %x [0] : tensor<6xi64> to tensor<i64>
+  return %r : tensor<i64>
+}
+func.func @reduce_max(%x: tensor<4x6xf32>) -> tensor<4xf32> {
+  %r = titan.reduce max %x [1] : tensor<4x6xf32> to tensor<4xf32>
+  return %r : tensor<4xf32>
+}
+func.func @reduce_min(%x: tensor<4x6xf32>) -> tensor<6xf32> {
+  %r = titan.reduce min %x [0] : tensor<4x6xf32> to tensor<6xf32>
+  return %r : tensor<6xf32>
+}
+func.func @reduce_prod(%x: tensor<4x3x2xf32>) -> tensor<3xf32> {
+  %r = titan.reduce prod %x [0, 2] : tensor<4x3x2xf32> to tensor<3xf32>
+  return %r : tensor<3xf32>
+}
+func.func @argmax(%x: tensor<4x6xf32>) -> tensor<4xi64> {
+  %r = titan.argmax %x dim 1 : tensor<4x6xf32> to tensor<4xi64>
+  return %r : tensor<4xi64>
+}
+
+func.func @softmax(%x: tensor<4x6xf32>) -> tensor<4x6xf32> {
+  %r = titan.softmax %x dim 1 : tensor<4x6xf32>
+  return %r : tensor<4x6xf32>
+}
+func.func @softmax_first(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %r = titan.softmax %x dim 0 : tensor<3x4xf32>
+  return %r : tensor<3x4xf32>
+}
+func.func @log_softmax(%x: tensor<4x6xf32>) -> tensor<4x6xf32> {
+  %r = titan.log_softmax %x dim 1 : tensor<4x6xf32>
+  return %r : tensor<4x6xf32>
+}
+func.func @layer_norm(%x: tensor<4x2x3xf32>, %s: tensor<2x3xf32>, %b: tensor<2x3xf32>) -> (tensor<4x2x3xf32>, tensor<4xf32>, tensor<4xf32>) {
+  %r, %mean, %rstd = titan.layer_norm %x scale %s bias %b axis 1 epsilon 1.0e-5 : (tensor<4x2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>) -> (tensor<4x2x3xf32>, tensor<4xf32>, tensor<4xf32>)
+  return %r, %mean, %rstd : tensor<4x2x3xf32>, tensor<4xf32>, tensor<4xf32>
+}
+func.func @layer_norm_bias(%x: tensor<4x6xf32>, %b: tensor<6xf32>) -> tensor<4x6xf32> {
+  %r, %mean, %rstd = titan.layer_norm %x bias %b axis 1 epsilon 1.0e-5 : (tensor<4x6xf32>, tensor<6xf32>) -> (tensor<4x6xf32>, tensor<4xf32>, tensor<4xf32>)
+  return %r : tensor<4x6xf32>
+}
+// CHECK: titan.dropout %{{.*}} p 2.500000e-01 stream 7
+func.func @dropout(%x: tensor<4x6xf32>) -> tensor<4x6xf32> {
+  %r = titan.dropout %x p 0.25 stream 7 : tensor<4x6xf32> to tensor<4x6xf32>
+  return %r : tensor<4x6xf32>
+}
+// CHECK: titan.dropout %{{.*}} seed %{{.*}} step %{{.*}} microbatch %{{.*}} {window = #titan.window<[8, 6], dim = 0, stride = 4>}
+func.func @dropout_window(%x: tensor<4x6xf32>, %seed: tensor<i64>, %step: tensor<i64>, %i: index) -> tensor<4x6xf32> {
+  %r = titan.dropout %x p 0.25 stream 7 seed %seed step %step microbatch %i
+      {window = #titan.window<[8, 6], dim = 0, stride = 4>} : tensor<4x6xf32> to tensor<4x6xf32>
+  return %r : tensor<4x6xf32>
+}
+
+func.func @cross_entropy(%x: tensor<4x6xf32>, %t: tensor<4xi64>) -> tensor<4xf32> {
+  %r = titan.cross_entropy %x, %t ignore_index -100 label_smoothing 0.0 : (tensor<4x6xf32>, tensor<4xi64>) -> tensor<4xf32>
+  return %r : tensor<4xf32>
+}
+func.func @cross_entropy_smoothing(%x: tensor<4x2x6xf32>, %t: tensor<4x2xi64>) -> tensor<4x2xf32> {
+  %r = titan.cross_entropy %x, %t ignore_index 0 label_smoothing 0.1 : (tensor<4x2x6xf32>, tensor<4x2xi64>) -> tensor<4x2xf32>
+  return %r : tensor<4x2xf32>
+}
+func.func @cross_entropy_grad(%x: tensor<4x6xf32>, %t: tensor<4xi64>, %d: tensor<4xf32>) -> tensor<4x6xf32> {
+  %r = titan.cross_entropy_grad %x, %t, %d ignore_index -100 label_smoothing 0.1 : (tensor<4x6xf32>, tensor<4xi64>, tensor<4xf32>) -> tensor<4x6xf32>
+  return %r : tensor<4x6xf32>
+}
+func.func @bce_with_logits(%x: tensor<3x4xf32>, %t: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %r = titan.bce_with_logits %x, %t : tensor<3x4xf32>
+  return %r : tensor<3x4xf32>
+}
+
+// CHECK: titan.schedule cosine %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}
+func.func @schedule_cosine(%s: tensor<i64>, %lr: tensor<f32>, %w: tensor<i64>, %n: tensor<i64>, %m: tensor<f32>) -> tensor<f32> {
+  %r = titan.schedule cosine %s, %lr, %w, %n, %m
+  return %r : tensor<f32>
+}
+func.func @schedule_linear(%s: tensor<i64>, %lr: tensor<f32>, %w: tensor<i64>, %n: tensor<i64>, %m: tensor<f32>) -> tensor<f32> {
+  %r = titan.schedule linear %s, %lr, %w, %n, %m
+  return %r : tensor<f32>
+}
+func.func @schedule_wsd(%s: tensor<i64>, %lr: tensor<f32>, %w: tensor<i64>, %n: tensor<i64>, %m: tensor<f32>) -> tensor<f32> {
+  %r = titan.schedule wsd %s, %lr, %w, %n, %m
+  return %r : tensor<f32>
+}
+func.func @schedule_constant(%s: tensor<i64>, %lr: tensor<f32>, %w: tensor<i64>, %n: tensor<i64>, %m: tensor<f32>) -> tensor<f32> {
+  %r = titan.schedule constant %s, %lr, %w, %n, %m
+  return %r : tensor<f32>
+}
+func.func @sgd(%p: tensor<5xf32>, %g: tensor<5xf32>, %lr: tensor<f32>, %wd: tensor<f32>, %scale: tensor<f32>, %apply: tensor<i1>) -> tensor<5xf32> {
+  %r = titan.sgd %p, %g lr %lr weight_decay %wd scale %scale apply %apply {momentum = 0.0 : f64, nesterov = false, lr_scale = 0.5 : f64} : (tensor<5xf32>, tensor<5xf32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<i1>) -> tensor<5xf32>
+  return %r : tensor<5xf32>
+}
+func.func @sgd_momentum(%p: tensor<5xf32>, %g: tensor<5xf32>, %v: tensor<5xf32>, %lr: tensor<f32>, %wd: tensor<f32>, %scale: tensor<f32>, %apply: tensor<i1>) -> (tensor<5xf32>, tensor<5xf32>) {
+  %r:2 = titan.sgd %p, %g momentum_buffer %v lr %lr weight_decay %wd scale %scale apply %apply {momentum = 0.9 : f64, nesterov = false, lr_scale = 1.0 : f64} : (tensor<5xf32>, tensor<5xf32>, tensor<5xf32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<i1>) -> (tensor<5xf32>, tensor<5xf32>)
+  return %r#0, %r#1 : tensor<5xf32>, tensor<5xf32>
+}
+func.func @sgd_nesterov(%p: tensor<5xf32>, %g: tensor<5xf32>, %v: tensor<5xf32>, %lr: tensor<f32>, %wd: tensor<f32>, %scale: tensor<f32>, %apply: tensor<i1>) -> (tensor<5xf32>, tensor<5xf32>) {
+  %r:2 = titan.sgd %p, %g momentum_buffer %v lr %lr weight_decay %wd scale %scale apply %apply {momentum = 0.9 : f64, nesterov = true, lr_scale = 1.0 : f64} : (tensor<5xf32>, tensor<5xf32>, tensor<5xf32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<i1>) -> (tensor<5xf32>, tensor<5xf32>)
+  return %r#0, %r#1 : tensor<5xf32>, tensor<5xf32>
+}
+func.func @adam(%p: tensor<5xf32>, %g: tensor<5xf32>, %m: tensor<5xf32>, %v: tensor<5xf32>, %lr: tensor<f32>, %wd: tensor<f32>, %scale: tensor<f32>, %t: tensor<i64>, %apply: tensor<i1>) -> (tensor<5xf32>, tensor<5xf32>, tensor<5xf32>) {
+  %r:3 = titan.adam %p, %g, %m, %v lr %lr weight_decay %wd scale %scale t %t apply %apply {beta1 = 0.9 : f64, beta2 = 0.99 : f64, epsilon = 1.0e-8 : f64, decoupled = false, lr_scale = 1.0 : f64} : tensor<5xf32>
+  return %r#0, %r#1, %r#2 : tensor<5xf32>, tensor<5xf32>, tensor<5xf32>
+}
+func.func @adamw(%p: tensor<5xf32>, %g: tensor<5xf32>, %m: tensor<5xf32>, %v: tensor<5xf32>, %lr: tensor<f32>, %wd: tensor<f32>, %scale: tensor<f32>, %t: tensor<i64>, %apply: tensor<i1>) -> (tensor<5xf32>, tensor<5xf32>, tensor<5xf32>) {
+  %r:3 = titan.adam %p, %g, %m, %v lr %lr weight_decay %wd scale %scale t %t apply %apply {beta1 = 0.9 : f64, beta2 = 0.99 : f64, epsilon = 1.0e-8 : f64, decoupled = true, lr_scale = 2.0 : f64} : tensor<5xf32>
+  return %r#0, %r#1, %r#2 : tensor<5xf32>, tensor<5xf32>, tensor<5xf32>
+}
+
+// CHECK-LABEL: titan.state @fc.weight : tensor<2x3xf32>
+// CHECK-SAME: kind = #titan<kind param>
+titan.state @fc.weight : tensor<2x3xf32> {kind = #titan<kind param>, trainable, init = #titan.init_file<"w.bin", offset = 64, bytes = 24, digest = 17, permutation = [1, 0]>}
+titan.state @mean : tensor<3xf32> {kind = #titan<kind buffer>, init = #titan.init_rule<"normal", 0.0 : f64, 1.0 : f64>}
+titan.state @counter.step : tensor<i64> {kind = #titan<kind counter>, init = #titan.init_rule<"constant", 0.0 : f64, 0.0 : f64>, canonical_name = "step"}

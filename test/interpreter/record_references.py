@@ -1,0 +1,224 @@
+"""Records what PyTorch computes for the op instances of test/dialects/titan-ops.mlir.
+
+    python test/interpreter/record_references.py            writes references.json beside this file
+
+All in float64. Each case is a list of runs; a run has the arguments and the results of the function of that name, in order, flat
+and row-major. Optimizer cases are the steps of one training: the state after a step is an argument of the next.
+"""
+import json
+import math
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+
+torch.set_default_dtype(torch.float64)
+generator = torch.Generator().manual_seed(20260701)
+
+
+def normal(*shape):
+    return torch.randn(*shape, generator=generator)
+
+
+def away_from(kinks, *shape):
+    """Draws that are at least 1e-2 away from every kink: ten steps of the gradient test and more."""
+    x = normal(*shape)
+    for kink in kinks:
+        x = torch.where((x - kink).abs() < 1e-2, x + 3e-2, x)
+    return x
+
+
+def positive(*shape):
+    return normal(*shape).abs() + 0.1
+
+
+def integers(low, high, *shape):
+    return torch.randint(low, high, shape, generator=generator)
+
+
+def flags(*shape):
+    return integers(0, 2, *shape).bool()
+
+
+special = torch.tensor([0.0, -0.0, 1.5, math.inf, -math.inf, math.nan])
+rows, matrix = (3, 4), (4, 6)
+cases = {}
+
+
+def case(name, function, *arguments):
+    results = function(*arguments)
+    results = results if isinstance(results, tuple) else (results,)
+    cases.setdefault(name, []).append({"arguments": [pack(a) for a in arguments], "results": [pack(r) for r in results]})
+    return results
+
+
+def pack(value):
+    tensor = torch.as_tensor(value)
+    if tensor.dtype == torch.bool:
+        tensor = tensor.to(torch.int64)
+    # JSON has no infinities and NaN.
+    return [x if not isinstance(x, float) or math.isfinite(x) else str(x) for x in tensor.reshape(-1).tolist()]
+
+
+def unary():
+    smooth = {"neg": torch.neg, "exp": torch.exp, "sin": torch.sin, "cos": torch.cos, "tanh": torch.tanh,
+              "sigmoid": torch.sigmoid, "erf": torch.erf, "silu": F.silu, "softplus": F.softplus, "gelu_erf": F.gelu,
+              "gelu_tanh": lambda x: F.gelu(x, approximate="tanh")}
+    for name, function in smooth.items():
+        case(name, function, normal(*rows))
+    at_zero = {"abs": torch.abs, "sign": torch.sign, "relu": F.relu, "leaky_relu": lambda x: F.leaky_relu(x, 0.1),
+               "elu": lambda x: F.elu(x, 1.5)}
+    for name, function in at_zero.items():
+        case(name, function, away_from([0], *rows))
+    for name, function in {"log": torch.log, "log1p": torch.log1p, "sqrt": torch.sqrt, "rsqrt": torch.rsqrt}.items():
+        case(name, function, positive(*rows))
+    whole = away_from([-2, -1, 0, 1, 2, -1.5, -0.5, 0.5, 1.5], *rows)
+    for name, function in {"floor": torch.floor, "ceil": torch.ceil, "round": torch.round}.items():
+        case(name, function, whole)
+    case("hard_sigmoid", lambda x: (0.2 * x + 0.5).clamp(0, 1), 3 * away_from([-2.5 / 3, 2.5 / 3], *rows))
+    case("neg_integer", torch.neg, integers(-9, 9, 6))
+    case("not", torch.logical_not, flags(6))
+    case("is_finite", torch.isfinite, special)
+    case("convert_float", lambda x: x, normal(*rows))
+    case("convert_to_integer", lambda x: x.trunc().to(torch.int64), torch.tensor([0.9, -0.9, 2.5, -3.7, 100.0, -0.0]))
+    case("convert_to_integer", lambda x: torch.tensor([2**31 - 1, -2**31, 0, 2**31 - 1, -2**31, 0]),
+         torch.tensor([3e9, -3e9, math.nan, math.inf, -math.inf, 0.0]))
+    case("convert_to_boolean", lambda x: x != 0, torch.tensor([0.0, 0.2, -0.0, math.nan, 5.0, -1.0]))
+    case("convert_boolean", lambda x: x.double(), flags(6))
+    case("convert_narrowing", lambda x: x.to(torch.int8).to(torch.int64), torch.tensor([0, 127, 128, 255, -129, 1000]))
+
+
+def binary():
+    for name, function in {"add": torch.add, "sub": torch.sub, "mul": torch.mul, "max": torch.maximum,
+                           "min": torch.minimum}.items():
+        case(name, function, normal(*rows), normal(*rows))
+    case("div", torch.div, normal(*rows), positive(*rows))
+    case("pow", torch.pow, positive(*rows), normal(*rows))
+    case("square", torch.square, normal(*rows))
+    case("add_integer", torch.add, integers(-9, 9, 6), integers(-9, 9, 6))
+    case("div_integer", lambda x, y: torch.div(x, y, rounding_mode="trunc"), torch.tensor([7, -7, 7, -7, 0, 9]),
+         torch.tensor([2, 2, -2, -2, 3, -1]))
+    case("and", torch.logical_and, flags(6), flags(6))
+    case("or", torch.logical_or, flags(6), flags(6))
+    case("compare_lt", torch.lt, special, torch.tensor([0.0, 0.0, 2.0, 0.0, 0.0, 0.0]))
+    case("compare_eq", torch.eq, integers(0, 3, 6), integers(0, 3, 6))
+    case("select", torch.where, flags(*rows), normal(*rows), normal(*rows))
+
+
+def shape():
+    case("constant", lambda: torch.tensor([[1.0, -2.5, 3.0], [0.0, 1e3, 7.0]]))
+    case("constant_splat", lambda: torch.full((4, 2), 0.5))
+    case("barrier", lambda x, y: (x, y), normal(*rows), normal(2))
+    case("reshape", lambda x: x.reshape(2, 12), normal(4, 6))
+    case("reshape_merge", lambda x: x.reshape(12, 2), normal(4, 3, 2))
+    case("transpose", lambda x: x.permute(2, 0, 1), normal(2, 3, 4))
+    case("broadcast", lambda x: x.reshape(1, 4, 1).expand(2, 4, 3), normal(4))
+    case("concat", lambda x, y: torch.cat([x, y], 1), normal(4, 2), normal(4, 3))
+    case("slice", lambda x: x[:, 1::3], normal(4, 9))
+
+    def pad(x):
+        result = torch.full((4, 9), 2.5)
+        result[:, 1::3] = x
+        return result
+    case("pad", pad, normal(4, 3))
+    case("iota", lambda: torch.arange(3).expand(4, 3))
+
+
+def contraction_and_reduction():
+    case("contract", lambda x, w: x @ w.T, normal(4, 6), normal(8, 6))
+    case("contract_acc", lambda x, w, a: a + x.T @ w, normal(4, 6), normal(4, 2), normal(6, 2))
+    case("contract_batched", lambda x, w: torch.einsum("bhik,khjb->hbij", x, w), normal(3, 2, 4, 6), normal(6, 2, 5, 3))
+    case("contract_two", lambda x, w: torch.einsum("iab,bja->ij", x, w), normal(4, 2, 3), normal(3, 5, 2))
+    case("reduce_sum", lambda x: x.sum((0, 2)), normal(4, 3, 2))
+    case("reduce_sum_integer", torch.sum, integers(-9, 9, 6))
+    case("reduce_max", lambda x: x.amax(1), normal(*matrix))
+    case("reduce_min", lambda x: x.amin(0), normal(*matrix))
+    product = normal(4, 3, 2)
+    case("reduce_prod", lambda x: x.prod(2).prod(0), product)
+    product = product.clone()
+    product[1, 1, 0] = 0  # the adjoint of a product with a zero in it
+    case("reduce_prod", lambda x: x.prod(2).prod(0), product)
+    case("argmax", lambda x: x.argmax(1), normal(*matrix))
+    ties = torch.tensor([[1.0, 3, 3, 2, 3, 0], [0, 0, 0, 0, 0, 0], [1, math.nan, 5, math.nan, 2, 0], [5, 4, 3, 2, 1, 5]])
+    case("argmax", lambda x: torch.tensor([1, 0, 1, 0]), ties)
+
+
+def normalization_and_loss():
+    case("softmax", lambda x: F.softmax(x, 1), normal(*matrix))
+    case("softmax", lambda x: F.softmax(x, 1), 1000 * normal(*matrix))
+    case("softmax_first", lambda x: F.softmax(x, 0), normal(*rows))
+    case("log_softmax", lambda x: F.log_softmax(x, 1), normal(*matrix))
+
+    def layer_norm(x, scale, bias):
+        mean, variance = x.mean((1, 2)), x.var((1, 2), correction=0)
+        return F.layer_norm(x, (2, 3), scale, bias, 1e-5), mean, (variance + 1e-5).rsqrt()
+    case("layer_norm", layer_norm, normal(4, 2, 3), normal(2, 3), normal(2, 3))
+    case("layer_norm_bias", lambda x, bias: F.layer_norm(x, (6,), None, bias, 1e-5), normal(*matrix), normal(6))
+
+    case("cross_entropy", lambda x, t: F.cross_entropy(x, t, reduction="none"), normal(*matrix),
+         torch.tensor([0, 5, -100, 3]))
+    case("cross_entropy_smoothing",
+         lambda x, t: F.cross_entropy(x.reshape(8, 6), t.reshape(8), reduction="none", ignore_index=0,
+                                      label_smoothing=0.1).reshape(4, 2), normal(4, 2, 6), integers(0, 6, 4, 2))
+
+    def cross_entropy_grad(x, t, dloss):
+        x = x.clone().requires_grad_()
+        F.cross_entropy(x, t, reduction="none", label_smoothing=0.1).backward(dloss)
+        return x.grad
+    case("cross_entropy_grad", cross_entropy_grad, normal(*matrix), torch.tensor([1, -100, 2, 0]), normal(4))
+    case("bce_with_logits", lambda x, t: F.binary_cross_entropy_with_logits(x, t, reduction="none"),
+         away_from([0], *rows), positive(*rows))
+
+
+def schedules():
+    warmup, steps, lr, low = 3, 13, 0.5, 0.1
+
+    def rate(kind, step):
+        if step < warmup:
+            return lr * (step + 1) / warmup
+        t = min(1.0, (step - warmup) / (steps - warmup))
+        return lr * {"constant": 1.0, "cosine": low + (1 - low) * (1 + math.cos(math.pi * t)) / 2,
+                     "linear": 1 - (1 - low) * t, "wsd": 1 - (1 - low) * max(0.0, t - 0.8) / 0.2}[kind]
+    for kind in ("constant", "cosine", "linear", "wsd"):
+        for step in (0, 1, 2, 3, 7, 11, 12, 13, 20):
+            case(f"schedule_{kind}", lambda s, *_: rate(kind, step), step, lr, warmup, steps, low)
+
+
+def optimizers():
+    scale, rate, decay = 0.5, 0.1, 0.2
+
+    def run(name, make, slots, lr_scale=1.0, counted=False):
+        """Five steps; `slots` are the optimizer's state names in the order of the op's operands."""
+        p = normal(5).requires_grad_()
+        optimizer = make([p])
+        state = [torch.zeros(5) for _ in slots]
+        for t in range(5):
+            gradient = normal(5)
+            before, old = p.detach().clone(), [s.clone() for s in state]
+            p.grad = gradient * scale
+            for group in optimizer.param_groups:
+                group["lr"] = rate * lr_scale
+            optimizer.step()
+            state = [optimizer.state[p][slot].clone() for slot in slots]
+            count = [t] if counted else []
+            case(name, lambda *_: (p.detach().clone(), *state), before, gradient, *old, rate, decay, scale, *count, True)
+        # A skipped update changes nothing.
+        last = p.detach().clone()
+        case(name, lambda *_: (last, *state), last, normal(5), *state, rate, decay, scale, *([5] if counted else []), False)
+
+    sgd, adam = torch.optim.SGD, {"lr": rate, "weight_decay": decay, "betas": (0.9, 0.99), "eps": 1e-8}
+    run("sgd", lambda p: sgd(p, rate, weight_decay=decay), [], lr_scale=0.5)
+    run("sgd_momentum", lambda p: sgd(p, rate, weight_decay=decay, momentum=0.9), ["momentum_buffer"])
+    run("sgd_nesterov", lambda p: sgd(p, rate, weight_decay=decay, momentum=0.9, nesterov=True), ["momentum_buffer"])
+    run("adam", lambda p: torch.optim.Adam(p, **adam), ["exp_avg", "exp_avg_sq"], counted=True)
+    run("adamw", lambda p: torch.optim.AdamW(p, **adam), ["exp_avg", "exp_avg_sq"], lr_scale=2.0, counted=True)
+
+
+if __name__ == "__main__":
+    for record in (unary, binary, shape, contraction_and_reduction, normalization_and_loss, schedules, optimizers):
+        record()
+    lines = [f" {json.dumps(name)}: [\n  " + ",\n  ".join(json.dumps(run) for run in runs) + "]"
+             for name, runs in sorted(cases.items())]
+    text = "{\n" + ",\n".join(lines) + "\n}\n"
+    (Path(__file__).parent / "references.json").write_text(text)
+    print(f"{len(cases)} cases, {sum(map(len, cases.values()))} runs")
