@@ -203,9 +203,10 @@ private:
       why = "the reader also needs something made from it";
       return nullptr;
     }
-    // Nothing moves behind a later phase: an update that waits for a snapshot would hold it up.
-    ir::Phase phase = std::max(ir::getPhase(producer), ir::getPhase(consumer));
-    if (llvm::any_of(*toMove, [&](Operation* op) { return ir::getPhase(op) < phase; })) {
+    // Nothing moves behind the update: a run that waits there for a snapshot would hold it up.
+    auto isUpdate = [](Operation* op) { return ir::getPhase(op) == ir::Phase::Update; };
+    if ((isUpdate(producer) || isUpdate(consumer)) &&
+        llvm::any_of(*toMove, [&](Operation* op) { return !isUpdate(op); })) {
       why = "what else reads its result belongs to an earlier phase";
       return nullptr;
     }

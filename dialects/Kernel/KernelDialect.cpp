@@ -132,6 +132,16 @@ AffineMap FusedOp::getOutMap(unsigned i) {
   return cast<AffineMapAttr>(getMaps()[getIns().size() + i]).getValue();
 }
 
+bool FusedOp::walksAlike(unsigned in, unsigned out) {
+  AffineMap map = getInMap(in);
+  if (map != getOutMap(out))
+    return false;
+  for (auto [d, extent] : llvm::enumerate(getSpace()))
+    if (extent != 1 && !map.isFunctionOfDim(d))
+      return false;
+  return true;
+}
+
 llvm::SmallBitVector FusedOp::getDependence(Value value) {
   unsigned rank = getSpace().size();
   llvm::DenseMap<Value, llvm::SmallBitVector> known;
@@ -226,7 +236,7 @@ LogicalResult FusedOp::verify() {
   if (!onTensors)
     for (auto [j, out] : llvm::enumerate(getOuts()))
       for (auto [i, in] : llvm::enumerate(getIns()))
-        if (in == out && (getInMap(i) != getOutMap(j) || !getInMap(i).isPermutation()))
+        if (in == out && !walksAlike(i, j))
           return emitOpError("(C7) writes outs ")
                  << j << " over ins " << i << ", which is read at other points";
   for (Operation& op : getBlock())

@@ -39,8 +39,8 @@ def Kernel_FusedOp : Kernel_Op<"fused", [AttrSizedOperandSegments, IsolatedFromA
     - (C5) every map of `outs` is injective over the dimensions it uses: no two points write one element. A result may combine dimensions as digits
       of a mixed-radix number, `16 * chunk + row`.
     - (C6) the body holds arith, math and kernel body ops only.
-    - (C7) on buffers an `outs` may be the buffer of an `ins` (or the same value twice among the ins) only with equal maps, as a permutation of all
-      dimensions: a point is read before it is written, and not read again.
+    - (C7) on buffers an `outs` may be the buffer of an `ins` only if both have the same map, which uses every dimension: each element belongs to one
+      point, and all reductions are complete before anything is written.
 
     ```mlir
     // softmax over the rows
@@ -73,6 +73,8 @@ def Kernel_FusedOp : Kernel_Op<"fused", [AttrSizedOperandSegments, IsolatedFromA
     /// The dimensions of the space that `value` (of the body) depends on.
     ::llvm::SmallBitVector getDependence(::mlir::Value value);
     bool isOnBuffers() { return getNumResults() == 0; }
+    /// Is each element of outs `out` written at the only point that reads the element of ins `in` at the same place?
+    bool walksAlike(unsigned in, unsigned out);
   }];
 }
 

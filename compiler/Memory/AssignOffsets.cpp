@@ -1,0 +1,107 @@
+// titan-plan-assign-offsets: the arena.
+#include "compiler/Memory/Packing.h"
+#include "compiler/Memory/Passes.h"
+#include "compiler/Memory/Plan.h"
+
+using namespace mlir;
+
+namespace titan {
+
+#define GEN_PASS_DEF_ASSIGNOFFSETS
+#include "compiler/Memory/Passes.h.inc"
+
+namespace {
+
+struct AssignOffsets : impl::AssignOffsetsBase<AssignOffsets> {
+  int64_t end = 0; ///< of what is placed so far
+
+  void runOnOperation() override {
+    end = 0;
+    ModuleOp module = getOperation();
+    NamedAttrList figures;
+    auto region = [&](StringRef name, function_ref<void()> place) {
+      int64_t begin = end;
+      place();
+      figures.set(name, i64(end - begin));
+    };
+    region("states", [&] { placeStates(module); });
+    region("constants", [&] { placeConstants(module); });
+    region("bindings", [&] { placeBindings(module); });
+    region("temporaries", [&] { placeTemporaries(module); });
+    figures.set("bytes", i64(end));
+    module->setAttr(memory::arenaTag, figures.getDictionary(&getContext()));
+  }
+
+  IntegerAttr i64(int64_t value) {
+    return IntegerAttr::get(IntegerType::get(&getContext(), 64), value);
+  }
+
+  int64_t place(ShapedType type) {
+    int64_t offset = end;
+    end += memory::alignToArena(memory::bytesOf(type));
+    return offset;
+  }
+
+  void placeStates(ModuleOp module) {
+    llvm::DenseMap<Attribute, int64_t> offsets;
+    for (ir::StateOp state : module.getOps<ir::StateOp>()) {
+      int64_t offset = place(state.getTensorType());
+      state->setAttr(kernel::offsetTag, i64(offset));
+      offsets[FlatSymbolRefAttr::get(state.getSymNameAttr())] = offset;
+    }
+    for (func::FuncOp function : module.getOps<func::FuncOp>())
+      for (BlockArgument argument : function.getArguments())
+        if (FlatSymbolRefAttr state = memory::stateOf(argument); state && offsets.contains(state))
+          function.setArgAttr(argument.getArgNumber(), kernel::offsetTag, i64(offsets[state]));
+  }
+
+  void placeConstants(ModuleOp module) {
+    llvm::DenseMap<Attribute, int64_t> offsets;
+    module.walk([&](kernel::ConstantOp constant) {
+      auto [found, isNew] = offsets.try_emplace(constant.getValueAttr(), 0);
+      if (isNew)
+        found->second = place(cast<ShapedType>(constant.getType()));
+      constant.setOffsetAttr(i64(found->second));
+    });
+  }
+
+  void placeBindings(ModuleOp module) {
+    for (func::FuncOp function : module.getOps<func::FuncOp>())
+      for (BlockArgument argument : function.getArguments())
+        if (!memory::stateOf(argument))
+          function.setArgAttr(argument.getArgNumber(), kernel::offsetTag,
+                              i64(place(cast<ShapedType>(argument.getType()))));
+  }
+
+  void placeTemporaries(ModuleOp module) {
+    int64_t begin = end, largest = 0;
+    for (func::FuncOp function : module.getOps<func::FuncOp>()) {
+      SmallVector<kernel::BufferOp> unused;
+      std::vector<kernel::BufferOp> buffers;
+      std::vector<memory::Interval> intervals;
+      auto ranges = memory::computeLiveRanges(function);
+      function.walk([&](kernel::BufferOp buffer) {
+        if (!ranges.contains(buffer))
+          unused.push_back(buffer);
+      });
+      for (kernel::BufferOp buffer : unused)
+        if (buffer->use_empty())
+          buffer.erase();
+      for (auto [buffer, live] : ranges) {
+        buffers.push_back(buffer);
+        intervals.push_back(
+            {memory::bytesOf(kernel::BufferOp(buffer).getType()), live.first, live.last});
+      }
+      memory::Packing packing = memory::pack(intervals, memory::arenaAlignment);
+      for (auto [buffer, offset] : llvm::zip_equal(buffers, packing.offsets))
+        buffer.setOffset(begin + offset);
+      largest = std::max(largest, packing.bytes);
+      function->setAttr(memory::maxLiveTag,
+                        i64(memory::maxLive(intervals, memory::arenaAlignment)));
+    }
+    end = begin + largest;
+  }
+};
+
+} // namespace
+} // namespace titan

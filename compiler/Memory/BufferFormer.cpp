@@ -1,0 +1,373 @@
+#include "compiler/Memory/BufferFormer.h"
+
+#include "compiler/Memory/Liveness.h"
+#include "dialects/Titan/Titan.h"
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+
+namespace titan::memory {
+
+namespace {
+
+MemRefType bufferType(Type tensor) {
+  auto type = cast<ShapedType>(tensor);
+  return MemRefType::get(type.getShape(), type.getElementType());
+}
+
+/// A kernel that reads nothing: it can be run again for each buffer that it fills.
+bool isFill(Value tensor) {
+  auto fused = tensor.getDefiningOp<kernel::FusedOp>();
+  return fused && fused.getIns().empty() && fused.getScalars().empty() &&
+         fused.getNumResults() == 1 && fused.getOuts()[0].getDefiningOp<kernel::EmptyOp>();
+}
+
+bool fillsAccumulatorsOnly(kernel::FusedOp op) {
+  return isFill(op->getResult(0)) &&
+         llvm::all_of(op->getUsers(), [](Operation* user) { return isa<accum::LoopOp>(user); });
+}
+
+} // namespace
+
+Value BufferFormer::newBuffer(Type tensor, Location loc) {
+  return kernel::BufferOp::create(builder, loc, bufferType(tensor), -1);
+}
+
+Value BufferFormer::viewAs(Value buffer, Type tensor, Location loc) {
+  MemRefType type = bufferType(tensor);
+  return type == buffer.getType()
+             ? buffer
+             : kernel::CastShapeOp::create(builder, loc, type, buffer).getResult();
+}
+
+void BufferFormer::copy(Value from, Value to, Location loc, bool isState) {
+  auto phase = isState ? ir::PhaseAttr::get(loc.getContext(), ir::Phase::Update) : ir::PhaseAttr();
+  kernel::CopyOp::create(builder, loc, from, to, phase);
+}
+
+Value BufferFormer::bufferOf(Value tensor) {
+  Value& buffer = buffers[tensor];
+  if (!buffer) // kernel.empty read as it is
+    buffer = newBuffer(tensor.getType(), tensor.getLoc());
+  return buffer;
+}
+
+//===----------------------------------------------------------------------===//
+// Signature
+//===----------------------------------------------------------------------===//
+
+FailureOr<SmallVector<BufferFormer::Exit>> BufferFormer::formSignature() {
+  Block& body = function.getBody().front();
+  llvm::DenseMap<Attribute, BlockArgument> states;
+  SmallVector<Type> types;
+  SmallVector<Attribute> tags;
+  for (BlockArgument argument : body.getArguments()) {
+    if (!isa<RankedTensorType>(argument.getType()))
+      return function.emitError("argument ")
+             << argument.getArgNumber() << " is no tensor: " << argument.getType();
+    argument.setType(bufferType(argument.getType()));
+    buffers[argument] = argument;
+    types.push_back(argument.getType());
+    tags.push_back(function.getArgAttrDict(argument.getArgNumber()));
+    if (auto state =
+            function.getArgAttrOfType<FlatSymbolRefAttr>(argument.getArgNumber(), ir::tag::state))
+      states[state] = argument;
+  }
+
+  SmallVector<Exit> exits;
+  auto results = cast<func::ReturnOp>(body.getTerminator());
+  for (auto [i, value] : llvm::enumerate(results.getOperands())) {
+    DictionaryAttr attributes = function.getResultAttrDict(i);
+    if (auto state = function.getResultAttrOfType<FlatSymbolRefAttr>(i, ir::tag::state)) {
+      BlockArgument argument = states.lookup(state);
+      if (!argument)
+        return function.emitError("result ")
+               << i << " is state " << state << ", which is no argument";
+      exits.push_back({value, {argument, argument, true}});
+      continue;
+    }
+    BlockArgument argument = body.addArgument(bufferType(value.getType()), value.getLoc());
+    types.push_back(argument.getType());
+    tags.push_back(attributes ? attributes : DictionaryAttr::get(function.getContext()));
+    exits.push_back({value, {argument, Value(), false}});
+  }
+  function.setFunctionType(FunctionType::get(function.getContext(), types, {}));
+  for (auto& tag : tags)
+    if (!tag)
+      tag = DictionaryAttr::get(function.getContext());
+  function.setArgAttrsAttr(ArrayAttr::get(function.getContext(), tags));
+  function.removeResAttrsAttr();
+  return exits;
+}
+
+LogicalResult BufferFormer::run() {
+  if (function.isDeclaration())
+    return success();
+  FailureOr<SmallVector<Exit>> exits = formSignature();
+  if (failed(exits))
+    return failure();
+  Block& body = function.getBody().front();
+  SmallVector<Operation*> tensorOps;
+  for (Operation& op : body)
+    tensorOps.push_back(&op);
+  builder.setInsertionPointToStart(&body);
+  if (failed(formBlock(body, *exits)))
+    return failure();
+  func::ReturnOp::create(builder, tensorOps.back()->getLoc());
+  for (Operation* op : llvm::reverse(tensorOps))
+    op->erase();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Blocks
+//===----------------------------------------------------------------------===//
+
+/// May the op that makes `value` write into the slot's buffer, which still holds the old value?
+bool BufferFormer::mayWriteEarly(OpResult value, const Slot& slot) {
+  Operation* writer = value.getOwner();
+  if (!isa<kernel::FusedOp, kernel::CallOp, accum::LoopOp>(writer))
+    return false;
+  if (slot.isState && (isa<accum::LoopOp>(writer) || ir::getPhase(writer) != ir::Phase::Update))
+    return false;
+  if (!slot.old)
+    return true;
+  auto readsAlike = [&](OpOperand& use) {
+    if (auto fused = dyn_cast<kernel::FusedOp>(writer)) {
+      unsigned number = use.getOperandNumber();
+      if (number >= fused.getIns().size())
+        return true; // the value that it continues
+      return fused.walksAlike(number, value.getResultNumber());
+    }
+    auto call = dyn_cast<kernel::CallOp>(writer);
+    return call && use.getOperandNumber() >= call.getIns().size();
+  };
+  SmallVector<std::pair<Value, bool>> aliases = {{slot.old, true}};
+  while (!aliases.empty()) {
+    auto [alias, isItself] = aliases.pop_back_val();
+    for (OpOperand& use : alias.getUses()) {
+      Operation* user = use.getOwner();
+      if (isa<kernel::CastShapeOp>(user))
+        aliases.push_back({user->getResult(0), false});
+      Operation* ancestor = writer->getBlock()->findAncestorOpInBlock(*user);
+      if (!ancestor || writer->isBeforeInBlock(ancestor))
+        return false;
+      if (ancestor == writer && !(user == writer && isItself && readsAlike(use)))
+        return false;
+    }
+  }
+  return true;
+}
+
+/// Backwards from the block's end: through reshapes, values that are continued, and loops'
+/// accumulators.
+void BufferFormer::chooseDestinations(Block& block, ArrayRef<Exit> exits) {
+  auto offer = [&](Value value, const Slot& slot) {
+    auto result = dyn_cast<OpResult>(value);
+    if (!result || result.getOwner()->getBlock() != &block || destinations.contains(value))
+      return;
+    if (isa<kernel::CastShapeOp>(result.getOwner()) || mayWriteEarly(result, slot))
+      destinations[value] = slot;
+  };
+  for (const Exit& exit : exits)
+    offer(exit.value, exit.slot);
+  for (Operation& op : llvm::reverse(block)) {
+    for (OpResult result : op.getResults()) {
+      auto found = destinations.find(result);
+      if (found == destinations.end())
+        continue;
+      Slot slot = found->second;
+      Value before;
+      if (auto cast = dyn_cast<kernel::CastShapeOp>(op))
+        before = cast.getSource();
+      else if (auto fused = dyn_cast<kernel::FusedOp>(op))
+        before = fused.getOuts()[result.getResultNumber()];
+      else if (auto call = dyn_cast<kernel::CallOp>(op))
+        before = call.getOuts()[0];
+      else if (auto loop = dyn_cast<accum::LoopOp>(op))
+        before = loop.getInits()[result.getResultNumber()];
+      if (before && (before.hasOneUse() || isa<kernel::CastShapeOp>(op)))
+        offer(before, slot);
+    }
+  }
+}
+
+LogicalResult BufferFormer::formBlock(Block& block, ArrayRef<Exit> exits) {
+  chooseDestinations(block, exits);
+  Operation* end = block.getTerminator();
+  SmallVector<Operation*> ops;
+  for (Operation& op : block)
+    if (&op != end)
+      ops.push_back(&op);
+  for (Operation* op : ops)
+    if (failed(formOp(op)))
+      return failure();
+  formExits(exits, end->getLoc());
+  return success();
+}
+
+/// Copies the values that do not lie where they belong. One that lies in a buffer which another
+/// copy overwrites goes aside first.
+void BufferFormer::formExits(ArrayRef<Exit> exits, Location loc) {
+  struct Move {
+    Value from, to;
+    bool isState;
+  };
+  SmallVector<Move> moves;
+  llvm::DenseSet<Value> targets;
+  for (const Exit& exit : exits) {
+    Value from = bufferOf(exit.value);
+    if (rootOf(from) == rootOf(exit.slot.buffer))
+      continue;
+    moves.push_back({from, exit.slot.buffer, exit.slot.isState});
+    targets.insert(rootOf(exit.slot.buffer));
+  }
+  for (Move& move : moves)
+    if (targets.contains(rootOf(move.from))) {
+      Value aside = newBuffer(move.from.getType(), loc);
+      copy(move.from, aside, loc);
+      move.from = aside;
+    }
+  for (const Move& move : moves)
+    copy(move.from, move.to, loc, move.isState);
+}
+
+//===----------------------------------------------------------------------===//
+// Ops
+//===----------------------------------------------------------------------===//
+
+LogicalResult BufferFormer::formOp(Operation* op) {
+  if (isa<kernel::EmptyOp>(op))
+    return success(); // what writes into it chooses the buffer
+  if (auto constant = dyn_cast<kernel::ConstantOp>(op)) {
+    buffers[constant.getResult()] = kernel::ConstantOp::create(
+        builder, op->getLoc(), bufferType(constant.getType()), constant.getValue(), IntegerAttr());
+    return success();
+  }
+  if (auto cast = dyn_cast<kernel::CastShapeOp>(op)) {
+    buffers[cast.getResult()] = viewAs(bufferOf(cast.getSource()), cast.getType(), op->getLoc());
+    return success();
+  }
+  if (auto fused = dyn_cast<kernel::FusedOp>(op)) {
+    if (!fillsAccumulatorsOnly(fused))
+      formFused(fused);
+    return success();
+  }
+  if (auto call = dyn_cast<kernel::CallOp>(op)) {
+    formCall(call);
+    return success();
+  }
+  if (auto loop = dyn_cast<accum::LoopOp>(op))
+    return formLoop(loop);
+  return op->emitOpError("cannot be planned: the stage 'lower' leaves kernels only");
+}
+
+Value BufferFormer::destinationOf(OpResult result, Value out) {
+  Location loc = result.getLoc();
+  auto slot = destinations.find(result);
+  Value wanted =
+      slot != destinations.end() ? viewAs(slot->second.buffer, result.getType(), loc) : Value();
+  if (out.getDefiningOp<kernel::EmptyOp>())
+    return wanted ? wanted : newBuffer(result.getType(), loc);
+
+  // The kernel continues a value: in its buffer if that ends here, else in a copy.
+  Value continued = bufferOf(out);
+  auto root = rootOf(continued).getDefiningOp<kernel::BufferOp>();
+  if (wanted && rootOf(wanted) == rootOf(continued))
+    return continued;
+  if (!wanted && out.hasOneUse() && root && root->getBlock() == builder.getInsertionBlock() &&
+      isa_and_present<kernel::FusedOp, kernel::CallOp, accum::LoopOp>(out.getDefiningOp()))
+    return continued;
+  Value target = wanted ? wanted : newBuffer(result.getType(), loc);
+  copy(continued, target, loc);
+  return target;
+}
+
+void BufferFormer::formFused(kernel::FusedOp op) {
+  SmallVector<Value> ins, outs;
+  for (Value in : op.getIns())
+    ins.push_back(bufferOf(in));
+  for (auto [result, out] : llvm::zip_equal(op->getResults(), op.getOuts())) {
+    outs.push_back(destinationOf(result, out));
+    buffers[result] = outs.back();
+  }
+  SmallVector<Value> scalars;
+  for (Value scalar : op.getScalars())
+    scalars.push_back(buffers.contains(scalar) ? buffers[scalar] : scalar);
+  auto formed = kernel::FusedOp::create(builder, op.getLoc(), TypeRange(), ins, outs, scalars,
+                                        op.getKernelClass(), op.getSpace(), op.getMaps(),
+                                        op.getPathAttr(), op.getPhaseAttr());
+  IRMapping mapping;
+  op.getBody().cloneInto(&formed.getBody(), mapping);
+}
+
+void BufferFormer::formCall(kernel::CallOp op) {
+  SmallVector<Value> ins;
+  for (Value in : op.getIns())
+    ins.push_back(bufferOf(in));
+  Value out = destinationOf(op->getResult(0), op.getOuts()[0]);
+  buffers[op->getResult(0)] = out;
+  kernel::CallOp::create(builder, op.getLoc(), TypeRange(), ins, out, op.getRoutine(),
+                         op.getPathAttr(), op.getPhaseAttr());
+}
+
+LogicalResult BufferFormer::formLoop(accum::LoopOp loop) {
+  Location loc = loop.getLoc();
+  if (loop.getOrder() == accum::Order::Unordered)
+    return loop.emitOpError("has no order of accumulation: run the stage 'accumulate' first");
+
+  // Accumulators start where they stay.
+  SmallVector<Exit> exits;
+  auto yields = cast<accum::YieldOp>(loop.getBlock().getTerminator()).getValues();
+  for (auto [result, init, accumulator, next] :
+       llvm::zip_equal(loop.getResults(), loop.getInits(), loop.getAccumulators(), yields)) {
+    auto slot = destinations.find(result);
+    Value buffer =
+        slot != destinations.end() ? viewAs(slot->second.buffer, result.getType(), loc) : Value();
+    Operation* source = init.getDefiningOp();
+    if (isa_and_present<kernel::EmptyOp>(source)) {
+      if (!buffer)
+        buffer = newBuffer(result.getType(), loc);
+    } else if (isFill(init) && !buffers.contains(init)) {
+      if (!buffer)
+        buffer = newBuffer(result.getType(), loc);
+      auto fill = cast<kernel::FusedOp>(source);
+      auto formed =
+          kernel::FusedOp::create(builder, fill.getLoc(), TypeRange(), ValueRange(), buffer,
+                                  ValueRange(), fill.getKernelClass(), fill.getSpace(),
+                                  fill.getMaps(), fill.getPathAttr(), fill.getPhaseAttr());
+      IRMapping mapping;
+      fill.getBody().cloneInto(&formed.getBody(), mapping);
+    } else {
+      Value start = bufferOf(init);
+      bool ends = init.hasOneUse() && rootOf(start).getDefiningOp<kernel::BufferOp>() &&
+                  isa_and_present<kernel::FusedOp, kernel::CallOp>(source);
+      if (!buffer && ends)
+        buffer = start;
+      if (!buffer)
+        buffer = newBuffer(result.getType(), loc);
+      if (rootOf(buffer) != rootOf(start))
+        copy(start, buffer, loc);
+    }
+    buffers[accumulator] = buffers[result] = buffer;
+    exits.push_back({next, {buffer, accumulator, false}});
+  }
+
+  auto formed = accum::LoopOp::create(builder, loc, TypeRange(), ValueRange(), ValueRange(),
+                                      loop.getCount(), loop.getOrder());
+  formed->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
+  OpBuilder::InsertionGuard guard(builder);
+  Block* body = builder.createBlock(&formed.getBody());
+  Value index = body->addArgument(builder.getIndexType(), loc);
+  buffers[loop.getIndex()] = index;
+  for (auto [slice, batch] : llvm::zip_equal(loop.getSlices(), loop.getBatches()))
+    if (!slice.use_empty())
+      buffers[slice] = kernel::SliceOp::create(builder, loc, bufferType(slice.getType()),
+                                               bufferOf(batch), index);
+  if (failed(formBlock(loop.getBlock(), exits)))
+    return failure();
+  accum::YieldOp::create(builder, loc);
+  return success();
+}
+
+} // namespace titan::memory

@@ -1,0 +1,109 @@
+#include "compiler/Memory/Liveness.h"
+
+using namespace mlir;
+
+namespace titan::memory {
+
+namespace {
+
+void list(Block& block, SmallVectorImpl<Command>& commands) {
+  for (Operation& op : block) {
+    if (auto loop = dyn_cast<accum::LoopOp>(op)) {
+      commands.push_back({Command::Kind::Repeat, loop});
+      list(loop.getBlock(), commands);
+      commands.push_back({Command::Kind::EndRepeat, loop});
+    } else if (isa<kernel::FusedOp, kernel::CallOp, kernel::CopyOp>(op)) {
+      commands.push_back({Command::Kind::Run, &op});
+    }
+  }
+}
+
+void append(SmallVectorImpl<Value>& roots, ValueRange values) {
+  for (Value value : values)
+    roots.push_back(rootOf(value));
+}
+
+} // namespace
+
+SmallVector<Command> listCommands(func::FuncOp function) {
+  SmallVector<Command> commands;
+  if (!function.isDeclaration())
+    list(function.getBody().front(), commands);
+  return commands;
+}
+
+Value rootOf(Value value) {
+  while (Operation* op = value.getDefiningOp()) {
+    if (!isa<kernel::CastShapeOp, kernel::SliceOp>(op))
+      break;
+    value = op->getOperand(0);
+  }
+  return value;
+}
+
+SmallVector<Value> readsOf(Operation* command) {
+  SmallVector<Value> roots;
+  if (auto fused = dyn_cast<kernel::FusedOp>(command)) {
+    append(roots, fused.getIns());
+  } else if (auto call = dyn_cast<kernel::CallOp>(command)) {
+    append(roots, call.getIns());
+    if (call.getRoutine().getAccumulate())
+      append(roots, call.getOuts());
+  } else if (auto copy = dyn_cast<kernel::CopyOp>(command)) {
+    append(roots, copy.getSource());
+  }
+  return roots;
+}
+
+SmallVector<Value> writesOf(Operation* command) {
+  SmallVector<Value> roots;
+  if (auto fused = dyn_cast<kernel::FusedOp>(command))
+    append(roots, fused.getOuts());
+  else if (auto call = dyn_cast<kernel::CallOp>(command))
+    append(roots, call.getOuts());
+  else if (auto copy = dyn_cast<kernel::CopyOp>(command))
+    append(roots, copy.getTarget());
+  return roots;
+}
+
+llvm::MapVector<kernel::BufferOp, LiveRange> computeLiveRanges(func::FuncOp function) {
+  SmallVector<Command> commands = listCommands(function);
+  llvm::DenseMap<Operation*, LiveRange> loops;
+  for (auto [number, command] : llvm::enumerate(commands)) {
+    if (command.kind == Command::Kind::Repeat)
+      loops[command.op].first = number;
+    if (command.kind == Command::Kind::EndRepeat)
+      loops[command.op].last = number;
+  }
+  llvm::MapVector<kernel::BufferOp, LiveRange> ranges;
+  auto use = [&](Value root, Operation* op, uint32_t number) {
+    auto buffer = root.getDefiningOp<kernel::BufferOp>();
+    if (!buffer)
+      return;
+    LiveRange now = {number, number};
+    for (Operation* parent = op->getParentOp(); parent && parent != buffer->getParentOp();
+         parent = parent->getParentOp())
+      if (auto loop = loops.find(parent); loop != loops.end())
+        now = loop->second;
+    auto [found, isNew] = ranges.insert({buffer, now});
+    if (!isNew) {
+      found->second.first = std::min(found->second.first, now.first);
+      found->second.last = std::max(found->second.last, now.last);
+    }
+  };
+  for (auto [number, command] : llvm::enumerate(commands)) {
+    if (command.kind != Command::Kind::Run)
+      continue;
+    for (Value root : readsOf(command.op))
+      use(root, command.op, number);
+    for (Value root : writesOf(command.op))
+      use(root, command.op, number);
+  }
+  return ranges;
+}
+
+int64_t bytesOf(ShapedType type) {
+  return type.getNumElements() * llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+}
+
+} // namespace titan::memory

@@ -1,0 +1,46 @@
+// The order of commands of a planned function, and when its buffers are live.
+#pragma once
+
+#include "dialects/Accum/Accum.h"
+#include "dialects/Kernel/Kernel.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace titan::memory {
+
+/// One entry of the command table: a kernel, a call, a copy, or the begin or end of a loop.
+struct Command {
+  enum class Kind { Run, Repeat, EndRepeat };
+  Kind kind;
+  mlir::Operation* op;
+};
+
+/// The commands of `function` in the order in which the table lists them; a command's position is
+/// its number in live ranges.
+llvm::SmallVector<Command> listCommands(mlir::func::FuncOp function);
+
+/// The buffer that `value` is a view of: looks through kernel.cast_shape and kernel.slice.
+mlir::Value rootOf(mlir::Value value);
+
+/// The roots that a command reads and writes.
+llvm::SmallVector<mlir::Value> readsOf(mlir::Operation* command);
+llvm::SmallVector<mlir::Value> writesOf(mlir::Operation* command);
+
+struct LiveRange {
+  uint32_t first = 0, last = 0; ///< both included
+};
+
+/// The live range of every kernel.buffer, in program order: from its first use to its last. A
+/// buffer that a loop uses and that is declared outside of it is live in the whole loop: its value
+/// passes from one iteration to the next.
+llvm::MapVector<kernel::BufferOp, LiveRange> computeLiveRanges(mlir::func::FuncOp function);
+
+int64_t bytesOf(mlir::ShapedType type);
+
+/// Offsets and sizes in the arena are multiples of this many bytes: a cache line, and the widest
+/// vector.
+inline constexpr int64_t arenaAlignment = 64;
+inline int64_t alignToArena(int64_t bytes) {
+  return (bytes + arenaAlignment - 1) / arenaAlignment * arenaAlignment;
+}
+
+} // namespace titan::memory

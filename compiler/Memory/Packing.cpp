@@ -1,0 +1,89 @@
+#include "compiler/Memory/Packing.h"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <map>
+#include <numeric>
+
+namespace titan::memory {
+
+namespace {
+
+int64_t alignUp(int64_t bytes, int64_t alignment) {
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+
+bool overlapInTime(const Interval& a, const Interval& b) {
+  return a.first <= b.last && b.first <= a.last;
+}
+
+/// Places intervals in the given order.
+Packing packInOrder(const std::vector<Interval>& intervals, const std::vector<size_t>& order,
+                    int64_t alignment) {
+  Packing packing;
+  packing.offsets.assign(intervals.size(), 0);
+  std::vector<size_t> placed; // by offset
+  for (size_t i : order) {
+    const int64_t bytes = alignUp(intervals[i].bytes, alignment);
+    int64_t best = -1, bestGap = std::numeric_limits<int64_t>::max(), end = 0;
+    for (size_t other : placed) {
+      if (!overlapInTime(intervals[i], intervals[other]))
+        continue;
+      const int64_t gap = packing.offsets[other] - end;
+      if (gap >= bytes && gap < bestGap) {
+        best = end;
+        bestGap = gap;
+      }
+      end = std::max(end, packing.offsets[other] + alignUp(intervals[other].bytes, alignment));
+    }
+    packing.offsets[i] = best >= 0 ? best : end;
+    packing.bytes = std::max(packing.bytes, packing.offsets[i] + bytes);
+    auto position = std::upper_bound(placed.begin(), placed.end(), i, [&](size_t a, size_t b) {
+      return packing.offsets[a] < packing.offsets[b];
+    });
+    placed.insert(position, i);
+  }
+  return packing;
+}
+
+} // namespace
+
+int64_t maxLive(const std::vector<Interval>& intervals, int64_t alignment) {
+  std::map<uint32_t, int64_t> changes;
+  for (const Interval& interval : intervals) {
+    const int64_t bytes = alignUp(interval.bytes, alignment);
+    changes[interval.first] += bytes;
+    changes[interval.last + 1] -= bytes;
+  }
+  int64_t live = 0, most = 0;
+  for (auto [command, change] : changes)
+    most = std::max(most, live += change);
+  return most;
+}
+
+Packing pack(const std::vector<Interval>& intervals, int64_t alignment) {
+  auto lifetime = [](const Interval& i) { return static_cast<double>(i.last - i.first + 1); };
+  auto size = [](const Interval& i) { return static_cast<double>(i.bytes); };
+  const std::function<double(const Interval&)> keys[] = {
+      size, lifetime, [&](const Interval& i) { return size(i) * lifetime(i); }};
+
+  const int64_t bound = maxLive(intervals, alignment);
+  Packing best;
+  best.bytes = std::numeric_limits<int64_t>::max();
+  for (const auto& key : keys) {
+    std::vector<size_t> order(intervals.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+      return std::pair(key(intervals[a]), b) > std::pair(key(intervals[b]), a);
+    });
+    Packing packing = packInOrder(intervals, order, alignment);
+    if (packing.bytes < best.bytes)
+      best = std::move(packing);
+    if (best.bytes == bound)
+      break;
+  }
+  return best;
+}
+
+} // namespace titan::memory

@@ -1,0 +1,25 @@
+#include "compiler/Memory/Passes.h"
+
+#include "dialects/Accum/Accum.h"
+#include "dialects/Kernel/Kernel.h"
+
+using namespace mlir;
+
+namespace titan {
+
+#define GEN_PASS_REGISTRATION
+#include "compiler/Memory/Passes.h.inc"
+
+void addPlanPasses(OpPassManager& passes) {
+  // Correct first: every value in a buffer of its own, but for states and accumulators, which are
+  // one buffer by definition.
+  passes.addNestedPass<func::FuncOp>(createFormBuffers());
+  // Then smaller.
+  passes.addNestedPass<func::FuncOp>(createReuseInPlace());
+  passes.addPass(createAssignOffsets());
+  passes.addPass(createVerifyPlan());
+}
+
+void registerPlanPasses() { registerPlanStagePasses(); }
+
+} // namespace titan
