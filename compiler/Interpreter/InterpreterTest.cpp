@@ -1,0 +1,258 @@
+// What references cannot show: engines, randomness, loops, kernels, and the equivalence check
+// itself.
+#include "compiler/Interpreter/Equivalence.h"
+#include "dialects/Accum/Accum.h"
+#include "dialects/Kernel/Kernel.h"
+#include "mlir/Parser/Parser.h"
+#include "runtime/program/Random.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+using namespace mlir;
+using namespace titan::interpreter;
+
+namespace {
+
+class Interpreter : public ::testing::Test {
+protected:
+  Interpreter() {
+    DialectRegistry registry;
+    registry
+        .insert<titan::ir::TitanDialect, titan::accum::AccumDialect, titan::kernel::KernelDialect,
+                func::FuncDialect, arith::ArithDialect, math::MathDialect>();
+    registerInterpreterModels(registry);
+    context.appendDialectRegistry(registry);
+    context.loadAllAvailableDialects();
+    context.getDiagEngine().registerHandler([&](Diagnostic& diagnostic) {
+      message = diagnostic.str();
+      return success();
+    });
+  }
+
+  /// The function @f of a module with this text.
+  func::FuncOp parse(StringRef text) {
+    modules.push_back(parseSourceString<ModuleOp>(text, &context));
+    EXPECT_TRUE(modules.back()) << message;
+    return modules.back()->lookupSymbol<func::FuncOp>("f");
+  }
+  Tensor runOne(func::FuncOp function, ArrayRef<Tensor> arguments, Engine engine = Engine::F64) {
+    FailureOr<SmallVector<Tensor>> results = run(function, arguments, engine);
+    EXPECT_TRUE(succeeded(results)) << message;
+    return succeeded(results) ? results->front() : Tensor();
+  }
+  Tensor floats(ArrayRef<int64_t> shape, ArrayRef<double> values) {
+    return Tensor::of(RankedTensorType::get(shape, Float32Type::get(&context)), values);
+  }
+  Tensor integer(int64_t value) { return Tensor::scalar(IntegerType::get(&context, 64), value); }
+
+  MLIRContext context;
+  std::string message;
+  std::vector<OwningOpRef<ModuleOp>> modules;
+};
+
+TEST_F(Interpreter, F32EngineRoundsEveryValueF64EngineNone) {
+  func::FuncOp f = parse(R"(
+    func.func @f(%x: tensor<1xf32>) -> tensor<1xbf16> {
+      %y = titan.convert %x : tensor<1xf32> to tensor<1xbf16>
+      return %y : tensor<1xbf16>
+    })");
+  const double third = 1.0 / 3;
+  EXPECT_EQ(runOne(f, floats({1}, third), Engine::F64).real(), third);
+  EXPECT_EQ(runOne(f, floats({1}, third), Engine::F32).real(), 0.333984375); // bf16 nearest
+}
+
+TEST_F(Interpreter, NarrowIntegersWrap) {
+  func::FuncOp f = parse(R"(
+    func.func @f(%x: tensor<1xi8>) -> tensor<1xi8> {
+      %y = titan.add %x, %x : tensor<1xi8>
+      return %y : tensor<1xi8>
+    })");
+  Tensor x(cast<ShapedType>(f.getArgumentTypes()[0]));
+  x.mutableIntegers()[0] = 100;
+  EXPECT_EQ(runOne(f, x).integer(), -56);
+}
+
+TEST_F(Interpreter, MaximumPropagatesNaNFromEitherSide) {
+  func::FuncOp f = parse(R"(
+    func.func @f(%x: tensor<2xf32>, %y: tensor<2xf32>) -> tensor<2xf32> {
+      %z = titan.max %x, %y : tensor<2xf32>
+      return %z : tensor<2xf32>
+    })");
+  Tensor z = runOne(f, {floats({2}, {NAN, 1}), floats({2}, {1, NAN})});
+  EXPECT_TRUE(std::isnan(z.floats()[0]) && std::isnan(z.floats()[1]));
+}
+
+TEST_F(Interpreter, DropoutIsKeyedByTheGlobalElementIndex) {
+  func::FuncOp f = parse(R"(
+    func.func @f(%x: tensor<3x4xf32>, %seed: tensor<i64>, %step: tensor<i64>, %i: index) -> tensor<3x4xf32> {
+      %y = titan.dropout %x p 0.25 stream 7 seed %seed step %step microbatch %i
+          {window = #titan.window<[3, 8], dim = 1, stride = 4>} : tensor<3x4xf32> to tensor<3x4xf32>
+      return %y : tensor<3x4xf32>
+    })");
+  Tensor ones = Tensor::splat(cast<ShapedType>(f.getArgumentTypes()[0]), 1);
+  Tensor second = Tensor::scalar(IndexType::get(&context), 1);
+  Tensor y = runOne(f, {ones, integer(11), integer(5), second});
+  for (int64_t row = 0; row < 3; ++row)
+    for (int64_t column = 0; column < 4; ++column) {
+      bool keeps = titan::dropoutKeeps(titan::randomKey(11, 7), 5, row * 8 + 4 + column,
+                                       titan::keepThreshold(0.25));
+      EXPECT_DOUBLE_EQ(y.floats()[row * 4 + column], keeps ? 1 / 0.75 : 0);
+    }
+}
+
+TEST_F(Interpreter, LoopSumsTermsOrCarriesAccumulators) {
+  StringRef unordered = R"(
+    func.func @f(%x: tensor<3x2xf32>) -> tensor<2xf32> {
+      %s = accum.loop %i in 3 unordered slices(%xi = %x : tensor<3x2xf32>) -> (tensor<2xf32>) {
+        %y = titan.mul %xi, %xi : tensor<2xf32>
+        accum.yield %y : tensor<2xf32>
+      }
+      return %s : tensor<2xf32>
+    })";
+  StringRef running = R"(
+    func.func @f(%x: tensor<3x2xf32>) -> tensor<2xf32> {
+      %zero = titan.constant dense<0.0> : tensor<2xf32>
+      %s = accum.loop %i in 3 running slices(%xi = %x : tensor<3x2xf32>) accumulators(%a = %zero : tensor<2xf32>) -> (tensor<2xf32>) {
+        %y = titan.mul %xi, %xi : tensor<2xf32>
+        %b = titan.add %a, %y : tensor<2xf32>
+        accum.yield %b : tensor<2xf32>
+      }
+      return %s : tensor<2xf32>
+    })";
+  Tensor x = floats({3, 2}, {1, 2, 3, 4, 5, 6});
+  for (StringRef text : {unordered, running}) {
+    Tensor sum = runOne(parse(text), x);
+    EXPECT_EQ(sum.floats()[0], 35);
+    EXPECT_EQ(sum.floats()[1], 56);
+  }
+}
+
+constexpr StringLiteral softmaxKernel = R"(
+  func.func @f(%x: tensor<3x5xf32>) -> tensor<3x5xf32> {
+    %o = kernel.empty : tensor<3x5xf32>
+    %y = kernel.fused row [3, 5] ins(%x : tensor<3x5xf32>) outs(%o : tensor<3x5xf32>)
+        maps [affine_map<(r, c) -> (r, c)>, affine_map<(r, c) -> (r, c)>] -> (tensor<3x5xf32>) {
+    ^bb0(%v: f32):
+      %max = kernel.reduce max %v over [1] : f32
+      %d = arith.subf %v, %max : f32
+      %e = math.exp %d : f32
+      %sum = kernel.reduce add %e over [1] : f32
+      %p = arith.divf %e, %sum : f32
+      kernel.yield %p : f32
+    }
+    return %y : tensor<3x5xf32>
+  })";
+
+TEST_F(Interpreter, FusedKernelIsTheOpItCameFrom) {
+  parse("func.func @f(%x: tensor<3x5xf32>) -> tensor<3x5xf32> {\n"
+        "  %y = titan.softmax %x dim 1 : tensor<3x5xf32>\n  return %y : tensor<3x5xf32>\n}");
+  parse(softmaxKernel);
+  EXPECT_TRUE(succeeded(checkEquivalent(*modules[0], *modules[1]))) << message;
+}
+
+TEST_F(Interpreter, FusedKernelReadsAndWritesThroughItsMaps) {
+  func::FuncOp f = parse(R"(
+    func.func @f(%x: tensor<2x3xf32>, %b: tensor<3xf32>, %o: tensor<3x4xf32>) -> tensor<3x4xf32> {
+      %y = kernel.fused transpose [2, 3] ins(%x, %b : tensor<2x3xf32>, tensor<3xf32>) outs(%o : tensor<3x4xf32>)
+          maps [affine_map<(r, c) -> (r, c)>, affine_map<(r, c) -> (c)>, affine_map<(r, c) -> (c, r * 2 + 1)>] -> (tensor<3x4xf32>) {
+      ^bb0(%v: f32, %w: f32):
+        %i = kernel.index 1
+        %j = arith.index_cast %i : index to i64
+        %k = arith.sitofp %j : i64 to f32
+        %s = arith.addf %v, %w : f32
+        %t = math.fma %k, %w, %s : f32
+        kernel.yield %t : f32
+      }
+      return %y : tensor<3x4xf32>
+    })");
+  Tensor y = runOne(f, {floats({2, 3}, {1, 2, 3, 4, 5, 6}), floats({3}, {10, 20, 30}),
+                        floats({3, 4}, SmallVector<double>(12, -1))});
+  const double wanted[] = {-1, 11, -1, 14, -1, 42, -1, 45, -1, 93, -1, 96};
+  EXPECT_EQ(y.floats(), ArrayRef(wanted));
+}
+
+TEST_F(Interpreter, LibraryCallIsTheContractionWithItsEpilogue) {
+  parse(R"(
+    func.func @f(%x: tensor<4x6xf32>, %w: tensor<3x6xf32>, %b: tensor<3xf32>, %c: tensor<4x3xf32>) -> tensor<4x3xf32> {
+      %p = titan.contract %x, %w acc %c batch [] x [] contracting [1] x [1] : (tensor<4x6xf32>, tensor<3x6xf32>, tensor<4x3xf32>) -> tensor<4x3xf32>
+      %rows = titan.broadcast %b [1] : tensor<3xf32> to tensor<4x3xf32>
+      %s = titan.add %p, %rows : tensor<4x3xf32>
+      %y = titan.relu %s : tensor<4x3xf32>
+      return %y : tensor<4x3xf32>
+    })");
+  parse(R"(
+    func.func @f(%x: tensor<4x6xf32>, %w: tensor<3x6xf32>, %b: tensor<3xf32>, %c: tensor<4x3xf32>) -> tensor<4x3xf32> {
+      %y = kernel.call #kernel.gemm<batch = 1, m = 4, n = 3, k = 6, lda = 6, ldb = 6, ldc = 3, strideA = 0, strideB = 0,
+          strideC = 0, transposeA = false, transposeB = true, accumulate = true, bias = true, relu = true, tileM = 4, tileN = 3>
+          ins(%x, %w, %b : tensor<4x6xf32>, tensor<3x6xf32>, tensor<3xf32>) outs(%c : tensor<4x3xf32>) -> (tensor<4x3xf32>)
+      return %y : tensor<4x3xf32>
+    })");
+  EquivalenceOptions options;
+  options.engine = Engine::F32;
+  options.tolerance = 0;
+  EXPECT_TRUE(succeeded(checkEquivalent(*modules[0], *modules[1], options))) << message;
+}
+
+TEST_F(Interpreter, UnspecifiedContentsAreNaN) {
+  func::FuncOp f = parse("func.func @f() -> tensor<2xf32> {\n"
+                         "  %o = kernel.empty : tensor<2xf32>\n  return %o : tensor<2xf32>\n}");
+  EXPECT_TRUE(std::isnan(runOne(f, {}).floats()[0]));
+}
+
+TEST_F(Interpreter, EquivalenceFindsTheFirstElementThatDiffers) {
+  parse("func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {\n"
+        "  %y = titan.exp %x : tensor<4xf32>\n  return %y : tensor<4xf32>\n}");
+  parse("func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {\n"
+        "  %c = titan.constant dense<[0.0, 0.0, 1.0e-6, 0.0]> : tensor<4xf32>\n"
+        "  %e = titan.exp %x : tensor<4xf32>\n  %y = titan.add %e, %c : tensor<4xf32>\n"
+        "  return %y : tensor<4xf32>\n}");
+  EXPECT_TRUE(failed(checkEquivalent(*modules[0], *modules[1])));
+  EXPECT_NE(message.find("@f result 0: element 2 of 4"), std::string::npos) << message;
+}
+
+TEST_F(Interpreter, EquivalenceMatchesArgumentsAndResultsByTag) {
+  parse("func.func @f(%x: tensor<2xf32> {titan.input = \"x\"}, %y: tensor<2xf32> {titan.input = "
+        "\"y\"})"
+        " -> (tensor<2xf32> {titan.output = \"d\"}, tensor<2xf32> {titan.output = \"s\"}) {\n"
+        "  %d = titan.sub %x, %y : tensor<2xf32>\n  %s = titan.add %x, %y : tensor<2xf32>\n"
+        "  return %d, %s : tensor<2xf32>, tensor<2xf32>\n}");
+  parse("func.func @f(%y: tensor<2xf32> {titan.input = \"y\"}, %x: tensor<2xf32> {titan.input = "
+        "\"x\"})"
+        " -> (tensor<2xf32> {titan.output = \"s\"}, tensor<2xf32> {titan.output = \"d\"}) {\n"
+        "  %d = titan.sub %x, %y : tensor<2xf32>\n  %s = titan.add %x, %y : tensor<2xf32>\n"
+        "  return %s, %d : tensor<2xf32>, tensor<2xf32>\n}");
+  EXPECT_TRUE(succeeded(checkEquivalent(*modules[0], *modules[1]))) << message;
+}
+
+TEST_F(Interpreter, ErrorsNameWhatIsMissing) {
+  func::FuncOp f =
+      parse("titan.state @w : tensor<2xf32> {kind = #titan<kind param>, trainable,"
+            " init = #titan.init_rule<\"constant\", 0.0 : f64, 0.0 : f64>}\n"
+            "func.func @f(%w: tensor<2xf32> {titan.state = @w})"
+            " -> (tensor<2xf32> {titan.output = \"y\"}) {\n  return %w : tensor<2xf32>\n}");
+  EXPECT_TRUE(failed(run(f, Arguments(), Engine::F64)));
+  EXPECT_EQ(message, "@f needs state 'w'");
+  Arguments arguments;
+  arguments.states["w"] = floats({3}, {1, 2, 3});
+  EXPECT_TRUE(failed(run(f, arguments, Engine::F64)));
+  EXPECT_EQ(message, "state 'w' is 'tensor<3xf32>', @f takes 'tensor<2xf32>'");
+  arguments.states["w"] = floats({2}, {1, 2});
+  FailureOr<Results> results = run(f, arguments, Engine::F64);
+  ASSERT_TRUE(succeeded(results));
+  EXPECT_EQ(results->outputs["y"].floats()[1], 2);
+}
+
+TEST_F(Interpreter, TargetsOutsideOfTheClassesAreAnError) {
+  func::FuncOp f = parse(R"(
+    func.func @f(%x: tensor<1x3xf32>) -> tensor<1xf32> {
+      %t = titan.constant dense<3> : tensor<1xi64>
+      %y = titan.cross_entropy %x, %t ignore_index -100 label_smoothing 0.0 : (tensor<1x3xf32>, tensor<1xi64>) -> tensor<1xf32>
+      return %y : tensor<1xf32>
+    })");
+  EXPECT_TRUE(failed(run(f, floats({1, 3}, {1, 2, 3}), Engine::F64)));
+  EXPECT_NE(message.find("target 3 is not one of 3 classes"), std::string::npos) << message;
+}
+
+} // namespace
