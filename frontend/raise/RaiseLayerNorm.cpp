@@ -53,7 +53,8 @@ std::optional<Mean> matchDeviation(Value value) {
 /// Root(mean(d d) + epsilon) of the deviation d of `x`: epsilon.
 template <typename Root> std::optional<double> matchRoot(Value value, const Mean& deviation) {
   auto root = throughBroadcast(value).getDefiningOp<Root>();
-  auto sum = root ? throughBroadcast(root.getOperand()).template getDefiningOp<ir::AddOp>() : ir::AddOp();
+  auto sum =
+      root ? throughBroadcast(root.getOperand()).template getDefiningOp<ir::AddOp>() : ir::AddOp();
   if (!sum)
     return std::nullopt;
   for (auto [variance, constant] :

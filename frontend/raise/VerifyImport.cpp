@@ -17,7 +17,8 @@ struct VerifyImport : impl::VerifyImportBase<VerifyImport> {
     auto functions = llvm::to_vector(getOperation().getOps<func::FuncOp>());
     if (functions.size() != 1 || functions.front().getSymName() != ir::function::model ||
         !functions.front().getBody().hasOneBlock()) {
-      getOperation().emitError("import: the module must hold one function, @model, of one block");
+      Operation* where = functions.empty() ? getOperation() : functions.front().getOperation();
+      where->emitError("import: the module must hold one function, @model, of one block");
       return signalPassFailure();
     }
     if (failed(verifyArguments(functions.front())) || failed(verifyResults(functions.front())) ||

@@ -1,9 +1,11 @@
 // titan-opt: runs passes and stage pipelines on printed modules.
 #include "compiler/Pipeline/Register.h"
+#include "frontend/raise/Passes.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 
 int main(int argc, char** argv) {
   titan::registerAllPasses();
+  titan::frontend::registerImportPasses();
   mlir::DialectRegistry registry;
   titan::registerAllDialects(registry);
   return mlir::asMainReturnCode(

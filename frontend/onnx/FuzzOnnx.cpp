@@ -1,0 +1,31 @@
+// Model files of any content: refused, or imported to a module that verifies. External data is looked for in a directory that
+// does not exist, so that nothing but the input is read.
+#include "frontend/onnx/Import.h"
+
+#include <cstdlib>
+
+using namespace titan;
+using namespace titan::frontend;
+
+extern "C" int LLVMFuzzerTestOneInput(const char* data, size_t size) {
+  Result<Graph> graph = parseGraph({data, size}, "fuzz.onnx", "/nonexistent");
+  if (!graph.ok())
+    return 0;
+  Result<NameTable> names = nameTensors(*graph);
+  if (!names.ok())
+    return 0;
+  Recipe recipe;
+  recipe.model.init = "fresh";
+  for (const Port& input : graph->inputs)
+    for (const Dim& dim : input.dims.value_or(std::vector<Dim>()))
+      if (!dim.symbol.empty() && (input.dims->empty() || &dim != &input.dims->front()))
+        recipe.model.dims[dim.symbol] = 3;
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  auto module = importGraph(context, *graph, *names, recipe);
+  // Bad input is what we expect; an internal error means that a converter made invalid IR.
+  if (!module.ok() && module.error().code() == ErrorCode::Internal) {
+    fmt::print(stderr, "{}\n", module.error().message());
+    std::abort();
+  }
+  return 0;
+}

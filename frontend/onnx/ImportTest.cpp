@@ -1,0 +1,346 @@
+// Whole imports: of the committed exports (test/frontend/make_models.py) and of models built here.
+#include "frontend/onnx/Import.h"
+#include "frontend/onnx/Check.h"
+#include "frontend/onnx/StarterRecipe.h"
+#include "frontend/onnx/States.h"
+#include "frontend/onnx/testing/ModelBuilder.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+namespace titan::frontend {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ModelBuilder;
+
+const fs::path kInputs = TITAN_TEST_INPUTS;
+
+std::string print(mlir::ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  module.print(stream);
+  for (size_t at; (at = text.find(".reduce  ")) != std::string::npos;)
+    text.erase(at + 7, 1);
+  for (size_t at; (at = text.find(".gelu  ")) != std::string::npos;)
+    text.erase(at + 5, 1);
+  return text;
+}
+
+class ImportTest : public ::testing::Test {
+protected:
+  Result<std::string> importFile(const std::string& name) {
+    ImportReport report;
+    auto module = importOnnx(context_, (kInputs / name).string(), recipe_, options_, report);
+    notes_ = report.notes;
+    if (!module.ok())
+      return module.takeError();
+    return print(**module);
+  }
+  Result<std::string> import(ModelBuilder& model) {
+    Graph graph = TITAN_TRY(parseGraph(model.bytes(), "m.onnx", ""));
+    NameTable names = TITAN_TRY(nameTensors(graph));
+    auto module = TITAN_TRY(importGraph(context_, graph, names, recipe_));
+    return print(*module);
+  }
+  /// The text of importing a model of one node on `x` of 8 x 4 floats (opset as given).
+  std::string node(const std::string& type, int64_t opset,
+                   void (*change)(::onnx::NodeProto&) = nullptr,
+                   const std::vector<std::string>& more = {},
+                   void (*tensors)(ModelBuilder&) = nullptr) {
+    ModelBuilder model(opset);
+    std::vector<std::string> inputs = {"x"};
+    inputs.insert(inputs.end(), more.begin(), more.end());
+    model.input("x", {-1, 4}).output("y");
+    ::onnx::NodeProto& proto = model.node(type, inputs, {"y"}, "n");
+    if (change)
+      change(proto);
+    if (tensors)
+      tensors(model);
+    Result<std::string> text = import(model);
+    return text.ok() ? *text : "error: " + text.error().message();
+  }
+
+  mlir::MLIRContext context_;
+  Recipe recipe_;
+  ImportOptions options_;
+  std::vector<std::string> notes_;
+};
+
+#define EXPECT_HAS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
+#define EXPECT_LACKS(text, part) EXPECT_EQ((text).find(part), std::string::npos) << (text)
+
+/// Every export of a PyTorch module has the module's own parameters: names and shapes.
+TEST_F(ImportTest, ExportsKeepTheNamesOfTheirModule) {
+  int exports = 0;
+  for (const auto& entry : fs::directory_iterator(kInputs)) {
+    std::string file = entry.path().filename().string();
+    size_t dash = file.find('-');
+    fs::path expected = kInputs / (file.substr(0, dash) + ".names");
+    if (entry.path().extension() != ".onnx" || dash == std::string::npos || !fs::exists(expected))
+      continue;
+    ++exports;
+    std::set<std::string> wanted, found;
+    std::ifstream lines(expected);
+    for (std::string line; std::getline(lines, line);)
+      wanted.insert(line);
+    Graph graph = readGraph(entry.path().string()).take();
+    for (const NamedTensor& tensor : nameTensors(graph).take().tensors)
+      if (tensor.kind == TensorKind::Parameter)
+        found.insert(tensor.name + " " +
+                     toString(tensor.sourceShape(graph.initializers.at(tensor.initializer).shape)));
+    // The legacy exporter does not say what is a buffer.
+    if (file.find("legacy") != std::string::npos)
+      found.erase("scale [6]");
+    EXPECT_EQ(found, wanted) << file;
+    Result<std::string> text = importFile(file);
+    EXPECT_TRUE(text.ok()) << text.error().message();
+    EXPECT_TRUE(notes_.empty()) << file << ": " << notes_.front();
+  }
+  EXPECT_EQ(exports, 24);
+}
+
+TEST_F(ImportTest, AllExportsOfAnMlpAreTheSameProgram) {
+  // Dropout aside: what the exporters write differs in opset, decomposition, batch and layout.
+  std::set<std::string> bodies;
+  for (const char* file :
+       {"mlp-dynamo-eval.onnx", "mlp-dynamo-eval-optimized.onnx", "mlp-legacy-eval.onnx"}) {
+    std::string text = importFile(file).take(), ops;
+    for (size_t at = text.find(" = titan."); at != std::string::npos;
+         at = text.find(" = titan.", at + 1))
+      ops += text.substr(at + 9, text.find(' ', at + 9) - at - 9) + " ";
+    bodies.insert(ops);
+  }
+  EXPECT_EQ(bodies, std::set<std::string>{
+                        "contract broadcast add layer_norm gelu contract broadcast add "});
+}
+
+TEST_F(ImportTest, TransposedWeightsAreStatesInTheSourcesLayout) {
+  std::string text = importFile("tied-legacy-eval.onnx").take();
+  EXPECT_HAS(text, "permutation = [1, 0]");
+  EXPECT_HAS(text, "aliases = [\"dec.weight\"]");
+  EXPECT_LACKS(text, "titan.transpose"); // the contraction reads the state as it is
+}
+
+TEST_F(ImportTest, DropoutFollowsTheExportAndTheRecipe) {
+  EXPECT_HAS(*importFile("mlp-legacy-train.onnx"), "titan.dropout");
+  EXPECT_HAS(*importFile("functional-dynamo-train.onnx"), "p 2.500000e-01");
+  EXPECT_LACKS(*importFile("mlp-dynamo-eval.onnx"), "titan.dropout");
+  EXPECT_LACKS(node("Dropout", 17), "titan.dropout");
+  recipe_.model.mode = "train";
+  EXPECT_HAS(node("Dropout", 17), "titan.dropout %arg0 p 5.000000e-01");
+}
+
+TEST_F(ImportTest, EachDropoutHasAStreamOfItsOwn) {
+  recipe_.model.mode = "train";
+  ModelBuilder model;
+  model.input("x", {-1, 4}).output("y");
+  model.node("Dropout", {"x"}, {"h"}, "/drop/Dropout");
+  model.node("Dropout", {"h"}, {"y"}, "/drop/Dropout_1");
+  std::string text = import(model).take();
+  size_t first = text.find("stream "), second = text.find("stream ", first + 1);
+  ASSERT_NE(second, std::string::npos);
+  EXPECT_NE(text.substr(first, 20), text.substr(second, 20));
+}
+
+TEST_F(ImportTest, BindsTheBatchAndOtherDimensions) {
+  recipe_.batch.micro = 3;
+  ModelBuilder model;
+  model.input("x", {-1, 4}).output("y").node("Relu", {"x"}, {"y"});
+  EXPECT_HAS(*import(model), "tensor<3x4xf32>");
+  auto* dim = model.model.mutable_graph()
+                  ->mutable_input(0)
+                  ->mutable_type()
+                  ->mutable_tensor_type()
+                  ->mutable_shape()
+                  ->mutable_dim(1);
+  dim->set_dim_param("seq");
+  EXPECT_HAS(import(model).error().message(),
+             "input 'x': dimension 1 is 'seq': bind it with model.dims");
+  recipe_.model.dims["seq"] = 7;
+  EXPECT_HAS(*import(model), "tensor<3x7xf32>");
+  recipe_.model.dims["sec"] = 7;
+  EXPECT_HAS(import(model).error().message(), "no input has a dimension 'sec'; there are: N, seq");
+}
+
+TEST_F(ImportTest, RewritesABakedBatch) {
+  recipe_.batch.micro = 16;
+  std::string text = importFile("tied-legacy-eval.onnx").take();
+  EXPECT_HAS(text, "tensor<16x5x6xf32> to tensor<16x30xf32>");
+  EXPECT_LACKS(text, "tensor<4x");
+  EXPECT_HAS(*importFile("baked-one.onnx"), "tensor<16x2x3xf32> to tensor<16x6xf32>");
+  recipe_.batch.micro = 4;
+  EXPECT_TRUE(importFile("baked-constant.onnx").ok());
+}
+
+TEST_F(ImportTest, RefusesABakedBatchThatCannotFollow) {
+  for (auto [file, node] : {std::pair("baked-constant.onnx", "node 'add_table'"),
+                            {"baked-mix.onnx", "node 'across'"}}) {
+    Result<std::string> text = importFile(file);
+    ASSERT_FALSE(text.ok());
+    EXPECT_HAS(text.error().message(), node);
+    EXPECT_HAS(text.error().message(), "the exported batch of 4 cannot become batch.micro = 8");
+    EXPECT_HAS(text.error().message(), "dynamic_shapes={\"x\": {0: torch.export.Dim(\"batch\")}}");
+  }
+}
+
+TEST_F(ImportTest, ReportsAllUnsupportedNodesAtOnce) {
+  Result<std::string> text = importFile("unsupported.onnx");
+  ASSERT_FALSE(text.ok());
+  const std::string& message = text.error().message();
+  EXPECT_HAS(message, "3 nodes cannot be imported");
+  EXPECT_HAS(message, "node '/enc/STFT' (STFT): the op is not supported, in module 'enc'");
+  EXPECT_HAS(message, "node 'foo' (com.example.Foo): ops of domain 'com.example'");
+  EXPECT_HAS(message, "node 'det' (Det)");
+}
+
+TEST_F(ImportTest, RaisesWhatExportersTookApart) {
+  std::string text = importFile("decomposed.onnx").take();
+  for (const char* op : {"titan.layer_norm", "titan.gelu erf", "titan.gelu tanh", "titan.silu"})
+    EXPECT_HAS(text, op);
+  for (const char* op : {"titan.reduce", "titan.erf", "titan.tanh", "titan.sigmoid", "titan.mul"})
+    EXPECT_LACKS(text, op);
+}
+
+TEST_F(ImportTest, InlinesLocalFunctions) {
+  std::string text = importFile("local-function.onnx").take();
+  EXPECT_HAS(text, "alpha 2.500000e-01");
+  EXPECT_HAS(text, "alpha 5.000000e-01");
+}
+
+TEST_F(ImportTest, FreshInitFollowsRolesAndRules) {
+  recipe_.model.init = "fresh";
+  std::string text = importFile("mlp-dynamo-train.onnx").take();
+  auto state = [&](const std::string& name) {
+    size_t at = text.find("titan.state @" + name);
+    return text.substr(at, text.find('\n', at) - at);
+  };
+  EXPECT_HAS(state("norm.weight"), "\"constant\", 1.000000e+00");
+  EXPECT_HAS(state("fc1.bias"), "\"constant\", 0.000000e+00");
+  EXPECT_HAS(state("fc1.weight"),
+             "\"normal\", 0.000000e+00 : f64, 0.408248290463863"); // 1/sqrt(6)
+  recipe_.model.initRules.push_back(
+      {.match = "fc?.weight", .dist = "uniform", .low = -1, .high = 1});
+  text = importFile("mlp-dynamo-train.onnx").take();
+  EXPECT_HAS(state("fc2.weight"), "\"uniform\", -1.000000e+00 : f64, 1.000000e+00");
+}
+
+TEST_F(ImportTest, MissingWeightsNeedFreshInit) {
+  ModelBuilder model;
+  model.input("x", {-1, 4}).output("y").node("MatMul", {"x", "w"}, {"y"});
+  model.external("w", {4, 2}, "absent.data");
+  Result<std::string> text = import(model);
+  ASSERT_FALSE(text.ok());
+  EXPECT_HAS(text.error().message(), "external data file 'absent.data' is not there");
+  EXPECT_HAS(text.error().message(), "model.init = \"fresh\"");
+  recipe_.model.init = "fresh";
+  EXPECT_HAS(*import(model), "#titan.init_rule<\"normal\"");
+}
+
+TEST_F(ImportTest, FrozenParametersAreNotTrainable) {
+  recipe_.model.frozen = {"fc1.*"};
+  std::string text = importFile("mlp-dynamo-train.onnx").take();
+  size_t at = text.find("titan.state @fc1.weight");
+  EXPECT_LACKS(text.substr(at, text.find('\n', at) - at), "trainable");
+  recipe_.model.frozen = {"nothing*"};
+  EXPECT_HAS(importFile("mlp-dynamo-train.onnx").error().message(),
+             "'nothing*' matches no parameter");
+}
+
+TEST_F(ImportTest, StatesNeverCollideWithFunctions) {
+  ModelBuilder model;
+  model.input("x", {-1, 4}).output("y").node("MatMul", {"x", "model"}, {"y"});
+  model.floats("model", {4, 1}, {1, 2, 3, 4});
+  EXPECT_HAS(*import(model), "canonical_name = \"model\"");
+}
+
+//===----------------------------------------------------------------------===//
+// Converters whose semantics changed between opsets, or that are easily read wrong
+//===----------------------------------------------------------------------===//
+
+TEST_F(ImportTest, SoftmaxBeforeOpset13FlattensFromItsAxis) {
+  auto axis0 = [](::onnx::NodeProto& n) { ModelBuilder::setInt(n, "axis", 0); };
+  EXPECT_HAS(node("Softmax", 12, axis0),
+             "titan.softmax %0 dim 0 {path = [\"n\"]} : tensor<32xf32>");
+  EXPECT_HAS(node("Softmax", 12), "titan.softmax %arg0 dim 1"); // default axis 1
+  EXPECT_HAS(node("Softmax", 13, axis0), "titan.softmax %arg0 dim 0");
+  EXPECT_HAS(node("LogSoftmax", 17), "titan.log_softmax %arg0 dim 1"); // default axis -1
+}
+
+TEST_F(ImportTest, AxesAreAttributesInOldOpsetsAndOperandsInNewOnes) {
+  auto attribute = [](::onnx::NodeProto& n) { ModelBuilder::setInts(n, "axes", {-1}); };
+  auto operand = [](ModelBuilder& m) { m.integers("a", {-1}); };
+  EXPECT_HAS(node("ReduceSum", 11, attribute), "titan.reduce sum %arg0 [1]");
+  EXPECT_HAS(node("ReduceSum", 13, nullptr, {"a"}, operand), "titan.reduce sum %arg0 [1]");
+  EXPECT_HAS(node("Unsqueeze", 11, attribute), "tensor<8x4x1xf32>");
+  EXPECT_HAS(node("Unsqueeze", 13, nullptr, {"a"}, operand), "tensor<8x4x1xf32>");
+  EXPECT_HAS(node("ReduceMean", 18), "titan.reduce sum %arg0 [0, 1]"); // no axes: all
+  auto noop = [](::onnx::NodeProto& n) { ModelBuilder::setInt(n, "noop_with_empty_axes", 1); };
+  EXPECT_LACKS(node("ReduceMean", 18, noop), "titan.reduce");
+}
+
+TEST_F(ImportTest, ClipBoundsAreOptional) {
+  EXPECT_HAS(node("Clip", 13, nullptr, {"low"}, [](ModelBuilder& m) { m.floats("low", {}, {0}); }),
+             "titan.max");
+  std::string high =
+      node("Clip", 13, nullptr, {"", "high"}, [](ModelBuilder& m) { m.floats("high", {}, {6}); });
+  EXPECT_HAS(high, "titan.min");
+  EXPECT_LACKS(high, "titan.max");
+}
+
+TEST_F(ImportTest, OpsOlderThanTheirFirstOpsetAreRefused) {
+  EXPECT_HAS(node("Gelu", 19), "opset 19 is older than 20");
+}
+
+TEST_F(ImportTest, MatMulBroadcastsLikeNumPy) {
+  ModelBuilder model;
+  model.input("a", {-1, 3, 5, 4})
+      .input("b", {3, 4, 2})
+      .output("y")
+      .node("MatMul", {"a", "b"}, {"y"});
+  std::string text = import(model).take();
+  EXPECT_HAS(text, "titan.broadcast %arg1 [1, 2, 3] {path = [\"y\"]} : tensor<3x4x2xf32> to "
+                   "tensor<8x3x4x2xf32>");
+  EXPECT_HAS(text, "batch [0, 1] x [0, 1] contracting [3] x [2]");
+  ModelBuilder vectors;
+  vectors.input("a", {-1, 4}).input("b", {4}).output("y").node("MatMul", {"a", "b"}, {"y"});
+  EXPECT_HAS(*import(vectors), "-> tensor<8xf32>");
+}
+
+TEST_F(ImportTest, EmptyResultsAreRefused) {
+  auto tensors = [](ModelBuilder& m) { m.integers("s", {2}), m.integers("e", {2}); };
+  EXPECT_HAS(node("Slice", 13, nullptr, {"s", "e"}, tensors), "takes nothing of dimension 0");
+}
+
+TEST_F(ImportTest, CheckListsEverything) {
+  CheckReport report = checkModel(context_, (kInputs / "tied-dynamo-train-optimized.onnx").string(),
+                                  recipe_, options_)
+                           .take();
+  EXPECT_TRUE(report.importable);
+  for (const char* part : {"parameters (5, 114 elements)", "buffers (1, 6 elements)", "constants (",
+                           "enc.0.weight", "from 'val_0', stored as [6, 6], tied to 'dec.weight'"})
+    EXPECT_HAS(report.text, part);
+  report = checkModel(context_, (kInputs / "unsupported.onnx").string(), recipe_, options_).take();
+  EXPECT_FALSE(report.importable);
+  EXPECT_HAS(report.text, "node 'det' (Det)");
+}
+
+TEST_F(ImportTest, StarterRecipesParseAndImport) {
+  std::string path = (kInputs / "mlp-dynamo-train.onnx").string();
+  std::string toml = starterRecipe(path, options_).take();
+  EXPECT_HAS(toml, "# input  'x' F32 [batch, 6]");
+  recipe_ = parseRecipe(toml).take();
+  EXPECT_TRUE(importFile("mlp-dynamo-train.onnx").ok());
+}
+
+TEST(Coverage, EveryOpIsListedOnce) {
+  std::string table = coverageTable();
+  EXPECT_HAS(table, "| Gemm | 7 | floating operands |");
+  EXPECT_HAS(table, "| Gelu | 20 |  |");
+}
+
+} // namespace
+} // namespace titan::frontend
