@@ -1,0 +1,179 @@
+// One negative test for each numbered constraint of the kernel dialect; the label is the constraint's.
+// RUN: titan-opt %s --split-input-file --verify-diagnostics
+
+func.func @fused_C1_count(%x: tensor<4xf32>, %o: tensor<4xf32>) {
+  // expected-error @+1 {{(C1) has 1 maps for 2 operands}}
+  %y = kernel.fused flat [4] ins(%x : tensor<4xf32>) outs(%o : tensor<4xf32>) maps [affine_map<(i) -> (i)>] -> (tensor<4xf32>) {
+  ^bb0(%v: f32):
+    kernel.yield %v : f32
+  }
+  return
+}
+
+// -----
+
+func.func @fused_C1_bounds(%x: tensor<4xf32>, %o: tensor<4xf32>) {
+  // expected-error @+1 {{leaves 'tensor<4xf32>'}}
+  %y = kernel.fused flat [4] ins(%x : tensor<4xf32>) outs(%o : tensor<4xf32>) maps [affine_map<(i) -> (i + 1)>, affine_map<(i) -> (i)>] -> (tensor<4xf32>) {
+  ^bb0(%v: f32):
+    kernel.yield %v : f32
+  }
+  return
+}
+
+// -----
+
+func.func @fused_C1_rank(%x: tensor<4xf32>, %o: tensor<4xf32>) {
+  // expected-error @+1 {{does not lead from 1 dimensions to 'tensor<4xf32>'}}
+  %y = kernel.fused flat [4] ins(%x : tensor<4xf32>) outs(%o : tensor<4xf32>) maps [affine_map<(i) -> ()>, affine_map<(i) -> (i)>] -> (tensor<4xf32>) {
+  ^bb0(%v: f32):
+    kernel.yield %v : f32
+  }
+  return
+}
+
+// -----
+
+func.func @fused_C2(%x: tensor<4xf32>, %o: tensor<4xf64>) {
+  // expected-error @+1 {{(C2) body arguments are not the element types of ins}}
+  %y = kernel.fused flat [4] ins(%x : tensor<4xf32>) outs(%o : tensor<4xf64>) maps [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>] -> (tensor<4xf64>) {
+  ^bb0(%v: f64):
+    kernel.yield %v : f64
+  }
+  return
+}
+
+// -----
+
+func.func @fused_C3(%x: tensor<4xf32>, %o: tensor<4xf32>) {
+  // expected-error @+1 {{(C3) yields 0 values to 1 outs, or results do not match them}}
+  %y = kernel.fused flat [4] ins(%x : tensor<4xf32>) outs(%o : tensor<4xf32>) maps [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>] -> (tensor<4xf32>) {
+  ^bb0(%v: f32):
+    kernel.yield
+  }
+  return
+}
+
+// -----
+
+func.func @fused_C4(%x: tensor<4x2xf32>, %o: tensor<4xf32>) {
+  // expected-error @+1 {{(C4) yielded value 0 depends on dimension 1}}
+  %y = kernel.fused row [4, 2] ins(%x : tensor<4x2xf32>) outs(%o : tensor<4xf32>) maps [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>] -> (tensor<4xf32>) {
+  ^bb0(%v: f32):
+    kernel.yield %v : f32
+  }
+  return
+}
+
+// -----
+
+func.func @fused_C5_twice(%x: tensor<4xf32>, %o: tensor<4x4xf32>) {
+  // expected-error @+1 {{(C5) map}}
+  %y = kernel.fused flat [4] ins(%x : tensor<4xf32>) outs(%o : tensor<4x4xf32>) maps [affine_map<(i) -> (i)>, affine_map<(i) -> (i, i)>] -> (tensor<4x4xf32>) {
+  ^bb0(%v: f32):
+    kernel.yield %v : f32
+  }
+  return
+}
+
+// -----
+
+func.func @fused_C6(%x: tensor<4xf32>, %o: tensor<4xf32>) {
+  // expected-error @+1 {{(C6) body holds builtin.unrealized_conversion_cast}}
+  %y = kernel.fused flat [4] ins(%x : tensor<4xf32>) outs(%o : tensor<4xf32>) maps [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>] -> (tensor<4xf32>) {
+  ^bb0(%v: f32):
+    %w = builtin.unrealized_conversion_cast %v : f32 to f32
+    kernel.yield %w : f32
+  }
+  return
+}
+
+// -----
+
+func.func @reduce_C1(%x: tensor<4xf32>, %o: tensor<4xf32>) {
+  %y = kernel.fused row [4] ins(%x : tensor<4xf32>) outs(%o : tensor<4xf32>) maps [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>] -> (tensor<4xf32>) {
+  ^bb0(%v: f32):
+    // expected-error @+1 {{(C1) dims [1] are not increasing within the space of rank 1}}
+    %s = kernel.reduce add %v over [1] : f32
+    kernel.yield %s : f32
+  }
+  return
+}
+
+// -----
+
+func.func @index_C1(%o: tensor<4xf32>) {
+  %y = kernel.fused flat [4] outs(%o : tensor<4xf32>) maps [affine_map<(i) -> (i)>] -> (tensor<4xf32>) {
+    // expected-error @+1 {{(C1) dim 1 is outside the space of rank 1}}
+    %i = kernel.index 1
+    %c = arith.constant 0.0 : f32
+    kernel.yield %c : f32
+  }
+  return
+}
+
+// -----
+
+func.func @call_C1_operands(%x: tensor<4x6xf32>, %w: tensor<3x6xf32>, %c: tensor<4x3xf32>) {
+  // expected-error @+1 {{(C1) takes A, B, bias and one out}}
+  %y = kernel.call #kernel.gemm<batch = 1, m = 4, n = 3, k = 6, lda = 6, ldb = 6, ldc = 3, strideA = 0, strideB = 0,
+      strideC = 0, transposeA = false, transposeB = true, accumulate = false, bias = true, relu = false, tileM = 4, tileN = 3>
+      ins(%x, %w : tensor<4x6xf32>, tensor<3x6xf32>) outs(%c : tensor<4x3xf32>) -> (tensor<4x3xf32>)
+  return
+}
+
+// -----
+
+func.func @call_C1_elements(%x: tensor<4x6xf32>, %w: tensor<2x6xf32>, %c: tensor<4x3xf32>) {
+  // expected-error @+1 {{(C1) touches 18 elements of B, which has 12}}
+  %y = kernel.call #kernel.gemm<batch = 1, m = 4, n = 3, k = 6, lda = 6, ldb = 6, ldc = 3, strideA = 0, strideB = 0,
+      strideC = 0, transposeA = false, transposeB = true, accumulate = false, bias = false, relu = false, tileM = 4, tileN = 3>
+      ins(%x, %w : tensor<4x6xf32>, tensor<2x6xf32>) outs(%c : tensor<4x3xf32>) -> (tensor<4x3xf32>)
+  return
+}
+
+// -----
+
+func.func @call_C2(%x: tensor<4x6xf32>, %w: tensor<3x6xf32>, %c: tensor<4x3xf32>) {
+  // expected-error @+1 {{(C2) the result has the type of outs}}
+  %y = kernel.call #kernel.gemm<batch = 1, m = 4, n = 3, k = 6, lda = 6, ldb = 6, ldc = 3, strideA = 0, strideB = 0,
+      strideC = 0, transposeA = false, transposeB = true, accumulate = false, bias = false, relu = false, tileM = 4, tileN = 3>
+      ins(%x, %w : tensor<4x6xf32>, tensor<3x6xf32>) outs(%c : tensor<4x3xf32>) -> (tensor<12xf32>)
+  return
+}
+
+// -----
+
+func.func @call_C3_extent(%x: tensor<4x6xf32>, %w: tensor<3x6xf32>, %c: tensor<4x3xf32>) {
+  // expected-error @+1 {{(C3) extents and tiles are positive, found 0}}
+  %y = kernel.call #kernel.gemm<batch = 1, m = 4, n = 3, k = 0, lda = 6, ldb = 6, ldc = 3, strideA = 0, strideB = 0,
+      strideC = 0, transposeA = false, transposeB = true, accumulate = false, bias = false, relu = false, tileM = 4, tileN = 3>
+      ins(%x, %w : tensor<4x6xf32>, tensor<3x6xf32>) outs(%c : tensor<4x3xf32>) -> (tensor<4x3xf32>)
+  return
+}
+
+// -----
+
+func.func @call_C3_leading(%x: tensor<4x6xf32>, %w: tensor<3x6xf32>, %c: tensor<4x3xf32>) {
+  // expected-error @+1 {{(C3) leading dimension 5 of A is below its row length 6}}
+  %y = kernel.call #kernel.gemm<batch = 1, m = 4, n = 3, k = 6, lda = 5, ldb = 6, ldc = 3, strideA = 0, strideB = 0,
+      strideC = 0, transposeA = false, transposeB = true, accumulate = false, bias = false, relu = false, tileM = 4, tileN = 3>
+      ins(%x, %w : tensor<4x6xf32>, tensor<3x6xf32>) outs(%c : tensor<4x3xf32>) -> (tensor<4x3xf32>)
+  return
+}
+
+// -----
+
+func.func @slice_C1(%x: memref<4x2xf32>, %i: index) {
+  // expected-error @+1 {{is no slice of}}
+  %s = kernel.slice %x[%i] : memref<4x2xf32> to memref<3xf32>
+  return
+}
+
+// -----
+
+func.func @cast_shape_C1(%x: tensor<4x2xf32>) {
+  // expected-error @+1 {{(C1) casts 'tensor<4x2xf32>' to 'tensor<6xf32>'}}
+  %s = kernel.cast_shape %x : tensor<4x2xf32> to tensor<6xf32>
+  return
+}

@@ -1,0 +1,329 @@
+// One negative test for each numbered constraint of the titan dialect; the label is the constraint's.
+// RUN: titan-opt %s --split-input-file --verify-diagnostics
+
+// expected-error @+1 {{(C1) type 'tensor<?xf32>' is not a tensor of static shape}}
+titan.state @state_C1 : tensor<?xf32> {kind = #titan<kind param>, init = #titan.init_rule<"constant", 0.0 : f64, 0.0 : f64>}
+
+// -----
+
+// expected-error @+1 {{(C2) only a param is trainable, this is a buffer}}
+titan.state @state_C2 : tensor<2xf32> {kind = #titan<kind buffer>, trainable, init = #titan.init_rule<"constant", 0.0 : f64, 0.0 : f64>}
+
+// -----
+
+// expected-error @+1 {{(C3) a counter is tensor<i64>, not 'tensor<2xi64>'}}
+titan.state @state_C3 : tensor<2xi64> {kind = #titan<kind counter>, init = #titan.init_rule<"constant", 0.0 : f64, 0.0 : f64>}
+
+// -----
+
+// expected-error @+1 {{(C4) init permutation [0, 0] does not permute 2 dimensions}}
+titan.state @state_C4 : tensor<2x3xf32> {kind = #titan<kind param>, init = #titan.init_file<"w.bin", offset = 0, bytes = 24, digest = 1, permutation = [0, 0]>}
+
+// -----
+
+// expected-error @+1 {{(C5) init has 20 bytes, 'tensor<2x3xf32>' needs 24}}
+titan.state @state_C5 : tensor<2x3xf32> {kind = #titan<kind param>, init = #titan.init_file<"w.bin", offset = 0, bytes = 20, digest = 1>}
+
+// -----
+
+// expected-error @+1 {{init is neither #titan.init_file nor #titan.init_rule}}
+titan.state @state_init : tensor<2xf32> {kind = #titan<kind param>, init = 1 : i64}
+
+// -----
+
+// expected-error @+1 {{init rule 'gamma' is not one of constant, normal, uniform}}
+titan.state @init_rule : tensor<2xf32> {kind = #titan<kind param>, init = #titan.init_rule<"gamma", 0.0 : f64, 1.0 : f64>}
+
+// -----
+
+func.func @reshape_C1(%x: tensor<2x3xf32>) {
+  // expected-error @+1 {{(C1) reshapes 6 elements to 8}}
+  %r = titan.reshape %x : tensor<2x3xf32> to tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @transpose_C1(%x: tensor<2x3xf32>) {
+  // expected-error @+1 {{(C1) [0, 2] does not permute 2 dimensions}}
+  %r = titan.transpose %x [0, 2] : tensor<2x3xf32> to tensor<3x2xf32>
+  return
+}
+
+// -----
+
+func.func @transpose_C2(%x: tensor<2x3xf32>) {
+  // expected-error @+1 {{(C2) the permuted type is 'tensor<3x2xf32>', not 'tensor<2x3xf32>'}}
+  %r = titan.transpose %x [1, 0] : tensor<2x3xf32> to tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @broadcast_C1(%x: tensor<2x3xf32>) {
+  // expected-error @+1 {{(C1) dims [1, 0] do not map}}
+  %r = titan.broadcast %x [1, 0] : tensor<2x3xf32> to tensor<3x2xf32>
+  return
+}
+
+// -----
+
+func.func @broadcast_C2(%x: tensor<3xf32>) {
+  // expected-error @+1 {{(C2) operand dimension 0 has extent 3, result dimension 1 has 4}}
+  %r = titan.broadcast %x [1] : tensor<3xf32> to tensor<2x4xf32>
+  return
+}
+
+// -----
+
+func.func @concat_C1(%x: tensor<2x3xf32>, %y: tensor<4x3xf32>) {
+  // expected-error @+1 {{(C1) joins 'tensor<2x3xf32>' and 'tensor<4x3xf32>' along 1}}
+  %r = titan.concat %x, %y dim 1 : (tensor<2x3xf32>, tensor<4x3xf32>) -> tensor<2x6xf32>
+  return
+}
+
+// -----
+
+func.func @concat_C2_dim(%x: tensor<2x3xf32>) {
+  // expected-error @+1 {{(C2) dim 2 is outside the rank 2}}
+  %r = titan.concat %x dim 2 : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @concat_C2_extent(%x: tensor<2x3xf32>, %y: tensor<2x1xf32>) {
+  // expected-error @+1 {{(C2) the joined type is 'tensor<2x4xf32>'}}
+  %r = titan.concat %x, %y dim 1 : (tensor<2x3xf32>, tensor<2x1xf32>) -> tensor<2x5xf32>
+  return
+}
+
+// -----
+
+func.func @slice_C1(%x: tensor<2x3xf32>) {
+  // expected-error @+1 {{(C1) needs one offset and one positive stride for each of 2 dimensions}}
+  %r = titan.slice %x offsets [0, 0] strides [1, 0] : tensor<2x3xf32> to tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @slice_C2(%x: tensor<2x3xf32>) {
+  // expected-error @+1 {{(C2) dimension 1 reads element 4 of 3}}
+  %r = titan.slice %x offsets [0, 0] strides [1, 2] : tensor<2x3xf32> to tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @pad_C1(%x: tensor<3xf32>) {
+  // expected-error @+1 {{(C1) needs one non-negative low and interior for each of 1 dimensions}}
+  %r = titan.pad %x low [-1] interior [0] : tensor<3xf32> to tensor<5xf32>
+  return
+}
+
+// -----
+
+func.func @pad_C2(%x: tensor<3xf32>) {
+  // expected-error @+1 {{(C2) dimension 0 writes element 5 of 5}}
+  %r = titan.pad %x low [1] interior [1] : tensor<3xf32> to tensor<5xf32>
+  return
+}
+
+// -----
+
+func.func @iota_C1() {
+  // expected-error @+1 {{(C1) dim 1 is outside the rank 1}}
+  %r = titan.iota 1 : tensor<3xi64>
+  return
+}
+
+// -----
+
+func.func @contract_C1(%x: tensor<2x3xf32>, %y: tensor<2x3xf32>) {
+  // expected-error @+1 {{(C1) batch and contracting dimensions do not pair up}}
+  %r = titan.contract %x, %y batch [0] x [0] contracting [0] x [1] : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @contract_C2(%x: tensor<2x3xf32>, %y: tensor<2x3xf32>) {
+  // expected-error @+1 {{(C2) lhs dimension 1 has extent 3, rhs dimension 0 has 2}}
+  %r = titan.contract %x, %y batch [] x [] contracting [1] x [0] : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @contract_C3(%x: tensor<2x3xbf16>, %y: tensor<2x3xbf16>) {
+  // expected-error @+1 {{(C3) 'bf16' and 'bf16' do not give 'bf16'}}
+  %r = titan.contract %x, %y batch [] x [] contracting [1] x [1] : (tensor<2x3xbf16>, tensor<2x3xbf16>) -> tensor<2x2xbf16>
+  return
+}
+
+// -----
+
+func.func @contract_C4(%x: tensor<2x3xf32>, %y: tensor<2x3xf32>, %a: tensor<2x3xf32>) {
+  // expected-error @+1 {{(C4) the result's type is 'tensor<2x2xf32>'}}
+  %r = titan.contract %x, %y acc %a batch [] x [] contracting [1] x [1] : (tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x2xf32>
+  return
+}
+
+// -----
+
+func.func @reduce_C1(%x: tensor<2x3xf32>) {
+  // expected-error @+1 {{(C1) dims [1, 0] are not increasing within the rank 2}}
+  %r = titan.reduce sum %x [1, 0] : tensor<2x3xf32> to tensor<f32>
+  return
+}
+
+// -----
+
+func.func @reduce_C2(%x: tensor<2x3xf32>) {
+  // expected-error @+1 {{(C2) the reduced type is 'tensor<2xf32>'}}
+  %r = titan.reduce sum %x [1] : tensor<2x3xf32> to tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @argmax_C1(%x: tensor<2x3xf32>) {
+  // expected-error @+1 {{(C1) the result lacks dimension 1 only}}
+  %r = titan.argmax %x dim 1 : tensor<2x3xf32> to tensor<3xi64>
+  return
+}
+
+// -----
+
+func.func @softmax_C1(%x: tensor<2x3xf32>) {
+  // expected-error @+1 {{(C1) dim 2 is outside the rank 2}}
+  %r = titan.softmax %x dim 2 : tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @log_softmax_C1(%x: tensor<2x3xf32>) {
+  // expected-error @+1 {{(C1) dim -1 is outside the rank 2}}
+  %r = titan.log_softmax %x dim -1 : tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @layer_norm_C1(%x: tensor<2x3xf32>) {
+  // expected-error @+1 {{(C1) axis 2 is outside the rank 2}}
+  %r, %m, %s = titan.layer_norm %x axis 2 epsilon 1.0e-5 : (tensor<2x3xf32>) -> (tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>)
+  return
+}
+
+// -----
+
+func.func @layer_norm_C2(%x: tensor<2x3xf32>, %w: tensor<2xf32>) {
+  // expected-error @+1 {{(C2) scale or bias 'tensor<2xf32>' does not have the shape of dimensions 1 on of 'tensor<2x3xf32>'}}
+  %r, %m, %s = titan.layer_norm %x scale %w axis 1 epsilon 1.0e-5 : (tensor<2x3xf32>, tensor<2xf32>) -> (tensor<2x3xf32>, tensor<2xf32>, tensor<2xf32>)
+  return
+}
+
+// -----
+
+func.func @layer_norm_C3(%x: tensor<2x3xf32>) {
+  // expected-error @+1 {{(C3) results do not match 'tensor<2x3xf32>' normalised from 1}}
+  %r, %m, %s = titan.layer_norm %x axis 1 epsilon 1.0e-5 : (tensor<2x3xf32>) -> (tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>)
+  return
+}
+
+// -----
+
+func.func @dropout_C1(%x: tensor<2x3xf32>) {
+  // expected-error @+1 {{(C1) p = 1.000000e+00 is outside [0, 1)}}
+  %r = titan.dropout %x p 1.0 stream 1 : tensor<2x3xf32> to tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @dropout_C2(%x: tensor<2x3xf32>, %seed: tensor<i64>) {
+  // expected-error @+1 {{(C2) seed and step come together}}
+  %r = titan.dropout %x p 0.5 stream 1 seed %seed : tensor<2x3xf32> to tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @dropout_C2_microbatch(%x: tensor<2x3xf32>, %i: index) {
+  // expected-error @+1 {{(C2) microbatch needs a window}}
+  %r = titan.dropout %x p 0.5 stream 1 microbatch %i : tensor<2x3xf32> to tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @dropout_C3(%x: tensor<2x3xf32>, %i: index) {
+  // expected-error @+1 {{(C3) 'tensor<2x3xf32>' is no window of}}
+  %r = titan.dropout %x p 0.5 stream 1 microbatch %i {window = #titan.window<[8, 4], dim = 0, stride = 2>} : tensor<2x3xf32> to tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @cross_entropy_C1(%x: tensor<2x3xf32>, %t: tensor<3xi64>) {
+  // expected-error @+1 {{(C1) targets 'tensor<3xi64>' and loss 'tensor<2xf32>' do not fit logits 'tensor<2x3xf32>'}}
+  %r = titan.cross_entropy %x, %t ignore_index -100 label_smoothing 0.0 : (tensor<2x3xf32>, tensor<3xi64>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @cross_entropy_C2(%x: tensor<2x3xf32>, %t: tensor<2xi64>) {
+  // expected-error @+1 {{(C2) label_smoothing 1.500000e+00 is outside [0, 1]}}
+  %r = titan.cross_entropy %x, %t ignore_index -100 label_smoothing 1.5 : (tensor<2x3xf32>, tensor<2xi64>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @cross_entropy_grad_C1(%x: tensor<2x3xf32>, %t: tensor<2xi64>, %d: tensor<3xf32>) {
+  // expected-error @+1 {{(C1) targets 'tensor<2xi64>' and loss 'tensor<3xf32>' do not fit logits 'tensor<2x3xf32>'}}
+  %r = titan.cross_entropy_grad %x, %t, %d ignore_index -100 label_smoothing 0.0 : (tensor<2x3xf32>, tensor<2xi64>, tensor<3xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @sgd_C1(%p: tensor<5xf32>, %v: tensor<5xf32>, %s: tensor<f32>, %apply: tensor<i1>) {
+  // expected-error @+1 {{(C1) momentum buffer operand and result come together}}
+  %r = titan.sgd %p, %p momentum_buffer %v lr %s weight_decay %s scale %s apply %apply {momentum = 0.9 : f64, nesterov = false, lr_scale = 1.0 : f64} : (tensor<5xf32>, tensor<5xf32>, tensor<5xf32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<i1>) -> tensor<5xf32>
+  return
+}
+
+// -----
+
+func.func @adam_types(%p: tensor<5xf32>, %g: tensor<4xf32>, %s: tensor<f32>, %t: tensor<i64>, %apply: tensor<i1>) {
+  // expected-note @-1 {{prior use here}}
+  // expected-error @+1 {{use of value '%g' expects different type than prior uses: 'tensor<5xf32>' vs 'tensor<4xf32>'}}
+  %r:3 = titan.adam %p, %g, %p, %p lr %s weight_decay %s scale %s t %t apply %apply {beta1 = 0.9 : f64, beta2 = 0.99 : f64, epsilon = 1.0e-8 : f64, decoupled = false, lr_scale = 1.0 : f64} : tensor<5xf32>
+  return
+}
+
+// -----
+
+// expected-error @+1 {{'titan.state' of an argument is a symbol reference}}
+func.func @tag_C1_state(%x: tensor<2xf32> {titan.state = "w"}) {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{'titan.metric' of a result is a string}}
+func.func @tag_C1_metric(%x: tensor<f32>) -> (tensor<f32> {titan.metric = @loss}) {
+  return %x : tensor<f32>
+}
+
+// -----
+
+// expected-error @+1 {{'titan.gradient' is not a tag of an argument}}
+func.func @tag_C1_gradient(%x: tensor<f32> {titan.gradient = @w}) {
+  return
+}
