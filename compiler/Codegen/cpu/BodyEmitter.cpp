@@ -138,7 +138,7 @@ Value BodyEmitter::getLanes(Value value) {
     return arith::ConstantOp::create(
         builder, loc, DenseElementsAttr::get(type, cast<Attribute>(constant.getValue())));
   }
-  return splat(computed, value.getType());
+  return splat(computed, computed.getType());
 }
 
 Value BodyEmitter::splat(Value scalar, Type element) {

@@ -48,7 +48,11 @@ void addTerm(AffineExpr expr, int64_t factor, Access& access) {
 }
 
 Access accessOf(AffineMap map, MemRefType type, unsigned rank) {
-  Access access{type.getElementType(), 0, SmallVector<int64_t, 4>(rank, 0)};
+  // Arithmetic knows no signedness: an unsigned element is read as its bits.
+  Type element = type.getElementType();
+  if (auto integer = dyn_cast<IntegerType>(element))
+    element = IntegerType::get(type.getContext(), integer.getWidth());
+  Access access{element, 0, SmallVector<int64_t, 4>(rank, 0)};
   int64_t stride = 1;
   for (int64_t i = type.getRank() - 1; i >= 0; --i) {
     addTerm(map.getResult(i), stride, access);

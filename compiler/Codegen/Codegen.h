@@ -1,0 +1,44 @@
+// The last stage: a planned module becomes machine code and a command table.
+#pragma once
+
+#include "compiler/Codegen/TargetInfo.h"
+#include "runtime/program/Program.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+#include <string>
+#include <vector>
+
+namespace titan {
+
+struct CodegenOptions {
+  bool embedWeights = true;     ///< weights of files travel in the job's payload; else by path
+  std::string weightsDirectory; ///< where their paths start; empty: the current directory
+  std::string compilerVersion;
+};
+
+/// A piece of the job's payload: bytes at hand, or a range of a file that is read when the job is
+/// written.
+struct PayloadPart {
+  int64_t offset = 0, size = 0; ///< in the payload
+  std::string bytes;            ///< empty: from the file
+  std::string path;
+  uint64_t fileOffset = 0;
+  uint64_t digest = 0; ///< XXH3-64 that the file's bytes must have
+};
+
+struct CompiledModule {
+  Program program;
+  std::string object;               ///< ELF: the kernels, under Program::kernels' symbols
+  std::vector<PayloadPart> payload; ///< by rising offset
+  int64_t payloadBytes = 0;
+};
+
+/// Internal when the module has not been through *plan*; BadInput, with the kernel's path, for a
+/// kernel that cannot be generated.
+Result<CompiledModule> generateCode(mlir::ModuleOp planned, const CodegenOptions& options);
+
+/// The command table and the kernels' assembly, for `--emit=codegen`.
+Result<std::string> printCode(mlir::ModuleOp planned, const CodegenOptions& options);
+
+} // namespace titan

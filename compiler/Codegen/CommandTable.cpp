@@ -1,0 +1,264 @@
+#include "compiler/Codegen/CommandTable.h"
+
+#include "compiler/Codegen/CostModel.h"
+#include "compiler/Codegen/LabelClasses.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace titan::codegen {
+namespace {
+
+Phase toPhase(Operation* op) {
+  switch (ir::getPhase(op)) {
+  case ir::Phase::Forward:
+    return Phase::Forward;
+  case ir::Phase::Backward:
+    return Phase::Backward;
+  case ir::Phase::Update:
+    return Phase::Update;
+  }
+  return Phase::Forward;
+}
+
+Binding::Role toRole(memory::BindingRole role) {
+  switch (role) {
+  case memory::BindingRole::Input:
+    return Binding::Role::Input;
+  case memory::BindingRole::Control:
+    return Binding::Role::Control;
+  case memory::BindingRole::Metric:
+    return Binding::Role::Metric;
+  case memory::BindingRole::Output:
+    return Binding::Role::Output;
+  }
+  return Binding::Role::Input;
+}
+
+Affine scaled(Affine value, int64_t factor) {
+  value.base *= factor;
+  for (int64_t& stride : value.stride)
+    stride *= factor;
+  return value;
+}
+
+Affine sum(Affine a, const Affine& b) {
+  a.base += b.base;
+  for (size_t i = 0; i < a.stride.size(); ++i)
+    a.stride[i] += b.stride[i];
+  return a;
+}
+
+bool isConstant(const Affine& value) { return value.stride == Affine().stride; }
+
+class FunctionBuilder {
+public:
+  FunctionBuilder(const memory::FunctionPlan& plan, KernelTable& table)
+      : plan(plan), table(table) {}
+
+  FailureOr<Function> build() {
+    func::FuncOp source = plan.function;
+    result.name = source.getName();
+    if (failed(addBindings()))
+      return failure();
+    for (const memory::Command& command : plan.commands)
+      if (failed(add(command)))
+        return failure();
+    for (const memory::TemporaryPlan& temporary : plan.temporaries)
+      result.temporaries.push_back(
+          {temporary.offset, temporary.bytes, temporary.live.first, temporary.live.last});
+    result.maxLiveBytes = plan.maxLiveBytes;
+    return result;
+  }
+
+private:
+  LogicalResult addBindings() {
+    for (const memory::BindingPlan& planned : plan.bindings) {
+      auto type = cast<MemRefType>(planned.argument.getType());
+      std::optional<DType> dtype = dtypeOf(type.getElementType());
+      if (!dtype)
+        return emitError(planned.argument.getLoc(), "'")
+               << planned.name << "' has elements of type " << type.getElementType()
+               << ", which a job cannot exchange";
+      Binding binding;
+      binding.role = toRole(planned.role);
+      binding.name = planned.name.str();
+      binding.dtype = *dtype;
+      binding.shape = shapeOf(type);
+      binding.offset = planned.offset;
+      binding.bytes = planned.bytes;
+      if (planned.role == memory::BindingRole::Input)
+        binding.classes = labelClasses(planned.argument);
+      result.bindings.push_back(std::move(binding));
+    }
+    return success();
+  }
+
+  LogicalResult add(const memory::Command& planned) {
+    Command command;
+    command.phase = toPhase(planned.op);
+    if (planned.kind == memory::Command::Kind::EndRepeat) {
+      command.kind = CommandKind::EndRepeat;
+      loops.pop_back();
+    } else {
+      LogicalResult added =
+          TypeSwitch<Operation*, LogicalResult>(planned.op)
+              .Case<accum::LoopOp, kernel::FusedOp, kernel::CallOp, kernel::CopyOp>(
+                  [&](auto op) { return fill(op, command); })
+              .Default(
+                  [](Operation* op) { return op->emitOpError("has no place in a command table"); });
+      if (failed(added))
+        return failure();
+    }
+    result.commands.push_back(std::move(command));
+    return success();
+  }
+
+  LogicalResult fill(accum::LoopOp loop, Command& command) {
+    if (loops.size() == Affine().stride.size())
+      return loop.emitOpError("is nested deeper than ") << loops.size();
+    command.kind = CommandKind::Repeat;
+    command.units = loop.getCount();
+    loops.push_back(loop.getIndex());
+    return success();
+  }
+
+  LogicalResult fill(kernel::FusedOp op, Command& command) {
+    command.kind = CommandKind::Kernel;
+    FailureOr<uint32_t> kernel = table.kernelFor(op);
+    if (failed(kernel))
+      return failure();
+    command.target = *kernel;
+    LoopNest nest(op);
+    command.units = planUnits(nest, table.shape()).units;
+    setCost(costOf(nest), command);
+    for (Value scalar : op.getScalars()) {
+      FailureOr<Affine> value = indexOf(scalar);
+      if (failed(value))
+        return failure();
+      command.scalars.push_back(*value);
+    }
+    return addOperands(op.getIns(), op.getOuts(), command);
+  }
+
+  LogicalResult fill(kernel::CallOp op, Command& command) {
+    command.kind = CommandKind::Gemm;
+    command.target = table.gemmFor(op);
+    kernel::GemmAttr gemm = op.getRoutine();
+    command.units = gemm.getBatch() * llvm::divideCeilSigned(gemm.getM(), gemm.getTileM()) *
+                    llvm::divideCeilSigned(gemm.getN(), gemm.getTileN());
+    setCost(costOf(gemm), command);
+    // The table lists A, B, C and then the bias.
+    return failure(failed(addOperands(op.getIns().take_front(2), op.getOuts(), command)) ||
+                   failed(addOperands(op.getIns().drop_front(2), {}, command)));
+  }
+
+  LogicalResult fill(kernel::CopyOp op, Command& command) {
+    command.kind = CommandKind::Copy;
+    int64_t bytes = memory::bytesOf(cast<ShapedType>(op.getSource().getType()));
+    command.scalars.push_back({bytes, {}});
+    command.bytes = 2 * bytes;
+    return addOperands(op.getTarget(), op.getSource(), command);
+  }
+
+  void setCost(const Cost& cost, Command& command) {
+    command.flops = cost.flops;
+    command.bytes = cost.bytes;
+    command.grain = grainOf(cost, command.units);
+  }
+
+  LogicalResult addOperands(ValueRange first, ValueRange second, Command& command) {
+    for (ValueRange range : {first, second})
+      for (Value operand : range) {
+        FailureOr<Affine> address = addressOf(operand);
+        if (failed(address))
+          return failure();
+        command.operands.push_back(*address);
+      }
+    return success();
+  }
+
+  /// Byte offset of a buffer in the arena.
+  FailureOr<Affine> addressOf(Value buffer) {
+    if (auto cast = buffer.getDefiningOp<kernel::CastShapeOp>())
+      return addressOf(cast.getSource());
+    if (auto slice = buffer.getDefiningOp<kernel::SliceOp>()) {
+      FailureOr<Affine> source = addressOf(slice.getSource()), index = indexOf(slice.getIndex());
+      if (failed(source) || failed(index))
+        return failure();
+      return sum(*source, scaled(*index, memory::bytesOf(cast<ShapedType>(slice.getType()))));
+    }
+    FailureOr<int64_t> offset = memory::offsetOf(buffer);
+    if (failed(offset))
+      return failure();
+    return Affine{*offset, {}};
+  }
+
+  /// An index as a function of the loops' counters.
+  FailureOr<Affine> indexOf(Value index) {
+    auto loop = llvm::find(loops, index);
+    if (loop != loops.end()) {
+      Affine counter;
+      counter.stride[loop - loops.begin()] = 1;
+      return counter;
+    }
+    Operation* op = index.getDefiningOp();
+    if (auto constant = dyn_cast_or_null<arith::ConstantOp>(op))
+      return Affine{cast<IntegerAttr>(constant.getValue()).getInt(), {}};
+    if (auto add = dyn_cast_or_null<arith::AddIOp>(op)) {
+      FailureOr<Affine> a = indexOf(add.getLhs()), b = indexOf(add.getRhs());
+      if (succeeded(a) && succeeded(b))
+        return sum(*a, *b);
+      return failure();
+    }
+    if (auto mul = dyn_cast_or_null<arith::MulIOp>(op)) {
+      FailureOr<Affine> a = indexOf(mul.getLhs()), b = indexOf(mul.getRhs());
+      if (failed(a) || failed(b))
+        return failure();
+      if (isConstant(*a))
+        return scaled(*b, a->base);
+      if (isConstant(*b))
+        return scaled(*a, b->base);
+    }
+    return emitError(index.getLoc(), "index is not a sum of loop counters times constants");
+  }
+
+  const memory::FunctionPlan& plan;
+  KernelTable& table;
+  Function result;
+  SmallVector<Value> loops; ///< counters of the open repeats, outermost first
+};
+
+} // namespace
+
+FailureOr<Function> buildFunction(const memory::FunctionPlan& plan, KernelTable& table) {
+  return FunctionBuilder(plan, table).build();
+}
+
+std::optional<DType> dtypeOf(Type element) {
+  if (element.isF64())
+    return DType::F64;
+  if (element.isF32())
+    return DType::F32;
+  if (element.isF16())
+    return DType::F16;
+  if (element.isBF16())
+    return DType::BF16;
+  bool isUnsigned = element.isUnsignedInteger();
+  if (element.isInteger(1))
+    return DType::Bool;
+  if (element.isInteger(8))
+    return isUnsigned ? DType::U8 : DType::I8;
+  if (element.isInteger(16))
+    return isUnsigned ? DType::U16 : DType::I16;
+  if (element.isInteger(32))
+    return isUnsigned ? DType::U32 : DType::I32;
+  if (element.isInteger(64) && !isUnsigned)
+    return DType::I64;
+  return std::nullopt;
+}
+
+Shape shapeOf(ShapedType type) { return Shape(type.getShape().begin(), type.getShape().end()); }
+
+} // namespace titan::codegen

@@ -1,0 +1,77 @@
+#include "compiler/Codegen/CostModel.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace mlir;
+
+namespace titan::codegen {
+namespace {
+
+// One core of a current server CPU: what a kernel out of cache sees, and 16 lanes.
+constexpr double bytesPerNanosecond = 20, laneOperationsPerNanosecond = 60;
+constexpr double gemmFlopsPerNanosecond = 150;
+constexpr double nanosecondsPerThread = 4000;
+// A function as a polynomial; a Philox block a lane.
+constexpr double functionOperations = 20, randomOperations = 30;
+
+int64_t pointsOf(const LoopNest& nest, DimSet dims) {
+  int64_t points = 1;
+  for (unsigned dim : listOf(dims))
+    points *= nest.extents[dim];
+  return points;
+}
+
+bool isFloat(Value value) { return isa<FloatType>(value.getType()); }
+
+} // namespace
+
+Cost costOf(const LoopNest& nest) {
+  Cost cost;
+  double operations = 0;
+  for (Operation& op : kernel::FusedOp(nest.op).getBlock().without_terminator()) {
+    if (isa<arith::ConstantOp, kernel::IndexOp>(op))
+      continue;
+    auto reduce = dyn_cast<kernel::ReduceOp>(op);
+    DimSet dims = reduce ? nest.reductionOf(reduce).space : nest.dependence(op.getResult(0));
+    int64_t points = pointsOf(nest, dims);
+    if (isFloat(op.getResult(0)) || (op.getNumOperands() > 0 && isFloat(op.getOperand(0))))
+      cost.flops += points;
+    bool isFunction =
+        isa<math::MathDialect>(op.getDialect()) && !isa<math::AbsFOp, math::FmaOp>(op);
+    operations += static_cast<double>(points) * (isFunction ? functionOperations
+                                                 : isa<kernel::RandomHalfOp>(op) ? randomOperations
+                                                                                 : 1);
+  }
+  auto addBytes = [&](const Access& access) {
+    int64_t elementBytes = (access.element.getIntOrFloatBitWidth() + 7) / 8;
+    cost.bytes += pointsOf(nest, access.dims()) * elementBytes;
+  };
+  for (const Access& access : nest.ins)
+    addBytes(access);
+  for (const Access& access : nest.outs)
+    addBytes(access);
+  cost.nanoseconds = std::max(static_cast<double>(cost.bytes) / bytesPerNanosecond,
+                              operations / laneOperationsPerNanosecond);
+  return cost;
+}
+
+Cost costOf(kernel::GemmAttr gemm) {
+  Cost cost;
+  int64_t m = gemm.getM(), n = gemm.getN(), k = gemm.getK(), batch = gemm.getBatch();
+  cost.flops = 2 * batch * m * n * k;
+  cost.bytes = 4 * batch * (m * k + k * n + m * n * (gemm.getAccumulate() ? 2 : 1)) +
+               (gemm.getBias() ? 4 * n : 0);
+  cost.nanoseconds = static_cast<double>(cost.flops) / gemmFlopsPerNanosecond;
+  return cost;
+}
+
+int64_t grainOf(const Cost& cost, int64_t units) {
+  if (units <= 1)
+    return 1;
+  double perUnit = std::max(cost.nanoseconds / static_cast<double>(units), 1e-3);
+  return std::clamp<int64_t>(static_cast<int64_t>(std::ceil(nanosecondsPerThread / perUnit)), 1,
+                             units);
+}
+
+} // namespace titan::codegen

@@ -1,0 +1,21 @@
+// What a kernel costs: for the plan's figures, and for the number of units that is worth a thread.
+#pragma once
+
+#include "compiler/Codegen/cpu/LoopNest.h"
+
+namespace titan::codegen {
+
+struct Cost {
+  int64_t flops = 0;      ///< floating-point operations, a function counted as one
+  int64_t bytes = 0;      ///< read and written, each operand once
+  double nanoseconds = 0; ///< estimate of one thread
+};
+
+Cost costOf(const LoopNest& nest);
+Cost costOf(kernel::GemmAttr gemm);
+
+/// Units that a thread should get at least: about four microseconds of work, against a quarter of
+/// one that a second thread costs.
+int64_t grainOf(const Cost& cost, int64_t units);
+
+} // namespace titan::codegen

@@ -1,0 +1,145 @@
+#include "compiler/Codegen/KernelTable.h"
+
+#include "compiler/Codegen/cpu/GemmKernel.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+
+namespace titan::codegen {
+namespace {
+
+/// Everything that decides a kernel's code, and nothing else: two ops with one text share it.
+std::string textOf(kernel::FusedOp op) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  stream << op.getSpaceAttr() << op.getMaps() << op.getIns().getTypes() << '|'
+         << op.getOuts().getTypes() << '|' << op.getScalars().size();
+  llvm::DenseMap<Value, unsigned> numbers;
+  for (BlockArgument argument : op.getBlock().getArguments())
+    numbers.try_emplace(argument, numbers.size());
+  for (Operation& inner : op.getBlock()) {
+    stream << '\n' << inner.getName() << inner.getAttrDictionary();
+    for (Value operand : inner.getOperands())
+      stream << ' ' << numbers.lookup(operand);
+    for (Value result : inner.getResults()) {
+      stream << ':' << result.getType();
+      numbers.try_emplace(result, numbers.size());
+    }
+  }
+  return text;
+}
+
+/// "row [64, 10] max exp add div"
+std::string describe(kernel::FusedOp op) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  stream << stringifyKernelClass(op.getKernelClass()) << " [";
+  llvm::interleaveComma(op.getSpace(), stream);
+  stream << ']';
+  constexpr unsigned mostNames = 6;
+  llvm::SetVector<StringRef> names;
+  for (Operation& inner : op.getBlock().without_terminator()) {
+    if (auto reduce = dyn_cast<kernel::ReduceOp>(inner))
+      names.insert(stringifyReduceKind(reduce.getKind()));
+    else if (isa<kernel::RandomHalfOp>(inner))
+      names.insert("random");
+    else if (!isa<arith::ConstantOp, arith::IndexCastOp, kernel::IndexOp>(inner))
+      names.insert(inner.getName().stripDialect());
+  }
+  for (StringRef name : names.getArrayRef().take_front(mostNames))
+    stream << ' ' << name;
+  if (names.size() > mostNames)
+    stream << " ...";
+  return text;
+}
+
+std::string describe(kernel::GemmAttr gemm) {
+  return fmt::format("gemm {}[{}, {}, {}]{}{}{}{}{}",
+                     gemm.getBatch() > 1 ? std::to_string(gemm.getBatch()) + " x " : "",
+                     gemm.getM(), gemm.getN(), gemm.getK(), gemm.getTransposeA() ? " A^T" : "",
+                     gemm.getTransposeB() ? " B^T" : "", gemm.getAccumulate() ? " accumulate" : "",
+                     gemm.getBias() ? " bias" : "", gemm.getRelu() ? " relu" : "");
+}
+
+Gemm toGemm(kernel::GemmAttr gemm) {
+  Gemm call;
+  call.m = gemm.getM();
+  call.n = gemm.getN();
+  call.k = gemm.getK();
+  call.batch = gemm.getBatch();
+  call.lda = gemm.getLda();
+  call.ldb = gemm.getLdb();
+  call.ldc = gemm.getLdc();
+  call.batchStrideA = gemm.getStrideA();
+  call.batchStrideB = gemm.getStrideB();
+  call.batchStrideC = gemm.getStrideC();
+  call.transposeA = gemm.getTransposeA();
+  call.transposeB = gemm.getTransposeB();
+  call.accumulate = gemm.getAccumulate();
+  call.bias = gemm.getBias();
+  call.relu = gemm.getRelu();
+  call.tileM = gemm.getTileM();
+  call.tileN = gemm.getTileN();
+  return call;
+}
+
+} // namespace
+
+KernelTable::KernelTable(MLIRContext* context, const TargetInfo& target)
+    : builder_(context), shape_(vectorShape(target)) {
+  context
+      ->loadDialect<func::FuncDialect, LLVM::LLVMDialect, scf::SCFDialect, vector::VectorDialect>();
+  module_ = ModuleOp::create(builder_.getUnknownLoc());
+  builder_.setInsertionPointToEnd(module_->getBody());
+}
+
+FailureOr<uint32_t> KernelTable::kernelFor(kernel::FusedOp op) {
+  auto [slot, isNew] = fused_.try_emplace(textOf(op), kernels_.size());
+  uint32_t index = slot->second;
+  if (isNew) {
+    Entry entry{"titan_kernel_" + std::to_string(index), describe(op), {}};
+    if (failed(emitFusedKernel(builder_, op, entry.symbol, shape_)))
+      return failure();
+    kernels_.push_back(std::move(entry));
+  }
+  ArrayAttr paths = ir::getPath(op);
+  kernels_[index].paths.insert(paths.begin(), paths.end());
+  return index;
+}
+
+uint32_t KernelTable::gemmFor(kernel::CallOp op) {
+  kernel::GemmAttr gemm = op.getRoutine();
+  auto found = gemms_.find(gemm);
+  if (found == gemms_.end()) {
+    auto index = static_cast<uint32_t>(kernels_.size());
+    Entry entry{"titan_kernel_" + std::to_string(index), describe(gemm), {}};
+    emitGemmKernel(builder_, op.getLoc(), gemm, entry.symbol, shape_);
+    kernels_.push_back(entry);
+    found = gemms_.insert({gemm, GemmEntry{entry, index}}).first;
+  }
+  ArrayAttr paths = ir::getPath(op);
+  for (Entry* entry : {&found->second.entry, &kernels_[found->second.fallback]})
+    entry->paths.insert(paths.begin(), paths.end());
+  return found - gemms_.begin();
+}
+
+std::string KernelTable::Entry::label() const {
+  std::string text = description;
+  for (auto [i, path] : llvm::enumerate(paths))
+    text += (i == 0 ? " : " : ", ") + cast<StringAttr>(path).getValue().str();
+  return text;
+}
+
+void KernelTable::finish(Program& program) {
+  for (const Entry& entry : kernels_)
+    program.kernels.push_back({entry.symbol, entry.label()});
+  for (const auto& [attribute, gemm] : gemms_)
+    program.gemms.push_back(
+        {toGemm(cast<kernel::GemmAttr>(attribute)), gemm.entry.label(), gemm.fallback});
+}
+
+} // namespace titan::codegen
