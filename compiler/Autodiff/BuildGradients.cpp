@@ -66,7 +66,7 @@ struct BuildGradientsPass : impl::BuildGradientsBase<BuildGradientsPass> {
       if (!gradient) {
         remark::missed(state.getLoc(),
                        remark::RemarkOpts::name("no-gradient").category("differentiate"))
-            << state.getName() << " does not reach the loss: it is not trained";
+            << (state.getName() + " does not reach the loss: it is not trained").str();
         continue;
       }
       terms.push_back(gradient);

@@ -42,7 +42,7 @@ struct FreezeParametersPass : impl::FreezeParametersBase<FreezeParametersPass> {
       return;
     state.setTrainable(false);
     remark::passed(state.getLoc(), remark::RemarkOpts::name("frozen").category("differentiate"))
-        << state.getName() << " is frozen by model.frozen = '" << pattern << "'";
+        << (state.getName() + " is frozen by model.frozen = '" + pattern + "'").str();
   }
 };
 

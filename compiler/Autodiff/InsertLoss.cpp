@@ -51,8 +51,10 @@ LogicalResult checkFields(const Model& model) {
 
 FailureOr<Model> readModel(ModuleOp module) {
   FailureOr<Recipe> recipe = getRecipe(module);
+  if (failed(recipe))
+    return failure();
   func::FuncOp function = getFunction(module, ir::function::model);
-  if (failed(recipe) || !function || failed(verifyTags(function, /*returnsStates=*/false)))
+  if (!function || failed(verifyTags(function, /*returnsStates=*/false)))
     return failure();
   TaggedFunction tagged(function);
   const LossRecipe& loss = recipe->loss;

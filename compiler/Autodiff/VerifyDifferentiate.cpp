@@ -81,11 +81,14 @@ struct VerifyPass : impl::VerifyDifferentiateBase<VerifyPass> {
       return failure();
     if (module.lookupSymbol(ir::function::model))
       return module.emitError() << "@model is still there";
-    func::FuncOp step = getFunction(module, ir::function::step);
-    func::FuncOp eval = getFunction(module, ir::function::eval);
-    func::FuncOp predict = getFunction(module, ir::function::predict);
-    if (!step || !eval || !predict || failed(verifyStep(step, *recipe)) ||
-        failed(verifyInference(eval)) || failed(verifyInference(predict)))
+    for (StringRef name : {StringRef(ir::function::step), StringRef(ir::function::eval),
+                           StringRef(ir::function::predict)})
+      if (!getFunction(module, name))
+        return failure();
+    auto eval = module.lookupSymbol<func::FuncOp>(ir::function::eval);
+    if (failed(verifyStep(module.lookupSymbol<func::FuncOp>(ir::function::step), *recipe)) ||
+        failed(verifyInference(eval)) ||
+        failed(verifyInference(module.lookupSymbol<func::FuncOp>(ir::function::predict))))
       return failure();
     Builder builder(module.getContext());
     return success(succeeded(verifyMetric(eval, "loss_sum", builder.getF32Type())) &&

@@ -1,0 +1,59 @@
+// RUN: titan-opt %s --titan-differentiate-insert-loss --split-input-file | FileCheck %s
+
+// G = 2 microbatches of 4: the batch gains a leading dimension, the loop slices it, dropout gets seed and step.
+// CHECK: titan.state @counter.step : tensor<i64>
+// CHECK-NOT: @model
+
+// CHECK-LABEL: func.func @step(
+// CHECK-SAME: %[[W:.*]]: tensor<3x6xf32> {titan.state = @fc.weight}
+// CHECK-SAME: %[[STEP:.*]]: tensor<i64> {titan.state = @counter.step}
+// CHECK-SAME: %[[X:.*]]: tensor<2x4x6xf32> {titan.input = "x"}
+// CHECK-SAME: %[[T:.*]]: tensor<2x4xi64> {titan.input = "targets"}
+// CHECK-SAME: %[[SEED:.*]]: tensor<i64> {titan.control = "train.seed"}
+// CHECK-SAME: -> (tensor<3x6xf32> {titan.state = @fc.weight}, tensor<i64> {titan.state = @counter.step}, tensor<f32> {titan.metric = "loss_sum"}, tensor<i64> {titan.metric = "count"})
+// CHECK: %[[L:.*]]:2 = accum.loop %{{.*}} in 2 unordered slices(%[[XI:.*]] = %[[X]] : tensor<2x4x6xf32>, %[[TI:.*]] = %[[T]] : tensor<2x4xi64>) -> (tensor<f32>, tensor<i64>)
+// CHECK: titan.dropout %[[XI]] p 5.000000e-01 stream 3 seed %[[SEED]] step %[[STEP]]
+// CHECK: %[[Y:.*]] = titan.contract
+// CHECK: %[[CE:.*]] = titan.cross_entropy %[[Y]], %[[TI]] ignore_index -1 label_smoothing 0.000000e+00 {path = ["loss"]}
+// CHECK: titan.compare ne %[[TI]]
+// CHECK: titan.reduce sum %[[CE]] [0]
+// CHECK: accum.yield
+// CHECK: return %[[W]], %[[STEP]], %[[L]]#0, %[[L]]#1
+
+// CHECK-LABEL: func.func @eval(
+// CHECK-SAME: %[[ROWS:.*]]: tensor<i64> {titan.control = "valid_rows"}
+// CHECK-SAME: titan.metric = "loss_sum"
+// CHECK-SAME: titan.metric = "count"
+// CHECK-SAME: titan.metric = "correct"
+// CHECK-NOT: titan.dropout
+// CHECK: titan.iota 0
+// CHECK: titan.compare lt
+// CHECK: titan.argmax
+
+// CHECK-LABEL: func.func @predict(
+// CHECK-SAME: %[[PX:[a-z0-9]*]]: tensor<4x6xf32> {titan.input = "x"}) -> (tensor<4x3xf32> {titan.output = "logits"})
+// CHECK-NOT: titan.dropout
+// CHECK: titan.contract %[[PX]]
+module attributes {titan.recipe = {batch = {micro = 4 : i64, global = 8 : i64}, loss = {ignore_index = -1 : i64}}} {
+  titan.state @fc.weight : tensor<3x6xf32> {kind = #titan<kind param>, trainable, init = #titan.init_rule<"normal", 0.0 : f64, 1.0 : f64>}
+  func.func @model(%w: tensor<3x6xf32> {titan.state = @fc.weight}, %x: tensor<4x6xf32> {titan.input = "x"}) -> (tensor<4x3xf32> {titan.output = "logits"}) {
+    %d = titan.dropout %x p 0.5 stream 3 : tensor<4x6xf32> to tensor<4x6xf32>
+    %y = titan.contract %d, %w batch [] x [] contracting [1] x [1] : (tensor<4x6xf32>, tensor<3x6xf32>) -> tensor<4x3xf32>
+    return %y : tensor<4x3xf32>
+  }
+}
+
+// -----
+
+// An autoencoder: the target is the input, and comes once.
+// CHECK-LABEL: func.func @step(
+// CHECK-SAME: %{{.*}}: tensor<i64> {titan.state = @counter.step}, %[[X:.*]]: tensor<1x8x3xf32> {titan.input = "x"}, %{{.*}}: tensor<i64> {titan.control = "train.seed"})
+// CHECK: slices(%[[XI:[a-z0-9]*]] = %[[X]] : tensor<1x8x3xf32>) ->
+// CHECK: titan.sub %{{.*}}, %[[XI]] {path = ["loss"]}
+module attributes {titan.recipe = {loss = {kind = "mse", target = "x"}}} {
+  titan.state @w : tensor<8x3xf32> {kind = #titan<kind param>, trainable, init = #titan.init_rule<"normal", 0.0 : f64, 1.0 : f64>}
+  func.func @model(%w: tensor<8x3xf32> {titan.state = @w}, %x: tensor<8x3xf32> {titan.input = "x"}) -> (tensor<8x3xf32> {titan.output = "y"}) {
+    %y = titan.mul %w, %x : tensor<8x3xf32>
+    return %y : tensor<8x3xf32>
+  }
+}
