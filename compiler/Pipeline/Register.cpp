@@ -1,5 +1,16 @@
 #include "compiler/Pipeline/Register.h"
 
+#include "compiler/Accumulate/Passes.h"
+#include "compiler/Autodiff/Passes.h"
+#include "compiler/Autodiff/Rules.h"
+#include "compiler/Interpreter/Interpreter.h"
+#include "compiler/Lower/Passes.h"
+#include "compiler/Memory/Passes.h"
+#include "compiler/Optimize/Passes.h"
+#include "compiler/Pipeline/MarkStage.h"
+#include "compiler/Pipeline/Pipeline.h"
+#include "compiler/Schedule/Passes.h"
+#include "compiler/Shard/Passes.h"
 #include "dialects/Accum/Accum.h"
 #include "dialects/Kernel/Kernel.h"
 #include "dialects/Titan/Titan.h"
@@ -7,23 +18,29 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Transforms/Passes.h"
-#if __has_include("compiler/Autodiff/Passes.h")
-#include "compiler/Autodiff/Passes.h"
-#endif
-#if __has_include("compiler/Lower/Passes.h")
-#include "compiler/Lower/Passes.h"
-#endif
 
 namespace titan {
 
 void registerAllDialects(mlir::DialectRegistry& registry) {
   registry.insert<ir::TitanDialect, accum::AccumDialect, kernel::KernelDialect,
                   mlir::func::FuncDialect, mlir::arith::ArithDialect, mlir::math::MathDialect>();
+  autodiff::registerDerivativeRules(registry);
+  interpreter::registerInterpreterModels(registry);
+  registerLowerInterfaces(registry);
 }
 
 void registerAllPasses() {
   mlir::registerCanonicalizerPass();
   mlir::registerCSEPass();
+  registerDifferentiatePasses();
+  registerOptimizePasses();
+  registerAccumulatePasses();
+  registerShardPasses();
+  registerSchedulePasses();
+  registerLowerPasses();
+  registerPlanPasses();
+  registerMarkStage();
+  registerStagePipelines();
 }
 
 } // namespace titan

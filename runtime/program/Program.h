@@ -133,8 +133,7 @@ struct Function {
 /// How a state tensor starts.
 struct Init {
   enum class Kind : uint8_t {
-    Payload,  ///< bytes carried by the job, at `offset` of its payload, already in the state's
-              ///< layout
+    Payload,  ///< bytes carried by the job, at `offset` of its payload, in the stored layout
     External, ///< bytes of file `path` at `offset`, relative to --weights-dir
     Constant, ///< every element = `a`
     Normal,   ///< normal(mean a, standard deviation b), keyed by (seed, name, element)

@@ -1,0 +1,167 @@
+#include "compiler/Driver/Compilation.h"
+
+#include "compiler/Codegen/TargetInfo.h"
+#include "compiler/Pipeline/CheckByExecution.h"
+#include "compiler/Pipeline/Pipeline.h"
+#include "compiler/Support/RecipeAttribute.h"
+#include "dialects/Titan/Titan.h"
+#include "frontend/onnx/Import.h"
+
+#include "llvm/Support/FileUtilities.h"
+#include "llvm/Support/ToolOutputFile.h"
+#include "llvm/Support/raw_ostream.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassInstrumentation.h"
+#include "mlir/Pass/PassManager.h"
+
+#include <filesystem>
+
+using namespace mlir;
+
+namespace titan {
+
+namespace {
+
+/// Remembers which pass failed: a stage's own checks failing is our bug, any other pass refuses the user's input.
+struct FailureRecorder : PassInstrumentation {
+  explicit FailureRecorder(std::string& name) : name(name) {}
+  void runAfterPassFailed(Pass* pass, Operation*) override {
+    if (name.empty())
+      name = pass->getArgument().str();
+  }
+  std::string& name;
+};
+
+ErrorCode codeOfFailedPass(StringRef pass) {
+  bool ownCheck = pass.ends_with("-verify") || pass == "titan-mark-stage";
+  return ownCheck ? ErrorCode::Internal : ErrorCode::BadInput;
+}
+
+} // namespace
+
+Compilation::Compilation(const CompileOptions& options)
+    : options_(options), name_(std::filesystem::path(options.model).stem().string()) {
+  timing_.setEnabled(options.timing);
+  timing_.setDisplayMode(DefaultTimingManager::DisplayMode::Tree);
+  timingRoot_ = timing_.getRootScope();
+}
+
+Result<std::unique_ptr<Compilation>> Compilation::load(const CompileOptions& options) {
+  std::unique_ptr<Compilation> compilation(new Compilation(options));
+  TITAN_TRY(compilation->session_.disablePasses(options.disabledPasses));
+  if (!options.remarks.empty())
+    TITAN_TRY(compilation->session_.enableRemarks(options.remarks));
+  std::string extension = std::filesystem::path(options.model).extension().string();
+  if (options.model.starts_with("nn:"))
+    return Error::usage("{}: models of Titan's own frontend are not available in this version", options.model);
+  if (extension == ".onnx")
+    TITAN_TRY(compilation->import());
+  else if (extension == ".mlir")
+    TITAN_TRY(compilation->parse());
+  else
+    return Error::usage("{}: a model is an .onnx or an .mlir file", options.model);
+  // A printed stage was made for the machine that it names.
+  if (!(*compilation->module_)->hasAttr(ir::tag::target))
+    setTarget(*compilation->module_, TITAN_TRY(resolveTarget(options.target, options.arch)));
+  return compilation;
+}
+
+Status Compilation::import() {
+  TimingScope scope = timingRoot_.nest("import");
+  Recipe recipe = TITAN_TRY(readRecipe(options_));
+  // The schedule's length is that of the run as compiled, whatever the run's --steps says later.
+  if (recipe.schedule.steps == 0)
+    recipe.schedule.steps = recipe.train.steps;
+  frontend::ImportOptions import;
+  import.weightsDirectory = options_.weightsDirectory;
+  import.namesFile = options_.names;
+  frontend::ImportReport report;
+  module_ = TITAN_TRY(
+      frontend::importOnnx(session_.context(), options_.model, recipe, import, report));
+  notes_ = std::move(report.notes);
+  setRecipe(*module_, recipe);
+  setStage(*module_, Stage::Import);
+  return {};
+}
+
+Status Compilation::parse() {
+  TimingScope scope = timingRoot_.nest("parse");
+  if (!std::filesystem::exists(options_.model))
+    return Error::badInput("{}: no such file", options_.model);
+  module_ = parseSourceFile<ModuleOp>(options_.model, &session_.context());
+  if (!module_)
+    return session_.takeError(ErrorCode::BadInput);
+  FailureOr<Stage> stage = getStage(*module_);
+  if (failed(stage))
+    return session_.takeError(ErrorCode::BadInput);
+  stage_ = *stage;
+  bool carriesRecipe = (*module_)->hasAttr(ir::tag::recipe);
+  if (carriesRecipe && (!options_.recipe.empty() || !options_.set.empty()))
+    return Error::usage("{} carries the recipe it was printed with: --recipe and --set have no effect on it",
+                        options_.model);
+  if (!carriesRecipe)
+    setRecipe(*module_, TITAN_TRY(readRecipe(options_)));
+  if (failed(getRecipe(*module_)))
+    return session_.takeError(ErrorCode::BadInput);
+  return {};
+}
+
+Status Compilation::advance(Stage target) {
+  if (target < stage_)
+    return Error::usage("{} is already at stage {}, which comes after {}", options_.model,
+                        stageName(stage_), stageName(target));
+  for (Stage stage : allStages())
+    if (stage > stage_ && stage <= target)
+      TITAN_TRY(run(stage));
+  return {};
+}
+
+Status Compilation::run(Stage stage) {
+  std::string name(stageName(stage));
+  TimingScope scope = timingRoot_.nest(name);
+  PassManager passes(&session_.context());
+  passes.enableTiming(scope);
+  std::string failedPass;
+  passes.addInstrumentation(std::make_unique<FailureRecorder>(failedPass));
+  std::string mismatch;
+  if (options_.checkPasses)
+    addExecutionCheck(passes, mismatch);
+  addStages(passes, stage_, stage);
+  if (failed(passes.run(*module_)))
+    return session_.takeError(codeOfFailedPass(failedPass)).withContext(failedPass);
+  if (!mismatch.empty())
+    return session_.takeError(ErrorCode::Internal).withContext(mismatch + " changes what the module computes");
+  stage_ = stage;
+  if (!options_.saveTemps.empty()) {
+    std::error_code failure;
+    std::filesystem::create_directories(options_.saveTemps, failure);
+    TITAN_TRY(writeOutput(options_.saveTemps + "/" + name_ + "." + name + ".mlir", print()));
+  }
+  return {};
+}
+
+std::string Compilation::print() {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  module_->print(stream);
+  return text;
+}
+
+Status writeOutput(const std::string& path, std::string_view text) {
+  if (path.empty() || path == "-") {
+    llvm::outs() << StringRef(text.data(), text.size());
+    llvm::outs().flush();
+    if (llvm::outs().has_error())
+      return Error::environment("stdout: {}", llvm::outs().error().message());
+    return {};
+  }
+  llvm::Error failure = llvm::writeToOutput(path, [&](llvm::raw_ostream& stream) -> llvm::Error {
+    stream << StringRef(text.data(), text.size());
+    return llvm::Error::success();
+  });
+  if (failure)
+    return Error::environment("{}: {}", path, llvm::toString(std::move(failure)));
+  return {};
+}
+
+} // namespace titan

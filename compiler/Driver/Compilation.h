@@ -1,0 +1,55 @@
+// One compilation, from a model file or a printed stage to any later stage: what titan-compile and titan-eager share.
+#pragma once
+
+#include "compiler/Driver/Options.h"
+#include "compiler/Driver/Session.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "mlir/Support/Timing.h"
+
+namespace titan {
+
+class Compilation {
+public:
+  /// Reads `options.model`: imports an .onnx file under the recipe, or parses a printed stage, which carries its own.
+  static Result<std::unique_ptr<Compilation>> load(const CompileOptions& options);
+
+  /// Runs all stages after the module's own up to and including `stage` (at most plan).
+  Status advance(Stage stage);
+
+  /// Runs `work` under a name in the table of --timing.
+  template <typename Work> auto timed(llvm::StringRef name, Work work) {
+    mlir::TimingScope scope = timingRoot_.nest(name);
+    return work();
+  }
+
+  mlir::ModuleOp module() { return *module_; }
+  Stage stage() const { return stage_; }
+  /// "mlp" for models/mlp.onnx
+  const std::string& name() const { return name_; }
+  /// What import wants the user to know (recovered names, ignored nodes).
+  const std::vector<std::string>& notes() const { return notes_; }
+  /// The printed module, with a final newline.
+  std::string print();
+
+private:
+  explicit Compilation(const CompileOptions& options);
+  Status import();
+  Status parse();
+  Status run(Stage stage);
+
+  CompileOptions options_;
+  Session session_;
+  mlir::DefaultTimingManager timing_;
+  mlir::TimingScope timingRoot_;
+  mlir::OwningOpRef<mlir::ModuleOp> module_;
+  Stage stage_ = Stage::Import;
+  std::string name_;
+  std::vector<std::string> notes_;
+};
+
+/// Writes `text` to `path` (stdout when empty), whole or not at all: Environment names path and cause.
+Status writeOutput(const std::string& path, std::string_view text);
+
+} // namespace titan

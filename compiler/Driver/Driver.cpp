@@ -1,0 +1,112 @@
+#include "compiler/Driver/Driver.h"
+
+#include "compiler/Driver/Compilation.h"
+#include "compiler/Driver/PayloadBytes.h"
+#include "compiler/Driver/Version.h"
+#include "compiler/Link/Link.h"
+#include "frontend/onnx/Check.h"
+#include "frontend/onnx/StarterRecipe.h"
+
+#include "llvm/Support/raw_ostream.h"
+
+#include <filesystem>
+
+namespace titan {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+frontend::ImportOptions importOptions(const CompileOptions& options) {
+  frontend::ImportOptions import;
+  import.weightsDirectory = options.weightsDirectory;
+  import.namesFile = options.names;
+  return import;
+}
+
+Status requireOnnx(const CompileOptions& options, std::string_view flag) {
+  if (fs::path(options.model).extension() != ".onnx")
+    return Error::usage("{} reads an .onnx file, not {}", flag, options.model);
+  return {};
+}
+
+Status check(const CompileOptions& options) {
+  TITAN_TRY(requireOnnx(options, "--check"));
+  Session session;
+  Recipe recipe = TITAN_TRY(readRecipe(options));
+  frontend::CheckReport report = TITAN_TRY(
+      frontend::checkModel(session.context(), options.model, recipe, importOptions(options)));
+  TITAN_TRY(writeOutput(options.output, report.text));
+  if (!report.importable)
+    return Error::badInput("{} cannot be compiled: see the report", options.model);
+  return {};
+}
+
+CodegenOptions codegenOptions(const CompileOptions& options) {
+  CodegenOptions codegen;
+  codegen.embedWeights = options.embedWeights;
+  codegen.weightsDirectory =
+      options.weightsDirectory.empty() ? fs::path(options.model).parent_path().string() : options.weightsDirectory;
+  codegen.compilerVersion = compilerVersion();
+  return codegen;
+}
+
+Status emit(Compilation& compilation, const CompileOptions& options) {
+  if (*options.emit != Stage::Codegen) {
+    TITAN_TRY(compilation.advance(*options.emit));
+    return writeOutput(options.output, compilation.print());
+  }
+  TITAN_TRY(compilation.advance(Stage::Plan));
+  return writeOutput(options.output, TITAN_TRY(printCode(compilation.module(), codegenOptions(options))));
+}
+
+Status link(const CompiledModule& code, const std::string& output) {
+  std::vector<std::string> symbols;
+  for (const Kernel& kernel : code.program.kernels)
+    symbols.push_back(kernel.symbol);
+  std::string program = serialize(code.program);
+  PayloadBytes payload = TITAN_TRY(PayloadBytes::open(code.payload));
+  return link::linkJob(code.object, {program, symbols, payload.pieces()}, output);
+}
+
+Status compile(const CompileOptions& options) {
+  std::unique_ptr<Compilation> compilation = TITAN_TRY(Compilation::load(options));
+  for (const std::string& note : compilation->notes())
+    llvm::errs() << "note: " << note << "\n";
+  if (options.emit)
+    return emit(*compilation, options);
+  TITAN_TRY(compilation->advance(Stage::Plan));
+  CompiledModule code = TITAN_TRY(compilation->timed(
+      "codegen", [&] { return generateCode(compilation->module(), codegenOptions(options)); }));
+  if (!options.saveTemps.empty())
+    TITAN_TRY(writeOutput(options.saveTemps + "/" + compilation->name() + ".o", code.object));
+  std::string output = options.output.empty() ? compilation->name() : options.output;
+  TITAN_TRY(compilation->timed("link", [&] { return link(code, output); }));
+  llvm::errs() << "wrote " << output << "\n";
+  return {};
+}
+
+Status run(const std::vector<std::string>& arguments) {
+  std::optional<CompileOptions> options = TITAN_TRY(parseCompileOptions(arguments));
+  if (!options)
+    return {};
+  if (options->check)
+    return check(*options);
+  if (options->writeRecipe) {
+    TITAN_TRY(requireOnnx(*options, "--write-recipe"));
+    return writeOutput(options->output, TITAN_TRY(frontend::starterRecipe(options->model, importOptions(*options))));
+  }
+  return compile(*options);
+}
+
+} // namespace
+
+int compileMain(const std::vector<std::string>& arguments, const std::string&) {
+  Status status = run(arguments);
+  if (status.ok())
+    return 0;
+  llvm::errs() << "error: " << status.error().message() << "\n";
+  return status.error().exitCode();
+}
+
+} // namespace titan
