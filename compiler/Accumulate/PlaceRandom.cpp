@@ -37,8 +37,12 @@ struct PlaceRandom : impl::PlaceRandomBase<PlaceRandom> {
   void runOnOperation() override {
     getOperation().walk([](accum::LoopOp loop) {
       BatchDimension batch(loop);
+      // An adjoint draws what its forward op drew: the ops of one stream share the place of the first. (The adjoint's own operand may be
+      // a constant, which says nothing about the batch.)
+      llvm::DenseMap<uint64_t, BatchDimension::Place> places;
       for (auto dropout : loop.getBlock().getOps<ir::DropoutOp>())
-        place(dropout, loop, batch.of(dropout.getOperand()));
+        place(dropout, loop,
+              places.try_emplace(dropout.getStream(), batch.of(dropout.getOperand())).first->second);
     });
   }
 };

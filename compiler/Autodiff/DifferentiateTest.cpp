@@ -146,6 +146,26 @@ TEST_F(Differentiate, MicrobatchesSumToTheWholeBatch) {
     EXPECT_EQ(describeDifference(wanted.metrics[metric], found.metrics[metric], 1e-12), "");
 }
 
+// The adjoint of the sum is a constant, so the adjoint's dropout has no operand that says where the
+// batch is.
+TEST_F(Differentiate, AdjointOfDropoutDrawsWhatDropoutDrew) {
+  recipe.loss.kind = "output";
+  recipe.batch.micro = 2;
+  OwningOpRef<ModuleOp> module = compile(R"(
+    titan.state @w : tensor<3xf32> {kind = #titan<kind param>, trainable, init = #titan.init_rule<"normal", 0.0 : f64, 1.0 : f64>}
+    func.func @model(%w: tensor<3xf32> {titan.state = @w}, %x: tensor<2x3xf32> {titan.input = "x"})
+        -> (tensor<f32> {titan.output = "loss"}) {
+      %rows = titan.broadcast %w [1] : tensor<3xf32> to tensor<2x3xf32>
+      %p = titan.mul %rows, %x : tensor<2x3xf32>
+      %d = titan.dropout %p p 0.5 stream 3 : tensor<2x3xf32> to tensor<2x3xf32>
+      %s = titan.reduce sum %d [0, 1] : tensor<2x3xf32> to tensor<f32>
+      return %s : tensor<f32>
+    })",
+                                         /*accumulate=*/true);
+  ASSERT_TRUE(succeeded) << message;
+  expectGradientsAreDifferences(*module);
+}
+
 TEST_F(Differentiate, FrozenParametersAndWhatOnlyTheyNeedHaveNoGradient) {
   recipe.model.frozen = {"fc1.*"};
   OwningOpRef<ModuleOp> module = compile(mlp(8));
