@@ -1,6 +1,7 @@
 #include "compiler/Codegen/Codegen.h"
 
 #include "compiler/Codegen/CommandTable.h"
+#include "compiler/Codegen/StateTable.h"
 #include "compiler/Codegen/cpu/ObjectFile.h"
 #include "compiler/Support/RecipeAttribute.h"
 
@@ -15,22 +16,6 @@ namespace {
 
 // Parts of the payload start at multiples of this, so that a mapped job needs no copy of them.
 constexpr int64_t payloadAlignment = 64;
-
-StateKind toKind(ir::StateKind kind) {
-  switch (kind) {
-  case ir::StateKind::Param:
-    return StateKind::Param;
-  case ir::StateKind::Buffer:
-    return StateKind::Buffer;
-  case ir::StateKind::Slot:
-    return StateKind::Slot;
-  case ir::StateKind::Ema:
-    return StateKind::Ema;
-  case ir::StateKind::Counter:
-    return StateKind::Counter;
-  }
-  return StateKind::Param;
-}
 
 /// Builds the program of one module; kernels are collected in `table`.
 class ModuleBuilder {
@@ -77,62 +62,27 @@ public:
 
 private:
   LogicalResult addState(const memory::StatePlan& plan) {
-    ir::StateOp source = plan.state;
-    std::optional<DType> dtype = codegen::dtypeOf(source.getTensorType().getElementType());
-    if (!dtype)
-      return source.emitOpError("has elements of type ")
-             << source.getTensorType().getElementType() << ", which no checkpoint holds";
-    State state;
-    state.name = source.getName();
-    state.kind = toKind(source.getKind());
-    state.dtype = *dtype;
-    state.shape = codegen::shapeOf(source.getTensorType());
-    state.trainable = source.getTrainable();
-    if (std::optional<ArrayAttr> aliases = source.getAliases())
-      for (auto alias : aliases->getAsRange<StringAttr>())
-        state.aliases.push_back(alias.getValue().str());
-    state.sourceName = source.getSourceName().value_or("");
-    if (auto layout = source.getSourceLayout())
-      state.sourceLayout.assign(layout->begin(), layout->end());
-    state.offset = plan.offset;
-    state.bytes = plan.bytes;
-    if (auto file = dyn_cast<ir::FileInitAttr>(source.getInit()))
-      state.init = fileInit(file);
-    else if (auto rule = dyn_cast<ir::RuleInitAttr>(source.getInit()))
-      state.init = ruleInit(rule);
-    else
-      return source.emitOpError("starts neither from a file nor by a rule");
-    compiled.program.states.push_back(std::move(state));
+    FailureOr<State> state = codegen::describeState(plan.state);
+    if (failed(state))
+      return failure();
+    state->offset = plan.offset;
+    auto file = dyn_cast<ir::FileInitAttr>(ir::StateOp(plan.state).getInit());
+    if (file && options.embedWeights)
+      embed(file, state->init);
+    compiled.program.states.push_back(std::move(*state));
     return success();
   }
 
-  static Init ruleInit(ir::RuleInitAttr rule) {
-    Init init;
-    init.kind = rule.getDistribution() == "normal"    ? Init::Kind::Normal
-                : rule.getDistribution() == "uniform" ? Init::Kind::Uniform
-                                                      : Init::Kind::Constant;
-    init.a = rule.getA().getValueAsDouble();
-    init.b = rule.getB().getValueAsDouble();
-    return init;
-  }
-
-  Init fileInit(ir::FileInitAttr file) {
-    Init init;
-    init.kind = options.embedWeights ? Init::Kind::Payload : Init::Kind::External;
-    init.digest = file.getDigest();
-    init.permutation.assign(file.getPermutation().begin(), file.getPermutation().end());
-    if (!options.embedWeights) {
-      init.path = file.getPath();
-      init.offset = static_cast<int64_t>(file.getOffset());
-      return init;
-    }
+  /// Lets the job carry the bytes of `file`.
+  void embed(ir::FileInitAttr file, Init& init) {
     PayloadPart part;
     part.size = static_cast<int64_t>(file.getBytes());
     part.path = (std::filesystem::path(options.weightsDirectory) / file.getPath().str()).string();
     part.fileOffset = file.getOffset();
     part.digest = file.getDigest();
+    init.kind = Init::Kind::Payload;
+    init.path.clear();
     init.offset = addPart(std::move(part));
-    return init;
   }
 
   LogicalResult addConstant(const memory::ConstantPlan& plan) {

@@ -15,15 +15,16 @@ class GemmEmitter {
 public:
   GemmEmitter(OpBuilder& builder, Location loc, kernel::GemmAttr gemm, const VectorShape& shape,
               func::FuncOp function)
-      : builder(builder), loc(loc), gemm(gemm), tileColumns(gemmTileColumns(shape)),
-        function(function), pack(getPackFunction(builder, loc, gemm.getTransposeB(), shape)),
-        fullTile(getTileFunction(builder, loc, gemmTileRows, shape)),
-        rowTile(getTileFunction(builder, loc, 1, shape)) {}
+      : builder(builder), loc(loc), gemm(gemm),
+        tile(gemmTile(shape, std::min(gemm.getTileN(), gemm.getN()))), function(function),
+        pack(getPackFunction(builder, loc, gemm.getTransposeB(), tile)),
+        fullTile(getTileFunction(builder, loc, tile)),
+        rowTile(getTileFunction(builder, loc, {1, tile.vectors, tile.width})) {}
 
   void emit() {
     operands = loadOperands(builder, loc, function, gemm.getBias() ? 4 : 3);
     panel = LLVM::AllocaOp::create(builder, loc, operands[0].getType(), builder.getF32Type(),
-                                   i64(gemmDepth * tileColumns), /*alignment=*/64);
+                                   i64(gemmDepth * tile.columns()), /*alignment=*/64);
     emitLoop(builder, loc, toIndex(function.getArgument(2)), toIndex(function.getArgument(3)), 1,
              {}, [&](Value unit, ValueRange) {
                emitUnit(unit);
@@ -68,9 +69,9 @@ private:
   void emitUnit(Value unit) {
     int64_t tilesN = llvm::divideCeil(gemm.getN(), gemm.getTileN());
     int64_t tiles = llvm::divideCeil(gemm.getM(), gemm.getTileM()) * tilesN;
-    Value matrix = divide(unit, tiles), tile = remainder(unit, tiles);
-    Value row = mul(divide(tile, tilesN), gemm.getTileM());
-    Value column = mul(remainder(tile, tilesN), gemm.getTileN());
+    Value matrix = divide(unit, tiles), place = remainder(unit, tiles);
+    Value row = mul(divide(place, tilesN), gemm.getTileM());
+    Value column = mul(remainder(place, tilesN), gemm.getTileN());
     Value rowEnd = smaller(add(row, index(gemm.getTileM())), index(gemm.getM()));
     Value columnEnd = smaller(add(column, index(gemm.getTileN())), index(gemm.getN()));
     Value a = at(operands[0], mul(matrix, gemm.getStrideA()));
@@ -78,22 +79,22 @@ private:
     Value c = at(operands[2], mul(matrix, gemm.getStrideC()));
     loop(index(0), index(gemm.getK()), gemmDepth, [&](Value k) {
       Value depth = smaller(minus(index(gemm.getK()), k), index(gemmDepth));
-      loop(column, columnEnd, tileColumns, [&](Value j) {
-        Value columns = smaller(minus(columnEnd, j), index(tileColumns));
+      loop(column, columnEnd, tile.columns(), [&](Value j) {
+        Value columns = smaller(minus(columnEnd, j), index(tile.columns()));
         Value corner =
             gemm.getTransposeB() ? add(mul(j, gemm.getLdb()), k) : add(mul(k, gemm.getLdb()), j);
         func::CallOp::create(
             builder, loc, pack,
             ValueRange{at(b, corner), i64(gemm.getLdb()), toI64(depth), toI64(columns), panel});
-        Value whole = minus(rowEnd, remainder(minus(rowEnd, row), gemmTileRows));
-        loop(row, whole, gemmTileRows,
+        Value whole = minus(rowEnd, remainder(minus(rowEnd, row), tile.rows));
+        loop(row, whole, tile.rows,
              [&](Value i) { emitTile(fullTile, a, c, i, j, k, depth, columns); });
         loop(whole, rowEnd, 1, [&](Value i) { emitTile(rowTile, a, c, i, j, k, depth, columns); });
       });
     });
   }
 
-  void emitTile(func::FuncOp tile, Value a, Value c, Value i, Value j, Value k, Value depth,
+  void emitTile(func::FuncOp callee, Value a, Value c, Value i, Value j, Value k, Value depth,
                 Value columns) {
     int64_t aRow = gemm.getTransposeA() ? 1 : gemm.getLda();
     int64_t aColumn = gemm.getTransposeA() ? gemm.getLda() : 1;
@@ -102,7 +103,7 @@ private:
     Value continues = gemm.getAccumulate() ? flag(true) : is(arith::CmpIPredicate::ne, k, index(0));
     Value isLast = is(arith::CmpIPredicate::eq, add(k, depth), index(gemm.getK()));
     Value bias = gemm.getBias() ? at(operands[3], j) : operands[2];
-    func::CallOp::create(builder, loc, tile,
+    func::CallOp::create(builder, loc, callee,
                          ValueRange{aCorner, i64(aRow), i64(aColumn), panel, cCorner,
                                     i64(gemm.getLdc()), toI64(depth), toI64(columns), continues,
                                     gemm.getBias() ? isLast : flag(false), bias,
@@ -112,7 +113,7 @@ private:
   OpBuilder& builder;
   Location loc;
   kernel::GemmAttr gemm;
-  int64_t tileColumns;
+  GemmTile tile;
   func::FuncOp function, pack, fullTile, rowTile;
   SmallVector<Value> operands;
   Value panel;

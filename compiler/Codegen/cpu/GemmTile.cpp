@@ -237,32 +237,40 @@ void emitTile(TileBuilder& tile, Block& block, int64_t rows, int64_t tileColumns
 
 } // namespace
 
-int64_t gemmTileColumns(const VectorShape& shape) {
-  return shape.width >= 16 ? 4 * shape.width : 2 * shape.width;
+GemmTile gemmTile(const VectorShape& shape, int64_t columns) {
+  // 32 registers hold 16 accumulators, 16 registers 8.
+  int64_t widest = shape.width >= 16 ? 4 : 2;
+  GemmTile tile;
+  tile.width = shape.width;
+  tile.vectors = std::clamp<int64_t>(llvm::divideCeilSigned(columns, shape.width), 1, widest);
+  tile.rows = widest == 4 && tile.vectors <= 2 ? 8 : 4;
+  return tile;
 }
 
 func::FuncOp getPackFunction(OpBuilder& builder, Location loc, bool transposed,
-                             const VectorShape& shape) {
+                             const GemmTile& tile) {
   Type pointer = LLVM::LLVMPointerType::get(builder.getContext()), i64 = builder.getI64Type();
-  return getShared(builder, loc, transposed ? "gemm_pack_transposed" : "gemm_pack",
+  std::string name = transposed ? "gemm_pack_transposed_" : "gemm_pack_";
+  return getShared(builder, loc, name + std::to_string(tile.columns()),
                    {pointer, i64, i64, i64, pointer}, [&](Block& block) {
-                     TileBuilder tile(builder, loc, shape.width);
+                     TileBuilder body(builder, loc, tile.width);
                      if (transposed)
-                       emitTransposedPack(tile, block, gemmTileColumns(shape));
+                       emitTransposedPack(body, block, tile.columns());
                      else
-                       emitPlainPack(tile, block, gemmTileColumns(shape));
+                       emitPlainPack(body, block, tile.columns());
                    });
 }
 
-func::FuncOp getTileFunction(OpBuilder& builder, Location loc, int64_t rows,
-                             const VectorShape& shape) {
+func::FuncOp getTileFunction(OpBuilder& builder, Location loc, const GemmTile& tile) {
   Type pointer = LLVM::LLVMPointerType::get(builder.getContext()), i64 = builder.getI64Type();
   Type i1 = builder.getI1Type();
-  return getShared(builder, loc, "gemm_tile_" + std::to_string(rows),
+  std::string name =
+      "gemm_tile_" + std::to_string(tile.rows) + "_" + std::to_string(tile.columns());
+  return getShared(builder, loc, name,
                    {pointer, i64, i64, pointer, pointer, i64, i64, i64, i1, i1, pointer, i1},
                    [&](Block& block) {
-                     TileBuilder tile(builder, loc, shape.width);
-                     emitTile(tile, block, rows, gemmTileColumns(shape));
+                     TileBuilder body(builder, loc, tile.width);
+                     emitTile(body, block, tile.rows, tile.columns());
                    });
 }
 
