@@ -18,7 +18,8 @@ public:
   mlir::BlockArgument addArgument(mlir::Type type, llvm::StringRef tag, mlir::Attribute value);
   /// The argument tagged so, appended if it is not there.
   mlir::BlockArgument getArgument(mlir::Type type, llvm::StringRef tag, mlir::Attribute value);
-  /// What argument `index` (result `index`) is tagged with under `tag`: the string or the symbol; empty if it is not.
+  /// What argument `index` (result `index`) is tagged with under `tag`: the string or the symbol;
+  /// empty if it is not.
   llvm::StringRef argumentTag(unsigned index, llvm::StringRef tag) const;
   llvm::StringRef resultTag(unsigned index, llvm::StringRef tag) const;
   /// The returned value tagged `tag = name`, or null.
