@@ -19,6 +19,9 @@ template <typename OpTy, auto function> void attach(mlir::MLIRContext* context) 
   OpTy::template attachInterface<Model<OpTy, function>>(*context);
 }
 
+/// The elements of a dense constant; an error on `op` for any other.
+llvm::FailureOr<Tensor> constantTensor(mlir::Operation* op, mlir::ElementsAttr value);
+
 /// Elementwise meaning by a function of one element: f64 for floats, i64 for all others.
 template <typename OpTy, auto function> void attachUnary(mlir::MLIRContext* context) {
   attach<OpTy, [](OpTy op, Frame& frame) -> llvm::LogicalResult {

@@ -8,9 +8,22 @@ namespace titan::lower {
 
 using kernel::KernelClass;
 
+namespace {
+
+/// The dimensions of `dims` that have more than one point.
+SmallVector<int64_t> significant(ArrayRef<int64_t> dims, ArrayRef<int64_t> space) {
+  SmallVector<int64_t> kept;
+  for (int64_t d : dims)
+    if (space[d] != 1)
+      kept.push_back(d);
+  return kept;
+}
+
+} // namespace
+
 bool isRowReduction(kernel::ReduceOp reduce) {
   auto space = cast<kernel::FusedOp>(reduce->getParentOp()).getSpace();
-  ArrayRef<int64_t> dims = reduce.getDims();
+  SmallVector<int64_t> dims = significant(reduce.getDims(), space);
   for (int64_t d = dims.empty() ? space.size() : dims.front();
        d < static_cast<int64_t>(space.size()); ++d)
     if (space[d] != 1 && !llvm::is_contained(dims, d))
@@ -57,15 +70,6 @@ bool hasStridedOperand(kernel::FusedOp op) {
   return false;
 }
 
-/// The dimensions of `dims` that have more than one point.
-SmallVector<int64_t> significant(ArrayRef<int64_t> dims, ArrayRef<int64_t> space) {
-  SmallVector<int64_t> kept;
-  for (int64_t d : dims)
-    if (space[d] != 1)
-      kept.push_back(d);
-  return kept;
-}
-
 } // namespace
 
 FailureOr<Loops> classify(kernel::FusedOp op, std::string* why) {
@@ -85,6 +89,8 @@ FailureOr<Loops> classify(kernel::FusedOp op, std::string* why) {
     bool row = isRowReduction(reduce);
     auto& dims = row ? rowDims : columnDims;
     SmallVector<int64_t> own = significant(reduce.getDims(), space);
+    if (own.empty())
+      continue; // of one element: any loop does
     if (dims && *dims != own)
       return refuse(row ? "row reductions over different dimensions"
                         : "column reductions over different dimensions");

@@ -158,6 +158,14 @@ LogicalResult empty(EmptyOp op, Frame& frame) {
   return success();
 }
 
+LogicalResult constant(titan::kernel::ConstantOp op, Frame& frame) {
+  FailureOr<Tensor> value = constantTensor(op, op.getValue());
+  if (failed(value))
+    return failure();
+  frame.setExact(op, std::move(*value));
+  return success();
+}
+
 LogicalResult castShape(CastShapeOp op, Frame& frame) {
   auto type = cast<ShapedType>(op.getType());
   frame.setExact(op, frame.get(op.getSource()).reshaped(type.getShape()));
@@ -179,6 +187,7 @@ void attachKernel(MLIRContext* context) {
   attachOnTensors<FusedOp, fused>(context);
   attachOnTensors<CallOp, call>(context);
   attachOnTensors<CastShapeOp, castShape>(context);
+  attachOnTensors<titan::kernel::ConstantOp, constant>(context);
   attach<EmptyOp, empty>(context);
   attach<IndexOp, index>(context);
   attach<titan::kernel::ReduceOp, reduce>(context);

@@ -6,24 +6,39 @@ using namespace titan::ir;
 
 namespace titan::interpreter {
 
+FailureOr<Tensor> constantTensor(Operation* op, ElementsAttr value) {
+  auto elements = dyn_cast<DenseElementsAttr>(value);
+  if (!elements)
+    return op->emitOpError("is not dense");
+  Tensor result(elements.getType());
+  bool isSigned = !result.element().isUnsignedInteger() && !result.element().isInteger(1);
+  auto integer = [&](const APInt& value) {
+    return isSigned ? value.getSExtValue() : static_cast<int64_t>(value.getZExtValue());
+  };
+  if (elements.isSplat()) {
+    if (result.isFloat())
+      llvm::fill(result.mutableFloats(), elements.getSplatValue<APFloat>().convertToDouble());
+    else
+      llvm::fill(result.mutableIntegers(), integer(elements.getSplatValue<APInt>()));
+  } else if (result.isFloat()) {
+    for (auto [x, value] : llvm::zip(result.mutableFloats(), elements.getValues<APFloat>()))
+      x = value.convertToDouble();
+  } else {
+    for (auto [x, value] : llvm::zip(result.mutableIntegers(), elements.getValues<APInt>()))
+      x = integer(value);
+  }
+  return result;
+}
+
 namespace {
 
 ShapedType resultType(Operation* op) { return cast<ShapedType>(op->getResult(0).getType()); }
 
 LogicalResult constant(ConstantOp op, Frame& frame) {
-  auto elements = dyn_cast<DenseElementsAttr>(op.getValue());
-  if (!elements)
-    return op.emitOpError("is not dense");
-  Tensor result(resultType(op));
-  if (result.isFloat()) {
-    for (auto [x, value] : llvm::zip(result.mutableFloats(), elements.getValues<APFloat>()))
-      x = value.convertToDouble();
-  } else {
-    bool isSigned = !result.element().isUnsignedInteger() && !result.element().isInteger(1);
-    for (auto [x, value] : llvm::zip(result.mutableIntegers(), elements.getValues<APInt>()))
-      x = isSigned ? value.getSExtValue() : static_cast<int64_t>(value.getZExtValue());
-  }
-  frame.setExact(op, std::move(result));
+  FailureOr<Tensor> value = constantTensor(op, op.getValue());
+  if (failed(value))
+    return failure();
+  frame.setExact(op, std::move(*value));
   return success();
 }
 
@@ -106,12 +121,14 @@ LogicalResult pad(PadOp op, Frame& frame) {
 LogicalResult iota(IotaOp op, Frame& frame) {
   Tensor result(resultType(op));
   int64_t inner = result.strides()[op.getDim()], extent = result.extent(op.getDim());
-  for (int64_t i = 0, n = result.size(); i < n; ++i) {
-    if (result.isFloat())
-      result.mutableFloats()[i] = static_cast<double>(i / inner % extent);
-    else
-      result.mutableIntegers()[i] = i / inner % extent;
-  }
+  auto fill = [&](auto values) {
+    for (auto [i, x] : llvm::enumerate(values))
+      x = static_cast<int64_t>(i) / inner % extent;
+  };
+  if (result.isFloat())
+    fill(result.mutableFloats());
+  else
+    fill(result.mutableIntegers());
   frame.set(op, std::move(result));
   return success();
 }

@@ -1,0 +1,279 @@
+// Lowering and fusion by execution: what the kernels compute is what the titan ops say, and fusion
+// changes no bit of it.
+#include "compiler/Interpreter/Equivalence.h"
+#include "compiler/Interpreter/testing/OpInstances.h"
+#include "compiler/Lower/Passes.h"
+#include "compiler/Lower/TileGrid.h"
+#include "dialects/Accum/Accum.h"
+#include "dialects/Kernel/Kernel.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+#include <gtest/gtest.h>
+
+using namespace mlir;
+using titan::interpreter::checkEquivalent;
+using titan::interpreter::Engine;
+using titan::interpreter::EquivalenceOptions;
+using titan::interpreter::testing::Instance;
+using titan::interpreter::testing::Run;
+
+namespace {
+
+DialectRegistry makeRegistry() {
+  DialectRegistry registry;
+  registry.insert<titan::ir::TitanDialect, titan::accum::AccumDialect, titan::kernel::KernelDialect,
+                  func::FuncDialect, arith::ArithDialect, math::MathDialect>();
+  titan::interpreter::registerInterpreterModels(registry);
+  titan::registerLowerInterfaces(registry);
+  return registry;
+}
+
+/// The kernels of single ops, and what fusion makes of them.
+struct Lowered {
+  OwningOpRef<ModuleOp> single, fused;
+};
+
+Lowered lower(ModuleOp module) {
+  Lowered lowered = {module.clone(), module.clone()};
+  PassManager single(module.getContext()), fused(module.getContext());
+  single.nest<func::FuncOp>().addPass(titan::createFormKernels());
+  single.nest<func::FuncOp>().addPass(titan::createClassifyKernels());
+  titan::addLowerPasses(fused);
+  EXPECT_TRUE(succeeded(single.run(*lowered.single)));
+  EXPECT_TRUE(succeeded(fused.run(*lowered.fused)));
+  return lowered;
+}
+
+/// Constants become f32 in the bodies of f32 kernels, while the titan ops hold them in f64.
+constexpr double constantsInF32 = 1e-6;
+
+/// On the arguments of the recorded references, which every op is defined for.
+void expectEqualRuns(ModuleOp module, const Instance& instance) {
+  Lowered lowered = lower(module);
+  auto results = [&](ModuleOp of, const Run& run, Engine engine) {
+    auto function = of.lookupSymbol<func::FuncOp>(instance.name);
+    auto values = titan::interpreter::run(function, run.arguments, engine);
+    EXPECT_TRUE(succeeded(values));
+    return succeeded(values) ? std::move(*values) : SmallVector<titan::interpreter::Tensor>();
+  };
+  auto compare = [&](ModuleOp before, ModuleOp after, const Run& run, Engine engine,
+                     double tolerance) {
+    for (auto [x, y] : llvm::zip_equal(results(before, run, engine), results(after, run, engine)))
+      EXPECT_EQ(titan::interpreter::describeDifference(x, y, tolerance), "");
+  };
+  for (const Run& run : instance.runs) {
+    compare(module, *lowered.single, run, Engine::F64, constantsInF32);
+    compare(module, *lowered.fused, run, Engine::F64, constantsInF32);
+    compare(*lowered.single, *lowered.fused, run, Engine::F32, 0);
+  }
+}
+
+void expectEquivalent(ModuleOp module, int64_t integerBound = 2) {
+  Lowered lowered = lower(module);
+  EquivalenceOptions options;
+  options.random.integerBound = integerBound;
+  options.tolerance = constantsInF32;
+  EXPECT_TRUE(succeeded(checkEquivalent(module, *lowered.single, options)));
+  EXPECT_TRUE(succeeded(checkEquivalent(module, *lowered.fused, options)));
+  options.engine = Engine::F32;
+  options.tolerance = 0;
+  EXPECT_TRUE(succeeded(checkEquivalent(*lowered.single, *lowered.fused, options)));
+}
+
+class Lower : public ::testing::Test {
+protected:
+  Lower() : context(makeRegistry()) { context.loadAllAvailableDialects(); }
+
+  OwningOpRef<ModuleOp> parse(StringRef text) {
+    OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
+    EXPECT_TRUE(module);
+    return module;
+  }
+  template <typename Op> static int count(ModuleOp module) {
+    int found = 0;
+    module.walk([&](Op) { ++found; });
+    return found;
+  }
+
+  MLIRContext context;
+};
+
+TEST_F(Lower, EveryOpKeepsItsMeaning) {
+  titan::interpreter::testing::OpInstances instances(makeRegistry());
+  EXPECT_EQ(instances.findWithout<titan::ir::LowerableOpInterface>(), std::vector<std::string>());
+  for (const auto& instance : instances.all()) {
+    SCOPED_TRACE(instance.name);
+    func::FuncOp function = instance.function;
+    // A microbatch's index comes from its loop: see DropoutInsideOfTheLoopKnowsItsMicrobatch.
+    if (llvm::any_of(function.getArgumentTypes(), llvm::IsaPred<IndexType>))
+      continue;
+    OwningOpRef<ModuleOp> module = ModuleOp::create(function.getLoc());
+    module->push_back(function->clone());
+    if (instance.runs.empty())
+      expectEquivalent(*module);
+    else
+      expectEqualRuns(*module, instance);
+  }
+}
+
+// Extents around every boundary of the chunk rules, in all positions.
+TEST_F(Lower, ReductionsOfAnyExtent) {
+  for (int64_t rows : {1, 2, 16, 17, 60, 64, 100, 1031})
+    for (std::string kind : {"sum", "max"}) {
+      std::string n = std::to_string(rows);
+      auto module = parse(
+          "func.func @rows(%x: tensor<" + n + "x3xf32>) -> tensor<3xf32> {\n %y = titan.reduce " +
+          kind + " %x [0] : tensor<" + n +
+          "x3xf32> to tensor<3xf32>\n return %y : tensor<3xf32> }\n" +
+          "func.func @middle(%x: tensor<2x" + n +
+          "x3xf32>) -> tensor<2x3xf32> {\n %y = titan.reduce " + kind + " %x [1] : tensor<2x" + n +
+          "x3xf32> to tensor<2x3xf32>\n return %y : tensor<2x3xf32> }\n" +
+          "func.func @outer(%x: tensor<2x" + n +
+          "x3xf32>) -> tensor<3xf32> {\n %y = titan.reduce " + kind + " %x [0, 1] : tensor<2x" + n +
+          "x3xf32> to tensor<3xf32>\n return %y : tensor<3xf32> }\n" +
+          "func.func @all(%x: tensor<20x" + n + "xf32>) -> tensor<f32> {\n %y = titan.reduce " +
+          kind + " %x [0, 1] : tensor<20x" + n +
+          "xf32> to tensor<f32>\n return %y : tensor<f32> }\n" + "func.func @ends(%x: tensor<" + n +
+          "x2x" + n + "xf32>) -> tensor<2xf32> {\n %y = titan.reduce " + kind +
+          " %x [0, 2] : tensor<" + n + "x2x" + n +
+          "xf32> to tensor<2xf32>\n return %y : tensor<2xf32> }\n");
+      SCOPED_TRACE(kind + " over " + n);
+      expectEquivalent(*module);
+    }
+}
+
+TEST_F(Lower, LongRowsAreCutIntoPieces) {
+  auto module = parse(R"(
+    func.func @f(%x: tensor<50000xf32>) -> tensor<f32> {
+      %y = titan.reduce sum %x [0] : tensor<50000xf32> to tensor<f32>
+      return %y : tensor<f32>
+    })");
+  expectEquivalent(*module);
+  EXPECT_EQ(count<titan::kernel::FusedOp>(*lower(*module).fused),
+            3); // 12 pieces, the rest, their sum
+}
+
+// Operands whose dimensions lie in any order: read by leading dimensions or transposed first.
+TEST_F(Lower, ContractionsOfAnyLayout) {
+  auto module = parse(R"(
+    func.func @outer(%a: tensor<5xf32>, %b: tensor<7xf32>) -> tensor<5x7xf32> {
+      %c = titan.contract %a, %b batch [] x [] contracting [] x [] : (tensor<5xf32>, tensor<7xf32>) -> tensor<5x7xf32>
+      return %c : tensor<5x7xf32>
+    }
+    func.func @inner(%a: tensor<5xf32>, %b: tensor<5xf32>, %s: tensor<f32>) -> tensor<f32> {
+      %c = titan.contract %a, %b acc %s batch [] x [] contracting [0] x [0] : (tensor<5xf32>, tensor<5xf32>, tensor<f32>) -> tensor<f32>
+      return %c : tensor<f32>
+    }
+    func.func @two_contracted(%a: tensor<3x4x5xf32>, %b: tensor<4x5x6xf32>) -> tensor<3x6xf32> {
+      %c = titan.contract %a, %b batch [] x [] contracting [1, 2] x [0, 1] : (tensor<3x4x5xf32>, tensor<4x5x6xf32>) -> tensor<3x6xf32>
+      return %c : tensor<3x6xf32>
+    }
+    func.func @strided_batch(%a: tensor<4x3x5xf32>, %b: tensor<3x6x5xf32>) -> tensor<3x4x6xf32> {
+      %c = titan.contract %a, %b batch [1] x [0] contracting [2] x [2] : (tensor<4x3x5xf32>, tensor<3x6x5xf32>) -> tensor<3x4x6xf32>
+      return %c : tensor<3x4x6xf32>
+    }
+    func.func @transposed_first(%a: tensor<4x3x5xf32>, %b: tensor<5x6x3xf32>) -> tensor<4x6xf32> {
+      %c = titan.contract %a, %b batch [] x [] contracting [1, 2] x [2, 0] : (tensor<4x3x5xf32>, tensor<5x6x3xf32>) -> tensor<4x6xf32>
+      return %c : tensor<4x6xf32>
+    }
+    func.func @heads(%q: tensor<2x4x3x5xf32>, %k: tensor<2x4x3x5xf32>) -> tensor<2x3x4x4xf32> {
+      %c = titan.contract %q, %k batch [0, 2] x [0, 2] contracting [3] x [3] : (tensor<2x4x3x5xf32>, tensor<2x4x3x5xf32>) -> tensor<2x3x4x4xf32>
+      return %c : tensor<2x3x4x4xf32>
+    }
+    func.func @double(%a: tensor<3x4xf64>, %b: tensor<4x2xf64>) -> tensor<3x2xf64> {
+      %c = titan.contract %a, %b batch [] x [] contracting [1] x [0] : (tensor<3x4xf64>, tensor<4x2xf64>) -> tensor<3x2xf64>
+      return %c : tensor<3x2xf64>
+    })");
+  expectEquivalent(*module);
+}
+
+TEST_F(Lower, TransformerBlockWithGradients) {
+  auto module = parse(R"(
+    func.func @f(%x: tensor<24x32xf32>, %scale: tensor<32xf32>, %bias: tensor<32xf32>, %dy: tensor<24x32xf32>)
+        -> (tensor<24x32xf32>, tensor<24x32xf32>, tensor<32xf32>, tensor<32xf32>) {
+      %y, %mean, %rstd = titan.layer_norm %x scale %scale bias %bias axis 1 epsilon 1.0e-5 {path = ["norm"]}
+        : (tensor<24x32xf32>, tensor<32xf32>, tensor<32xf32>) -> (tensor<24x32xf32>, tensor<24xf32>, tensor<24xf32>)
+      %g = titan.gelu erf %y {path = ["act"]} : tensor<24x32xf32>
+      %r = titan.add %g, %x {path = ["residual"]} : tensor<24x32xf32>
+      %p = titan.softmax %r dim 1 {path = ["softmax"]} : tensor<24x32xf32>
+      %m = titan.broadcast %mean [0] : tensor<24xf32> to tensor<24x32xf32>
+      %s = titan.broadcast %rstd [0] : tensor<24xf32> to tensor<24x32xf32>
+      %c = titan.sub %x, %m : tensor<24x32xf32>
+      %n = titan.mul %c, %s : tensor<24x32xf32>
+      %dn = titan.mul %dy, %n : tensor<24x32xf32>
+      %dscale = titan.reduce sum %dn [0] : tensor<24x32xf32> to tensor<32xf32>
+      %dbias = titan.reduce sum %dy [0] : tensor<24x32xf32> to tensor<32xf32>
+      return %p, %g, %dscale, %dbias : tensor<24x32xf32>, tensor<24x32xf32>, tensor<32xf32>, tensor<32xf32>
+    })");
+  expectEquivalent(*module);
+}
+
+TEST_F(Lower, DropoutInsideOfTheLoopKnowsItsMicrobatch) {
+  auto module = parse(R"(
+    func.func @f(%xs: tensor<3x4x6xf32>, %zero: tensor<4x6xf32>, %seed: tensor<i64>, %step: tensor<i64>) -> tensor<4x6xf32> {
+      %r = accum.loop %i in 3 running slices(%x = %xs : tensor<3x4x6xf32>) accumulators(%a = %zero : tensor<4x6xf32>) -> (tensor<4x6xf32>) {
+        %d = titan.dropout %x p 5.0e-1 stream 42 seed %seed step %step microbatch %i {window = #titan.window<[12, 6], dim = 0, stride = 4>}
+          : tensor<4x6xf32> to tensor<4x6xf32>
+        %e = titan.relu %d : tensor<4x6xf32>
+        %s = titan.add %a, %e : tensor<4x6xf32>
+        accum.yield %s : tensor<4x6xf32>
+      }
+      return %r : tensor<4x6xf32>
+    })");
+  expectEquivalent(*module);
+}
+
+TEST_F(Lower, BarriersKeepRecomputedKernelsApart) {
+  auto module = parse(R"(
+    func.func @f(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+      %a = titan.exp %x : tensor<4xf32>
+      %b = titan.barrier %x id 1 : tensor<4xf32>
+      %c = titan.exp %b : tensor<4xf32>
+      return %a, %c : tensor<4xf32>, tensor<4xf32>
+    })");
+  expectEquivalent(*module);
+  OwningOpRef<ModuleOp> fused = std::move(lower(*module).fused);
+  EXPECT_EQ(count<titan::kernel::FusedOp>(*fused), 2);
+  EXPECT_EQ(count<titan::ir::BarrierOp>(*fused), 0);
+}
+
+TEST_F(Lower, TrainingStep) {
+  auto file = llvm::MemoryBuffer::getFile(TITAN_SOURCE_DIR "/test/lower/Inputs/step.mlir");
+  ASSERT_TRUE(file);
+  for (std::string microbatches : {"1", "3"}) {
+    std::string text = (*file)->getBuffer().str();
+    for (size_t at; (at = text.find("${count}")) != std::string::npos;)
+      text.replace(at, 8, microbatches);
+    SCOPED_TRACE(microbatches + " microbatches");
+    expectEquivalent(*parse(text), /*integerBound=*/10);
+  }
+}
+
+// The products of the example networks: two threads both have work, and no tile is a sliver.
+TEST(TileGrid, GivesWorkToEveryThread) {
+  struct Shape {
+    int64_t m, n, k;
+  };
+  for (Shape s : {Shape{64, 128, 784},
+                  {128, 784, 64},
+                  {64, 784, 128},
+                  {256, 3072, 768},
+                  {256, 50304, 768},
+                  {2048, 2048, 2048}}) {
+    titan::lower::TileGrid grid = titan::lower::chooseTileGrid(1, s.m, s.n, s.k, 4);
+    int64_t tiles = ((s.m + grid.tileM - 1) / grid.tileM) * ((s.n + grid.tileN - 1) / grid.tileN);
+    EXPECT_GE(tiles, 2) << s.m << "x" << s.n << "x" << s.k;
+    EXPECT_NE(s.m % grid.tileM, 1);
+    EXPECT_NE(s.n % grid.tileN, 1);
+  }
+}
+
+TEST(TileGrid, TinyProductsAreOneTile) {
+  titan::lower::TileGrid grid = titan::lower::chooseTileGrid(1, 4, 10, 8, 4);
+  EXPECT_EQ(grid.tileM, 4);
+  EXPECT_EQ(grid.tileN, 10);
+}
+
+} // namespace
