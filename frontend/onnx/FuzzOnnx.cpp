@@ -1,5 +1,5 @@
-// Model files of any content: refused, or imported to a module that verifies. External data is looked for in a directory that
-// does not exist, so that nothing but the input is read.
+// Model files of any content: refused, or imported to a module that verifies. External data is
+// looked for in a directory that does not exist, so that nothing but the input is read.
 #include "frontend/onnx/Import.h"
 
 #include <cstdlib>
@@ -7,8 +7,8 @@
 using namespace titan;
 using namespace titan::frontend;
 
-/// LLVM's allocators poison the memory they have not handed out, inline in headers: those that we compile do, the ones
-/// in the distribution's libMLIR do not unpoison it.
+/// LLVM's allocators poison the memory they have not handed out, inline in headers: those that we
+/// compile do, the ones in the distribution's libMLIR do not unpoison it.
 extern "C" const char* __asan_default_options() { return "allow_user_poisoning=0"; }
 
 extern "C" int LLVMFuzzerTestOneInput(const char* data, size_t size) {

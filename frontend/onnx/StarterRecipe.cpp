@@ -1,6 +1,7 @@
 #include "frontend/onnx/StarterRecipe.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
 
 namespace titan::frontend {
@@ -31,7 +32,8 @@ Result<std::string> starterRecipe(const std::string& path, const ImportOptions& 
   NameTable names = TITAN_TRY(nameTensors(graph, overrides));
 
   constexpr int64_t kGuess = 128;
-  std::string header = fmt::format("# A starter recipe for {}.\n#\n", printable(path));
+  std::string header = fmt::format("# A starter recipe for {}.\n#\n",
+                                   printable(std::filesystem::path(path).filename().string()));
   std::set<std::string> guessed;
   for (const Port& input : graph.inputs) {
     header += fmt::format("# input  {}\n", shown(input));
