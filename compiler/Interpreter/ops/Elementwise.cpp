@@ -81,15 +81,17 @@ LogicalResult convert(ConvertOp op, Frame& frame) {
   auto type = cast<ShapedType>(op.getType());
   Tensor result(type);
   auto integer = dyn_cast<IntegerType>(type.getElementType());
-  for (int64_t i = 0, n = operand.size(); i < n; ++i) {
-    if (!integer)
-      result.mutableFloats()[i] = operand.number(i);
-    else if (integer.getWidth() == 1)
-      result.mutableIntegers()[i] = operand.number(i) != 0;
-    else if (operand.isFloat())
-      result.mutableIntegers()[i] = saturate(operand.floats()[i], integer);
-    else
-      result.mutableIntegers()[i] = operand.integers()[i];
+  if (!integer) {
+    for (auto [i, x] : llvm::enumerate(result.mutableFloats()))
+      x = operand.number(i);
+  } else if (integer.getWidth() == 1) {
+    for (auto [i, x] : llvm::enumerate(result.mutableIntegers()))
+      x = operand.number(i) != 0;
+  } else if (operand.isFloat()) {
+    for (auto [x, value] : llvm::zip_equal(result.mutableIntegers(), operand.floats()))
+      x = saturate(value, integer);
+  } else {
+    llvm::copy(operand.integers(), result.mutableIntegers().begin());
   }
   frame.set(op, std::move(result));
   return success();
@@ -133,26 +135,31 @@ template <typename T> bool holds(ComparePredicate predicate, T x, T y) {
 LogicalResult compare(CompareOp op, Frame& frame) {
   const Tensor &lhs = frame.get(op.getLhs()), &rhs = frame.get(op.getRhs());
   Tensor result(cast<ShapedType>(op.getType()));
-  MutableArrayRef<int64_t> out = result.mutableIntegers();
-  for (int64_t i = 0, n = lhs.size(); i < n; ++i)
-    out[i] = lhs.isFloat() ? holds(op.getPredicate(), lhs.floats()[i], rhs.floats()[i])
-                           : holds(op.getPredicate(), lhs.integers()[i], rhs.integers()[i]);
+  auto evaluate = [&](auto x, auto y) {
+    for (auto [a, b, out] : llvm::zip_equal(x, y, result.mutableIntegers()))
+      out = holds(op.getPredicate(), a, b);
+  };
+  if (lhs.isFloat())
+    evaluate(lhs.floats(), rhs.floats());
+  else
+    evaluate(lhs.integers(), rhs.integers());
   frame.setExact(op, std::move(result));
   return success();
 }
 
 LogicalResult select(SelectOp op, Frame& frame) {
-  ArrayRef<int64_t> condition = frame.get(op.getCondition()).integers();
   const Tensor& onFalse = frame.get(op.getOnFalse());
   Tensor result = frame.get(op.getOnTrue());
-  for (int64_t i = 0, n = result.size(); i < n; ++i) {
-    if (condition[i])
-      continue;
-    if (result.isFloat())
-      result.mutableFloats()[i] = onFalse.floats()[i];
-    else
-      result.mutableIntegers()[i] = onFalse.integers()[i];
-  }
+  auto choose = [&](auto values, auto others) {
+    for (auto [condition, x, other] :
+         llvm::zip_equal(frame.get(op.getCondition()).integers(), values, others))
+      if (!condition)
+        x = other;
+  };
+  if (result.isFloat())
+    choose(result.mutableFloats(), onFalse.floats());
+  else
+    choose(result.mutableIntegers(), onFalse.integers());
   frame.setExact(op, std::move(result));
   return success();
 }
