@@ -3,6 +3,7 @@
 #include "compiler/Accumulate/Passes.h"
 #include "compiler/Autodiff/Passes.h"
 #include "compiler/Autodiff/Rules.h"
+#include "compiler/Codegen/cpu/Passes.h"
 #include "compiler/Interpreter/Interpreter.h"
 #include "compiler/Lower/Passes.h"
 #include "compiler/Memory/Passes.h"
@@ -39,6 +40,7 @@ void registerAllPasses() {
   registerSchedulePasses();
   registerLowerPasses();
   registerPlanPasses();
+  codegen::registerTitanCodegenCpuPasses();
   registerMarkStage();
   registerStagePipelines();
 }
