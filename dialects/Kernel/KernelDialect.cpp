@@ -136,9 +136,27 @@ bool FusedOp::walksAlike(unsigned in, unsigned out) {
   AffineMap map = getInMap(in);
   if (map != getOutMap(out))
     return false;
+  llvm::SmallBitVector missing(getSpace().size()), reduced(getSpace().size());
+  for (auto reduce : getBlock().getOps<ReduceOp>())
+    for (int64_t d : reduce.getDims())
+      reduced.set(d);
   for (auto [d, extent] : llvm::enumerate(getSpace()))
-    if (extent != 1 && !map.isFunctionOfDim(d))
-      return false;
+    if (extent != 1 && !map.isFunctionOfDim(d)) {
+      if (!reduced.test(d))
+        return false;
+      missing.set(d);
+    }
+  if (missing.none())
+    return true;
+  llvm::SmallPtrSet<Operation*, 8> derived;
+  for (Operation& op : getBlock().without_terminator())
+    if (llvm::any_of(op.getOperands(), [&](Value v) {
+          return v == getBlock().getArgument(in) || derived.contains(v.getDefiningOp());
+        })) {
+      derived.insert(&op);
+      if (getDependence(op.getResult(0)).anyCommon(missing))
+        return false;
+    }
   return true;
 }
 

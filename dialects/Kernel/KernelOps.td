@@ -39,8 +39,9 @@ def Kernel_FusedOp : Kernel_Op<"fused", [AttrSizedOperandSegments, IsolatedFromA
     - (C5) every map of `outs` is injective over the dimensions it uses: no two points write one element. A result may combine dimensions as digits
       of a mixed-radix number, `16 * chunk + row`.
     - (C6) the body holds arith, math and kernel body ops only.
-    - (C7) on buffers an `outs` may be the buffer of an `ins` only if both have the same map, which uses every dimension: each element belongs to one
-      point, and all reductions are complete before anything is written.
+    - (C7) on buffers an `outs` may be the buffer of an `ins` only if the two walk alike: both have the same map; a dimension that the map lacks is
+      reduced over, and nothing that is computed from that `ins` depends on it. So each element is read where it is written and nowhere else, and all
+      reductions are complete before anything is written.
 
     ```mlir
     // softmax over the rows
@@ -73,7 +74,7 @@ def Kernel_FusedOp : Kernel_Op<"fused", [AttrSizedOperandSegments, IsolatedFromA
     /// The dimensions of the space that `value` (of the body) depends on.
     ::llvm::SmallBitVector getDependence(::mlir::Value value);
     bool isOnBuffers() { return getNumResults() == 0; }
-    /// Is each element of outs `out` written at the only point that reads the element of ins `in` at the same place?
+    /// May ins `in` and outs `out` be one buffer (C7)?
     bool walksAlike(unsigned in, unsigned out);
   }];
 }
