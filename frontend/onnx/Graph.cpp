@@ -64,6 +64,9 @@ Result<Port> portOf(const ::onnx::ValueInfoProto& info) {
   port.name = info.name();
   if (port.name.empty())
     return Error::badInput("a graph input or output has no name");
+  if (!isText(port.name))
+    return Error::badInput("'{}': the name of an input or output is not UTF-8 text",
+                           printable(port.name));
   if (!info.has_type())
     return port;
   if (!info.type().has_tensor_type())
@@ -310,6 +313,9 @@ private:
               fmt::format("initializer '{}' is not used and left out", printable(name)));
         continue;
       }
+      if (!isText(name))
+        return Error::badInput("'{}': the name of an initializer is not UTF-8 text",
+                               printable(name));
       Source& source = sources_.at(name);
       Tensor tensor = TITAN_TRY(takeTensor(source.proto, source.what));
       tensor.fromConstantNode = constants_.contains(name);

@@ -33,8 +33,9 @@ std::string overloadOf(const ::onnx::FunctionProto& function);
 /// The attributes of a function that have a default (`attribute_proto`).
 std::vector<::onnx::AttributeProto> attributeDefaultsOf(const ::onnx::FunctionProto& function);
 
-/// A name from a file as it may stand in a message: control characters and invalid bytes escaped,
-/// long names cut.
+/// UTF-8 without control characters: what a name must be that goes into manifests and checkpoints.
+bool isText(std::string_view name);
+/// A name from a file as it may stand in a message: what is not text escaped, long names cut.
 std::string printable(std::string_view name);
 
 } // namespace titan::frontend

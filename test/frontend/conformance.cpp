@@ -8,14 +8,11 @@
 // as unsupported. A wrong result is a failure, and so is a case of FILE (one name a line) that does
 // not pass. Exit code 77: there is no DATA.
 #include "compiler/Interpreter/Interpreter.h"
-#include "frontend/onnx/HostTensor.h"
 #include "frontend/onnx/Import.h"
-#include "frontend/onnx/Reader.h"
-#include "runtime/program/Recipe.h"
+#include "test/frontend/Recorded.h"
 
 #include "llvm/Support/raw_ostream.h"
 
-#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -27,19 +24,6 @@ using namespace titan::frontend;
 namespace {
 
 enum class Outcome { Pass, Unsupported, Wrong };
-
-std::optional<::onnx::TensorProto> readTensor(const fs::path& path) {
-  ::onnx::TensorProto proto;
-  std::ifstream file(path, std::ios::binary);
-  if (!file || !proto.ParseFromIstream(&file))
-    return std::nullopt;
-  return proto;
-}
-
-interpreter::Tensor toInterpreter(const HostTensor& host, mlir::RankedTensorType type) {
-  return host.isFloat() ? interpreter::Tensor::of(type, host.reals)
-                        : interpreter::Tensor::of(type, host.integers);
-}
 
 /// Some recordings hold bfloat16 as uint16: they do not fit their model.
 bool fits(const ::onnx::TensorProto& tensor, const ::onnx::ValueInfoProto& info) {
@@ -71,34 +55,6 @@ bool load(const fs::path& folder, Case& test) {
       return false;
     test.outputs.push_back(std::move(*tensor));
   }
-  return true;
-}
-
-/// Of results in the element type `dtype`; the suite's own tolerance is 1e-3.
-bool isClose(double a, double b, DType dtype) {
-  double relative = dtype == DType::BF16 ? 1.0 / 64 : dtype == DType::F16 ? 1.0 / 512 : 1e-3;
-  if (std::isnan(a) || std::isnan(b))
-    return std::isnan(a) && std::isnan(b);
-  return a == b || std::abs(a - b) <= 1e-5 + relative * std::abs(b);
-}
-
-bool compare(const interpreter::Tensor& actual, ::onnx::TensorProto proto, std::string& detail) {
-  Result<Tensor> tensor = takeTensor(proto, "expected");
-  Result<HostTensor> host = tensor.ok() ? toHost(*tensor) : Result<HostTensor>(tensor.takeError());
-  if (!host.ok()) {
-    detail = host.error().message();
-    return false;
-  }
-  Shape shape(actual.shape().begin(), actual.shape().end());
-  if (shape != host->shape) {
-    detail = fmt::format("shape {} instead of {}", toString(shape), toString(host->shape));
-    return false;
-  }
-  for (int64_t i = 0; i < host->size(); ++i)
-    if (!isClose(actual.number(i), host->real(i), host->dtype)) {
-      detail = fmt::format("element {}: {} instead of {}", i, actual.number(i), host->real(i));
-      return false;
-    }
   return true;
 }
 

@@ -109,6 +109,13 @@ def export(out, name, make, shape):
     module = make()
     lines = [f"{n} {list(p.shape)}" for n, p in module.named_parameters()]
     (out / f"{name}.names").write_text("\n".join(lines) + "\n")
+    # What the module computes for a batch that no export was made with.
+    io = out / f"{name}.io"
+    io.mkdir(exist_ok=True)
+    module.eval()
+    x = torch.randn(3, *shape[1:])
+    for kind, tensor in (("input", x), ("output", module(x).detach())):
+        (io / f"{kind}_0.pb").write_bytes(numpy_helper.from_array(tensor.numpy(), kind).SerializeToString())
     batch = torch.export.Dim("batch")
     for train in (True, False):
         module.train(train)

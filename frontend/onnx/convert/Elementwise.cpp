@@ -1,6 +1,8 @@
 // Arithmetic, comparison, logic and casts, with NumPy broadcasting made explicit.
 #include "frontend/onnx/Conversion.h"
 
+#include <limits>
+
 using namespace mlir;
 
 namespace titan::frontend {
@@ -126,6 +128,24 @@ Status where(Conversion& c) {
   return c.give(c.select(values[0], values[1], values[2]));
 }
 
+Status isNaN(Conversion& c) {
+  Value x = TITAN_TRY(c.floatOperand(0));
+  return c.give(c.compare(ComparePredicate::NE, x, x));
+}
+
+Status isInf(Conversion& c) {
+  Value x = TITAN_TRY(c.floatOperand(0));
+  bool positive = c.node.integer("detect_positive", 1) != 0;
+  bool negative = c.node.integer("detect_negative", 1) != 0;
+  double infinity = std::numeric_limits<double>::infinity();
+  if (positive && negative)
+    x = c.create<AbsOp>(x);
+  else if (!positive && !negative)
+    return c.error("detects neither positive nor negative infinity");
+  return c.give(
+      c.compare(ComparePredicate::EQ, x, c.splatLike(x, positive ? infinity : -infinity)));
+}
+
 Status clip(Conversion& c) {
   Value x = TITAN_TRY(c.operand(0));
   if (tensorType(x).getElementType().isInteger(1))
@@ -192,6 +212,8 @@ ArrayRef<ConverterEntry> elementwiseConverters() {
       {"Greater", 7, compare<ComparePredicate::GT>, ""},
       {"GreaterOrEqual", 12, compare<ComparePredicate::GE>, ""},
       {"Identity", 1, identity, ""},
+      {"IsInf", 10, isInf, ""},
+      {"IsNaN", 9, isNaN, ""},
       {"Less", 7, compare<ComparePredicate::LT>, ""},
       {"LessOrEqual", 12, compare<ComparePredicate::LE>, ""},
       {"Log", 6, unary<LogOp>, ""},

@@ -72,6 +72,24 @@ Status tile(Conversion& c) {
   return c.give(c.reshape(c.broadcast(x, wide, dims), result));
 }
 
+/// Keeps column - row <= k (lower) or >= k (upper) of the last two dimensions.
+Status trilu(Conversion& c) {
+  Value x = TITAN_TRY(c.operand(0));
+  int64_t rank = c.rankOf(x);
+  if (rank < 2)
+    return c.error("operand of rank {} is no matrix", rank);
+  int64_t k = c.has(1) ? static_cast<int64_t>(TITAN_TRY(c.scalar(1, "k"))) : 0;
+  Shape shape = c.shapeOf(x);
+  k = std::clamp(k, -shape[rank - 2] - 1, shape[rank - 1] + 1);
+  auto indices = RankedTensorType::get({shape[rank - 2], shape[rank - 1]}, c.builder.getI64Type());
+  Value row = c.create<IotaOp>(indices, c.builder.getI64IntegerAttr(0));
+  Value column = c.create<IotaOp>(indices, c.builder.getI64IntegerAttr(1));
+  bool upper = c.node.integer("upper", 1) != 0;
+  Value keep = c.compare(upper ? ComparePredicate::GE : ComparePredicate::LE, c.sub(column, row),
+                         c.splat(indices, static_cast<double>(k)));
+  return c.give(c.select(c.broadcastTo(keep, shape), x, c.splatLike(x, 0)));
+}
+
 Status concat(Conversion& c) {
   SmallVector<Value> values;
   for (size_t i = 0; i < c.count(); ++i)
@@ -219,6 +237,7 @@ ArrayRef<ConverterEntry> movementConverters() {
       {"Squeeze", 1, squeeze, ""},
       {"Tile", 6, tile, "static repeats"},
       {"Transpose", 1, transposeOp, ""},
+      {"Trilu", 14, trilu, "static k"},
       {"Unsqueeze", 1, unsqueeze, ""},
   };
   return table;

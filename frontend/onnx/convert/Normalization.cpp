@@ -48,8 +48,7 @@ Status layerNormalization(Conversion& c) {
     return c.broadcastTo(value, normalized);
   };
   Value scale = TITAN_TRY(affine(1)), bias = TITAN_TRY(affine(2));
-  auto norm = c.create<LayerNormOp>(x, scale, bias, axis,
-                                    c.node.real("epsilon", 1e-5));
+  auto norm = c.create<LayerNormOp>(x, scale, bias, axis, c.node.real("epsilon", 1e-5));
   c.results[0] = norm.getResult();
   // Mean and inverse deviation keep the normalised dimensions as 1.
   Shape kept = shape;
@@ -61,12 +60,35 @@ Status layerNormalization(Conversion& c) {
   return {};
 }
 
+/// x / sqrt(mean(x^2) + epsilon) * scale over the dimensions from `axis` on (Zhang and Sennrich,
+/// arXiv:1910.07467).
+Status rmsNormalization(Conversion& c) {
+  Value x = TITAN_TRY(c.floatOperand(0)), scale = TITAN_TRY(c.floatOperand(1));
+  Type type = tensorType(x).getElementType();
+  Shape shape = c.shapeOf(x);
+  int64_t axis = TITAN_TRY(c.axis(-1, c.rankOf(x)));
+  if (broadcastShape(c.shapeOf(scale), shape) != shape ||
+      tensorType(scale).getElementType() != type)
+    return c.error("a scale of {} does not broadcast to {}", toString(c.shapeOf(scale)),
+                   toString(shape));
+  // The statistic is computed in stash_type, f32 unless the operand is wider.
+  Value wide = type.isF64() ? x : c.convert(x, c.builder.getF32Type());
+  auto dims = llvm::to_vector(llvm::seq<int64_t>(axis, c.rankOf(x)));
+  int64_t count = elementCount(std::span(shape).subspan(axis));
+  Value square = c.reduce(ReduceKind::Sum, c.mul(wide, wide), dims);
+  Value mean = c.scale(square, 1 / static_cast<double>(count));
+  Value rstd = c.create<RsqrtOp>(c.shift(mean, c.node.real("epsilon", 1e-5)));
+  Value normalized = c.convert(c.mul(wide, c.unreduce(rstd, shape, dims)), type);
+  return c.give(c.mul(normalized, c.broadcastTo(scale, shape)));
+}
+
 } // namespace
 
 ArrayRef<ConverterEntry> normalizationConverters() {
   static const ConverterEntry table[] = {
       {"LayerNormalization", 17, layerNormalization, ""},
       {"LogSoftmax", 1, softmaxLike<LogSoftmaxOp>, ""},
+      {"RMSNormalization", 23, rmsNormalization, ""},
       {"Softmax", 1, softmaxLike<SoftmaxOp>, ""},
   };
   return table;

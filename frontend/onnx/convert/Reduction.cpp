@@ -112,6 +112,11 @@ Status argMax(Conversion& c) {
   if (c.node.integer("select_last_index", 0) != 0)
     return c.error("select_last_index = 1 is not supported");
   int64_t axis = TITAN_TRY(c.axis(0, c.rankOf(x)));
+  if (c.node.opType == "ArgMin") {
+    if (!c.isFloat(x))
+      return c.error("operand is not floating"); // the smallest integer has no negative
+    x = c.neg(x);
+  }
   Value index = c.create<ArgmaxOp>(x, axis);
   Shape kept = c.shapeOf(x);
   kept[axis] = 1;
@@ -123,6 +128,7 @@ Status argMax(Conversion& c) {
 ArrayRef<ConverterEntry> reductionConverters() {
   static const ConverterEntry table[] = {
       {"ArgMax", 1, argMax, "first index only"},
+      {"ArgMin", 1, argMax, "floats, first index only"},
       {"ReduceL1", 1, reduceL1, ""},
       {"ReduceL2", 1, reduceL2, ""},
       {"ReduceLogSum", 1, reduceLogSum, ""},
