@@ -51,12 +51,13 @@ LossTerms crossEntropy(const TensorBuilder& b, const LossRecipe& loss, Value log
   Value ignored = b.splatLike(targets, static_cast<double>(loss.ignoreIndex));
   if (validRows) // padding is ignored like any other target
     targets = b.select(validMask(b, rows, validRows), targets, ignored);
-  auto lossType = RankedTensorType::get(rows, b.builder.getF32Type());
+  Type f32 = b.builder.getF32Type(), element = tensorType(logits).getElementType();
+  auto lossType = RankedTensorType::get(rows, element.isF64() ? element : f32);
   Value losses = b.create<CrossEntropyOp>(lossType, logits, targets,
                                           b.builder.getI64IntegerAttr(loss.ignoreIndex),
                                           b.builder.getF64FloatAttr(loss.labelSmoothing));
   Value valid = b.compare(ComparePredicate::NE, targets, ignored);
-  LossTerms terms{b.reduceAll(ReduceKind::Sum, losses), countTrue(b, valid), {}};
+  LossTerms terms{b.convert(b.reduceAll(ReduceKind::Sum, losses), f32), countTrue(b, valid), {}};
   if (validRows) {
     Value best = b.create<ArgmaxOp>(logits, static_cast<int64_t>(rows.size()));
     Value hit = b.compare(ComparePredicate::EQ, best, targets);
