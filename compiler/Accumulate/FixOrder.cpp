@@ -38,7 +38,8 @@ struct FixOrder : impl::FixOrderBase<FixOrder> {
     if (failed(recipe))
       return signalPassFailure();
     if (recipe->mesh.reduce == "tree") {
-      getOperation().emitError("mesh.reduce = \"tree\" is not available in this version: use \"fast\"");
+      getOperation().emitError(
+          "mesh.reduce = \"tree\" is not available in this version: use \"fast\"");
       return signalPassFailure();
     }
     getOperation().walk([](accum::LoopOp loop) {

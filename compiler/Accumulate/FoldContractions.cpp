@@ -19,8 +19,8 @@ struct FoldIntoAccumulator : OpRewritePattern<ir::AddOp> {
     auto loop = dyn_cast<accum::LoopOp>(add->getParentOp());
     if (!loop)
       return failure();
-    for (auto [accumulator, product] : {std::pair{add.getLhs(), add.getRhs()},
-                                        std::pair{add.getRhs(), add.getLhs()}}) {
+    for (auto [accumulator, product] :
+         {std::pair{add.getLhs(), add.getRhs()}, std::pair{add.getRhs(), add.getLhs()}}) {
       auto contract = product.getDefiningOp<ir::ContractOp>();
       if (!contract || contract.getAcc() || !contract->hasOneUse() ||
           !llvm::is_contained(loop.getAccumulators(), accumulator))

@@ -1,4 +1,5 @@
-// The stage *accumulate*: the order of accumulation, and each microbatch's place in the global batch.
+// The stage *accumulate*: the order of accumulation, and each microbatch's place in the global
+// batch.
 #pragma once
 
 #include "dialects/Accum/Accum.h"

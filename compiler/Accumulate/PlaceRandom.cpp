@@ -22,8 +22,10 @@ void place(ir::DropoutOp dropout, accum::LoopOp loop, BatchDimension::Place plac
     if (place.kind == BatchDimension::Kind::Dim)
       dim = place.dim;
     else
-      remark::missed(dropout.getLoc(), remark::RemarkOpts::name("place-random").category("accumulate"))
-          << remark::reason("the batch of {0} cannot be followed: its microbatches draw as if stacked along dimension 0",
+      remark::missed(dropout.getLoc(),
+                     remark::RemarkOpts::name("place-random").category("accumulate"))
+          << remark::reason("the batch of {0} cannot be followed: its microbatches draw as if "
+                            "stacked along dimension 0",
                             ir::pathString(dropout));
     stride = type.getDimSize(dim);
     global[dim] *= loop.getCount();
@@ -37,12 +39,13 @@ struct PlaceRandom : impl::PlaceRandomBase<PlaceRandom> {
   void runOnOperation() override {
     getOperation().walk([](accum::LoopOp loop) {
       BatchDimension batch(loop);
-      // An adjoint draws what its forward op drew: the ops of one stream share the place of the first. (The adjoint's own operand may be
-      // a constant, which says nothing about the batch.)
+      // An adjoint draws what its forward op drew: the ops of one stream share the place of the
+      // first. (The adjoint's own operand may be a constant, which says nothing about the batch.)
       llvm::DenseMap<uint64_t, BatchDimension::Place> places;
       for (auto dropout : loop.getBlock().getOps<ir::DropoutOp>())
-        place(dropout, loop,
-              places.try_emplace(dropout.getStream(), batch.of(dropout.getOperand())).first->second);
+        place(
+            dropout, loop,
+            places.try_emplace(dropout.getStream(), batch.of(dropout.getOperand())).first->second);
     });
   }
 };

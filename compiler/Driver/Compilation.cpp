@@ -7,12 +7,12 @@
 #include "dialects/Titan/Titan.h"
 #include "frontend/onnx/Import.h"
 
-#include "llvm/Support/FileUtilities.h"
-#include "llvm/Support/ToolOutputFile.h"
-#include "llvm/Support/raw_ostream.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassInstrumentation.h"
 #include "mlir/Pass/PassManager.h"
+#include "llvm/Support/FileUtilities.h"
+#include "llvm/Support/ToolOutputFile.h"
+#include "llvm/Support/raw_ostream.h"
 
 #include <filesystem>
 
@@ -22,7 +22,8 @@ namespace titan {
 
 namespace {
 
-/// Remembers which pass failed: a stage's own checks failing is our bug, any other pass refuses the user's input.
+/// Remembers which pass failed: a stage's own checks failing is our bug, any other pass refuses the
+/// user's input.
 struct FailureRecorder : PassInstrumentation {
   explicit FailureRecorder(std::string& name) : name(name) {}
   void runAfterPassFailed(Pass* pass, Operation*) override {
@@ -48,12 +49,13 @@ Compilation::Compilation(const CompileOptions& options)
 
 Result<std::unique_ptr<Compilation>> Compilation::load(const CompileOptions& options) {
   std::unique_ptr<Compilation> compilation(new Compilation(options));
-  TITAN_TRY(compilation->session_.disablePasses(options.disabledPasses));
+  TITAN_TRY(compilation->compiler_.disablePasses(options.disabledPasses));
   if (!options.remarks.empty())
-    TITAN_TRY(compilation->session_.enableRemarks(options.remarks));
+    TITAN_TRY(compilation->compiler_.enableRemarks(options.remarks));
   std::string extension = std::filesystem::path(options.model).extension().string();
   if (options.model.starts_with("nn:"))
-    return Error::usage("{}: models of Titan's own frontend are not available in this version", options.model);
+    return Error::usage("{}: models of Titan's own frontend are not available in this version",
+                        options.model);
   if (extension == ".onnx")
     TITAN_TRY(compilation->import());
   else if (extension == ".mlir")
@@ -76,8 +78,8 @@ Status Compilation::import() {
   import.weightsDirectory = options_.weightsDirectory;
   import.namesFile = options_.names;
   frontend::ImportReport report;
-  module_ = TITAN_TRY(
-      frontend::importOnnx(session_.context(), options_.model, recipe, import, report));
+  module_ =
+      TITAN_TRY(frontend::importOnnx(compiler_.context(), options_.model, recipe, import, report));
   notes_ = std::move(report.notes);
   setRecipe(*module_, recipe);
   setStage(*module_, Stage::Import);
@@ -88,21 +90,22 @@ Status Compilation::parse() {
   TimingScope scope = timingRoot_.nest("parse");
   if (!std::filesystem::exists(options_.model))
     return Error::badInput("{}: no such file", options_.model);
-  module_ = parseSourceFile<ModuleOp>(options_.model, &session_.context());
+  module_ = parseSourceFile<ModuleOp>(options_.model, &compiler_.context());
   if (!module_)
-    return session_.takeError(ErrorCode::BadInput);
+    return compiler_.takeError(ErrorCode::BadInput);
   FailureOr<Stage> stage = getStage(*module_);
   if (failed(stage))
-    return session_.takeError(ErrorCode::BadInput);
+    return compiler_.takeError(ErrorCode::BadInput);
   stage_ = *stage;
   bool carriesRecipe = (*module_)->hasAttr(ir::tag::recipe);
   if (carriesRecipe && (!options_.recipe.empty() || !options_.set.empty()))
-    return Error::usage("{} carries the recipe it was printed with: --recipe and --set have no effect on it",
-                        options_.model);
+    return Error::usage(
+        "{} carries the recipe it was printed with: --recipe and --set have no effect on it",
+        options_.model);
   if (!carriesRecipe)
     setRecipe(*module_, TITAN_TRY(readRecipe(options_)));
   if (failed(getRecipe(*module_)))
-    return session_.takeError(ErrorCode::BadInput);
+    return compiler_.takeError(ErrorCode::BadInput);
   return {};
 }
 
@@ -119,7 +122,7 @@ Status Compilation::advance(Stage target) {
 Status Compilation::run(Stage stage) {
   std::string name(stageName(stage));
   TimingScope scope = timingRoot_.nest(name);
-  PassManager passes(&session_.context());
+  PassManager passes(&compiler_.context());
   passes.enableTiming(scope);
   std::string failedPass;
   passes.addInstrumentation(std::make_unique<FailureRecorder>(failedPass));
@@ -128,9 +131,10 @@ Status Compilation::run(Stage stage) {
     addExecutionCheck(passes, mismatch);
   addStages(passes, stage_, stage);
   if (failed(passes.run(*module_)))
-    return session_.takeError(codeOfFailedPass(failedPass)).withContext(failedPass);
+    return compiler_.takeError(codeOfFailedPass(failedPass)).withContext(failedPass);
   if (!mismatch.empty())
-    return session_.takeError(ErrorCode::Internal).withContext(mismatch + " changes what the module computes");
+    return compiler_.takeError(ErrorCode::Internal)
+        .withContext(mismatch + " changes what the module computes");
   stage_ = stage;
   if (!options_.saveTemps.empty()) {
     std::error_code failure;

@@ -1,8 +1,9 @@
-// One compilation, from a model file or a printed stage to any later stage: what titan-compile and titan-eager share.
+// One compilation, from a model file or a printed stage to any later stage: what titan-compile and
+// titan-eager share.
 #pragma once
 
+#include "compiler/Driver/CompilerContext.h"
 #include "compiler/Driver/Options.h"
-#include "compiler/Driver/Session.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -12,7 +13,8 @@ namespace titan {
 
 class Compilation {
 public:
-  /// Reads `options.model`: imports an .onnx file under the recipe, or parses a printed stage, which carries its own.
+  /// Reads `options.model`: imports an .onnx file under the recipe, or parses a printed stage,
+  /// which carries its own.
   static Result<std::unique_ptr<Compilation>> load(const CompileOptions& options);
 
   /// Runs all stages after the module's own up to and including `stage` (at most plan).
@@ -40,7 +42,7 @@ private:
   Status run(Stage stage);
 
   CompileOptions options_;
-  Session session_;
+  CompilerContext compiler_;
   mlir::DefaultTimingManager timing_;
   mlir::TimingScope timingRoot_;
   mlir::OwningOpRef<mlir::ModuleOp> module_;
@@ -49,7 +51,8 @@ private:
   std::vector<std::string> notes_;
 };
 
-/// Writes `text` to `path` (stdout when empty), whole or not at all: Environment names path and cause.
+/// Writes `text` to `path` (stdout when empty), whole or not at all: Environment names path and
+/// cause.
 Status writeOutput(const std::string& path, std::string_view text);
 
 } // namespace titan

@@ -32,10 +32,10 @@ Status requireOnnx(const CompileOptions& options, std::string_view flag) {
 
 Status check(const CompileOptions& options) {
   TITAN_TRY(requireOnnx(options, "--check"));
-  Session session;
+  CompilerContext compiler;
   Recipe recipe = TITAN_TRY(readRecipe(options));
   frontend::CheckReport report = TITAN_TRY(
-      frontend::checkModel(session.context(), options.model, recipe, importOptions(options)));
+      frontend::checkModel(compiler.context(), options.model, recipe, importOptions(options)));
   TITAN_TRY(writeOutput(options.output, report.text));
   if (!report.importable)
     return Error::badInput("{} cannot be compiled: see the report", options.model);
@@ -45,8 +45,9 @@ Status check(const CompileOptions& options) {
 CodegenOptions codegenOptions(const CompileOptions& options) {
   CodegenOptions codegen;
   codegen.embedWeights = options.embedWeights;
-  codegen.weightsDirectory =
-      options.weightsDirectory.empty() ? fs::path(options.model).parent_path().string() : options.weightsDirectory;
+  codegen.weightsDirectory = options.weightsDirectory.empty()
+                                 ? fs::path(options.model).parent_path().string()
+                                 : options.weightsDirectory;
   codegen.compilerVersion = compilerVersion();
   return codegen;
 }
@@ -57,7 +58,8 @@ Status emit(Compilation& compilation, const CompileOptions& options) {
     return writeOutput(options.output, compilation.print());
   }
   TITAN_TRY(compilation.advance(Stage::Plan));
-  return writeOutput(options.output, TITAN_TRY(printCode(compilation.module(), codegenOptions(options))));
+  return writeOutput(options.output,
+                     TITAN_TRY(printCode(compilation.module(), codegenOptions(options))));
 }
 
 Status link(const CompiledModule& code, const std::string& output) {
@@ -94,7 +96,8 @@ Status run(const std::vector<std::string>& arguments) {
     return check(*options);
   if (options->writeRecipe) {
     TITAN_TRY(requireOnnx(*options, "--write-recipe"));
-    return writeOutput(options->output, TITAN_TRY(frontend::starterRecipe(options->model, importOptions(*options))));
+    return writeOutput(options->output,
+                       TITAN_TRY(frontend::starterRecipe(options->model, importOptions(*options))));
   }
   return compile(*options);
 }

@@ -6,7 +6,8 @@
 
 namespace titan {
 
-/// Runs `titan-compile <arguments>`; prints errors as one line `error: ...` on stderr. Returns the exit code.
+/// Runs `titan-compile <arguments>`; prints errors as one line `error: ...` on stderr. Returns the
+/// exit code.
 int compileMain(const std::vector<std::string>& arguments, const std::string& executable);
 
 } // namespace titan

@@ -18,11 +18,13 @@ parseCompileOptions(const std::vector<std::string>& arguments) {
   CLI::App app{"compiles a model file into an executable that trains it", "titan-compile"};
   app.set_version_flag("--version", compilerVersion());
   app.add_option("model", options.model, "an .onnx file, or a printed stage (.mlir)")->required();
-  app.add_option("-r,--recipe", options.recipe, "the training recipe (TOML); without one, defaults");
+  app.add_option("-r,--recipe", options.recipe,
+                 "the training recipe (TOML); without one, defaults");
   app.add_option("--set", options.set, "change a recipe key: --set optimizer.lr=1e-3")
       ->allow_extra_args(false);
   app.add_option("-o,--output", options.output,
-                 "the job (default: the model's name without extension), or what --emit prints (default: stdout)");
+                 "the job (default: the model's name without extension), or what --emit prints "
+                 "(default: stdout)");
   app.add_option("--emit", emit, "stop after a stage and print its module")
       ->check(CLI::IsMember(stageNames));
   app.add_flag("--check", options.check,
@@ -33,7 +35,8 @@ parseCompileOptions(const std::vector<std::string>& arguments) {
       ->capture_default_str();
   app.add_option("--arch", options.arch, "native, x86-64-v3, x86-64-v4, or a CPU that LLVM knows")
       ->capture_default_str();
-  app.add_option("--weights", weights, "carry the initial weights in the job, or refer to their file")
+  app.add_option("--weights", weights,
+                 "carry the initial weights in the job, or refer to their file")
       ->check(CLI::IsMember({"embed", "refer"}))
       ->capture_default_str();
   app.add_option("--weights-dir", options.weightsDirectory,
@@ -42,8 +45,9 @@ parseCompileOptions(const std::vector<std::string>& arguments) {
   app.add_flag("--timing", options.timing, "show the time of each stage and pass");
   app.add_option("--disable-pass", options.disabledPasses, "skip an optimization pass, by name")
       ->allow_extra_args(false);
-  app.add_flag("--check-passes", options.checkPasses,
-               "run the module in the reference interpreter before and after each pass and compare");
+  app.add_flag(
+      "--check-passes", options.checkPasses,
+      "run the module in the reference interpreter before and after each pass and compare");
   app.add_option("--remarks", options.remarks,
                  "show the compiler's decisions whose category matches this regular expression");
   app.add_option("--save-temps", options.saveTemps, "a directory for every intermediate result");

@@ -18,20 +18,24 @@ Result<std::string_view> PayloadBytes::read(const PayloadPart& part) {
     return std::string_view(part.bytes);
   auto file = files_.find(part.path);
   if (file == files_.end()) {
-    auto buffer = llvm::MemoryBuffer::getFile(part.path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+    auto buffer =
+        llvm::MemoryBuffer::getFile(part.path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
     if (!buffer)
-      return Error::badInput("{}: {}: the model's initial weights are there (use --weights-dir, or model.init = \"fresh\")",
+      return Error::badInput("{}: {}: the model's initial weights are there (use --weights-dir, or "
+                             "model.init = \"fresh\")",
                              part.path, buffer.getError().message());
     file = files_.emplace(part.path, std::move(*buffer)).first;
   }
   llvm::StringRef bytes = file->second->getBuffer();
   uint64_t size = static_cast<uint64_t>(part.size);
   if (part.fileOffset > bytes.size() || size > bytes.size() - part.fileOffset)
-    return Error::badInput("{} has {} bytes, weights are at {} + {}", part.path, bytes.size(), part.fileOffset, size);
+    return Error::badInput("{} has {} bytes, weights are at {} + {}", part.path, bytes.size(),
+                           part.fileOffset, size);
   llvm::StringRef stored = bytes.substr(part.fileOffset, size);
   if (llvm::xxh3_64bits(stored) != part.digest)
-    return Error::badInput("{} at {} + {}: the bytes are not those that the model was imported with", part.path,
-                           part.fileOffset, size);
+    return Error::badInput(
+        "{} at {} + {}: the bytes are not those that the model was imported with", part.path,
+        part.fileOffset, size);
   return std::string_view(stored.data(), stored.size());
 }
 

@@ -12,8 +12,8 @@ namespace titan {
 
 class PayloadBytes {
 public:
-  /// Maps the files of `parts` and checks their digests. BadInput: a file is missing, too short, or changed since the model was imported.
-  /// `parts` must outlive the result.
+  /// Maps the files of `parts` and checks their digests. BadInput: a file is missing, too short, or
+  /// changed since the model was imported. `parts` must outlive the result.
   static Result<PayloadBytes> open(const std::vector<PayloadPart>& parts);
 
   /// Pieces that lie one after another, the gaps between parts included.

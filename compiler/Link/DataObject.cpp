@@ -10,7 +10,18 @@ namespace {
 
 using namespace llvm::ELF;
 
-enum Section : uint16_t { Null, Rodata, Payload, Kernels, Relocations, Symbols, Strings, SectionNames, NoStack, Count };
+enum Section : uint16_t {
+  Null,
+  Rodata,
+  Payload,
+  Kernels,
+  Relocations,
+  Symbols,
+  Strings,
+  SectionNames,
+  NoStack,
+  Count
+};
 
 constexpr uint64_t pageSize = 4096;
 
@@ -103,7 +114,8 @@ DataObject makeDataObject(const JobData& data) {
   place(Rodata, ".rodata", SHT_PROGBITS, SHF_ALLOC, rodata.size(), 16);
   place(Payload, ".rodata.payload", SHT_PROGBITS, SHF_ALLOC, payloadSize, pageSize);
   place(Kernels, ".data.rel.ro", SHT_PROGBITS, SHF_ALLOC | SHF_WRITE, kernelCount * 8, 8);
-  Elf64_Shdr& rela = place(Relocations, ".rela.data.rel.ro", SHT_RELA, SHF_INFO_LINK, relocations.size(), 8);
+  Elf64_Shdr& rela =
+      place(Relocations, ".rela.data.rel.ro", SHT_RELA, SHF_INFO_LINK, relocations.size(), 8);
   rela.sh_link = Symbols;
   rela.sh_info = Kernels;
   rela.sh_entsize = sizeof(Elf64_Rela);

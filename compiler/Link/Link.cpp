@@ -60,21 +60,56 @@ Status writeParts(const std::string& path, std::initializer_list<std::string_vie
   return {};
 }
 
-/// lld's command line. Order matters: start files, objects, archives from the highest layer down, C++ and C libraries, end files.
+/// lld's command line. Order matters: start files, objects, archives from the highest layer down,
+/// C++ and C libraries, end files.
 std::vector<std::string> linkerArguments(const std::string& directory, const std::string& kernels,
                                          const std::string& data, const std::string& output) {
   auto library = [&](const char* name) { return directory + "/" + name; };
-  return {"ld.lld", "-pie", "--build-id=none", "--hash-style=gnu", "--gc-sections",
-          "--strip-debug", "--eh-frame-hdr", "-z", "noexecstack", "-z", "relro", "-z", "now",
-          "-dynamic-linker", "/lib64/ld-linux-x86-64.so.2", "-o", output,
-          library("Scrt1.o"), library("crti.o"), library("crtbeginS.o"),
-          kernels, data, "--whole-archive", library("libtitan_job_entry.a"), "--no-whole-archive",
-          "--start-group", library("libtitan_job.a"), library("libtitan_executor.a"),
-          library("libtitan_device_cpu.a"), library("libtitan_checkpoint.a"), library("libtitan_data.a"),
-          library("libtitan_metrics.a"), library("libtitan_program.a"), library("libz.a"), "--end-group",
-          library("libstdc++.a"), library("libm.so.6"), "--start-group", library("libgcc.a"),
-          library("libgcc_eh.a"), library("libc.so.6"), library("libc_nonshared.a"), "--end-group",
-          library("crtendS.o"), library("crtn.o")};
+  return {"ld.lld",
+          "-pie",
+          "--build-id=none",
+          "--hash-style=gnu",
+          "--gc-sections",
+          "--strip-debug",
+          "--eh-frame-hdr",
+          "-z",
+          "noexecstack",
+          "-z",
+          "relro",
+          "-z",
+          "now",
+          "-dynamic-linker",
+          "/lib64/ld-linux-x86-64.so.2",
+          "-o",
+          output,
+          library("Scrt1.o"),
+          library("crti.o"),
+          library("crtbeginS.o"),
+          kernels,
+          data,
+          "--whole-archive",
+          library("libtitan_job_entry.a"),
+          "--no-whole-archive",
+          "--start-group",
+          library("libtitan_job.a"),
+          library("libtitan_executor.a"),
+          library("libtitan_device_cpu.a"),
+          library("libtitan_checkpoint.a"),
+          library("libtitan_data.a"),
+          library("libtitan_metrics.a"),
+          library("libtitan_program.a"),
+          library("libz.a"),
+          "--end-group",
+          library("libstdc++.a"),
+          library("libm.so.6"),
+          "--start-group",
+          library("libgcc.a"),
+          library("libgcc_eh.a"),
+          library("libc.so.6"),
+          library("libc_nonshared.a"),
+          "--end-group",
+          library("crtendS.o"),
+          library("crtn.o")};
 }
 
 Status runLinker(const std::vector<std::string>& arguments) {
@@ -101,7 +136,9 @@ Result<std::string> findLibraryDirectory() {
     directory = (self.parent_path().parent_path() / "lib" / "titan").string();
   }
   if (!fs::exists(directory + "/libtitan_job.a"))
-    return Error::environment("{} does not hold Titan's runtime libraries: reinstall, or set TITAN_LIBRARY_DIR", directory);
+    return Error::environment(
+        "{} does not hold Titan's runtime libraries: reinstall, or set TITAN_LIBRARY_DIR",
+        directory);
   return directory;
 }
 
@@ -117,7 +154,8 @@ Status linkJob(const std::string& kernels, const JobData& data, const std::strin
   if (std::ofstream probe(unfinished); !probe)
     return Error::environment("{} cannot be written: {}", output, std::strerror(errno));
   std::error_code failure;
-  Status linked = runLinker(linkerArguments(directory, scratch.file("kernels.o"), scratch.file("data.o"), unfinished));
+  Status linked = runLinker(
+      linkerArguments(directory, scratch.file("kernels.o"), scratch.file("data.o"), unfinished));
   if (!linked.ok()) {
     fs::remove(unfinished, failure);
     return linked.takeError();

@@ -6,12 +6,13 @@
 
 namespace titan::link {
 
-/// Where the runtime's archives and the C and C++ start files lie: <directory of the executable>/../lib/titan, or $TITAN_LIBRARY_DIR.
-/// Environment when it is not there.
+/// Where the runtime's archives and the C and C++ start files lie: <directory of the
+/// executable>/../lib/titan, or $TITAN_LIBRARY_DIR. Environment when it is not there.
 Result<std::string> findLibraryDirectory();
 
-/// Writes the executable `output`, whole or not at all. `kernels` is a relocatable object that defines the symbols of `data.kernels`. The result
-/// needs libc and libm at run time. Equal inputs give equal bytes. Environment: the output cannot be written; Internal: lld refuses.
+/// Writes the executable `output`, whole or not at all. `kernels` is a relocatable object that
+/// defines the symbols of `data.kernels`. The result needs libc and libm at run time. Equal inputs
+/// give equal bytes. Environment: the output cannot be written; Internal: lld refuses.
 Status linkJob(const std::string& kernels, const JobData& data, const std::string& output);
 
 } // namespace titan::link

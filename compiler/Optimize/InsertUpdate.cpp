@@ -3,8 +3,8 @@
 #include "compiler/Support/RecipeAttribute.h"
 #include "compiler/Support/TaggedFunction.h"
 
-#include "llvm/ADT/MapVector.h"
 #include "mlir/IR/SymbolTable.h"
+#include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 
@@ -51,8 +51,9 @@ private:
   const Recipe& recipe_;
   OpBuilder builder_;
   ir::TensorBuilder t_;
-  llvm::MapVector<StringAttr, Value> gradients_; ///< by state symbol, in the order of @step's results
-  llvm::DenseMap<StringAttr, Value> next_;       ///< states that change
+  llvm::MapVector<StringAttr, Value>
+      gradients_;                          ///< by state symbol, in the order of @step's results
+  llvm::DenseMap<StringAttr, Value> next_; ///< states that change
 };
 
 ir::StateOp UpdateBuilder::declareSlot(ir::StateOp param, StringRef suffix) {
@@ -125,7 +126,8 @@ void UpdateBuilder::setResults(ArrayRef<TaggedFunction::TaggedValue> metrics) {
   SmallVector<TaggedFunction::TaggedValue> results;
   func::FuncOp function = step_.function();
   for (BlockArgument argument : function.getArguments()) {
-    auto symbol = function.getArgAttrOfType<FlatSymbolRefAttr>(argument.getArgNumber(), ir::tag::state);
+    auto symbol =
+        function.getArgAttrOfType<FlatSymbolRefAttr>(argument.getArgNumber(), ir::tag::state);
     if (!symbol)
       continue;
     Value next = next_.lookup(symbol.getAttr());
@@ -146,19 +148,22 @@ LogicalResult UpdateBuilder::run() {
   Value lossSum = step_.findResult(ir::tag::metric, "loss_sum");
   Value count = step_.findResult(ir::tag::metric, "count");
   if (!lossSum || !count)
-    return step_.function().emitError("@step returns no loss_sum or no count: run differentiate first");
+    return step_.function().emitError(
+        "@step returns no loss_sum or no count: run differentiate first");
   for (unsigned i = 0; i < step_.terminator().getNumOperands(); ++i)
     if (StringRef symbol = step_.resultTag(i, ir::tag::gradient); !symbol.empty())
       gradients_[builder_.getStringAttr(symbol)] = step_.terminator().getOperand(i);
 
   Type f32 = builder_.getF32Type(), i64 = builder_.getI64Type();
-  Value valid = t_.create<ir::MaxOp>(count, t_.splatLike(count, 1)); // a step without targets divides by 1
+  Value valid =
+      t_.create<ir::MaxOp>(count, t_.splatLike(count, 1)); // a step without targets divides by 1
   Value countF32 = t_.convert(valid, f32);
   Value inverse = t_.div(t_.splatLike(countF32, 1), countF32);
   Value squares = sumOfSquares();
   Value norm = t_.mul(t_.create<ir::SqrtOp>(squares), inverse);
 
-  // The mean gradient is scale * (the gradient of the sum); clipping as torch.nn.utils.clip_grad_norm_.
+  // The mean gradient is scale * (the gradient of the sum); clipping as
+  // torch.nn.utils.clip_grad_norm_.
   UpdateScalars scalars;
   scalars.scale = inverse;
   if (recipe_.optimizer.clipNorm > 0) {
@@ -166,7 +171,8 @@ LogicalResult UpdateBuilder::run() {
     Value factor = t_.create<ir::MinOp>(t_.div(limit, t_.shift(norm, 1e-6)), t_.splatLike(norm, 1));
     scalars.scale = t_.mul(inverse, factor);
   }
-  Value finite = t_.create<ir::AndOp>(t_.create<ir::IsFiniteOp>(lossSum), t_.create<ir::IsFiniteOp>(squares));
+  Value finite =
+      t_.create<ir::AndOp>(t_.create<ir::IsFiniteOp>(lossSum), t_.create<ir::IsFiniteOp>(squares));
   scalars.apply = t_.create<ir::AndOp>(
       finite, t_.compare(ir::ComparePredicate::GT, count, t_.splatLike(count, 0)));
   Value applied = t_.convert(scalars.apply, i64);

@@ -14,7 +14,8 @@ struct ParameterGroup {
   std::optional<double> weightDecay;
 };
 
-/// The first group of the recipe that matches `name`; then its own weight decay, or 0 for a `no_decay` name, or the run-time value.
+/// The first group of the recipe that matches `name`; then its own weight decay, or 0 for a
+/// `no_decay` name, or the run-time value.
 ParameterGroup groupOf(const OptimizerRecipe& recipe, std::string_view name);
 
 } // namespace titan

@@ -1,4 +1,5 @@
-// The stage *optimize*: normalise, clip, schedule, update and counters, as titan ops after the loop.
+// The stage *optimize*: normalise, clip, schedule, update and counters, as titan ops after the
+// loop.
 #pragma once
 
 #include "dialects/Titan/Titan.h"

@@ -24,8 +24,8 @@ LogicalResult verifyStates(TaggedFunction step) {
     Value value = step.terminator().getOperand(i);
     BlockArgument argument = step.findArgument(ir::tag::state, symbol);
     if (!argument || argument.getType() != value.getType())
-      return function.emitError("returns state '") << symbol << "' as " << value.getType()
-                                                   << ", which is not its argument's type";
+      return function.emitError("returns state '")
+             << symbol << "' as " << value.getType() << ", which is not its argument's type";
     if (!returned.insert(symbol).second)
       return function.emitError("returns state '") << symbol << "' twice";
     Operation* writer = value.getDefiningOp();

@@ -31,7 +31,8 @@ public:
 
   void runBeforePass(Pass* pass, Operation* op) override {
     auto module = dyn_cast<ModuleOp>(op);
-    if (module && mismatch_.empty() && preservesMeaning(pass->getArgument()) && !isOnBuffers(module))
+    if (module && mismatch_.empty() && preservesMeaning(pass->getArgument()) &&
+        !isOnBuffers(module))
       before_ = module.clone();
   }
 

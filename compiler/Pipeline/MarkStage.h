@@ -6,7 +6,8 @@
 
 namespace titan {
 
-/// Sets `titan.stage`. A module that has not gone through the stage before, or has gone further, is refused.
+/// Sets `titan.stage`. A module that has not gone through the stage before, or has gone further, is
+/// refused.
 std::unique_ptr<mlir::Pass> createMarkStage(Stage stage);
 void registerMarkStage();
 

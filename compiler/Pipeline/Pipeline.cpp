@@ -22,18 +22,21 @@ void addStage(OpPassManager& passes, Stage stage) {
   case Stage::Codegen:
     return;
 
-  // The gradient first, while every op is still the model's own: derivative rules see a layer norm, not its pieces. Precision ends the
-  // stage, because from here on no pass may change where a value is rounded.
+  // The gradient first, while every op is still the model's own: derivative rules see a layer norm,
+  // not its pieces. Precision ends the stage, because from here on no pass may change where a value
+  // is rounded.
   case Stage::Differentiate:
     addDifferentiatePasses(passes);
     break;
 
-  // Clip, schedule and update are ordinary ops after the loop, so that later stages shard, fuse and plan them like all others.
+  // Clip, schedule and update are ordinary ops after the loop, so that later stages shard, fuse and
+  // plan them like all others.
   case Stage::Optimize:
     addOptimizePasses(passes);
     break;
 
-  // Which order the microbatches are summed in decides bits; it is fixed before anything is distributed.
+  // Which order the microbatches are summed in decides bits; it is fixed before anything is
+  // distributed.
   case Stage::Accumulate:
     addAccumulatePasses(passes);
     break;
@@ -48,7 +51,8 @@ void addStage(OpPassManager& passes, Stage stage) {
     addSchedulePasses(passes);
     break;
 
-  // Tensor ops become kernels. Fusion comes after one kernel per op exists, so that fused and unfused code are the same bodies.
+  // Tensor ops become kernels. Fusion comes after one kernel per op exists, so that fused and
+  // unfused code are the same bodies.
   case Stage::Lower:
     addLowerPasses(passes);
     break;
@@ -70,8 +74,8 @@ void addStages(OpPassManager& passes, Stage from, Stage to) {
 }
 
 bool isOptionalPass(StringRef name) {
-  return llvm::is_contained({"canonicalize", "cse", "titan-lower-fuse-kernels", "titan-lower-fuse-epilogues",
-                             "titan-plan-reuse-in-place"},
+  return llvm::is_contained({"canonicalize", "cse", "titan-lower-fuse-kernels",
+                             "titan-lower-fuse-epilogues", "titan-plan-reuse-in-place"},
                             name);
 }
 

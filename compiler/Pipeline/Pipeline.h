@@ -6,8 +6,8 @@
 
 namespace titan {
 
-/// Appends the passes of the stages after `from` up to and including `to`. Import and codegen are not passes: the first is the frontend, the
-/// last leaves MLIR (compiler/Codegen).
+/// Appends the passes of the stages after `from` up to and including `to`. Import and codegen are
+/// not passes: the first is the frontend, the last leaves MLIR (compiler/Codegen).
 void addStages(mlir::OpPassManager& passes, Stage from, Stage to);
 
 /// Passes that only make the program better: those that `--disable-pass` may name.

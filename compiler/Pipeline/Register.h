@@ -1,4 +1,5 @@
-// Registers every dialect, interface model and pass of the compiler: what titan-opt and the driver start with.
+// Registers every dialect, interface model and pass of the compiler: what titan-opt and the driver
+// start with.
 #pragma once
 
 #include "mlir/IR/DialectRegistry.h"

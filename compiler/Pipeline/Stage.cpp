@@ -52,12 +52,14 @@ FailureOr<Stage> getStage(ModuleOp module) {
     return Stage::Import;
   if (std::optional<Stage> stage = parseStage(attribute.getValue()))
     return *stage;
-  return module.emitError("titan.stage '") << attribute.getValue() << "' is no stage of this compiler";
+  return module.emitError("titan.stage '")
+         << attribute.getValue() << "' is no stage of this compiler";
 }
 
 void setStage(ModuleOp module, Stage stage) {
   std::string_view name = stageName(stage);
-  module->setAttr(ir::tag::stage, StringAttr::get(module.getContext(), StringRef(name.data(), name.size())));
+  module->setAttr(ir::tag::stage,
+                  StringAttr::get(module.getContext(), StringRef(name.data(), name.size())));
 }
 
 } // namespace titan

@@ -5,7 +5,8 @@ using namespace mlir;
 namespace titan {
 
 void addShardPasses(OpPassManager& passes) {
-  // On one rank every placement is the whole tensor: there is nothing to propagate and no collective to insert.
+  // On one rank every placement is the whole tensor: there is nothing to propagate and no
+  // collective to insert.
   passes.addPass(createVerifyShard());
 }
 

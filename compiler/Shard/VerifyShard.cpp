@@ -17,10 +17,12 @@ LogicalResult verifyStateShapes(ModuleOp module, func::FuncOp function) {
       continue;
     auto state = module.lookupSymbol<ir::StateOp>(symbol.getAttr());
     if (!state)
-      return function.emitError("argument ") << i << " is state " << symbol << ", which the module does not declare";
+      return function.emitError("argument ")
+             << i << " is state " << symbol << ", which the module does not declare";
     if (state.getType() != function.getArgument(i).getType())
-      return function.emitError("takes state ") << symbol << " as " << function.getArgument(i).getType()
-                                                << ", it is " << state.getType();
+      return function.emitError("takes state ")
+             << symbol << " as " << function.getArgument(i).getType() << ", it is "
+             << state.getType();
   }
   return success();
 }

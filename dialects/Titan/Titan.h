@@ -36,7 +36,8 @@ inline constexpr llvm::StringLiteral recipe =
     "titan.recipe"; ///< module: the recipe as a dictionary
 inline constexpr llvm::StringLiteral target =
     "titan.target"; ///< module: #titan.target-like dictionary: kind, cpu, features
-inline constexpr llvm::StringLiteral stage = "titan.stage";   ///< module: the last stage it went through
+inline constexpr llvm::StringLiteral stage =
+    "titan.stage"; ///< module: the last stage it went through
 inline constexpr llvm::StringLiteral model = "titan.model"; ///< module: base name of the model file
 } // namespace tag
 
@@ -50,10 +51,11 @@ inline constexpr llvm::StringLiteral predict = "predict";
 
 /// Symbols of the counters (i64 scalars); their canonical names are those without the prefix.
 namespace counter {
-inline constexpr llvm::StringLiteral step = "counter.step";       ///< steps taken, skipped ones included
+inline constexpr llvm::StringLiteral step = "counter.step"; ///< steps taken, skipped ones included
 inline constexpr llvm::StringLiteral updates = "counter.optimizer.t"; ///< updates applied
-inline constexpr llvm::StringLiteral samples = "counter.samples"; ///< samples consumed
-inline constexpr llvm::StringLiteral skipped = "counter.skipped"; ///< steps whose update was skipped
+inline constexpr llvm::StringLiteral samples = "counter.samples";     ///< samples consumed
+inline constexpr llvm::StringLiteral skipped =
+    "counter.skipped"; ///< steps whose update was skipped
 } // namespace counter
 
 /// The counter's symbol in `module`, declared if it is not there yet; starts at 0.

@@ -80,7 +80,8 @@ static LogicalResult verifyTag(Operation* op, StringRef where, NamedAttribute at
 
 LogicalResult TitanDialect::verifyRegionArgAttribute(Operation* op, unsigned, unsigned,
                                                      NamedAttribute attribute) {
-  // Metrics and outputs are arguments from *plan* on, where results are buffers that the caller owns.
+  // Metrics and outputs are arguments from *plan* on, where results are buffers that the caller
+  // owns.
   return verifyTag(op, "an argument", attribute, {tag::state},
                    {tag::input, tag::control, tag::metric, tag::output});
 }

@@ -14,8 +14,10 @@ struct JobImage {
   std::string_view program; ///< serialize() of the Program
   std::span<const KernelFunction> kernels;
   std::string_view payload; ///< weights and constants
-  std::string
-      executable; ///< path of the job as it was called; "<executable>.run" is the default --out
+  /// Path of the job as it was called; "<executable>.run" is the default --out.
+  std::string executable;
+  /// Of the weights that the program refers to; empty: that of the executable.
+  std::string weightsDirectory;
 };
 
 /// `./job <arguments>`: parses, runs, prints errors as one line `error: ...` on stderr. Returns the

@@ -54,8 +54,12 @@ Status Session::start(uint64_t seed, const std::string& savedGemm) {
       program_, image_->kernels, {.pool = pool_.get(), .oneDnn = oneDnn_ ? &*oneDnn_ : nullptr}));
   InitialStateSources sources;
   sources.payload = image_->payload;
-  sources.weightsDirectory = options_->weightsDirectory.empty() ? directoryOfJob(image_->executable)
-                                                                : options_->weightsDirectory;
+  for (const std::string& directory :
+       {options_->weightsDirectory, image_->weightsDirectory, directoryOfJob(image_->executable)})
+    if (!directory.empty()) {
+      sources.weightsDirectory = directory;
+      break;
+    }
   sources.seed = seed;
   TITAN_TRY(executor_->initialize(sources));
   if (options_->poison) {

@@ -8,6 +8,6 @@ int main(int argc, char** argv) {
   titan::frontend::registerImportPasses();
   mlir::DialectRegistry registry;
   titan::registerAllDialects(registry);
-  return mlir::asMainReturnCode(
-      mlir::MlirOptMain(argc, argv, "Titan's pass driver: passes and stage pipelines by name\n", registry));
+  return mlir::asMainReturnCode(mlir::MlirOptMain(
+      argc, argv, "Titan's pass driver: passes and stage pipelines by name\n", registry));
 }

@@ -1,5 +1,6 @@
-// titan-run: starts a compiled job, or (--eager) runs a model op by op without compiling it. Replaces itself by the program that does
-// the work, so signals and the exit code are that program's.
+// titan-run: starts a compiled job, or (--eager) runs a model op by op without compiling it.
+// Replaces itself by the program that does the work, so signals and the exit code are that
+// program's.
 #include "runtime/program/Error.h"
 
 #include <CLI/CLI.hpp>
@@ -23,7 +24,8 @@ struct Options {
   std::vector<std::string> command; ///< the job, or the model, and everything after it
 };
 
-/// Everything from the first argument on that is no option of ours belongs to the command, flags included.
+/// Everything from the first argument on that is no option of ours belongs to the command, flags
+/// included.
 titan::Result<Options> parse(int argc, char** argv) {
   Options options;
   int first = 1;
@@ -62,7 +64,8 @@ Status start(const Options& options) {
     std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe");
     std::filesystem::path eager = self.parent_path() / "titan-eager";
     if (!std::filesystem::exists(eager))
-      return Error::environment("{} is not there: --eager needs it beside titan-run", eager.string());
+      return Error::environment("{} is not there: --eager needs it beside titan-run",
+                                eager.string());
     command.insert(command.begin(), eager.string());
   }
   std::vector<char*> arguments;

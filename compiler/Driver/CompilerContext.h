@@ -1,5 +1,5 @@
-// An MLIR context set up as every tool needs it: dialects and interface models loaded, diagnostics collected into Errors, remarks and pass
-// control by name.
+// An MLIR context set up as every tool needs it: dialects and interface models loaded, diagnostics
+// collected into Errors, remarks and pass control by name.
 #pragma once
 
 #include "runtime/program/Error.h"
@@ -14,19 +14,20 @@
 
 namespace titan {
 
-class Session {
+class CompilerContext {
 public:
-  Session();
+  CompilerContext();
 
   mlir::MLIRContext& context() { return context_; }
 
-  /// Passes with these names are skipped from now on. Usage when a name is no registered pass, or one that the
-  /// pipeline cannot do without.
+  /// Passes with these names are skipped from now on. Usage when a name is no registered pass, or
+  /// one that the pipeline cannot do without.
   Status disablePasses(const std::vector<std::string>& names);
   /// Prints remarks whose category matches `pattern` on stderr.
   Status enableRemarks(const std::string& pattern);
 
-  /// What `failed` of a pass or a parser means to the user: the first error collected since the last call.
+  /// What `failed` of a pass or a parser means to the user: the first error collected since the
+  /// last call.
   Error takeError(ErrorCode code);
 
 private:

@@ -1,13 +1,13 @@
-#include "compiler/Driver/Session.h"
+#include "compiler/Driver/CompilerContext.h"
 
 #include "compiler/Pipeline/Pipeline.h"
 #include "compiler/Pipeline/Register.h"
 
+#include "mlir/IR/Remarks.h"
+#include "mlir/Pass/PassRegistry.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Regex.h"
 #include "llvm/Support/raw_ostream.h"
-#include "mlir/IR/Remarks.h"
-#include "mlir/Pass/PassRegistry.h"
 
 using namespace mlir;
 
@@ -31,8 +31,7 @@ std::string locationPrefix(Location location) {
 
 } // namespace
 
-Session::Session()
-    : context_(makeRegistry(), MLIRContext::Threading::DISABLED) {
+CompilerContext::CompilerContext() : context_(makeRegistry(), MLIRContext::Threading::DISABLED) {
   [[maybe_unused]] static const bool registered = (registerAllPasses(), true);
   context_.loadAllAvailableDialects();
   context_.printOpOnDiagnostic(false);
@@ -56,10 +55,11 @@ Session::Session()
   });
 }
 
-Status Session::disablePasses(const std::vector<std::string>& names) {
+Status CompilerContext::disablePasses(const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     if (!PassInfo::lookup(name))
-      return Error::usage("--disable-pass={}: no pass has this name (titan-opt --help lists them)", name);
+      return Error::usage("--disable-pass={}: no pass has this name (titan-opt --help lists them)",
+                          name);
     if (!isOptionalPass(name))
       return Error::usage("--disable-pass={}: the pipeline cannot do without this pass", name);
     disabled_.insert(name);
@@ -76,7 +76,7 @@ Status Session::disablePasses(const std::vector<std::string>& names) {
   return {};
 }
 
-Status Session::enableRemarks(const std::string& pattern) {
+Status CompilerContext::enableRemarks(const std::string& pattern) {
   std::string problem;
   if (!llvm::Regex(pattern).isValid(problem))
     return Error::usage("--remarks={}: {}", pattern, problem);
@@ -89,7 +89,7 @@ Status Session::enableRemarks(const std::string& pattern) {
   return {};
 }
 
-Error Session::takeError(ErrorCode code) {
+Error CompilerContext::takeError(ErrorCode code) {
   std::string text = errors_.empty() ? "failed without a diagnostic" : errors_.front();
   if (errors_.empty())
     code = ErrorCode::Internal;

@@ -1,0 +1,107 @@
+#include "compiler/Eager/Eager.h"
+
+#include "compiler/Driver/Compilation.h"
+#include "compiler/Driver/Version.h"
+#include "compiler/Eager/ReferenceEngine.h"
+#include "runtime/job/JobImage.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <iostream>
+
+namespace titan {
+
+namespace {
+
+struct EagerOptions {
+  CompileOptions compile;
+  std::string engine = "reference";
+  std::string precision = "f32";
+  std::vector<std::string> job; ///< the command and everything after it
+};
+
+constexpr std::array<std::string_view, 4> commands = {"train", "eval", "predict", "info"};
+
+/// Everything from the command on is the job's command line.
+Result<std::optional<EagerOptions>> parse(const std::vector<std::string>& arguments) {
+  EagerOptions options;
+  auto command = std::find_if(arguments.begin(), arguments.end(), [](const std::string& argument) {
+    return std::ranges::find(commands, argument) != commands.end();
+  });
+  std::vector<std::string> own(arguments.begin(), command);
+  options.job.assign(command, arguments.end());
+
+  CLI::App app{"runs a model op by op in the reference interpreter, with the flags, outputs and "
+               "checkpoints of a compiled job",
+               "titan-eager"};
+  app.set_version_flag("--version", "titan-eager " + compilerVersion());
+  app.add_option("model", options.compile.model,
+                 "an .onnx file, or a printed stage up to accumulate")
+      ->required();
+  app.add_option("-r,--recipe", options.compile.recipe, "the training recipe (TOML)");
+  app.add_option("--set", options.compile.set, "change a recipe key")->allow_extra_args(false);
+  app.add_option("--engine", options.engine, "what executes the ops")
+      ->check(CLI::IsMember({"reference"}))
+      ->capture_default_str();
+  app.add_option(
+         "--precision", options.precision,
+         "f32: every value has its declared type; f64: every float is f64, checkpoints are rounded")
+      ->check(CLI::IsMember({"f32", "f64"}))
+      ->capture_default_str();
+  app.add_option("--weights-dir", options.compile.weightsDirectory, "where external weights lie");
+  app.add_option("--names", options.compile.names, "a map.toml of names, kinds and layouts");
+  app.footer("followed by train, eval, predict or info and the job's own options (COMMAND --help)");
+  try {
+    app.parse(std::vector<std::string>(own.rbegin(), own.rend()));
+  } catch (const CLI::CallForHelp&) {
+    std::cout << app.help();
+    return std::optional<EagerOptions>();
+  } catch (const CLI::CallForVersion&) {
+    std::cout << "titan-eager " << compilerVersion() << "\n";
+    return std::optional<EagerOptions>();
+  } catch (const CLI::ParseError& error) {
+    return Error::usage("{} (see titan-eager --help)", error.what());
+  }
+  if (options.job.empty())
+    return Error::usage("no command is given: train, eval, predict or info");
+  return std::optional(std::move(options));
+}
+
+Result<int> run(const std::vector<std::string>& arguments) {
+  std::optional<EagerOptions> options = TITAN_TRY(parse(arguments));
+  if (!options)
+    return 0;
+  std::unique_ptr<Compilation> compilation = TITAN_TRY(Compilation::load(options->compile));
+  // The order of accumulation and the place of every random decision are fixed there, so the
+  // numbers are the job's.
+  TITAN_TRY(compilation->advance(Stage::Accumulate));
+  auto engine = TITAN_TRY(eager::ReferenceEngine::create(
+      compilation->module(),
+      options->precision == "f64" ? interpreter::Engine::F64 : interpreter::Engine::F32));
+
+  std::string program = serialize(engine->program());
+  KernelFunction kernel = eager::ReferenceEngine::kernel();
+  JobImage image;
+  image.program = program;
+  image.kernels = {&kernel, 1};
+  image.executable = std::filesystem::path(options->compile.model).replace_extension().string();
+  image.weightsDirectory =
+      options->compile.weightsDirectory.empty()
+          ? std::filesystem::absolute(options->compile.model).parent_path().string()
+          : options->compile.weightsDirectory;
+  return runJob(options->job, image);
+}
+
+} // namespace
+
+int eagerMain(const std::vector<std::string>& arguments) {
+  Result<int> result = run(arguments);
+  if (result.ok())
+    return *result;
+  std::cerr << "error: " << result.error().message() << "\n";
+  return result.error().exitCode();
+}
+
+} // namespace titan
