@@ -62,6 +62,10 @@ bool repeatsWork(const lower::MergedSpace& space, FusedOp producer) {
   return false;
 }
 
+/// Points up to which a kernel's launch costs more than its work.
+constexpr int64_t smallKernel = 4096;
+constexpr unsigned mostSiblingOperands = 48;
+
 class Fuser {
 public:
   Fuser(MLIRContext* context, unsigned maxOperands) : rewriter(context), maxOperands(maxOperands) {}
@@ -77,7 +81,7 @@ public:
         consumers.push_back(&op);
     for (Operation* op : consumers)
       fuseProducersInto(cast<FusedOp>(op));
-    fuseScalars(block);
+    fuseSmallSiblings(block);
     for (Operation& op : llvm::make_early_inc_range(llvm::reverse(block)))
       if (isa<kernel::EmptyOp>(op) && op.use_empty())
         rewriter.eraseOp(&op);
@@ -92,7 +96,8 @@ private:
       changed = false;
       for (Value in : consumer.getIns()) {
         auto producer = in.getDefiningOp<FusedOp>();
-        if (!producer || producer->getBlock() != consumer->getBlock())
+        // Into a loop's body only copies go: the kernel before the loop runs once.
+        if (!producer || (producer->getBlock() != consumer->getBlock() && !isDuplicable(producer)))
           continue;
         std::string why;
         if (FusedOp merged = fuse(producer, consumer, why)) {
@@ -178,7 +183,8 @@ private:
       why = "its result is stored anyway";
       return nullptr;
     }
-    bool duplicate = othersRead && isDuplicable(producer);
+    bool duplicate =
+        isDuplicable(producer) && (othersRead || producer->getBlock() != consumer->getBlock());
     if (duplicate)
       kept.clear();
     if (!kept.empty() && !lower::visitsWholeSpace(space, producer)) {
@@ -236,20 +242,20 @@ private:
     return *merged;
   }
 
-  /// Kernels of a single point cost a launch and nothing else: independent ones run together.
-  void fuseScalars(Block& block) {
-    FusedOp last;
+  /// Small kernels cost their launch and little else: independent ones over one space run together,
+  /// where nothing between the two has to move.
+  void fuseSmallSiblings(Block& block) {
+    llvm::MapVector<Attribute, FusedOp> last; // by space
     for (Operation& op : llvm::make_early_inc_range(block)) {
       auto fused = dyn_cast<FusedOp>(op);
-      if (!fused || pointsOf(fused.getSpace()) != 1)
+      if (!fused || pointsOf(fused.getSpace()) > smallKernel)
         continue;
-      if (last && last.getSpace() == fused.getSpace() &&
-          last->getNumOperands() + fused->getNumOperands() <= 2 * maxOperands)
-        if (FusedOp merged = fuseSiblings(last, fused)) {
-          last = merged;
-          continue;
-        }
-      last = fused;
+      FusedOp& first = last[fused.getSpaceAttr()];
+      FusedOp merged;
+      if (first && first.getKernelClass() == fused.getKernelClass() &&
+          first->getNumOperands() + fused->getNumOperands() <= mostSiblingOperands)
+        merged = fuseSiblings(first, fused);
+      first = merged ? merged : fused;
     }
   }
 

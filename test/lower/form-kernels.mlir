@@ -1,0 +1,87 @@
+// RUN: titan-opt %s --titan-lower-form-kernels | FileCheck %s
+
+// The example of titan-lower-form-kernels.
+// CHECK-LABEL: func.func @relu
+// CHECK: %[[O:.*]] = kernel.empty : tensor<4xf32>
+// CHECK: kernel.fused flat [4] ins(%{{.*}} : tensor<4xf32>) outs(%[[O]] : tensor<4xf32>)
+// CHECK: %[[ZERO:.*]] = arith.constant 0.000000e+00 : f32
+// CHECK: %[[M:.*]] = arith.maximumf %{{.*}}, %[[ZERO]] : f32
+// CHECK: kernel.yield %[[M]] : f32
+func.func @relu(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %y = titan.relu %x : tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+
+// Narrow floats are computed in f32 and rounded once.
+// CHECK-LABEL: func.func @narrow
+// CHECK: arith.extf %{{.*}} : bf16 to f32
+// CHECK: arith.addf %{{.*}} : f32
+// CHECK: arith.truncf %{{.*}} : f32 to bf16
+func.func @narrow(%x: tensor<4xbf16>) -> tensor<4xbf16> {
+  %y = titan.add %x, %x : tensor<4xbf16>
+  return %y : tensor<4xbf16>
+}
+
+// The sign of an integer is in the op.
+// CHECK-LABEL: func.func @unsigned
+// CHECK: ^bb0(%{{.*}}: i8):
+// CHECK: arith.uitofp %{{.*}} : i8 to f32
+func.func @unsigned(%x: tensor<4xui8>) -> tensor<4xf32> {
+  %y = titan.convert %x : tensor<4xui8> to tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+
+// Shapes move nothing, orders are maps.
+// CHECK-LABEL: func.func @moves
+// CHECK: kernel.cast_shape
+// CHECK: kernel.fused transpose [3, 4]
+func.func @moves(%x: tensor<12xf32>) -> tensor<3x4xf32> {
+  %r = titan.reshape %x : tensor<12xf32> to tensor<4x3xf32>
+  %t = titan.transpose %r [1, 0] : tensor<4x3xf32> to tensor<3x4xf32>
+  return %t : tensor<3x4xf32>
+}
+
+// A long column is summed in chunks, then the chunks in order.
+// CHECK-LABEL: func.func @column
+// CHECK: kernel.fused column [4, 16, 10]
+// CHECK: kernel.reduce add %{{.*}} over [1]
+// CHECK: kernel.fused column [4, 10]
+// CHECK: kernel.reduce add %{{.*}} over [0]
+func.func @column(%x: tensor<64x10xf32>) -> tensor<10xf32> {
+  %y = titan.reduce sum %x [0] : tensor<64x10xf32> to tensor<10xf32>
+  return %y : tensor<10xf32>
+}
+
+// Each piece continues what the pieces before it wrote.
+// CHECK-LABEL: func.func @concat
+// CHECK: %[[E:.*]] = kernel.empty
+// CHECK: %[[FIRST:.*]] = kernel.fused flat [2] {{.*}} outs(%[[E]] :
+// CHECK: kernel.fused flat [3] {{.*}} outs(%[[FIRST]] :
+func.func @concat(%a: tensor<2xf32>, %b: tensor<3xf32>) -> tensor<5xf32> {
+  %c = titan.concat %a, %b dim 0 : (tensor<2xf32>, tensor<3xf32>) -> tensor<5xf32>
+  return %c : tensor<5xf32>
+}
+
+// Operands that no leading dimension describes are transposed first.
+// CHECK-LABEL: func.func @product
+// CHECK-NOT: kernel.fused
+// CHECK: kernel.call <{{.*}}transposeA = true, transposeB = false, accumulate = true
+// CHECK-LABEL: func.func @heads
+// CHECK-COUNT-2: kernel.fused flat [2, 3, 4, 5]
+// CHECK: kernel.call <batch = 6, m = 4, n = 4, k = 5
+func.func @product(%dy: tensor<64x10xf32>, %x: tensor<64x32xf32>, %g: tensor<10x32xf32>) -> tensor<10x32xf32> {
+  %c = titan.contract %dy, %x acc %g batch [] x [] contracting [0] x [0] : (tensor<64x10xf32>, tensor<64x32xf32>, tensor<10x32xf32>) -> tensor<10x32xf32>
+  return %c : tensor<10x32xf32>
+}
+func.func @heads(%q: tensor<2x4x3x5xf32>, %k: tensor<2x4x3x5xf32>) -> tensor<2x3x4x4xf32> {
+  %c = titan.contract %q, %k batch [0, 2] x [0, 2] contracting [3] x [3] : (tensor<2x4x3x5xf32>, tensor<2x4x3x5xf32>) -> tensor<2x3x4x4xf32>
+  return %c : tensor<2x3x4x4xf32>
+}
+
+// Barriers stay, so that nothing merges what they keep apart.
+// CHECK-LABEL: func.func @barrier
+// CHECK: titan.barrier
+func.func @barrier(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %b = titan.barrier %x id 1 : tensor<4xf32>
+  return %b : tensor<4xf32>
+}

@@ -1,0 +1,80 @@
+// RUN: titan-opt %s --titan-lower-form-kernels --titan-lower-fuse-kernels | FileCheck %s
+// RUN: titan-opt %s --titan-lower-form-kernels --titan-lower-fuse-kernels --remarks-filter=titan-lower 2>&1 | FileCheck %s --check-prefix=REMARK
+
+// REMARK-DAG: 'fc' is computed inside of 'act'
+// REMARK-DAG: 'norm' keeps apart from 'sum'
+
+// Broadcast, addition and activation.
+// CHECK-LABEL: func.func @chain
+// CHECK: kernel.fused flat [4, 8] ins(%{{.*}}, %{{.*}} : tensor<8xf32>, tensor<4x8xf32>)
+// CHECK-SAME: path = ["fc", "act"]
+// CHECK: arith.addf
+// CHECK: arith.maximumf
+// CHECK-NOT: kernel.fused
+func.func @chain(%x: tensor<4x8xf32>, %b: tensor<8xf32>) -> tensor<4x8xf32> {
+  %r = titan.broadcast %b [1] {path = ["fc"]} : tensor<8xf32> to tensor<4x8xf32>
+  %s = titan.add %x, %r {path = ["fc"]} : tensor<4x8xf32>
+  %y = titan.relu %s {path = ["act"]} : tensor<4x8xf32>
+  return %y : tensor<4x8xf32>
+}
+
+// A result that others read too is written by the merged kernel.
+// CHECK-LABEL: func.func @shared
+// CHECK: %[[R:.*]]:2 = kernel.fused flat [4]
+// CHECK-NOT: kernel.fused
+// CHECK: return %[[R]]
+func.func @shared(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %e = titan.exp %x : tensor<4xf32>
+  %y = titan.add %e, %x : tensor<4xf32>
+  return %e, %y : tensor<4xf32>, tensor<4xf32>
+}
+
+// Rows with what is done to their results, and partial column sums with what they sum.
+// CHECK-LABEL: func.func @rows_and_columns
+// CHECK: kernel.fused column [4, 16, 10] ins(%{{.*}} : tensor<64x10xf32>) outs(%{{.*}}, %{{.*}} : tensor<4x10xf32>, tensor<64x10xf32>)
+// CHECK: kernel.reduce max %{{.*}} over [2]
+// CHECK: kernel.reduce add %{{.*}} over [2]
+// CHECK: kernel.reduce add %{{.*}} over [1]
+// CHECK: kernel.fused column [4, 10]
+// CHECK-NOT: kernel.fused
+func.func @rows_and_columns(%x: tensor<64x10xf32>) -> (tensor<64x10xf32>, tensor<10xf32>) {
+  %p = titan.softmax %x dim 1 : tensor<64x10xf32>
+  %s = titan.reduce sum %p [0] : tensor<64x10xf32> to tensor<10xf32>
+  return %p, %s : tensor<64x10xf32>, tensor<10xf32>
+}
+
+// A sum over the rows' results would be in another order inside of the row kernel.
+// CHECK-LABEL: func.func @order
+// CHECK: kernel.fused row [64, 10]
+// CHECK: kernel.fused row [64]
+func.func @order(%x: tensor<64x10xf32>) -> tensor<f32> {
+  %n = titan.reduce max %x [1] {path = ["norm"]} : tensor<64x10xf32> to tensor<64xf32>
+  %s = titan.reduce sum %n [0] {path = ["sum"]} : tensor<64xf32> to tensor<f32>
+  return %s : tensor<f32>
+}
+
+// Nothing expensive is computed for every row again.
+// CHECK-LABEL: func.func @repeated
+// CHECK: kernel.fused flat [8]
+// CHECK: math.exp
+// CHECK: kernel.fused flat [4, 8]
+func.func @repeated(%x: tensor<4x8xf32>, %b: tensor<8xf32>) -> tensor<4x8xf32> {
+  %e = titan.exp %b : tensor<8xf32>
+  %r = titan.broadcast %e [1] : tensor<8xf32> to tensor<4x8xf32>
+  %y = titan.add %x, %r : tensor<4x8xf32>
+  return %y : tensor<4x8xf32>
+}
+
+// What the forward pass stores anyway is read again, not stored in another form as well.
+// CHECK-LABEL: func.func @stored
+// CHECK: %[[Y:.*]] = kernel.fused flat [64, 100]
+// CHECK: kernel.call
+// CHECK: kernel.fused flat [64, 100] ins(%[[Y]], %{{.*}} :
+func.func @stored(%x: tensor<64x100xf32>, %w: tensor<100x100xf32>) -> (tensor<64x100xf32>, tensor<64x100xf32>) {
+  %y = titan.relu %x : tensor<64x100xf32>
+  %z = titan.contract %y, %w batch [] x [] contracting [1] x [0] : (tensor<64x100xf32>, tensor<100x100xf32>) -> tensor<64x100xf32>
+  %zero = titan.constant dense<0.0> : tensor<64x100xf32> {phase = #titan<phase backward>}
+  %m = titan.compare gt %y, %zero {phase = #titan<phase backward>} : tensor<64x100xf32>
+  %d = titan.select %m, %z, %zero {phase = #titan<phase backward>} : tensor<64x100xi1>, tensor<64x100xf32>
+  return %z, %d : tensor<64x100xf32>, tensor<64x100xf32>
+}

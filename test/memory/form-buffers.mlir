@@ -1,0 +1,71 @@
+// RUN: titan-opt %s --titan-plan-form-buffers | FileCheck %s
+
+titan.state @w : tensor<4xf32> {kind = #titan<kind param>, trainable, init = #titan.init_rule<"constant", 0.0 : f64, 0.0 : f64>}
+
+// The example of titan-plan-form-buffers: the new value of a state is written where the old one was.
+// CHECK-LABEL: func.func @step
+// CHECK-SAME: (%[[W:.*]]: memref<4xf32> {titan.state = @w}, %[[Y:.*]]: memref<4xf32> {titan.output = "y"}) {
+// CHECK: kernel.fused flat [4] ins(%[[W]] : memref<4xf32>) outs(%[[W]] : memref<4xf32>)
+// CHECK: kernel.copy %[[W]] to %[[Y]]
+// CHECK: return
+func.func @step(%w: tensor<4xf32> {titan.state = @w}) -> (tensor<4xf32> {titan.state = @w}, tensor<4xf32> {titan.output = "y"}) {
+  %o = kernel.empty : tensor<4xf32>
+  %n = kernel.fused flat [4] ins(%w : tensor<4xf32>) outs(%o : tensor<4xf32>)
+      maps [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>] attributes {phase = #titan<phase update>} -> (tensor<4xf32>) {
+  ^bb0(%v: f32):
+    %e = math.exp %v : f32
+    kernel.yield %e : f32
+  }
+  return %n, %n : tensor<4xf32>, tensor<4xf32>
+}
+
+// A state that is still read keeps its value until the end.
+// CHECK-LABEL: func.func @read_later
+// CHECK-SAME: (%[[W:.*]]: memref<4xf32> {titan.state = @w}, %[[Y:.*]]: memref<4xf32> {titan.output = "y"}) {
+// CHECK: %[[T:.*]] = kernel.buffer -1
+// CHECK: kernel.fused {{.*}} ins(%[[W]] : memref<4xf32>) outs(%[[T]] :
+// CHECK: kernel.fused {{.*}} ins(%[[W]], %[[T]] : {{.*}}) outs(%[[Y]] :
+// CHECK: kernel.copy %[[T]] to %[[W]] {phase = #titan<phase update>}
+func.func @read_later(%w: tensor<4xf32> {titan.state = @w}) -> (tensor<4xf32> {titan.state = @w}, tensor<4xf32> {titan.output = "y"}) {
+  %o = kernel.empty : tensor<4xf32>
+  %n = kernel.fused flat [4] ins(%w : tensor<4xf32>) outs(%o : tensor<4xf32>)
+      maps [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>] attributes {phase = #titan<phase update>} -> (tensor<4xf32>) {
+  ^bb0(%v: f32):
+    %e = math.exp %v : f32
+    kernel.yield %e : f32
+  }
+  %y = kernel.fused flat [4] ins(%w, %n : tensor<4xf32>, tensor<4xf32>) outs(%o : tensor<4xf32>)
+      maps [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>, affine_map<(i) -> (i)>] attributes {phase = #titan<phase update>} -> (tensor<4xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %s = arith.addf %a, %b : f32
+    kernel.yield %s : f32
+  }
+  return %n, %y : tensor<4xf32>, tensor<4xf32>
+}
+
+// Batches are sliced in the body; an accumulator is one buffer, here that of the result.
+// CHECK-LABEL: func.func @loop
+// CHECK-SAME: (%[[X:.*]]: memref<3x4xf32> {titan.input = "x"}, %[[S:.*]]: memref<4xf32> {titan.output = "s"}) {
+// CHECK: kernel.fused flat [4] outs(%[[S]] : memref<4xf32>)
+// CHECK: accum.loop %[[I:.*]] in 3 running {
+// CHECK: %[[XI:.*]] = kernel.slice %[[X]][%[[I]]]
+// CHECK: kernel.fused flat [4] ins(%[[S]], %[[XI]] : memref<4xf32>, memref<4xf32>) outs(%[[S]] : memref<4xf32>)
+// CHECK-NOT: kernel.copy
+func.func @loop(%x: tensor<3x4xf32> {titan.input = "x"}) -> (tensor<4xf32> {titan.output = "s"}) {
+  %o = kernel.empty : tensor<4xf32>
+  %zero = kernel.fused flat [4] outs(%o : tensor<4xf32>) maps [affine_map<(i) -> (i)>] -> (tensor<4xf32>) {
+    %z = arith.constant 0.0 : f32
+    kernel.yield %z : f32
+  }
+  %r = accum.loop %i in 3 running slices(%xi = %x : tensor<3x4xf32>) accumulators(%a = %zero : tensor<4xf32>) -> (tensor<4xf32>) {
+    %e = kernel.empty : tensor<4xf32>
+    %n = kernel.fused flat [4] ins(%a, %xi : tensor<4xf32>, tensor<4xf32>) outs(%e : tensor<4xf32>)
+        maps [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>, affine_map<(i) -> (i)>] -> (tensor<4xf32>) {
+    ^bb0(%u: f32, %v: f32):
+      %s = arith.addf %u, %v : f32
+      kernel.yield %s : f32
+    }
+    accum.yield %n : tensor<4xf32>
+  }
+  return %r : tensor<4xf32>
+}
