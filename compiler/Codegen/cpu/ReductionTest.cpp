@@ -31,6 +31,12 @@ TEST(Reduction, RowsOfEveryLength) {
     KernelCase(softmax(3, n)).check(3e-6);
 }
 
+TEST(Reduction, NarrowerVectors) {
+  for (std::string_view arch : {"x86-64-v3", "x86-64-v2"})
+    for (int64_t n : {1, 3, 7, 8, 9, 31, 33, 100, 5000})
+      KernelCase(softmax(3, n), arch).check(3e-6);
+}
+
 TEST(Reduction, ColumnsOfEveryLength) {
   auto spec = [](int64_t m, int64_t n) {
     return KernelSpec{.space = {m, n},

@@ -111,8 +111,13 @@ Elements decode(const std::string& element, const std::string& bytes) {
   return elementsOf<int8_t>(bytes);
 }
 
-KernelCase::KernelCase(const KernelSpec& spec) : spec_(spec) {
-  Result<std::unique_ptr<KernelRunner>> runner = KernelRunner::compile(moduleText(spec));
+KernelCase::KernelCase(const KernelSpec& spec, std::string_view arch) : spec_(spec) {
+  Result<TargetInfo> target = resolveTarget("cpu", arch);
+  if (!target.ok()) {
+    ADD_FAILURE() << target.error().message();
+    return;
+  }
+  Result<std::unique_ptr<KernelRunner>> runner = KernelRunner::compile(moduleText(spec), *target);
   if (runner.ok())
     runner_ = runner.take();
   else

@@ -25,7 +25,8 @@ struct KernelSpec {
 
 class KernelCase {
 public:
-  explicit KernelCase(const KernelSpec& spec);
+  /// For this machine, or for another CPU whose code it can run.
+  explicit KernelCase(const KernelSpec& spec, std::string_view arch = "native");
 
   /// Replaces the random contents of an in.
   void setIn(size_t in, const Elements& values);

@@ -51,8 +51,6 @@ Result<std::unique_ptr<KernelRunner>> KernelRunner::compile(std::string_view tex
   });
   if (failedToEmit)
     return Error::internal("a kernel is not emitted");
-  if (getenv("TITAN_DUMP_KERNELS"))
-    kernels->dump();
   std::string object = TITAN_TRY(emitKernelObject(*kernels, target));
 
   auto jit = llvm::orc::LLJITBuilder().create();
