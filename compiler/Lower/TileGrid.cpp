@@ -41,7 +41,7 @@ TileGrid chooseTileGrid(int64_t batch, int64_t m, int64_t n, int64_t k, int64_t 
       previousN = tileN;
       const int64_t tiles = batch * ceilDiv(m, tileM) * ceilDiv(n, tileN);
       const double time = tileTime(tileM, tileN, k, elementBytes);
-      const double total = 3 * time * ceilDiv(tiles, 2) + time * ceilDiv(tiles, 8);
+      const double total = 8 * time * ceilDiv(tiles, 2) + time * ceilDiv(tiles, 8);
       if (total < bestTime) {
         bestTime = total;
         best = {tileM, tileN};
