@@ -1,11 +1,16 @@
 // Every derivative rule against central differences of the interpreter in f64.
+#include "compiler/Autodiff/Passes.h"
 #include "compiler/Autodiff/ReverseMode.h"
 #include "compiler/Autodiff/Rules.h"
+#include "compiler/Autodiff/testing/RandomGraph.h"
+#include "compiler/Interpreter/Equivalence.h"
 #include "compiler/Interpreter/RandomArguments.h"
 #include "compiler/Interpreter/testing/OpInstances.h"
 #include "dialects/Titan/TensorBuilder.h"
 
 #include "mlir/IR/Verifier.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
 
 #include <gtest/gtest.h>
 
@@ -63,7 +68,8 @@ struct GradientFunction {
     if (failed(gradients))
       return;
     SmallVector<Value> results = {loss};
-    llvm::append_range(results, *gradients);
+    for (auto [parameter, gradient] : llvm::zip_equal(parameters, *gradients))
+      results.push_back(gradient ? gradient : b.splatLike(parameter, 0));
     terminator->setOperands(results);
     function->setFunctionType(
         builder.getFunctionType(block.getArgumentTypes(), ValueRange(results).getTypes()));
@@ -123,6 +129,36 @@ TEST(Gradient, AgreesWithCentralDifferences) {
     ++checked;
   }
   EXPECT_GT(checked, 50);
+}
+
+TEST(Gradient, RandomGraphsAgreeWithCentralDifferences) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    auto module = titan::autodiff::testing::createRandomGraph(instances().context(), seed);
+    auto function = module->lookupSymbol<func::FuncOp>("f");
+    Instance instance{"seed " + std::to_string(seed), function, nullptr, {}};
+    SmallVector<Tensor> arguments = randomArguments(function, {seed});
+    checkGradients(instance, std::vector<Tensor>(arguments.begin(), arguments.end()));
+  }
+}
+
+// Folding and sharing change no value of a graph with its gradients.
+TEST(Gradient, RandomGraphsKeepTheirMeaningWhenSimplified) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    auto before = titan::autodiff::testing::createRandomGraph(instances().context(), seed);
+    auto original = before->lookupSymbol<func::FuncOp>("f");
+    GradientFunction gradient(original);
+    original.erase();
+    before->push_back(gradient.function.release());
+    OwningOpRef<ModuleOp> after = before->clone();
+    PassManager passes(&instances().context());
+    passes.addPass(createCanonicalizerPass());
+    passes.addPass(titan::createCombineDuplicates());
+    passes.addPass(createCanonicalizerPass());
+    ASSERT_TRUE(succeeded(passes.run(*after)));
+    EquivalenceOptions options;
+    options.tolerance = 0;
+    EXPECT_TRUE(succeeded(checkEquivalent(*before, *after, options))) << "seed " << seed;
+  }
 }
 
 TEST(Gradient, EveryDifferentiableOpHasAnInstance) {
