@@ -17,7 +17,7 @@ struct JobImage {
   /// Path of the job as it was called; "<executable>.run" is the default --out.
   std::string executable;
   /// Of the weights that the program refers to; empty: that of the executable.
-  std::string weightsDirectory;
+  std::string weightsDirectory = {};
 };
 
 /// `./job <arguments>`: parses, runs, prints errors as one line `error: ...` on stderr. Returns the

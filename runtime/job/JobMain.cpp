@@ -13,8 +13,7 @@ int titan_job_main(int argc, char** argv) {
   const titan::JobImage image{{titan_job_program, titan_job_program_size},
                               {titan_job_kernels, titan_job_kernel_count},
                               {titan_job_payload, titan_job_payload_size},
-                              argc > 0 ? argv[0] : "job",
-                              {}};
+                              argc > 0 ? argv[0] : "job"};
   return titan::runJob({argv + (argc > 0 ? 1 : 0), argv + argc}, image);
 }
 }
