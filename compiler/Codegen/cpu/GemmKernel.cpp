@@ -10,6 +10,9 @@ using namespace mlir;
 namespace titan::codegen {
 namespace {
 
+// A panel of A on the stack stays below 600 KiB; a line more than a row of it.
+constexpr int64_t mostPackedRows = 1024, paddingElements = 16;
+
 /// The loops of one configuration around the shared functions. Indices are of type index.
 class GemmEmitter {
 public:
@@ -25,6 +28,9 @@ public:
     operands = loadOperands(builder, loc, function, gemm.getBias() ? 4 : 3);
     panel = LLVM::AllocaOp::create(builder, loc, operands[0].getType(), builder.getF32Type(),
                                    i64(gemmDepth * tile.columns()), /*alignment=*/64);
+    if (packsA())
+      aPanel = LLVM::AllocaOp::create(builder, loc, operands[0].getType(), builder.getF32Type(),
+                                      i64(gemmDepth * aPanelRow()), /*alignment=*/64);
     emitLoop(builder, loc, toIndex(function.getArgument(2)), toIndex(function.getArgument(3)), 1,
              {}, [&](Value unit, ValueRange) {
                emitUnit(unit);
@@ -66,6 +72,21 @@ private:
     });
   }
 
+  /// A transposed A is walked down its columns: the lines of one step collide in the cache where
+  /// the leading dimension is a multiple of a power of two. Its panel is copied to rows that do
+  /// not.
+  bool packsA() const { return gemm.getTransposeA() && gemm.getTileM() <= mostPackedRows; }
+  int64_t aPanelRow() const { return gemm.getTileM() + paddingElements; }
+
+  void packA(Value a, Value row, Value rowEnd, Value k, Value depth) {
+    Value bytes = toI64(mul(minus(rowEnd, row), 4));
+    loop(index(0), depth, 1, [&](Value step) {
+      Value from = at(a, add(mul(add(k, step), gemm.getLda()), row));
+      LLVM::MemcpyOp::create(builder, loc, at(aPanel, mul(step, aPanelRow())), from, bytes,
+                             /*isVolatile=*/false);
+    });
+  }
+
   void emitUnit(Value unit) {
     int64_t tilesN = llvm::divideCeil(gemm.getN(), gemm.getTileN());
     int64_t tiles = llvm::divideCeil(gemm.getM(), gemm.getTileM()) * tilesN;
@@ -79,6 +100,8 @@ private:
     Value c = at(operands[2], mul(matrix, gemm.getStrideC()));
     loop(index(0), index(gemm.getK()), gemmDepth, [&](Value k) {
       Value depth = smaller(minus(index(gemm.getK()), k), index(gemmDepth));
+      if (packsA())
+        packA(a, row, rowEnd, k, depth);
       loop(column, columnEnd, tile.columns(), [&](Value j) {
         Value columns = smaller(minus(columnEnd, j), index(tile.columns()));
         Value corner =
@@ -87,24 +110,32 @@ private:
             builder, loc, pack,
             ValueRange{at(b, corner), i64(gemm.getLdb()), toI64(depth), toI64(columns), panel});
         Value whole = minus(rowEnd, remainder(minus(rowEnd, row), tile.rows));
-        loop(row, whole, tile.rows,
-             [&](Value i) { emitTile(fullTile, a, c, i, j, k, depth, columns); });
-        loop(whole, rowEnd, 1, [&](Value i) { emitTile(rowTile, a, c, i, j, k, depth, columns); });
+        loop(row, whole, tile.rows, [&](Value i) {
+          emitTile(fullTile, cornerOfA(a, row, i, k), c, i, j, k, depth, columns);
+        });
+        loop(whole, rowEnd, 1, [&](Value i) {
+          emitTile(rowTile, cornerOfA(a, row, i, k), c, i, j, k, depth, columns);
+        });
       });
     });
   }
 
-  void emitTile(func::FuncOp callee, Value a, Value c, Value i, Value j, Value k, Value depth,
+  int64_t aRow() const { return gemm.getTransposeA() ? 1 : gemm.getLda(); }
+  int64_t aColumn() const {
+    return packsA() ? aPanelRow() : gemm.getTransposeA() ? gemm.getLda() : 1;
+  }
+  Value cornerOfA(Value a, Value row, Value i, Value k) {
+    return packsA() ? at(aPanel, minus(i, row)) : at(a, add(mul(i, aRow()), mul(k, aColumn())));
+  }
+
+  void emitTile(func::FuncOp callee, Value aCorner, Value c, Value i, Value j, Value k, Value depth,
                 Value columns) {
-    int64_t aRow = gemm.getTransposeA() ? 1 : gemm.getLda();
-    int64_t aColumn = gemm.getTransposeA() ? gemm.getLda() : 1;
-    Value aCorner = at(a, add(mul(i, aRow), mul(k, aColumn)));
     Value cCorner = at(c, add(mul(i, gemm.getLdc()), j));
     Value continues = gemm.getAccumulate() ? flag(true) : is(arith::CmpIPredicate::ne, k, index(0));
     Value isLast = is(arith::CmpIPredicate::eq, add(k, depth), index(gemm.getK()));
     Value bias = gemm.getBias() ? at(operands[3], j) : operands[2];
     func::CallOp::create(builder, loc, callee,
-                         ValueRange{aCorner, i64(aRow), i64(aColumn), panel, cCorner,
+                         ValueRange{aCorner, i64(aRow()), i64(aColumn()), panel, cCorner,
                                     i64(gemm.getLdc()), toI64(depth), toI64(columns), continues,
                                     gemm.getBias() ? isLast : flag(false), bias,
                                     gemm.getRelu() ? isLast : flag(false)});
@@ -116,7 +147,7 @@ private:
   GemmTile tile;
   func::FuncOp function, pack, fullTile, rowTile;
   SmallVector<Value> operands;
-  Value panel;
+  Value panel, aPanel;
 };
 
 } // namespace
