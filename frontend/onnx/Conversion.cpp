@@ -87,6 +87,12 @@ Result<Value> Conversion::operand(size_t i) {
   return known.value;
 }
 
+Result<std::vector<Value>> Conversion::sequence(size_t i) const {
+  if (!has(i) || inputs_[i].sequence.empty())
+    return error("operand {} is not a sequence", i);
+  return inputs_[i].sequence;
+}
+
 const HostTensor* Conversion::constant(size_t i) const {
   return has(i) && inputs_[i].host ? &*inputs_[i].host : nullptr;
 }
@@ -142,6 +148,13 @@ Value Conversion::broadcastTo(Value value, ArrayRef<int64_t> shape) const {
   if (kept.size() != from.size())
     value = reshape(value, kept);
   return broadcast(value, shape, dims);
+}
+
+Value Conversion::slice(Value value, ArrayRef<int64_t> shape, ArrayRef<int64_t> offsets,
+                        ArrayRef<int64_t> strides) const {
+  if (ir::tensorType(value).getShape() == shape)
+    return value;
+  return create<ir::SliceOp>(ir::tensorType(value).clone(shape), value, offsets, strides);
 }
 
 Result<std::vector<Value>> Conversion::broadcastOperands(ArrayRef<size_t> operands) {

@@ -15,6 +15,9 @@ struct Known {
   std::optional<HostTensor> host;
   const Tensor* file = nullptr;
   mlir::Value value;
+  std::vector<mlir::Value> sequence; ///< of a sequence value: its elements
+
+  bool isKnown() const { return host || file || value || !sequence.empty(); }
 };
 
 mlir::Type elementTypeOf(mlir::MLIRContext* context, DType dtype);
@@ -37,6 +40,8 @@ public:
   size_t count() const { return inputs_.size(); }
   /// Operand i as a value; constants are materialised. Errors: absent, or empty.
   Result<mlir::Value> operand(size_t i);
+  /// The elements of operand i, a sequence.
+  Result<std::vector<mlir::Value>> sequence(size_t i) const;
   /// Operand i if it is known on the host.
   const HostTensor* constant(size_t i) const;
   /// Operand i as a list of integers. Error: it is computed by the model.
@@ -68,6 +73,9 @@ public:
                                llvm::ArrayRef<int64_t> rhsBatch, int64_t lhsContracting,
                                int64_t rhsContracting) const;
   Result<mlir::Value> floatOperand(size_t i);
+  /// Elements offsets[d] + i * strides[d]; the value itself where that is all of it.
+  mlir::Value slice(mlir::Value value, llvm::ArrayRef<int64_t> shape,
+                    llvm::ArrayRef<int64_t> offsets, llvm::ArrayRef<int64_t> strides) const;
 
   Status give(mlir::Value value) {
     results[0] = value;
@@ -92,7 +100,8 @@ private:
   std::vector<Known> inputs_;
 
 public:
-  std::vector<mlir::Value> results; ///< one per output; unset where none is wanted
+  std::vector<mlir::Value> sequenceResult; ///< the first output, where it is a sequence
+  std::vector<mlir::Value> results;        ///< one per output; unset where none is wanted
 };
 
 /// Converts the node of `c` and sets its results.
@@ -117,7 +126,9 @@ llvm::ArrayRef<ConverterEntry> activationConverters();
 llvm::ArrayRef<ConverterEntry> contractionConverters();
 llvm::ArrayRef<ConverterEntry> normalizationConverters();
 llvm::ArrayRef<ConverterEntry> dropoutConverters();
+llvm::ArrayRef<ConverterEntry> einsumConverters();
 llvm::ArrayRef<ConverterEntry> movementConverters();
+llvm::ArrayRef<ConverterEntry> pieceConverters();
 llvm::ArrayRef<ConverterEntry> reductionConverters();
 
 } // namespace titan::frontend

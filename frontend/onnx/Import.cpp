@@ -123,7 +123,7 @@ private:
     // that it is unknown.
     bool complete = true;
     for (auto [i, operand] : llvm::enumerate(operands))
-      complete &= !node.hasInput(i) || operand.host || operand.file || operand.value;
+      complete &= !node.hasInput(i) || operand.isKnown();
     if (complete) {
       Result<bool> folded = tryFold(node, operands);
       if (!folded.ok())
@@ -146,6 +146,8 @@ private:
     Status status = converter->convert(conversion);
     if (!status.ok())
       return fail(node, status.takeError());
+    if (!conversion.sequenceResult.empty())
+      values_[node.outputs[0]].sequence = std::move(conversion.sequenceResult);
     for (auto [output, value] : llvm::zip_equal(node.outputs, conversion.results)) {
       if (output.empty() || !value)
         continue;
@@ -167,7 +169,7 @@ private:
         inputs.push_back(nullptr);
       } else if (operand.host) {
         inputs.push_back(&*operand.host);
-      } else if (ofShape) {
+      } else if (ofShape && operand.sequence.empty()) {
         Shape shape = operand.file ? operand.file->shape : Conversion::shapeOf(operand.value);
         shapes.push_back(HostTensor::empty(DType::I64, std::move(shape)));
         inputs.push_back(&shapes.back());

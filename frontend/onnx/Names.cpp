@@ -121,6 +121,10 @@ private:
       tensor.kind = TensorKind::Buffer;
     else if (!isFloat(file.dtype) || !usesOf(tensor).differentiable)
       tensor.kind = TensorKind::Constant;
+    else if (file.fromConstantNode && (graph_.fromPyTorch() || tensor.role == Role::Other))
+      // Library functions name their constants ("beta"); a Constant node that is a weight is
+      // another producer's.
+      tensor.kind = TensorKind::Constant;
     else if (file.shape.empty() && !graph_.fromPyTorch())
       // PyTorch writes its own scalars without a name; other producers name theirs.
       tensor.kind = TensorKind::Constant;

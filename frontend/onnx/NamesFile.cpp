@@ -1,10 +1,8 @@
 #include "frontend/onnx/Names.h"
 
-#define TOML_EXCEPTIONS 0
-#include <toml++/toml.h>
+#include "runtime/program/TomlDocument.h"
 
-#include <fstream>
-#include <sstream>
+#include <algorithm>
 
 namespace titan::frontend {
 
@@ -16,36 +14,42 @@ static Result<TensorKind> parseKind(const std::string& text, const std::string& 
                          printable(text));
 }
 
+/// Names are printed and are keys of files: every control character would break one of them.
+static bool isUsableName(const std::string& name) {
+  return !name.empty() &&
+         std::ranges::none_of(name, [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+}
+
 Result<NameOverrides> parseNamesFile(std::string_view text, const std::string& source) {
-  toml::parse_result parsed = toml::parse(text, source);
-  if (!parsed)
-    return Error::badInput("{}:{}: {}", source, parsed.error().source().begin.line,
-                           parsed.error().description());
+  const nlohmann::ordered_json document = TITAN_TRY(recipe::parseToml(text, source));
   NameOverrides overrides;
-  for (const auto& [key, node] : parsed.table()) {
-    std::string initializer(key.str());
+  for (const auto& [initializer, table] : document.items()) {
     std::string where = fmt::format("{}: [\"{}\"]", source, printable(initializer));
-    const toml::table* table = node.as_table();
-    if (!table)
+    if (!table.is_object())
       return Error::badInput("{}: not a table: write [\"{}\"] and below it name, kind or layout",
                              where, printable(initializer));
     NameOverride& entry = overrides[initializer];
-    for (const auto& [field, value] : *table) {
-      if (field == "name" && value.is_string() && !value.as_string()->get().empty()) {
-        entry.name = value.as_string()->get();
+    for (const auto& [field, value] : table.items()) {
+      if (field == "name" && value.is_string()) {
+        entry.name = value.get<std::string>();
+        if (!isUsableName(*entry.name))
+          return Error::badInput(
+              "{}: name = '{}': a name has at least one character and no control "
+              "characters",
+              where, printable(*entry.name));
       } else if (field == "kind" && value.is_string()) {
-        entry.kind = TITAN_TRY(parseKind(value.as_string()->get(), where));
+        entry.kind = TITAN_TRY(parseKind(value.get<std::string>(), where));
       } else if (field == "layout" && value.is_array()) {
         entry.layout.emplace();
-        for (const toml::node& dim : *value.as_array()) {
-          if (!dim.is_integer())
+        for (const auto& dim : value) {
+          if (!dim.is_number_integer())
             return Error::badInput("{}: layout must list dimensions, as in [1, 0]", where);
-          entry.layout->push_back(dim.as_integer()->get());
+          entry.layout->push_back(dim.get<int64_t>());
         }
       } else {
         return Error::badInput("{}: '{}': the keys are name (a string), kind (a string) and layout "
                                "(a list of integers)",
-                               where, printable(field.str()));
+                               where, printable(field));
       }
     }
   }
@@ -53,12 +57,7 @@ Result<NameOverrides> parseNamesFile(std::string_view text, const std::string& s
 }
 
 Result<NameOverrides> readNamesFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file)
-    return Error::badInput("cannot open the names file '{}'", path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return parseNamesFile(text.str(), path);
+  return parseNamesFile(TITAN_TRY(recipe::readText(path, "names file")), path);
 }
 
 } // namespace titan::frontend

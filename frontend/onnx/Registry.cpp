@@ -7,9 +7,9 @@ namespace titan::frontend {
 ArrayRef<ConverterEntry> converterTable() {
   static const std::vector<ConverterEntry> table = [] {
     std::vector<ConverterEntry> all;
-    for (auto family :
-         {elementwiseConverters, activationConverters, contractionConverters,
-          normalizationConverters, dropoutConverters, movementConverters, reductionConverters})
+    for (auto family : {elementwiseConverters, activationConverters, contractionConverters,
+                        normalizationConverters, dropoutConverters, einsumConverters,
+                        movementConverters, pieceConverters, reductionConverters})
       llvm::append_range(all, family());
     llvm::sort(all, [](const ConverterEntry& a, const ConverterEntry& b) {
       return StringRef(a.opType) < StringRef(b.opType);

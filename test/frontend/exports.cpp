@@ -86,7 +86,8 @@ int main(int argc, char** argv) {
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
   std::set<fs::path> models;
   for (const auto& entry : fs::directory_iterator(argc > 1 ? argv[1] : "."))
-    if (entry.path().filename().string().find("-eval") != std::string::npos)
+    if (entry.path().extension() == ".onnx" &&
+        entry.path().filename().string().find("-eval") != std::string::npos)
       models.insert(entry.path());
   int failed = 0;
   for (const fs::path& model : models) {

@@ -1,4 +1,4 @@
-// Ops that move elements: reshape, transpose, join, cut, pad.
+// Ops that move elements: reshape, transpose, join, repeat, pad.
 #include "frontend/onnx/Conversion.h"
 
 using namespace mlir;
@@ -117,65 +117,6 @@ Status concat(Conversion& c) {
   return c.give(c.create<ConcatOp>(ValueRange(values), axis));
 }
 
-/// The slice that starts at `offsets` and takes every `strides`-th element.
-Value cut(Conversion& c, Value x, ArrayRef<int64_t> shape, ArrayRef<int64_t> offsets,
-          ArrayRef<int64_t> strides) {
-  if (c.shapeOf(x) == Shape(shape))
-    return x;
-  return c.create<SliceOp>(tensorType(x).clone(shape), x, offsets, strides);
-}
-
-Status split(Conversion& c) {
-  Value x = TITAN_TRY(c.operand(0));
-  int64_t axis = TITAN_TRY(c.axis(0, c.rankOf(x)));
-  auto given = TITAN_TRY(c.axes(1, "split"));
-  auto outputs = static_cast<int64_t>(c.node.outputs.size());
-  Shape shape = c.shapeOf(x);
-  auto sizes = TITAN_TRY(splitSizes(c.node, shape[axis], given, outputs));
-  if (static_cast<int64_t>(sizes.size()) != outputs)
-    return c.error("{} pieces for {} outputs", sizes.size(), outputs);
-  SmallVector<int64_t> offsets(shape.size(), 0), strides(shape.size(), 1);
-  for (auto [i, size] : llvm::enumerate(sizes)) {
-    shape[axis] = size;
-    if (c.wants(i) && size == 0)
-      return c.error("piece {} is empty", i);
-    if (c.wants(i))
-      c.results[i] = cut(c, x, shape, offsets, strides);
-    offsets[axis] += size;
-  }
-  return {};
-}
-
-Status slice(Conversion& c) {
-  Value x = TITAN_TRY(c.operand(0));
-  std::vector<int64_t> starts, ends;
-  std::optional<std::vector<int64_t>> axes, steps;
-  if (c.node.opset < 10) {
-    starts = c.node.integers("starts").value_or(std::vector<int64_t>());
-    ends = c.node.integers("ends").value_or(std::vector<int64_t>());
-    axes = c.node.integers("axes");
-  } else {
-    starts = TITAN_TRY(c.list(1, "starts"));
-    ends = TITAN_TRY(c.list(2, "ends"));
-    if (c.has(3))
-      axes = TITAN_TRY(c.list(3, "axes"));
-    if (c.has(4))
-      steps = TITAN_TRY(c.list(4, "steps"));
-  }
-  auto dims = TITAN_TRY(sliceDims(c.node, c.shapeOf(x), starts, ends, axes, steps));
-  SmallVector<int64_t> shape, offsets, strides;
-  for (auto [d, dim] : llvm::enumerate(dims)) {
-    if (dim.count == 0)
-      return c.error("takes nothing of dimension {}", d);
-    if (dim.step < 0)
-      return c.error("a step of {} is not supported: only positive steps are", dim.step);
-    shape.push_back(dim.count);
-    offsets.push_back(dim.start);
-    strides.push_back(dim.step);
-  }
-  return c.give(cut(c, x, shape, offsets, strides));
-}
-
 Status pad(Conversion& c) {
   Value x = TITAN_TRY(c.operand(0));
   std::string mode = c.node.text("mode", "constant");
@@ -215,7 +156,7 @@ Status pad(Conversion& c) {
   for (int64_t d = 0; d < rank; ++d)
     outer.push_back(inner[d] + low[d] + high[d]);
   TITAN_TRY(checkedElementCount(outer, c.node.shown()));
-  x = cut(c, x, inner, offsets, ones);
+  x = c.slice(x, inner, offsets, ones);
   if (inner == outer)
     return c.give(x);
   return c.give(c.create<PadOp>(tensorType(x).clone(outer), x, c.builder.getDenseI64ArrayAttr(low),
@@ -232,8 +173,6 @@ ArrayRef<ConverterEntry> movementConverters() {
       {"Flatten", 1, flatten, ""},
       {"Pad", 2, pad, "constant mode"},
       {"Reshape", 5, reshapeOp, "static target"},
-      {"Slice", 1, slice, "static, positive steps"},
-      {"Split", 2, split, "static sizes"},
       {"Squeeze", 1, squeeze, ""},
       {"Tile", 6, tile, "static repeats"},
       {"Transpose", 1, transposeOp, ""},
