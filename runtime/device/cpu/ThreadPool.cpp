@@ -1,6 +1,8 @@
 // The protocol: the caller writes the region's fields, then publishes `offer_`; a worker that takes
-// part runs its range and stores the region's number in its own `done`; the caller polls the `done`
-// words of those that take part.
+// part claims its range by raising its own `claimed` to the region's number, runs it and stores the
+// number in `done`. When the caller is through with its own range it claims those that nobody has
+// begun, and polls the `done` words of the others. A region ends with every range claimed, so a
+// worker that comes late finds its claim taken and touches nothing.
 //
 // Sleeping is the usual two-sided check: the sleeper raises its flag, then looks again; the waker
 // publishes, then looks at the flag; both in one total order (seq_cst), so that one of the two sees
@@ -114,12 +116,18 @@ Result<std::unique_ptr<ThreadPool>> ThreadPool::create(int threads) {
 
 ThreadPool::~ThreadPool() {
   stopping_ = true;
-  region(threads_, 0, [](void*, int64_t, int64_t) {}, nullptr);
+  region(threads_, 0, [](void*, int64_t, int64_t) {}, nullptr, /*takeOver=*/false);
   for (int i = 1; i < threads_; ++i)
     workers_[i].thread.join();
 }
 
-void ThreadPool::region(int active, int64_t units, Body body, void* context) {
+bool ThreadPool::claim(Worker& worker, uint64_t generation) {
+  uint64_t last = worker.claimed.load(std::memory_order_acquire);
+  return last < generation &&
+         worker.claimed.compare_exchange_strong(last, generation, std::memory_order_acq_rel);
+}
+
+void ThreadPool::region(int active, int64_t units, Body body, void* context, bool takeOver) {
   if (active <= 1) {
     body(context, 0, units);
     return;
@@ -132,8 +140,12 @@ void ThreadPool::region(int active, int64_t units, Body body, void* context) {
   for (int i = 1; i < active; ++i)
     wake(workers_[i].asleep);
   body(context, 0, rangeBegin(units, active, 1));
-  for (int i = 1; i < active; ++i)
-    awaitWorker(workers_[i], generation);
+  for (int i = 1; i < active; ++i) {
+    if (takeOver && claim(workers_[i], generation))
+      body(context, rangeBegin(units, active, i), rangeBegin(units, active, i + 1));
+    else
+      awaitWorker(workers_[i], generation);
+  }
 }
 
 void ThreadPool::awaitWorker(Worker& worker, uint64_t generation) {
@@ -172,7 +184,7 @@ void ThreadPool::work(int index) {
   for (;;) {
     seen = awaitRegion(worker, seen);
     int active = static_cast<int>(seen & ((1u << activeBits) - 1));
-    if (index >= active)
+    if (index >= active || !claim(worker, seen >> activeBits))
       continue;
     bool last = stopping_;
     body_(context_, rangeBegin(units_, active, index), rangeBegin(units_, active, index + 1));
