@@ -92,8 +92,10 @@ private:
   unsigned maxOperands;
 
   void fuseProducersInto(FusedOp consumer) {
+    SmallVector<std::pair<FusedOp, std::string>> missed;
     for (bool changed = true; changed;) {
       changed = false;
+      missed.clear();
       for (Value in : consumer.getIns()) {
         auto producer = in.getDefiningOp<FusedOp>();
         // Into a loop's body only copies go: the kernel before the loop runs once.
@@ -105,9 +107,11 @@ private:
           changed = true;
           break;
         }
-        report(producer, consumer, why);
+        missed.push_back({producer, why});
       }
     }
+    for (auto& [producer, why] : missed)
+      report(producer, consumer, why);
   }
 
   void report(FusedOp producer, FusedOp consumer, StringRef why) {
@@ -187,6 +191,10 @@ private:
         isDuplicable(producer) && (othersRead || producer->getBlock() != consumer->getBlock());
     if (duplicate)
       kept.clear();
+    if (!kept.empty() && repeatsWork(space, producer)) {
+      why = "others read its result, which would be written again and again";
+      return nullptr;
+    }
     if (!kept.empty() && !lower::visitsWholeSpace(space, producer)) {
       why = "others read its result, which the reader does not cover";
       return nullptr;
