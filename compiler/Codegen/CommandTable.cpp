@@ -139,7 +139,34 @@ private:
         return failure();
       command.scalars.push_back(*value);
     }
-    return addOperands(op.getIns(), op.getOuts(), command);
+    if (failed(addOperands(op.getIns(), op.getOuts(), command)))
+      return failure();
+    return checkOverlaps(op, nest, command);
+  }
+
+  /// Units run in any order, at once: an out may lie on an in only where every unit writes exactly
+  /// what it alone reads.
+  LogicalResult checkOverlaps(kernel::FusedOp op, const LoopNest& nest, const Command& command) {
+    size_t inCount = nest.ins.size();
+    auto bytesOf = [&](size_t i) {
+      return memory::bytesOf(cast<ShapedType>(op->getOperand(i).getType()));
+    };
+    for (size_t j = 0; j < nest.outs.size(); ++j) {
+      const Affine& out = command.operands[inCount + j];
+      for (size_t i = 0; i < inCount; ++i) {
+        const Affine& in = command.operands[i];
+        bool overlap = in.stride == out.stride && in.base < out.base + bytesOf(inCount + j) &&
+                       out.base < in.base + bytesOf(i);
+        if (!overlap || op.getBlock().getArgument(i).use_empty())
+          continue;
+        bool alike = in.base == out.base && nest.ins[i].strides == nest.outs[j].strides &&
+                     nest.ins[i].offset == nest.outs[j].offset;
+        if (!alike || (nest.parallelDims() & ~nest.outs[j].dims()) != 0)
+          return op.emitOpError("writes outs[")
+                 << j << "] over ins[" << i << "], which other units of the kernel read";
+      }
+    }
+    return success();
   }
 
   LogicalResult fill(kernel::CallOp op, Command& command) {
