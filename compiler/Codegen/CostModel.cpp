@@ -11,7 +11,7 @@ namespace {
 // One core of a current server CPU: what a kernel out of cache sees, and 16 lanes.
 constexpr double bytesPerNanosecond = 20, laneOperationsPerNanosecond = 60;
 constexpr double gemmFlopsPerNanosecond = 150;
-constexpr double nanosecondsPerThread = 4000;
+constexpr double nanosecondsPerThread = 2000;
 // A function as a polynomial; a Philox block a lane.
 constexpr double functionOperations = 20, randomOperations = 30;
 
@@ -64,6 +64,12 @@ Cost costOf(kernel::GemmAttr gemm) {
                (gemm.getBias() ? 4 * n : 0);
   cost.nanoseconds = static_cast<double>(cost.flops) / gemmFlopsPerNanosecond;
   return cost;
+}
+
+bool prefersGenerated(kernel::GemmAttr gemm) {
+  // Below this the library's packing and dispatch cost more than its kernel gains.
+  constexpr int64_t largestSmallProduct = int64_t{1} << 23;
+  return gemm.getM() * gemm.getN() * gemm.getK() <= largestSmallProduct;
 }
 
 int64_t grainOf(const Cost& cost, int64_t units) {

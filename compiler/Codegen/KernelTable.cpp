@@ -1,5 +1,7 @@
 #include "compiler/Codegen/KernelTable.h"
 
+#include "compiler/Codegen/CostModel.h"
+
 #include "compiler/Codegen/cpu/GemmKernel.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -137,9 +139,11 @@ std::string KernelTable::Entry::label() const {
 void KernelTable::finish(Program& program) {
   for (const Entry& entry : kernels_)
     program.kernels.push_back({entry.symbol, entry.label()});
-  for (const auto& [attribute, gemm] : gemms_)
+  for (const auto& [attribute, gemm] : gemms_) {
+    auto routine = cast<kernel::GemmAttr>(attribute);
     program.gemms.push_back(
-        {toGemm(cast<kernel::GemmAttr>(attribute)), gemm.entry.label(), gemm.fallback});
+        {toGemm(routine), gemm.entry.label(), gemm.fallback, prefersGenerated(routine)});
+  }
 }
 
 } // namespace titan::codegen

@@ -55,7 +55,7 @@ PreparedFunction::PreparedFunction(const Program& program, const Function& funct
       break;
     case CommandKind::Gemm: {
       const GemmCall& call = program.gemms[command.target];
-      if (oneDnn && OneDnn::supports(call.gemm)) {
+      if (oneDnn && !call.generated && OneDnn::supports(call.gemm)) {
         prepared.gemm = &call.gemm;
         prepared.oneDnn = oneDnn;
       } else {

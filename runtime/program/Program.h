@@ -90,6 +90,8 @@ struct GemmCall {
   Gemm gemm;
   std::string label;
   uint32_t fallback = 0; ///< index in Program::kernels
+  /// The cost model takes the generated kernel even where the library is there: a small product.
+  bool generated = false;
   bool operator==(const GemmCall&) const = default;
 };
 

@@ -71,6 +71,7 @@ template <typename Archive> void fields(Archive& a, Is<GemmCall> auto& v) {
   a("gemm", v.gemm);
   a("label", v.label);
   a("fallback", v.fallback);
+  a("generated", v.generated);
 }
 
 template <typename Archive> void fields(Archive& a, Is<Binding> auto& v) {

@@ -8,8 +8,11 @@
 namespace titan::recipe {
 
 inline Error wrongType(const std::string& path, const Json& value, std::string_view type) {
-  return Error::badInput("{} = {} is not {}", path,
-                         value.dump(-1, ' ', false, Json::error_handler_t::replace), type);
+  // JSON knows no infinity and no NaN.
+  const std::string text = value.is_number_float()
+                               ? fmt::format("{}", value.get<double>())
+                               : value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return Error::badInput("{} = {} is not {}", path, text, type);
 }
 
 /// Specialised below: `type` is what an error calls it, `read` leaves `out` alone when it fails.

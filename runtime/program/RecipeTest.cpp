@@ -270,7 +270,8 @@ TEST(RecipeValidate, Refusals) {
 TEST(Recipe, MissingFile) {
   const auto recipe = readRecipe("/nonexistent/r.toml");
   ASSERT_FALSE(recipe.ok());
-  EXPECT_EQ(recipe.error().message(), "cannot read recipe '/nonexistent/r.toml'");
+  EXPECT_EQ(recipe.error().message(),
+            "cannot open the recipe '/nonexistent/r.toml': No such file or directory");
 }
 
 TEST(Recipe, DamageNeverCrashes) {

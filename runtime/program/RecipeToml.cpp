@@ -2,9 +2,6 @@
 #include "runtime/program/RecipeSchema.h"
 #include "runtime/program/TomlDocument.h"
 
-#include <fstream>
-#include <sstream>
-
 namespace titan {
 
 namespace {
@@ -102,11 +99,7 @@ Result<Recipe> parseRecipe(std::string_view toml, std::string_view source) {
 }
 
 Result<Recipe> readRecipe(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (!file || !(text << file.rdbuf()))
-    return Error::badInput("cannot read recipe '{}'", path);
-  return parseRecipe(text.view(), path);
+  return parseRecipe(TITAN_TRY(recipe::readText(path, "recipe")), path);
 }
 
 std::string toToml(const Recipe& recipe) {

@@ -1,5 +1,9 @@
 #include "runtime/program/TomlDocument.h"
 
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
 #include <stdexcept>
 
 // toml++ 3.3 does not keep its own promises on some malformed texts. Its assertions ("[[[") abort a
@@ -64,6 +68,23 @@ Result<Json> parseToml(std::string_view text, std::string_view source) {
   } catch (const std::exception& error) {
     return Error::badInput("{}: {}", source, error.what());
   }
+}
+
+Result<std::string> readText(const std::string& path, std::string_view what) {
+  constexpr size_t limit = 16 << 20; // what is longer, or endless, is not written by hand
+  const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.c_str(), "rbe"), &std::fclose);
+  if (!file)
+    return Error::badInput("cannot open the {} '{}': {}", what, path, std::strerror(errno));
+  std::string text;
+  char buffer[4096];
+  while (const size_t got = std::fread(buffer, 1, sizeof buffer, file.get())) {
+    text.append(buffer, got);
+    if (text.size() > limit)
+      return Error::badInput("the {} '{}' has more than {} bytes", what, path, limit);
+  }
+  if (std::ferror(file.get()))
+    return Error::badInput("cannot read the {} '{}': {}", what, path, std::strerror(errno));
+  return text;
 }
 
 } // namespace titan::recipe
