@@ -9,10 +9,9 @@ namespace titan::lower {
 /// Attaches LowerableOpInterface to every titan op that has a rule, when the dialect is loaded.
 void registerLowerRules(mlir::DialectRegistry& registry);
 
-/// Makes `lowerOp(Op, LoweringBuilder&)` the rule of Op; a family declares one overload an op and
-/// attaches them all:
-///   attachRules<ir::AddOp, ir::SubOp>(context);
-/// The overload is found in the caller's file, through `Rules::lower`.
+/// The rules of a family are the overloads `static LogicalResult Rules::lower(Op, LoweringBuilder&)`
+/// of a struct in its file, attached together:
+///   attachRules<Rules, ir::AddOp, ir::SubOp>(context);
 template <typename Rules, typename Op>
 struct RuleModel : ir::LowerableOpInterface::ExternalModel<RuleModel<Rules, Op>, Op> {
   mlir::LogicalResult lower(mlir::Operation* op, LoweringBuilder& lowering) const {
