@@ -4,6 +4,7 @@
 #include "frontend/onnx/ExternalData.h"
 #include "frontend/onnx/Inline.h"
 #include "frontend/onnx/Reader.h"
+#include "frontend/onnx/SourceModel.h"
 #include "frontend/onnx/WireScan.h"
 
 #include <algorithm>
@@ -353,6 +354,8 @@ Result<Graph> parseGraph(std::string_view bytes, const std::string& source,
   Result<Graph> graph = GraphBuilder(bytes, source, directory, options).run();
   if (!graph.ok())
     return graph.takeError().withContext(source);
+  splitMergedTensors(*graph);
+  resolveScopes(*graph);
   return graph;
 }
 

@@ -33,6 +33,7 @@ struct Node {
   std::vector<std::string> inputs, outputs; ///< empty: an optional operand that is absent
   std::vector<::onnx::AttributeProto> attributes;
   std::map<std::string, std::string> metadata;
+  std::optional<std::string> module; ///< the source module, where it was found out (resolveScopes)
 
   const ::onnx::AttributeProto* find(std::string_view attribute) const;
   int64_t integer(std::string_view attribute, int64_t otherwise) const;

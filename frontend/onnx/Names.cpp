@@ -39,6 +39,8 @@ bool isAnonymous(std::string_view name) {
                                   name.begin() + static_cast<long>(i), name.end(),
                                   [](unsigned char c) { return std::isdigit(c); });
   };
+  if (name.find('#') != std::string_view::npos) // a copy (splitMergedTensors)
+    return true;
   if (digitsFrom(0) || name.find("::") != std::string_view::npos || name.starts_with('/'))
     return true;
   for (std::string_view prefix : {"val_", "_val_", "Constant_", "lifted_tensor_",
@@ -66,20 +68,26 @@ public:
         fxKinds_.emplace(operand.mangled, operand.kind);
     }
     for (const std::string& name : graph.initializerOrder)
-      if (!isAnonymous(name))
+      if (!isMadeUp(name))
         byMangled_.emplace(mangled(name), name);
+  }
+
+  /// Not a name of the source: an exporter's, or the name of a value that its optimizer folded
+  /// (torch.export then names no parameter like it).
+  bool isMadeUp(const std::string& name) const {
+    return isAnonymous(name) || (!fxKinds_.empty() && !fxKinds_.contains(mangled(name)));
   }
 
   NameTable run() {
     // Names that the file has come first: a recovered name must not take one of them.
     for (const std::string& name : graph_.initializerOrder)
-      if (!isAnonymous(name))
+      if (!isMadeUp(name))
         taken_.insert(name);
     for (const std::string& name : graph_.initializerOrder) {
       NamedTensor tensor;
       tensor.initializer = tensor.name = name;
       describeUse(tensor);
-      if (isAnonymous(name))
+      if (isMadeUp(name))
         recover(tensor);
       else
         classify(tensor);
@@ -174,6 +182,12 @@ private:
       if (linear)
         std::erase_if(candidates, [&](const FxOperand* operand) {
           return operand->position != (use.role == Role::Bias ? 2 : 1);
+        });
+      // A norm reads a weight and a bias: the operand's part tells which.
+      bool bias = use.role == Role::Bias || use.role == Role::NormBias;
+      if (candidates.size() > 1)
+        std::erase_if(candidates, [&](const FxOperand* operand) {
+          return !operand->mangled.ends_with(bias ? "_bias" : "_weight");
         });
       if (candidates.size() != 1)
         continue;

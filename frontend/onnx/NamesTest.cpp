@@ -88,11 +88,70 @@ TEST(Names, AFunctionOfTheModuleIsNoTie) {
 TEST(Names, IdentityNamesAreAliases) {
   ModelBuilder model;
   model.input("x", {-1, 3}).output("y");
-  model.floats("a.weight", {3, 3}, std::vector<float>(9));
+  model.floats("a.weight", {3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9});
   model.node("Identity", {"a.weight"}, {"b.weight"});
   model.node("MatMul", {"x", "a.weight"}, {"h"});
   model.node("MatMul", {"h", "b.weight"}, {"y"});
   EXPECT_EQ(named(model, "a.weight").aliases, (std::vector<std::string>{"b.weight"}));
+}
+
+TEST(Names, TensorsThatWereMergedForTheirValuesAreSeparate) {
+  // The legacy exporter writes an Identity for equal bytes: ones are equal by chance, drawn values
+  // are one tensor.
+  for (bool ones : {true, false}) {
+    ModelBuilder model;
+    model.input("x", {-1, 2}).output("y");
+    model.floats("a.weight", {2}, ones ? std::vector<float>{1, 1} : std::vector<float>{1, 2});
+    model.node("Identity", {"a.weight"}, {"b.weight"});
+    model.node("Mul", {"x", "a.weight"}, {"h"}, "/a/Mul");
+    model.node("Mul", {"h", "b.weight"}, {"y"}, "/b/Mul");
+    NameTable table = nameTensors(graphOf(model)).take();
+    EXPECT_EQ(table.tensors.size(), ones ? 2u : 1u);
+    EXPECT_EQ(table.tensors[0].aliases.size(), ones ? 0u : 1u);
+  }
+  // torch.export names the parameters of each use.
+  ModelBuilder model;
+  model.input("x", {-1, 2}).output("y");
+  model.floats("a.norm.weight", {2}, {1, 1});
+  std::string value = "x";
+  for (std::string module : {"a", "b"}) {
+    std::string result = module == "a" ? "h" : "y";
+    ::onnx::NodeProto& node = model.node("LayerNormalization", {value, "a.norm.weight"}, {result});
+    ModelBuilder::setMetadata(node, "pkg.torch.onnx.name_scopes",
+                              "['', '" + module + ".norm', 'layer_norm']");
+    ModelBuilder::setMetadata(node, "pkg.torch.onnx.fx_node",
+                              "%l : [] = f(args = (%x, [2], %p_" + module + "_norm_weight, None))");
+    value = result;
+  }
+  NameTable table = nameTensors(graphOf(model)).take();
+  ASSERT_EQ(table.tensors.size(), 2u);
+  EXPECT_EQ(table.tensors[0].name, "a.norm.weight");
+  EXPECT_EQ(table.tensors[1].name, "b.norm.weight");
+  EXPECT_EQ(table.tensors[1].kind, TensorKind::Parameter);
+}
+
+TEST(Names, LegacyScopesWithoutTheirContainersAreResolved) {
+  ModelBuilder model;
+  model.input("x", {-1, 2}).output("y");
+  std::string value = "x";
+  for (int i = 0; i < 2; ++i) {
+    std::string block = "blocks." + std::to_string(i), number = i ? "_1" : "";
+    for (const char* layer : {"up", "gate", "down"}) {
+      bool gate = std::string(layer) == "gate";
+      std::string weight =
+          gate ? "onnx::MatMul_" + std::to_string(i) : block + "." + layer + ".weight";
+      std::string result = i == 1 && std::string(layer) == "down" ? "y" : block + layer;
+      model.floats(weight, {2, 2}, {1, 2, 3, float(i)});
+      model.node("MatMul", {value, weight}, {result},
+                 "/" + std::string(layer) + number + "/MatMul");
+      value = result;
+    }
+  }
+  NameTable table = nameTensors(graphOf(model)).take();
+  EXPECT_EQ(table.find("onnx::MatMul_0")->name, "blocks.0.gate.weight");
+  EXPECT_EQ(table.find("onnx::MatMul_1")->name, "blocks.1.gate.weight");
+  for (const NamedTensor& tensor : table.tensors)
+    EXPECT_TRUE(tensor.aliases.empty()) << tensor.name;
 }
 
 TEST(Names, ClassifiesWithoutMetadata) {

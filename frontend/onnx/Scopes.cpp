@@ -115,7 +115,7 @@ Scope scopeOf(const Node& node) {
       scope.operands = fxOperands(fx->second);
   } else if (node.name.find('/') != std::string::npos) {
     scope.known = true;
-    scope.module = legacyModule(node.name);
+    scope.module = node.module.value_or(legacyModule(node.name));
   }
   return scope;
 }

@@ -112,8 +112,10 @@ Result<std::vector<ir::StateOp>> addStates(ModuleOp module, const Graph& graph,
     if (SmallVector<StringRef> aliases(tensor.aliases.begin(), tensor.aliases.end());
         !aliases.empty())
       state.setAliasesAttr(builder.getStrArrayAttr(aliases));
-    if (tensor.initializer != tensor.name)
-      state.setSourceName(tensor.initializer);
+    // A copy of a merged tensor comes from the initializer without its number.
+    std::string source = tensor.initializer.substr(0, tensor.initializer.find('#'));
+    if (source != tensor.name)
+      state.setSourceName(source);
     if (!tensor.layout.empty())
       state.setSourceLayout(tensor.layout);
     states.push_back(state);

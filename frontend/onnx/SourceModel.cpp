@@ -1,0 +1,192 @@
+#include "frontend/onnx/SourceModel.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace titan::frontend {
+
+namespace {
+
+bool isNumber(std::string_view text) {
+  return !text.empty() &&
+         std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c); });
+}
+
+/// The part of a module path that a legacy scope shows: from its last segment that is no number on.
+std::string_view unqualified(std::string_view module) {
+  size_t end = module.size();
+  while (true) {
+    size_t dot = module.rfind('.', end ? end - 1 : 0);
+    if (end == 0 || dot == std::string_view::npos)
+      return module;
+    if (!isNumber(module.substr(dot + 1, end - dot - 1)))
+      return module.substr(dot + 1);
+    end = dot;
+  }
+}
+
+/// "down" of "down_1": the exporter numbers scopes of equal names.
+std::string_view withoutNumber(std::string_view segment) {
+  size_t underscore = segment.rfind('_');
+  bool numbered = underscore != std::string_view::npos && isNumber(segment.substr(underscore + 1));
+  return numbered ? segment.substr(0, underscore) : segment;
+}
+
+/// The scope part of a legacy node name: "/a/b" of "/a/b/MatMul"; empty for others.
+std::string scopePart(const Node& node) {
+  if (!node.name.starts_with('/') || node.metadata.contains("pkg.torch.onnx.name_scopes"))
+    return {};
+  return node.name.substr(0, node.name.rfind('/'));
+}
+
+std::string_view lastSegment(std::string_view scope) { return scope.substr(scope.rfind('/') + 1); }
+
+/// The container of a module that is an element of a list: "blocks.1" of "blocks.1.down".
+std::string_view listElement(std::string_view module) {
+  std::string_view container = moduleOf(module);
+  return isNumber(leafOf(container)) ? container : std::string_view();
+}
+
+} // namespace
+
+void resolveScopes(Graph& graph) {
+  if (!graph.fromPyTorch())
+    return;
+  std::map<std::string, std::string> modules; // of scopes with evidence
+  for (const Node& node : graph.nodes) {
+    std::string scope = scopePart(node);
+    if (scope.empty())
+      continue;
+    for (const std::string& input : node.inputs) {
+      auto tensor = graph.initializers.find(input);
+      if (tensor == graph.initializers.end() || tensor->second.fromConstantNode)
+        continue;
+      std::string_view module = moduleOf(input), shown = unqualified(module);
+      if (!module.empty() &&
+          (shown == lastSegment(scope) || shown == withoutNumber(lastSegment(scope))))
+        modules.emplace(scope, module);
+    }
+  }
+  // Scopes without a named tensor (no bias, folded weight) belong to the list element that both
+  // neighbours are in.
+  std::vector<std::string> order;
+  for (const Node& node : graph.nodes)
+    if (std::string scope = scopePart(node);
+        !scope.empty() && (order.empty() || order.back() != scope))
+      order.push_back(scope);
+  std::map<std::string, std::string> guessed;
+  for (size_t i = 0; i < order.size(); ++i) {
+    if (modules.contains(order[i]) || order[i].rfind('/') != 0)
+      continue; // known, or below a module that was called: its path is whole
+    auto element = [&](size_t k) {
+      auto it = modules.find(order[k]);
+      return it == modules.end() ? std::string_view() : listElement(it->second);
+    };
+    std::string_view before, after;
+    for (size_t k = i; k-- > 0 && before.empty() && (k + 8 > i);)
+      before = element(k);
+    for (size_t k = i + 1; k < order.size() && after.empty() && k < i + 8; ++k)
+      after = element(k);
+    if (!before.empty() && before == after)
+      guessed.emplace(order[i], std::string(before) + "." +
+                                    std::string(withoutNumber(lastSegment(order[i]))));
+  }
+  for (Node& node : graph.nodes) {
+    std::string scope = scopePart(node);
+    if (auto it = modules.find(scope); it != modules.end())
+      node.module = it->second;
+    else if (auto guess = guessed.find(scope); guess != guessed.end())
+      node.module = guess->second;
+  }
+}
+
+/// Are all elements of `tensor` equal, as in what norms and biases start from?
+static bool isUniform(const Tensor& tensor) {
+  Result<std::string> bytes = tensor.byteCount() <= (1 << 20) ? tensor.read() : std::string();
+  size_t width = static_cast<size_t>(byteSize(tensor.dtype));
+  if (!bytes.ok() || bytes->size() < width)
+    return false;
+  return std::equal(bytes->begin() + static_cast<long>(width), bytes->end(), bytes->begin());
+}
+
+/// The legacy exporter replaces a tensor by an Identity of one with equal bytes. Bytes that were
+/// drawn or trained are only equal where the tensor is the same; ones and zeros are equal by
+/// chance.
+static void splitUniformIdentities(Graph& graph) {
+  std::erase_if(graph.nodes, [&](const Node& node) {
+    if (!graph.fromPyTorch() || node.opType != "Identity" || node.inputs.size() != 1 ||
+        node.outputs.size() != 1 || node.outputs[0].find("::") != std::string::npos ||
+        node.outputs[0].find('.') == std::string::npos)
+      return false;
+    auto tensor = graph.initializers.find(node.inputs[0]);
+    for (const Port& output : graph.outputs)
+      if (output.name == node.outputs[0])
+        return false;
+    if (tensor == graph.initializers.end() || !isUniform(tensor->second))
+      return false;
+    Tensor copy = tensor->second;
+    copy.name = node.outputs[0];
+    graph.notes.push_back(
+        fmt::format("'{}' was merged with '{}', which has equal values; they are separate here",
+                    printable(copy.name), printable(node.inputs[0])));
+    graph.initializerOrder.push_back(copy.name);
+    graph.initializers.emplace(node.outputs[0], std::move(copy));
+    return true;
+  });
+}
+
+void splitMergedTensors(Graph& graph) {
+  splitUniformIdentities(graph);
+  /// The parameter of the fx node that operand `k` of `node` is; empty: not known.
+  auto parameterOf = [&](const Node& node, const Scope& scope, size_t k) -> std::string {
+    if (scope.operands.empty())
+      return {};
+    std::string own = mangled(node.inputs[k]);
+    std::vector<std::string> tokens;
+    for (const FxOperand& operand : scope.operands) {
+      if (operand.mangled == own)
+        return own;
+      // A linear's weight is its second argument, its bias the third.
+      bool linear = scope.target.starts_with("aten.linear.");
+      bool bias = node.opType == "Add" || k == 2;
+      if (!linear || operand.position == (bias ? 2 : 1))
+        tokens.push_back(operand.mangled);
+    }
+    std::string leaf = "_" + mangled(leafOf(node.inputs[k]));
+    if (tokens.size() > 1)
+      std::erase_if(tokens, [&](const std::string& token) { return !token.ends_with(leaf); });
+    return tokens.size() == 1 ? tokens.front() : std::string();
+  };
+  std::map<std::string, std::map<std::string, std::string>>
+      copies; // initializer -> parameter -> name
+  for (Node& node : graph.nodes) {
+    Scope scope = scopeOf(node);
+    for (size_t k = 0; k < node.inputs.size(); ++k) {
+      auto tensor = graph.initializers.find(node.inputs[k]);
+      if (tensor == graph.initializers.end() || tensor->second.shape.empty())
+        continue;
+      std::string original = node.inputs[k], parameter = parameterOf(node, scope, k);
+      if (parameter.empty())
+        continue;
+      auto& names = copies[original];
+      // The file's name stays with its own parameter; an anonymous tensor with that of its first
+      // use.
+      if (names.empty())
+        names.emplace(parameter, original);
+      auto [it, fresh] = names.try_emplace(parameter, "");
+      if (fresh) {
+        it->second = fmt::format("{}#{}", original, names.size() - 1);
+        Tensor copy = tensor->second;
+        copy.name = it->second;
+        graph.initializers.emplace(it->second, std::move(copy));
+        graph.initializerOrder.push_back(it->second);
+        graph.notes.push_back(fmt::format(
+            "'{}' was merged from several parameters of equal value; they are separate here",
+            printable(original)));
+      }
+      node.inputs[k] = it->second;
+    }
+  }
+}
+
+} // namespace titan::frontend

@@ -1,0 +1,18 @@
+// Undoes what exporters do to the identity of modules and parameters, before anything is named.
+#pragma once
+
+#include "frontend/onnx/Scopes.h"
+
+namespace titan::frontend {
+
+/// Legacy scopes leave out containers that are not called ("/down_1/MatMul" for blocks.1.down):
+/// sets `Node::module` of every node in a scope that uses a tensor of its module, and of scopes
+/// between two of one container.
+void resolveScopes(Graph& graph);
+
+/// Exporters merge tensors of equal bytes, such as the ones of all norms: trained as one they would
+/// be tied. Where the fx metadata names different parameters for the uses of one initializer, each
+/// gets a copy ("name#1"), with a note.
+void splitMergedTensors(Graph& graph);
+
+} // namespace titan::frontend
