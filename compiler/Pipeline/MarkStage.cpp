@@ -15,6 +15,7 @@ struct MarkStage : PassWrapper<MarkStage, OperationPass<ModuleOp>> {
   MarkStage(const MarkStage& other) : PassWrapper(other) {}
   explicit MarkStage(Stage stage) { name = std::string(stageName(stage)); }
 
+  StringRef getName() const override { return "MarkStage"; }
   StringRef getArgument() const override { return "titan-mark-stage"; }
   StringRef getDescription() const override {
     return "record on the module which stage it has gone through";
