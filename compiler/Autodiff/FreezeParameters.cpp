@@ -32,7 +32,8 @@ struct FreezeParametersPass : impl::FreezeParametersBase<FreezeParametersPass> {
     }
     auto isTrainable = [](ir::StateOp state) { return state.getTrainable(); };
     if (llvm::none_of(module.getOps<ir::StateOp>(), isTrainable)) {
-      module.emitError() << "no parameter is trainable: there is nothing to train";
+      module.emitError()
+          << "no parameter is trainable, there is nothing to train: check model.frozen";
       signalPassFailure();
     }
   }

@@ -44,6 +44,7 @@ Status checkShape(const FieldSpec& field, const std::string& file, const Array& 
 
 Result<ArrayDataset::Column> ArrayDataset::openColumn(const FieldSpec& field,
                                                       const DataRecipe& recipe,
+                                                      const std::string& files,
                                                       std::span<const NamedFileArray> arrays) {
   const auto mapped = recipe.fields.find(field.name);
   const std::string& wanted = mapped == recipe.fields.end() ? field.name : mapped->second;
@@ -64,10 +65,11 @@ Result<ArrayDataset::Column> ArrayDataset::openColumn(const FieldSpec& field,
   if (!column.empty())
     return column;
   if (std::ranges::none_of(arrays, [&](const auto& entry) { return entry.second.name == wanted; }))
-    return Error::badInput("no array '{}' for field '{}' in the data; there are: {}; map it with "
+    return Error::badInput("{}: no array '{}' for field '{}'; there are: {}; map it with "
                            "data.fields = {{ {} = \"...\" }}",
-                           wanted, field.name, list(arrays), field.name);
-  return Error::badInput("array '{}' for field '{}' holds no samples", wanted, field.name);
+                           files, wanted, field.name, list(arrays), field.name);
+  return Error::badInput("{}: array '{}' for field '{}' holds 0 samples", files, wanted,
+                         field.name);
 }
 
 Result<std::unique_ptr<Dataset>> ArrayDataset::open(std::span<const std::string> files,
@@ -77,11 +79,12 @@ Result<std::unique_ptr<Dataset>> ArrayDataset::open(std::span<const std::string>
     return Error::badInput("the program reads no data");
   const std::vector<NamedFileArray> arrays = TITAN_TRY(readAll(files));
   std::unique_ptr<ArrayDataset> dataset(new ArrayDataset(std::move(fields)));
+  const std::string names = fmt::format("{}", fmt::join(files, ", "));
   for (const FieldSpec& field : dataset->fields()) {
-    Column column = TITAN_TRY(openColumn(field, recipe, arrays));
+    Column column = TITAN_TRY(openColumn(field, recipe, names, arrays));
     const int64_t samples = column.back().first + column.back().array.shape[0];
     if (!dataset->columns_.empty() && samples != dataset->size_)
-      return Error::badInput("field '{}' has {} samples, field '{}' has {}",
+      return Error::badInput("{}: field '{}' has {} samples, field '{}' has {}", names,
                              dataset->fields()[0].name, dataset->size_, field.name, samples);
     dataset->size_ = samples;
     dataset->columns_.push_back(std::move(column));

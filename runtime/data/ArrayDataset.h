@@ -31,7 +31,9 @@ private:
 
   explicit ArrayDataset(std::vector<FieldSpec> fields) : Dataset(std::move(fields)) {}
 
+  /// `files` names them in errors.
   static Result<Column> openColumn(const FieldSpec& field, const DataRecipe& recipe,
+                                   const std::string& files,
                                    std::span<const std::pair<std::string, Array>> arrays);
   Status checkLabels() const;
 

@@ -147,14 +147,14 @@ TEST_F(DatasetTest, ArrayRefusals) {
   EXPECT_EQ(openError({path}, {image({3})}),
             path + ": array 'x' has shape [3, 2], field 'x' needs [samples, 3]");
   EXPECT_EQ(openError({path}, {{"y", DType::F32, {2}}}),
-            "no array 'y' for field 'y' in the data; there are: x F32 [3, 2], targets I64 [3]; map "
-            "it with data.fields = { y = \"...\" }");
+            path + ": no array 'y' for field 'y'; there are: x F32 [3, 2], targets I64 [3]; map "
+                   "it with data.fields = { y = \"...\" }");
   const std::string two = writeNpy("targets.npy", DType::I64, {2}, std::vector<int64_t>{1, 2});
   const std::string x = writeNpy("x.npy", DType::F32, {3, 2}, x_);
   EXPECT_EQ(openError({x, two}, {image(), labels()}),
-            "field 'x' has 3 samples, field 'targets' has 2");
+            x + ", " + two + ": field 'x' has 3 samples, field 'targets' has 2");
   EXPECT_EQ(openError({writeNpy("x.npy", DType::F32, {0, 2}, std::vector<float>{})}, {image()}),
-            "array 'x' for field 'x' holds no samples");
+            x + ": array 'x' for field 'x' holds 0 samples");
   EXPECT_NE(openError({}, {image()}).find("no data files"), std::string::npos);
   EXPECT_NE(openError({directory() + "/none.npz"}, {image()}).find("none.npz"), std::string::npos);
   EXPECT_NE(openError({write("x.csv", "1,2")}, {image()}).find("extension '.csv'"),

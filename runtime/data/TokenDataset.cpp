@@ -41,7 +41,7 @@ Status checkFields(const std::vector<FieldSpec>& fields) {
       return Error::badInput("field '{}' needs {}: token files hold integers", field.name,
                              name(field.dtype));
     if (elementCount(field.shape) != elementCount(fields[0].shape) || elementCount(field.shape) < 1)
-      return Error::badInput("token files: field '{}' {} and field '{}' {} must have the same "
+      return Error::badInput("field '{}' {} and field '{}' {} must have the same "
                              "number of tokens",
                              fields[0].name, toString(fields[0].shape), field.name,
                              toString(field.shape));
@@ -54,7 +54,7 @@ Status checkFields(const std::vector<FieldSpec>& fields) {
     input = &field;
   }
   if (!input)
-    return Error::badInput("token files: the model reads no input");
+    return Error::badInput("token files give an input, the model reads none");
   return {};
 }
 
@@ -66,7 +66,8 @@ int64_t TokenDataset::Stream::token(int64_t index) const {
 
 Result<std::unique_ptr<Dataset>> TokenDataset::open(std::span<const std::string> files,
                                                     std::vector<FieldSpec> fields) {
-  TITAN_TRY(checkFields(fields));
+  if (Status status = checkFields(fields); !status.ok())
+    return status.takeError().withContext(files[0]);
   int64_t classes = 0;
   for (const FieldSpec& field : fields)
     classes = std::max(classes, field.classes);

@@ -1,6 +1,7 @@
 #include "runtime/job/Batches.h"
 
 #include <algorithm>
+#include <set>
 
 namespace titan {
 namespace {
@@ -9,6 +10,32 @@ size_t leadingDims(const Function& function) { return function.name == "step" ? 
 
 int64_t samplesOf(const Function& function, const Binding& binding) {
   return elementCount(std::span(binding.shape).first(leadingDims(function)));
+}
+
+/// A field of data.fields that no function reads is a typo.
+Status checkFieldNames(const Program& program, const Recipe& recipe) {
+  std::set<std::string> inputs;
+  for (const Function& function : program.functions)
+    for (const Binding& binding : function.bindings)
+      if (binding.role == Binding::Role::Input)
+        inputs.insert(binding.name);
+  for (const auto& [field, array] : recipe.data.fields)
+    if (!inputs.contains(field))
+      return Error::badInput("data.fields: the job reads no '{}'; it reads: {}", field,
+                             fmt::join(inputs, ", "));
+  return {};
+}
+
+/// Fewer samples than one step takes would put one sample into a batch twice.
+Status checkEnough(const Dataset& dataset, const std::vector<std::string>& files,
+                   const Function& step) {
+  const auto input = std::ranges::find(step.bindings, Binding::Role::Input, &Binding::role);
+  const int64_t batch = samplesOf(step, *input);
+  if (dataset.size() >= batch)
+    return {};
+  return Error::badInput("{}: {} samples are too few for batch.global = {}: give more data or "
+                         "compile with a smaller batch",
+                         fmt::join(files, ", "), dataset.size(), batch);
 }
 
 } // namespace
@@ -52,7 +79,12 @@ Result<std::unique_ptr<Dataset>> openFunctionData(const Program& program, std::s
   if (files.empty())
     return Error::badInput("no data: give files by --data, or {} in the recipe",
                            training ? "data.train" : "data.eval");
-  return openDataset(files, recipe.data, TITAN_TRY(inputFields(*function, recipe)));
+  TITAN_TRY(checkFieldNames(program, recipe));
+  std::unique_ptr<Dataset> dataset =
+      TITAN_TRY(openDataset(files, recipe.data, TITAN_TRY(inputFields(*function, recipe))));
+  if (training)
+    TITAN_TRY(checkEnough(*dataset, files, *function));
+  return dataset;
 }
 
 Batches bindBatches(std::unique_ptr<Dataset> dataset, const Executor& executor,

@@ -21,7 +21,7 @@ module attributes {titan.recipe = {model = {frozen = ["fc9.*"]}}} {
 
 // -----
 
-// expected-error @+1 {{no parameter is trainable: there is nothing to train}}
+// expected-error @+1 {{no parameter is trainable, there is nothing to train: check model.frozen}}
 module attributes {titan.recipe = {model = {frozen = ["*"]}}} {
   titan.state @fc.weight : tensor<2xf32> {kind = #titan<kind param>, trainable, init = #titan.init_rule<"normal", 0.0 : f64, 1.0 : f64>}
 }
