@@ -39,8 +39,6 @@ bool isAnonymous(std::string_view name) {
                                   name.begin() + static_cast<long>(i), name.end(),
                                   [](unsigned char c) { return std::isdigit(c); });
   };
-  if (name.find('#') != std::string_view::npos) // a copy (splitMergedTensors)
-    return true;
   if (digitsFrom(0) || name.find("::") != std::string_view::npos || name.starts_with('/'))
     return true;
   for (std::string_view prefix : {"val_", "_val_", "Constant_", "lifted_tensor_",
@@ -75,7 +73,9 @@ public:
   /// Not a name of the source: an exporter's, or the name of a value that its optimizer folded
   /// (torch.export then names no parameter like it).
   bool isMadeUp(const std::string& name) const {
-    return isAnonymous(name) || (!fxKinds_.empty() && !fxKinds_.contains(mangled(name)));
+    const std::string& copyOf = graph_.initializers.at(name).copyOf;
+    return isAnonymous(name) || (!copyOf.empty() && name.starts_with(copyOf + "#")) ||
+           (!fxKinds_.empty() && !fxKinds_.contains(mangled(name)));
   }
 
   NameTable run() {

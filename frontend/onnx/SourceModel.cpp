@@ -126,6 +126,7 @@ static void splitUniformIdentities(Graph& graph) {
       return false;
     Tensor copy = tensor->second;
     copy.name = node.outputs[0];
+    copy.copyOf = node.inputs[0];
     graph.notes.push_back(
         fmt::format("'{}' was merged with '{}', which has equal values; they are separate here",
                     printable(copy.name), printable(node.inputs[0])));
@@ -178,6 +179,7 @@ void splitMergedTensors(Graph& graph) {
         it->second = fmt::format("{}#{}", original, names.size() - 1);
         Tensor copy = tensor->second;
         copy.name = it->second;
+        copy.copyOf = original;
         graph.initializers.emplace(it->second, std::move(copy));
         graph.initializerOrder.push_back(it->second);
         graph.notes.push_back(fmt::format(

@@ -112,8 +112,7 @@ Result<std::vector<ir::StateOp>> addStates(ModuleOp module, const Graph& graph,
     if (SmallVector<StringRef> aliases(tensor.aliases.begin(), tensor.aliases.end());
         !aliases.empty())
       state.setAliasesAttr(builder.getStrArrayAttr(aliases));
-    // A copy of a merged tensor comes from the initializer without its number.
-    std::string source = tensor.initializer.substr(0, tensor.initializer.find('#'));
+    const std::string& source = file.copyOf.empty() ? tensor.initializer : file.copyOf;
     if (source != tensor.name)
       state.setSourceName(source);
     if (!tensor.layout.empty())

@@ -40,6 +40,7 @@ struct Tensor {
   std::shared_ptr<const std::string> inlineBytes; ///< null for external data
   std::shared_ptr<DataFile> file;                 ///< null unless external and present
   bool fromConstantNode = false;                  ///< the output of a Constant node
+  std::string copyOf;  ///< the file's initializer, where the exporter merged several into it
   std::string missing; ///< why external data is absent; empty when it is there
 
   uint64_t byteCount() const;
