@@ -349,7 +349,8 @@ LogicalResult BufferFormer::formLoop(accum::LoopOp loop) {
       if (rootOf(buffer) != rootOf(start))
         copy(start, buffer, loc);
     }
-    buffers[accumulator] = buffers[result] = buffer;
+    buffers[accumulator] = buffer;
+    buffers[result] = buffer;
     exits.push_back({next, {buffer, accumulator, false}});
   }
 
