@@ -80,8 +80,10 @@ Status CompilerContext::enableRemarks(const std::string& pattern) {
   std::string problem;
   if (!llvm::Regex(pattern).isValid(problem))
     return Error::usage("--remarks={}: {}", pattern, problem);
-  remark::RemarkCategories categories{pattern, std::nullopt, std::nullopt, std::nullopt,
-                                      std::nullopt};
+  // `all` only widens a kind that is set; a kind that is not set stays silent. MLIR matches whole
+  // categories.
+  std::string part = ".*(" + pattern + ").*";
+  remark::RemarkCategories categories{std::nullopt, part, part, part, part};
   if (failed(remark::enableOptimizationRemarks(
           context_, nullptr, std::make_unique<remark::RemarkEmittingPolicyAll>(), categories,
           /*printAsEmitRemarks=*/true)))
