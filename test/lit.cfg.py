@@ -4,6 +4,7 @@
 #   %exits     `%exits 2 command`: succeeds if the command's exit code is exactly 2
 #   %tools     the folder of the tools, for a test that looks at the file itself
 #   %examples  the repository's examples/
+#   %references  small models with recipes, data and PyTorch's losses (training/references)
 #   %inputs    the folder Inputs/ beside the test
 import os
 
@@ -23,8 +24,9 @@ config.substitutions.append(("%python", config.python))
 config.substitutions.append(("%exits", os.path.join(config.test_source_root, "exits")))
 config.substitutions.append(("%tools", config.titan_tools))
 config.substitutions.append(("%examples", os.path.join(config.titan_source_root, "examples")))
+config.substitutions.append(("%references", os.path.join(os.path.dirname(__file__), "training", "references")))
 config.substitutions.append(("%inputs", "%S/Inputs"))
 
-for tool in ("titan-opt", "titan-compile", "titan-run", "titan-ckpt"):
+for tool in ("titan-opt", "titan-compile", "titan-run", "titan-ckpt", "titan-coverage"):
     if os.access(os.path.join(config.titan_tools, tool), os.X_OK):
         config.available_features.add(tool)
