@@ -45,15 +45,25 @@ Outcome runCommandLine(const std::vector<std::string>& arguments) {
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
   try {
     app.parse(reversed);
-  } catch (const CLI::ParseError& error) {
+  } catch (const CLI::Success& request) { // --help, --version
     std::ostringstream out, err;
-    const bool failed = app.exit(error, out, err) != 0;
-    return {failed ? Error::usage("").exitCode() : 0, out.str(), err.str()};
+    app.exit(request, out, err);
+    return {0, out.str(), ""};
+  } catch (const CLI::ParseError& error) {
+    if (!arguments.empty() && !arguments[0].starts_with('-') && app.get_subcommands().empty())
+      return {Error::usage("").exitCode(), "",
+              fmt::format("error: unknown command '{}': use list, inspect, verify or diff\n",
+                          arguments[0])};
+    std::string message = error.what();
+    std::ranges::replace(message, '\n', ' ');
+    return {Error::usage("").exitCode(), "",
+            fmt::format("error: {} (see titan-ckpt --help)\n", message)};
   }
   auto report = command();
   if (!report.ok())
     return {report.error().exitCode(), "", fmt::format("error: {}\n", report.error().message())};
-  return {report->good ? 0 : static_cast<int>(ErrorCode::BadInput), report->text, ""};
+  return {report->good ? 0 : static_cast<int>(ErrorCode::BadInput), report->text,
+          report->problem.empty() ? "" : fmt::format("error: {}\n", report->problem)};
 }
 
 } // namespace titan::ckpt

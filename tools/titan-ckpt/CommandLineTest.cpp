@@ -73,7 +73,7 @@ TEST_F(TitanCkpt, VerifiesOneOrAll) {
   const Outcome outcome = runCommandLine({"verify", directory_.path()});
   EXPECT_EQ(outcome.exitCode, 1);
   EXPECT_TRUE(contains(outcome.out, "ok: '" + checkpoint(100))) << outcome.out;
-  EXPECT_TRUE(contains(outcome.out, "error: '" + checkpoint(200) + "/manifest.json' is damaged"))
+  EXPECT_TRUE(contains(outcome.out, "damaged: '" + checkpoint(200) + "/manifest.json' is damaged"))
       << outcome.out;
   EXPECT_EQ(runCommandLine({"verify", checkpoint(100)}).exitCode, 0);
   EXPECT_EQ(runCommandLine({"verify", directory_.path("nothing")}).exitCode, 1);

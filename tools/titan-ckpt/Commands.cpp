@@ -46,11 +46,12 @@ Result<Report> list(const std::string& path, bool json) {
   const auto checkpoints = TITAN_TRY(checkpointsOf(path));
   std::vector<std::vector<std::string>> rows = {{"step", "bytes", "samples", "model", "path"}};
   Json items = Json::array();
-  bool good = true;
+  std::string problem;
   for (const CheckpointInfo& info : checkpoints) {
     auto manifest = readManifest(info.path);
-    good &= manifest.ok();
     if (!manifest.ok()) {
+      if (problem.empty())
+        problem = manifest.error().message();
       rows.push_back({std::to_string(info.step), "damaged", "", "", info.path});
       items.push_back(
           {{"step", info.step}, {"path", info.path}, {"error", manifest.error().message()}});
@@ -67,10 +68,10 @@ Result<Report> list(const std::string& path, bool json) {
                      {"model", manifest->program.model}});
   }
   if (json)
-    return Report{dump(items), good};
+    return Report{dump(items), problem.empty(), problem};
   if (checkpoints.empty())
     return Report{fmt::format("no checkpoints in '{}'\n", path), true};
-  return Report{formatTable(rows), good};
+  return Report{formatTable(rows), problem.empty(), problem};
 }
 
 Result<Report> inspect(const std::string& path, bool json) {
@@ -119,7 +120,9 @@ Result<Report> verifyAll(const std::string& path, bool json) {
                                  manifest->files.size(), formatBytes(bytesOf(*manifest)));
       items.push_back({{"path", info.path}, {"ok", true}, {"step", manifest->step}});
     } else {
-      report.text += fmt::format("error: {}\n", manifest.error().message());
+      report.text += fmt::format("damaged: {}\n", manifest.error().message());
+      if (report.problem.empty())
+        report.problem = manifest.error().message();
       items.push_back({{"path", info.path}, {"ok", false}, {"error", manifest.error().message()}});
     }
   }

@@ -9,7 +9,8 @@ namespace titan::ckpt {
 
 struct Report {
   std::string text;
-  bool good = true; ///< false: exit code 1, the text says why
+  bool good = true;         ///< false: exit code 1, the text says why
+  std::string problem = {}; ///< one line for stderr
 };
 
 /// One line a checkpoint, oldest first. `path`: a run directory or the checkpoints/ in it.

@@ -1,4 +1,5 @@
 // titan-ckpt: lists, shows, checks and compares checkpoints.
+#include "runtime/program/Error.h"
 #include "tools/titan-ckpt/CommandLine.h"
 
 #include <cstdio>
@@ -6,6 +7,10 @@
 int main(int argc, char** argv) {
   const titan::ckpt::Outcome outcome = titan::ckpt::runCommandLine({argv + 1, argv + argc});
   std::fputs(outcome.out.c_str(), stdout);
+  if (std::fflush(stdout) != 0) {
+    std::fputs("error: stdout: cannot be written\n", stderr);
+    return static_cast<int>(titan::ErrorCode::Environment);
+  }
   std::fputs(outcome.err.c_str(), stderr);
   return outcome.exitCode;
 }
