@@ -6,6 +6,7 @@
 #include "compiler/Support/RecipeAttribute.h"
 #include "dialects/Titan/Titan.h"
 #include "frontend/onnx/Import.h"
+#include "frontend/raise/Passes.h"
 
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassInstrumentation.h"
@@ -34,7 +35,7 @@ struct FailureRecorder : PassInstrumentation {
 };
 
 ErrorCode codeOfFailedPass(StringRef pass) {
-  bool ownCheck = pass.ends_with("-verify") || pass == "titan-mark-stage";
+  bool ownCheck = pass.contains("-verify") || pass == "titan-mark-stage";
   return ownCheck ? ErrorCode::Internal : ErrorCode::BadInput;
 }
 
@@ -106,6 +107,18 @@ Status Compilation::parse() {
     setRecipe(*module_, TITAN_TRY(readRecipe(options_)));
   if (failed(getRecipe(*module_)))
     return compiler_.takeError(ErrorCode::BadInput);
+  return checkStage();
+}
+
+/// Does the module, which a user may have edited, keep the promises of the stage it says it is at?
+Status Compilation::checkStage() {
+  PassManager passes(&compiler_.context());
+  if (stage_ == Stage::Import)
+    passes.addPass(frontend::createVerifyImport());
+  addStageChecks(passes, stage_);
+  if (failed(passes.run(*module_)))
+    return compiler_.takeError(ErrorCode::BadInput)
+        .withContext("not a module of stage " + std::string(stageName(stage_)));
   return {};
 }
 
@@ -155,8 +168,10 @@ Status writeOutput(const std::string& path, std::string_view text) {
   if (path.empty() || path == "-") {
     llvm::outs() << StringRef(text.data(), text.size());
     llvm::outs().flush();
-    if (llvm::outs().has_error())
-      return Error::environment("stdout: {}", llvm::outs().error().message());
+    if (std::error_code failure = llvm::outs().error()) {
+      llvm::outs().clear_error(); // or its destructor ends the process
+      return Error::environment("stdout cannot be written: {}", failure.message());
+    }
     return {};
   }
   llvm::Error failure = llvm::writeToOutput(path, [&](llvm::raw_ostream& stream) -> llvm::Error {

@@ -39,6 +39,7 @@ private:
   explicit Compilation(const CompileOptions& options);
   Status import();
   Status parse();
+  Status checkStage();
   Status run(Stage stage);
 
   CompileOptions options_;

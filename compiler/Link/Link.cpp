@@ -65,51 +65,18 @@ Status writeParts(const std::string& path, std::initializer_list<std::string_vie
 std::vector<std::string> linkerArguments(const std::string& directory, const std::string& kernels,
                                          const std::string& data, const std::string& output) {
   auto library = [&](const char* name) { return directory + "/" + name; };
-  return {"ld.lld",
-          "-pie",
-          "--build-id=none",
-          "--hash-style=gnu",
-          "--gc-sections",
-          "--strip-debug",
-          "--eh-frame-hdr",
-          "-z",
-          "noexecstack",
-          "-z",
-          "relro",
-          "-z",
-          "now",
-          "-dynamic-linker",
-          "/lib64/ld-linux-x86-64.so.2",
-          "-o",
-          output,
-          library("Scrt1.o"),
-          library("crti.o"),
-          library("crtbeginS.o"),
-          kernels,
-          data,
-          "--whole-archive",
-          library("libtitan_job_entry.a"),
-          "--no-whole-archive",
-          "--start-group",
-          library("libtitan_job.a"),
-          library("libtitan_executor.a"),
-          library("libtitan_device_cpu.a"),
-          library("libtitan_checkpoint.a"),
-          library("libtitan_data.a"),
-          library("libtitan_metrics.a"),
-          library("libtitan_program.a"),
-          library("libz.a"),
-          "--end-group",
-          library("libstdc++.a"),
-          library("libm.so.6"),
-          "--start-group",
-          library("libgcc.a"),
-          library("libgcc_eh.a"),
-          library("libc.so.6"),
-          library("libc_nonshared.a"),
-          "--end-group",
-          library("crtendS.o"),
-          library("crtn.o")};
+  return {"ld.lld", "-pie", "--build-id=none", "--hash-style=gnu", "--gc-sections", "--strip-debug",
+          "--eh-frame-hdr", "-z", "noexecstack", "-z", "relro", "-z", "now",
+          // A full disk is then an error of a write, not a SIGBUS.
+          "--no-mmap-output-file", "-dynamic-linker", "/lib64/ld-linux-x86-64.so.2", "-o", output,
+          library("Scrt1.o"), library("crti.o"), library("crtbeginS.o"), kernels, data,
+          "--whole-archive", library("libtitan_job_entry.a"), "--no-whole-archive", "--start-group",
+          library("libtitan_job.a"), library("libtitan_executor.a"),
+          library("libtitan_device_cpu.a"), library("libtitan_checkpoint.a"),
+          library("libtitan_data.a"), library("libtitan_metrics.a"), library("libtitan_program.a"),
+          library("libz.a"), "--end-group", library("libstdc++.a"), library("libm.so.6"),
+          "--start-group", library("libgcc.a"), library("libgcc_eh.a"), library("libc.so.6"),
+          library("libc_nonshared.a"), "--end-group", library("crtendS.o"), library("crtn.o")};
 }
 
 Status runLinker(const std::vector<std::string>& arguments) {
@@ -119,9 +86,14 @@ Status runLinker(const std::vector<std::string>& arguments) {
   std::string messages;
   llvm::raw_string_ostream stream(messages);
   lld::Result result = lld::lldMain(pointers, stream, stream, {{lld::Gnu, &lld::elf::link}});
-  if (result.retCode != 0)
-    return Error::internal("linking failed: {}", messages.substr(0, messages.find('\n')));
-  return {};
+  if (result.retCode == 0)
+    return {};
+  std::string message = messages.substr(0, messages.find('\n'));
+  for (std::string_view failure : {"failed to open", "failed to write", "cannot open output file"})
+    if (message.find(failure) != std::string::npos)
+      return Error::environment("the linked job cannot be written: {}",
+                                message.substr(message.rfind(": ") + 2));
+  return Error::internal("linking failed: {}", message);
 }
 
 } // namespace

@@ -73,6 +73,23 @@ void addStages(OpPassManager& passes, Stage from, Stage to) {
       addStage(passes, stage);
 }
 
+void addStageChecks(OpPassManager& passes, Stage stage) {
+  if (stage == Stage::Differentiate)
+    passes.addPass(createVerifyDifferentiate());
+  // What optimize and the stages after it promise holds until tensor ops become kernels.
+  if (stage >= Stage::Optimize && stage <= Stage::Schedule)
+    passes.addPass(createVerifyOptimize());
+  if (stage >= Stage::Accumulate && stage <= Stage::Schedule)
+    passes.addPass(createVerifyAccumulate());
+  if (stage >= Stage::Shard && stage <= Stage::Schedule)
+    passes.addPass(createVerifyShard());
+  if (stage == Stage::Schedule)
+    passes.addPass(createVerifySchedule());
+  if (stage == Stage::Lower)
+    passes.addNestedPass<func::FuncOp>(createVerifyLowered());
+  // Codegen checks of a plan what it relies on.
+}
+
 bool isOptionalPass(StringRef name) {
   return llvm::is_contained({"canonicalize", "cse", "titan-lower-fuse-kernels",
                              "titan-lower-fuse-epilogues", "titan-plan-reuse-in-place"},

@@ -10,6 +10,10 @@ namespace titan {
 /// not passes: the first is the frontend, the last leaves MLIR (compiler/Codegen).
 void addStages(mlir::OpPassManager& passes, Stage from, Stage to);
 
+/// Appends the checks of what holds in a module that says it is at `stage`: a printed stage may
+/// have been edited. What the frontend promises of *import* is the frontend's to check.
+void addStageChecks(mlir::OpPassManager& passes, Stage stage);
+
 /// Passes that only make the program better: those that `--disable-pass` may name.
 bool isOptionalPass(llvm::StringRef name);
 

@@ -62,15 +62,21 @@ LogicalResult TitanDialect::verifyOperationAttribute(Operation* op, NamedAttribu
   return op->emitOpError() << "'" << name << "' is not an attribute of the titan dialect";
 }
 
-/// (C1) of the function tags: `titan.state` and `titan.gradient` are symbol references, the others
-/// strings.
+/// (C1) of the function tags: `titan.state` and `titan.gradient` are references to states of the
+/// module, the others strings.
 static LogicalResult verifyTag(Operation* op, StringRef where, NamedAttribute attribute,
                                ArrayRef<StringRef> symbols, ArrayRef<StringRef> strings) {
   StringRef name = attribute.getName();
-  if (llvm::is_contained(symbols, name))
-    return isa<FlatSymbolRefAttr>(attribute.getValue())
-               ? success()
-               : op->emitOpError() << "'" << name << "' of " << where << " is a symbol reference";
+  if (llvm::is_contained(symbols, name)) {
+    auto symbol = dyn_cast<FlatSymbolRefAttr>(attribute.getValue());
+    if (!symbol)
+      return op->emitOpError() << "'" << name << "' of " << where << " is a symbol reference";
+    auto module = op->getParentOfType<ModuleOp>();
+    if (module && !module.lookupSymbol<StateOp>(symbol.getAttr()))
+      return op->emitOpError() << "'" << name << "' of " << where << " is " << symbol
+                               << ", which the module does not declare";
+    return success();
+  }
   if (llvm::is_contained(strings, name))
     return isa<StringAttr>(attribute.getValue())
                ? success()

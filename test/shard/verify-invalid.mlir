@@ -8,7 +8,7 @@ func.func @step(%w: tensor<2xf32> {titan.state = @w}) {
 
 // -----
 
-// expected-error @+1 {{argument 0 is state @v, which the module does not declare}}
+// expected-error @+1 {{'titan.state' of an argument is @v, which the module does not declare}}
 func.func @step(%w: tensor<2xf32> {titan.state = @v}) {
   return
 }
