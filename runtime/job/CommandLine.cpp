@@ -7,6 +7,9 @@
 namespace titan {
 namespace {
 
+// What does not fit 64 bits would silently become the largest number that does.
+constexpr int64_t mostSteps = int64_t{1} << 53;
+
 class Parser {
 public:
   Parser(const std::string& executable, const std::string& version)
@@ -102,7 +105,7 @@ private:
     addPoison(sub);
     sub.add_option("--steps", options_.steps, "end of the run; the schedule stays")
         ->type_name("N")
-        ->check(CLI::NonNegativeNumber);
+        ->check(CLI::Range(int64_t{0}, mostSteps));
     addData(sub);
     sub.add_option("--init", options_.init, "weights to start a fresh run from")
         ->type_name("W.safetensors");
@@ -157,7 +160,7 @@ private:
     addData(sub);
     sub.add_option("--steps", options_.steps, "steps to measure (default: 20)")
         ->type_name("N")
-        ->check(CLI::PositiveNumber);
+        ->check(CLI::Range(int64_t{1}, mostSteps));
     sub.add_option("--trace", options_.trace, "Chrome trace to write (default: <job>.trace.json)")
         ->type_name("F");
     addJson(sub);

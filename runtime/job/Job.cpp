@@ -7,8 +7,11 @@
 #include "runtime/job/Train.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <exception>
 #include <new>
+#include <system_error>
 
 namespace titan {
 namespace {
@@ -54,6 +57,8 @@ Status runGuarded(const std::vector<std::string>& arguments, const JobImage& ima
     return run(arguments, image);
   } catch (const std::bad_alloc&) {
     return Error::environment("out of memory");
+  } catch (const std::system_error& error) { // what fmt throws on a full disk
+    return Error::environment("{}", error.what());
   } catch (const std::exception& error) {
     return Error::internal("{}", error.what());
   }
@@ -63,7 +68,8 @@ Status runGuarded(const std::vector<std::string>& arguments, const JobImage& ima
 
 int runJob(const std::vector<std::string>& arguments, const JobImage& image) {
   Status status = runGuarded(arguments, image);
-  std::fflush(stdout);
+  if (std::fflush(stdout) != 0 && status.ok())
+    status = Error::environment("stdout cannot be written: {}", std::strerror(errno));
   if (status.ok())
     return 0;
   std::string message = status.error().message();
