@@ -18,11 +18,13 @@ bool preservesMeaning(StringRef pass) {
 
 namespace {
 
+bool isOnBuffers(func::FuncOp function) {
+  return llvm::any_of(function.getArgumentTypes(), llvm::IsaPred<MemRefType>);
+}
+
 bool isOnBuffers(ModuleOp module) {
-  for (auto function : module.getOps<func::FuncOp>())
-    if (llvm::any_of(function.getArgumentTypes(), llvm::IsaPred<MemRefType>))
-      return true;
-  return false;
+  return llvm::any_of(module.getOps<func::FuncOp>(),
+                      [](func::FuncOp function) { return isOnBuffers(function); });
 }
 
 class ExecutionCheck : public PassInstrumentation {
@@ -30,26 +32,44 @@ public:
   explicit ExecutionCheck(std::string& mismatch) : mismatch_(mismatch) {}
 
   void runBeforePass(Pass* pass, Operation* op) override {
-    auto module = dyn_cast<ModuleOp>(op);
-    if (module && mismatch_.empty() && preservesMeaning(pass->getArgument()) &&
-        !isOnBuffers(module))
+    if (isPipeline(pass) || !mismatch_.empty() || !preservesMeaning(pass->getArgument()))
+      return;
+    if (auto module = dyn_cast<ModuleOp>(op); module && !isOnBuffers(module))
       before_ = module.clone();
+    else if (auto function = dyn_cast<func::FuncOp>(op); function && !isOnBuffers(function))
+      before_ = moduleOf(function);
   }
 
   void runAfterPass(Pass* pass, Operation* op) override {
-    OwningOpRef<ModuleOp> before = std::move(before_);
-    auto module = dyn_cast<ModuleOp>(op);
-    if (!before || !module || isOnBuffers(module))
+    if (isPipeline(pass))
       return;
+    OwningOpRef<ModuleOp> before = std::move(before_);
+    if (!before)
+      return;
+    auto function = dyn_cast<func::FuncOp>(op);
+    if (function ? isOnBuffers(function) : isOnBuffers(cast<ModuleOp>(op)))
+      return;
+    OwningOpRef<ModuleOp> after = function ? moduleOf(function) : cast<ModuleOp>(op).clone();
     interpreter::EquivalenceOptions options;
     options.commonResultsOnly = true;
     // Constants in kernel bodies are f32, so f64 results differ by their rounding from *lower* on.
     options.tolerance = 1e-6;
-    if (failed(interpreter::checkEquivalent(*before, module, options)))
+    if (failed(interpreter::checkEquivalent(*before, *after, options)))
       mismatch_ = pass->getArgument().str();
   }
 
 private:
+  /// Passes over functions run inside of a pass over the module that has no name; they are checked
+  /// one by one instead.
+  static bool isPipeline(Pass* pass) { return pass->getArgument().empty(); }
+
+  /// A module with a copy of `function` alone.
+  static OwningOpRef<ModuleOp> moduleOf(func::FuncOp function) {
+    OwningOpRef<ModuleOp> module = ModuleOp::create(function.getLoc());
+    module->push_back(function.clone());
+    return module;
+  }
+
   std::string& mismatch_;
   OwningOpRef<ModuleOp> before_;
 };
