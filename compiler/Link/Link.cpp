@@ -1,8 +1,11 @@
 #include "compiler/Link/Link.h"
 
 #include "lld/Common/Driver.h"
+#include "llvm/Support/CrashRecoveryContext.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -65,18 +68,52 @@ Status writeParts(const std::string& path, std::initializer_list<std::string_vie
 std::vector<std::string> linkerArguments(const std::string& directory, const std::string& kernels,
                                          const std::string& data, const std::string& output) {
   auto library = [&](const char* name) { return directory + "/" + name; };
-  return {"ld.lld", "-pie", "--build-id=none", "--hash-style=gnu", "--gc-sections", "--strip-debug",
-          "--eh-frame-hdr", "-z", "noexecstack", "-z", "relro", "-z", "now",
-          // A full disk is then an error of a write, not a SIGBUS.
-          "--no-mmap-output-file", "-dynamic-linker", "/lib64/ld-linux-x86-64.so.2", "-o", output,
-          library("Scrt1.o"), library("crti.o"), library("crtbeginS.o"), kernels, data,
-          "--whole-archive", library("libtitan_job_entry.a"), "--no-whole-archive", "--start-group",
-          library("libtitan_job.a"), library("libtitan_executor.a"),
-          library("libtitan_device_cpu.a"), library("libtitan_checkpoint.a"),
-          library("libtitan_data.a"), library("libtitan_metrics.a"), library("libtitan_program.a"),
-          library("libz.a"), "--end-group", library("libstdc++.a"), library("libm.so.6"),
-          "--start-group", library("libgcc.a"), library("libgcc_eh.a"), library("libc.so.6"),
-          library("libc_nonshared.a"), "--end-group", library("crtendS.o"), library("crtn.o")};
+  return {"ld.lld",
+          "-pie",
+          "--build-id=none",
+          "--hash-style=gnu",
+          "--gc-sections",
+          "--strip-debug",
+          "--eh-frame-hdr",
+          "-z",
+          "noexecstack",
+          "-z",
+          "relro",
+          "-z",
+          "now",
+          "--threads=1",
+          "-dynamic-linker",
+          "/lib64/ld-linux-x86-64.so.2",
+          "-o",
+          output,
+          library("Scrt1.o"),
+          library("crti.o"),
+          library("crtbeginS.o"),
+          kernels,
+          data,
+          "--whole-archive",
+          library("libtitan_job_entry.a"),
+          "--no-whole-archive",
+          "--start-group",
+          library("libtitan_job.a"),
+          library("libtitan_executor.a"),
+          library("libtitan_device_cpu.a"),
+          library("libtitan_checkpoint.a"),
+          library("libtitan_data.a"),
+          library("libtitan_metrics.a"),
+          library("libtitan_program.a"),
+          library("libz.a"),
+          "--end-group",
+          library("libstdc++.a"),
+          library("libm.so.6"),
+          "--start-group",
+          library("libgcc.a"),
+          library("libgcc_eh.a"),
+          library("libc.so.6"),
+          library("libc_nonshared.a"),
+          "--end-group",
+          library("crtendS.o"),
+          library("crtn.o")};
 }
 
 Status runLinker(const std::vector<std::string>& arguments) {
@@ -85,15 +122,34 @@ Status runLinker(const std::vector<std::string>& arguments) {
     pointers.push_back(argument.c_str());
   std::string messages;
   llvm::raw_string_ostream stream(messages);
+  // lld writes through a mapping of its output: on a full disk that is SIGBUS, which its own crash
+  // recovery turns into an exit code, if it happens on this thread (--threads=1).
+  llvm::CrashRecoveryContext::Enable();
   lld::Result result = lld::lldMain(pointers, stream, stream, {{lld::Gnu, &lld::elf::link}});
+  llvm::CrashRecoveryContext::Disable();
   if (result.retCode == 0)
     return {};
+  if (result.retCode == 128 + SIGBUS)
+    return Error::environment("the linked job cannot be written: {}", std::strerror(ENOSPC));
   std::string message = messages.substr(0, messages.find('\n'));
   for (std::string_view failure : {"failed to open", "failed to write", "cannot open output file"})
     if (message.find(failure) != std::string::npos)
       return Error::environment("the linked job cannot be written: {}",
                                 message.substr(message.rfind(": ") + 2));
   return Error::internal("linking failed: {}", message);
+}
+
+/// Removes `unfinished` and what a failed link left beside it: lld's own temporary is `unfinished`
+/// and a suffix.
+void removeUnfinished(const fs::path& unfinished) {
+  std::error_code ignored;
+  const fs::path folder = unfinished.has_parent_path() ? unfinished.parent_path() : ".";
+  std::vector<fs::path> left;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored))
+    if (entry.path().filename().string().starts_with(unfinished.filename().string()))
+      left.push_back(entry.path());
+  for (const fs::path& path : left)
+    fs::remove(path, ignored);
 }
 
 } // namespace
@@ -129,8 +185,8 @@ Status linkJob(const std::string& kernels, const JobData& data, const std::strin
   Status linked = runLinker(
       linkerArguments(directory, scratch.file("kernels.o"), scratch.file("data.o"), unfinished));
   if (!linked.ok()) {
-    fs::remove(unfinished, failure);
-    return linked.takeError();
+    removeUnfinished(unfinished);
+    return linked.takeError().withContext(output);
   }
   fs::rename(unfinished, output, failure);
   if (failure) {

@@ -153,6 +153,12 @@ LogicalResult UpdateBuilder::run() {
   for (unsigned i = 0; i < step_.terminator().getNumOperands(); ++i)
     if (StringRef symbol = step_.resultTag(i, ir::tag::gradient); !symbol.empty())
       gradients_[builder_.getStringAttr(symbol)] = step_.terminator().getOperand(i);
+  for (const OptimizerGroup& group : recipe_.optimizer.groups)
+    if (llvm::none_of(module_.getOps<ir::StateOp>(), [&](ir::StateOp state) {
+          return state.getKind() == ir::StateKind::Param &&
+                 matchesGlob(group.match, state.getName());
+        }))
+      return module_.emitError("optimizer.group '") << group.match << "' matches no parameter";
 
   Type f32 = builder_.getF32Type(), i64 = builder_.getI64Type();
   Value valid =

@@ -1,0 +1,250 @@
+"""Checkpoints that do not belong to the job, and checkpoints that were damaged."""
+import json
+import re
+import shutil
+import struct
+import unittest
+
+import numpy as np
+
+from support import BAD_INPUT, CKPT, USAGE, ErrorTest, compiled_job, tree
+
+
+def write_safetensors(path, arrays):
+    names = {"float32": "F32", "float64": "F64", "int64": "I64"}
+    header, offset = {}, 0
+    for name, array in arrays.items():
+        header[name] = {"dtype": names[str(array.dtype)], "shape": list(array.shape),
+                        "data_offsets": [offset, offset + array.nbytes]}
+        offset += array.nbytes
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + b"".join(a.tobytes() for a in arrays.values()))
+
+
+WEIGHTS = {"0.weight": (16, 12), "0.bias": (16,), "2.weight": (16, 16), "2.bias": (16,), "4.weight": (5, 16), "4.bias": (5,)}
+
+
+class Damage(ErrorTest):
+    """Two committed checkpoints; the newest is damaged."""
+
+    def setUp(self):
+        super().setUp()
+        self.train("--steps", 2)
+        self.train("--steps", 4)
+
+    def files(self):
+        return sorted(path for path in self.checkpoint.rglob("*") if path.is_file())
+
+    def readers(self, says=()):
+        """Whoever reads this checkpoint by its name refuses it, in the same way."""
+        for command in ("eval", "predict"):
+            extra = ("-o", "out.npz") if command == "predict" else ()
+            self.refused(BAD_INPUT, self.job, command, "--ckpt", self.checkpoint, "--data", "data.npz", *extra, says=says)
+        self.refused(BAD_INPUT, CKPT, "verify", self.checkpoint, says=says, lines=20)
+
+    def test_every_file_removed(self):
+        for path in self.files():
+            with self.subTest(file=path.name):
+                content = path.read_bytes()
+                path.unlink()
+                self.readers()
+                path.write_bytes(content)
+
+    def test_every_file_truncated(self):
+        for path in self.files():
+            content = path.read_bytes()
+            for size in (0, 7, len(content) // 2, len(content) - 1):
+                with self.subTest(file=path.name, size=size):
+                    path.write_bytes(content[:size])
+                    self.readers(says=path.name)
+            path.write_bytes(content)
+
+    def test_every_file_grown(self):
+        for path in self.files():
+            with self.subTest(file=path.name):
+                content = path.read_bytes()
+                path.write_bytes(content + b" x")
+                self.readers()
+                path.write_bytes(content)
+
+    def test_every_region_flipped(self):
+        for path in self.files():
+            content = path.read_bytes()
+            for position in range(0, len(content), max(1, len(content) // 12)):
+                with self.subTest(file=path.name, position=position):
+                    changed = bytearray(content)
+                    changed[position] ^= 0x10
+                    path.write_bytes(changed)
+                    self.refused(BAD_INPUT, self.job, "eval", "--ckpt", self.checkpoint, "--data", "data.npz")
+            path.write_bytes(content)
+
+    def test_a_damaged_newest_is_passed_over_with_a_note(self):
+        """Train goes on from the one before; it says so, and the damaged one stays where it is."""
+        shard = next((self.checkpoint / "model").glob("*.safetensors"))
+        content = bytearray(shard.read_bytes())
+        content[-1] ^= 1
+        shard.write_bytes(content)
+        done = self.run_tool(self.job, "train", "--out", "run", "--threads", 1, "--steps", 6)
+        self.assertIn(shard.name, done.stderr)
+        if done.returncode == 0:
+            self.assertIn("step-00000002", done.stderr)
+        else:
+            self.assertEqual(done.returncode, BAD_INPUT, done.stderr)
+
+    def test_manifest_of_another_checkpoint(self):
+        older = min((self.folder / "run" / "checkpoints").glob("step-*"))
+        shutil.copy(older / "manifest.json", self.checkpoint / "manifest.json")
+        self.refused(BAD_INPUT, self.job, "eval", "--ckpt", self.checkpoint, "--data", "data.npz")
+
+    def test_manifest_that_leaves_its_folder(self):
+        manifest = self.checkpoint / "manifest.json"
+        text = manifest.read_text()
+        name = next((self.checkpoint / "model").glob("*.safetensors")).name
+        self.assertIn(name, text)
+        manifest.write_text(text.replace(f"model/{name}", f"../../../{name}"))
+        self.refused(BAD_INPUT, self.job, "eval", "--ckpt", self.checkpoint, "--data", "data.npz")
+
+    def test_manifest_that_is_other_json(self):
+        for text in ("{}", "[]", "null", "[" * 100000, '{"format": 99}', '{"step": 1e400}', "\xff"):
+            with self.subTest(text=text[:20]):
+                (self.checkpoint / "manifest.json").write_text(text, encoding="latin-1")
+                self.readers(says="manifest.json")
+
+
+class Mismatch(ErrorTest):
+    """A sound checkpoint of something else."""
+
+    def other(self, *options):
+        job = compiled_job(*options)
+        self.succeeds(job, "train", "--out", "other", "--threads", 1, "--steps", 2)
+        return max((self.folder / "other" / "checkpoints").glob("step-*"))
+
+    def test_other_optimizer(self):
+        checkpoint = self.other("--set", "optimizer.kind=sgd", "--set", "optimizer.momentum=0.9")
+        self.train_refused("--resume", checkpoint, says=["sgd", "adam"], lines=20, may_change=["run"])
+        self.assertFalse((self.folder / "run" / "checkpoints").exists() and any(
+            (self.folder / "run" / "checkpoints").glob("step-*")))
+
+    def test_other_optimizer_evaluates(self):
+        checkpoint = self.other("--set", "optimizer.kind=sgd", "--set", "optimizer.momentum=0.9")
+        done = self.run_tool(self.job, "eval", "--ckpt", checkpoint, "--data", "data.npz")
+        self.assertIn(done.returncode, (0, BAD_INPUT), done.stderr)
+
+    def test_other_names(self):
+        names = self.folder / "names.toml"
+        names.write_text('["0.weight"]\nname = "first.weight"\n')
+        checkpoint = self.other("--names", names)
+        self.train_refused("--resume", checkpoint, says=["0.weight", "first.weight"], lines=20, may_change=["run"])
+        self.refused(BAD_INPUT, self.job, "eval", "--ckpt", checkpoint, "--data", "data.npz",
+                     says=["0.weight", "first.weight"], lines=20)
+
+    def test_resume_in_a_folder_with_checkpoints(self):
+        self.train("--steps", 4)
+        self.train_refused("--resume", "never", code=USAGE, says=["--resume never", "--out"], may_change=["run/.lock"])
+
+    def test_resume_of_an_older_step(self):
+        self.train("--steps", 2, "--set", "checkpoint.keep=0")
+        first = self.checkpoint
+        self.train("--steps", 4, "--set", "checkpoint.keep=0")
+        self.train_refused("--resume", first, code=USAGE, says=["step 4", "--out"], may_change=["run/.lock"])
+
+    def test_resume_of_nothing(self):
+        self.train_refused("--resume", "nowhere", says="nowhere", may_change=["run"])
+
+    def test_steps_below_the_resumed_step(self):
+        self.train("--steps", 4)
+        before = tree(self.checkpoint)
+        done = self.train("--steps", 2)
+        self.assertIn("step 4", done.stderr)
+        self.assertEqual(tree(self.checkpoint), before)
+
+
+class Init(ErrorTest):
+    """--init W.safetensors"""
+
+    def bad(self, says, *options, **changes):
+        arrays = {name: np.zeros(shape, np.float32) for name, shape in WEIGHTS.items()} | {
+            name.replace("__", "."): value for name, value in changes.items()}
+        write_safetensors(self.folder / "w.safetensors", {k: v for k, v in arrays.items() if v is not None})
+        return self.train_refused("--init", "w.safetensors", *options, says=says, lines=20, may_change=["run"])
+
+    def test_fitting(self):
+        write_safetensors(self.folder / "w.safetensors", {n: np.zeros(s, np.float32) for n, s in WEIGHTS.items()})
+        self.train("--init", "w.safetensors")
+
+    def test_missing_file(self):
+        self.train_refused("--init", "none.safetensors", says="none.safetensors", may_change=["run"])
+
+    def test_missing_name(self):
+        self.bad(["2.bias"], **{"2__bias": None})
+
+    def test_additional_name(self):
+        self.bad(["9.bias"], **{"9__bias": np.zeros(3, np.float32)})
+
+    def test_other_shape(self):
+        self.bad(["2.bias", "[17]", "[16]"], **{"2__bias": np.zeros(17, np.float32)})
+
+    def test_other_dtype(self):
+        self.bad(["2.bias", "I64", "F32"], **{"2__bias": np.zeros(16, np.int64)})
+
+    def test_fresh_that_matches_nothing(self):
+        self.bad("head", "--fresh", "head.*")
+
+    def test_map_of_a_name_that_is_not_there(self):
+        self.bad("head.bias", "--map", "head.bias=2.bias")
+
+    def test_map_without_init(self):
+        self.train_refused("--map", "a=b", code=USAGE, says="--init")
+
+    def test_headers_that_lie(self):
+        def entry(**changes):
+            return {"dtype": "F32", "shape": [16], "data_offsets": [0, 64]} | changes
+        headers = [{"0.bias": entry(data_offsets=[0, 1 << 40])}, {"0.bias": entry(data_offsets=[64, 0])},
+                   {"0.bias": entry(shape=[1 << 62, 8])}, {"0.bias": entry(shape=[-16])}, {"0.bias": entry(dtype="F99")},
+                   {"0.bias": 3}, [], {"0.bias": entry(), "2.bias": entry()}]
+        for header in headers:
+            with self.subTest(header=header):
+                text = json.dumps(header).encode()
+                (self.folder / "w.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + bytes(64))
+                self.train_refused("--init", "w.safetensors", says="w.safetensors", lines=20, may_change=["run"])
+        for length in (0, 1 << 40, (1 << 64) - 1):
+            with self.subTest(length=length):
+                (self.folder / "w.safetensors").write_bytes(struct.pack("<Q", length) + bytes(64))
+                self.train_refused("--init", "w.safetensors", says="w.safetensors", may_change=["run"])
+
+
+class Tool(ErrorTest):
+    """titan-ckpt on nonsense."""
+
+    def test_no_command(self):
+        self.refused(USAGE, CKPT)
+
+    def test_unknown_command(self):
+        self.refused(USAGE, CKPT, "destroy", "run", says="destroy")
+
+    def test_nothing_there(self):
+        for command in ("list", "inspect", "verify"):
+            with self.subTest(command=command):
+                self.refused(BAD_INPUT, CKPT, command, "nowhere", says="nowhere")
+
+    def test_something_else(self):
+        (self.folder / "folder").mkdir()
+        for command in ("inspect", "verify"):
+            for path in ("folder", "data.npz", "/dev/null"):
+                with self.subTest(command=command, path=path):
+                    self.refused(BAD_INPUT, CKPT, command, path, says=path)
+
+    def test_diff_of_something_else(self):
+        self.train("--steps", 2)
+        self.refused(BAD_INPUT, CKPT, "diff", self.checkpoint, "data.npz", says="data.npz")
+
+    def test_broken_pipe_and_full_output(self):
+        self.train("--steps", 2)
+        with open("/dev/full", "w") as full:
+            import subprocess
+            done = subprocess.run([CKPT, "inspect", self.checkpoint], stdout=full, stderr=subprocess.PIPE, text=True)
+        self.assertRegex(done.stderr, re.compile(r"^(error: .*\n)?$"))
+
+
+if __name__ == "__main__":
+    unittest.main()

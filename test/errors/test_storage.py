@@ -1,0 +1,211 @@
+"""Disks that are full or read-only, folders that are in use, and outputs that cannot be written."""
+import os
+import shutil
+import subprocess
+import time
+import unittest
+
+from support import (BAD_INPUT, COMPILE, ENVIRONMENT, MODEL, RUN, RUN_FAILED, USAGE, ErrorTest, limited_file_size,
+                     small_disk, tree, write_data)
+
+KEEP_ALL = ("--set", "checkpoint.keep=0", "--set", "checkpoint.every=1")
+
+
+class CompileOutput(ErrorTest):
+    """The old job stays, whole, whenever the new one cannot be written."""
+
+    def setUp(self):
+        super().setUp()
+        self.succeeds(COMPILE, MODEL, "--recipe", "recipe.toml", "-o", "job")
+
+    def test_folder(self):
+        (self.folder / "folder").mkdir()
+        self.refused(ENVIRONMENT, COMPILE, MODEL, "-o", "folder", says="folder")
+
+    def test_folder_that_is_not_there(self):
+        self.refused(ENVIRONMENT, COMPILE, MODEL, "-o", "none/job", says=["none/job", "No such file"])
+
+    def test_below_a_file(self):
+        self.refused(ENVIRONMENT, COMPILE, MODEL, "-o", "job/job", says="job/job")
+
+    def test_too_large_for_the_disk(self):
+        self.refused(ENVIRONMENT, COMPILE, MODEL, "-o", "job", says="job", preexec_fn=limited_file_size(1 << 20))
+        self.succeeds("./job", "info")
+
+    def test_full_disk(self):
+        with small_disk(self.folder / "disk", 1024) as disk:
+            self.refused(ENVIRONMENT, COMPILE, MODEL, "-o", "disk/job", says=["disk/job", "No space"])
+            self.assertEqual(list(disk.iterdir()), [])
+
+    def test_read_only_disk(self):
+        with small_disk(self.folder / "disk", 8192) as disk:
+            shutil.copy(self.folder / "job", disk / "job")
+            subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
+            self.refused(ENVIRONMENT, COMPILE, MODEL, "-o", "disk/job", says=["disk/job", "Read-only"])
+
+    def test_stage_to_a_full_disk(self):
+        self.refused(ENVIRONMENT, COMPILE, MODEL, "--emit=import", "-o", "none/out.mlir", says="none/out.mlir")
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([COMPILE, MODEL, "--emit=import"], stdout=full, stderr=subprocess.PIPE, text=True)
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (ENVIRONMENT, 1), done.stderr)
+
+    def test_running_job_is_replaced_not_overwritten(self):
+        """A job that runs keeps its own code when the file is compiled again."""
+        running = subprocess.Popen([self.folder / "job", "train", "--steps", "1000000", "--out", self.folder / "run"],
+                                   cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            self.succeeds(COMPILE, MODEL, "--recipe", "recipe.toml", "-o", "job")
+        finally:
+            running.terminate()
+        self.assertEqual(running.wait(timeout=30), 0)
+
+
+class RunFolder(ErrorTest):
+    def test_below_a_file(self):
+        self.refused(ENVIRONMENT, self.job, "train", "--out", "data.npz/run", says="data.npz")
+
+    def test_file(self):
+        self.refused(ENVIRONMENT, self.job, "train", "--out", "data.npz", says="data.npz")
+
+    def test_read_only_disk(self):
+        with small_disk(self.folder / "disk", 8192, ",ro"):
+            self.refused(ENVIRONMENT, self.job, "train", "--out", "disk/run", says=["disk/run", "Read-only"])
+
+    def test_disk_that_is_full_from_the_start(self):
+        with small_disk(self.folder / "disk", 16):
+            self.refused(ENVIRONMENT, self.job, "train", "--out", "disk/run", says="disk/run", may_change=["disk"])
+
+    def test_disk_that_fills_up(self):
+        with small_disk(self.folder / "disk", 4096):
+            self.succeeds(self.job, "train", "--out", "disk/run", "--threads", 1, "--steps", 2)
+            first = self.folder / "disk" / "run" / "checkpoints" / "step-00000002"
+            before = tree(first)
+            (self.folder / "disk" / "ballast").write_bytes(bytes(3900 << 10))
+            self.refused_any((ENVIRONMENT, RUN_FAILED), "--out", "disk/run", "--steps", 200, *KEEP_ALL)
+            self.assertEqual(tree(first), before)
+            (self.folder / "disk" / "ballast").unlink()
+            self.succeeds(self.job, "train", "--out", "disk/run", "--threads", 1, "--steps", 3)
+
+    def refused_any(self, codes, *arguments):
+        done = self.run_tool(self.job, "train", "--threads", 1, *arguments)
+        self.assertIn(done.returncode, codes, done.stderr[-2000:])
+        self.assertEqual(done.stderr.count("error: "), 1, done.stderr[-2000:])
+
+    def test_file_size_limit(self):
+        self.train("--steps", 2)
+        before = tree(self.checkpoint)
+        done = self.run_tool(self.job, "train", "--out", "run", "--threads", 1, "--steps", 4,
+                             preexec_fn=limited_file_size(2000))
+        self.assertIn(done.returncode, (ENVIRONMENT, RUN_FAILED), done.stderr[-2000:])
+        self.assertEqual(done.stderr.count("error: "), 1, done.stderr[-2000:])
+        self.assertEqual(tree(self.checkpoint), before)
+        self.train("--steps", 4)
+
+    def test_second_process(self):
+        first = subprocess.Popen([self.job, "train", "--steps", "1000000", "--out", "run"], cwd=self.folder,
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            while not (self.folder / "run" / "metrics.jsonl").exists():
+                time.sleep(0.02)
+            self.train_refused(code=ENVIRONMENT, says=["run", str(first.pid)], may_change=["run/metrics", "run/events"])
+        finally:
+            first.terminate()
+        self.assertEqual(first.wait(timeout=30), 0)
+
+    def test_metrics_that_are_a_folder(self):
+        (self.folder / "run" / "metrics.jsonl").mkdir(parents=True)
+        self.train_refused(code=ENVIRONMENT, says="metrics.jsonl", may_change=["run"])
+
+
+class PredictOutput(ErrorTest):
+    def predict(self, *arguments, code, **options):
+        return self.refused(code, self.job, "predict", "--data", "data.npz", *arguments, **options)
+
+    def test_no_output(self):
+        self.predict(code=USAGE, says="output")
+
+    def test_folder(self):
+        (self.folder / "out").mkdir()
+        self.predict("-o", "out", code=ENVIRONMENT, says="out")
+
+    def test_folder_that_is_not_there(self):
+        self.predict("-o", "none/out.npz", code=ENVIRONMENT, says="none/out.npz")
+
+    def test_full_disk(self):
+        write_data(self.folder / "data.npz", samples=4000)
+        with small_disk(self.folder / "disk", 16):
+            self.predict("-o", "disk/out.npz", code=ENVIRONMENT, says=["disk/out.npz", "No space"])
+
+    def test_old_predictions_stay(self):
+        self.succeeds(self.job, "predict", "--data", "data.npz", "-o", "out.npz")
+        self.predict("-o", "out.npz", code=ENVIRONMENT, says="out.npz", preexec_fn=limited_file_size(200))
+
+
+class CommandLine(ErrorTest):
+    """The job's and titan-run's own."""
+
+    def usage(self, *arguments, says=()):
+        return self.refused(USAGE, *arguments, says=says)
+
+    def test_nothing(self):
+        self.usage(self.job)
+
+    def test_unknown_command(self):
+        self.usage(self.job, "trian", says=["trian", "train"])
+
+    def test_unknown_flag(self):
+        self.usage(self.job, "train", "--epochs", 3, says="--epochs")
+
+    def test_threads(self):
+        for count in ("0", "-1", "10000", "two", "1e99", "99999999999999999999"):
+            with self.subTest(count=count):
+                self.usage(self.job, "train", "--threads", count, says="--threads")
+
+    def test_steps(self):
+        for count in ("0", "-1", "many", "99999999999999999999"):
+            with self.subTest(count=count):
+                done = self.run_tool(self.job, "train", "--out", "run", "--steps", count)
+                self.assertIn(done.returncode, (BAD_INPUT, USAGE), done.stderr)
+                self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+
+    def test_unknown_gemm(self):
+        self.usage(self.job, "train", "--gemm", "fast", says="fast")
+
+    def test_full_output(self):
+        for command in (("info",), ("info", "--json"), ("plan",), ("plan", "--json")):
+            with self.subTest(command=command), open("/dev/full", "w") as full:
+                done = subprocess.run([self.job, *command], stdout=full, stderr=subprocess.PIPE, text=True)
+                self.assertEqual((done.returncode, done.stderr.count("\n")), (ENVIRONMENT, 1), done.stderr)
+
+    def test_titan_run(self):
+        for arguments in ((), ("-n",), ("-n", "0", self.job), ("-n", "many", self.job), ("-n", "4", self.job, "info"),
+                          ("--fast", self.job)):
+            with self.subTest(arguments=arguments):
+                self.usage(RUN, *arguments)
+        self.refused(ENVIRONMENT, RUN, "./none", "train", says="./none")
+        self.refused(ENVIRONMENT, RUN, "recipe.toml", "train", says="recipe.toml")
+
+    def test_eager(self):
+        self.refused(BAD_INPUT, RUN, "--eager", "none.onnx", "train", says="none.onnx")
+        self.refused(BAD_INPUT, RUN, "--eager", MODEL, "--recipe", "none.toml", "train", says="none.toml")
+        self.usage(RUN, "--eager", MODEL, "--recipe", "recipe.toml", "trian")
+        self.refused(BAD_INPUT, RUN, "--eager", MODEL, "--recipe", "recipe.toml", "train", "--data", "none.npz",
+                     says="none.npz")
+
+    def test_damaged_job(self):
+        """Whatever is cut off or flipped in the program's table: no crash of ours without a word."""
+        content = bytearray(self.job.read_bytes())
+        at = content.rfind(b'"optimizer"')
+        self.assertGreater(at, 0)
+        for position in range(at - 400, at + 400, 40):
+            changed = bytearray(content)
+            changed[position] ^= 0xFF
+            path = self.folder / "damaged"
+            path.write_bytes(changed)
+            os.chmod(path, 0o755)
+            done = self.run_tool(path, "info")
+            self.assertIn(done.returncode, (0, BAD_INPUT, 4), f"{position - at}: {done.stderr}")
+
+
+if __name__ == "__main__":
+    unittest.main()
