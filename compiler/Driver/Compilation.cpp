@@ -63,9 +63,14 @@ Result<std::unique_ptr<Compilation>> Compilation::load(const CompileOptions& opt
     TITAN_TRY(compilation->parse());
   else
     return Error::usage("{}: a model is an .onnx or an .mlir file", options.model);
-  // A printed stage was made for the machine that it names.
-  if (!(*compilation->module_)->hasAttr(ir::tag::target))
+  if ((*compilation->module_)->hasAttr(ir::tag::target)) {
+    // A printed stage was made for the machine that it names.
+    if (options.arch != CompileOptions().arch)
+      return Error::usage("{} carries the target it was printed for: --arch has no effect on it",
+                          options.model);
+  } else {
     setTarget(*compilation->module_, TITAN_TRY(resolveTarget(options.target, options.arch)));
+  }
   return compilation;
 }
 

@@ -98,9 +98,8 @@ struct FuseEpilogues : impl::FuseEpiloguesBase<FuseEpilogues> {
       auto fused = kernel::CallOp::create(rewriter, call.getLoc(), call.getResultTypes(), ins,
                                           call.getOuts(), routine,
                                           path.empty() ? ArrayAttr() : path, call.getPhaseAttr());
-      remark::passed(fused.getLoc(),
-                     remark::RemarkOpts::name("fuse-epilogues").category("titan-lower"))
-          << remark::add("the product of '{0}' adds {1}", ir::pathString(call),
+      remark::passed(fused.getLoc(), remark::RemarkOpts::name("fuse-epilogues").category("lower"))
+          << remark::add("the product of '{0}' adds {1}", ir::describePlace(call),
                          !epilogue->bias  ? "relu"
                          : epilogue->relu ? "bias and relu"
                                           : "bias");

@@ -115,10 +115,9 @@ private:
   }
 
   void report(FusedOp producer, FusedOp consumer, StringRef why) {
-    remark::missed(consumer.getLoc(),
-                   remark::RemarkOpts::name("fuse-kernels").category("titan-lower"))
-        << remark::add("'{0}' keeps apart from '{1}'", ir::pathString(producer),
-                       ir::pathString(consumer))
+    remark::missed(consumer.getLoc(), remark::RemarkOpts::name("fuse-kernels").category("lower"))
+        << remark::add("'{0}' keeps apart from '{1}'", ir::describePlace(producer),
+                       ir::describePlace(consumer))
         << remark::reason("{0}", why.str());
   }
 
@@ -227,10 +226,9 @@ private:
     FailureOr<FusedOp> merged = lower::buildMerged(rewriter, producer, consumer, space, kept, why);
     if (failed(merged))
       return nullptr;
-    remark::passed(merged->getLoc(),
-                   remark::RemarkOpts::name("fuse-kernels").category("titan-lower"))
-        << remark::add("'{0}' is computed inside of '{1}'", ir::pathString(producer),
-                       ir::pathString(consumer));
+    remark::passed(merged->getLoc(), remark::RemarkOpts::name("fuse-kernels").category("lower"))
+        << remark::add("'{0}' is computed inside of '{1}'", ir::describePlace(producer),
+                       ir::describePlace(consumer));
 
     Operation* after = *merged;
     for (Operation* op : *toMove) {

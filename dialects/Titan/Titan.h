@@ -66,6 +66,8 @@ mlir::ArrayAttr getPath(mlir::Operation* op);
 void setPath(mlir::Operation* op, mlir::ArrayAttr path);
 /// "fc1" or "fc1, fc2"; for remarks and messages.
 std::string pathString(mlir::Operation* op);
+/// The same, or the phase ("update") where an op belongs to no module.
+std::string describePlace(mlir::Operation* op);
 /// The union of two lists, in order, without repeats.
 mlir::ArrayAttr joinPaths(mlir::ArrayAttr a, mlir::ArrayAttr b);
 Phase getPhase(mlir::Operation* op);

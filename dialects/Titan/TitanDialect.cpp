@@ -86,6 +86,11 @@ std::string pathString(Operation* op) {
   return text;
 }
 
+std::string describePlace(Operation* op) {
+  std::string path = pathString(op);
+  return path.empty() ? stringifyPhase(getPhase(op)).str() : path;
+}
+
 ArrayAttr joinPaths(ArrayAttr a, ArrayAttr b) {
   if (!a || a.empty())
     return b;
