@@ -184,7 +184,7 @@ void BufferFormer::chooseDestinations(Block& block, ArrayRef<Exit> exits) {
         before = fused.getOuts()[result.getResultNumber()];
       else if (auto call = dyn_cast<kernel::CallOp>(op))
         before = call.getOuts()[0];
-      else if (auto loop = dyn_cast<accum::LoopOp>(op))
+      else if (auto loop = dyn_cast<accum::LoopOp>(op); loop && !loop.getInits().empty())
         before = loop.getInits()[result.getResultNumber()];
       if (before && (before.hasOneUse() || isa<kernel::CastShapeOp>(op)))
         offer(before, slot);

@@ -168,6 +168,7 @@ llvm::SmallBitVector FusedOp::getDependence(Value value) {
     if (found != known.end())
       return found->second;
     llvm::SmallBitVector dims(rank);
+    known[v] = dims; // dominance is verified later: a cycle must not be followed forever
     if (auto argument = dyn_cast<BlockArgument>(v)) {
       if (argument.getArgNumber() < getIns().size())
         for (unsigned d = 0; d < rank; ++d)
@@ -193,7 +194,8 @@ void FusedOp::getEffects(SmallVectorImpl<MemoryEffects::EffectInstance>& effects
   addBufferEffects(*this, getIns(), getOutsMutable(), effects);
 }
 
-LogicalResult FusedOp::verify() {
+// After the ops of the body: what they say of dimensions is within the space.
+LogicalResult FusedOp::verifyRegions() {
   unsigned rank = getSpace().size();
   auto operands = llvm::concat<Value>(llvm::to_vector(getIns()), llvm::to_vector(getOuts()));
   size_t operandCount = getIns().size() + getOuts().size();

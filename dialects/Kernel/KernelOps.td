@@ -66,7 +66,7 @@ def Kernel_FusedOp : Kernel_Op<"fused", [AttrSizedOperandSegments, IsolatedFromA
     $kernel_class $space (`ins` `(` $ins^ `:` type($ins) `)`)? `outs` `(` $outs `:` type($outs) `)`
     (`scalars` `(` $scalars^ `)`)? `maps` $maps attr-dict-with-keyword (`->` `(` type($results)^ `)`)? $body
   }];
-  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
     ::mlir::Block& getBlock() { return getBody().front(); }
     ::mlir::AffineMap getInMap(unsigned i);

@@ -371,8 +371,9 @@ void LayerNormOp::build(OpBuilder& builder, OperationState& state, Value operand
 
 LogicalResult LayerNormOp::verify() {
   RankedTensorType type = typeOf(getOperand());
-  if (getAxis() < 0 || static_cast<int64_t>(getAxis()) >= type.getRank())
-    return emitOpError("(C1) axis ") << getAxis() << " is outside the rank " << type.getRank();
+  int64_t axis = getAxis();
+  if (axis < 0 || axis >= type.getRank())
+    return emitOpError("(C1) axis ") << axis << " is outside the rank " << type.getRank();
   for (Value affine : {getScale(), getBias()})
     if (affine && typeOf(affine).getShape() != type.getShape().drop_front(getAxis()))
       return emitOpError("(C2) scale or bias ")

@@ -4,7 +4,7 @@ import unittest
 import numpy as np
 
 import onnx_bytes as onnx
-from support import COMPILE, MODEL, RECIPE, USAGE, ErrorTest
+from support import COMPILE, MODEL, RECIPE, REFERENCES, USAGE, ErrorTest
 
 
 class Recipe(ErrorTest):
@@ -104,6 +104,14 @@ class Recipe(ErrorTest):
     def test_batch_beyond_any_machine(self):
         self.compile_refused("--set", "batch.micro=4611686018427387904", "--set", "batch.global=4611686018427387904",
                              says="elements")
+
+    def test_a_microbatch_of_one_is_no_mistake(self):
+        """Extents of one degenerate reductions, broadcasts and products: every kind of model trains."""
+        for folder in sorted(path for path in REFERENCES.iterdir() if path.is_dir()):
+            with self.subTest(folder=folder.name):
+                self.succeeds(COMPILE, next(folder.glob("*-train.onnx"), None) or next(folder.glob("*.onnx")), "--recipe",
+                              next(folder.glob("*.toml")), "--set", "batch.micro=1", "-o", "job")
+                self.succeeds("./job", "train", "--data", folder / "data.npz", "--steps", 1, "--out", f"run-{folder.name}")
 
     # --set
 
