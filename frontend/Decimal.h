@@ -6,8 +6,8 @@
 
 namespace titan::frontend {
 
-/// The double that a source framework most likely rounded to `value`: the one with the shortest decimal form. 0.1 is stored as
-/// the float 0.100000001; the model's author wrote 0.1.
+/// The double that a source framework most likely rounded to `value`: the one with the shortest
+/// decimal form. 0.1 is stored as the float 0.100000001; the model's author wrote 0.1.
 inline double asWritten(float value) {
   double wide = static_cast<double>(value);
   if (!std::isfinite(value))

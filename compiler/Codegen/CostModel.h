@@ -14,8 +14,8 @@ struct Cost {
 Cost costOf(const LoopNest& nest);
 Cost costOf(kernel::GemmAttr gemm);
 
-/// Is the generated kernel the faster one for this product? Decided from its extents by committed measurements
-/// (RATIONALE.md, "Which products go to the library"), never by timing.
+/// Is the generated kernel the faster one for this product? Decided from its extents by committed
+/// measurements (RATIONALE.md, "Which products go to the library"), never by timing.
 bool prefersGenerated(kernel::GemmAttr gemm);
 
 /// Units that a thread should get at least: about two microseconds of work, against a quarter of

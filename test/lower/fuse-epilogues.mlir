@@ -1,4 +1,4 @@
-// RUN: titan-opt %s --titan-lower-form-kernels --titan-lower-fuse-kernels --titan-lower-fuse-epilogues --remarks-filter=titan-lower 2>&1 | FileCheck %s
+// RUN: titan-opt %s --titan-lower-form-kernels --titan-lower-fuse-kernels --titan-lower-fuse-epilogues --remarks-filter=lower 2>&1 | FileCheck %s
 
 // CHECK: the product of 'fc' adds bias and relu
 

@@ -1,5 +1,5 @@
 // RUN: titan-opt %s --titan-lower-form-kernels --titan-lower-fuse-kernels | FileCheck %s
-// RUN: titan-opt %s --titan-lower-form-kernels --titan-lower-fuse-kernels --remarks-filter=titan-lower 2>&1 | FileCheck %s --check-prefix=REMARK
+// RUN: titan-opt %s --titan-lower-form-kernels --titan-lower-fuse-kernels --remarks-filter=lower 2>&1 | FileCheck %s --check-prefix=REMARK
 
 // REMARK-DAG: 'fc' is computed inside of 'act'
 // REMARK-DAG: 'norm' keeps apart from 'sum'
