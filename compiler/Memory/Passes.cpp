@@ -17,6 +17,8 @@ void addPlanPasses(OpPassManager& passes) {
   // Then smaller.
   passes.addNestedPass<func::FuncOp>(createReuseInPlace());
   passes.addPass(createAssignOffsets());
+  // A job that cannot fit is refused before anything is generated for it.
+  passes.addPass(createCheckLimit());
   passes.addPass(createVerifyPlan());
 }
 

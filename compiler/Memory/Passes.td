@@ -53,6 +53,19 @@ def AssignOffsets : Pass<"titan-plan-assign-offsets", "::mlir::ModuleOp"> {
   let dependentDialects = ["::titan::kernel::KernelDialect"];
 }
 
+def CheckLimit : Pass<"titan-plan-check-limit", "::mlir::ModuleOp"> {
+  let summary = "refuses a plan that does not fit in memory.limit";
+  let description = [{
+    The arena is all that a job holds in memory for its tensors. If the recipe sets `memory.limit` and the arena is larger, the error says how
+    it is made up: state by kind, bindings, and the largest temporaries with the function that they belong to.
+
+    ```mlir
+    module attributes {kernel.arena = {bytes = 4096 : i64, ...}, titan.recipe = {memory = {limit = 1024 : i64}}}
+    // error: the plan needs 4.0 KiB, memory.limit is 1.0 KiB: ...
+    ```
+  }];
+}
+
 def VerifyPlan : Pass<"titan-plan-verify-offsets", "::mlir::ModuleOp"> {
   let summary = "proves the plan";
   let description = [{

@@ -1,0 +1,53 @@
+#include "runtime/program/Text.h"
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+namespace titan {
+
+std::string_view nameOf(StateKind kind) {
+  switch (kind) {
+  case StateKind::Param:
+    return "param";
+  case StateKind::Buffer:
+    return "buffer";
+  case StateKind::Slot:
+    return "slot";
+  case StateKind::Ema:
+    return "ema";
+  case StateKind::Counter:
+    return "counter";
+  }
+  return "";
+}
+
+std::string readableBytes(int64_t bytes) {
+  if (bytes < 1024)
+    return fmt::format("{} B", bytes);
+  double value = static_cast<double>(bytes);
+  const char* unit = "";
+  for (const char* next : {"KiB", "MiB", "GiB", "TiB"}) {
+    if (value < 1024)
+      break;
+    value /= 1024;
+    unit = next;
+  }
+  return fmt::format("{:.1f} {}", value, unit);
+}
+
+size_t editDistance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 0; i < a.size(); ++i) {
+    size_t diagonal = std::exchange(row[0], i + 1);
+    for (size_t j = 0; j < b.size(); ++j) {
+      const size_t substitute = diagonal + (a[i] != b[j]);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({substitute, row[j] + 1, row[j + 1] + 1});
+    }
+  }
+  return row[b.size()];
+}
+
+} // namespace titan
