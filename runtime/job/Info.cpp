@@ -1,7 +1,7 @@
 #include "runtime/job/Info.h"
 
 #include "runtime/device/cpu/CpuFeatures.h"
-#include "runtime/job/Tables.h"
+#include "runtime/program/Text.h"
 
 #include <nlohmann/json.hpp>
 

@@ -1,6 +1,6 @@
 #include "runtime/job/Plan.h"
 
-#include "runtime/job/Tables.h"
+#include "runtime/program/Text.h"
 
 #include <algorithm>
 

@@ -2,8 +2,8 @@
 
 #include "runtime/job/Overrides.h"
 #include "runtime/job/Resume.h"
-#include "runtime/job/Tables.h"
 #include "runtime/job/Trainer.h"
+#include "runtime/program/Text.h"
 
 namespace titan {
 namespace {

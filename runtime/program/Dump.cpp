@@ -1,5 +1,5 @@
 // The text form of a Program, for people: one command a line, indented by the repeats around it.
-#include "runtime/program/Program.h"
+#include "runtime/program/Text.h"
 
 #include <iterator>
 
@@ -47,22 +47,6 @@ const char* toText(Binding::Role role) {
     return "metric";
   case Binding::Role::Output:
     return "output";
-  }
-  return "";
-}
-
-const char* toText(StateKind kind) {
-  switch (kind) {
-  case StateKind::Param:
-    return "param";
-  case StateKind::Buffer:
-    return "buffer";
-  case StateKind::Slot:
-    return "slot";
-  case StateKind::Ema:
-    return "ema";
-  case StateKind::Counter:
-    return "counter";
   }
   return "";
 }
@@ -157,7 +141,7 @@ std::string dump(const Program& program) {
                  program.model, program.target, program.cpu, program.arenaBytes, program.stateBytes,
                  program.bindingBytes, program.temporaryBytes);
   for (const State& state : program.states)
-    fmt::format_to(out, "{} {} : {} {} at {}, {} bytes{}, init {}\n", toText(state.kind),
+    fmt::format_to(out, "{} {} : {} {} at {}, {} bytes{}, init {}\n", nameOf(state.kind),
                    state.name, name(state.dtype), toString(state.shape), state.offset, state.bytes,
                    state.trainable ? ", trainable" : "", toText(state.init));
   for (const Constant& constant : program.constants)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/program/RecipeSchema.h"
+#include "runtime/program/Text.h"
 
 #include <cmath>
 

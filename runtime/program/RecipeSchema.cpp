@@ -1,5 +1,7 @@
 #include "runtime/program/RecipeSchema.h"
 
+#include "runtime/program/Text.h"
+
 #include "runtime/program/RecipeAccessors.h"
 
 #include <algorithm>
@@ -127,20 +129,6 @@ const Key* findKey(std::string_view path) {
   const auto* found =
       std::ranges::find_if(table, [&](const Key& key) { return key.path() == path; });
   return found == std::end(table) ? nullptr : found;
-}
-
-size_t editDistance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = std::exchange(row[0], i + 1);
-    for (size_t j = 0; j < b.size(); ++j) {
-      const size_t substitute = diagonal + (a[i] != b[j]);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({substitute, row[j] + 1, row[j + 1] + 1});
-    }
-  }
-  return row[b.size()];
 }
 
 Error unknownKey(std::string_view path) {

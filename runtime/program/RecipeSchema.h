@@ -41,8 +41,6 @@ Error unknownKey(std::string_view path);
 Error unknownSection(std::string_view section);
 /// Is `value` one of `choices` ("a | b | c")?
 bool isChoice(std::string_view choices, std::string_view value);
-/// The number of insertions, deletions and substitutions between two words (Levenshtein).
-size_t editDistance(std::string_view a, std::string_view b);
 
 /// Sets all keys that `document` ({"optimizer": {"lr": ...}}) holds and then the defaults that
 /// depend on others.
