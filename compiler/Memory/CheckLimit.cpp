@@ -44,8 +44,8 @@ struct CheckLimit : impl::CheckLimitBase<CheckLimit> {
     if (limit == 0 || plan->arenaBytes <= limit)
       return;
     getOperation().emitError("the plan needs ")
-        << readableBytes(plan->arenaBytes) << " (" << plan->arenaBytes << " bytes), memory.limit is "
-        << readableBytes(limit) << ": " << describeParts(*plan)
+        << readableBytes(plan->arenaBytes) << " (" << plan->arenaBytes
+        << " bytes), memory.limit is " << readableBytes(limit) << ": " << describeParts(*plan)
         << "; use a smaller batch.micro with the same batch.global, or a higher limit";
     signalPassFailure();
   }
