@@ -70,8 +70,9 @@ subprocess.run([tools / "titan-compile", folder / "mlp.onnx", "--recipe", folder
                check=True)
 run_job(1)
 first = time.perf_counter() - started
+# "titan-compile 0.1.0 (LLVM 22.1.8)"
 version = subprocess.run([tools / "titan-compile", "--version"], capture_output=True, text=True).stdout.split()
-print("ready", json.dumps({"version": version[-1] if version else "", "first_step": first}), flush=True)
+print("ready", json.dumps({"version": version[1] if len(version) > 1 else "", "first_step": first}), flush=True)
 for line in sys.stdin:
     count = int(line)
     lead = min(run_job(LEAD)[0] for _ in range(2))
