@@ -1,6 +1,6 @@
 // Verifiers of the titan dialect. The label in each message is the constraint's number in the op's
 // description.
-#include "dialects/Titan/Titan.h"
+#include "dialects/Titan/ResultTypes.h"
 
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/SmallSet.h"
@@ -10,8 +10,6 @@ using namespace mlir;
 namespace titan::ir {
 
 namespace {
-
-RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 bool isPermutation(ArrayRef<int64_t> values, int64_t rank) {
   if (static_cast<int64_t>(values.size()) != rank)
@@ -33,11 +31,6 @@ bool isIncreasingWithin(ArrayRef<int64_t> values, int64_t rank) {
     previous = v;
   }
   return true;
-}
-
-/// f64 stays f64, every other float accumulates in f32.
-Type accumulationType(Type element) {
-  return element.isF64() ? element : Float32Type::get(element.getContext());
 }
 
 LogicalResult verifyDim(Operation* op, int64_t dim, int64_t rank) {
@@ -231,31 +224,6 @@ SmallVector<int64_t> ContractOp::getRhsFree() {
   return free;
 }
 
-static RankedTensorType contractType(RankedTensorType lhs, RankedTensorType rhs,
-                                     ArrayRef<int64_t> lhsBatch, ArrayRef<int64_t> rhsBatch,
-                                     ArrayRef<int64_t> lhsContracting,
-                                     ArrayRef<int64_t> rhsContracting) {
-  SmallVector<int64_t> shape;
-  for (int64_t d : lhsBatch)
-    shape.push_back(lhs.getDimSize(d));
-  for (int64_t d = 0; d < lhs.getRank(); ++d)
-    if (!llvm::is_contained(lhsBatch, d) && !llvm::is_contained(lhsContracting, d))
-      shape.push_back(lhs.getDimSize(d));
-  for (int64_t d = 0; d < rhs.getRank(); ++d)
-    if (!llvm::is_contained(rhsBatch, d) && !llvm::is_contained(rhsContracting, d))
-      shape.push_back(rhs.getDimSize(d));
-  return RankedTensorType::get(shape, accumulationType(lhs.getElementType()));
-}
-
-void ContractOp::build(OpBuilder& builder, OperationState& state, Value lhs, Value rhs, Value acc,
-                       ArrayRef<int64_t> lhsBatch, ArrayRef<int64_t> rhsBatch,
-                       ArrayRef<int64_t> lhsContracting, ArrayRef<int64_t> rhsContracting,
-                       ArrayAttr path, PhaseAttr phase) {
-  build(builder, state,
-        contractType(typeOf(lhs), typeOf(rhs), lhsBatch, rhsBatch, lhsContracting, rhsContracting),
-        lhs, rhs, acc, lhsBatch, rhsBatch, lhsContracting, rhsContracting, path, phase);
-}
-
 LogicalResult ContractOp::verify() {
   RankedTensorType lhs = typeOf(getLhs()), rhs = typeOf(getRhs());
   auto distinctWithin = [](ArrayRef<int64_t> a, ArrayRef<int64_t> b, int64_t rank) {
@@ -292,38 +260,6 @@ LogicalResult ContractOp::verify() {
   return success();
 }
 
-void TransposeOp::build(OpBuilder& builder, OperationState& state, Value operand,
-                        ArrayRef<int64_t> permutation, ArrayAttr path, PhaseAttr phase) {
-  SmallVector<int64_t> shape;
-  for (int64_t d : permutation)
-    shape.push_back(typeOf(operand).getDimSize(d));
-  build(builder, state, typeOf(operand).clone(shape), operand, permutation, path, phase);
-}
-
-void ConcatOp::build(OpBuilder& builder, OperationState& state, ValueRange inputs, int64_t dim,
-                     ArrayAttr path, PhaseAttr phase) {
-  SmallVector<int64_t> shape(typeOf(inputs.front()).getShape());
-  shape[dim] = 0;
-  for (Value input : inputs)
-    shape[dim] += typeOf(input).getDimSize(dim);
-  build(builder, state, typeOf(inputs.front()).clone(shape), inputs, dim, path, phase);
-}
-
-static SmallVector<int64_t> withoutDims(ArrayRef<int64_t> shape, ArrayRef<int64_t> dims) {
-  SmallVector<int64_t> kept;
-  for (auto [d, extent] : llvm::enumerate(shape))
-    if (!llvm::is_contained(dims, static_cast<int64_t>(d)))
-      kept.push_back(extent);
-  return kept;
-}
-
-void ReduceOp::build(OpBuilder& builder, OperationState& state, ReduceKind kind, Value operand,
-                     ArrayRef<int64_t> dims, ArrayAttr path, PhaseAttr phase) {
-  RankedTensorType type = typeOf(operand);
-  build(builder, state, type.clone(withoutDims(type.getShape(), dims)), kind, operand, dims, path,
-        phase);
-}
-
 LogicalResult ReduceOp::verify() {
   RankedTensorType type = typeOf(getOperand());
   if (!isIncreasingWithin(getDims(), type.getRank()))
@@ -333,14 +269,6 @@ LogicalResult ReduceOp::verify() {
     return emitOpError("(C2) the reduced type is ")
            << type.clone(withoutDims(type.getShape(), getDims()));
   return success();
-}
-
-void ArgmaxOp::build(OpBuilder& builder, OperationState& state, Value operand, int64_t dim,
-                     ArrayAttr path, PhaseAttr phase) {
-  RankedTensorType type = typeOf(operand);
-  build(builder, state,
-        RankedTensorType::get(withoutDims(type.getShape(), dim), builder.getI64Type()), operand,
-        dim, path, phase);
 }
 
 LogicalResult ArgmaxOp::verify() {
@@ -358,15 +286,6 @@ LogicalResult SoftmaxOp::verify() {
 
 LogicalResult LogSoftmaxOp::verify() {
   return verifyDim(*this, getDim(), typeOf(getOperand()).getRank());
-}
-
-void LayerNormOp::build(OpBuilder& builder, OperationState& state, Value operand, Value scale,
-                        Value bias, int64_t axis, double epsilon, ArrayAttr path, PhaseAttr phase) {
-  RankedTensorType type = typeOf(operand);
-  auto statistic = RankedTensorType::get(type.getShape().take_front(axis),
-                                         accumulationType(type.getElementType()));
-  build(builder, state, {type, statistic, statistic}, operand, scale, bias,
-        builder.getI64IntegerAttr(axis), builder.getF64FloatAttr(epsilon), path, phase);
 }
 
 LogicalResult LayerNormOp::verify() {

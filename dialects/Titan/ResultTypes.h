@@ -1,0 +1,23 @@
+// Result types that builders infer and verifiers check.
+#pragma once
+
+#include "dialects/Titan/Titan.h"
+
+namespace titan::ir {
+
+inline mlir::RankedTensorType typeOf(mlir::Value value) {
+  return llvm::cast<mlir::RankedTensorType>(value.getType());
+}
+
+/// f64 stays f64, every other float accumulates in f32.
+mlir::Type accumulationType(mlir::Type element);
+/// `shape` without the dimensions `dims`.
+llvm::SmallVector<int64_t> withoutDims(llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<int64_t> dims);
+/// The result of titan.contract: batch, lhs free and rhs free dimensions, in the accumulation type.
+mlir::RankedTensorType contractType(mlir::RankedTensorType lhs, mlir::RankedTensorType rhs,
+                                    llvm::ArrayRef<int64_t> lhsBatch,
+                                    llvm::ArrayRef<int64_t> rhsBatch,
+                                    llvm::ArrayRef<int64_t> lhsContracting,
+                                    llvm::ArrayRef<int64_t> rhsContracting);
+
+} // namespace titan::ir
