@@ -1,13 +1,9 @@
 // Result types that builders infer and verifiers check.
 #pragma once
 
-#include "dialects/Titan/Titan.h"
+#include "dialects/Titan/TensorBuilder.h"
 
 namespace titan::ir {
-
-inline mlir::RankedTensorType typeOf(mlir::Value value) {
-  return llvm::cast<mlir::RankedTensorType>(value.getType());
-}
 
 /// f64 stays f64, every other float accumulates in f32.
 mlir::Type accumulationType(mlir::Type element);

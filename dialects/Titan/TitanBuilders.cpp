@@ -39,7 +39,8 @@ void ContractOp::build(OpBuilder& builder, OperationState& state, Value lhs, Val
                        ArrayRef<int64_t> lhsContracting, ArrayRef<int64_t> rhsContracting,
                        ArrayAttr path, PhaseAttr phase) {
   build(builder, state,
-        contractType(typeOf(lhs), typeOf(rhs), lhsBatch, rhsBatch, lhsContracting, rhsContracting),
+        contractType(tensorType(lhs), tensorType(rhs), lhsBatch, rhsBatch, lhsContracting,
+                     rhsContracting),
         lhs, rhs, acc, lhsBatch, rhsBatch, lhsContracting, rhsContracting, path, phase);
 }
 
@@ -47,29 +48,29 @@ void TransposeOp::build(OpBuilder& builder, OperationState& state, Value operand
                         ArrayRef<int64_t> permutation, ArrayAttr path, PhaseAttr phase) {
   SmallVector<int64_t> shape;
   for (int64_t d : permutation)
-    shape.push_back(typeOf(operand).getDimSize(d));
-  build(builder, state, typeOf(operand).clone(shape), operand, permutation, path, phase);
+    shape.push_back(tensorType(operand).getDimSize(d));
+  build(builder, state, tensorType(operand).clone(shape), operand, permutation, path, phase);
 }
 
 void ConcatOp::build(OpBuilder& builder, OperationState& state, ValueRange inputs, int64_t dim,
                      ArrayAttr path, PhaseAttr phase) {
-  SmallVector<int64_t> shape(typeOf(inputs.front()).getShape());
+  SmallVector<int64_t> shape(tensorType(inputs.front()).getShape());
   shape[dim] = 0;
   for (Value input : inputs)
-    shape[dim] += typeOf(input).getDimSize(dim);
-  build(builder, state, typeOf(inputs.front()).clone(shape), inputs, dim, path, phase);
+    shape[dim] += tensorType(input).getDimSize(dim);
+  build(builder, state, tensorType(inputs.front()).clone(shape), inputs, dim, path, phase);
 }
 
 void ReduceOp::build(OpBuilder& builder, OperationState& state, ReduceKind kind, Value operand,
                      ArrayRef<int64_t> dims, ArrayAttr path, PhaseAttr phase) {
-  RankedTensorType type = typeOf(operand);
+  RankedTensorType type = tensorType(operand);
   build(builder, state, type.clone(withoutDims(type.getShape(), dims)), kind, operand, dims, path,
         phase);
 }
 
 void ArgmaxOp::build(OpBuilder& builder, OperationState& state, Value operand, int64_t dim,
                      ArrayAttr path, PhaseAttr phase) {
-  RankedTensorType type = typeOf(operand);
+  RankedTensorType type = tensorType(operand);
   build(builder, state,
         RankedTensorType::get(withoutDims(type.getShape(), dim), builder.getI64Type()), operand,
         dim, path, phase);
@@ -77,7 +78,7 @@ void ArgmaxOp::build(OpBuilder& builder, OperationState& state, Value operand, i
 
 void LayerNormOp::build(OpBuilder& builder, OperationState& state, Value operand, Value scale,
                         Value bias, int64_t axis, double epsilon, ArrayAttr path, PhaseAttr phase) {
-  RankedTensorType type = typeOf(operand);
+  RankedTensorType type = tensorType(operand);
   auto statistic = RankedTensorType::get(type.getShape().take_front(axis),
                                          accumulationType(type.getElementType()));
   build(builder, state, {type, statistic, statistic}, operand, scale, bias,

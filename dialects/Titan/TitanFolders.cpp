@@ -1,6 +1,6 @@
 // Folders of the titan dialect. Only rewrites that keep every bit: x * 1 folds, x + 0 does not (-0
 // + 0 is +0).
-#include "dialects/Titan/Titan.h"
+#include "dialects/Titan/ResultTypes.h"
 
 #include "mlir/IR/Matchers.h"
 
@@ -9,8 +9,6 @@ using namespace mlir;
 namespace titan::ir {
 
 namespace {
-
-RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 /// Is `attribute` a splat of `value`?
 bool isSplat(Attribute attribute, double value) {
@@ -62,7 +60,7 @@ OpFoldResult ReluOp::fold(FoldAdaptor) {
 }
 
 OpFoldResult AddOp::fold(FoldAdaptor adaptor) {
-  if (!isa<FloatType>(typeOf(getResult()).getElementType()) && isSplat(adaptor.getRhs(), 0))
+  if (!isa<FloatType>(tensorType(getResult()).getElementType()) && isSplat(adaptor.getRhs(), 0))
     return getLhs();
   return {};
 }

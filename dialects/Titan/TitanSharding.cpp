@@ -1,14 +1,12 @@
 // Factors of every titan op (ShardableOpInterface): written once here, read by batch re-binding,
 // accumulation and sharding.
-#include "dialects/Titan/Titan.h"
+#include "dialects/Titan/ResultTypes.h"
 
 using namespace mlir;
 
 namespace titan::ir {
 
 namespace {
-
-RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 ShardingRule emptyRule(Operation* op) {
   ShardingRule rule;
@@ -28,7 +26,7 @@ ShardingRule emptyRule(Operation* op) {
 /// One factor per dimension, shared by all tensors of the same rank; scalars stay whole.
 ShardingRule elementwiseRule(Operation* op, ArrayRef<int64_t> wholeDims = {}) {
   ShardingRule rule = emptyRule(op);
-  ArrayRef<int64_t> shape = typeOf(op->getResult(0)).getShape();
+  ArrayRef<int64_t> shape = tensorType(op->getResult(0)).getShape();
   for (auto [d, extent] : llvm::enumerate(shape)) {
     bool whole = llvm::is_contained(wholeDims, static_cast<int64_t>(d));
     int64_t factor = rule.addFactor(extent, whole ? FactorKind::Whole : FactorKind::Parallel);
@@ -88,7 +86,7 @@ ShardingRule BarrierOp::getShardingRule() {
   // Each value passes by itself: factors are not shared between them.
   ShardingRule rule = emptyRule(*this);
   for (auto [i, input] : llvm::enumerate(getInputs()))
-    for (auto [d, extent] : llvm::enumerate(typeOf(input).getShape())) {
+    for (auto [d, extent] : llvm::enumerate(tensorType(input).getShape())) {
       int64_t factor = rule.addFactor(extent, FactorKind::Parallel);
       rule.operands[i][d] = rule.results[i][d] = {factor};
     }
@@ -99,7 +97,7 @@ ShardingRule ConstantOp::getShardingRule() {
   // A splat has any part of itself; other constants are needed whole.
   ShardingRule rule = emptyRule(*this);
   FactorKind kind = isa<SplatElementsAttr>(getValue()) ? FactorKind::Parallel : FactorKind::Whole;
-  for (auto [d, extent] : llvm::enumerate(typeOf(getResult()).getShape()))
+  for (auto [d, extent] : llvm::enumerate(tensorType(getResult()).getShape()))
     rule.results[0][d] = {rule.addFactor(extent, kind)};
   return rule;
 }
@@ -117,7 +115,8 @@ ShardingRule ReshapeOp::getShardingRule() {
   // group of one to one the factor is shared; otherwise the outermost factor of the group is split
   // as far as both sides allow.
   ShardingRule rule = emptyRule(*this);
-  ArrayRef<int64_t> from = typeOf(getOperand()).getShape(), to = typeOf(getResult()).getShape();
+  ArrayRef<int64_t> from = tensorType(getOperand()).getShape(),
+                    to = tensorType(getResult()).getShape();
   size_t i = 0, j = 0;
   while (i < from.size() || j < to.size()) {
     size_t i0 = i, j0 = j;
@@ -163,7 +162,7 @@ ShardingRule ReshapeOp::getShardingRule() {
 ShardingRule TransposeOp::getShardingRule() {
   ShardingRule rule = emptyRule(*this);
   for (auto [i, d] : llvm::enumerate(getPermutation())) {
-    int64_t factor = rule.addFactor(typeOf(getResult()).getDimSize(i), FactorKind::Parallel);
+    int64_t factor = rule.addFactor(tensorType(getResult()).getDimSize(i), FactorKind::Parallel);
     rule.operands[0][d] = rule.results[0][i] = {factor};
   }
   return rule;
@@ -171,7 +170,7 @@ ShardingRule TransposeOp::getShardingRule() {
 
 ShardingRule BroadcastOp::getShardingRule() {
   ShardingRule rule = emptyRule(*this);
-  for (auto [d, extent] : llvm::enumerate(typeOf(getResult()).getShape()))
+  for (auto [d, extent] : llvm::enumerate(tensorType(getResult()).getShape()))
     rule.results[0][d] = {rule.addFactor(extent, FactorKind::Parallel)};
   for (auto [i, d] : llvm::enumerate(getDims()))
     rule.operands[0][i] = rule.results[0][d];
@@ -180,13 +179,13 @@ ShardingRule BroadcastOp::getShardingRule() {
 
 ShardingRule ConcatOp::getShardingRule() {
   ShardingRule rule = emptyRule(*this);
-  ArrayRef<int64_t> shape = typeOf(getResult()).getShape();
+  ArrayRef<int64_t> shape = tensorType(getResult()).getShape();
   for (int64_t d = 0; d < static_cast<int64_t>(shape.size()); ++d) {
     bool joined = d == static_cast<int64_t>(getDim());
     if (joined) {
       rule.results[0][d] = {rule.addFactor(shape[d], FactorKind::Whole)};
       for (auto [i, input] : llvm::enumerate(getInputs()))
-        rule.operands[i][d] = {rule.addFactor(typeOf(input).getDimSize(d), FactorKind::Whole)};
+        rule.operands[i][d] = {rule.addFactor(tensorType(input).getDimSize(d), FactorKind::Whole)};
       continue;
     }
     int64_t factor = rule.addFactor(shape[d], FactorKind::Parallel);
@@ -200,8 +199,8 @@ ShardingRule ConcatOp::getShardingRule() {
 /// Dimensions that pass unchanged are parallel; the others stay whole on each side.
 static ShardingRule movedRule(Operation* op, function_ref<bool(int64_t)> unchanged) {
   ShardingRule rule = emptyRule(op);
-  ArrayRef<int64_t> from = typeOf(op->getOperand(0)).getShape(),
-                    to = typeOf(op->getResult(0)).getShape();
+  ArrayRef<int64_t> from = tensorType(op->getOperand(0)).getShape(),
+                    to = tensorType(op->getResult(0)).getShape();
   for (int64_t d = 0; d < static_cast<int64_t>(from.size()); ++d) {
     if (unchanged(d)) {
       int64_t factor = rule.addFactor(from[d], FactorKind::Parallel);
@@ -216,19 +215,19 @@ static ShardingRule movedRule(Operation* op, function_ref<bool(int64_t)> unchang
 
 ShardingRule SliceOp::getShardingRule() {
   return movedRule(*this, [&](int64_t d) {
-    return typeOf(getOperand()).getDimSize(d) == typeOf(getResult()).getDimSize(d);
+    return tensorType(getOperand()).getDimSize(d) == tensorType(getResult()).getDimSize(d);
   });
 }
 
 ShardingRule PadOp::getShardingRule() {
   return movedRule(*this, [&](int64_t d) {
-    return typeOf(getOperand()).getDimSize(d) == typeOf(getResult()).getDimSize(d);
+    return tensorType(getOperand()).getDimSize(d) == tensorType(getResult()).getDimSize(d);
   });
 }
 
 ShardingRule ContractOp::getShardingRule() {
   ShardingRule rule = emptyRule(*this);
-  RankedTensorType lhs = typeOf(getLhs()), rhs = typeOf(getRhs());
+  RankedTensorType lhs = tensorType(getLhs()), rhs = tensorType(getRhs());
   int64_t position = 0;
   auto result = [&](int64_t factor) {
     rule.results[0][position] = {factor};
@@ -264,7 +263,7 @@ ShardingRule ContractOp::getShardingRule() {
 static ShardingRule reductionRule(Operation* op, ArrayRef<int64_t> dims, FactorKind reduced) {
   ShardingRule rule = emptyRule(op);
   int64_t position = 0;
-  for (auto [d, extent] : llvm::enumerate(typeOf(op->getOperand(0)).getShape())) {
+  for (auto [d, extent] : llvm::enumerate(tensorType(op->getOperand(0)).getShape())) {
     bool gone = llvm::is_contained(dims, static_cast<int64_t>(d));
     int64_t factor = rule.addFactor(extent, gone ? reduced : FactorKind::Parallel);
     rule.operands[0][d] = {factor};
@@ -289,7 +288,7 @@ ShardingRule LogSoftmaxOp::getShardingRule() { return elementwiseRule(*this, {(i
 ShardingRule LayerNormOp::getShardingRule() {
   ShardingRule rule = emptyRule(*this);
   int64_t axis = getAxis();
-  for (auto [i, extent] : llvm::enumerate(typeOf(getOperand()).getShape())) {
+  for (auto [i, extent] : llvm::enumerate(tensorType(getOperand()).getShape())) {
     int64_t d = i;
     int64_t factor = rule.addFactor(extent, d < axis ? FactorKind::Parallel : FactorKind::Whole);
     rule.operands[0][d] = rule.results[0][d] = {factor};
@@ -305,7 +304,7 @@ ShardingRule LayerNormOp::getShardingRule() {
 /// Rows are parallel, the class dimension stays whole.
 static ShardingRule crossEntropyRule(Operation* op, Value logits) {
   ShardingRule rule = emptyRule(op);
-  ArrayRef<int64_t> shape = typeOf(logits).getShape();
+  ArrayRef<int64_t> shape = tensorType(logits).getShape();
   for (size_t d = 0; d < shape.size(); ++d) {
     bool classes = d + 1 == shape.size();
     int64_t factor = rule.addFactor(shape[d], classes ? FactorKind::Whole : FactorKind::Parallel);

@@ -116,14 +116,15 @@ LogicalResult StateOp::verify() {
 }
 
 LogicalResult ReshapeOp::verify() {
-  int64_t from = typeOf(getOperand()).getNumElements(), to = typeOf(getResult()).getNumElements();
+  int64_t from = tensorType(getOperand()).getNumElements(),
+          to = tensorType(getResult()).getNumElements();
   if (from != to)
     return emitOpError("(C1) reshapes ") << from << " elements to " << to;
   return success();
 }
 
 LogicalResult TransposeOp::verify() {
-  RankedTensorType from = typeOf(getOperand()), to = typeOf(getResult());
+  RankedTensorType from = tensorType(getOperand()), to = tensorType(getResult());
   if (!isPermutation(getPermutation(), from.getRank()))
     return emitOpError("(C1) [") << getPermutation() << "] does not permute " << from.getRank()
                                  << " dimensions";
@@ -136,7 +137,7 @@ LogicalResult TransposeOp::verify() {
 }
 
 LogicalResult BroadcastOp::verify() {
-  RankedTensorType from = typeOf(getOperand()), to = typeOf(getResult());
+  RankedTensorType from = tensorType(getOperand()), to = tensorType(getResult());
   if (static_cast<int64_t>(getDims().size()) != from.getRank() ||
       !isIncreasingWithin(getDims(), to.getRank()))
     return emitOpError("(C1) dims [") << getDims() << "] do not map " << from << " into " << to;
@@ -151,13 +152,13 @@ LogicalResult BroadcastOp::verify() {
 LogicalResult ConcatOp::verify() {
   if (getInputs().empty())
     return emitOpError("(C1) has no operands");
-  RankedTensorType first = typeOf(getInputs().front());
+  RankedTensorType first = tensorType(getInputs().front());
   int64_t dim = getDim(), extent = 0;
   if (dim < 0 || dim >= first.getRank())
     return emitOpError("(C2) dim ") << dim << " is outside the rank " << first.getRank();
   SmallVector<int64_t> shape(first.getShape());
   for (Value input : getInputs()) {
-    RankedTensorType type = typeOf(input);
+    RankedTensorType type = tensorType(input);
     if (type.getRank() != first.getRank() || type.getElementType() != first.getElementType())
       return emitOpError("(C1) joins ") << first << " and " << type;
     for (int64_t d = 0; d < type.getRank(); ++d)
@@ -166,13 +167,13 @@ LogicalResult ConcatOp::verify() {
     extent += type.getDimSize(dim);
   }
   shape[dim] = extent;
-  if (typeOf(getResult()) != first.clone(shape))
+  if (tensorType(getResult()) != first.clone(shape))
     return emitOpError("(C2) the joined type is ") << first.clone(shape);
   return success();
 }
 
 LogicalResult SliceOp::verify() {
-  RankedTensorType from = typeOf(getOperand()), to = typeOf(getResult());
+  RankedTensorType from = tensorType(getOperand()), to = tensorType(getResult());
   int64_t rank = from.getRank();
   if (to.getRank() != rank || static_cast<int64_t>(getOffsets().size()) != rank ||
       static_cast<int64_t>(getStrides().size()) != rank ||
@@ -189,7 +190,7 @@ LogicalResult SliceOp::verify() {
 }
 
 LogicalResult PadOp::verify() {
-  RankedTensorType from = typeOf(getOperand()), to = typeOf(getResult());
+  RankedTensorType from = tensorType(getOperand()), to = tensorType(getResult());
   int64_t rank = from.getRank();
   auto negative = [](int64_t v) { return v < 0; };
   if (to.getRank() != rank || static_cast<int64_t>(getLow().size()) != rank ||
@@ -206,11 +207,13 @@ LogicalResult PadOp::verify() {
   return success();
 }
 
-LogicalResult IotaOp::verify() { return verifyDim(*this, getDim(), typeOf(getResult()).getRank()); }
+LogicalResult IotaOp::verify() {
+  return verifyDim(*this, getDim(), tensorType(getResult()).getRank());
+}
 
 SmallVector<int64_t> ContractOp::getLhsFree() {
   SmallVector<int64_t> free;
-  for (int64_t d = 0; d < typeOf(getLhs()).getRank(); ++d)
+  for (int64_t d = 0; d < tensorType(getLhs()).getRank(); ++d)
     if (!llvm::is_contained(getLhsBatch(), d) && !llvm::is_contained(getLhsContracting(), d))
       free.push_back(d);
   return free;
@@ -218,14 +221,14 @@ SmallVector<int64_t> ContractOp::getLhsFree() {
 
 SmallVector<int64_t> ContractOp::getRhsFree() {
   SmallVector<int64_t> free;
-  for (int64_t d = 0; d < typeOf(getRhs()).getRank(); ++d)
+  for (int64_t d = 0; d < tensorType(getRhs()).getRank(); ++d)
     if (!llvm::is_contained(getRhsBatch(), d) && !llvm::is_contained(getRhsContracting(), d))
       free.push_back(d);
   return free;
 }
 
 LogicalResult ContractOp::verify() {
-  RankedTensorType lhs = typeOf(getLhs()), rhs = typeOf(getRhs());
+  RankedTensorType lhs = tensorType(getLhs()), rhs = tensorType(getRhs());
   auto distinctWithin = [](ArrayRef<int64_t> a, ArrayRef<int64_t> b, int64_t rank) {
     llvm::SmallSet<int64_t, 8> seen;
     for (int64_t d : llvm::concat<const int64_t>(a, b))
@@ -250,58 +253,58 @@ LogicalResult ContractOp::verify() {
              << l << " has extent " << lhs.getDimSize(l) << ", rhs dimension " << r << " has "
              << rhs.getDimSize(r);
   if (lhs.getElementType() != rhs.getElementType() ||
-      typeOf(getResult()).getElementType() != accumulationType(lhs.getElementType()))
+      tensorType(getResult()).getElementType() != accumulationType(lhs.getElementType()))
     return emitOpError("(C3) ") << lhs.getElementType() << " and " << rhs.getElementType()
-                                << " do not give " << typeOf(getResult()).getElementType();
+                                << " do not give " << tensorType(getResult()).getElementType();
   RankedTensorType expected = contractType(lhs, rhs, getLhsBatch(), getRhsBatch(),
                                            getLhsContracting(), getRhsContracting());
-  if (typeOf(getResult()) != expected || (getAcc() && typeOf(getAcc()) != expected))
+  if (tensorType(getResult()) != expected || (getAcc() && tensorType(getAcc()) != expected))
     return emitOpError("(C4) the result's type is ") << expected;
   return success();
 }
 
 LogicalResult ReduceOp::verify() {
-  RankedTensorType type = typeOf(getOperand());
+  RankedTensorType type = tensorType(getOperand());
   if (!isIncreasingWithin(getDims(), type.getRank()))
     return emitOpError("(C1) dims [")
            << getDims() << "] are not increasing within the rank " << type.getRank();
-  if (typeOf(getResult()) != type.clone(withoutDims(type.getShape(), getDims())))
+  if (tensorType(getResult()) != type.clone(withoutDims(type.getShape(), getDims())))
     return emitOpError("(C2) the reduced type is ")
            << type.clone(withoutDims(type.getShape(), getDims()));
   return success();
 }
 
 LogicalResult ArgmaxOp::verify() {
-  RankedTensorType type = typeOf(getOperand());
+  RankedTensorType type = tensorType(getOperand());
   if (failed(verifyDim(*this, getDim(), type.getRank())))
     return failure();
-  if (typeOf(getResult()).getShape() != ArrayRef(withoutDims(type.getShape(), getDim())))
+  if (tensorType(getResult()).getShape() != ArrayRef(withoutDims(type.getShape(), getDim())))
     return emitOpError("(C1) the result lacks dimension ") << getDim() << " only";
   return success();
 }
 
 LogicalResult SoftmaxOp::verify() {
-  return verifyDim(*this, getDim(), typeOf(getOperand()).getRank());
+  return verifyDim(*this, getDim(), tensorType(getOperand()).getRank());
 }
 
 LogicalResult LogSoftmaxOp::verify() {
-  return verifyDim(*this, getDim(), typeOf(getOperand()).getRank());
+  return verifyDim(*this, getDim(), tensorType(getOperand()).getRank());
 }
 
 LogicalResult LayerNormOp::verify() {
-  RankedTensorType type = typeOf(getOperand());
+  RankedTensorType type = tensorType(getOperand());
   int64_t axis = getAxis();
   if (axis < 0 || axis >= type.getRank())
     return emitOpError("(C1) axis ") << axis << " is outside the rank " << type.getRank();
   for (Value affine : {getScale(), getBias()})
-    if (affine && typeOf(affine).getShape() != type.getShape().drop_front(getAxis()))
+    if (affine && tensorType(affine).getShape() != type.getShape().drop_front(getAxis()))
       return emitOpError("(C2) scale or bias ")
-             << typeOf(affine) << " does not have the shape of dimensions " << getAxis()
+             << tensorType(affine) << " does not have the shape of dimensions " << getAxis()
              << " on of " << type;
-  if (typeOf(getResult()) != type ||
-      typeOf(getMean()).getShape() != type.getShape().take_front(getAxis()) ||
-      typeOf(getMean()) != typeOf(getRstd()) ||
-      typeOf(getMean()).getElementType() != accumulationType(type.getElementType()))
+  if (tensorType(getResult()) != type ||
+      tensorType(getMean()).getShape() != type.getShape().take_front(getAxis()) ||
+      tensorType(getMean()) != tensorType(getRstd()) ||
+      tensorType(getMean()).getElementType() != accumulationType(type.getElementType()))
     return emitOpError("(C3) results do not match ") << type << " normalised from " << getAxis();
   return success();
 }
@@ -314,8 +317,8 @@ LogicalResult DropoutOp::verify() {
     return emitOpError("(C2) seed and step come together");
   if (getMicrobatch() && !getWindow())
     return emitOpError("(C2) microbatch needs a window");
-  RankedTensorType type = typeOf(getOperand());
-  if (typeOf(getResult()) != type)
+  RankedTensorType type = tensorType(getOperand());
+  if (tensorType(getResult()) != type)
     return emitOpError("the result's type is ") << type;
   if (auto window = getWindow()) {
     bool fits = static_cast<int64_t>(window->getGlobal().size()) == type.getRank() &&
@@ -331,14 +334,14 @@ LogicalResult DropoutOp::verify() {
 
 static LogicalResult verifyCrossEntropy(Operation* op, Value logits, Value targets, Value loss,
                                         double smoothing) {
-  RankedTensorType type = typeOf(logits);
+  RankedTensorType type = tensorType(logits);
   if (type.getRank() == 0)
     return op->emitOpError("(C1) logits have no class dimension");
   ArrayRef<int64_t> rows = type.getShape().drop_back();
-  if (typeOf(targets).getShape() != rows || typeOf(loss).getShape() != rows ||
-      typeOf(loss).getElementType() != accumulationType(type.getElementType()))
-    return op->emitOpError("(C1) targets ")
-           << typeOf(targets) << " and loss " << typeOf(loss) << " do not fit logits " << type;
+  if (tensorType(targets).getShape() != rows || tensorType(loss).getShape() != rows ||
+      tensorType(loss).getElementType() != accumulationType(type.getElementType()))
+    return op->emitOpError("(C1) targets ") << tensorType(targets) << " and loss "
+                                            << tensorType(loss) << " do not fit logits " << type;
   if (!(smoothing >= 0 && smoothing <= 1))
     return op->emitOpError("(C2) label_smoothing ") << smoothing << " is outside [0, 1]";
   return success();
@@ -355,12 +358,12 @@ LogicalResult CrossEntropyGradOp::verify() {
 }
 
 LogicalResult SgdOp::verify() {
-  RankedTensorType type = typeOf(getParam());
+  RankedTensorType type = tensorType(getParam());
   if (!getMomentumBuffer() != !getNewMomentumBuffer())
     return emitOpError("(C1) momentum buffer operand and result come together");
-  if (typeOf(getGradient()) != type || typeOf(getNewParam()) != type ||
+  if (tensorType(getGradient()) != type || tensorType(getNewParam()) != type ||
       (getMomentumBuffer() &&
-       (typeOf(getMomentumBuffer()) != type || typeOf(getNewMomentumBuffer()) != type)))
+       (tensorType(getMomentumBuffer()) != type || tensorType(getNewMomentumBuffer()) != type)))
     return emitOpError("(C1) all tensors have the parameter's type ") << type;
   return success();
 }
