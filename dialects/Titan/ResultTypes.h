@@ -15,5 +15,11 @@ mlir::RankedTensorType contractType(mlir::RankedTensorType lhs, mlir::RankedTens
                                     llvm::ArrayRef<int64_t> rhsBatch,
                                     llvm::ArrayRef<int64_t> lhsContracting,
                                     llvm::ArrayRef<int64_t> rhsContracting);
+/// The result of titan.embedding: [indices..., rest of the table...].
+mlir::RankedTensorType embeddingType(mlir::RankedTensorType table, mlir::RankedTensorType indices);
+/// The results of titan.attention for query [B, T, H, D] and value [B, S, G, E]: [B, T, H, E] and
+/// [B, H, T]. Both operands have rank 4.
+mlir::RankedTensorType attentionType(mlir::RankedTensorType query, mlir::RankedTensorType value);
+mlir::RankedTensorType logSumExpType(mlir::RankedTensorType query);
 
 } // namespace titan::ir

@@ -26,6 +26,24 @@ RankedTensorType contractType(RankedTensorType lhs, RankedTensorType rhs,
   return RankedTensorType::get(shape, accumulationType(lhs.getElementType()));
 }
 
+RankedTensorType embeddingType(RankedTensorType table, RankedTensorType indices) {
+  SmallVector<int64_t> shape(indices.getShape());
+  llvm::append_range(shape, table.getShape().drop_front());
+  return table.clone(shape);
+}
+
+RankedTensorType attentionType(RankedTensorType query, RankedTensorType value) {
+  SmallVector<int64_t> shape(query.getShape());
+  shape.back() = value.getShape().back();
+  return query.clone(shape);
+}
+
+RankedTensorType logSumExpType(RankedTensorType query) {
+  ArrayRef<int64_t> shape = query.getShape(); // [B, T, H, D]
+  return RankedTensorType::get({shape[0], shape[2], shape[1]},
+                               accumulationType(query.getElementType()));
+}
+
 SmallVector<int64_t> withoutDims(ArrayRef<int64_t> shape, ArrayRef<int64_t> dims) {
   SmallVector<int64_t> kept;
   for (auto [d, extent] : llvm::enumerate(shape))
@@ -83,6 +101,30 @@ void LayerNormOp::build(OpBuilder& builder, OperationState& state, Value operand
                                          accumulationType(type.getElementType()));
   build(builder, state, {type, statistic, statistic}, operand, scale, bias,
         builder.getI64IntegerAttr(axis), builder.getF64FloatAttr(epsilon), path, phase);
+}
+
+void RmsNormOp::build(OpBuilder& builder, OperationState& state, Value operand, Value scale,
+                      int64_t axis, double epsilon, ArrayAttr path, PhaseAttr phase) {
+  RankedTensorType type = tensorType(operand);
+  auto statistic = RankedTensorType::get(type.getShape().take_front(axis),
+                                         accumulationType(type.getElementType()));
+  build(builder, state, {type, statistic}, operand, scale, builder.getI64IntegerAttr(axis),
+        builder.getF64FloatAttr(epsilon), path, phase);
+}
+
+void EmbeddingOp::build(OpBuilder& builder, OperationState& state, Value table, Value indices,
+                        ArrayAttr path, PhaseAttr phase) {
+  build(builder, state, embeddingType(tensorType(table), tensorType(indices)), table, indices, path,
+        phase);
+}
+
+void AttentionOp::build(OpBuilder& builder, OperationState& state, Value query, Value key,
+                        Value value, Value mask, double scale, bool causal, ArrayAttr path,
+                        PhaseAttr phase) {
+  build(builder, state,
+        {attentionType(tensorType(query), tensorType(value)), logSumExpType(tensorType(query))},
+        query, key, value, mask, /*seed=*/Value(), /*step=*/Value(), /*microbatch=*/Value(),
+        APFloat(scale), causal, APFloat(0.0), /*stream=*/0, /*window=*/WindowAttr(), path, phase);
 }
 
 } // namespace titan::ir

@@ -319,4 +319,154 @@ static ShardingRule crossEntropyRule(Operation* op, Value logits) {
 ShardingRule CrossEntropyOp::getShardingRule() { return crossEntropyRule(*this, getLogits()); }
 ShardingRule CrossEntropyGradOp::getShardingRule() { return crossEntropyRule(*this, getLogits()); }
 
+ShardingRule RmsNormOp::getShardingRule() {
+  ShardingRule rule = emptyRule(*this);
+  int64_t axis = getAxis();
+  for (auto [i, extent] : llvm::enumerate(tensorType(getOperand()).getShape())) {
+    int64_t d = i;
+    int64_t factor = rule.addFactor(extent, d < axis ? FactorKind::Parallel : FactorKind::Whole);
+    rule.operands[0][d] = rule.results[0][d] = {factor};
+    if (d < axis)
+      rule.results[1][d] = {factor};
+    else if (getScale())
+      rule.operands[1][d - axis] = {factor};
+  }
+  return rule;
+}
+
+ShardingRule EmbeddingOp::getShardingRule() {
+  // Rows are looked up anywhere in the table, so it stays whole along them.
+  ShardingRule rule = emptyRule(*this);
+  ArrayRef<int64_t> table = tensorType(getTable()).getShape();
+  int64_t position = 0;
+  for (auto [d, extent] : llvm::enumerate(tensorType(getIndices()).getShape())) {
+    int64_t factor = rule.addFactor(extent, FactorKind::Parallel);
+    rule.operands[1][d] = rule.results[0][position++] = {factor};
+  }
+  rule.operands[0][0] = {rule.addFactor(table[0], FactorKind::Whole)};
+  for (size_t d = 1; d < table.size(); ++d)
+    rule.operands[0][d] =
+        rule.results[0][position++] = {rule.addFactor(table[d], FactorKind::Parallel)};
+  return rule;
+}
+
+ShardingRule EmbeddingGradOp::getShardingRule() {
+  ShardingRule rule = emptyRule(*this);
+  ArrayRef<int64_t> dresult = tensorType(getDresult()).getShape();
+  int64_t leading = tensorType(getIndices()).getRank();
+  int64_t rows = rule.addFactor(getRows(), FactorKind::Whole);
+  rule.results[0][0] = {rows};
+  if (getAcc())
+    rule.operands[2][0] = {rows};
+  for (int64_t d = 0; d < static_cast<int64_t>(dresult.size()); ++d) {
+    // With an accumulator the pieces' sum would count it once a piece.
+    FactorKind kind = d >= leading ? FactorKind::Parallel
+                      : getAcc()   ? FactorKind::Whole
+                                   : FactorKind::Reduction;
+    int64_t factor = rule.addFactor(dresult[d], kind);
+    rule.operands[0][d] = {factor};
+    if (d < leading) {
+      rule.operands[1][d] = {factor};
+      continue;
+    }
+    rule.results[0][d - leading + 1] = {factor};
+    if (getAcc())
+      rule.operands[2][d - leading + 1] = {factor};
+  }
+  return rule;
+}
+
+namespace {
+
+/// The factors of attention and its gradient. Batch and heads are independent, and so are the
+/// queries of a forward pass without `causal` (a piece would have to know where it stands). Query
+/// heads are split with the key heads that they read: the factor of a head is the outermost of
+/// query's and the only one of key's, so grouped heads have a second one for the group.
+struct AttentionFactors {
+  ShardingRule rule;
+  int64_t batch, queries, keys, heads, group = -1, width, valueWidth;
+
+  template <typename OpTy> AttentionFactors(OpTy op, FactorKind queryKind) {
+    rule = emptyRule(op);
+    ArrayRef<int64_t> q = tensorType(op.getQuery()).getShape(),
+                      v = tensorType(op.getValue()).getShape();
+    batch = rule.addFactor(q[0], FactorKind::Parallel);
+    queries = rule.addFactor(q[1], queryKind);
+    keys = rule.addFactor(v[1], FactorKind::Whole);
+    heads = rule.addFactor(v[2], FactorKind::Parallel);
+    if (q[2] != v[2])
+      group = rule.addFactor(q[2] / v[2], FactorKind::Whole);
+    width = rule.addFactor(q[3], FactorKind::Whole);
+    valueWidth = rule.addFactor(v[3], FactorKind::Whole);
+  }
+
+  SmallVector<int64_t, 1> queryHeads() const {
+    if (group < 0)
+      return {heads};
+    return {heads, group};
+  }
+  ShardingRule::Dims query(int64_t inner) const {
+    return {{batch}, {queries}, queryHeads(), {inner}};
+  }
+  ShardingRule::Dims key(int64_t inner) const { return {{batch}, {keys}, {heads}, {inner}}; }
+  ShardingRule::Dims logSumExp() const { return {{batch}, queryHeads(), {queries}}; }
+  /// A dimension that is broadcast takes part in no factor.
+  ShardingRule::Dims mask(Value value) const {
+    ShardingRule::Dims dims = {{batch}, queryHeads(), {queries}, {keys}};
+    for (auto [d, extent] : llvm::enumerate(tensorType(value).getShape()))
+      if (extent == 1)
+        dims[d].clear();
+    return dims;
+  }
+};
+
+} // namespace
+
+ShardingRule AttentionOp::getShardingRule() {
+  AttentionFactors f(*this, getCausal() ? FactorKind::Whole : FactorKind::Parallel);
+  f.rule.operands[0] = f.query(f.width);
+  f.rule.operands[1] = f.key(f.width);
+  f.rule.operands[2] = f.key(f.valueWidth);
+  if (Value mask = getMask())
+    f.rule.operands[3] = f.mask(mask);
+  f.rule.results[0] = f.query(f.valueWidth);
+  f.rule.results[1] = f.logSumExp();
+  return f.rule;
+}
+
+ShardingRule AttentionGradOp::getShardingRule() {
+  // dkey and dvalue sum over the queries, dquery does not: no one factor kind says both.
+  AttentionFactors f(*this, FactorKind::Whole);
+  f.rule.operands[0] = f.query(f.width);
+  f.rule.operands[1] = f.key(f.width);
+  f.rule.operands[2] = f.key(f.valueWidth);
+  f.rule.operands[3] = f.rule.operands[5] = f.query(f.valueWidth);
+  f.rule.operands[4] = f.logSumExp();
+  if (Value mask = getMask())
+    f.rule.operands[6] = f.mask(mask);
+  f.rule.results[0] = f.query(f.width);
+  f.rule.results[1] = f.key(f.width);
+  f.rule.results[2] = f.key(f.valueWidth);
+  return f.rule;
+}
+
+ShardingRule RotaryOp::getShardingRule() {
+  ShardingRule rule = emptyRule(*this);
+  ArrayRef<int64_t> shape = tensorType(getOperand()).getShape();
+  for (auto [d, extent] : llvm::enumerate(shape)) {
+    int64_t factor = rule.addFactor(extent, d == 3 ? FactorKind::Whole : FactorKind::Parallel);
+    rule.operands[0][d] = rule.results[0][d] = {factor};
+  }
+  RankedTensorType angles = tensorType(getCos());
+  int64_t rank = angles.getRank(),
+          pairs = rule.addFactor(angles.getShape().back(), FactorKind::Whole);
+  for (unsigned table : {1u, 2u}) {
+    rule.operands[table][rank - 1] = {pairs};
+    rule.operands[table][rank - 2] = rule.operands[0][1];
+    if (rank == 3 && angles.getDimSize(0) != 1)
+      rule.operands[table][0] = rule.operands[0][0];
+  }
+  return rule;
+}
+
 } // namespace titan::ir

@@ -309,26 +309,132 @@ LogicalResult LayerNormOp::verify() {
   return success();
 }
 
-LogicalResult DropoutOp::verify() {
-  double p = getP().convertToDouble();
+LogicalResult RmsNormOp::verify() {
+  RankedTensorType type = tensorType(getOperand());
+  int64_t axis = getAxis();
+  if (axis < 0 || axis >= type.getRank())
+    return emitOpError("(C1) axis ") << axis << " is outside the rank " << type.getRank();
+  if (getScale() && tensorType(getScale()).getShape() != type.getShape().drop_front(axis))
+    return emitOpError("(C2) scale ")
+           << tensorType(getScale()) << " does not have the shape of dimensions " << axis
+           << " on of " << type;
+  if (tensorType(getResult()) != type ||
+      tensorType(getRstd()).getShape() != type.getShape().take_front(axis) ||
+      tensorType(getRstd()).getElementType() != accumulationType(type.getElementType()))
+    return emitOpError("(C3) results do not match ") << type << " normalised from " << axis;
+  return success();
+}
+
+/// What all random ops share (C1 to C3 of titan.dropout): `shape` is that of the decisions.
+template <typename OpTy> static LogicalResult verifyRandom(OpTy op, ArrayRef<int64_t> shape) {
+  double p = op.getP().convertToDouble();
   if (!(p >= 0 && p < 1))
-    return emitOpError("(C1) p = ") << p << " is outside [0, 1)";
-  if (!getSeed() != !getStep())
-    return emitOpError("(C2) seed and step come together");
-  if (getMicrobatch() && !getWindow())
-    return emitOpError("(C2) microbatch needs a window");
+    return op.emitOpError("(C1) p = ") << p << " is outside [0, 1)";
+  if (!op.getSeed() != !op.getStep())
+    return op.emitOpError("(C2) seed and step come together");
+  if (op.getMicrobatch() && !op.getWindow())
+    return op.emitOpError("(C2) microbatch needs a window");
+  if (auto window = op.getWindow()) {
+    ArrayRef<int64_t> global = window->getGlobal();
+    int64_t dim = window->getDim(), rank = shape.size();
+    bool fits = static_cast<int64_t>(global.size()) == rank && dim >= 0 && dim < rank;
+    for (int64_t d = 0; fits && d < rank; ++d)
+      fits = d == dim ? global[d] >= shape[d] : global[d] == shape[d];
+    if (!fits)
+      return op.emitOpError("(C3) [") << shape << "] is no window of " << *window;
+  }
+  return success();
+}
+
+LogicalResult DropoutOp::verify() {
   RankedTensorType type = tensorType(getOperand());
   if (tensorType(getResult()) != type)
     return emitOpError("the result's type is ") << type;
-  if (auto window = getWindow()) {
-    bool fits = static_cast<int64_t>(window->getGlobal().size()) == type.getRank() &&
-                window->getDim() >= 0 && window->getDim() < type.getRank();
-    for (int64_t d = 0; fits && d < type.getRank(); ++d)
-      fits = d == window->getDim() ? window->getGlobal()[d] >= type.getDimSize(d)
-                                   : window->getGlobal()[d] == type.getDimSize(d);
+  return verifyRandom(*this, type.getShape());
+}
+
+LogicalResult EmbeddingOp::verify() {
+  RankedTensorType table = tensorType(getTable()), indices = tensorType(getIndices());
+  if (table.getRank() == 0)
+    return emitOpError("(C1) the table has no rows");
+  if (tensorType(getResult()) != embeddingType(table, indices))
+    return emitOpError("(C1) the result's type is ") << embeddingType(table, indices);
+  return success();
+}
+
+LogicalResult EmbeddingGradOp::verify() {
+  RankedTensorType dresult = tensorType(getDresult()), indices = tensorType(getIndices()),
+                   result = tensorType(getResult());
+  int64_t rank = indices.getRank();
+  if (dresult.getRank() < rank || dresult.getShape().take_front(rank) != indices.getShape())
+    return emitOpError("(C1) dresult ")
+           << dresult << " does not begin with the dimensions of " << indices;
+  SmallVector<int64_t> shape = {static_cast<int64_t>(getRows())};
+  llvm::append_range(shape, dresult.getShape().drop_front(rank));
+  if (result != RankedTensorType::get(shape, accumulationType(dresult.getElementType())))
+    return emitOpError("(C1) ") << result << " is no gradient of " << getRows() << " rows for "
+                                << dresult;
+  if (getAcc() && tensorType(getAcc()) != result)
+    return emitOpError("(C2) acc ") << tensorType(getAcc()) << " is not " << result;
+  return success();
+}
+
+/// (C1) to (C4) of titan.attention.
+template <typename OpTy>
+static LogicalResult verifyAttention(OpTy op, Value result, Value logSumExp) {
+  RankedTensorType query = tensorType(op.getQuery()), key = tensorType(op.getKey()),
+                   value = tensorType(op.getValue());
+  Type element = query.getElementType();
+  if (query.getRank() != 4 || key.getRank() != 4 || value.getRank() != 4 ||
+      key.getElementType() != element || value.getElementType() != element)
+    return op.emitOpError("(C1) ")
+           << query << ", " << key << " and " << value << " are not of rank 4 and one element type";
+  ArrayRef<int64_t> q = query.getShape(), k = key.getShape(), v = value.getShape();
+  if (q[0] != k[0] || k.drop_back() != v.drop_back() || q[3] != k[3] || k[2] == 0 ||
+      q[2] % k[2] != 0)
+    return op.emitOpError("(C1) query ")
+           << query << ", key " << key << " and value " << value << " do not fit together";
+  SmallVector<int64_t> scores = {q[0], q[2], q[1], k[1]};
+  if (Value mask = op.getMask()) {
+    RankedTensorType type = tensorType(mask);
+    bool fits =
+        type.getRank() == 4 && type.getDimSize(3) == scores[3] &&
+        (type.getElementType().isInteger(1) || type.getElementType() == accumulationType(element));
+    for (int64_t d = 0; fits && d < 3; ++d)
+      fits = type.getDimSize(d) == scores[d] || type.getDimSize(d) == 1;
     if (!fits)
-      return emitOpError("(C3) ") << type << " is no window of " << *window;
+      return op.emitOpError("(C2) mask ") << type << " does not fit scores [" << scores << "]";
   }
+  if (tensorType(result) != attentionType(query, value) ||
+      tensorType(logSumExp) != logSumExpType(query))
+    return op.emitOpError("(C3) results are ")
+           << attentionType(query, value) << " and " << logSumExpType(query);
+  if (op.getP().isZero() && (op.getSeed() || op.getWindow()))
+    return op.emitOpError("(C4) has a seed or a window, but p = 0");
+  return verifyRandom(op, scores);
+}
+
+LogicalResult AttentionOp::verify() { return verifyAttention(*this, getResult(), getLogSumExp()); }
+
+LogicalResult AttentionGradOp::verify() {
+  if (getDresult().getType() != getResult().getType() ||
+      getDquery().getType() != getQuery().getType() || getDkey().getType() != getKey().getType() ||
+      getDvalue().getType() != getValue().getType())
+    return emitOpError("(C5) adjoints do not have the types of their values");
+  return verifyAttention(*this, getResult(), getLogSumExp());
+}
+
+LogicalResult RotaryOp::verify() {
+  RankedTensorType type = tensorType(getOperand()), cos = tensorType(getCos());
+  ArrayRef<int64_t> shape = type.getShape(), angles = cos.getShape();
+  bool fits = type.getRank() == 4 && cos == tensorType(getSin()) &&
+              (cos.getRank() == 2 || cos.getRank() == 3) && angles.take_back(2)[0] == shape[1] &&
+              (cos.getRank() == 2 || angles[0] == 1 || angles[0] == shape[0]);
+  if (!fits)
+    return emitOpError("(C1) cos ")
+           << cos << " and sin " << tensorType(getSin()) << " do not fit " << type;
+  if (angles.back() < 1 || 2 * angles.back() > shape[3])
+    return emitOpError("(C2) rotates ") << 2 * angles.back() << " of " << shape[3] << " elements";
   return success();
 }
 

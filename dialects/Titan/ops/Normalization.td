@@ -1,4 +1,4 @@
-// Softmax and layer normalisation.
+// Softmax, layer normalisation and root-mean-square normalisation.
 #ifndef TITAN_OPS_NORMALIZATION_TD
 #define TITAN_OPS_NORMALIZATION_TD
 
@@ -41,6 +41,26 @@ def Titan_LayerNormOp : Titan_TensorOp<"layer_norm", [AttrSizedOperandSegments]>
   let hasVerifier = 1;
   let builders = [OpBuilder<(ins "::mlir::Value":$operand, "::mlir::Value":$scale, "::mlir::Value":$bias,
                                  "int64_t":$axis, "double":$epsilon,
+                                 "::mlir::ArrayAttr":$path, "::titan::ir::PhaseAttr":$phase)>];
+}
+
+def Titan_RmsNormOp : Titan_TensorOp<"rms_norm"> {
+  let summary = "x * rstd [* scale] over the last dimensions, rstd = 1 / sqrt(mean(x^2) + epsilon) (Zhang and Sennrich, arXiv:1910.07467)";
+  let description = [{
+    The mean is taken over the dimensions from `axis` on. The second result is rstd, of the operand's leading dimensions, in f32 (f64 for f64).
+
+    Constraints:
+    - (C1) 0 <= axis < rank.
+    - (C2) scale has the shape of the dimensions from `axis` on.
+    - (C3) the result has the operand's type; rstd has the shape of the dimensions before `axis`.
+  }];
+  let opArguments = (ins Titan_FloatTensor:$operand, Optional<Titan_FloatTensor>:$scale, I64Attr:$axis, F64Attr:$epsilon);
+  let results = (outs Titan_FloatTensor:$result, Titan_FloatTensor:$rstd);
+  let assemblyFormat = [{
+    $operand (`scale` $scale^)? `axis` $axis `epsilon` $epsilon attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+  let builders = [OpBuilder<(ins "::mlir::Value":$operand, "::mlir::Value":$scale, "int64_t":$axis, "double":$epsilon,
                                  "::mlir::ArrayAttr":$path, "::titan::ir::PhaseAttr":$phase)>];
 }
 

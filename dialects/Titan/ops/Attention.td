@@ -1,0 +1,87 @@
+// Scaled dot-product attention, its gradient and rotary position embedding. Sequences are [batch, position, head, width] throughout, as projections
+// leave them: no transposition stands between a linear layer and its heads.
+#ifndef TITAN_OPS_ATTENTION_TD
+#define TITAN_OPS_ATTENTION_TD
+
+include "dialects/Titan/ops/Base.td"
+
+class Titan_AttentionLikeOp<string mnemonic, dag between, dag out>
+    : Titan_TensorOp<mnemonic, [AttrSizedOperandSegments]> {
+  let opArguments = !con((ins Titan_FloatTensor:$query, Titan_FloatTensor:$key, Titan_FloatTensor:$value), between,
+                         (ins Optional<Titan_Tensor>:$mask, Optional<Titan_IntScalar>:$seed,
+                              Optional<Titan_IntScalar>:$step, Optional<Index>:$microbatch,
+                              F64Attr:$scale, UnitAttr:$causal, DefaultValuedAttr<F64Attr, "0.0">:$p,
+                              DefaultValuedAttr<I64Attr, "0">:$stream, OptionalAttr<Titan_WindowAttr>:$window));
+  let results = out;
+  let hasVerifier = 1;
+}
+
+def Titan_AttentionOp : Titan_AttentionLikeOp<"attention", (ins),
+    (outs Titan_FloatTensor:$result, Titan_FloatTensor:$log_sum_exp)> {
+  let summary = "dropout(softmax(scale * query key^T + mask)) value per head (Vaswani et al., arXiv:1706.03762)";
+  let description = [{
+    query [B, T, H, D], key [B, S, G, D], value [B, S, G, E] give [B, T, H, E]; query head h reads key head h / (H / G) (grouped-query
+    attention where G < H). `mask` is [B or 1, H or 1, T or 1, S]: boolean (false is not attended) or floating (added to the scaled scores). With `causal` query
+    i attends to keys 0..i only. A query that attends to nothing gives zero.
+
+    The second result is log(sum over keys of e^score) per query [B, T, H], in f32 (f64 for f64), before dropout; -inf where nothing is
+    attended. With it the gradient recomputes probabilities block by block, and no [T, S] matrix is ever stored (Dao et al., arXiv:2205.14135).
+
+    Scores, softmax and sums are f32 (f64 for f64). For narrower operands probabilities are rounded to the operands' type before they meet the values.
+
+    Dropout of a probability as `titan.dropout` of the tensor [B, H, T, S]: `p`, `stream`, `seed`, `step`, `microbatch` and `window` mean the same, element
+    indices are those of that tensor, and the window's global shape is its.
+
+    Constraints:
+    - (C1) query, key and value have rank 4, one element type, equal batch; key and value equal positions and heads; query and key equal width;
+      H is a multiple of G.
+    - (C2) the mask is boolean or has the accumulation type, and has the shape above.
+    - (C3) the result is [B, T, H, E] of the operands' type, log_sum_exp [B, T, H] of the accumulation type.
+    - (C4) random operands and the window as (C1) to (C3) of `titan.dropout`; no window, seed or step where p = 0.
+  }];
+  let assemblyFormat = [{
+    $query `,` $key `,` $value (`mask` $mask^)? (`seed` $seed^)? (`step` $step^)? (`microbatch` $microbatch^)?
+    `scale` $scale (`causal` $causal^)? attr-dict `:` functional-type(operands, results)
+  }];
+  let builders = [OpBuilder<(ins "::mlir::Value":$query, "::mlir::Value":$key, "::mlir::Value":$value,
+                                 "::mlir::Value":$mask, "double":$scale, "bool":$causal,
+                                 "::mlir::ArrayAttr":$path, "::titan::ir::PhaseAttr":$phase)>];
+}
+
+def Titan_AttentionGradOp : Titan_AttentionLikeOp<"attention_grad",
+    (ins Titan_FloatTensor:$result, Titan_FloatTensor:$log_sum_exp, Titan_FloatTensor:$dresult),
+    (outs Titan_FloatTensor:$dquery, Titan_FloatTensor:$dkey, Titan_FloatTensor:$dvalue)> {
+  let summary = "adjoints of query, key and value of titan.attention";
+  let description = [{
+    With P = e^(score - log_sum_exp), dP = dresult value^T (through the dropout), delta = rowsum(dresult * result) and dS = P * (dP - delta):
+    dquery = scale * dS key, dkey = scale * dS^T query, dvalue = dropout(P)^T dresult; key heads sum over the query heads that read them. For operands
+    narrower than f32, P and dS are rounded to the operands' type before the products.
+
+    Constraints: as `titan.attention`; (C5) dresult has the result's type; dquery, dkey and dvalue have the operands' types.
+  }];
+  let assemblyFormat = [{
+    $query `,` $key `,` $value `result` $result `,` $log_sum_exp `,` $dresult (`mask` $mask^)? (`seed` $seed^)? (`step` $step^)?
+    (`microbatch` $microbatch^)? `scale` $scale (`causal` $causal^)? attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def Titan_RotaryOp : Titan_TensorOp<"rotary", [AllTypesMatch<["operand", "result"]>]> {
+  let summary = "rotates pairs of elements by the position's angles (Su et al., arXiv:2104.09864)";
+  let description = [{
+    operand [B, T, H, D]; cos and sin [T, R / 2] or [B, T, R / 2]. The first R elements of each head form R / 2 pairs (a, b): elements i and
+    i + R / 2, or 2 i and 2 i + 1 when `interleaved`; they become (a cos - b sin, b cos + a sin), computed in the type of cos. Elements from R on pass.
+    The adjoint is the rotation by the opposite angles.
+
+    Constraints:
+    - (C1) the operand has rank 4; cos and sin have equal types, rank 2 or 3, the operand's positions and, in rank 3, its batch or 1.
+    - (C2) 0 < R <= D.
+  }];
+  let opArguments = (ins Titan_FloatTensor:$operand, Titan_FloatTensor:$cos, Titan_FloatTensor:$sin, UnitAttr:$interleaved);
+  let results = (outs Titan_FloatTensor:$result);
+  let assemblyFormat = [{
+    $operand `,` $cos `,` $sin (`interleaved` $interleaved^)? attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
+#endif // TITAN_OPS_ATTENTION_TD
