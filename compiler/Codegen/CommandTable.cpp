@@ -170,11 +170,12 @@ private:
   }
 
   LogicalResult fill(kernel::CallOp op, Command& command) {
+    kernel::GemmAttr gemm = op.getGemm();
+    if (!gemm)
+      return op.emitOpError("has no kernel on this target");
     command.kind = CommandKind::Gemm;
     command.target = table.gemmFor(op);
-    kernel::GemmAttr gemm = op.getRoutine();
-    command.units = gemm.getBatch() * llvm::divideCeilSigned(gemm.getM(), gemm.getTileM()) *
-                    llvm::divideCeilSigned(gemm.getN(), gemm.getTileN());
+    command.units = gemm.getUnits();
     setCost(costOf(gemm), command);
     // The table lists A, B, C and then the bias.
     return failure(failed(addOperands(op.getIns().take_front(2), op.getOuts(), command)) ||

@@ -114,7 +114,7 @@ FailureOr<uint32_t> KernelTable::kernelFor(kernel::FusedOp op) {
 }
 
 uint32_t KernelTable::gemmFor(kernel::CallOp op) {
-  kernel::GemmAttr gemm = op.getRoutine();
+  kernel::GemmAttr gemm = op.getGemm();
   auto found = gemms_.find(gemm);
   if (found == gemms_.end()) {
     auto index = static_cast<uint32_t>(kernels_.size());

@@ -57,16 +57,16 @@ std::optional<Epilogue> matchEpilogue(kernel::FusedOp op) {
     return std::nullopt;
 
   epilogue.call = op.getIns()[product.getArgNumber()].getDefiningOp<kernel::CallOp>();
-  if (!epilogue.call || !epilogue.call->hasOneUse() ||
-      epilogue.call->getBlock() != op->getBlock() || epilogue.call.getRoutine().getBias() ||
-      epilogue.call.getRoutine().getRelu())
+  kernel::GemmAttr gemm = epilogue.call ? epilogue.call.getGemm() : kernel::GemmAttr();
+  if (!gemm || !epilogue.call->hasOneUse() || epilogue.call->getBlock() != op->getBlock() ||
+      gemm.getBias() || gemm.getRelu())
     return std::nullopt;
   if (bias) {
     epilogue.bias = op.getIns()[bias.getArgNumber()];
     auto type = cast<ShapedType>(epilogue.bias.getType());
     AffineMap map = op.getInMap(bias.getArgNumber());
     unsigned last = op.getSpace().size() - 1;
-    if (type.getRank() != 1 || type.getDimSize(0) != epilogue.call.getRoutine().getN() ||
+    if (type.getRank() != 1 || type.getDimSize(0) != gemm.getN() ||
         !type.getElementType().isF32() ||
         map.getResult(0) != getAffineDimExpr(last, op.getContext()))
       return std::nullopt;
@@ -84,7 +84,7 @@ struct FuseEpilogues : impl::FuseEpiloguesBase<FuseEpilogues> {
       if (!epilogue)
         continue;
       kernel::CallOp call = epilogue->call;
-      kernel::GemmAttr gemm = call.getRoutine();
+      kernel::GemmAttr gemm = call.getGemm();
       SmallVector<Value> ins(call.getIns());
       if (epilogue->bias)
         ins.push_back(epilogue->bias);
@@ -96,7 +96,7 @@ struct FuseEpilogues : impl::FuseEpiloguesBase<FuseEpilogues> {
       rewriter.setInsertionPoint(op); // where the bias is known
       ArrayAttr path = ir::joinPaths(ir::getPath(call), ir::getPath(op));
       auto fused = kernel::CallOp::create(rewriter, call.getLoc(), call.getResultTypes(), ins,
-                                          call.getOuts(), routine,
+                                          call.getOuts(), ValueRange(), routine,
                                           path.empty() ? ArrayAttr() : path, call.getPhaseAttr());
       remark::passed(fused.getLoc(), remark::RemarkOpts::name("fuse-epilogues").category("lower"))
           << remark::add("the product of '{0}' adds {1}", ir::describePlace(call),

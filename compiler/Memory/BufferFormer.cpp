@@ -183,7 +183,7 @@ void BufferFormer::chooseDestinations(Block& block, ArrayRef<Exit> exits) {
       else if (auto fused = dyn_cast<kernel::FusedOp>(op))
         before = fused.getOuts()[result.getResultNumber()];
       else if (auto call = dyn_cast<kernel::CallOp>(op))
-        before = call.getOuts()[0];
+        before = call.getOuts()[result.getResultNumber()];
       else if (auto loop = dyn_cast<accum::LoopOp>(op); loop && !loop.getInits().empty())
         before = loop.getInits()[result.getResultNumber()];
       if (before && (before.hasOneUse() || isa<kernel::CastShapeOp>(op)))
@@ -302,12 +302,16 @@ void BufferFormer::formFused(kernel::FusedOp op) {
 }
 
 void BufferFormer::formCall(kernel::CallOp op) {
-  SmallVector<Value> ins;
+  SmallVector<Value> ins, outs, scalars;
   for (Value in : op.getIns())
     ins.push_back(bufferOf(in));
-  Value out = destinationOf(op->getResult(0), op.getOuts()[0]);
-  buffers[op->getResult(0)] = out;
-  kernel::CallOp::create(builder, op.getLoc(), TypeRange(), ins, out, op.getRoutine(),
+  for (auto [result, out] : llvm::zip_equal(op->getResults(), op.getOuts())) {
+    outs.push_back(destinationOf(result, out));
+    buffers[result] = outs.back();
+  }
+  for (Value scalar : op.getScalars())
+    scalars.push_back(buffers.contains(scalar) ? buffers[scalar] : scalar);
+  kernel::CallOp::create(builder, op.getLoc(), TypeRange(), ins, outs, scalars, op.getRoutine(),
                          op.getPathAttr(), op.getPhaseAttr());
 }
 

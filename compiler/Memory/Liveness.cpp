@@ -47,8 +47,9 @@ SmallVector<Value> readsOf(Operation* command) {
     append(roots, fused.getIns());
   } else if (auto call = dyn_cast<kernel::CallOp>(command)) {
     append(roots, call.getIns());
-    if (call.getRoutine().getAccumulate())
-      append(roots, call.getOuts());
+    for (auto [i, out] : llvm::enumerate(call.getOuts()))
+      if (call.getRoutine().readsOut(i))
+        roots.push_back(rootOf(out));
   } else if (auto copy = dyn_cast<kernel::CopyOp>(command)) {
     append(roots, copy.getSource());
   }

@@ -272,47 +272,15 @@ LogicalResult FusedOp::verifyRegions() {
 
 void CallOp::getEffects(SmallVectorImpl<MemoryEffects::EffectInstance>& effects) {
   addBufferEffects(*this, getIns(), getOutsMutable(), effects);
-  if (getRoutine().getAccumulate())
-    for (OpOperand& out : getOutsMutable())
-      if (isa<MemRefType>(out.get().getType()))
-        effects.emplace_back(MemoryEffects::Read::get(), &out);
+  for (auto [i, out] : llvm::enumerate(getOutsMutable()))
+    if (getRoutine().readsOut(i) && isa<MemRefType>(out.get().getType()))
+      effects.emplace_back(MemoryEffects::Read::get(), &out);
 }
 
 LogicalResult CallOp::verify() {
-  GemmAttr gemm = getRoutine();
-  if (getIns().size() != (gemm.getBias() ? 3u : 2u) || getOuts().size() != 1)
-    return emitOpError("(C1) takes A, B") << (gemm.getBias() ? ", bias" : "") << " and one out";
-  for (int64_t extent :
-       {gemm.getBatch(), gemm.getM(), gemm.getN(), gemm.getK(), gemm.getTileM(), gemm.getTileN()})
-    if (extent < 1)
-      return emitOpError("(C3) extents and tiles are positive, found ") << extent;
-  struct Matrix {
-    StringRef name;
-    Value value;
-    int64_t rows, columns, leading, stride;
-  };
-  bool ta = gemm.getTransposeA(), tb = gemm.getTransposeB();
-  Matrix matrices[] = {
-      {"A", getIns()[0], ta ? gemm.getK() : gemm.getM(), ta ? gemm.getM() : gemm.getK(),
-       gemm.getLda(), gemm.getStrideA()},
-      {"B", getIns()[1], tb ? gemm.getN() : gemm.getK(), tb ? gemm.getK() : gemm.getN(),
-       gemm.getLdb(), gemm.getStrideB()},
-      {"C", getOuts()[0], gemm.getM(), gemm.getN(), gemm.getLdc(), gemm.getStrideC()}};
-  for (const Matrix& matrix : matrices) {
-    if (matrix.leading < matrix.columns)
-      return emitOpError("(C3) leading dimension ")
-             << matrix.leading << " of " << matrix.name << " is below its row length "
-             << matrix.columns;
-    int64_t touched =
-        (gemm.getBatch() - 1) * matrix.stride + (matrix.rows - 1) * matrix.leading + matrix.columns;
-    int64_t held = cast<ShapedType>(matrix.value.getType()).getNumElements();
-    if (touched > held)
-      return emitOpError("(C1) touches ")
-             << touched << " elements of " << matrix.name << ", which has " << held;
-  }
   if (getNumResults() != 0 && getResultTypes() != getOuts().getTypes())
-    return emitOpError("(C2) the result has the type of outs");
-  return success();
+    return emitOpError("(C2) results have the types of outs");
+  return getRoutine().verifyCall(*this);
 }
 
 //===----------------------------------------------------------------------===//

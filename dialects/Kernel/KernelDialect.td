@@ -44,7 +44,18 @@ def Kernel_ReduceKind : I32EnumAttr<"ReduceKind", "how a body reduction combines
 }
 def Kernel_ReduceKindAttr : EnumAttr<Kernel_Dialect, Kernel_ReduceKind, "reduce">;
 
-def Kernel_GemmAttr : AttrDef<Kernel_Dialect, "Gemm"> {
+def Kernel_RoutineAttrInterface : AttrInterface<"RoutineAttrInterface"> {
+  let cppNamespace = "::titan::kernel";
+  let description = "What `kernel.call` calls: the routine's parameters, and what it does with the operands.";
+  let methods = [
+    InterfaceMethod<"Does `call` have the operands that the routine takes? Emits an error if not.",
+                    "::llvm::LogicalResult", "verifyCall", (ins "::mlir::Operation *":$call)>,
+    InterfaceMethod<"Does the routine read what `outs` number `i` holds before the call?", "bool", "readsOut", (ins "unsigned":$i)>,
+    InterfaceMethod<"The units of work that threads share; how they are shared never decides bits.", "int64_t", "getUnits">
+  ];
+}
+
+def Kernel_GemmAttr : AttrDef<Kernel_Dialect, "Gemm", [DeclareAttrInterfaceMethods<Kernel_RoutineAttrInterface>]> {
   let mnemonic = "gemm";
   let summary = "C[m, n] (+)= op(A) op(B) over a batch, row-major, on a fixed tile grid; see Gemm in runtime/program/Program.h";
   let description = [{
@@ -56,6 +67,30 @@ def Kernel_GemmAttr : AttrDef<Kernel_Dialect, "Gemm"> {
     "int64_t":$strideA, "int64_t":$strideB, "int64_t":$strideC,
     "bool":$transposeA, "bool":$transposeB, "bool":$accumulate, "bool":$bias, "bool":$relu,
     "int64_t":$tileM, "int64_t":$tileN);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
+include "dialects/Kernel/Attention.td"
+
+def Kernel_EmbeddingAttr : AttrDef<Kernel_Dialect, "Embedding", [DeclareAttrInterfaceMethods<Kernel_RoutineAttrInterface>]> {
+  let mnemonic = "embedding";
+  let summary = "row `index[i]` of a table of `entries` rows of `width` elements becomes row i of the result, for `rows` indices";
+  let description = [{
+    `ins` are the table and the indices, `outs` is the result, of the table's element type. An index below 0 counts as 0, one from `entries` on as the last. A
+    unit is one row.
+  }];
+  let parameters = (ins "int64_t":$rows, "int64_t":$entries, "int64_t":$width);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
+def Kernel_EmbeddingGradAttr : AttrDef<Kernel_Dialect, "EmbeddingGrad", [DeclareAttrInterfaceMethods<Kernel_RoutineAttrInterface>]> {
+  let mnemonic = "embedding_grad";
+  let summary = "adds row i of a gradient to row `index[i]` of a table of `entries` rows of `width` elements, for `rows` indices in order";
+  let description = [{
+    `ins` are the gradient of the rows and the indices, clamped as in `embedding`; `outs` is the table's gradient, in f32 or f64. With `accumulate` it holds the value
+    that is added to, otherwise it starts from zero. A unit is `columns` columns (the last one may have fewer) of all rows.
+  }];
+  let parameters = (ins "int64_t":$rows, "int64_t":$entries, "int64_t":$width, "bool":$accumulate, "int64_t":$columns);
   let assemblyFormat = "`<` struct(params) `>`";
 }
 

@@ -87,11 +87,11 @@ def Kernel_YieldOp : Kernel_Op<"yield", [Pure, Terminator, ReturnLike, HasParent
 }
 
 def Kernel_CallOp : Kernel_Op<"call", [AttrSizedOperandSegments, DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
-  let summary = "a library routine with its epilogue and its fixed tile grid";
+  let summary = "a library or generated routine with its epilogue and its fixed division into units";
   let description = [{
     Constraints:
-    - (C1) `ins` are A, B and bias as `routine` says, `outs` is C; each holds at least the elements that the routine touches.
-    - (C2) on tensors the result has the type of `outs`.
+    - (C1) `ins`, `outs` and `scalars` are what `routine` takes; each holds at least the elements that the routine touches.
+    - (C2) on tensors the results have the types of `outs`.
     - (C3) extents, leading dimensions and tiles are positive; a leading dimension is at least the row length.
 
     ```mlir
@@ -100,13 +100,19 @@ def Kernel_CallOp : Kernel_Op<"call", [AttrSizedOperandSegments, DeclareOpInterf
         ins(%x, %w : tensor<64x784xf32>, tensor<128x784xf32>) outs(%o : tensor<64x128xf32>) -> (tensor<64x128xf32>)
     ```
   }];
-  let arguments = (ins Variadic<Kernel_Buffer>:$ins, Variadic<Kernel_Buffer>:$outs, Kernel_GemmAttr:$routine,
+  let arguments = (ins Variadic<Kernel_Buffer>:$ins, Variadic<Kernel_Buffer>:$outs, Variadic<Index>:$scalars,
+                       Kernel_RoutineAttrInterface:$routine,
                        OptionalAttr<StrArrayAttr>:$path, OptionalAttr<Titan_PhaseAttr>:$phase);
   let results = (outs Variadic<AnyStaticShapeTensor>:$results);
   let assemblyFormat = [{
-    $routine `ins` `(` $ins `:` type($ins) `)` `outs` `(` $outs `:` type($outs) `)` attr-dict (`->` `(` type($results)^ `)`)?
+    $routine `ins` `(` $ins `:` type($ins) `)` `outs` `(` $outs `:` type($outs) `)` (`scalars` `(` $scalars^ `)`)?
+    attr-dict (`->` `(` type($results)^ `)`)?
   }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The routine as a matrix product; null if it is another.
+    ::titan::kernel::GemmAttr getGemm() { return ::llvm::dyn_cast<::titan::kernel::GemmAttr>(getRoutine()); }
+  }];
 }
 
 //===----------------------------------------------------------------------===//

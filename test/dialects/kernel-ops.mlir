@@ -25,7 +25,7 @@ func.func @fused(%x: tensor<3x5xf32>, %seed: tensor<i64>, %i: index) -> tensor<3
 }
 
 // CHECK-LABEL: func.func @call
-// CHECK: kernel.call <batch = 1, m = 4, n = 3, k = 6
+// CHECK: kernel.call #kernel.gemm<batch = 1, m = 4, n = 3, k = 6
 func.func @call(%x: tensor<4x6xf32>, %w: tensor<3x6xf32>, %c: tensor<4x3xf32>) -> tensor<12xf32> {
   %y = kernel.call #kernel.gemm<batch = 1, m = 4, n = 3, k = 6, lda = 6, ldb = 6, ldc = 3, strideA = 0, strideB = 0,
       strideC = 0, transposeA = false, transposeB = true, accumulate = true, bias = false, relu = false, tileM = 4, tileN = 3>

@@ -65,10 +65,10 @@ func.func @concat(%a: tensor<2xf32>, %b: tensor<3xf32>) -> tensor<5xf32> {
 // Operands that no leading dimension describes are transposed first.
 // CHECK-LABEL: func.func @product
 // CHECK-NOT: kernel.fused
-// CHECK: kernel.call <{{.*}}transposeA = true, transposeB = false, accumulate = true
+// CHECK: kernel.call #kernel.gemm<{{.*}}transposeA = true, transposeB = false, accumulate = true
 // CHECK-LABEL: func.func @heads
 // CHECK-COUNT-2: kernel.fused flat [2, 3, 4, 5]
-// CHECK: kernel.call <batch = 6, m = 4, n = 4, k = 5
+// CHECK: kernel.call #kernel.gemm<batch = 6, m = 4, n = 4, k = 5
 func.func @product(%dy: tensor<64x10xf32>, %x: tensor<64x32xf32>, %g: tensor<10x32xf32>) -> tensor<10x32xf32> {
   %c = titan.contract %dy, %x acc %g batch [] x [] contracting [0] x [0] : (tensor<64x10xf32>, tensor<64x32xf32>, tensor<10x32xf32>) -> tensor<10x32xf32>
   return %c : tensor<10x32xf32>

@@ -3,7 +3,7 @@
 // CHECK: the product of 'fc' adds bias and relu
 
 // CHECK-LABEL: func.func @bias_relu
-// CHECK: kernel.call <{{.*}}bias = true, relu = true{{.*}}> ins(%{{.*}}, %{{.*}}, %{{.*}} : tensor<8x4xf32>, tensor<6x4xf32>, tensor<6xf32>)
+// CHECK: kernel.call #kernel.gemm<{{.*}}bias = true, relu = true{{.*}}> ins(%{{.*}}, %{{.*}}, %{{.*}} : tensor<8x4xf32>, tensor<6x4xf32>, tensor<6xf32>)
 // CHECK-NOT: kernel.fused
 func.func @bias_relu(%x: tensor<8x4xf32>, %w: tensor<6x4xf32>, %b: tensor<6xf32>) -> tensor<8x6xf32> {
   %p = titan.contract %x, %w batch [] x [] contracting [1] x [1] {path = ["fc"]} : (tensor<8x4xf32>, tensor<6x4xf32>) -> tensor<8x6xf32>
@@ -15,7 +15,7 @@ func.func @bias_relu(%x: tensor<8x4xf32>, %w: tensor<6x4xf32>, %b: tensor<6xf32>
 
 // Others see the product without its bias.
 // CHECK-LABEL: func.func @product_is_read
-// CHECK: kernel.call <{{.*}}bias = false, relu = false
+// CHECK: kernel.call #kernel.gemm<{{.*}}bias = false, relu = false
 // CHECK: kernel.fused flat [8, 6]
 func.func @product_is_read(%x: tensor<8x4xf32>, %w: tensor<6x4xf32>, %b: tensor<6xf32>) -> (tensor<8x6xf32>, tensor<8x6xf32>) {
   %p = titan.contract %x, %w batch [] x [] contracting [1] x [1] : (tensor<8x4xf32>, tensor<6x4xf32>) -> tensor<8x6xf32>
@@ -26,7 +26,7 @@ func.func @product_is_read(%x: tensor<8x4xf32>, %w: tensor<6x4xf32>, %b: tensor<
 
 // A bias along the rows is no epilogue.
 // CHECK-LABEL: func.func @row_bias
-// CHECK: kernel.call <{{.*}}bias = false, relu = false
+// CHECK: kernel.call #kernel.gemm<{{.*}}bias = false, relu = false
 func.func @row_bias(%x: tensor<8x4xf32>, %w: tensor<8x4xf32>, %b: tensor<8xf32>) -> tensor<8x8xf32> {
   %p = titan.contract %x, %w batch [] x [] contracting [1] x [1] : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x8xf32>
   %r = titan.broadcast %b [0] : tensor<8xf32> to tensor<8x8xf32>

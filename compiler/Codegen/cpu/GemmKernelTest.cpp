@@ -40,7 +40,7 @@ void check(const Case& c) {
                            c.transposeB, c.batch));
   Result<std::unique_ptr<KernelRunner>> runner = KernelRunner::compile(moduleText(c));
   ASSERT_TRUE(runner.ok()) << runner.error().message();
-  auto gemm = llvm::cast<kernel::CallOp>((*runner)->kernels()[0].op).getRoutine();
+  auto gemm = llvm::cast<kernel::CallOp>((*runner)->kernels()[0].op).getGemm();
   std::mt19937 generator(7);
   std::uniform_real_distribution<float> draw(-1, 1);
   auto fill = [&](int64_t count) {

@@ -9,6 +9,8 @@
 #include <cmath>
 #include <limits>
 
+#include "llvm/ADT/TypeSwitch.h"
+
 using namespace mlir;
 using namespace titan::kernel;
 
@@ -113,8 +115,7 @@ LogicalResult randomHalf(RandomHalfOp op, Frame& frame) {
   return success();
 }
 
-LogicalResult call(CallOp op, Frame& frame) {
-  GemmAttr gemm = op.getRoutine();
+LogicalResult product(CallOp op, GemmAttr gemm, Frame& frame) {
   const Tensor &a = frame.get(op.getIns()[0]), &b = frame.get(op.getIns()[1]);
   Tensor result = frame.get(op.getOuts()[0]);
   MutableArrayRef<double> out = result.mutableFloats();
@@ -145,6 +146,56 @@ LogicalResult call(CallOp op, Frame& frame) {
   }
   frame.setExact(op->getResult(0), std::move(result));
   return success();
+}
+
+/// The row of the table that index `i` names.
+int64_t entryAt(const Tensor& indices, int64_t i, int64_t entries) {
+  return std::clamp<int64_t>(indices.integers()[i], 0, entries - 1);
+}
+
+LogicalResult embedding(CallOp op, EmbeddingAttr routine, Frame& frame) {
+  const Tensor &table = frame.get(op.getIns()[0]), &indices = frame.get(op.getIns()[1]);
+  Tensor result = frame.get(op.getOuts()[0]);
+  int64_t width = routine.getWidth();
+  auto copy = [&](auto from, auto to) {
+    for (int64_t i = 0; i < routine.getRows(); ++i)
+      std::copy_n(from.begin() + entryAt(indices, i, routine.getEntries()) * width, width,
+                  to.begin() + i * width);
+  };
+  if (table.isFloat())
+    copy(table.floats(), result.mutableFloats());
+  else
+    copy(table.integers(), result.mutableIntegers());
+  frame.setExact(op->getResult(0), std::move(result));
+  return success();
+}
+
+LogicalResult embeddingGrad(CallOp op, EmbeddingGradAttr routine, Frame& frame) {
+  const Tensor &rows = frame.get(op.getIns()[0]), &indices = frame.get(op.getIns()[1]);
+  Tensor result = frame.get(op.getOuts()[0]);
+  MutableArrayRef<double> sums = result.mutableFloats();
+  if (!routine.getAccumulate())
+    llvm::fill(sums, 0);
+  int64_t width = routine.getWidth();
+  for (int64_t i = 0; i < routine.getRows(); ++i) {
+    int64_t entry = entryAt(indices, i, routine.getEntries());
+    for (int64_t column = 0; column < width; ++column) {
+      double& sum = sums[entry * width + column];
+      sum = frame.round(sum + rows.floats()[i * width + column], result.element());
+    }
+  }
+  frame.setExact(op->getResult(0), std::move(result));
+  return success();
+}
+
+LogicalResult call(CallOp op, Frame& frame) {
+  return llvm::TypeSwitch<RoutineAttrInterface, LogicalResult>(op.getRoutine())
+      .Case([&](EmbeddingAttr routine) { return embedding(op, routine, frame); })
+      .Case([&](EmbeddingGradAttr routine) { return embeddingGrad(op, routine, frame); })
+      .Case([&](GemmAttr gemm) { return product(op, gemm, frame); })
+      .Default([&](RoutineAttrInterface routine) {
+        return op.emitOpError("cannot interpret ") << routine;
+      });
 }
 
 /// Unspecified contents show: NaN, or the lowest integer.

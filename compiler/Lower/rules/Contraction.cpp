@@ -153,8 +153,8 @@ struct Rules {
         /*relu=*/false, grid.tileM, grid.tileN);
     Value out = op.getAcc() ? op.getAcc() : l.empty(type);
     l.replace(kernel::CallOp::create(l.builder, l.loc, TypeRange(type),
-                                     ValueRange{lhs.value, rhs.value}, ValueRange(out), routine,
-                                     l.path, l.phase)
+                                     ValueRange{lhs.value, rhs.value}, ValueRange(out),
+                                     ValueRange(), routine, l.path, l.phase)
                   .getResults());
     return success();
   }

@@ -41,12 +41,8 @@ Result<std::unique_ptr<KernelRunner>> KernelRunner::compile(std::string_view tex
       failedToEmit |= failed(emitFusedKernel(builder, fused, name, shape));
       runner->kernels_.push_back({op, nullptr, planUnits(LoopNest(fused), shape).units});
     } else if (auto call = dyn_cast<kernel::CallOp>(op)) {
-      kernel::GemmAttr gemm = call.getRoutine();
-      emitGemmKernel(builder, op->getLoc(), gemm, name, shape);
-      runner->kernels_.push_back(
-          {op, nullptr,
-           gemm.getBatch() * llvm::divideCeilSigned(gemm.getM(), gemm.getTileM()) *
-               llvm::divideCeilSigned(gemm.getN(), gemm.getTileN())});
+      emitGemmKernel(builder, op->getLoc(), call.getGemm(), name, shape);
+      runner->kernels_.push_back({op, nullptr, call.getRoutine().getUnits()});
     }
   });
   if (failedToEmit)

@@ -1,0 +1,111 @@
+// The routines that kernel.call calls: what each takes and touches.
+#include "dialects/Kernel/Kernel.h"
+
+using namespace mlir;
+
+#include "dialects/Kernel/KernelAttrInterfaces.cpp.inc"
+
+namespace titan::kernel {
+
+bool GemmAttr::readsOut(unsigned) const { return getAccumulate(); }
+
+int64_t GemmAttr::getUnits() const {
+  return getBatch() * llvm::divideCeilSigned(getM(), getTileM()) *
+         llvm::divideCeilSigned(getN(), getTileN());
+}
+
+LogicalResult GemmAttr::verifyCall(Operation* op) const {
+  auto call = cast<CallOp>(op);
+  if (call.getIns().size() != (getBias() ? 3u : 2u) || call.getOuts().size() != 1 ||
+      !call.getScalars().empty())
+    return call.emitOpError("(C1) takes A, B") << (getBias() ? ", bias" : "") << " and one out";
+  for (int64_t extent : {getBatch(), getM(), getN(), getK(), getTileM(), getTileN()})
+    if (extent < 1)
+      return call.emitOpError("(C3) extents and tiles are positive, found ") << extent;
+  struct Matrix {
+    StringRef name;
+    Value value;
+    int64_t rows, columns, leading, stride;
+  };
+  bool ta = getTransposeA(), tb = getTransposeB();
+  Matrix matrices[] = {
+      {"A", call.getIns()[0], ta ? getK() : getM(), ta ? getM() : getK(), getLda(), getStrideA()},
+      {"B", call.getIns()[1], tb ? getN() : getK(), tb ? getK() : getN(), getLdb(), getStrideB()},
+      {"C", call.getOuts()[0], getM(), getN(), getLdc(), getStrideC()}};
+  for (const Matrix& matrix : matrices) {
+    if (matrix.leading < matrix.columns)
+      return call.emitOpError("(C3) leading dimension ")
+             << matrix.leading << " of " << matrix.name << " is below its row length "
+             << matrix.columns;
+    int64_t touched =
+        (getBatch() - 1) * matrix.stride + (matrix.rows - 1) * matrix.leading + matrix.columns;
+    int64_t held = cast<ShapedType>(matrix.value.getType()).getNumElements();
+    if (touched > held)
+      return call.emitOpError("(C1) touches ")
+             << touched << " elements of " << matrix.name << ", which has " << held;
+  }
+  return success();
+}
+
+namespace {
+
+/// What both directions of an embedding share: two ins, the second of indices, and one out, large
+/// enough.
+LogicalResult verifyEmbedding(CallOp call, int64_t rows, int64_t entries, int64_t width,
+                              int64_t inElements, int64_t outElements) {
+  if (call.getIns().size() != 2 || call.getOuts().size() != 1 || !call.getScalars().empty())
+    return call.emitOpError("(C1) takes two ins, the second of indices, and one out");
+  for (int64_t extent : {rows, entries, width})
+    if (extent < 1)
+      return call.emitOpError("(C3) extents are positive, found ") << extent;
+  auto typeOf = [](Value value) { return cast<ShapedType>(value.getType()); };
+  if (!isa<IntegerType>(typeOf(call.getIns()[1]).getElementType()))
+    return call.emitOpError("(C1) indices are integers, found ") << call.getIns()[1].getType();
+  for (auto [value, touched] : {std::pair(call.getIns()[0], inElements),
+                                {call.getIns()[1], rows},
+                                {call.getOuts()[0], outElements}})
+    if (typeOf(value).getNumElements() < touched)
+      return call.emitOpError("(C1) touches ") << touched << " elements of " << value.getType();
+  return success();
+}
+
+Type elementOf(Value value) { return cast<ShapedType>(value.getType()).getElementType(); }
+
+} // namespace
+
+bool EmbeddingAttr::readsOut(unsigned) const { return false; }
+
+int64_t EmbeddingAttr::getUnits() const { return getRows(); }
+
+LogicalResult EmbeddingAttr::verifyCall(Operation* op) const {
+  auto call = cast<CallOp>(op);
+  if (failed(verifyEmbedding(call, getRows(), getEntries(), getWidth(), getEntries() * getWidth(),
+                             getRows() * getWidth())))
+    return failure();
+  if (elementOf(call.getIns()[0]) != elementOf(call.getOuts()[0]))
+    return call.emitOpError("(C1) table and result have one element type");
+  return success();
+}
+
+bool EmbeddingGradAttr::readsOut(unsigned) const { return getAccumulate(); }
+
+int64_t EmbeddingGradAttr::getUnits() const {
+  return llvm::divideCeilSigned(getWidth(), getColumns());
+}
+
+LogicalResult EmbeddingGradAttr::verifyCall(Operation* op) const {
+  auto call = cast<CallOp>(op);
+  if (getColumns() < 1)
+    return call.emitOpError("(C3) columns of a unit are positive, found ") << getColumns();
+  if (failed(verifyEmbedding(call, getRows(), getEntries(), getWidth(), getRows() * getWidth(),
+                             getEntries() * getWidth())))
+    return failure();
+  auto from = dyn_cast<FloatType>(elementOf(call.getIns()[0])),
+       to = dyn_cast<FloatType>(elementOf(call.getOuts()[0]));
+  if (!from || !to || (!to.isF32() && !to.isF64()) || from.getWidth() > to.getWidth())
+    return call.emitOpError("(C1) sums floats in f32 or f64, found ")
+           << call.getIns()[0].getType() << " to " << call.getOuts()[0].getType();
+  return success();
+}
+
+} // namespace titan::kernel
