@@ -1,0 +1,100 @@
+"""Every export of every GPT of gpt_zoo.py: titan-compile imports it, and calls its parameters, buffers and ties what
+PyTorch calls them.
+
+    test/peers/run-with-peers test/peers/gpt_names.py --tools build/dev/bin [--exports DIR] [--models G] [--ways G] [--quick]
+
+Without --exports the exports are made first (export_gpt.py). What an exporter destroyed, and Titan therefore cannot name,
+is listed in LOST with its reason; anything else is a failure.
+"""
+import argparse
+import fnmatch
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import export_gpt
+import gpt_zoo
+
+LINE = re.compile(r"^  (\S+) +(\w+) +(\[[\d, ]*\])(.*)$")
+TIED = re.compile(r"tied to '([^']*)'")
+
+# (model glob, way glob, parameter glob): why the export does not hold the parameter.
+LOST = {}
+
+
+def tables(text):
+    """Section -> name -> (shape, aliases) of what --check prints."""
+    found, section = {}, None
+    for line in text.splitlines():
+        if heading := re.match(r"^(inputs|outputs|parameters|buffers|constants) \(", line):
+            section = found.setdefault(heading[1], {})
+        elif section is not None and (entry := LINE.match(line)):
+            section[entry[1]] = (json.loads(entry[3]), TIED.findall(entry[4]))
+    return found
+
+
+def lost(model, way, parameter):
+    return any(fnmatch.fnmatch(model, m) and fnmatch.fnmatch(way, w) and fnmatch.fnmatch(parameter, p) for m, w, p in LOST)
+
+
+def check(tools, path, model, way):
+    expected = json.loads((path.parent / f"{model}.json").read_text())
+    recipe = path.with_suffix(".toml")
+    dims = f"dims = {{ seq = {gpt_zoo.POSITIONS} }}\n" if "seq" in export_gpt.WAYS[way]["dynamic"] else ""
+    micro = export_gpt.RECORDED_BATCH
+    recipe.write_text(f"[model]\n{dims}[batch]\nmicro = {micro}\nglobal = {micro}\n")
+    result = subprocess.run([tools / "titan-compile", path, "--recipe", recipe, "--check"], capture_output=True, text=True, timeout=120)
+    text = result.stdout + result.stderr
+    wrong = [] if "the model can be imported" in text else [line for line in text.splitlines() if "error" in line][:1] or [text[-300:]]
+    sections = tables(text)
+    parameters = sections.get("parameters", {})
+    ties = {name: set(group) for group in expected["tied"] for name in group}
+    canonical = {}
+    for name, (shape, aliases) in parameters.items():
+        for known in [name, *aliases]:
+            canonical[known] = shape
+        if aliases and set([name, *aliases]) != ties.get(name):
+            wrong.append(f"'{name}' is tied to {aliases}")
+    for name, shape in expected["parameters"].items():
+        if not set(ties.get(name, {name})) & set(canonical):
+            if not lost(model, way, name):
+                wrong.append(f"'{name}' {shape} is missing")
+        elif name in canonical and canonical[name] != shape:
+            wrong.append(f"'{name}' is {canonical[name]} instead of {shape}")
+    known = set(expected["parameters"]) | set(ties)
+    wrong += [f"'{name}' {shape} is no parameter of PyTorch" for name, (shape, _) in parameters.items() if name not in known]
+    wrong += [f"buffer '{name}' is unknown to PyTorch" for name in sections.get("buffers", {}) if name not in expected["buffers"]]
+    return wrong
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--tools", required=True, type=Path)
+    parser.add_argument("--exports", type=Path, help="a folder that export_gpt.py has filled")
+    parser.add_argument("--models", default="*")
+    parser.add_argument("--ways", default="*")
+    parser.add_argument("--quick", action="store_true")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = arguments.exports or Path(scratch)
+        if not arguments.exports:
+            export_gpt.write_all(folder, arguments.models, arguments.ways, arguments.quick)
+        count, failed = 0, 0
+        for model in fnmatch.filter(gpt_zoo.MODELS, arguments.models):
+            for way in fnmatch.filter(export_gpt.WAYS, arguments.ways):
+                path = folder / f"{model}-{way}.onnx"
+                if not path.exists():
+                    continue
+                wrong = check(arguments.tools, path, model, way)
+                count, failed = count + 1, failed + bool(wrong)
+                if wrong:
+                    print(f"FAIL {model}-{way}", *wrong[:6], *([f"and {len(wrong) - 6} more"] if len(wrong) > 6 else []), sep="\n    ", flush=True)
+        print(f"{count - failed} of {count} exports: imported, every name as PyTorch's")
+    return 1 if failed or not count else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
