@@ -15,6 +15,8 @@ void registerInterpreterModels(DialectRegistry& registry) {
     attachContraction(context);
     attachReduction(context);
     attachNormalization(context);
+    attachIndexing(context);
+    attachAttention(context);
     attachRandom(context);
     attachLoss(context);
     attachOptimizer(context);

@@ -59,6 +59,8 @@ void attachShape(mlir::MLIRContext* context);
 void attachContraction(mlir::MLIRContext* context);
 void attachReduction(mlir::MLIRContext* context);
 void attachNormalization(mlir::MLIRContext* context);
+void attachIndexing(mlir::MLIRContext* context);
+void attachAttention(mlir::MLIRContext* context);
 void attachRandom(mlir::MLIRContext* context);
 void attachLoss(mlir::MLIRContext* context);
 void attachOptimizer(mlir::MLIRContext* context);

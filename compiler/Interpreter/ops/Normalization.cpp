@@ -1,4 +1,4 @@
-// Meaning of softmax and layer normalisation.
+// Meaning of softmax, layer and root-mean-square normalisation.
 #include "compiler/Interpreter/Models.h"
 
 #include <cmath>
@@ -94,12 +94,37 @@ LogicalResult layerNorm(LayerNormOp op, Frame& frame) {
   return success();
 }
 
+LogicalResult rmsNorm(RmsNormOp op, Frame& frame) {
+  Tensor result = frame.get(op.getOperand());
+  Tensor rstd(cast<ShapedType>(op.getRstd().getType()));
+  MutableArrayRef<double> x = result.mutableFloats();
+  ArrayRef<double> scale;
+  if (op.getScale())
+    scale = frame.get(op.getScale()).floats();
+  int64_t rows = rstd.size(), length = rows == 0 ? 0 : result.size() / rows;
+  double epsilon = op.getEpsilon().convertToDouble();
+  for (int64_t row = 0; row < rows; ++row) {
+    MutableArrayRef<double> line = x.slice(row * length, length);
+    double squares = 0;
+    for (double value : line)
+      squares += value * value;
+    double inverse = 1 / std::sqrt(squares / length + epsilon);
+    rstd.mutableFloats()[row] = inverse;
+    for (auto [i, value] : llvm::enumerate(line))
+      value *= scale.empty() ? inverse : inverse * scale[i];
+  }
+  frame.set(op.getResult(), std::move(result));
+  frame.set(op.getRstd(), std::move(rstd));
+  return success();
+}
+
 } // namespace
 
 void attachNormalization(MLIRContext* context) {
   attach<SoftmaxOp, softmax>(context);
   attach<LogSoftmaxOp, logSoftmax>(context);
   attach<LayerNormOp, layerNorm>(context);
+  attach<RmsNormOp, rmsNorm>(context);
 }
 
 } // namespace titan::interpreter

@@ -1,0 +1,171 @@
+#include "compiler/Interpreter/Attention.h"
+
+#include "compiler/Interpreter/Matmul.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+using llvm::MutableArrayRef;
+
+namespace titan::interpreter {
+
+namespace {
+
+constexpr int64_t rowBlock = 32; ///< query rows at a time: the scores of a block stay in cache
+constexpr double nothing = -std::numeric_limits<double>::infinity();
+
+/// rows of one head -> [width, rows], so that it is the right factor of a product over the width.
+std::vector<double> transposed(Heads<const double> x, int64_t b, int64_t h, int64_t rows,
+                               int64_t width) {
+  std::vector<double> result(rows * width);
+  for (int64_t p = 0; p < rows; ++p)
+    for (int64_t i = 0; i < width; ++i)
+      result[i * rows + p] = x.at(b, p, h)[i];
+  return result;
+}
+
+/// One block of query rows of one head.
+struct Block {
+  const AttentionProblem& problem;
+  int64_t b, h, keyHead;
+  int64_t first, rows; ///< query rows [first, first + rows)
+  int64_t keys;        ///< keys that any of them may attend to
+
+  int64_t query(int64_t row) const { return first + row; }
+  MutableArrayRef<double> row(std::vector<double>& matrix, int64_t row) const {
+    return MutableArrayRef(matrix).slice(row * problem.keys, problem.keys);
+  }
+
+  /// left[rows, width] * right[width, keys], in rows of problem.keys.
+  std::vector<double> product(Heads<const double> left, const std::vector<double>& right,
+                              int64_t width) const {
+    std::vector<double> result(rows * problem.keys);
+    multiplyAdd(rows, keys, width, left.at(b, first, h), left.position, 1, right.data(),
+                problem.keys, result.data(), problem.keys);
+    return result;
+  }
+  /// scale * query key^T + mask; -inf where a query does not attend.
+  std::vector<double> scores(const std::vector<double>& keyColumns) const {
+    std::vector<double> result = product(problem.query, keyColumns, problem.width);
+    for (int64_t r = 0; r < rows; ++r) {
+      MutableArrayRef<double> line = row(result, r);
+      for (double& x : line)
+        x *= problem.scale;
+      if (problem.mask)
+        problem.mask(b, h, query(r), line);
+      if (problem.causal)
+        for (int64_t s = query(r) + 1; s < keys; ++s)
+          line[s] = nothing;
+    }
+    return result;
+  }
+  /// e^(score - logSumExp), in place.
+  void normalise(std::vector<double>& scores) const {
+    for (int64_t r = 0; r < rows; ++r) {
+      double total = *problem.logSumExp.at(b, query(r), h);
+      for (double& x : row(scores, r).take_front(keys))
+        x = x == nothing ? 0 : std::exp(x - total);
+    }
+  }
+  void drop(std::vector<double>& matrix) const {
+    if (problem.dropout)
+      for (int64_t r = 0; r < rows; ++r)
+        problem.dropout(b, h, query(r), row(matrix, r).take_front(keys));
+  }
+  void round(std::vector<double>& matrix) const {
+    if (problem.round)
+      for (double& x : matrix)
+        x = problem.round(x);
+  }
+};
+
+template <typename Function>
+void forEachBlock(const AttentionProblem& p, int64_t b, int64_t h, Function function) {
+  for (int64_t first = 0; first < p.queries; first += rowBlock) {
+    int64_t rows = std::min(rowBlock, p.queries - first);
+    int64_t keys = p.causal ? std::min(p.keys, first + rows) : p.keys;
+    function(Block{p, b, h, h / (p.heads / p.keyHeads), first, rows, keys});
+  }
+}
+
+/// log(sum of e^x); -inf if every x is.
+double logSumExp(llvm::ArrayRef<double> line) {
+  double largest = nothing, sum = 0;
+  for (double x : line)
+    largest = x > largest || std::isnan(x) ? x : largest;
+  if (largest == nothing)
+    return nothing;
+  for (double x : line)
+    sum += std::exp(x - largest);
+  return largest + std::log(sum);
+}
+
+} // namespace
+
+void attend(const AttentionProblem& p, Heads<double> result) {
+  for (int64_t b = 0; b < p.batch; ++b)
+    for (int64_t h = 0; h < p.heads; ++h) {
+      int64_t keyHead = h / (p.heads / p.keyHeads);
+      std::vector<double> keyColumns = transposed(p.key, b, keyHead, p.keys, p.width);
+      forEachBlock(p, b, h, [&](const Block& block) {
+        std::vector<double> matrix = block.scores(keyColumns);
+        for (int64_t r = 0; r < block.rows; ++r)
+          *p.logSumExp.at(b, block.query(r), h) =
+              logSumExp(block.row(matrix, r).take_front(block.keys));
+        block.normalise(matrix);
+        block.drop(matrix);
+        block.round(matrix);
+        for (int64_t r = 0; r < block.rows; ++r)
+          std::fill_n(result.at(b, block.query(r), h), p.valueWidth, 0.0);
+        multiplyAdd(block.rows, p.valueWidth, block.keys, matrix.data(), p.keys, 1,
+                    p.value.at(b, 0, keyHead), p.value.position, result.at(b, block.first, h),
+                    result.position);
+      });
+    }
+}
+
+void attendBackward(const AttentionProblem& p, Heads<const double> result,
+                    Heads<const double> dresult, Heads<double> dquery, Heads<double> dkey,
+                    Heads<double> dvalue) {
+  for (int64_t b = 0; b < p.batch; ++b)
+    for (int64_t h = 0; h < p.heads; ++h) {
+      int64_t keyHead = h / (p.heads / p.keyHeads);
+      std::vector<double> keyColumns = transposed(p.key, b, keyHead, p.keys, p.width);
+      std::vector<double> valueColumns = transposed(p.value, b, keyHead, p.keys, p.valueWidth);
+      forEachBlock(p, b, h, [&](const Block& block) {
+        std::vector<double> probability = block.scores(keyColumns);
+        block.normalise(probability);
+        std::vector<double> dscore = block.product(dresult, valueColumns, p.valueWidth);
+        block.drop(dscore);
+        for (int64_t r = 0; r < block.rows; ++r) {
+          const double* dy = dresult.at(b, block.query(r), h);
+          const double* y = result.at(b, block.query(r), h);
+          double delta = 0;
+          for (int64_t i = 0; i < p.valueWidth; ++i)
+            delta += dy[i] * y[i];
+          for (auto [ds, x] : llvm::zip_equal(block.row(dscore, r), block.row(probability, r)))
+            ds = x * (ds - delta);
+        }
+        block.round(dscore);
+        block.drop(probability);
+        block.round(probability);
+
+        multiplyAdd(block.keys, p.valueWidth, block.rows, probability.data(), 1, p.keys,
+                    dresult.at(b, block.first, h), dresult.position, dvalue.at(b, 0, keyHead),
+                    dvalue.position);
+        for (double& x : dscore)
+          x *= p.scale;
+        multiplyAdd(block.rows, p.width, block.keys, dscore.data(), p.keys, 1,
+                    p.key.at(b, 0, keyHead), p.key.position, dquery.at(b, block.first, h),
+                    dquery.position);
+        multiplyAdd(block.keys, p.width, block.rows, dscore.data(), 1, p.keys,
+                    p.query.at(b, block.first, h), p.query.position, dkey.at(b, 0, keyHead),
+                    dkey.position);
+      });
+    }
+}
+
+} // namespace titan::interpreter

@@ -1,0 +1,51 @@
+// The attention under titan.attention, titan.attention_grad and kernel.call: block by block of
+// query rows, in f64. The formulas are those of the op descriptions
+// (dialects/Titan/ops/Attention.td).
+#pragma once
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+
+#include <cstdint>
+
+namespace titan::interpreter {
+
+/// A [batch, position, head, width] operand; the elements of a head are contiguous, the other three
+/// dimensions have strides in elements, so that a slice of a packed projection is one too.
+template <typename T> struct Heads {
+  T* data = nullptr;
+  int64_t batch = 0, position = 0, head = 0;
+
+  T* at(int64_t b, int64_t p, int64_t h) const {
+    return data + b * batch + p * position + h * head;
+  }
+};
+
+/// The rows of scores that one query has: what the mask adds to them, or what dropout multiplies
+/// their probabilities with. Arguments: batch, head, query, and the row over the keys, to change.
+using RowFunction =
+    llvm::function_ref<void(int64_t, int64_t, int64_t, llvm::MutableArrayRef<double>)>;
+
+struct AttentionProblem {
+  int64_t batch, queries, keys, heads, keyHeads, width, valueWidth;
+  double scale;
+  bool causal;         ///< query i attends to keys 0..i
+  RowFunction mask;    ///< adds to scaled scores; null: no mask
+  RowFunction dropout; ///< multiplies probabilities by 0 or 1 / (1 - p); null: no dropout
+  /// Rounds a probability, or its adjoint, before it enters a product; null: not.
+  llvm::function_ref<double(double)> round;
+
+  Heads<const double> query, key, value;
+  Heads<double> logSumExp; ///< of one element a head
+};
+
+/// Sets `result` and `problem.logSumExp`.
+void attend(const AttentionProblem& problem, Heads<double> result);
+
+/// Adds to `dquery`, `dkey` and `dvalue`, which the caller sets to zero; `problem.logSumExp` is
+/// read.
+void attendBackward(const AttentionProblem& problem, Heads<const double> result,
+                    Heads<const double> dresult, Heads<double> dquery, Heads<double> dkey,
+                    Heads<double> dvalue);
+
+} // namespace titan::interpreter
