@@ -39,7 +39,7 @@ Result<std::unique_ptr<Dataset>> openDataset(std::span<const std::string> files,
     if (TITAN_TRY(kindOf(file)) != kind)
       return Error::badInput("'{}' and '{}' mix arrays and tokens", files[0], file);
   if (kind == FileKind::Token)
-    return TokenDataset::open(files, std::move(fields));
+    return TokenDataset::open(files, recipe, std::move(fields));
   return ArrayDataset::open(files, recipe, std::move(fields));
 }
 

@@ -56,7 +56,8 @@ private:
 ///  - .bin (uint16, or uint32 when the vocabulary is larger than 65536 or every second 16-bit word
 ///  of the file's start
 ///    is zero) and .txt (bytes) are token files: one stream per file, cut in windows of the
-///    sample's element count L; a window needs L + 1 tokens. They feed one input and the target.
+///    sample's element count L; a window with targets needs L + 1 tokens. Which field reads what:
+///    TokenFields.h.
 ///  - .npy holds one array (its name: the file's stem), .npz and .safetensors hold named ones. The
 ///  first dim counts
 ///    samples. Several files with the same array are concatenated in the order given.

@@ -208,19 +208,67 @@ TEST_F(DatasetTest, TokenRefusals) {
   EXPECT_NE(openError({write("o.bin", "abc")}, {tokens()})
                 .find("3 bytes are not a whole number of uint16"),
             std::string::npos);
-  EXPECT_NE(openError({path}, {image()}), "");
-  EXPECT_NE(openError({path}, {tokens({2}), {"mask", DType::I64, {2}}}), "");
   EXPECT_NE(openError({path, pair()}, {tokens()}).find("mix arrays and tokens"), std::string::npos);
 
   std::vector<uint16_t> large(20, 5000);
   const auto bytes = bytesOf(large);
-  const auto dataset = open({write("l.bin", {bytes.data(), bytes.size()})}, {tokens()});
+  EXPECT_EQ(openError({write("l.bin", {bytes.data(), bytes.size()})}, {tokens()}),
+            directory() + "/l.bin: token 0 is 5000, field 'ids' takes [0, 1000)");
+  // The smallest vocabulary counts, whichever field has it.
+  FieldSpec letters = nextTokens();
+  letters.classes = 123;
+  EXPECT_EQ(openError({write("z.txt", "abcdefgh|")}, {tokens(), letters}),
+            directory() + "/z.txt: token 8 is 124, field 'targets' takes [0, 123)");
+}
+
+TEST_F(DatasetTest, WithoutTargetsAWindowNeedsNoTokenBehindIt) {
+  const std::string path = write("t.txt", "abcdefgh");
+  EXPECT_EQ(open({path}, {tokens()})->size(), 2);
+  EXPECT_EQ(open({path}, {tokens(), nextTokens()})->size(), 1);
+}
+
+TEST_F(DatasetTest, OtherInputsOfLanguageModels) {
+  const std::string path = write("t.txt", "abcdefgh");
+  const auto dataset = open({path}, {{"attention_mask", DType::F32, {4}},
+                                     tokens(),
+                                     {"position_ids", DType::I64, {4}},
+                                     {"token_type_ids", DType::I32, {4}}});
   ASSERT_TRUE(dataset);
-  int64_t scratch[4];
-  const Status status = dataset->read(1, 0, reinterpret_cast<char*>(scratch));
-  ASSERT_FALSE(status.ok());
-  EXPECT_NE(status.error().message().find("token 4 is 5000, field 'ids' takes [0, 1000)"),
-            std::string::npos);
+  EXPECT_EQ(row<float>(*dataset, 1, 0), (std::vector<float>{1, 1, 1, 1}));
+  EXPECT_EQ(row<int64_t>(*dataset, 1, 1), (std::vector<int64_t>{'e', 'f', 'g', 'h'}));
+  EXPECT_EQ(row<int64_t>(*dataset, 1, 2), (std::vector<int64_t>{0, 1, 2, 3}));
+  EXPECT_EQ(row<int32_t>(*dataset, 1, 3), (std::vector<int32_t>{0, 0, 0, 0}));
+}
+
+TEST_F(DatasetTest, FieldsSayWhatAnInputReads) {
+  const std::string path = write("t.txt", "abcdefghi");
+  const std::vector<FieldSpec> fields = {tokens(), {"labels", DType::I64, {4}, 1000}};
+  DataRecipe recipe;
+  recipe.fields = {{"labels", "next"}};
+  const auto dataset = open({path}, fields, recipe);
+  ASSERT_TRUE(dataset);
+  EXPECT_EQ(row<int64_t>(*dataset, 1, 1), (std::vector<int64_t>{'f', 'g', 'h', 'i'}));
+  recipe.fields = {{"labels", "tokens"}};
+  EXPECT_EQ(open({path}, fields, recipe)->size(), 2);
+}
+
+TEST_F(DatasetTest, TokenFieldRefusals) {
+  const std::string path = write("t.txt", "abcdefgh");
+  EXPECT_EQ(openError({path}, {tokens(), {"labels", DType::I64, {4}}}),
+            path + ": 'ids' reads the tokens; what does 'labels' read? say it with data.fields = { "
+                   "labels = \"tokens\" } (or next, positions, ones, zeros)");
+  EXPECT_EQ(openError({path}, {image({4})}),
+            path + ": field 'x' needs F32: token files hold integers");
+  EXPECT_EQ(openError({path}, {{"position_ids", DType::I64, {4}}}),
+            path + ": token files give an input, the model reads none");
+  EXPECT_EQ(openError({path}, {tokens(), {"position_ids", DType::I64, {1}}}),
+            path + ": field 'ids' [4] and field 'position_ids' [1] must have the same number of "
+                   "tokens");
+  DataRecipe recipe;
+  recipe.fields = {{"ids", "words"}};
+  EXPECT_EQ(openError({path}, {tokens()}, recipe),
+            path + ": data.fields.ids = \"words\": token files have tokens, next, positions, ones "
+                   "and zeros");
 }
 
 TEST_F(DatasetTest, DigestIsOfTheContents) {

@@ -9,6 +9,9 @@ namespace titan {
 
 namespace {
 
+/// Tokens of files up to this size are checked when they are opened; all are as they are read.
+constexpr int64_t maxCheckedBytes = 256 << 20;
+
 uint64_t load(const char* bytes, int64_t width) {
   uint64_t value = 0;
   for (int64_t i = 0; i < width; ++i)
@@ -34,27 +37,13 @@ int64_t tokenWidth(std::span<const char> bytes, int64_t classes) {
   return anyLow ? 4 : 2;
 }
 
-Status checkFields(const std::vector<FieldSpec>& fields) {
-  const FieldSpec* input = nullptr;
-  for (const FieldSpec& field : fields) {
-    if (field.dtype != DType::I64 && field.dtype != DType::I32)
-      return Error::badInput("field '{}' needs {}: token files hold integers", field.name,
-                             name(field.dtype));
-    if (elementCount(field.shape) != elementCount(fields[0].shape) || elementCount(field.shape) < 1)
+Status checkLengths(const std::vector<FieldSpec>& fields) {
+  const FieldSpec& first = fields[0];
+  for (const FieldSpec& field : fields)
+    if (elementCount(field.shape) != elementCount(first.shape) || elementCount(field.shape) < 1)
       return Error::badInput("field '{}' {} and field '{}' {} must have the same "
                              "number of tokens",
-                             fields[0].name, toString(fields[0].shape), field.name,
-                             toString(field.shape));
-    if (field.target)
-      continue;
-    if (input)
-      return Error::badInput("token files give one input and its target; the model reads '{}' and "
-                             "'{}': use .npz with an array each",
-                             input->name, field.name);
-    input = &field;
-  }
-  if (!input)
-    return Error::badInput("token files give an input, the model reads none");
+                             first.name, toString(first.shape), field.name, toString(field.shape));
   return {};
 }
 
@@ -64,21 +53,39 @@ int64_t TokenDataset::Stream::token(int64_t index) const {
   return static_cast<int64_t>(load(file->bytes().data() + index * width, width));
 }
 
+TokenDataset::TokenDataset(std::vector<FieldSpec> fields, std::vector<TokenSource> sources)
+    : Dataset(std::move(fields)), sources_(std::move(sources)),
+      window_(elementCount(this->fields()[0].shape)),
+      ahead_(std::ranges::find(sources_, TokenSource::Next) != sources_.end()) {}
+
 Result<std::unique_ptr<Dataset>> TokenDataset::open(std::span<const std::string> files,
+                                                    const DataRecipe& recipe,
                                                     std::vector<FieldSpec> fields) {
-  if (Status status = checkFields(fields); !status.ok())
+  if (Status status = checkLengths(fields); !status.ok())
     return status.takeError().withContext(files[0]);
-  int64_t classes = 0;
-  for (const FieldSpec& field : fields)
-    classes = std::max(classes, field.classes);
-  const int64_t window = elementCount(fields[0].shape);
-  std::unique_ptr<TokenDataset> dataset(new TokenDataset(std::move(fields), window));
+  Result<std::vector<TokenSource>> sources = tokenSources(fields, recipe.fields);
+  if (!sources.ok())
+    return sources.takeError().withContext(files[0]);
+  std::unique_ptr<TokenDataset> dataset(new TokenDataset(std::move(fields), sources.take()));
   for (const std::string& file : files)
-    TITAN_TRY(dataset->addFile(file, classes));
+    TITAN_TRY(dataset->addFile(file));
   return std::unique_ptr<Dataset>(std::move(dataset));
 }
 
-Status TokenDataset::addFile(const std::string& path, int64_t classes) {
+const FieldSpec* TokenDataset::narrowest() const {
+  const FieldSpec* least = nullptr;
+  for (size_t i = 0; i < sources_.size(); ++i) {
+    const FieldSpec& field = fields()[i];
+    const bool reads = sources_[i] == TokenSource::Tokens || sources_[i] == TokenSource::Next;
+    if (reads && field.classes > 0 && (!least || field.classes < least->classes))
+      least = &field;
+  }
+  return least;
+}
+
+Status TokenDataset::addFile(const std::string& path) {
+  const FieldSpec* vocabulary = narrowest();
+  const int64_t classes = vocabulary ? vocabulary->classes : 0;
   Stream stream{path, TITAN_TRY(MappedFile::open(path)), 1, size_};
   const std::span<const char> bytes = stream.file->bytes();
   if (path.ends_with(".bin"))
@@ -86,12 +93,35 @@ Status TokenDataset::addFile(const std::string& path, int64_t classes) {
   if (bytes.size() % static_cast<size_t>(stream.width) != 0)
     return Error::badInput("{}: {} bytes are not a whole number of uint{} tokens", path,
                            bytes.size(), 8 * stream.width);
-  if (stream.tokens() <= window_)
-    return Error::badInput("{}: {} tokens are too few: a sample of {} tokens and their targets "
-                           "needs {}",
-                           path, stream.tokens(), window_, window_ + 1);
-  size_ += (stream.tokens() - 1) / window_;
+  if (stream.tokens() < window_ + ahead_)
+    return Error::badInput("{}: {} tokens are too few: a sample of {} tokens{} needs {}", path,
+                           stream.tokens(), window_, ahead_ ? " and their targets" : "",
+                           window_ + ahead_);
+  // One token that the model does not know should not end a run after an epoch.
+  if (classes > 0 && classes < int64_t{1} << 8 * stream.width &&
+      static_cast<int64_t>(bytes.size()) <= maxCheckedBytes)
+    for (int64_t i = 0; i < stream.tokens(); ++i)
+      if (stream.token(i) >= classes)
+        return outOfRange(stream, i, *vocabulary);
+  size_ += (stream.tokens() - ahead_) / window_;
   streams_.push_back(std::move(stream));
+  return {};
+}
+
+Error TokenDataset::outOfRange(const Stream& stream, int64_t index, const FieldSpec& field) {
+  return Error::badInput("{}: token {} is {}, field '{}' takes [0, {})", stream.path, index,
+                         stream.token(index), field.name, field.classes);
+}
+
+Status TokenDataset::readTokens(const Stream& stream, const FieldSpec& spec, int64_t start,
+                                char* destination) const {
+  const auto bytes = static_cast<size_t>(byteSize(spec.dtype));
+  for (int64_t i = 0; i < window_; ++i, destination += bytes) {
+    const int64_t token = stream.token(start + i);
+    if (spec.classes > 0 && token >= spec.classes)
+      return outOfRange(stream, start + i, spec);
+    std::memcpy(destination, &token, bytes); // little-endian: the low bytes come first
+  }
   return {};
 }
 
@@ -99,14 +129,22 @@ Status TokenDataset::read(int64_t sample, size_t field, char* destination) const
   const auto after = std::ranges::upper_bound(streams_, sample, {}, &Stream::first);
   const Stream& stream = *std::prev(after);
   const FieldSpec& spec = fields()[field];
-  const int64_t start = (sample - stream.first) * window_ + (spec.target ? 1 : 0);
-  const size_t bytes = static_cast<size_t>(byteSize(spec.dtype));
-  for (int64_t i = 0; i < window_; ++i, destination += bytes) {
-    const int64_t token = stream.token(start + i);
-    if (spec.classes > 0 && token >= spec.classes)
-      return Error::badInput("{}: token {} is {}, field '{}' takes [0, {})", stream.path, start + i,
-                             token, spec.name, spec.classes);
-    std::memcpy(destination, &token, bytes); // little-endian: the low bytes come first
+  const int64_t start = (sample - stream.first) * window_;
+  switch (sources_[field]) {
+  case TokenSource::Tokens:
+    return readTokens(stream, spec, start, destination);
+  case TokenSource::Next:
+    return readTokens(stream, spec, start + 1, destination);
+  case TokenSource::Positions:
+    for (int64_t i = 0; i < window_; ++i)
+      storeToken(spec.dtype, i, destination + i * byteSize(spec.dtype));
+    break;
+  case TokenSource::Ones:
+  case TokenSource::Zeros:
+    for (int64_t i = 0; i < window_; ++i)
+      storeToken(spec.dtype, sources_[field] == TokenSource::Ones,
+                 destination + i * byteSize(spec.dtype));
+    break;
   }
   return {};
 }

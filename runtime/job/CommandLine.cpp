@@ -20,6 +20,7 @@ public:
     addTrain();
     addEval();
     addPredict();
+    addSample();
     addPlan();
     addInfo();
     addProfile();
@@ -29,8 +30,9 @@ public:
     auto isFirst = [&](const CLI::App* sub) { return sub->get_name() == arguments[0]; };
     if (!arguments.empty() && !arguments[0].starts_with('-') &&
         app_.get_subcommands(isFirst).empty())
-      return Error::usage("unknown command '{}': use train, eval, predict, plan, info or profile",
-                          arguments[0]);
+      return Error::usage(
+          "unknown command '{}': use train, eval, predict, sample, plan, info or profile",
+          arguments[0]);
     std::ranges::reverse(arguments); // what CLI11 expects of a vector
     try {
       app_.parse(std::move(arguments));
@@ -140,6 +142,34 @@ private:
     sub.add_option("-o,--output", options_.output, "the .npz to write")
         ->type_name("out.npz")
         ->required();
+  }
+  void addSample() {
+    CLI::App& sub =
+        command("sample", "continues a text, with a language model", JobCommand::Sample);
+    addCheckpoint(sub);
+    addRunDirectory(sub);
+    addMachine(sub);
+    sub.add_option("--prompt", options_.prompt,
+                   "how the text starts: text for a vocabulary of 256 bytes, else token ids "
+                   "(default: a line break)")
+        ->type_name("TEXT");
+    sub.add_option("--tokens", options_.tokens, "tokens to add")
+        ->type_name("N")
+        ->check(CLI::Range(int64_t{1}, int64_t{1} << 32))
+        ->capture_default_str();
+    sub.add_option("--temperature", options_.temperature,
+                   "divides the logits; 0 takes the most likely token")
+        ->type_name("T")
+        ->check(CLI::Range(0.0, 1e6))
+        ->capture_default_str();
+    sub.add_option("--top-k", options_.topK, "draw from the K most likely tokens only (0: all)")
+        ->type_name("K")
+        ->check(CLI::Range(int64_t{0}, int64_t{1} << 32))
+        ->capture_default_str();
+    sub.add_option("--seed", options_.sampleSeed, "another seed, another text")
+        ->type_name("S")
+        ->capture_default_str();
+    sub.add_flag("--ids", options_.ids, "token ids in and out, for a vocabulary of bytes too");
   }
   void addPlan() {
     CLI::App& sub = command("plan", "prints memory, FLOP and kernels of the compiled program",

@@ -10,7 +10,7 @@
 
 namespace titan {
 
-enum class JobCommand { Train, Eval, Predict, Plan, Info, Profile };
+enum class JobCommand { Train, Eval, Predict, Sample, Plan, Info, Profile };
 
 struct JobOptions {
   JobCommand command = JobCommand::Train;
@@ -23,11 +23,17 @@ struct JobOptions {
   std::vector<std::string> fresh;             ///< globs, with init
   std::map<std::string, std::string> renames; ///< name in the file -> canonical name, with init
   std::string resume = "auto";                ///< or "never", or a checkpoint
-  std::string checkpoint;       ///< eval, predict; empty: the newest of the run directory
+  std::string checkpoint;       ///< eval, predict, sample; empty: the newest of the run directory
   std::string output;           ///< predict: the .npz
   std::string trace;            ///< profile: the Chrome trace
   std::string gemm = "auto";    ///< or "onednn", "generated"
   std::string weightsDirectory; ///< where referred weights lie; empty: beside the job
+  std::optional<std::string> prompt; ///< sample: what the text starts with
+  int64_t tokens = 256;              ///< sample: how many more
+  double temperature = 0.8;          ///< sample
+  int64_t topK = 0;                  ///< sample; 0: all tokens
+  int64_t sampleSeed = 0;
+  bool ids = false; ///< sample: numbers, also for a vocabulary of bytes
   bool json = false;
   bool poison = false; ///< check the memory plan while running: slow, changes no result
 };

@@ -4,6 +4,7 @@
 #include "runtime/job/Plan.h"
 #include "runtime/job/Predict.h"
 #include "runtime/job/Profile.h"
+#include "runtime/job/Sample.h"
 #include "runtime/job/Train.h"
 
 #include <algorithm>
@@ -24,6 +25,8 @@ Status runCommand(Session& session) {
     return evaluateJob(session);
   case JobCommand::Predict:
     return predictJob(session);
+  case JobCommand::Sample:
+    return sampleJob(session);
   case JobCommand::Plan:
     return planJob(session);
   case JobCommand::Info:

@@ -82,7 +82,7 @@ steps = 20
     payload = linearPayload();
   }
 
-  JobImage image() const { return {programBytes, linearKernels(), payload, path("job")}; }
+  JobImage image() const { return {programBytes, kernels, payload, path("job")}; }
 
   Outcome run(std::vector<std::string> arguments) const {
     ::testing::internal::CaptureStdout();
@@ -121,6 +121,7 @@ steps = 20
   fs::path directory;
   Program program;
   std::string programBytes, payload;
+  std::span<const KernelFunction> kernels = linearKernels();
 };
 
 } // namespace titan::testing
