@@ -133,13 +133,8 @@ private:
     LoopNest nest(op);
     command.units = planUnits(nest, table.shape()).units;
     setCost(costOf(nest), command);
-    for (Value scalar : op.getScalars()) {
-      FailureOr<Affine> value = indexOf(scalar);
-      if (failed(value))
-        return failure();
-      command.scalars.push_back(*value);
-    }
-    if (failed(addOperands(op.getIns(), op.getOuts(), command)))
+    if (failed(addScalars(op.getScalars(), command)) ||
+        failed(addOperands(op.getIns(), op.getOuts(), command)))
       return failure();
     return checkOverlaps(op, nest, command);
   }
@@ -172,7 +167,7 @@ private:
   LogicalResult fill(kernel::CallOp op, Command& command) {
     kernel::GemmAttr gemm = op.getGemm();
     if (!gemm)
-      return op.emitOpError("has no kernel on this target");
+      return fillGenerated(op, command);
     command.kind = CommandKind::Gemm;
     command.target = table.gemmFor(op);
     command.units = gemm.getUnits();
@@ -180,6 +175,30 @@ private:
     // The table lists A, B, C and then the bias.
     return failure(failed(addOperands(op.getIns().take_front(2), op.getOuts(), command)) ||
                    failed(addOperands(op.getIns().drop_front(2), {}, command)));
+  }
+
+  /// A routine whose kernel is generated: ins, then outs.
+  LogicalResult fillGenerated(kernel::CallOp op, Command& command) {
+    command.kind = CommandKind::Kernel;
+    FailureOr<uint32_t> kernel = table.kernelFor(op);
+    if (failed(kernel))
+      return failure();
+    command.target = *kernel;
+    command.units = op.getRoutine().getUnits();
+    setCost(costOf(op), command);
+    if (failed(addScalars(op.getScalars(), command)))
+      return failure();
+    return addOperands(op.getIns(), op.getOuts(), command);
+  }
+
+  LogicalResult addScalars(ValueRange scalars, Command& command) {
+    for (Value scalar : scalars) {
+      FailureOr<Affine> value = indexOf(scalar);
+      if (failed(value))
+        return failure();
+      command.scalars.push_back(*value);
+    }
+    return success();
   }
 
   LogicalResult fill(kernel::CopyOp op, Command& command) {

@@ -1,5 +1,7 @@
 #include "compiler/Codegen/CostModel.h"
 
+#include "llvm/ADT/TypeSwitch.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -63,6 +65,29 @@ Cost costOf(kernel::GemmAttr gemm) {
   cost.bytes = 4 * batch * (m * k + k * n + m * n * (gemm.getAccumulate() ? 2 : 1)) +
                (gemm.getBias() ? 4 * n : 0);
   cost.nanoseconds = static_cast<double>(cost.flops) / gemmFlopsPerNanosecond;
+  return cost;
+}
+
+Cost costOf(kernel::CallOp op) {
+  auto elementBytes = [](Value buffer) {
+    Type element = cast<ShapedType>(buffer.getType()).getElementType();
+    return static_cast<int64_t>(element.getIntOrFloatBitWidth() + 7) / 8;
+  };
+  int64_t in = elementBytes(op.getIns()[0]), index = elementBytes(op.getIns()[1]),
+          out = elementBytes(op.getOuts()[0]);
+  Cost cost;
+  llvm::TypeSwitch<kernel::RoutineAttrInterface>(op.getRoutine())
+      .Case([&](kernel::EmbeddingAttr routine) {
+        cost.bytes = routine.getRows() * (routine.getWidth() * (in + out) + index);
+      })
+      .Case([&](kernel::EmbeddingGradAttr routine) {
+        // Every row is read, and its entry read and written; the start is a pass over the table.
+        cost.flops = routine.getRows() * routine.getWidth();
+        cost.bytes =
+            routine.getRows() * (routine.getWidth() * (in + 2 * out) + index) +
+            (routine.getAccumulate() ? 0 : routine.getEntries() * routine.getWidth() * out);
+      });
+  cost.nanoseconds = static_cast<double>(cost.bytes) / bytesPerNanosecond;
   return cost;
 }
 

@@ -13,6 +13,8 @@ struct Cost {
 
 Cost costOf(const LoopNest& nest);
 Cost costOf(kernel::GemmAttr gemm);
+/// A routine other than a matrix product.
+Cost costOf(kernel::CallOp op);
 
 /// Is the generated kernel the faster one for this product? Decided from its extents by committed
 /// measurements (RATIONALE.md, "Which products go to the library"), never by timing.

@@ -2,11 +2,13 @@
 
 #include "compiler/Codegen/CostModel.h"
 
+#include "compiler/Codegen/cpu/EmbeddingKernel.h"
 #include "compiler/Codegen/cpu/GemmKernel.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
@@ -32,6 +34,14 @@ std::string textOf(kernel::FusedOp op) {
       numbers.try_emplace(result, numbers.size());
     }
   }
+  return text;
+}
+
+/// The same for a routine: its parameters and the operands' types.
+std::string textOf(kernel::CallOp op) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  stream << op.getRoutine() << op.getIns().getTypes() << '|' << op.getOuts().getTypes();
   return text;
 }
 
@@ -65,6 +75,16 @@ std::string describe(kernel::GemmAttr gemm) {
                      gemm.getM(), gemm.getN(), gemm.getK(), gemm.getTransposeA() ? " A^T" : "",
                      gemm.getTransposeB() ? " B^T" : "", gemm.getAccumulate() ? " accumulate" : "",
                      gemm.getBias() ? " bias" : "", gemm.getRelu() ? " relu" : "");
+}
+
+std::string describe(kernel::EmbeddingAttr routine) {
+  return fmt::format("embedding [{} of {}, {}]", routine.getRows(), routine.getEntries(),
+                     routine.getWidth());
+}
+
+std::string describe(kernel::EmbeddingGradAttr routine) {
+  return fmt::format("embedding_grad [{} into {}, {}]{}", routine.getRows(), routine.getEntries(),
+                     routine.getWidth(), routine.getAccumulate() ? " accumulate" : "");
 }
 
 Gemm toGemm(kernel::GemmAttr gemm) {
@@ -105,6 +125,35 @@ FailureOr<uint32_t> KernelTable::kernelFor(kernel::FusedOp op) {
   if (isNew) {
     Entry entry{"titan_kernel_" + std::to_string(index), describe(op), {}};
     if (failed(emitFusedKernel(builder_, op, entry.symbol, shape_)))
+      return failure();
+    kernels_.push_back(std::move(entry));
+  }
+  ArrayAttr paths = ir::getPath(op);
+  kernels_[index].paths.insert(paths.begin(), paths.end());
+  return index;
+}
+
+FailureOr<uint32_t> KernelTable::kernelFor(kernel::CallOp op) {
+  auto [slot, isNew] = routines_.try_emplace(textOf(op), kernels_.size());
+  uint32_t index = slot->second;
+  if (isNew) {
+    Entry entry{"titan_kernel_" + std::to_string(index), {}, {}};
+    LogicalResult emitted =
+        llvm::TypeSwitch<kernel::RoutineAttrInterface, LogicalResult>(op.getRoutine())
+            .Case([&](kernel::EmbeddingAttr routine) {
+              entry.description = describe(routine);
+              emitEmbeddingKernel(builder_, op, entry.symbol);
+              return success();
+            })
+            .Case([&](kernel::EmbeddingGradAttr routine) {
+              entry.description = describe(routine);
+              emitEmbeddingGradKernel(builder_, op, entry.symbol);
+              return success();
+            })
+            .Default([&](kernel::RoutineAttrInterface) {
+              return op.emitOpError("has no kernel on this target");
+            });
+    if (failed(emitted))
       return failure();
     kernels_.push_back(std::move(entry));
   }

@@ -19,6 +19,8 @@ public:
   /// Index in Program::kernels of the code for `op`, emitted on the first call for its body. Fails
   /// with a diagnostic on the op.
   mlir::FailureOr<uint32_t> kernelFor(kernel::FusedOp op);
+  /// The same for a routine that is generated here, which all but matrix products are.
+  mlir::FailureOr<uint32_t> kernelFor(kernel::CallOp op);
   /// Index in Program::gemms.
   uint32_t gemmFor(kernel::CallOp op);
 
@@ -38,7 +40,7 @@ private:
   mlir::OpBuilder builder_;
   VectorShape shape_;
   std::vector<Entry> kernels_;
-  llvm::StringMap<uint32_t> fused_;
+  llvm::StringMap<uint32_t> fused_, routines_;
   struct GemmEntry {
     Entry entry;
     uint32_t fallback;

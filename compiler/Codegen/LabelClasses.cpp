@@ -25,6 +25,8 @@ public:
     for (OpOperand& use : buffer.getUses()) {
       if (isa<kernel::SliceOp, kernel::CastShapeOp>(use.getOwner()))
         classes = std::max(classes, inBuffer(use.getOwner()->getResult(0)));
+      if (auto call = dyn_cast<kernel::CallOp>(use.getOwner()); call && use.getOperandNumber() == 1)
+        classes = std::max(classes, entriesOf(call.getRoutine()));
       if (auto fused = dyn_cast<kernel::FusedOp>(use.getOwner()))
         if (use.getOperandNumber() < fused.getIns().size())
           classes = std::max(classes,
@@ -34,6 +36,13 @@ public:
   }
 
 private:
+  /// The rows of the table that an embedding's indices, its second operand, choose from.
+  static int64_t entriesOf(kernel::RoutineAttrInterface routine) {
+    if (auto embedding = dyn_cast<kernel::EmbeddingAttr>(routine))
+      return embedding.getEntries();
+    return 0;
+  }
+
   int64_t inBody(kernel::FusedOp op, Value label) {
     int64_t classes = 0;
     for (OpOperand& use : label.getUses()) {

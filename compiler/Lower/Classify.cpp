@@ -1,6 +1,6 @@
 #include "compiler/Lower/Classify.h"
 
-#include "mlir/IR/AffineExpr.h"
+#include "compiler/Lower/Address.h"
 
 using namespace mlir;
 
@@ -32,19 +32,7 @@ bool isRowReduction(kernel::ReduceOp reduce) {
 }
 
 int64_t strideAlong(AffineMap map, ArrayRef<int64_t> shape, unsigned dim) {
-  SmallVector<AffineExpr> origin(map.getNumDims(), getAffineConstantExpr(0, map.getContext()));
-  SmallVector<AffineExpr> next = origin;
-  next[dim] = getAffineConstantExpr(1, map.getContext());
-  auto at = [&](AffineExpr expr, ArrayRef<AffineExpr> point) {
-    return cast<AffineConstantExpr>(simplifyAffineExpr(expr.replaceDims(point), 0, 0)).getValue();
-  };
-  int64_t stride = 0, elements = 1;
-  for (int64_t i = shape.size() - 1; i >= 0; --i) {
-    AffineExpr expr = map.getResult(i);
-    stride += elements * (at(expr, next) - at(expr, origin));
-    elements *= shape[i];
-  }
-  return stride;
+  return addressOf(map, shape)->strides[dim];
 }
 
 namespace {

@@ -1,5 +1,6 @@
 // titan-lower-fuse-kernels: evaluates producers inside of the kernels that read them.
-#include "compiler/Lower/Classify.h"
+#include "compiler/Lower/Address.h"
+#include "compiler/Lower/FusionCost.h"
 #include "compiler/Lower/KernelMerge.h"
 #include "compiler/Lower/Passes.h"
 #include "mlir/IR/Remarks.h"
@@ -14,57 +15,22 @@ namespace titan {
 
 namespace {
 
-int64_t pointsOf(ArrayRef<int64_t> extents) {
-  int64_t points = 1;
-  for (int64_t extent : extents)
-    points *= extent;
-  return points;
+/// Does anything but `readers` read `value`, directly or in another shape?
+bool isReadBesides(Value value, ArrayRef<Operation*> readers) {
+  return llvm::any_of(value.getUsers(), [&](Operation* user) {
+    if (auto view = dyn_cast<kernel::CastShapeOp>(user))
+      return isReadBesides(view, readers);
+    return !llvm::is_contained(readers, user);
+  });
 }
 
-/// Evaluating it once more per element costs less than a load: a few adds and selects, no
-/// reduction, no division, no function, no random number.
-bool isCheap(FusedOp op) {
-  unsigned operations = 0;
-  for (Operation& body : op.getBlock().without_terminator()) {
-    if (isa<arith::ConstantOp>(body))
-      continue;
-    if (isa<kernel::ReduceOp, kernel::RandomHalfOp, arith::DivFOp, arith::DivSIOp, arith::DivUIOp>(
-            body) ||
-        isa<math::MathDialect>(body.getDialect()))
-      return false;
-    ++operations;
-  }
-  return operations <= 4;
-}
-
-/// Cheap, and reads less than it writes: broadcasts, fills, coordinates. Copies of it cost nothing.
-bool isDuplicable(FusedOp op) {
-  int64_t read = 0;
-  for (Value in : op.getIns())
-    read += cast<ShapedType>(in.getType()).getNumElements();
-  return isCheap(op) && read * 2 <= pointsOf(op.getSpace());
-}
-
-/// Does the merged space repeat the producer's points in a way that codegen cannot hoist out of the
-/// inner loop? Hoistable are repeats over the innermost dimensions only.
-bool repeatsWork(const lower::MergedSpace& space, FusedOp producer) {
-  if (pointsOf(producer.getSpace()) == 1)
-    return pointsOf(space.extents) > 1;
-  llvm::SmallBitVector used(space.extents.size());
-  for (AffineExpr expr : space.toProducer.getResults())
-    for (unsigned d = 0; d < space.extents.size(); ++d)
-      if (expr.isFunctionOfDim(d))
-        used.set(d);
-  int last = used.find_last();
-  for (int d = 0; d < last; ++d)
-    if (!used.test(d) && space.extents[d] != 1)
-      return true;
-  return false;
-}
+FusedOp producerOf(Value in) { return lower::sourceOf(in).getDefiningOp<FusedOp>(); }
 
 /// Points up to which a kernel's launch costs more than its work.
 constexpr int64_t smallKernel = 4096;
 constexpr unsigned mostSiblingOperands = 48;
+/// Ops that may wait for a kernel that reads the same operand.
+constexpr unsigned mostOpsToMove = 16;
 
 class Fuser {
 public:
@@ -81,9 +47,10 @@ public:
         consumers.push_back(&op);
     for (Operation* op : consumers)
       fuseProducersInto(cast<FusedOp>(op));
+    fuseSharedReads(block);
     fuseSmallSiblings(block);
     for (Operation& op : llvm::make_early_inc_range(llvm::reverse(block)))
-      if (isa<kernel::EmptyOp>(op) && op.use_empty())
+      if (isa<kernel::EmptyOp, kernel::CastShapeOp>(op) && op.use_empty())
         rewriter.eraseOp(&op);
   }
 
@@ -97,9 +64,10 @@ private:
       changed = false;
       missed.clear();
       for (Value in : consumer.getIns()) {
-        auto producer = in.getDefiningOp<FusedOp>();
+        FusedOp producer = producerOf(in);
         // Into a loop's body only copies go: the kernel before the loop runs once.
-        if (!producer || (producer->getBlock() != consumer->getBlock() && !isDuplicable(producer)))
+        if (!producer ||
+            (producer->getBlock() != consumer->getBlock() && !lower::isDuplicable(producer)))
           continue;
         std::string why;
         if (FusedOp merged = fuse(producer, consumer, why)) {
@@ -122,27 +90,27 @@ private:
   }
 
   /// The ops between producer and consumer that need the producer; none, if the consumer needs one
-  /// of them.
+  /// of them. What shows the producer's results to the consumer in another shape goes away with it.
   std::optional<SmallVector<Operation*>> findOpsToMove(FusedOp producer, FusedOp consumer) {
-    llvm::SmallPtrSet<Operation*, 16> dependent;
-    SmallVector<Operation*> ordered;
-    auto depends = [&](Operation* op) {
-      bool found = false;
-      op->walk([&](Operation* nested) {
-        for (Value operand : nested->getOperands())
-          found |= dependent.contains(operand.getDefiningOp());
-      });
-      return found;
-    };
-    dependent.insert(producer);
-    for (Operation* op = producer->getNextNode(); op != consumer; op = op->getNextNode())
-      if (depends(op)) {
-        dependent.insert(op);
-        ordered.push_back(op);
+    Block* block = producer->getBlock();
+    SmallVector<Operation*> pending = {producer};
+    llvm::SetVector<Operation*> dependent;
+    llvm::SmallPtrSet<Operation*, 8> views = {producer};
+    while (!pending.empty()) {
+      Operation* op = pending.pop_back_val();
+      for (Operation* user : op->getUsers()) {
+        Operation* place = block->findAncestorOpInBlock(*user);
+        if (place == consumer && !views.contains(op))
+          return std::nullopt;
+        if (!place || !place->isBeforeInBlock(consumer) || !dependent.insert(place))
+          continue;
+        if (isa<kernel::CastShapeOp>(place) && views.contains(op))
+          views.insert(place);
+        pending.push_back(place);
       }
-    dependent.erase(producer);
-    if (depends(consumer))
-      return std::nullopt;
+    }
+    SmallVector<Operation*> ordered = dependent.takeVector();
+    llvm::sort(ordered, [](Operation* a, Operation* b) { return a->isBeforeInBlock(b); });
     return ordered;
   }
 
@@ -156,7 +124,8 @@ private:
 
   FusedOp fuseIn(const lower::MergedSpace& space, FusedOp producer, FusedOp consumer,
                  std::string& why) {
-    if (repeatsWork(space, producer) && !isCheap(producer)) {
+    bool repeats = lower::repeatsWork(space, producer), duplicable = lower::isDuplicable(producer);
+    if (repeats && !lower::isCheap(producer)) {
       why = "it would be computed again and again";
       return nullptr;
     }
@@ -169,7 +138,7 @@ private:
     SmallVector<unsigned> kept;
     bool othersRead = false;
     for (OpResult result : producer.getResults())
-      if (llvm::any_of(result.getUsers(), [&](Operation* user) { return user != consumer; })) {
+      if (isReadBesides(result, {consumer})) {
         othersRead = true;
         kept.push_back(result.getResultNumber());
       }
@@ -179,18 +148,18 @@ private:
         ir::getPhase(consumer) == ir::Phase::Backward &&
         llvm::all_of(consumer.getIns(),
                      [&](Value in) {
-                       return in.getDefiningOp() != producer ||
-                              llvm::is_contained(kept, cast<OpResult>(in).getResultNumber());
+                       auto result = dyn_cast<OpResult>(lower::sourceOf(in));
+                       return !result || result.getOwner() != producer ||
+                              llvm::is_contained(kept, result.getResultNumber());
                      }) &&
-        !isDuplicable(producer)) {
+        !duplicable) {
       why = "its result is stored anyway";
       return nullptr;
     }
-    bool duplicate =
-        isDuplicable(producer) && (othersRead || producer->getBlock() != consumer->getBlock());
+    bool duplicate = duplicable && (othersRead || producer->getBlock() != consumer->getBlock());
     if (duplicate)
       kept.clear();
-    if (!kept.empty() && repeatsWork(space, producer)) {
+    if (!kept.empty() && repeats) {
       why = "others read its result, which would be written again and again";
       return nullptr;
     }
@@ -223,12 +192,16 @@ private:
       why = "what else reads its result belongs to an earlier phase";
       return nullptr;
     }
+    bool producerIsRead =
+        llvm::any_of(consumer.getIns(), [&](Value in) { return producerOf(in) == producer; });
     FailureOr<FusedOp> merged = lower::buildMerged(rewriter, producer, consumer, space, kept, why);
     if (failed(merged))
       return nullptr;
     remark::passed(merged->getLoc(), remark::RemarkOpts::name("fuse-kernels").category("lower"))
-        << remark::add("'{0}' is computed inside of '{1}'", ir::describePlace(producer),
-                       ir::describePlace(consumer));
+        << (producerIsRead ? remark::add("'{0}' is computed inside of '{1}'",
+                                         ir::describePlace(producer), ir::describePlace(consumer))
+                           : remark::add("'{0}' runs together with '{1}'",
+                                         ir::describePlace(producer), ir::describePlace(consumer)));
 
     Operation* after = *merged;
     for (Operation* op : *toMove) {
@@ -248,13 +221,105 @@ private:
     return *merged;
   }
 
+  /// Kernels that read one large operand at the same elements read it once, together: the gradients
+  /// of a norm's operand and of its parameters, a loss and its gradient.
+  void fuseSharedReads(Block& block) {
+    llvm::DenseMap<Value, FusedOp> lastReader;
+    llvm::DenseMap<Operation*, FusedOp> becameOf; // merged kernels, by what they have been
+    auto current = [&](FusedOp op) {
+      while (op && becameOf.contains(op))
+        op = becameOf[op];
+      return op;
+    };
+    SmallVector<FusedOp> kernels(block.getOps<FusedOp>());
+    for (FusedOp kernel : kernels) {
+      if (becameOf.contains(kernel))
+        continue;
+      for (bool changed = true; changed;) {
+        changed = false;
+        for (Value in : kernel.getIns()) {
+          Value source = lower::sourceOf(in);
+          if (cast<ShapedType>(source.getType()).getNumElements() <= smallKernel)
+            continue;
+          FusedOp earlier = current(lastReader.lookup(source));
+          if (!earlier || earlier == kernel)
+            continue;
+          if (FusedOp merged = fuseReaders(earlier, kernel, source)) {
+            becameOf[earlier] = becameOf[kernel] = merged;
+            kernel = merged;
+            changed = true;
+            break;
+          }
+        }
+      }
+      for (Value in : kernel.getIns())
+        lastReader[lower::sourceOf(in)] = kernel;
+    }
+  }
+
+  FusedOp fuseReaders(FusedOp first, FusedOp second, Value value) {
+    if (first->getNumOperands() + second->getNumOperands() > maxOperands)
+      return nullptr;
+    std::optional<lower::MergedSpace> space = lower::findSharedSpace(first, second, value);
+    if (!space)
+      return nullptr;
+    int64_t points = lower::pointsOf(space->extents);
+    if (points != lower::pointsOf(first.getSpace()) || points != lower::pointsOf(second.getSpace()))
+      return nullptr;
+    // Across phases only where nobody else reads the value: the second's results, which would exist
+    // from the first on, may then take its place.
+    if (ir::getPhase(first) != ir::getPhase(second) && isReadBesides(value, {first, second}))
+      return nullptr;
+    if (!moveBehind(first, second)) {
+      std::optional<SmallVector<Operation*>> toMove = findOpsToMove(first, second);
+      if (!toMove || toMove->size() > mostOpsToMove)
+        return nullptr;
+    }
+    return fuseIndependent(first, second, *space);
+  }
+
+  /// Moves `second` up to `first`, if all that it needs is there by then. (Empty tensors and other
+  /// shapes of what is there come along.)
+  bool moveBehind(FusedOp first, FusedOp second) {
+    SmallVector<Operation*> along;
+    std::function<bool(Value)> isThere = [&](Value value) {
+      Operation* definition = value.getDefiningOp();
+      if (!definition || definition->getBlock() != first->getBlock() ||
+          definition->isBeforeInBlock(first) || llvm::is_contained(along, definition))
+        return true;
+      if (!isa<kernel::EmptyOp, kernel::CastShapeOp>(definition) ||
+          !llvm::all_of(definition->getOperands(), isThere))
+        return false;
+      along.push_back(definition);
+      return true;
+    };
+    if (!llvm::all_of(second->getOperands(), isThere))
+      return false;
+    for (Operation* op : along)
+      rewriter.moveOpBefore(op, first);
+    rewriter.moveOpAfter(second, first);
+    return true;
+  }
+
+  /// One kernel for two of which neither reads the other's results.
+  FusedOp fuseIndependent(FusedOp first, FusedOp second, const lower::MergedSpace& space) {
+    if (llvm::any_of(second.getOuts(), [&](Value out) { return out.getDefiningOp() == first; }))
+      return nullptr;
+    SmallVector<unsigned> kept;
+    for (OpResult result : first.getResults())
+      if (isReadBesides(result, {second}))
+        kept.push_back(result.getResultNumber());
+    std::string why;
+    return replacePair(first, second, space, kept, /*keepProducer=*/false, why);
+  }
+
   /// Small kernels cost their launch and little else: independent ones over one space run together,
   /// where nothing between the two has to move.
   void fuseSmallSiblings(Block& block) {
     llvm::MapVector<Attribute, FusedOp> last; // by space
     for (Operation& op : llvm::make_early_inc_range(block)) {
       auto fused = dyn_cast<FusedOp>(op);
-      if (!fused || pointsOf(fused.getSpace()) > smallKernel)
+      if (!fused || lower::pointsOf(fused.getSpace()) > smallKernel)
         continue;
       FusedOp& first = last[fused.getSpaceAttr()];
       FusedOp merged;
@@ -266,20 +331,11 @@ private:
   }
 
   FusedOp fuseSiblings(FusedOp first, FusedOp second) {
-    for (Value out : second.getOuts())
-      if (out.getDefiningOp() == first)
-        return nullptr;
     std::optional<SmallVector<Operation*>> toMove = findOpsToMove(first, second);
     if (!toMove || !toMove->empty())
       return nullptr;
-    SmallVector<unsigned> kept;
-    for (OpResult result : first.getResults())
-      if (llvm::any_of(result.getUsers(), [&](Operation* user) { return user != second; }))
-        kept.push_back(result.getResultNumber());
     AffineMap same = AffineMap::getMultiDimIdentityMap(first.getSpace().size(), first.getContext());
-    std::string why;
-    return replacePair(first, second, {SmallVector<int64_t>(first.getSpace()), same, same}, kept,
-                       false, why);
+    return fuseIndependent(first, second, {SmallVector<int64_t>(first.getSpace()), same, same});
   }
 };
 

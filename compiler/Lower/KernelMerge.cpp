@@ -1,5 +1,6 @@
 #include "compiler/Lower/KernelMerge.h"
 
+#include "compiler/Lower/Address.h"
 #include "compiler/Lower/Classify.h"
 #include "mlir/IR/Dominance.h"
 #include "mlir/IR/IRMapping.h"
@@ -58,7 +59,9 @@ private:
   Value materialize(AffineExpr expr, Location loc) {
     Linear linear = *toLinear(expr, space.extents.size());
     Value sum;
-    for (auto [stride, d] : linear.terms) {
+    for (auto [d, stride] : llvm::enumerate(linear.strides)) {
+      if (stride == 0)
+        continue;
       Value term = kernel::IndexOp::create(builder, loc, d);
       if (stride != 1)
         term = arith::MulIOp::create(builder, loc, term,
@@ -85,6 +88,14 @@ FailureOr<FusedOp> buildMerged(RewriterBase& rewriter, FusedOp producer, FusedOp
   SmallVector<Value> ins, outs, scalars;
   SmallVector<AffineMap> inMaps, outMaps;
   auto addIn = [&](Value value, AffineMap map) -> unsigned {
+    // In the shape that it was written in, so that one value is one operand.
+    if (Value source = sourceOf(value); source != value)
+      if (auto address = addressOf(map, cast<ShapedType>(value.getType()).getShape()))
+        if (auto direct = mapOf(*address, space.extents,
+                                cast<ShapedType>(source.getType()).getShape(), map.getContext())) {
+          value = source;
+          map = *direct;
+        }
     for (unsigned i = 0; i < ins.size(); ++i)
       if (ins[i] == value && inMaps[i] == map)
         return i;
@@ -106,7 +117,7 @@ FailureOr<FusedOp> buildMerged(RewriterBase& rewriter, FusedOp producer, FusedOp
   for (auto [i, in] : llvm::enumerate(producer.getIns()))
     producerIns.push_back(addIn(in, composed(producer.getInMap(i), space.toProducer)));
   for (auto [i, in] : llvm::enumerate(consumer.getIns()))
-    consumerIns.push_back(in.getDefiningOp() == producer
+    consumerIns.push_back(sourceOf(in).getDefiningOp() == producer
                               ? 0
                               : addIn(in, composed(consumer.getInMap(i), space.toConsumer)));
   for (Value scalar : producer.getScalars())
@@ -139,7 +150,7 @@ FailureOr<FusedOp> buildMerged(RewriterBase& rewriter, FusedOp producer, FusedOp
                   IRMapping& mapping, bool mapNow) {
     for (auto [i, argument] : llvm::enumerate(from.getBlock().getArguments())) {
       bool isIn = i < from.getIns().size();
-      if (isIn && from == consumer && from.getIns()[i].getDefiningOp() == producer)
+      if (isIn && from == consumer && sourceOf(from.getIns()[i]).getDefiningOp() == producer)
         continue;
       unsigned position = isIn ? inIndex[i] : ins.size() + scalarIndex[i - from.getIns().size()];
       types[position] = argument.getType();
@@ -167,10 +178,10 @@ FailureOr<FusedOp> buildMerged(RewriterBase& rewriter, FusedOp producer, FusedOp
     return abandon();
   auto producerYield = cast<kernel::YieldOp>(producer.getBlock().getTerminator());
   for (auto [i, in] : llvm::enumerate(consumer.getIns()))
-    if (in.getDefiningOp() == producer)
+    if (auto result = dyn_cast<OpResult>(sourceOf(in)); result && result.getOwner() == producer)
       consumerMapping.map(
           consumer.getBlock().getArgument(i),
-          producerMapping.lookup(producerYield.getValues()[cast<OpResult>(in).getResultNumber()]));
+          producerMapping.lookup(producerYield.getValues()[result.getResultNumber()]));
   if (!merger.clone(consumer, space.toConsumer, consumerMapping, why))
     return abandon();
   SmallVector<Value> yields;

@@ -1,33 +1,31 @@
 #include "compiler/Lower/MergedSpace.h"
 
+#include "compiler/Lower/Address.h"
+
 using namespace mlir;
 using titan::kernel::FusedOp;
 
 namespace titan::lower {
 
-std::optional<Linear> toLinear(AffineExpr expr, unsigned rank) {
-  if (!expr.isPureAffine())
-    return std::nullopt;
-  auto at = [&](int64_t which) -> std::optional<int64_t> {
-    SmallVector<AffineExpr> point(rank, getAffineConstantExpr(0, expr.getContext()));
-    if (which >= 0)
-      point[which] = getAffineConstantExpr(1, expr.getContext());
-    auto value = dyn_cast<AffineConstantExpr>(simplifyAffineExpr(expr.replaceDims(point), 0, 0));
-    return value ? std::optional(value.getValue()) : std::nullopt;
-  };
-  Linear linear;
-  auto base = at(-1);
-  if (!base)
-    return std::nullopt;
-  linear.constant = *base;
-  for (unsigned d = 0; d < rank; ++d)
-    if (expr.isFunctionOfDim(d))
-      linear.terms.push_back({*at(d) - *base, d});
-  llvm::sort(linear.terms, [](auto& a, auto& b) { return a > b; });
-  return linear;
-}
-
 namespace {
+
+/// One dimension's part in an address or an index.
+struct Digit {
+  int64_t stride, extent;
+  unsigned dim;
+};
+
+/// The dimensions that move `linear`, by falling stride.
+SmallVector<Digit> digitsOf(const Linear& linear, ArrayRef<int64_t> space) {
+  SmallVector<Digit> digits;
+  for (auto [d, stride] : llvm::enumerate(linear.strides))
+    if (stride != 0 && space[d] != 1)
+      digits.push_back({stride, space[d], static_cast<unsigned>(d)});
+  llvm::sort(digits, [](const Digit& a, const Digit& b) {
+    return std::pair(a.stride, b.dim) > std::pair(b.stride, a.dim);
+  });
+  return digits;
+}
 
 /// The digits' values are exactly 0 ... extent - 1, each once.
 bool covers(AffineExpr expr, ArrayRef<int64_t> space, int64_t extent) {
@@ -35,12 +33,10 @@ bool covers(AffineExpr expr, ArrayRef<int64_t> space, int64_t extent) {
   if (!linear || linear->constant != 0)
     return false;
   int64_t expected = 1;
-  for (auto [stride, d] : llvm::reverse(linear->terms)) {
-    if (space[d] == 1)
-      continue;
-    if (stride != expected)
+  for (const Digit& digit : llvm::reverse(digitsOf(*linear, space))) {
+    if (digit.stride != expected)
       return false;
-    expected *= space[d];
+    expected *= digit.extent;
   }
   return expected == extent;
 }
@@ -72,25 +68,64 @@ bool solve(AffineExpr written, ArrayRef<int64_t> writerSpace, AffineExpr read,
     return true; // an extent of 1
   // The same digits on both sides: chunks of one size.
   auto from = toLinear(written, writerSpace.size()), to = toLinear(read, readerSpace.size());
-  if (!from || !to || from->constant != to->constant || from->terms.size() != to->terms.size())
+  if (!from || !to || from->constant != to->constant)
     return false;
-  for (auto [w, r] : llvm::zip_equal(from->terms, to->terms))
-    if (w.first != r.first || writerSpace[w.second] != readerSpace[r.second] ||
-        !assign(w.second, getAffineDimExpr(r.second, read.getContext())))
+  SmallVector<Digit> writer = digitsOf(*from, writerSpace), reader = digitsOf(*to, readerSpace);
+  if (writer.size() != reader.size())
+    return false;
+  for (auto [w, r] : llvm::zip_equal(writer, reader))
+    if (w.stride != r.stride || w.extent != r.extent ||
+        !assign(w.dim, getAffineDimExpr(r.dim, read.getContext())))
       return false;
   return true;
 }
 
+/// A result of the producer that the consumer reads, perhaps in another shape.
 struct ResultRead {
   unsigned result, in;
+  std::optional<AffineMap> map; ///< from the consumer's space to the result as it was written
 };
 
 SmallVector<ResultRead> readsOf(FusedOp producer, FusedOp consumer) {
   SmallVector<ResultRead> reads;
-  for (auto [i, in] : llvm::enumerate(consumer.getIns()))
-    if (in.getDefiningOp() == producer)
-      reads.push_back({cast<OpResult>(in).getResultNumber(), static_cast<unsigned>(i)});
+  for (auto [i, in] : llvm::enumerate(consumer.getIns())) {
+    auto result = dyn_cast<OpResult>(sourceOf(in));
+    if (!result || result.getOwner() != producer)
+      continue;
+    ResultRead read = {result.getResultNumber(), static_cast<unsigned>(i), consumer.getInMap(i)};
+    if (in != result)
+      if (auto address = addressOf(*read.map, cast<ShapedType>(in.getType()).getShape()))
+        read.map = mapOf(*address, consumer.getSpace(),
+                         cast<ShapedType>(result.getType()).getShape(), producer.getContext());
+    reads.push_back(read);
+  }
   return reads;
+}
+
+/// Matches the dimensions without a solution, which the producer reduces, with the innermost
+/// dimensions of the merged space that the others do not use.
+bool matchReduced(ArrayRef<int64_t> from, ArrayRef<int64_t> merged,
+                  SmallVectorImpl<AffineExpr>& solution, MLIRContext* context) {
+  llvm::SmallBitVector used(merged.size());
+  for (AffineExpr expr : solution)
+    for (unsigned d = 0; expr && d < merged.size(); ++d)
+      if (expr.isFunctionOfDim(d))
+        used.set(d);
+  int64_t next = static_cast<int64_t>(merged.size()) - 1;
+  for (int64_t d = static_cast<int64_t>(from.size()) - 1; d >= 0; --d) {
+    if (solution[d])
+      continue;
+    if (from[d] == 1) {
+      solution[d] = getAffineConstantExpr(0, context);
+      continue;
+    }
+    while (next >= 0 && merged[next] == 1)
+      --next;
+    if (next < 0 || used.test(next) || merged[next] != from[d])
+      return false;
+    solution[d] = getAffineDimExpr(next--, context);
+  }
+  return true;
 }
 
 /// The consumer's space, with the producer's reduced dimensions matched to the consumer's innermost
@@ -100,31 +135,16 @@ std::optional<MergedSpace> inConsumerSpace(FusedOp producer, FusedOp consumer,
   MLIRContext* context = producer.getContext();
   ArrayRef<int64_t> from = producer.getSpace(), to = consumer.getSpace();
   SmallVector<AffineExpr> solution(from.size());
-  for (ResultRead read : reads)
-    for (auto [written, at] : llvm::zip_equal(producer.getOutMap(read.result).getResults(),
-                                              consumer.getInMap(read.in).getResults()))
+  for (const ResultRead& read : reads) {
+    if (!read.map)
+      return std::nullopt;
+    for (auto [written, at] :
+         llvm::zip_equal(producer.getOutMap(read.result).getResults(), read.map->getResults()))
       if (!solve(written, from, at, to, solution))
         return std::nullopt;
-
-  llvm::SmallBitVector used(to.size());
-  for (AffineExpr expr : solution)
-    for (unsigned d = 0; expr && d < to.size(); ++d)
-      if (expr.isFunctionOfDim(d))
-        used.set(d);
-  int64_t next = static_cast<int64_t>(to.size()) - 1;
-  for (int64_t d = static_cast<int64_t>(from.size()) - 1; d >= 0; --d) {
-    if (solution[d])
-      continue;
-    if (from[d] == 1) {
-      solution[d] = getAffineConstantExpr(0, context);
-      continue;
-    }
-    while (next >= 0 && to[next] == 1)
-      --next;
-    if (next < 0 || used.test(next) || to[next] != from[d])
-      return std::nullopt;
-    solution[d] = getAffineDimExpr(next--, context);
   }
+  if (!matchReduced(from, to, solution, context))
+    return std::nullopt;
   return MergedSpace{SmallVector<int64_t>(to), AffineMap::get(to.size(), 0, solution, context),
                      AffineMap::getMultiDimIdentityMap(to.size(), context)};
 }
@@ -135,10 +155,12 @@ std::optional<MergedSpace> inProducerSpace(FusedOp producer, FusedOp consumer,
   MLIRContext* context = producer.getContext();
   ArrayRef<int64_t> from = producer.getSpace(), to = consumer.getSpace();
   SmallVector<AffineExpr> solution(to.size());
-  for (ResultRead read : reads)
-    for (auto [written, at, extent] : llvm::zip_equal(
-             producer.getOutMap(read.result).getResults(), consumer.getInMap(read.in).getResults(),
-             cast<ShapedType>(consumer.getIns()[read.in].getType()).getShape())) {
+  for (const ResultRead& read : reads) {
+    if (!read.map)
+      return std::nullopt;
+    for (auto [written, at, extent] :
+         llvm::zip_equal(producer.getOutMap(read.result).getResults(), read.map->getResults(),
+                         cast<ShapedType>(producer.getResult(read.result).getType()).getShape())) {
       auto dim = dyn_cast<AffineDimExpr>(at);
       if (!dim) {
         if (extent == 1)
@@ -150,6 +172,7 @@ std::optional<MergedSpace> inProducerSpace(FusedOp producer, FusedOp consumer,
         return std::nullopt;
       known = written;
     }
+  }
   for (auto [expr, extent] : llvm::zip_equal(solution, to))
     if (!expr) {
       if (extent != 1)
@@ -159,6 +182,106 @@ std::optional<MergedSpace> inProducerSpace(FusedOp producer, FusedOp consumer,
   return MergedSpace{SmallVector<int64_t>(from),
                      AffineMap::getMultiDimIdentityMap(from.size(), context),
                      AffineMap::get(from.size(), 0, solution, context)};
+}
+
+/// The address of every element that the digits reach is reached once, from 0 on, and upwards.
+bool areDisjoint(const Linear& address, ArrayRef<Digit> digits) {
+  if (address.constant != 0)
+    return false;
+  int64_t free = 1; // the smallest stride that does not run into the digits so far
+  for (const Digit& digit : llvm::reverse(digits)) {
+    if (digit.stride < free)
+      return false;
+    free = digit.stride * digit.extent;
+  }
+  return true;
+}
+
+/// The second kernel's space, its dimensions cut where the address of the element that both kernels
+/// use begins or ends a dimension of the first.
+std::optional<MergedSpace> cutSpace(ArrayRef<int64_t> firstSpace, const Linear& first,
+                                    ArrayRef<int64_t> secondSpace, const Linear& second,
+                                    MLIRContext* context) {
+  SmallVector<Digit> firstDigits = digitsOf(first, firstSpace),
+                     secondDigits = digitsOf(second, secondSpace);
+  if (!areDisjoint(first, firstDigits) || !areDisjoint(second, secondDigits))
+    return std::nullopt;
+  SmallVector<int64_t> bounds;
+  for (ArrayRef<Digit> digits : {ArrayRef(firstDigits), ArrayRef(secondDigits)})
+    for (const Digit& digit : digits)
+      bounds.append({digit.stride, digit.stride * digit.extent});
+  llvm::sort(bounds);
+  bounds.erase(llvm::unique(bounds), bounds.end());
+  for (size_t i = 1; i < bounds.size(); ++i)
+    if (bounds[i] % bounds[i - 1] != 0)
+      return std::nullopt;
+  /// The pieces of [stride, stride * extent), outermost first.
+  auto piecesOf = [&](int64_t stride, int64_t extent) {
+    SmallVector<std::pair<int64_t, int64_t>> pieces; // (stride, extent)
+    for (size_t i = bounds.size() - 1; i > 0; --i)
+      if (bounds[i - 1] >= stride && bounds[i] <= stride * extent)
+        pieces.push_back({bounds[i - 1], bounds[i] / bounds[i - 1]});
+    return pieces;
+  };
+
+  MergedSpace merged;
+  SmallVector<AffineExpr> toFirst(firstSpace.size()), toSecond;
+  llvm::DenseMap<int64_t, AffineExpr> dimOfPiece; // by stride
+  auto addDim = [&](int64_t extent) {
+    merged.extents.push_back(extent);
+    return getAffineDimExpr(merged.extents.size() - 1, context);
+  };
+  for (auto [extent, stride] : llvm::zip_equal(secondSpace, second.strides)) {
+    if (stride == 0 || extent == 1) {
+      toSecond.push_back(addDim(extent));
+      continue;
+    }
+    AffineExpr sum = getAffineConstantExpr(0, context);
+    for (auto [pieceStride, pieceExtent] : piecesOf(stride, extent)) {
+      AffineExpr dim = addDim(pieceExtent);
+      dimOfPiece[pieceStride] = dim;
+      sum = sum + dim * (pieceStride / stride);
+    }
+    toSecond.push_back(sum);
+  }
+  for (const Digit& digit : firstDigits) {
+    AffineExpr sum = getAffineConstantExpr(0, context);
+    for (auto [pieceStride, pieceExtent] : piecesOf(digit.stride, digit.extent))
+      if (AffineExpr dim = dimOfPiece.lookup(pieceStride)) // otherwise it is always 0
+        sum = sum + dim * (pieceStride / digit.stride);
+    toFirst[digit.dim] = sum;
+  }
+  if (!matchReduced(firstSpace, merged.extents, toFirst, context))
+    return std::nullopt;
+  unsigned rank = merged.extents.size();
+  merged.toProducer = AffineMap::get(rank, 0, toFirst, context);
+  merged.toConsumer = AffineMap::get(rank, 0, toSecond, context);
+  return merged;
+}
+
+std::optional<Linear> addressIn(AffineMap map, Value operand) {
+  return addressOf(map, cast<ShapedType>(operand.getType()).getShape());
+}
+
+/// The consumer's space, cut by the producer's dimensions.
+std::optional<MergedSpace> inCutSpace(FusedOp producer, FusedOp consumer,
+                                      ArrayRef<ResultRead> reads) {
+  std::optional<MergedSpace> space;
+  for (const ResultRead& read : reads) {
+    AffineMap outMap = producer.getOutMap(read.result), inMap = consumer.getInMap(read.in);
+    Value out = producer.getOuts()[read.result], in = consumer.getIns()[read.in];
+    auto written = addressIn(outMap, out), at = addressIn(inMap, in);
+    if (!written || !at)
+      return std::nullopt;
+    if (!space)
+      space =
+          cutSpace(producer.getSpace(), *written, consumer.getSpace(), *at, producer.getContext());
+    // Every read must find what is written at the same point.
+    if (!space || addressIn(outMap.compose(space->toProducer), out) !=
+                      addressIn(inMap.compose(space->toConsumer), in))
+      return std::nullopt;
+  }
+  return space;
 }
 
 } // namespace
@@ -181,8 +304,24 @@ SmallVector<MergedSpace> findMergedSpaces(FusedOp producer, FusedOp consumer, st
   if (auto space = inProducerSpace(producer, consumer, reads))
     spaces.push_back(*space);
   if (spaces.empty())
+    if (auto space = inCutSpace(producer, consumer, reads))
+      spaces.push_back(*space);
+  if (spaces.empty())
     why = "no iteration space serves both";
   return spaces;
+}
+
+std::optional<MergedSpace> findSharedSpace(FusedOp first, FusedOp second, Value value) {
+  auto addressIn = [&](FusedOp op) -> std::optional<Linear> {
+    for (auto [i, in] : llvm::enumerate(op.getIns()))
+      if (sourceOf(in) == value)
+        return addressOf(op.getInMap(i), cast<ShapedType>(in.getType()).getShape());
+    return std::nullopt;
+  };
+  auto inFirst = addressIn(first), inSecond = addressIn(second);
+  if (!inFirst || !inSecond)
+    return std::nullopt;
+  return cutSpace(first.getSpace(), *inFirst, second.getSpace(), *inSecond, first.getContext());
 }
 
 bool visitsWholeSpace(const MergedSpace& space, FusedOp producer) {

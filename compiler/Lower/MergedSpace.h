@@ -5,14 +5,6 @@
 
 namespace titan::lower {
 
-/// An affine expression as digits: constant + sum(stride * dimension).
-struct Linear {
-  int64_t constant = 0;
-  llvm::SmallVector<std::pair<int64_t, unsigned>> terms; ///< (stride, dimension), by falling stride
-};
-/// None where `expr`, over `rank` dimensions, is not linear.
-std::optional<Linear> toLinear(mlir::AffineExpr expr, unsigned rank);
-
 /// One iteration space for two kernels: each kernel's dimensions as affine functions of the merged
 /// ones.
 struct MergedSpace {
@@ -20,11 +12,18 @@ struct MergedSpace {
   mlir::AffineMap toProducer, toConsumer;
 };
 
-/// The spaces that serve `consumer` reading results of `producer`, best first: the consumer's own
-/// (a chunked column reduction keeps its chunks), then the producer's (a row kernel takes in what
-/// is done to its rows' results). Empty, with `why` set, if there is none.
+/// The spaces that serve `consumer` reading results of `producer`, directly or in another shape,
+/// best first: the consumer's own (a chunked column reduction keeps its chunks), then the
+/// producer's (a row kernel takes in what is done to its rows' results), then the consumer's with
+/// dimensions cut where the other's begin and end ([12, ...] chunks of 16 rows and [3, 64, ...]
+/// rows meet in [3, 4, 16, ...]). Empty, with `why` set, if there is none.
 llvm::SmallVector<MergedSpace> findMergedSpaces(kernel::FusedOp producer, kernel::FusedOp consumer,
                                                 std::string& why);
+
+/// The space in which `first` and `second` read `value`, an operand of both, at the same element;
+/// none where there is no such space.
+std::optional<MergedSpace> findSharedSpace(kernel::FusedOp first, kernel::FusedOp second,
+                                           mlir::Value value);
 
 /// Is every point of the producer's space visited once, over the dimensions that `toProducer` uses?
 /// Then a merged kernel can also write the producer's results.

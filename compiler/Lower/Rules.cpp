@@ -12,6 +12,8 @@ void registerLowerRules(DialectRegistry& registry) {
     attachContractionRules(context);
     attachReductionRules(context);
     attachNormalizationRules(context);
+    attachIndexingRules(context);
+    attachRotaryRules(context);
     attachLossRules(context);
     attachRandomRules(context);
     attachOptimizerRules(context);

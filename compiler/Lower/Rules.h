@@ -29,6 +29,8 @@ void attachShapeRules(mlir::MLIRContext* context);
 void attachContractionRules(mlir::MLIRContext* context);
 void attachReductionRules(mlir::MLIRContext* context);
 void attachNormalizationRules(mlir::MLIRContext* context);
+void attachIndexingRules(mlir::MLIRContext* context);
+void attachRotaryRules(mlir::MLIRContext* context);
 void attachLossRules(mlir::MLIRContext* context);
 void attachRandomRules(mlir::MLIRContext* context);
 void attachOptimizerRules(mlir::MLIRContext* context);

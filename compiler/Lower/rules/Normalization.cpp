@@ -1,4 +1,4 @@
-// Lowering of softmax and layer normalisation: kernels over whole rows.
+// Lowering of softmax, layer and root-mean-square normalisation: kernels over whole rows.
 #include "compiler/Lower/Rules.h"
 
 using namespace mlir;
@@ -23,6 +23,32 @@ LogicalResult alongInnermost(Op op, LoweringBuilder& l,
   return success();
 }
 
+/// The rows that a norm over the dimensions from `axis` on runs over.
+struct NormRows {
+  NormRows(LoweringBuilder& l, RankedTensorType type, int64_t axis)
+      : inner(llvm::to_vector(llvm::seq<int64_t>(axis, type.getRank()))),
+        all(l.identity(type.getRank())),
+        rows(l.project(type.getRank(), llvm::to_vector(llvm::seq<int64_t>(0, axis)))),
+        columns(l.project(type.getRank(), inner)) {
+    for (int64_t d : inner)
+      extent *= type.getDimSize(d);
+  }
+
+  SmallVector<int64_t> inner;
+  AffineMap all, rows, columns;
+  int64_t extent = 1;
+
+  Value mean(Body& b, Value x) const {
+    return b.div(b.reduce(kernel::ReduceKind::Add, x, inner), b.constantLike(x, extent));
+  }
+};
+
+/// 1 / sqrt(variance + epsilon)
+Value reciprocalRoot(Body& b, Value variance, const APFloat& epsilon) {
+  Value shifted = b.add(variance, b.constantLike(variance, epsilon.convertToDouble()));
+  return b.div(b.constantLike(variance, 1), b.sqrt(shifted));
+}
+
 struct Rules {
   static LogicalResult lower(ir::SoftmaxOp op, LoweringBuilder& l) {
     return alongInnermost(op, l, [](Body& b, Value x, int64_t dim) {
@@ -41,31 +67,18 @@ struct Rules {
 
   static LogicalResult lower(ir::LayerNormOp op, LoweringBuilder& l) {
     auto type = cast<RankedTensorType>(op.getResult().getType());
-    int64_t rank = type.getRank(), axis = op.getAxis();
-    auto outer = llvm::to_vector(llvm::seq<int64_t>(0, axis)),
-         inner = llvm::to_vector(llvm::seq<int64_t>(axis, rank));
-    AffineMap all = l.identity(rank), rows = l.project(rank, outer),
-              columns = l.project(rank, inner);
-    int64_t extent = 1;
-    for (int64_t d : inner)
-      extent *= type.getDimSize(d);
-
-    SmallVector<LoweringBuilder::Read> reads = {{op.getOperand(), all}};
+    NormRows norm(l, type, op.getAxis());
+    SmallVector<LoweringBuilder::Read> reads = {{op.getOperand(), norm.all}};
     if (op.getScale())
-      reads.push_back({op.getScale(), columns});
+      reads.push_back({op.getScale(), norm.columns});
     if (op.getBias())
-      reads.push_back({op.getBias(), columns});
-    LoweringBuilder::Write writes[] = {{type, all},
-                                       {cast<RankedTensorType>(op.getMean().getType()), rows},
-                                       {cast<RankedTensorType>(op.getRstd().getType()), rows}};
+      reads.push_back({op.getBias(), norm.columns});
+    LoweringBuilder::Write writes[] = {{type, norm.all},
+                                       {cast<RankedTensorType>(op.getMean().getType()), norm.rows},
+                                       {cast<RankedTensorType>(op.getRstd().getType()), norm.rows}};
     l.replace(l.fused(type.getShape(), reads, writes, [&](Body& b, ValueRange v) {
-      Value x = v[0], count = b.constantLike(x, extent);
-      Value mean = b.div(b.reduce(kernel::ReduceKind::Add, x, inner), count);
-      Value centered = b.sub(x, mean);
-      Value variance =
-          b.div(b.reduce(kernel::ReduceKind::Add, b.mul(centered, centered), inner), count);
-      Value shifted = b.add(variance, b.constantLike(x, op.getEpsilon().convertToDouble()));
-      Value rstd = b.div(b.constantLike(x, 1), b.sqrt(shifted));
+      Value mean = norm.mean(b, v[0]), centered = b.sub(v[0], mean);
+      Value rstd = reciprocalRoot(b, norm.mean(b, b.mul(centered, centered)), op.getEpsilon());
       Value y = b.mul(centered, rstd);
       unsigned next = 1;
       if (op.getScale())
@@ -76,12 +89,29 @@ struct Rules {
     }));
     return success();
   }
+
+  static LogicalResult lower(ir::RmsNormOp op, LoweringBuilder& l) {
+    auto type = cast<RankedTensorType>(op.getResult().getType());
+    NormRows norm(l, type, op.getAxis());
+    SmallVector<LoweringBuilder::Read> reads = {{op.getOperand(), norm.all}};
+    if (op.getScale())
+      reads.push_back({op.getScale(), norm.columns});
+    LoweringBuilder::Write writes[] = {{type, norm.all},
+                                       {cast<RankedTensorType>(op.getRstd().getType()), norm.rows}};
+    l.replace(l.fused(type.getShape(), reads, writes, [&](Body& b, ValueRange v) {
+      Value x = v[0];
+      Value rstd = reciprocalRoot(b, norm.mean(b, b.mul(x, x)), op.getEpsilon());
+      Value y = b.mul(x, rstd);
+      return SmallVector<Value>{op.getScale() ? b.mul(y, v[1]) : y, rstd};
+    }));
+    return success();
+  }
 };
 
 } // namespace
 
 void attachNormalizationRules(MLIRContext* context) {
-  attachRules<Rules, ir::SoftmaxOp, ir::LogSoftmaxOp, ir::LayerNormOp>(context);
+  attachRules<Rules, ir::SoftmaxOp, ir::LogSoftmaxOp, ir::LayerNormOp, ir::RmsNormOp>(context);
 }
 
 } // namespace titan::lower

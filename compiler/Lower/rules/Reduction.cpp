@@ -16,14 +16,20 @@ constexpr int64_t longestRow = 16384, rowPiece = 4096;
 /// against the operand.
 constexpr int64_t shortColumn = 16, fewRows = 16, manyRows = 64, longColumn = 1024;
 
-/// The chunk for `rows` rows: the divisor within [8, 64] that is nearest to the wanted size, or
-/// that size and a shorter last chunk.
-int64_t chooseChunk(int64_t rows, int64_t wanted) {
-  int64_t best = 0;
-  for (int64_t chunk = 8; chunk <= 64; ++chunk)
-    if (rows % chunk == 0 && (best == 0 || std::abs(chunk - wanted) < std::abs(best - wanted)))
-      best = chunk;
-  return best ? best : wanted;
+/// The chunk for `rows` rows, in runs of `run` (the innermost of several dimensions that count
+/// them): the divisor of a run within [8, 64] that is nearest to the wanted size, so that a kernel
+/// over the separate dimensions can be evaluated in the chunks; failing that, the divisor of all
+/// rows; failing that, the wanted size and a shorter last chunk.
+int64_t chooseChunk(int64_t rows, int64_t run, int64_t wanted) {
+  for (int64_t whole : {run, rows}) {
+    int64_t best = 0;
+    for (int64_t chunk = 8; chunk <= 64; ++chunk)
+      if (whole % chunk == 0 && (best == 0 || std::abs(chunk - wanted) < std::abs(best - wanted)))
+        best = chunk;
+    if (best != 0)
+      return best;
+  }
+  return wanted;
 }
 
 class Reducer {
@@ -51,10 +57,19 @@ public:
         left.pop_back();
         continue;
       }
-      int64_t dim = left.pop_back_val(), rows = shape[dim];
+      // Neighbouring dimensions count their rows as one.
+      int64_t dim = left.pop_back_val(), rows = shape[dim], run = rows;
+      SmallVector<int64_t> merged(shape);
+      while (!left.empty() && left.back() == dim - 1) {
+        left.pop_back();
+        rows *= merged[--dim];
+        merged[dim] = rows;
+        merged.erase(merged.begin() + dim + 1);
+      }
+      operand = l.castShape(operand, merged);
       if (rows > shortColumn)
-        operand =
-            reducePieces(operand, dim, chooseChunk(rows, rows >= longColumn ? manyRows : fewRows));
+        operand = reducePieces(operand, dim,
+                               chooseChunk(rows, run, rows >= longColumn ? manyRows : fewRows));
       operand = reduceOnce(operand, dim);
     }
     return operand;

@@ -1,5 +1,6 @@
 #include "compiler/Codegen/cpu/testing/KernelRunner.h"
 
+#include "compiler/Codegen/cpu/EmbeddingKernel.h"
 #include "compiler/Codegen/cpu/FusedKernel.h"
 #include "compiler/Codegen/cpu/GemmKernel.h"
 #include "compiler/Codegen/cpu/ObjectFile.h"
@@ -41,7 +42,12 @@ Result<std::unique_ptr<KernelRunner>> KernelRunner::compile(std::string_view tex
       failedToEmit |= failed(emitFusedKernel(builder, fused, name, shape));
       runner->kernels_.push_back({op, nullptr, planUnits(LoopNest(fused), shape).units});
     } else if (auto call = dyn_cast<kernel::CallOp>(op)) {
-      emitGemmKernel(builder, op->getLoc(), call.getGemm(), name, shape);
+      if (kernel::GemmAttr gemm = call.getGemm())
+        emitGemmKernel(builder, op->getLoc(), gemm, name, shape);
+      else if (isa<kernel::EmbeddingAttr>(call.getRoutine()))
+        emitEmbeddingKernel(builder, call, name);
+      else
+        emitEmbeddingGradKernel(builder, call, name);
       runner->kernels_.push_back({op, nullptr, call.getRoutine().getUnits()});
     }
   });

@@ -1,0 +1,21 @@
+// What fusion may cost: how often a kernel's work is repeated, and whether that is worth a load.
+#pragma once
+
+#include "compiler/Lower/MergedSpace.h"
+
+namespace titan::lower {
+
+int64_t pointsOf(llvm::ArrayRef<int64_t> extents);
+
+/// Evaluating it once more per element costs less than a load: a few adds and selects, no
+/// reduction, no division, no function, no random number.
+bool isCheap(kernel::FusedOp op);
+
+/// Cheap, and reads less than it writes: broadcasts, fills, coordinates. Copies of it cost nothing.
+bool isDuplicable(kernel::FusedOp op);
+
+/// Does the merged space repeat the producer's points in a way that codegen cannot hoist out of the
+/// inner loop? Hoistable are repeats over the innermost dimensions only.
+bool repeatsWork(const MergedSpace& space, kernel::FusedOp producer);
+
+} // namespace titan::lower
