@@ -14,6 +14,8 @@ import numpy as np
 import titan_job
 
 REFERENCES = Path(__file__).parent / "references"
+GPT_DROPOUT = Path(__file__).parent / "gpt-dropout"  # trained on gpt-nano's data and recipes
+UNFUSED = [f"--disable-pass=titan-{name}" for name in ("lower-fuse-kernels", "lower-fuse-epilogues", "plan-reuse-in-place")]
 STAGES = ["import", "differentiate", "optimize", "accumulate", "shard", "schedule", "lower", "plan"]
 # Bounds of what only rounds differently, relative to the largest element of a tensor, after 20 steps.
 MICROBATCH_BOUND = 2e-5
@@ -28,11 +30,12 @@ class Equalities(unittest.TestCase):
         self.addCleanup(temporary.cleanup)
         self.scratch = Path(temporary.name)
 
-    def compile(self, name, reference, export, recipe, *options):
+    def compile(self, name, reference, export, recipe, *options, models=None):
+        """A job of `reference`'s recipe; its model, unless `models` is another folder with that export."""
         job = self.scratch / name
         job.parent.mkdir(exist_ok=True)
         folder = REFERENCES / reference
-        titan_job.compile_job(self.tools, folder / f"{export}.onnx", folder / f"{recipe}.toml", job, *options)
+        titan_job.compile_job(self.tools, (models or folder) / f"{export}.onnx", folder / f"{recipe}.toml", job, *options)
         return job
 
     def train(self, job, out, reference, steps=20, threads=2, *options):
@@ -52,7 +55,8 @@ class Equalities(unittest.TestCase):
             self.assertEqual(found[1][name].tobytes(), tensor.tobytes(), name)
 
     def test_one_batch_is_k_microbatches(self):
-        for reference, export, recipe in (("relu", "dynamo-train", "accumulate"), ("sequence", "dynamo-train", "adamw")):
+        for reference, export, recipe in (("relu", "dynamo-train", "accumulate"), ("sequence", "dynamo-train", "adamw"),
+                                          ("gpt-course", "dynamo-train", "accumulate")):
             whole = None
             for micro in (16, 8, 2, 1):
                 job = self.compile(f"{reference}-{micro}", reference, export, recipe, "--set", f"batch.micro={micro}")
@@ -68,6 +72,34 @@ class Equalities(unittest.TestCase):
             with self.subTest(reference=reference):
                 one = self.train(job, f"{reference}-1", reference, 20, 1)
                 self.assert_same_bits(self.train(job, f"{reference}-2", reference, 20, 2), one)
+
+    def test_threads_do_not_matter_to_a_gpt_with_dropout(self):
+        for export in ("dynamo-train", "legacy-train"):
+            with self.subTest(export=export):
+                job = self.compile(f"gpt-{export}", "gpt-nano", export, "accumulate", models=GPT_DROPOUT)
+                one = self.train(job, f"{export}-1", "gpt-nano", 20, 1)
+                self.assert_same_bits(self.train(job, f"{export}-2", "gpt-nano", 20, 2), one)
+
+    def test_fusion_does_not_matter_to_a_gpt(self):
+        for reference, models in (("gpt-nano", GPT_DROPOUT), ("gpt-course", None), ("gpt-llama", None)):
+            with self.subTest(reference=reference):
+                fused = self.compile(f"{reference}-fused", reference, "dynamo-train", "adamw", models=models)
+                single = self.compile(f"{reference}-single", reference, "dynamo-train", "adamw", *UNFUSED, models=models)
+                expected = self.train(fused, f"{reference}-fused.run", reference, 20, 2)
+                self.assert_same_bits(self.train(single, f"{reference}-single.run", reference, 20, 2), expected)
+
+    def test_token_files_train_as_arrays_do(self):
+        job = self.compile("tokens", "gpt-nano", "dynamo-train", "adamw")
+        expected = self.train(job, "arrays.run", "gpt-nano")
+        data = np.load(REFERENCES / "gpt-nano" / "data.npz")
+        text = np.append(data["ids"].reshape(-1), data["targets"].reshape(-1)[-1])
+        for name, dtype in (("tokens.txt", np.uint8), ("tokens.bin", np.uint16)):
+            with self.subTest(file=name):
+                (self.scratch / name).write_bytes(text.astype(dtype).tobytes())
+                out = self.scratch / f"{name}.run"
+                rows = titan_job.train(job, out, self.scratch / name, 20)
+                self.assertEqual(rows[0]["tokens"], 8 * data["ids"].shape[1])
+                self.assert_same_bits(([row["loss"] for row in rows], titan_job.checkpoint(out, 20)), expected)
 
     def test_the_same_input_compiles_to_the_same_bytes(self):
         jobs = [self.compile(name, "residual", "dynamo-train", "mse-clip") for name in ("first/job", "second/job")]

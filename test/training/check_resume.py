@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Resume is exact: a run that is killed three times at random moments ends in the bits of one that was left alone.
+A multilayer perceptron, and a GPT with dropout in its attention and its blocks.
 
 Twice: by SIGKILL, which goes back to the last checkpoint, and by SIGTERM, which saves one. Compared are every tensor of
-the last checkpoint (model and optimizer) and the losses of all steps. The moments come from --seed, printed on failure.
+the last checkpoint (model and optimizer) and the losses of all steps. The moments come from --seed.
 
-    check_resume.py --tools build/dev/bin [--seed 1]
+    check_resume.py --tools build/dev/bin [--seed 1] [--only relu]
 """
 import argparse
 import random
@@ -13,23 +14,39 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 import titan_job
 
-STEPS, EVERY = 6000, 50
-REFERENCE = Path(__file__).parent / "references" / "relu"
-OPTIONS = ["--set", f"train.steps={STEPS}", "--set", f"checkpoint.every={EVERY}"]
+HERE = Path(__file__).parent
 
 
-def interrupt(job, out, draw, number):
+@dataclass(frozen=True)
+class Case:
+    model: Path
+    recipe: Path
+    data: Path
+    steps: int  # long enough to be stopped three times
+    every: int  # steps between checkpoints
+
+
+CASES = {
+    "relu": Case(HERE / "references/relu/dynamo-train.onnx", HERE / "references/relu/cosine-clip.toml",
+                 HERE / "references/relu/data.npz", 6000, 50),
+    "gpt-dropout": Case(HERE / "gpt-dropout/dynamo-train.onnx", HERE / "references/gpt-nano/accumulate.toml",
+                        HERE / "references/gpt-nano/data.npz", 900, 25),
+}
+
+
+def interrupt(case, job, out, draw, number):
     """Starts the run of `out` and sends it signal `number` at a random step; returns false if it ended before."""
     metrics = out / "metrics.jsonl"
     before = metrics.read_bytes().count(b"\n") if metrics.exists() else 0
-    target = before + draw.randint(20, STEPS // 6)
-    process = subprocess.Popen([job, "train", "--out", out, "--data", REFERENCE / "data.npz", "--threads", "2"],
+    target = before + draw.randint(20, case.steps // 6)
+    process = subprocess.Popen([job, "train", "--out", out, "--data", case.data, "--threads", "2"],
                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     while process.poll() is None:
         if metrics.exists() and metrics.read_bytes().count(b"\n") >= target:
@@ -39,16 +56,16 @@ def interrupt(job, out, draw, number):
     said = process.communicate()[1].strip()
     if number == signal.SIGTERM and process.returncode != 0:
         raise titan_job.Failure(f"exit {process.returncode} after SIGTERM: {said}")
-    return len(titan_job.losses_of(out)) < STEPS
+    return len(titan_job.losses_of(out)) < case.steps
 
 
-def state(out):
-    folder = out / "checkpoints" / f"step-{STEPS:08d}"
+def state(case, out):
+    folder = out / "checkpoints" / f"step-{case.steps:08d}"
     return titan_job.read_safetensors(folder / "model") | titan_job.read_safetensors(folder / "optimizer")
 
 
-def differences(out, expected_losses, expected_state):
-    wrong, losses, tensors = [], titan_job.losses_of(out), state(out)
+def differences(case, out, expected_losses, expected_state):
+    wrong, losses, tensors = [], titan_job.losses_of(out), state(case, out)
     if losses != expected_losses:
         step = next((i for i, pair in enumerate(zip(losses, expected_losses)) if pair[0] != pair[1]), len(losses))
         wrong.append(f"losses differ from step {step + 1} on ({len(losses)} steps logged)")
@@ -61,31 +78,45 @@ def differences(out, expected_losses, expected_state):
     return wrong
 
 
+def check(name, case, tools, scratch, draw):
+    """The number of signals after which a run differs from one that was left alone."""
+    failed = 0
+    job, alone = scratch / "job", scratch / "alone"
+    titan_job.compile_job(tools, case.model, case.recipe, job, "--set", f"train.steps={case.steps}",
+                          "--set", f"checkpoint.every={case.every}")
+    titan_job.train(job, alone, case.data, case.steps)
+    for number in (signal.SIGKILL, signal.SIGTERM):
+        out = scratch / number.name
+        try:
+            stopped = sum(interrupt(case, job, out, draw, number) for _ in range(3))
+            titan_job.train(job, out, case.data, case.steps)
+            wrong = differences(case, out, titan_job.losses_of(alone), state(case, alone))
+            if stopped < 3:
+                wrong.append(f"only {stopped} of 3 runs were stopped before their end: raise the steps")
+        except titan_job.Failure as failure:
+            wrong = [str(failure)]
+        print(f"{'FAIL' if wrong else 'ok  '} {name}: {number.name} three times", *wrong, sep="\n    " if wrong else " ")
+        failed += bool(wrong)
+    return failed
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--tools", required=True, type=Path, help="folder of titan-compile")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", default="", help="models whose name starts so")
     arguments = parser.parse_args()
-    draw = random.Random(arguments.seed)
+    print(f"--seed {arguments.seed}")
     failed = 0
-    with tempfile.TemporaryDirectory() as temporary:
-        scratch = Path(temporary)
-        job, alone = scratch / "job", scratch / "alone"
-        titan_job.compile_job(arguments.tools, REFERENCE / "dynamo-train.onnx", REFERENCE / "cosine-clip.toml", job, *OPTIONS)
-        titan_job.train(job, alone, REFERENCE / "data.npz", STEPS)
-        for number in (signal.SIGKILL, signal.SIGTERM):
-            out = scratch / number.name
+    for name, case in CASES.items():
+        if not name.startswith(arguments.only):
+            continue
+        with tempfile.TemporaryDirectory() as temporary:
             try:
-                stopped = sum(interrupt(job, out, draw, number) for _ in range(3))
-                titan_job.train(job, out, REFERENCE / "data.npz", STEPS)
-                wrong = differences(out, titan_job.losses_of(alone), state(alone))
-                if stopped < 3:
-                    wrong.append(f"only {stopped} of 3 runs were stopped before their end: raise STEPS")
+                failed += check(name, case, arguments.tools, Path(temporary), random.Random(arguments.seed))
             except titan_job.Failure as failure:
-                wrong = [str(failure)]
-            print(f"{'FAIL' if wrong else 'ok  '} {number.name} three times, --seed {arguments.seed}", *wrong,
-                  sep="\n    " if wrong else " ")
-            failed += bool(wrong)
+                print(f"FAIL {name}\n    {failure}")
+                failed += 1
     return 1 if failed else 0
 
 

@@ -8,6 +8,8 @@ import torch
 
 # The metadata that holds paths of the exporting machine; what names are recovered from stays.
 PRIVATE = {"pkg.torch.onnx.stack_trace"}
+# What names are recovered from: all that is kept of large graphs, in which metadata outweighs the rest.
+NAMING = {"pkg.torch.onnx.name_scopes", "pkg.torch.onnx.fx_node"}
 
 WAYS = {
     "dynamo-train": dict(dynamo=True, training=True, dynamic=True, optimize=False, opset_version=23),
@@ -19,10 +21,10 @@ WAYS = {
 }
 
 
-def strip_private(model):
-    """Removes paths of the exporting machine from all metadata, in place."""
+def strip_metadata(model, lean=False):
+    """Removes paths of the exporting machine from all metadata, in place; with `lean` all that is not in NAMING."""
     def strip(holder):
-        kept = [entry for entry in holder.metadata_props if entry.key not in PRIVATE]
+        kept = [entry for entry in holder.metadata_props if (entry.key in NAMING if lean else entry.key not in PRIVATE)]
         del holder.metadata_props[:]
         holder.metadata_props.extend(kept)
         if hasattr(holder, "doc_string"):
@@ -30,6 +32,8 @@ def strip_private(model):
 
     def graph(g):
         strip(g)
+        if lean:
+            del g.value_info[:]
         for item in [*g.node, *g.input, *g.output, *g.value_info, *g.initializer]:
             strip(item)
 
@@ -42,8 +46,9 @@ def strip_private(model):
 
 
 def export(module, samples, input_names, path, dynamo, training, dynamic, optimize=True, opset_version=None,
-           external_data=False):
-    """Exports `module` at `samples` (a tuple of tensors) to `path`; `dynamic` names dimension 0 `batch`."""
+           external_data=False, lean=False):
+    """Exports `module` at `samples` (a tuple of tensors) to `path`; `dynamic` names dimension 0 `batch`.
+    `lean` drops metadata that nothing reads."""
     module.train(training)
     options = dict(input_names=list(input_names), output_names=["output"], opset_version=opset_version)
     if dynamo:
@@ -59,5 +64,5 @@ def export(module, samples, input_names, path, dynamo, training, dynamic, optimi
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
         torch.onnx.export(module, samples, str(path), **options)
-    model = strip_private(onnx.load(str(path), load_external_data=False))
+    model = strip_metadata(onnx.load(str(path), load_external_data=False), lean)
     path.write_bytes(model.SerializeToString(deterministic=True))

@@ -4,7 +4,8 @@
 
 Writes references/<model>/: data.npz, <export>.onnx with the initial weights inside, <recipe>.toml, and
 reference.json: the losses of each recipe in f32 and f64, the state_dict's names and shapes, the aliases of tied
-parameters, and the L2 norm of each trained tensor. check_losses.py compares a Titan job with them. Also dropout/, for check_dropout.py.
+parameters, and the L2 norm of each trained tensor. check_losses.py compares a Titan job with them. Also dropout/, for check_dropout.py, and gpt-dropout/,
+for check_resume.py and check_equalities.py.
 """
 import argparse
 import copy
@@ -17,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+import gpt_models
 from export_model import WAYS, export
 from models import CASES, COMMON, DropoutMoment
 from torch_training import train
@@ -45,20 +47,34 @@ def record(module, recipe, data, inputs):
     return runs
 
 
+def draw_data(case, random):
+    """The arrays of data.npz. A language model sees windows of one text in which each token follows from the one before
+    more often than by chance, so that there is something to learn."""
+    if case.vocabulary:
+        (name, (length,)), = case.inputs.items()
+        text = [0]
+        while len(text) <= case.samples * length:
+            text.append((3 * text[-1] + 1) % case.vocabulary if random.random() < 0.6 else int(random.integers(case.vocabulary)))
+        text = np.array(text, np.int64)
+        return {name: text[:-1].reshape(-1, length), "targets": text[1:].reshape(-1, length)}
+    data = {key: random.standard_normal((case.samples, *shape)).astype(np.float32) for key, shape in case.inputs.items()}
+    if case.targets:
+        data["targets"] = case.targets(random, case.samples)
+    return data
+
+
 def write_case(name, case, folder, seed):
     folder.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(seed)
     random = np.random.default_rng(seed)
     module = case.make()
-    data = {key: random.standard_normal((case.samples, *shape)).astype(np.float32) for key, shape in case.inputs.items()}
-    if case.targets:
-        data["targets"] = case.targets(random, case.samples)
+    data = draw_data(case, random)
     np.savez(folder / "data.npz", **data)
 
     # Three samples: a size that no model of this folder has as a feature dimension of an input.
     samples = tuple(torch.from_numpy(data[key][:3]) for key in case.inputs)
     for way in case.exports:
-        export(copy.deepcopy(module), samples, case.inputs, folder / f"{way}.onnx", **WAYS[way])
+        export(copy.deepcopy(module), samples, case.inputs, folder / f"{way}.onnx", lean=bool(case.vocabulary), **WAYS[way])
 
     reference = {
         "torch": torch.__version__,
@@ -83,6 +99,15 @@ def write_dropout(folder):
         export(DropoutMoment(p=0.3), (torch.ones(3, 64),), ["x"], folder / f"{way}.onnx", **WAYS[way])
 
 
+def write_gpt_dropout(folder):
+    """gpt-nano with dropout in attention and blocks, which the checks of equal bits train on gpt-nano's data and recipes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for way in ("dynamo-train", "legacy-train"):
+        torch.manual_seed(0)
+        export(gpt_models.nano(dropout=0.1), (torch.zeros(3, gpt_models.LENGTH, dtype=torch.int64),), ["ids"],
+               folder / f"{way}.onnx", lean=True, **WAYS[way])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--only", help="one model's name")
@@ -95,6 +120,8 @@ def main():
             write_case(name, case, arguments.output / name, seed=zlib.crc32(name.encode()))
     if arguments.only in (None, "dropout"):
         write_dropout(arguments.output.parent / "dropout")
+    if arguments.only in (None, "gpt-dropout"):
+        write_gpt_dropout(arguments.output.parent / "gpt-dropout")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 A case is (make, inputs, targets, recipes): `make` builds the module, `inputs` are the shapes of its inputs without
 the batch, `targets` draws the targets of n samples, `recipes` are TOML texts by name, without the tables that all
-have in common (COMMON).
+have in common (COMMON). A language model has `vocabulary`: its input is token numbers, its targets are the next ones.
 """
 from dataclasses import dataclass, field
 
@@ -10,6 +10,8 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import nn
+
+import gpt_models
 
 COMMON = """\
 [data]
@@ -38,6 +40,7 @@ class Case:
     targets: object
     recipes: dict
     samples: int = 40
+    vocabulary: int = 0
     exports: list = field(default_factory=lambda: ["dynamo-train", "dynamo-optimized", "legacy-train", "legacy-eval"])
 
 
@@ -224,6 +227,21 @@ CASES = {
         lambda: nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Dropout(0.5), nn.Linear(16, 3)),
         {"x": (8,)}, labels(3), {"adamw": ADAMW + BATCH}, exports=["dynamo-eval", "dynamo-optimized", "legacy-eval"]),
 }
+
+LANGUAGE_MODELS = {
+    "gpt-nano": gpt_models.nano,
+    "gpt-course": gpt_models.course,
+    "gpt-llama": gpt_models.llama,
+}
+GPT_RECIPES = {
+    "sgd": SGD + "clip_norm = 1.0\n" + BATCH,
+    "adamw": ADAMW + BATCH,
+    "accumulate": ADAMW + 'no_decay = ["*.bias", "*ln_*"]\nclip_norm = 0.5\n' + ACCUMULATE
+        + '[schedule]\nkind = "cosine"\nwarmup_steps = 5\nmin_lr_ratio = 0.1\n',
+}
+CASES |= {name: Case(make, {"ids": (gpt_models.LENGTH,)}, None, GPT_RECIPES, vocabulary=gpt_models.VOCABULARY,
+                     exports=["dynamo-train", "dynamo-optimized", "legacy-train", "legacy-eval"])
+          for name, make in LANGUAGE_MODELS.items()}
 
 
 class DropoutMoment(nn.Module):

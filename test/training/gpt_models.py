@@ -1,0 +1,149 @@
+"""Small GPTs for the training references, each a dialect that people write: [batch, LENGTH] token numbers to logits."""
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+VOCABULARY, LENGTH, WIDTH, HEADS, LAYERS = 29, 12, 16, 2, 2
+DEPTH = WIDTH // HEADS
+
+
+class FusedAttention(nn.Module):
+    """nanoGPT's: one projection for query, key and value, scaled_dot_product_attention."""
+
+    def __init__(self, dropout=0.0):
+        super().__init__()
+        self.c_attn, self.c_proj = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
+        self.dropout = dropout
+
+    def forward(self, x):
+        batch, length, _ = x.shape
+        q, k, v = (part.view(batch, length, HEADS, DEPTH).transpose(1, 2) for part in self.c_attn(x).split(WIDTH, dim=2))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True, dropout_p=self.dropout if self.training else 0.0)
+        return self.c_proj(y.transpose(1, 2).contiguous().view(batch, length, WIDTH))
+
+
+class OpenAttention(nn.Module):
+    """Products and softmax in the open, the causal mask a buffer; no biases."""
+
+    def __init__(self):
+        super().__init__()
+        self.query, self.key, self.value, self.out = (nn.Linear(WIDTH, WIDTH, bias=False) for _ in range(4))
+        self.register_buffer("mask", torch.tril(torch.ones(LENGTH, LENGTH)).view(1, 1, LENGTH, LENGTH))
+
+    def forward(self, x):
+        batch, length, _ = x.shape
+        q, k, v = (part(x).view(batch, length, HEADS, DEPTH).transpose(1, 2) for part in (self.query, self.key, self.value))
+        scores = (q @ k.transpose(-2, -1)) / math.sqrt(DEPTH)
+        scores = scores.masked_fill(self.mask[:, :, :length, :length] == 0, float("-inf"))
+        y = F.softmax(scores, dim=-1) @ v
+        return self.out(y.transpose(1, 2).contiguous().view(batch, length, WIDTH))
+
+
+def rotate_half(x):
+    return torch.cat((-x[..., x.shape[-1] // 2:], x[..., :x.shape[-1] // 2]), dim=-1)
+
+
+class GroupedAttention(nn.Module):
+    """Llama's: rotary positions, one key head for all query heads."""
+
+    def __init__(self):
+        super().__init__()
+        self.q_proj = nn.Linear(WIDTH, WIDTH, bias=False)
+        self.k_proj, self.v_proj = nn.Linear(WIDTH, DEPTH, bias=False), nn.Linear(WIDTH, DEPTH, bias=False)
+        self.o_proj = nn.Linear(WIDTH, WIDTH, bias=False)
+        frequencies = 1.0 / (10000.0 ** (torch.arange(0, DEPTH, 2).float() / DEPTH))
+        self.register_buffer("inv_freq", frequencies, persistent=False)
+
+    def forward(self, x):
+        batch, length, _ = x.shape
+        q = self.q_proj(x).view(batch, length, HEADS, DEPTH).transpose(1, 2)
+        k, v = (part(x).view(batch, length, 1, DEPTH).transpose(1, 2) for part in (self.k_proj, self.v_proj))
+        angles = torch.outer(torch.arange(length, device=x.device).to(x.dtype), self.inv_freq.to(x.dtype))
+        angles = torch.cat((angles, angles), dim=-1)
+        cos, sin = angles.cos(), angles.sin()
+        q, k = (part * cos + rotate_half(part) * sin for part in (q, k))
+        k, v = (part.expand(batch, HEADS, length, DEPTH) for part in (k, v))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.o_proj(y.transpose(1, 2).reshape(batch, length, WIDTH))
+
+
+class RootMeanSquareNorm(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+
+    def forward(self, x):
+        return self.weight * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6))
+
+
+class Dense(nn.Module):
+    def __init__(self, activation):
+        super().__init__()
+        self.c_fc, self.c_proj, self.activation = nn.Linear(WIDTH, 4 * WIDTH), nn.Linear(4 * WIDTH, WIDTH), activation
+
+    def forward(self, x):
+        return self.c_proj(self.activation(self.c_fc(x)))
+
+
+class Gated(nn.Module):
+    """SwiGLU."""
+
+    def __init__(self):
+        super().__init__()
+        self.gate_proj, self.up_proj = nn.Linear(WIDTH, 2 * WIDTH, bias=False), nn.Linear(WIDTH, 2 * WIDTH, bias=False)
+        self.down_proj = nn.Linear(2 * WIDTH, WIDTH, bias=False)
+
+    def forward(self, x):
+        return self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))
+
+
+class Block(nn.Module):
+    def __init__(self, norm, attention, mlp, dropout):
+        super().__init__()
+        self.ln_1, self.attn, self.ln_2, self.mlp = norm(WIDTH), attention(), norm(WIDTH), mlp()
+        self.dropout = nn.Dropout(dropout) if dropout else nn.Identity()
+
+    def forward(self, x):
+        x = x + self.dropout(self.attn(self.ln_1(x)))
+        return x + self.dropout(self.mlp(self.ln_2(x)))
+
+
+class GPT(nn.Module):
+    def __init__(self, norm, attention, mlp, positions=True, tied=False, dropout=0.0):
+        super().__init__()
+        self.wte = nn.Embedding(VOCABULARY, WIDTH)
+        self.wpe = nn.Embedding(LENGTH, WIDTH) if positions else None
+        self.h = nn.ModuleList(Block(norm, attention, mlp, dropout) for _ in range(LAYERS))
+        self.ln_f, self.lm_head = norm(WIDTH), nn.Linear(WIDTH, VOCABULARY, bias=False)
+        if tied:
+            self.lm_head.weight = self.wte.weight
+        # Norms and biases that are not all equal: no exporter may take two of them for one.
+        with torch.no_grad():
+            for parameter in self.parameters():
+                parameter.mul_(0.5 if parameter.ndim > 1 else 1.0).add_(torch.randn_like(parameter) * 0.05)
+
+    def forward(self, ids):
+        x = self.wte(ids)
+        if self.wpe is not None:
+            x = x + self.wpe(torch.arange(ids.shape[1], device=ids.device))
+        for block in self.h:
+            x = block(x)
+        return self.lm_head(self.ln_f(x))
+
+
+def nano(dropout=0.0):
+    """nanoGPT: fused attention, learned positions, tanh GELU, a head tied to the embedding."""
+    return GPT(nn.LayerNorm, lambda: FusedAttention(dropout), lambda: Dense(nn.GELU(approximate="tanh")), tied=True,
+               dropout=dropout)
+
+
+def course():
+    """As courses write it: attention in the open, exact GELU, an untied head."""
+    return GPT(nn.LayerNorm, OpenAttention, lambda: Dense(nn.GELU()))
+
+
+def llama():
+    """RMSNorm, rotary positions, grouped queries, SwiGLU."""
+    return GPT(RootMeanSquareNorm, GroupedAttention, Gated, positions=False)
