@@ -3,6 +3,7 @@
 #include "compiler/Interpreter/Equivalence.h"
 #include "compiler/Interpreter/RandomArguments.h"
 #include "compiler/Interpreter/testing/OpInstances.h"
+#include "compiler/Support/RandomOp.h"
 #include "dialects/Titan/Titan.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -106,8 +107,8 @@ private:
       if (auto splat = dyn_cast<SplatElementsAttr>(constant.getValue()))
         constant.setValueAttr(
             cast<ElementsAttr>(Attribute(splat.resizeSplat(cast<ShapedType>(constant.getType())))));
-    if (auto dropout = dyn_cast<titan::ir::DropoutOp>(op); dropout && piece >= 0)
-      placeInWhole(dropout, piece);
+    if (titan::RandomOp::classof(op) && piece >= 0)
+      placeInWhole(titan::RandomOp(op), piece);
     func::ReturnOp::create(builder, op->getLoc(), op->getResults());
     function.setFunctionType(builder.getFunctionType(types, op->getResultTypes()));
     if (failed(verify(function)))
@@ -115,15 +116,16 @@ private:
     return titan::interpreter::run(function, operands, Engine::F64);
   }
 
-  void placeInWhole(titan::ir::DropoutOp dropout, int64_t piece) {
-    int64_t dim = ShardingRule::findDim(rule.operands[0], factor);
-    auto global = cast<RankedTensorType>(instance.op->getOperand(0).getType());
-    auto local = cast<RankedTensorType>(dropout.getType());
-    OpBuilder builder(dropout);
-    dropout.setWindowAttr(titan::ir::WindowAttr::get(dropout.getContext(), global.getShape(), dim,
-                                                     local.getDimSize(dim)));
-    dropout.getMicrobatchMutable().assign(
-        arith::ConstantIndexOp::create(builder, dropout.getLoc(), piece).getResult());
+  void placeInWhole(titan::RandomOp random, int64_t piece) {
+    SmallVector<int64_t> global = titan::RandomOp(instance.op).shape(), local = random.shape();
+    int64_t dim = 0;
+    for (auto [d, extent] : llvm::enumerate(global))
+      if (extent != local[d])
+        dim = d;
+    OpBuilder builder(random.operation());
+    Location loc = instance.op->getLoc();
+    random.place(titan::ir::WindowAttr::get(builder.getContext(), global, dim, local[dim]),
+                 arith::ConstantIndexOp::create(builder, loc, piece));
   }
 
   Tensor recombine(unsigned r, const Tensor& whole, ArrayRef<SmallVector<Tensor>> parts) {

@@ -306,6 +306,99 @@ func.func @layer_norm_bias(%x: tensor<4x6xf32>, %b: tensor<6xf32>) -> tensor<4x6
   %r, %mean, %rstd = titan.layer_norm %x bias %b axis 1 epsilon 1.0e-5 : (tensor<4x6xf32>, tensor<6xf32>) -> (tensor<4x6xf32>, tensor<4xf32>, tensor<4xf32>)
   return %r : tensor<4x6xf32>
 }
+func.func @rms_norm(%x: tensor<4x2x3xf32>, %s: tensor<2x3xf32>) -> (tensor<4x2x3xf32>, tensor<4xf32>) {
+  %r, %rstd = titan.rms_norm %x scale %s axis 1 epsilon 1.0e-5 : (tensor<4x2x3xf32>, tensor<2x3xf32>) -> (tensor<4x2x3xf32>, tensor<4xf32>)
+  return %r, %rstd : tensor<4x2x3xf32>, tensor<4xf32>
+}
+func.func @rms_norm_plain(%x: tensor<4x6xf32>) -> tensor<4x6xf32> {
+  %r, %rstd = titan.rms_norm %x axis 1 epsilon 1.0e-5 : (tensor<4x6xf32>) -> (tensor<4x6xf32>, tensor<4xf32>)
+  return %r : tensor<4x6xf32>
+}
+// CHECK: titan.embedding %{{.*}}, %{{.*}} : (tensor<5x6xf32>, tensor<2x4xi64>) -> tensor<2x4x6xf32>
+func.func @embedding(%t: tensor<5x6xf32>, %i: tensor<2x4xi64>) -> tensor<2x4x6xf32> {
+  %r = titan.embedding %t, %i : (tensor<5x6xf32>, tensor<2x4xi64>) -> tensor<2x4x6xf32>
+  return %r : tensor<2x4x6xf32>
+}
+func.func @embedding_scalars(%t: tensor<5xf32>, %i: tensor<4xi32>) -> tensor<4xf32> {
+  %r = titan.embedding %t, %i : (tensor<5xf32>, tensor<4xi32>) -> tensor<4xf32>
+  return %r : tensor<4xf32>
+}
+func.func @embedding_grad(%d: tensor<2x4x6xf32>, %i: tensor<2x4xi64>) -> tensor<5x6xf32> {
+  %r = titan.embedding_grad %d, %i rows 5 : (tensor<2x4x6xf32>, tensor<2x4xi64>) -> tensor<5x6xf32>
+  return %r : tensor<5x6xf32>
+}
+// CHECK: titan.embedding_grad %{{.*}}, %{{.*}} acc %{{.*}} rows 5
+func.func @embedding_grad_acc(%d: tensor<2x4x6xf32>, %i: tensor<2x4xi64>, %a: tensor<5x6xf32>) -> tensor<5x6xf32> {
+  %r = titan.embedding_grad %d, %i acc %a rows 5 : (tensor<2x4x6xf32>, tensor<2x4xi64>, tensor<5x6xf32>) -> tensor<5x6xf32>
+  return %r : tensor<5x6xf32>
+}
+// CHECK: titan.attention %{{.*}}, %{{.*}}, %{{.*}} scale 7.500000e-01 :
+func.func @attention(%q: tensor<2x4x4x3xf32>, %k: tensor<2x5x2x3xf32>, %v: tensor<2x5x2x2xf32>) -> (tensor<2x4x4x2xf32>, tensor<2x4x4xf32>) {
+  %r, %lse = titan.attention %q, %k, %v scale 0.75
+      : (tensor<2x4x4x3xf32>, tensor<2x5x2x3xf32>, tensor<2x5x2x2xf32>) -> (tensor<2x4x4x2xf32>, tensor<2x4x4xf32>)
+  return %r, %lse : tensor<2x4x4x2xf32>, tensor<2x4x4xf32>
+}
+// CHECK: titan.attention {{.*}} scale 7.500000e-01 causal :
+func.func @attention_causal(%q: tensor<2x4x2x3xf32>, %k: tensor<2x4x2x3xf32>, %v: tensor<2x4x2x3xf32>) -> (tensor<2x4x2x3xf32>, tensor<2x2x4xf32>) {
+  %r, %lse = titan.attention %q, %k, %v scale 0.75 causal
+      : (tensor<2x4x2x3xf32>, tensor<2x4x2x3xf32>, tensor<2x4x2x3xf32>) -> (tensor<2x4x2x3xf32>, tensor<2x2x4xf32>)
+  return %r, %lse : tensor<2x4x2x3xf32>, tensor<2x2x4xf32>
+}
+func.func @attention_causal_more_keys(%q: tensor<1x3x2x2xf32>, %k: tensor<1x5x1x2xf32>, %v: tensor<1x5x1x2xf32>) -> tensor<1x3x2x2xf32> {
+  %r, %lse = titan.attention %q, %k, %v scale 0.75 causal
+      : (tensor<1x3x2x2xf32>, tensor<1x5x1x2xf32>, tensor<1x5x1x2xf32>) -> (tensor<1x3x2x2xf32>, tensor<1x2x3xf32>)
+  return %r : tensor<1x3x2x2xf32>
+}
+func.func @attention_causal_more_queries(%q: tensor<1x5x2x2xf32>, %k: tensor<1x3x1x2xf32>, %v: tensor<1x3x1x2xf32>) -> tensor<1x5x2x2xf32> {
+  %r, %lse = titan.attention %q, %k, %v scale 0.75 causal
+      : (tensor<1x5x2x2xf32>, tensor<1x3x1x2xf32>, tensor<1x3x1x2xf32>) -> (tensor<1x5x2x2xf32>, tensor<1x2x5xf32>)
+  return %r : tensor<1x5x2x2xf32>
+}
+// CHECK: titan.attention {{.*}} mask %{{.*}} scale
+func.func @attention_mask(%q: tensor<2x4x4x3xf32>, %k: tensor<2x5x2x3xf32>, %v: tensor<2x5x2x2xf32>, %m: tensor<2x1x4x5xi1>) -> (tensor<2x4x4x2xf32>, tensor<2x4x4xf32>) {
+  %r, %lse = titan.attention %q, %k, %v mask %m scale 0.75
+      : (tensor<2x4x4x3xf32>, tensor<2x5x2x3xf32>, tensor<2x5x2x2xf32>, tensor<2x1x4x5xi1>) -> (tensor<2x4x4x2xf32>, tensor<2x4x4xf32>)
+  return %r, %lse : tensor<2x4x4x2xf32>, tensor<2x4x4xf32>
+}
+func.func @attention_bias(%q: tensor<2x3x2x3xf32>, %k: tensor<2x4x2x3xf32>, %v: tensor<2x4x2x2xf32>, %m: tensor<1x2x1x4xf32>) -> tensor<2x3x2x2xf32> {
+  %r, %lse = titan.attention %q, %k, %v mask %m scale 0.75 causal
+      : (tensor<2x3x2x3xf32>, tensor<2x4x2x3xf32>, tensor<2x4x2x2xf32>, tensor<1x2x1x4xf32>) -> (tensor<2x3x2x2xf32>, tensor<2x2x3xf32>)
+  return %r : tensor<2x3x2x2xf32>
+}
+func.func @attention_dropout(%q: tensor<2x4x4x3xf32>, %k: tensor<2x5x2x3xf32>, %v: tensor<2x5x2x2xf32>) -> tensor<2x4x4x2xf32> {
+  %r, %lse = titan.attention %q, %k, %v scale 0.75 {p = 0.25 : f64, stream = 9 : i64}
+      : (tensor<2x4x4x3xf32>, tensor<2x5x2x3xf32>, tensor<2x5x2x2xf32>) -> (tensor<2x4x4x2xf32>, tensor<2x4x4xf32>)
+  return %r : tensor<2x4x4x2xf32>
+}
+func.func @attention_grad(%q: tensor<2x4x4x3xf32>, %k: tensor<2x5x2x3xf32>, %v: tensor<2x5x2x2xf32>, %y: tensor<2x4x4x2xf32>, %l: tensor<2x4x4xf32>, %d: tensor<2x4x4x2xf32>) -> (tensor<2x4x4x3xf32>, tensor<2x5x2x3xf32>, tensor<2x5x2x2xf32>) {
+  %dq, %dk, %dv = titan.attention_grad %q, %k, %v result %y, %l, %d scale 0.75
+      : (tensor<2x4x4x3xf32>, tensor<2x5x2x3xf32>, tensor<2x5x2x2xf32>, tensor<2x4x4x2xf32>, tensor<2x4x4xf32>, tensor<2x4x4x2xf32>) -> (tensor<2x4x4x3xf32>, tensor<2x5x2x3xf32>, tensor<2x5x2x2xf32>)
+  return %dq, %dk, %dv : tensor<2x4x4x3xf32>, tensor<2x5x2x3xf32>, tensor<2x5x2x2xf32>
+}
+func.func @attention_grad_causal(%q: tensor<2x4x2x3xf32>, %k: tensor<2x4x2x3xf32>, %v: tensor<2x4x2x3xf32>, %y: tensor<2x4x2x3xf32>, %l: tensor<2x2x4xf32>, %d: tensor<2x4x2x3xf32>) -> (tensor<2x4x2x3xf32>, tensor<2x4x2x3xf32>, tensor<2x4x2x3xf32>) {
+  %dq, %dk, %dv = titan.attention_grad %q, %k, %v result %y, %l, %d scale 0.75 causal
+      : (tensor<2x4x2x3xf32>, tensor<2x4x2x3xf32>, tensor<2x4x2x3xf32>, tensor<2x4x2x3xf32>, tensor<2x2x4xf32>, tensor<2x4x2x3xf32>) -> (tensor<2x4x2x3xf32>, tensor<2x4x2x3xf32>, tensor<2x4x2x3xf32>)
+  return %dq, %dk, %dv : tensor<2x4x2x3xf32>, tensor<2x4x2x3xf32>, tensor<2x4x2x3xf32>
+}
+func.func @attention_grad_mask(%q: tensor<2x4x4x3xf32>, %k: tensor<2x5x2x3xf32>, %v: tensor<2x5x2x2xf32>, %y: tensor<2x4x4x2xf32>, %l: tensor<2x4x4xf32>, %d: tensor<2x4x4x2xf32>, %m: tensor<2x1x4x5xi1>) -> (tensor<2x4x4x3xf32>, tensor<2x5x2x3xf32>, tensor<2x5x2x2xf32>) {
+  %dq, %dk, %dv = titan.attention_grad %q, %k, %v result %y, %l, %d mask %m scale 0.75
+      : (tensor<2x4x4x3xf32>, tensor<2x5x2x3xf32>, tensor<2x5x2x2xf32>, tensor<2x4x4x2xf32>, tensor<2x4x4xf32>, tensor<2x4x4x2xf32>, tensor<2x1x4x5xi1>) -> (tensor<2x4x4x3xf32>, tensor<2x5x2x3xf32>, tensor<2x5x2x2xf32>)
+  return %dq, %dk, %dv : tensor<2x4x4x3xf32>, tensor<2x5x2x3xf32>, tensor<2x5x2x2xf32>
+}
+func.func @attention_grad_dropout(%q: tensor<2x4x4x3xf32>, %k: tensor<2x5x2x3xf32>, %v: tensor<2x5x2x2xf32>, %y: tensor<2x4x4x2xf32>, %l: tensor<2x4x4xf32>, %d: tensor<2x4x4x2xf32>) -> (tensor<2x4x4x3xf32>, tensor<2x5x2x3xf32>, tensor<2x5x2x2xf32>) {
+  %dq, %dk, %dv = titan.attention_grad %q, %k, %v result %y, %l, %d scale 0.75 {p = 0.25 : f64, stream = 9 : i64}
+      : (tensor<2x4x4x3xf32>, tensor<2x5x2x3xf32>, tensor<2x5x2x2xf32>, tensor<2x4x4x2xf32>, tensor<2x4x4xf32>, tensor<2x4x4x2xf32>) -> (tensor<2x4x4x3xf32>, tensor<2x5x2x3xf32>, tensor<2x5x2x2xf32>)
+  return %dq, %dk, %dv : tensor<2x4x4x3xf32>, tensor<2x5x2x3xf32>, tensor<2x5x2x2xf32>
+}
+func.func @rotary(%x: tensor<2x3x2x6xf32>, %c: tensor<3x2xf32>, %s: tensor<3x2xf32>) -> tensor<2x3x2x6xf32> {
+  %r = titan.rotary %x, %c, %s : (tensor<2x3x2x6xf32>, tensor<3x2xf32>, tensor<3x2xf32>) -> tensor<2x3x2x6xf32>
+  return %r : tensor<2x3x2x6xf32>
+}
+// CHECK: titan.rotary %{{.*}}, %{{.*}}, %{{.*}} interleaved :
+func.func @rotary_interleaved(%x: tensor<2x3x2x6xf32>, %c: tensor<2x3x3xf32>, %s: tensor<2x3x3xf32>) -> tensor<2x3x2x6xf32> {
+  %r = titan.rotary %x, %c, %s interleaved : (tensor<2x3x2x6xf32>, tensor<2x3x3xf32>, tensor<2x3x3xf32>) -> tensor<2x3x2x6xf32>
+  return %r : tensor<2x3x2x6xf32>
+}
 // CHECK: titan.dropout %{{.*}} p 2.500000e-01 stream 7
 func.func @dropout(%x: tensor<4x6xf32>) -> tensor<4x6xf32> {
   %r = titan.dropout %x p 0.25 stream 7 : tensor<4x6xf32> to tensor<4x6xf32>

@@ -214,8 +214,87 @@ def optimizers():
     run("adamw", lambda p: torch.optim.AdamW(p, **adam), ["exp_avg", "exp_avg_sq"], lr_scale=2.0, counted=True)
 
 
+def indexing():
+    ids = torch.tensor([[4, 0, 3, 3], [1, 3, 0, 4]])
+    case("embedding", lambda t, i: F.embedding(i, t), normal(5, 6), ids)
+    case("embedding", lambda t, i: F.embedding(i.clamp(0, 4), t), normal(5, 6), ids * 3 - 4)  # below 0 and beyond the table
+    case("embedding_scalars", lambda t, i: t[i], normal(5), torch.tensor([2, 0, 2, 4]))
+
+    def embedding_grad(d, i, acc=None):
+        table = torch.zeros(5, 6, requires_grad=True)
+        F.embedding(i, table).backward(d)
+        return table.grad if acc is None else acc + table.grad
+    case("embedding_grad", embedding_grad, normal(2, 4, 6), ids)
+    case("embedding_grad_acc", embedding_grad, normal(2, 4, 6), ids, normal(5, 6))
+
+
+def attention():
+    def attend(q, k, v, mask=None, causal=False):
+        """F.scaled_dot_product_attention on [batch, position, head, width], and the log-sum-exp of the scores."""
+        groups, (t, s) = q.shape[2] // k.shape[2], (q.shape[1], k.shape[1])
+        q, k, v = (x.transpose(1, 2) for x in (q, k, v))
+        allowed = torch.ones(t, s, dtype=torch.bool).tril() if causal else torch.ones(t, s, dtype=torch.bool)
+        if mask is None or mask.dtype == torch.bool:
+            mask = allowed if mask is None else mask & allowed
+            scores = torch.zeros(mask.shape).masked_fill(~mask, -math.inf)
+        else:
+            mask = scores = mask.masked_fill(~allowed, -math.inf)
+        y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=0.75, enable_gqa=groups > 1)
+        scores = scores + 0.75 * q @ k.repeat_interleave(groups, 1).transpose(2, 3)
+        return y.transpose(1, 2), scores.logsumexp(-1)
+
+    def gradients(q, k, v, y, lse, d, mask=None, causal=False):
+        leaves = [x.clone().requires_grad_() for x in (q, k, v)]
+        attend(*leaves, mask, causal)[0].backward(d)
+        return tuple(x.grad for x in leaves)
+
+    def pair(name, q, k, v, mask=(), causal=False, lse=True, gradient=None):
+        y, total = attend(q, k, v, *mask, causal=causal)
+        case(name, lambda *_: (y, total) if lse else y, q, k, v, *mask)
+        if gradient:
+            case(gradient, lambda *a: gradients(*a, causal=causal), q, k, v, y, total, normal(*y.shape), *mask)
+
+    grouped = lambda: (normal(2, 4, 4, 3), normal(2, 5, 2, 3), normal(2, 5, 2, 2))
+    pair("attention", *grouped(), gradient="attention_grad")
+    pair("attention_causal", *(normal(2, 4, 2, 3) for _ in range(3)), causal=True, gradient="attention_grad_causal")
+    pair("attention_causal_more_keys", normal(1, 3, 2, 2), normal(1, 5, 1, 2), normal(1, 5, 1, 2), causal=True, lse=False)
+    pair("attention_causal_more_queries", normal(1, 5, 2, 2), normal(1, 3, 1, 2), normal(1, 3, 1, 2), causal=True, lse=False)
+    mask = flags(2, 1, 4, 5)
+    mask[0, 0, 2] = False  # a query that attends to nothing
+    mask[1, 0, 1] = True
+    pair("attention_mask", *grouped(), mask=(mask,), gradient="attention_grad_mask")
+    bias = normal(1, 2, 1, 4)
+    bias[0, 1, 0, 1] = -math.inf
+    pair("attention_bias", normal(2, 3, 2, 3), normal(2, 4, 2, 3), normal(2, 4, 2, 2), mask=(bias,), causal=True, lse=False)
+
+
+def rotary():
+    def halves(x, c, s):
+        """Hugging Face's rotate_half on the first elements."""
+        turned, rest = x[..., :4], x[..., 4:]
+        cos, sin = (torch.cat([a, a], -1)[None, :, None] for a in (c, s))
+        rotated = torch.cat([-turned[..., 2:], turned[..., :2]], -1)
+        return torch.cat([turned * cos + rotated * sin, rest], -1)
+
+    def pairs(x, c, s):
+        """Llama's original form: pairs as complex numbers."""
+        turned = torch.view_as_complex(x.reshape(2, 3, 2, 3, 2)) * torch.complex(c, s)[:, :, None]
+        return torch.view_as_real(turned).reshape(2, 3, 2, 6)
+    angles = normal(3, 2)
+    case("rotary", halves, normal(2, 3, 2, 6), angles.cos(), angles.sin())
+    angles = normal(2, 3, 3)
+    case("rotary_interleaved", pairs, normal(2, 3, 2, 6), angles.cos(), angles.sin())
+
+
+def rms_norm():
+    case("rms_norm", lambda x, scale: (F.rms_norm(x, (2, 3), scale, 1e-5), (x.square().mean((1, 2)) + 1e-5).rsqrt()),
+         normal(4, 2, 3), normal(2, 3))
+    case("rms_norm_plain", lambda x: F.rms_norm(x, (6,), None, 1e-5), normal(*matrix))
+
+
 if __name__ == "__main__":
-    for record in (unary, binary, shape, contraction_and_reduction, normalization_and_loss, schedules, optimizers):
+    for record in (unary, binary, shape, contraction_and_reduction, normalization_and_loss, schedules, optimizers, indexing,
+                   attention, rotary, rms_norm):
         record()
     lines = [f" {json.dumps(name)}: [\n  " + ",\n  ".join(json.dumps(run) for run in runs) + "]"
              for name, runs in sorted(cases.items())]

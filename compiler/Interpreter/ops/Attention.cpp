@@ -12,16 +12,20 @@ namespace titan::interpreter {
 
 namespace {
 
-/// A contiguous [batch, position, head(, width)] tensor.
+/// A contiguous [batch, position, head, width] tensor.
 template <typename T> Heads<T> headsOf(ArrayRef<int64_t> shape, T* data) {
-  int64_t width = shape.size() > 3 ? shape[3] : 1;
-  return {data, shape[1] * shape[2] * width, shape[2] * width, width};
+  return {data, shape[1] * shape[2] * shape[3], shape[2] * shape[3], shape[3]};
 }
 Heads<const double> headsOf(const Tensor& tensor) {
   return headsOf(tensor.shape(), tensor.floats().data());
 }
 Heads<double> headsOf(Tensor& tensor) {
   return headsOf(tensor.shape(), tensor.mutableFloats().data());
+}
+/// A contiguous [batch, head, position] tensor of row statistics.
+Heads<double> statisticsOf(Tensor& tensor) {
+  int64_t heads = tensor.extent(1), positions = tensor.extent(2);
+  return {tensor.mutableFloats().data(), heads * positions, 1, positions};
 }
 
 /// Adds a row of the mask to a row of scores: [B or 1, H or 1, T or 1, S], boolean or floating.
@@ -123,7 +127,7 @@ LogicalResult attention(AttentionOp op, Frame& frame) {
   Tensor result(cast<ShapedType>(op.getResult().getType()));
   Tensor logSumExp(cast<ShapedType>(op.getLogSumExp().getType()));
   withProblem(op, frame, [&](AttentionProblem& problem) {
-    problem.logSumExp = headsOf(logSumExp);
+    problem.logSumExp = statisticsOf(logSumExp);
     attend(problem, headsOf(result));
   });
   frame.set(op.getResult(), std::move(result));
@@ -137,7 +141,7 @@ LogicalResult attentionGrad(AttentionGradOp op, Frame& frame) {
       dvalue(cast<ShapedType>(op.getDvalue().getType()));
   Tensor logSumExp = frame.get(op.getLogSumExp());
   withProblem(op, frame, [&](AttentionProblem& problem) {
-    problem.logSumExp = headsOf(logSumExp);
+    problem.logSumExp = statisticsOf(logSumExp);
     attendBackward(problem, headsOf(frame.get(op.getResult())), headsOf(frame.get(op.getDresult())),
                    headsOf(dquery), headsOf(dkey), headsOf(dvalue));
   });
