@@ -1,5 +1,6 @@
 #include "compiler/Autodiff/Loss.h"
 #include "compiler/Autodiff/Passes.h"
+#include "compiler/Support/RandomOp.h"
 #include "compiler/Support/RecipeAttribute.h"
 #include "compiler/Support/VerifyTags.h"
 
@@ -106,8 +107,16 @@ TaggedFunction createFunction(const Model& model, StringRef name, IRMapping& map
 /// By name, a value for each field of the batch.
 using Fields = llvm::StringMap<Value>;
 
-/// Clones the model's body with the fields as its inputs. Dropout draws with `seed` and `step`;
-/// without them it is left out. Returns the outputs.
+/// Clones `op`, a random op of the model, without what is random in it.
+void cloneWithoutRandom(Operation& op, OpBuilder& builder, IRMapping& mapping) {
+  if (auto dropout = dyn_cast<DropoutOp>(op))
+    mapping.map(dropout.getResult(), mapping.lookup(dropout.getOperand()));
+  else
+    cast<AttentionOp>(builder.clone(op, mapping)).setP(APFloat(0.0));
+}
+
+/// Clones the model's body with the fields as its inputs. Random ops draw with `seed` and `step`;
+/// without them nothing is random. Returns the outputs.
 SmallVector<Value> cloneBody(const Model& model, OpBuilder& builder, IRMapping& mapping,
                              const Fields& fields, Value seed = {}, Value step = {}) {
   for (BlockArgument argument : model.op().getArguments())
@@ -115,16 +124,14 @@ SmallVector<Value> cloneBody(const Model& model, OpBuilder& builder, IRMapping& 
         !name.empty())
       mapping.map(argument, fields.lookup(name));
   for (Operation& op : model.function.terminator()->getBlock()->without_terminator()) {
-    auto dropout = dyn_cast<DropoutOp>(op);
-    if (dropout && !seed) {
-      mapping.map(dropout.getResult(), mapping.lookup(dropout.getOperand()));
+    bool random = RandomOp::classof(&op);
+    if (random && !seed) {
+      cloneWithoutRandom(op, builder, mapping);
       continue;
     }
     Operation* clone = builder.clone(op, mapping);
-    if (dropout) {
-      cast<DropoutOp>(clone).getSeedMutable().assign(seed);
-      cast<DropoutOp>(clone).getStepMutable().assign(step);
-    }
+    if (random)
+      RandomOp(clone).seed(seed, step);
   }
   SmallVector<Value> outputs;
   for (Value output : model.function.terminator().getOperands())

@@ -56,6 +56,25 @@ def BuildGradients : DifferentiatePass<"build-gradients"> {
   }];
 }
 
+def CombinePieces : DifferentiatePass<"combine-pieces"> {
+  let summary = "makes a sum of zero-padded pieces of one tensor a concatenation";
+  let description = [{
+    The adjoint of a slice is a `titan.pad`; the adjoint of a tensor that was cut into pieces (query, key and value of one projection, the halves
+    of a rotation) is their sum. Terms that pad along one dimension and do not overlap become one `titan.concat`, with zeros in the gaps; pieces that take
+    turns (x[..., ::2], x[..., 1::2]) are joined along a dimension of their own. Other terms of the sum are added as before, after the pieces.
+
+    ```mlir
+    %p = titan.pad %a low [0, 0] interior [0, 0] : tensor<4x2xf32> to tensor<4x5xf32>
+    %q = titan.pad %b low [0, 2] interior [0, 0] : tensor<4x3xf32> to tensor<4x5xf32>
+    %s = titan.add %p, %q : tensor<4x5xf32>
+    // becomes
+    %s = titan.concat %a, %b dim 1 : (tensor<4x2xf32>, tensor<4x3xf32>) -> tensor<4x5xf32>
+    ```
+
+    Example: test/autodiff/combine-pieces.mlir.
+  }];
+}
+
 def CombineDuplicates : DifferentiatePass<"combine-duplicates"> {
   let summary = "merges equal ops of a block and joins their module paths";
   let description = [{

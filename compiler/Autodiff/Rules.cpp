@@ -11,6 +11,8 @@ void registerDerivativeRules(DialectRegistry& registry) {
     attachContractionRules(context);
     attachReductionRules(context);
     attachNormalizationRules(context);
+    attachIndexingRules(context);
+    attachAttentionRules(context);
     attachRandomRules(context);
     attachLossRules(context);
   });

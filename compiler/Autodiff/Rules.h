@@ -9,11 +9,15 @@ namespace titan::autodiff {
 void registerDerivativeRules(mlir::DialectRegistry& registry);
 
 /// DifferentiableOpInterface of `OpTy` by `rule(AdjointBuilder&, OpTy)`, which sets the adjoints
-/// that are asked for.
+/// that are asked for. A rule that cannot give one of them returns a LogicalResult.
 template <typename OpTy, auto rule>
 struct RuleModel : ir::DifferentiableOpInterface::ExternalModel<RuleModel<OpTy, rule>, OpTy> {
   llvm::LogicalResult buildAdjoints(mlir::Operation* op, ir::AdjointBuilder& adjoints) const {
-    rule(adjoints, llvm::cast<OpTy>(op));
+    using Result = decltype(rule(adjoints, llvm::cast<OpTy>(op)));
+    if constexpr (!std::is_void_v<Result>)
+      return rule(adjoints, llvm::cast<OpTy>(op));
+    else
+      rule(adjoints, llvm::cast<OpTy>(op));
     return llvm::success();
   }
 };
@@ -40,6 +44,8 @@ void attachShapeRules(mlir::MLIRContext* context);
 void attachContractionRules(mlir::MLIRContext* context);
 void attachReductionRules(mlir::MLIRContext* context);
 void attachNormalizationRules(mlir::MLIRContext* context);
+void attachIndexingRules(mlir::MLIRContext* context);
+void attachAttentionRules(mlir::MLIRContext* context);
 void attachRandomRules(mlir::MLIRContext* context);
 void attachLossRules(mlir::MLIRContext* context);
 

@@ -1,4 +1,4 @@
-// Derivatives of softmax and layer normalisation.
+// Derivatives of softmax, layer and root-mean-square normalisation.
 #include "compiler/Autodiff/Rules.h"
 
 using namespace mlir;
@@ -24,57 +24,98 @@ Value logSoftmax(Builder& b, LogSoftmaxOp op, Value dy) {
   return b.sub(dy, b.mul(b.exp(op.getResult()), sumAlong(b, dy, op.getDim())));
 }
 
+/// What the derivatives of layer_norm and rms_norm share: the shapes of the dimensions before and
+/// from `axis` on. Statistics are f32 (f64 for f64), and so is everything between them.
+class Normalised {
+public:
+  double n = 1; ///< elements of a row
+
+  Normalised(Builder& b, Value operand, int64_t axis, Value rstd)
+      : b(b), type(tensorType(operand)), statistic(tensorType(rstd).getElementType()),
+        outer(llvm::to_vector(llvm::seq<int64_t>(0, axis))),
+        inner(llvm::to_vector(llvm::seq<int64_t>(axis, type.getRank()))) {
+    for (int64_t d : inner)
+      n *= static_cast<double>(type.getDimSize(d));
+  }
+
+  Value wide(Value v) { return b.convert(v, statistic); }
+  Value narrow(Value v) { return b.convert(v, type.getElementType()); }
+  Value overRows(Value v) { return b.broadcast(v, type.getShape(), outer); }
+  Value overColumns(Value v) { return b.broadcast(wide(v), type.getShape(), inner); }
+  /// The mean of each row, repeated along it.
+  Value mean(Value v) { return overRows(b.scale(b.reduce(ReduceKind::Sum, v, inner), 1 / n)); }
+  /// Sets the adjoint of operand number `operand`, a scale or bias: the sum of `term` over rows.
+  void setAffine(unsigned operand, Value parameter, Value term) {
+    if (!b.needs(operand))
+      return;
+    Value sum = outer.empty() ? term : b.reduce(ReduceKind::Sum, term, outer);
+    b.set(operand, b.convert(sum, tensorType(parameter).getElementType()));
+  }
+
+private:
+  Builder& b;
+  RankedTensorType type;
+  Type statistic;
+  SmallVector<int64_t> outer, inner;
+};
+
 /// With xhat = (x - mean) rstd, g = dy scale and means over the normalised dimensions:
 /// dx = rstd (g - mean(g) - xhat mean(g xhat)), dscale = sum over rows of dy xhat, dbias = sum over
 /// rows of dy. The statistics are results too: d mean / dx = 1/n, d rstd / dx = -rstd^2 xhat / n.
 void layerNorm(Builder& b, LayerNormOp op) {
-  RankedTensorType type = tensorType(op.getOperand());
-  ArrayRef<int64_t> shape = type.getShape();
-  int64_t axis = op.getAxis(), rank = type.getRank(), n = 1;
-  for (int64_t extent : shape.drop_front(axis))
-    n *= extent;
-  SmallVector<int64_t> outer = llvm::to_vector(llvm::seq<int64_t>(0, axis));
-  SmallVector<int64_t> inner = llvm::to_vector(llvm::seq<int64_t>(axis, rank));
-  // Statistics are f32 (f64 for f64), and so is everything between them.
-  Type statistic = tensorType(op.getMean()).getElementType(), element = type.getElementType();
-  auto wide = [&](Value v) { return b.convert(v, statistic); };
-  auto overRows = [&](Value v) { return b.broadcast(v, shape, outer); };
-  auto meanInner = [&](Value v) {
-    return overRows(b.scale(b.reduce(ReduceKind::Sum, v, inner), 1.0 / static_cast<double>(n)));
-  };
-  Value rstd = overRows(op.getRstd());
-  Value xhat = b.mul(b.sub(wide(op.getOperand()), overRows(op.getMean())), rstd);
-  Value dy = b.result(0) ? wide(b.result(0)) : Value();
+  Normalised rows(b, op.getOperand(), op.getAxis(), op.getRstd());
+  Value rstd = rows.overRows(op.getRstd());
+  Value xhat = b.mul(b.sub(rows.wide(op.getOperand()), rows.overRows(op.getMean())), rstd);
+  Value dy = b.result(0) ? rows.wide(b.result(0)) : Value();
 
   if (b.needs(0)) {
     Value dx;
     auto accumulate = [&](Value term) { dx = dx ? b.add(dx, term) : term; };
     if (dy) {
-      Value g = op.getScale() ? b.mul(dy, b.broadcast(wide(op.getScale()), shape, inner)) : dy;
-      Value centred = b.sub(b.sub(g, meanInner(g)), b.mul(xhat, meanInner(b.mul(g, xhat))));
+      Value g = op.getScale() ? b.mul(dy, rows.overColumns(op.getScale())) : dy;
+      Value centred = b.sub(b.sub(g, rows.mean(g)), b.mul(xhat, rows.mean(b.mul(g, xhat))));
       accumulate(b.mul(rstd, centred));
     }
     if (Value dmean = b.result(1))
-      accumulate(overRows(b.scale(dmean, 1.0 / static_cast<double>(n))));
+      accumulate(rows.overRows(b.scale(dmean, 1 / rows.n)));
     if (Value drstd = b.result(2)) {
       Value slope = b.mul(b.mul(op.getRstd(), op.getRstd()), drstd);
-      accumulate(b.mul(overRows(b.scale(slope, -1.0 / static_cast<double>(n))), xhat));
+      accumulate(b.mul(rows.overRows(b.scale(slope, -1 / rows.n)), xhat));
     }
-    b.set(0, b.convert(dx, element));
+    b.set(0, rows.narrow(dx));
   }
   if (!dy)
     return;
-  auto setAffine = [&](Value parameter, unsigned operand, Value term) {
-    if (!b.needs(operand))
-      return;
-    Value sum = outer.empty() ? term : b.reduce(ReduceKind::Sum, term, outer);
-    b.set(operand, b.convert(sum, tensorType(parameter).getElementType()));
-  };
   unsigned next = 1;
   if (op.getScale())
-    setAffine(op.getScale(), next++, b.mul(dy, xhat));
+    rows.setAffine(next++, op.getScale(), b.mul(dy, xhat));
   if (op.getBias())
-    setAffine(op.getBias(), next, dy);
+    rows.setAffine(next, op.getBias(), dy);
+}
+
+/// With xhat = x rstd, g = dy scale: dx = rstd (g - xhat mean(g xhat)), dscale = sum over rows of
+/// dy xhat; d rstd / dx = -rstd^2 xhat / n.
+void rmsNorm(Builder& b, RmsNormOp op) {
+  Normalised rows(b, op.getOperand(), op.getAxis(), op.getRstd());
+  Value rstd = rows.overRows(op.getRstd());
+  Value xhat = b.mul(rows.wide(op.getOperand()), rstd);
+  Value dy = b.result(0) ? rows.wide(b.result(0)) : Value();
+
+  if (b.needs(0)) {
+    Value dx;
+    if (dy) {
+      Value g = op.getScale() ? b.mul(dy, rows.overColumns(op.getScale())) : dy;
+      dx = b.mul(rstd, b.sub(g, b.mul(xhat, rows.mean(b.mul(g, xhat)))));
+    }
+    if (Value drstd = b.result(1)) {
+      Value slope = b.mul(b.mul(op.getRstd(), op.getRstd()), drstd);
+      Value term = b.mul(rows.overRows(b.scale(slope, -1 / rows.n)), xhat);
+      dx = dx ? b.add(dx, term) : term;
+    }
+    b.set(0, rows.narrow(dx));
+  }
+  if (dy && op.getScale())
+    rows.setAffine(1, op.getScale(), b.mul(dy, xhat));
 }
 
 } // namespace
@@ -83,6 +124,7 @@ void attachNormalizationRules(MLIRContext* context) {
   attachUnaryRule<SoftmaxOp, softmax>(context);
   attachUnaryRule<LogSoftmaxOp, logSoftmax>(context);
   attachRule<LayerNormOp, layerNorm>(context);
+  attachRule<RmsNormOp, rmsNorm>(context);
 }
 
 } // namespace titan::autodiff

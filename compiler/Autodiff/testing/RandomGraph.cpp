@@ -34,7 +34,7 @@ private:
 
   Value choose(Value x, Value y) {
     auto type = tensorType(x);
-    switch (draw(12)) {
+    switch (draw(16)) {
     case 0:
       return b.create<TanhOp>(x);
     case 1:
@@ -68,10 +68,35 @@ private:
       Value normalised = b.create<LayerNormOp>(x, Value(), Value(), int64_t(1), 0.1).getResult();
       return b.create<GeluOp>(normalised, GeluForm::Erf);
     }
+    case 11: {
+      Value heads = asHeads(x);
+      return asMatrix(b.create<AttentionOp>(heads, asHeads(y), asHeads(pick()), Value(), 0.5,
+                                            /*causal=*/draw(2) == 1)
+                          .getResult());
+    }
+    case 12:
+      return b.create<RmsNormOp>(x, Value(), int64_t(1), 0.1).getResult();
+    case 13: { // rows of x: some twice, some never
+      Value indices =
+          b.create<IotaOp>(RankedTensorType::get({4}, b.builder.getI64Type()), int64_t(0));
+      Value rows = b.create<EmbeddingOp>(x, b.create<MulOp>(indices, indices));
+      return b.add(rows, y);
+    }
+    case 14: {
+      auto angle = RankedTensorType::get({4, 1}, type.getElementType());
+      Value angles = b.create<SliceOp>(angle, y, ArrayRef<int64_t>{0, 1}, ArrayRef<int64_t>{1, 1});
+      Value heads = asHeads(x);
+      return asMatrix(b.create<RotaryOp>(heads.getType(), heads, b.create<CosOp>(angles),
+                                         b.create<SinOp>(angles), /*interleaved=*/draw(2) == 1));
+    }
     default:
       return b.div(x, b.shift(b.mul(y, y), 1));
     }
   }
+
+  /// One sequence of four positions with two heads.
+  Value asHeads(Value x) { return b.reshape(x, {1, 4, 2, 2}); }
+  Value asMatrix(Value x) { return b.reshape(x, {4, 4}); }
 
   TensorBuilder b;
   uint64_t key, position = 0;

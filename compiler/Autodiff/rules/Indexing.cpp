@@ -1,0 +1,22 @@
+// Derivative of embedding: the adjoint of a table's row is the sum of the results that read it.
+#include "compiler/Autodiff/Rules.h"
+
+using namespace mlir;
+using namespace titan::ir;
+
+namespace titan::autodiff {
+
+void attachIndexingRules(MLIRContext* context) {
+  attachRule<EmbeddingOp, [](AdjointBuilder& b, EmbeddingOp op) {
+    if (!b.needs(0))
+      return;
+    RankedTensorType table = tensorType(op.getTable());
+    Type element = table.getElementType();
+    Type sums = element.isF64() ? element : b.builder.getF32Type();
+    Value rows = b.create<EmbeddingGradOp>(table.clone(sums), b.result(), op.getIndices(), Value(),
+                                           table.getDimSize(0));
+    b.set(0, b.convert(rows, element));
+  }>(context);
+}
+
+} // namespace titan::autodiff
