@@ -1,5 +1,6 @@
 #include "compiler/Accumulate/BatchDimension.h"
 #include "compiler/Accumulate/Passes.h"
+#include "compiler/Support/RandomOp.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Remarks.h"
@@ -13,26 +14,39 @@ namespace titan {
 
 namespace {
 
-void place(ir::DropoutOp dropout, accum::LoopOp loop, BatchDimension::Place place) {
-  auto type = cast<RankedTensorType>(dropout.getOperand().getType());
-  SmallVector<int64_t> global(type.getShape());
+/// Where the batch is in the tensor that `random` decides on, by the first of its operands that
+/// depends on the batch.
+BatchDimension::Place placeOf(RandomOp random, const BatchDimension& batch) {
+  for (auto [i, operand] : llvm::enumerate(random.operation()->getOperands())) {
+    SmallVector<int64_t> dims = random.dimsOf(i);
+    BatchDimension::Place place = batch.of(operand);
+    if (dims.empty() || place.kind == BatchDimension::Kind::None)
+      continue;
+    if (place.kind == BatchDimension::Kind::Dim && dims[place.dim] >= 0)
+      return {BatchDimension::Kind::Dim, dims[place.dim]};
+    return {BatchDimension::Kind::Unknown, -1};
+  }
+  return {};
+}
+
+void place(RandomOp random, accum::LoopOp loop, BatchDimension::Place place) {
+  SmallVector<int64_t> global = random.shape();
   int64_t dim = 0, stride = 0;
-  bool batched = place.kind != BatchDimension::Kind::None && type.getRank() > 0;
+  bool batched = place.kind != BatchDimension::Kind::None && !global.empty();
   if (batched) {
     if (place.kind == BatchDimension::Kind::Dim)
       dim = place.dim;
     else
-      remark::missed(dropout.getLoc(),
+      remark::missed(random.operation()->getLoc(),
                      remark::RemarkOpts::name("place-random").category("accumulate"))
           << remark::reason("the batch of {0} cannot be followed: its microbatches draw as if "
                             "stacked along dimension 0",
-                            ir::pathString(dropout));
-    stride = type.getDimSize(dim);
+                            ir::pathString(random.operation()));
+    stride = global[dim];
     global[dim] *= loop.getCount();
   }
-  dropout.setWindowAttr(ir::WindowAttr::get(dropout.getContext(), global, dim, stride));
-  if (batched)
-    dropout.getMicrobatchMutable().assign(loop.getIndex());
+  random.place(ir::WindowAttr::get(loop.getContext(), global, dim, stride),
+               batched ? Value(loop.getIndex()) : Value());
 }
 
 struct PlaceRandom : impl::PlaceRandomBase<PlaceRandom> {
@@ -42,10 +56,12 @@ struct PlaceRandom : impl::PlaceRandomBase<PlaceRandom> {
       // An adjoint draws what its forward op drew: the ops of one stream share the place of the
       // first. (The adjoint's own operand may be a constant, which says nothing about the batch.)
       llvm::DenseMap<uint64_t, BatchDimension::Place> places;
-      for (auto dropout : loop.getBlock().getOps<ir::DropoutOp>())
-        place(
-            dropout, loop,
-            places.try_emplace(dropout.getStream(), batch.of(dropout.getOperand())).first->second);
+      forEachRandomOp(loop, [&](RandomOp random) {
+        auto [entry, isNew] = places.try_emplace(random.stream());
+        if (isNew)
+          entry->second = placeOf(random, batch);
+        place(random, loop, entry->second);
+      });
     });
   }
 };

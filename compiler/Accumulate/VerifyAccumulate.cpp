@@ -1,4 +1,5 @@
 #include "compiler/Accumulate/Passes.h"
+#include "compiler/Support/RandomOp.h"
 #include "compiler/Support/RecipeAttribute.h"
 
 using namespace mlir;
@@ -31,12 +32,13 @@ struct VerifyAccumulate : impl::VerifyAccumulateBase<VerifyAccumulate> {
     if (failed(recipe) || !step || failed(verifyStep(step, recipe->microbatches())))
       return signalPassFailure();
     bool ok = true;
-    module.walk([&](ir::DropoutOp dropout) {
-      if (dropout->getParentOfType<func::FuncOp>() != step) {
-        dropout.emitError("a random op outside of @step");
+    forEachRandomOp(module, [&](RandomOp random) {
+      Operation* op = random.operation();
+      if (op->getParentOfType<func::FuncOp>() != step) {
+        op->emitError("a random op outside of @step");
         ok = false;
-      } else if (!dropout.getSeed() || !dropout.getWindow()) {
-        dropout.emitError("a random op without seed, step or window");
+      } else if (!random.isSeeded() || !random.isPlaced()) {
+        op->emitError("a random op without seed, step or window");
         ok = false;
       }
     });

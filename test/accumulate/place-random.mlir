@@ -18,6 +18,15 @@ func.func @step(%x: tensor<4x8x3xf32>, %w: tensor<3x5xf32>, %zero: tensor<f32>, 
     // CHECK: titan.dropout {{.*}} stream 10 {{.*}} microbatch %[[I]] {window = #titan.window<[32, 5], dim = 0, stride = 8>}
     %y = titan.contract %e, %p batch [] x [] contracting [0] x [0] : (tensor<3x8xf32>, tensor<3x5xf32>) -> tensor<8x5xf32>
     %f = titan.dropout %y p 0.1 stream 10 seed %seed step %step : tensor<8x5xf32> to tensor<8x5xf32>
+    // Attention draws for [B, H, T, S]; without dropout it draws nothing.
+    // CHECK: titan.attention {{.*}} microbatch %[[I]] scale {{.*}}stream = 11 : i64, window = #titan.window<[32, 1, 5, 5], dim = 0, stride = 8>}
+    %q = titan.reshape %f : tensor<8x5xf32> to tensor<8x5x1x1xf32>
+    %h, %lse = titan.attention %q, %q, %q seed %seed step %step scale 1.0 {p = 0.5 : f64, stream = 11 : i64} : (tensor<8x5x1x1xf32>, tensor<8x5x1x1xf32>, tensor<8x5x1x1xf32>, tensor<i64>, tensor<i64>) -> (tensor<8x5x1x1xf32>, tensor<8x1x5xf32>)
+    // CHECK-NOT: window
+    // CHECK: titan.attention
+    %g, %lse2 = titan.attention %q, %q, %q scale 1.0 : (tensor<8x5x1x1xf32>, tensor<8x5x1x1xf32>, tensor<8x5x1x1xf32>) -> (tensor<8x5x1x1xf32>, tensor<8x1x5xf32>)
+    // CHECK-NOT: window
+    // CHECK: titan.reduce
     %sum = titan.reduce sum %f [0, 1] : tensor<8x5xf32> to tensor<f32>
     %next = titan.add %a, %sum : tensor<f32>
     accum.yield %next : tensor<f32>
