@@ -125,6 +125,13 @@ Result<Value> Conversion::floatOperand(size_t i) {
   return value;
 }
 
+Result<Value> Conversion::integerOperand(size_t i) {
+  Value value = TITAN_TRY(operand(i));
+  if (isFloat(value) || ir::tensorType(value).getElementType().isInteger(1))
+    return error("operand {} has no integers", i);
+  return value;
+}
+
 //===----------------------------------------------------------------------===//
 // Building
 //===----------------------------------------------------------------------===//
@@ -155,6 +162,55 @@ Value Conversion::slice(Value value, ArrayRef<int64_t> shape, ArrayRef<int64_t> 
   if (ir::tensorType(value).getShape() == shape)
     return value;
   return create<ir::SliceOp>(ir::tensorType(value).clone(shape), value, offsets, strides);
+}
+
+Value Conversion::run(Value value, int64_t axis, int64_t begin, int64_t count) const {
+  Shape shape = shapeOf(value);
+  SmallVector<int64_t> offsets(shape.size(), 0), strides(shape.size(), 1);
+  shape[axis] = count;
+  offsets[axis] = begin;
+  return slice(value, shape, offsets, strides);
+}
+
+Value Conversion::reshaped(Value value, ArrayRef<int64_t> shape) const {
+  if (auto inner = value.getDefiningOp<ir::ReshapeOp>())
+    value = inner.getOperand();
+  return ir::tensorType(value).getShape() == shape ? value : reshape(value, shape);
+}
+
+Value Conversion::transposed(Value value, ArrayRef<int64_t> permutation) const {
+  SmallVector<int64_t> total(permutation);
+  if (auto inner = value.getDefiningOp<ir::TransposeOp>()) {
+    for (int64_t& d : total)
+      d = inner.getPermutation()[d];
+    value = inner.getOperand();
+  }
+  return llvm::is_sorted(total) ? value : transpose(value, total);
+}
+
+Result<Value> Conversion::joined(ArrayRef<Value> values, int64_t axis) const {
+  Shape first = shapeOf(values.front());
+  for (Value value : values) {
+    Shape shape = shapeOf(value);
+    bool fits = shape.size() == first.size() && ir::tensorType(value).getElementType() ==
+                                                    ir::tensorType(values.front()).getElementType();
+    if (fits) {
+      shape[axis] = first[axis];
+      fits = shape == first;
+    }
+    if (!fits)
+      return error("operands of {} and {} cannot be joined along {}", toString(first),
+                   toString(shapeOf(value)), axis);
+  }
+  return values.size() == 1 ? values.front()
+                            : Value(create<ir::ConcatOp>(ValueRange(values), axis));
+}
+
+Value Conversion::pickLoss(Value scores, Value targets, int64_t ignored) const {
+  Type element = ir::accumulationType(ir::tensorType(scores).getElementType());
+  return create<ir::CrossEntropyOp>(
+      RankedTensorType::get(ir::tensorType(targets).getShape(), element), scores, targets,
+      builder.getI64IntegerAttr(ignored), builder.getF64FloatAttr(0));
 }
 
 Result<std::vector<Value>> Conversion::broadcastOperands(ArrayRef<size_t> operands) {

@@ -2,6 +2,7 @@
 // that carries the node's location and module path.
 #pragma once
 
+#include "dialects/Titan/ResultTypes.h"
 #include "dialects/Titan/TensorBuilder.h"
 #include "frontend/onnx/Fold.h"
 
@@ -73,9 +74,22 @@ public:
                                llvm::ArrayRef<int64_t> rhsBatch, int64_t lhsContracting,
                                int64_t rhsContracting) const;
   Result<mlir::Value> floatOperand(size_t i);
+  /// Operand i, which must have integers (not booleans).
+  Result<mlir::Value> integerOperand(size_t i);
   /// Elements offsets[d] + i * strides[d]; the value itself where that is all of it.
   mlir::Value slice(mlir::Value value, llvm::ArrayRef<int64_t> shape,
                     llvm::ArrayRef<int64_t> offsets, llvm::ArrayRef<int64_t> strides) const;
+
+  /// `count` elements along `axis` from `begin` on.
+  mlir::Value run(mlir::Value value, int64_t axis, int64_t begin, int64_t count) const;
+  /// Under another shape; what only undoes an earlier change of shape disappears with it.
+  mlir::Value reshaped(mlir::Value value, llvm::ArrayRef<int64_t> shape) const;
+  /// The same for an order of dimensions.
+  mlir::Value transposed(mlir::Value value, llvm::ArrayRef<int64_t> permutation) const;
+  /// Joined along `axis`. Error: shapes or types that do not fit.
+  Result<mlir::Value> joined(llvm::ArrayRef<mlir::Value> values, int64_t axis) const;
+  /// -log softmax(scores)[target] per target, classes last; 0 where the target is `ignored`.
+  mlir::Value pickLoss(mlir::Value scores, mlir::Value targets, int64_t ignored = INT64_MIN) const;
 
   Status give(mlir::Value value) {
     results[0] = value;
@@ -129,6 +143,10 @@ llvm::ArrayRef<ConverterEntry> dropoutConverters();
 llvm::ArrayRef<ConverterEntry> einsumConverters();
 llvm::ArrayRef<ConverterEntry> movementConverters();
 llvm::ArrayRef<ConverterEntry> pieceConverters();
+llvm::ArrayRef<ConverterEntry> indexingConverters();
+llvm::ArrayRef<ConverterEntry> sequenceConverters();
+llvm::ArrayRef<ConverterEntry> attentionConverters();
+llvm::ArrayRef<ConverterEntry> lossConverters();
 llvm::ArrayRef<ConverterEntry> reductionConverters();
 
 } // namespace titan::frontend

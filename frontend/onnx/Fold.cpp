@@ -4,7 +4,8 @@
 
 namespace titan::frontend {
 
-Result<std::optional<HostOutputs>> foldReduction(const Node& node, const HostInputs& inputs) {
+Result<std::optional<HostOutputs>> foldReduction(const Node& node, const HostInputs& inputs,
+                                                 int64_t /*largest*/) {
   enum Kind { Sum, Mean, Prod, Max, Min };
   static const std::map<std::string, Kind> kinds = {{"ReduceSum", Sum},
                                                     {"ReduceMean", Mean},
@@ -89,11 +90,12 @@ Result<std::optional<HostOutputs>> foldReduction(const Node& node, const HostInp
   return std::optional(HostOutputs{std::move(out)});
 }
 
-Result<std::optional<HostOutputs>> fold(const Node& node, const HostInputs& inputs) {
+Result<std::optional<HostOutputs>> fold(const Node& node, const HostInputs& inputs,
+                                        int64_t largest) {
   if (!node.domain.empty())
     return std::optional<HostOutputs>();
-  for (auto rule : {foldElementwise, foldMovement, foldReduction})
-    if (auto outputs = TITAN_TRY(rule(node, inputs)))
+  for (auto rule : {foldElementwise, foldMovement, foldIndexing, foldConstruct, foldReduction})
+    if (auto outputs = TITAN_TRY(rule(node, inputs, largest)))
       return outputs;
   return std::optional<HostOutputs>();
 }

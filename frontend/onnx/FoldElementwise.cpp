@@ -108,7 +108,21 @@ std::optional<int64_t> unaryInteger(const std::string& op, int64_t x) {
   return std::nullopt;
 }
 
+/// IsNaN and IsInf: floats to booleans.
+std::optional<HostTensor> classify(const Node& node, const HostTensor& x) {
+  bool positive = node.integer("detect_positive", 1) != 0;
+  bool negative = node.integer("detect_negative", 1) != 0;
+  HostTensor out = HostTensor::empty(DType::Bool, x.shape);
+  for (double value : x.reals) {
+    bool infinite = std::isinf(value) && (value > 0 ? positive : negative);
+    out.push(int64_t(node.opType == "IsNaN" ? std::isnan(value) : infinite));
+  }
+  return out;
+}
+
 std::optional<HostTensor> unary(const Node& node, const HostTensor& x) {
+  if ((node.opType == "IsNaN" || node.opType == "IsInf") && x.isFloat())
+    return classify(node, x);
   // Whether there is a rule depends on the op alone: try it before any element is read.
   if (x.isFloat() ? !unaryReal(node.opType, 1) : !unaryInteger(node.opType, 1))
     return std::nullopt;
@@ -122,9 +136,10 @@ std::optional<HostTensor> unary(const Node& node, const HostTensor& x) {
   return out;
 }
 
-std::optional<HostTensor> binary(const Node& node, const HostTensor& x, const HostTensor& y) {
+std::optional<HostTensor> binary(const Node& node, const HostTensor& x, const HostTensor& y,
+                                 int64_t largest) {
   std::optional<Shape> shape = broadcastShape(x.shape, y.shape);
-  if (!shape || elementCount(*shape) > kLargestFolded || x.dtype != y.dtype)
+  if (!shape || elementCount(*shape) > largest || x.dtype != y.dtype)
     return std::nullopt;
   HostTensor a = broadcastHost(x, *shape), b = broadcastHost(y, *shape);
   bool comparison = compareOp(node.opType, 0, 0).has_value();
@@ -160,10 +175,10 @@ HostTensor cast(const HostTensor& x, DType dtype) {
 }
 
 std::optional<HostTensor> where(const HostTensor& condition, const HostTensor& x,
-                                const HostTensor& y) {
+                                const HostTensor& y, int64_t largest) {
   std::optional<Shape> both = broadcastShape(x.shape, y.shape);
   std::optional<Shape> shape = both ? broadcastShape(*both, condition.shape) : std::nullopt;
-  if (!shape || elementCount(*shape) > kLargestFolded || x.dtype != y.dtype || condition.isFloat())
+  if (!shape || elementCount(*shape) > largest || x.dtype != y.dtype || condition.isFloat())
     return std::nullopt;
   HostTensor c = broadcastHost(condition, *shape), a = broadcastHost(x, *shape),
              b = broadcastHost(y, *shape);
@@ -194,21 +209,27 @@ HostTensor broadcastHost(const HostTensor& value, const Shape& shape) {
     strides[d] = extent == 1 ? 0 : stride;
     stride *= extent;
   }
+  // An odometer over the dimensions: masks have millions of elements.
+  std::vector<int64_t> at(shape.size(), 0);
+  int64_t from = 0;
   for (int64_t i = 0; i < count; ++i) {
-    int64_t from = 0, rest = i;
-    for (size_t d = shape.size(); d-- > 0;) {
-      from += rest % shape[d] * strides[d];
-      rest /= shape[d];
-    }
     if (value.isFloat())
       out.reals.push_back(value.reals[from]);
     else
       out.integers.push_back(value.integers[from]);
+    for (size_t d = shape.size(); d-- > 0;) {
+      from += strides[d];
+      if (++at[d] < shape[d])
+        break;
+      from -= strides[d] * shape[d];
+      at[d] = 0;
+    }
   }
   return out;
 }
 
-Result<std::optional<HostOutputs>> foldElementwise(const Node& node, const HostInputs& inputs) {
+Result<std::optional<HostOutputs>> foldElementwise(const Node& node, const HostInputs& inputs,
+                                                   int64_t largest) {
   const std::string& op = node.opType;
   auto result = [](std::optional<HostTensor> value) -> std::optional<HostOutputs> {
     if (!value)
@@ -233,11 +254,11 @@ Result<std::optional<HostOutputs>> foldElementwise(const Node& node, const HostI
   if (op == "CastLike" && inputs.size() == 2)
     return result(cast(*inputs[0], inputs[1]->dtype));
   if (op == "Where" && inputs.size() == 3)
-    return result(where(*inputs[0], *inputs[1], *inputs[2]));
+    return result(where(*inputs[0], *inputs[1], *inputs[2], largest));
   if (op == "Sum" || op == "Max" || op == "Min") {
     std::optional<HostTensor> total = *inputs[0];
     for (size_t i = 1; i < inputs.size() && total; ++i)
-      total = binary(node, *total, *inputs[i]);
+      total = binary(node, *total, *inputs[i], largest);
     return result(std::move(total));
   }
   static constexpr const char* kBinary[] = {
@@ -246,7 +267,7 @@ Result<std::optional<HostOutputs>> foldElementwise(const Node& node, const HostI
   bool known = std::find(std::begin(kBinary), std::end(kBinary), op) != std::end(kBinary);
   if (!known || inputs.size() != 2)
     return std::optional<HostOutputs>();
-  return result(binary(node, *inputs[0], *inputs[1]));
+  return result(binary(node, *inputs[0], *inputs[1], largest));
 }
 
 } // namespace titan::frontend

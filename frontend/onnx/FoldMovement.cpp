@@ -2,7 +2,6 @@
 #include "frontend/onnx/Fold.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace titan::frontend {
 
@@ -47,33 +46,7 @@ HostTensor reshaped(HostTensor tensor, Shape shape) {
   return tensor;
 }
 
-Folded gather(const Node& node, const HostTensor& data, const HostTensor& indices) {
-  int64_t axis = TITAN_TRY(
-      normalizeAxis(node, node.integer("axis", 0), static_cast<int64_t>(data.shape.size())));
-  Shape shape(data.shape.begin(), data.shape.begin() + axis);
-  shape.insert(shape.end(), indices.shape.begin(), indices.shape.end());
-  shape.insert(shape.end(), data.shape.begin() + axis + 1, data.shape.end());
-  if (TITAN_TRY(checkedElementCount(shape, node.shown())) > kLargestFolded)
-    return nothing();
-  int64_t extent = data.shape[axis], inner = 1, outer = 1;
-  for (int64_t d = 0; d < axis; ++d)
-    outer *= data.shape[d];
-  for (size_t d = axis + 1; d < data.shape.size(); ++d)
-    inner *= data.shape[d];
-  HostTensor out = HostTensor::empty(data.dtype, shape);
-  for (int64_t o = 0; o < outer; ++o)
-    for (int64_t k = 0; k < indices.size(); ++k) {
-      int64_t index = indices.integer(k);
-      if (index < -extent || index >= extent)
-        return Error::badInput("{}: index {} is outside of {}", node.shown(), index, extent);
-      index = index < 0 ? index + extent : index;
-      for (int64_t i = 0; i < inner; ++i)
-        copyElement(data, (o * extent + index) * inner + i, out);
-    }
-  return one(std::move(out));
-}
-
-Folded concat(const Node& node, const HostInputs& inputs) {
+Folded concat(const Node& node, const HostInputs& inputs, int64_t largest) {
   int64_t rank = static_cast<int64_t>(inputs[0]->shape.size());
   int64_t axis = TITAN_TRY(normalizeAxis(node, node.integer("axis", 0), rank));
   Shape shape = inputs[0]->shape;
@@ -87,7 +60,7 @@ Folded concat(const Node& node, const HostInputs& inputs) {
                                toString(inputs[0]->shape), toString(input->shape), axis);
     shape[axis] += input->shape[axis];
   }
-  if (elementCount(shape) > kLargestFolded)
+  if (elementCount(shape) > largest)
     return nothing();
   int64_t outer = 1;
   for (int64_t d = 0; d < axis; ++d)
@@ -167,46 +140,9 @@ Folded transpose(const Node& node, const HostTensor& data) {
   return one(strided(data, shape, 0, permuted));
 }
 
-Folded range(const Node& node, const HostInputs& inputs) {
-  const HostTensor &start = *inputs[0], &limit = *inputs[1], &delta = *inputs[2];
-  if (start.size() != 1 || limit.size() != 1 || delta.size() != 1 || start.dtype != limit.dtype ||
-      start.dtype != delta.dtype)
-    return Error::badInput("{}: start, limit and delta must be scalars of one type", node.shown());
-  double count = std::ceil((limit.real(0) - start.real(0)) / delta.real(0));
-  if (std::isnan(count) || count > static_cast<double>(kLargestFolded))
-    return Error::badInput("{}: a range of {} elements", node.shown(), count);
-  HostTensor out =
-      HostTensor::empty(start.dtype, {std::max<int64_t>(0, static_cast<int64_t>(count))});
-  for (int64_t i = 0; i < out.shape[0]; ++i) {
-    if (out.isFloat())
-      out.push(start.reals[0] + static_cast<double>(i) * delta.reals[0]);
-    else
-      out.push(static_cast<int64_t>(static_cast<uint64_t>(start.integers[0]) +
-                                    static_cast<uint64_t>(i) *
-                                        static_cast<uint64_t>(delta.integers[0])));
-  }
-  return one(std::move(out));
-}
-
-Folded constantOfShape(const Node& node, const HostTensor& target) {
-  Shape shape = listOf(target);
-  if (TITAN_TRY(checkedElementCount(shape, node.shown())) > kLargestFolded)
-    return nothing();
-  HostTensor value{DType::F32, {1}, {}, {0.0}};
-  if (const ::onnx::AttributeProto* attribute = node.find("value");
-      attribute && attribute->has_t()) {
-    ::onnx::TensorProto proto = attribute->t();
-    value = TITAN_TRY(toHost(TITAN_TRY(takeTensor(proto, node.shown()))));
-    if (value.size() != 1)
-      return Error::badInput("{}: a value of {} elements", node.shown(), value.size());
-  }
-  value.shape = {};
-  return one(broadcastHost(value, shape));
-}
-
 } // namespace
 
-Folded foldMovement(const Node& node, const HostInputs& inputs) {
+Folded foldMovement(const Node& node, const HostInputs& inputs, int64_t largest) {
   const std::string& op = node.opType;
   if (inputs.empty() || !inputs[0])
     return nothing();
@@ -216,13 +152,11 @@ Folded foldMovement(const Node& node, const HostInputs& inputs) {
   auto axes = [&]() -> std::optional<std::vector<int64_t>> {
     return operand(1) ? std::optional(listOf(*operand(1))) : node.integers("axes");
   };
-  if (op == "Gather" && operand(1))
-    return gather(node, data, *operand(1));
   if (op == "Concat") {
     for (const HostTensor* input : inputs)
       if (!input)
         return Error::badInput("{}: an operand is missing", node.shown());
-    return concat(node, inputs);
+    return concat(node, inputs, largest);
   }
   if (op == "Slice")
     return slice(node, inputs);
@@ -230,10 +164,6 @@ Folded foldMovement(const Node& node, const HostInputs& inputs) {
     return split(node, inputs);
   if (op == "Transpose")
     return transpose(node, data);
-  if (op == "Range" && operand(1) && operand(2))
-    return range(node, inputs);
-  if (op == "ConstantOfShape")
-    return constantOfShape(node, data);
   if (op == "Reshape" && operand(1))
     return one(reshaped(data, TITAN_TRY(reshapeTarget(node, data.shape, listOf(*operand(1)),
                                                       node.integer("allowzero", 0) != 0))));
@@ -244,7 +174,7 @@ Folded foldMovement(const Node& node, const HostInputs& inputs) {
                                                         axes().value_or(std::vector<int64_t>())))));
   if (op == "Expand" && operand(1)) {
     Shape shape = TITAN_TRY(expandTarget(node, data.shape, listOf(*operand(1))));
-    if (elementCount(shape) > kLargestFolded)
+    if (elementCount(shape) > largest)
       return nothing();
     return one(broadcastHost(data, shape));
   }

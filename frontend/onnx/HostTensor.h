@@ -7,8 +7,10 @@
 
 namespace titan::frontend {
 
-/// Larger constants are left to the compiled program.
-inline constexpr int64_t kLargestFolded = 1 << 16;
+/// Larger constants are left to the compiled program. A causal mask of 1024 positions is folded.
+inline constexpr int64_t kLargestFolded = 1 << 20;
+/// What one import may fold in all; beyond it only constants of up to `kAlwaysFolded` elements are.
+inline constexpr int64_t kMostFolded = 1 << 25, kAlwaysFolded = 1 << 12;
 
 /// Row-major values: integers (and booleans, as 0 and 1) in `integers`, floats in `reals`, rounded
 /// to `dtype`.

@@ -179,9 +179,12 @@ private:
     }
     if (inputs.empty())
       return false;
-    std::optional<HostOutputs> outputs = TITAN_TRY(fold(node, inputs));
+    int64_t largest = folded_ < kMostFolded ? kLargestFolded : kAlwaysFolded;
+    std::optional<HostOutputs> outputs = TITAN_TRY(fold(node, inputs, largest));
     if (!outputs)
       return false;
+    for (const HostTensor& output : *outputs)
+      folded_ += output.size();
     for (auto [output, value] : llvm::zip(node.outputs, *outputs))
       if (!output.empty())
         values_[output].host = std::move(value);
@@ -285,6 +288,7 @@ private:
   std::map<std::string, Known> values_;
   std::map<std::string, uint64_t> randomOrdinals_;
   std::vector<std::string> problems_;
+  int64_t folded_ = 0; ///< elements
 };
 
 } // namespace

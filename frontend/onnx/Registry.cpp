@@ -7,9 +7,11 @@ namespace titan::frontend {
 ArrayRef<ConverterEntry> converterTable() {
   static const std::vector<ConverterEntry> table = [] {
     std::vector<ConverterEntry> all;
-    for (auto family : {elementwiseConverters, activationConverters, contractionConverters,
-                        normalizationConverters, dropoutConverters, einsumConverters,
-                        movementConverters, pieceConverters, reductionConverters})
+    for (auto family :
+         {elementwiseConverters, activationConverters, contractionConverters,
+          normalizationConverters, dropoutConverters, einsumConverters, movementConverters,
+          pieceConverters, reductionConverters, indexingConverters, sequenceConverters,
+          attentionConverters, lossConverters})
       llvm::append_range(all, family());
     llvm::sort(all, [](const ConverterEntry& a, const ConverterEntry& b) {
       return StringRef(a.opType) < StringRef(b.opType);

@@ -14,7 +14,7 @@ Status reshapeOp(Conversion& c) {
   auto target = TITAN_TRY(c.list(1, "the target shape"));
   Shape shape =
       TITAN_TRY(reshapeTarget(c.node, c.shapeOf(x), target, c.node.integer("allowzero", 0) != 0));
-  return c.give(c.reshape(x, shape));
+  return c.give(c.reshaped(x, shape));
 }
 
 Status flatten(Conversion& c) {
@@ -31,19 +31,19 @@ Status flatten(Conversion& c) {
 Status squeeze(Conversion& c) {
   Value x = TITAN_TRY(c.operand(0));
   auto axes = TITAN_TRY(c.axes(1));
-  return c.give(c.reshape(x, TITAN_TRY(squeezeTarget(c.node, c.shapeOf(x), axes))));
+  return c.give(c.reshaped(x, TITAN_TRY(squeezeTarget(c.node, c.shapeOf(x), axes))));
 }
 
 Status unsqueeze(Conversion& c) {
   Value x = TITAN_TRY(c.operand(0));
   auto axes = TITAN_TRY(c.axes(1));
-  return c.give(c.reshape(
+  return c.give(c.reshaped(
       x, TITAN_TRY(unsqueezeTarget(c.node, c.shapeOf(x), axes.value_or(std::vector<int64_t>())))));
 }
 
 Status transposeOp(Conversion& c) {
   Value x = TITAN_TRY(c.operand(0));
-  return c.give(c.transpose(x, TITAN_TRY(permutationOf(c.node, c.rankOf(x)))));
+  return c.give(c.transposed(x, TITAN_TRY(permutationOf(c.node, c.rankOf(x)))));
 }
 
 Status expand(Conversion& c) {
@@ -98,23 +98,8 @@ Status concat(Conversion& c) {
       values.push_back(TITAN_TRY(c.operand(i)));
   if (values.empty())
     return c.error("has no operands");
-  Shape first = c.shapeOf(values.front());
-  int64_t axis = TITAN_TRY(c.axis(0, static_cast<int64_t>(first.size())));
-  for (Value value : values) {
-    Shape shape = c.shapeOf(value);
-    bool fits = shape.size() == first.size() &&
-                tensorType(value).getElementType() == tensorType(values.front()).getElementType();
-    if (fits) {
-      shape[axis] = first[axis];
-      fits = shape == first;
-    }
-    if (!fits)
-      return c.error("operands of {} and {} cannot be joined along {}", toString(first),
-                     toString(c.shapeOf(value)), axis);
-  }
-  if (values.size() == 1)
-    return c.give(values.front());
-  return c.give(c.create<ConcatOp>(ValueRange(values), axis));
+  int64_t axis = TITAN_TRY(c.axis(0, c.rankOf(values.front())));
+  return c.give(TITAN_TRY(c.joined(values, axis)));
 }
 
 Status pad(Conversion& c) {

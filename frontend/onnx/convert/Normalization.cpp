@@ -1,4 +1,4 @@
-// Softmax and its kin, layer normalisation, dropout.
+// Softmax and its kin, layer and root-mean-square normalisation.
 #include "frontend/onnx/Conversion.h"
 
 using namespace mlir;
@@ -60,26 +60,20 @@ Status layerNormalization(Conversion& c) {
   return {};
 }
 
-/// x / sqrt(mean(x^2) + epsilon) * scale over the dimensions from `axis` on (Zhang and Sennrich,
-/// arXiv:1910.07467).
 Status rmsNormalization(Conversion& c) {
   Value x = TITAN_TRY(c.floatOperand(0)), scale = TITAN_TRY(c.floatOperand(1));
-  Type type = tensorType(x).getElementType();
-  Shape shape = c.shapeOf(x);
   int64_t axis = TITAN_TRY(c.axis(-1, c.rankOf(x)));
-  if (broadcastShape(c.shapeOf(scale), shape) != shape ||
-      tensorType(scale).getElementType() != type)
-    return c.error("a scale of {} does not broadcast to {}", toString(c.shapeOf(scale)),
-                   toString(shape));
-  // The statistic is computed in stash_type, f32 unless the operand is wider.
-  Value wide = type.isF64() ? x : c.convert(x, c.builder.getF32Type());
-  auto dims = llvm::to_vector(llvm::seq<int64_t>(axis, c.rankOf(x)));
-  int64_t count = elementCount(std::span(shape).subspan(axis));
-  Value square = c.reduce(ReduceKind::Sum, c.mul(wide, wide), dims);
-  Value mean = c.scale(square, 1 / static_cast<double>(count));
-  Value rstd = c.create<RsqrtOp>(c.shift(mean, c.node.real("epsilon", 1e-5)));
-  Value normalized = c.convert(c.mul(wide, c.unreduce(rstd, shape, dims)), type);
-  return c.give(c.mul(normalized, c.broadcastTo(scale, shape)));
+  Shape shape = c.shapeOf(x), own = c.shapeOf(scale);
+  ArrayRef<int64_t> normalized = ArrayRef<int64_t>(shape).drop_front(axis);
+  if (broadcastShape(own, shape) != shape ||
+      tensorType(scale).getElementType() != tensorType(x).getElementType())
+    return c.error("a scale of {} does not broadcast to {}", toString(own), toString(shape));
+  // A scale that varies over what is not normalised multiplies afterwards.
+  bool inside = own.size() <= normalized.size();
+  auto norm = c.create<RmsNormOp>(x, inside ? c.broadcastTo(scale, normalized) : Value(), axis,
+                                  c.node.real("epsilon", 1e-5));
+  Value result = norm.getResult();
+  return c.give(inside ? result : c.mul(result, c.broadcastTo(scale, shape)));
 }
 
 } // namespace

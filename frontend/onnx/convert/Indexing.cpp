@@ -1,0 +1,295 @@
+// Elements by index: rows of a table, picks along an axis, one-hot vectors. Known indices become
+// slices and broadcasts where they are regular, so that nothing is looked up at run time.
+#include "frontend/onnx/Conversion.h"
+
+using namespace mlir;
+
+namespace titan::frontend {
+
+using namespace ir;
+
+namespace {
+
+//===----------------------------------------------------------------------===//
+// Gather
+//===----------------------------------------------------------------------===//
+
+constexpr size_t kMostRuns = 16;
+
+/// Known indices as runs of consecutive ones, each a slice; nothing where there are too many.
+Result<std::optional<Value>> gatherRuns(Conversion& c, Value x, int64_t axis,
+                                        const HostTensor& indices) {
+  int64_t extent = c.shapeOf(x)[axis];
+  std::vector<std::pair<int64_t, int64_t>> runs; // begin, count
+  for (int64_t index : listOf(indices)) {
+    if (index < -extent || index >= extent)
+      return c.error("index {} is outside of {}", index, extent);
+    index = index < 0 ? index + extent : index;
+    if (!runs.empty() && index == runs.back().first + runs.back().second)
+      ++runs.back().second;
+    else
+      runs.emplace_back(index, 1);
+  }
+  if (runs.empty())
+    return c.error("takes nothing");
+  if (runs.size() > kMostRuns)
+    return std::optional<Value>();
+  SmallVector<Value> pieces;
+  for (auto [begin, count] : runs)
+    pieces.push_back(c.run(x, axis, begin, count));
+  return std::optional(pieces.size() == 1 ? pieces.front()
+                                          : Value(c.create<ConcatOp>(ValueRange(pieces), axis)));
+}
+
+/// Can `indices` hold a negative number, which counts from the end? Inputs cannot: the job refuses
+/// such data before it trains on them.
+bool mayBeNegative(Value indices) {
+  while (Operation* op = indices.getDefiningOp()) {
+    if (isa<IotaOp>(op))
+      return false;
+    if (auto constant = dyn_cast<ConstantOp>(op)) {
+      auto elements = dyn_cast<DenseIntElementsAttr>(constant.getValue());
+      return !elements || llvm::any_of(elements.getValues<APInt>(),
+                                       [](const APInt& value) { return value.isNegative(); });
+    }
+    if (!isa<ReshapeOp, TransposeOp, BroadcastOp, SliceOp, ConvertOp>(op))
+      return true;
+    indices = op->getOperand(0);
+  }
+  return false;
+}
+
+Value countedFromFront(Conversion& c, Value indices, int64_t extent) {
+  if (!mayBeNegative(indices))
+    return indices;
+  Value negative = c.compare(ComparePredicate::LT, indices, c.splatLike(indices, 0));
+  return c.select(negative, c.shift(indices, static_cast<double>(extent)), indices);
+}
+
+/// Along axis 0 rows of a table; another axis is brought to the front and its rows back.
+Value gatherRows(Conversion& c, Value x, int64_t axis, Value indices) {
+  indices = countedFromFront(c, indices, c.shapeOf(x)[axis]);
+  if (axis == 0)
+    return c.create<EmbeddingOp>(x, indices);
+  int64_t rank = c.rankOf(x), extra = c.rankOf(indices);
+  SmallVector<int64_t> front{axis}, back;
+  for (int64_t d = 0; d < rank; ++d)
+    if (d != axis)
+      front.push_back(d);
+  Value rows = c.create<EmbeddingOp>(c.transpose(x, front), indices);
+  for (int64_t d = 0; d < axis; ++d)
+    back.push_back(extra + d);
+  llvm::append_range(back, llvm::seq<int64_t>(0, extra));
+  for (int64_t d = axis; d < rank - 1; ++d)
+    back.push_back(extra + d);
+  return c.transpose(rows, back);
+}
+
+Status gather(Conversion& c) {
+  Value x = TITAN_TRY(c.operand(0));
+  int64_t axis = TITAN_TRY(c.axis(0, c.rankOf(x)));
+  if (const HostTensor* known = c.constant(1)) {
+    if (std::optional<Value> joined = TITAN_TRY(gatherRuns(c, x, axis, *known))) {
+      Shape from = c.shapeOf(x), shape(from.begin(), from.begin() + axis);
+      shape.insert(shape.end(), known->shape.begin(), known->shape.end());
+      shape.insert(shape.end(), from.begin() + axis + 1, from.end());
+      return c.give(c.reshaped(*joined, shape));
+    }
+  }
+  Value indices = TITAN_TRY(c.integerOperand(1));
+  return c.give(gatherRows(c, x, axis, indices));
+}
+
+//===----------------------------------------------------------------------===//
+// GatherND
+//===----------------------------------------------------------------------===//
+
+/// How one component of known index tuples runs: start + step * (coordinate along `dim`); dim < 0:
+/// the same everywhere.
+struct Run {
+  int64_t start = 0, step = 0, dim = -1;
+};
+
+/// Component `k` of the tuples in `indices` [I..., K] as a run, or nothing.
+std::optional<Run> runOf(const HostTensor& indices, int64_t k) {
+  int64_t rank = static_cast<int64_t>(indices.shape.size()) - 1, width = indices.shape.back();
+  std::vector<int64_t> strides(rank, width);
+  for (int64_t d = rank - 1; d-- > 0;)
+    strides[d] = strides[d + 1] * indices.shape[d + 1];
+  Run run;
+  run.start = indices.integer(k);
+  for (int64_t d = 0; d < rank; ++d) {
+    if (indices.shape[d] < 2)
+      continue;
+    int64_t step = indices.integer(strides[d] + k) - run.start;
+    if (step == 0)
+      continue;
+    if (run.dim >= 0 || step < 0)
+      return std::nullopt;
+    run.dim = d;
+    run.step = step;
+  }
+  for (int64_t i = 0, count = indices.size() / width; i < count; ++i) {
+    int64_t coordinate = run.dim < 0 ? 0 : i * width / strides[run.dim] % indices.shape[run.dim];
+    if (indices.integer(i * width + k) != run.start + run.step * coordinate)
+      return std::nullopt;
+  }
+  return run;
+}
+
+/// Tuples that walk along dimensions: a slice of the data, each of its dimensions put where the
+/// tuples have it, the others repeated. Nothing where they do not.
+Result<std::optional<Value>> gatherRegular(Conversion& c, Value x, const HostTensor& indices) {
+  int64_t width = indices.shape.back(), lead = static_cast<int64_t>(indices.shape.size()) - 1;
+  Shape from = c.shapeOf(x);
+  SmallVector<int64_t> shape(from.begin(), from.end()), offsets(from.size(), 0);
+  SmallVector<int64_t> strides(from.size(), 1), kept, dims;
+  Shape result(indices.shape.begin(), indices.shape.end() - 1);
+  result.insert(result.end(), from.begin() + width, from.end());
+  std::vector<std::pair<int64_t, int64_t>> order; // result dimension, data dimension
+  for (int64_t k = 0; k < width; ++k) {
+    std::optional<Run> run = runOf(indices, k);
+    if (!run)
+      return std::optional<Value>();
+    int64_t count = run->dim < 0 ? 1 : indices.shape[run->dim];
+    int64_t last = run->start + run->step * (count - 1);
+    if (run->start < 0 || last >= from[k])
+      return std::optional<Value>();
+    shape[k] = count;
+    offsets[k] = run->start;
+    strides[k] = std::max<int64_t>(run->step, 1);
+    if (run->dim < 0)
+      continue;
+    for (auto [dim, other] : order)
+      if (dim == run->dim)
+        return std::optional<Value>(); // a diagonal
+    order.emplace_back(run->dim, k);
+  }
+  for (size_t d = width; d < from.size(); ++d)
+    order.emplace_back(lead + static_cast<int64_t>(d) - width, static_cast<int64_t>(d));
+  Value piece = c.slice(x, shape, offsets, strides);
+  // Drop the dimensions that no coordinate walks along, then order the others as the result does.
+  for (auto [dim, data] : order)
+    kept.push_back(shape[data]);
+  piece = c.reshaped(piece, kept);
+  auto permutation = llvm::to_vector(llvm::seq<int64_t>(0, static_cast<int64_t>(order.size())));
+  llvm::sort(permutation, [&](int64_t a, int64_t b) { return order[a].first < order[b].first; });
+  for (int64_t position : permutation)
+    dims.push_back(order[position].first);
+  piece = c.transposed(piece, permutation);
+  return std::optional(c.shapeOf(piece) == result ? piece : c.broadcast(piece, result, dims));
+}
+
+/// Index tuples that the model computes: rows of the data with its leading dimensions as one.
+Status gatherND(Conversion& c) {
+  Value x = TITAN_TRY(c.operand(0));
+  if (c.node.integer("batch_dims", 0) != 0)
+    return c.error("batch_dims = {} is not supported: only 0 is", c.node.integer("batch_dims", 0));
+  const HostTensor* known = c.constant(1);
+  Value indices = known ? Value() : TITAN_TRY(c.integerOperand(1));
+  Shape tuples = known ? known->shape : c.shapeOf(indices), from = c.shapeOf(x);
+  if (tuples.empty() || tuples.back() < 1 || tuples.back() > c.rankOf(x) ||
+      elementCount(tuples) == 0)
+    return c.error("indices of {} for data of {}", toString(tuples), toString(from));
+  if (known)
+    if (std::optional<Value> piece = TITAN_TRY(gatherRegular(c, x, *known)))
+      return c.give(*piece);
+  indices = TITAN_TRY(c.integerOperand(1));
+  int64_t width = tuples.back(), rank = static_cast<int64_t>(tuples.size());
+  Shape lead(tuples.begin(), tuples.end() - 1);
+  Value position;
+  for (int64_t k = 0; k < width; ++k) {
+    Value component = c.reshape(c.run(indices, rank - 1, k, 1), lead);
+    component = countedFromFront(c, component, from[k]);
+    if (position)
+      position = c.add(c.scale(position, static_cast<double>(from[k])), component);
+    else
+      position = component;
+  }
+  Shape table{elementCount(std::span(from).first(width))};
+  table.insert(table.end(), from.begin() + width, from.end());
+  return c.give(c.create<EmbeddingOp>(c.reshaped(x, table), position));
+}
+
+//===----------------------------------------------------------------------===//
+// GatherElements, OneHot
+//===----------------------------------------------------------------------===//
+
+/// Where a new dimension `dim` of `extent` counts up to the index at its place: [shape with extent
+/// inserted at dim].
+Value isIndex(Conversion& c, Value indices, int64_t dim, int64_t extent) {
+  Shape shape = c.shapeOf(indices);
+  SmallVector<int64_t> dims;
+  for (int64_t d = 0; d < static_cast<int64_t>(shape.size()); ++d)
+    dims.push_back(d < dim ? d : d + 1);
+  shape.insert(shape.begin() + dim, extent);
+  auto type = RankedTensorType::get(shape, tensorType(indices).getElementType());
+  Value count = c.create<IotaOp>(type, c.builder.getI64IntegerAttr(dim));
+  return c.compare(ComparePredicate::EQ, c.broadcast(indices, shape, dims), count);
+}
+
+/// result[.., j, ..] = data[.., indices[.., j, ..], ..] along `axis`. One pick of log-probabilities
+/// per row is a loss; else compare, select and sum: no element is looked up twice, and the gradient
+/// is one of elementwise ops.
+Status gatherElements(Conversion& c) {
+  Value x = TITAN_TRY(c.operand(0)), indices = TITAN_TRY(c.integerOperand(1));
+  int64_t rank = c.rankOf(x), axis = TITAN_TRY(c.axis(0, rank));
+  Shape from = c.shapeOf(x), shape = c.shapeOf(indices);
+  if (shape.size() != from.size())
+    return c.error("indices of {} for data of {}", toString(shape), toString(from));
+  Shape part = shape;
+  part[axis] = from[axis];
+  for (int64_t d = 0; d < rank; ++d)
+    if (part[d] > from[d])
+      return c.error("indices of {} for data of {}", toString(shape), toString(from));
+  x = c.slice(x, part, SmallVector<int64_t>(rank, 0), SmallVector<int64_t>(rank, 1));
+  indices = countedFromFront(c, indices, from[axis]);
+
+  auto logs = x.getDefiningOp<LogSoftmaxOp>();
+  if (logs && shape[axis] == 1 && axis == rank - 1 && logs.getDim() == uint64_t(axis)) {
+    Value loss = c.pickLoss(logs.getOperand(), c.reshape(indices, ArrayRef(shape).drop_back()));
+    Value picked = c.convert(c.neg(loss), tensorType(x).getElementType());
+    return c.give(c.reshape(picked, shape));
+  }
+  // [.., extent, j, ..]: the data repeats along j, the indices along the extent.
+  Value match = isIndex(c, indices, axis, from[axis]);
+  SmallVector<int64_t> dims;
+  for (int64_t d = 0; d < rank; ++d)
+    dims.push_back(d <= axis ? d : d + 1);
+  Value wide = c.broadcast(x, c.shapeOf(match), dims);
+  if (tensorType(x).getElementType().isInteger(1))
+    return c.error("boolean data is not supported");
+  Value chosen = c.select(match, wide, c.splatLike(wide, 0));
+  return c.give(c.reduce(ReduceKind::Sum, chosen, {axis}));
+}
+
+/// `values` = [off, on]; indices outside of the depth give no `on`.
+Status oneHot(Conversion& c) {
+  Value indices = TITAN_TRY(c.operand(0)), values = TITAN_TRY(c.operand(2));
+  auto depth = static_cast<int64_t>(TITAN_TRY(c.scalar(1, "the depth")));
+  if (c.isFloat(indices))
+    indices = c.convert(indices, c.builder.getI64Type());
+  if (depth <= 0 || c.shapeOf(values) != Shape{2})
+    return c.error("a depth of {} and values of {}", depth, toString(c.shapeOf(values)));
+  int64_t axis = TITAN_TRY(c.axis(-1, c.rankOf(indices) + 1));
+  indices = countedFromFront(c, indices, depth);
+  Value match = isIndex(c, indices, axis, depth);
+  auto side = [&](int64_t k) {
+    return c.broadcastTo(c.reshape(c.run(values, 0, k, 1), {}), c.shapeOf(match));
+  };
+  return c.give(c.select(match, side(1), side(0)));
+}
+
+} // namespace
+
+ArrayRef<ConverterEntry> indexingConverters() {
+  static const ConverterEntry table[] = {
+      {"Gather", 1, gather, ""},
+      {"GatherElements", 11, gatherElements, "not of booleans"},
+      {"GatherND", 11, gatherND, "batch_dims = 0"},
+      {"OneHot", 9, oneHot, "static depth"},
+  };
+  return table;
+}
+
+} // namespace titan::frontend

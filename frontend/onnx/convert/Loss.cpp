@@ -1,0 +1,114 @@
+// Losses inside of the model. Classes are dimension 1 of the scores; titan's loss has them last.
+#include "frontend/onnx/Conversion.h"
+
+using namespace mlir;
+
+namespace titan::frontend {
+
+using namespace ir;
+
+namespace {
+
+struct Classes {
+  Value scores;  ///< [targets..., C]
+  Value targets; ///< [targets...]
+  int64_t ignored = INT64_MIN;
+};
+
+Result<Classes> classesOf(Conversion& c) {
+  Classes classes;
+  Value scores = TITAN_TRY(c.floatOperand(0));
+  classes.targets = TITAN_TRY(c.integerOperand(1));
+  Shape shape = c.shapeOf(scores), wanted = shape;
+  if (shape.size() < 2)
+    return c.error("scores of {} have no classes", toString(shape));
+  wanted.erase(wanted.begin() + 1);
+  if (c.shapeOf(classes.targets) != wanted)
+    return c.error("targets of {} for scores of {}", toString(c.shapeOf(classes.targets)),
+                   toString(shape));
+  if (c.has(2))
+    return c.error("class weights are not supported");
+  SmallVector<int64_t> permutation{0};
+  for (int64_t d = 2; d < c.rankOf(scores); ++d)
+    permutation.push_back(d);
+  permutation.push_back(1);
+  classes.scores = c.transposed(scores, permutation);
+  classes.ignored = c.node.integer("ignore_index", INT64_MIN);
+  return classes;
+}
+
+/// `loss` per target as the node's reduction says; the mean is over the targets that count.
+Status reduced(Conversion& c, const Classes& classes, Value loss, Type element) {
+  std::string reduction = c.node.text("reduction", "mean");
+  if (reduction != "none" && reduction != "sum" && reduction != "mean")
+    return c.error("reduction = '{}' is not known", printable(reduction));
+  if (reduction != "none") {
+    Value sum = c.reduceAll(ReduceKind::Sum, loss);
+    double count = static_cast<double>(tensorType(loss).getNumElements());
+    if (reduction == "mean" && classes.ignored == INT64_MIN) {
+      sum = c.scale(sum, 1 / count);
+    } else if (reduction == "mean") {
+      Value ignored = c.splatLike(classes.targets, static_cast<double>(classes.ignored));
+      Value counts = c.compare(ComparePredicate::NE, classes.targets, ignored);
+      Value valid = c.convert(counts, tensorType(loss).getElementType());
+      sum = c.div(sum, c.reduceAll(ReduceKind::Sum, valid));
+    }
+    loss = sum;
+  }
+  return c.give(c.convert(loss, element));
+}
+
+Status softmaxCrossEntropyLoss(Conversion& c) {
+  Classes classes = TITAN_TRY(classesOf(c));
+  Type element = tensorType(classes.scores).getElementType();
+  if (c.wants(1)) {
+    Value scores = TITAN_TRY(c.operand(0));
+    c.results[1] = c.create<LogSoftmaxOp>(scores, c.builder.getI64IntegerAttr(1));
+  }
+  Value loss = c.pickLoss(classes.scores, classes.targets, classes.ignored);
+  return reduced(c, classes, loss, element);
+}
+
+/// Of log-probabilities. Those of a softmax are its scores' cross-entropy; others are picked one by
+/// one.
+Status negativeLogLikelihoodLoss(Conversion& c) {
+  Classes classes = TITAN_TRY(classesOf(c));
+  Type element = tensorType(classes.scores).getElementType();
+  Value input = TITAN_TRY(c.operand(0)), loss;
+  int64_t last = c.rankOf(classes.scores) - 1;
+  auto logs = input.getDefiningOp<LogSoftmaxOp>();
+  if (logs && logs.getDim() == 1) {
+    SmallVector<int64_t> permutation{0};
+    for (int64_t d = 2; d <= last; ++d)
+      permutation.push_back(d);
+    permutation.push_back(1);
+    loss =
+        c.pickLoss(c.transposed(logs.getOperand(), permutation), classes.targets, classes.ignored);
+  } else {
+    Shape shape = c.shapeOf(classes.scores);
+    auto counts = RankedTensorType::get(shape, tensorType(classes.targets).getElementType());
+    Value count = c.create<IotaOp>(counts, c.builder.getI64IntegerAttr(last));
+    auto dims = llvm::to_vector(llvm::seq<int64_t>(0, last));
+    Value match = c.compare(ComparePredicate::EQ, c.broadcast(classes.targets, shape, dims), count);
+    Value chosen = c.select(match, classes.scores, c.splatLike(classes.scores, 0));
+    loss = c.neg(c.reduce(ReduceKind::Sum, chosen, {last}));
+    if (classes.ignored != INT64_MIN) {
+      Value ignored = c.splatLike(classes.targets, static_cast<double>(classes.ignored));
+      Value dropped = c.compare(ComparePredicate::EQ, classes.targets, ignored);
+      loss = c.select(dropped, c.splatLike(loss, 0), loss);
+    }
+  }
+  return reduced(c, classes, loss, element);
+}
+
+} // namespace
+
+ArrayRef<ConverterEntry> lossConverters() {
+  static const ConverterEntry table[] = {
+      {"NegativeLogLikelihoodLoss", 12, negativeLogLikelihoodLoss, "without class weights"},
+      {"SoftmaxCrossEntropyLoss", 12, softmaxCrossEntropyLoss, "without class weights"},
+  };
+  return table;
+}
+
+} // namespace titan::frontend
