@@ -327,3 +327,131 @@ func.func @tag_C1_metric(%x: tensor<f32>) -> (tensor<f32> {titan.metric = @loss}
 func.func @tag_C1_gradient(%x: tensor<f32> {titan.gradient = @w}) {
   return
 }
+
+// -----
+
+func.func @rms_norm_C1(%x: tensor<2x3xf32>) {
+  // expected-error @+1 {{(C1) axis 2 is outside the rank 2}}
+  %r, %s = titan.rms_norm %x axis 2 epsilon 1.0e-5 : (tensor<2x3xf32>) -> (tensor<2x3xf32>, tensor<2x3xf32>)
+  return
+}
+
+// -----
+
+func.func @rms_norm_C2(%x: tensor<2x3xf32>, %w: tensor<2xf32>) {
+  // expected-error @+1 {{(C2) scale 'tensor<2xf32>' does not have the shape of dimensions 1 on of 'tensor<2x3xf32>'}}
+  %r, %s = titan.rms_norm %x scale %w axis 1 epsilon 1.0e-5 : (tensor<2x3xf32>, tensor<2xf32>) -> (tensor<2x3xf32>, tensor<2xf32>)
+  return
+}
+
+// -----
+
+func.func @rms_norm_C3(%x: tensor<2x3xbf16>) {
+  // expected-error @+1 {{(C3) results do not match 'tensor<2x3xbf16>' normalised from 1}}
+  %r, %s = titan.rms_norm %x axis 1 epsilon 1.0e-5 : (tensor<2x3xbf16>) -> (tensor<2x3xbf16>, tensor<2xbf16>)
+  return
+}
+
+// -----
+
+func.func @embedding_C1_scalar(%table: tensor<f32>, %ids: tensor<2xi64>) {
+  // expected-error @+1 {{(C1) the table has no rows}}
+  %r = titan.embedding %table, %ids : (tensor<f32>, tensor<2xi64>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @embedding_C1_shape(%table: tensor<5x3xf32>, %ids: tensor<2x4xi64>) {
+  // expected-error @+1 {{(C1) the result's type is 'tensor<2x4x3xf32>'}}
+  %r = titan.embedding %table, %ids : (tensor<5x3xf32>, tensor<2x4xi64>) -> tensor<2x4x5xf32>
+  return
+}
+
+// -----
+
+func.func @embedding_grad_C1_indices(%d: tensor<2x4x3xf32>, %ids: tensor<2x5xi64>) {
+  // expected-error @+1 {{(C1) dresult 'tensor<2x4x3xf32>' does not begin with the dimensions of 'tensor<2x5xi64>'}}
+  %r = titan.embedding_grad %d, %ids rows 7 : (tensor<2x4x3xf32>, tensor<2x5xi64>) -> tensor<7x3xf32>
+  return
+}
+
+// -----
+
+func.func @embedding_grad_C1_result(%d: tensor<2x4x3xbf16>, %ids: tensor<2x4xi64>) {
+  // expected-error @+1 {{(C1) 'tensor<7x3xbf16>' is no gradient of 7 rows for 'tensor<2x4x3xbf16>'}}
+  %r = titan.embedding_grad %d, %ids rows 7 : (tensor<2x4x3xbf16>, tensor<2x4xi64>) -> tensor<7x3xbf16>
+  return
+}
+
+// -----
+
+func.func @embedding_grad_C2(%d: tensor<2x4x3xf32>, %ids: tensor<2x4xi64>, %acc: tensor<6x3xf32>) {
+  // expected-error @+1 {{(C2) acc 'tensor<6x3xf32>' is not 'tensor<7x3xf32>'}}
+  %r = titan.embedding_grad %d, %ids acc %acc rows 7 : (tensor<2x4x3xf32>, tensor<2x4xi64>, tensor<6x3xf32>) -> tensor<7x3xf32>
+  return
+}
+
+// -----
+
+func.func @attention_C1_rank(%q: tensor<2x3x8xf32>) {
+  // expected-error @+1 {{(C1) 'tensor<2x3x8xf32>', 'tensor<2x3x8xf32>' and 'tensor<2x3x8xf32>' are not of rank 4 and one element type}}
+  %o, %l = titan.attention %q, %q, %q scale 1.0 : (tensor<2x3x8xf32>, tensor<2x3x8xf32>, tensor<2x3x8xf32>) -> (tensor<2x3x8xf32>, tensor<2x3xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_C1_groups(%q: tensor<2x3x4x8xf32>, %k: tensor<2x5x3x8xf32>) {
+  // expected-error @+1 {{(C1) query 'tensor<2x3x4x8xf32>', key 'tensor<2x5x3x8xf32>' and value 'tensor<2x5x3x8xf32>' do not fit together}}
+  %o, %l = titan.attention %q, %k, %k scale 1.0 : (tensor<2x3x4x8xf32>, tensor<2x5x3x8xf32>, tensor<2x5x3x8xf32>) -> (tensor<2x3x4x8xf32>, tensor<2x4x3xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_C2(%q: tensor<2x3x4x8xf32>, %k: tensor<2x5x2x8xf32>, %m: tensor<2x4x2x5xi1>) {
+  // expected-error @+1 {{(C2) mask 'tensor<2x4x2x5xi1>' does not fit scores [2, 4, 3, 5]}}
+  %o, %l = titan.attention %q, %k, %k mask %m scale 1.0 : (tensor<2x3x4x8xf32>, tensor<2x5x2x8xf32>, tensor<2x5x2x8xf32>, tensor<2x4x2x5xi1>) -> (tensor<2x3x4x8xf32>, tensor<2x4x3xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_C3(%q: tensor<2x3x4x8xbf16>, %k: tensor<2x5x2x8xbf16>) {
+  // expected-error @+1 {{(C3) results are 'tensor<2x3x4x8xbf16>' and 'tensor<2x4x3xf32>'}}
+  %o, %l = titan.attention %q, %k, %k scale 1.0 : (tensor<2x3x4x8xbf16>, tensor<2x5x2x8xbf16>, tensor<2x5x2x8xbf16>) -> (tensor<2x3x4x8xbf16>, tensor<2x4x3xbf16>)
+  return
+}
+
+// -----
+
+func.func @attention_C4(%q: tensor<2x3x4x8xf32>, %n: tensor<i64>) {
+  // expected-error @+1 {{(C4) has a seed or a window, but p = 0}}
+  %o, %l = titan.attention %q, %q, %q seed %n step %n scale 1.0 : (tensor<2x3x4x8xf32>, tensor<2x3x4x8xf32>, tensor<2x3x4x8xf32>, tensor<i64>, tensor<i64>) -> (tensor<2x3x4x8xf32>, tensor<2x4x3xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_grad_C5(%q: tensor<2x3x4x8xf32>, %l: tensor<2x4x3xf32>, %d: tensor<2x3x4x4xf32>) {
+  // expected-error @+1 {{(C5) adjoints do not have the types of their values}}
+  %dq, %dk, %dv = titan.attention_grad %q, %q, %q result %q, %l, %d scale 1.0 : (tensor<2x3x4x8xf32>, tensor<2x3x4x8xf32>, tensor<2x3x4x8xf32>, tensor<2x3x4x8xf32>, tensor<2x4x3xf32>, tensor<2x3x4x4xf32>) -> (tensor<2x3x4x8xf32>, tensor<2x3x4x8xf32>, tensor<2x3x4x8xf32>)
+  return
+}
+
+// -----
+
+func.func @rotary_C1(%x: tensor<2x3x4x8xf32>, %c: tensor<4x4xf32>) {
+  // expected-error @+1 {{(C1) cos 'tensor<4x4xf32>' and sin 'tensor<4x4xf32>' do not fit 'tensor<2x3x4x8xf32>'}}
+  %r = titan.rotary %x, %c, %c : (tensor<2x3x4x8xf32>, tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<2x3x4x8xf32>
+  return
+}
+
+// -----
+
+func.func @rotary_C2(%x: tensor<2x3x4x8xf32>, %c: tensor<3x5xf32>) {
+  // expected-error @+1 {{(C2) rotates 10 of 8 elements}}
+  %r = titan.rotary %x, %c, %c : (tensor<2x3x4x8xf32>, tensor<3x5xf32>, tensor<3x5xf32>) -> tensor<2x3x4x8xf32>
+  return
+}
