@@ -267,17 +267,14 @@ void BodyEmitter::setReduction(kernel::ReduceOp reduce, Value value) {
   scope->values[reduce.getResult()] = value;
 }
 
-const Memory& BodyEmitter::setReduction(kernel::ReduceOp reduce, Memory memory) {
-  std::unique_ptr<Memory>& slot = reductions[reduce];
-  slot = std::make_unique<Memory>(std::move(memory));
-  return *slot;
+void BodyEmitter::setMemory(Value value, const Memory* memory) {
+  stored[value.getDefiningOp()] = memory;
 }
 
 const Memory* BodyEmitter::memoryOf(Value value) const {
   if (auto argument = dyn_cast<BlockArgument>(value))
     return argument.getArgNumber() < ins.size() ? ins[argument.getArgNumber()].get() : nullptr;
-  auto found = reductions.find(value.getDefiningOp());
-  return found == reductions.end() ? nullptr : found->second.get();
+  return stored.lookup(value.getDefiningOp());
 }
 
 void BodyEmitter::store(unsigned out, Value value) { store(*outs[out], value); }

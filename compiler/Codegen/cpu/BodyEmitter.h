@@ -31,6 +31,9 @@ struct Memory {
   std::optional<int64_t> laneStride;
 };
 
+/// Truth values are bytes 0 and 1 in memory.
+mlir::Type storedType(mlir::Type element);
+
 class BodyEmitter {
 public:
   /// `operands` are the addresses of ins and outs; `scalars` the address of the i64 scalars.
@@ -68,9 +71,11 @@ public:
   void store(unsigned out, mlir::Value value);
   void store(const Memory& memory, mlir::Value value);
 
-  /// Gives the result of a reduction: a value of the innermost scope, or memory to load it from.
+  /// Gives the result of a reduction: a value of the innermost scope.
   void setReduction(kernel::ReduceOp reduce, mlir::Value value);
-  const Memory& setReduction(kernel::ReduceOp reduce, Memory memory);
+  /// From here on `value`, of an op with one result, is loaded from `memory`, which must stay.
+  void setMemory(mlir::Value value, const Memory* memory);
+  mlir::Value load(const Memory& memory);
 
   const std::optional<Lanes>& lanes() const;
   mlir::Value coordinate(unsigned dim) const;
@@ -93,7 +98,6 @@ private:
   mlir::Value evaluateRandom(kernel::RandomHalfOp op);
   mlir::Value randomKey(kernel::RandomHalfOp op);
   mlir::Value evaluateAtFirstLane(mlir::Value value);
-  mlir::Value load(const Memory& memory);
   mlir::Value splat(mlir::Value scalar, mlir::Type element);
   mlir::Value elementIndex(const Memory& memory, Scope* scope);
   mlir::Value elementPointer(const Memory& memory, mlir::Type stored);
@@ -103,7 +107,7 @@ private:
   const Memory* memoryOf(mlir::Value value) const;
 
   std::vector<std::unique_ptr<Memory>> ins, outs;
-  llvm::DenseMap<mlir::Operation*, std::unique_ptr<Memory>> reductions;
+  llvm::DenseMap<mlir::Operation*, const Memory*> stored; ///< results that are in memory
   mlir::Value scalars;
   Scope* scope = nullptr;
 };

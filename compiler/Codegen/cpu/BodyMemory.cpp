@@ -9,11 +9,6 @@ using namespace mlir;
 namespace titan::codegen {
 namespace {
 
-/// Truth values are bytes 0 and 1 in memory.
-Type storedType(Type element) {
-  return element.isInteger(1) ? IntegerType::get(element.getContext(), 8) : element;
-}
-
 unsigned byteWidth(Type stored) { return stored.getIntOrFloatBitWidth() / 8; }
 
 Value zeroOf(OpBuilder& builder, Location loc, Type type) {
@@ -21,6 +16,10 @@ Value zeroOf(OpBuilder& builder, Location loc, Type type) {
 }
 
 } // namespace
+
+Type storedType(Type element) {
+  return element.isInteger(1) ? IntegerType::get(element.getContext(), 8) : element;
+}
 
 int64_t BodyEmitter::laneStride(const Memory& memory) const {
   if (!scope->lanes)

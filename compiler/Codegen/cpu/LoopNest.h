@@ -54,8 +54,15 @@ public:
   /// The innermost dimension when it is parallel: vectors and units lie along it.
   std::optional<unsigned> blockDim() const;
   unsigned levels() const;
+  DimSet allDims() const { return rank() == 0 ? 0 : ~DimSet{0} >> (64 - rank()); }
+  /// The dimension of a kernel whose column reductions one sweep down its rows can do, row by row,
+  /// in the order of ReductionOrder.h: all are over this dimension alone, are as long as a row, and
+  /// need one partial sum only.
+  std::optional<unsigned> sweepDim() const;
 
 private:
+  /// Is `earlier` among what `later` is computed from?
+  bool needs(const Reduction& later, const Reduction& earlier) const;
   void normalise();
   void analyseReductions();
 

@@ -26,26 +26,56 @@ std::optional<int64_t> constantOf(Value value) {
 struct ReductionPass::Group {
   ArrayRef<const Reduction*> members;
   SmallVector<Value> roots;
+  llvm::function_ref<void()> alongside;
   bool lanes = false; ///< lane order; otherwise column order
   int64_t length = 0; ///< of the accumulators' vectors
 };
 
 ReductionPass::ReductionPass(BodyEmitter& body, const VectorShape& shape, func::FuncOp function)
-    : body(body), builder(body.builder), loc(body.loc), nest(body.nest), shape(shape),
-      function(function) {}
+    : bound(body.nest.parallelDims()), body(body), builder(body.builder), loc(body.loc),
+      nest(body.nest), shape(shape), function(function) {}
 
-FailureOr<Value> ReductionPass::allocate(kernel::ReduceOp op, int64_t elements) {
-  allocated += elements * op.getType().getIntOrFloatBitWidth() / 8;
+FailureOr<Value> ReductionPass::allocateBytes(Value value, int64_t elements) {
+  Type type = storedType(value.getType());
+  allocated += elements * type.getIntOrFloatBitWidth() / 8;
   if (allocated > stackLimit)
-    return op.emitError("intermediate results of ")
+    return value.getDefiningOp()->emitError("intermediate results of ")
            << allocated << " bytes do not fit in the " << stackLimit
            << " bytes of a kernel's stack: lower the reduction to a kernel of its own";
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(&function.getBody().front());
   Value count = arith::ConstantOp::create(builder, loc, builder.getI64IntegerAttr(elements));
   return LLVM::AllocaOp::create(builder, loc, LLVM::LLVMPointerType::get(builder.getContext()),
-                                op.getType(), count, /*alignment=*/64)
+                                type, count, /*alignment=*/64)
       .getResult();
+}
+
+FailureOr<const Memory*> ReductionPass::allocate(Value value, DimSet dims) {
+  int64_t elements = 1;
+  SmallVector<int64_t, 4> strides(nest.rank(), 0);
+  for (unsigned dim : llvm::reverse(listOf(dims))) {
+    strides[dim] = elements;
+    elements *= nest.extents[dim];
+  }
+  FailureOr<Value> pointer = allocateBytes(value, elements);
+  if (failed(pointer))
+    return failure();
+  return &memory.emplace_back(Memory{*pointer, Access{value.getType(), 0, strides}, std::nullopt});
+}
+
+FailureOr<const Memory*> ReductionPass::allocateBlock(Value value, unsigned dim, Value start,
+                                                      int64_t length) {
+  FailureOr<Value> pointer = allocateBytes(value, std::min(length, nest.extents[dim]));
+  if (failed(pointer))
+    return failure();
+  // Addresses count from coordinate 0.
+  Value distance = arith::SubIOp::create(builder, loc, body.index(0), start);
+  distance = arith::IndexCastOp::create(builder, loc, builder.getI64Type(), distance);
+  Value origin = LLVM::GEPOp::create(builder, loc, pointer->getType(), storedType(value.getType()),
+                                     *pointer, LLVM::GEPArg(distance));
+  SmallVector<int64_t, 4> strides(nest.rank(), 0);
+  strides[dim] = 1;
+  return &memory.emplace_back(Memory{origin, Access{value.getType(), 0, strides}, std::nullopt});
 }
 
 void ReductionPass::overScalars(ArrayRef<unsigned> dims, ArrayRef<Value> roots,
@@ -114,10 +144,11 @@ void ReductionPass::overPoints(DimSet dims, int64_t longest, ArrayRef<Value> roo
 // Reductions
 //===----------------------------------------------------------------------===//
 
-LogicalResult ReductionPass::emit(ArrayRef<const Reduction*> members) {
+LogicalResult ReductionPass::emit(ArrayRef<const Reduction*> members,
+                                  llvm::function_ref<void()> alongside) {
   const Reduction& first = *members.front();
-  Group group{members, {}, false, 0};
-  DimSet inner = first.space & ~nest.parallelDims();
+  Group group{members, {}, alongside, false, 0};
+  DimSet inner = first.space & ~bound;
   for (const Reduction* reduction : members)
     group.roots.push_back(kernel::ReduceOp(reduction->op).getValue());
   bool hasLanes = body.lanes().has_value();
@@ -140,12 +171,13 @@ LogicalResult ReductionPass::emit(ArrayRef<const Reduction*> members) {
     }
     for (const Reduction* reduction : members) {
       kernel::ReduceOp op = reduction->op;
-      FailureOr<Value> pointer = allocate(op, elements);
+      FailureOr<Value> pointer = allocateBytes(op, elements);
       if (failed(pointer))
         return failure();
       slots.push_back(
-          &body.setReduction(op, {*pointer, Access{op.getType(), 0, strides},
-                                  hasLanes ? std::optional<int64_t>(1) : std::nullopt}));
+          &memory.emplace_back(Memory{*pointer, Access{op.getType(), 0, strides},
+                                      hasLanes ? std::optional<int64_t>(1) : std::nullopt}));
+      body.setMemory(op.getResult(), slots.back());
     }
   }
 
@@ -229,16 +261,21 @@ SmallVector<Value> ReductionPass::partialSums(const Group& group, unsigned dim, 
     return emitLoop(builder, loc, low, high, 1, start, [&](Value induction, ValueRange carried) {
       BodyEmitter::Scope scope(body, {{dim, induction}});
       SmallVector<Value> sums;
-      for (auto [i, root] : llvm::enumerate(group.roots))
-        sums.push_back(combine(builder, loc, kindOf(i), carried[i], body.getLanes(root)));
+      for (Value root : group.roots)
+        sums.push_back(body.getLanes(root));
+      group.alongside();
+      for (auto [i, sum] : llvm::enumerate(sums))
+        sum = combine(builder, loc, kindOf(i), carried[i], sum);
       return sums;
     });
   return overLanes(dim, low, high, group.length, start, [&](ValueRange carried) {
     SmallVector<Value> sums;
+    for (Value root : group.roots)
+      sums.push_back(body.getLanes(root));
+    group.alongside();
     const Lanes lanes = *body.lanes();
-    for (auto [i, root] : llvm::enumerate(group.roots)) {
-      Value term = body.getLanes(root);
-      Type element = root.getType();
+    for (auto [i, term] : llvm::enumerate(sums)) {
+      Type element = group.roots[i].getType();
       if (lanes.mask)
         term = arith::SelectOp::create(
             builder, loc, lanes.mask, term,
@@ -247,7 +284,7 @@ SmallVector<Value> ReductionPass::partialSums(const Group& group, unsigned dim, 
         term = vector::InsertStridedSliceOp::create(
             builder, loc, term, reductionIdentity(builder, loc, kindOf(i), element, group.length),
             ArrayRef<int64_t>{0}, ArrayRef<int64_t>{1});
-      sums.push_back(combine(builder, loc, kindOf(i), carried[i], term));
+      term = combine(builder, loc, kindOf(i), carried[i], term);
     }
     return sums;
   });

@@ -5,15 +5,30 @@
 #include "compiler/Codegen/cpu/FusedKernel.h"
 #include "compiler/Codegen/cpu/ReductionOrder.h"
 
+#include <deque>
+
 namespace titan::codegen {
 
 class ReductionPass {
 public:
   ReductionPass(BodyEmitter& body, const VectorShape& shape, mlir::func::FuncOp function);
 
+  /// Dimensions that have coordinates, or a block of them: loops run over the others.
+  DimSet bound;
+
   /// Computes reductions that run over the same dimensions and wait for nothing more, and hands the
-  /// results to the body emitter. Fails with a diagnostic when they do not fit on the stack.
-  mlir::LogicalResult emit(llvm::ArrayRef<const Reduction*> group);
+  /// results to the body emitter. `alongside` runs at every point (or vector) of the pass, when all
+  /// that the reductions read there has been read. Fails with a diagnostic when results do not fit
+  /// on the stack.
+  mlir::LogicalResult emit(llvm::ArrayRef<const Reduction*> group,
+                           llvm::function_ref<void()> alongside);
+
+  /// Stack for `value` (of the body) at all points of `dims`; fails with a diagnostic when there is
+  /// not enough.
+  mlir::FailureOr<const Memory*> allocate(mlir::Value value, DimSet dims);
+  /// The same for `length` points of `dim` from coordinate `start` on.
+  mlir::FailureOr<const Memory*> allocateBlock(mlir::Value value, unsigned dim, mlir::Value start,
+                                               int64_t length);
 
   using Step = llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::ValueRange carried)>;
   /// Runs `step` for vectors of `length` lanes over [low, high) of `dim`: low is a multiple of
@@ -34,7 +49,7 @@ private:
   llvm::SmallVector<mlir::Value> identities(const Group& group);
   void overScalars(llvm::ArrayRef<unsigned> dims, llvm::ArrayRef<mlir::Value> roots,
                    llvm::function_ref<void()> step);
-  mlir::FailureOr<mlir::Value> allocate(kernel::ReduceOp op, int64_t elements);
+  mlir::FailureOr<mlir::Value> allocateBytes(mlir::Value value, int64_t elements);
 
   BodyEmitter& body;
   mlir::OpBuilder& builder;
@@ -42,7 +57,8 @@ private:
   const LoopNest& nest;
   const VectorShape& shape;
   mlir::func::FuncOp function;
-  int64_t allocated = 0; ///< bytes of stack
+  int64_t allocated = 0;     ///< bytes of stack
+  std::deque<Memory> memory; ///< on the stack; addresses stay
 };
 
 } // namespace titan::codegen
