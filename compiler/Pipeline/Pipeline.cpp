@@ -6,6 +6,7 @@
 #include "compiler/Memory/Passes.h"
 #include "compiler/Optimize/Passes.h"
 #include "compiler/Pipeline/MarkStage.h"
+#include "compiler/Pipeline/MeasurePlan.h"
 #include "compiler/Schedule/Passes.h"
 #include "compiler/Shard/Passes.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -48,7 +49,7 @@ void addStage(OpPassManager& passes, Stage stage) {
 
   // Order and recomputation, with the memory model at hand and whole ops still visible.
   case Stage::Schedule:
-    addSchedulePasses(passes);
+    addSchedulePasses(passes, measurePlan);
     break;
 
   // Tensor ops become kernels. Fusion comes after one kernel per op exists, so that fused and
@@ -79,7 +80,8 @@ void addStageChecks(OpPassManager& passes, Stage stage) {
   // What optimize and the stages after it promise holds until tensor ops become kernels.
   if (stage >= Stage::Optimize && stage <= Stage::Schedule)
     passes.addPass(createVerifyOptimize());
-  if (stage >= Stage::Accumulate && stage <= Stage::Schedule)
+  // A loop over one microbatch lives until schedule, which checks what it leaves of it.
+  if (stage >= Stage::Accumulate && stage < Stage::Schedule)
     passes.addPass(createVerifyAccumulate());
   if (stage >= Stage::Shard && stage <= Stage::Schedule)
     passes.addPass(createVerifyShard());
@@ -91,7 +93,8 @@ void addStageChecks(OpPassManager& passes, Stage stage) {
 }
 
 bool isOptionalPass(StringRef name) {
-  return llvm::is_contained({"canonicalize", "cse", "titan-lower-fuse-kernels",
+  return llvm::is_contained({"canonicalize", "cse", "titan-schedule-inline-single-iteration",
+                             "titan-schedule-order-ops", "titan-lower-fuse-kernels",
                              "titan-lower-fuse-epilogues", "titan-plan-reuse-in-place"},
                             name);
 }

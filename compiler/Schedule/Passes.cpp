@@ -4,8 +4,12 @@ using namespace mlir;
 
 namespace titan {
 
-void addSchedulePasses(OpPassManager& passes) {
-  // The order of a single rank without recomputation is the one that differentiation made.
+void addSchedulePasses(OpPassManager& passes, MeasurePlan measure) {
+  // First, so that everything behind sees one sequence of ops with exact lifetimes.
+  passes.addPass(createInlineSingleIteration());
+  // What an order can save need not be recomputed.
+  passes.addPass(createOrderOps());
+  passes.addPass(createFitMemory(std::move(measure)));
   passes.addPass(createVerifySchedule());
 }
 

@@ -1,6 +1,7 @@
 // The stage *schedule*.
 #pragma once
 
+#include "compiler/Schedule/FitMemory.h"
 #include "dialects/Accum/Accum.h"
 #include "dialects/Titan/Titan.h"
 #include "mlir/Pass/Pass.h"
@@ -11,7 +12,10 @@ namespace titan {
 #define GEN_PASS_DECL
 #include "compiler/Schedule/Passes.h.inc"
 
-void addSchedulePasses(mlir::OpPassManager& passes);
+/// With `measure`, decisions for memory.limit are checked against the plan; without, the memory
+/// model's estimate counts.
+void addSchedulePasses(mlir::OpPassManager& passes, MeasurePlan measure = {});
+std::unique_ptr<mlir::Pass> createFitMemory(MeasurePlan measure);
 
 #define GEN_PASS_REGISTRATION
 #include "compiler/Schedule/Passes.h.inc"

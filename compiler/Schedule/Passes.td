@@ -4,13 +4,111 @@
 
 include "mlir/Pass/PassBase.td"
 
+def InlineSingleIteration : Pass<"titan-schedule-inline-single-iteration", "::mlir::ModuleOp"> {
+  let summary = "replaces a loop over one microbatch by its body";
+  let description = [{
+    Before: `@step` has one `accum.loop`. After: it has none if the loop ran once. The terms that it added to zeros are the results, so a gradient has a
+    buffer from the op that makes it on, not from the beginning of the step.
+
+    ```mlir
+    %s = accum.loop %i in 1 running slices(%xi = %x : tensor<1x8xf32>) accumulators(%a = %zero : tensor<8xf32>) -> (tensor<8xf32>) {
+      %next = titan.add %a, %xi : tensor<8xf32>
+      accum.yield %next : tensor<8xf32>
+    }
+    // becomes
+    %s = titan.reshape %x : tensor<1x8xf32> to tensor<8xf32>
+    ```
+  }];
+  let dependentDialects = ["::titan::ir::TitanDialect"];
+}
+
+def OrderOps : Pass<"titan-schedule-order-ops", "::mlir::ModuleOp"> {
+  let summary = "orders the ops of @step so that values live shortest";
+  let description = [{
+    - A gradient that only the update reads (or the loop yields) is computed as soon as its factors exist: what is needed for it can go.
+    - The sum of squares of a large gradient, for the norm, is taken right behind the gradient, while it is in the cache. These ops become ops of the
+      backward pass; they read no state.
+    - A cast or broadcast of a value that lives anyway (a parameter) stands before its first reader.
+
+    ```mlir
+    %dx2 = titan.contract %dy2, %w2 ...
+    %dx1 = titan.contract %dx2, %w1 ...
+    %dw2 = titan.contract %dy2, %x2 ...
+    // becomes
+    %dw2 = titan.contract %dy2, %x2 ...
+    %dx2 = titan.contract %dy2, %w2 ...
+    %dx1 = titan.contract %dx2, %w1 ...
+    ```
+  }];
+}
+
+def ChunkLoss : Pass<"titan-schedule-chunk-loss", "::mlir::ModuleOp"> {
+  let summary = "handles the logits of a cross-entropy in pieces of rows";
+  let description = [{
+    The product that makes the logits, the loss, its gradient and the products that read it run once per piece, so one piece of the logits is live. Gradients
+    of weight and bias continue from piece to piece, in order: the order of their sums changes with the number of pieces (and is a function of it alone).
+    `titan-schedule-fit-memory` chooses the number; this pass applies a given one.
+
+    ```mlir
+    %logits = titan.contract %h, %w ...   : tensor<8x16xf32>
+    %loss = titan.cross_entropy %logits, %t ...
+    %d = titan.cross_entropy_grad %logits, %t, %one ...
+    %dw = titan.contract %d, %h ...
+    // becomes, for two chunks
+    %h0 = titan.slice %h ... ; %logits0 = titan.contract %h0, %w ... : tensor<4x16xf32> ; %loss0 ; %d0 ; %dw0 = titan.contract %d0, %h0
+    %h1 = titan.slice %h ... ; %logits1 = titan.contract %h1, %w ... : tensor<4x16xf32> ; %loss1 ; %d1 ; %dw = titan.contract %d1, %h1 acc %dw0
+    %loss = titan.concat %loss0, %loss1
+    ```
+  }];
+  let options = [Option<"chunks", "chunks", "int64_t", "1", "number of pieces; divides the rows">];
+  let dependentDialects = ["::titan::ir::TitanDialect"];
+}
+
+def Rematerialize : Pass<"titan-schedule-rematerialize", "::mlir::ModuleOp"> {
+  let summary = "computes values again in the backward pass instead of keeping them";
+  let description = [{
+    Picks values until no more than `target` bytes of temporaries are live by the memory model (MemoryModel.h, ChooseRecomputation.h), and clones their chains
+    before the first reader of the backward pass. A chain starts at a `titan.barrier`, so that nothing merges it with the original; *lower* removes it.
+    `titan-schedule-fit-memory` chooses the target; this pass applies a given one.
+
+    ```mlir
+    %a = titan.gelu tanh %x : tensor<64x64xf32>
+    %y = titan.contract %a, %w ...
+    ...
+    %dw = titan.contract %dy, %a ... {phase = #titan<phase backward>}
+    // becomes
+    %a = titan.gelu tanh %x : tensor<64x64xf32>
+    %y = titan.contract %a, %w ...
+    ...
+    %x0 = titan.barrier %x id 0 : tensor<64x64xf32>
+    %a0 = titan.gelu tanh %x0 : tensor<64x64xf32>
+    %dw = titan.contract %dy, %a0 ... {phase = #titan<phase backward>}
+    ```
+  }];
+  let options = [Option<"target", "target", "int64_t", "0", "bytes of live temporaries to stay within">];
+  let dependentDialects = ["::titan::ir::TitanDialect"];
+}
+
+def FitMemory : Pass<"titan-schedule-fit-memory", "::mlir::ModuleOp"> {
+  let summary = "makes the plan fit memory.limit, or refuses with the reasons";
+  let description = [{
+    Does nothing without `memory.limit`, unless `memory.remat` is "full". With a limit: the plan of the module as it is decides whether anything has to be
+    done. If so, the loss is cut into the number of chunks from which on the peak falls no more, and values are recomputed (not with `remat = "none"`) until the
+    plan fits: *lower* and *plan* run on a copy after each attempt, so what is decided here holds there. With "full" everything is recomputed that lowers the peak.
+
+    Run by itself, without the stages behind it, the pass takes the memory model's estimate for the plan.
+  }];
+  let dependentDialects = ["::titan::ir::TitanDialect"];
+}
+
 def VerifySchedule : Pass<"titan-schedule-verify", "::mlir::ModuleOp"> {
   let summary = "checks that each step runs forward, backward, update";
   let description = [{
     The order of the ops is the order of the commands from here on.
 
     - In `@step` no op of phase forward or backward follows one of phase update: a snapshot of the state may be taken until the first command of phase update.
-    - The microbatch loop holds no op of phase update.
+    - `@step` has one microbatch loop of the recipe's count, or none if that is 1. The loop holds no op of phase update.
+    - What a barrier passes on is read by the backward pass only.
   }];
 }
 

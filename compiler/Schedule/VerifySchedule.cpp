@@ -1,4 +1,5 @@
 #include "compiler/Schedule/Passes.h"
+#include "compiler/Support/RecipeAttribute.h"
 
 using namespace mlir;
 
@@ -32,6 +33,33 @@ LogicalResult verifyPhases(func::FuncOp step) {
   return success(ok);
 }
 
+LogicalResult verifyLoop(func::FuncOp step, int64_t microbatches) {
+  SmallVector<accum::LoopOp> loops;
+  step.walk([&](accum::LoopOp loop) { loops.push_back(loop); });
+  if (loops.empty() && microbatches == 1)
+    return success();
+  if (loops.size() != 1)
+    return step.emitError("has ") << loops.size() << " accum.loops for " << microbatches
+                                  << " microbatches";
+  if (static_cast<int64_t>(loops.front().getCount()) != microbatches)
+    return loops.front().emitError("runs ")
+           << loops.front().getCount() << " microbatches, the recipe says " << microbatches;
+  return success();
+}
+
+LogicalResult verifyBarriers(func::FuncOp step) {
+  bool ok = true;
+  step.walk([&](ir::BarrierOp barrier) {
+    for (Operation* user : barrier->getUsers())
+      if (ir::getPhase(user) == ir::Phase::Forward) {
+        user->emitError("of the forward pass reads a barrier, which starts what the backward pass "
+                        "computes again");
+        ok = false;
+      }
+  });
+  return success(ok);
+}
+
 struct VerifySchedule : impl::VerifyScheduleBase<VerifySchedule> {
   void runOnOperation() override {
     auto step = getOperation().lookupSymbol<func::FuncOp>(ir::function::step);
@@ -39,7 +67,9 @@ struct VerifySchedule : impl::VerifyScheduleBase<VerifySchedule> {
       getOperation().emitError("the module has no @step");
       return signalPassFailure();
     }
-    if (failed(verifyPhases(step)))
+    FailureOr<Recipe> recipe = getRecipe(getOperation());
+    if (failed(recipe) || failed(verifyPhases(step)) ||
+        failed(verifyLoop(step, recipe->microbatches())) || failed(verifyBarriers(step)))
       signalPassFailure();
   }
 };

@@ -1,0 +1,251 @@
+// titan-schedule-chunk-loss: logits of a few rows at a time.
+#include "compiler/Schedule/ChunkLoss.h"
+
+#include "compiler/Schedule/OpCosts.h"
+#include "compiler/Schedule/Passes.h"
+#include "dialects/Titan/TensorBuilder.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/Remarks.h"
+
+using namespace mlir;
+
+namespace titan {
+
+#define GEN_PASS_DEF_CHUNKLOSS
+#include "compiler/Schedule/Passes.h.inc"
+
+namespace schedule {
+
+namespace {
+
+bool canBeCut(Operation* op) {
+  return (isPointwise(op) && !isa<ir::DropoutOp, ir::IotaOp>(op)) ||
+         isa<ir::ReshapeOp, ir::ContractOp, ir::CrossEntropyOp, ir::CrossEntropyGradOp,
+             ir::ReduceOp, ir::SoftmaxOp, ir::LogSoftmaxOp, ir::TransposeOp>(op);
+}
+
+int64_t elementsOf(Value value) { return cast<RankedTensorType>(value.getType()).getNumElements(); }
+
+RankedTensorType cutType(Type type, int64_t dim, int64_t chunks) {
+  auto tensor = cast<RankedTensorType>(type);
+  SmallVector<int64_t> shape(tensor.getShape());
+  shape[dim] /= chunks;
+  return tensor.clone(shape);
+}
+
+/// The product that makes the logits, through ops that keep their elements.
+ir::ContractOp findHead(Value logits) {
+  Block* block = logits.getParentBlock();
+  while (Operation* op = logits.getDefiningOp()) {
+    if (op->getBlock() != block)
+      return nullptr;
+    if (auto contract = dyn_cast<ir::ContractOp>(op))
+      return contract;
+    if (!isPointwise(op) && !isa<ir::ReshapeOp>(op))
+      return nullptr;
+    Value next;
+    for (Value operand : op->getOperands())
+      if (Operation* source = operand.getDefiningOp();
+          source && elementsOf(operand) == elementsOf(logits) &&
+          !isa<ir::ConstantOp, ir::BroadcastOp>(source))
+        next = operand;
+    if (!next)
+      return nullptr;
+    logits = next;
+  }
+  return nullptr;
+}
+
+} // namespace
+
+FailureOr<LossRegion> LossRegion::find(ir::CrossEntropyOp loss, std::string& why) {
+  ir::ContractOp head = findHead(loss.getLogits());
+  if (!head || head.getAcc()) {
+    why = "its logits are not made by a product";
+    return failure();
+  }
+  LossRegion region;
+  region.rows_ = cast<RankedTensorType>(head.getType()).getDimSize(0);
+  region.rowDim_[head.getResult()] = 0;
+  if (failed(region.add(head, why)))
+    return failure();
+  for (Operation* op = head->getNextNode(); op; op = op->getNextNode()) {
+    bool reads = llvm::any_of(op->getOperands(), [&](Value operand) {
+      return region.rowDim_.contains(operand) &&
+             elementsOf(operand) >= elementsOf(head.getResult());
+    });
+    if (reads && failed(region.add(op, why)))
+      return failure();
+  }
+  if (failed(region.hoistOperands(why)))
+    return failure();
+  return region;
+}
+
+int64_t LossRegion::logitsBytes() const {
+  return bytesOf(ops_.begin()->first->getResult(0).getType());
+}
+
+ir::ContractOp LossRegion::head() const { return cast<ir::ContractOp>(ops_.begin()->first); }
+
+LogicalResult LossRegion::add(Operation* op, std::string& why) {
+  auto refuse = [&](StringRef reason) {
+    why = (ir::describePlace(op) + ": " + op->getName().stripDialect() + " " + reason).str();
+    return failure();
+  };
+  if (!canBeCut(op) || op->getNumResults() != 1)
+    return refuse("reads the logits as a whole");
+  ir::ShardingRule rule = cast<ir::ShardableOpInterface>(op).getShardingRule();
+  Role role;
+  if (ops_.empty()) {
+    role.factor = rule.results[0][0].empty() ? -1 : rule.results[0][0].front();
+  } else {
+    for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
+      auto found = rowDim_.find(operand);
+      if (found == rowDim_.end())
+        continue;
+      const auto& factors = rule.operands[i][found->second];
+      if (factors.empty() || (role.factor >= 0 && role.factor != factors.front()))
+        return refuse("mixes the rows");
+      role.factor = factors.front();
+    }
+  }
+  if (role.factor < 0 || rule.factors[role.factor].kind == ir::FactorKind::Whole)
+    return refuse("needs all rows at once");
+  role.isSum = rule.factors[role.factor].kind == ir::FactorKind::Reduction;
+  auto reduce = dyn_cast<ir::ReduceOp>(op);
+  if (role.isSum && reduce && reduce.getKind() != ir::ReduceKind::Sum)
+    return refuse("combines the rows by something else than a sum");
+  if (!role.isSum) {
+    int64_t dim = ir::ShardingRule::findDim(rule.results[0], role.factor);
+    if (dim < 0)
+      return refuse("moves the rows");
+    rowDim_[op->getResult(0)] = dim;
+  }
+  for (auto [i, operand] : llvm::enumerate(op->getOperands()))
+    if (!rowDim_.contains(operand))
+      if (int64_t dim = ir::ShardingRule::findDim(rule.operands[i], role.factor); dim >= 0)
+        rowDim_[operand] = dim;
+  ops_[op] = role;
+  return success();
+}
+
+/// Everything from outside has to be there before the first piece.
+LogicalResult LossRegion::hoistOperands(std::string& why) {
+  Operation* first = ops_.begin()->first;
+  Block* block = first->getBlock();
+  llvm::SetVector<Operation*> needed;
+  SmallVector<Value> open;
+  for (auto& [op, role] : ops_)
+    llvm::append_range(open, op->getOperands());
+  while (!open.empty()) {
+    Operation* source = open.pop_back_val().getDefiningOp();
+    if (!source || source->getBlock() != block || ops_.contains(source) ||
+        source->isBeforeInBlock(first) || !needed.insert(source))
+      continue;
+    llvm::append_range(open, source->getOperands());
+    for (Value operand : source->getOperands())
+      if (Operation* before = operand.getDefiningOp(); before && ops_.contains(before)) {
+        why = "its gradient depends on the loss itself";
+        return failure();
+      }
+  }
+  SmallVector<Operation*> ordered(needed.begin(), needed.end());
+  llvm::sort(ordered, [](Operation* a, Operation* b) { return a->isBeforeInBlock(b); });
+  for (Operation* op : ordered)
+    op->moveBefore(first);
+  return success();
+}
+
+void LossRegion::cut(int64_t chunks) {
+  Operation* first = ops_.begin()->first;
+  OpBuilder builder(first);
+  llvm::MapVector<Operation*, SmallVector<Value>> pieces;
+  for (int64_t chunk = 0; chunk < chunks; ++chunk) {
+    IRMapping mapping;
+    auto pieceOf = [&](Value whole, Operation* reader) -> Value {
+      auto found = rowDim_.find(whole);
+      if (found == rowDim_.end())
+        return whole;
+      RankedTensorType type = cutType(whole.getType(), found->second, chunks);
+      ir::TensorBuilder t(builder, reader);
+      SplatElementsAttr splat;
+      if (matchPattern(whole, m_Constant(&splat)))
+        return t.create<ir::ConstantOp>(TypedAttr(splat.resizeSplat(type)));
+      SmallVector<int64_t> offsets(type.getRank(), 0), strides(type.getRank(), 1);
+      offsets[found->second] = chunk * type.getDimSize(found->second);
+      return t.create<ir::SliceOp>(type, whole, offsets, strides);
+    };
+    for (auto& [op, role] : ops_) {
+      for (Value operand : op->getOperands())
+        if (!mapping.contains(operand))
+          mapping.map(operand, pieceOf(operand, op));
+      Operation* piece = builder.clone(*op, mapping);
+      Value result = piece->getResult(0);
+      if (!role.isSum) {
+        result.setType(cutType(result.getType(), rowDim_[op->getResult(0)], chunks));
+      } else if (chunk > 0) {
+        Value sum = pieces[op].back();
+        if (auto contract = dyn_cast<ir::ContractOp>(piece))
+          contract.getAccMutable().assign(sum);
+        else
+          result = ir::TensorBuilder(builder, op).add(sum, result);
+      }
+      mapping.map(op->getResult(0), result);
+      pieces[op].push_back(result);
+    }
+  }
+  for (auto& [op, role] : ops_) {
+    Value whole = op->getResult(0);
+    bool isReadOutside =
+        llvm::any_of(whole.getUsers(), [&](Operation* user) { return !ops_.contains(user); });
+    if (!isReadOutside)
+      continue;
+    Value joined = pieces[op].back();
+    if (!role.isSum)
+      joined = ir::TensorBuilder(builder, op)
+                   .create<ir::ConcatOp>(ValueRange(pieces[op]), rowDim_[whole]);
+    whole.replaceUsesWithIf(joined, [&](OpOperand& use) { return !ops_.contains(use.getOwner()); });
+  }
+  for (auto& [op, role] : llvm::reverse(ops_))
+    op->erase();
+}
+
+} // namespace schedule
+
+namespace {
+
+struct ChunkLoss : impl::ChunkLossBase<ChunkLoss> {
+  using ChunkLossBase::ChunkLossBase;
+
+  void runOnOperation() override {
+    auto step = getOperation().lookupSymbol<func::FuncOp>(ir::function::step);
+    if (!step || chunks <= 1)
+      return;
+    SmallVector<ir::CrossEntropyOp> losses;
+    step.walk([&](ir::CrossEntropyOp loss) { losses.push_back(loss); });
+    for (ir::CrossEntropyOp loss : losses) {
+      Location loc = loss.getLoc();
+      std::string place = ir::describePlace(loss), why;
+      auto opts = remark::RemarkOpts::name("chunk-loss").category("schedule");
+      FailureOr<schedule::LossRegion> region = schedule::LossRegion::find(loss, why);
+      if (succeeded(region) && region->rows() % chunks != 0)
+        why = (Twine(region->rows()) + " rows are not divisible by " + Twine(chunks)).str();
+      if (!why.empty()) {
+        remark::missed(loc, opts) << remark::add("'{0}' stays whole", place)
+                                  << remark::reason("{0}", why);
+        continue;
+      }
+      int64_t bytes = region->logitsBytes();
+      region->cut(chunks);
+      remark::passed(loc, opts) << remark::add("'{0}' runs in {1} chunks of rows", place,
+                                               int64_t(chunks))
+                                << remark::metric("Bytes", bytes - bytes / chunks);
+    }
+  }
+};
+
+} // namespace
+
+} // namespace titan

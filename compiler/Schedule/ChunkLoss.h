@@ -1,0 +1,40 @@
+// The head of a language model in pieces: logits of a few rows at a time.
+#pragma once
+
+#include "dialects/Titan/Titan.h"
+
+#include <string>
+
+namespace titan::schedule {
+
+/// The ops of one block that handle the logits of a `titan.cross_entropy`: the product that makes
+/// them, all that reads them or anything of their size.
+class LossRegion {
+public:
+  /// Fails with the reason in `why`.
+  static mlir::FailureOr<LossRegion> find(ir::CrossEntropyOp loss, std::string& why);
+
+  /// Rows along which the logits can be cut: chunk counts are its divisors.
+  int64_t rows() const { return rows_; }
+  int64_t logitsBytes() const;
+  ir::ContractOp head() const;
+
+  /// Runs the region `chunks` times, each on rows() / chunks rows; what sums over the rows (weight
+  /// and bias gradients) continues from piece to piece in order, what keeps them is put together
+  /// again. Erases the ops of the region. `chunks` divides rows().
+  void cut(int64_t chunks);
+
+private:
+  struct Role {
+    int64_t factor = -1;
+    bool isSum = false; ///< the rows are summed over
+  };
+  llvm::MapVector<mlir::Operation*, Role> ops_; ///< in program order
+  llvm::DenseMap<mlir::Value, int64_t> rowDim_; ///< of every value with rows: the dimension
+  int64_t rows_ = 0;
+
+  mlir::LogicalResult add(mlir::Operation* op, std::string& why);
+  mlir::LogicalResult hoistOperands(std::string& why);
+};
+
+} // namespace titan::schedule

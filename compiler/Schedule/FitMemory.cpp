@@ -1,0 +1,204 @@
+// titan-schedule-fit-memory: what memory.limit and memory.remat ask for.
+#include "compiler/Schedule/FitMemory.h"
+
+#include "compiler/Schedule/ChunkLoss.h"
+#include "compiler/Schedule/MemoryReasons.h"
+#include "compiler/Schedule/Passes.h"
+#include "compiler/Schedule/Rematerialize.h"
+#include "compiler/Support/RecipeAttribute.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "mlir/IR/Remarks.h"
+#include "runtime/program/Text.h"
+
+using namespace mlir;
+
+namespace titan {
+
+#define GEN_PASS_DEF_FITMEMORY
+#include "compiler/Schedule/Passes.h.inc"
+
+namespace {
+
+using namespace schedule;
+
+/// Pieces below this many rows leave the product's tiles half empty.
+constexpr int64_t fewestRows = 64;
+/// The plan answers each attempt; the estimate is close, so that few are needed.
+constexpr int mostAttempts = 8;
+
+func::FuncOp stepOf(ModuleOp module) {
+  return module.lookupSymbol<func::FuncOp>(ir::function::step);
+}
+
+/// What is decided for a step. Applied to copies while it is sought, to the module once at last.
+struct Decision {
+  int64_t chunks = 1;
+  int64_t target = 0; ///< live temporaries by the model; 0: nothing is recomputed
+};
+
+/// The step with a decision applied, and what the model says of it.
+struct Attempt {
+  OwningOpRef<ModuleOp> module;
+  int64_t estimate = 0;   ///< peak of temporaries by the model, after recomputation
+  int64_t recomputed = 0; ///< values
+  bool reachesTarget = true;
+};
+
+struct FitMemory : impl::FitMemoryBase<FitMemory> {
+  FitMemory() = default;
+  explicit FitMemory(MeasurePlan measure) : measure(std::move(measure)) {}
+
+  MeasurePlan measure;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    FailureOr<Recipe> recipe = getRecipe(module);
+    if (failed(recipe))
+      return signalPassFailure();
+    func::FuncOp step = stepOf(module);
+    const int64_t limit = recipe->memory.limit;
+    const bool full = recipe->memory.remat == "full";
+    if (!step || step.isDeclaration() || (limit == 0 && !full))
+      return;
+
+    Decision best;
+    if (full) {
+      best = leastMemory(module);
+    } else if (failed(fit(module, limit, recipe->memory.remat != "none", best))) {
+      return signalPassFailure();
+    }
+    apply(module, best, /*withRemarks=*/true);
+  }
+
+  /// Applies `decision` to `module`. Returns the model's peak.
+  Attempt apply(ModuleOp module, const Decision& decision, bool withRemarks) {
+    Attempt attempt;
+    func::FuncOp step = stepOf(module);
+    if (decision.chunks > 1)
+      cutLoss(step, decision.chunks, withRemarks);
+    MemoryModel model(step);
+    attempt.estimate = model.run().peak();
+    if (decision.target > 0 && attempt.estimate > decision.target) {
+      Recomputation choice = chooseRecomputation(model, decision.target);
+      attempt.estimate = choice.timeline.peak();
+      attempt.reachesTarget = choice.fits;
+      attempt.recomputed = choice.evicted.count();
+      rematerialize(model, choice, withRemarks);
+    }
+    return attempt;
+  }
+
+  Attempt tryOut(ModuleOp module, const Decision& decision) {
+    OwningOpRef<ModuleOp> copy = module.clone();
+    Attempt attempt = apply(*copy, decision, /*withRemarks=*/false);
+    attempt.module = std::move(copy);
+    return attempt;
+  }
+
+  static void cutLoss(func::FuncOp step, int64_t chunks, bool withRemarks) {
+    SmallVector<ir::CrossEntropyOp> losses;
+    step.walk([&](ir::CrossEntropyOp loss) { losses.push_back(loss); });
+    for (ir::CrossEntropyOp loss : losses) {
+      std::string why, place = ir::describePlace(loss);
+      Location loc = loss.getLoc();
+      FailureOr<LossRegion> region = LossRegion::find(loss, why);
+      if (failed(region) || region->rows() % chunks != 0)
+        continue;
+      const int64_t saved = region->logitsBytes() - region->logitsBytes() / chunks;
+      region->cut(chunks);
+      if (withRemarks)
+        remark::passed(loc, remark::RemarkOpts::name("chunk-loss").category("schedule"))
+            << remark::add("'{0}' runs in {1} chunks of rows", place, chunks)
+            << remark::metric("Bytes", saved);
+    }
+  }
+
+  /// The number of pieces of the loss from which on more pieces do not lower the peak.
+  int64_t chooseChunks(ModuleOp module, int64_t target) {
+    int64_t rows = 0;
+    // Finding a region moves ops, so it looks at a copy.
+    OwningOpRef<ModuleOp> copy = module.clone();
+    stepOf(*copy).walk([&](ir::CrossEntropyOp loss) {
+      std::string why;
+      if (FailureOr<LossRegion> region = LossRegion::find(loss, why); succeeded(region))
+        rows = std::max(rows, elementRows(*region));
+    });
+    Decision decision;
+    int64_t least = tryOut(module, decision).estimate, best = 1;
+    for (int64_t chunks = 2; rows / chunks >= fewestRows && least > target; chunks *= 2) {
+      decision.chunks = chunks;
+      int64_t peak = tryOut(module, decision).estimate;
+      if (peak < least) {
+        best = chunks;
+        least = peak;
+      }
+    }
+    return best;
+  }
+
+  /// Rows of the product, whatever dimensions they are spread over.
+  static int64_t elementRows(LossRegion& region) {
+    auto type = cast<RankedTensorType>(region.head().getType());
+    return type.getNumElements() / type.getDimSize(type.getRank() - 1);
+  }
+
+  FailureOr<int64_t> planBytes(ModuleOp module, const Attempt& attempt) {
+    if (measure)
+      return measure(module);
+    return permanentBytes(module) + attempt.estimate;
+  }
+
+  LogicalResult fit(ModuleOp module, int64_t limit, bool mayRecompute, Decision& decision) {
+    Attempt attempt = tryOut(module, decision);
+    FailureOr<int64_t> bytes = planBytes(*attempt.module, attempt);
+    if (failed(bytes))
+      return failure();
+    if (*bytes <= limit)
+      return success();
+    // What is no temporary of the step stays; what exceeds the limit is to go from its peak.
+    int64_t target = attempt.estimate - (*bytes - limit);
+    if (target > 0) {
+      decision.chunks = chooseChunks(module, target);
+      for (int i = 0; i < mostAttempts && target > 0; ++i) {
+        decision.target = mayRecompute ? target : 0;
+        attempt = tryOut(module, decision);
+        bytes = planBytes(*attempt.module, attempt);
+        if (failed(bytes))
+          return failure();
+        if (*bytes <= limit)
+          return success();
+        if (!attempt.reachesTarget || !mayRecompute)
+          break;
+        // The plan was larger than the model said: ask for so much more.
+        target = std::min(target, attempt.estimate) - (*bytes - limit);
+      }
+    }
+    refuseLimit(module, stepOf(*attempt.module), limit, *bytes, attempt.recomputed, mayRecompute);
+    return failure();
+  }
+
+  /// Everything that lowers the peak.
+  Decision leastMemory(ModuleOp module) {
+    Decision decision;
+    decision.chunks = chooseChunks(module, 0);
+    Decision next = decision;
+    int64_t peak = tryOut(module, decision).estimate;
+    // A little at a time: asking for the impossible would recompute what never was at the peak.
+    for (;;) {
+      next.target = peak - std::max<int64_t>(1, peak / 50);
+      Attempt attempt = tryOut(module, next);
+      if (!attempt.reachesTarget || attempt.estimate >= peak)
+        return decision;
+      decision = next;
+      peak = attempt.estimate;
+    }
+  }
+};
+
+} // namespace
+
+std::unique_ptr<Pass> createFitMemory(MeasurePlan measure) {
+  return std::make_unique<FitMemory>(std::move(measure));
+}
+
+} // namespace titan

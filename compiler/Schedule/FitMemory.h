@@ -1,0 +1,14 @@
+// How *schedule* asks how large the plan of a module would be.
+#pragma once
+
+#include "mlir/IR/BuiltinOps.h"
+
+#include <functional>
+
+namespace titan {
+
+/// The bytes of the arena that the stages *lower* and *plan* would give `module`, which it leaves
+/// as it is. Null where only the estimate is to be had.
+using MeasurePlan = std::function<mlir::FailureOr<int64_t>(mlir::ModuleOp module)>;
+
+} // namespace titan

@@ -1,0 +1,258 @@
+#include "compiler/Schedule/MemoryModel.h"
+
+#include "compiler/Schedule/OpCosts.h"
+
+#include <algorithm>
+
+using namespace mlir;
+
+namespace titan::schedule {
+
+namespace {
+
+/// Does a kernel of its own read `use`, which cannot compute what it reads?
+bool needsBuffer(OpOperand& use) {
+  Operation* user = use.getOwner();
+  if (isView(user))
+    return llvm::any_of(user->getResult(0).getUses(), needsBuffer);
+  return isa<ir::ContractOp, ir::AttentionOp, ir::AttentionGradOp, ir::EmbeddingGradOp,
+             ir::ConcatOp, accum::YieldOp, func::ReturnOp>(user);
+}
+
+/// Copies of it cost nothing, so each reader has its own.
+bool isDuplicable(Operation* op) { return isa<ir::BroadcastOp, ir::IotaOp>(op); }
+
+bool isReusing(Operation* op) {
+  return !isa<ir::ContractOp, ir::AttentionOp, ir::AttentionGradOp, ir::EmbeddingOp,
+              ir::EmbeddingGradOp, ir::TransposeOp, ir::ConcatOp>(op);
+}
+
+} // namespace
+
+bool isVirtual(Operation* op) {
+  if (isView(op) || isa<ir::ConstantOp>(op))
+    return true;
+  if (!isPointwise(op) || llvm::any_of(op->getResult(0).getUses(), needsBuffer))
+    return false;
+  return op->hasOneUse() || isDuplicable(op);
+}
+
+//===----------------------------------------------------------------------===//
+// Timeline
+//===----------------------------------------------------------------------===//
+
+int64_t Timeline::peak() const {
+  return live.empty() ? 0 : *std::max_element(live.begin(), live.end());
+}
+
+int Timeline::peakStep() const {
+  return static_cast<int>(std::max_element(live.begin(), live.end()) - live.begin());
+}
+
+double Timeline::excess(int64_t target) const {
+  double sum = 0;
+  for (int64_t bytes : live)
+    sum += std::max<int64_t>(0, bytes - target);
+  return sum;
+}
+
+//===----------------------------------------------------------------------===//
+// The model
+//===----------------------------------------------------------------------===//
+
+MemoryModel::MemoryModel(func::FuncOp step) {
+  addBlock(step.getBody().front(), false);
+  classify();
+}
+
+void MemoryModel::addBlock(Block& block, bool inLoop) {
+  for (Operation& op : block) {
+    if (auto loop = dyn_cast<accum::LoopOp>(op))
+      addLoop(loop);
+    else if (!op.hasTrait<OpTrait::IsTerminator>())
+      addOp(&op, inLoop);
+  }
+}
+
+void MemoryModel::addLoop(accum::LoopOp loop) {
+  for (auto [accumulator, result] : llvm::zip_equal(loop.getAccumulators(), loop.getResults())) {
+    int id = storages_.size();
+    storages_.push_back({result, bytesOf(result.getType())});
+    reads_[accumulator] = reads_[result] = {id};
+  }
+  loopBegin_ = nodes_.size();
+  addBlock(loop.getBlock(), true);
+  loopEnd_ = nodes_.size();
+}
+
+void MemoryModel::addOp(Operation* op, bool inLoop) {
+  llvm::SmallVector<int, 4> reads;
+  for (Value operand : op->getOperands())
+    if (auto found = reads_.find(operand); found != reads_.end())
+      for (int id : found->second)
+        if (!llvm::is_contained(reads, id))
+          reads.push_back(id);
+  if (isVirtual(op)) {
+    for (Value result : op->getResults())
+      reads_[result] = SmallVector<int, 2>(reads.begin(), reads.end());
+    return;
+  }
+  Node node{op, reads, {}};
+  node.isLate = ir::getPhase(op) != ir::Phase::Forward;
+  node.inPlace = isReusing(op);
+  node.inLoop = inLoop;
+  node.cost = costOf(op);
+  node.flops = flopsOf(op);
+  int number = nodes_.size();
+  for (OpResult result : op->getResults()) {
+    // What an accumulator or a state takes is written there.
+    bool hasPlace = false;
+    for (OpOperand& use : result.getUses()) {
+      if (isa<func::ReturnOp>(use.getOwner()))
+        hasPlace = true;
+      if (auto yield = dyn_cast<accum::YieldOp>(use.getOwner())) {
+        auto loop = cast<accum::LoopOp>(yield->getParentOp());
+        reads_[result] = reads_[loop.getResult(use.getOperandNumber())];
+        hasPlace = true;
+      }
+    }
+    // A sum that continues lies where it lay.
+    if (auto contract = dyn_cast<ir::ContractOp>(op); contract && contract.getAcc() && !hasPlace) {
+      auto found = reads_.find(contract.getAcc());
+      if (found != reads_.end()) {
+        reads_[result] = found->second;
+        hasPlace = true;
+      }
+    }
+    if (hasPlace)
+      continue;
+    int id = storages_.size();
+    storages_.push_back({result, bytesOf(result.getType()), number});
+    reads_[result] = {id};
+    node.writes.push_back(id);
+  }
+  nodes_.push_back(std::move(node));
+}
+
+void MemoryModel::classify() {
+  for (Node& node : nodes_)
+    for (int id : node.reads) {
+      Storage& storage = storages_[id];
+      if (storage.node < 0) {
+        storage.isGradient = true;
+        continue;
+      }
+      const Node& maker = nodes_[storage.node];
+      ir::Phase made = ir::getPhase(maker.op), read = ir::getPhase(node.op);
+      if (made == ir::Phase::Forward && read == ir::Phase::Backward && isPure(maker.op) &&
+          maker.op->getBlock() == node.op->getBlock())
+        storage.isRecomputable = true;
+      if (made == ir::Phase::Backward && read == ir::Phase::Update)
+        storage.isGradient = true;
+    }
+}
+
+Timeline MemoryModel::run(const llvm::BitVector& evicted) const {
+  const int count = storages_.size();
+  Timeline timeline;
+  timeline.first.assign(2 * count, -1);
+  timeline.last.assign(2 * count, -1);
+  std::vector<bool> done(nodes_.size());
+
+  auto instance = [&](int id, bool late) { return late && evicted[id] ? count + id : id; };
+  int loopBegin = -1, loopEnd = -1; // steps
+  auto emit = [&](int number, bool again) {
+    const Node& node = nodes_[number];
+    const int step = timeline.steps.size();
+    timeline.steps.push_back({number, again});
+    if (node.inLoop) {
+      if (loopBegin < 0)
+        loopBegin = step;
+      loopEnd = step;
+    }
+    for (int id : node.reads)
+      timeline.last[instance(id, node.isLate || again)] = step;
+    for (int id : node.writes) {
+      // Another result of an op that is computed again is not kept.
+      const int written = again ? count + id : id;
+      timeline.first[written] = timeline.last[written] = step;
+    }
+    if (again) {
+      timeline.cost += node.cost;
+      timeline.flops += node.flops;
+    }
+  };
+  auto recompute = [&](auto&& self, int id) -> void {
+    const int number = storages_[id].node;
+    if (done[number])
+      return;
+    done[number] = true;
+    for (int read : nodes_[number].reads)
+      if (evicted[read])
+        self(self, read);
+    emit(number, true);
+  };
+  for (int number = 0; number < static_cast<int>(nodes_.size()); ++number) {
+    const Node& node = nodes_[number];
+    if (node.isLate)
+      for (int id : node.reads)
+        if (evicted[id])
+          recompute(recompute, id);
+    emit(number, false);
+  }
+
+  // What passes from one iteration to the next, or into the loop, is live in all of it.
+  const int end = timeline.steps.size();
+  for (int id = 0; id < count; ++id) {
+    if (storages_[id].node < 0) {
+      timeline.first[id] = std::max(loopBegin, 0);
+      timeline.last[id] = std::max({timeline.last[id], loopEnd, 0});
+    } else if (loopBegin >= 0 && !nodes_[storages_[id].node].inLoop &&
+               timeline.first[id] < loopBegin && timeline.last[id] >= loopBegin) {
+      timeline.last[id] = std::max(timeline.last[id], loopEnd);
+    }
+  }
+  std::vector<int> first = timeline.first;
+  for (int step = 0; step < end; ++step) {
+    const Node& node = nodes_[timeline.steps[step].node];
+    if (!node.inPlace)
+      continue;
+    const bool again = timeline.steps[step].isRecomputed;
+    SmallVector<int, 4> taken;
+    for (int id : node.writes)
+      for (int read : node.reads) {
+        const int source = instance(read, node.isLate || again);
+        if (timeline.last[source] != step || storages_[read].bytes != storages_[id].bytes ||
+            storages_[read].node < 0 || llvm::is_contained(taken, source))
+          continue;
+        taken.push_back(source);
+        first[again ? count + id : id] = step + 1;
+        break;
+      }
+  }
+  std::vector<int64_t> change(end + 2);
+  for (int id = 0; id < 2 * count; ++id)
+    if (timeline.first[id] >= 0) {
+      change[std::min(first[id], timeline.last[id] + 1)] += storages_[id % count].bytes;
+      change[timeline.last[id] + 1] -= storages_[id % count].bytes;
+    }
+  timeline.live.resize(end);
+  int64_t live = 0;
+  for (int step = 0; step < end; ++step)
+    timeline.live[step] = live += change[step];
+  return timeline;
+}
+
+SmallVector<int> MemoryModel::liveAt(const Timeline& timeline, int step) const {
+  const int count = storages_.size();
+  SmallVector<int> ids;
+  for (int id = 0; id < count; ++id)
+    for (int i : {id, count + id})
+      if (timeline.first[i] >= 0 && timeline.first[i] <= step && step <= timeline.last[i]) {
+        ids.push_back(id);
+        break;
+      }
+  return ids;
+}
+
+} // namespace titan::schedule

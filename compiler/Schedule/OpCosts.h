@@ -1,0 +1,28 @@
+// What the stage needs to know of an op: is it a kernel of its own, and what does it cost to
+// compute again.
+#pragma once
+
+#include "dialects/Titan/Titan.h"
+
+namespace titan::schedule {
+
+/// Bytes of a tensor of `type` in the arena, without padding.
+int64_t bytesOf(mlir::Type type);
+
+/// A view or a mark: makes no value of its own (reshape, barrier).
+bool isView(mlir::Operation* op);
+
+/// Evaluates each element of its result by itself, so that *lower* can compute it inside of the
+/// kernel that reads it: elementwise ops, broadcasts, dropout, iota.
+bool isPointwise(mlir::Operation* op);
+
+/// Multiply-adds of contractions and attention count as two, other ops as one per element read or
+/// written.
+int64_t flopsOf(mlir::Operation* op);
+
+/// The time of `op` in multiples of the time of one floating-point operation: its arithmetic, or
+/// its bytes at the machine balance of current CPUs (about ten operations a byte), whichever takes
+/// longer.
+int64_t costOf(mlir::Operation* op);
+
+} // namespace titan::schedule

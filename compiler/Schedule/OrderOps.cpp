@@ -1,0 +1,142 @@
+// titan-schedule-order-ops: the order of ops in which values live shortest.
+#include "compiler/Schedule/OpCosts.h"
+#include "compiler/Schedule/Passes.h"
+
+using namespace mlir;
+
+namespace titan {
+
+#define GEN_PASS_DEF_ORDEROPS
+#include "compiler/Schedule/Passes.h.inc"
+
+namespace {
+
+/// A gradient of this size has left the caches when the update reads it; a smaller one costs
+/// nothing to read again, and its norm shares a launch with others.
+constexpr int64_t largeGradient = int64_t{256} << 10;
+
+class Orderer {
+public:
+  explicit Orderer(Block& block) : block(block) {}
+
+  void run() {
+    hoistGradients();
+    hoistNorms();
+    sinkCheapProducers();
+  }
+
+private:
+  Block& block;
+  llvm::DenseMap<Operation*, Operation*> lastBehind; ///< what was placed behind an op last
+
+  /// The last op of the block among those that `op` reads; null: it reads none.
+  Operation* lastOperand(Operation* op) {
+    Operation* last = nullptr;
+    for (Value operand : op->getOperands())
+      if (Operation* source = operand.getDefiningOp();
+          source && source->getBlock() == &block && !isa<ir::ConstantOp>(source))
+        if (!last || last->isBeforeInBlock(source))
+          last = source;
+    return last;
+  }
+
+  void placeBehind(Operation* op, Operation* anchor) {
+    Operation* after = anchor;
+    // Several that wait for one op keep their order.
+    for (auto found = lastBehind.find(after); found != lastBehind.end();
+         found = lastBehind.find(after))
+      after = found->second;
+    if (op->isBeforeInBlock(after) || after == op)
+      return;
+    op->moveAfter(after);
+    // Constants have no place in time, but stand before their readers.
+    for (Value operand : op->getOperands())
+      if (Operation* source = operand.getDefiningOp();
+          source && source->getBlock() == &block && op->isBeforeInBlock(source))
+        source->moveBefore(op);
+    lastBehind[after] = op;
+  }
+
+  /// Is what `op` makes read only after the backward pass: by the update, or as what the block
+  /// yields?
+  bool isGradient(Operation* op) {
+    if (ir::getPhase(op) != ir::Phase::Backward || op->use_empty())
+      return false;
+    auto isLate = [&](Operation* user) {
+      if (user->getBlock() != &block)
+        return false;
+      // A sum or cast of it is the same gradient.
+      return user->hasTrait<OpTrait::IsTerminator>() || ir::getPhase(user) == ir::Phase::Update ||
+             (gradients.contains(user) && schedule::isPointwise(user));
+    };
+    return llvm::all_of(op->getUsers(), isLate);
+  }
+  llvm::DenseSet<Operation*> gradients;
+
+  /// A weight's gradient is computed as soon as its factors exist: afterwards nobody may need them.
+  void hoistGradients() {
+    SmallVector<Operation*> ordered;
+    for (Operation& op : llvm::reverse(block))
+      if (isGradient(&op)) {
+        gradients.insert(&op);
+        ordered.push_back(&op);
+      }
+    for (Operation* op : llvm::reverse(ordered))
+      if (Operation* anchor = lastOperand(op))
+        placeBehind(op, anchor);
+  }
+
+  /// A gradient's sum of squares is taken while the gradient is in the cache. It reads no state,
+  /// so it may stand before the update.
+  void hoistNorms() {
+    SmallVector<ir::ReduceOp> reductions;
+    for (auto reduce : block.getOps<ir::ReduceOp>())
+      if (ir::getPhase(reduce) == ir::Phase::Update &&
+          schedule::bytesOf(reduce.getOperand().getType()) >= largeGradient)
+        reductions.push_back(reduce);
+    for (ir::ReduceOp reduce : reductions) {
+      Operation* square = reduce.getOperand().getDefiningOp();
+      if (!square || square->getBlock() != &block || !schedule::isPointwise(square) ||
+          !square->hasOneUse() || ir::getPhase(square) != ir::Phase::Update)
+        continue;
+      Operation* gradient = lastOperand(square);
+      if (!gradient || isa<accum::LoopOp>(gradient) || ir::getPhase(gradient) == ir::Phase::Update)
+        continue;
+      placeBehind(square, gradient);
+      ir::setPhase(square, ir::Phase::Backward);
+      reduce->moveAfter(square);
+      lastBehind[square] = reduce;
+      ir::setPhase(reduce, ir::Phase::Backward);
+    }
+  }
+
+  /// A cast or broadcast of what lives anyway stands where it is first read.
+  void sinkCheapProducers() {
+    for (Operation& op : llvm::make_early_inc_range(llvm::reverse(block))) {
+      if (!schedule::isPointwise(&op) || op.use_empty() || lastOperand(&op))
+        continue;
+      Operation* first = nullptr;
+      for (Operation* user : op.getUsers()) {
+        Operation* ancestor = block.findAncestorOpInBlock(*user);
+        if (ancestor && (!first || ancestor->isBeforeInBlock(first)))
+          first = ancestor;
+      }
+      if (first && ir::getPhase(&op) == ir::getPhase(first))
+        op.moveBefore(first);
+    }
+  }
+};
+
+struct OrderOps : impl::OrderOpsBase<OrderOps> {
+  void runOnOperation() override {
+    auto step = getOperation().lookupSymbol<func::FuncOp>(ir::function::step);
+    if (!step || step.isDeclaration())
+      return;
+    Orderer(step.getBody().front()).run();
+    step.walk([](accum::LoopOp loop) { Orderer(loop.getBlock()).run(); });
+  }
+};
+
+} // namespace
+
+} // namespace titan

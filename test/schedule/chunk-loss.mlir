@@ -1,0 +1,89 @@
+// RUN: titan-opt %s --titan-schedule-chunk-loss=chunks=2 --split-input-file | FileCheck %s
+// RUN: titan-opt %s --titan-schedule-chunk-loss=chunks=2 --split-input-file --remarks-filter="schedule" 2>&1 >%t | FileCheck %s --check-prefix=REMARK
+
+// One piece of the logits at a time; the weight's gradient goes on from piece to piece.
+// REMARK: remark: [Passed] chunk-loss | Category:schedule | Bytes=256, Remark="'loss' runs in 2 chunks of rows"
+// CHECK-LABEL: func.func @step
+// CHECK: %[[H0:.*]] = titan.slice %arg0 offsets [0, 0]
+// CHECK: %[[P0:.*]] = titan.contract %[[H0]], %arg1 {{.*}} -> tensor<4x16xf32>
+// CHECK: %[[L0:.*]] = titan.add %[[P0]]
+// CHECK: %[[CE0:.*]] = titan.cross_entropy %[[L0]]
+// CHECK: %[[D0:.*]] = titan.cross_entropy_grad %[[L0]]
+// CHECK: %[[G0:.*]] = titan.contract %[[D0]], %[[H0]] batch
+// CHECK: %[[DH0:.*]] = titan.contract %[[D0]], %arg1
+// CHECK: titan.slice %arg0 offsets [4, 0]
+// CHECK: %[[CE1:.*]] = titan.cross_entropy
+// CHECK: %[[G:.*]] = titan.contract %{{.*}}, %{{.*}} acc %[[G0]]
+// CHECK: %[[DH1:.*]] = titan.contract
+// CHECK: titan.concat %[[CE0]], %[[CE1]] dim 0
+// CHECK: titan.concat %[[DH0]], %[[DH1]] dim 0
+// CHECK: return
+func.func @step(%h: tensor<8x3xf32>, %w: tensor<16x3xf32>, %b: tensor<16xf32>, %t: tensor<8xi64>) -> (tensor<f32>, tensor<16x3xf32>, tensor<16xf32>, tensor<8x3xf32>) {
+  %p = titan.contract %h, %w batch [] x [] contracting [1] x [1] {path = ["head"]} : (tensor<8x3xf32>, tensor<16x3xf32>) -> tensor<8x16xf32>
+  %bb = titan.broadcast %b [1] {path = ["head"]} : tensor<16xf32> to tensor<8x16xf32>
+  %l = titan.add %p, %bb {path = ["head"]} : tensor<8x16xf32>
+  %ce = titan.cross_entropy %l, %t ignore_index -100 label_smoothing 0.0 {path = ["loss"]} : (tensor<8x16xf32>, tensor<8xi64>) -> tensor<8xf32>
+  %s = titan.reduce sum %ce [0] {path = ["loss"]} : tensor<8xf32> to tensor<f32>
+  %one = titan.constant dense<1.0> : tensor<8xf32>
+  %d = titan.cross_entropy_grad %l, %t, %one ignore_index -100 label_smoothing 0.0 {path = ["loss"], phase = #titan<phase backward>} : (tensor<8x16xf32>, tensor<8xi64>, tensor<8xf32>) -> tensor<8x16xf32>
+  %g = titan.contract %d, %h batch [] x [] contracting [0] x [0] {path = ["head"], phase = #titan<phase backward>} : (tensor<8x16xf32>, tensor<8x3xf32>) -> tensor<16x3xf32>
+  %db = titan.reduce sum %d [0] {path = ["head"], phase = #titan<phase backward>} : tensor<8x16xf32> to tensor<16xf32>
+  %dh = titan.contract %d, %w batch [] x [] contracting [1] x [0] {path = ["head"], phase = #titan<phase backward>} : (tensor<8x16xf32>, tensor<16x3xf32>) -> tensor<8x3xf32>
+  return %s, %g, %db, %dh : tensor<f32>, tensor<16x3xf32>, tensor<16xf32>, tensor<8x3xf32>
+}
+
+// -----
+
+// Three dimensions: the outermost is cut.
+// CHECK-LABEL: func.func @step
+// CHECK: titan.slice %arg0 offsets [1, 0, 0] {{.*}} to tensor<1x4x3xf32>
+// CHECK: titan.reshape %{{.*}} : tensor<1x4x16xf32> to tensor<4x16xf32>
+func.func @step(%h: tensor<2x4x3xf32>, %w: tensor<16x3xf32>, %t: tensor<8xi64>) -> (tensor<8xf32>, tensor<16x3xf32>) {
+  %p = titan.contract %h, %w batch [] x [] contracting [2] x [1] {path = ["head"]} : (tensor<2x4x3xf32>, tensor<16x3xf32>) -> tensor<2x4x16xf32>
+  %l = titan.reshape %p : tensor<2x4x16xf32> to tensor<8x16xf32>
+  %ce = titan.cross_entropy %l, %t ignore_index -100 label_smoothing 0.0 {path = ["loss"]} : (tensor<8x16xf32>, tensor<8xi64>) -> tensor<8xf32>
+  %one = titan.constant dense<1.0> : tensor<8xf32>
+  %d = titan.cross_entropy_grad %l, %t, %one ignore_index -100 label_smoothing 0.0 {path = ["loss"], phase = #titan<phase backward>} : (tensor<8x16xf32>, tensor<8xi64>, tensor<8xf32>) -> tensor<8x16xf32>
+  %dp = titan.reshape %d {phase = #titan<phase backward>} : tensor<8x16xf32> to tensor<2x4x16xf32>
+  %g = titan.contract %dp, %h batch [] x [] contracting [0, 1] x [0, 1] {path = ["head"], phase = #titan<phase backward>} : (tensor<2x4x16xf32>, tensor<2x4x3xf32>) -> tensor<16x3xf32>
+  return %ce, %g : tensor<8xf32>, tensor<16x3xf32>
+}
+
+// -----
+
+// REMARK: remark: [Missed] chunk-loss | Category:schedule | {{.*}}"7 rows are not divisible by 2"
+func.func @step(%h: tensor<7x3xf32>, %w: tensor<16x3xf32>, %t: tensor<7xi64>) -> tensor<7xf32> {
+  %l = titan.contract %h, %w batch [] x [] contracting [1] x [1] {path = ["head"]} : (tensor<7x3xf32>, tensor<16x3xf32>) -> tensor<7x16xf32>
+  %ce = titan.cross_entropy %l, %t ignore_index -100 label_smoothing 0.0 {path = ["loss"]} : (tensor<7x16xf32>, tensor<7xi64>) -> tensor<7xf32>
+  return %ce : tensor<7xf32>
+}
+
+// -----
+
+// REMARK: remark: [Missed] chunk-loss {{.*}}"its logits are not made by a product"
+func.func @step(%l: tensor<8x16xf32>, %t: tensor<8xi64>) -> tensor<8xf32> {
+  %ce = titan.cross_entropy %l, %t ignore_index -100 label_smoothing 0.0 {path = ["loss"]} : (tensor<8x16xf32>, tensor<8xi64>) -> tensor<8xf32>
+  return %ce : tensor<8xf32>
+}
+
+// -----
+
+// REMARK: remark: [Missed] chunk-loss {{.*}}"loss: reduce needs all rows at once"
+func.func @step(%h: tensor<8x3xf32>, %w: tensor<16x3xf32>, %t: tensor<8xi64>) -> (tensor<8xf32>, tensor<16xf32>) {
+  %l = titan.contract %h, %w batch [] x [] contracting [1] x [1] {path = ["head"]} : (tensor<8x3xf32>, tensor<16x3xf32>) -> tensor<8x16xf32>
+  %m = titan.reduce max %l [0] {path = ["loss"]} : tensor<8x16xf32> to tensor<16xf32>
+  %ce = titan.cross_entropy %l, %t ignore_index -100 label_smoothing 0.0 {path = ["loss"]} : (tensor<8x16xf32>, tensor<8xi64>) -> tensor<8xf32>
+  return %ce, %m : tensor<8xf32>, tensor<16xf32>
+}
+
+// -----
+
+// REMARK: remark: [Missed] chunk-loss {{.*}}"its gradient depends on the loss itself"
+func.func @step(%h: tensor<8x3xf32>, %w: tensor<16x3xf32>, %t: tensor<8xi64>) -> (tensor<8xf32>, tensor<16xf32>) {
+  %l = titan.contract %h, %w batch [] x [] contracting [1] x [1] {path = ["head"]} : (tensor<8x3xf32>, tensor<16x3xf32>) -> tensor<8x16xf32>
+  %ce = titan.cross_entropy %l, %t ignore_index -100 label_smoothing 0.0 {path = ["loss"]} : (tensor<8x16xf32>, tensor<8xi64>) -> tensor<8xf32>
+  %e = titan.exp %ce {path = ["loss"]} : tensor<8xf32>
+  %d = titan.cross_entropy_grad %l, %t, %e ignore_index -100 label_smoothing 0.0 {path = ["loss"], phase = #titan<phase backward>} : (tensor<8x16xf32>, tensor<8xi64>, tensor<8xf32>) -> tensor<8x16xf32>
+  %db = titan.reduce sum %d [0] {path = ["head"], phase = #titan<phase backward>} : tensor<8x16xf32> to tensor<16xf32>
+  return %ce, %db : tensor<8xf32>, tensor<16xf32>
+}

@@ -1,0 +1,37 @@
+// RUN: titan-opt %s --titan-schedule-inline-single-iteration | FileCheck %s
+
+// CHECK-LABEL: func.func @step
+// CHECK-NOT: accum.loop
+// CHECK: %[[X:.*]] = titan.reshape %arg0 : tensor<1x4x3xf32> to tensor<4x3xf32>
+// CHECK: %[[D:.*]] = titan.dropout %[[X]] p 5.000000e-01 stream 7 seed %{{.*}} step %{{.*}} {window
+// The zeros are gone, another start is not.
+// CHECK: %[[G:.*]] = titan.contract %[[D]], %[[X]] batch
+// CHECK: %[[SUM:.*]] = titan.reduce sum %[[D]] [0, 1]
+// CHECK: %[[T:.*]] = titan.add %arg1, %[[SUM]]
+// CHECK: return %[[G]], %[[SUM]], %[[T]]
+func.func @step(%xs: tensor<1x4x3xf32>, %start: tensor<f32>, %seed: tensor<i64>, %t: tensor<i64>) -> (tensor<3x3xf32>, tensor<f32>, tensor<f32>) {
+  %z = titan.constant dense<0.0> : tensor<3x3xf32>
+  %zs = titan.constant dense<0.0> : tensor<f32>
+  %r:3 = accum.loop %i in 1 running slices(%x = %xs : tensor<1x4x3xf32>) accumulators(%a = %z : tensor<3x3xf32>, %b = %zs : tensor<f32>, %c = %start : tensor<f32>)
+      -> (tensor<3x3xf32>, tensor<f32>, tensor<f32>) {
+    %d = titan.dropout %x p 0.5 stream 7 seed %seed step %t microbatch %i {window = #titan.window<[4, 3], dim = 0, stride = 4>} : tensor<4x3xf32> to tensor<4x3xf32>
+    %g = titan.contract %d, %x acc %a batch [] x [] contracting [0] x [0] : (tensor<4x3xf32>, tensor<4x3xf32>, tensor<3x3xf32>) -> tensor<3x3xf32>
+    %sum = titan.reduce sum %d [0, 1] : tensor<4x3xf32> to tensor<f32>
+    %nb = titan.add %b, %sum : tensor<f32>
+    %nc = titan.add %c, %sum : tensor<f32>
+    accum.yield %g, %nb, %nc : tensor<3x3xf32>, tensor<f32>, tensor<f32>
+  }
+  return %r#0, %r#1, %r#2 : tensor<3x3xf32>, tensor<f32>, tensor<f32>
+}
+
+// Two microbatches need their loop.
+// CHECK-LABEL: func.func @eval
+// CHECK: accum.loop
+func.func @eval(%xs: tensor<2x4xf32>) -> tensor<4xf32> {
+  %z = titan.constant dense<0.0> : tensor<4xf32>
+  %r = accum.loop %i in 2 running slices(%x = %xs : tensor<2x4xf32>) accumulators(%a = %z : tensor<4xf32>) -> (tensor<4xf32>) {
+    %n = titan.add %a, %x : tensor<4xf32>
+    accum.yield %n : tensor<4xf32>
+  }
+  return %r : tensor<4xf32>
+}
