@@ -171,7 +171,7 @@ private:
     command.kind = CommandKind::Gemm;
     command.target = table.gemmFor(op);
     command.units = gemm.getUnits();
-    setCost(costOf(gemm), command);
+    setCost(costOf(toGemm(op)), command);
     // The table lists A, B, C and then the bias.
     return failure(failed(addOperands(op.getIns().take_front(2), op.getOuts(), command)) ||
                    failed(addOperands(op.getIns().drop_front(2), {}, command)));

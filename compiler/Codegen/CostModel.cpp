@@ -58,13 +58,15 @@ Cost costOf(const LoopNest& nest) {
   return cost;
 }
 
-Cost costOf(kernel::GemmAttr gemm) {
+Cost costOf(const Gemm& gemm) {
   Cost cost;
-  int64_t m = gemm.getM(), n = gemm.getN(), k = gemm.getK(), batch = gemm.getBatch();
-  cost.flops = 2 * batch * m * n * k;
-  cost.bytes = 4 * batch * (m * k + k * n + m * n * (gemm.getAccumulate() ? 2 : 1)) +
-               (gemm.getBias() ? 4 * n : 0);
-  cost.nanoseconds = static_cast<double>(cost.flops) / gemmFlopsPerNanosecond;
+  const int64_t in = byteSize(gemm.a), out = byteSize(gemm.c);
+  cost.flops = 2 * gemm.batch * gemm.m * gemm.n * gemm.k;
+  cost.bytes = gemm.batch * (in * (gemm.m * gemm.k + gemm.k * gemm.n) +
+                             out * gemm.m * gemm.n * (gemm.accumulate ? 2 : 1)) +
+               (gemm.bias ? 4 * gemm.n : 0);
+  cost.nanoseconds =
+      static_cast<double>(cost.flops) / (gemm.a == DType::BF16 ? 2 : 1) / gemmFlopsPerNanosecond;
   return cost;
 }
 
@@ -91,10 +93,13 @@ Cost costOf(kernel::CallOp op) {
   return cost;
 }
 
-bool prefersGenerated(kernel::GemmAttr gemm) {
+bool prefersGenerated(const Gemm& gemm) {
+  // The library gives f32, and takes no pairs of other types.
+  if (gemm.c == DType::BF16)
+    return true;
   // Below this the library's packing and dispatch cost more than its kernel gains.
   constexpr int64_t largestSmallProduct = int64_t{1} << 23;
-  return gemm.getM() * gemm.getN() * gemm.getK() <= largestSmallProduct;
+  return gemm.m * gemm.n * gemm.k <= largestSmallProduct;
 }
 
 int64_t grainOf(const Cost& cost, int64_t units) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "compiler/Codegen/cpu/LoopNest.h"
+#include "runtime/program/Program.h"
 
 namespace titan::codegen {
 
@@ -12,13 +13,13 @@ struct Cost {
 };
 
 Cost costOf(const LoopNest& nest);
-Cost costOf(kernel::GemmAttr gemm);
+Cost costOf(const Gemm& gemm);
 /// A routine other than a matrix product.
 Cost costOf(kernel::CallOp op);
 
 /// Is the generated kernel the faster one for this product? Decided from its extents by committed
 /// measurements (RATIONALE.md, "Which products go to the library"), never by timing.
-bool prefersGenerated(kernel::GemmAttr gemm);
+bool prefersGenerated(const Gemm& gemm);
 
 /// Units that a thread should get at least: about two microseconds of work, against a quarter of
 /// one that a second thread costs.

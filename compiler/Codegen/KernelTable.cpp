@@ -69,12 +69,12 @@ std::string describe(kernel::FusedOp op) {
   return text;
 }
 
-std::string describe(kernel::GemmAttr gemm) {
-  return fmt::format("gemm {}[{}, {}, {}]{}{}{}{}{}",
-                     gemm.getBatch() > 1 ? std::to_string(gemm.getBatch()) + " x " : "",
-                     gemm.getM(), gemm.getN(), gemm.getK(), gemm.getTransposeA() ? " A^T" : "",
-                     gemm.getTransposeB() ? " B^T" : "", gemm.getAccumulate() ? " accumulate" : "",
-                     gemm.getBias() ? " bias" : "", gemm.getRelu() ? " relu" : "");
+std::string describe(const Gemm& gemm) {
+  return fmt::format(
+      "gemm {}[{}, {}, {}]{}{}{}{}{}{}{}", gemm.batch > 1 ? std::to_string(gemm.batch) + " x " : "",
+      gemm.m, gemm.n, gemm.k, gemm.transposeA ? " A^T" : "", gemm.transposeB ? " B^T" : "",
+      gemm.a == DType::BF16 ? " bf16" : "", gemm.accumulate ? " accumulate" : "",
+      gemm.bias ? " bias" : "", gemm.relu ? " relu" : "", gemm.c == DType::BF16 ? " to bf16" : "");
 }
 
 std::string describe(kernel::EmbeddingAttr routine) {
@@ -87,7 +87,13 @@ std::string describe(kernel::EmbeddingGradAttr routine) {
                      routine.getWidth(), routine.getAccumulate() ? " accumulate" : "");
 }
 
-Gemm toGemm(kernel::GemmAttr gemm) {
+} // namespace
+
+Gemm toGemm(kernel::CallOp op) {
+  kernel::GemmAttr gemm = op.getGemm();
+  auto dtype = [](Value operand) {
+    return cast<ShapedType>(operand.getType()).getElementType().isBF16() ? DType::BF16 : DType::F32;
+  };
   Gemm call;
   call.m = gemm.getM();
   call.n = gemm.getN();
@@ -104,12 +110,13 @@ Gemm toGemm(kernel::GemmAttr gemm) {
   call.accumulate = gemm.getAccumulate();
   call.bias = gemm.getBias();
   call.relu = gemm.getRelu();
+  call.a = dtype(op.getIns()[0]);
+  call.b = dtype(op.getIns()[1]);
+  call.c = dtype(op.getOuts()[0]);
   call.tileM = gemm.getTileM();
   call.tileN = gemm.getTileN();
   return call;
 }
-
-} // namespace
 
 KernelTable::KernelTable(MLIRContext* context, const TargetInfo& target)
     : builder_(context), shape_(vectorShape(target)) {
@@ -163,17 +170,18 @@ FailureOr<uint32_t> KernelTable::kernelFor(kernel::CallOp op) {
 }
 
 uint32_t KernelTable::gemmFor(kernel::CallOp op) {
-  kernel::GemmAttr gemm = op.getGemm();
-  auto found = gemms_.find(gemm);
+  Gemm gemm = toGemm(op);
+  auto found = llvm::find_if(gemms_, [&](const GemmEntry& entry) { return entry.gemm == gemm; });
   if (found == gemms_.end()) {
     auto index = static_cast<uint32_t>(kernels_.size());
     Entry entry{"titan_kernel_" + std::to_string(index), describe(gemm), {}};
-    emitGemmKernel(builder_, op.getLoc(), gemm, entry.symbol, shape_);
+    emitGemmKernel(builder_, op, entry.symbol, shape_);
     kernels_.push_back(entry);
-    found = gemms_.insert({gemm, GemmEntry{entry, index}}).first;
+    gemms_.push_back({gemm, entry, index});
+    found = std::prev(gemms_.end());
   }
   ArrayAttr paths = ir::getPath(op);
-  for (Entry* entry : {&found->second.entry, &kernels_[found->second.fallback]})
+  for (Entry* entry : {&found->entry, &kernels_[found->fallback]})
     entry->paths.insert(paths.begin(), paths.end());
   return found - gemms_.begin();
 }
@@ -188,11 +196,9 @@ std::string KernelTable::Entry::label() const {
 void KernelTable::finish(Program& program) {
   for (const Entry& entry : kernels_)
     program.kernels.push_back({entry.symbol, entry.label()});
-  for (const auto& [attribute, gemm] : gemms_) {
-    auto routine = cast<kernel::GemmAttr>(attribute);
+  for (const GemmEntry& gemm : gemms_)
     program.gemms.push_back(
-        {toGemm(routine), gemm.entry.label(), gemm.fallback, prefersGenerated(routine)});
-  }
+        {gemm.gemm, gemm.entry.label(), gemm.fallback, prefersGenerated(gemm.gemm)});
 }
 
 } // namespace titan::codegen

@@ -6,11 +6,13 @@
 #include "runtime/program/Program.h"
 
 #include "mlir/IR/OwningOpRef.h"
-#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringMap.h"
 
 namespace titan::codegen {
+
+/// The matrix product that `op` calls, as the job's table lists it.
+Gemm toGemm(kernel::CallOp op);
 
 class KernelTable {
 public:
@@ -42,10 +44,11 @@ private:
   std::vector<Entry> kernels_;
   llvm::StringMap<uint32_t> fused_, routines_;
   struct GemmEntry {
+    Gemm gemm;
     Entry entry;
     uint32_t fallback;
   };
-  llvm::MapVector<mlir::Attribute, GemmEntry> gemms_;
+  std::vector<GemmEntry> gemms_;
 };
 
 } // namespace titan::codegen

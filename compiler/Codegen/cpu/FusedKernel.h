@@ -17,6 +17,7 @@ namespace titan::codegen {
 /// Vector lengths of a target, in elements, whatever the element type.
 struct VectorShape {
   int64_t width = 16;                             ///< f32 elements of one register
+  bool multipliesBf16 = false;                    ///< sums products of pairs of bf16 in f32
   int64_t reduction() const { return 4 * width; } ///< lanes of a reduction: four accumulators
   int64_t elementwise() const { return 2 * width; }
 };

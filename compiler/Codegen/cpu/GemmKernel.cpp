@@ -1,153 +1,179 @@
 #include "compiler/Codegen/cpu/GemmKernel.h"
 
-#include "compiler/Codegen/cpu/GemmTile.h"
-#include "compiler/Codegen/cpu/Loops.h"
-
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "compiler/Codegen/cpu/GemmBuilder.h"
+#include "compiler/Codegen/cpu/GemmPack.h"
 
 using namespace mlir;
 
 namespace titan::codegen {
 namespace {
 
-// A panel of A on the stack stays below 600 KiB; a line more than a row of it.
-constexpr int64_t mostPackedRows = 1024, paddingElements = 16;
+// A panel of A on the stack: 800 KiB, which leaves the second-level cache room for one of B.
+constexpr int64_t mostPackedRows = 512;
 
-/// The loops of one configuration around the shared functions. Indices are of type index.
+Type elementOf(Value value) { return cast<ShapedType>(value.getType()).getElementType(); }
+
+/// The loops of one product around the shared functions.
 class GemmEmitter {
 public:
-  GemmEmitter(OpBuilder& builder, Location loc, kernel::GemmAttr gemm, const VectorShape& shape,
+  GemmEmitter(OpBuilder& builder, kernel::CallOp call, const VectorShape& shape,
               func::FuncOp function)
-      : builder(builder), loc(loc), gemm(gemm),
-        tile(gemmTile(shape, std::min(gemm.getTileN(), gemm.getN()))), function(function),
-        pack(getPackFunction(builder, loc, gemm.getTransposeB(), tile)),
-        fullTile(getTileFunction(builder, loc, tile)),
-        rowTile(getTileFunction(builder, loc, {1, tile.vectors, tile.width})) {}
+      : builder(builder), loc(call.getLoc()), g(builder, loc, shape.width), gemm(call.getGemm()),
+        function(function), operandElement(elementOf(call.getIns()[0])),
+        resultElement(elementOf(call.getOuts()[0])), tileM(std::min(gemm.getTileM(), gemm.getM())),
+        tileN(std::min(gemm.getTileN(), gemm.getN())) {
+    GemmLane lane = operandElement.isBF16() ? GemmLane::Bf16Pair : GemmLane::F32;
+    tile = gemmTile(shape, lane, tileM, tileN);
+    layout = panelOfA(tile, gemm.getTransposeA());
+    GemmTile row = tile;
+    row.rows = 1;
+    packA = getPackA(builder, loc, tile, layout, gemm.getTransposeA());
+    packB = getPackB(builder, loc, tile, gemm.getTransposeB());
+    fullTile = getTileFunction(builder, loc, tile, layout);
+    rowTile = getTileFunction(builder, loc, row, layout);
+    epilogue = {gemm.getBias(), gemm.getRelu(), resultElement.isBF16()};
+    if (epilogue.any())
+      finish = getEpilogueFunction(builder, loc, tile, epilogue);
+
+    // Equal panels, of whole lines.
+    constexpr int64_t line = 16;
+    int64_t lanes = llvm::divideCeil(gemm.getK(), elementsOf(lane));
+    int64_t panels = llvm::divideCeil(lanes, gemmDepth);
+    depth = llvm::alignTo(llvm::divideCeil(lanes, panels), line) * elementsOf(lane);
+  }
 
   void emit() {
     operands = loadOperands(builder, loc, function, gemm.getBias() ? 4 : 3);
-    panel = LLVM::AllocaOp::create(builder, loc, operands[0].getType(), builder.getF32Type(),
-                                   i64(gemmDepth * tile.columns()), /*alignment=*/64);
-    if (packsA())
-      aPanel = LLVM::AllocaOp::create(builder, loc, operands[0].getType(), builder.getF32Type(),
-                                      i64(gemmDepth * aPanelRow()), /*alignment=*/64);
-    emitLoop(builder, loc, toIndex(function.getArgument(2)), toIndex(function.getArgument(3)), 1,
-             {}, [&](Value unit, ValueRange) {
-               emitUnit(unit);
-               return SmallVector<Value>();
-             });
+    int64_t rows = llvm::alignTo(std::min(tileM, mostPackedRows), tile.rows);
+    panelA = reserve(rows * std::max(layout.row, gemmDepth));
+    panelB = reserve(gemmDepth * tile.columns());
+    if (epilogue.any())
+      finished = reserve(tile.rows * tile.columns());
+    if (keepsSumsApart())
+      sums = reserve(tileM * tileN);
+    g.loop(function.getArgument(2), function.getArgument(3), 1,
+           [&](Value unit) { emitUnit(unit); });
   }
 
 private:
-  Value index(int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value); }
-  Value i64(int64_t value) {
-    return arith::ConstantOp::create(builder, loc, builder.getI64IntegerAttr(value));
+  /// `lanes` f32 on the stack.
+  Value reserve(int64_t lanes) {
+    return LLVM::AllocaOp::create(builder, loc, operands[0].getType(), g.f32, g.constant(lanes),
+                                  /*alignment=*/64);
   }
-  Value flag(bool value) {
-    return arith::ConstantOp::create(builder, loc, builder.getBoolAttr(value));
-  }
-  Value toIndex(Value value) {
-    return arith::IndexCastOp::create(builder, loc, builder.getIndexType(), value);
-  }
-  Value toI64(Value value) {
-    return arith::IndexCastOp::create(builder, loc, builder.getI64Type(), value);
-  }
-  Value add(Value a, Value b) { return arith::AddIOp::create(builder, loc, a, b); }
-  Value mul(Value a, int64_t b) { return arith::MulIOp::create(builder, loc, a, index(b)); }
-  Value divide(Value a, int64_t b) { return arith::DivUIOp::create(builder, loc, a, index(b)); }
-  Value remainder(Value a, int64_t b) { return arith::RemUIOp::create(builder, loc, a, index(b)); }
-  Value smaller(Value a, Value b) { return arith::MinUIOp::create(builder, loc, a, b); }
-  Value minus(Value a, Value b) { return arith::SubIOp::create(builder, loc, a, b); }
-  Value is(arith::CmpIPredicate predicate, Value a, Value b) {
-    return arith::CmpIOp::create(builder, loc, predicate, a, b);
-  }
-  Value at(Value pointer, Value element) {
-    return LLVM::GEPOp::create(builder, loc, pointer.getType(), builder.getF32Type(), pointer,
-                               LLVM::GEPArg(toI64(element)));
-  }
-  void loop(Value low, Value high, int64_t step, llvm::function_ref<void(Value)> body) {
-    emitLoop(builder, loc, low, high, step, {}, [&](Value induction, ValueRange) {
-      body(induction);
-      return SmallVector<Value>();
-    });
-  }
-
-  /// A transposed A is walked down its columns: the lines of one step collide in the cache where
-  /// the leading dimension is a multiple of a power of two. Its panel is copied to rows that do
-  /// not.
-  bool packsA() const { return gemm.getTransposeA() && gemm.getTileM() <= mostPackedRows; }
-  int64_t aPanelRow() const { return gemm.getTileM() + paddingElements; }
-
-  void packA(Value a, Value row, Value rowEnd, Value k, Value depth) {
-    Value bytes = toI64(mul(minus(rowEnd, row), 4));
-    loop(index(0), depth, 1, [&](Value step) {
-      Value from = at(a, add(mul(add(k, step), gemm.getLda()), row));
-      LLVM::MemcpyOp::create(builder, loc, at(aPanel, mul(step, aPanelRow())), from, bytes,
-                             /*isVolatile=*/false);
-    });
-  }
+  /// bf16 cannot hold the sums between two panels.
+  bool keepsSumsApart() const { return epilogue.toBf16 && depth < gemm.getK(); }
 
   void emitUnit(Value unit) {
     int64_t tilesN = llvm::divideCeil(gemm.getN(), gemm.getTileN());
     int64_t tiles = llvm::divideCeil(gemm.getM(), gemm.getTileM()) * tilesN;
-    Value matrix = divide(unit, tiles), place = remainder(unit, tiles);
-    Value row = mul(divide(place, tilesN), gemm.getTileM());
-    Value column = mul(remainder(place, tilesN), gemm.getTileN());
-    Value rowEnd = smaller(add(row, index(gemm.getTileM())), index(gemm.getM()));
-    Value columnEnd = smaller(add(column, index(gemm.getTileN())), index(gemm.getN()));
-    Value a = at(operands[0], mul(matrix, gemm.getStrideA()));
-    Value b = at(operands[1], mul(matrix, gemm.getStrideB()));
-    Value c = at(operands[2], mul(matrix, gemm.getStrideC()));
-    loop(index(0), index(gemm.getK()), gemmDepth, [&](Value k) {
-      Value depth = smaller(minus(index(gemm.getK()), k), index(gemmDepth));
-      if (packsA())
-        packA(a, row, rowEnd, k, depth);
-      loop(column, columnEnd, tile.columns(), [&](Value j) {
-        Value columns = smaller(minus(columnEnd, j), index(tile.columns()));
-        Value corner =
-            gemm.getTransposeB() ? add(mul(j, gemm.getLdb()), k) : add(mul(k, gemm.getLdb()), j);
-        func::CallOp::create(
-            builder, loc, pack,
-            ValueRange{at(b, corner), i64(gemm.getLdb()), toI64(depth), toI64(columns), panel});
-        Value whole = minus(rowEnd, remainder(minus(rowEnd, row), tile.rows));
-        loop(row, whole, tile.rows, [&](Value i) {
-          emitTile(fullTile, cornerOfA(a, row, i, k), c, i, j, k, depth, columns);
-        });
-        loop(whole, rowEnd, 1, [&](Value i) {
-          emitTile(rowTile, cornerOfA(a, row, i, k), c, i, j, k, depth, columns);
-        });
+    Value matrix = g.divide(unit, tiles), place = g.remainder(unit, tiles);
+    Value row = g.mul(g.divide(place, tilesN), gemm.getTileM());
+    Value column = g.mul(g.remainder(place, tilesN), gemm.getTileN());
+    Value rows = g.smaller(g.constant(gemm.getTileM()), g.sub(g.constant(gemm.getM()), row));
+    Value columns = g.smaller(g.constant(gemm.getTileN()), g.sub(g.constant(gemm.getN()), column));
+    Value a = g.at(g.at(operands[0], g.mul(matrix, gemm.getStrideA()), operandElement),
+                   gemm.getTransposeA() ? row : g.mul(row, gemm.getLda()), operandElement);
+    Value b = g.at(g.at(operands[1], g.mul(matrix, gemm.getStrideB()), operandElement),
+                   gemm.getTransposeB() ? g.mul(column, gemm.getLdb()) : column, operandElement);
+    Value c =
+        g.at(operands[2],
+             g.add(g.mul(matrix, gemm.getStrideC()), g.add(g.mul(row, gemm.getLdc()), column)),
+             resultElement);
+    Value bias = gemm.getBias() ? g.at(operands[3], column, g.f32) : operands[2];
+    g.loop(g.constant(0), g.constant(gemm.getK()), depth, [&](Value k) {
+      Value elements = g.smaller(g.constant(depth), g.sub(g.constant(gemm.getK()), k));
+      g.loop(g.constant(0), rows, mostPackedRows, [&](Value i) {
+        Value height = g.smaller(g.constant(mostPackedRows), g.sub(rows, i));
+        emitBlock(a, b, c, bias, {k, elements}, {i, height}, columns);
       });
     });
   }
 
-  int64_t aRow() const { return gemm.getTransposeA() ? 1 : gemm.getLda(); }
-  int64_t aColumn() const {
-    return packsA() ? aPanelRow() : gemm.getTransposeA() ? gemm.getLda() : 1;
-  }
-  Value cornerOfA(Value a, Value row, Value i, Value k) {
-    return packsA() ? at(aPanel, minus(i, row)) : at(a, add(mul(i, aRow()), mul(k, aColumn())));
+  struct Range {
+    Value first, count;
+  };
+
+  /// One panel of A against all columns of the unit.
+  void emitBlock(Value a, Value b, Value c, Value bias, Range k, Range rows, Value columns) {
+    Value corner = gemm.getTransposeA() ? g.add(g.mul(k.first, gemm.getLda()), rows.first)
+                                        : g.add(g.mul(rows.first, gemm.getLda()), k.first);
+    call(packA,
+         {g.at(a, corner, operandElement), g.constant(gemm.getLda()), rows.count, k.count, panelA});
+    g.loop(g.constant(0), columns, tile.columns(), [&](Value j) {
+      Value width = g.smaller(g.constant(tile.columns()), g.sub(columns, j));
+      Value at = gemm.getTransposeB() ? g.add(g.mul(j, gemm.getLdb()), k.first)
+                                      : g.add(g.mul(k.first, gemm.getLdb()), j);
+      call(packB, {g.at(b, at, operandElement), g.constant(gemm.getLdb()), k.count, width, panelB});
+      Value whole = g.sub(rows.count, g.remainder(rows.count, tile.rows));
+      auto strip = [&](func::FuncOp callee, int64_t height, Value first, Value last) {
+        g.loop(first, last, height, [&](Value i) {
+          Value inBlock = g.remainder(i, tile.rows);
+          Value from = gemm.getTransposeA() ? g.add(g.mul(g.sub(i, inBlock), gemmDepth), inBlock)
+                                            : g.mul(i, layout.row);
+          emitTile(callee, height, g.at(panelA, from, g.f32), c, bias, k, g.add(rows.first, i), j,
+                   width);
+        });
+      };
+      strip(fullTile, tile.rows, g.constant(0), whole);
+      strip(rowTile, 1, whole, rows.count);
+    });
   }
 
-  void emitTile(func::FuncOp callee, Value aCorner, Value c, Value i, Value j, Value k, Value depth,
-                Value columns) {
-    Value cCorner = at(c, add(mul(i, gemm.getLdc()), j));
-    Value continues = gemm.getAccumulate() ? flag(true) : is(arith::CmpIPredicate::ne, k, index(0));
-    Value isLast = is(arith::CmpIPredicate::eq, add(k, depth), index(gemm.getK()));
-    Value bias = gemm.getBias() ? at(operands[3], j) : operands[2];
-    func::CallOp::create(builder, loc, callee,
-                         ValueRange{aCorner, i64(aRow()), i64(aColumn()), panel, cCorner,
-                                    i64(gemm.getLdc()), toI64(depth), toI64(columns), continues,
-                                    gemm.getBias() ? isLast : flag(false), bias,
-                                    gemm.getRelu() ? isLast : flag(false)});
+  /// One register tile at row i, column j of the unit.
+  void emitTile(func::FuncOp callee, int64_t height, Value a, Value c, Value bias, Range k, Value i,
+                Value j, Value columns) {
+    Value sum = c, leading = g.constant(gemm.getLdc());
+    if (keepsSumsApart()) {
+      sum = sums;
+      leading = g.constant(tileN);
+    }
+    Value cCorner = g.at(c, g.add(g.mul(i, gemm.getLdc()), j), resultElement);
+    Value sumCorner = keepsSumsApart() || !epilogue.toBf16
+                          ? g.at(sum, g.add(g.mul(i, leading), j), g.f32)
+                          : finished;
+    Value continues = gemm.getAccumulate()
+                          ? arith::ConstantOp::create(builder, loc, builder.getBoolAttr(true))
+                          : g.compare(arith::CmpIPredicate::ne, k.first, g.constant(0));
+    Value lanes =
+        g.divide(g.add(k.count, g.constant(elementsOf(tile.lane) - 1)), elementsOf(tile.lane));
+    if (!epilogue.any()) {
+      call(callee, {a, panelB, sumCorner, leading, sumCorner, leading, lanes, columns, continues});
+      return;
+    }
+    Value isLast =
+        g.compare(arith::CmpIPredicate::eq, g.add(k.first, k.count), g.constant(gemm.getK()));
+    auto choose = [&](Value last, Value before) {
+      return arith::SelectOp::create(builder, loc, isLast, last, before);
+    };
+    call(callee, {a, panelB, sumCorner, leading, choose(finished, sumCorner),
+                  choose(g.constant(tile.columns()), leading), lanes, columns, continues});
+    emitIf(builder, loc, isLast, {}, [&] {
+      call(finish, {finished, cCorner, g.constant(gemm.getLdc()),
+                    gemm.getBias() ? g.at(bias, j, g.f32) : bias, g.constant(height), columns});
+      return SmallVector<Value>();
+    });
+  }
+
+  void call(func::FuncOp callee, ArrayRef<Value> arguments) {
+    func::CallOp::create(builder, loc, callee, arguments);
   }
 
   OpBuilder& builder;
   Location loc;
+  GemmBuilder g;
   kernel::GemmAttr gemm;
+  func::FuncOp function, packA, packB, fullTile, rowTile, finish;
+  Type operandElement, resultElement;
+  int64_t tileM, tileN;
   GemmTile tile;
-  func::FuncOp function, pack, fullTile, rowTile;
+  GemmPanelA layout;
+  GemmEpilogue epilogue;
+  int64_t depth; ///< elements along k of a panel
   SmallVector<Value> operands;
-  Value panel, aPanel;
+  Value panelA, panelB; ///< packed operands
+  Value finished;       ///< complete sums of one register tile, for the epilogue
+  Value sums;           ///< sums of the unit between panels, where C cannot hold them
 };
 
 } // namespace
@@ -155,16 +181,17 @@ private:
 VectorShape vectorShape(const TargetInfo& target) {
   VectorShape shape;
   shape.width = hasFeature(target, "avx512f") ? 16 : hasFeature(target, "avx") ? 8 : 4;
+  shape.multipliesBf16 = hasFeature(target, "avx512bf16");
   return shape;
 }
 
-func::FuncOp emitGemmKernel(OpBuilder& builder, Location loc, kernel::GemmAttr gemm, StringRef name,
+func::FuncOp emitGemmKernel(OpBuilder& builder, kernel::CallOp call, StringRef name,
                             const VectorShape& shape) {
   OpBuilder::InsertionGuard guard(builder);
-  func::FuncOp function = createKernelFunction(builder, loc, name);
+  func::FuncOp function = createKernelFunction(builder, call.getLoc(), name);
   builder.setInsertionPointToStart(&function.getBody().front());
-  GemmEmitter(builder, loc, gemm, shape, function).emit();
-  func::ReturnOp::create(builder, loc);
+  GemmEmitter(builder, call, shape, function).emit();
+  func::ReturnOp::create(builder, call.getLoc());
   return function;
 }
 

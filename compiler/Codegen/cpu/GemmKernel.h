@@ -1,9 +1,10 @@
-// The generated matrix product that stands in for the library: any shape and transposition, the
-// same units and operands as Gemm in runtime/program/Program.h.
+// The generated matrix product: any shape and transposition, f32 or bf16 operands, any epilogue;
+// the same units and operands as Gemm in runtime/program/Program.h.
 //
-// Every element of C is one chain of fused multiply-adds over k in order, whatever the tiles. B is
-// packed in panels of `gemmDepth` rows by one register tile's columns; a register tile is 4 rows by
-// up to four vectors.
+// Every element of C is one chain of multiply-adds over k in order, whatever the tiles; bf16
+// operands are taken in pairs along k. A unit is cut along k into panels of at most gemmDepth lanes
+// and into blocks of rows; for each, A's panel is packed once, B's for each register tile's
+// columns.
 #pragma once
 
 #include "compiler/Codegen/TargetInfo.h"
@@ -11,16 +12,12 @@
 
 namespace titan::codegen {
 
-/// Rows of a packed panel of B: with a tile's columns it stays in the first-level cache.
-inline constexpr int64_t gemmDepth = 128;
-
 /// The vector lengths for `target`.
 VectorShape vectorShape(const TargetInfo& target);
 
-/// Emits the function `name` for one configuration at the builder's insertion point (a module),
-/// and, once per module, the private functions that all configurations share.
-mlir::func::FuncOp emitGemmKernel(mlir::OpBuilder& builder, mlir::Location loc,
-                                  kernel::GemmAttr gemm, llvm::StringRef name,
-                                  const VectorShape& shape);
+/// Emits the function `name` for one product (routine and operand types of `call`) at the builder's
+/// insertion point (a module), and, once per module, the private functions that all products share.
+mlir::func::FuncOp emitGemmKernel(mlir::OpBuilder& builder, kernel::CallOp call,
+                                  llvm::StringRef name, const VectorShape& shape);
 
 } // namespace titan::codegen

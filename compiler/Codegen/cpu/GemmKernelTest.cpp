@@ -13,6 +13,7 @@ struct Case {
   int64_t m, n, k;
   bool transposeA = false, transposeB = false, accumulate = false, bias = false, relu = false;
   int64_t batch = 1, tileM = 64, tileN = 128, padding = 0;
+  bool bf16 = false, toBf16 = false;
 };
 
 std::string moduleText(const Case& c) {
@@ -20,9 +21,11 @@ std::string moduleText(const Case& c) {
   int64_t ldb = (c.transposeB ? c.k : c.n) + c.padding, ldc = c.n + c.padding;
   int64_t strideA = (c.transposeA ? c.k : c.m) * lda;
   int64_t strideB = (c.transposeB ? c.n : c.k) * ldb, strideC = c.m * ldc;
-  auto flat = [](int64_t count) { return fmt::format("memref<{}xf32>", count); };
-  std::string a = flat(c.batch * strideA), b = flat(c.batch * strideB), o = flat(c.batch * strideC),
-              bias = flat(c.n);
+  auto flat = [](int64_t count, bool bf16 = false) {
+    return fmt::format("memref<{}x{}>", count, bf16 ? "bf16" : "f32");
+  };
+  std::string a = flat(c.batch * strideA, c.bf16), b = flat(c.batch * strideB, c.bf16),
+              o = flat(c.batch * strideC, c.toBf16), bias = flat(c.n);
   return fmt::format(
       "func.func @f(%a: {0}, %b: {1}, %c: {2}, %d: {3}) {{\n"
       "kernel.call #kernel.gemm<batch = {4}, m = {5}, n = {6}, k = {7}, lda = {8}, ldb = {9}, "
@@ -35,46 +38,64 @@ std::string moduleText(const Case& c) {
              : fmt::format("%a, %b : {}, {}", a, b));
 }
 
+/// A matrix as the kernel sees it, and its values.
+struct Matrix {
+  Matrix(int64_t count, bool bf16, std::mt19937& generator)
+      : bf16(bf16), values(count), bits(count) {
+    std::uniform_real_distribution<float> draw(-1, 1);
+    for (int64_t i = 0; i < count; ++i) {
+      bits[i] = toBFloat16(draw(generator));
+      values[i] = bf16 ? fromBFloat16(bits[i]) : draw(generator);
+    }
+  }
+  char* data() {
+    return bf16 ? reinterpret_cast<char*>(bits.data()) : reinterpret_cast<char*>(values.data());
+  }
+  float at(int64_t i) const { return bf16 ? fromBFloat16(bits[i]) : values[i]; }
+  bool bf16;
+  std::vector<float> values;
+  std::vector<uint16_t> bits;
+};
+
 void check(const Case& c) {
-  SCOPED_TRACE(fmt::format("{} x {} x {}, transposed {} {}, batch {}", c.m, c.n, c.k, c.transposeA,
-                           c.transposeB, c.batch));
+  SCOPED_TRACE(fmt::format("{} x {} x {}, transposed {} {}, batch {}{}{}", c.m, c.n, c.k,
+                           c.transposeA, c.transposeB, c.batch, c.bf16 ? ", bf16" : "",
+                           c.toBf16 ? " to bf16" : ""));
   Result<std::unique_ptr<KernelRunner>> runner = KernelRunner::compile(moduleText(c));
   ASSERT_TRUE(runner.ok()) << runner.error().message();
   auto gemm = llvm::cast<kernel::CallOp>((*runner)->kernels()[0].op).getGemm();
   std::mt19937 generator(7);
-  std::uniform_real_distribution<float> draw(-1, 1);
-  auto fill = [&](int64_t count) {
-    std::vector<float> values(count);
-    for (float& value : values)
-      value = draw(generator);
-    return values;
-  };
-  std::vector<float> a = fill(c.batch * gemm.getStrideA()), b = fill(c.batch * gemm.getStrideB()),
-                     start = fill(c.batch * gemm.getStrideC()), bias = fill(c.n);
+  Matrix a(c.batch * gemm.getStrideA(), c.bf16, generator),
+      b(c.batch * gemm.getStrideB(), c.bf16, generator),
+      start(c.batch * gemm.getStrideC(), c.toBf16, generator), bias(c.n, false, generator);
   auto run = [&](int64_t step) {
-    std::vector<float> result = start;
+    Matrix result = start;
     std::vector<char*> operands;
-    for (std::vector<float>* buffer : {&a, &b, &result, &bias})
-      operands.push_back(reinterpret_cast<char*>(buffer->data()));
+    for (Matrix* matrix : {&a, &b, &result, &bias})
+      operands.push_back(matrix->data());
     (*runner)->run(0, operands, {}, step);
-    return result;
+    std::vector<float> values;
+    for (int64_t i = 0; i < c.batch * gemm.getStrideC(); ++i)
+      values.push_back(result.at(i));
+    return values;
   };
   std::vector<float> found = run(0);
   for (int64_t matrix = 0; matrix < c.batch; ++matrix)
     for (int64_t i = 0; i < c.m; ++i)
       for (int64_t j = 0; j < gemm.getLdc(); ++j) {
         int64_t at = matrix * gemm.getStrideC() + i * gemm.getLdc() + j;
-        double want = j < c.n && !c.accumulate ? 0 : start[at];
+        double want = j < c.n && !c.accumulate ? 0 : start.at(at);
         if (j < c.n) {
           for (int64_t k = 0; k < c.k; ++k)
-            want += double(a[matrix * gemm.getStrideA() +
-                             (c.transposeA ? k * gemm.getLda() + i : i * gemm.getLda() + k)]) *
-                    b[matrix * gemm.getStrideB() +
-                      (c.transposeB ? j * gemm.getLdb() + k : k * gemm.getLdb() + j)];
-          want += c.bias ? bias[j] : 0;
+            want += double(a.at(matrix * gemm.getStrideA() +
+                                (c.transposeA ? k * gemm.getLda() + i : i * gemm.getLda() + k))) *
+                    b.at(matrix * gemm.getStrideB() +
+                         (c.transposeB ? j * gemm.getLdb() + k : k * gemm.getLdb() + j));
+          want += c.bias ? bias.at(j) : 0;
           want = c.relu ? std::max(want, 0.0) : want;
         }
-        ASSERT_NEAR(found[at], want, 1e-5 * (1 + std::sqrt(double(c.k)))) << i << ", " << j;
+        double bound = 1e-5 * (1 + std::sqrt(double(c.k))) + (c.toBf16 ? std::abs(want) / 256 : 0);
+        ASSERT_NEAR(found[at], want, bound) << i << ", " << j;
       }
   EXPECT_EQ(run(1), found) << "tile by tile";
 }
@@ -103,6 +124,51 @@ TEST(GemmKernel, Epilogues) {
                .bias = bias,
                .relu = relu,
                .padding = 3});
+}
+
+TEST(GemmKernel, BlocksOfRowsAndPanels) {
+  check({.m = 1030, .n = 50, .k = 800, .transposeB = true, .tileM = 1030, .tileN = 50});
+  check({.m = 1030, .n = 50, .k = 800, .transposeA = true, .tileM = 1030, .tileN = 50});
+}
+
+TEST(GemmKernel, PairsOfBf16) {
+  for (bool toBf16 : {false, true})
+    for (int64_t k : {1, 2, 15, 31, 32, 33, 128, 769, 1601})
+      for (bool transposed : {false, true})
+        check({.m = 21,
+               .n = 65,
+               .k = k,
+               .transposeA = !transposed,
+               .transposeB = transposed,
+               .tileM = 16,
+               .tileN = 32,
+               .padding = k % 2,
+               .bf16 = true,
+               .toBf16 = toBf16});
+}
+
+TEST(GemmKernel, EpiloguesOfBf16) {
+  for (bool bias : {false, true})
+    for (bool relu : {false, true})
+      for (int64_t k : {96, 1000})
+        check({.m = 17,
+               .n = 100,
+               .k = k,
+               .transposeB = true,
+               .bias = bias,
+               .relu = relu,
+               .bf16 = true,
+               .toBf16 = true});
+  check({.m = 17, .n = 100, .k = 60, .transposeA = true, .accumulate = true, .bf16 = true});
+  check({.m = 20,
+         .n = 33,
+         .k = 18,
+         .transposeB = true,
+         .batch = 3,
+         .tileM = 8,
+         .tileN = 16,
+         .bf16 = true,
+         .toBf16 = true});
 }
 
 TEST(GemmKernel, Batches) {

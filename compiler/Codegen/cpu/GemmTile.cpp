@@ -1,277 +1,186 @@
 #include "compiler/Codegen/cpu/GemmTile.h"
 
-#include "compiler/Codegen/cpu/Loops.h"
+#include "compiler/Codegen/cpu/GemmBuilder.h"
 
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-
-#include <numeric>
 
 using namespace mlir;
 
 namespace titan::codegen {
 namespace {
 
-/// f32 memory and vectors of one length, with i64 indices.
-class TileBuilder {
-public:
-  TileBuilder(OpBuilder& builder, Location loc, int64_t width)
-      : builder(builder), loc(loc), width(width), f32(builder.getF32Type()),
-        vector(VectorType::get({width}, f32)) {}
-
-  Value constant(int64_t value) {
-    return arith::ConstantOp::create(builder, loc, builder.getI64IntegerAttr(value));
-  }
-  Value add(Value a, Value b) { return arith::AddIOp::create(builder, loc, a, b); }
-  Value mul(Value a, Value b) { return arith::MulIOp::create(builder, loc, a, b); }
-  Value toI64(Value index) {
-    return arith::IndexCastOp::create(builder, loc, builder.getI64Type(), index);
-  }
-  Value toIndex(Value value) {
-    return arith::IndexCastOp::create(builder, loc, builder.getIndexType(), value);
-  }
-  Value at(Value pointer, Value element) {
-    return LLVM::GEPOp::create(builder, loc, pointer.getType(), f32, pointer,
-                               LLVM::GEPArg(element));
-  }
-  Value load(Value pointer) { return LLVM::LoadOp::create(builder, loc, vector, pointer, 4); }
-  Value loadScalar(Value pointer) { return LLVM::LoadOp::create(builder, loc, f32, pointer, 4); }
-  Value loadMasked(Value pointer, Value mask) {
-    return LLVM::MaskedLoadOp::create(builder, loc, vector, pointer, mask, zeros(),
-                                      builder.getI32IntegerAttr(4), UnitAttr());
-  }
-  void store(Value value, Value pointer) { LLVM::StoreOp::create(builder, loc, value, pointer, 4); }
-  Value zeros() { return arith::ConstantOp::create(builder, loc, builder.getZeroAttr(vector)); }
-  /// Lanes first, first + 1, ... that are below `count`.
-  Value maskBelow(Value count, int64_t first) {
-    SmallVector<int64_t> lanes(width);
-    std::iota(lanes.begin(), lanes.end(), first);
-    Value numbers = arith::ConstantOp::create(builder, loc, builder.getI64VectorAttr(lanes));
-    Value limit = vector::BroadcastOp::create(builder, loc, numbers.getType(), count);
-    return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, numbers, limit);
-  }
-
-  OpBuilder& builder;
-  Location loc;
-  int64_t width;
-  Type f32;
-  VectorType vector;
-};
-
-/// A private function of the module that `builder` stands in: found by its name, or created with a
-/// body that `emit` fills.
-func::FuncOp getShared(OpBuilder& builder, Location loc, StringRef name, ArrayRef<Type> arguments,
-                       llvm::function_ref<void(Block&)> emit) {
-  auto module = builder.getInsertionBlock()->getParentOp()->getParentOfType<ModuleOp>();
-  if (!module)
-    module = cast<ModuleOp>(builder.getInsertionBlock()->getParentOp());
-  if (auto found = module.lookupSymbol<func::FuncOp>(name))
-    return found;
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(module.getBody());
-  auto function = func::FuncOp::create(builder, loc, name, builder.getFunctionType(arguments, {}));
-  function.setPrivate();
-  builder.setInsertionPointToStart(function.addEntryBlock());
-  emit(function.getBody().front());
-  func::ReturnOp::create(builder, loc);
-  return function;
+/// One lane's bits of a pair as two f32 vectors: bf16 is the upper half of f32.
+std::pair<Value, Value> unpack(GemmBuilder& g, Value pairs) {
+  auto constant = [&](int32_t value) {
+    return g.broadcast(
+        arith::ConstantOp::create(g.builder, g.loc, g.builder.getI32IntegerAttr(value)), g.width);
+  };
+  Value low = arith::ShLIOp::create(g.builder, g.loc, pairs, constant(16));
+  Value high =
+      arith::AndIOp::create(g.builder, g.loc, pairs, constant(static_cast<int32_t>(0xffff0000)));
+  auto toFloat = [&](Value bits) -> Value {
+    return arith::BitcastOp::create(g.builder, g.loc, g.vectorOf(g.f32), bits);
+  };
+  return {toFloat(low), toFloat(high)};
 }
 
-/// rows[i][l] -> rows[l][i], by exchanging blocks of 1, 2, 4, ... lanes between pairs of rows.
-void transposeSquare(TileBuilder& tile, SmallVectorImpl<Value>& rows) {
-  int64_t width = tile.width;
-  for (int64_t half = 1; half < width; half *= 2) {
-    SmallVector<int64_t> low(width), high(width);
-    for (int64_t lane = 0; lane < width; ++lane) {
-      low[lane] = lane & half ? width + lane - half : lane;
-      high[lane] = lane & half ? width + lane : lane + half;
-    }
-    for (int64_t row = 0; row < width; ++row)
-      if ((row & half) == 0) {
-        Value a = rows[row], b = rows[row + half];
-        rows[row] = vector::ShuffleOp::create(tile.builder, tile.loc, a, b, low);
-        rows[row + half] = vector::ShuffleOp::create(tile.builder, tile.loc, a, b, high);
-      }
+/// sum + a * b over the elements of each lane.
+Value multiplyAdd(GemmBuilder& g, const GemmTile& tile, Value a, Value b, Value sum) {
+  if (tile.lane == GemmLane::F32)
+    return math::FmaOp::create(g.builder, g.loc, a, b, sum);
+  if (tile.hasDot) {
+    auto pairs = VectorType::get({2 * g.width}, g.bf16);
+    auto toPairs = [&](Value lanes) {
+      return vector::BitCastOp::create(g.builder, g.loc, pairs, lanes);
+    };
+    return LLVM::CallIntrinsicOp::create(
+               g.builder, g.loc, sum.getType(),
+               g.builder.getStringAttr("llvm.x86.avx512bf16.dpbf16ps.512"),
+               ValueRange{sum, toPairs(a), toPairs(b)})
+        .getResult(0);
   }
+  auto [aLow, aHigh] = unpack(g, a);
+  auto [bLow, bHigh] = unpack(g, b);
+  Value next = math::FmaOp::create(g.builder, g.loc, aHigh, bHigh, sum);
+  return math::FmaOp::create(g.builder, g.loc, aLow, bLow, next);
 }
 
-/// B is stored [n, k]: squares of width x width are transposed in registers, the rest is copied one
-/// by one.
-void emitTransposedPack(TileBuilder& tile, Block& block, int64_t tileColumns) {
-  OpBuilder& builder = tile.builder;
-  Location loc = tile.loc;
-  Value b = block.getArgument(0), ldb = block.getArgument(1), panel = block.getArgument(4);
-  Value depth = tile.toIndex(block.getArgument(2)), columns = tile.toIndex(block.getArgument(3));
-  Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
-  Value width = arith::ConstantIndexOp::create(builder, loc, tile.width);
-  auto whole = [&](Value extent) -> Value {
-    Value rest = arith::RemUIOp::create(builder, loc, extent, width);
-    return arith::SubIOp::create(builder, loc, extent, rest);
-  };
-  auto slot = [&](Value k, Value j) {
-    return tile.at(panel, tile.add(tile.mul(k, tile.constant(tileColumns)), j));
-  };
-  Value wholeDepth = whole(depth), wholeColumns = whole(columns);
-  emitLoop(builder, loc, zero, wholeColumns, tile.width, {}, [&](Value j, ValueRange) {
-    emitLoop(builder, loc, zero, wholeDepth, tile.width, {}, [&](Value k, ValueRange) {
-      Value column = tile.toI64(j), row = tile.toI64(k);
-      SmallVector<Value> rows;
-      for (int64_t i = 0; i < tile.width; ++i) {
-        Value line = tile.mul(tile.add(column, tile.constant(i)), ldb);
-        rows.push_back(tile.load(tile.at(b, tile.add(line, row))));
-      }
-      transposeSquare(tile, rows);
-      for (int64_t i = 0; i < tile.width; ++i)
-        tile.store(rows[i], slot(tile.add(row, tile.constant(i)), column));
-      return SmallVector<Value>();
-    });
-    return SmallVector<Value>();
-  });
-  auto copy = [&](Value firstColumn, Value firstRow, Value lastColumn) {
-    emitLoop(builder, loc, firstColumn, lastColumn, 1, {}, [&](Value j, ValueRange) {
-      Value column = tile.toI64(j), line = tile.mul(column, ldb);
-      emitLoop(builder, loc, firstRow, depth, 1, {}, [&](Value k, ValueRange) {
-        Value row = tile.toI64(k);
-        tile.store(tile.loadScalar(tile.at(b, tile.add(line, row))), slot(row, column));
-        return SmallVector<Value>();
-      });
-      return SmallVector<Value>();
-    });
-  };
-  copy(zero, wholeDepth, wholeColumns);
-  copy(wholeColumns, zero, columns);
-  // Columns that the tile has and the matrix has not.
-  Value all = arith::ConstantIndexOp::create(builder, loc, tileColumns);
-  Value nothing = arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(0));
-  emitLoop(builder, loc, columns, all, 1, {}, [&](Value j, ValueRange) {
-    emitLoop(builder, loc, zero, depth, 1, {}, [&](Value k, ValueRange) {
-      tile.store(nothing, slot(tile.toI64(k), tile.toI64(j)));
-      return SmallVector<Value>();
-    });
-    return SmallVector<Value>();
-  });
-}
-
-void emitPlainPack(TileBuilder& tile, Block& block, int64_t tileColumns) {
-  OpBuilder& builder = tile.builder;
-  Location loc = tile.loc;
-  Value b = block.getArgument(0), ldb = block.getArgument(1), panel = block.getArgument(4);
+void emitTile(GemmBuilder& g, Block& block, const GemmTile& tile, const GemmPanelA& layout) {
+  OpBuilder& builder = g.builder;
+  Location loc = g.loc;
+  Value a = block.getArgument(0), panel = block.getArgument(1);
+  Value columns = block.getArgument(7), continues = block.getArgument(8);
+  Type lane = tile.lane == GemmLane::F32 ? g.f32 : g.i32;
   SmallVector<Value> masks;
-  for (int64_t first = 0; first < tileColumns; first += tile.width)
-    masks.push_back(tile.maskBelow(block.getArgument(3), first));
-  Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
-  emitLoop(builder, loc, zero, tile.toIndex(block.getArgument(2)), 1, {}, [&](Value k, ValueRange) {
-    Value row = tile.toI64(k);
-    Value from = tile.at(b, tile.mul(row, ldb));
-    Value to = tile.at(panel, tile.mul(row, tile.constant(tileColumns)));
-    for (auto [i, mask] : llvm::enumerate(masks)) {
-      Value offset = tile.constant(i * tile.width);
-      tile.store(tile.loadMasked(tile.at(from, offset), mask), tile.at(to, offset));
-    }
-    return SmallVector<Value>();
-  });
-}
-
-void emitTile(TileBuilder& tile, Block& block, int64_t rows, int64_t tileColumns) {
-  OpBuilder& builder = tile.builder;
-  Location loc = tile.loc;
-  Value a = block.getArgument(0), aRow = block.getArgument(1), aColumn = block.getArgument(2);
-  Value panel = block.getArgument(3), c = block.getArgument(4), ldc = block.getArgument(5);
-  Value depth = block.getArgument(6), columns = block.getArgument(7);
-  Value continues = block.getArgument(8), hasBias = block.getArgument(9);
-  Value bias = block.getArgument(10), relu = block.getArgument(11);
-  int64_t vectors = tileColumns / tile.width;
-  SmallVector<Value> masks, cPointers, aRows;
-  for (int64_t v = 0; v < vectors; ++v)
-    masks.push_back(tile.maskBelow(columns, v * tile.width));
-  for (int64_t i = 0; i < rows; ++i) {
-    Value line = tile.at(c, tile.mul(tile.constant(i), ldc));
-    aRows.push_back(tile.at(a, tile.mul(tile.constant(i), aRow)));
-    for (int64_t v = 0; v < vectors; ++v)
-      cPointers.push_back(tile.at(line, tile.constant(v * tile.width)));
-  }
-  SmallVector<Value> sums(rows * vectors, tile.zeros());
+  for (int64_t v = 0; v < tile.vectors; ++v)
+    masks.push_back(g.maskBelow(columns, v * tile.width));
+  /// Addresses of the tile's vectors, row by row.
+  auto vectorsOf = [&](Value matrix, Value leading) {
+    SmallVector<Value> pointers;
+    for (int64_t i = 0; i < tile.rows; ++i)
+      for (int64_t v = 0; v < tile.vectors; ++v)
+        pointers.push_back(
+            g.at(g.at(matrix, g.mul(leading, i), g.f32), g.constant(v * tile.width), g.f32));
+    return pointers;
+  };
+  SmallVector<Value> sums(tile.rows * tile.vectors, g.zero(g.vectorOf(g.f32)));
   sums = emitIf(builder, loc, continues, sums, [&] {
     SmallVector<Value> loaded;
-    for (auto [i, pointer] : llvm::enumerate(cPointers))
-      loaded.push_back(tile.loadMasked(pointer, masks[i % vectors]));
+    for (auto [i, pointer] : llvm::enumerate(vectorsOf(block.getArgument(2), block.getArgument(3))))
+      loaded.push_back(g.loadMasked(g.vectorOf(g.f32), pointer, masks[i % tile.vectors]));
     return loaded;
   });
   Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
-  sums = emitLoop(builder, loc, zero, tile.toIndex(depth), 1, sums,
-                  [&](Value index, ValueRange carried) {
-                    Value k = tile.toI64(index), aOffset = tile.mul(k, aColumn);
-                    Value line = tile.at(panel, tile.mul(k, tile.constant(tileColumns)));
-                    SmallVector<Value> b, next;
-                    for (int64_t v = 0; v < vectors; ++v)
-                      b.push_back(tile.load(tile.at(line, tile.constant(v * tile.width))));
-                    for (int64_t i = 0; i < rows; ++i) {
-                      Value scalar = tile.loadScalar(tile.at(aRows[i], aOffset));
-                      Value factor = vector::BroadcastOp::create(builder, loc, tile.vector, scalar);
-                      for (int64_t v = 0; v < vectors; ++v)
-                        next.push_back(math::FmaOp::create(builder, loc, factor, b[v],
-                                                           carried[i * vectors + v]));
-                    }
-                    return next;
-                  });
-  sums = emitIf(builder, loc, hasBias, sums, [&] {
-    SmallVector<Value> shifted;
-    for (int64_t v = 0; v < vectors; ++v)
-      shifted.push_back(tile.loadMasked(tile.at(bias, tile.constant(v * tile.width)), masks[v]));
-    SmallVector<Value> result;
-    for (auto [i, sum] : llvm::enumerate(sums))
-      result.push_back(arith::AddFOp::create(builder, loc, sum, shifted[i % vectors]));
-    return result;
+  Value depth =
+      arith::IndexCastOp::create(builder, loc, builder.getIndexType(), block.getArgument(6));
+  sums = emitLoop(builder, loc, zero, depth, 1, sums, [&](Value index, ValueRange carried) {
+    Value k = arith::IndexCastOp::create(builder, loc, builder.getI64Type(), index);
+    Value aStep = g.at(a, g.mul(k, layout.step), lane);
+    Value line = g.at(panel, g.mul(k, tile.columns()), lane);
+    SmallVector<Value> b, next;
+    for (int64_t v = 0; v < tile.vectors; ++v)
+      b.push_back(g.load(g.vectorOf(lane), g.at(line, g.constant(v * tile.width), lane)));
+    for (int64_t i = 0; i < tile.rows; ++i) {
+      Value factor =
+          g.broadcast(g.load(lane, g.at(aStep, g.constant(i * layout.row), lane)), tile.width);
+      for (int64_t v = 0; v < tile.vectors; ++v)
+        next.push_back(multiplyAdd(g, tile, factor, b[v], carried[i * tile.vectors + v]));
+    }
+    return next;
   });
-  sums = emitIf(builder, loc, relu, sums, [&] {
-    SmallVector<Value> result;
-    for (Value sum : sums)
-      result.push_back(arith::MaximumFOp::create(builder, loc, sum, tile.zeros()));
-    return result;
+  for (auto [i, pointer] : llvm::enumerate(vectorsOf(block.getArgument(4), block.getArgument(5))))
+    g.storeMasked(sums[i], pointer, masks[i % tile.vectors]);
+}
+
+void emitEpilogue(GemmBuilder& g, Block& block, const GemmTile& tile,
+                  const GemmEpilogue& epilogue) {
+  Value source = block.getArgument(0), c = block.getArgument(1), ldc = block.getArgument(2);
+  Value bias = block.getArgument(3);
+  Type element = epilogue.toBf16 ? g.bf16 : g.f32;
+  SmallVector<Value> masks, shifts;
+  for (int64_t v = 0; v < tile.vectors; ++v) {
+    masks.push_back(g.maskBelow(block.getArgument(5), v * tile.width));
+    if (epilogue.bias)
+      shifts.push_back(
+          g.loadMasked(g.vectorOf(g.f32), g.at(bias, g.constant(v * tile.width), g.f32), masks[v]));
+  }
+  g.loop(g.constant(0), block.getArgument(4), 1, [&](Value row) {
+    Value from = g.at(source, g.mul(row, tile.columns()), g.f32),
+          to = g.at(c, g.mul(row, ldc), element);
+    for (int64_t v = 0; v < tile.vectors; ++v) {
+      Value offset = g.constant(v * tile.width);
+      Value value = g.load(g.vectorOf(g.f32), g.at(from, offset, g.f32));
+      if (epilogue.bias)
+        value = arith::AddFOp::create(g.builder, g.loc, value, shifts[v]);
+      if (epilogue.relu)
+        value = arith::MaximumFOp::create(g.builder, g.loc, value, g.zero(value.getType()));
+      if (epilogue.toBf16)
+        value = arith::TruncFOp::create(g.builder, g.loc, g.vectorOf(g.bf16), value);
+      g.storeMasked(value, g.at(to, offset, element), masks[v]);
+    }
   });
-  for (auto [i, sum] : llvm::enumerate(sums))
-    LLVM::MaskedStoreOp::create(builder, loc, sum, cPointers[i], masks[i % vectors], 4);
 }
 
 } // namespace
 
-GemmTile gemmTile(const VectorShape& shape, int64_t columns) {
-  // 32 registers hold 16 accumulators, 16 registers 8.
-  int64_t widest = shape.width >= 16 ? 4 : 2;
-  GemmTile tile;
-  tile.width = shape.width;
-  tile.vectors = std::clamp<int64_t>(llvm::divideCeilSigned(columns, shape.width), 1, widest);
-  tile.rows = widest == 4 && tile.vectors <= 2 ? 8 : 4;
-  return tile;
+std::string GemmTile::suffix() const {
+  return std::to_string(rows) + "_" + std::to_string(columns()) +
+         (lane == GemmLane::F32 ? "" : "_bf16");
 }
 
-func::FuncOp getPackFunction(OpBuilder& builder, Location loc, bool transposed,
-                             const GemmTile& tile) {
-  Type pointer = LLVM::LLVMPointerType::get(builder.getContext()), i64 = builder.getI64Type();
-  std::string name = transposed ? "gemm_pack_transposed_" : "gemm_pack_";
-  return getShared(builder, loc, name + std::to_string(tile.columns()),
-                   {pointer, i64, i64, i64, pointer}, [&](Block& block) {
-                     TileBuilder body(builder, loc, tile.width);
-                     if (transposed)
-                       emitTransposedPack(body, block, tile.columns());
-                     else
-                       emitPlainPack(body, block, tile.columns());
-                   });
+GemmTile gemmTile(const VectorShape& shape, GemmLane lane, int64_t rows, int64_t columns) {
+  // Accumulators must hide the latency of a multiply-add (eight chains) and leave registers for a
+  // line of B; a wider tile loads less. Efficiencies measured in the first-level cache.
+  struct Candidate {
+    int64_t rows, vectors;
+    double efficiency;
+  };
+  constexpr Candidate wide[] = {{8, 3, 1.0}, {4, 4, 0.97}, {8, 2, 0.93}, {8, 1, 0.7}};
+  constexpr Candidate narrow[] = {{4, 2, 1.0}, {4, 1, 0.7}};
+  GemmTile best;
+  double bestCost = 0;
+  for (const Candidate& candidate : shape.width >= 16 ? ArrayRef(wide) : ArrayRef(narrow)) {
+    GemmTile tile{candidate.rows, candidate.vectors, shape.width, lane, shape.multipliesBf16};
+    // A row on its own takes about as long as four in a full tile.
+    double paddedRows = rows / tile.rows * tile.rows + 4.0 * (rows % tile.rows);
+    double paddedColumns = llvm::divideCeil(columns, tile.columns()) * tile.columns();
+    double cost = paddedRows * paddedColumns / candidate.efficiency;
+    if (bestCost == 0 || cost < bestCost) {
+      bestCost = cost;
+      best = tile;
+    }
+  }
+  return best;
 }
 
-func::FuncOp getTileFunction(OpBuilder& builder, Location loc, const GemmTile& tile) {
+func::FuncOp getTileFunction(OpBuilder& builder, Location loc, const GemmTile& tile,
+                             const GemmPanelA& a) {
   Type pointer = LLVM::LLVMPointerType::get(builder.getContext()), i64 = builder.getI64Type();
-  Type i1 = builder.getI1Type();
   std::string name =
-      "gemm_tile_" + std::to_string(tile.rows) + "_" + std::to_string(tile.columns());
-  return getShared(builder, loc, name,
-                   {pointer, i64, i64, pointer, pointer, i64, i64, i64, i1, i1, pointer, i1},
-                   [&](Block& block) {
-                     TileBuilder body(builder, loc, tile.width);
-                     emitTile(body, block, tile.rows, tile.columns());
-                   });
+      "gemm_tile_" + tile.suffix() + "_" + std::to_string(a.row) + "_" + std::to_string(a.step);
+  return getSharedFunction(
+      builder, loc, name,
+      {pointer, pointer, pointer, i64, pointer, i64, i64, i64, builder.getI1Type()},
+      [&](Block& block) {
+        GemmBuilder body(builder, loc, tile.width);
+        emitTile(body, block, tile, a);
+      });
+}
+
+func::FuncOp getEpilogueFunction(OpBuilder& builder, Location loc, const GemmTile& tile,
+                                 const GemmEpilogue& epilogue) {
+  Type pointer = LLVM::LLVMPointerType::get(builder.getContext()), i64 = builder.getI64Type();
+  std::string name = "gemm_epilogue_" + std::to_string(tile.columns());
+  for (auto [is, what] :
+       {std::pair(epilogue.bias, "_bias"), {epilogue.relu, "_relu"}, {epilogue.toBf16, "_to_bf16"}})
+    if (is)
+      name += what;
+  return getSharedFunction(builder, loc, name, {pointer, pointer, i64, pointer, i64, i64},
+                           [&](Block& block) {
+                             GemmBuilder body(builder, loc, tile.width);
+                             emitEpilogue(body, block, tile, epilogue);
+                           });
 }
 
 } // namespace titan::codegen

@@ -1,31 +1,53 @@
-// The functions that generated matrix products share: packing a panel of B, and a register tile of
-// C.
+// The register tile of generated matrix products: what one call of the innermost function computes.
 #pragma once
 
 #include "compiler/Codegen/cpu/FusedKernel.h"
 
 namespace titan::codegen {
 
-/// A register tile of C: rows x vectors accumulators. What is left over of the rows goes row by
-/// row.
+/// Elements along k that one multiply-add takes per lane: one f32, or two bf16 that lie in one
+/// 32-bit lane. Panels hold such lanes, so that packing moves 32 bits whatever the elements are.
+enum class GemmLane { F32, Bf16Pair };
+
+inline int64_t elementsOf(GemmLane lane) { return lane == GemmLane::F32 ? 1 : 2; }
+
+/// Lanes along k of a packed panel: 48 columns of B are 72 KiB, which with a panel of A stay in the
+/// second-level cache.
+inline constexpr int64_t gemmDepth = 384;
+
+/// A tile of C in registers: rows x vectors accumulators of `width` columns each.
 struct GemmTile {
-  int64_t rows = 4, vectors = 4, width = 16;
+  int64_t rows = 8, vectors = 3, width = 16;
+  GemmLane lane = GemmLane::F32;
+  bool hasDot = false; ///< the target multiplies and adds pairs of bf16 itself
   int64_t columns() const { return vectors * width; }
+  std::string suffix() const; ///< for the names of functions: "8_48_bf16"
 };
 
-/// For matrices (or tiles of the grid) of `columns` columns: as wide as they are, up to the
-/// registers, and with at least eight chains of multiply-adds, which hide their latency.
-GemmTile gemmTile(const VectorShape& shape, int64_t columns);
+/// The tile that wastes least on C of `rows` x `columns`.
+GemmTile gemmTile(const VectorShape& shape, GemmLane lane, int64_t rows, int64_t columns);
 
-/// void(ptr b, i64 ldb, i64 depth, i64 columns, ptr panel): panel[k][j] = op(B)[k][j] for k <
-/// depth; columns from `columns` on are 0.
-mlir::func::FuncOp getPackFunction(mlir::OpBuilder& builder, mlir::Location loc, bool transposed,
-                                   const GemmTile& tile);
+/// How a packed panel of A lies: lane k of row i at i * row + k * step.
+struct GemmPanelA {
+  int64_t row = 0, step = 0;
+};
 
-/// void(ptr a, i64 aRow, i64 aColumn, ptr panel, ptr c, i64 ldc, i64 depth, i64 columns, i1
-/// continues, i1 hasBias, ptr bias, i1 relu): C = (continues ? C : 0) + A * panel, then bias and
-/// relu, on `rows` rows. Strides count elements.
+/// void(ptr a, ptr panel, ptr from, i64 ldFrom, ptr to, i64 ldTo, i64 depth, i64 columns, i1
+/// continues): to = (continues ? from : 0) + A * panel in f32, for tile.rows rows and `columns` <=
+/// tile.columns() columns; depth counts lanes. Each element is one chain of multiply-adds over k,
+/// in order.
 mlir::func::FuncOp getTileFunction(mlir::OpBuilder& builder, mlir::Location loc,
-                                   const GemmTile& tile);
+                                   const GemmTile& tile, const GemmPanelA& a);
+
+/// What follows the complete sum.
+struct GemmEpilogue {
+  bool bias = false, relu = false, toBf16 = false;
+  bool any() const { return bias || relu || toBf16; }
+};
+
+/// void(ptr tile, ptr c, i64 ldc, ptr bias, i64 rows, i64 columns): c = epilogue(tile), of which
+/// each row has tile.columns() elements.
+mlir::func::FuncOp getEpilogueFunction(mlir::OpBuilder& builder, mlir::Location loc,
+                                       const GemmTile& tile, const GemmEpilogue& epilogue);
 
 } // namespace titan::codegen

@@ -1,0 +1,208 @@
+#include "compiler/Codegen/cpu/GemmPack.h"
+
+#include "compiler/Codegen/cpu/GemmBuilder.h"
+
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+
+namespace titan::codegen {
+namespace {
+
+/// rows[i][l] -> rows[l][i], by exchanging blocks of 1, 2, 4, ... lanes between pairs of rows.
+void transposeSquare(GemmBuilder& g, SmallVectorImpl<Value>& rows) {
+  int64_t width = g.width;
+  for (int64_t half = 1; half < width; half *= 2) {
+    SmallVector<int64_t> low(width), high(width);
+    for (int64_t lane = 0; lane < width; ++lane) {
+      low[lane] = lane & half ? width + lane - half : lane;
+      high[lane] = lane & half ? width + lane : lane + half;
+    }
+    for (int64_t row = 0; row < width; ++row)
+      if ((row & half) == 0) {
+        Value a = rows[row], b = rows[row + half];
+        rows[row] = vector::ShuffleOp::create(g.builder, g.loc, a, b, low);
+        rows[row + half] = vector::ShuffleOp::create(g.builder, g.loc, a, b, high);
+      }
+  }
+}
+
+/// Packs 32-bit lanes of elements of one type.
+class Packing {
+public:
+  Packing(OpBuilder& builder, Location loc, const GemmTile& tile)
+      : g(builder, loc, tile.width), tile(tile), pairs(tile.lane == GemmLane::Bf16Pair),
+        element(pairs ? g.i16 : g.i32) {}
+
+  /// B is stored [n, k]: squares of width x width lanes are transposed in registers, the rest is
+  /// copied one by one.
+  void packTransposedB(Block& block) {
+    Value b = block.getArgument(0), ldb = block.getArgument(1), depth = block.getArgument(2);
+    Value columns = block.getArgument(3), panel = block.getArgument(4);
+    auto slot = [&](Value k, Value j) {
+      return g.at(panel, g.add(g.mul(k, tile.columns()), j), g.i32);
+    };
+    auto source = [&](Value k, Value j) {
+      return g.at(b, g.add(g.mul(j, ldb), pairs ? g.mul(k, 2) : k), element);
+    };
+    Value complete = pairs ? g.divide(depth, 2) : depth, zero = g.constant(0);
+    Value wholeDepth = g.mul(g.divide(complete, g.width), g.width);
+    Value wholeColumns = g.mul(g.divide(columns, g.width), g.width);
+    g.loop(zero, wholeColumns, g.width, [&](Value j) {
+      g.loop(zero, wholeDepth, g.width, [&](Value k) {
+        SmallVector<Value> rows;
+        for (int64_t i = 0; i < g.width; ++i)
+          rows.push_back(loadLanes(source(k, g.add(j, g.constant(i)))));
+        transposeSquare(g, rows);
+        for (int64_t i = 0; i < g.width; ++i)
+          g.store(rows[i], slot(g.add(k, g.constant(i)), j));
+      });
+    });
+    auto copy = [&](Value firstColumn, Value lastColumn, Value firstStep) {
+      g.loop(firstColumn, lastColumn, 1, [&](Value j) {
+        g.loop(firstStep, complete, 1,
+               [&](Value k) { g.store(loadLane(source(k, j)), slot(k, j)); });
+        if (pairs)
+          ifOdd(depth, [&] {
+            g.store(g.pair(g.load(g.i16, source(complete, j)), g.zero(g.i16)), slot(complete, j));
+          });
+      });
+    };
+    copy(zero, wholeColumns, wholeDepth);
+    copy(wholeColumns, columns, zero);
+    g.loop(columns, g.constant(tile.columns()), 1, [&](Value j) {
+      g.loop(zero, lanesOf(depth), 1, [&](Value k) { g.store(g.zero(g.i32), slot(k, j)); });
+    });
+  }
+
+  /// B is stored [k, n].
+  void packPlainB(Block& block) {
+    Value b = block.getArgument(0), ldb = block.getArgument(1), depth = block.getArgument(2);
+    Value columns = block.getArgument(3), panel = block.getArgument(4);
+    SmallVector<Value> masks;
+    for (int64_t v = 0; v < tile.vectors; ++v)
+      masks.push_back(g.maskBelow(columns, v * g.width));
+    g.loop(g.constant(0), lanesOf(depth), 1, [&](Value k) {
+      for (int64_t v = 0; v < tile.vectors; ++v) {
+        Value column = g.constant(v * g.width);
+        Value lanes = lanesAcross(b, ldb, k, column, depth, [&](Value pointer) {
+          return g.loadMasked(g.vectorOf(element), pointer, masks[v]);
+        });
+        g.store(lanes, g.at(panel, g.add(g.mul(k, tile.columns()), column), g.i32));
+      }
+    });
+  }
+
+  /// A is stored [m, k]: rows are copied.
+  void packPlainA(Block& block, const GemmPanelA& layout) {
+    Value a = block.getArgument(0), lda = block.getArgument(1), depth = block.getArgument(3);
+    Value bytes = g.mul(depth, pairs ? 2 : 4);
+    g.loop(g.constant(0), block.getArgument(2), 1, [&](Value row) {
+      Value to = g.at(block.getArgument(4), g.mul(row, layout.row), g.i32);
+      LLVM::MemcpyOp::create(g.builder, g.loc, to, g.at(a, g.mul(row, lda), element), bytes,
+                             /*isVolatile=*/false);
+      if (pairs)
+        ifOdd(depth, [&] { g.store(g.zero(g.i16), g.at(to, depth, g.i16)); });
+    });
+  }
+
+  /// A is stored [k, m].
+  void packTransposedA(Block& block) {
+    Value a = block.getArgument(0), lda = block.getArgument(1), rows = block.getArgument(2);
+    Value depth = block.getArgument(3), panel = block.getArgument(4);
+    Value whole = g.mul(g.divide(rows, tile.rows), tile.rows);
+    auto pack = [&](Value first, Value last, Type type) {
+      g.loop(first, last, isa<VectorType>(type) ? tile.rows : 1, [&](Value row) {
+        Value inBlock = g.remainder(row, tile.rows);
+        Value corner = g.at(panel, g.add(g.mul(g.sub(row, inBlock), gemmDepth), inBlock), g.i32);
+        g.loop(g.constant(0), lanesOf(depth), 1, [&](Value k) {
+          Value lanes = lanesAcross(a, lda, k, row, depth,
+                                    [&](Value pointer) { return g.load(type, pointer); });
+          g.store(lanes, g.at(corner, g.mul(k, tile.rows), g.i32));
+        });
+      });
+    };
+    pack(g.constant(0), whole, VectorType::get({tile.rows}, element));
+    pack(whole, rows, element);
+  }
+
+private:
+  Value lanesOf(Value depth) { return pairs ? g.divide(g.add(depth, g.constant(1)), 2) : depth; }
+  Value isOdd(Value depth) {
+    return g.compare(arith::CmpIPredicate::ne, g.remainder(depth, 2), g.constant(0));
+  }
+  void ifOdd(Value depth, llvm::function_ref<void()> body) {
+    emitIf(g.builder, g.loc, isOdd(depth), {}, [&] {
+      body();
+      return SmallVector<Value>();
+    });
+  }
+  Value loadLane(Value pointer) {
+    return LLVM::LoadOp::create(g.builder, g.loc, g.i32, pointer, pairs ? 2 : 4);
+  }
+  Value loadLanes(Value pointer) {
+    return LLVM::LoadOp::create(g.builder, g.loc, g.vectorOf(g.i32), pointer, pairs ? 2 : 4);
+  }
+
+  /// Lane `k` of what lies at `column` and behind it in a matrix stored by k; `load` reads
+  /// elements. Behind the last of `depth` elements a pair has zeros.
+  Value lanesAcross(Value matrix, Value leading, Value k, Value column, Value depth,
+                    llvm::function_ref<Value(Value)> load) {
+    auto line = [&](Value row) {
+      return load(g.at(matrix, g.add(g.mul(row, leading), column), element));
+    };
+    if (!pairs)
+      return line(k);
+    Value low = g.mul(k, 2), next = g.add(low, g.constant(1));
+    Value exists = g.compare(arith::CmpIPredicate::ult, next, depth);
+    // The first line again where there is no second one, so that nothing is read behind the matrix.
+    Value safe = arith::SelectOp::create(g.builder, g.loc, exists, next, low);
+    Value high = line(safe);
+    high = arith::SelectOp::create(g.builder, g.loc, exists, high, g.zero(high.getType()));
+    return g.pair(line(low), high);
+  }
+
+  GemmBuilder g;
+  const GemmTile& tile;
+  bool pairs;
+  Type element;
+};
+
+} // namespace
+
+GemmPanelA panelOfA(const GemmTile& tile, bool transposed) {
+  constexpr int64_t line = 16;
+  return transposed ? GemmPanelA{1, tile.rows} : GemmPanelA{gemmDepth + line, 1};
+}
+
+func::FuncOp getPackB(OpBuilder& builder, Location loc, const GemmTile& tile, bool transposed) {
+  Type pointer = LLVM::LLVMPointerType::get(builder.getContext()), i64 = builder.getI64Type();
+  std::string name = transposed ? "gemm_pack_b_transposed_" : "gemm_pack_b_";
+  // The rows of the register tile play no part.
+  GemmTile columns = tile;
+  columns.rows = 1;
+  return getSharedFunction(builder, loc, name + columns.suffix(), {pointer, i64, i64, i64, pointer},
+                           [&](Block& block) {
+                             Packing packing(builder, loc, tile);
+                             if (transposed)
+                               packing.packTransposedB(block);
+                             else
+                               packing.packPlainB(block);
+                           });
+}
+
+func::FuncOp getPackA(OpBuilder& builder, Location loc, const GemmTile& tile,
+                      const GemmPanelA& layout, bool transposed) {
+  Type pointer = LLVM::LLVMPointerType::get(builder.getContext()), i64 = builder.getI64Type();
+  std::string name = transposed ? "gemm_pack_a_transposed_" : "gemm_pack_a_";
+  return getSharedFunction(builder, loc, name + tile.suffix(), {pointer, i64, i64, i64, pointer},
+                           [&](Block& block) {
+                             Packing packing(builder, loc, tile);
+                             if (transposed)
+                               packing.packTransposedA(block);
+                             else
+                               packing.packPlainA(block, layout);
+                           });
+}
+
+} // namespace titan::codegen
