@@ -5,6 +5,7 @@
 #include "dialects/Titan/ResultTypes.h"
 #include "dialects/Titan/TensorBuilder.h"
 #include "frontend/onnx/Fold.h"
+#include "frontend/onnx/RebindBatch.h"
 
 #include <functional>
 
@@ -86,6 +87,12 @@ public:
   mlir::Value reshaped(mlir::Value value, llvm::ArrayRef<int64_t> shape) const;
   /// The same for an order of dimensions.
   mlir::Value transposed(mlir::Value value, llvm::ArrayRef<int64_t> permutation) const;
+  /// `sum`, of `count` terms, divided by it.
+  mlir::Value mean(mlir::Value sum, double count) const {
+    mlir::Value result = scale(sum, 1 / count);
+    result.getDefiningOp()->setAttr(kMeanAttribute, builder.getUnitAttr());
+    return result;
+  }
   /// Joined along `axis`. Error: shapes or types that do not fit.
   Result<mlir::Value> joined(llvm::ArrayRef<mlir::Value> values, int64_t axis) const;
   /// -log softmax(scores)[target] per target, classes last; 0 where the target is `ignored`.

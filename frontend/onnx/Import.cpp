@@ -4,6 +4,7 @@
 #include "frontend/onnx/InputDims.h"
 #include "frontend/onnx/RebindBatch.h"
 #include "frontend/onnx/States.h"
+#include "frontend/raise/Evaluate.h"
 #include "frontend/raise/Passes.h"
 #include "runtime/program/Random.h"
 
@@ -40,6 +41,7 @@ public:
       TITAN_TRY(rebindBatch(function_, inputs, recipe_.batch.micro));
     eraseDeadOps();
     TITAN_TRY(verifyModule());
+    TITAN_TRY(noteBuffers());
     TITAN_TRY(raise());
     return std::move(module_);
   }
@@ -252,14 +254,37 @@ private:
   void eraseDeadOps() {
     SmallVector<Operation*> ops =
         llvm::to_vector(llvm::make_pointer_range(function_.getBody().front()));
-    for (Operation* op : llvm::reverse(ops))
+    for (Operation* op : llvm::reverse(ops)) {
+      op->removeDiscardableAttr(kMeanAttribute);
       if (isOpTriviallyDead(op))
         op->erase();
+    }
   }
 
   /// Whatever the verifier finds here is ours: bad models are refused before.
   Status verifyModule() {
     return internally("the imported module is not valid", [&] { return verify(*module_); });
+  }
+
+  /// Tells the raise passes what buffers hold in the file, so that a mask among them is known as
+  /// one. States stay states.
+  Status noteBuffers() {
+    constexpr int64_t kLargest = int64_t(1) << 24;
+    unsigned argument = 0;
+    for (const NamedTensor& tensor : names_.tensors) {
+      if (tensor.kind == TensorKind::Constant)
+        continue;
+      unsigned i = argument++;
+      const Tensor& file = graph_.initializers.at(tensor.initializer);
+      int64_t count = elementCount(file.shape);
+      if (tensor.kind != TensorKind::Buffer || tensor.role == Role::Statistic ||
+          !tensor.layout.empty() || !file.missing.empty() || count == 0 || count > kLargest)
+        continue;
+      std::string bytes = TITAN_TRY(file.read());
+      function_.setArgAttr(i, kInitialValue,
+                           denseFromBytes(&context_, file.dtype, file.shape, bytes));
+    }
+    return {};
   }
 
   Status raise() {

@@ -9,6 +9,13 @@ namespace titan::frontend {
 
 namespace {
 
+/// Where the batch lies in a value: dimension `dim`, whose index is (outer, sample, inner) in
+/// row-major order, `inner` counting the elements behind the sample's. Merged dimensions have the
+/// batch in their midst.
+struct BatchDim {
+  int64_t dim = 0, inner = 1;
+};
+
 class BatchRebinder {
 public:
   BatchRebinder(func::FuncOp function, int64_t from, int64_t to)
@@ -19,9 +26,9 @@ public:
       auto tag = function_.getArgAttrOfType<StringAttr>(argument.getArgNumber(), ir::tag::input);
       for (const BoundInput& input : inputs.inputs)
         if (tag && tag.getValue() == input.name && input.batched)
-          batchDims_[argument] = 0;
+          batchDims_[argument] = {};
     }
-    // Operands are visited before their users; what `widen` inserts needs no visit.
+    // Operands are visited before their users; what `widened` inserts needs no visit.
     for (Operation& op :
          llvm::make_early_inc_range(function_.getBody().front().without_terminator()))
       TITAN_TRY(follow(&op));
@@ -34,10 +41,10 @@ public:
   }
 
 private:
-  void retype(Value value, int64_t dim) {
+  void retype(Value value, const BatchDim& batch) {
     auto type = ir::tensorType(value);
     SmallVector<int64_t> shape(type.getShape());
-    shape[dim] = shape[dim] / from_ * to_;
+    shape[batch.dim] = shape[batch.dim] / from_ * to_;
     value.setType(type.clone(shape));
   }
 
@@ -65,35 +72,46 @@ private:
 
   /// Finds the dimensions of the results that carry the batch of the operands.
   Status follow(Operation* op) {
-    auto shardable = dyn_cast<ir::ShardableOpInterface>(op);
+    if (llvm::any_of(op->getOperands(), [&](Value v) { return sums_.contains(v); }))
+      return followSum(op);
     if (llvm::none_of(op->getOperands(), [&](Value v) { return batchDims_.contains(v); }))
       return {};
+    if (auto reshape = dyn_cast<ir::ReshapeOp>(op))
+      return followReshape(reshape);
+    auto shardable = dyn_cast<ir::ShardableOpInterface>(op);
     if (!shardable)
       return refuse(op, "has no sharding rule");
     ir::ShardingRule rule = shardable.getShardingRule();
     std::optional<int64_t> factor;
+    int64_t inner = 1;
     for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
       auto it = batchDims_.find(operand);
       if (it == batchDims_.end())
         continue;
-      const auto& factors = rule.operands[i][it->second];
+      const auto& factors = rule.operands[i][it->second.dim];
       if (factors.empty())
         return refuse(op, "does not keep samples apart");
-      if (factor && *factor != factors.front())
+      if (factor && (*factor != factors.front() || inner != it->second.inner))
         return refuse(op, "combines different samples");
       factor = factors.front();
+      inner = it->second.inner;
     }
     const ir::Factor& batch = rule.factors[*factor];
+    if (batch.size % (from_ * inner) != 0)
+      return refuse(op, "splits the batch");
+    if (auto sum = dyn_cast<ir::ReduceOp>(op);
+        sum && sum.getKind() == ir::ReduceKind::Sum && batch.kind == ir::FactorKind::Reduction) {
+      sums_.insert(sum.getResult());
+      return {};
+    }
     if (batch.kind != ir::FactorKind::Parallel)
       return refuse(op, "combines the samples of a batch");
-    if (batch.size % from_ != 0)
-      return refuse(op, "splits the batch");
     // Operands that share the factor must have the new batch too.
     for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
       int64_t dim = ir::ShardingRule::findDim(rule.operands[i], *factor);
       if (dim < 0 || batchDims_.contains(operand))
         continue;
-      Value wide = widened(op, operand, dim);
+      Value wide = widened(op, operand, {dim, inner});
       if (!wide)
         return refuse(op, "holds a tensor of the exported batch");
       op->setOperand(static_cast<unsigned>(i), wide);
@@ -102,40 +120,107 @@ private:
       int64_t dim = ir::ShardingRule::findDim(rule.results[i], *factor);
       if (dim < 0)
         return refuse(op, "does not keep samples apart");
-      batchDims_[result] = dim;
+      batchDims_[result] = {dim, inner};
     }
     return {};
   }
 
-  /// A value that is the same for every sample, with the new batch along `dim`; null where it is
+  /// In row-major order the samples stand `stride` elements apart, before and after; the result's
+  /// dimension is the one that all of them lie in.
+  Status followReshape(ir::ReshapeOp op) {
+    BatchDim batch = batchDims_.lookup(op.getOperand());
+    int64_t stride = batch.inner;
+    for (int64_t extent : ir::tensorType(op.getOperand()).getShape().drop_front(batch.dim + 1))
+      stride *= extent;
+    ArrayRef<int64_t> shape = ir::tensorType(op.getResult()).getShape();
+    int64_t behind = ir::tensorType(op.getResult()).getNumElements();
+    for (auto [d, extent] : llvm::enumerate(shape)) {
+      behind /= extent;
+      if (stride % behind != 0)
+        continue;
+      int64_t inner = stride / behind;
+      if (extent % (inner * from_) != 0)
+        continue;
+      batchDims_[op.getResult()] = {static_cast<int64_t>(d), inner};
+      return {};
+    }
+    return refuse(op, "splits the batch");
+  }
+
+  /// A sum over the samples of a batch: it may be a result, be divided by another one, or by the
+  /// number of its terms (a mean); any other op could have a number of the exported batch in it.
+  Status followSum(Operation* op) {
+    if (isa<ir::ReshapeOp, ir::ConvertOp, ir::NegOp>(op)) {
+      sums_.insert(op->getResult(0));
+      return {};
+    }
+    if (auto divide = dyn_cast<ir::DivOp>(op);
+        divide && sums_.contains(divide.getOperand(0)) && sums_.contains(divide.getOperand(1)))
+      return {};
+    if (auto scale = dyn_cast<ir::MulOp>(op); scale && op->hasAttr(kMeanAttribute)) {
+      OpBuilder builder(op);
+      double ratio = static_cast<double>(from_) / static_cast<double>(to_);
+      ir::TensorBuilder b(builder, op);
+      auto factor = scale.getOperand(1).getDefiningOp<ir::ConstantOp>();
+      auto splat = cast<SplatElementsAttr>(factor.getValue());
+      double value = splat.getSplatValue<APFloat>().convertToDouble();
+      op->setOperand(1, b.splatLike(scale.getOperand(1), value * ratio));
+      return {};
+    }
+    return refuse(op, "combines the samples of a batch");
+  }
+
+  /// A value that is the same for every sample, with the new batch along `at`; null where it is
   /// not known to be one.
-  Value widened(Operation* user, Value value, int64_t dim) {
+  Value widened(Operation* user, Value value, const BatchDim& at) {
     OpBuilder builder(user);
     ir::TensorBuilder b(builder, user);
     auto type = ir::tensorType(value);
     SmallVector<int64_t> shape(type.getShape());
-    bool single = shape[dim] == 1;
-    shape[dim] = shape[dim] / from_ * to_;
-    if (auto constant = value.getDefiningOp<ir::ConstantOp>())
-      if (auto splat = dyn_cast<SplatElementsAttr>(constant.getValue()))
-        return b.create<ir::ConstantOp>(cast<TypedAttr>(splat.resizeSplat(type.clone(shape))));
-    if (auto broadcast = value.getDefiningOp<ir::BroadcastOp>())
-      if (!llvm::is_contained(broadcast.getDims(), dim))
-        return b.broadcast(broadcast.getOperand(), shape, broadcast.getDims());
-    if (!single)
-      return {};
+    bool single = shape[at.dim] == 1, whole = shape[at.dim] == from_ && at.inner == 1;
+    shape[at.dim] = shape[at.dim] / from_ * to_;
+    auto constant = value.getDefiningOp<ir::ConstantOp>();
+    auto elements = constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : nullptr;
+    if (elements && elements.isSplat())
+      return b.create<ir::ConstantOp>(cast<TypedAttr>(elements.resizeSplat(type.clone(shape))));
+    if (auto broadcast = value.getDefiningOp<ir::BroadcastOp>()) {
+      Value operand = broadcast.getOperand();
+      for (auto [i, dim] : llvm::enumerate(broadcast.getDims()))
+        if (dim == at.dim)
+          operand = widened(user, operand, {static_cast<int64_t>(i), at.inner});
+      return operand ? b.broadcast(operand, shape, broadcast.getDims()) : Value();
+    }
     SmallVector<int64_t> kept, dims;
     for (auto [d, extent] : llvm::enumerate(type.getShape()))
-      if (static_cast<int64_t>(d) != dim) {
+      if (static_cast<int64_t>(d) != at.dim) {
         kept.push_back(extent);
         dims.push_back(static_cast<int64_t>(d));
       }
-    return b.broadcast(b.reshape(value, kept), shape, dims);
+    if (single)
+      return b.broadcast(b.reshape(value, kept), shape, dims);
+    // A mask that the exporter has repeated for every sample.
+    if (!elements || !whole)
+      return {};
+    auto values = llvm::to_vector(elements.getValues<Attribute>());
+    int64_t count = type.getNumElements(), stride = 1;
+    for (int64_t extent : type.getShape().drop_front(at.dim + 1))
+      stride *= extent;
+    SmallVector<Attribute> first;
+    for (int64_t i = 0; i < count; ++i) {
+      int64_t sample = i / stride % from_;
+      if (values[i] != values[i - sample * stride])
+        return {};
+      if (sample == 0)
+        first.push_back(values[i]);
+    }
+    auto sample = DenseElementsAttr::get(RankedTensorType::get(kept, type.getElementType()), first);
+    return b.broadcast(b.create<ir::ConstantOp>(cast<TypedAttr>(sample)), shape, dims);
   }
 
   func::FuncOp function_;
   int64_t from_, to_;
-  llvm::MapVector<Value, int64_t> batchDims_;
+  llvm::MapVector<Value, BatchDim> batchDims_;
+  llvm::DenseSet<Value> sums_; ///< over the batch
 };
 
 } // namespace

@@ -6,6 +6,7 @@
 //
 //   exports-equal-pytorch DIR [TEXT, which names must contain]
 #include "dialects/Titan/Titan.h"
+#include "frontend/onnx/Conversion.h"
 #include "frontend/onnx/Import.h"
 #include "test/frontend/Recorded.h"
 
@@ -39,6 +40,7 @@ Result<interpreter::Tensor> initialValue(ir::StateOp state, const fs::path& dire
     permutation = llvm::to_vector(llvm::seq<int64_t>(0, rank));
   Tensor stored;
   stored.name = state.getName().str();
+  stored.dtype = dtypeOf(type.getElementType()).value_or(DType::F32);
   stored.shape.resize(rank);
   for (int64_t d = 0; d < rank; ++d)
     stored.shape[permutation[d]] = type.getDimSize(d);

@@ -46,7 +46,7 @@ Status reduced(Conversion& c, const Classes& classes, Value loss, Type element) 
     Value sum = c.reduceAll(ReduceKind::Sum, loss);
     double count = static_cast<double>(tensorType(loss).getNumElements());
     if (reduction == "mean" && classes.ignored == INT64_MIN) {
-      sum = c.scale(sum, 1 / count);
+      sum = c.mean(sum, count);
     } else if (reduction == "mean") {
       Value ignored = c.splatLike(classes.targets, static_cast<double>(classes.ignored));
       Value counts = c.compare(ComparePredicate::NE, classes.targets, ignored);

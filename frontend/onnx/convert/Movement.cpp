@@ -52,7 +52,7 @@ Status expand(Conversion& c) {
   return c.give(c.broadcastTo(x, TITAN_TRY(expandTarget(c.node, c.shapeOf(x), target))));
 }
 
-/// Each dimension repeated as a whole: a new outer dimension per dimension, broadcast, merged.
+/// Each dimension that repeats gets a new one before it, which is broadcast and merged.
 Status tile(Conversion& c) {
   Value x = TITAN_TRY(c.operand(0));
   auto repeats = TITAN_TRY(c.list(1, "repeats"));
@@ -62,14 +62,24 @@ Status tile(Conversion& c) {
   SmallVector<int64_t> dims;
   for (size_t d = 0; d < shape.size(); ++d) {
     TITAN_TRY(checkedElementCount(std::vector<int64_t>{repeats[d], shape[d]}, c.node.shown()));
-    wide.push_back(repeats[d]);
-    wide.push_back(shape[d]);
-    dims.push_back(static_cast<int64_t>(2 * d + 1));
+    if (repeats[d] != 1 && shape[d] != 1)
+      wide.push_back(repeats[d]);
+    dims.push_back(static_cast<int64_t>(wide.size()));
+    wide.push_back(shape[d] == 1 ? repeats[d] : shape[d]);
     result.push_back(repeats[d] * shape[d]);
   }
   if (TITAN_TRY(checkedElementCount(result, c.node.shown())) == 0)
     return c.error("repeats {} give an empty tensor", toString(repeats));
-  return c.give(c.reshape(c.broadcast(x, wide, dims), result));
+  // A dimension of extent 1 is broadcast itself.
+  if (wide == result)
+    return c.give(c.broadcastTo(x, result));
+  SmallVector<int64_t> kept, keptDims;
+  for (size_t d = 0; d < shape.size(); ++d)
+    if (shape[d] == wide[dims[d]]) {
+      kept.push_back(shape[d]);
+      keptDims.push_back(dims[d]);
+    }
+  return c.give(c.reshape(c.broadcast(c.reshaped(x, kept), wide, keptDims), result));
 }
 
 /// Keeps column - row <= k (lower) or >= k (upper) of the last two dimensions.

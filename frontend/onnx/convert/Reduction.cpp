@@ -71,7 +71,7 @@ Result<Reduction> floatReduction(Conversion& c) {
 Status reduceMean(Conversion& c) {
   Reduction r = TITAN_TRY(floatReduction(c));
   Value sum = reduced(c, r, ReduceKind::Sum, r.x);
-  return give(c, r, r.dims.empty() ? sum : c.scale(sum, 1 / r.elements(c)));
+  return give(c, r, r.dims.empty() ? sum : c.mean(sum, r.elements(c)));
 }
 
 Status reduceL1(Conversion& c) {
