@@ -4,6 +4,7 @@
 #include "compiler/Lower/KernelMerge.h"
 #include "compiler/Lower/Passes.h"
 #include "mlir/IR/Remarks.h"
+#include "llvm/ADT/IntEqClasses.h"
 
 using namespace mlir;
 using titan::kernel::FusedOp;
@@ -142,17 +143,10 @@ private:
         othersRead = true;
         kept.push_back(result.getResultNumber());
       }
-    // What is stored for others anyway is read again in the backward pass, rather than one result
-    // more kept alive until then.
+    // What the forward pass stores for others is read again in the backward pass, rather than
+    // another result kept alive until then.
     if (ir::getPhase(producer) == ir::Phase::Forward &&
-        ir::getPhase(consumer) == ir::Phase::Backward &&
-        llvm::all_of(consumer.getIns(),
-                     [&](Value in) {
-                       auto result = dyn_cast<OpResult>(lower::sourceOf(in));
-                       return !result || result.getOwner() != producer ||
-                              llvm::is_contained(kept, result.getResultNumber());
-                     }) &&
-        !duplicable) {
+        ir::getPhase(consumer) == ir::Phase::Backward && othersRead && !duplicable) {
       why = "its result is stored anyway";
       return nullptr;
     }
@@ -210,6 +204,7 @@ private:
     }
     unsigned own = consumer.getNumResults();
     rewriter.replaceOp(consumer, merged->getResults().take_front(own));
+    eraseUnusedViews(producer);
     if (keepProducer) {
       if (producer->use_empty())
         rewriter.eraseOp(producer);
@@ -221,39 +216,44 @@ private:
     return *merged;
   }
 
+  void eraseUnusedViews(Operation* of) {
+    for (Operation* user : llvm::make_early_inc_range(of->getUsers()))
+      if (isa<kernel::CastShapeOp>(user)) {
+        eraseUnusedViews(user);
+        if (user->use_empty())
+          rewriter.eraseOp(user);
+      }
+  }
+
   /// Kernels that read one large operand at the same elements read it once, together: the gradients
   /// of a norm's operand and of its parameters, a loss and its gradient.
   void fuseSharedReads(Block& block) {
-    llvm::DenseMap<Value, FusedOp> lastReader;
-    llvm::DenseMap<Operation*, FusedOp> becameOf; // merged kernels, by what they have been
-    auto current = [&](FusedOp op) {
-      while (op && becameOf.contains(op))
-        op = becameOf[op];
-      return op;
-    };
+    // Kernels by number: erased ones leave addresses behind that new ones get.
     SmallVector<FusedOp> kernels(block.getOps<FusedOp>());
-    for (FusedOp kernel : kernels) {
-      if (becameOf.contains(kernel))
-        continue;
+    llvm::IntEqClasses merged(kernels.size());
+    llvm::DenseMap<Value, unsigned> lastReader;
+    for (unsigned number = 0; number < kernels.size(); ++number) {
       for (bool changed = true; changed;) {
         changed = false;
+        FusedOp kernel = kernels[merged.findLeader(number)];
         for (Value in : kernel.getIns()) {
           Value source = lower::sourceOf(in);
-          if (cast<ShapedType>(source.getType()).getNumElements() <= smallKernel)
+          auto found = lastReader.find(source);
+          if (found == lastReader.end() ||
+              cast<ShapedType>(source.getType()).getNumElements() <= smallKernel)
             continue;
-          FusedOp earlier = current(lastReader.lookup(source));
-          if (!earlier || earlier == kernel)
+          unsigned earlier = merged.findLeader(found->second);
+          if (earlier == merged.findLeader(number))
             continue;
-          if (FusedOp merged = fuseReaders(earlier, kernel, source)) {
-            becameOf[earlier] = becameOf[kernel] = merged;
-            kernel = merged;
+          if (FusedOp both = fuseReaders(kernels[earlier], kernel, source)) {
+            kernels[merged.join(earlier, number)] = both;
             changed = true;
             break;
           }
         }
       }
-      for (Value in : kernel.getIns())
-        lastReader[lower::sourceOf(in)] = kernel;
+      for (Value in : kernels[merged.findLeader(number)].getIns())
+        lastReader[lower::sourceOf(in)] = number;
     }
   }
 

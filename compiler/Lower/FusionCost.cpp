@@ -26,11 +26,41 @@ bool isCheap(FusedOp op) {
   return operations <= 4;
 }
 
+namespace {
+
+int64_t bytesOf(Value value) {
+  auto type = cast<ShapedType>(value.getType());
+  return type.getNumElements() * ((type.getElementTypeBitWidth() + 7) / 8);
+}
+
+/// Only kernels read what `op` computes: they can all compute it themselves.
+bool isReadByKernels(FusedOp op) {
+  SmallVector<Value> pending(op.getResults());
+  while (!pending.empty())
+    for (Operation* user : pending.pop_back_val().getUsers()) {
+      if (isa<kernel::CastShapeOp>(user))
+        pending.push_back(user->getResult(0));
+      else if (!isa<FusedOp>(user))
+        return false;
+    }
+  return true;
+}
+
+} // namespace
+
 bool isDuplicable(FusedOp op) {
-  int64_t read = 0;
-  for (Value in : op.getIns())
-    read += cast<ShapedType>(in.getType()).getNumElements();
-  return isCheap(op) && read * 2 <= pointsOf(op.getSpace());
+  if (!isCheap(op) || op.getKernelClass() == kernel::KernelClass::Transpose)
+    return false;
+  int64_t read = 0, written = 0, largest = 0;
+  for (Value in : op.getIns()) {
+    read += bytesOf(in);
+    largest = std::max(largest, bytesOf(in));
+  }
+  for (Value out : op.getOuts())
+    written += bytesOf(out);
+  if (read * 2 <= written)
+    return true;
+  return largest <= written && (read - largest) * 16 <= written && isReadByKernels(op);
 }
 
 bool repeatsWork(const MergedSpace& space, FusedOp producer) {

@@ -11,7 +11,9 @@ int64_t pointsOf(llvm::ArrayRef<int64_t> extents);
 /// reduction, no division, no function, no random number.
 bool isCheap(kernel::FusedOp op);
 
-/// Cheap, and reads less than it writes: broadcasts, fills, coordinates. Copies of it cost nothing.
+/// Cheap, and its readers lose nothing by computing it themselves: it reads half of what it writes
+/// at most (broadcasts, fills, coordinates), or as much, but then all of its readers must be kernels
+/// (a bias added to a product that is used forwards and backwards).
 bool isDuplicable(kernel::FusedOp op);
 
 /// Does the merged space repeat the producer's points in a way that codegen cannot hoist out of the

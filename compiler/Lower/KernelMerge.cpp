@@ -133,8 +133,14 @@ FailureOr<FusedOp> buildMerged(RewriterBase& rewriter, FusedOp producer, FusedOp
     outMaps.push_back(composed(producer.getOutMap(j), space.toProducer));
   }
 
-  auto phase = std::max(ir::getPhase(producer), ir::getPhase(consumer));
-  ArrayAttr path = ir::joinPaths(ir::getPath(producer), ir::getPath(consumer));
+  // A constant is nobody's: its paths and phase are those of whoever was first to need it.
+  bool isConstant = producer.getIns().empty() && producer.getScalars().empty();
+  auto phase = ir::getPhase(consumer);
+  ArrayAttr path = ir::getPath(consumer);
+  if (!isConstant) {
+    phase = std::max(phase, ir::getPhase(producer));
+    path = ir::joinPaths(ir::getPath(producer), path);
+  }
   SmallVector<AffineMap> maps = inMaps;
   llvm::append_range(maps, outMaps);
   auto merged = FusedOp::create(
