@@ -1,8 +1,7 @@
 #include "compiler/Interpreter/Attention.h"
 
 #include "compiler/Interpreter/Matmul.h"
-
-#include "llvm/ADT/STLExtras.h"
+#include "runtime/program/Random.h"
 
 #include <cmath>
 #include <limits>
@@ -104,6 +103,25 @@ double logSumExp(llvm::ArrayRef<double> line) {
 }
 
 } // namespace
+
+void MaskRows::operator()(int64_t b, int64_t h, int64_t t, MutableArrayRef<double> scores) const {
+  int64_t first = b * batch + h * head + t * query;
+  for (auto [s, x] : llvm::enumerate(scores)) {
+    int64_t i = first + static_cast<int64_t>(s);
+    if (mask.isFloat())
+      x += mask.floats()[i];
+    else if (!mask.integers()[i])
+      x = nothing;
+  }
+}
+
+void DropoutRows::operator()(int64_t b, int64_t h, int64_t t,
+                             MutableArrayRef<double> probabilities) const {
+  int64_t line = ((b + offset[0]) * global[1] + h + offset[1]) * global[2] + t + offset[2];
+  uint64_t element = line * global[3] + offset[3];
+  for (double& x : probabilities)
+    x = dropoutKeeps(key, step, element++, threshold) ? x * scale : 0;
+}
 
 void attend(const AttentionProblem& p, Heads<double> result) {
   for (int64_t b = 0; b < p.batch; ++b)

@@ -3,10 +3,11 @@
 // (dialects/Titan/ops/Attention.td).
 #pragma once
 
-#include "llvm/ADT/ArrayRef.h"
+#include "compiler/Interpreter/Tensor.h"
+
 #include "llvm/ADT/STLFunctionalExtras.h"
 
-#include <cstdint>
+#include <array>
 
 namespace titan::interpreter {
 
@@ -25,6 +26,25 @@ template <typename T> struct Heads {
 /// their probabilities with. Arguments: batch, head, query, and the row over the keys, to change.
 using RowFunction =
     llvm::function_ref<void(int64_t, int64_t, int64_t, llvm::MutableArrayRef<double>)>;
+
+/// A mask as a RowFunction: adds a row of it, or -inf where it is false. Strides are in elements, 0
+/// where the mask is broadcast; keys are contiguous.
+struct MaskRows {
+  const Tensor& mask;
+  int64_t batch, head, query;
+  void operator()(int64_t b, int64_t h, int64_t t, llvm::MutableArrayRef<double> scores) const;
+};
+
+/// titan.dropout of a tensor [B, H, T, S] as a RowFunction. Element indices are those of a tensor
+/// of shape `global`, in which this one begins at `offset`.
+struct DropoutRows {
+  uint64_t key, step;
+  uint32_t threshold;
+  double scale; ///< 1 / (1 - p)
+  std::array<int64_t, 4> global, offset = {};
+  void operator()(int64_t b, int64_t h, int64_t t,
+                  llvm::MutableArrayRef<double> probabilities) const;
+};
 
 struct AttentionProblem {
   int64_t batch, queries, keys, heads, keyHeads, width, valueWidth;

@@ -3,8 +3,6 @@
 #include "compiler/Interpreter/Models.h"
 #include "runtime/program/Random.h"
 
-#include <limits>
-
 using namespace mlir;
 using namespace titan::ir;
 
@@ -28,62 +26,32 @@ Heads<double> statisticsOf(Tensor& tensor) {
   return {tensor.mutableFloats().data(), heads * positions, 1, positions};
 }
 
-/// Adds a row of the mask to a row of scores: [B or 1, H or 1, T or 1, S], boolean or floating.
-class Mask {
-public:
-  explicit Mask(const Tensor& mask) : mask(mask), strides(mask.strides()) {
-    for (auto [extent, stride] : llvm::zip_equal(mask.shape(), strides))
-      if (extent == 1)
-        stride = 0;
-  }
-  void operator()(int64_t b, int64_t h, int64_t t, MutableArrayRef<double> scores) const {
-    int64_t first = b * strides[0] + h * strides[1] + t * strides[2];
-    for (auto [s, x] : llvm::enumerate(scores)) {
-      int64_t i = first + static_cast<int64_t>(s) * strides[3];
-      if (mask.isFloat())
-        x += mask.floats()[i];
-      else if (!mask.integers()[i])
-        x = -std::numeric_limits<double>::infinity();
-    }
-  }
+/// [B or 1, H or 1, T or 1, S].
+MaskRows maskOf(const Tensor& mask) {
+  SmallVector<int64_t> strides = mask.strides();
+  for (auto [extent, stride] : llvm::zip_equal(mask.shape(), strides))
+    if (extent == 1)
+      stride = 0;
+  return {mask, strides[0], strides[1], strides[2]};
+}
 
-private:
-  const Tensor& mask;
-  SmallVector<int64_t> strides;
-};
-
-/// titan.dropout of the tensor [B, H, T, S], a row at a time.
-class RowDropout {
-public:
-  template <typename OpTy>
-  RowDropout(OpTy op, const AttentionProblem& p, Frame& frame)
-      : global{p.batch, p.heads, p.queries, p.keys} {
-    double probability = op.getP().convertToDouble();
-    uint64_t seed = op.getSeed() ? frame.get(op.getSeed()).integer() : 0;
-    step = op.getStep() ? frame.get(op.getStep()).integer() : 0;
-    key = randomKey(seed, op.getStream());
-    threshold = keepThreshold(probability);
-    scale = frame.round(1 / (1 - probability), op.getLogSumExp().getType().getElementType());
-    if (auto window = op.getWindow()) {
-      global.assign(window->getGlobal().begin(), window->getGlobal().end());
-      if (op.getMicrobatch())
-        offset[window->getDim()] = frame.get(op.getMicrobatch()).integer() * window->getStride();
-    }
+template <typename OpTy>
+DropoutRows dropoutOf(OpTy op, const AttentionProblem& problem, Frame& frame) {
+  double p = op.getP().convertToDouble();
+  uint64_t seed = op.getSeed() ? frame.get(op.getSeed()).integer() : 0;
+  DropoutRows rows;
+  rows.key = randomKey(seed, op.getStream());
+  rows.step = op.getStep() ? frame.get(op.getStep()).integer() : 0;
+  rows.threshold = keepThreshold(p);
+  rows.scale = frame.round(1 / (1 - p), getElementTypeOrSelf(op.getLogSumExp().getType()));
+  rows.global = {problem.batch, problem.heads, problem.queries, problem.keys};
+  if (auto window = op.getWindow()) {
+    llvm::copy(window->getGlobal(), rows.global.begin());
+    if (op.getMicrobatch())
+      rows.offset[window->getDim()] = frame.get(op.getMicrobatch()).integer() * window->getStride();
   }
-  void operator()(int64_t b, int64_t h, int64_t t, MutableArrayRef<double> row) const {
-    int64_t line = ((b + offset[0]) * global[1] + h + offset[1]) * global[2] + t + offset[2];
-    uint64_t element = line * global[3] + offset[3];
-    for (double& x : row)
-      x = dropoutKeeps(key, step, element++, threshold) ? x * scale : 0;
-  }
-
-private:
-  SmallVector<int64_t, 4> global;
-  int64_t offset[4] = {0, 0, 0, 0};
-  uint64_t key, step;
-  uint32_t threshold;
-  double scale;
-};
+  return rows;
+}
 
 /// Calls `function(problem)` with what `op`, attention or its gradient, says; logSumExp is left to
 /// the function.
@@ -91,32 +59,28 @@ template <typename OpTy, typename Function>
 void withProblem(OpTy op, Frame& frame, Function function) {
   const Tensor &query = frame.get(op.getQuery()), &key = frame.get(op.getKey()),
                &value = frame.get(op.getValue());
-  AttentionProblem problem{query.extent(0),
-                           query.extent(1),
-                           key.extent(1),
-                           query.extent(2),
-                           key.extent(2),
-                           query.extent(3),
-                           value.extent(3),
-                           op.getScale().convertToDouble(),
-                           op.getCausal(),
-                           {},
-                           {},
-                           {},
-                           headsOf(query),
-                           headsOf(key),
-                           headsOf(value),
-                           {}};
-  std::optional<Mask> mask;
+  AttentionProblem problem;
+  problem.batch = query.extent(0);
+  problem.queries = query.extent(1);
+  problem.keys = key.extent(1);
+  problem.heads = query.extent(2);
+  problem.keyHeads = key.extent(2);
+  problem.width = query.extent(3);
+  problem.valueWidth = value.extent(3);
+  problem.scale = op.getScale().convertToDouble();
+  problem.causal = op.getCausal();
+  problem.query = headsOf(query);
+  problem.key = headsOf(key);
+  problem.value = headsOf(value);
+  std::optional<MaskRows> mask;
   if (op.getMask())
-    problem.mask = mask.emplace(frame.get(op.getMask()));
-  std::optional<RowDropout> dropout;
+    problem.mask = mask.emplace(maskOf(frame.get(op.getMask())));
+  std::optional<DropoutRows> dropout;
   if (!op.getP().isZero())
-    problem.dropout = dropout.emplace(op, problem, frame);
+    problem.dropout = dropout.emplace(dropoutOf(op, problem, frame));
   // Scores, probabilities and sums are the accumulation type's, which the engine holds in f64; only
   // a narrower operand type is a rounding of its own.
-  Type element = query.element(),
-       wide = cast<ShapedType>(op.getLogSumExp().getType()).getElementType();
+  Type element = query.element(), wide = getElementTypeOrSelf(op.getLogSumExp().getType());
   auto round = [&](double x) { return frame.round(x, element); };
   if (element != wide)
     problem.round = round;

@@ -1,6 +1,7 @@
-// Meaning of kernels on tensors. Values of a fused body are arrays over the whole iteration space.
-#include "compiler/Interpreter/Matmul.h"
+// Meaning of kernels on tensors; routines are in Routines.cpp. Values of a fused body are arrays
+// over the whole iteration space.
 #include "compiler/Interpreter/Models.h"
+#include "compiler/Interpreter/Routines.h"
 #include "compiler/Interpreter/Rows.h"
 #include "runtime/program/Random.h"
 
@@ -8,8 +9,6 @@
 
 #include <cmath>
 #include <limits>
-
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace titan::kernel;
@@ -115,89 +114,6 @@ LogicalResult randomHalf(RandomHalfOp op, Frame& frame) {
   return success();
 }
 
-LogicalResult product(CallOp op, GemmAttr gemm, Frame& frame) {
-  const Tensor &a = frame.get(op.getIns()[0]), &b = frame.get(op.getIns()[1]);
-  Tensor result = frame.get(op.getOuts()[0]);
-  MutableArrayRef<double> out = result.mutableFloats();
-  int64_t m = gemm.getM(), n = gemm.getN(), k = gemm.getK();
-  std::vector<double> right(k * n), product(m * n);
-  for (int64_t batch = 0; batch < gemm.getBatch(); ++batch) {
-    const double* matrixA = a.floats().data() + batch * gemm.getStrideA();
-    const double* matrixB = b.floats().data() + batch * gemm.getStrideB();
-    for (int64_t p = 0; p < k; ++p)
-      for (int64_t j = 0; j < n; ++j)
-        right[p * n + j] =
-            gemm.getTransposeB() ? matrixB[j * gemm.getLdb() + p] : matrixB[p * gemm.getLdb() + j];
-    llvm::fill(product, 0);
-    multiplyAdd(m, n, k, matrixA, gemm.getTransposeA() ? 1 : gemm.getLda(),
-                gemm.getTransposeA() ? gemm.getLda() : 1, right.data(), n, product.data(), n);
-    for (int64_t i = 0; i < m; ++i)
-      for (int64_t j = 0; j < n; ++j) {
-        double& c = out[batch * gemm.getStrideC() + i * gemm.getLdc() + j];
-        double value = frame.round(product[i * n + j], result.element());
-        if (gemm.getAccumulate())
-          value = frame.round(value + c, result.element());
-        if (gemm.getBias())
-          value = frame.round(value + frame.get(op.getIns()[2]).floats()[j], result.element());
-        if (gemm.getRelu())
-          value = value < 0 ? 0 : value;
-        c = value;
-      }
-  }
-  frame.setExact(op->getResult(0), std::move(result));
-  return success();
-}
-
-/// The row of the table that index `i` names.
-int64_t entryAt(const Tensor& indices, int64_t i, int64_t entries) {
-  return std::clamp<int64_t>(indices.integers()[i], 0, entries - 1);
-}
-
-LogicalResult embedding(CallOp op, EmbeddingAttr routine, Frame& frame) {
-  const Tensor &table = frame.get(op.getIns()[0]), &indices = frame.get(op.getIns()[1]);
-  Tensor result = frame.get(op.getOuts()[0]);
-  int64_t width = routine.getWidth();
-  auto copy = [&](auto from, auto to) {
-    for (int64_t i = 0; i < routine.getRows(); ++i)
-      std::copy_n(from.begin() + entryAt(indices, i, routine.getEntries()) * width, width,
-                  to.begin() + i * width);
-  };
-  if (table.isFloat())
-    copy(table.floats(), result.mutableFloats());
-  else
-    copy(table.integers(), result.mutableIntegers());
-  frame.setExact(op->getResult(0), std::move(result));
-  return success();
-}
-
-LogicalResult embeddingGrad(CallOp op, EmbeddingGradAttr routine, Frame& frame) {
-  const Tensor &rows = frame.get(op.getIns()[0]), &indices = frame.get(op.getIns()[1]);
-  Tensor result = frame.get(op.getOuts()[0]);
-  MutableArrayRef<double> sums = result.mutableFloats();
-  if (!routine.getAccumulate())
-    llvm::fill(sums, 0);
-  int64_t width = routine.getWidth();
-  for (int64_t i = 0; i < routine.getRows(); ++i) {
-    int64_t entry = entryAt(indices, i, routine.getEntries());
-    for (int64_t column = 0; column < width; ++column) {
-      double& sum = sums[entry * width + column];
-      sum = frame.round(sum + rows.floats()[i * width + column], result.element());
-    }
-  }
-  frame.setExact(op->getResult(0), std::move(result));
-  return success();
-}
-
-LogicalResult call(CallOp op, Frame& frame) {
-  return llvm::TypeSwitch<RoutineAttrInterface, LogicalResult>(op.getRoutine())
-      .Case([&](EmbeddingAttr routine) { return embedding(op, routine, frame); })
-      .Case([&](EmbeddingGradAttr routine) { return embeddingGrad(op, routine, frame); })
-      .Case([&](GemmAttr gemm) { return product(op, gemm, frame); })
-      .Default([&](RoutineAttrInterface routine) {
-        return op.emitOpError("cannot interpret ") << routine;
-      });
-}
-
 /// Unspecified contents show: NaN, or the lowest integer.
 LogicalResult empty(EmptyOp op, Frame& frame) {
   Tensor result(cast<ShapedType>(op.getType()));
@@ -236,7 +152,7 @@ template <typename OpTy, auto function> void attachOnTensors(MLIRContext* contex
 
 void attachKernel(MLIRContext* context) {
   attachOnTensors<FusedOp, fused>(context);
-  attachOnTensors<CallOp, call>(context);
+  attachOnTensors<CallOp, callRoutine>(context);
   attachOnTensors<CastShapeOp, castShape>(context);
   attachOnTensors<titan::kernel::ConstantOp, constant>(context);
   attach<EmptyOp, empty>(context);

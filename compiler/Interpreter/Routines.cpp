@@ -1,0 +1,206 @@
+#include "compiler/Interpreter/Routines.h"
+
+#include "compiler/Interpreter/Attention.h"
+#include "compiler/Interpreter/Matmul.h"
+#include "runtime/program/Random.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace titan::kernel;
+
+namespace titan::interpreter {
+
+namespace {
+
+LogicalResult product(CallOp op, GemmAttr gemm, Frame& frame) {
+  const Tensor &a = frame.get(op.getIns()[0]), &b = frame.get(op.getIns()[1]);
+  Tensor result = frame.get(op.getOuts()[0]);
+  MutableArrayRef<double> out = result.mutableFloats();
+  int64_t m = gemm.getM(), n = gemm.getN(), k = gemm.getK();
+  std::vector<double> right(k * n), product(m * n);
+  for (int64_t batch = 0; batch < gemm.getBatch(); ++batch) {
+    const double* matrixA = a.floats().data() + batch * gemm.getStrideA();
+    const double* matrixB = b.floats().data() + batch * gemm.getStrideB();
+    for (int64_t p = 0; p < k; ++p)
+      for (int64_t j = 0; j < n; ++j)
+        right[p * n + j] =
+            gemm.getTransposeB() ? matrixB[j * gemm.getLdb() + p] : matrixB[p * gemm.getLdb() + j];
+    llvm::fill(product, 0);
+    multiplyAdd(m, n, k, matrixA, gemm.getTransposeA() ? 1 : gemm.getLda(),
+                gemm.getTransposeA() ? gemm.getLda() : 1, right.data(), n, product.data(), n);
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t j = 0; j < n; ++j) {
+        double& c = out[batch * gemm.getStrideC() + i * gemm.getLdc() + j];
+        double value = frame.round(product[i * n + j], result.element());
+        if (gemm.getAccumulate())
+          value = frame.round(value + c, result.element());
+        if (gemm.getBias())
+          value = frame.round(value + frame.get(op.getIns()[2]).floats()[j], result.element());
+        if (gemm.getRelu())
+          value = value < 0 ? 0 : value;
+        c = value;
+      }
+  }
+  frame.setExact(op->getResult(0), std::move(result));
+  return success();
+}
+
+/// The row of the table that index `i` names.
+int64_t entryAt(const Tensor& indices, int64_t i, int64_t entries) {
+  return std::clamp<int64_t>(indices.integers()[i], 0, entries - 1);
+}
+
+LogicalResult embedding(CallOp op, EmbeddingAttr routine, Frame& frame) {
+  const Tensor &table = frame.get(op.getIns()[0]), &indices = frame.get(op.getIns()[1]);
+  Tensor result = frame.get(op.getOuts()[0]);
+  int64_t width = routine.getWidth();
+  auto copy = [&](auto from, auto to) {
+    for (int64_t i = 0; i < routine.getRows(); ++i)
+      std::copy_n(from.begin() + entryAt(indices, i, routine.getEntries()) * width, width,
+                  to.begin() + i * width);
+  };
+  if (table.isFloat())
+    copy(table.floats(), result.mutableFloats());
+  else
+    copy(table.integers(), result.mutableIntegers());
+  frame.setExact(op->getResult(0), std::move(result));
+  return success();
+}
+
+LogicalResult embeddingGrad(CallOp op, EmbeddingGradAttr routine, Frame& frame) {
+  const Tensor &rows = frame.get(op.getIns()[0]), &indices = frame.get(op.getIns()[1]);
+  Tensor result = frame.get(op.getOuts()[0]);
+  MutableArrayRef<double> sums = result.mutableFloats();
+  if (!routine.getAccumulate())
+    llvm::fill(sums, 0);
+  int64_t width = routine.getWidth();
+  for (int64_t i = 0; i < routine.getRows(); ++i) {
+    int64_t entry = entryAt(indices, i, routine.getEntries());
+    for (int64_t column = 0; column < width; ++column) {
+      double& sum = sums[entry * width + column];
+      sum = frame.round(sum + rows.floats()[i * width + column], result.element());
+    }
+  }
+  frame.setExact(op->getResult(0), std::move(result));
+  return success();
+}
+
+/// The operands of an attention routine: views of ins, and of outs as they were.
+class AttentionOperands {
+public:
+  AttentionOperands(CallOp op, Frame& frame) : op(op), ins(op.getIns()), frame(frame) {
+    for (Value out : op.getOuts())
+      outs.push_back(frame.get(out));
+  }
+
+  const Tensor& in(int64_t operand) const { return frame.get(ins[operand]); }
+  Tensor& out(int64_t operand) { return outs[operand]; }
+  Heads<const double> read(ViewAttr view) const {
+    return {in(view.getOperand()).floats().data() + view.getOffset(), view.getBatch(),
+            view.getRow(), view.getHead()};
+  }
+  Heads<double> write(ViewAttr view) {
+    return {out(view.getOperand()).mutableFloats().data() + view.getOffset(), view.getBatch(),
+            view.getRow(), view.getHead()};
+  }
+  void setResults() {
+    for (auto [result, out] : llvm::zip_equal(op.getResults(), outs))
+      frame.set(result, std::move(out));
+  }
+
+private:
+  CallOp op;
+  ValueRange ins;
+  Frame& frame;
+  SmallVector<Tensor> outs;
+};
+
+MaskRows maskOf(AttentionMaskAttr mask, const Tensor& tensor) {
+  return {tensor, mask.getBatch(), mask.getHead(), mask.getRow()};
+}
+
+DropoutRows dropoutOf(CallOp op, AttentionDropoutAttr dropout, AttentionAttr routine,
+                      const AttentionOperands& operands, Frame& frame) {
+  auto scalar = [&](int64_t operand) { return operand < 0 ? 0 : operands.in(operand).integer(); };
+  double p = dropout.getP().getValueAsDouble();
+  DropoutRows rows;
+  rows.key = randomKey(scalar(dropout.getSeed()), dropout.getStream());
+  rows.step = scalar(dropout.getStep());
+  rows.threshold = keepThreshold(p);
+  rows.scale = frame.round(1 / (1 - p), routine.getAccumulation());
+  llvm::copy(dropout.getGlobal(), rows.global.begin());
+  if (!op.getScalars().empty())
+    rows.offset[dropout.getDim()] =
+        frame.get(op.getScalars().front()).integer() * dropout.getStride();
+  return rows;
+}
+
+void setToZero(Heads<double> x, int64_t batch, int64_t positions, int64_t heads, int64_t width) {
+  for (int64_t b = 0; b < batch; ++b)
+    for (int64_t p = 0; p < positions; ++p)
+      for (int64_t h = 0; h < heads; ++h)
+        std::fill_n(x.at(b, p, h), width, 0.0);
+}
+
+LogicalResult attention(CallOp op, AttentionAttr a, Frame& frame) {
+  AttentionOperands operands(op, frame);
+  AttentionGradientAttr gradient = a.getGradient();
+  AttentionProblem problem;
+  problem.batch = a.getBatch();
+  problem.queries = a.getQueries();
+  problem.keys = a.getKeys();
+  problem.heads = a.getHeads();
+  problem.keyHeads = a.getKeyHeads();
+  problem.width = a.getWidth();
+  problem.valueWidth = a.getValueWidth();
+  problem.scale = a.getScale().getValueAsDouble();
+  problem.causal = a.getCausal();
+  problem.query = operands.read(a.getQuery());
+  problem.key = operands.read(a.getKey());
+  problem.value = operands.read(a.getValue());
+  // [batch, head, query], contiguous.
+  Tensor logSumExp = gradient ? operands.in(a.getLogSumExp()) : operands.out(a.getLogSumExp());
+  problem.logSumExp = {logSumExp.mutableFloats().data(), a.getHeads() * a.getQueries(), 1,
+                       a.getQueries()};
+  std::optional<MaskRows> mask;
+  if (AttentionMaskAttr attribute = a.getMask())
+    problem.mask = mask.emplace(maskOf(attribute, operands.in(attribute.getOperand())));
+  std::optional<DropoutRows> dropout;
+  if (AttentionDropoutAttr attribute = a.getDropout())
+    problem.dropout = dropout.emplace(dropoutOf(op, attribute, a, operands, frame));
+  auto round = [&](double x) { return frame.round(x, a.getElement()); };
+  if (a.getElement() != a.getAccumulation())
+    problem.round = round;
+
+  if (gradient) {
+    Heads<double> dquery = operands.write(gradient.getDquery()),
+                  dkey = operands.write(gradient.getDkey()),
+                  dvalue = operands.write(gradient.getDvalue());
+    setToZero(dquery, a.getBatch(), a.getQueries(), a.getHeads(), a.getWidth());
+    setToZero(dkey, a.getBatch(), a.getKeys(), a.getKeyHeads(), a.getWidth());
+    setToZero(dvalue, a.getBatch(), a.getKeys(), a.getKeyHeads(), a.getValueWidth());
+    attendBackward(problem, operands.read(a.getResult()), operands.read(gradient.getDresult()),
+                   dquery, dkey, dvalue);
+  } else {
+    attend(problem, operands.write(a.getResult()));
+    operands.out(a.getLogSumExp()) = logSumExp;
+  }
+  operands.setResults();
+  return success();
+}
+
+} // namespace
+
+LogicalResult callRoutine(CallOp op, Frame& frame) {
+  return llvm::TypeSwitch<RoutineAttrInterface, LogicalResult>(op.getRoutine())
+      .Case([&](GemmAttr gemm) { return product(op, gemm, frame); })
+      .Case([&](AttentionAttr routine) { return attention(op, routine, frame); })
+      .Case([&](EmbeddingAttr routine) { return embedding(op, routine, frame); })
+      .Case([&](EmbeddingGradAttr routine) { return embeddingGrad(op, routine, frame); })
+      .Default([&](RoutineAttrInterface routine) {
+        return op.emitOpError("cannot interpret ") << routine;
+      });
+}
+
+} // namespace titan::interpreter
