@@ -30,14 +30,14 @@ std::string labelText(const Program& program, const Command& command) {
 Profiler::Profiler(const Program& program, size_t maxEvents)
     : maxEvents_(maxEvents), origin_(Clock::now()) {
   events_.reserve(maxEvents);
-  std::map<std::string, uint32_t> indices;
+  std::map<std::pair<std::string, Phase>, uint32_t> indices;
   for (const Function& function : program.functions) {
     auto& labels = labels_.emplace_back(&function, std::vector<uint32_t>{}).second;
     for (const Command& command : function.commands) {
-      auto [it, added] =
-          indices.emplace(labelText(program, command), static_cast<uint32_t>(rows_.size()));
+      auto [it, added] = indices.emplace(std::pair(labelText(program, command), command.phase),
+                                         static_cast<uint32_t>(rows_.size()));
       if (added)
-        rows_.push_back({.label = it->first});
+        rows_.push_back({.label = it->first.first, .kind = command.kind, .phase = command.phase});
       labels.push_back(it->second);
     }
   }

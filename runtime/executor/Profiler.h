@@ -10,9 +10,11 @@
 
 namespace titan {
 
-/// All executions of the commands that share a label.
+/// All executions of the commands that share a label and a phase.
 struct ProfileRow {
   std::string label;
+  CommandKind kind = CommandKind::Kernel;
+  Phase phase = Phase::Forward;
   int64_t calls = 0;
   double seconds = 0;
   int64_t flops = 0, bytes = 0; ///< of all calls

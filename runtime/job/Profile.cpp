@@ -1,17 +1,13 @@
 #include "runtime/job/Profile.h"
 
-#include "runtime/executor/Profiler.h"
 #include "runtime/job/Batches.h"
-#include "runtime/job/GemmCeiling.h"
-#include "runtime/job/Plan.h"
+#include "runtime/job/ProfileReport.h"
 #include "runtime/job/Scalars.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <fstream>
-
-#include <nlohmann/json.hpp>
 
 namespace titan {
 namespace {
@@ -22,51 +18,6 @@ constexpr int64_t warmUpSteps = 3, defaultSteps = 20;
 
 double secondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-struct Measurement {
-  int64_t steps = 0;
-  double plainSeconds = 0, profiledSeconds = 0; ///< per step, without and with the profiler
-  double gemmCeiling = 0;
-  Figures recorded; ///< of one step, counted while it ran
-  std::vector<ProfileRow> rows;
-};
-
-void printText(const Measurement& m) {
-  fmt::print("{:>12}{:>8}{:>9}{:>9}{:>10}  {}\n", "us/step", "share", "calls", "GB/s", "GFLOP/s",
-             "kernel");
-  double kernels = 0;
-  for (const ProfileRow& row : m.rows)
-    kernels += row.seconds;
-  const double steps = static_cast<double>(m.steps);
-  for (const ProfileRow& row : m.rows)
-    fmt::print("{:>12.2f}{:>7.1f}%{:>9.3g}{:>9.1f}{:>10.1f}  {}\n", row.seconds / steps * 1e6,
-               100 * row.seconds / kernels, static_cast<double>(row.calls) / steps,
-               static_cast<double>(row.bytes) / row.seconds * 1e-9,
-               static_cast<double>(row.flops) / row.seconds * 1e-9, row.label);
-  fmt::print("{:>12.2f}   in kernels; a step takes {:.2f} us, profiled {:.2f} us\n",
-             kernels / steps * 1e6, m.plainSeconds * 1e6, m.profiledSeconds * 1e6);
-  if (m.gemmCeiling > 0)
-    fmt::print("product ceiling measured here: {:.1f} GFLOP/s\n", m.gemmCeiling * 1e-9);
-}
-
-void printJson(const Measurement& m) {
-  using Json = nlohmann::ordered_json;
-  Json rows = Json::array();
-  for (const ProfileRow& row : m.rows)
-    rows.push_back({{"label", row.label},
-                    {"calls", row.calls},
-                    {"seconds", row.seconds},
-                    {"flops", row.flops},
-                    {"bytes", row.bytes}});
-  fmt::print("{}\n", Json{{"steps", m.steps},
-                          {"seconds_per_step", m.plainSeconds},
-                          {"profiled_seconds_per_step", m.profiledSeconds},
-                          {"gemm_ceiling_flops", m.gemmCeiling},
-                          {"recorded", figuresJson(m.recorded)},
-                          {"max_live", m.recorded.maxLiveBytes},
-                          {"kernels", rows}}
-                         .dump(2));
 }
 
 } // namespace
@@ -109,7 +60,7 @@ Status profileJob(Session& session) {
   m.recorded = recorder.figures();
   executor.setObserver(nullptr);
   m.rows = profiler.rows();
-  m.gemmCeiling = measureGemmCeiling(session.oneDnn(), executor.pool());
+  m.limits = measureLimits(session.oneDnn(), executor.pool());
 
   const std::string trace = session.options().trace.empty()
                                 ? session.image().executable + ".trace.json"
@@ -119,9 +70,9 @@ Status profileJob(Session& session) {
   if (!file.flush())
     return Error::environment("cannot write '{}': {}", trace, std::strerror(errno));
   if (session.options().json)
-    printJson(m);
+    fmt::print("{}\n", profileJson(m, session.program()).dump(2));
   else
-    printText(m);
+    fmt::print("{}", profileText(m, session.program()));
   fmt::print(stderr, "trace: {}\n", trace);
   return {};
 }

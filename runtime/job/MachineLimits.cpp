@@ -1,0 +1,71 @@
+#include "runtime/job/MachineLimits.h"
+
+#include "runtime/job/GemmCeiling.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include <unistd.h>
+
+namespace titan {
+namespace {
+
+constexpr int64_t MiB = 1 << 20;
+
+/// Bytes of a cache; `otherwise` where the system does not say.
+int64_t cacheBytes(int name, int64_t otherwise) {
+  const long bytes = ::sysconf(name);
+  return bytes > 0 ? bytes : otherwise;
+}
+
+/// Bytes a second, read and written, of copying between two buffers of `bytes` together: the best
+/// of several times.
+double copySpeed(int64_t bytes, ThreadPool& pool) {
+  using Clock = std::chrono::steady_clock;
+  constexpr int rounds = 7;
+  constexpr int64_t leastMoved = 64 * MiB; // in one round: long against the clock
+  const int64_t half = bytes / 2 / pool.threads() * pool.threads();
+  std::vector<char> source(static_cast<size_t>(half), 1), destination(static_cast<size_t>(half));
+  const int64_t repeats = std::max<int64_t>(1, leastMoved / half);
+  double best = 1e30;
+  for (int round = 0; round < rounds; ++round) {
+    const Clock::time_point start = Clock::now();
+    // Each thread copies its own part again and again: its caches hold what they can.
+    pool.parallelFor(half, half / pool.threads(), [&](int64_t begin, int64_t end) {
+      for (int64_t i = 0; i < repeats; ++i)
+        std::memcpy(destination.data() + begin, source.data() + begin,
+                    static_cast<size_t>(end - begin));
+    });
+    best = std::min(best, std::chrono::duration<double>(Clock::now() - start).count());
+  }
+  return 2.0 * static_cast<double>(half) * static_cast<double>(repeats) / best;
+}
+
+} // namespace
+
+const CopySpeed& MachineLimits::copyOf(int64_t bytes) const {
+  for (const CopySpeed& copy : copies)
+    if (bytes <= copy.capacity)
+      return copy;
+  return copies.back();
+}
+
+double MachineLimits::least(double flops, double bytes) const {
+  const double memory = bytes / copyOf(static_cast<int64_t>(bytes)).bytesPerSecond;
+  return productFlops > 0 ? std::max(memory, flops / productFlops) : memory;
+}
+
+MachineLimits measureLimits(const std::optional<OneDnn>& oneDnn, ThreadPool& pool) {
+  const int64_t second = cacheBytes(_SC_LEVEL2_CACHE_SIZE, 1 * MiB) * pool.threads();
+  const int64_t third = std::max(cacheBytes(_SC_LEVEL3_CACHE_SIZE, 32 * MiB), 2 * second);
+  MachineLimits limits;
+  limits.productFlops = measureGemmCeiling(oneDnn, pool);
+  // Half of a cache, so that it holds the working set beside everything else.
+  limits.copies = {{"L2", second, copySpeed(second / 2, pool)},
+                   {"L3", third, copySpeed(third / 2, pool)},
+                   {"memory", INT64_MAX, copySpeed(std::max(4 * third, 128 * MiB), pool)}};
+  return limits;
+}
+
+} // namespace titan

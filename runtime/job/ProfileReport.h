@@ -1,0 +1,53 @@
+// A profile as a table: kernels, groups of kernels and modules, beside what the machine can do.
+#pragma once
+
+#include "runtime/executor/Figures.h"
+#include "runtime/executor/Profiler.h"
+#include "runtime/job/MachineLimits.h"
+
+#include <nlohmann/json.hpp>
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace titan {
+
+struct Measurement {
+  int64_t steps = 0;
+  double plainSeconds = 0, profiledSeconds = 0; ///< per step, without and with the profiler
+  MachineLimits limits;
+  Figures recorded; ///< of one step, counted while it ran
+  std::vector<ProfileRow> rows;
+};
+
+/// Time of one step, spent on one kind of work or for one module.
+struct ProfileShare {
+  std::string name;
+  double seconds = 0; ///< measured
+  double least = 0;   ///< what the machine needs at least: MachineLimits::least of each call
+};
+
+/// The least time of a whole step: its products at the product ceiling, and one pass over what the
+/// optimizer reads and writes, at the speed of memory.
+struct StepBound {
+  double productFlops = 0;   ///< of products and attention
+  double optimizerBytes = 0; ///< parameters and slots read and written, gradients read
+  double productSeconds = 0, optimizerSeconds = 0;
+  double seconds() const { return productSeconds + optimizerSeconds; }
+};
+
+/// "products", "attention", "embedding", "norms", "loss", "optimizer", "copies" or "elementwise".
+std::string groupOf(const ProfileRow& row);
+/// The module paths of a label, layers' numbers replaced by *: "blocks.*.norm_1".
+std::vector<std::string> modulesOf(const std::string& label);
+/// By time, the longest first.
+std::vector<ProfileShare> shareByGroup(const Measurement& measurement);
+/// Of a kernel that works for several modules, each gets an equal part.
+std::vector<ProfileShare> shareByModule(const Measurement& measurement);
+StepBound boundOf(const Measurement& measurement, const Program& program);
+
+std::string profileText(const Measurement& measurement, const Program& program);
+nlohmann::ordered_json profileJson(const Measurement& measurement, const Program& program);
+
+} // namespace titan
