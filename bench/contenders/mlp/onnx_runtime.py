@@ -5,9 +5,9 @@ import tempfile
 import warnings
 from pathlib import Path
 
-import common
+import protocol
 
-common.limit_threads()
+protocol.limit_threads()
 warnings.simplefilter("ignore")
 import onnx
 import onnxruntime
@@ -15,9 +15,11 @@ import torch
 from onnxruntime.training import api, artifacts
 from torch import nn
 
-model = nn.Sequential(nn.Linear(common.FEATURES, common.HIDDEN), nn.ReLU(), nn.Linear(common.HIDDEN, common.CLASSES))
+import problem
+
+model = nn.Sequential(nn.Linear(problem.FEATURES, problem.HIDDEN), nn.ReLU(), nn.Linear(problem.HIDDEN, problem.CLASSES))
 exported = io.BytesIO()
-torch.onnx.export(model, (torch.zeros(common.BATCH, common.FEATURES),), exported, dynamo=False, opset_version=15,
+torch.onnx.export(model, (torch.zeros(problem.BATCH, problem.FEATURES),), exported, dynamo=False, opset_version=15,
                   training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False,
                   input_names=["x"], output_names=["logits"])
 folder = Path(tempfile.mkdtemp())
@@ -30,13 +32,13 @@ for path in folder.glob("*.onnx"):  # the runtime is older than the onnx package
     onnx.save(artifact, path)
 
 options = onnxruntime.SessionOptions()
-options.intra_op_num_threads = common.THREADS
+options.intra_op_num_threads = protocol.THREADS
 state = api.CheckpointState.load_checkpoint(str(folder / "checkpoint"))
 module = api.Module(str(folder / "training_model.onnx"), state, str(folder / "eval_model.onnx"), session_options=options)
 optimizer = api.Optimizer(str(folder / "optimizer_model.onnx"), module)
-optimizer.set_learning_rate(common.LEARNING_RATE)
+optimizer.set_learning_rate(problem.LEARNING_RATE)
 module.train()
-data = itertools.cycle(list(zip(*common.batches())))
+data = itertools.cycle(list(zip(*problem.batches())))
 
 
 def train(steps):
@@ -47,4 +49,4 @@ def train(steps):
     return float(loss)
 
 
-common.serve(train, onnxruntime.__version__)
+protocol.serve(train, onnxruntime.__version__, problem.WARM_UP)

@@ -13,13 +13,15 @@ import time
 import warnings
 from pathlib import Path
 
-import common
+import protocol
 
-common.limit_threads()
+protocol.limit_threads()
 warnings.simplefilter("ignore")
 import numpy as np
 import torch
 from torch import nn
+
+import problem
 
 LEAD = 200
 RECIPE = f"""\
@@ -27,26 +29,26 @@ RECIPE = f"""\
 init = "fresh"
 [optimizer]
 kind = "adamw"
-lr = {common.LEARNING_RATE}
-betas = {list(common.BETAS)}
-eps = {common.EPSILON}
-weight_decay = {common.WEIGHT_DECAY}
+lr = {problem.LEARNING_RATE}
+betas = {list(problem.BETAS)}
+eps = {problem.EPSILON}
+weight_decay = {problem.WEIGHT_DECAY}
 no_decay = []
 [batch]
-micro = {common.BATCH}
-global = {common.BATCH}
+micro = {problem.BATCH}
+global = {problem.BATCH}
 [data]
 train = "data.npz"
 shuffle = false
 """
 
 tools, folder = Path(sys.argv[1]).resolve(), Path(tempfile.mkdtemp())
-model = nn.Sequential(nn.Linear(common.FEATURES, common.HIDDEN), nn.ReLU(), nn.Linear(common.HIDDEN, common.CLASSES))
-torch.onnx.export(model, (torch.zeros(common.BATCH, common.FEATURES),), str(folder / "mlp.onnx"), dynamo=False,
+model = nn.Sequential(nn.Linear(problem.FEATURES, problem.HIDDEN), nn.ReLU(), nn.Linear(problem.HIDDEN, problem.CLASSES))
+torch.onnx.export(model, (torch.zeros(problem.BATCH, problem.FEATURES),), str(folder / "mlp.onnx"), dynamo=False,
                   opset_version=17, training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False,
                   input_names=["x"], output_names=["logits"])
-x, y = common.batches()
-np.savez(folder / "data.npz", x=x.reshape(-1, common.FEATURES), targets=y.reshape(-1))
+x, y = problem.batches()
+np.savez(folder / "data.npz", x=x.reshape(-1, problem.FEATURES), targets=y.reshape(-1))
 (folder / "train.toml").write_text(RECIPE)
 runs = 0
 
@@ -57,7 +59,7 @@ def run_job(steps):
     runs += 1
     out = folder / f"run-{runs}"
     command = [folder / "mlp", "train", "--out", out, "--data", folder / "data.npz", "--steps", str(steps),
-               "--threads", str(common.THREADS)]
+               "--threads", str(protocol.THREADS)]
     started = time.perf_counter()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     wall = time.perf_counter() - started
@@ -72,9 +74,8 @@ run_job(1)
 first = time.perf_counter() - started
 # "titan-compile 0.1.0 (LLVM 22.1.8)"
 version = subprocess.run([tools / "titan-compile", "--version"], capture_output=True, text=True).stdout.split()
-print("ready", json.dumps({"version": version[1] if len(version) > 1 else "", "first_step": first}), flush=True)
-for line in sys.stdin:
-    count = int(line)
+protocol.ready({"version": version[1] if len(version) > 1 else "", "first_step": first})
+for count in protocol.requests():
     lead = min(run_job(LEAD)[0] for _ in range(2))
     walls, logged = zip(*(run_job(LEAD + count) for _ in range(2)))
-    print(max(min(walls) - lead, 0.0), min(logged), flush=True)
+    print(max(min(walls) - lead, 0.0), 0, min(logged), flush=True)

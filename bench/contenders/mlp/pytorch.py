@@ -2,17 +2,19 @@
 import itertools
 import sys
 
-import common
+import protocol
 
-common.limit_threads()
+protocol.limit_threads()
 import torch
 from torch import nn
 
-torch.set_num_threads(common.THREADS)
+import problem
+
+torch.set_num_threads(protocol.THREADS)
 torch.manual_seed(0)
-model = nn.Sequential(nn.Linear(common.FEATURES, common.HIDDEN), nn.ReLU(), nn.Linear(common.HIDDEN, common.CLASSES))
-optimizer = torch.optim.AdamW(model.parameters(), lr=common.LEARNING_RATE, betas=common.BETAS, eps=common.EPSILON,
-                              weight_decay=common.WEIGHT_DECAY, fused=True)
+model = nn.Sequential(nn.Linear(problem.FEATURES, problem.HIDDEN), nn.ReLU(), nn.Linear(problem.HIDDEN, problem.CLASSES))
+optimizer = torch.optim.AdamW(model.parameters(), lr=problem.LEARNING_RATE, betas=problem.BETAS, eps=problem.EPSILON,
+                              weight_decay=problem.WEIGHT_DECAY, fused=True)
 
 
 def loss_of(x, y):
@@ -21,7 +23,7 @@ def loss_of(x, y):
 
 if "compile" in sys.argv:
     loss_of = torch.compile(loss_of)
-data = itertools.cycle(list(zip(*map(torch.from_numpy, common.batches()))))
+data = itertools.cycle(list(zip(*map(torch.from_numpy, problem.batches()))))
 
 
 def train(steps):
@@ -33,4 +35,4 @@ def train(steps):
     return loss.item()
 
 
-common.serve(train, torch.__version__)
+protocol.serve(train, torch.__version__, problem.WARM_UP)

@@ -1,0 +1,96 @@
+"""Writes what the contenders of one row start from: prepare.py FOLDER ROW BATCH LENGTH
+
+FOLDER/row.json            sizes, number of parameters, FLOP of a step
+FOLDER/weights.safetensors the initial weights, under PyTorch's names
+FOLDER/tokens.bin          uint16 tokens; a batch is consecutive windows
+FOLDER/model.onnx          the structure, for Titan
+FOLDER/ort/                training artifacts of an opset-15 export, for ONNX Runtime (its exporter and its tools need more memory than
+                           its training, which is measured)
+"""
+import io
+import json
+import logging
+import sys
+import warnings
+from pathlib import Path
+
+import protocol
+
+protocol.limit_threads()
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "examples"))
+import numpy as np
+import torch
+from safetensors.torch import save_file
+
+import problem
+from gpt import GPT, Sizes, export_structure
+
+SIZES = {
+    "char": Sizes(layers=6, width=384, heads=6, positions=256, vocabulary=256),
+    "gpt2": Sizes(layers=12, width=768, heads=12, positions=1024, vocabulary=50304),
+}
+
+
+def flops(model, sizes, batch, length):
+    """FLOP of a step, counted as is usual (Chowdhery et al., arXiv:2204.02311, appendix B): 6 for each weight of a product and token, and
+    12 L H D T for attention, whose mask is not taken off."""
+    products = sum(p.numel() for name, p in model.named_parameters() if p.ndim == 2 and name != "positions.weight")
+    return batch * length * (6 * products + 12 * sizes.layers * sizes.width * length)
+
+
+class FlatLogits(torch.nn.Module):
+    """ONNX Runtime's loss wants one row a target."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, ids):
+        logits = self.model(ids)
+        return logits.reshape(-1, logits.shape[-1])
+
+
+def write_artifacts(model, ids, folder):
+    import onnx
+    from onnxruntime.training import artifacts, onnxblock
+
+    exported = io.BytesIO()
+    wrapped = FlatLogits(model)
+    torch.onnx.export(wrapped, (ids,), exported, dynamo=False, opset_version=15, do_constant_folding=False,
+                      training=torch.onnx.TrainingMode.TRAINING, input_names=["ids"], output_names=["logits"])
+    graph = onnx.load_from_string(exported.getvalue())
+    trained = {name for name, _ in wrapped.named_parameters()} & {tensor.name for tensor in graph.graph.initializer}
+    folder.mkdir()
+    artifacts.generate_artifacts(
+        graph, artifact_directory=str(folder), requires_grad=sorted(trained), loss=artifacts.LossType.CrossEntropyLoss,
+        optimizer=onnxblock.optim.AdamW(betas=problem.BETAS, eps=problem.EPSILON, weight_decay=problem.WEIGHT_DECAY))
+    for path in folder.glob("*.onnx"):  # the runtime is older than the onnx package, and refuses its version stamp
+        artifact = onnx.load(path)
+        artifact.ir_version = 9
+        onnx.save(artifact, path)
+
+
+def main(folder, name, batch, length):
+    logging.disable(logging.WARNING)
+    warnings.simplefilter("ignore")
+    folder.mkdir(parents=True, exist_ok=True)
+    sizes = SIZES[name]
+    torch.manual_seed(0)
+    model = GPT(sizes)
+    weights = dict(model.named_parameters())  # the tied head once
+    row = {"model": name, "batch": batch, "length": length, "layers": sizes.layers, "width": sizes.width, "heads": sizes.heads,
+           "vocabulary": sizes.vocabulary, "parameters": sum(p.numel() for p in weights.values()),
+           "flops": flops(model, sizes, batch, length)}
+    (folder / "row.json").write_text(json.dumps(row))
+    save_file({key: value.detach().contiguous() for key, value in weights.items()}, folder / "weights.safetensors")
+    tokens = np.random.default_rng(0).integers(0, sizes.vocabulary, problem.BATCHES * batch * length + 1, np.uint16)
+    tokens.tofile(folder / "tokens.bin")
+    try:
+        write_artifacts(model, torch.zeros(batch, length, dtype=torch.int64), folder / "ort")
+    except Exception as error:  # whatever a discontinued tool raises: its row says so, the others go on
+        print(f"bench: no artifacts for ONNX Runtime: {str(error).strip().splitlines()[-1]}", file=sys.stderr)
+    export_structure(sizes, folder / "model.onnx", length)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
