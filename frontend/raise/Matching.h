@@ -18,7 +18,7 @@ struct Product {
 };
 Product productOf(mlir::Value root);
 
-/// `value` without the reshapes and broadcasts between a row statistic and its use.
+/// `value` without the reshapes and broadcasts below it.
 mlir::Value throughBroadcast(mlir::Value value);
 
 } // namespace titan::frontend

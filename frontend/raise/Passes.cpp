@@ -11,8 +11,23 @@ void addImportPasses(OpPassManager& passes) {
   // patterns.
   passes.addPass(createCSEPass());
   OpPassManager& functions = passes.nest<func::FuncOp>();
+  // One spelling of what exporters fold, flatten and transpose in different ways, so that the
+  // patterns see one.
+  functions.addPass(createFoldConstants());
+  functions.addPass(createSinkReshapes());
+  functions.addPass(createFoldTransposes());
+  functions.addPass(createCSEPass());
   functions.addPass(createRaiseActivations());
+  // A deviation over its root mean square is an RMSNorm too: LayerNorm comes first.
   functions.addPass(createRaiseLayerNorm());
+  functions.addPass(createRaiseRmsNorm());
+  functions.addPass(createRaiseRotary());
+  functions.addPass(createRaiseSoftmax());
+  functions.addPass(createRaiseAttention());
+  // Rotary and attention stand between transpositions to their layout and back.
+  functions.addPass(createSinkReshapes());
+  functions.addPass(createFoldTransposes());
+  passes.addPass(createCSEPass());
   passes.addPass(createVerifyImport());
 }
 

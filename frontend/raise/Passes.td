@@ -4,6 +4,56 @@
 
 include "mlir/Pass/PassBase.td"
 
+def FoldConstants : Pass<"titan-import-fold-constants", "::mlir::func::FuncOp"> {
+  let summary = "what is computed of constants alone becomes a constant";
+  let description = [{
+    One exporter folds the table of a rotary embedding, a mask or a scale, the next one writes how to compute it: afterwards both are constants. Each op's result is rounded to its
+    type, in f64 arithmetic. Ops that only repeat elements stay (but for splats), so that constants stay small.
+
+    ```mlir
+    %eight = titan.constant dense<8.0> : tensor<f32>
+    %root = titan.sqrt %eight : tensor<f32>
+    // becomes
+    %root = titan.constant dense<2.82842708> : tensor<f32>
+    ```
+  }];
+  let options = [Option<"largest", "largest", "int64_t", "262144", "elements of the largest tensor to evaluate">];
+  let dependentDialects = ["::titan::ir::TitanDialect"];
+}
+
+def SinkReshapes : Pass<"titan-import-sink-reshapes", "::mlir::func::FuncOp"> {
+  let summary = "reshapes that flatten leading dimensions move behind what they feed, where they meet their inverse";
+  let description = [{
+    Linear layers on flattened rows, and products over batch and head as one dimension, become those of the original dimensions. A reshape moves through contractions
+    (a flattened batch dimension is split in both operands), elementwise ops, softmax, dropout and transpositions, if it only merges dimensions before the last.
+
+    ```mlir
+    %flat = titan.reshape %x : tensor<2x3x4xf32> to tensor<6x4xf32>
+    %y = titan.contract %flat, %w batch [] x [] contracting [1] x [1] : (tensor<6x4xf32>, tensor<5x4xf32>) -> tensor<6x5xf32>
+    %z = titan.reshape %y : tensor<6x5xf32> to tensor<2x3x5xf32>
+    // becomes
+    %z = titan.contract %x, %w batch [] x [] contracting [2] x [1] : (tensor<2x3x4xf32>, tensor<5x4xf32>) -> tensor<2x3x5xf32>
+    ```
+  }];
+  let dependentDialects = ["::titan::ir::TitanDialect"];
+}
+
+def FoldTransposes : Pass<"titan-import-fold-transposes", "::mlir::func::FuncOp"> {
+  let summary = "transpositions compose, cancel, and disappear in contractions";
+  let description = [{
+    Transpositions move behind scales, signs and casts, compose with each other, and become part of the contraction that reads them where the order of its free dimensions allows. One
+    that moves dimensions of extent 1 only is a reshape. Sums and products are ordered: what is repeated comes second.
+
+    ```mlir
+    %t = titan.transpose %w [1, 0] : tensor<5x4xf32> to tensor<4x5xf32>
+    %y = titan.contract %x, %t batch [] x [] contracting [1] x [0] : (tensor<3x4xf32>, tensor<4x5xf32>) -> tensor<3x5xf32>
+    // becomes
+    %y = titan.contract %x, %w batch [] x [] contracting [1] x [1] : (tensor<3x4xf32>, tensor<5x4xf32>) -> tensor<3x5xf32>
+    ```
+  }];
+  let dependentDialects = ["::titan::ir::TitanDialect"];
+}
+
 def RaiseActivations : Pass<"titan-import-raise-activations", "::mlir::func::FuncOp"> {
   let summary = "products that spell out GELU or SiLU become one op";
   let description = [{
@@ -38,6 +88,78 @@ def RaiseLayerNorm : Pass<"titan-import-raise-layer-norm", "::mlir::func::FuncOp
     %y, %mean, %rstd = titan.layer_norm %x axis 1 epsilon 1.0e-05 : (tensor<2x4xf32>) -> (tensor<2x4xf32>, tensor<2xf32>, tensor<2xf32>)
     ```
   }];
+  let dependentDialects = ["::titan::ir::TitanDialect"];
+}
+
+def RaiseRmsNorm : Pass<"titan-import-raise-rms-norm", "::mlir::func::FuncOp"> {
+  let summary = "a value over its root mean square becomes one op";
+  let description = [{
+    Recognises x / sqrt(mean(x^2) + epsilon) over trailing dimensions, as a quotient or as a product with a reciprocal, and folds a scale that follows into the op. A computed
+    scale (1 + weight) is a scale like any other.
+
+    ```mlir
+    %square = titan.mul %x, %x : tensor<2x4xf32>
+    %sum = titan.reduce sum %square [1] : tensor<2x4xf32> to tensor<2xf32>
+    ...
+    %y = titan.mul %x, %rstd : tensor<2x4xf32>
+    // becomes
+    %y, %rstd = titan.rms_norm %x axis 1 epsilon 1.0e-06 : (tensor<2x4xf32>) -> (tensor<2x4xf32>, tensor<2xf32>)
+    ```
+  }];
+  let dependentDialects = ["::titan::ir::TitanDialect"];
+}
+
+def RaiseSoftmax : Pass<"titan-import-raise-softmax", "::mlir::func::FuncOp"> {
+  let summary = "e^(x - max) over its sum becomes one op";
+  let description = [{
+    ```mlir
+    %e = titan.exp %x : tensor<2x4xf32>
+    %sum = titan.reduce sum %e [1] : tensor<2x4xf32> to tensor<2xf32>
+    %s = titan.broadcast %sum [0] : tensor<2xf32> to tensor<2x4xf32>
+    %y = titan.div %e, %s : tensor<2x4xf32>
+    // becomes
+    %y = titan.softmax %x dim 1 : tensor<2x4xf32>
+    ```
+  }];
+  let dependentDialects = ["::titan::ir::TitanDialect"];
+}
+
+def RaiseRotary : Pass<"titan-import-raise-rotary", "::mlir::func::FuncOp"> {
+  let summary = "products with cosines and sines that rotate pairs become one op";
+  let description = [{
+    Recognises x cos + rotate_half(x) sin and the rotation of both halves by themselves, with pairs of halves or of neighbours, tables that are constant or computed, per position or also
+    per sample, and a rest of each head that is not rotated. The op works on [batch, position, head, width]: it stands between transpositions where the model has heads first.
+
+    ```mlir
+    %straight = titan.mul %x, %cos : tensor<1x3x2x4xf32>
+    %turned = titan.mul %half, %sin : tensor<1x3x2x4xf32>
+    %y = titan.add %straight, %turned : tensor<1x3x2x4xf32>
+    // becomes
+    %y = titan.rotary %x, %c, %s : (tensor<1x3x2x4xf32>, tensor<3x2xf32>, tensor<3x2xf32>) -> tensor<1x3x2x4xf32>
+    ```
+  }];
+  let dependentDialects = ["::titan::ir::TitanDialect"];
+}
+
+def RaiseAttention : Pass<"titan-import-raise-attention", "::mlir::func::FuncOp"> {
+  let summary = "a softmax between two products becomes attention";
+  let description = [{
+    Recognises softmax(scale * q k^T + masks) v with the scale on either operand or on the scores, masks that are added or written over the scores, a guard against NaN, dropout of the
+    probabilities, and heads of keys and values that are repeated for groups of queries. Masks are evaluated: one that forbids exactly the keys after each query becomes `causal`. The op works
+    on [batch, position, head, width]; transpositions that it needs cancel with the model's in *fold-transposes*.
+
+    A remark `raise` says what was raised, or why something that looks like attention was not. Consumes the argument attribute `titan.initial`.
+
+    ```mlir
+    %s = titan.contract %q, %k batch [0, 2] x [0, 2] contracting [3] x [3] : (tensor<1x3x2x4xf32>, tensor<1x3x2x4xf32>) -> tensor<1x2x3x3xf32>
+    %p = titan.softmax %s dim 3 : tensor<1x2x3x3xf32>
+    %y = titan.contract %p, %v batch [0, 1] x [0, 2] contracting [3] x [1] : (tensor<1x2x3x3xf32>, tensor<1x3x2x4xf32>) -> tensor<1x2x3x4xf32>
+    // becomes
+    %a, %lse = titan.attention %q, %k, %v scale 1.0 : ...
+    %y = titan.transpose %a [0, 2, 1, 3] : tensor<1x3x2x4xf32> to tensor<1x2x3x4xf32>
+    ```
+  }];
+  let options = [Option<"largestMask", "largest-mask", "int64_t", "16777216", "elements of the largest mask to evaluate">];
   let dependentDialects = ["::titan::ir::TitanDialect"];
 }
 

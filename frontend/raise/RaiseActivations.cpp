@@ -1,8 +1,6 @@
 #include "frontend/raise/Matching.h"
 #include "frontend/raise/Passes.h"
-
-#include "mlir/IR/PatternMatch.h"
-#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "frontend/raise/RaisePass.h"
 
 #include <cmath>
 
@@ -72,60 +70,44 @@ bool isTanhArgument(Value value, Value x) {
   return false;
 }
 
-struct RaiseProduct : OpRewritePattern<ir::MulOp> {
-  using OpRewritePattern::OpRewritePattern;
+struct RaiseProduct : RaisePattern<ir::MulOp> {
+  using RaisePattern::RaisePattern;
 
-  LogicalResult matchAndRewrite(ir::MulOp op, PatternRewriter& rewriter) const override {
+  Value raise(ir::MulOp op, ir::TensorBuilder& b) const override {
     if (!isa<FloatType>(op.getType().getElementType()))
-      return failure();
+      return {};
     Product product = productOf(op.getResult());
     if (product.factors.size() != 2)
-      return failure();
+      return {};
     for (auto [x, gate] : {std::pair(product.factors[0], product.factors[1]),
                            {product.factors[1], product.factors[0]}}) {
       if (x.getType() != op.getType())
         continue;
       if (auto sigmoid = gate.getDefiningOp<ir::SigmoidOp>();
-          sigmoid && gate.hasOneUse() && sigmoid.getOperand() == x && product.constant == 1) {
-        rewriter.replaceOpWithNewOp<ir::SiluOp>(op, x, op.getPathAttr(), op.getPhaseAttr());
-        return success();
-      }
+          sigmoid && gate.hasOneUse() && sigmoid.getOperand() == x && product.constant == 1)
+        return b.create<ir::SiluOp>(x);
       if (!isClose(product.constant, 0.5))
         continue;
       if (auto erf = onePlus<ir::ErfOp>(gate);
           erf && isPower(erf.getOperand(), x, 1, std::sqrt(0.5)))
-        return gelu(op, x, ir::GeluForm::Erf, rewriter);
+        return gelu(x, ir::GeluForm::Erf, b);
       if (auto tanh = onePlus<ir::TanhOp>(gate); tanh && isTanhArgument(tanh.getOperand(), x))
-        return gelu(op, x, ir::GeluForm::Tanh, rewriter);
+        return gelu(x, ir::GeluForm::Tanh, b);
     }
-    return failure();
+    return {};
   }
 
 private:
-  static LogicalResult gelu(ir::MulOp op, Value x, ir::GeluForm form, PatternRewriter& rewriter) {
-    auto attribute = ir::GeluFormAttr::get(rewriter.getContext(), form);
-    rewriter.replaceOpWithNewOp<ir::GeluOp>(op, x, attribute, op.getPathAttr(), op.getPhaseAttr());
-    return success();
+  static Value gelu(Value x, ir::GeluForm form, ir::TensorBuilder& b) {
+    return b.create<ir::GeluOp>(x, ir::GeluFormAttr::get(x.getContext(), form));
   }
 };
 
-struct RaiseActivations : impl::RaiseActivationsBase<RaiseActivations> {
-  LogicalResult initialize(MLIRContext* context) override {
-    RewritePatternSet set(context);
-    set.add<RaiseProduct>(context);
-    patterns_ = std::move(set);
-    return success();
+struct RaiseActivations
+    : RaisePass<impl::RaiseActivationsBase<RaiseActivations>, ir::GeluOp, ir::SiluOp> {
+  void addPatterns(RewritePatternSet& set) const override {
+    set.add<RaiseProduct>(set.getContext());
   }
-  void runOnOperation() override {
-    // Only the patterns: an import shows the model as it was written, unfolded.
-    GreedyRewriteConfig config;
-    config.enableFolding(false).enableConstantCSE(false);
-    if (failed(applyPatternsGreedily(getOperation(), patterns_, config)))
-      signalPassFailure();
-  }
-
-private:
-  FrozenRewritePatternSet patterns_;
 };
 
 } // namespace

@@ -1,0 +1,287 @@
+#include "frontend/raise/AttentionMask.h"
+
+#include "frontend/raise/Matching.h"
+
+#include <array>
+#include <cmath>
+
+using namespace mlir;
+
+namespace titan::frontend {
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+/// Scores are far smaller than this, so that what is added to them rounds to itself: the key's
+/// probability is 0 unless the query has no other.
+bool forbids(double added) { return added <= -1e30; }
+
+/// Splits conjunctions, and sums and selections of masks, into terms of their own.
+void split(MaskTerm term, SmallVectorImpl<MaskTerm>& terms) {
+  term.view = withoutMovement(term.view);
+  Operation* op = term.view.value.getDefiningOp();
+  auto splitInto = [&](Value part, auto change) {
+    MaskTerm next = term;
+    next.view.value = part;
+    change(next);
+    split(next, terms);
+  };
+  auto same = [](MaskTerm&) {};
+  if (op && term.kind == MaskTerm::Kind::Fill) {
+    // Parts of a conjunction forbid one by one, and so do the alternatives of what forbids.
+    if ((isa<ir::AndOp>(op) && term.keeps) || (isa<ir::OrOp>(op) && !term.keeps)) {
+      splitInto(op->getOperand(0), same);
+      splitInto(op->getOperand(1), same);
+      return;
+    }
+    if (isa<ir::NotOp>(op))
+      return splitInto(op->getOperand(0), [](MaskTerm& next) { next.keeps = !next.keeps; });
+  }
+  if (op && term.kind == MaskTerm::Kind::Add) {
+    if (isa<ir::AddOp>(op)) {
+      splitInto(op->getOperand(0), same);
+      splitInto(op->getOperand(1), same);
+      return;
+    }
+    if (auto select = dyn_cast<ir::SelectOp>(op)) {
+      // With -inf it does not matter what it is written over; with other numbers the order of sums
+      // would.
+      for (auto [filled, other, keeps] : {std::tuple(select.getOnFalse(), select.getOnTrue(), true),
+                                          {select.getOnTrue(), select.getOnFalse(), false}}) {
+        if (splatOf(filled).value_or(0) * term.factor != -kInfinity)
+          continue;
+        if (!splatOf(other) || *splatOf(other) != 0)
+          splitInto(other, same);
+        bool kept = keeps;
+        return splitInto(select.getCondition(), [&](MaskTerm& next) {
+          next.kind = MaskTerm::Kind::Fill;
+          next.keeps = kept;
+          next.fill = -kInfinity;
+        });
+      }
+    }
+  }
+  terms.push_back(term);
+}
+
+/// What constant terms add to the score of each query and key.
+struct Grid {
+  int64_t queries, keys;
+  std::vector<double> added;
+  double& at(int64_t query, int64_t key) { return added[query * keys + key]; }
+};
+
+class MaskBuilder {
+public:
+  MaskBuilder(const ir::TensorBuilder& b, int64_t queries, int64_t keys, bool causal, Type type,
+              Evaluator& evaluator)
+      : b_(b), type_(type), evaluator_(evaluator), causal_(causal),
+        grid_{queries, keys, std::vector<double>(queries * keys, 0)} {
+    if (causal)
+      for (int64_t i = 0; i < queries; ++i)
+        for (int64_t k = i + 1; k < keys; ++k)
+          grid_.at(i, k) = -kInfinity;
+  }
+
+  AttentionMask build(ArrayRef<MaskTerm> written) {
+    SmallVector<MaskTerm> terms, others;
+    for (const MaskTerm& term : written)
+      split(term, terms);
+    bool constant = true, finite = false; // finite: forbidden by a number, not by -inf
+    for (const MaskTerm& term : terms) {
+      if (!addToGrid(term)) {
+        others.push_back(term);
+        constant = false;
+      }
+    }
+    bool anyForbidden = false, soft = false, all = true, isCausal = true, beyondCausal = false;
+    for (int64_t i = 0; i < grid_.queries; ++i) {
+      bool attends = false;
+      for (int64_t k = 0; k < grid_.keys; ++k) {
+        double added = grid_.at(i, k);
+        bool forbidden = forbids(added);
+        attends |= !forbidden;
+        anyForbidden |= forbidden;
+        finite |= forbidden && added != -kInfinity;
+        soft |= !forbidden && added != 0;
+        isCausal &= forbidden || k <= i;
+        beyondCausal |= forbidden && k <= i;
+      }
+      all &= attends;
+    }
+    AttentionMask mask;
+    // A query without any key attends to all of them alike where it is forbidden by a number, and
+    // to none in titan.attention.
+    if (finite && !(constant && all)) {
+      mask.operand = asWritten(written);
+      mask.causal = causal_;
+      if (isCausal && !causal_)
+        mask.whyNotCausal = constant
+                                ? "a query has no key left, and numbers other than -inf forbid"
+                                : "the mask also depends on inputs, and a number other than -inf "
+                                  "forbids: a query without any key attends to all of them";
+      return mask;
+    }
+    mask.causal = isCausal && anyForbidden;
+    Summands summands;
+    if (mask.causal ? beyondCausal : anyForbidden)
+      summands.allowed.push_back(allowedView());
+    if (soft)
+      summands.added.push_back(softView());
+    for (const MaskTerm& term : others) {
+      if (term.kind == MaskTerm::Kind::Fill && term.fill == -kInfinity) {
+        View view = term.view;
+        if (!term.keeps)
+          view.value = b_.create<ir::NotOp>(view.value);
+        summands.allowed.push_back(view);
+      } else {
+        summands.added.push_back(asAdded(term));
+      }
+    }
+    mask.operand = combine(summands);
+    return mask;
+  }
+
+private:
+  struct Summands {
+    SmallVector<View> allowed; ///< boolean
+    SmallVector<View> added;   ///< of type_
+  };
+
+  /// Adds a constant term that is the same for every sample and head.
+  bool addToGrid(const MaskTerm& term) {
+    const View& view = term.view;
+    if (view.extent(kBatch) != 1 || view.extent(kHead) != 1)
+      return false;
+    auto elements = evaluator_.evaluate(view.value);
+    if (!elements)
+      return false;
+    int64_t queryStride = 0, keyStride = 0, stride = 1;
+    for (size_t d = view.roles.size(); d-- > 0;) {
+      if (view.roles[d] == kQuery)
+        queryStride = stride;
+      if (view.roles[d] == kKey)
+        keyStride = stride;
+      stride *= elements->shape[d];
+    }
+    for (int64_t i = 0; i < grid_.queries; ++i)
+      for (int64_t k = 0; k < grid_.keys; ++k) {
+        double element = elements->data[i * queryStride + k * keyStride];
+        double& cell = grid_.at(i, k);
+        if (term.kind == MaskTerm::Kind::Add)
+          cell += element * term.factor;
+        else if ((element != 0) != term.keeps)
+          cell = term.fill;
+      }
+    return true;
+  }
+
+  View gridView(Type element, llvm::function_ref<double(double)> read) {
+    Elements elements{{grid_.queries, grid_.keys}, {}};
+    for (double added : grid_.added)
+      elements.data.push_back(read(added));
+    auto type = RankedTensorType::get(elements.shape, element);
+    Value value = b_.create<ir::ConstantOp>(cast<TypedAttr>(toAttribute(elements, type)));
+    return {value, {kQuery, kKey}};
+  }
+  View allowedView() {
+    return gridView(b_.builder.getI1Type(),
+                    [](double added) { return forbids(added) ? 0.0 : 1.0; });
+  }
+  View softView() {
+    return gridView(type_, [](double added) { return forbids(added) ? 0.0 : added; });
+  }
+
+  View asAdded(const MaskTerm& term) {
+    View view = term.view;
+    if (term.kind == MaskTerm::Kind::Fill) {
+      Value zero = b_.splat(ir::tensorType(view.value).clone(type_), 0);
+      Value fill = b_.splatLike(zero, term.fill);
+      view.value =
+          term.keeps ? b_.select(view.value, zero, fill) : b_.select(view.value, fill, zero);
+      return view;
+    }
+    view.value = b_.convert(view.value, type_);
+    if (term.factor != 1)
+      view.value = b_.scale(view.value, term.factor);
+    return view;
+  }
+
+  /// The dimensions that any of `views` has, and all of the keys.
+  SmallVector<int64_t> commonShape(ArrayRef<View> views) {
+    SmallVector<int64_t> shape = {1, 1, 1, grid_.keys};
+    for (const View& view : views)
+      for (auto [i, role] : llvm::enumerate(ArrayRef<int64_t>(kOrder)))
+        shape[i] = std::max(shape[i], view.extent(role));
+    return shape;
+  }
+
+  Value widened(const View& view, ArrayRef<int64_t> shape) {
+    SmallVector<int64_t> present, dims, extents;
+    for (auto [i, role] : llvm::enumerate(ArrayRef<int64_t>(kOrder)))
+      if (view.extent(role) == shape[i]) {
+        present.push_back(role);
+        dims.push_back(static_cast<int64_t>(i));
+      }
+    Value value = arranged(b_, view, present);
+    return dims.size() == shape.size() ? value : b_.broadcast(value, shape, dims);
+  }
+
+  Value combine(const Summands& summands) {
+    SmallVector<View> all(summands.allowed);
+    all.append(summands.added);
+    if (all.empty())
+      return {};
+    SmallVector<int64_t> shape = commonShape(all);
+    Value allowed, added;
+    for (const View& view : summands.allowed) {
+      Value wide = widened(view, shape);
+      allowed = allowed ? b_.create<ir::AndOp>(allowed, wide) : wide;
+    }
+    for (const View& view : summands.added) {
+      Value wide = widened(view, shape);
+      added = added ? b_.add(added, wide) : wide;
+    }
+    if (!allowed || !added)
+      return allowed ? allowed : added;
+    return b_.select(allowed, added, b_.splatLike(added, -kInfinity));
+  }
+
+  /// The steps from scores of zero on: scores + that is what the steps make of the scores.
+  Value asWritten(ArrayRef<MaskTerm> written) {
+    SmallVector<View> views;
+    for (const MaskTerm& term : written)
+      views.push_back(withoutMovement(term.view));
+    SmallVector<int64_t> shape = commonShape(views);
+    Value mask = b_.splat(RankedTensorType::get(shape, type_), 0);
+    for (auto [term, view] : llvm::zip_equal(written, views)) {
+      if (term.kind == MaskTerm::Kind::Add) {
+        MaskTerm added = term;
+        added.view = view;
+        mask = b_.add(mask, widened(asAdded(added), shape));
+      } else {
+        Value condition = widened(view, shape), fill = b_.splatLike(mask, term.fill);
+        mask = term.keeps ? b_.select(condition, mask, fill) : b_.select(condition, fill, mask);
+      }
+    }
+    return mask;
+  }
+
+  static constexpr std::array<int64_t, 4> kOrder = {kBatch, kHead, kQuery, kKey};
+
+  const ir::TensorBuilder& b_;
+  Type type_;
+  Evaluator& evaluator_;
+  bool causal_;
+  Grid grid_;
+};
+
+} // namespace
+
+AttentionMask buildMask(const ir::TensorBuilder& b, ArrayRef<MaskTerm> terms, int64_t queries,
+                        int64_t keys, bool causal, Type type, Evaluator& evaluator) {
+  return MaskBuilder(b, queries, keys, causal, type, evaluator).build(terms);
+}
+
+} // namespace titan::frontend

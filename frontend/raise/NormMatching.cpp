@@ -1,0 +1,95 @@
+#include "frontend/raise/NormMatching.h"
+
+using namespace mlir;
+
+namespace titan::frontend {
+
+static bool isPrefix(ArrayRef<int64_t> dims) {
+  for (auto [i, d] : llvm::enumerate(dims))
+    if (d != static_cast<int64_t>(i))
+      return false;
+  return true;
+}
+
+/// `value` without the reshapes and broadcasts that repeat one number per row along trailing
+/// dimensions.
+static Value throughRowBroadcast(Value value) {
+  while (Operation* op = value.getDefiningOp()) {
+    if (auto broadcast = dyn_cast<ir::BroadcastOp>(op);
+        broadcast ? !isPrefix(broadcast.getDims()) : !isa<ir::ReshapeOp>(op))
+      break;
+    value = op->getOperand(0);
+  }
+  return value;
+}
+
+std::optional<Mean> matchMean(Value value) {
+  // Reshapes put back the reduced dimensions, before or after the scaling.
+  Product product = productOf(throughRowBroadcast(value));
+  if (product.factors.size() != 1)
+    return std::nullopt;
+  auto reduce = throughRowBroadcast(product.factors[0]).getDefiningOp<ir::ReduceOp>();
+  if (!reduce || reduce.getKind() != ir::ReduceKind::Sum || reduce.getDims().empty())
+    return std::nullopt;
+  auto type = ir::tensorType(reduce.getOperand());
+  int64_t rank = type.getRank(), axis = reduce.getDims().front(), count = 1;
+  if (static_cast<int64_t>(reduce.getDims().size()) != rank - axis)
+    return std::nullopt; // not the trailing dimensions
+  for (int64_t d : reduce.getDims())
+    count *= type.getDimSize(d);
+  if (!isClose(product.constant, 1.0 / static_cast<double>(count)))
+    return std::nullopt;
+  return Mean{reduce.getOperand(), axis};
+}
+
+Value squaredValue(Value value) {
+  if (auto mul = value.getDefiningOp<ir::MulOp>())
+    return mul.getLhs() == mul.getRhs() ? mul.getLhs() : Value();
+  auto pow = value.getDefiningOp<ir::PowOp>();
+  return pow && splatOf(pow.getRhs()) == 2 ? pow.getLhs() : Value();
+}
+
+/// Root(mean(x^2) + epsilon)
+template <typename Root> static std::optional<RootMeanSquare> matchRoot(Value value) {
+  auto root = throughRowBroadcast(value).getDefiningOp<Root>();
+  auto sum = root ? throughRowBroadcast(root->getOperand(0)).template getDefiningOp<ir::AddOp>()
+                  : ir::AddOp();
+  if (!sum)
+    return std::nullopt;
+  for (auto [square, constant] :
+       {std::pair(sum.getLhs(), sum.getRhs()), {sum.getRhs(), sum.getLhs()}}) {
+    std::optional<double> epsilon = splatOf(constant);
+    std::optional<Mean> mean = epsilon ? matchMean(square) : std::nullopt;
+    Value operand = mean ? squaredValue(mean->operand) : Value();
+    if (operand)
+      return RootMeanSquare{operand, mean->axis, *epsilon};
+  }
+  return std::nullopt;
+}
+
+template <> std::optional<RootMeanSquare> matchDivisor<ir::DivOp>(Value value) {
+  return matchRoot<ir::SqrtOp>(value);
+}
+
+template <> std::optional<RootMeanSquare> matchDivisor<ir::MulOp>(Value value) {
+  Value inner = throughRowBroadcast(value);
+  if (auto reciprocal = inner.getDefiningOp<ir::DivOp>();
+      reciprocal && splatOf(reciprocal.getLhs()) == 1.0)
+    return matchRoot<ir::SqrtOp>(reciprocal.getRhs());
+  // (mean + epsilon)^-0.5
+  if (auto pow = inner.getDefiningOp<ir::PowOp>(); pow && splatOf(pow.getRhs()) == -0.5)
+    return matchRoot<ir::PowOp>(inner);
+  return matchRoot<ir::RsqrtOp>(value);
+}
+
+Value trailingOperand(Value value, int64_t axis) {
+  auto broadcast = value.getDefiningOp<ir::BroadcastOp>();
+  if (!broadcast)
+    return {};
+  auto expected = llvm::to_vector(llvm::seq<int64_t>(axis, ir::tensorType(value).getRank()));
+  if (broadcast.getDims() != ArrayRef<int64_t>(expected))
+    return {};
+  return broadcast.getOperand();
+}
+
+} // namespace titan::frontend

@@ -1,0 +1,51 @@
+// RUN: titan-opt %s --titan-import-fold-transposes | FileCheck %s
+
+// CHECK-LABEL: func.func @weight
+// CHECK-SAME: %[[X:.*]]: tensor<3x4xf32>, %[[W:.*]]: tensor<5x4xf32>
+func.func @weight(%x: tensor<3x4xf32>, %w: tensor<5x4xf32>) -> tensor<3x5xf32> {
+  // CHECK-NEXT: titan.contract %[[X]], %[[W]] batch [] x [] contracting [1] x [1]
+  %t = titan.transpose %w [1, 0] : tensor<5x4xf32> to tensor<4x5xf32>
+  %y = titan.contract %x, %t batch [] x [] contracting [1] x [0] : (tensor<3x4xf32>, tensor<4x5xf32>) -> tensor<3x5xf32>
+  return %y : tensor<3x5xf32>
+}
+
+// The result's dimensions would change places.
+// CHECK-LABEL: func.func @free_dimensions_change_places
+func.func @free_dimensions_change_places(%x: tensor<2x3x4xf32>, %w: tensor<5x4xf32>) -> tensor<3x2x5xf32> {
+  // CHECK: titan.transpose
+  // CHECK: titan.contract
+  %t = titan.transpose %x [1, 0, 2] : tensor<2x3x4xf32> to tensor<3x2x4xf32>
+  %y = titan.contract %t, %w batch [] x [] contracting [2] x [1] : (tensor<3x2x4xf32>, tensor<5x4xf32>) -> tensor<3x2x5xf32>
+  return %y : tensor<3x2x5xf32>
+}
+
+// Behind a scale and a sign two transpositions meet and cancel.
+// CHECK-LABEL: func.func @cancel
+func.func @cancel(%x: tensor<2x3x4x8xf32>) -> tensor<2x3x4x8xf32> {
+  // CHECK-NOT: titan.transpose
+  // CHECK: titan.mul %{{.*}} : tensor<2x3x4x8xf32>
+  // CHECK-NOT: titan.transpose
+  %c = titan.constant dense<0.5> : tensor<2x4x3x8xf32>
+  %0 = titan.transpose %x [0, 2, 1, 3] : tensor<2x3x4x8xf32> to tensor<2x4x3x8xf32>
+  %1 = titan.mul %c, %0 : tensor<2x4x3x8xf32>
+  %2 = titan.neg %1 : tensor<2x4x3x8xf32>
+  %3 = titan.transpose %2 [0, 2, 1, 3] : tensor<2x4x3x8xf32> to tensor<2x3x4x8xf32>
+  return %3 : tensor<2x3x4x8xf32>
+}
+
+// CHECK-LABEL: func.func @units
+func.func @units(%x: tensor<2x1x3xf32>) -> tensor<1x2x3xf32> {
+  // CHECK-NEXT: titan.reshape %{{.*}} : tensor<2x1x3xf32> to tensor<1x2x3xf32>
+  %0 = titan.transpose %x [1, 0, 2] : tensor<2x1x3xf32> to tensor<1x2x3xf32>
+  return %0 : tensor<1x2x3xf32>
+}
+
+// CHECK-LABEL: func.func @bias_second
+// CHECK-SAME: %[[X:.*]]: tensor<2x3xf32>
+func.func @bias_second(%x: tensor<2x3xf32>, %bias: tensor<3xf32>) -> tensor<2x3xf32> {
+  // CHECK: %[[B:.*]] = titan.broadcast
+  // CHECK: titan.add %[[X]], %[[B]]
+  %b = titan.broadcast %bias [1] : tensor<3xf32> to tensor<2x3xf32>
+  %y = titan.add %b, %x : tensor<2x3xf32>
+  return %y : tensor<2x3xf32>
+}
