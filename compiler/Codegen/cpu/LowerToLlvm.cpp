@@ -9,14 +9,14 @@ using namespace mlir;
 
 namespace titan::codegen {
 
-void addLowerToLlvmPasses(OpPassManager& passes) {
+void addLowerToLlvmPasses(OpPassManager& passes, bool hasBf16) {
   passes.addPass(createExpandMath());
   // Equal addresses of neighbouring operands, and constants of the polynomials.
   passes.addPass(createCSEPass());
   passes.addPass(createSCFToControlFlowPass());
   passes.addPass(createConvertVectorToLLVMPass());
   // Rounding division of integers has no instruction.
-  passes.addPass(arith::createArithExpandOpsPass());
+  passes.addPass(arith::createArithExpandOpsPass({.includeBf16 = !hasBf16}));
   passes.addPass(createArithToLLVMConversionPass());
   passes.addPass(createConvertMathToLLVMPass());
   passes.addPass(createConvertMathToLibmPass());

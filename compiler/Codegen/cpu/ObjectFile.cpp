@@ -62,7 +62,8 @@ Result<std::string> emitFile(llvm::Module& module, const TargetInfo& info,
   return std::string(bytes.data(), bytes.size());
 }
 
-Result<std::unique_ptr<llvm::Module>> translate(ModuleOp kernels, llvm::LLVMContext& context) {
+Result<std::unique_ptr<llvm::Module>> translate(ModuleOp kernels, const TargetInfo& target,
+                                                llvm::LLVMContext& context) {
   std::string message;
   ScopedDiagnosticHandler handler(kernels.getContext(), [&](Diagnostic& diagnostic) {
     if (diagnostic.getSeverity() == DiagnosticSeverity::Error && message.empty())
@@ -72,7 +73,7 @@ Result<std::unique_ptr<llvm::Module>> translate(ModuleOp kernels, llvm::LLVMCont
   registerBuiltinDialectTranslation(*kernels.getContext());
   registerLLVMDialectTranslation(*kernels.getContext());
   PassManager passes(kernels.getContext());
-  addLowerToLlvmPasses(passes);
+  addLowerToLlvmPasses(passes, hasFeature(target, "avx512bf16"));
   if (failed(passes.run(kernels)))
     return Error::internal("kernels do not lower to LLVM: {}", message);
   std::unique_ptr<llvm::Module> module = translateModuleToLLVMIR(kernels, context, "kernels");
@@ -84,7 +85,7 @@ Result<std::unique_ptr<llvm::Module>> translate(ModuleOp kernels, llvm::LLVMCont
 Result<std::string> emitKernels(ModuleOp kernels, const TargetInfo& target,
                                 llvm::CodeGenFileType type) {
   llvm::LLVMContext context;
-  std::unique_ptr<llvm::Module> module = TITAN_TRY(translate(kernels, context));
+  std::unique_ptr<llvm::Module> module = TITAN_TRY(translate(kernels, target, context));
   return emitFile(*module, target, type);
 }
 

@@ -7,8 +7,6 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include <array>
-
 using namespace mlir;
 
 namespace titan::codegen {
@@ -87,6 +85,12 @@ Value emitRandomKey(OpBuilder& builder, Location loc, Value seed, uint64_t strea
   hash = words.exclusiveOr(hash, words.shiftRight(hash, 37));
   hash = words.mul(hash, words.constant(0x165667919E3779F9));
   return words.exclusiveOr(hash, words.shiftRight(hash, 32));
+}
+
+std::array<Value, 4> emitRandomWords(OpBuilder& builder, Location loc, Value key, Value step,
+                                     Value block) {
+  Words words(builder, loc, block.getType());
+  return philox(words, key, block, step);
 }
 
 Value emitRandomHalf(OpBuilder& builder, Location loc, Value key, Value step, Value element) {

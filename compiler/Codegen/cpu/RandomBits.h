@@ -3,11 +3,18 @@
 
 #include "mlir/IR/Builders.h"
 
+#include <array>
+
 namespace titan::codegen {
 
 /// XXH3-64 of the 16 bytes (seed, stream): i64 from i64.
 mlir::Value emitRandomKey(mlir::OpBuilder& builder, mlir::Location loc, mlir::Value seed,
                           uint64_t stream);
+/// The four words of each Philox block, in the low halves of i64. `block` is an i64 or a vector of
+/// them: an element's index / 8. Element 8 * block + j has half j of them, low half of word 0
+/// first.
+std::array<mlir::Value, 4> emitRandomWords(mlir::OpBuilder& builder, mlir::Location loc,
+                                           mlir::Value key, mlir::Value step, mlir::Value block);
 /// The half (0..65535, i32) of each element. `element` is an i64 or a vector of them; `key` and
 /// `step` are i64 scalars.
 mlir::Value emitRandomHalf(mlir::OpBuilder& builder, mlir::Location loc, mlir::Value key,

@@ -1,5 +1,6 @@
 #include "compiler/Codegen/cpu/testing/KernelRunner.h"
 
+#include "compiler/Codegen/cpu/AttentionKernel.h"
 #include "compiler/Codegen/cpu/EmbeddingKernel.h"
 #include "compiler/Codegen/cpu/FusedKernel.h"
 #include "compiler/Codegen/cpu/GemmKernel.h"
@@ -42,8 +43,10 @@ Result<std::unique_ptr<KernelRunner>> KernelRunner::compile(std::string_view tex
       failedToEmit |= failed(emitFusedKernel(builder, fused, name, shape));
       runner->kernels_.push_back({op, nullptr, planUnits(LoopNest(fused), shape).units});
     } else if (auto call = dyn_cast<kernel::CallOp>(op)) {
-      if (kernel::GemmAttr gemm = call.getGemm())
-        emitGemmKernel(builder, op->getLoc(), gemm, name, shape);
+      if (call.getGemm())
+        emitGemmKernel(builder, call, name, shape);
+      else if (auto attention = dyn_cast<kernel::AttentionAttr>(call.getRoutine()))
+        emitAttentionKernel(builder, op->getLoc(), attention, name, shape);
       else if (isa<kernel::EmbeddingAttr>(call.getRoutine()))
         emitEmbeddingKernel(builder, call, name);
       else

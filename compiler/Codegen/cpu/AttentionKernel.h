@@ -1,0 +1,21 @@
+// The attention routine: forward and backward by blocks of queries and keys, so that no [T, S]
+// matrix is stored (Dao et al., arXiv:2205.14135).
+//
+// A forward unit is a block of queries of one head. It walks over blocks of keys with the running
+// maximum and sum of each query (Milakov and Gimelshein, arXiv:1805.02867). A backward unit is one
+// key head: its query heads one after the other, their blocks of queries outside, blocks of keys
+// inside; probabilities are computed again from the log-sum-exp. Neither depends on how units are
+// divided among threads, nor on where views lie.
+#pragma once
+
+#include "compiler/Codegen/cpu/FusedKernel.h"
+
+namespace titan::codegen {
+
+/// Emits the function `name` for one configuration at the builder's insertion point (a module),
+/// and, once per module, the private functions that attention kernels share.
+mlir::func::FuncOp emitAttentionKernel(mlir::OpBuilder& builder, mlir::Location loc,
+                                       kernel::AttentionAttr attention, llvm::StringRef name,
+                                       const VectorShape& shape);
+
+} // namespace titan::codegen

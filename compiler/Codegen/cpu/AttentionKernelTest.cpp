@@ -1,0 +1,212 @@
+// The attention routine against its definition in f64, over shapes around every block's edge.
+#include "compiler/Codegen/cpu/testing/AttentionCase.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace titan::codegen::testing {
+namespace {
+
+using Mask = AttentionSpec::Mask;
+
+void compare(const AttentionTensors& found, const AttentionTensors& expected, double tolerance) {
+  for (const auto& [name, values] : found) {
+    const std::vector<double>& wanted = expected.at(name);
+    ASSERT_EQ(values.size(), wanted.size());
+    double largest = 1;
+    for (double value : wanted)
+      largest = std::isfinite(value) ? std::max(largest, std::abs(value)) : largest;
+    for (size_t i = 0; i < values.size(); ++i)
+      if (values[i] != wanted[i])
+        ASSERT_LE(std::abs(values[i] - wanted[i]), tolerance * largest)
+            << name << " " << i << ": " << values[i] << ", expected " << wanted[i];
+  }
+}
+
+/// Values, and equal bits however the units are divided.
+void check(const AttentionCase& attention, double tolerance = 4e-6) {
+  const AttentionSpec& s = attention.spec();
+  SCOPED_TRACE(fmt::format("B {} H {} G {} T {} S {} D {} E {} {}{}", s.batch, s.heads, s.keyHeads,
+                           s.queries, s.keys, s.width, s.valueWidth, s.element,
+                           s.causal ? " causal" : ""));
+  AttentionTensors expected = attention.reference();
+  AttentionTensors forward = attention.forward(), backward = attention.backward();
+  compare(forward, expected, tolerance);
+  compare(backward, expected, tolerance);
+  for (int64_t step : {1, 3}) {
+    EXPECT_EQ(attention.forward(step), forward) << "in calls of " << step << " units";
+    EXPECT_EQ(attention.backward(step), backward) << "in calls of " << step << " units";
+  }
+}
+
+void check(const AttentionSpec& spec, double tolerance = 4e-6) {
+  check(AttentionCase(spec), tolerance);
+}
+
+TEST(AttentionKernel, SequencesAroundTheBlocks) {
+  for (int64_t queries : {1, 5, 16, 17, 63, 64, 65, 130})
+    for (bool causal : {false, true})
+      check({.batch = 2, .queries = queries, .heads = 2, .width = 16, .causal = causal});
+}
+
+TEST(AttentionKernel, KeysDifferFromQueries) {
+  for (auto [queries, keys] : {std::pair(1, 70), {40, 7}, {70, 129}, {129, 64}, {100, 20}})
+    for (bool causal : {false, true})
+      check({.queries = queries, .keys = keys, .heads = 2, .width = 32, .causal = causal});
+}
+
+TEST(AttentionKernel, Widths) {
+  for (auto [width, valueWidth] :
+       {std::pair(64, 64), {8, 24}, {80, 80}, {3, 5}, {128, 64}, {96, 130}, {256, 256}})
+    check({.queries = 70, .heads = 2, .width = width, .valueWidth = valueWidth, .causal = true});
+}
+
+TEST(AttentionKernel, GroupedQueries) {
+  check({.batch = 2, .queries = 70, .heads = 6, .keyHeads = 2, .width = 32, .causal = true});
+  check({.batch = 2, .queries = 33, .keys = 50, .heads = 4, .keyHeads = 1, .width = 20});
+}
+
+TEST(AttentionKernel, PartsOfOneProjection) {
+  AttentionSpec spec = {.batch = 2, .queries = 70, .heads = 4, .width = 32, .causal = true};
+  AttentionCase apart(spec);
+  spec.isPacked = true;
+  AttentionCase packed(spec);
+  check(packed);
+  EXPECT_EQ(packed.forward(), apart.forward());
+  EXPECT_EQ(packed.backward(), apart.backward());
+  spec.keyHeads = 2;
+  spec.width = 20;
+  check(spec);
+}
+
+TEST(AttentionKernel, Masks) {
+  for (Mask mask : {Mask::Boolean, Mask::Additive})
+    for (int broadcast : {0, 1, 2, 4, 7})
+      check({.batch = 2,
+             .queries = 37,
+             .keys = 70,
+             .heads = 3,
+             .width = 16,
+             .causal = broadcast == 4,
+             .mask = mask,
+             .maskBatch = !(broadcast & 1),
+             .maskHeads = !(broadcast & 2),
+             .maskRows = !(broadcast & 4)});
+}
+
+TEST(AttentionKernel, ScaleWhoseSignTurnsTheMaximum) {
+  for (double scale : {-0.5, 3.0, 1e-3})
+    check({.queries = 40, .heads = 2, .width = 16, .scale = scale}, 2e-5);
+}
+
+TEST(AttentionKernel, QueriesThatAttendToNothing) {
+  for (Mask mask : {Mask::Boolean, Mask::Additive}) {
+    AttentionCase attention({.queries = 20, .keys = 70, .heads = 2, .width = 16, .mask = mask});
+    double nothing = mask == Mask::Boolean ? 0 : -std::numeric_limits<double>::infinity();
+    for (int64_t row : {0, 7, 20, 39})
+      std::fill_n(attention.inputs["mask"].begin() + row * 70, 70, nothing);
+    // Masked in the first block of keys only.
+    std::fill_n(attention.inputs["mask"].begin() + 9 * 70, 64, nothing);
+    check(attention);
+    AttentionTensors found = attention.forward();
+    EXPECT_EQ(found["logSumExp"][0], -std::numeric_limits<double>::infinity());
+    EXPECT_EQ(found["result"][3], 0);
+  }
+}
+
+// What exporters write for "masked": so low that the score is lost, and all keys of a row alike.
+TEST(AttentionKernel, LowestNumbersAsMask) {
+  AttentionCase attention(
+      {.queries = 20, .keys = 33, .heads = 1, .width = 16, .mask = Mask::Additive});
+  double lowest = std::numeric_limits<float>::lowest();
+  std::fill_n(attention.inputs["mask"].begin() + 33, 33, lowest);
+  std::fill_n(attention.inputs["mask"].begin() + 2 * 33 + 5, 10, lowest);
+  AttentionTensors found = attention.forward();
+  for (int64_t e = 0; e < 16; ++e) {
+    double mean = 0;
+    for (int64_t j = 0; j < 33; ++j)
+      mean += attention.inputs["value"][j * 16 + e] / 33;
+    EXPECT_NEAR(found["result"][16 + e], mean, 1e-6);
+  }
+  AttentionTensors adjoints = attention.backward();
+  for (double value : adjoints["dkey"])
+    EXPECT_TRUE(std::isfinite(value));
+}
+
+TEST(AttentionKernel, NonFiniteValuesShow) {
+  AttentionCase attention({.queries = 20, .heads = 1, .width = 16, .causal = true});
+  attention.inputs["key"][10 * 16] = NAN;
+  AttentionTensors found = attention.forward();
+  EXPECT_TRUE(std::isfinite(found["result"][9 * 16]));
+  EXPECT_TRUE(std::isnan(found["result"][10 * 16]));
+  EXPECT_TRUE(std::isnan(found["logSumExp"][19]));
+}
+
+TEST(AttentionKernel, Dropout) {
+  check({.batch = 2, .queries = 72, .heads = 2, .width = 16, .causal = true, .p = 0.25});
+  check({.batch = 2, .queries = 37, .keys = 45, .heads = 2, .width = 16, .p = 0.5});
+  for (int64_t window : {0, 1, 2, 3})
+    check({.batch = 2,
+           .queries = 24,
+           .heads = 2,
+           .width = 16,
+           .p = 0.5,
+           .window = window,
+           .microbatch = 1});
+  check(
+      {.queries = 24, .keys = 12, .heads = 2, .width = 16, .p = 0.5, .window = 3, .microbatch = 1});
+}
+
+TEST(AttentionKernel, Bf16) {
+  for (bool causal : {false, true})
+    for (auto [queries, width] : {std::pair(64, 64), {65, 80}, {131, 16}, {7, 6}, {70, 7}})
+      check({.batch = 2,
+             .queries = queries,
+             .heads = 2,
+             .width = width,
+             .element = "bf16",
+             .causal = causal},
+            1e-2);
+  check({.queries = 37,
+         .keys = 51,
+         .heads = 4,
+         .keyHeads = 2,
+         .width = 32,
+         .element = "bf16",
+         .mask = Mask::Boolean,
+         .p = 0.25,
+         .isPacked = false},
+        1e-2);
+}
+
+TEST(AttentionKernel, F64) {
+  check({.queries = 70, .heads = 2, .width = 12, .element = "f64", .causal = true, .p = 0.5},
+        1e-13);
+  check({.queries = 20,
+         .keys = 33,
+         .heads = 2,
+         .width = 16,
+         .element = "f64",
+         .mask = Mask::Additive},
+        1e-13);
+}
+
+TEST(AttentionKernel, OtherTargets) {
+  for (const char* arch : {"x86-64-v3", "x86-64"})
+    for (const char* element : {"f32", "bf16"})
+      check(AttentionCase({.queries = 70,
+                           .heads = 2,
+                           .keyHeads = 1,
+                           .width = 20,
+                           .element = element,
+                           .causal = true,
+                           .mask = Mask::Boolean,
+                           .p = 0.25},
+                          arch),
+            std::string(element) == "f32" ? 4e-6 : 1e-2);
+}
+
+} // namespace
+} // namespace titan::codegen::testing
