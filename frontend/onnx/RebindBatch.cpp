@@ -125,26 +125,32 @@ private:
     return {};
   }
 
-  /// In row-major order the samples stand `stride` elements apart, before and after; the result's
-  /// dimension is the one that all of them lie in.
-  Status followReshape(ir::ReshapeOp op) {
-    BatchDim batch = batchDims_.lookup(op.getOperand());
-    int64_t stride = batch.inner;
-    for (int64_t extent : ir::tensorType(op.getOperand()).getShape().drop_front(batch.dim + 1))
-      stride *= extent;
-    ArrayRef<int64_t> shape = ir::tensorType(op.getResult()).getShape();
-    int64_t behind = ir::tensorType(op.getResult()).getNumElements();
-    for (auto [d, extent] : llvm::enumerate(shape)) {
+  /// Where the batch at `at` of a tensor of shape `from` lies under the shape `to`: in row-major
+  /// order the samples stand equally far apart before and after.
+  std::optional<BatchDim> reshaped(const BatchDim& at, ArrayRef<int64_t> from,
+                                   ArrayRef<int64_t> to) const {
+    int64_t distance = at.inner, behind = 1;
+    for (int64_t extent : from.drop_front(at.dim + 1))
+      distance *= extent;
+    for (int64_t extent : to)
+      behind *= extent;
+    for (auto [d, extent] : llvm::enumerate(to)) {
       behind /= extent;
-      if (stride % behind != 0)
-        continue;
-      int64_t inner = stride / behind;
-      if (extent % (inner * from_) != 0)
-        continue;
-      batchDims_[op.getResult()] = {static_cast<int64_t>(d), inner};
-      return {};
+      int64_t inner = distance / behind;
+      if (distance % behind == 0 && extent % (inner * from_) == 0)
+        return BatchDim{static_cast<int64_t>(d), inner};
     }
-    return refuse(op, "splits the batch");
+    return std::nullopt;
+  }
+
+  Status followReshape(ir::ReshapeOp op) {
+    auto at =
+        reshaped(batchDims_.lookup(op.getOperand()), ir::tensorType(op.getOperand()).getShape(),
+                 ir::tensorType(op.getResult()).getShape());
+    if (!at)
+      return refuse(op, "splits the batch");
+    batchDims_[op.getResult()] = *at;
+    return {};
   }
 
   /// A sum over the samples of a batch: it may be a result, be divided by another one, or by the
@@ -189,6 +195,11 @@ private:
         if (dim == at.dim)
           operand = widened(user, operand, {static_cast<int64_t>(i), at.inner});
       return operand ? b.broadcast(operand, shape, broadcast.getDims()) : Value();
+    }
+    if (auto reshape = value.getDefiningOp<ir::ReshapeOp>(); reshape && !single) {
+      auto inside = reshaped(at, type.getShape(), ir::tensorType(reshape.getOperand()).getShape());
+      Value operand = inside ? widened(user, reshape.getOperand(), *inside) : Value();
+      return operand ? b.reshape(operand, shape) : Value();
     }
     SmallVector<int64_t> kept, dims;
     for (auto [d, extent] : llvm::enumerate(type.getShape()))
