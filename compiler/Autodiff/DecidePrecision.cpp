@@ -1,4 +1,5 @@
 #include "compiler/Autodiff/Passes.h"
+#include "compiler/Autodiff/RoundContractions.h"
 #include "compiler/Support/RecipeAttribute.h"
 
 using namespace mlir;
@@ -17,13 +18,8 @@ struct DecidePrecisionPass : impl::DecidePrecisionBase<DecidePrecisionPass> {
     FailureOr<Recipe> recipe = getRecipe(module);
     if (failed(recipe))
       return signalPassFailure();
-    if (recipe->precision.compute != "f32") {
-      module.emitError() << "precision.compute = \"" << recipe->precision.compute
-                         << "\" is not available: use \"f32\"";
-      return signalPassFailure();
-    }
-    // In f32 the model's own types are the decision; a narrower one would be a rounding that nobody
-    // asked for.
+    // The model's own types are f32, whatever contractions read: a narrower one would be a rounding
+    // that nobody asked for, and no master copy of a weight.
     WalkResult walk = module.walk([](Operation* op) {
       for (Type type : op->getResultTypes()) {
         Type element = getElementTypeOrSelf(type);
@@ -33,13 +29,16 @@ struct DecidePrecisionPass : impl::DecidePrecisionBase<DecidePrecisionPass> {
                                    << "'" << op->getName() << "' computes in " << element;
         if (std::string path = pathString(op); !path.empty())
           error << " (" << path << ")";
-        error << ", precision.compute is \"f32\": export the model in float32";
+        error << ", and precision.compute narrows f32 only: export the model in float32";
         return WalkResult::interrupt();
       }
       return WalkResult::advance();
     });
     if (walk.wasInterrupted())
-      signalPassFailure();
+      return signalPassFailure();
+    if (recipe->precision.compute == "bf16")
+      for (auto function : module.getOps<func::FuncOp>())
+        roundContractions(function);
   }
 };
 

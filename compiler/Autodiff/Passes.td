@@ -11,7 +11,8 @@ class DifferentiatePass<string name> : Pass<"titan-differentiate-" # name, "::ml
 def FreezeParameters : DifferentiatePass<"freeze-parameters"> {
   let summary = "makes the parameters that model.frozen matches not trainable";
   let description = [{
-    Before: states as imported. After: no `param` whose canonical name matches a glob of `model.frozen` is `trainable`, and at least one param is.
+    Before: states as imported. After: no `param` whose canonical name, or one that it is tied under, matches a glob of `model.frozen` is `trainable`, and at least one
+    param is.
     A pattern that matches no parameter is an error: it is nearly always a spelling mistake.
 
     Example: test/autodiff/freeze-parameters.mlir.
@@ -31,7 +32,7 @@ def InsertLoss : DifferentiatePass<"insert-loss"> {
 
     | loss.kind | targets | loss_sum | count |
     |---|---|---|---|
-    | cross_entropy | i64, the output's shape without the classes | sum over targets that are not ignore_index | their number |
+    | cross_entropy | i64, the output's shape without the classes ([micro, positions] for an output [micro * positions, classes]) | sum over targets that are not ignore_index | their number |
     | mse, l1, bce_with_logits | f32, the output's shape | sum over elements | number of elements |
     | output | none | the output | 1 per microbatch |
 
@@ -89,11 +90,13 @@ def DecidePrecision : DifferentiatePass<"decide-precision"> {
   let summary = "decides every rounding: the type in which each op computes";
   let description = [{
     Before: the model's own types. After: with precision.compute = "f32" every float tensor of @step, @eval and @predict is f32 or f64 as the model says, and casts
-    stand as `titan.convert`. Later stages may move or duplicate a cast, never change where a value is rounded.
+    stand as `titan.convert`. Later stages may move or duplicate a cast, never change where a value is rounded. A model that computes in f16 or bf16 itself is refused.
 
-    precision.compute = "bf16" is refused.
+    With precision.compute = "bf16" states stay f32 (the master weights), and contractions and attention read bf16: every operand is rounded once, where it is
+    defined, so a weight once a step. A contraction gives f32, which is rounded to bf16 behind bias and relu, attention and its gradient give bf16; gradients of weights stay
+    f32 and accumulate so. All else (norms, softmax, losses, the residual stream, reductions) computes in f32 on widened values. A remark for each contraction.
 
-    Example: test/autodiff/decide-precision.mlir.
+    Examples: test/autodiff/decide-precision.mlir, test/autodiff/decide-precision-bf16.mlir.
   }];
 }
 

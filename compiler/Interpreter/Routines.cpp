@@ -18,6 +18,7 @@ LogicalResult product(CallOp op, GemmAttr gemm, Frame& frame) {
   Tensor result = frame.get(op.getOuts()[0]);
   MutableArrayRef<double> out = result.mutableFloats();
   int64_t m = gemm.getM(), n = gemm.getN(), k = gemm.getK();
+  Type f32 = Float32Type::get(op.getContext()); // the epilogue's, whatever C is rounded to
   std::vector<double> right(k * n), product(m * n);
   for (int64_t batch = 0; batch < gemm.getBatch(); ++batch) {
     const double* matrixA = a.floats().data() + batch * gemm.getStrideA();
@@ -32,14 +33,14 @@ LogicalResult product(CallOp op, GemmAttr gemm, Frame& frame) {
     for (int64_t i = 0; i < m; ++i)
       for (int64_t j = 0; j < n; ++j) {
         double& c = out[batch * gemm.getStrideC() + i * gemm.getLdc() + j];
-        double value = frame.round(product[i * n + j], result.element());
+        double value = frame.round(product[i * n + j], f32);
         if (gemm.getAccumulate())
-          value = frame.round(value + c, result.element());
+          value = frame.round(value + c, f32);
         if (gemm.getBias())
-          value = frame.round(value + frame.get(op.getIns()[2]).floats()[j], result.element());
+          value = frame.round(value + frame.get(op.getIns()[2]).floats()[j], f32);
         if (gemm.getRelu())
           value = value < 0 ? 0 : value;
-        c = value;
+        c = frame.round(value, result.element());
       }
   }
   frame.setExact(op->getResult(0), std::move(result));

@@ -14,7 +14,7 @@ module {
 
 module {
   func.func @predict(%x: tensor<4xf32>) -> tensor<4xf32> {
-    // expected-error @+1 {{'titan.convert' computes in 'bf16' (fc), precision.compute is "f32": export the model in float32}}
+    // expected-error @+1 {{'titan.convert' computes in 'bf16' (fc), and precision.compute narrows f32 only: export the model in float32}}
     %y = titan.convert %x {path = ["fc"]} : tensor<4xf32> to tensor<4xbf16>
     %z = titan.convert %y : tensor<4xbf16> to tensor<4xf32>
     return %z : tensor<4xf32>
