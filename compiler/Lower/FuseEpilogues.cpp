@@ -1,5 +1,7 @@
-// titan-lower-fuse-epilogues: bias and relu become part of the matrix product before them.
+// titan-lower-fuse-epilogues: bias, relu and rounding become part of the matrix product before
+// them.
 #include "compiler/Lower/Passes.h"
+#include "compiler/Lower/RoundingEpilogue.h"
 #include "dialects/Kernel/Kernel.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/PatternMatch.h"
@@ -106,6 +108,19 @@ struct FuseEpilogues : impl::FuseEpiloguesBase<FuseEpilogues> {
       rewriter.replaceOp(op, fused.getResults());
       rewriter.eraseOp(call);
     }
+    SmallVector<kernel::CallOp> calls;
+    getOperation().walk([&](kernel::CallOp call) { calls.push_back(call); });
+    for (kernel::CallOp call : calls)
+      if (kernel::CallOp rounded = lower::absorbRounding(rewriter, call)) {
+        kernel::GemmAttr gemm = rounded.getGemm();
+        remark::passed(rounded.getLoc(),
+                       remark::RemarkOpts::name("fuse-epilogues").category("lower"))
+            << remark::add("the product of '{0}' {1}rounds to bf16", ir::describePlace(rounded),
+                           gemm.getBias() && gemm.getRelu() ? "adds bias and relu and "
+                           : gemm.getBias()                 ? "adds bias and "
+                           : gemm.getRelu()                 ? "adds relu and "
+                                                            : "");
+      }
   }
 };
 

@@ -33,3 +33,21 @@ func.func @row_bias(%x: tensor<8x4xf32>, %w: tensor<8x4xf32>, %b: tensor<8xf32>)
   %s = titan.add %p, %r : tensor<8x8xf32>
   return %s : tensor<8x8xf32>
 }
+
+// Every reader begins with the bias and the rounding: the product gives bf16, of which the readers keep the rest.
+// CHECK-LABEL: func.func @rounds
+// CHECK: %[[H:.*]] = kernel.call #kernel.gemm<{{.*}}bias = true, relu = false{{.*}}> ins({{.*}} : tensor<8x4xbf16>, tensor<6x4xbf16>, tensor<6xf32>) outs({{.*}} : tensor<8x6xbf16>)
+// CHECK: kernel.fused flat [8, 6] ins(%[[H]] : tensor<8x6xbf16>)
+// CHECK: ^bb0(%[[V:.*]]: bf16):
+// CHECK-NEXT: arith.extf %[[V]]
+// CHECK: return %[[H]]
+func.func @rounds(%x: tensor<8x4xbf16>, %w: tensor<6x4xbf16>, %b: tensor<6xf32>) -> (tensor<8x6xbf16>, tensor<8x6xbf16>) {
+  %p = titan.contract %x, %w batch [] x [] contracting [1] x [1] {path = ["fc"]} : (tensor<8x4xbf16>, tensor<6x4xbf16>) -> tensor<8x6xf32>
+  %r = titan.broadcast %b [1] {path = ["fc"]} : tensor<6xf32> to tensor<8x6xf32>
+  %s = titan.add %p, %r {path = ["fc"]} : tensor<8x6xf32>
+  %h = titan.convert %s {path = ["fc"]} : tensor<8x6xf32> to tensor<8x6xbf16>
+  %v = titan.convert %h {path = ["fc"]} : tensor<8x6xbf16> to tensor<8x6xf32>
+  %g = titan.gelu tanh %v {path = ["act"]} : tensor<8x6xf32>
+  %y = titan.convert %g {path = ["act"]} : tensor<8x6xf32> to tensor<8x6xbf16>
+  return %h, %y : tensor<8x6xbf16>, tensor<8x6xbf16>
+}
