@@ -31,7 +31,8 @@ def check(tools, folder, reference, export, recipe, scratch):
     expected = reference["recipes"][recipe]
     rows = titan_job.train(job, run, folder / "data.npz", len(expected["f32"]))
     wrong = compare_losses(rows, expected["f32"])
-    return wrong + compare_state(titan_job.checkpoint(run, len(expected["f32"])), reference, expected["norms"])
+    return wrong + compare_state(titan_job.checkpoint(run, len(expected["f32"])), reference, expected["norms"],
+                                 reference["folded"].get(export, []))
 
 
 def main():

@@ -18,12 +18,20 @@ def compare_losses(rows, expected):
             f"(relative error {errors[step]:.1e}, at most {LOSS_TOLERANCE:.0e}); worst of the run {errors.max():.1e}"]
 
 
-def compare_state(tensors, reference, norms):
-    """Names, shapes and norms of a checkpoint's model tensors; of a tied set one name is enough, and only one."""
+def compare_state(tensors, reference, norms, folded=()):
+    """Names, shapes and norms of a checkpoint's model tensors; of a tied set one name is enough, and only one. A name of `folded` was
+    destroyed by the exporter, which left what it computed from the parameter: a tensor of another name and as many elements."""
     wrong = []
     tied = {name: names for names in reference["aliases"] for name in names}
+    extra = sorted(set(tensors) - set(reference["state"]))
     for name, shape in reference["state"].items():
         stored = [alias for alias in tied.get(name, [name]) if alias in tensors]
+        replaced = [other for other in extra if name in folded and tensors[other].size == int(np.prod(shape))]
+        if not stored and replaced:
+            stored, shape = replaced[:1], list(tensors[replaced[0]].shape)
+            extra.remove(replaced[0])
+        if not stored and name in reference["buffers"]:
+            continue  # a constant of the job, where the export does not say that it is a buffer
         if not stored:
             wrong.append(f"{name} {shape} is missing from the checkpoint")
         elif len(stored) > 1:
@@ -34,5 +42,4 @@ def compare_state(tensors, reference, norms):
             norm = float(np.linalg.norm(tensors[stored[0]].astype(np.float64)))
             if not abs(norm - norms[name]) <= NORM_TOLERANCE * max(norms[name], 1e-3):
                 wrong.append(f"{stored[0]} has norm {norm:.7g} after training, PyTorch has {norms[name]:.7g}")
-    extra = sorted(set(tensors) - set(reference["state"]))
     return wrong + [f"{name} is in the checkpoint, not in the state_dict" for name in extra]

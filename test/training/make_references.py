@@ -4,7 +4,7 @@
 
 Writes references/<model>/: data.npz, <export>.onnx with the initial weights inside, <recipe>.toml, and
 reference.json: the losses of each recipe in f32 and f64, the state_dict's names and shapes, the aliases of tied
-parameters, and the L2 norm of each trained tensor. check_losses.py compares a Titan job with them. Also dropout/, for check_dropout.py, and gpt-dropout/,
+parameters, what an export destroys, and the L2 norm of each trained tensor. check_losses.py compares a Titan job with them. Also dropout/, for check_dropout.py, and gpt-dropout/,
 for check_resume.py and check_equalities.py.
 """
 import argparse
@@ -80,7 +80,9 @@ def write_case(name, case, folder, seed):
         "torch": torch.__version__,
         "exports": case.exports,
         "state": {key: list(tensor.shape) for key, tensor in module.state_dict().items()},
+        "buffers": [key for key, _ in module.named_buffers()],
         "aliases": aliases(module),
+        "folded": case.folded,
         "recipes": {},
     }
     for label, text in case.recipes.items():

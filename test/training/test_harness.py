@@ -12,7 +12,8 @@ import check_losses
 import titan_job
 from compare import compare_losses, compare_state
 
-REFERENCE = {"state": {"a.weight": [2, 3], "a.bias": [2], "b.weight": [2, 3]}, "aliases": [["a.weight", "b.weight"]]}
+REFERENCE = {"state": {"a.weight": [2, 3], "a.bias": [2], "b.weight": [2, 3]}, "buffers": [],
+             "aliases": [["a.weight", "b.weight"]]}
 
 
 def state():
@@ -51,6 +52,12 @@ class State(unittest.TestCase):
 
     def test_extra(self):
         self.assertIn("val_7", compare_state(state() | {"val_7": np.ones(1)}, REFERENCE, NORMS)[0])
+
+    def test_folded_by_the_exporter(self):
+        left = {"a.weight": state()["a.weight"], "add_0.weight": np.zeros((1, 2))}
+        self.assertEqual(compare_state(left, REFERENCE, NORMS, ["a.bias"]), [])
+        self.assertEqual(len(compare_state(left, REFERENCE, NORMS)), 2)
+        self.assertIn("norm", compare_state(left | {"add_0.weight": np.ones(2)}, REFERENCE, NORMS, ["a.bias"])[0])
 
     def test_transposed(self):
         self.assertIn("shape [3, 2]", compare_state(state() | {"a.weight": np.ones((3, 2))}, REFERENCE, NORMS)[0])
