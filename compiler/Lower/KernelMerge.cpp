@@ -109,8 +109,12 @@ FailureOr<FusedOp> buildMerged(RewriterBase& rewriter, FusedOp producer, FusedOp
       found = scalars.insert(scalars.end(), value);
     return found - scalars.begin();
   };
+  // One spelling of equal maps: an out may lie on an in that has its map.
   auto composed = [&](AffineMap map, AffineMap with) {
-    return simplifyAffineMap(map.compose(with));
+    SmallVector<AffineExpr> results;
+    for (AffineExpr expr : map.compose(with).getResults())
+      results.push_back(toExpr(*toLinear(expr, space.extents.size()), map.getContext()));
+    return AffineMap::get(space.extents.size(), 0, results, map.getContext());
   };
 
   SmallVector<unsigned> producerIns, consumerIns, producerScalars, consumerScalars;

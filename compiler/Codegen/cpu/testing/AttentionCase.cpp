@@ -154,6 +154,10 @@ AttentionCase::View AttentionCase::view(const std::string& name, size_t operand)
             : ofValues          ? s.valueWidth
                                 : s.width,
             ofKeys ? s.keys : s.queries};
+  if (name == "logSumExp") { // [batch, head, query]
+    v.rows = s.heads * s.queries;
+    v.heads = v.width = 1;
+  }
   v.rowStride = v.heads * v.width;
   v.batchStride = v.rows * v.rowStride;
   return v;
@@ -408,7 +412,7 @@ AttentionTensors AttentionCase::reference() const {
           total += x = largest == -infinity ? 0 : std::exp(x - largest);
         for (double& x : p)
           x = total > 0 ? x / total : 0;
-        t["logSumExp"][row] = total > 0 ? largest + std::log(total) : -infinity;
+        t["logSumExp"][(b * s.heads + h) * s.queries + i] = total > 0 ? largest + std::log(total) : -infinity;
         double* y = &t["result"][row * s.valueWidth];
         const double* dy = &inputs.at("dresult")[row * s.valueWidth];
         double delta = 0;

@@ -26,7 +26,7 @@ struct AttentionSpec {
 };
 
 /// Tensors [batch, row, head, width] by name: query, key, value, dresult, mask; result,
-/// logSumExp; dquery, dkey, dvalue.
+/// logSumExp [batch, head, query]; dquery, dkey, dvalue.
 using AttentionTensors = std::map<std::string, std::vector<double>>;
 
 class AttentionCase {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -55,6 +56,17 @@ std::string moduleText(const KernelSpec& spec) {
   return text + " maps [" + maps + "] {" + spec.body + "  }\n  return\n}\n";
 }
 
+/// The upper half of an f32, rounded to nearest even.
+struct Bf16 {
+  uint16_t bits = 0;
+  Bf16() = default;
+  explicit Bf16(double value) {
+    auto wide = std::bit_cast<uint32_t>(static_cast<float>(value));
+    bits = (wide + 0x7fff + (wide >> 16 & 1)) >> 16;
+  }
+  explicit operator double() const { return std::bit_cast<float>(uint32_t{bits} << 16); }
+};
+
 template <typename T> std::string bytesOf(const Elements& values) {
   std::string bytes(values.size() * sizeof(T), '\0');
   for (size_t i = 0; i < values.size(); ++i) {
@@ -78,7 +90,9 @@ Elements randomElements(const OperandSpec& operand, unsigned seed) {
   std::mt19937 generator(seed);
   Elements values(elementCount(operand.shape));
   for (double& value : values)
-    if (operand.element.starts_with("f"))
+    if (operand.element == "bf16")
+      value = static_cast<double>(Bf16(std::uniform_real_distribution<double>(-2, 2)(generator)));
+    else if (operand.element.starts_with("f"))
       value = static_cast<float>(std::uniform_real_distribution<double>(-2, 2)(generator));
     else
       value = operand.element == "i1" ? generator() % 2 : generator() % 9 + 1;
@@ -90,6 +104,8 @@ Elements randomElements(const OperandSpec& operand, unsigned seed) {
 std::string encode(const std::string& element, const Elements& values) {
   if (element == "f32")
     return bytesOf<float>(values);
+  if (element == "bf16")
+    return bytesOf<Bf16>(values);
   if (element == "f64")
     return bytesOf<double>(values);
   if (element == "i64")
@@ -102,6 +118,8 @@ std::string encode(const std::string& element, const Elements& values) {
 Elements decode(const std::string& element, const std::string& bytes) {
   if (element == "f32")
     return elementsOf<float>(bytes);
+  if (element == "bf16")
+    return elementsOf<Bf16>(bytes);
   if (element == "f64")
     return elementsOf<double>(bytes);
   if (element == "i64")
@@ -136,7 +154,8 @@ void KernelCase::setIn(size_t in, const Elements& values) {
   ins_[in] = values;
 }
 
-std::vector<std::string> KernelCase::run(int64_t step) {
+std::vector<std::string> KernelCase::run(int64_t step,
+                                         std::vector<std::pair<size_t, size_t>> places) {
   std::vector<std::string> buffers;
   auto add = [&](const OperandSpec& spec, const Elements& values) {
     buffers.push_back(encode(spec.element, values) + std::string(guardBytes, guardByte));
@@ -148,7 +167,13 @@ std::vector<std::string> KernelCase::run(int64_t step) {
   std::vector<char*> operands;
   for (std::string& buffer : buffers)
     operands.push_back(buffer.data());
+  for (auto [in, out] : places)
+    operands[ins_.size() + out] = operands[in];
   runner_->run(0, operands, scalars_, step);
+  for (auto [in, out] : places) {
+    buffers[ins_.size() + out] = buffers[in];
+    buffers[in] = encode(spec_.ins[in].element, ins_[in]) + std::string(guardBytes, guardByte);
+  }
   std::vector<std::string> results;
   for (size_t i = 0; i < buffers.size(); ++i) {
     std::string& buffer = buffers[i];
@@ -185,6 +210,14 @@ void KernelCase::check(double tolerance) {
   }
   for (int64_t step : {1, 3})
     EXPECT_EQ(run(step), results) << "in calls of " << step << " units";
+}
+
+void KernelCase::checkInPlace(size_t in, size_t out) {
+  if (!runner_)
+    return;
+  std::vector<std::string> apart = run();
+  for (int64_t step : {0, 1, 3})
+    EXPECT_EQ(run(step, {{in, out}}), apart) << "in place, in calls of " << step << " units";
 }
 
 } // namespace titan::codegen::testing

@@ -36,8 +36,12 @@ public:
   /// with itself in calls of one and of three units, bit for bit. Nothing beyond a buffer may
   /// change.
   void check(double tolerance);
-  /// Bytes of each out after a run.
-  std::vector<std::string> run(int64_t step = 0);
+  /// Runs the kernel with `out` in the place of `in`: every out must be what it is otherwise, bit
+  /// for bit.
+  void checkInPlace(size_t in, size_t out);
+  /// Bytes of each out after a run; `places` says which out (second) lies on which in (first).
+  std::vector<std::string> run(int64_t step = 0,
+                               std::vector<std::pair<size_t, size_t>> places = {});
 
 private:
   KernelSpec spec_;

@@ -1,0 +1,126 @@
+// Rows of a table by index, and the sums of their gradients.
+#include "compiler/Codegen/cpu/testing/KernelCase.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+namespace titan::codegen::testing {
+namespace {
+
+struct Case {
+  int64_t rows, entries, width;
+  std::string element = "f32", index = "i64";
+};
+
+Elements randomIndices(const Case& c, bool withOutliers) {
+  std::mt19937 generator(3);
+  Elements indices(c.rows);
+  for (double& index : indices)
+    index = static_cast<double>(generator() % c.entries);
+  if (withOutliers) {
+    indices.front() = -3;
+    indices.back() = static_cast<double>(c.entries + 5);
+  }
+  return indices;
+}
+
+Elements randomValues(const std::string& element, int64_t count, unsigned seed) {
+  std::mt19937 generator(seed);
+  Elements values(count);
+  for (double& value : values)
+    value = static_cast<double>(static_cast<int>(generator() % 256) - 128) / 16; // exact in bf16
+  return values;
+}
+
+struct Buffers {
+  std::vector<std::string> bytes;
+  std::vector<char*> operands() {
+    std::vector<char*> pointers;
+    for (std::string& buffer : bytes)
+      pointers.push_back(buffer.data());
+    return pointers;
+  }
+};
+
+std::unique_ptr<KernelRunner> compile(const std::string& text) {
+  Result<std::unique_ptr<KernelRunner>> runner = KernelRunner::compile(text);
+  if (runner.ok())
+    return runner.take();
+  ADD_FAILURE() << runner.error().message() << "\n" << text;
+  return nullptr;
+}
+
+int64_t clampedIndex(double index, int64_t entries) {
+  return std::clamp<int64_t>(static_cast<int64_t>(index), 0, entries - 1);
+}
+
+void checkForward(const Case& c) {
+  std::string table = fmt::format("memref<{}x{}x{}>", c.entries, c.width, c.element),
+              indices = fmt::format("memref<{}x{}>", c.rows, c.index),
+              result = fmt::format("memref<{}x{}x{}>", c.rows, c.width, c.element);
+  auto runner = compile(fmt::format("func.func @f(%t: {0}, %i: {1}, %r: {2}) {{\n"
+                                    "kernel.call #kernel.embedding<rows = {3}, entries = {4}, "
+                                    "width = {5}> ins(%t, %i : {0}, {1}) outs(%r : {2})\n"
+                                    "return\n}}\n",
+                                    table, indices, result, c.rows, c.entries, c.width));
+  ASSERT_TRUE(runner);
+  Elements values =
+      decode(c.element, encode(c.element, randomValues(c.element, c.entries * c.width, 1)));
+  Elements index = randomIndices(c, true);
+  for (int64_t step : {0, 1, 3}) {
+    Buffers buffers{{encode(c.element, values), encode(c.index, index),
+                     encode(c.element, Elements(c.rows * c.width, -1))}};
+    runner->run(0, buffers.operands(), {}, step);
+    Elements found = decode(c.element, buffers.bytes[2]);
+    for (int64_t i = 0; i < c.rows; ++i)
+      for (int64_t j = 0; j < c.width; ++j)
+        ASSERT_EQ(found[i * c.width + j], values[clampedIndex(index[i], c.entries) * c.width + j])
+            << "row " << i << ", column " << j;
+  }
+}
+
+void checkGradient(const Case& c, bool accumulate) {
+  std::string rows = fmt::format("memref<{}x{}x{}>", c.rows, c.width, c.element),
+              indices = fmt::format("memref<{}x{}>", c.rows, c.index),
+              result = fmt::format("memref<{}x{}xf32>", c.entries, c.width);
+  auto runner = compile(fmt::format(
+      "func.func @f(%t: {0}, %i: {1}, %r: {2}) {{\n"
+      "kernel.call #kernel.embedding_grad<rows = {3}, entries = {4}, width = {5}, "
+      "accumulate = {6}, columns = {7}> ins(%t, %i : {0}, {1}) outs(%r : {2})\nreturn\n}}\n",
+      rows, indices, result, c.rows, c.entries, c.width, accumulate,
+      std::min<int64_t>(c.width, 64)));
+  ASSERT_TRUE(runner);
+  Elements values = randomValues(c.element, c.rows * c.width, 1), index = randomIndices(c, true),
+           start = randomValues("f32", c.entries * c.width, 2);
+  // All terms are multiples of 1/16 below 2^20: the sums are exact.
+  Elements expected = accumulate ? start : Elements(start.size(), 0);
+  for (int64_t i = 0; i < c.rows; ++i)
+    for (int64_t j = 0; j < c.width; ++j)
+      expected[clampedIndex(index[i], c.entries) * c.width + j] += values[i * c.width + j];
+  for (int64_t step : {0, 1, 3}) {
+    Buffers buffers{{encode(c.element, values), encode(c.index, index), encode("f32", start)}};
+    runner->run(0, buffers.operands(), {}, step);
+    ASSERT_EQ(decode("f32", buffers.bytes[2]), expected);
+  }
+}
+
+TEST(EmbeddingKernel, CopiesRows) {
+  for (int64_t width : {1, 3, 64, 100})
+    checkForward({.rows = 9, .entries = 7, .width = width});
+  checkForward({.rows = 5, .entries = 3, .width = 33, .element = "bf16"});
+  checkForward({.rows = 5, .entries = 3, .width = 33, .element = "i64", .index = "i32"});
+}
+
+TEST(EmbeddingKernel, SumsGradientsInOrder) {
+  for (bool accumulate : {false, true})
+    for (int64_t width : {1, 3, 64, 65, 130, 192}) {
+      checkGradient({.rows = 40, .entries = 7, .width = width}, accumulate);
+      checkGradient({.rows = 20, .entries = 5, .width = width, .element = "bf16", .index = "i32"},
+                    accumulate);
+    }
+}
+
+} // namespace
+} // namespace titan::codegen::testing
