@@ -14,6 +14,7 @@ void registerLowerRules(DialectRegistry& registry) {
     attachNormalizationRules(context);
     attachIndexingRules(context);
     attachRotaryRules(context);
+    attachAttentionRules(context);
     attachLossRules(context);
     attachRandomRules(context);
     attachOptimizerRules(context);

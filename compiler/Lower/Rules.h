@@ -31,6 +31,7 @@ void attachReductionRules(mlir::MLIRContext* context);
 void attachNormalizationRules(mlir::MLIRContext* context);
 void attachIndexingRules(mlir::MLIRContext* context);
 void attachRotaryRules(mlir::MLIRContext* context);
+void attachAttentionRules(mlir::MLIRContext* context);
 void attachLossRules(mlir::MLIRContext* context);
 void attachRandomRules(mlir::MLIRContext* context);
 void attachOptimizerRules(mlir::MLIRContext* context);

@@ -51,7 +51,7 @@ def Kernel_AttentionAttr : AttrDef<Kernel_Dialect, "Attention", [DeclareAttrInte
   let description = [{
     query [batch, queries, heads, width], key [batch, keys, keyHeads, width], value [batch, keys, keyHeads, valueWidth] and result
     [batch, queries, heads, valueWidth] are views, all of type `element`. The forward routine writes `result` and `logSumExp` to outs, the backward
-    routine reads both from ins. log_sum_exp [batch, queries, heads] is contiguous and, like an additive mask, of the accumulation type: f32, or f64 for f64.
+    routine reads both from ins. log_sum_exp [batch, heads, queries] is contiguous and, like an additive mask, of the accumulation type: f32, or f64 for f64.
 
     A unit is a block of query rows of one head (forward) or one key head with all of its query heads (backward).
   }];

@@ -1,9 +1,79 @@
 // The attention routine of kernel.call: its units, and what its views touch.
-#include "dialects/Kernel/Kernel.h"
+#include "dialects/Kernel/AttentionRoutine.h"
 
 using namespace mlir;
 
 namespace titan::kernel {
+namespace {
+
+/// One operand of the routine: which list it stands in and what it must hold.
+struct Touched {
+  StringRef name;
+  bool isOut;
+  int64_t operand;
+  Type element;
+  int64_t elements; ///< up to the last that is touched
+};
+
+Touched touchedBy(StringRef name, bool isOut, ViewAttr view, AttentionAttr attention, bool ofKeys,
+                  int64_t width) {
+  int64_t rows = ofKeys ? attention.getKeys() : attention.getQueries();
+  int64_t heads = ofKeys ? attention.getKeyHeads() : attention.getHeads();
+  int64_t last = view.getOffset() + (attention.getBatch() - 1) * view.getBatch() +
+                 (rows - 1) * view.getRow() + (heads - 1) * view.getHead() + width;
+  return {name, isOut, view.getOperand(), attention.getElement(), last};
+}
+
+SmallVector<Touched> touchedOperands(AttentionAttr attention) {
+  AttentionGradientAttr gradient = attention.getGradient();
+  FloatType accumulation = attention.getAccumulation();
+  int64_t width = attention.getWidth(), valueWidth = attention.getValueWidth();
+  auto view = [&](StringRef name, bool isOut, ViewAttr view, bool ofKeys, int64_t width) {
+    return touchedBy(name, isOut, view, attention, ofKeys, width);
+  };
+  SmallVector<Touched> touched = {
+      view("query", false, attention.getQuery(), false, width),
+      view("key", false, attention.getKey(), true, width),
+      view("value", false, attention.getValue(), true, valueWidth),
+      view("result", !gradient, attention.getResult(), false, valueWidth),
+      {"log_sum_exp", !gradient, attention.getLogSumExp(), accumulation,
+       attention.getBatch() * attention.getQueries() * attention.getHeads()}};
+  if (AttentionMaskAttr mask = attention.getMask()) {
+    Type element =
+        mask.getBoolean() ? Type(IntegerType::get(attention.getContext(), 1)) : Type(accumulation);
+    int64_t last = (attention.getBatch() - 1) * mask.getBatch() +
+                   (attention.getHeads() - 1) * mask.getHead() +
+                   (attention.getQueries() - 1) * mask.getRow() + attention.getKeys();
+    touched.push_back({"mask", false, mask.getOperand(), element, last});
+  }
+  Type i64 = IntegerType::get(attention.getContext(), 64);
+  if (AttentionDropoutAttr dropout = attention.getDropout())
+    for (auto [name, operand] :
+         {std::pair("seed", dropout.getSeed()), std::pair("step", dropout.getStep())})
+      if (operand >= 0)
+        touched.push_back({name, false, operand, i64, 1});
+  if (gradient) {
+    touched.append({view("dresult", false, gradient.getDresult(), false, valueWidth),
+                    view("dquery", true, gradient.getDquery(), false, width),
+                    view("dkey", true, gradient.getDkey(), true, width),
+                    view("dvalue", true, gradient.getDvalue(), true, valueWidth)});
+    if (gradient.getWorkspace() >= 0)
+      touched.push_back({"workspace", true, gradient.getWorkspace(), accumulation,
+                         attention.getWorkspaceElements()});
+  }
+  return touched;
+}
+
+} // namespace
+
+AttentionOperands countOperands(AttentionAttr attention) {
+  AttentionOperands count;
+  for (const Touched& each : touchedOperands(attention)) {
+    int64_t& slots = each.isOut ? count.outs : count.ins;
+    slots = std::max(slots, each.operand + 1);
+  }
+  return count;
+}
 
 FloatType AttentionAttr::getAccumulation() const {
   Builder builder(getContext());
@@ -35,6 +105,43 @@ int64_t AttentionAttr::getUnits() const {
              : getBatch() * getHeads() * llvm::divideCeilSigned(getQueries(), getRowBlock());
 }
 
-LogicalResult AttentionAttr::verifyCall(Operation* op) const { return success(); }
+LogicalResult AttentionAttr::verifyCall(Operation* op) const {
+  auto call = cast<CallOp>(op);
+  for (int64_t extent : {getBatch(), getHeads(), getKeyHeads(), getQueries(), getKeys(), getWidth(),
+                         getValueWidth()})
+    if (extent < 1)
+      return call.emitOpError("(C3) extents are positive, found ") << extent;
+  if (!isa<FloatType>(getElement()))
+    return call.emitOpError("(C1) attends over elements of type ") << getElement();
+  if (getHeads() % getKeyHeads() != 0)
+    return call.emitOpError("(C3) ")
+           << getHeads() << " query heads are no multiple of " << getKeyHeads() << " key heads";
+  if (getGradient() && (getWorkspaceElements() > 0) != (getGradient().getWorkspace() >= 0))
+    return call.emitOpError("(C1) needs a workspace of ") << getWorkspaceElements() << " elements";
+  if (AttentionDropoutAttr dropout = getDropout())
+    if (dropout.getGlobal().size() != 4 || dropout.getDim() < 0 || dropout.getDim() > 3)
+      return call.emitOpError("(C1) drops elements of a tensor of rank 4, found ")
+             << dropout.getGlobal().size();
+  size_t scalars = getDropout() && getDropout().getStride() != 0 ? 1 : 0;
+  AttentionOperands count = countOperands(*this);
+  if (static_cast<int64_t>(call.getIns().size()) != count.ins ||
+      static_cast<int64_t>(call.getOuts().size()) != count.outs ||
+      call.getScalars().size() != scalars)
+    return call.emitOpError("(C1) takes ")
+           << count.ins << " ins, " << count.outs << " outs and " << scalars << " scalars";
+  for (const Touched& each : touchedOperands(*this)) {
+    if (each.operand < 0)
+      return call.emitOpError("(C1) has no ") << each.name;
+    Value value = each.isOut ? call.getOuts()[each.operand] : call.getIns()[each.operand];
+    auto type = cast<ShapedType>(value.getType());
+    if (type.getElementType() != each.element)
+      return call.emitOpError("(C1) reads ")
+             << each.name << " of type " << each.element << " from " << type;
+    if (each.elements > type.getNumElements())
+      return call.emitOpError("(C1) touches ") << each.elements << " elements of " << each.name
+                                               << ", which has " << type.getNumElements();
+  }
+  return success();
+}
 
 } // namespace titan::kernel

@@ -103,8 +103,8 @@ void AttentionBackward::loadRowValues(const Place& place) {
   b.loop(0, block.queryBlock, 1, [&](Value lane) {
     Value last = b.sub(place.queries, b.index(1));
     Value row = b.add(place.query, b.smaller(lane, last));
-    Value position = b.add(b.mul(place.batch, attention.getQueries()), row);
-    position = b.add(b.mul(position, attention.getHeads()), place.head);
+    Value position = b.add(b.mul(place.batch, attention.getHeads()), place.head);
+    position = b.add(b.mul(position, attention.getQueries()), row);
     b.store(b.load(b.scalar, b.at(from, position)), b.at(logSumExp, lane));
     Value y = block.address(resultView, false, place.batch, row, place.head);
     Value dy = block.address(dresultView, false, place.batch, row, place.head);

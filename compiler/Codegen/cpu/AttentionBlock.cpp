@@ -1,6 +1,7 @@
 #include "compiler/Codegen/cpu/AttentionBlock.h"
 
 #include "compiler/Codegen/cpu/RandomBits.h"
+#include "dialects/Kernel/AttentionRoutine.h"
 #include "runtime/program/Random.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -18,32 +19,6 @@ namespace {
 constexpr int64_t mostKeys = 64;
 constexpr int64_t philoxElements = 8; ///< that one Philox block decides
 
-int64_t operandsOf(kernel::AttentionAttr attention, bool outs) {
-  int64_t last = -1;
-  auto count = [&](bool isOut, int64_t operand) {
-    if (isOut == outs)
-      last = std::max(last, operand);
-  };
-  kernel::AttentionGradientAttr gradient = attention.getGradient();
-  for (kernel::ViewAttr view : {attention.getQuery(), attention.getKey(), attention.getValue()})
-    count(false, view.getOperand());
-  count(!gradient, attention.getResult().getOperand());
-  count(!gradient, attention.getLogSumExp());
-  if (kernel::AttentionMaskAttr mask = attention.getMask())
-    count(false, mask.getOperand());
-  if (kernel::AttentionDropoutAttr dropout = attention.getDropout()) {
-    count(false, dropout.getSeed());
-    count(false, dropout.getStep());
-  }
-  if (gradient) {
-    count(false, gradient.getDresult().getOperand());
-    for (kernel::ViewAttr view : {gradient.getDquery(), gradient.getDkey(), gradient.getDvalue()})
-      count(true, view.getOperand());
-    count(true, gradient.getWorkspace());
-  }
-  return last + 1;
-}
-
 } // namespace
 
 AttentionBlock::AttentionBlock(AttentionBuilder& builder, kernel::AttentionAttr attention,
@@ -53,11 +28,11 @@ AttentionBlock::AttentionBlock(AttentionBuilder& builder, kernel::AttentionAttr 
       queryBlock(std::min<int64_t>(queryBlock, llvm::alignTo(attention.getQueries(), types.width))),
       keyBlock(std::min<int64_t>(mostKeys, llvm::alignTo(attention.getKeys(), philoxElements))),
       b(builder) {
-  int64_t inCount = operandsOf(attention, false), outCount = operandsOf(attention, true);
+  kernel::AttentionOperands count = kernel::countOperands(attention);
   SmallVector<Value> operands =
-      loadOperands(b.builder, b.loc, function, static_cast<unsigned>(inCount + outCount));
-  ins.assign(operands.begin(), operands.begin() + inCount);
-  outs.assign(operands.begin() + inCount, operands.end());
+      loadOperands(b.builder, b.loc, function, static_cast<unsigned>(count.ins + count.outs));
+  ins.assign(operands.begin(), operands.begin() + count.ins);
+  outs.assign(operands.begin() + count.ins, operands.end());
   if (attention.getMask())
     maskValues = b.stack(llvm::alignTo(keyBlock, types.width) * this->queryBlock);
   if (kernel::AttentionDropoutAttr dropout = attention.getDropout()) {

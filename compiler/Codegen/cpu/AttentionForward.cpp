@@ -189,8 +189,8 @@ void AttentionForward::finish(const Place& place) {
   kernel::ViewAttr view = attention.getResult();
   b.loop(b.index(0), place.queries, 1, [&](Value row) {
     Value query = b.add(place.query, row);
-    Value position = b.add(b.mul(place.batch, attention.getQueries()), query);
-    position = b.add(b.mul(position, attention.getHeads()), place.head);
+    Value position = b.add(b.mul(place.batch, attention.getHeads()), place.head);
+    position = b.add(b.mul(position, attention.getQueries()), query);
     b.store(b.load(b.scalar, b.at(totals, row)),
             b.at(block.out(attention.getLogSumExp()), position));
     Value to = block.address(view, true, place.batch, query, place.head);
