@@ -8,6 +8,8 @@
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/Remarks.h"
 
+#include <numeric>
+
 using namespace mlir;
 
 namespace titan {
@@ -66,8 +68,12 @@ FailureOr<LossRegion> LossRegion::find(ir::CrossEntropyOp loss, std::string& why
     return failure();
   }
   LossRegion region;
-  region.rows_ = cast<RankedTensorType>(head.getType()).getDimSize(0);
-  region.rowDim_[head.getResult()] = 0;
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(head.getType()).getShape();
+  int64_t dim = 0;
+  while (dim + 2 < static_cast<int64_t>(shape.size()) && shape[dim] == 1)
+    ++dim;
+  region.rows_ = shape[dim];
+  region.rowDim_[head.getResult()] = dim;
   if (failed(region.add(head, why)))
     return failure();
   for (Operation* op = head->getNextNode(); op; op = op->getNextNode()) {
@@ -99,7 +105,8 @@ LogicalResult LossRegion::add(Operation* op, std::string& why) {
   ir::ShardingRule rule = cast<ir::ShardableOpInterface>(op).getShardingRule();
   Role role;
   if (ops_.empty()) {
-    role.factor = rule.results[0][0].empty() ? -1 : rule.results[0][0].front();
+    const auto& factors = rule.results[0][rowDim_[op->getResult(0)]];
+    role.factor = factors.empty() ? -1 : factors.front();
   } else {
     for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
       auto found = rowDim_.find(operand);
@@ -111,9 +118,17 @@ LogicalResult LossRegion::add(Operation* op, std::string& why) {
       role.factor = factors.front();
     }
   }
-  if (role.factor < 0 || rule.factors[role.factor].kind == ir::FactorKind::Whole)
+  if (role.factor < 0)
     return refuse("needs all rows at once");
-  role.isSum = rule.factors[role.factor].kind == ir::FactorKind::Reduction;
+  ir::FactorKind kind = rule.factors[role.factor].kind;
+  // An accumulator makes the factor whole, because pieces that all start from it would count it
+  // more than once. Here each continues from the piece before.
+  if (auto contract = dyn_cast<ir::ContractOp>(op);
+      contract && contract.getAcc() && ir::ShardingRule::findDim(rule.results[0], role.factor) < 0)
+    kind = ir::FactorKind::Reduction;
+  if (kind == ir::FactorKind::Whole)
+    return refuse("needs all rows at once");
+  role.isSum = kind == ir::FactorKind::Reduction;
   auto reduce = dyn_cast<ir::ReduceOp>(op);
   if (role.isSum && reduce && reduce.getKind() != ir::ReduceKind::Sum)
     return refuse("combines the rows by something else than a sum");
@@ -212,6 +227,55 @@ void LossRegion::cut(int64_t chunks) {
     op->erase();
 }
 
+namespace {
+
+/// Cuts one loss; what of `chunks` its first dimension cannot take falls to the pieces.
+void chunkLoss(ir::CrossEntropyOp loss, int64_t chunks, std::string& why) {
+  FailureOr<LossRegion> region = LossRegion::find(loss, why);
+  if (failed(region))
+    return;
+  const int64_t here = std::gcd(region->rows(), chunks);
+  if (here == 1) {
+    why = (Twine(region->rows()) + " rows are not divisible by " + Twine(chunks)).str();
+    return;
+  }
+  Block* block = loss->getBlock();
+  Operation* before = region->head()->getPrevNode();
+  region->cut(here);
+  if (chunks == here)
+    return;
+  SmallVector<ir::CrossEntropyOp> pieces;
+  for (auto it = before ? std::next(before->getIterator()) : block->begin(); it != block->end();
+       ++it)
+    if (auto piece = dyn_cast<ir::CrossEntropyOp>(*it))
+      pieces.push_back(piece);
+  // The rest of the block may hold other losses; these pieces are the first.
+  for (ir::CrossEntropyOp piece : ArrayRef(pieces).take_front(here))
+    chunkLoss(piece, chunks / here, why);
+}
+
+} // namespace
+
+void chunkLosses(func::FuncOp step, int64_t chunks, bool withRemarks) {
+  SmallVector<ir::CrossEntropyOp> losses;
+  step.walk([&](ir::CrossEntropyOp loss) { losses.push_back(loss); });
+  for (ir::CrossEntropyOp loss : losses) {
+    Location loc = loss.getLoc();
+    std::string place = ir::describePlace(loss), why;
+    const int64_t bytes = bytesOf(loss.getLogits().getType());
+    chunkLoss(loss, chunks, why);
+    if (!withRemarks)
+      continue;
+    auto opts = remark::RemarkOpts::name("chunk-loss").category("schedule");
+    if (!why.empty())
+      remark::missed(loc, opts) << remark::add("'{0}' is not cut into {1} chunks", place, chunks)
+                                << remark::reason("{0}", why);
+    else
+      remark::passed(loc, opts) << remark::add("'{0}' runs in {1} chunks of rows", place, chunks)
+                                << remark::metric("Bytes", bytes - bytes / chunks);
+  }
+}
+
 } // namespace schedule
 
 namespace {
@@ -221,28 +285,8 @@ struct ChunkLoss : impl::ChunkLossBase<ChunkLoss> {
 
   void runOnOperation() override {
     auto step = getOperation().lookupSymbol<func::FuncOp>(ir::function::step);
-    if (!step || chunks <= 1)
-      return;
-    SmallVector<ir::CrossEntropyOp> losses;
-    step.walk([&](ir::CrossEntropyOp loss) { losses.push_back(loss); });
-    for (ir::CrossEntropyOp loss : losses) {
-      Location loc = loss.getLoc();
-      std::string place = ir::describePlace(loss), why;
-      auto opts = remark::RemarkOpts::name("chunk-loss").category("schedule");
-      FailureOr<schedule::LossRegion> region = schedule::LossRegion::find(loss, why);
-      if (succeeded(region) && region->rows() % chunks != 0)
-        why = (Twine(region->rows()) + " rows are not divisible by " + Twine(chunks)).str();
-      if (!why.empty()) {
-        remark::missed(loc, opts) << remark::add("'{0}' stays whole", place)
-                                  << remark::reason("{0}", why);
-        continue;
-      }
-      int64_t bytes = region->logitsBytes();
-      region->cut(chunks);
-      remark::passed(loc, opts) << remark::add("'{0}' runs in {1} chunks of rows", place,
-                                               int64_t(chunks))
-                                << remark::metric("Bytes", bytes - bytes / chunks);
-    }
+    if (step && chunks > 1)
+      schedule::chunkLosses(step, chunks, /*withRemarks=*/true);
   }
 };
 

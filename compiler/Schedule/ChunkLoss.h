@@ -3,6 +3,8 @@
 
 #include "dialects/Titan/Titan.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
 #include <string>
 
 namespace titan::schedule {
@@ -14,7 +16,8 @@ public:
   /// Fails with the reason in `why`.
   static mlir::FailureOr<LossRegion> find(ir::CrossEntropyOp loss, std::string& why);
 
-  /// Rows along which the logits can be cut: chunk counts are its divisors.
+  /// The extent along which the logits can be cut, their first above 1: chunk counts are its
+  /// divisors.
   int64_t rows() const { return rows_; }
   int64_t logitsBytes() const;
   ir::ContractOp head() const;
@@ -36,5 +39,9 @@ private:
   mlir::LogicalResult add(mlir::Operation* op, std::string& why);
   mlir::LogicalResult hoistOperands(std::string& why);
 };
+
+/// Cuts every cross-entropy of `step` into up to `chunks` pieces: along its first dimension as far
+/// as that goes, then each piece along the next. One remark a loss, if asked for: passed or missed.
+void chunkLosses(mlir::func::FuncOp step, int64_t chunks, bool withRemarks);
 
 } // namespace titan::schedule

@@ -7,8 +7,6 @@
 #include "compiler/Schedule/Rematerialize.h"
 #include "compiler/Support/RecipeAttribute.h"
 #include "mlir/IR/OwningOpRef.h"
-#include "mlir/IR/Remarks.h"
-#include "runtime/program/Text.h"
 
 using namespace mlir;
 
@@ -75,7 +73,7 @@ struct FitMemory : impl::FitMemoryBase<FitMemory> {
     Attempt attempt;
     func::FuncOp step = stepOf(module);
     if (decision.chunks > 1)
-      cutLoss(step, decision.chunks, withRemarks);
+      chunkLosses(step, decision.chunks, withRemarks);
     MemoryModel model(step);
     attempt.estimate = model.run().peak();
     if (decision.target > 0 && attempt.estimate > decision.target) {
@@ -95,34 +93,9 @@ struct FitMemory : impl::FitMemoryBase<FitMemory> {
     return attempt;
   }
 
-  static void cutLoss(func::FuncOp step, int64_t chunks, bool withRemarks) {
-    SmallVector<ir::CrossEntropyOp> losses;
-    step.walk([&](ir::CrossEntropyOp loss) { losses.push_back(loss); });
-    for (ir::CrossEntropyOp loss : losses) {
-      std::string why, place = ir::describePlace(loss);
-      Location loc = loss.getLoc();
-      FailureOr<LossRegion> region = LossRegion::find(loss, why);
-      if (failed(region) || region->rows() % chunks != 0)
-        continue;
-      const int64_t saved = region->logitsBytes() - region->logitsBytes() / chunks;
-      region->cut(chunks);
-      if (withRemarks)
-        remark::passed(loc, remark::RemarkOpts::name("chunk-loss").category("schedule"))
-            << remark::add("'{0}' runs in {1} chunks of rows", place, chunks)
-            << remark::metric("Bytes", saved);
-    }
-  }
-
   /// The number of pieces of the loss from which on more pieces do not lower the peak.
   int64_t chooseChunks(ModuleOp module, int64_t target) {
-    int64_t rows = 0;
-    // Finding a region moves ops, so it looks at a copy.
-    OwningOpRef<ModuleOp> copy = module.clone();
-    stepOf(*copy).walk([&](ir::CrossEntropyOp loss) {
-      std::string why;
-      if (FailureOr<LossRegion> region = LossRegion::find(loss, why); succeeded(region))
-        rows = std::max(rows, elementRows(*region));
-    });
+    const int64_t rows = rowsOf(module);
     Decision decision;
     int64_t least = tryOut(module, decision).estimate, best = 1;
     for (int64_t chunks = 2; rows / chunks >= fewestRows && least > target; chunks *= 2) {
@@ -136,10 +109,20 @@ struct FitMemory : impl::FitMemoryBase<FitMemory> {
     return best;
   }
 
-  /// Rows of the product, whatever dimensions they are spread over.
-  static int64_t elementRows(LossRegion& region) {
-    auto type = cast<RankedTensorType>(region.head().getType());
-    return type.getNumElements() / type.getDimSize(type.getRank() - 1);
+  /// The most rows of logits that a loss has, whatever dimensions they are spread over.
+  static int64_t rowsOf(ModuleOp module) {
+    int64_t rows = 0;
+    // Finding a region moves ops, so it looks at a copy.
+    OwningOpRef<ModuleOp> copy = module.clone();
+    stepOf(*copy).walk([&](ir::CrossEntropyOp loss) {
+      std::string why;
+      FailureOr<LossRegion> region = LossRegion::find(loss, why);
+      if (failed(region))
+        return;
+      auto type = cast<RankedTensorType>(region->head().getType());
+      rows = std::max(rows, type.getNumElements() / type.getDimSize(type.getRank() - 1));
+    });
+    return rows;
   }
 
   FailureOr<int64_t> planBytes(ModuleOp module, const Attempt& attempt) {
@@ -156,24 +139,37 @@ struct FitMemory : impl::FitMemoryBase<FitMemory> {
     if (*bytes <= limit)
       return success();
     // What is no temporary of the step stays; what exceeds the limit is to go from its peak.
-    int64_t target = attempt.estimate - (*bytes - limit);
-    if (target > 0) {
-      decision.chunks = chooseChunks(module, target);
-      for (int i = 0; i < mostAttempts && target > 0; ++i) {
-        decision.target = mayRecompute ? target : 0;
-        attempt = tryOut(module, decision);
-        bytes = planBytes(*attempt.module, attempt);
-        if (failed(bytes))
-          return failure();
-        if (*bytes <= limit)
-          return success();
-        if (!attempt.reachesTarget || !mayRecompute)
-          break;
-        // The plan was larger than the model said: ask for so much more.
-        target = std::min(target, attempt.estimate) - (*bytes - limit);
-      }
+    const int64_t excess = *bytes - limit;
+    const int64_t target = attempt.estimate - excess;
+    decision.chunks = chooseChunks(module, target);
+    for (; target > 0; decision.chunks *= 2) {
+      if (succeeded(fitWithChunks(module, limit, target, mayRecompute, decision, attempt, *bytes)))
+        return success();
+      // With the rest recomputed the loss may be the peak again.
+      if (rowsOf(module) / (decision.chunks * 2) < fewestRows)
+        break;
     }
     refuseLimit(module, stepOf(*attempt.module), limit, *bytes, attempt.recomputed, mayRecompute);
+    return failure();
+  }
+
+  /// Recomputes until the plan fits. `attempt` and `bytes` are the last one's, and its plan's.
+  LogicalResult fitWithChunks(ModuleOp module, int64_t limit, int64_t target, bool mayRecompute,
+                              Decision& decision, Attempt& attempt, int64_t& bytes) {
+    for (int i = 0; i < mostAttempts && target > 0; ++i) {
+      decision.target = mayRecompute ? target : 0;
+      attempt = tryOut(module, decision);
+      FailureOr<int64_t> planned = planBytes(*attempt.module, attempt);
+      if (failed(planned))
+        return failure();
+      bytes = *planned;
+      if (bytes <= limit)
+        return success();
+      if (!attempt.reachesTarget || !mayRecompute)
+        break;
+      // The plan was larger than the model said: ask for so much more.
+      target = std::min(target, attempt.estimate) - (bytes - limit);
+    }
     return failure();
   }
 

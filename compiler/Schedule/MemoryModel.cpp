@@ -14,13 +14,22 @@ namespace {
 bool needsBuffer(OpOperand& use) {
   Operation* user = use.getOwner();
   if (isView(user))
-    return llvm::any_of(user->getResult(0).getUses(), needsBuffer);
+    return llvm::any_of(user->getResults(),
+                        [](Value result) { return llvm::any_of(result.getUses(), needsBuffer); });
   return isa<ir::ContractOp, ir::AttentionOp, ir::AttentionGradOp, ir::EmbeddingGradOp,
              ir::ConcatOp, accum::YieldOp, func::ReturnOp>(user);
 }
 
 /// Copies of it cost nothing, so each reader has its own.
 bool isDuplicable(Operation* op) { return isa<ir::BroadcastOp, ir::IotaOp>(op); }
+
+Value accumulatorOf(Operation* op) {
+  if (auto contract = dyn_cast<ir::ContractOp>(op))
+    return contract.getAcc();
+  if (auto gradient = dyn_cast<ir::EmbeddingGradOp>(op))
+    return gradient.getAcc();
+  return {};
+}
 
 bool isReusing(Operation* op) {
   return !isa<ir::ContractOp, ir::AttentionOp, ir::AttentionGradOp, ir::EmbeddingOp,
@@ -29,12 +38,26 @@ bool isReusing(Operation* op) {
 
 } // namespace
 
+/// Attention reads heads where a projection left them: a slice is a view to it.
+static bool isReadByAttentionOnly(Operation* op) {
+  return llvm::all_of(op->getResult(0).getUsers(), [](Operation* user) {
+    return isa<ir::AttentionOp, ir::AttentionGradOp>(user) ||
+           (isView(user) && isReadByAttentionOnly(user));
+  });
+}
+
 bool isVirtual(Operation* op) {
   if (isView(op) || isa<ir::ConstantOp>(op))
     return true;
+  if (isa<ir::SliceOp>(op))
+    return isReadByAttentionOnly(op);
   if (!isPointwise(op) || llvm::any_of(op->getResult(0).getUses(), needsBuffer))
     return false;
-  return op->hasOneUse() || isDuplicable(op);
+  // Readers of one phase stand close and share a kernel; what the backward pass reads of the
+  // forward pass is stored.
+  return op->hasOneUse() || isDuplicable(op) || llvm::all_of(op->getUsers(), [&](Operation* user) {
+           return ir::getPhase(user) == ir::getPhase(op);
+         });
 }
 
 //===----------------------------------------------------------------------===//
@@ -51,8 +74,14 @@ int Timeline::peakStep() const {
 
 double Timeline::excess(int64_t target) const {
   double sum = 0;
-  for (int64_t bytes : live)
-    sum += std::max<int64_t>(0, bytes - target);
+  int64_t most = 0;
+  for (auto [step, bytes] : llvm::zip_equal(steps, live)) {
+    most = std::max(most, bytes - target);
+    if (step.isRecomputed)
+      continue;
+    sum += most;
+    most = 0;
+  }
   return sum;
 }
 
@@ -117,8 +146,8 @@ void MemoryModel::addOp(Operation* op, bool inLoop) {
       }
     }
     // A sum that continues lies where it lay.
-    if (auto contract = dyn_cast<ir::ContractOp>(op); contract && contract.getAcc() && !hasPlace) {
-      auto found = reads_.find(contract.getAcc());
+    if (Value sum = accumulatorOf(op); sum && !hasPlace) {
+      auto found = reads_.find(sum);
       if (found != reads_.end()) {
         reads_[result] = found->second;
         hasPlace = true;
@@ -135,6 +164,9 @@ void MemoryModel::addOp(Operation* op, bool inLoop) {
 }
 
 void MemoryModel::classify() {
+  for (Storage& storage : storages_)
+    storage.isPassing =
+        storage.node >= 0 && !nodes_[storage.node].isLate && isPure(nodes_[storage.node].op);
   for (Node& node : nodes_)
     for (int id : node.reads) {
       Storage& storage = storages_[id];
@@ -143,6 +175,8 @@ void MemoryModel::classify() {
         continue;
       }
       const Node& maker = nodes_[storage.node];
+      if (node.isLate || maker.op->getBlock() != node.op->getBlock())
+        storage.isPassing = false;
       ir::Phase made = ir::getPhase(maker.op), read = ir::getPhase(node.op);
       if (made == ir::Phase::Forward && read == ir::Phase::Backward && isPure(maker.op) &&
           maker.op->getBlock() == node.op->getBlock())
@@ -159,7 +193,9 @@ Timeline MemoryModel::run(const llvm::BitVector& evicted) const {
   timeline.last.assign(2 * count, -1);
   std::vector<bool> done(nodes_.size());
 
-  auto instance = [&](int id, bool late) { return late && evicted[id] ? count + id : id; };
+  auto instance = [&](int id, bool late) {
+    return late && isChained(id, evicted) ? count + id : id;
+  };
   int loopBegin = -1, loopEnd = -1; // steps
   auto emit = [&](int number, bool again) {
     const Node& node = nodes_[number];
@@ -188,7 +224,7 @@ Timeline MemoryModel::run(const llvm::BitVector& evicted) const {
       return;
     done[number] = true;
     for (int read : nodes_[number].reads)
-      if (evicted[read])
+      if (isChained(read, evicted))
         self(self, read);
     emit(number, true);
   };

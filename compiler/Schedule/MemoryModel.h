@@ -18,6 +18,7 @@ struct Storage {
   int64_t bytes = 0;
   int node = -1;               ///< the op that makes it; -1: an accumulator of the loop
   bool isRecomputable = false; ///< made by the forward pass, read by the backward pass
+  bool isPassing = false;      ///< made and read by the forward pass only: in no chain it is kept
   bool isGradient = false;     ///< made by the backward pass, read by the update
 };
 
@@ -35,7 +36,9 @@ struct Timeline {
 
   int64_t peak() const;
   int peakStep() const;
-  /// The sum over all steps of what exceeds `target` bytes.
+  /// What exceeds `target` bytes, summed over the ops of the step; what is computed again before an
+  /// op counts by its highest step, so that recomputation does not look worse for having more
+  /// steps.
   double excess(int64_t target) const;
 };
 
@@ -73,6 +76,10 @@ private:
   void addLoop(accum::LoopOp loop);
   void addOp(mlir::Operation* op, bool inLoop);
   void classify();
+  /// Does a chain that reads the storage compute it too?
+  bool isChained(int id, const llvm::BitVector& evicted) const {
+    return evicted[id] || storages_[id].isPassing;
+  }
 };
 
 /// Is `op` computed inside of the kernels that read it?

@@ -86,10 +86,26 @@ void refuseLimit(ModuleOp module, func::FuncOp step, int64_t limit, int64_t need
   if (gradients)
     reasons.push_back({gradients, "gradients until the update"});
   irreducible += gradients;
-  for (auto& [place, bytes] : kept)
-    reasons.push_back({bytes, "'" + place + "' kept for the backward pass"});
-  for (auto& [place, bytes] : passing)
-    reasons.push_back({bytes, "'" + place + "' in use"});
+  // One line for what many modules keep, with the one that keeps most.
+  auto addGroup = [&](const std::map<std::string, int64_t>& group, StringRef what) {
+    int64_t sum = 0, most = 0;
+    std::string where;
+    for (auto& [place, bytes] : group) {
+      sum += bytes;
+      if (bytes > most) {
+        most = bytes;
+        where = place;
+      }
+    }
+    if (group.size() == 1)
+      reasons.push_back({sum, what.str() + " in '" + where + "'"});
+    else if (sum)
+      reasons.push_back({sum, (what + " in " + Twine(group.size()) + " modules (most in '" + where +
+                               "', " + readableBytes(most) + ")")
+                                  .str()});
+  };
+  addGroup(kept, "kept for the backward pass");
+  addGroup(passing, "in use");
   llvm::sort(reasons, [](const Reason& a, const Reason& b) {
     return std::tie(b.bytes, a.text) < std::tie(a.bytes, b.text);
   });

@@ -81,9 +81,17 @@ private:
         gradients.insert(&op);
         ordered.push_back(&op);
       }
-    for (Operation* op : llvm::reverse(ordered))
-      if (Operation* anchor = lastOperand(op))
+    // Reductions share a kernel with what else reads their operand, and stay where they are; an
+    // addition or cast follows its product.
+    llvm::DenseSet<Operation*> moved;
+    for (Operation* op : llvm::reverse(ordered)) {
+      Operation* anchor = lastOperand(op);
+      bool isProduct = isa<ir::ContractOp, ir::EmbeddingGradOp>(op);
+      if (anchor && (isProduct || (schedule::isPointwise(op) && moved.contains(anchor)))) {
         placeBehind(op, anchor);
+        moved.insert(op);
+      }
+    }
   }
 
   /// A gradient's sum of squares is taken while the gradient is in the cache. It reads no state,

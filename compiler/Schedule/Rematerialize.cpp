@@ -20,10 +20,14 @@ namespace {
 class Rematerializer {
 public:
   Rematerializer(const MemoryModel& model, const Recomputation& choice) {
-    for (int id : choice.evicted.set_bits()) {
-      Value value = model.storages()[id].value;
-      evicted.insert(value);
-      block = value.getParentBlock();
+    for (auto [id, storage] : llvm::enumerate(model.storages())) {
+      if (choice.evicted[id]) {
+        Value value = storage.value;
+        again.insert(value);
+        block = value.getParentBlock();
+      }
+      if (choice.evicted[id] || storage.isPassing)
+        chained.insert(storage.value);
     }
   }
 
@@ -32,13 +36,10 @@ public:
       return;
     // Before there are clones: they would be readers too.
     for (Operation& op : *block)
-      if (ir::getPhase(&op) == ir::Phase::Forward)
-        for (Value result : op.getResults())
-          if (evicted.contains(result) ||
-              (isVirtual(&op) && llvm::any_of(op.getOperands(), [&](Value operand) {
-                 return again.contains(operand);
-               })))
-            again.insert(result);
+      if (ir::getPhase(&op) == ir::Phase::Forward && isVirtual(&op))
+        for (auto* set : {&again, &chained})
+          if (llvm::any_of(op.getOperands(), [&](Value operand) { return set->contains(operand); }))
+            set->insert_range(op.getResults());
     for (Operation& op : llvm::make_early_inc_range(*block)) {
       if (ir::getPhase(&op) == ir::Phase::Forward || op.hasTrait<OpTrait::IsTerminator>())
         continue;
@@ -50,8 +51,8 @@ public:
   }
 
 private:
-  llvm::DenseSet<Value> evicted;
-  llvm::DenseSet<Value> again; ///< evicted, or computed inside of their readers from such
+  llvm::DenseSet<Value> again;   ///< evicted, or computed inside of their readers from such
+  llvm::DenseSet<Value> chained; ///< what a chain that reads it computes too
   llvm::DenseMap<Value, Value> clones;
   Block* block = nullptr;
   int64_t barriers = 0;
@@ -62,7 +63,7 @@ private:
     Operation* op = value.getDefiningOp();
     IRMapping mapping;
     for (Value operand : op->getOperands())
-      if (again.contains(operand))
+      if (chained.contains(operand))
         mapping.map(operand, clone(operand, builder));
     // The start of a chain reads what an equal op reads, and would be merged with it.
     if (mapping.getValueMap().empty())

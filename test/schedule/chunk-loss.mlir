@@ -87,3 +87,14 @@ func.func @step(%h: tensor<8x3xf32>, %w: tensor<16x3xf32>, %t: tensor<8xi64>) ->
   %db = titan.reduce sum %d [0] {path = ["head"], phase = #titan<phase backward>} : tensor<8x16xf32> to tensor<16xf32>
   return %ce, %db : tensor<8xf32>, tensor<16xf32>
 }
+
+// -----
+
+// One sample: its positions are cut.
+// CHECK-LABEL: func.func @step
+// CHECK: titan.slice %arg0 offsets [0, 2, 0] {{.*}} to tensor<1x2x3xf32>
+func.func @step(%h: tensor<1x4x3xf32>, %w: tensor<16x3xf32>, %t: tensor<1x4xi64>) -> tensor<1x4xf32> {
+  %l = titan.contract %h, %w batch [] x [] contracting [2] x [1] {path = ["head"]} : (tensor<1x4x3xf32>, tensor<16x3xf32>) -> tensor<1x4x16xf32>
+  %ce = titan.cross_entropy %l, %t ignore_index -100 label_smoothing 0.0 {path = ["loss"]} : (tensor<1x4x16xf32>, tensor<1x4xi64>) -> tensor<1x4xf32>
+  return %ce : tensor<1x4xf32>
+}
