@@ -1,5 +1,6 @@
 #include "compiler/Autodiff/Passes.h"
 #include "compiler/Support/RecipeAttribute.h"
+#include "compiler/Support/StateNames.h"
 
 #include "mlir/IR/Remarks.h"
 
@@ -21,7 +22,7 @@ struct FreezeParametersPass : impl::FreezeParametersBase<FreezeParametersPass> {
     for (const std::string& pattern : recipe->model.frozen) {
       bool matched = false;
       for (auto state : module.getOps<ir::StateOp>())
-        if (state.getKind() == ir::StateKind::Param && matchesGlob(pattern, state.getName())) {
+        if (state.getKind() == ir::StateKind::Param && matchesName(pattern, state)) {
           matched = true;
           freeze(state, pattern);
         }

@@ -1,6 +1,7 @@
 #include "compiler/Optimize/Passes.h"
 #include "compiler/Optimize/UpdateRules.h"
 #include "compiler/Support/RecipeAttribute.h"
+#include "compiler/Support/StateNames.h"
 #include "compiler/Support/TaggedFunction.h"
 
 #include "mlir/IR/SymbolTable.h"
@@ -88,7 +89,7 @@ void UpdateBuilder::updateParameters(const UpdateRule& rule, UpdateScalars scala
   Value runTimeDecay = control("optimizer.weight_decay", builder_.getF32Type());
   for (auto [symbol, gradient] : gradients_) {
     auto param = module_.lookupSymbol<ir::StateOp>(symbol);
-    ParameterGroup group = groupOf(recipe_.optimizer, std::string_view(param.getName()));
+    ParameterGroup group = groupOf(recipe_.optimizer, param);
     ir::TensorBuilder t = t_;
     t.path = builder_.getStrArrayAttr(param.getName());
 
@@ -155,8 +156,7 @@ LogicalResult UpdateBuilder::run() {
       gradients_[builder_.getStringAttr(symbol)] = step_.terminator().getOperand(i);
   for (const OptimizerGroup& group : recipe_.optimizer.groups)
     if (llvm::none_of(module_.getOps<ir::StateOp>(), [&](ir::StateOp state) {
-          return state.getKind() == ir::StateKind::Param &&
-                 matchesGlob(group.match, state.getName());
+          return state.getKind() == ir::StateKind::Param && matchesName(group.match, state);
         }))
       return module_.emitError("optimizer.group '") << group.match << "' matches no parameter";
 

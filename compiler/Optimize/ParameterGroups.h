@@ -1,10 +1,10 @@
 // Which hyperparameters a parameter is updated with.
 #pragma once
 
+#include "dialects/Titan/Titan.h"
 #include "runtime/program/Recipe.h"
 
 #include <optional>
-#include <string_view>
 
 namespace titan {
 
@@ -14,8 +14,8 @@ struct ParameterGroup {
   std::optional<double> weightDecay;
 };
 
-/// The first group of the recipe that matches `name`; then its own weight decay, or 0 for a
-/// `no_decay` name, or the run-time value.
-ParameterGroup groupOf(const OptimizerRecipe& recipe, std::string_view name);
+/// The first group of the recipe that matches a name of `parameter`; then its own weight decay, or
+/// 0 for a `no_decay` name, or the run-time value.
+ParameterGroup groupOf(const OptimizerRecipe& recipe, ir::StateOp parameter);
 
 } // namespace titan
