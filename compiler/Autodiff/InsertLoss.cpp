@@ -74,8 +74,9 @@ FailureOr<Model> readModel(ModuleOp module) {
   if (!loss.output.empty() && name != loss.output)
     return function.emitError() << "loss.output = \"" << loss.output
                                 << "\" is no output of the model; its first is \"" << name << "\"";
-  FailureOr<RankedTensorType> target = autodiff::targetType(
-      loss, cast<RankedTensorType>(function.getResultTypes()[output]), name, function.getLoc());
+  FailureOr<RankedTensorType> target =
+      autodiff::targetType(loss, cast<RankedTensorType>(function.getResultTypes()[output]), name,
+                           recipe->batch.micro, function.getLoc());
   if (failed(target))
     return failure();
   if (BlockArgument shared = tagged.findArgument(tag::input, loss.target); *target && shared) {
@@ -109,10 +110,13 @@ using Fields = llvm::StringMap<Value>;
 
 /// Clones `op`, a random op of the model, without what is random in it.
 void cloneWithoutRandom(Operation& op, OpBuilder& builder, IRMapping& mapping) {
-  if (auto dropout = dyn_cast<DropoutOp>(op))
+  if (auto dropout = dyn_cast<DropoutOp>(op)) {
     mapping.map(dropout.getResult(), mapping.lookup(dropout.getOperand()));
-  else
-    cast<AttentionOp>(builder.clone(op, mapping)).setP(APFloat(0.0));
+    return;
+  }
+  auto attention = cast<AttentionOp>(builder.clone(op, mapping));
+  attention.setP(APFloat(0.0));
+  attention.setStream(0);
 }
 
 /// Clones the model's body with the fields as its inputs. Random ops draw with `seed` and `step`;

@@ -8,7 +8,7 @@ using namespace titan::ir;
 namespace titan::autodiff {
 
 FailureOr<RankedTensorType> targetType(const LossRecipe& loss, RankedTensorType output,
-                                       StringRef outputName, Location loc) {
+                                       StringRef outputName, int64_t micro, Location loc) {
   Builder builder(loc.getContext());
   if (!isa<FloatType>(output.getElementType()))
     return emitError(loc) << "output '" << outputName << "' is " << output
@@ -23,7 +23,11 @@ FailureOr<RankedTensorType> targetType(const LossRecipe& loss, RankedTensorType 
     if (output.getRank() < 2)
       return emitError(loc) << "loss.kind = \"cross_entropy\": output '" << outputName << "' is "
                             << output << ", not [rows, ..., classes]";
-    return RankedTensorType::get(output.getShape().drop_back(), builder.getI64Type());
+    SmallVector<int64_t> rows(output.getShape().drop_back());
+    // A model that flattens [micro, positions] for its loss.
+    if (rows.size() == 1 && rows[0] != micro && micro > 0 && rows[0] % micro == 0)
+      rows = {micro, rows[0] / micro};
+    return RankedTensorType::get(rows, builder.getI64Type());
   }
   if (output.getRank() < 1)
     return emitError(loc) << "loss.kind = \"" << loss.kind << "\": output '" << outputName
@@ -51,6 +55,10 @@ LossTerms crossEntropy(const TensorBuilder& b, const LossRecipe& loss, Value log
   Value ignored = b.splatLike(targets, static_cast<double>(loss.ignoreIndex));
   if (validRows) // padding is ignored like any other target
     targets = b.select(validMask(b, rows, validRows), targets, ignored);
+  SmallVector<int64_t> shape(rows);
+  shape.push_back(tensorType(logits).getShape().back());
+  if (tensorType(logits).getShape() != ArrayRef(shape))
+    logits = b.reshape(logits, shape);
   Type f32 = b.builder.getF32Type(), element = tensorType(logits).getElementType();
   auto lossType = RankedTensorType::get(rows, element.isF64() ? element : f32);
   Value losses = b.create<CrossEntropyOp>(lossType, logits, targets,

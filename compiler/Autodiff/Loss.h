@@ -13,11 +13,13 @@ struct LossTerms {
   mlir::Value correct; ///< i64
 };
 
-/// The type of the targets for an output of type `output`; null for a loss that takes none. An
-/// error names the output where its shape does not fit the loss.
+/// The type of the targets for an output of type `output` of `micro` samples; null for a loss that
+/// takes none. Classes of [micro * positions, classes] have targets [micro, positions]. An error
+/// names the output where its shape does not fit the loss.
 mlir::FailureOr<mlir::RankedTensorType> targetType(const LossRecipe& loss,
                                                    mlir::RankedTensorType output,
-                                                   llvm::StringRef outputName, mlir::Location loc);
+                                                   llvm::StringRef outputName, int64_t micro,
+                                                   mlir::Location loc);
 
 /// Builds the loss of `output` for a microbatch of `rows` samples. With `validRows` (a scalar i64)
 /// only the first so many of them count, and `correct` is built.

@@ -57,3 +57,44 @@ module attributes {titan.recipe = {loss = {kind = "mse", target = "x"}}} {
     return %y : tensor<8x3xf32>
   }
 }
+
+// -----
+
+// A language model: a target for each position. Attention is random in training only.
+// CHECK-LABEL: func.func @step(
+// CHECK-SAME: %{{.*}}: tensor<i64> {titan.state = @counter.step}, %{{.*}}: tensor<1x2x3xi64> {titan.input = "ids"}, %{{.*}}: tensor<1x2x3xi64> {titan.input = "targets"}, %[[SEED:.*]]: tensor<i64> {titan.control = "train.seed"})
+// CHECK: titan.attention {{.*}} seed %[[SEED]] step %{{.*}} scale 1.000000e+00 {p = 5.000000e-01 : f64, stream = 7
+// CHECK: %[[CE:.*]] = titan.cross_entropy {{.*}} : (tensor<2x3x4xf32>, tensor<2x3xi64>) -> tensor<2x3xf32>
+// CHECK: titan.reduce sum %[[CE]] [0, 1]
+// CHECK-LABEL: func.func @eval(
+// CHECK: titan.attention %{{.*}}, %{{.*}}, %{{.*}} scale 1.000000e+00 :
+// Rows of padding are whole samples.
+// CHECK: %[[ROWS:.*]] = titan.iota 0 {{.*}}: tensor<2x3xi64>
+// CHECK: titan.compare lt %[[ROWS]]
+// CHECK: titan.argmax %{{.*}} dim 2
+module attributes {titan.recipe = {batch = {micro = 2 : i64, global = 2 : i64}}} {
+  titan.state @wte : tensor<4x4xf32> {kind = #titan<kind param>, trainable, init = #titan.init_rule<"normal", 0.0 : f64, 1.0 : f64>}
+  func.func @model(%w: tensor<4x4xf32> {titan.state = @wte}, %ids: tensor<2x3xi64> {titan.input = "ids"}) -> (tensor<2x3x4xf32> {titan.output = "logits"}) {
+    %x = titan.embedding %w, %ids : (tensor<4x4xf32>, tensor<2x3xi64>) -> tensor<2x3x4xf32>
+    %h = titan.reshape %x : tensor<2x3x4xf32> to tensor<2x3x2x2xf32>
+    %a, %lse = titan.attention %h, %h, %h scale 1.0 {p = 0.5 : f64, stream = 7 : i64} : (tensor<2x3x2x2xf32>, tensor<2x3x2x2xf32>, tensor<2x3x2x2xf32>) -> (tensor<2x3x2x2xf32>, tensor<2x2x3xf32>)
+    %y = titan.reshape %a : tensor<2x3x2x2xf32> to tensor<2x3x4xf32>
+    return %y : tensor<2x3x4xf32>
+  }
+}
+
+// -----
+
+// The same for a model that joins samples and positions.
+// CHECK-LABEL: func.func @step(
+// CHECK-SAME: tensor<1x2x3xi64> {titan.input = "targets"}
+// CHECK: %[[ROWS:.*]] = titan.reshape %{{.*}} {path = ["loss"]} : tensor<6x4xf32> to tensor<2x3x4xf32>
+// CHECK: titan.cross_entropy %[[ROWS]]
+module attributes {titan.recipe = {batch = {micro = 2 : i64, global = 2 : i64}}} {
+  titan.state @wte : tensor<4x4xf32> {kind = #titan<kind param>, trainable, init = #titan.init_rule<"normal", 0.0 : f64, 1.0 : f64>}
+  func.func @model(%w: tensor<4x4xf32> {titan.state = @wte}, %ids: tensor<2x3xi64> {titan.input = "ids"}) -> (tensor<6x4xf32> {titan.output = "logits"}) {
+    %x = titan.embedding %w, %ids : (tensor<4x4xf32>, tensor<2x3xi64>) -> tensor<2x3x4xf32>
+    %y = titan.reshape %x : tensor<2x3x4xf32> to tensor<6x4xf32>
+    return %y : tensor<6x4xf32>
+  }
+}
