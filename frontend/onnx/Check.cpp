@@ -30,7 +30,7 @@ static std::string tensors(const Graph& graph, const NameTable& names, TensorKin
   std::string lines;
   int64_t count = 0, elements = 0;
   for (const NamedTensor& tensor : names.tensors) {
-    if (tensor.kind != kind)
+    if (tensor.kind != kind || !tensor.sameAs.empty())
       continue;
     const Tensor& file = graph.initializers.at(tensor.initializer);
     Shape shape = tensor.sourceShape(file.shape);

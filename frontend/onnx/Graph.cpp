@@ -139,6 +139,8 @@ public:
   Result<Graph> run() {
     model_ = TITAN_TRY(parseModel(bytes_));
     graph_.producer = model_.producer_name() + " " + model_.producer_version();
+    graph_.signature = Signature::parse(
+        metadataOf(model_.graph())["pkg.torch.export.ExportedProgram.graph_signature"]);
     graph_.nodes = TITAN_TRY(inlineFunctions(model_));
     model_.clear_functions();
     collectTensors();

@@ -4,6 +4,7 @@
 #include "frontend/onnx/InputDims.h"
 #include "frontend/onnx/RebindBatch.h"
 #include "frontend/onnx/States.h"
+#include "frontend/onnx/Values.h"
 #include "frontend/raise/Evaluate.h"
 #include "frontend/raise/Passes.h"
 #include "runtime/program/Random.h"
@@ -22,8 +23,10 @@ namespace {
 
 class Importer {
 public:
-  Importer(MLIRContext& context, const Graph& graph, const NameTable& names, const Recipe& recipe)
-      : context_(context), graph_(graph), names_(names), recipe_(recipe), builder_(&context) {
+  Importer(MLIRContext& context, const Graph& graph, const NameTable& names, const Recipe& recipe,
+           const std::function<void(PassManager&)>& instrument)
+      : context_(context), graph_(graph), names_(names), recipe_(recipe), instrument_(instrument),
+        builder_(&context) {
     context.loadDialect<func::FuncDialect, ir::TitanDialect>();
   }
 
@@ -73,14 +76,17 @@ private:
     Block* body = function_.addEntryBlock();
     builder_.setInsertionPointToStart(body);
     size_t next = 0;
+    std::map<std::string, Value> arguments; // by initializer
     for (const NamedTensor& tensor : names_.tensors) {
-      if (tensor.kind == TensorKind::Constant)
+      if (!tensor.isState())
         continue;
       Value value = body->getArgument(next++);
-      if (!tensor.layout.empty())
-        value = asInFile(value, tensor);
-      values_[tensor.initializer].value = value;
+      arguments[tensor.initializer] = value;
+      values_[tensor.initializer].value = asInFile(value, tensor);
     }
+    for (const NamedTensor& tensor : names_.tensors)
+      if (!tensor.sameAs.empty())
+        values_[tensor.initializer].value = asInFile(arguments.at(tensor.sameAs), tensor);
     for (const BoundInput& input : inputs.inputs)
       values_[input.name].value = body->getArgument(next++);
   }
@@ -88,15 +94,21 @@ private:
   /// A state in the source's layout, permuted to the file's: dimension layout[i] of the file's is
   /// dimension i of the state.
   Value asInFile(Value state, const NamedTensor& tensor) {
+    if (tensor.layout.empty() && tensor.dropped == 0)
+      return state;
     SmallVector<int64_t> permutation(tensor.layout.size());
     for (auto [i, d] : llvm::enumerate(tensor.layout))
       permutation[d] = static_cast<int64_t>(i);
     ir::TensorBuilder b(builder_, function_.getLoc());
+    if (tensor.dropped > 0)
+      return b.reshape(state, graph_.initializers.at(tensor.initializer).shape);
     return b.transpose(state, permutation);
   }
 
   Status addConstants() {
     for (const NamedTensor& tensor : names_.tensors) {
+      if (tensor.kind == TensorKind::Buffer)
+        TITAN_TRY(addMask(tensor));
       if (tensor.kind != TensorKind::Constant)
         continue;
       const Tensor& file = graph_.initializers.at(tensor.initializer);
@@ -106,6 +118,17 @@ private:
       else
         known.file = &file;
     }
+    return {};
+  }
+
+  /// A buffer of zeros and ones is a mask, which nothing writes: its state stays in the table, and
+  /// what is computed from it is known.
+  Status addMask(const NamedTensor& tensor) {
+    const Tensor& file = graph_.initializers.at(tensor.initializer);
+    if (tensor.role == Role::Statistic || !tensor.layout.empty() || !file.missing.empty() ||
+        elementCount(file.shape) > kLargestFolded || !isMask(file))
+      return {};
+    values_[tensor.initializer].host = TITAN_TRY(toHost(file));
     return {};
   }
 
@@ -289,6 +312,8 @@ private:
 
   Status raise() {
     PassManager passes(&context_);
+    if (instrument_)
+      instrument_(passes);
     addImportPasses(passes);
     return internally("raising failed", [&] { return passes.run(*module_); });
   }
@@ -307,6 +332,7 @@ private:
   const Graph& graph_;
   const NameTable& names_;
   const Recipe& recipe_;
+  const std::function<void(PassManager&)>& instrument_;
   OpBuilder builder_;
   OwningOpRef<ModuleOp> module_;
   func::FuncOp function_;
@@ -326,8 +352,9 @@ Result<NameOverrides> nameOverrides(const Recipe& recipe, const ImportOptions& o
 }
 
 Result<OwningOpRef<ModuleOp>> importGraph(MLIRContext& context, const Graph& graph,
-                                          const NameTable& names, const Recipe& recipe) {
-  return Importer(context, graph, names, recipe).run();
+                                          const NameTable& names, const Recipe& recipe,
+                                          const std::function<void(PassManager&)>& instrument) {
+  return Importer(context, graph, names, recipe, instrument).run();
 }
 
 Result<OwningOpRef<ModuleOp>> importOnnx(MLIRContext& context, const std::string& path,

@@ -7,6 +7,9 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "mlir/Pass/PassManager.h"
+
+#include <functional>
 
 namespace titan::frontend {
 
@@ -28,10 +31,11 @@ Result<mlir::OwningOpRef<mlir::ModuleOp>> importOnnx(mlir::MLIRContext& context,
                                                      const ImportOptions& options,
                                                      ImportReport& report);
 
-/// The same for a graph that was read before, with names that were found before.
-Result<mlir::OwningOpRef<mlir::ModuleOp>> importGraph(mlir::MLIRContext& context,
-                                                      const Graph& graph, const NameTable& names,
-                                                      const Recipe& recipe);
+/// The same for a graph that was read before, with names that were found before. `instrument` gets
+/// the manager of the raise passes before they run.
+Result<mlir::OwningOpRef<mlir::ModuleOp>>
+importGraph(mlir::MLIRContext& context, const Graph& graph, const NameTable& names,
+            const Recipe& recipe, const std::function<void(mlir::PassManager&)>& instrument = {});
 
 /// The names file that `options` or `recipe` name, or no overrides.
 Result<NameOverrides> nameOverrides(const Recipe& recipe, const ImportOptions& options);

@@ -16,10 +16,17 @@ struct NamedTensor {
   std::string name; ///< canonical; for constants the file's
   /// Dimension i of the source's tensor is dimension layout[i] of the file's; empty: the same.
   std::vector<int64_t> layout;
+  size_t dropped = 0; ///< leading dimensions of 1 that the file's tensor has and the source's not
   std::vector<std::string> aliases; ///< the other names of a tied tensor
   bool structural = false; ///< nothing tells the source's name: made up from the graph's structure
   Role role = Role::Other; ///< of the first use that has one
   int64_t fanIn = 0;       ///< of a Weight; 0: unknown
+  /// The initializer whose parameter this one is as well (a tied weight that the exporter stored
+  /// twice); `layout` then is from that parameter to this tensor.
+  std::string sameAs;
+
+  /// A parameter or buffer of its own.
+  bool isState() const { return kind != TensorKind::Constant && sameAs.empty(); }
 
   /// The file's shape in the source's layout.
   Shape sourceShape(const Shape& fileShape) const;

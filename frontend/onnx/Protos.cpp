@@ -18,19 +18,25 @@ static std::string unknownString(const UnknownFieldSet& fields, int number) {
   return value;
 }
 
-std::map<std::string, std::string> metadataOf(const ::onnx::NodeProto& node) {
+static std::map<std::string, std::string> pairsOf(const UnknownFieldSet& fields, int number) {
   std::map<std::string, std::string> metadata;
-  const UnknownFieldSet& fields = node.unknown_fields();
   for (int i = 0; i < fields.field_count(); ++i) {
     const UnknownField& entry = fields.field(i);
-    if (entry.number() != field::kNodeMetadata ||
-        entry.type() != UnknownField::TYPE_LENGTH_DELIMITED)
+    if (entry.number() != number || entry.type() != UnknownField::TYPE_LENGTH_DELIMITED)
       continue;
     ::onnx::StringStringEntryProto pair;
     if (pair.ParseFromString(entry.length_delimited()))
       metadata[pair.key()] = pair.value();
   }
   return metadata;
+}
+
+std::map<std::string, std::string> metadataOf(const ::onnx::NodeProto& node) {
+  return pairsOf(node.unknown_fields(), field::kNodeMetadata);
+}
+
+std::map<std::string, std::string> metadataOf(const ::onnx::GraphProto& graph) {
+  return pairsOf(graph.unknown_fields(), field::kGraphMetadata);
 }
 
 std::string overloadOf(const ::onnx::NodeProto& node) {

@@ -21,12 +21,15 @@ namespace titan::frontend {
 namespace field {
 inline constexpr int kNodeOverload = 8;
 inline constexpr int kNodeMetadata = 9;
+inline constexpr int kGraphMetadata = 16;
 inline constexpr int kFunctionAttributeDefaults = 11;
 inline constexpr int kFunctionOverload = 13;
 } // namespace field
 
-/// The `metadata_props` of a node. Malformed entries are skipped: metadata only improves names.
+/// The `metadata_props` of a node or graph. Malformed entries are skipped: metadata only improves
+/// names.
 std::map<std::string, std::string> metadataOf(const ::onnx::NodeProto& node);
+std::map<std::string, std::string> metadataOf(const ::onnx::GraphProto& graph);
 /// The `overload` of a call or a function; empty when there is none.
 std::string overloadOf(const ::onnx::NodeProto& node);
 std::string overloadOf(const ::onnx::FunctionProto& function);

@@ -1,7 +1,11 @@
 #include "frontend/onnx/SourceModel.h"
 
+#include "frontend/onnx/Scopes.h"
+#include "frontend/onnx/Values.h"
+
 #include <algorithm>
 #include <cctype>
+#include <set>
 
 namespace titan::frontend {
 
@@ -47,6 +51,68 @@ std::string_view listElement(std::string_view module) {
   return isNumber(leafOf(container)) ? container : std::string_view();
 }
 
+/// Modules by scope, from those with evidence: "/h.0/ln_1" is "transformer.h.0.ln_1", so "/h.0" is
+/// "transformer.h.0". A scope that would be two modules is left out.
+std::map<std::string, std::string>
+withSurroundings(const std::map<std::string, std::string>& modules) {
+  std::map<std::string, std::string> all = modules;
+  std::set<std::string> contradictory;
+  for (const auto& [scope, module] : modules) {
+    std::string inner = scope, path = module;
+    while (inner.rfind('/') != 0) {
+      std::string outer = inner.substr(0, inner.rfind('/'));
+      std::string_view segment = lastSegment(inner), around = lastSegment(outer);
+      std::string_view shown = unqualified(path);
+      if (shown != segment && shown != withoutNumber(segment))
+        break;
+      // "/blocks/blocks.0": an element of a list that was called itself.
+      bool element = segment.size() > around.size() + 1 && segment.starts_with(around) &&
+                     isNumber(segment.substr(around.size() + 1));
+      if (element)
+        path = std::string(moduleOf(path));
+      else if (path.size() > shown.size())
+        path.resize(path.size() - shown.size() - 1);
+      else
+        break;
+      // A container that is not called has no scope: "/model/h.0" is "model.transformer.h.0".
+      if (unqualified(path) != around && unqualified(path) != withoutNumber(around))
+        break;
+      auto [it, fresh] = all.try_emplace(outer, path);
+      if (!fresh && it->second != path)
+        contradictory.insert(outer);
+      inner = outer;
+    }
+  }
+  for (const std::string& scope : contradictory)
+    if (!modules.contains(scope))
+      all.erase(scope);
+  return all;
+}
+
+/// The module of `scope` below the nearest scope around it that is known; empty where none is.
+std::string belowKnown(const std::map<std::string, std::string>& modules,
+                       const std::string& scope) {
+  for (size_t end = scope.rfind('/'); end != 0 && end != std::string::npos;
+       end = scope.rfind('/', end - 1)) {
+    auto known = modules.find(scope.substr(0, end));
+    if (known == modules.end())
+      continue;
+    std::string module = known->second;
+    std::string_view around = lastSegment(known->first);
+    for (size_t begin = end + 1; begin < scope.size();) {
+      size_t next = std::min(scope.find('/', begin), scope.size());
+      std::string_view segment = std::string_view(scope).substr(begin, next - begin);
+      bool element = segment.size() > around.size() + 1 && segment.starts_with(around) &&
+                     segment[around.size()] == '.' && isNumber(segment.substr(around.size() + 1));
+      module += element ? std::string(segment.substr(around.size())) : "." + std::string(segment);
+      around = segment;
+      begin = next + 1;
+    }
+    return module;
+  }
+  return {};
+}
+
 } // namespace
 
 void resolveScopes(Graph& graph) {
@@ -67,6 +133,7 @@ void resolveScopes(Graph& graph) {
         modules.emplace(scope, module);
     }
   }
+  std::map<std::string, std::string> known = withSurroundings(modules);
   // Scopes without a named tensor (no bias, folded weight) belong to the list element that both
   // neighbours are in.
   std::vector<std::string> order;
@@ -93,20 +160,15 @@ void resolveScopes(Graph& graph) {
   }
   for (Node& node : graph.nodes) {
     std::string scope = scopePart(node);
-    if (auto it = modules.find(scope); it != modules.end())
+    if (scope.empty())
+      continue;
+    if (auto it = known.find(scope); it != known.end())
       node.module = it->second;
+    else if (std::string module = belowKnown(known, scope); !module.empty())
+      node.module = module;
     else if (auto guess = guessed.find(scope); guess != guessed.end())
       node.module = guess->second;
   }
-}
-
-/// Are all elements of `tensor` equal, as in what norms and biases start from?
-static bool isUniform(const Tensor& tensor) {
-  Result<std::string> bytes = tensor.byteCount() <= (1 << 20) ? tensor.read() : std::string();
-  size_t width = static_cast<size_t>(byteSize(tensor.dtype));
-  if (!bytes.ok() || bytes->size() < width)
-    return false;
-  return std::equal(bytes->begin() + static_cast<long>(width), bytes->end(), bytes->begin());
 }
 
 /// The legacy exporter replaces a tensor by an Identity of one with equal bytes. Bytes that were

@@ -67,7 +67,7 @@ Result<std::string> starterRecipe(const std::string& path, const ImportOptions& 
     }
   header += "#\n# parameters, for frozen, no_decay, groups and init rules:\n";
   for (const NamedTensor& tensor : names.tensors)
-    if (tensor.kind == TensorKind::Parameter)
+    if (tensor.kind == TensorKind::Parameter && tensor.isState())
       header += fmt::format(
           "#   {} {}\n", printable(tensor.name),
           toString(tensor.sourceShape(graph.initializers.at(tensor.initializer).shape)));

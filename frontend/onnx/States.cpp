@@ -76,7 +76,7 @@ Result<std::vector<ir::StateOp>> addStates(ModuleOp module, const Graph& graph,
   std::vector<ir::StateOp> states;
   std::vector<std::string> problems;
   for (const NamedTensor& tensor : names.tensors) {
-    if (tensor.kind == TensorKind::Constant)
+    if (!tensor.isState())
       continue;
     const Tensor& file = graph.initializers.at(tensor.initializer);
     Shape shape = tensor.sourceShape(file.shape);

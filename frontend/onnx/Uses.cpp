@@ -62,6 +62,10 @@ const std::map<std::string, std::set<size_t>>& blockedOperands() {
       {"BatchNormalization", {3, 4}},
       {"GatherElements", {1}},
       {"GatherND", {1}},
+      {"RotaryEmbedding", {3}},
+      {"CumSum", {1}},
+      {"SoftmaxCrossEntropyLoss", {1}},
+      {"NegativeLogLikelihoodLoss", {1}},
   };
   return table;
 }
@@ -114,6 +118,7 @@ public:
         if (node->hasInput(k) && !blocks(*node, k))
           differentiable_.insert(node->inputs[k]);
     }
+    findData();
   }
 
   std::map<std::string, TensorUses> run() {
@@ -121,6 +126,8 @@ public:
     for (const auto& [name, tensor] : graph_.initializers) {
       TensorUses& uses = all[name];
       uses.differentiable = differentiable_.contains(name);
+      std::set<std::string> seen;
+      uses.onlyAngles = uses.differentiable && extents(tensor.shape) == 1 && onlyAngles(name, seen);
       follow(name, tensor.shape, /*swapped=*/false, kLongestChain, uses);
       std::sort(uses.uses.begin(), uses.uses.end(), [](const Use& a, const Use& b) {
         return std::pair(a.node, a.operand) < std::pair(b.node, b.operand);
@@ -130,6 +137,47 @@ public:
   }
 
 private:
+  /// Dimensions that are more than 1.
+  static size_t extents(const Shape& shape) {
+    return static_cast<size_t>(
+        std::count_if(shape.begin(), shape.end(), [](int64_t extent) { return extent != 1; }));
+  }
+
+  /// What floating inputs and matrices are part of: the data that a model computes, as against
+  /// positions and the frequencies of rotary embeddings.
+  void findData() {
+    for (const Port& input : graph_.inputs)
+      if (!input.typed || input.dtype == DType::F32 || input.dtype == DType::F64 ||
+          input.dtype == DType::F16 || input.dtype == DType::BF16)
+        data_.insert(input.name);
+    for (const auto& [name, tensor] : graph_.initializers)
+      if (extents(tensor.shape) > 1 && differentiable_.contains(name))
+        data_.insert(name);
+    for (const Node& node : graph_.nodes)
+      if (node.opType != "Shape" && node.opType != "Size" &&
+          std::any_of(node.inputs.begin(), node.inputs.end(),
+                      [&](const std::string& input) { return data_.contains(input); }))
+        data_.insert(node.outputs.begin(), node.outputs.end());
+  }
+
+  /// Does all that is done with `value` end in the Cos or Sin of something that is no data?
+  bool onlyAngles(const std::string& value, std::set<std::string>& seen) {
+    if (!seen.insert(value).second)
+      return true;
+    auto readers = readers_.find(value);
+    if (readers == readers_.end() || seen.size() > kLongestChain)
+      return false;
+    for (auto [index, operand] : readers->second) {
+      const Node& node = graph_.nodes[index];
+      if (node.opType == "Shape" || node.opType == "Cos" || node.opType == "Sin")
+        continue;
+      for (const std::string& output : node.outputs)
+        if (!output.empty() && (data_.contains(output) || !onlyAngles(output, seen)))
+          return false;
+    }
+    return true;
+  }
+
   /// Adds the uses of `value`, the tensor or its transposition, which has `shape`.
   void follow(const std::string& value, const Shape& shape, bool swapped, int steps,
               TensorUses& out) {
@@ -175,7 +223,7 @@ private:
 
   const Graph& graph_;
   std::map<std::string, std::vector<std::pair<size_t, size_t>>> readers_;
-  std::set<std::string> differentiable_;
+  std::set<std::string> differentiable_, data_;
 };
 
 } // namespace

@@ -29,6 +29,8 @@ struct TensorUses {
   std::vector<Use> uses;                  ///< in graph order, through Identity and Transpose
   std::vector<std::string> identityNames; ///< names that Identity nodes give it
   bool differentiable = false;            ///< a float path leads from it to an output
+  bool onlyAngles =
+      false; ///< what it does is the argument of a Cos or Sin that no input is part of
 };
 
 /// By initializer.

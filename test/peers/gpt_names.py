@@ -3,8 +3,8 @@ PyTorch calls them.
 
     test/peers/run-with-peers test/peers/gpt_names.py --tools build/dev/bin [--exports DIR] [--models G] [--ways G] [--quick]
 
-Without --exports the exports are made first (export_gpt.py). What an exporter destroyed, and Titan therefore cannot name,
-is listed in LOST with its reason; anything else is a failure.
+Without --exports the exports are made first (export_gpt.py). FOLDED lists what an exporter destroyed, and Titan therefore
+cannot name; anything else is a failure.
 """
 import argparse
 import fnmatch
@@ -18,11 +18,20 @@ from pathlib import Path
 import export_gpt
 import gpt_zoo
 
+UNFOLDED = {way for way, options in export_gpt.WAYS.items() if not options.get("fold") and not options.get("optimize")}
 LINE = re.compile(r"^  (\S+) +(\w+) +(\[[\d, ]*\])(.*)$")
 TIED = re.compile(r"tied to '([^']*)'")
 
-# (model glob, way glob, parameter glob): why the export does not hold the parameter.
-LOST = {}
+# What PyTorch's optimizers take out of a file with a fixed sequence: (way, parameter of the source) -> what stands for it.
+# torch.export says which parameter it was: the file has the part of it that the example reads. TorchScript says nothing: the
+# sum of a token embedding and an anonymous table is a parameter with a structural name.
+FOLDED = {
+    ("dynamo-*optimized*", "*wpe.weight"): [[gpt_zoo.POSITIONS, gpt_zoo.WIDTH]],
+    ("dynamo-*optimized*", "positions"): [[1, gpt_zoo.POSITIONS, gpt_zoo.WIDTH]],
+    ("legacy-*", "*wpe.weight"): "*add_0.weight",
+    ("legacy-*", "positions"): "add_0.weight",
+    ("legacy-*", "position_embedding_table.weight"): "add_0.weight",
+}
 
 
 def tables(text):
@@ -36,8 +45,12 @@ def tables(text):
     return found
 
 
-def lost(model, way, parameter):
-    return any(fnmatch.fnmatch(model, m) and fnmatch.fnmatch(way, w) and fnmatch.fnmatch(parameter, p) for m, w, p in LOST)
+def folded(way, parameter):
+    """The shapes or the name that may stand for it, or None."""
+    for (ways, names), instead in FOLDED.items():
+        if fnmatch.fnmatch(way, ways) and fnmatch.fnmatch(parameter, names) and way not in UNFOLDED:
+            return instead
+    return None
 
 
 def check(tools, path, model, way):
@@ -52,7 +65,7 @@ def check(tools, path, model, way):
     sections = tables(text)
     parameters = sections.get("parameters", {})
     ties = {name: set(group) for group in expected["tied"] for name in group}
-    canonical = {}
+    canonical, structural = {}, set()
     for name, (shape, aliases) in parameters.items():
         for known in [name, *aliases]:
             canonical[known] = shape
@@ -60,11 +73,13 @@ def check(tools, path, model, way):
             wrong.append(f"'{name}' is tied to {aliases}")
     for name, shape in expected["parameters"].items():
         if not set(ties.get(name, {name})) & set(canonical):
-            if not lost(model, way, name):
+            stand_ins = fnmatch.filter(canonical, instead) if isinstance(instead := folded(way, name), str) else []
+            structural.update(stand_ins)
+            if not stand_ins:
                 wrong.append(f"'{name}' {shape} is missing")
-        elif name in canonical and canonical[name] != shape:
+        elif name in canonical and canonical[name] != shape and canonical[name] not in (folded(way, name) or []):
             wrong.append(f"'{name}' is {canonical[name]} instead of {shape}")
-    known = set(expected["parameters"]) | set(ties)
+    known = set(expected["parameters"]) | set(ties) | structural
     wrong += [f"'{name}' {shape} is no parameter of PyTorch" for name, (shape, _) in parameters.items() if name not in known]
     wrong += [f"buffer '{name}' is unknown to PyTorch" for name in sections.get("buffers", {}) if name not in expected["buffers"]]
     return wrong

@@ -1,0 +1,93 @@
+// What an optimizing exporter computed from parameters: the file then holds a result (the rows of a
+// position table that the example reads, a slice) instead of the parameter. Training goes on with
+// the result as a parameter; a note says so.
+#include "frontend/onnx/Namer.h"
+#include "frontend/onnx/Values.h"
+
+#include <algorithm>
+
+namespace titan::frontend {
+
+/// Parameters of the source that no tensor of the file is.
+std::vector<const SourceTensor*> Namer::lostParameters() const {
+  std::vector<const SourceTensor*> lost;
+  for (const SourceTensor& source : signature().tensors())
+    if (source.parameter && !taken_.contains(source.name))
+      lost.push_back(&source);
+  return lost;
+}
+
+/// The sum of a token embedding and an anonymous table: positions, which were gathered before.
+bool Namer::isAddedToEmbedding(const NamedTensor& tensor) const {
+  for (const Use& use : usesOf(tensor).uses) {
+    const Node& add = graph_.nodes[use.node];
+    if (add.opType != "Add" || add.inputs.size() != 2)
+      continue;
+    std::string other = add.inputs[1 - use.operand];
+    // Through a factor, a norm or dropout back to the lookup.
+    for (int steps = 0; steps < 4; ++steps) {
+      auto it = producer_.find(other);
+      if (it == producer_.end() || graph_.nodes[it->second].inputs.empty())
+        break;
+      const Node& node = graph_.nodes[it->second];
+      if (node.opType == "Gather")
+        return graph_.initializers.contains(node.inputs[0]);
+      other = node.inputs[0];
+    }
+  }
+  return false;
+}
+
+void Namer::nameFolded(NamedTensor& tensor) {
+  const Tensor& file = fileTensor(tensor);
+  const TensorUses& uses = usesOf(tensor);
+  if (!isFloating(file.dtype) || !uses.differentiable || uses.uses.empty() || file.shape.empty() ||
+      isAngleTable(file) || isMask(file))
+    return;
+  const std::string& module = scopes_[uses.uses.front().node].module;
+  std::string sources;
+  if (signature().known()) {
+    std::vector<const SourceTensor*> candidates;
+    for (const SourceTensor* source : lostParameters())
+      if (encloses(module, moduleOf(source->name)))
+        candidates.push_back(source);
+    if (candidates.empty())
+      return;
+    // A lookup or slice that was folded is named after the op, and has elements of one parameter as
+    // they are.
+    bool rows = tensor.initializer.starts_with("embedding") && file.shape.size() >= 2;
+    if (rows)
+      std::erase_if(candidates, [](const SourceTensor* s) { return leafOf(s->name) != "weight"; });
+    if ((rows || tensor.initializer.starts_with("slice")) && candidates.size() == 1) {
+      take(tensor, candidates.front()->name, false);
+      tensor.kind = TensorKind::Parameter;
+      tensor.role = rows ? Role::Embedding : tensor.role;
+      while (rows && file.shape.size() - tensor.dropped > 2 && file.shape[tensor.dropped] == 1)
+        ++tensor.dropped; // a lookup by [1, positions]
+      table_.notes.push_back(fmt::format(
+          "'{}' holds the part {} that the exported sequence reads: the exporter took it out; "
+          "export with optimize=False for the whole parameter",
+          printable(tensor.name), toString(tensor.sourceShape(file.shape))));
+      return;
+    }
+    for (const SourceTensor* source : candidates)
+      sources += (sources.empty() ? "" : ", ") + printable(source->name);
+  } else if (!graph_.fromPyTorch() || !isAddedToEmbedding(tensor)) {
+    return;
+  }
+  tensor.kind = TensorKind::Parameter;
+  nameStructurally(tensor);
+  table_.notes.push_back(fmt::format(
+      "'{}' was computed from parameters{}{} by the exporter, and is trained in their place; "
+      "export with optimize=False or do_constant_folding=False to keep them",
+      printable(tensor.name), sources.empty() ? "" : ", perhaps ", sources));
+}
+
+void Namer::noteLost() {
+  for (const SourceTensor* source : lostParameters())
+    table_.notes.push_back(fmt::format(
+        "parameter '{}' of the source is not in the file: the exporter folded it or left it out",
+        printable(source->name)));
+}
+
+} // namespace titan::frontend

@@ -1,0 +1,298 @@
+#include "frontend/onnx/Namer.h"
+
+#include "frontend/onnx/Values.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace titan::frontend {
+
+bool isAnonymous(std::string_view name) {
+  auto digitsFrom = [&](size_t i) {
+    return i < name.size() && std::all_of(
+                                  name.begin() + static_cast<long>(i), name.end(),
+                                  [](unsigned char c) { return std::isdigit(c); });
+  };
+  if (digitsFrom(0) || name.find("::") != std::string_view::npos || name.starts_with('/'))
+    return true;
+  for (std::string_view prefix : {"val_", "_val_", "Constant_", "lifted_tensor_",
+                                  "const_fold_opt__", "_inlfunc_", "graph_constant"})
+    if (name.starts_with(prefix) && (digitsFrom(prefix.size()) || prefix.size() > 8))
+      return true;
+  // "Identity_output_0", "node_Cast_3_output_0"
+  size_t output = name.rfind("_output_");
+  return output != std::string_view::npos && digitsFrom(output + 8);
+}
+
+bool isFloating(DType dtype) {
+  return dtype == DType::F32 || dtype == DType::F64 || dtype == DType::F16 || dtype == DType::BF16;
+}
+
+Namer::Namer(const Graph& graph) : graph_(graph), uses_(findUses(graph)) {
+  for (const Node& node : graph.nodes) {
+    for (const std::string& output : node.outputs)
+      if (!output.empty())
+        producer_.emplace(output, scopes_.size());
+    scopes_.push_back(scopeOf(node));
+    const Scope& scope = scopes_.back();
+    if (!scope.module.empty())
+      modules_.insert(scope.module);
+    for (const FxOperand& operand : scope.operands)
+      fxKinds_.emplace(operand.mangled, operand.kind);
+  }
+  for (const std::string& name : graph.initializerOrder)
+    if (!isMadeUp(name))
+      byMangled_.emplace(mangled(name), name);
+}
+
+/// Not a name of the source: an exporter's, or the name of a value that its optimizer folded
+/// (torch.export then names no parameter like it).
+bool Namer::isMadeUp(const std::string& name) const {
+  const Tensor& file = graph_.initializers.at(name);
+  if (isAnonymous(name) || (!file.copyOf.empty() && name.starts_with(file.copyOf + "#")))
+    return true;
+  if (signature().known())
+    return !signature().byName(name);
+  return !fxKinds_.empty() && !fxKinds_.contains(mangled(name));
+}
+
+NameTable Namer::run() {
+  // Names that the file has come first: a recovered name must not take one of them.
+  for (const std::string& name : graph_.initializerOrder)
+    if (!isMadeUp(name))
+      taken_.insert(name);
+  std::vector<size_t> unknown;
+  for (const std::string& name : graph_.initializerOrder) {
+    NamedTensor tensor;
+    tensor.initializer = tensor.name = name;
+    describeUse(tensor);
+    if (!isMadeUp(name))
+      classify(tensor);
+    else if (!recover(tensor))
+      unknown.push_back(table_.tensors.size());
+    table_.tensors.push_back(std::move(tensor));
+  }
+  tieEmbeddings();
+  for (NamedTensor& tensor : table_.tensors)
+    if (tensor.isState())
+      tie(tensor);
+  // Only now is it known which parameters of the source no tensor of the file is.
+  for (size_t i : unknown)
+    nameFolded(table_.tensors[i]);
+  noteLost();
+  return std::move(table_);
+}
+
+/// Sets role and fan-in from the first use that has one.
+void Namer::describeUse(NamedTensor& tensor) {
+  for (const Use& use : usesOf(tensor).uses) {
+    if (tensor.role == Role::Other)
+      tensor.role = use.role;
+    if (tensor.fanIn == 0)
+      tensor.fanIn = use.fanIn;
+  }
+}
+
+/// The kind of a tensor whose name the file has kept.
+void Namer::classify(NamedTensor& tensor) {
+  const Tensor& file = fileTensor(tensor);
+  if (const SourceTensor* source = signature().byName(tensor.initializer)) {
+    // A buffer that is not persistent is no state: PyTorch's state_dict() has it not.
+    tensor.kind = source->parameter    ? TensorKind::Parameter
+                  : source->persistent ? TensorKind::Buffer
+                                       : TensorKind::Constant;
+    return;
+  }
+  auto fx = fxKinds_.find(mangled(tensor.initializer));
+  if (fx != fxKinds_.end()) {
+    tensor.kind = fx->second == 'p'   ? TensorKind::Parameter
+                  : fx->second == 'b' ? TensorKind::Buffer
+                                      : TensorKind::Constant;
+    return;
+  }
+  if (tensor.role == Role::Statistic)
+    tensor.kind = TensorKind::Buffer;
+  else if (!isFloating(file.dtype) || !usesOf(tensor).differentiable)
+    tensor.kind = TensorKind::Constant;
+  else if (file.fromConstantNode && (graph_.fromPyTorch() || tensor.role == Role::Other))
+    // Library functions name their constants ("beta"); a Constant node that is a weight is
+    // another producer's.
+    tensor.kind = TensorKind::Constant;
+  else if (usesOf(tensor).onlyAngles || isAngleTable(file))
+    // The frequencies, cosines or sines of rotary or sinusoidal positions: a buffer in the source.
+    tensor.kind = TensorKind::Constant;
+  else if (file.shape.empty() && !graph_.fromPyTorch())
+    // PyTorch writes its own scalars without a name; other producers name theirs.
+    tensor.kind = TensorKind::Constant;
+  else
+    tensor.kind = TensorKind::Parameter;
+}
+
+/// Kind, name and layout of a tensor that the exporter renamed. False: nothing tells what it is.
+bool Namer::recover(NamedTensor& tensor) {
+  const Tensor& file = fileTensor(tensor);
+  // PyTorch writes what it folds as initializers; its Constant nodes are constants of the
+  // program.
+  if (file.fromConstantNode && graph_.fromPyTorch())
+    return true;
+  if (fromMetadata(tensor) || fromScope(tensor))
+    return true;
+  if (signature().known())
+    return false;
+  bool differentiable = isFloating(file.dtype) && usesOf(tensor).differentiable;
+  if (tensor.role == Role::Statistic)
+    tensor.kind = TensorKind::Buffer;
+  else if (differentiable && tensor.role != Role::Other && !file.shape.empty() &&
+           (tensor.role != Role::Bias || besideParameter(tensor)))
+    tensor.kind = TensorKind::Parameter;
+  else
+    return false;
+  nameStructurally(tensor);
+  return true;
+}
+
+/// Is an anonymous addend a bias? Gemm's third operand is; what an Add takes may be any constant.
+bool Namer::besideParameter(const NamedTensor& tensor) const {
+  for (const Use& use : usesOf(tensor).uses)
+    if (use.role == Role::Bias && graph_.nodes[use.node].opType != "Add" &&
+        graph_.nodes[use.node].opType != "Sum")
+      return true;
+  return false;
+}
+
+/// torch.export: the fx node lists the parameters that it reads; those that no initializer carries
+/// are candidates.
+bool Namer::fromMetadata(NamedTensor& tensor) {
+  for (const Use& use : usesOf(tensor).uses) {
+    const Scope& scope = scopes_[use.node];
+    bool linear = scope.target.starts_with("aten.linear.");
+    // A norm reads a weight and a bias: the operand's part tells which.
+    bool bias = use.role == Role::Bias || use.role == Role::NormBias;
+    bool transposed = linear && use.role == Role::Weight && use.transposed;
+    std::vector<const FxOperand*> read, candidates;
+    for (const FxOperand& operand : scope.operands)
+      if (!linear || operand.position == (use.role == Role::Bias ? 2 : 1))
+        read.push_back(&operand);
+    for (const FxOperand* operand : read)
+      if (!byMangled_.contains(operand->mangled))
+        candidates.push_back(operand);
+    if (linear && candidates.empty() && read.size() == 1 &&
+        isCopy(tensor, byMangled_.at(read.front()->mangled), transposed))
+      return true;
+    if (candidates.size() > 1)
+      std::erase_if(candidates, [&](const FxOperand* operand) {
+        return !operand->mangled.ends_with(bias ? "_bias" : "_weight");
+      });
+    if (candidates.size() != 1)
+      continue;
+    const FxOperand& operand = *candidates.front();
+    std::string name = demangled(operand.mangled, scope.module);
+    if (!take(tensor, name, transposed))
+      continue;
+    const SourceTensor* source = signature().byName(name);
+    tensor.kind = operand.kind == 'p'                                      ? TensorKind::Parameter
+                  : operand.kind == 'b' && (!source || source->persistent) ? TensorKind::Buffer
+                                                                           : TensorKind::Constant;
+    return true;
+  }
+  return false;
+}
+
+/// What the module of `use` calls the matrix: as the bias that is added to the product
+/// (`in_proj_bias` beside `in_proj_weight`), as nn.MultiheadAttention calls its fused projection,
+/// else `weight`.
+std::string Namer::weightAttribute(const NamedTensor& tensor, const Use& use) const {
+  const std::string& module = scopes_[use.node].module;
+  const std::string& product = graph_.nodes[use.node].outputs.front();
+  for (const Node& add : graph_.nodes) {
+    if (add.opType != "Add" ||
+        std::find(add.inputs.begin(), add.inputs.end(), product) == add.inputs.end())
+      continue;
+    for (const std::string& input : add.inputs)
+      if (graph_.initializers.contains(input) && moduleOf(input) == module &&
+          leafOf(input).ends_with("_bias"))
+        return std::string(leafOf(input).substr(0, leafOf(input).size() - 4)) + "weight";
+  }
+  Shape shape = fileTensor(tensor).shape; // [in, out]
+  bool fused = shape.size() == 2 && shape[1] == 3 * shape[0];
+  return fused && graph_.initializers.contains(module + ".out_proj.weight") ? "in_proj_weight"
+                                                                            : "weight";
+}
+
+/// Scopes alone: a matrix that a module multiplies by, anonymous because its transposition was
+/// folded, is a Linear's weight, and what it adds is its bias.
+bool Namer::fromScope(NamedTensor& tensor) {
+  const Tensor& file = fileTensor(tensor);
+  if (!graph_.fromPyTorch() || !isFloating(file.dtype) || !usesOf(tensor).differentiable)
+    return false;
+  for (const Use& use : usesOf(tensor).uses) {
+    const Scope& scope = scopes_[use.node];
+    if (scope.module.empty())
+      continue;
+    bool weight = use.role == Role::Weight && file.shape.size() >= 2;
+    bool bias = use.role == Role::Bias && file.shape.size() == 1;
+    if (!weight && !bias)
+      continue;
+    std::string name = scope.module + "." + (weight ? weightAttribute(tensor, use) : "bias");
+    if (signature().known() && !signature().byName(name))
+      continue;
+    bool transposed = weight && file.shape.size() == 2 && use.transposed;
+    if (!take(tensor, name, transposed))
+      continue;
+    tensor.kind = TensorKind::Parameter;
+    return true;
+  }
+  return false;
+}
+
+bool Namer::take(NamedTensor& tensor, const std::string& name, bool transposed) {
+  if (!taken_.insert(name).second)
+    return false;
+  tensor.name = name;
+  if (transposed)
+    tensor.layout = {1, 0};
+  return true;
+}
+
+/// "enc_0_weight" to "enc.0.weight": the longest module path that it starts with, then the
+/// attribute.
+std::string Namer::demangled(const std::string& text, const std::string& module) const {
+  if (const SourceTensor* source = signature().byMangled(text))
+    return source->name;
+  std::string best;
+  auto consider = [&](const std::string& candidate) {
+    if (candidate.size() > best.size() && text.starts_with(mangled(candidate) + "_"))
+      best = candidate;
+  };
+  consider(module);
+  for (const std::string& candidate : modules_)
+    consider(candidate);
+  return best.empty() ? text : best + "." + text.substr(best.size() + 1);
+}
+
+void Namer::nameStructurally(NamedTensor& tensor) {
+  const Use& use = *std::find_if(usesOf(tensor).uses.begin(), usesOf(tensor).uses.end(),
+                                 [&](const Use& u) { return u.role == tensor.role; });
+  const Node& node = graph_.nodes[use.node];
+  std::string type = mangled(node.opType);
+  auto ordinal =
+      std::count_if(graph_.nodes.begin(), graph_.nodes.begin() + static_cast<long>(use.node),
+                    [&](const Node& other) { return other.opType == node.opType; });
+  const char* leaf = tensor.role == Role::Bias || tensor.role == Role::NormBias ? "bias"
+                     : tensor.role == Role::Statistic && use.operand == 3       ? "running_mean"
+                     : tensor.role == Role::Statistic                           ? "running_var"
+                                                                                : "weight";
+  const std::string& module = scopes_[use.node].module;
+  std::string name =
+      fmt::format("{}{}{}_{}.{}", module, module.empty() ? "" : ".", type, ordinal, leaf);
+  for (int other = 2; !taken_.insert(name).second; ++other)
+    name = fmt::format("{}{}{}_{}.{}_{}", module, module.empty() ? "" : ".", type, ordinal, leaf,
+                       other);
+  tensor.name = name;
+  tensor.structural = true;
+  table_.notes.push_back(fmt::format(
+      "'{}' has no name that could be recovered: it is called '{}'; --names can say otherwise",
+      printable(tensor.initializer), printable(name)));
+}
+
+} // namespace titan::frontend

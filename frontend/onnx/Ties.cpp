@@ -1,0 +1,97 @@
+// One tensor under several names: the module paths that read it, and copies of it that an exporter
+// made.
+#include "frontend/onnx/Namer.h"
+#include "frontend/onnx/Values.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace titan::frontend {
+
+/// Finds the other names of a tied tensor; the canonical one is that of the first use.
+void Namer::tie(NamedTensor& tensor) {
+  struct Name {
+    std::string name;
+    size_t firstUse;
+    size_t order;
+  };
+  std::vector<Name> names{{tensor.name, SIZE_MAX, 0}};
+  std::string module(moduleOf(tensor.name)), leaf(leafOf(tensor.name));
+  auto add = [&](const std::string& name, size_t node) {
+    if (signature().known() && !signature().byName(name))
+      return;
+    for (Name& known : names)
+      if (known.name == name) {
+        known.firstUse = std::min(known.firstUse, node);
+        return;
+      }
+    if (taken_.insert(name).second)
+      names.push_back({name, node, names.size()});
+  };
+  // Without classes only the usual attributes of a layer tell a tied module from a function call.
+  bool legacyTie = graph_.fromPyTorch() && (leaf == "weight" || leaf == "bias") && !module.empty();
+  for (const Use& use : usesOf(tensor).uses) {
+    const Scope& scope = scopes_[use.node];
+    if (tensor.structural || !scope.known)
+      continue;
+    if (encloses(scope.module, module))
+      add(tensor.name, use.node); // the module itself, or a function of one around it
+    else if (scope.target.empty() ? legacyTie : scope.moduleClass.starts_with("torch.nn.modules."))
+      add(scope.module + "." + leaf, use.node);
+  }
+  for (const std::string& name : usesOf(tensor).identityNames)
+    if (!isAnonymous(name) && name.find('.') != std::string::npos)
+      add(name, SIZE_MAX);
+  auto key = [&](const Name& name) {
+    // Module order where it is known, else the order of use.
+    return std::tuple(signature().position(name.name), name.firstUse, name.order);
+  };
+  std::sort(names.begin(), names.end(),
+            [&](const Name& a, const Name& b) { return key(a) < key(b); });
+  tensor.name = names.front().name;
+  for (size_t i = 1; i < names.size(); ++i)
+    tensor.aliases.push_back(names[i].name);
+}
+
+/// The metadata says that `tensor` is the parameter that the file holds as `of`, or its
+/// transposition: the exporter folded the transposition of a tied weight.
+bool Namer::isCopy(NamedTensor& tensor, const std::string& of, bool transposed) {
+  Shape shape = graph_.initializers.at(of).shape;
+  if (transposed && shape.size() == 2)
+    std::swap(shape[0], shape[1]);
+  if (fileTensor(tensor).shape != shape)
+    return false;
+  tensor.kind = TensorKind::Parameter;
+  tensor.sameAs = of;
+  if (transposed)
+    tensor.layout = {1, 0};
+  return true;
+}
+
+/// The TorchScript exporter keeps an embedding and folds the transposition of the head that is tied
+/// to it; nothing but equal bytes tells then. Values that were drawn or trained are only equal
+/// where the tensor is the same.
+void Namer::tieEmbeddings() {
+  if (!graph_.fromPyTorch() || signature().known())
+    return;
+  for (NamedTensor& head : table_.tensors) {
+    if (head.kind != TensorKind::Parameter || head.role != Role::Weight ||
+        !isMadeUp(head.initializer) || !head.sameAs.empty())
+      continue;
+    for (NamedTensor& table : table_.tensors) {
+      if (table.kind != TensorKind::Parameter || table.role != Role::Embedding ||
+          !table.layout.empty() || !table.sameAs.empty() ||
+          head.sourceShape(fileTensor(head).shape) != fileTensor(table).shape ||
+          !areEqualValues(fileTensor(table), fileTensor(head), !head.layout.empty()))
+        continue;
+      head.sameAs = table.initializer;
+      if (!head.structural)
+        table.aliases.push_back(head.name);
+      table_.notes.push_back(fmt::format("'{}' has the values of '{}': they are one tied parameter",
+                                         printable(head.initializer), printable(table.name)));
+      break;
+    }
+  }
+}
+
+} // namespace titan::frontend
