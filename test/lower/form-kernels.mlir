@@ -85,3 +85,21 @@ func.func @barrier(%x: tensor<4xf32>) -> tensor<4xf32> {
   %b = titan.barrier %x id 1 : tensor<4xf32>
   return %b : tensor<4xf32>
 }
+// Rows of a table by index are routines; the gradient continues what it is added to.
+// CHECK-LABEL: func.func @embedding
+// CHECK: kernel.call #kernel.embedding<rows = 8, entries = 50, width = 96> ins(%{{.*}}, %{{.*}} : tensor<50x96xf32>, tensor<2x4xi64>)
+// CHECK: kernel.call #kernel.embedding_grad<rows = 8, entries = 50, width = 96, accumulate = true, columns = 64> {{.*}} outs(%arg2 :
+func.func @embedding(%t: tensor<50x96xf32>, %i: tensor<2x4xi64>, %acc: tensor<50x96xf32>) -> tensor<50x96xf32> {
+  %y = titan.embedding %t, %i : (tensor<50x96xf32>, tensor<2x4xi64>) -> tensor<2x4x96xf32>
+  %g = titan.embedding_grad %y, %i acc %acc rows 50 : (tensor<2x4x96xf32>, tensor<2x4xi64>, tensor<50x96xf32>) -> tensor<50x96xf32>
+  return %g : tensor<50x96xf32>
+}
+
+// The other half of each pair is another map of the operand; what is not rotated is copied.
+// CHECK-LABEL: func.func @rotary
+// CHECK: kernel.fused flat [2, 4, 2, 2, 3]
+// CHECK: kernel.fused flat [2, 4, 2, 2]
+func.func @rotary(%x: tensor<2x4x2x8xf32>, %cos: tensor<4x3xf32>, %sin: tensor<4x3xf32>) -> tensor<2x4x2x8xf32> {
+  %y = titan.rotary %x, %cos, %sin : (tensor<2x4x2x8xf32>, tensor<4x3xf32>, tensor<4x3xf32>) -> tensor<2x4x2x8xf32>
+  return %y : tensor<2x4x2x8xf32>
+}

@@ -78,3 +78,70 @@ func.func @stored(%x: tensor<64x100xf32>, %w: tensor<100x100xf32>) -> (tensor<64
   %d = titan.select %m, %z, %zero {phase = #titan<phase backward>} : tensor<64x100xi1>, tensor<64x100xf32>
   return %z, %d : tensor<64x100xf32>, tensor<64x100xf32>
 }
+
+// A reshape between two kernels is a matter of maps: rows of [2, 32, 10] are rows of [64, 10].
+// CHECK-LABEL: func.func @through_reshape
+// CHECK: kernel.fused flat [2, 32, 10] ins(%{{.*}}, %{{.*}} : tensor<10xf32>, tensor<64x10xf32>)
+// CHECK-NOT: kernel.cast_shape
+// CHECK: return
+func.func @through_reshape(%x: tensor<64x10xf32>, %b: tensor<10xf32>) -> tensor<2x32x10xf32> {
+  %r = titan.broadcast %b [1] : tensor<10xf32> to tensor<64x10xf32>
+  %s = titan.add %x, %r : tensor<64x10xf32>
+  %v = titan.reshape %s : tensor<64x10xf32> to tensor<2x32x10xf32>
+  %y = titan.tanh %v : tensor<2x32x10xf32>
+  return %y : tensor<2x32x10xf32>
+}
+
+// Chunks of 16 of all 64 rows lie within the 32 rows of each sample: the gradient is computed, and
+// written, where its columns are summed.
+// CHECK-LABEL: func.func @chunks_of_samples
+// CHECK: kernel.fused column [2, 2, 16, 10] ins(%{{.*}}, %{{.*}} : tensor<2x32x10xf32>, tensor<2x32x10xf32>) outs(%{{.*}}, %{{.*}} : tensor<4x10xf32>, tensor<2x32x10xf32>)
+// CHECK: math.exp
+// CHECK: kernel.reduce add %{{.*}} over [2]
+// CHECK: kernel.fused column [4, 10]
+func.func @chunks_of_samples(%x: tensor<2x32x10xf32>, %dy: tensor<2x32x10xf32>) -> (tensor<2x32x10xf32>, tensor<10xf32>) {
+  %e = titan.exp %x : tensor<2x32x10xf32>
+  %dx = titan.mul %dy, %e : tensor<2x32x10xf32>
+  %db = titan.reduce sum %dx [0, 1] : tensor<2x32x10xf32> to tensor<10xf32>
+  return %dx, %db : tensor<2x32x10xf32>, tensor<10xf32>
+}
+
+// What reads one large value at the same elements reads it once.
+// CHECK-LABEL: func.func @shared_read
+// CHECK: kernel.fused row [128, 64] ins(%{{.*}} : tensor<128x64xf32>) outs(%{{.*}}, %{{.*}} : tensor<128x64xf32>, tensor<128xf32>)
+// CHECK-NOT: kernel.fused
+// REMARK-DAG: 'length' runs together with 'double'
+func.func @shared_read(%x: tensor<128x64xf32>) -> (tensor<128xf32>, tensor<128x64xf32>) {
+  %q = titan.mul %x, %x {path = ["length"]} : tensor<128x64xf32>
+  %s = titan.reduce sum %q [1] {path = ["length"]} : tensor<128x64xf32> to tensor<128xf32>
+  %d = titan.add %x, %x {path = ["double"]} : tensor<128x64xf32>
+  return %s, %d : tensor<128xf32>, tensor<128x64xf32>
+}
+
+// The loss and its gradient, which may take the place of the logits: one sweep over each row.
+// CHECK-LABEL: func.func @loss
+// CHECK: kernel.fused row [64, 128]
+// CHECK: math.exp
+// CHECK-NOT: math.exp
+// CHECK: return
+func.func @loss(%x: tensor<64x32xf32>, %w: tensor<128x32xf32>, %t: tensor<64xi64>) -> (tensor<64xf32>, tensor<64x128xf32>) {
+  %z = titan.contract %x, %w batch [] x [] contracting [1] x [1] : (tensor<64x32xf32>, tensor<128x32xf32>) -> tensor<64x128xf32>
+  %l = titan.cross_entropy %z, %t ignore_index -100 label_smoothing 0.0 : (tensor<64x128xf32>, tensor<64xi64>) -> tensor<64xf32>
+  %one = titan.constant dense<1.0> : tensor<64xf32>
+  %d = titan.cross_entropy_grad %z, %t, %one ignore_index -100 label_smoothing 0.0 {phase = #titan<phase backward>} : (tensor<64x128xf32>, tensor<64xi64>, tensor<64xf32>) -> tensor<64x128xf32>
+  return %l, %d : tensor<64xf32>, tensor<64x128xf32>
+}
+
+// A bias is added again in the backward pass: that costs no more than to read the sum, and the sum need not be written.
+// CHECK-LABEL: func.func @bias_again
+// CHECK: kernel.fused flat [64, 128] ins(%{{.*}}, %{{.*}} : tensor<128xf32>, tensor<64x128xf32>) outs(%{{[^,]*}} : tensor<64x128xf32>)
+// CHECK: kernel.call
+// CHECK: kernel.fused flat [64, 128] ins(%{{.*}}, %{{.*}}, %{{.*}} : tensor<128xf32>, tensor<64x128xf32>, tensor<64x128xf32>)
+func.func @bias_again(%h: tensor<64x128xf32>, %b: tensor<128xf32>, %w: tensor<128x128xf32>) -> (tensor<64x128xf32>, tensor<64x128xf32>) {
+  %r = titan.broadcast %b [1] : tensor<128xf32> to tensor<64x128xf32>
+  %s = titan.add %h, %r : tensor<64x128xf32>
+  %y = titan.tanh %s : tensor<64x128xf32>
+  %z = titan.contract %y, %w batch [] x [] contracting [1] x [0] : (tensor<64x128xf32>, tensor<128x128xf32>) -> tensor<64x128xf32>
+  %d = titan.mul %z, %s {phase = #titan<phase backward>} : tensor<64x128xf32>
+  return %y, %d : tensor<64x128xf32>, tensor<64x128xf32>
+}
