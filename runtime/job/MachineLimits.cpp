@@ -20,23 +20,26 @@ int64_t cacheBytes(int name, int64_t otherwise) {
 }
 
 /// Bytes a second, read and written, of copying between two buffers of `bytes` together: the best
-/// of several times.
-double copySpeed(int64_t bytes, ThreadPool& pool) {
+/// of several times. `block` bytes are copied at a time: of large blocks, memcpy goes past the
+/// caches.
+double copySpeed(int64_t bytes, int64_t block, ThreadPool& pool) {
   using Clock = std::chrono::steady_clock;
   constexpr int rounds = 7;
   constexpr int64_t leastMoved = 64 * MiB; // in one round: long against the clock
   const int64_t half = bytes / 2 / pool.threads() * pool.threads();
   std::vector<char> source(static_cast<size_t>(half), 1), destination(static_cast<size_t>(half));
   const int64_t repeats = std::max<int64_t>(1, leastMoved / half);
+  // Each thread copies its own part again and again: its caches hold what they can.
+  auto copyPart = [&](int64_t begin, int64_t end) {
+    for (int64_t i = 0; i < repeats; ++i)
+      for (int64_t at = begin; at < end; at += block)
+        std::memcpy(destination.data() + at, source.data() + at,
+                    static_cast<size_t>(std::min(block, end - at)));
+  };
   double best = 1e30;
   for (int round = 0; round < rounds; ++round) {
     const Clock::time_point start = Clock::now();
-    // Each thread copies its own part again and again: its caches hold what they can.
-    pool.parallelFor(half, half / pool.threads(), [&](int64_t begin, int64_t end) {
-      for (int64_t i = 0; i < repeats; ++i)
-        std::memcpy(destination.data() + begin, source.data() + begin,
-                    static_cast<size_t>(end - begin));
-    });
+    pool.parallelFor(half, half / pool.threads(), copyPart);
     best = std::min(best, std::chrono::duration<double>(Clock::now() - start).count());
   }
   return 2.0 * static_cast<double>(half) * static_cast<double>(repeats) / best;
@@ -61,10 +64,12 @@ MachineLimits measureLimits(const std::optional<OneDnn>& oneDnn, ThreadPool& poo
   const int64_t third = std::max(cacheBytes(_SC_LEVEL3_CACHE_SIZE, 32 * MiB), 2 * second);
   MachineLimits limits;
   limits.productFlops = measureGemmCeiling(oneDnn, pool);
-  // Half of a cache, so that it holds the working set beside everything else.
-  limits.copies = {{"L2", second, copySpeed(second / 2, pool)},
-                   {"L3", third, copySpeed(third / 2, pool)},
-                   {"memory", INT64_MAX, copySpeed(std::max(4 * third, 128 * MiB), pool)}};
+  // A part of a cache, so that it holds the working set beside everything else.
+  constexpr int64_t small = 64 << 10;
+  const int64_t large = std::max(4 * third, 128 * MiB);
+  limits.copies = {{"L2", second, copySpeed(second / 2, small, pool)},
+                   {"L3", third, copySpeed(third / 4, small, pool)},
+                   {"memory", INT64_MAX, copySpeed(large, large, pool)}};
   return limits;
 }
 

@@ -41,14 +41,14 @@ double leastOf(const Measurement& m, const ProfileRow& row) {
                                            static_cast<double>(row.bytes) / calls));
 }
 
-/// "products", "L2", "L3" or "memory": what bounds a call of `row`.
+/// "FLOP/s", "L2", "L3" or "memory": what bounds a call of `row`.
 std::string limitOf(const Measurement& m, const ProfileRow& row) {
   const int64_t flops = row.flops / row.calls, bytes = row.bytes / row.calls;
   const CopySpeed& copy = m.limits.copyOf(bytes);
-  const bool products =
+  const bool arithmetic =
       m.limits.productFlops > 0 && static_cast<double>(flops) / m.limits.productFlops >
                                        static_cast<double>(bytes) / copy.bytesPerSecond;
-  return products ? "products" : copy.level;
+  return arithmetic ? "FLOP/s" : copy.level;
 }
 
 std::vector<ProfileShare>
