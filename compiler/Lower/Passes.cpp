@@ -15,7 +15,11 @@ void addLowerPasses(OpPassManager& passes) {
   OpPassManager& functions = passes.nest<func::FuncOp>();
   // While additions are still single ops: afterwards they are kernel bodies and library calls.
   functions.addPass(createElideZeroAccumulators());
+  // While parts are still single ops: the adjoints of a projection's slices.
+  functions.addPass(createJoinPads());
   functions.addPass(createFormKernels());
+  // Before copies become parts of other kernels.
+  functions.addPass(createAbsorbViews());
   // Equal kernels become one before fusion copies them apart: the optimizer's scalars of all
   // parameters of a group.
   functions.addPass(createCSEPass());

@@ -46,6 +46,33 @@ def FormKernels : Lower_Pass<"form-kernels"> {
   }];
 }
 
+def JoinPads : Lower_Pass<"join-pads"> {
+  let summary = "turns sums of zero-padded parts into concatenations";
+  let description = [{
+    Slices of one projection have zero-padded adjoints, which are added. Where the parts lie side by side and cover the tensor, each element of the sum is
+    one part's element plus zeros, so that the parts are joined instead: no pass over zeros. Only -0 + 0 would have other bits.
+
+    Before: any sums. After: no sum, all of whose terms are zero-padded along one dimension, covers its tensor without overlap.
+
+    ```mlir
+    %a = titan.pad %x low [0] interior [0] : tensor<2xf32> to tensor<5xf32>
+    %b = titan.pad %y low [2] interior [0] : tensor<3xf32> to tensor<5xf32>
+    %s = titan.add %a, %b : tensor<5xf32>     // becomes titan.concat %x, %y dim 0
+    ```
+  }];
+}
+
+def AbsorbViews : Lower_Pass<"absorb-views"> {
+  let summary = "lets attention read and write parts of larger tensors in place";
+  let description = [{
+    A copy kernel between attention and a tensor that holds the same elements at strides is not needed: `#kernel.view` says where they are. Query, key and
+    value that are slices of one projection are read there; adjoints that are copied side by side into one tensor are written there.
+
+    Before: operands and results of `kernel.call #kernel.attention` are copied where a slice, a transposition or a concatenation stood. After: they are
+    views wherever the elements of a head are contiguous. No bit changes. A missed remark says which copy stays and why.
+  }];
+}
+
 def FuseKernels : Lower_Pass<"fuse-kernels"> {
   let summary = "merges kernels with the kernels that read their results";
   let description = [{
