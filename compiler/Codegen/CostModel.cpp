@@ -70,7 +70,35 @@ Cost costOf(const Gemm& gemm) {
   return cost;
 }
 
+Cost costOf(kernel::AttentionAttr attention) {
+  int64_t queries = attention.getQueries(), keys = attention.getKeys();
+  int64_t heads = attention.getBatch() * attention.getHeads();
+  int64_t keyHeads = attention.getBatch() * attention.getKeyHeads();
+  int64_t width = attention.getWidth(), valueWidth = attention.getValueWidth();
+  // Pairs of a query and a key that it attends to.
+  int64_t pairs = queries * keys;
+  if (attention.getCausal()) {
+    int64_t rising = std::min(queries, keys);
+    pairs = rising * (rising + 1) / 2 + (queries - rising) * keys;
+  }
+  bool backward = static_cast<bool>(attention.getGradient());
+  int64_t elementBytes = attention.getElement().getIntOrFloatBitWidth() / 8;
+  int64_t queryElements = heads * queries * (width + valueWidth);
+  int64_t keyElements = keyHeads * keys * (width + valueWidth);
+  Cost cost;
+  // Products, and the row sums and exponentials of the scores.
+  cost.flops = heads * pairs * 2 * (backward ? 3 * width + 2 * valueWidth : width + valueWidth) +
+               heads * pairs * 4;
+  // Backward reads the result and its adjoint besides, and writes as much as it reads of the rest.
+  cost.bytes = elementBytes * (queryElements + keyElements) * (backward ? 2 : 1) +
+               (backward ? elementBytes * heads * queries * valueWidth : 0) + heads * queries * 4;
+  cost.nanoseconds = static_cast<double>(cost.flops) / gemmFlopsPerNanosecond;
+  return cost;
+}
+
 Cost costOf(kernel::CallOp op) {
+  if (auto attention = dyn_cast<kernel::AttentionAttr>(op.getRoutine()))
+    return costOf(attention);
   auto elementBytes = [](Value buffer) {
     Type element = cast<ShapedType>(buffer.getType()).getElementType();
     return static_cast<int64_t>(element.getIntOrFloatBitWidth() + 7) / 8;

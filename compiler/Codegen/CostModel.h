@@ -16,6 +16,8 @@ Cost costOf(const LoopNest& nest);
 Cost costOf(const Gemm& gemm);
 /// A routine other than a matrix product.
 Cost costOf(kernel::CallOp op);
+/// Scores that a causal limit excludes are not computed and not counted.
+Cost costOf(kernel::AttentionAttr attention);
 
 /// Is the generated kernel the faster one for this product? Decided from its extents by committed
 /// measurements (RATIONALE.md, "Which products go to the library"), never by timing.

@@ -2,6 +2,7 @@
 
 #include "compiler/Codegen/CostModel.h"
 
+#include "compiler/Codegen/cpu/AttentionKernel.h"
 #include "compiler/Codegen/cpu/EmbeddingKernel.h"
 #include "compiler/Codegen/cpu/GemmKernel.h"
 
@@ -77,6 +78,22 @@ std::string describe(const Gemm& gemm) {
       gemm.bias ? " bias" : "", gemm.relu ? " relu" : "", gemm.c == DType::BF16 ? " to bf16" : "");
 }
 
+/// "attention backward [8, 6 / 2, 256, 256, 64] causal dropout": batch, query and key heads,
+/// queries, keys, widths.
+std::string describe(kernel::AttentionAttr attention) {
+  auto both = [](int64_t a, int64_t b) {
+    return a == b ? std::to_string(a) : fmt::format("{} / {}", a, b);
+  };
+  std::string element;
+  llvm::raw_string_ostream(element) << attention.getElement();
+  return fmt::format("attention {} [{}, {}, {}, {}, {}] {}{}{}{}",
+                     attention.getGradient() ? "backward" : "forward", attention.getBatch(),
+                     both(attention.getHeads(), attention.getKeyHeads()), attention.getQueries(),
+                     attention.getKeys(), both(attention.getWidth(), attention.getValueWidth()),
+                     element, attention.getCausal() ? " causal" : "",
+                     attention.getMask() ? " mask" : "", attention.getDropout() ? " dropout" : "");
+}
+
 std::string describe(kernel::EmbeddingAttr routine) {
   return fmt::format("embedding [{} of {}, {}]", routine.getRows(), routine.getEntries(),
                      routine.getWidth());
@@ -147,6 +164,11 @@ FailureOr<uint32_t> KernelTable::kernelFor(kernel::CallOp op) {
     Entry entry{"titan_kernel_" + std::to_string(index), {}, {}};
     LogicalResult emitted =
         llvm::TypeSwitch<kernel::RoutineAttrInterface, LogicalResult>(op.getRoutine())
+            .Case([&](kernel::AttentionAttr routine) {
+              entry.description = describe(routine);
+              emitAttentionKernel(builder_, op.getLoc(), routine, entry.symbol, shape_);
+              return success();
+            })
             .Case([&](kernel::EmbeddingAttr routine) {
               entry.description = describe(routine);
               emitEmbeddingKernel(builder_, op, entry.symbol);
