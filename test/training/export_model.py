@@ -9,7 +9,7 @@ import torch
 # The metadata that holds paths of the exporting machine; what names are recovered from stays.
 PRIVATE = {"pkg.torch.onnx.stack_trace"}
 # What names are recovered from: all that is kept of large graphs, in which metadata outweighs the rest.
-NAMING = {"pkg.torch.onnx.name_scopes", "pkg.torch.onnx.fx_node"}
+NAMING = {"pkg.torch.onnx.name_scopes", "pkg.torch.onnx.class_hierarchy", "pkg.torch.onnx.fx_node"}
 
 WAYS = {
     "dynamo-train": dict(dynamo=True, training=True, dynamic=True, optimize=False, opset_version=23),
