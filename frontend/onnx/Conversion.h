@@ -114,6 +114,7 @@ public:
 
   /// model.mode = "train": dropout is active whatever the export says.
   bool trainingMode = false;
+  bool fromPyTorch = false; ///< the model comes from a PyTorch exporter
   /// The random stream of this node's op: of its module path, by ordinal.
   std::function<uint64_t()> randomStream;
 

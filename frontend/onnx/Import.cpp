@@ -165,6 +165,7 @@ private:
                           builder_.getStrArrayAttr(ArrayRef<StringRef>(StringRef(path))),
                           std::move(operands));
     conversion.trainingMode = recipe_.model.mode == "train";
+    conversion.fromPyTorch = graph_.fromPyTorch();
     conversion.randomStream = [this, &path] { return randomStream(path, randomOrdinals_[path]++); };
     if (conversion.results.empty())
       return;
@@ -295,7 +296,7 @@ private:
     constexpr int64_t kLargest = int64_t(1) << 24;
     unsigned argument = 0;
     for (const NamedTensor& tensor : names_.tensors) {
-      if (tensor.kind == TensorKind::Constant)
+      if (!tensor.isState())
         continue;
       unsigned i = argument++;
       const Tensor& file = graph_.initializers.at(tensor.initializer);

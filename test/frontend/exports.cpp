@@ -57,7 +57,7 @@ Result<interpreter::Tensor> initialValue(ir::StateOp state, const fs::path& dire
   return value;
 }
 
-/// The tensors FOLDER/NAME_0.pb, by name; the result in the order of the names.
+/// The tensors FOLDER/NAME_0.pb, by name; `input` may stand for the only one.
 std::map<std::string, ::onnx::TensorProto> readRecording(const fs::path& folder) {
   std::map<std::string, ::onnx::TensorProto> tensors;
   for (const auto& entry : fs::directory_iterator(folder)) {
@@ -73,7 +73,8 @@ Result<Recipe> recipeFor(const Graph& graph,
                          const std::map<std::string, ::onnx::TensorProto>& recording) {
   Recipe recipe;
   for (const Port& input : graph.inputs) {
-    auto tensor = recording.find(input.name);
+    auto tensor = recording.find(
+        graph.inputs.size() == 1 && !recording.contains(input.name) ? "input" : input.name);
     if (tensor == recording.end() || !input.dims ||
         tensor->second.dims_size() != static_cast<int>(input.dims->size()))
       return Error::badInput("no recording of input '{}'", input.name);
@@ -109,7 +110,9 @@ Result<bool> check(mlir::MLIRContext& context, const fs::path& model, const fs::
     auto tag = function.getArgAttrOfType<mlir::StringAttr>(i, ir::tag::input);
     if (!tag)
       continue;
-    ::onnx::TensorProto proto = recording.at(tag.str());
+    auto recorded = recording.find(tag.str());
+    ::onnx::TensorProto proto =
+        recorded != recording.end() ? recorded->second : recording.at("input");
     HostTensor x = TITAN_TRY(toHost(TITAN_TRY(takeTensor(proto, tag.str()))));
     arguments.inputs[tag.str()] =
         toInterpreter(x, mlir::cast<mlir::RankedTensorType>(function.getArgument(i).getType()));

@@ -41,9 +41,9 @@ Result<std::optional<Value>> gatherRuns(Conversion& c, Value x, int64_t axis,
                                           : Value(c.create<ConcatOp>(ValueRange(pieces), axis)));
 }
 
-/// Can `indices` hold a negative number, which counts from the end? Inputs cannot: the job refuses
-/// such data before it trains on them.
-bool mayBeNegative(Value indices) {
+/// Can `indices` hold a negative number, which counts from the end? Inputs of PyTorch's models
+/// cannot: lookups there refuse them, as the job does before it trains.
+bool mayBeNegative(Conversion& c, Value indices) {
   while (Operation* op = indices.getDefiningOp()) {
     if (isa<IotaOp>(op))
       return false;
@@ -56,11 +56,11 @@ bool mayBeNegative(Value indices) {
       return true;
     indices = op->getOperand(0);
   }
-  return false;
+  return !c.fromPyTorch;
 }
 
 Value countedFromFront(Conversion& c, Value indices, int64_t extent) {
-  if (!mayBeNegative(indices))
+  if (!mayBeNegative(c, indices))
     return indices;
   Value negative = c.compare(ComparePredicate::LT, indices, c.splatLike(indices, 0));
   return c.select(negative, c.shift(indices, static_cast<double>(extent)), indices);
