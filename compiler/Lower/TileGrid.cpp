@@ -13,7 +13,7 @@ constexpr int64_t granule = 16, mostTilesPerSide = 64;
 double tileTime(int64_t m, int64_t n, int64_t k, int64_t elementBytes) {
   const double flops = 2.0 * m * n * k, panels = static_cast<double>(elementBytes) * k * (m + n);
   const double rate = elementBytes == 2 ? 500 : 250;
-  return flops / rate + panels / 30 + 100;
+  return flops / rate + panels / 15 + 100;
 }
 
 /// The tile extent for `count` tiles along `extent`, or 0 where it leaves a sliver.

@@ -48,6 +48,11 @@ void GemmBuilder::store(Value value, Value pointer) {
 void GemmBuilder::storeMasked(Value value, Value pointer, Value mask) {
   LLVM::MaskedStoreOp::create(builder, loc, value, pointer, mask, alignmentOf(value.getType()));
 }
+void GemmBuilder::prefetch(Value pointer) {
+  constexpr int write = 1, keep = 3, data = 1;
+  LLVM::Prefetch::create(builder, loc, pointer, builder.getI32IntegerAttr(write),
+                         builder.getI32IntegerAttr(keep), builder.getI32IntegerAttr(data));
+}
 Value GemmBuilder::zero(Type type) {
   return arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
 }

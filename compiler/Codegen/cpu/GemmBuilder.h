@@ -30,6 +30,7 @@ public:
   mlir::Value loadMasked(mlir::VectorType type, mlir::Value pointer, mlir::Value mask);
   void store(mlir::Value value, mlir::Value pointer);
   void storeMasked(mlir::Value value, mlir::Value pointer, mlir::Value mask);
+  void prefetch(mlir::Value pointer);
   mlir::Value zero(mlir::Type type);
   mlir::Value broadcast(mlir::Value scalar, int64_t lanes);
   /// Lanes first, first + 1, ... that are below `count`, as a vector of `width`.

@@ -45,7 +45,7 @@ public:
   void emit() {
     operands = loadOperands(builder, loc, function, gemm.getBias() ? 4 : 3);
     int64_t rows = llvm::alignTo(std::min(tileM, mostPackedRows), tile.rows);
-    panelA = reserve(rows * std::max(layout.row, gemmDepth));
+    panelA = reserve(rows / tile.rows * layout.block);
     panelB = reserve(gemmDepth * tile.columns());
     if (epilogue.any())
       finished = reserve(tile.rows * tile.columns());
@@ -109,8 +109,8 @@ private:
       auto strip = [&](func::FuncOp callee, int64_t height, Value first, Value last) {
         g.loop(first, last, height, [&](Value i) {
           Value inBlock = g.remainder(i, tile.rows);
-          Value from = gemm.getTransposeA() ? g.add(g.mul(g.sub(i, inBlock), gemmDepth), inBlock)
-                                            : g.mul(i, layout.row);
+          Value from =
+              g.add(g.mul(g.divide(i, tile.rows), layout.block), g.mul(inBlock, layout.row));
           emitTile(callee, height, g.at(panelA, from, g.f32), c, bias, k, g.add(rows.first, i), j,
                    width);
         });

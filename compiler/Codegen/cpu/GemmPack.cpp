@@ -106,24 +106,34 @@ public:
     });
   }
 
-  /// A is stored [k, m].
-  void packTransposedA(Block& block) {
+  /// A is stored [k, m]: lines are read whole, and cut into the blocks' rows.
+  void packTransposedA(Block& block, const GemmPanelA& layout) {
     Value a = block.getArgument(0), lda = block.getArgument(1), rows = block.getArgument(2);
     Value depth = block.getArgument(3), panel = block.getArgument(4);
-    Value whole = g.mul(g.divide(rows, tile.rows), tile.rows);
-    auto pack = [&](Value first, Value last, Type type) {
-      g.loop(first, last, isa<VectorType>(type) ? tile.rows : 1, [&](Value row) {
-        Value inBlock = g.remainder(row, tile.rows);
-        Value corner = g.at(panel, g.add(g.mul(g.sub(row, inBlock), gemmDepth), inBlock), g.i32);
-        g.loop(g.constant(0), lanesOf(depth), 1, [&](Value k) {
+    auto whole = [&](int64_t step) { return g.mul(g.divide(rows, step), step); };
+    g.loop(g.constant(0), lanesOf(depth), 1, [&](Value k) {
+      auto pack = [&](Value first, Value last, int64_t count) {
+        g.loop(first, last, count, [&](Value row) {
+          Type type = count == 1 ? element : VectorType::get({count}, element);
           Value lanes = lanesAcross(a, lda, k, row, depth,
                                     [&](Value pointer) { return g.load(type, pointer); });
-          g.store(lanes, g.at(corner, g.mul(k, tile.rows), g.i32));
+          for (int64_t part = 0; part < count; part += tile.rows) {
+            Value i = g.add(row, g.constant(part)), inBlock = g.remainder(i, tile.rows);
+            Value slot = g.add(g.mul(g.divide(i, tile.rows), layout.block),
+                               g.add(g.mul(k, tile.rows), inBlock));
+            Value piece = count <= tile.rows
+                              ? lanes
+                              : vector::ExtractStridedSliceOp::create(
+                                    g.builder, g.loc, lanes, ArrayRef<int64_t>{part},
+                                    ArrayRef<int64_t>{tile.rows}, ArrayRef<int64_t>{1});
+            g.store(piece, g.at(panel, slot, g.i32));
+          }
         });
-      });
-    };
-    pack(g.constant(0), whole, VectorType::get({tile.rows}, element));
-    pack(whole, rows, element);
+      };
+      pack(g.constant(0), whole(g.width), g.width);
+      pack(whole(g.width), whole(tile.rows), tile.rows);
+      pack(whole(tile.rows), rows, 1);
+    });
   }
 
 private:
@@ -171,8 +181,11 @@ private:
 } // namespace
 
 GemmPanelA panelOfA(const GemmTile& tile, bool transposed) {
+  // A line more than a power of two: neighbours do not fall into one set of the cache.
   constexpr int64_t line = 16;
-  return transposed ? GemmPanelA{1, tile.rows} : GemmPanelA{gemmDepth + line, 1};
+  if (transposed)
+    return {1, tile.rows, gemmDepth * tile.rows + line};
+  return {gemmDepth + line, 1, (gemmDepth + line) * tile.rows};
 }
 
 func::FuncOp getPackB(OpBuilder& builder, Location loc, const GemmTile& tile, bool transposed) {
@@ -199,7 +212,7 @@ func::FuncOp getPackA(OpBuilder& builder, Location loc, const GemmTile& tile,
                            [&](Block& block) {
                              Packing packing(builder, loc, tile);
                              if (transposed)
-                               packing.packTransposedA(block);
+                               packing.packTransposedA(block, layout);
                              else
                                packing.packPlainA(block, layout);
                            });

@@ -13,13 +13,11 @@ mlir::func::FuncOp getPackB(mlir::OpBuilder& builder, mlir::Location loc, const 
                             bool transposed);
 
 /// void(ptr a, i64 lda, i64 rows, i64 depth, ptr panel): rows of op(A) as `layout` says, the last
-/// lane filled up with zeros. Transposed, the panel holds blocks of tile.rows rows, gemmDepth lanes
-/// apart.
+/// lane filled up with zeros.
 mlir::func::FuncOp getPackA(mlir::OpBuilder& builder, mlir::Location loc, const GemmTile& tile,
                             const GemmPanelA& layout, bool transposed);
 
-/// Not transposed rows stay rows, a line longer than they are; transposed ones lie side by side in
-/// blocks of a tile's rows.
+/// Rows that are contiguous stay so; transposed ones lie side by side in blocks of a tile's rows.
 GemmPanelA panelOfA(const GemmTile& tile, bool transposed);
 
 } // namespace titan::codegen

@@ -64,13 +64,11 @@ void emitTile(GemmBuilder& g, Block& block, const GemmTile& tile, const GemmPane
             g.at(g.at(matrix, g.mul(leading, i), g.f32), g.constant(v * tile.width), g.f32));
     return pointers;
   };
+  // What the sums are added to is fetched while they are computed.
+  SmallVector<Value> from = vectorsOf(block.getArgument(2), block.getArgument(3));
+  for (Value pointer : from)
+    g.prefetch(pointer);
   SmallVector<Value> sums(tile.rows * tile.vectors, g.zero(g.vectorOf(g.f32)));
-  sums = emitIf(builder, loc, continues, sums, [&] {
-    SmallVector<Value> loaded;
-    for (auto [i, pointer] : llvm::enumerate(vectorsOf(block.getArgument(2), block.getArgument(3))))
-      loaded.push_back(g.loadMasked(g.vectorOf(g.f32), pointer, masks[i % tile.vectors]));
-    return loaded;
-  });
   Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
   Value depth =
       arith::IndexCastOp::create(builder, loc, builder.getIndexType(), block.getArgument(6));
@@ -88,6 +86,14 @@ void emitTile(GemmBuilder& g, Block& block, const GemmTile& tile, const GemmPane
         next.push_back(multiplyAdd(g, tile, factor, b[v], carried[i * tile.vectors + v]));
     }
     return next;
+  });
+  sums = emitIf(builder, loc, continues, sums, [&] {
+    SmallVector<Value> added;
+    for (auto [i, pointer] : llvm::enumerate(from)) {
+      Value before = g.loadMasked(g.vectorOf(g.f32), pointer, masks[i % tile.vectors]);
+      added.push_back(arith::AddFOp::create(builder, loc, before, sums[i]));
+    }
+    return added;
   });
   for (auto [i, pointer] : llvm::enumerate(vectorsOf(block.getArgument(4), block.getArgument(5))))
     g.storeMasked(sums[i], pointer, masks[i % tile.vectors]);

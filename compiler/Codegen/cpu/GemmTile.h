@@ -27,9 +27,10 @@ struct GemmTile {
 /// The tile that wastes least on C of `rows` x `columns`.
 GemmTile gemmTile(const VectorShape& shape, GemmLane lane, int64_t rows, int64_t columns);
 
-/// How a packed panel of A lies: lane k of row i at i * row + k * step.
+/// How a packed panel of A lies: lane k of row i of a block of tile.rows rows at i * row + k *
+/// step, blocks `block` lanes apart.
 struct GemmPanelA {
-  int64_t row = 0, step = 0;
+  int64_t row = 0, step = 0, block = 0;
 };
 
 /// void(ptr a, ptr panel, ptr from, i64 ldFrom, ptr to, i64 ldTo, i64 depth, i64 columns, i1

@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""precision.compute = "bf16": trains as well as f32, to the same bits however it is cut up or fused, in every stage's own check.
+
+    check_precision.py --tools build/dev/bin [unittest's options]
+"""
+import argparse
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+import numpy as np
+
+import titan_job
+
+REFERENCES = Path(__file__).parent / "references"
+UNFUSED = [f"--disable-pass=titan-{name}" for name in ("lower-fuse-kernels", "lower-fuse-epilogues", "plan-reuse-in-place")]
+BF16 = ("--set", "precision.compute=bf16")
+MODELS = (("relu", "accumulate"), ("norm-gelu", "smoothing-ignore"), ("gpt-nano", "accumulate"), ("gpt-llama", "adamw"))
+SEEDS, STEPS, LAST = range(5), 200, 20
+
+
+class Precision(unittest.TestCase):
+    tools = Path()
+
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.scratch = Path(temporary.name)
+
+    def compile(self, name, reference, recipe, *options):
+        folder, job = REFERENCES / reference, self.scratch / name
+        titan_job.compile_job(self.tools, folder / "dynamo-train.onnx", folder / f"{recipe}.toml", job, *options)
+        return job
+
+    def train(self, job, out, reference, steps=20, threads=2, *options):
+        rows = titan_job.train(job, self.scratch / out, REFERENCES / reference / "data.npz", steps, threads, *options)
+        return [row["loss"] for row in rows], titan_job.checkpoint(self.scratch / out, steps)
+
+    def assert_same_bits(self, found, expected):
+        self.assertEqual(found[0], expected[0])
+        for name, tensor in expected[1].items():
+            self.assertEqual(found[1][name].tobytes(), tensor.tobytes(), name)
+
+    def test_threads_and_fusion_do_not_matter(self):
+        for reference, recipe in MODELS:
+            with self.subTest(reference=reference):
+                fused = self.compile(f"{reference}-fused", reference, recipe, *BF16)
+                single = self.compile(f"{reference}-single", reference, recipe, *BF16, *UNFUSED)
+                one = self.train(fused, f"{reference}-1", reference, threads=1)
+                self.assert_same_bits(self.train(fused, f"{reference}-2", reference), one)
+                self.assert_same_bits(self.train(single, f"{reference}-single.run", reference), one)
+
+    def test_states_are_f32_and_losses_near(self):
+        for reference, recipe in MODELS:
+            with self.subTest(reference=reference):
+                narrow = self.train(self.compile(f"{reference}-16", reference, recipe, *BF16), f"{reference}-16.run", reference)
+                wide = self.train(self.compile(f"{reference}-32", reference, recipe), f"{reference}-32.run", reference)
+                self.assertEqual({name: t.dtype for name, t in narrow[1].items()}, {name: t.dtype for name, t in wide[1].items()})
+                np.testing.assert_allclose(narrow[0], wide[0], rtol=0.02)
+                self.assertNotEqual(narrow[0], wide[0])
+
+    def test_bf16_learns_as_f32_does(self):
+        """The mean of the last losses lies within two standard deviations of those of five seeds in f32."""
+        reference = "gpt-nano"
+        fresh = ("--set", "model.init=fresh", "--set", f"train.steps={STEPS}")
+
+        def ends(job, precision):
+            return [np.mean(self.train(job, f"{precision}-{seed}.run", reference, STEPS, 2, "--set", f"train.seed={seed}")[0][-LAST:])
+                    for seed in SEEDS]
+
+        wide = ends(self.compile("wide", reference, "adamw", *fresh), "f32")
+        narrow = ends(self.compile("narrow", reference, "adamw", *fresh, *BF16), "bf16")
+        mean, deviation = np.mean(wide), np.std(wide, ddof=1)
+        print(f"last {LAST} of {STEPS} losses: f32 {mean:.4f}, standard deviation {deviation:.4f}; bf16 {np.round(narrow, 4)}")
+        self.assertLessEqual(abs(np.mean(narrow) - mean), 2 * deviation)
+        # With the same seed, and so the same weights and data, precision is all that differs.
+        self.assertLessEqual(np.abs(np.subtract(narrow, wide)).max(), 2 * deviation)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--tools", required=True, type=Path, help="folder of titan-compile")
+    arguments, rest = parser.parse_known_args()
+    Precision.tools = arguments.tools
+    unittest.main(argv=[sys.argv[0], *rest])
