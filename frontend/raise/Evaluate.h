@@ -11,7 +11,7 @@ namespace titan::frontend {
 
 /// The argument attribute by which the importer tells what a buffer holds in the file (an elements
 /// attribute of the argument's type). It proves things about masks; it never replaces the state.
-inline constexpr llvm::StringLiteral kInitialValue = "titan.initial";
+inline constexpr llvm::StringLiteral kInitialValue = "import.initial";
 
 /// Row-major elements as doubles: exact for every type that is evaluated.
 struct Elements {

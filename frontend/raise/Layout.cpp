@@ -30,6 +30,25 @@ std::optional<DimGroups> matchLeadingMerge(ArrayRef<int64_t> from, ArrayRef<int6
   return groups;
 }
 
+std::optional<DimGroups> matchMerge(ArrayRef<int64_t> from, ArrayRef<int64_t> to) {
+  DimGroups groups;
+  size_t next = 0;
+  for (int64_t extent : to) {
+    SmallVector<int64_t, 2> group;
+    for (int64_t product = 1; product != extent; ++next) {
+      if (next == from.size())
+        return std::nullopt;
+      product *= from[next];
+      if (from[next] != 1)
+        group.push_back(static_cast<int64_t>(next));
+    }
+    groups.push_back(group);
+  }
+  if (!llvm::all_of(from.drop_front(next), [](int64_t rest) { return rest == 1; }))
+    return std::nullopt;
+  return groups;
+}
+
 bool isElementwise(Operation* op) {
   return isa<ir::TitanDialect>(op->getDialect()) &&
          op->hasTrait<OpTrait::SameOperandsAndResultShape>() && op->getNumOperands() > 0;

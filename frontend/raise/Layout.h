@@ -14,6 +14,10 @@ using DimGroups = llvm::SmallVector<llvm::SmallVector<int64_t, 2>>;
 std::optional<DimGroups> matchLeadingMerge(llvm::ArrayRef<int64_t> from,
                                            llvm::ArrayRef<int64_t> to);
 
+/// The groups if the reshape from `from` to `to` merges neighbouring dimensions, and adds or drops
+/// dimensions of extent 1, which are in no group.
+std::optional<DimGroups> matchMerge(llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_t> to);
+
 /// An op that computes each element from the same element of each operand, of one shape.
 bool isElementwise(mlir::Operation* op);
 

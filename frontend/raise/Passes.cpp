@@ -6,11 +6,10 @@ using namespace mlir;
 
 namespace titan::frontend {
 
-void addImportPasses(OpPassManager& passes) {
+void addRaisePasses(OpPassManager& functions) {
   // Exporters repeat constants, and both halves of a variance: equal ops must be one value for the
   // patterns.
-  passes.addPass(createCSEPass());
-  OpPassManager& functions = passes.nest<func::FuncOp>();
+  functions.addPass(createCSEPass());
   // One spelling of what exporters fold, flatten and transpose in different ways, so that the
   // patterns see one.
   functions.addPass(createFoldConstants());
@@ -27,7 +26,11 @@ void addImportPasses(OpPassManager& passes) {
   // Rotary and attention stand between transpositions to their layout and back.
   functions.addPass(createSinkReshapes());
   functions.addPass(createFoldTransposes());
-  passes.addPass(createCSEPass());
+  functions.addPass(createCSEPass());
+}
+
+void addImportPasses(OpPassManager& passes) {
+  addRaisePasses(passes.nest<func::FuncOp>());
   passes.addPass(createVerifyImport());
 }
 

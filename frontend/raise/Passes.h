@@ -10,6 +10,9 @@ namespace titan::frontend {
 #define GEN_PASS_DECL
 #include "frontend/raise/Passes.h.inc"
 
+/// On functions: one spelling, then raises decomposed patterns. Each pass keeps what the function
+/// computes.
+void addRaisePasses(mlir::OpPassManager& functions);
 /// Raises decomposed patterns, then verifies; on a module that holds `@model`.
 void addImportPasses(mlir::OpPassManager& passes);
 

@@ -148,7 +148,7 @@ def RaiseAttention : Pass<"titan-import-raise-attention", "::mlir::func::FuncOp"
     probabilities, and heads of keys and values that are repeated for groups of queries. Masks are evaluated: one that forbids exactly the keys after each query becomes `causal`. The op works
     on [batch, position, head, width]; transpositions that it needs cancel with the model's in *fold-transposes*.
 
-    A remark `raise` says what was raised, or why something that looks like attention was not. Consumes the argument attribute `titan.initial`.
+    A remark `raise` says what was raised, or why something that looks like attention was not. Consumes the argument attribute `import.initial`.
 
     ```mlir
     %s = titan.contract %q, %k batch [0, 2] x [0, 2] contracting [3] x [3] : (tensor<1x3x2x4xf32>, tensor<1x3x2x4xf32>) -> tensor<1x2x3x3xf32>

@@ -322,9 +322,7 @@ private:
   void build() {
     OpBuilder builder(probabilities_.product);
     ir::TensorBuilder b(builder, softmax_);
-    b.path = ir::joinPaths(ir::getPath(softmax_), ir::getPath(probabilities_.product));
-    if (b.path && b.path.empty())
-      b.path = {};
+    b.path = joinedPath(softmax_, probabilities_.product);
     // Heads that are repeated for several query heads stay single.
     View key = withoutRepetition(key_, kHead), value = withoutRepetition(value_, kHead);
     if (key.extent(kHead) != value.extent(kHead) || key.extent(kHead) == 0 ||

@@ -61,7 +61,7 @@ template <typename Op> struct FoldAffine : RaisePattern<Op> {
       Value operand = trailingOperand(right, axis);
       if (!operand)
         continue;
-      b.path = ir::joinPaths(ir::getPath(norm), ir::getPath(op));
+      b.path = joinedPath(norm, op);
       return b
           .create<ir::LayerNormOp>(norm.getOperand(), isScale ? operand : norm.getScale(),
                                    isScale ? Value() : operand, axis,

@@ -42,6 +42,11 @@ void eraseDeadOps(func::FuncOp function) {
       op->erase();
 }
 
+ArrayAttr joinedPath(Operation* a, Operation* b) {
+  ArrayAttr joined = ir::joinPaths(ir::getPath(a), ir::getPath(b));
+  return joined && !joined.empty() ? joined : ArrayAttr();
+}
+
 void remarkRaised(Operation* op) {
   remark::passed(op->getLoc(), remark::RemarkOpts::name("raise").category("import"))
       << remark::add("'{0}' is one {1}", ir::describePlace(op), op->getName().getStringRef());

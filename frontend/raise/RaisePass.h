@@ -36,6 +36,9 @@ mlir::LogicalResult applyRaisePatterns(mlir::func::FuncOp function,
                                        const mlir::FrozenRewritePatternSet& patterns,
                                        llvm::function_ref<bool(mlir::Operation*)> isRaised);
 
+/// The module paths of both, for what replaces them; null where neither has one.
+mlir::ArrayAttr joinedPath(mlir::Operation* a, mlir::Operation* b);
+
 /// Says that `op` now stands for a pattern.
 void remarkRaised(mlir::Operation* op);
 /// Says that what ends in `op` looks like a titan op `what` but is not raised, and why.

@@ -42,7 +42,7 @@ struct FoldScale : RaisePattern<ir::MulOp> {
       Value scale = trailingOperand(right, axis);
       if (!scale)
         continue;
-      b.path = ir::joinPaths(ir::getPath(norm), ir::getPath(op));
+      b.path = joinedPath(norm, op);
       return b
           .create<ir::RmsNormOp>(norm.getOperand(), scale, axis,
                                  norm.getEpsilon().convertToDouble())

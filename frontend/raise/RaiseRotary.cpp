@@ -359,7 +359,7 @@ struct FoldRest : RaisePattern<ir::ConcatOp> {
         !cutsLastOnly(rest) || turned.getOffsets().back() != 0 || turned.getStrides().back() != 1 ||
         rest.getStrides().back() != 1 || rest.getOffsets().back() != lastExtent(turned.getResult()))
       return {};
-    b.path = ir::joinPaths(ir::getPath(rotary), ir::getPath(op));
+    b.path = joinedPath(rotary, op);
     Value x = turned.getOperand();
     if (inner)
       x = transposed(b, x, inner.getPermutation());

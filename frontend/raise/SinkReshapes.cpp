@@ -74,7 +74,8 @@ struct ComposeReshapes : RaisePattern<ir::ReshapeOp> {
   }
 };
 
-/// A reshape of a broadcast that only drops dimensions of extent 1, as a tile makes them.
+/// A reshape of a broadcast with dimensions of extent 1, as a tile makes them: the broadcast
+/// without them.
 struct SqueezeBroadcast : RaisePattern<ir::ReshapeOp> {
   using RaisePattern::RaisePattern;
 
@@ -82,19 +83,18 @@ struct SqueezeBroadcast : RaisePattern<ir::ReshapeOp> {
     auto broadcast = op.getOperand().getDefiningOp<ir::BroadcastOp>();
     if (!broadcast)
       return {};
-    auto isUnit = [](int64_t extent) { return extent == 1; };
     ArrayRef<int64_t> wide = ir::tensorType(broadcast.getResult()).getShape();
-    SmallVector<int64_t> kept(wide), target(op.getType().getShape());
-    llvm::erase_if(kept, isUnit);
-    if (kept != target || kept.size() == wide.size())
+    SmallVector<int64_t> kept(wide), inner, dims;
+    llvm::erase(kept, 1);
+    if (kept.size() == wide.size())
       return {};
-    SmallVector<int64_t> inner, dims;
     for (int64_t d : broadcast.getDims())
       if (wide[d] != 1) {
         inner.push_back(wide[d]);
         dims.push_back(llvm::count_if(wide.take_front(d), [](int64_t e) { return e != 1; }));
       }
-    return b.broadcast(reshaped(b, broadcast.getOperand(), inner), target, dims);
+    Value squeezed = b.broadcast(reshaped(b, broadcast.getOperand(), inner), kept, dims);
+    return reshaped(b, squeezed, op.getType().getShape());
   }
 };
 

@@ -78,8 +78,8 @@ View withoutRepetition(const View& view, int64_t role) {
   // All heads repeat one: a broadcast without a merge.
   constexpr int64_t kCopy = -2;
   if (auto merge = inner.value.getDefiningOp<ir::ReshapeOp>()) {
-    auto groups = matchLeadingMerge(ir::tensorType(merge.getOperand()).getShape(),
-                                    merge.getType().getShape());
+    auto groups =
+        matchMerge(ir::tensorType(merge.getOperand()).getShape(), merge.getType().getShape());
     if (!groups)
       return view;
     View split{merge.getOperand(),
@@ -87,7 +87,8 @@ View withoutRepetition(const View& view, int64_t role) {
     for (auto [d, group] : llvm::enumerate(*groups)) {
       if (group.size() > 2 || (group.size() == 2 && inner.roles[d] != role))
         return view;
-      split.roles[group.front()] = inner.roles[d];
+      if (!group.empty())
+        split.roles[group.front()] = inner.roles[d];
       if (group.size() == 2)
         split.roles[group.back()] = kCopy;
     }

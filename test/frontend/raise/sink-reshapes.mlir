@@ -3,8 +3,8 @@
 // CHECK-LABEL: func.func @linear
 // CHECK-SAME: %[[X:.*]]: tensor<2x3x4xf32>, %[[W:.*]]: tensor<5x4xf32>, %[[B:.*]]: tensor<5xf32>
 func.func @linear(%x: tensor<2x3x4xf32>, %w: tensor<5x4xf32>, %bias: tensor<5xf32>) -> tensor<2x3x5xf32> {
-  // CHECK-NEXT: %[[B2:.*]] = titan.broadcast %[[B]] [2] : tensor<5xf32> to tensor<2x3x5xf32>
   // CHECK-NEXT: %[[Y:.*]] = titan.contract %[[X]], %[[W]] batch [] x [] contracting [2] x [1]
+  // CHECK-NEXT: %[[B2:.*]] = titan.broadcast %[[B]] [2] : tensor<5xf32> to tensor<2x3x5xf32>
   // CHECK-NEXT: %[[Z:.*]] = titan.add %[[Y]], %[[B2]] : tensor<2x3x5xf32>
   // CHECK-NEXT: return %[[Z]]
   %flat = titan.reshape %x : tensor<2x3x4xf32> to tensor<6x4xf32>
