@@ -1,12 +1,12 @@
 #include "runtime/executor/InitialState.h"
 
+#include "runtime/executor/StoredWeights.h"
 #include "runtime/program/Random.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include <cstring>
-#include <fstream>
 
 namespace titan {
 namespace {
@@ -100,13 +100,15 @@ Status checkPermutation(const State& state) {
   return {};
 }
 
-Status place(const State& state, const char* stored, char* destination) {
-  TITAN_TRY(checkPermutation(state));
-  if (state.init.permutation.empty())
-    std::memcpy(destination, stored, static_cast<size_t>(state.bytes));
-  else
-    copyPermuted(state, stored, destination);
-  return {};
+/// Reads the stored bytes of `state` into place. False when they have another digest.
+Result<bool> place(const State& state, const StoredWeights& weights, char* destination) {
+  const bool permuted = !state.init.permutation.empty();
+  std::string stored(permuted ? static_cast<size_t>(state.bytes) : 0, '\0');
+  const uint64_t digest = TITAN_TRY(
+      weights.read(state.init.offset, state.bytes, permuted ? stored.data() : destination));
+  if (permuted)
+    copyPermuted(state, stored.data(), destination);
+  return digest == state.init.digest;
 }
 
 Status fromPayload(const State& state, std::string_view payload, char* destination) {
@@ -116,32 +118,33 @@ Status fromPayload(const State& state, std::string_view payload, char* destinati
     return Error::internal(
         "the weights of '{}', {} bytes at {}, leave the job's payload of {} bytes", state.name,
         state.bytes, offset, payload.size());
-  const char* stored = payload.data() + offset;
-  if (XXH3_64bits(stored, static_cast<size_t>(state.bytes)) != state.init.digest)
+  TITAN_TRY(checkPermutation(state));
+  if (!TITAN_TRY(place(state, StoredWeights::ofPayload(payload), destination)))
     return Error::badInput(
         "the weights of '{}' in the job's file are damaged: compile the job again", state.name);
-  return place(state, stored, destination);
+  return {};
 }
 
 Status fromFile(const State& state, const std::string& directory, char* destination) {
   const std::string path =
       state.init.path.starts_with('/') ? state.init.path : directory + "/" + state.init.path;
-  std::ifstream file(path, std::ios::binary);
-  if (!file)
-    return Error::badInput(
-        "cannot open '{}', which holds the weights of '{}': give its directory by --weights-dir",
-        path, state.name);
-  std::string stored(static_cast<size_t>(state.bytes), '\0');
-  file.seekg(state.init.offset);
-  if (!file.read(stored.data(), state.bytes))
-    return Error::badInput("'{}' is too short: the weights of '{}' are {} bytes at {}", path,
-                           state.name, state.bytes, state.init.offset);
-  if (XXH3_64bits(stored.data(), stored.size()) != state.init.digest)
+  TITAN_TRY(checkPermutation(state));
+  Result<StoredWeights> weights = StoredWeights::ofFile(path);
+  if (!weights.ok())
+    return Error::badInput("cannot open '{}', which holds the weights of '{}': {}: give its "
+                           "directory by --weights-dir",
+                           path, state.name, weights.error().message());
+  Result<bool> placed = place(state, *weights, destination);
+  if (!placed.ok())
+    return Error::badInput("cannot read the weights of '{}', {} bytes at {} of '{}': {}",
+                           state.name, state.bytes, state.init.offset, path,
+                           placed.error().message());
+  if (!*placed)
     return Error::badInput(
         "'{}' has changed since the job was compiled: the weights of '{}' have another digest: "
         "compile the job again",
         path, state.name);
-  return place(state, stored.data(), destination);
+  return {};
 }
 
 } // namespace

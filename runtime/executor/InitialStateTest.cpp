@@ -12,6 +12,10 @@
 #include <filesystem>
 #include <fstream>
 
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 namespace titan {
 namespace {
 
@@ -143,6 +147,47 @@ TEST(InitialState, ExternalFilesAreFoundAndChecked) {
   state.init.path = "none.bin";
   EXPECT_EQ(writeInitialState(state, {.weightsDirectory = directory}, *pool, out).error().code(),
             ErrorCode::BadInput);
+}
+
+/// Resident bytes of this process that belong to the file at `path`.
+int64_t residentOf(const std::string& path) {
+  std::ifstream maps("/proc/self/smaps");
+  int64_t bytes = 0;
+  bool inside = false;
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find('-') < line.find(' ') && line.find(':') > line.find(' '))
+      inside = line.ends_with(path);
+    if (inside && line.starts_with("Rss:"))
+      bytes += std::stoll(line.substr(4)) * 1024;
+  }
+  return bytes;
+}
+
+TEST(InitialState, APayloadDoesNotStayInMemory) {
+  auto pool = ThreadPool::create(1).take();
+  const std::string path = ::testing::TempDir() + "titan-payload.bin";
+  constexpr int64_t bytes = 32 << 20;
+  {
+    std::string stored(bytes, '\1');
+    std::ofstream(path, std::ios::binary) << stored;
+  }
+  sync(); // only clean pages can be dropped
+  const int file = open(path.c_str(), O_RDONLY);
+  void* mapping = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file, 0);
+  ASSERT_NE(mapping, MAP_FAILED);
+  close(file);
+  std::string_view payload(static_cast<const char*>(mapping), bytes);
+  Init init = rule(Init::Kind::Payload, 0);
+  init.digest = XXH3_64bits(payload.data(), payload.size());
+  EXPECT_EQ(residentOf(path), bytes);
+  State state = makeState({bytes / 4}, init);
+  std::vector<float> values(bytes / 4);
+  char* out = reinterpret_cast<char*>(values.data());
+  ASSERT_TRUE(writeInitialState(state, {.payload = payload}, *pool, out).ok());
+  EXPECT_EQ(std::memcmp(out, payload.data(), 1 << 20), 0);
+  EXPECT_LE(residentOf(path), 2 << 20);
+  munmap(mapping, bytes);
+  std::filesystem::remove(path);
 }
 
 } // namespace

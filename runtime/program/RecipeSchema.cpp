@@ -79,7 +79,7 @@ constexpr Key table[] = {
   key<Mesh<&MeshRecipe::tensorRules>>("mesh", "tensor_rules", compiled, "how parameters split over the tensor axis"),
 
   key<Bytes>("memory", "limit", compiled, "bytes, or \"2.3GB\"; 0: none"),
-  key<Memory<&MemoryRecipe::remat>>("memory", "remat", compiled, "recompute activations to fit the limit", "auto | none"),
+  key<Memory<&MemoryRecipe::remat>>("memory", "remat", compiled, "recompute activations: to fit the limit, never, or all that lowers the peak", "auto | none | full"),
 
   key<Files<&DataRecipe::train>>("data", "train", runTime, "files: .npy, .npz, .safetensors, .bin or .txt"),
   key<Files<&DataRecipe::eval>>("data", "eval", runTime, "files for evaluation"),

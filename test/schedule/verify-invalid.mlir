@@ -18,3 +18,49 @@ func.func @step(%x: tensor<2x4xf32>) -> tensor<4xf32> {
   }
   return %s : tensor<4xf32>
 }
+
+// -----
+
+// expected-error @+1 {{has 2 accum.loops for 1 microbatches}}
+func.func @step(%x: tensor<1x4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %zero = titan.constant dense<0.0> : tensor<4xf32>
+  %s = accum.loop %i in 1 running slices(%xi = %x : tensor<1x4xf32>) accumulators(%a = %zero : tensor<4xf32>) -> (tensor<4xf32>) {
+    %n = titan.add %a, %xi : tensor<4xf32>
+    accum.yield %n : tensor<4xf32>
+  }
+  %t = accum.loop %i in 1 running slices(%xi = %x : tensor<1x4xf32>) accumulators(%a = %zero : tensor<4xf32>) -> (tensor<4xf32>) {
+    %n = titan.add %a, %xi : tensor<4xf32>
+    accum.yield %n : tensor<4xf32>
+  }
+  return %s, %t : tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+func.func @step(%x: tensor<2x4xf32>) -> tensor<4xf32> {
+  %zero = titan.constant dense<0.0> : tensor<4xf32>
+  // expected-error @+1 {{runs 2 microbatches, the recipe says 1}}
+  %s = accum.loop %i in 2 running slices(%xi = %x : tensor<2x4xf32>) accumulators(%a = %zero : tensor<4xf32>) -> (tensor<4xf32>) {
+    %n = titan.add %a, %xi : tensor<4xf32>
+    accum.yield %n : tensor<4xf32>
+  }
+  return %s : tensor<4xf32>
+}
+
+// -----
+
+func.func @step(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %b = titan.barrier %x id 0 {phase = #titan<phase backward>} : tensor<4xf32>
+  // expected-error @+1 {{of the forward pass reads a barrier}}
+  %n = titan.neg %b : tensor<4xf32>
+  return %n : tensor<4xf32>
+}
+
+// -----
+
+// expected-error @+1 {{the module has no @step}}
+module {
+  func.func @eval(%x: tensor<4xf32>) -> tensor<4xf32> {
+    return %x : tensor<4xf32>
+  }
+}

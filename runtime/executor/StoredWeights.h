@@ -1,0 +1,35 @@
+// Bytes of a job's payload or of a weights file, read without keeping them: weights that lie in the
+// arena need not be in memory a second time.
+#pragma once
+
+#include "runtime/program/Error.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace titan {
+
+class StoredWeights {
+public:
+  /// `payload` stays where it is; its pages may be dropped from memory once they were read, and are
+  /// read again from the job's file if somebody looks at them later.
+  static StoredWeights ofPayload(std::string_view payload) { return StoredWeights(payload); }
+  /// BadInput with the system's reason when the file cannot be opened.
+  static Result<StoredWeights> ofFile(const std::string& path);
+  StoredWeights(StoredWeights&& other) noexcept;
+  StoredWeights& operator=(StoredWeights&&) = delete;
+  ~StoredWeights();
+
+  /// Copies `bytes` bytes at `offset` to `destination` and returns their XXH3-64. BadInput "too
+  /// short" when they are not all there.
+  Result<uint64_t> read(int64_t offset, int64_t bytes, char* destination) const;
+
+private:
+  explicit StoredWeights(std::string_view payload) : payload_(payload) {}
+
+  std::string_view payload_;
+  int file_ = -1;
+};
+
+} // namespace titan
