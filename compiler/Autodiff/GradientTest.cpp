@@ -38,13 +38,7 @@ OpInstances& instances() {
   return *loaded;
 }
 
-/// Attention has no derivative with respect to its mask, and none of its log_sum_exp.
-bool isMask(BlockArgument argument) {
-  return llvm::any_of(argument.getUsers(), [&](Operation* user) {
-    auto attention = dyn_cast<titan::ir::AttentionOp>(user);
-    return attention && attention.getMask() == argument;
-  });
-}
+/// Attention has no derivative of its log_sum_exp.
 bool isLogSumExp(Value value) {
   auto attention = value.getDefiningOp<titan::ir::AttentionOp>();
   return attention && attention.getLogSumExp() == value;
@@ -63,7 +57,7 @@ struct GradientFunction {
     titan::ir::TensorBuilder b(builder, original.getLoc());
     SmallVector<Value> parameters;
     for (BlockArgument argument : block.getArguments())
-      if (isa<FloatType>(getElementTypeOrSelf(argument.getType())) && !isMask(argument)) {
+      if (isa<FloatType>(getElementTypeOrSelf(argument.getType()))) {
         wanted.push_back(argument.getArgNumber());
         parameters.push_back(argument);
       }

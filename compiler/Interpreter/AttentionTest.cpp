@@ -186,6 +186,7 @@ TEST_F(Attention, RoutineIsTheOpOnViews) {
       %yo = kernel.empty : tensor<2x5x2x3xf32>
       %lo = kernel.empty : tensor<2x2x5xf32>
       %xo = kernel.empty : tensor<2x5x18xf32>
+      %wo = kernel.empty : tensor<640xf32>
       %y, %lse = kernel.call #kernel.attention<batch = 2, heads = 2, keyHeads = 2, queries = 5, keys = 5, width = 3, valueWidth = 3, element = f32,
             scale = 0.5 : f64, causal = true,
             query = <operand = 0, offset = 0, batch = 90, row = 18, head = 3>,
@@ -196,7 +197,7 @@ TEST_F(Attention, RoutineIsTheOpOnViews) {
             dropout = <p = 0.5 : f64, stream = 3, seed = 2, step = 3, global = [4, 2, 5, 5], dim = 0, stride = 2>>
           ins(%x, %m, %seed, %step : tensor<2x5x18xf32>, tensor<2x1x1x5xi1>, tensor<i64>, tensor<i64>)
           outs(%yo, %lo : tensor<2x5x2x3xf32>, tensor<2x2x5xf32>) scalars(%i) -> (tensor<2x5x2x3xf32>, tensor<2x2x5xf32>)
-      %dx = kernel.call #kernel.attention<batch = 2, heads = 2, keyHeads = 2, queries = 5, keys = 5, width = 3, valueWidth = 3, element = f32,
+      %dx, %sums = kernel.call #kernel.attention<batch = 2, heads = 2, keyHeads = 2, queries = 5, keys = 5, width = 3, valueWidth = 3, element = f32,
             scale = 0.5 : f64, causal = true,
             query = <operand = 0, offset = 0, batch = 90, row = 18, head = 3>,
             key = <operand = 0, offset = 6, batch = 90, row = 18, head = 3>,
@@ -207,10 +208,10 @@ TEST_F(Attention, RoutineIsTheOpOnViews) {
             gradient = <dresult = <operand = 6, offset = 0, batch = 30, row = 6, head = 3>,
               dquery = <operand = 0, offset = 0, batch = 90, row = 18, head = 3>,
               dkey = <operand = 0, offset = 6, batch = 90, row = 18, head = 3>,
-              dvalue = <operand = 0, offset = 12, batch = 90, row = 18, head = 3>, workspace = -1>>
+              dvalue = <operand = 0, offset = 12, batch = 90, row = 18, head = 3>, workspace = 1>>
           ins(%x, %m, %seed, %step, %y, %lse, %d : tensor<2x5x18xf32>, tensor<2x1x1x5xi1>, tensor<i64>, tensor<i64>, tensor<2x5x2x3xf32>,
               tensor<2x2x5xf32>, tensor<2x5x2x3xf32>)
-          outs(%xo : tensor<2x5x18xf32>) scalars(%i) -> (tensor<2x5x18xf32>)
+          outs(%xo, %wo : tensor<2x5x18xf32>, tensor<640xf32>) scalars(%i) -> (tensor<2x5x18xf32>, tensor<640xf32>)
       return %y, %dx : tensor<2x5x2x3xf32>, tensor<2x5x18xf32>)";
   EquivalenceOptions options;
   options.engine = Engine::F32;

@@ -42,23 +42,6 @@ module {
 
 // -----
 
-// A mask that is trained (a learned position bias).
-module {
-  titan.state @bias : tensor<1x1x1x3xf32> {kind = #titan<kind param>, trainable, init = #titan.init_rule<"normal", 0.0 : f64, 1.0 : f64>}
-  func.func @step(%m: tensor<1x1x1x3xf32> {titan.state = @bias}, %x: tensor<1x2x3x1x4xf32> {titan.input = "x"})
-      -> (tensor<1x1x1x3xf32> {titan.state = @bias}, tensor<f32> {titan.metric = "loss_sum"}) {
-    %l = accum.loop %i in 1 unordered slices(%xi = %x : tensor<1x2x3x1x4xf32>) -> (tensor<f32>) {
-      // expected-error @+1 {{the mask of attention depends on a parameter that is trained, module path h.0.attn: its gradient is not available; freeze the parameter, or export the model with attention as separate products and softmax}}
-      %y, %lse = titan.attention %xi, %xi, %xi mask %m scale 0.5 {path = ["h.0.attn"]} : (tensor<2x3x1x4xf32>, tensor<2x3x1x4xf32>, tensor<2x3x1x4xf32>, tensor<1x1x1x3xf32>) -> (tensor<2x3x1x4xf32>, tensor<2x1x3xf32>)
-      %s = titan.reduce sum %y [0, 1, 2, 3] : tensor<2x3x1x4xf32> to tensor<f32>
-      accum.yield %s : tensor<f32>
-    }
-    return %m, %l : tensor<1x1x1x3xf32>, tensor<f32>
-  }
-}
-
-// -----
-
 module {
   titan.state @w : tensor<2x3x1x4xf32> {kind = #titan<kind param>, trainable, init = #titan.init_rule<"normal", 0.0 : f64, 1.0 : f64>}
   func.func @step(%w: tensor<2x3x1x4xf32> {titan.state = @w}, %x: tensor<1x2x3x1x4xf32> {titan.input = "x"})

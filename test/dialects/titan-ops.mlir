@@ -365,6 +365,11 @@ func.func @attention_bias(%q: tensor<2x3x2x3xf32>, %k: tensor<2x4x2x3xf32>, %v: 
       : (tensor<2x3x2x3xf32>, tensor<2x4x2x3xf32>, tensor<2x4x2x2xf32>, tensor<1x2x1x4xf32>) -> (tensor<2x3x2x2xf32>, tensor<2x2x3xf32>)
   return %r : tensor<2x3x2x2xf32>
 }
+func.func @attention_bias_dropout(%q: tensor<2x3x2x3xf32>, %k: tensor<2x4x1x3xf32>, %v: tensor<2x4x1x2xf32>, %m: tensor<2x1x3x4xf32>) -> tensor<2x3x2x2xf32> {
+  %r, %lse = titan.attention %q, %k, %v mask %m scale 0.75 causal {p = 0.25 : f64, stream = 9 : i64}
+      : (tensor<2x3x2x3xf32>, tensor<2x4x1x3xf32>, tensor<2x4x1x2xf32>, tensor<2x1x3x4xf32>) -> (tensor<2x3x2x2xf32>, tensor<2x2x3xf32>)
+  return %r : tensor<2x3x2x2xf32>
+}
 func.func @attention_dropout(%q: tensor<2x4x4x3xf32>, %k: tensor<2x5x2x3xf32>, %v: tensor<2x5x2x2xf32>) -> tensor<2x4x4x2xf32> {
   %r, %lse = titan.attention %q, %k, %v scale 0.75 {p = 0.25 : f64, stream = 9 : i64}
       : (tensor<2x4x4x3xf32>, tensor<2x5x2x3xf32>, tensor<2x5x2x2xf32>) -> (tensor<2x4x4x2xf32>, tensor<2x4x4xf32>)

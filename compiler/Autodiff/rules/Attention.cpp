@@ -1,6 +1,8 @@
 // Derivatives of attention and rotary position embedding.
 #include "compiler/Autodiff/Rules.h"
 
+#include "mlir/IR/Remarks.h"
+
 using namespace mlir;
 using namespace titan::ir;
 
@@ -10,18 +12,86 @@ namespace {
 
 using Builder = AdjointBuilder;
 
-/// One op recomputes the probabilities and gives all three adjoints.
+/// `left` [B, T, H, width] times `right` [B, S, G, width] per head: [B, H, T, S].
+Value productPerHead(Builder& b, Value left, Value right) {
+  ArrayRef<int64_t> l = tensorType(left).getShape(), r = tensorType(right).getShape();
+  int64_t batch = l[0], queries = l[1], heads = l[2], keys = r[1], keyHeads = r[2];
+  auto product = [&](Value grouped) -> Value {
+    int64_t width = tensorType(grouped).getRank() - 1;
+    return b.create<ContractOp>(grouped, right, Value(), ArrayRef<int64_t>{0, 2},
+                                ArrayRef<int64_t>{0, 2}, ArrayRef<int64_t>{width},
+                                ArrayRef<int64_t>{3});
+  };
+  if (heads == keyHeads)
+    return product(left);
+  Value grouped = product(b.reshape(left, {batch, queries, keyHeads, heads / keyHeads, l[3]}));
+  return b.reshape(b.transpose(grouped, {0, 1, 3, 2, 4}), {batch, heads, queries, keys});
+}
+
+/// `mask` repeated to `scores` [B, H, T, S].
+Value repeatMask(Builder& b, Value mask, ArrayRef<int64_t> scores) {
+  SmallVector<int64_t> extents, dims;
+  for (auto [d, extent] : llvm::enumerate(tensorType(mask).getShape()))
+    if (extent == scores[d]) {
+      extents.push_back(extent);
+      dims.push_back(static_cast<int64_t>(d));
+    }
+  return b.broadcast(b.reshape(mask, extents), scores, dims);
+}
+
+/// The adjoint of an additive mask, dS of the op's description summed over what the mask repeats.
+/// It needs [T, S] tensors as no other part of attention does: only a mask that is trained pays for
+/// it.
+Value maskAdjoint(Builder& b, AttentionOp op) {
+  remark::missed(op.getLoc(), remark::RemarkOpts::name("trained-mask").category("differentiate"))
+      << remark::reason("the mask of {0} is trained: its gradient stores the scores of all heads",
+                        pathString(op));
+  Value mask = op.getMask(), total = op.getLogSumExp();
+  Value products = productPerHead(b, op.getQuery(), op.getKey());
+  ArrayRef<int64_t> shape = tensorType(products).getShape();
+  auto overKeys = [&](Value rows) { return b.broadcast(rows, shape, {0, 1, 2}); };
+  Value scores =
+      b.add(b.scale(products, op.getScale().convertToDouble()), repeatMask(b, mask, shape));
+  // A query that attends to nothing has no probabilities.
+  Value attended = overKeys(b.create<IsFiniteOp>(total));
+  if (op.getCausal()) {
+    auto indices = RankedTensorType::get(shape, b.builder.getI64Type());
+    Value past = b.compare(ComparePredicate::LE, b.create<IotaOp>(indices, int64_t(3)),
+                           b.create<IotaOp>(indices, int64_t(2)));
+    attended = b.create<AndOp>(attended, past);
+  }
+  Value probabilities =
+      b.select(attended, b.exp(b.sub(scores, overKeys(total))), b.splatLike(scores, 0));
+
+  Value dprobabilities = productPerHead(b, b.result(0), op.getValue());
+  if (!op.getP().isZero())
+    dprobabilities = b.create<DropoutOp>(dprobabilities.getType(), dprobabilities, op.getSeed(),
+                                         op.getStep(), op.getMicrobatch(), op.getPAttr(),
+                                         op.getStreamAttr(), op.getWindowAttr());
+  Type wide = tensorType(total).getElementType();
+  Value overlap = b.mul(b.convert(b.result(0), wide), b.convert(op.getResult(), wide));
+  Value delta = b.transpose(b.reduce(ReduceKind::Sum, overlap, {3}), {0, 2, 1});
+  Value dscores = b.mul(probabilities, b.sub(dprobabilities, overKeys(delta)));
+
+  SmallVector<int64_t> repeated;
+  for (auto [d, extent] : llvm::enumerate(tensorType(mask).getShape()))
+    if (extent != shape[d])
+      repeated.push_back(static_cast<int64_t>(d));
+  if (!repeated.empty())
+    dscores = b.reduce(ReduceKind::Sum, dscores, repeated);
+  return b.reshape(dscores, tensorType(mask).getShape());
+}
+
+/// One op recomputes the probabilities and gives the adjoints of query, key and value.
 LogicalResult attention(Builder& b, AttentionOp op) {
-  constexpr unsigned maskOperand = 3;
-  if (op.getMask() && b.needs(maskOperand))
-    return op.emitError()
-           << "the mask of attention depends on a parameter that is trained, module path "
-           << pathString(op)
-           << ": its gradient is not available; freeze the parameter, or export the model "
-              "with attention as separate products and softmax";
   if (b.result(1))
     return op.emitError() << "log_sum_exp of attention is on the path to the loss, module path "
                           << pathString(op) << ": it has no derivative";
+  constexpr unsigned maskOperand = 3;
+  if (op.getMask() && b.needs(maskOperand))
+    b.set(maskOperand, maskAdjoint(b, op));
+  if (!b.needs(0) && !b.needs(1) && !b.needs(2))
+    return success();
   auto grad = b.create<AttentionGradOp>(
       TypeRange{op.getQuery().getType(), op.getKey().getType(), op.getValue().getType()},
       op.getQuery(), op.getKey(), op.getValue(), op.getResult(), op.getLogSumExp(), b.result(0),
