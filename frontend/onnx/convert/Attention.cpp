@@ -4,6 +4,7 @@
 #include "frontend/onnx/Conversion.h"
 
 #include <cmath>
+#include <limits>
 
 using namespace mlir;
 
@@ -44,6 +45,38 @@ Result<Value> scoreMask(Conversion& c, Value mask, ArrayRef<int64_t> scores) {
     mask = c.broadcastTo(mask, shape);
   }
   return mask;
+}
+
+/// The mask of a local window (opset 25): query i sees keys i - left to i + right, a negative size
+/// means no limit. Null: no window.
+Value windowMask(Conversion& c, int64_t queries, int64_t keys) {
+  int64_t left = c.node.integer("left_window_size", -1);
+  int64_t right = c.node.integer("right_window_size", -1);
+  auto indices = RankedTensorType::get({1, 1, queries, keys}, c.builder.getI64Type());
+  Value row = c.create<IotaOp>(indices, c.builder.getI64IntegerAttr(2));
+  Value column = c.create<IotaOp>(indices, c.builder.getI64IntegerAttr(3));
+  Value behind = c.sub(row, column), seen;
+  if (left >= 0)
+    seen = c.compare(ComparePredicate::LE, behind,
+                     c.splat(indices, static_cast<double>(std::min(left, keys + queries))));
+  if (right >= 0) {
+    Value near = c.compare(ComparePredicate::GE, behind,
+                           c.splat(indices, -static_cast<double>(std::min(right, keys + queries))));
+    seen = seen ? Value(c.create<AndOp>(seen, near)) : near;
+  }
+  return seen;
+}
+
+/// Attended where both masks say so; a floating one is added.
+Value bothMasks(Conversion& c, Value mask, Value window) {
+  if (!mask || !window)
+    return mask ? mask : window;
+  std::optional<Shape> shape = broadcastShape(c.shapeOf(mask), c.shapeOf(window));
+  mask = c.broadcastTo(mask, *shape);
+  window = c.broadcastTo(window, *shape);
+  if (tensorType(mask).getElementType().isInteger(1))
+    return c.create<AndOp>(mask, window);
+  return c.select(window, mask, c.splatLike(mask, -std::numeric_limits<double>::infinity()));
 }
 
 /// With a cap the scores pass through cap * tanh(score / cap), which titan.attention has not:
@@ -115,6 +148,7 @@ Status attention(Conversion& c) {
     if (!element.isInteger(1))
       mask = c.convert(mask, accumulationType(type));
   }
+  mask = bothMasks(c, mask, windowMask(c, q[1], k[1]));
   Value result;
   if (double cap = c.node.real("softcap", 0); cap != 0)
     result = TITAN_TRY(cappedAttention(c, query, repeatHeads(c, key, q[2]),
