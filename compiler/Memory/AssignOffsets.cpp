@@ -65,10 +65,15 @@ struct AssignOffsets : impl::AssignOffsetsBase<AssignOffsets> {
     });
   }
 
+  static bool isOutput(BlockArgument argument) {
+    auto binding = memory::bindingOf(argument);
+    return binding && binding->first == memory::BindingRole::Output;
+  }
+
   void placeBindings(ModuleOp module) {
     for (func::FuncOp function : module.getOps<func::FuncOp>())
       for (BlockArgument argument : function.getArguments())
-        if (!memory::stateOf(argument))
+        if (!memory::stateOf(argument) && !isOutput(argument))
           function.setArgAttr(argument.getArgNumber(), kernel::offsetTag,
                               i64(place(cast<ShapedType>(argument.getType()))));
   }
@@ -92,10 +97,16 @@ struct AssignOffsets : impl::AssignOffsetsBase<AssignOffsets> {
         intervals.push_back(
             {memory::bytesOf(kernel::BufferOp(buffer).getType()), live.first, live.last});
       }
+      // Outputs are read before the next function runs, and hold nothing before this one does.
+      end = begin;
+      for (BlockArgument argument : function.getArguments())
+        if (isOutput(argument))
+          function.setArgAttr(argument.getArgNumber(), kernel::offsetTag,
+                              i64(place(cast<ShapedType>(argument.getType()))));
       memory::Packing packing = memory::pack(intervals, memory::arenaAlignment);
       for (auto [buffer, offset] : llvm::zip_equal(buffers, packing.offsets))
-        buffer.setOffset(begin + offset);
-      largest = std::max(largest, packing.bytes);
+        buffer.setOffset(end + offset);
+      largest = std::max(largest, end - begin + packing.bytes);
       function->setAttr(memory::maxLiveTag,
                         i64(memory::maxLive(intervals, memory::arenaAlignment)));
     }

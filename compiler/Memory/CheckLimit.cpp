@@ -20,8 +20,8 @@ std::string describeParts(const memory::ModulePlan& plan) {
   std::map<std::string, int64_t> parts;
   for (const memory::StatePlan& state : plan.states)
     parts[ir::stringifyStateKind(ir::StateOp(state.state).getKind()).str() + "s"] += state.bytes;
-  parts["inputs and outputs"] = plan.bindingBytes;
-  parts["temporaries"] = plan.temporaryBytes;
+  parts["inputs and metrics"] = plan.bindingBytes;
+  parts["temporaries and outputs"] = plan.temporaryBytes;
   parts["constants"] = plan.constantBytes;
   SmallVector<std::pair<int64_t, std::string>> sorted;
   for (const auto& [name, bytes] : parts)

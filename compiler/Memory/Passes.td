@@ -44,8 +44,8 @@ def AssignOffsets : Pass<"titan-plan-assign-offsets", "::mlir::ModuleOp"> {
   let summary = "gives every buffer its place in the arena";
   let description = [{
     The arena is [states | constants | bindings | temporaries], each buffer at a multiple of 64 bytes. States and constants are shared by all functions,
-    every function has its own bindings, and the temporaries of all functions share one region: only one function runs at a time. Temporaries whose live ranges do not
-    meet share bytes (Packing.h).
+    every function has its own inputs, controls and metrics, and the outputs and temporaries of all functions share one region: only one function runs at a time,
+    and its outputs are read before the next one does. Temporaries whose live ranges do not meet share bytes (Packing.h).
 
     Before: buffers without offsets. After: `kernel.offset` on each `titan.state` and each argument, an offset on each `kernel.buffer` and `kernel.constant`,
     the figures in `kernel.arena` (module) and `kernel.max_live` (functions).

@@ -51,7 +51,7 @@ struct ModulePlan {
   std::vector<ConstantPlan> constants;
   std::vector<FunctionPlan> functions;
   // The arena: [states | constants | bindings | temporaries]; the sizes are those of the regions,
-  // padding included.
+  // padding included. Outputs lie among the temporaries.
   int64_t arenaBytes = 0, stateBytes = 0, constantBytes = 0, bindingBytes = 0, temporaryBytes = 0;
 };
 

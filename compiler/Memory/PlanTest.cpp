@@ -4,6 +4,9 @@
 #include "compiler/Lower/Passes.h"
 #include "compiler/Memory/Passes.h"
 #include "compiler/Memory/testing/PlannedRun.h"
+#include "compiler/Pipeline/Pipeline.h"
+#include "compiler/Pipeline/Register.h"
+#include "compiler/Schedule/testing/GptModel.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -19,10 +22,7 @@ namespace {
 
 DialectRegistry makeRegistry() {
   DialectRegistry registry;
-  registry.insert<titan::ir::TitanDialect, titan::accum::AccumDialect, titan::kernel::KernelDialect,
-                  func::FuncDialect, arith::ArithDialect, math::MathDialect>();
-  titan::interpreter::registerInterpreterModels(registry);
-  titan::registerLowerInterfaces(registry);
+  titan::registerAllDialects(registry);
   return registry;
 }
 
@@ -116,6 +116,33 @@ TEST_F(Plan, TrainingStep) {
       ASSERT_TRUE(succeeded(plan));
       EXPECT_LE(plan->temporaryBytes, 1.02 * plan->functions[0].maxLiveBytes);
     }
+}
+
+/// A decoder as the pipeline leaves it: in place, and hardly larger than what is live.
+TEST_F(Plan, Gpt) {
+  titan::schedule::testing::GptShape shape;
+  shape.isDecomposed = true;
+  shape.optimizer = "clip_norm = 1.0 : f64";
+  for (int64_t microbatches : {1, 2})
+    for (bool isTied : {true, false})
+      for (int64_t positions : {8, 24}) {
+        SCOPED_TRACE(std::to_string(microbatches) + " microbatches of " +
+                     std::to_string(positions) + (isTied ? " positions, tied" : " positions"));
+        shape.microbatches = microbatches;
+        shape.isTied = isTied;
+        shape.positions = positions;
+        auto module = parse(titan::schedule::testing::gptModel(shape));
+        PassManager stages(&context);
+        titan::addStages(stages, titan::Stage::Import, titan::Stage::Schedule);
+        ASSERT_TRUE(succeeded(stages.run(*module)));
+        auto planned = expectPlanKeepsBits(*module);
+        EXPECT_EQ(count<titan::kernel::CopyOp>(*planned), 0);
+        FailureOr<ModulePlan> plan = readPlan(*planned);
+        ASSERT_TRUE(succeeded(plan));
+        for (const FunctionPlan& function : plan->functions)
+          if (func::FuncOp(function.function).getName() == titan::ir::function::step)
+            EXPECT_LE(plan->temporaryBytes, 1.02 * function.maxLiveBytes);
+      }
 }
 
 TEST_F(Plan, EveryOp) {

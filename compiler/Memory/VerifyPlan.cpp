@@ -54,8 +54,9 @@ struct VerifyPlan : impl::VerifyPlanBase<VerifyPlan> {
       extents.push_back({c.offset, c.bytes, UnknownLoc::get(c.value.getContext()), "constant"});
     for (const FunctionPlan& function : plan.functions)
       for (const BindingPlan& b : function.bindings)
-        extents.push_back(
-            {b.offset, b.bytes, b.argument.getLoc(), "binding '" + b.name.str() + "'"});
+        if (b.role != BindingRole::Output)
+          extents.push_back(
+              {b.offset, b.bytes, b.argument.getLoc(), "binding '" + b.name.str() + "'"});
     int64_t end = plan.arenaBytes - plan.temporaryBytes;
     llvm::sort(extents, [](const Extent& a, const Extent& b) {
       return std::tie(a.offset, a.bytes) < std::tie(b.offset, b.bytes);
@@ -81,8 +82,34 @@ struct VerifyPlan : impl::VerifyPlanBase<VerifyPlan> {
     return success();
   }
 
+  /// Outputs lie among the temporaries, live in the whole function.
+  static LogicalResult checkOutputs(const FunctionPlan& function, int64_t begin, int64_t end) {
+    SmallVector<Extent> outputs;
+    for (const BindingPlan& b : function.bindings)
+      if (b.role == BindingRole::Output)
+        outputs.push_back(
+            {b.offset, b.bytes, b.argument.getLoc(), "output '" + b.name.str() + "'"});
+    for (auto [i, output] : llvm::enumerate(outputs)) {
+      if (failed(checkPlace(output, begin, end)))
+        return failure();
+      auto overlaps = [&, &output = output](int64_t offset, int64_t bytes) {
+        return output.offset < offset + bytes && offset < output.offset + output.bytes;
+      };
+      for (const Extent& other : ArrayRef(outputs).drop_front(i + 1))
+        if (overlaps(other.offset, other.bytes))
+          return emitError(other.loc) << other.name << " shares bytes with " << output.name;
+      for (const TemporaryPlan& t : function.temporaries)
+        if (overlaps(t.offset, t.bytes))
+          return emitError(kernel::BufferOp(t.buffer).getLoc())
+                 << "temporary at " << t.offset << " shares bytes with " << output.name;
+    }
+    return success();
+  }
+
   static LogicalResult checkTemporaries(const FunctionPlan& function, const ModulePlan& plan) {
     int64_t begin = plan.arenaBytes - plan.temporaryBytes;
+    if (failed(checkOutputs(function, begin, plan.arenaBytes)))
+      return failure();
     ArrayRef<TemporaryPlan> all = function.temporaries;
     for (const TemporaryPlan& t : all) {
       kernel::BufferOp buffer = t.buffer;

@@ -197,8 +197,10 @@ struct Program {
 
   int64_t arenaBytes = 0;
   int64_t stateBytes = 0;     ///< all State
-  int64_t bindingBytes = 0;   ///< inputs, controls, metrics and outputs
-  int64_t temporaryBytes = 0; ///< the region that the temporaries of all functions share
+  int64_t bindingBytes = 0; ///< inputs, controls and metrics
+  /// The region that the outputs and temporaries of all functions share: outputs are to be read
+  /// before another function runs.
+  int64_t temporaryBytes = 0;
 
   bool operator==(const Program&) const = default;
 

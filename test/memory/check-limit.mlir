@@ -1,6 +1,6 @@
 // RUN: titan-opt %s --titan-plan-assign-offsets --titan-plan-check-limit --verify-diagnostics --split-input-file
 
-// expected-error @+1 {{the plan needs 320 B (320 bytes), memory.limit is 256 B: temporaries 128 B, params 128 B, inputs and outputs 64 B; use a smaller batch.micro}}
+// expected-error @+1 {{the plan needs 320 B (320 bytes), memory.limit is 256 B: temporaries and outputs 192 B, params 128 B; use a smaller batch.micro}}
 module attributes {titan.recipe = {memory = {limit = 256 : i64}}} {
   titan.state @w : tensor<32xf32> {kind = #titan<kind param>, trainable, init = #titan.init_rule<"constant", 0.0 : f64, 0.0 : f64>}
   func.func @predict(%w: memref<32xf32> {titan.state = @w}, %y: memref<16xf32> {titan.output = "y"}) {

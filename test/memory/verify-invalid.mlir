@@ -1,6 +1,6 @@
 // RUN: titan-opt %s --split-input-file --titan-plan-verify-offsets --verify-diagnostics
 
-module attributes {kernel.arena = {bindings = 128 : i64, bytes = 256 : i64, constants = 0 : i64, states = 0 : i64, temporaries = 128 : i64}} {
+module attributes {kernel.arena = {bindings = 64 : i64, bytes = 256 : i64, constants = 0 : i64, states = 0 : i64, temporaries = 192 : i64}} {
   func.func @shared_bytes(%x: memref<4xf32> {kernel.offset = 0 : i64, titan.input = "x"}, %y: memref<4xf32> {kernel.offset = 64 : i64, titan.output = "y"}) {
     // expected-note @below {{the other, at 128, live in [0, 1]}}
     %a = kernel.buffer 128 : memref<4xf32>
@@ -59,6 +59,29 @@ module attributes {kernel.arena = {bindings = 64 : i64, bytes = 128 : i64, const
     // expected-error @below {{buffer has no offset in the arena: run the stage 'plan' first}}
     %a = kernel.buffer -1 : memref<4xf32>
     kernel.copy %a to %x : memref<4xf32> to memref<4xf32>
+    return
+  }
+}
+
+// -----
+
+module attributes {kernel.arena = {bindings = 64 : i64, bytes = 192 : i64, constants = 0 : i64, states = 0 : i64, temporaries = 128 : i64}} {
+  func.func @output_shares(%x: memref<4xf32> {kernel.offset = 0 : i64, titan.input = "x"}, %y: memref<4xf32> {kernel.offset = 64 : i64, titan.output = "y"}) {
+    // expected-error @below {{temporary at 64 shares bytes with output 'y'}}
+    %a = kernel.buffer 64 : memref<4xf32>
+    kernel.copy %x to %a : memref<4xf32> to memref<4xf32>
+    kernel.copy %a to %y : memref<4xf32> to memref<4xf32>
+    return
+  }
+}
+
+// -----
+
+module attributes {kernel.arena = {bindings = 64 : i64, bytes = 128 : i64, constants = 0 : i64, states = 0 : i64, temporaries = 64 : i64}} {
+  // expected-error @below {{output 'z' shares bytes with output 'y'}}
+  func.func @outputs_share(%x: memref<4xf32> {kernel.offset = 0 : i64, titan.input = "x"}, %y: memref<4xf32> {kernel.offset = 64 : i64, titan.output = "y"}, %z: memref<4xf32> {kernel.offset = 64 : i64, titan.output = "z"}) {
+    kernel.copy %x to %y : memref<4xf32> to memref<4xf32>
+    kernel.copy %x to %z : memref<4xf32> to memref<4xf32>
     return
   }
 }

@@ -1,15 +1,15 @@
 // Without the stages behind it the pass goes by its estimate.
 // RUN: split-file %s %t
-// RUN: sed -e 's/LIMIT/320000/' %t/step.mlir | titan-opt --titan-schedule-fit-memory | FileCheck %s --check-prefix=FITS
-// RUN: sed -e 's/LIMIT/305000/' %t/step.mlir | titan-opt --titan-schedule-fit-memory | FileCheck %s --check-prefix=AGAIN
-// RUN: sed -e 's/LIMIT/200000/' %t/step.mlir | not titan-opt --titan-schedule-fit-memory 2>&1 | FileCheck %s --check-prefix=BATCH
-// RUN: sed -e 's/LIMIT/60000/' %t/step.mlir | not titan-opt --titan-schedule-fit-memory 2>&1 | FileCheck %s --check-prefix=STATES
-// RUN: sed -e 's/LIMIT/305000/' -e 's/auto/none/' %t/step.mlir | not titan-opt --titan-schedule-fit-memory 2>&1 | FileCheck %s --check-prefix=NONE
+// RUN: sed -e 's/LIMIT/230000/' %t/step.mlir | titan-opt --titan-schedule-fit-memory | FileCheck %s --check-prefix=FITS
+// RUN: sed -e 's/LIMIT/190000/' %t/step.mlir | titan-opt --titan-schedule-fit-memory | FileCheck %s --check-prefix=AGAIN
+// RUN: sed -e 's/LIMIT/140000/' %t/step.mlir | not titan-opt --titan-schedule-fit-memory 2>&1 | FileCheck %s --check-prefix=BATCH
+// RUN: sed -e 's/LIMIT/30000/' %t/step.mlir | not titan-opt --titan-schedule-fit-memory 2>&1 | FileCheck %s --check-prefix=STATES
+// RUN: sed -e 's/LIMIT/190000/' -e 's/auto/none/' %t/step.mlir | not titan-opt --titan-schedule-fit-memory 2>&1 | FileCheck %s --check-prefix=NONE
 // RUN: sed -e 's/LIMIT/0/' -e 's/auto/full/' %t/step.mlir | titan-opt --titan-schedule-fit-memory | FileCheck %s --check-prefix=AGAIN
 
 // FITS-NOT: titan.barrier
 // AGAIN: titan.barrier
-// BATCH: memory.limit is 195.3 KiB, the smallest plan found needs {{.*}} with {{[0-9]+}} values recomputed; at its peak: {{.*}}params 32.0 KiB{{.*}}; use a smaller batch.micro with the same batch.global, or a higher limit
+// BATCH: memory.limit is 136.7 KiB, the smallest plan found needs {{.*}} with {{[0-9]+}} values recomputed; at its peak: {{.*}}params 32.0 KiB{{.*}}; use a smaller batch.micro with the same batch.global, or a higher limit
 // STATES: states and gradients alone need {{.*}}: no batch is small enough, use a higher limit
 // NONE: memory.remat is "none": use "auto"
 
