@@ -8,8 +8,11 @@
 
 namespace titan {
 
-/// FLOP/s of the product library on all threads of `pool`, f32, square tiles from cache. Takes a
-/// few milliseconds. 0 without the library.
-double measureGemmCeiling(const std::optional<OneDnn>& oneDnn, ThreadPool& pool);
+/// The operands of `program`'s products: BF16 where any of them reads it, else F32.
+DType productType(const Program& program);
+
+/// FLOP/s of the product library on all threads of `pool` for `operands` (F32 or BF16), square
+/// tiles from cache. Takes a few milliseconds. 0 without the library.
+double measureGemmCeiling(const std::optional<OneDnn>& oneDnn, ThreadPool& pool, DType operands);
 
 } // namespace titan

@@ -59,11 +59,11 @@ double MachineLimits::least(double flops, double bytes) const {
   return productFlops > 0 ? std::max(memory, flops / productFlops) : memory;
 }
 
-MachineLimits measureLimits(const std::optional<OneDnn>& oneDnn, ThreadPool& pool) {
+MachineLimits measureLimits(const std::optional<OneDnn>& oneDnn, ThreadPool& pool, DType operands) {
   const int64_t second = cacheBytes(_SC_LEVEL2_CACHE_SIZE, 1 * MiB) * pool.threads();
   const int64_t third = std::max(cacheBytes(_SC_LEVEL3_CACHE_SIZE, 32 * MiB), 2 * second);
   MachineLimits limits;
-  limits.productFlops = measureGemmCeiling(oneDnn, pool);
+  limits.productFlops = measureGemmCeiling(oneDnn, pool, operands);
   // A part of a cache, so that it holds the working set beside everything else.
   constexpr int64_t small = 64 << 10;
   const int64_t large = std::max(4 * third, 128 * MiB);

@@ -26,7 +26,8 @@ struct MachineLimits {
   double least(double flops, double bytes) const;
 };
 
-/// On all threads of `pool`; takes some tenths of a second and, meanwhile, some hundred MB.
-MachineLimits measureLimits(const std::optional<OneDnn>& oneDnn, ThreadPool& pool);
+/// On all threads of `pool`, products of `operands`; takes some tenths of a second and, meanwhile,
+/// some hundred MB.
+MachineLimits measureLimits(const std::optional<OneDnn>& oneDnn, ThreadPool& pool, DType operands);
 
 } // namespace titan

@@ -1,6 +1,7 @@
 #include "runtime/job/Profile.h"
 
 #include "runtime/job/Batches.h"
+#include "runtime/job/GemmCeiling.h"
 #include "runtime/job/ProfileReport.h"
 #include "runtime/job/Scalars.h"
 
@@ -60,7 +61,7 @@ Status profileJob(Session& session) {
   m.recorded = recorder.figures();
   executor.setObserver(nullptr);
   m.rows = profiler.rows();
-  m.limits = measureLimits(session.oneDnn(), executor.pool());
+  m.limits = measureLimits(session.oneDnn(), executor.pool(), productType(session.program()));
 
   const std::string trace = session.options().trace.empty()
                                 ? session.image().executable + ".trace.json"

@@ -73,7 +73,8 @@ Result<std::unique_ptr<Trainer>> Trainer::create(Session& session,
                       .steps = recipe.train.steps,
                       .logEvery = recipe.train.logEvery,
                       .flopsPerStep = plannedFigures(*session.program().findFunction("step")).flops,
-                      .peakFlops = measureGemmCeiling(session.oneDnn(), executor.pool())});
+                      .peakFlops = measureGemmCeiling(session.oneDnn(), executor.pool(),
+                                                      productType(session.program()))});
   t.last_.samples = t.batches_.samples;
   t.last_.tokens = t.batches_.samples * t.batches_.dataset->tokensPerSample();
   t.last_.memoryBytes =
