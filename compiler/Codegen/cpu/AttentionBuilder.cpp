@@ -91,6 +91,10 @@ Value AttentionBuilder::numbers(double value) {
   return create<arith::ConstantOp>(
       DenseElementsAttr::get(vector, builder.getFloatAttr(scalar, value)));
 }
+Value AttentionBuilder::splat(VectorType type, int64_t value) {
+  return create<arith::ConstantOp>(
+      DenseElementsAttr::get(type, builder.getIntegerAttr(type.getElementType(), value)));
+}
 Value AttentionBuilder::zeros(VectorType type) {
   return create<arith::ConstantOp>(builder.getZeroAttr(type));
 }
@@ -142,22 +146,36 @@ void AttentionBuilder::transpose(SmallVectorImpl<Value>& rows) {
   }
 }
 
+// A bf16 is the upper half of an f32.
 Value AttentionBuilder::widen(Value value) {
   Type element = getElementTypeOrSelf(value);
   if (element == scalar)
     return value;
-  Type type = scalar;
-  if (auto lanes = dyn_cast<VectorType>(value.getType()))
-    type = lanes.clone(scalar);
-  return create<arith::ExtFOp>(type, value);
+  auto type = cast<VectorType>(value.getType());
+  if (!element.isInteger(16))
+    return create<arith::ExtFOp>(type.clone(scalar), value);
+  VectorType bits = type.clone(builder.getI32Type());
+  Value upper = create<arith::ShLIOp>(create<arith::ExtUIOp>(bits, value), splat(bits, 16));
+  return create<arith::BitcastOp>(type.clone(scalar), upper);
 }
+
 Value AttentionBuilder::narrow(Value value, Type element) {
   if (element == scalar)
     return value;
-  Type type = element;
-  if (auto lanes = dyn_cast<VectorType>(value.getType()))
-    type = lanes.clone(element);
-  return create<arith::TruncFOp>(type, value);
+  auto type = cast<VectorType>(value.getType());
+  if (!element.isInteger(16))
+    return create<arith::TruncFOp>(type.clone(element), value);
+  // To nearest, ties to even. A NaN could overflow to another number.
+  constexpr int64_t halfMinusOne = 0x7fff, quietNan = 0x7fc0;
+  VectorType bits = type.clone(builder.getI32Type());
+  Value whole = create<arith::BitcastOp>(bits, value);
+  Value upper = create<arith::ShRUIOp>(whole, splat(bits, 16));
+  Value odd = create<arith::AndIOp>(upper, splat(bits, 1));
+  Value rounding = create<arith::AddIOp>(odd, splat(bits, halfMinusOne));
+  Value rounded = create<arith::ShRUIOp>(create<arith::AddIOp>(whole, rounding), splat(bits, 16));
+  Value isNan = create<arith::CmpFOp>(arith::CmpFPredicate::UNO, value, value);
+  rounded = select(isNan, splat(bits, quietNan), rounded);
+  return create<arith::TruncIOp>(type.clone(element), rounded);
 }
 
 void AttentionBuilder::loop(Value low, Value high, int64_t step, function_ref<void(Value)> body) {

@@ -51,6 +51,7 @@ public:
   // Vectors.
   mlir::Value number(double value);
   mlir::Value numbers(double value);
+  mlir::Value splat(mlir::VectorType type, int64_t value);
   mlir::Value zeros(mlir::VectorType type);
   mlir::Value broadcast(mlir::Value value);
   mlir::VectorType vectorOf(mlir::Type element, int64_t length) {
@@ -65,7 +66,7 @@ public:
   mlir::Value sumLanes(mlir::Value value);
   /// rows[i][l] -> rows[l][i], for as many rows as a row has lanes.
   void transpose(llvm::SmallVectorImpl<mlir::Value>& rows);
-  /// Between a type of memory and `scalar`, each lane.
+  /// Between a type of memory and `scalar`, each lane; i16 holds the bits of a bf16.
   mlir::Value widen(mlir::Value value);
   mlir::Value narrow(mlir::Value value, mlir::Type element);
 

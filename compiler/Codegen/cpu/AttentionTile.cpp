@@ -163,15 +163,16 @@ void forChunks(AttentionBuilder& b, Value columns, int64_t lanes,
 } // namespace
 
 AttentionTypes::AttentionTypes(kernel::AttentionAttr attention, const VectorShape& shape)
-    : element(cast<FloatType>(attention.getElement())), scalar(attention.getAccumulation()),
-      packed(scalar), pair(1), width(scalar.isF64() ? shape.width / 2 : shape.width),
-      vectors(shape.width >= 16 ? 4 : 2) {
+    : element(attention.getElement()), scalar(attention.getAccumulation()), packed(scalar), pair(1),
+      width(scalar.isF64() ? shape.width / 2 : shape.width), vectors(shape.width >= 16 ? 4 : 2) {
   int64_t mostBytes = 512, columns = std::max(attention.getWidth(), attention.getValueWidth());
-  aheadBytes = std::min<int64_t>(columns * element.getWidth() / 8, mostBytes);
+  aheadBytes = std::min<int64_t>(columns * element.getIntOrFloatBitWidth() / 8, mostBytes);
   bool wholePairs = attention.getWidth() % 2 == 0 && attention.getValueWidth() % 2 == 0;
   if (element.isBF16() && shape.multipliesBf16 && wholePairs) {
-    packed = element;
+    packed = cast<FloatType>(element);
     pair = 2;
+  } else if (element.isBF16() && !shape.multipliesBf16) {
+    element = IntegerType::get(attention.getContext(), 16);
   }
 }
 

@@ -16,13 +16,13 @@ namespace titan::codegen {
 struct AttentionTypes {
   AttentionTypes(kernel::AttentionAttr attention, const VectorShape& shape);
 
-  mlir::FloatType element; ///< of operands in memory
-  mlir::FloatType scalar;  ///< of scores and sums
-  mlir::FloatType packed;  ///< of the factors of products: bf16 in pairs, or `scalar`
-  int64_t pair;            ///< elements along k in one step: 2 or 1
-  int64_t width;           ///< lanes of `scalar`
-  int64_t vectors;         ///< of `scalar`, beside each other in a register tile
-  int64_t aheadBytes;      ///< of a row that a product fetches for later
+  mlir::Type element;     ///< of operands in memory; i16 for bf16 that the target cannot convert
+  mlir::FloatType scalar; ///< of scores and sums
+  mlir::FloatType packed; ///< of the factors of products: bf16 in pairs, or `scalar`
+  int64_t pair;           ///< elements along k in one step: 2 or 1
+  int64_t width;          ///< lanes of `scalar`
+  int64_t vectors;        ///< of `scalar`, beside each other in a register tile
+  int64_t aheadBytes;     ///< of a row that a product fetches for later
 
   /// Are elements in memory what products take, so that A may be read in place?
   bool readsInPlace() const { return element == packed; }
