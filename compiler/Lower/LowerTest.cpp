@@ -225,6 +225,46 @@ TEST_F(Lower, DropoutInsideOfTheLoopKnowsItsMicrobatch) {
   expectEquivalent(*module);
 }
 
+// Query, key and value as slices of one projection, their adjoints as a sum of padded parts, with
+// dropout keyed by the microbatch: views, and no copy.
+TEST_F(Lower, AttentionReadsAndWritesAProjectionInPlace) {
+  for (std::string element : {"f32", "bf16"}) {
+    std::string text = R"(
+    func.func @f(%xs: tensor<2x2x5x24x$E>, %d: tensor<2x5x4x2x$E>, %zero: tensor<2x5x24x$E>, %seed: tensor<i64>, %step: tensor<i64>, %mask: tensor<1x1x5x5xi1>) -> tensor<2x5x24x$E> {
+      %r = accum.loop %i in 2 running slices(%x = %xs : tensor<2x2x5x24x$E>) accumulators(%a = %zero : tensor<2x5x24x$E>) -> (tensor<2x5x24x$E>) {
+        %q = titan.slice %x offsets [0, 0, 0] strides [1, 1, 1] : tensor<2x5x24x$E> to tensor<2x5x8x$E>
+        %k = titan.slice %x offsets [0, 0, 8] strides [1, 1, 1] : tensor<2x5x24x$E> to tensor<2x5x8x$E>
+        %v = titan.slice %x offsets [0, 0, 16] strides [1, 1, 1] : tensor<2x5x24x$E> to tensor<2x5x8x$E>
+        %qh = titan.reshape %q : tensor<2x5x8x$E> to tensor<2x5x4x2x$E>
+        %kh = titan.reshape %k : tensor<2x5x8x$E> to tensor<2x5x4x2x$E>
+        %vh = titan.reshape %v : tensor<2x5x8x$E> to tensor<2x5x4x2x$E>
+        %y, %l = titan.attention %qh, %kh, %vh mask %mask seed %seed step %step microbatch %i scale 0.7 {p = 0.25, stream = 7, window = #titan.window<[4, 4, 5, 5], dim = 0, stride = 2>}
+          : (tensor<2x5x4x2x$E>, tensor<2x5x4x2x$E>, tensor<2x5x4x2x$E>, tensor<1x1x5x5xi1>, tensor<i64>, tensor<i64>, index) -> (tensor<2x5x4x2x$E>, tensor<2x4x5xf32>)
+        %dq, %dk, %dv = titan.attention_grad %qh, %kh, %vh result %y, %l, %d mask %mask seed %seed step %step microbatch %i scale 0.7 {p = 0.25, stream = 7, window = #titan.window<[4, 4, 5, 5], dim = 0, stride = 2>}
+          : (tensor<2x5x4x2x$E>, tensor<2x5x4x2x$E>, tensor<2x5x4x2x$E>, tensor<2x5x4x2x$E>, tensor<2x4x5xf32>, tensor<2x5x4x2x$E>, tensor<1x1x5x5xi1>, tensor<i64>, tensor<i64>, index)
+          -> (tensor<2x5x4x2x$E>, tensor<2x5x4x2x$E>, tensor<2x5x4x2x$E>)
+        %dqf = titan.reshape %dq : tensor<2x5x4x2x$E> to tensor<2x5x8x$E>
+        %dkf = titan.reshape %dk : tensor<2x5x4x2x$E> to tensor<2x5x8x$E>
+        %dvf = titan.reshape %dv : tensor<2x5x4x2x$E> to tensor<2x5x8x$E>
+        %dqp = titan.pad %dqf low [0, 0, 0] interior [0, 0, 0] : tensor<2x5x8x$E> to tensor<2x5x24x$E>
+        %dkp = titan.pad %dkf low [0, 0, 8] interior [0, 0, 0] : tensor<2x5x8x$E> to tensor<2x5x24x$E>
+        %dvp = titan.pad %dvf low [0, 0, 16] interior [0, 0, 0] : tensor<2x5x8x$E> to tensor<2x5x24x$E>
+        %vk = titan.add %dvp, %dkp : tensor<2x5x24x$E>
+        %dx = titan.add %vk, %dqp : tensor<2x5x24x$E>
+        %s = titan.add %a, %dx : tensor<2x5x24x$E>
+        accum.yield %s : tensor<2x5x24x$E>
+      }
+      return %r : tensor<2x5x24x$E>
+    })";
+    for (size_t at; (at = text.find("$E")) != std::string::npos;)
+      text.replace(at, 2, element);
+    auto module = parse(text);
+    expectEquivalent(*module);
+    // The accumulation is all that is not a routine.
+    EXPECT_EQ(count<titan::kernel::FusedOp>(*lower(*module).fused), 1);
+  }
+}
+
 TEST_F(Lower, BarriersKeepRecomputedKernelsApart) {
   auto module = parse(R"(
     func.func @f(%x: tensor<5000xf32>) -> (tensor<5000xf32>, tensor<5000xf32>) {
