@@ -27,19 +27,29 @@ constexpr RoleTag argumentRoles[] = {{ir::tag::input, Binding::Role::Input},
 constexpr RoleTag resultRoles[] = {{ir::tag::metric, Binding::Role::Metric},
                                    {ir::tag::output, Binding::Role::Output}};
 
-/// The number of classes if `input`, or the loop's slice of it, is the target of a cross entropy;
-/// else 0.
+/// The number of classes if `input`, integers, names the targets of a cross entropy or rows of a
+/// table; else 0. Follows the loop's slices and ops that only move elements or pick some of them.
 int64_t labelClasses(Value input) {
+  int64_t classes = 0;
   for (OpOperand& use : input.getUses()) {
-    if (auto loss = dyn_cast<ir::CrossEntropyOp>(use.getOwner());
-        loss && loss.getTargets() == input)
-      return cast<RankedTensorType>(loss.getLogits().getType()).getShape().back();
-    if (auto loop = dyn_cast<accum::LoopOp>(use.getOwner());
-        loop && use.getOperandNumber() < loop.getBatches().size())
-      if (int64_t classes = labelClasses(loop.getSlices()[use.getOperandNumber()]))
-        return classes;
+    Operation* user = use.getOwner();
+    int64_t found = 0;
+    if (auto loss = dyn_cast<ir::CrossEntropyOp>(user); loss && loss.getTargets() == input)
+      found = cast<RankedTensorType>(loss.getLogits().getType()).getShape().back();
+    else if (auto lookup = dyn_cast<ir::EmbeddingOp>(user); lookup && lookup.getIndices() == input)
+      found = cast<RankedTensorType>(lookup.getTable().getType()).getDimSize(0);
+    else if (auto loop = dyn_cast<accum::LoopOp>(user);
+             loop && use.getOperandNumber() < loop.getBatches().size())
+      found = labelClasses(loop.getSlices()[use.getOperandNumber()]);
+    else if (isa<ir::ReshapeOp, ir::TransposeOp, ir::BroadcastOp, ir::SliceOp, ir::ConcatOp,
+                 ir::SelectOp>(user))
+      found = labelClasses(user->getResult(0));
+    else if (auto convert = dyn_cast<ir::ConvertOp>(user);
+             convert && isa<IntegerType>(getElementTypeOrSelf(convert.getType())))
+      found = labelClasses(convert);
+    classes = std::max(classes, found);
   }
-  return 0;
+  return classes;
 }
 
 } // namespace
