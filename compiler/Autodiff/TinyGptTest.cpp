@@ -45,7 +45,6 @@ protected:
     OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
     if (!module)
       llvm::report_fatal_error(llvm::Twine("cannot parse ") + name);
-    Recipe recipe;
     recipe.batch.micro = micro;
     recipe.batch.global = global;
     setRecipe(*module, recipe);
@@ -112,6 +111,7 @@ protected:
   }
 
   MLIRContext context;
+  Recipe recipe;
 };
 
 TEST_F(TinyGpt, GradientsAreDifferences) {
@@ -141,6 +141,16 @@ TEST_F(TinyGpt, MicrobatchesSumToTheWholeBatch) {
       expectEqual(wanted, runStep(*parts, split));
     }
   }
+}
+
+// Neither of its uses builds a gradient then, and nothing below the first block does.
+TEST_F(TinyGpt, FrozenTableHasNoGradient) {
+  recipe.model.frozen = {"transformer.wte.*", "transformer.wpe.*"};
+  OwningOpRef<ModuleOp> module = compile("tiny-gpt", 2, 2);
+  module->walk([](titan::ir::EmbeddingGradOp op) { ADD_FAILURE() << "a table's gradient"; });
+  Results results = runStep(*module, argumentsOf(stepOf(*module)));
+  EXPECT_EQ(results.gradients.count("transformer.wte.weight"), 0u);
+  EXPECT_EQ(results.gradients.count("transformer.h.0.ln_1.weight"), 1u);
 }
 
 // Another step draws other numbers, so that the dropout above was not idle; eval draws none.
