@@ -17,6 +17,8 @@ void addLowerPasses(OpPassManager& passes) {
   functions.addPass(createElideZeroAccumulators());
   // While parts are still single ops: the adjoints of a projection's slices.
   functions.addPass(createJoinPads());
+  functions.addPass(createNarrowMoves());
+  functions.addPass(createCSEPass());
   functions.addPass(createFormKernels());
   // Before copies become parts of other kernels.
   functions.addPass(createAbsorbViews());

@@ -25,6 +25,24 @@ def ElideZeroAccumulators : Lower_Pass<"elide-zero-accumulators"> {
   }];
 }
 
+def NarrowMoves : Lower_Pass<"narrow-moves"> {
+  let summary = "moves values before they are widened";
+  let description = [{
+    A reshape, transposition, slice or concatenation of widened values is the widened value of theirs: half the bytes move, and what moves the narrow values as
+    well (the gradient of a projection, for a product in bf16 and for the sum of the bias gradient in f32) shares the result.
+
+    Before: values may be widened, then moved. After: they are moved, then widened.
+
+    ```mlir
+    %a = titan.convert %x : tensor<4x6xbf16> to tensor<4x6xf32>
+    %b = titan.reshape %a : tensor<4x6xf32> to tensor<24xf32>
+    // becomes
+    %a = titan.reshape %x : tensor<4x6xbf16> to tensor<24xbf16>
+    %b = titan.convert %a : tensor<24xbf16> to tensor<24xf32>
+    ```
+  }];
+}
+
 def FormKernels : Lower_Pass<"form-kernels"> {
   let summary = "replaces every titan op by kernels";
   let description = [{
