@@ -57,6 +57,14 @@ TEST_F(JobSampleTest, ASeedDecidesTheText) {
   EXPECT_EQ(run({"sample", "--prompt", "0", "--tokens", "5", "--top-k", "1"}).out, "0 1 2 3 4 5\n");
 }
 
+TEST_F(JobSampleTest, HelpNamesEveryFlag) {
+  const Outcome outcome = run({"sample", "--help"});
+  EXPECT_EQ(outcome.exitCode, 0);
+  for (const char* flag : {"--ckpt", "--out", "--threads", "--prompt", "--tokens", "--temperature",
+                           "--top-k", "--seed", "--ids"})
+    EXPECT_NE(outcome.out.find(flag), std::string::npos) << flag;
+}
+
 TEST_F(JobSampleTest, Refusals) {
   useBigram(10);
   for (auto [arguments, code, text] :

@@ -37,9 +37,9 @@ Json stateMemory(const Program& program) {
 }
 
 Json bindingMemory(const Program& program) {
+  // Outputs lie among the temporaries.
   Json json = {{"total", program.bindingBytes}};
-  for (auto role : {Binding::Role::Input, Binding::Role::Control, Binding::Role::Metric,
-                    Binding::Role::Output}) {
+  for (auto role : {Binding::Role::Input, Binding::Role::Control, Binding::Role::Metric}) {
     int64_t bytes = 0;
     for (const Function& function : program.functions)
       for (const Binding& binding : function.bindings)
@@ -67,6 +67,7 @@ Json memoryPlan(const Program& program, int threads, bool library) {
           {"outside",
            {{"gemm_buffers", outside.gemm},
             {"batches_ahead", outside.batches},
+            {"process", outside.process},
             {"bound", outside.total()}}}};
 }
 

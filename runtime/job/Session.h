@@ -63,7 +63,9 @@ private:
 struct OutsideBytes {
   int64_t gemm = 0;    ///< packing buffers of the product library
   int64_t batches = 0; ///< batches that are prepared ahead
-  int64_t total() const { return gemm + batches; }
+  /// The program and its libraries, data files as far as they are read, what the runtime keeps.
+  int64_t process = int64_t{64} << 20;
+  int64_t total() const { return gemm + batches + process; }
 };
 OutsideBytes outsideBytes(const Program& program, int threads, bool library);
 

@@ -1,5 +1,6 @@
 #include "runtime/job/Trainer.h"
 
+#include "runtime/device/cpu/ResidentMemory.h"
 #include "runtime/executor/Figures.h"
 #include "runtime/job/GemmCeiling.h"
 
@@ -125,6 +126,7 @@ Status Trainer::oneStep() {
   last_.loss = static_cast<float>(loss_.read());
   last_.gradNorm = static_cast<float>(gradNorm_.read());
   last_.lr = static_cast<float>(lr_.read(session_->recipe().optimizer.lr));
+  last_.residentBytes = peakResidentBytes();
   const Clock::time_point end = Clock::now();
   last_.seconds = std::chrono::duration<double>(end - stepStart_).count();
   stepStart_ = end;
