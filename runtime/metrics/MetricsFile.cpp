@@ -100,16 +100,20 @@ MetricsFile::~MetricsFile() {
 }
 
 Status MetricsFile::write(const StepMetrics& metrics) {
-  const Metric values[] = {
+  Metric values[8] = {
       {"loss", metrics.loss},
       {"lr", metrics.lr},
       {"grad_norm", metrics.gradNorm},
       metrics.tokens > 0 ? Metric("tokens", metrics.tokens) : Metric("samples", metrics.samples),
       {"seconds", metrics.seconds},
       {"memory", metrics.memoryBytes},
-      {"skipped", int64_t{1}},
   };
-  return write(metrics.step, std::span(values).first(metrics.skipped ? 7 : 6));
+  size_t count = 6;
+  if (metrics.residentBytes > 0)
+    values[count++] = {"resident", metrics.residentBytes};
+  if (metrics.skipped)
+    values[count++] = {"skipped", int64_t{1}};
+  return write(metrics.step, std::span(values).first(count));
 }
 
 Status MetricsFile::write(int64_t step, std::span<const Metric> metrics) {

@@ -1,6 +1,6 @@
 // metrics.jsonl: one JSON object a line, one line a step (keys: step loss lr grad_norm
-// samples|tokens seconds memory, and skipped when the update was) or an evaluation (keys: step
-// eval_loss ...).
+// samples|tokens seconds memory resident, and skipped when the update was) or an evaluation (keys:
+// step eval_loss ...).
 #pragma once
 
 #include "runtime/metrics/StepMetrics.h"

@@ -1,6 +1,8 @@
 #include "runtime/device/cpu/Arena.h"
 #include "runtime/device/cpu/CpuFeatures.h"
 
+#include "runtime/device/cpu/ResidentMemory.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -81,6 +83,18 @@ TEST(ArenaDeathTest, StopsAccessesBeyondItsEnds) {
   volatile char* data = arena.data();
   EXPECT_DEATH(data[arena.capacity()] = 1, "");
   EXPECT_DEATH(data[-1] = 1, "");
+}
+
+TEST(ResidentMemory, GrowsWithTheArena) {
+  auto pool = ThreadPool::create(1).take();
+  const int64_t before = peakResidentBytes();
+  if (before == 0)
+    GTEST_SKIP() << "the system does not say how much memory a process has";
+  constexpr int64_t bytes = int64_t{256} << 20;
+  Arena arena = Arena::create(bytes, *pool).take();
+  const int64_t after = peakResidentBytes();
+  EXPECT_GE(after, bytes);
+  EXPECT_LE(after - before, bytes + (16 << 20));
 }
 
 } // namespace
