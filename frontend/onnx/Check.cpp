@@ -55,7 +55,7 @@ static std::string tensors(const Graph& graph, const NameTable& names, TensorKin
 
 Result<CheckReport> checkModel(mlir::MLIRContext& context, const std::string& path,
                                const Recipe& recipe, const ImportOptions& options) {
-  Graph graph = TITAN_TRY(readGraph(path, {options.weightsDirectory}));
+  Graph graph = TITAN_TRY(readModel(path, recipe, options));
   NameOverrides overrides = TITAN_TRY(nameOverrides(recipe, options));
   NameTable names = TITAN_TRY(nameTensors(graph, overrides));
   CheckReport report;

@@ -2,6 +2,7 @@
 
 #include "frontend/onnx/Conversion.h"
 #include "frontend/onnx/InputDims.h"
+#include "frontend/onnx/MissingMasks.h"
 #include "frontend/onnx/RebindBatch.h"
 #include "frontend/onnx/States.h"
 #include "frontend/onnx/Values.h"
@@ -352,6 +353,14 @@ Result<NameOverrides> nameOverrides(const Recipe& recipe, const ImportOptions& o
   return readNamesFile(path);
 }
 
+Result<Graph> readModel(const std::string& path, const Recipe& recipe,
+                        const ImportOptions& options) {
+  Graph graph = TITAN_TRY(readGraph(path, {options.weightsDirectory}));
+  if (recipe.model.init == "fresh")
+    assumeCausalMasks(graph);
+  return graph;
+}
+
 Result<OwningOpRef<ModuleOp>> importGraph(MLIRContext& context, const Graph& graph,
                                           const NameTable& names, const Recipe& recipe,
                                           const std::function<void(PassManager&)>& instrument) {
@@ -361,7 +370,7 @@ Result<OwningOpRef<ModuleOp>> importGraph(MLIRContext& context, const Graph& gra
 Result<OwningOpRef<ModuleOp>> importOnnx(MLIRContext& context, const std::string& path,
                                          const Recipe& recipe, const ImportOptions& options,
                                          ImportReport& report) {
-  Graph graph = TITAN_TRY(readGraph(path, {options.weightsDirectory}));
+  Graph graph = TITAN_TRY(readModel(path, recipe, options));
   NameOverrides overrides = TITAN_TRY(nameOverrides(recipe, options));
   Result<NameTable> names = nameTensors(graph, overrides);
   if (!names.ok())

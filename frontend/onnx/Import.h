@@ -37,6 +37,10 @@ Result<mlir::OwningOpRef<mlir::ModuleOp>>
 importGraph(mlir::MLIRContext& context, const Graph& graph, const NameTable& names,
             const Recipe& recipe, const std::function<void(mlir::PassManager&)>& instrument = {});
 
+/// Reads `path` for `recipe`: with `model.init = "fresh"` masks without data are made up.
+Result<Graph> readModel(const std::string& path, const Recipe& recipe,
+                        const ImportOptions& options);
+
 /// The names file that `options` or `recipe` name, or no overrides.
 Result<NameOverrides> nameOverrides(const Recipe& recipe, const ImportOptions& options);
 

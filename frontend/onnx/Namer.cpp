@@ -96,6 +96,8 @@ void Namer::describeUse(NamedTensor& tensor) {
 /// The kind of a tensor whose name the file has kept.
 void Namer::classify(NamedTensor& tensor) {
   const Tensor& file = fileTensor(tensor);
+  if (file.assumed)
+    return;
   if (const SourceTensor* source = signature().byName(tensor.initializer)) {
     // A buffer that is not persistent is no state: PyTorch's state_dict() has it not.
     tensor.kind = source->parameter    ? TensorKind::Parameter

@@ -43,7 +43,12 @@ ir::RuleInitAttr freshInit(MLIRContext* context, const NamedTensor& tensor,
 
 /// Where `file`'s bytes are, for a state in the source's layout.
 static Result<ir::FileInitAttr> fileInit(MLIRContext* context, const NamedTensor& tensor,
-                                         const Tensor& file) {
+                                         const Tensor& file, bool fresh) {
+  if (!file.missing.empty() && fresh)
+    return Error::badInput("{}: buffer '{}' {} has its values there, which model.init = \"fresh\" "
+                           "cannot make up: put the file beside the model or say where it is with "
+                           "--weights-dir",
+                           file.missing, printable(tensor.name), toString(file.shape));
   if (!file.missing.empty())
     return Error::badInput(
         "{}: put it beside the model or say where it is with --weights-dir, or train from "
@@ -90,7 +95,7 @@ Result<std::vector<ir::StateOp>> addStates(ModuleOp module, const Graph& graph,
       bool variance = tensor.name.ends_with("var");
       init = ir::RuleInitAttr::get(context, "constant", variance ? 1 : 0, 0);
     } else {
-      Result<ir::FileInitAttr> attribute = fileInit(context, tensor, file);
+      Result<ir::FileInitAttr> attribute = fileInit(context, tensor, file, fresh);
       if (!attribute.ok()) {
         problems.push_back(attribute.error().message());
         continue;

@@ -40,8 +40,9 @@ struct Tensor {
   std::shared_ptr<const std::string> inlineBytes; ///< null for external data
   std::shared_ptr<DataFile> file;                 ///< null unless external and present
   bool fromConstantNode = false;                  ///< the output of a Constant node
-  std::string copyOf;  ///< the file's initializer, where the exporter merged several into it
-  std::string missing; ///< why external data is absent; empty when it is there
+  std::string copyOf;   ///< the file's initializer, where the exporter merged several into it
+  bool assumed = false; ///< the file has no data: the values follow from how the model uses them
+  std::string missing;  ///< why external data is absent; empty when it is there
 
   uint64_t byteCount() const;
   /// The bytes, little-endian, row-major. Errors: data that is missing or unreadable.
