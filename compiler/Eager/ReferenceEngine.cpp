@@ -3,6 +3,7 @@
 #include "compiler/Codegen/CommandTable.h"
 #include "compiler/Codegen/StateTable.h"
 #include "compiler/Eager/TensorBytes.h"
+#include "compiler/Support/IndexBound.h"
 #include "compiler/Support/RecipeAttribute.h"
 #include "compiler/Support/TaggedFunction.h"
 
@@ -26,31 +27,6 @@ constexpr RoleTag argumentRoles[] = {{ir::tag::input, Binding::Role::Input},
                                      {ir::tag::control, Binding::Role::Control}};
 constexpr RoleTag resultRoles[] = {{ir::tag::metric, Binding::Role::Metric},
                                    {ir::tag::output, Binding::Role::Output}};
-
-/// The number of classes if `input`, integers, names the targets of a cross entropy or rows of a
-/// table; else 0. Follows the loop's slices and ops that only move elements or pick some of them.
-int64_t labelClasses(Value input) {
-  int64_t classes = 0;
-  for (OpOperand& use : input.getUses()) {
-    Operation* user = use.getOwner();
-    int64_t found = 0;
-    if (auto loss = dyn_cast<ir::CrossEntropyOp>(user); loss && loss.getTargets() == input)
-      found = cast<RankedTensorType>(loss.getLogits().getType()).getShape().back();
-    else if (auto lookup = dyn_cast<ir::EmbeddingOp>(user); lookup && lookup.getIndices() == input)
-      found = cast<RankedTensorType>(lookup.getTable().getType()).getDimSize(0);
-    else if (auto loop = dyn_cast<accum::LoopOp>(user);
-             loop && use.getOperandNumber() < loop.getBatches().size())
-      found = labelClasses(loop.getSlices()[use.getOperandNumber()]);
-    else if (isa<ir::ReshapeOp, ir::TransposeOp, ir::BroadcastOp, ir::SliceOp, ir::ConcatOp,
-                 ir::SelectOp>(user))
-      found = labelClasses(user->getResult(0));
-    else if (auto convert = dyn_cast<ir::ConvertOp>(user);
-             convert && isa<IntegerType>(getElementTypeOrSelf(convert.getType())))
-      found = labelClasses(convert);
-    classes = std::max(classes, found);
-  }
-  return classes;
-}
 
 } // namespace
 
@@ -151,7 +127,7 @@ LogicalResult ReferenceEngine::describeFunction(func::FuncOp op) {
         argument.getType(), tagged.argumentTag(i, ir::tag::state), argumentRoles,
         [&](StringRef tag) { return tagged.argumentTag(i, tag); }, slots.arguments);
     if (binding && binding->role == Binding::Role::Input)
-      binding->classes = labelClasses(argument);
+      binding->classes = indexBound(argument);
   }
   for (unsigned i = 0; i < op.getNumResults(); ++i)
     add(

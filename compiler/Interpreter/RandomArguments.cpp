@@ -1,5 +1,6 @@
 #include "compiler/Interpreter/RandomArguments.h"
 
+#include "compiler/Support/IndexBound.h"
 #include "dialects/Titan/Titan.h"
 #include "runtime/program/Random.h"
 
@@ -17,7 +18,8 @@ Tensor randomTensor(ShapedType type, uint64_t stream, const RandomOptions& optio
       x = normalDraw(key, 0, i);
     return tensor;
   }
-  int64_t bound = type.getElementType().isInteger(1) ? 2 : options.integerBound;
+  bool isFlag = type.getElementType().isInteger(1) || options.integerBound == 0;
+  int64_t bound = isFlag ? 2 : options.integerBound;
   for (auto [i, x] : llvm::enumerate(tensor.mutableIntegers()))
     x = static_cast<int64_t>(uniformDraw(key, 0, i) * static_cast<float>(bound));
   return tensor;
@@ -27,7 +29,10 @@ SmallVector<Tensor> randomArguments(func::FuncOp function, const RandomOptions& 
   SmallVector<Tensor> arguments;
   for (auto [i, type] : llvm::enumerate(function.getArgumentTypes())) {
     auto shaped = cast<ShapedType>(type);
-    Tensor tensor = randomTensor(shaped, i, options);
+    RandomOptions bounded = options;
+    if (bounded.integerBound == 0)
+      bounded.integerBound = indexBound(function.getArgument(i));
+    Tensor tensor = randomTensor(shaped, i, bounded);
     auto state = function.getArgAttrOfType<FlatSymbolRefAttr>(i, ir::tag::state);
     bool scalar = shaped.getRank() == 0;
     if (tensor.isFloat() && (scalar || (state && state.getValue().ends_with("exp_avg_sq"))))

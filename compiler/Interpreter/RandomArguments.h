@@ -7,8 +7,9 @@ namespace titan::interpreter {
 
 struct RandomOptions {
   uint64_t seed = 0;
-  /// Integer tensors of rank >= 1 (targets, token ids) are in [0, integerBound).
-  int64_t integerBound = 2;
+  /// Integer tensors of rank >= 1 (targets, token ids) are in [0, integerBound). 0: of as many
+  /// classes or rows as they choose from, or of two where nothing says.
+  int64_t integerBound = 0;
 };
 
 /// One tensor for each argument of `function`, by counter-based draws of (seed, argument). Floats
