@@ -111,7 +111,8 @@ TEST_F(Schedule, RecomputationKeepsBits) {
 TEST_F(Schedule, ADeepModelIsRecomputedBlockByBlock) {
   GptShape shape;
   shape.layers = 8;
-  shape.positions = 64;
+  shape.positions = 256;
+  shape.width = 64; // where products cost more than passes over memory
   auto module = make(shape, Stage::Schedule);
   MemoryModel model(stepOf(*module));
   const int64_t peak = model.run().peak();
