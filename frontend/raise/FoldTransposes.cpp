@@ -34,9 +34,22 @@ struct ComposeTransposes : RaisePattern<ir::TransposeOp> {
       return operand;
     if (operand.getDefiningOp<ir::TransposeOp>() || operand.getDefiningOp<ir::BroadcastOp>())
       return transposed(b, operand, op.getPermutation());
-    if (keepsOrder(op.getPermutation(), ir::tensorType(operand).getShape()))
+    ArrayRef<int64_t> shape = ir::tensorType(operand).getShape();
+    if (keepsOrder(op.getPermutation(), shape))
       return reshaped(b, operand, ir::tensorType(op.getResult()).getShape());
-    return {};
+    // Dimensions of extent 1 that a reshape added below are put where they belong by one above.
+    if (!operand.getDefiningOp<ir::ReshapeOp>() || !llvm::is_contained(shape, 1))
+      return {};
+    SmallVector<int64_t> kept, permutation;
+    for (auto [d, extent] : llvm::enumerate(shape))
+      if (extent != 1)
+        kept.push_back(static_cast<int64_t>(d));
+    for (int64_t d : op.getPermutation())
+      if (shape[d] != 1)
+        permutation.push_back(llvm::find(kept, d) - kept.begin());
+    SmallVector<int64_t> squeezed = llvm::map_to_vector(kept, [&](int64_t d) { return shape[d]; });
+    return reshaped(b, transposed(b, reshaped(b, operand, squeezed), permutation),
+                    ir::tensorType(op.getResult()).getShape());
   }
 };
 
@@ -105,6 +118,31 @@ private:
   }
 };
 
+/// A norm of each row does not mind where the rows are (norms of queries and keys, per head).
+template <typename Op> struct SinkThroughNorm : RaisePattern<Op> {
+  using RaisePattern<Op>::RaisePattern;
+
+  Value raise(Op op, ir::TensorBuilder& b) const override {
+    auto transpose = op.getOperand().template getDefiningOp<ir::TransposeOp>();
+    auto axis = static_cast<size_t>(op.getAxis());
+    if (!transpose || llvm::any_of(op->getResults().drop_front(),
+                                   [](Value statistic) { return !statistic.use_empty(); }))
+      return {};
+    ArrayRef<int64_t> permutation = transpose.getPermutation();
+    for (size_t d = axis; d < permutation.size(); ++d)
+      if (permutation[d] != static_cast<int64_t>(d))
+        return {};
+    Value norm;
+    double epsilon = op.getEpsilon().convertToDouble();
+    if constexpr (std::is_same_v<Op, ir::LayerNormOp>)
+      norm = b.create<Op>(transpose.getOperand(), op.getScale(), op.getBias(), axis, epsilon)
+                 .getResult();
+    else
+      norm = b.create<Op>(transpose.getOperand(), op.getScale(), axis, epsilon).getResult();
+    return b.transpose(norm, permutation);
+  }
+};
+
 /// What is repeated is the second operand: y + bias, y * scale.
 template <typename Op> struct OrderOperands : OpRewritePattern<Op> {
   using OpRewritePattern<Op>::OpRewritePattern;
@@ -128,8 +166,9 @@ private:
 
 struct FoldTransposes : RaisePass<impl::FoldTransposesBase<FoldTransposes>> {
   void addPatterns(RewritePatternSet& set) const override {
-    set.add<ComposeTransposes, SinkThroughElementwise, AbsorbIntoContract, OrderOperands<ir::AddOp>,
-            OrderOperands<ir::MulOp>>(set.getContext());
+    set.add<ComposeTransposes, SinkThroughElementwise, AbsorbIntoContract,
+            SinkThroughNorm<ir::LayerNormOp>, SinkThroughNorm<ir::RmsNormOp>,
+            OrderOperands<ir::AddOp>, OrderOperands<ir::MulOp>>(set.getContext());
   }
 };
 

@@ -8,6 +8,7 @@
 #include "llvm/Support/FormatVariadic.h"
 
 #include <cmath>
+#include <utility>
 
 using namespace mlir;
 
@@ -251,13 +252,12 @@ private:
       return refuse("its softmax is not over keys");
     bool keysRight = dim >= batch + static_cast<int64_t>(lhs.free.size());
     const Side &query = keysRight ? lhs : rhs, &key = keysRight ? rhs : lhs;
-    if (query.free.size() != 1 || key.free.size() != 1 || batch > 2)
+    SmallVector<int64_t> common = commonRoles(batch);
+    if (query.free.size() != 1 || key.free.size() != 1 || common.empty() != (batch == 0))
       return refuse(
           llvm::formatv("queries have {0} and keys {1} dimensions of their own beside {2} "
                         "common ones; 1, 1 and up to 2 are supported",
                         query.free.size(), key.free.size(), batch));
-    SmallVector<int64_t> common = {kBatch, kHead};
-    common.truncate(batch);
     roles_ = common;
     roles_.push_back(keysRight ? kQuery : kKey);
     roles_.push_back(keysRight ? kKey : kQuery);
@@ -266,6 +266,26 @@ private:
     for (MaskTerm& term : scores_.terms)
       term.view.roles = roles_;
     return true;
+  }
+
+  /// The first `batch` dimensions of the scores: batch and head, and what has extent 1; empty if
+  /// there are more.
+  SmallVector<int64_t> commonRoles(int64_t batch) {
+    SmallVector<int64_t> roles(batch, kBatch);
+    int64_t surplus = batch - 2;
+    ArrayRef<int64_t> shape = ir::tensorType(scores_.product.getResult()).getShape();
+    for (int64_t d = batch - 1; d >= 0 && surplus > 0; --d)
+      if (shape[d] == 1) {
+        roles[d] = View::kUnit;
+        --surplus;
+      }
+    if (surplus > 0)
+      return {};
+    int64_t next = kBatch;
+    for (int64_t& role : roles)
+      if (role != View::kUnit)
+        role = next == kBatch ? std::exchange(next, kHead) : kHead;
+    return roles;
   }
 
   static View viewOf(const Side& side, ArrayRef<int64_t> common, int64_t free,

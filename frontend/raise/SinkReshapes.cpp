@@ -39,6 +39,14 @@ std::optional<size_t> repeatedDim(Value value) {
   return std::nullopt;
 }
 
+/// Does any group have more than one dimension of an extent above 1? A mere index leaves a
+/// dimension of extent 1 to drop, and that may stay where it is.
+bool mergesAny(const DimGroups& groups, ArrayRef<int64_t> shape) {
+  return llvm::any_of(groups, [&](ArrayRef<int64_t> group) {
+    return llvm::count_if(group, [&](int64_t d) { return shape[d] != 1; }) > 1;
+  });
+}
+
 std::optional<Merge> matchMerge(Value value) {
   auto reshape = value.getDefiningOp<ir::ReshapeOp>();
   if (!reshape)
@@ -58,7 +66,7 @@ std::optional<Merge> matchMerge(Value value) {
     shape.back() *= inner;
   }
   auto groups = matchLeadingMerge(shape, to);
-  if (!groups)
+  if (!groups || (shape.front() != 1 && !mergesAny(*groups, shape)))
     return std::nullopt;
   return Merge{source, shape, *groups};
 }
@@ -204,6 +212,24 @@ struct SinkThroughSoftmax : RaisePattern<ir::SoftmaxOp> {
   }
 };
 
+struct SinkThroughReduce : RaisePattern<ir::ReduceOp> {
+  using RaisePattern::RaisePattern;
+
+  Value raise(ir::ReduceOp op, ir::TensorBuilder& b) const override {
+    std::optional<Merge> merge = matchMerge(op.getOperand());
+    if (!merge)
+      return {};
+    SmallVector<int64_t> dims;
+    for (int64_t d : op.getDims()) {
+      if (merge->groups[d].size() != 1)
+        return {};
+      dims.push_back(merge->groups[d].front());
+    }
+    Value reduced = b.reduce(op.getKind(), merge->operand(b), dims);
+    return reshaped(b, reduced, ir::tensorType(op.getResult()).getShape());
+  }
+};
+
 /// Random decisions are counted in row-major order, which a reshape keeps.
 struct SinkThroughDropout : RaisePattern<ir::DropoutOp> {
   using RaisePattern::RaisePattern;
@@ -237,7 +263,8 @@ struct SinkThroughTranspose : RaisePattern<ir::TransposeOp> {
 struct SinkReshapes : RaisePass<impl::SinkReshapesBase<SinkReshapes>> {
   void addPatterns(RewritePatternSet& set) const override {
     set.add<ComposeReshapes, SqueezeBroadcast, SinkThroughContract, SinkThroughElementwise,
-            SinkThroughSoftmax, SinkThroughDropout, SinkThroughTranspose>(set.getContext());
+            SinkThroughSoftmax, SinkThroughReduce, SinkThroughDropout, SinkThroughTranspose>(
+        set.getContext());
   }
 };
 

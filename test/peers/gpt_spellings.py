@@ -198,12 +198,89 @@ class InterleavedAttention(nn.Module):
         return self.wo(y.transpose(1, 2).contiguous().view(batch, length, -1))
 
 
-class CastNorm(nn.Module):
-    """Root-mean-square norm in f32 (Llama's)."""
+class PaddedAttention(nn.Module):
+    """A padding mask that the model computes from its input, joined with the causal one."""
+
+    def __init__(self, boolean):
+        super().__init__()
+        self.qkv, self.proj, self.boolean = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH), boolean
+
+    def forward(self, x):
+        batch, length, width = x.shape
+        q, k, v = (part.unflatten(-1, (HEADS, DEPTH)).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        present = x[:, :, 0] < 5.0
+        positions = torch.arange(length, device=x.device)
+        causal = positions[None, :] <= positions[:, None]
+        if self.boolean:
+            mask = causal[None, None] & present[:, None, None, :]
+            y = functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        else:
+            least = torch.finfo(x.dtype).min
+            scores = torch.where(causal, q @ k.transpose(-2, -1) * DEPTH ** -0.5, least)
+            scores = scores + (1.0 - present.to(x.dtype))[:, None, None, :] * least
+            y = functional.softmax(scores, dim=-1) @ v
+        return self.proj(y.transpose(1, 2).flatten(2))
+
+
+class NormedAttention(nn.Module):
+    """Norms of queries and keys per head, one key head for all, a window of four positions."""
 
     def __init__(self):
         super().__init__()
-        self.weight = nn.Parameter(torch.ones(WIDTH))
+        self.q, self.kv, self.proj = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, 2 * DEPTH), nn.Linear(WIDTH, WIDTH)
+        self.q_norm, self.k_norm = CastNorm(DEPTH), CastNorm(DEPTH)
+
+    def forward(self, x):
+        batch, length, _ = x.shape
+        q = self.q_norm(self.q(x).view(batch, length, HEADS, DEPTH).transpose(1, 2))
+        k, v = self.kv(x).view(batch, length, 2, 1, DEPTH).permute(2, 0, 3, 1, 4).unbind(0)
+        k = self.k_norm(k)
+        distance = torch.arange(length)[:, None] - torch.arange(length)[None, :]
+        mask = (distance < 0) | (distance >= 4)
+        scores = (q @ k.transpose(-1, -2) / math.sqrt(DEPTH)).masked_fill(mask, float("-inf"))
+        y = torch.softmax(scores.float(), -1).to(x.dtype) @ v
+        return self.proj(y.transpose(1, 2).reshape(batch, length, WIDTH))
+
+
+class LinearBiasAttention(nn.Module):
+    """ALiBi: what is added to the scores falls with the distance, by head."""
+
+    def __init__(self):
+        super().__init__()
+        self.qkv, self.proj = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x):
+        batch, length, width = x.shape
+        q, k, v = self.qkv(x).view(batch, length, HEADS, 3, DEPTH).unbind(3)
+        slopes = torch.tensor([2.0 ** -(h + 1) for h in range(HEADS)])
+        bias = slopes[:, None, None] * torch.arange(length)[None, None, :]
+        scores = torch.einsum("bqhd,bkhd->bhqk", q, k) * DEPTH ** -0.5 + bias
+        mask = torch.ones(length, length, dtype=torch.bool).triu(1)
+        scores = scores.masked_fill(mask, torch.finfo(x.dtype).min)
+        shifted = scores - scores.amax(-1, keepdim=True)
+        weights = shifted.exp() / shifted.exp().sum(-1, keepdim=True)
+        return self.proj(torch.einsum("bhqk,bkhd->bqhd", weights, v).flatten(2))
+
+
+class LibraryAttention(nn.Module):
+    """torch.nn.MultiheadAttention with a causal mask, positions first."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.MultiheadAttention(WIDTH, HEADS)
+
+    def forward(self, x):
+        x = x.transpose(0, 1)
+        mask = nn.Transformer.generate_square_subsequent_mask(x.shape[0])
+        return self.inner(x, x, x, attn_mask=mask, need_weights=False)[0].transpose(0, 1)
+
+
+class CastNorm(nn.Module):
+    """Root-mean-square norm in f32 (Llama's)."""
+
+    def __init__(self, width=WIDTH):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
 
     def forward(self, x):
         h = x.to(torch.float32)
@@ -301,6 +378,11 @@ MODELS = {
     "grouped": lambda: Model(CastNorm, GroupedAttention, Gated),
     "grouped-open": lambda: Model(lambda: nn.RMSNorm(WIDTH), lambda: GroupedAttention(fused=False), Gated),
     "partial-rotary": lambda: Model(OnePlusNorm, lambda: GroupedAttention(groups=4, rotary=DEPTH // 2), Gated),
+    "padded": lambda: Model(layer_norm, lambda: PaddedAttention(boolean=True), lambda: Dense(nn.SiLU())),
+    "padded-minimum": lambda: Model(layer_norm, lambda: PaddedAttention(boolean=False), lambda: Dense(nn.SiLU())),
+    "normed": lambda: Model(CastNorm, NormedAttention, Gated),
+    "linear-bias": lambda: Model(layer_norm, LinearBiasAttention, lambda: Dense(nn.GELU())),
+    "library": lambda: Model(layer_norm, LibraryAttention, lambda: Dense(nn.GELU())),
     "interleaved": lambda: Model(CastNorm, InterleavedAttention, Gated),
 }
 
