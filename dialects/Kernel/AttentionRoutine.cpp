@@ -120,8 +120,8 @@ LogicalResult AttentionAttr::verifyCall(Operation* op) const {
     return call.emitOpError("(C1) needs a workspace of ") << getWorkspaceElements() << " elements";
   if (AttentionDropoutAttr dropout = getDropout())
     if (dropout.getGlobal().size() != 4 || dropout.getDim() < 0 || dropout.getDim() > 3)
-      return call.emitOpError("(C1) drops elements of a tensor of rank 4, found ")
-             << dropout.getGlobal().size();
+      return call.emitOpError("(C1) drops elements of a tensor of rank 4, found dimension ")
+             << dropout.getDim() << " of " << dropout.getGlobal().size();
   size_t scalars = getDropout() && getDropout().getStride() != 0 ? 1 : 0;
   AttentionOperands count = countOperands(*this);
   if (static_cast<int64_t>(call.getIns().size()) != count.ins ||
@@ -135,8 +135,8 @@ LogicalResult AttentionAttr::verifyCall(Operation* op) const {
     Value value = each.isOut ? call.getOuts()[each.operand] : call.getIns()[each.operand];
     auto type = cast<ShapedType>(value.getType());
     if (type.getElementType() != each.element)
-      return call.emitOpError("(C1) reads ")
-             << each.name << " of type " << each.element << " from " << type;
+      return call.emitOpError("(C1) takes ")
+             << each.name << " of type " << each.element << ", but its operand is " << type;
     if (each.elements > type.getNumElements())
       return call.emitOpError("(C1) touches ") << each.elements << " elements of " << each.name
                                                << ", which has " << type.getNumElements();
