@@ -133,7 +133,9 @@ AttentionCase::AttentionCase(AttentionSpec spec, std::string_view arch) : spec_(
         isBackward, arguments, c.routine, ins, inTypes, outs, outTypes,
         s.window >= 0 ? " scalars(%scalar)" : "");
   }
+  auto begin = std::chrono::steady_clock::now();
   auto runner = KernelRunner::compile(text, *target);
+  compileSeconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (!runner.ok())
     ADD_FAILURE() << runner.error().message() << "\n" << text;
   else
@@ -412,7 +414,8 @@ AttentionTensors AttentionCase::reference() const {
           total += x = largest == -infinity ? 0 : std::exp(x - largest);
         for (double& x : p)
           x = total > 0 ? x / total : 0;
-        t["logSumExp"][(b * s.heads + h) * s.queries + i] = total > 0 ? largest + std::log(total) : -infinity;
+        t["logSumExp"][(b * s.heads + h) * s.queries + i] =
+            total > 0 ? largest + std::log(total) : -infinity;
         double* y = &t["result"][row * s.valueWidth];
         const double* dy = &inputs.at("dresult")[row * s.valueWidth];
         double delta = 0;

@@ -44,6 +44,8 @@ public:
   /// The definition (dialects/Titan/ops/Attention.td), every value in f64.
   AttentionTensors reference() const;
 
+  /// Seconds that compiling and loading both routines took.
+  double compileSeconds = 0;
   /// Seconds of the fastest of `repeats` runs on one thread.
   double seconds(bool isBackward, int repeats) const;
   /// Two for each multiply-add of what is attended to.
