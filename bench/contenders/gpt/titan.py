@@ -72,12 +72,22 @@ compiled = time.perf_counter() - started
 first = run_job(1)
 first_step = time.perf_counter() - started
 losses = [line["loss"] for line in run_job(problem.CHECKED)]
-profile = json.loads(subprocess.run([job, "profile", "--steps", "1", "--json", "--trace", folder / "trace.json", "--threads",
-                                     str(protocol.THREADS), "--data", folder / "tokens.bin"], check=True, capture_output=True, text=True).stdout)
+
+
+def machine_limits():
+    """The speeds of products and of copying, as `profile` measures them."""
+    said = json.loads(subprocess.run(
+        [job, "profile", "--steps", "1", "--json", "--trace", folder / "trace.json", "--threads", str(protocol.THREADS),
+         "--data", folder / "tokens.bin"], check=True, capture_output=True, text=True).stdout)
+    return said["gemm_ceiling_flops"], said["copy_bytes_per_second"]["memory"]
+
+
+# A limit is what was reached once: the better of two, in case something disturbs the machine.
+ceiling, copying = map(max, zip(machine_limits(), machine_limits()))
 # "titan-compile 0.1.0 (LLVM 22.1.8)"
 version = subprocess.run([tools / "titan-compile", "--version"], capture_output=True, text=True).stdout.split()
 protocol.ready({"version": version[1] if len(version) > 1 else "", "first_step": first_step, "compile": compiled, "losses": losses,
-                "gemm_ceiling_flops": profile["gemm_ceiling_flops"], "copy_bytes_per_second": profile["copy_bytes_per_second"]["memory"]})
+                "gemm_ceiling_flops": ceiling, "copy_bytes_per_second": copying})
 for count in protocol.requests():
     rows = run_job(problem.CHECKED + problem.WARM_UP + count)
     print(sum(line["seconds"] for line in rows[-count:]), peak, flush=True)
