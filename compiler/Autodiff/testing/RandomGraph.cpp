@@ -34,7 +34,7 @@ private:
 
   Value choose(Value x, Value y) {
     auto type = tensorType(x);
-    switch (draw(16)) {
+    switch (draw(17)) {
     case 0:
       return b.create<TanhOp>(x);
     case 1:
@@ -88,6 +88,16 @@ private:
       Value heads = asHeads(x);
       return asMatrix(b.create<RotaryOp>(heads.getType(), heads, b.create<CosOp>(angles),
                                          b.create<SinOp>(angles), /*interleaved=*/draw(2) == 1));
+    }
+    case 15: { // two halves of one value, beside each other or taking turns
+      auto half = RankedTensorType::get({4, 2}, type.getElementType());
+      bool turns = draw(2) == 1;
+      SmallVector<int64_t> strides = {1, turns ? 2 : 1};
+      Value first = b.create<SliceOp>(half, x, ArrayRef<int64_t>{0, 0}, ArrayRef(strides));
+      Value second =
+          b.create<SliceOp>(half, x, ArrayRef<int64_t>{0, turns ? 1 : 2}, ArrayRef(strides));
+      Value joined = b.create<ConcatOp>(ValueRange{second, b.create<TanhOp>(first)}, 1);
+      return b.mul(joined, y);
     }
     default:
       return b.div(x, b.shift(b.mul(y, y), 1));
