@@ -115,6 +115,7 @@ private:
   }
 
   void roundOperands(Operation* op, ArrayRef<unsigned> operands) {
+    reader = op;
     for (unsigned i : operands)
       op->setOperand(i, rounded(op->getOperand(i)));
   }
@@ -179,11 +180,11 @@ private:
     return wide;
   }
 
-  /// Builds for the module that computes `value`, or that declares it.
+  /// Builds for the module that computes `value`, or that reads an argument first.
   TensorBuilder at(Value value) {
     if (Operation* source = value.getDefiningOp())
       return TensorBuilder(builder, source);
-    return TensorBuilder(builder, value.getLoc());
+    return TensorBuilder(builder, value.getLoc(), reader ? getPath(reader) : ArrayAttr());
   }
 
   static void report(Operation* op, StringRef result) {
@@ -195,6 +196,7 @@ private:
 
   OpBuilder builder;
   Type bf16, f32;
+  Operation* reader = nullptr; ///< whose operands are rounded
   llvm::DenseMap<Value, Value> narrow_, wide_;
 };
 

@@ -60,11 +60,11 @@ Cost costOf(const LoopNest& nest) {
 
 Cost costOf(const Gemm& gemm) {
   Cost cost;
-  const int64_t in = byteSize(gemm.a), out = byteSize(gemm.c);
   cost.flops = 2 * gemm.batch * gemm.m * gemm.n * gemm.k;
-  cost.bytes = gemm.batch * (in * (gemm.m * gemm.k + gemm.k * gemm.n) +
-                             out * gemm.m * gemm.n * (gemm.accumulate ? 2 : 1)) +
-               (gemm.bias ? 4 * gemm.n : 0);
+  cost.bytes =
+      gemm.batch * (byteSize(gemm.a) * gemm.m * gemm.k + byteSize(gemm.b) * gemm.k * gemm.n +
+                    byteSize(gemm.c) * gemm.m * gemm.n * (gemm.accumulate ? 2 : 1)) +
+      (gemm.bias ? 4 * gemm.n : 0);
   cost.nanoseconds =
       static_cast<double>(cost.flops) / (gemm.a == DType::BF16 ? 2 : 1) / gemmFlopsPerNanosecond;
   return cost;
@@ -122,8 +122,11 @@ Cost costOf(kernel::CallOp op) {
 }
 
 bool prefersGenerated(const Gemm& gemm) {
-  // The library gives f32, and takes no pairs of other types.
-  if (gemm.c == DType::BF16)
+  // The library gives f32, of operands of one type.
+  if (gemm.c == DType::BF16 || gemm.a != gemm.b)
+    return true;
+  // y = x W^T: packing by transposed squares is the faster one.
+  if (gemm.transposeB && !gemm.transposeA)
     return true;
   // Below this the library's packing and dispatch cost more than its kernel gains.
   constexpr int64_t largestSmallProduct = int64_t{1} << 23;

@@ -25,8 +25,9 @@ LogicalResult product(CallOp op, GemmAttr gemm, Frame& frame) {
     const double* matrixB = b.floats().data() + batch * gemm.getStrideB();
     for (int64_t p = 0; p < k; ++p)
       for (int64_t j = 0; j < n; ++j)
-        right[p * n + j] =
-            gemm.getTransposeB() ? matrixB[j * gemm.getLdb() + p] : matrixB[p * gemm.getLdb() + j];
+        right[p * n + j] = frame.round(gemm.getTransposeB() ? matrixB[j * gemm.getLdb() + p]
+                                                            : matrixB[p * gemm.getLdb() + j],
+                                       a.element()); // an f32 B may meet a bf16 A
     llvm::fill(product, 0);
     multiplyAdd(m, n, k, matrixA, gemm.getTransposeA() ? 1 : gemm.getLda(),
                 gemm.getTransposeA() ? gemm.getLda() : 1, right.data(), n, product.data(), n);

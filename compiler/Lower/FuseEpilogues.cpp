@@ -1,5 +1,6 @@
 // titan-lower-fuse-epilogues: bias, relu and rounding become part of the matrix product before
 // them.
+#include "compiler/Lower/OperandRounding.h"
 #include "compiler/Lower/Passes.h"
 #include "compiler/Lower/RoundingEpilogue.h"
 #include "dialects/Kernel/Kernel.h"
@@ -121,6 +122,16 @@ struct FuseEpilogues : impl::FuseEpiloguesBase<FuseEpilogues> {
                            : gemm.getRelu()                 ? "adds relu and "
                                                             : "");
       }
+    // Now that products say what they give.
+    SmallVector<kernel::FusedOp> casts;
+    getOperation().walk([&](kernel::FusedOp op) { casts.push_back(op); });
+    for (kernel::FusedOp cast : casts) {
+      Location loc = cast.getLoc();
+      std::string place = ir::describePlace(cast);
+      if (lower::absorbOperandRounding(rewriter, cast))
+        remark::passed(loc, remark::RemarkOpts::name("fuse-epilogues").category("lower"))
+            << remark::add("the products of '{0}' round its weight while they read it", place);
+    }
   }
 };
 

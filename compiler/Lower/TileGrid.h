@@ -12,11 +12,10 @@ struct TileGrid {
 /// The grid with the least estimated time for `batch` products of m x n x k with operands of
 /// `elementBytes`.
 ///
-/// A tile's time in nanoseconds is 2·tm·tn·k / rate + bytes of its operands' panels / 30 + 100:
+/// A tile's time in nanoseconds is 2·tm·tn·k / rate + bytes of its operands' panels / 15 + 100:
 /// arithmetic at one core's measured rate (250 flop/ns f32, 500 bf16), the library's packing of
-/// both panels at 30 byte/ns, and the call. This gives the measured loss of small tiles (64x64 half
-/// again as long, 128x128 a quarter, 256x384 a tenth). The number of threads is unknown here and
-/// must not matter: the estimate is 8 x the time on two threads + the time on eight. Tiles are
+/// both panels at 15 byte/ns, and the call (RATIONALE.md). The number of threads is unknown here
+/// and must not matter: the estimate is 8 x the time on two threads + the time on eight. Tiles are
 /// multiples of 16 in both directions, and no grid leaves a last tile of a single row or column.
 TileGrid chooseTileGrid(int64_t batch, int64_t m, int64_t n, int64_t k, int64_t elementBytes);
 

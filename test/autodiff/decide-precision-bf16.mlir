@@ -7,11 +7,11 @@
 module attributes {titan.recipe = {precision = {compute = "bf16"}}} {
   func.func @step(%w: tensor<8x6xf32>, %b: tensor<8xf32>, %v: tensor<5x8xf32>, %xs: tensor<2x4x6xf32>)
       -> (tensor<8x6xf32>, tensor<8xf32>, tensor<5x8xf32>) {
-    // CHECK-DAG: %[[W16:.*]] = titan.convert %[[W]] : tensor<8x6xf32> to tensor<8x6xbf16>
-    // CHECK-DAG: %[[V16:.*]] = titan.convert %[[V]] : tensor<5x8xf32> to tensor<5x8xbf16>
+    // CHECK-DAG: %[[W16:.*]] = titan.convert %[[W]] {path = ["0"]} : tensor<8x6xf32> to tensor<8x6xbf16>
+    // CHECK-DAG: %[[V16:.*]] = titan.convert %[[V]] {path = ["2"]} : tensor<5x8xf32> to tensor<5x8xbf16>
     // CHECK: accum.loop %{{.*}} in 2 unordered slices(%[[X:.*]] = %{{.*}} : tensor<2x4x6xf32>)
     %gw, %gb, %gv = accum.loop %i in 2 unordered slices(%x = %xs : tensor<2x4x6xf32>) -> (tensor<8x6xf32>, tensor<8xf32>, tensor<5x8xf32>) {
-      // CHECK: %[[X16:.*]] = titan.convert %[[X]] : tensor<4x6xf32> to tensor<4x6xbf16>
+      // CHECK: %[[X16:.*]] = titan.convert %[[X]] {path = ["0"]} : tensor<4x6xf32> to tensor<4x6xbf16>
       // CHECK: %[[H:.*]] = titan.contract %[[X16]], %[[W16]] {{.*}} {path = ["0"]} : (tensor<4x6xbf16>, tensor<8x6xbf16>) -> tensor<4x8xf32>
       %h = titan.contract %x, %w batch [] x [] contracting [1] x [1] {path = ["0"]} : (tensor<4x6xf32>, tensor<8x6xf32>) -> tensor<4x8xf32>
       %bs = titan.broadcast %b [1] {path = ["0"]} : tensor<8xf32> to tensor<4x8xf32>

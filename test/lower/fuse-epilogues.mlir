@@ -51,3 +51,25 @@ func.func @rounds(%x: tensor<8x4xbf16>, %w: tensor<6x4xbf16>, %b: tensor<6xf32>)
   %y = titan.convert %g {path = ["act"]} : tensor<8x6xf32> to tensor<8x6xbf16>
   return %h, %y : tensor<8x6xbf16>, tensor<8x6xbf16>
 }
+
+// A weight that products alone read as bf16 is rounded by them.
+// CHECK-LABEL: func.func @rounds_weight
+// CHECK-SAME: %[[W:[^ :]*]]: tensor<6x4xf32>
+// CHECK-NOT: kernel.fused
+// CHECK: kernel.call #kernel.gemm<{{.*}}> ins(%{{.*}}, %[[W]] : tensor<8x4xbf16>, tensor<6x4xf32>) outs({{.*}} : tensor<8x6xbf16>)
+func.func @rounds_weight(%x: tensor<8x4xbf16>, %w: tensor<6x4xf32>) -> tensor<8x6xbf16> {
+  %n = titan.convert %w : tensor<6x4xf32> to tensor<6x4xbf16>
+  %p = titan.contract %x, %n batch [] x [] contracting [1] x [1] : (tensor<8x4xbf16>, tensor<6x4xbf16>) -> tensor<8x6xf32>
+  %h = titan.convert %p : tensor<8x6xf32> to tensor<8x6xbf16>
+  return %h : tensor<8x6xbf16>
+}
+
+// Not where the product is given in f32, which may be the library's.
+// CHECK-LABEL: func.func @rounded_weight
+// CHECK: kernel.fused flat [6, 4]
+// CHECK: kernel.call #kernel.gemm<{{.*}}> ins({{.*}} : tensor<8x4xbf16>, tensor<6x4xbf16>)
+func.func @rounded_weight(%x: tensor<8x4xbf16>, %w: tensor<6x4xf32>) -> tensor<8x6xf32> {
+  %n = titan.convert %w : tensor<6x4xf32> to tensor<6x4xbf16>
+  %p = titan.contract %x, %n batch [] x [] contracting [1] x [1] : (tensor<8x4xbf16>, tensor<6x4xbf16>) -> tensor<8x6xf32>
+  return %p : tensor<8x6xf32>
+}

@@ -19,16 +19,18 @@ public:
   GemmEmitter(OpBuilder& builder, kernel::CallOp call, const VectorShape& shape,
               func::FuncOp function)
       : builder(builder), loc(call.getLoc()), g(builder, loc, shape.width), gemm(call.getGemm()),
-        function(function), operandElement(elementOf(call.getIns()[0])),
-        resultElement(elementOf(call.getOuts()[0])), tileM(std::min(gemm.getTileM(), gemm.getM())),
+        function(function), elementA(elementOf(call.getIns()[0])),
+        elementB(elementOf(call.getIns()[1])), resultElement(elementOf(call.getOuts()[0])),
+        tileM(std::min(gemm.getTileM(), gemm.getM())),
         tileN(std::min(gemm.getTileN(), gemm.getN())) {
-    GemmLane lane = operandElement.isBF16() ? GemmLane::Bf16Pair : GemmLane::F32;
+    GemmLane lane = elementA.isBF16() ? GemmLane::Bf16Pair : GemmLane::F32;
     tile = gemmTile(shape, lane, tileM, tileN);
     layout = panelOfA(tile, gemm.getTransposeA());
     GemmTile row = tile;
     row.rows = 1;
     packA = getPackA(builder, loc, tile, layout, gemm.getTransposeA());
-    packB = getPackB(builder, loc, tile, gemm.getTransposeB());
+    packB =
+        getPackB(builder, loc, tile, gemm.getTransposeB(), elementA.isBF16() && elementB.isF32());
     fullTile = getTileFunction(builder, loc, tile, layout);
     rowTile = getTileFunction(builder, loc, row, layout);
     epilogue = {gemm.getBias(), gemm.getRelu(), resultElement.isBF16()};
@@ -72,10 +74,10 @@ private:
     Value column = g.mul(g.remainder(place, tilesN), gemm.getTileN());
     Value rows = g.smaller(g.constant(gemm.getTileM()), g.sub(g.constant(gemm.getM()), row));
     Value columns = g.smaller(g.constant(gemm.getTileN()), g.sub(g.constant(gemm.getN()), column));
-    Value a = g.at(g.at(operands[0], g.mul(matrix, gemm.getStrideA()), operandElement),
-                   gemm.getTransposeA() ? row : g.mul(row, gemm.getLda()), operandElement);
-    Value b = g.at(g.at(operands[1], g.mul(matrix, gemm.getStrideB()), operandElement),
-                   gemm.getTransposeB() ? g.mul(column, gemm.getLdb()) : column, operandElement);
+    Value a = g.at(g.at(operands[0], g.mul(matrix, gemm.getStrideA()), elementA),
+                   gemm.getTransposeA() ? row : g.mul(row, gemm.getLda()), elementA);
+    Value b = g.at(g.at(operands[1], g.mul(matrix, gemm.getStrideB()), elementB),
+                   gemm.getTransposeB() ? g.mul(column, gemm.getLdb()) : column, elementB);
     Value c =
         g.at(operands[2],
              g.add(g.mul(matrix, gemm.getStrideC()), g.add(g.mul(row, gemm.getLdc()), column)),
@@ -99,12 +101,12 @@ private:
     Value corner = gemm.getTransposeA() ? g.add(g.mul(k.first, gemm.getLda()), rows.first)
                                         : g.add(g.mul(rows.first, gemm.getLda()), k.first);
     call(packA,
-         {g.at(a, corner, operandElement), g.constant(gemm.getLda()), rows.count, k.count, panelA});
+         {g.at(a, corner, elementA), g.constant(gemm.getLda()), rows.count, k.count, panelA});
     g.loop(g.constant(0), columns, tile.columns(), [&](Value j) {
       Value width = g.smaller(g.constant(tile.columns()), g.sub(columns, j));
       Value at = gemm.getTransposeB() ? g.add(g.mul(j, gemm.getLdb()), k.first)
                                       : g.add(g.mul(k.first, gemm.getLdb()), j);
-      call(packB, {g.at(b, at, operandElement), g.constant(gemm.getLdb()), k.count, width, panelB});
+      call(packB, {g.at(b, at, elementB), g.constant(gemm.getLdb()), k.count, width, panelB});
       Value whole = g.sub(rows.count, g.remainder(rows.count, tile.rows));
       auto strip = [&](func::FuncOp callee, int64_t height, Value first, Value last) {
         g.loop(first, last, height, [&](Value i) {
@@ -164,7 +166,7 @@ private:
   GemmBuilder g;
   kernel::GemmAttr gemm;
   func::FuncOp function, packA, packB, fullTile, rowTile, finish;
-  Type operandElement, resultElement;
+  Type elementA, elementB, resultElement;
   int64_t tileM, tileN;
   GemmTile tile;
   GemmPanelA layout;

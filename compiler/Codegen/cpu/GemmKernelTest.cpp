@@ -14,6 +14,7 @@ struct Case {
   bool transposeA = false, transposeB = false, accumulate = false, bias = false, relu = false;
   int64_t batch = 1, tileM = 64, tileN = 128, padding = 0;
   bool bf16 = false, toBf16 = false;
+  bool roundsB = false; ///< B is f32 and rounded
 };
 
 std::string moduleText(const Case& c) {
@@ -24,7 +25,8 @@ std::string moduleText(const Case& c) {
   auto flat = [](int64_t count, bool bf16 = false) {
     return fmt::format("memref<{}x{}>", count, bf16 ? "bf16" : "f32");
   };
-  std::string a = flat(c.batch * strideA, c.bf16), b = flat(c.batch * strideB, c.bf16),
+  std::string a = flat(c.batch * strideA, c.bf16),
+              b = flat(c.batch * strideB, c.bf16 && !c.roundsB),
               o = flat(c.batch * strideC, c.toBf16), bias = flat(c.n);
   return fmt::format(
       "func.func @f(%a: {0}, %b: {1}, %c: {2}, %d: {3}) {{\n"
@@ -66,7 +68,7 @@ void check(const Case& c) {
   auto gemm = llvm::cast<kernel::CallOp>((*runner)->kernels()[0].op).getGemm();
   std::mt19937 generator(7);
   Matrix a(c.batch * gemm.getStrideA(), c.bf16, generator),
-      b(c.batch * gemm.getStrideB(), c.bf16, generator),
+      b(c.batch * gemm.getStrideB(), c.bf16 && !c.roundsB, generator),
       start(c.batch * gemm.getStrideC(), c.toBf16, generator), bias(c.n, false, generator);
   auto run = [&](int64_t step) {
     Matrix result = start;
@@ -79,6 +81,9 @@ void check(const Case& c) {
       values.push_back(result.at(i));
     return values;
   };
+  auto valueOfB = [&](int64_t i) {
+    return c.roundsB ? fromBFloat16(toBFloat16(b.at(i))) : b.at(i);
+  };
   std::vector<float> found = run(0);
   for (int64_t matrix = 0; matrix < c.batch; ++matrix)
     for (int64_t i = 0; i < c.m; ++i)
@@ -89,8 +94,8 @@ void check(const Case& c) {
           for (int64_t k = 0; k < c.k; ++k)
             want += double(a.at(matrix * gemm.getStrideA() +
                                 (c.transposeA ? k * gemm.getLda() + i : i * gemm.getLda() + k))) *
-                    b.at(matrix * gemm.getStrideB() +
-                         (c.transposeB ? j * gemm.getLdb() + k : k * gemm.getLdb() + j));
+                    valueOfB(matrix * gemm.getStrideB() +
+                             (c.transposeB ? j * gemm.getLdb() + k : k * gemm.getLdb() + j));
           want += c.bias ? bias.at(j) : 0;
           want = c.relu ? std::max(want, 0.0) : want;
         }
@@ -145,6 +150,21 @@ TEST(GemmKernel, PairsOfBf16) {
                .padding = k % 2,
                .bf16 = true,
                .toBf16 = toBf16});
+}
+
+TEST(GemmKernel, RoundsB) {
+  for (int64_t k : {1, 15, 32, 33, 67, 801})
+    for (bool transposed : {false, true})
+      check({.m = 21,
+             .n = 65,
+             .k = k,
+             .transposeB = transposed,
+             .tileM = 16,
+             .tileN = 64,
+             .padding = 1,
+             .bf16 = true,
+             .toBf16 = true,
+             .roundsB = true});
 }
 
 TEST(GemmKernel, EpiloguesOfBf16) {

@@ -30,9 +30,11 @@ void transposeSquare(GemmBuilder& g, SmallVectorImpl<Value>& rows) {
 /// Packs 32-bit lanes of elements of one type.
 class Packing {
 public:
-  Packing(OpBuilder& builder, Location loc, const GemmTile& tile)
+  Packing(OpBuilder& builder, Location loc, const GemmTile& tile, bool rounds = false)
       : g(builder, loc, tile.width), tile(tile), pairs(tile.lane == GemmLane::Bf16Pair),
-        element(pairs ? g.i16 : g.i32) {}
+        element(rounds  ? g.f32
+                : pairs ? g.i16
+                        : g.i32) {}
 
   /// B is stored [n, k]: squares of width x width lanes are transposed in registers, the rest is
   /// copied one by one.
@@ -64,7 +66,8 @@ public:
                [&](Value k) { g.store(loadLane(source(k, j)), slot(k, j)); });
         if (pairs)
           ifOdd(depth, [&] {
-            g.store(g.pair(g.load(g.i16, source(complete, j)), g.zero(g.i16)), slot(complete, j));
+            g.store(g.pair(narrow(g.load(element, source(complete, j))), g.zero(g.i16)),
+                    slot(complete, j));
           });
       });
     };
@@ -86,7 +89,7 @@ public:
       for (int64_t v = 0; v < tile.vectors; ++v) {
         Value column = g.constant(v * g.width);
         Value lanes = lanesAcross(b, ldb, k, column, depth, [&](Value pointer) {
-          return g.loadMasked(g.vectorOf(element), pointer, masks[v]);
+          return narrow(g.loadMasked(g.vectorOf(element), pointer, masks[v]));
         });
         g.store(lanes, g.at(panel, g.add(g.mul(k, tile.columns()), column), g.i32));
       }
@@ -147,10 +150,32 @@ private:
       return SmallVector<Value>();
     });
   }
+  bool rounds() const { return pairs && element == g.f32; }
+  /// The 16 bits of a rounded f32; other elements are those bits.
+  Value narrow(Value value) {
+    if (!rounds())
+      return value;
+    auto like = [&](Type type) -> Type {
+      auto vector = dyn_cast<VectorType>(value.getType());
+      return vector ? VectorType::get(vector.getShape(), type) : type;
+    };
+    Value rounded = arith::TruncFOp::create(g.builder, g.loc, like(g.bf16), value);
+    return arith::BitcastOp::create(g.builder, g.loc, like(g.i16), rounded);
+  }
+  /// `count` lanes of contiguous elements.
+  Value loadPairs(Value pointer, int64_t count) {
+    Value elements = g.load(VectorType::get({2 * count}, element), pointer);
+    return vector::BitCastOp::create(g.builder, g.loc, VectorType::get({count}, g.i32),
+                                     narrow(elements));
+  }
   Value loadLane(Value pointer) {
+    if (rounds())
+      return vector::ExtractOp::create(g.builder, g.loc, loadPairs(pointer, 1), 0);
     return LLVM::LoadOp::create(g.builder, g.loc, g.i32, pointer, pairs ? 2 : 4);
   }
   Value loadLanes(Value pointer) {
+    if (rounds())
+      return loadPairs(pointer, g.width);
     return LLVM::LoadOp::create(g.builder, g.loc, g.vectorOf(g.i32), pointer, pairs ? 2 : 4);
   }
 
@@ -188,15 +213,16 @@ GemmPanelA panelOfA(const GemmTile& tile, bool transposed) {
   return {gemmDepth + line, 1, (gemmDepth + line) * tile.rows};
 }
 
-func::FuncOp getPackB(OpBuilder& builder, Location loc, const GemmTile& tile, bool transposed) {
+func::FuncOp getPackB(OpBuilder& builder, Location loc, const GemmTile& tile, bool transposed,
+                      bool rounds) {
   Type pointer = LLVM::LLVMPointerType::get(builder.getContext()), i64 = builder.getI64Type();
   std::string name = transposed ? "gemm_pack_b_transposed_" : "gemm_pack_b_";
   // The rows of the register tile play no part.
   GemmTile columns = tile;
   columns.rows = 1;
-  return getSharedFunction(builder, loc, name + columns.suffix(), {pointer, i64, i64, i64, pointer},
-                           [&](Block& block) {
-                             Packing packing(builder, loc, tile);
+  return getSharedFunction(builder, loc, name + columns.suffix() + (rounds ? "_rounds" : ""),
+                           {pointer, i64, i64, i64, pointer}, [&](Block& block) {
+                             Packing packing(builder, loc, tile, rounds);
                              if (transposed)
                                packing.packTransposedB(block);
                              else

@@ -8,9 +8,9 @@ namespace titan::codegen {
 
 /// void(ptr b, i64 ldb, i64 depth, i64 columns, ptr panel): panel[k][j] = lane k of column j of
 /// op(B), for `depth` elements along k, the last lane filled up with zeros; columns from `columns`
-/// to tile.columns() are 0.
+/// to tile.columns() are 0. With `rounds` B is f32 and becomes pairs of bf16.
 mlir::func::FuncOp getPackB(mlir::OpBuilder& builder, mlir::Location loc, const GemmTile& tile,
-                            bool transposed);
+                            bool transposed, bool rounds);
 
 /// void(ptr a, i64 lda, i64 rows, i64 depth, ptr panel): rows of op(A) as `layout` says, the last
 /// lane filled up with zeros.
