@@ -19,7 +19,8 @@ struct VectorShape {
   int64_t width = 16;                             ///< f32 elements of one register
   bool multipliesBf16 = false;                    ///< sums products of pairs of bf16 in f32
   int64_t reduction() const { return 4 * width; } ///< lanes of a reduction: four accumulators
-  int64_t elementwise() const { return 2 * width; }
+  /// Of elementwise work: four chains side by side hide the latency of a function's polynomials.
+  int64_t elementwise() const { return 4 * width; }
 };
 
 /// Units of the kernel and what one costs.
