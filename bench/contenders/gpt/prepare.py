@@ -3,7 +3,7 @@
 FOLDER/row.json            sizes, number of parameters, FLOP of a step
 FOLDER/weights.safetensors the initial weights, under PyTorch's names
 FOLDER/tokens.bin          uint16 tokens; a batch is consecutive windows
-FOLDER/model.onnx          the structure, for Titan
+FOLDER/model.onnx          the export for Titan, its weights beside it
 FOLDER/ort/                training artifacts of an opset-15 export, for ONNX Runtime (its exporter and its tools need more memory than
                            its training, which is measured)
 """
@@ -23,7 +23,7 @@ import torch
 from safetensors.torch import save_file
 
 import problem
-from gpt import GPT, Sizes, export_structure
+from gpt import GPT, Sizes
 
 SIZES = {
     "char": Sizes(layers=6, width=384, heads=6, positions=256, vocabulary=256),
@@ -70,6 +70,12 @@ def write_artifacts(model, ids, folder):
         onnx.save(artifact, path)
 
 
+def write_export(model, ids, path):
+    batch = torch.export.Dim("batch", min=1, max=65536)
+    torch.onnx.export(model.train(), (ids,), str(path), dynamo=True, optimize=False, opset_version=23, external_data=True,
+                      input_names=["ids"], output_names=["logits"], dynamic_shapes=({0: batch},), verbose=False)
+
+
 def main(folder, name, batch, length):
     logging.disable(logging.WARNING)
     warnings.simplefilter("ignore")
@@ -85,11 +91,12 @@ def main(folder, name, batch, length):
     save_file({key: value.detach().contiguous() for key, value in weights.items()}, folder / "weights.safetensors")
     tokens = np.random.default_rng(0).integers(0, sizes.vocabulary, problem.BATCHES * batch * length + 1, np.uint16)
     tokens.tofile(folder / "tokens.bin")
+    ids = torch.zeros(batch, length, dtype=torch.int64)
+    write_export(model, ids, folder / "model.onnx")
     try:
-        write_artifacts(model, torch.zeros(batch, length, dtype=torch.int64), folder / "ort")
+        write_artifacts(model, ids, folder / "ort")
     except Exception as error:  # whatever a discontinued tool raises: its row says so, the others go on
         print(f"bench: no artifacts for ONNX Runtime: {str(error).strip().splitlines()[-1]}", file=sys.stderr)
-    export_structure(sizes, folder / "model.onnx", length)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Titan: a job compiled from the ONNX structure; a measurement is a run of its command `train` that is killed when it has done enough.
+"""Titan: a job compiled from an ONNX export, which refers to the weights beside it; a measurement is a run of its command `train` that is killed when it has done enough.
 
     titan.py FOLDER f32|bf16 TOOLS       TOOLS: the folder of titan-compile
 
@@ -20,8 +20,6 @@ folder, precision, row = problem.arguments()
 tools = Path(sys.argv[3]).resolve()
 recipe, job = folder / "train.toml", folder / f"job-{precision}"
 recipe.write_text(f"""\
-[model]
-init = "fresh"
 [optimizer]
 kind = "adamw"
 lr = {problem.LEARNING_RATE}
@@ -47,8 +45,7 @@ def run_job(steps):
     global runs, peak
     runs += 1
     out = folder / f"run-{precision}-{runs}"
-    command = [job, "train", "--out", out, "--data", folder / "tokens.bin", "--init", folder / "weights.safetensors",
-               "--threads", str(protocol.THREADS)]
+    command = [job, "train", "--out", out, "--data", folder / "tokens.bin", "--threads", str(protocol.THREADS)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     metrics = out / "metrics.jsonl"
     try:
@@ -66,7 +63,7 @@ def run_job(steps):
 
 
 started = time.perf_counter()
-subprocess.run([tools / "titan-compile", folder / "model.onnx", "--recipe", recipe, "-o", job,
+subprocess.run([tools / "titan-compile", folder / "model.onnx", "--recipe", recipe, "-o", job, "--weights=refer",
                 "--set", f"precision.compute={precision}"], check=True)
 compiled = time.perf_counter() - started
 first = run_job(1)
