@@ -54,9 +54,10 @@ void AttentionBackward::emitUnit(Value unit) {
     workspace = b.at(block.out(gradient.getWorkspace()),
                      b.mul(unit, attention.getWorkspaceElements() / units));
   }
-  clearKeySums();
+  clearUnattended();
   int64_t heads = attention.getHeads() / attention.getKeyHeads();
   b.loop(0, heads, 1, [&](Value i) {
+    isFirstHead = b.less(i, b.index(1));
     Place place;
     place.batch = batch;
     place.head = b.add(b.mul(keyHead, heads), i);
@@ -155,6 +156,7 @@ void AttentionBackward::emitKeyBlock(const Place& place, const QuerySide& side) 
   bool inPairs = types.pair == 2;
   Value rowStride = b.index(block.queryBlock), pair = b.index(types.pair);
   Value lowSkew = attention.getCausal() ? place.skew : b.index(everySkew);
+  Value continues = continuesKeySums(place);
   block.product({.left = {inPairs ? probabilityRows : tile, rowStride, pair},
                  .right = side.dresult,
                  .sums = keySums(place.key, true),
@@ -162,6 +164,7 @@ void AttentionBackward::emitKeyBlock(const Place& place, const QuerySide& side) 
                  .columns = block.wholeVectors(valueWidth),
                  .depth = place.queries,
                  .lowSkew = lowSkew,
+                 .continues = continues,
                  .ahead = block.aheadOfQueries(attention.getQuery(), place)});
   block.product({.left = {inPairs ? adjointRows : adjoint, rowStride, pair},
                  .right = side.query,
@@ -170,6 +173,7 @@ void AttentionBackward::emitKeyBlock(const Place& place, const QuerySide& side) 
                  .columns = block.wholeVectors(width),
                  .depth = place.queries,
                  .lowSkew = lowSkew,
+                 .continues = continues,
                  .ahead = block.aheadOfQueries(gradient.getDresult(), place)});
   block.product(
       {.left = {inPairs ? adjointPairs : adjoint, pair, b.index(block.queryBlock * types.pair)},
@@ -179,7 +183,8 @@ void AttentionBackward::emitKeyBlock(const Place& place, const QuerySide& side) 
        .columns = block.wholeVectors(width),
        .depth = place.keys,
        .highSkew = place.skew,
-       .continues = b.less(b.index(0), place.key)});
+       .continues = b.less(b.index(0), place.key),
+       .ahead = block.aheadOfQueries(attention.getResult(), place)});
 }
 
 /// tile: scores -> probabilities (after dropout); adjoint: of probabilities -> of scores. Both
@@ -255,8 +260,19 @@ AttentionBackward::Sums AttentionBackward::keySums(Value key, bool ofValue) {
   return {block.address(view, true, batch, key, keyHead), b.index(view.getRow())};
 }
 
-void AttentionBackward::clearKeySums() {
-  b.loop(0, attention.getKeys(), 1, [&](Value key) {
+/// Has an earlier block of queries begun the sums of this block of keys?
+Value AttentionBackward::continuesKeySums(const Place& place) {
+  // The first one that sees the keys: of all, or of those on and below the diagonal.
+  Value isLater =
+      attention.getCausal() ? b.less(place.key, place.query) : b.less(b.index(0), place.query);
+  return b.select(isFirstHead, isLater, b.flag(true));
+}
+
+/// Keys beyond a causal limit of all queries.
+void AttentionBackward::clearUnattended() {
+  int64_t first = attention.getCausal() ? std::min(attention.getQueries(), attention.getKeys())
+                                        : attention.getKeys();
+  b.loop(first, attention.getKeys(), 1, [&](Value key) {
     for (bool ofValue : {false, true}) {
       Value line = keySums(key, ofValue).pointer;
       int64_t columns =

@@ -29,7 +29,8 @@ private:
   void adjointOfScores(const Place& place);
   /// The sums over queries: where row `key` of this unit's key or value adjoint begins.
   Sums keySums(mlir::Value key, bool ofValue);
-  void clearKeySums();
+  mlir::Value continuesKeySums(const Place& place);
+  void clearUnattended();
   void writeKeySums();
   void writeRows(mlir::Value from, int64_t fromRow, mlir::Value rows, int64_t columns,
                  mlir::Value to, int64_t toRow, double scale);
@@ -40,6 +41,7 @@ private:
   AttentionTypes types;
   AttentionBlock block;
   mlir::Value batch, keyHead, workspace; ///< of the unit
+  mlir::Value isFirstHead;               ///< of those that read the key head
   // On the stack.
   mlir::Value packedKey, packedValue, tile, adjoint, factors, dquery;
   mlir::Value query, dresult, queryLanes, dresultLanes;

@@ -26,7 +26,9 @@ AttentionBlock::AttentionBlock(AttentionBuilder& builder, kernel::AttentionAttr 
                                func::FuncOp function)
     : attention(attention), types(types),
       queryBlock(std::min<int64_t>(queryBlock, llvm::alignTo(attention.getQueries(), types.width))),
-      keyBlock(std::min<int64_t>(mostKeys, llvm::alignTo(attention.getKeys(), philoxElements))),
+      keyBlock(
+          std::min({mostKeys, queryBlock,
+                    static_cast<int64_t>(llvm::alignTo(attention.getKeys(), philoxElements))})),
       b(builder) {
   kernel::AttentionOperands count = kernel::countOperands(attention);
   SmallVector<Value> operands =

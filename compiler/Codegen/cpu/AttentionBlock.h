@@ -14,7 +14,8 @@ public:
 
   kernel::AttentionAttr attention;
   AttentionTypes types;
-  /// Extents of a block: as small as the sequences allow.
+  /// Extents of a block: as small as the sequences allow. Where there are several blocks of
+  /// queries, none of keys is larger.
   int64_t queryBlock, keyBlock;
 
   /// `width` elements of packed rows: whole vectors.
