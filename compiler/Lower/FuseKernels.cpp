@@ -2,6 +2,7 @@
 #include "compiler/Lower/Address.h"
 #include "compiler/Lower/FusionCost.h"
 #include "compiler/Lower/KernelMerge.h"
+#include "compiler/Lower/KernelPair.h"
 #include "compiler/Lower/Passes.h"
 #include "mlir/IR/Remarks.h"
 #include "llvm/ADT/IntEqClasses.h"
@@ -15,17 +16,6 @@ namespace titan {
 #include "compiler/Lower/Passes.h.inc"
 
 namespace {
-
-/// Does anything but `readers` read `value`, directly or in another shape?
-bool isReadBesides(Value value, ArrayRef<Operation*> readers) {
-  return llvm::any_of(value.getUsers(), [&](Operation* user) {
-    if (auto view = dyn_cast<kernel::CastShapeOp>(user))
-      return isReadBesides(view, readers);
-    return !llvm::is_contained(readers, user);
-  });
-}
-
-FusedOp producerOf(Value in) { return lower::sourceOf(in).getDefiningOp<FusedOp>(); }
 
 /// Points up to which a kernel's launch costs more than its work.
 constexpr int64_t smallKernel = 4096;
@@ -65,7 +55,7 @@ private:
       changed = false;
       missed.clear();
       for (Value in : consumer.getIns()) {
-        FusedOp producer = producerOf(in);
+        FusedOp producer = lower::producerOf(in);
         // Into a loop's body only copies go: the kernel before the loop runs once.
         if (!producer ||
             (producer->getBlock() != consumer->getBlock() && !lower::isDuplicable(producer)))
@@ -88,31 +78,6 @@ private:
         << remark::add("'{0}' keeps apart from '{1}'", ir::describePlace(producer),
                        ir::describePlace(consumer))
         << remark::reason("{0}", why.str());
-  }
-
-  /// The ops between producer and consumer that need the producer; none, if the consumer needs one
-  /// of them. What shows the producer's results to the consumer in another shape goes away with it.
-  std::optional<SmallVector<Operation*>> findOpsToMove(FusedOp producer, FusedOp consumer) {
-    Block* block = producer->getBlock();
-    SmallVector<Operation*> pending = {producer};
-    llvm::SetVector<Operation*> dependent;
-    llvm::SmallPtrSet<Operation*, 8> views = {producer};
-    while (!pending.empty()) {
-      Operation* op = pending.pop_back_val();
-      for (Operation* user : op->getUsers()) {
-        Operation* place = block->findAncestorOpInBlock(*user);
-        if (place == consumer && !views.contains(op))
-          return std::nullopt;
-        if (!place || !place->isBeforeInBlock(consumer) || !dependent.insert(place))
-          continue;
-        if (isa<kernel::CastShapeOp>(place) && views.contains(op))
-          views.insert(place);
-        pending.push_back(place);
-      }
-    }
-    SmallVector<Operation*> ordered = dependent.takeVector();
-    llvm::sort(ordered, [](Operation* a, Operation* b) { return a->isBeforeInBlock(b); });
-    return ordered;
   }
 
   FusedOp fuse(FusedOp producer, FusedOp consumer, std::string& why) {
@@ -139,7 +104,7 @@ private:
     SmallVector<unsigned> kept;
     bool othersRead = false;
     for (OpResult result : producer.getResults())
-      if (isReadBesides(result, {consumer})) {
+      if (lower::isReadBesides(result, {consumer})) {
         othersRead = true;
         kept.push_back(result.getResultNumber());
       }
@@ -167,62 +132,8 @@ private:
       why = "the merged kernel has too many operands";
       return nullptr;
     }
-    return replacePair(producer, consumer, space, kept, /*keepProducer=*/duplicate, why);
-  }
-
-  FusedOp replacePair(FusedOp producer, FusedOp consumer, const lower::MergedSpace& space,
-                      ArrayRef<unsigned> kept, bool keepProducer, std::string& why) {
-    std::optional<SmallVector<Operation*>> toMove = SmallVector<Operation*>();
-    if (!kept.empty())
-      toMove = findOpsToMove(producer, consumer);
-    if (!toMove) {
-      why = "the reader also needs something made from it";
-      return nullptr;
-    }
-    // Nothing moves behind the update: a run that waits there for a snapshot would hold it up.
-    auto isUpdate = [](Operation* op) { return ir::getPhase(op) == ir::Phase::Update; };
-    if ((isUpdate(producer) || isUpdate(consumer)) &&
-        llvm::any_of(*toMove, [&](Operation* op) { return !isUpdate(op); })) {
-      why = "what else reads its result belongs to an earlier phase";
-      return nullptr;
-    }
-    bool producerIsRead =
-        llvm::any_of(consumer.getIns(), [&](Value in) { return producerOf(in) == producer; });
-    FailureOr<FusedOp> merged = lower::buildMerged(rewriter, producer, consumer, space, kept, why);
-    if (failed(merged))
-      return nullptr;
-    remark::passed(merged->getLoc(), remark::RemarkOpts::name("fuse-kernels").category("lower"))
-        << (producerIsRead ? remark::add("'{0}' is computed inside of '{1}'",
-                                         ir::describePlace(producer), ir::describePlace(consumer))
-                           : remark::add("'{0}' runs together with '{1}'",
-                                         ir::describePlace(producer), ir::describePlace(consumer)));
-
-    Operation* after = *merged;
-    for (Operation* op : *toMove) {
-      rewriter.moveOpAfter(op, after);
-      after = op;
-    }
-    unsigned own = consumer.getNumResults();
-    rewriter.replaceOp(consumer, merged->getResults().take_front(own));
-    eraseUnusedViews(producer);
-    if (keepProducer) {
-      if (producer->use_empty())
-        rewriter.eraseOp(producer);
-    } else {
-      for (auto [i, j] : llvm::enumerate(kept))
-        rewriter.replaceAllUsesWith(producer.getResult(j), merged->getResult(own + i));
-      rewriter.eraseOp(producer);
-    }
-    return *merged;
-  }
-
-  void eraseUnusedViews(Operation* of) {
-    for (Operation* user : llvm::make_early_inc_range(of->getUsers()))
-      if (isa<kernel::CastShapeOp>(user)) {
-        eraseUnusedViews(user);
-        if (user->use_empty())
-          rewriter.eraseOp(user);
-      }
+    return lower::replacePair(rewriter, producer, consumer, space, kept, /*keepProducer=*/duplicate,
+                              why);
   }
 
   /// Kernels that read one large operand at the same elements read it once, together: the gradients
@@ -267,50 +178,17 @@ private:
     if (points != lower::pointsOf(first.getSpace()) || points != lower::pointsOf(second.getSpace()))
       return nullptr;
     // Across phases only where nobody else reads the value: the second's results, which would exist
-    // from the first on, may then take its place.
-    if (ir::getPhase(first) != ir::getPhase(second) && isReadBesides(value, {first, second}))
+    // from the first on, may then take its place. The update stays by itself: it writes states.
+    if (ir::getPhase(first) != ir::getPhase(second) &&
+        (ir::getPhase(second) == ir::Phase::Update || ir::getPhase(first) == ir::Phase::Update ||
+         lower::isReadBesides(value, {first, second})))
       return nullptr;
-    if (!moveBehind(first, second)) {
-      std::optional<SmallVector<Operation*>> toMove = findOpsToMove(first, second);
+    if (!lower::moveBehind(rewriter, first, second)) {
+      std::optional<SmallVector<Operation*>> toMove = lower::findOpsToMove(first, second);
       if (!toMove || toMove->size() > mostOpsToMove)
         return nullptr;
     }
-    return fuseIndependent(first, second, *space);
-  }
-
-  /// Moves `second` up to `first`, if all that it needs is there by then. (Empty tensors and other
-  /// shapes of what is there come along.)
-  bool moveBehind(FusedOp first, FusedOp second) {
-    SmallVector<Operation*> along;
-    std::function<bool(Value)> isThere = [&](Value value) {
-      Operation* definition = value.getDefiningOp();
-      if (!definition || definition->getBlock() != first->getBlock() ||
-          definition->isBeforeInBlock(first) || llvm::is_contained(along, definition))
-        return true;
-      if (!isa<kernel::EmptyOp, kernel::CastShapeOp>(definition) ||
-          !llvm::all_of(definition->getOperands(), isThere))
-        return false;
-      along.push_back(definition);
-      return true;
-    };
-    if (!llvm::all_of(second->getOperands(), isThere))
-      return false;
-    for (Operation* op : along)
-      rewriter.moveOpBefore(op, first);
-    rewriter.moveOpAfter(second, first);
-    return true;
-  }
-
-  /// One kernel for two of which neither reads the other's results.
-  FusedOp fuseIndependent(FusedOp first, FusedOp second, const lower::MergedSpace& space) {
-    if (llvm::any_of(second.getOuts(), [&](Value out) { return out.getDefiningOp() == first; }))
-      return nullptr;
-    SmallVector<unsigned> kept;
-    for (OpResult result : first.getResults())
-      if (isReadBesides(result, {second}))
-        kept.push_back(result.getResultNumber());
-    std::string why;
-    return replacePair(first, second, space, kept, /*keepProducer=*/false, why);
+    return lower::fuseIndependent(rewriter, first, second, *space);
   }
 
   /// Small kernels cost their launch and little else: independent ones over one space run together,
@@ -331,11 +209,12 @@ private:
   }
 
   FusedOp fuseSiblings(FusedOp first, FusedOp second) {
-    std::optional<SmallVector<Operation*>> toMove = findOpsToMove(first, second);
+    std::optional<SmallVector<Operation*>> toMove = lower::findOpsToMove(first, second);
     if (!toMove || !toMove->empty())
       return nullptr;
     AffineMap same = AffineMap::getMultiDimIdentityMap(first.getSpace().size(), first.getContext());
-    return fuseIndependent(first, second, {SmallVector<int64_t>(first.getSpace()), same, same});
+    return lower::fuseIndependent(rewriter, first, second,
+                                  {SmallVector<int64_t>(first.getSpace()), same, same});
   }
 };
 

@@ -265,6 +265,57 @@ TEST_F(Lower, AttentionReadsAndWritesAProjectionInPlace) {
   }
 }
 
+// Samples whose rows chunks divide and samples whose rows they do not, behind reshapes as exporters
+// write them.
+TEST_F(Lower, RowsOfSamplesAndRowsOfProducts) {
+  for (std::string positions : {"32", "25", "17"}) {
+    SCOPED_TRACE(positions + " positions");
+    std::string rows = std::to_string(3 * std::stoi(positions));
+    std::string text = R"(
+    func.func @f(%x: tensor<3xTx24xf32>, %scale: tensor<24xf32>, %b: tensor<40xf32>, %w: tensor<40x24xf32>,
+                 %dz: tensor<Nx40xf32>, %t: tensor<Nxi64>)
+        -> (tensor<Nx40xf32>, tensor<40xf32>, tensor<3xTx24xf32>, tensor<24xf32>, tensor<N xf32>, tensor<Nx40xf32>) {
+      %n, %mean, %rstd = titan.layer_norm %x scale %scale axis 2 epsilon 1.0e-5
+        : (tensor<3xTx24xf32>, tensor<24xf32>) -> (tensor<3xTx24xf32>, tensor<3xTxf32>, tensor<3xTxf32>)
+      %r = titan.reshape %n : tensor<3xTx24xf32> to tensor<Nx24xf32>
+      %h = titan.contract %r, %w batch [] x [] contracting [1] x [1] : (tensor<Nx24xf32>, tensor<40x24xf32>) -> tensor<Nx40xf32>
+      %bb = titan.broadcast %b [1] : tensor<40xf32> to tensor<Nx40xf32>
+      %s = titan.add %h, %bb : tensor<Nx40xf32>
+      %v = titan.reshape %s : tensor<Nx40xf32> to tensor<3xTx40xf32>
+      %g = titan.gelu tanh %v : tensor<3xTx40xf32>
+      %a = titan.reshape %g : tensor<3xTx40xf32> to tensor<Nx40xf32>
+      %loss = titan.cross_entropy %a, %t ignore_index -100 label_smoothing 0.0 : (tensor<Nx40xf32>, tensor<Nxi64>) -> tensor<Nxf32>
+      %one = titan.constant dense<1.0> : tensor<Nxf32>
+      %da = titan.cross_entropy_grad %a, %t, %one ignore_index -100 label_smoothing 0.0 {phase = #titan<phase backward>}
+        : (tensor<Nx40xf32>, tensor<Nxi64>, tensor<Nxf32>) -> tensor<Nx40xf32>
+      %e = titan.tanh %v {phase = #titan<phase backward>} : tensor<3xTx40xf32>
+      %d3 = titan.reshape %dz {phase = #titan<phase backward>} : tensor<Nx40xf32> to tensor<3xTx40xf32>
+      %d = titan.mul %d3, %e {phase = #titan<phase backward>} : tensor<3xTx40xf32>
+      %db = titan.reduce sum %d [0, 1] {phase = #titan<phase backward>} : tensor<3xTx40xf32> to tensor<40xf32>
+      %d2 = titan.reshape %d {phase = #titan<phase backward>} : tensor<3xTx40xf32> to tensor<Nx40xf32>
+      %dx = titan.contract %d2, %w batch [] x [] contracting [1] x [0] {phase = #titan<phase backward>} : (tensor<Nx40xf32>, tensor<40x24xf32>) -> tensor<Nx24xf32>
+      %dr = titan.reshape %dx {phase = #titan<phase backward>} : tensor<Nx24xf32> to tensor<3xTx24xf32>
+      %m = titan.broadcast %mean [0, 1] {phase = #titan<phase backward>} : tensor<3xTxf32> to tensor<3xTx24xf32>
+      %c = titan.sub %x, %m {phase = #titan<phase backward>} : tensor<3xTx24xf32>
+      %q = titan.mul %dr, %c {phase = #titan<phase backward>} : tensor<3xTx24xf32>
+      %dot = titan.reduce sum %q [2] {phase = #titan<phase backward>} : tensor<3xTx24xf32> to tensor<3xTxf32>
+      %bd = titan.broadcast %dot [0, 1] {phase = #titan<phase backward>} : tensor<3xTxf32> to tensor<3xTx24xf32>
+      %o = titan.sub %dr, %bd {phase = #titan<phase backward>} : tensor<3xTx24xf32>
+      %ds = titan.reduce sum %q [0, 1] {phase = #titan<phase backward>} : tensor<3xTx24xf32> to tensor<24xf32>
+      return %d2, %db, %o, %ds, %loss, %da
+        : tensor<Nx40xf32>, tensor<40xf32>, tensor<3xTx24xf32>, tensor<24xf32>, tensor<Nxf32>, tensor<Nx40xf32>
+    })";
+    auto replace = [&](const std::string& from, const std::string& to) {
+      for (size_t at; (at = text.find(from)) != std::string::npos;)
+        text.replace(at, from.size(), to);
+    };
+    replace("<3xT", "<3x" + positions);
+    replace("<N x", "<Nx");
+    replace("<Nx", "<" + rows + "x");
+    expectEquivalent(*parse(text), /*integerBound=*/40);
+  }
+}
+
 TEST_F(Lower, BarriersKeepRecomputedKernelsApart) {
   auto module = parse(R"(
     func.func @f(%x: tensor<5000xf32>) -> (tensor<5000xf32>, tensor<5000xf32>) {

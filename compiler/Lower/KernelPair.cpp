@@ -1,0 +1,139 @@
+#include "compiler/Lower/KernelPair.h"
+
+#include "compiler/Lower/Address.h"
+#include "compiler/Lower/KernelMerge.h"
+#include "mlir/IR/Remarks.h"
+
+using namespace mlir;
+using titan::kernel::FusedOp;
+
+namespace titan::lower {
+
+FusedOp producerOf(Value in) { return sourceOf(in).getDefiningOp<FusedOp>(); }
+
+bool isReadBesides(Value value, ArrayRef<Operation*> readers) {
+  return llvm::any_of(value.getUsers(), [&](Operation* user) {
+    if (auto view = dyn_cast<kernel::CastShapeOp>(user))
+      return isReadBesides(view, readers);
+    return !llvm::is_contained(readers, user);
+  });
+}
+
+std::optional<SmallVector<Operation*>> findOpsToMove(FusedOp producer, FusedOp consumer) {
+  Block* block = producer->getBlock();
+  SmallVector<Operation*> pending = {producer};
+  llvm::SetVector<Operation*> dependent;
+  llvm::SmallPtrSet<Operation*, 8> views = {producer};
+  while (!pending.empty()) {
+    Operation* op = pending.pop_back_val();
+    for (Operation* user : op->getUsers()) {
+      Operation* place = block->findAncestorOpInBlock(*user);
+      if (place == consumer && !views.contains(op))
+        return std::nullopt;
+      if (!place || !place->isBeforeInBlock(consumer) || !dependent.insert(place))
+        continue;
+      if (isa<kernel::CastShapeOp>(place) && views.contains(op))
+        views.insert(place);
+      pending.push_back(place);
+    }
+  }
+  SmallVector<Operation*> ordered = dependent.takeVector();
+  llvm::sort(ordered, [](Operation* a, Operation* b) { return a->isBeforeInBlock(b); });
+  return ordered;
+}
+
+bool moveBehind(RewriterBase& rewriter, FusedOp first, FusedOp second) {
+  SmallVector<Operation*> along;
+  std::function<bool(Value)> isThere = [&](Value value) {
+    Operation* definition = value.getDefiningOp();
+    if (!definition || definition->getBlock() != first->getBlock() ||
+        definition->isBeforeInBlock(first) || llvm::is_contained(along, definition))
+      return true;
+    if (!isa<kernel::EmptyOp, kernel::CastShapeOp>(definition) ||
+        !llvm::all_of(definition->getOperands(), isThere))
+      return false;
+    along.push_back(definition);
+    return true;
+  };
+  if (!llvm::all_of(second->getOperands(), isThere))
+    return false;
+  for (Operation* op : along)
+    rewriter.moveOpBefore(op, first);
+  rewriter.moveOpAfter(second, first);
+  return true;
+}
+
+namespace {
+
+/// Erases what shows the results of `of` in another shape to nobody.
+void eraseUnusedViews(RewriterBase& rewriter, Operation* of) {
+  for (Operation* user : llvm::make_early_inc_range(of->getUsers()))
+    if (isa<kernel::CastShapeOp>(user)) {
+      eraseUnusedViews(rewriter, user);
+      if (user->use_empty())
+        rewriter.eraseOp(user);
+    }
+}
+
+} // namespace
+
+FusedOp replacePair(RewriterBase& rewriter, FusedOp producer, FusedOp consumer,
+                    const MergedSpace& space, ArrayRef<unsigned> kept, bool keepProducer,
+                    std::string& why) {
+  std::optional<SmallVector<Operation*>> toMove = SmallVector<Operation*>();
+  if (!kept.empty())
+    toMove = findOpsToMove(producer, consumer);
+  if (!toMove) {
+    why = "the reader also needs something made from it";
+    return nullptr;
+  }
+  // Nothing moves behind the update: a run that waits there for a snapshot would hold it up.
+  auto isUpdate = [](Operation* op) { return ir::getPhase(op) == ir::Phase::Update; };
+  if ((isUpdate(producer) || isUpdate(consumer)) &&
+      llvm::any_of(*toMove, [&](Operation* op) { return !isUpdate(op); })) {
+    why = "what else reads its result belongs to an earlier phase";
+    return nullptr;
+  }
+  bool producerIsRead =
+      llvm::any_of(consumer.getIns(), [&](Value in) { return producerOf(in) == producer; });
+  FailureOr<FusedOp> merged = buildMerged(rewriter, producer, consumer, space, kept, why);
+  if (failed(merged))
+    return nullptr;
+  remark::passed(merged->getLoc(), remark::RemarkOpts::name("fuse-kernels").category("lower"))
+      << (producerIsRead ? remark::add("'{0}' is computed inside of '{1}'",
+                                       ir::describePlace(producer), ir::describePlace(consumer))
+                         : remark::add("'{0}' runs together with '{1}'",
+                                       ir::describePlace(producer), ir::describePlace(consumer)));
+
+  Operation* after = *merged;
+  for (Operation* op : *toMove) {
+    rewriter.moveOpAfter(op, after);
+    after = op;
+  }
+  unsigned own = consumer.getNumResults();
+  rewriter.replaceOp(consumer, merged->getResults().take_front(own));
+  eraseUnusedViews(rewriter, producer);
+  if (keepProducer) {
+    if (producer->use_empty())
+      rewriter.eraseOp(producer);
+  } else {
+    for (auto [i, j] : llvm::enumerate(kept))
+      rewriter.replaceAllUsesWith(producer.getResult(j), merged->getResult(own + i));
+    rewriter.eraseOp(producer);
+  }
+  return *merged;
+}
+
+FusedOp fuseIndependent(RewriterBase& rewriter, FusedOp first, FusedOp second,
+                        const MergedSpace& space) {
+  if (llvm::any_of(second.getOuts(), [&](Value out) { return out.getDefiningOp() == first; }))
+    return nullptr;
+  SmallVector<unsigned> kept;
+  for (OpResult result : first.getResults())
+    if (isReadBesides(result, {second}))
+      kept.push_back(result.getResultNumber());
+  std::string why;
+  return replacePair(rewriter, first, second, space, kept, /*keepProducer=*/false, why);
+}
+
+} // namespace titan::lower

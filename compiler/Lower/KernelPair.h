@@ -1,0 +1,35 @@
+// Replacing two kernels by one: who else reads them, and what has to move.
+#pragma once
+
+#include "compiler/Lower/MergedSpace.h"
+#include "mlir/IR/PatternMatch.h"
+
+namespace titan::lower {
+
+/// The kernel whose result `in` is, perhaps in another shape; null if it is none.
+kernel::FusedOp producerOf(mlir::Value in);
+
+/// Does anything but `readers` read `value`, directly or in another shape?
+bool isReadBesides(mlir::Value value, llvm::ArrayRef<mlir::Operation*> readers);
+
+/// The ops between producer and consumer that need the producer; none, if the consumer needs one
+/// of them. What shows the producer's results to the consumer in another shape goes away with it.
+std::optional<llvm::SmallVector<mlir::Operation*>> findOpsToMove(kernel::FusedOp producer,
+                                                                 kernel::FusedOp consumer);
+
+/// Moves `second` up to `first`, if all that it needs is there by then. (Empty tensors and other
+/// shapes of what is there come along.)
+bool moveBehind(mlir::RewriterBase& rewriter, kernel::FusedOp first, kernel::FusedOp second);
+
+/// One kernel over `space` in the consumer's place, which also writes the producer's results
+/// `kept`; `keepProducer` leaves the producer to its other readers. Null, with `why` set, if it
+/// cannot be.
+kernel::FusedOp replacePair(mlir::RewriterBase& rewriter, kernel::FusedOp producer,
+                            kernel::FusedOp consumer, const MergedSpace& space,
+                            llvm::ArrayRef<unsigned> kept, bool keepProducer, std::string& why);
+
+/// One kernel in the place of `second` for two of which neither reads the other's results.
+kernel::FusedOp fuseIndependent(mlir::RewriterBase& rewriter, kernel::FusedOp first,
+                                kernel::FusedOp second, const MergedSpace& space);
+
+} // namespace titan::lower
