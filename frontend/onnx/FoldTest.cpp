@@ -124,5 +124,36 @@ TEST(Fold, CastsSaturateAndRound) {
   EXPECT_EQ(run(half, {real}).reals[0], 1.900390625);
 }
 
+TEST(Fold, MasksAndIndices) {
+  auto one = [](const Node& node, const HostInputs& inputs) {
+    auto outputs = fold(node, inputs);
+    return outputs.ok() && *outputs ? (**outputs)[0].integers : std::vector<int64_t>();
+  };
+  HostTensor square = matrix({2, 2}), lines = list({1, 2});
+  EXPECT_EQ(one(with(node("Trilu"), "upper", 0), {&square}), (std::vector<int64_t>{0, 0, 2, 3}));
+  EXPECT_EQ(one(node("Tile"), {&square, &lines}), (std::vector<int64_t>{0, 1, 0, 1, 2, 3, 2, 3}));
+  HostTensor axis = number(1);
+  EXPECT_EQ(one(node("CumSum"), {&square, &axis}), (std::vector<int64_t>{0, 1, 2, 5}));
+  EXPECT_EQ(one(node("NonZero"), {&square}), (std::vector<int64_t>{0, 1, 1, 1, 0, 1}));
+  EXPECT_EQ(one(node("EyeLike"), {&square}), (std::vector<int64_t>{1, 0, 0, 1}));
+}
+
+TEST(Fold, LookupsAndWritesByIndex) {
+  auto one = [](const Node& node, const HostInputs& inputs) {
+    auto outputs = fold(node, inputs);
+    return outputs.ok() && *outputs ? (**outputs)[0].integers : std::vector<int64_t>();
+  };
+  HostTensor data = matrix({2, 3}), tuples = matrix({2, 2}), updates = list({7, 8});
+  tuples.integers = {1, 2, 0, -1};
+  EXPECT_EQ(one(node("GatherND"), {&data, &tuples}), (std::vector<int64_t>{5, 2}));
+  EXPECT_EQ(one(node("ScatterND"), {&data, &tuples, &updates}),
+            (std::vector<int64_t>{0, 1, 8, 3, 4, 7}));
+  HostTensor picks = matrix({1, 3});
+  picks.integers = {1, 0, 1};
+  EXPECT_EQ(one(node("GatherElements"), {&data, &picks}), (std::vector<int64_t>{3, 1, 5}));
+  tuples.integers = {1, 3, 0, 0};
+  EXPECT_FALSE(fold(node("GatherND"), {&data, &tuples}).ok());
+}
+
 } // namespace
 } // namespace titan::frontend

@@ -84,6 +84,11 @@ void Namer::nameFolded(NamedTensor& tensor) {
 }
 
 void Namer::noteLost() {
+  for (const Scope& scope : scopes_)
+    if (scope.paddingIndex)
+      table_.notes.push_back(fmt::format("embedding '{}' has padding_idx = {}: PyTorch does not "
+                                         "train that row through it, this job does",
+                                         printable(scope.module), *scope.paddingIndex));
   for (const SourceTensor* source : lostParameters())
     table_.notes.push_back(fmt::format(
         "parameter '{}' of the source is not in the file: the exporter folded it or left it out",

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 
 namespace titan::frontend {
 
@@ -68,6 +69,17 @@ static std::vector<FxOperand> fxOperands(const std::string& text) {
   return operands;
 }
 
+/// The third argument of aten.embedding: `args = (%p_weight, %ids, 0)`.
+static std::optional<int64_t> paddingIndexOf(const std::string& text) {
+  size_t begin = text.find("args = (%");
+  size_t table = begin == std::string::npos ? begin : text.find(", ", begin);
+  size_t ids = table == std::string::npos ? table : text.find(", ", table + 2);
+  int64_t index = -1;
+  if (ids != std::string::npos)
+    std::from_chars(text.data() + ids + 2, text.data() + text.size(), index);
+  return index >= 0 ? std::optional(index) : std::nullopt;
+}
+
 static bool isNumeric(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(),
                                       [](unsigned char c) { return std::isdigit(c) || c == '.'; });
@@ -111,8 +123,11 @@ Scope scopeOf(const Node& node) {
       if (!hierarchy.empty())
         scope.target = hierarchy.back();
     }
-    if (auto fx = node.metadata.find("pkg.torch.onnx.fx_node"); fx != node.metadata.end())
+    if (auto fx = node.metadata.find("pkg.torch.onnx.fx_node"); fx != node.metadata.end()) {
       scope.operands = fxOperands(fx->second);
+      if (scope.target.starts_with("aten.embedding."))
+        scope.paddingIndex = paddingIndexOf(fx->second);
+    }
   } else if (node.name.find('/') != std::string::npos) {
     scope.known = true;
     scope.module = node.module.value_or(legacyModule(node.name));

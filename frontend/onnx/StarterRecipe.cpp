@@ -25,6 +25,29 @@ static std::string lossFor(const Port& output) {
   return output.dims->size() >= 2 && output.dims->back().extent == 1 ? "mse" : "cross_entropy";
 }
 
+static bool isInteger(DType dtype) {
+  return dtype == DType::I64 || dtype == DType::I32 || dtype == DType::I16 || dtype == DType::I8 ||
+         dtype == DType::U32 || dtype == DType::U16 || dtype == DType::U8;
+}
+
+/// Tokens in, scores of the next token at every position out.
+static bool isLanguageModel(const Graph& graph) {
+  const Port& input = graph.inputs.front();
+  const Port& output = graph.outputs.front();
+  return input.typed && isInteger(input.dtype) && input.dims && input.dims->size() == 2 &&
+         output.dims && output.dims->size() == 3;
+}
+
+/// The vocabulary: the last extent of the scores, else the rows of the first embedding; 0: unknown.
+static int64_t vocabularyOf(const Graph& graph, const NameTable& names) {
+  if (std::optional<int64_t> classes = graph.outputs.front().dims->back().extent)
+    return *classes;
+  for (const NamedTensor& tensor : names.tensors)
+    if (tensor.role == Role::Embedding)
+      return graph.initializers.at(tensor.initializer).shape.front();
+  return 0;
+}
+
 Result<std::string> starterRecipe(const std::string& path, const ImportOptions& options) {
   Graph graph = TITAN_TRY(readGraph(path, {options.weightsDirectory}));
   Recipe recipe;
@@ -55,6 +78,14 @@ Result<std::string> starterRecipe(const std::string& path, const ImportOptions& 
     header += fmt::format("# model.dims: {} = {} is a guess\n", printable(symbol), kGuess);
   }
   recipe.loss.kind = lossFor(graph.outputs.front());
+  if (!graph.inputs.empty() && isLanguageModel(graph)) {
+    int64_t vocabulary = vocabularyOf(graph, names);
+    recipe.data.train = {vocabulary == 256 ? "train.txt" : "train.bin"};
+    header +=
+        fmt::format("# data.train: a language model with a vocabulary of {}: token files, .bin "
+                    "of {} or .txt read as bytes\n",
+                    vocabulary, vocabulary > 65536 ? "uint32" : "uint16");
+  }
   if (std::any_of(graph.nodes.begin(), graph.nodes.end(),
                   [](const Node& node) { return node.opType == "Dropout"; })) {
     recipe.model.mode = "train";

@@ -81,12 +81,39 @@ class Functional(nn.Module):
         return F.dropout(torch.relu(F.layer_norm(y, (5,), self.gain)), 0.25, self.training)
 
 
+class Gpt(nn.Module):
+    """One block: a mask buffer, softmax spelled out, a head that is tied to the embedding."""
+
+    def __init__(self):
+        super().__init__()
+        self.wte = nn.Embedding(7, 4)
+        self.c_attn = nn.Linear(4, 12)
+        self.ln = nn.LayerNorm(4)
+        self.head = nn.Linear(4, 7, bias=False)
+        self.head.weight = self.wte.weight
+        self.register_buffer("bias", torch.tril(torch.ones(5, 5)).view(1, 1, 5, 5))
+
+    def forward(self, x):
+        B, T = x.shape
+        h = self.wte(x)
+        q, k, v = (part.view(B, T, 2, 2).transpose(1, 2) for part in self.c_attn(self.ln(h)).split(4, dim=2))
+        scores = (q @ k.transpose(-2, -1)) * 2 ** -0.5
+        scores = scores.masked_fill(self.bias[:, :, :T, :T] == 0, float("-inf"))
+        h = h + (F.softmax(scores, dim=-1) @ v).transpose(1, 2).reshape(B, T, 4)
+        return self.head(h)
+
+
 MODELS = {
     "mlp": (Mlp, (4, 6)),
     "nested": (Nested, (4, 3, 4)),
     "tied": (Tied, (4, 5, 6)),
     "functional": (Functional, (4, 6)),
+    "gpt": (Gpt, (4, 3)),
 }
+
+
+def sample(name, *shape):
+    return torch.randint(0, 7, shape) if name == "gpt" else torch.randn(*shape)
 
 
 def strip(path):
@@ -113,14 +140,14 @@ def export(out, name, make, shape):
     io = out / f"{name}.io"
     io.mkdir(exist_ok=True)
     module.eval()
-    x = torch.randn(3, *shape[1:])
+    x = sample(name, 3, *shape[1:])
     for kind, tensor in (("input", x), ("output", module(x).detach())):
         (io / f"{kind}_0.pb").write_bytes(numpy_helper.from_array(tensor.numpy(), kind).SerializeToString())
     batch = torch.export.Dim("batch")
     for train in (True, False):
         module.train(train)
         mode = "train" if train else "eval"
-        x = torch.randn(*shape)
+        x = sample(name, *shape)
         for optimize in (True, False):
             path = out / f"{name}-dynamo-{mode}{'-optimized' if optimize else ''}.onnx"
             torch.onnx.export(module, (x,), path, dynamo=True, optimize=optimize, external_data=False, verbose=False,

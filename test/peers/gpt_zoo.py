@@ -429,7 +429,7 @@ def hugging_face(kind, names=("input_ids",), attention="sdpa", **options):
             name = {"llama": "Llama", "mistral": "Mistral", "qwen2": "Qwen2", "qwen3": "Qwen3", "gemma": "Gemma"}[kind]
             config = getattr(transformers, name + "Config")(
                 hidden_size=WIDTH, intermediate_size=56, num_hidden_layers=LAYERS, num_attention_heads=HEADS,
-                num_key_value_heads=2, max_position_embeddings=POSITIONS + 2, pad_token_id=0, bos_token_id=1, eos_token_id=2,
+                num_key_value_heads=2, max_position_embeddings=POSITIONS + 2, pad_token_id=None, bos_token_id=1, eos_token_id=2,
                 head_dim=WIDTH // HEADS, **common, **options)
             model = getattr(transformers, name + "ForCausalLM")(config)
         return LogitsOf(model, names)

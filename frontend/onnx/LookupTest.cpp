@@ -1,0 +1,132 @@
+// Lookups, sequences and losses: what each becomes.
+#include "frontend/onnx/testing/ImportFixture.h"
+
+namespace titan::frontend {
+namespace {
+
+using testing::ModelBuilder;
+constexpr int kInt64 = ::onnx::TensorProto::INT64;
+
+class LookupTest : public testing::ImportFixture {};
+
+std::vector<float> some(size_t count) {
+  std::vector<float> values(count);
+  for (size_t i = 0; i < count; ++i)
+    values[i] = 0.5f + static_cast<float>(i);
+  return values;
+}
+
+TEST_F(LookupTest, RowsByComputedIndicesAreAnEmbedding) {
+  ModelBuilder model;
+  model.model.set_producer_name("pytorch");
+  model.input("ids", {-1, 3}, kInt64).output("y").floats("wte.weight", {5, 2}, some(10));
+  model.node("Gather", {"wte.weight", "ids"}, {"y"});
+  std::string text = import(model);
+  EXPECT_HAS(text, "titan.embedding");
+  EXPECT_HAS(text, "(tensor<5x2xf32>, tensor<8x3xi64>) -> tensor<8x3x2xf32>");
+  EXPECT_LACKS(text, "titan.select");
+}
+
+TEST_F(LookupTest, OtherProducersMayCountIndicesFromTheEnd) {
+  ModelBuilder model;
+  model.input("ids", {-1, 3}, kInt64).output("y").floats("table", {5, 2}, some(10));
+  model.node("Gather", {"table", "ids"}, {"y"});
+  EXPECT_HAS(import(model), "titan.select");
+}
+
+TEST_F(LookupTest, AlongAnotherAxisTheTableIsTransposed) {
+  ModelBuilder model;
+  model.input("ids", {-1}, kInt64).output("y").floats("table", {5, 4}, some(20));
+  ModelBuilder::setInt(model.node("Gather", {"table", "ids"}, {"y"}), "axis", 1);
+  std::string text = import(model);
+  EXPECT_HAS(text, "titan.transpose");
+  EXPECT_HAS(text, "(tensor<4x5xf32>, tensor<8xi64>) -> tensor<8x5xf32>");
+}
+
+TEST_F(LookupTest, KnownPositionsAreASlice) {
+  ModelBuilder model;
+  model.input("x", {-1, 2}).output("y").floats("wpe.weight", {5, 2}, some(10));
+  model.integers("positions", {1, 2, 3});
+  model.node("Gather", {"wpe.weight", "positions"}, {"p"});
+  model.node("Add", {"x", "s"}, {"y"});
+  ModelBuilder::setInts(model.node("ReduceSum", {"p", "axes"}, {"s"}), "unused", {});
+  model.integers("axes", {0});
+  std::string text = import(model);
+  EXPECT_HAS(text, "titan.slice");
+  EXPECT_LACKS(text, "titan.embedding");
+}
+
+/// Indices [3, 2, 2] whose tuple at (i, j) is (j, i): the transposition.
+TEST_F(LookupTest, RegularIndexTuplesAreATransposition) {
+  ModelBuilder model;
+  model.input("x", {2, 3}).output("y");
+  auto& indices = model.integers("indices", {0, 0, 1, 0, 0, 1, 1, 1, 0, 2, 1, 2});
+  indices.clear_dims();
+  for (int64_t extent : {3, 2, 2})
+    indices.add_dims(extent);
+  model.node("GatherND", {"x", "indices"}, {"y"});
+  recipe_.batch.micro = 2;
+  std::string text = import(model);
+  EXPECT_HAS(text, "titan.transpose");
+  EXPECT_LACKS(text, "titan.embedding");
+}
+
+TEST_F(LookupTest, APickOfLogProbabilitiesIsALoss) {
+  ModelBuilder model;
+  model.model.set_producer_name("pytorch");
+  model.input("x", {-1, 5}).input("t", {-1, 1}, kInt64).output("y");
+  model.node("LogSoftmax", {"x"}, {"l"});
+  ModelBuilder::setInt(model.node("GatherElements", {"l", "t"}, {"y"}), "axis", 1);
+  std::string text = import(model);
+  EXPECT_HAS(text, "titan.cross_entropy");
+  EXPECT_LACKS(text, "titan.log_softmax");
+}
+
+TEST_F(LookupTest, OtherPicksAreComparedAndSummed) {
+  ModelBuilder model;
+  model.input("x", {-1, 5}).input("t", {-1, 2}, kInt64).output("y");
+  ModelBuilder::setInt(model.node("GatherElements", {"x", "t"}, {"y"}), "axis", 1);
+  std::string text = import(model);
+  EXPECT_HAS(text, "titan.iota");
+  EXPECT_HAS(text, "tensor<8x5x2xf32> to tensor<8x2xf32>");
+}
+
+TEST_F(LookupTest, TheMeanLossCountsTheTargetsThatAreNotIgnored) {
+  ModelBuilder model;
+  model.input("x", {-1, 5}).input("t", {-1}, kInt64).output("y");
+  ModelBuilder::setInt(model.node("SoftmaxCrossEntropyLoss", {"x", "t"}, {"y"}), "ignore_index",
+                       -1);
+  std::string text = import(model);
+  EXPECT_HAS(text, "ignore_index -1");
+  EXPECT_HAS(text, "titan.div");
+}
+
+TEST_F(LookupTest, ClassWeightsAreRefused) {
+  ModelBuilder model;
+  model.input("x", {-1, 2}).input("t", {-1}, kInt64).output("y").floats("w", {2}, some(2));
+  model.node("SoftmaxCrossEntropyLoss", {"x", "t", "w"}, {"y"}, "loss");
+  EXPECT_HAS(import(model), "node 'loss' (SoftmaxCrossEntropyLoss): class weights");
+}
+
+TEST_F(LookupTest, SequencesDisappear) {
+  ModelBuilder model;
+  model.input("x", {-1, 6}).output("y").integers("sizes", {2, 4});
+  ModelBuilder::setInt(model.node("SplitToSequence", {"x", "sizes"}, {"s"}), "axis", 1);
+  ModelBuilder::setInt(model.node("ConcatFromSequence", {"s"}, {"y"}), "axis", 1);
+  std::string text = import(model);
+  EXPECT_HAS(text, "tensor<8x2xf32>, tensor<8x4xf32>");
+}
+
+TEST_F(LookupTest, RunningSumsTakeLogarithmicallyManySteps) {
+  ModelBuilder model;
+  model.input("x", {-1, 6}).output("y").integers("axis", {1});
+  model.node("CumSum", {"x", "axis"}, {"y"});
+  std::string text = import(model);
+  size_t pads = 0;
+  for (size_t at = 0; (at = text.find("titan.pad", at)) != std::string::npos; ++at)
+    ++pads;
+  EXPECT_EQ(pads, 3u);
+}
+
+} // namespace
+} // namespace titan::frontend

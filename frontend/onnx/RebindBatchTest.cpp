@@ -1,0 +1,52 @@
+// Batches that an export baked in, in the forms that attention and losses have them.
+#include "frontend/onnx/testing/ImportFixture.h"
+
+namespace titan::frontend {
+namespace {
+
+using testing::ModelBuilder;
+
+class RebindBatchTest : public testing::ImportFixture {};
+
+/// [batch, position, width] to [position * batch, width] and back, as nn.MultiheadAttention does.
+TEST_F(RebindBatchTest, FollowsABatchThatIsMergedBehindPositions) {
+  ModelBuilder model;
+  model.input("x", {3, 5, 2}).output("y").floats("w.weight", {2, 2}, {1, 2, 3, 5});
+  ModelBuilder::setInts(model.node("Transpose", {"x"}, {"t"}), "perm", {1, 0, 2});
+  model.integers("flat", {15, 2});
+  model.integers("split", {5, 3, 2});
+  model.node("Reshape", {"t", "flat"}, {"f"});
+  model.node("MatMul", {"f", "w.weight"}, {"m"});
+  model.node("Reshape", {"m", "split"}, {"y"});
+  std::string text = import(model);
+  EXPECT_HAS(text, "-> (tensor<5x8x2xf32>");
+}
+
+TEST_F(RebindBatchTest, KeepsOneSampleOfARepeatedMask) {
+  ModelBuilder model;
+  model.input("x", {2, 3}).output("y").floats("shift", {2, 3}, {0, 1, 2, 0, 1, 2});
+  model.node("Add", {"x", "shift"}, {"y"});
+  model.model.mutable_graph()->mutable_initializer(0)->set_name("/Constant_1");
+  model.model.mutable_graph()->mutable_node(0)->set_input(1, "/Constant_1");
+  std::string text = import(model);
+  EXPECT_HAS(text, "dense<[0.000000e+00, 1.000000e+00, 2.000000e+00]> : tensor<3xf32>");
+  EXPECT_HAS(text, "tensor<3xf32> to tensor<8x3xf32>");
+}
+
+TEST_F(RebindBatchTest, AMeanOverTheBatchIsThatOfTheNewOne) {
+  ModelBuilder model;
+  model.input("x", {2, 5}).output("y");
+  ModelBuilder::setInt(model.node("ReduceMean", {"x"}, {"y"}), "keepdims", 0);
+  EXPECT_HAS(import(model), "dense<2.500000e-02>"); // 1 / 40
+}
+
+TEST_F(RebindBatchTest, RefusesArithmeticOnASumOverTheBatch) {
+  ModelBuilder model;
+  model.input("x", {2, 5}).output("y").floats("c", {1}, {3});
+  ModelBuilder::setInt(model.node("ReduceSum", {"x"}, {"s"}), "keepdims", 0);
+  model.node("Exp", {"s"}, {"y"}, "exp");
+  EXPECT_HAS(import(model), "node 'exp' combines the samples of a batch");
+}
+
+} // namespace
+} // namespace titan::frontend
