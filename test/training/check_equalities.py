@@ -81,7 +81,7 @@ class Equalities(unittest.TestCase):
                 self.assert_same_bits(self.train(job, f"{export}-2", "gpt-nano", 20, 2), one)
 
     def test_fusion_does_not_matter_to_a_gpt(self):
-        for reference, models in (("gpt-nano", GPT_DROPOUT), ("gpt-course", None), ("gpt-llama", None)):
+        for reference, models in (("gpt-nano", GPT_DROPOUT), ("gpt-course", None), ("gpt-llama", None), ("gpt-masked", None)):
             with self.subTest(reference=reference):
                 fused = self.compile(f"{reference}-fused", reference, "dynamo-train", "adamw", models=models)
                 single = self.compile(f"{reference}-single", reference, "dynamo-train", "adamw", *UNFUSED, models=models)
@@ -100,6 +100,16 @@ class Equalities(unittest.TestCase):
                 rows = titan_job.train(job, out, self.scratch / name, 20)
                 self.assertEqual(rows[0]["tokens"], 8 * data["ids"].shape[1])
                 self.assert_same_bits(([row["loss"] for row in rows], titan_job.checkpoint(out, 20)), expected)
+
+    def test_token_files_mask_nothing(self):
+        job = self.compile("masked", "gpt-masked", "dynamo-train", "adamw")
+        arrays = dict(np.load(REFERENCES / "gpt-nano" / "data.npz"))
+        text = np.append(arrays["ids"].reshape(-1), arrays["targets"].reshape(-1)[-1])
+        np.savez(self.scratch / "ones.npz", attention_mask=np.ones_like(arrays["ids"]), **arrays)
+        (self.scratch / "tokens.txt").write_bytes(text.astype(np.uint8).tobytes())
+        losses = [[row["loss"] for row in titan_job.train(job, self.scratch / f"{name}.run", self.scratch / name, 10)]
+                  for name in ("ones.npz", "tokens.txt")]
+        self.assertEqual(losses[0], losses[1])
 
     def test_the_same_input_compiles_to_the_same_bytes(self):
         jobs = [self.compile(name, "residual", "dynamo-train", "mse-clip") for name in ("first/job", "second/job")]

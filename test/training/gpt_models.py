@@ -41,6 +41,49 @@ class OpenAttention(nn.Module):
         return self.out(y.transpose(1, 2).contiguous().view(batch, length, WIDTH))
 
 
+class Conv1D(nn.Module):
+    """A linear layer with its weight the other way round, through addmm on flattened rows (Hugging Face's GPT-2)."""
+
+    def __init__(self, inputs, outputs):
+        super().__init__()
+        self.weight, self.bias = nn.Parameter(torch.randn(inputs, outputs) * 0.2), nn.Parameter(torch.zeros(outputs))
+
+    def forward(self, x):
+        return torch.addmm(self.bias, x.view(-1, x.size(-1)), self.weight).view(*x.shape[:-1], -1)
+
+
+class MaskedAttention(nn.Module):
+    """Hugging Face's: the smallest number instead of -inf, an attention mask added to the scores."""
+
+    def __init__(self):
+        super().__init__()
+        self.c_attn, self.c_proj = Conv1D(WIDTH, 3 * WIDTH), Conv1D(WIDTH, WIDTH)
+
+    def forward(self, x, mask):
+        batch, length, _ = x.shape
+        q, k, v = (part.view(batch, length, HEADS, DEPTH).permute(0, 2, 1, 3) for part in self.c_attn(x).split(WIDTH, dim=2))
+        scores = torch.matmul(q, k.transpose(-1, -2)) / torch.full([], DEPTH ** 0.5, dtype=x.dtype)
+        smallest = torch.finfo(x.dtype).min
+        causal = torch.ones(length, length, dtype=torch.bool, device=x.device).tril().view(1, 1, length, length)
+        scores = torch.where(causal, scores, torch.full([], smallest, dtype=x.dtype))
+        scores = scores + (1.0 - mask[:, None, None, :].to(x.dtype)) * smallest
+        y = torch.matmul(F.softmax(scores, dim=-1), v)
+        return self.c_proj(y.permute(0, 2, 1, 3).contiguous().view(batch, length, WIDTH))
+
+
+def new_gelu(x):
+    return 0.5 * x * (1.0 + torch.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * torch.pow(x, 3.0))))
+
+
+class ConvDense(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.c_fc, self.c_proj = Conv1D(WIDTH, 4 * WIDTH), Conv1D(4 * WIDTH, WIDTH)
+
+    def forward(self, x):
+        return self.c_proj(new_gelu(self.c_fc(x)))
+
+
 def rotate_half(x):
     return torch.cat((-x[..., x.shape[-1] // 2:], x[..., :x.shape[-1] // 2]), dim=-1)
 
@@ -105,8 +148,9 @@ class Block(nn.Module):
         self.ln_1, self.attn, self.ln_2, self.mlp = norm(WIDTH), attention(), norm(WIDTH), mlp()
         self.dropout = nn.Dropout(dropout) if dropout else nn.Identity()
 
-    def forward(self, x):
-        x = x + self.dropout(self.attn(self.ln_1(x)))
+    def forward(self, x, mask=None):
+        normed = self.ln_1(x)
+        x = x + self.dropout(self.attn(normed) if mask is None else self.attn(normed, mask))
         return x + self.dropout(self.mlp(self.ln_2(x)))
 
 
@@ -124,12 +168,12 @@ class GPT(nn.Module):
             for parameter in self.parameters():
                 parameter.mul_(0.5 if parameter.ndim > 1 else 1.0).add_(torch.randn_like(parameter) * 0.05)
 
-    def forward(self, ids):
+    def forward(self, ids, attention_mask=None):
         x = self.wte(ids)
         if self.wpe is not None:
             x = x + self.wpe(torch.arange(ids.shape[1], device=ids.device))
         for block in self.h:
-            x = block(x)
+            x = block(x, attention_mask)
         return self.lm_head(self.ln_f(x))
 
 
@@ -147,3 +191,8 @@ def course():
 def llama():
     """RMSNorm, rotary positions, grouped queries, SwiGLU."""
     return GPT(RootMeanSquareNorm, GroupedAttention, Gated, positions=False)
+
+
+def masked():
+    """Hugging Face's GPT-2: transposed linear layers, GELU written out, an attention mask for padded samples."""
+    return GPT(nn.LayerNorm, MaskedAttention, ConvDense, tied=True)

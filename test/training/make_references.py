@@ -47,16 +47,26 @@ def record(module, recipe, data, inputs):
     return runs
 
 
+def draw_text(case, random):
+    """The arrays of a language model: windows of one text in which each token follows from the one before more often than by chance, so
+    that there is something to learn. With an attention mask every second sample is padded, without targets there."""
+    length = case.inputs["ids"][0]
+    text = [0]
+    while len(text) <= case.samples * length:
+        text.append((3 * text[-1] + 1) % case.vocabulary if random.random() < 0.6 else int(random.integers(case.vocabulary)))
+    text = np.array(text, np.int64)
+    data = {"ids": text[:-1].reshape(-1, length), "targets": text[1:].reshape(-1, length).copy()}
+    if "attention_mask" in case.inputs:
+        ends = np.where(np.arange(case.samples) % 2, random.integers(2, length, case.samples), length)
+        data["attention_mask"] = (np.arange(length) < ends[:, None]).astype(np.int64)
+        data["targets"][data["attention_mask"] == 0] = -100
+    return data
+
+
 def draw_data(case, random):
-    """The arrays of data.npz. A language model sees windows of one text in which each token follows from the one before
-    more often than by chance, so that there is something to learn."""
+    """The arrays of data.npz."""
     if case.vocabulary:
-        (name, (length,)), = case.inputs.items()
-        text = [0]
-        while len(text) <= case.samples * length:
-            text.append((3 * text[-1] + 1) % case.vocabulary if random.random() < 0.6 else int(random.integers(case.vocabulary)))
-        text = np.array(text, np.int64)
-        return {name: text[:-1].reshape(-1, length), "targets": text[1:].reshape(-1, length)}
+        return draw_text(case, random)
     data = {key: random.standard_normal((case.samples, *shape)).astype(np.float32) for key, shape in case.inputs.items()}
     if case.targets:
         data["targets"] = case.targets(random, case.samples)

@@ -2,7 +2,8 @@
 
 A case is (make, inputs, targets, recipes): `make` builds the module, `inputs` are the shapes of its inputs without
 the batch, `targets` draws the targets of n samples, `recipes` are TOML texts by name, without the tables that all
-have in common (COMMON). A language model has `vocabulary`: its input is token numbers, its targets are the next ones.
+have in common (COMMON). A language model has `vocabulary`: its input is token numbers, its targets are the next ones; with the input
+`attention_mask`, some samples end early.
 """
 from dataclasses import dataclass, field
 
@@ -233,6 +234,7 @@ LANGUAGE_MODELS = {
     "gpt-nano": gpt_models.nano,
     "gpt-course": gpt_models.course,
     "gpt-llama": gpt_models.llama,
+    "gpt-masked": gpt_models.masked,
 }
 GPT_RECIPES = {
     "sgd": SGD + "clip_norm = 1.0\n" + BATCH,
@@ -242,7 +244,8 @@ GPT_RECIPES = {
 }
 # The rows of the positions 0, 1, 2, ...: a constant, to an exporter that folds constants.
 POSITIONS = {export: ["wpe.weight"] for export in ("dynamo-optimized", "legacy-eval")}
-CASES |= {name: Case(make, {"ids": (gpt_models.LENGTH,)}, None, GPT_RECIPES, vocabulary=gpt_models.VOCABULARY,
+TOKENS = {"ids": (gpt_models.LENGTH,)}
+CASES |= {name: Case(make, TOKENS | ({"attention_mask": (gpt_models.LENGTH,)} if name == "gpt-masked" else {}), None, GPT_RECIPES, vocabulary=gpt_models.VOCABULARY,
                      folded={} if name == "gpt-llama" else POSITIONS,
                      exports=["dynamo-train", "dynamo-optimized", "legacy-train", "legacy-eval"])
           for name, make in LANGUAGE_MODELS.items()}
