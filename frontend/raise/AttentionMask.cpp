@@ -90,10 +90,10 @@ public:
       split(term, terms);
     bool constant = true, finite = false; // finite: forbidden by a number, not by -inf
     for (const MaskTerm& term : terms) {
-      if (!addToGrid(term)) {
-        others.push_back(term);
-        constant = false;
-      }
+      if (addToGrid(term))
+        continue;
+      others.push_back(term);
+      constant &= neverForbids(term);
     }
     bool anyForbidden = false, soft = false, all = true, isCausal = true, beyondCausal = false;
     for (int64_t i = 0; i < grid_.queries; ++i) {
@@ -175,6 +175,14 @@ private:
           cell = term.fill;
       }
     return true;
+  }
+
+  /// Is the term a constant of small numbers, such as biases by distance?
+  bool neverForbids(const MaskTerm& term) {
+    auto elements = evaluator_.evaluate(term.view.value);
+    return term.kind == MaskTerm::Kind::Add && elements &&
+           llvm::none_of(elements->data,
+                         [&](double element) { return forbids(element * term.factor); });
   }
 
   View gridView(Type element, llvm::function_ref<double(double)> read) {

@@ -26,7 +26,7 @@ bool keepsOrder(ArrayRef<int64_t> permutation, ArrayRef<int64_t> shape) {
 }
 
 struct ComposeTransposes : RaisePattern<ir::TransposeOp> {
-  using RaisePattern::RaisePattern;
+  ComposeTransposes(MLIRContext* context, bool sink) : RaisePattern(context), sink_(sink) {}
 
   Value raise(ir::TransposeOp op, ir::TensorBuilder& b) const override {
     Value operand = op.getOperand();
@@ -37,8 +37,9 @@ struct ComposeTransposes : RaisePattern<ir::TransposeOp> {
     ArrayRef<int64_t> shape = ir::tensorType(operand).getShape();
     if (keepsOrder(op.getPermutation(), shape))
       return reshaped(b, operand, ir::tensorType(op.getResult()).getShape());
-    // Dimensions of extent 1 that a reshape added below are put where they belong by one above.
-    if (!operand.getDefiningOp<ir::ReshapeOp>() || !llvm::is_contained(shape, 1))
+    // Dimensions of extent 1 are put where they belong by a reshape: one below may have added them,
+    // one above may drop them.
+    if (!llvm::is_contained(shape, 1) || !(sink_ || operand.getDefiningOp<ir::ReshapeOp>()))
       return {};
     SmallVector<int64_t> kept, permutation;
     for (auto [d, extent] : llvm::enumerate(shape))
@@ -51,71 +52,80 @@ struct ComposeTransposes : RaisePattern<ir::TransposeOp> {
     return reshaped(b, transposed(b, reshaped(b, operand, squeezed), permutation),
                     ir::tensorType(op.getResult()).getShape());
   }
+
+private:
+  bool sink_;
 };
 
 /// f(transpose(x), splat) becomes transpose(f(x, splat)): scales, signs and casts stand beside what
 /// made x.
-struct SinkThroughElementwise : RewritePattern {
-  explicit SinkThroughElementwise(MLIRContext* context)
+struct SinkThroughScale : RewritePattern {
+  explicit SinkThroughScale(MLIRContext* context)
       : RewritePattern(MatchAnyOpTypeTag(), 1, context) {}
 
   LogicalResult matchAndRewrite(Operation* op, PatternRewriter& rewriter) const override {
-    if (!isElementwise(op))
-      return failure();
-    ir::TransposeOp transpose;
-    for (Value operand : op->getOperands()) {
-      if (operand.getDefiningOp<ir::TransposeOp>() && !transpose)
-        transpose = operand.getDefiningOp<ir::TransposeOp>();
-      else if (!splatOf(operand))
-        return failure();
-    }
-    if (!transpose)
-      return failure();
-    ir::TensorBuilder b(rewriter, op);
-    SmallVector<int64_t> back = inverse(transpose.getPermutation());
-    SmallVector<Value> operands;
-    for (Value operand : op->getOperands())
-      operands.push_back(transposed(b, operand, back));
-    Value result = cloneElementwise(rewriter, op, operands);
-    rewriter.replaceOp(op, b.transpose(result, transpose.getPermutation()));
-    return success();
+    return sinkTranspose(op, rewriter, /*several=*/false,
+                         [](Value operand) { return splatOf(operand).has_value(); });
   }
 };
 
-/// A contraction names its dimensions: it needs no transposed operand, as long as the free
-/// dimensions keep their order.
+/// A contraction names its dimensions: it needs no transposed operand. Where free dimensions change
+/// places, its result does.
 struct AbsorbIntoContract : RaisePattern<ir::ContractOp> {
-  using RaisePattern::RaisePattern;
+  AbsorbIntoContract(MLIRContext* context, bool moves) : RaisePattern(context), moves_(moves) {}
 
   Value raise(ir::ContractOp op, ir::TensorBuilder& b) const override {
     if (op.getAcc())
       return {};
-    SmallVector<int64_t> lhsBatch(op.getLhsBatch()), rhsBatch(op.getRhsBatch());
-    SmallVector<int64_t> lhsContracting(op.getLhsContracting());
-    SmallVector<int64_t> rhsContracting(op.getRhsContracting());
-    Value lhs = absorb(op.getLhs(), op.getLhsFree(), lhsBatch, lhsContracting);
-    Value rhs = absorb(op.getRhs(), op.getRhsFree(), rhsBatch, rhsContracting);
-    if (lhs == op.getLhs() && rhs == op.getRhs())
+    Side lhs{op.getLhs(), op.getLhsBatch(), op.getLhsContracting(), op.getLhsFree()};
+    Side rhs{op.getRhs(), op.getRhsBatch(), op.getRhsContracting(), op.getRhsFree()};
+    bool left = lhs.absorb(moves_), right = rhs.absorb(moves_);
+    if (!left && !right)
       return {};
-    return b.create<ir::ContractOp>(lhs, rhs, Value(), ArrayRef<int64_t>(lhsBatch),
-                                    ArrayRef<int64_t>(rhsBatch), ArrayRef<int64_t>(lhsContracting),
-                                    ArrayRef<int64_t>(rhsContracting));
+    Value product = b.create<ir::ContractOp>(
+        lhs.value, rhs.value, Value(), ArrayRef<int64_t>(lhs.batch), ArrayRef<int64_t>(rhs.batch),
+        ArrayRef<int64_t>(lhs.contracting), ArrayRef<int64_t>(rhs.contracting));
+    auto order = llvm::to_vector(llvm::seq<int64_t>(0, lhs.batch.size()));
+    for (const Side* side : {&lhs, &rhs}) {
+      auto before = static_cast<int64_t>(order.size());
+      for (int64_t rank : side->freeRanks())
+        order.push_back(before + rank);
+    }
+    return transposed(b, product, order);
   }
 
 private:
-  static Value absorb(Value value, ArrayRef<int64_t> free, SmallVector<int64_t>& batch,
-                      SmallVector<int64_t>& contracting) {
-    auto transpose = value.getDefiningOp<ir::TransposeOp>();
-    if (!transpose)
-      return value;
-    ArrayRef<int64_t> permutation = transpose.getPermutation();
-    if (!llvm::is_sorted(llvm::map_range(free, [&](int64_t d) { return permutation[d]; })))
-      return value;
-    for (SmallVector<int64_t>* dims : {&batch, &contracting})
-      for (int64_t& d : *dims)
-        d = permutation[d];
-    return transpose.getOperand();
-  }
+  struct Side {
+    Side(Value value, ArrayRef<int64_t> batch, ArrayRef<int64_t> contracting,
+         ArrayRef<int64_t> free)
+        : value(value), batch(batch), contracting(contracting), free(free) {}
+
+    /// Takes a transposition away, if free dimensions keep their places or may move.
+    bool absorb(bool moves) {
+      auto transpose = value.getDefiningOp<ir::TransposeOp>();
+      if (!transpose || (!moves && !llvm::is_sorted(llvm::map_range(free, [&](int64_t d) {
+            return transpose.getPermutation()[d];
+          }))))
+        return false;
+      for (SmallVector<int64_t>* dims : {&batch, &contracting, &free})
+        for (int64_t& d : *dims)
+          d = transpose.getPermutation()[d];
+      value = transpose.getOperand();
+      return true;
+    }
+    /// The place of each free dimension among them.
+    SmallVector<int64_t> freeRanks() const {
+      SmallVector<int64_t> ranks;
+      for (int64_t d : free)
+        ranks.push_back(llvm::count_if(free, [&](int64_t other) { return other < d; }));
+      return ranks;
+    }
+
+    Value value;
+    SmallVector<int64_t> batch, contracting, free; ///< free in the order of the result's dimensions
+  };
+
+  bool moves_;
 };
 
 /// A norm of each row does not mind where the rows are (norms of queries and keys, per head).
@@ -125,21 +135,13 @@ template <typename Op> struct SinkThroughNorm : RaisePattern<Op> {
   Value raise(Op op, ir::TensorBuilder& b) const override {
     auto transpose = op.getOperand().template getDefiningOp<ir::TransposeOp>();
     auto axis = static_cast<size_t>(op.getAxis());
-    if (!transpose || llvm::any_of(op->getResults().drop_front(),
-                                   [](Value statistic) { return !statistic.use_empty(); }))
+    if (!transpose || !hasOnlyResult(op))
       return {};
     ArrayRef<int64_t> permutation = transpose.getPermutation();
     for (size_t d = axis; d < permutation.size(); ++d)
       if (permutation[d] != static_cast<int64_t>(d))
         return {};
-    Value norm;
-    double epsilon = op.getEpsilon().convertToDouble();
-    if constexpr (std::is_same_v<Op, ir::LayerNormOp>)
-      norm = b.create<Op>(transpose.getOperand(), op.getScale(), op.getBias(), axis, epsilon)
-                 .getResult();
-    else
-      norm = b.create<Op>(transpose.getOperand(), op.getScale(), axis, epsilon).getResult();
-    return b.transpose(norm, permutation);
+    return b.transpose(cloneNorm(b, op, transpose.getOperand(), op.getAxis()), permutation);
   }
 };
 
@@ -165,10 +167,16 @@ private:
 };
 
 struct FoldTransposes : RaisePass<impl::FoldTransposesBase<FoldTransposes>> {
+  using RaisePass::RaisePass;
+
   void addPatterns(RewritePatternSet& set) const override {
-    set.add<ComposeTransposes, SinkThroughElementwise, AbsorbIntoContract,
-            SinkThroughNorm<ir::LayerNormOp>, SinkThroughNorm<ir::RmsNormOp>,
+    set.add<SinkThroughScale, SinkThroughNorm<ir::LayerNormOp>, SinkThroughNorm<ir::RmsNormOp>,
             OrderOperands<ir::AddOp>, OrderOperands<ir::MulOp>>(set.getContext());
+    set.add<ComposeTransposes, AbsorbIntoContract>(set.getContext(), sink);
+    if (!sink)
+      return;
+    addTransposeSinks(set);
+    addReshapeFolds(set);
   }
 };
 

@@ -62,6 +62,18 @@ Value cloneElementwise(OpBuilder& builder, Operation* op, ValueRange operands) {
   return result;
 }
 
+Value cloneNorm(const ir::TensorBuilder& b, ir::LayerNormOp op, Value operand, int64_t axis) {
+  return b
+      .create<ir::LayerNormOp>(operand, op.getScale(), op.getBias(), axis,
+                               op.getEpsilon().convertToDouble())
+      .getResult();
+}
+
+Value cloneNorm(const ir::TensorBuilder& b, ir::RmsNormOp op, Value operand, int64_t axis) {
+  return b.create<ir::RmsNormOp>(operand, op.getScale(), axis, op.getEpsilon().convertToDouble())
+      .getResult();
+}
+
 Value reshaped(const ir::TensorBuilder& b, Value value, ArrayRef<int64_t> shape) {
   RankedTensorType type = ir::tensorType(value);
   if (type.getShape() == shape)

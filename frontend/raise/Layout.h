@@ -3,6 +3,8 @@
 
 #include "dialects/Titan/TensorBuilder.h"
 
+#include "mlir/IR/PatternMatch.h"
+
 namespace titan::frontend {
 
 /// For each dimension of a reshape's result, the dimensions of its operand that it consists of.
@@ -25,6 +27,18 @@ bool isElementwise(mlir::Operation* op);
 mlir::Value cloneElementwise(mlir::OpBuilder& builder, mlir::Operation* op,
                              mlir::ValueRange operands);
 
+/// Does nobody read the statistics of a norm?
+template <typename Op> bool hasOnlyResult(Op norm) {
+  return llvm::all_of(norm->getResults().drop_front(),
+                      [](mlir::Value statistic) { return statistic.use_empty(); });
+}
+
+/// The same norm of another operand, over the dimensions from `axis` on.
+mlir::Value cloneNorm(const ir::TensorBuilder& b, ir::LayerNormOp op, mlir::Value operand,
+                      int64_t axis);
+mlir::Value cloneNorm(const ir::TensorBuilder& b, ir::RmsNormOp op, mlir::Value operand,
+                      int64_t axis);
+
 /// `value` under another shape of as many elements: without an op where it is a splat, a reshape of
 /// such a tensor, or a broadcast whose repeated dimensions stay apart.
 mlir::Value reshaped(const ir::TensorBuilder& b, mlir::Value value, llvm::ArrayRef<int64_t> shape);
@@ -32,6 +46,15 @@ mlir::Value reshaped(const ir::TensorBuilder& b, mlir::Value value, llvm::ArrayR
 /// `value` transposed: through broadcasts and splats, and composed with a transposition above.
 mlir::Value transposed(const ir::TensorBuilder& b, mlir::Value value,
                        llvm::ArrayRef<int64_t> permutation);
+
+/// f(transpose(x), y) becomes transpose(f(x, y')) if `op` is elementwise and each other operand
+/// `isFree`, or is transposed in the same way and `several` may be.
+llvm::LogicalResult sinkTranspose(mlir::Operation* op, mlir::PatternRewriter& rewriter,
+                                  bool several, llvm::function_ref<bool(mlir::Value)> isFree);
+/// Patterns that move transpositions behind biases, slices and reshapes.
+void addTransposeSinks(mlir::RewritePatternSet& set);
+/// The pattern that composes reshapes.
+void addReshapeFolds(mlir::RewritePatternSet& set);
 
 bool isIdentity(llvm::ArrayRef<int64_t> permutation);
 llvm::SmallVector<int64_t> inverse(llvm::ArrayRef<int64_t> permutation);

@@ -25,7 +25,9 @@ void addRaisePasses(OpPassManager& functions) {
   functions.addPass(createRaiseAttention());
   // Rotary and attention stand between transpositions to their layout and back.
   functions.addPass(createSinkReshapes());
-  functions.addPass(createFoldTransposes());
+  FoldTransposesOptions everywhere;
+  everywhere.sink = true;
+  functions.addPass(createFoldTransposes(everywhere));
   functions.addPass(createCSEPass());
 }
 

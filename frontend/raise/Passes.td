@@ -51,6 +51,7 @@ def FoldTransposes : Pass<"titan-import-fold-transposes", "::mlir::func::FuncOp"
     %y = titan.contract %x, %w batch [] x [] contracting [1] x [1] : (tensor<3x4xf32>, tensor<5x4xf32>) -> tensor<3x5xf32>
     ```
   }];
+  let options = [Option<"sink", "sink", "bool", "false", "also move transpositions behind biases, slices and reshapes, where patterns would not look through them">];
   let dependentDialects = ["::titan::ir::TitanDialect"];
 }
 

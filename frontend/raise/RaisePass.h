@@ -51,6 +51,7 @@ void eraseDeadOps(mlir::func::FuncOp function);
 /// `addPatterns`.
 template <typename Base, typename... Raised> class RaisePass : public Base {
 public:
+  using Base::Base;
   mlir::LogicalResult initialize(mlir::MLIRContext* context) override {
     mlir::RewritePatternSet set(context);
     addPatterns(set);

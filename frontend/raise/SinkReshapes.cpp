@@ -60,10 +60,15 @@ std::optional<Merge> matchMerge(Value value) {
     shape[*repeated - 1] *= shape[*repeated];
     shape.erase(shape.begin() + static_cast<ptrdiff_t>(*repeated));
   }
-  // The last dimension may be merged too (heads): that part of the reshape stays where it is.
+  // The last dimension may be merged or split too (heads): that part of the reshape stays where it
+  // is.
   while (shape.size() > 1 && shape.back() < to.back()) {
     int64_t inner = shape.pop_back_val();
     shape.back() *= inner;
+  }
+  if (shape.back() > to.back() && shape.back() % to.back() == 0) {
+    shape.back() /= to.back();
+    shape.push_back(to.back());
   }
   auto groups = matchLeadingMerge(shape, to);
   if (!groups || (shape.front() != 1 && !mergesAny(*groups, shape)))
@@ -230,6 +235,23 @@ struct SinkThroughReduce : RaisePattern<ir::ReduceOp> {
   }
 };
 
+/// A norm of each row does not mind how the rows are counted.
+template <typename Op> struct SinkThroughNorm : RaisePattern<Op> {
+  using RaisePattern<Op>::RaisePattern;
+
+  Value raise(Op op, ir::TensorBuilder& b) const override {
+    std::optional<Merge> merge = matchMerge(op.getOperand());
+    auto axis = static_cast<size_t>(op.getAxis());
+    if (!merge || !hasOnlyResult(op))
+      return {};
+    for (const auto& group : ArrayRef(merge->groups).drop_front(axis))
+      if (group.size() != 1)
+        return {};
+    Value norm = cloneNorm(b, op, merge->operand(b), merge->groups[axis].front());
+    return b.reshape(norm, ir::tensorType(op.getResult()).getShape());
+  }
+};
+
 /// Random decisions are counted in row-major order, which a reshape keeps.
 struct SinkThroughDropout : RaisePattern<ir::DropoutOp> {
   using RaisePattern::RaisePattern;
@@ -263,10 +285,14 @@ struct SinkThroughTranspose : RaisePattern<ir::TransposeOp> {
 struct SinkReshapes : RaisePass<impl::SinkReshapesBase<SinkReshapes>> {
   void addPatterns(RewritePatternSet& set) const override {
     set.add<ComposeReshapes, SqueezeBroadcast, SinkThroughContract, SinkThroughElementwise,
-            SinkThroughSoftmax, SinkThroughReduce, SinkThroughDropout, SinkThroughTranspose>(
+            SinkThroughSoftmax, SinkThroughReduce, SinkThroughNorm<ir::LayerNormOp>,
+            SinkThroughNorm<ir::RmsNormOp>, SinkThroughDropout, SinkThroughTranspose>(
         set.getContext());
   }
 };
 
 } // namespace
+
+void addReshapeFolds(RewritePatternSet& set) { set.add<ComposeReshapes>(set.getContext()); }
+
 } // namespace titan::frontend

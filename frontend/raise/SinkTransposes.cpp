@@ -1,0 +1,123 @@
+#include "frontend/raise/Layout.h"
+#include "frontend/raise/Matching.h"
+#include "frontend/raise/RaisePass.h"
+
+using namespace mlir;
+
+namespace titan::frontend {
+
+LogicalResult sinkTranspose(Operation* op, PatternRewriter& rewriter, bool several,
+                            llvm::function_ref<bool(Value)> isFree) {
+  if (!isElementwise(op))
+    return failure();
+  ir::TransposeOp transpose;
+  for (Value operand : op->getOperands()) {
+    auto own = operand.getDefiningOp<ir::TransposeOp>();
+    if (own && !transpose)
+      transpose = own;
+    else if (own ? !several || own.getPermutation() != transpose.getPermutation()
+                 : !isFree(operand))
+      return failure();
+  }
+  if (!transpose)
+    return failure();
+  ir::TensorBuilder b(rewriter, op);
+  SmallVector<int64_t> back = inverse(transpose.getPermutation());
+  SmallVector<Value> operands;
+  for (Value operand : op->getOperands())
+    operands.push_back(transposed(b, operand, back));
+  Value result = cloneElementwise(rewriter, op, operands);
+  rewriter.replaceOp(op, b.transpose(result, transpose.getPermutation()));
+  return success();
+}
+
+namespace {
+
+/// f(transpose(x), y) becomes transpose(f(x, y')) where y' costs nothing either if y is repeated:
+/// biases.
+struct SinkThroughElementwise : RewritePattern {
+  explicit SinkThroughElementwise(MLIRContext* context)
+      : RewritePattern(MatchAnyOpTypeTag(), 1, context) {}
+
+  LogicalResult matchAndRewrite(Operation* op, PatternRewriter& rewriter) const override {
+    return sinkTranspose(op, rewriter, /*several=*/true, [](Value operand) {
+      return splatOf(operand) || operand.getDefiningOp<ir::BroadcastOp>();
+    });
+  }
+};
+
+struct SinkThroughSlice : RaisePattern<ir::SliceOp> {
+  using RaisePattern::RaisePattern;
+
+  Value raise(ir::SliceOp op, ir::TensorBuilder& b) const override {
+    auto transpose = op.getOperand().getDefiningOp<ir::TransposeOp>();
+    if (!transpose)
+      return {};
+    ArrayRef<int64_t> permutation = transpose.getPermutation();
+    RankedTensorType type = ir::tensorType(op.getResult());
+    size_t rank = permutation.size();
+    SmallVector<int64_t> shape(rank), offsets(rank), strides(rank);
+    for (auto [i, d] : llvm::enumerate(permutation)) {
+      shape[d] = type.getDimSize(i);
+      offsets[d] = op.getOffsets()[i];
+      strides[d] = op.getStrides()[i];
+    }
+    Value slice = b.create<ir::SliceOp>(type.clone(shape), transpose.getOperand(),
+                                        ArrayRef<int64_t>(offsets), ArrayRef<int64_t>(strides));
+    return b.transpose(slice, permutation);
+  }
+};
+
+/// A reshape that splits dimensions, or merges ones that are neighbours before the transposition
+/// too.
+struct SinkThroughReshape : RaisePattern<ir::ReshapeOp> {
+  using RaisePattern::RaisePattern;
+
+  Value raise(ir::ReshapeOp op, ir::TensorBuilder& b) const override {
+    auto transpose = op.getOperand().getDefiningOp<ir::TransposeOp>();
+    ArrayRef<int64_t> to = op.getType().getShape();
+    if (!transpose)
+      return {};
+    ArrayRef<int64_t> from = ir::tensorType(transpose.getResult()).getShape();
+    ArrayRef<int64_t> permutation = transpose.getPermutation();
+    // Dimensions of extent 1 belong to none of the others.
+    if (llvm::is_contained(from, 1) || llvm::is_contained(to, 1))
+      return {};
+    SmallVector<int64_t> shape, order;
+    if (auto groups = matchMerge(to, from)) {
+      SmallVector<SmallVector<int64_t>> places(from.size());
+      for (auto [d, position] : llvm::enumerate(inverse(permutation)))
+        for (int64_t part : (*groups)[position]) {
+          places[d].push_back(static_cast<int64_t>(shape.size()));
+          shape.push_back(to[part]);
+        }
+      for (int64_t d : permutation)
+        llvm::append_range(order, places[d]);
+    } else if (auto groups = matchMerge(from, to)) {
+      SmallVector<std::pair<int64_t, size_t>> firsts; // of each result dimension in the operand
+      for (auto [i, group] : llvm::enumerate(*groups)) {
+        for (auto [k, d] : llvm::enumerate(group))
+          if (permutation[d] != permutation[group.front()] + static_cast<int64_t>(k))
+            return {};
+        firsts.push_back({permutation[group.front()], i});
+      }
+      llvm::sort(firsts);
+      order.resize(to.size());
+      for (auto [place, first] : llvm::enumerate(firsts)) {
+        shape.push_back(to[first.second]);
+        order[first.second] = static_cast<int64_t>(place);
+      }
+    } else {
+      return {};
+    }
+    return transposed(b, reshaped(b, transpose.getOperand(), shape), order);
+  }
+};
+
+} // namespace
+
+void addTransposeSinks(RewritePatternSet& set) {
+  set.add<SinkThroughElementwise, SinkThroughSlice, SinkThroughReshape>(set.getContext());
+}
+
+} // namespace titan::frontend
