@@ -188,6 +188,10 @@ private:
     setCost(costOf(op), command);
     if (failed(addScalars(op.getScalars(), command)))
       return failure();
+    // What differs between layers is no part of their common code.
+    if (auto attention = dyn_cast<kernel::AttentionAttr>(op.getRoutine()))
+      if (kernel::AttentionDropoutAttr dropout = attention.getDropout())
+        command.scalars.push_back({dropout.getStream(), {}});
     return addOperands(op.getIns(), op.getOuts(), command);
   }
 

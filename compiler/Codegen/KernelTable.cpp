@@ -6,6 +6,8 @@
 #include "compiler/Codegen/cpu/EmbeddingKernel.h"
 #include "compiler/Codegen/cpu/GemmKernel.h"
 
+#include "dialects/Kernel/AttentionRoutine.h"
+
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -42,7 +44,10 @@ std::string textOf(kernel::FusedOp op) {
 std::string textOf(kernel::CallOp op) {
   std::string text;
   llvm::raw_string_ostream stream(text);
-  stream << op.getRoutine() << op.getIns().getTypes() << '|' << op.getOuts().getTypes();
+  Attribute routine = op.getRoutine();
+  if (auto attention = dyn_cast<kernel::AttentionAttr>(routine))
+    routine = kernel::withoutStream(attention);
+  stream << routine << op.getIns().getTypes() << '|' << op.getOuts().getTypes();
   return text;
 }
 

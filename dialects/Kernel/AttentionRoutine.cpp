@@ -75,6 +75,20 @@ AttentionOperands countOperands(AttentionAttr attention) {
   return count;
 }
 
+AttentionAttr withoutStream(AttentionAttr a) {
+  AttentionDropoutAttr dropout = a.getDropout();
+  if (!dropout)
+    return a;
+  dropout = AttentionDropoutAttr::get(a.getContext(), dropout.getP(), /*stream=*/0,
+                                      dropout.getSeed(), dropout.getStep(), dropout.getGlobal(),
+                                      dropout.getDim(), dropout.getStride());
+  return AttentionAttr::get(a.getContext(), a.getBatch(), a.getHeads(), a.getKeyHeads(),
+                            a.getQueries(), a.getKeys(), a.getWidth(), a.getValueWidth(),
+                            a.getElement(), a.getScale(), a.getCausal(), a.getQuery(), a.getKey(),
+                            a.getValue(), a.getResult(), a.getLogSumExp(), a.getMask(), dropout,
+                            a.getGradient());
+}
+
 FloatType AttentionAttr::getAccumulation() const {
   Builder builder(getContext());
   return getElement().isF64() ? FloatType(builder.getF64Type()) : FloatType(builder.getF32Type());

@@ -11,4 +11,7 @@ struct AttentionOperands {
 };
 AttentionOperands countOperands(AttentionAttr attention);
 
+/// The routine without what code gets as a scalar: the stream of its dropout.
+AttentionAttr withoutStream(AttentionAttr attention);
+
 } // namespace titan::kernel

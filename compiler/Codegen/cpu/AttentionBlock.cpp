@@ -42,8 +42,9 @@ AttentionBlock::AttentionBlock(AttentionBuilder& builder, kernel::AttentionAttr 
     auto read = [&](int64_t operand) {
       return operand < 0 ? b.toI64(b.index(0)) : b.load(i64, in(operand));
     };
-    randomKey = emitRandomKey(b.builder, b.loc, read(dropout.getSeed()),
-                              static_cast<uint64_t>(dropout.getStream()));
+    // After the microbatch, if there is one.
+    Value stream = b.at(function.getArgument(1), b.index(dropout.getStride() != 0 ? 1 : 0), i64);
+    randomKey = emitRandomKey(b.builder, b.loc, read(dropout.getSeed()), b.load(i64, stream));
     randomStep = read(dropout.getStep());
     windowOffset = b.index(0);
     if (dropout.getStride() != 0)

@@ -6,6 +6,9 @@
 // key head: its query heads one after the other, their blocks of queries outside, blocks of keys
 // inside; probabilities are computed again from the log-sum-exp. Neither depends on how units are
 // divided among threads, nor on where views lie.
+//
+// Scalars: those of the call (the microbatch), then the stream of the dropout, so that the layers
+// of a model share one kernel.
 #pragma once
 
 #include "compiler/Codegen/cpu/FusedKernel.h"

@@ -73,11 +73,11 @@ std::array<Value, 4> philox(Words& words, Value key, Value block, Value step) {
 
 // XXH3's formula for 9 to 16 bytes, without a seed (https://github.com/Cyan4973/xxHash, its
 // specification's section on XXH3 with small inputs).
-Value emitRandomKey(OpBuilder& builder, Location loc, Value seed, uint64_t stream) {
+Value emitRandomKey(OpBuilder& builder, Location loc, Value seed, Value stream) {
   Words words(builder, loc, seed.getType());
   auto secret = [](size_t offset) { return XXH_readLE64(XXH3_kSecret + offset); };
   Value low = words.exclusiveOr(seed, words.constant(secret(24) ^ secret(32)));
-  Value high = words.constant(stream ^ secret(40) ^ secret(48));
+  Value high = words.exclusiveOr(stream, words.constant(secret(40) ^ secret(48)));
   auto product = arith::MulUIExtendedOp::create(builder, loc, low, high);
   Value folded = words.exclusiveOr(product.getLow(), product.getHigh());
   Value swapped = LLVM::ByteSwapOp::create(builder, loc, low.getType(), low);
@@ -85,6 +85,11 @@ Value emitRandomKey(OpBuilder& builder, Location loc, Value seed, uint64_t strea
   hash = words.exclusiveOr(hash, words.shiftRight(hash, 37));
   hash = words.mul(hash, words.constant(0x165667919E3779F9));
   return words.exclusiveOr(hash, words.shiftRight(hash, 32));
+}
+
+Value emitRandomKey(OpBuilder& builder, Location loc, Value seed, uint64_t stream) {
+  Words words(builder, loc, seed.getType());
+  return emitRandomKey(builder, loc, seed, words.constant(stream));
 }
 
 std::array<Value, 4> emitRandomWords(OpBuilder& builder, Location loc, Value key, Value step,

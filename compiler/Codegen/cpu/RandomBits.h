@@ -10,6 +10,9 @@ namespace titan::codegen {
 /// XXH3-64 of the 16 bytes (seed, stream): i64 from i64.
 mlir::Value emitRandomKey(mlir::OpBuilder& builder, mlir::Location loc, mlir::Value seed,
                           uint64_t stream);
+/// The same for a stream that is known when the kernel runs.
+mlir::Value emitRandomKey(mlir::OpBuilder& builder, mlir::Location loc, mlir::Value seed,
+                          mlir::Value stream);
 /// The four words of each Philox block, in the low halves of i64. `block` is an i64 or a vector of
 /// them: an element's index / 8. Element 8 * block + j has half j of them, low half of word 0
 /// first.

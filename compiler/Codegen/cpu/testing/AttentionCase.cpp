@@ -288,7 +288,9 @@ std::vector<std::string> AttentionCase::run(bool isBackward, int64_t units,
   std::vector<char*> operands;
   for (std::string& buffer : buffers)
     operands.push_back(buffer.data());
-  std::vector<int64_t> scalars = {spec_.microbatch};
+  std::vector<int64_t> scalars = {stream};
+  if (spec_.window >= 0)
+    scalars.insert(scalars.begin(), spec_.microbatch);
   for (int i = 0; i < repeats; ++i) {
     auto begin = std::chrono::steady_clock::now();
     runner_->run(isBackward ? 1 : 0, operands, scalars, units);
