@@ -12,8 +12,8 @@ int64_t pointsOf(llvm::ArrayRef<int64_t> extents);
 bool isCheap(kernel::FusedOp op);
 
 /// Cheap, and its readers lose nothing by computing it themselves: it reads half of what it writes
-/// at most (broadcasts, fills, coordinates), or as much, but then all of its readers must be kernels
-/// (a bias added to a product that is used forwards and backwards).
+/// at most (broadcasts, fills, coordinates), or as much, but then all of its readers must be
+/// kernels (a bias added to a product that is used forwards and backwards).
 bool isDuplicable(kernel::FusedOp op);
 
 /// Does the merged space repeat the producer's points in a way that codegen cannot hoist out of the

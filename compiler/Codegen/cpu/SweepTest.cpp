@@ -74,6 +74,14 @@ TEST(Sweep, NarrowStorage) {
     KernelCase(normGradient(2, 16, columns, "bf16")).check(1.2e-2);
 }
 
+TEST(Sweep, NarrowerVectors) {
+  for (std::string_view arch : {"x86-64-v3", "x86-64-v2"})
+    for (int64_t columns : {7, 33, 100}) {
+      KernelCase(normGradient(2, 16, columns, "f32"), arch).check(1e-4);
+      KernelCase(normGradient(2, 16, columns, "bf16"), arch).check(1.2e-2);
+    }
+}
+
 TEST(Sweep, GradientOverTheGradient) {
   for (int64_t columns : {33, 384}) {
     KernelCase test(normGradient(2, 16, columns, "f32"));
