@@ -60,6 +60,12 @@ class Precision(unittest.TestCase):
                 np.testing.assert_allclose(narrow[0], wide[0], rtol=0.02)
                 self.assertNotEqual(narrow[0], wide[0])
 
+    def test_a_target_without_bf16_rounds_alike(self):
+        reference, recipe = "gpt-nano", "adamw"
+        losses = [self.train(self.compile(arch, reference, recipe, *BF16, f"--arch={arch}"), f"{arch}.run", reference)[0]
+                  for arch in ("native", "x86-64-v3")]
+        np.testing.assert_allclose(losses[1], losses[0], rtol=1e-2)
+
     def test_bf16_learns_as_f32_does(self):
         """The mean of the last losses lies within two standard deviations of those of five seeds in f32."""
         reference = "gpt-nano"

@@ -103,7 +103,8 @@ void emitEpilogue(GemmBuilder& g, Block& block, const GemmTile& tile,
                   const GemmEpilogue& epilogue) {
   Value source = block.getArgument(0), c = block.getArgument(1), ldc = block.getArgument(2);
   Value bias = block.getArgument(3);
-  Type element = epilogue.toBf16 ? g.bf16 : g.f32;
+  // As bits: targets without bf16 would store lanes of it one by one, through f32 and back.
+  Type element = epilogue.toBf16 ? g.i16 : g.f32;
   SmallVector<Value> masks, shifts;
   for (int64_t v = 0; v < tile.vectors; ++v) {
     masks.push_back(g.maskBelow(block.getArgument(5), v * tile.width));
@@ -122,7 +123,9 @@ void emitEpilogue(GemmBuilder& g, Block& block, const GemmTile& tile,
       if (epilogue.relu)
         value = arith::MaximumFOp::create(g.builder, g.loc, value, g.zero(value.getType()));
       if (epilogue.toBf16)
-        value = arith::TruncFOp::create(g.builder, g.loc, g.vectorOf(g.bf16), value);
+        value = arith::BitcastOp::create(
+            g.builder, g.loc, g.vectorOf(g.i16),
+            arith::TruncFOp::create(g.builder, g.loc, g.vectorOf(g.bf16), value));
       g.storeMasked(value, g.at(to, offset, element), masks[v]);
     }
   });
