@@ -135,7 +135,7 @@ func.func @call_C1_elements(%x: tensor<4x6xf32>, %w: tensor<2x6xf32>, %c: tensor
 // -----
 
 func.func @call_C2(%x: tensor<4x6xf32>, %w: tensor<3x6xf32>, %c: tensor<4x3xf32>) {
-  // expected-error @+1 {{(C2) the result has the type of outs}}
+  // expected-error @+1 {{(C2) results have the types of outs}}
   %y = kernel.call #kernel.gemm<batch = 1, m = 4, n = 3, k = 6, lda = 6, ldb = 6, ldc = 3, strideA = 0, strideB = 0,
       strideC = 0, transposeA = false, transposeB = true, accumulate = false, bias = false, relu = false, tileM = 4, tileN = 3>
       ins(%x, %w : tensor<4x6xf32>, tensor<3x6xf32>) outs(%c : tensor<4x3xf32>) -> (tensor<12xf32>)

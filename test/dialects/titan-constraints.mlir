@@ -261,7 +261,7 @@ func.func @dropout_C2_microbatch(%x: tensor<2x3xf32>, %i: index) {
 // -----
 
 func.func @dropout_C3(%x: tensor<2x3xf32>, %i: index) {
-  // expected-error @+1 {{(C3) 'tensor<2x3xf32>' is no window of}}
+  // expected-error @+1 {{(C3) [2, 3] is no window of}}
   %r = titan.dropout %x p 0.5 stream 1 microbatch %i {window = #titan.window<[8, 4], dim = 0, stride = 2>} : tensor<2x3xf32> to tensor<2x3xf32>
   return
 }
