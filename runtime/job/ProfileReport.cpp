@@ -1,5 +1,6 @@
 #include "runtime/job/ProfileReport.h"
 
+#include "runtime/job/KernelLabel.h"
 #include "runtime/job/Plan.h"
 
 #include <algorithm>
@@ -10,27 +11,6 @@ namespace titan {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr std::string_view pathsSeparator = " : ";
-
-/// "gemm [64, 256, 784] B^T" of "gemm [64, 256, 784] B^T : hidden.0.linear".
-std::string_view descriptionOf(std::string_view label) {
-  return label.substr(0, label.find(pathsSeparator));
-}
-
-/// Does one of the words of `text`, which anything but letters parts, begin like this?
-bool hasWord(std::string_view text, std::string_view word) {
-  for (size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1))
-    if (at == 0 || !std::isalpha(static_cast<unsigned char>(text[at - 1])))
-      return true;
-  return false;
-}
-
-/// A module path that is called as norms are: norm_1, ln_f, input_layernorm, rms.
-bool isNorm(std::string_view path) {
-  const std::string_view last = path.substr(path.rfind('.') + 1);
-  return last.find("norm") != std::string_view::npos || hasWord(last, "ln") || hasWord(last, "rms");
-}
 
 double perStep(const Measurement& m, double total) { return total / static_cast<double>(m.steps); }
 
@@ -82,50 +62,6 @@ double kernelSeconds(const Measurement& m) {
 
 } // namespace
 
-std::string groupOf(const ProfileRow& row) {
-  const std::string_view description = descriptionOf(row.label);
-  if (row.kind == CommandKind::Copy || row.kind == CommandKind::Zero)
-    return "copies";
-  if (row.phase == Phase::Update)
-    return "optimizer";
-  if (row.kind == CommandKind::Gemm || description.starts_with("gemm"))
-    return "products";
-  for (const char* routine : {"attention", "embedding"})
-    if (description.starts_with(routine))
-      return routine;
-  const std::vector<std::string> modules = modulesOf(row.label);
-  if (std::ranges::find(modules, "loss") != modules.end())
-    return "loss";
-  if (std::ranges::any_of(modules, isNorm))
-    return "norms";
-  return "elementwise";
-}
-
-std::vector<std::string> modulesOf(const std::string& label) {
-  const size_t separator = label.find(pathsSeparator);
-  if (separator == std::string::npos)
-    return {};
-  std::vector<std::string> modules;
-  for (size_t at = separator + pathsSeparator.size(); at < label.size();) {
-    const size_t end = std::min(label.find(", ", at), label.size());
-    std::string module;
-    for (size_t part = at; part < end;) {
-      const size_t dot = std::min(label.find('.', part), end);
-      const std::string_view word = std::string_view(label).substr(part, dot - part);
-      const bool number = !word.empty() && std::ranges::all_of(word, [](unsigned char c) {
-        return std::isdigit(c) != 0;
-      });
-      module += module.empty() ? "" : ".";
-      module += number ? "*" : word;
-      part = dot + 1;
-    }
-    if (std::ranges::find(modules, module) == modules.end())
-      modules.push_back(std::move(module));
-    at = end + 2;
-  }
-  return modules;
-}
-
 std::vector<ProfileShare> shareByGroup(const Measurement& m) {
   return shareBy(m, [](const ProfileRow& row) { return std::vector{groupOf(row)}; });
 }
@@ -160,34 +96,39 @@ StepBound boundOf(const Measurement& m, const Program& program) {
 
 std::string profileText(const Measurement& m, const Program& program) {
   const double step = m.profiledSeconds, kernels = kernelSeconds(m);
+  // Steps of microseconds and of seconds: both get four digits or so.
+  const bool large = step >= 0.01;
+  const char* unit = large ? "ms" : "us";
+  const double scale = large ? 1e3 : 1e6;
+  const std::string column = fmt::format("{}/step", unit);
   std::string text = fmt::format("one step of {}, mean of {}\n\n{:>12}{:>8}{:>10}  {}\n",
-                                 program.model, m.steps, "us/step", "share", "of limit", "group");
+                                 program.model, m.steps, column, "share", "of limit", "group");
   auto addShare = [&](const ProfileShare& share) {
-    text += fmt::format("{:>12.2f}{:>7.1f}%{:>9.0f}%  {}\n", share.seconds * 1e6,
+    text += fmt::format("{:>12.2f}{:>7.1f}%{:>9.0f}%  {}\n", share.seconds * scale,
                         100 * share.seconds / step, 100 * share.least / share.seconds, share.name);
   };
   auto addTime = [&](double seconds, const char* name) {
-    text += fmt::format("{:>12.2f}{:>7.1f}%{:>10}  {}\n", seconds * 1e6, 100 * seconds / step, "",
+    text += fmt::format("{:>12.2f}{:>7.1f}%{:>10}  {}\n", seconds * scale, 100 * seconds / step, "",
                         name);
   };
   std::ranges::for_each(shareByGroup(m), addShare);
   addTime(step - kernels, "(between kernels)");
   addTime(step, "step");
 
-  text += fmt::format("\n{:>12}{:>8}{:>10}  {}\n", "us/step", "share", "of limit",
+  text += fmt::format("\n{:>12}{:>8}{:>10}  {}\n", column, "share", "of limit",
                       "module (* is any layer's number)");
   std::ranges::for_each(shareByModule(m), addShare);
 
-  text += fmt::format("\n{:>12}{:>8}{:>9}{:>9}{:>10}{:>10}  {:<9} {}\n", "us/step", "share",
-                      "calls", "GB/s", "GFLOP/s", "of limit", "limit", "kernel");
+  text += fmt::format("\n{:>12}{:>8}{:>9}{:>9}{:>10}{:>10}  {:<9} {}\n", column, "share", "calls",
+                      "GB/s", "GFLOP/s", "of limit", "limit", "kernel");
   for (const ProfileRow& row : m.rows) {
     const double seconds = perStep(m, row.seconds);
-    text +=
-        fmt::format("{:>12.2f}{:>7.1f}%{:>9.3g}{:>9.1f}{:>10.1f}{:>9.0f}%  {:<9} {}\n",
-                    seconds * 1e6, 100 * seconds / step, perStep(m, static_cast<double>(row.calls)),
-                    static_cast<double>(row.bytes) / row.seconds * 1e-9,
-                    static_cast<double>(row.flops) / row.seconds * 1e-9,
-                    100 * leastOf(m, row) / seconds, limitOf(m, row), row.label);
+    text += fmt::format("{:>12.2f}{:>7.1f}%{:>9.3g}{:>9.1f}{:>10.1f}{:>9.0f}%  {:<9} {}\n",
+                        seconds * scale, 100 * seconds / step,
+                        perStep(m, static_cast<double>(row.calls)),
+                        static_cast<double>(row.bytes) / row.seconds * 1e-9,
+                        static_cast<double>(row.flops) / row.seconds * 1e-9,
+                        100 * leastOf(m, row) / seconds, limitOf(m, row), shortLabel(row.label));
   }
 
   text += "\nlimits measured in this run:";
@@ -199,13 +140,14 @@ std::string profileText(const Measurement& m, const Program& program) {
     text += fmt::format(" {} {:.1f}", copy.level, copy.bytesPerSecond * 1e-9);
   text += " GB/s copied\n";
   const StepBound bound = boundOf(m, program);
-  text +=
-      fmt::format("bound of the step: {:.4g} GFLOP of products and attention {:.2f} us + "
-                  "{:.4g} MB of optimizer state {:.2f} us = {:.2f} us\n",
-                  bound.productFlops * 1e-9, bound.productSeconds * 1e6,
-                  bound.optimizerBytes * 1e-6, bound.optimizerSeconds * 1e6, bound.seconds() * 1e6);
-  text += fmt::format("a step takes {:.2f} us: {:.1f}% of the bound (profiled {:.2f} us)\n",
-                      m.plainSeconds * 1e6, 100 * bound.seconds() / m.plainSeconds, step * 1e6);
+  text += fmt::format(
+      "bound of the step: {:.4g} GFLOP of products and attention {:.2f} {} + {:.4g} "
+      "MB of optimizer state {:.2f} {} = {:.2f} {}\n",
+      bound.productFlops * 1e-9, bound.productSeconds * scale, unit, bound.optimizerBytes * 1e-6,
+      bound.optimizerSeconds * scale, unit, bound.seconds() * scale, unit);
+  text += fmt::format("a step takes {:.2f} {}: {:.1f}% of the bound (profiled {:.2f} {})\n",
+                      m.plainSeconds * scale, unit, 100 * bound.seconds() / m.plainSeconds,
+                      step * scale, unit);
   return text;
 }
 

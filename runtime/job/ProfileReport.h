@@ -37,10 +37,6 @@ struct StepBound {
   double seconds() const { return productSeconds + optimizerSeconds; }
 };
 
-/// "products", "attention", "embedding", "norms", "loss", "optimizer", "copies" or "elementwise".
-std::string groupOf(const ProfileRow& row);
-/// The module paths of a label, layers' numbers replaced by *: "blocks.*.norm_1".
-std::vector<std::string> modulesOf(const std::string& label);
 /// By time, the longest first.
 std::vector<ProfileShare> shareByGroup(const Measurement& measurement);
 /// Of a kernel that works for several modules, each gets an equal part.

@@ -1,5 +1,7 @@
 #include "runtime/job/ProfileReport.h"
 
+#include "runtime/job/KernelLabel.h"
+
 #include <gtest/gtest.h>
 
 namespace titan {
@@ -38,6 +40,13 @@ TEST(ProfileReportTest, LayersOfOneKindAreOneModule) {
             (std::vector<std::string>{"h.*.ln_1", "h.*.attn.c_attn", "ln_f"}));
   EXPECT_EQ(modulesOf("row [8] add : 0, 2.weight"), (std::vector<std::string>{"*", "*.weight"}));
   EXPECT_TRUE(modulesOf("zero").empty());
+}
+
+TEST(ProfileReportTest, LabelsAreShortWhereLayersShareAKernel) {
+  EXPECT_EQ(shortLabel("row [8] add : h.0.ln_1, h.11.ln_1, h.0.attn, ln_f"),
+            "row [8] add : h.*.ln_1, h.0.attn, ln_f");
+  EXPECT_EQ(shortLabel("flat [8] mulf : 0.weight"), "flat [8] mulf : 0.weight");
+  EXPECT_EQ(shortLabel("zero"), "zero");
 }
 
 TEST(ProfileReportTest, ALimitIsThatOfTheLevelThatHoldsTheBytes) {
