@@ -10,6 +10,10 @@ namespace {
 constexpr int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 constexpr int64_t granule = 16, mostTilesPerSide = 64;
 
+/// Between two panels along k the f32 sums of a product that is rounded to bf16 lie on the stack of
+/// the thread: 2 MiB of them at most.
+constexpr int64_t mostSums = int64_t{1} << 19, elementsOfPanel = 768;
+
 double tileTime(int64_t m, int64_t n, int64_t k, int64_t elementBytes) {
   const double flops = 2.0 * m * n * k, panels = static_cast<double>(elementBytes) * k * (m + n);
   const double rate = elementBytes == 2 ? 500 : 250;
@@ -25,7 +29,11 @@ int64_t tileExtent(int64_t extent, int64_t count) {
 } // namespace
 
 TileGrid chooseTileGrid(int64_t batch, int64_t m, int64_t n, int64_t k, int64_t elementBytes) {
-  TileGrid best = {m, n};
+  const bool keepsSums = elementBytes == 2 && k > elementsOfPanel;
+  auto smallest = [](int64_t extent) {
+    return std::min(extent, ceilDiv(ceilDiv(extent, mostTilesPerSide), granule) * granule);
+  };
+  TileGrid best = {smallest(m), smallest(n)};
   double bestTime = std::numeric_limits<double>::infinity();
   int64_t previousM = 0;
   for (int64_t i = 1; i <= std::min(mostTilesPerSide, ceilDiv(m, granule)); ++i) {
@@ -39,6 +47,8 @@ TileGrid chooseTileGrid(int64_t batch, int64_t m, int64_t n, int64_t k, int64_t 
       if (tileN == 0 || tileN == previousN)
         continue;
       previousN = tileN;
+      if (keepsSums && tileM * tileN > mostSums)
+        continue;
       const int64_t tiles = batch * ceilDiv(m, tileM) * ceilDiv(n, tileN);
       const double time = tileTime(tileM, tileN, k, elementBytes);
       const double total = 8 * time * ceilDiv(tiles, 2) + time * ceilDiv(tiles, 8);
