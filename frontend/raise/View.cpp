@@ -51,6 +51,21 @@ std::optional<View> throughUnits(const View& view, ir::ReshapeOp op) {
   return next == to.size() ? std::optional(result) : std::nullopt;
 }
 
+/// Of the transpositions and reshapes by dimensions of extent 1, none.
+View withoutOrder(View view) {
+  while (true) {
+    if (auto transpose = view.value.getDefiningOp<ir::TransposeOp>()) {
+      view = throughTranspose(view, transpose);
+      continue;
+    }
+    auto reshape = view.value.getDefiningOp<ir::ReshapeOp>();
+    std::optional<View> inner = reshape ? throughUnits(view, reshape) : std::nullopt;
+    if (!inner)
+      return view;
+    view = *inner;
+  }
+}
+
 } // namespace
 
 View withoutMovement(View view) {
@@ -72,9 +87,7 @@ View withoutMovement(View view) {
 }
 
 View withoutRepetition(const View& view, int64_t role) {
-  View inner = view;
-  while (auto transpose = inner.value.getDefiningOp<ir::TransposeOp>())
-    inner = throughTranspose(inner, transpose);
+  View inner = withoutOrder(view);
   // All heads repeat one: a broadcast without a merge.
   constexpr int64_t kCopy = -2;
   if (auto merge = inner.value.getDefiningOp<ir::ReshapeOp>()) {
@@ -94,8 +107,7 @@ View withoutRepetition(const View& view, int64_t role) {
     }
     inner = split;
   }
-  while (auto transpose = inner.value.getDefiningOp<ir::TransposeOp>())
-    inner = throughTranspose(inner, transpose);
+  inner = withoutOrder(inner);
   auto broadcast = inner.value.getDefiningOp<ir::BroadcastOp>();
   if (!broadcast)
     return view;

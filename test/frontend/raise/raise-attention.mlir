@@ -146,3 +146,34 @@ func.func @attention_of_the_file(%q: tensor<2x3x4x8xf32>, %k: tensor<2x3x2x8xf32
   %a, %l = titan.attention %q, %1, %1 mask %mask scale 0.5 : (tensor<2x3x4x8xf32>, tensor<2x3x4x8xf32>, tensor<2x3x4x8xf32>, tensor<1x1x3x3xi1>) -> (tensor<2x3x4x8xf32>, tensor<2x4x3xf32>)
   return %a : tensor<2x3x4x8xf32>
 }
+
+// With one sample the dimension of samples comes and goes.
+// CHECK-LABEL: func.func @one_sample
+// CHECK-SAME: %[[Q:.*]]: tensor<1x3x4x8xf32>, %[[K:.*]]: tensor<3x2x8xf32>)
+func.func @one_sample(%q: tensor<1x3x4x8xf32>, %k: tensor<3x2x8xf32>) -> tensor<1x3x4x8xf32> {
+  // CHECK: %[[ONE:.*]] = titan.reshape %[[K]] : tensor<3x2x8xf32> to tensor<1x3x2x8xf32>
+  // CHECK: titan.attention %[[Q]], %[[ONE]], %[[ONE]] scale 5.000000e-01 causal :
+  %0 = titan.transpose %k [1, 0, 2] : tensor<3x2x8xf32> to tensor<2x3x8xf32>
+  %1 = titan.broadcast %0 [0, 2, 3] : tensor<2x3x8xf32> to tensor<2x2x3x8xf32>
+  %2 = titan.reshape %1 : tensor<2x2x3x8xf32> to tensor<4x3x8xf32>
+  %3 = titan.transpose %2 [1, 0, 2] : tensor<4x3x8xf32> to tensor<3x4x8xf32>
+  %4 = titan.reshape %3 : tensor<3x4x8xf32> to tensor<1x3x4x8xf32>
+  %a, %l = titan.attention %q, %4, %4 scale 0.5 causal : (tensor<1x3x4x8xf32>, tensor<1x3x4x8xf32>, tensor<1x3x4x8xf32>) -> (tensor<1x3x4x8xf32>, tensor<1x4x3xf32>)
+  return %a : tensor<1x3x4x8xf32>
+}
+
+// Narrow operands: products are f32, probabilities are rounded before they meet the values, and so they are in the one op.
+// CHECK-LABEL: func.func @narrow
+func.func @narrow(%q: tensor<2x3x8xbf16>, %k: tensor<2x3x8xbf16>, %v: tensor<2x3x8xbf16>) -> tensor<2x3x8xf32> {
+  // CHECK: %[[A:.*]], %{{.*}} = titan.attention {{.*}} scale 5.000000e-01 : (tensor<2x3x1x8xbf16>
+  // CHECK: titan.convert %{{.*}} : tensor<2x3x8xbf16> to tensor<2x3x8xf32>
+  %half = titan.constant dense<5.0e-01> : tensor<2x3x3xbf16>
+  %0 = titan.contract %q, %k batch [0] x [0] contracting [2] x [2] : (tensor<2x3x8xbf16>, tensor<2x3x8xbf16>) -> tensor<2x3x3xf32>
+  %1 = titan.convert %0 : tensor<2x3x3xf32> to tensor<2x3x3xbf16>
+  %2 = titan.mul %1, %half : tensor<2x3x3xbf16>
+  %3 = titan.convert %2 : tensor<2x3x3xbf16> to tensor<2x3x3xf32>
+  %4 = titan.softmax %3 dim 2 : tensor<2x3x3xf32>
+  %5 = titan.convert %4 : tensor<2x3x3xf32> to tensor<2x3x3xbf16>
+  %6 = titan.contract %5, %v batch [0] x [0] contracting [2] x [1] : (tensor<2x3x3xbf16>, tensor<2x3x8xbf16>) -> tensor<2x3x8xf32>
+  return %6 : tensor<2x3x8xf32>
+}
