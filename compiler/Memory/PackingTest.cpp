@@ -76,4 +76,25 @@ TEST(Packing, RandomLifetimesNeverOverlap) {
 }
 
 } // namespace
+/// Lifetimes like those of a small model: nested activations, gradients that stay, short
+/// temporaries, all of similar but random sizes, so that gaps seldom fit: harder than models are.
+TEST(Packing, SimilarSizesArePackedTightly) {
+  std::mt19937 random(7);
+  for (int trial = 0; trial < 5; ++trial) {
+    std::vector<Interval> intervals;
+    constexpr uint32_t half = 60, end = 2 * half;
+    for (uint32_t i = 0; i < half; ++i) {
+      auto bytes = [&] { return 64 * static_cast<int64_t>(1 + random() % 40); };
+      auto later = [&](uint32_t first, uint32_t by) {
+        return std::min(end, first + by + static_cast<uint32_t>(random() % 4));
+      };
+      intervals.push_back({bytes(), i, end - i});                   // an activation
+      intervals.push_back({bytes(), half + i, end});                // a gradient
+      intervals.push_back({bytes(), i, later(i, 1)});               // on the way there
+      intervals.push_back({bytes(), half + i, later(half + i, 0)}); // and back
+    }
+    EXPECT_LE(pack(intervals, 64).bytes, 1.04 * maxLive(intervals, 64)) << "trial " << trial;
+  }
+}
+
 } // namespace titan::memory
