@@ -5,18 +5,28 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-
-#include <unistd.h>
+#include <fstream>
 
 namespace titan {
 namespace {
 
 constexpr int64_t MiB = 1 << 20;
 
-/// Bytes of a cache; `otherwise` where the system does not say.
-int64_t cacheBytes(int name, int64_t otherwise) {
-  const long bytes = ::sysconf(name);
-  return bytes > 0 ? bytes : otherwise;
+/// Bytes of the first CPU's cache of that level; `otherwise` where the system does not say.
+/// (sysconf gives what the whole socket has, of which a virtual machine sees a part.)
+int64_t cacheBytes(int level, int64_t otherwise) {
+  for (int index = 0; index < 8; ++index) {
+    const std::string folder = fmt::format("/sys/devices/system/cpu/cpu0/cache/index{}/", index);
+    int found = 0;
+    int64_t size = 0;
+    std::string type;
+    char unit = 0;
+    if (std::ifstream(folder + "level") >> found && found == level &&
+        std::ifstream(folder + "type") >> type && type != "Instruction" &&
+        std::ifstream(folder + "size") >> size >> unit && size > 0)
+      return unit == 'M' ? size * MiB : unit == 'K' ? size << 10 : size;
+  }
+  return otherwise;
 }
 
 /// Bytes a second, read and written, of copying between two buffers of `bytes` together: the best
@@ -60,8 +70,8 @@ double MachineLimits::least(double flops, double bytes) const {
 }
 
 MachineLimits measureLimits(const std::optional<OneDnn>& oneDnn, ThreadPool& pool, DType operands) {
-  const int64_t second = cacheBytes(_SC_LEVEL2_CACHE_SIZE, 1 * MiB) * pool.threads();
-  const int64_t third = std::max(cacheBytes(_SC_LEVEL3_CACHE_SIZE, 32 * MiB), 2 * second);
+  const int64_t second = cacheBytes(2, 1 * MiB) * pool.threads();
+  const int64_t third = std::max(cacheBytes(3, 32 * MiB), 2 * second);
   MachineLimits limits;
   limits.productFlops = measureGemmCeiling(oneDnn, pool, operands);
   // A part of a cache, so that it holds the working set beside everything else.
