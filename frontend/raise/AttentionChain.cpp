@@ -1,0 +1,119 @@
+#include "frontend/raise/AttentionChain.h"
+
+#include "frontend/raise/Matching.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace titan::frontend {
+
+bool followScores(Value value, double after, Scores& scores) {
+  Operation* op = value.getDefiningOp();
+  if (!op)
+    return false;
+  if ((scores.product = dyn_cast<ir::ContractOp>(op))) {
+    scores.scale = after;
+    return !scores.product.getAcc();
+  }
+  auto follow = [&](Value next, double factor) {
+    size_t found = scores.terms.size();
+    if (followScores(next, factor, scores))
+      return true;
+    scores.terms.truncate(found);
+    return false;
+  };
+  auto term = [&](MaskTerm term) {
+    scores.terms.push_back(std::move(term));
+    return true;
+  };
+  return llvm::TypeSwitch<Operation*, bool>(op)
+      .Case<ir::ConvertOp>([&](ir::ConvertOp convert) {
+        auto from = ir::tensorType(convert.getOperand()).getElementType();
+        return isa<FloatType>(from) && follow(convert.getOperand(), after);
+      })
+      .Case<ir::MulOp>([&](ir::MulOp mul) {
+        for (auto [x, c] : {std::pair(mul.getLhs(), mul.getRhs()), {mul.getRhs(), mul.getLhs()}})
+          if (std::optional<double> factor = splatOf(c); factor && *factor > 0)
+            return follow(x, after * *factor);
+        return false;
+      })
+      .Case<ir::DivOp>([&](ir::DivOp div) {
+        std::optional<double> divisor = splatOf(div.getRhs());
+        return divisor && *divisor > 0 && follow(div.getLhs(), after / *divisor);
+      })
+      .Case<ir::MaxOp>([&](ir::MaxOp max) {
+        // A clamp at the smallest number, so that sums of masks are not -inf.
+        for (auto [x, c] : {std::pair(max.getLhs(), max.getRhs()), {max.getRhs(), max.getLhs()}})
+          if (splatOf(c).value_or(0) <= -1e30)
+            return follow(x, after);
+        return false;
+      })
+      .Case<ir::AddOp>([&](ir::AddOp add) {
+        for (auto [x, mask] : {std::pair(add.getLhs(), add.getRhs()), {add.getRhs(), add.getLhs()}})
+          if (follow(x, after))
+            return term({MaskTerm::Kind::Add, {mask, {}}, after, true, 0});
+        return false;
+      })
+      .Case<ir::SelectOp>([&](ir::SelectOp select) {
+        for (auto [x, filled, keeps] : {std::tuple(select.getOnTrue(), select.getOnFalse(), true),
+                                        {select.getOnFalse(), select.getOnTrue(), false}}) {
+          std::optional<double> fill = splatOf(filled);
+          if (fill && *fill <= -1e4 && follow(x, after))
+            return term(
+                {MaskTerm::Kind::Fill, {select.getCondition(), {}}, 1, keeps, *fill * after});
+        }
+        return false;
+      })
+      .Default([](Operation*) { return false; });
+}
+
+/// select(p != p, 0, p), which Hugging Face's models write: a query without keys attends to
+/// nothing.
+static Value throughNanGuard(Value value) {
+  ir::SelectOp guard;
+  for (Operation* user : value.getUsers())
+    if (auto select = dyn_cast<ir::SelectOp>(user))
+      guard = select;
+  if (!guard || guard.getOnFalse() != value || splatOf(guard.getOnTrue()) != 0.0)
+    return {};
+  auto isNan = guard.getCondition().getDefiningOp<ir::CompareOp>();
+  if (!isNan || isNan.getPredicate() != ir::ComparePredicate::NE || isNan.getLhs() != value ||
+      isNan.getRhs() != value || !isNan->hasOneUse())
+    return {};
+  for (Operation* user : value.getUsers())
+    if (user != guard && user != isNan)
+      return {};
+  return guard.getResult();
+}
+
+Probabilities followProbabilities(Value value) {
+  Probabilities found;
+  while (true) {
+    if (Value guarded = throughNanGuard(value)) {
+      value = guarded;
+      continue;
+    }
+    if (!value.hasOneUse()) {
+      found.problem = "its probabilities have another use";
+      return found;
+    }
+    Operation* user = *value.getUsers().begin();
+    if (auto contract = dyn_cast<ir::ContractOp>(user)) {
+      found.product = contract;
+      found.isLhs = contract.getLhs() == value;
+      return found;
+    }
+    if (auto dropout = dyn_cast<ir::DropoutOp>(user); dropout && !found.dropout) {
+      found.dropout = dropout;
+    } else if (!isa<ir::ConvertOp>(user)) {
+      found.problem = (Twine(user->getName().getStringRef()) +
+                       " stands between its probabilities and the values")
+                          .str();
+      return found;
+    }
+    value = user->getResult(0);
+  }
+}
+
+} // namespace titan::frontend
