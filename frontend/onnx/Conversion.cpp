@@ -111,6 +111,13 @@ Result<double> Conversion::scalar(size_t i, const char* what) const {
   return host->dtype == DType::F32 ? asWritten(static_cast<float>(host->real(0))) : host->real(0);
 }
 
+Result<int64_t> Conversion::integerScalar(size_t i, const char* what) const {
+  const HostTensor* host = constant(i);
+  if (!host || host->size() != 1 || host->isFloat())
+    return error("{} must be an integer that is known at compile time", what);
+  return host->integers[0];
+}
+
 Result<std::optional<std::vector<int64_t>>> Conversion::axes(size_t i,
                                                              const char* attribute) const {
   if (has(i))

@@ -50,6 +50,8 @@ public:
   Result<std::vector<int64_t>> list(size_t i, const char* what) const;
   /// The one element of operand i. Error: it is computed by the model, or has several elements.
   Result<double> scalar(size_t i, const char* what) const;
+  /// The one integer of operand i. Error: as above, or it is not an integer.
+  Result<int64_t> integerScalar(size_t i, const char* what) const;
   /// Axes: operand i where the opset has them as one, else the attribute. Nothing: not given.
   Result<std::optional<std::vector<int64_t>>> axes(size_t i, const char* attribute = "axes") const;
   Result<int64_t> axis(int64_t otherwise, int64_t rank) const {

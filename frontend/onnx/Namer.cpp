@@ -120,7 +120,8 @@ void Namer::classify(NamedTensor& tensor) {
     // Library functions name their constants ("beta"); a Constant node that is a weight is
     // another producer's.
     tensor.kind = TensorKind::Constant;
-  else if (usesOf(tensor).onlyAngles || isAngleTable(file))
+  else if (usesOf(tensor).onlyAngles ||
+           ((tensor.role == Role::Other || tensor.role == Role::Embedding) && isAngleTable(file)))
     // The frequencies, cosines or sines of rotary or sinusoidal positions: a buffer in the source.
     tensor.kind = TensorKind::Constant;
   else if (file.shape.empty() && !graph_.fromPyTorch())

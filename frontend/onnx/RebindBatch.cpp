@@ -134,13 +134,20 @@ private:
       distance *= extent;
     for (int64_t extent : to)
       behind *= extent;
+    std::optional<BatchDim> found;
     for (auto [d, extent] : llvm::enumerate(to)) {
       behind /= extent;
       int64_t inner = distance / behind;
-      if (distance % behind == 0 && extent % (inner * from_) == 0)
-        return BatchDim{static_cast<int64_t>(d), inner};
+      if (distance % behind != 0 || extent % (inner * from_) != 0)
+        continue;
+      // A batch of 1 could lie in several dimensions: in one of its own rather than within another.
+      bool own = inner == 1 && extent == from_;
+      if (own || !found)
+        found = BatchDim{static_cast<int64_t>(d), inner};
+      if (own)
+        break;
     }
-    return std::nullopt;
+    return found;
   }
 
   Status followReshape(ir::ReshapeOp op) {

@@ -71,11 +71,17 @@ bool areEqualValues(const Tensor& a, const Tensor& b, bool transposed) {
     return *left == *right;
   size_t width = static_cast<size_t>(byteSize(a.dtype));
   int64_t rows = a.shape[0], columns = a.shape[1];
-  for (int64_t r = 0; r < rows; ++r)
-    for (int64_t c = 0; c < columns; ++c)
-      if (std::memcmp(left->data() + static_cast<size_t>(r * columns + c) * width,
-                      right->data() + static_cast<size_t>(c * rows + r) * width, width) != 0)
-        return false;
+  // In blocks: a vocabulary's columns are far apart.
+  constexpr int64_t kBlock = 64;
+  auto at = [&](const std::string& bytes, int64_t position) {
+    return bytes.data() + static_cast<size_t>(position) * width;
+  };
+  for (int64_t top = 0; top < rows; top += kBlock)
+    for (int64_t first = 0; first < columns; first += kBlock)
+      for (int64_t r = top; r < std::min(rows, top + kBlock); ++r)
+        for (int64_t c = first; c < std::min(columns, first + kBlock); ++c)
+          if (std::memcmp(at(*left, r * columns + c), at(*right, c * rows + r), width) != 0)
+            return false;
   return true;
 }
 

@@ -251,6 +251,9 @@ Status gatherElements(Conversion& c) {
     Value picked = c.convert(c.neg(loss), tensorType(x).getElementType());
     return c.give(c.reshape(picked, shape));
   }
+  Shape wideShape = shape;
+  wideShape.push_back(from[axis]);
+  TITAN_TRY(checkedElementCount(wideShape, c.node.shown()));
   // [.., extent, j, ..]: the data repeats along j, the indices along the extent.
   Value match = isIndex(c, indices, axis, from[axis]);
   SmallVector<int64_t> dims;
@@ -266,12 +269,17 @@ Status gatherElements(Conversion& c) {
 /// `values` = [off, on]; indices outside of the depth give no `on`.
 Status oneHot(Conversion& c) {
   Value indices = TITAN_TRY(c.operand(0)), values = TITAN_TRY(c.operand(2));
-  auto depth = static_cast<int64_t>(TITAN_TRY(c.scalar(1, "the depth")));
+  constexpr double kDeepest = 1 << 30;
+  double given = TITAN_TRY(c.scalar(1, "the depth"));
+  auto depth = given >= 1 && given <= kDeepest ? static_cast<int64_t>(given) : 0;
   if (c.isFloat(indices))
     indices = c.convert(indices, c.builder.getI64Type());
   if (depth <= 0 || c.shapeOf(values) != Shape{2})
-    return c.error("a depth of {} and values of {}", depth, toString(c.shapeOf(values)));
+    return c.error("a depth of {} and values of {}", given, toString(c.shapeOf(values)));
   int64_t axis = TITAN_TRY(c.axis(-1, c.rankOf(indices) + 1));
+  Shape shape = c.shapeOf(indices);
+  shape.push_back(depth);
+  TITAN_TRY(checkedElementCount(shape, c.node.shown()));
   indices = countedFromFront(c, indices, depth);
   Value match = isIndex(c, indices, axis, depth);
   auto side = [&](int64_t k) {

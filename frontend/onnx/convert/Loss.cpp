@@ -34,6 +34,9 @@ Result<Classes> classesOf(Conversion& c) {
   permutation.push_back(1);
   classes.scores = c.transposed(scores, permutation);
   classes.ignored = c.node.integer("ignore_index", INT64_MIN);
+  constexpr int64_t kMost = int64_t(1) << 31;
+  if (classes.ignored != INT64_MIN && (classes.ignored > kMost || classes.ignored < -kMost))
+    return c.error("ignore_index = {}", classes.ignored);
   return classes;
 }
 

@@ -130,8 +130,7 @@ Status cumSum(Conversion& c) {
   if (tensorType(x).getElementType().isInteger(1))
     return c.error("operand is boolean");
   int64_t rank = c.rankOf(x);
-  int64_t axis =
-      TITAN_TRY(normalizeAxis(c.node, static_cast<int64_t>(TITAN_TRY(c.scalar(1, "axis"))), rank));
+  int64_t axis = TITAN_TRY(normalizeAxis(c.node, TITAN_TRY(c.integerScalar(1, "axis")), rank));
   bool reverse = c.node.integer("reverse", 0) != 0;
   int64_t extent = c.shapeOf(x)[axis];
   // The element `distance` before (reverse: behind), 0 where there is none.

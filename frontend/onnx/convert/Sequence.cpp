@@ -19,7 +19,7 @@ Status splitToSequence(Conversion& c) {
   if (c.has(1) && c.constant(1) && !c.constant(1)->shape.empty()) {
     sizes = TITAN_TRY(splitSizes(c.node, extent, TITAN_TRY(c.list(1, "split")), 0));
   } else {
-    int64_t piece = c.has(1) ? static_cast<int64_t>(TITAN_TRY(c.scalar(1, "split"))) : 1;
+    int64_t piece = c.has(1) ? TITAN_TRY(c.integerScalar(1, "split")) : 1;
     if (piece <= 0)
       return c.error("pieces of {}", piece);
     for (int64_t left = extent; left > 0; left -= sizes.back())
@@ -45,7 +45,7 @@ Status splitToSequence(Conversion& c) {
 
 /// `position` counted from the front, in [0, size).
 Result<int64_t> positionOf(Conversion& c, size_t operand, size_t size) {
-  auto position = static_cast<int64_t>(TITAN_TRY(c.scalar(operand, "the position")));
+  int64_t position = TITAN_TRY(c.integerScalar(operand, "the position"));
   return normalizeAxis(c.node, position, static_cast<int64_t>(size));
 }
 
