@@ -46,6 +46,8 @@ struct Gemm {
   bool accumulate = false;                                      ///< C += instead of C =
   bool bias = false;                                            ///< C += bias after the product
   bool relu = false;                                            ///< C = max(C, 0) last
+  /// F32 or BF16; sums are f32. An F32 B beside a BF16 A is rounded to bf16 as it is read; a BF16 C
+  /// is rounded last.
   DType a = DType::F32, b = DType::F32, c = DType::F32;
   int64_t tileM = 0, tileN = 0;
 

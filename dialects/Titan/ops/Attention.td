@@ -24,7 +24,7 @@ def Titan_AttentionOp : Titan_AttentionLikeOp<"attention", (ins),
     attention where G < H). `mask` is [B or 1, H or 1, T or 1, S]: boolean (false is not attended) or floating (added to the scaled scores). With `causal` query
     i attends to keys 0..i only. A query that attends to nothing gives zero.
 
-    The second result is log(sum over keys of e^score) per query [B, T, H], in f32 (f64 for f64), before dropout; -inf where nothing is
+    The second result is log(sum over keys of e^score) per query [B, H, T], in f32 (f64 for f64), before dropout; -inf where nothing is
     attended. With it the gradient recomputes probabilities block by block, and no [T, S] matrix is ever stored (Dao et al., arXiv:2205.14135).
 
     Scores, softmax and sums are f32 (f64 for f64). For narrower operands probabilities are rounded to the operands' type before they meet the values.
@@ -36,7 +36,7 @@ def Titan_AttentionOp : Titan_AttentionLikeOp<"attention", (ins),
     - (C1) query, key and value have rank 4, one element type, equal batch; key and value equal positions and heads; query and key equal width;
       H is a multiple of G.
     - (C2) the mask is boolean or has the accumulation type, and has the shape above.
-    - (C3) the result is [B, T, H, E] of the operands' type, log_sum_exp [B, T, H] of the accumulation type.
+    - (C3) the result is [B, T, H, E] of the operands' type, log_sum_exp [B, H, T] of the accumulation type.
     - (C4) random operands and the window as (C1) to (C3) of `titan.dropout`; no window, seed or step where p = 0.
   }];
   let assemblyFormat = [{
