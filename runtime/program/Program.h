@@ -198,7 +198,7 @@ struct Program {
   std::vector<Function> functions;
 
   int64_t arenaBytes = 0;
-  int64_t stateBytes = 0;     ///< all State
+  int64_t stateBytes = 0;   ///< all State
   int64_t bindingBytes = 0; ///< inputs, controls and metrics
   /// The region that the outputs and temporaries of all functions share: outputs are to be read
   /// before another function runs.
