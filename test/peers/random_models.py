@@ -103,7 +103,8 @@ def check(tools, seed, scratch):
     (scratch / "train.toml").write_text(text)
     export(copy.deepcopy(model), (torch.from_numpy(data["x"][:7]),), ["x"], scratch / "model.onnx", **WAYS[way])
     expected = train(model, tomllib.loads(text), data, ["x"])
-    reference = {"state": {name: list(t.shape) for name, t in model.state_dict().items()}, "aliases": aliases(model)}
+    reference = {"state": {name: list(t.shape) for name, t in model.state_dict().items()}, "aliases": aliases(model),
+                 "buffers": [name for name, _ in model.named_buffers()]}
     norms = {name: float(t.double().norm()) for name, t in model.state_dict().items()}
 
     titan_job.compile_job(tools, scratch / "model.onnx", scratch / "train.toml", scratch / "job")
