@@ -87,7 +87,7 @@ def check(tools, seed, scratch):
     draw, numbers = random.Random(seed), np.random.default_rng(seed)
     torch.manual_seed(seed)
     shape = draw.choice([(draw.randint(3, 24),), (draw.randint(2, 6), draw.randint(3, 16))])
-    outputs, samples = draw.randint(2, 12), draw.randint(17, 60)
+    outputs, samples = draw.randint(2, 12), draw.randint(32, 60)
     loss = draw.choice(["cross_entropy", "cross_entropy", "mse", "l1", "bce_with_logits"])
     model = Model(draw, shape[-1], outputs)
     way = draw.choice(list(WAYS))
