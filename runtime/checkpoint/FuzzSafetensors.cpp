@@ -18,15 +18,15 @@ void parse(std::string_view bytes) {
   auto file = env.createFile("w.safetensors");
   if (!(*file)->append(bytes).ok())
     std::abort();
-  auto staged = StagedFile::read(env, "w.safetensors", nullptr);
   StoredTensors tensors;
-  if (!tensors.add(staged.take()).ok() || !tensors.finish().ok())
+  if (!tensors.add(env, "w.safetensors", nullptr).ok() || !tensors.finish().ok())
     return;
   for (const auto& [name, tensor] : tensors.tensors()) {
     std::string whole(static_cast<size_t>(elementCount(tensor.shape) * byteSize(tensor.dtype)), 0);
     if (whole.size() > bytes.size())
       std::abort();
-    tensor.copyTo(whole.data());
+    if (!tensor.readInto(whole.data()).ok())
+      std::abort();
   }
 }
 

@@ -53,7 +53,7 @@ Result<LoadReport> load(const std::string& path, const LoadRequest& request, Env
                            "resume with '{}', or start from the weights alone with --init {}",
                            path, savedOptimizer, request.program.optimizer, savedOptimizer, path);
 
-  const CheckpointTensors stored = TITAN_TRY(stageCheckpoint(path, report.manifest, env));
+  const CheckpointTensors stored = TITAN_TRY(openCheckpoint(path, report.manifest, env));
   const auto modelState = ofKinds(request.destinations, {StateKind::Param, StateKind::Buffer});
   const auto slots = ofKinds(request.destinations, {StateKind::Slot});
   const auto counters = ofKinds(request.destinations, {StateKind::Counter});
@@ -66,10 +66,9 @@ Result<LoadReport> load(const std::string& path, const LoadRequest& request, Env
                       "resume with the model that wrote it; to start from some of its weights use "
                       "--init with --map and --fresh");
 
-  // Nothing below can fail.
+  // Everything fits. What fails below is the storage, or somebody who writes to the files.
   for (const Matching* matching : {&model, &optimizer}) {
-    for (const Match& match : matching->matches)
-      match.tensor->copyTo(match.destination->data);
+    TITAN_TRY(readMatches(matching->matches));
     report.notes.insert(report.notes.end(), matching->notes.begin(), matching->notes.end());
   }
   for (const Destination* destination : counters)

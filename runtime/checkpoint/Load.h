@@ -1,6 +1,9 @@
 // Reading state back: strictly (every name, shape and dtype must fit; a difference is printed as a
-// diff) and as one transaction (no destination is written before all that is to be read was read
-// and verified).
+// diff) and in two passes: no destination is written before all that is to be read was read and
+// verified; the second pass reads it again, straight into the destinations.
+//
+// An error of the second pass (the storage fails, or somebody writes to the files just then) leaves
+// destinations written in part. Its message says so; nobody may go on with such a state.
 #pragma once
 
 #include "runtime/checkpoint/CheckpointStore.h"
@@ -28,8 +31,9 @@ struct LoadReport {
       notes; ///< names that were stripped or were aliases; what differs from the saving run
 };
 
-/// `path`: a checkpoint (step-00000100). Writes all destinations or, on an error, none.
-/// BadInput: no checkpoint, damaged (file, expected and found size or digest), or a diff.
+/// `path`: a checkpoint (step-00000100). Writes all destinations or, on an error of the first pass,
+/// none. BadInput: no checkpoint, damaged (file, expected and found size or digest), a diff, or
+/// changed between the passes. Environment: the storage failed.
 Result<LoadReport> load(const std::string& path, const LoadRequest& request, Env& env = posixEnv());
 
 /// The newest checkpoint of the run directory, or nothing if there is none. If it is damaged, the
@@ -51,7 +55,8 @@ struct InitReport {
 };
 
 /// Weights only. `path`: a .safetensors file, a Hugging Face index (model.safetensors.index.json),
-/// a directory of either, or a checkpoint. Writes all destinations or, on an error, none.
+/// a directory of either, or a checkpoint. Writes all destinations or, on an error of the first
+/// pass, none.
 Result<InitReport> loadWeights(const std::string& path, const InitRequest& request,
                                Env& env = posixEnv());
 

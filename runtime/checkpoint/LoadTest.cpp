@@ -1,4 +1,5 @@
 #include "runtime/checkpoint/testing/CrashEnv.h"
+#include "runtime/checkpoint/testing/FaultEnv.h"
 #include "runtime/checkpoint/testing/SampleState.h"
 #include "runtime/checkpoint/testing/TemporaryDirectory.h"
 
@@ -6,6 +7,8 @@
 
 #include <filesystem>
 #include <fstream>
+
+#include <unistd.h>
 
 namespace titan::checkpoint {
 namespace {
@@ -192,6 +195,113 @@ TEST_F(Damage, ByAStrangeShardIsFoundByVerify) {
   ASSERT_FALSE(verified.ok());
   EXPECT_NE(verified.error().message().find("other.safetensors' is not in the manifest"),
             std::string::npos);
+}
+
+/// Loads step 3 while `change` happens before one operation, each in turn: a load that succeeds has
+/// what was saved, any other says so. Returns how many errors there were, and adds to `inPart`
+/// those of the second pass.
+template <typename Change>
+int changeBeforeEachOperation(const std::string& checkpoint, Change change, int& inPart) {
+  int errors = 0;
+  for (int64_t at = 0;; ++at) {
+    const TemporaryDirectory copy;
+    const std::string path = copy.path("step-00000003");
+    std::filesystem::copy(checkpoint, path, std::filesystem::copy_options::recursive);
+    bool changed = false;
+    FaultEnv env(posixEnv());
+    env.beforeEach([&](int64_t operation) {
+      if (operation == at) {
+        change(path);
+        changed = true;
+      }
+    });
+    SampleState state(200);
+    auto report = load(path, state.loadRequest(), env);
+    if (report.ok()) {
+      EXPECT_TRUE(state == SampleState(3)) << "other bytes, changed before operation " << at;
+    } else {
+      ++errors;
+      EXPECT_EQ(report.error().exitCode(), 1) << report.error().message();
+      const bool says =
+          report.error().message().find("the state is loaded in part") != std::string::npos;
+      inPart += says ? 1 : 0;
+      EXPECT_TRUE(says || state == SampleState(200)) << report.error().message();
+    }
+    if (!changed)
+      return errors;
+  }
+}
+
+TEST_F(Damage, OfAByteDuringALoadIsAnErrorOrTooLate) {
+  int inPart = 0;
+  // In the header, in the first tensor and in the last.
+  const auto size = std::filesystem::file_size(step(3) + shard);
+  for (const size_t position : {size_t{20}, size_t{size - 100}, size_t{size - 1}})
+    EXPECT_GT(changeBeforeEachOperation(
+                  step(3), [&](const std::string& path) { edit(path + shard, position); }, inPart),
+              0);
+  EXPECT_GT(inPart, 0);
+}
+
+TEST_F(Damage, OfALengthDuringALoadIsAnErrorOrTooLate) {
+  int inPart = 0;
+  const auto size = std::filesystem::file_size(step(3) + shard);
+  EXPECT_GT(
+      changeBeforeEachOperation(
+          step(3),
+          [&](const std::string& path) { std::filesystem::resize_file(path + shard, size - 1); },
+          inPart),
+      0);
+  EXPECT_GT(inPart, 0);
+}
+
+TEST_F(Damage, ByAnotherFileDuringALoadIsAnErrorOrNotRead) {
+  int inPart = 0;
+  EXPECT_GT(changeBeforeEachOperation(
+                step(3),
+                [&](const std::string& path) {
+                  std::filesystem::copy_file(step(2) + shard, path + "/other");
+                  std::filesystem::rename(path + "/other", path + shard);
+                },
+                inPart),
+            0);
+  // The file that was checked stays open.
+  EXPECT_EQ(inPart, 0);
+}
+
+int64_t residentBytes() {
+  int64_t total = 0, resident = 0;
+  std::ifstream("/proc/self/statm") >> total >> resident;
+  return resident * ::sysconf(_SC_PAGESIZE);
+}
+
+TEST(LoadMemory, IsAFewBuffers) {
+  if (residentBytes() == 0)
+    GTEST_SKIP() << "no /proc/self/statm";
+  const TemporaryDirectory directory;
+  const auto enlarge = [](SampleState& state, uint8_t fill) {
+    for (const char* suffix : {"", ".exp_avg", ".exp_avg_sq"})
+      state.add(fmt::format("wte.weight{}", suffix), *suffix ? StateKind::Slot : StateKind::Param,
+                DType::F32, {4096, 1024});
+    state.refill(fill);
+  };
+  // Both stay, so that what they hold is not free for a load to take.
+  SampleState saved(3), state(200);
+  enlarge(saved, 3);
+  enlarge(state, 200);
+  auto store = CheckpointStore::open(directory.path());
+  ASSERT_TRUE(store->save(saved.saveRequest(1), 0).ok());
+
+  const std::string path = directory.path("checkpoints/step-00000001");
+  FaultEnv env(posixEnv());
+  const int64_t before = residentBytes();
+  int64_t most = before;
+  env.beforeEach([&](int64_t) { most = std::max(most, residentBytes()); });
+  ASSERT_TRUE(load(path, state.loadRequest(), env).ok());
+  EXPECT_TRUE(state == saved);
+  ASSERT_TRUE(loadWeights(path, state.initRequest(), env).ok());
+  EXPECT_TRUE(verify(path, env).ok());
+  EXPECT_LE(most - before, 8 << 20) << "for 48 MB of state";
 }
 
 } // namespace

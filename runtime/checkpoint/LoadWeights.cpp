@@ -13,7 +13,7 @@ constexpr int64_t maxIndexBytes = 64 << 20;
 constexpr std::string_view tensorSuffix = ".safetensors";
 
 /// A Hugging Face index names, for each tensor, the file beside it that holds it.
-Status stageIndexed(const std::string& path, StoredTensors& tensors, Env& env) {
+Status openIndexed(const std::string& path, StoredTensors& tensors, Env& env) {
   const std::string text = TITAN_TRY(readWholeFile(env, path, maxIndexBytes));
   const Json json = TITAN_TRY(parseJsonObject(text, fmt::format("'{}'", path)));
   const auto weightMap = TITAN_TRY(stringMapField(json, "weight_map"));
@@ -27,7 +27,7 @@ Status stageIndexed(const std::string& path, StoredTensors& tensors, Env& env) {
   }
   for (auto& [file, names] : namesOf) {
     const std::string filePath = joinPath(parentPath(path), file);
-    const auto found = TITAN_TRY(tensors.add(TITAN_TRY(StagedFile::read(env, filePath, nullptr))));
+    const auto found = TITAN_TRY(tensors.add(env, filePath, nullptr));
     for (const std::string& name : found)
       if (names.erase(name) == 0)
         return Error::badInput("'{}' holds tensor '{}', which the index does not map to it",
@@ -39,15 +39,15 @@ Status stageIndexed(const std::string& path, StoredTensors& tensors, Env& env) {
   return {};
 }
 
-Status stageDirectory(const std::string& path, StoredTensors& tensors, Env& env) {
+Status openDirectory(const std::string& path, StoredTensors& tensors, Env& env) {
   const std::string index = joinPath(path, indexFileName);
   if (TITAN_TRY(env.kindOf(index)) == FileKind::File)
-    return stageIndexed(index, tensors, env);
+    return openIndexed(index, tensors, env);
   size_t files = 0;
   for (const DirectoryEntry& entry : TITAN_TRY(env.readDirectory(path))) {
     if (!entry.name.ends_with(tensorSuffix))
       continue;
-    TITAN_TRY(tensors.add(TITAN_TRY(StagedFile::read(env, joinPath(path, entry.name), nullptr))));
+    TITAN_TRY(tensors.add(env, joinPath(path, entry.name), nullptr));
     ++files;
   }
   if (files == 0)
@@ -56,21 +56,21 @@ Status stageDirectory(const std::string& path, StoredTensors& tensors, Env& env)
   return {};
 }
 
-Result<StoredTensors> stageWeights(const std::string& path, Env& env) {
+Result<StoredTensors> openWeights(const std::string& path, Env& env) {
   StoredTensors tensors;
   switch (TITAN_TRY(env.kindOf(path))) {
   case FileKind::Missing:
     return Error::badInput("no such file or directory: '{}'", path);
   case FileKind::Directory:
     if (TITAN_TRY(env.kindOf(joinPath(path, Manifest::fileName))) != FileKind::Missing)
-      return stageModel(path, TITAN_TRY(readManifest(path, env)), env);
-    TITAN_TRY(stageDirectory(path, tensors, env));
+      return openModel(path, TITAN_TRY(readManifest(path, env)), env);
+    TITAN_TRY(openDirectory(path, tensors, env));
     break;
   default:
     if (path.ends_with(".json"))
-      TITAN_TRY(stageIndexed(path, tensors, env));
+      TITAN_TRY(openIndexed(path, tensors, env));
     else
-      TITAN_TRY(tensors.add(TITAN_TRY(StagedFile::read(env, path, nullptr))));
+      TITAN_TRY(tensors.add(env, path, nullptr));
   }
   if (Status finished = tensors.finish(); !finished.ok())
     return finished.takeError().withContext(fmt::format("'{}'", path));
@@ -80,7 +80,7 @@ Result<StoredTensors> stageWeights(const std::string& path, Env& env) {
 } // namespace
 
 Result<InitReport> loadWeights(const std::string& path, const InitRequest& request, Env& env) {
-  const StoredTensors stored = TITAN_TRY(stageWeights(path, env));
+  const StoredTensors stored = TITAN_TRY(openWeights(path, env));
   MatchRequest wanted{{}, request.fresh, request.renames};
   for (const Destination& destination : request.destinations)
     if (destination.entry.kind == StateKind::Param || destination.entry.kind == StateKind::Buffer)
@@ -92,9 +92,7 @@ Result<InitReport> loadWeights(const std::string& path, const InitRequest& reque
                       "rename with --map 'old.*=new.*'; name what may keep its own "
                       "initialisation with --fresh 'head.*'");
 
-  // Nothing below can fail.
-  for (const Match& match : matching.matches)
-    match.tensor->copyTo(match.destination->data);
+  TITAN_TRY(readMatches(matching.matches));
   return InitReport{{path, std::move(matching.fresh), request.renames}, std::move(matching.notes)};
 }
 

@@ -116,7 +116,7 @@ private:
       return {};
     }
     const auto [found, isNew] = placed_.try_emplace(destination, &tensor);
-    if (!isNew && !found->second->sameAs(tensor))
+    if (!isNew && !TITAN_TRY(found->second->sameAs(tensor)))
       return Error::badInput("'{}' and '{}' both hold '{}', with different values",
                              found->second->name, name, destination->entry.name);
     return {};
@@ -149,6 +149,15 @@ private:
 };
 
 } // namespace
+
+Status readMatches(const std::vector<Match>& matches) {
+  for (const Match& match : matches)
+    if (Status read = match.tensor->readInto(match.destination->data); !read.ok())
+      return Error(read.error().code(),
+                   fmt::format("{}; the state is loaded in part, nothing was saved: start again",
+                               read.error().message()));
+  return {};
+}
 
 Result<Matching> matchNames(const MatchRequest& request, const StoredTensors& stored, Diff& diff) {
   return Matcher(request, diff).run(stored);

@@ -13,6 +13,10 @@ struct Match {
   const StoredTensors::Tensor* tensor = nullptr;
 };
 
+/// Second pass: reads the tensors to their destinations. Errors say that the state is loaded in
+/// part.
+Status readMatches(const std::vector<Match>& matches);
+
 struct MatchRequest {
   std::vector<const Destination*> destinations;
   std::vector<std::string> fresh;

@@ -10,15 +10,15 @@ namespace {
 constexpr int64_t maxManifestBytes = 256 << 20;
 constexpr std::string_view tensorSuffix = ".safetensors";
 
-Result<StoredTensors> stageFolder(const std::string& path, const Manifest& manifest,
-                                  const std::string& folder, Env& env) {
+Result<StoredTensors> openFolder(const std::string& path, const Manifest& manifest,
+                                 const std::string& folder, Env& env) {
   StoredTensors tensors;
   for (const FileRecord& file : manifest.files) {
     if (parentPath(file.path) != folder)
       continue;
     const std::string filePath = joinPath(path, file.path);
     if (file.path.ends_with(tensorSuffix))
-      TITAN_TRY(tensors.add(TITAN_TRY(StagedFile::read(env, filePath, &file))));
+      TITAN_TRY(tensors.add(env, filePath, &file));
     else
       TITAN_TRY(checkFile(env, filePath, file));
   }
@@ -56,9 +56,9 @@ Status checkTable(const std::string& path, const Manifest& manifest, const std::
   return {};
 }
 
-Result<StoredTensors> stageChecked(const std::string& path, const Manifest& manifest,
-                                   const std::string& folder, Env& env) {
-  StoredTensors tensors = TITAN_TRY(stageFolder(path, manifest, folder, env));
+Result<StoredTensors> openChecked(const std::string& path, const Manifest& manifest,
+                                  const std::string& folder, Env& env) {
+  StoredTensors tensors = TITAN_TRY(openFolder(path, manifest, folder, env));
   TITAN_TRY(checkTable(path, manifest, folder, tensors));
   return tensors;
 }
@@ -95,23 +95,23 @@ Result<Manifest> readManifest(const std::string& path, Env& env) {
   return manifest;
 }
 
-Result<CheckpointTensors> stageCheckpoint(const std::string& path, const Manifest& manifest,
-                                          Env& env) {
+Result<CheckpointTensors> openCheckpoint(const std::string& path, const Manifest& manifest,
+                                         Env& env) {
   CheckpointTensors tensors;
-  tensors.model = TITAN_TRY(stageChecked(path, manifest, modelFolder, env));
-  tensors.optimizer = TITAN_TRY(stageChecked(path, manifest, optimizerFolder, env));
+  tensors.model = TITAN_TRY(openChecked(path, manifest, modelFolder, env));
+  tensors.optimizer = TITAN_TRY(openChecked(path, manifest, optimizerFolder, env));
   return tensors;
 }
 
-Result<StoredTensors> stageModel(const std::string& path, const Manifest& manifest, Env& env) {
-  return stageChecked(path, manifest, modelFolder, env);
+Result<StoredTensors> openModel(const std::string& path, const Manifest& manifest, Env& env) {
+  return openChecked(path, manifest, modelFolder, env);
 }
 
 Result<Manifest> verify(const std::string& path, Env& env) {
   Manifest manifest = TITAN_TRY(readManifest(path, env));
   for (const char* folder : {modelFolder, optimizerFolder}) {
     TITAN_TRY(checkNoStrangers(path, manifest, folder, env));
-    TITAN_TRY(stageChecked(path, manifest, folder, env));
+    TITAN_TRY(openChecked(path, manifest, folder, env));
   }
   return manifest;
 }

@@ -10,11 +10,11 @@ struct CheckpointTensors {
   StoredTensors model, optimizer;
 };
 
-/// All tensors of the checkpoint at `path`, in memory: sizes, digests, headers and the canonical
-/// table were checked.
-Result<CheckpointTensors> stageCheckpoint(const std::string& path, const Manifest& manifest,
-                                          Env& env);
+/// All tensors of the checkpoint at `path`: sizes, digests, headers and the canonical table were
+/// checked.
+Result<CheckpointTensors> openCheckpoint(const std::string& path, const Manifest& manifest,
+                                         Env& env);
 /// Parameters and buffers only.
-Result<StoredTensors> stageModel(const std::string& path, const Manifest& manifest, Env& env);
+Result<StoredTensors> openModel(const std::string& path, const Manifest& manifest, Env& env);
 
 } // namespace titan::checkpoint

@@ -142,13 +142,13 @@ Result<SafetensorsHeader> parseSafetensorsHeader(std::string_view prefix, int64_
   return header;
 }
 
-Result<SafetensorsHeader> readSafetensorsHeader(ReadableFile& file) {
+Result<std::string> readSafetensorsHeaderBytes(ReadableFile& file) {
   std::string prefix(static_cast<size_t>(std::min(lengthBytes, file.size())), '\0');
   TITAN_TRY(file.read(0, prefix.data(), static_cast<int64_t>(prefix.size())));
   const int64_t length = TITAN_TRY(parseHeaderLength(prefix, file.size()));
   prefix.resize(static_cast<size_t>(lengthBytes + length));
   TITAN_TRY(file.read(lengthBytes, prefix.data() + lengthBytes, length));
-  return parseSafetensorsHeader(prefix, file.size());
+  return prefix;
 }
 
 std::string formatSafetensorsHeader(std::vector<SafetensorsEntry>& entries,

@@ -30,6 +30,7 @@ struct SafetensorsEntry {
   Shape shape;
   int64_t begin = 0, end = 0; ///< bytes, from the start of the data
   Shape offsets; ///< of a piece in its whole tensor (saved_offsets); empty: none were given
+  int64_t bytes() const { return end - begin; }
   bool operator==(const SafetensorsEntry&) const = default;
 };
 
@@ -45,8 +46,8 @@ constexpr int64_t maxSafetensorsHeaderBytes = 100'000'000;
 /// file's size. Every rule above is checked; BadInput says which was broken, with the tensor's
 /// name.
 Result<SafetensorsHeader> parseSafetensorsHeader(std::string_view prefix, int64_t fileBytes);
-/// The same, of a file; no more than the header is read.
-Result<SafetensorsHeader> readSafetensorsHeader(ReadableFile& file);
+/// The bytes of a file before its data, as its first 8 say; nothing else of them is checked.
+Result<std::string> readSafetensorsHeaderBytes(ReadableFile& file);
 
 /// The bytes before the data. Sets begin and end of `entries` to pack them in their order; with
 /// `sharded`, the metadata for HuggingFaceStorageReader is added.

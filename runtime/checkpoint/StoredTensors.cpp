@@ -1,30 +1,10 @@
 #include "runtime/checkpoint/StoredTensors.h"
 
-#include "runtime/checkpoint/Digest.h"
-#include "runtime/checkpoint/Safetensors.h"
-
 #include <algorithm>
-#include <cstring>
-#include <new>
+#include <optional>
 
 namespace titan::checkpoint {
 namespace {
-
-constexpr int64_t chunkBytes = 4 << 20;
-
-Status compare(const std::string& path, int64_t bytes, const FileRecord& expected) {
-  if (bytes != expected.bytes)
-    return Error::badInput("'{}' is damaged: expected {} bytes, found {}", path, expected.bytes,
-                           bytes);
-  return {};
-}
-
-Status compare(const std::string& path, const Digest& digest, const FileRecord& expected) {
-  if (const std::string found = digest.hex(); found != expected.digest)
-    return Error::badInput("'{}' is damaged: expected digest {}, found {}", path, expected.digest,
-                           found);
-  return {};
-}
 
 /// Elements of the box, or nothing on overflow.
 std::optional<int64_t> volume(const Shape& shape) {
@@ -42,89 +22,85 @@ bool overlap(const StoredTensors::Piece& a, const StoredTensors::Piece& b) {
   return true;
 }
 
-/// Copies dimensions [dim, rank) of a piece: rows of the last dimension are contiguous on both
-/// sides.
-const char* copyBox(const StoredTensors::Piece& piece, const Shape& whole, size_t dim,
-                    int64_t elementBytes, const char* from, char* into) {
-  int64_t stride = elementBytes;
-  for (size_t i = dim + 1; i < whole.size(); ++i)
-    stride *= whole[i];
-  into += piece.offsets[dim] * stride;
-  if (dim + 1 == whole.size()) {
-    const int64_t bytes = piece.shape[dim] * elementBytes;
-    std::memcpy(into, from, static_cast<size_t>(bytes));
-    return from + bytes;
+bool isEmpty(const StoredTensors::Piece& piece) { return volume(piece.shape) == 0; }
+
+/// Reads a piece, whose elements follow each other in its file, to their places in the whole.
+class PiecePlacer {
+public:
+  PiecePlacer(const StoredTensors::Tensor& tensor, const StoredTensors::Piece& piece)
+      : piece_(piece), reader_(*piece.file, piece.entry), strides_(tensor.shape.size()) {
+    int64_t stride = byteSize(tensor.dtype);
+    for (size_t dim = tensor.shape.size(); dim-- > 0; stride *= tensor.shape[dim])
+      strides_[dim] = stride;
+    for (size_t dim = tensor.shape.size(); dim-- > 1;)
+      if (piece.shape[dim] != tensor.shape[dim]) {
+        contiguousFrom_ = dim;
+        break;
+      }
   }
-  for (int64_t i = 0; i < piece.shape[dim]; ++i)
-    from = copyBox(piece, whole, dim + 1, elementBytes, from, into + i * stride);
-  return from;
+
+  Status place(char* into) {
+    if (strides_.empty())
+      TITAN_TRY(reader_.read(into, piece_.file->header().entries[piece_.entry].bytes()));
+    else
+      TITAN_TRY(placeBox(0, into));
+    return reader_.finish();
+  }
+
+private:
+  /// Dimensions [dim, rank) of the piece; `into` is where the whole's begin.
+  Status placeBox(size_t dim, char* into) {
+    into += piece_.offsets[dim] * strides_[dim];
+    if (dim == contiguousFrom_)
+      return reader_.read(into, piece_.shape[dim] * strides_[dim]);
+    for (int64_t i = 0; i < piece_.shape[dim]; ++i)
+      TITAN_TRY(placeBox(dim + 1, into + i * strides_[dim]));
+    return {};
+  }
+
+  const StoredTensors::Piece& piece_;
+  EntryReader reader_;
+  Shape strides_;             ///< of the whole, in bytes
+  size_t contiguousFrom_ = 0; ///< the piece has all of the dimensions after this one
+};
+
+bool splitAlike(const StoredTensors::Tensor& a, const StoredTensors::Tensor& b) {
+  return std::equal(
+      a.pieces.begin(), a.pieces.end(), b.pieces.begin(), b.pieces.end(),
+      [](const auto& x, const auto& y) { return x.offsets == y.offsets && x.shape == y.shape; });
 }
 
 } // namespace
 
-Result<StagedFile> StagedFile::read(Env& env, const std::string& path, const FileRecord* expected) {
-  auto file = TITAN_TRY(env.openFile(path));
-  if (expected)
-    TITAN_TRY(compare(path, file->size(), *expected));
-  StagedFile staged;
-  staged.path_ = path;
-  staged.size_ = static_cast<size_t>(file->size());
-  staged.bytes_.reset(new (std::nothrow) char[staged.size_]);
-  if (!staged.bytes_)
-    return Error::environment("'{}' has {} bytes, which do not fit into memory", path,
-                              file->size());
-  Digest digest;
-  for (int64_t offset = 0; offset < file->size(); offset += chunkBytes) {
-    const int64_t bytes = std::min(chunkBytes, file->size() - offset);
-    char* into = staged.bytes_.get() + offset;
-    TITAN_TRY(file->read(offset, into, bytes));
-    if (expected)
-      digest.update({into, static_cast<size_t>(bytes)});
-  }
-  if (expected)
-    TITAN_TRY(compare(path, digest, *expected));
-  return staged;
+Status StoredTensors::Tensor::readInto(char* into) const {
+  for (const Piece& piece : pieces)
+    if (!isEmpty(piece))
+      TITAN_TRY(PiecePlacer(*this, piece).place(into));
+  return {};
 }
 
-Status checkFile(Env& env, const std::string& path, const FileRecord& expected) {
-  auto file = TITAN_TRY(env.openFile(path));
-  TITAN_TRY(compare(path, file->size(), expected));
-  Digest digest;
-  std::string chunk(static_cast<size_t>(std::min(chunkBytes, file->size())), '\0');
-  for (int64_t offset = 0; offset < file->size(); offset += chunkBytes) {
-    const int64_t bytes = std::min(chunkBytes, file->size() - offset);
-    TITAN_TRY(file->read(offset, chunk.data(), bytes));
-    digest.update({chunk.data(), static_cast<size_t>(bytes)});
-  }
-  return compare(path, digest, expected);
-}
-
-void StoredTensors::Tensor::copyTo(char* into) const {
-  for (const Piece& piece : pieces) {
-    if (piece.shape.empty())
-      std::memcpy(into, piece.bytes.data(), piece.bytes.size());
-    else if (!piece.bytes.empty())
-      copyBox(piece, shape, 0, byteSize(dtype), piece.bytes.data(), into);
-  }
-}
-
-bool StoredTensors::Tensor::sameAs(const Tensor& other) const {
+Result<bool> StoredTensors::Tensor::sameAs(const Tensor& other) const {
   if (dtype != other.dtype || shape != other.shape)
     return false;
+  if (splitAlike(*this, other))
+    return std::equal(pieces.begin(), pieces.end(), other.pieces.begin(),
+                      [](const Piece& a, const Piece& b) {
+                        return a.file->digest(a.entry) == b.file->digest(b.entry);
+                      });
   const size_t bytes = static_cast<size_t>(elementCount(shape) * byteSize(dtype));
   std::string mine(bytes, '\0'), others(bytes, '\0');
-  copyTo(mine.data());
-  other.copyTo(others.data());
+  TITAN_TRY(readInto(mine.data()));
+  TITAN_TRY(other.readInto(others.data()));
   return mine == others;
 }
 
-Result<std::vector<std::string>> StoredTensors::add(StagedFile staged) {
-  const std::string& path = staged.path();
-  auto header = parseSafetensorsHeader(staged.bytes(), static_cast<int64_t>(staged.bytes().size()));
-  if (!header.ok())
-    return header.takeError().withContext(fmt::format("'{}'", path));
+Result<std::vector<std::string>> StoredTensors::add(Env& env, const std::string& path,
+                                                    const FileRecord* expected) {
+  files_.push_back(std::make_unique<StoredFile>(TITAN_TRY(StoredFile::open(env, path, expected))));
+  const StoredFile& file = *files_.back();
   std::vector<std::string> names;
-  for (SafetensorsEntry& entry : header->entries) {
+  for (size_t i = 0; i < file.header().entries.size(); ++i) {
+    const SafetensorsEntry& entry = file.header().entries[i];
     names.push_back(entry.name);
     auto [found, isNew] = tensors_.try_emplace(entry.name);
     Tensor& tensor = found->second;
@@ -139,16 +115,13 @@ Result<std::vector<std::string>> StoredTensors::add(StagedFile staged) {
                              entry.name, name(entry.dtype), toString(entry.shape),
                              name(tensor.dtype), toString(tensor.shape));
     }
-    if (entry.offsets.empty())
-      entry.offsets.assign(entry.shape.size(), 0);
-    for (size_t i = 0; i < entry.shape.size(); ++i)
-      tensor.shape[i] = std::max(tensor.shape[i], entry.offsets[i] + entry.shape[i]);
-    tensor.pieces.push_back(
-        {staged.bytes().substr(static_cast<size_t>(header->dataStart + entry.begin),
-                               static_cast<size_t>(entry.end - entry.begin)),
-         std::move(entry.offsets), std::move(entry.shape)});
+    Piece piece{&file, i, entry.offsets, entry.shape};
+    if (piece.offsets.empty())
+      piece.offsets.assign(entry.shape.size(), 0);
+    for (size_t dim = 0; dim < entry.shape.size(); ++dim)
+      tensor.shape[dim] = std::max(tensor.shape[dim], piece.offsets[dim] + entry.shape[dim]);
+    tensor.pieces.push_back(std::move(piece));
   }
-  files_.push_back(std::move(staged));
   return names;
 }
 
@@ -162,7 +135,7 @@ Status StoredTensors::finish() const {
                              toString(tensor.shape), covered);
     for (size_t i = 0; i < tensor.pieces.size(); ++i)
       for (size_t j = 0; j < i; ++j)
-        if (!tensor.pieces[i].bytes.empty() && !tensor.pieces[j].bytes.empty() &&
+        if (!isEmpty(tensor.pieces[i]) && !isEmpty(tensor.pieces[j]) &&
             overlap(tensor.pieces[i], tensor.pieces[j]))
           return Error::badInput("tensor '{}': the pieces at {} and {} overlap", name,
                                  toString(tensor.pieces[j].offsets),

@@ -1,10 +1,9 @@
-// The tensors that a set of safetensors files holds. Files are staged whole in memory, so that
-// nothing can fail any more once copying into the program's state begins; the pieces of a sharded
-// tensor are put together.
+// The tensors that a set of safetensors files holds; the pieces of a sharded tensor are put
+// together. Opening checks all files; their bytes are read a second time, straight into the
+// program's state.
 #pragma once
 
-#include "runtime/checkpoint/Env.h"
-#include "runtime/checkpoint/Manifest.h"
+#include "runtime/checkpoint/StoredFile.h"
 
 #include <map>
 #include <memory>
@@ -13,30 +12,12 @@
 
 namespace titan::checkpoint {
 
-/// A file in memory.
-class StagedFile {
-public:
-  /// With `expected`, size and digest must be its.
-  static Result<StagedFile> read(Env& env, const std::string& path, const FileRecord* expected);
-
-  const std::string& path() const { return path_; }
-  std::string_view bytes() const { return {bytes_.get(), size_}; }
-
-private:
-  std::string path_;
-  std::unique_ptr<char[]> bytes_;
-  size_t size_ = 0;
-};
-
-/// Size and digest of the file are the record's; BadInput names what was expected and found. Uses
-/// little memory.
-Status checkFile(Env& env, const std::string& path, const FileRecord& expected);
-
 class StoredTensors {
 public:
   /// A box of the whole tensor: [offsets, offsets + shape).
   struct Piece {
-    std::string_view bytes;
+    const StoredFile* file = nullptr;
+    size_t entry = 0; ///< of the file's header
     Shape offsets, shape;
   };
   struct Tensor {
@@ -45,20 +26,24 @@ public:
     Shape shape; ///< of the whole
     std::vector<Piece> pieces;
 
-    void copyTo(char* into) const;
-    /// The same dtype, shape and bytes.
-    bool sameAs(const Tensor& other) const;
+    /// Reads elementCount(shape) * byteSize(dtype) bytes. On an error some of them were written;
+    /// BadInput: a file changed since it was added.
+    Status readInto(char* into) const;
+    /// The same dtype, shape and bytes. Only tensors that were split in different ways are read
+    /// for that.
+    Result<bool> sameAs(const Tensor& other) const;
   };
 
-  /// Parses `file`; the names that it holds are returned.
-  Result<std::vector<std::string>> add(StagedFile file);
+  /// Opens and checks the file (StoredFile::open); the names that it holds are returned.
+  Result<std::vector<std::string>> add(Env& env, const std::string& path,
+                                       const FileRecord* expected);
   /// After the last file: the pieces of each tensor must cover it once.
   Status finish() const;
 
   const std::map<std::string, Tensor>& tensors() const { return tensors_; }
 
 private:
-  std::vector<StagedFile> files_;
+  std::vector<std::unique_ptr<StoredFile>> files_; ///< where they are: pieces point to them
   std::map<std::string, Tensor> tensors_;
 };
 

@@ -51,9 +51,9 @@ double element(DType dtype, const char* data, int64_t i) {
   return NAN;
 }
 
-std::string bytesOf(const StoredTensors::Tensor& tensor) {
+Result<std::string> bytesOf(const StoredTensors::Tensor& tensor) {
   std::string bytes(static_cast<size_t>(elementCount(tensor.shape) * byteSize(tensor.dtype)), '\0');
-  tensor.copyTo(bytes.data());
+  TITAN_TRY(tensor.readInto(bytes.data()));
   return bytes;
 }
 
@@ -83,7 +83,7 @@ public:
     }
   }
 
-  void tensors(const Tensors& a, const Tensors& b) {
+  Status tensors(const Tensors& a, const Tensors& b) {
     for (const auto& [name, tensor] : a) {
       const auto other = b.find(name);
       if (other == b.end())
@@ -92,11 +92,12 @@ public:
         add(fmt::format("{}: {} in A, {} in B", name, typeOf(tensor), typeOf(other->second)),
             {{"name", name}, {"a", typeOf(tensor)}, {"b", typeOf(other->second)}});
       else
-        values(tensor, other->second);
+        TITAN_TRY(values(tensor, other->second));
     }
     for (const auto& [name, tensor] : b)
       if (!a.contains(name))
         onlyIn('B', name, typeOf(tensor));
+    return {};
   }
 
   Report report(bool json) const {
@@ -112,10 +113,10 @@ private:
         {{"name", name}, {"only_in", std::string(1, side)}});
   }
 
-  void values(const StoredTensors::Tensor& a, const StoredTensors::Tensor& b) {
-    const std::string bytesA = bytesOf(a), bytesB = bytesOf(b);
+  Status values(const StoredTensors::Tensor& a, const StoredTensors::Tensor& b) {
+    const std::string bytesA = TITAN_TRY(bytesOf(a)), bytesB = TITAN_TRY(bytesOf(b));
     if (bytesA == bytesB)
-      return;
+      return {};
     const int64_t elements = elementCount(a.shape), width = byteSize(a.dtype);
     int64_t differing = 0;
     double largest = 0;
@@ -138,6 +139,7 @@ private:
     add(fmt::format("{}: {} of {} elements differ, by at most {:.6g}", a.name, differing, elements,
                     largest),
         std::move(item));
+    return {};
   }
 
   std::string lines_;
@@ -149,12 +151,12 @@ private:
 Result<Report> diff(const std::string& a, const std::string& b, bool json) {
   Env& env = posixEnv();
   const Manifest manifestA = TITAN_TRY(readManifest(a)), manifestB = TITAN_TRY(readManifest(b));
-  const CheckpointTensors tensorsA = TITAN_TRY(stageCheckpoint(a, manifestA, env));
-  const CheckpointTensors tensorsB = TITAN_TRY(stageCheckpoint(b, manifestB, env));
+  const CheckpointTensors tensorsA = TITAN_TRY(openCheckpoint(a, manifestA, env));
+  const CheckpointTensors tensorsB = TITAN_TRY(openCheckpoint(b, manifestB, env));
   Comparison comparison;
   comparison.counters(manifestA.counters, manifestB.counters);
-  comparison.tensors(tensorsA.model.tensors(), tensorsB.model.tensors());
-  comparison.tensors(tensorsA.optimizer.tensors(), tensorsB.optimizer.tensors());
+  TITAN_TRY(comparison.tensors(tensorsA.model.tensors(), tensorsB.model.tensors()));
+  TITAN_TRY(comparison.tensors(tensorsA.optimizer.tensors(), tensorsB.optimizer.tensors()));
   return comparison.report(json);
 }
 

@@ -56,6 +56,8 @@ void FaultEnv::failAt(int64_t operation, int errorNumber, bool forGood) {
 
 Status FaultEnv::enter(std::string_view verb, const std::string& path) {
   const int64_t operation = count_++;
+  if (happen_)
+    happen_(operation);
   if (failAt_ == never || operation < failAt_ || (operation > failAt_ && !forGood_))
     return {};
   if (failed_.empty())

@@ -1,8 +1,10 @@
-// An Env around another one that fails the n-th operation, once or for good. Every call counts as
-// one operation, those on open files as well.
+// An Env around another one that fails the n-th operation, once or for good, or lets something
+// happen before each. Every call counts as one operation, those on open files as well.
 #pragma once
 
 #include "runtime/checkpoint/Env.h"
+
+#include <functional>
 
 namespace titan::checkpoint {
 
@@ -15,6 +17,8 @@ public:
   /// Operation `operation` (from 0, counted from now) fails with `errorNumber`; with `forGood`, so
   /// do all after it.
   void failAt(int64_t operation, int errorNumber, bool forGood);
+  /// `happen` is called with the number of each operation (counted as by failAt) before it.
+  void beforeEach(std::function<void(int64_t)> happen) { happen_ = std::move(happen); }
   /// Operations so far, since the last failAt.
   int64_t operations() const { return count_; }
   /// "sync 'a/b'": the first one that failed.
@@ -44,6 +48,7 @@ private:
   int errorNumber_ = 0;
   bool forGood_ = false;
   std::string failed_;
+  std::function<void(int64_t)> happen_;
 };
 
 } // namespace titan::checkpoint

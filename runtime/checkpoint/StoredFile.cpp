@@ -1,0 +1,143 @@
+#include "runtime/checkpoint/StoredFile.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace titan::checkpoint {
+namespace {
+
+// Read at a time. What was just read is in the cache when its digest is taken.
+constexpr int64_t chunkBytes = 1 << 20;
+
+Status compareSize(const std::string& path, int64_t bytes, const FileRecord& expected) {
+  if (bytes != expected.bytes)
+    return Error::badInput("'{}' is damaged: expected {} bytes, found {}", path, expected.bytes,
+                           bytes);
+  return {};
+}
+
+Status compareDigest(const std::string& path, const Digest& digest, const FileRecord& expected) {
+  if (const std::string found = digest.hex(); found != expected.digest)
+    return Error::badInput("'{}' is damaged: expected digest {}, found {}", path, expected.digest,
+                           found);
+  return {};
+}
+
+/// Calls `see` with the bytes [begin, end) of the file, a chunk at a time.
+template <typename See>
+Status forEachChunk(ReadableFile& file, int64_t begin, int64_t end, std::string& chunk, See see) {
+  for (int64_t offset = begin; offset < end; offset += chunkBytes) {
+    const auto bytes = static_cast<size_t>(std::min(chunkBytes, end - offset));
+    if (chunk.size() < bytes)
+      chunk.resize(bytes);
+    TITAN_TRY(file.read(offset, chunk.data(), static_cast<int64_t>(bytes)));
+    see(std::string_view(chunk).substr(0, bytes));
+  }
+  return {};
+}
+
+Status checkDigest(ReadableFile& file, const std::string& path, const FileRecord& expected) {
+  Digest digest;
+  std::string chunk;
+  TITAN_TRY(forEachChunk(file, 0, file.size(), chunk,
+                         [&](std::string_view bytes) { digest.update(bytes); }));
+  return compareDigest(path, digest, expected);
+}
+
+} // namespace
+
+Status checkFile(Env& env, const std::string& path, const FileRecord& expected) {
+  auto file = TITAN_TRY(env.openFile(path));
+  TITAN_TRY(compareSize(path, file->size(), expected));
+  return checkDigest(*file, path, expected);
+}
+
+Result<StoredFile> StoredFile::open(Env& env, const std::string& path, const FileRecord* expected) {
+  StoredFile stored;
+  stored.path_ = path;
+  stored.file_ = TITAN_TRY(env.openFile(path));
+  if (expected)
+    TITAN_TRY(compareSize(path, stored.file_->size(), *expected));
+
+  // What is parsed is what is digested: the header's bytes are read once.
+  Digest whole;
+  const auto parse = [&]() -> Result<SafetensorsHeader> {
+    const std::string bytes = TITAN_TRY(readSafetensorsHeaderBytes(*stored.file_));
+    whole.update(bytes);
+    return parseSafetensorsHeader(bytes, stored.file_->size());
+  };
+  auto header = parse();
+  if (!header.ok()) {
+    if (header.error().code() != ErrorCode::BadInput)
+      return header.takeError();
+    // Of a checkpoint's file, that it was damaged says more than what is wrong with its header.
+    if (expected)
+      TITAN_TRY(checkDigest(*stored.file_, path, *expected));
+    return header.takeError().withContext(fmt::format("'{}'", path));
+  }
+  stored.header_ = header.take();
+  TITAN_TRY(stored.checkData(whole));
+  if (expected)
+    TITAN_TRY(compareDigest(path, whole, *expected));
+  return stored;
+}
+
+Status StoredFile::checkData(Digest& whole) {
+  std::string chunk;
+  // The entries cover the data in their order, without holes.
+  for (const SafetensorsEntry& entry : header_.entries) {
+    Digest digest;
+    TITAN_TRY(forEachChunk(*file_, header_.dataStart + entry.begin, header_.dataStart + entry.end,
+                           chunk, [&](std::string_view bytes) {
+                             digest.update(bytes);
+                             whole.update(bytes);
+                           }));
+    digests_.push_back(digest.hex());
+  }
+  return {};
+}
+
+EntryReader::EntryReader(const StoredFile& file, size_t entry)
+    : file_(file), entry_(entry),
+      position_(file.header_.dataStart + file.header_.entries[entry].begin),
+      end_(file.header_.dataStart + file.header_.entries[entry].end) {}
+
+Status EntryReader::fetch(char* into, int64_t bytes) {
+  while (bytes > 0) {
+    const int64_t piece = std::min(chunkBytes, bytes);
+    TITAN_TRY(file_.file_->read(position_, into, piece));
+    digest_.update({into, static_cast<size_t>(piece)});
+    position_ += piece;
+    into += piece;
+    bytes -= piece;
+  }
+  return {};
+}
+
+Status EntryReader::read(char* into, int64_t bytes) {
+  if (used_ == buffer_.size() && bytes == end_ - position_)
+    return fetch(into, bytes);
+  while (bytes > 0) {
+    if (used_ == buffer_.size()) {
+      buffer_.resize(static_cast<size_t>(std::min(chunkBytes, end_ - position_)));
+      used_ = 0;
+      TITAN_TRY(fetch(buffer_.data(), static_cast<int64_t>(buffer_.size())));
+    }
+    const auto piece = std::min(buffer_.size() - used_, static_cast<size_t>(bytes));
+    std::memcpy(into, buffer_.data() + used_, piece);
+    used_ += piece;
+    into += piece;
+    bytes -= static_cast<int64_t>(piece);
+  }
+  return {};
+}
+
+Status EntryReader::finish() const {
+  if (digest_.hex() != file_.digest(entry_))
+    return Error::badInput("'{}' changed while it was loaded: tensor '{}' had digest {}, now {}",
+                           file_.path_, file_.header_.entries[entry_].name, file_.digest(entry_),
+                           digest_.hex());
+  return {};
+}
+
+} // namespace titan::checkpoint

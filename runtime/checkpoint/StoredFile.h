@@ -1,0 +1,63 @@
+// A safetensors file that is read twice: once when it is opened, to check every byte of it, and
+// once when its tensors go into the program's state. What the second pass reads must be what the
+// first one checked. Neither pass keeps more than a small buffer.
+#pragma once
+
+#include "runtime/checkpoint/Digest.h"
+#include "runtime/checkpoint/Manifest.h"
+#include "runtime/checkpoint/Safetensors.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace titan::checkpoint {
+
+class StoredFile {
+public:
+  /// First pass: reads the whole file and parses its header. With `expected`, size and digest must
+  /// be its. The file stays open: one that is renamed over it later is not read.
+  static Result<StoredFile> open(Env& env, const std::string& path, const FileRecord* expected);
+
+  const std::string& path() const { return path_; }
+  const SafetensorsHeader& header() const { return header_; }
+  /// XXH3-128 of the data of header().entries[entry], as the first pass read it.
+  const std::string& digest(size_t entry) const { return digests_[entry]; }
+
+private:
+  friend class EntryReader;
+
+  Status checkData(Digest& whole);
+
+  std::string path_;
+  std::unique_ptr<ReadableFile> file_;
+  SafetensorsHeader header_;
+  std::vector<std::string> digests_;
+};
+
+/// Second pass over the data of one entry, from its first byte to its last.
+class EntryReader {
+public:
+  /// `file` must outlive the reader.
+  EntryReader(const StoredFile& file, size_t entry);
+
+  /// The next `bytes` bytes; all of the entry at once are read straight into place.
+  Status read(char* into, int64_t bytes);
+  /// After the last byte: BadInput if they are not what the first pass read.
+  Status finish() const;
+
+private:
+  Status fetch(char* into, int64_t bytes);
+
+  const StoredFile& file_;
+  size_t entry_;
+  int64_t position_, end_; ///< in the file: [position_, end_) was not fetched yet
+  std::string buffer_;     ///< fetched
+  size_t used_ = 0;        ///< of the buffer
+  Digest digest_;
+};
+
+/// Size and digest of the file are the record's; BadInput names what was expected and found.
+Status checkFile(Env& env, const std::string& path, const FileRecord& expected);
+
+} // namespace titan::checkpoint
