@@ -126,7 +126,8 @@ FusedOp replacePair(RewriterBase& rewriter, FusedOp producer, FusedOp consumer,
 
 FusedOp fuseIndependent(RewriterBase& rewriter, FusedOp first, FusedOp second,
                         const MergedSpace& space) {
-  if (llvm::any_of(second.getOuts(), [&](Value out) { return out.getDefiningOp() == first; }))
+  if (!visitsWholeSpace(space, first) || !readsAtSamePoint(space, first, second) ||
+      llvm::any_of(second.getOuts(), [&](Value out) { return producerOf(out) == first; }))
     return nullptr;
   SmallVector<unsigned> kept;
   for (OpResult result : first.getResults())

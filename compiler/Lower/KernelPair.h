@@ -28,7 +28,9 @@ kernel::FusedOp replacePair(mlir::RewriterBase& rewriter, kernel::FusedOp produc
                             kernel::FusedOp consumer, const MergedSpace& space,
                             llvm::ArrayRef<unsigned> kept, bool keepProducer, std::string& why);
 
-/// One kernel in the place of `second` for two of which neither reads the other's results.
+/// One kernel in the place of `second` for two that are not producer and consumer in the first
+/// place, but read one value or are small. Null where a point of either is left out, or where
+/// `second` reads what `first` writes at another point.
 kernel::FusedOp fuseIndependent(mlir::RewriterBase& rewriter, kernel::FusedOp first,
                                 kernel::FusedOp second, const MergedSpace& space);
 

@@ -330,6 +330,36 @@ TEST_F(Lower, BarriersKeepRecomputedKernelsApart) {
   EXPECT_EQ(count<titan::ir::BarrierOp>(*fused), 0);
 }
 
+// Kernels that run together because they are small or read one value, where the second also reads
+// the first: what it reads elsewhere than the first writes keeps them apart.
+TEST_F(Lower, KernelsRunTogetherOnlyWhereOneFindsTheOther) {
+  for (std::string n : {"10", "3000"}) { // small kernels, and large ones that share a read
+    SCOPED_TRACE(n);
+    std::string next = std::to_string(std::stoi(n) + 1);
+    std::string x = "tensor<4x" + n + "xf32>", joined = "tensor<4x" + next + "xf32>";
+    std::string slice = " : " + joined + " to " + x + "\n";
+    // The steps between neighbours; the first is from itself.
+    auto steps =
+        parse("func.func @steps(%x: " + x + ") -> " + x + " {\n" +
+              "%h = titan.slice %x offsets [0, 0] strides [1, 1] : " + x + " to tensor<4x1xf32>\n" +
+              "%c = titan.concat %h, %x dim 1 : (tensor<4x1xf32>, " + x + ") -> " + joined + "\n" +
+              "%a = titan.slice %c offsets [0, 1] strides [1, 1]" + slice +
+              "%b = titan.slice %c offsets [0, 0] strides [1, 1]" + slice +
+              "%d = titan.sub %a, %b : " + x + "\n%y = titan.mul %d, %x : " + x +
+              "\nreturn %y : " + x + "\n}");
+    expectEquivalent(*steps);
+    // Every row, and the first row for every row: as many points, but not the same ones.
+    auto rows =
+        parse("func.func @rows(%x: " + x + ") -> (" + x + ", " + x + ") {\n" +
+              "%e = titan.exp %x : " + x + "\n" +
+              "%h = titan.slice %x offsets [0, 0] strides [1, 1] : " + x + " to tensor<1x" + n +
+              "xf32>\n" + "%s = titan.reshape %h : tensor<1x" + n + "xf32> to tensor<" + n +
+              "xf32>\n" + "%r = titan.broadcast %s [1] : tensor<" + n + "xf32> to " + x +
+              "\n%y = titan.tanh %r : " + x + "\nreturn %e, %y : " + x + ", " + x + "\n}");
+    expectEquivalent(*rows);
+  }
+}
+
 TEST_F(Lower, TrainingStep) {
   auto file = llvm::MemoryBuffer::getFile(TITAN_SOURCE_DIR "/test/lower/Inputs/step.mlir");
   ASSERT_TRUE(file);

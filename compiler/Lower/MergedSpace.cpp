@@ -41,15 +41,27 @@ bool covers(AffineExpr expr, ArrayRef<int64_t> space, int64_t extent) {
   return expected == extent;
 }
 
+/// Does `map`, over `space`, lead to every element of `shape`, each time with other digits?
+bool coversAll(AffineMap map, ArrayRef<int64_t> space, ArrayRef<int64_t> shape) {
+  llvm::SmallBitVector used(space.size());
+  for (auto [expr, extent] : llvm::zip_equal(map.getResults(), shape)) {
+    if (!covers(expr, space, extent))
+      return false;
+    for (unsigned d = 0; d < space.size(); ++d)
+      if (expr.isFunctionOfDim(d)) {
+        if (used.test(d))
+          return false;
+        used.set(d);
+      }
+  }
+  return true;
+}
+
 /// Does the producer write every element of result `index`?
 bool writesAll(FusedOp op, unsigned index) {
-  if (!op.getOuts()[index].getDefiningOp<kernel::EmptyOp>())
-    return false;
-  auto shape = cast<ShapedType>(op.getOuts()[index].getType()).getShape();
-  for (auto [expr, extent] : llvm::zip_equal(op.getOutMap(index).getResults(), shape))
-    if (!covers(expr, op.getSpace(), extent))
-      return false;
-  return true;
+  Value out = op.getOuts()[index];
+  return out.getDefiningOp<kernel::EmptyOp>() &&
+         coversAll(op.getOutMap(index), op.getSpace(), cast<ShapedType>(out.getType()).getShape());
 }
 
 /// Solves written(dims of the writer) = read for the writer's dimensions, as functions of the
@@ -92,12 +104,14 @@ SmallVector<ResultRead> readsOf(FusedOp producer, FusedOp consumer) {
     auto result = dyn_cast<OpResult>(sourceOf(in));
     if (!result || result.getOwner() != producer)
       continue;
-    ResultRead read = {result.getResultNumber(), static_cast<unsigned>(i), consumer.getInMap(i)};
-    if (in != result)
-      if (auto address = addressOf(*read.map, cast<ShapedType>(in.getType()).getShape()))
-        read.map = mapOf(*address, consumer.getSpace(),
-                         cast<ShapedType>(result.getType()).getShape(), producer.getContext());
-    reads.push_back(read);
+    std::optional<AffineMap> map = consumer.getInMap(i);
+    if (in != result) {
+      auto address = addressOf(*map, cast<ShapedType>(in.getType()).getShape());
+      map = address ? mapOf(*address, consumer.getSpace(),
+                            cast<ShapedType>(result.getType()).getShape(), producer.getContext())
+                    : std::nullopt;
+    }
+    reads.push_back({result.getResultNumber(), static_cast<unsigned>(i), map});
   }
   return reads;
 }
@@ -266,25 +280,35 @@ std::optional<Linear> addressIn(AffineMap map, Value operand) {
 /// The consumer's space, cut by the producer's dimensions.
 std::optional<MergedSpace> inCutSpace(FusedOp producer, FusedOp consumer,
                                       ArrayRef<ResultRead> reads) {
-  std::optional<MergedSpace> space;
-  for (const ResultRead& read : reads) {
-    AffineMap outMap = producer.getOutMap(read.result), inMap = consumer.getInMap(read.in);
-    Value out = producer.getOuts()[read.result], in = consumer.getIns()[read.in];
-    auto written = addressIn(outMap, out), at = addressIn(inMap, in);
-    if (!written || !at)
-      return std::nullopt;
-    if (!space)
-      space =
-          cutSpace(producer.getSpace(), *written, consumer.getSpace(), *at, producer.getContext());
-    // Every read must find what is written at the same point.
-    if (!space || addressIn(outMap.compose(space->toProducer), out) !=
-                      addressIn(inMap.compose(space->toConsumer), in))
-      return std::nullopt;
-  }
-  return space;
+  const ResultRead& first = reads.front();
+  auto written = addressIn(producer.getOutMap(first.result), producer.getOuts()[first.result]);
+  auto at = addressIn(consumer.getInMap(first.in), consumer.getIns()[first.in]);
+  if (!written || !at)
+    return std::nullopt;
+  std::optional<MergedSpace> space =
+      cutSpace(producer.getSpace(), *written, consumer.getSpace(), *at, producer.getContext());
+  return space && readsAtSamePoint(*space, producer, consumer) ? space : std::nullopt;
 }
 
 } // namespace
+
+bool readsAtSamePoint(const MergedSpace& space, FusedOp producer, FusedOp consumer) {
+  for (const ResultRead& read : readsOf(producer, consumer)) {
+    auto written = addressIn(producer.getOutMap(read.result).compose(space.toProducer),
+                             producer.getOuts()[read.result]);
+    auto at =
+        addressIn(consumer.getInMap(read.in).compose(space.toConsumer), consumer.getIns()[read.in]);
+    if (!written || !at)
+      return false;
+    // Along a dimension of one point every stride leads to the same element.
+    for (auto [d, extent] : llvm::enumerate(space.extents))
+      if (extent == 1)
+        written->strides[d] = at->strides[d] = 0;
+    if (written != at)
+      return false;
+  }
+  return true;
+}
 
 SmallVector<MergedSpace> findMergedSpaces(FusedOp producer, FusedOp consumer, std::string& why) {
   SmallVector<ResultRead> reads = readsOf(producer, consumer);
@@ -294,7 +318,7 @@ SmallVector<MergedSpace> findMergedSpaces(FusedOp producer, FusedOp consumer, st
       return {};
     }
   for (Value out : consumer.getOuts())
-    if (out.getDefiningOp() == producer) {
+    if (sourceOf(out).getDefiningOp() == producer) {
       why = "the reader continues its result";
       return {};
     }
@@ -325,18 +349,7 @@ std::optional<MergedSpace> findSharedSpace(FusedOp first, FusedOp second, Value 
 }
 
 bool visitsWholeSpace(const MergedSpace& space, FusedOp producer) {
-  llvm::SmallBitVector used(space.extents.size());
-  for (auto [expr, extent] : llvm::zip_equal(space.toProducer.getResults(), producer.getSpace())) {
-    if (!covers(expr, space.extents, extent))
-      return false;
-    for (unsigned d = 0; d < space.extents.size(); ++d)
-      if (expr.isFunctionOfDim(d)) {
-        if (used.test(d))
-          return false;
-        used.set(d);
-      }
-  }
-  return true;
+  return coversAll(space.toProducer, space.extents, producer.getSpace());
 }
 
 } // namespace titan::lower

@@ -21,9 +21,13 @@ llvm::SmallVector<MergedSpace> findMergedSpaces(kernel::FusedOp producer, kernel
                                                 std::string& why);
 
 /// The space in which `first` and `second` read `value`, an operand of both, at the same element;
-/// none where there is no such space.
+/// none where there is no such space. What else they read, perhaps of each other, may lie anywhere.
 std::optional<MergedSpace> findSharedSpace(kernel::FusedOp first, kernel::FusedOp second,
                                            mlir::Value value);
+
+/// Does `consumer` find each result of `producer` that it reads at the very point that writes the
+/// element? (So it does if it reads none.) Otherwise the two can only run one after the other.
+bool readsAtSamePoint(const MergedSpace& space, kernel::FusedOp producer, kernel::FusedOp consumer);
 
 /// Is every point of the producer's space visited once, over the dimensions that `toProducer` uses?
 /// Then a merged kernel can also write the producer's results.

@@ -145,3 +145,30 @@ func.func @bias_again(%h: tensor<64x128xf32>, %b: tensor<128xf32>, %w: tensor<12
   %d = titan.mul %z, %s {phase = #titan<phase backward>} : tensor<64x128xf32>
   return %y, %d : tensor<64x128xf32>, tensor<64x128xf32>
 }
+
+// Steps between neighbours: one small kernel writes behind the first column, and the next reads what it wrote one column further on. They run apart.
+// CHECK-LABEL: func.func @steps
+// CHECK: %[[JOINED:.*]] = kernel.fused flat [4, 10]
+// CHECK: kernel.fused flat [4, 10] ins(%[[JOINED]], %[[JOINED]], %
+func.func @steps(%x: tensor<4x10xf32>) -> tensor<4x10xf32> {
+  %first = titan.slice %x offsets [0, 0] strides [1, 1] : tensor<4x10xf32> to tensor<4x1xf32>
+  %joined = titan.concat %first, %x dim 1 : (tensor<4x1xf32>, tensor<4x10xf32>) -> tensor<4x11xf32>
+  %own = titan.slice %joined offsets [0, 1] strides [1, 1] : tensor<4x11xf32> to tensor<4x10xf32>
+  %previous = titan.slice %joined offsets [0, 0] strides [1, 1] : tensor<4x11xf32> to tensor<4x10xf32>
+  %step = titan.sub %own, %previous : tensor<4x10xf32>
+  %y = titan.mul %step, %x : tensor<4x10xf32>
+  return %y : tensor<4x10xf32>
+}
+
+// Each row, and the first row for each: as many points, but no space in which both read one element visits all of them.
+// CHECK-LABEL: func.func @first_row
+// CHECK: kernel.fused flat [4, 2000]
+// CHECK: kernel.fused flat [4, 2000]
+func.func @first_row(%x: tensor<4x2000xf32>) -> (tensor<4x2000xf32>, tensor<4x2000xf32>) {
+  %e = titan.exp %x : tensor<4x2000xf32>
+  %slice = titan.slice %x offsets [0, 0] strides [1, 1] : tensor<4x2000xf32> to tensor<1x2000xf32>
+  %row = titan.reshape %slice : tensor<1x2000xf32> to tensor<2000xf32>
+  %rows = titan.broadcast %row [1] : tensor<2000xf32> to tensor<4x2000xf32>
+  %y = titan.tanh %rows : tensor<4x2000xf32>
+  return %e, %y : tensor<4x2000xf32>, tensor<4x2000xf32>
+}
