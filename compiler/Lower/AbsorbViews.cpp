@@ -51,7 +51,8 @@ std::optional<Linear> follow(kernel::FusedOp copy, const Linear& address, ArrayR
   AffineMap wanted = toOut ? copy.getOutMap(0) : copy.getInMap(0);
   Value from = toOut ? copy.getIns()[0] : copy.getOuts()[0];
   Value to = toOut ? copy.getOuts()[0] : copy.getIns()[0];
-  if (!known.isIdentity())
+  // A copy of the front part alone has an identity map too, but says nothing about the rest.
+  if (!known.isIdentity() || copy.getSpace() != shapeOf(from))
     return std::nullopt;
   std::optional<AffineMap> indices = lower::mapOf(address, space, shapeOf(from), copy.getContext());
   if (!indices)

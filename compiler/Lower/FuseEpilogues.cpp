@@ -69,8 +69,9 @@ std::optional<Epilogue> matchEpilogue(kernel::FusedOp op) {
     auto type = cast<ShapedType>(epilogue.bias.getType());
     AffineMap map = op.getInMap(bias.getArgNumber());
     unsigned last = op.getSpace().size() - 1;
+    // Columns that are several dimensions of the tensor, [heads, width], have no bias of the last.
     if (type.getRank() != 1 || type.getDimSize(0) != gemm.getN() ||
-        !type.getElementType().isF32() ||
+        op.getSpace()[last] != gemm.getN() || !type.getElementType().isF32() ||
         map.getResult(0) != getAffineDimExpr(last, op.getContext()))
       return std::nullopt;
   }

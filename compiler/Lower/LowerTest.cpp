@@ -360,6 +360,46 @@ TEST_F(Lower, KernelsRunTogetherOnlyWhereOneFindsTheOther) {
   }
 }
 
+// A part at the front has identity maps as well: the call reads, or gives, more than the copy
+// moves.
+TEST_F(Lower, AttentionDoesNotTakeAPartForTheWhole) {
+  auto module = parse(R"(
+    func.func @padded(%q: tensor<2x6x2x4xf32>, %k: tensor<2x5x2x4xf32>, %v: tensor<2x5x2x4xf32>) -> tensor<2x6x2x4xf32> {
+      %kp = titan.pad %k low [0, 0, 0, 0] interior [0, 0, 0, 0] : tensor<2x5x2x4xf32> to tensor<2x6x2x4xf32>
+      %vp = titan.pad %v low [0, 0, 0, 0] interior [0, 0, 0, 0] : tensor<2x5x2x4xf32> to tensor<2x6x2x4xf32>
+      %y, %l = titan.attention %q, %kp, %vp scale 0.5
+        : (tensor<2x6x2x4xf32>, tensor<2x6x2x4xf32>, tensor<2x6x2x4xf32>) -> (tensor<2x6x2x4xf32>, tensor<2x2x6xf32>)
+      return %y : tensor<2x6x2x4xf32>
+    }
+    func.func @padded_slice(%x: tensor<4x6x2x4xf32>) -> tensor<2x6x2x4xf32> {
+      %k = titan.slice %x offsets [0, 0, 0, 0] strides [1, 1, 1, 1] : tensor<4x6x2x4xf32> to tensor<2x5x2x4xf32>
+      %kp = titan.pad %k low [0, 0, 0, 0] interior [0, 0, 0, 0] : tensor<2x5x2x4xf32> to tensor<2x6x2x4xf32>
+      %y, %l = titan.attention %kp, %kp, %kp scale 0.5
+        : (tensor<2x6x2x4xf32>, tensor<2x6x2x4xf32>, tensor<2x6x2x4xf32>) -> (tensor<2x6x2x4xf32>, tensor<2x2x6xf32>)
+      return %y : tensor<2x6x2x4xf32>
+    }
+    func.func @first_rows(%q: tensor<2x6x2x4xf32>) -> tensor<2x5x2x4xf32> {
+      %y, %l = titan.attention %q, %q, %q scale 0.5
+        : (tensor<2x6x2x4xf32>, tensor<2x6x2x4xf32>, tensor<2x6x2x4xf32>) -> (tensor<2x6x2x4xf32>, tensor<2x2x6xf32>)
+      %s = titan.slice %y offsets [0, 0, 0, 0] strides [1, 1, 1, 1] : tensor<2x6x2x4xf32> to tensor<2x5x2x4xf32>
+      return %s : tensor<2x5x2x4xf32>
+    })");
+  expectEquivalent(*module);
+}
+
+// The products have six columns, the last dimension has three.
+TEST_F(Lower, BiasOfTheLastOfSeveralColumnDimensions) {
+  auto module = parse(R"(
+    func.func @f(%x: tensor<4x8xf32>, %w: tensor<8x2x3xf32>, %b: tensor<6xf32>) -> tensor<4x2x3xf32> {
+      %z = titan.contract %x, %w batch [] x [] contracting [1] x [0] : (tensor<4x8xf32>, tensor<8x2x3xf32>) -> tensor<4x2x3xf32>
+      %h = titan.slice %b offsets [0] strides [1] : tensor<6xf32> to tensor<3xf32>
+      %r = titan.broadcast %h [2] : tensor<3xf32> to tensor<4x2x3xf32>
+      %s = titan.add %z, %r : tensor<4x2x3xf32>
+      return %s : tensor<4x2x3xf32>
+    })");
+  expectEquivalent(*module);
+}
+
 TEST_F(Lower, TrainingStep) {
   auto file = llvm::MemoryBuffer::getFile(TITAN_SOURCE_DIR "/test/lower/Inputs/step.mlir");
   ASSERT_TRUE(file);
