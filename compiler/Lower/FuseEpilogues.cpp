@@ -64,6 +64,9 @@ std::optional<Epilogue> matchEpilogue(kernel::FusedOp op) {
   if (!gemm || !epilogue.call->hasOneUse() || epilogue.call->getBlock() != op->getBlock() ||
       gemm.getBias() || gemm.getRelu())
     return std::nullopt;
+  // The whole product: a front part of it has an identity map too.
+  if (op.getSpace() != cast<ShapedType>(epilogue.call.getResultTypes()[0]).getShape())
+    return std::nullopt;
   if (bias) {
     epilogue.bias = op.getIns()[bias.getArgNumber()];
     auto type = cast<ShapedType>(epilogue.bias.getType());

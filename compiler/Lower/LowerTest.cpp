@@ -387,15 +387,29 @@ TEST_F(Lower, AttentionDoesNotTakeAPartForTheWhole) {
   expectEquivalent(*module);
 }
 
-// The products have six columns, the last dimension has three.
-TEST_F(Lower, BiasOfTheLastOfSeveralColumnDimensions) {
+// The front part of a product or of a weight is not the whole of it; a bias of three elements is
+// none of six columns.
+TEST_F(Lower, ProductsDoNotTakeAPartForTheWhole) {
   auto module = parse(R"(
-    func.func @f(%x: tensor<4x8xf32>, %w: tensor<8x2x3xf32>, %b: tensor<6xf32>) -> tensor<4x2x3xf32> {
+    func.func @bias(%x: tensor<4x8xf32>, %w: tensor<8x2x3xf32>, %b: tensor<6xf32>) -> tensor<4x2x3xf32> {
       %z = titan.contract %x, %w batch [] x [] contracting [1] x [0] : (tensor<4x8xf32>, tensor<8x2x3xf32>) -> tensor<4x2x3xf32>
       %h = titan.slice %b offsets [0] strides [1] : tensor<6xf32> to tensor<3xf32>
       %r = titan.broadcast %h [2] : tensor<3xf32> to tensor<4x2x3xf32>
       %s = titan.add %z, %r : tensor<4x2x3xf32>
       return %s : tensor<4x2x3xf32>
+    }
+    func.func @relu(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>) -> tensor<4x6xf32> {
+      %z = titan.contract %x, %w batch [] x [] contracting [1] x [0] : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+      %s = titan.slice %z offsets [0, 0] strides [1, 1] : tensor<4x8xf32> to tensor<4x6xf32>
+      %r = titan.relu %s : tensor<4x6xf32>
+      return %r : tensor<4x6xf32>
+    }
+    func.func @rounding(%x: tensor<4x6xbf16>, %w: tensor<6x8xf32>) -> tensor<4x5xbf16> {
+      %s = titan.slice %w offsets [0, 0] strides [1, 1] : tensor<6x8xf32> to tensor<6x5xf32>
+      %c = titan.convert %s : tensor<6x5xf32> to tensor<6x5xbf16>
+      %z = titan.contract %x, %c batch [] x [] contracting [1] x [0] : (tensor<4x6xbf16>, tensor<6x5xbf16>) -> tensor<4x5xf32>
+      %r = titan.convert %z : tensor<4x5xf32> to tensor<4x5xbf16>
+      return %r : tensor<4x5xbf16>
     })");
   expectEquivalent(*module);
 }

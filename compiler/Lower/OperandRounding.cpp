@@ -8,10 +8,13 @@ namespace {
 
 Type elementOf(Value value) { return cast<ShapedType>(value.getType()).getElementType(); }
 
-/// Does `op` round its only operand, element by element, and nothing else?
+ArrayRef<int64_t> shapeOf(Value value) { return cast<ShapedType>(value.getType()).getShape(); }
+
+/// Does `op` round its only operand, every element of it, and nothing else?
 bool onlyRounds(FusedOp op) {
   if (op.getIns().size() != 1 || op.getOuts().size() != 1 || op->getNumResults() != 1 ||
       !op.getInMap(0).isIdentity() || !op.getOutMap(0).isIdentity() ||
+      shapeOf(op.getIns()[0]) != op.getSpace() || shapeOf(op.getOuts()[0]) != op.getSpace() ||
       !elementOf(op.getIns()[0]).isF32() || !elementOf(op.getOuts()[0]).isBF16())
     return false;
   Value yielded = cast<kernel::YieldOp>(op.getBlock().getTerminator()).getValues()[0];
