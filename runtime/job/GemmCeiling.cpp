@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
+#include <numeric>
 #include <vector>
 
 namespace titan {
@@ -27,12 +29,20 @@ double measureGemmCeiling(const std::optional<OneDnn>& oneDnn, ThreadPool& pool,
   std::vector<char> a(gemm.m * tile * byteSize(operands), byte),
       b(tile * tile * byteSize(operands), byte), c(gemm.m * tile * byteSize(gemm.c));
   char* matrices[] = {a.data(), b.data(), c.data()};
-  double best = 1e30;
+  // A tile's own time, not the region's: on a busy machine one thread may compute every tile.
+  const auto tiles = static_cast<size_t>(gemm.units());
+  std::vector<double> seconds(tiles);
+  auto timeTiles = [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const Clock::time_point start = Clock::now();
+      oneDnn->run(gemm, matrices, i, i + 1);
+      seconds[static_cast<size_t>(i)] = std::chrono::duration<double>(Clock::now() - start).count();
+    }
+  };
+  double best = std::numeric_limits<double>::infinity();
   for (int i = 0; i < rounds; ++i) {
-    const Clock::time_point start = Clock::now();
-    pool.parallelFor(gemm.units(), 1,
-                     [&](int64_t begin, int64_t end) { oneDnn->run(gemm, matrices, begin, end); });
-    best = std::min(best, std::chrono::duration<double>(Clock::now() - start).count());
+    pool.parallelFor(gemm.units(), 1, timeTiles);
+    best = std::min(best, std::reduce(seconds.begin(), seconds.end()) / static_cast<double>(tiles));
   }
   return 2.0 * static_cast<double>(gemm.m * gemm.n * gemm.k) / best;
 }
