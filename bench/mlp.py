@@ -4,12 +4,11 @@ The figure is the median over rounds of (seconds of STEPS steps / STEPS).
 """
 import argparse
 import datetime
-import statistics
 import sys
 
-from side_by_side import HERE, add_options, measure, processor, start
+from side_by_side import CONTENDERS, add_options, best_peer, compare, milliseconds, parse_options, processor, save, table
 
-sys.path.insert(0, str(HERE / "contenders/mlp"))
+sys.path.insert(0, str(CONTENDERS / "mlp"))
 import problem
 import protocol
 
@@ -21,43 +20,32 @@ PEERS = {
 }
 
 
-def report(contenders, skipped, arguments):
-    peers = [c for c in contenders if c.name != "Titan"]
-    best = min((c.median() for c in peers), default=None)
+def report(results, failures, arguments):
+    best = best_peer(results)
+    columns = milliseconds(3) | {
+        "against the best peer": lambda r: f"{r['median'] / best:.2f}" if best else "",
+        "peak memory": lambda r: f"{r['peak_bytes'] / 1e6:.0f} MB",
+        "first step, compilation included": lambda r: f"{r['first_step']:.1f} s"}
     lines = [
         f"MLP {problem.FEATURES}-{problem.HIDDEN}-{problem.CLASSES}, batch {problem.BATCH}, AdamW, f32, {protocol.THREADS} threads; "
         f"{arguments.rounds} rounds of {arguments.steps} steps",
-        f"{processor()[0]}, {datetime.date.today()}", "",
-        "| | ms a step, median | lowest | highest | against the best peer | first step, compilation included |",
-        "|---|---|---|---|---|---|"]
-    for c in contenders:
-        median = c.median()
-        ratio = f"{median / best:.2f}" if best else ""
-        lines.append(f"| {c.name} {c.facts['version']} | {median * 1e3:.3f} | {min(c.times) * 1e3:.3f} | {max(c.times) * 1e3:.3f} "
-                     f"| {ratio} | {c.facts['first_step']:.1f} s |")
-    for c in contenders:
-        if c.name == "Titan":
-            logged = statistics.median(extra[1] for extra in c.extra)
-            lines += ["", f"{c.name}'s own `seconds` in metrics.jsonl, median: {logged * 1e3:.3f} ms"]
-    lines += ["", *(f"skipped: {line}" for line in skipped)] if skipped else []
+        f"{processor()[0]}, {datetime.date.today()}", "", *table(results, failures, columns)]
+    for result in results:
+        if "logged" in result:
+            lines += ["", f"{result['name']}'s own `seconds` in metrics.jsonl, median: {result['logged'] * 1e3:.3f} ms"]
     return "\n".join(lines) + "\n"
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     add_options(parser, rounds=7, steps=2000)
-    arguments = parser.parse_args()
-    if arguments.rounds < 5:
-        parser.error("--rounds must be at least 5")
-    contenders, skipped = start({"Titan": ["mlp/titan.py", arguments.tools]} | PEERS, arguments.only)
-    measure(contenders, arguments.rounds, arguments.steps)
-    text = report(contenders, skipped, arguments)
+    arguments = parse_options(parser)
+    results, failures = compare({"Titan": ["mlp/titan.py", arguments.tools]} | PEERS, arguments, arguments.steps)
+    text = report(results, failures, arguments)
     print(text, end="")
     if arguments.save:
-        path = HERE / "results" / f"{datetime.date.today()}-{processor()[1]}.md"
-        path.write_text("Made by `bench/run mlp --save`.\n\n" + text)
-        print(f"bench: wrote {path}", file=sys.stderr)
-    return 0 if contenders else 1
+        save("mlp", text)
+    return 0 if results else 1
 
 
 if __name__ == "__main__":

@@ -1,10 +1,13 @@
 """Contenders in one run: each a process of its own, all warm before the first measurement, measured in turns, one at a time, so that what
-disturbs the machine disturbs all."""
+disturbs the machine disturbs all. One that cannot go on is left out, with its reason; the others do."""
+import datetime
 import json
 import os
 import statistics
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -12,62 +15,107 @@ HERE = Path(__file__).parent
 CONTENDERS = HERE / "contenders"
 sys.path.insert(0, str(CONTENDERS))
 REST = 0.3  # seconds until the spinning threads of the one before have gone to sleep
+PATIENCE = 900  # seconds for a contender's set-up, and for a round
+
+
+class Failure(Exception):
+    """A contender cannot go on; the message is its reason."""
 
 
 class Contender:
-    """`times`: seconds a step, one for each round; `extra`: the further numbers of each answer."""
+    """`facts`: what it said when it was ready; `times`: seconds a step, one for each round; `last`: its last answer."""
 
     def __init__(self, name, command):
-        self.name, self.times, self.extra = name, [], []
+        self.name, self.times, self.last = name, [], {}
+        self.said = tempfile.TemporaryFile("w+")
         environment = dict(os.environ, PYTHONPATH=str(CONTENDERS))
         self.process = subprocess.Popen([sys.executable, CONTENDERS / command[0], *map(str, command[1:])], env=environment,
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        for line in self.process.stdout:
-            if line.startswith("ready "):
-                self.facts = json.loads(line[6:])
-                return
-        said = self.process.stderr.read().strip().splitlines()
-        raise RuntimeError(said[-1] if said else f"exit {self.process.wait()}")
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.said, text=True)
+        self.facts = self.hear("ready ")
+
+    def hear(self, start):
+        """The JSON behind `start` of the next line that begins so; other lines are chatter."""
+        patience = threading.Timer(PATIENCE, self.process.kill)
+        patience.start()
+        try:
+            for line in self.process.stdout:
+                if line.startswith(start):
+                    return json.loads(line[len(start):])
+        finally:
+            expired = not patience.is_alive()
+            patience.cancel()
+        code = self.process.wait()
+        self.said.seek(0)
+        if expired:
+            raise Failure(f"nothing within {PATIENCE} s")
+        if code < 0:
+            raise Failure(f"killed by signal {-code}" + (": out of memory?" if code == -9 else ""))
+        raise Failure((self.said.read().strip().splitlines() or [f"exit {code}"])[-1])
 
     def measure(self, steps):
-        self.process.stdin.write(f"{steps}\n")
-        self.process.stdin.flush()
-        answer = self.process.stdout.readline().split()
-        if not answer:
-            raise RuntimeError(f"{self.name} died: {self.process.stderr.read().strip()[-300:]}")
-        self.times.append(float(answer[0]) / steps)
-        self.extra.append([float(value) for value in answer[1:]])
+        try:
+            self.process.stdin.write(f"{steps}\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            pass  # it died since: hear() says of what
+        self.last = self.hear("answer ")
+        self.times.append(self.last["seconds"] / steps)
 
-    def median(self):
-        return statistics.median(self.times)
+    def result(self):
+        """What is recorded of it: seconds are those of a step."""
+        more = {key: value for key, value in self.last.items() if key != "seconds"}
+        return {"name": self.name, **self.facts, "seconds": self.times, "median": statistics.median(self.times), **more}
 
     def close(self):
         self.process.stdin.close()
         self.process.wait()
 
 
-def start(commands, only):
-    """`commands`: {name: [script, argument...]}; `only`: parts of names, comma-separated. Returns contenders, and why others are missing."""
-    chosen = [word.strip().lower() for word in only.split(",") if word.strip()]
-    contenders, skipped = [], []
+def compare(commands, arguments, steps):
+    """Starts and measures `commands`, {name: [script, argument...]}. Returns the results, and {name: why it has none}."""
+    chosen = [word.strip().lower() for word in arguments.only.split(",") if word.strip()]
+    contenders, failures = [], {}
     for name, command in commands.items():
         if chosen and not any(word in name.lower() for word in chosen):
             continue
         print(f"bench: starting {name}", file=sys.stderr, flush=True)
         try:
             contenders.append(Contender(name, command))
-        except RuntimeError as error:
-            skipped.append(f"{name}: {error}")
-    return contenders, skipped
-
-
-def measure(contenders, rounds, steps):
-    for _ in range(rounds):
-        for contender in contenders:
+        except Failure as failure:
+            failures[name] = str(failure)
+    for _ in range(arguments.rounds):
+        for contender in [c for c in contenders if c.name not in failures]:
             time.sleep(REST)
-            contender.measure(steps)
-    for contender in contenders:
+            try:
+                contender.measure(steps)
+            except Failure as failure:
+                failures[contender.name] = str(failure)
+    done = [c for c in contenders if c.name not in failures]
+    for contender in done:
         contender.close()
+    return [contender.result() for contender in done], failures
+
+
+def best_peer(results):
+    """Seconds of a step, or None."""
+    return min((result["median"] for result in results if result["name"] != "Titan"), default=None)
+
+
+def milliseconds(digits):
+    """Columns of times, to so many digits."""
+    return {"ms a step, median": lambda r: f"{r['median'] * 1e3:.{digits}f}",
+            "lowest": lambda r: f"{min(r['seconds']) * 1e3:.{digits}f}",
+            "highest": lambda r: f"{max(r['seconds']) * 1e3:.{digits}f}"}
+
+
+def table(results, failures, columns):
+    """Markdown: a row for each contender, one cell for each of `columns`, {heading: function of a result}; the reason where there is no result."""
+    lines = ["| | " + " | ".join(columns) + " |", "|---" * (1 + len(columns)) + "|"]
+    for result in results:
+        cells = [f"{result['name']} {result['version']}", *(cell(result) for cell in columns.values())]
+        lines.append("| " + " | ".join(cells) + " |")
+    lines += [f"| {name} | not measured: {reason.replace('|', '/')} |" + " |" * (len(columns) - 1) for name, reason in failures.items()]
+    return lines
 
 
 def processor():
@@ -78,9 +126,24 @@ def processor():
     return f"{name} (family {family}, model {model})", f"{name}-{family}-{model}".lower().replace(" ", "-")
 
 
+def save(benchmark, text, ending=""):
+    """Writes results/DATE-CPU[ENDING].md, and returns its path."""
+    path = HERE / "results" / f"{datetime.date.today()}-{processor()[1]}{ending}.md"
+    path.write_text(f"Made by `bench/run {benchmark} --save`.\n\n{text}")
+    print(f"bench: wrote {path}", file=sys.stderr)
+    return path
+
+
 def add_options(parser, rounds, steps):
     parser.add_argument("--tools", type=Path, default=HERE.parent / "build/release/bin", help="folder of titan-compile")
     parser.add_argument("--rounds", type=int, default=rounds)
     parser.add_argument("--steps", type=int, default=steps, help="steps of a round")
     parser.add_argument("--only", default="", help="contenders whose name contains one of these, comma-separated")
     parser.add_argument("--save", action="store_true", help="also write results/ (results/README.md)")
+
+
+def parse_options(parser):
+    arguments = parser.parse_args()
+    if arguments.save and arguments.rounds < 5:
+        parser.error("--rounds must be at least 5 to be saved")
+    return arguments

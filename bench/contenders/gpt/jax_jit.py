@@ -1,12 +1,8 @@
-"""JAX: one jitted step with donated state; AdamW written out, as optax computes it; bf16 by casting weights for the products.
+"""JAX, jitted; bf16 by casting weights for the products.
 
     jax_jit.py FOLDER f32|bf16
 """
-import itertools
-
-import protocol
-
-protocol.limit_threads()
+import with_jax  # before JAX itself: it limits the threads
 import jax
 import jax.numpy as jnp
 from safetensors.numpy import load_file
@@ -15,7 +11,10 @@ import problem
 
 folder, precision, row = problem.arguments()
 LOW = jnp.bfloat16 if precision == "bf16" else jnp.float32
-weights = {name: jnp.asarray(tensor) for name, tensor in load_file(folder / "weights.safetensors").items()}
+
+
+def weights():
+    return {name: jnp.asarray(tensor) for name, tensor in load_file(folder / "weights.safetensors").items()}
 
 
 def norm(p, name, x):
@@ -49,32 +48,4 @@ def loss_of(p, ids, targets):
     return jnp.mean(jax.nn.logsumexp(logits, axis=-1) - chosen)
 
 
-def step(p, m, v, t, ids, targets):
-    loss, gradients = jax.value_and_grad(loss_of)(p, ids, targets)
-    t = t + 1
-    beta1, beta2 = problem.BETAS
-    m = jax.tree.map(lambda m, g: beta1 * m + (1 - beta1) * g, m, gradients)
-    v = jax.tree.map(lambda v, g: beta2 * v + (1 - beta2) * g * g, v, gradients)
-
-    def update(p, m, v):
-        direction = (m / (1 - beta1**t)) / (jnp.sqrt(v / (1 - beta2**t)) + problem.EPSILON)
-        return p - problem.LEARNING_RATE * (direction + problem.WEIGHT_DECAY * p)
-
-    return jax.tree.map(update, p, m, v), m, v, t, loss
-
-
-step = jax.jit(step, donate_argnums=(0, 1, 2, 3))
-state = [weights, jax.tree.map(jnp.zeros_like, weights), jax.tree.map(jnp.zeros_like, weights), jnp.float32(0)]
-del weights
-ids, targets = (jnp.asarray(part.astype("int32")) for part in problem.batches(folder, row))
-data = itertools.cycle(list(zip(ids, targets)))
-
-
-def train(steps):
-    global state
-    for x, y in itertools.islice(data, steps):
-        *state, loss = step(*state, x, y)
-    return float(jax.block_until_ready(loss))
-
-
-protocol.serve(train, jax.__version__, problem.WARM_UP, problem.CHECKED)
+with_jax.serve(problem, weights(), loss_of, problem.batches(folder, row))

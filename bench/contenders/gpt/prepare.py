@@ -5,24 +5,22 @@ FOLDER/weights.safetensors the initial weights, under PyTorch's names
 FOLDER/tokens.bin          uint16 tokens; a batch is consecutive windows
 FOLDER/model.onnx          the export for Titan, its weights beside it
 FOLDER/ort/                training artifacts of an opset-15 export, for ONNX Runtime (its exporter and its tools need more memory than
-                           its training, which is measured)
+                           its training, which is measured), or failure.txt: why there are none
 """
-import io
 import json
 import logging
 import sys
 import warnings
 from pathlib import Path
 
-import protocol
-
-protocol.limit_threads()
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "examples"))
+import with_onnx_runtime  # before PyTorch: it limits the threads
 import numpy as np
 import torch
 from safetensors.torch import save_file
 
 import problem
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "examples"))
 from gpt import GPT, Sizes
 
 SIZES = {
@@ -51,23 +49,15 @@ class FlatLogits(torch.nn.Module):
 
 
 def write_artifacts(model, ids, folder):
-    import onnx
-    from onnxruntime.training import artifacts, onnxblock
-
-    exported = io.BytesIO()
-    wrapped = FlatLogits(model)
-    torch.onnx.export(wrapped, (ids,), exported, dynamo=False, opset_version=15, do_constant_folding=False,
-                      training=torch.onnx.TrainingMode.TRAINING, input_names=["ids"], output_names=["logits"])
-    graph = onnx.load_from_string(exported.getvalue())
-    trained = {name for name, _ in wrapped.named_parameters()} & {tensor.name for tensor in graph.graph.initializer}
+    """Or says why not: whatever a discontinued tool raises, or the memory that it takes, the other contenders go on."""
     folder.mkdir()
-    artifacts.generate_artifacts(
-        graph, artifact_directory=str(folder), requires_grad=sorted(trained), loss=artifacts.LossType.CrossEntropyLoss,
-        optimizer=onnxblock.optim.AdamW(betas=problem.BETAS, eps=problem.EPSILON, weight_decay=problem.WEIGHT_DECAY))
-    for path in folder.glob("*.onnx"):  # the runtime is older than the onnx package, and refuses its version stamp
-        artifact = onnx.load(path)
-        artifact.ir_version = 9
-        onnx.save(artifact, path)
+    failure = folder / "failure.txt"
+    failure.write_text("making them was killed")
+    try:
+        with_onnx_runtime.write_artifacts(problem, FlatLogits(model), ids, ["ids", "logits"], folder)
+        failure.unlink()
+    except Exception as error:
+        failure.write_text(f"{type(error).__name__}: {error}".strip().splitlines()[-1])
 
 
 def write_export(model, ids, path):
@@ -87,16 +77,13 @@ def main(folder, name, batch, length):
     row = {"model": name, "batch": batch, "length": length, "layers": sizes.layers, "width": sizes.width, "heads": sizes.heads,
            "vocabulary": sizes.vocabulary, "parameters": sum(p.numel() for p in weights.values()),
            "flops": flops(model, sizes, batch, length)}
-    (folder / "row.json").write_text(json.dumps(row))
     save_file({key: value.detach().contiguous() for key, value in weights.items()}, folder / "weights.safetensors")
     tokens = np.random.default_rng(0).integers(0, sizes.vocabulary, problem.BATCHES * batch * length + 1, np.uint16)
     tokens.tofile(folder / "tokens.bin")
     ids = torch.zeros(batch, length, dtype=torch.int64)
     write_export(model, ids, folder / "model.onnx")
-    try:
-        write_artifacts(model, ids, folder / "ort")
-    except Exception as error:  # whatever a discontinued tool raises: its row says so, the others go on
-        print(f"bench: no artifacts for ONNX Runtime: {str(error).strip().splitlines()[-1]}", file=sys.stderr)
+    (folder / "row.json").write_text(json.dumps(row))  # from here on there is something to compare
+    write_artifacts(model, ids, folder / "ort")
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ def arguments():
 
 
 def batches(folder, row):
-    """[BATCHES, batch, length] numbers of tokens and of the tokens that follow them, int64."""
+    """BATCHES pairs of [batch, length]: numbers of tokens and of the tokens that follow them, int64."""
     text = np.fromfile(folder / "tokens.bin", np.uint16).astype(np.int64)
     shape = (BATCHES, row["batch"], row["length"])
-    return text[:-1].reshape(shape), text[1:].reshape(shape)
+    return list(zip(text[:-1].reshape(shape), text[1:].reshape(shape)))
