@@ -1,10 +1,13 @@
-"""GPTs as people write them: each spells its norms, positions, attention and activation in another way. Small, and over embedded
-sequences [batch, position, width], so that an export is about the blocks alone."""
+"""Blocks of GPTs as people write them: each spells its norms, positions, attention and activation in another way. Small, and over embedded
+sequences [batch, position, width], so that an export is about the blocks alone. Whole GPTs are in gpt_zoo.py."""
 import math
 
 import torch
 from torch import nn
 from torch.nn import functional
+
+from gpt_models import new_gelu, rotate_half
+from gpt_zoo import MinAttention, RmsNorm
 
 WIDTH, HEADS, LENGTH = 32, 4, 12
 DEPTH = WIDTH // HEADS
@@ -27,28 +30,6 @@ class FusedAttention(nn.Module):
             y = functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=p)
         else:
             y = functional.scaled_dot_product_attention(q, k, v, is_causal=True, dropout_p=p)
-        return self.proj(y.transpose(1, 2).contiguous().view(batch, length, width))
-
-
-class BufferAttention(nn.Module):
-    """The products and the softmax in the open, the causal mask a buffer that is sliced."""
-
-    def __init__(self, persistent=True):
-        super().__init__()
-        self.qkv, self.proj = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
-        tril = torch.tril(torch.ones(2 * LENGTH, 2 * LENGTH)).view(1, 1, 2 * LENGTH, 2 * LENGTH)
-        self.register_buffer("bias", tril, persistent=persistent)
-        self.dropout = nn.Dropout(0.1)
-
-    def forward(self, x):
-        batch, length, width = x.size()
-        q, k, v = self.qkv(x).split(width, dim=2)
-        k = k.view(batch, length, HEADS, width // HEADS).transpose(1, 2)
-        q = q.view(batch, length, HEADS, width // HEADS).transpose(1, 2)
-        v = v.view(batch, length, HEADS, width // HEADS).transpose(1, 2)
-        scores = (q @ k.transpose(-2, -1)) * (1.0 / math.sqrt(k.size(-1)))
-        scores = scores.masked_fill(self.bias[:, :, :length, :length] == 0, float("-inf"))
-        y = self.dropout(functional.softmax(scores, dim=-1)) @ v
         return self.proj(y.transpose(1, 2).contiguous().view(batch, length, width))
 
 
@@ -118,11 +99,6 @@ class BatchedAttention(nn.Module):
         weights = functional.softmax(scores.view(batch * HEADS, length, length), dim=-1)
         y = torch.bmm(weights, v).view(batch, HEADS, length, DEPTH).transpose(1, 2)
         return self.proj(y.reshape(batch, length, WIDTH))
-
-
-def rotate_half(x):
-    a, b = x[..., : x.shape[-1] // 2], x[..., x.shape[-1] // 2:]
-    return torch.cat((-b, a), dim=-1)
 
 
 class GroupedAttention(nn.Module):
@@ -228,7 +204,7 @@ class NormedAttention(nn.Module):
     def __init__(self):
         super().__init__()
         self.q, self.kv, self.proj = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, 2 * DEPTH), nn.Linear(WIDTH, WIDTH)
-        self.q_norm, self.k_norm = CastNorm(DEPTH), CastNorm(DEPTH)
+        self.q_norm, self.k_norm = RmsNorm(DEPTH), RmsNorm(DEPTH)
 
     def forward(self, x):
         batch, length, _ = x.shape
@@ -275,21 +251,8 @@ class LibraryAttention(nn.Module):
         return self.inner(x, x, x, attn_mask=mask, need_weights=False)[0].transpose(0, 1)
 
 
-class CastNorm(nn.Module):
-    """Root-mean-square norm in f32 (Llama's)."""
-
-    def __init__(self, width=WIDTH):
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(width))
-
-    def forward(self, x):
-        h = x.to(torch.float32)
-        h = h * torch.rsqrt(h.pow(2).mean(-1, keepdim=True) + 1e-6)
-        return self.weight * h.to(x.dtype)
-
-
 class DividedNorm(nn.Module):
-    """The same by division, with x * x."""
+    """RmsNorm by division, with x * x."""
 
     def __init__(self):
         super().__init__()
@@ -329,10 +292,6 @@ class Dense(nn.Module):
         return self.proj(self.activation(self.fc(x)))
 
 
-def new_gelu(x):
-    return 0.5 * x * (1.0 + torch.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * torch.pow(x, 3.0))))
-
-
 def quick_gelu(x):
     return x * torch.sigmoid(1.702 * x)
 
@@ -366,24 +325,33 @@ def layer_norm():
     return nn.LayerNorm(WIDTH)
 
 
+def rms_norm():
+    return RmsNorm(WIDTH)
+
+
+def buffer_attention(persistent=True):
+    """Products and softmax in the open, the causal mask a buffer that is sliced."""
+    return MinAttention(0.1, True, WIDTH, HEADS, 2 * LENGTH, persistent)
+
+
 MODELS = {
     "fused": lambda: Model(layer_norm, FusedAttention, lambda: Dense(nn.GELU())),
     "fused-dropout": lambda: Model(layer_norm, lambda: FusedAttention(dropout=0.1), lambda: Dense(nn.GELU())),
     "fused-mask": lambda: Model(layer_norm, lambda: FusedAttention(masked=True), lambda: Dense(nn.ReLU())),
-    "buffer": lambda: Model(layer_norm, BufferAttention, lambda: Dense(nn.GELU(approximate="tanh"))),
-    "buffer-unsaved": lambda: Model(layer_norm, lambda: BufferAttention(persistent=False), lambda: Dense(nn.GELU())),
+    "buffer": lambda: Model(layer_norm, buffer_attention, lambda: Dense(nn.GELU(approximate="tanh"))),
+    "buffer-unsaved": lambda: Model(layer_norm, lambda: buffer_attention(persistent=False), lambda: Dense(nn.GELU())),
     "minimum": lambda: Model(layer_norm, MinimumAttention, lambda: Dense(new_gelu, lambda i, o: Conv1D(o, i))),
     "einsum": lambda: Model(DividedNorm, EinsumAttention, lambda: Dense(quick_gelu)),
     "batched": lambda: Model(layer_norm, BatchedAttention, lambda: Dense(nn.ReLU())),
-    "grouped": lambda: Model(CastNorm, GroupedAttention, Gated),
+    "grouped": lambda: Model(rms_norm, GroupedAttention, Gated),
     "grouped-open": lambda: Model(lambda: nn.RMSNorm(WIDTH), lambda: GroupedAttention(fused=False), Gated),
     "partial-rotary": lambda: Model(OnePlusNorm, lambda: GroupedAttention(groups=4, rotary=DEPTH // 2), Gated),
     "padded": lambda: Model(layer_norm, lambda: PaddedAttention(boolean=True), lambda: Dense(nn.SiLU())),
     "padded-minimum": lambda: Model(layer_norm, lambda: PaddedAttention(boolean=False), lambda: Dense(nn.SiLU())),
-    "normed": lambda: Model(CastNorm, NormedAttention, Gated),
+    "normed": lambda: Model(rms_norm, NormedAttention, Gated),
     "linear-bias": lambda: Model(layer_norm, LinearBiasAttention, lambda: Dense(nn.GELU())),
     "library": lambda: Model(layer_norm, LibraryAttention, lambda: Dense(nn.GELU())),
-    "interleaved": lambda: Model(CastNorm, InterleavedAttention, Gated),
+    "interleaved": lambda: Model(rms_norm, InterleavedAttention, Gated),
 }
 
 

@@ -15,47 +15,38 @@ VOCABULARY, WIDTH, HEADS, LAYERS, POSITIONS = 29, 24, 4, 2, 10
 # nanoGPT: a fused projection, F.scaled_dot_product_attention, learned positions, a tied head, dropout.
 
 class NanoAttention(nn.Module):
-    def __init__(self, dropout, bias):
+    def __init__(self, dropout, bias, width=WIDTH, heads=HEADS):
         super().__init__()
-        self.c_attn = nn.Linear(WIDTH, 3 * WIDTH, bias=bias)
-        self.c_proj = nn.Linear(WIDTH, WIDTH, bias=bias)
+        self.c_attn = nn.Linear(width, 3 * width, bias=bias)
+        self.c_proj = nn.Linear(width, width, bias=bias)
         self.resid_dropout = nn.Dropout(dropout)
-        self.dropout = dropout
+        self.dropout, self.width, self.heads = dropout, width, heads
+
+    def attend(self, q, k, v, T):
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=None, dropout_p=self.dropout if self.training else 0, is_causal=True)
 
     def forward(self, x):
         B, T, C = x.size()
-        q, k, v = self.c_attn(x).split(WIDTH, dim=2)
-        k = k.view(B, T, HEADS, C // HEADS).transpose(1, 2)
-        q = q.view(B, T, HEADS, C // HEADS).transpose(1, 2)
-        v = v.view(B, T, HEADS, C // HEADS).transpose(1, 2)
-        y = F.scaled_dot_product_attention(q, k, v, attn_mask=None, dropout_p=self.dropout if self.training else 0,
-                                           is_causal=True)
+        q, k, v = self.c_attn(x).split(self.width, dim=2)
+        k = k.view(B, T, self.heads, C // self.heads).transpose(1, 2)
+        q = q.view(B, T, self.heads, C // self.heads).transpose(1, 2)
+        v = v.view(B, T, self.heads, C // self.heads).transpose(1, 2)
+        y = self.attend(q, k, v, T)
         return self.resid_dropout(self.c_proj(y.transpose(1, 2).contiguous().view(B, T, C)))
 
 
-class MinAttention(nn.Module):
+class MinAttention(NanoAttention):
     """minGPT, and nanoGPT without flash attention: a mask buffer, masked_fill and softmax."""
 
-    def __init__(self, dropout, bias):
-        super().__init__()
-        self.c_attn = nn.Linear(WIDTH, 3 * WIDTH, bias=bias)
-        self.c_proj = nn.Linear(WIDTH, WIDTH, bias=bias)
+    def __init__(self, dropout, bias, width=WIDTH, heads=HEADS, positions=POSITIONS + 2, persistent=True):
+        super().__init__(dropout, bias, width, heads)
         self.attn_dropout = nn.Dropout(dropout)
-        self.resid_dropout = nn.Dropout(dropout)
-        size = POSITIONS + 2
-        self.register_buffer("bias", torch.tril(torch.ones(size, size)).view(1, 1, size, size))
+        self.register_buffer("bias", torch.tril(torch.ones(positions, positions)).view(1, 1, positions, positions), persistent=persistent)
 
-    def forward(self, x):
-        B, T, C = x.size()
-        q, k, v = self.c_attn(x).split(WIDTH, dim=2)
-        k = k.view(B, T, HEADS, C // HEADS).transpose(1, 2)
-        q = q.view(B, T, HEADS, C // HEADS).transpose(1, 2)
-        v = v.view(B, T, HEADS, C // HEADS).transpose(1, 2)
+    def attend(self, q, k, v, T):
         att = (q @ k.transpose(-2, -1)) * (1.0 / math.sqrt(k.size(-1)))
         att = att.masked_fill(self.bias[:, :, :T, :T] == 0, float("-inf"))
-        att = self.attn_dropout(F.softmax(att, dim=-1))
-        y = (att @ v).transpose(1, 2).contiguous().view(B, T, C)
-        return self.resid_dropout(self.c_proj(y))
+        return self.attn_dropout(F.softmax(att, dim=-1)) @ v
 
 
 class NewGelu(nn.Module):
