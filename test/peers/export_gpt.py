@@ -14,6 +14,7 @@ import json
 import logging
 import os
 import sys
+import tempfile
 import warnings
 from pathlib import Path
 
@@ -156,12 +157,37 @@ def write_all(out, models="*", ways="*", quick=False):
     return written, refused
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("out", type=Path)
+def selecting_parser(description):
+    parser = argparse.ArgumentParser(description=description.split("\n")[0])
     parser.add_argument("--models", default="*", help="glob over models")
     parser.add_argument("--ways", default="*", help="glob over ways")
     parser.add_argument("--quick", action="store_true", help="five ways of nineteen")
+    return parser
+
+
+def checking_parser(description):
+    """Of a program that checks titan-compile on `exports`."""
+    parser = selecting_parser(description)
+    parser.add_argument("--tools", required=True, type=Path, help="folder of titan-compile")
+    parser.add_argument("--exports", type=Path, help="a folder that export_gpt.py has filled")
+    return parser
+
+
+@contextlib.contextmanager
+def exports(arguments):
+    """(model, way, path) of each chosen export, made first where there is no folder of them."""
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = arguments.exports or Path(temporary)
+        if not arguments.exports:
+            write_all(folder, arguments.models, arguments.ways, arguments.quick)
+        chosen = [(model, way, folder / f"{model}-{way}.onnx") for model in fnmatch.filter(gpt_zoo.MODELS, arguments.models)
+                  for way in fnmatch.filter(WAYS, arguments.ways)]
+        yield [(model, way, path) for model, way, path in chosen if path.exists()]
+
+
+def main():
+    parser = selecting_parser(__doc__)
+    parser.add_argument("out", type=Path)
     arguments = parser.parse_args()
     written, refused = write_all(arguments.out, arguments.models, arguments.ways, arguments.quick)
     print(f"{written} exports in {arguments.out}")

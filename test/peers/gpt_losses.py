@@ -1,13 +1,11 @@
 """The GPTs of gpt_zoo.py, exported in many ways, trained by PyTorch and by Titan on the same data from the same weights.
 
-    test/peers/run-with-peers test/peers/gpt_losses.py --tools build/dev/bin [--exports DIR] [--models G] [--ways G] [--every N]
+    test/peers/run-with-peers test/peers/gpt_losses.py --tools build/dev/bin [--exports DIR] [--models G] [--ways G] [--quick] [--every N]
 
 Twenty steps each, SGD with momentum or AdamW with clipping by turns, two microbatches; the losses agree as compare.py
 says. Dropout is off: exports that have it are left out. --every N takes each N-th export.
 """
-import argparse
 import copy
-import fnmatch
 import sys
 import tempfile
 import tomllib
@@ -23,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "training"))
 import titan_job
 from compare import compare_losses
 from torch_training import train
+from verdict import failed
 
 OPTIMIZERS = [
     'kind = "adamw"\nlr = 2e-3\nweight_decay = 0.05\nclip_norm = 1.0\n',
@@ -60,34 +59,18 @@ def check(tools, path, model, way, optimizer, scratch):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--tools", required=True, type=Path)
-    parser.add_argument("--exports", type=Path, help="a folder that export_gpt.py has filled")
-    parser.add_argument("--models", default="*")
-    parser.add_argument("--ways", default="*")
+    parser = export_gpt.checking_parser(__doc__)
     parser.add_argument("--every", type=int, default=1)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = arguments.exports or Path(temporary) / "exports"
-        if not arguments.exports:
-            export_gpt.write_all(folder, arguments.models, arguments.ways, quick=True)
-        cases = [(model, way) for model in fnmatch.filter(gpt_zoo.MODELS, arguments.models)
-                 for way in fnmatch.filter(export_gpt.WAYS, arguments.ways)
-                 if (folder / f"{model}-{way}.onnx").exists() and not has_dropout(model, way)]
-        failed = 0
-        for i, (model, way) in enumerate(cases[::arguments.every]):
-            scratch = Path(temporary) / f"{model}-{way}"
-            scratch.mkdir()
-            try:
-                wrong = check(arguments.tools, folder / f"{model}-{way}.onnx", model, way, OPTIMIZERS[i % 2], scratch)
-            except titan_job.Failure as failure:
-                wrong = [str(failure)]
-            failed += bool(wrong)
-            print(f"{'FAIL' if wrong else 'ok  '} {model}-{way}", *wrong, sep="\n    " if wrong else " ", flush=True)
-        count = len(cases[::arguments.every])
-        print(f"{count - failed} of {count} exports train as PyTorch does")
-    return 1 if failed or not count else 0
+    with export_gpt.exports(arguments) as exports:
+        chosen = [export for export in exports if not has_dropout(*export[:2])][::arguments.every]
+        wrong = 0
+        for i, (model, way, path) in enumerate(chosen):
+            with tempfile.TemporaryDirectory() as scratch:
+                wrong += failed(f"{model}-{way}", check, arguments.tools, path, model, way, OPTIMIZERS[i % 2], Path(scratch))
+        print(f"{len(chosen) - wrong} of {len(chosen)} exports train as PyTorch does")
+    return 1 if wrong or not chosen else 0
 
 
 if __name__ == "__main__":

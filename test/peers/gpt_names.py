@@ -6,17 +6,18 @@ PyTorch calls them.
 Without --exports the exports are made first (export_gpt.py). FOLDED lists what an exporter destroyed, and Titan therefore
 cannot name; anything else is a failure.
 """
-import argparse
 import fnmatch
 import json
 import re
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import export_gpt
 import gpt_zoo
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "training"))
+from verdict import failed
 
 UNFOLDED = {way for way, options in export_gpt.WAYS.items() if not options.get("fold") and not options.get("optimize")}
 LINE = re.compile(r"^  (\S+) +(\w+) +(\[[\d, ]*\])(.*)$")
@@ -86,29 +87,11 @@ def check(tools, path, model, way):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--tools", required=True, type=Path)
-    parser.add_argument("--exports", type=Path, help="a folder that export_gpt.py has filled")
-    parser.add_argument("--models", default="*")
-    parser.add_argument("--ways", default="*")
-    parser.add_argument("--quick", action="store_true")
-    arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = arguments.exports or Path(scratch)
-        if not arguments.exports:
-            export_gpt.write_all(folder, arguments.models, arguments.ways, arguments.quick)
-        count, failed = 0, 0
-        for model in fnmatch.filter(gpt_zoo.MODELS, arguments.models):
-            for way in fnmatch.filter(export_gpt.WAYS, arguments.ways):
-                path = folder / f"{model}-{way}.onnx"
-                if not path.exists():
-                    continue
-                wrong = check(arguments.tools, path, model, way)
-                count, failed = count + 1, failed + bool(wrong)
-                if wrong:
-                    print(f"FAIL {model}-{way}", *wrong[:6], *([f"and {len(wrong) - 6} more"] if len(wrong) > 6 else []), sep="\n    ", flush=True)
-        print(f"{count - failed} of {count} exports: imported, every name as PyTorch's")
-    return 1 if failed or not count else 0
+    arguments = export_gpt.checking_parser(__doc__).parse_args()
+    with export_gpt.exports(arguments) as exports:
+        wrong = sum(failed(f"{model}-{way}", check, arguments.tools, path, model, way) for model, way, path in exports)
+        print(f"{len(exports) - wrong} of {len(exports)} exports: imported, every name as PyTorch's")
+    return 1 if wrong or not exports else 0
 
 
 if __name__ == "__main__":

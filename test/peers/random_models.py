@@ -22,6 +22,7 @@ from compare import compare_losses, compare_state
 from export_model import WAYS, export
 from make_references import aliases
 from torch_training import train
+from verdict import failed
 
 ACTIVATIONS = [nn.ReLU, nn.GELU, nn.Tanh, nn.Sigmoid, nn.SiLU, nn.ELU, lambda: nn.GELU(approximate="tanh"),
                lambda: nn.LeakyReLU(0.2)]
@@ -109,7 +110,8 @@ def check(tools, seed, scratch):
 
     titan_job.compile_job(tools, scratch / "model.onnx", scratch / "train.toml", scratch / "job")
     rows = titan_job.train(scratch / "job", scratch / "run", scratch / "data.npz", 20)
-    return way, compare_losses(rows, expected) + compare_state(titan_job.checkpoint(scratch / "run", 20), reference, norms)
+    wrong = compare_losses(rows, expected) + compare_state(titan_job.checkpoint(scratch / "run", 20), reference, norms)
+    return [f"{way}: {line}" for line in wrong]
 
 
 def main():
@@ -122,19 +124,14 @@ def main():
     torch.set_num_threads(1)
     logging.disable(logging.WARNING)
 
-    failed = 0
+    wrong = 0
     with tempfile.TemporaryDirectory() as temporary:
         for seed in range(arguments.seed, arguments.seed + arguments.count):
             scratch = (arguments.keep or Path(temporary)) / f"seed-{seed}"
             scratch.mkdir(parents=True)
-            try:
-                way, wrong = check(arguments.tools, seed, scratch)
-            except titan_job.Failure as failure:
-                way, wrong = "", [str(failure)]
-            print(f"{'FAIL' if wrong else 'ok  '} --seed {seed} {way}", *wrong, sep="\n    " if wrong else " ", flush=True)
-            failed += bool(wrong)
-    print(f"{arguments.count - failed} passed, {failed} failed")
-    return 1 if failed else 0
+            wrong += failed(f"--seed {seed}", check, arguments.tools, seed, scratch)
+    print(f"{arguments.count - wrong} passed, {wrong} failed")
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":

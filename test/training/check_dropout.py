@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 import titan_job
+from verdict import failed
 
 P, FEATURES, MICRO, MICROBATCHES, STEPS = 0.3, 64, 8, 2, 400
 RECIPE = f"""\
@@ -56,25 +57,24 @@ def wrong_statistics(rows):
     return wrong
 
 
+def check(tools, model, scratch):
+    job = scratch / model.stem
+    titan_job.compile_job(tools, model, scratch / "train.toml", job)
+    return wrong_statistics(titan_job.train(job, scratch / f"{model.stem}.run", scratch / "data.npz", STEPS))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--tools", required=True, type=Path, help="folder of titan-compile")
     arguments = parser.parse_args()
-    failed = 0
+    wrong = 0
     with tempfile.TemporaryDirectory() as temporary:
         scratch = Path(temporary)
         (scratch / "train.toml").write_text(RECIPE)
         np.savez(scratch / "data.npz", x=np.ones((96, FEATURES), np.float32))
         for model in sorted((Path(__file__).parent / "dropout").glob("*.onnx")):
-            job = scratch / model.stem
-            try:
-                titan_job.compile_job(arguments.tools, model, scratch / "train.toml", job)
-                wrong = wrong_statistics(titan_job.train(job, scratch / f"{model.stem}.run", scratch / "data.npz", STEPS))
-            except titan_job.Failure as failure:
-                wrong = [str(failure)]
-            print(f"{'FAIL' if wrong else 'ok  '} {model.stem}", *wrong, sep="\n    " if wrong else " ")
-            failed += bool(wrong)
-    return 1 if failed else 0
+            wrong += failed(model.stem, check, arguments.tools, model, scratch)
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":

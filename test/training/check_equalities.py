@@ -3,63 +3,30 @@
 
     check_equalities.py --tools build/dev/bin [unittest's options]
 """
-import argparse
-import sys
-import tempfile
-import unittest
-from pathlib import Path
-
 import numpy as np
 
 import titan_job
+import training_test
+from training_test import GPT_DROPOUT, REFERENCES, UNFUSED
 
-REFERENCES = Path(__file__).parent / "references"
-GPT_DROPOUT = Path(__file__).parent / "gpt-dropout"  # trained on gpt-nano's data and recipes
-UNFUSED = [f"--disable-pass=titan-{name}" for name in ("lower-fuse-kernels", "lower-fuse-epilogues", "plan-reuse-in-place")]
 STAGES = ["import", "differentiate", "optimize", "accumulate", "shard", "schedule", "lower", "plan"]
 # Bounds of what only rounds differently, relative to the largest element of a tensor, after 20 steps.
 MICROBATCH_BOUND = 2e-5
 EAGER_BOUND = 2e-5
 
 
-class Equalities(unittest.TestCase):
-    tools = Path()
-
-    def setUp(self):
-        temporary = tempfile.TemporaryDirectory()
-        self.addCleanup(temporary.cleanup)
-        self.scratch = Path(temporary.name)
-
-    def compile(self, name, reference, export, recipe, *options, models=None):
-        """A job of `reference`'s recipe; its model, unless `models` is another folder with that export."""
-        job = self.scratch / name
-        job.parent.mkdir(exist_ok=True)
-        folder = REFERENCES / reference
-        titan_job.compile_job(self.tools, (models or folder) / f"{export}.onnx", folder / f"{recipe}.toml", job, *options)
-        return job
-
-    def train(self, job, out, reference, steps=20, threads=2, *options):
-        rows = titan_job.train(job, self.scratch / out, REFERENCES / reference / "data.npz", steps, threads, *options)
-        return [row["loss"] for row in rows], titan_job.checkpoint(self.scratch / out, steps)
-
+class Equalities(training_test.TrainingTest):
     def assert_close(self, found, expected, bound):
         self.assertEqual({name: t.shape for name, t in found.items()}, {name: t.shape for name, t in expected.items()})
         for name, tensor in expected.items():
             error = np.abs(found[name].astype(np.float64) - tensor).max() / max(np.abs(tensor).max(), 1e-3)
             self.assertLessEqual(error, bound, name)
 
-    def assert_same_bits(self, found, expected):
-        self.assertEqual(found[0], expected[0])
-        self.assertEqual(found[1].keys(), expected[1].keys())
-        for name, tensor in expected[1].items():
-            self.assertEqual(found[1][name].tobytes(), tensor.tobytes(), name)
-
     def test_one_batch_is_k_microbatches(self):
-        for reference, export, recipe in (("relu", "dynamo-train", "accumulate"), ("sequence", "dynamo-train", "adamw"),
-                                          ("gpt-course", "dynamo-train", "accumulate")):
+        for reference, recipe in (("relu", "accumulate"), ("sequence", "adamw"), ("gpt-course", "accumulate")):
             whole = None
             for micro in (16, 8, 2, 1):
-                job = self.compile(f"{reference}-{micro}", reference, export, recipe, "--set", f"batch.micro={micro}")
+                job = self.compile(f"{reference}-{micro}", reference, recipe, "--set", f"batch.micro={micro}")
                 losses, state = self.train(job, f"{reference}-{micro}.run", reference)
                 whole = whole or (losses, state)
                 with self.subTest(reference=reference, micro=micro):
@@ -68,7 +35,7 @@ class Equalities(unittest.TestCase):
 
     def test_threads_do_not_matter(self):
         for reference, recipe in (("relu", "cosine-clip"), ("norm-gelu", "smoothing-ignore"), ("residual", "mse-clip")):
-            job = self.compile(reference, reference, "dynamo-train", recipe)
+            job = self.compile(reference, reference, recipe)
             with self.subTest(reference=reference):
                 one = self.train(job, f"{reference}-1", reference, 20, 1)
                 self.assert_same_bits(self.train(job, f"{reference}-2", reference, 20, 2), one)
@@ -76,20 +43,20 @@ class Equalities(unittest.TestCase):
     def test_threads_do_not_matter_to_a_gpt_with_dropout(self):
         for export in ("dynamo-train", "legacy-train"):
             with self.subTest(export=export):
-                job = self.compile(f"gpt-{export}", "gpt-nano", export, "accumulate", models=GPT_DROPOUT)
+                job = self.compile(f"gpt-{export}", "gpt-nano", "accumulate", export=export, models=GPT_DROPOUT)
                 one = self.train(job, f"{export}-1", "gpt-nano", 20, 1)
                 self.assert_same_bits(self.train(job, f"{export}-2", "gpt-nano", 20, 2), one)
 
     def test_fusion_does_not_matter_to_a_gpt(self):
         for reference, models in (("gpt-nano", GPT_DROPOUT), ("gpt-course", None), ("gpt-llama", None), ("gpt-masked", None)):
             with self.subTest(reference=reference):
-                fused = self.compile(f"{reference}-fused", reference, "dynamo-train", "adamw", models=models)
-                single = self.compile(f"{reference}-single", reference, "dynamo-train", "adamw", *UNFUSED, models=models)
+                fused = self.compile(f"{reference}-fused", reference, "adamw", models=models)
+                single = self.compile(f"{reference}-single", reference, "adamw", *UNFUSED, models=models)
                 expected = self.train(fused, f"{reference}-fused.run", reference, 20, 2)
                 self.assert_same_bits(self.train(single, f"{reference}-single.run", reference, 20, 2), expected)
 
     def test_token_files_train_as_arrays_do(self):
-        job = self.compile("tokens", "gpt-nano", "dynamo-train", "adamw")
+        job = self.compile("tokens", "gpt-nano", "adamw")
         expected = self.train(job, "arrays.run", "gpt-nano")
         data = np.load(REFERENCES / "gpt-nano" / "data.npz")
         text = np.append(data["ids"].reshape(-1), data["targets"].reshape(-1)[-1])
@@ -102,7 +69,7 @@ class Equalities(unittest.TestCase):
                 self.assert_same_bits(([row["loss"] for row in rows], titan_job.checkpoint(out, 20)), expected)
 
     def test_token_files_mask_nothing(self):
-        job = self.compile("masked", "gpt-masked", "dynamo-train", "adamw")
+        job = self.compile("masked", "gpt-masked", "adamw")
         arrays = dict(np.load(REFERENCES / "gpt-nano" / "data.npz"))
         text = np.append(arrays["ids"].reshape(-1), arrays["targets"].reshape(-1)[-1])
         np.savez(self.scratch / "ones.npz", attention_mask=np.ones_like(arrays["ids"]), **arrays)
@@ -112,12 +79,12 @@ class Equalities(unittest.TestCase):
         self.assertEqual(losses[0], losses[1])
 
     def test_the_same_input_compiles_to_the_same_bytes(self):
-        jobs = [self.compile(name, "residual", "dynamo-train", "mse-clip") for name in ("first/job", "second/job")]
+        jobs = [self.compile(name, "residual", "mse-clip") for name in ("first/job", "second/job")]
         self.assertEqual(jobs[0].read_bytes(), jobs[1].read_bytes())
 
     def test_a_printed_stage_continues_to_the_same_bytes(self):
         folder = REFERENCES / "norm-gelu"
-        expected = self.compile("job", "norm-gelu", "dynamo-train", "smoothing-ignore").read_bytes()
+        expected = self.compile("job", "norm-gelu", "smoothing-ignore").read_bytes()
         for stage in STAGES:
             with self.subTest(stage=stage):
                 printed, job = self.scratch / f"{stage}.mlir", self.scratch / stage / "job"
@@ -131,7 +98,7 @@ class Equalities(unittest.TestCase):
         """One run directory, three programs in turn: the same names, shapes and layouts, values within EAGER_BOUND."""
         reference, recipe = "relu", "cosine-clip"
         folder = REFERENCES / reference
-        job = self.compile("job", reference, "legacy-eval", recipe)
+        job = self.compile("job", reference, recipe, export="legacy-eval")
         alone = self.train(job, "alone", reference, 18)
         self.train(job, "mixed", reference, 6)
         titan_job.run([self.tools / "titan-run", "--eager", folder / "legacy-eval.onnx", "--recipe", folder / f"{recipe}.toml",
@@ -143,8 +110,4 @@ class Equalities(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--tools", required=True, type=Path, help="folder of titan-compile")
-    arguments, rest = parser.parse_known_args()
-    Equalities.tools = arguments.tools
-    unittest.main(argv=[sys.argv[0], *rest])
+    training_test.main(__doc__)

@@ -4,25 +4,21 @@ scripts/demo trains the real thing.
 
     check_examples.py --tools build/dev/bin [unittest's options]
 """
-import argparse
 import json
 import subprocess
-import sys
 import tempfile
-import unittest
 from pathlib import Path
 
 import numpy as np
 
 import titan_job
+import training_test
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 STEPS, LENGTH, BATCH = 40, 32, 4
 
 
-class Char(unittest.TestCase):
-    tools = Path()
-
+class Char(training_test.ToolsTest):
     @classmethod
     def setUpClass(cls):
         temporary = tempfile.TemporaryDirectory()
@@ -84,9 +80,7 @@ class Char(unittest.TestCase):
             self.assertIn(group, groups)
 
 
-class Gpt2(unittest.TestCase):
-    tools = Path()
-
+class Gpt2(training_test.ToolsTest):
     def test_it_compiles_and_says_what_it_needs(self):
         with tempfile.TemporaryDirectory() as temporary:
             job = Path(temporary) / "gpt2"
@@ -98,8 +92,4 @@ class Gpt2(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--tools", required=True, type=Path, help="folder of titan-compile")
-    arguments, rest = parser.parse_known_args()
-    Char.tools = Gpt2.tools = arguments.tools
-    unittest.main(argv=[sys.argv[0], *rest])
+    training_test.main(__doc__)

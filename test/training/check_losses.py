@@ -14,6 +14,7 @@ from pathlib import Path
 
 import titan_job
 from compare import compare_losses, compare_state
+from verdict import failed
 
 REFERENCES = Path(__file__).parent / "references"
 
@@ -43,7 +44,7 @@ def main():
     parser.add_argument("--references", type=Path, default=REFERENCES)
     arguments = parser.parse_args()
 
-    passed = failed = 0
+    count = wrong = 0
     with tempfile.TemporaryDirectory() as temporary:
         for folder in sorted(arguments.references.glob(arguments.only + "*/")):
             reference = json.loads((folder / "reference.json").read_text())
@@ -51,16 +52,10 @@ def main():
                 case = f"{folder.name}/{export}/{recipe}"
                 scratch = (arguments.keep or Path(temporary)) / case.replace("/", "-")
                 scratch.mkdir(parents=True, exist_ok=True)
-                try:
-                    wrong = check(arguments.tools, folder, reference, export, recipe, scratch)
-                except titan_job.Failure as failure:
-                    wrong = [str(failure)]
-                print(f"{'FAIL' if wrong else 'ok  '} {case}", flush=True)
-                for line in wrong:
-                    print(f"    {line}", flush=True)
-                passed, failed = passed + (not wrong), failed + bool(wrong)
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed or not passed else 0
+                wrong += failed(case, check, arguments.tools, folder, reference, export, recipe, scratch)
+                count += 1
+    print(f"{count - wrong} passed, {wrong} failed")
+    return 1 if wrong or not count else 0
 
 
 if __name__ == "__main__":

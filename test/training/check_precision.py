@@ -3,45 +3,17 @@
 
     check_precision.py --tools build/dev/bin [unittest's options]
 """
-import argparse
-import sys
-import tempfile
-import unittest
-from pathlib import Path
-
 import numpy as np
 
-import titan_job
+import training_test
+from training_test import UNFUSED
 
-REFERENCES = Path(__file__).parent / "references"
-UNFUSED = [f"--disable-pass=titan-{name}" for name in ("lower-fuse-kernels", "lower-fuse-epilogues", "plan-reuse-in-place")]
 BF16 = ("--set", "precision.compute=bf16")
 MODELS = (("relu", "accumulate"), ("norm-gelu", "smoothing-ignore"), ("gpt-nano", "accumulate"), ("gpt-llama", "adamw"))
 SEEDS, STEPS, LAST = range(5), 200, 20
 
 
-class Precision(unittest.TestCase):
-    tools = Path()
-
-    def setUp(self):
-        temporary = tempfile.TemporaryDirectory()
-        self.addCleanup(temporary.cleanup)
-        self.scratch = Path(temporary.name)
-
-    def compile(self, name, reference, recipe, *options):
-        folder, job = REFERENCES / reference, self.scratch / name
-        titan_job.compile_job(self.tools, folder / "dynamo-train.onnx", folder / f"{recipe}.toml", job, *options)
-        return job
-
-    def train(self, job, out, reference, steps=20, threads=2, *options):
-        rows = titan_job.train(job, self.scratch / out, REFERENCES / reference / "data.npz", steps, threads, *options)
-        return [row["loss"] for row in rows], titan_job.checkpoint(self.scratch / out, steps)
-
-    def assert_same_bits(self, found, expected):
-        self.assertEqual(found[0], expected[0])
-        for name, tensor in expected[1].items():
-            self.assertEqual(found[1][name].tobytes(), tensor.tobytes(), name)
-
+class Precision(training_test.TrainingTest):
     def test_threads_and_fusion_do_not_matter(self):
         for reference, recipe in MODELS:
             with self.subTest(reference=reference):
@@ -85,8 +57,4 @@ class Precision(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--tools", required=True, type=Path, help="folder of titan-compile")
-    arguments, rest = parser.parse_known_args()
-    Precision.tools = arguments.tools
-    unittest.main(argv=[sys.argv[0], *rest])
+    training_test.main(__doc__)

@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 
 import titan_job
+from verdict import failed
 
 HERE = Path(__file__).parent
 
@@ -78,26 +79,21 @@ def differences(case, out, expected_losses, expected_state):
     return wrong
 
 
-def check(name, case, tools, scratch, draw):
-    """The number of signals after which a run differs from one that was left alone."""
-    failed = 0
-    job, alone = scratch / "job", scratch / "alone"
+def check(case, tools, scratch, draw):
+    """What differs from a run that was left alone, after each of the signals."""
+    job, alone, wrong = scratch / "job", scratch / "alone", []
     titan_job.compile_job(tools, case.model, case.recipe, job, "--set", f"train.steps={case.steps}",
                           "--set", f"checkpoint.every={case.every}")
     titan_job.train(job, alone, case.data, case.steps)
     for number in (signal.SIGKILL, signal.SIGTERM):
         out = scratch / number.name
-        try:
-            stopped = sum(interrupt(case, job, out, draw, number) for _ in range(3))
-            titan_job.train(job, out, case.data, case.steps)
-            wrong = differences(case, out, titan_job.losses_of(alone), state(case, alone))
-            if stopped < 3:
-                wrong.append(f"only {stopped} of 3 runs were stopped before their end: raise the steps")
-        except titan_job.Failure as failure:
-            wrong = [str(failure)]
-        print(f"{'FAIL' if wrong else 'ok  '} {name}: {number.name} three times", *wrong, sep="\n    " if wrong else " ")
-        failed += bool(wrong)
-    return failed
+        stopped = sum(interrupt(case, job, out, draw, number) for _ in range(3))
+        titan_job.train(job, out, case.data, case.steps)
+        found = differences(case, out, titan_job.losses_of(alone), state(case, alone))
+        if stopped < 3:
+            found.append(f"only {stopped} of 3 runs were stopped before their end: raise the steps")
+        wrong += [f"{number.name}: {line}" for line in found]
+    return wrong
 
 
 def main():
@@ -107,17 +103,13 @@ def main():
     parser.add_argument("--only", default="", help="models whose name starts so")
     arguments = parser.parse_args()
     print(f"--seed {arguments.seed}")
-    failed = 0
+    wrong = 0
     for name, case in CASES.items():
         if not name.startswith(arguments.only):
             continue
         with tempfile.TemporaryDirectory() as temporary:
-            try:
-                failed += check(name, case, arguments.tools, Path(temporary), random.Random(arguments.seed))
-            except titan_job.Failure as failure:
-                print(f"FAIL {name}\n    {failure}")
-                failed += 1
-    return 1 if failed else 0
+            wrong += failed(name, check, case, arguments.tools, Path(temporary), random.Random(arguments.seed))
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":
