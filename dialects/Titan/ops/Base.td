@@ -24,7 +24,7 @@ def Titan_IntScalar : 0DTensorOf<[I64]>,
 def Titan_BoolScalar : 0DTensorOf<[I1]>,
     BuildableType<"::mlir::RankedTensorType::get({}, $_builder.getI1Type())">;
 
-/// `Shardable` is implemented by every tensor op in TitanSharding.cpp; the other three interfaces are attached from the layers that own them.
+/// `Shardable` is implemented by every tensor op in its family's .cpp; the other three interfaces are attached from the layers that own them.
 class Titan_Op<string mnemonic, list<Trait> traits = []> : Op<Titan_Dialect, mnemonic, traits> {
   /// Arguments of the op itself; every tensor op adds its module paths and phase.
   dag opArguments = (ins);

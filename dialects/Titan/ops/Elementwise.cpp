@@ -1,17 +1,11 @@
-// Folders of the titan dialect. Only rewrites that keep every bit: x * 1 folds, x + 0 does not (-0
-// + 0 is +0).
-#include "dialects/Titan/ResultTypes.h"
-
-#include "mlir/IR/Matchers.h"
+#include "dialects/Titan/ops/OpSupport.h"
 
 using namespace mlir;
 
 namespace titan::ir {
 
-namespace {
-
 /// Is `attribute` a splat of `value`?
-bool isSplat(Attribute attribute, double value) {
+static bool isSplat(Attribute attribute, double value) {
   auto splat = dyn_cast_if_present<SplatElementsAttr>(attribute);
   if (!splat)
     return false;
@@ -22,24 +16,6 @@ bool isSplat(Attribute attribute, double value) {
     return splat.getSplatValue<bool>() == (value != 0);
   return splat.getSplatValue<APInt>().getSExtValue() == static_cast<int64_t>(value);
 }
-
-bool isIdentity(ArrayRef<int64_t> permutation) {
-  for (auto [i, d] : llvm::enumerate(permutation))
-    if (d != static_cast<int64_t>(i))
-      return false;
-  return true;
-}
-
-/// A splat constant keeps its value under any op that only moves elements.
-OpFoldResult foldSplat(Attribute operand, Type type) {
-  if (auto splat = dyn_cast_if_present<SplatElementsAttr>(operand))
-    return splat.resizeSplat(cast<ShapedType>(type));
-  return {};
-}
-
-} // namespace
-
-OpFoldResult ConstantOp::fold(FoldAdaptor) { return getValue(); }
 
 OpFoldResult NegOp::fold(FoldAdaptor) {
   if (auto inner = getOperand().getDefiningOp<NegOp>())
@@ -119,46 +95,46 @@ OpFoldResult ConvertOp::fold(FoldAdaptor) {
   return {};
 }
 
-OpFoldResult ReshapeOp::fold(FoldAdaptor adaptor) {
-  if (getOperand().getType() == getType())
-    return getOperand();
-  if (auto inner = getOperand().getDefiningOp<ReshapeOp>()) {
-    getOperandMutable().assign(inner.getOperand());
-    return getResult();
-  }
-  return foldSplat(adaptor.getOperand(), getType());
-}
-
-OpFoldResult TransposeOp::fold(FoldAdaptor adaptor) {
-  if (isIdentity(getPermutation()))
-    return getOperand();
-  if (auto inner = getOperand().getDefiningOp<TransposeOp>()) {
-    SmallVector<int64_t> composed;
-    for (int64_t d : getPermutation())
-      composed.push_back(inner.getPermutation()[d]);
-    getOperandMutable().assign(inner.getOperand());
-    setPermutation(composed);
-    return getResult();
-  }
-  return foldSplat(adaptor.getOperand(), getType());
-}
-
-OpFoldResult BroadcastOp::fold(FoldAdaptor adaptor) {
-  if (getOperand().getType() == getType())
-    return getOperand();
-  return foldSplat(adaptor.getOperand(), getType());
-}
-
-OpFoldResult SliceOp::fold(FoldAdaptor adaptor) {
-  if (getOperand().getType() == getType())
-    return getOperand();
-  return foldSplat(adaptor.getOperand(), getType());
-}
-
-OpFoldResult ReduceOp::fold(FoldAdaptor) {
-  if (getDims().empty())
-    return getOperand();
-  return {};
-}
+#define TITAN_ELEMENTWISE_RULE(OP)                                                                 \
+  ShardingRule OP::getShardingRule() { return elementwiseRule(*this); }
+TITAN_ELEMENTWISE_RULE(NegOp)
+TITAN_ELEMENTWISE_RULE(AbsOp)
+TITAN_ELEMENTWISE_RULE(SignOp)
+TITAN_ELEMENTWISE_RULE(FloorOp)
+TITAN_ELEMENTWISE_RULE(CeilOp)
+TITAN_ELEMENTWISE_RULE(RoundOp)
+TITAN_ELEMENTWISE_RULE(ExpOp)
+TITAN_ELEMENTWISE_RULE(LogOp)
+TITAN_ELEMENTWISE_RULE(Log1pOp)
+TITAN_ELEMENTWISE_RULE(SqrtOp)
+TITAN_ELEMENTWISE_RULE(RsqrtOp)
+TITAN_ELEMENTWISE_RULE(SinOp)
+TITAN_ELEMENTWISE_RULE(CosOp)
+TITAN_ELEMENTWISE_RULE(TanhOp)
+TITAN_ELEMENTWISE_RULE(SigmoidOp)
+TITAN_ELEMENTWISE_RULE(ErfOp)
+TITAN_ELEMENTWISE_RULE(ReluOp)
+TITAN_ELEMENTWISE_RULE(SiluOp)
+TITAN_ELEMENTWISE_RULE(SoftplusOp)
+TITAN_ELEMENTWISE_RULE(NotOp)
+TITAN_ELEMENTWISE_RULE(GeluOp)
+TITAN_ELEMENTWISE_RULE(LeakyReluOp)
+TITAN_ELEMENTWISE_RULE(EluOp)
+TITAN_ELEMENTWISE_RULE(HardSigmoidOp)
+TITAN_ELEMENTWISE_RULE(IsFiniteOp)
+TITAN_ELEMENTWISE_RULE(ConvertOp)
+TITAN_ELEMENTWISE_RULE(AddOp)
+TITAN_ELEMENTWISE_RULE(SubOp)
+TITAN_ELEMENTWISE_RULE(MulOp)
+TITAN_ELEMENTWISE_RULE(DivOp)
+TITAN_ELEMENTWISE_RULE(MaxOp)
+TITAN_ELEMENTWISE_RULE(MinOp)
+TITAN_ELEMENTWISE_RULE(PowOp)
+TITAN_ELEMENTWISE_RULE(AndOp)
+TITAN_ELEMENTWISE_RULE(OrOp)
+TITAN_ELEMENTWISE_RULE(CompareOp)
+TITAN_ELEMENTWISE_RULE(SelectOp)
+TITAN_ELEMENTWISE_RULE(BceWithLogitsOp)
+#undef TITAN_ELEMENTWISE_RULE
 
 } // namespace titan::ir

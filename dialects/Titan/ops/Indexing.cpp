@@ -1,0 +1,75 @@
+#include "dialects/Titan/ops/OpSupport.h"
+
+using namespace mlir;
+
+namespace titan::ir {
+
+LogicalResult EmbeddingOp::verify() {
+  RankedTensorType table = tensorType(getTable()), indices = tensorType(getIndices());
+  if (table.getRank() == 0)
+    return emitOpError("(C1) the table has no rows");
+  if (tensorType(getResult()) != embeddingType(table, indices))
+    return emitOpError("(C1) the result's type is ") << embeddingType(table, indices);
+  return success();
+}
+
+LogicalResult EmbeddingGradOp::verify() {
+  RankedTensorType dresult = tensorType(getDresult()), indices = tensorType(getIndices()),
+                   result = tensorType(getResult());
+  int64_t rank = indices.getRank();
+  if (dresult.getRank() < rank || dresult.getShape().take_front(rank) != indices.getShape())
+    return emitOpError("(C1) dresult ")
+           << dresult << " does not begin with the dimensions of " << indices;
+  SmallVector<int64_t> shape = {static_cast<int64_t>(getRows())};
+  llvm::append_range(shape, dresult.getShape().drop_front(rank));
+  if (result != RankedTensorType::get(shape, accumulationType(dresult.getElementType())))
+    return emitOpError("(C1) ") << result << " is no gradient of " << getRows() << " rows for "
+                                << dresult;
+  if (getAcc() && tensorType(getAcc()) != result)
+    return emitOpError("(C2) acc ") << tensorType(getAcc()) << " is not " << result;
+  return success();
+}
+
+ShardingRule EmbeddingOp::getShardingRule() {
+  // Rows are looked up anywhere in the table, so it stays whole along them.
+  ShardingRule rule = emptyRule(*this);
+  ArrayRef<int64_t> table = tensorType(getTable()).getShape();
+  int64_t position = 0;
+  for (auto [d, extent] : llvm::enumerate(tensorType(getIndices()).getShape())) {
+    int64_t factor = rule.addFactor(extent, FactorKind::Parallel);
+    rule.operands[1][d] = rule.results[0][position++] = {factor};
+  }
+  rule.operands[0][0] = {rule.addFactor(table[0], FactorKind::Whole)};
+  for (size_t d = 1; d < table.size(); ++d)
+    rule.operands[0][d] =
+        rule.results[0][position++] = {rule.addFactor(table[d], FactorKind::Parallel)};
+  return rule;
+}
+
+ShardingRule EmbeddingGradOp::getShardingRule() {
+  ShardingRule rule = emptyRule(*this);
+  ArrayRef<int64_t> dresult = tensorType(getDresult()).getShape();
+  int64_t leading = tensorType(getIndices()).getRank();
+  int64_t rows = rule.addFactor(getRows(), FactorKind::Whole);
+  rule.results[0][0] = {rows};
+  if (getAcc())
+    rule.operands[2][0] = {rows};
+  for (int64_t d = 0; d < static_cast<int64_t>(dresult.size()); ++d) {
+    // With an accumulator the pieces' sum would count it once a piece.
+    FactorKind kind = d >= leading ? FactorKind::Parallel
+                      : getAcc()   ? FactorKind::Whole
+                                   : FactorKind::Reduction;
+    int64_t factor = rule.addFactor(dresult[d], kind);
+    rule.operands[0][d] = {factor};
+    if (d < leading) {
+      rule.operands[1][d] = {factor};
+      continue;
+    }
+    rule.results[0][d - leading + 1] = {factor};
+    if (getAcc())
+      rule.operands[2][d - leading + 1] = {factor};
+  }
+  return rule;
+}
+
+} // namespace titan::ir
