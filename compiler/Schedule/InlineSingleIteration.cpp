@@ -1,5 +1,6 @@
 // titan-schedule-inline-single-iteration: a loop over one microbatch is its body.
 #include "compiler/Schedule/Passes.h"
+#include "compiler/Support/RandomOp.h"
 #include "dialects/Titan/TensorBuilder.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
@@ -39,30 +40,17 @@ void dropZeroAccumulator(BlockArgument accumulator) {
   }
 }
 
-/// The only index is 0, which random ops count as when they have no microbatch.
-void dropIndex(BlockArgument index, OpBuilder& builder) {
-  for (OpOperand& use : llvm::make_early_inc_range(index.getUses())) {
-    Operation* user = use.getOwner();
-    if (auto dropout = dyn_cast<ir::DropoutOp>(user))
-      dropout.getMicrobatchMutable().clear();
-    else if (auto attention = dyn_cast<ir::AttentionOp>(user))
-      attention.getMicrobatchMutable().clear();
-    else if (auto gradient = dyn_cast<ir::AttentionGradOp>(user))
-      gradient.getMicrobatchMutable().clear();
-  }
-}
-
 bool canInline(accum::LoopOp loop) {
   // What else the index may feed stays in its loop.
   return loop.getCount() == 1 && loop.getOrder() == accum::Order::Running &&
-         llvm::all_of(loop.getIndex().getUsers(),
-                      llvm::IsaPred<ir::DropoutOp, ir::AttentionOp, ir::AttentionGradOp>);
+         llvm::all_of(loop.getIndex().getUsers(), RandomOp::classof);
 }
 
 void inlineLoop(accum::LoopOp loop) {
   OpBuilder builder(loop);
   Block& body = loop.getBlock();
-  dropIndex(loop.getIndex(), builder);
+  for (Operation* user : llvm::make_early_inc_range(loop.getIndex().getUsers()))
+    RandomOp(user).dropMicrobatch();
   for (auto [slice, batch] : llvm::zip_equal(loop.getSlices(), loop.getBatches()))
     if (!slice.use_empty())
       slice.replaceAllUsesWith(ir::ReshapeOp::create(builder, loop.getLoc(), slice.getType(), batch,

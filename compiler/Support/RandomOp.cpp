@@ -74,6 +74,10 @@ void RandomOp::place(ir::WindowAttr window, Value microbatch) {
   });
 }
 
+void RandomOp::dropMicrobatch() {
+  dispatch(op_, [](auto op) { op.getMicrobatchMutable().clear(); });
+}
+
 void forEachRandomOp(Operation* root, llvm::function_ref<void(RandomOp)> function) {
   root->walk<WalkOrder::PreOrder>([&](Operation* op) {
     if (RandomOp::classof(op))

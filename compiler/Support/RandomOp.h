@@ -25,6 +25,8 @@ public:
   void seed(mlir::Value seed, mlir::Value step);
   /// `microbatch` may be null: every microbatch draws alike.
   void place(ir::WindowAttr window, mlir::Value microbatch);
+  /// Draws as for the first microbatch: there is no other.
+  void dropMicrobatch();
 
 private:
   mlir::Operation* op_;
