@@ -17,19 +17,4 @@ using HostOutputs = std::vector<HostTensor>;
 Result<std::optional<HostOutputs>> fold(const Node& node, const HostInputs& inputs,
                                         int64_t largest = kLargestFolded);
 
-// The rules, by family; each gives nothing for ops of other families.
-Result<std::optional<HostOutputs>> foldElementwise(const Node& node, const HostInputs& inputs,
-                                                   int64_t largest);
-Result<std::optional<HostOutputs>> foldMovement(const Node& node, const HostInputs& inputs,
-                                                int64_t largest);
-Result<std::optional<HostOutputs>> foldIndexing(const Node& node, const HostInputs& inputs,
-                                                int64_t largest);
-Result<std::optional<HostOutputs>> foldConstruct(const Node& node, const HostInputs& inputs,
-                                                 int64_t largest);
-Result<std::optional<HostOutputs>> foldReduction(const Node& node, const HostInputs& inputs,
-                                                 int64_t largest);
-
-/// `value` repeated to `shape`, which it broadcasts to.
-HostTensor broadcastHost(const HostTensor& value, const Shape& shape);
-
 } // namespace titan::frontend

@@ -1,5 +1,5 @@
 // Folding of ops that make tensors up: ranges, fills, triangles, repetitions, running sums.
-#include "frontend/onnx/Fold.h"
+#include "frontend/onnx/FoldRules.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,11 +7,6 @@
 namespace titan::frontend {
 
 namespace {
-
-using Folded = Result<std::optional<HostOutputs>>;
-
-Folded nothing() { return std::optional<HostOutputs>(); }
-Folded one(HostTensor tensor) { return std::optional(HostOutputs{std::move(tensor)}); }
 
 Folded range(const Node& node, const HostInputs& inputs, int64_t largest) {
   const HostTensor &start = *inputs[0], &limit = *inputs[1], &delta = *inputs[2];
@@ -50,14 +45,6 @@ Folded constantOfShape(const Node& node, const HostTensor& target, int64_t large
   return one(broadcastHost(value, shape));
 }
 
-/// Element i of `out` from `from`, or zero.
-void pushElement(HostTensor& out, const HostTensor& from, int64_t position, bool keep = true) {
-  if (out.isFloat())
-    out.reals.push_back(keep ? from.reals[position] : 0);
-  else
-    out.integers.push_back(keep ? from.integers[position] : 0);
-}
-
 /// Keeps column - row <= k (lower) or >= k (upper) of the last two dimensions.
 Folded trilu(const Node& node, const HostTensor& data, const HostTensor* diagonal) {
   if (data.shape.size() < 2)
@@ -70,7 +57,10 @@ Folded trilu(const Node& node, const HostTensor& data, const HostTensor* diagona
   HostTensor out = HostTensor::empty(data.dtype, data.shape);
   for (int64_t i = 0, count = data.size(); i < count; ++i) {
     int64_t offset = i % columns - i / columns % rows;
-    pushElement(out, data, i, upper ? offset >= k : offset <= k);
+    if (upper ? offset >= k : offset <= k)
+      out.pushFrom(data, i);
+    else
+      out.push(int64_t(0));
   }
   return one(std::move(out));
 }
@@ -109,7 +99,7 @@ Folded tile(const Node& node, const HostTensor& data, const HostTensor& repeats,
       stride *= data.shape[d];
       rest /= shape[d];
     }
-    pushElement(out, data, position);
+    out.pushFrom(data, position);
   }
   return one(std::move(out));
 }

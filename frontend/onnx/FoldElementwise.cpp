@@ -1,4 +1,4 @@
-#include "frontend/onnx/Fold.h"
+#include "frontend/onnx/FoldRules.h"
 
 #include <algorithm>
 #include <cmath>
@@ -184,60 +184,20 @@ std::optional<HostTensor> where(const HostTensor& condition, const HostTensor& x
              b = broadcastHost(y, *shape);
   HostTensor out = HostTensor::empty(x.dtype, *shape);
   for (int64_t i = 0, count = out.size(); i < count; ++i) {
-    const HostTensor& chosen = c.integers[i] ? a : b;
-    if (out.isFloat())
-      out.push(chosen.reals[i]);
-    else
-      out.push(chosen.integers[i]);
+    out.pushFrom(c.integers[i] ? a : b, i);
   }
   return out;
 }
 
 } // namespace
 
-HostTensor broadcastHost(const HostTensor& value, const Shape& shape) {
-  if (value.shape == shape)
-    return value;
-  HostTensor out = HostTensor::empty(value.dtype, shape);
-  int64_t count = elementCount(shape);
-  size_t lead = shape.size() - value.shape.size();
-  // Strides of `value` per dimension of `shape`: 0 where it repeats.
-  std::vector<int64_t> strides(shape.size(), 0);
-  int64_t stride = 1;
-  for (size_t d = shape.size(); d-- > lead;) {
-    int64_t extent = value.shape[d - lead];
-    strides[d] = extent == 1 ? 0 : stride;
-    stride *= extent;
-  }
-  // An odometer over the dimensions: masks have millions of elements.
-  std::vector<int64_t> at(shape.size(), 0);
-  int64_t from = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    if (value.isFloat())
-      out.reals.push_back(value.reals[from]);
-    else
-      out.integers.push_back(value.integers[from]);
-    for (size_t d = shape.size(); d-- > 0;) {
-      from += strides[d];
-      if (++at[d] < shape[d])
-        break;
-      from -= strides[d] * shape[d];
-      at[d] = 0;
-    }
-  }
-  return out;
-}
-
-Result<std::optional<HostOutputs>> foldElementwise(const Node& node, const HostInputs& inputs,
-                                                   int64_t largest) {
+Folded foldElementwise(const Node& node, const HostInputs& inputs, int64_t largest) {
   const std::string& op = node.opType;
-  auto result = [](std::optional<HostTensor> value) -> std::optional<HostOutputs> {
-    if (!value)
-      return std::nullopt;
-    return HostOutputs{std::move(*value)};
+  auto result = [](std::optional<HostTensor> value) {
+    return value ? one(std::move(*value)) : nothing();
   };
   if (inputs.empty() || !inputs[0])
-    return std::optional<HostOutputs>();
+    return nothing();
   if (op == "Identity" && inputs.size() == 1)
     return result(*inputs[0]);
   if (op == "Cast" && inputs.size() == 1) {
@@ -250,7 +210,7 @@ Result<std::optional<HostOutputs>> foldElementwise(const Node& node, const HostI
     return result(unary(node, *inputs[0]));
   for (const HostTensor* input : inputs)
     if (!input)
-      return std::optional<HostOutputs>();
+      return nothing();
   if (op == "CastLike" && inputs.size() == 2)
     return result(cast(*inputs[0], inputs[1]->dtype));
   if (op == "Where" && inputs.size() == 3)
@@ -266,7 +226,7 @@ Result<std::optional<HostOutputs>> foldElementwise(const Node& node, const HostI
       "Or",  "Xor", "Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"};
   bool known = std::find(std::begin(kBinary), std::end(kBinary), op) != std::end(kBinary);
   if (!known || inputs.size() != 2)
-    return std::optional<HostOutputs>();
+    return nothing();
   return result(binary(node, *inputs[0], *inputs[1], largest));
 }
 

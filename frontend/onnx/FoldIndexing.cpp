@@ -1,23 +1,11 @@
 // Folding of lookups and writes by index.
-#include "frontend/onnx/Fold.h"
+#include "frontend/onnx/FoldRules.h"
 
 #include <algorithm>
 
 namespace titan::frontend {
 
 namespace {
-
-using Folded = Result<std::optional<HostOutputs>>;
-
-Folded nothing() { return std::optional<HostOutputs>(); }
-Folded one(HostTensor tensor) { return std::optional(HostOutputs{std::move(tensor)}); }
-
-void copyElement(const HostTensor& from, int64_t position, HostTensor& to) {
-  if (from.isFloat())
-    to.reals.push_back(from.reals[position]);
-  else
-    to.integers.push_back(from.integers[position]);
-}
 
 void setElement(HostTensor& to, int64_t at, const HostTensor& from, int64_t position) {
   if (to.isFloat())
@@ -53,7 +41,7 @@ Folded gather(const Node& node, const HostTensor& data, const HostTensor& indice
     for (int64_t k = 0; k < indices.size(); ++k) {
       int64_t index = TITAN_TRY(checkedIndex(node, indices.integer(k), extent));
       for (int64_t i = 0; i < inner; ++i)
-        copyElement(data, (o * extent + index) * inner + i, out);
+        out.pushFrom(data, (o * extent + index) * inner + i);
     }
   return one(std::move(out));
 }
@@ -91,7 +79,7 @@ Folded gatherND(const Node& node, const HostTensor& data, const HostTensor& indi
   HostTensor out = HostTensor::empty(data.dtype, shape);
   for (int64_t position : positions)
     for (int64_t i = 0; i < inner; ++i)
-      copyElement(data, position * inner + i, out);
+      out.pushFrom(data, position * inner + i);
   return one(std::move(out));
 }
 
@@ -142,7 +130,7 @@ Result<std::vector<int64_t>> elementPositions(const Node& node, const HostTensor
 Folded gatherElements(const Node& node, const HostTensor& data, const HostTensor& indices) {
   HostTensor out = HostTensor::empty(data.dtype, indices.shape);
   for (int64_t position : TITAN_TRY(elementPositions(node, indices, data.shape)))
-    copyElement(data, position, out);
+    out.pushFrom(data, position);
   return one(std::move(out));
 }
 

@@ -1,45 +1,11 @@
 // Folding of ops that move elements: the result is a list of positions in the operand.
-#include "frontend/onnx/Fold.h"
+#include "frontend/onnx/FoldRules.h"
 
 #include <algorithm>
 
 namespace titan::frontend {
 
 namespace {
-
-using Folded = Result<std::optional<HostOutputs>>;
-
-Folded nothing() { return std::optional<HostOutputs>(); }
-Folded one(HostTensor tensor) { return std::optional(HostOutputs{std::move(tensor)}); }
-
-void copyElement(const HostTensor& from, int64_t position, HostTensor& to) {
-  if (from.isFloat())
-    to.reals.push_back(from.reals[position]);
-  else
-    to.integers.push_back(from.integers[position]);
-}
-
-std::vector<int64_t> stridesOf(const Shape& shape) {
-  std::vector<int64_t> strides(shape.size(), 1);
-  for (size_t d = shape.size(); d-- > 1;)
-    strides[d - 1] = strides[d] * shape[d];
-  return strides;
-}
-
-/// Element (i0, i1, ...) of the result is element base + sum of i_d * steps[d] of `from`.
-HostTensor strided(const HostTensor& from, const Shape& shape, int64_t base,
-                   const std::vector<int64_t>& steps) {
-  HostTensor out = HostTensor::empty(from.dtype, shape);
-  for (int64_t i = 0, count = elementCount(shape); i < count; ++i) {
-    int64_t position = base, rest = i;
-    for (size_t d = shape.size(); d-- > 0;) {
-      position += rest % shape[d] * steps[d];
-      rest /= shape[d];
-    }
-    copyElement(from, position, out);
-  }
-  return out;
-}
 
 HostTensor reshaped(HostTensor tensor, Shape shape) {
   tensor.shape = std::move(shape);
@@ -70,7 +36,7 @@ Folded concat(const Node& node, const HostInputs& inputs, int64_t largest) {
     for (const HostTensor* input : inputs) {
       int64_t run = outer ? input->size() / outer : 0;
       for (int64_t i = 0; i < run; ++i)
-        copyElement(*input, o * run + i, out);
+        out.pushFrom(*input, o * run + i);
     }
   return one(std::move(out));
 }
@@ -94,7 +60,7 @@ Folded slice(const Node& node, const HostInputs& inputs) {
   }
   const HostTensor& data = *inputs[0];
   std::vector<SliceDim> dims = TITAN_TRY(sliceDims(node, data.shape, starts, ends, axes, steps));
-  std::vector<int64_t> strides = stridesOf(data.shape);
+  std::vector<int64_t> strides = rowMajorStrides(data.shape);
   Shape shape;
   int64_t base = 0;
   for (size_t d = 0; d < dims.size(); ++d) {
@@ -117,7 +83,7 @@ Folded split(const Node& node, const HostInputs& inputs) {
   if (sizes.size() != node.outputs.size())
     return Error::badInput("{}: {} pieces for {} outputs", node.shown(), sizes.size(),
                            node.outputs.size());
-  std::vector<int64_t> strides = stridesOf(data.shape);
+  std::vector<int64_t> strides = rowMajorStrides(data.shape);
   HostOutputs pieces;
   for (int64_t begin = 0; int64_t size : sizes) {
     Shape shape = data.shape;
@@ -131,7 +97,7 @@ Folded split(const Node& node, const HostInputs& inputs) {
 Folded transpose(const Node& node, const HostTensor& data) {
   std::vector<int64_t> permutation =
       TITAN_TRY(permutationOf(node, static_cast<int64_t>(data.shape.size())));
-  std::vector<int64_t> strides = stridesOf(data.shape), permuted;
+  std::vector<int64_t> strides = rowMajorStrides(data.shape), permuted;
   Shape shape;
   for (int64_t d : permutation) {
     shape.push_back(data.shape[d]);
@@ -141,6 +107,31 @@ Folded transpose(const Node& node, const HostTensor& data) {
 }
 
 } // namespace
+
+std::vector<int64_t> rowMajorStrides(const Shape& shape) {
+  std::vector<int64_t> strides(shape.size(), 1);
+  for (size_t d = shape.size(); d-- > 1;)
+    strides[d - 1] = strides[d] * shape[d];
+  return strides;
+}
+
+HostTensor strided(const HostTensor& from, const Shape& shape, int64_t base,
+                   const std::vector<int64_t>& strides) {
+  HostTensor out = HostTensor::empty(from.dtype, shape);
+  forEachPosition(shape, base, strides, [&](int64_t position) { out.pushFrom(from, position); });
+  return out;
+}
+
+HostTensor broadcastHost(const HostTensor& value, const Shape& shape) {
+  if (value.shape == shape)
+    return value;
+  // Dimensions that are new or repeat stand still.
+  std::vector<int64_t> own = rowMajorStrides(value.shape), strides(shape.size(), 0);
+  size_t lead = shape.size() - value.shape.size();
+  for (size_t d = 0; d < own.size(); ++d)
+    strides[lead + d] = value.shape[d] == 1 ? 0 : own[d];
+  return strided(value, shape, 0, strides);
+}
 
 Folded foldMovement(const Node& node, const HostInputs& inputs, int64_t largest) {
   const std::string& op = node.opType;

@@ -74,6 +74,13 @@ void HostTensor::push(int64_t value) {
   }
 }
 
+void HostTensor::pushFrom(const HostTensor& other, int64_t position) {
+  if (isFloat())
+    reals.push_back(other.reals[position]);
+  else
+    integers.push_back(other.integers[position]);
+}
+
 HostTensor HostTensor::empty(DType dtype, Shape shape) {
   HostTensor tensor;
   tensor.dtype = dtype;

@@ -30,6 +30,8 @@ struct HostTensor {
   /// Appends a value, rounded or wrapped to `dtype`.
   void push(double value);
   void push(int64_t value);
+  /// Appends element `position` of `other`, which is of the same type.
+  void pushFrom(const HostTensor& other, int64_t position);
 
   static HostTensor vector(const std::vector<int64_t>& values);
   static HostTensor scalar(int64_t value);
