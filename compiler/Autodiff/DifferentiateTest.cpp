@@ -4,8 +4,8 @@
 #include "compiler/Autodiff/Passes.h"
 #include "compiler/Autodiff/Rules.h"
 #include "compiler/Interpreter/Equivalence.h"
+#include "compiler/Interpreter/testing/ModuleFixture.h"
 #include "compiler/Support/RecipeAttribute.h"
-#include "mlir/Parser/Parser.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -36,25 +36,14 @@ std::string mlp(int64_t micro, bool tied = false) {
                      micro, tied ? "%w1" : "%w2");
 }
 
-class Differentiate : public ::testing::Test {
+class Differentiate : public titan::interpreter::testing::ModuleFixture {
 protected:
-  Differentiate() {
-    DialectRegistry registry;
-    registry.insert<ir::TitanDialect, accum::AccumDialect, func::FuncDialect>();
-    registerInterpreterModels(registry);
-    autodiff::registerDerivativeRules(registry);
-    context.appendDialectRegistry(registry);
-    context.loadAllAvailableDialects();
-    context.getDiagEngine().registerHandler([&](Diagnostic& diagnostic) {
-      message = diagnostic.str();
-      return success();
-    });
+  Differentiate() : ModuleFixture(autodiff::registerDerivativeRules) {
     recipe.batch.micro = recipe.batch.global = 8;
   }
 
   OwningOpRef<ModuleOp> compile(const std::string& text, bool accumulate = false) {
-    OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
-    EXPECT_TRUE(module) << message;
+    OwningOpRef<ModuleOp> module = parse(text);
     setRecipe(*module, recipe);
     PassManager passes(&context);
     addDifferentiatePasses(passes);
@@ -63,22 +52,8 @@ protected:
     succeeded = mlir::succeeded(passes.run(*module));
     return module;
   }
-  /// Random arguments for @step or another function, by name.
-  Arguments argumentsOf(func::FuncOp function) {
-    Arguments arguments;
-    RandomOptions options;
-    options.integerBound = 6;
-    for (auto [i, tensor] : llvm::enumerate(randomArguments(function, options))) {
-      if (auto state = function.getArgAttrOfType<FlatSymbolRefAttr>(i, ir::tag::state))
-        arguments.states[state.getValue().str()] = tensor;
-      else if (auto input = function.getArgAttrOfType<StringAttr>(i, ir::tag::input))
-        arguments.inputs[input.str()] = tensor;
-      else
-        arguments.controls[function.getArgAttrOfType<StringAttr>(i, ir::tag::control).str()] =
-            tensor;
-    }
-    return arguments;
-  }
+  /// Random arguments for @step or another function.
+  static Arguments argumentsOf(func::FuncOp function) { return namedArguments(function, 6); }
   Results runFunction(ModuleOp module, StringRef name, const Arguments& arguments) {
     FailureOr<Results> results =
         run(module.lookupSymbol<func::FuncOp>(name), arguments, Engine::F64);
@@ -100,8 +75,6 @@ protected:
       }
   }
 
-  MLIRContext context;
-  std::string message;
   Recipe recipe;
   bool succeeded = false;
 };
@@ -185,7 +158,6 @@ TEST_F(Differentiate, EvalCountsValidRowsOnly) {
   OwningOpRef<ModuleOp> module = compile(mlp(8));
   ASSERT_TRUE(succeeded) << message;
   Arguments arguments = argumentsOf(module->lookupSymbol<func::FuncOp>("eval"));
-  Type i64 = IntegerType::get(&context, 64);
   // A row at a time, by differences of prefixes, from the logits that @predict gives.
   Tensor logits = runFunction(*module, "predict", arguments).outputs["logits"];
   ArrayRef<int64_t> targets = arguments.inputs["targets"].integers();
@@ -196,7 +168,7 @@ TEST_F(Differentiate, EvalCountsValidRowsOnly) {
       ++count;
       correct += std::max_element(row.begin(), row.end()) - row.begin() == targets[rows - 1];
     }
-    arguments.controls["valid_rows"] = Tensor::scalar(i64, rows);
+    arguments.controls["valid_rows"] = integer(rows);
     Results results = runFunction(*module, "eval", arguments);
     EXPECT_EQ(results.metrics["count"].integer(), count);
     EXPECT_EQ(results.metrics["correct"].integer(), correct);
@@ -223,7 +195,7 @@ TEST_F(Differentiate, OutputLossCountsMicrobatches) {
   Arguments arguments = argumentsOf(module->lookupSymbol<func::FuncOp>("step"));
   EXPECT_EQ(runFunction(*module, "step", arguments).metrics["count"].integer(), 4);
   Arguments eval = argumentsOf(module->lookupSymbol<func::FuncOp>("eval"));
-  eval.controls["valid_rows"] = Tensor::scalar(IntegerType::get(&context, 64), 1);
+  eval.controls["valid_rows"] = integer(1);
   EXPECT_EQ(runFunction(*module, "eval", eval).metrics["count"].integer(), 0);
 }
 

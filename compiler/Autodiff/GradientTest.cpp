@@ -5,6 +5,7 @@
 #include "compiler/Autodiff/testing/RandomGraph.h"
 #include "compiler/Interpreter/Equivalence.h"
 #include "compiler/Interpreter/RandomArguments.h"
+#include "compiler/Interpreter/testing/ModuleFixture.h"
 #include "compiler/Interpreter/testing/OpInstances.h"
 #include "dialects/Titan/TensorBuilder.h"
 
@@ -28,13 +29,8 @@ using titan::interpreter::testing::OpInstances;
 constexpr double step = 1e-5;
 
 OpInstances& instances() {
-  static OpInstances* loaded = [] {
-    DialectRegistry registry;
-    registry.insert<titan::ir::TitanDialect, func::FuncDialect>();
-    registerInterpreterModels(registry);
-    titan::autodiff::registerDerivativeRules(registry);
-    return new OpInstances(registry);
-  }();
+  static auto* loaded = new OpInstances(
+      titan::interpreter::testing::moduleRegistry(titan::autodiff::registerDerivativeRules));
   return *loaded;
 }
 

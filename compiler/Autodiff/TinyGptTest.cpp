@@ -4,8 +4,8 @@
 #include "compiler/Autodiff/Passes.h"
 #include "compiler/Autodiff/Rules.h"
 #include "compiler/Interpreter/Equivalence.h"
+#include "compiler/Interpreter/testing/ModuleFixture.h"
 #include "compiler/Support/RecipeAttribute.h"
-#include "mlir/Parser/Parser.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -21,16 +21,9 @@ namespace {
 
 constexpr int64_t vocabulary = 19, positions = 6;
 
-class TinyGpt : public ::testing::Test {
+class TinyGpt : public titan::interpreter::testing::ModuleFixture {
 protected:
-  TinyGpt() {
-    DialectRegistry registry;
-    registry.insert<ir::TitanDialect, accum::AccumDialect, func::FuncDialect>();
-    registerInterpreterModels(registry);
-    autodiff::registerDerivativeRules(registry);
-    context.appendDialectRegistry(registry);
-    context.loadAllAvailableDialects();
-  }
+  TinyGpt() : ModuleFixture(autodiff::registerDerivativeRules) {}
 
   /// A model of test/Inputs for microbatches of `micro` samples, `global` a step, as *accumulate*
   /// leaves it.
@@ -42,7 +35,7 @@ protected:
     const std::string inFile = "tensor<2x", wanted = fmt::format("tensor<{}x", micro);
     for (size_t at = 0; (at = text.find(inFile, at)) != std::string::npos; at += wanted.size())
       text.replace(at, inFile.size(), wanted);
-    OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
+    OwningOpRef<ModuleOp> module = parse(text);
     if (!module)
       llvm::report_fatal_error(llvm::Twine("cannot parse ") + name);
     recipe.batch.micro = micro;
@@ -58,20 +51,7 @@ protected:
   static func::FuncOp stepOf(ModuleOp module) { return module.lookupSymbol<func::FuncOp>("step"); }
 
   /// Random arguments for `step`; tokens and targets from the whole vocabulary.
-  static Arguments argumentsOf(func::FuncOp step) {
-    Arguments arguments;
-    RandomOptions options;
-    options.integerBound = vocabulary;
-    for (auto [i, tensor] : llvm::enumerate(randomArguments(step, options))) {
-      if (auto state = step.getArgAttrOfType<FlatSymbolRefAttr>(i, ir::tag::state))
-        arguments.states[state.getValue().str()] = tensor;
-      else if (auto input = step.getArgAttrOfType<StringAttr>(i, ir::tag::input))
-        arguments.inputs[input.str()] = tensor;
-      else
-        arguments.controls[step.getArgAttrOfType<StringAttr>(i, ir::tag::control).str()] = tensor;
-    }
-    return arguments;
-  }
+  static Arguments argumentsOf(func::FuncOp step) { return namedArguments(step, vocabulary); }
 
   static Results runStep(ModuleOp module, const Arguments& arguments) {
     FailureOr<Results> results = run(stepOf(module), arguments, Engine::F64);
@@ -110,7 +90,6 @@ protected:
     }
   }
 
-  MLIRContext context;
   Recipe recipe;
 };
 
@@ -158,7 +137,7 @@ TEST_F(TinyGpt, DropoutChangesWithTheStep) {
   OwningOpRef<ModuleOp> module = compile("tiny-gpt", 2, 2);
   Arguments arguments = argumentsOf(stepOf(*module));
   double first = runStep(*module, arguments).metrics["loss_sum"].real();
-  arguments.states[ir::counter::step.str()] = Tensor::scalar(IntegerType::get(&context, 64), 2);
+  arguments.states[ir::counter::step.str()] = integer(2);
   EXPECT_NE(first, runStep(*module, arguments).metrics["loss_sum"].real());
 }
 

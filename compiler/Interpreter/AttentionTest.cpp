@@ -1,10 +1,10 @@
 // Attention against the products, softmax and dropout that it stands for, over several blocks of
 // rows; the routine of kernel.call against the op.
 #include "compiler/Interpreter/Equivalence.h"
+#include "compiler/Interpreter/testing/ModuleFixture.h"
 #include "dialects/Kernel/Kernel.h"
 #include "dialects/Titan/Titan.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Parser/Parser.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -14,35 +14,14 @@ using namespace titan::interpreter;
 
 namespace {
 
-class Attention : public ::testing::Test {
+class Attention : public titan::interpreter::testing::ModuleFixture {
 protected:
-  Attention() {
-    DialectRegistry registry;
-    registry.insert<titan::ir::TitanDialect, titan::kernel::KernelDialect, func::FuncDialect,
-                    arith::ArithDialect>();
-    registerInterpreterModels(registry);
-    context.appendDialectRegistry(registry);
-    context.loadAllAvailableDialects();
-    context.getDiagEngine().registerHandler([&](Diagnostic& diagnostic) {
-      message += diagnostic.str() + "\n";
-      return success();
-    });
-  }
-
-  OwningOpRef<ModuleOp> parse(const std::string& text) {
-    OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
-    EXPECT_TRUE(module) << message;
-    return module;
-  }
   void expectEquivalent(const std::string& before, const std::string& after,
                         const EquivalenceOptions& options = {}) {
     OwningOpRef<ModuleOp> first = parse(before), second = parse(after);
     ASSERT_TRUE(first && second);
     EXPECT_TRUE(succeeded(checkEquivalent(*first, *second, options))) << message;
   }
-
-  MLIRContext context;
-  std::string message;
 };
 
 /// @f(query, key, value, adjoint of the result, index) -> (result, log_sum_exp, dquery, dkey,

@@ -1,9 +1,9 @@
 // What references cannot show: engines, randomness, loops, kernels, and the equivalence check
 // itself.
 #include "compiler/Interpreter/Equivalence.h"
+#include "compiler/Interpreter/testing/ModuleFixture.h"
 #include "dialects/Accum/Accum.h"
 #include "dialects/Kernel/Kernel.h"
-#include "mlir/Parser/Parser.h"
 #include "runtime/program/Random.h"
 
 #include <gtest/gtest.h>
@@ -15,26 +15,11 @@ using namespace titan::interpreter;
 
 namespace {
 
-class Interpreter : public ::testing::Test {
+class Interpreter : public titan::interpreter::testing::ModuleFixture {
 protected:
-  Interpreter() {
-    DialectRegistry registry;
-    registry
-        .insert<titan::ir::TitanDialect, titan::accum::AccumDialect, titan::kernel::KernelDialect,
-                func::FuncDialect, arith::ArithDialect, math::MathDialect>();
-    registerInterpreterModels(registry);
-    context.appendDialectRegistry(registry);
-    context.loadAllAvailableDialects();
-    context.getDiagEngine().registerHandler([&](Diagnostic& diagnostic) {
-      message = diagnostic.str();
-      return success();
-    });
-  }
-
   /// The function @f of a module with this text.
   func::FuncOp parse(StringRef text) {
-    modules.push_back(parseSourceString<ModuleOp>(text, &context));
-    EXPECT_TRUE(modules.back()) << message;
+    modules.push_back(ModuleFixture::parse(text));
     return modules.back()->lookupSymbol<func::FuncOp>("f");
   }
   Tensor runOne(func::FuncOp function, ArrayRef<Tensor> arguments, Engine engine = Engine::F64) {
@@ -42,13 +27,6 @@ protected:
     EXPECT_TRUE(succeeded(results)) << message;
     return succeeded(results) ? results->front() : Tensor();
   }
-  Tensor floats(ArrayRef<int64_t> shape, ArrayRef<double> values) {
-    return Tensor::of(RankedTensorType::get(shape, Float32Type::get(&context)), values);
-  }
-  Tensor integer(int64_t value) { return Tensor::scalar(IntegerType::get(&context, 64), value); }
-
-  MLIRContext context;
-  std::string message;
   std::vector<OwningOpRef<ModuleOp>> modules;
 };
 

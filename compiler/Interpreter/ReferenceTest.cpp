@@ -1,6 +1,7 @@
 // The meaning of every titan op against what PyTorch computed
 // (test/interpreter/record_references.py).
 #include "compiler/Interpreter/Equivalence.h"
+#include "compiler/Interpreter/testing/ModuleFixture.h"
 #include "compiler/Interpreter/testing/OpInstances.h"
 #include "compiler/Support/RandomOp.h"
 #include "dialects/Titan/Titan.h"
@@ -17,12 +18,7 @@ using titan::interpreter::testing::OpInstances;
 using titan::interpreter::testing::Run;
 
 OpInstances& instances() {
-  static DialectRegistry registry;
-  static OpInstances* loaded = [] {
-    registry.insert<titan::ir::TitanDialect, func::FuncDialect>();
-    registerInterpreterModels(registry);
-    return new OpInstances(registry);
-  }();
+  static auto* loaded = new OpInstances(titan::interpreter::testing::moduleRegistry());
   return *loaded;
 }
 

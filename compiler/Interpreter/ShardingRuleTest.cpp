@@ -2,6 +2,7 @@
 // recombine, compare.
 #include "compiler/Interpreter/Equivalence.h"
 #include "compiler/Interpreter/RandomArguments.h"
+#include "compiler/Interpreter/testing/ModuleFixture.h"
 #include "compiler/Interpreter/testing/OpInstances.h"
 #include "compiler/Support/RandomOp.h"
 #include "dialects/Titan/Titan.h"
@@ -24,12 +25,7 @@ using titan::interpreter::testing::OpInstances;
 using titan::interpreter::testing::Run;
 
 OpInstances& instances() {
-  static OpInstances* loaded = [] {
-    DialectRegistry registry;
-    registry.insert<titan::ir::TitanDialect, func::FuncDialect, arith::ArithDialect>();
-    registerInterpreterModels(registry);
-    return new OpInstances(registry);
-  }();
+  static auto* loaded = new OpInstances(titan::interpreter::testing::moduleRegistry());
   return *loaded;
 }
 

@@ -1,12 +1,12 @@
 // Lowering and fusion by execution: what the kernels compute is what the titan ops say, and fusion
 // changes no bit of it.
 #include "compiler/Interpreter/Equivalence.h"
+#include "compiler/Interpreter/testing/ModuleFixture.h"
 #include "compiler/Interpreter/testing/OpInstances.h"
 #include "compiler/Lower/Passes.h"
 #include "compiler/Lower/TileGrid.h"
 #include "dialects/Accum/Accum.h"
 #include "dialects/Kernel/Kernel.h"
-#include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/MemoryBuffer.h"
 
@@ -20,15 +20,6 @@ using titan::interpreter::testing::Instance;
 using titan::interpreter::testing::Run;
 
 namespace {
-
-DialectRegistry makeRegistry() {
-  DialectRegistry registry;
-  registry.insert<titan::ir::TitanDialect, titan::accum::AccumDialect, titan::kernel::KernelDialect,
-                  func::FuncDialect, arith::ArithDialect, math::MathDialect>();
-  titan::interpreter::registerInterpreterModels(registry);
-  titan::registerLowerInterfaces(registry);
-  return registry;
-}
 
 /// The kernels of single ops, and what fusion makes of them.
 struct Lowered {
@@ -82,26 +73,20 @@ void expectEquivalent(ModuleOp module, int64_t integerBound = 2) {
   EXPECT_TRUE(succeeded(checkEquivalent(*lowered.single, *lowered.fused, options)));
 }
 
-class Lower : public ::testing::Test {
+class Lower : public titan::interpreter::testing::ModuleFixture {
 protected:
-  Lower() : context(makeRegistry()) { context.loadAllAvailableDialects(); }
+  Lower() : ModuleFixture(titan::registerLowerInterfaces) {}
 
-  OwningOpRef<ModuleOp> parse(StringRef text) {
-    OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
-    EXPECT_TRUE(module);
-    return module;
-  }
   template <typename Op> static int count(ModuleOp module) {
     int found = 0;
     module.walk([&](Op) { ++found; });
     return found;
   }
-
-  MLIRContext context;
 };
 
 TEST_F(Lower, EveryOpKeepsItsMeaning) {
-  titan::interpreter::testing::OpInstances instances(makeRegistry());
+  titan::interpreter::testing::OpInstances instances(
+      titan::interpreter::testing::moduleRegistry(titan::registerLowerInterfaces));
   EXPECT_EQ(instances.findWithout<titan::ir::LowerableOpInterface>(), std::vector<std::string>());
   for (const auto& instance : instances.all()) {
     SCOPED_TRACE(instance.name);
@@ -246,11 +231,7 @@ TEST_F(Lower, AttentionReadsAndWritesAProjectionInPlace) {
         %dqf = titan.reshape %dq : tensor<2x5x4x2x$E> to tensor<2x5x8x$E>
         %dkf = titan.reshape %dk : tensor<2x5x4x2x$E> to tensor<2x5x8x$E>
         %dvf = titan.reshape %dv : tensor<2x5x4x2x$E> to tensor<2x5x8x$E>
-        %dqp = titan.pad %dqf low [0, 0, 0] interior [0, 0, 0] : tensor<2x5x8x$E> to tensor<2x5x24x$E>
-        %dkp = titan.pad %dkf low [0, 0, 8] interior [0, 0, 0] : tensor<2x5x8x$E> to tensor<2x5x24x$E>
-        %dvp = titan.pad %dvf low [0, 0, 16] interior [0, 0, 0] : tensor<2x5x8x$E> to tensor<2x5x24x$E>
-        %vk = titan.add %dvp, %dkp : tensor<2x5x24x$E>
-        %dx = titan.add %vk, %dqp : tensor<2x5x24x$E>
+        %dx = titan.concat %dqf, %dkf, %dvf dim 2 : (tensor<2x5x8x$E>, tensor<2x5x8x$E>, tensor<2x5x8x$E>) -> tensor<2x5x24x$E>
         %s = titan.add %a, %dx : tensor<2x5x24x$E>
         accum.yield %s : tensor<2x5x24x$E>
       }

@@ -2,10 +2,9 @@
 // that are skipped.
 #include "compiler/Autodiff/Passes.h"
 #include "compiler/Autodiff/Rules.h"
-#include "compiler/Interpreter/Interpreter.h"
+#include "compiler/Interpreter/testing/ModuleFixture.h"
 #include "compiler/Optimize/Passes.h"
 #include "compiler/Support/RecipeAttribute.h"
-#include "mlir/Parser/Parser.h"
 
 #include <gtest/gtest.h>
 
@@ -29,15 +28,9 @@ constexpr StringLiteral model = R"(
     return %y : tensor<2x3xf32>
   })";
 
-class Optimize : public ::testing::Test {
+class Optimize : public titan::interpreter::testing::ModuleFixture {
 protected:
-  Optimize() {
-    DialectRegistry registry;
-    registry.insert<ir::TitanDialect, accum::AccumDialect, func::FuncDialect>();
-    registerInterpreterModels(registry);
-    autodiff::registerDerivativeRules(registry);
-    context.appendDialectRegistry(registry);
-    context.loadAllAvailableDialects();
+  Optimize() : ModuleFixture(autodiff::registerDerivativeRules) {
     recipe.batch.micro = 2;
     recipe.batch.global = 4;
     recipe.optimizer.kind = "sgd";
@@ -58,14 +51,9 @@ protected:
     arguments.controls["schedule.min_lr_ratio"] = floats({}, 0.0);
   }
 
-  Tensor floats(ArrayRef<int64_t> shape, ArrayRef<double> values) {
-    return Tensor::of(RankedTensorType::get(shape, Float32Type::get(&context)), values);
-  }
-  Tensor integer(int64_t value) { return Tensor::scalar(IntegerType::get(&context, 64), value); }
-
   /// @step after *differentiate*, and after *optimize* if `update`.
   Results runStep(bool update = true) {
-    OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(model, &context);
+    OwningOpRef<ModuleOp> module = parse(model);
     setRecipe(*module, recipe);
     PassManager passes(&context);
     addDifferentiatePasses(passes);
@@ -96,7 +84,6 @@ protected:
     return std::sqrt(sum);
   }
 
-  MLIRContext context;
   Recipe recipe;
   Arguments arguments;
 };

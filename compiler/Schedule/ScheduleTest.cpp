@@ -1,7 +1,7 @@
 // Schedules by execution: whatever is reordered, cut or computed twice, a step gives the same bits
 // (cut losses: the same up to rounding), and its plan fits.
 #include "compiler/Interpreter/Equivalence.h"
-#include "compiler/Interpreter/Interpreter.h"
+#include "compiler/Interpreter/testing/ModuleFixture.h"
 #include "compiler/Pipeline/MeasurePlan.h"
 #include "compiler/Pipeline/Pipeline.h"
 #include "compiler/Pipeline/Register.h"
@@ -11,7 +11,6 @@
 #include "compiler/Schedule/testing/GptModel.h"
 #include "compiler/Support/RecipeAttribute.h"
 #include "mlir/IR/Verifier.h"
-#include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 
 #include <gtest/gtest.h>
@@ -24,22 +23,13 @@ using titan::schedule::testing::GptShape;
 
 namespace {
 
-DialectRegistry makeRegistry() {
-  DialectRegistry registry;
-  registerAllDialects(registry);
-  return registry;
-}
-
-class Schedule : public ::testing::Test {
+class Schedule : public titan::interpreter::testing::ModuleFixture {
 protected:
-  Schedule() : context(makeRegistry(), MLIRContext::Threading::DISABLED) {
-    context.loadAllAvailableDialects();
-  }
+  Schedule() : ModuleFixture(registerAllDialects) { context.disableMultithreading(); }
 
   /// A model taken to `stage`.
   OwningOpRef<ModuleOp> make(const GptShape& shape, Stage stage) {
-    OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(gptModel(shape), &context);
-    EXPECT_TRUE(module);
+    OwningOpRef<ModuleOp> module = parse(gptModel(shape));
     advance(*module, Stage::Import, stage);
     return module;
   }
@@ -58,8 +48,6 @@ protected:
     options.random.integerBound = 8;
     EXPECT_TRUE(succeeded(interpreter::checkEquivalent(before, after, options)));
   }
-
-  MLIRContext context;
 };
 
 std::vector<GptShape> shapes() {
