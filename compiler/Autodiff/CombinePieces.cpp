@@ -1,6 +1,7 @@
 #include "compiler/Autodiff/Passes.h"
 #include "compiler/Support/SumTree.h"
 #include "dialects/Titan/TensorBuilder.h"
+#include "mlir/IR/Remarks.h"
 
 using namespace mlir;
 using namespace titan::ir;
@@ -142,6 +143,10 @@ void combineTerms(AddOp root) {
   }
   if (terms.size() == tree.terms.size())
     return;
+  remark::passed(root.getLoc(),
+                 remark::RemarkOpts::name("combine-pieces").category("differentiate"))
+      << remark::add("pieces of '{0}' are joined instead of padded and added: {1} terms become {2}",
+                     describePlace(root), tree.terms.size(), terms.size());
   Value sum = terms.front();
   for (Value term : ArrayRef(terms).drop_front())
     sum = b.add(sum, term);

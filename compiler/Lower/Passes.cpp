@@ -13,10 +13,6 @@ namespace titan {
 
 void addLowerPasses(OpPassManager& passes) {
   OpPassManager& functions = passes.nest<func::FuncOp>();
-  // While additions are still single ops: afterwards they are kernel bodies and library calls.
-  functions.addPass(createElideZeroAccumulators());
-  // While parts are still single ops: the adjoints of a projection's slices.
-  functions.addPass(createJoinPads());
   functions.addPass(createNarrowMoves());
   functions.addPass(createCSEPass());
   functions.addPass(createFormKernels());

@@ -8,23 +8,6 @@ class Lower_Pass<string name> : Pass<"titan-lower-" # name, "::mlir::func::FuncO
   let dependentDialects = ["::titan::kernel::KernelDialect"];
 }
 
-def ElideZeroAccumulators : Lower_Pass<"elide-zero-accumulators"> {
-  let summary = "drops accumulators that start at zero and are added to once";
-  let description = [{
-    In an `accum.loop` of one iteration the first addition to an accumulator that starts as +0 is the whole sum: `titan.contract acc` loses its `acc`,
-    `titan.add` becomes its other operand. Only -0 + 0 would have other bits: an accumulator may so hold -0 where it held +0.
-
-    Before: accumulators are added to, whatever they start as. After: no op in a loop of one iteration adds to a zero splat.
-
-    ```mlir
-    %g = accum.loop %i in 1 running accumulators(%a = %zero : tensor<4xf32>) -> (tensor<4xf32>) {
-      %b = titan.add %a, %x : tensor<4xf32>     // becomes %x
-      accum.yield %b : tensor<4xf32>
-    }
-    ```
-  }];
-}
-
 def NarrowMoves : Lower_Pass<"narrow-moves"> {
   let summary = "moves values before they are widened";
   let description = [{
@@ -60,22 +43,6 @@ def FormKernels : Lower_Pass<"form-kernels"> {
       %m = arith.maximumf %v, %zero : f32
       kernel.yield %m : f32
     }
-    ```
-  }];
-}
-
-def JoinPads : Lower_Pass<"join-pads"> {
-  let summary = "turns sums of zero-padded parts into concatenations";
-  let description = [{
-    Slices of one projection have zero-padded adjoints, which are added. Where the parts lie side by side and cover the tensor, each element of the sum is
-    one part's element plus zeros, so that the parts are joined instead: no pass over zeros. Only -0 + 0 would have other bits.
-
-    Before: any sums. After: no sum, all of whose terms are zero-padded along one dimension, covers its tensor without overlap.
-
-    ```mlir
-    %a = titan.pad %x low [0] interior [0] : tensor<2xf32> to tensor<5xf32>
-    %b = titan.pad %y low [2] interior [0] : tensor<3xf32> to tensor<5xf32>
-    %s = titan.add %a, %b : tensor<5xf32>     // becomes titan.concat %x, %y dim 0
     ```
   }];
 }

@@ -1,6 +1,8 @@
 // The example of titan-differentiate-combine-pieces; gaps, overlaps, other terms, and pieces that take turns.
 // RUN: titan-opt %s --titan-differentiate-combine-pieces | FileCheck %s
+// RUN: titan-opt %s --titan-differentiate-combine-pieces --remarks-filter=differentiate 2>&1 | FileCheck %s --check-prefix=REMARK
 
+// REMARK: pieces of 'qkv' are joined instead of padded and added: 2 terms become 1
 // CHECK-LABEL: func.func @halves
 func.func @halves(%a: tensor<4x2xf32>, %b: tensor<4x3xf32>) -> tensor<4x5xf32> {
   // CHECK-NOT: titan.pad
@@ -76,4 +78,20 @@ func.func @not_zero(%a: tensor<2xf32>, %b: tensor<2xf32>) -> (tensor<4xf32>, ten
   %q = titan.pad %b low [2] interior [0] : tensor<2xf32> to tensor<4xf32>
   %s = titan.add %p, %q : tensor<4xf32>
   return %s, %q : tensor<4xf32>, tensor<4xf32>
+}
+
+// A partial sum that something else reads stays, and with it all that is added to it.
+// CHECK-LABEL: func.func @partial_sum
+func.func @partial_sum(%a: tensor<1xf32>, %b: tensor<1xf32>, %c: tensor<1xf32>) -> (tensor<3xf32>, tensor<3xf32>) {
+  // CHECK: %[[C:.*]] = titan.pad %arg2 low [2]
+  // CHECK: %[[JOINED:.*]] = titan.concat %arg0, %arg1 dim 0
+  // CHECK: %[[AB:.*]] = titan.pad %[[JOINED]] low [0]
+  // CHECK: %[[S:.*]] = titan.add %[[AB]], %[[C]]
+  // CHECK: return %[[AB]], %[[S]]
+  %p = titan.pad %a low [0] interior [0] : tensor<1xf32> to tensor<3xf32>
+  %q = titan.pad %b low [1] interior [0] : tensor<1xf32> to tensor<3xf32>
+  %r = titan.pad %c low [2] interior [0] : tensor<1xf32> to tensor<3xf32>
+  %ab = titan.add %p, %q : tensor<3xf32>
+  %s = titan.add %ab, %r : tensor<3xf32>
+  return %ab, %s : tensor<3xf32>, tensor<3xf32>
 }
