@@ -257,16 +257,12 @@ private:
     Operation* op = index.getDefiningOp();
     if (auto constant = dyn_cast_or_null<arith::ConstantOp>(op))
       return Affine{cast<IntegerAttr>(constant.getValue()).getInt(), {}};
-    if (auto add = dyn_cast_or_null<arith::AddIOp>(op)) {
-      FailureOr<Affine> a = indexOf(add.getLhs()), b = indexOf(add.getRhs());
-      if (succeeded(a) && succeeded(b))
-        return sum(*a, *b);
-      return failure();
-    }
-    if (auto mul = dyn_cast_or_null<arith::MulIOp>(op)) {
-      FailureOr<Affine> a = indexOf(mul.getLhs()), b = indexOf(mul.getRhs());
+    if (isa_and_present<arith::AddIOp, arith::MulIOp>(op)) {
+      FailureOr<Affine> a = indexOf(op->getOperand(0)), b = indexOf(op->getOperand(1));
       if (failed(a) || failed(b))
         return failure();
+      if (isa<arith::AddIOp>(op))
+        return sum(*a, *b);
       if (isConstant(*a))
         return scaled(*b, a->base);
       if (isConstant(*b))

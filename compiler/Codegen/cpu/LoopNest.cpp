@@ -118,6 +118,24 @@ void LoopNest::normalise() {
   }
 }
 
+/// The reductions that `root` is computed from, without those behind another.
+static SmallVector<kernel::ReduceOp> directReductions(Value root) {
+  SmallVector<kernel::ReduceOp> found;
+  SmallVector<Value> pending = {root};
+  llvm::DenseSet<Value> seen;
+  while (!pending.empty()) {
+    Value value = pending.pop_back_val();
+    Operation* definition = value.getDefiningOp();
+    if (!definition || !seen.insert(value).second)
+      continue;
+    if (auto reduce = dyn_cast<kernel::ReduceOp>(definition))
+      found.push_back(reduce);
+    else
+      llvm::append_range(pending, definition->getOperands());
+  }
+  return found;
+}
+
 void LoopNest::analyseReductions() {
   parallel = rank() == 0 ? 0 : ~DimSet{0} >> (64 - rank());
   for (auto reduce : op.getBlock().getOps<kernel::ReduceOp>()) {
@@ -130,19 +148,8 @@ void LoopNest::analyseReductions() {
     added.space = dependence(reduce.getValue()) | added.over;
     parallel &= ~added.over;
     // Reductions come in body order, so the level of those that this one needs is known.
-    SmallVector<Value> pending = {reduce.getValue()};
-    llvm::DenseSet<Value> seen;
-    while (!pending.empty()) {
-      Value value = pending.pop_back_val();
-      Operation* definition = value.getDefiningOp();
-      if (!definition || !seen.insert(value).second)
-        continue;
-      if (auto earlier = dyn_cast<kernel::ReduceOp>(definition)) {
-        added.level = std::max(added.level, reductionOf(earlier).level + 1);
-        continue;
-      }
-      llvm::append_range(pending, definition->getOperands());
-    }
+    for (kernel::ReduceOp earlier : directReductions(reduce.getValue()))
+      added.level = std::max(added.level, reductionOf(earlier).level + 1);
   }
 }
 
@@ -215,18 +222,10 @@ std::optional<unsigned> LoopNest::sweepDim() const {
 }
 
 bool LoopNest::needs(const Reduction& later, const Reduction& earlier) const {
-  SmallVector<Value> pending = {kernel::ReduceOp(later.op).getValue()};
-  llvm::DenseSet<Value> seen;
-  while (!pending.empty()) {
-    Value value = pending.pop_back_val();
-    Operation* definition = value.getDefiningOp();
-    if (!definition || !seen.insert(value).second)
-      continue;
-    if (definition == kernel::ReduceOp(earlier.op))
-      return true;
-    llvm::append_range(pending, definition->getOperands());
-  }
-  return false;
+  return llvm::any_of(directReductions(kernel::ReduceOp(later.op).getValue()),
+                      [&](kernel::ReduceOp between) {
+                        return between == earlier.op || needs(reductionOf(between), earlier);
+                      });
 }
 
 } // namespace titan::codegen
