@@ -83,9 +83,12 @@ Status Compilation::import() {
   frontend::ImportOptions import;
   import.weightsDirectory = options_.weightsDirectory;
   import.namesFile = options_.names;
+  if (options_.checkPasses)
+    import.instrument = [this](PassManager& passes) { addExecutionCheck(passes, checked_); };
   frontend::ImportReport report;
   module_ =
       TITAN_TRY(frontend::importOnnx(compiler_.context(), options_.model, recipe, import, report));
+  TITAN_TRY(checkMismatch());
   notes_ = std::move(report.notes);
   setRecipe(*module_, recipe);
   setStage(*module_, Stage::Import);
@@ -144,15 +147,12 @@ Status Compilation::run(Stage stage) {
   passes.enableTiming(scope);
   std::string failedPass;
   passes.addInstrumentation(std::make_unique<FailureRecorder>(failedPass));
-  std::string mismatch;
   if (options_.checkPasses)
-    addExecutionCheck(passes, mismatch);
-  addStages(passes, stage_, stage);
+    addExecutionCheck(passes, checked_);
+  addStages(passes, stage_, stage, options_.disabledPasses);
   if (failed(passes.run(*module_)))
     return compiler_.takeError(codeOfFailedPass(failedPass)).withContext(failedPass);
-  if (!mismatch.empty())
-    return compiler_.takeError(ErrorCode::Internal)
-        .withContext(mismatch + " changes what the module computes");
+  TITAN_TRY(checkMismatch());
   stage_ = stage;
   if (!options_.saveTemps.empty()) {
     std::error_code failure;
@@ -160,6 +160,14 @@ Status Compilation::run(Stage stage) {
     TITAN_TRY(writeOutput(options_.saveTemps + "/" + name_ + "." + name + ".mlir", print()));
   }
   return {};
+}
+
+/// Did --check-passes find a pass that changes what the module computes?
+Status Compilation::checkMismatch() {
+  if (checked_.mismatch.empty())
+    return {};
+  return compiler_.takeError(ErrorCode::Internal)
+      .withContext(checked_.mismatch + " changes what the module computes");
 }
 
 std::string Compilation::print() {

@@ -4,6 +4,7 @@
 
 #include "compiler/Driver/CompilerContext.h"
 #include "compiler/Driver/Options.h"
+#include "compiler/Pipeline/CheckByExecution.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -32,6 +33,8 @@ public:
   const std::string& name() const { return name_; }
   /// What import wants the user to know (recovered names, ignored nodes).
   const std::vector<std::string>& notes() const { return notes_; }
+  /// What --check-passes compared so far.
+  const ExecutionReport& checked() const { return checked_; }
   /// The printed module, with a final newline.
   std::string print();
 
@@ -41,6 +44,7 @@ private:
   Status parse();
   Status checkStage();
   Status run(Stage stage);
+  Status checkMismatch();
 
   CompileOptions options_;
   CompilerContext compiler_;
@@ -50,6 +54,7 @@ private:
   Stage stage_ = Stage::Import;
   std::string name_;
   std::vector<std::string> notes_;
+  ExecutionReport checked_;
 };
 
 /// Writes `text` to `path` (stdout when empty), whole or not at all: Environment names path and

@@ -62,17 +62,8 @@ Status CompilerContext::disablePasses(const std::vector<std::string>& names) {
                           name);
     if (!isOptionalPass(name))
       return Error::usage("--disable-pass={}: the pipeline cannot do without this pass", name);
-    disabled_.insert(name);
   }
-  // Each pass run is an action; not executing it skips the pass.
-  if (!disabled_.empty())
-    context_.registerActionHandler(
-        [this](llvm::function_ref<void()> execute, const tracing::Action& action) {
-          if (const auto* pass = dyn_cast<PassExecutionAction>(&action))
-            if (disabled_.contains(pass->getPass().getArgument().str()))
-              return;
-          execute();
-        });
+  skipPasses(context_, names);
   return {};
 }
 

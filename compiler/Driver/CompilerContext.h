@@ -8,7 +8,6 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Pass/Pass.h"
 
-#include <set>
 #include <string>
 #include <vector>
 
@@ -32,7 +31,6 @@ public:
 
 private:
   mlir::MLIRContext context_;
-  std::set<std::string> disabled_;
   std::vector<std::string> errors_;
 };
 

@@ -52,12 +52,14 @@ CodegenOptions codegenOptions(const CompileOptions& options) {
   return codegen;
 }
 
+/// The last stage before what `options` ask for: codegen leaves MLIR.
+Stage lastPipelineStage(const CompileOptions& options) {
+  return options.emit ? std::min(*options.emit, Stage::Plan) : Stage::Plan;
+}
+
 Status emit(Compilation& compilation, const CompileOptions& options) {
-  if (*options.emit != Stage::Codegen) {
-    TITAN_TRY(compilation.advance(*options.emit));
+  if (*options.emit != Stage::Codegen)
     return writeOutput(options.output, compilation.print());
-  }
-  TITAN_TRY(compilation.advance(Stage::Plan));
   return writeOutput(options.output,
                      TITAN_TRY(printCode(compilation.module(), codegenOptions(options))));
 }
@@ -75,9 +77,11 @@ Status compile(const CompileOptions& options) {
   std::unique_ptr<Compilation> compilation = TITAN_TRY(Compilation::load(options));
   for (const std::string& note : compilation->notes())
     llvm::errs() << "note: " << note << "\n";
+  TITAN_TRY(compilation->advance(lastPipelineStage(options)));
+  for (const std::string& note : compilation->checked().notes())
+    llvm::errs() << "note: " << note << "\n";
   if (options.emit)
     return emit(*compilation, options);
-  TITAN_TRY(compilation->advance(Stage::Plan));
   CompiledModule code = TITAN_TRY(compilation->timed(
       "codegen", [&] { return generateCode(compilation->module(), codegenOptions(options)); }));
   if (!options.saveTemps.empty())

@@ -1,9 +1,9 @@
 // The plan by execution: commands on a poisoned arena give the bits of the functions on tensors.
-#include "compiler/Interpreter/Equivalence.h"
+#include "compiler/Memory/Plan.h"
 #include "compiler/Interpreter/testing/OpInstances.h"
 #include "compiler/Lower/Passes.h"
+#include "compiler/Memory/BufferRun.h"
 #include "compiler/Memory/Passes.h"
-#include "compiler/Memory/testing/PlannedRun.h"
 #include "compiler/Pipeline/Pipeline.h"
 #include "compiler/Pipeline/Register.h"
 #include "compiler/Schedule/testing/GptModel.h"
@@ -15,8 +15,6 @@
 
 using namespace mlir;
 using namespace titan::memory;
-using titan::interpreter::Tensor;
-using titan::memory::testing::PlannedRun;
 
 namespace {
 
@@ -65,36 +63,9 @@ OwningOpRef<ModuleOp> expectPlanKeepsBits(ModuleOp module, bool fuse = true) {
 
   titan::interpreter::RandomOptions random;
   random.integerBound = 10;
-  PlannedRun machine(*planned);
-  for (const FunctionPlan& functionPlan : machine.plan().functions) {
-    func::FuncOp after = functionPlan.function;
-    auto before = module.lookupSymbol<func::FuncOp>(after.getName());
-    SCOPED_TRACE(after.getName().str());
-    SmallVector<Tensor> arguments = titan::interpreter::randomArguments(before, random);
-    auto expected = titan::interpreter::run(before, arguments, titan::interpreter::Engine::F32);
-    EXPECT_TRUE(succeeded(expected));
-    unsigned next = arguments.size();
-    for (auto [argument, tensor] : llvm::zip(after.getArguments(), arguments))
-      machine.write(argument, tensor);
-    // What no state takes is an argument behind the others, in order.
-    SmallVector<BlockArgument> results;
-    for (unsigned i = 0; i < before.getNumResults(); ++i) {
-      Attribute state = before.getResultAttr(i, titan::ir::tag::state);
-      BlockArgument place;
-      for (BlockArgument argument : after.getArguments())
-        if (state && stateOf(argument) == state)
-          place = argument;
-      results.push_back(place ? place : after.getArgument(next++));
-    }
-    EXPECT_TRUE(succeeded(machine.run(functionPlan)));
-    for (auto [argument, tensor] : llvm::zip_equal(results, *expected))
-      EXPECT_EQ(titan::interpreter::describeDifference(tensor, machine.read(argument), 0), "");
-    for (auto [i, tensor] : llvm::enumerate(arguments))
-      if (!stateOf(after.getArgument(i)))
-        EXPECT_EQ(
-            titan::interpreter::describeDifference(tensor, machine.read(after.getArgument(i)), 0),
-            "");
-  }
+  for (auto after : planned->getOps<func::FuncOp>())
+    EXPECT_TRUE(succeeded(
+        checkEquivalent(module.lookupSymbol<func::FuncOp>(after.getName()), after, random)));
   return planned;
 }
 

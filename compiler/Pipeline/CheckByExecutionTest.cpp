@@ -1,10 +1,14 @@
 #include "compiler/Pipeline/CheckByExecution.h"
 
+#include "compiler/Lower/Passes.h"
+#include "compiler/Memory/Passes.h"
 #include "compiler/Pipeline/Register.h"
+#include "dialects/Kernel/Kernel.h"
 #include "dialects/Titan/Titan.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
 
 #include <gtest/gtest.h>
 
@@ -55,16 +59,16 @@ struct CheckByExecution : testing::Test {
 
   /// The pass that the check names, empty: none.
   std::string run(llvm::function_ref<void(PassManager&)> add) {
-    std::string mismatch;
     PassManager passes(&context);
-    addExecutionCheck(passes, mismatch);
+    addExecutionCheck(passes, report);
     add(passes);
     EXPECT_TRUE(succeeded(passes.run(*module)));
-    return mismatch;
+    return report.mismatch;
   }
 
   MLIRContext context;
   OwningOpRef<ModuleOp> module;
+  ExecutionReport report;
   std::string message;
 };
 
@@ -92,6 +96,102 @@ TEST_F(CheckByExecution, AcceptsPassesThatChangeNoResult) {
               passes.addNestedPass<func::FuncOp>(std::make_unique<Nothing<func::FuncOp>>());
             }),
             "");
+}
+
+TEST_F(CheckByExecution, SaysWhatWasComparedAndWhatChangedNothing) {
+  module = parseSourceString<ModuleOp>(R"mlir(
+    func.func @eval(%x: tensor<3xf32> {titan.input = "x"}) -> (tensor<3xf32> {titan.output = "y"}) {
+      %0 = titan.neg %x : tensor<3xf32>
+      %1 = titan.neg %0 : tensor<3xf32>
+      %2 = titan.neg %0 : tensor<3xf32>
+      %3 = titan.add %1, %2 : tensor<3xf32>
+      return %3 : tensor<3xf32>
+    })mlir",
+                                       &context);
+  run([](PassManager& passes) {
+    passes.addPass(createCSEPass());
+    passes.addPass(createCSEPass());
+    passes.addPass(std::make_unique<Nothing<ModuleOp>>());
+  });
+  EXPECT_EQ(report.notes(),
+            (std::vector<std::string>{"checked by execution: cse", "changed nothing: nothing"}));
+}
+
+/// What a pass of the pipeline does wrong.
+template <typename Change> struct Wrong : PassWrapper<Wrong<Change>, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(Wrong)
+  Wrong(StringRef name, Change change) : name(name.str()), change(change) {}
+  StringRef getArgument() const override { return name; }
+  void runOnOperation() override { change(this->getOperation()); }
+  std::string name;
+  Change change;
+};
+template <typename Change> std::unique_ptr<Pass> wrong(StringRef name, Change change) {
+  return std::make_unique<Wrong<Change>>(name, change);
+}
+
+TEST_F(CheckByExecution, ComparesThePlaceOfRandomDecisionsWithoutThem) {
+  auto drops = [&] {
+    module = parseSourceString<ModuleOp>(R"mlir(
+      func.func @step(%x: tensor<64xf32> {titan.input = "x"}) -> (tensor<64xf32> {titan.output = "y"}) {
+        %0 = titan.dropout %x p 0.5 stream 1 : tensor<64xf32> to tensor<64xf32>
+        %1 = titan.relu %0 : tensor<64xf32>
+        return %1 : tensor<64xf32>
+      })mlir",
+                                         &context);
+  };
+  auto otherStream = [](ModuleOp module) {
+    module.walk([](ir::DropoutOp op) { op.setStream(2); });
+  };
+  auto noRelu = [](ModuleOp module) {
+    module.walk([](ir::ReluOp op) {
+      op.getResult().replaceAllUsesWith(op.getOperand());
+      op.erase();
+    });
+  };
+  constexpr StringRef placeRandom = "titan-accumulate-place-random";
+  drops();
+  EXPECT_EQ(run([&](PassManager& passes) { passes.addPass(wrong("other", otherStream)); }),
+            "other");
+  report = {};
+  drops();
+  EXPECT_EQ(run([&](PassManager& passes) { passes.addPass(wrong(placeRandom, otherStream)); }), "");
+  EXPECT_EQ(report.notes().back(),
+            "titan-accumulate-place-random: what is dropped changes; the rest "
+            "was compared, without dropout");
+  report = {};
+  drops();
+  EXPECT_EQ(run([&](PassManager& passes) { passes.addPass(wrong(placeRandom, noRelu)); }),
+            placeRandom);
+}
+
+TEST_F(CheckByExecution, ComparesBuffersWithTheTensorsThatTheyWere) {
+  constexpr const char* chain = R"mlir(
+    func.func @predict(%x: tensor<64xf32> {titan.input = "x"}) -> (tensor<f32> {titan.output = "y"}) {
+      %0 = titan.exp %x : tensor<64xf32>
+      %1 = titan.reduce sum %0 [0] : tensor<64xf32> to tensor<f32>
+      return %1 : tensor<f32>
+    })mlir";
+  auto plan = [&](std::unique_ptr<Pass> extra) {
+    report = {};
+    module = parseSourceString<ModuleOp>(chain, &context);
+    return run([&](PassManager& passes) {
+      passes.addNestedPass<func::FuncOp>(createFormKernels());
+      passes.addNestedPass<func::FuncOp>(createClassifyKernels());
+      addPlanPasses(passes);
+      if (extra)
+        passes.addPass(std::move(extra));
+    });
+  };
+  EXPECT_EQ(plan(nullptr), "");
+  EXPECT_NE(report.notes().front().find("titan-plan-form-buffers"), std::string::npos);
+  // The temporary over the input: the offset that the bindings have.
+  EXPECT_EQ(plan(wrong("overlap",
+                       [](ModuleOp module) {
+                         module.walk([](kernel::BufferOp op) { op.setOffset(0); });
+                       })),
+            "overlap");
+  EXPECT_NE(message.find("@predict writes to an input"), std::string::npos) << message;
 }
 
 } // namespace

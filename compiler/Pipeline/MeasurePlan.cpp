@@ -3,6 +3,7 @@
 #include "compiler/Lower/Passes.h"
 #include "compiler/Memory/Passes.h"
 #include "compiler/Memory/Plan.h"
+#include "compiler/Pipeline/Pipeline.h"
 #include "compiler/Support/RecipeAttribute.h"
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/Parser/Parser.h"
@@ -12,13 +13,14 @@ using namespace mlir;
 
 namespace titan {
 
-FailureOr<int64_t> measurePlan(ModuleOp module) {
+FailureOr<int64_t> measurePlan(ModuleOp module, ArrayRef<std::string> disabled) {
   std::string bytes;
   llvm::raw_string_ostream stream(bytes);
   if (failed(writeBytecodeToFile(module, stream)))
     return module.emitError("cannot be copied for its plan to be measured");
 
   MLIRContext context(module.getContext()->getDialectRegistry(), MLIRContext::Threading::DISABLED);
+  skipPasses(context, disabled);
   std::string message;
   ScopedDiagnosticHandler handler(&context, [&](Diagnostic& diagnostic) {
     if (message.empty() && diagnostic.getSeverity() == DiagnosticSeverity::Error)

@@ -10,6 +10,7 @@
 #include "compiler/Schedule/Passes.h"
 #include "compiler/Shard/Passes.h"
 #include "mlir/Pass/PassRegistry.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 
@@ -17,7 +18,7 @@ namespace titan {
 
 namespace {
 
-void addStage(OpPassManager& passes, Stage stage) {
+void addStage(OpPassManager& passes, Stage stage, ArrayRef<std::string> disabled = {}) {
   switch (stage) {
   case Stage::Import:
   case Stage::Codegen:
@@ -49,7 +50,9 @@ void addStage(OpPassManager& passes, Stage stage) {
 
   // Order and recomputation, with the memory model at hand and whole ops still visible.
   case Stage::Schedule:
-    addSchedulePasses(passes, measurePlan);
+    addSchedulePasses(passes, [names = std::vector<std::string>(disabled)](ModuleOp module) {
+      return measurePlan(module, names);
+    });
     break;
 
   // Tensor ops become kernels. Fusion comes after one kernel per op exists, so that fused and
@@ -68,10 +71,10 @@ void addStage(OpPassManager& passes, Stage stage) {
 
 } // namespace
 
-void addStages(OpPassManager& passes, Stage from, Stage to) {
+void addStages(OpPassManager& passes, Stage from, Stage to, ArrayRef<std::string> disabled) {
   for (Stage stage : allStages())
     if (stage > from && stage <= to)
-      addStage(passes, stage);
+      addStage(passes, stage, disabled);
 }
 
 void addStageChecks(OpPassManager& passes, Stage stage) {
@@ -97,6 +100,19 @@ bool isOptionalPass(StringRef name) {
                              "titan-schedule-order-ops", "titan-lower-fuse-kernels",
                              "titan-lower-fuse-epilogues", "titan-plan-reuse-in-place"},
                             name);
+}
+
+void skipPasses(MLIRContext& context, ArrayRef<std::string> names) {
+  if (names.empty())
+    return;
+  // Each pass run is an action; not executing it skips the pass.
+  context.registerActionHandler(
+      [skipped = llvm::StringSet<>(llvm::from_range, names)](llvm::function_ref<void()> execute,
+                                                             const tracing::Action& action) {
+        const auto* pass = dyn_cast<PassExecutionAction>(&action);
+        if (!pass || !skipped.contains(pass->getPass().getArgument()))
+          execute();
+      });
 }
 
 void registerStagePipelines() {

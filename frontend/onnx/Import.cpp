@@ -377,7 +377,8 @@ Result<OwningOpRef<ModuleOp>> importOnnx(MLIRContext& context, const std::string
     return names.takeError().withContext(path);
   report.notes.insert(report.notes.end(), graph.notes.begin(), graph.notes.end());
   report.notes.insert(report.notes.end(), names->notes.begin(), names->notes.end());
-  Result<OwningOpRef<ModuleOp>> module = importGraph(context, graph, *names, recipe);
+  Result<OwningOpRef<ModuleOp>> module =
+      importGraph(context, graph, *names, recipe, options.instrument);
   if (!module.ok())
     return module.takeError().withContext(path);
   return module;

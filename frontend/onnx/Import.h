@@ -16,6 +16,8 @@ namespace titan::frontend {
 struct ImportOptions {
   std::string weightsDirectory; ///< --weights-dir; empty: beside the model
   std::string namesFile;        ///< --names; empty: recipe.model.names
+  /// Gets the manager of the raise passes before they run.
+  std::function<void(mlir::PassManager&)> instrument;
 };
 
 /// What an import found out, for `--check` and for notes to the user.

@@ -25,12 +25,12 @@ std::string checkModule(mlir::MLIRContext& context, const std::string& file) {
   if (!module)
     return "cannot be parsed";
   mlir::PassManager passes(&context);
-  std::string mismatch;
-  addExecutionCheck(passes, mismatch);
+  ExecutionReport report;
+  addExecutionCheck(passes, report);
   addRaisePasses(passes.nest<mlir::func::FuncOp>());
   if (mlir::failed(passes.run(*module)))
     return "the passes failed";
-  return mismatch;
+  return report.mismatch;
 }
 
 Result<std::string> checkModel(mlir::MLIRContext& context, const std::string& file) {
@@ -44,10 +44,10 @@ Result<std::string> checkModel(mlir::MLIRContext& context, const std::string& fi
       for (size_t d = 1; d < input.dims->size(); ++d)
         if (const Dim& dim = (*input.dims)[d]; !dim.extent)
           recipe.model.dims[dim.symbol] = 12;
-  std::string mismatch;
+  ExecutionReport report;
   TITAN_TRY(importGraph(context, graph, names, recipe,
-                        [&](mlir::PassManager& passes) { addExecutionCheck(passes, mismatch); }));
-  return mismatch;
+                        [&](mlir::PassManager& passes) { addExecutionCheck(passes, report); }));
+  return report.mismatch;
 }
 
 } // namespace

@@ -1,0 +1,44 @@
+// Runs a function on buffers on a simulated arena: bytes, poisoned, with every command reading and
+// writing where its buffers lie. What checks of the stage *plan* compare with the function on
+// tensors.
+#pragma once
+
+#include "compiler/Interpreter/RandomArguments.h"
+#include "compiler/Memory/Liveness.h"
+
+namespace titan::memory {
+
+class BufferRun {
+public:
+  /// Buffers lie at the offsets of the plan; before these are assigned, each in a place of its own.
+  /// Every byte starts as 0xA5, but for those of constants. Fails with a diagnostic where a module
+  /// with a plan has a buffer without an offset.
+  static mlir::FailureOr<BufferRun> create(mlir::func::FuncOp function);
+
+  void write(mlir::Value argument, const interpreter::Tensor& tensor);
+  interpreter::Tensor read(mlir::Value argument) const;
+  /// Runs the commands in order, in the declared types (the engine F32).
+  mlir::LogicalResult run();
+
+private:
+  mlir::func::FuncOp function_;
+  std::vector<unsigned char> arena_;
+  llvm::DenseMap<mlir::Value, int64_t> offsets_;  ///< of arguments, buffers and constants
+  llvm::DenseMap<mlir::Value, int64_t> counters_; ///< of the loops being run
+
+  explicit BufferRun(mlir::func::FuncOp function) : function_(function) {}
+  mlir::LogicalResult place(mlir::Value root, bool isPlanned);
+  int64_t addressOf(mlir::Value buffer) const;
+  interpreter::Tensor load(int64_t address, mlir::ShapedType type) const;
+  void store(int64_t address, const interpreter::Tensor& tensor);
+  mlir::LogicalResult runRange(llvm::ArrayRef<Command> commands);
+  mlir::LogicalResult runCommand(mlir::Operation* op);
+};
+
+/// Runs `after`, on buffers, and `before`, the same function on tensors, on the same random
+/// arguments: the results have the same bits, and what is no state, metric or output is left as it
+/// was. Emits an error on `after` with the first element that differs.
+mlir::LogicalResult checkEquivalent(mlir::func::FuncOp before, mlir::func::FuncOp after,
+                                    const interpreter::RandomOptions& random = {});
+
+} // namespace titan::memory
