@@ -1,21 +1,16 @@
-"""The GPT of the examples `char` and `gpt2`, in plain PyTorch, and the export of its structure.
+"""The GPT of the examples `char` and `gpt2`, in plain PyTorch, and the command that exports its structure.
 
 Pre-norm blocks, learned positions, a head tied to the token embedding: the architecture of GPT-2 (Radford et al., 2019). Attention is
 `scaled_dot_product_attention`, as most code is written today.
 """
-import logging
+import argparse
 import math
-import tempfile
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
-import onnx
 import torch
 from torch import nn
 from torch.nn import functional
-
-LARGEST = 300 * 1024
 
 
 @dataclass
@@ -26,6 +21,10 @@ class Sizes:
     positions: int
     vocabulary: int
     dropout: float = 0.0
+
+
+CHAR = Sizes(layers=6, width=384, heads=6, positions=256, vocabulary=256)
+GPT2 = Sizes(layers=12, width=768, heads=12, positions=1024, vocabulary=50304)  # 124M
 
 
 class Attention(nn.Module):
@@ -91,36 +90,15 @@ class GPT(nn.Module):
         return self.head(self.norm(x))
 
 
-def strip(model):
-    """Keeps, of what the exporter notes about each node, what names its module and its parameters: stack traces hold paths of the
-    exporting machine, and the rest is half of the file."""
-    kept = {"pkg.torch.onnx.name_scopes", "pkg.torch.onnx.class_hierarchy", "pkg.torch.onnx.fx_node"}
-    graph = model.graph
-    del graph.value_info[:]
-    for holder in [model, graph, *graph.node, *graph.input, *graph.output, *graph.initializer]:
-        is_constant = getattr(holder, "op_type", "") == "Constant"
-        entries = [entry for entry in holder.metadata_props if entry.key in kept and not is_constant]
-        del holder.metadata_props[:]
-        holder.metadata_props.extend(entries)
+def export(description, sizes, default):
+    """The command [--length T] [OUTPUT]: writes the structure with a length named `seq`, which the recipe or the job sets, or of T tokens."""
+    from structure import export_structure  # needs packages that the model itself does not
 
-
-def export_structure(sizes, output, length=None):
-    """Writes the model without its weights, of `length` tokens, or of a length named `seq` that the recipe or the job sets."""
-    logging.disable(logging.WARNING)
-    warnings.simplefilter("ignore")
+    parser = argparse.ArgumentParser(description=description.split("\n")[0])
+    parser.add_argument("output", nargs="?", type=Path, default=default)
+    parser.add_argument("--length", type=int, help="fix the number of positions (default: a dimension named seq)")
+    arguments = parser.parse_args()
     torch.manual_seed(0)
-    model = GPT(sizes).train()
-    dims = {0: torch.export.Dim("batch", min=1, max=65536)}
-    if length is None:
-        dims[1] = torch.export.Dim("seq", min=2, max=sizes.positions)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / output.name
-        torch.onnx.export(model, (torch.zeros(2, length or 16, dtype=torch.int64),), str(path), dynamo=True, optimize=False,
-                          opset_version=23, external_data=True, input_names=["ids"], output_names=["logits"],
-                          dynamic_shapes=(dims,), verbose=False)
-        exported = onnx.load(str(path), load_external_data=False)
-    strip(exported)
-    content = exported.SerializeToString(deterministic=True)
-    assert len(content) <= LARGEST, f"{len(content)} bytes: the weights are inside"
-    output.write_bytes(content)
-    print(f"export: {output}: {len(content)} bytes, {sum(p.numel() for p in model.parameters())} parameters, no weights")
+    dims = {0: ("batch", 1, 65536)} | ({} if arguments.length else {1: ("seq", 2, sizes.positions)})
+    ids = torch.zeros(2, arguments.length or 16, dtype=torch.int64)
+    export_structure(GPT(sizes), ids, ["ids", "logits"], dims, arguments.output, lean=True)

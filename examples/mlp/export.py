@@ -2,21 +2,18 @@
 
     .venv/bin/python examples/mlp/export.py [OUTPUT]      (scripts/install-peers makes .venv)
 
-The options of the export are those that keep a model trainable: train mode, no optimisation, so that dropout and every
-parameter's own name survive, and a named batch dimension. The same PyTorch writes the same bytes.
+The same PyTorch writes the same bytes.
 """
-import logging
 import sys
-import tempfile
-import warnings
 from pathlib import Path
 
-import onnx
 import torch
 from torch import nn
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from structure import export_structure
+
 CLASSES = 36
-LARGEST = 300 * 1024
 
 
 class Hidden(nn.Module):
@@ -42,33 +39,7 @@ class GlyphClassifier(nn.Module):
         return self.classifier(self.hidden(x.flatten(1)))
 
 
-def strip_paths(model):
-    """Removes the metadata that holds file paths of the exporting machine."""
-    graph = model.graph
-    for holder in [model, graph, *graph.node, *graph.input, *graph.output, *graph.value_info, *graph.initializer]:
-        kept = [entry for entry in holder.metadata_props if entry.key != "pkg.torch.onnx.stack_trace"]
-        del holder.metadata_props[:]
-        holder.metadata_props.extend(kept)
-
-
-def main(output):
-    logging.disable(logging.WARNING)
-    warnings.simplefilter("ignore")
-    torch.manual_seed(0)
-    model = GlyphClassifier().train()
-    batch = torch.export.Dim("batch", min=1, max=65536)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / output.name
-        torch.onnx.export(model, (torch.zeros(2, 1, 28, 28),), str(path), dynamo=True, optimize=False, opset_version=23,
-                          external_data=True, input_names=["x"], output_names=["logits"],
-                          dynamic_shapes=({0: batch},), verbose=False)
-        exported = onnx.load(str(path), load_external_data=False)
-    strip_paths(exported)
-    content = exported.SerializeToString(deterministic=True)
-    assert len(content) <= LARGEST, f"{len(content)} bytes: the weights are inside"
-    output.write_bytes(content)
-    print(f"export: {output}: {len(content)} bytes, {sum(p.numel() for p in model.parameters())} parameters, no weights")
-
-
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).with_name("mlp.onnx"))
+    torch.manual_seed(0)
+    output = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).with_name("mlp.onnx")
+    export_structure(GlyphClassifier(), torch.zeros(2, 1, 28, 28), ["x", "logits"], {0: ("batch", 1, 65536)}, output)

@@ -21,12 +21,9 @@ from safetensors.torch import save_file
 import problem
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "examples"))
-from gpt import GPT, Sizes
+from gpt import CHAR, GPT, GPT2
 
-SIZES = {
-    "char": Sizes(layers=6, width=384, heads=6, positions=256, vocabulary=256),
-    "gpt2": Sizes(layers=12, width=768, heads=12, positions=1024, vocabulary=50304),
-}
+SIZES = {"char": CHAR, "gpt2": GPT2}
 
 
 def flops(model, sizes, batch, length):

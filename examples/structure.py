@@ -1,0 +1,47 @@
+"""Exports the structure of a PyTorch model: an ONNX file without weights, in the way that keeps a model trainable.
+
+That is train mode, no optimisation, so that dropout and every parameter's own name survive, and named dimensions. The same PyTorch writes the
+same bytes.
+"""
+import logging
+import tempfile
+import warnings
+from pathlib import Path
+
+import onnx
+import torch
+
+LARGEST = 300 * 1024
+# What Titan recovers names from.
+NAMING = {"pkg.torch.onnx.name_scopes", "pkg.torch.onnx.class_hierarchy", "pkg.torch.onnx.fx_node"}
+
+
+def strip(model, lean):
+    """Removes what holds file paths of the exporting machine; with `lean` all notes about nodes but NAMING, which are half of a large file."""
+    graph = model.graph
+    if lean:
+        del graph.value_info[:]
+    for holder in [model, graph, *graph.node, *graph.input, *graph.output, *graph.value_info, *graph.initializer]:
+        is_constant = getattr(holder, "op_type", "") == "Constant"
+        kept = [entry for entry in holder.metadata_props
+                if (entry.key in NAMING and not is_constant if lean else entry.key != "pkg.torch.onnx.stack_trace")]
+        del holder.metadata_props[:]
+        holder.metadata_props.extend(kept)
+
+
+def export_structure(model, sample, names, dims, output, lean=False):
+    """Writes `model`, called with `sample`, to `output`; `names` are those of its input and its output, `dims` the dimensions of `sample` that have
+    names: {dimension: (name, least, most)}."""
+    logging.disable(logging.WARNING)
+    warnings.simplefilter("ignore")
+    dynamic = {dimension: torch.export.Dim(name, min=least, max=most) for dimension, (name, least, most) in dims.items()}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / output.name
+        torch.onnx.export(model.train(), (sample,), str(path), dynamo=True, optimize=False, opset_version=23, external_data=True,
+                          input_names=names[:1], output_names=names[1:], dynamic_shapes=(dynamic,), verbose=False)
+        exported = onnx.load(str(path), load_external_data=False)
+    strip(exported, lean)
+    content = exported.SerializeToString(deterministic=True)
+    assert len(content) <= LARGEST, f"{len(content)} bytes: the weights are inside"
+    output.write_bytes(content)
+    print(f"export: {output}: {len(content)} bytes, {sum(p.numel() for p in model.parameters())} parameters, no weights")
