@@ -7,6 +7,7 @@
 #include "compiler/Codegen/KernelTable.h"
 #include "compiler/Codegen/cpu/testing/KernelRunner.h"
 #include "compiler/Lower/TileGrid.h"
+#include "runtime/device/cpu/Arena.h"
 #include "runtime/device/cpu/OneDnn.h"
 
 #include <chrono>
@@ -127,9 +128,17 @@ int main(int argc, char** argv) {
                         gemm.transposeB ? " Bt" : "", name(in), out == in ? "" : "-F32");
         if (label.find(filter) == std::string::npos)
           continue;
-        std::vector<char> a(gemm.m * gemm.k * byteSize(in), 0x3c),
-            b(gemm.k * gemm.n * byteSize(in), 0x3c), c(gemm.m * gemm.n * byteSize(out), 0);
-        char* operands[] = {a.data(), b.data(), c.data()};
+        const int64_t bytes[] = {gemm.m * gemm.k * byteSize(in), gemm.k * gemm.n * byteSize(in),
+                                 gemm.m * gemm.n * byteSize(out)};
+        // In huge pages, as a job's.
+        Result<Arena> arena = Arena::create(bytes[0] + bytes[1] + bytes[2], **alone);
+        if (!arena.ok()) {
+          fmt::print("{}\n", arena.error().message());
+          return 3;
+        }
+        char* operands[] = {arena->data(), arena->data() + bytes[0],
+                            arena->data() + bytes[0] + bytes[1]};
+        std::fill(operands[0], operands[2], 0x3c);
         auto runner = KernelRunner::compile(moduleText(gemm));
         if (!runner.ok()) {
           fmt::print("{}\n", runner.error().message());

@@ -125,8 +125,12 @@ bool prefersGenerated(const Gemm& gemm) {
   // The library gives f32, of operands of one type.
   if (gemm.c == DType::BF16 || gemm.a != gemm.b)
     return true;
-  // y = x W^T: packing by transposed squares is the faster one.
-  if (gemm.transposeB && !gemm.transposeA)
+  // Faster on every shape measured: bf16, and y = x W^T.
+  if (gemm.a == DType::BF16 || (gemm.transposeB && !gemm.transposeA))
+    return true;
+  // Each operand is copied once for the other's extent of C: narrow ones pay too little for it.
+  constexpr int64_t fewRows = 256, fewColumns = 512;
+  if (gemm.m > fewRows && gemm.n > fewColumns)
     return true;
   // Below this the library's packing and dispatch cost more than its kernel gains.
   constexpr int64_t largestSmallProduct = int64_t{1} << 23;

@@ -21,6 +21,9 @@ Value GemmBuilder::mul(Value a, Value b) { return arith::MulIOp::create(builder,
 Value GemmBuilder::divide(Value a, int64_t b) {
   return arith::DivUIOp::create(builder, loc, a, constant(b));
 }
+Value GemmBuilder::divideCeil(Value a, Value b) {
+  return arith::DivUIOp::create(builder, loc, sub(add(a, b), constant(1)), b);
+}
 Value GemmBuilder::remainder(Value a, int64_t b) {
   return arith::RemUIOp::create(builder, loc, a, constant(b));
 }
@@ -52,6 +55,11 @@ void GemmBuilder::prefetch(Value pointer) {
   constexpr int write = 1, keep = 3, data = 1;
   LLVM::Prefetch::create(builder, loc, pointer, builder.getI32IntegerAttr(write),
                          builder.getI32IntegerAttr(keep), builder.getI32IntegerAttr(data));
+}
+void GemmBuilder::prefetchToRead(Value pointer) {
+  constexpr int read = 0, secondLevel = 2, data = 1;
+  LLVM::Prefetch::create(builder, loc, pointer, builder.getI32IntegerAttr(read),
+                         builder.getI32IntegerAttr(secondLevel), builder.getI32IntegerAttr(data));
 }
 Value GemmBuilder::zero(Type type) {
   return arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));

@@ -19,6 +19,7 @@ public:
   mlir::Value mul(mlir::Value a, mlir::Value b);
   mlir::Value mul(mlir::Value a, int64_t b) { return mul(a, constant(b)); }
   mlir::Value divide(mlir::Value a, int64_t b);
+  mlir::Value divideCeil(mlir::Value a, mlir::Value b);
   mlir::Value remainder(mlir::Value a, int64_t b);
   mlir::Value smaller(mlir::Value a, mlir::Value b);
   mlir::Value compare(mlir::arith::CmpIPredicate predicate, mlir::Value a, mlir::Value b);
@@ -30,7 +31,10 @@ public:
   mlir::Value loadMasked(mlir::VectorType type, mlir::Value pointer, mlir::Value mask);
   void store(mlir::Value value, mlir::Value pointer);
   void storeMasked(mlir::Value value, mlir::Value pointer, mlir::Value mask);
+  /// Into the first-level cache, to be written.
   void prefetch(mlir::Value pointer);
+  /// Into the second-level cache, to be read.
+  void prefetchToRead(mlir::Value pointer);
   mlir::Value zero(mlir::Type type);
   mlir::Value broadcast(mlir::Value scalar, int64_t lanes);
   /// Lanes first, first + 1, ... that are below `count`, as a vector of `width`.

@@ -1,10 +1,10 @@
 // The generated matrix product: any shape and transposition, f32 or bf16 operands, any epilogue;
 // the same units and operands as Gemm in runtime/program/Program.h.
 //
-// A unit is cut along k into panels of at most gemmDepth lanes and into blocks of rows; for each,
-// A's panel is packed once, B's for each register tile's columns. Every element of C is the sum
-// over the panels, in order, of one chain of multiply-adds each, whatever the tiles; bf16 operands
-// are taken in pairs along k.
+// A range of units is cut into rectangles of C, these into blocks, and a block along k into panels
+// of at most gemmDepth lanes; for each, A's panel is packed once, B's for each register tile's
+// columns. Every element of C is the sum over the panels, in order, of one chain of multiply-adds
+// each, whatever the tiles; bf16 operands are taken in pairs along k.
 #pragma once
 
 #include "compiler/Codegen/TargetInfo.h"

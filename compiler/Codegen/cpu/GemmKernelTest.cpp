@@ -103,6 +103,7 @@ void check(const Case& c) {
         ASSERT_NEAR(found[at], want, bound) << i << ", " << j;
       }
   EXPECT_EQ(run(1), found) << "tile by tile";
+  EXPECT_EQ(run(3), found) << "by parts of lines of tiles";
 }
 
 TEST(GemmKernel, ShapesAroundTheTiles) {
@@ -134,6 +135,23 @@ TEST(GemmKernel, Epilogues) {
 TEST(GemmKernel, BlocksOfRowsAndPanels) {
   check({.m = 1030, .n = 50, .k = 800, .transposeB = true, .tileM = 1030, .tileN = 50});
   check({.m = 1030, .n = 50, .k = 800, .transposeA = true, .tileM = 1030, .tileN = 50});
+}
+
+TEST(GemmKernel, BlocksOfColumns) {
+  for (bool bf16 : {false, true})
+    check({.m = 20,
+           .n = 1600,
+           .k = 450,
+           .transposeB = true,
+           .tileM = 20,
+           .tileN = 1600,
+           .bf16 = bf16,
+           .toBf16 = bf16});
+}
+
+TEST(GemmKernel, LinesOfUnits) {
+  for (auto [m, n] : {std::pair<int64_t, int64_t>{70, 200}, {200, 70}})
+    check({.m = m, .n = n, .k = 30, .transposeB = true, .batch = 2, .tileM = 32, .tileN = 16});
 }
 
 TEST(GemmKernel, PairsOfBf16) {

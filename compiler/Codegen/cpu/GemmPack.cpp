@@ -101,6 +101,7 @@ public:
     Value a = block.getArgument(0), lda = block.getArgument(1), depth = block.getArgument(3);
     Value bytes = g.mul(depth, pairs ? 2 : 4);
     g.loop(g.constant(0), block.getArgument(2), 1, [&](Value row) {
+      fetchLine(g.at(a, g.mul(g.add(row, g.constant(linesAhead)), lda), element), bytes);
       Value to = g.at(block.getArgument(4), g.mul(row, layout.row), g.i32);
       LLVM::MemcpyOp::create(g.builder, g.loc, to, g.at(a, g.mul(row, lda), element), bytes,
                              /*isVolatile=*/false);
@@ -115,6 +116,11 @@ public:
     Value depth = block.getArgument(3), panel = block.getArgument(4);
     auto whole = [&](int64_t step) { return g.mul(g.divide(rows, step), step); };
     g.loop(g.constant(0), lanesOf(depth), 1, [&](Value k) {
+      // Two lines of bf16 make one of lanes.
+      for (int64_t part = 0; part < (pairs ? 2 : 1); ++part) {
+        Value line = g.add(g.mul(k, pairs ? 2 : 1), g.constant(linesAhead + part));
+        fetchLine(g.at(a, g.mul(line, lda), element), g.mul(rows, pairs ? 2 : 4));
+      }
       auto pack = [&](Value first, Value last, int64_t count) {
         g.loop(first, last, count, [&](Value row) {
           Type type = count == 1 ? element : VectorType::get({count}, element);
@@ -140,6 +146,13 @@ public:
   }
 
 private:
+  /// Rows are short for the machine to see them coming.
+  static constexpr int64_t linesAhead = 8;
+  void fetchLine(Value pointer, Value bytes) {
+    constexpr int64_t cacheLine = 64;
+    g.loop(g.constant(0), bytes, cacheLine,
+           [&](Value byte) { g.prefetchToRead(g.at(pointer, byte, g.builder.getI8Type())); });
+  }
   Value lanesOf(Value depth) { return pairs ? g.divide(g.add(depth, g.constant(1)), 2) : depth; }
   Value isOdd(Value depth) {
     return g.compare(arith::CmpIPredicate::ne, g.remainder(depth, 2), g.constant(0));

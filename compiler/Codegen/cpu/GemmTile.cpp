@@ -46,6 +46,17 @@ Value multiplyAdd(GemmBuilder& g, const GemmTile& tile, Value a, Value b, Value 
   return math::FmaOp::create(g.builder, g.loc, aLow, bLow, next);
 }
 
+/// Fetches a row of what the sums are added to, and a piece of the next panel of B.
+void fetch(GemmBuilder& g, Block& block, const GemmTile& tile, Value row) {
+  constexpr int64_t lineBytes = 64;
+  Value sums = g.at(block.getArgument(2), g.mul(row, block.getArgument(3)), g.f32);
+  Value next = g.at(block.getArgument(9), g.mul(row, block.getArgument(10)), g.builder.getI8Type());
+  for (int64_t byte = 0; byte < tile.fetchedBytes(); byte += lineBytes) {
+    g.prefetch(g.at(sums, g.constant(byte), g.builder.getI8Type()));
+    g.prefetchToRead(g.at(next, g.constant(byte), g.builder.getI8Type()));
+  }
+}
+
 void emitTile(GemmBuilder& g, Block& block, const GemmTile& tile, const GemmPanelA& layout) {
   OpBuilder& builder = g.builder;
   Location loc = g.loc;
@@ -64,28 +75,42 @@ void emitTile(GemmBuilder& g, Block& block, const GemmTile& tile, const GemmPane
             g.at(g.at(matrix, g.mul(leading, i), g.f32), g.constant(v * tile.width), g.f32));
     return pointers;
   };
-  // What the sums are added to is fetched while they are computed.
   SmallVector<Value> from = vectorsOf(block.getArgument(2), block.getArgument(3));
-  for (Value pointer : from)
-    g.prefetch(pointer);
   SmallVector<Value> sums(tile.rows * tile.vectors, g.zero(g.vectorOf(g.f32)));
+  auto toIndex = [&](Value value) {
+    return arith::IndexCastOp::create(builder, loc, builder.getIndexType(), value);
+  };
+  auto toInteger = [&](Value value) {
+    return arith::IndexCastOp::create(builder, loc, builder.getI64Type(), value);
+  };
+  // The chain in one part for each row: fetches are spread over them, because all at once they
+  // would fill the queue of misses, and the loads of A wait.
   Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
-  Value depth =
-      arith::IndexCastOp::create(builder, loc, builder.getIndexType(), block.getArgument(6));
-  sums = emitLoop(builder, loc, zero, depth, 1, sums, [&](Value index, ValueRange carried) {
-    Value k = arith::IndexCastOp::create(builder, loc, builder.getI64Type(), index);
-    Value aStep = g.at(a, g.mul(k, layout.step), lane);
-    Value line = g.at(panel, g.mul(k, tile.columns()), lane);
-    SmallVector<Value> b, next;
-    for (int64_t v = 0; v < tile.vectors; ++v)
-      b.push_back(g.load(g.vectorOf(lane), g.at(line, g.constant(v * tile.width), lane)));
-    for (int64_t i = 0; i < tile.rows; ++i) {
-      Value factor =
-          g.broadcast(g.load(lane, g.at(aStep, g.constant(i * layout.row), lane)), tile.width);
-      for (int64_t v = 0; v < tile.vectors; ++v)
-        next.push_back(multiplyAdd(g, tile, factor, b[v], carried[i * tile.vectors + v]));
-    }
-    return next;
+  Value parts = arith::ConstantIndexOp::create(builder, loc, tile.rows);
+  Value depth = block.getArgument(6), part = g.divide(depth, tile.rows);
+  sums = emitLoop(builder, loc, zero, parts, 1, sums, [&](Value index, ValueRange before) {
+    Value row = toInteger(index);
+    fetch(g, block, tile, row);
+    Value first = g.mul(row, part);
+    Value isLast = g.compare(arith::CmpIPredicate::eq, row, g.constant(tile.rows - 1));
+    Value last = arith::SelectOp::create(builder, loc, isLast, depth, g.add(first, part));
+    return emitLoop(
+        builder, loc, toIndex(first), toIndex(last), 1, before,
+        [&](Value index, ValueRange carried) {
+          Value k = toInteger(index);
+          Value aStep = g.at(a, g.mul(k, layout.step), lane);
+          Value line = g.at(panel, g.mul(k, tile.columns()), lane);
+          SmallVector<Value> b, next;
+          for (int64_t v = 0; v < tile.vectors; ++v)
+            b.push_back(g.load(g.vectorOf(lane), g.at(line, g.constant(v * tile.width), lane)));
+          for (int64_t i = 0; i < tile.rows; ++i) {
+            Value factor = g.broadcast(g.load(lane, g.at(aStep, g.constant(i * layout.row), lane)),
+                                       tile.width);
+            for (int64_t v = 0; v < tile.vectors; ++v)
+              next.push_back(multiplyAdd(g, tile, factor, b[v], carried[i * tile.vectors + v]));
+          }
+          return next;
+        });
   });
   sums = emitIf(builder, loc, continues, sums, [&] {
     SmallVector<Value> added;
@@ -170,7 +195,7 @@ func::FuncOp getTileFunction(OpBuilder& builder, Location loc, const GemmTile& t
       "gemm_tile_" + tile.suffix() + "_" + std::to_string(a.row) + "_" + std::to_string(a.step);
   return getSharedFunction(
       builder, loc, name,
-      {pointer, pointer, pointer, i64, pointer, i64, i64, i64, builder.getI1Type()},
+      {pointer, pointer, pointer, i64, pointer, i64, i64, i64, builder.getI1Type(), pointer, i64},
       [&](Block& block) {
         GemmBuilder body(builder, loc, tile.width);
         emitTile(body, block, tile, a);

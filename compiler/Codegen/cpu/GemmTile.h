@@ -11,9 +11,9 @@ enum class GemmLane { F32, Bf16Pair };
 
 inline int64_t elementsOf(GemmLane lane) { return lane == GemmLane::F32 ? 1 : 2; }
 
-/// Lanes along k of a packed panel: 48 columns of B are 72 KiB, which with a panel of A stay in the
-/// second-level cache.
-inline constexpr int64_t gemmDepth = 384;
+/// Lanes along k of a packed panel: 48 columns of B are 36 KiB, which stay in the first-level cache
+/// with 8 rows of A.
+inline constexpr int64_t gemmDepth = 192;
 
 /// A tile of C in registers: rows x vectors accumulators of `width` columns each.
 struct GemmTile {
@@ -21,6 +21,8 @@ struct GemmTile {
   GemmLane lane = GemmLane::F32;
   bool hasDot = false; ///< the target multiplies and adds pairs of bf16 itself
   int64_t columns() const { return vectors * width; }
+  /// Of each piece of the next panel of B: as much as a line of this one has.
+  int64_t fetchedBytes() const { return columns() * 4; }
   std::string suffix() const; ///< for the names of functions: "8_48_bf16"
 };
 
@@ -34,9 +36,10 @@ struct GemmPanelA {
 };
 
 /// void(ptr a, ptr panel, ptr from, i64 ldFrom, ptr to, i64 ldTo, i64 depth, i64 columns, i1
-/// continues): to = (continues ? from : 0) + A * panel in f32, for tile.rows rows and `columns` <=
-/// tile.columns() columns; depth counts lanes. Each element is one chain of multiply-adds over k,
-/// in order.
+/// continues, ptr next, i64 stride): to = (continues ? from : 0) + A * panel in f32, for tile.rows
+/// rows and `columns` <= tile.columns() columns; depth counts lanes. Each element is one chain of
+/// multiply-adds over k, in order. Meanwhile tile.rows pieces of tile.fetchedBytes() at `next`,
+/// `stride` bytes apart, come into the second-level cache; the addresses need not be valid.
 mlir::func::FuncOp getTileFunction(mlir::OpBuilder& builder, mlir::Location loc,
                                    const GemmTile& tile, const GemmPanelA& a);
 
