@@ -8,17 +8,19 @@ using namespace mlir;
 
 namespace titan::frontend {
 
-bool followScores(Value value, double after, Scores& scores) {
-  Operation* op = value.getDefiningOp();
+bool followScores(const View& written, double after, Scores& scores) {
+  View view = withoutOrder(written);
+  Operation* op = view.value.getDefiningOp();
   if (!op)
     return false;
-  if ((scores.product = dyn_cast<ir::ContractOp>(op))) {
+  if (auto product = dyn_cast<ir::ContractOp>(op)) {
+    scores.product = view;
     scores.scale = after;
-    return !scores.product.getAcc();
+    return !product.getAcc();
   }
   auto follow = [&](Value next, double factor) {
     size_t found = scores.terms.size();
-    if (followScores(next, factor, scores))
+    if (followScores({next, view.roles}, factor, scores))
       return true;
     scores.terms.truncate(found);
     return false;
@@ -36,6 +38,12 @@ bool followScores(Value value, double after, Scores& scores) {
         for (auto [x, c] : {std::pair(mul.getLhs(), mul.getRhs()), {mul.getRhs(), mul.getLhs()}})
           if (std::optional<double> factor = splatOf(c); factor && *factor > 0)
             return follow(x, after * *factor);
+        // A factor for each head or query: with masks inside it would scale them too.
+        for (auto [x, c] : {std::pair(mul.getLhs(), mul.getRhs()), {mul.getRhs(), mul.getLhs()}})
+          if (c.getDefiningOp<ir::BroadcastOp>() && follow(x, after)) {
+            scores.factors.push_back({c, view.roles});
+            return scores.terms.empty();
+          }
         return false;
       })
       .Case<ir::DivOp>([&](ir::DivOp div) {
@@ -52,7 +60,7 @@ bool followScores(Value value, double after, Scores& scores) {
       .Case<ir::AddOp>([&](ir::AddOp add) {
         for (auto [x, mask] : {std::pair(add.getLhs(), add.getRhs()), {add.getRhs(), add.getLhs()}})
           if (follow(x, after))
-            return term({MaskTerm::Kind::Add, {mask, {}}, after, true, 0});
+            return term({MaskTerm::Kind::Add, {mask, view.roles}, after, true, 0});
         return false;
       })
       .Case<ir::SelectOp>([&](ir::SelectOp select) {
@@ -60,8 +68,11 @@ bool followScores(Value value, double after, Scores& scores) {
                                         {select.getOnFalse(), select.getOnTrue(), false}}) {
           std::optional<double> fill = splatOf(filled);
           if (fill && *fill <= -1e4 && follow(x, after))
-            return term(
-                {MaskTerm::Kind::Fill, {select.getCondition(), {}}, 1, keeps, *fill * after});
+            return term({MaskTerm::Kind::Fill,
+                         {select.getCondition(), view.roles},
+                         1,
+                         keeps,
+                         *fill * after});
         }
         return false;
       })
@@ -87,32 +98,38 @@ static Value throughNanGuard(Value value) {
   return guard.getResult();
 }
 
-Probabilities followProbabilities(Value value) {
+Probabilities followProbabilities(View view) {
   Probabilities found;
   while (true) {
-    if (Value guarded = throughNanGuard(value)) {
-      value = guarded;
+    if (Value guarded = throughNanGuard(view.value)) {
+      view.value = guarded;
       continue;
     }
-    if (!value.hasOneUse()) {
+    if (!view.value.hasOneUse()) {
       found.problem = "its probabilities have another use";
       return found;
     }
-    Operation* user = *value.getUsers().begin();
+    Operation* user = *view.value.getUsers().begin();
     if (auto contract = dyn_cast<ir::ContractOp>(user)) {
       found.product = contract;
-      found.isLhs = contract.getLhs() == value;
+      found.isLhs = contract.getLhs() == view.value;
+      found.view = view;
       return found;
+    }
+    if (std::optional<View> moved = reordered(view, user)) {
+      view = *moved;
+      continue;
     }
     if (auto dropout = dyn_cast<ir::DropoutOp>(user); dropout && !found.dropout) {
       found.dropout = dropout;
+      found.dropoutRoles = view.roles;
     } else if (!isa<ir::ConvertOp>(user)) {
       found.problem = (Twine(user->getName().getStringRef()) +
                        " stands between its probabilities and the values")
                           .str();
       return found;
     }
-    value = user->getResult(0);
+    view.value = user->getResult(0);
   }
 }
 

@@ -5,27 +5,33 @@
 
 namespace titan::frontend {
 
-/// What stands between the product of queries and keys and the softmax.
+/// What stands between the product of queries and keys and the softmax. Roles are the numbers of
+/// the softmax's dimensions: between, dimensions may be transposed and those of extent 1 come and
+/// go.
 struct Scores {
-  ir::ContractOp product;
+  View product;
   double scale = 1;
-  /// In the order of the computation; views have the dimensions of the scores, their roles to come.
-  llvm::SmallVector<MaskTerm> terms;
+  llvm::SmallVector<View> factors;   ///< that the product alone is multiplied by: a temperature
+  llvm::SmallVector<MaskTerm> terms; ///< in the order of the computation
+
+  ir::ContractOp contraction() const { return product.value.getDefiningOp<ir::ContractOp>(); }
 };
 
-/// Follows the scores up from `value`; `after` is the factor that later steps apply. False: they
-/// are no product that is only scaled, masked and cast.
-bool followScores(mlir::Value value, double after, Scores& scores);
+/// Follows the scores up from `view`; `after` is the factor that later steps apply. False: they are
+/// no product that is only scaled, masked and cast.
+bool followScores(const View& view, double after, Scores& scores);
 
 /// What stands between the softmax and the product with the values.
 struct Probabilities {
+  View view; ///< the product's operand
   ir::ContractOp product;
   bool isLhs = true; ///< the probabilities are the product's left operand
   ir::DropoutOp dropout;
+  llvm::SmallVector<int64_t> dropoutRoles; ///< of its operand
   std::string problem;
 };
 
-/// Follows the probabilities down from `value`: without a product there is `problem`.
-Probabilities followProbabilities(mlir::Value value);
+/// Follows the probabilities down from `view`: without a product there is `problem`.
+Probabilities followProbabilities(View view);
 
 } // namespace titan::frontend

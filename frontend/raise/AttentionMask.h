@@ -6,8 +6,9 @@
 
 namespace titan::frontend {
 
-/// Roles of the dimensions of scores, queries, keys and values.
-enum AttentionRole : int64_t { kBatch, kQuery, kHead, kKey, kWidth };
+/// Roles of the dimensions of scores, queries, keys and values. kCopy: the query heads that read
+/// one key head, where a model keeps them in a dimension of their own.
+enum AttentionRole : int64_t { kBatch, kQuery, kHead, kKey, kWidth, kCopy };
 
 /// One step from the product of queries and keys to the softmax's operand.
 struct MaskTerm {

@@ -23,13 +23,20 @@ int64_t countOf(ArrayRef<int64_t> shape) {
 }
 
 bool isEvaluated(Type type) {
-  return type.isF32() || type.isF64() || type.isInteger(1) || type.isInteger(32) ||
-         type.isInteger(64);
+  return type.isF32() || type.isF64() || type.isF16() || type.isBF16() || type.isInteger(1) ||
+         type.isInteger(32) || type.isInteger(64);
 }
 
 double roundTo(Type type, double value) {
   if (type.isF32())
     return static_cast<double>(static_cast<float>(value));
+  if (type.isF16() || type.isBF16()) {
+    bool losesInfo;
+    APFloat number(value);
+    number.convert(cast<FloatType>(type).getFloatSemantics(), APFloat::rmNearestTiesToEven,
+                   &losesInfo);
+    return number.convertToDouble();
+  }
   if (type.isInteger(1))
     return value != 0 ? 1 : 0;
   if (isa<IntegerType>(type))
@@ -320,6 +327,15 @@ DenseElementsAttr toAttribute(const Elements& elements, RankedTensorType type) {
   if (element.isF32()) {
     SmallVector<float> values(elements.data.begin(), elements.data.end());
     return DenseElementsAttr::get(type, ArrayRef<float>(values));
+  }
+  if (auto narrow = dyn_cast<FloatType>(element)) {
+    SmallVector<APFloat> values;
+    for (double number : elements.data) {
+      bool losesInfo;
+      values.emplace_back(number);
+      values.back().convert(narrow.getFloatSemantics(), APFloat::rmNearestTiesToEven, &losesInfo);
+    }
+    return DenseElementsAttr::get(type, values);
   }
   SmallVector<APInt> values;
   values.reserve(elements.data.size());

@@ -27,7 +27,7 @@ public:
   Evaluator(int64_t largest, Buffers buffers) : largest_(largest), buffers_(buffers) {}
 
   /// Null where an input of the model, a state or an op that is not known here takes part, or where
-  /// a result is no f32, f64, i1, i32 or i64. Each op's result is rounded to its type.
+  /// a result is no f16, bf16, f32, f64, i1, i32 or i64. Each op's result is rounded to its type.
   std::shared_ptr<const Elements> evaluate(mlir::Value value);
 
 private:

@@ -23,23 +23,34 @@ static Value throughRowBroadcast(Value value) {
   return value;
 }
 
+/// A sum over the dimensions from `axis` on, of `count` elements each.
+struct Sum {
+  Value operand;
+  int64_t axis = -1, count = 1;
+};
+
+static std::optional<Sum> matchSum(Value value) {
+  auto reduce = throughRowBroadcast(value).getDefiningOp<ir::ReduceOp>();
+  if (!reduce || reduce.getKind() != ir::ReduceKind::Sum || reduce.getDims().empty())
+    return std::nullopt;
+  auto type = ir::tensorType(reduce.getOperand());
+  Sum sum{reduce.getOperand(), reduce.getDims().front(), 1};
+  if (static_cast<int64_t>(reduce.getDims().size()) != type.getRank() - sum.axis)
+    return std::nullopt; // not the trailing dimensions
+  for (int64_t d : reduce.getDims())
+    sum.count *= type.getDimSize(d);
+  return sum;
+}
+
 std::optional<Mean> matchMean(Value value) {
   // Reshapes put back the reduced dimensions, before or after the scaling.
   Product product = productOf(throughRowBroadcast(value));
   if (product.factors.size() != 1)
     return std::nullopt;
-  auto reduce = throughRowBroadcast(product.factors[0]).getDefiningOp<ir::ReduceOp>();
-  if (!reduce || reduce.getKind() != ir::ReduceKind::Sum || reduce.getDims().empty())
+  std::optional<Sum> sum = matchSum(product.factors[0]);
+  if (!sum || !isClose(product.constant, 1.0 / static_cast<double>(sum->count)))
     return std::nullopt;
-  auto type = ir::tensorType(reduce.getOperand());
-  int64_t rank = type.getRank(), axis = reduce.getDims().front(), count = 1;
-  if (static_cast<int64_t>(reduce.getDims().size()) != rank - axis)
-    return std::nullopt; // not the trailing dimensions
-  for (int64_t d : reduce.getDims())
-    count *= type.getDimSize(d);
-  if (!isClose(product.constant, 1.0 / static_cast<double>(count)))
-    return std::nullopt;
-  return Mean{reduce.getOperand(), axis};
+  return Mean{sum->operand, sum->axis};
 }
 
 Value squaredValue(Value value) {
@@ -47,6 +58,26 @@ Value squaredValue(Value value) {
     return mul.getLhs() == mul.getRhs() ? mul.getLhs() : Value();
   auto pow = value.getDefiningOp<ir::PowOp>();
   return pow && splatOf(pow.getRhs()) == 2 ? pow.getLhs() : Value();
+}
+
+std::optional<Length> matchLength(Value divisor) {
+  Length length;
+  Value root = throughRowBroadcast(divisor);
+  if (auto max = root.getDefiningOp<ir::MaxOp>())
+    for (auto [x, c] : {std::pair(max.getLhs(), max.getRhs()), {max.getRhs(), max.getLhs()}})
+      if (std::optional<double> floor = splatOf(c)) {
+        length.floor = *floor;
+        root = throughRowBroadcast(x);
+        break;
+      }
+  auto sqrt = root.getDefiningOp<ir::SqrtOp>();
+  std::optional<Sum> sum = sqrt ? matchSum(sqrt.getOperand()) : std::nullopt;
+  length.operand = sum ? squaredValue(sum->operand) : Value();
+  if (!length.operand)
+    return std::nullopt;
+  length.axis = sum->axis;
+  length.count = sum->count;
+  return length;
 }
 
 /// Root(mean(x^2) + epsilon)

@@ -28,6 +28,14 @@ struct RootMeanSquare {
 /// `Op` is ir::DivOp or ir::MulOp, `value` its right operand.
 template <typename Op> std::optional<RootMeanSquare> matchDivisor(mlir::Value value);
 
+/// max(sqrt(sum(x^2)), floor): the length of x, as torch.nn.functional.normalize divides by it.
+struct Length {
+  mlir::Value operand;          ///< x
+  int64_t axis = -1, count = 0; ///< elements that are summed
+  double floor = 0;
+};
+std::optional<Length> matchLength(mlir::Value divisor);
+
 /// The tensor of the dimensions from `axis` on that `value` repeats over the leading ones; null: it
 /// is something else.
 mlir::Value trailingOperand(mlir::Value value, int64_t axis);

@@ -2,6 +2,8 @@
 #include "frontend/raise/Passes.h"
 #include "frontend/raise/RaisePass.h"
 
+#include <cmath>
+
 using namespace mlir;
 
 namespace titan::frontend {
@@ -28,15 +30,38 @@ template <typename Op> struct RaiseNormalization : RaisePattern<Op> {
   }
 };
 
-/// norm(x) * scale
+/// x / max(length of x, floor) is the norm over sqrt(N). Where the length is not of the order of
+/// the floor, which stands against a division by zero, floor^2 below the root is nothing either.
+struct RaiseLength : RaisePattern<ir::DivOp> {
+  using RaisePattern::RaisePattern;
+
+  Value raise(ir::DivOp op, ir::TensorBuilder& b) const override {
+    constexpr double kLargestFloor = 1e-8;
+    std::optional<Length> length = matchLength(op.getRhs());
+    if (!length || length->operand != op.getLhs() || length->floor < 0 ||
+        length->floor > kLargestFloor)
+      return {};
+    auto count = static_cast<double>(length->count);
+    Value norm = b.create<ir::RmsNormOp>(length->operand, Value(), length->axis,
+                                         length->floor * length->floor / count)
+                     .getResult();
+    return b.scale(norm, 1 / std::sqrt(count));
+  }
+};
+
+/// norm(x) * scale, where constants beside them cancel
 struct FoldScale : RaisePattern<ir::MulOp> {
   using RaisePattern::RaisePattern;
 
   Value raise(ir::MulOp op, ir::TensorBuilder& b) const override {
-    for (auto [left, right] : {std::pair(op.getLhs(), op.getRhs()), {op.getRhs(), op.getLhs()}}) {
+    Product product = productOf(op.getResult());
+    if (product.factors.size() != 2 || !isClose(product.constant, 1))
+      return {};
+    for (auto [left, right] : {std::pair(product.factors[0], product.factors[1]),
+                               {product.factors[1], product.factors[0]}}) {
       auto norm = left.getDefiningOp<ir::RmsNormOp>();
       if (!norm || left != norm.getResult() || !left.hasOneUse() || !norm.getRstd().use_empty() ||
-          norm.getScale())
+          norm.getScale() || left.getType() != op.getType())
         continue;
       auto axis = static_cast<int64_t>(norm.getAxis());
       Value scale = trailingOperand(right, axis);
@@ -54,7 +79,8 @@ struct FoldScale : RaisePattern<ir::MulOp> {
 
 struct RaiseRmsNorm : RaisePass<impl::RaiseRmsNormBase<RaiseRmsNorm>, ir::RmsNormOp> {
   void addPatterns(RewritePatternSet& set) const override {
-    set.add<RaiseNormalization<ir::DivOp>, RaiseNormalization<ir::MulOp>, FoldScale>(
+    set.add<RaiseNormalization<ir::DivOp>, RaiseNormalization<ir::MulOp>, RaiseLength, FoldScale>(
+
         set.getContext());
   }
 };

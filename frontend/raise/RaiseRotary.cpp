@@ -1,7 +1,7 @@
 #include "frontend/raise/Layout.h"
-#include "frontend/raise/Matching.h"
 #include "frontend/raise/Passes.h"
 #include "frontend/raise/RaisePass.h"
+#include "frontend/raise/RotaryPairs.h"
 
 using namespace mlir;
 
@@ -12,227 +12,25 @@ namespace titan::frontend {
 
 namespace {
 
-/// Which elements of the last dimension belong together: i and i + D / 2, or 2 i and 2 i + 1.
-enum class Pairing { Halves, Neighbours };
-
-/// One element of each pair: the first or the second.
-struct Part {
-  Value source;               ///< a reshape of
-  SmallVector<int64_t> shape; ///< [..., D]
-  Pairing pairing = Pairing::Halves;
-  bool second = false;
-};
-
-int64_t lastExtent(Value value) { return ir::tensorType(value).getShape().back(); }
-
-/// Is `slice` the whole of every dimension but the last?
-bool cutsLastOnly(ir::SliceOp slice) {
-  ArrayRef<int64_t> from = ir::tensorType(slice.getOperand()).getShape();
-  ArrayRef<int64_t> to = ir::tensorType(slice.getResult()).getShape();
-  return from.drop_back() == to.drop_back();
-}
-
-/// A [..., D / 2] slice of [..., D], or a column of the [..., D / 2, 2] that it was reshaped to.
-std::optional<Part> matchPart(Value value) {
-  // Indexing a column leaves a last dimension of 1, which a reshape drops.
-  if (auto reshape = value.getDefiningOp<ir::ReshapeOp>()) {
-    SmallVector<int64_t> column(ir::tensorType(value).getShape());
-    column.push_back(1);
-    if (ir::tensorType(reshape.getOperand()).getShape() == ArrayRef<int64_t>(column))
-      value = reshape.getOperand();
-  }
-  auto slice = value.getDefiningOp<ir::SliceOp>();
-  if (!slice || !cutsLastOnly(slice))
-    return std::nullopt;
-  int64_t offset = slice.getOffsets().back(), stride = slice.getStrides().back();
-  int64_t wide = lastExtent(slice.getOperand()), narrow = lastExtent(value);
-  if (narrow == 1 && wide == 2) {
-    SmallVector<int64_t> flat(ir::tensorType(slice.getOperand()).getShape().drop_back());
-    if (flat.empty())
-      return std::nullopt;
-    flat.back() *= 2;
-    auto pairs = slice.getOperand().getDefiningOp<ir::ReshapeOp>();
-    return Part{pairs ? pairs.getOperand() : slice.getOperand(), flat, Pairing::Neighbours,
-                offset == 1};
-  }
-  if (wide != 2 * narrow)
-    return std::nullopt;
-  SmallVector<int64_t> shape(ir::tensorType(slice.getOperand()).getShape());
-  if (stride == 1 && (offset == 0 || offset == narrow))
-    return Part{slice.getOperand(), shape, Pairing::Halves, offset != 0};
-  if (stride == 2)
-    return Part{slice.getOperand(), shape, Pairing::Neighbours, offset == 1};
-  return std::nullopt;
-}
-
-/// Two tensors [..., D / 2] joined to [..., D], in whatever shape.
-struct Join {
-  Value first, second;
-  Pairing pairing = Pairing::Halves;
-};
-
-std::optional<Join> matchJoin(Value value) {
-  auto joined = [](ir::ConcatOp op) {
-    return op && op.getInputs().size() == 2 &&
-           static_cast<int64_t>(op.getDim()) == ir::tensorType(op.getResult()).getRank() - 1 &&
-           op.getInputs()[0].getType() == op.getInputs()[1].getType();
-  };
-  if (auto concat = value.getDefiningOp<ir::ConcatOp>())
-    return joined(concat)
-               ? std::optional(Join{concat.getInputs()[0], concat.getInputs()[1], Pairing::Halves})
-               : std::nullopt;
-  // Columns that were stacked.
-  auto reshape = value.getDefiningOp<ir::ReshapeOp>();
-  auto stack = reshape ? reshape.getOperand().getDefiningOp<ir::ConcatOp>() : ir::ConcatOp();
-  if (!joined(stack) || lastExtent(stack.getResult()) != 2)
-    return std::nullopt;
-  Join join{{}, {}, Pairing::Neighbours};
-  for (auto [part, input] :
-       {std::pair(&join.first, stack.getInputs()[0]), {&join.second, stack.getInputs()[1]}}) {
-    auto column = input.getDefiningOp<ir::ReshapeOp>();
-    if (!column || ir::tensorType(column.getOperand()).getShape() !=
-                       ir::tensorType(input).getShape().drop_back())
-      return std::nullopt;
-    *part = column.getOperand();
-  }
-  return join;
-}
-
-/// Is `part` one of x?
-bool isWhole(const Part& part, Value x) {
-  if (part.shape != ir::tensorType(x).getShape())
-    return false;
-  auto reshape = x.getDefiningOp<ir::ReshapeOp>();
-  return part.source == x || (reshape && part.source == reshape.getOperand());
-}
-
-/// The angles of one tensor: per position, and perhaps per sample.
-struct Table {
-  Value value;
-  SmallVector<int64_t>
-      shape;                 ///< to give it: [T, R] or [B, T, R], R pairs or twice as many elements
-  SmallVector<int64_t> dims; ///< of the rotated tensor, one for each dimension of `shape`
-};
-
-std::optional<Table> matchTable(Value value) {
-  auto broadcast = value.getDefiningOp<ir::BroadcastOp>();
-  ArrayRef<int64_t> wide = ir::tensorType(value).getShape();
-  if (!broadcast || wide.size() != 4)
-    return std::nullopt;
-  Table table{broadcast.getOperand(), {}, {}};
-  for (int64_t d : broadcast.getDims())
-    if (wide[d] != 1 || d == 3) {
-      table.shape.push_back(wide[d]);
-      table.dims.push_back(d);
-    }
-  bool perSample = table.dims.size() == 3 && table.dims.front() == 0;
-  if ((table.dims.size() != 2 && !perSample) || table.dims.back() != 3 ||
-      table.dims[table.dims.size() - 2] == 0)
-    return std::nullopt;
-  return table;
-}
-
-/// The dimension of the rotated [B, _, _, D] that holds positions: 1 or 2.
-int64_t positionDim(const Table& table) { return table.dims[table.dims.size() - 2]; }
-
-/// Is each pair of columns of `table` one column twice? Exporters write the concatenation of the
-/// angles with themselves.
-bool repeatsPairs(Value table, Pairing pairing) {
-  if (auto constant = table.getDefiningOp<ir::ConstantOp>()) {
-    auto dense = dyn_cast<DenseElementsAttr>(constant.getValue());
-    if (!dense)
-      return false;
-    if (dense.isSplat())
-      return true;
-    int64_t width = lastExtent(table);
-    auto values = dense.getValues<Attribute>();
-    for (int64_t i = 0; i < dense.getNumElements(); i += width)
-      for (int64_t k = 0; k < width / 2; ++k)
-        if (pairing == Pairing::Halves ? values[i + k] != values[i + k + width / 2]
-                                       : values[i + 2 * k] != values[i + 2 * k + 1])
-          return false;
-    return true;
-  }
-  if (auto join = matchJoin(table))
-    return join->first == join->second && join->pairing == pairing;
-  Operation* op = table.getDefiningOp();
-  if (!op)
-    return false;
-  // A repeated dimension of extent 2, flattened: repeat_interleave.
-  if (auto reshape = dyn_cast<ir::ReshapeOp>(op)) {
-    ArrayRef<int64_t> to = ir::tensorType(table).getShape();
-    ArrayRef<int64_t> from = ir::tensorType(reshape.getOperand()).getShape();
-    if (from.back() == to.back())
-      return repeatsPairs(reshape.getOperand(), pairing);
-    auto broadcast = reshape.getOperand().getDefiningOp<ir::BroadcastOp>();
-    auto isPair = [&](size_t back) {
-      auto d = static_cast<int64_t>(from.size() - back);
-      return from[d] == 2 && !llvm::is_contained(broadcast.getDims(), d);
-    };
-    return broadcast && from.size() >= 2 && from[from.size() - 2] * from.back() == to.back() &&
-           isPair(pairing == Pairing::Halves ? 2 : 1);
-  }
-  if (auto broadcast = dyn_cast<ir::BroadcastOp>(op)) {
-    auto rank = ir::tensorType(table).getRank();
-    return !broadcast.getDims().empty() && broadcast.getDims().back() == rank - 1 &&
-           repeatsPairs(broadcast.getOperand(), pairing);
-  }
-  // Elementwise ops of such tensors, and of constants that are the same everywhere.
-  return isElementwise(op) && llvm::all_of(op->getOperands(), [&](Value operand) {
-           return splatOf(operand) || repeatsPairs(operand, pairing);
-         });
-}
-
-/// A constant of `shape` with the one value that `value` has.
-Value reshapedSplat(const ir::TensorBuilder& b, Value value, ArrayRef<int64_t> shape) {
-  return b.splat(ir::tensorType(value).clone(shape), *splatOf(value));
-}
-
-/// Every first element of the pairs of `table`, of which `repeatsPairs` holds.
-Value firstOfPairs(const ir::TensorBuilder& b, Value table, Pairing pairing) {
-  RankedTensorType type = ir::tensorType(table);
-  SmallVector<int64_t> shape(type.getShape()), offsets(type.getRank(), 0),
-      strides(type.getRank(), 1);
-  shape.back() /= 2;
-  if (pairing == Pairing::Neighbours)
-    strides.back() = 2;
-  if (auto constant = table.getDefiningOp<ir::ConstantOp>()) {
-    auto dense = cast<DenseElementsAttr>(constant.getValue());
-    SmallVector<Attribute> kept;
-    int64_t width = type.getShape().back();
-    auto values = dense.getValues<Attribute>();
-    for (int64_t i = 0; i < dense.getNumElements(); i += width)
-      for (int64_t k = 0; k < width / 2; ++k)
-        kept.push_back(values[i + k * strides.back()]);
-    return b.create<ir::ConstantOp>(
-        cast<TypedAttr>(cast<ElementsAttr>(DenseElementsAttr::get(type.clone(shape), kept))));
-  }
-  if (auto join = matchJoin(table);
-      join && ir::tensorType(join->first).getShape() == ArrayRef<int64_t>(shape))
-    return join->first;
-  // cos(join(a, a)) is join(cos(a), cos(a)).
-  if (Operation* op = table.getDefiningOp(); op && isElementwise(op)) {
-    SmallVector<Value> operands;
-    for (Value operand : op->getOperands())
-      operands.push_back(splatOf(operand) ? reshapedSplat(b, operand, shape)
-                                          : firstOfPairs(b, operand, pairing));
-    return cloneElementwise(b.builder, op, operands);
-  }
-  return b.create<ir::SliceOp>(type.clone(shape), table, ArrayRef<int64_t>(offsets),
-                               ArrayRef<int64_t>(strides));
-}
-
-/// The table of one element per pair in the shape that titan.rotary wants.
-Value inShape(const ir::TensorBuilder& b, const Table& table, Value perPair) {
+/// The table of one element per pair in the shape that titan.rotary wants, of a table that has each
+/// twice.
+Value halved(const ir::TensorBuilder& b, const Table& table, Pairing pairing) {
   SmallVector<int64_t> shape = table.shape;
-  shape.back() = lastExtent(perPair);
-  return reshaped(b, perPair, shape);
+  shape.back() /= 2;
+  return reshaped(b, firstOfPairs(b, table.value, pairing), shape);
 }
 
 /// x turned by the angles. Sequences are [B, T, H, D]; where x has heads before positions, it is
 /// transposed and back.
 Value rotated(const ir::TensorBuilder& b, Value x, int64_t positions, Value cos, Value sin,
               Pairing pairing) {
+  SmallVector<int64_t> shape(ir::tensorType(x).getShape());
+  if (shape.size() == 3) {
+    // One head, without a dimension of its own.
+    Value result =
+        rotated(b, b.reshape(x, {shape[0], shape[1], 1, shape[2]}), positions, cos, sin, pairing);
+    return b.reshape(result, shape);
+  }
   bool headsFirst = positions == 2;
   SmallVector<int64_t> swap = {0, 2, 1, 3};
   Value operand = headsFirst ? transposed(b, x, swap) : x;
@@ -274,9 +72,8 @@ struct RaiseTurned : RaisePattern<ir::AddOp> {
       Value cos = straight.second.value, sin = turned.second.value;
       if (!repeatsPairs(cos, pairing) || !repeatsPairs(sin, pairing))
         continue;
-      return rotated(b, x, positionDim(straight.second),
-                     inShape(b, straight.second, firstOfPairs(b, cos, pairing)),
-                     inShape(b, turned.second, firstOfPairs(b, sin, pairing)), pairing);
+      return rotated(b, x, positionDim(straight.second), halved(b, straight.second, pairing),
+                     halved(b, turned.second, pairing), pairing);
     }
     return {};
   }
@@ -308,8 +105,8 @@ template <typename Op> struct RaiseJoined : RaisePattern<Op> {
         continue;
       Value x = reshaped(b, firstCos->part.source, firstCos->part.shape);
       const Table &cos = firstCos->table, &sin = firstSin->table;
-      Value turned = rotated(b, x, positionDim(cos), inShape(b, cos, cos.value),
-                             inShape(b, sin, sin.value), join->pairing);
+      Value turned = rotated(b, x, positionDim(cos), reshaped(b, cos.value, cos.shape),
+                             reshaped(b, sin.value, sin.shape), join->pairing);
       return reshaped(b, turned, ir::tensorType(op->getResult(0)).getShape());
     }
     return {};
@@ -323,7 +120,7 @@ private:
   static std::optional<Term> term(Value value, Pairing pairing) {
     auto product = matchTimesTable(value);
     auto part = product ? matchPart(product->first) : std::nullopt;
-    if (!part || part->pairing != pairing || part->shape.size() != 4)
+    if (!part || part->pairing != pairing || part->shape.size() < 3 || part->shape.size() > 4)
       return std::nullopt;
     return Term{*part, product->second};
   }

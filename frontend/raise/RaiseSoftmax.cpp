@@ -34,6 +34,14 @@ ir::ReduceOp matchReduction(Value value, ir::ReduceKind kind) {
   return kept == mapped ? reduce : ir::ReduceOp();
 }
 
+/// x of x - max x over `dim`, or null.
+Value unshifted(Value value, int64_t dim) {
+  auto sub = value.getDefiningOp<ir::SubOp>();
+  ir::ReduceOp max = sub ? matchReduction(sub.getRhs(), ir::ReduceKind::Max) : ir::ReduceOp();
+  return max && max.getOperand() == sub.getLhs() && max.getDims().front() == dim ? sub.getLhs()
+                                                                                 : Value();
+}
+
 /// e^(x - max x) / sum of the same; also without the maximum.
 struct RaiseQuotient : RaisePattern<ir::DivOp> {
   using RaisePattern::RaisePattern;
@@ -43,18 +51,26 @@ struct RaiseQuotient : RaisePattern<ir::DivOp> {
     ir::ReduceOp sum = matchReduction(op.getRhs(), ir::ReduceKind::Sum);
     if (!exp || !sum || sum.getOperand() != exp.getResult())
       return {};
-    Value operand = exp.getOperand();
-    if (auto sub = operand.getDefiningOp<ir::SubOp>())
-      if (ir::ReduceOp max = matchReduction(sub.getRhs(), ir::ReduceKind::Max);
-          max && max.getOperand() == sub.getLhs() && max.getDims() == sum.getDims())
-        operand = sub.getLhs();
-    return b.create<ir::SoftmaxOp>(operand, b.builder.getI64IntegerAttr(sum.getDims().front()));
+    int64_t dim = sum.getDims().front();
+    Value shifted = exp.getOperand(), operand = unshifted(shifted, dim);
+    return b.create<ir::SoftmaxOp>(operand ? operand : shifted, b.builder.getI64IntegerAttr(dim));
+  }
+};
+
+/// softmax(x - max x), where a model does what softmax does anyway.
+struct DropShift : RaisePattern<ir::SoftmaxOp> {
+  using RaisePattern::RaisePattern;
+
+  Value raise(ir::SoftmaxOp op, ir::TensorBuilder& b) const override {
+    auto dim = static_cast<int64_t>(op.getDim());
+    Value operand = unshifted(op.getOperand(), dim);
+    return operand ? b.create<ir::SoftmaxOp>(operand, b.builder.getI64IntegerAttr(dim)) : Value();
   }
 };
 
 struct RaiseSoftmax : RaisePass<impl::RaiseSoftmaxBase<RaiseSoftmax>, ir::SoftmaxOp> {
   void addPatterns(RewritePatternSet& set) const override {
-    set.add<RaiseQuotient>(set.getContext());
+    set.add<RaiseQuotient, DropShift>(set.getContext());
   }
 };
 

@@ -51,7 +51,8 @@ std::optional<View> throughUnits(const View& view, ir::ReshapeOp op) {
   return next == to.size() ? std::optional(result) : std::nullopt;
 }
 
-/// Of the transpositions and reshapes by dimensions of extent 1, none.
+} // namespace
+
 View withoutOrder(View view) {
   while (true) {
     if (auto transpose = view.value.getDefiningOp<ir::TransposeOp>()) {
@@ -66,7 +67,28 @@ View withoutOrder(View view) {
   }
 }
 
-} // namespace
+std::optional<View> reordered(const View& view, Operation* op) {
+  if (auto transpose = dyn_cast<ir::TransposeOp>(op)) {
+    View result{transpose.getResult(), {}};
+    for (int64_t d : transpose.getPermutation())
+      result.roles.push_back(view.roles[d]);
+    return result;
+  }
+  auto reshape = dyn_cast<ir::ReshapeOp>(op);
+  if (!reshape)
+    return std::nullopt;
+  // Number the result's dimensions to see which of them the operand has.
+  View numbered{reshape.getResult(),
+                llvm::to_vector(llvm::seq<int64_t>(0, reshape.getType().getRank()))};
+  std::optional<View> inner = throughUnits(numbered, reshape);
+  if (!inner)
+    return std::nullopt;
+  View result{reshape.getResult(), SmallVector<int64_t>(numbered.roles.size(), View::kUnit)};
+  for (auto [d, position] : llvm::enumerate(inner->roles))
+    if (position != View::kUnit)
+      result.roles[position] = view.roles[d];
+  return result;
+}
 
 View withoutMovement(View view) {
   while (Operation* op = view.value.getDefiningOp()) {

@@ -18,6 +18,13 @@ struct View {
   bool has(int64_t role) const { return llvm::is_contained(roles, role); }
 };
 
+/// Of the transpositions and reshapes by dimensions of extent 1 that made the value, none.
+View withoutOrder(View view);
+
+/// The roles of `result`, which a transposition or a reshape by dimensions of extent 1 makes of
+/// `view`; nothing for other ops.
+std::optional<View> reordered(const View& view, mlir::Operation* op);
+
 /// Of the broadcasts, transpositions and reshapes by dimensions of extent 1 that made the value,
 /// none. Roles that it only repeats along are gone.
 View withoutMovement(View view);

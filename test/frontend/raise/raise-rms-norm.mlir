@@ -76,3 +76,39 @@ func.func @others(%x: tensor<4x4xf32>, %z: tensor<4x4xf32>) -> (tensor<4x4xf32>,
   %b = titan.div %x, %columns : tensor<4x4xf32>
   return %a, %b : tensor<4x4xf32>, tensor<4x4xf32>
 }
+
+// torch.nn.functional.normalize, times the root of the width and a scale.
+// CHECK-LABEL: func.func @normalized
+// CHECK-SAME: %[[X:.*]]: tensor<2x4xf32>, %[[W:.*]]: tensor<4xf32>
+func.func @normalized(%x: tensor<2x4xf32>, %w: tensor<4xf32>) -> tensor<2x4xf32> {
+  // CHECK: %[[Y:.*]], %{{.*}} = titan.rms_norm %[[X]] scale %[[W]] axis 1 epsilon 2.500000e-25
+  // CHECK-NEXT: return %[[Y]]
+  %least = titan.constant dense<1.0e-12> : tensor<2x1xf32>
+  %two = titan.constant dense<2.0> : tensor<2x4xf32>
+  %sq = titan.mul %x, %x : tensor<2x4xf32>
+  %0 = titan.reduce sum %sq [1] : tensor<2x4xf32> to tensor<2xf32>
+  %1 = titan.sqrt %0 : tensor<2xf32>
+  %2 = titan.reshape %1 : tensor<2xf32> to tensor<2x1xf32>
+  %3 = titan.max %2, %least : tensor<2x1xf32>
+  %4 = titan.reshape %3 : tensor<2x1xf32> to tensor<2xf32>
+  %5 = titan.broadcast %4 [0] : tensor<2xf32> to tensor<2x4xf32>
+  %6 = titan.div %x, %5 : tensor<2x4xf32>
+  %7 = titan.mul %6, %two : tensor<2x4xf32>
+  %8 = titan.broadcast %w [1] : tensor<4xf32> to tensor<2x4xf32>
+  %y = titan.mul %7, %8 : tensor<2x4xf32>
+  return %y : tensor<2x4xf32>
+}
+
+// A floor that lengths may have is no guard against zero.
+// CHECK-LABEL: func.func @large_floor
+func.func @large_floor(%x: tensor<2x4xf32>) -> tensor<2x4xf32> {
+  // CHECK-NOT: titan.rms_norm
+  %least = titan.constant dense<1.0e-3> : tensor<2xf32>
+  %sq = titan.mul %x, %x : tensor<2x4xf32>
+  %0 = titan.reduce sum %sq [1] : tensor<2x4xf32> to tensor<2xf32>
+  %1 = titan.sqrt %0 : tensor<2xf32>
+  %2 = titan.max %1, %least : tensor<2xf32>
+  %3 = titan.broadcast %2 [0] : tensor<2xf32> to tensor<2x4xf32>
+  %y = titan.div %x, %3 : tensor<2x4xf32>
+  return %y : tensor<2x4xf32>
+}

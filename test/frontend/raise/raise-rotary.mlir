@@ -95,3 +95,48 @@ func.func @other_tables(%x: tensor<2x3x5x4xf32>, %c: tensor<3x4xf32>) -> tensor<
   %y = titan.add %straight, %turned : tensor<2x3x5x4xf32>
   return %y : tensor<2x3x5x4xf32>
 }
+
+// A product of complex numbers, taken apart: columns that keep their dimension of 1.
+// CHECK-LABEL: func.func @complex_product
+// CHECK-SAME: %[[X:.*]]: tensor<2x3x5x4xf32>, %[[C:.*]]: tensor<3x2x1xf32>, %[[S:.*]]: tensor<3x2x1xf32>
+func.func @complex_product(%x: tensor<2x3x5x4xf32>, %c: tensor<3x2x1xf32>, %s: tensor<3x2x1xf32>) -> tensor<2x3x5x4xf32> {
+  // CHECK-DAG: %[[COS:.*]] = titan.reshape %[[C]] : tensor<3x2x1xf32> to tensor<3x2xf32>
+  // CHECK-DAG: %[[SIN:.*]] = titan.reshape %[[S]] : tensor<3x2x1xf32> to tensor<3x2xf32>
+  // CHECK: %[[Y:.*]] = titan.rotary %[[X]], %[[COS]], %[[SIN]] interleaved
+  // CHECK-NEXT: return %[[Y]]
+  %cos = titan.broadcast %c [1, 3, 4] : tensor<3x2x1xf32> to tensor<2x3x5x2x1xf32>
+  %sin = titan.broadcast %s [1, 3, 4] : tensor<3x2x1xf32> to tensor<2x3x5x2x1xf32>
+  %pairs = titan.reshape %x : tensor<2x3x5x4xf32> to tensor<2x3x5x2x2xf32>
+  %a = titan.slice %pairs offsets [0, 0, 0, 0, 0] strides [1, 1, 1, 1, 1] : tensor<2x3x5x2x2xf32> to tensor<2x3x5x2x1xf32>
+  %b = titan.slice %pairs offsets [0, 0, 0, 0, 1] strides [1, 1, 1, 1, 1] : tensor<2x3x5x2x2xf32> to tensor<2x3x5x2x1xf32>
+  %ac = titan.mul %a, %cos : tensor<2x3x5x2x1xf32>
+  %bs = titan.mul %b, %sin : tensor<2x3x5x2x1xf32>
+  %as = titan.mul %a, %sin : tensor<2x3x5x2x1xf32>
+  %bc = titan.mul %b, %cos : tensor<2x3x5x2x1xf32>
+  %real = titan.sub %ac, %bs : tensor<2x3x5x2x1xf32>
+  %imaginary = titan.add %as, %bc : tensor<2x3x5x2x1xf32>
+  %joined = titan.concat %real, %imaginary dim 4 : (tensor<2x3x5x2x1xf32>, tensor<2x3x5x2x1xf32>) -> tensor<2x3x5x2x2xf32>
+  %y = titan.reshape %joined : tensor<2x3x5x2x2xf32> to tensor<2x3x5x4xf32>
+  return %y : tensor<2x3x5x4xf32>
+}
+
+// The one key head of multi-query attention has no dimension of its own.
+// CHECK-LABEL: func.func @one_head
+// CHECK-SAME: %[[X:.*]]: tensor<2x3x4xf32>
+func.func @one_head(%x: tensor<2x3x4xf32>) -> tensor<2x3x4xf32> {
+  // CHECK: %[[R:.*]] = titan.reshape %[[X]] : tensor<2x3x4xf32> to tensor<2x3x1x4xf32>
+  // CHECK: %[[T:.*]] = titan.rotary %[[R]]
+  // CHECK: titan.reshape %[[T]] : tensor<2x3x1x4xf32> to tensor<2x3x4xf32>
+  %c = titan.constant dense<[[1.0, 0.5, 1.0, 0.5], [2.0, 0.25, 2.0, 0.25], [3.0, 0.125, 3.0, 0.125]]> : tensor<3x4xf32>
+  %s = titan.constant dense<0.5> : tensor<3x4xf32>
+  %cos = titan.broadcast %c [1, 2] : tensor<3x4xf32> to tensor<2x3x4xf32>
+  %sin = titan.broadcast %s [1, 2] : tensor<3x4xf32> to tensor<2x3x4xf32>
+  %straight = titan.mul %x, %cos : tensor<2x3x4xf32>
+  %first = titan.slice %x offsets [0, 0, 0] strides [1, 1, 1] : tensor<2x3x4xf32> to tensor<2x3x2xf32>
+  %second = titan.slice %x offsets [0, 0, 2] strides [1, 1, 1] : tensor<2x3x4xf32> to tensor<2x3x2xf32>
+  %n = titan.neg %second : tensor<2x3x2xf32>
+  %half = titan.concat %n, %first dim 2 : (tensor<2x3x2xf32>, tensor<2x3x2xf32>) -> tensor<2x3x4xf32>
+  %turned = titan.mul %half, %sin : tensor<2x3x4xf32>
+  %y = titan.add %straight, %turned : tensor<2x3x4xf32>
+  return %y : tensor<2x3x4xf32>
+}

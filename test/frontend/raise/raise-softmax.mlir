@@ -37,3 +37,16 @@ func.func @wrong_dimension(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
   %y = titan.div %e, %s : tensor<4x4xf32>
   return %y : tensor<4x4xf32>
 }
+
+// A model that subtracts the maximum before softmax does.
+// CHECK-LABEL: func.func @shifted
+// CHECK-SAME: %[[X:.*]]: tensor<2x4xf32>
+func.func @shifted(%x: tensor<2x4xf32>) -> tensor<2x4xf32> {
+  // CHECK-NEXT: %[[Y:.*]] = titan.softmax %[[X]] dim 1
+  // CHECK-NEXT: return %[[Y]]
+  %max = titan.reduce max %x [1] : tensor<2x4xf32> to tensor<2xf32>
+  %m = titan.broadcast %max [0] : tensor<2xf32> to tensor<2x4xf32>
+  %d = titan.sub %x, %m : tensor<2x4xf32>
+  %y = titan.softmax %d dim 1 : tensor<2x4xf32>
+  return %y : tensor<2x4xf32>
+}
