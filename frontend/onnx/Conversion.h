@@ -8,6 +8,7 @@
 #include "frontend/onnx/RebindBatch.h"
 
 #include <functional>
+#include <map>
 
 namespace titan::frontend {
 
@@ -104,6 +105,12 @@ public:
     results[0] = value;
     return {};
   }
+  /// A piece of `value` without elements, which only Concat and shape arithmetic take: no value has
+  /// an empty shape.
+  void giveEmpty(size_t output, mlir::Value value, Shape shape) {
+    if (auto dtype = dtypeOf(ir::tensorType(value).getElementType()))
+      empty[output] = HostTensor::empty(*dtype, std::move(shape));
+  }
   /// "node 'x' (Gemm): <message>"
   template <typename... Args>
   Error error(fmt::format_string<Args...> format, Args&&... args) const {
@@ -126,6 +133,7 @@ private:
 public:
   std::vector<mlir::Value> sequenceResult; ///< the first output, where it is a sequence
   std::vector<mlir::Value> results;        ///< one per output; unset where none is wanted
+  std::map<size_t, HostTensor> empty;      ///< outputs that have no elements
 };
 
 /// Converts the node of `c` and sets its results.

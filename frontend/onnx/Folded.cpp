@@ -38,6 +38,20 @@ bool Namer::isAddedToEmbedding(const NamedTensor& tensor) const {
   return false;
 }
 
+/// Is `name` that of an op which moves elements as they are? torch.export names what it folded
+/// after the op: "embedding_1", "unsqueeze".
+static bool namesMovement(std::string_view name) {
+  size_t end = name.find_last_not_of("0123456789");
+  std::string_view op = name.substr(0, end == std::string_view::npos ? 0 : end + 1);
+  if (op.ends_with('_'))
+    op.remove_suffix(1);
+  for (std::string_view movement :
+       {"embedding", "index", "select", "slice", "squeeze", "unsqueeze"})
+    if (op == movement)
+      return true;
+  return false;
+}
+
 void Namer::nameFolded(NamedTensor& tensor) {
   const Tensor& file = fileTensor(tensor);
   const TensorUses& uses = usesOf(tensor);
@@ -53,16 +67,17 @@ void Namer::nameFolded(NamedTensor& tensor) {
         candidates.push_back(source);
     if (candidates.empty())
       return;
-    // A lookup or slice that was folded is named after the op, and has elements of one parameter as
-    // they are.
-    bool rows = tensor.initializer.starts_with("embedding") && file.shape.size() >= 2;
-    if (rows)
+    // A lookup or slice that was folded has elements of one parameter as they are.
+    bool lookup = tensor.initializer.starts_with("embedding") && file.shape.size() >= 2;
+    bool wrapped = tensor.initializer.starts_with("unsqueeze");
+    if (lookup)
       std::erase_if(candidates, [](const SourceTensor* s) { return leafOf(s->name) != "weight"; });
-    if ((rows || tensor.initializer.starts_with("slice")) && candidates.size() == 1) {
+    if (namesMovement(tensor.initializer) && candidates.size() == 1) {
       take(tensor, candidates.front()->name, false);
       tensor.kind = TensorKind::Parameter;
-      tensor.role = rows ? Role::Embedding : tensor.role;
-      while (rows && file.shape.size() - tensor.dropped > 2 && file.shape[tensor.dropped] == 1)
+      tensor.role = lookup ? Role::Embedding : tensor.role;
+      while ((lookup || wrapped) && file.shape.size() - tensor.dropped > 2 &&
+             file.shape[tensor.dropped] == 1)
         ++tensor.dropped; // a lookup by [1, positions]
       table_.notes.push_back(fmt::format(
           "'{}' holds the part {} that the exported sequence reads: the exporter took it out; "

@@ -356,6 +356,7 @@ Result<Graph> parseGraph(std::string_view bytes, const std::string& source,
   Result<Graph> graph = GraphBuilder(bytes, source, directory, options).run();
   if (!graph.ok())
     return graph.takeError().withContext(source);
+  shareRepeatedSamples(*graph);
   splitMergedTensors(*graph);
   resolveScopes(*graph);
   return graph;

@@ -175,6 +175,8 @@ private:
       return fail(node, status.takeError());
     if (!conversion.sequenceResult.empty())
       values_[node.outputs[0]].sequence = std::move(conversion.sequenceResult);
+    for (auto& [i, nothing] : conversion.empty)
+      values_[node.outputs[i]].host = std::move(nothing);
     for (auto [output, value] : llvm::zip_equal(node.outputs, conversion.results)) {
       if (output.empty() || !value)
         continue;

@@ -339,7 +339,23 @@ TEST_F(ImportTest, MatMulBroadcastsLikeNumPy) {
 
 TEST_F(ImportTest, EmptyResultsAreRefused) {
   auto tensors = [](ModelBuilder& m) { m.integers("s", {2}), m.integers("e", {2}); };
-  EXPECT_HAS(node("Slice", 13, nullptr, {"s", "e"}, tensors), "takes nothing of dimension 0");
+  EXPECT_HAS(node("Slice", 13, nullptr, {"s", "e"}, tensors), "of shape [0, 4] is empty");
+}
+
+TEST_F(ImportTest, EmptyPiecesAddNothing) {
+  // A rotary embedding of the whole head, written for one of its part: concat(turned, x[..., 3:]).
+  ModelBuilder model;
+  model.input("x", {2, 3}).output("y");
+  model.integers("start", {3});
+  model.integers("end", {9});
+  model.integers("axis", {1});
+  model.node("Relu", {"x"}, {"turned"});
+  model.node("Slice", {"x", "start", "end", "axis"}, {"rest"});
+  ::onnx::NodeProto& concat = model.node("Concat", {"turned", "rest"}, {"y"});
+  ModelBuilder::setInt(concat, "axis", 1);
+  std::string text = import(model).take();
+  EXPECT_HAS(text, "titan.relu");
+  EXPECT_LACKS(text, "titan.concat");
 }
 
 TEST_F(ImportTest, CheckListsEverything) {

@@ -218,8 +218,24 @@ std::string Namer::weightAttribute(const NamedTensor& tensor, const Use& use) co
   }
   Shape shape = fileTensor(tensor).shape; // [in, out]
   bool fused = shape.size() == 2 && shape[1] == 3 * shape[0];
-  return fused && graph_.initializers.contains(module + ".out_proj.weight") ? "in_proj_weight"
-                                                                            : "weight";
+  if (fused && (graph_.initializers.contains(module + ".out_proj.weight") ||
+                multipliesBy(module, {shape[0], shape[0]})))
+    return "in_proj_weight";
+  bool square = shape.size() == 2 && shape[0] == shape[1];
+  return square && multipliesBy(module, {shape[0], 3 * shape[0]}) ? "out_proj.weight" : "weight";
+}
+
+/// Does `module` itself multiply by an anonymous matrix of `shape`? nn.MultiheadAttention without
+/// biases does so twice: it calls no module for its projections.
+bool Namer::multipliesBy(const std::string& module, const Shape& shape) const {
+  for (const std::string& name : graph_.initializerOrder) {
+    if (!isMadeUp(name) || graph_.initializers.at(name).shape != shape)
+      continue;
+    for (const Use& use : uses_.at(name).uses)
+      if (use.role == Role::Weight && scopes_[use.node].module == module)
+        return true;
+  }
+  return false;
 }
 
 /// Scopes alone: a matrix that a module multiplies by, anonymous because its transposition was

@@ -33,6 +33,7 @@ private:
   bool fromMetadata(NamedTensor& tensor);
   bool fromScope(NamedTensor& tensor);
   std::string weightAttribute(const NamedTensor& tensor, const Use& use) const;
+  bool multipliesBy(const std::string& module, const Shape& shape) const;
   bool take(NamedTensor& tensor, const std::string& name, bool transposed);
   std::string demangled(const std::string& text, const std::string& module) const;
   void nameStructurally(NamedTensor& tensor);

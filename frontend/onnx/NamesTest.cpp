@@ -1,4 +1,5 @@
 #include "frontend/onnx/Names.h"
+#include "frontend/onnx/SourceModel.h"
 #include "frontend/onnx/testing/ModelBuilder.h"
 
 #include <gtest/gtest.h>
@@ -128,6 +129,45 @@ TEST(Names, TensorsThatWereMergedForTheirValuesAreSeparate) {
   EXPECT_EQ(table.tensors[0].name, "a.norm.weight");
   EXPECT_EQ(table.tensors[1].name, "b.norm.weight");
   EXPECT_EQ(table.tensors[1].kind, TensorKind::Parameter);
+}
+
+/// A model whose optimizer looked up positions: `table` is added to the input.
+NameTable namesWithFolded(const std::string& name, const std::vector<int64_t>& shape,
+                          const std::vector<float>& values) {
+  ModelBuilder model;
+  model.input("x", {2, 2, 2}).output("y");
+  model.floats(name, shape, values);
+  model.node("Add", {"x", name}, {"y"});
+  Graph graph = graphOf(model);
+  graph.signature = Signature::parse("p_pos_weight: PARAMETER target='pos.weight'\n");
+  shareRepeatedSamples(graph);
+  return nameTensors(graph).take();
+}
+
+TEST(Names, WhatWasFoldedByMovingElementsKeepsItsName) {
+  for (const char* op : {"embedding", "embedding_1", "unsqueeze", "slice_3", "index"}) {
+    NameTable table = namesWithFolded(op, {1, 2, 2}, {1, 2, 3, 4});
+    EXPECT_EQ(table.tensors[0].name, "pos.weight") << op;
+  }
+  EXPECT_TRUE(namesWithFolded("mul_1", {1, 2, 2}, {1, 2, 3, 4}).tensors[0].structural);
+}
+
+TEST(Names, RowsThatAreRepeatedForEverySampleAreOneSample) {
+  NameTable equal = namesWithFolded("embedding", {2, 2, 2}, {1, 2, 3, 4, 1, 2, 3, 4});
+  EXPECT_EQ(equal.tensors[0].sourceShape({1, 2, 2}), (Shape{2, 2}));
+  NameTable different = namesWithFolded("embedding", {2, 2, 2}, {1, 2, 3, 4, 1, 2, 3, 5});
+  EXPECT_EQ(different.tensors[0].sourceShape({2, 2, 2}), (Shape{2, 2, 2}));
+}
+
+TEST(Names, TheOutermostLegacyScopeIsAChildOfTheRoot) {
+  // root.model calls model.model.decoder and then model.head, never model.model.
+  ModelBuilder model;
+  model.input("x", {-1, 2}).output("y");
+  model.floats("model.model.decoder.weight", {2, 2}, {1, 2, 3, 4});
+  model.node("MatMul", {"x", "model.model.decoder.weight"}, {"h"}, "/model/decoder/MatMul");
+  model.node("MatMul", {"h", "model.model.decoder.weight"}, {"y"}, "/model/head/MatMul");
+  EXPECT_EQ(named(model, "model.model.decoder.weight").aliases,
+            (std::vector<std::string>{"model.head.weight"}));
 }
 
 TEST(Names, LegacyScopesWithoutTheirContainersAreResolved) {

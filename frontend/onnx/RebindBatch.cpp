@@ -190,7 +190,7 @@ private:
     ir::TensorBuilder b(builder, user);
     auto type = ir::tensorType(value);
     SmallVector<int64_t> shape(type.getShape());
-    bool single = shape[at.dim] == 1, whole = shape[at.dim] == from_ && at.inner == 1;
+    bool single = shape[at.dim] == 1;
     shape[at.dim] = shape[at.dim] / from_ * to_;
     auto constant = value.getDefiningOp<ir::ConstantOp>();
     auto elements = constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : nullptr;
@@ -208,6 +208,8 @@ private:
       Value operand = inside ? widened(user, reshape.getOperand(), *inside) : Value();
       return operand ? b.reshape(operand, shape) : Value();
     }
+    if (!single && !elements)
+      return widenedOp(user, value, at);
     SmallVector<int64_t> kept, dims;
     for (auto [d, extent] : llvm::enumerate(type.getShape()))
       if (static_cast<int64_t>(d) != at.dim) {
@@ -217,22 +219,71 @@ private:
     if (single)
       return b.broadcast(b.reshape(value, kept), shape, dims);
     // A mask that the exporter has repeated for every sample.
-    if (!elements || !whole)
+    return elements ? widenedConstant(b, elements, at, shape) : Value();
+  }
+
+  /// What an op makes of operands that are the same for every sample: rows that it looks up by
+  /// equal positions, for example.
+  Value widenedOp(Operation* user, Value value, const BatchDim& at) {
+    Operation* op = value.getDefiningOp();
+    auto shardable = dyn_cast_or_null<ir::ShardableOpInterface>(op);
+    if (!shardable || op->getNumResults() != 1 || isa<ir::DropoutOp>(op))
       return {};
-    auto values = llvm::to_vector(elements.getValues<Attribute>());
-    int64_t count = type.getNumElements(), stride = 1;
+    ir::ShardingRule rule = shardable.getShardingRule();
+    const auto& factors = rule.results[0][at.dim];
+    if (factors.empty() || rule.factors[factors.front()].kind != ir::FactorKind::Parallel)
+      return {};
+    SmallVector<Value> operands(op->getOperands());
+    for (auto [i, operand] : llvm::enumerate(operands)) {
+      int64_t dim = ir::ShardingRule::findDim(rule.operands[i], factors.front());
+      if (dim >= 0 && !(operand = widened(user, operand, {dim, at.inner})))
+        return {};
+    }
+    OpBuilder builder(user);
+    Operation* clone = builder.clone(*op);
+    clone->setOperands(operands);
+    retype(clone->getResult(0), at);
+    return clone->getResult(0);
+  }
+
+  /// The constant with `shape`'s batch at `at`; null where its samples differ.
+  Value widenedConstant(const ir::TensorBuilder& b, DenseElementsAttr elements, const BatchDim& at,
+                        ArrayRef<int64_t> shape) {
+    RankedTensorType type = cast<RankedTensorType>(elements.getType());
+    int64_t outer = type.getDimSize(at.dim) / (from_ * at.inner), stride = at.inner;
     for (int64_t extent : type.getShape().drop_front(at.dim + 1))
       stride *= extent;
+    auto values = llvm::to_vector(elements.getValues<Attribute>());
     SmallVector<Attribute> first;
-    for (int64_t i = 0; i < count; ++i) {
+    for (int64_t i = 0; i < type.getNumElements(); ++i) {
       int64_t sample = i / stride % from_;
       if (values[i] != values[i - sample * stride])
         return {};
       if (sample == 0)
         first.push_back(values[i]);
     }
-    auto sample = DenseElementsAttr::get(RankedTensorType::get(kept, type.getElementType()), first);
-    return b.broadcast(b.create<ir::ConstantOp>(cast<TypedAttr>(sample)), shape, dims);
+    // [.., outer, inner, ..], repeated to [.., outer, batch, inner, ..].
+    SmallVector<int64_t> single, wide, dims;
+    auto add = [&](int64_t extent) {
+      dims.push_back(static_cast<int64_t>(wide.size()));
+      single.push_back(extent);
+      wide.push_back(extent);
+    };
+    for (auto [d, extent] : llvm::enumerate(type.getShape())) {
+      if (static_cast<int64_t>(d) != at.dim) {
+        add(extent);
+        continue;
+      }
+      if (outer != 1)
+        add(outer);
+      wide.push_back(to_);
+      if (at.inner != 1)
+        add(at.inner);
+    }
+    auto sample =
+        DenseElementsAttr::get(RankedTensorType::get(single, type.getElementType()), first);
+    Value repeated = b.broadcast(b.create<ir::ConstantOp>(cast<TypedAttr>(sample)), wide, dims);
+    return wide.size() == shape.size() ? repeated : b.reshape(repeated, shape);
   }
 
   func::FuncOp function_;

@@ -15,4 +15,9 @@ void resolveScopes(Graph& graph);
 /// gets a copy ("name#1"), with a note.
 void splitMergedTensors(Graph& graph);
 
+/// With a fixed batch, optimizers also fold what each sample repeats: positions looked up for every
+/// sample are [batch, position, width]. Such an initializer keeps one sample, [1, position, width],
+/// which its users broadcast: as a parameter it then has the source's gradient.
+void shareRepeatedSamples(Graph& graph);
+
 } // namespace titan::frontend

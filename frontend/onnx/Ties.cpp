@@ -36,7 +36,9 @@ void Namer::tie(NamedTensor& tensor) {
       continue;
     if (encloses(scope.module, module))
       add(tensor.name, use.node); // the module itself, or a function of one around it
-    else if (scope.target.empty() ? legacyTie : scope.moduleClass.starts_with("torch.nn.modules."))
+    else if (scope.target.empty()
+                 ? legacyTie
+                 : signature().known() || scope.moduleClass.starts_with("torch.nn.modules."))
       add(scope.module + "." + leaf, use.node);
   }
   for (const std::string& name : usesOf(tensor).identityNames)

@@ -25,6 +25,17 @@ bool isUniform(const Tensor& tensor) {
   return std::equal(bytes->begin() + static_cast<long>(width), bytes->end(), bytes->begin());
 }
 
+bool hasEqualSlices(const Tensor& tensor) {
+  if (!tensor.missing.empty() || tensor.shape.empty() || tensor.shape[0] < 1)
+    return false;
+  Result<std::string> bytes = tensor.read();
+  if (!bytes.ok())
+    return false;
+  // All slices equal the first where the bytes equal themselves, moved by one slice.
+  size_t slice = bytes->size() / static_cast<size_t>(tensor.shape[0]);
+  return std::equal(bytes->begin() + static_cast<long>(slice), bytes->end(), bytes->begin());
+}
+
 bool isMask(const Tensor& tensor) {
   if (tensor.dtype == DType::Bool)
     return true;

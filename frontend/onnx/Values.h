@@ -7,6 +7,8 @@ namespace titan::frontend {
 
 /// Are all elements equal, as in what norms and biases start from?
 bool isUniform(const Tensor& tensor);
+/// Is each slice along the first dimension equal to the first one?
+bool hasEqualSlices(const Tensor& tensor);
 /// Only zeros, ones and numbers that stand for minus infinity; or booleans.
 bool isMask(const Tensor& tensor);
 /// Cosines and sines by position: position 0 has zeros and ones only, the others have not.

@@ -22,8 +22,8 @@ Status split(Conversion& c) {
   for (auto [i, size] : llvm::enumerate(sizes)) {
     shape[axis] = size;
     if (c.wants(i) && size == 0)
-      return c.error("piece {} is empty", i);
-    if (c.wants(i))
+      c.giveEmpty(i, x, shape);
+    else if (c.wants(i))
       c.results[i] = c.slice(x, shape, offsets, strides);
     offsets[axis] += size;
   }
@@ -48,14 +48,16 @@ Status slice(Conversion& c) {
   }
   auto dims = TITAN_TRY(sliceDims(c.node, c.shapeOf(x), starts, ends, axes, steps));
   SmallVector<int64_t> shape, offsets, strides;
-  for (auto [d, dim] : llvm::enumerate(dims)) {
-    if (dim.count == 0)
-      return c.error("takes nothing of dimension {}", d);
+  for (const auto& dim : dims) {
     if (dim.step < 0)
       return c.error("a step of {} is not supported: only positive steps are", dim.step);
     shape.push_back(dim.count);
     offsets.push_back(dim.start);
     strides.push_back(dim.step);
+  }
+  if (llvm::is_contained(shape, 0)) {
+    c.giveEmpty(0, x, Shape(shape.begin(), shape.end()));
+    return {};
   }
   return c.give(c.slice(x, shape, offsets, strides));
 }
