@@ -79,7 +79,8 @@ def make_optimizer(model, recipe):
 
 def train(model, recipe, data, inputs, dtype=torch.float32):
     """Trains `model` in place for train.steps; returns the loss of each step, taken before its update."""
-    model.to(dtype)
+    # Module.to would take the real part of complex tables of angles.
+    model._apply(lambda tensor: tensor.to(dtype) if tensor.is_floating_point() else tensor)
     for name, parameter in model.named_parameters():
         frozen = recipe.get("model", {}).get("frozen", [])
         parameter.requires_grad_(not any(fnmatch.fnmatchcase(name, glob) for glob in frozen))
