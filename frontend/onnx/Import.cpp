@@ -325,7 +325,10 @@ private:
   Status internally(const char* what, llvm::function_ref<LogicalResult()> action) {
     std::string messages;
     ScopedDiagnosticHandler handler(&context_, [&](Diagnostic& diagnostic) {
+      if (diagnostic.getSeverity() != DiagnosticSeverity::Error)
+        return failure(); // a remark: for the user
       messages += (messages.empty() ? "" : "; ") + diagnostic.str();
+      return success();
     });
     if (failed(action()))
       return Error::internal("{}: {}", what, messages);
