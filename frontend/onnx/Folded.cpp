@@ -72,7 +72,10 @@ void Namer::nameFolded(NamedTensor& tensor) {
     bool wrapped = tensor.initializer.starts_with("unsqueeze");
     if (lookup)
       std::erase_if(candidates, [](const SourceTensor* s) { return leafOf(s->name) != "weight"; });
-    if (namesMovement(tensor.initializer) && candidates.size() == 1) {
+    // The rest is sure of positions only: a bias by distance is looked up, turned and wrapped.
+    bool moved = lookup || tensor.initializer.starts_with("slice") ||
+                 (namesMovement(tensor.initializer) && isAddedToEmbedding(tensor));
+    if (moved && candidates.size() == 1) {
       take(tensor, candidates.front()->name, false);
       tensor.kind = TensorKind::Parameter;
       tensor.role = lookup ? Role::Embedding : tensor.role;

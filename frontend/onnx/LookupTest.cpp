@@ -43,6 +43,21 @@ TEST_F(LookupTest, AlongAnotherAxisTheTableIsTransposed) {
   EXPECT_HAS(text, "(tensor<4x5xf32>, tensor<8xi64>) -> tensor<8x5xf32>");
 }
 
+TEST_F(LookupTest, PositionsOfEverySampleAreLookedUpOnce) {
+  ModelBuilder model;
+  model.input("x", {2, 3, 2}).output("y").floats("wpe.weight", {5, 2}, some(10));
+  ::onnx::TensorProto& positions = model.integers("positions", {1, 2, 3, 1, 2, 3});
+  positions.clear_dims();
+  positions.add_dims(2);
+  positions.add_dims(3);
+  model.node("Gather", {"wpe.weight", "positions"}, {"p"});
+  model.node("Add", {"x", "p"}, {"y"});
+  std::string text = import(model); // another batch than the file's
+  EXPECT_HAS(text, "tensor<5x2xf32> to tensor<3x2xf32>");
+  EXPECT_HAS(text, "titan.broadcast %0 [1, 2]");
+  EXPECT_HAS(text, "to tensor<8x3x2xf32>");
+}
+
 TEST_F(LookupTest, KnownPositionsAreASlice) {
   ModelBuilder model;
   model.input("x", {-1, 2}).output("y").floats("wpe.weight", {5, 2}, some(10));

@@ -131,15 +131,18 @@ TEST(Names, TensorsThatWereMergedForTheirValuesAreSeparate) {
   EXPECT_EQ(table.tensors[1].kind, TensorKind::Parameter);
 }
 
-/// A model whose optimizer looked up positions: `table` is added to the input.
+/// A model whose optimizer looked up positions, which are added to tokens.
 NameTable namesWithFolded(const std::string& name, const std::vector<int64_t>& shape,
                           const std::vector<float>& values) {
   ModelBuilder model;
-  model.input("x", {2, 2, 2}).output("y");
+  model.input("x", {2, 2}, ::onnx::TensorProto::INT64).output("y");
   model.floats(name, shape, values);
-  model.node("Add", {"x", name}, {"y"});
+  model.floats("tok.weight", {3, 2}, {1, 2, 3, 4, 5, 6});
+  model.node("Gather", {"tok.weight", "x"}, {"h"});
+  model.node("Add", {"h", name}, {"y"});
   Graph graph = graphOf(model);
-  graph.signature = Signature::parse("p_pos_weight: PARAMETER target='pos.weight'\n");
+  graph.signature = Signature::parse("p_pos_weight: PARAMETER target='pos.weight'\n"
+                                     "p_tok_weight: PARAMETER target='tok.weight'\n");
   shareRepeatedSamples(graph);
   return nameTensors(graph).take();
 }

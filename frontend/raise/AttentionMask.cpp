@@ -152,22 +152,32 @@ private:
   /// Adds a constant term that is the same for every sample and head.
   bool addToGrid(const MaskTerm& term) {
     const View& view = term.view;
-    if (view.extent(kBatch) != 1 || view.extent(kHead) != 1)
-      return false;
     auto elements = evaluator_.evaluate(view.value);
     if (!elements)
       return false;
-    int64_t queryStride = 0, keyStride = 0, stride = 1;
+    // By role; 0 where the view lacks it.
+    std::array<int64_t, kOrder.size()> strides = {}, extents = {1, 1, 1, 1};
+    int64_t stride = 1;
     for (size_t d = view.roles.size(); d-- > 0;) {
-      if (view.roles[d] == kQuery)
-        queryStride = stride;
-      if (view.roles[d] == kKey)
-        keyStride = stride;
+      for (auto [i, role] : llvm::enumerate(kOrder))
+        if (view.roles[d] == role) {
+          strides[i] = stride;
+          extents[i] = elements->shape[d];
+        }
       stride *= elements->shape[d];
+    }
+    auto [batches, heads, queries, keys] = extents;
+    int64_t plane = strides[2] == 0 && strides[3] == 0 ? 1 : queries * keys;
+    for (int64_t i = 0; batches * heads > 1 && i < batches * heads * plane; ++i) {
+      int64_t inPlane = i / keys % queries * strides[2] + i % keys * strides[3];
+      int64_t sample = i / plane / heads, head = i / plane % heads;
+      if (elements->data[sample * strides[0] + head * strides[1] + inPlane] !=
+          elements->data[inPlane])
+        return false;
     }
     for (int64_t i = 0; i < grid_.queries; ++i)
       for (int64_t k = 0; k < grid_.keys; ++k) {
-        double element = elements->data[i * queryStride + k * keyStride];
+        double element = elements->data[i * strides[2] + k * strides[3]];
         double& cell = grid_.at(i, k);
         if (term.kind == MaskTerm::Kind::Add)
           cell += element * term.factor;

@@ -79,37 +79,32 @@ struct RaiseTurned : RaisePattern<ir::AddOp> {
   }
 };
 
-/// join(first(x) cos - second(x) sin, second(x) cos + first(x) sin)
+/// join(first(x) cos - second(x) sin, second(x) cos + first(x) sin), and with the signs of the
+/// opposite rotation.
 template <typename Op> struct RaiseJoined : RaisePattern<Op> {
   using RaisePattern<Op>::RaisePattern;
 
   Value raise(Op op, ir::TensorBuilder& b) const override {
     auto join = matchJoin(op->getResult(0));
-    auto sub = join ? join->first.template getDefiningOp<ir::SubOp>() : ir::SubOp();
-    auto add = sub ? join->second.template getDefiningOp<ir::AddOp>() : ir::AddOp();
-    if (!add)
+    auto first = join ? matchSum(join->first, join->pairing, /*straight=*/false) : std::nullopt;
+    auto second = first ? matchSum(join->second, join->pairing, /*straight=*/true) : std::nullopt;
+    if (!second || !samePart(first->across.part, second->straight.part) ||
+        !samePart(first->straight.part, second->across.part) ||
+        !samePart(first->straight.part, first->across.part) ||
+        !sameTable(first->straight.table, second->straight.table))
       return {};
-    auto firstCos = term(sub.getLhs(), join->pairing),
-         secondSin = term(sub.getRhs(), join->pairing);
-    if (!firstCos || !secondSin || firstCos->part.second || !secondSin->part.second)
+    const Table &cos = first->straight.table, &sin = second->across.table;
+    if (cos.dims != sin.dims ||
+        !(first->negative != second->negative ? sameTable(first->across.table, sin)
+                                              : isNegated(first->across.table, sin)))
       return {};
-    for (auto [a, c] : {std::pair(add.getLhs(), add.getRhs()), {add.getRhs(), add.getLhs()}}) {
-      auto secondCos = term(a, join->pairing), firstSin = term(c, join->pairing);
-      if (!secondCos || !firstSin || !secondCos->part.second || firstSin->part.second ||
-          !sameTable(firstCos->table, secondCos->table) ||
-          !sameTable(secondSin->table, firstSin->table) ||
-          firstCos->table.dims != firstSin->table.dims)
-        continue;
-      if (!samePart(secondSin->part, firstCos->part) ||
-          !samePart(secondCos->part, firstCos->part) || !samePart(firstSin->part, firstCos->part))
-        continue;
-      Value x = reshaped(b, firstCos->part.source, firstCos->part.shape);
-      const Table &cos = firstCos->table, &sin = firstSin->table;
-      Value turned = rotated(b, x, positionDim(cos), reshaped(b, cos.value, cos.shape),
-                             reshaped(b, sin.value, sin.shape), join->pairing);
-      return reshaped(b, turned, ir::tensorType(op->getResult(0)).getShape());
-    }
-    return {};
+    const Part& part = first->straight.part;
+    Value angles = reshaped(b, sin.value, sin.shape);
+    if (second->negative)
+      angles = b.neg(angles);
+    Value turned = rotated(b, reshaped(b, part.source, part.shape), positionDim(cos),
+                           reshaped(b, cos.value, cos.shape), angles, join->pairing);
+    return reshaped(b, turned, ir::tensorType(op->getResult(0)).getShape());
   }
 
 private:
@@ -117,6 +112,26 @@ private:
     Part part;
     Table table;
   };
+  /// One element of the turned pair: the same element times the cosine, plus or minus the other one
+  /// times the sine.
+  struct Sum {
+    Term straight, across;
+    bool negative;
+  };
+
+  /// `straight`: the sum is the pair's second element.
+  static std::optional<Sum> matchSum(Value value, Pairing pairing, bool straight) {
+    Operation* op = value.getDefiningOp();
+    if (!isa_and_nonnull<ir::AddOp, ir::SubOp>(op))
+      return std::nullopt;
+    auto left = term(op->getOperand(0), pairing), right = term(op->getOperand(1), pairing);
+    if (!left || !right || left->part.second == right->part.second)
+      return std::nullopt;
+    bool negative = isa<ir::SubOp>(op);
+    if (left->part.second == straight)
+      return Sum{*left, *right, negative};
+    return negative ? std::nullopt : std::optional(Sum{*right, *left, negative});
+  }
   static std::optional<Term> term(Value value, Pairing pairing) {
     auto product = matchTimesTable(value);
     auto part = product ? matchPart(product->first) : std::nullopt;

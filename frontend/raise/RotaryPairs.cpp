@@ -98,6 +98,25 @@ std::optional<Table> matchTable(Value value) {
   return table;
 }
 
+bool isNegated(const Table& a, const Table& b) {
+  if (a.dims != b.dims || a.shape != b.shape)
+    return false;
+  Value left = throughBroadcast(a.value), right = throughBroadcast(b.value);
+  auto elements = [](Value value) {
+    auto constant = value.getDefiningOp<ir::ConstantOp>();
+    return constant ? dyn_cast<DenseFPElementsAttr>(constant.getValue()) : DenseFPElementsAttr();
+  };
+  if (auto p = elements(left), q = elements(right); p && q)
+    return p.getNumElements() == q.getNumElements() &&
+           llvm::all_of(llvm::zip(p.getValues<APFloat>(), q.getValues<APFloat>()),
+                        [](auto pair) { return std::get<0>(pair) == neg(std::get<1>(pair)); });
+  auto isNegOf = [](Value value, Value other) {
+    auto neg = value.getDefiningOp<ir::NegOp>();
+    return neg && throughBroadcast(neg.getOperand()) == other;
+  };
+  return isNegOf(left, right) || isNegOf(right, left);
+}
+
 bool repeatsPairs(Value table, Pairing pairing) {
   if (auto constant = table.getDefiningOp<ir::ConstantOp>()) {
     auto dense = dyn_cast<DenseElementsAttr>(constant.getValue());

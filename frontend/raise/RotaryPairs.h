@@ -43,6 +43,9 @@ std::optional<Table> matchTable(mlir::Value value);
 /// The dimension of the rotated tensor that holds positions: 1 or 2.
 inline int64_t positionDim(const Table& table) { return table.dims[table.dims.size() - 2]; }
 
+/// Is each element of `a` the negative of that of `b`?
+bool isNegated(const Table& a, const Table& b);
+
 /// Is each pair of columns of `table` one column twice? Exporters write the concatenation of the
 /// angles with themselves.
 bool repeatsPairs(mlir::Value table, Pairing pairing);

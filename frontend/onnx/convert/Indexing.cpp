@@ -85,15 +85,41 @@ Value gatherRows(Conversion& c, Value x, int64_t axis, Value indices) {
   return c.transpose(rows, back);
 }
 
+/// The first of equal slices of `indices` along its leading dimension: positions that are looked up
+/// for every sample. The indices themselves where the slices differ.
+HostTensor withoutRepeats(const HostTensor& indices) {
+  if (indices.shape.size() < 2 || indices.shape[0] < 2)
+    return indices;
+  int64_t slice = indices.size() / indices.shape[0];
+  for (int64_t i = slice; i < indices.size(); ++i)
+    if (indices.integer(i) != indices.integer(i - slice))
+      return indices;
+  HostTensor first =
+      HostTensor::empty(indices.dtype, Shape(indices.shape.begin() + 1, indices.shape.end()));
+  for (int64_t i = 0; i < slice; ++i)
+    first.pushFrom(indices, i);
+  return first;
+}
+
 Status gather(Conversion& c) {
   Value x = TITAN_TRY(c.operand(0));
   int64_t axis = TITAN_TRY(c.axis(0, c.rankOf(x)));
-  if (const HostTensor* known = c.constant(1)) {
-    if (std::optional<Value> joined = TITAN_TRY(gatherRuns(c, x, axis, *known))) {
-      Shape from = c.shapeOf(x), shape(from.begin(), from.begin() + axis);
-      shape.insert(shape.end(), known->shape.begin(), known->shape.end());
-      shape.insert(shape.end(), from.begin() + axis + 1, from.end());
-      return c.give(c.reshaped(*joined, shape));
+  if (const HostTensor* known = c.constant(1); known && !known->isFloat()) {
+    HostTensor indices = withoutRepeats(*known);
+    if (std::optional<Value> joined = TITAN_TRY(gatherRuns(c, x, axis, indices))) {
+      auto shapeFor = [&, from = c.shapeOf(x)](const HostTensor& tensor) {
+        Shape shape(from.begin(), from.begin() + axis);
+        shape.insert(shape.end(), tensor.shape.begin(), tensor.shape.end());
+        shape.insert(shape.end(), from.begin() + axis + 1, from.end());
+        return shape;
+      };
+      Value found = c.reshaped(*joined, shapeFor(indices));
+      if (indices.shape == known->shape)
+        return c.give(found);
+      auto dims = llvm::to_vector(llvm::seq<int64_t>(0, c.rankOf(found)));
+      for (int64_t& d : dims)
+        d += d >= axis;
+      return c.give(c.broadcast(found, shapeFor(*known), dims));
     }
   }
   Value indices = TITAN_TRY(c.integerOperand(1));
@@ -153,6 +179,10 @@ Result<std::optional<Value>> gatherRegular(Conversion& c, Value x, const HostTen
       return std::optional<Value>();
     int64_t count = run->dim < 0 ? 1 : indices.shape[run->dim];
     int64_t last = run->start + run->step * (count - 1);
+    if (last < 0) { // all count from the end
+      run->start += from[k];
+      last += from[k];
+    }
     if (run->start < 0 || last >= from[k])
       return std::optional<Value>();
     shape[k] = count;

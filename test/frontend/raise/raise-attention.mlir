@@ -177,3 +177,21 @@ func.func @narrow(%q: tensor<2x3x8xbf16>, %k: tensor<2x3x8xbf16>, %v: tensor<2x3
   %6 = titan.contract %5, %v batch [0] x [0] contracting [2] x [1] : (tensor<2x3x3xbf16>, tensor<2x3x8xbf16>) -> tensor<2x3x8xf32>
   return %6 : tensor<2x3x8xf32>
 }
+
+// An exporter has repeated the mask for each sample.
+// CHECK-LABEL: func.func @repeated_mask
+func.func @repeated_mask(%q: tensor<2x3x4x8xf32>, %k: tensor<2x3x4x8xf32>, %v: tensor<2x3x4x8xf32>) -> tensor<2x3x4x8xf32> {
+  // CHECK: titan.attention %{{.*}}, %{{.*}}, %{{.*}} scale 1.000000e+00 causal
+  %mask = titan.constant dense<[[[[true, false, false], [true, true, false], [true, true, true]]], [[[true, false, false], [true, true, false], [true, true, true]]]]> : tensor<2x1x3x3xi1>
+  %y, %lse = titan.attention %q, %k, %v mask %mask scale 1.0 : (tensor<2x3x4x8xf32>, tensor<2x3x4x8xf32>, tensor<2x3x4x8xf32>, tensor<2x1x3x3xi1>) -> (tensor<2x3x4x8xf32>, tensor<2x4x3xf32>)
+  return %y : tensor<2x3x4x8xf32>
+}
+
+// Samples with masks of their own.
+// CHECK-LABEL: func.func @masks_of_samples
+func.func @masks_of_samples(%q: tensor<2x3x4x8xf32>, %k: tensor<2x3x4x8xf32>, %v: tensor<2x3x4x8xf32>) -> tensor<2x3x4x8xf32> {
+  // CHECK: titan.attention %{{.*}}, %{{.*}}, %{{.*}} mask %{{.*}} scale 1.000000e+00 :
+  %mask = titan.constant dense<[[[[true, false, false], [true, true, false], [true, true, true]]], [[[true, false, false], [true, true, false], [true, false, true]]]]> : tensor<2x1x3x3xi1>
+  %y, %lse = titan.attention %q, %k, %v mask %mask scale 1.0 : (tensor<2x3x4x8xf32>, tensor<2x3x4x8xf32>, tensor<2x3x4x8xf32>, tensor<2x1x3x3xi1>) -> (tensor<2x3x4x8xf32>, tensor<2x4x3xf32>)
+  return %y : tensor<2x3x4x8xf32>
+}

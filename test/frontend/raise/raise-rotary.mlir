@@ -140,3 +140,43 @@ func.func @one_head(%x: tensor<2x3x4xf32>) -> tensor<2x3x4xf32> {
   %y = titan.add %straight, %turned : tensor<2x3x4xf32>
   return %y : tensor<2x3x4xf32>
 }
+
+// The opposite rotation, with a negated table: x1 cos + x2 sin, x1 (-sin) + x2 cos.
+// CHECK-LABEL: func.func @negated_table
+// CHECK-SAME: %[[X:.*]]: tensor<2x3x5x4xf32>, %[[C:.*]]: tensor<3x2xf32>, %[[S:.*]]: tensor<3x2xf32>
+func.func @negated_table(%x: tensor<2x3x5x4xf32>, %c: tensor<3x2xf32>, %s: tensor<3x2xf32>) -> tensor<2x3x5x4xf32> {
+  // CHECK: %[[N:.*]] = titan.neg %[[S]]
+  // CHECK: titan.rotary %[[X]], %[[C]], %[[N]] :
+  %minus = titan.neg %s : tensor<3x2xf32>
+  %cos = titan.broadcast %c [1, 3] : tensor<3x2xf32> to tensor<2x3x5x2xf32>
+  %sin = titan.broadcast %s [1, 3] : tensor<3x2xf32> to tensor<2x3x5x2xf32>
+  %nin = titan.broadcast %minus [1, 3] : tensor<3x2xf32> to tensor<2x3x5x2xf32>
+  %a = titan.slice %x offsets [0, 0, 0, 0] strides [1, 1, 1, 1] : tensor<2x3x5x4xf32> to tensor<2x3x5x2xf32>
+  %b = titan.slice %x offsets [0, 0, 0, 2] strides [1, 1, 1, 1] : tensor<2x3x5x4xf32> to tensor<2x3x5x2xf32>
+  %ac = titan.mul %a, %cos : tensor<2x3x5x2xf32>
+  %bs = titan.mul %b, %sin : tensor<2x3x5x2xf32>
+  %an = titan.mul %a, %nin : tensor<2x3x5x2xf32>
+  %bc = titan.mul %b, %cos : tensor<2x3x5x2xf32>
+  %first = titan.add %ac, %bs : tensor<2x3x5x2xf32>
+  %second = titan.add %an, %bc : tensor<2x3x5x2xf32>
+  %y = titan.concat %first, %second dim 3 : (tensor<2x3x5x2xf32>, tensor<2x3x5x2xf32>) -> tensor<2x3x5x4xf32>
+  return %y : tensor<2x3x5x4xf32>
+}
+
+// Both signs positive with one table: no rotation.
+// CHECK-LABEL: func.func @not_a_rotation
+func.func @not_a_rotation(%x: tensor<2x3x5x4xf32>, %c: tensor<3x2xf32>, %s: tensor<3x2xf32>) -> tensor<2x3x5x4xf32> {
+  // CHECK-NOT: titan.rotary
+  %cos = titan.broadcast %c [1, 3] : tensor<3x2xf32> to tensor<2x3x5x2xf32>
+  %sin = titan.broadcast %s [1, 3] : tensor<3x2xf32> to tensor<2x3x5x2xf32>
+  %a = titan.slice %x offsets [0, 0, 0, 0] strides [1, 1, 1, 1] : tensor<2x3x5x4xf32> to tensor<2x3x5x2xf32>
+  %b = titan.slice %x offsets [0, 0, 0, 2] strides [1, 1, 1, 1] : tensor<2x3x5x4xf32> to tensor<2x3x5x2xf32>
+  %ac = titan.mul %a, %cos : tensor<2x3x5x2xf32>
+  %bs = titan.mul %b, %sin : tensor<2x3x5x2xf32>
+  %as = titan.mul %a, %sin : tensor<2x3x5x2xf32>
+  %bc = titan.mul %b, %cos : tensor<2x3x5x2xf32>
+  %first = titan.add %ac, %bs : tensor<2x3x5x2xf32>
+  %second = titan.add %as, %bc : tensor<2x3x5x2xf32>
+  %y = titan.concat %first, %second dim 3 : (tensor<2x3x5x2xf32>, tensor<2x3x5x2xf32>) -> tensor<2x3x5x4xf32>
+  return %y : tensor<2x3x5x4xf32>
+}
