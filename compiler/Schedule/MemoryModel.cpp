@@ -2,8 +2,6 @@
 
 #include "compiler/Schedule/OpCosts.h"
 
-#include <algorithm>
-
 using namespace mlir;
 
 namespace titan::schedule {
@@ -60,35 +58,6 @@ bool isVirtual(Operation* op) {
          });
 }
 
-//===----------------------------------------------------------------------===//
-// Timeline
-//===----------------------------------------------------------------------===//
-
-int64_t Timeline::peak() const {
-  return live.empty() ? 0 : *std::max_element(live.begin(), live.end());
-}
-
-int Timeline::peakStep() const {
-  return static_cast<int>(std::max_element(live.begin(), live.end()) - live.begin());
-}
-
-double Timeline::excess(int64_t target) const {
-  double sum = 0;
-  int64_t most = 0;
-  for (auto [step, bytes] : llvm::zip_equal(steps, live)) {
-    most = std::max(most, bytes - target);
-    if (step.isRecomputed)
-      continue;
-    sum += most;
-    most = 0;
-  }
-  return sum;
-}
-
-//===----------------------------------------------------------------------===//
-// The model
-//===----------------------------------------------------------------------===//
-
 MemoryModel::MemoryModel(func::FuncOp step) {
   addBlock(step.getBody().front(), false);
   classify();
@@ -109,9 +78,7 @@ void MemoryModel::addLoop(accum::LoopOp loop) {
     storages_.push_back({result, bytesOf(result.getType())});
     reads_[accumulator] = reads_[result] = {id};
   }
-  loopBegin_ = nodes_.size();
   addBlock(loop.getBlock(), true);
-  loopEnd_ = nodes_.size();
 }
 
 void MemoryModel::addOp(Operation* op, bool inLoop) {
@@ -184,99 +151,6 @@ void MemoryModel::classify() {
       if (made == ir::Phase::Backward && read == ir::Phase::Update)
         storage.isGradient = true;
     }
-}
-
-Timeline MemoryModel::run(const llvm::BitVector& evicted) const {
-  const int count = storages_.size();
-  Timeline timeline;
-  timeline.first.assign(2 * count, -1);
-  timeline.last.assign(2 * count, -1);
-  std::vector<bool> done(nodes_.size());
-
-  auto instance = [&](int id, bool late) {
-    return late && isChained(id, evicted) ? count + id : id;
-  };
-  int loopBegin = -1, loopEnd = -1; // steps
-  auto emit = [&](int number, bool again) {
-    const Node& node = nodes_[number];
-    const int step = timeline.steps.size();
-    timeline.steps.push_back({number, again});
-    if (node.inLoop) {
-      if (loopBegin < 0)
-        loopBegin = step;
-      loopEnd = step;
-    }
-    for (int id : node.reads)
-      timeline.last[instance(id, node.isLate || again)] = step;
-    for (int id : node.writes) {
-      // Another result of an op that is computed again is not kept.
-      const int written = again ? count + id : id;
-      timeline.first[written] = timeline.last[written] = step;
-    }
-    if (again) {
-      timeline.cost += node.cost;
-      timeline.flops += node.flops;
-    }
-  };
-  auto recompute = [&](auto&& self, int id) -> void {
-    const int number = storages_[id].node;
-    if (done[number])
-      return;
-    done[number] = true;
-    for (int read : nodes_[number].reads)
-      if (isChained(read, evicted))
-        self(self, read);
-    emit(number, true);
-  };
-  for (int number = 0; number < static_cast<int>(nodes_.size()); ++number) {
-    const Node& node = nodes_[number];
-    if (node.isLate)
-      for (int id : node.reads)
-        if (evicted[id])
-          recompute(recompute, id);
-    emit(number, false);
-  }
-
-  // What passes from one iteration to the next, or into the loop, is live in all of it.
-  const int end = timeline.steps.size();
-  for (int id = 0; id < count; ++id) {
-    if (storages_[id].node < 0) {
-      timeline.first[id] = std::max(loopBegin, 0);
-      timeline.last[id] = std::max({timeline.last[id], loopEnd, 0});
-    } else if (loopBegin >= 0 && !nodes_[storages_[id].node].inLoop &&
-               timeline.first[id] < loopBegin && timeline.last[id] >= loopBegin) {
-      timeline.last[id] = std::max(timeline.last[id], loopEnd);
-    }
-  }
-  std::vector<int> first = timeline.first;
-  for (int step = 0; step < end; ++step) {
-    const Node& node = nodes_[timeline.steps[step].node];
-    if (!node.inPlace)
-      continue;
-    const bool again = timeline.steps[step].isRecomputed;
-    SmallVector<int, 4> taken;
-    for (int id : node.writes)
-      for (int read : node.reads) {
-        const int source = instance(read, node.isLate || again);
-        if (timeline.last[source] != step || storages_[read].bytes != storages_[id].bytes ||
-            storages_[read].node < 0 || llvm::is_contained(taken, source))
-          continue;
-        taken.push_back(source);
-        first[again ? count + id : id] = step + 1;
-        break;
-      }
-  }
-  std::vector<int64_t> change(end + 2);
-  for (int id = 0; id < 2 * count; ++id)
-    if (timeline.first[id] >= 0) {
-      change[std::min(first[id], timeline.last[id] + 1)] += storages_[id % count].bytes;
-      change[timeline.last[id] + 1] -= storages_[id % count].bytes;
-    }
-  timeline.live.resize(end);
-  int64_t live = 0;
-  for (int step = 0; step < end; ++step)
-    timeline.live[step] = live += change[step];
-  return timeline;
 }
 
 SmallVector<int> MemoryModel::liveAt(const Timeline& timeline, int step) const {
