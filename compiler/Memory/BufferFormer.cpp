@@ -56,7 +56,7 @@ Value BufferFormer::bufferOf(Value tensor) {
 // Signature
 //===----------------------------------------------------------------------===//
 
-FailureOr<SmallVector<BufferFormer::Exit>> BufferFormer::formSignature() {
+FailureOr<SmallVector<Exit>> BufferFormer::formSignature() {
   Block& body = function.getBody().front();
   llvm::DenseMap<Attribute, BlockArgument> states;
   SmallVector<Type> types;
@@ -123,77 +123,8 @@ LogicalResult BufferFormer::run() {
 // Blocks
 //===----------------------------------------------------------------------===//
 
-/// May the op that makes `value` write into the slot's buffer, which still holds the old value?
-bool BufferFormer::mayWriteEarly(OpResult value, const Slot& slot) {
-  Operation* writer = value.getOwner();
-  if (!isa<kernel::FusedOp, kernel::CallOp, accum::LoopOp>(writer))
-    return false;
-  if (slot.isState && (isa<accum::LoopOp>(writer) || ir::getPhase(writer) != ir::Phase::Update))
-    return false;
-  if (!slot.old)
-    return true;
-  auto readsAlike = [&](OpOperand& use) {
-    if (auto fused = dyn_cast<kernel::FusedOp>(writer)) {
-      unsigned number = use.getOperandNumber();
-      if (number >= fused.getIns().size())
-        return true; // the value that it continues
-      return fused.walksAlike(number, value.getResultNumber());
-    }
-    auto call = dyn_cast<kernel::CallOp>(writer);
-    return call && use.getOperandNumber() >= call.getIns().size();
-  };
-  SmallVector<std::pair<Value, bool>> aliases = {{slot.old, true}};
-  while (!aliases.empty()) {
-    auto [alias, isItself] = aliases.pop_back_val();
-    for (OpOperand& use : alias.getUses()) {
-      Operation* user = use.getOwner();
-      if (isa<kernel::CastShapeOp>(user))
-        aliases.push_back({user->getResult(0), false});
-      Operation* ancestor = writer->getBlock()->findAncestorOpInBlock(*user);
-      if (!ancestor || writer->isBeforeInBlock(ancestor))
-        return false;
-      if (ancestor == writer && !(user == writer && isItself && readsAlike(use)))
-        return false;
-    }
-  }
-  return true;
-}
-
-/// Backwards from the block's end: through reshapes, values that are continued, and loops'
-/// accumulators.
-void BufferFormer::chooseDestinations(Block& block, ArrayRef<Exit> exits) {
-  auto offer = [&](Value value, const Slot& slot) {
-    auto result = dyn_cast<OpResult>(value);
-    if (!result || result.getOwner()->getBlock() != &block || destinations.contains(value))
-      return;
-    if (isa<kernel::CastShapeOp>(result.getOwner()) || mayWriteEarly(result, slot))
-      destinations[value] = slot;
-  };
-  for (const Exit& exit : exits)
-    offer(exit.value, exit.slot);
-  for (Operation& op : llvm::reverse(block)) {
-    for (OpResult result : op.getResults()) {
-      auto found = destinations.find(result);
-      if (found == destinations.end())
-        continue;
-      Slot slot = found->second;
-      Value before;
-      if (auto cast = dyn_cast<kernel::CastShapeOp>(op))
-        before = cast.getSource();
-      else if (auto fused = dyn_cast<kernel::FusedOp>(op))
-        before = fused.getOuts()[result.getResultNumber()];
-      else if (auto call = dyn_cast<kernel::CallOp>(op))
-        before = call.getOuts()[result.getResultNumber()];
-      else if (auto loop = dyn_cast<accum::LoopOp>(op); loop && !loop.getInits().empty())
-        before = loop.getInits()[result.getResultNumber()];
-      if (before && (before.hasOneUse() || isa<kernel::CastShapeOp>(op)))
-        offer(before, slot);
-    }
-  }
-}
-
 LogicalResult BufferFormer::formBlock(Block& block, ArrayRef<Exit> exits) {
-  chooseDestinations(block, exits);
+  chooseDestinations(block, exits, destinations);
   Operation* end = block.getTerminator();
   SmallVector<Operation*> ops;
   for (Operation& op : block)
@@ -262,11 +193,16 @@ LogicalResult BufferFormer::formOp(Operation* op) {
   return op->emitOpError("cannot be planned: the stage 'lower' leaves kernels only");
 }
 
+Value BufferFormer::wantedFor(OpResult result) {
+  auto slot = destinations.find(result);
+  return slot == destinations.end()
+             ? Value()
+             : viewAs(slot->second.buffer, result.getType(), result.getLoc());
+}
+
 Value BufferFormer::destinationOf(OpResult result, Value out) {
   Location loc = result.getLoc();
-  auto slot = destinations.find(result);
-  Value wanted =
-      slot != destinations.end() ? viewAs(slot->second.buffer, result.getType(), loc) : Value();
+  Value wanted = wantedFor(result);
   if (out.getDefiningOp<kernel::EmptyOp>())
     return wanted ? wanted : newBuffer(result.getType(), loc);
 
@@ -284,35 +220,65 @@ Value BufferFormer::destinationOf(OpResult result, Value out) {
 }
 
 void BufferFormer::formFused(kernel::FusedOp op) {
-  SmallVector<Value> ins, outs;
-  for (Value in : op.getIns())
-    ins.push_back(bufferOf(in));
-  for (auto [result, out] : llvm::zip_equal(op->getResults(), op.getOuts())) {
-    outs.push_back(destinationOf(result, out));
-    buffers[result] = outs.back();
-  }
-  SmallVector<Value> scalars;
-  for (Value scalar : op.getScalars())
-    scalars.push_back(buffers.contains(scalar) ? buffers[scalar] : scalar);
-  auto formed = kernel::FusedOp::create(builder, op.getLoc(), TypeRange(), ins, outs, scalars,
-                                        op.getKernelClass(), op.getSpace(), op.getMaps(),
-                                        op.getPathAttr(), op.getPhaseAttr());
+  SmallVector<Value> ins = buffersOf(op.getIns()), outs = formOuts(op, op.getOuts());
+  createFused(op, ins, outs, indicesOf(op.getScalars()));
+}
+
+void BufferFormer::createFused(kernel::FusedOp like, ValueRange ins, ValueRange outs,
+                               ValueRange scalars) {
+  auto formed = kernel::FusedOp::create(builder, like.getLoc(), TypeRange(), ins, outs, scalars,
+                                        like.getKernelClass(), like.getSpace(), like.getMaps(),
+                                        like.getPathAttr(), like.getPhaseAttr());
   IRMapping mapping;
-  op.getBody().cloneInto(&formed.getBody(), mapping);
+  like.getBody().cloneInto(&formed.getBody(), mapping);
 }
 
 void BufferFormer::formCall(kernel::CallOp op) {
-  SmallVector<Value> ins, outs, scalars;
-  for (Value in : op.getIns())
-    ins.push_back(bufferOf(in));
-  for (auto [result, out] : llvm::zip_equal(op->getResults(), op.getOuts())) {
-    outs.push_back(destinationOf(result, out));
-    buffers[result] = outs.back();
+  SmallVector<Value> ins = buffersOf(op.getIns()), outs = formOuts(op, op.getOuts());
+  kernel::CallOp::create(builder, op.getLoc(), TypeRange(), ins, outs, indicesOf(op.getScalars()),
+                         op.getRoutine(), op.getPathAttr(), op.getPhaseAttr());
+}
+
+SmallVector<Value> BufferFormer::buffersOf(ValueRange tensors) {
+  return llvm::map_to_vector(tensors, [&](Value tensor) { return bufferOf(tensor); });
+}
+
+SmallVector<Value> BufferFormer::formOuts(Operation* op, ValueRange outs) {
+  SmallVector<Value> formed;
+  for (auto [result, out] : llvm::zip_equal(op->getResults(), outs)) {
+    formed.push_back(destinationOf(result, out));
+    buffers[result] = formed.back();
   }
-  for (Value scalar : op.getScalars())
-    scalars.push_back(buffers.contains(scalar) ? buffers[scalar] : scalar);
-  kernel::CallOp::create(builder, op.getLoc(), TypeRange(), ins, outs, scalars, op.getRoutine(),
-                         op.getPathAttr(), op.getPhaseAttr());
+  return formed;
+}
+
+SmallVector<Value> BufferFormer::indicesOf(ValueRange scalars) {
+  return llvm::map_to_vector(scalars, [&](Value scalar) {
+    Value formed = buffers.lookup(scalar); // a loop's index is another one now
+    return formed ? formed : scalar;
+  });
+}
+
+Value BufferFormer::formAccumulator(OpResult result, Value init) {
+  Location loc = result.getLoc();
+  Value wanted = wantedFor(result);
+  auto buffer = [&] { return wanted ? wanted : newBuffer(result.getType(), loc); };
+  if (init.getDefiningOp<kernel::EmptyOp>())
+    return buffer();
+  if (isFill(init) && !buffers.contains(init)) {
+    Value filled = buffer();
+    createFused(init.getDefiningOp<kernel::FusedOp>(), {}, filled, {});
+    return filled;
+  }
+  Value start = bufferOf(init);
+  bool ends = init.hasOneUse() && rootOf(start).getDefiningOp<kernel::BufferOp>() &&
+              isa_and_present<kernel::FusedOp, kernel::CallOp>(init.getDefiningOp());
+  if (!wanted && ends)
+    return start;
+  Value target = buffer();
+  if (rootOf(target) != rootOf(start))
+    copy(start, target, loc);
+  return target;
 }
 
 LogicalResult BufferFormer::formLoop(accum::LoopOp loop) {
@@ -325,34 +291,7 @@ LogicalResult BufferFormer::formLoop(accum::LoopOp loop) {
   auto yields = cast<accum::YieldOp>(loop.getBlock().getTerminator()).getValues();
   for (auto [result, init, accumulator, next] :
        llvm::zip_equal(loop.getResults(), loop.getInits(), loop.getAccumulators(), yields)) {
-    auto slot = destinations.find(result);
-    Value buffer =
-        slot != destinations.end() ? viewAs(slot->second.buffer, result.getType(), loc) : Value();
-    Operation* source = init.getDefiningOp();
-    if (isa_and_present<kernel::EmptyOp>(source)) {
-      if (!buffer)
-        buffer = newBuffer(result.getType(), loc);
-    } else if (isFill(init) && !buffers.contains(init)) {
-      if (!buffer)
-        buffer = newBuffer(result.getType(), loc);
-      auto fill = cast<kernel::FusedOp>(source);
-      auto formed =
-          kernel::FusedOp::create(builder, fill.getLoc(), TypeRange(), ValueRange(), buffer,
-                                  ValueRange(), fill.getKernelClass(), fill.getSpace(),
-                                  fill.getMaps(), fill.getPathAttr(), fill.getPhaseAttr());
-      IRMapping mapping;
-      fill.getBody().cloneInto(&formed.getBody(), mapping);
-    } else {
-      Value start = bufferOf(init);
-      bool ends = init.hasOneUse() && rootOf(start).getDefiningOp<kernel::BufferOp>() &&
-                  isa_and_present<kernel::FusedOp, kernel::CallOp>(source);
-      if (!buffer && ends)
-        buffer = start;
-      if (!buffer)
-        buffer = newBuffer(result.getType(), loc);
-      if (rootOf(buffer) != rootOf(start))
-        copy(start, buffer, loc);
-    }
+    Value buffer = formAccumulator(result, init);
     buffers[accumulator] = buffer;
     buffers[result] = buffer;
     exits.push_back({next, {buffer, accumulator, false}});

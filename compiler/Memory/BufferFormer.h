@@ -1,6 +1,7 @@
 // Turns the tensors of one function into buffers; the work of titan-plan-form-buffers.
 #pragma once
 
+#include "compiler/Memory/Destinations.h"
 #include "dialects/Accum/Accum.h"
 #include "dialects/Kernel/Kernel.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -15,39 +16,34 @@ public:
   mlir::LogicalResult run();
 
 private:
-  /// Where a value belongs at the end of its block: the buffer of a state, of an accumulator, of a
-  /// metric or an output.
-  struct Slot {
-    mlir::Value buffer;
-    mlir::Value
-        old; ///< the tensor whose value the buffer holds before; null for metrics and outputs
-    bool isState = false;
-  };
-  struct Exit {
-    mlir::Value value;
-    Slot slot;
-  };
-
   mlir::func::FuncOp function;
   mlir::OpBuilder builder;
   llvm::DenseMap<mlir::Value, mlir::Value> buffers; ///< of tensors already formed
-  llvm::DenseMap<mlir::Value, Slot>
-      destinations; ///< of tensors that may be written where they belong
+  llvm::DenseMap<mlir::Value, Slot> destinations;   ///< of tensors that may be written there
 
   llvm::FailureOr<llvm::SmallVector<Exit>> formSignature();
   mlir::LogicalResult formBlock(mlir::Block& block, llvm::ArrayRef<Exit> exits);
-  void chooseDestinations(mlir::Block& block, llvm::ArrayRef<Exit> exits);
-  bool mayWriteEarly(mlir::OpResult value, const Slot& slot);
   void formExits(llvm::ArrayRef<Exit> exits, mlir::Location loc);
 
   mlir::LogicalResult formOp(mlir::Operation* op);
   void formFused(kernel::FusedOp op);
   void formCall(kernel::CallOp op);
+  /// A kernel on buffers with the body of `like`.
+  void createFused(kernel::FusedOp like, mlir::ValueRange ins, mlir::ValueRange outs,
+                   mlir::ValueRange scalars);
   mlir::LogicalResult formLoop(accum::LoopOp loop);
+  /// The buffer that a loop accumulates its result in, holding `init`.
+  mlir::Value formAccumulator(mlir::OpResult result, mlir::Value init);
+  /// The buffers that the results of a kernel with these outs operands lie in.
+  llvm::SmallVector<mlir::Value> formOuts(mlir::Operation* op, mlir::ValueRange outs);
+  /// Where `result` belongs, as a buffer of its shape; null if it has no destination.
+  mlir::Value wantedFor(mlir::OpResult result);
   /// The buffer for result `result` of a kernel whose outs operand is `out`.
   mlir::Value destinationOf(mlir::OpResult result, mlir::Value out);
 
   mlir::Value bufferOf(mlir::Value tensor);
+  llvm::SmallVector<mlir::Value> buffersOf(mlir::ValueRange tensors);
+  llvm::SmallVector<mlir::Value> indicesOf(mlir::ValueRange scalars);
   mlir::Value newBuffer(mlir::Type tensor, mlir::Location loc);
   /// `buffer` in the shape of `tensor`.
   mlir::Value viewAs(mlir::Value buffer, mlir::Type tensor, mlir::Location loc);

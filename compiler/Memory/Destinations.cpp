@@ -1,0 +1,90 @@
+#include "compiler/Memory/Destinations.h"
+
+#include "dialects/Accum/Accum.h"
+#include "dialects/Kernel/Kernel.h"
+
+using namespace mlir;
+
+namespace titan::memory {
+
+namespace {
+
+/// Does the op that makes `value` read `use`, one of its operands, no later than it writes there?
+bool readsAlike(OpResult value, OpOperand& use) {
+  unsigned number = use.getOperandNumber();
+  if (auto fused = dyn_cast<kernel::FusedOp>(value.getOwner()))
+    return number >= fused.getIns().size() || // the value that it continues
+           fused.walksAlike(number, value.getResultNumber());
+  auto call = dyn_cast<kernel::CallOp>(value.getOwner());
+  return call && number >= call.getIns().size();
+}
+
+/// May the op that makes `value` write into the slot's buffer, which still holds the old value?
+bool mayWriteEarly(OpResult value, const Slot& slot) {
+  Operation* writer = value.getOwner();
+  if (!isa<kernel::FusedOp, kernel::CallOp, accum::LoopOp>(writer))
+    return false;
+  if (slot.isState && (isa<accum::LoopOp>(writer) || ir::getPhase(writer) != ir::Phase::Update))
+    return false;
+  if (!slot.old)
+    return true;
+  SmallVector<std::pair<Value, bool>> aliases = {{slot.old, true}};
+  while (!aliases.empty()) {
+    auto [alias, isItself] = aliases.pop_back_val();
+    for (OpOperand& use : alias.getUses()) {
+      Operation* user = use.getOwner();
+      if (isa<kernel::CastShapeOp>(user))
+        aliases.push_back({user->getResult(0), false});
+      Operation* ancestor = writer->getBlock()->findAncestorOpInBlock(*user);
+      if (!ancestor || writer->isBeforeInBlock(ancestor))
+        return false;
+      if (ancestor == writer && !(user == writer && isItself && readsAlike(value, use)))
+        return false;
+    }
+  }
+  return true;
+}
+
+/// The operand that the op of `result` continues, reshapes or accumulates to; null if there is
+/// none.
+Value continuedBy(OpResult result) {
+  Operation* op = result.getOwner();
+  if (auto cast = dyn_cast<kernel::CastShapeOp>(op))
+    return cast.getSource();
+  if (auto fused = dyn_cast<kernel::FusedOp>(op))
+    return fused.getOuts()[result.getResultNumber()];
+  if (auto call = dyn_cast<kernel::CallOp>(op))
+    return call.getOuts()[result.getResultNumber()];
+  if (auto loop = dyn_cast<accum::LoopOp>(op); loop && !loop.getInits().empty())
+    return loop.getInits()[result.getResultNumber()];
+  return {};
+}
+
+} // namespace
+
+void chooseDestinations(Block& block, ArrayRef<Exit> exits,
+                        llvm::DenseMap<Value, Slot>& destinations) {
+  auto offer = [&](Value value, const Slot& slot) {
+    auto result = dyn_cast<OpResult>(value);
+    if (!result || result.getOwner()->getBlock() != &block || destinations.contains(value))
+      return;
+    if (isa<kernel::CastShapeOp>(result.getOwner()) || mayWriteEarly(result, slot))
+      destinations[value] = slot;
+  };
+  for (const Exit& exit : exits)
+    offer(exit.value, exit.slot);
+  // Backwards: a slot passes from a result to what it continues.
+  for (Operation& op : llvm::reverse(block)) {
+    for (OpResult result : op.getResults()) {
+      auto found = destinations.find(result);
+      if (found == destinations.end())
+        continue;
+      Slot slot = found->second;
+      Value before = continuedBy(result);
+      if (before && (before.hasOneUse() || isa<kernel::CastShapeOp>(op)))
+        offer(before, slot);
+    }
+  }
+}
+
+} // namespace titan::memory
