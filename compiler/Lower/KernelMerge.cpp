@@ -76,18 +76,70 @@ private:
   }
 };
 
-} // namespace
+/// One of the two kernels, and which operands of the merged one are its own.
+struct Part {
+  FusedOp op;
+  AffineMap toOwn; ///< from the merged space to its own
+  SmallVector<unsigned> ins = {}, scalars = {};
+  IRMapping body = {}; ///< from its body to the merged one
+};
 
-FailureOr<FusedOp> buildMerged(RewriterBase& rewriter, FusedOp producer, FusedOp consumer,
-                               const MergedSpace& space, ArrayRef<unsigned> kept,
-                               std::string& why) {
-  OpBuilder::InsertionGuard guard(rewriter);
-  rewriter.setInsertionPoint(consumer);
+class KernelMerger {
+public:
+  KernelMerger(RewriterBase& rewriter, FusedOp producer, FusedOp consumer, const MergedSpace& space,
+               ArrayRef<unsigned> kept)
+      : rewriter(rewriter), space(space), producer{producer, space.toProducer},
+        consumer{consumer, space.toConsumer}, kept(kept) {}
 
-  // Operands: each (value, map) once; where each body argument finds its own.
-  SmallVector<Value> ins, outs, scalars;
-  SmallVector<AffineMap> inMaps, outMaps;
-  auto addIn = [&](Value value, AffineMap map) -> unsigned {
+  FailureOr<FusedOp> build(std::string& why) {
+    OpBuilder::InsertionGuard guard(rewriter);
+    rewriter.setInsertionPoint(consumer.op);
+    for (Part* part : {&producer, &consumer})
+      addOperands(*part);
+    for (unsigned j = 0; j < consumer.op.getOuts().size(); ++j)
+      addOut(consumer, j);
+    for (unsigned j : kept)
+      addOut(producer, j);
+    FusedOp merged = createKernel();
+    Block* block = createBlock(merged);
+    FailureOr<Loops> loops = failure();
+    if (fillBody(merged, why))
+      loops = classify(merged, &why);
+    if (failed(loops)) {
+      // A body without its terminator cannot be walked by listeners.
+      if (block->empty() || !block->back().hasTrait<OpTrait::IsTerminator>())
+        kernel::YieldOp::create(rewriter, merged.getLoc());
+      rewriter.eraseOp(merged);
+      return failure();
+    }
+    merged.setKernelClass(loops->kernelClass);
+    DominanceInfo dominance(merged);
+    eliminateCommonSubExpressions(rewriter, dominance, merged);
+    return merged;
+  }
+
+private:
+  /// The result of the producer that `in` of the consumer shows, in whatever shape.
+  OpResult producedBy(Value in) {
+    auto result = dyn_cast<OpResult>(sourceOf(in));
+    return result && result.getOwner() == producer.op ? result : OpResult();
+  }
+  bool isProduced(const Part& part, Value in) { return &part == &consumer && producedBy(in); }
+
+  void addOperands(Part& part) {
+    for (auto [i, in] : llvm::enumerate(part.op.getIns()))
+      part.ins.push_back(
+          isProduced(part, in) ? 0 : addIn(in, composed(part.op.getInMap(i), part.toOwn)));
+    for (Value scalar : part.op.getScalars()) {
+      auto found = llvm::find(scalars, scalar);
+      if (found == scalars.end())
+        found = scalars.insert(scalars.end(), scalar);
+      part.scalars.push_back(found - scalars.begin());
+    }
+  }
+
+  /// Each (value, map) is one operand.
+  unsigned addIn(Value value, AffineMap map) {
     // In the shape that it was written in, so that one value is one operand.
     if (Value source = sourceOf(value); source != value)
       if (auto address = addressOf(map, cast<ShapedType>(value.getType()).getShape()))
@@ -102,112 +154,108 @@ FailureOr<FusedOp> buildMerged(RewriterBase& rewriter, FusedOp producer, FusedOp
     ins.push_back(value);
     inMaps.push_back(map);
     return ins.size() - 1;
-  };
-  auto addScalar = [&](Value value) -> unsigned {
-    auto found = llvm::find(scalars, value);
-    if (found == scalars.end())
-      found = scalars.insert(scalars.end(), value);
-    return found - scalars.begin();
-  };
-  // One spelling of equal maps: an out may lie on an in that has its map.
-  auto composed = [&](AffineMap map, AffineMap with) {
+  }
+
+  void addOut(Part& part, unsigned number) {
+    outs.push_back(part.op.getOuts()[number]);
+    outMaps.push_back(composed(part.op.getOutMap(number), part.toOwn));
+  }
+
+  /// One spelling of equal maps: an out may lie on an in that has its map.
+  AffineMap composed(AffineMap map, AffineMap with) {
     SmallVector<AffineExpr> results;
     for (AffineExpr expr : map.compose(with).getResults())
       results.push_back(toExpr(*toLinear(expr, space.extents.size()), map.getContext()));
     return AffineMap::get(space.extents.size(), 0, results, map.getContext());
-  };
-
-  SmallVector<unsigned> producerIns, consumerIns, producerScalars, consumerScalars;
-  for (auto [i, in] : llvm::enumerate(producer.getIns()))
-    producerIns.push_back(addIn(in, composed(producer.getInMap(i), space.toProducer)));
-  for (auto [i, in] : llvm::enumerate(consumer.getIns()))
-    consumerIns.push_back(sourceOf(in).getDefiningOp() == producer
-                              ? 0
-                              : addIn(in, composed(consumer.getInMap(i), space.toConsumer)));
-  for (Value scalar : producer.getScalars())
-    producerScalars.push_back(addScalar(scalar));
-  for (Value scalar : consumer.getScalars())
-    consumerScalars.push_back(addScalar(scalar));
-  for (auto [j, out] : llvm::enumerate(consumer.getOuts())) {
-    outs.push_back(out);
-    outMaps.push_back(composed(consumer.getOutMap(j), space.toConsumer));
-  }
-  for (unsigned j : kept) {
-    outs.push_back(producer.getOuts()[j]);
-    outMaps.push_back(composed(producer.getOutMap(j), space.toProducer));
   }
 
-  // A constant is nobody's: its paths and phase are those of whoever was first to need it.
-  bool isConstant = producer.getIns().empty() && producer.getScalars().empty();
-  auto phase = ir::getPhase(consumer);
-  ArrayAttr path = ir::getPath(consumer);
-  if (!isConstant) {
-    phase = std::max(phase, ir::getPhase(producer));
-    path = ir::joinPaths(ir::getPath(producer), path);
-  }
-  SmallVector<AffineMap> maps = inMaps;
-  llvm::append_range(maps, outMaps);
-  auto merged = FusedOp::create(
-      rewriter, rewriter.getFusedLoc({producer.getLoc(), consumer.getLoc()}),
-      TypeRange(ValueRange(outs)), ins, outs, scalars, kernel::KernelClass::Flat, space.extents,
-      rewriter.getAffineMapArrayAttr(maps), path.empty() ? ArrayAttr() : path, ir::PhaseAttr());
-  ir::setPhase(merged, phase);
-
-  Block* block = rewriter.createBlock(&merged.getBody());
-  SmallVector<Type> types(ins.size() + scalars.size(), rewriter.getIndexType());
-  IRMapping producerMapping, consumerMapping;
-  auto bind = [&](FusedOp from, ArrayRef<unsigned> inIndex, ArrayRef<unsigned> scalarIndex,
-                  IRMapping& mapping, bool mapNow) {
-    for (auto [i, argument] : llvm::enumerate(from.getBlock().getArguments())) {
-      bool isIn = i < from.getIns().size();
-      if (isIn && from == consumer && sourceOf(from.getIns()[i]).getDefiningOp() == producer)
-        continue;
-      unsigned position = isIn ? inIndex[i] : ins.size() + scalarIndex[i - from.getIns().size()];
-      types[position] = argument.getType();
-      if (mapNow)
-        mapping.map(argument, block->getArgument(position));
+  FusedOp createKernel() {
+    auto phase = ir::getPhase(consumer.op);
+    ArrayAttr path = ir::getPath(consumer.op);
+    // A constant is nobody's: its paths and phase are those of whoever was first to need it.
+    if (!producer.op.getIns().empty() || !producer.op.getScalars().empty()) {
+      phase = std::max(phase, ir::getPhase(producer.op));
+      path = ir::joinPaths(ir::getPath(producer.op), path);
     }
-  };
-  bind(producer, producerIns, producerScalars, producerMapping, false);
-  bind(consumer, consumerIns, consumerScalars, consumerMapping, false);
-  block->addArguments(types, SmallVector<Location>(types.size(), merged.getLoc()));
-  bind(producer, producerIns, producerScalars, producerMapping, true);
-  bind(consumer, consumerIns, consumerScalars, consumerMapping, true);
+    SmallVector<AffineMap> maps = inMaps;
+    llvm::append_range(maps, outMaps);
+    auto merged = FusedOp::create(
+        rewriter, rewriter.getFusedLoc({producer.op.getLoc(), consumer.op.getLoc()}),
+        TypeRange(ValueRange(outs)), ins, outs, scalars, kernel::KernelClass::Flat, space.extents,
+        rewriter.getAffineMapArrayAttr(maps), path.empty() ? ArrayAttr() : path, ir::PhaseAttr());
+    ir::setPhase(merged, phase);
+    return merged;
+  }
 
-  auto abandon = [&]() -> FailureOr<FusedOp> {
-    // A body without its terminator cannot be walked by listeners; drop it whole.
-    rewriter.setInsertionPointToEnd(block);
-    if (block->empty() || !block->back().hasTrait<OpTrait::IsTerminator>())
-      kernel::YieldOp::create(rewriter, merged.getLoc());
-    rewriter.eraseOp(merged);
-    return failure();
-  };
-  rewriter.setInsertionPointToEnd(block);
-  BodyMerger merger(rewriter, space);
-  if (!merger.clone(producer, space.toProducer, producerMapping, why))
-    return abandon();
-  auto producerYield = cast<kernel::YieldOp>(producer.getBlock().getTerminator());
-  for (auto [i, in] : llvm::enumerate(consumer.getIns()))
-    if (auto result = dyn_cast<OpResult>(sourceOf(in)); result && result.getOwner() == producer)
-      consumerMapping.map(
-          consumer.getBlock().getArgument(i),
-          producerMapping.lookup(producerYield.getValues()[result.getResultNumber()]));
-  if (!merger.clone(consumer, space.toConsumer, consumerMapping, why))
-    return abandon();
-  SmallVector<Value> yields;
-  for (Value value : cast<kernel::YieldOp>(consumer.getBlock().getTerminator()).getValues())
-    yields.push_back(consumerMapping.lookup(value));
-  for (unsigned j : kept)
-    yields.push_back(producerMapping.lookup(producerYield.getValues()[j]));
-  kernel::YieldOp::create(rewriter, merged.getLoc(), yields);
+  /// The merged body with its arguments, which those of both kernels are mapped to.
+  Block* createBlock(FusedOp merged) {
+    Block* block = rewriter.createBlock(&merged.getBody());
+    SmallVector<Type> types(ins.size() + scalars.size(), rewriter.getIndexType());
+    for (const Part* part : {&producer, &consumer})
+      forEachArgument(*part, [&](BlockArgument argument, unsigned position) {
+        types[position] = argument.getType();
+      });
+    block->addArguments(types, SmallVector<Location>(types.size(), merged.getLoc()));
+    for (Part* part : {&producer, &consumer})
+      forEachArgument(*part, [&](BlockArgument argument, unsigned position) {
+        part->body.map(argument, block->getArgument(position));
+      });
+    return block;
+  }
 
-  FailureOr<Loops> loops = classify(merged, &why);
-  if (failed(loops))
-    return abandon();
-  merged.setKernelClass(loops->kernelClass);
-  DominanceInfo dominance(merged);
-  eliminateCommonSubExpressions(rewriter, dominance, merged);
-  return merged;
+  /// Calls `visit` on each argument of the part's body that the merged body has too, with its
+  /// number there.
+  void forEachArgument(const Part& part, llvm::function_ref<void(BlockArgument, unsigned)> visit) {
+    FusedOp op = part.op;
+    size_t inCount = op.getIns().size();
+    for (auto [i, argument] : llvm::enumerate(op.getBlock().getArguments())) {
+      if (i >= inCount)
+        visit(argument, ins.size() + part.scalars[i - inCount]);
+      else if (!isProduced(part, op.getIns()[i]))
+        visit(argument, part.ins[i]);
+    }
+  }
+
+  /// Clones both bodies, the consumer's reading what the producer's yields. False, with `why` set,
+  /// where that cannot be.
+  bool fillBody(FusedOp merged, std::string& why) {
+    BodyMerger merger(rewriter, space);
+    if (!merger.clone(producer.op, producer.toOwn, producer.body, why))
+      return false;
+    ValueRange produced = yieldedBy(producer.op);
+    for (auto [i, in] : llvm::enumerate(consumer.op.getIns()))
+      if (OpResult result = producedBy(in))
+        consumer.body.map(consumer.op.getBlock().getArgument(i),
+                          producer.body.lookup(produced[result.getResultNumber()]));
+    if (!merger.clone(consumer.op, consumer.toOwn, consumer.body, why))
+      return false;
+    SmallVector<Value> yields;
+    for (Value value : yieldedBy(consumer.op))
+      yields.push_back(consumer.body.lookup(value));
+    for (unsigned j : kept)
+      yields.push_back(producer.body.lookup(produced[j]));
+    kernel::YieldOp::create(rewriter, merged.getLoc(), yields);
+    return true;
+  }
+
+  static ValueRange yieldedBy(FusedOp op) {
+    return cast<kernel::YieldOp>(op.getBlock().getTerminator()).getValues();
+  }
+
+  RewriterBase& rewriter;
+  const MergedSpace& space;
+  Part producer, consumer;
+  ArrayRef<unsigned> kept; ///< the producer's results that the merged kernel gives as well
+  SmallVector<Value> ins, outs, scalars;
+  SmallVector<AffineMap> inMaps, outMaps;
+};
+
+} // namespace
+
+FailureOr<FusedOp> buildMerged(RewriterBase& rewriter, FusedOp producer, FusedOp consumer,
+                               const MergedSpace& space, ArrayRef<unsigned> kept,
+                               std::string& why) {
+  return KernelMerger(rewriter, producer, consumer, space, kept).build(why);
 }
 
 FusedOp dropUnusedResults(RewriterBase& rewriter, FusedOp op) {
