@@ -58,61 +58,51 @@ bool hasStridedOperand(kernel::FusedOp op) {
   return false;
 }
 
-} // namespace
+/// The dimensions that the row and the column reductions of a kernel combine.
+struct ReducedDims {
+  std::optional<SmallVector<int64_t>> row, column;
+  bool any = false; ///< also true if all are of one element
+};
 
-FailureOr<Loops> classify(kernel::FusedOp op, std::string* why) {
-  auto refuse = [&](StringRef reason) -> FailureOr<Loops> {
-    if (why)
-      *why = reason.str();
-    return failure();
-  };
-  ArrayRef<int64_t> space = op.getSpace();
-  unsigned rank = space.size();
-  Loops loops = {KernelClass::Flat, rank, rank};
+// Each returns why the kernel fits no class; nothing if it may.
 
-  std::optional<SmallVector<int64_t>> rowDims, columnDims;
-  bool reduces = false;
+StringRef collect(kernel::FusedOp op, ReducedDims& reduced) {
   for (auto reduce : op.getBlock().getOps<kernel::ReduceOp>()) {
-    reduces = true;
-    bool row = isRowReduction(reduce);
-    auto& dims = row ? rowDims : columnDims;
-    SmallVector<int64_t> own = significant(reduce.getDims(), space);
+    reduced.any = true;
+    bool isRow = isRowReduction(reduce);
+    auto& dims = isRow ? reduced.row : reduced.column;
+    SmallVector<int64_t> own = significant(reduce.getDims(), op.getSpace());
     if (own.empty())
       continue; // of one element: any loop does
     if (dims && *dims != own)
-      return refuse(row ? "row reductions over different dimensions"
-                        : "column reductions over different dimensions");
+      return isRow ? "row reductions over different dimensions"
+                   : "column reductions over different dimensions";
     dims = own;
   }
-  if (!reduces) {
-    if (hasStridedOperand(op))
-      loops.kernelClass = KernelClass::Transpose;
-    return loops;
-  }
-  if (rowDims && !rowDims->empty())
-    loops.firstRow = loops.firstInner = rowDims->front();
-  loops.kernelClass = KernelClass::Row;
-  if (!columnDims)
-    return loops;
+  return {};
+}
 
-  // Rows stand together, right before inner; without row reductions inner is what follows them.
-  loops.kernelClass = KernelClass::Column;
-  loops.firstRow = columnDims->front();
-  unsigned afterRows = columnDims->back() + 1;
+/// Rows stand together, right before inner; without row reductions inner is what follows them.
+StringRef placeColumns(ArrayRef<int64_t> space, const ReducedDims& reduced, Loops& loops) {
+  loops.firstRow = reduced.column->front();
+  unsigned afterRows = reduced.column->back() + 1;
   for (unsigned d = loops.firstRow; d < afterRows; ++d)
-    if (space[d] != 1 && !llvm::is_contained(*columnDims, d))
-      return refuse("a column reduction over dimensions that do not stand together");
-  if (rowDims && !rowDims->empty()) {
-    for (unsigned d = afterRows; d < loops.firstInner; ++d)
-      if (space[d] != 1)
-        return refuse("a dimension between those of column and row reductions");
-    if (loops.firstInner < afterRows)
-      return refuse("a dimension in both column and row reductions");
-  } else {
+    if (space[d] != 1 && !llvm::is_contained(*reduced.column, d))
+      return "a column reduction over dimensions that do not stand together";
+  if (!reduced.row) {
     loops.firstInner = afterRows;
+    return {};
   }
+  for (unsigned d = afterRows; d < loops.firstInner; ++d)
+    if (space[d] != 1)
+      return "a dimension between those of column and row reductions";
+  if (loops.firstInner < afterRows)
+    return "a dimension in both column and row reductions";
+  return {};
+}
 
-  // One sweep: what comes from a column reduction meets the rows no more.
+/// One sweep: what comes from a column reduction meets the rows no more.
+StringRef checkSweep(kernel::FusedOp op, ArrayRef<int64_t> columnDims) {
   llvm::SmallPtrSet<Operation*, 16> afterSweep;
   for (Operation& body : op.getBlock().without_terminator()) {
     auto reduce = dyn_cast<kernel::ReduceOp>(body);
@@ -120,16 +110,45 @@ FailureOr<Loops> classify(kernel::FusedOp op, std::string* why) {
                              [&](Value v) { return afterSweep.contains(v.getDefiningOp()); });
     if (late) {
       if (reduce)
-        return refuse("a reduction of a column reduction's result");
+        return "a reduction of a column reduction's result";
       llvm::SmallBitVector dims = op.getDependence(body.getResult(0));
-      for (int64_t d : *columnDims)
+      for (int64_t d : columnDims)
         if (dims.test(d))
-          return refuse("a column reduction's result used again in the rows");
+          return "a column reduction's result used again in the rows";
     }
     if (late || (reduce && !isRowReduction(reduce)))
       afterSweep.insert(&body);
   }
-  return loops;
+  return {};
+}
+
+} // namespace
+
+FailureOr<Loops> classify(kernel::FusedOp op, std::string* why) {
+  unsigned rank = op.getSpace().size();
+  Loops loops = {KernelClass::Flat, rank, rank};
+  ReducedDims reduced;
+  StringRef refusal = collect(op, reduced);
+  if (refusal.empty() && !reduced.any) {
+    if (hasStridedOperand(op))
+      loops.kernelClass = KernelClass::Transpose;
+    return loops;
+  }
+  if (reduced.row)
+    loops.firstRow = loops.firstInner = reduced.row->front();
+  loops.kernelClass = KernelClass::Row;
+  if (reduced.column) {
+    loops.kernelClass = KernelClass::Column;
+    if (refusal.empty())
+      refusal = placeColumns(op.getSpace(), reduced, loops);
+    if (refusal.empty())
+      refusal = checkSweep(op, *reduced.column);
+  }
+  if (refusal.empty())
+    return loops;
+  if (why)
+    *why = refusal.str();
+  return failure();
 }
 
 } // namespace titan::lower

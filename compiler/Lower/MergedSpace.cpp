@@ -1,6 +1,6 @@
 #include "compiler/Lower/MergedSpace.h"
 
-#include "compiler/Lower/Address.h"
+#include "compiler/Lower/Digits.h"
 
 using namespace mlir;
 using titan::kernel::FusedOp;
@@ -8,54 +8,6 @@ using titan::kernel::FusedOp;
 namespace titan::lower {
 
 namespace {
-
-/// One dimension's part in an address or an index.
-struct Digit {
-  int64_t stride, extent;
-  unsigned dim;
-};
-
-/// The dimensions that move `linear`, by falling stride.
-SmallVector<Digit> digitsOf(const Linear& linear, ArrayRef<int64_t> space) {
-  SmallVector<Digit> digits;
-  for (auto [d, stride] : llvm::enumerate(linear.strides))
-    if (stride != 0 && space[d] != 1)
-      digits.push_back({stride, space[d], static_cast<unsigned>(d)});
-  llvm::sort(digits, [](const Digit& a, const Digit& b) {
-    return std::pair(a.stride, b.dim) > std::pair(b.stride, a.dim);
-  });
-  return digits;
-}
-
-/// The digits' values are exactly 0 ... extent - 1, each once.
-bool covers(AffineExpr expr, ArrayRef<int64_t> space, int64_t extent) {
-  auto linear = toLinear(expr, space.size());
-  if (!linear || linear->constant != 0)
-    return false;
-  int64_t expected = 1;
-  for (const Digit& digit : llvm::reverse(digitsOf(*linear, space))) {
-    if (digit.stride != expected)
-      return false;
-    expected *= digit.extent;
-  }
-  return expected == extent;
-}
-
-/// Does `map`, over `space`, lead to every element of `shape`, each time with other digits?
-bool coversAll(AffineMap map, ArrayRef<int64_t> space, ArrayRef<int64_t> shape) {
-  llvm::SmallBitVector used(space.size());
-  for (auto [expr, extent] : llvm::zip_equal(map.getResults(), shape)) {
-    if (!covers(expr, space, extent))
-      return false;
-    for (unsigned d = 0; d < space.size(); ++d)
-      if (expr.isFunctionOfDim(d)) {
-        if (used.test(d))
-          return false;
-        used.set(d);
-      }
-  }
-  return true;
-}
 
 /// Does the producer write every element of result `index`?
 bool writesAll(FusedOp op, unsigned index) {
@@ -198,19 +150,6 @@ std::optional<MergedSpace> inProducerSpace(FusedOp producer, FusedOp consumer,
                      AffineMap::get(from.size(), 0, solution, context)};
 }
 
-/// The address of every element that the digits reach is reached once, from 0 on, and upwards.
-bool areDisjoint(const Linear& address, ArrayRef<Digit> digits) {
-  if (address.constant != 0)
-    return false;
-  int64_t free = 1; // the smallest stride that does not run into the digits so far
-  for (const Digit& digit : llvm::reverse(digits)) {
-    if (digit.stride < free)
-      return false;
-    free = digit.stride * digit.extent;
-  }
-  return true;
-}
-
 /// The second kernel's space, its dimensions cut where the address of the element that both kernels
 /// use begins or ends a dimension of the first.
 std::optional<MergedSpace> cutSpace(ArrayRef<int64_t> firstSpace, const Linear& first,
@@ -336,13 +275,13 @@ SmallVector<MergedSpace> findMergedSpaces(FusedOp producer, FusedOp consumer, st
 }
 
 std::optional<MergedSpace> findSharedSpace(FusedOp first, FusedOp second, Value value) {
-  auto addressIn = [&](FusedOp op) -> std::optional<Linear> {
+  auto readIn = [&](FusedOp op) -> std::optional<Linear> {
     for (auto [i, in] : llvm::enumerate(op.getIns()))
       if (sourceOf(in) == value)
-        return addressOf(op.getInMap(i), cast<ShapedType>(in.getType()).getShape());
+        return addressIn(op.getInMap(i), in);
     return std::nullopt;
   };
-  auto inFirst = addressIn(first), inSecond = addressIn(second);
+  auto inFirst = readIn(first), inSecond = readIn(second);
   if (!inFirst || !inSecond)
     return std::nullopt;
   return cutSpace(first.getSpace(), *inFirst, second.getSpace(), *inSecond, first.getContext());
