@@ -41,8 +41,11 @@ private:
                              FlatSymbolRefAttr::get(state.getSymNameAttr()));
   }
   ir::StateOp declareSlot(ir::StateOp param, StringRef suffix);
+  void collectGradients();
+  LogicalResult checkGroups();
   /// Sum of squares of all gradients, in f32.
   Value sumOfSquares();
+  Value clipFactor(Value norm);
   void updateParameters(const UpdateRule& rule, UpdateScalars scalars);
   void updateCounters(Value applied);
   void setResults(ArrayRef<TaggedFunction::TaggedValue> metrics);
@@ -52,8 +55,8 @@ private:
   const Recipe& recipe_;
   OpBuilder builder_;
   ir::TensorBuilder t_;
-  llvm::MapVector<StringAttr, Value>
-      gradients_;                          ///< by state symbol, in the order of @step's results
+  /// By state symbol, in the order of @step's results.
+  llvm::MapVector<StringAttr, Value> gradients_;
   llvm::DenseMap<StringAttr, Value> next_; ///< states that change
 };
 
@@ -141,6 +144,27 @@ void UpdateBuilder::setResults(ArrayRef<TaggedFunction::TaggedValue> metrics) {
   step_.setResults(results);
 }
 
+void UpdateBuilder::collectGradients() {
+  for (unsigned i = 0; i < step_.terminator().getNumOperands(); ++i)
+    if (StringRef symbol = step_.resultTag(i, ir::tag::gradient); !symbol.empty())
+      gradients_[builder_.getStringAttr(symbol)] = step_.terminator().getOperand(i);
+}
+
+LogicalResult UpdateBuilder::checkGroups() {
+  for (const OptimizerGroup& group : recipe_.optimizer.groups)
+    if (llvm::none_of(module_.getOps<ir::StateOp>(), [&](ir::StateOp state) {
+          return state.getKind() == ir::StateKind::Param && matchesName(group.match, state);
+        }))
+      return module_.emitError("optimizer.group '") << group.match << "' matches no parameter";
+  return success();
+}
+
+/// Clipping as torch.nn.utils.clip_grad_norm_, where `norm` is that of the mean gradient.
+Value UpdateBuilder::clipFactor(Value norm) {
+  Value limit = t_.splatLike(norm, recipe_.optimizer.clipNorm);
+  return t_.create<ir::MinOp>(t_.div(limit, t_.shift(norm, 1e-6)), t_.splatLike(norm, 1));
+}
+
 LogicalResult UpdateBuilder::run() {
   std::optional<UpdateRule> rule = findUpdateRule(recipe_.optimizer);
   if (!rule)
@@ -151,14 +175,9 @@ LogicalResult UpdateBuilder::run() {
   if (!lossSum || !count)
     return step_.function().emitError(
         "@step returns no loss_sum or no count: run differentiate first");
-  for (unsigned i = 0; i < step_.terminator().getNumOperands(); ++i)
-    if (StringRef symbol = step_.resultTag(i, ir::tag::gradient); !symbol.empty())
-      gradients_[builder_.getStringAttr(symbol)] = step_.terminator().getOperand(i);
-  for (const OptimizerGroup& group : recipe_.optimizer.groups)
-    if (llvm::none_of(module_.getOps<ir::StateOp>(), [&](ir::StateOp state) {
-          return state.getKind() == ir::StateKind::Param && matchesName(group.match, state);
-        }))
-      return module_.emitError("optimizer.group '") << group.match << "' matches no parameter";
+  collectGradients();
+  if (failed(checkGroups()))
+    return failure();
 
   Type f32 = builder_.getF32Type(), i64 = builder_.getI64Type();
   Value valid =
@@ -168,15 +187,10 @@ LogicalResult UpdateBuilder::run() {
   Value squares = sumOfSquares();
   Value norm = t_.mul(t_.create<ir::SqrtOp>(squares), inverse);
 
-  // The mean gradient is scale * (the gradient of the sum); clipping as
-  // torch.nn.utils.clip_grad_norm_.
   UpdateScalars scalars;
-  scalars.scale = inverse;
-  if (recipe_.optimizer.clipNorm > 0) {
-    Value limit = t_.splatLike(norm, recipe_.optimizer.clipNorm);
-    Value factor = t_.create<ir::MinOp>(t_.div(limit, t_.shift(norm, 1e-6)), t_.splatLike(norm, 1));
-    scalars.scale = t_.mul(inverse, factor);
-  }
+  scalars.scale = inverse; // the mean gradient is scale * (the gradient of the sum)
+  if (recipe_.optimizer.clipNorm > 0)
+    scalars.scale = t_.mul(inverse, clipFactor(norm));
   Value finite =
       t_.create<ir::AndOp>(t_.create<ir::IsFiniteOp>(lossSum), t_.create<ir::IsFiniteOp>(squares));
   scalars.apply = t_.create<ir::AndOp>(
