@@ -10,9 +10,6 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <sstream>
-
 using namespace mlir;
 using namespace titan;
 using namespace titan::interpreter;
@@ -28,13 +25,8 @@ protected:
   /// A model of test/Inputs for microbatches of `micro` samples, `global` a step, as *accumulate*
   /// leaves it.
   OwningOpRef<ModuleOp> compile(const std::string& name, int64_t micro, int64_t global) {
-    std::ifstream file(fmt::format("{}/test/Inputs/{}.mlir", TITAN_SOURCE_DIR, name));
-    std::stringstream stream;
-    stream << file.rdbuf();
-    std::string text = stream.str();
-    const std::string inFile = "tensor<2x", wanted = fmt::format("tensor<{}x", micro);
-    for (size_t at = 0; (at = text.find(inFile, at)) != std::string::npos; at += wanted.size())
-      text.replace(at, inFile.size(), wanted);
+    std::string text = replaceAll(readFile(fmt::format("test/Inputs/{}.mlir", name)), "tensor<2x",
+                                  fmt::format("tensor<{}x", micro));
     OwningOpRef<ModuleOp> module = parse(text);
     if (!module)
       llvm::report_fatal_error(llvm::Twine("cannot parse ") + name);

@@ -8,7 +8,6 @@
 #include "dialects/Accum/Accum.h"
 #include "dialects/Kernel/Kernel.h"
 #include "mlir/Pass/PassManager.h"
-#include "llvm/Support/MemoryBuffer.h"
 
 #include <gtest/gtest.h>
 
@@ -237,9 +236,7 @@ TEST_F(Lower, AttentionReadsAndWritesAProjectionInPlace) {
       }
       return %r : tensor<2x5x24x$E>
     })";
-    for (size_t at; (at = text.find("$E")) != std::string::npos;)
-      text.replace(at, 2, element);
-    auto module = parse(text);
+    auto module = parse(replaceAll(text, "$E", element));
     expectEquivalent(*module);
     // The accumulation is all that is not a routine.
     EXPECT_EQ(count<titan::kernel::FusedOp>(*lower(*module).fused), 1);
@@ -287,8 +284,7 @@ TEST_F(Lower, RowsOfSamplesAndRowsOfProducts) {
         : tensor<Nx40xf32>, tensor<40xf32>, tensor<3xTx24xf32>, tensor<24xf32>, tensor<Nxf32>, tensor<Nx40xf32>
     })";
     auto replace = [&](const std::string& from, const std::string& to) {
-      for (size_t at; (at = text.find(from)) != std::string::npos;)
-        text.replace(at, from.size(), to);
+      text = replaceAll(text, from, to);
     };
     replace("<3xT", "<3x" + positions);
     replace("<N x", "<Nx");
@@ -396,14 +392,10 @@ TEST_F(Lower, ProductsDoNotTakeAPartForTheWhole) {
 }
 
 TEST_F(Lower, TrainingStep) {
-  auto file = llvm::MemoryBuffer::getFile(TITAN_SOURCE_DIR "/test/lower/Inputs/step.mlir");
-  ASSERT_TRUE(file);
+  const std::string text = readFile("test/lower/Inputs/step.mlir");
   for (std::string microbatches : {"1", "3"}) {
-    std::string text = (*file)->getBuffer().str();
-    for (size_t at; (at = text.find("${count}")) != std::string::npos;)
-      text.replace(at, 8, microbatches);
     SCOPED_TRACE(microbatches + " microbatches");
-    expectEquivalent(*parse(text), /*integerBound=*/10);
+    expectEquivalent(*parse(replaceAll(text, "${count}", microbatches)), /*integerBound=*/10);
   }
 }
 

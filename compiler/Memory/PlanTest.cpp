@@ -1,5 +1,6 @@
 // The plan by execution: commands on a poisoned arena give the bits of the functions on tensors.
 #include "compiler/Memory/Plan.h"
+#include "compiler/Interpreter/testing/ModuleFixture.h"
 #include "compiler/Interpreter/testing/OpInstances.h"
 #include "compiler/Lower/Passes.h"
 #include "compiler/Memory/BufferRun.h"
@@ -7,9 +8,7 @@
 #include "compiler/Pipeline/Pipeline.h"
 #include "compiler/Pipeline/Register.h"
 #include "compiler/Schedule/testing/GptModel.h"
-#include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
-#include "llvm/Support/MemoryBuffer.h"
 
 #include <gtest/gtest.h>
 
@@ -18,30 +17,13 @@ using namespace titan::memory;
 
 namespace {
 
-DialectRegistry makeRegistry() {
-  DialectRegistry registry;
-  titan::registerAllDialects(registry);
-  return registry;
-}
-
-class Plan : public ::testing::Test {
+class Plan : public titan::interpreter::testing::ModuleFixture {
 protected:
-  Plan() : context(makeRegistry()) { context.loadAllAvailableDialects(); }
+  Plan() : ModuleFixture(titan::registerAllDialects) {}
 
-  OwningOpRef<ModuleOp> parse(StringRef text) {
-    OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
-    EXPECT_TRUE(module);
-    return module;
+  OwningOpRef<ModuleOp> parseStep(StringRef microbatches) {
+    return parse(replaceAll(readFile("test/lower/Inputs/step.mlir"), "${count}", microbatches));
   }
-  OwningOpRef<ModuleOp> parseStep(std::string microbatches) {
-    auto file = llvm::MemoryBuffer::getFile(TITAN_SOURCE_DIR "/test/lower/Inputs/step.mlir");
-    std::string text = (*file)->getBuffer().str();
-    for (size_t at; (at = text.find("${count}")) != std::string::npos;)
-      text.replace(at, 8, microbatches);
-    return parse(text);
-  }
-
-  MLIRContext context;
 };
 
 /// Lowers `module`, plans a copy, and runs each function both ways on the same random arguments.
@@ -117,7 +99,8 @@ TEST_F(Plan, Gpt) {
 }
 
 TEST_F(Plan, EveryOp) {
-  titan::interpreter::testing::OpInstances instances(makeRegistry());
+  titan::interpreter::testing::OpInstances instances(
+      titan::interpreter::testing::moduleRegistry(titan::registerAllDialects));
   for (const auto& instance : instances.all()) {
     func::FuncOp function = instance.function;
     if (llvm::any_of(function.getArgumentTypes(), llvm::IsaPred<IndexType>) ||

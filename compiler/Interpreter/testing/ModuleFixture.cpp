@@ -7,6 +7,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Parser/Parser.h"
+#include "llvm/Support/MemoryBuffer.h"
 
 using namespace mlir;
 
@@ -34,6 +35,18 @@ OwningOpRef<ModuleOp> ModuleFixture::parse(StringRef text) {
   OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
   EXPECT_TRUE(module) << message;
   return module;
+}
+
+std::string ModuleFixture::readFile(StringRef path) {
+  auto file = llvm::MemoryBuffer::getFile(llvm::Twine(TITAN_SOURCE_DIR "/") + path);
+  EXPECT_TRUE(file) << path.str();
+  return file ? (*file)->getBuffer().str() : std::string();
+}
+
+std::string ModuleFixture::replaceAll(std::string text, StringRef from, StringRef to) {
+  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+    text.replace(at, from.size(), to);
+  return text;
 }
 
 Tensor ModuleFixture::floats(ArrayRef<int64_t> shape, ArrayRef<double> values) {

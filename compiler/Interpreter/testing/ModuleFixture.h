@@ -21,6 +21,9 @@ protected:
 
   /// The test fails where `text` is no module.
   mlir::OwningOpRef<mlir::ModuleOp> parse(llvm::StringRef text);
+  /// The text of a file, by its path in the repository.
+  static std::string readFile(llvm::StringRef path);
+  static std::string replaceAll(std::string text, llvm::StringRef from, llvm::StringRef to);
   Tensor floats(llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<double> values);
   Tensor integer(int64_t value); ///< i64 scalar
   /// Random arguments for a tagged function, integers in [0, integerBound).
