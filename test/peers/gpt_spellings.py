@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from gpt_models import new_gelu, rotate_half
+from gpt_models import Conv1D, new_gelu, rotate_half
 from gpt_zoo import MinAttention, RmsNorm
 
 WIDTH, HEADS, LENGTH = 32, 4, 12
@@ -33,24 +33,12 @@ class FusedAttention(nn.Module):
         return self.proj(y.transpose(1, 2).contiguous().view(batch, length, width))
 
 
-class Conv1D(nn.Module):
-    """A linear layer with its weight transposed, through addmm on flattened rows (Hugging Face's GPT-2)."""
-
-    def __init__(self, outputs, inputs):
-        super().__init__()
-        self.weight, self.bias = nn.Parameter(torch.randn(inputs, outputs) * 0.02), nn.Parameter(torch.zeros(outputs))
-
-    def forward(self, x):
-        shape = x.size()[:-1] + (self.bias.numel(),)
-        return torch.addmm(self.bias, x.view(-1, x.size(-1)), self.weight).view(shape)
-
-
 class MinimumAttention(nn.Module):
     """`where` with the smallest number instead of -inf, a division by the root, the mask computed from positions."""
 
     def __init__(self):
         super().__init__()
-        self.qkv, self.proj = Conv1D(3 * WIDTH, WIDTH), Conv1D(WIDTH, WIDTH)
+        self.qkv, self.proj = Conv1D(WIDTH, 3 * WIDTH), Conv1D(WIDTH, WIDTH)
 
     def forward(self, x):
         batch, length, width = x.shape
@@ -284,7 +272,7 @@ class Gated(nn.Module):
 
 
 class Dense(nn.Module):
-    def __init__(self, activation, linear=lambda inputs, outputs: nn.Linear(inputs, outputs)):
+    def __init__(self, activation, linear=nn.Linear):
         super().__init__()
         self.fc, self.proj, self.activation = linear(WIDTH, 4 * WIDTH), linear(4 * WIDTH, WIDTH), activation
 
@@ -340,7 +328,7 @@ MODELS = {
     "fused-mask": lambda: Model(layer_norm, lambda: FusedAttention(masked=True), lambda: Dense(nn.ReLU())),
     "buffer": lambda: Model(layer_norm, buffer_attention, lambda: Dense(nn.GELU(approximate="tanh"))),
     "buffer-unsaved": lambda: Model(layer_norm, lambda: buffer_attention(persistent=False), lambda: Dense(nn.GELU())),
-    "minimum": lambda: Model(layer_norm, MinimumAttention, lambda: Dense(new_gelu, lambda i, o: Conv1D(o, i))),
+    "minimum": lambda: Model(layer_norm, MinimumAttention, lambda: Dense(new_gelu, Conv1D)),
     "einsum": lambda: Model(DividedNorm, EinsumAttention, lambda: Dense(quick_gelu)),
     "batched": lambda: Model(layer_norm, BatchedAttention, lambda: Dense(nn.ReLU())),
     "grouped": lambda: Model(rms_norm, GroupedAttention, Gated),
