@@ -1,3 +1,4 @@
+#include "runtime/device/cpu/KernelThread.h"
 #include "runtime/job/Evaluate.h"
 #include "runtime/job/Info.h"
 #include "runtime/job/JobImage.h"
@@ -13,6 +14,7 @@
 #include <exception>
 #include <new>
 #include <system_error>
+#include <utility>
 
 namespace titan {
 namespace {
@@ -70,7 +72,10 @@ Status runGuarded(const std::vector<std::string>& arguments, const JobImage& ima
 } // namespace
 
 int runJob(const std::vector<std::string>& arguments, const JobImage& image) {
-  Status status = runGuarded(arguments, image);
+  Status status;
+  Status started = runWithKernelStack([&] { status = runGuarded(arguments, image); });
+  if (!started.ok())
+    status = std::move(started);
   if (std::fflush(stdout) != 0 && status.ok())
     status = Error::environment("stdout cannot be written: {}", std::strerror(errno));
   if (status.ok())

@@ -11,9 +11,7 @@
 
 #include <algorithm>
 #include <climits>
-#include <csignal>
 #include <cstdio>
-#include <system_error>
 
 #include <linux/futex.h>
 #include <pthread.h>
@@ -34,7 +32,7 @@ void relax() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
 #else
-  std::this_thread::yield();
+  sched_yield();
 #endif
 }
 
@@ -93,23 +91,14 @@ Result<std::unique_ptr<ThreadPool>> ThreadPool::create(int threads) {
   if (threads < 1 || threads > maxThreads)
     return Error::usage("{} threads: use 1 to {}", threads, maxThreads);
   std::unique_ptr<ThreadPool> pool(new ThreadPool(threads));
-  // Signals are for the thread that runs the job: they end its waits.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  int started = 1;
-  std::string reason;
-  try {
-    for (; started < threads; ++started)
-      pool->workers_[started].thread = std::thread(&ThreadPool::work, pool.get(), started);
-  } catch (const std::system_error& error) {
-    reason = error.what();
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (started < threads) {
-    pool->threads_ = started;
-    return Error::environment("cannot start compute thread {} of {}: {}: use --threads {}",
-                              started + 1, threads, reason, started);
+  for (int i = 1; i < threads; ++i) {
+    auto thread = KernelThread::start([pool = pool.get(), i] { pool->work(i); });
+    if (!thread.ok()) {
+      pool->threads_ = i;
+      return Error::environment("cannot start compute thread {} of {}: {}: use --threads {}", i + 1,
+                                threads, thread.error().message(), i);
+    }
+    pool->workers_[i].thread = thread.take();
   }
   return pool;
 }

@@ -6,12 +6,12 @@
 // allocates nothing and takes no lock.
 #pragma once
 
+#include "runtime/device/cpu/KernelThread.h"
 #include "runtime/program/Error.h"
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <thread>
 #include <type_traits>
 
 namespace titan {
@@ -71,7 +71,7 @@ private:
     alignas(64) std::atomic<uint64_t> claimed{0}; ///< the last region whose range somebody took
     alignas(64) std::atomic<uint64_t> done{0};    ///< the last region this worker finished
     alignas(64) std::atomic<uint32_t> asleep{0};
-    std::thread thread;
+    KernelThread thread;
   };
 
   explicit ThreadPool(int threads);

@@ -3,9 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <csignal>
 #include <numeric>
 #include <set>
+#include <thread>
 #include <vector>
+
+#include <unistd.h>
 
 namespace titan {
 namespace {
@@ -114,6 +118,56 @@ TEST(ThreadPool, RegionCostsLittle) {
   RecordProperty("microseconds_per_region", std::to_string(best));
   std::printf("a region of 2 threads costs %.3f us\n", best);
   EXPECT_LT(best, 50);
+}
+
+/// Writes a page of every 64 KiB of `bytes` of stack.
+__attribute__((noinline)) void touchStack(size_t bytes) {
+  constexpr size_t frame = 64 << 10;
+  volatile char page[frame];
+  page[0] = 1;
+  if (bytes > frame)
+    touchStack(bytes - frame);
+  page[frame - 1] = page[0];
+}
+
+TEST(ThreadPool, GivesKernelsTheirStackWhateverTheLimitOfTheProcess) {
+  constexpr size_t kernels = kernelStackBytes - (1 << 20); // the rest is for who calls them
+  std::atomic<int> ran{0};
+  Status status = runWithKernelStack([&] {
+    auto pool = ThreadPool::create(3).take();
+    pool->onEveryThread([&] {
+      touchStack(kernels);
+      ++ran;
+    });
+  });
+  ASSERT_TRUE(status.ok()) << status.error().message();
+  EXPECT_EQ(ran, 3);
+}
+
+TEST(KernelThread, LeavesSignalsToTheJob) {
+  static volatile std::sig_atomic_t seen;
+  seen = 0;
+  struct sigaction action = {}, before;
+  action.sa_handler = [](int) { seen = 1; };
+  sigaction(SIGUSR1, &action, &before);
+  // For the process, not for a thread: the one that runs the job takes it, out of its wait.
+  bool wasInterrupted = false;
+  Status status = runWithKernelStack([&] {
+    std::thread sender([main = getpid()] {
+      sigset_t all;
+      sigfillset(&all);
+      pthread_sigmask(SIG_SETMASK, &all, nullptr);
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      kill(main, SIGUSR1);
+    });
+    const timespec aLongTime = {.tv_sec = 10, .tv_nsec = 0};
+    wasInterrupted = nanosleep(&aLongTime, nullptr) != 0;
+    sender.join();
+  });
+  sigaction(SIGUSR1, &before, nullptr);
+  ASSERT_TRUE(status.ok());
+  EXPECT_EQ(seen, 1);
+  EXPECT_TRUE(wasInterrupted);
 }
 
 } // namespace
