@@ -166,8 +166,8 @@ Status Compilation::run(Stage stage) {
 Status Compilation::checkMismatch() {
   if (checked_.mismatch.empty())
     return {};
-  return compiler_.takeError(ErrorCode::Internal)
-      .withContext(checked_.mismatch + " changes what the module computes");
+  return Error::internal("{} changes what the module computes: {}", checked_.mismatch,
+                         checked_.difference);
 }
 
 std::string Compilation::print() {

@@ -133,6 +133,8 @@ public:
       return report_.add(name, /*changed=*/false);
     const Exception* exception = exceptionOf(name);
     StringRef notCompared = exception ? exception->notCompared : StringRef();
+    ScopedDiagnosticHandler handler(
+        op->getContext(), [&](Diagnostic& diagnostic) { report_.difference = diagnostic.str(); });
     for (func::FuncOp function : functionsOf(op)) {
       LogicalResult same = success();
       if (isOnBuffers(function))

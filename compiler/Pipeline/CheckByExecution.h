@@ -13,6 +13,7 @@ class ExecutionReport {
 public:
   /// The first pass whose results differ; empty: none.
   std::string mismatch;
+  std::string difference; ///< what differs: function, result, element
 
   /// One run of `pass`: whether it changed the module (else there is nothing to compare), and what
   /// could not be compared, if anything.
@@ -33,8 +34,8 @@ private:
 /// Adds an instrumentation: each pass that changes the module is checked by running it before and
 /// after on the same random arguments. On tensors, results with equal tags are compared: their
 /// bits, or in f64 behind a pass that may round elsewhere. On buffers, the bits of a simulated
-/// arena are compared with those of the function on tensors that it was before. A difference is an
-/// error and `report.mismatch`. Passes that change what the module says (a loss, an update, the
+/// arena are compared with those of the function on tensors that it was before. A difference ends
+/// the checks and is in `report`. Passes that change what the module says (a loss, an update, the
 /// place of random decisions) are compared as far as it says the same. `report` must outlive the
 /// runs.
 void addExecutionCheck(mlir::PassManager& passes, ExecutionReport& report);

@@ -30,7 +30,7 @@ std::string checkModule(mlir::MLIRContext& context, const std::string& file) {
   addRaisePasses(passes.nest<mlir::func::FuncOp>());
   if (mlir::failed(passes.run(*module)))
     return "the passes failed";
-  return report.mismatch;
+  return report.mismatch.empty() ? "" : report.mismatch + ": " + report.difference;
 }
 
 Result<std::string> checkModel(mlir::MLIRContext& context, const std::string& file) {
@@ -47,7 +47,7 @@ Result<std::string> checkModel(mlir::MLIRContext& context, const std::string& fi
   ExecutionReport report;
   TITAN_TRY(importGraph(context, graph, names, recipe,
                         [&](mlir::PassManager& passes) { addExecutionCheck(passes, report); }));
-  return report.mismatch;
+  return report.mismatch.empty() ? "" : report.mismatch + ": " + report.difference;
 }
 
 } // namespace
