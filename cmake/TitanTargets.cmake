@@ -10,7 +10,7 @@
 
 add_library(titan_flags INTERFACE)
 target_include_directories(titan_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
-# No contraction of a*b+c: the source says where an fma is (bit-exactness, DESIGN 7).
+# No contraction of a*b+c: the source says where an fma is (equal bits).
 target_compile_options(titan_flags INTERFACE -Wall -Wextra -Wno-unused-parameter -ffp-contract=off)
 if(TITAN_ASAN)
   target_compile_options(titan_flags INTERFACE -fsanitize=address,undefined -fno-omit-frame-pointer)

@@ -1,5 +1,5 @@
 // Which tensors of the file are parameters, buffers and constants, and what they are called in the
-// source framework (DESIGN 6). A checkpoint holds every tensor under its canonical name in the
+// source framework. A checkpoint holds every tensor under its canonical name in the
 // source's layout, whatever the exporter made of it.
 #pragma once
 

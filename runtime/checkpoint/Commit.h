@@ -1,4 +1,4 @@
-// The commit protocol of one checkpoint (DESIGN 8). In this order, each step durable before the
+// The commit protocol of one checkpoint. In this order, each step durable before the
 // next counts on it:
 //
 //   1. a directory of its own, .attempt-<what>-<unique>

@@ -24,7 +24,7 @@
 
 namespace titan::checkpoint {
 
-/// One row of the canonical table (DESIGN 6): a tensor and everything about it but its bytes.
+/// One row of the canonical table: a tensor and everything about it but its bytes.
 struct TableEntry {
   std::string name;
   StateKind kind = StateKind::Param;

@@ -1,4 +1,4 @@
-// The command line of a job: names, defaults and exit codes are DESIGN 9's contract.
+// The command line of a job: names, defaults and exit codes are a contract (README).
 #pragma once
 
 #include "runtime/program/Error.h"

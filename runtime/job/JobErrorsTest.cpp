@@ -1,4 +1,4 @@
-// What bad input gets: one line, the exit code of DESIGN 9, nothing damaged.
+// What bad input gets: one line, the exit code of its kind, nothing damaged.
 #include "runtime/checkpoint/CheckpointStore.h"
 #include "runtime/job/testing/JobTestFixture.h"
 

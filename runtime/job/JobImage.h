@@ -21,7 +21,7 @@ struct JobImage {
 };
 
 /// `./job <arguments>`: parses, runs, prints errors as one line `error: ...` on stderr. Returns the
-/// exit code (DESIGN 9).
+/// exit code.
 int runJob(const std::vector<std::string>& arguments, const JobImage& image);
 
 } // namespace titan

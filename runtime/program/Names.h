@@ -1,4 +1,4 @@
-// Canonical names of parameters (DESIGN 6): the module path of the source framework.
+// Canonical names of parameters: the module path of the source framework.
 #pragma once
 
 #include <string>

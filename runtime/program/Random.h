@@ -1,4 +1,4 @@
-// Counter-based random numbers (DESIGN 7): Philox4x32-7 (Salmon et al., "Parallel random numbers:
+// Counter-based random numbers: Philox4x32-7 (Salmon et al., "Parallel random numbers:
 // as easy as 1, 2, 3", SC'11). A draw is a pure function of (seed, stream, step, global element
 // index): there is no generator state to save, and the mesh, the thread count and the microbatching
 // do not enter.

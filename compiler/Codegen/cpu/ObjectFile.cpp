@@ -7,6 +7,7 @@
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/raw_ostream.h"
@@ -36,7 +37,7 @@ Result<std::unique_ptr<llvm::TargetMachine>> createMachine(const TargetInfo& inf
     return Error::internal("{}", error);
   llvm::TargetOptions options;
   // A multiplication and an addition are never merged: where an fma is meant, it is written
-  // (DESIGN 7, "fusion does not matter").
+  // ("fusion does not matter").
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
   options.UniqueSectionNames = false;
   std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(
@@ -97,10 +98,6 @@ Result<std::string> emitKernelObject(ModuleOp kernels, const TargetInfo& target)
 
 Result<std::string> emitKernelAssembly(ModuleOp kernels, const TargetInfo& target) {
   return emitKernels(kernels, target, llvm::CodeGenFileType::AssemblyFile);
-}
-
-Result<std::string> emitObject(llvm::Module& module, const TargetInfo& target) {
-  return emitFile(module, target, llvm::CodeGenFileType::ObjectFile);
 }
 
 } // namespace titan::codegen
