@@ -3,12 +3,23 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace titan {
 namespace {
 
 // What does not fit 64 bits would silently become the largest number that does.
 constexpr int64_t mostSteps = int64_t{1} << 53;
+
+/// CLI::Range lets NaN pass.
+std::string temperature(const std::string& text) {
+  constexpr double largest = 1e6;
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  if (text.empty() || *end != '\0' || !(value >= 0 && value <= largest))
+    return fmt::format("'{}' is no number from 0 to {:.0f}", text, largest);
+  return {};
+}
 
 class Parser {
 public:
@@ -160,7 +171,7 @@ private:
     sub.add_option("--temperature", options_.temperature,
                    "divides the logits; 0 takes the most likely token")
         ->type_name("T")
-        ->check(CLI::Range(0.0, 1e6))
+        ->check(temperature)
         ->capture_default_str();
     sub.add_option("--top-k", options_.topK, "draw from the K most likely tokens only (0: all)")
         ->type_name("K")

@@ -69,12 +69,20 @@ TEST_F(JobSampleTest, Refusals) {
   useBigram(10);
   for (auto [arguments, code, text] :
        std::vector<std::tuple<std::vector<std::string>, int, std::string>>{
-           {{"sample"}, 2, "--prompt is needed: token ids of a vocabulary of 10"},
+           {{"sample"}, 2, "--prompt is needed: token ids in [0, 10)"},
            {{"sample", "--prompt", "a"}, 2, "'a' is no token id"},
            {{"sample", "--prompt", "1 -1"}, 2, "token -1 is not in [0, 10)"},
            {{"sample", "--prompt", "10"}, 2, "token 10 is not in [0, 10)"},
            {{"sample", "--prompt", "1", "--tokens", "0"}, 2, "--tokens"},
-           {{"sample", "--prompt", "1", "--temperature", "-1"}, 2, "--temperature"},
+           {{"sample", "--prompt", "99999999999999999999"},
+            2,
+            "token 99999999999999999999 is not in"},
+           {{"sample", "--prompt", "1", "--temperature", "-1"},
+            2,
+            "--temperature: '-1' is no number from 0 to 1000000"},
+           {{"sample", "--prompt", "1", "--temperature", "nan"}, 2, "'nan' is no number"},
+           {{"sample", "--prompt", "1", "--temperature", "inf"}, 2, "'inf' is no number"},
+           {{"sample", "--prompt", "1", "--temperature", ""}, 2, "'' is no number"},
            {{"sample", "--prompt", "1", "--top-k", "-1"}, 2, "--top-k"},
            {{"sample", "--prompt", "1", "--ckpt", path("none")}, 1, "no checkpoint"}}) {
     const Outcome outcome = run(arguments);

@@ -29,11 +29,12 @@ Result<std::vector<int64_t>> idsOf(std::string_view text, int64_t vocabulary) {
     const std::string_view word = text.substr(at, text.find_first_of(separators, at) - at);
     int64_t token = 0;
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), token);
-    if (error != std::errc() || end != word.data() + word.size())
+    const bool isNumber = error != std::errc::invalid_argument && end == word.data() + word.size();
+    if (!isNumber)
       return Error::usage("--prompt: '{}' is no token id; the vocabulary is {} tokens, not bytes",
                           word, vocabulary);
-    if (token < 0 || token >= vocabulary)
-      return Error::usage("--prompt: token {} is not in [0, {})", token, vocabulary);
+    if (error != std::errc() || token < 0 || token >= vocabulary)
+      return Error::usage("--prompt: token {} is not in [0, {})", word, vocabulary);
     tokens.push_back(token);
     at += word.size();
   }
@@ -74,8 +75,7 @@ Result<std::vector<int64_t>> promptTokens(const JobOptions& options, bool bytes,
     return bytesOf(options.prompt.value_or("\n"));
   std::vector<int64_t> tokens = TITAN_TRY(idsOf(options.prompt.value_or(""), vocabulary));
   if (tokens.empty())
-    return Error::usage("--prompt is needed: token ids of a vocabulary of {}, such as \"464 2068\"",
-                        vocabulary);
+    return Error::usage("--prompt is needed: token ids in [0, {}), such as \"0 1\"", vocabulary);
   return tokens;
 }
 
