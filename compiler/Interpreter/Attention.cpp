@@ -1,8 +1,10 @@
 #include "compiler/Interpreter/Attention.h"
 
 #include "compiler/Interpreter/Matmul.h"
+#include "compiler/Support/DrownedScores.h"
 #include "runtime/program/Random.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -65,6 +67,13 @@ struct Block {
   void normalise(std::vector<double>& scores) const {
     for (int64_t r = 0; r < rows; ++r) {
       double total = *problem.logSumExp.at(b, query(r), h);
+      if (total < drownedBelow && total != nothing) {
+        MutableArrayRef<double> line = row(scores, r).take_front(keys);
+        double largest = *std::max_element(line.begin(), line.end());
+        for (double& x : line)
+          x = std::exp(x - largest) * (drownedUnit / total);
+        continue;
+      }
       for (double& x : row(scores, r).take_front(keys))
         x = x == nothing ? 0 : std::exp(x - total);
     }
@@ -90,7 +99,7 @@ void forEachBlock(const AttentionProblem& p, int64_t b, int64_t h, Function func
   }
 }
 
-/// log(sum of e^x); -inf if every x is.
+/// log(sum of e^x); -inf if every x is. See DrownedScores.h.
 double logSumExp(llvm::ArrayRef<double> line) {
   double largest = nothing, sum = 0;
   for (double x : line)
@@ -99,6 +108,8 @@ double logSumExp(llvm::ArrayRef<double> line) {
     return nothing;
   for (double x : line)
     sum += std::exp(x - largest);
+  if (largest < drownedBelow)
+    return drownedUnit * sum;
   return largest + std::log(sum);
 }
 

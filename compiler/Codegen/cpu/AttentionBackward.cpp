@@ -1,7 +1,9 @@
 #include "compiler/Codegen/cpu/AttentionBackward.h"
 
 #include "compiler/Codegen/cpu/Loops.h"
+#include "compiler/Support/DrownedScores.h"
 
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 #include <limits>
@@ -197,10 +199,15 @@ void AttentionBackward::adjointOfScores(const Place& place) {
   // An odd number of keys: a last one with zeros.
   Value keys = b.mul(b.divide(b.add(place.keys, types.pair - 1), types.pair), types.pair);
   block.forQueryVectors([&](Value first, int64_t vectors) {
-    SmallVector<Value> total, offset;
+    SmallVector<Value> total, offset, drowned;
     for (int64_t v = 0; v < vectors; ++v) {
       Value lane = b.add(first, v * types.width);
       Value value = b.load(b.at(logSumExp, lane));
+      if (block.addsMask()) {
+        drowned.push_back(block.isDrowned(value));
+        Value sum = b.create<arith::MulFOp>(value, b.numbers(1 / drownedUnit));
+        value = b.select(drowned.back(), b.create<math::LogOp>(sum), value);
+      }
       // score * scale - log-sum-exp in powers of two; a masked score may be as low as numbers go,
       // so that the difference comes first.
       total.push_back(isMasked ? value
@@ -215,6 +222,9 @@ void AttentionBackward::adjointOfScores(const Place& place) {
           Value row = b.add(key, i), at = block.slot(tile, row, lane);
           Value adjointAt = block.slot(adjoint, row, lane);
           Value score = b.load(at);
+          if (block.addsMask()) // e^-log(sum), but for keys that are not attended to
+            score = b.select(b.create<arith::AndIOp>(drowned[v], block.isNumber(score)),
+                             b.zeros(b.vector), score);
           Value exponent =
               isMasked ? b.create<arith::MulFOp>(b.create<arith::SubFOp>(score, total[v]), scale)
                        : b.fma(score, scale, total[v]);

@@ -1,6 +1,7 @@
 #include "compiler/Codegen/cpu/AttentionBlock.h"
 
 #include "compiler/Codegen/cpu/RandomBits.h"
+#include "compiler/Support/DrownedScores.h"
 #include "dialects/Kernel/AttentionRoutine.h"
 #include "runtime/program/Random.h"
 
@@ -153,6 +154,20 @@ void AttentionBlock::scores(const Place& place, Value tile, const Factor& left, 
 bool AttentionBlock::scalesScores() const {
   // The largest unscaled score is the largest score where the scale is positive.
   return attention.getMask() || attention.getScale().getValueAsDouble() <= 0;
+}
+
+bool AttentionBlock::addsMask() const {
+  return attention.getMask() && !attention.getMask().getBoolean();
+}
+
+Value AttentionBlock::isDrowned(Value score) {
+  Value isLow = b.create<arith::CmpFOp>(arith::CmpFPredicate::OLT, score, b.numbers(drownedBelow));
+  return b.create<arith::AndIOp>(isLow, isNumber(score));
+}
+
+Value AttentionBlock::isNumber(Value score) {
+  return b.create<arith::CmpFOp>(arith::CmpFPredicate::OGT, score,
+                                 b.numbers(-std::numeric_limits<double>::infinity()));
 }
 
 double AttentionBlock::exponentScale() const {

@@ -73,6 +73,11 @@ public:
               int64_t width, const Ahead& ahead);
   /// Do scores() leave this to maskScores(): the scale, so that they are in nats?
   bool scalesScores() const;
+  /// Does the mask add numbers?
+  bool addsMask() const;
+  mlir::Value isNumber(mlir::Value score); ///< and not -inf
+  /// Of log-sum-exps, or of largest scores: see compiler/Support/DrownedScores.h. False of -inf.
+  mlir::Value isDrowned(mlir::Value score);
   /// What e^score takes from scores to powers of two.
   double exponentScale() const;
   /// Applies mask, scale (where scalesScores) and the causal limit to tile[key][query].

@@ -1,6 +1,7 @@
 #include "compiler/Codegen/cpu/AttentionForward.h"
 
 #include "compiler/Codegen/cpu/Loops.h"
+#include "compiler/Support/DrownedScores.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -181,6 +182,9 @@ void AttentionForward::finish(const Place& place) {
     Value isEmpty = b.create<arith::CmpFOp>(arith::CmpFPredicate::OEQ, total, zero);
     Value largest = b.create<arith::MulFOp>(b.load(b.at(maxima, query)), b.numbers(unit));
     Value logarithm = b.create<arith::AddFOp>(largest, b.create<math::LogOp>(total));
+    if (block.addsMask())
+      logarithm = b.select(block.isDrowned(largest),
+                           b.create<arith::MulFOp>(total, b.numbers(drownedUnit)), logarithm);
     b.store(b.select(isEmpty, b.numbers(-infinity), logarithm), b.at(totals, query));
     Value inverse = b.create<arith::DivFOp>(b.numbers(1), total);
     b.store(b.select(isEmpty, zero, inverse), b.at(scales, query));

@@ -116,23 +116,33 @@ TEST(AttentionKernel, QueriesThatAttendToNothing) {
   }
 }
 
-// What exporters write for "masked": so low that the score is lost, and all keys of a row alike.
-TEST(AttentionKernel, LowestNumbersAsMask) {
-  AttentionCase attention(
-      {.queries = 20, .keys = 33, .heads = 1, .width = 16, .mask = Mask::Additive});
-  double lowest = std::numeric_limits<float>::lowest();
-  std::fill_n(attention.inputs["mask"].begin() + 33, 33, lowest);
-  std::fill_n(attention.inputs["mask"].begin() + 2 * 33 + 5, 10, lowest);
-  AttentionTensors found = attention.forward();
-  for (int64_t e = 0; e < 16; ++e) {
-    double mean = 0;
-    for (int64_t j = 0; j < 33; ++j)
-      mean += attention.inputs["value"][j * 16 + e] / 33;
-    EXPECT_NEAR(found["result"][16 + e], mean, 1e-6);
+// What exporters write for "masked": so low that the score is lost, and all keys of a
+// row alike. In both directions: the row's probabilities are 1 / keys.
+TEST(AttentionKernel, LowNumbersAsMask) {
+  constexpr int64_t keys = 33, width = 16;
+  for (double low : {static_cast<double>(std::numeric_limits<float>::lowest()), -1e31}) {
+    AttentionCase attention(
+        {.queries = 2, .keys = keys, .heads = 1, .width = width, .mask = Mask::Additive});
+    std::fill_n(attention.inputs["mask"].begin() + keys, keys, low);
+    // The first row attends to key 7 alone.
+    std::fill_n(attention.inputs["mask"].begin(), keys, low);
+    attention.inputs["mask"][7] = 0;
+    AttentionTensors found = attention.forward(), adjoints = attention.backward();
+    const std::vector<double>&value = attention.inputs["value"],
+          &dresult = attention.inputs["dresult"];
+    for (int64_t e = 0; e < width; ++e) {
+      double mean = 0;
+      for (int64_t j = 0; j < keys; ++j)
+        mean += value[j * width + e] / keys;
+      EXPECT_NEAR(found["result"][e], value[7 * width + e], 1e-6);
+      EXPECT_NEAR(found["result"][width + e], mean, 1e-6);
+      for (int64_t j = 0; j < keys; ++j)
+        EXPECT_NEAR(adjoints["dvalue"][j * width + e],
+                    dresult[width + e] / keys + (j == 7 ? dresult[e] : 0), 1e-6);
+    }
+    for (double x : adjoints["dkey"])
+      EXPECT_TRUE(std::isfinite(x));
   }
-  AttentionTensors adjoints = attention.backward();
-  for (double value : adjoints["dkey"])
-    EXPECT_TRUE(std::isfinite(value));
 }
 
 TEST(AttentionKernel, NonFiniteValuesShow) {
