@@ -5,12 +5,7 @@ using titan::kernel::FusedOp;
 
 namespace titan::lower {
 
-int64_t pointsOf(ArrayRef<int64_t> extents) {
-  int64_t points = 1;
-  for (int64_t extent : extents)
-    points *= extent;
-  return points;
-}
+int64_t pointsOf(ArrayRef<int64_t> extents) { return ShapedType::getNumElements(extents); }
 
 bool isCheap(FusedOp op) {
   unsigned operations = 0;

@@ -1,5 +1,7 @@
 #include "compiler/Lower/RoundingEpilogue.h"
 
+#include "compiler/Lower/BiasEpilogue.h"
+
 #include "mlir/IR/Dominance.h"
 #include "mlir/IR/Matchers.h"
 
@@ -137,6 +139,22 @@ void simplify(RewriterBase& rewriter, FusedOp op, Value rounded) {
   rewriter.eraseOp(op);
 }
 
+/// `reader` reads `product`, which is rounded already, instead of rounding it itself.
+void readRounded(RewriterBase& rewriter, Reader& reader, Value product) {
+  BlockArgument argument = reader.op.getBlock().getArgument(reader.in);
+  // From the rounding up to the argument, whose only use is the next of them.
+  SmallVector<Operation*> chain;
+  for (Operation* op = onlyUser(argument); op != reader.prefix.rounding;
+       op = onlyUser(op->getResult(0)))
+    chain.push_back(op);
+  rewriter.replaceAllUsesWith(reader.prefix.rounding.getResult(), argument);
+  rewriter.eraseOp(reader.prefix.rounding);
+  for (Operation* op : llvm::reverse(chain))
+    rewriter.eraseOp(op);
+  argument.setType(rewriter.getBF16Type());
+  reader.op->setOperand(reader.in, product);
+}
+
 } // namespace
 
 kernel::CallOp absorbRounding(RewriterBase& rewriter, kernel::CallOp call) {
@@ -157,30 +175,15 @@ kernel::CallOp absorbRounding(RewriterBase& rewriter, kernel::CallOp call) {
   SmallVector<Value> ins(call.getIns());
   if (prefix.bias)
     ins.push_back(prefix.bias);
-  auto routine = kernel::GemmAttr::get(
-      call.getContext(), gemm.getBatch(), gemm.getM(), gemm.getN(), gemm.getK(), gemm.getLda(),
-      gemm.getLdb(), gemm.getLdc(), gemm.getStrideA(), gemm.getStrideB(), gemm.getStrideC(),
-      gemm.getTransposeA(), gemm.getTransposeB(), /*accumulate=*/false, prefix.bias != nullptr,
-      prefix.relu, gemm.getTileM(), gemm.getTileN());
   RankedTensorType narrow = type.clone(rewriter.getBF16Type());
   Value out = kernel::EmptyOp::create(rewriter, call.getLoc(), narrow);
   auto rounded =
       kernel::CallOp::create(rewriter, call.getLoc(), TypeRange(narrow), ins, out, ValueRange(),
-                             routine, call.getPathAttr(), call.getPhaseAttr());
+                             withEpilogue(gemm, prefix.bias != nullptr, prefix.relu),
+                             call.getPathAttr(), call.getPhaseAttr());
   SmallVector<FusedOp> ops;
   for (Reader& reader : readers) {
-    BlockArgument argument = reader.op.getBlock().getArgument(reader.in);
-    // From the rounding up to the argument, whose only use is the next of them.
-    SmallVector<Operation*> chain;
-    for (Operation* op = onlyUser(argument); op != reader.prefix.rounding;
-         op = onlyUser(op->getResult(0)))
-      chain.push_back(op);
-    rewriter.replaceAllUsesWith(reader.prefix.rounding.getResult(), argument);
-    rewriter.eraseOp(reader.prefix.rounding);
-    for (Operation* op : llvm::reverse(chain))
-      rewriter.eraseOp(op);
-    argument.setType(rewriter.getBF16Type());
-    reader.op->setOperand(reader.in, rounded.getResult(0));
+    readRounded(rewriter, reader, rounded.getResult(0));
     if (!llvm::is_contained(ops, reader.op))
       ops.push_back(reader.op);
   }
