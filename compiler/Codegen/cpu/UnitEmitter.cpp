@@ -13,27 +13,6 @@ constexpr int64_t keptLimit = int64_t{1} << 18;
 
 Value valueOf(const Reduction* reduction) { return kernel::ReduceOp(reduction->op).getValue(); }
 
-/// What `root` is computed from before the next reduction: ins, and reductions that it waits for.
-void collectSources(const LoopNest& nest, Value root, llvm::DenseSet<Value>& sources) {
-  SmallVector<Value> pending = {root};
-  llvm::DenseSet<Value> seen;
-  while (!pending.empty()) {
-    Value value = pending.pop_back_val();
-    if (!seen.insert(value).second)
-      continue;
-    Operation* definition = value.getDefiningOp();
-    auto reduce = dyn_cast_or_null<kernel::ReduceOp>(definition);
-    if (!definition || (reduce && nest.reductionOf(reduce).over != 0))
-      sources.insert(value);
-    else
-      llvm::append_range(pending, definition->getOperands());
-  }
-}
-
-bool isAlike(const Access& a, const Access& b) {
-  return a.offset == b.offset && a.strides == b.strides;
-}
-
 } // namespace
 
 UnitEmitter::UnitEmitter(BodyEmitter& body, const VectorShape& shape, func::FuncOp function)
@@ -66,7 +45,7 @@ LogicalResult UnitEmitter::emit(const std::optional<Block>& block) {
   DimSet blockBit = block ? bit(block->dim) : 0;
   auto lacksBlock = [&](DimSet dims) { return (dims & blockBit) == 0; };
   if (!block) {
-    SmallVector<Group> groups = groupsOf([](const Reduction&) { return true; });
+    SmallVector<ReductionGroup> groups = groupsOf([](const Reduction&) { return true; });
     DimSet row = groups.empty() ? 0 : inner(groups.front().front()->space);
     SmallVector<Value> last;
     for (auto [value, out] : llvm::zip_equal(yielded(), nest.outs))
@@ -77,7 +56,8 @@ LogicalResult UnitEmitter::emit(const std::optional<Block>& block) {
     emitStores(outsWhere([](DimSet) { return true; }), block);
     return success();
   }
-  for (const Group& group : groupsOf([&](const Reduction& r) { return lacksBlock(r.space); }))
+  for (const ReductionGroup& group :
+       groupsOf([&](const Reduction& r) { return lacksBlock(r.space); }))
     if (failed(passes.emit(group, [] {})))
       return failure();
   if (failed(emitBlock(*block)))
@@ -89,10 +69,10 @@ LogicalResult UnitEmitter::emit(const std::optional<Block>& block) {
 
 /// The passes of `groups` over the dimensions `row`, before another that asks for `last`. What
 /// several of them need is kept from the first.
-LogicalResult UnitEmitter::emitReductions(ArrayRef<Group> groups, DimSet row,
+LogicalResult UnitEmitter::emitReductions(ArrayRef<ReductionGroup> groups, DimSet row,
                                           ArrayRef<Value> last) {
   SmallVector<RowPass> rowPasses;
-  for (const Group& group : groups) {
+  for (const ReductionGroup& group : groups) {
     RowPass& pass = rowPasses.emplace_back();
     pass.dims = inner(group.front()->space);
     for (const Reduction* reduction : group)
@@ -128,16 +108,16 @@ LogicalResult UnitEmitter::emitReductions(ArrayRef<Group> groups, DimSet row,
 LogicalResult UnitEmitter::emitBlock(const Block& block) {
   DimSet blockBit = bit(block.dim);
   SmallVector<unsigned> outs = outsWhere([&](DimSet dims) { return (dims & blockBit) != 0; });
-  SmallVector<Group> groups =
+  SmallVector<ReductionGroup> groups =
       groupsOf([&](const Reduction& reduction) { return (reduction.space & blockBit) != 0; });
   LogicalResult result = success();
   body.hoist(roots());
   overBlock(block, groups.empty() ? shape.elementwise() : shape.reduction(), [&] {
     SmallVector<unsigned> left = outs;
-    for (const Group& group : groups) {
+    for (const ReductionGroup& group : groups) {
       SmallVector<unsigned> together;
       if (&group == &groups.back())
-        together = outsWrittenWith(group, left);
+        together = outsWrittenWith(nest, passes.bound, group, left);
       LogicalResult emitted = passes.emit(group, [&] {
         SmallVector<Value> values;
         for (unsigned out : together)
@@ -223,58 +203,6 @@ LogicalResult UnitEmitter::emitSweptRow(unsigned row, DimSet columns,
   });
   emitStores(partial, block);
   return success();
-}
-
-//===----------------------------------------------------------------------===//
-// Order of passes
-//===----------------------------------------------------------------------===//
-
-SmallVector<UnitEmitter::Group>
-UnitEmitter::groupsOf(llvm::function_ref<bool(const Reduction&)> wanted) {
-  SmallVector<Group> groups;
-  for (unsigned level = 0; level < nest.levels(); ++level) {
-    size_t first = groups.size();
-    for (const Reduction& reduction : nest.reductions) {
-      if (reduction.level != level || reduction.over == 0 || !wanted(reduction))
-        continue;
-      auto group = std::find_if(groups.begin() + first, groups.end(), [&](const Group& g) {
-        return g.front()->over == reduction.over &&
-               inner(g.front()->space) == inner(reduction.space);
-      });
-      if (group == groups.end())
-        groups.push_back({&reduction});
-      else
-        group->push_back(&reduction);
-    }
-  }
-  return groups;
-}
-
-SmallVector<unsigned> UnitEmitter::outsWrittenWith(const Group& group, ArrayRef<unsigned> outs) {
-  auto sourcesOf = [&](unsigned out) {
-    llvm::DenseSet<Value> sources;
-    collectSources(nest, yielded()[out], sources);
-    return sources;
-  };
-  SmallVector<unsigned> together, later;
-  for (unsigned out : outs) {
-    llvm::DenseSet<Value> sources = sourcesOf(out);
-    bool waits = llvm::any_of(
-        group, [&](const Reduction* r) { return sources.contains(kernel::ReduceOp(r->op)); });
-    bool samePoints = inner(nest.outs[out].dims()) == inner(group.front()->space) &&
-                      (nest.parallelDims() & ~nest.outs[out].dims()) == 0;
-    (waits || !samePoints ? later : together).push_back(out);
-  }
-  llvm::erase_if(together, [&](unsigned out) {
-    return llvm::any_of(later, [&](unsigned other) {
-      return llvm::any_of(sourcesOf(other), [&](Value source) {
-        auto in = dyn_cast<BlockArgument>(source);
-        return in && in.getArgNumber() < nest.ins.size() &&
-               isAlike(nest.ins[in.getArgNumber()], nest.outs[out]);
-      });
-    });
-  });
-  return together;
 }
 
 //===----------------------------------------------------------------------===//

@@ -3,6 +3,7 @@
 
 #include "compiler/Codegen/cpu/BodyEmitter.h"
 #include "compiler/Codegen/cpu/FusedKernel.h"
+#include "compiler/Codegen/cpu/PassOrder.h"
 #include "compiler/Codegen/cpu/ReductionPass.h"
 
 namespace titan::codegen {
@@ -25,9 +26,7 @@ public:
   llvm::SmallVector<mlir::Value> roots();
 
 private:
-  using Group = llvm::SmallVector<const Reduction*>; ///< reductions of one pass
-
-  mlir::LogicalResult emitReductions(llvm::ArrayRef<Group> groups, DimSet row,
+  mlir::LogicalResult emitReductions(llvm::ArrayRef<ReductionGroup> groups, DimSet row,
                                      llvm::ArrayRef<mlir::Value> last);
   mlir::LogicalResult emitBlock(const Block& block);
   mlir::LogicalResult emitSweep(unsigned row, const std::optional<Block>& block);
@@ -35,11 +34,9 @@ private:
                                    llvm::ArrayRef<std::pair<kernel::ReduceOp, const Memory*>> sums,
                                    const std::optional<Block>& block);
 
-  /// The reductions that `wanted` holds for, in the order of their passes.
-  llvm::SmallVector<Group> groupsOf(llvm::function_ref<bool(const Reduction&)> wanted);
-  /// The outs that a pass over all of `group`'s points may write at once: nothing that is
-  /// evaluated later reads what they may lie on, or waits for the pass.
-  llvm::SmallVector<unsigned> outsWrittenWith(const Group& group, llvm::ArrayRef<unsigned> outs);
+  llvm::SmallVector<ReductionGroup> groupsOf(llvm::function_ref<bool(const Reduction&)> wanted) {
+    return groupReductions(nest, passes.bound, wanted);
+  }
   /// Writes `outs`, those that walk the most dimensions first: an out may lie on an in that it
   /// walks alike, and only passes over more dimensions read that in once more.
   void emitStores(llvm::ArrayRef<unsigned> outs, const std::optional<Block>& block);

@@ -1,0 +1,23 @@
+// In which passes a kernel's reductions run, and what each pass may write.
+#pragma once
+
+#include "compiler/Codegen/cpu/LoopNest.h"
+
+namespace titan::codegen {
+
+/// The reductions of one pass.
+using ReductionGroup = llvm::SmallVector<const Reduction*>;
+
+/// The reductions that `wanted` holds for, in the order of their passes. `bound` are the dimensions
+/// that have a coordinate already.
+llvm::SmallVector<ReductionGroup>
+groupReductions(const LoopNest& nest, DimSet bound,
+                llvm::function_ref<bool(const Reduction&)> wanted);
+
+/// Those of `outs` that a pass over all of `group`'s points may write at once: nothing that is
+/// evaluated later reads what they may lie on, or waits for the pass.
+llvm::SmallVector<unsigned> outsWrittenWith(const LoopNest& nest, DimSet bound,
+                                            const ReductionGroup& group,
+                                            llvm::ArrayRef<unsigned> outs);
+
+} // namespace titan::codegen
