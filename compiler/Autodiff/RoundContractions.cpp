@@ -122,7 +122,7 @@ private:
 
   void roundAttention(AttentionOp attention) {
     roundOperands(attention, {0, 1, 2});
-    narrowResults(attention, attention.getResult());
+    narrowResults(attention.getResult());
     report(attention, "its result is bf16");
   }
 
@@ -131,12 +131,12 @@ private:
          {&gradient.getQueryMutable(), &gradient.getKeyMutable(), &gradient.getValueMutable(),
           &gradient.getResultMutable(), &gradient.getDresultMutable()})
       operand->set(rounded(operand->get()));
-    narrowResults(gradient, gradient.getResults());
+    narrowResults(gradient.getResults());
     report(gradient, "its results are bf16");
   }
 
-  /// `op` gives `results` in bf16 from now on.
-  void narrowResults(Operation* op, ValueRange results) {
+  /// `results` are bf16 from now on; their readers get them widened.
+  void narrowResults(ValueRange results) {
     for (Value result : results) {
       result.setType(tensorType(result).clone(bf16));
       Value wide = widened(result);

@@ -89,10 +89,6 @@ FailureOr<LossRegion> LossRegion::find(ir::CrossEntropyOp loss, std::string& why
   return region;
 }
 
-int64_t LossRegion::logitsBytes() const {
-  return bytesOf(ops_.begin()->first->getResult(0).getType());
-}
-
 ir::ContractOp LossRegion::head() const { return cast<ir::ContractOp>(ops_.begin()->first); }
 
 LogicalResult LossRegion::add(Operation* op, std::string& why) {

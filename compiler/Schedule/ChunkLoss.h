@@ -19,7 +19,6 @@ public:
   /// The extent along which the logits can be cut, their first above 1: chunk counts are its
   /// divisors.
   int64_t rows() const { return rows_; }
-  int64_t logitsBytes() const;
   ir::ContractOp head() const;
 
   /// Runs the region `chunks` times, each on rows() / chunks rows; what sums over the rows (weight

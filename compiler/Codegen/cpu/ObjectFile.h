@@ -4,7 +4,6 @@
 #include "compiler/Codegen/TargetInfo.h"
 
 #include "mlir/IR/BuiltinOps.h"
-#include "llvm/IR/Module.h"
 
 #include <string>
 
@@ -15,7 +14,5 @@ namespace titan::codegen {
 Result<std::string> emitKernelObject(mlir::ModuleOp kernels, const TargetInfo& target);
 /// The same as assembly text, for `--emit=codegen` and --save-temps.
 Result<std::string> emitKernelAssembly(mlir::ModuleOp kernels, const TargetInfo& target);
-/// An ELF object of an LLVM module (the job's data).
-Result<std::string> emitObject(llvm::Module& module, const TargetInfo& target);
 
 } // namespace titan::codegen

@@ -30,7 +30,6 @@ public:
 
   /// Replaces the random contents of an in.
   void setIn(size_t in, const Elements& values);
-  void setScalars(std::vector<int64_t> values) { scalars_ = std::move(values); }
 
   /// Runs the kernel, compares with its definition, |error| <= tolerance * (1 + |value|), and then
   /// with itself in calls of one and of three units, bit for bit. Nothing beyond a buffer may
