@@ -1,6 +1,7 @@
 // Registration of the kernel dialect, effects of its kernels, and its smaller ops.
 #include "dialects/Kernel/Kernel.h"
 
+#include "dialects/Titan/ops/OpSupport.h"
 #include "mlir/IR/AffineMap.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -35,16 +36,6 @@ LogicalResult KernelDialect::verifyRegionArgAttribute(Operation* op, unsigned, u
 }
 
 namespace {
-
-bool isIncreasingWithin(ArrayRef<int64_t> values, int64_t rank) {
-  int64_t previous = -1;
-  for (int64_t v : values) {
-    if (v <= previous || v >= rank)
-      return false;
-    previous = v;
-  }
-  return true;
-}
 
 void addBufferEffects(Operation* op, ValueRange ins, MutableOperandRange outs,
                       SmallVectorImpl<MemoryEffects::EffectInstance>& effects) {
@@ -85,7 +76,7 @@ LogicalResult CallOp::verify() {
 
 LogicalResult ReduceOp::verify() {
   int64_t rank = cast<FusedOp>((*this)->getParentOp()).getSpace().size();
-  if (!isIncreasingWithin(getDims(), rank))
+  if (!ir::isIncreasingWithin(getDims(), rank))
     return emitOpError("(C1) dims [")
            << getDims() << "] are not increasing within the space of rank " << rank;
   return success();
