@@ -55,8 +55,10 @@ static bool namesMovement(std::string_view name) {
 void Namer::nameFolded(NamedTensor& tensor) {
   const Tensor& file = fileTensor(tensor);
   const TensorUses& uses = usesOf(tensor);
-  if (!isFloating(file.dtype) || !uses.differentiable || uses.uses.empty() || file.shape.empty() ||
-      isAngleTable(file) || isMask(file))
+  // One element of a parameter is known by the op that took it; other scalars are constants.
+  bool element = file.shape.empty() && signature().known() && namesMovement(tensor.initializer);
+  if (!isFloating(file.dtype) || !uses.differentiable || uses.uses.empty() ||
+      (file.shape.empty() && !element) || isAngleTable(file) || (!element && isMask(file)))
     return;
   const std::string& module = scopes_[uses.uses.front().node].module;
   std::string sources;
@@ -75,7 +77,7 @@ void Namer::nameFolded(NamedTensor& tensor) {
     // The rest is sure of positions only: a bias by distance is looked up, turned and wrapped.
     bool moved = lookup || tensor.initializer.starts_with("slice") ||
                  (namesMovement(tensor.initializer) && isAddedToEmbedding(tensor));
-    if (moved && candidates.size() == 1) {
+    if (moved && !element && candidates.size() == 1) {
       take(tensor, candidates.front()->name, false);
       tensor.kind = TensorKind::Parameter;
       tensor.role = lookup ? Role::Embedding : tensor.role;

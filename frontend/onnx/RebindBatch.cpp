@@ -134,15 +134,21 @@ private:
       distance *= extent;
     for (int64_t extent : to)
       behind *= extent;
+    // A batch of 1 fits beside every dimension. Where its own dimension goes and another one is
+    // split, it joins the first of the parts: [T, B, C] becomes [T, B * heads, width]
+    // (nn.MultiheadAttention). Where dimensions are merged, it joins the rows before it.
+    auto wide = [](ArrayRef<int64_t> shape) {
+      return llvm::count_if(shape, [](int64_t extent) { return extent != 1; });
+    };
+    bool joinsParts = from_ == 1 && at.inner == 1 && wide(to) > wide(from);
     std::optional<BatchDim> found;
     for (auto [d, extent] : llvm::enumerate(to)) {
       behind /= extent;
       int64_t inner = distance / behind;
       if (distance % behind != 0 || extent % (inner * from_) != 0)
         continue;
-      // A batch of 1 could lie in several dimensions: in one of its own rather than within another.
       bool own = inner == 1 && extent == from_;
-      if (own || !found)
+      if (own || !found || (joinsParts && inner > 1 && extent == inner))
         found = BatchDim{static_cast<int64_t>(d), inner};
       if (own)
         break;

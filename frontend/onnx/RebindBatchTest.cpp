@@ -22,6 +22,20 @@ TEST_F(RebindBatchTest, FollowsABatchThatIsMergedBehindPositions) {
   EXPECT_HAS(text, "-> (tensor<5x8x2xf32>");
 }
 
+TEST_F(RebindBatchTest, ABatchOfOneJoinsTheHeads) {
+  // [position, batch, width] to [position, batch * heads, part] to [batch, heads, position, part].
+  ModelBuilder model;
+  model.input("x", {1, 5, 6}).output("y");
+  ModelBuilder::setInts(model.node("Transpose", {"x"}, {"t"}), "perm", {1, 0, 2});
+  model.integers("heads", {5, 2, 3});
+  model.integers("apart", {1, 2, 5, 3});
+  model.node("Reshape", {"t", "heads"}, {"h"});
+  ModelBuilder::setInts(model.node("Transpose", {"h"}, {"u"}), "perm", {1, 0, 2});
+  model.node("Reshape", {"u", "apart"}, {"r"});
+  model.node("Relu", {"r"}, {"y"});
+  EXPECT_HAS(import(model), "tensor<8x2x5x3xf32>");
+}
+
 TEST_F(RebindBatchTest, KeepsOneSampleOfARepeatedMask) {
   ModelBuilder model;
   model.input("x", {2, 3}).output("y").floats("shift", {2, 3}, {0, 1, 2, 0, 1, 2});

@@ -29,6 +29,7 @@ TIED = re.compile(r"tied to '([^']*)'")
 FOLDED = {
     ("dynamo-*optimized*", "*wpe.weight"): [[gpt_zoo.POSITIONS, gpt_zoo.WIDTH]],
     ("dynamo-*optimized*", "positions"): [[1, gpt_zoo.POSITIONS, gpt_zoo.WIDTH]],
+    ("dynamo-*optimized*", "*embed_positions.weight"): [[gpt_zoo.POSITIONS, gpt_zoo.WIDTH]],
     ("legacy-*", "*wpe.weight"): "*add_0.weight",
     ("legacy-*", "positions"): "add_0.weight",
     ("legacy-*", "position_embedding_table.weight"): "add_0.weight",

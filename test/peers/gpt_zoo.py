@@ -416,8 +416,17 @@ def hugging_face(kind, names=("input_ids",), attention="sdpa", **options):
                                                 num_attention_heads=HEADS, max_position_embeddings=POSITIONS + 2,
                                                 hidden_dropout=0, attention_dropout=0, **common, **options)
             model = transformers.GPTNeoXForCausalLM(config)
+        elif kind in ("opt", "bloom", "falcon"):
+            name = {"opt": "OPT", "bloom": "Bloom", "falcon": "Falcon"}[kind]
+            sizes = {"opt": dict(num_hidden_layers=LAYERS, num_attention_heads=HEADS, ffn_dim=56, dropout=0,
+                                 max_position_embeddings=POSITIONS + 2, word_embed_proj_dim=WIDTH, pad_token_id=None),
+                     "bloom": dict(n_layer=LAYERS, n_head=HEADS, pad_token_id=None),
+                     "falcon": dict(num_hidden_layers=LAYERS, num_attention_heads=HEADS)}[kind]
+            config = getattr(transformers, name + "Config")(hidden_size=WIDTH, bos_token_id=1, eos_token_id=2,
+                                                            **common, **sizes, **options)
+            model = getattr(transformers, name + "ForCausalLM")(config)
         else:
-            name = {"llama": "Llama", "mistral": "Mistral", "qwen2": "Qwen2", "qwen3": "Qwen3", "gemma": "Gemma"}[kind]
+            name = {"phi3": "Phi3", "llama": "Llama", "mistral": "Mistral", "qwen2": "Qwen2", "qwen3": "Qwen3", "gemma": "Gemma"}[kind]
             config = getattr(transformers, name + "Config")(
                 hidden_size=WIDTH, intermediate_size=56, num_hidden_layers=LAYERS, num_attention_heads=HEADS,
                 num_key_value_heads=2, max_position_embeddings=POSITIONS + 2, pad_token_id=None, bos_token_id=1, eos_token_id=2,
@@ -478,4 +487,15 @@ MODELS = {
     "hf-neox": (hugging_face("neox"), tokens("input_ids")),
     "hf-qwen3": (hugging_face("qwen3"), tokens("input_ids")),
     "hf-mistral": (hugging_face("mistral"), tokens("input_ids")),
+    "hf-opt": (hugging_face("opt"), tokens("input_ids")),
+    "hf-bloom": (hugging_face("bloom", attention="eager"), tokens("input_ids")),
+    "hf-falcon-alibi": (hugging_face("falcon", attention="eager", alibi=True), tokens("input_ids")),
+    "hf-phi3": (hugging_face("phi3"), tokens("input_ids")),
 }
+
+# The rarer spellings share this file's sizes.
+from gpt_variants import VARIANTS  # noqa: E402
+
+# An optimizing export has the biases of all distances instead of the trained ones of the buckets.
+TAKEN_APART = {"distances"}
+MODELS |= {name: (make, tokens("tokens")) for name, make in VARIANTS.items()}
