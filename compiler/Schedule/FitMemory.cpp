@@ -139,12 +139,11 @@ struct FitMemory : impl::FitMemoryBase<FitMemory> {
     return attempt;
   }
 
-  LogicalResult fit(ModuleOp module, int64_t limit, bool mayRecompute, Decision& decision) {
+  /// The first plan found within `limit`, with its decision, else the smallest of those tried.
+  FailureOr<Attempt> search(ModuleOp module, int64_t limit, bool mayRecompute, Decision& decision) {
     FailureOr<Attempt> smallest = measured(module, decision);
-    if (failed(smallest))
-      return failure();
-    if (smallest->bytes <= limit)
-      return success();
+    if (failed(smallest) || smallest->bytes <= limit)
+      return smallest;
     // What is no temporary of the step stays; what exceeds the limit is to go from its peak.
     const int64_t target = std::max<int64_t>(1, smallest->estimate - (smallest->bytes - limit));
     decision.chunks = chooseChunks(module, target);
@@ -157,7 +156,7 @@ struct FitMemory : impl::FitMemoryBase<FitMemory> {
           return failure();
         const int64_t bytes = attempt->bytes, estimate = attempt->estimate;
         if (bytes <= limit)
-          return success();
+          return attempt;
         const bool canGo = attempt->reachesTarget && decision.target > 0;
         if (bytes < smallest->bytes)
           smallest = std::move(attempt);
@@ -169,7 +168,26 @@ struct FitMemory : impl::FitMemoryBase<FitMemory> {
       if (rows / (decision.chunks * 2) < fewestRows)
         break;
     }
-    refuseLimit(module, stepOf(*smallest->module), limit, smallest->bytes, smallest->recomputed,
+    return smallest;
+  }
+
+  LogicalResult fit(ModuleOp module, int64_t limit, bool mayRecompute, Decision& decision) {
+    FailureOr<Attempt> found = search(module, limit, mayRecompute, decision);
+    if (failed(found))
+      return failure();
+    if (found->bytes <= limit)
+      return success();
+    // With another limit the search goes another way: what is named as enough is to be found then.
+    for (int i = 0; i < mostAttempts; ++i) {
+      Decision another;
+      FailureOr<Attempt> again = search(module, found->bytes, mayRecompute, another);
+      if (failed(again))
+        return failure();
+      if (again->bytes <= found->bytes)
+        break;
+      found = std::move(again);
+    }
+    refuseLimit(module, stepOf(*found->module), limit, found->bytes, found->recomputed,
                 mayRecompute);
     return failure();
   }
