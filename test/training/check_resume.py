@@ -2,7 +2,7 @@
 """Resume is exact: a run that is killed three times at random moments ends in the bits of one that was left alone.
 A multilayer perceptron, and a GPT with dropout in its attention and its blocks.
 
-Twice: by SIGKILL, which goes back to the last checkpoint, and by SIGTERM, which saves one. Compared are every tensor of
+Runs after a stop use another number of threads; the GPT does it in f32 and in bf16. Twice: by SIGKILL, which goes back to the last checkpoint, and by SIGTERM, which saves one. Compared are every tensor of
 the last checkpoint (model and optimizer) and the losses of all steps. The moments come from --seed.
 
     check_resume.py --tools build/dev/bin [--seed 1] [--only relu]
@@ -32,6 +32,7 @@ class Case:
     data: Path
     steps: int  # long enough to be stopped three times
     every: int  # steps between checkpoints
+    options: tuple = ()  # of titan-compile
 
 
 CASES = {
@@ -39,6 +40,8 @@ CASES = {
                  HERE / "references/relu/data.npz", 6000, 50),
     "gpt-dropout": Case(HERE / "gpt-dropout/dynamo-train.onnx", HERE / "references/gpt-nano/accumulate.toml",
                         HERE / "references/gpt-nano/data.npz", 900, 25),
+    "gpt-dropout-bf16": Case(HERE / "gpt-dropout/dynamo-train.onnx", HERE / "references/gpt-nano/accumulate.toml",
+                             HERE / "references/gpt-nano/data.npz", 600, 7, ("--set", "precision.compute=bf16")),
 }
 
 
@@ -47,7 +50,7 @@ def interrupt(case, job, out, draw, number):
     metrics = out / "metrics.jsonl"
     before = metrics.read_bytes().count(b"\n") if metrics.exists() else 0
     target = before + draw.randint(20, case.steps // 6)
-    process = subprocess.Popen([job, "train", "--out", out, "--data", case.data, "--threads", "2"],
+    process = subprocess.Popen([job, "train", "--out", out, "--data", case.data, "--threads", str(draw.randint(1, 2))],
                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     while process.poll() is None:
         if metrics.exists() and metrics.read_bytes().count(b"\n") >= target:
@@ -83,7 +86,7 @@ def check(case, tools, scratch, draw):
     """What differs from a run that was left alone, after each of the signals."""
     job, alone, wrong = scratch / "job", scratch / "alone", []
     titan_job.compile_job(tools, case.model, case.recipe, job, "--set", f"train.steps={case.steps}",
-                          "--set", f"checkpoint.every={case.every}")
+                          "--set", f"checkpoint.every={case.every}", *case.options)
     titan_job.train(job, alone, case.data, case.steps)
     for number in (signal.SIGKILL, signal.SIGTERM):
         out = scratch / number.name
