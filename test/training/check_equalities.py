@@ -3,6 +3,8 @@
 
     check_equalities.py --tools build/dev/bin [unittest's options]
 """
+import json
+
 import numpy as np
 
 import titan_job
@@ -54,6 +56,23 @@ class Equalities(training_test.TrainingTest):
                 single = self.compile(f"{reference}-single", reference, "adamw", *UNFUSED, models=models)
                 expected = self.train(fused, f"{reference}-fused.run", reference, 20, 2)
                 self.assert_same_bits(self.train(single, f"{reference}-single.run", reference, 20, 2), expected)
+
+    def test_recomputation_does_not_matter_to_a_gpt(self):
+        """A ladder of limits: no job is larger than its limit, none trains to other bits; what cannot be met is refused."""
+        def high_water(job):
+            return json.loads(titan_job.run([job, "plan", "--json"]))["memory"]["high_water"]
+
+        for reference, models in (("gpt-nano", GPT_DROPOUT), ("gpt-llama", None)):
+            free = self.compile(f"{reference}-free", reference, "accumulate", models=models)
+            expected = self.train(free, f"{reference}-free.run", reference)
+            for share in (0.95, 0.87, 0.8):
+                with self.subTest(reference=reference, share=share):
+                    name, limit = f"{reference}-{share}", int(share * high_water(free))
+                    job = self.compile(name, reference, "accumulate", "--set", f"memory.limit={limit}", models=models)
+                    self.assertLessEqual(high_water(job), limit)
+                    self.assert_same_bits(self.train(job, f"{name}.run", reference), expected)
+            with self.assertRaisesRegex(titan_job.Failure, "exit 1 (.|\n)*memory.limit is .* the smallest plan found needs"):
+                self.compile("refused", reference, "accumulate", "--set", "memory.limit=50000", models=models)
 
     def test_token_files_train_as_arrays_do(self):
         job = self.compile("tokens", "gpt-nano", "adamw")
