@@ -255,6 +255,22 @@ TEST_F(ImportTest, FreshInitFollowsRolesAndRules) {
   EXPECT_HAS(state("fc2.weight"), "\"uniform\", -1.000000e+00 : f64, 1.000000e+00");
 }
 
+TEST_F(ImportTest, InitRulesMatchEveryNameOfATiedParameter) {
+  ModelBuilder model;
+  model.model.set_producer_name("pytorch");
+  model.input("x", {-1, 3}).output("y");
+  model.floats("dec.weight", {3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9});
+  model.node("Gemm", {"x", "dec.weight"}, {"h"}, "/enc/Gemm");
+  model.node("Gemm", {"h", "dec.weight"}, {"y"}, "/dec/Gemm");
+  recipe_.model.init = "fresh";
+  InitRule rule;
+  rule.match = "dec.*"; // the canonical name is enc.weight
+  rule.dist = "constant";
+  rule.value = 7;
+  recipe_.model.initRules = {rule};
+  EXPECT_HAS(*import(model), "#titan.init_rule<\"constant\", 7.000000e+00");
+}
+
 TEST_F(ImportTest, MissingWeightsNeedFreshInit) {
   ModelBuilder model;
   model.input("x", {-1, 4}).output("y").node("MatMul", {"x", "w"}, {"y"});

@@ -8,13 +8,19 @@ using namespace mlir;
 
 namespace titan::frontend {
 
+/// Does `glob` match a name of the tensor, or another one that it is tied to?
+static bool matchesName(const std::string& glob, const NamedTensor& tensor) {
+  auto matches = [&](const std::string& name) { return matchesGlob(glob, name); };
+  return matches(tensor.name) || llvm::any_of(tensor.aliases, matches);
+}
+
 ir::RuleInitAttr freshInit(MLIRContext* context, const NamedTensor& tensor,
                            const Shape& sourceShape, const Recipe& recipe) {
   auto rule = [&](StringRef distribution, double a, double b) {
     return ir::RuleInitAttr::get(context, distribution, a, b);
   };
   for (const InitRule& entry : recipe.model.initRules) {
-    if (!matchesGlob(entry.match, tensor.name))
+    if (!matchesName(entry.match, tensor))
       continue;
     if (entry.dist == "constant")
       return rule("constant", entry.value, 0);
@@ -103,11 +109,8 @@ Result<std::vector<ir::StateOp>> addStates(ModuleOp module, const Graph& graph,
       init = *attribute;
     }
     bool frozen = false;
-    for (const std::string& glob : recipe.model.frozen) {
-      frozen |= matchesGlob(glob, tensor.name);
-      for (const std::string& alias : tensor.aliases)
-        frozen |= matchesGlob(glob, alias);
-    }
+    for (const std::string& glob : recipe.model.frozen)
+      frozen |= matchesName(glob, tensor);
     auto state = ir::StateOp::create(
         builder, module.getLoc(), symbolOf(tensor.name),
         RankedTensorType::get(shape, elementTypeOf(context, file.dtype)),
@@ -132,7 +135,7 @@ Result<std::vector<ir::StateOp>> addStates(ModuleOp module, const Graph& graph,
   for (const std::string& glob : recipe.model.frozen) {
     bool matched = false;
     for (const NamedTensor& tensor : names.tensors)
-      matched |= tensor.kind == TensorKind::Parameter && matchesGlob(glob, tensor.name);
+      matched |= tensor.kind == TensorKind::Parameter && matchesName(glob, tensor);
     if (!matched)
       return Error::badInput("model.frozen: '{}' matches no parameter; --check lists them",
                              printable(glob));
