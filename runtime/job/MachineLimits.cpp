@@ -11,6 +11,8 @@ namespace titan {
 namespace {
 
 constexpr int64_t MiB = 1 << 20;
+/// The largest third-level cache that a cluster of eight cores has: 32 MiB and 64 stacked on them.
+constexpr int64_t mostThird = 96 * MiB;
 
 /// Bytes of the first CPU's cache of that level; `otherwise` where the system does not say.
 /// (sysconf gives what the whole socket has, of which a virtual machine sees a part.)
@@ -71,7 +73,10 @@ double MachineLimits::least(double flops, double bytes) const {
 
 MachineLimits measureLimits(const std::optional<OneDnn>& oneDnn, ThreadPool& pool, DType operands) {
   const int64_t second = cacheBytes(2, 1 * MiB) * pool.threads();
-  const int64_t third = std::max(cacheBytes(3, 32 * MiB), 2 * second);
+  // A virtual machine may name the caches of a whole socket (402 MiB was seen), of which its CPUs
+  // hold a part; and four times as much is allocated to get past it.
+  const int64_t third = std::max(
+      std::min(cacheBytes(3, 32 * MiB), mostThird * ((pool.threads() + 7) / 8)), 2 * second);
   MachineLimits limits;
   limits.productFlops = measureGemmCeiling(oneDnn, pool, operands);
   // A part of a cache, so that it holds the working set beside everything else.
