@@ -5,6 +5,7 @@
 #include "compiler/Support/VerifyTags.h"
 
 #include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace titan::ir;
@@ -50,6 +51,35 @@ LogicalResult checkFields(const Model& model) {
   return success();
 }
 
+/// The result that the loss reads: `loss.output`, else the first; where the model computes its
+/// loss, the first of one number, since many return it behind their logits.
+FailureOr<unsigned> chooseOutput(TaggedFunction model, const LossRecipe& loss) {
+  func::FuncOp function = model.function();
+  if (function.getNumResults() == 0)
+    return function.emitError() << "@model has no output";
+  SmallVector<StringRef> names;
+  for (unsigned i = 0; i < function.getNumResults(); ++i) {
+    if (!function.getResultAttr(i, tag::output))
+      return function.emitError()
+             << "result " << i
+             << " of @model is no output: models that update buffers cannot be trained";
+    names.push_back(model.resultTag(i, tag::output));
+  }
+  if (!loss.output.empty()) {
+    const auto* named = llvm::find(names, loss.output);
+    if (named == names.end())
+      return function.emitError() << "loss.output = \"" << loss.output
+                                  << "\" is no output of the model, whose outputs are "
+                                  << llvm::join(names, ", ");
+    return static_cast<unsigned>(named - names.begin());
+  }
+  if (loss.kind == "output")
+    for (auto [i, type] : llvm::enumerate(function.getResultTypes()))
+      if (cast<RankedTensorType>(type).getNumElements() == 1)
+        return static_cast<unsigned>(i);
+  return 0u;
+}
+
 FailureOr<Model> readModel(ModuleOp module) {
   FailureOr<Recipe> recipe = getRecipe(module);
   if (failed(recipe))
@@ -59,24 +89,12 @@ FailureOr<Model> readModel(ModuleOp module) {
     return failure();
   TaggedFunction tagged(function);
   const LossRecipe& loss = recipe->loss;
-  if (function.getNumResults() == 0)
-    return function.emitError() << "@model has no output";
-  unsigned output = 0;
-  for (unsigned i = 0; i < function.getNumResults(); ++i) {
-    if (!function.getResultAttr(i, tag::output))
-      return function.emitError()
-             << "result " << i
-             << " of @model is no output: models that update buffers cannot be trained";
-    if (tagged.resultTag(i, tag::output) == loss.output)
-      output = i;
-  }
-  StringRef name = tagged.resultTag(output, tag::output);
-  if (!loss.output.empty() && name != loss.output)
-    return function.emitError() << "loss.output = \"" << loss.output
-                                << "\" is no output of the model; its first is \"" << name << "\"";
-  FailureOr<RankedTensorType> target =
-      autodiff::targetType(loss, cast<RankedTensorType>(function.getResultTypes()[output]), name,
-                           recipe->batch.micro, function.getLoc());
+  FailureOr<unsigned> output = chooseOutput(tagged, loss);
+  if (failed(output))
+    return failure();
+  FailureOr<RankedTensorType> target = autodiff::targetType(
+      loss, cast<RankedTensorType>(function.getResultTypes()[*output]),
+      tagged.resultTag(*output, tag::output), recipe->batch.micro, function.getLoc());
   if (failed(target))
     return failure();
   if (BlockArgument shared = tagged.findArgument(tag::input, loss.target); *target && shared) {
@@ -85,7 +103,7 @@ FailureOr<Model> readModel(ModuleOp module) {
                                   << shared.getType() << ", the loss takes " << *target;
     target = RankedTensorType();
   }
-  Model model{tagged, *recipe, output, *target};
+  Model model{tagged, *recipe, *output, *target};
   if (failed(checkFields(model)))
     return failure();
   return model;

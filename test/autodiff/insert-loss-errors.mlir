@@ -16,7 +16,7 @@ module {
 // -----
 
 module attributes {titan.recipe = {loss = {output = "logits"}}} {
-  // expected-error @+1 {{loss.output = "logits" is no output of the model; its first is "y"}}
+  // expected-error @+1 {{loss.output = "logits" is no output of the model, whose outputs are y}}
   func.func @model(%x: tensor<8x3xf32> {titan.input = "x"}) -> (tensor<8x3xf32> {titan.output = "y"}) {
     return %x : tensor<8x3xf32>
   }

@@ -98,3 +98,22 @@ module attributes {titan.recipe = {batch = {micro = 2 : i64, global = 2 : i64}}}
     return %y : tensor<6x4xf32>
   }
 }
+
+// -----
+
+// A model that returns its logits before its loss: the loss is the one of one number.
+// CHECK-LABEL: func.func @step(
+// CHECK-NOT: titan.input = "targets"
+// CHECK: %[[LOSS:.*]] = titan.reduce {{ *}}sum %{{.*}} [0, 1]
+// CHECK: %[[TERM:.*]] = titan.reshape %[[LOSS]]
+// CHECK: accum.yield %[[TERM]]
+module attributes {titan.recipe = {loss = {kind = "output"}, batch = {micro = 2 : i64, global = 2 : i64}}} {
+  titan.state @w : tensor<3xf32> {kind = #titan<kind param>, trainable, init = #titan.init_rule<"normal", 0.0 : f64, 1.0 : f64>}
+  func.func @model(%w: tensor<3xf32> {titan.state = @w}, %x: tensor<2x3xf32> {titan.input = "x"})
+      -> (tensor<2x3xf32> {titan.output = "logits"}, tensor<f32> {titan.output = "loss"}) {
+    %b = titan.broadcast %w [1] : tensor<3xf32> to tensor<2x3xf32>
+    %y = titan.mul %x, %b : tensor<2x3xf32>
+    %l = titan.reduce sum %y [0, 1] : tensor<2x3xf32> to tensor<f32>
+    return %y, %l : tensor<2x3xf32>, tensor<f32>
+  }
+}
