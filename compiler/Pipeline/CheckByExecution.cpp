@@ -2,6 +2,7 @@
 
 #include "compiler/Interpreter/Equivalence.h"
 #include "compiler/Memory/BufferRun.h"
+#include "compiler/Support/RandomOp.h"
 #include "dialects/Titan/Titan.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OperationSupport.h"
@@ -84,17 +85,6 @@ OwningOpRef<ModuleOp> moduleOf(func::FuncOp function) {
   return module;
 }
 
-void dropNothing(ModuleOp module) {
-  module.walk([](Operation* op) {
-    if (auto dropout = dyn_cast<ir::DropoutOp>(op))
-      dropout.setP(APFloat(0.0));
-    else if (auto attention = dyn_cast<ir::AttentionOp>(op))
-      attention.setP(APFloat(0.0));
-    else if (auto gradient = dyn_cast<ir::AttentionGradOp>(op))
-      gradient.setP(APFloat(0.0));
-  });
-}
-
 /// Does `pass` compute sums in another order, or compose functions of others? Then values are
 /// rounded elsewhere, and results are compared in f64; those of all other passes have the same
 /// bits.
@@ -172,8 +162,8 @@ private:
     if (isModel)
       (*before->getOps<func::FuncOp>().begin()).setName(name);
     if (exception && exception->withoutRandom) {
-      dropNothing(*before);
-      dropNothing(*after);
+      for (ModuleOp module : {*before, *after})
+        forEachRandomOp(module, [](RandomOp op) { op.dropNothing(); });
     }
     interpreter::EquivalenceOptions options;
     options.commonResultsOnly = true;

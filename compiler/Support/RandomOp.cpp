@@ -78,6 +78,10 @@ void RandomOp::dropMicrobatch() {
   dispatch(op_, [](auto op) { op.getMicrobatchMutable().clear(); });
 }
 
+void RandomOp::dropNothing() {
+  dispatch(op_, [](auto op) { op.setP(APFloat(0.0)); });
+}
+
 void forEachRandomOp(Operation* root, llvm::function_ref<void(RandomOp)> function) {
   root->walk<WalkOrder::PreOrder>([&](Operation* op) {
     if (RandomOp::classof(op))

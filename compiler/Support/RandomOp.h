@@ -27,6 +27,8 @@ public:
   void place(ir::WindowAttr window, mlir::Value microbatch);
   /// Draws as for the first microbatch: there is no other.
   void dropMicrobatch();
+  /// Keeps every element: p = 0.
+  void dropNothing();
 
 private:
   mlir::Operation* op_;
