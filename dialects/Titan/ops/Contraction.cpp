@@ -6,20 +6,22 @@ using namespace mlir;
 
 namespace titan::ir {
 
-SmallVector<int64_t> ContractOp::getLhsFree() {
+/// The dimensions of a tensor of `rank` that are neither `batch` nor `contracting`.
+static SmallVector<int64_t> freeDims(int64_t rank, ArrayRef<int64_t> batch,
+                                     ArrayRef<int64_t> contracting) {
   SmallVector<int64_t> free;
-  for (int64_t d = 0; d < tensorType(getLhs()).getRank(); ++d)
-    if (!llvm::is_contained(getLhsBatch(), d) && !llvm::is_contained(getLhsContracting(), d))
+  for (int64_t d = 0; d < rank; ++d)
+    if (!llvm::is_contained(batch, d) && !llvm::is_contained(contracting, d))
       free.push_back(d);
   return free;
 }
 
+SmallVector<int64_t> ContractOp::getLhsFree() {
+  return freeDims(tensorType(getLhs()).getRank(), getLhsBatch(), getLhsContracting());
+}
+
 SmallVector<int64_t> ContractOp::getRhsFree() {
-  SmallVector<int64_t> free;
-  for (int64_t d = 0; d < tensorType(getRhs()).getRank(); ++d)
-    if (!llvm::is_contained(getRhsBatch(), d) && !llvm::is_contained(getRhsContracting(), d))
-      free.push_back(d);
-  return free;
+  return freeDims(tensorType(getRhs()).getRank(), getRhsBatch(), getRhsContracting());
 }
 
 LogicalResult ContractOp::verify() {
