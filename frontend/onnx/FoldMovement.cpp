@@ -108,17 +108,11 @@ Folded transpose(const Node& node, const HostTensor& data) {
 
 } // namespace
 
-std::vector<int64_t> rowMajorStrides(const Shape& shape) {
-  std::vector<int64_t> strides(shape.size(), 1);
-  for (size_t d = shape.size(); d-- > 1;)
-    strides[d - 1] = strides[d] * shape[d];
-  return strides;
-}
-
 HostTensor strided(const HostTensor& from, const Shape& shape, int64_t base,
                    const std::vector<int64_t>& strides) {
   HostTensor out = HostTensor::empty(from.dtype, shape);
-  forEachPosition(shape, base, strides, [&](int64_t position) { out.pushFrom(from, position); });
+  forEachPosition(shape, base, strides,
+                  [&](int64_t, int64_t position) { out.pushFrom(from, position); });
   return out;
 }
 

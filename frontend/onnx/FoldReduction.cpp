@@ -102,7 +102,8 @@ Folded foldReduction(const Node& node, const HostInputs& inputs, int64_t /*large
   for (int64_t d = 0; d < rank; ++d)
     if (isReduced(d))
       strides[d] = 0;
-  forEachPosition(data.shape, 0, strides, [&](int64_t target) { targets.push_back(target); });
+  forEachPosition(data.shape, 0, strides,
+                  [&](int64_t, int64_t target) { targets.push_back(target); });
   HostTensor out = HostTensor::empty(data.dtype, shape);
   if (data.isFloat())
     for (double value : combineAll(*kind, data.reals, targets, count))

@@ -1,6 +1,7 @@
 // The rules behind `fold`, one file a family, and what they share.
 #pragma once
 
+#include "frontend/Strides.h"
 #include "frontend/onnx/Fold.h"
 
 namespace titan::frontend {
@@ -17,28 +18,6 @@ Folded foldMovement(const Node& node, const HostInputs& inputs, int64_t largest)
 Folded foldIndexing(const Node& node, const HostInputs& inputs, int64_t largest);
 Folded foldConstruct(const Node& node, const HostInputs& inputs, int64_t largest);
 Folded foldReduction(const Node& node, const HostInputs& inputs, int64_t largest);
-
-std::vector<int64_t> rowMajorStrides(const Shape& shape);
-
-/// Calls `visit(position)` for each element (i0, i1, ...) of `shape`, row-major, where position is
-/// base + the sum of i_d * strides[d].
-template <typename Visit>
-void forEachPosition(const Shape& shape, int64_t base, const std::vector<int64_t>& strides,
-                     Visit visit) {
-  // An odometer over the dimensions: masks have millions of elements.
-  std::vector<int64_t> index(shape.size(), 0);
-  int64_t position = base;
-  for (int64_t i = 0, count = elementCount(shape); i < count; ++i) {
-    visit(position);
-    for (size_t d = shape.size(); d-- > 0;) {
-      position += strides[d];
-      if (++index[d] < shape[d])
-        break;
-      position -= strides[d] * shape[d];
-      index[d] = 0;
-    }
-  }
-}
 
 /// The tensor of `shape` whose elements are those of `from` at the positions of `forEachPosition`.
 HostTensor strided(const HostTensor& from, const Shape& shape, int64_t base,

@@ -1,6 +1,7 @@
 #include "frontend/raise/Evaluate.h"
 
 #include "dialects/Titan/TensorBuilder.h"
+#include "frontend/Strides.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -14,13 +15,6 @@ namespace titan::frontend {
 namespace {
 
 using Known = std::shared_ptr<const Elements>;
-
-int64_t countOf(ArrayRef<int64_t> shape) {
-  int64_t count = 1;
-  for (int64_t extent : shape)
-    count *= extent;
-  return count;
-}
 
 bool isEvaluated(Type type) {
   return type.isF32() || type.isF64() || type.isF16() || type.isBF16() || type.isInteger(1) ||
@@ -42,31 +36,6 @@ double roundTo(Type type, double value) {
   if (isa<IntegerType>(type))
     return std::trunc(value);
   return value;
-}
-
-/// Calls `visit(i, source)` for each element i of `shape`, row-major, where source is `base` plus
-/// the sum of `strides` times the index.
-void forEach(ArrayRef<int64_t> shape, ArrayRef<int64_t> strides, int64_t base,
-             llvm::function_ref<void(int64_t, int64_t)> visit) {
-  SmallVector<int64_t> index(shape.size(), 0);
-  int64_t source = base, count = countOf(shape);
-  for (int64_t i = 0; i < count; ++i) {
-    visit(i, source);
-    for (size_t d = shape.size(); d-- > 0;) {
-      source += strides[d];
-      if (++index[d] < shape[d])
-        break;
-      source -= strides[d] * shape[d];
-      index[d] = 0;
-    }
-  }
-}
-
-SmallVector<int64_t> rowMajor(ArrayRef<int64_t> shape) {
-  SmallVector<int64_t> strides(shape.size(), 1);
-  for (size_t d = shape.size(); d-- > 1;)
-    strides[d - 1] = strides[d] * shape[d];
-  return strides;
 }
 
 Known fromAttribute(Attribute attribute) {
@@ -99,9 +68,9 @@ Known pick(const Elements& operand, ArrayRef<int64_t> shape, ArrayRef<int64_t> s
            int64_t base) {
   auto result = std::make_shared<Elements>();
   result->shape.assign(shape.begin(), shape.end());
-  result->data.resize(countOf(shape));
-  forEach(shape, strides, base,
-          [&](int64_t i, int64_t source) { result->data[i] = operand.data[source]; });
+  result->data.resize(ShapedType::getNumElements(shape));
+  forEachPosition(shape, base, strides,
+                  [&](int64_t i, int64_t source) { result->data[i] = operand.data[source]; });
   return result;
 }
 
@@ -165,7 +134,7 @@ Known contract(ir::ContractOp op, const Elements& lhs, const Elements& rhs, int6
   if (op.getAcc())
     return {};
   // The result's dimensions, then the contracted ones, as strides into both operands.
-  SmallVector<int64_t> left = rowMajor(lhs.shape), right = rowMajor(rhs.shape);
+  std::vector<int64_t> left = rowMajorStrides(lhs.shape), right = rowMajorStrides(rhs.shape);
   SmallVector<int64_t> shape, leftStrides, rightStrides;
   auto addDim = [&](int64_t extent, int64_t l, int64_t r) {
     shape.push_back(extent);
@@ -180,18 +149,18 @@ Known contract(ir::ContractOp op, const Elements& lhs, const Elements& rhs, int6
     addDim(rhs.shape[d], 0, right[d]);
   auto result = std::make_shared<Elements>();
   result->shape = shape;
-  result->data.assign(countOf(shape), 0);
+  result->data.assign(ShapedType::getNumElements(shape), 0);
   int64_t inner = 1;
   for (auto [l, r] : llvm::zip_equal(op.getLhsContracting(), op.getRhsContracting())) {
     addDim(lhs.shape[l], left[l], right[r]);
     inner *= lhs.shape[l];
   }
-  int64_t count = countOf(shape);
+  int64_t count = ShapedType::getNumElements(shape);
   if (count > largest)
     return {};
   std::vector<int64_t> sources(count);
-  forEach(shape, leftStrides, 0, [&](int64_t i, int64_t source) { sources[i] = source; });
-  forEach(shape, rightStrides, 0, [&](int64_t i, int64_t source) {
+  forEachPosition(shape, 0, leftStrides, [&](int64_t i, int64_t source) { sources[i] = source; });
+  forEachPosition(shape, 0, rightStrides, [&](int64_t i, int64_t source) {
     result->data[i / inner] += lhs.data[sources[i]] * rhs.data[source];
   });
   return result;
@@ -201,12 +170,12 @@ Known concat(ir::ConcatOp op, ArrayRef<Known> operands) {
   auto result = std::make_shared<Elements>();
   ArrayRef<int64_t> shape = ir::tensorType(op.getResult()).getShape();
   result->shape.assign(shape.begin(), shape.end());
-  result->data.resize(countOf(shape));
-  SmallVector<int64_t> strides = rowMajor(shape);
+  result->data.resize(ShapedType::getNumElements(shape));
+  std::vector<int64_t> strides = rowMajorStrides(shape);
   int64_t offset = 0;
   for (const Known& operand : operands) {
-    forEach(operand->shape, strides, offset * strides[op.getDim()],
-            [&](int64_t i, int64_t target) { result->data[target] = operand->data[i]; });
+    forEachPosition(operand->shape, offset * strides[op.getDim()], strides,
+                    [&](int64_t i, int64_t target) { result->data[target] = operand->data[i]; });
     offset += operand->shape[op.getDim()];
   }
   return result;
@@ -221,19 +190,22 @@ Known apply(Operation* op, RankedTensorType type, ArrayRef<Known> operands, int6
         return result;
       })
       .Case<ir::TransposeOp>([&](ir::TransposeOp transpose) {
-        SmallVector<int64_t> from = rowMajor(operands[0]->shape), strides;
+        std::vector<int64_t> from = rowMajorStrides(operands[0]->shape);
+        SmallVector<int64_t> strides;
         for (int64_t d : transpose.getPermutation())
           strides.push_back(from[d]);
         return pick(*operands[0], shape, strides, 0);
       })
       .Case<ir::BroadcastOp>([&](ir::BroadcastOp broadcast) {
-        SmallVector<int64_t> from = rowMajor(operands[0]->shape), strides(shape.size(), 0);
+        std::vector<int64_t> from = rowMajorStrides(operands[0]->shape);
+        SmallVector<int64_t> strides(shape.size(), 0);
         for (auto [i, d] : llvm::enumerate(broadcast.getDims()))
           strides[d] = from[i];
         return pick(*operands[0], shape, strides, 0);
       })
       .Case<ir::SliceOp>([&](ir::SliceOp slice) {
-        SmallVector<int64_t> from = rowMajor(operands[0]->shape), strides;
+        std::vector<int64_t> from = rowMajorStrides(operands[0]->shape);
+        SmallVector<int64_t> strides;
         int64_t base = 0;
         for (size_t d = 0; d < shape.size(); ++d) {
           strides.push_back(from[d] * slice.getStrides()[d]);
@@ -247,11 +219,12 @@ Known apply(Operation* op, RankedTensorType type, ArrayRef<Known> operands, int6
       .Case<ir::IotaOp>([&](ir::IotaOp iota) {
         auto result = std::make_shared<Elements>();
         result->shape.assign(shape.begin(), shape.end());
-        result->data.resize(countOf(shape));
+        result->data.resize(ShapedType::getNumElements(shape));
         SmallVector<int64_t> strides(shape.size(), 0);
         strides[iota.getDim()] = 1;
-        forEach(shape, strides, 0,
-                [&](int64_t i, int64_t index) { result->data[i] = static_cast<double>(index); });
+        forEachPosition(shape, 0, strides, [&](int64_t i, int64_t index) {
+          result->data[i] = static_cast<double>(index);
+        });
         return result;
       })
       .Default([&](Operation* op) -> Known {
@@ -260,7 +233,7 @@ Known apply(Operation* op, RankedTensorType type, ArrayRef<Known> operands, int6
           return {};
         auto result = std::make_shared<Elements>();
         result->shape.assign(shape.begin(), shape.end());
-        result->data.resize(countOf(shape));
+        result->data.resize(ShapedType::getNumElements(shape));
         SmallVector<double> arguments(operands.size());
         for (size_t i = 0; i < result->data.size(); ++i) {
           for (auto [k, operand] : llvm::enumerate(operands))
