@@ -11,30 +11,21 @@ namespace titan {
 
 namespace {
 
-/// Can `op` add its terms to an operand?
-bool accumulates(Operation* op) { return isa_and_nonnull<ir::ContractOp, ir::EmbeddingGradOp>(op); }
-
-MutableOperandRange accumulatorOf(Operation* op) {
-  if (auto contract = dyn_cast<ir::ContractOp>(op))
-    return contract.getAccMutable();
-  return cast<ir::EmbeddingGradOp>(op).getAccMutable();
-}
-
 /// The op that computes `term`, if nothing but its sum uses it and it can add to an operand.
-Operation* foldable(Value term, Block& block) {
-  Operation* op = term.getDefiningOp();
+ir::AccumulatingOpInterface foldable(Value term, Block& block) {
+  auto op = term.getDefiningOp<ir::AccumulatingOpInterface>();
   bool ownUse = term.use_empty() || term.hasOneUse();
-  return accumulates(op) && ownUse && op->getBlock() == &block ? op : nullptr;
+  return op && ownUse && op->getBlock() == &block ? op : ir::AccumulatingOpInterface();
 }
 
 /// Takes what a foldable term of `terms` is already added to as a term of its own.
 void separateAccumulators(SmallVectorImpl<Value>& terms, Block& block) {
   for (size_t i = 0; i < terms.size(); ++i) {
-    Operation* op = foldable(terms[i], block);
-    if (!op || accumulatorOf(op).empty())
+    ir::AccumulatingOpInterface op = foldable(terms[i], block);
+    if (!op || !op.getAcc())
       continue;
-    terms.push_back(accumulatorOf(op)[0].get());
-    accumulatorOf(op).clear();
+    terms.push_back(op.getAcc());
+    op.getAccMutable().clear();
   }
 }
 
@@ -64,8 +55,8 @@ Value sumInOrder(Value accumulator, ir::AddOp root, ArrayRef<Value> terms) {
   Block& block = *root->getBlock();
   Value sum = accumulator;
   for (Value term : inOrder(terms, block)) {
-    if (Operation* op = foldable(term, block)) {
-      accumulatorOf(op).assign(sum);
+    if (ir::AccumulatingOpInterface op = foldable(term, block)) {
+      op.getAccMutable().assign(sum);
       sum = term;
       continue;
     }
@@ -92,7 +83,7 @@ void fold(accum::LoopOp loop) {
     SumTree tree(root);
     SmallVector<Value> terms = tree.terms;
     if (llvm::count(terms, accumulator) != 1 ||
-        llvm::none_of(terms, [&](Value term) { return foldable(term, block); }))
+        llvm::none_of(terms, [&](Value term) { return bool(foldable(term, block)); }))
       continue;
     llvm::erase(terms, accumulator);
     separateAccumulators(terms, block);

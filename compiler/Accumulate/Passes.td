@@ -29,7 +29,7 @@ def FoldContractions : Pass<"titan-accumulate-fold-contractions", "::mlir::Modul
   let summary = "makes the sum of weight gradients and their accumulator a chain of operands `acc`";
   let description = [{
     A parameter's gradient is a sum of terms: one for each use of the parameter (a tied table has its look-up and the head's product), and the
-    accumulator of the loop. Products (`titan.contract`) and look-ups (`titan.embedding_grad`) that nothing else uses take what has been summed before them as their operand
+    accumulator of the loop. Ops that can add to an operand (`Accumulating`: `titan.contract`, `titan.embedding_grad`) and that nothing else uses take what has been summed before them as their operand
     `acc`, in the order in which they are computed; other terms are added where they are computed. So no term has a buffer of its own, and the accumulator is
     updated in place by each. With a single term the roundings stay those of the addition; with several the order of the sum is fixed here.
 

@@ -27,6 +27,18 @@ bool canBeCut(Operation* op) {
              ir::ReduceOp, ir::SoftmaxOp, ir::LogSoftmaxOp, ir::TransposeOp>(op);
 }
 
+/// What `factor` of `op` is where the op continues nothing. An accumulator makes factors whole,
+/// because pieces that all start from it would count it more than once; here each continues from
+/// the piece before.
+ir::FactorKind kindWithoutAccumulator(Operation* op, int64_t factor) {
+  Operation* alone = op->clone();
+  cast<ir::AccumulatingOpInterface>(alone).getAccMutable().clear();
+  ir::FactorKind kind =
+      cast<ir::ShardableOpInterface>(alone).getShardingRule().factors[factor].kind;
+  alone->erase();
+  return kind;
+}
+
 int64_t elementsOf(Value value) { return cast<RankedTensorType>(value.getType()).getNumElements(); }
 
 RankedTensorType cutType(Type type, int64_t dim, int64_t chunks) {
@@ -37,20 +49,19 @@ RankedTensorType cutType(Type type, int64_t dim, int64_t chunks) {
 }
 
 /// The product that makes the logits, through ops that keep their elements.
-ir::ContractOp findHead(Value logits) {
+Operation* findHead(Value logits) {
   Block* block = logits.getParentBlock();
   while (Operation* op = logits.getDefiningOp()) {
     if (op->getBlock() != block)
       return nullptr;
-    if (auto contract = dyn_cast<ir::ContractOp>(op))
-      return contract;
+    if (isa<ir::AccumulatingOpInterface>(op))
+      return op;
     if (!isPointwise(op) && !isa<ir::ReshapeOp>(op))
       return nullptr;
     Value next;
     for (Value operand : op->getOperands())
       if (Operation* source = operand.getDefiningOp();
-          source && elementsOf(operand) == elementsOf(logits) &&
-          !isa<ir::ConstantOp, ir::BroadcastOp>(source))
+          source && elementsOf(operand) == elementsOf(logits) && !isa<ir::ConstantOp, ir::BroadcastOp>(source))
         next = operand;
     if (!next)
       return nullptr;
@@ -62,24 +73,24 @@ ir::ContractOp findHead(Value logits) {
 } // namespace
 
 FailureOr<LossRegion> LossRegion::find(ir::CrossEntropyOp loss, std::string& why) {
-  ir::ContractOp head = findHead(loss.getLogits());
-  if (!head || head.getAcc()) {
+  Operation* head = findHead(loss.getLogits());
+  if (!head || cast<ir::AccumulatingOpInterface>(head).getAcc()) {
     why = "its logits are not made by a product";
     return failure();
   }
   LossRegion region;
-  ArrayRef<int64_t> shape = cast<RankedTensorType>(head.getType()).getShape();
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(head->getResult(0).getType()).getShape();
   int64_t dim = 0;
   while (dim + 2 < static_cast<int64_t>(shape.size()) && shape[dim] == 1)
     ++dim;
   region.rows_ = shape[dim];
-  region.rowDim_[head.getResult()] = dim;
+  region.rowDim_[head->getResult(0)] = dim;
   if (failed(region.add(head, why)))
     return failure();
   for (Operation* op = head->getNextNode(); op; op = op->getNextNode()) {
     bool reads = llvm::any_of(op->getOperands(), [&](Value operand) {
       return region.rowDim_.contains(operand) &&
-             elementsOf(operand) >= elementsOf(head.getResult());
+             elementsOf(operand) >= elementsOf(head->getResult(0));
     });
     if (reads && failed(region.add(op, why)))
       return failure();
@@ -89,7 +100,7 @@ FailureOr<LossRegion> LossRegion::find(ir::CrossEntropyOp loss, std::string& why
   return region;
 }
 
-ir::ContractOp LossRegion::head() const { return cast<ir::ContractOp>(ops_.begin()->first); }
+Operation* LossRegion::head() const { return ops_.begin()->first; }
 
 LogicalResult LossRegion::add(Operation* op, std::string& why) {
   auto refuse = [&](StringRef reason) {
@@ -117,17 +128,11 @@ LogicalResult LossRegion::add(Operation* op, std::string& why) {
   if (role.factor < 0)
     return refuse("needs all rows at once");
   ir::FactorKind kind = rule.factors[role.factor].kind;
-  // An accumulator makes the factor whole, because pieces that all start from it would count it
-  // more than once. Here each continues from the piece before.
-  if (auto contract = dyn_cast<ir::ContractOp>(op);
-      contract && contract.getAcc() && ir::ShardingRule::findDim(rule.results[0], role.factor) < 0)
-    kind = ir::FactorKind::Reduction;
+  if (auto sum = dyn_cast<ir::AccumulatingOpInterface>(op); sum && sum.getAcc())
+    kind = kindWithoutAccumulator(op, role.factor);
   if (kind == ir::FactorKind::Whole)
     return refuse("needs all rows at once");
   role.isSum = kind == ir::FactorKind::Reduction;
-  auto reduce = dyn_cast<ir::ReduceOp>(op);
-  if (role.isSum && reduce && reduce.getKind() != ir::ReduceKind::Sum)
-    return refuse("combines the rows by something else than a sum");
   if (!role.isSum) {
     int64_t dim = ir::ShardingRule::findDim(rule.results[0], role.factor);
     if (dim < 0)
@@ -198,8 +203,8 @@ void LossRegion::cut(int64_t chunks) {
         result.setType(cutType(result.getType(), rowDim_[op->getResult(0)], chunks));
       } else if (chunk > 0) {
         Value sum = pieces[op].back();
-        if (auto contract = dyn_cast<ir::ContractOp>(piece))
-          contract.getAccMutable().assign(sum);
+        if (auto accumulating = dyn_cast<ir::AccumulatingOpInterface>(piece))
+          accumulating.getAccMutable().assign(sum);
         else
           result = ir::TensorBuilder(builder, op).add(sum, result);
       }

@@ -19,7 +19,8 @@ public:
   /// The extent along which the logits can be cut, their first above 1: chunk counts are its
   /// divisors.
   int64_t rows() const { return rows_; }
-  ir::ContractOp head() const;
+  /// The product that makes the logits.
+  mlir::Operation* head() const;
 
   /// Runs the region `chunks` times, each on rows() / chunks rows; what sums over the rows (weight
   /// and bias gradients) continues from piece to piece in order, what keeps them is put together

@@ -121,7 +121,7 @@ struct FitMemory : impl::FitMemoryBase<FitMemory> {
       FailureOr<LossRegion> region = LossRegion::find(loss, why);
       if (failed(region))
         return;
-      auto type = cast<RankedTensorType>(region->head().getType());
+      auto type = cast<RankedTensorType>(region->head()->getResult(0).getType());
       rows = std::max(rows, type.getNumElements() / type.getDimSize(type.getRank() - 1));
     });
     return rows;

@@ -27,12 +27,9 @@ bool isPositiveZero(Value value) {
 void dropZeroAccumulator(BlockArgument accumulator) {
   for (OpOperand& use : llvm::make_early_inc_range(accumulator.getUses())) {
     Operation* user = use.getOwner();
-    if (auto contract = dyn_cast<ir::ContractOp>(user)) {
-      if (contract.getAcc() == accumulator)
-        contract.getAccMutable().clear();
-    } else if (auto gradient = dyn_cast<ir::EmbeddingGradOp>(user)) {
-      if (gradient.getAcc() == accumulator)
-        gradient.getAccMutable().clear();
+    if (auto accumulating = dyn_cast<ir::AccumulatingOpInterface>(user)) {
+      if (accumulating.getAcc() == accumulator)
+        accumulating.getAccMutable().clear();
     } else if (auto add = dyn_cast<ir::AddOp>(user)) {
       add.getResult().replaceAllUsesWith(add.getLhs() == accumulator ? add.getRhs() : add.getLhs());
       add.erase();

@@ -22,11 +22,8 @@ bool needsBuffer(OpOperand& use) {
 bool isDuplicable(Operation* op) { return isa<ir::BroadcastOp, ir::IotaOp>(op); }
 
 Value accumulatorOf(Operation* op) {
-  if (auto contract = dyn_cast<ir::ContractOp>(op))
-    return contract.getAcc();
-  if (auto gradient = dyn_cast<ir::EmbeddingGradOp>(op))
-    return gradient.getAcc();
-  return {};
+  auto accumulating = dyn_cast<ir::AccumulatingOpInterface>(op);
+  return accumulating ? accumulating.getAcc() : Value();
 }
 
 bool isReusing(Operation* op) {

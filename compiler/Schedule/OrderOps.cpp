@@ -86,7 +86,7 @@ private:
     llvm::DenseSet<Operation*> moved;
     for (Operation* op : llvm::reverse(ordered)) {
       Operation* anchor = lastOperand(op);
-      bool isProduct = isa<ir::ContractOp, ir::EmbeddingGradOp>(op);
+      bool isProduct = isa<ir::AccumulatingOpInterface>(op);
       if (anchor && (isProduct || (schedule::isPointwise(op) && moved.contains(anchor)))) {
         placeBehind(op, anchor);
         moved.insert(op);

@@ -1,4 +1,5 @@
-// The four interfaces that carry the algorithms of the compiler, so that each pass is written once.
+// The interfaces that carry the algorithms of the compiler, so that each pass is written once. Differentiable, Interpretable and Lowerable are
+// attached by the layers that own them; the others are part of an op's definition.
 #ifndef TITAN_INTERFACES_TD
 #define TITAN_INTERFACES_TD
 
@@ -52,6 +53,25 @@ def LowerableOpInterface : OpInterface<"LowerableOpInterface"> {
     InterfaceMethod<"Builds kernel ops and replaces this op by their results.",
                     "::llvm::LogicalResult", "lower", (ins "::titan::lower::LoweringBuilder &":$lowering)>
   ];
+}
+
+def AccumulatingOpInterface : OpInterface<"AccumulatingOpInterface"> {
+  let cppNamespace = "::titan::ir";
+  let description = [{
+    An op of one result that can add its terms to an operand of the result's type, the accumulator, in one buffer. With it the result is
+    the accumulator plus what the op gives without it. Factors that are summed without an accumulator are whole with one: each piece would count it.
+  }];
+  let methods = [
+    InterfaceMethod<"The accumulator; empty where the sum starts from zero. Can be assigned and cleared.",
+                    "::mlir::MutableOperandRange", "getAccMutable">
+  ];
+  let extraClassDeclaration = [{
+    /// The accumulator, or null.
+    ::mlir::Value getAcc() {
+      ::mlir::MutableOperandRange acc = getAccMutable();
+      return acc.empty() ? ::mlir::Value() : acc[0].get();
+    }
+  }];
 }
 
 #endif // TITAN_INTERFACES_TD

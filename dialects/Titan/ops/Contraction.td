@@ -4,7 +4,7 @@
 
 include "dialects/Titan/ops/Base.td"
 
-def Titan_ContractOp : Titan_TensorOp<"contract"> {
+def Titan_ContractOp : Titan_TensorOp<"contract", [AccumulatingOpInterface]> {
   let summary = "sum of products over the contracting dimensions, plus an accumulator";
   let description = [{
     Result dimensions: batch, then the free dimensions of lhs, then those of rhs, each in operand order. Products are summed in

@@ -25,7 +25,7 @@ def Titan_EmbeddingOp : Titan_TensorOp<"embedding"> {
                                  "::mlir::ArrayAttr":$path, "::titan::ir::PhaseAttr":$phase)>];
 }
 
-def Titan_EmbeddingGradOp : Titan_TensorOp<"embedding_grad"> {
+def Titan_EmbeddingGradOp : Titan_TensorOp<"embedding_grad", [AccumulatingOpInterface]> {
   let summary = "adjoint of the table of titan.embedding: row v is the sum of `dresult` where the index is v";
   let description = [{
     dresult [I..., rest...] and indices [I...] give [V, rest...], V = `rows`. Sums run in f32 (f64 for f64), which is also the result's type, in the row-major
