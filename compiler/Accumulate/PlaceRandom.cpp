@@ -1,6 +1,5 @@
 #include "compiler/Accumulate/BatchDimension.h"
 #include "compiler/Accumulate/Passes.h"
-#include "compiler/Support/RandomOp.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Remarks.h"
@@ -16,9 +15,9 @@ namespace {
 
 /// Where the batch is in the tensor that `random` decides on, by the first of its operands that
 /// depends on the batch.
-BatchDimension::Place placeOf(RandomOp random, const BatchDimension& batch) {
-  for (auto [i, operand] : llvm::enumerate(random.operation()->getOperands())) {
-    SmallVector<int64_t> dims = random.dimsOf(i);
+BatchDimension::Place placeOf(ir::RandomOpInterface random, const BatchDimension& batch) {
+  for (auto [i, operand] : llvm::enumerate(random->getOperands())) {
+    SmallVector<int64_t> dims = random.getDrawnDims(i);
     BatchDimension::Place place = batch.of(operand);
     if (dims.empty() || place.kind == BatchDimension::Kind::None)
       continue;
@@ -29,19 +28,19 @@ BatchDimension::Place placeOf(RandomOp random, const BatchDimension& batch) {
   return {};
 }
 
-void place(RandomOp random, accum::LoopOp loop, BatchDimension::Place place) {
-  SmallVector<int64_t> global = random.shape();
+void place(ir::RandomOpInterface random, accum::LoopOp loop, BatchDimension::Place place) {
+  SmallVector<int64_t> global = random.getDrawnShape();
   int64_t dim = 0, stride = 0;
   bool batched = place.kind != BatchDimension::Kind::None && !global.empty();
   if (batched) {
     if (place.kind == BatchDimension::Kind::Dim)
       dim = place.dim;
     else
-      remark::missed(random.operation()->getLoc(),
+      remark::missed(random->getLoc(),
                      remark::RemarkOpts::name("place-random").category("accumulate"))
           << remark::reason("the batch of {0} cannot be followed: its microbatches draw as if "
                             "stacked along dimension 0",
-                            ir::pathString(random.operation()));
+                            ir::pathString(random));
     stride = global[dim];
     global[dim] *= loop.getCount();
   }
@@ -56,12 +55,12 @@ struct PlaceRandom : impl::PlaceRandomBase<PlaceRandom> {
       // An adjoint draws what its forward op drew: the ops of one stream share the place of the
       // first. (The adjoint's own operand may be a constant, which says nothing about the batch.)
       llvm::DenseMap<uint64_t, BatchDimension::Place> places;
-      forEachRandomOp(loop, [&](RandomOp random) {
-        auto [entry, isNew] = places.try_emplace(random.stream());
+      for (ir::RandomOpInterface random : ir::randomOps(loop)) {
+        auto [entry, isNew] = places.try_emplace(random.getStream());
         if (isNew)
           entry->second = placeOf(random, batch);
         place(random, loop, entry->second);
-      });
+      }
     });
   }
 };

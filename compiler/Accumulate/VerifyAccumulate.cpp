@@ -1,5 +1,4 @@
 #include "compiler/Accumulate/Passes.h"
-#include "compiler/Support/RandomOp.h"
 #include "compiler/Support/RecipeAttribute.h"
 
 using namespace mlir;
@@ -32,16 +31,15 @@ struct VerifyAccumulate : impl::VerifyAccumulateBase<VerifyAccumulate> {
     if (failed(recipe) || !step || failed(verifyStep(step, recipe->microbatches())))
       return signalPassFailure();
     bool ok = true;
-    forEachRandomOp(module, [&](RandomOp random) {
-      Operation* op = random.operation();
-      if (op->getParentOfType<func::FuncOp>() != step) {
-        op->emitError("a random op outside of @step");
+    for (ir::RandomOpInterface random : ir::randomOps(module)) {
+      if (random->getParentOfType<func::FuncOp>() != step) {
+        random.emitError("a random op outside of @step");
         ok = false;
       } else if (!random.isSeeded() || !random.isPlaced()) {
-        op->emitError("a random op without seed, step or window");
+        random.emitError("a random op without seed, step or window");
         ok = false;
       }
-    });
+    }
     if (!ok)
       signalPassFailure();
   }

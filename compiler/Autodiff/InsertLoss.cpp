@@ -1,6 +1,5 @@
 #include "compiler/Autodiff/Loss.h"
 #include "compiler/Autodiff/Passes.h"
-#include "compiler/Support/RandomOp.h"
 #include "compiler/Support/RecipeAttribute.h"
 #include "compiler/Support/VerifyTags.h"
 
@@ -126,17 +125,6 @@ TaggedFunction createFunction(const Model& model, StringRef name, IRMapping& map
 /// By name, a value for each field of the batch.
 using Fields = llvm::StringMap<Value>;
 
-/// Clones `op`, a random op of the model, without what is random in it.
-void cloneWithoutRandom(Operation& op, OpBuilder& builder, IRMapping& mapping) {
-  if (auto dropout = dyn_cast<DropoutOp>(op)) {
-    mapping.map(dropout.getResult(), mapping.lookup(dropout.getOperand()));
-    return;
-  }
-  auto attention = cast<AttentionOp>(builder.clone(op, mapping));
-  attention.setP(APFloat(0.0));
-  attention.setStream(0);
-}
-
 /// Clones the model's body with the fields as its inputs. Random ops draw with `seed` and `step`;
 /// without them nothing is random. Returns the outputs.
 SmallVector<Value> cloneBody(const Model& model, OpBuilder& builder, IRMapping& mapping,
@@ -146,14 +134,11 @@ SmallVector<Value> cloneBody(const Model& model, OpBuilder& builder, IRMapping& 
         !name.empty())
       mapping.map(argument, fields.lookup(name));
   for (Operation& op : model.function.terminator()->getBlock()->without_terminator()) {
-    bool random = RandomOp::classof(&op);
-    if (random && !seed) {
-      cloneWithoutRandom(op, builder, mapping);
-      continue;
-    }
-    Operation* clone = builder.clone(op, mapping);
-    if (random)
-      RandomOp(clone).seed(seed, step);
+    RandomOpInterface random = asRandom(builder.clone(op, mapping));
+    if (random && seed)
+      random.seed(seed, step);
+    else if (random)
+      mapping.map(op.getResults(), replaceByDeterministic(random));
   }
   SmallVector<Value> outputs;
   for (Value output : model.function.terminator().getOperands())

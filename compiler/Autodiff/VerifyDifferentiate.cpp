@@ -1,6 +1,5 @@
 // What holds after *differentiate*: the list is the pass's description in Passes.td.
 #include "compiler/Autodiff/Passes.h"
-#include "compiler/Support/RandomOp.h"
 #include "compiler/Support/RecipeAttribute.h"
 #include "compiler/Support/VerifyTags.h"
 
@@ -63,13 +62,10 @@ LogicalResult verifyInference(func::FuncOp function) {
     if (function.getResultAttr(i, tag::state))
       return function.emitError() << "@" << function.getName() << " returns the state @"
                                   << TaggedFunction(function).resultTag(i, tag::state);
-  WalkResult walk = function.walk([](Operation* op) {
-    if (!RandomOp::classof(op))
-      return WalkResult::advance();
-    op->emitError() << "dropout outside of training";
-    return WalkResult::interrupt();
-  });
-  return failure(walk.wasInterrupted());
+  SmallVector<RandomOpInterface> random = randomOps(function);
+  if (!random.empty())
+    return random.front().emitError() << "dropout outside of training";
+  return success();
 }
 
 struct VerifyPass : impl::VerifyDifferentiateBase<VerifyPass> {

@@ -3,7 +3,6 @@
 #include "compiler/Interpreter/Equivalence.h"
 #include "compiler/Interpreter/testing/ModuleFixture.h"
 #include "compiler/Interpreter/testing/OpInstances.h"
-#include "compiler/Support/RandomOp.h"
 #include "dialects/Titan/Titan.h"
 
 #include <gtest/gtest.h>
@@ -44,7 +43,7 @@ TEST(Reference, EveryOpHasAReference) {
   EXPECT_EQ(instances().findWithout<titan::ir::InterpretableOpInterface>(),
             std::vector<std::string>());
   for (const Instance& instance : instances().all())
-    EXPECT_TRUE(!instance.runs.empty() || titan::RandomOp::classof(instance.op))
+    EXPECT_TRUE(!instance.runs.empty() || titan::ir::asRandom(instance.op))
         << instance.name << " is not in references.json";
 }
 

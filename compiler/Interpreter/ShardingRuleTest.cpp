@@ -4,7 +4,6 @@
 #include "compiler/Interpreter/RandomArguments.h"
 #include "compiler/Interpreter/testing/ModuleFixture.h"
 #include "compiler/Interpreter/testing/OpInstances.h"
-#include "compiler/Support/RandomOp.h"
 #include "dialects/Titan/Titan.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -103,8 +102,8 @@ private:
       if (auto splat = dyn_cast<SplatElementsAttr>(constant.getValue()))
         constant.setValueAttr(
             cast<ElementsAttr>(Attribute(splat.resizeSplat(cast<ShapedType>(constant.getType())))));
-    if (titan::RandomOp::classof(op) && piece >= 0)
-      placeInWhole(titan::RandomOp(op), piece);
+    if (auto random = titan::ir::asRandom(op); random && piece >= 0)
+      placeInWhole(random, piece);
     func::ReturnOp::create(builder, op->getLoc(), op->getResults());
     function.setFunctionType(builder.getFunctionType(types, op->getResultTypes()));
     if (failed(verify(function)))
@@ -112,13 +111,14 @@ private:
     return titan::interpreter::run(function, operands, Engine::F64);
   }
 
-  void placeInWhole(titan::RandomOp random, int64_t piece) {
-    SmallVector<int64_t> global = titan::RandomOp(instance.op).shape(), local = random.shape();
+  void placeInWhole(titan::ir::RandomOpInterface random, int64_t piece) {
+    SmallVector<int64_t> global = cast<titan::ir::RandomOpInterface>(instance.op).getDrawnShape(),
+                         local = random.getDrawnShape();
     int64_t dim = 0;
     for (auto [d, extent] : llvm::enumerate(global))
       if (extent != local[d])
         dim = d;
-    OpBuilder builder(random.operation());
+    OpBuilder builder(random);
     Location loc = instance.op->getLoc();
     random.place(titan::ir::WindowAttr::get(builder.getContext(), global, dim, local[dim]),
                  arith::ConstantIndexOp::create(builder, loc, piece));

@@ -2,7 +2,6 @@
 
 #include "compiler/Interpreter/Equivalence.h"
 #include "compiler/Memory/BufferRun.h"
-#include "compiler/Support/RandomOp.h"
 #include "dialects/Titan/Titan.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OperationSupport.h"
@@ -163,7 +162,8 @@ private:
       (*before->getOps<func::FuncOp>().begin()).setName(name);
     if (exception && exception->withoutRandom) {
       for (ModuleOp module : {*before, *after})
-        forEachRandomOp(module, [](RandomOp op) { op.dropNothing(); });
+        for (ir::RandomOpInterface random : ir::randomOps(module))
+          ir::replaceByDeterministic(random);
     }
     interpreter::EquivalenceOptions options;
     options.commonResultsOnly = true;

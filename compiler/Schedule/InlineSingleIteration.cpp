@@ -1,6 +1,5 @@
 // titan-schedule-inline-single-iteration: a loop over one microbatch is its body.
 #include "compiler/Schedule/Passes.h"
-#include "compiler/Support/RandomOp.h"
 #include "dialects/Titan/TensorBuilder.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
@@ -40,14 +39,15 @@ void dropZeroAccumulator(BlockArgument accumulator) {
 bool canInline(accum::LoopOp loop) {
   // What else the index may feed stays in its loop.
   return loop.getCount() == 1 && loop.getOrder() == accum::Order::Running &&
-         llvm::all_of(loop.getIndex().getUsers(), RandomOp::classof);
+         llvm::all_of(loop.getIndex().getUsers(),
+                      [](Operation* user) { return bool(ir::asRandom(user)); });
 }
 
 void inlineLoop(accum::LoopOp loop) {
   OpBuilder builder(loop);
   Block& body = loop.getBlock();
   for (Operation* user : llvm::make_early_inc_range(loop.getIndex().getUsers()))
-    RandomOp(user).dropMicrobatch();
+    cast<ir::RandomOpInterface>(user).dropMicrobatch();
   for (auto [slice, batch] : llvm::zip_equal(loop.getSlices(), loop.getBatches()))
     if (!slice.use_empty())
       slice.replaceAllUsesWith(ir::ReshapeOp::create(builder, loop.getLoc(), slice.getType(), batch,

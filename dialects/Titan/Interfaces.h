@@ -1,4 +1,4 @@
-// The four op interfaces of the titan dialect, and the sharding rules they exchange.
+// The op interfaces of the titan dialect, and what they exchange. Include Titan.h for them.
 #pragma once
 
 #include "mlir/IR/Builders.h"

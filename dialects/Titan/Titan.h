@@ -1,7 +1,6 @@
 // The titan dialect: include this to use its ops.
 #pragma once
 
-#include "dialects/Titan/Interfaces.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinAttributes.h"
@@ -18,6 +17,8 @@
 
 #define GET_ATTRDEF_CLASSES
 #include "dialects/Titan/TitanAttrs.h.inc"
+
+#include "dialects/Titan/Interfaces.h"
 
 #define GET_OP_CLASSES
 #include "dialects/Titan/TitanOps.h.inc"
@@ -72,5 +73,12 @@ std::string describePlace(mlir::Operation* op);
 mlir::ArrayAttr joinPaths(mlir::ArrayAttr a, mlir::ArrayAttr b);
 Phase getPhase(mlir::Operation* op);
 void setPhase(mlir::Operation* op, Phase phase);
+
+/// `op` if it draws random decisions as it stands, else null.
+RandomOpInterface asRandom(mlir::Operation* op);
+/// The ops under `root` that draw, in program order.
+llvm::SmallVector<RandomOpInterface> randomOps(mlir::Operation* root);
+/// Puts the form of `random` that draws nothing in its place: returns the values of its results.
+llvm::SmallVector<mlir::Value> replaceByDeterministic(RandomOpInterface random);
 
 } // namespace titan::ir

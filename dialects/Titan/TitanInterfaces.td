@@ -74,4 +74,46 @@ def AccumulatingOpInterface : OpInterface<"AccumulatingOpInterface"> {
   }];
 }
 
+def RandomOpInterface : OpInterface<"RandomOpInterface"> {
+  let cppNamespace = "::titan::ir";
+  let description = [{
+    An op that draws random decisions, one for each element of a global tensor: a pure function of seed, stream, step and the element's row-major
+    index. The local tensor of decisions is the window of the global one that `microbatch` chooses; without a window it is its own global tensor. Seed,
+    step and microbatch are optional operands, the window is an optional attribute, as in `titan.dropout`.
+  }];
+  let methods = [
+    InterfaceMethod<"Does the op draw as it stands? Attention without dropout does not.", "bool", "draws", (ins), "", "return true;">,
+    InterfaceMethod<"Ops of one stream draw alike.", "uint64_t", "getStream">,
+    InterfaceMethod<"The shape of the tensor whose elements the decisions belong to.",
+                    "::llvm::SmallVector<int64_t>", "getDrawnShape">,
+    InterfaceMethod<"For each dimension of operand number `operand` the dimension of that tensor that it is, or -1. Empty: the operand says nothing of it.",
+                    "::llvm::SmallVector<int64_t>", "getDrawnDims", (ins "unsigned":$operand)>,
+    InterfaceMethod<[{
+      Changes the op into its form without randomness: dropout keeps everything. Returns what its results are then: themselves, or operands that they
+      would be equal to.
+    }], "::llvm::SmallVector<::mlir::Value>", "makeDeterministic">,
+    InterfaceMethod<"The run's seed, an i64 scalar.", "::mlir::MutableOperandRange", "getSeedMutable">,
+    InterfaceMethod<"The step, an i64 scalar.", "::mlir::MutableOperandRange", "getStepMutable">,
+    InterfaceMethod<"Which window this is, an index.", "::mlir::MutableOperandRange", "getMicrobatchMutable">,
+    InterfaceMethod<"Where the tensor stands in the global one, or null.", "::titan::ir::WindowAttr", "getWindowAttr">,
+    InterfaceMethod<"", "void", "setWindowAttr", (ins "::titan::ir::WindowAttr":$window)>
+  ];
+  let extraClassDeclaration = [{
+    bool isSeeded() { return !getSeedMutable().empty(); }
+    bool isPlaced() { return bool(getWindowAttr()); }
+    void seed(::mlir::Value seed, ::mlir::Value step) {
+      getSeedMutable().assign(seed);
+      getStepMutable().assign(step);
+    }
+    /// `microbatch` may be null: every microbatch draws alike.
+    void place(::titan::ir::WindowAttr window, ::mlir::Value microbatch) {
+      setWindowAttr(window);
+      if (microbatch)
+        getMicrobatchMutable().assign(microbatch);
+    }
+    /// Draws as for the first microbatch: there is no other.
+    void dropMicrobatch() { getMicrobatchMutable().clear(); }
+  }];
+}
+
 #endif // TITAN_INTERFACES_TD

@@ -50,6 +50,48 @@ LogicalResult AttentionGradOp::verify() {
   return verifyAttention(*this, getResult(), getLogSumExp());
 }
 
+//===----------------------------------------------------------------------===//
+// What attention and its gradient draw
+//===----------------------------------------------------------------------===//
+
+/// Decisions belong to the probabilities [B, H, T, S].
+template <typename OpTy> static SmallVector<int64_t> probabilitiesOf(OpTy op) {
+  ArrayRef<int64_t> query = tensorType(op.getQuery()).getShape();
+  return {query[0], query[2], query[1], tensorType(op.getKey()).getDimSize(1)};
+}
+
+/// query [B, T, H, D]; key and value [B, S, G, D], where a head of keys is a group of heads.
+static SmallVector<int64_t> probabilityDims(unsigned operand) {
+  if (operand == 0)
+    return {0, 2, 1, -1};
+  if (operand < 3)
+    return {0, 3, -1, -1};
+  return {};
+}
+
+template <typename OpTy> static SmallVector<Value> withoutDropout(OpTy op) {
+  op.setP(APFloat(0.0));
+  op.setStream(0);
+  // One at a time: clearing one moves the others.
+  op.getSeedMutable().clear();
+  op.getStepMutable().clear();
+  op.getMicrobatchMutable().clear();
+  op.setWindowAttr({});
+  return llvm::to_vector_of<Value>(op->getResults());
+}
+
+SmallVector<int64_t> AttentionOp::getDrawnShape() { return probabilitiesOf(*this); }
+SmallVector<int64_t> AttentionOp::getDrawnDims(unsigned operand) {
+  return probabilityDims(operand);
+}
+SmallVector<Value> AttentionOp::makeDeterministic() { return withoutDropout(*this); }
+
+SmallVector<int64_t> AttentionGradOp::getDrawnShape() { return probabilitiesOf(*this); }
+SmallVector<int64_t> AttentionGradOp::getDrawnDims(unsigned operand) {
+  return probabilityDims(operand);
+}
+SmallVector<Value> AttentionGradOp::makeDeterministic() { return withoutDropout(*this); }
+
 LogicalResult RotaryOp::verify() {
   RankedTensorType type = tensorType(getOperand()), cos = tensorType(getCos());
   ArrayRef<int64_t> shape = type.getShape(), angles = cos.getShape();

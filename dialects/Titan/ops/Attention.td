@@ -6,7 +6,7 @@
 include "dialects/Titan/ops/Base.td"
 
 class Titan_AttentionLikeOp<string mnemonic, dag between, dag out>
-    : Titan_TensorOp<mnemonic, [AttrSizedOperandSegments]> {
+    : Titan_TensorOp<mnemonic, [AttrSizedOperandSegments, RandomOpInterface]> {
   let opArguments = !con((ins Titan_FloatTensor:$query, Titan_FloatTensor:$key, Titan_FloatTensor:$value), between,
                          (ins Optional<Titan_Tensor>:$mask, Optional<Titan_IntScalar>:$seed,
                               Optional<Titan_IntScalar>:$step, Optional<Index>:$microbatch,
@@ -14,6 +14,12 @@ class Titan_AttentionLikeOp<string mnemonic, dag between, dag out>
                               DefaultValuedAttr<I64Attr, "0">:$stream, OptionalAttr<Titan_WindowAttr>:$window));
   let results = out;
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    bool draws() { return !getP().isZero(); }
+    ::llvm::SmallVector<int64_t> getDrawnShape();
+    ::llvm::SmallVector<int64_t> getDrawnDims(unsigned operand);
+    ::llvm::SmallVector<::mlir::Value> makeDeterministic();
+  }];
 }
 
 def Titan_AttentionOp : Titan_AttentionLikeOp<"attention", (ins),

@@ -12,10 +12,43 @@ LogicalResult DropoutOp::verify() {
   return verifyRandom(*this, type.getShape());
 }
 
+SmallVector<int64_t> DropoutOp::getDrawnShape() {
+  return SmallVector<int64_t>(tensorType(getOperand()).getShape());
+}
+
+SmallVector<int64_t> DropoutOp::getDrawnDims(unsigned operand) {
+  if (operand > 0)
+    return {};
+  return llvm::to_vector(llvm::seq<int64_t>(0, tensorType(getOperand()).getRank()));
+}
+
 ShardingRule DropoutOp::getShardingRule() {
   // Decisions are keyed by the global index, so a piece needs a window of its own: whoever splits a
   // dropout (accumulate, shard) sets it. The dimensions themselves are independent.
   return elementwiseRule(*this);
+}
+
+RandomOpInterface asRandom(Operation* op) {
+  auto random = dyn_cast<RandomOpInterface>(op);
+  return random && random.draws() ? random : RandomOpInterface();
+}
+
+SmallVector<RandomOpInterface> randomOps(Operation* root) {
+  SmallVector<RandomOpInterface> ops;
+  root->walk<WalkOrder::PreOrder>([&](Operation* op) {
+    if (RandomOpInterface random = asRandom(op))
+      ops.push_back(random);
+  });
+  return ops;
+}
+
+SmallVector<Value> replaceByDeterministic(RandomOpInterface random) {
+  SmallVector<Value> values = random.makeDeterministic();
+  if (!llvm::equal(values, random->getResults())) {
+    random->replaceAllUsesWith(values);
+    random->erase();
+  }
+  return values;
 }
 
 } // namespace titan::ir

@@ -4,7 +4,7 @@
 
 include "dialects/Titan/ops/Base.td"
 
-def Titan_DropoutOp : Titan_TensorOp<"dropout", [AttrSizedOperandSegments]> {
+def Titan_DropoutOp : Titan_TensorOp<"dropout", [AttrSizedOperandSegments, RandomOpInterface]> {
   let summary = "zeroes elements with probability `p`, scales the rest by 1 / (1 - p)";
   let description = [{
     Element i is kept if its 16-bit half of Philox4x32-7 is below round((1 - p) * 65536): see runtime/program/Random.h. The op is linear in its
@@ -26,6 +26,11 @@ def Titan_DropoutOp : Titan_TensorOp<"dropout", [AttrSizedOperandSegments]> {
   let assemblyFormat = [{
     $operand `p` $p `stream` $stream (`seed` $seed^)? (`step` $step^)? (`microbatch` $microbatch^)?
     attr-dict `:` type($operand) `to` type($result)
+  }];
+  let extraClassDeclaration = [{
+    ::llvm::SmallVector<int64_t> getDrawnShape();
+    ::llvm::SmallVector<int64_t> getDrawnDims(unsigned operand);
+    ::llvm::SmallVector<::mlir::Value> makeDeterministic() { return {getOperand()}; }
   }];
   let hasVerifier = 1;
 }
