@@ -74,22 +74,18 @@ public:
       : builder(context), bf16(builder.getBF16Type()), f32(builder.getF32Type()) {}
 
   void round(func::FuncOp function) {
-    SmallVector<Operation*> ops;
-    function.walk([&](Operation* op) {
-      if (isa<ContractOp, AttentionOp, AttentionGradOp>(op) && isF32(op->getOperand(0)))
+    SmallVector<ComputesNarrowOpInterface> ops;
+    function.walk([&](ComputesNarrowOpInterface op) {
+      if (isF32(op->getOperand(op.getNarrowOperands().front())))
         ops.push_back(op);
     });
-    // Results first: what the next contraction reads is then rounded already.
-    for (Operation* op : ops)
-      if (auto contract = dyn_cast<ContractOp>(op))
-        roundResult(contract);
-    for (Operation* op : ops) {
-      if (auto contract = dyn_cast<ContractOp>(op))
-        roundOperands(contract, {0, 1});
-      else if (auto attention = dyn_cast<AttentionOp>(op))
-        roundAttention(attention);
-      else
-        roundAttentionGradient(cast<AttentionGradOp>(op));
+    // Ends of layers first: what the next contraction reads is then rounded already.
+    for (ComputesNarrowOpInterface op : ops)
+      for (Value result : resultsOf(op, ResultRounding::EndOfLayer))
+        roundEndOfLayer(op, result);
+    for (ComputesNarrowOpInterface op : ops) {
+      roundOperands(op);
+      narrowResults(op);
     }
     // What was there in f32 and is needed in bf16 only.
     function.walk<WalkOrder::PostOrder, ReverseIterator>([](Operation* op) {
@@ -99,11 +95,19 @@ public:
   }
 
 private:
-  void roundResult(ContractOp contract) {
-    bool isGradient = getPhase(contract) == Phase::Backward && isYielded(contract);
+  static SmallVector<Value> resultsOf(ComputesNarrowOpInterface op, ResultRounding rounding) {
+    SmallVector<Value> results;
+    for (OpResult result : op->getResults())
+      if (op.getResultRounding(result.getResultNumber()) == rounding)
+        results.push_back(result);
+    return results;
+  }
+
+  void roundEndOfLayer(Operation* op, Value result) {
+    bool isGradient = getPhase(op) == Phase::Backward && isYielded(result);
     if (!isGradient)
-      roundForAll(endOfLayer(contract));
-    report(contract, isGradient ? "its sum stays f32" : "its result is rounded to bf16");
+      roundForAll(endOfLayer(result));
+    report(op, isGradient ? "its sum stays f32" : "its result is rounded to bf16");
   }
 
   /// Every reader of `value` gets it as bf16, or rounded and widened again.
@@ -114,34 +118,22 @@ private:
                             [&](OpOperand& use) { return use.getOwner() != rounding; });
   }
 
-  void roundOperands(Operation* op, ArrayRef<unsigned> operands) {
+  void roundOperands(ComputesNarrowOpInterface op) {
     reader = op;
-    for (unsigned i : operands)
+    for (unsigned i : op.getNarrowOperands())
       op->setOperand(i, rounded(op->getOperand(i)));
   }
 
-  void roundAttention(AttentionOp attention) {
-    roundOperands(attention, {0, 1, 2});
-    narrowResults(attention.getResult());
-    report(attention, "its result is bf16");
-  }
-
-  void roundAttentionGradient(AttentionGradOp gradient) {
-    for (OpOperand* operand :
-         {&gradient.getQueryMutable(), &gradient.getKeyMutable(), &gradient.getValueMutable(),
-          &gradient.getResultMutable(), &gradient.getDresultMutable()})
-      operand->set(rounded(operand->get()));
-    narrowResults(gradient.getResults());
-    report(gradient, "its results are bf16");
-  }
-
-  /// `results` are bf16 from now on; their readers get them widened.
-  void narrowResults(ValueRange results) {
+  /// Results that are bf16 from now on: their readers get them widened.
+  void narrowResults(ComputesNarrowOpInterface op) {
+    SmallVector<Value> results = resultsOf(op, ResultRounding::Narrow);
     for (Value result : results) {
       result.setType(tensorType(result).clone(bf16));
       Value wide = widened(result);
       result.replaceAllUsesExcept(wide, wide.getDefiningOp());
     }
+    if (!results.empty())
+      report(op, results.size() == 1 ? "its result is bf16" : "its results are bf16");
   }
 
   /// `value` in bf16, built once.

@@ -49,6 +49,14 @@ struct ShardingRule {
   }
 };
 
+/// What bf16 arithmetic makes of a result (ComputesNarrowOpInterface).
+enum class ResultRounding {
+  EndOfLayer, ///< stays f32, and is rounded where its layer ends (behind bias and activation); the
+              ///< gradient of a weight is a sum over microbatches and is not
+  Narrow,     ///< is bf16
+  None,       ///< a sum that stays f32
+};
+
 } // namespace titan::ir
 
 #include "dialects/Titan/TitanInterfaces.h.inc"

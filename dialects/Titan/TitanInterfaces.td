@@ -116,4 +116,16 @@ def RandomOpInterface : OpInterface<"RandomOpInterface"> {
   }];
 }
 
+def ComputesNarrowOpInterface : OpInterface<"ComputesNarrowOpInterface"> {
+  let cppNamespace = "::titan::ir";
+  let description = [{
+    An op that reads bf16 and sums in f32 under `precision.compute = "bf16"`: a product or what is made of products. All other ops compute in the
+    model's own type.
+  }];
+  let methods = [
+    InterfaceMethod<"The operands that are rounded to bf16, all of one element type.", "::llvm::SmallVector<unsigned>", "getNarrowOperands">,
+    InterfaceMethod<"What becomes of result number `result` then.", "::titan::ir::ResultRounding", "getResultRounding", (ins "unsigned":$result)>
+  ];
+}
+
 #endif // TITAN_INTERFACES_TD

@@ -51,7 +51,7 @@ LogicalResult AttentionGradOp::verify() {
 }
 
 //===----------------------------------------------------------------------===//
-// What attention and its gradient draw
+// What attention and its gradient draw and round
 //===----------------------------------------------------------------------===//
 
 /// Decisions belong to the probabilities [B, H, T, S].
@@ -85,12 +85,18 @@ SmallVector<int64_t> AttentionOp::getDrawnDims(unsigned operand) {
   return probabilityDims(operand);
 }
 SmallVector<Value> AttentionOp::makeDeterministic() { return withoutDropout(*this); }
+SmallVector<unsigned> AttentionOp::getNarrowOperands() { return {0, 1, 2}; }
+ResultRounding AttentionOp::getResultRounding(unsigned result) {
+  return result == 0 ? ResultRounding::Narrow : ResultRounding::None;
+}
 
 SmallVector<int64_t> AttentionGradOp::getDrawnShape() { return probabilitiesOf(*this); }
 SmallVector<int64_t> AttentionGradOp::getDrawnDims(unsigned operand) {
   return probabilityDims(operand);
 }
 SmallVector<Value> AttentionGradOp::makeDeterministic() { return withoutDropout(*this); }
+SmallVector<unsigned> AttentionGradOp::getNarrowOperands() { return {0, 1, 2, 3, 5}; }
+ResultRounding AttentionGradOp::getResultRounding(unsigned) { return ResultRounding::Narrow; }
 
 LogicalResult RotaryOp::verify() {
   RankedTensorType type = tensorType(getOperand()), cos = tensorType(getCos());

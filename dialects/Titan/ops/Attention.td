@@ -6,7 +6,7 @@
 include "dialects/Titan/ops/Base.td"
 
 class Titan_AttentionLikeOp<string mnemonic, dag between, dag out>
-    : Titan_TensorOp<mnemonic, [AttrSizedOperandSegments, RandomOpInterface]> {
+    : Titan_TensorOp<mnemonic, [AttrSizedOperandSegments, RandomOpInterface, ComputesNarrowOpInterface]> {
   let opArguments = !con((ins Titan_FloatTensor:$query, Titan_FloatTensor:$key, Titan_FloatTensor:$value), between,
                          (ins Optional<Titan_Tensor>:$mask, Optional<Titan_IntScalar>:$seed,
                               Optional<Titan_IntScalar>:$step, Optional<Index>:$microbatch,
@@ -19,6 +19,8 @@ class Titan_AttentionLikeOp<string mnemonic, dag between, dag out>
     ::llvm::SmallVector<int64_t> getDrawnShape();
     ::llvm::SmallVector<int64_t> getDrawnDims(unsigned operand);
     ::llvm::SmallVector<::mlir::Value> makeDeterministic();
+    ::llvm::SmallVector<unsigned> getNarrowOperands();
+    ::titan::ir::ResultRounding getResultRounding(unsigned result);
   }];
 }
 

@@ -4,7 +4,7 @@
 
 include "dialects/Titan/ops/Base.td"
 
-def Titan_ContractOp : Titan_TensorOp<"contract", [AccumulatingOpInterface]> {
+def Titan_ContractOp : Titan_TensorOp<"contract", [AccumulatingOpInterface, ComputesNarrowOpInterface]> {
   let summary = "sum of products over the contracting dimensions, plus an accumulator";
   let description = [{
     Result dimensions: batch, then the free dimensions of lhs, then those of rhs, each in operand order. Products are summed in
@@ -44,6 +44,8 @@ def Titan_ContractOp : Titan_TensorOp<"contract", [AccumulatingOpInterface]> {
   let extraClassDeclaration = [{
     ::llvm::SmallVector<int64_t> getLhsFree();
     ::llvm::SmallVector<int64_t> getRhsFree();
+    ::llvm::SmallVector<unsigned> getNarrowOperands() { return {0, 1}; }
+    ::titan::ir::ResultRounding getResultRounding(unsigned) { return ::titan::ir::ResultRounding::EndOfLayer; }
   }];
 }
 
