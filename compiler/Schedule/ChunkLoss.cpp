@@ -21,10 +21,9 @@ namespace schedule {
 
 namespace {
 
+/// A piece of a random op would have to know where it stands in the whole.
 bool canBeCut(Operation* op) {
-  return (isPointwise(op) && !isa<ir::DropoutOp, ir::IotaOp>(op)) ||
-         isa<ir::ReshapeOp, ir::ContractOp, ir::CrossEntropyOp, ir::CrossEntropyGradOp,
-             ir::ReduceOp, ir::SoftmaxOp, ir::LogSoftmaxOp, ir::TransposeOp>(op);
+  return isa<ir::ShardableOpInterface>(op) && !ir::asRandom(op) && op->getNumResults() == 1;
 }
 
 /// What `factor` of `op` is where the op continues nothing. An accumulator makes factors whole,
@@ -56,12 +55,13 @@ Operation* findHead(Value logits) {
       return nullptr;
     if (isa<ir::AccumulatingOpInterface>(op))
       return op;
-    if (!isPointwise(op) && !isa<ir::ReshapeOp>(op))
+    if (!isPointwise(op) && !isView(op))
       return nullptr;
     Value next;
     for (Value operand : op->getOperands())
       if (Operation* source = operand.getDefiningOp();
-          source && elementsOf(operand) == elementsOf(logits) && !isa<ir::ConstantOp, ir::BroadcastOp>(source))
+          source && elementsOf(operand) == elementsOf(logits) && !isa<ir::ConstantOp>(source) &&
+          workOf(source) != ir::Work::Copied)
         next = operand;
     if (!next)
       return nullptr;
@@ -107,7 +107,7 @@ LogicalResult LossRegion::add(Operation* op, std::string& why) {
     why = (ir::describePlace(op) + ": " + op->getName().stripDialect() + " " + reason).str();
     return failure();
   };
-  if (!canBeCut(op) || op->getNumResults() != 1)
+  if (!canBeCut(op))
     return refuse("reads the logits as a whole");
   ir::ShardingRule rule = cast<ir::ShardableOpInterface>(op).getShardingRule();
   Role role;

@@ -14,45 +14,47 @@ bool needsBuffer(OpOperand& use) {
   if (isView(user))
     return llvm::any_of(user->getResults(),
                         [](Value result) { return llvm::any_of(result.getUses(), needsBuffer); });
-  return isa<ir::ContractOp, ir::AttentionOp, ir::AttentionGradOp, ir::EmbeddingGradOp,
-             ir::ConcatOp, accum::YieldOp, func::ReturnOp>(user);
+  if (user->hasTrait<OpTrait::IsTerminator>())
+    return true;
+  auto costed = dyn_cast<ir::CostedOpInterface>(user);
+  return costed && costed.readsFromMemory(use.getOperandNumber());
 }
-
-/// Copies of it cost nothing, so each reader has its own.
-bool isDuplicable(Operation* op) { return isa<ir::BroadcastOp, ir::IotaOp>(op); }
 
 Value accumulatorOf(Operation* op) {
   auto accumulating = dyn_cast<ir::AccumulatingOpInterface>(op);
   return accumulating ? accumulating.getAcc() : Value();
 }
 
-bool isReusing(Operation* op) {
-  return !isa<ir::ContractOp, ir::AttentionOp, ir::AttentionGradOp, ir::EmbeddingOp,
-              ir::EmbeddingGradOp, ir::TransposeOp, ir::ConcatOp>(op);
+/// May a result of the op take the place of `operand`?
+bool mayOverwrite(OpOperand& operand) {
+  auto costed = dyn_cast<ir::CostedOpInterface>(operand.getOwner());
+  return !costed || costed.mayOverwrite(operand.getOperandNumber());
 }
 
 } // namespace
 
-/// Attention reads heads where a projection left them: a slice is a view to it.
-static bool isReadByAttentionOnly(Operation* op) {
-  return llvm::all_of(op->getResult(0).getUsers(), [](Operation* user) {
-    return isa<ir::AttentionOp, ir::AttentionGradOp>(user) ||
-           (isView(user) && isReadByAttentionOnly(user));
+/// What is read through strides alone (heads of attention, where a projection left them) need not
+/// be cut out.
+static bool isReadStridedOnly(Operation* op) {
+  return llvm::all_of(op->getResult(0).getUses(), [](OpOperand& use) {
+    auto costed = dyn_cast<ir::CostedOpInterface>(use.getOwner());
+    return (costed && costed.readsStrided(use.getOperandNumber())) ||
+           (isView(use.getOwner()) && isReadStridedOnly(use.getOwner()));
   });
 }
 
 bool isVirtual(Operation* op) {
-  if (isView(op) || isa<ir::ConstantOp>(op))
+  if (isView(op))
     return true;
   if (isa<ir::SliceOp>(op))
-    return isReadByAttentionOnly(op);
+    return isReadStridedOnly(op);
   if (!isPointwise(op) || llvm::any_of(op->getResult(0).getUses(), needsBuffer))
     return false;
   // Readers of one phase stand close and share a kernel; what the backward pass reads of the
   // forward pass is stored.
-  return op->hasOneUse() || isDuplicable(op) || llvm::all_of(op->getUsers(), [&](Operation* user) {
-           return ir::getPhase(user) == ir::getPhase(op);
-         });
+  return op->hasOneUse() || workOf(op) == ir::Work::Copied ||
+         llvm::all_of(op->getUsers(),
+                      [&](Operation* user) { return ir::getPhase(user) == ir::getPhase(op); });
 }
 
 MemoryModel::MemoryModel(func::FuncOp step) {
@@ -79,20 +81,23 @@ void MemoryModel::addLoop(accum::LoopOp loop) {
 }
 
 void MemoryModel::addOp(Operation* op, bool inLoop) {
-  llvm::SmallVector<int, 4> reads;
-  for (Value operand : op->getOperands())
-    if (auto found = reads_.find(operand); found != reads_.end())
-      for (int id : found->second)
-        if (!llvm::is_contained(reads, id))
-          reads.push_back(id);
+  llvm::SmallVector<int, 4> reads, kept;
+  for (OpOperand& operand : op->getOpOperands())
+    for (int id : reads_.lookup(operand.get())) {
+      if (!llvm::is_contained(reads, id))
+        reads.push_back(id);
+      if (!mayOverwrite(operand))
+        kept.push_back(id);
+    }
   if (isVirtual(op)) {
     for (Value result : op->getResults())
       reads_[result] = SmallVector<int, 2>(reads.begin(), reads.end());
     return;
   }
-  Node node{op, reads, {}};
+  Node node{op, reads, {}, {}};
   node.isLate = ir::getPhase(op) != ir::Phase::Forward;
-  node.inPlace = isReusing(op);
+  llvm::copy_if(reads, std::back_inserter(node.overwritable),
+                [&](int id) { return !llvm::is_contained(kept, id); });
   node.inLoop = inLoop;
   node.cost = costOf(op);
   node.flops = flopsOf(op);

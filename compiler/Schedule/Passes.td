@@ -47,6 +47,7 @@ def ChunkLoss : Pass<"titan-schedule-chunk-loss", "::mlir::ModuleOp"> {
   let description = [{
     The product that makes the logits, the loss, its gradient and the products that read it run once per piece, so one piece of the logits is live. Gradients
     of weight and bias continue from piece to piece, in order: the order of their sums changes with the number of pieces (and is a function of it alone).
+    Every op that reads the logits is cut along the rows by its factor rule; one that cannot be, or draws random numbers, leaves the loss whole.
     `titan-schedule-fit-memory` chooses the number; this pass applies a given one.
 
     ```mlir

@@ -113,11 +113,9 @@ private:
     std::vector<int> first = timeline.first;
     for (auto [step, ran] : llvm::enumerate(timeline.steps)) {
       const Node& node = nodes[ran.node];
-      if (!node.inPlace)
-        continue;
       SmallVector<int, 4> taken;
       for (int id : node.writes)
-        for (int read : node.reads) {
+        for (int read : node.overwritable) {
           const int source = instanceOf(read, node.isLate || ran.isRecomputed);
           if (timeline.last[source] != static_cast<int>(step) ||
               storages[read].bytes != storages[id].bytes || storages[read].node < 0 ||

@@ -24,8 +24,8 @@ struct Storage {
 struct Node {
   mlir::Operation* op;
   llvm::SmallVector<int, 4> reads, writes;
-  bool isLate = false;  ///< backward or update: sees recomputed values
-  bool inPlace = false; ///< may write over an input that dies
+  llvm::SmallVector<int, 4> overwritable; ///< of `reads`: a result may take their place
+  bool isLate = false;                    ///< backward or update: sees recomputed values
   bool inLoop = false;
   int64_t cost = 0, flops = 0;
 };

@@ -57,6 +57,17 @@ enum class ResultRounding {
   None,       ///< a sum that stays f32
 };
 
+/// What *lower* makes of an op (CostedOpInterface).
+enum class Work {
+  View,      ///< nothing: another value's elements, or a constant
+  Pointwise, ///< each element by itself: it can be computed inside of the kernel that reads it
+  Copied,    ///< pointwise, and so cheap that each reader computes it for itself
+  Kernel,    ///< a kernel of its own, or several
+};
+
+/// Elements of the largest tensor that `op` reads or writes.
+int64_t largestExtent(mlir::Operation* op);
+
 } // namespace titan::ir
 
 #include "dialects/Titan/TitanInterfaces.h.inc"

@@ -128,4 +128,22 @@ def ComputesNarrowOpInterface : OpInterface<"ComputesNarrowOpInterface"> {
   ];
 }
 
+def CostedOpInterface : OpInterface<"CostedOpInterface"> {
+  let cppNamespace = "::titan::ir";
+  let description = [{
+    What the op will cost as kernels, before there are any: by this *schedule* decides what to compute twice and where ops stand. It decides
+    no bit. The defaults are those of an op that *lower* makes a kernel of its own for, which fusion may merge with others.
+  }];
+  let methods = [
+    InterfaceMethod<"What is made of the op.", "::titan::ir::Work", "getWork", (ins), "", "return ::titan::ir::Work::Kernel;">,
+    InterfaceMethod<"Floating-point operations: multiply-adds of products count as two, without those that a mask spares; other ops count one for each element read or written.",
+                    "int64_t", "getFlops", (ins), "", "return ::titan::ir::largestExtent($_op.getOperation());">,
+    InterfaceMethod<"Is operand number `operand` read from memory? Else its reader can compute it, where it is pointwise.",
+                    "bool", "readsFromMemory", (ins "unsigned":$operand), "", "return false;">,
+    InterfaceMethod<"Is it read through strides, so that a part cut out of more need not be copied?",
+                    "bool", "readsStrided", (ins "unsigned":$operand), "", "return false;">,
+    InterfaceMethod<"May a result take its place, where it dies here?", "bool", "mayOverwrite", (ins "unsigned":$operand), "", "return true;">
+  ];
+}
+
 #endif // TITAN_INTERFACES_TD

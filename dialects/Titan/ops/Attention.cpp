@@ -51,7 +51,7 @@ LogicalResult AttentionGradOp::verify() {
 }
 
 //===----------------------------------------------------------------------===//
-// What attention and its gradient draw and round
+// What attention and its gradient draw, round and cost
 //===----------------------------------------------------------------------===//
 
 /// Decisions belong to the probabilities [B, H, T, S].
@@ -80,6 +80,16 @@ template <typename OpTy> static SmallVector<Value> withoutDropout(OpTy op) {
   return llvm::to_vector_of<Value>(op->getResults());
 }
 
+/// The two products of the forward pass; causal attention skips half.
+template <typename OpTy> static int64_t productFlops(OpTy op) {
+  SmallVector<int64_t> shape = probabilitiesOf(op);
+  int64_t scores = shape[0] * shape[1] * shape[2] * shape[3];
+  int64_t flops =
+      2 * scores *
+      (tensorType(op.getQuery()).getDimSize(3) + tensorType(op.getValue()).getDimSize(3));
+  return op.getCausal() ? flops / 2 : flops;
+}
+
 SmallVector<int64_t> AttentionOp::getDrawnShape() { return probabilitiesOf(*this); }
 SmallVector<int64_t> AttentionOp::getDrawnDims(unsigned operand) {
   return probabilityDims(operand);
@@ -89,6 +99,7 @@ SmallVector<unsigned> AttentionOp::getNarrowOperands() { return {0, 1, 2}; }
 ResultRounding AttentionOp::getResultRounding(unsigned result) {
   return result == 0 ? ResultRounding::Narrow : ResultRounding::None;
 }
+int64_t AttentionOp::getFlops() { return productFlops(*this); }
 
 SmallVector<int64_t> AttentionGradOp::getDrawnShape() { return probabilitiesOf(*this); }
 SmallVector<int64_t> AttentionGradOp::getDrawnDims(unsigned operand) {
@@ -97,6 +108,8 @@ SmallVector<int64_t> AttentionGradOp::getDrawnDims(unsigned operand) {
 SmallVector<Value> AttentionGradOp::makeDeterministic() { return withoutDropout(*this); }
 SmallVector<unsigned> AttentionGradOp::getNarrowOperands() { return {0, 1, 2, 3, 5}; }
 ResultRounding AttentionGradOp::getResultRounding(unsigned) { return ResultRounding::Narrow; }
+/// Five products instead of two.
+int64_t AttentionGradOp::getFlops() { return productFlops(*this) * 5 / 2; }
 
 LogicalResult RotaryOp::verify() {
   RankedTensorType type = tensorType(getOperand()), cos = tensorType(getCos());

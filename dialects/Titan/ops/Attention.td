@@ -14,7 +14,10 @@ class Titan_AttentionLikeOp<string mnemonic, dag between, dag out>
                               DefaultValuedAttr<I64Attr, "0">:$stream, OptionalAttr<Titan_WindowAttr>:$window));
   let results = out;
   let hasVerifier = 1;
-  let extraClassDeclaration = [{
+  /// Heads are read where a projection left them, through strides.
+  let extraClassDeclaration = Titan_worksFromMemory # [{
+    bool readsStrided(unsigned) { return true; }
+    int64_t getFlops();
     bool draws() { return !getP().isZero(); }
     ::llvm::SmallVector<int64_t> getDrawnShape();
     ::llvm::SmallVector<int64_t> getDrawnDims(unsigned operand);

@@ -24,6 +24,13 @@ SmallVector<int64_t> ContractOp::getRhsFree() {
   return freeDims(tensorType(getRhs()).getRank(), getRhsBatch(), getRhsContracting());
 }
 
+int64_t ContractOp::getFlops() {
+  int64_t depth = 1;
+  for (int64_t d : getLhsContracting())
+    depth *= tensorType(getLhs()).getDimSize(d);
+  return 2 * depth * tensorType(getResult()).getNumElements();
+}
+
 LogicalResult ContractOp::verify() {
   RankedTensorType lhs = tensorType(getLhs()), rhs = tensorType(getRhs());
   auto distinctWithin = [](ArrayRef<int64_t> a, ArrayRef<int64_t> b, int64_t rank) {

@@ -41,9 +41,10 @@ def Titan_ContractOp : Titan_TensorOp<"contract", [AccumulatingOpInterface, Comp
                                  "::llvm::ArrayRef<int64_t>":$lhsContracting,
                                  "::llvm::ArrayRef<int64_t>":$rhsContracting,
                                  "::mlir::ArrayAttr":$path, "::titan::ir::PhaseAttr":$phase)>];
-  let extraClassDeclaration = [{
+  let extraClassDeclaration = Titan_worksFromMemory # [{
     ::llvm::SmallVector<int64_t> getLhsFree();
     ::llvm::SmallVector<int64_t> getRhsFree();
+    int64_t getFlops();
     ::llvm::SmallVector<unsigned> getNarrowOperands() { return {0, 1}; }
     ::titan::ir::ResultRounding getResultRounding(unsigned) { return ::titan::ir::ResultRounding::EndOfLayer; }
   }];

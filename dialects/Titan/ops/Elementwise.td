@@ -10,7 +10,9 @@ class Titan_BoolResultOf<string operand> : TypesMatchWith<
     "::llvm::cast<::mlir::RankedTensorType>($_self).clone(::mlir::IntegerType::get($_self.getContext(), 1))">;
 
 class Titan_ElementwiseOp<string mnemonic, list<Trait> traits = []>
-    : Titan_TensorOp<mnemonic, !listconcat(traits, [SameOperandsAndResultShape])>;
+    : Titan_TensorOp<mnemonic, !listconcat(traits, [SameOperandsAndResultShape])> {
+  let extraClassDeclaration = Titan_workIsPointwise;
+}
 
 //===----------------------------------------------------------------------===//
 // Unary

@@ -23,6 +23,7 @@ def Titan_EmbeddingOp : Titan_TensorOp<"embedding"> {
   let hasVerifier = 1;
   let builders = [OpBuilder<(ins "::mlir::Value":$table, "::mlir::Value":$indices,
                                  "::mlir::ArrayAttr":$path, "::titan::ir::PhaseAttr":$phase)>];
+  let extraClassDeclaration = Titan_overwritesNothing;
 }
 
 def Titan_EmbeddingGradOp : Titan_TensorOp<"embedding_grad", [AccumulatingOpInterface]> {
@@ -41,6 +42,7 @@ def Titan_EmbeddingGradOp : Titan_TensorOp<"embedding_grad", [AccumulatingOpInte
     $dresult `,` $indices (`acc` $acc^)? `rows` $rows attr-dict `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
+  let extraClassDeclaration = Titan_worksFromMemory;
 }
 
 #endif // TITAN_OPS_INDEXING_TD

@@ -44,6 +44,7 @@ def Titan_BceWithLogitsOp : Titan_TensorOp<"bce_with_logits", [SameOperandsAndRe
   let opArguments = (ins Titan_FloatTensor:$logits, Titan_FloatTensor:$targets);
   let results = (outs Titan_FloatTensor:$loss);
   let assemblyFormat = "$logits `,` $targets attr-dict `:` type($loss)";
+  let extraClassDeclaration = Titan_workIsPointwise;
 }
 
 #endif // TITAN_OPS_LOSS_TD

@@ -26,6 +26,17 @@ bool isIncreasingWithin(ArrayRef<int64_t> values, int64_t rank) {
   return true;
 }
 
+int64_t largestExtent(Operation* op) {
+  int64_t elements = 0;
+  auto visit = [&](Type type) {
+    if (auto tensor = dyn_cast<RankedTensorType>(type))
+      elements = std::max(elements, tensor.getNumElements());
+  };
+  llvm::for_each(op->getOperandTypes(), visit);
+  llvm::for_each(op->getResultTypes(), visit);
+  return elements;
+}
+
 LogicalResult verifyDim(Operation* op, int64_t dim, int64_t rank) {
   if (dim < 0 || dim >= rank)
     return op->emitOpError("(C1) dim ") << dim << " is outside the rank " << rank;

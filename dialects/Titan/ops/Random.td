@@ -27,7 +27,7 @@ def Titan_DropoutOp : Titan_TensorOp<"dropout", [AttrSizedOperandSegments, Rando
     $operand `p` $p `stream` $stream (`seed` $seed^)? (`step` $step^)? (`microbatch` $microbatch^)?
     attr-dict `:` type($operand) `to` type($result)
   }];
-  let extraClassDeclaration = [{
+  let extraClassDeclaration = Titan_workIsPointwise # [{
     ::llvm::SmallVector<int64_t> getDrawnShape();
     ::llvm::SmallVector<int64_t> getDrawnDims(unsigned operand);
     ::llvm::SmallVector<::mlir::Value> makeDeterministic() { return {getOperand()}; }

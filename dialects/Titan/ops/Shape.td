@@ -13,6 +13,7 @@ def Titan_ReshapeOp : Titan_TensorOp<"reshape", [SameOperandsAndResultElementTyp
   let opArguments = (ins Titan_Tensor:$operand);
   let results = (outs Titan_Tensor:$result);
   let assemblyFormat = "$operand attr-dict `:` type($operand) `to` type($result)";
+  let extraClassDeclaration = Titan_workIsView;
   let hasFolder = 1;
   let hasVerifier = 1;
 }
@@ -27,6 +28,7 @@ def Titan_TransposeOp : Titan_TensorOp<"transpose"> {
   let opArguments = (ins Titan_Tensor:$operand, DenseI64ArrayAttr:$permutation);
   let results = (outs Titan_Tensor:$result);
   let assemblyFormat = "$operand $permutation attr-dict `:` type($operand) `to` type($result)";
+  let extraClassDeclaration = Titan_overwritesNothing;
   let hasFolder = 1;
   let hasVerifier = 1;
   let builders = [OpBuilder<(ins "::mlir::Value":$operand, "::llvm::ArrayRef<int64_t>":$permutation,
@@ -47,6 +49,7 @@ def Titan_BroadcastOp : Titan_TensorOp<"broadcast", [SameOperandsAndResultElemen
   let opArguments = (ins Titan_Tensor:$operand, DenseI64ArrayAttr:$dims);
   let results = (outs Titan_Tensor:$result);
   let assemblyFormat = "$operand $dims attr-dict `:` type($operand) `to` type($result)";
+  let extraClassDeclaration = Titan_workIsCopied;
   let hasFolder = 1;
   let hasVerifier = 1;
 }
@@ -61,6 +64,7 @@ def Titan_ConcatOp : Titan_TensorOp<"concat"> {
   let opArguments = (ins Variadic<Titan_Tensor>:$inputs, I64Attr:$dim);
   let results = (outs Titan_Tensor:$result);
   let assemblyFormat = "$inputs `dim` $dim attr-dict `:` functional-type($inputs, $result)";
+  let extraClassDeclaration = Titan_worksFromMemory;
   let hasVerifier = 1;
   let builders = [OpBuilder<(ins "::mlir::ValueRange":$inputs, "int64_t":$dim,
                                  "::mlir::ArrayAttr":$path, "::titan::ir::PhaseAttr":$phase)>];
@@ -109,6 +113,7 @@ def Titan_IotaOp : Titan_TensorOp<"iota"> {
   let opArguments = (ins I64Attr:$dim);
   let results = (outs Titan_NumberTensor:$result);
   let assemblyFormat = "$dim attr-dict `:` type($result)";
+  let extraClassDeclaration = Titan_workIsCopied;
   let hasVerifier = 1;
 }
 

@@ -62,6 +62,7 @@ def Titan_ConstantOp : Titan_Op<"constant", [Pure, ConstantLike, AllTypesMatch<[
   let opArguments = (ins ElementsAttr:$value);
   let results = (outs Titan_Tensor:$result);
   let assemblyFormat = "$value attr-dict";
+  let extraClassDeclaration = Titan_workIsView;
   let hasFolder = 1;
   let builders = [OpBuilder<(ins "::mlir::TypedAttr":$value,
                                  "::mlir::ArrayAttr":$path, "::titan::ir::PhaseAttr":$phase), [{
@@ -78,6 +79,7 @@ def Titan_BarrierOp : Titan_TensorOp<"barrier", [AllTypesMatch<["inputs", "resul
   let opArguments = (ins Variadic<Titan_Tensor>:$inputs, I64Attr:$id);
   let results = (outs Variadic<Titan_Tensor>:$results);
   let assemblyFormat = "$inputs `id` $id attr-dict `:` type($inputs)";
+  let extraClassDeclaration = Titan_workIsView;
 }
 
 #endif // TITAN_OPS_STATE_TD
