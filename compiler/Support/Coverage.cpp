@@ -18,7 +18,11 @@ SmallVector<CoverageColumn> interfaceColumns() {
   return {columnOf<ir::InterpretableOpInterface>("interpreter"),
           columnOf<ir::DifferentiableOpInterface>("gradient"),
           columnOf<ir::ShardableOpInterface>("factor rule"),
-          columnOf<ir::LowerableOpInterface>("lowering")};
+          columnOf<ir::LowerableOpInterface>("lowering"),
+          columnOf<ir::AccumulatingOpInterface>("accumulating"),
+          columnOf<ir::RandomOpInterface>("random"),
+          columnOf<ir::ComputesNarrowOpInterface>("narrow"),
+          columnOf<ir::CostedOpInterface>("cost")};
 }
 
 void printCoverage(MLIRContext& context, ArrayRef<CoverageColumn> columns, raw_ostream& out) {

@@ -14,8 +14,9 @@ struct CoverageColumn {
   std::function<bool(mlir::RegisteredOperationName)> covers;
 };
 
-/// A column for each of the four op interfaces: interpreter, gradient, factor rule, lowering. What
-/// a context knows depends on the models that were registered with it.
+/// A column for each op interface: interpreter, gradient, factor rule, lowering, and what passes
+/// ask (accumulating, random, narrow, cost). What a context knows depends on the models that were
+/// registered with it.
 llvm::SmallVector<CoverageColumn> interfaceColumns();
 
 /// Prints a Markdown table with a row for each tensor op of the titan dialect, by name, and "yes"

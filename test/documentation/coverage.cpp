@@ -111,7 +111,8 @@ Printed by `titan-coverage` (test/documentation); a test compares this page with
 ## Ops of the titan dialect
 
 *interpreter*, *gradient*, *factor rule* and *lowering* (to kernels; f32 and every other type that the op takes) say whether the
-op interface is registered for the op. *import* says whether a model of the test suites, ours or ONNX's, becomes
+op interface is registered for the op; *accumulating* (adds to an operand), *random* (draws), *narrow* (reads bf16 in mixed
+precision) and *cost* are what the op says of itself to the passes. *import* says whether a model of the test suites, ours or ONNX's, becomes
 that op. Comparisons, logic and integers pass no gradient; optimizers, `schedule` and `cross_entropy_grad` are made by later stages
 and are neither differentiated nor imported; losses come from the recipe; `barrier` is removed rather than lowered.
 
