@@ -13,9 +13,10 @@ namespace titan {
 namespace {
 
 LogicalResult check(Operation* op) {
-  if (isa<kernel::FusedOp>(op->getParentOp()))
-    return success(); // the verifier of kernel.fused knows its body
-  if (!isa<func::FuncDialect, accum::AccumDialect, kernel::KernelDialect>(op->getDialect()))
+  if (isa<kernel::CommandLikeOpInterface>(op->getParentOp()))
+    return success(); // a command's verifier knows its body
+  if (!isa<func::FuncDialect, accum::AccumDialect, kernel::KernelDialect>(op->getDialect()) &&
+      !isa<kernel::CommandLikeOpInterface>(op))
     return op->emitOpError("remains after lower: only func, accum and kernel ops may");
   auto fused = dyn_cast<kernel::FusedOp>(op);
   if (!fused)

@@ -15,15 +15,17 @@ MemRefType bufferType(Type tensor) {
   return MemRefType::get(type.getShape(), type.getElementType());
 }
 
-/// A kernel that reads nothing: it can be run again for each buffer that it fills.
-bool isFill(Value tensor) {
-  auto fused = tensor.getDefiningOp<kernel::FusedOp>();
-  return fused && fused.getIns().empty() && fused.getScalars().empty() &&
-         fused.getNumResults() == 1 && fused.getOuts()[0].getDefiningOp<kernel::EmptyOp>();
+/// A command that reads nothing: it can be run again for each buffer that it fills.
+kernel::CommandLikeOpInterface fillOf(Value tensor) {
+  auto command = tensor.getDefiningOp<kernel::CommandLikeOpInterface>();
+  bool fills = command && command->getNumResults() == 1 && command->getNumOperands() == 1 &&
+               command.getReads().empty() &&
+               command->getOperand(0).getDefiningOp<kernel::EmptyOp>();
+  return fills ? command : kernel::CommandLikeOpInterface();
 }
 
-bool fillsAccumulatorsOnly(kernel::FusedOp op) {
-  return isFill(op->getResult(0)) &&
+bool fillsAccumulatorsOnly(kernel::CommandLikeOpInterface op) {
+  return fillOf(op->getResult(0)) &&
          llvm::all_of(op->getUsers(), [](Operation* user) { return isa<accum::LoopOp>(user); });
 }
 
@@ -179,13 +181,9 @@ LogicalResult BufferFormer::formOp(Operation* op) {
     buffers[cast.getResult()] = viewAs(bufferOf(cast.getSource()), cast.getType(), op->getLoc());
     return success();
   }
-  if (auto fused = dyn_cast<kernel::FusedOp>(op)) {
-    if (!fillsAccumulatorsOnly(fused))
-      formFused(fused);
-    return success();
-  }
-  if (auto call = dyn_cast<kernel::CallOp>(op)) {
-    formCall(call);
+  if (auto command = dyn_cast<kernel::CommandLikeOpInterface>(op)) {
+    if (!fillsAccumulatorsOnly(command))
+      formCommand(command);
     return success();
   }
   if (auto loop = dyn_cast<accum::LoopOp>(op))
@@ -206,57 +204,51 @@ Value BufferFormer::destinationOf(OpResult result, Value out) {
   if (out.getDefiningOp<kernel::EmptyOp>())
     return wanted ? wanted : newBuffer(result.getType(), loc);
 
-  // The kernel continues a value: in its buffer if that ends here, else in a copy.
+  // The command continues a value: in its buffer if that ends here, else in a copy.
   Value continued = bufferOf(out);
   auto root = rootOf(continued).getDefiningOp<kernel::BufferOp>();
   if (wanted && rootOf(wanted) == rootOf(continued))
     return continued;
   if (!wanted && out.hasOneUse() && root && root->getBlock() == builder.getInsertionBlock() &&
-      isa_and_present<kernel::FusedOp, kernel::CallOp, accum::LoopOp>(out.getDefiningOp()))
+      isa_and_present<kernel::CommandLikeOpInterface, accum::LoopOp>(out.getDefiningOp()))
     return continued;
   Value target = wanted ? wanted : newBuffer(result.getType(), loc);
   copy(continued, target, loc);
   return target;
 }
 
-void BufferFormer::formFused(kernel::FusedOp op) {
-  SmallVector<Value> ins = buffersOf(op.getIns()), outs = formOuts(op, op.getOuts());
-  createFused(op, ins, outs, indicesOf(op.getScalars()));
-}
-
-void BufferFormer::createFused(kernel::FusedOp like, ValueRange ins, ValueRange outs,
-                               ValueRange scalars) {
-  auto formed = kernel::FusedOp::create(builder, like.getLoc(), TypeRange(), ins, outs, scalars,
-                                        like.getKernelClass(), like.getSpace(), like.getMaps(),
-                                        like.getPathAttr(), like.getPhaseAttr());
-  IRMapping mapping;
-  like.getBody().cloneInto(&formed.getBody(), mapping);
-}
-
-void BufferFormer::formCall(kernel::CallOp op) {
-  SmallVector<Value> ins = buffersOf(op.getIns()), outs = formOuts(op, op.getOuts());
-  kernel::CallOp::create(builder, op.getLoc(), TypeRange(), ins, outs, indicesOf(op.getScalars()),
-                         op.getRoutine(), op.getPathAttr(), op.getPhaseAttr());
-}
-
-SmallVector<Value> BufferFormer::buffersOf(ValueRange tensors) {
-  return llvm::map_to_vector(tensors, [&](Value tensor) { return bufferOf(tensor); });
-}
-
-SmallVector<Value> BufferFormer::formOuts(Operation* op, ValueRange outs) {
-  SmallVector<Value> formed;
-  for (auto [result, out] : llvm::zip_equal(op->getResults(), outs)) {
-    formed.push_back(destinationOf(result, out));
-    buffers[result] = formed.back();
+void BufferFormer::formCommand(kernel::CommandLikeOpInterface op) {
+  SmallVector<OpOperand*> writes = op.getWrites();
+  SmallVector<Value> operands;
+  for (OpOperand& operand : op->getOpOperands()) {
+    auto* write = llvm::find(writes, &operand);
+    if (write != writes.end()) {
+      OpResult result = op->getResult(write - writes.begin());
+      Value formed = destinationOf(result, operand.get());
+      buffers[result] = formed;
+      operands.push_back(formed);
+    } else {
+      bool isTensor = isa<RankedTensorType>(operand.get().getType());
+      operands.push_back(isTensor ? bufferOf(operand.get()) : indexOf(operand.get()));
+    }
   }
-  return formed;
+  createCommand(op, operands);
 }
 
-SmallVector<Value> BufferFormer::indicesOf(ValueRange scalars) {
-  return llvm::map_to_vector(scalars, [&](Value scalar) {
-    Value formed = buffers.lookup(scalar); // a loop's index is another one now
-    return formed ? formed : scalar;
-  });
+void BufferFormer::createCommand(kernel::CommandLikeOpInterface like, ValueRange operands) {
+  Operation* formed = Operation::create(like->getLoc(), like->getName(), TypeRange(), operands,
+                                        like->getRawDictionaryAttrs(), like->getPropertiesStorage(),
+                                        BlockRange(), like->getNumRegions());
+  for (auto [from, to] : llvm::zip_equal(like->getRegions(), formed->getRegions())) {
+    IRMapping mapping;
+    from.cloneInto(&to, mapping);
+  }
+  builder.insert(formed);
+}
+
+Value BufferFormer::indexOf(Value scalar) {
+  Value formed = buffers.lookup(scalar); // a loop's index is another one now
+  return formed ? formed : scalar;
 }
 
 Value BufferFormer::formAccumulator(OpResult result, Value init) {
@@ -265,14 +257,14 @@ Value BufferFormer::formAccumulator(OpResult result, Value init) {
   auto buffer = [&] { return wanted ? wanted : newBuffer(result.getType(), loc); };
   if (init.getDefiningOp<kernel::EmptyOp>())
     return buffer();
-  if (isFill(init) && !buffers.contains(init)) {
+  if (kernel::CommandLikeOpInterface fill = fillOf(init); fill && !buffers.contains(init)) {
     Value filled = buffer();
-    createFused(init.getDefiningOp<kernel::FusedOp>(), {}, filled, {});
+    createCommand(fill, filled);
     return filled;
   }
   Value start = bufferOf(init);
   bool ends = init.hasOneUse() && rootOf(start).getDefiningOp<kernel::BufferOp>() &&
-              isa_and_present<kernel::FusedOp, kernel::CallOp>(init.getDefiningOp());
+              isa_and_present<kernel::CommandLikeOpInterface>(init.getDefiningOp());
   if (!wanted && ends)
     return start;
   Value target = buffer();

@@ -26,24 +26,19 @@ private:
   void formExits(llvm::ArrayRef<Exit> exits, mlir::Location loc);
 
   mlir::LogicalResult formOp(mlir::Operation* op);
-  void formFused(kernel::FusedOp op);
-  void formCall(kernel::CallOp op);
-  /// A kernel on buffers with the body of `like`.
-  void createFused(kernel::FusedOp like, mlir::ValueRange ins, mlir::ValueRange outs,
-                   mlir::ValueRange scalars);
+  void formCommand(kernel::CommandLikeOpInterface op);
+  /// The command `like`, on the buffers and indices `operands`.
+  void createCommand(kernel::CommandLikeOpInterface like, mlir::ValueRange operands);
   mlir::LogicalResult formLoop(accum::LoopOp loop);
   /// The buffer that a loop accumulates its result in, holding `init`.
   mlir::Value formAccumulator(mlir::OpResult result, mlir::Value init);
-  /// The buffers that the results of a kernel with these outs operands lie in.
-  llvm::SmallVector<mlir::Value> formOuts(mlir::Operation* op, mlir::ValueRange outs);
   /// Where `result` belongs, as a buffer of its shape; null if it has no destination.
   mlir::Value wantedFor(mlir::OpResult result);
-  /// The buffer for result `result` of a kernel whose outs operand is `out`.
+  /// The buffer for result `result` of a command that writes it to `out`.
   mlir::Value destinationOf(mlir::OpResult result, mlir::Value out);
 
   mlir::Value bufferOf(mlir::Value tensor);
-  llvm::SmallVector<mlir::Value> buffersOf(mlir::ValueRange tensors);
-  llvm::SmallVector<mlir::Value> indicesOf(mlir::ValueRange scalars);
+  mlir::Value indexOf(mlir::Value scalar);
   mlir::Value newBuffer(mlir::Type tensor, mlir::Location loc);
   /// `buffer` in the shape of `tensor`.
   mlir::Value viewAs(mlir::Value buffer, mlir::Type tensor, mlir::Location loc);

@@ -163,9 +163,9 @@ LogicalResult BufferRun::runCommand(Operation* op) {
           load(addressOf(copy.getSource()), copy.getSource().getType()));
     return success();
   }
-  SmallVector<Value> outs(isa<kernel::FusedOp>(op)
-                              ? ValueRange(cast<kernel::FusedOp>(op).getOuts())
-                              : ValueRange(cast<kernel::CallOp>(op).getOuts()));
+  SmallVector<Value> outs;
+  for (OpOperand* write : cast<kernel::CommandLikeOpInterface>(op).getWrites())
+    outs.push_back(write->get());
   SmallVector<Type> arguments, results;
   SmallVector<Tensor> values;
   for (Value operand : op->getOperands()) {

@@ -11,18 +11,18 @@ namespace {
 
 /// Does the op that makes `value` read `use`, one of its operands, no later than it writes there?
 bool readsAlike(OpResult value, OpOperand& use) {
-  unsigned number = use.getOperandNumber();
-  if (auto fused = dyn_cast<kernel::FusedOp>(value.getOwner()))
-    return number >= fused.getIns().size() || // the value that it continues
-           fused.walksAlike(number, value.getResultNumber());
-  auto call = dyn_cast<kernel::CallOp>(value.getOwner());
-  return call && number >= call.getIns().size();
+  auto command = dyn_cast<kernel::CommandLikeOpInterface>(value.getOwner());
+  if (!command)
+    return false;
+  SmallVector<OpOperand*> writes = command.getWrites();
+  return llvm::is_contained(writes, &use) || // the value that it continues
+         command.walksAlike(use, *writes[value.getResultNumber()]);
 }
 
 /// May the op that makes `value` write into the slot's buffer, which still holds the old value?
 bool mayWriteEarly(OpResult value, const Slot& slot) {
   Operation* writer = value.getOwner();
-  if (!isa<kernel::FusedOp, kernel::CallOp, accum::LoopOp>(writer))
+  if (!isa<kernel::CommandLikeOpInterface, accum::LoopOp>(writer))
     return false;
   if (slot.isState && (isa<accum::LoopOp>(writer) || ir::getPhase(writer) != ir::Phase::Update))
     return false;
@@ -51,10 +51,8 @@ Value continuedBy(OpResult result) {
   Operation* op = result.getOwner();
   if (auto cast = dyn_cast<kernel::CastShapeOp>(op))
     return cast.getSource();
-  if (auto fused = dyn_cast<kernel::FusedOp>(op))
-    return fused.getOuts()[result.getResultNumber()];
-  if (auto call = dyn_cast<kernel::CallOp>(op))
-    return call.getOuts()[result.getResultNumber()];
+  if (auto command = dyn_cast<kernel::CommandLikeOpInterface>(op))
+    return command.getWrites()[result.getResultNumber()]->get();
   if (auto loop = dyn_cast<accum::LoopOp>(op); loop && !loop.getInits().empty())
     return loop.getInits()[result.getResultNumber()];
   return {};

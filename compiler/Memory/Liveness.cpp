@@ -12,15 +12,14 @@ void list(Block& block, SmallVectorImpl<Command>& commands) {
       commands.push_back({Command::Kind::Repeat, loop});
       list(loop.getBlock(), commands);
       commands.push_back({Command::Kind::EndRepeat, loop});
-    } else if (isa<kernel::FusedOp, kernel::CallOp, kernel::CopyOp>(op)) {
+    } else if (isa<kernel::CommandLikeOpInterface>(op)) {
       commands.push_back({Command::Kind::Run, &op});
     }
   }
 }
 
-void append(SmallVectorImpl<Value>& roots, ValueRange values) {
-  for (Value value : values)
-    roots.push_back(rootOf(value));
+SmallVector<Value> rootsOf(ArrayRef<OpOperand*> operands) {
+  return llvm::map_to_vector(operands, [](OpOperand* operand) { return rootOf(operand->get()); });
 }
 
 } // namespace
@@ -42,29 +41,11 @@ Value rootOf(Value value) {
 }
 
 SmallVector<Value> readsOf(Operation* command) {
-  SmallVector<Value> roots;
-  if (auto fused = dyn_cast<kernel::FusedOp>(command)) {
-    append(roots, fused.getIns());
-  } else if (auto call = dyn_cast<kernel::CallOp>(command)) {
-    append(roots, call.getIns());
-    for (auto [i, out] : llvm::enumerate(call.getOuts()))
-      if (call.getRoutine().readsOut(i))
-        roots.push_back(rootOf(out));
-  } else if (auto copy = dyn_cast<kernel::CopyOp>(command)) {
-    append(roots, copy.getSource());
-  }
-  return roots;
+  return rootsOf(cast<kernel::CommandLikeOpInterface>(command).getReads());
 }
 
 SmallVector<Value> writesOf(Operation* command) {
-  SmallVector<Value> roots;
-  if (auto fused = dyn_cast<kernel::FusedOp>(command))
-    append(roots, fused.getOuts());
-  else if (auto call = dyn_cast<kernel::CallOp>(command))
-    append(roots, call.getOuts());
-  else if (auto copy = dyn_cast<kernel::CopyOp>(command))
-    append(roots, copy.getTarget());
-  return roots;
+  return rootsOf(cast<kernel::CommandLikeOpInterface>(command).getWrites());
 }
 
 llvm::MapVector<kernel::BufferOp, LiveRange> computeLiveRanges(func::FuncOp function) {

@@ -1,4 +1,4 @@
-// titan-plan-reuse-in-place: a kernel writes over an input that dies there.
+// titan-plan-reuse-in-place: a command writes over an input that dies there.
 #include "compiler/Memory/Liveness.h"
 #include "compiler/Memory/Passes.h"
 
@@ -21,23 +21,22 @@ struct ReuseInPlace : impl::ReuseInPlaceBase<ReuseInPlace> {
   void runOnOperation() override {
     Ranges ranges = memory::computeLiveRanges(getOperation());
     for (auto [number, command] : llvm::enumerate(memory::listCommands(getOperation())))
-      if (auto fused = command.kind == memory::Command::Kind::Run
-                           ? dyn_cast<kernel::FusedOp>(command.op)
-                           : nullptr)
-        reuse(fused, number, ranges);
+      if (command.kind == memory::Command::Kind::Run)
+        reuse(cast<kernel::CommandLikeOpInterface>(command.op), number, ranges);
   }
 
-  void reuse(kernel::FusedOp op, uint32_t number, Ranges& ranges) {
-    for (unsigned j = 0; j < op.getOuts().size(); ++j) {
-      auto target = op.getOuts()[j].getDefiningOp<kernel::BufferOp>();
+  void reuse(kernel::CommandLikeOpInterface op, uint32_t number, Ranges& ranges) {
+    SmallVector<OpOperand*> reads = op.getReads(), writes = op.getWrites();
+    for (OpOperand* write : writes) {
+      auto target = write->get().getDefiningOp<kernel::BufferOp>();
       if (!target || target->getBlock() != op->getBlock() || ranges[target].first != number ||
-          llvm::count(op.getOuts(), op.getOuts()[j]) != 1)
+          llvm::count_if(writes, [&](OpOperand* w) { return w->get() == write->get(); }) != 1)
         continue;
-      for (unsigned i = 0; i < op.getIns().size(); ++i) {
-        auto source = op.getIns()[i].getDefiningOp<kernel::BufferOp>();
+      for (OpOperand* read : reads) {
+        auto source = read->get().getDefiningOp<kernel::BufferOp>();
         if (!source || source == target || source->getBlock() != op->getBlock() ||
             ranges[source].last != number || source.getType() != target.getType() ||
-            !readsAlike(op, i, j))
+            !readsAlike(op, *read, *write))
           continue;
         ranges[source].last = ranges[target].last;
         ranges.erase(target);
@@ -49,14 +48,15 @@ struct ReuseInPlace : impl::ReuseInPlaceBase<ReuseInPlace> {
     }
   }
 
-  /// Is ins `i` read only where outs `j` is written, and not written by another out?
-  static bool readsAlike(kernel::FusedOp op, unsigned i, unsigned j) {
-    Value source = rootOf(op.getIns()[i]);
-    for (unsigned k = 0; k < op.getIns().size(); ++k)
-      if (rootOf(op.getIns()[k]) == source &&
-          (op.getIns()[k] != op.getIns()[i] || !op.walksAlike(k, j)))
+  /// Is `read` read only where `write` is written, and not written by another?
+  static bool readsAlike(kernel::CommandLikeOpInterface op, OpOperand& read, OpOperand& write) {
+    Value source = rootOf(read.get());
+    for (OpOperand* other : op.getReads())
+      if (rootOf(other->get()) == source &&
+          (other->get() != read.get() || !op.walksAlike(*other, write)))
         return false;
-    return llvm::none_of(op.getOuts(), [&](Value out) { return rootOf(out) == source; });
+    return llvm::none_of(op.getWrites(),
+                         [&](OpOperand* other) { return rootOf(other->get()) == source; });
   }
 };
 

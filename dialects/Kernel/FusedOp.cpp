@@ -12,9 +12,10 @@ AffineMap FusedOp::getOutMap(unsigned i) {
   return cast<AffineMapAttr>(getMaps()[getIns().size() + i]).getValue();
 }
 
-bool FusedOp::walksAlike(unsigned in, unsigned out) {
+bool FusedOp::walksAlike(OpOperand& read, OpOperand& write) {
+  unsigned in = read.getOperandNumber();
   AffineMap map = getInMap(in);
-  if (map != getOutMap(out))
+  if (map != getOutMap(write.getOperandNumber() - getIns().size()))
     return false;
   llvm::SmallBitVector missing(getSpace().size()), reduced(getSpace().size());
   for (auto reduce : getBlock().getOps<ReduceOp>())
@@ -224,9 +225,9 @@ LogicalResult FusedOp::verifyRegions() {
       failed(verifyYield(*this, onTensors)))
     return failure();
   if (!onTensors)
-    for (auto [j, out] : llvm::enumerate(getOuts()))
-      for (auto [i, in] : llvm::enumerate(getIns()))
-        if (in == out && !walksAlike(i, j))
+    for (auto [j, out] : llvm::enumerate(getOutsMutable()))
+      for (auto [i, in] : llvm::enumerate(getInsMutable()))
+        if (in.get() == out.get() && !walksAlike(in, out))
           return emitOpError("(C7) writes outs ")
                  << j << " over ins " << i << ", which is read at other points";
   for (Operation& op : getBlock())

@@ -17,6 +17,7 @@
 #include "dialects/Kernel/KernelEnums.h.inc"
 
 #include "dialects/Kernel/KernelAttrInterfaces.h.inc"
+#include "dialects/Kernel/KernelInterfaces.h.inc"
 
 #define GET_ATTRDEF_CLASSES
 #include "dialects/Kernel/KernelAttrs.h.inc"

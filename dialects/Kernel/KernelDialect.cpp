@@ -9,6 +9,7 @@
 
 #include "dialects/Kernel/KernelDialect.cpp.inc"
 #include "dialects/Kernel/KernelEnums.cpp.inc"
+#include "dialects/Kernel/KernelInterfaces.cpp.inc"
 
 #define GET_ATTRDEF_CLASSES
 #include "dialects/Kernel/KernelAttrs.cpp.inc"
@@ -37,14 +38,19 @@ LogicalResult KernelDialect::verifyRegionArgAttribute(Operation* op, unsigned, u
 
 namespace {
 
-void addBufferEffects(Operation* op, ValueRange ins, MutableOperandRange outs,
-                      SmallVectorImpl<MemoryEffects::EffectInstance>& effects) {
-  for (OpOperand& operand : op->getOpOperands())
-    if (llvm::is_contained(ins, operand.get()) && isa<MemRefType>(operand.get().getType()))
-      effects.emplace_back(MemoryEffects::Read::get(), &operand);
-  for (OpOperand& out : outs)
-    if (isa<MemRefType>(out.get().getType()))
-      effects.emplace_back(MemoryEffects::Write::get(), &out);
+/// On buffers; on tensors there are none.
+void addEffects(CommandLikeOpInterface command,
+                SmallVectorImpl<MemoryEffects::EffectInstance>& effects) {
+  for (OpOperand* read : command.getReads())
+    if (isa<MemRefType>(read->get().getType()))
+      effects.emplace_back(MemoryEffects::Read::get(), read);
+  for (OpOperand* write : command.getWrites())
+    if (isa<MemRefType>(write->get().getType()))
+      effects.emplace_back(MemoryEffects::Write::get(), write);
+}
+
+SmallVector<OpOperand*> pointers(MutableOperandRange operands) {
+  return llvm::map_to_vector(operands, [](OpOperand& operand) { return &operand; });
 }
 
 } // namespace
@@ -54,15 +60,26 @@ void addBufferEffects(Operation* op, ValueRange ins, MutableOperandRange outs,
 //===----------------------------------------------------------------------===//
 
 void FusedOp::getEffects(SmallVectorImpl<MemoryEffects::EffectInstance>& effects) {
-  addBufferEffects(*this, getIns(), getOutsMutable(), effects);
+  addEffects(*this, effects);
 }
 
+SmallVector<OpOperand*> FusedOp::getReads() { return pointers(getInsMutable()); }
+
+SmallVector<OpOperand*> FusedOp::getWrites() { return pointers(getOutsMutable()); }
+
 void CallOp::getEffects(SmallVectorImpl<MemoryEffects::EffectInstance>& effects) {
-  addBufferEffects(*this, getIns(), getOutsMutable(), effects);
-  for (auto [i, out] : llvm::enumerate(getOutsMutable()))
-    if (getRoutine().readsOut(i) && isa<MemRefType>(out.get().getType()))
-      effects.emplace_back(MemoryEffects::Read::get(), &out);
+  addEffects(*this, effects);
 }
+
+SmallVector<OpOperand*> CallOp::getReads() {
+  SmallVector<OpOperand*> reads = pointers(getInsMutable());
+  for (auto [i, out] : llvm::enumerate(getWrites()))
+    if (getRoutine().readsOut(i))
+      reads.push_back(out);
+  return reads;
+}
+
+SmallVector<OpOperand*> CallOp::getWrites() { return pointers(getOutsMutable()); }
 
 LogicalResult CallOp::verify() {
   if (getNumResults() != 0 && getResultTypes() != getOuts().getTypes())

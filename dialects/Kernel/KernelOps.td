@@ -8,6 +8,7 @@ include "mlir/Interfaces/ControlFlowInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "dialects/Kernel/KernelDialect.td"
+include "dialects/Kernel/KernelInterfaces.td"
 include "dialects/Titan/TitanDialect.td"
 
 class Kernel_Op<string mnemonic, list<Trait> traits = []> : Op<Kernel_Dialect, mnemonic, traits>;
@@ -18,7 +19,7 @@ def Kernel_Buffer : AnyTypeOf<[AnyStaticShapeTensor, AnyStaticShapeMemRef]>;
 // Kernels
 //===----------------------------------------------------------------------===//
 
-def Kernel_FusedOp : Kernel_Op<"fused", [AttrSizedOperandSegments, IsolatedFromAbove,
+def Kernel_FusedOp : Kernel_Op<"fused", [AttrSizedOperandSegments, IsolatedFromAbove, CommandLikeOpInterface,
     SingleBlockImplicitTerminator<"::titan::kernel::YieldOp">, DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "evaluates a scalar body at every point of an iteration space";
   let description = [{
@@ -74,8 +75,10 @@ def Kernel_FusedOp : Kernel_Op<"fused", [AttrSizedOperandSegments, IsolatedFromA
     /// The dimensions of the space that `value` (of the body) depends on.
     ::llvm::SmallBitVector getDependence(::mlir::Value value);
     bool isOnBuffers() { return getNumResults() == 0; }
-    /// May ins `in` and outs `out` be one buffer (C7)?
-    bool walksAlike(unsigned in, unsigned out);
+    ::llvm::SmallVector<::mlir::OpOperand *> getReads();
+    ::llvm::SmallVector<::mlir::OpOperand *> getWrites();
+    /// (C7), for one of the ins and one of the outs.
+    bool walksAlike(::mlir::OpOperand &in, ::mlir::OpOperand &out);
   }];
 }
 
@@ -86,7 +89,8 @@ def Kernel_YieldOp : Kernel_Op<"yield", [Pure, Terminator, ReturnLike, HasParent
   let builders = [OpBuilder<(ins), "build($_builder, $_state, ::mlir::ValueRange());">];
 }
 
-def Kernel_CallOp : Kernel_Op<"call", [AttrSizedOperandSegments, DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+def Kernel_CallOp : Kernel_Op<"call", [AttrSizedOperandSegments, CommandLikeOpInterface,
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "a library or generated routine with its epilogue and its fixed division into units";
   let description = [{
     Constraints:
@@ -110,6 +114,8 @@ def Kernel_CallOp : Kernel_Op<"call", [AttrSizedOperandSegments, DeclareOpInterf
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
+    ::llvm::SmallVector<::mlir::OpOperand *> getReads();
+    ::llvm::SmallVector<::mlir::OpOperand *> getWrites();
     /// The routine as a matrix product; null if it is another.
     ::titan::kernel::GemmAttr getGemm() { return ::llvm::dyn_cast<::titan::kernel::GemmAttr>(getRoutine()); }
   }];
@@ -210,7 +216,7 @@ def Kernel_SliceOp : Kernel_Op<"slice", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Kernel_CopyOp : Kernel_Op<"copy"> {
+def Kernel_CopyOp : Kernel_Op<"copy", [CommandLikeOpInterface]> {
   let summary = "copies a buffer";
   let description = [{
     What is left where *plan* cannot let a value be written where it belongs: a state that is still read, a value with two destinations.
@@ -222,6 +228,10 @@ def Kernel_CopyOp : Kernel_Op<"copy"> {
                        OptionalAttr<Titan_PhaseAttr>:$phase);
   let assemblyFormat = "$source `to` $target attr-dict `:` type($source) `to` type($target)";
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::llvm::SmallVector<::mlir::OpOperand *> getReads() { return {&getSourceMutable()}; }
+    ::llvm::SmallVector<::mlir::OpOperand *> getWrites() { return {&getTargetMutable()}; }
+  }];
 }
 
 def Kernel_CastShapeOp : Kernel_Op<"cast_shape", [Pure]> {
