@@ -21,7 +21,7 @@ DictionaryAttr meaningOf(Operation* op) {
 }
 
 bool isCandidate(Operation* op) {
-  return isa<TitanDialect>(op->getDialect()) && isPure(op) && op->getNumRegions() == 0;
+  return isPure(op) && op->getNumRegions() == 0 && !op->hasTrait<OpTrait::IsTerminator>();
 }
 
 void combine(Block& block) {

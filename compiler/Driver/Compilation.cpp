@@ -41,15 +41,17 @@ ErrorCode codeOfFailedPass(StringRef pass) {
 
 } // namespace
 
-Compilation::Compilation(const CompileOptions& options)
-    : options_(options), name_(std::filesystem::path(options.model).stem().string()) {
+Compilation::Compilation(const CompileOptions& options, const DialectRegistry& more)
+    : options_(options), compiler_(more),
+      name_(std::filesystem::path(options.model).stem().string()) {
   timing_.setEnabled(options.timing);
   timing_.setDisplayMode(DefaultTimingManager::DisplayMode::Tree);
   timingRoot_ = timing_.getRootScope();
 }
 
-Result<std::unique_ptr<Compilation>> Compilation::load(const CompileOptions& options) {
-  std::unique_ptr<Compilation> compilation(new Compilation(options));
+Result<std::unique_ptr<Compilation>> Compilation::load(const CompileOptions& options,
+                                                       const DialectRegistry& more) {
+  std::unique_ptr<Compilation> compilation(new Compilation(options, more));
   TITAN_TRY(compilation->compiler_.disablePasses(options.disabledPasses));
   if (!options.remarks.empty())
     TITAN_TRY(compilation->compiler_.enableRemarks(options.remarks));

@@ -15,8 +15,9 @@ namespace titan {
 class Compilation {
 public:
   /// Reads `options.model`: imports an .onnx file under the recipe, or parses a printed stage,
-  /// which carries its own.
-  static Result<std::unique_ptr<Compilation>> load(const CompileOptions& options);
+  /// which carries its own. `more` as in CompilerContext.
+  static Result<std::unique_ptr<Compilation>>
+  load(const CompileOptions& options, const mlir::DialectRegistry& more = mlir::DialectRegistry());
 
   /// Runs all stages after the module's own up to and including `stage` (at most plan).
   Status advance(Stage stage);
@@ -39,7 +40,7 @@ public:
   std::string print();
 
 private:
-  explicit Compilation(const CompileOptions& options);
+  Compilation(const CompileOptions& options, const mlir::DialectRegistry& more);
   Status import();
   Status parse();
   Status checkStage();

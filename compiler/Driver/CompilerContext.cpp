@@ -15,9 +15,10 @@ namespace titan {
 
 namespace {
 
-DialectRegistry makeRegistry() {
+DialectRegistry makeRegistry(const DialectRegistry& more) {
   DialectRegistry registry;
   registerAllDialects(registry);
+  more.appendTo(registry);
   return registry;
 }
 
@@ -31,7 +32,8 @@ std::string locationPrefix(Location location) {
 
 } // namespace
 
-CompilerContext::CompilerContext() : context_(makeRegistry(), MLIRContext::Threading::DISABLED) {
+CompilerContext::CompilerContext(const DialectRegistry& more)
+    : context_(makeRegistry(more), MLIRContext::Threading::DISABLED) {
   [[maybe_unused]] static const bool registered = (registerAllPasses(), true);
   context_.loadAllAvailableDialects();
   context_.printOpOnDiagnostic(false);

@@ -5,6 +5,7 @@
 #include "runtime/program/Error.h"
 
 #include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/DialectRegistry.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Pass/Pass.h"
 
@@ -15,7 +16,8 @@ namespace titan {
 
 class CompilerContext {
 public:
-  CompilerContext();
+  /// `more`: dialects of other libraries, whose ops say by their interfaces what they are.
+  explicit CompilerContext(const mlir::DialectRegistry& more = mlir::DialectRegistry());
 
   mlir::MLIRContext& context() { return context_; }
 

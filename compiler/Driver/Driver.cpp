@@ -73,8 +73,8 @@ Status link(const CompiledModule& code, const std::string& output) {
   return link::linkJob(code.object, {program, symbols, payload.pieces()}, output);
 }
 
-Status compile(const CompileOptions& options) {
-  std::unique_ptr<Compilation> compilation = TITAN_TRY(Compilation::load(options));
+Status compile(const CompileOptions& options, const mlir::DialectRegistry& more) {
+  std::unique_ptr<Compilation> compilation = TITAN_TRY(Compilation::load(options, more));
   for (const std::string& note : compilation->notes())
     llvm::errs() << "note: " << note << "\n";
   TITAN_TRY(compilation->advance(lastPipelineStage(options)));
@@ -92,7 +92,7 @@ Status compile(const CompileOptions& options) {
   return {};
 }
 
-Status run(const std::vector<std::string>& arguments) {
+Status run(const std::vector<std::string>& arguments, const mlir::DialectRegistry& more) {
   std::optional<CompileOptions> options = TITAN_TRY(parseCompileOptions(arguments));
   if (!options)
     return {};
@@ -103,13 +103,14 @@ Status run(const std::vector<std::string>& arguments) {
     return writeOutput(options->output,
                        TITAN_TRY(frontend::starterRecipe(options->model, importOptions(*options))));
   }
-  return compile(*options);
+  return compile(*options, more);
 }
 
 } // namespace
 
-int compileMain(const std::vector<std::string>& arguments, const std::string&) {
-  Status status = run(arguments);
+int compileMain(const std::vector<std::string>& arguments, const std::string&,
+                const mlir::DialectRegistry& more) {
+  Status status = run(arguments, more);
   if (status.ok())
     return 0;
   llvm::errs() << "error: " << status.error().message() << "\n";

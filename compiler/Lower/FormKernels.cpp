@@ -1,4 +1,4 @@
-// titan-lower-form-kernels: every titan op becomes kernels, by its own rule.
+// titan-lower-form-kernels: every tensor op becomes kernels, by its own rule.
 #include "compiler/Lower/LoweringBuilder.h"
 #include "compiler/Lower/Passes.h"
 
@@ -15,7 +15,8 @@ struct FormKernels : impl::FormKernelsBase<FormKernels> {
   void runOnOperation() override {
     SmallVector<Operation*> ops;
     getOperation().walk([&](Operation* op) {
-      if (isa<ir::TitanDialect>(op->getDialect()) && !isa<ir::BarrierOp>(op))
+      if (isa<ir::LowerableOpInterface>(op) ||
+          (isa<ir::TitanDialect>(op->getDialect()) && !isa<ir::BarrierOp>(op)))
         ops.push_back(op);
     });
     IRRewriter rewriter(&getContext());

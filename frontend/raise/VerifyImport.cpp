@@ -67,7 +67,8 @@ private:
 
   LogicalResult verifyBody(func::FuncOp function) {
     for (Operation& op : function.getBody().front().without_terminator())
-      if (!isa<ir::TitanDialect>(op.getDialect()) || !isPure(&op))
+      if (!(isa<ir::TitanDialect>(op.getDialect()) || isa<ir::LowerableOpInterface>(op)) ||
+          !isPure(&op))
         return op.emitError("import: is not a pure titan op");
     return success();
   }

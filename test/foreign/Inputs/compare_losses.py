@@ -1,0 +1,11 @@
+"""compare_losses.py A B TOLERANCE: two runs have the same losses, up to a relative tolerance, and they fall by a third."""
+import json
+import sys
+
+a, b = ([json.loads(line)["loss"] for line in open(f"{run}/metrics.jsonl")] for run in sys.argv[1:3])
+tolerance = float(sys.argv[3])
+assert len(a) == len(b) > 20, f"{len(a)} and {len(b)} losses"
+for step, (x, y) in enumerate(zip(a, b)):
+    assert abs(x - y) <= tolerance * abs(y), f"step {step}: {x} and {y}"
+assert sum(a[-5:]) < 2 / 3 * sum(a[:5]), f"the loss does not fall: {a}"
+print(f"{len(a)} losses agree, from {a[0]} to {a[-1]}")
