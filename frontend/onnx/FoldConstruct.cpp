@@ -13,11 +13,17 @@ Folded range(const Node& node, const HostInputs& inputs, int64_t largest) {
   if (start.size() != 1 || limit.size() != 1 || delta.size() != 1 || start.dtype != limit.dtype ||
       start.dtype != delta.dtype)
     return Error::badInput("{}: start, limit and delta must be scalars of one type", node.shown());
-  double count = std::ceil((limit.real(0) - start.real(0)) / delta.real(0));
-  if (std::isnan(count) || count > static_cast<double>(largest))
-    return Error::badInput("{}: a range of {} elements", node.shown(), count);
-  HostTensor out =
-      HostTensor::empty(start.dtype, {std::max<int64_t>(0, static_cast<int64_t>(count))});
+  double from = start.real(0), to = limit.real(0), step = delta.real(0);
+  if (!std::isfinite(from) || !std::isfinite(to) || !std::isfinite(step) || step == 0)
+    return Error::badInput("{}: a range from {} to {} by {}: the three must be finite and delta "
+                           "not 0",
+                           node.shown(), from, to, step);
+  // Backwards there are none; the quotient may be beyond what an integer holds, either way.
+  double count = std::max(0.0, std::ceil((to - from) / step));
+  if (count > static_cast<double>(largest))
+    return Error::badInput("{}: a range of {} elements, more than the {} that are folded",
+                           node.shown(), count, largest);
+  HostTensor out = HostTensor::empty(start.dtype, {static_cast<int64_t>(count)});
   for (int64_t i = 0; i < out.shape[0]; ++i) {
     if (out.isFloat())
       out.push(start.reals[0] + static_cast<double>(i) * delta.reals[0]);

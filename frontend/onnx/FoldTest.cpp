@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
 namespace titan::frontend {
 namespace {
 
@@ -112,6 +115,30 @@ TEST(Fold, RefusesWhatTheSpecificationForbids) {
     EXPECT_FALSE(fold(node("Reshape"), {&data, bad}).ok());
   EXPECT_FALSE(fold(node("Gather"), {&data, &index}).ok());
   EXPECT_FALSE(fold(node("Squeeze"), {&data, &index}).ok());
+}
+
+TEST(Fold, RangesOfNoneAndWithoutAnEnd) {
+  auto real = [](double value) {
+    HostTensor tensor = HostTensor::empty(DType::F64, {});
+    tensor.push(value);
+    return tensor;
+  };
+  auto range = [](const HostTensor& start, const HostTensor& limit, const HostTensor& delta) {
+    return fold(node("Range"), {&start, &limit, &delta});
+  };
+  // Backwards, by more elements than a 64-bit integer counts.
+  EXPECT_EQ(run(node("Range"), {real(1e300), real(0), real(1e-300)}).shape, (Shape{0}));
+  EXPECT_EQ(run(node("Range"), {number(5), number(0), number(1)}).shape, (Shape{0}));
+  double infinity = std::numeric_limits<double>::infinity();
+  EXPECT_FALSE(range(real(0), real(1e300), real(1e-300)).ok());
+  for (double endless : {infinity, -infinity, std::nan("")}) {
+    EXPECT_FALSE(range(real(0), real(endless), real(1)).ok());
+    EXPECT_FALSE(range(real(endless), real(0), real(1)).ok());
+    EXPECT_FALSE(range(real(0), real(1), real(endless)).ok());
+  }
+  for (int64_t limit : {-1, 0, 1})
+    EXPECT_FALSE(range(number(0), number(limit), number(0)).ok());
+  EXPECT_FALSE(range(real(0), real(-1), real(-0.0)).ok());
 }
 
 TEST(Fold, CastsSaturateAndRound) {
