@@ -9,6 +9,10 @@ using namespace mlir;
 namespace titan::frontend {
 
 bool followScores(const View& written, double after, Scores& scores) {
+  // Each sum is two ways to look, so that sums of a value with itself would take forever.
+  constexpr unsigned kMostSteps = 256;
+  if (++scores.steps > kMostSteps)
+    return false;
   View view = withoutOrder(written);
   Operation* op = view.value.getDefiningOp();
   if (!op)

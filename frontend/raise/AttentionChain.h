@@ -13,12 +13,13 @@ struct Scores {
   double scale = 1;
   llvm::SmallVector<View> factors;   ///< that the product alone is multiplied by: a temperature
   llvm::SmallVector<MaskTerm> terms; ///< in the order of the computation
+  unsigned steps = 0;                ///< that were taken, also in vain
 
   ir::ContractOp contraction() const { return product.value.getDefiningOp<ir::ContractOp>(); }
 };
 
 /// Follows the scores up from `view`; `after` is the factor that later steps apply. False: they are
-/// no product that is only scaled, masked and cast.
+/// no product that is only scaled, masked and cast, or it is further than 256 steps away.
 bool followScores(const View& view, double after, Scores& scores);
 
 /// What stands between the softmax and the product with the values.

@@ -17,52 +17,68 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 /// probability is 0 unless the query has no other.
 bool forbids(double added) { return added <= -1e30; }
 
-/// Splits conjunctions, and sums and selections of masks, into terms of their own.
-void split(MaskTerm term, SmallVectorImpl<MaskTerm>& terms) {
-  term.view = withoutMovement(term.view);
+/// A mask is taken apart into that many terms, through that many ops; what is left is a term as it
+/// stands. Models have a handful, but sums of a value with itself double with each of them.
+constexpr size_t kMostTerms = 64, kMostSteps = 1024;
+
+/// The parts that `term` is the sum or the conjunction of, in the order of the computation; none:
+/// it is one part. With -inf it does not matter what it is written over; with other numbers the
+/// order of sums would.
+SmallVector<MaskTerm> partsOf(const MaskTerm& term) {
   Operation* op = term.view.value.getDefiningOp();
-  auto splitInto = [&](Value part, auto change) {
+  if (!op)
+    return {};
+  auto part = [&](Value value) {
     MaskTerm next = term;
-    next.view.value = part;
-    change(next);
-    split(next, terms);
+    next.view.value = value;
+    return next;
   };
-  auto same = [](MaskTerm&) {};
-  if (op && term.kind == MaskTerm::Kind::Fill) {
+  if (term.kind == MaskTerm::Kind::Fill) {
     // Parts of a conjunction forbid one by one, and so do the alternatives of what forbids.
-    if ((isa<ir::AndOp>(op) && term.keeps) || (isa<ir::OrOp>(op) && !term.keeps)) {
-      splitInto(op->getOperand(0), same);
-      splitInto(op->getOperand(1), same);
-      return;
-    }
-    if (isa<ir::NotOp>(op))
-      return splitInto(op->getOperand(0), [](MaskTerm& next) { next.keeps = !next.keeps; });
+    if ((isa<ir::AndOp>(op) && term.keeps) || (isa<ir::OrOp>(op) && !term.keeps))
+      return {part(op->getOperand(0)), part(op->getOperand(1))};
+    if (!isa<ir::NotOp>(op))
+      return {};
+    MaskTerm inverse = part(op->getOperand(0));
+    inverse.keeps = !inverse.keeps;
+    return {inverse};
   }
-  if (op && term.kind == MaskTerm::Kind::Add) {
-    if (isa<ir::AddOp>(op)) {
-      splitInto(op->getOperand(0), same);
-      splitInto(op->getOperand(1), same);
-      return;
-    }
-    if (auto select = dyn_cast<ir::SelectOp>(op)) {
-      // With -inf it does not matter what it is written over; with other numbers the order of sums
-      // would.
-      for (auto [filled, other, keeps] : {std::tuple(select.getOnFalse(), select.getOnTrue(), true),
-                                          {select.getOnTrue(), select.getOnFalse(), false}}) {
-        if (splatOf(filled).value_or(0) * term.factor != -kInfinity)
-          continue;
-        if (!splatOf(other) || *splatOf(other) != 0)
-          splitInto(other, same);
-        bool kept = keeps;
-        return splitInto(select.getCondition(), [&](MaskTerm& next) {
-          next.kind = MaskTerm::Kind::Fill;
-          next.keeps = kept;
-          next.fill = -kInfinity;
-        });
-      }
-    }
+  if (isa<ir::AddOp>(op))
+    return {part(op->getOperand(0)), part(op->getOperand(1))};
+  auto select = dyn_cast<ir::SelectOp>(op);
+  if (!select)
+    return {};
+  for (auto [filled, other, keeps] : {std::tuple(select.getOnFalse(), select.getOnTrue(), true),
+                                      {select.getOnTrue(), select.getOnFalse(), false}}) {
+    if (splatOf(filled).value_or(0) * term.factor != -kInfinity)
+      continue;
+    SmallVector<MaskTerm> parts;
+    if (!splatOf(other) || *splatOf(other) != 0)
+      parts.push_back(part(other));
+    MaskTerm fill = part(select.getCondition());
+    fill.kind = MaskTerm::Kind::Fill;
+    fill.keeps = keeps;
+    fill.fill = -kInfinity;
+    parts.push_back(fill);
+    return parts;
   }
-  terms.push_back(term);
+  return {};
+}
+
+/// Splits conjunctions, and sums and selections of masks, into terms of their own. Without
+/// recursion: how deep they nest is the model's choice.
+void split(const MaskTerm& written, SmallVectorImpl<MaskTerm>& terms) {
+  SmallVector<MaskTerm> open = {written}; // the next one last
+  for (size_t steps = 0; !open.empty(); ++steps) {
+    MaskTerm term = open.pop_back_val();
+    term.view = withoutMovement(term.view);
+    SmallVector<MaskTerm> parts;
+    if (steps < kMostSteps && terms.size() + open.size() < kMostTerms)
+      parts = partsOf(term);
+    if (parts.empty())
+      terms.push_back(term);
+    open.append(parts.rbegin(), parts.rend());
+  }
 }
 
 /// What constant terms add to the score of each query and key.

@@ -244,21 +244,55 @@ Known apply(Operation* op, RankedTensorType type, ArrayRef<Known> operands, int6
       });
 }
 
-} // namespace
-
-Known Evaluator::evaluate(Value value) {
-  auto it = known_.find(value);
-  if (it != known_.end())
-    return it->second;
-  Known result = compute(value);
-  known_[value] = result;
-  return result;
+/// Is the meaning of `op` known here?
+bool isEvaluated(Operation* op) {
+  return op->getNumResults() == 1 &&
+         (isa<ir::ReshapeOp, ir::TransposeOp, ir::BroadcastOp, ir::SliceOp, ir::ConcatOp,
+              ir::ContractOp, ir::IotaOp>(op) ||
+          elementwise(op));
 }
 
-Known Evaluator::compute(Value value) {
-  auto type = ir::tensorType(value);
-  Type element = type.getElementType();
-  if (!isEvaluated(element) || type.getNumElements() > largest_)
+} // namespace
+
+Known Evaluator::evaluate(Value root) {
+  // What waits for its operands, and which of them is next; how deep they nest is the model's
+  // choice, so there is no recursion.
+  SmallVector<std::pair<Value, unsigned>> open = {{root, 0}};
+  while (!open.empty()) {
+    auto [value, next] = open.back();
+    if (known_.contains(value)) {
+      open.pop_back();
+      continue;
+    }
+    // Ops whose meaning is not known here fail before their operands cost anything.
+    Operation* op = mayBeKnown(value) ? value.getDefiningOp() : nullptr;
+    if (!op || !isEvaluated(op)) {
+      known_[value] = leaf(value);
+      continue;
+    }
+    if (next == op->getNumOperands()) {
+      known_[value] = compute(op);
+      continue;
+    }
+    auto operand = known_.find(op->getOperand(next));
+    if (operand == known_.end())
+      open.emplace_back(op->getOperand(next), 0);
+    else if (operand->second)
+      ++open.back().second;
+    else
+      known_[value] = {};
+  }
+  return known_.at(root);
+}
+
+bool Evaluator::mayBeKnown(Value value) const {
+  RankedTensorType type = ir::tensorType(value);
+  return isEvaluated(type.getElementType()) && type.getNumElements() <= largest_;
+}
+
+/// A constant, or what a buffer holds; nothing else is known without operands.
+Known Evaluator::leaf(Value value) const {
+  if (!mayBeKnown(value))
     return {};
   if (auto argument = dyn_cast<BlockArgument>(value)) {
     auto function = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
@@ -266,25 +300,21 @@ Known Evaluator::compute(Value value) {
                ? fromAttribute(function.getArgAttr(argument.getArgNumber(), kInitialValue))
                : Known();
   }
-  Operation* op = value.getDefiningOp();
-  if (auto constant = dyn_cast<ir::ConstantOp>(op))
-    return fromAttribute(constant.getValue());
-  // Ops whose meaning is not known here fail before their operands cost anything.
-  if (op->getNumResults() != 1 ||
-      (!isa<ir::ReshapeOp, ir::TransposeOp, ir::BroadcastOp, ir::SliceOp, ir::ConcatOp,
-            ir::ContractOp, ir::IotaOp>(op) &&
-       !elementwise(op)))
-    return {};
+  auto constant = value.getDefiningOp<ir::ConstantOp>();
+  return constant ? fromAttribute(constant.getValue()) : Known();
+}
+
+/// The result of `op`, whose operands are known.
+Known Evaluator::compute(Operation* op) const {
+  RankedTensorType type = ir::tensorType(op->getResult(0));
   SmallVector<Known> operands;
-  for (Value operand : op->getOperands()) {
-    operands.push_back(evaluate(operand));
-    if (!operands.back())
-      return {};
-  }
+  for (Value operand : op->getOperands())
+    operands.push_back(known_.at(operand));
   Known exact = apply(op, type, operands, largest_);
   if (!exact)
     return {};
   auto rounded = std::make_shared<Elements>(*exact);
+  Type element = type.getElementType();
   for (double& number : rounded->data) {
     number = roundTo(element, number);
     if (isa<IntegerType>(element) && !(std::abs(number) <= 9e15))

@@ -31,7 +31,9 @@ public:
   std::shared_ptr<const Elements> evaluate(mlir::Value value);
 
 private:
-  std::shared_ptr<const Elements> compute(mlir::Value value);
+  bool mayBeKnown(mlir::Value value) const;
+  std::shared_ptr<const Elements> leaf(mlir::Value value) const;
+  std::shared_ptr<const Elements> compute(mlir::Operation* op) const;
 
   int64_t largest_;
   Buffers buffers_;

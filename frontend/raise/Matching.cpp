@@ -34,32 +34,33 @@ bool isClose(double value, double expected) {
   return std::abs(value - expected) <= 1e-5 * std::abs(expected);
 }
 
-static void addFactors(Value value, bool isRoot, Product& product) {
-  if (std::optional<double> constant = splatOf(value)) {
-    product.constant *= *constant;
-    return;
-  }
-  Operation* op = value.getDefiningOp();
-  if (op && (isRoot || value.hasOneUse())) {
-    if (auto mul = dyn_cast<ir::MulOp>(op)) {
-      addFactors(mul.getLhs(), false, product);
-      // x * x has one value with two uses: it is not looked into.
-      addFactors(mul.getRhs(), false, product);
-      return;
-    }
-    if (auto div = dyn_cast<ir::DivOp>(op))
-      if (std::optional<double> divisor = splatOf(div.getRhs())) {
-        product.constant /= *divisor;
-        addFactors(div.getLhs(), false, product);
-        return;
-      }
-  }
-  product.factors.push_back(value);
-}
-
 Product productOf(Value root) {
+  // A model's chain of products may be of any length; patterns ask for a handful of factors.
+  constexpr size_t kMostFactors = 64;
   Product product;
-  addFactors(root, /*isRoot=*/true, product);
+  SmallVector<Value> open = {root}; // the next one last
+  while (!open.empty()) {
+    Value value = open.pop_back_val();
+    if (std::optional<double> constant = splatOf(value)) {
+      product.constant *= *constant;
+      continue;
+    }
+    Operation* op = value.getDefiningOp();
+    bool looksInto =
+        (value == root || value.hasOneUse()) && product.factors.size() + open.size() < kMostFactors;
+    auto mul = looksInto ? dyn_cast_if_present<ir::MulOp>(op) : ir::MulOp();
+    auto div = looksInto ? dyn_cast_if_present<ir::DivOp>(op) : ir::DivOp();
+    std::optional<double> divisor = div ? splatOf(div.getRhs()) : std::nullopt;
+    if (mul) {
+      // x * x has one value with two uses: it is not looked into.
+      open.append({mul.getRhs(), mul.getLhs()});
+    } else if (divisor) {
+      product.constant /= *divisor;
+      open.push_back(div.getLhs());
+    } else {
+      product.factors.push_back(value);
+    }
+  }
   return product;
 }
 

@@ -11,7 +11,7 @@ std::optional<double> splatOf(mlir::Value value);
 bool isClose(double value, double expected);
 
 /// A product: `constant` times the factors, flattened through multiplications and divisions by
-/// constants whose results have one use (the root may have several).
+/// constants whose results have one use (the root may have several), up to 64 factors.
 struct Product {
   double constant = 1;
   llvm::SmallVector<mlir::Value> factors;

@@ -117,7 +117,10 @@ bool isNegated(const Table& a, const Table& b) {
   return isNegOf(left, right) || isNegOf(right, left);
 }
 
-bool repeatsPairs(Value table, Pairing pairing) {
+/// `steps` bounds how much is looked at, and thereby what `firstOfPairs` builds.
+static bool repeatsPairs(Value table, Pairing pairing, int& steps) {
+  if (--steps < 0)
+    return false;
   if (auto constant = table.getDefiningOp<ir::ConstantOp>()) {
     auto dense = dyn_cast<DenseElementsAttr>(constant.getValue());
     if (!dense)
@@ -143,7 +146,7 @@ bool repeatsPairs(Value table, Pairing pairing) {
     ArrayRef<int64_t> to = ir::tensorType(table).getShape();
     ArrayRef<int64_t> from = ir::tensorType(reshape.getOperand()).getShape();
     if (from.back() == to.back())
-      return repeatsPairs(reshape.getOperand(), pairing);
+      return repeatsPairs(reshape.getOperand(), pairing, steps);
     auto broadcast = reshape.getOperand().getDefiningOp<ir::BroadcastOp>();
     auto isPair = [&](size_t back) {
       auto d = static_cast<int64_t>(from.size() - back);
@@ -155,12 +158,17 @@ bool repeatsPairs(Value table, Pairing pairing) {
   if (auto broadcast = dyn_cast<ir::BroadcastOp>(op)) {
     auto rank = ir::tensorType(table).getRank();
     return !broadcast.getDims().empty() && broadcast.getDims().back() == rank - 1 &&
-           repeatsPairs(broadcast.getOperand(), pairing);
+           repeatsPairs(broadcast.getOperand(), pairing, steps);
   }
   // Elementwise ops of such tensors, and of constants that are the same everywhere.
   return isElementwise(op) && llvm::all_of(op->getOperands(), [&](Value operand) {
-           return splatOf(operand) || repeatsPairs(operand, pairing);
+           return splatOf(operand) || repeatsPairs(operand, pairing, steps);
          });
+}
+
+bool repeatsPairs(Value table, Pairing pairing) {
+  int steps = 64;
+  return repeatsPairs(table, pairing, steps);
 }
 
 /// A constant of `shape` with the one value that `value` has.
