@@ -65,9 +65,8 @@ Result<CheckReport> checkModel(mlir::MLIRContext& context, const std::string& pa
   report.text += ports("outputs", graph.outputs);
   for (TensorKind kind : {TensorKind::Parameter, TensorKind::Buffer, TensorKind::Constant})
     report.text += tensors(graph, names, kind);
-  for (const std::vector<std::string>* list : {&graph.notes, &names.notes})
-    for (const std::string& note : *list)
-      report.text += "note: " + note + "\n";
+  for (const std::string& note : notesOf(graph, names))
+    report.text += "note: " + note + "\n";
   Result<mlir::OwningOpRef<mlir::ModuleOp>> module = importGraph(context, graph, names, recipe);
   report.importable = module.ok();
   if (!module.ok() && module.error().code() != ErrorCode::BadInput)

@@ -8,6 +8,21 @@
 
 namespace titan::frontend {
 
+static constexpr NoteCause kPart = {
+    "{} is the part that the exported sequence reads: the exporter took it out; export with "
+    "optimize=False for the whole parameter",
+    "{} tensors are the parts that the exported sequence reads: the exporter took them out; export "
+    "with optimize=False for the whole parameters: {}"};
+static constexpr NoteCause kComputed = {
+    "{} was computed from parameters by the exporter, and is trained in their place; export with "
+    "optimize=False or do_constant_folding=False to keep them",
+    "{} tensors were computed from parameters by the exporter, and are trained in their place; "
+    "export with optimize=False or do_constant_folding=False to keep them: {}"};
+static constexpr NoteCause kLost = {
+    "parameter {} of the source is not in the file: the exporter folded it or left it out",
+    "{} parameters of the source are not in the file: the exporter folded them or left them out: "
+    "{}"};
+
 /// Parameters of the source that no tensor of the file is.
 std::vector<const SourceTensor*> Namer::lostParameters() const {
   std::vector<const SourceTensor*> lost;
@@ -84,35 +99,28 @@ void Namer::nameFolded(NamedTensor& tensor) {
       while ((lookup || wrapped) && file.shape.size() - tensor.dropped > 2 &&
              file.shape[tensor.dropped] == 1)
         ++tensor.dropped; // a lookup by [1, positions]
-      table_.notes.push_back(fmt::format(
-          "'{}' holds the part {} that the exported sequence reads: the exporter took it out; "
-          "export with optimize=False for the whole parameter",
-          printable(tensor.name), toString(tensor.sourceShape(file.shape))));
+      table_.notes.add(kPart, fmt::format("{} {}", inQuotes(tensor.name),
+                                          toString(tensor.sourceShape(file.shape))));
       return;
     }
     for (const SourceTensor* source : candidates)
-      sources += (sources.empty() ? "" : ", ") + printable(source->name);
+      sources += (sources.empty() ? " (perhaps " : ", ") + inQuotes(source->name);
   } else if (!graph_.fromPyTorch() || !isAddedToEmbedding(tensor)) {
     return;
   }
   tensor.kind = TensorKind::Parameter;
   nameStructurally(tensor);
-  table_.notes.push_back(fmt::format(
-      "'{}' was computed from parameters{}{} by the exporter, and is trained in their place; "
-      "export with optimize=False or do_constant_folding=False to keep them",
-      printable(tensor.name), sources.empty() ? "" : ", perhaps ", sources));
+  table_.notes.add(kComputed, inQuotes(tensor.name) + sources + (sources.empty() ? "" : ")"));
 }
 
 void Namer::noteLost() {
   for (const Scope& scope : scopes_)
     if (scope.paddingIndex)
-      table_.notes.push_back(fmt::format("embedding '{}' has padding_idx = {}: PyTorch does not "
-                                         "train that row through it, this job does",
-                                         printable(scope.module), *scope.paddingIndex));
+      table_.notes.add(fmt::format("embedding '{}' has padding_idx = {}: PyTorch does not train "
+                                   "that row through it, this job does",
+                                   printable(scope.module), *scope.paddingIndex));
   for (const SourceTensor* source : lostParameters())
-    table_.notes.push_back(fmt::format(
-        "parameter '{}' of the source is not in the file: the exporter folded it or left it out",
-        printable(source->name)));
+    table_.notes.add(kLost, inQuotes(source->name));
 }
 
 } // namespace titan::frontend

@@ -58,6 +58,9 @@ std::string Node::shown() const {
 // Building
 //===----------------------------------------------------------------------===//
 
+static constexpr NoteCause kUnused = {"initializer {} is not used and left out",
+                                      "{} initializers are not used and left out: {}"};
+
 namespace {
 
 Result<Port> portOf(const ::onnx::ValueInfoProto& info) {
@@ -149,7 +152,7 @@ public:
     dropDeadNodes();
     TITAN_TRY(takeTensors());
     if (model_.training_info_size() > 0)
-      graph_.notes.push_back("the model's training_info is ignored: the recipe says how to train");
+      graph_.notes.add("the model's training_info is ignored: the recipe says how to train");
     return std::move(graph_);
   }
 
@@ -312,8 +315,7 @@ private:
     for (const std::string& name : graph_.initializerOrder) {
       if (!live_.contains(name)) {
         if (!constants_.contains(name))
-          graph_.notes.push_back(
-              fmt::format("initializer '{}' is not used and left out", printable(name)));
+          graph_.notes.add(kUnused, inQuotes(name));
         continue;
       }
       if (!isText(name))

@@ -3,6 +3,7 @@
 // every output is produced once.
 #pragma once
 
+#include "frontend/onnx/Notes.h"
 #include "frontend/onnx/Signature.h"
 #include "frontend/onnx/Tensor.h"
 
@@ -55,7 +56,7 @@ struct Graph {
   std::vector<Port> outputs;
   std::map<std::string, Tensor> initializers; ///< by value name; Constant nodes included
   std::vector<std::string> initializerOrder;  ///< the file's order
-  std::vector<std::string> notes;             ///< what the user should know
+  Notes notes;                                ///< what the user should know
   Signature signature; ///< of the exported module, where the exporter wrote one
 
   bool fromPyTorch() const { return producer.starts_with("pytorch"); }

@@ -358,6 +358,12 @@ Result<NameOverrides> nameOverrides(const Recipe& recipe, const ImportOptions& o
   return readNamesFile(path);
 }
 
+std::vector<std::string> notesOf(const Graph& graph, const NameTable& names) {
+  Notes all = graph.notes;
+  all.append(names.notes);
+  return all.lines();
+}
+
 Result<Graph> readModel(const std::string& path, const Recipe& recipe,
                         const ImportOptions& options) {
   Graph graph = TITAN_TRY(readGraph(path, {options.weightsDirectory}));
@@ -380,8 +386,7 @@ Result<OwningOpRef<ModuleOp>> importOnnx(MLIRContext& context, const std::string
   Result<NameTable> names = nameTensors(graph, overrides);
   if (!names.ok())
     return names.takeError().withContext(path);
-  report.notes.insert(report.notes.end(), graph.notes.begin(), graph.notes.end());
-  report.notes.insert(report.notes.end(), names->notes.begin(), names->notes.end());
+  report.notes = notesOf(graph, *names);
   Result<OwningOpRef<ModuleOp>> module =
       importGraph(context, graph, *names, recipe, options.instrument);
   if (!module.ok())

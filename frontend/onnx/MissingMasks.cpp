@@ -10,6 +10,10 @@ namespace titan::frontend {
 
 namespace {
 
+constexpr NoteCause kTakenForMask = {
+    "{} has no data and masks attention scores: it is taken for a causal mask",
+    "{} tensors have no data and mask attention scores: they are taken for causal masks: {}"};
+
 /// What an element of the mask means.
 enum class Meaning {
   Attended, ///< not zero: attended to
@@ -144,9 +148,7 @@ void assumeCausalMasks(Graph& graph) {
     tensor.missing.clear();
     tensor.span.reset();
     tensor.assumed = true;
-    graph.notes.push_back(fmt::format("'{}' {} has no data and masks attention scores: it is taken "
-                                      "for a causal mask",
-                                      printable(name), toString(tensor.shape)));
+    graph.notes.add(kTakenForMask, fmt::format("{} {}", inQuotes(name), toString(tensor.shape)));
   }
 }
 

@@ -7,6 +7,10 @@
 
 namespace titan::frontend {
 
+static constexpr NoteCause kNameless = {
+    "{} has no name that could be recovered; --names can give it one",
+    "{} tensors have no names that could be recovered; --names can give them some: {}"};
+
 bool isAnonymous(std::string_view name) {
   auto digitsFrom = [&](size_t i) {
     return i < name.size() && std::all_of(
@@ -309,9 +313,8 @@ void Namer::nameStructurally(NamedTensor& tensor) {
                        other);
   tensor.name = name;
   tensor.structural = true;
-  table_.notes.push_back(fmt::format(
-      "'{}' has no name that could be recovered: it is called '{}'; --names can say otherwise",
-      printable(tensor.initializer), printable(name)));
+  table_.notes.add(kNameless,
+                   fmt::format("{} (here {})", inQuotes(tensor.initializer), inQuotes(name)));
 }
 
 } // namespace titan::frontend

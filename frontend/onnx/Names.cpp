@@ -66,6 +66,10 @@ Status applyOverrides(const Graph& graph, const NameOverrides& overrides, NameTa
   return {};
 }
 
+constexpr NoteCause kWrapped = {
+    "wrapper segments are not part of a name: {}",
+    "wrapper segments are not part of a name, as in those of {} tensors: {}"};
+
 /// Wrappers of the training framework (torch.compile, DDP, FSDP) are not part of a canonical name.
 void stripWrappers(NameTable& table) {
   std::set<std::string> names;
@@ -77,9 +81,8 @@ void stripWrappers(NameTable& table) {
     std::string stripped = stripWrapperSegments(tensor.name);
     if (stripped == tensor.name || !names.insert(stripped).second)
       continue;
-    table.notes.push_back(
-        fmt::format("'{}' is called '{}': wrapper segments are not part of a name",
-                    printable(tensor.name), printable(stripped)));
+    table.notes.add(kWrapped,
+                    fmt::format("{} (here {})", inQuotes(tensor.name), inQuotes(stripped)));
     tensor.name = stripped;
   }
 }

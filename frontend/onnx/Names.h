@@ -49,7 +49,7 @@ Result<NameOverrides> readNamesFile(const std::string& path);
 
 struct NameTable {
   std::vector<NamedTensor> tensors; ///< in the file's order
-  std::vector<std::string> notes;
+  Notes notes;
   const NamedTensor* find(std::string_view initializer) const;
 };
 

@@ -221,7 +221,7 @@ TEST(Names, StructuralNamesAreStableAndNoted) {
   NameTable table = nameTensors(graphOf(model, "other")).take();
   EXPECT_EQ(table.find("17")->name, "matmul_0.weight");
   EXPECT_TRUE(table.find("17")->structural);
-  ASSERT_EQ(table.notes.size(), 1u);
+  ASSERT_EQ(table.notes.lines().size(), 1u);
 }
 
 TEST(Names, StripsWrappers) {

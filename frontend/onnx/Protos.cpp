@@ -109,4 +109,6 @@ std::string printable(std::string_view name) {
   return out;
 }
 
+std::string inQuotes(std::string_view name) { return "'" + printable(name) + "'"; }
+
 } // namespace titan::frontend

@@ -40,5 +40,7 @@ std::vector<::onnx::AttributeProto> attributeDefaultsOf(const ::onnx::FunctionPr
 bool isText(std::string_view name);
 /// A name from a file as it may stand in a message: what is not text escaped, long names cut.
 std::string printable(std::string_view name);
+/// The same in quotes.
+std::string inQuotes(std::string_view name);
 
 } // namespace titan::frontend

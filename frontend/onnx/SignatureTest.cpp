@@ -80,8 +80,8 @@ TEST(Signature, RowsThatWereLookedUpAreTheirTable) {
   EXPECT_EQ(rows->name, "wpe.weight");
   EXPECT_EQ(rows->kind, TensorKind::Parameter);
   EXPECT_EQ(rows->sourceShape({1, 2, 2}), (Shape{2, 2}));
-  ASSERT_EQ(names.notes.size(), 1u);
-  EXPECT_NE(names.notes[0].find("the exported sequence reads"), std::string::npos);
+  ASSERT_EQ(names.notes.lines().size(), 1u);
+  EXPECT_NE(names.notes.lines()[0].find("the exported sequence reads"), std::string::npos);
 }
 
 /// TorchScript: the table of positions has no name, its sum with the tokens' rows tells it.

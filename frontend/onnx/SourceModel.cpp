@@ -11,6 +11,14 @@ namespace titan::frontend {
 
 namespace {
 
+constexpr NoteCause kMergedWith = {
+    "{} have equal values and were merged; they are separate here",
+    "{} pairs of tensors have equal values and were merged; they are separate here: {}"};
+constexpr NoteCause kMerged = {
+    "{} was merged from several parameters of equal value; they are separate here",
+    "{} tensors were each merged from several parameters of equal value; they are separate here: "
+    "{}"};
+
 bool isNumber(std::string_view text) {
   return !text.empty() &&
          std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c); });
@@ -195,9 +203,8 @@ static void splitUniformIdentities(Graph& graph) {
     Tensor copy = tensor->second;
     copy.name = node.outputs[0];
     copy.copyOf = node.inputs[0];
-    graph.notes.push_back(
-        fmt::format("'{}' was merged with '{}', which has equal values; they are separate here",
-                    printable(copy.name), printable(node.inputs[0])));
+    graph.notes.add(kMergedWith,
+                    fmt::format("{} and {}", inQuotes(copy.name), inQuotes(node.inputs[0])));
     graph.initializerOrder.push_back(copy.name);
     graph.initializers.emplace(node.outputs[0], std::move(copy));
     return true;
@@ -290,9 +297,7 @@ void splitMergedTensors(Graph& graph) {
         copy.copyOf = original;
         graph.initializers.emplace(it->second, std::move(copy));
         graph.initializerOrder.push_back(it->second);
-        graph.notes.push_back(fmt::format(
-            "'{}' was merged from several parameters of equal value; they are separate here",
-            printable(original)));
+        graph.notes.add(kMerged, inQuotes(original));
       }
       node.inputs[k] = it->second;
     }

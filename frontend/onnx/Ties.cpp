@@ -8,6 +8,10 @@
 
 namespace titan::frontend {
 
+static constexpr NoteCause kEqualValues = {
+    "{} have the same values: they are one tied parameter",
+    "{} pairs of tensors have the same values: they are one tied parameter each: {}"};
+
 /// Finds the other names of a tied tensor; the canonical one is that of the first use.
 void Namer::tie(NamedTensor& tensor) {
   struct Name {
@@ -89,8 +93,8 @@ void Namer::tieEmbeddings() {
       head.sameAs = table.initializer;
       if (!head.structural)
         table.aliases.push_back(head.name);
-      table_.notes.push_back(fmt::format("'{}' has the values of '{}': they are one tied parameter",
-                                         printable(head.initializer), printable(table.name)));
+      table_.notes.add(kEqualValues,
+                       fmt::format("{} and {}", inQuotes(head.initializer), inQuotes(table.name)));
       break;
     }
   }
