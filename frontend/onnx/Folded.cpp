@@ -73,7 +73,8 @@ void Namer::nameFolded(NamedTensor& tensor) {
   // One element of a parameter is known by the op that took it; other scalars are constants.
   bool element = file.shape.empty() && signature().known() && namesMovement(tensor.initializer);
   if (!isFloating(file.dtype) || !uses.differentiable || uses.uses.empty() ||
-      (file.shape.empty() && !element) || isAngleTable(file) || (!element && isMask(file)))
+      (file.shape.empty() && !element) || (!uses.indexedByInput && holdsAngles(file)) ||
+      (!element && isMask(file)))
     return;
   const std::string& module = scopes_[uses.uses.front().node].module;
   std::string sources;

@@ -7,6 +7,21 @@
 
 namespace titan::frontend {
 
+static constexpr NoteCause kAngles = {
+    "{} holds sines and cosines of positions, or their frequencies: it is a constant and not "
+    "trained, unless --names says kind = \"parameter\"",
+    "{} tensors hold sines and cosines of positions, or their frequencies: they are constants and "
+    "not trained, unless --names says kind = \"parameter\": {}"};
+static constexpr NoteCause kTrainedAngles = {
+    "{} holds sines and cosines, and an input says which rows are read: it is trained, unless "
+    "--names says kind = \"buffer\"",
+    "{} tensors hold sines and cosines, and inputs say which rows are read: they are trained, "
+    "unless --names says kind = \"buffer\": {}"};
+static constexpr NoteCause kConstantNode = {
+    "{} is of a Constant node and neither weight nor bias: it is a constant and not trained, "
+    "unless --names says kind = \"parameter\"",
+    "{} tensors are of Constant nodes and neither weights nor biases: they are constants and not "
+    "trained, unless --names says kind = \"parameter\": {}"};
 static constexpr NoteCause kNameless = {
     "{} has no name that could be recovered; --names can give it one",
     "{} tensors have no names that could be recovered; --names can give them some: {}"};
@@ -120,19 +135,32 @@ void Namer::classify(NamedTensor& tensor) {
     tensor.kind = TensorKind::Buffer;
   else if (!isFloating(file.dtype) || !usesOf(tensor).differentiable)
     tensor.kind = TensorKind::Constant;
-  else if (file.fromConstantNode && (graph_.fromPyTorch() || tensor.role == Role::Other))
-    // Library functions name their constants ("beta"); a Constant node that is a weight is
-    // another producer's.
-    tensor.kind = TensorKind::Constant;
-  else if (usesOf(tensor).onlyAngles ||
-           ((tensor.role == Role::Other || tensor.role == Role::Embedding) && isAngleTable(file)))
-    // The frequencies, cosines or sines of rotary or sinusoidal positions: a buffer in the source.
-    tensor.kind = TensorKind::Constant;
   else if (file.shape.empty() && !graph_.fromPyTorch())
     // PyTorch writes its own scalars without a name; other producers name theirs.
     tensor.kind = TensorKind::Constant;
-  else
+  else if (file.fromConstantNode && (graph_.fromPyTorch() || tensor.role == Role::Other)) {
+    // Library functions name their constants ("beta"); a Constant node that is a weight is
+    // another producer's.
+    tensor.kind = TensorKind::Constant;
+    tensor.doubt = graph_.fromPyTorch() ? nullptr : &kConstantNode;
+  } else if (usesOf(tensor).onlyAngles ||
+             ((tensor.role == Role::Other || tensor.role == Role::Embedding) &&
+              holdsAngles(file))) {
+    // The frequencies, cosines or sines of rotary or sinusoidal positions: a buffer in the source.
+    // What an input looks up, as words, is rather a table that starts from them.
+    bool lookedUp = usesOf(tensor).indexedByInput;
+    tensor.kind = lookedUp ? TensorKind::Parameter : TensorKind::Constant;
+    tensor.doubt = lookedUp ? &kTrainedAngles : &kAngles;
+  } else {
     tensor.kind = TensorKind::Parameter;
+  }
+}
+
+/// Cosines and sines of positions: in one table, or this one beside a table of the others.
+bool Namer::holdsAngles(const Tensor& file) const {
+  return isAngleTable(file) ||
+         std::any_of(graph_.initializers.begin(), graph_.initializers.end(),
+                     [&](const auto& other) { return areCosinesAndSines(file, other.second); });
 }
 
 /// Kind, name and layout of a tensor that the exporter renamed. False: nothing tells what it is.

@@ -28,6 +28,7 @@ private:
   bool isMadeUp(const std::string& name) const;
   void describeUse(NamedTensor& tensor);
   void classify(NamedTensor& tensor);
+  bool holdsAngles(const Tensor& file) const;
   bool recover(NamedTensor& tensor);
   bool besideParameter(const NamedTensor& tensor) const;
   bool fromMetadata(NamedTensor& tensor);

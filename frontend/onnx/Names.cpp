@@ -93,6 +93,11 @@ Result<NameTable> nameTensors(const Graph& graph, const NameOverrides& overrides
   NameTable table = Namer(graph).run();
   TITAN_TRY(applyOverrides(graph, overrides, table));
   stripWrappers(table);
+  for (const NamedTensor& tensor : table.tensors) {
+    auto entry = overrides.find(tensor.initializer);
+    if (tensor.doubt && (entry == overrides.end() || !entry->second.kind))
+      table.notes.add(*tensor.doubt, inQuotes(tensor.initializer));
+  }
   std::map<std::string, std::string> owner;
   for (const NamedTensor& tensor : table.tensors) {
     if (!tensor.isState())

@@ -21,6 +21,8 @@ struct NamedTensor {
   bool structural = false; ///< nothing tells the source's name: made up from the graph's structure
   Role role = Role::Other; ///< of the first use that has one
   int64_t fanIn = 0;       ///< of a Weight; 0: unknown
+  /// What is to be said of a kind that only values or uses tell; the names file may settle it.
+  const NoteCause* doubt = nullptr;
   /// The initializer whose parameter this one is as well (a tied weight that the exporter stored
   /// twice); `layout` then is from that parameter to this tensor.
   std::string sameAs;

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace titan::frontend {
 namespace {
 
@@ -84,6 +86,17 @@ TEST(Signature, RowsThatWereLookedUpAreTheirTable) {
   EXPECT_NE(names.notes.lines()[0].find("the exported sequence reads"), std::string::npos);
 }
 
+/// Sines and cosines in turn, by position.
+std::vector<float> sines(int rows, int width) {
+  std::vector<float> table;
+  for (int p = 0; p < rows; ++p)
+    for (int j = 0; j < width; ++j) {
+      double angle = p * std::pow(10000.0, -double(j / 2 * 2) / width);
+      table.push_back(static_cast<float>(j % 2 ? std::cos(angle) : std::sin(angle)));
+    }
+  return table;
+}
+
 /// TorchScript: the table of positions has no name, its sum with the tokens' rows tells it.
 ModelBuilder legacyGpt(const std::vector<float>& positions) {
   ModelBuilder model;
@@ -108,9 +121,11 @@ TEST(LegacyNames, EqualValuesTieTheHeadToTheEmbedding) {
 TEST(LegacyNames, ATableAddedToTheEmbeddingIsAParameterUnlessItHasSines) {
   Graph learned = parseGraph(legacyGpt({9, 8, 7, 6, 5, 4}).bytes(), "m.onnx", "").take();
   EXPECT_EQ(nameTensors(learned)->find("onnx::Add_7")->name, "add_0.weight");
-  std::vector<float> sines{0, 1, 0.84f, 0.54f, 0.91f, -0.42f};
-  Graph fixed = parseGraph(legacyGpt(sines).bytes(), "m.onnx", "").take();
+  Graph fixed = parseGraph(legacyGpt(sines(3, 2)).bytes(), "m.onnx", "").take();
   EXPECT_EQ(nameTensors(fixed)->find("onnx::Add_7")->kind, TensorKind::Constant);
+  // Zeros first and nothing above one: a padding row, for example.
+  Graph padded = parseGraph(legacyGpt({0, 0, .5f, .25f, 1, .75f}).bytes(), "m.onnx", "").take();
+  EXPECT_EQ(nameTensors(padded)->find("onnx::Add_7")->kind, TensorKind::Parameter);
 }
 
 TEST(LegacyNames, AScopeTellsThoseBelowItsSurroundings) {

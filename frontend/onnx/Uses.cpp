@@ -119,6 +119,7 @@ public:
           differentiable_.insert(node->inputs[k]);
     }
     findData();
+    findFromInputs();
   }
 
   std::map<std::string, TensorUses> run() {
@@ -160,6 +161,17 @@ private:
         data_.insert(node.outputs.begin(), node.outputs.end());
   }
 
+  /// What values of inputs, not only their shapes, take part in.
+  void findFromInputs() {
+    for (const Port& input : graph_.inputs)
+      fromInputs_.insert(input.name);
+    for (const Node& node : graph_.nodes)
+      if (node.opType != "Shape" && node.opType != "Size" &&
+          std::any_of(node.inputs.begin(), node.inputs.end(),
+                      [&](const std::string& input) { return fromInputs_.contains(input); }))
+        fromInputs_.insert(node.outputs.begin(), node.outputs.end());
+  }
+
   /// Does all that is done with `value` end in the Cos or Sin of something that is no data?
   bool onlyAngles(const std::string& value, std::set<std::string>& seen) {
     if (!seen.insert(value).second)
@@ -188,6 +200,8 @@ private:
       Use use{index, operand, roleOf(node, operand, shape.size())};
       if (use.role == Role::Weight)
         contraction(node, operand, shape, swapped, use);
+      if (node.opType.starts_with("Gather") && operand == 0 && node.hasInput(1))
+        out.indexedByInput |= fromInputs_.contains(node.inputs[1]);
       if (node.opType == "Identity" && node.outputs.size() == 1) {
         out.identityNames.push_back(node.outputs[0]);
         follow(node.outputs[0], shape, swapped, steps - 1, out);
@@ -223,7 +237,7 @@ private:
 
   const Graph& graph_;
   std::map<std::string, std::vector<std::pair<size_t, size_t>>> readers_;
-  std::set<std::string> differentiable_, data_;
+  std::set<std::string> differentiable_, data_, fromInputs_;
 };
 
 } // namespace

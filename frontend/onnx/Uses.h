@@ -31,6 +31,7 @@ struct TensorUses {
   bool differentiable = false;            ///< a float path leads from it to an output
   bool onlyAngles =
       false; ///< what it does is the argument of a Cos or Sin that no input is part of
+  bool indexedByInput = false; ///< values of an input say which of its rows are read
 };
 
 /// By initializer.

@@ -11,8 +11,12 @@ bool isUniform(const Tensor& tensor);
 bool hasEqualSlices(const Tensor& tensor);
 /// Only zeros, ones and numbers that stand for minus infinity; or booleans.
 bool isMask(const Tensor& tensor);
-/// Cosines and sines by position: position 0 has zeros and ones only, the others have not.
+/// Sines and cosines by position: zeros and ones at position 0, and pairs of columns, of one
+/// distance in the row, whose squares sum to one at every position. Rows of zeros (padding) may be
+/// among them.
 bool isAngleTable(const Tensor& tensor);
+/// The same of two tensors, the cosines of some angles and their sines.
+bool areCosinesAndSines(const Tensor& a, const Tensor& b);
 /// Matrices of drawn or trained values: is `b` equal to `a`, or to its transposition?
 bool areEqualValues(const Tensor& a, const Tensor& b, bool transposed);
 

@@ -67,7 +67,10 @@ def draw_data(case, random):
     """The arrays of data.npz."""
     if case.vocabulary:
         return draw_text(case, random)
-    data = {key: random.standard_normal((case.samples, *shape)).astype(np.float32) for key, shape in case.inputs.items()}
+    if case.tokens:
+        data = {key: random.integers(1, case.tokens, (case.samples, *shape)) for key, shape in case.inputs.items()}
+    else:
+        data = {key: random.standard_normal((case.samples, *shape)).astype(np.float32) for key, shape in case.inputs.items()}
     if case.targets:
         data["targets"] = case.targets(random, case.samples)
     return data
@@ -84,7 +87,7 @@ def write_case(name, case, folder, seed):
     # Three samples: a size that no model of this folder has as a feature dimension of an input.
     samples = tuple(torch.from_numpy(data[key][:3]) for key in case.inputs)
     for way in case.exports:
-        export(copy.deepcopy(module), samples, case.inputs, folder / f"{way}.onnx", lean=bool(case.vocabulary), **WAYS[way])
+        export(copy.deepcopy(module), samples, case.inputs, folder / f"{way}.onnx", lean=bool(case.vocabulary or case.tokens), **WAYS[way])
 
     reference = {
         "torch": torch.__version__,

@@ -3,7 +3,7 @@
 A case is (make, inputs, targets, recipes): `make` builds the module, `inputs` are the shapes of its inputs without
 the batch, `targets` draws the targets of n samples, `recipes` are TOML texts by name, without the tables that all
 have in common (COMMON). A language model has `vocabulary`: its input is token numbers, its targets are the next ones; with the input
-`attention_mask`, some samples end early.
+`attention_mask`, some samples end early. A model of text with other targets has `tokens`: its inputs are token numbers from 1 on, as 0 pads.
 """
 from dataclasses import dataclass, field
 
@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+import bert_models
 import gpt_models
 
 COMMON = """\
@@ -42,6 +43,7 @@ class Case:
     recipes: dict
     samples: int = 40
     vocabulary: int = 0
+    tokens: int = 0
     folded: dict = field(default_factory=dict)  # by export: parameters of which the exporter leaves only what it computed from them
     exports: list = field(default_factory=lambda: ["dynamo-train", "dynamo-optimized", "legacy-train", "legacy-eval"])
 
@@ -249,6 +251,15 @@ CASES |= {name: Case(make, TOKENS | ({"attention_mask": (gpt_models.LENGTH,)} if
                      folded={} if name == "gpt-llama" else POSITIONS,
                      exports=["dynamo-train", "dynamo-optimized", "legacy-train", "legacy-eval"])
           for name, make in LANGUAGE_MODELS.items()}
+
+
+TEXT = {"input_ids": (gpt_models.LENGTH,)}
+CASES |= {
+    "bert": Case(bert_models.classifier, TEXT, labels(bert_models.CLASSES), {"adamw": ADAMW + BATCH},
+                 tokens=gpt_models.VOCABULARY, exports=["legacy-train"]),
+    "sines": Case(bert_models.with_fixed_positions, TEXT, labels(bert_models.CLASSES), {"sgd": SGD + BATCH},
+                  tokens=gpt_models.VOCABULARY, exports=["legacy-train", "legacy-eval", "dynamo-train"]),
+}
 
 
 class DropoutMoment(nn.Module):
