@@ -54,9 +54,8 @@ TEST(Angles, OfOneTableArePairs) {
     for (Shape shape : {Shape{9, 8}, Shape{1, 9, 8}, Shape{9, 1, 8}, Shape{1, 9, 4, 2}})
       EXPECT_TRUE(isAngleTable(tensorOf(shape, table(9, 8, layout))));
   // A padding row of zeros, first or later.
-  EXPECT_TRUE(isAngleTable(tensorOf({9, 8}, table(9, 8, [](int p, int j) {
-    return p == 1 ? 0 : inTurn(p, j);
-  }))));
+  EXPECT_TRUE(isAngleTable(
+      tensorOf({9, 8}, table(9, 8, [](int p, int j) { return p == 1 ? 0 : inTurn(p, j); }))));
 }
 
 TEST(Angles, OfTwoTablesAreCosinesAndSines) {

@@ -367,8 +367,8 @@ std::vector<std::string> notesOf(const Graph& graph, const NameTable& names) {
 Result<Graph> readModel(const std::string& path, const Recipe& recipe,
                         const ImportOptions& options) {
   Graph graph = TITAN_TRY(readGraph(path, {options.weightsDirectory}));
-  if (recipe.model.init == "fresh")
-    assumeCausalMasks(graph);
+  NameOverrides overrides = TITAN_TRY(nameOverrides(recipe, options));
+  TITAN_TRY(completeMasks(graph, overrides, recipe.model.init == "fresh"));
   return graph;
 }
 

@@ -37,11 +37,12 @@ struct NamedTensor {
 /// An entry of the names file, by initializer:
 ///   ["onnx::MatMul_215"]
 ///   name = "fc1.weight"
-///   kind = "parameter"   # buffer | constant
+///   kind = "parameter"   # buffer | constant | causal_mask, of a tensor without data
 ///   layout = [1, 0]
 struct NameOverride {
   std::optional<std::string> name;
   std::optional<TensorKind> kind;
+  bool causalMask = false; ///< and `kind` is Constant
   std::optional<std::vector<int64_t>> layout;
 };
 using NameOverrides = std::map<std::string, NameOverride>;

@@ -6,11 +6,16 @@
 
 namespace titan::frontend {
 
-static Result<TensorKind> parseKind(const std::string& text, const std::string& where) {
+static Status parseKind(const std::string& text, const std::string& where, NameOverride& entry) {
+  entry.causalMask = text == "causal_mask";
+  if (entry.causalMask)
+    entry.kind = TensorKind::Constant;
   for (TensorKind kind : {TensorKind::Parameter, TensorKind::Buffer, TensorKind::Constant})
     if (text == name(kind))
-      return kind;
-  return Error::badInput("{}: kind = '{}': use parameter, buffer or constant", where,
+      entry.kind = kind;
+  if (entry.kind)
+    return {};
+  return Error::badInput("{}: kind = '{}': use parameter, buffer, constant or causal_mask", where,
                          printable(text));
 }
 
@@ -38,7 +43,7 @@ Result<NameOverrides> parseNamesFile(std::string_view text, const std::string& s
               "characters",
               where, printable(*entry.name));
       } else if (field == "kind" && value.is_string()) {
-        entry.kind = TITAN_TRY(parseKind(value.get<std::string>(), where));
+        TITAN_TRY(parseKind(value.get<std::string>(), where, entry));
       } else if (field == "layout" && value.is_array()) {
         entry.layout.emplace();
         for (const auto& dim : value) {

@@ -1,5 +1,4 @@
 // Names from the signature that torch.export writes, and what files tell that lack data or scopes.
-#include "frontend/onnx/MissingMasks.h"
 #include "frontend/onnx/Names.h"
 #include "frontend/onnx/testing/ModelBuilder.h"
 
@@ -138,40 +137,6 @@ TEST(LegacyNames, AScopeTellsThoseBelowItsSurroundings) {
   model.node("MatMul", {"n", "onnx::MatMul_1"}, {"y"}, "/h.0/attn/c_attn/MatMul");
   Graph graph = parseGraph(model.bytes(), "m.onnx", "").take();
   EXPECT_EQ(nameTensors(graph)->find("onnx::MatMul_1")->name, "transformer.h.0.attn.c_attn.weight");
-}
-
-/// scores -> masked_fill(mask == 0, -inf), with the mask's values in a missing file.
-Graph masked(bool inverted, const std::string& extraUse = "") {
-  ModelBuilder model;
-  model.input("x", {-1, 3, 3}).output("y");
-  model.external("attn.bias", {1, 3, 3}, "missing.data");
-  model.floats("zero", {}, {0}).clear_dims();
-  model.floats("low", {}, {-1e9f}).clear_dims();
-  model.node("Equal", {"attn.bias", "zero"}, {"c"});
-  model.node("Where",
-             inverted ? std::vector<std::string>{"c", "x", "low"}
-                      : std::vector<std::string>{"c", "low", "x"},
-             {extraUse.empty() ? "y" : "w"});
-  if (!extraUse.empty())
-    model.node(extraUse, {"w", "attn.bias"}, {"y"});
-  Graph graph = parseGraph(model.bytes(), "m.onnx", "").take();
-  assumeCausalMasks(graph);
-  return graph;
-}
-
-TEST(MissingMasks, UseTellsTheValues) {
-  auto values = [](const Graph& graph) {
-    std::string bytes = graph.initializers.at("attn.bias").read().take();
-    std::vector<float> out(9);
-    std::copy(bytes.begin(), bytes.end(), reinterpret_cast<char*>(out.data()));
-    return out;
-  };
-  EXPECT_EQ(values(masked(false)), (std::vector<float>{1, 0, 0, 1, 1, 0, 1, 1, 1}));
-  EXPECT_EQ(values(masked(true)), (std::vector<float>{0, 1, 1, 0, 0, 1, 0, 0, 0}));
-}
-
-TEST(MissingMasks, ATensorThatIsUsedOtherwiseStaysMissing) {
-  EXPECT_FALSE(masked(false, "Mul").initializers.at("attn.bias").missing.empty());
 }
 
 } // namespace

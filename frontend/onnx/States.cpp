@@ -69,6 +69,20 @@ static Result<ir::FileInitAttr> fileInit(MLIRContext* context, const NamedTensor
                                digest, tensor.layout);
 }
 
+/// Masks or trained tensors: the file does not tell which.
+static Status checkDecided(const Graph& graph, const NameTable& names) {
+  std::vector<std::string> open;
+  for (const NamedTensor& tensor : names.tensors)
+    if (const Tensor& file = graph.initializers.at(tensor.initializer); file.perhapsMask)
+      open.push_back(fmt::format("'{}' {}", printable(tensor.initializer), toString(file.shape)));
+  if (open.empty())
+    return {};
+  return Error::badInput("without data, and added to attention scores: {}: a mask or a trained "
+                         "tensor; say which in a names file (--names), with kind = "
+                         "\"causal_mask\" or kind = \"parameter\"",
+                         fmt::join(open, ", "));
+}
+
 /// Functions share the symbol table: a tensor that is called like one of them gets a symbol of its
 /// own.
 static std::string symbolOf(const std::string& name) {
@@ -84,6 +98,7 @@ Result<std::vector<ir::StateOp>> addStates(ModuleOp module, const Graph& graph,
   MLIRContext* context = module.getContext();
   OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
   bool fresh = recipe.model.init == "fresh";
+  TITAN_TRY(checkDecided(graph, names));
   std::vector<ir::StateOp> states;
   std::vector<std::string> problems;
   for (const NamedTensor& tensor : names.tensors) {

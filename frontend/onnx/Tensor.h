@@ -42,7 +42,9 @@ struct Tensor {
   bool fromConstantNode = false;                  ///< the output of a Constant node
   std::string copyOf;   ///< the file's initializer, where the exporter merged several into it
   bool assumed = false; ///< the file has no data: the values follow from how the model uses them
-  std::string missing;  ///< why external data is absent; empty when it is there
+  /// The file has no data, and whether the values are a mask or are trained nothing tells.
+  bool perhapsMask = false;
+  std::string missing; ///< why external data is absent; empty when it is there
 
   uint64_t byteCount() const;
   /// The bytes, little-endian, row-major. Errors: data that is missing or unreadable.

@@ -103,6 +103,23 @@ class Gpt(nn.Module):
         return self.head(h)
 
 
+class Squares(nn.Module):
+    """Square matrices that are added to something: positions and a bias of scores, which are trained, and a mask, which is not."""
+
+    def __init__(self):
+        super().__init__()
+        self.pos_emb = nn.Parameter(torch.randn(5, 5))
+        self.score_bias = nn.Parameter(torch.randn(5, 5))
+        self.register_buffer("mask", torch.full((5, 5), float("-inf")).triu(1))
+        self.head = nn.Linear(5, 3)
+
+    def forward(self, x):
+        x = x + self.pos_emb
+        x = x + F.softmax(x @ x.transpose(1, 2) + self.score_bias, dim=-1) @ x
+        heads = x.unsqueeze(1)
+        return self.head(F.scaled_dot_product_attention(heads, heads, heads, attn_mask=self.mask).squeeze(1))
+
+
 MODELS = {
     "mlp": (Mlp, (4, 6)),
     "nested": (Nested, (4, 3, 4)),
@@ -159,6 +176,31 @@ def export(out, name, make, shape):
                           training=torch.onnx.TrainingMode.TRAINING if train else torch.onnx.TrainingMode.EVAL,
                           input_names=["x"], output_names=["y"], dynamic_axes={"x": {0: "batch"}} if train else None)
         strip(path)
+
+
+def structure_only(path):
+    """Says of every tensor that its data lies in a file, which there is not."""
+    model = onnx.load(path)
+    for tensor in [*model.graph.initializer]:
+        if tensor.data_type == TensorProto.FLOAT and tensor.dims:
+            size = 4 * int(np.prod(tensor.dims))
+            onnx.external_data_helper.set_external_data(tensor, "not-there.data", offset=0, length=size)
+            tensor.ClearField("raw_data")
+    path.write_bytes(model.SerializeToString(deterministic=True))
+
+
+def structures(out):
+    torch.manual_seed(0)
+    module, x = Squares().eval(), torch.randn(4, 5, 5)
+    for way, options in {
+        "dynamo-23": dict(dynamo=True, optimize=False, external_data=False, verbose=False, opset_version=23),
+        "dynamo-18": dict(dynamo=True, optimize=False, external_data=False, verbose=False, opset_version=18),
+        "legacy": dict(dynamo=False, do_constant_folding=False, opset_version=17),
+    }.items():
+        path = out / f"squares-{way}.onnx"
+        torch.onnx.export(module, (x,), path, input_names=["x"], output_names=["y"], **options)
+        strip(path)
+        structure_only(path)
 
 
 def save(out, name, nodes, inputs, outputs, initializers, opset=17, ir_version=8, functions=(), opsets=None):
@@ -241,6 +283,7 @@ def main():
     out.mkdir(exist_ok=True)
     for name, (make, shape) in MODELS.items():
         export(out, name, make, shape)
+    structures(out)
     handwritten(out)
 
 
