@@ -36,22 +36,6 @@ Binding::Role toRole(memory::BindingRole role) {
   return Binding::Role::Input;
 }
 
-Affine scaled(Affine value, int64_t factor) {
-  value.base *= factor;
-  for (int64_t& stride : value.stride)
-    stride *= factor;
-  return value;
-}
-
-Affine sum(Affine a, const Affine& b) {
-  a.base += b.base;
-  for (size_t i = 0; i < a.stride.size(); ++i)
-    a.stride[i] += b.stride[i];
-  return a;
-}
-
-bool isConstant(const Affine& value) { return value.stride == Affine().stride; }
-
 class FunctionBuilder {
 public:
   FunctionBuilder(const memory::FunctionPlan& plan, KernelTable& table)
@@ -116,10 +100,10 @@ private:
   }
 
   LogicalResult fill(accum::LoopOp loop, Command& command) {
-    if (loops.size() == Affine().stride.size())
+    if (loops.size() == maxRepeatDepth)
       return loop.emitOpError("is nested deeper than ") << loops.size();
     command.kind = CommandKind::Repeat;
-    command.units = loop.getCount();
+    command.launch.units = loop.getCount();
     loops.push_back(loop.getIndex());
     return success();
   }
@@ -131,10 +115,11 @@ private:
       return failure();
     command.target = *kernel;
     LoopNest nest(op);
-    command.units = planUnits(nest, table.shape()).units;
+    command.launch.units = planUnits(nest, table.shape()).units;
     setCost(costOf(nest), command);
     if (failed(addScalars(op.getScalars(), command)) ||
-        failed(addOperands(op.getIns(), op.getOuts(), command)))
+        failed(addOperands(op.getIns(), titan::Access::Read, command)) ||
+        failed(addOperands(op.getOuts(), titan::Access::Write, command)))
       return failure();
     return checkOverlaps(op, nest, command);
   }
@@ -143,18 +128,17 @@ private:
   /// what it alone reads.
   LogicalResult checkOverlaps(kernel::FusedOp op, const LoopNest& nest, const Command& command) {
     size_t inCount = nest.ins.size();
-    auto bytesOf = [&](size_t i) {
-      return memory::bytesOf(cast<ShapedType>(op->getOperand(i).getType()));
-    };
     for (size_t j = 0; j < nest.outs.size(); ++j) {
-      const Affine& out = command.operands[inCount + j];
+      const Operand& out = command.operands[inCount + j];
       for (size_t i = 0; i < inCount; ++i) {
-        const Affine& in = command.operands[i];
-        bool overlap = in.stride == out.stride && in.base < out.base + bytesOf(inCount + j) &&
-                       out.base < in.base + bytesOf(i);
+        const Operand& in = command.operands[i];
+        bool overlap = in.address.terms == out.address.terms &&
+                       in.address.base < out.address.base + out.bytes &&
+                       out.address.base < in.address.base + in.bytes;
         if (!overlap || op.getBlock().getArgument(i).use_empty())
           continue;
-        bool alike = in.base == out.base && nest.ins[i].strides == nest.outs[j].strides &&
+        bool alike = in.address.base == out.address.base &&
+                     nest.ins[i].strides == nest.outs[j].strides &&
                      nest.ins[i].offset == nest.outs[j].offset;
         if (!alike || (nest.parallelDims() & ~nest.outs[j].dims()) != 0)
           return op.emitOpError("writes outs[")
@@ -168,13 +152,14 @@ private:
     kernel::GemmAttr gemm = op.getGemm();
     if (!gemm)
       return fillGenerated(op, command);
-    command.kind = CommandKind::Gemm;
+    command.kind = CommandKind::Library;
     command.target = table.gemmFor(op);
-    command.units = gemm.getUnits();
+    command.launch.units = gemm.getUnits();
     setCost(costOf(toGemm(op)), command);
     // The table lists A, B, C and then the bias.
-    return failure(failed(addOperands(op.getIns().take_front(2), op.getOuts(), command)) ||
-                   failed(addOperands(op.getIns().drop_front(2), {}, command)));
+    return failure(failed(addOperands(op.getIns().take_front(2), titan::Access::Read, command)) ||
+                   failed(addOuts(op, command)) ||
+                   failed(addOperands(op.getIns().drop_front(2), titan::Access::Read, command)));
   }
 
   /// A routine whose kernel is generated: ins, then outs.
@@ -184,7 +169,7 @@ private:
     if (failed(kernel))
       return failure();
     command.target = *kernel;
-    command.units = op.getRoutine().getUnits();
+    command.launch.units = op.getRoutine().getUnits();
     setCost(costOf(op), command);
     if (failed(addScalars(op.getScalars(), command)))
       return failure();
@@ -192,7 +177,8 @@ private:
     if (auto attention = dyn_cast<kernel::AttentionAttr>(op.getRoutine()))
       if (kernel::AttentionDropoutAttr dropout = attention.getDropout())
         command.scalars.push_back({dropout.getStream(), {}});
-    return addOperands(op.getIns(), op.getOuts(), command);
+    return failure(failed(addOperands(op.getIns(), titan::Access::Read, command)) ||
+                   failed(addOuts(op, command)));
   }
 
   LogicalResult addScalars(ValueRange scalars, Command& command) {
@@ -207,26 +193,35 @@ private:
 
   LogicalResult fill(kernel::CopyOp op, Command& command) {
     command.kind = CommandKind::Copy;
-    int64_t bytes = memory::bytesOf(cast<ShapedType>(op.getSource().getType()));
-    command.scalars.push_back({bytes, {}});
-    command.bytes = 2 * bytes;
-    return addOperands(op.getTarget(), op.getSource(), command);
+    command.bytes = 2 * memory::bytesOf(cast<ShapedType>(op.getSource().getType()));
+    return failure(failed(addOperands(op.getTarget(), titan::Access::Write, command)) ||
+                   failed(addOperands(op.getSource(), titan::Access::Read, command)));
   }
 
   void setCost(const Cost& cost, Command& command) {
     command.flops = cost.flops;
     command.bytes = cost.bytes;
-    command.grain = grainOf(cost, command.units);
+    command.launch.grain = grainOf(cost, command.launch.units);
   }
 
-  LogicalResult addOperands(ValueRange first, ValueRange second, Command& command) {
-    for (ValueRange range : {first, second})
-      for (Value operand : range) {
-        FailureOr<Affine> address = addressOf(operand);
-        if (failed(address))
-          return failure();
-        command.operands.push_back(*address);
-      }
+  LogicalResult addOperands(ValueRange buffers, titan::Access access, Command& command) {
+    for (Value buffer : buffers) {
+      FailureOr<Affine> address = addressOf(buffer);
+      if (failed(address))
+        return failure();
+      int64_t bytes = memory::bytesOf(cast<ShapedType>(buffer.getType()));
+      command.operands.push_back({std::move(*address), bytes, access});
+    }
+    return success();
+  }
+
+  /// Some routines add to what an out holds.
+  LogicalResult addOuts(kernel::CallOp op, Command& command) {
+    for (auto [i, out] : llvm::enumerate(op.getOuts()))
+      if (failed(addOperands(
+              out, op.getRoutine().readsOut(i) ? titan::Access::Both : titan::Access::Write,
+              command)))
+        return failure();
     return success();
   }
 
@@ -238,7 +233,7 @@ private:
       FailureOr<Affine> source = addressOf(slice.getSource()), index = indexOf(slice.getIndex());
       if (failed(source) || failed(index))
         return failure();
-      return sum(*source, scaled(*index, memory::bytesOf(cast<ShapedType>(slice.getType()))));
+      return *source + *index * memory::bytesOf(cast<ShapedType>(slice.getType()));
     }
     FailureOr<int64_t> offset = memory::offsetOf(buffer);
     if (failed(offset))
@@ -249,11 +244,8 @@ private:
   /// An index as a function of the loops' counters.
   FailureOr<Affine> indexOf(Value index) {
     auto loop = llvm::find(loops, index);
-    if (loop != loops.end()) {
-      Affine counter;
-      counter.stride[loop - loops.begin()] = 1;
-      return counter;
-    }
+    if (loop != loops.end())
+      return Affine::counter(loop - loops.begin());
     Operation* op = index.getDefiningOp();
     if (auto constant = dyn_cast_or_null<arith::ConstantOp>(op))
       return Affine{cast<IntegerAttr>(constant.getValue()).getInt(), {}};
@@ -262,11 +254,11 @@ private:
       if (failed(a) || failed(b))
         return failure();
       if (isa<arith::AddIOp>(op))
-        return sum(*a, *b);
-      if (isConstant(*a))
-        return scaled(*b, a->base);
-      if (isConstant(*b))
-        return scaled(*a, b->base);
+        return *a + *b;
+      if (a->isConstant())
+        return *b * a->base;
+      if (b->isConstant())
+        return *a * b->base;
     }
     return emitError(index.getLoc(), "index is not a sum of loop counters times constants");
   }

@@ -224,8 +224,8 @@ void KernelTable::finish(Program& program) {
   for (const Entry& entry : kernels_)
     program.kernels.push_back({entry.symbol, entry.label()});
   for (const GemmEntry& gemm : gemms_)
-    program.gemms.push_back(
-        {gemm.gemm, gemm.entry.label(), gemm.fallback, prefersGenerated(gemm.gemm)});
+    program.libraryCalls.push_back({LibraryRoutine::Gemm, gemm.gemm, gemm.entry.label(),
+                                    gemm.fallback, prefersGenerated(gemm.gemm)});
 }
 
 } // namespace titan::codegen

@@ -23,7 +23,7 @@ public:
   mlir::FailureOr<uint32_t> kernelFor(kernel::FusedOp op);
   /// The same for a routine that is generated here, which all but matrix products are.
   mlir::FailureOr<uint32_t> kernelFor(kernel::CallOp op);
-  /// Index in Program::gemms.
+  /// Index in Program::libraryCalls.
   uint32_t gemmFor(kernel::CallOp op);
 
   const VectorShape& shape() const { return shape_; }

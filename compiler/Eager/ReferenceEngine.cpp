@@ -97,7 +97,7 @@ LogicalResult ReferenceEngine::describeFunction(func::FuncOp op) {
   command.scalars.push_back(Affine{static_cast<int64_t>(functions_.size())});
 
   auto add = [&](Type type, StringRef stateSymbol, ArrayRef<RoleTag> roles, auto nameOf,
-                 std::vector<Slot>& into) -> Binding* {
+                 Access access, std::vector<Slot>& into) -> Binding* {
     Slot slot;
     slot.type = cast<RankedTensorType>(type);
     slot.dtype = *codegen::dtypeOf(slot.type.getElementType());
@@ -116,7 +116,7 @@ LogicalResult ReferenceEngine::describeFunction(func::FuncOp op) {
           binding = &function.bindings.back();
         }
     }
-    command.operands.push_back(Affine{slot.offset});
+    command.operands.push_back({Affine{slot.offset}, slot.bytes, access});
     into.push_back(std::move(slot));
     return binding;
   };
@@ -125,14 +125,14 @@ LogicalResult ReferenceEngine::describeFunction(func::FuncOp op) {
     unsigned i = argument.getArgNumber();
     Binding* binding = add(
         argument.getType(), tagged.argumentTag(i, ir::tag::state), argumentRoles,
-        [&](StringRef tag) { return tagged.argumentTag(i, tag); }, slots.arguments);
+        [&](StringRef tag) { return tagged.argumentTag(i, tag); }, Access::Read, slots.arguments);
     if (binding && binding->role == Binding::Role::Input)
       binding->classes = indexBound(argument);
   }
   for (unsigned i = 0; i < op.getNumResults(); ++i)
     add(
         op.getResultTypes()[i], tagged.resultTag(i, ir::tag::state), resultRoles,
-        [&](StringRef tag) { return tagged.resultTag(i, tag); }, slots.results);
+        [&](StringRef tag) { return tagged.resultTag(i, tag); }, Access::Write, slots.results);
   // One command does everything, the update included.
   command.phase = Phase::Update;
   function.commands.push_back(std::move(command));

@@ -6,9 +6,6 @@
 namespace titan {
 namespace {
 
-// Copying and clearing: below this many bytes a thread, a second thread does not pay.
-constexpr int64_t bytesPerThread = int64_t{1} << 18;
-
 // The bodies of regions, and what a single thread calls directly.
 void runKernel(void* context, int64_t begin, int64_t end) {
   const auto& command = *static_cast<const PreparedCommand*>(context);
@@ -89,9 +86,8 @@ template <bool observed> void Executor::walk(PreparedFunction& function) {
   const std::span<const PreparedCommand> commands = function.commands();
   const Function& source = function.source();
   ThreadPool& pool = *pool_;
-  auto dispatch = [&pool](const PreparedCommand& command, int threads, int64_t units,
-                          ThreadPool::Body body) {
-    pool.region(threads, units, body, const_cast<PreparedCommand*>(&command));
+  auto dispatch = [&pool](const PreparedCommand& command, ThreadPool::Body body) {
+    pool.region(command.threads, command.units, body, const_cast<PreparedCommand*>(&command));
   };
   RepeatCounters counters{};
   if constexpr (observed)
@@ -99,24 +95,25 @@ template <bool observed> void Executor::walk(PreparedFunction& function) {
   for (uint32_t i = 0; i < commands.size(); ++i) {
     const PreparedCommand& command = commands[i];
     for (const Varying& varying : command.varying)
-      *varying.slot = varying.origin + valueOf(varying.value, counters);
+      *varying.slot = varying.origin + offsetOf(varying.terms, counters);
     if (observed && command.kind != CommandKind::EndRepeat)
       observer_->before(source, i);
     switch (command.kind) {
     case CommandKind::Kernel:
-      dispatch(command, command.threads, command.units, runKernel);
+      dispatch(command, runKernel);
       break;
-    case CommandKind::Gemm:
-      dispatch(command, command.threads, command.units, command.gemm ? runGemm : runKernel);
+    case CommandKind::Library:
+      dispatch(command, command.gemm ? runGemm : runKernel);
       break;
     case CommandKind::Copy:
-      dispatch(command, pool.threadsFor(command.scalars[0], bytesPerThread), command.scalars[0],
-               runCopy);
+      dispatch(command, runCopy);
       break;
     case CommandKind::Zero:
-      dispatch(command, pool.threadsFor(command.scalars[0], bytesPerThread), command.scalars[0],
-               runZero);
+      dispatch(command, runZero);
       break;
+    case CommandKind::CollectiveStart:
+    case CommandKind::CollectiveWait:
+      break; // verify() refuses them
     case CommandKind::Repeat:
       counters[command.depth] = 0;
       continue;

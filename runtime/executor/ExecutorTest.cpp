@@ -229,9 +229,9 @@ Program emptyProgram(int64_t commands, int64_t repeat) {
   Function function;
   function.name = "step";
   Command command;
-  command.operands = {{0, {1, 0}}, {64, {0, 0}}, {128, {0, 0}}};
+  command.operands = {{{0, {{0, 1}}}, 1}, {{64}, 1}, {{128}, 1}};
   Command open = command, close = command;
-  open.kind = CommandKind::Repeat, open.units = repeat, open.operands = {};
+  open.kind = CommandKind::Repeat, open.launch.units = repeat, open.operands = {};
   close.kind = CommandKind::EndRepeat, close.operands = {};
   function.commands.push_back(open);
   function.commands.insert(function.commands.end(), commands, command);
@@ -263,12 +263,12 @@ TEST(Executor, AffineOperandsFollowBothRepeats) {
   program.kernels.push_back({"mark", "mark"});
   auto repeat = [](CommandKind kind, int64_t units) {
     Command command;
-    command.kind = kind, command.units = units;
+    command.kind = kind, command.launch.units = units;
     return command;
   };
   Command mark;
-  mark.operands = {{8, {24, 8}}};
-  mark.scalars = {{5, {100, 10}}};
+  mark.operands = {{{8, {{0, 24}, {1, 8}}}, 8, Access::Both}};
+  mark.scalars = {{5, {{0, 100}, {1, 10}}}};
   Function function;
   function.name = "step";
   function.commands = {repeat(CommandKind::Repeat, 2), repeat(CommandKind::Repeat, 3), mark,

@@ -10,7 +10,7 @@ void add(Figures& figures, const Command& command, int64_t times) {
   case CommandKind::Kernel:
     figures.kernels += times;
     break;
-  case CommandKind::Gemm:
+  case CommandKind::Library:
     figures.gemms += times;
     break;
   case CommandKind::Copy:
@@ -21,6 +21,8 @@ void add(Figures& figures, const Command& command, int64_t times) {
     break;
   case CommandKind::Repeat:
   case CommandKind::EndRepeat:
+  case CommandKind::CollectiveStart:
+  case CommandKind::CollectiveWait:
     return;
   }
   figures.flops += times * command.flops;
@@ -34,7 +36,7 @@ Figures plannedFigures(const Function& function) {
   std::vector<int64_t> times = {1};
   for (const Command& command : function.commands) {
     if (command.kind == CommandKind::Repeat)
-      times.push_back(times.back() * command.units);
+      times.push_back(times.back() * command.launch.units);
     else if (command.kind == CommandKind::EndRepeat)
       times.pop_back();
     else

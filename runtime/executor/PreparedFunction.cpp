@@ -1,11 +1,14 @@
 #include "runtime/executor/PreparedFunction.h"
 
+#include <algorithm>
+
 namespace titan {
 namespace {
 
 static_assert(sizeof(char*) == sizeof(int64_t), "operands and scalars share one array of slots");
 
-bool isConstant(const Affine& affine) { return affine.stride == decltype(affine.stride){}; }
+// Copying and clearing: below this many bytes a thread, a second thread does not pay.
+constexpr int64_t bytesPerThread = int64_t{1} << 18;
 
 } // namespace
 
@@ -13,16 +16,21 @@ PreparedFunction::PreparedFunction(const Program& program, const Function& funct
                                    std::span<const KernelFunction> kernels, const OneDnn* oneDnn,
                                    const ThreadPool& pool, char* arena)
     : source_(&function) {
-  // Sized first: commands point into both vectors.
-  size_t slots = 0, varying = 0;
-  for (const Command& command : function.commands)
-    for (const auto* list : {&command.operands, &command.scalars}) {
-      slots += list->size();
-      for (const Affine& affine : *list)
-        varying += !isConstant(affine);
-    }
+  // Sized first: commands point into these vectors.
+  size_t slots = 0, varying = 0, terms = 0;
+  auto count = [&](const Affine& value) {
+    ++slots;
+    varying += !value.isConstant();
+    terms += value.terms.size();
+  };
+  for (const Command& command : function.commands) {
+    for (const Operand& operand : command.operands)
+      count(operand.address);
+    std::ranges::for_each(command.scalars, count);
+  }
   slots_.resize(slots);
   varying_.reserve(varying);
+  terms_.reserve(terms);
   commands_.reserve(function.commands.size());
 
   int64_t* slot = slots_.data();
@@ -31,30 +39,35 @@ PreparedFunction::PreparedFunction(const Program& program, const Function& funct
     const auto index = static_cast<uint32_t>(commands_.size());
     PreparedCommand& prepared = commands_.emplace_back();
     prepared.kind = command.kind;
-    prepared.units = command.units;
-    prepared.threads = pool.threadsFor(command.units, command.grain);
+    prepared.units = command.launch.units;
+    prepared.threads = pool.threadsFor(command.launch.units, command.launch.grain);
 
     const size_t firstVarying = varying_.size();
-    auto place = [&](const std::vector<Affine>& list, int64_t origin) {
-      for (const Affine& affine : list) {
-        *slot = origin + affine.base;
-        if (!isConstant(affine))
-          varying_.push_back({affine, slot, origin});
-        ++slot;
+    auto place = [&](const Affine& value, int64_t origin) {
+      const Affine local = onRank(value, {});
+      *slot = origin + local.base;
+      if (!local.isConstant()) {
+        const size_t firstTerm = terms_.size();
+        terms_.insert(terms_.end(), local.terms.begin(), local.terms.end());
+        varying_.push_back(
+            {{terms_.data() + firstTerm, local.terms.size()}, slot, origin + local.base});
       }
+      ++slot;
     };
     prepared.operands = reinterpret_cast<char* const*>(slot);
-    place(command.operands, reinterpret_cast<int64_t>(arena));
+    for (const Operand& operand : command.operands)
+      place(operand.address, reinterpret_cast<int64_t>(arena));
     prepared.scalars = slot;
-    place(command.scalars, 0);
+    for (const Affine& scalar : command.scalars)
+      place(scalar, 0);
     prepared.varying = {varying_.data() + firstVarying, varying_.size() - firstVarying};
 
     switch (command.kind) {
     case CommandKind::Kernel:
       prepared.kernel = kernels[command.target];
       break;
-    case CommandKind::Gemm: {
-      const GemmCall& call = program.gemms[command.target];
+    case CommandKind::Library: {
+      const LibraryCall& call = program.libraryCalls[command.target];
       if (oneDnn && !call.generated && OneDnn::supports(call.gemm)) {
         prepared.gemm = &call.gemm;
         prepared.oneDnn = oneDnn;
@@ -65,6 +78,11 @@ PreparedFunction::PreparedFunction(const Program& program, const Function& funct
     }
     case CommandKind::Copy:
     case CommandKind::Zero:
+      prepared.units = command.operands[0].bytes;
+      prepared.threads = pool.threadsFor(prepared.units, bytesPerThread);
+      break;
+    case CommandKind::CollectiveStart:
+    case CommandKind::CollectiveWait:
       break;
     case CommandKind::Repeat:
       prepared.depth = static_cast<uint32_t>(open.size());

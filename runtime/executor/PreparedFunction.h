@@ -6,37 +6,25 @@
 #include "runtime/device/cpu/OneDnn.h"
 #include "runtime/program/Program.h"
 
-#include <array>
 #include <memory>
 #include <span>
 #include <vector>
 
 namespace titan {
 
-constexpr size_t maxRepeatDepth = std::tuple_size_v<decltype(Affine::stride)>;
-/// Values of the enclosing repeats' counters, outermost first.
-using RepeatCounters = std::array<int64_t, maxRepeatDepth>;
-
-inline int64_t valueOf(const Affine& affine, const RepeatCounters& counters) {
-  int64_t value = affine.base;
-  for (size_t depth = 0; depth < maxRepeatDepth; ++depth)
-    value += affine.stride[depth] * counters[depth];
-  return value;
-}
-
 /// An operand or scalar that has to be computed again in each iteration.
 struct Varying {
-  Affine value;
-  int64_t* slot;  ///< where the kernel reads it: an address or a scalar
-  int64_t origin; ///< the arena's address for an operand, 0 for a scalar
+  std::span<const Affine::Term> terms; ///< repeat counters only
+  int64_t* slot;                       ///< where the kernel reads it: an address or a scalar
+  int64_t origin;                      ///< its value where all counters are 0
 };
 
 struct PreparedCommand {
   CommandKind kind = CommandKind::Kernel;
-  int threads = 1; ///< of the region; Copy and Zero decide by their bytes
-  int64_t units = 0;
-  KernelFunction kernel = nullptr; ///< Kernel, and Gemm without a library
-  const Gemm* gemm = nullptr;      ///< Gemm by the library
+  int threads = 1;                 ///< of the region
+  int64_t units = 0;               ///< Copy, Zero: bytes; Repeat: how many times
+  KernelFunction kernel = nullptr; ///< Kernel, and Library without one
+  const Gemm* gemm = nullptr;      ///< Library: a product
   const OneDnn* oneDnn = nullptr;
   char* const* operands = nullptr;
   const int64_t* scalars = nullptr;
@@ -60,6 +48,7 @@ private:
   std::vector<PreparedCommand> commands_;
   std::vector<int64_t> slots_; ///< operands' addresses and scalars of all commands
   std::vector<Varying> varying_;
+  std::vector<Affine::Term> terms_; ///< of varying_
 };
 
 } // namespace titan

@@ -12,8 +12,8 @@ std::string labelText(const Program& program, const Command& command) {
   switch (command.kind) {
   case CommandKind::Kernel:
     return program.kernels[command.target].label;
-  case CommandKind::Gemm:
-    return program.gemms[command.target].label;
+  case CommandKind::Library:
+    return program.libraryCalls[command.target].label;
   case CommandKind::Copy:
     return "copy";
   case CommandKind::Zero:
@@ -21,6 +21,9 @@ std::string labelText(const Program& program, const Command& command) {
   case CommandKind::Repeat:
   case CommandKind::EndRepeat:
     return "repeat";
+  case CommandKind::CollectiveStart:
+  case CommandKind::CollectiveWait:
+    return "collective";
   }
   return {};
 }

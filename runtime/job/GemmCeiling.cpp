@@ -10,7 +10,7 @@ namespace titan {
 
 DType productType(const Program& program) {
   const bool readsBf16 = std::ranges::any_of(
-      program.gemms, [](const GemmCall& call) { return call.gemm.a == DType::BF16; });
+      program.libraryCalls, [](const LibraryCall& call) { return call.gemm.a == DType::BF16; });
   return readsBf16 ? DType::BF16 : DType::F32;
 }
 

@@ -58,7 +58,7 @@ Json infoObject(const Session& session) {
     library["reason"] = oneDnn.error().message();
   const Status fits = checkCpuFeatures(program.cpuFeatures, program.cpu);
   const bool generated =
-      session.options().gemm == "generated" || program.gemms.empty() || !oneDnn.ok();
+      session.options().gemm == "generated" || program.libraryCalls.empty() || !oneDnn.ok();
   return {{"model", program.model},
           {"fingerprint", fingerprint(program)},
           {"compiler_version", program.compilerVersion},

@@ -66,7 +66,7 @@ std::string groupOf(const ProfileRow& row) {
     return "copies";
   if (row.phase == Phase::Update)
     return "optimizer";
-  if (row.kind == CommandKind::Gemm || description.starts_with("gemm"))
+  if (row.kind == CommandKind::Library || description.starts_with("gemm"))
     return "products";
   for (const char* routine : {"attention", "embedding"})
     if (description.starts_with(routine))

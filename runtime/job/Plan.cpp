@@ -83,7 +83,7 @@ namespace {
 
 Json gemmsJson(const Program& program) {
   Json list = Json::array();
-  for (const GemmCall& call : program.gemms) {
+  for (const LibraryCall& call : program.libraryCalls) {
     const Gemm& g = call.gemm;
     list.push_back(
         {{"label", call.label},

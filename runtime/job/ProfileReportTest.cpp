@@ -21,7 +21,7 @@ MachineLimits limits() {
 }
 
 TEST(ProfileReportTest, Groups) {
-  EXPECT_EQ(groupOf(row("gemm [8, 8, 8] : a", CommandKind::Gemm)), "products");
+  EXPECT_EQ(groupOf(row("gemm [8, 8, 8] : a", CommandKind::Library)), "products");
   EXPECT_EQ(groupOf(row("gemm [8, 8, 8] : a")), "products"); // the generated one
   EXPECT_EQ(groupOf(row("attention_grad [2, 8] : h.0.attn")), "attention");
   EXPECT_EQ(groupOf(row("embedding [16 of 29, 8] : wte")), "embedding");
@@ -61,7 +61,7 @@ TEST(ProfileReportTest, ALimitIsThatOfTheLevelThatHoldsTheBytes) {
 TEST(ProfileReportTest, SharesAddUpToTheStep) {
   Measurement m;
   m.steps = 2, m.plainSeconds = 3, m.profiledSeconds = 4, m.limits = limits();
-  m.rows = {row("gemm [8, 8, 8] : h.0.fc, h.1.fc", CommandKind::Gemm),
+  m.rows = {row("gemm [8, 8, 8] : h.0.fc, h.1.fc", CommandKind::Library),
             row("row [8, 16] sqrt : h.0.fc, ln_f"),
             row("flat [8] : w", CommandKind::Kernel, Phase::Update)};
   for (const auto& shares : {shareByGroup(m), shareByModule(m)}) {
@@ -90,7 +90,7 @@ TEST(ProfileReportTest, TheBoundIsProductsAndOnePassOverTheOptimizersState) {
   add(StateKind::Slot, 10);
   Measurement m;
   m.steps = 2, m.plainSeconds = 200, m.profiledSeconds = 210, m.limits = limits();
-  m.rows = {row("gemm [8, 8, 8] : a", CommandKind::Gemm), row("row [8, 16] sqrt : ln_f")};
+  m.rows = {row("gemm [8, 8, 8] : a", CommandKind::Library), row("row [8, 16] sqrt : ln_f")};
   const StepBound bound = boundOf(m, program);
   EXPECT_DOUBLE_EQ(bound.productFlops, 100);
   EXPECT_DOUBLE_EQ(bound.optimizerBytes, 10 * 4 * 7); // p, m, v twice, the gradient once

@@ -31,7 +31,7 @@ Result<std::unique_ptr<Session>> Session::open(const JobOptions& options, const 
 }
 
 Status Session::chooseGemm(const std::string& savedGemm) {
-  if (program_.gemms.empty())
+  if (program_.libraryCalls.empty())
     return {};
   const bool asked = options_->gemm != "auto";
   const std::string& wanted = asked ? options_->gemm : savedGemm;
@@ -81,7 +81,7 @@ checkpoint::LoadRequest Session::loadRequest() const {
 
 OutsideBytes outsideBytes(const Program& program, int threads, bool library) {
   OutsideBytes outside;
-  if (library && !program.gemms.empty())
+  if (library && !program.libraryCalls.empty())
     outside.gemm = threads * OneDnn::outsideBytesPerThread;
   if (const Function* step = program.findFunction("step"))
     for (const Binding& binding : step->bindings)

@@ -9,19 +9,36 @@ namespace {
 
 using Text = std::back_insert_iterator<std::string>;
 
-/// "4096 + 128*i0"
+/// "4096 + 128*i0 + 64*r1": repeat counters, coordinates on the mesh.
 std::string toText(const Affine& affine) {
   std::string text = std::to_string(affine.base);
-  for (size_t depth = 0; depth < affine.stride.size(); ++depth)
-    if (affine.stride[depth] != 0)
-      text += fmt::format(" + {}*i{}", affine.stride[depth], depth);
+  for (const auto [variable, stride] : affine.terms)
+    text += variable < maxRepeatDepth ? fmt::format(" + {}*i{}", stride, variable)
+                                      : fmt::format(" + {}*r{}", stride, variable - maxRepeatDepth);
   return text;
 }
 
-std::string toText(const std::vector<Affine>& list) {
+const char* toText(Access access) {
+  switch (access) {
+  case Access::Read:
+    return "";
+  case Access::Write:
+    return "out ";
+  case Access::Both:
+    return "inout ";
+  }
+  return "";
+}
+
+/// "out 4096 + 128*i0 : 256": how it is used, where, how many bytes.
+std::string toText(const Operand& operand) {
+  return fmt::format("{}{} : {}", toText(operand.access), toText(operand.address), operand.bytes);
+}
+
+template <typename T> std::string toText(const std::vector<T>& list) {
   std::string text;
-  for (const Affine& affine : list)
-    text += (text.empty() ? "" : ", ") + toText(affine);
+  for (const T& element : list)
+    text += (text.empty() ? "" : ", ") + toText(element);
   return text;
 }
 
@@ -83,16 +100,20 @@ std::string head(const Program& program, const Command& command) {
     return fmt::format("kernel {}", command.target < program.kernels.size()
                                         ? program.kernels[command.target].symbol
                                         : "?");
-  case CommandKind::Gemm:
-    return fmt::format("gemm #{}", command.target);
+  case CommandKind::Library:
+    return fmt::format("library #{}", command.target);
   case CommandKind::Copy:
     return "copy";
   case CommandKind::Zero:
     return "zero";
   case CommandKind::Repeat:
-    return fmt::format("repeat {}", command.units);
+    return fmt::format("repeat {}", command.launch.units);
   case CommandKind::EndRepeat:
     return "end";
+  case CommandKind::CollectiveStart:
+    return "collective start";
+  case CommandKind::CollectiveWait:
+    return "collective wait";
   }
   return "";
 }
@@ -105,9 +126,9 @@ void dumpCommand(Text out, const Program& program, const Command& command, size_
     fmt::format_to(out, " ({})", toText(command.operands));
   if (!command.scalars.empty())
     fmt::format_to(out, " [{}]", toText(command.scalars));
-  if (command.kind == CommandKind::Kernel || command.kind == CommandKind::Gemm)
-    fmt::format_to(out, " units {} grain {} flops {} bytes {}", command.units, command.grain,
-                   command.flops, command.bytes);
+  if (command.kind == CommandKind::Kernel || command.kind == CommandKind::Library)
+    fmt::format_to(out, " units {} grain {} flops {} bytes {}", command.launch.units,
+                   command.launch.grain, command.flops, command.bytes);
   fmt::format_to(out, "\n");
 }
 
@@ -149,9 +170,9 @@ std::string dump(const Program& program) {
                    constant.bytes, constant.payloadOffset);
   for (size_t i = 0; i < program.kernels.size(); ++i)
     fmt::format_to(out, "kernel {} : {}\n", program.kernels[i].symbol, program.kernels[i].label);
-  for (size_t i = 0; i < program.gemms.size(); ++i)
-    fmt::format_to(out, "gemm #{} {} : {}\n", i, toText(program.gemms[i].gemm),
-                   program.gemms[i].label);
+  for (size_t i = 0; i < program.libraryCalls.size(); ++i)
+    fmt::format_to(out, "library #{} {} : {}\n", i, toText(program.libraryCalls[i].gemm),
+                   program.libraryCalls[i].label);
   for (const Function& function : program.functions)
     dumpFunction(out, program, function);
   return text;

@@ -8,21 +8,14 @@
 // The serialized form (Serialize.cpp) is versioned, little-endian and checked when it is read.
 #pragma once
 
+#include "runtime/program/Affine.h"
 #include "runtime/program/DType.h"
 
-#include <array>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace titan {
-
-/// base + sum(stride * counter[depth]) over the enclosing repeats; depth 0 is the outermost.
-struct Affine {
-  int64_t base = 0;
-  std::array<int64_t, 2> stride = {0, 0};
-  bool operator==(const Affine&) const = default;
-};
 
 /// Signature of every generated kernel: does units [begin, end) of its iteration space.
 /// `operands` are addresses in the arena, `scalars` are values; both in the order of the command's
@@ -51,29 +44,48 @@ struct Gemm {
   DType a = DType::F32, b = DType::F32, c = DType::F32;
   int64_t tileM = 0, tileN = 0;
 
-  int64_t tilesM() const { return (m + tileM - 1) / tileM; }
-  int64_t tilesN() const { return (n + tileN - 1) / tileN; }
+  int64_t tilesM() const { return m / tileM + (m % tileM != 0); }
+  int64_t tilesN() const { return n / tileN + (n % tileN != 0); }
   int64_t units() const { return batch * tilesM() * tilesN(); }
   bool operator==(const Gemm&) const = default;
 };
 
+/// The kind implies the queue on which a device runs the command.
 enum class CommandKind : uint8_t {
-  Kernel, ///< run kernel `target` over `units`
-  Gemm,   ///< run library call `target` of Program::gemms, or its fallback kernel
-  Copy,   ///< operands: destination, source; scalars: bytes
-  Zero,   ///< operands: destination; scalars: bytes
-  Repeat, ///< run the commands up to the matching EndRepeat `units` times
+  Kernel,  ///< run kernel `target` over the units of `launch`
+  Library, ///< run call `target` of Program::libraryCalls, or its fallback kernel
+  Copy,    ///< operands: destination, source, of one size
+  Zero,    ///< operands: destination
+  Repeat,  ///< run the commands up to the matching EndRepeat `launch.units` times
   EndRepeat,
+  CollectiveStart, ///< reserved: verify() refuses both
+  CollectiveWait,
+};
+
+enum class Access : uint8_t { Read, Write, Both };
+
+/// A buffer that a command uses: [address, address + bytes) of the arena.
+struct Operand {
+  Affine address = {};
+  int64_t bytes = 0;
+  Access access = Access::Read;
+  bool operator==(const Operand&) const = default;
+};
+
+/// How a command is spread over a CPU's threads.
+struct Launch {
+  int64_t units = 1; ///< independent units of work, [0, units)
+  int64_t grain = 1; ///< a thread gets at least so many units (cost model, at compile time)
+  bool operator==(const Launch&) const = default;
 };
 
 struct Command {
   CommandKind kind = CommandKind::Kernel;
   Phase phase = Phase::Forward;
-  uint32_t target = 0;          ///< index in Program::kernels or Program::gemms
-  std::vector<Affine> operands; ///< byte offsets in the arena
+  uint32_t target = 0; ///< index in Program::kernels or Program::libraryCalls
+  std::vector<Operand> operands;
   std::vector<Affine> scalars;
-  int64_t units = 1; ///< independent units of work, [0, units)
-  int64_t grain = 1; ///< a thread gets at least so many units (cost model, at compile time)
+  Launch launch;
   int64_t flops = 0; ///< of one execution
   int64_t bytes = 0; ///< read + written by one execution, each operand once
   bool operator==(const Command&) const = default;
@@ -86,15 +98,21 @@ struct Kernel {
   bool operator==(const Kernel&) const = default;
 };
 
-/// One GEMM configuration, with the generated kernel (same units, same operands) that stands in
-/// where the library is missing.
-struct GemmCall {
-  Gemm gemm;
+/// What a library computes.
+enum class LibraryRoutine : uint8_t { Gemm };
+
+/// One configuration of a library's routine, with the generated kernel (same units, same operands)
+/// that stands in where the library is missing.
+struct LibraryCall {
+  LibraryRoutine routine = LibraryRoutine::Gemm;
+  Gemm gemm; ///< the descriptor of routine Gemm
   std::string label;
   uint32_t fallback = 0; ///< index in Program::kernels
   /// The cost model takes the generated kernel even where the library is there: a small product.
   bool generated = false;
-  bool operator==(const GemmCall&) const = default;
+  /// Of the operand behind the routine's own, bytes; 0: there is none.
+  int64_t workspace = 0;
+  bool operator==(const LibraryCall&) const = default;
 };
 
 /// Where a function's argument or result lies.
@@ -180,7 +198,7 @@ struct Constant {
 };
 
 struct Program {
-  static constexpr uint32_t currentVersion = 1;
+  static constexpr uint32_t currentVersion = 2;
 
   std::string model;  ///< base name of the model file
   std::string recipe; ///< the whole recipe as compiled, JSON (Recipe.h)
@@ -194,7 +212,7 @@ struct Program {
   std::vector<State> states;
   std::vector<Constant> constants;
   std::vector<Kernel> kernels;
-  std::vector<GemmCall> gemms;
+  std::vector<LibraryCall> libraryCalls;
   std::vector<Function> functions;
 
   int64_t arenaBytes = 0;
@@ -210,9 +228,11 @@ struct Program {
   const State* findState(std::string_view name) const;
 };
 
-/// Checks what the executor relies on: indices and ranges lie inside their tables and the arena for
-/// every value of the repeat counters, repeats are balanced and at most two deep. Fails with
-/// BadInput naming the function and command.
+/// Checks what the executor relies on, for all values of the repeat counters and on every rank:
+/// indices lie inside their tables, and operands inside the arena; a product stays inside its
+/// operands; repeats are balanced; nothing writes to an input, a control or a constant, nor to a
+/// state before the first command of phase update. Fails with BadInput naming the function and
+/// command.
 Status verify(const Program& program);
 
 /// The job's bytes for `program`; equal programs give equal bytes.

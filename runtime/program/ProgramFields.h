@@ -13,7 +13,9 @@ namespace titan::serialization {
 // The largest value of each enum that is stored.
 constexpr uint8_t last(DType) { return static_cast<uint8_t>(DType::Bool); }
 constexpr uint8_t last(Phase) { return static_cast<uint8_t>(Phase::Update); }
-constexpr uint8_t last(CommandKind) { return static_cast<uint8_t>(CommandKind::EndRepeat); }
+constexpr uint8_t last(CommandKind) { return static_cast<uint8_t>(CommandKind::CollectiveWait); }
+constexpr uint8_t last(Access) { return static_cast<uint8_t>(Access::Both); }
+constexpr uint8_t last(LibraryRoutine) { return static_cast<uint8_t>(LibraryRoutine::Gemm); }
 constexpr uint8_t last(Binding::Role) { return static_cast<uint8_t>(Binding::Role::Output); }
 constexpr uint8_t last(Init::Kind) { return static_cast<uint8_t>(Init::Kind::Uniform); }
 constexpr uint8_t last(StateKind) { return static_cast<uint8_t>(StateKind::Counter); }
@@ -21,10 +23,25 @@ constexpr uint8_t last(StateKind) { return static_cast<uint8_t>(StateKind::Count
 template <typename T, typename Struct>
 concept Is = std::same_as<std::remove_const_t<T>, Struct>;
 
+template <typename Archive> void fields(Archive& a, Is<Affine::Term> auto& v) {
+  a("variable", v.variable);
+  a("stride", v.stride);
+}
+
 template <typename Archive> void fields(Archive& a, Is<Affine> auto& v) {
   a("base", v.base);
-  a("stride", v.stride[0]);
-  a("stride", v.stride[1]);
+  a("terms", v.terms);
+}
+
+template <typename Archive> void fields(Archive& a, Is<Operand> auto& v) {
+  a("address", v.address);
+  a("bytes", v.bytes);
+  a("access", v.access);
+}
+
+template <typename Archive> void fields(Archive& a, Is<Launch> auto& v) {
+  a("units", v.units);
+  a("grain", v.grain);
 }
 
 template <typename Archive> void fields(Archive& a, Is<Gemm> auto& v) {
@@ -56,8 +73,7 @@ template <typename Archive> void fields(Archive& a, Is<Command> auto& v) {
   a("target", v.target);
   a("operands", v.operands);
   a("scalars", v.scalars);
-  a("units", v.units);
-  a("grain", v.grain);
+  a("launch", v.launch);
   a("flops", v.flops);
   a("bytes", v.bytes);
 }
@@ -67,11 +83,13 @@ template <typename Archive> void fields(Archive& a, Is<Kernel> auto& v) {
   a("label", v.label);
 }
 
-template <typename Archive> void fields(Archive& a, Is<GemmCall> auto& v) {
+template <typename Archive> void fields(Archive& a, Is<LibraryCall> auto& v) {
+  a("routine", v.routine);
   a("gemm", v.gemm);
   a("label", v.label);
   a("fallback", v.fallback);
   a("generated", v.generated);
+  a("workspace", v.workspace);
 }
 
 template <typename Archive> void fields(Archive& a, Is<Binding> auto& v) {
@@ -140,7 +158,7 @@ template <typename Archive> void fields(Archive& a, Is<Program> auto& v) {
   a("states", v.states);
   a("constants", v.constants);
   a("kernels", v.kernels);
-  a("gemms", v.gemms);
+  a("libraryCalls", v.libraryCalls);
   a("functions", v.functions);
   a("arenaBytes", v.arenaBytes);
   a("stateBytes", v.stateBytes);

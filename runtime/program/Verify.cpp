@@ -5,8 +5,6 @@ namespace titan {
 
 namespace {
 
-constexpr size_t maxDepth = std::tuple_size_v<decltype(Affine::stride)>;
-
 /// Does [offset, offset + bytes) lie in [0, limit)? Empty ranges may stand at the limit.
 bool inside(int64_t offset, int64_t bytes, int64_t limit) {
   return offset >= 0 && bytes >= 0 && bytes <= limit && offset <= limit - bytes;
@@ -20,25 +18,73 @@ Status checkRange(const char* what, std::string_view name, int64_t offset, int64
   return {};
 }
 
-/// The smallest and largest value of `affine` where counter d runs over [0, trips[d]); false on
-/// overflow.
-bool bounds(const Affine& affine, const std::vector<int64_t>& trips, int64_t& low, int64_t& high) {
-  low = high = affine.base;
-  for (size_t depth = 0; depth < maxDepth; ++depth) {
-    const int64_t lastTrip = depth < trips.size() ? trips[depth] - 1 : 0;
-    int64_t span;
-    if (__builtin_mul_overflow(affine.stride[depth], lastTrip, &span) ||
-        __builtin_add_overflow(span < 0 ? low : high, span, span < 0 ? &low : &high))
-      return false;
-  }
-  return true;
+/// The elements of a batch of matrices [rows, columns], each row `leading` after the one before,
+/// each matrix `stride` after the one before; nothing where these do not describe such a batch.
+std::optional<int64_t> extentOf(int64_t rows, int64_t columns, int64_t leading, int64_t batch,
+                                int64_t stride) {
+  int64_t last, matrices, extent;
+  if (rows < 1 || columns < 1 || leading < columns || batch < 1 || stride < 0 ||
+      __builtin_mul_overflow(rows - 1, leading, &last) ||
+      __builtin_mul_overflow(batch - 1, stride, &matrices) ||
+      __builtin_add_overflow(last, matrices, &extent) ||
+      __builtin_add_overflow(extent, columns, &extent))
+    return std::nullopt;
+  return extent;
 }
+
+/// One operand of a product: what it is, and the elements that it must hold.
+struct ProductOperand {
+  const char* name;
+  std::optional<int64_t> elements;
+  DType dtype;
+  Access access;
+};
+
+std::vector<ProductOperand> operandsOf(const Gemm& g) {
+  std::vector<ProductOperand> operands = {
+      {"A",
+       extentOf(g.transposeA ? g.k : g.m, g.transposeA ? g.m : g.k, g.lda, g.batch, g.batchStrideA),
+       g.a, Access::Read},
+      {"B",
+       extentOf(g.transposeB ? g.n : g.k, g.transposeB ? g.k : g.n, g.ldb, g.batch, g.batchStrideB),
+       g.b, Access::Read},
+      {"C", extentOf(g.m, g.n, g.ldc, g.batch, g.batchStrideC), g.c,
+       g.accumulate ? Access::Both : Access::Write}};
+  if (g.bias)
+    operands.push_back({"the bias", g.n, DType::F32, Access::Read});
+  return operands;
+}
+
+/// Gemm::units() of any extents; nothing on overflow.
+std::optional<int64_t> unitsOf(const Gemm& gemm) {
+  int64_t units;
+  if (__builtin_mul_overflow(gemm.tilesM(), gemm.tilesN(), &units) ||
+      __builtin_mul_overflow(units, gemm.batch, &units))
+    return std::nullopt;
+  return units;
+}
+
+/// A range of the arena that commands may not write to.
+struct Protected {
+  const char* what;
+  std::string_view name;
+  int64_t begin, end;
+};
 
 /// One walk over a function's commands, with the trip counts of the open repeats.
 class CommandChecker {
 public:
   CommandChecker(const Program& program, const Function& function)
-      : program_(program), function_(function) {}
+      : program_(program), function_(function) {
+    for (const Constant& constant : program.constants)
+      protect("constant", "", constant);
+    for (const Binding& binding : function.bindings)
+      if (binding.role == Binding::Role::Input || binding.role == Binding::Role::Control)
+        protect(binding.role == Binding::Role::Input ? "input" : "control", binding.name, binding);
+    alwaysProtected_ = protected_.size();
+    for (const State& state : program.states)
+      protect("state", state.name, state);
+  }
 
   Status check() {
     for (index_ = 0; index_ < function_.commands.size(); ++index_)
@@ -54,37 +100,81 @@ private:
                            fmt::format(format, std::forward<Args>(args)...));
   }
 
+  template <typename Part> void protect(const char* what, std::string_view name, const Part& part) {
+    protected_.push_back({what, name, part.offset, part.offset + part.bytes});
+  }
+
   Status checkCommand(const Command& command) {
-    if (command.units < 0 || command.grain < 1)
-      return fail("units = {}, grain = {}", command.units, command.grain);
-    for (const Affine& operand : command.operands) {
-      int64_t low, high;
-      if (!bounds(operand, trips_, low, high) || !inside(low, 0, program_.arenaBytes) ||
-          !inside(high, 0, program_.arenaBytes))
-        return fail("an operand at {} leaves the arena of {} bytes", operand.base,
-                    program_.arenaBytes);
-    }
+    if (command.launch.units < 0 || command.launch.grain < 1)
+      return fail("units = {}, grain = {}", command.launch.units, command.launch.grain);
+    // From its first command on, phase update owns the states.
+    if (command.phase == Phase::Update)
+      protected_.resize(alwaysProtected_);
+    for (size_t i = 0; i < command.operands.size(); ++i)
+      TITAN_TRY(checkOperand(command.operands[i], i));
+    for (size_t i = 0; i < command.scalars.size(); ++i)
+      TITAN_TRY(checkAffine(command.scalars[i], "scalar", i));
     switch (command.kind) {
     case CommandKind::Kernel:
       return checkIndex("kernel", command.target, program_.kernels.size());
-    case CommandKind::Gemm:
-      TITAN_TRY(checkIndex("gemm", command.target, program_.gemms.size()));
-      return checkOperands(command, program_.gemms[command.target].gemm.bias ? 4 : 3, 0);
+    case CommandKind::Library:
+      TITAN_TRY(checkIndex("library call", command.target, program_.libraryCalls.size()));
+      return checkCall(command, program_.libraryCalls[command.target]);
     case CommandKind::Copy:
-      return checkOperands(command, 2, 1);
+      TITAN_TRY(checkCount(command, 2));
+      if (command.operands[0].bytes != command.operands[1].bytes)
+        return fail("copies {} bytes to {}", command.operands[1].bytes, command.operands[0].bytes);
+      return {};
     case CommandKind::Zero:
-      return checkOperands(command, 1, 1);
+      return checkCount(command, 1);
     case CommandKind::Repeat:
-      if (command.units < 1 || trips_.size() == maxDepth)
-        return fail("repeat of {} at depth {}: needs at least 1, depth below {}", command.units,
-                    trips_.size(), maxDepth);
-      trips_.push_back(command.units);
+      if (command.launch.units < 1 || trips_.size() == maxRepeatDepth)
+        return fail("repeat of {} at depth {}: needs at least 1, depth below {}",
+                    command.launch.units, trips_.size(), maxRepeatDepth);
+      trips_.push_back(command.launch.units);
       return {};
     case CommandKind::EndRepeat:
       if (trips_.empty())
         return fail("end of a repeat that was not begun");
       trips_.pop_back();
       return {};
+    case CommandKind::CollectiveStart:
+    case CommandKind::CollectiveWait:
+      return fail("collectives are not available");
+    }
+    return {};
+  }
+
+  /// One form, of variables that have a value here.
+  Status checkAffine(const Affine& value, const char* what, size_t number) const {
+    for (size_t i = 0; i < value.terms.size(); ++i) {
+      const auto [variable, stride] = value.terms[i];
+      if (stride == 0 || (i > 0 && variable <= value.terms[i - 1].variable))
+        return fail("the terms of {} {} are out of order, or 0", what, number);
+      if (variable < maxRepeatDepth ? variable >= trips_.size()
+                                    : variable - maxRepeatDepth >= ranks_.size())
+        return fail("{} {} varies with {} {}, of {}", what, number,
+                    variable < maxRepeatDepth ? "repeat" : "mesh axis",
+                    variable < maxRepeatDepth ? variable : variable - maxRepeatDepth,
+                    variable < maxRepeatDepth ? trips_.size() : ranks_.size());
+    }
+    return {};
+  }
+
+  Status checkOperand(const Operand& operand, size_t number) const {
+    TITAN_TRY(checkAffine(operand.address, "operand", number));
+    const std::optional<Bounds> bounds = boundsOf(operand.address, trips_, ranks_);
+    if (!bounds || !inside(bounds->low, operand.bytes, program_.arenaBytes) ||
+        !inside(bounds->high, operand.bytes, program_.arenaBytes))
+      return fail("operand {} at {}, {} bytes, leaves the arena of {} bytes", number,
+                  operand.address.base, operand.bytes, program_.arenaBytes);
+    if (operand.access == Access::Read)
+      return {};
+    for (size_t i = 0; i < protected_.size(); ++i) {
+      const auto& [what, name, begin, end] = protected_[i];
+      if (bounds->low < end && begin < bounds->high + operand.bytes)
+        return fail("operand {} writes to {} '{}'{}", number, what, name,
+                    i < alwaysProtected_ ? "" : " before phase update");
     }
     return {};
   }
@@ -95,30 +185,54 @@ private:
     return {};
   }
 
-  /// The number of operands and scalars; what a Copy or Zero touches stays inside the arena.
-  Status checkOperands(const Command& command, size_t operands, size_t scalars) const {
-    if (command.operands.size() != operands || command.scalars.size() < scalars)
-      return fail("{} operands and {} scalars, expected {} and {}", command.operands.size(),
-                  command.scalars.size(), operands, scalars);
-    if (scalars == 0)
-      return {};
-    int64_t least, most;
-    if (!bounds(command.scalars[0], trips_, least, most) || least < 0)
-      return fail("size {} is negative", command.scalars[0].base);
-    for (const Affine& operand : command.operands) {
-      int64_t low, high;
-      if (!bounds(operand, trips_, low, high) || !inside(high, most, program_.arenaBytes))
-        return fail("{} bytes at {} leave the arena of {} bytes", most, operand.base,
-                    program_.arenaBytes);
+  Status checkCount(const Command& command, size_t operands) const {
+    if (command.operands.size() != operands)
+      return fail("{} operands, expected {}", command.operands.size(), operands);
+    return {};
+  }
+
+  /// The product reads and writes inside of its operands.
+  Status checkCall(const Command& command, const LibraryCall& call) const {
+    const std::vector<ProductOperand> expected = operandsOf(call.gemm);
+    TITAN_TRY(checkCount(command, expected.size() + (call.workspace > 0)));
+    for (size_t i = 0; i < expected.size(); ++i) {
+      const Operand& operand = command.operands[i];
+      const auto& [name, elements, dtype, access] = expected[i];
+      if (!elements || operand.bytes / byteSize(dtype) < *elements)
+        return fail("'{}' needs {} elements of {}, {} bytes are there", call.label,
+                    elements.value_or(-1), name, operand.bytes);
+      if (operand.access != access)
+        return fail("'{}' does not use {} as the table says", call.label, name);
     }
+    if (call.workspace > 0 && command.operands.back().bytes < call.workspace)
+      return fail("'{}' needs {} bytes of workspace, {} are there", call.label, call.workspace,
+                  command.operands.back().bytes);
+    const std::optional<int64_t> units = unitsOf(call.gemm);
+    if (!units || command.launch.units != *units)
+      return fail("'{}' has {} tiles, the command {} units", call.label, units.value_or(-1),
+                  command.launch.units);
     return {};
   }
 
   const Program& program_;
   const Function& function_;
   size_t index_ = 0;
+  std::vector<Protected> protected_; ///< the first alwaysProtected_ in every phase
+  size_t alwaysProtected_ = 0;
   std::vector<int64_t> trips_; ///< of the open repeats, outermost first
+  std::vector<int64_t> ranks_; ///< of the mesh's axes
 };
+
+/// Tiles that exist, and a fallback. Extents are compared with operands where commands call it.
+Status checkLibraryCall(const LibraryCall& call, size_t kernels) {
+  const Gemm& gemm = call.gemm;
+  if (call.fallback < kernels && gemm.tileM >= 1 && gemm.tileN >= 1 && call.workspace >= 0)
+    return {};
+  return Error::badInput("damaged program: library call '{}' has tiles of {} x {}, {} bytes of "
+                         "workspace and fallback {} of {} kernels",
+                         call.label, gemm.tileM, gemm.tileN, call.workspace, call.fallback,
+                         kernels);
+}
 
 } // namespace
 
@@ -134,12 +248,8 @@ Status verify(const Program& program) {
       return Error::badInput("damaged program: a constant at {} of the payload",
                              constant.payloadOffset);
   }
-  for (const GemmCall& call : program.gemms)
-    if (call.fallback >= program.kernels.size() || call.gemm.tileM < 1 || call.gemm.tileN < 1)
-      return Error::badInput("damaged program: gemm '{}' has tiles of {} x {} and fallback {} of "
-                             "{} kernels",
-                             call.label, call.gemm.tileM, call.gemm.tileN, call.fallback,
-                             program.kernels.size());
+  for (const LibraryCall& call : program.libraryCalls)
+    TITAN_TRY(checkLibraryCall(call, program.kernels.size()));
   for (const Function& function : program.functions) {
     for (const Binding& binding : function.bindings)
       TITAN_TRY(checkRange("binding", binding.name, binding.offset, binding.bytes, arena));

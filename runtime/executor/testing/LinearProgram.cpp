@@ -170,36 +170,40 @@ private:
   Program* program_;
 };
 
-std::vector<Affine> at(std::initializer_list<int64_t> offsets) {
-  std::vector<Affine> list;
-  for (int64_t offset : offsets)
-    list.push_back({offset, {0, 0}});
-  return list;
-}
+Operand in(Affine address, int64_t bytes) { return {std::move(address), bytes, Access::Read}; }
+Operand out(Affine address, int64_t bytes) { return {std::move(address), bytes, Access::Write}; }
+Operand inout(Affine address, int64_t bytes) { return {std::move(address), bytes, Access::Both}; }
 
-Command command(CommandKind kind, uint32_t target, std::vector<Affine> operands, int64_t units = 1,
+Command command(CommandKind kind, uint32_t target, std::vector<Operand> operands, int64_t units = 1,
                 std::vector<Affine> scalars = {}) {
   Command c;
-  c.kind = kind, c.target = target, c.operands = std::move(operands), c.units = units,
+  c.kind = kind, c.target = target, c.operands = std::move(operands), c.launch.units = units,
   c.scalars = std::move(scalars);
-  c.bytes = 100, c.flops = kind == CommandKind::Gemm ? 2 * S::micro * S::outputs * S::features : 10;
+  c.bytes = 100,
+  c.flops = kind == CommandKind::Library ? 2 * S::micro * S::outputs * S::features : 10;
   return c;
 }
 
-GemmCall forwardGemm() {
+/// The same in phase update.
+Command updating(Command command) {
+  command.phase = Phase::Update;
+  return command;
+}
+
+LibraryCall forwardGemm() {
   Gemm g;
   g.m = S::micro, g.n = S::outputs, g.k = S::features;
   g.lda = S::features, g.ldb = S::features, g.ldc = S::outputs;
   g.transposeB = true, g.bias = true, g.tileM = 2, g.tileN = S::outputs;
-  return {g, "forward product of linear", Forward};
+  return {LibraryRoutine::Gemm, g, "forward product of linear", Forward};
 }
 
-GemmCall weightGradientGemm() {
+LibraryCall weightGradientGemm() {
   Gemm g;
   g.m = S::outputs, g.n = S::features, g.k = S::micro;
   g.lda = S::outputs, g.ldb = S::features, g.ldc = S::features;
   g.transposeA = true, g.accumulate = true, g.tileM = 2, g.tileN = S::features;
-  return {g, "weight gradient of linear", WeightGradient};
+  return {LibraryRoutine::Gemm, g, "weight gradient of linear", WeightGradient};
 }
 
 int64_t largestLive(const Function& function) {
@@ -236,7 +240,7 @@ Program linearProgram(const std::string& recipeText) {
   for (const char* label : {"forward", "weight gradient", "difference", "bias gradient", "finish",
                             "update", "count step", "evaluate"})
     program.kernels.push_back({std::string("titan_") + label, label});
-  program.gemms = {forwardGemm(), weightGradientGemm()};
+  program.libraryCalls = {forwardGemm(), weightGradientGemm()};
 
   Layout layout(program);
   const std::string payload = linearPayload();
@@ -257,7 +261,7 @@ Program linearProgram(const std::string& recipeText) {
 
   using Role = Binding::Role;
   using enum CommandKind;
-  constexpr int64_t f = sizeof(float), rows = S::micro * S::outputs;
+  constexpr int64_t f = sizeof(float), i = sizeof(int64_t), rows = S::micro * S::outputs;
   Function step;
   step.name = "step";
   const int64_t x =
@@ -276,23 +280,38 @@ Program linearProgram(const std::string& recipeText) {
   const int64_t dy = layout.temporary(step, rows * f, 4, 6);
   const int64_t factor = layout.temporary(step, f, 8, 10);
   const int64_t biasGradientAt = gradient + weightElements * f;
-  const Affine xMicro = {x, {S::micro * S::features * f, 0}}, yMicro = {y, {rows * f, 0}};
-  auto fixed = [](int64_t offset) { return Affine{offset, {0, 0}}; };
+  constexpr int64_t xBytes = S::micro * S::features * f, yBytes = rows * f;
+  const Affine xMicro = {x, {{0, xBytes}}}, yMicro = {y, {{0, yBytes}}};
+  constexpr int64_t weightBytes = weightElements * f, biasBytes = S::outputs * f,
+                    gradientBytes = gradientElements * f;
   step.commands = {
-      command(Zero, 0, at({gradient}), 1, at({gradientElements * f})),
-      command(Zero, 0, at({lossSum}), 1, at({f})),
+      command(Zero, 0, {out({gradient}, gradientBytes)}),
+      command(Zero, 0, {out({lossSum}, f)}),
       command(Repeat, 0, {}, S::microbatches),
-      command(CommandKind::Gemm, 0, {xMicro, fixed(weight), fixed(prediction), fixed(bias)},
-              program.gemms[0].gemm.units()),
-      command(Kernel, Difference, {fixed(prediction), yMicro, fixed(dy), fixed(lossSum)}),
-      command(CommandKind::Gemm, 1, {fixed(dy), xMicro, fixed(gradient)},
-              program.gemms[1].gemm.units()),
-      command(Kernel, BiasGradient, at({dy, biasGradientAt}), S::outputs),
+      command(Library, 0,
+              {in(xMicro, xBytes), in({weight}, weightBytes), out({prediction}, yBytes),
+               in({bias}, biasBytes)},
+              program.libraryCalls[0].gemm.units()),
+      command(
+          Kernel, Difference,
+          {in({prediction}, yBytes), in(yMicro, yBytes), out({dy}, yBytes), inout({lossSum}, f)}),
+      command(Library, 1, {in({dy}, yBytes), in(xMicro, xBytes), inout({gradient}, weightBytes)},
+              program.libraryCalls[1].gemm.units()),
+      command(Kernel, BiasGradient, {in({dy}, yBytes), inout({biasGradientAt}, biasBytes)},
+              S::outputs),
       command(EndRepeat, 0, {}),
-      command(Kernel, Finish, at({gradient, lossSum, lr, factor, loss, norm, lrOut, count})),
-      command(Kernel, Update, at({gradient, factor, lr, weight, momentum}), gradientElements),
-      command(Kernel, CountStep, at({factor, counters[0], counters[1], counters[2], counters[3]}),
-              1, at({S::batch})),
+      updating(
+          command(Kernel, Finish,
+                  {in({gradient}, gradientBytes), in({lossSum}, f), in({lr}, f), out({factor}, f),
+                   out({loss}, f), out({norm}, f), out({lrOut}, f), out({count}, i)})),
+      updating(command(Kernel, Update,
+                       {in({gradient}, gradientBytes), in({factor}, f), in({lr}, f),
+                        inout({weight}, gradientBytes), inout({momentum}, gradientBytes)},
+                       gradientElements)),
+      updating(command(Kernel, CountStep,
+                       {in({factor}, f), inout({counters[0]}, i), inout({counters[1]}, i),
+                        inout({counters[2]}, i), inout({counters[3]}, i)},
+                       1, {{S::batch}})),
   };
   step.maxLiveBytes = largestLive(step);
 
@@ -306,9 +325,13 @@ Program linearProgram(const std::string& recipeText) {
   const int64_t evalCount = layout.binding(eval, Role::Metric, "count", DType::I64, {});
   const int64_t evalPrediction = layout.temporary(eval, rows * f, 0, 1);
   eval.commands = {
-      command(CommandKind::Gemm, 0, at({evalX, weight, evalPrediction, bias}),
-              program.gemms[0].gemm.units()),
-      command(Kernel, Evaluate, at({evalPrediction, evalY, valid, evalLoss, evalCount})),
+      command(Library, 0,
+              {in({evalX}, xBytes), in({weight}, weightBytes), out({evalPrediction}, yBytes),
+               in({bias}, biasBytes)},
+              program.libraryCalls[0].gemm.units()),
+      command(Kernel, Evaluate,
+              {in({evalPrediction}, yBytes), in({evalY}, yBytes), in({valid}, i),
+               out({evalLoss}, f), out({evalCount}, i)}),
   };
   eval.maxLiveBytes = largestLive(eval);
 
@@ -318,8 +341,10 @@ Program linearProgram(const std::string& recipeText) {
       layout.binding(predict, Role::Input, "x", DType::F32, {S::micro, S::features});
   const int64_t output =
       layout.binding(predict, Role::Output, "prediction", DType::F32, {S::micro, S::outputs});
-  predict.commands = {command(CommandKind::Gemm, 0, at({predictX, weight, output, bias}),
-                              program.gemms[0].gemm.units())};
+  predict.commands = {command(Library, 0,
+                              {in({predictX}, xBytes), in({weight}, weightBytes),
+                               out({output}, yBytes), in({bias}, biasBytes)},
+                              program.libraryCalls[0].gemm.units())};
 
   program.functions = {step, eval, predict};
   return program;

@@ -42,30 +42,30 @@ class Builder {
 public:
   explicit Builder(Program& program) : program_(&program) {}
 
-  Affine place(int64_t bytes) {
+  Operand place(int64_t bytes) {
     const int64_t offset = (program_->arenaBytes + 63) / 64 * 64;
     program_->arenaBytes = offset + bytes;
-    return {offset, {0, 0}};
+    return {{offset}, bytes};
   }
-  Affine state(std::string name, StateKind kind, DType dtype, Shape shape, Init init = {}) {
+  Operand state(std::string name, StateKind kind, DType dtype, Shape shape, Init init = {}) {
     State state;
     state.name = std::move(name), state.kind = kind, state.dtype = dtype;
     state.shape = std::move(shape), state.init = std::move(init);
     state.trainable = kind == StateKind::Param;
     state.bytes = elementCount(state.shape) * byteSize(dtype);
-    const Affine at = place(state.bytes);
-    state.offset = at.base;
+    const Operand at = place(state.bytes);
+    state.offset = at.address.base;
     program_->stateBytes += state.bytes;
     program_->states.push_back(std::move(state));
     return at;
   }
-  Affine binding(Function& function, Binding::Role role, std::string name, DType dtype, Shape shape,
-                 int64_t classes = 0) {
+  Operand binding(Function& function, Binding::Role role, std::string name, DType dtype,
+                  Shape shape, int64_t classes = 0) {
     Binding binding{role, std::move(name), dtype, std::move(shape)};
     binding.bytes = elementCount(binding.shape) * byteSize(dtype);
     binding.classes = classes;
-    const Affine at = place(binding.bytes);
-    binding.offset = at.base;
+    const Operand at = place(binding.bytes);
+    binding.offset = at.address.base;
     program_->bindingBytes += binding.bytes;
     function.bindings.push_back(std::move(binding));
     return at;
@@ -75,10 +75,16 @@ private:
   Program* program_;
 };
 
-Command kernel(uint32_t target, std::vector<Affine> operands, int64_t units, int64_t vocabulary) {
+Operand written(Operand operand, Access access = Access::Write) {
+  operand.access = access;
+  return operand;
+}
+
+Command kernel(uint32_t target, std::vector<Operand> operands, int64_t units, int64_t vocabulary) {
   Command command;
-  command.target = target, command.operands = std::move(operands), command.units = units;
-  command.scalars = {Affine{vocabulary, {0, 0}}};
+  command.phase = Phase::Update;
+  command.target = target, command.operands = std::move(operands), command.launch.units = units;
+  command.scalars = {Affine{vocabulary, {}}};
   command.bytes = command.flops = 100;
   return command;
 }
@@ -115,31 +121,33 @@ Program bigramProgram(int64_t vocabulary, const std::string& recipeText) {
   init.kind = Init::Kind::Payload;
   init.digest = digestOf(bigramPayload(vocabulary));
   using Role = Binding::Role;
-  const Affine table =
+  const Operand table =
       b.state("table", StateKind::Param, DType::F32, {vocabulary, vocabulary}, std::move(init));
-  const Affine stepCounter = b.state("step", StateKind::Counter, DType::I64, {});
-  const Affine samples = b.state("samples", StateKind::Counter, DType::I64, {});
+  const Operand stepCounter = b.state("step", StateKind::Counter, DType::I64, {});
+  const Operand samples = b.state("samples", StateKind::Counter, DType::I64, {});
   b.state("skipped", StateKind::Counter, DType::I64, {});
   b.state("optimizer.t", StateKind::Counter, DType::I64, {});
 
   Function train;
   train.name = "step";
   const Shape batch = {1, S::micro, S::window};
-  const Affine trainIds = b.binding(train, Role::Input, "ids", DType::I64, batch, vocabulary);
-  const Affine targets = b.binding(train, Role::Input, "targets", DType::I64, batch, vocabulary);
-  const Affine loss = b.binding(train, Role::Metric, "loss", DType::F32, {});
-  const Affine norm = b.binding(train, Role::Metric, "grad_norm", DType::F32, {});
-  const Affine lr = b.binding(train, Role::Metric, "lr", DType::F32, {});
-  train.commands = {
-      kernel(Step, {trainIds, targets, loss, norm, lr, stepCounter, samples}, 1, vocabulary)};
+  const Operand trainIds = b.binding(train, Role::Input, "ids", DType::I64, batch, vocabulary);
+  const Operand targets = b.binding(train, Role::Input, "targets", DType::I64, batch, vocabulary);
+  const Operand loss = b.binding(train, Role::Metric, "loss", DType::F32, {});
+  const Operand norm = b.binding(train, Role::Metric, "grad_norm", DType::F32, {});
+  const Operand lr = b.binding(train, Role::Metric, "lr", DType::F32, {});
+  train.commands = {kernel(Step,
+                           {trainIds, targets, written(loss), written(norm), written(lr),
+                            written(stepCounter, Access::Both), written(samples, Access::Both)},
+                           1, vocabulary)};
 
   Function predict;
   predict.name = "predict";
-  const Affine ids =
+  const Operand ids =
       b.binding(predict, Role::Input, "ids", DType::I64, {S::micro, S::window}, vocabulary);
-  const Affine logits =
+  const Operand logits =
       b.binding(predict, Role::Output, "logits", DType::F32, {S::micro, S::window, vocabulary});
-  predict.commands = {kernel(LookUp, {ids, table, logits}, rows, vocabulary)};
+  predict.commands = {kernel(LookUp, {ids, table, written(logits)}, rows, vocabulary)};
   program.functions = {train, predict};
   return program;
 }

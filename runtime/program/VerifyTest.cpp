@@ -1,0 +1,186 @@
+#include "runtime/program/testing/ExampleProgram.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+namespace titan {
+namespace {
+
+std::string errorAfter(const std::function<void(Program&)>& change) {
+  Program program = testing::exampleProgram();
+  change(program);
+  const Status status = verify(program);
+  return status.ok() ? "" : status.error().message();
+}
+
+/// The same for the commands of the one function: 0 zero, 1 repeat, 2 library call, 3 end.
+std::string errorAfterCommands(const std::function<void(std::vector<Command>&)>& change) {
+  return errorAfter([&](Program& program) { change(program.functions[0].commands); });
+}
+
+constexpr const char* inCall = "damaged program: function 'step', command 2: ";
+
+TEST(Verify, Example) {
+  EXPECT_EQ(errorAfter([](Program&) {}), "");
+}
+
+TEST(Verify, OperandOfTheLastIterationLeavesTheArena) {
+  EXPECT_EQ(errorAfterCommands([](auto& c) { c[2].operands[0].address.terms[0].stride = 100000; }),
+            std::string(inCall) +
+                "operand 0 at 600000, 200704 bytes, leaves the arena of 1048576 bytes");
+}
+
+TEST(Verify, OperandBeforeTheArena) {
+  EXPECT_NE(errorAfterCommands([](auto& c) { c[2].operands[1].address.terms = {{0, -4}}; }), "");
+}
+
+TEST(Verify, StrideOverflow) {
+  EXPECT_NE(
+      errorAfterCommands([](auto& c) { c[2].operands[0].address.terms[0].stride = INT64_MAX; }),
+      "");
+}
+
+TEST(Verify, OperandOfNegativeSize) {
+  EXPECT_NE(errorAfterCommands([](auto& c) { c[0].operands[0].bytes = -1; }), "");
+}
+
+TEST(Verify, TermsHaveOneForm) {
+  const std::string error = std::string(inCall) + "the terms of operand 0 are out of order, or 0";
+  EXPECT_EQ(errorAfterCommands([](auto& c) { c[2].operands[0].address.terms[0].stride = 0; }),
+            error);
+  EXPECT_EQ(errorAfterCommands([](auto& c) { c[2].operands[0].address.terms = {{0, 4}, {0, 4}}; }),
+            error);
+  EXPECT_EQ(errorAfterCommands([](auto& c) { c[2].scalars = {{0, {{8, 4}, {0, 4}}}}; }),
+            std::string(inCall) + "scalar 0 varies with mesh axis 0, of 0");
+}
+
+TEST(Verify, VariablesAreThoseOfOpenRepeatsAndOfTheMesh) {
+  EXPECT_EQ(errorAfterCommands([](auto& c) { c[2].operands[1].address.terms = {{1, 4}}; }),
+            std::string(inCall) + "operand 1 varies with repeat 1, of 1");
+  EXPECT_EQ(errorAfterCommands([](auto& c) { c[2].operands[1].address.terms = {{11, 4}}; }),
+            std::string(inCall) + "operand 1 varies with mesh axis 3, of 0");
+  EXPECT_NE(errorAfterCommands([](auto& c) { c[0].operands[0].address.terms = {{0, 4}}; }), "");
+}
+
+TEST(Verify, IndexOutOfItsTable) {
+  EXPECT_EQ(errorAfterCommands([](auto& c) { c[2].target = 1; }),
+            std::string(inCall) + "library call 1 of 1");
+  EXPECT_EQ(errorAfter([](Program& p) { p.libraryCalls[0].fallback = 2; }),
+            "damaged program: library call 'fc' has tiles of 64 x 64, 0 bytes of workspace and "
+            "fallback 2 of 2 kernels");
+}
+
+TEST(Verify, UnbalancedRepeat) {
+  EXPECT_NE(errorAfterCommands([](auto& c) { c.pop_back(); }), "");
+  EXPECT_NE(errorAfterCommands([](auto& c) { c[1].kind = CommandKind::EndRepeat; }), "");
+}
+
+TEST(Verify, RepeatsAreAtMostEightDeep) {
+  auto nested = [](size_t depth) {
+    return errorAfterCommands([depth](std::vector<Command>& c) {
+      const Command open = c[1], close = c[3];
+      c.assign(depth, open);
+      c.insert(c.end(), depth, close);
+    });
+  };
+  auto withoutTemporaries = [&](size_t depth) {
+    return errorAfter([depth](Program& p) {
+      Function& step = p.functions[0];
+      const Command open = step.commands[1], close = step.commands[3];
+      step.temporaries.clear();
+      step.commands.assign(depth, open);
+      step.commands.insert(step.commands.end(), depth, close);
+    });
+  };
+  EXPECT_EQ(withoutTemporaries(8), "");
+  EXPECT_EQ(nested(9), "damaged program: function 'step', command 8: repeat of 4 at depth 8: needs "
+                       "at least 1, depth below 8");
+}
+
+TEST(Verify, CollectivesAreReserved) {
+  for (CommandKind kind : {CommandKind::CollectiveStart, CommandKind::CollectiveWait})
+    EXPECT_EQ(errorAfterCommands([kind](auto& c) { c[0].kind = kind; }),
+              "damaged program: function 'step', command 0: collectives are not available");
+}
+
+TEST(Verify, ZeroBeyondTheArena) {
+  EXPECT_EQ(errorAfterCommands([](auto& c) { c[0].operands[0].bytes = 1 << 20; }),
+            "damaged program: function 'step', command 0: operand 0 at 900000, 1048576 bytes, "
+            "leaves the arena of 1048576 bytes");
+}
+
+TEST(Verify, CopiesOfOneSize) {
+  EXPECT_EQ(errorAfterCommands([](auto& c) {
+              c[0].kind = CommandKind::Copy;
+              c[0].operands.push_back({{0}, 256});
+            }),
+            "damaged program: function 'step', command 0: copies 256 bytes to 512");
+}
+
+TEST(Verify, StateOutsideOfTheArena) {
+  EXPECT_NE(errorAfter([](Program& p) { p.states[0].offset = 1 << 20; }), "");
+}
+
+TEST(Verify, ProductsStayInsideTheirOperands) {
+  auto error = [](const std::function<void(Gemm&)>& change) {
+    return errorAfter([&](Program& p) { change(p.libraryCalls[0].gemm); });
+  };
+  EXPECT_EQ(error([](Gemm& g) { g.k = 785, g.lda = g.ldb = 785; }),
+            std::string(inCall) + "'fc' needs 50240 elements of A, 200704 bytes are there");
+  EXPECT_EQ(error([](Gemm& g) { g.ldb = 1000; }),
+            std::string(inCall) + "'fc' needs 127784 elements of B, 401408 bytes are there");
+  EXPECT_NE(error([](Gemm& g) { g.batch = 2, g.batchStrideC = 1; }), "");
+  EXPECT_NE(error([](Gemm& g) { g.lda = 783; }), "") << "rows overlap";
+  EXPECT_NE(error([](Gemm& g) { g.m = 0; }), "");
+  EXPECT_NE(error([](Gemm& g) { g.batch = INT64_MAX; }), "");
+  EXPECT_NE(error([](Gemm& g) { g.batchStrideA = -1; }), "");
+  EXPECT_NE(error([](Gemm& g) { g.ldc = INT64_MAX; }), "");
+}
+
+TEST(Verify, ACallHasTheOperandsOfItsRoutine) {
+  EXPECT_EQ(errorAfterCommands([](auto& c) { c[2].operands.pop_back(); }),
+            std::string(inCall) + "3 operands, expected 4");
+  EXPECT_EQ(errorAfterCommands([](auto& c) { c[2].operands[2].access = Access::Both; }),
+            std::string(inCall) + "'fc' does not use C as the table says");
+  EXPECT_EQ(errorAfterCommands([](auto& c) { c[2].launch.units = 3; }),
+            std::string(inCall) + "'fc' has 2 tiles, the command 3 units");
+  EXPECT_EQ(errorAfter([](Program& p) { p.libraryCalls[0].workspace = 64; }),
+            std::string(inCall) + "4 operands, expected 5");
+  EXPECT_EQ(errorAfter([](Program& p) {
+              p.libraryCalls[0].workspace = 64;
+              p.functions[0].commands[2].operands.push_back({{940000}, 32, Access::Write});
+            }),
+            std::string(inCall) + "'fc' needs 64 bytes of workspace, 32 are there");
+}
+
+TEST(Verify, NothingWritesToInputsControlsAndConstants) {
+  auto zeroing = [](int64_t offset) {
+    return errorAfterCommands([offset](auto& c) {
+      c[0].operands[0] = {{offset}, 4, Access::Write};
+      c[0].phase = Phase::Update;
+    });
+  };
+  const std::string before = "damaged program: function 'step', command 0: operand 0 writes to ";
+  EXPECT_EQ(zeroing(600000 + 200700), before + "input 'x'");
+  EXPECT_EQ(zeroing(801000), before + "input 'targets'");
+  EXPECT_EQ(zeroing(801512), before + "control 'optimizer.lr'");
+  EXPECT_EQ(zeroing(500060), before + "constant ''");
+  EXPECT_EQ(zeroing(500064), "");
+}
+
+TEST(Verify, OnlyPhaseUpdateWritesToStates) {
+  auto zeroingTheWeight = [](Phase phase) {
+    return errorAfterCommands([phase](auto& c) {
+      c[0].operands[0].address.base = 0;
+      c[0].phase = phase;
+    });
+  };
+  EXPECT_EQ(zeroingTheWeight(Phase::Backward),
+            "damaged program: function 'step', command 0: operand 0 writes to state 'fc.weight' "
+            "before phase update");
+  EXPECT_EQ(zeroingTheWeight(Phase::Update), "");
+}
+
+} // namespace
+} // namespace titan

@@ -1,0 +1,61 @@
+#include "runtime/program/testing/ExampleProgram.h"
+
+namespace titan::testing {
+
+Program exampleProgram() {
+  Program program;
+  program.model = "mlp.onnx";
+  program.recipe = "{}";
+  program.target = "cpu";
+  program.cpu = "znver5";
+  program.cpuFeatures = {"avx2", "avx512f"};
+  program.optimizer = "adamw";
+  program.arenaBytes = 1 << 20;
+  State weight;
+  weight.name = "fc.weight";
+  weight.shape = {128, 784};
+  weight.trainable = true;
+  weight.aliases = {"tied.weight"};
+  weight.sourceName = "onnx::MatMul_7";
+  weight.sourceLayout = {1, 0};
+  weight.init = {Init::Kind::Normal, 0, 0.02, "", 0, 0x123456789abcdef0, {1, 0}};
+  weight.bytes = 128 * 784 * 4;
+  program.states.push_back(weight);
+  program.constants.push_back({500000, 64, 4096});
+  program.kernels = {{"kernel_0", "relu of fc"}, {"kernel_1", "gemm of fc"}};
+  Gemm gemm;
+  gemm.m = 64, gemm.n = 128, gemm.k = 784;
+  gemm.lda = 784, gemm.ldb = 784, gemm.ldc = 128;
+  gemm.transposeB = gemm.bias = true;
+  gemm.tileM = 64, gemm.tileN = 64;
+  program.libraryCalls.push_back({LibraryRoutine::Gemm, gemm, "fc", 1});
+  Function step;
+  step.name = "step";
+  step.bindings.push_back({Binding::Role::Input, "x", DType::F32, {4, 16, 784}, 600000, 200704, 0});
+  step.bindings.push_back({Binding::Role::Input, "targets", DType::I64, {4, 16}, 801000, 512, 10});
+  step.bindings.push_back({Binding::Role::Control, "optimizer.lr", DType::F32, {}, 801512, 4, 0});
+  Command repeat;
+  repeat.kind = CommandKind::Repeat;
+  repeat.launch.units = 4;
+  Command call;
+  call.kind = CommandKind::Library;
+  call.phase = Phase::Backward;
+  call.operands = {{{600000, {{0, 50176}}}, 200704},
+                   {{0}, 401408},
+                   {{900000}, 32768, Access::Write},
+                   {{401408}, 512}};
+  call.launch.units = 2;
+  Command end;
+  end.kind = CommandKind::EndRepeat;
+  Command zero;
+  zero.kind = CommandKind::Zero;
+  zero.operands = {{{900000}, 512, Access::Write}};
+  zero.scalars = {{512}};
+  step.commands = {zero, repeat, call, end};
+  step.temporaries.push_back({900000, 32768, 0, 3});
+  step.maxLiveBytes = 32768;
+  program.functions.push_back(step);
+  return program;
+}
+
+} // namespace titan::testing
