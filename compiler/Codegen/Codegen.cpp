@@ -33,9 +33,7 @@ public:
       program.model = model.getValue();
     program.recipe = toJson(*recipe);
     program.optimizer = recipe->optimizer.kind;
-    program.target = target.kind;
-    program.cpu = target.cpu;
-    program.cpuFeatures = requiredFeatures(target);
+    program.target = {target.kind, target.cpu, requiredFeatures(target)};
     program.compilerVersion = options.compilerVersion;
     program.arenaBytes = plan->arenaBytes;
     program.stateBytes = plan->stateBytes;

@@ -69,7 +69,7 @@ private:
       binding.role = toRole(planned.role);
       binding.name = planned.name.str();
       binding.dtype = *dtype;
-      binding.shape = shapeOf(type);
+      binding.shape = binding.local = shapeOf(type);
       binding.offset = planned.offset;
       binding.bytes = planned.bytes;
       if (planned.role == memory::BindingRole::Input)

@@ -56,7 +56,7 @@ FailureOr<State> describeState(ir::StateOp source) {
   state.name = source.getName();
   state.kind = toKind(source.getKind());
   state.dtype = *dtype;
-  state.shape = shapeOf(type);
+  state.shape = state.local = shapeOf(type);
   state.bytes = elementCount(state.shape) * byteSize(state.dtype);
   state.trainable = source.getTrainable();
   if (std::optional<ArrayAttr> aliases = source.getAliases())

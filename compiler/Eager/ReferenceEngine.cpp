@@ -66,8 +66,7 @@ LogicalResult ReferenceEngine::describe() {
     program_.model = model.getValue();
   program_.recipe = toJson(*recipe);
   program_.optimizer = recipe->optimizer.kind;
-  program_.target = "cpu";
-  program_.cpu = "reference interpreter";
+  program_.target = {"cpu", "reference interpreter", {}};
   program_.compilerVersion = engine_ == interpreter::Engine::F64 ? "eager f64" : "eager f32";
   program_.kernels.push_back({"interpreter", "reference interpreter"});
   for (auto op : module_.getOps<ir::StateOp>()) {
@@ -112,7 +111,8 @@ LogicalResult ReferenceEngine::describeFunction(func::FuncOp op) {
       for (const RoleTag& role : roles)
         if (StringRef name = nameOf(role.tag); !name.empty()) {
           function.bindings.push_back({role.role, name.str(), slot.dtype,
-                                       codegen::shapeOf(slot.type), slot.offset, slot.bytes, 0});
+                                       codegen::shapeOf(slot.type), codegen::shapeOf(slot.type),
+                                       slot.offset, slot.bytes, 0});
           binding = &function.bindings.back();
         }
     }

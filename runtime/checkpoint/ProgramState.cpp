@@ -86,8 +86,8 @@ ProgramInfo describe(const Program& program, std::map<std::string, std::string> 
   info.optimizer = program.optimizer;
   info.model = program.model;
   info.recipe = recipe.empty() ? program.recipe : std::move(recipe);
-  info.target = program.target;
-  info.cpu = program.cpu;
+  info.target = program.target.kind;
+  info.cpu = program.target.cpu;
   info.compilerVersion = program.compilerVersion;
   info.libraries = std::move(libraries);
   for (const State& state : program.states)

@@ -33,6 +33,8 @@ PreparedFunction::PreparedFunction(const Program& program, const Function& funct
   terms_.reserve(terms);
   commands_.reserve(function.commands.size());
 
+  // One process is all ranks there are.
+  const std::vector<int64_t> coordinates(program.mesh.size(), 0);
   int64_t* slot = slots_.data();
   std::vector<uint32_t> open;
   for (const Command& command : function.commands) {
@@ -44,7 +46,7 @@ PreparedFunction::PreparedFunction(const Program& program, const Function& funct
 
     const size_t firstVarying = varying_.size();
     auto place = [&](const Affine& value, int64_t origin) {
-      const Affine local = onRank(value, {});
+      const Affine local = onRank(value, coordinates);
       *slot = origin + local.base;
       if (!local.isConstant()) {
         const size_t firstTerm = terms_.size();

@@ -56,7 +56,7 @@ Json infoObject(const Session& session) {
     library["version"] = oneDnn->version();
   else
     library["reason"] = oneDnn.error().message();
-  const Status fits = checkCpuFeatures(program.cpuFeatures, program.cpu);
+  const Status fits = checkCpuFeatures(program.target.features, program.target.cpu);
   const bool generated =
       session.options().gemm == "generated" || program.libraryCalls.empty() || !oneDnn.ok();
   return {{"model", program.model},
@@ -64,7 +64,9 @@ Json infoObject(const Session& session) {
           {"compiler_version", program.compilerVersion},
           {"program_version", Program::currentVersion},
           {"target",
-           {{"device", program.target}, {"cpu", program.cpu}, {"features", program.cpuFeatures}}},
+           {{"device", program.target.kind},
+            {"cpu", program.target.cpu},
+            {"features", program.target.features}}},
           {"machine",
            {{"cpu", cpuModelName()}, {"threads", session.threads()}, {"runs_this_job", fits.ok()}}},
           {"libraries", {{"onednn", library}, {"gemm", generated ? "generated" : "onednn"}}},

@@ -66,7 +66,7 @@ TEST_F(JobErrorsTest, WrongCommandLinesAreUsageErrors) {
 }
 
 TEST_F(JobErrorsTest, MissingCpuFeaturesAreNamed) {
-  program.cpuFeatures = {"sse2", "quantum"};
+  program.target.features = {"sse2", "quantum"};
   programBytes = serialize(program);
   Outcome outcome = run({"train"});
   EXPECT_EQ(outcome.exitCode, 3);

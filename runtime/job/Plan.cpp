@@ -106,7 +106,7 @@ Json planObject(const Program& program, int threads, bool library) {
   for (const Function& function : program.functions)
     functions[function.name] = figuresJson(plannedFigures(function));
   return {{"model", program.model},
-          {"target", program.target},
+          {"target", program.target.kind},
           {"memory", memoryPlan(program, threads, library)},
           {"functions", functions},
           {"kernels", program.kernels.size()},

@@ -159,8 +159,8 @@ std::string dump(const Program& program) {
   fmt::format_to(out,
                  "program {} target {} cpu {} arena {} bytes (state {}, bindings {}, "
                  "temporaries {})\n",
-                 program.model, program.target, program.cpu, program.arenaBytes, program.stateBytes,
-                 program.bindingBytes, program.temporaryBytes);
+                 program.model, program.target.kind, program.target.cpu, program.arenaBytes,
+                 program.stateBytes, program.bindingBytes, program.temporaryBytes);
   for (const State& state : program.states)
     fmt::format_to(out, "{} {} : {} {} at {}, {} bytes{}, init {}\n", nameOf(state.kind),
                    state.name, name(state.dtype), toString(state.shape), state.offset, state.bytes,

@@ -10,6 +10,7 @@
 
 #include "runtime/program/Affine.h"
 #include "runtime/program/DType.h"
+#include "runtime/program/Placement.h"
 
 #include <optional>
 #include <string>
@@ -128,7 +129,8 @@ struct Binding {
   Role role = Role::Input;
   std::string name;
   DType dtype = DType::F32;
-  Shape shape;
+  Shape shape;        ///< of the job
+  Shape local;        ///< of this rank
   int64_t offset = 0; ///< bytes in the arena
   int64_t bytes = 0;
   int64_t classes = 0; ///< Input: the values are labels or indices in [0, classes); 0: any value
@@ -173,20 +175,28 @@ struct Init {
 
 enum class StateKind : uint8_t { Param, Buffer, Slot, Ema, Counter };
 
-/// A state symbol: what the checkpoint stores under its canonical name.
+/// Where a state lives while the job runs; the same on a CPU.
+enum class MemorySpace : uint8_t { Device, Host };
+
+/// A state symbol: what the checkpoint stores under its canonical name. Unique by kind, profile and
+/// name.
 struct State {
   std::string name; ///< canonical (fully qualified) name; slots "<param>.exp_avg"; counters "step",
                     ///< "optimizer.t", "samples", "skipped"
   StateKind kind = StateKind::Param;
+  std::string profile; ///< Ema: the name of its profile
   DType dtype = DType::F32;
-  Shape shape;
+  Shape shape;         ///< global, as checkpoints hold it
+  Shape local;         ///< this rank's part with its padding: localShape()
+  Placement placement; ///< cuts by axes of Program::mesh
+  MemorySpace space = MemorySpace::Device;
   bool trainable = false;
   std::vector<std::string> aliases;  ///< other names of a tied set
   std::string sourceName;            ///< the initializer it came from, when its name differs
   std::vector<int64_t> sourceLayout; ///< permutation from the initializer's layout; empty: same
   Init init;
   int64_t offset = 0; ///< bytes in the arena
-  int64_t bytes = 0;
+  int64_t bytes = 0;  ///< of the local part
   bool operator==(const State&) const = default;
 };
 
@@ -197,15 +207,21 @@ struct Constant {
   bool operator==(const Constant&) const = default;
 };
 
+/// The machine that the code of a program is for.
+struct ProgramTarget {
+  std::string kind;                  ///< "cpu"
+  std::string cpu;                   ///< LLVM's name of the CPU: "znver5"
+  std::vector<std::string> features; ///< that kernels need, and the start-up check requires: "avx2"
+  bool operator==(const ProgramTarget&) const = default;
+};
+
 struct Program {
   static constexpr uint32_t currentVersion = 2;
 
   std::string model;  ///< base name of the model file
   std::string recipe; ///< the whole recipe as compiled, JSON (Recipe.h)
-  std::string target; ///< "cpu"
-  std::string cpu;    ///< LLVM's name of the CPU: "znver5"
-  std::vector<std::string>
-      cpuFeatures; ///< that kernels need and the start-up check requires: "avx512f"
+  ProgramTarget target;
+  std::vector<MeshAxis> mesh; ///< the ranks that the program is for
   std::string compilerVersion;
   std::string optimizer; ///< "adamw", "adam", "sgd"
 
@@ -225,6 +241,7 @@ struct Program {
   bool operator==(const Program&) const = default;
 
   const Function* findFunction(std::string_view name) const;
+  /// A parameter, buffer, slot or counter.
   const State* findState(std::string_view name) const;
 };
 

@@ -18,6 +18,7 @@ constexpr uint8_t last(Access) { return static_cast<uint8_t>(Access::Both); }
 constexpr uint8_t last(LibraryRoutine) { return static_cast<uint8_t>(LibraryRoutine::Gemm); }
 constexpr uint8_t last(Binding::Role) { return static_cast<uint8_t>(Binding::Role::Output); }
 constexpr uint8_t last(Init::Kind) { return static_cast<uint8_t>(Init::Kind::Uniform); }
+constexpr uint8_t last(MemorySpace) { return static_cast<uint8_t>(MemorySpace::Host); }
 constexpr uint8_t last(StateKind) { return static_cast<uint8_t>(StateKind::Counter); }
 
 template <typename T, typename Struct>
@@ -97,6 +98,7 @@ template <typename Archive> void fields(Archive& a, Is<Binding> auto& v) {
   a("name", v.name);
   a("dtype", v.dtype);
   a("shape", v.shape);
+  a("local", v.local);
   a("offset", v.offset);
   a("bytes", v.bytes);
   a("classes", v.classes);
@@ -127,11 +129,26 @@ template <typename Archive> void fields(Archive& a, Is<Init> auto& v) {
   a("permutation", v.permutation);
 }
 
+template <typename Archive> void fields(Archive& a, Is<MeshAxis> auto& v) {
+  a("name", v.name);
+  a("ranks", v.ranks);
+}
+
+template <typename Archive> void fields(Archive& a, Is<Cut> auto& v) {
+  a("axis", v.axis);
+  a("dim", v.dim);
+  a("outer", v.outer);
+}
+
 template <typename Archive> void fields(Archive& a, Is<State> auto& v) {
   a("name", v.name);
   a("kind", v.kind);
+  a("profile", v.profile);
   a("dtype", v.dtype);
   a("shape", v.shape);
+  a("local", v.local);
+  a("placement", v.placement);
+  a("space", v.space);
   a("trainable", v.trainable);
   a("aliases", v.aliases);
   a("sourceName", v.sourceName);
@@ -147,12 +164,17 @@ template <typename Archive> void fields(Archive& a, Is<Constant> auto& v) {
   a("payloadOffset", v.payloadOffset);
 }
 
+template <typename Archive> void fields(Archive& a, Is<ProgramTarget> auto& v) {
+  a("kind", v.kind);
+  a("cpu", v.cpu);
+  a("features", v.features);
+}
+
 template <typename Archive> void fields(Archive& a, Is<Program> auto& v) {
   a("model", v.model);
   a("recipe", v.recipe);
   a("target", v.target);
-  a("cpu", v.cpu);
-  a("cpuFeatures", v.cpuFeatures);
+  a("mesh", v.mesh);
   a("compilerVersion", v.compilerVersion);
   a("optimizer", v.optimizer);
   a("states", v.states);

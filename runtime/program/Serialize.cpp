@@ -203,7 +203,7 @@ const Function* Program::findFunction(std::string_view name) const {
 
 const State* Program::findState(std::string_view name) const {
   for (const State& state : states)
-    if (state.name == name)
+    if (state.kind != StateKind::Ema && state.name == name)
       return &state;
   return nullptr;
 }

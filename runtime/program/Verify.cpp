@@ -1,6 +1,9 @@
 // What the executor relies on without looking: see verify() in Program.h.
 #include "runtime/program/Program.h"
 
+#include <set>
+#include <tuple>
+
 namespace titan {
 
 namespace {
@@ -76,6 +79,8 @@ class CommandChecker {
 public:
   CommandChecker(const Program& program, const Function& function)
       : program_(program), function_(function) {
+    for (const MeshAxis& axis : program.mesh)
+      ranks_.push_back(axis.ranks);
     for (const Constant& constant : program.constants)
       protect("constant", "", constant);
     for (const Binding& binding : function.bindings)
@@ -234,14 +239,50 @@ Status checkLibraryCall(const LibraryCall& call, size_t kernels) {
                          kernels);
 }
 
+/// The bytes of a tensor; nothing for a negative extent or on overflow.
+std::optional<int64_t> bytesOf(const Shape& shape, DType dtype) {
+  int64_t bytes = byteSize(dtype);
+  for (int64_t extent : shape)
+    if (extent < 0 || __builtin_mul_overflow(bytes, extent, &bytes))
+      return std::nullopt;
+  return bytes;
+}
+
+Status checkMesh(std::span<const MeshAxis> mesh) {
+  for (const MeshAxis& axis : mesh)
+    if (axis.ranks < 1)
+      return Error::badInput("damaged program: mesh axis '{}' has {} ranks", axis.name, axis.ranks);
+  return {};
+}
+
+/// States lie in the arena, have the local shape of their placement, and names of their own.
+Status checkStates(const Program& program) {
+  std::set<std::tuple<StateKind, std::string_view, std::string_view>> names;
+  for (const State& state : program.states) {
+    TITAN_TRY(checkRange("state", state.name, state.offset, state.bytes, program.arenaBytes));
+    if (!bytesOf(state.shape, state.dtype) ||
+        state.local != localShape(state.shape, state.placement, program.mesh) ||
+        state.bytes != bytesOf(state.local, state.dtype))
+      return Error::badInput("damaged program: state '{}' of {} has {} bytes as {} on a rank",
+                             state.name, toString(state.shape), state.bytes, toString(state.local));
+    if (state.profile.empty() == (state.kind == StateKind::Ema))
+      return Error::badInput("damaged program: state '{}' has profile '{}', as averages do",
+                             state.name, state.profile);
+    if (!names.emplace(state.kind, state.profile, state.name).second)
+      return Error::badInput("damaged program: two states '{}' of one kind and profile",
+                             state.name);
+  }
+  return {};
+}
+
 } // namespace
 
 Status verify(const Program& program) {
   const int64_t arena = program.arenaBytes;
   if (arena < 0)
     return Error::badInput("damaged program: an arena of {} bytes", arena);
-  for (const State& state : program.states)
-    TITAN_TRY(checkRange("state", state.name, state.offset, state.bytes, arena));
+  TITAN_TRY(checkMesh(program.mesh));
+  TITAN_TRY(checkStates(program));
   for (const Constant& constant : program.constants) {
     TITAN_TRY(checkRange("constant", "", constant.offset, constant.bytes, arena));
     if (constant.payloadOffset < 0)

@@ -52,14 +52,14 @@ TEST(Verify, TermsHaveOneForm) {
   EXPECT_EQ(errorAfterCommands([](auto& c) { c[2].operands[0].address.terms = {{0, 4}, {0, 4}}; }),
             error);
   EXPECT_EQ(errorAfterCommands([](auto& c) { c[2].scalars = {{0, {{8, 4}, {0, 4}}}}; }),
-            std::string(inCall) + "scalar 0 varies with mesh axis 0, of 0");
+            std::string(inCall) + "the terms of scalar 0 are out of order, or 0");
 }
 
 TEST(Verify, VariablesAreThoseOfOpenRepeatsAndOfTheMesh) {
   EXPECT_EQ(errorAfterCommands([](auto& c) { c[2].operands[1].address.terms = {{1, 4}}; }),
             std::string(inCall) + "operand 1 varies with repeat 1, of 1");
   EXPECT_EQ(errorAfterCommands([](auto& c) { c[2].operands[1].address.terms = {{11, 4}}; }),
-            std::string(inCall) + "operand 1 varies with mesh axis 3, of 0");
+            std::string(inCall) + "operand 1 varies with mesh axis 3, of 2");
   EXPECT_NE(errorAfterCommands([](auto& c) { c[0].operands[0].address.terms = {{0, 4}}; }), "");
 }
 
@@ -118,8 +118,46 @@ TEST(Verify, CopiesOfOneSize) {
             "damaged program: function 'step', command 0: copies 256 bytes to 512");
 }
 
+TEST(Verify, OperandsOfAllRanksLieInTheArena) {
+  const uint8_t shard = Affine::meshVariable(1);
+  auto error = [&](int64_t stride) {
+    return errorAfterCommands([&](auto& c) { c[0].operands[0].address.terms = {{shard, stride}}; });
+  };
+  EXPECT_EQ(error(74032), "") << "three ranks: the last ends where the arena does";
+  EXPECT_NE(error(80000), "");
+}
+
 TEST(Verify, StateOutsideOfTheArena) {
   EXPECT_NE(errorAfter([](Program& p) { p.states[0].offset = 1 << 20; }), "");
+}
+
+TEST(Verify, LocalShapesFollowThePlacement) {
+  EXPECT_EQ(errorAfter([](Program& p) { p.states[0].placement = {{1, 1}}; }),
+            "damaged program: state 'fc.weight' of [128, 784] has 401408 bytes as [128, 784] on a "
+            "rank");
+  EXPECT_NE(errorAfter([](Program& p) { p.states[0].placement = {{2, 0}}; }), "");
+  EXPECT_NE(errorAfter([](Program& p) { p.states[0].bytes -= 4; }), "");
+  EXPECT_NE(errorAfter([](Program& p) { p.states[0].shape = {INT64_MAX, 3}; }), "");
+  EXPECT_EQ(errorAfter([](Program& p) { p.mesh[1].ranks = 0; }),
+            "damaged program: mesh axis 'shard' has 0 ranks");
+}
+
+TEST(Verify, StatesAreUniqueByKindProfileAndName) {
+  auto withAverages = [](std::string first, std::string second) {
+    return errorAfter([&](Program& p) {
+      State average = p.states[0];
+      average.kind = StateKind::Ema;
+      for (const std::string& profile : {first, second}) {
+        average.profile = profile;
+        p.states.push_back(average);
+      }
+    });
+  };
+  EXPECT_EQ(withAverages("slow", "fast"), "");
+  EXPECT_EQ(withAverages("slow", "slow"),
+            "damaged program: two states 'fc.weight' of one kind and profile");
+  EXPECT_NE(withAverages("slow", ""), "") << "an average without a profile";
+  EXPECT_NE(errorAfter([](Program& p) { p.states[0].profile = "slow"; }), "");
 }
 
 TEST(Verify, ProductsStayInsideTheirOperands) {

@@ -138,7 +138,7 @@ public:
   int64_t state(std::string name, StateKind kind, DType dtype, Shape shape, Init init = {}) {
     State state;
     state.name = std::move(name), state.kind = kind, state.dtype = dtype,
-    state.shape = std::move(shape);
+    state.shape = state.local = std::move(shape);
     state.trainable = kind == StateKind::Param, state.init = std::move(init);
     state.bytes = elementCount(state.shape) * byteSize(dtype);
     // Weight and bias (and their slots) are updated as one run of elements: no gap after the
@@ -152,7 +152,7 @@ public:
   }
   int64_t binding(Function& function, Binding::Role role, std::string name, DType dtype,
                   Shape shape) {
-    Binding binding{role, std::move(name), dtype, std::move(shape)};
+    Binding binding{role, std::move(name), dtype, shape, shape};
     binding.bytes = elementCount(binding.shape) * byteSize(dtype);
     binding.offset = place(binding.bytes);
     program_->bindingBytes += binding.bytes;
@@ -230,7 +230,7 @@ std::string linearPayload() {
 
 Program linearProgram(const std::string& recipeText) {
   Program program;
-  program.model = "linear", program.target = "cpu", program.cpu = "x86-64",
+  program.model = "linear", program.target = {"cpu", "x86-64", {}},
   program.compilerVersion = "test";
   program.optimizer = "sgd";
   Recipe recipe = parseRecipe(recipeText).take();

@@ -50,7 +50,7 @@ public:
   Operand state(std::string name, StateKind kind, DType dtype, Shape shape, Init init = {}) {
     State state;
     state.name = std::move(name), state.kind = kind, state.dtype = dtype;
-    state.shape = std::move(shape), state.init = std::move(init);
+    state.shape = state.local = std::move(shape), state.init = std::move(init);
     state.trainable = kind == StateKind::Param;
     state.bytes = elementCount(state.shape) * byteSize(dtype);
     const Operand at = place(state.bytes);
@@ -61,7 +61,7 @@ public:
   }
   Operand binding(Function& function, Binding::Role role, std::string name, DType dtype,
                   Shape shape, int64_t classes = 0) {
-    Binding binding{role, std::move(name), dtype, std::move(shape)};
+    Binding binding{role, std::move(name), dtype, shape, shape};
     binding.bytes = elementCount(binding.shape) * byteSize(dtype);
     binding.classes = classes;
     const Operand at = place(binding.bytes);
@@ -108,7 +108,7 @@ std::string bigramPayload(int64_t vocabulary) {
 
 Program bigramProgram(int64_t vocabulary, const std::string& recipeText) {
   Program program;
-  program.model = "bigram", program.target = "cpu", program.cpu = "x86-64";
+  program.model = "bigram", program.target = {"cpu", "x86-64", {}};
   program.compilerVersion = "test", program.optimizer = "sgd";
   Recipe recipe = parseRecipe(recipeText).take();
   recipe.optimizer.kind = "sgd";

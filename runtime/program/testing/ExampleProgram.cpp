@@ -6,14 +6,13 @@ Program exampleProgram() {
   Program program;
   program.model = "mlp.onnx";
   program.recipe = "{}";
-  program.target = "cpu";
-  program.cpu = "znver5";
-  program.cpuFeatures = {"avx2", "avx512f"};
+  program.target = {"cpu", "znver5", {"avx2", "avx512f"}};
+  program.mesh = {{"replicate", 2}, {"shard", 3}};
   program.optimizer = "adamw";
   program.arenaBytes = 1 << 20;
   State weight;
   weight.name = "fc.weight";
-  weight.shape = {128, 784};
+  weight.shape = weight.local = {128, 784};
   weight.trainable = true;
   weight.aliases = {"tied.weight"};
   weight.sourceName = "onnx::MatMul_7";
@@ -31,9 +30,12 @@ Program exampleProgram() {
   program.libraryCalls.push_back({LibraryRoutine::Gemm, gemm, "fc", 1});
   Function step;
   step.name = "step";
-  step.bindings.push_back({Binding::Role::Input, "x", DType::F32, {4, 16, 784}, 600000, 200704, 0});
-  step.bindings.push_back({Binding::Role::Input, "targets", DType::I64, {4, 16}, 801000, 512, 10});
-  step.bindings.push_back({Binding::Role::Control, "optimizer.lr", DType::F32, {}, 801512, 4, 0});
+  step.bindings.push_back(
+      {Binding::Role::Input, "x", DType::F32, {4, 16, 784}, {4, 16, 784}, 600000, 200704, 0});
+  step.bindings.push_back(
+      {Binding::Role::Input, "targets", DType::I64, {4, 16}, {4, 16}, 801000, 512, 10});
+  step.bindings.push_back(
+      {Binding::Role::Control, "optimizer.lr", DType::F32, {}, {}, 801512, 4, 0});
   Command repeat;
   repeat.kind = CommandKind::Repeat;
   repeat.launch.units = 4;
