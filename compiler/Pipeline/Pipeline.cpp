@@ -92,7 +92,8 @@ void addStageChecks(OpPassManager& passes, Stage stage) {
     passes.addPass(createVerifySchedule());
   if (stage == Stage::Lower)
     passes.addNestedPass<func::FuncOp>(createVerifyLowered());
-  // Codegen checks of a plan what it relies on.
+  if (stage == Stage::Plan)
+    passes.addPass(createVerifyPlan());
 }
 
 bool isOptionalPass(StringRef name) {

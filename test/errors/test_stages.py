@@ -110,6 +110,35 @@ class Stages(ErrorTest):
         text = re.sub(r"digest = \d+", "digest = 1", self.stage("import"))
         self.bad(text, says=["dynamo-train.onnx", "not those"])
 
+    # A plan: code relies on what it says about places
+
+    def plan_with(self, old, new):
+        text = self.stage("plan")
+        self.assertIn(old, text)
+        return text.replace(old, new, 1)
+
+    def test_plan_with_overlapping_buffers(self):
+        first, second = re.findall(r"kernel\.buffer (\d+) : memref<\d+x", self.stage("plan"))[:2]
+        self.bad(self.plan_with(f"kernel.buffer {second} ", f"kernel.buffer {first} "),
+                 says=[f"temporary at {first}", "shares bytes with another that is live then"])
+
+    def test_plan_that_leaves_the_arena(self):
+        text = self.stage("plan")
+        end = re.search(r"kernel\.arena = {.*?bytes = (\d+)", text)[1]
+        offset = re.search(r"kernel\.buffer (\d+) ", text)[1]
+        self.bad(self.plan_with(f"kernel.buffer {offset} ", f"kernel.buffer {end} "), says=[end, "leaves"])
+
+    def test_plan_with_a_product_that_leaves_its_operands(self):
+        self.bad(self.plan_with("k = 12, lda = 12, ldb = 12", "k = 13, lda = 13, ldb = 13"),
+                 says="touches 52 elements of A, which has 48")
+
+    def test_plan_that_updates_a_weight_too_early(self):
+        text = self.stage("plan")
+        gradient = re.search(r"kernel\.call #kernel\.gemm<[^\n]*accumulate = true[^\n]*outs\((%\d+) : memref<5x16xf32>", text)
+        line = gradient[0]
+        self.bad(text.replace(line, line.replace(f"outs({gradient[1]} ", "outs(%arg4 "), 1),
+                 says=["4.weight", "before the phase 'update'"])
+
     # The module
 
     def test_changed_types(self):
