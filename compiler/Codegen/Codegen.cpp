@@ -4,6 +4,7 @@
 #include "compiler/Codegen/StateTable.h"
 #include "compiler/Codegen/cpu/ObjectFile.h"
 #include "compiler/Support/RecipeAttribute.h"
+#include "runtime/program/Text.h"
 
 #include "mlir/IR/Diagnostics.h"
 
@@ -143,7 +144,11 @@ Result<CompiledModule> generate(ModuleOp planned, const CodegenOptions& options,
 } // namespace
 
 Result<CompiledModule> generateCode(ModuleOp planned, const CodegenOptions& options) {
-  return generate(planned, options, codegen::emitKernelObject);
+  CompiledModule compiled = TITAN_TRY(generate(planned, options, codegen::emitKernelObject));
+  compiled.program.images.push_back({Image::Kind::Object, compiled.program.target.cpu, 0,
+                                     static_cast<int64_t>(compiled.object.size()),
+                                     digest128(compiled.object)});
+  return compiled;
 }
 
 Result<std::string> printCode(ModuleOp planned, const CodegenOptions& options) {

@@ -68,9 +68,10 @@ Status link(const CompiledModule& code, const std::string& output) {
   std::vector<std::string> symbols;
   for (const Kernel& kernel : code.program.kernels)
     symbols.push_back(kernel.symbol);
-  std::string program = serialize(code.program);
+  std::string table = serialize(code.program);
   PayloadBytes payload = TITAN_TRY(PayloadBytes::open(code.payload));
-  return link::linkJob(code.object, {program, symbols, payload.pieces()}, output);
+  const link::ProgramData program{table, symbols};
+  return link::linkJob(code.object, {{&program, 1}, payload.pieces()}, output);
 }
 
 Status compile(const CompileOptions& options, const mlir::DialectRegistry& more) {

@@ -84,8 +84,7 @@ Result<int> run(const std::vector<std::string>& arguments) {
   std::string program = serialize(engine->program());
   KernelFunction kernel = eager::ReferenceEngine::kernel();
   JobImage image;
-  image.program = program;
-  image.kernels = {&kernel, 1};
+  image.programs = {{program, {&kernel, 1}}};
   image.executable = std::filesystem::path(options->compile.model).replace_extension().string();
   image.weightsDirectory =
       options->compile.weightsDirectory.empty()

@@ -14,7 +14,7 @@ enum Section : uint16_t {
   Null,
   Rodata,
   Payload,
-  Kernels,
+  Programs,
   Relocations,
   Symbols,
   Strings,
@@ -24,6 +24,7 @@ enum Section : uint16_t {
 };
 
 constexpr uint64_t pageSize = 4096;
+constexpr uint64_t programBytes = 4 * 8; // table, its size, kernels, their number
 
 uint64_t alignTo(uint64_t value, uint64_t alignment) {
   return (value + alignment - 1) / alignment * alignment;
@@ -65,15 +66,13 @@ DataObject makeDataObject(const JobData& data) {
   uint64_t payloadSize = 0;
   for (std::string_view part : data.payload)
     payloadSize += part.size();
-  const uint64_t kernelCount = data.kernels.size();
-
-  // Sizes first, so that they are aligned; then the program.
+  // Sizes first, so that they are aligned; then the tables.
   std::string rodata;
-  append(rodata, static_cast<uint64_t>(data.program.size()));
-  append(rodata, kernelCount);
+  append(rodata, static_cast<uint64_t>(data.programs.size()));
   append(rodata, payloadSize);
-  const uint64_t programOffset = rodata.size();
-  rodata.append(data.program);
+  const uint64_t tablesOffset = rodata.size();
+  for (const ProgramData& program : data.programs)
+    rodata.append(program.table);
 
   StringTable strings;
   std::string symbols;
@@ -81,20 +80,40 @@ DataObject makeDataObject(const JobData& data) {
   auto define = [&](const char* name, uint16_t section, uint64_t value, uint64_t size) {
     append(symbols, symbol(strings.add(name), section, value, size));
   };
-  define("titan_job_program_size", Rodata, 0, 8);
-  define("titan_job_kernel_count", Rodata, 8, 8);
-  define("titan_job_payload_size", Rodata, 16, 8);
-  define("titan_job_program", Rodata, programOffset, data.program.size());
+  auto nextSymbol = [&] { return static_cast<uint32_t>(symbols.size() / sizeof(Elf64_Sym)); };
+  define("titan_job_program_count", Rodata, 0, 8);
+  define("titan_job_payload_size", Rodata, 8, 8);
   define("titan_job_payload", Payload, 0, payloadSize);
-  define("titan_job_kernels", Kernels, 0, kernelCount * 8);
-  std::string relocations;
-  for (uint64_t i = 0; i < kernelCount; ++i) {
+  const uint32_t tablesSymbol = nextSymbol();
+  define("titan_job_tables", Rodata, tablesOffset, rodata.size() - tablesOffset);
+  const uint32_t programsSymbol = nextSymbol();
+  define("titan_job_programs", Programs, 0, data.programs.size() * programBytes);
+
+  // The programs as runtime/job/JobMain.cpp declares them, then the kernels of each.
+  std::string programs, relocations;
+  auto point = [&](uint64_t at, uint32_t symbol, uint64_t addend) {
     Elf64_Rela relocation{};
-    relocation.r_offset = i * 8;
-    relocation.setSymbolAndType(symbols.size() / sizeof(Elf64_Sym), R_X86_64_64);
+    relocation.r_offset = at;
+    relocation.r_addend = static_cast<int64_t>(addend);
+    relocation.setSymbolAndType(symbol, R_X86_64_64);
     append(relocations, relocation);
-    append(symbols, symbol(strings.add(data.kernels[i]), SHN_UNDEF, 0, 0));
+  };
+  uint64_t tableAt = 0, kernelsAt = data.programs.size() * programBytes;
+  for (const ProgramData& program : data.programs) {
+    point(programs.size(), tablesSymbol, tableAt);
+    point(programs.size() + 16, programsSymbol, kernelsAt);
+    for (uint64_t field : {uint64_t{0}, uint64_t{program.table.size()}, uint64_t{0},
+                           uint64_t{program.kernels.size()}})
+      append(programs, field);
+    tableAt += program.table.size();
+    kernelsAt += program.kernels.size() * 8;
   }
+  for (const ProgramData& program : data.programs)
+    for (const std::string& kernel : program.kernels) {
+      point(programs.size(), nextSymbol(), 0);
+      append(programs, uint64_t{0});
+      append(symbols, symbol(strings.add(kernel), SHN_UNDEF, 0, 0));
+    }
 
   StringTable names;
   Elf64_Shdr sections[Count] = {};
@@ -113,11 +132,11 @@ DataObject makeDataObject(const JobData& data) {
   };
   place(Rodata, ".rodata", SHT_PROGBITS, SHF_ALLOC, rodata.size(), 16);
   place(Payload, ".rodata.payload", SHT_PROGBITS, SHF_ALLOC, payloadSize, pageSize);
-  place(Kernels, ".data.rel.ro", SHT_PROGBITS, SHF_ALLOC | SHF_WRITE, kernelCount * 8, 8);
+  place(Programs, ".data.rel.ro", SHT_PROGBITS, SHF_ALLOC | SHF_WRITE, programs.size(), 8);
   Elf64_Shdr& rela =
       place(Relocations, ".rela.data.rel.ro", SHT_RELA, SHF_INFO_LINK, relocations.size(), 8);
   rela.sh_link = Symbols;
-  rela.sh_info = Kernels;
+  rela.sh_info = Programs;
   rela.sh_entsize = sizeof(Elf64_Rela);
   Elf64_Shdr& symtab = place(Symbols, ".symtab", SHT_SYMTAB, 0, symbols.size(), 8);
   symtab.sh_link = Strings;
@@ -157,7 +176,7 @@ DataObject makeDataObject(const JobData& data) {
     object.tail.resize(sections[index].sh_offset - base);
     object.tail += bytes;
   };
-  put(Kernels, std::string(kernelCount * 8, '\0'));
+  put(Programs, programs);
   put(Relocations, relocations);
   put(Symbols, symbols);
   put(Strings, strings.bytes());

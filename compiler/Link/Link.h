@@ -11,7 +11,7 @@ namespace titan::link {
 Result<std::string> findLibraryDirectory();
 
 /// Writes the executable `output`, whole or not at all. `kernels` is a relocatable object that
-/// defines the symbols of `data.kernels`. The result needs libc and libm at run time. Equal inputs
+/// defines the kernels of the programs. The result needs libc and libm at run time. Equal inputs
 /// give equal bytes. Environment: the output cannot be written; Internal: lld refuses.
 Status linkJob(const std::string& kernels, const JobData& data, const std::string& output);
 

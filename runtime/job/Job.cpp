@@ -41,7 +41,9 @@ Status runCommand(Session& session) {
 
 /// What --version prints; works for a job whose table is damaged, too.
 std::string versionOf(const JobImage& image) {
-  const Result<Program> program = deserialize(image.program);
+  if (image.programs.empty())
+    return "titan job without a program";
+  const Result<Program> program = deserialize(image.programs[0].table);
   return program.ok() ? fmt::format("titan {}, model {}", program->compilerVersion, program->model)
                       : "titan job with a damaged program";
 }

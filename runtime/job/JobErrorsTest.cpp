@@ -76,6 +76,30 @@ TEST_F(JobErrorsTest, MissingCpuFeaturesAreNamed) {
   EXPECT_EQ(run({"info"}).exitCode, 0);
 }
 
+TEST_F(JobErrorsTest, TheProgramForACpuIsChosen) {
+  Program other = program;
+  other.target = {"cuda", "sm_90", {}};
+  std::string otherBytes = serialize(other);
+  JobImage both = image();
+  both.programs.insert(both.programs.begin(), {otherBytes});
+  EXPECT_EQ(run({"train", "--steps", "2"}, both).exitCode, 0);
+
+  JobImage none = image();
+  none.programs = {{otherBytes}};
+  Outcome outcome = run({"train"}, none);
+  EXPECT_EQ(outcome.exitCode, 3);
+  EXPECT_NE(outcome.err.find("the job is compiled for cuda"), std::string::npos) << outcome.err;
+
+  other.optimizer = "lion";
+  otherBytes = serialize(other);
+  both.programs[0] = {otherBytes};
+  outcome = run({"train"}, both);
+  EXPECT_EQ(outcome.exitCode, 1);
+  EXPECT_NE(outcome.err.find("for cuda and cpu have optimizers 'lion' and 'sgd'"),
+            std::string::npos)
+      << outcome.err;
+}
+
 TEST_F(JobErrorsTest, ADamagedJobIsRefused) {
   programBytes.resize(programBytes.size() / 2);
   EXPECT_EQ(run({"plan"}).exitCode, 1);

@@ -10,10 +10,15 @@
 
 namespace titan {
 
+/// One program of a job.
+struct JobProgram {
+  std::string_view table; ///< serialize() of the Program
+  std::span<const KernelFunction> kernels = {};
+};
+
 struct JobImage {
-  std::string_view program; ///< serialize() of the Program
-  std::span<const KernelFunction> kernels;
-  std::string_view payload; ///< weights and constants
+  std::vector<JobProgram> programs; ///< one a device
+  std::string_view payload;         ///< weights and constants
   /// Path of the job as it was called; "<executable>.run" is the default --out.
   std::string executable;
   /// Of the weights that the program refers to; empty: that of the executable.

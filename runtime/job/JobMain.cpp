@@ -2,18 +2,24 @@
 #include "runtime/job/JobImage.h"
 
 extern "C" {
-extern const char titan_job_program[];
-extern const uint64_t titan_job_program_size;
-extern const titan::KernelFunction titan_job_kernels[];
-extern const uint64_t titan_job_kernel_count;
+extern const struct {
+  const char* table;
+  uint64_t tableBytes;
+  const titan::KernelFunction* kernels;
+  uint64_t kernelCount;
+} titan_job_programs[];
+extern const uint64_t titan_job_program_count;
 extern const char titan_job_payload[];
 extern const uint64_t titan_job_payload_size;
 
 int titan_job_main(int argc, char** argv) {
-  const titan::JobImage image{{titan_job_program, titan_job_program_size},
-                              {titan_job_kernels, titan_job_kernel_count},
-                              {titan_job_payload, titan_job_payload_size},
-                              argc > 0 ? argv[0] : "job"};
+  titan::JobImage image{
+      {}, {titan_job_payload, titan_job_payload_size}, argc > 0 ? argv[0] : "job"};
+  for (uint64_t i = 0; i < titan_job_program_count; ++i) {
+    const auto& program = titan_job_programs[i];
+    image.programs.push_back(
+        {{program.table, program.tableBytes}, {program.kernels, program.kernelCount}});
+  }
   return titan::runJob({argv + (argc > 0 ? 1 : 0), argv + argc}, image);
 }
 }

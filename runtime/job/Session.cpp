@@ -17,11 +17,36 @@ std::string directoryOfJob(const std::string& executable) {
   return (error ? std::filesystem::path(executable) : self).parent_path().string();
 }
 
+/// All programs of the job, which fit each other.
+Result<std::vector<Program>> readPrograms(const JobImage& image) {
+  std::vector<Program> programs;
+  for (const JobProgram& program : image.programs)
+    programs.push_back(TITAN_TRY(deserialize(program.table)));
+  TITAN_TRY(verifyJob(programs));
+  return programs;
+}
+
+/// The number of the program that this build of the runtime can execute.
+Result<size_t> choose(std::span<const Program> programs) {
+  std::vector<std::string> kinds;
+  for (size_t i = 0; i < programs.size(); ++i) {
+    if (programs[i].target.kind == "cpu")
+      return i;
+    kinds.push_back(programs[i].target.kind);
+  }
+  return Error::environment("the job is compiled for {}, and runs on a CPU only so far: compile it "
+                            "with --target=cpu",
+                            kinds.empty() ? "nothing" : fmt::format("{}", fmt::join(kinds, ", ")));
+}
+
 } // namespace
 
 Result<std::unique_ptr<Session>> Session::open(const JobOptions& options, const JobImage& image) {
   std::unique_ptr<Session> session(new Session(options, image));
-  session->program_ = TITAN_TRY(deserialize(image.program));
+  std::vector<Program> programs = TITAN_TRY(readPrograms(image));
+  const size_t chosen = TITAN_TRY(choose(programs));
+  session->program_ = std::move(programs[chosen]);
+  session->kernels_ = image.programs[chosen].kernels;
   session->recipe_ = TITAN_TRY(recipeOfRun(session->program_, options));
   // Plan and info explain a job on any machine.
   if (options.command != JobCommand::Plan && options.command != JobCommand::Info)
@@ -51,7 +76,7 @@ Status Session::start(uint64_t seed, const std::string& savedGemm) {
   TITAN_TRY(chooseGemm(savedGemm));
   pool_ = TITAN_TRY(ThreadPool::create(threads_));
   executor_ = TITAN_TRY(Executor::create(
-      program_, image_->kernels, {.pool = pool_.get(), .oneDnn = oneDnn_ ? &*oneDnn_ : nullptr}));
+      program_, kernels_, {.pool = pool_.get(), .oneDnn = oneDnn_ ? &*oneDnn_ : nullptr}));
   InitialStateSources sources;
   sources.payload = image_->payload;
   for (const std::string& directory :

@@ -49,7 +49,8 @@ private:
 
   const JobOptions* options_;
   const JobImage* image_;
-  Program program_;
+  Program program_; ///< the one of the image that runs here
+  std::span<const KernelFunction> kernels_;
   Recipe recipe_;
   int threads_ = 1;
   std::string gemm_ = "generated";

@@ -93,6 +93,18 @@ std::string toText(const Gemm& gemm) {
                      gemm.tileM, gemm.tileN);
 }
 
+const char* toText(Image::Kind kind) {
+  switch (kind) {
+  case Image::Kind::Object:
+    return "object";
+  case Image::Kind::Cubin:
+    return "cubin";
+  case Image::Kind::Ptx:
+    return "ptx";
+  }
+  return "";
+}
+
 /// What the command does, without its operands.
 std::string head(const Program& program, const Command& command) {
   switch (command.kind) {
@@ -170,6 +182,9 @@ std::string dump(const Program& program) {
                    constant.bytes, constant.payloadOffset);
   for (size_t i = 0; i < program.kernels.size(); ++i)
     fmt::format_to(out, "kernel {} : {}\n", program.kernels[i].symbol, program.kernels[i].label);
+  for (const Image& image : program.images)
+    fmt::format_to(out, "image {} for {}, {} bytes, digest {}\n", toText(image.kind), image.arch,
+                   image.bytes, image.digest);
   for (size_t i = 0; i < program.libraryCalls.size(); ++i)
     fmt::format_to(out, "library #{} {} : {}\n", i, toText(program.libraryCalls[i].gemm),
                    program.libraryCalls[i].label);

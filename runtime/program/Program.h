@@ -207,6 +207,20 @@ struct Constant {
   bool operator==(const Constant&) const = default;
 };
 
+/// Machine code of a program's kernels.
+struct Image {
+  enum class Kind : uint8_t {
+    Object, ///< for the host: linked into the job, so its bytes have no place of their own
+    Cubin,  ///< bytes of the job's payload, as is Ptx
+    Ptx,
+  };
+  Kind kind = Kind::Object;
+  std::string arch;              ///< "znver5", "sm_90"
+  int64_t offset = 0, bytes = 0; ///< in the job's payload; of an Object only the size
+  std::string digest;            ///< of the code: digest128()
+  bool operator==(const Image&) const = default;
+};
+
 /// The machine that the code of a program is for.
 struct ProgramTarget {
   std::string kind;                  ///< "cpu"
@@ -229,6 +243,7 @@ struct Program {
   std::vector<Constant> constants;
   std::vector<Kernel> kernels;
   std::vector<LibraryCall> libraryCalls;
+  std::vector<Image> images; ///< with the code of all kernels
   std::vector<Function> functions;
 
   int64_t arenaBytes = 0;
@@ -252,13 +267,18 @@ struct Program {
 /// command.
 Status verify(const Program& program);
 
+/// The programs of one job, one a device, are verified and share their states (local shape,
+/// placement and place in the arena aside), optimizer and recipe: a checkpoint of one is one of
+/// all. Fails with BadInput naming the programs and what differs.
+Status verifyJob(std::span<const Program> programs);
+
 /// The job's bytes for `program`; equal programs give equal bytes.
 std::string serialize(const Program& program);
 /// Fails with BadInput naming the field where `bytes` are cut, too long, or of another version;
 /// verifies what it read.
 Result<Program> deserialize(std::string_view bytes);
-/// XXH3-128 of the serialized program as 32 hex digits: guards that all ranks of one run are the
-/// same.
+/// digest128() of the serialized program, which has the digests of its code: guards that all ranks
+/// of one run are the same.
 std::string fingerprint(const Program& program);
 /// The commands as text, one a line, for `--emit=codegen`.
 std::string dump(const Program& program);

@@ -18,6 +18,7 @@ constexpr uint8_t last(Access) { return static_cast<uint8_t>(Access::Both); }
 constexpr uint8_t last(LibraryRoutine) { return static_cast<uint8_t>(LibraryRoutine::Gemm); }
 constexpr uint8_t last(Binding::Role) { return static_cast<uint8_t>(Binding::Role::Output); }
 constexpr uint8_t last(Init::Kind) { return static_cast<uint8_t>(Init::Kind::Uniform); }
+constexpr uint8_t last(Image::Kind) { return static_cast<uint8_t>(Image::Kind::Ptx); }
 constexpr uint8_t last(MemorySpace) { return static_cast<uint8_t>(MemorySpace::Host); }
 constexpr uint8_t last(StateKind) { return static_cast<uint8_t>(StateKind::Counter); }
 
@@ -164,6 +165,14 @@ template <typename Archive> void fields(Archive& a, Is<Constant> auto& v) {
   a("payloadOffset", v.payloadOffset);
 }
 
+template <typename Archive> void fields(Archive& a, Is<Image> auto& v) {
+  a("kind", v.kind);
+  a("arch", v.arch);
+  a("offset", v.offset);
+  a("bytes", v.bytes);
+  a("digest", v.digest);
+}
+
 template <typename Archive> void fields(Archive& a, Is<ProgramTarget> auto& v) {
   a("kind", v.kind);
   a("cpu", v.cpu);
@@ -181,6 +190,7 @@ template <typename Archive> void fields(Archive& a, Is<Program> auto& v) {
   a("constants", v.constants);
   a("kernels", v.kernels);
   a("libraryCalls", v.libraryCalls);
+  a("images", v.images);
   a("functions", v.functions);
   a("arenaBytes", v.arenaBytes);
   a("stateBytes", v.stateBytes);

@@ -7,9 +7,7 @@
 //   string  : u64 length, bytes
 //   vector  : u64 count, elements
 #include "runtime/program/ProgramFields.h"
-
-#define XXH_INLINE_ALL
-#include <xxhash.h>
+#include "runtime/program/Text.h"
 
 #include <bit>
 #include <concepts>
@@ -188,11 +186,7 @@ Result<Program> deserialize(std::string_view bytes) {
   return program;
 }
 
-std::string fingerprint(const Program& program) {
-  const std::string bytes = serialize(program);
-  const XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
-  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
-}
+std::string fingerprint(const Program& program) { return digest128(serialize(program)); }
 
 const Function* Program::findFunction(std::string_view name) const {
   for (const Function& function : functions)

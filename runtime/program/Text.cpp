@@ -1,5 +1,8 @@
 #include "runtime/program/Text.h"
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include <algorithm>
 #include <numeric>
 #include <vector>
@@ -34,6 +37,11 @@ std::string readableBytes(int64_t bytes) {
     unit = next;
   }
   return fmt::format("{:.1f} {}", value, unit);
+}
+
+std::string digest128(std::string_view bytes) {
+  const XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
+  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
 }
 
 size_t editDistance(std::string_view a, std::string_view b) {

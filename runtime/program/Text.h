@@ -12,6 +12,9 @@ namespace titan {
 std::string_view nameOf(StateKind kind);
 /// "1.5 MiB"; exact below 1024 bytes: "96 B"
 std::string readableBytes(int64_t bytes);
+/// XXH3-128 as 32 hex digits, the canonical (big-endian) form that `xxhsum -H2` prints: finds
+/// damage, is no protection against forgery.
+std::string digest128(std::string_view bytes);
 /// The number of insertions, deletions and substitutions between two words (Levenshtein).
 size_t editDistance(std::string_view a, std::string_view b);
 

@@ -1,6 +1,7 @@
 // What the executor relies on without looking: see verify() in Program.h.
 #include "runtime/program/Program.h"
 
+#include <algorithm>
 #include <set>
 #include <tuple>
 
@@ -275,7 +276,50 @@ Status checkStates(const Program& program) {
   return {};
 }
 
+Status checkImage(const Image& image) {
+  const bool isDigest = image.digest.size() == 32 &&
+                        image.digest.find_first_not_of("0123456789abcdef") == std::string::npos;
+  if (image.offset >= 0 && image.bytes >= 0 && isDigest)
+    return {};
+  return Error::badInput("damaged program: an image for '{}' of {} bytes at {} of the payload, "
+                         "digest '{}'",
+                         image.arch, image.bytes, image.offset, image.digest);
+}
+
+/// What all programs of a job have in common of a state.
+State commonPart(State state) {
+  state.local.clear();
+  state.placement.clear();
+  state.offset = state.bytes = 0;
+  return state;
+}
+
+/// What keeps the programs from sharing checkpoints; empty: nothing.
+std::string differenceOf(const Program& a, const Program& b) {
+  if (a.optimizer != b.optimizer)
+    return fmt::format("optimizers '{}' and '{}'", a.optimizer, b.optimizer);
+  if (a.recipe != b.recipe)
+    return "two recipes";
+  for (size_t i = 0; i < std::max(a.states.size(), b.states.size()); ++i)
+    if (i >= a.states.size() || i >= b.states.size() ||
+        commonPart(a.states[i]) != commonPart(b.states[i]))
+      return fmt::format("different states: '{}' and '{}'",
+                         i < a.states.size() ? a.states[i].name : "",
+                         i < b.states.size() ? b.states[i].name : "");
+  return {};
+}
+
 } // namespace
+
+Status verifyJob(std::span<const Program> programs) {
+  for (size_t i = 0; i < programs.size(); ++i) {
+    TITAN_TRY(verify(programs[i]));
+    if (const std::string difference = differenceOf(programs[0], programs[i]); !difference.empty())
+      return Error::badInput("damaged job: its programs for {} and {} have {}",
+                             programs[0].target.kind, programs[i].target.kind, difference);
+  }
+  return {};
+}
 
 Status verify(const Program& program) {
   const int64_t arena = program.arenaBytes;
@@ -289,6 +333,8 @@ Status verify(const Program& program) {
       return Error::badInput("damaged program: a constant at {} of the payload",
                              constant.payloadOffset);
   }
+  for (const Image& image : program.images)
+    TITAN_TRY(checkImage(image));
   for (const LibraryCall& call : program.libraryCalls)
     TITAN_TRY(checkLibraryCall(call, program.kernels.size()));
   for (const Function& function : program.functions) {

@@ -220,5 +220,35 @@ TEST(Verify, OnlyPhaseUpdateWritesToStates) {
   EXPECT_EQ(zeroingTheWeight(Phase::Update), "");
 }
 
+TEST(Verify, ImagesHaveDigests) {
+  EXPECT_EQ(errorAfter([](Program& p) { p.images[0].digest.back() = 'g'; }),
+            "damaged program: an image for 'znver5' of 9000 bytes at 0 of the payload, digest "
+            "'00112233445566778899aabbccddeefg'");
+  EXPECT_NE(errorAfter([](Program& p) { p.images[0].bytes = -1; }), "");
+}
+
+TEST(VerifyJob, ProgramsForTwoDevicesShareTheirStates) {
+  auto error = [](const std::function<void(Program&)>& change) {
+    std::vector<Program> programs(2, testing::exampleProgram());
+    programs[1].target.kind = "cuda";
+    change(programs[1]);
+    const Status status = verifyJob(programs);
+    return status.ok() ? "" : status.error().message();
+  };
+  EXPECT_EQ(error([](Program&) {}), "");
+  EXPECT_EQ(error([](Program& p) { p.states[0].offset = 64; }), "")
+      << "places in the arena are each program's own";
+  EXPECT_EQ(error([](Program& p) { p.states[0].trainable = false; }),
+            "damaged job: its programs for cpu and cuda have different states: 'fc.weight' and "
+            "'fc.weight'");
+  EXPECT_EQ(error([](Program& p) { p.states.clear(); }),
+            "damaged job: its programs for cpu and cuda have different states: 'fc.weight' and ''");
+  EXPECT_EQ(error([](Program& p) { p.optimizer = "sgd"; }),
+            "damaged job: its programs for cpu and cuda have optimizers 'adamw' and 'sgd'");
+  EXPECT_EQ(error([](Program& p) { p.recipe = "{ }"; }),
+            "damaged job: its programs for cpu and cuda have two recipes");
+  EXPECT_NE(error([](Program& p) { p.arenaBytes = 1; }), "") << "each is verified";
+}
+
 } // namespace
 } // namespace titan

@@ -82,12 +82,13 @@ steps = 20
     payload = linearPayload();
   }
 
-  JobImage image() const { return {programBytes, kernels, payload, path("job")}; }
+  JobImage image() const { return {{{programBytes, kernels}}, payload, path("job")}; }
 
-  Outcome run(std::vector<std::string> arguments) const {
+  Outcome run(std::vector<std::string> arguments) const { return run(arguments, image()); }
+  Outcome run(const std::vector<std::string>& arguments, const JobImage& image) const {
     ::testing::internal::CaptureStdout();
     ::testing::internal::CaptureStderr();
-    const int exitCode = runJob(arguments, image());
+    const int exitCode = runJob(arguments, image);
     std::string out = ::testing::internal::GetCapturedStdout();
     return {exitCode, out, ::testing::internal::GetCapturedStderr()};
   }

@@ -22,6 +22,8 @@ Program exampleProgram() {
   program.states.push_back(weight);
   program.constants.push_back({500000, 64, 4096});
   program.kernels = {{"kernel_0", "relu of fc"}, {"kernel_1", "gemm of fc"}};
+  program.images.push_back(
+      {Image::Kind::Object, "znver5", 0, 9000, "00112233445566778899aabbccddeeff"});
   Gemm gemm;
   gemm.m = 64, gemm.n = 128, gemm.k = 784;
   gemm.lda = 784, gemm.ldb = 784, gemm.ldc = 128;
