@@ -28,7 +28,7 @@ struct VerifyAccumulate : impl::VerifyAccumulateBase<VerifyAccumulate> {
     ModuleOp module = getOperation();
     FailureOr<Recipe> recipe = getRecipe(module);
     auto step = module.lookupSymbol<func::FuncOp>(ir::function::step);
-    if (failed(recipe) || !step || failed(verifyStep(step, recipe->microbatches())))
+    if (failed(recipe) || !step || failed(verifyStep(step, recipe->globalMicrobatches())))
       return signalPassFailure();
     bool ok = true;
     for (ir::RandomOpInterface random : ir::randomOps(module)) {

@@ -164,7 +164,7 @@ void buildStep(const Model& model) {
       step.addArgument(scalar, tag::state, FlatSymbolRefAttr::get(counter.getSymNameAttr()));
   unsigned stateCount = counterValue.getParentBlock()->getNumArguments();
 
-  int64_t count = model.recipe.microbatches();
+  int64_t count = model.recipe.globalMicrobatches();
   SmallVector<Model::Field> fields = model.fields();
   SmallVector<Value> batches;
   for (const Model::Field& field : fields) {

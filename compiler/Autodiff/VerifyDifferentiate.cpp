@@ -37,16 +37,16 @@ LogicalResult verifyStep(func::FuncOp step, const Recipe& recipe) {
   if (!loop || failed(verifyTags(step, /*returnsStates=*/true)))
     return failure();
   if (loop.getOrder() != accum::Order::Unordered ||
-      static_cast<int64_t>(loop.getCount()) != recipe.microbatches())
+      static_cast<int64_t>(loop.getCount()) != recipe.globalMicrobatches())
     return loop.emitError() << "the loop runs " << loop.getCount() << " microbatches "
                             << accum::stringifyOrder(loop.getOrder()) << ", the recipe has "
-                            << recipe.microbatches() << " unordered";
+                            << recipe.globalMicrobatches() << " unordered";
   for (unsigned i = 0; i < step.getNumArguments(); ++i)
     if (step.getArgAttr(i, tag::input)) {
       auto type = cast<RankedTensorType>(step.getArgumentTypes()[i]);
-      if (type.getRank() < 2 || type.getDimSize(0) != recipe.microbatches())
+      if (type.getRank() < 2 || type.getDimSize(0) != recipe.globalMicrobatches())
         return step.emitError() << "input '" << TaggedFunction(step).argumentTag(i, tag::input)
-                                << "' is " << type << ", not [" << recipe.microbatches()
+                                << "' is " << type << ", not [" << recipe.globalMicrobatches()
                                 << ", micro, ...]";
     }
   if (failed(verifyMetric(step, "loss_sum", builder.getF32Type())) ||

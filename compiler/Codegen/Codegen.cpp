@@ -34,6 +34,7 @@ public:
       program.model = model.getValue();
     program.recipe = toJson(*recipe);
     program.optimizer = recipe->optimizer.kind;
+    program.mesh = recipe->mesh.axes;
     program.target = {target.kind, target.cpu, requiredFeatures(target)};
     program.compilerVersion = options.compilerVersion;
     program.arenaBytes = plan->arenaBytes;

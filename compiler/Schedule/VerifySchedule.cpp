@@ -69,7 +69,7 @@ struct VerifySchedule : impl::VerifyScheduleBase<VerifySchedule> {
     }
     FailureOr<Recipe> recipe = getRecipe(getOperation());
     if (failed(recipe) || failed(verifyPhases(step)) ||
-        failed(verifyLoop(step, recipe->microbatches())) || failed(verifyBarriers(step)))
+        failed(verifyLoop(step, recipe->localMicrobatches())) || failed(verifyBarriers(step)))
       signalPassFailure();
   }
 };

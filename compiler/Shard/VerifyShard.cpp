@@ -33,11 +33,12 @@ struct VerifyShard : impl::VerifyShardBase<VerifyShard> {
     FailureOr<Recipe> recipe = getRecipe(module);
     if (failed(recipe))
       return signalPassFailure();
-    const MeshRecipe& mesh = recipe->mesh;
-    if (int64_t ranks = mesh.replicate * mesh.shard * mesh.tensor; ranks != 1) {
-      module.emitError("the mesh has ") << ranks << " ranks, the program is that of one";
-      return signalPassFailure();
-    }
+    for (const MeshAxis& axis : recipe->mesh.axes)
+      if (axis.ranks != 1) {
+        module.emitError("mesh axis '")
+            << axis.name << "' has " << axis.ranks << " ranks, the program is that of one";
+        return signalPassFailure();
+      }
     for (auto function : module.getOps<func::FuncOp>())
       if (failed(verifyStateShapes(module, function)))
         return signalPassFailure();

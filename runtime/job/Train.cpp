@@ -16,7 +16,7 @@ void printHeader(const Session& session) {
     parameters += state.kind == StateKind::Param ? elementCount(state.shape) : 0;
   fmt::print(stderr, "{}: {} parameters, batch {} = {} x {}, {} threads, {}, arena {}\n",
              program.model, parameters, session.recipe().batch.global,
-             session.recipe().microbatches(), session.recipe().batch.micro, session.threads(),
+             session.recipe().globalMicrobatches(), session.recipe().batch.micro, session.threads(),
              session.oneDnn() ? "products by oneDNN " + session.oneDnn()->version()
                               : "generated products",
              readableBytes(program.arenaBytes));

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "runtime/program/Error.h"
+#include "runtime/program/Placement.h"
 
 #include <cstdint>
 #include <map>
@@ -92,7 +93,7 @@ struct PrecisionRecipe {
 };
 
 struct MeshRecipe {
-  int64_t replicate = 1, shard = 1, tensor = 1; ///< [mesh] axes
+  std::vector<MeshAxis> axes = {{"replicate", 1}, {"shard", 1}, {"tensor", 1}};
   std::string strategy = "ddp";
   std::string sync = "auto";
   int64_t syncEvery = 0;
@@ -146,8 +147,12 @@ struct Recipe {
   CheckpointRecipe checkpoint;
   bool operator==(const Recipe&) const = default;
 
-  /// global / (micro * data ranks)
-  int64_t microbatches() const;
+  /// Ranks among which the samples are divided: all axes of the mesh but `tensor`.
+  int64_t dataRanks() const;
+  /// Of one step, on all ranks: batch.global / batch.micro.
+  int64_t globalMicrobatches() const { return batch.global / batch.micro; }
+  /// Of one step, on each rank.
+  int64_t localMicrobatches() const { return globalMicrobatches() / dataRanks(); }
 };
 
 /// `[section] key = value` as in the README; `source` names the file in errors. An empty text gives

@@ -35,10 +35,15 @@ template <> struct Codec<OptimizerGroup> {
   static Json write(const OptimizerGroup& group) { return writeMembers(groupMembers, group); }
 };
 
-inline constexpr Member<MeshRecipe> axisMembers[] = {
-    member<&MeshRecipe::replicate, MeshRecipe>("replicate"),
-    member<&MeshRecipe::shard, MeshRecipe>("shard"),
-    member<&MeshRecipe::tensor, MeshRecipe>("tensor"),
+inline constexpr Member<MeshAxis> axisMembers[] = {
+    member<&MeshAxis::name, MeshAxis>("name"),
+    member<&MeshAxis::ranks, MeshAxis>("ranks"),
+};
+template <> struct Codec<MeshAxis> {
+  static Status read(const Json& value, const std::string& path, MeshAxis& out) {
+    return readMembers(axisMembers, value, path, out);
+  }
+  static Json write(const MeshAxis& axis) { return writeMembers(axisMembers, axis); }
 };
 
 // --- How a key reaches its value ---
@@ -96,13 +101,28 @@ struct Betas {
   }
 };
 
-struct Axes {
-  static constexpr std::string_view type = "a table of integers";
-  static constexpr bool tables = false;
+/// A list in the order of the mesh, or a table { replicate, shard, tensor }, which is in that
+/// order.
+struct Axes : Plain<&Recipe::mesh, &MeshRecipe::axes> {
+  static constexpr std::string_view type = "a list of { name, ranks } or a table of integers";
   static Status set(Recipe& recipe, const Json& value, const std::string& path) {
-    return readMembers(axisMembers, value, path, recipe.mesh);
+    if (value.is_array())
+      return Plain::set(recipe, value, path);
+    if (!value.is_object())
+      return wrongType(path, value, type);
+    std::vector<MeshAxis> axes = MeshRecipe().axes;
+    for (const auto& [name, ranks] : value.items()) {
+      const auto found = std::ranges::find(axes, name, &MeshAxis::name);
+      if (found == axes.end())
+        return Error::badInput("unknown key '{}.{}'; did you mean '{}'?", path, name,
+                               std::ranges::min(axes, {}, [&](const MeshAxis& axis) {
+                                 return editDistance(axis.name, name);
+                               }).name);
+      TITAN_TRY(Codec<int64_t>::read(ranks, path + "." + name, found->ranks));
+    }
+    recipe.mesh.axes = std::move(axes);
+    return {};
   }
-  static Json get(const Recipe& recipe) { return writeMembers(axisMembers, recipe.mesh); }
 };
 
 /// Bytes: an integer, or a string such as "2.3GB" (decimal) or "512MiB" (binary).

@@ -116,7 +116,8 @@ TEST(Recipe, EveryTable) {
   EXPECT_EQ(recipe.memory.limit, 2'300'000'000);
   EXPECT_EQ(recipe.data.train, (std::vector<std::string>{"a.npz", "b.npz"}));
   EXPECT_EQ(recipe.data.eval, (std::vector<std::string>{"c.npz"}));
-  EXPECT_EQ(recipe.microbatches(), 4);
+  EXPECT_EQ(recipe.globalMicrobatches(), 4);
+  EXPECT_EQ(recipe.localMicrobatches(), 4);
   EXPECT_TRUE(validate(recipe).ok());
 }
 
@@ -252,9 +253,9 @@ TEST(RecipeValidate, BatchDivision) {
 TEST(RecipeValidate, Refusals) {
   EXPECT_EQ(validateError("[optimizer]\nkind = \"lion\""),
             "optimizer.kind = \"lion\" is not known: use sgd | adam | adamw");
-  EXPECT_NE(
-      validateError("[mesh]\naxes = { shard = 2 }").find("more than one rank is not available"),
-      std::string::npos);
+  EXPECT_NE(validateError("[mesh]\naxes = { shard = 2 }")
+                .find("mesh.axes.shard = 2: more than one rank is not available"),
+            std::string::npos);
   EXPECT_EQ(validateError("[precision]\ncompute = \"bf16\""), "");
   for (const char* bad :
        {"[optimizer]\nlr = -1", "[optimizer]\nbetas = [0.9, 1.0]", "[optimizer]\nmomentum = 0.9",
@@ -287,6 +288,35 @@ TEST(Recipe, DamageNeverCrashes) {
     }
     (void)parseRecipeJson(text);
   }
+}
+
+TEST(Recipe, MeshAxesAreAnOrderedList) {
+  const std::vector<MeshAxis> usual = {{"replicate", 1}, {"shard", 1}, {"tensor", 1}};
+  EXPECT_EQ(Recipe().mesh.axes, usual);
+  EXPECT_EQ(parsed("[mesh]\naxes = { tensor = 1, replicate = 1 }").mesh.axes, usual);
+  const Recipe turned = parsed("[mesh]\naxes = [{ name = \"shard\", ranks = 1 }, { name = "
+                               "\"replicate\", ranks = 1 }]");
+  EXPECT_EQ(turned.mesh.axes, (std::vector<MeshAxis>{{"shard", 1}, {"replicate", 1}}));
+  EXPECT_EQ(parseRecipeJson(toJson(turned)).take(), turned);
+  EXPECT_EQ(parseRecipe(toToml(turned)).take(), turned);
+  Recipe recipe;
+  ASSERT_TRUE(setKey(recipe, "mesh.axes.shard=4").ok());
+  EXPECT_EQ(recipe.mesh.axes,
+            (std::vector<MeshAxis>{{"replicate", 1}, {"shard", 4}, {"tensor", 1}}));
+  EXPECT_EQ(recipe.dataRanks(), 4);
+  recipe.batch.micro = 2, recipe.batch.global = 48;
+  EXPECT_EQ(recipe.globalMicrobatches(), 24);
+  EXPECT_EQ(recipe.localMicrobatches(), 6);
+}
+
+TEST(Recipe, MeshAxesThatAreNone) {
+  const auto error = [](const std::string& axes) {
+    return validateError("[mesh]\naxes = " + axes);
+  };
+  EXPECT_EQ(error("[{ name = \"expert\", ranks = 1 }]"),
+            "mesh.axes has an axis 'expert': known are replicate, shard and tensor");
+  EXPECT_EQ(error("[{ name = \"shard\" }, { name = \"shard\" }]"), "mesh.axes has 'shard' twice");
+  EXPECT_NE(error("{ shard = 0 }").find("mesh.axes.shard = 0"), std::string::npos);
 }
 
 } // namespace

@@ -63,6 +63,11 @@ std::string comment(const Key& key) {
 
 // --- Assignments ---
 
+constexpr std::string_view meshAxes = "mesh.axes";
+
+/// Is the key's value a table of entries, or the list of mesh axes, whose entries are their ranks?
+bool hasEntries(const Key& key) { return key.path() == meshAxes || key.get(Recipe()).is_object(); }
+
 /// The key that `path` names, and what follows it: "model.dims.seq" is entry "seq" of key
 /// "model.dims".
 std::pair<const Key*, std::string_view> findKeyAndEntry(std::string_view path) {
@@ -72,14 +77,19 @@ std::pair<const Key*, std::string_view> findKeyAndEntry(std::string_view path) {
   if (dot == std::string_view::npos || path.find('.') == std::string_view::npos)
     return {nullptr, {}};
   const Key* key = recipe::findKey(path.substr(0, dot));
-  if (!key || !key->get(Recipe()).is_object())
+  if (!key || !hasEntries(*key))
     return {nullptr, {}};
   return {key, path.substr(dot + 1)};
 }
 
 Status assignOne(Recipe& recipe, const Key& key, std::string_view entry, const Json& value) {
   Json values = value;
-  if (!entry.empty()) {
+  if (!entry.empty() && key.path() == meshAxes) {
+    values = Json::object();
+    for (const MeshAxis& axis : recipe.mesh.axes)
+      values[axis.name] = axis.ranks;
+    values[std::string(entry)] = value;
+  } else if (!entry.empty()) {
     values = key.get(recipe);
     values[std::string(entry)] = value;
   }

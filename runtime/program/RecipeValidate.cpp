@@ -1,7 +1,9 @@
 // The checks of a recipe that need no model: ranges, known values, the batch's division.
 #include "runtime/program/RecipeSchema.h"
 
+#include <algorithm>
 #include <cmath>
+#include <set>
 
 namespace titan {
 
@@ -92,15 +94,21 @@ Status checkSchedule(const ScheduleRecipe& schedule, const TrainRecipe& train) {
 }
 
 Status checkMesh(const MeshRecipe& mesh) {
-  TITAN_TRY(checkLeast("mesh.axes.replicate", mesh.replicate, 1));
-  TITAN_TRY(checkLeast("mesh.axes.shard", mesh.shard, 1));
-  TITAN_TRY(checkLeast("mesh.axes.tensor", mesh.tensor, 1));
-  TITAN_TRY(checkLeast("mesh.sync_every", mesh.syncEvery, 0));
-  if (mesh.replicate > 1 || mesh.shard > 1 || mesh.tensor > 1)
-    return Error::badInput("mesh.axes = {{ replicate = {}, shard = {}, tensor = {} }}: more than "
-                           "one rank is not available yet: set every axis to 1",
-                           mesh.replicate, mesh.shard, mesh.tensor);
-  return {};
+  const std::vector<MeshAxis> known = MeshRecipe().axes;
+  std::set<std::string_view> names;
+  for (const MeshAxis& axis : mesh.axes) {
+    if (std::ranges::find(known, axis.name, &MeshAxis::name) == known.end())
+      return Error::badInput("mesh.axes has an axis '{}': known are replicate, shard and tensor",
+                             axis.name);
+    if (!names.insert(axis.name).second)
+      return Error::badInput("mesh.axes has '{}' twice", axis.name);
+    TITAN_TRY(checkLeast(("mesh.axes." + axis.name).c_str(), axis.ranks, 1));
+    if (axis.ranks > 1)
+      return Error::badInput("mesh.axes.{} = {}: more than one rank is not available yet: set "
+                             "every axis to 1",
+                             axis.name, axis.ranks);
+  }
+  return checkLeast("mesh.sync_every", mesh.syncEvery, 0);
 }
 
 Status checkBatch(const BatchRecipe& batch, int64_t dataRanks) {
@@ -145,8 +153,11 @@ Status checkTrain(const TrainRecipe& train, const CheckpointRecipe& checkpoint) 
 
 } // namespace
 
-int64_t Recipe::microbatches() const {
-  return batch.global / (batch.micro * mesh.replicate * mesh.shard);
+int64_t Recipe::dataRanks() const {
+  int64_t ranks = 1;
+  for (const MeshAxis& axis : mesh.axes)
+    ranks *= axis.name == "tensor" ? 1 : axis.ranks;
+  return ranks;
 }
 
 Status validate(const Recipe& recipe) {
@@ -158,7 +169,7 @@ Status validate(const Recipe& recipe) {
   TITAN_TRY(checkOptimizer(recipe.optimizer));
   TITAN_TRY(checkSchedule(recipe.schedule, recipe.train));
   TITAN_TRY(checkMesh(recipe.mesh));
-  TITAN_TRY(checkBatch(recipe.batch, recipe.mesh.replicate * recipe.mesh.shard));
+  TITAN_TRY(checkBatch(recipe.batch, recipe.dataRanks()));
   TITAN_TRY(checkLeast("memory.limit", recipe.memory.limit, 0));
   TITAN_TRY(checkData(recipe.data));
   return checkTrain(recipe.train, recipe.checkpoint);
