@@ -1,8 +1,10 @@
 #include "runtime/checkpoint/CheckpointStore.h"
 
+#include "runtime/checkpoint/Folders.h"
 #include "runtime/checkpoint/Load.h"
 #include "runtime/checkpoint/StrictJson.h"
 #include "runtime/checkpoint/WriteState.h"
+#include "runtime/program/Text.h"
 
 #include <algorithm>
 #include <charconv>
@@ -45,12 +47,14 @@ Status removeLeftovers(Env& env, const std::string& parent) {
 
 /// The table is what a load checks the files against, so it must describe what is written.
 Status checkRequest(const SaveRequest& request) {
-  std::map<std::string_view, const TableEntry*> rows;
+  // Where a state is kept, and its name there.
+  using Key = std::pair<std::optional<Folder>, std::string_view>;
+  std::map<Key, const TableEntry*> rows;
   for (const TableEntry& row : request.program.table)
-    if (!rows.try_emplace(row.name, &row).second)
-      return Error::internal("the canonical table names '{}' twice", row.name);
+    if (!rows.try_emplace({TITAN_TRY(folderOf(row.kind, row.profile)), row.name}, &row).second)
+      return Error::internal("the canonical table names {} '{}' twice", nameOf(row.kind), row.name);
   for (const TensorView& tensor : request.tensors) {
-    const auto row = rows.find(tensor.name);
+    const auto row = rows.find({TITAN_TRY(folderOf(tensor.kind, tensor.profile)), tensor.name});
     if (row == rows.end() || row->second->kind != tensor.kind ||
         row->second->dtype != tensor.dtype || row->second->shape != tensor.shape)
       return Error::internal("tensor '{}' {} {} is not what the canonical table says", tensor.name,
@@ -62,14 +66,14 @@ Status checkRequest(const SaveRequest& request) {
     rows.erase(row);
   }
   for (const auto& [name, value] : request.counters)
-    if (const auto row = rows.find(name);
+    if (const auto row = rows.find({std::nullopt, name});
         row == rows.end() || row->second->kind != StateKind::Counter)
       return Error::internal("counter '{}' is not in the canonical table", name);
     else
       rows.erase(row);
   if (!rows.empty())
     return Error::internal("state '{}' of the canonical table is not in the request",
-                           rows.begin()->first);
+                           rows.begin()->first.second);
   return {};
 }
 
@@ -184,6 +188,8 @@ Status CheckpointStore::retire(int64_t newest, int64_t keep) {
 Result<SaveReport> CheckpointStore::save(const SaveRequest& request, int64_t keep) {
   const auto start = std::chrono::steady_clock::now();
   auto report = commit(request);
+  if (!report.ok() && report.error().code() == ErrorCode::Internal)
+    return report.takeError();
   if (!report.ok())
     return Error::runFailed("the checkpoint of step {} was not saved: {}", request.step,
                             report.error().message());

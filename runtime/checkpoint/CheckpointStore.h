@@ -5,6 +5,7 @@
 //     model/shard-00001-model-00001-of-00001.safetensors      parameters and buffers
 //     model/model.safetensors.index.json
 //     optimizer/shard-00001-model-00001-of-00001.safetensors  slots
+//     ema-<profile>/shard-00001-model-00001-of-00001.safetensors  averages (Folders.h)
 //     manifest.json                         counters, data, program, sizes and digests (Manifest.h)
 //   DIR/checkpoints/.attempt-*              a save that is under way or was cut off; loads ignore
 //   it DIR/checkpoints/.doomed-*               a checkpoint that is being deleted; likewise
@@ -21,6 +22,7 @@ namespace titan::checkpoint {
 struct TensorView {
   std::string name;
   StateKind kind = StateKind::Param;
+  std::string profile; ///< of kinds that have one (Folders.h)
   DType dtype = DType::F32;
   Shape shape;
   const char* data = nullptr;

@@ -8,14 +8,15 @@
 namespace titan::checkpoint {
 namespace {
 
-std::vector<const Destination*> ofKinds(const std::vector<Destination>& destinations,
-                                        std::initializer_list<StateKind> kinds) {
-  std::vector<const Destination*> chosen;
+const TableEntry& entryOf(const Destination& destination) { return destination.entry; }
+
+/// What the manifest gives: the destinations without a folder.
+Result<std::vector<const Destination*>> countersOf(const std::vector<Destination>& destinations) {
+  std::vector<const Destination*> counters;
   for (const Destination& destination : destinations)
-    for (StateKind kind : kinds)
-      if (destination.entry.kind == kind)
-        chosen.push_back(&destination);
-  return chosen;
+    if (!TITAN_TRY(folderOf(destination.entry.kind, destination.entry.profile)))
+      counters.push_back(&destination);
+  return counters;
 }
 
 void diffCounters(const std::vector<const Destination*>& wanted, const Counters& saved,
@@ -53,13 +54,17 @@ Result<LoadReport> load(const std::string& path, const LoadRequest& request, Env
                            "resume with '{}', or start from the weights alone with --init {}",
                            path, savedOptimizer, request.program.optimizer, savedOptimizer, path);
 
-  const CheckpointTensors stored = TITAN_TRY(openCheckpoint(path, report.manifest, env));
-  const auto modelState = ofKinds(request.destinations, {StateKind::Param, StateKind::Buffer});
-  const auto slots = ofKinds(request.destinations, {StateKind::Slot});
-  const auto counters = ofKinds(request.destinations, {StateKind::Counter});
+  CheckpointTensors stored = TITAN_TRY(openCheckpoint(path, report.manifest, env));
+  auto wanted = TITAN_TRY(byFolder(request.destinations, entryOf));
+  // What one side alone has is in the diff, too.
+  for (const auto& [folder, tensors] : stored)
+    wanted[folder];
   Diff diff;
-  const Matching model = TITAN_TRY(matchNames({modelState, {}, {}}, stored.model, diff));
-  const Matching optimizer = TITAN_TRY(matchNames({slots, {}, {}}, stored.optimizer, diff));
+  std::vector<Matching> matchings;
+  for (const auto& [folder, destinations] : wanted)
+    matchings.push_back(
+        TITAN_TRY(matchNames({destinations, {}, {}, folder}, stored[folder], diff)));
+  const auto counters = TITAN_TRY(countersOf(request.destinations));
   diffCounters(counters, report.manifest.counters, diff);
   if (!diff.empty())
     return diff.error(fmt::format("checkpoint '{}'", path),
@@ -67,9 +72,9 @@ Result<LoadReport> load(const std::string& path, const LoadRequest& request, Env
                       "--init with --map and --fresh");
 
   // Everything fits. What fails below is the storage, or somebody who writes to the files.
-  for (const Matching* matching : {&model, &optimizer}) {
-    TITAN_TRY(readMatches(matching->matches));
-    report.notes.insert(report.notes.end(), matching->notes.begin(), matching->notes.end());
+  for (const Matching& matching : matchings) {
+    TITAN_TRY(readMatches(matching.matches));
+    report.notes.insert(report.notes.end(), matching.notes.begin(), matching.notes.end());
   }
   for (const Destination* destination : counters)
     std::memcpy(destination->data, &report.manifest.counters[destination->entry.name],

@@ -81,10 +81,12 @@ Result<StoredTensors> openWeights(const std::string& path, Env& env) {
 
 Result<InitReport> loadWeights(const std::string& path, const InitRequest& request, Env& env) {
   const StoredTensors stored = TITAN_TRY(openWeights(path, env));
-  MatchRequest wanted{{}, request.fresh, request.renames};
-  for (const Destination& destination : request.destinations)
-    if (destination.entry.kind == StateKind::Param || destination.entry.kind == StateKind::Buffer)
-      wanted.destinations.push_back(&destination);
+  auto destinations = TITAN_TRY(
+      byFolder(request.destinations, [](const Destination& destination) -> const TableEntry& {
+        return destination.entry;
+      }));
+  const MatchRequest wanted{std::move(destinations[folderOfModel()]), request.fresh,
+                            request.renames, folderOfModel()};
   Diff diff;
   Matching matching = TITAN_TRY(matchNames(wanted, stored, diff));
   if (!diff.empty())

@@ -1,10 +1,10 @@
 #include "runtime/checkpoint/Manifest.h"
 
 #include "runtime/checkpoint/Digest.h"
+#include "runtime/checkpoint/Folders.h"
 #include "runtime/checkpoint/StrictJson.h"
+#include "runtime/program/Text.h"
 
-#include <algorithm>
-#include <array>
 #include <set>
 
 namespace titan::checkpoint {
@@ -14,17 +14,16 @@ using OrderedJson = nlohmann::ordered_json;
 
 constexpr const char* formatName = "titan-checkpoint";
 constexpr const char* rowMajor = "row-major";
-constexpr std::array<std::string_view, 5> kindNames = {"param", "buffer", "slot", "ema", "counter"};
 constexpr size_t digestDigits = 32;
 
 constexpr std::string_view sealStart = ",\n  \"xxh3_128\": \"";
 constexpr std::string_view sealEnd = "\"\n}\n";
 
 Result<StateKind> parseKind(std::string_view text) {
-  const auto found = std::find(kindNames.begin(), kindNames.end(), text);
-  if (found == kindNames.end())
+  const auto kind = kindNamed(text);
+  if (!kind)
     return Error::badInput("field 'kind' is '{}', which is no kind of state", text);
-  return static_cast<StateKind>(found - kindNames.begin());
+  return *kind;
 }
 
 bool isDigest(std::string_view text) {
@@ -48,15 +47,18 @@ bool isContained(std::string_view path) {
 }
 
 OrderedJson formatEntry(const TableEntry& entry) {
-  return {{"name", entry.name},
-          {"shape", entry.shape},
-          {"dtype", std::string(name(entry.dtype))},
-          {"layout", rowMajor},
-          {"kind", std::string(kindName(entry.kind))},
-          {"trainable", entry.trainable},
-          {"aliases", entry.aliases},
-          {"source_name", entry.sourceName},
-          {"source_layout", entry.sourceLayout}};
+  OrderedJson row = {{"name", entry.name},
+                     {"shape", entry.shape},
+                     {"dtype", std::string(name(entry.dtype))},
+                     {"layout", rowMajor},
+                     {"kind", std::string(nameOf(entry.kind))}};
+  if (hasProfile(entry.kind))
+    row["profile"] = entry.profile;
+  row["trainable"] = entry.trainable;
+  row["aliases"] = entry.aliases;
+  row["source_name"] = entry.sourceName;
+  row["source_layout"] = entry.sourceLayout;
+  return row;
 }
 
 OrderedJson formatProgram(const ProgramInfo& program) {
@@ -84,11 +86,30 @@ Result<TableEntry> parseEntry(const Json& json) {
     return Error::badInput("field 'layout' of '{}' is '{}', not '{}'", entry.name, layout,
                            rowMajor);
   entry.kind = TITAN_TRY(parseKind(TITAN_TRY(stringField(json, "kind"))));
+  if (hasProfile(entry.kind)) {
+    entry.profile = TITAN_TRY(stringField(json, "profile"));
+    if (!isProfileName(entry.profile))
+      return Error::badInput("field 'profile' of '{}' is '{}', which is no name of letters, digits "
+                             "and '_'",
+                             entry.name, entry.profile);
+  }
   entry.trainable = TITAN_TRY(booleanField(json, "trainable"));
   entry.aliases = TITAN_TRY(stringsField(json, "aliases"));
   entry.sourceName = TITAN_TRY(stringField(json, "source_name"));
   entry.sourceLayout = TITAN_TRY(extentsField(json, "source_layout"));
   return entry;
+}
+
+/// A name occurs once in a folder, and once among what the manifest keeps.
+Status checkTableNames(const std::vector<TableEntry>& table) {
+  std::set<std::pair<std::optional<Folder>, std::string_view>> names;
+  for (const TableEntry& row : table) {
+    const auto folder = TITAN_TRY(folderOf(row.kind, row.profile));
+    if (!names.emplace(folder, row.name).second)
+      return Error::badInput("field 'table' names '{}' twice",
+                             folder ? folder->shown(row.name) : row.name);
+  }
+  return {};
 }
 
 Result<ProgramInfo> parseProgram(const Json& json) {
@@ -101,14 +122,12 @@ Result<ProgramInfo> parseProgram(const Json& json) {
   program.cpu = TITAN_TRY(stringField(json, "cpu"));
   program.compilerVersion = TITAN_TRY(stringField(json, "compiler_version"));
   program.libraries = TITAN_TRY(stringMapField(json, "libraries"));
-  std::set<std::string> names;
   for (const Json& row : *TITAN_TRY(arrayField(json, "table"))) {
     if (!row.is_object())
       return Error::badInput("field 'table' holds {}, not objects only", row.type_name());
     program.table.push_back(TITAN_TRY(parseEntry(row)));
-    if (!names.insert(program.table.back().name).second)
-      return Error::badInput("field 'table' names '{}' twice", program.table.back().name);
   }
+  TITAN_TRY(checkTableNames(program.table));
   return program;
 }
 
@@ -154,8 +173,6 @@ Result<std::string_view> openSeal(std::string_view text) {
 }
 
 } // namespace
-
-std::string_view kindName(StateKind kind) { return kindNames[static_cast<size_t>(kind)]; }
 
 std::string sealManifest(std::string_view body) {
   const size_t brace = body.rfind('}');

@@ -28,6 +28,7 @@ namespace titan::checkpoint {
 struct TableEntry {
   std::string name;
   StateKind kind = StateKind::Param;
+  std::string profile; ///< of kinds that have one (Folders.h)
   DType dtype = DType::F32;
   Shape shape;
   bool trainable = false;
@@ -93,9 +94,6 @@ Result<Manifest> parseManifest(std::string_view json);
 
 /// `body`, the text of a JSON object, with its digest as the last member.
 std::string sealManifest(std::string_view body);
-
-/// "param", "buffer", "slot", "ema", "counter"
-std::string_view kindName(StateKind kind);
 
 /// The canonical table and the rest of what a checkpoint says about its program. `recipe` (JSON)
 /// replaces the compiled one where the run overrides keys; empty: as compiled.

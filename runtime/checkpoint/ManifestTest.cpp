@@ -18,6 +18,7 @@ Manifest sample() {
   manifest.program.libraries = {{"gemm", "generated"}};
   manifest.program.table = {{"fc.weight",
                              StateKind::Param,
+                             "",
                              DType::BF16,
                              {3, 4},
                              true,

@@ -45,7 +45,7 @@ public:
       if (isFresh(entry.name))
         matching_.fresh.push_back(entry.name);
       else if (const auto found = placed_.find(destination); found == placed_.end())
-        diff_.missing({entry.name, entry.dtype, entry.shape});
+        diff_.missing({shown(entry.name), entry.dtype, entry.shape});
       else
         compare(entry, *destination, *found->second);
     }
@@ -54,6 +54,8 @@ public:
   }
 
 private:
+  std::string shown(std::string_view name) const { return request_.folder.shown(name); }
+
   bool isFresh(const std::string& name) const {
     return std::any_of(request_.fresh.begin(), request_.fresh.end(),
                        [&](const std::string& glob) { return matchesGlob(glob, name); });
@@ -78,8 +80,8 @@ private:
     if (const auto found = canonical_.find(name); found != canonical_.end())
       return found->second;
     if (const auto found = aliases_.find(name); found != aliases_.end()) {
-      matching_.notes.push_back(
-          fmt::format("'{}' is tied to '{}': loaded there", name, found->second->entry.name));
+      matching_.notes.push_back(fmt::format("'{}' is tied to '{}': loaded there", shown(name),
+                                            shown(found->second->entry.name)));
       return found->second;
     }
     return nullptr;
@@ -101,7 +103,7 @@ private:
     const std::string stripped = stripWrapperSegments(name);
     const Destination* destination = stripped == name ? nullptr : find(stripped);
     if (destination && stripped_++ == 0)
-      strippedExample_ = fmt::format("'{}' is '{}'", name, stripped);
+      strippedExample_ = fmt::format("'{}' is '{}'", shown(name), shown(stripped));
     return destination;
   }
 
@@ -112,21 +114,22 @@ private:
       return {};
     }
     if (!destination) {
-      diff_.unexpected({name, tensor.dtype, tensor.shape});
+      diff_.unexpected({shown(name), tensor.dtype, tensor.shape});
       return {};
     }
     const auto [found, isNew] = placed_.try_emplace(destination, &tensor);
     if (!isNew && !TITAN_TRY(found->second->sameAs(tensor)))
       return Error::badInput("'{}' and '{}' both hold '{}', with different values",
-                             found->second->name, name, destination->entry.name);
+                             shown(found->second->name), shown(name),
+                             shown(destination->entry.name));
     return {};
   }
 
   void compare(const TableEntry& entry, const Destination& destination,
                const StoredTensors::Tensor& tensor) {
     if (entry.dtype != tensor.dtype || entry.shape != tensor.shape)
-      diff_.mismatch({entry.name, entry.dtype, entry.shape},
-                     {tensor.name, tensor.dtype, tensor.shape});
+      diff_.mismatch({shown(entry.name), entry.dtype, entry.shape},
+                     {shown(tensor.name), tensor.dtype, tensor.shape});
     else
       matching_.matches.push_back({&destination, &tensor});
   }

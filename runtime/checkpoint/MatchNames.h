@@ -3,6 +3,7 @@
 #pragma once
 
 #include "runtime/checkpoint/Diff.h"
+#include "runtime/checkpoint/Folders.h"
 #include "runtime/checkpoint/Load.h"
 #include "runtime/checkpoint/StoredTensors.h"
 
@@ -18,9 +19,10 @@ struct Match {
 Status readMatches(const std::vector<Match>& matches);
 
 struct MatchRequest {
-  std::vector<const Destination*> destinations;
+  std::vector<const Destination*> destinations; ///< of one folder
   std::vector<std::string> fresh;
   std::map<std::string, std::string> renames;
+  Folder folder; ///< for messages
 };
 
 struct Matching {

@@ -8,25 +8,28 @@
 namespace titan::checkpoint {
 namespace {
 
-/// A slot "<parameter>.exp_avg" of a tied parameter may have been saved under any of the
-/// parameter's names.
-std::vector<std::string> slotAliases(const Program& program, const State& slot) {
+/// What belongs to a tied parameter (a slot "<parameter>.exp_avg", an average "<parameter>") may
+/// have been saved under any of the parameter's names.
+std::vector<std::string> aliasesOfOwner(const Program& program, const State& owned) {
   for (const State& state : program.states) {
-    if (state.kind != StateKind::Param || !slot.name.starts_with(state.name + "."))
+    const bool owns = owned.kind == StateKind::Slot ? owned.name.starts_with(state.name + ".")
+                                                    : owned.name == state.name;
+    if (state.kind != StateKind::Param || !owns)
       continue;
     std::vector<std::string> aliases;
     for (const std::string& alias : state.aliases)
-      aliases.push_back(alias + slot.name.substr(state.name.size()));
+      aliases.push_back(alias + owned.name.substr(state.name.size()));
     return aliases;
   }
   return {};
 }
 
 TableEntry entryOf(const Program& program, const State& state) {
-  TableEntry entry{state.name,      state.kind,    state.dtype,      state.shape,
+  TableEntry entry{state.name,      state.kind,    state.profile,    state.dtype,       state.shape,
                    state.trainable, state.aliases, state.sourceName, state.sourceLayout};
-  if (state.kind == StateKind::Slot && entry.aliases.empty())
-    entry.aliases = slotAliases(program, state);
+  const bool owned = state.kind == StateKind::Slot || state.kind == StateKind::Ema;
+  if (owned && entry.aliases.empty())
+    entry.aliases = aliasesOfOwner(program, state);
   return entry;
 }
 
@@ -60,7 +63,8 @@ std::vector<TensorView> tensors(const Program& program, const char* arena) {
   std::vector<TensorView> views;
   for (const State& state : program.states)
     if (state.kind != StateKind::Counter)
-      views.push_back({state.name, state.kind, state.dtype, state.shape, arena + state.offset});
+      views.push_back(
+          {state.name, state.kind, state.profile, state.dtype, state.shape, arena + state.offset});
   return views;
 }
 

@@ -26,41 +26,51 @@ Result<StoredTensors> openFolder(const std::string& path, const Manifest& manife
   return tensors;
 }
 
-bool belongs(StateKind kind, const std::string& folder) {
-  if (folder == modelFolder)
-    return kind == StateKind::Param || kind == StateKind::Buffer;
-  return kind == StateKind::Slot;
-}
+using Rows = std::vector<const TableEntry*>;
 
 /// The folder holds what the table says, nothing else.
-Status checkTable(const std::string& path, const Manifest& manifest, const std::string& folder,
+Status checkTable(const std::string& path, const Folder& folder, const Rows& rows,
                   const StoredTensors& stored) {
-  size_t rows = 0;
-  for (const TableEntry& row : manifest.program.table) {
-    if (!belongs(row.kind, folder))
-      continue;
-    ++rows;
-    const auto found = stored.tensors().find(row.name);
+  for (const TableEntry* row : rows) {
+    const auto found = stored.tensors().find(row->name);
     if (found == stored.tensors().end())
       return Error::badInput("'{}' is damaged: {}/ has no tensor '{}', the manifest lists it", path,
-                             folder, row.name);
+                             folder.name, row->name);
     const StoredTensors::Tensor& tensor = found->second;
-    if (tensor.dtype != row.dtype || tensor.shape != row.shape)
+    if (tensor.dtype != row->dtype || tensor.shape != row->shape)
       return Error::badInput("'{}' is damaged: tensor '{}' is {} {}, the manifest says {} {}", path,
-                             row.name, name(tensor.dtype), toString(tensor.shape), name(row.dtype),
-                             toString(row.shape));
+                             folder.shown(row->name), name(tensor.dtype), toString(tensor.shape),
+                             name(row->dtype), toString(row->shape));
   }
-  if (rows != stored.tensors().size())
+  if (rows.size() != stored.tensors().size())
     return Error::badInput("'{}' is damaged: {}/ holds {} tensors, the manifest lists {}", path,
-                           folder, stored.tensors().size(), rows);
+                           folder.name, stored.tensors().size(), rows.size());
   return {};
 }
 
 Result<StoredTensors> openChecked(const std::string& path, const Manifest& manifest,
-                                  const std::string& folder, Env& env) {
-  StoredTensors tensors = TITAN_TRY(openFolder(path, manifest, folder, env));
-  TITAN_TRY(checkTable(path, manifest, folder, tensors));
+                                  const Folder& folder, const Rows& rows, Env& env) {
+  StoredTensors tensors = TITAN_TRY(openFolder(path, manifest, folder.name, env));
+  TITAN_TRY(checkTable(path, folder, rows, tensors));
   return tensors;
+}
+
+bool liesInOne(const FileRecord& file, const ByFolder<TableEntry>& folders) {
+  return std::any_of(folders.begin(), folders.end(),
+                     [&](const auto& item) { return item.first.name == parentPath(file.path); });
+}
+
+/// The table's rows by folder. A file of tensors beside these folders would be read by nobody.
+Result<ByFolder<TableEntry>> foldersOf(const std::string& path, const Manifest& manifest) {
+  auto folders = TITAN_TRY(byFolder(manifest.program.table));
+  folders[folderOfModel()];
+  for (const FileRecord& file : manifest.files)
+    if (file.path.ends_with(tensorSuffix) && !liesInOne(file, folders))
+      return Error::badInput(
+          "'{}' is damaged: the manifest lists file '{}', but no state that lies "
+          "in its folder",
+          path, file.path);
+  return folders;
 }
 
 /// Other readers take every file of a folder, so one that the manifest does not know is no harmless
@@ -98,21 +108,27 @@ Result<Manifest> readManifest(const std::string& path, Env& env) {
 Result<CheckpointTensors> openCheckpoint(const std::string& path, const Manifest& manifest,
                                          Env& env) {
   CheckpointTensors tensors;
-  tensors.model = TITAN_TRY(openChecked(path, manifest, modelFolder, env));
-  tensors.optimizer = TITAN_TRY(openChecked(path, manifest, optimizerFolder, env));
+  for (const auto& [folder, rows] : TITAN_TRY(foldersOf(path, manifest)))
+    tensors[folder] = TITAN_TRY(openChecked(path, manifest, folder, rows, env));
   return tensors;
 }
 
 Result<StoredTensors> openModel(const std::string& path, const Manifest& manifest, Env& env) {
-  return openChecked(path, manifest, modelFolder, env);
+  auto folders = TITAN_TRY(foldersOf(path, manifest));
+  return openChecked(path, manifest, folderOfModel(), folders[folderOfModel()], env);
 }
 
 Result<Manifest> verify(const std::string& path, Env& env) {
   Manifest manifest = TITAN_TRY(readManifest(path, env));
-  for (const char* folder : {modelFolder, optimizerFolder}) {
-    TITAN_TRY(checkNoStrangers(path, manifest, folder, env));
-    TITAN_TRY(openChecked(path, manifest, folder, env));
+  const auto folders = TITAN_TRY(foldersOf(path, manifest));
+  for (const auto& [folder, rows] : folders) {
+    TITAN_TRY(checkNoStrangers(path, manifest, folder.name, env));
+    TITAN_TRY(openChecked(path, manifest, folder, rows, env));
   }
+  // Files of no folder of ours.
+  for (const FileRecord& file : manifest.files)
+    if (!liesInOne(file, folders))
+      TITAN_TRY(checkFile(env, joinPath(path, file.path), file));
   return manifest;
 }
 

@@ -1,14 +1,13 @@
 // A committed checkpoint's files, checked against its manifest.
 #pragma once
 
+#include "runtime/checkpoint/Folders.h"
 #include "runtime/checkpoint/Load.h"
 #include "runtime/checkpoint/StoredTensors.h"
 
 namespace titan::checkpoint {
 
-struct CheckpointTensors {
-  StoredTensors model, optimizer;
-};
+using CheckpointTensors = std::map<Folder, StoredTensors>;
 
 /// All tensors of the checkpoint at `path`: sizes, digests, headers and the canonical table were
 /// checked.

@@ -11,17 +11,11 @@ namespace {
 
 /// In the order of their data: wide elements first, so that every tensor of a file is aligned to
 /// its element. Readers that map the file need that.
-std::vector<const TensorView*> inFileOrder(const std::vector<TensorView>& tensors,
-                                           std::initializer_list<StateKind> kinds) {
-  std::vector<const TensorView*> ordered;
-  for (const TensorView& tensor : tensors)
-    if (std::find(kinds.begin(), kinds.end(), tensor.kind) != kinds.end())
-      ordered.push_back(&tensor);
+void sortInFileOrder(std::vector<const TensorView*>& ordered) {
   std::sort(ordered.begin(), ordered.end(), [](const TensorView* a, const TensorView* b) {
     return std::pair(-byteSize(a->dtype), std::string_view(a->name)) <
            std::pair(-byteSize(b->dtype), std::string_view(b->name));
   });
-  return ordered;
 }
 
 Status writeFolder(Attempt& attempt, const std::string& folder, const std::string& fileName,
@@ -66,19 +60,20 @@ std::string shardFileName(int shard, int file, int files) {
 }
 
 Status writeState(Attempt& attempt, const std::vector<TensorView>& tensors) {
-  for (const TensorView& tensor : tensors)
-    if (tensor.kind == StateKind::Ema || tensor.kind == StateKind::Counter)
-      return Error::internal("state '{}' is of kind '{}', which has no folder in a checkpoint",
-                             tensor.name, kindName(tensor.kind));
   const std::string fileName = shardFileName(1, 1, 1);
-  const auto model = inFileOrder(tensors, {StateKind::Param, StateKind::Buffer});
-  TITAN_TRY(writeFolder(attempt, modelFolder, fileName, model));
-  const std::string index = formatIndex(model, fileName);
-  const std::string_view pieces[] = {index};
-  TITAN_TRY(attempt.writeFile(joinPath(modelFolder, indexFileName), pieces));
-  // Plain SGD has no slots, and so no folder.
-  if (const auto slots = inFileOrder(tensors, {StateKind::Slot}); !slots.empty())
-    TITAN_TRY(writeFolder(attempt, optimizerFolder, fileName, slots));
+  auto folders = TITAN_TRY(byFolder(tensors));
+  // Other readers look for the model's, even where it holds nothing; plain SGD has no slots, and so
+  // no folder of them.
+  folders[folderOfModel()];
+  for (auto& [folder, ordered] : folders) {
+    sortInFileOrder(ordered);
+    TITAN_TRY(writeFolder(attempt, folder.name, fileName, ordered));
+    if (folder != folderOfModel())
+      continue;
+    const std::string index = formatIndex(ordered, fileName);
+    const std::string_view pieces[] = {index};
+    TITAN_TRY(attempt.writeFile(joinPath(folder.name, indexFileName), pieces));
+  }
   return {};
 }
 

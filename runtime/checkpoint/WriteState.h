@@ -3,11 +3,10 @@
 
 #include "runtime/checkpoint/CheckpointStore.h"
 #include "runtime/checkpoint/Commit.h"
+#include "runtime/checkpoint/Folders.h"
 
 namespace titan::checkpoint {
 
-inline constexpr const char* modelFolder = "model";
-inline constexpr const char* optimizerFolder = "optimizer";
 inline constexpr const char* indexFileName = "model.safetensors.index.json";
 
 /// "shard-00001-model-00001-of-00001.safetensors": the names that HuggingFaceStorageWriter gives.

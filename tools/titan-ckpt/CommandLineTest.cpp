@@ -89,6 +89,30 @@ TEST_F(TitanCkpt, ComparesTwoCheckpoints) {
   EXPECT_TRUE(nlohmann::json::parse(json.out).is_array());
 }
 
+TEST_F(TitanCkpt, KnowsTheAveragesOfEachProfile) {
+  const auto save = [&](const std::string& run, std::vector<std::string> profiles, char change) {
+    SampleState state(7);
+    state.addAverages(profiles);
+    state.bytes("slow/fc1.weight")[0] = change;
+    auto store = CheckpointStore::open(directory_.path(run));
+    EXPECT_TRUE(store->save(state.saveRequest(1), 0).ok());
+    return directory_.path(run + "/checkpoints/step-00000001");
+  };
+  const std::string a = save("a", {"slow", "fast"}, 1), b = save("b", {"slow", "fast"}, 2),
+                    c = save("c", {"slow"}, 1);
+  EXPECT_EQ(runCommandLine({"verify", a}).exitCode, 0);
+  EXPECT_TRUE(contains(runCommandLine({"inspect", a}).out, "ema slow"));
+  EXPECT_EQ(runCommandLine({"diff", a, a}).exitCode, 0);
+  const Outcome values = runCommandLine({"diff", a, b});
+  EXPECT_TRUE(values.out.starts_with("ema-slow/fc1.weight: 1 of 12 elements differ")) << values.out;
+  EXPECT_EQ(std::count(values.out.begin(), values.out.end(), '\n'), 1) << values.out;
+  for (const Outcome& names : {runCommandLine({"diff", a, c}), runCommandLine({"diff", c, a})}) {
+    EXPECT_EQ(names.exitCode, 1);
+    EXPECT_TRUE(contains(names.out, "ema-fast/fc1.weight: F32 [3, 4] is in ")) << names.out;
+    EXPECT_FALSE(contains(names.out, "ema-slow")) << names.out;
+  }
+}
+
 TEST_F(TitanCkpt, ExplainsItsUsage) {
   EXPECT_EQ(runCommandLine({"--version"}).exitCode, 0);
   const Outcome help = runCommandLine({"--help"});

@@ -1,6 +1,7 @@
 #include "tools/titan-ckpt/Commands.h"
 
 #include "runtime/checkpoint/Load.h"
+#include "runtime/program/Text.h"
 #include "tools/titan-ckpt/Format.h"
 
 #include <nlohmann/json.hpp>
@@ -99,8 +100,11 @@ Result<Report> inspect(const std::string& path, bool json) {
 
   std::vector<std::vector<std::string>> table = {{"name", "kind", "dtype", "shape", "also named"}};
   for (const TableEntry& row : program.table)
-    table.push_back({row.name, std::string(kindName(row.kind)), std::string(name(row.dtype)),
-                     toString(row.shape), fmt::format("{}", fmt::join(row.aliases, ", "))});
+    table.push_back(
+        {row.name,
+         fmt::format("{}{}{}", nameOf(row.kind), row.profile.empty() ? "" : " ", row.profile),
+         std::string(name(row.dtype)), toString(row.shape),
+         fmt::format("{}", fmt::join(row.aliases, ", "))});
   return Report{formatTable(head) + "\n" + formatTable(table), true};
 }
 

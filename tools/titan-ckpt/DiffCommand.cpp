@@ -83,20 +83,21 @@ public:
     }
   }
 
-  Status tensors(const Tensors& a, const Tensors& b) {
-    for (const auto& [name, tensor] : a) {
-      const auto other = b.find(name);
+  Status tensors(const Folder& folder, const Tensors& a, const Tensors& b) {
+    for (const auto& [key, tensor] : a) {
+      const std::string name = folder.shown(key);
+      const auto other = b.find(key);
       if (other == b.end())
         onlyIn('A', name, typeOf(tensor));
       else if (tensor.dtype != other->second.dtype || tensor.shape != other->second.shape)
         add(fmt::format("{}: {} in A, {} in B", name, typeOf(tensor), typeOf(other->second)),
             {{"name", name}, {"a", typeOf(tensor)}, {"b", typeOf(other->second)}});
       else
-        TITAN_TRY(values(tensor, other->second));
+        TITAN_TRY(values(name, tensor, other->second));
     }
-    for (const auto& [name, tensor] : b)
-      if (!a.contains(name))
-        onlyIn('B', name, typeOf(tensor));
+    for (const auto& [key, tensor] : b)
+      if (!a.contains(key))
+        onlyIn('B', folder.shown(key), typeOf(tensor));
     return {};
   }
 
@@ -113,7 +114,8 @@ private:
         {{"name", name}, {"only_in", std::string(1, side)}});
   }
 
-  Status values(const StoredTensors::Tensor& a, const StoredTensors::Tensor& b) {
+  Status values(const std::string& name, const StoredTensors::Tensor& a,
+                const StoredTensors::Tensor& b) {
     const std::string bytesA = TITAN_TRY(bytesOf(a)), bytesB = TITAN_TRY(bytesOf(b));
     if (bytesA == bytesB)
       return {};
@@ -131,12 +133,12 @@ private:
       if (std::isnan(difference) || difference > largest)
         largest = std::isnan(largest) ? largest : difference;
     }
-    Json item = {{"name", a.name}, {"differing", differing}, {"elements", elements}};
+    Json item = {{"name", name}, {"differing", differing}, {"elements", elements}};
     if (std::isfinite(largest))
       item["max_abs"] = largest;
     else
       item["max_abs"] = fmt::format("{}", largest);
-    add(fmt::format("{}: {} of {} elements differ, by at most {:.6g}", a.name, differing, elements,
+    add(fmt::format("{}: {} of {} elements differ, by at most {:.6g}", name, differing, elements,
                     largest),
         std::move(item));
     return {};
@@ -151,12 +153,14 @@ private:
 Result<Report> diff(const std::string& a, const std::string& b, bool json) {
   Env& env = posixEnv();
   const Manifest manifestA = TITAN_TRY(readManifest(a)), manifestB = TITAN_TRY(readManifest(b));
-  const CheckpointTensors tensorsA = TITAN_TRY(openCheckpoint(a, manifestA, env));
-  const CheckpointTensors tensorsB = TITAN_TRY(openCheckpoint(b, manifestB, env));
+  CheckpointTensors tensorsA = TITAN_TRY(openCheckpoint(a, manifestA, env));
+  CheckpointTensors tensorsB = TITAN_TRY(openCheckpoint(b, manifestB, env));
   Comparison comparison;
   comparison.counters(manifestA.counters, manifestB.counters);
-  TITAN_TRY(comparison.tensors(tensorsA.model.tensors(), tensorsB.model.tensors()));
-  TITAN_TRY(comparison.tensors(tensorsA.optimizer.tensors(), tensorsB.optimizer.tensors()));
+  for (const auto& [folder, tensors] : tensorsB)
+    tensorsA[folder]; // what B alone has is a difference, too
+  for (const auto& [folder, tensors] : tensorsA)
+    TITAN_TRY(comparison.tensors(folder, tensors.tensors(), tensorsB[folder].tensors()));
   return comparison.report(json);
 }
 

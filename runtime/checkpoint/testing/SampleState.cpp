@@ -4,6 +4,13 @@
 #include <cstring>
 
 namespace titan::checkpoint {
+namespace {
+
+std::string keyOf(const TableEntry& row) {
+  return row.profile.empty() ? row.name : row.profile + "/" + row.name;
+}
+
+} // namespace
 
 SampleState::SampleState(uint8_t fill) {
   program.fingerprint = "0123456789abcdef0123456789abcdef";
@@ -27,30 +34,40 @@ SampleState::SampleState(uint8_t fill) {
 }
 
 void SampleState::add(const std::string& name, StateKind kind, DType dtype, Shape shape,
-                      std::vector<std::string> aliases) {
+                      std::vector<std::string> aliases, const std::string& profile) {
   TableEntry row;
   row.name = name;
   row.kind = kind;
+  row.profile = profile;
   row.dtype = dtype;
   row.shape = std::move(shape);
   row.trainable = kind == StateKind::Param;
   row.aliases = std::move(aliases);
-  bytes_[name].assign(static_cast<size_t>(elementCount(row.shape) * byteSize(dtype)), '\0');
+  bytes_[keyOf(row)].assign(static_cast<size_t>(elementCount(row.shape) * byteSize(dtype)), '\0');
   program.table.push_back(std::move(row));
+}
+
+void SampleState::addAverages(const std::vector<std::string>& profiles) {
+  const std::vector<TableEntry> rows = program.table;
+  for (const std::string& profile : profiles)
+    for (const TableEntry& row : rows)
+      if (row.kind == StateKind::Param)
+        add(row.name, StateKind::Ema, DType::F32, row.shape, row.aliases, profile);
 }
 
 void SampleState::remove(const std::string& name) {
   bytes_.erase(name);
-  std::erase_if(program.table, [&](const TableEntry& row) { return row.name == name; });
+  std::erase_if(program.table, [&](const TableEntry& row) { return keyOf(row) == name; });
 }
 
 void SampleState::refill(uint8_t fill) {
   for (const TableEntry& row : program.table) {
-    std::string& bytes = bytes_[row.name];
+    const std::string key = keyOf(row);
+    std::string& bytes = bytes_[key];
     // Counters stay small and positive.
     const size_t filled = row.kind == StateKind::Counter ? 2 : bytes.size();
     for (size_t i = 0; i < filled; ++i)
-      bytes[i] = static_cast<char>((fill + i * 7 + row.name.size()) & 0x7f);
+      bytes[i] = static_cast<char>((fill + i * 7 + key.size()) & 0x7f);
   }
 }
 
@@ -60,11 +77,12 @@ SaveRequest SampleState::saveRequest(int64_t step) const {
   request.program = program;
   request.data = {"00ff", 50000, 7};
   for (const TableEntry& row : program.table) {
-    const std::string& bytes = bytes_.at(row.name);
+    const std::string& bytes = bytes_.at(keyOf(row));
     if (row.kind == StateKind::Counter)
       std::memcpy(&request.counters[row.name], bytes.data(), sizeof(int64_t));
     else
-      request.tensors.push_back({row.name, row.kind, row.dtype, row.shape, bytes.data()});
+      request.tensors.push_back(
+          {row.name, row.kind, row.profile, row.dtype, row.shape, bytes.data()});
   }
   return request;
 }
@@ -72,7 +90,7 @@ SaveRequest SampleState::saveRequest(int64_t step) const {
 std::vector<Destination> SampleState::destinations() {
   std::vector<Destination> destinations;
   for (const TableEntry& row : program.table)
-    destinations.push_back({row, bytes_.at(row.name).data()});
+    destinations.push_back({row, bytes_.at(keyOf(row)).data()});
   return destinations;
 }
 
@@ -82,7 +100,7 @@ InitRequest SampleState::initRequest() { return {destinations(), {}, {}}; }
 
 TableEntry& SampleState::entry(const std::string& name) {
   return *std::find_if(program.table.begin(), program.table.end(),
-                       [&](const TableEntry& row) { return row.name == name; });
+                       [&](const TableEntry& row) { return keyOf(row) == name; });
 }
 
 } // namespace titan::checkpoint

@@ -14,7 +14,9 @@ public:
   explicit SampleState(uint8_t fill = 0);
 
   void add(const std::string& name, StateKind kind, DType dtype, Shape shape,
-           std::vector<std::string> aliases = {});
+           std::vector<std::string> aliases = {}, const std::string& profile = {});
+  /// An average of each parameter under each of `profiles`.
+  void addAverages(const std::vector<std::string>& profiles);
   void remove(const std::string& name);
   void refill(uint8_t fill);
 
@@ -24,6 +26,7 @@ public:
   InitRequest initRequest();
 
   TableEntry& entry(const std::string& name);
+  /// Of an average: "<profile>/<name>".
   std::string& bytes(const std::string& name) { return bytes_.at(name); }
   ProgramInfo program;
   bool operator==(const SampleState&) const = default;
