@@ -1,30 +1,18 @@
 #include "runtime/checkpoint/Manifest.h"
 
 #include "runtime/checkpoint/Digest.h"
-#include "runtime/checkpoint/Folders.h"
-#include "runtime/checkpoint/StrictJson.h"
-#include "runtime/program/Text.h"
+#include "runtime/checkpoint/ManifestProgram.h"
 
 #include <set>
 
 namespace titan::checkpoint {
 namespace {
 
-using OrderedJson = nlohmann::ordered_json;
-
 constexpr const char* formatName = "titan-checkpoint";
-constexpr const char* rowMajor = "row-major";
 constexpr size_t digestDigits = 32;
 
 constexpr std::string_view sealStart = ",\n  \"xxh3_128\": \"";
 constexpr std::string_view sealEnd = "\"\n}\n";
-
-Result<StateKind> parseKind(std::string_view text) {
-  const auto kind = kindNamed(text);
-  if (!kind)
-    return Error::badInput("field 'kind' is '{}', which is no kind of state", text);
-  return *kind;
-}
 
 bool isDigest(std::string_view text) {
   return text.size() == digestDigits &&
@@ -44,91 +32,6 @@ bool isContained(std::string_view path) {
       return true;
     path.remove_prefix(slash + 1);
   }
-}
-
-OrderedJson formatEntry(const TableEntry& entry) {
-  OrderedJson row = {{"name", entry.name},
-                     {"shape", entry.shape},
-                     {"dtype", std::string(name(entry.dtype))},
-                     {"layout", rowMajor},
-                     {"kind", std::string(nameOf(entry.kind))}};
-  if (hasProfile(entry.kind))
-    row["profile"] = entry.profile;
-  row["trainable"] = entry.trainable;
-  row["aliases"] = entry.aliases;
-  row["source_name"] = entry.sourceName;
-  row["source_layout"] = entry.sourceLayout;
-  return row;
-}
-
-OrderedJson formatProgram(const ProgramInfo& program) {
-  OrderedJson table = OrderedJson::array();
-  for (const TableEntry& entry : program.table)
-    table.push_back(formatEntry(entry));
-  OrderedJson recipe = OrderedJson::parse(program.recipe, nullptr, /*allow_exceptions=*/false);
-  return {{"fingerprint", program.fingerprint},
-          {"optimizer", program.optimizer},
-          {"model", program.model},
-          {"recipe", recipe.is_object() ? std::move(recipe) : OrderedJson::object()},
-          {"target", program.target},
-          {"cpu", program.cpu},
-          {"compiler_version", program.compilerVersion},
-          {"libraries", program.libraries},
-          {"table", std::move(table)}};
-}
-
-Result<TableEntry> parseEntry(const Json& json) {
-  TableEntry entry;
-  entry.name = TITAN_TRY(stringField(json, "name"));
-  entry.shape = TITAN_TRY(extentsField(json, "shape"));
-  entry.dtype = TITAN_TRY(parseDType(TITAN_TRY(stringField(json, "dtype"))));
-  if (const std::string layout = TITAN_TRY(stringField(json, "layout")); layout != rowMajor)
-    return Error::badInput("field 'layout' of '{}' is '{}', not '{}'", entry.name, layout,
-                           rowMajor);
-  entry.kind = TITAN_TRY(parseKind(TITAN_TRY(stringField(json, "kind"))));
-  if (hasProfile(entry.kind)) {
-    entry.profile = TITAN_TRY(stringField(json, "profile"));
-    if (!isProfileName(entry.profile))
-      return Error::badInput("field 'profile' of '{}' is '{}', which is no name of letters, digits "
-                             "and '_'",
-                             entry.name, entry.profile);
-  }
-  entry.trainable = TITAN_TRY(booleanField(json, "trainable"));
-  entry.aliases = TITAN_TRY(stringsField(json, "aliases"));
-  entry.sourceName = TITAN_TRY(stringField(json, "source_name"));
-  entry.sourceLayout = TITAN_TRY(extentsField(json, "source_layout"));
-  return entry;
-}
-
-/// A name occurs once in a folder, and once among what the manifest keeps.
-Status checkTableNames(const std::vector<TableEntry>& table) {
-  std::set<std::pair<std::optional<Folder>, std::string_view>> names;
-  for (const TableEntry& row : table) {
-    const auto folder = TITAN_TRY(folderOf(row.kind, row.profile));
-    if (!names.emplace(folder, row.name).second)
-      return Error::badInput("field 'table' names '{}' twice",
-                             folder ? folder->shown(row.name) : row.name);
-  }
-  return {};
-}
-
-Result<ProgramInfo> parseProgram(const Json& json) {
-  ProgramInfo program;
-  program.fingerprint = TITAN_TRY(stringField(json, "fingerprint"));
-  program.optimizer = TITAN_TRY(stringField(json, "optimizer"));
-  program.model = TITAN_TRY(stringField(json, "model"));
-  program.recipe = TITAN_TRY(objectField(json, "recipe"))->dump();
-  program.target = TITAN_TRY(stringField(json, "target"));
-  program.cpu = TITAN_TRY(stringField(json, "cpu"));
-  program.compilerVersion = TITAN_TRY(stringField(json, "compiler_version"));
-  program.libraries = TITAN_TRY(stringMapField(json, "libraries"));
-  for (const Json& row : *TITAN_TRY(arrayField(json, "table"))) {
-    if (!row.is_object())
-      return Error::badInput("field 'table' holds {}, not objects only", row.type_name());
-    program.table.push_back(TITAN_TRY(parseEntry(row)));
-  }
-  TITAN_TRY(checkTableNames(program.table));
-  return program;
 }
 
 Result<FileRecord> parseFile(const Json& json) {
@@ -157,8 +60,17 @@ Result<Counters> parseCounters(const Json& json) {
   return counters;
 }
 
-/// The text before the seal, which must hold that text's digest.
-Result<std::string_view> openSeal(std::string_view text) {
+Result<Json> parseSealed(std::string_view text) {
+  const std::string body = TITAN_TRY(unsealManifest(text));
+  Json json = TITAN_TRY(parseJsonObject(body, "the manifest"));
+  if (const std::string format = TITAN_TRY(stringField(json, "format")); format != formatName)
+    return Error::badInput("field 'format' is '{}', not '{}'", format, formatName);
+  return json;
+}
+
+} // namespace
+
+Result<std::string> unsealManifest(std::string_view text) {
   const size_t sealBytes = sealStart.size() + digestDigits + sealEnd.size();
   const size_t start = text.size() < sealBytes ? 0 : text.size() - sealBytes;
   if (text.size() < sealBytes || !text.substr(start).starts_with(sealStart) ||
@@ -169,10 +81,8 @@ Result<std::string_view> openSeal(std::string_view text) {
   const std::string found = digestOf(body);
   if (found != expected)
     return Error::badInput("expected digest {}, found {}", expected, found);
-  return body;
+  return std::string(body) + "\n}";
 }
-
-} // namespace
 
 std::string sealManifest(std::string_view body) {
   const size_t brace = body.rfind('}');
@@ -193,6 +103,7 @@ std::string toJson(const Manifest& manifest) {
                              {{"digest", manifest.data.digest},
                               {"length", manifest.data.length},
                               {"seed", manifest.data.seed}}},
+                            {"mesh", formatMesh(manifest.program.mesh)},
                             {"program", formatProgram(manifest.program)},
                             {"init",
                              {{"source", manifest.init.source},
@@ -202,15 +113,17 @@ std::string toJson(const Manifest& manifest) {
   return sealManifest(json.dump(2, ' ', false, OrderedJson::error_handler_t::replace));
 }
 
+Result<int64_t> manifestVersion(std::string_view text) {
+  return integerField(TITAN_TRY(parseSealed(text)), "version");
+}
+
 Result<Manifest> parseManifest(std::string_view text) {
-  const std::string body = std::string(TITAN_TRY(openSeal(text))) + "\n}";
-  const Json json = TITAN_TRY(parseJsonObject(body, "the manifest"));
-  if (const std::string format = TITAN_TRY(stringField(json, "format")); format != formatName)
-    return Error::badInput("field 'format' is '{}', not '{}'", format, formatName);
-  if (const int64_t version = TITAN_TRY(integerField(json, "version"));
-      version != Manifest::currentVersion)
-    return Error::badInput("version {} was written by another Titan, this one reads version {}",
-                           version, Manifest::currentVersion);
+  const Json json = TITAN_TRY(parseSealed(text));
+  const int64_t version = TITAN_TRY(integerField(json, "version"));
+  if (!isKnownVersion(version))
+    return Error::badInput("version {} was written by another Titan, this one reads versions {} to "
+                           "{}",
+                           version, Manifest::oldestVersion, Manifest::currentVersion);
   Manifest manifest;
   manifest.step = TITAN_TRY(integerField(json, "step"));
   if (manifest.step < 0)
@@ -219,7 +132,7 @@ Result<Manifest> parseManifest(std::string_view text) {
   const Json& data = *TITAN_TRY(objectField(json, "data"));
   manifest.data = {TITAN_TRY(stringField(data, "digest")), TITAN_TRY(integerField(data, "length")),
                    TITAN_TRY(integerField(data, "seed"))};
-  manifest.program = TITAN_TRY(parseProgram(*TITAN_TRY(objectField(json, "program"))));
+  manifest.program = TITAN_TRY(parseProgram(json, version));
   const Json& init = *TITAN_TRY(objectField(json, "init"));
   manifest.init = {TITAN_TRY(stringField(init, "source")), TITAN_TRY(stringsField(init, "fresh")),
                    TITAN_TRY(stringMapField(init, "map"))};

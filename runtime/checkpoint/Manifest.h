@@ -1,28 +1,50 @@
 // manifest.json: what a checkpoint holds beside its tensors. It is written last, so a directory
-// with a manifest is whole.
+// with a manifest is whole. Version 2:
 //
-//   { "format": "titan-checkpoint", "version": 1, "step": 100,
-//     "counters": { "step": 100, "optimizer.t": 100, "samples": 6400, "skipped": 0 },
+//   { "format": "titan-checkpoint", "version": 2, "step": 100,
+//     "counters": { "step": 100, "optimizer.t": 100, "samples": 6400 },
 //     "data":     { "digest": "<hex>", "length": 50000, "seed": 0 },
-//     "program":  { "fingerprint", "optimizer", "model", "recipe": {...}, "target", "cpu",
-//     "compiler_version",
-//                   "libraries": { "gemm": "onednn" },
-//                   "table": [ { "name", "shape", "dtype", "layout": "row-major", "kind",
-//                   "trainable",
-//                                "aliases": [...], "source_name", "source_layout": [...] } ] },
+//     "mesh":     [ { "name": "replicate", "ranks": 1 }, ... ],
+//     "program":  { "fingerprint", "optimizer", "model", "recipe": {...},
+//                   "target", "cpu", "compiler_version",
+//                   "kernels": "<digest of the code>",
+//                   "libraries": { "cpu.gemm": { "library": "onednn",
+//                                                "version": "2.6.3" },
+//                                  "libc": { ... } },
+//                   "table": [ { "name", "shape", "dtype",
+//                                "layout": "row-major",
+//                                "kind", "profile", "trainable",
+//                                "aliases": [...],
+//                                "sources": [ { "initializer",
+//                                               "dims": [...] } ] } ] },
 //     "init":     { "source": "w.safetensors", "fresh": [...], "map": {...} },
-//     "files":    [ { "path": "model/shard-...", "bytes": n, "xxh3_128": "<32 hex digits>" } ],
-//     "xxh3_128": "<32 hex digits>" }         of all bytes before the comma in front of this last
-//     line
+//     "files":    [ { "path": "model/shard-...", "bytes": n,
+//                     "xxh3_128": "<32 hex digits>" } ],
+//     "xxh3_128": "<32 hex digits>" }
+//
+// The last line's digest is of all bytes before the comma in front of it. "kernels" may be missing,
+// "profile" stands at kinds that have one, "dims" is missing where the layout is the initializer's.
+// Members that are not known are ignored: a later Titan may add some without another version.
+//
+// Version 1 is read as well. It has no mesh and no kernels, "libraries": { "gemm": "onednn" }, and
+// in a row of the table "source_name" and "source_layout", which are one source.
 #pragma once
 
 #include "runtime/program/Program.h"
+#include "runtime/program/Recipe.h"
 
 #include <map>
 #include <string>
 #include <vector>
 
 namespace titan::checkpoint {
+
+/// The stored tensor that a state was made from.
+struct TensorSource {
+  std::string initializer;
+  std::vector<int64_t> dims; ///< dim i of the state is dim dims[i] of it; empty: alike
+  bool operator==(const TensorSource&) const = default;
+};
 
 /// One row of the canonical table: a tensor and everything about it but its bytes.
 struct TableEntry {
@@ -33,8 +55,7 @@ struct TableEntry {
   Shape shape;
   bool trainable = false;
   std::vector<std::string> aliases;
-  std::string sourceName;
-  std::vector<int64_t> sourceLayout;
+  std::vector<TensorSource> sources; ///< empty: an initializer of the same name and layout, or none
   bool operator==(const TableEntry&) const = default;
 };
 
@@ -48,14 +69,25 @@ struct DataInfo {
   bool operator==(const DataInfo&) const = default;
 };
 
+/// What computed a routine.
+struct LibraryChoice {
+  std::string library; ///< "onednn", "generated", "glibc"
+  std::string version; ///< empty: unknown, or the program's own
+  bool operator==(const LibraryChoice&) const = default;
+};
+
+/// By device and routine, "cpu.gemm"; what has no device is the process's, "libc".
+using Libraries = std::map<std::string, LibraryChoice>;
+
 struct ProgramInfo {
   std::string fingerprint;
   std::string optimizer; ///< kind: a checkpoint of another one is refused
   std::string model;
   std::string recipe; ///< JSON, with the run's overrides
   std::string target, cpu, compilerVersion;
-  std::map<std::string, std::string>
-      libraries;                 ///< choice per run, for instance gemm = onednn | generated
+  std::string kernels; ///< digest of the code; empty: unknown
+  Libraries libraries;
+  std::vector<MeshAxis> mesh;    ///< outermost first; empty: as the recipe says
   std::vector<TableEntry> table; ///< all state, counters included
   bool operator==(const ProgramInfo&) const = default;
 };
@@ -76,7 +108,7 @@ struct FileRecord {
 };
 
 struct Manifest {
-  static constexpr int64_t currentVersion = 1;
+  static constexpr int64_t oldestVersion = 1, currentVersion = 2;
   static constexpr const char* fileName = "manifest.json";
 
   int64_t step = 0;
@@ -88,19 +120,27 @@ struct Manifest {
   bool operator==(const Manifest&) const = default;
 };
 
+/// In the current version.
 std::string toJson(const Manifest& manifest);
 /// Reads untrusted text: digest, types, ranges and paths are checked; BadInput names the field.
 Result<Manifest> parseManifest(std::string_view json);
+constexpr bool isKnownVersion(int64_t version) {
+  return version >= Manifest::oldestVersion && version <= Manifest::currentVersion;
+}
+/// The version that `json` says, known or not: digest and format are checked, nothing else.
+Result<int64_t> manifestVersion(std::string_view json);
 
 /// `body`, the text of a JSON object, with its digest as the last member.
 std::string sealManifest(std::string_view body);
+/// The object that was sealed, checked against its digest.
+Result<std::string> unsealManifest(std::string_view json);
 
-/// The canonical table and the rest of what a checkpoint says about its program. `recipe` (JSON)
-/// replaces the compiled one where the run overrides keys; empty: as compiled.
-ProgramInfo describe(const Program& program, std::map<std::string, std::string> libraries,
-                     std::string recipe = {});
+/// The canonical table and the rest of what a checkpoint says about its program. `recipe` is the
+/// run's, with the keys that it overrides.
+ProgramInfo describe(const Program& program, Libraries libraries, const Recipe& recipe);
 /// What differs between the run that wrote a checkpoint and this one, a note each: recipe keys,
-/// CPU, libraries, compiler. Empty when the continuation is bit for bit the run that was never
+/// mesh, CPU, libraries, compiler. A choice for another device than this run's is none, nor is what
+/// one side does not know. Empty when the continuation is bit for bit the run that was never
 /// interrupted.
 std::vector<std::string> describeDifferences(const ProgramInfo& saved, const ProgramInfo& current);
 

@@ -15,16 +15,19 @@ Manifest sample() {
   manifest.program.fingerprint = "f";
   manifest.program.optimizer = "adamw";
   manifest.program.recipe = R"({"optimizer":{"lr":0.001}})";
-  manifest.program.libraries = {{"gemm", "generated"}};
-  manifest.program.table = {{"fc.weight",
-                             StateKind::Param,
-                             "",
-                             DType::BF16,
-                             {3, 4},
-                             true,
-                             {"tied.weight"},
-                             "onnx::MatMul_1",
-                             {1, 0}}};
+  manifest.program.target = "cpu";
+  manifest.program.libraries = {{"cpu.gemm", {"generated", ""}}, {"libc", {"glibc", "2.36"}}};
+  manifest.program.mesh = {{"replicate", 2}, {"shard", 1}};
+  manifest.program.table = {
+      {"fc.weight",
+       StateKind::Param,
+       "",
+       DType::BF16,
+       {3, 4},
+       true,
+       {"tied.weight"},
+       {{"onnx::MatMul_1", {1, 0}}, {"whole", {}}}},
+      {"fc.weight", StateKind::Ema, "slow", DType::F32, {3, 4}, false, {}, {}}};
   manifest.init = {"w.safetensors", {"head.weight"}, {{"a.*", "b.*"}}};
   manifest.files = {{"model/x.safetensors", 12, std::string(32, 'a')}};
   return manifest;
@@ -76,7 +79,9 @@ TEST(Manifest, SaysWhichDigestItExpectedAndFound) {
 
 TEST(Manifest, RefusesWhatItDoesNotKnow) {
   expectRefused("titan-checkpoint", "other", "'format'");
-  expectRefused("\"version\": 1", "\"version\": 2", "version 2");
+  expectRefused("\"version\": 2", "\"version\": 3",
+                "version 3 was written by another Titan, this one reads versions 1 to 2");
+  expectRefused("\"version\": 2", "\"version\": 0", "version 0");
   expectRefused("\"step\": 100", "\"step\": -1", "'step'");
   expectRefused("\"step\": 100", "\"step\": 1e3", "'step'");
   expectRefused("\"step\": 100", "\"step\": 9223372036854775808", "too large");
@@ -107,12 +112,124 @@ TEST(Manifest, DescribesWhatDiffersFromTheRunThatWroteIt) {
   ProgramInfo current = saved;
   current.recipe = R"({"optimizer":{"lr":0.01}})";
   current.cpu = "znver4";
-  current.libraries = {{"gemm", "onednn"}};
+  current.libraries["cpu.gemm"] = {"onednn", "2.6.3"};
+  const std::string may = ": the bits of the continued run may differ";
+  EXPECT_EQ(
+      describeDifferences(saved, current),
+      (std::vector<std::string>{"optimizer.lr was 0.001, is 0.01", "CPU was '', is 'znver4'" + may,
+                                "cpu.gemm was 'generated', is 'onednn 2.6.3'" + may}));
+}
+
+TEST(Manifest, DescribesAnotherVersionOfALibrary) {
+  ProgramInfo saved = sample().program;
+  saved.libraries["cpu.gemm"] = {"onednn", "2.6.3"};
+  ProgramInfo current = saved;
+  current.libraries["cpu.gemm"].version = "3.1.0";
+  current.libraries["libc"].version = "2.39";
+  const std::string may = ": the bits of the continued run may differ";
   EXPECT_EQ(describeDifferences(saved, current),
-            (std::vector<std::string>{
-                "optimizer.lr was 0.001, is 0.01",
-                "CPU was '', is 'znver4': the bits of the continued run may differ",
-                "gemm was 'generated', is 'onednn': the bits of the continued run may differ"}));
+            (std::vector<std::string>{"cpu.gemm was 'onednn 2.6.3', is 'onednn 3.1.0'" + may,
+                                      "libc was 'glibc 2.36', is 'glibc 2.39'" + may}));
+}
+
+TEST(Manifest, DescribesNoChoiceForAnotherDevice) {
+  ProgramInfo saved = sample().program;
+  const ProgramInfo current = saved;
+  saved.libraries["cuda.gemm"] = {"cublas", "12.4"};
+  EXPECT_TRUE(describeDifferences(saved, current).empty());
+  EXPECT_TRUE(describeDifferences(current, saved).empty());
+  saved.libraries["cpu.attention"] = {"onednn", "2.6.3"};
+  EXPECT_EQ(describeDifferences(saved, current).size(), 1u);
+}
+
+TEST(Manifest, DescribesAnotherMeshAndOtherKernels) {
+  ProgramInfo saved = sample().program;
+  saved.kernels = "aa";
+  ProgramInfo current = saved;
+  current.recipe = R"({"optimizer":{"lr":0.001},"mesh":{"axes":{"shard":2}}})";
+  saved.recipe = R"({"optimizer":{"lr":0.001},"mesh":{"axes":{"shard":1}}})";
+  current.mesh[1].ranks = 2;
+  current.kernels = "bb";
+  const std::string may = ": the bits of the continued run may differ";
+  EXPECT_EQ(
+      describeDifferences(saved, current),
+      (std::vector<std::string>{"mesh was 'replicate 2, shard 1', is 'replicate 2, shard 2'" + may,
+                                "the kernels' digest was 'aa', is 'bb'" + may}));
+  // A checkpoint that does not know its kernels says nothing about them.
+  current = saved;
+  saved.kernels.clear();
+  EXPECT_TRUE(describeDifferences(saved, current).empty());
+}
+
+constexpr const char* versionOne = R"({
+  "format": "titan-checkpoint",
+  "version": 1,
+  "step": 100,
+  "counters": { "samples": 6400, "step": 100 },
+  "data": { "digest": "abcd", "length": 50000, "seed": -3 },
+  "program": {
+    "fingerprint": "f", "optimizer": "adamw", "model": "mlp.onnx",
+    "recipe": { "optimizer": { "lr": 0.001 } },
+    "target": "cpu", "cpu": "znver5", "compiler_version": "0.1.0",
+    "libraries": { "gemm": "onednn" },
+    "table": [
+      { "name": "fc.weight", "shape": [3, 4], "dtype": "F32", "layout": "row-major",
+        "kind": "param", "trainable": true, "aliases": [],
+        "source_name": "onnx::MatMul_1", "source_layout": [1, 0] },
+      { "name": "fc.bias", "shape": [3], "dtype": "F32", "layout": "row-major",
+        "kind": "param", "trainable": true, "aliases": [],
+        "source_name": "", "source_layout": [] },
+      { "name": "fc.scale", "shape": [3, 4], "dtype": "F32", "layout": "row-major",
+        "kind": "buffer", "trainable": false, "aliases": [],
+        "source_name": "", "source_layout": [1, 0] }
+    ]
+  },
+  "init": { "source": "", "fresh": [], "map": {} },
+  "files": [ { "path": "model/x", "bytes": 12, "xxh3_128": "0123456789abcdef0123456789abcdef" } ]
+})";
+
+TEST(Manifest, OfVersion1IsRead) {
+  const auto manifest = parseManifest(sealManifest(versionOne));
+  ASSERT_TRUE(manifest.ok()) << manifest.error().message();
+  const ProgramInfo& program = manifest->program;
+  EXPECT_EQ(program.libraries, (Libraries{{"cpu.gemm", {"onednn", ""}}}));
+  EXPECT_EQ(program.table[0].sources, (std::vector<TensorSource>{{"onnx::MatMul_1", {1, 0}}}));
+  EXPECT_TRUE(program.table[1].sources.empty());
+  EXPECT_EQ(program.table[2].sources, (std::vector<TensorSource>{{"fc.scale", {1, 0}}}));
+  EXPECT_TRUE(program.mesh.empty() && program.kernels.empty());
+  EXPECT_EQ(manifest->counters.at("samples"), 6400);
+  // What it does not know differs from nothing.
+  ProgramInfo current = program;
+  current.libraries = {{"cpu.gemm", {"onednn", "2.6.3"}}, {"libc", {"glibc", "2.36"}}};
+  current.mesh = {{"replicate", 1}};
+  EXPECT_TRUE(describeDifferences(program, current).empty());
+  current.libraries["cpu.gemm"].library = "generated";
+  EXPECT_EQ(describeDifferences(program, current).size(), 1u);
+  // Written again, it is of the current version and says the same.
+  EXPECT_EQ(*parseManifest(toJson(*manifest)), *manifest);
+}
+
+TEST(Manifest, IgnoresMembersThatItDoesNotKnow) {
+  for (const char* place : {"\"format\":", "\"digest\": \"abcd\"", "\"fingerprint\":", "\"shape\":",
+                            "\"initializer\": \"onnx::MatMul_1\"", "\"ranks\": 2",
+                            "\"source\":", "\"bytes\": 12", "\"library\": \"generated\""}) {
+    const auto manifest = parseEdited(place, "\"later\": [{ \"a\": 1 }], " + std::string(place));
+    ASSERT_TRUE(manifest.ok()) << place << ": " << manifest.error().message();
+    EXPECT_EQ(*manifest, sample()) << place;
+  }
+}
+
+TEST(Manifest, RefusesImpossibleRowsAndChoices) {
+  expectRefused("\"profile\": \"slow\"", "\"profile\": \"../x\"",
+                "'profile' of 'fc.weight' is '../x'");
+  expectRefused("\"profile\": \"slow\"", "\"profile\": \"\"", "'profile'");
+  expectRefused("\"profile\": \"slow\"", "\"profil\": \"slow\"", "no field 'profile'");
+  expectRefused("\"kind\": \"ema\"", "\"kind\": \"param\"", "'table' names 'fc.weight' twice");
+  expectRefused("\"kind\": \"ema\"", "\"kind\": \"buffer\"", "'table' names 'fc.weight' twice");
+  expectRefused("\"kind\": \"ema\"", "\"kind\": \"average\"", "no kind of state");
+  expectRefused("\"ranks\": 2", "\"ranks\": 0", "'ranks' of axis 'replicate' is 0");
+  expectRefused("\"library\": \"generated\"", "\"library\": 3", "'library'");
+  expectRefused("\"initializer\": \"onnx::MatMul_1\"", "\"initializer\": null", "'initializer'");
 }
 
 } // namespace

@@ -99,9 +99,13 @@ Result<Manifest> readManifest(const std::string& path, Env& env) {
   if (TITAN_TRY(env.kindOf(file)) == FileKind::Missing)
     return Error::badInput("'{}' is no checkpoint: it has no {}", path, Manifest::fileName);
   const std::string text = TITAN_TRY(readWholeFile(env, file, maxManifestBytes));
+  auto version = manifestVersion(text);
+  if (!version.ok())
+    return version.takeError().withContext(fmt::format("'{}' is damaged", file));
   auto manifest = parseManifest(text);
   if (!manifest.ok())
-    return manifest.takeError().withContext(fmt::format("'{}' is damaged", file));
+    return manifest.takeError().withContext(
+        fmt::format("'{}'{}", file, isKnownVersion(*version) ? " is damaged" : ""));
   return manifest;
 }
 

@@ -114,7 +114,7 @@ TEST_F(JobTrainTest, ResumeKeepsTheProductLibrary) {
   ASSERT_EQ(run({"train", "--out", path("whole"), "--gemm", "generated"}).exitCode, 0);
   EXPECT_EQ(stateOf("job.run", 20), stateOf("whole", 20));
   Json manifest = Json::parse(readFile("job.run/checkpoints/step-00000020/manifest.json"));
-  EXPECT_EQ(manifest["program"]["libraries"]["gemm"], "generated");
+  EXPECT_EQ(manifest["program"]["libraries"]["cpu.gemm"]["library"], "generated");
 }
 
 TEST_F(JobTrainTest, ResumeSaysWhatDiffers) {

@@ -26,11 +26,11 @@ Result<Start> fromNamed(const std::string& path) {
 
 } // namespace
 
-std::string Start::gemm() const {
+std::string Start::gemm(const std::string& target) const {
   if (!manifest)
     return {};
-  auto it = manifest->program.libraries.find("gemm");
-  return it == manifest->program.libraries.end() ? std::string() : it->second;
+  auto it = manifest->program.libraries.find(target + ".gemm");
+  return it == manifest->program.libraries.end() ? std::string() : it->second.library;
 }
 
 Result<std::string> resolveCheckpoint(const std::string& path) {

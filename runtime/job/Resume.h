@@ -16,8 +16,8 @@ struct Start {
   bool newest = false;    ///< of the run directory, not named by the user
   std::optional<checkpoint::Manifest> manifest;
 
-  /// The product library of the run that is continued; empty: none was kept.
-  std::string gemm() const;
+  /// What computed products on `target` in the run that is continued; empty: not known.
+  std::string gemm(const std::string& target) const;
 };
 
 /// A checkpoint, or the newest one of a run directory. BadInput when `path` is neither.

@@ -5,6 +5,8 @@
 
 #include <filesystem>
 
+#include <gnu/libc-version.h>
+
 namespace titan {
 namespace {
 
@@ -97,7 +99,11 @@ Status Session::start(uint64_t seed, const std::string& savedGemm) {
 Status Session::checkMemory() const { return poisoner_ ? poisoner_->checkUnplanned() : Status(); }
 
 checkpoint::ProgramInfo Session::describe() const {
-  return checkpoint::describe(program_, {{"gemm", gemm_}}, toJson(recipe_));
+  const std::string gemmVersion = oneDnn_ ? oneDnn_->version() : std::string();
+  return checkpoint::describe(program_,
+                              {{program_.target + ".gemm", {gemm_, gemmVersion}},
+                               {"libc", {"glibc", gnu_get_libc_version()}}},
+                              recipe_);
 }
 
 checkpoint::LoadRequest Session::loadRequest() const {

@@ -92,7 +92,8 @@ Result<Report> inspect(const std::string& path, bool json) {
       {"data", fmt::format("{} samples, digest {}, seed {}", manifest.data.length,
                            manifest.data.digest, manifest.data.seed)}};
   for (const auto& [library, choice] : program.libraries)
-    head.push_back({library, choice});
+    head.push_back({library, fmt::format("{}{}{}", choice.library,
+                                         choice.version.empty() ? "" : " ", choice.version)});
   for (const auto& [counter, value] : manifest.counters)
     head.push_back({"counter " + counter, std::to_string(value)});
   if (!manifest.init.source.empty())

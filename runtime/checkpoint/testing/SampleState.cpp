@@ -20,7 +20,8 @@ SampleState::SampleState(uint8_t fill) {
   program.target = "cpu";
   program.cpu = "znver5";
   program.compilerVersion = "0.1.0";
-  program.libraries = {{"gemm", "onednn"}};
+  program.libraries = {{"cpu.gemm", {"onednn", "2.6.3"}}, {"libc", {"glibc", "2.36"}}};
+  program.mesh = {{"replicate", 1}, {"shard", 1}, {"tensor", 1}};
   add("fc1.weight", StateKind::Param, DType::F32, {3, 4});
   add("fc1.bias", StateKind::Param, DType::F32, {3});
   add("embed.weight", StateKind::Param, DType::BF16, {5, 3}, {"head.weight"});
