@@ -17,16 +17,22 @@ Status Attempt::makeDirectory(const std::string& name) {
 }
 
 Result<FileRecord> Attempt::write(const std::string& relativePath,
-                                  std::span<const std::string_view> pieces) {
+                                  std::span<const std::string_view> pieces, ChunkDigests* chunks) {
   auto file = TITAN_TRY(env_->createFile(joinPath(path_, relativePath)));
   FileRecord record;
   record.path = relativePath;
   Digest digest;
-  for (std::string_view piece : pieces) {
-    TITAN_TRY(file->append(piece));
-    digest.update(piece);
-    record.bytes += static_cast<int64_t>(piece.size());
-  }
+  for (std::string_view piece : pieces)
+    while (!piece.empty()) {
+      // What was just written is in the cache when its digests are taken.
+      const std::string_view part = piece.substr(0, static_cast<size_t>(chunkBytes));
+      TITAN_TRY(file->append(part));
+      digest.update(part);
+      if (chunks)
+        chunks->update(part);
+      record.bytes += static_cast<int64_t>(part.size());
+      piece.remove_prefix(part.size());
+    }
   TITAN_TRY(file->sync());
   TITAN_TRY(file->close());
   record.digest = digest.hex();
@@ -36,7 +42,18 @@ Result<FileRecord> Attempt::write(const std::string& relativePath,
 
 Status Attempt::writeFile(const std::string& relativePath,
                           std::span<const std::string_view> pieces) {
-  files_.push_back(TITAN_TRY(write(relativePath, pieces)));
+  files_.push_back(TITAN_TRY(write(relativePath, pieces, nullptr)));
+  return {};
+}
+
+Status Attempt::writeDataFile(const std::string& relativePath,
+                              std::span<const std::string_view> pieces) {
+  ChunkDigests chunks;
+  FileRecord record = TITAN_TRY(write(relativePath, pieces, &chunks));
+  const std::string_view list[] = {chunks.finish()};
+  FileRecord listRecord = TITAN_TRY(write(chunkListPath(relativePath), list, nullptr));
+  record.chunks = {std::move(listRecord.path), std::move(listRecord.digest)};
+  files_.push_back(std::move(record));
   return {};
 }
 
@@ -49,7 +66,7 @@ Status Attempt::publish(Manifest manifest, const std::string& finalName) {
   const std::string name = Manifest::fileName;
   const std::string text = toJson(manifest);
   const std::string_view pieces[] = {text};
-  TITAN_TRY(write(name + ".tmp", pieces));
+  TITAN_TRY(write(name + ".tmp", pieces, nullptr));
   TITAN_TRY(env_->rename(joinPath(path_, name + ".tmp"), joinPath(path_, name)));
   TITAN_TRY(env_->syncDirectory(path_));
   return env_->rename(path_, joinPath(parent_, finalName));

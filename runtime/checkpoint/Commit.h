@@ -2,7 +2,7 @@
 // next counts on it:
 //
 //   1. a directory of its own, .attempt-<what>-<unique>
-//   2. each file: created, written, fdatasync
+//   2. each file, and the list of its chunks' digests beside it: created, written, fdatasync
 //   3. each directory of the attempt: fsync
 //   4. manifest.json.tmp: written, fdatasync, renamed to manifest.json; the attempt's directory:
 //   fsync
@@ -14,6 +14,7 @@
 // were made durable when the store was opened.
 #pragma once
 
+#include "runtime/checkpoint/Chunks.h"
 #include "runtime/checkpoint/Env.h"
 #include "runtime/checkpoint/Manifest.h"
 
@@ -34,6 +35,8 @@ public:
   Status makeDirectory(const std::string& name);
   /// Step 2: the file is the concatenation of `pieces`.
   Status writeFile(const std::string& relativePath, std::span<const std::string_view> pieces);
+  /// The same, with the list of its chunks' digests.
+  Status writeDataFile(const std::string& relativePath, std::span<const std::string_view> pieces);
   /// Steps 3 to 5; the manifest gets the files' records.
   Status publish(Manifest manifest, const std::string& finalName);
   /// Removes what is there, as far as that is possible: what stays is removed by the next holder of
@@ -47,8 +50,9 @@ private:
   Attempt(Env& env, std::string parent, std::string path)
       : env_(&env), parent_(std::move(parent)), path_(std::move(path)) {}
 
+  /// `chunks`, if not null, takes what is written.
   Result<FileRecord> write(const std::string& relativePath,
-                           std::span<const std::string_view> pieces);
+                           std::span<const std::string_view> pieces, ChunkDigests* chunks);
 
   Env* env_;
   std::string parent_, path_;

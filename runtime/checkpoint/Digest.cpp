@@ -13,6 +13,7 @@ struct Digest::State {
 
 Digest::Digest() : state_(std::make_unique<State>()) { XXH3_128bits_reset(&state_->xxh); }
 Digest::~Digest() = default;
+Digest::Digest(Digest&&) noexcept = default;
 
 void Digest::update(std::string_view bytes) {
   XXH3_128bits_update(&state_->xxh, bytes.data(), bytes.size());
@@ -22,6 +23,14 @@ std::string Digest::hex() const {
   const XXH128_hash_t hash = XXH3_128bits_digest(&state_->xxh);
   return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
 }
+
+std::string Digest::bytes() const {
+  XXH128_canonical_t canonical;
+  XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(&state_->xxh));
+  return {reinterpret_cast<const char*>(canonical.digest), sizeof canonical.digest};
+}
+
+void Digest::reset() { XXH3_128bits_reset(&state_->xxh); }
 
 std::string digestOf(std::string_view bytes) {
   Digest digest;

@@ -11,12 +11,15 @@ class Digest {
 public:
   Digest();
   ~Digest();
-  Digest(const Digest&) = delete;
-  Digest& operator=(const Digest&) = delete;
+  Digest(Digest&&) noexcept;
 
   void update(std::string_view bytes);
   /// Of everything so far: 32 hex digits, the canonical (big-endian) form that `xxhsum -H2` prints.
   std::string hex() const;
+  /// The same as 16 bytes.
+  std::string bytes() const;
+  /// As if nothing had been taken.
+  void reset();
 
 private:
   struct State;

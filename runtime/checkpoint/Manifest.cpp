@@ -34,6 +34,27 @@ bool isContained(std::string_view path) {
   }
 }
 
+Result<ChunkListRecord> parseChunkList(const Json& json, const std::string& file) {
+  ChunkListRecord list{TITAN_TRY(stringField(json, "path")),
+                       TITAN_TRY(stringField(json, "xxh3_128"))};
+  const size_t slash = file.rfind('/') + 1;
+  if (!isContained(list.path) || list.path.rfind('/') + 1 != slash ||
+      list.path.substr(0, slash) != file.substr(0, slash))
+    return Error::badInput("field 'chunks' of '{}' names '{}', which does not lie beside it", file,
+                           list.path);
+  if (!isDigest(list.digest))
+    return Error::badInput("field 'xxh3_128' of '{}' is no digest of {} hex digits", list.path,
+                           digestDigits);
+  return list;
+}
+
+OrderedJson formatFile(const FileRecord& file) {
+  OrderedJson json = {{"path", file.path}, {"bytes", file.bytes}, {"xxh3_128", file.digest}};
+  if (file.chunks)
+    json["chunks"] = {{"path", file.chunks->path}, {"xxh3_128", file.chunks->digest}};
+  return json;
+}
+
 Result<FileRecord> parseFile(const Json& json) {
   FileRecord file;
   file.path = TITAN_TRY(stringField(json, "path"));
@@ -46,6 +67,8 @@ Result<FileRecord> parseFile(const Json& json) {
   if (!isDigest(file.digest))
     return Error::badInput("field 'xxh3_128' of '{}' is no digest of {} hex digits", file.path,
                            digestDigits);
+  if (json.contains("chunks"))
+    file.chunks = TITAN_TRY(parseChunkList(*TITAN_TRY(objectField(json, "chunks")), file.path));
   return file;
 }
 
@@ -94,7 +117,7 @@ std::string sealManifest(std::string_view body) {
 std::string toJson(const Manifest& manifest) {
   OrderedJson files = OrderedJson::array();
   for (const FileRecord& file : manifest.files)
-    files.push_back({{"path", file.path}, {"bytes", file.bytes}, {"xxh3_128", file.digest}});
+    files.push_back(formatFile(file));
   const OrderedJson json = {{"format", formatName},
                             {"version", Manifest::currentVersion},
                             {"step", manifest.step},

@@ -19,21 +19,25 @@
 //                                               "dims": [...] } ] } ] },
 //     "init":     { "source": "w.safetensors", "fresh": [...], "map": {...} },
 //     "files":    [ { "path": "model/shard-...", "bytes": n,
-//                     "xxh3_128": "<32 hex digits>" } ],
+//                     "xxh3_128": "<32 hex digits>",
+//                     "chunks": { "path": "model/shard-....chunks",
+//                                 "xxh3_128" } } ],
 //     "xxh3_128": "<32 hex digits>" }
 //
 // The last line's digest is of all bytes before the comma in front of it. "kernels" may be missing,
-// "profile" stands at kinds that have one, "dims" is missing where the layout is the initializer's.
+// "profile" stands at kinds that have one, "dims" is missing where the layout is the initializer's,
+// "chunks" stands at files with tensors.
 // Members that are not known are ignored: a later Titan may add some without another version.
 //
-// Version 1 is read as well. It has no mesh and no kernels, "libraries": { "gemm": "onednn" }, and
-// in a row of the table "source_name" and "source_layout", which are one source.
+// Version 1 is read as well. It has no mesh, no kernels and no chunks, "libraries": { "gemm":
+// "onednn" }, and in a row of the table "source_name" and "source_layout", which are one source.
 #pragma once
 
 #include "runtime/program/Program.h"
 #include "runtime/program/Recipe.h"
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -100,10 +104,18 @@ struct InitInfo {
   bool operator==(const InitInfo&) const = default;
 };
 
+/// The file beside another one that holds the digests of its chunks (Chunks.h).
+struct ChunkListRecord {
+  std::string path;
+  std::string digest;
+  bool operator==(const ChunkListRecord&) const = default;
+};
+
 struct FileRecord {
   std::string path; ///< relative to the checkpoint, without "." or ".."
   int64_t bytes = 0;
-  std::string digest; ///< XXH3-128 of the file, 32 hex digits
+  std::string digest;                    ///< XXH3-128 of the file, 32 hex digits
+  std::optional<ChunkListRecord> chunks; ///< of files with tensors; version 1 has none
   bool operator==(const FileRecord&) const = default;
 };
 

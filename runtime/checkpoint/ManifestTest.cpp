@@ -29,7 +29,9 @@ Manifest sample() {
        {{"onnx::MatMul_1", {1, 0}}, {"whole", {}}}},
       {"fc.weight", StateKind::Ema, "slow", DType::F32, {3, 4}, false, {}, {}}};
   manifest.init = {"w.safetensors", {"head.weight"}, {{"a.*", "b.*"}}};
-  manifest.files = {{"model/x.safetensors", 12, std::string(32, 'a')}};
+  manifest.files = {
+      {"model/x.safetensors", 12, std::string(32, 'a'), {}},
+      {"model/y", 5, std::string(32, 'b'), {{"model/y.chunks", std::string(32, 'c')}}}};
   return manifest;
 }
 
@@ -98,6 +100,12 @@ TEST(Manifest, RefusesPathsThatLeaveTheCheckpoint) {
   for (const char* path :
        {"/etc/passwd", "../x", "model/../../x", "./x", "a//b", "", "a/", "..", "a\\u0000b"})
     expectRefused("model/x.safetensors", path, "leaves the checkpoint");
+}
+
+TEST(Manifest, RefusesListsOfChunksThatLieElsewhere) {
+  for (const char* path : {"y.chunks", "optimizer/y.chunks", "../y.chunks", "model/a/y.chunks", ""})
+    expectRefused("model/y.chunks", path, "does not lie beside it");
+  expectRefused(std::string(32, 'c'), std::string(31, 'c'), "digest");
 }
 
 TEST(Manifest, RefusesImpossibleFiles) {

@@ -14,7 +14,7 @@ constexpr size_t probeBytes = 64 << 10;
 constexpr const char* probeFile = "probe";
 /// Directories and files of one checkpoint, and the headers, manifest and rounding to blocks of its
 /// files.
-constexpr uint64_t inodesPerCheckpoint = 8;
+constexpr uint64_t inodesPerCheckpoint = 10;
 constexpr uint64_t overheadPerCheckpoint = 1 << 20;
 
 Status checkSpace(Env& env, const std::string& path, uint64_t checkpoints, uint64_t tensorBytes) {

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 namespace titan::checkpoint {
 namespace {
 
-// Read at a time. What was just read is in the cache when its digest is taken.
-constexpr int64_t chunkBytes = 1 << 20;
+constexpr size_t maxNames = 3;
 
 Status compareSize(const std::string& path, int64_t bytes, const FileRecord& expected) {
   if (bytes != expected.bytes)
@@ -16,14 +16,8 @@ Status compareSize(const std::string& path, int64_t bytes, const FileRecord& exp
   return {};
 }
 
-Status compareDigest(const std::string& path, const Digest& digest, const FileRecord& expected) {
-  if (const std::string found = digest.hex(); found != expected.digest)
-    return Error::badInput("'{}' is damaged: expected digest {}, found {}", path, expected.digest,
-                           found);
-  return {};
-}
-
-/// Calls `see` with the bytes [begin, end) of the file, a chunk at a time.
+/// Calls `see` with the bytes [begin, end) of the file, so many at a time that what was just read
+/// is in the cache when its digests are taken.
 template <typename See>
 Status forEachChunk(ReadableFile& file, int64_t begin, int64_t end, std::string& chunk, See see) {
   for (int64_t offset = begin; offset < end; offset += chunkBytes) {
@@ -36,12 +30,31 @@ Status forEachChunk(ReadableFile& file, int64_t begin, int64_t end, std::string&
   return {};
 }
 
-Status checkDigest(ReadableFile& file, const std::string& path, const FileRecord& expected) {
-  Digest digest;
+/// Reads all of the file.
+Status checkBytes(Env& env, ReadableFile& file, const std::string& path,
+                  const FileRecord& expected) {
+  FileCheck check = TITAN_TRY(FileCheck::begin(env, path, expected));
   std::string chunk;
   TITAN_TRY(forEachChunk(file, 0, file.size(), chunk,
-                         [&](std::string_view bytes) { digest.update(bytes); }));
-  return compareDigest(path, digest, expected);
+                         [&](std::string_view bytes) { check.update(bytes); }));
+  return check.finish({});
+}
+
+/// What bytes [begin, end) of the file hold: "header, tensors 'a', 'b' and 7 more".
+std::string contentOf(const SafetensorsHeader& header, int64_t begin, int64_t end) {
+  std::vector<std::string> names;
+  for (const SafetensorsEntry& entry : header.entries)
+    if (header.dataStart + entry.begin < end && header.dataStart + entry.end > begin)
+      names.push_back(fmt::format("'{}'", entry.name));
+  std::string text = begin < header.dataStart ? "header" : "";
+  if (names.empty())
+    return text;
+  text += fmt::format("{}tensor{} ", text.empty() ? "" : ", ", names.size() > 1 ? "s" : "");
+  if (names.size() <= maxNames)
+    return text + fmt::format("{}", fmt::join(names, ", "));
+  return text + fmt::format("{} and {} more",
+                            fmt::join(names.begin(), names.begin() + maxNames, ", "),
+                            names.size() - maxNames);
 }
 
 } // namespace
@@ -49,7 +62,7 @@ Status checkDigest(ReadableFile& file, const std::string& path, const FileRecord
 Status checkFile(Env& env, const std::string& path, const FileRecord& expected) {
   auto file = TITAN_TRY(env.openFile(path));
   TITAN_TRY(compareSize(path, file->size(), expected));
-  return checkDigest(*file, path, expected);
+  return checkBytes(env, *file, path, expected);
 }
 
 Result<StoredFile> StoredFile::open(Env& env, const std::string& path, const FileRecord* expected) {
@@ -59,11 +72,14 @@ Result<StoredFile> StoredFile::open(Env& env, const std::string& path, const Fil
   if (expected)
     TITAN_TRY(compareSize(path, stored.file_->size(), *expected));
 
+  std::optional<FileCheck> whole;
+  if (expected)
+    whole.emplace(TITAN_TRY(FileCheck::begin(env, path, *expected)));
   // What is parsed is what is digested: the header's bytes are read once.
-  Digest whole;
   const auto parse = [&]() -> Result<SafetensorsHeader> {
     const std::string bytes = TITAN_TRY(readSafetensorsHeaderBytes(*stored.file_));
-    whole.update(bytes);
+    if (whole)
+      whole->update(bytes);
     return parseSafetensorsHeader(bytes, stored.file_->size());
   };
   auto header = parse();
@@ -72,17 +88,18 @@ Result<StoredFile> StoredFile::open(Env& env, const std::string& path, const Fil
       return header.takeError();
     // Of a checkpoint's file, that it was damaged says more than what is wrong with its header.
     if (expected)
-      TITAN_TRY(checkDigest(*stored.file_, path, *expected));
+      TITAN_TRY(checkBytes(env, *stored.file_, path, *expected));
     return header.takeError().withContext(fmt::format("'{}'", path));
   }
   stored.header_ = header.take();
-  TITAN_TRY(stored.checkData(whole));
-  if (expected)
-    TITAN_TRY(compareDigest(path, whole, *expected));
+  TITAN_TRY(stored.readData(whole ? &*whole : nullptr));
+  if (whole)
+    TITAN_TRY(whole->finish(
+        [&](int64_t begin, int64_t end) { return contentOf(stored.header_, begin, end); }));
   return stored;
 }
 
-Status StoredFile::checkData(Digest& whole) {
+Status StoredFile::readData(FileCheck* whole) {
   std::string chunk;
   // The entries cover the data in their order, without holes.
   for (const SafetensorsEntry& entry : header_.entries) {
@@ -90,7 +107,8 @@ Status StoredFile::checkData(Digest& whole) {
     TITAN_TRY(forEachChunk(*file_, header_.dataStart + entry.begin, header_.dataStart + entry.end,
                            chunk, [&](std::string_view bytes) {
                              digest.update(bytes);
-                             whole.update(bytes);
+                             if (whole)
+                               whole->update(bytes);
                            }));
     digests_.push_back(digest.hex());
   }

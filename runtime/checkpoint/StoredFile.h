@@ -3,7 +3,7 @@
 // first one checked. Neither pass keeps more than a small buffer.
 #pragma once
 
-#include "runtime/checkpoint/Digest.h"
+#include "runtime/checkpoint/Chunks.h"
 #include "runtime/checkpoint/Manifest.h"
 #include "runtime/checkpoint/Safetensors.h"
 
@@ -15,8 +15,9 @@ namespace titan::checkpoint {
 
 class StoredFile {
 public:
-  /// First pass: reads the whole file and parses its header. With `expected`, size and digest must
-  /// be its. The file stays open: one that is renamed over it later is not read.
+  /// First pass: reads the whole file and parses its header. With `expected`, size and digests must
+  /// be its: BadInput names the chunk that is not, and the tensors in it. The file stays open: one
+  /// that is renamed over it later is not read.
   static Result<StoredFile> open(Env& env, const std::string& path, const FileRecord* expected);
 
   const std::string& path() const { return path_; }
@@ -27,7 +28,8 @@ public:
 private:
   friend class EntryReader;
 
-  Status checkData(Digest& whole);
+  /// Takes the digest of each entry; `whole`, if not null, sees the same bytes.
+  Status readData(FileCheck* whole);
 
   std::string path_;
   std::unique_ptr<ReadableFile> file_;
@@ -57,7 +59,7 @@ private:
   Digest digest_;
 };
 
-/// Size and digest of the file are the record's; BadInput names what was expected and found.
+/// Size and digests of the file are the record's; BadInput names what was expected and found.
 Status checkFile(Env& env, const std::string& path, const FileRecord& expected);
 
 } // namespace titan::checkpoint

@@ -36,7 +36,7 @@ Status writeFolder(Attempt& attempt, const std::string& folder, const std::strin
   for (const TensorView* tensor : tensors)
     pieces.emplace_back(tensor->data, static_cast<size_t>(tensor->bytes()));
   TITAN_TRY(attempt.makeDirectory(folder));
-  return attempt.writeFile(joinPath(folder, fileName), pieces);
+  return attempt.writeDataFile(joinPath(folder, fileName), pieces);
 }
 
 std::string formatIndex(const std::vector<const TensorView*>& tensors,
