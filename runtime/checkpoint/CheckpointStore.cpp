@@ -1,10 +1,7 @@
 #include "runtime/checkpoint/CheckpointStore.h"
 
-#include "runtime/checkpoint/Folders.h"
 #include "runtime/checkpoint/Load.h"
-#include "runtime/checkpoint/StrictJson.h"
 #include "runtime/checkpoint/WriteState.h"
-#include "runtime/program/Text.h"
 
 #include <algorithm>
 #include <charconv>
@@ -17,18 +14,6 @@ namespace {
 
 constexpr std::string_view stepPrefix = "step-";
 constexpr const char* lockName = ".lock";
-
-std::optional<int64_t> parseStepName(const std::string& name) {
-  if (!name.starts_with(stepPrefix))
-    return std::nullopt;
-  int64_t step = 0;
-  const char* end = name.data() + name.size();
-  const auto [rest, error] = std::from_chars(name.data() + stepPrefix.size(), end, step);
-  // Only the one spelling that save gives: "step-1" is somebody else's.
-  if (error != std::errc() || rest != end || step < 0 || stepName(step) != name)
-    return std::nullopt;
-  return step;
-}
 
 std::string describeSelf() {
   char host[256] = "";
@@ -45,41 +30,21 @@ Status removeLeftovers(Env& env, const std::string& parent) {
   return {};
 }
 
-/// The table is what a load checks the files against, so it must describe what is written.
-Status checkRequest(const SaveRequest& request) {
-  // Where a state is kept, and its name there.
-  using Key = std::pair<std::optional<Folder>, std::string_view>;
-  std::map<Key, const TableEntry*> rows;
-  for (const TableEntry& row : request.program.table)
-    if (!rows.try_emplace({TITAN_TRY(folderOf(row.kind, row.profile)), row.name}, &row).second)
-      return Error::internal("the canonical table names {} '{}' twice", nameOf(row.kind), row.name);
-  for (const TensorView& tensor : request.tensors) {
-    const auto row = rows.find({TITAN_TRY(folderOf(tensor.kind, tensor.profile)), tensor.name});
-    if (row == rows.end() || row->second->kind != tensor.kind ||
-        row->second->dtype != tensor.dtype || row->second->shape != tensor.shape)
-      return Error::internal("tensor '{}' {} {} is not what the canonical table says", tensor.name,
-                             name(tensor.dtype), toString(tensor.shape));
-    if (tensor.name == "__metadata__" || Json::parse(jsonString(tensor.name)) != tensor.name)
-      return Error::badInput("'{}' cannot be the name of a tensor in a checkpoint: rename it with "
-                             "--names",
-                             tensor.name);
-    rows.erase(row);
-  }
-  for (const auto& [name, value] : request.counters)
-    if (const auto row = rows.find({std::nullopt, name});
-        row == rows.end() || row->second->kind != StateKind::Counter)
-      return Error::internal("counter '{}' is not in the canonical table", name);
-    else
-      rows.erase(row);
-  if (!rows.empty())
-    return Error::internal("state '{}' of the canonical table is not in the request",
-                           rows.begin()->first.second);
-  return {};
-}
-
 } // namespace
 
 std::string stepName(int64_t step) { return fmt::format("{}{:08}", stepPrefix, step); }
+
+std::optional<int64_t> parseStepName(const std::string& name) {
+  if (!name.starts_with(stepPrefix))
+    return std::nullopt;
+  int64_t step = 0;
+  const char* end = name.data() + name.size();
+  const auto [rest, error] = std::from_chars(name.data() + stepPrefix.size(), end, step);
+  // Only the one spelling that save gives: "step-1" is somebody else's.
+  if (error != std::errc() || rest != end || step < 0 || stepName(step) != name)
+    return std::nullopt;
+  return step;
+}
 
 std::string checkpointsPath(const std::string& directory) {
   return joinPath(directory, "checkpoints");
@@ -151,16 +116,11 @@ Result<SaveReport> CheckpointStore::commit(const SaveRequest& request) {
     return report;
   }
 
+  const std::vector<FolderPlan> folders = TITAN_TRY(planFolders(request.tensors));
   Attempt attempt = TITAN_TRY(Attempt::begin(*env_, parent, name));
-  Manifest manifest;
-  manifest.step = request.step;
-  manifest.counters = request.counters;
-  manifest.data = request.data;
-  manifest.program = request.program;
-  manifest.init = request.init;
-  Status written = writeState(attempt, request.tensors);
+  Status written = writeState(attempt, folders);
   if (written.ok())
-    written = attempt.publish(std::move(manifest), name);
+    written = attempt.publish(manifestOf(request), name);
   if (!written.ok()) {
     attempt.abandon();
     return written.takeError();

@@ -59,6 +59,8 @@ struct CheckpointInfo {
 
 /// "step-00000100"
 std::string stepName(int64_t step);
+/// The step of a name that stepName gives; nothing for any other.
+std::optional<int64_t> parseStepName(const std::string& name);
 /// "DIR/checkpoints"
 std::string checkpointsPath(const std::string& directory);
 
@@ -85,9 +87,10 @@ public:
   /// paths.
   Result<std::vector<std::string>> setAsideAfter(int64_t step);
 
-  /// Before step 1: is there room for `keep` + 1 checkpoints of the request's size, and does the
-  /// storage do what a save needs? Runs the whole protocol on one small chunk and reads it back.
-  /// Environment: path and cause.
+  /// Before step 1: would a save work? Checks what stands at the names of later steps, the room for
+  /// `keep` + 1 checkpoints of the request's size, every name, header, table and the manifest: the
+  /// whole protocol is run on all that a save writes but the tensors' bytes, of which it writes a
+  /// small chunk, and everything is read back. Environment: path and cause.
   Status preflight(const SaveRequest& request, int64_t keep);
 
   const std::string& directory() const { return directory_; }

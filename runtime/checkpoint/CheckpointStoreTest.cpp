@@ -180,34 +180,5 @@ TEST(CheckpointStore, RefusesADirectoryThatIsAFile) {
   EXPECT_EQ(store.error().exitCode(), 3);
 }
 
-TEST(Preflight, PassesAndLeavesNothing) {
-  TemporaryDirectory directory;
-  auto store = CheckpointStore::open(directory.path("run"));
-  const Status passed = store->preflight(SampleState(1).saveRequest(0), 2);
-  ASSERT_TRUE(passed.ok()) << passed.error().message();
-  EXPECT_TRUE(std::filesystem::is_empty(directory.path("run/checkpoints")));
-}
-
-TEST(Preflight, ChecksSpaceForOneMoreThanIsKept) {
-  CrashEnv env;
-  auto store = CheckpointStore::open("run", env);
-  SampleState big(0);
-  big.add("big", StateKind::Param, DType::U8, {10 << 20});
-  const SaveRequest request = big.saveRequest(0);
-  env.setSpace({uint64_t{32} << 20, 1000, true});
-  Status passed = store->preflight(request, 2);
-  ASSERT_FALSE(passed.ok());
-  EXPECT_EQ(passed.error().exitCode(), 3);
-  EXPECT_NE(passed.error().message().find("33554432 bytes free"), std::string::npos)
-      << passed.error().message();
-  EXPECT_TRUE(store->preflight(request, 1).ok());
-  env.setSpace({uint64_t{1} << 40, 7, true});
-  passed = store->preflight(request, 2);
-  ASSERT_FALSE(passed.ok());
-  EXPECT_NE(passed.error().message().find("7 inodes free"), std::string::npos);
-  env.setSpace({uint64_t{1} << 40, 0, false});
-  EXPECT_TRUE(store->preflight(request, 2).ok());
-}
-
 } // namespace
 } // namespace titan::checkpoint

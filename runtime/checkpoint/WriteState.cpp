@@ -1,9 +1,10 @@
 #include "runtime/checkpoint/WriteState.h"
 
-#include "runtime/checkpoint/Safetensors.h"
 #include "runtime/checkpoint/StrictJson.h"
+#include "runtime/program/Text.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 namespace titan::checkpoint {
@@ -18,25 +19,25 @@ void sortInFileOrder(std::vector<const TensorView*>& ordered) {
   });
 }
 
-Status writeFolder(Attempt& attempt, const std::string& folder, const std::string& fileName,
-                   const std::vector<const TensorView*>& tensors) {
+std::vector<SafetensorsEntry> entriesOf(const std::vector<const TensorView*>& tensors) {
   std::vector<SafetensorsEntry> entries;
-  std::set<std::string_view> names;
   for (const TensorView* tensor : tensors) {
-    if (!names.insert(tensor->name).second)
-      return Error::internal("state has two tensors named '{}'", tensor->name);
     SafetensorsEntry entry;
     entry.name = tensor->name;
     entry.dtype = tensor->dtype;
     entry.shape = tensor->shape;
     entries.push_back(std::move(entry));
   }
-  const std::string header = formatSafetensorsHeader(entries, {{"format", "pt"}}, /*sharded=*/true);
-  std::vector<std::string_view> pieces = {header};
-  for (const TensorView* tensor : tensors)
-    pieces.emplace_back(tensor->data, static_cast<size_t>(tensor->bytes()));
-  TITAN_TRY(attempt.makeDirectory(folder));
-  return attempt.writeDataFile(joinPath(folder, fileName), pieces);
+  return entries;
+}
+
+Status checkNames(const FolderPlan& plan) {
+  std::set<std::string_view> names;
+  for (const TensorView* tensor : plan.tensors)
+    if (!names.insert(tensor->name).second)
+      return Error::internal("state has two tensors named '{}' in {}/", tensor->name,
+                             plan.folder.name);
+  return {};
 }
 
 std::string formatIndex(const std::vector<const TensorView*>& tensors,
@@ -59,22 +60,83 @@ std::string shardFileName(int shard, int file, int files) {
   return fmt::format("shard-{:05}-model-{:05}-of-{:05}.safetensors", shard, file, files);
 }
 
-Status writeState(Attempt& attempt, const std::vector<TensorView>& tensors) {
+Result<std::vector<FolderPlan>> planFolders(const std::vector<TensorView>& tensors) {
   const std::string fileName = shardFileName(1, 1, 1);
   auto folders = TITAN_TRY(byFolder(tensors));
   // Other readers look for the model's, even where it holds nothing; plain SGD has no slots, and so
   // no folder of them.
   folders[folderOfModel()];
+  std::vector<FolderPlan> plans;
   for (auto& [folder, ordered] : folders) {
+    FolderPlan plan;
+    plan.folder = folder;
+    plan.file = joinPath(folder.name, fileName);
     sortInFileOrder(ordered);
-    TITAN_TRY(writeFolder(attempt, folder.name, fileName, ordered));
-    if (folder != folderOfModel())
+    plan.tensors = std::move(ordered);
+    TITAN_TRY(checkNames(plan));
+    plan.entries = entriesOf(plan.tensors);
+    plan.header = formatSafetensorsHeader(plan.entries, {{"format", "pt"}}, /*sharded=*/true);
+    if (folder == folderOfModel())
+      plan.index = formatIndex(plan.tensors, fileName);
+    plans.push_back(std::move(plan));
+  }
+  return plans;
+}
+
+Status writeState(Attempt& attempt, const std::vector<FolderPlan>& folders) {
+  for (const FolderPlan& plan : folders) {
+    std::vector<std::string_view> pieces = {plan.header};
+    for (const TensorView* tensor : plan.tensors)
+      pieces.emplace_back(tensor->data, static_cast<size_t>(tensor->bytes()));
+    TITAN_TRY(attempt.makeDirectory(plan.folder.name));
+    TITAN_TRY(attempt.writeDataFile(plan.file, pieces));
+    if (plan.index.empty())
       continue;
-    const std::string index = formatIndex(ordered, fileName);
-    const std::string_view pieces[] = {index};
-    TITAN_TRY(attempt.writeFile(joinPath(folder.name, indexFileName), pieces));
+    const std::string_view index[] = {plan.index};
+    TITAN_TRY(attempt.writeFile(plan.indexFile(), index));
   }
   return {};
+}
+
+Status checkRequest(const SaveRequest& request) {
+  // Where a state is kept, and its name there.
+  using Key = std::pair<std::optional<Folder>, std::string_view>;
+  std::map<Key, const TableEntry*> rows;
+  for (const TableEntry& row : request.program.table)
+    if (!rows.try_emplace({TITAN_TRY(folderOf(row.kind, row.profile)), row.name}, &row).second)
+      return Error::internal("the canonical table names {} '{}' twice", nameOf(row.kind), row.name);
+  for (const TensorView& tensor : request.tensors) {
+    const auto row = rows.find({TITAN_TRY(folderOf(tensor.kind, tensor.profile)), tensor.name});
+    if (row == rows.end() || row->second->kind != tensor.kind ||
+        row->second->dtype != tensor.dtype || row->second->shape != tensor.shape)
+      return Error::internal("tensor '{}' {} {} is not what the canonical table says", tensor.name,
+                             name(tensor.dtype), toString(tensor.shape));
+    if (tensor.name == "__metadata__" || Json::parse(jsonString(tensor.name)) != tensor.name)
+      return Error::badInput("'{}' cannot be the name of a tensor in a checkpoint: rename it with "
+                             "--names",
+                             tensor.name);
+    rows.erase(row);
+  }
+  for (const auto& [name, value] : request.counters)
+    if (const auto row = rows.find({std::nullopt, name});
+        row == rows.end() || row->second->kind != StateKind::Counter)
+      return Error::internal("counter '{}' is not in the canonical table", name);
+    else
+      rows.erase(row);
+  if (!rows.empty())
+    return Error::internal("state '{}' of the canonical table is not in the request",
+                           rows.begin()->first.second);
+  return {};
+}
+
+Manifest manifestOf(const SaveRequest& request) {
+  Manifest manifest;
+  manifest.step = request.step;
+  manifest.counters = request.counters;
+  manifest.data = request.data;
+  manifest.program = request.program;
+  manifest.init = request.init;
+  return manifest;
 }
 
 } // namespace titan::checkpoint

@@ -1,9 +1,11 @@
-// State into an attempt: one safetensors file per folder, and the index of the model's.
+// State into an attempt: one safetensors file per folder, and the index of the model's. What a file
+// holds besides the tensors' bytes is planned first, so that preflight can try it.
 #pragma once
 
 #include "runtime/checkpoint/CheckpointStore.h"
 #include "runtime/checkpoint/Commit.h"
 #include "runtime/checkpoint/Folders.h"
+#include "runtime/checkpoint/Safetensors.h"
 
 namespace titan::checkpoint {
 
@@ -12,6 +14,28 @@ inline constexpr const char* indexFileName = "model.safetensors.index.json";
 /// "shard-00001-model-00001-of-00001.safetensors": the names that HuggingFaceStorageWriter gives.
 std::string shardFileName(int shard, int file, int files);
 
-Status writeState(Attempt& attempt, const std::vector<TensorView>& tensors);
+/// What one folder of a save holds.
+struct FolderPlan {
+  Folder folder;
+  std::string file;                       ///< "model/shard-...": header, then the tensors
+  std::string header;                     ///< its bytes before the data
+  std::vector<SafetensorsEntry> entries;  ///< in the order of their data
+  std::vector<const TensorView*> tensors; ///< likewise
+  std::string index;                      ///< of the model: the Hugging Face index
+  std::string indexFile() const { return joinPath(folder.name, indexFileName); }
+  int64_t dataBytes() const { return entries.empty() ? 0 : entries.back().end; }
+};
+
+/// `tensors` must outlive the plan. Internal: a tensor without a folder, or two of one name in one.
+Result<std::vector<FolderPlan>> planFolders(const std::vector<TensorView>& tensors);
+
+Status writeState(Attempt& attempt, const std::vector<FolderPlan>& folders);
+
+/// What a save of `request` says about itself: everything but the files' records.
+Manifest manifestOf(const SaveRequest& request);
+
+/// The table is what a load checks the files against, so it must describe what is written. Internal
+/// where it does not; BadInput: a name that a checkpoint cannot hold.
+Status checkRequest(const SaveRequest& request);
 
 } // namespace titan::checkpoint

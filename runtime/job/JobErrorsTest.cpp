@@ -20,6 +20,24 @@ TEST_F(JobErrorsTest, ALockedDirectoryIsRefused) {
   EXPECT_NE(outcome.err.find("in use by another process"), std::string::npos) << outcome.err;
 }
 
+TEST_F(JobErrorsTest, WhatNoCheckpointCanHoldIsRefusedBeforeTheFirstStep) {
+  program.states[1].name = "__metadata__";
+  programBytes = serialize(program);
+  Outcome outcome = run({"train"});
+  EXPECT_EQ(outcome.exitCode, 3) << outcome.err;
+  EXPECT_NE(outcome.err.find("'__metadata__' cannot be the name of a tensor"), std::string::npos)
+      << outcome.err;
+  EXPECT_FALSE(fs::exists(path("job.run/metrics.jsonl")));
+  EXPECT_TRUE(fs::is_empty(path("job.run/checkpoints")));
+
+  compile();
+  std::ofstream(path("job.run/checkpoints/step-00000200")) << "mine";
+  outcome = run({"train"});
+  EXPECT_EQ(outcome.exitCode, 3) << outcome.err;
+  EXPECT_NE(outcome.err.find("checkpoint of step 200"), std::string::npos) << outcome.err;
+  EXPECT_FALSE(fs::exists(path("job.run/metrics.jsonl")));
+}
+
 TEST_F(JobErrorsTest, AnUnwritableDirectoryIsRefused) {
   std::ofstream(path("file")) << "x";
   Outcome outcome = run({"train", "--out", path("file") + "/run"});

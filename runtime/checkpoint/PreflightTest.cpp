@@ -1,0 +1,139 @@
+// What preflight finds: everything that a later save could find in its names, formats and storage.
+#include "runtime/checkpoint/testing/CrashEnv.h"
+#include "runtime/checkpoint/testing/SampleState.h"
+#include "runtime/checkpoint/testing/TemporaryDirectory.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+namespace titan::checkpoint {
+namespace {
+
+TEST(Preflight, PassesAndLeavesNothing) {
+  TemporaryDirectory directory;
+  auto store = CheckpointStore::open(directory.path("run"));
+  const Status passed = store->preflight(SampleState(1).saveRequest(0), 2);
+  ASSERT_TRUE(passed.ok()) << passed.error().message();
+  EXPECT_TRUE(std::filesystem::is_empty(directory.path("run/checkpoints")));
+}
+
+TEST(Preflight, ChecksSpaceForOneMoreThanIsKept) {
+  CrashEnv env;
+  auto store = CheckpointStore::open("run", env);
+  SampleState big(0);
+  big.add("big", StateKind::Param, DType::U8, {10 << 20});
+  const SaveRequest request = big.saveRequest(0);
+  env.setSpace({uint64_t{32} << 20, 1000, true});
+  Status passed = store->preflight(request, 2);
+  ASSERT_FALSE(passed.ok());
+  EXPECT_EQ(passed.error().exitCode(), 3);
+  EXPECT_NE(passed.error().message().find("33554432 bytes free"), std::string::npos)
+      << passed.error().message();
+  EXPECT_TRUE(store->preflight(request, 1).ok());
+  env.setSpace({uint64_t{1} << 40, 7, true});
+  passed = store->preflight(request, 2);
+  ASSERT_FALSE(passed.ok());
+  EXPECT_NE(passed.error().message().find("7 inodes free"), std::string::npos);
+  env.setSpace({uint64_t{1} << 40, 0, false});
+  EXPECT_TRUE(store->preflight(request, 2).ok());
+}
+
+/// What is at and below `path`, itself included.
+uint64_t entriesOf(Env& env, const std::string& path) {
+  uint64_t entries = 1;
+  const auto found = env.readDirectory(path);
+  for (const DirectoryEntry& entry : *found)
+    entries += entry.kind == FileKind::Directory ? entriesOf(env, joinPath(path, entry.name)) : 1;
+  return entries;
+}
+
+TEST(Preflight, CountsTheInodesOfACheckpoint) {
+  CrashEnv env;
+  auto store = CheckpointStore::open("run", env);
+  SampleState state(1);
+  state.addAverages({"slow", "fast"});
+  const auto report = store->save(state.saveRequest(1), 0);
+  ASSERT_TRUE(report.ok()) << report.error().message();
+  const uint64_t inodes = entriesOf(env, report->path);
+  env.setSpace({uint64_t{1} << 40, inodes, true});
+  EXPECT_TRUE(store->preflight(state.saveRequest(2), 0).ok());
+  env.setSpace({uint64_t{1} << 40, inodes - 1, true});
+  EXPECT_FALSE(store->preflight(state.saveRequest(2), 0).ok());
+}
+
+class PreflightRefusal : public testing::Test {
+protected:
+  /// Preflight refuses, as every save of the request would; nothing is left.
+  std::string refusal(const SaveRequest& request) {
+    auto store = CheckpointStore::open("run", env_);
+    const auto before = env_.readDirectory("run/checkpoints");
+    const Status passed = store->preflight(request, 2);
+    EXPECT_EQ(*env_.readDirectory("run/checkpoints"), *before);
+    if (passed.ok())
+      return "";
+    EXPECT_EQ(passed.error().exitCode(), 3);
+    EXPECT_TRUE(passed.error().message().starts_with("checkpoints cannot be saved: "));
+    return passed.error().message();
+  }
+
+  CrashEnv env_;
+};
+
+TEST_F(PreflightRefusal, OfNamesThatNoFileCanHold) {
+  for (const char* name : {"__metadata__", "bad\xff"}) {
+    SampleState state(1);
+    state.add(name, StateKind::Buffer, DType::F32, {1});
+    EXPECT_NE(refusal(state.saveRequest(0)).find(fmt::format("'{}' cannot be the name", name)),
+              std::string::npos);
+  }
+}
+
+TEST_F(PreflightRefusal, OfWhatTheManifestCannotHold) {
+  SampleState state(1);
+  state.entry("fc1.weight").aliases = {"bad\xff"};
+  EXPECT_NE(refusal(state.saveRequest(0)).find("does not hold the state 'fc1.weight'"),
+            std::string::npos);
+  SampleState deep(1);
+  deep.add("deep", StateKind::Buffer, DType::F32, Shape(65, 1));
+  EXPECT_NE(refusal(deep.saveRequest(0)).find("65 extents"), std::string::npos);
+}
+
+TEST_F(PreflightRefusal, OfWhatStandsAtTheNameOfALaterStep) {
+  ASSERT_EQ(refusal(SampleState(1).saveRequest(0)), ""); // makes the directory
+  ASSERT_TRUE(env_.createFile("run/checkpoints/step-00000200").ok());
+  const std::string text = refusal(SampleState(1).saveRequest(0));
+  EXPECT_NE(text.find("'run/checkpoints/step-00000200' is no directory and stands where the "
+                      "checkpoint of step 200 is to be"),
+            std::string::npos)
+      << text;
+  // Behind the run it harms nothing.
+  EXPECT_EQ(refusal(SampleState(1).saveRequest(201)), "");
+  ASSERT_TRUE(env_.removeFile("run/checkpoints/step-00000200").ok());
+  ASSERT_TRUE(env_.makeDirectory("run/checkpoints/step-00000200").ok());
+  EXPECT_NE(refusal(SampleState(1).saveRequest(0)).find("step-00000200' is no checkpoint"),
+            std::string::npos);
+  ASSERT_TRUE(env_.removeDirectory("run/checkpoints/step-00000200").ok());
+  SampleState other(1);
+  other.program.fingerprint = "another";
+  {
+    auto foreign = CheckpointStore::open("run", env_);
+    ASSERT_TRUE(foreign->save(other.saveRequest(200), 0).ok());
+  }
+  EXPECT_NE(refusal(SampleState(1).saveRequest(0)).find("saved by another program"),
+            std::string::npos);
+  EXPECT_EQ(refusal(other.saveRequest(0)), "");
+}
+
+TEST(Preflight, OfARequestThatContradictsItselfIsAnInternalError) {
+  CrashEnv env;
+  auto store = CheckpointStore::open("run", env);
+  SaveRequest request = SampleState(1).saveRequest(0);
+  request.tensors.pop_back();
+  const Status passed = store->preflight(request, 2);
+  ASSERT_FALSE(passed.ok());
+  EXPECT_EQ(passed.error().code(), ErrorCode::Internal);
+}
+
+} // namespace
+} // namespace titan::checkpoint
