@@ -35,9 +35,9 @@ Error damaged(const std::string& directory, const std::vector<CheckpointInfo>& a
   for (auto older = all.rbegin() + 1; older != all.rend(); ++older)
     if (verify(older->path, env).ok())
       return {error.code(),
-              fmt::format("{}; the newest good checkpoint before it is '{}': continue from it "
-                          "with --resume {}",
-                          error.message(), older->path, older->path)};
+              fmt::format("{}; the newest good checkpoint before it is '{}': train --resume good "
+                          "goes on from it and sets what is damaged aside",
+                          error.message(), older->path)};
   return {error.code(), fmt::format("{}; there is no good checkpoint before it in '{}': start anew "
                                     "in another --out",
                                     error.message(), directory)};
@@ -95,8 +95,8 @@ Result<std::optional<LoadReport>> loadLatest(const std::string& directory,
   // A disk that cannot be read is no damage, and neither is a checkpoint of another program.
   if (report.error().code() != ErrorCode::BadInput)
     return report.takeError();
-  if (auto verified = verify(all.back().path, env); !verified.ok())
-    return damaged(directory, all, verified.error(), env);
+  if (const auto damage = TITAN_TRY(findDamage(all.back().path, env)))
+    return damaged(directory, all, *damage, env);
   return report.takeError();
 }
 

@@ -37,7 +37,7 @@ struct LoadReport {
 Result<LoadReport> load(const std::string& path, const LoadRequest& request, Env& env = posixEnv());
 
 /// The newest checkpoint of the run directory, or nothing if there is none. If it is damaged, the
-/// error names the newest good one before it and how to resume from that.
+/// error names the newest good one before it and the flag that goes on from that.
 Result<std::optional<LoadReport>> loadLatest(const std::string& directory,
                                              const LoadRequest& request, Env& env = posixEnv());
 
@@ -62,6 +62,9 @@ Result<InitReport> loadWeights(const std::string& path, const InitRequest& reque
 
 /// Reads everything a checkpoint names and checks sizes, digests, headers and the canonical table.
 Result<Manifest> verify(const std::string& path, Env& env = posixEnv());
+/// What is wrong with a checkpoint, found by reading all of it; nothing if it is sound. One that
+/// another Titan wrote is not damaged: it is an error, as a disk that cannot be read is.
+Result<std::optional<Error>> findDamage(const std::string& path, Env& env = posixEnv());
 /// The manifest alone, parsed and checked.
 Result<Manifest> readManifest(const std::string& path, Env& env = posixEnv());
 

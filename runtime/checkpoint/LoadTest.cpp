@@ -158,13 +158,13 @@ TEST_F(Damage, OfAShardNamesFileAndDigestsAndTheGoodCheckpointBefore) {
   const std::string text = refusal();
   EXPECT_TRUE(text.starts_with(fmt::format("'{}' is damaged: expected digest ", file))) << text;
   EXPECT_NE(text.find(", found "), std::string::npos) << text;
-  EXPECT_NE(text.find("--resume " + step(2)), std::string::npos) << text;
+  EXPECT_NE(text.find("'" + step(2) + "': train --resume good"), std::string::npos) << text;
 }
 
 TEST_F(Damage, OfSeveralCheckpointsNamesTheNewestGoodOne) {
   edit(step(3) + shard, 500);
   edit(step(2) + "/manifest.json", 10);
-  EXPECT_NE(refusal().find("--resume " + step(1)), std::string::npos);
+  EXPECT_NE(refusal().find("'" + step(1) + "': train --resume good"), std::string::npos);
   edit(step(1) + "/manifest.json", 10);
   EXPECT_NE(refusal().find("no good checkpoint before it"), std::string::npos);
 }
@@ -187,6 +187,25 @@ TEST_F(Damage, ByAMissingFileNamesIt) {
   EXPECT_NE(refusal().find(shard), std::string::npos);
   std::filesystem::remove(step(3) + "/manifest.json");
   EXPECT_NE(refusal().find("has no manifest.json"), std::string::npos);
+}
+
+TEST_F(Damage, IsNoneWhereAnotherTitanWroteTheManifest) {
+  EXPECT_EQ(*findDamage(step(3)), std::nullopt);
+  const std::string file = step(3) + "/manifest.json";
+  std::string text = *readWholeFile(posixEnv(), file, 1 << 20);
+  text = *unsealManifest(text);
+  const std::string version = "\"version\": 2";
+  text.replace(text.find(version), version.size(), "\"version\": 3");
+  std::ofstream(file, std::ios::trunc) << sealManifest(text);
+  const auto later = findDamage(step(3));
+  ASSERT_FALSE(later.ok());
+  EXPECT_NE(later.error().message().find("version 3"), std::string::npos);
+  EXPECT_EQ(refusal(), fmt::format("'{}': version 3 was written by another Titan, this one reads "
+                                   "versions 1 to 2",
+                                   file));
+  edit(file, 60);
+  const auto damaged = findDamage(step(3));
+  ASSERT_TRUE(damaged.ok() && *damaged);
 }
 
 TEST_F(Damage, ByAStrangeShardIsFoundByVerify) {

@@ -90,15 +90,20 @@ Status checkNoStrangers(const std::string& path, const Manifest& manifest,
   return {};
 }
 
-} // namespace
-
-Result<Manifest> readManifest(const std::string& path, Env& env) {
+Result<std::string> readManifestText(const std::string& path, Env& env) {
   if (TITAN_TRY(env.kindOf(path)) != FileKind::Directory)
     return Error::badInput("'{}' is no checkpoint: there is no such directory", path);
   const std::string file = joinPath(path, Manifest::fileName);
   if (TITAN_TRY(env.kindOf(file)) == FileKind::Missing)
     return Error::badInput("'{}' is no checkpoint: it has no {}", path, Manifest::fileName);
-  const std::string text = TITAN_TRY(readWholeFile(env, file, maxManifestBytes));
+  return readWholeFile(env, file, maxManifestBytes);
+}
+
+} // namespace
+
+Result<Manifest> readManifest(const std::string& path, Env& env) {
+  const std::string text = TITAN_TRY(readManifestText(path, env));
+  const std::string file = joinPath(path, Manifest::fileName);
   auto version = manifestVersion(text);
   if (!version.ok())
     return version.takeError().withContext(fmt::format("'{}' is damaged", file));
@@ -134,6 +139,19 @@ Result<Manifest> verify(const std::string& path, Env& env) {
     if (!liesInOne(file, folders))
       TITAN_TRY(checkFile(env, joinPath(path, file.path), file));
   return manifest;
+}
+
+Result<std::optional<Error>> findDamage(const std::string& path, Env& env) {
+  auto verified = verify(path, env);
+  if (verified.ok())
+    return std::optional<Error>();
+  if (verified.error().code() != ErrorCode::BadInput)
+    return verified.takeError();
+  // A manifest whose digest is right and whose version is not known: nothing is wrong with it.
+  if (auto text = readManifestText(path, env); text.ok())
+    if (const auto version = manifestVersion(*text); version.ok() && !isKnownVersion(*version))
+      return verified.takeError();
+  return std::optional(verified.takeError());
 }
 
 } // namespace titan::checkpoint

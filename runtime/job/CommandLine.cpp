@@ -65,6 +65,10 @@ public:
     }
     if (options_.init.empty() && (!options_.fresh.empty() || !options_.renames.empty()))
       return Error::usage("--fresh and --map belong to --init, which is not given");
+    if (options_.setAside &&
+        (options_.resume == "auto" || options_.resume == "good" || options_.resume == "never"))
+      return Error::usage("--set-aside belongs to --resume PATH, and --resume is {}",
+                          options_.resume);
     return std::optional(options_);
   }
 
@@ -129,9 +133,13 @@ private:
     sub.add_option("--map", renames_, "with --init: renames a tensor of the file")
         ->type_name("old=new")
         ->allow_extra_args(false);
-    sub.add_option("--resume", options_.resume, "auto, never or a checkpoint")
-        ->type_name("auto|never|PATH")
+    sub.add_option("--resume", options_.resume,
+                   "where to start: auto, the newest checkpoint; good, the newest that is not "
+                   "damaged, later ones are set aside; never, a fresh run; or a checkpoint")
+        ->type_name("auto|good|never|PATH")
         ->capture_default_str();
+    sub.add_flag("--set-aside", options_.setAside,
+                 "with --resume PATH: renames the later checkpoints of the run directory");
   }
   void addEval() {
     CLI::App& sub = command("eval", "prints loss and accuracy or perplexity", JobCommand::Eval);

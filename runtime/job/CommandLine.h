@@ -22,7 +22,8 @@ struct JobOptions {
   std::string init;                           ///< weights to start from
   std::vector<std::string> fresh;             ///< globs, with init
   std::map<std::string, std::string> renames; ///< name in the file -> canonical name, with init
-  std::string resume = "auto";                ///< or "never", or a checkpoint
+  std::string resume = "auto";                ///< or "good", "never", or a checkpoint
+  bool setAside = false;                      ///< with a checkpoint: later ones make way
   std::string checkpoint;       ///< eval, predict, sample; empty: the newest of the run directory
   std::string output;           ///< predict: the .npz
   std::string trace;            ///< profile: the Chrome trace

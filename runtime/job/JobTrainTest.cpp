@@ -1,4 +1,5 @@
 // `train` on the hand-made linear program: resume, threads, signals, evaluations.
+#include "runtime/checkpoint/Manifest.h"
 #include "runtime/device/cpu/OneDnn.h"
 #include "runtime/job/testing/JobTestFixture.h"
 
@@ -15,7 +16,15 @@ namespace {
 
 using namespace titan::testing;
 
-class JobTrainTest : public JobTest {};
+class JobTrainTest : public JobTest {
+protected:
+  size_t entriesThatStartWith(const std::string& prefix) const {
+    return static_cast<size_t>(std::ranges::count_if(
+        fs::directory_iterator(path("job.run/checkpoints")), [&](const fs::directory_entry& entry) {
+          return entry.path().filename().string().starts_with(prefix);
+        }));
+  }
+};
 
 size_t countLines(const std::string& file) {
   std::ifstream stream(file);
@@ -153,12 +162,135 @@ TEST_F(JobTrainTest, ResumeNeverAndResumeFromAPath) {
   // From the older one, in the same directory: the newer one would not be saved again.
   Outcome mixed = run({"train", "--resume", path("job.run/checkpoints/step-00000005")});
   EXPECT_EQ(mixed.exitCode, 2) << mixed.err;
+  EXPECT_NE(mixed.err.find("--set-aside"), std::string::npos) << mixed.err;
   Outcome other =
       run({"train", "--resume", path("job.run/checkpoints/step-00000005"), "--out", path("other")});
   ASSERT_EQ(other.exitCode, 0) << other.err;
   ASSERT_EQ(run({"train"}).exitCode, 0);
   EXPECT_EQ(stateOf("job.run", 20), stateOf("other", 20));
   EXPECT_EQ(run({"train", "--resume", path("nowhere"), "--out", path("third")}).exitCode, 1);
+}
+
+TEST_F(JobTrainTest, SetAsideMakesWayForARunFromAnOlderCheckpoint) {
+  const std::string older = path("job.run/checkpoints/step-00000005");
+  ASSERT_EQ(run({"train", "--steps", "5"}).exitCode, 0);
+  ASSERT_EQ(run({"train", "--steps", "10"}).exitCode, 0);
+  ASSERT_EQ(run({"train", "--out", path("whole")}).exitCode, 0);
+  Outcome resumed = run({"train", "--resume", older, "--set-aside"});
+  ASSERT_EQ(resumed.exitCode, 0) << resumed.err;
+  EXPECT_NE(resumed.err.find("set aside as '"), std::string::npos) << resumed.err;
+  EXPECT_EQ(stateOf("job.run", 20), stateOf("whole", 20));
+  EXPECT_EQ(metrics("job.run").size(), 20u);
+  EXPECT_EQ(entriesThatStartWith("aside-step-00000010-"), 1u);
+  // From elsewhere, a checkpoint of the same step makes way as well.
+  Outcome foreign = run({"train", "--out", path("whole"), "--resume", older, "--set-aside"});
+  ASSERT_EQ(foreign.exitCode, 0) << foreign.err;
+  for (const char* start : {"auto", "good", "never"})
+    EXPECT_EQ(run({"train", "--resume", start, "--set-aside"}).exitCode, 2);
+}
+
+TEST_F(JobTrainTest, ResumeGoodIsResumeWhereNothingIsDamaged) {
+  EXPECT_EQ(run({"train", "--steps", "5", "--resume", "good"}).exitCode, 0);
+  ASSERT_EQ(run({"train", "--resume", "good"}).exitCode, 0);
+  ASSERT_EQ(run({"train", "--out", path("whole")}).exitCode, 0);
+  EXPECT_EQ(stateOf("job.run", 20), stateOf("whole", 20));
+  EXPECT_EQ(entriesThatStartWith("aside"), 0u);
+}
+
+TEST_F(JobTrainTest, ResumeGoodPassesOverWhatIsDamagedOnly) {
+  ASSERT_EQ(run({"train", "--set", "checkpoint.every=5", "--set", "checkpoint.keep=0"}).exitCode,
+            0);
+  const std::string whole = stateOf("job.run", 20);
+  const auto manifestOf = [&](int step) {
+    return path(fmt::format("job.run/checkpoints/step-{:08}/manifest.json", step));
+  };
+  for (int step : {20, 15})
+    std::ofstream(manifestOf(step), std::ios::app) << "x";
+  // Auto refuses, and what it prints works.
+  Outcome refused = run({"train"});
+  EXPECT_EQ(refused.exitCode, 1) << refused.err;
+  const size_t flag = refused.err.find("--resume ");
+  ASSERT_NE(flag, std::string::npos) << refused.err;
+  const size_t word = flag + std::string("--resume ").size();
+  const std::string value = refused.err.substr(word, refused.err.find(' ', word) - word);
+  Outcome resumed = run({"train", "--resume", value});
+  ASSERT_EQ(resumed.exitCode, 0) << resumed.err;
+  EXPECT_NE(resumed.err.find("at step 10"), std::string::npos) << resumed.err;
+  EXPECT_EQ(stateOf("job.run", 20), whole);
+  EXPECT_EQ(entriesThatStartWith("aside-step-"), 2u);
+
+  // A checkpoint of a later Titan is not damaged: nobody may pass over it.
+  std::string text = readFile("job.run/checkpoints/step-00000020/manifest.json");
+  text = checkpoint::unsealManifest(text).take();
+  text.replace(text.find("\"version\": 2"), 12, "\"version\": 3");
+  std::ofstream(manifestOf(20), std::ios::trunc) << checkpoint::sealManifest(text);
+  for (const char* start : {"good", "auto"}) {
+    Outcome later = run({"train", "--resume", start});
+    EXPECT_EQ(later.exitCode, 1);
+    EXPECT_NE(later.err.find("version 3"), std::string::npos) << later.err;
+    EXPECT_EQ(later.err.find("damaged"), std::string::npos) << later.err;
+  }
+  EXPECT_EQ(entriesThatStartWith("aside-step-"), 2u);
+
+  for (const auto& entry : fs::directory_iterator(path("job.run/checkpoints")))
+    fs::remove(entry.path() / "manifest.json");
+  Outcome none = run({"train", "--resume", "good"});
+  EXPECT_EQ(none.exitCode, 1);
+  EXPECT_NE(none.err.find("no good checkpoint"), std::string::npos) << none.err;
+}
+
+TEST_F(JobTrainTest, ResumeSeesAnotherLibrary) {
+  ASSERT_EQ(run({"train", "--steps", "5"}).exitCode, 0);
+  const std::string name = "job.run/checkpoints/step-00000005/manifest.json";
+  Json manifest = Json::parse(readFile(name));
+  manifest.erase("xxh3_128");
+  Json& libraries = manifest["program"]["libraries"];
+  ASSERT_TRUE(libraries.contains("libc")) << libraries;
+  libraries["libc"]["version"] = "1.9";
+  libraries["cpu.gemm"] = {{"library", "onednn"}, {"version", "0.1"}};
+  libraries["cuda.gemm"] = {{"library", "cublas"}, {"version", "12.4"}};
+  std::ofstream(path(name), std::ios::trunc) << checkpoint::sealManifest(manifest.dump(2));
+  Outcome resumed = run({"train"});
+  ASSERT_EQ(resumed.exitCode, 0) << resumed.err;
+  EXPECT_NE(resumed.err.find("libc was 'glibc 1.9', is 'glibc "), std::string::npos) << resumed.err;
+  EXPECT_NE(resumed.err.find("cpu.gemm was 'onednn 0.1', is '"), std::string::npos) << resumed.err;
+  EXPECT_EQ(resumed.err.find("cuda"), std::string::npos) << resumed.err;
+}
+
+TEST_F(JobTrainTest, AveragesAreResumed) {
+  // The same program with other initial averages: they are loaded over. No kernel updates them.
+  const auto withAverages = [&](double slow, double fast) {
+    compile();
+    for (const auto& [profile, value] : {std::pair{"slow", slow}, {"fast", fast}})
+      for (const char* name : {"linear.weight", "linear.bias"}) {
+        State state = *program.findState(name);
+        state.kind = StateKind::Ema, state.profile = profile, state.trainable = false;
+        state.init = {}, state.init.a = value;
+        state.offset = (program.arenaBytes + 63) / 64 * 64;
+        program.arenaBytes = state.offset + state.bytes, program.stateBytes += state.bytes;
+        program.states.push_back(state);
+      }
+    programBytes = serialize(program);
+  };
+  withAverages(0.25, 0.5);
+  ASSERT_EQ(run({"train", "--steps", "5"}).exitCode, 0);
+  withAverages(3, 4);
+  Outcome resumed = run({"train", "--steps", "6"});
+  ASSERT_EQ(resumed.exitCode, 0) << resumed.err;
+  const auto shardOf = [&](int step, const char* folder) {
+    return readFile(fmt::format("job.run/checkpoints/step-{:08}/{}/"
+                                "shard-00001-model-00001-of-00001.safetensors",
+                                step, folder));
+  };
+  for (const char* folder : {"ema-slow", "ema-fast"}) {
+    EXPECT_EQ(shardOf(5, folder), shardOf(6, folder));
+    EXPECT_NE(shardOf(5, folder).find("linear.bias"), std::string::npos);
+  }
+  EXPECT_NE(shardOf(5, "ema-slow"), shardOf(5, "ema-fast"));
+  compile(); // without averages: they are not to be lost in silence
+  Outcome refused = run({"train"});
+  EXPECT_EQ(refused.exitCode, 1);
+  EXPECT_NE(refused.err.find("+ ema-fast/linear.weight"), std::string::npos) << refused.err;
 }
 
 TEST_F(JobTrainTest, TheSeedIsFixedOnceTheRunHasStarted) {

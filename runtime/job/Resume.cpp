@@ -3,6 +3,7 @@
 #include "runtime/checkpoint/Load.h"
 #include "runtime/job/Session.h"
 
+#include <algorithm>
 #include <filesystem>
 
 namespace titan {
@@ -11,7 +12,9 @@ namespace {
 using checkpoint::CheckpointInfo;
 
 Start fromNewest(const std::string& path) {
-  Start start{path, true, std::nullopt};
+  Start start;
+  start.checkpoint = path;
+  start.newest = true;
   if (Result<checkpoint::Manifest> manifest = checkpoint::readManifest(path); manifest.ok())
     start.manifest = manifest.take();
   return start;
@@ -22,6 +25,26 @@ Result<Start> fromNamed(const std::string& path) {
   start.checkpoint = TITAN_TRY(resolveCheckpoint(path));
   start.manifest = TITAN_TRY(checkpoint::readManifest(start.checkpoint));
   return start;
+}
+
+/// The newest checkpoint that is sound; all later ones are damaged.
+Result<Start> fromNewestGood(const std::vector<CheckpointInfo>& all, const std::string& directory) {
+  Start start;
+  for (auto info = all.rbegin(); info != all.rend(); ++info) {
+    if (std::optional<Error> damage = TITAN_TRY(checkpoint::findDamage(info->path))) {
+      start.damage.push_back(damage->message());
+      continue;
+    }
+    start.checkpoint = info->path;
+    start.manifest = TITAN_TRY(checkpoint::readManifest(info->path));
+    if (!start.damage.empty())
+      start.setAsideAfter = info->step;
+    return start;
+  }
+  if (all.empty())
+    return start;
+  return Error::badInput("'{}' has no good checkpoint: {}; start anew in another --out", directory,
+                         start.damage.front());
 }
 
 } // namespace
@@ -58,14 +81,21 @@ Result<Start> chooseStart(const JobOptions& options, const checkpoint::Checkpoin
   }
   if (options.resume == "auto")
     return all.empty() ? Start() : fromNewest(all.back().path);
+  if (options.resume == "good")
+    return fromNewestGood(all, store.directory());
   Start start = TITAN_TRY(fromNamed(options.resume));
+  const int64_t step = start.manifest->step;
   for (const CheckpointInfo& other : all) {
     std::error_code error;
-    if (other.step >= start.manifest->step &&
-        !std::filesystem::equivalent(other.path, start.checkpoint, error))
+    if (other.step < step || std::filesystem::equivalent(other.path, start.checkpoint, error))
+      continue;
+    if (!options.setAside)
       return Error::usage("'{}' already has a checkpoint of step {}, and --resume starts at step "
-                          "{}: give another --out",
-                          store.directory(), other.step, start.manifest->step);
+                          "{}: give another --out, or --set-aside to rename what is later",
+                          store.directory(), other.step, step);
+    // One of the same step is another run's: the start lies elsewhere.
+    const int64_t after = other.step == step ? step - 1 : step;
+    start.setAsideAfter = std::min(start.setAsideAfter.value_or(after), after);
   }
   return start;
 }

@@ -6,6 +6,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace titan {
 
@@ -15,6 +16,9 @@ struct Start {
   std::string checkpoint; ///< empty: a fresh run
   bool newest = false;    ///< of the run directory, not named by the user
   std::optional<checkpoint::Manifest> manifest;
+  /// The run directory's checkpoints after this step are set aside once the start is loaded.
+  std::optional<int64_t> setAsideAfter;
+  std::vector<std::string> damage; ///< what is wrong with some of these
 
   /// What computed products on `target` in the run that is continued; empty: not known.
   std::string gemm(const std::string& target) const;
@@ -24,7 +28,7 @@ struct Start {
 Result<std::string> resolveCheckpoint(const std::string& path);
 
 /// --resume of `train`. Usage: `never` where there are checkpoints, a PATH with newer ones already
-/// in the directory.
+/// in the directory and no --set-aside. BadInput: `good` where all checkpoints are damaged.
 Result<Start> chooseStart(const JobOptions& options, const checkpoint::CheckpointStore& store);
 
 /// --ckpt of `eval` and `predict`; without one the newest of the run directory, or a fresh start

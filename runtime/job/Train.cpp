@@ -43,6 +43,18 @@ void noteDataDifferences(const checkpoint::DataInfo& saved, const checkpoint::Da
                     current.length, current.digest, saved.length, saved.digest));
 }
 
+/// Renames what the run does not go on from. Only now, when its start is loaded: a refusal leaves
+/// everything as it was.
+Status setAside(checkpoint::CheckpointStore& store, const Start& start) {
+  if (!start.setAsideAfter)
+    return {};
+  for (const std::string& damage : start.damage)
+    printNote(damage);
+  for (const std::string& path : TITAN_TRY(store.setAsideAfter(*start.setAsideAfter)))
+    printNote(fmt::format("set aside as '{}'", path));
+  return {};
+}
+
 /// Loads what the run starts from; returns the run's --init.
 Result<checkpoint::InitInfo> loadStart(Session& session, const Start& start,
                                        const checkpoint::DataInfo& data) {
@@ -100,6 +112,7 @@ Status trainJob(Session& session) {
   identity.data = {fmt::format("{:016x}", trainData->digest()), trainData->size(), seed};
   identity.program = session.describe();
   identity.init = TITAN_TRY(loadStart(session, start, identity.data));
+  TITAN_TRY(setAside(store, start));
   if (!start.checkpoint.empty() &&
       ScalarReader::counter(session.executor(), "step").count() >= session.recipe().train.steps) {
     printNote(fmt::format(

@@ -21,6 +21,8 @@ REFERENCES = HERE.parent / "training" / "references"
 TOOLS = Path(os.environ.get("TITAN_TOOLS", HERE.parents[1] / "build" / "dev" / "bin"))
 COMPILE, OPT, RUN, CKPT = (TOOLS / name for name in ("titan-compile", "titan-opt", "titan-run", "titan-ckpt"))
 
+PEER = TOOLS.parent / "test" / "titan_checkpoint_peer"
+
 BAD_INPUT, USAGE, ENVIRONMENT, INTERNAL, RUN_FAILED = 1, 2, 3, 4, 5
 
 MODEL = REFERENCES / "relu" / "dynamo-train.onnx"

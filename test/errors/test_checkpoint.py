@@ -7,7 +7,7 @@ import unittest
 
 import numpy as np
 
-from support import BAD_INPUT, CKPT, USAGE, ErrorTest, compiled_job, tree
+from support import BAD_INPUT, CKPT, ENVIRONMENT, PEER, USAGE, ErrorTest, compiled_job, tree
 
 
 def write_safetensors(path, arrays):
@@ -78,18 +78,83 @@ class Damage(ErrorTest):
                     self.refused(BAD_INPUT, self.job, "eval", "--ckpt", self.checkpoint, "--data", "data.npz")
             path.write_bytes(content)
 
-    def test_a_damaged_newest_is_passed_over_with_a_note(self):
-        """Train goes on from the one before; it says so, and the damaged one stays where it is."""
-        shard = next((self.checkpoint / "model").glob("*.safetensors"))
+    def test_a_damaged_newest_is_refused_and_the_printed_command_goes_on(self):
+        damaged = self.checkpoint
+        shard = next((damaged / "model").glob("*.safetensors"))
         content = bytearray(shard.read_bytes())
         content[-1] ^= 1
         shard.write_bytes(content)
-        done = self.run_tool(self.job, "train", "--out", "run", "--threads", 1, "--steps", 6)
-        self.assertIn(shard.name, done.stderr)
-        if done.returncode == 0:
-            self.assertIn("step-00000002", done.stderr)
-        else:
-            self.assertEqual(done.returncode, BAD_INPUT, done.stderr)
+        self.train_refused("--resume", damaged.parent / "step-00000002", code=USAGE, says="--set-aside", may_change=["run/.lock"])
+        text = self.train_refused("--steps", 6, says=[shard.name, "chunk 0", "step-00000002"], may_change=["run/.lock"])
+        (printed,) = re.findall(r"train (--resume \S+)", text)
+        done = self.train("--steps", 6, *printed.split())
+        for said in (shard.name, "set aside as", "at step 2"):
+            self.assertIn(said, done.stderr)
+        self.assertFalse(damaged.exists())
+        (aside,) = damaged.parent.glob("aside-step-00000004-*")
+        self.assertEqual((aside / "model" / shard.name).read_bytes(), bytes(content))
+        self.succeeds(CKPT, "verify", "run")
+        self.train("--steps", 7)
+
+    def test_resume_good_where_all_are_damaged(self):
+        for manifest in (self.folder / "run" / "checkpoints").glob("step-*/manifest.json"):
+            manifest.unlink()
+        self.train_refused("--resume", "good", says=["no good checkpoint", "--out"], may_change=["run/.lock"])
+
+    def edited(self, edit):
+        """Changes the newest checkpoint's manifest and gives it the digest of what it says then."""
+        path = self.checkpoint / "manifest.json"
+        manifest = json.loads(path.read_text())
+        del manifest["xxh3_128"]
+        edit(manifest)
+        path.write_text(json.dumps(manifest, indent=2)[:-2] + ',\n  "xxh3_128": ""\n}\n')
+        self.succeeds(PEER, "seal", path)
+
+    def test_manifest_of_a_later_version(self):
+        self.edited(lambda manifest: manifest.update(version=3))
+        self.readers(says=["version 3", "1 to 2"])
+        for start in ("auto", "good"):
+            self.train_refused("--resume", start, says="version 3", may_change=["run/.lock"])
+
+    def test_manifest_with_rows_that_fit_no_folder(self):
+        ema = {"kind": "ema", "trainable": False}
+        for rows, says in (([ema | {"profile": "../x"}], "../x"), ([ema], "'profile'"), ([ema | {"profile": ""}], "'profile'"),
+                           ([{"kind": "average"}], "no kind of state"),
+                           ([ema | {"profile": "slow"}] * 2, ["ema-slow/0.weight", "twice"]),
+                           ([{}], ["0.weight", "twice"])):
+            with self.subTest(rows=rows):
+                path = self.checkpoint / "manifest.json"
+                before = path.read_bytes()
+
+                def add(manifest):
+                    table = manifest["program"]["table"]
+                    first = next(row for row in table if row["name"] == "0.weight")
+                    table += [first | row for row in rows]
+                self.edited(add)
+                self.readers(says=says)
+                path.write_bytes(before)
+
+    def test_manifest_with_a_state_whose_file_is_missing(self):
+        def add(manifest):
+            table = manifest["program"]["table"]
+            table.append(table[0] | {"kind": "ema", "profile": "slow", "trainable": False})
+        self.edited(add)
+        self.readers(says="ema-slow/ has no tensor")
+
+    def test_manifest_with_members_that_are_not_known(self):
+        def add(manifest):
+            for item in (manifest, manifest["program"], manifest["program"]["table"][0], manifest["files"][0]):
+                item["later"] = {"a": [1]}
+        self.edited(add)
+        self.succeeds(CKPT, "verify", self.checkpoint)
+        self.train("--steps", 6)
+
+    def test_chunk_list_that_belongs_to_another_file(self):
+        def swap(manifest):
+            first, second = (file for file in manifest["files"] if "chunks" in file)
+            first["chunks"], second["chunks"] = second["chunks"], first["chunks"]
+        self.edited(swap)
+        self.readers(says="does not lie beside it")
 
     def test_manifest_of_another_checkpoint(self):
         older = min((self.folder / "run" / "checkpoints").glob("step-*"))
@@ -109,6 +174,19 @@ class Damage(ErrorTest):
             with self.subTest(text=text[:20]):
                 (self.checkpoint / "manifest.json").write_text(text, encoding="latin-1")
                 self.readers(says="manifest.json")
+
+
+class InTheWay(ErrorTest):
+    """What a later save would find, preflight finds before the first step."""
+
+    def test_file_at_the_name_of_a_later_step(self):
+        place = self.folder / "run" / "checkpoints" / "step-00000200"
+        place.parent.mkdir(parents=True)
+        place.write_text("mine")
+        self.train_refused(code=ENVIRONMENT, says=["step-00000200", "step 200", "move it away"], may_change=["run/.lock"])
+
+    def test_set_aside_without_a_path(self):
+        self.train_refused("--set-aside", code=USAGE, says=["--resume PATH", "auto"])
 
 
 class Mismatch(ErrorTest):
@@ -146,7 +224,10 @@ class Mismatch(ErrorTest):
         self.train("--steps", 2, "--set", "checkpoint.keep=0")
         first = self.checkpoint
         self.train("--steps", 4, "--set", "checkpoint.keep=0")
-        self.train_refused("--resume", first, code=USAGE, says=["step 4", "--out"], may_change=["run/.lock"])
+        self.train_refused("--resume", first, code=USAGE, says=["step 4", "--out", "--set-aside"], may_change=["run/.lock"])
+        self.train("--steps", 3, "--resume", first, "--set-aside")
+        self.assertEqual([path.name for path in sorted(first.parent.glob("step-*"))], ["step-00000002", "step-00000003"])
+        self.assertEqual(len(list(first.parent.glob("aside-step-00000004-*"))), 1)
 
     def test_resume_of_nothing(self):
         self.train_refused("--resume", "nowhere", says="nowhere", may_change=["run"])

@@ -4,6 +4,7 @@
 //   titan_checkpoint_peer save DIR      saves the sample state as step 1 of DIR; prints its tensors
 //   titan_checkpoint_peer init PATH     loads weights over a zeroed sample state; prints its
 //   parameters and buffers
+//   titan_checkpoint_peer seal FILE     gives an edited manifest the digest of what it says now
 //
 // One tensor a line: name, dtype, shape, bytes in hex.
 #include "runtime/checkpoint/testing/SampleState.h"
@@ -47,12 +48,24 @@ Status init(const std::string& path) {
   return {};
 }
 
+Status seal(const std::string& path) {
+  constexpr int64_t limit = 1 << 20;
+  const std::string text = TITAN_TRY(readWholeFile(posixEnv(), path, limit));
+  const std::string edited = text.substr(0, text.rfind(",\n  \"xxh3_128\"")) + "\n}";
+  TITAN_TRY(posixEnv().removeFile(path));
+  auto file = TITAN_TRY(posixEnv().createFile(path));
+  TITAN_TRY(file->append(sealManifest(edited)));
+  return file->close();
+}
+
 Status run(int argc, char** argv) {
   if (argc == 3 && std::string_view(argv[1]) == "save")
     return save(argv[2]);
   if (argc == 3 && std::string_view(argv[1]) == "init")
     return init(argv[2]);
-  return Error::usage("usage: titan_checkpoint_peer save DIR | init PATH");
+  if (argc == 3 && std::string_view(argv[1]) == "seal")
+    return seal(argv[2]);
+  return Error::usage("usage: titan_checkpoint_peer save DIR | init PATH | seal FILE");
 }
 
 } // namespace
