@@ -1,6 +1,6 @@
 // Prints GFLOP/s of matrix products on the tile grid that the compiler gives them: oneDNN's against
 // the generated kernel, on one thread and on all. The figures behind the cost model's choice
-// (compiler/Codegen/RATIONALE.md).
+// (compiler/Codegen/RATIONALE.md), recorded in bench/results.
 //
 //   build/dev/bin/titan_gemm_bench [seconds a product] [filter]
 #include "compiler/Codegen/CostModel.h"
