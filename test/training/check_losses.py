@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Trains every reference of this folder with Titan and compares: 20 losses within 1e-4 relative of PyTorch's, the
-checkpoint's names and shapes those of the state_dict. Needs numpy only; the references were recorded by
+checkpoint's names, shapes and values those of the state_dict. Needs numpy only; the references were recorded by
 make_references.py.
 
     check_losses.py --tools build/dev/bin [--only relu] [--keep DIRECTORY]
@@ -32,7 +32,7 @@ def check(tools, folder, reference, export, recipe, scratch):
     expected = reference["recipes"][recipe]
     rows = titan_job.train(job, run, folder / "data.npz", len(expected["f32"]))
     wrong = compare_losses(rows, expected["f32"])
-    return wrong + compare_state(titan_job.checkpoint(run, len(expected["f32"])), reference, expected["norms"],
+    return wrong + compare_state(titan_job.checkpoint(run, len(expected["f32"])), reference, expected,
                                  reference["folded"].get(export, []))
 
 

@@ -1,8 +1,25 @@
 """Compares a finished Titan run with what PyTorch recorded for the same model, recipe and data."""
+import zlib
+
 import numpy as np
 
 LOSS_TOLERANCE = 1e-4  # relative, each step
 NORM_TOLERANCE = 1e-3  # relative, L2 norm of a trained tensor
+# Of the norm: a tensor that is off by NORM_TOLERANCE projects that far off with a probability of 1 in 16000.
+PROJECTION_TOLERANCE = 4 * NORM_TOLERANCE
+
+
+def projection(name, tensor):
+    """A number that changes with the place of each element, which a norm does not (a square weight may be transposed): the sum of the
+    elements, each times a normal number that `name` draws."""
+    weights = np.random.default_rng(zlib.crc32(name.encode())).standard_normal(tensor.size)
+    return float(weights @ np.asarray(tensor, np.float64).reshape(-1))
+
+
+def values_of(tensors):
+    """What a reference holds of the values of trained tensors, {name: numpy array}."""
+    return {"norms": {name: float(np.linalg.norm(np.asarray(tensor, np.float64))) for name, tensor in tensors.items()},
+            "projections": {name: projection(name, tensor) for name, tensor in tensors.items()}}
 
 
 def compare_losses(rows, expected):
@@ -18,9 +35,22 @@ def compare_losses(rows, expected):
             f"(relative error {errors[step]:.1e}, at most {LOSS_TOLERANCE:.0e}); worst of the run {errors.max():.1e}"]
 
 
-def compare_state(tensors, reference, norms, folded=()):
-    """Names, shapes and norms of a checkpoint's model tensors; of a tied set one name is enough, and only one. A name of `folded` was
-    destroyed by the exporter, which left what it computed from the parameter: a tensor of another name and as many elements."""
+def compare_values(stored, tensor, name, trained):
+    """What is wrong with the tensor `stored`, which PyTorch calls `name`, as lines."""
+    expected, scale = trained["norms"][name], max(trained["norms"][name], 1e-3)
+    norm = float(np.linalg.norm(tensor.astype(np.float64)))
+    if not abs(norm - expected) <= NORM_TOLERANCE * scale:
+        return [f"{stored} has norm {norm:.7g} after training, PyTorch has {expected:.7g}"]
+    found, expected = projection(name, tensor), trained["projections"][name]
+    if not abs(found - expected) <= PROJECTION_TOLERANCE * scale:
+        return [f"{stored} has PyTorch's norm, and its elements at other places: projection {found:.7g}, PyTorch's {expected:.7g}"]
+    return []
+
+
+def compare_state(tensors, reference, trained, folded=()):
+    """Names, shapes and values of a checkpoint's model tensors, the values by their norm and projection in `trained` (a recipe's results in
+    the reference); of a tied set one name is enough, and only one. A name of `folded` was destroyed by the exporter, which left what it
+    computed from the parameter: a tensor of another name and as many elements."""
     wrong = []
     tied = {name: names for names in reference["aliases"] for name in names}
     # Exports do not say which buffers a state_dict leaves out.
@@ -40,7 +70,5 @@ def compare_state(tensors, reference, norms, folded=()):
         elif list(tensors[stored[0]].shape) != shape:
             wrong.append(f"{stored[0]} has shape {list(tensors[stored[0]].shape)}, state_dict has {shape}")
         else:
-            norm = float(np.linalg.norm(tensors[stored[0]].astype(np.float64)))
-            if not abs(norm - norms[name]) <= NORM_TOLERANCE * max(norms[name], 1e-3):
-                wrong.append(f"{stored[0]} has norm {norm:.7g} after training, PyTorch has {norms[name]:.7g}")
+            wrong += compare_values(stored[0], tensors[stored[0]], name, trained)
     return wrong + [f"{name} is in the checkpoint, not in the state_dict" for name in extra]

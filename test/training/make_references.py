@@ -4,7 +4,7 @@
 
 Writes references/<model>/: data.npz, <export>.onnx with the initial weights inside, <recipe>.toml, and
 reference.json: the losses of each recipe in f32 and f64, the state_dict's names and shapes, the aliases of tied
-parameters, what an export destroys, and the L2 norm of each trained tensor. check_losses.py compares a Titan job with them. Also dropout/, for check_dropout.py, and gpt-dropout/,
+parameters, what an export destroys, and the L2 norm and the projection (compare.py) of each trained tensor. check_losses.py compares a Titan job with them. Also dropout/, for check_dropout.py, and gpt-dropout/,
 for check_resume.py and check_equalities.py.
 """
 import argparse
@@ -19,6 +19,7 @@ import numpy as np
 import torch
 
 import gpt_models
+from compare import values_of
 from export_model import WAYS, export
 from models import CASES, COMMON, DropoutMoment
 from torch_training import train
@@ -43,7 +44,7 @@ def record(module, recipe, data, inputs):
     worst = max(abs(a - b) / abs(b) for a, b in zip(runs["f32"], runs["f64"]))
     if worst > CHAOS:
         raise SystemExit(f"f32 and f64 losses differ by {worst:.1e} relative: choose a tamer recipe")
-    runs["norms"] = {name: float(tensor.norm()) for name, tensor in trained.state_dict().items()}
+    runs |= values_of({name: tensor.numpy() for name, tensor in trained.state_dict().items()})
     return runs
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 import check_losses
 import titan_job
-from compare import compare_losses, compare_state
+from compare import compare_losses, compare_state, values_of
 
 REFERENCE = {"state": {"a.weight": [2, 3], "a.bias": [2], "b.weight": [2, 3]}, "buffers": [],
              "aliases": [["a.weight", "b.weight"]]}
@@ -20,7 +20,7 @@ def state():
     return {"a.weight": np.ones((2, 3), np.float32), "a.bias": np.zeros(2, np.float32)}
 
 
-NORMS = {"a.weight": 6**0.5, "a.bias": 0.0, "b.weight": 6**0.5}
+TRAINED = values_of(state() | {"b.weight": state()["a.weight"]})
 
 
 class Losses(unittest.TestCase):
@@ -39,31 +39,43 @@ class Losses(unittest.TestCase):
 
 class State(unittest.TestCase):
     def test_either_name_of_a_tied_set(self):
-        self.assertEqual(compare_state(state(), REFERENCE, NORMS), [])
+        self.assertEqual(compare_state(state(), REFERENCE, TRAINED), [])
         other = state()
         other["b.weight"] = other.pop("a.weight")
-        self.assertEqual(compare_state(other, REFERENCE, NORMS), [])
+        self.assertEqual(compare_state(other, REFERENCE, TRAINED), [])
 
     def test_tied_stored_twice(self):
-        self.assertIn("2 times", compare_state(state() | {"b.weight": np.ones((2, 3))}, REFERENCE, NORMS)[0])
+        self.assertIn("2 times", compare_state(state() | {"b.weight": np.ones((2, 3))}, REFERENCE, TRAINED)[0])
 
     def test_missing(self):
-        self.assertIn("a.bias", compare_state({"a.weight": state()["a.weight"]}, REFERENCE, NORMS)[0])
+        self.assertIn("a.bias", compare_state({"a.weight": state()["a.weight"]}, REFERENCE, TRAINED)[0])
 
     def test_extra(self):
-        self.assertIn("val_7", compare_state(state() | {"val_7": np.ones(1)}, REFERENCE, NORMS)[0])
+        self.assertIn("val_7", compare_state(state() | {"val_7": np.ones(1)}, REFERENCE, TRAINED)[0])
 
     def test_folded_by_the_exporter(self):
         left = {"a.weight": state()["a.weight"], "add_0.weight": np.zeros((1, 2))}
-        self.assertEqual(compare_state(left, REFERENCE, NORMS, ["a.bias"]), [])
-        self.assertEqual(len(compare_state(left, REFERENCE, NORMS)), 2)
-        self.assertIn("norm", compare_state(left | {"add_0.weight": np.ones(2)}, REFERENCE, NORMS, ["a.bias"])[0])
+        self.assertEqual(compare_state(left, REFERENCE, TRAINED, ["a.bias"]), [])
+        self.assertEqual(len(compare_state(left, REFERENCE, TRAINED)), 2)
+        self.assertIn("norm", compare_state(left | {"add_0.weight": np.ones(2)}, REFERENCE, TRAINED, ["a.bias"])[0])
 
     def test_transposed(self):
-        self.assertIn("shape [3, 2]", compare_state(state() | {"a.weight": np.ones((3, 2))}, REFERENCE, NORMS)[0])
+        self.assertIn("shape [3, 2]", compare_state(state() | {"a.weight": np.ones((3, 2))}, REFERENCE, TRAINED)[0])
+
+    def test_a_square_weight_transposed(self):
+        square = np.arange(9, dtype=np.float32).reshape(3, 3)
+        reference, trained = {"state": {"w": [3, 3]}, "buffers": [], "aliases": []}, values_of({"w": square})
+        self.assertEqual(compare_state({"w": square}, reference, trained), [])
+        self.assertEqual(compare_state({"w": square * (1 + 1e-4)}, reference, trained), [])
+        self.assertIn("other places", compare_state({"w": square.T}, reference, trained)[0])
+
+    def test_rows_of_a_weight_exchanged(self):
+        rows = np.arange(6, dtype=np.float32).reshape(2, 3)
+        reference = {"state": {"w": [2, 3]}, "buffers": [], "aliases": []}
+        self.assertIn("other places", compare_state({"w": rows[::-1]}, reference, values_of({"w": rows}))[0])
 
     def test_untrained(self):
-        self.assertIn("norm", compare_state(state() | {"a.bias": np.ones(2)}, REFERENCE, NORMS)[0])
+        self.assertIn("norm", compare_state(state() | {"a.bias": np.ones(2)}, REFERENCE, TRAINED)[0])
 
 
 class Safetensors(unittest.TestCase):
@@ -88,7 +100,9 @@ class References(unittest.TestCase):
             for export, recipe in check_losses.pairs(reference):
                 self.assertTrue((folder / f"{export}.onnx").is_file(), f"{folder.name}: {export}")
                 self.assertTrue((folder / f"{recipe}.toml").is_file(), f"{folder.name}: {recipe}")
-                self.assertEqual(len(reference["recipes"][recipe]["f32"]), 20)
+                expected = reference["recipes"][recipe]
+                self.assertEqual(len(expected["f32"]), 20)
+                self.assertEqual(expected["projections"].keys(), expected["norms"].keys())
 
     def test_no_path_of_the_exporting_machine(self):
         for path in check_losses.REFERENCES.rglob("*.onnx"):
