@@ -13,7 +13,7 @@ func.func @fused_C1_count(%x: tensor<4xf32>, %o: tensor<4xf32>) {
 // -----
 
 func.func @fused_C1_bounds(%x: tensor<4xf32>, %o: tensor<4xf32>) {
-  // expected-error @+1 {{leaves 'tensor<4xf32>'}}
+  // expected-error @+1 {{(C1) map affine_map<(d0) -> (d0 + 1)> leaves 'tensor<4xf32>'}}
   %y = kernel.fused flat [4] ins(%x : tensor<4xf32>) outs(%o : tensor<4xf32>) maps [affine_map<(i) -> (i + 1)>, affine_map<(i) -> (i)>] -> (tensor<4xf32>) {
   ^bb0(%v: f32):
     kernel.yield %v : f32
@@ -175,5 +175,45 @@ func.func @slice_C1(%x: memref<4x2xf32>, %i: index) {
 func.func @cast_shape_C1(%x: tensor<4x2xf32>) {
   // expected-error @+1 {{(C1) casts 'tensor<4x2xf32>' to 'tensor<6xf32>'}}
   %s = kernel.cast_shape %x : tensor<4x2xf32> to tensor<6xf32>
+  return
+}
+
+// -----
+
+func.func @embedding_C1_count(%a: tensor<5x3xf32>, %o: tensor<2x3xf32>) {
+  // expected-error @+1 {{(C1) takes two ins, the second of indices, and one out}}
+  %r = kernel.call #kernel.embedding<rows = 2, entries = 5, width = 3> ins(%a : tensor<5x3xf32>) outs(%o : tensor<2x3xf32>) -> (tensor<2x3xf32>)
+  return
+}
+
+// -----
+
+func.func @embedding_C1_indices(%a: tensor<5x3xf32>, %b: tensor<2xf32>, %o: tensor<2x3xf32>) {
+  // expected-error @+1 {{(C1) indices are integers, found}}
+  %r = kernel.call #kernel.embedding<rows = 2, entries = 5, width = 3> ins(%a, %b : tensor<5x3xf32>, tensor<2xf32>) outs(%o : tensor<2x3xf32>) -> (tensor<2x3xf32>)
+  return
+}
+
+// -----
+
+func.func @embedding_C1_element(%a: tensor<5x3xf32>, %b: tensor<2xi64>, %o: tensor<2x3xbf16>) {
+  // expected-error @+1 {{(C1) table and result have one element type}}
+  %r = kernel.call #kernel.embedding<rows = 2, entries = 5, width = 3> ins(%a, %b : tensor<5x3xf32>, tensor<2xi64>) outs(%o : tensor<2x3xbf16>) -> (tensor<2x3xbf16>)
+  return
+}
+
+// -----
+
+func.func @embedding_grad_C1_element(%a: tensor<2x3xbf16>, %b: tensor<2xi64>, %o: tensor<5x3xbf16>) {
+  // expected-error @+1 {{(C1) sums floats in f32 or f64, found}}
+  %r = kernel.call #kernel.embedding_grad<rows = 2, entries = 5, width = 3, accumulate = false, columns = 3> ins(%a, %b : tensor<2x3xbf16>, tensor<2xi64>) outs(%o : tensor<5x3xbf16>) -> (tensor<5x3xbf16>)
+  return
+}
+
+// -----
+
+func.func @embedding_grad_C3(%a: tensor<2x3xf32>, %b: tensor<2xi64>, %o: tensor<5x3xf32>) {
+  // expected-error @+1 {{(C3) columns of a unit are positive, found 0}}
+  %r = kernel.call #kernel.embedding_grad<rows = 2, entries = 5, width = 3, accumulate = false, columns = 0> ins(%a, %b : tensor<2x3xf32>, tensor<2xi64>) outs(%o : tensor<5x3xf32>) -> (tensor<5x3xf32>)
   return
 }

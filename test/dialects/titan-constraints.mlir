@@ -455,3 +455,19 @@ func.func @rotary_C2(%x: tensor<2x3x4x8xf32>, %c: tensor<3x5xf32>) {
   %r = titan.rotary %x, %c, %c : (tensor<2x3x4x8xf32>, tensor<3x5xf32>, tensor<3x5xf32>) -> tensor<2x3x4x8xf32>
   return
 }
+
+// -----
+
+func.func @cross_entropy_C1_scalar(%x: tensor<f32>, %t: tensor<i64>) {
+  // expected-error @+1 {{(C1) logits have no class dimension}}
+  %r = titan.cross_entropy %x, %t ignore_index -100 label_smoothing 0.0 : (tensor<f32>, tensor<i64>) -> tensor<f32>
+  return
+}
+
+// -----
+
+func.func @concat_C1_nothing() {
+  // expected-error @+1 {{(C1) has no operands}}
+  %r = titan.concat dim 0 : () -> tensor<4xf32>
+  return
+}

@@ -30,3 +30,25 @@ titan.state @w : tensor<4xf32> {kind = #titan<kind param>, trainable, init = #ti
 func.func @step(%w: tensor<4xf32> {titan.state = @w}) -> (tensor<4xf32> {titan.state = @w}) {
   return %w : tensor<4xf32>
 }
+
+// -----
+
+titan.state @w : tensor<4xf32> {kind = #titan<kind param>, trainable, init = #titan.init_rule<"constant", 0.0 : f64, 0.0 : f64>}
+// expected-error @+1 {{returns state 'w' as 'tensor<2xf32>', which is not its argument's type}}
+func.func @step(%w: tensor<4xf32> {titan.state = @w}, %v: tensor<2xf32>) -> (tensor<2xf32> {titan.state = @w}) {
+  return %v : tensor<2xf32>
+}
+
+// -----
+
+titan.state @w : tensor<4xf32> {kind = #titan<kind param>, trainable, init = #titan.init_rule<"constant", 0.0 : f64, 0.0 : f64>}
+// expected-error @+1 {{returns state 'w' twice}}
+func.func @step(%w: tensor<4xf32> {titan.state = @w}) -> (tensor<4xf32> {titan.state = @w}, tensor<4xf32> {titan.state = @w}) {
+  return %w, %w : tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+// expected-error @+1 {{the module has no @step}}
+module {
+}

@@ -5,6 +5,6 @@
 
 // CHECK: titan.stage = "differentiate"
 // ORDER: the module is at stage 'import' and cannot go through 'lower'
-// NAME: 'nowhere' is no stage
+// NAME: titan-mark-stage: 'nowhere' is no stage
 module {
 }
