@@ -13,13 +13,13 @@ speeds as the Titan job's `profile` measures them in this run.
 import argparse
 import datetime
 import json
-import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from side_by_side import CONTENDERS, add_options, best_peer, compare, milliseconds, parse_options, processor, save, table
+import side_by_side
+from side_by_side import (CONTENDERS, add_options, best_peer, compare, memory, milliseconds, parse_options, processor, save, split_by_losses,
+                          table)
 
 sys.path.insert(0, str(CONTENDERS / "gpt"))
 import protocol
@@ -44,11 +44,9 @@ def prepare(folder, name):
     """The description of the row; nothing where it cannot be prepared."""
     model, batch, length, _ = ROWS[name]
     print(f"bench: preparing {name}", file=sys.stderr, flush=True)
-    done = subprocess.run([sys.executable, CONTENDERS / "gpt/prepare.py", folder, model, str(batch), str(length)],
-                          env=dict(os.environ, PYTHONPATH=str(CONTENDERS)), capture_output=True, text=True)
+    reason = side_by_side.prepare("gpt/prepare.py", folder, model, batch, length)
     described = folder / "row.json"
     if not described.exists():
-        reason = (done.stderr.strip().splitlines() or [f"exit {done.returncode}"])[-1]
         print(f"bench: {name} cannot be prepared: {reason}", file=sys.stderr, flush=True)
         return None
     return json.loads(described.read_text())
@@ -64,24 +62,12 @@ def bound_of(row, results):
     return None
 
 
-def split_by_losses(results, precision):
-    """The results whose first losses are the first one's, and {name: why not} of the others: their times do not count."""
-    right, wrong = [], {}
-    for result in results:
-        expected = results[0]["losses"]
-        if all(abs(a - b) <= LOSS_TOLERANCE[precision] * abs(b) for a, b in zip(result["losses"], expected)):
-            right.append(result)
-        else:
-            wrong[result["name"]] = f"losses {result['losses']} are not {results[0]['name']}'s {expected}"
-    return right, wrong
-
-
 def run_row(name, precision, folder, row, arguments):
     """What results/*.json says of one row and precision."""
     steps = arguments.steps or ROWS[name][3]
     results, failures = compare(contenders_of(folder, precision, arguments.tools), arguments, steps)
     bound = bound_of(row, results)
-    right, wrong = split_by_losses(results, precision)
+    right, wrong = split_by_losses(results, LOSS_TOLERANCE[precision])
     return {"row": name, "precision": precision, **row, "rounds": arguments.rounds, "steps": steps, "bound": bound,
             "contenders": right, "wrong": wrong, "skipped": failures}
 
@@ -98,8 +84,7 @@ def text_of(result):
         "tokens/s": lambda c: f"{tokens / c['median']:.0f}",
         "share of the bound": lambda c: f"{100 * bound['seconds'] / c['median']:.0f} %" if bound else "",
         "against the best peer": lambda c: f"{c['median'] / best:.2f}" if best else "",
-        "peak memory": lambda c: f"{c['peak_bytes'] / 1e9:.2f} GB",
-        "first step, compilation included": lambda c: f"{c['first_step']:.1f} s"}
+        **memory("GB", 1e9, 2)}
     return "\n".join([*lines, "", *table(result["contenders"], result["wrong"] | result["skipped"], columns)]) + "\n"
 
 

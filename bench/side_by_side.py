@@ -15,6 +15,7 @@ HERE = Path(__file__).parent
 CONTENDERS = HERE / "contenders"
 sys.path.insert(0, str(CONTENDERS))
 REST = 0.3  # seconds until the spinning threads of the one before have gone to sleep
+CACHES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "JAX_COMPILATION_CACHE_DIR")
 PATIENCE = 900  # seconds for a contender's set-up, and for a round
 
 
@@ -28,7 +29,9 @@ class Contender:
     def __init__(self, name, command):
         self.name, self.times, self.last = name, [], {}
         self.said = tempfile.TemporaryFile("w+")
-        environment = dict(os.environ, PYTHONPATH=str(CONTENDERS))
+        # A compiler's cache of its own: no contender's first step finds what another one, or an earlier run, compiled.
+        self.caches = tempfile.TemporaryDirectory(prefix="titan-bench-cache-")
+        environment = dict(os.environ, PYTHONPATH=str(CONTENDERS), **{name: f"{self.caches.name}/{name}" for name in CACHES})
         self.process = subprocess.Popen([sys.executable, CONTENDERS / command[0], *map(str, command[1:])], env=environment,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.said, text=True)
         self.facts = self.hear("ready ")
@@ -69,6 +72,7 @@ class Contender:
     def close(self):
         self.process.stdin.close()
         self.process.wait()
+        self.caches.cleanup()
 
 
 def compare(commands, arguments, steps):
@@ -96,6 +100,26 @@ def compare(commands, arguments, steps):
     return [contender.result() for contender in done], failures
 
 
+def prepare(script, folder, *arguments):
+    """Lets contenders/`script` write to `folder` what all of a row start from; returns why that failed, or nothing."""
+    done = subprocess.run([sys.executable, CONTENDERS / script, folder, *map(str, arguments)], env=dict(os.environ, PYTHONPATH=str(CONTENDERS)),
+                          capture_output=True, text=True)
+    return "" if done.returncode == 0 else (done.stderr.strip().splitlines() or [f"exit {done.returncode}"])[-1]
+
+
+def split_by_losses(results, tolerance):
+    """The results whose first losses are within `tolerance` (relative) of the first one's, and {name: why not} of the others: their times do
+    not count."""
+    right, wrong = [], {}
+    for result in results:
+        expected = results[0]["losses"]
+        if len(expected) == len(result["losses"]) and all(abs(a - b) <= tolerance * abs(b) for a, b in zip(result["losses"], expected)):
+            right.append(result)
+        else:
+            wrong[result["name"]] = f"losses {result['losses']} are not {results[0]['name']}'s {expected}"
+    return right, wrong
+
+
 def best_peer(results):
     """Seconds of a step, or None."""
     return min((result["median"] for result in results if result["name"] != "Titan"), default=None)
@@ -106,6 +130,16 @@ def milliseconds(digits):
     return {"ms a step, median": lambda r: f"{r['median'] * 1e3:.{digits}f}",
             "lowest": lambda r: f"{min(r['seconds']) * 1e3:.{digits}f}",
             "highest": lambda r: f"{max(r['seconds']) * 1e3:.{digits}f}"}
+
+
+def memory(unit, size, digits):
+    """Columns of what it took: Titan compiles in a process of its own, the others where they train."""
+    def compiler(result):
+        peak = result.get("compile_peak_bytes")
+        return f"{peak / size:.{digits}f} {unit}" if peak else "the same"
+
+    return {"peak memory": lambda r: f"{r['peak_bytes'] / size:.{digits}f} {unit}", "of the compiler": compiler,
+            "first step, compilation included": lambda r: f"{r['first_step']:.1f} s"}
 
 
 def table(results, failures, columns):

@@ -1,14 +1,27 @@
 """Training with ONNX Runtime Training (discontinued; 1.19.2 is the last): training artifacts from an opset-15 export."""
 import io
 import itertools
+import sys
 
 import protocol
 
 protocol.limit_threads()
 
 
+def prepare(problem, model, sample, names, folder):
+    """Training artifacts of a PyTorch model whose one input is `sample`, into the new `folder`; `names` are those of input and output. Or
+    failure.txt, why not: whatever a discontinued tool raises, or the memory that it takes, the other contenders go on."""
+    folder.mkdir()
+    failure = folder / "failure.txt"
+    failure.write_text("making them was killed")
+    try:
+        write_artifacts(problem, model, sample, names, folder)
+        failure.unlink()
+    except Exception as error:
+        failure.write_text(f"{type(error).__name__}: {error}".strip().splitlines()[-1])
+
+
 def write_artifacts(problem, model, sample, names, folder):
-    """Into `folder`, from a PyTorch model whose one input is `sample`; `names` are those of input and output."""
     import onnx
     import torch
     from onnxruntime.training import artifacts, onnxblock
@@ -29,6 +42,8 @@ def write_artifacts(problem, model, sample, names, folder):
 
 def serve(problem, folder, batches):
     """Trains the artifacts in `folder`; `batches`: pairs of NumPy arrays, used in turn."""
+    if (folder / "failure.txt").exists():
+        sys.exit("no training artifacts: " + (folder / "failure.txt").read_text())
     import onnxruntime
     from onnxruntime.training import api
 

@@ -1,5 +1,6 @@
 """Training with Titan: a job compiled from an ONNX export, and its runs."""
 import json
+import resource
 import subprocess
 import sys
 import time
@@ -44,11 +45,14 @@ steps = 1000000
 
 
 class Job:
-    """An executable, whose runs each get a directory of their own; `peak`: bytes, of those that `first_steps` watched."""
+    """An executable, whose runs each get a directory of their own; `peak`: bytes, of those that `first_steps` watched; `compile_peak`: bytes
+    of titan-compile."""
 
     def __init__(self, tools, model, recipe, path, data, *options):
         self.path, self.data, self.runs, self.peak = path, data, 0, 0
         run([tools / "titan-compile", model, "--recipe", recipe, "-o", path, *options])
+        # Of all children that have ended: what told the version is smaller.
+        self.compile_peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
 
     def command(self, name, *options):
         return [self.path, name, "--data", self.data, "--threads", str(protocol.THREADS), *options]
@@ -84,3 +88,21 @@ class Job:
             return said["gemm_ceiling_flops"], said["copy_bytes_per_second"]["memory"]
 
         return tuple(map(max, zip(measured(), measured())))
+
+
+def serve(problem, tools, arguments, limits=False):
+    """Compiles a job from `arguments` of Job and answers the driver; with `limits` it says what the machine can do."""
+    started = time.perf_counter()
+    job = Job(tools, *arguments)
+    facts = {"version": version(tools), "compile": time.perf_counter() - started, "compile_peak_bytes": job.compile_peak}
+    job.first_steps(1)
+    facts["first_step"] = time.perf_counter() - started
+    facts["losses"] = [line["loss"] for line in job.first_steps(problem.CHECKED)]
+    if limits:
+        facts["gemm_ceiling_flops"], facts["copy_bytes_per_second"] = job.machine_limits()
+
+    def measure(steps):
+        rows = job.first_steps(problem.CHECKED + problem.WARM_UP + steps)
+        return {"seconds": sum(line["seconds"] for line in rows[-steps:]), "peak_bytes": job.peak}
+
+    protocol.answer_requests(facts, measure)

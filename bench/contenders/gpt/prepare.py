@@ -45,18 +45,6 @@ class FlatLogits(torch.nn.Module):
         return logits.reshape(-1, logits.shape[-1])
 
 
-def write_artifacts(model, ids, folder):
-    """Or says why not: whatever a discontinued tool raises, or the memory that it takes, the other contenders go on."""
-    folder.mkdir()
-    failure = folder / "failure.txt"
-    failure.write_text("making them was killed")
-    try:
-        with_onnx_runtime.write_artifacts(problem, FlatLogits(model), ids, ["ids", "logits"], folder)
-        failure.unlink()
-    except Exception as error:
-        failure.write_text(f"{type(error).__name__}: {error}".strip().splitlines()[-1])
-
-
 def write_export(model, ids, path):
     batch = torch.export.Dim("batch", min=1, max=65536)
     torch.onnx.export(model.train(), (ids,), str(path), dynamo=True, optimize=False, opset_version=23, external_data=True,
@@ -80,7 +68,7 @@ def main(folder, name, batch, length):
     ids = torch.zeros(batch, length, dtype=torch.int64)
     write_export(model, ids, folder / "model.onnx")
     (folder / "row.json").write_text(json.dumps(row))  # from here on there is something to compare
-    write_artifacts(model, ids, folder / "ort")
+    with_onnx_runtime.prepare(problem, FlatLogits(model), ids, ["ids", "logits"], folder / "ort")
 
 
 if __name__ == "__main__":

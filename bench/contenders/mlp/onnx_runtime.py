@@ -1,15 +1,6 @@
-"""ONNX Runtime Training."""
-import tempfile
-import warnings
-from pathlib import Path
-
-import with_onnx_runtime  # before PyTorch: it limits the threads
-import torch
+"""ONNX Runtime Training, from the artifacts that prepare.py made: onnx_runtime.py FOLDER"""
+import with_onnx_runtime
 
 import problem
 
-warnings.simplefilter("ignore")
-with tempfile.TemporaryDirectory() as temporary:
-    folder = Path(temporary)
-    with_onnx_runtime.write_artifacts(problem, problem.torch_model(), torch.zeros(problem.BATCH, problem.FEATURES), ["x", "logits"], folder)
-    with_onnx_runtime.serve(problem, folder, problem.batches())
+with_onnx_runtime.serve(problem, problem.folder() / "ort", problem.batches())

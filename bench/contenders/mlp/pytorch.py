@@ -1,10 +1,9 @@
-"""PyTorch, eager or compiled: pytorch.py [compile]"""
+"""PyTorch, eager or compiled: pytorch.py FOLDER [compile]"""
 import with_pytorch  # before PyTorch: it limits the threads
 import torch
 
 import problem
 
-torch.manual_seed(0)
 model = problem.torch_model()
 
 
