@@ -21,6 +21,8 @@ def FixOrder : Pass<"titan-accumulate-fix-order", "::mlir::ModuleOp"> {
       accum.yield %next : tensor<8xf32>
     }
     ```
+
+    Example: test/accumulate/fix-order.mlir.
   }];
   let dependentDialects = ["::titan::ir::TitanDialect", "::titan::accum::AccumDialect"];
 }
@@ -42,6 +44,8 @@ def FoldContractions : Pass<"titan-accumulate-fold-contractions", "::mlir::Modul
     %g = titan.contract %dy, %x acc %a batch [] x [] contracting [0] x [0] : (tensor<8x4xf32>, tensor<8x2xf32>, tensor<4x2xf32>) -> tensor<4x2xf32>
     %next = titan.embedding_grad %dx, %ids acc %g rows 4 : (tensor<8x2xf32>, tensor<8xi64>, tensor<4x2xf32>) -> tensor<4x2xf32>
     ```
+
+    Example: test/accumulate/fold-contractions.mlir.
   }];
 }
 
@@ -60,6 +64,8 @@ def PlaceRandom : Pass<"titan-accumulate-place-random", "::mlir::ModuleOp"> {
       %d = titan.dropout %xi p 0.1 stream 7 seed %seed step %step microbatch %i
           {window = #titan.window<[32, 3], dim = 0, stride = 8>} : tensor<8x3xf32> to tensor<8x3xf32>
     ```
+
+    Example: test/accumulate/place-random.mlir.
   }];
 }
 
@@ -68,6 +74,8 @@ def VerifyAccumulate : Pass<"titan-accumulate-verify", "::mlir::ModuleOp"> {
   let description = [{
     - `@step` has exactly one `accum.loop`; its order is running; its count is that of the recipe.
     - Every random op of `@step` has seed, step and a window; `@eval` and `@predict` have none.
+
+    Example: test/accumulate/verify-invalid.mlir.
   }];
 }
 

@@ -96,7 +96,7 @@ def DecidePrecision : DifferentiatePass<"decide-precision"> {
     defined, so a weight once a step. A contraction gives f32, which is rounded to bf16 behind bias and relu, attention and its gradient give bf16; gradients of weights stay
     f32 and accumulate so. All else (norms, softmax, losses, the residual stream, reductions) computes in f32 on widened values. A remark for each contraction.
 
-    Examples: test/autodiff/decide-precision.mlir, test/autodiff/decide-precision-bf16.mlir.
+    Example: test/autodiff/decide-precision.mlir, test/autodiff/decide-precision-bf16.mlir.
   }];
 }
 

@@ -23,6 +23,8 @@ def NarrowMoves : Lower_Pass<"narrow-moves"> {
     %a = titan.reshape %x : tensor<4x6xbf16> to tensor<24xbf16>
     %b = titan.convert %a : tensor<24xbf16> to tensor<24xf32>
     ```
+
+    Example: test/lower/narrow-moves.mlir.
   }];
 }
 
@@ -44,6 +46,8 @@ def FormKernels : Lower_Pass<"form-kernels"> {
       kernel.yield %m : f32
     }
     ```
+
+    Example: test/lower/form-kernels.mlir.
   }];
 }
 
@@ -55,6 +59,8 @@ def AbsorbViews : Lower_Pass<"absorb-views"> {
 
     Before: operands and results of `kernel.call #kernel.attention` are copied where a slice, a transposition or a concatenation stood. After: they are
     views wherever the elements of a head are contiguous. No bit changes. A missed remark says which copy stays and why.
+
+    Example: test/lower/absorb-views.mlir.
   }];
 }
 
@@ -65,6 +71,8 @@ def FuseKernels : Lower_Pass<"fuse-kernels"> {
     order, and nothing expensive is computed twice. A result that others need as well is written by the merged kernel. See README.md.
 
     Before and after: the same values, bit for bit. A remark names each merge by module paths; a missed remark says why a producer stayed apart.
+
+    Example: test/lower/fuse-kernels.mlir.
   }];
   let options = [
     Option<"maxOperands", "max-operands", "unsigned", "24", "largest number of operands of a merged kernel">
@@ -81,6 +89,8 @@ def FuseEpilogues : Lower_Pass<"fuse-epilogues"> {
     of their bodies. A kernel that only rounds a weight for such products goes: they round it while they read it.
 
     Before: the bias is added by a kernel of its own. After: by the call, while the tile is in cache.
+
+    Example: test/lower/fuse-epilogues.mlir.
   }];
 }
 
@@ -88,6 +98,8 @@ def RemoveBarriers : Lower_Pass<"remove-barriers"> {
   let summary = "replaces every titan.barrier by its operands";
   let description = [{
     Before: barriers keep recomputed chains apart from what they recompute. After: there is none, and no pass merges equal kernels any more.
+
+    Example: test/lower/remove-barriers.mlir.
   }];
 }
 
@@ -96,6 +108,8 @@ def ClassifyKernels : Lower_Pass<"classify-kernels"> {
   let description = [{
     Before: classes may be those of kernels before their merging. After: `kernel_class` is what the body's reductions and the operands' maps say
     (KernelDialect.td).
+
+    Example: test/lower/classify-kernels.mlir.
   }];
 }
 
@@ -104,6 +118,8 @@ def VerifyLowered : Lower_Pass<"verify-kernels"> {
   let description = [{
     Functions hold func, accum and kernel ops only; there is no titan op and no barrier; every fused kernel has the class that its body has; kernels write to
     kernel.empty or to a value that they continue.
+
+    Example: test/lower/verify-invalid.mlir.
   }];
 }
 

@@ -28,6 +28,8 @@ def FormBuffers : Pass<"titan-plan-form-buffers", "::mlir::func::FuncOp"> {
       return
     }
     ```
+
+    Example: test/memory/form-buffers.mlir.
   }];
   let dependentDialects = ["::titan::kernel::KernelDialect", "::titan::accum::AccumDialect"];
 }
@@ -37,6 +39,8 @@ def ReuseInPlace : Pass<"titan-plan-reuse-in-place", "::mlir::func::FuncOp"> {
   let description = [{
     Before: each value has a buffer of its own. After: where a kernel is the last to use a buffer and the first to write another of the same type, and walks
     both alike, they are one.
+
+    Example: test/memory/reuse-in-place.mlir.
   }];
 }
 
@@ -49,6 +53,8 @@ def AssignOffsets : Pass<"titan-plan-assign-offsets", "::mlir::ModuleOp"> {
 
     Before: buffers without offsets. After: `kernel.offset` on each `titan.state` and each argument, an offset on each `kernel.buffer` and `kernel.constant`,
     the figures in `kernel.arena` (module) and `kernel.max_live` (functions).
+
+    Example: test/memory/assign-offsets.mlir.
   }];
   let dependentDialects = ["::titan::kernel::KernelDialect"];
 }
@@ -63,6 +69,8 @@ def CheckLimit : Pass<"titan-plan-check-limit", "::mlir::ModuleOp"> {
     module attributes {kernel.arena = {bytes = 4096 : i64, ...}, titan.recipe = {memory = {limit = 1024 : i64}}}
     // error: the plan needs 4.0 KiB, memory.limit is 1.0 KiB: ...
     ```
+
+    Example: test/memory/check-limit.mlir.
   }];
 }
 
@@ -71,6 +79,8 @@ def VerifyPlan : Pass<"titan-plan-verify-offsets", "::mlir::ModuleOp"> {
   let description = [{
     Every buffer lies in the arena at an aligned offset; no two that are live at one command share a byte; no function writes inputs, controls or
     constants; nothing writes a state before the first command of the phase *update*.
+
+    Example: test/memory/verify-invalid.mlir.
   }];
 }
 

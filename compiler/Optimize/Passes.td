@@ -24,6 +24,8 @@ def InsertUpdate : Pass<"titan-optimize-insert-update", "::mlir::ModuleOp"> {
     func.func @step(%w: tensor<4xf32> {titan.state = @w}, %x: ..., %m: tensor<4xf32> {titan.state = @w.exp_avg}, ...)
         -> (tensor<4xf32> {titan.state = @w}, tensor<4xf32> {titan.state = @w.exp_avg}, ..., tensor<f32> {titan.metric = "loss"}, ...)
     ```
+
+    Example: test/optimize/insert-update.mlir.
   }];
   let dependentDialects = ["::titan::ir::TitanDialect"];
 }
@@ -35,6 +37,8 @@ def VerifyOptimize : Pass<"titan-optimize-verify", "::mlir::ModuleOp"> {
     - Every state of the module is an argument of `@step`.
     - The metrics `loss`, `grad_norm`, `lr`, `count` and `applied` are there.
     - No op outside of phase *update* writes: the value that is returned for a state is its argument or the result of an op in phase update.
+
+    Example: test/optimize/verify-invalid.mlir.
   }];
 }
 

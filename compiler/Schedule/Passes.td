@@ -18,6 +18,8 @@ def InlineSingleIteration : Pass<"titan-schedule-inline-single-iteration", "::ml
     // becomes
     %s = titan.reshape %x : tensor<1x8xf32> to tensor<8xf32>
     ```
+
+    Example: test/schedule/inline-single-iteration.mlir.
   }];
   let dependentDialects = ["::titan::ir::TitanDialect"];
 }
@@ -39,6 +41,8 @@ def OrderOps : Pass<"titan-schedule-order-ops", "::mlir::ModuleOp"> {
     %dx2 = titan.contract %dy2, %w2 ...
     %dx1 = titan.contract %dx2, %w1 ...
     ```
+
+    Example: test/schedule/order-ops.mlir.
   }];
 }
 
@@ -60,6 +64,8 @@ def ChunkLoss : Pass<"titan-schedule-chunk-loss", "::mlir::ModuleOp"> {
     %h1 = titan.slice %h ... ; %logits1 = titan.contract %h1, %w ... : tensor<4x16xf32> ; %loss1 ; %d1 ; %dw = titan.contract %d1, %h1 acc %dw0
     %loss = titan.concat %loss0, %loss1
     ```
+
+    Example: test/schedule/chunk-loss.mlir.
   }];
   let options = [Option<"chunks", "chunks", "int64_t", "1", "number of pieces; divides the rows">];
   let dependentDialects = ["::titan::ir::TitanDialect"];
@@ -85,6 +91,8 @@ def Rematerialize : Pass<"titan-schedule-rematerialize", "::mlir::ModuleOp"> {
     %a0 = titan.gelu tanh %x0 : tensor<64x64xf32>
     %dw = titan.contract %dy, %a0 ... {phase = #titan<phase backward>}
     ```
+
+    Example: test/schedule/rematerialize.mlir.
   }];
   let options = [Option<"target", "target", "int64_t", "0", "bytes of live temporaries to stay within">];
   let dependentDialects = ["::titan::ir::TitanDialect"];
@@ -98,6 +106,8 @@ def FitMemory : Pass<"titan-schedule-fit-memory", "::mlir::ModuleOp"> {
     plan fits: *lower* and *plan* run on a copy after each attempt, so what is decided here holds there. With "full" everything is recomputed that lowers the peak.
 
     Run by itself, without the stages behind it, the pass takes the memory model's estimate for the plan.
+
+    Example: test/schedule/fit-memory.mlir.
   }];
   let dependentDialects = ["::titan::ir::TitanDialect"];
 }
@@ -110,6 +120,8 @@ def VerifySchedule : Pass<"titan-schedule-verify", "::mlir::ModuleOp"> {
     - In `@step` no op of phase forward or backward follows one of phase update: a snapshot of the state may be taken until the first command of phase update.
     - `@step` has one microbatch loop of the recipe's count, or none if that is 1. The loop holds no op of phase update.
     - What a barrier passes on is read by the backward pass only.
+
+    Example: test/schedule/verify-invalid.mlir.
   }];
 }
 

@@ -9,6 +9,8 @@ def VerifyShard : Pass<"titan-shard-verify", "::mlir::ModuleOp"> {
   let description = [{
     - The recipe's mesh has as many ranks as the program was made for: one.
     - Every state that `@step`, `@eval` or `@predict` takes has the symbol's whole shape: nothing is local to a rank that the symbol does not say.
+
+    Example: test/shard/verify-invalid.mlir.
   }];
 }
 

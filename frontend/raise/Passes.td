@@ -16,6 +16,8 @@ def FoldConstants : Pass<"titan-import-fold-constants", "::mlir::func::FuncOp"> 
     // becomes
     %root = titan.constant dense<2.82842708> : tensor<f32>
     ```
+
+    Example: test/frontend/raise/fold-constants.mlir.
   }];
   let options = [Option<"largest", "largest", "int64_t", "262144", "elements of the largest tensor to evaluate">];
   let dependentDialects = ["::titan::ir::TitanDialect"];
@@ -34,6 +36,8 @@ def SinkReshapes : Pass<"titan-import-sink-reshapes", "::mlir::func::FuncOp"> {
     // becomes
     %z = titan.contract %x, %w batch [] x [] contracting [2] x [1] : (tensor<2x3x4xf32>, tensor<5x4xf32>) -> tensor<2x3x5xf32>
     ```
+
+    Example: test/frontend/raise/sink-reshapes.mlir.
   }];
   let dependentDialects = ["::titan::ir::TitanDialect"];
 }
@@ -50,6 +54,8 @@ def FoldTransposes : Pass<"titan-import-fold-transposes", "::mlir::func::FuncOp"
     // becomes
     %y = titan.contract %x, %w batch [] x [] contracting [1] x [1] : (tensor<3x4xf32>, tensor<5x4xf32>) -> tensor<3x5xf32>
     ```
+
+    Example: test/frontend/raise/fold-transposes.mlir.
   }];
   let options = [Option<"sink", "sink", "bool", "false", "also move transpositions behind biases, slices and reshapes, where patterns would not look through them">];
   let dependentDialects = ["::titan::ir::TitanDialect"];
@@ -68,6 +74,8 @@ def RaiseActivations : Pass<"titan-import-raise-activations", "::mlir::func::Fun
     // becomes
     %y = titan.silu %x : tensor<2x4xf32>
     ```
+
+    Example: test/frontend/raise/raise-activations.mlir.
   }];
   let dependentDialects = ["::titan::ir::TitanDialect"];
 }
@@ -88,6 +96,8 @@ def RaiseLayerNorm : Pass<"titan-import-raise-layer-norm", "::mlir::func::FuncOp
     // becomes
     %y, %mean, %rstd = titan.layer_norm %x axis 1 epsilon 1.0e-05 : (tensor<2x4xf32>) -> (tensor<2x4xf32>, tensor<2xf32>, tensor<2xf32>)
     ```
+
+    Example: test/frontend/raise/raise-layer-norm.mlir.
   }];
   let dependentDialects = ["::titan::ir::TitanDialect"];
 }
@@ -106,6 +116,8 @@ def RaiseRmsNorm : Pass<"titan-import-raise-rms-norm", "::mlir::func::FuncOp"> {
     // becomes
     %y, %rstd = titan.rms_norm %x axis 1 epsilon 1.0e-06 : (tensor<2x4xf32>) -> (tensor<2x4xf32>, tensor<2xf32>)
     ```
+
+    Example: test/frontend/raise/raise-rms-norm.mlir.
   }];
   let dependentDialects = ["::titan::ir::TitanDialect"];
 }
@@ -121,6 +133,8 @@ def RaiseSoftmax : Pass<"titan-import-raise-softmax", "::mlir::func::FuncOp"> {
     // becomes
     %y = titan.softmax %x dim 1 : tensor<2x4xf32>
     ```
+
+    Example: test/frontend/raise/raise-softmax.mlir.
   }];
   let dependentDialects = ["::titan::ir::TitanDialect"];
 }
@@ -138,6 +152,8 @@ def RaiseRotary : Pass<"titan-import-raise-rotary", "::mlir::func::FuncOp"> {
     // becomes
     %y = titan.rotary %x, %c, %s : (tensor<1x3x2x4xf32>, tensor<3x2xf32>, tensor<3x2xf32>) -> tensor<1x3x2x4xf32>
     ```
+
+    Example: test/frontend/raise/raise-rotary.mlir.
   }];
   let dependentDialects = ["::titan::ir::TitanDialect"];
 }
@@ -159,6 +175,8 @@ def RaiseAttention : Pass<"titan-import-raise-attention", "::mlir::func::FuncOp"
     %a, %lse = titan.attention %q, %k, %v scale 1.0 : ...
     %y = titan.transpose %a [0, 2, 1, 3] : tensor<1x3x2x4xf32> to tensor<1x2x3x4xf32>
     ```
+
+    Example: test/frontend/raise/raise-attention.mlir.
   }];
   let options = [Option<"largestMask", "largest-mask", "int64_t", "16777216", "elements of the largest mask to evaluate">];
   let dependentDialects = ["::titan::ir::TitanDialect"];
@@ -171,6 +189,8 @@ def VerifyImport : Pass<"titan-import-verify", "::mlir::ModuleOp"> {
     - Its arguments are its states, each symbol once and of the symbol's type, then its inputs, each with a name of its own.
     - Each result is tagged as an output with a name of its own.
     - All ops are pure titan ops of static shape.
+
+    Example: test/frontend/raise/verify-import.mlir.
   }];
 }
 

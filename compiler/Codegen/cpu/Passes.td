@@ -18,6 +18,8 @@ def ExpandMath : Pass<"titan-codegen-expand-math", "::mlir::ModuleOp"> {
       return %y : vector<16xf32>
     }
     ```
+
+    Example: test/codegen/expand-math.mlir.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::vector::VectorDialect"];
 }
