@@ -242,5 +242,39 @@ class CommandLine(ErrorTest):
         self.usage("")
 
 
+class WholeMessages(ErrorTest):
+    """What a recipe says wrong without any model: the sentence, not only its key."""
+
+    def test_they_say_what_to_do(self):
+        rule, group = "[model]\ninit = 'fresh'\n[[model.init_rule]]\n", "[[optimizer.group]]\n"
+        for text, says in {
+                "[model]\n[[model.init_rule]]\nmatch = '*'\n":
+                    'model.init = "model" has no use for [[model.init_rule]]: set it to "fresh" or remove the rules',
+                rule + "std = 1\n": "a [[model.init_rule]] needs match, a pattern of parameter names",
+                rule + "match = 'a'\ndist = 'cauchy'\n":
+                    'model.init_rule \'a\': dist = "cauchy" is not known: use normal, uniform or constant',
+                rule + "match = 'a'\ndist = 'uniform'\nlow = 2\nhigh = 1\n": "model.init_rule 'a': low = 2 must be below high = 1",
+                group + "lr_scale = 2\n": "an [[optimizer.group]] needs match, a pattern of parameter names",
+                "momentum = 0.9\n": "optimizer.momentum = 0.9 is for sgd; adam has betas",
+                "nesterov = true\n": "optimizer.nesterov = true needs optimizer.momentum above 0",
+                "[schedule]\nkind = 'cosine'\nwarmup_steps = 9\nsteps = 4\n":
+                    "schedule.warmup_steps = 9 is more than the schedule's 4 steps: set schedule.steps or train.steps higher",
+                "[loss]\ntarget = ''\n": "loss.target is empty: name the data field with the targets",
+                "[loss]\nlabel_smoothing = 1.5\n": "loss.label_smoothing = 1.5 must be in [0, 1)"}.items():
+            with self.subTest(text=text):
+                self.recipe(RECIPE.replace("[optimizer]", text + "[optimizer]") if text.startswith("[") else
+                            RECIPE.replace("lr = 1e-3\n", "lr = 1e-3\n" + text))
+                self.compile_refused(says=says)
+
+    def test_of_assignments(self):
+        for assignment, says in {"data.scale=0": "data.scale = 0 makes every value the same", "data.std=[0]": "data.std = 0 must be above 0",
+                                 "train.seed=-1": "train.seed = -1 must be at least 0",
+                                 "optimizer.eps": "'optimizer.eps' is not key=value"}.items():
+            with self.subTest(assignment=assignment):
+                self.compile_refused("--set", assignment, says=says, code=USAGE if "=" not in assignment else 1)
+        self.compile_refused("--set", "data.mean=[1, 2]", "--set", "data.std=[1, 2, 3]",
+                             says="data.mean has 2 values, data.std has 3: give one each, or one per channel")
+
+
 if __name__ == "__main__":
     unittest.main()
