@@ -106,13 +106,11 @@ def main():
     parser.add_argument("--only", default="", help="models whose name starts so")
     arguments = parser.parse_args()
     print(f"--seed {arguments.seed}")
-    wrong = 0
-    for name, case in CASES.items():
-        if not name.startswith(arguments.only):
-            continue
+    wrong, cases = 0, {name: case for name, case in CASES.items() if name.startswith(arguments.only)}
+    for name, case in cases.items():
         with tempfile.TemporaryDirectory() as temporary:
             wrong += failed(name, check, case, arguments.tools, Path(temporary), random.Random(arguments.seed))
-    return 1 if wrong else 0
+    return 1 if wrong or not cases else 0
 
 
 if __name__ == "__main__":
