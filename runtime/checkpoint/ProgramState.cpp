@@ -1,5 +1,6 @@
 // Between a compiled Program with its arena and what the checkpoint layer takes.
 #include "runtime/checkpoint/Load.h"
+#include "runtime/program/Text.h"
 
 #include <cstring>
 
@@ -32,6 +33,14 @@ TableEntry entryOf(const Program& program, const State& state) {
   if (owned && entry.aliases.empty())
     entry.aliases = aliasesOfOwner(program, state);
   return entry;
+}
+
+/// Of the code of all images; empty where the program names none.
+std::string kernelsDigest(const Program& program) {
+  std::string digests;
+  for (const Image& image : program.images)
+    digests += image.digest;
+  return digests.empty() ? digests : digest128(digests);
 }
 
 } // namespace
@@ -69,6 +78,7 @@ ProgramInfo describe(const Program& program, Libraries libraries, const Recipe& 
   info.target = program.target.kind;
   info.cpu = program.target.cpu;
   info.compilerVersion = program.compilerVersion;
+  info.kernels = kernelsDigest(program);
   info.libraries = std::move(libraries);
   info.mesh = recipe.mesh.axes;
   for (const State& state : program.states)

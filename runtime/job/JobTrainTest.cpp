@@ -354,5 +354,17 @@ TEST_F(JobTrainTest, EvaluatesDuringTrainingWithoutDisturbingIt) {
   EXPECT_EQ(evaluated, (std::vector<int64_t>{5, 10, 15, 20}));
 }
 
+TEST_F(JobTrainTest, AResumeSeesOtherKernels) {
+  program.images = {{Image::Kind::Object, "x86-64", 0, 100, std::string(32, 'a')}};
+  programBytes = serialize(program);
+  ASSERT_EQ(run({"train", "--steps", "2"}).exitCode, 0);
+  EXPECT_EQ(run({"train", "--steps", "3"}).err.find("kernels"), std::string::npos);
+  program.images[0].digest = std::string(32, 'b');
+  programBytes = serialize(program);
+  const Outcome outcome = run({"train", "--steps", "4"});
+  EXPECT_EQ(outcome.exitCode, 0);
+  EXPECT_NE(outcome.err.find("the kernels' digest was"), std::string::npos) << outcome.err;
+}
+
 } // namespace
 } // namespace titan
