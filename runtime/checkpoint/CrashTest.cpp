@@ -125,6 +125,35 @@ TEST(Crash, AtEveryOperationOfTheFirstSaveLeavesNothingOrTheCheckpoint) {
   }
 }
 
+TEST(Crash, WhileLaterCheckpointsAreSetAsideLosesNone) {
+  const auto before = withCheckpoints({1, 2});
+  bool finished = false;
+  for (int64_t operation = 0; !finished; ++operation) {
+    const auto machine = before->clone();
+    FaultEnv env(*machine);
+    auto store = CheckpointStore::open(directory, env);
+    ASSERT_TRUE(store.ok());
+    env.failAt(operation, EIO, /*forGood=*/true);
+    const bool isAside = store->setAsideAfter(0).ok();
+    finished = env.failed().empty();
+    for (const PowerLoss& power : powerLosses(24)) {
+      SCOPED_TRACE(fmt::format("crash before {}, loss {}, seed {}", env.failed(),
+                               static_cast<int>(power.loss), power.seed));
+      const auto restarted = machine->clone();
+      restarted->crash(power.loss, power.seed);
+      size_t whole = 0, aside = 0;
+      const auto entries = restarted->readDirectory(checkpointsPath(directory));
+      for (const DirectoryEntry& entry : *entries) {
+        whole += verify(joinPath(checkpointsPath(directory), entry.name), *restarted).ok();
+        aside += entry.name.starts_with("aside-step-");
+      }
+      EXPECT_EQ(whole, 2u);
+      EXPECT_TRUE(aside == 2 || !isAside);
+    }
+    ASSERT_FALSE(HasFailure());
+  }
+}
+
 /// The process is killed (nothing is lost yet), a second one takes over, and the power fails under
 /// that one.
 void crashUnderTheNextProcess(const CrashEnv& before, bool hasCheckpoints) {

@@ -175,7 +175,8 @@ TEST_F(JobTrainTest, SetAsideMakesWayForARunFromAnOlderCheckpoint) {
   const std::string older = path("job.run/checkpoints/step-00000005");
   ASSERT_EQ(run({"train", "--steps", "5"}).exitCode, 0);
   ASSERT_EQ(run({"train", "--steps", "10"}).exitCode, 0);
-  ASSERT_EQ(run({"train", "--out", path("whole")}).exitCode, 0);
+  for (const char* steps : {"5", "20"})
+    ASSERT_EQ(run({"train", "--out", path("whole"), "--steps", steps}).exitCode, 0);
   Outcome resumed = run({"train", "--resume", older, "--set-aside"});
   ASSERT_EQ(resumed.exitCode, 0) << resumed.err;
   EXPECT_NE(resumed.err.find("set aside as '"), std::string::npos) << resumed.err;
@@ -185,6 +186,7 @@ TEST_F(JobTrainTest, SetAsideMakesWayForARunFromAnOlderCheckpoint) {
   // From elsewhere, a checkpoint of the same step makes way as well.
   Outcome foreign = run({"train", "--out", path("whole"), "--resume", older, "--set-aside"});
   ASSERT_EQ(foreign.exitCode, 0) << foreign.err;
+  EXPECT_FALSE(fs::exists(path("whole/checkpoints/step-00000005")));
   for (const char* start : {"auto", "good", "never"})
     EXPECT_EQ(run({"train", "--resume", start, "--set-aside"}).exitCode, 2);
 }
