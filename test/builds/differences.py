@@ -63,18 +63,20 @@ def bits(value):
 
 
 def numbers_of_plan(plan):
-    """{name: number} of what a plan promises about memory and work."""
-    numbers = {"kernels": plan["kernels"]}
+    """{name: number} of what a plan promises about memory and work; a number that it does not have is None."""
+    numbers = {"kernels": plan.get("kernels")}
     for key in ("arena", "temporaries"):
-        numbers[f"memory.{key}"] = plan["memory"][key]
-    for name, function in plan["functions"].items():
+        numbers[f"memory.{key}"] = plan.get("memory", {}).get(key)
+    for name, function in plan.get("functions", {}).items():
         for key in ("kernels", "flops", "bytes"):
-            numbers[f"{name}.{key}"] = function[key]
+            numbers[f"{name}.{key}"] = function.get(key)
     return numbers
 
 
 def of_plan(old, new):
     before, after = numbers_of_plan(old.plan), numbers_of_plan(new.plan)
+    if None in before.values():
+        raise titan_job.Failure(f"the old build's plan --json has no {', '.join(key for key, value in before.items() if value is None)}")
     for key in sorted(before | after):
         if before.get(key) != after.get(key):
             yield Difference("plan", f"{key} {before.get(key)} -> {after.get(key)}")

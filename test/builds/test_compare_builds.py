@@ -106,6 +106,14 @@ class Bits(unittest.TestCase):
         run.rows.clear()
         self.assertEqual([one.kind for one in differences.of_runs(self.outcome(), other)], ["losses", "model"])
 
+    def test_a_plan_without_a_number(self):
+        plan = {"kernels": 3, "memory": {"arena": 64, "temporaries": 8}, "functions": {"step": {"kernels": 2, "flops": 5, "bytes": 7}}}
+        less = plan | {"functions": {"step": {"kernels": 2, "flops": 5}}}
+        self.assertEqual([*differences.of_plan(Outcome(plan=plan), Outcome(plan=plan))], [])
+        self.assertEqual([one.detail for one in differences.of_plan(Outcome(plan=plan), Outcome(plan=less))], ["step.bytes 7 -> None"])
+        with self.assertRaises(titan_job.Failure):
+            [*differences.of_plan(Outcome(plan=less), Outcome(plan=less))]
+
     def test_a_run_that_fails(self):
         failed, lacking = (Outcome(runs={"generated, 1 thread": Run(error="no", code=code)}) for code in (5, 3))
         for pair, kinds in (((self.outcome(), failed), ["run"]), ((failed, failed), ["run"]), ((self.outcome(), lacking), ["run"]),
