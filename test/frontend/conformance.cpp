@@ -5,8 +5,9 @@
 //
 // DATA holds one folder a case: model.onnx and test_data_set_0/{input,output}_N.pb
 // (libonnx-testdata: /usr/share/libonnx-testdata/data/node). A case whose model is refused counts
-// as unsupported. A wrong result is a failure, and so is a case of FILE (one name a line) that does
-// not pass. Exit code 77: there is no DATA.
+// as unsupported, one that cannot be read as unreadable. A wrong result is a failure; so is a case
+// of FILE (one name a line) that does not pass, whatever the reason, or that DATA does not hold;
+// and so is a run without any case. Exit code 77: there is no DATA.
 #include "compiler/Interpreter/Interpreter.h"
 #include "frontend/onnx/Import.h"
 #include "test/frontend/Recorded.h"
@@ -15,6 +16,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <set>
 
 namespace fs = std::filesystem;
@@ -23,7 +25,21 @@ using namespace titan::frontend;
 
 namespace {
 
-enum class Outcome { Pass, Unsupported, Wrong };
+enum class Outcome { Pass, Unsupported, Unreadable, Wrong };
+
+const char* nameOf(Outcome outcome) {
+  switch (outcome) {
+  case Outcome::Pass:
+    return "pass";
+  case Outcome::Unsupported:
+    return "unsupported";
+  case Outcome::Unreadable:
+    return "unreadable";
+  case Outcome::Wrong:
+    return "wrong";
+  }
+  return "";
+}
 
 /// Some recordings hold bfloat16 as uint16: they do not fit their model.
 bool fits(const ::onnx::TensorProto& tensor, const ::onnx::ValueInfoProto& info) {
@@ -37,21 +53,38 @@ struct Case {
   std::string detail;
 };
 
+/// The recording of one of the model's inputs or outputs; `detail` says why there is none.
+std::optional<::onnx::TensorProto> load(const fs::path& file, const ::onnx::ValueInfoProto& info,
+                                        std::string& detail) {
+  auto tensor = readTensor(file);
+  if (!tensor)
+    detail = fmt::format("{} is no tensor", file.filename().string());
+  else if (!fits(*tensor, info))
+    detail = fmt::format("{} has another type than '{}'", file.filename().string(), info.name());
+  else
+    return tensor;
+  return std::nullopt;
+}
+
 bool load(const fs::path& folder, Case& test) {
-  test.name = folder.filename().string();
   std::ifstream file(folder / "model.onnx", std::ios::binary);
-  if (!file || !test.model.ParseFromIstream(&file))
+  if (!file || !test.model.ParseFromIstream(&file)) {
+    test.detail = "model.onnx is no model";
     return false;
+  }
+  const fs::path recording = folder / "test_data_set_0";
   for (int i = 0; i < test.model.graph().input_size(); ++i) {
-    auto tensor = readTensor(folder / "test_data_set_0" / fmt::format("input_{}.pb", i));
-    if (!tensor || !fits(*tensor, test.model.graph().input(i)))
+    auto tensor =
+        load(recording / fmt::format("input_{}.pb", i), test.model.graph().input(i), test.detail);
+    if (!tensor)
       return false;
     tensor->set_name(test.model.graph().input(i).name());
     test.inputs.push_back(std::move(*tensor));
   }
   for (int i = 0; i < test.model.graph().output_size(); ++i) {
-    auto tensor = readTensor(folder / "test_data_set_0" / fmt::format("output_{}.pb", i));
-    if (!tensor || !fits(*tensor, test.model.graph().output(i)))
+    auto tensor =
+        load(recording / fmt::format("output_{}.pb", i), test.model.graph().output(i), test.detail);
+    if (!tensor)
       return false;
     test.outputs.push_back(std::move(*tensor));
   }
@@ -102,6 +135,10 @@ Outcome run(mlir::MLIRContext& context, Case& test, int firstConstant) {
     test.detail = "the interpreter failed";
     return Outcome::Wrong;
   }
+  if (results->size() != test.outputs.size()) {
+    test.detail = fmt::format("{} results, {} are recorded", results->size(), test.outputs.size());
+    return Outcome::Wrong;
+  }
   for (auto [actual, expected] : llvm::zip_equal(*results, test.outputs))
     if (!compare(actual, expected, test.detail))
       return Outcome::Wrong;
@@ -109,7 +146,9 @@ Outcome run(mlir::MLIRContext& context, Case& test, int firstConstant) {
 }
 
 /// Tries the inputs as inputs first, then ever more of them as constants.
-Outcome run(mlir::MLIRContext& context, Case& test) {
+Outcome run(mlir::MLIRContext& context, const fs::path& folder, Case& test) {
+  if (!load(folder, test))
+    return Outcome::Unreadable;
   Outcome outcome = Outcome::Unsupported;
   for (int constants = static_cast<int>(test.inputs.size());
        constants >= 0 && outcome == Outcome::Unsupported; --constants)
@@ -117,55 +156,88 @@ Outcome run(mlir::MLIRContext& context, Case& test) {
   return outcome;
 }
 
-} // namespace
-
-int main(int argc, char** argv) {
+struct Options {
   fs::path data;
   std::string filter = "*";
-  std::set<std::string> expected;
+  std::set<std::string> expected; ///< cases that have to pass
   bool verbose = false;
+};
+
+Options parse(int argc, char** argv) {
+  Options options;
   for (int i = 1; i < argc; ++i) {
     std::string argument = argv[i];
     if (argument == "--expect" && i + 1 < argc) {
       std::ifstream lines(argv[++i]);
       for (std::string line; std::getline(lines, line);)
-        expected.insert(line);
+        options.expected.insert(line);
     } else if (argument == "--filter" && i + 1 < argc) {
-      filter = argv[++i];
+      options.filter = argv[++i];
     } else if (argument == "--verbose") {
-      verbose = true;
+      options.verbose = true;
     } else {
-      data = argument;
+      options.data = argument;
     }
   }
-  if (!fs::is_directory(data)) {
-    llvm::outs() << "skipped: no test data in '" << data.string() << "' (libonnx-testdata)\n";
+  return options;
+}
+
+/// Every case that the filter lets through; of those that are expected, the ones that DATA holds
+/// are taken out of `expected`.
+std::vector<fs::path> casesOf(const Options& options, std::set<std::string>& expected) {
+  std::set<fs::path> folders;
+  for (const auto& entry : fs::directory_iterator(options.data)) {
+    std::string name = entry.path().filename().string();
+    // What training dropout drops depends on the generator.
+    if (!matchesGlob(options.filter, name) || matchesGlob("test_training_dropout*", name))
+      continue;
+    folders.insert(entry.path());
+    expected.erase(name);
+  }
+  return {folders.begin(), folders.end()};
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  Options options = parse(argc, argv);
+  if (!fs::is_directory(options.data)) {
+    llvm::outs() << "skipped: no test data in '" << options.data.string()
+                 << "' (libonnx-testdata)\n";
     return 77;
   }
   mlir::DialectRegistry registry;
   interpreter::registerInterpreterModels(registry);
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
-  int passed = 0, unsupported = 0, wrong = 0;
-  std::set<fs::path> folders;
-  for (const auto& entry : fs::directory_iterator(data))
-    folders.insert(entry.path());
-  for (const fs::path& folder : folders) {
+  std::set<std::string> missing;
+  for (const std::string& name : options.expected)
+    if (matchesGlob(options.filter, name))
+      missing.insert(name);
+  std::map<Outcome, int> counts;
+  int failed = 0;
+  for (const fs::path& folder : casesOf(options, missing)) {
     Case test;
-    // What training dropout drops depends on the generator.
-    if (!matchesGlob(filter, folder.filename().string()) || !load(folder, test) ||
-        matchesGlob("test_training_dropout*", test.name))
-      continue;
-    Outcome outcome = run(context, test);
-    bool regression = outcome == Outcome::Unsupported && expected.contains(test.name);
-    passed += outcome == Outcome::Pass;
-    unsupported += outcome == Outcome::Unsupported && !regression;
-    wrong += outcome == Outcome::Wrong || regression;
-    if (outcome == Outcome::Wrong || regression)
-      llvm::outs() << "FAIL " << test.name << ": " << test.detail << "\n";
-    else if (verbose)
-      llvm::outs() << (outcome == Outcome::Pass ? "pass " : "unsupported ") << test.name
-                   << (outcome == Outcome::Pass ? "" : ": " + test.detail) << "\n";
+    test.name = folder.filename().string();
+    Outcome outcome = run(context, folder, test);
+    bool isFailure = outcome == Outcome::Wrong ||
+                     (outcome != Outcome::Pass && options.expected.contains(test.name));
+    ++counts[outcome];
+    failed += isFailure;
+    if (isFailure || options.verbose)
+      llvm::outs() << (isFailure ? "FAIL " : "") << nameOf(outcome) << " " << test.name
+                   << (test.detail.empty() || outcome == Outcome::Pass ? "" : ": " + test.detail)
+                   << "\n";
   }
-  llvm::outs() << passed << " passed, " << unsupported << " unsupported, " << wrong << " failed\n";
-  return wrong == 0 ? 0 : 1;
+  for (const std::string& name : missing)
+    llvm::outs() << "FAIL " << name << ": expected to pass, not in " << options.data.string()
+                 << "\n";
+  int seen = 0;
+  for (auto [outcome, count] : counts)
+    seen += count;
+  if (seen == 0)
+    llvm::outs() << "FAIL no case was run\n";
+  llvm::outs() << counts[Outcome::Pass] << " passed, " << counts[Outcome::Unsupported]
+               << " unsupported, " << counts[Outcome::Unreadable] << " unreadable, "
+               << failed + missing.size() << " failed\n";
+  return failed == 0 && missing.empty() && seen > 0 ? 0 : 1;
 }

@@ -74,5 +74,5 @@ int main(int argc, char** argv) {
     llvm::errs() << file << ": " << problem << "\n";
   }
   llvm::outs() << argc - 1 << " files, " << failures << " differ\n";
-  return failures == 0 ? 0 : 1;
+  return failures == 0 && argc > 1 ? 0 : 1;
 }
