@@ -10,17 +10,20 @@ struct EquivalenceOptions {
   Engine engine = Engine::F64;
   RandomOptions random;
   /// |a - b| <= tolerance * max(1, largest magnitude of the tensor). 1e-9 admits sums in another
-  /// order in f64.
+  /// order in f64. 0: the same bits, so that -0 is not +0.
   double tolerance = 1e-9;
   /// Results and arguments are matched by their tags where both functions have them, else by
   /// position. Results that only one of the two has are then ignored if this is set, and an error
   /// otherwise.
   bool commonResultsOnly = false;
+  /// `after` may have results that `before` has not; it still must have all of those.
+  bool newResults = false;
 };
 
 /// Runs each function that both modules have on the same random arguments and compares the results:
-/// floats by tolerance (NaN equals NaN), integers and booleans exactly. Emits an error on the
-/// function of `after` with the first element that differs, or if no function is in both.
+/// their types exactly, floats by tolerance (NaN equals NaN), integers and booleans exactly. Emits
+/// an error on the function of `after` with the first element that differs, or if no function is in
+/// both.
 llvm::LogicalResult checkEquivalent(mlir::ModuleOp before, mlir::ModuleOp after,
                                     const EquivalenceOptions& options = {});
 

@@ -190,6 +190,27 @@ TEST_F(Interpreter, EquivalenceFindsTheFirstElementThatDiffers) {
   EXPECT_NE(message.find("@f result 0: element 2 of 4"), std::string::npos) << message;
 }
 
+TEST_F(Interpreter, WithoutToleranceEveryBitCounts) {
+  auto describe = [&](double before, double after, double tolerance) {
+    return describeDifference(floats({1}, before), floats({1}, after), tolerance);
+  };
+  const double nan = std::nan("");
+  EXPECT_EQ(describe(1, 1, 0), "");
+  EXPECT_EQ(describe(nan, nan, 0), "");
+  EXPECT_NE(describe(0.0, -0.0, 0), "");
+  EXPECT_NE(describe(1, std::nextafter(1, 2), 0), "");
+  EXPECT_EQ(describe(0.0, -0.0, 1e-9), "");
+  EXPECT_EQ(describe(1, std::nextafter(1, 2), 1e-9), "");
+  EXPECT_NE(describe(1, nan, 1e-9), "");
+}
+
+TEST_F(Interpreter, AnElementTypeIsPartOfAResult) {
+  Builder builder(&context);
+  Tensor wide = Tensor::scalar(builder.getF32Type(), 1.0);
+  Tensor narrow = Tensor::scalar(builder.getBF16Type(), 1.0);
+  EXPECT_EQ(describeDifference(wide, narrow, 1e-9), "is tensor<bf16>, was tensor<f32>");
+}
+
 TEST_F(Interpreter, EquivalenceMatchesArgumentsAndResultsByTag) {
   parse("func.func @f(%x: tensor<2xf32> {titan.input = \"x\"}, %y: tensor<2xf32> {titan.input = "
         "\"y\"})"

@@ -125,6 +125,53 @@ template <typename Change> std::unique_ptr<Pass> wrong(StringRef name, Change ch
   return std::make_unique<Wrong<Change>>(name, change);
 }
 
+TEST_F(CheckByExecution, NamesThePassThatDropsAResult) {
+  auto dropped = [](ModuleOp module) {
+    auto step = module.lookupSymbol<func::FuncOp>("step");
+    step.getBody().front().getTerminator()->eraseOperands(0, 1);
+    step.setResAttrsAttr(ArrayAttr());
+    step.setFunctionType(
+        FunctionType::get(module.getContext(), step.getArgumentTypes(), TypeRange()));
+  };
+  EXPECT_EQ(run([&](PassManager& passes) { passes.addPass(wrong("dropped", dropped)); }),
+            "dropped");
+  EXPECT_NE(report.difference.find("@step has 0 results, had 1"), std::string::npos)
+      << report.difference;
+}
+
+TEST_F(CheckByExecution, NamesThePassThatDropsOrAddsAFunction) {
+  auto lost = [](ModuleOp module) { module.lookupSymbol<func::FuncOp>("eval").erase(); };
+  EXPECT_EQ(run([&](PassManager& passes) { passes.addPass(wrong("lost", lost)); }), "lost");
+  EXPECT_NE(report.difference.find("lost @eval"), std::string::npos) << report.difference;
+  report = {};
+  auto renamed = [](ModuleOp module) {
+    module.lookupSymbol<func::FuncOp>("step").setName("steps");
+  };
+  EXPECT_EQ(run([&](PassManager& passes) { passes.addPass(wrong("renamed", renamed)); }),
+            "renamed");
+  EXPECT_NE(report.difference.find("@steps is new"), std::string::npos) << report.difference;
+}
+
+TEST_F(CheckByExecution, SeesTheSignOfAZero) {
+  auto negative = [](ModuleOp module) {
+    module.walk([](ir::ReluOp op) {
+      OpBuilder builder(op->getContext());
+      builder.setInsertionPointAfter(op);
+      Value minus = ir::NegOp::create(builder, op.getLoc(), op.getResult());
+      op.getResult().replaceAllUsesExcept(minus, minus.getDefiningOp());
+    });
+  };
+  module = parseSourceString<ModuleOp>(R"mlir(
+    func.func @step(%x: tensor<4xf32> {titan.input = "x"}) -> (tensor<4xf32> {titan.output = "y"}) {
+      %0 = titan.sub %x, %x : tensor<4xf32>
+      %1 = titan.relu %0 : tensor<4xf32>
+      return %1 : tensor<4xf32>
+    })mlir",
+                                       &context);
+  EXPECT_EQ(run([&](PassManager& passes) { passes.addPass(wrong("negative", negative)); }),
+            "negative");
+}
+
 TEST_F(CheckByExecution, ComparesThePlaceOfRandomDecisionsWithoutThem) {
   auto drops = [&] {
     module = parseSourceString<ModuleOp>(R"mlir(

@@ -168,7 +168,7 @@ LogicalResult select(SelectOp op, Frame& frame) {
 
 void attachElementwise(MLIRContext* context) {
   // Integers wrap: arithmetic on them is unsigned.
-  attachUnary<NegOp, [](auto x) { return static_cast<decltype(x)>(decltype(x)(0) - x); }>(context);
+  attachUnary<NegOp, [](auto x) { return static_cast<decltype(x)>(-x); }>(context); // -0 of +0
   attachUnary<AbsOp, [](auto x) { return x < 0 ? static_cast<decltype(x)>(-x) : x; }>(context);
   attachUnary<SignOp, [](auto x) { return x > 0   ? decltype(x)(1)
                                           : x < 0 ? decltype(x)(-1)
