@@ -358,6 +358,7 @@ Result<Graph> parseGraph(std::string_view bytes, const std::string& source,
   Result<Graph> graph = GraphBuilder(bytes, source, directory, options).run();
   if (!graph.ok())
     return graph.takeError().withContext(source);
+  restoreRemovedBiases(*graph);
   shareRepeatedSamples(*graph);
   splitMergedTensors(*graph);
   resolveScopes(*graph);

@@ -67,8 +67,7 @@ Namer::Namer(const Graph& graph) : graph_(graph), uses_(findUses(graph)) {
 /// Not a name of the source: an exporter's, or the name of a value that its optimizer folded
 /// (torch.export then names no parameter like it).
 bool Namer::isMadeUp(const std::string& name) const {
-  const Tensor& file = graph_.initializers.at(name);
-  if (isAnonymous(name) || (!file.copyOf.empty() && name.starts_with(file.copyOf + "#")))
+  if (isAnonymous(name) || graph_.initializers.at(name).nameless)
     return true;
   if (signature().known())
     return !signature().byName(name);
@@ -172,9 +171,15 @@ bool Namer::recover(NamedTensor& tensor) {
     return true;
   if (fromMetadata(tensor) || fromScope(tensor))
     return true;
+  bool differentiable = isFloating(file.dtype) && usesOf(tensor).differentiable;
+  if (file.nameless && (differentiable || tensor.role == Role::Statistic)) {
+    // A part of a parameter's tensor, or a parameter that the file lacks.
+    tensor.kind = tensor.role == Role::Statistic ? TensorKind::Buffer : TensorKind::Parameter;
+    nameStructurally(tensor);
+    return true;
+  }
   if (signature().known())
     return false;
-  bool differentiable = isFloating(file.dtype) && usesOf(tensor).differentiable;
   if (tensor.role == Role::Statistic)
     tensor.kind = TensorKind::Buffer;
   else if (differentiable && tensor.role != Role::Other && !file.shape.empty() &&

@@ -131,6 +131,61 @@ TEST(Names, TensorsThatWereMergedForTheirValuesAreSeparate) {
   EXPECT_EQ(table.tensors[1].kind, TensorKind::Parameter);
 }
 
+/// A product of [2, 3] features whose bias of zeros onnxscript took out. `fx`: what the node's fx
+/// metadata says; empty: nothing, as after a conversion to an older opset.
+ModelBuilder withoutBias(const std::string& weight, const std::string& fx) {
+  ModelBuilder model;
+  model.input("x", {4, 2}).output("y").floats(weight, {2, 3}, {1, 2, 3, 4, 5, 6});
+  ::onnx::NodeProto& node = model.node("Gemm", {"x", weight}, {"y"});
+  ModelBuilder::setMetadata(node, "pkg.onnxscript.rewriter.rule_name",
+                            "ReshapeReshape, RemoveOptionalBiasFromGemm");
+  if (fx.empty())
+    return model;
+  ModelBuilder::setMetadata(node, "pkg.torch.onnx.name_scopes", "['', 'h.0.fc', 'addmm']");
+  ModelBuilder::setMetadata(node, "pkg.torch.onnx.class_hierarchy",
+                            "['m.M', 'm.Conv1D', 'aten.addmm.default']");
+  ModelBuilder::setMetadata(node, "pkg.torch.onnx.fx_node",
+                            "%addmm : [] = f(args = (" + fx + ", %x, %p_h_0_fc_weight))");
+  return model;
+}
+
+TEST(Names, BiasesOfZerosThatAnOptimizerRemovedAreBack) {
+  ModelBuilder model = withoutBias("h.0.fc.weight", "%p_h_0_fc_bias");
+  Graph graph = graphOf(model);
+  NameTable table = nameTensors(graph).take();
+  ASSERT_EQ(table.tensors.size(), 2u);
+  EXPECT_EQ(table.tensors[1].name, "h.0.fc.bias");
+  EXPECT_EQ(table.tensors[1].kind, TensorKind::Parameter);
+  EXPECT_FALSE(table.tensors[1].structural);
+  EXPECT_TRUE(table.notes.empty());
+  const Tensor& bias = graph.initializers.at("h.0.fc.bias");
+  EXPECT_EQ(bias.shape, (Shape{3}));
+  EXPECT_EQ(bias.read().take(), std::string(12, '\0'));
+
+  // What was removed is no parameter, or no rule says that something was.
+  model = withoutBias("h.0.fc.weight", "%b_h_0_fc_bias");
+  EXPECT_EQ(graphOf(model).initializers.size(), 1u);
+  model = withoutBias("h.0.fc.weight", "%p_h_0_fc_bias");
+  model.model.mutable_graph()->mutable_node(0)->set_op_type("Conv");
+  EXPECT_EQ(graphOf(model).initializers.size(), 1u);
+}
+
+TEST(Names, RemovedBiasesWithoutMetadataAreCalledAsTheirWeights) {
+  ModelBuilder model = withoutBias("h.0.fc.weight", "");
+  Graph graph = graphOf(model);
+  NameTable table = nameTensors(graph).take();
+  ASSERT_EQ(table.tensors.size(), 2u);
+  EXPECT_EQ(table.tensors[1].name, "h.0.fc.bias");
+  EXPECT_EQ(graph.notes.size(), 1u);
+  // Nothing to call it after.
+  model = withoutBias("val_7", "");
+  table = nameTensors(graphOf(model)).take();
+  ASSERT_EQ(table.tensors.size(), 2u);
+  EXPECT_EQ(table.tensors[1].name, "gemm_0.bias");
+  EXPECT_TRUE(table.tensors[1].structural);
+  EXPECT_EQ(table.tensors[1].kind, TensorKind::Parameter);
+}
+
 /// A model whose optimizer looked up positions, which are added to tokens.
 NameTable namesWithFolded(const std::string& name, const std::vector<int64_t>& shape,
                           const std::vector<float>& values) {

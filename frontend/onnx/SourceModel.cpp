@@ -295,6 +295,7 @@ void splitMergedTensors(Graph& graph) {
         Tensor copy = tensor->second;
         copy.name = it->second;
         copy.copyOf = original;
+        copy.nameless = true;
         graph.initializers.emplace(it->second, std::move(copy));
         graph.initializerOrder.push_back(it->second);
         graph.notes.add(kMerged, inQuotes(original));

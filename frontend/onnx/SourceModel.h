@@ -10,6 +10,11 @@ namespace titan::frontend {
 /// between two of one container.
 void resolveScopes(Graph& graph);
 
+/// An optimizer takes biases that are all zeros out of Gemm and convolutions. Where a node says
+/// that it lost its bias this way, the parameter that its fx metadata names is there again, as
+/// zeros.
+void restoreRemovedBiases(Graph& graph);
+
 /// Exporters merge tensors of equal bytes, such as the ones of all norms: trained as one they would
 /// be tied. Where the fx metadata names different parameters for the uses of one initializer, each
 /// gets a copy ("name#1"), with a note.

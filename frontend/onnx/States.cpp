@@ -112,6 +112,8 @@ Result<std::vector<ir::StateOp>> addStates(ModuleOp module, const Graph& graph,
     Attribute init;
     if (fresh && parameter) {
       init = freshInit(context, tensor, shape, recipe);
+    } else if (file.restored) {
+      init = ir::RuleInitAttr::get(context, "constant", 0, 0);
     } else if (fresh && !file.missing.empty() && tensor.role == Role::Statistic) {
       bool variance = tensor.name.ends_with("var");
       init = ir::RuleInitAttr::get(context, "constant", variance ? 1 : 0, 0);
@@ -136,7 +138,7 @@ Result<std::vector<ir::StateOp>> addStates(ModuleOp module, const Graph& graph,
         !aliases.empty())
       state.setAliasesAttr(builder.getStrArrayAttr(aliases));
     const std::string& source = file.copyOf.empty() ? tensor.initializer : file.copyOf;
-    if (source != tensor.name)
+    if (source != tensor.name && !file.restored)
       state.setSourceName(source);
     if (!tensor.layout.empty())
       state.setSourceLayout(tensor.layout);

@@ -40,8 +40,11 @@ struct Tensor {
   std::shared_ptr<const std::string> inlineBytes; ///< null for external data
   std::shared_ptr<DataFile> file;                 ///< null unless external and present
   bool fromConstantNode = false;                  ///< the output of a Constant node
-  std::string copyOf;   ///< the file's initializer, where the exporter merged several into it
-  bool assumed = false; ///< the file has no data: the values follow from how the model uses them
+  std::string copyOf;    ///< the file's initializer, where the exporter merged several into it
+  bool nameless = false; ///< is not called like this in any file: the name is still to be found
+  bool assumed = false;  ///< the file has no data: the values follow from how the model uses them
+  /// Zeros that an optimizer took out of the file (restoreRemovedBiases): no bytes are stored.
+  bool restored = false;
   /// The file has no data, and whether the values are a mask or are trained nothing tells.
   bool perhapsMask = false;
   std::string missing; ///< why external data is absent; empty when it is there

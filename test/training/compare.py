@@ -7,6 +7,7 @@ LOSS_TOLERANCE = 1e-4  # relative, each step
 NORM_TOLERANCE = 1e-3  # relative, L2 norm of a trained tensor
 # Of the norm: a tensor that is off by NORM_TOLERANCE projects that far off with a probability of 1 in 16000.
 PROJECTION_TOLERANCE = 4 * NORM_TOLERANCE
+UPDATE_TOLERANCE = 2e-3  # of the L2 norm of what training added to a tensor
 
 
 def projection(name, tensor):
@@ -44,20 +45,30 @@ def compare_values(stored, tensor, name, trained):
     found, expected = projection(name, tensor), trained["projections"][name]
     if not abs(found - expected) <= PROJECTION_TOLERANCE * scale:
         return [f"{stored} has PyTorch's norm, and its elements at other places: projection {found:.7g}, PyTorch's {expected:.7g}"]
+    # Of two runs from the same values, the difference is that of what training added, however small that is beside the values.
+    update = trained.get("updates", {}).get(name)
+    if update is not None and not (error := abs(found - expected)) <= UPDATE_TOLERANCE * max(update, 1e-6):
+        return [f"{stored} has an update that is {error:.2g} from PyTorch's, of norm {update:.7g}, in one direction"]
     return []
 
 
-def compare_state(tensors, reference, trained, folded=()):
+def compare_state(tensors, reference, trained, folded=(), instead=None):
     """Names, shapes and values of a checkpoint's model tensors, the values by their norm and projection in `trained` (a recipe's results in
     the reference); of a tied set one name is enough, and only one. A name of `folded` was destroyed by the exporter, which left what it
-    computed from the parameter: a tensor of another name and as many elements."""
-    wrong = []
+    computed from the parameter: a tensor of another name and as many elements. `instead` says what an export has instead of a parameter:
+    another `name`, its first `rows`, the `transposed` tensor."""
+    wrong, instead = [], instead or {}
     tied = {name: names for names in reference["aliases"] for name in names}
+    renamed = {at["name"] for at in instead.values() if "name" in at}
     # Exports do not say which buffers a state_dict leaves out.
-    extra = sorted(set(tensors) - set(reference["state"]) - set(reference["buffers"]))
+    extra = sorted(set(tensors) - set(reference["state"]) - set(reference["buffers"]) - renamed)
     for name, shape in reference["state"].items():
-        stored = [alias for alias in tied.get(name, [name]) if alias in tensors]
+        at = instead.get(name, {})
+        names = [at["name"]] if "name" in at else tied.get(name, [name])
+        stored = [alias for alias in names if alias in tensors]
         replaced = [other for other in extra if name in folded and tensors[other].size == int(np.prod(shape))]
+        if "rows" in at:
+            name, shape = f"{name}[:{at['rows']}]", [at["rows"], *shape[1:]]
         if not stored and replaced:
             stored, shape = replaced[:1], list(tensors[replaced[0]].shape)
             extra.remove(replaced[0])
@@ -65,10 +76,13 @@ def compare_state(tensors, reference, trained, folded=()):
             continue  # a constant of the job, where the export does not say that it is a buffer
         if not stored:
             wrong.append(f"{name} {shape} is missing from the checkpoint")
-        elif len(stored) > 1:
+            continue
+        if len(stored) > 1:
             wrong.append(f"tied {' = '.join(stored)} is stored {len(stored)} times")
-        elif list(tensors[stored[0]].shape) != shape:
-            wrong.append(f"{stored[0]} has shape {list(tensors[stored[0]].shape)}, state_dict has {shape}")
+            continue
+        tensor = tensors[stored[0]].T if at.get("transposed") else tensors[stored[0]]
+        if list(tensor.shape) != shape:
+            wrong.append(f"{stored[0]} has shape {list(tensor.shape)}, state_dict has {shape}")
         else:
-            wrong += compare_values(stored[0], tensors[stored[0]], name, trained)
+            wrong += compare_values(stored[0], tensor, name, trained)
     return wrong + [f"{name} is in the checkpoint, not in the state_dict" for name in extra]

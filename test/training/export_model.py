@@ -10,6 +10,8 @@ import torch
 PRIVATE = {"pkg.torch.onnx.stack_trace"}
 # What names are recovered from: all that is kept of large graphs, in which metadata outweighs the rest.
 NAMING = {"pkg.torch.onnx.name_scopes", "pkg.torch.onnx.class_hierarchy", "pkg.torch.onnx.fx_node"}
+# Also what lists the source's parameters, and what says which of them an optimizer took out.
+LISTING = NAMING | {"pkg.torch.export.ExportedProgram.graph_signature", "pkg.onnxscript.rewriter.rule_name"}
 
 WAYS = {
     "dynamo-train": dict(dynamo=True, training=True, dynamic=True, optimize=False, opset_version=23),
@@ -21,10 +23,10 @@ WAYS = {
 }
 
 
-def strip_metadata(model, lean=False):
-    """Removes paths of the exporting machine from all metadata, in place; with `lean` all that is not in NAMING."""
+def strip_metadata(model, metadata=None):
+    """Removes paths of the exporting machine from all metadata, in place; with `metadata`, a set of keys, all other keys."""
     def strip(holder):
-        kept = [entry for entry in holder.metadata_props if (entry.key in NAMING if lean else entry.key not in PRIVATE)]
+        kept = [entry for entry in holder.metadata_props if (entry.key in metadata if metadata else entry.key not in PRIVATE)]
         del holder.metadata_props[:]
         holder.metadata_props.extend(kept)
         if hasattr(holder, "doc_string"):
@@ -32,7 +34,7 @@ def strip_metadata(model, lean=False):
 
     def graph(g):
         strip(g)
-        if lean:
+        if metadata:
             del g.value_info[:]
         for item in [*g.node, *g.input, *g.output, *g.value_info, *g.initializer]:
             strip(item)
@@ -46,9 +48,9 @@ def strip_metadata(model, lean=False):
 
 
 def export(module, samples, input_names, path, dynamo, training, dynamic, optimize=True, opset_version=None,
-           external_data=False, lean=False):
+           external_data=False, metadata=None):
     """Exports `module` at `samples` (a tuple of tensors) to `path`; `dynamic` names dimension 0 `batch`.
-    `lean` drops metadata that nothing reads."""
+    `metadata` is what to keep of it, by key; None: all."""
     module.train(training)
     options = dict(input_names=list(input_names), output_names=["output"], opset_version=opset_version)
     if dynamo:
@@ -64,5 +66,5 @@ def export(module, samples, input_names, path, dynamo, training, dynamic, optimi
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
         torch.onnx.export(module, samples, str(path), **options)
-    model = strip_metadata(onnx.load(str(path), load_external_data=False), lean)
+    model = strip_metadata(onnx.load(str(path), load_external_data=False), metadata)
     path.write_bytes(model.SerializeToString(deterministic=True))

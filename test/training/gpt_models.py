@@ -196,3 +196,17 @@ def llama():
 def masked():
     """Hugging Face's GPT-2: transposed linear layers, GELU written out, an attention mask for padded samples."""
     return GPT(nn.LayerNorm, MaskedAttention, ConvDense, tied=True)
+
+
+class HuggingFace(nn.Module):
+    """Hugging Face's own GPT-2 as it draws its weights, with more positions than are used."""
+
+    def __init__(self):
+        super().__init__()
+        import transformers  # only the references of this model need it
+        self.model = transformers.GPT2LMHeadModel(transformers.GPT2Config(
+            vocab_size=VOCABULARY, n_positions=LENGTH + 4, n_embd=WIDTH, n_layer=LAYERS, n_head=HEADS, resid_pdrop=0, embd_pdrop=0,
+            attn_pdrop=0))
+
+    def forward(self, ids):
+        return self.model(input_ids=ids, use_cache=False).logits

@@ -20,7 +20,7 @@ import torch
 
 import gpt_models
 from compare import values_of
-from export_model import WAYS, export
+from export_model import NAMING, WAYS, export
 from models import CASES, COMMON, DropoutMoment
 from torch_training import train
 
@@ -36,16 +36,27 @@ def aliases(module):
     return [names for names in sets.values() if len(names) > 1]
 
 
-def record(module, recipe, data, inputs):
-    runs = {}
+def measure(case, initial, trained):
+    """What is compared of each trained tensor: its values and, where the case asks for it, the size of its update. The first rows of a tensor, where
+    an export has only those, count as a tensor."""
+    rows = {name: at["rows"] for instead in case.instead.values() for name, at in instead.items() if "rows" in at}
+    tensors = {name: (initial[name].to(after.dtype), after) for name, after in trained.items()}
+    tensors |= {f"{name}[:{n}]": tuple(tensor[:n] for tensor in tensors[name]) for name, n in rows.items()}
+    measured = values_of({name: after.numpy() for name, (_, after) in tensors.items()})
+    if case.updates:
+        measured["updates"] = {name: float((after - before).norm()) for name, (before, after) in tensors.items()}
+    return measured
+
+
+def record(case, module, recipe, data):
+    runs, inputs = {}, list(case.inputs)
     for label, dtype in (("f32", torch.float32), ("f64", torch.float64)):
         trained = copy.deepcopy(module).train(False)
         runs[label] = train(trained, recipe, data, inputs, dtype)
     worst = max(abs(a - b) / abs(b) for a, b in zip(runs["f32"], runs["f64"]))
     if worst > CHAOS:
         raise SystemExit(f"f32 and f64 losses differ by {worst:.1e} relative: choose a tamer recipe")
-    runs |= values_of({name: tensor.numpy() for name, tensor in trained.state_dict().items()})
-    return runs
+    return runs | measure(case, module.state_dict(), trained.state_dict())
 
 
 def draw_text(case, random):
@@ -88,7 +99,8 @@ def write_case(name, case, folder, seed):
     # Three samples: a size that no model of this folder has as a feature dimension of an input.
     samples = tuple(torch.from_numpy(data[key][:3]) for key in case.inputs)
     for way in case.exports:
-        export(copy.deepcopy(module), samples, case.inputs, folder / f"{way}.onnx", lean=bool(case.vocabulary or case.tokens), **WAYS[way])
+        export(copy.deepcopy(module), samples, case.inputs, folder / f"{way}.onnx",
+               metadata=case.metadata or (NAMING if case.vocabulary or case.tokens else None), **WAYS[way])
 
     reference = {
         "torch": torch.__version__,
@@ -99,10 +111,12 @@ def write_case(name, case, folder, seed):
         "folded": case.folded,
         "recipes": {},
     }
+    if case.instead:
+        reference["instead"] = case.instead
     for label, text in case.recipes.items():
         text = text + "\n" + COMMON
         (folder / f"{label}.toml").write_text(text)
-        reference["recipes"][label] = record(module, tomllib.loads(text), data, list(case.inputs))
+        reference["recipes"][label] = record(case, module, tomllib.loads(text), data)
     (folder / "reference.json").write_text(json.dumps(reference, indent=1) + "\n")
     size = sum(file.stat().st_size for file in folder.iterdir())
     print(f"{name}: {len(case.exports)} exports, {len(case.recipes)} recipes, {size / 1024:.0f} KiB")
@@ -121,7 +135,7 @@ def write_gpt_dropout(folder):
     for way in ("dynamo-train", "legacy-train"):
         torch.manual_seed(0)
         export(gpt_models.nano(dropout=0.1), (torch.zeros(3, gpt_models.LENGTH, dtype=torch.int64),), ["ids"],
-               folder / f"{way}.onnx", lean=True, **WAYS[way])
+               folder / f"{way}.onnx", metadata=NAMING, **WAYS[way])
 
 
 def main():

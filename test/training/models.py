@@ -14,6 +14,7 @@ from torch import nn
 
 import bert_models
 import gpt_models
+from export_model import LISTING
 
 COMMON = """\
 [data]
@@ -45,6 +46,9 @@ class Case:
     vocabulary: int = 0
     tokens: int = 0
     folded: dict = field(default_factory=dict)  # by export: parameters of which the exporter leaves only what it computed from them
+    instead: dict = field(default_factory=dict)  # by export and parameter: what the export has of it (compare_state)
+    updates: bool = False  # compare each parameter's own update: only where rounding does not decide any
+    metadata: set = None  # of the exports, by key; None: all, of a language model NAMING
     exports: list = field(default_factory=lambda: ["dynamo-train", "dynamo-optimized", "legacy-train", "legacy-eval"])
 
 
@@ -251,6 +255,13 @@ CASES |= {name: Case(make, TOKENS | ({"attention_mask": (gpt_models.LENGTH,)} if
                      folded={} if name == "gpt-llama" else POSITIONS,
                      exports=["dynamo-train", "dynamo-optimized", "legacy-train", "legacy-eval"])
           for name, make in LANGUAGE_MODELS.items()}
+
+# As Hugging Face makes it: biases are zero and norms one, which exporters remove and merge. Adam would turn the rounding of gradients
+# that are zero, those of the keys' biases, into updates.
+CASES["gpt-fresh"] = Case(
+    gpt_models.HuggingFace, TOKENS, None, {"sgd": SGD + BATCH, "accumulate": SGD + "clip_norm = 1.0\n" + ACCUMULATE},
+    vocabulary=gpt_models.VOCABULARY, updates=True, metadata=LISTING, exports=["dynamo-optimized"],
+    instead={"dynamo-optimized": {"model.transformer.wpe.weight": {"rows": gpt_models.LENGTH}}})
 
 
 TEXT = {"input_ids": (gpt_models.LENGTH,)}
