@@ -361,6 +361,7 @@ Result<Graph> parseGraph(std::string_view bytes, const std::string& source,
   restoreRemovedBiases(*graph);
   shareRepeatedSamples(*graph);
   splitMergedTensors(*graph);
+  splitMergedLayers(*graph);
   resolveScopes(*graph);
   return graph;
 }

@@ -20,6 +20,10 @@ void restoreRemovedBiases(Graph& graph);
 /// gets a copy ("name#1"), with a note.
 void splitMergedTensors(Graph& graph);
 
+/// The same where nodes have no metadata: each layer with a matrix of its own gets its own norms
+/// and biases. Where the signature lists as many, they have its names.
+void splitMergedLayers(Graph& graph);
+
 /// With a fixed batch, optimizers also fold what each sample repeats: positions looked up for every
 /// sample are [batch, position, width]. Such an initializer keeps one sample, [1, position, width],
 /// which its users broadcast: as a parameter it then has the source's gradient.

@@ -86,10 +86,21 @@ void Namer::tieEmbeddings() {
       continue;
     for (NamedTensor& table : table_.tensors) {
       if (table.kind != TensorKind::Parameter || table.role != Role::Embedding ||
-          !table.layout.empty() || !table.sameAs.empty() ||
-          head.sourceShape(fileTensor(head).shape) != fileTensor(table).shape ||
-          !areEqualValues(fileTensor(table), fileTensor(head), !head.layout.empty()))
+          !table.layout.empty() || !table.sameAs.empty())
         continue;
+      auto equals = [&](bool transposed) {
+        Shape shape = fileTensor(head).shape;
+        if (transposed)
+          std::reverse(shape.begin(), shape.end());
+        return shape == fileTensor(table).shape &&
+               areEqualValues(fileTensor(table), fileTensor(head), transposed);
+      };
+      // What has no name of its own has no known layout either.
+      bool turned = !head.layout.empty() || (head.structural && !equals(false));
+      if (!equals(turned))
+        continue;
+      if (turned)
+        head.layout = {1, 0};
       head.sameAs = table.initializer;
       if (!head.structural)
         table.aliases.push_back(head.name);

@@ -5,6 +5,27 @@
 
 namespace titan::frontend {
 
+Role roleOf(const Node& node, size_t operand, size_t rank) {
+  const std::string& op = node.opType;
+  if (op == "Gemm")
+    return operand == 2 ? Role::Bias : Role::Weight;
+  if (op == "MatMul")
+    return Role::Weight;
+  if (op == "Conv" || op == "ConvTranspose")
+    return operand == 1 ? Role::Weight : operand == 2 ? Role::Bias : Role::Other;
+  if (op == "LayerNormalization" || op == "InstanceNormalization" || op == "GroupNormalization" ||
+      op == "RMSNormalization" || op == "BatchNormalization")
+    return operand == 1   ? Role::NormScale
+           : operand == 2 ? Role::NormBias
+           : operand >= 3 ? Role::Statistic
+                          : Role::Other;
+  if (op == "Gather" && operand == 0)
+    return Role::Embedding;
+  if ((op == "Add" || op == "Sum") && rank <= 1)
+    return Role::Bias;
+  return Role::Other;
+}
+
 namespace {
 
 /// Operands through which no gradient flows, by op; an empty list: none of its operands.
@@ -73,27 +94,6 @@ const std::map<std::string, std::set<size_t>>& blockedOperands() {
 bool blocks(const Node& node, size_t operand) {
   auto it = blockedOperands().find(node.opType);
   return it != blockedOperands().end() && (it->second.empty() || it->second.contains(operand));
-}
-
-Role roleOf(const Node& node, size_t operand, size_t rank) {
-  const std::string& op = node.opType;
-  if (op == "Gemm")
-    return operand == 2 ? Role::Bias : Role::Weight;
-  if (op == "MatMul")
-    return Role::Weight;
-  if (op == "Conv" || op == "ConvTranspose")
-    return operand == 1 ? Role::Weight : operand == 2 ? Role::Bias : Role::Other;
-  if (op == "LayerNormalization" || op == "InstanceNormalization" || op == "GroupNormalization" ||
-      op == "RMSNormalization" || op == "BatchNormalization")
-    return operand == 1   ? Role::NormScale
-           : operand == 2 ? Role::NormBias
-           : operand >= 3 ? Role::Statistic
-                          : Role::Other;
-  if (op == "Gather" && operand == 0)
-    return Role::Embedding;
-  if ((op == "Add" || op == "Sum") && rank <= 1)
-    return Role::Bias;
-  return Role::Other;
 }
 
 /// Identity and Transpose nodes that a tensor is followed through.

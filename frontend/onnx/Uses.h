@@ -34,6 +34,9 @@ struct TensorUses {
   bool indexedByInput = false; ///< values of an input say which of its rows are read
 };
 
+/// What operand `operand` of `node`, a tensor of `rank`, is to it.
+Role roleOf(const Node& node, size_t operand, size_t rank);
+
 /// By initializer.
 std::map<std::string, TensorUses> findUses(const Graph& graph);
 

@@ -17,6 +17,7 @@ WAYS = {
     "dynamo-train": dict(dynamo=True, training=True, dynamic=True, optimize=False, opset_version=23),
     "dynamo-eval": dict(dynamo=True, training=False, dynamic=True, optimize=False, opset_version=20),
     "dynamo-optimized": dict(dynamo=True, training=False, dynamic=False, optimize=True),
+    "dynamo-17": dict(dynamo=True, training=False, dynamic=False, optimize=True, opset_version=17),
     "legacy-train": dict(dynamo=False, training=True, dynamic=True, opset_version=17),
     "legacy-eval": dict(dynamo=False, training=False, dynamic=False, opset_version=17),
     "legacy-13": dict(dynamo=False, training=False, dynamic=True, opset_version=13),

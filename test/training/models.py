@@ -76,6 +76,23 @@ class TwiceUsed(nn.Module):
         return self.last(torch.tanh(self.shared(torch.tanh(self.shared(x)))))
 
 
+class CalledTwice(nn.Module):
+    """A block that is called twice, beside a norm and biases that start with its values: an exporter merges all of them, and only the
+    block's may stay one."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm, self.up, self.down = nn.LayerNorm(8), nn.Linear(8, 8), nn.Linear(8, 8)
+        self.last, self.head = nn.LayerNorm(8), nn.Linear(8, 3)
+        gpt_models.fresh(self)
+
+    def block(self, x):
+        return x + self.down(torch.tanh(self.up(self.norm(x))))
+
+    def forward(self, x):
+        return self.head(self.last(self.block(self.block(x))))
+
+
 class Tied(nn.Module):
     def __init__(self):
         super().__init__()
@@ -271,6 +288,32 @@ CASES |= {
     "sines": Case(bert_models.with_fixed_positions, TEXT, labels(bert_models.CLASSES), {"sgd": SGD + BATCH},
                   tokens=gpt_models.VOCABULARY, exports=["legacy-train", "legacy-eval", "dynamo-train"]),
 }
+
+
+def made_up(names, products):
+    """What stands in an export without metadata: other names, of a norm for both of its parameters; the matrices of products by their number,
+    transposed."""
+    instead = {}
+    for name, other in names.items():
+        pair = "." in other or other.startswith("embedding")
+        instead |= {name: {"name": other}} if pair else {f"{name}.{leaf}": {"name": f"{other}.{leaf}"} for leaf in ("weight", "bias")}
+    return instead | {f"{name}.weight": {"name": f"matmul_{i}.weight", "transposed": True} for name, i in products.items()}
+
+
+# Converted to an older opset, which drops all metadata: norms and biases are merged, and nothing says whose they were.
+CASES["gpt-merged"] = Case(
+    lambda: gpt_models.fresh(gpt_models.nano()), TOKENS, None, {"sgd": SGD + BATCH, "accumulate": SGD + "clip_norm = 1.0\n" + ACCUMULATE},
+    vocabulary=gpt_models.VOCABULARY, updates=True, exports=["dynamo-17"], instead={"dynamo-17": made_up(
+        {"wpe.weight": "embedding_1", "h.0.ln_2": "layernormalization_1", "h.1.ln_1": "layernormalization_2",
+         "h.1.ln_2": "layernormalization_3", "ln_f": "layernormalization_4", "h.0.attn.c_proj.bias": "add_3.bias",
+         "h.0.mlp.c_proj.bias": "add_8.bias", "h.1.attn.c_attn.bias": "add_10.bias", "h.1.attn.c_proj.bias": "add_12.bias",
+         "h.1.mlp.c_fc.bias": "add_14.bias", "h.1.mlp.c_proj.bias": "add_17.bias"},
+        {"h.0.attn.c_attn": 0, "h.0.attn.c_proj": 3, "h.0.mlp.c_fc": 4, "h.0.mlp.c_proj": 5,
+         "h.1.attn.c_attn": 6, "h.1.attn.c_proj": 9, "h.1.mlp.c_fc": 10, "h.1.mlp.c_proj": 11})})
+CASES["called-twice"] = Case(
+    CalledTwice, {"x": (5, 8)}, real(5, 3), {"mse-sgd": loss("mse") + SGD + BATCH}, updates=True, exports=["dynamo-17"],
+    instead={"dynamo-17": made_up({"up.bias": "add_0.bias", "down.bias": "add_1.bias", "last": "layernormalization_2"},
+                                  {"up": 0, "down": 1, "head": 4})})
 
 
 class DropoutMoment(nn.Module):
