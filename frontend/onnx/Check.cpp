@@ -46,6 +46,8 @@ static std::string tensors(const Graph& graph, const NameTable& names, TensorKin
       lines += fmt::format(", tied to '{}'", printable(alias));
     if (tensor.structural)
       lines += ", name made up";
+    if (tensor.guessed)
+      lines += ", name guessed";
     if (file.restored)
       lines += ", zeros that the exporter left out";
     if (!file.missing.empty())

@@ -28,6 +28,14 @@ struct Port {
   std::optional<std::vector<Dim>> dims;
 };
 
+/// How sure the module of a legacy scope is: containers that are not called have no scope, so that
+/// a module in one looks like a child of the root.
+enum class ScopePlace {
+  Told,    ///< by the scope, or by tensors of modules in it or around it
+  Guessed, ///< a child of the root, in a graph that hides containers
+  Unknown, ///< in a container that is not shown
+};
+
 struct Node {
   std::string name; ///< may be empty
   std::string domain, opType;
@@ -36,6 +44,7 @@ struct Node {
   std::vector<::onnx::AttributeProto> attributes;
   std::map<std::string, std::string> metadata;
   std::optional<std::string> module; ///< the source module, where it was found out (resolveScopes)
+  ScopePlace place = ScopePlace::Told;
 
   const ::onnx::AttributeProto* find(std::string_view attribute) const;
   int64_t integer(std::string_view attribute, int64_t otherwise) const;

@@ -52,8 +52,9 @@ Namer::Namer(const Graph& graph) : graph_(graph), uses_(findUses(graph)) {
     for (const std::string& output : node.outputs)
       if (!output.empty())
         producer_.emplace(output, scopes_.size());
-    scopes_.push_back(scopeOf(node));
-    const Scope& scope = scopes_.back();
+    Scope& scope = scopes_.emplace_back(scopeOf(node));
+    if (scope.place == ScopePlace::Unknown)
+      scope.module.clear();
     if (!scope.module.empty())
       modules_.insert(scope.module);
     for (const FxOperand& operand : scope.operands)
@@ -239,9 +240,9 @@ bool Namer::fromMetadata(NamedTensor& tensor) {
 }
 
 /// What the module of `use` calls the matrix: as the bias that is added to the product
-/// (`in_proj_bias` beside `in_proj_weight`), as nn.MultiheadAttention calls its fused projection,
-/// else `weight`.
-std::string Namer::weightAttribute(const NamedTensor& tensor, const Use& use) const {
+/// (`in_proj_bias` beside `in_proj_weight`), as nn.MultiheadAttention calls its projections, else
+/// `weight`, as nn.Linear does, which has one.
+Namer::Attribute Namer::weightAttribute(const NamedTensor& tensor, const Use& use) const {
   const std::string& module = scopes_[use.node].module;
   const std::string& product = graph_.nodes[use.node].outputs.front();
   for (const Node& add : graph_.nodes) {
@@ -251,28 +252,30 @@ std::string Namer::weightAttribute(const NamedTensor& tensor, const Use& use) co
     for (const std::string& input : add.inputs)
       if (graph_.initializers.contains(input) && moduleOf(input) == module &&
           leafOf(input).ends_with("_bias"))
-        return std::string(leafOf(input).substr(0, leafOf(input).size() - 4)) + "weight";
+        return {std::string(leafOf(input).substr(0, leafOf(input).size() - 4)) + "weight"};
   }
   Shape shape = fileTensor(tensor).shape; // [in, out]
   bool fused = shape.size() == 2 && shape[1] == 3 * shape[0];
+  Shape square{shape[0], shape[0]}, wide{shape[0], 3 * shape[0]};
   if (fused && (graph_.initializers.contains(module + ".out_proj.weight") ||
-                multipliesBy(module, {shape[0], shape[0]})))
-    return "in_proj_weight";
-  bool square = shape.size() == 2 && shape[0] == shape[1];
-  return square && multipliesBy(module, {shape[0], 3 * shape[0]}) ? "out_proj.weight" : "weight";
+                productsOf(module, &square) > 0))
+    return {"in_proj_weight", /*guessed=*/true};
+  if (shape == square && productsOf(module, &wide) > 0)
+    return {"out_proj.weight", /*guessed=*/true};
+  return {"weight", /*guessed=*/productsOf(module, nullptr) > 1};
 }
 
-/// Does `module` itself multiply by an anonymous matrix of `shape`? nn.MultiheadAttention without
-/// biases does so twice: it calls no module for its projections.
-bool Namer::multipliesBy(const std::string& module, const Shape& shape) const {
-  for (const std::string& name : graph_.initializerOrder) {
-    if (!isMadeUp(name) || graph_.initializers.at(name).shape != shape)
-      continue;
-    for (const Use& use : uses_.at(name).uses)
-      if (use.role == Role::Weight && scopes_[use.node].module == module)
-        return true;
-  }
-  return false;
+/// The number of anonymous matrices, of `shape` if there is one, that `module` itself multiplies
+/// by. nn.MultiheadAttention without biases has two: it calls no module for its projections.
+size_t Namer::productsOf(const std::string& module, const Shape* shape) const {
+  return static_cast<size_t>(std::count_if(
+      graph_.initializerOrder.begin(), graph_.initializerOrder.end(), [&](const std::string& name) {
+        const std::vector<Use>& uses = uses_.at(name).uses;
+        return isMadeUp(name) && (!shape || graph_.initializers.at(name).shape == *shape) &&
+               std::any_of(uses.begin(), uses.end(), [&](const Use& use) {
+                 return use.role == Role::Weight && scopes_[use.node].module == module;
+               });
+      }));
 }
 
 /// Scopes alone: a matrix that a module multiplies by, anonymous because its transposition was
@@ -289,13 +292,16 @@ bool Namer::fromScope(NamedTensor& tensor) {
     bool bias = use.role == Role::Bias && file.shape.size() == 1;
     if (!weight && !bias)
       continue;
-    std::string name = scope.module + "." + (weight ? weightAttribute(tensor, use) : "bias");
+    Attribute attribute = weight ? weightAttribute(tensor, use) : Attribute{"bias"};
+    std::string name = scope.module + "." + attribute.name;
     if (signature().known() && !signature().byName(name))
       continue;
     bool transposed = weight && file.shape.size() == 2 && use.transposed;
     if (!take(tensor, name, transposed))
       continue;
     tensor.kind = TensorKind::Parameter;
+    tensor.guessed =
+        !signature().known() && (attribute.guessed || scope.place == ScopePlace::Guessed);
     return true;
   }
   return false;

@@ -33,8 +33,12 @@ private:
   bool besideParameter(const NamedTensor& tensor) const;
   bool fromMetadata(NamedTensor& tensor);
   bool fromScope(NamedTensor& tensor);
-  std::string weightAttribute(const NamedTensor& tensor, const Use& use) const;
-  bool multipliesBy(const std::string& module, const Shape& shape) const;
+  struct Attribute {
+    std::string name;
+    bool guessed = false; ///< from shapes alone
+  };
+  Attribute weightAttribute(const NamedTensor& tensor, const Use& use) const;
+  size_t productsOf(const std::string& module, const Shape* shape) const;
   bool take(NamedTensor& tensor, const std::string& name, bool transposed);
   std::string demangled(const std::string& text, const std::string& module) const;
   void nameStructurally(NamedTensor& tensor);

@@ -54,7 +54,7 @@ Status applyOverrides(const Graph& graph, const NameOverrides& overrides, NameTa
     if (entry.name) {
       it->name = *entry.name;
       std::erase(it->aliases, it->name);
-      it->structural = false;
+      it->structural = it->guessed = false;
     }
     if (entry.kind)
       it->kind = *entry.kind;
@@ -92,6 +92,11 @@ void stripWrappers(NameTable& table) {
 Result<NameTable> nameTensors(const Graph& graph, const NameOverrides& overrides) {
   NameTable table = Namer(graph).run();
   TITAN_TRY(applyOverrides(graph, overrides, table));
+  for (const NamedTensor& tensor : table.tensors)
+    if (tensor.guessed)
+      table.notes.push_back(fmt::format(
+          "'{}' is called '{}' by a guess at what its module is; --names can say otherwise",
+          printable(tensor.initializer), printable(tensor.name)));
   stripWrappers(table);
   for (const NamedTensor& tensor : table.tensors) {
     auto entry = overrides.find(tensor.initializer);

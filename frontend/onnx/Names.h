@@ -19,6 +19,7 @@ struct NamedTensor {
   size_t dropped = 0; ///< leading dimensions of 1 that the file's tensor has and the source's not
   std::vector<std::string> aliases; ///< the other names of a tied tensor
   bool structural = false; ///< nothing tells the source's name: made up from the graph's structure
+  bool guessed = false;    ///< the name is what the source most likely has; nothing proves it
   Role role = Role::Other; ///< of the first use that has one
   int64_t fanIn = 0;       ///< of a Weight; 0: unknown
   /// What is to be said of a kind that only values or uses tell; the names file may settle it.

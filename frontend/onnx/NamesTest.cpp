@@ -228,7 +228,7 @@ TEST(Names, TheOutermostLegacyScopeIsAChildOfTheRoot) {
             (std::vector<std::string>{"model.head.weight"}));
 }
 
-TEST(Names, LegacyScopesWithoutTheirContainersAreResolved) {
+TEST(Names, LegacyScopesWithoutTheirContainersAreResolvedWhereTensorsTell) {
   ModelBuilder model;
   model.input("x", {-1, 2}).output("y");
   std::string value = "x";
@@ -245,11 +245,49 @@ TEST(Names, LegacyScopesWithoutTheirContainersAreResolved) {
       value = result;
     }
   }
+  model.floats("onnx::MatMul_2", {2, 2}, {1, 2, 3, 4});
+  model.node("MatMul", {"y", "onnx::MatMul_2"}, {"logits"}, "/head/MatMul");
+  model.output("logits");
   NameTable table = nameTensors(graphOf(model)).take();
-  EXPECT_EQ(table.find("onnx::MatMul_0")->name, "blocks.0.gate.weight");
-  EXPECT_EQ(table.find("onnx::MatMul_1")->name, "blocks.1.gate.weight");
   for (const NamedTensor& tensor : table.tensors)
     EXPECT_TRUE(tensor.aliases.empty()) << tensor.name;
+  // Nothing says which container "/gate" and "/gate_1" are in: up and down have kept their names.
+  for (const char* gate : {"onnx::MatMul_0", "onnx::MatMul_1"})
+    EXPECT_TRUE(table.find(gate)->structural) << table.find(gate)->name;
+  EXPECT_EQ(table.find("onnx::MatMul_0")->name, "matmul_1.weight");
+  // There is one head: most likely the root's.
+  EXPECT_EQ(table.find("onnx::MatMul_2")->name, "head.weight");
+  EXPECT_TRUE(table.find("onnx::MatMul_2")->guessed);
+  EXPECT_EQ(table.notes.size(), 3u);
+}
+
+TEST(Names, AttributesThatOnlyShapesTellAreGuesses) {
+  // nn.MultiheadAttention without biases, folded: it calls no module for its projections.
+  ModelBuilder model;
+  model.input("x", {4, 2}).output("y");
+  model.floats("onnx::MatMul_1", {2, 6}, std::vector<float>(12));
+  model.floats("onnx::MatMul_2", {6, 2}, std::vector<float>(12));
+  model.floats("onnx::MatMul_3", {2, 2}, std::vector<float>(4));
+  model.floats("onnx::MatMul_4", {2, 2}, std::vector<float>(4));
+  model.node("MatMul", {"x", "onnx::MatMul_1"}, {"a"}, "/attn/MatMul");
+  model.node("MatMul", {"a", "onnx::MatMul_2"}, {"b"}, "/mix/MatMul");
+  model.node("MatMul", {"b", "onnx::MatMul_3"}, {"c"}, "/attn/MatMul_1");
+  model.node("MatMul", {"c", "onnx::MatMul_4"}, {"y"}, "/head/MatMul");
+  NameTable table = nameTensors(graphOf(model)).take();
+  EXPECT_EQ(table.tensors[0].name, "attn.in_proj_weight");
+  EXPECT_TRUE(table.tensors[0].guessed);
+  EXPECT_EQ(table.tensors[2].name, "attn.out_proj.weight");
+  EXPECT_TRUE(table.tensors[2].guessed);
+  EXPECT_EQ(table.tensors[1].name, "mix.weight");
+  EXPECT_FALSE(table.tensors[1].guessed);
+  EXPECT_FALSE(table.tensors[3].guessed);
+  EXPECT_EQ(table.notes.size(), 2u);
+  // A name that the user gives is no guess.
+  NameOverrides overrides =
+      parseNamesFile("[\"onnx::MatMul_1\"]\nname = \"attn.qkv\"\n", "map.toml").take();
+  table = nameTensors(graphOf(model), overrides).take();
+  EXPECT_FALSE(table.tensors[0].guessed);
+  EXPECT_EQ(table.notes.size(), 1u);
 }
 
 TEST(Names, ClassifiesWithoutMetadata) {

@@ -131,6 +131,7 @@ Scope scopeOf(const Node& node) {
   } else if (node.name.find('/') != std::string::npos) {
     scope.known = true;
     scope.module = node.module.value_or(legacyModule(node.name));
+    scope.place = node.place;
   }
   return scope;
 }

@@ -26,6 +26,7 @@ struct Scope {
   std::string moduleClass; ///< "torch.nn.modules.linear.Linear", or empty
   std::string target;      ///< "aten.linear.default", or empty
   std::vector<FxOperand> operands;
+  ScopePlace place = ScopePlace::Told;
   std::optional<int64_t> paddingIndex; ///< of an nn.Embedding that has one
 };
 

@@ -53,12 +53,6 @@ std::string scopePart(const Node& node) {
 
 std::string_view lastSegment(std::string_view scope) { return scope.substr(scope.rfind('/') + 1); }
 
-/// The container of a module that is an element of a list: "blocks.1" of "blocks.1.down".
-std::string_view listElement(std::string_view module) {
-  std::string_view container = moduleOf(module);
-  return isNumber(leafOf(container)) ? container : std::string_view();
-}
-
 /// Modules by scope, from those with evidence: "/h.0/ln_1" is "transformer.h.0.ln_1", so "/h.0" is
 /// "transformer.h.0". A scope that would be two modules is left out.
 std::map<std::string, std::string>
@@ -148,41 +142,34 @@ void resolveScopes(Graph& graph) {
     }
   }
   std::map<std::string, std::string> known = withSurroundings(modules);
-  // Scopes without a named tensor (no bias, folded weight) belong to the list element that both
-  // neighbours are in.
-  std::vector<std::string> order;
-  for (const Node& node : graph.nodes)
-    if (std::string scope = scopePart(node);
-        !scope.empty() && (order.empty() || order.back() != scope))
-      order.push_back(scope);
-  std::map<std::string, std::string> guessed;
-  for (size_t i = 0; i < order.size(); ++i) {
-    if (modules.contains(order[i]) || order[i].rfind('/') != 0)
-      continue; // known, or below a module that was called: its path is whole
-    auto element = [&](size_t k) {
-      auto it = modules.find(order[k]);
-      return it == modules.end() ? std::string_view() : listElement(it->second);
-    };
-    std::string_view before, after;
-    for (size_t k = i; k-- > 0 && before.empty() && (k + 8 > i);)
-      before = element(k);
-    for (size_t k = i + 1; k < order.size() && after.empty() && k < i + 8; ++k)
-      after = element(k);
-    if (!before.empty() && before == after)
-      guessed.emplace(order[i], std::string(before) + "." +
-                                    std::string(withoutNumber(lastSegment(order[i]))));
-  }
+  // "/down" is blocks.0.down: containers are hidden, and other outermost scopes may be in one too.
+  bool hidden = std::any_of(known.begin(), known.end(), [](const auto& entry) {
+    return entry.first.rfind('/') == 0 && unqualified(entry.second) != entry.second;
+  });
+  std::set<std::string> unknown; // outermost scopes
+  std::map<std::string_view, size_t> repeated;
   for (Node& node : graph.nodes) {
     std::string scope = scopePart(node);
     if (scope.empty())
       continue;
-    if (auto it = known.find(scope); it != known.end())
+    if (auto it = known.find(scope); it != known.end()) {
       node.module = it->second;
-    else if (std::string module = belowKnown(known, scope); !module.empty())
+    } else if (std::string module = belowKnown(known, scope); !module.empty()) {
       node.module = module;
-    else if (auto guess = guessed.find(scope); guess != guessed.end())
-      node.module = guess->second;
+    } else if (hidden) {
+      auto [outermost, fresh] = unknown.insert(scope.substr(0, scope.find('/', 1)));
+      node.place = ScopePlace::Guessed;
+      if (fresh)
+        ++repeated[withoutNumber(lastSegment(*outermost))];
+    }
   }
+  // "/gate" and "/gate_1" are in two containers.
+  for (Node& node : graph.nodes)
+    if (node.place == ScopePlace::Guessed) {
+      std::string scope = scopePart(node);
+      if (repeated.at(withoutNumber(lastSegment(scope.substr(0, scope.find('/', 1))))) > 1)
+        node.place = ScopePlace::Unknown;
+    }
 }
 
 /// The legacy exporter replaces a tensor by an Identity of one with equal bytes. Bytes that were
