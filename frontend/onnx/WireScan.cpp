@@ -1,8 +1,12 @@
 // Layout (protobuf encoding): a message is a sequence of (tag varint, value); tag = field << 3 |
 // type; type 0 varint, 1 eight bytes, 2 length varint + bytes, 5 four bytes. Fields used, from
 // onnx.proto:
-//   ModelProto.graph 7; GraphProto.node 1, .initializer 5; NodeProto.attribute 5; AttributeProto.t
-//   5; TensorProto.float_data 4 (packed), .raw_data 9, .double_data 10 (packed).
+//
+//   ModelProto      graph 7
+//   GraphProto      node 1, initializer 5
+//   NodeProto       attribute 5
+//   AttributeProto  t 5
+//   TensorProto     float_data 4 (packed), raw_data 9, double_data 10 (packed)
 #include "frontend/onnx/WireScan.h"
 
 namespace titan::frontend {

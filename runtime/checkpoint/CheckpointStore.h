@@ -7,8 +7,8 @@
 //     optimizer/shard-00001-model-00001-of-00001.safetensors  slots
 //     ema-<profile>/shard-00001-model-00001-of-00001.safetensors  averages (Folders.h)
 //     manifest.json                         counters, data, program, sizes and digests (Manifest.h)
-//   DIR/checkpoints/.attempt-*              a save that is under way or was cut off; loads ignore
-//   it DIR/checkpoints/.doomed-*               a checkpoint that is being deleted; likewise
+//   DIR/checkpoints/.attempt-*              a save that is under way or cut off; loads ignore it
+//   DIR/checkpoints/.doomed-*               a checkpoint that is being deleted; likewise
 #pragma once
 
 #include "runtime/checkpoint/Env.h"

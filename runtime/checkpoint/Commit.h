@@ -5,7 +5,7 @@
 //   2. each file, and the list of its chunks' digests beside it: created, written, fdatasync
 //   3. each directory of the attempt: fsync
 //   4. manifest.json.tmp: written, fdatasync, renamed to manifest.json; the attempt's directory:
-//   fsync
+//      fsync
 //   5. the attempt renamed to its final name
 //   6. the parent directory: fsync. Only now is the checkpoint committed
 //

@@ -2,13 +2,12 @@
 //
 //   0      u64, little-endian: n, the header's length, at most 100,000,000
 //   8      n bytes of JSON that start with '{', padded with spaces so that the data starts at a
-//   multiple of 8:
+//          multiple of 8:
 //            { "__metadata__": { "<key>": "<string>", ... },
-//              "<name>": { "dtype": "F32", "shape": [128, 784], "data_offsets": [begin, end] }, ...
-//              }
-//   8 + n  the data; offsets are relative to here, row-major, little-endian; together they cover
-//   the data from 0 to
-//          the end of the file without holes or overlaps
+//              "<name>": { "dtype": "F32", "shape": [128, 784], "data_offsets": [begin, end] },
+//              ... }
+//   8 + n  the data, row-major, little-endian; offsets are relative to here, and together cover the
+//          data to the end of the file without holes or overlaps
 //
 // Sharded files as torch.distributed.checkpoint.HuggingFaceStorageReader reads them: the metadata
 // has DCP_VERSION and DCP_SHARDING_INFO, a JSON string { "<name>": { "saved_offsets": [o0, o1] } }

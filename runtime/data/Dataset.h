@@ -54,13 +54,12 @@ private:
 
 /// Opens `files` (recipe data.train or data.eval) for `fields`.
 ///  - .bin (uint16, or uint32 when the vocabulary is larger than 65536 or every second 16-bit word
-///  of the file's start
-///    is zero) and .txt (bytes) are token files: one stream per file, cut in windows of the
-///    sample's element count L; a window with targets needs L + 1 tokens. Which field reads what:
-///    TokenFields.h.
+///    of the file's start is zero) and .txt (bytes) are token files: one stream per file, cut in
+///    windows of the sample's element count L; a window with targets needs L + 1 tokens. Which
+///    field reads what: TokenFields.h.
 ///  - .npy holds one array (its name: the file's stem), .npz and .safetensors hold named ones. The
-///  first dim counts
-///    samples. Several files with the same array are concatenated in the order given.
+///    first dim counts samples. Several files with the same array are concatenated in the order
+///    given.
 /// Conversions: uint8 -> f32 by (x * scale - mean) / std, for the target by the plain value;
 /// integers and bools between each other with a range check; floats between each other. Everything
 /// else is refused. Integers with a limited range are checked when the data is opened, if they take

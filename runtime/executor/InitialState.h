@@ -19,10 +19,9 @@ struct InitialStateSources {
 
 /// Writes the state.bytes bytes at `destination`, row-major.
 ///  - Normal, Uniform: element i is a + b * normalDraw or a + (b - a) * uniformDraw in f64, rounded
-///  once to the state's
-///    dtype; key randomKey(seed, XXH3-64(name)), step 0.
+///    once to the state's dtype; key randomKey(seed, XXH3-64(name)), step 0.
 ///  - Payload, External: bytes whose XXH3-64 must be Init::digest; state dim i is stored dim
-///  permutation[i].
+///    permutation[i].
 /// BadInput: a weights file that is missing, short or changed. Internal: a damaged payload, a rule
 /// on a dtype without it.
 Status writeInitialState(const State& state, const InitialStateSources& sources, ThreadPool& pool,

@@ -22,8 +22,7 @@ public:
   /// Token `index` of the text, from softmax(logits / temperature): the first whose cumulative
   /// probability, in the order of the vocabulary, exceeds a uniform number that depends on (seed,
   /// index) alone (runtime/program/Random.h). Of equal logits the lower token counts as the more
-  /// likely one. RunFailed when a logit is NaN or +infinity, or all are
-  /// -infinity.
+  /// likely one. RunFailed when a logit is NaN or +infinity, or all are -infinity.
   Result<int64_t> draw(std::span<const float> logits, uint64_t index);
 
 private:

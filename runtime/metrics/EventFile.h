@@ -1,10 +1,12 @@
 // TensorBoard event files: TFRecord frames around hand-encoded protobuf messages
 // (tensorflow/core/util/event.proto).
 //
-//   frame   : length (u64), masked CRC-32C of the length, data, masked CRC-32C of the data;
-//   little-endian masked  : rotate right by 15, plus 0xa282ead8 Event   : wall_time = 1 (double),
-//   step = 2 (int64), file_version = 3 (string), summary = 5, session_log = 7 Summary : value = 1 {
-//   tag = 1 (string), simple_value = 2 (float) }
+//   frame   : length (u64), masked CRC-32C of the length, data, masked CRC-32C of the data; all
+//             little-endian
+//   masked  : rotate right by 15, plus 0xa282ead8
+//   Event   : wall_time = 1 (double), step = 2 (int64), file_version = 3 (string), summary = 5,
+//             session_log = 7
+//   Summary : value = 1 { tag = 1 (string), simple_value = 2 (float) }
 #pragma once
 
 #include "runtime/metrics/StepMetrics.h"

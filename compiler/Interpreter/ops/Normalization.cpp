@@ -10,8 +10,8 @@ namespace titan::interpreter {
 
 namespace {
 
-/// Calls `function(first, step, length)` for each line of `tensor` along `dim`: elements first + i
-/// * step.
+/// Calls `function(first, step, length)` for each line of `tensor` along `dim`: elements
+/// first + i * step.
 template <typename Function>
 void forEachLine(const Tensor& tensor, int64_t dim, Function function) {
   int64_t step = tensor.strides()[dim], length = tensor.extent(dim);

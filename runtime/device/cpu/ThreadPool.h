@@ -41,8 +41,7 @@ public:
 
   /// Runs body(context, begin, end) on `active` threads over the ranges that cut [0, units) evenly;
   /// thread i gets the i-th, or the caller, if `takeOver` allows and the thread has not begun. Only
-  /// one thread may call this, and not from inside a body. 1 <= active
-  /// <= threads().
+  /// one thread may call this, and not from inside a body. 1 <= active <= threads().
   void region(int active, int64_t units, Body body, void* context, bool takeOver = true);
 
   /// body(begin, end) on threadsFor(units, grain) threads.
