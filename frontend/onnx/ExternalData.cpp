@@ -9,18 +9,16 @@
 
 namespace titan::frontend {
 
-DataFile::~DataFile() { ::close(descriptor_); }
-
 Result<std::string> DataFile::read(uint64_t offset, uint64_t bytes) const {
   if (offset > size_ || bytes > size_ - offset)
     return Error::badInput("{}: {} bytes at {} are outside of its {} bytes", path_, bytes, offset,
                            size_);
   std::string out(bytes, '\0');
   for (uint64_t done = 0; done < bytes;) {
-    ssize_t got =
-        ::pread(descriptor_, out.data() + done, bytes - done, static_cast<off_t>(offset + done));
-    if (got < 0 && errno == EINTR)
-      continue;
+    ssize_t got = retryInterrupted([&] {
+      return ::pread(descriptor_.get(), out.data() + done, bytes - done,
+                     static_cast<off_t>(offset + done));
+    });
     if (got < 0)
       return Error::environment("{}: {}", path_, std::strerror(errno));
     if (got == 0)
@@ -29,22 +27,6 @@ Result<std::string> DataFile::read(uint64_t offset, uint64_t bytes) const {
   }
   return out;
 }
-
-namespace {
-struct Descriptor {
-  int value = -1;
-  ~Descriptor() {
-    if (value >= 0)
-      ::close(value);
-  }
-  int release() { return std::exchange(value, -1); }
-  void reset(int other) {
-    if (value >= 0)
-      ::close(value);
-    value = other;
-  }
-};
-} // namespace
 
 Result<std::shared_ptr<DataFile>> ExternalData::open(const std::string& location) {
   if (auto it = open_.find(location); it != open_.end())
@@ -58,10 +40,9 @@ Result<std::shared_ptr<DataFile>> ExternalData::open(const std::string& location
                            "model's directory",
                            shown);
 
-  Descriptor directory;
   const std::string& base = directory_.empty() ? std::string(".") : directory_;
-  directory.reset(::open(base.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (directory.value < 0)
+  Descriptor directory(::open(base.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!directory)
     return Error::badInput("cannot open the model's directory '{}': {}", base,
                            std::strerror(errno));
 
@@ -82,7 +63,7 @@ Result<std::shared_ptr<DataFile>> ExternalData::open(const std::string& location
     }
     // O_NONBLOCK: a FIFO must not block us before fstat tells what it is.
     int flags = O_RDONLY | O_NOFOLLOW | O_CLOEXEC | (last ? O_NONBLOCK : O_DIRECTORY);
-    int opened = ::openat(directory.value, part.c_str(), flags);
+    int opened = ::openat(directory.get(), part.c_str(), flags);
     if (opened < 0 && errno == ENOENT) {
       open_[location] = nullptr;
       return std::shared_ptr<DataFile>();
@@ -100,7 +81,7 @@ Result<std::shared_ptr<DataFile>> ExternalData::open(const std::string& location
   }
 
   struct stat status;
-  if (::fstat(file.value, &status) != 0)
+  if (::fstat(file.get(), &status) != 0)
     return Error::environment("external data file '{}': {}", shown, std::strerror(errno));
   if (!S_ISREG(status.st_mode))
     return Error::badInput("external data location '{}' is not a regular file", shown);
@@ -109,7 +90,7 @@ Result<std::shared_ptr<DataFile>> ExternalData::open(const std::string& location
                            "model",
                            shown, status.st_nlink);
   auto opened =
-      std::make_shared<DataFile>(file.release(), static_cast<uint64_t>(status.st_size), location);
+      std::make_shared<DataFile>(std::move(file), static_cast<uint64_t>(status.st_size), location);
   open_[location] = opened;
   return opened;
 }

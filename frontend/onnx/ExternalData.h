@@ -6,6 +6,7 @@
 #pragma once
 
 #include "frontend/onnx/Tensor.h"
+#include "runtime/program/File.h"
 
 #include <map>
 #include <string>
@@ -16,17 +17,14 @@ namespace titan::frontend {
 /// signal.
 class DataFile {
 public:
-  DataFile(int descriptor, uint64_t size, std::string path)
-      : descriptor_(descriptor), size_(size), path_(std::move(path)) {}
-  ~DataFile();
-  DataFile(const DataFile&) = delete;
-  DataFile& operator=(const DataFile&) = delete;
+  DataFile(Descriptor descriptor, uint64_t size, std::string path)
+      : descriptor_(std::move(descriptor)), size_(size), path_(std::move(path)) {}
 
   uint64_t size() const { return size_; }
   Result<std::string> read(uint64_t offset, uint64_t bytes) const;
 
 private:
-  int descriptor_;
+  Descriptor descriptor_;
   uint64_t size_;
   std::string path_;
 };

@@ -1,6 +1,7 @@
 #include "frontend/onnx/Reader.h"
 
 #include "frontend/onnx/Graph.h"
+#include "runtime/program/File.h"
 
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
@@ -15,32 +16,26 @@
 namespace titan::frontend {
 
 Result<std::string> readModelFile(const std::string& path) {
-  int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor < 0)
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file)
     return Error::badInput("cannot open '{}': {}", path, std::strerror(errno));
   struct stat status;
-  if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
-    ::close(descriptor);
+  if (::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode))
     return Error::badInput("'{}' is not a regular file", path);
-  }
   uint64_t size = static_cast<uint64_t>(status.st_size);
-  if (size > kLargestModelFile) {
-    ::close(descriptor);
+  if (size > kLargestModelFile)
     return Error::badInput(
         "'{}' has {} bytes, an ONNX file at most {}: export it with external data", path, size,
         kLargestModelFile);
-  }
   std::string bytes(size, '\0');
   uint64_t done = 0;
   while (done < size) {
-    ssize_t got = ::read(descriptor, bytes.data() + done, size - done);
-    if (got < 0 && errno == EINTR)
-      continue;
+    ssize_t got =
+        retryInterrupted([&] { return ::read(file.get(), bytes.data() + done, size - done); });
     if (got <= 0)
       break;
     done += static_cast<uint64_t>(got);
   }
-  ::close(descriptor);
   if (done != size)
     return Error::badInput("'{}': only {} of {} bytes could be read", path, done, size);
   return bytes;

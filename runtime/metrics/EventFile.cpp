@@ -74,10 +74,10 @@ std::string newPath(const std::string& directory) {
 Result<EventFile> EventFile::create(const std::string& directory, int64_t resumedStep) {
   std::string path = newPath(directory);
   // O_APPEND, not O_EXCL: a process that opens twice within a second goes on in its own file.
-  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (descriptor < 0)
+  Descriptor descriptor(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  if (!descriptor)
     return Error::environment("cannot create '{}': {}", path, std::strerror(errno));
-  EventFile file(descriptor, std::move(path));
+  EventFile file(std::move(descriptor), std::move(path));
   beginEvent(file.event_, 0);
   appendBytes(file.event_, event::fileVersion, "brain.Event:2");
   TITAN_TRY(file.writeRecord());
@@ -90,23 +90,6 @@ Result<EventFile> EventFile::create(const std::string& directory, int64_t resume
     TITAN_TRY(file.writeRecord());
   }
   return file;
-}
-
-EventFile::EventFile(EventFile&& other) noexcept
-    : descriptor_(std::exchange(other.descriptor_, -1)), path_(std::move(other.path_)),
-      event_(std::move(other.event_)), frame_(std::move(other.frame_)) {}
-
-EventFile& EventFile::operator=(EventFile&& other) noexcept {
-  std::swap(descriptor_, other.descriptor_);
-  std::swap(path_, other.path_);
-  std::swap(event_, other.event_);
-  std::swap(frame_, other.frame_);
-  return *this;
-}
-
-EventFile::~EventFile() {
-  if (descriptor_ >= 0)
-    ::close(descriptor_);
 }
 
 Status EventFile::write(const StepMetrics& metrics) {
@@ -144,14 +127,8 @@ Status EventFile::writeRecord() {
   appendFixed(frame_, maskedCrc(frame_), 4);
   frame_ += event_;
   appendFixed(frame_, maskedCrc(event_), 4);
-  for (std::string_view rest = frame_; !rest.empty();) {
-    const ssize_t count = ::write(descriptor_, rest.data(), rest.size());
-    if (count < 0 && errno == EINTR)
-      continue;
-    if (count < 0)
-      return Error::environment("cannot write '{}': {}", path_, std::strerror(errno));
-    rest.remove_prefix(static_cast<size_t>(count));
-  }
+  if (!writeAll(descriptor_, frame_))
+    return Error::environment("cannot write '{}': {}", path_, std::strerror(errno));
   return {};
 }
 

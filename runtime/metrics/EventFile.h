@@ -11,6 +11,7 @@
 
 #include "runtime/metrics/StepMetrics.h"
 #include "runtime/program/Error.h"
+#include "runtime/program/File.h"
 
 #include <cstdint>
 #include <span>
@@ -29,10 +30,6 @@ public:
   /// steps of earlier files.
   static Result<EventFile> create(const std::string& directory, int64_t resumedStep);
 
-  EventFile(EventFile&& other) noexcept;
-  EventFile& operator=(EventFile&& other) noexcept;
-  ~EventFile();
-
   /// One event with train/loss, train/lr, train/grad_norm and train/{samples,tokens}_per_second.
   Status write(const StepMetrics& metrics);
   Status write(int64_t step, std::span<const Scalar> scalars);
@@ -40,10 +37,11 @@ public:
   const std::string& path() const { return path_; }
 
 private:
-  EventFile(int descriptor, std::string path) : descriptor_(descriptor), path_(std::move(path)) {}
+  EventFile(Descriptor descriptor, std::string path)
+      : descriptor_(std::move(descriptor)), path_(std::move(path)) {}
   Status writeRecord();
 
-  int descriptor_ = -1;
+  Descriptor descriptor_;
   std::string path_;
   std::string event_, frame_; ///< reused
 };

@@ -20,9 +20,8 @@ Error cannot(const char* verb, const std::string& path) {
 Result<std::string> readWhole(int descriptor, const std::string& path) {
   std::string text;
   char block[1 << 16];
-  for (ssize_t count; (count = ::read(descriptor, block, sizeof block)) != 0;) {
-    if (count < 0 && errno == EINTR)
-      continue;
+  for (ssize_t count;
+       (count = retryInterrupted([&] { return ::read(descriptor, block, sizeof block); })) != 0;) {
     if (count < 0)
       return cannot("read", path);
     text.append(block, static_cast<size_t>(count));
@@ -63,11 +62,11 @@ void appendValue(std::string& line, const MetricValue& value) {
 } // namespace
 
 Result<MetricsFile> MetricsFile::open(const std::string& path, int64_t resumedStep) {
-  const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (descriptor < 0)
+  Descriptor descriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  if (!descriptor)
     return cannot("open", path);
-  MetricsFile file(descriptor, path);
-  const std::string text = TITAN_TRY(readWhole(descriptor, path));
+  MetricsFile file(std::move(descriptor), path);
+  const std::string text = TITAN_TRY(readWhole(file.descriptor_.get(), path));
   const std::string kept = keepLines(text, resumedStep);
   if (kept.size() == text.size())
     return file;
@@ -75,28 +74,12 @@ Result<MetricsFile> MetricsFile::open(const std::string& path, int64_t resumedSt
   // again if it is not.
   const auto same = static_cast<size_t>(
       std::mismatch(kept.begin(), kept.end(), text.begin()).first - kept.begin());
-  if (::ftruncate(descriptor, static_cast<off_t>(same)) != 0)
+  if (::ftruncate(file.descriptor_.get(), static_cast<off_t>(same)) != 0)
     return cannot("truncate", path);
   file.line_ = kept.substr(same);
   if (!file.line_.empty())
     TITAN_TRY(file.writeLine());
   return file;
-}
-
-MetricsFile::MetricsFile(MetricsFile&& other) noexcept
-    : descriptor_(std::exchange(other.descriptor_, -1)), path_(std::move(other.path_)),
-      line_(std::move(other.line_)) {}
-
-MetricsFile& MetricsFile::operator=(MetricsFile&& other) noexcept {
-  std::swap(descriptor_, other.descriptor_);
-  std::swap(path_, other.path_);
-  std::swap(line_, other.line_);
-  return *this;
-}
-
-MetricsFile::~MetricsFile() {
-  if (descriptor_ >= 0)
-    ::close(descriptor_);
 }
 
 Status MetricsFile::write(const StepMetrics& metrics) {
@@ -128,15 +111,8 @@ Status MetricsFile::write(int64_t step, std::span<const Metric> metrics) {
 }
 
 Status MetricsFile::writeLine() {
-  // One write() a line: a reader that follows the file never sees half of one.
-  for (std::string_view rest = line_; !rest.empty();) {
-    const ssize_t count = ::write(descriptor_, rest.data(), rest.size());
-    if (count < 0 && errno == EINTR)
-      continue;
-    if (count < 0)
-      return cannot("write", path_);
-    rest.remove_prefix(static_cast<size_t>(count));
-  }
+  if (!writeAll(descriptor_, line_))
+    return cannot("write", path_);
   return {};
 }
 

@@ -5,6 +5,7 @@
 
 #include "runtime/metrics/StepMetrics.h"
 #include "runtime/program/Error.h"
+#include "runtime/program/File.h"
 
 #include <cstdint>
 #include <span>
@@ -27,19 +28,16 @@ public:
   /// without its newline. Fails with Environment when the file cannot be written.
   static Result<MetricsFile> open(const std::string& path, int64_t resumedStep);
 
-  MetricsFile(MetricsFile&& other) noexcept;
-  MetricsFile& operator=(MetricsFile&& other) noexcept;
-  ~MetricsFile();
-
   Status write(const StepMetrics& metrics);
   /// {"step": step, ...metrics}, for evaluations.
   Status write(int64_t step, std::span<const Metric> metrics);
 
 private:
-  MetricsFile(int descriptor, std::string path) : descriptor_(descriptor), path_(std::move(path)) {}
+  MetricsFile(Descriptor descriptor, std::string path)
+      : descriptor_(std::move(descriptor)), path_(std::move(path)) {}
   Status writeLine();
 
-  int descriptor_ = -1;
+  Descriptor descriptor_;
   std::string path_;
   std::string line_; ///< reused: nothing is allocated once it has its size
 };

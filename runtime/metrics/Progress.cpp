@@ -1,6 +1,6 @@
 #include "runtime/metrics/Progress.h"
 
-#include <fmt/format.h>
+#include "runtime/program/Text.h"
 
 #include <algorithm>
 #include <chrono>
@@ -29,16 +29,6 @@ std::string withUnit(double value) {
       return fmt::format("{:.{}f}{}", scaled, scaled < 10 ? 2 : scaled < 100 ? 1 : 0, unit);
     }
   return fmt::format("{:.{}f}", value, value < 10 ? 1 : 0);
-}
-
-/// "12.0 MiB"
-std::string inBytes(int64_t count) {
-  static constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  auto value = static_cast<double>(count);
-  size_t unit = 0;
-  for (; value >= 1024 && unit + 1 < std::size(units); ++unit)
-    value /= 1024;
-  return fmt::format("{:.{}f} {}", value, unit ? 1 : 0, units[unit]);
 }
 
 /// "0:42", "1:02:03"
@@ -75,7 +65,7 @@ std::string ProgressLine::format(const StepMetrics& metrics) const {
   if (seconds > 0 && options_.peakFlops > 0)
     line += fmt::format("  MFU {:.1f}%", 100 * static_cast<double>(options_.flopsPerStep) /
                                              seconds / options_.peakFlops);
-  line += fmt::format("  mem {}", inBytes(metrics.memoryBytes));
+  line += fmt::format("  mem {}", readableBytes(metrics.memoryBytes));
   if (seconds > 0)
     line += fmt::format(
         "  eta {}",
