@@ -1,7 +1,6 @@
 #include "runtime/data/Array.h"
 
 #include "runtime/checkpoint/Safetensors.h"
-#include "runtime/data/MappedFile.h"
 
 #include <filesystem>
 
@@ -20,9 +19,8 @@ Result<std::vector<Array>> parseSafetensors(std::span<const char> bytes,
   return arrays;
 }
 
-Result<std::vector<Array>> readArrays(const std::string& path) {
-  const auto file = TITAN_TRY(MappedFile::open(path));
-  const std::filesystem::path parsed(path);
+Result<std::vector<Array>> readArrays(std::shared_ptr<const MappedFile> file) {
+  const std::filesystem::path parsed(file->path());
   const auto read = [&]() -> Result<std::vector<Array>> {
     if (parsed.extension() == ".npz")
       return parseNpz(file->bytes(), file);
@@ -34,8 +32,12 @@ Result<std::vector<Array>> readArrays(const std::string& path) {
   };
   Result<std::vector<Array>> arrays = read();
   if (!arrays.ok())
-    return arrays.takeError().withContext(path);
+    return arrays.takeError().withContext(file->path());
   return arrays;
+}
+
+Result<std::vector<Array>> readArrays(const std::string& path) {
+  return readArrays(TITAN_TRY(MappedFile::open(path)));
 }
 
 } // namespace titan

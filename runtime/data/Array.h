@@ -2,6 +2,7 @@
 // offset is checked against the bytes that are there before it is used.
 #pragma once
 
+#include "runtime/data/MappedFile.h"
 #include "runtime/program/DType.h"
 
 #include <memory>
@@ -22,7 +23,9 @@ struct Array {
 };
 
 /// The arrays of a .npy (one, named by the file's stem), .npz or .safetensors file, by the
-/// extension. Stored data is mapped; deflated members of an .npz are inflated into memory.
+/// extension. Stored data is mapped, and `file` is its storage; deflated members of an .npz are
+/// inflated into memory.
+Result<std::vector<Array>> readArrays(std::shared_ptr<const MappedFile> file);
 Result<std::vector<Array>> readArrays(const std::string& path);
 
 /// The same over bytes in memory (what the fuzz target calls). `storage` is handed on to the

@@ -13,11 +13,16 @@ constexpr int64_t maxCheckedBytes = 256 << 20;
 
 using NamedFileArray = std::pair<std::string, Array>; ///< file, array
 
-Result<std::vector<NamedFileArray>> readAll(std::span<const std::string> files) {
+/// The arrays of all `files`, in order; `mapped` receives the files.
+Result<std::vector<NamedFileArray>>
+readAll(std::span<const std::string> files,
+        std::vector<std::shared_ptr<const MappedFile>>& mapped) {
   std::vector<NamedFileArray> all;
-  for (const std::string& file : files)
-    for (Array& array : TITAN_TRY(readArrays(file)))
+  for (const std::string& file : files) {
+    mapped.push_back(TITAN_TRY(MappedFile::open(file)));
+    for (Array& array : TITAN_TRY(readArrays(mapped.back())))
       all.emplace_back(file, std::move(array));
+  }
   return all;
 }
 
@@ -77,7 +82,8 @@ Result<std::unique_ptr<Dataset>> ArrayDataset::open(std::span<const std::string>
                                                     std::vector<FieldSpec> fields) {
   if (fields.empty())
     return Error::badInput("the program reads no data");
-  const std::vector<NamedFileArray> arrays = TITAN_TRY(readAll(files));
+  std::vector<std::shared_ptr<const MappedFile>> mapped;
+  const std::vector<NamedFileArray> arrays = TITAN_TRY(readAll(files, mapped));
   std::unique_ptr<ArrayDataset> dataset(new ArrayDataset(std::move(fields)));
   const std::string names = fmt::format("{}", fmt::join(files, ", "));
   for (const FieldSpec& field : dataset->fields()) {
@@ -89,8 +95,19 @@ Result<std::unique_ptr<Dataset>> ArrayDataset::open(std::span<const std::string>
     dataset->size_ = samples;
     dataset->columns_.push_back(std::move(column));
   }
+  // What was inflated does not need its file any more.
+  for (std::shared_ptr<const MappedFile>& file : mapped)
+    if (dataset->reads(file.get()))
+      dataset->keepFile(std::move(file));
   TITAN_TRY(dataset->checkLabels());
   return std::unique_ptr<Dataset>(std::move(dataset));
+}
+
+bool ArrayDataset::reads(const MappedFile* file) const {
+  return std::ranges::any_of(columns_, [&](const Column& column) {
+    return std::ranges::any_of(
+        column, [&](const Segment& segment) { return segment.array.storage.get() == file; });
+  });
 }
 
 Status ArrayDataset::checkLabels() const {

@@ -35,6 +35,8 @@ private:
   static Result<Column> openColumn(const FieldSpec& field, const DataRecipe& recipe,
                                    const std::string& files,
                                    std::span<const std::pair<std::string, Array>> arrays);
+  /// Does an array lie in the mapping of `file`?
+  bool reads(const MappedFile* file) const;
   Status checkLabels() const;
 
   std::vector<Column> columns_; ///< by field

@@ -19,7 +19,7 @@ Status BatchLoader::fill(uint64_t position, BatchDestination destination) const 
       TITAN_TRY(dataset_->read(static_cast<int64_t>(sample), field,
                                destination[field] + row * dataset_->sampleBytes(field)));
   }
-  return {};
+  return dataset_->checkFiles();
 }
 
 Result<int64_t> BatchLoader::fillSequential(int64_t first, BatchDestination destination) const {
@@ -31,6 +31,7 @@ Result<int64_t> BatchLoader::fillSequential(int64_t first, BatchDestination dest
     std::memset(destination[field] + rows * bytes, 0,
                 static_cast<size_t>((options_.batch - rows) * bytes));
   }
+  TITAN_TRY(dataset_->checkFiles());
   return rows;
 }
 

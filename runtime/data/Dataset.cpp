@@ -29,6 +29,12 @@ int64_t Dataset::sampleBytes(size_t field) const {
   return elementCount(fields_[field].shape) * byteSize(fields_[field].dtype);
 }
 
+Status Dataset::checkFiles() const {
+  for (const auto& file : files_)
+    TITAN_TRY(file->check());
+  return {};
+}
+
 Result<std::unique_ptr<Dataset>> openDataset(std::span<const std::string> files,
                                              const DataRecipe& recipe,
                                              std::vector<FieldSpec> fields) {

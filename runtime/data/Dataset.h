@@ -3,6 +3,7 @@
 // Loader.h.
 #pragma once
 
+#include "runtime/data/MappedFile.h"
 #include "runtime/program/DType.h"
 #include "runtime/program/Recipe.h"
 
@@ -44,12 +45,18 @@ public:
   /// bytes. Safe from several threads; allocates nothing. Fails with BadInput on a value outside of
   /// FieldSpec::classes.
   virtual Status read(int64_t sample, size_t field, char* destination) const = 0;
+  /// BadInput, with its name, when a file lost bytes since it was opened: what was read before the
+  /// call may be zeros. Loaders ask once a batch.
+  Status checkFiles() const;
 
 protected:
   explicit Dataset(std::vector<FieldSpec> fields) : fields_(std::move(fields)) {}
+  /// `read` takes bytes of the mapping of `file`.
+  void keepFile(std::shared_ptr<const MappedFile> file) { files_.push_back(std::move(file)); }
 
 private:
   std::vector<FieldSpec> fields_;
+  std::vector<std::shared_ptr<const MappedFile>> files_;
 };
 
 /// Opens `files` (recipe data.train or data.eval) for `fields`.

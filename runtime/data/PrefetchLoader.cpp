@@ -85,9 +85,11 @@ struct PrefetchLoader::Ring {
 PrefetchLoader::PrefetchLoader(const Dataset& dataset, LoaderOptions options, uint64_t position,
                                int depth)
     : ring_(std::make_unique<Ring>(dataset, options, position, depth)) {
-  // Signals belong to the thread that runs the steps; the new thread inherits the mask.
+  // Signals belong to the thread that runs the steps; the new thread inherits the mask. SIGBUS
+  // belongs to who reads a mapped file.
   sigset_t all, before;
   sigfillset(&all);
+  sigdelset(&all, SIGBUS);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   ring_->thread = std::thread([ring = ring_.get()] { ring->produce(); });
   pthread_sigmask(SIG_SETMASK, &before, nullptr);

@@ -50,7 +50,7 @@ Status checkLengths(const std::vector<FieldSpec>& fields) {
 } // namespace
 
 int64_t TokenDataset::Stream::token(int64_t index) const {
-  return static_cast<int64_t>(load(file->bytes().data() + index * width, width));
+  return static_cast<int64_t>(load(bytes.data() + index * width, width));
 }
 
 TokenDataset::TokenDataset(std::vector<FieldSpec> fields, std::vector<TokenSource> sources)
@@ -86,8 +86,10 @@ const FieldSpec* TokenDataset::narrowest() const {
 Status TokenDataset::addFile(const std::string& path) {
   const FieldSpec* vocabulary = narrowest();
   const int64_t classes = vocabulary ? vocabulary->classes : 0;
-  Stream stream{path, TITAN_TRY(MappedFile::open(path)), 1, size_};
-  const std::span<const char> bytes = stream.file->bytes();
+  auto file = TITAN_TRY(MappedFile::open(path));
+  const std::span<const char> bytes = file->bytes();
+  keepFile(std::move(file));
+  Stream stream{path, bytes, 1, size_};
   if (path.ends_with(".bin"))
     stream.width = tokenWidth(bytes, classes);
   if (bytes.size() % static_cast<size_t>(stream.width) != 0)
@@ -156,7 +158,7 @@ uint64_t TokenDataset::digest() const {
       const int64_t tokens = stream.tokens();
       const DType dtype =
           stream.width == 4 ? DType::U32 : (stream.width == 2 ? DType::U16 : DType::U8);
-      digest.add("tokens", dtype, std::span(&tokens, 1), stream.file->bytes());
+      digest.add("tokens", dtype, std::span(&tokens, 1), stream.bytes);
     }
     digest_ = digest.value();
   });

@@ -1,7 +1,6 @@
 // Samples that are consecutive windows of token files.
 #pragma once
 
-#include "runtime/data/MappedFile.h"
 #include "runtime/data/TokenFields.h"
 
 #include <mutex>
@@ -22,11 +21,11 @@ private:
   /// One file; its windows are samples [first, first + windows).
   struct Stream {
     std::string path;
-    std::shared_ptr<const MappedFile> file;
+    std::span<const char> bytes;
     int64_t width = 1; ///< bytes of a token
     int64_t first = 0;
     int64_t token(int64_t index) const;
-    int64_t tokens() const { return static_cast<int64_t>(file->bytes().size()) / width; }
+    int64_t tokens() const { return static_cast<int64_t>(bytes.size()) / width; }
   };
 
   TokenDataset(std::vector<FieldSpec> fields, std::vector<TokenSource> sources);

@@ -1,6 +1,8 @@
 """Data that a job cannot read, or cannot train on."""
 import json
 import os
+import subprocess
+import time
 import unittest
 import zipfile
 
@@ -61,6 +63,20 @@ class Data(ErrorTest):
             with self.subTest(size=size):
                 (self.folder / "data.npz").write_bytes(whole[:size])
                 self.bad("data.npz")
+
+    def test_cut_during_a_run(self):
+        write_data(self.folder / "data.npz", samples=4096)
+        metrics = self.folder / "run" / "metrics.jsonl"
+        with subprocess.Popen([self.job, "train", "--out", "run", "--threads", "1", "--steps", "100000000"],
+                              cwd=self.folder, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL) as run:
+            self.addCleanup(run.kill)
+            deadline = time.monotonic() + 30
+            while not (metrics.exists() and metrics.stat().st_size) and time.monotonic() < deadline:
+                time.sleep(0.01)
+            os.truncate(self.folder / "data.npz", 8192)
+            _, said = run.communicate(timeout=30)
+        self.assertEqual(run.returncode, BAD_INPUT, said)
+        self.assertRegex(said.splitlines()[-1], "^error: .*'data.npz'")
 
     def test_flipped_bytes(self):
         """Any damage of the archive's own tables is refused; a changed value of an array may pass."""
