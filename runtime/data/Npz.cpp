@@ -1,13 +1,7 @@
-#include "runtime/data/Npz.h"
-
+// Reading of .npz files; NpzWriter.cpp writes them.
+#include "runtime/data/Array.h"
 #include "runtime/data/Npy.h"
 #include "runtime/data/Zip.h"
-
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-#include <fcntl.h>
-#include <unistd.h>
 
 namespace titan {
 
@@ -26,22 +20,6 @@ Result<Array> readMember(const ZipMember& member, const std::shared_ptr<const vo
   return parseNpy(bytes, name, std::move(contents));
 }
 
-Error cannotWrite(const std::string& path) {
-  return Error::environment("cannot write '{}': {}", path, std::strerror(errno));
-}
-
-bool writeAll(int descriptor, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t count = ::write(descriptor, bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR)
-      continue;
-    if (count < 0)
-      return false;
-    bytes.remove_prefix(static_cast<size_t>(count));
-  }
-  return true;
-}
-
 } // namespace
 
 Result<std::vector<Array>> parseNpz(std::span<const char> bytes,
@@ -56,32 +34,6 @@ Result<std::vector<Array>> parseNpz(std::span<const char> bytes,
     arrays.push_back(array.take());
   }
   return arrays;
-}
-
-Result<std::string> encodeNpz(std::span<const NamedArray> arrays) {
-  ZipWriter writer;
-  for (const NamedArray& array : arrays)
-    TITAN_TRY(writer.add(array.name + std::string(extension),
-                         TITAN_TRY(formatNpyHeader(array.dtype, array.shape)), array.bytes));
-  return writer.finish();
-}
-
-Status writeNpz(const std::string& path, std::span<const NamedArray> arrays) {
-  const std::string bytes = TITAN_TRY(encodeNpz(arrays));
-  const std::string temporary = fmt::format("{}.{}.tmp", path, ::getpid());
-  const int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (descriptor < 0)
-    return cannotWrite(path);
-  const bool written = writeAll(descriptor, bytes);
-  const int writeError = errno;
-  const bool closed = ::close(descriptor) == 0;
-  if (written && closed && std::rename(temporary.c_str(), path.c_str()) == 0)
-    return {};
-  if (!written)
-    errno = writeError;
-  const Error error = cannotWrite(path);
-  ::unlink(temporary.c_str());
-  return error;
 }
 
 } // namespace titan

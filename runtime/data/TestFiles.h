@@ -2,7 +2,7 @@
 #pragma once
 
 #include "runtime/data/Npy.h"
-#include "runtime/data/Npz.h"
+#include "runtime/data/NpzWriter.h"
 
 #include <gtest/gtest.h>
 
@@ -20,6 +20,11 @@ template <typename T>
 std::string npy(DType dtype, const Shape& shape, const std::vector<T>& values) {
   const auto bytes = bytesOf(values);
   return formatNpyHeader(dtype, shape).take() + std::string(bytes.begin(), bytes.end());
+}
+
+inline std::string contentsOf(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator(file), {}};
 }
 
 /// A test with a directory of its own.
@@ -40,7 +45,9 @@ protected:
     return write(name, npy(dtype, shape, values));
   }
   std::string writeNpzFile(const std::string& name, std::span<const NamedArray> arrays) const {
-    return write(name, encodeNpz(arrays).take());
+    const std::string path = directory_ + "/" + name;
+    EXPECT_TRUE(writeNpz(path, arrays).ok());
+    return path;
   }
   const std::string& directory() const { return directory_; }
 

@@ -1,4 +1,4 @@
-// Reading of zip archives; ZipWriter.cpp writes them.
+// Reading of zip archives; ZipLayout.cpp lays them out.
 #include "runtime/data/Zip.h"
 
 #include <zlib.h>

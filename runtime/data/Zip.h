@@ -28,18 +28,33 @@ Result<std::shared_ptr<const std::vector<char>>> inflateMember(const ZipMember& 
 /// Fails when the CRC-32 of `contents` is not the directory's.
 Status checkCrc(const ZipMember& member, std::span<const char> contents);
 
-/// Writes stored members with the date 1980-01-01, which makes the bytes a function of the
-/// contents.
-class ZipWriter {
+/// Where the members of an archive to be written lie: known from their names and sizes alone, so
+/// that contents go to the file as they come, in any order, and headers, which hold their CRCs,
+/// last. Members are stored and dated 1980-01-01, so that the bytes are a function of the contents.
+/// Zip64 only where 32 bits do not do.
+class ZipLayout {
 public:
-  /// Members are limited to 4 GiB each, and so is the archive.
-  Status add(std::string_view name, std::string_view head, std::span<const char> body);
-  /// The whole archive.
-  Result<std::string> finish();
+  /// Appends a member of `size` bytes. BadInput: a name longer than 65535 bytes.
+  Status add(std::string_view name, uint64_t size);
+  size_t members() const { return members_.size(); }
+
+  uint64_t headerAt(size_t member) const { return members_[member].at; }
+  std::string header(size_t member, uint32_t crc) const;
+  /// Behind the header.
+  uint64_t contentsAt(size_t member) const;
+  /// Behind the last member's contents.
+  uint64_t directoryAt() const { return directoryAt_; }
+  /// The end of the archive; `crcs` by member.
+  std::string directory(std::span<const uint32_t> crcs) const;
 
 private:
-  std::string archive_, directory_;
-  uint64_t members_ = 0;
+  struct Member {
+    std::string name;
+    uint64_t size;
+    uint64_t at; ///< of its header
+  };
+  std::vector<Member> members_;
+  uint64_t directoryAt_ = 0;
 };
 
 } // namespace titan

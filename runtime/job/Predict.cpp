@@ -1,6 +1,6 @@
 #include "runtime/job/Predict.h"
 
-#include "runtime/data/Npz.h"
+#include "runtime/data/NpzWriter.h"
 #include "runtime/job/Batches.h"
 #include "runtime/job/Evaluate.h"
 #include "runtime/job/Scalars.h"
@@ -10,15 +10,23 @@
 namespace titan {
 namespace {
 
-/// One output of the model, gathered over the batches.
-struct Gathered {
+/// One output of the model.
+struct Output {
   const Binding* binding;
   int64_t rowBytes; ///< in the arena
-  std::string bytes;
+
+  /// What the file holds of it. numpy has no bf16: written as f32, exactly.
+  ArrayHead head(int64_t samples) const {
+    ArrayHead head{binding->name, binding->dtype, binding->shape};
+    head.shape[0] = samples;
+    if (head.dtype == DType::BF16)
+      head.dtype = DType::F32;
+    return head;
+  }
 };
 
-Result<std::vector<Gathered>> outputsOf(const Function& predict, int64_t batch) {
-  std::vector<Gathered> outputs;
+Result<std::vector<Output>> outputsOf(const Function& predict, int64_t batch) {
+  std::vector<Output> outputs;
   for (const Binding& binding : predict.bindings) {
     if (binding.role != Binding::Role::Output)
       continue;
@@ -26,16 +34,16 @@ Result<std::vector<Gathered>> outputsOf(const Function& predict, int64_t batch) 
       return Error::badInput(
           "output '{}' has shape {}: predict needs the {} samples of a batch in its first dim",
           binding.name, toString(binding.shape), batch);
-    outputs.push_back({&binding, binding.bytes / batch, {}});
+    outputs.push_back({&binding, binding.bytes / batch});
   }
   if (outputs.empty())
     return Error::internal("predict has no outputs");
   return outputs;
 }
 
-/// numpy has no bf16: written as f32, exactly.
-std::string widen(const std::string& bytes) {
-  std::string wide(bytes.size() * 2, '\0');
+/// bf16 values as f32, in `wide`.
+std::span<const char> widen(std::span<const char> bytes, std::string& wide) {
+  wide.resize(bytes.size() * 2);
   for (size_t i = 0; i < bytes.size() / 2; ++i) {
     uint16_t bits;
     std::memcpy(&bits, bytes.data() + 2 * i, 2);
@@ -43,24 +51,6 @@ std::string widen(const std::string& bytes) {
     std::memcpy(wide.data() + 4 * i, &value, 4);
   }
   return wide;
-}
-
-Status writeOutputs(const std::string& path, std::vector<Gathered>& outputs, int64_t samples) {
-  std::vector<NamedArray> arrays;
-  for (Gathered& output : outputs) {
-    NamedArray array;
-    array.name = output.binding->name;
-    array.dtype = output.binding->dtype;
-    array.shape = output.binding->shape;
-    array.shape[0] = samples;
-    if (array.dtype == DType::BF16) {
-      output.bytes = widen(output.bytes);
-      array.dtype = DType::F32;
-    }
-    array.bytes = output.bytes;
-    arrays.push_back(std::move(array));
-  }
-  return writeNpz(path, arrays);
 }
 
 } // namespace
@@ -73,9 +63,15 @@ Status predictJob(Session& session) {
   Controls controls = TITAN_TRY(
       Controls::create(executor, "predict", session.recipe(), session.recipe().train.seed));
   const Batches batches = bindBatches(std::move(dataset), executor, "predict");
-  std::vector<Gathered> outputs =
+  const std::vector<Output> outputs =
       TITAN_TRY(outputsOf(*session.program().findFunction("predict"), batches.samples));
+  std::vector<ArrayHead> heads;
+  for (const Output& output : outputs)
+    heads.push_back(output.head(batches.dataset->size()));
+  // What does not fit on the disk is refused before the work.
+  std::unique_ptr<NpzWriter> file = TITAN_TRY(NpzWriter::create(session.options().output, heads));
   BatchLoader loader(*batches.dataset, {.batch = batches.samples, .seed = 0, .shuffle = false});
+  std::string wide;
   int64_t samples = 0;
   for (;;) {
     const int64_t rows = TITAN_TRY(loader.fillSequential(samples, batches.destination));
@@ -83,12 +79,15 @@ Status predictJob(Session& session) {
       break;
     controls.write();
     TITAN_TRY(executor.run("predict"));
-    for (Gathered& output : outputs)
-      output.bytes.append(executor.arena() + output.binding->offset,
-                          static_cast<size_t>(rows * output.rowBytes));
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const Binding& binding = *outputs[i].binding;
+      const std::span<const char> bytes(executor.arena() + binding.offset,
+                                        static_cast<size_t>(rows * outputs[i].rowBytes));
+      TITAN_TRY(file->append(i, binding.dtype == DType::BF16 ? widen(bytes, wide) : bytes));
+    }
     samples += rows;
   }
-  TITAN_TRY(writeOutputs(session.options().output, outputs, samples));
+  TITAN_TRY(file->finish());
   fmt::print("{} samples -> {}\n", samples, session.options().output);
   return {};
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cerrno>
+#include <cstdint>
 #include <string_view>
 #include <unistd.h>
 #include <utility>
@@ -54,6 +55,20 @@ inline bool writeAll(const Descriptor& file, std::string_view bytes) {
     if (count < 0)
       return false;
     bytes.remove_prefix(static_cast<size_t>(count));
+  }
+  return true;
+}
+
+/// The same at `offset`.
+inline bool writeAllAt(const Descriptor& file, std::string_view bytes, uint64_t offset) {
+  while (!bytes.empty()) {
+    const ssize_t count = retryInterrupted([&] {
+      return ::pwrite(file.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    });
+    if (count < 0)
+      return false;
+    bytes.remove_prefix(static_cast<size_t>(count));
+    offset += static_cast<uint64_t>(count);
   }
   return true;
 }

@@ -2,7 +2,7 @@
 // commands.
 #pragma once
 
-#include "runtime/data/Npz.h"
+#include "runtime/data/NpzWriter.h"
 #include "runtime/executor/testing/LinearProgram.h"
 #include "runtime/job/JobImage.h"
 #include "runtime/program/Random.h"
