@@ -1,3 +1,4 @@
+#include "compiler/Autodiff/DuplicateTable.h"
 #include "compiler/Autodiff/Passes.h"
 
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -12,44 +13,23 @@ namespace titan {
 
 namespace {
 
-/// Attributes that say where an op comes from, not what it computes.
-DictionaryAttr meaningOf(Operation* op) {
-  NamedAttrList attributes(op->getAttrDictionary());
-  attributes.erase("path");
-  attributes.erase("phase");
-  return attributes.getDictionary(op->getContext());
-}
-
 bool isCandidate(Operation* op) {
   return isPure(op) && op->getNumRegions() == 0 && !op->hasTrait<OpTrait::IsTerminator>();
 }
 
 void combine(Block& block) {
-  // Buckets of ops by a hash; within a bucket in program order.
-  llvm::DenseMap<unsigned, SmallVector<std::pair<Operation*, DictionaryAttr>>> seen;
+  autodiff::DuplicateTable seen;
   for (Operation& op : llvm::make_early_inc_range(block)) {
     for (Region& region : op.getRegions())
       for (Block& inner : region)
         combine(inner);
     if (!isCandidate(&op))
       continue;
-    DictionaryAttr meaning = meaningOf(&op);
-    SmallVector<Value> operands(op.getOperands());
-    unsigned hash = llvm::hash_combine(op.getName(), meaning,
-                                       llvm::hash_combine_range(operands.begin(), operands.end()));
-    auto& bucket = seen[hash];
-    auto equal = llvm::find_if(bucket, [&](auto& entry) {
-      Operation* other = entry.first;
-      return other->getName() == op.getName() && entry.second == meaning &&
-             llvm::equal(other->getOperands(), op.getOperands()) &&
-             other->getResultTypes() == op.getResultTypes();
-    });
-    if (equal == bucket.end()) {
-      bucket.emplace_back(&op, meaning);
+    Operation* first = seen.firstLike(&op, autodiff::DuplicateTable::hashOf(&op));
+    if (first == &op)
       continue;
-    }
-    setPath(equal->first, joinPaths(getPath(equal->first), getPath(&op)));
-    op.replaceAllUsesWith(equal->first->getResults());
+    setPath(first, joinPaths(getPath(first), getPath(&op)));
+    op.replaceAllUsesWith(first->getResults());
     op.erase();
   }
 }
