@@ -139,7 +139,8 @@ private:
   /// Kernels that read one large operand at the same elements read it once, together: the gradients
   /// of a norm's operand and of its parameters, a loss and its gradient.
   void fuseSharedReads(Block& block) {
-    // Kernels by number: erased ones leave addresses behind that new ones get.
+    // Kernels by number, and no values of merged ones: what is erased leaves addresses behind that
+    // new ops and their results get.
     SmallVector<FusedOp> kernels(block.getOps<FusedOp>());
     llvm::IntEqClasses merged(kernels.size());
     llvm::DenseMap<Value, unsigned> lastReader;
@@ -156,7 +157,11 @@ private:
           unsigned earlier = merged.findLeader(found->second);
           if (earlier == merged.findLeader(number))
             continue;
+          SmallVector<Value> replaced(kernels[earlier]->getResults());
+          llvm::append_range(replaced, kernel->getResults());
           if (FusedOp both = fuseReaders(kernels[earlier], kernel, source)) {
+            for (Value value : replaced)
+              lastReader.erase(value);
             kernels[merged.join(earlier, number)] = both;
             changed = true;
             break;
