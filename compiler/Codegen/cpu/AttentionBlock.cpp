@@ -105,14 +105,25 @@ void AttentionBlock::product(const Product& p) {
   Value every = b.index(everySkew), continues = p.continues ? p.continues : b.flag(true);
   auto strip = [&](Value column, int64_t vectors) {
     Value right = b.at(p.right.pointer, b.mul(column, types.pair), types.packed);
-    func::CallOp::create(b.builder, b.loc, getAttentionProduct(b, types, vectors),
-                         ValueRange{p.left.pointer, p.left.row, p.left.step, right, p.right.step,
-                                    b.at(p.sums.pointer, column), p.sums.row, p.rows, p.depth,
-                                    p.lowSkew ? p.lowSkew : every, p.highSkew ? p.highSkew : every,
-                                    continues, b.flag(static_cast<bool>(p.scales)),
-                                    p.scales ? p.scales : p.sums.pointer,
-                                    p.ahead.pointer ? p.ahead.pointer : p.sums.pointer,
-                                    p.ahead.pointer ? p.ahead.row : b.index(0)});
+    ProductArguments arguments = {
+        .a = p.left.pointer,
+        .aRow = p.left.row,
+        .aStep = p.left.step,
+        .b = right,
+        .bStep = p.right.step,
+        .c = b.at(p.sums.pointer, column),
+        .cRow = p.sums.row,
+        .rows = p.rows,
+        .depth = p.depth,
+        .lowSkew = p.lowSkew ? p.lowSkew : every,
+        .highSkew = p.highSkew ? p.highSkew : every,
+        .continues = continues,
+        .scaled = b.flag(static_cast<bool>(p.scales)),
+        .scales = p.scales ? p.scales : p.sums.pointer,
+        .ahead = p.ahead.pointer ? p.ahead.pointer : p.sums.pointer,
+        .aheadRow = p.ahead.pointer ? p.ahead.row : b.index(0),
+    };
+    callShared(b, getAttentionProduct(b, types, vectors), arguments);
   };
   int64_t whole = p.columns / types.stripColumns() * types.stripColumns();
   b.loop(0, whole, types.stripColumns(), [&](Value column) { strip(column, types.vectors); });
@@ -181,10 +192,13 @@ void AttentionBlock::maskTile(const Place& place) {
   Type stored = mask.getBoolean() ? b.builder.getI8Type() : from;
   Value offset = b.add(b.mul(place.batch, mask.getBatch()), b.mul(place.head, mask.getHead()));
   offset = b.add(b.add(offset, b.mul(place.query, mask.getRow())), place.key);
-  func::CallOp::create(b.builder, b.loc, getAttentionTranspose(b, types, from, types.scalar),
-                       ValueRange{b.at(in(mask.getOperand()), offset, stored),
-                                  b.index(mask.getRow()), place.queries, place.keys, maskValues,
-                                  b.index(queryBlock)});
+  TransposeArguments arguments = {.source = b.at(in(mask.getOperand()), offset, stored),
+                                  .sourceRow = b.index(mask.getRow()),
+                                  .rows = place.queries,
+                                  .columns = place.keys,
+                                  .target = maskValues,
+                                  .targetRows = b.index(queryBlock)};
+  callShared(b, getAttentionTranspose(b, types, from, types.scalar), arguments);
 }
 
 Value AttentionBlock::slot(Value tile, Value row, Value column) {
@@ -295,17 +309,25 @@ int64_t AttentionBlock::transposedElements(int64_t columns) const {
 AttentionBlock::Factor AttentionBlock::packRows(Value source, int64_t sourceRow, Value rows,
                                                 int64_t columns, Value target) {
   Value step = b.index(wholeVectors(columns) * types.pair);
-  func::CallOp::create(
-      b.builder, b.loc, getAttentionRows(b, types),
-      ValueRange{source, b.index(sourceRow), rows, b.index(columns), target, step});
+  RowsArguments arguments = {.source = source,
+                             .sourceRow = b.index(sourceRow),
+                             .rows = rows,
+                             .columns = b.index(columns),
+                             .target = target,
+                             .targetStep = step};
+  callShared(b, getAttentionRows(b, types), arguments);
   return {target, step, step};
 }
 
 AttentionBlock::Factor AttentionBlock::packTransposed(Value source, int64_t sourceRow, Value rows,
                                                       int64_t columns, Value target) {
-  func::CallOp::create(
-      b.builder, b.loc, getAttentionTranspose(b, types, types.element, types.packed),
-      ValueRange{source, b.index(sourceRow), rows, b.index(columns), target, b.index(queryBlock)});
+  TransposeArguments arguments = {.source = source,
+                                  .sourceRow = b.index(sourceRow),
+                                  .rows = rows,
+                                  .columns = b.index(columns),
+                                  .target = target,
+                                  .targetRows = b.index(queryBlock)};
+  callShared(b, getAttentionTranspose(b, types, types.element, types.packed), arguments);
   return {target, Value(), b.index(queryBlock * types.pair)};
 }
 

@@ -27,18 +27,6 @@ int64_t tileRows(const AttentionTypes& types, int64_t vectors) {
   return types.vectors / vectors >= 2 ? 8 : 4;
 }
 
-/// The arguments of a product, in order.
-struct ProductArguments {
-  explicit ProductArguments(Block& block) {
-    Value* slots[] = {&a,     &aRow,    &aStep,    &b,         &bStep,  &c,      &cRow,  &rows,
-                      &depth, &lowSkew, &highSkew, &continues, &scaled, &scales, &ahead, &aheadRow};
-    for (auto [slot, argument] : llvm::zip_equal(slots, block.getArguments()))
-      *slot = argument;
-  }
-  Value a, aRow, aStep, b, bStep, c, cRow, rows, depth, lowSkew, highSkew, continues, scaled,
-      scales, ahead, aheadRow;
-};
-
 /// sums + factor * b, where factor is one element of A, or a pair, in every lane.
 Value multiplyAdd(AttentionBuilder& b, const AttentionTypes& types, Value factor, Value right,
                   Value sum) {
@@ -129,17 +117,15 @@ Value loadAs(AttentionBuilder& b, Type from, FloatType to, Value place, int64_t 
 }
 
 /// A square of rows x chunk (`width` lanes, each an element or a pair) to columns.
-void emitTransposedSquare(AttentionBuilder& b, Type from, FloatType to, int64_t pair, Block& block,
-                          Value row, Value column, Value mask) {
-  Value source = block.getArgument(0), sourceRow = block.getArgument(1);
-  Value lastRow = b.sub(block.getArgument(2), b.index(1));
-  Value target = block.getArgument(4), targetRows = block.getArgument(5);
+void emitTransposedSquare(AttentionBuilder& b, Type from, FloatType to, int64_t pair,
+                          const TransposeArguments& arg, Value row, Value column, Value mask) {
+  Value lastRow = b.sub(arg.rows, b.index(1));
   Type stored = from.isInteger(1) ? b.builder.getI8Type() : from;
   SmallVector<Value> rows;
   for (int64_t i = 0; i < b.width; ++i) {
-    Value line = b.mul(b.smaller(b.add(row, i), lastRow), sourceRow);
+    Value line = b.mul(b.smaller(b.add(row, i), lastRow), arg.sourceRow);
     Value value =
-        loadAs(b, from, to, b.at(source, b.add(line, column), stored), b.width * pair, mask);
+        loadAs(b, from, to, b.at(arg.source, b.add(line, column), stored), b.width * pair, mask);
     if (pair == 2)
       value = b.create<vector::BitCastOp>(b.vectorOf(b.builder.getI32Type(), b.width), value);
     rows.push_back(value);
@@ -147,8 +133,8 @@ void emitTransposedSquare(AttentionBuilder& b, Type from, FloatType to, int64_t 
   b.transpose(rows);
   Value step = b.divide(column, pair);
   for (int64_t i = 0; i < b.width; ++i) {
-    Value slot = b.add(b.mul(b.add(step, i), targetRows), row);
-    b.store(rows[i], b.at(target, b.mul(slot, pair), to));
+    Value slot = b.add(b.mul(b.add(step, i), arg.targetRows), row);
+    b.store(rows[i], b.at(arg.target, b.mul(slot, pair), to));
   }
 }
 
@@ -187,7 +173,7 @@ func::FuncOp getAttentionProduct(AttentionBuilder& b, const AttentionTypes& type
   return b.getFunction(
       join("attention_product_", types.packed, "_", vectors, "_", types.element, types.aheadBytes),
       {p, n, n, p, n, p, n, n, n, n, n, flag, flag, p, p, n}, [&](Block& block) {
-        ProductArguments arguments(block);
+        auto arguments = argumentsOf<ProductArguments>(block);
         int64_t most = tileRows(types, vectors);
         Value whole = b.sub(arguments.rows, b.remainder(arguments.rows, most));
         b.loop(b.index(0), whole, most,
@@ -203,10 +189,10 @@ func::FuncOp getAttentionTranspose(AttentionBuilder& b, const AttentionTypes& ty
   int64_t pair = to == types.scalar ? 1 : types.pair;
   return b.getFunction(join("attention_transpose_", from, "_", to), {p, n, n, n, p, n},
                        [&](Block& block) {
-                         Value columns = block.getArgument(3), targetRows = block.getArgument(5);
-                         b.loop(b.index(0), targetRows, b.width, [&](Value row) {
-                           forChunks(b, columns, b.width * pair, [&](Value column, Value mask) {
-                             emitTransposedSquare(b, from, to, pair, block, row, column, mask);
+                         auto arg = argumentsOf<TransposeArguments>(block);
+                         b.loop(b.index(0), arg.targetRows, b.width, [&](Value row) {
+                           forChunks(b, arg.columns, b.width * pair, [&](Value column, Value mask) {
+                             emitTransposedSquare(b, from, to, pair, arg, row, column, mask);
                            });
                          });
                        });
@@ -217,9 +203,8 @@ func::FuncOp getAttentionRows(AttentionBuilder& b, const AttentionTypes& types) 
   return b.getFunction(
       join("attention_rows_", types.element, "_", types.packed), {p, n, n, n, p, n},
       [&](Block& block) {
-        Value source = block.getArgument(0), sourceRow = block.getArgument(1);
-        Value rows = block.getArgument(2), columns = block.getArgument(3);
-        Value target = block.getArgument(4), targetStep = block.getArgument(5);
+        auto [source, sourceRow, rows, columns, target, targetStep] =
+            argumentsOf<RowsArguments>(block);
         b.loop(b.index(0), rows, types.pair, [&](Value row) {
           Value to = b.at(target, b.mul(b.divide(row, types.pair), targetStep), types.packed);
           Value from = b.at(source, b.mul(row, sourceRow), types.element);

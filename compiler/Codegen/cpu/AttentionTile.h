@@ -10,6 +10,8 @@
 #include "compiler/Codegen/cpu/AttentionBuilder.h"
 #include "dialects/Kernel/Kernel.h"
 
+#include <array>
+
 namespace titan::codegen {
 
 /// How blocks are held between loading and multiplying.
@@ -29,13 +31,25 @@ struct AttentionTypes {
   int64_t stripColumns() const { return vectors * width; }
 };
 
-/// void(ptr a, index aRow, index aStep, ptr b, index bStep, ptr c, index cRow, index rows, index
-/// depth, index lowSkew, index highSkew, i1 continues, i1 scaled, ptr scales, ptr ahead, index
-/// aheadRow): a strip of `vectors` vectors of C. Strides count elements (aRow, cRow) and steps
-/// along k (aStep: packed elements, bStep: packed elements). For row r only k (in elements) from r
-/// - lowSkew to r + highSkew counts: the others of A are known to be 0. C starts from 0, or from
-/// itself, times scales[row] if `scaled`. The first `types.aheadBytes` of row r of `ahead`
-/// (aheadRow counts elements of memory) are fetched meanwhile.
+/// A product of `rows` rows and `depth` elements along k.
+struct ProductArguments {
+  mlir::Value a, aRow, aStep; ///< strides in packed elements, along k for each step
+  mlir::Value b, bStep;       ///< in packed elements
+  mlir::Value c, cRow;        ///< in elements
+  mlir::Value rows, depth;
+  /// For row r only k from r - lowSkew to r + highSkew counts: the others of A are known to be 0.
+  mlir::Value lowSkew, highSkew;
+  mlir::Value continues;      ///< i1: C starts from itself, not from 0,
+  mlir::Value scaled, scales; ///< if the i1 holds times scales[row]
+  mlir::Value ahead;          ///< of row r the first `types.aheadBytes` are fetched meanwhile
+  mlir::Value aheadRow;       ///< in elements of memory
+
+  auto slots() {
+    return std::array{&a,     &aRow,    &aStep,    &b,         &bStep,  &c,      &cRow,  &rows,
+                      &depth, &lowSkew, &highSkew, &continues, &scaled, &scales, &ahead, &aheadRow};
+  }
+};
+/// The function of ProductArguments for a strip of `vectors` vectors of C.
 mlir::func::FuncOp getAttentionProduct(AttentionBuilder& builder, const AttentionTypes& types,
                                        int64_t vectors);
 /// Large enough a skew to count every k.
@@ -44,14 +58,22 @@ inline constexpr int64_t everySkew = int64_t{1} << 30;
 /// Fetches the first `types.aheadBytes` from `row` on.
 void prefetchRow(AttentionBuilder& builder, const AttentionTypes& types, mlir::Value row);
 
-/// void(ptr source, index sourceRow, index rows, index columns, ptr target, index targetRows):
+struct TransposeArguments {
+  mlir::Value source, sourceRow, rows, columns; ///< the stride of rows in elements
+  mlir::Value target, targetRows;
+  auto slots() { return std::array{&source, &sourceRow, &rows, &columns, &target, &targetRows}; }
+};
 /// target[column / pair][row][pair] = source[row][column] for all `targetRows` rows; those from
 /// `rows` on repeat the last one. Columns are filled with 0 to whole vectors. `source` elements are
 /// of type `from`; i1 are bytes and become 0 where true, -inf where false.
 mlir::func::FuncOp getAttentionTranspose(AttentionBuilder& builder, const AttentionTypes& types,
                                          mlir::Type from, mlir::FloatType to);
 
-/// void(ptr source, index sourceRow, index rows, index columns, ptr target, index targetStep):
+struct RowsArguments {
+  mlir::Value source, sourceRow, rows, columns; ///< the stride of rows in elements
+  mlir::Value target, targetStep;               ///< in packed elements
+  auto slots() { return std::array{&source, &sourceRow, &rows, &columns, &target, &targetStep}; }
+};
 /// target[row / pair][column][pair] = source[row][column], 0 beyond `rows` and beyond `columns`, to
 /// whole vectors.
 mlir::func::FuncOp getAttentionRows(AttentionBuilder& builder, const AttentionTypes& types);

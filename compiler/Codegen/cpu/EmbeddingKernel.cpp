@@ -1,8 +1,7 @@
 #include "compiler/Codegen/cpu/EmbeddingKernel.h"
 
-#include "compiler/Codegen/cpu/Loops.h"
+#include "compiler/Codegen/cpu/KernelBuilder.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -20,43 +19,21 @@ Type storedType(Type element) {
                  : element;
 }
 
-class Emitter {
+class Emitter : public KernelBuilder {
 public:
-  Emitter(OpBuilder& builder, kernel::CallOp op, StringRef name, int64_t entries)
-      : builder(builder), loc(op.getLoc()), op(op), entries(entries) {
-    function = createKernelFunction(builder, loc, name);
-    builder.setInsertionPointToStart(&function.getBody().front());
-    operands = loadOperands(builder, loc, function, 3);
-  }
+  Emitter(OpBuilder& builder, kernel::CallOp op, func::FuncOp function, int64_t entries)
+      : KernelBuilder(builder, op.getLoc(), /*width=*/1), op(op), function(function),
+        entries(entries), operands(loadOperands(builder, loc, function, 3)) {}
 
   /// Runs `body` for the units that the function is called for.
   void overUnits(llvm::function_ref<void(Value unit)> body) {
-    auto position = [&](unsigned argument) {
-      return arith::IndexCastOp::create(builder, loc, builder.getIndexType(),
-                                        function.getArgument(argument));
-    };
-    Value begin = position(2), end = position(3);
-    over(begin, end, body);
+    Value begin = toIndex(function.getArgument(2)), end = toIndex(function.getArgument(3));
+    loop(begin, end, 1, body);
     func::ReturnOp::create(builder, loc);
   }
 
-  void over(Value low, Value high, llvm::function_ref<void(Value)> body) {
-    emitLoop(builder, loc, low, high, 1, {}, [&](Value induction, ValueRange) {
-      body(induction);
-      return SmallVector<Value>();
-    });
-  }
-
-  Value constant(int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value); }
-  Value add(Value a, Value b) { return arith::AddIOp::create(builder, loc, a, b); }
-  Value mul(Value a, int64_t factor) {
-    return arith::MulIOp::create(builder, loc, a, constant(factor));
-  }
-
   Value address(unsigned operand, Value element) {
-    Value position = arith::IndexCastOp::create(builder, loc, builder.getI64Type(), element);
-    return LLVM::GEPOp::create(builder, loc, operands[operand].getType(), stored(operand),
-                               operands[operand], LLVM::GEPArg(position));
+    return at(operands[operand], element, stored(operand));
   }
   Type stored(unsigned operand) { return storedType(elementOf(op->getOperand(operand))); }
 
@@ -64,29 +41,25 @@ public:
   Value entryAt(Value i) {
     auto type = cast<IntegerType>(elementOf(op.getIns()[1]));
     bool isUnsigned = type.isUnsigned() || type.getWidth() == 1;
-    Value value = LLVM::LoadOp::create(builder, loc, stored(1), address(1, i));
+    Value value = load(stored(1), address(1, i));
     Type wide = builder.getI64Type();
     if (stored(1) != wide)
-      value = isUnsigned ? arith::ExtUIOp::create(builder, loc, wide, value).getResult()
-                         : arith::ExtSIOp::create(builder, loc, wide, value).getResult();
+      value =
+          isUnsigned ? create<arith::ExtUIOp>(wide, value) : create<arith::ExtSIOp>(wide, value);
     auto limit = [&](int64_t bound) {
-      return arith::ConstantOp::create(builder, loc, builder.getI64IntegerAttr(bound));
+      return create<arith::ConstantOp>(builder.getI64IntegerAttr(bound));
     };
     // An unsigned index of 64 bits may look negative; it is too large.
-    if (isUnsigned) {
-      value = arith::MinUIOp::create(builder, loc, value, limit(entries - 1));
-    } else {
-      value = arith::MaxSIOp::create(builder, loc, value, limit(0));
-      value = arith::MinSIOp::create(builder, loc, value, limit(entries - 1));
-    }
-    return arith::IndexCastOp::create(builder, loc, builder.getIndexType(), value);
+    if (isUnsigned)
+      value = fewer(value, limit(entries - 1));
+    else
+      value = smaller(larger(value, limit(0)), limit(entries - 1));
+    return toIndex(value);
   }
 
-  OpBuilder& builder;
-  Location loc;
   kernel::CallOp op;
-  int64_t entries;
   func::FuncOp function;
+  int64_t entries;
   SmallVector<Value> operands;
 };
 
@@ -95,64 +68,55 @@ public:
 void emitEmbeddingKernel(OpBuilder& builder, kernel::CallOp op, StringRef name) {
   OpBuilder::InsertionGuard guard(builder);
   auto routine = cast<kernel::EmbeddingAttr>(op.getRoutine());
-  Emitter emitter(builder, op, name, routine.getEntries());
+  func::FuncOp function = createKernelFunction(builder, op.getLoc(), name);
+  builder.setInsertionPointToStart(&function.getBody().front());
+  Emitter b(builder, op, function, routine.getEntries());
   int64_t width = routine.getWidth();
-  int64_t bytes = width * (emitter.stored(0).getIntOrFloatBitWidth() / 8);
-  emitter.overUnits([&](Value row) {
-    Value from = emitter.address(0, emitter.mul(emitter.entryAt(row), width));
-    Value to = emitter.address(2, emitter.mul(row, width));
-    Value count = arith::ConstantOp::create(builder, op.getLoc(), builder.getI64IntegerAttr(bytes));
-    LLVM::MemcpyOp::create(builder, op.getLoc(), to, from, count, /*isVolatile=*/false);
+  int64_t bytes = width * (b.stored(0).getIntOrFloatBitWidth() / 8);
+  b.overUnits([&](Value row) {
+    Value from = b.address(0, b.mul(b.entryAt(row), width));
+    Value to = b.address(2, b.mul(row, width));
+    LLVM::MemcpyOp::create(builder, b.loc, to, from, b.toI64(b.index(bytes)), /*isVolatile=*/false);
   });
 }
 
 void emitEmbeddingGradKernel(OpBuilder& builder, kernel::CallOp op, StringRef name) {
   OpBuilder::InsertionGuard guard(builder);
   auto routine = cast<kernel::EmbeddingGradAttr>(op.getRoutine());
-  Emitter emitter(builder, op, name, routine.getEntries());
-  Location loc = op.getLoc();
+  func::FuncOp function = createKernelFunction(builder, op.getLoc(), name);
+  builder.setInsertionPointToStart(&function.getBody().front());
+  Emitter b(builder, op, function, routine.getEntries());
   int64_t width = routine.getWidth(), columns = routine.getColumns();
-  Type from = emitter.stored(0), to = emitter.stored(2);
-  auto load = [&](unsigned operand, Value element, int64_t length) -> Value {
-    Type type = emitter.stored(operand);
-    return LLVM::LoadOp::create(builder, loc, VectorType::get({length}, type),
-                                emitter.address(operand, element),
-                                type.getIntOrFloatBitWidth() / 8);
-  };
-  auto store = [&](Value value, Value element) {
-    LLVM::StoreOp::create(builder, loc, value, emitter.address(2, element),
-                          to.getIntOrFloatBitWidth() / 8);
-  };
+  Type from = b.stored(0), to = b.stored(2);
   auto emitColumns = [&](Value first, int64_t length) {
-    auto type = VectorType::get({length}, to);
+    VectorType type = b.vectorOf(to, length);
     if (!routine.getAccumulate()) {
-      Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
-      emitter.over(emitter.constant(0), emitter.constant(routine.getEntries()), [&](Value entry) {
-        store(zero, emitter.add(emitter.mul(entry, width), first));
-      });
+      Value zero = b.zeros(type);
+      b.loop(0, routine.getEntries(), 1,
+             [&](Value entry) { b.store(zero, b.address(2, b.add(b.mul(entry, width), first))); });
     }
-    emitter.over(emitter.constant(0), emitter.constant(routine.getRows()), [&](Value row) {
-      Value term = load(0, emitter.add(emitter.mul(row, width), first), length);
+    b.loop(0, routine.getRows(), 1, [&](Value row) {
+      Value term = b.load(b.vectorOf(from, length), b.address(0, b.add(b.mul(row, width), first)));
       if (from != to)
-        term = arith::ExtFOp::create(builder, loc, type, term);
-      Value at = emitter.add(emitter.mul(emitter.entryAt(row), width), first);
-      store(arith::AddFOp::create(builder, loc, load(2, at, length), term), at);
+        term = b.create<arith::ExtFOp>(type, term);
+      Value at = b.add(b.mul(b.entryAt(row), width), first);
+      Value sum = b.create<arith::AddFOp>(b.load(type, b.address(2, at)), term);
+      b.store(sum, b.address(2, at));
     });
   };
-  emitter.overUnits([&](Value unit) {
-    Value first = emitter.mul(unit, columns);
+  b.overUnits([&](Value unit) {
+    Value first = b.mul(unit, columns);
     int64_t whole = width / columns, rest = width % columns;
     if (rest == 0)
       return emitColumns(first, columns);
-    Value isWhole = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, unit,
-                                          emitter.constant(whole));
+    Value isWhole = b.compare(arith::CmpIPredicate::ult, unit, b.index(whole));
     auto branch = [&](int64_t length) {
       return [&, length](OpBuilder&, Location) {
         emitColumns(first, length);
-        scf::YieldOp::create(builder, loc);
+        scf::YieldOp::create(builder, b.loc);
       };
     };
-    scf::IfOp::create(builder, loc, isWhole, branch(columns), branch(rest));
+    scf::IfOp::create(builder, b.loc, isWhole, branch(columns), branch(rest));
   });
 }
 

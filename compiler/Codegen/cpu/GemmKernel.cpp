@@ -1,8 +1,8 @@
 #include "compiler/Codegen/cpu/GemmKernel.h"
 
-#include "compiler/Codegen/cpu/GemmBuilder.h"
 #include "compiler/Codegen/cpu/GemmPack.h"
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
@@ -24,23 +24,22 @@ class GemmEmitter {
 public:
   GemmEmitter(OpBuilder& builder, kernel::CallOp call, const VectorShape& shape,
               func::FuncOp function)
-      : builder(builder), loc(call.getLoc()), g(builder, loc, shape.width), gemm(call.getGemm()),
-        function(function), elementA(elementOf(call.getIns()[0])),
-        elementB(elementOf(call.getIns()[1])), resultElement(elementOf(call.getOuts()[0])) {
+      : g(builder, call.getLoc(), shape.width), gemm(call.getGemm()), function(function),
+        elementA(elementOf(call.getIns()[0])), elementB(elementOf(call.getIns()[1])),
+        resultElement(elementOf(call.getOuts()[0])) {
     GemmLane lane = elementA.isBF16() ? GemmLane::Bf16Pair : GemmLane::F32;
     tile = gemmTile(shape, lane, std::min(gemm.getTileM(), gemm.getM()),
                     std::min(gemm.getTileN(), gemm.getN()));
     layout = panelOfA(tile, gemm.getTransposeA());
     GemmTile row = tile;
     row.rows = 1;
-    packA = getPackA(builder, loc, tile, layout, gemm.getTransposeA());
-    packB =
-        getPackB(builder, loc, tile, gemm.getTransposeB(), elementA.isBF16() && elementB.isF32());
-    fullTile = getTileFunction(builder, loc, tile, layout);
-    rowTile = getTileFunction(builder, loc, row, layout);
+    packA = getPackA(g, tile, layout, gemm.getTransposeA());
+    packB = getPackB(g, tile, gemm.getTransposeB(), elementA.isBF16() && elementB.isF32());
+    fullTile = getTileFunction(g, tile, layout);
+    rowTile = getTileFunction(g, row, layout);
     epilogue = {gemm.getBias(), gemm.getRelu(), resultElement.isBF16()};
     if (epilogue.any())
-      finish = getEpilogueFunction(builder, loc, tile, epilogue);
+      finish = getEpilogueFunction(g, tile, epilogue);
 
     // Equal panels, of whole lines.
     constexpr int64_t line = 16;
@@ -50,7 +49,7 @@ public:
   }
 
   void emit() {
-    operands = loadOperands(builder, loc, function, gemm.getBias() ? 4 : 3);
+    operands = loadOperands(g.builder, g.loc, function, gemm.getBias() ? 4 : 3);
     int64_t rows = llvm::alignTo(std::min(gemm.getM(), mostRows), tile.rows);
     panelA = reserve(rows / tile.rows * layout.block);
     panelB = reserve(gemmDepth * tile.columns());
@@ -68,8 +67,7 @@ private:
 
   /// `lanes` f32 on the stack.
   Value reserve(int64_t lanes) {
-    return LLVM::AllocaOp::create(builder, loc, operands[0].getType(), g.f32, g.constant(lanes),
-                                  /*alignment=*/64);
+    return g.create<LLVM::AllocaOp>(g.pointer, g.f32, g.toI64(g.index(lanes)), /*alignment=*/64);
   }
   /// bf16 cannot hold the sums between two panels.
   bool keepsSumsApart() const { return epilogue.toBf16 && depth < gemm.getK(); }
@@ -86,51 +84,47 @@ private:
     int64_t tilesN = llvm::divideCeil(gemm.getN(), gemm.getTileN());
     bool alongM = gemm.getM() <= gemm.getN();
     int64_t perLine = alongM ? tilesM : tilesN, perMatrix = tilesM * tilesN;
-    Value end = function.getArgument(3);
+    Value begin = g.toIndex(function.getArgument(2)), end = g.toIndex(function.getArgument(3));
     scf::WhileOp::create(
-        builder, loc, builder.getI64Type(), function.getArgument(2),
+        g.builder, g.loc, g.indexType, begin,
         [&](OpBuilder&, Location, ValueRange unit) {
-          scf::ConditionOp::create(builder, loc, g.compare(arith::CmpIPredicate::slt, unit[0], end),
-                                   unit);
+          scf::ConditionOp::create(g.builder, g.loc, g.less(unit[0], end), unit);
         },
         [&](OpBuilder&, Location, ValueRange carried) {
           Value unit = carried[0], matrix = g.divide(unit, perMatrix);
           Value place = g.remainder(unit, perMatrix);
           Value line = g.divide(place, perLine), inLine = g.remainder(place, perLine);
-          Value left = g.smaller(g.sub(end, unit), g.sub(g.constant(perMatrix), place));
-          Value startsLine = g.compare(arith::CmpIPredicate::eq, inLine, g.constant(0));
-          Value coversLine = g.compare(arith::CmpIPredicate::uge, left, g.constant(perLine));
-          Value isWhole = arith::AndIOp::create(builder, loc, startsLine, coversLine);
-          auto choose = [&](Value whole, Value part) {
-            return arith::SelectOp::create(builder, loc, isWhole, whole, part);
-          };
-          Value lines = choose(g.divide(left, perLine), g.constant(1));
-          Value tiles =
-              choose(g.constant(perLine), g.smaller(left, g.sub(g.constant(perLine), inLine)));
+          Value left = g.fewer(g.sub(end, unit), g.sub(g.index(perMatrix), place));
+          Value startsLine = g.compare(arith::CmpIPredicate::eq, inLine, g.index(0));
+          Value coversLine = g.compare(arith::CmpIPredicate::uge, left, g.index(perLine));
+          Value isWhole = g.create<arith::AndIOp>(startsLine, coversLine);
+          auto choose = [&](Value whole, Value part) { return g.select(isWhole, whole, part); };
+          Value lines = choose(g.divide(left, perLine), g.index(1));
+          Value tiles = choose(g.index(perLine), g.fewer(left, g.sub(g.index(perLine), inLine)));
           Range along = {inLine, tiles}, across = {line, lines};
           emitRectangle(matrix, elements(alongM ? along : across, gemm.getTileM(), gemm.getM()),
                         elements(alongM ? across : along, gemm.getTileN(), gemm.getN()));
-          scf::YieldOp::create(builder, loc, g.add(unit, g.mul(lines, tiles)));
+          scf::YieldOp::create(g.builder, g.loc, g.add(unit, g.mul(lines, tiles)));
         });
   }
 
   /// The elements of `tiles`, of which the last may be cut by the extent.
   Range elements(Range tiles, int64_t tile, int64_t extent) {
     Value first = g.mul(tiles.first, tile);
-    return {first, g.smaller(g.mul(tiles.count, tile), g.sub(g.constant(extent), first))};
+    return {first, g.fewer(g.mul(tiles.count, tile), g.sub(g.index(extent), first))};
   }
 
   /// for each of the fewest equal pieces of at most `most` elements, in whole steps.
   void forEachPiece(Range range, int64_t most, int64_t step, llvm::function_ref<void(Range)> body) {
-    Value pieces = g.divide(g.add(range.count, g.constant(most - 1)), most);
-    Value steps = g.divide(g.add(range.count, g.constant(step - 1)), step);
+    Value pieces = g.divide(g.add(range.count, most - 1), most);
+    Value steps = g.divide(g.add(range.count, step - 1), step);
     Value extent = g.mul(g.divideCeil(steps, pieces), step);
     Value end = g.add(range.first, range.count);
-    g.loop(g.constant(0), pieces, 1, [&](Value piece) {
+    g.loop(g.index(0), pieces, 1, [&](Value piece) {
       Value first = g.add(range.first, g.mul(piece, extent));
       // Pieces in whole steps may cover the range before the last one.
-      Value begin = g.smaller(first, end);
-      body({begin, g.smaller(extent, g.sub(end, begin))});
+      Value begin = g.fewer(first, end);
+      body({begin, g.fewer(extent, g.sub(end, begin))});
     });
   }
 
@@ -147,10 +141,14 @@ private:
             g.at(b, gemm.getTransposeB() ? g.mul(j.first, gemm.getLdb()) : j.first, elementB);
         Value cBlock = g.at(c, g.add(g.mul(i.first, gemm.getLdc()), j.first), resultElement);
         Value bias = gemm.getBias() ? g.at(operands[3], j.first, g.f32) : operands[2];
-        g.loop(g.constant(0), g.constant(gemm.getK()), depth, [&](Value k) {
-          Value elements = g.smaller(g.constant(depth), g.sub(g.constant(gemm.getK()), k));
+        // A loop even over one panel, which LLVM takes apart.
+        auto panel = [&](OpBuilder&, Location, Value k, ValueRange) {
+          Value elements = g.fewer(g.index(depth), g.sub(g.index(gemm.getK()), k));
           emitBlock(aBlock, bBlock, cBlock, bias, {k, elements}, i.count, j.count);
-        });
+          scf::YieldOp::create(g.builder, g.loc);
+        };
+        scf::ForOp::create(g.builder, g.loc, g.index(0), g.index(gemm.getK()), g.index(depth),
+                           ValueRange(), panel);
       });
     });
   }
@@ -158,28 +156,46 @@ private:
   /// One panel of A against one of B for each register tile's columns.
   void emitBlock(Value a, Value b, Value c, Value bias, Range k, Value rows, Value columns) {
     Value corner = gemm.getTransposeA() ? g.mul(k.first, gemm.getLda()) : k.first;
-    call(packA, {g.at(a, corner, elementA), g.constant(gemm.getLda()), rows, k.count, panelA});
-    g.loop(g.constant(0), columns, tile.columns(), [&](Value j) {
-      Value width = g.smaller(g.constant(tile.columns()), g.sub(columns, j));
+    callShared(g, packA,
+               PackAArguments{.a = g.at(a, corner, elementA),
+                              .leading = g.index(gemm.getLda()),
+                              .rows = rows,
+                              .depth = k.count,
+                              .panel = panelA});
+    g.loop(g.index(0), columns, tile.columns(), [&](Value j) {
+      Value width = g.fewer(g.index(tile.columns()), g.sub(columns, j));
       auto source = [&](Value j) {
         return g.at(b,
                     gemm.getTransposeB() ? g.add(g.mul(j, gemm.getLdb()), k.first)
                                          : g.add(g.mul(k.first, gemm.getLdb()), j),
                     elementB);
       };
-      call(packB, {source(j), g.constant(gemm.getLdb()), k.count, width, panelB});
-      Value next = source(g.add(j, g.constant(tile.columns())));
+      callShared(g, packB,
+                 PackBArguments{.b = source(j),
+                                .leading = g.index(gemm.getLdb()),
+                                .depth = k.count,
+                                .columns = width,
+                                .panel = panelB});
+      Value next = source(g.add(j, tile.columns()));
       Value whole = g.sub(rows, g.remainder(rows, tile.rows));
       auto strip = [&](func::FuncOp callee, int64_t height, Value first, Value last) {
         g.loop(first, last, height, [&](Value i) {
           Value inBlock = g.remainder(i, tile.rows);
           Value from =
               g.add(g.mul(g.divide(i, tile.rows), layout.block), g.mul(inBlock, layout.row));
-          emitTile(callee, height, g.at(panelA, from, g.f32), c, bias, k, i, j, width,
-                   fetched(next, i, k.count));
+          emitTile({.callee = callee,
+                    .height = height,
+                    .a = g.at(panelA, from, g.f32),
+                    .c = c,
+                    .bias = bias,
+                    .k = k,
+                    .row = i,
+                    .column = j,
+                    .columns = width,
+                    .fetch = fetched(next, i, k.count)});
         });
       };
-      strip(fullTile, tile.rows, g.constant(0), whole);
+      strip(fullTile, tile.rows, g.index(0), whole);
       strip(rowTile, 1, whole, rows);
     });
   }
@@ -192,7 +208,7 @@ private:
   };
   Fetch fetched(Value next, Value i, Value depth) {
     int64_t bytes = byteSize(elementB), leading = gemm.getLdb() * bytes;
-    Value row = i, offset = g.constant(0), exists;
+    Value row = i, offset = g.index(0), exists;
     if (gemm.getTransposeB()) {
       // Rows of B are columns of the panel; one piece of each of them, then the pieces behind.
       row = g.remainder(i, tile.columns());
@@ -201,55 +217,64 @@ private:
     } else {
       exists = g.compare(arith::CmpIPredicate::ult, row, depth);
     }
-    Value address = g.at(next, g.add(g.mul(row, leading), offset), builder.getI8Type());
-    return {arith::SelectOp::create(builder, loc, exists, address, panelB),
-            arith::SelectOp::create(builder, loc, exists, g.constant(leading), g.constant(0))};
+    Value address = g.at(next, g.add(g.mul(row, leading), offset), g.i8);
+    return {g.select(exists, address, panelB), g.select(exists, g.index(leading), g.index(0))};
   }
 
-  /// One register tile at row i, column j of the block.
-  void emitTile(func::FuncOp callee, int64_t height, Value a, Value c, Value bias, Range k, Value i,
-                Value j, Value columns, Fetch fetch) {
-    Value sum = c, leading = g.constant(gemm.getLdc());
+  /// One register tile of the block.
+  struct RegisterTile {
+    func::FuncOp callee;
+    int64_t height;             ///< rows
+    Value a;                    ///< packed, its first row
+    Value c, bias;              ///< of the block
+    Range k;                    ///< of the panel
+    Value row, column, columns; ///< where it lies in the block, and how much of it counts
+    Fetch fetch;
+  };
+  void emitTile(const RegisterTile& t) {
+    Value sum = t.c, leading = g.index(gemm.getLdc());
     if (keepsSumsApart()) {
       sum = sums;
-      leading = g.constant(leadingOfSums());
+      leading = g.index(leadingOfSums());
     }
-    Value cCorner = g.at(c, g.add(g.mul(i, gemm.getLdc()), j), resultElement);
+    Value cCorner = g.at(t.c, g.add(g.mul(t.row, gemm.getLdc()), t.column), resultElement);
     Value sumCorner = keepsSumsApart() || !epilogue.toBf16
-                          ? g.at(sum, g.add(g.mul(i, leading), j), g.f32)
+                          ? g.at(sum, g.add(g.mul(t.row, leading), t.column), g.f32)
                           : finished;
     Value continues = gemm.getAccumulate()
-                          ? arith::ConstantOp::create(builder, loc, builder.getBoolAttr(true))
-                          : g.compare(arith::CmpIPredicate::ne, k.first, g.constant(0));
-    Value lanes =
-        g.divide(g.add(k.count, g.constant(elementsOf(tile.lane) - 1)), elementsOf(tile.lane));
-    if (!epilogue.any()) {
-      call(callee, {a, panelB, sumCorner, leading, sumCorner, leading, lanes, columns, continues,
-                    fetch.first, fetch.stride});
-      return;
-    }
+                          ? g.flag(true)
+                          : g.compare(arith::CmpIPredicate::ne, t.k.first, g.index(0));
+    int64_t perLane = elementsOf(tile.lane);
+    TileArguments arguments = {.a = t.a,
+                               .panel = panelB,
+                               .from = sumCorner,
+                               .fromRow = leading,
+                               .to = sumCorner,
+                               .toRow = leading,
+                               .depth = g.divide(g.add(t.k.count, perLane - 1), perLane),
+                               .columns = t.columns,
+                               .continues = continues,
+                               .next = t.fetch.first,
+                               .nextBytes = t.fetch.stride};
+    if (!epilogue.any())
+      return callShared(g, t.callee, arguments);
     Value isLast =
-        g.compare(arith::CmpIPredicate::eq, g.add(k.first, k.count), g.constant(gemm.getK()));
-    auto choose = [&](Value last, Value before) {
-      return arith::SelectOp::create(builder, loc, isLast, last, before);
-    };
-    call(callee, {a, panelB, sumCorner, leading, choose(finished, sumCorner),
-                  choose(g.constant(tile.columns()), leading), lanes, columns, continues,
-                  fetch.first, fetch.stride});
-    emitIf(builder, loc, isLast, {}, [&] {
-      call(finish, {finished, cCorner, g.constant(gemm.getLdc()),
-                    gemm.getBias() ? g.at(bias, j, g.f32) : bias, g.constant(height), columns});
-      return SmallVector<Value>();
+        g.compare(arith::CmpIPredicate::eq, g.add(t.k.first, t.k.count), g.index(gemm.getK()));
+    arguments.to = g.select(isLast, finished, sumCorner);
+    arguments.toRow = g.select(isLast, g.index(tile.columns()), leading);
+    callShared(g, t.callee, arguments);
+    g.when(isLast, [&] {
+      callShared(g, finish,
+                 EpilogueArguments{.sums = finished,
+                                   .c = cCorner,
+                                   .cRow = g.index(gemm.getLdc()),
+                                   .bias = gemm.getBias() ? g.at(t.bias, t.column, g.f32) : t.bias,
+                                   .rows = g.index(t.height),
+                                   .columns = t.columns});
     });
   }
 
-  void call(func::FuncOp callee, ArrayRef<Value> arguments) {
-    func::CallOp::create(builder, loc, callee, arguments);
-  }
-
-  OpBuilder& builder;
-  Location loc;
-  GemmBuilder g;
+  KernelBuilder g;
   kernel::GemmAttr gemm;
   func::FuncOp function, packA, packB, fullTile, rowTile, finish;
   Type elementA, elementB, resultElement;

@@ -1,7 +1,6 @@
 #include "compiler/Codegen/cpu/GemmPack.h"
 
-#include "compiler/Codegen/cpu/GemmBuilder.h"
-
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
@@ -9,55 +8,35 @@ using namespace mlir;
 namespace titan::codegen {
 namespace {
 
-/// rows[i][l] -> rows[l][i], by exchanging blocks of 1, 2, 4, ... lanes between pairs of rows.
-void transposeSquare(GemmBuilder& g, SmallVectorImpl<Value>& rows) {
-  int64_t width = g.width;
-  for (int64_t half = 1; half < width; half *= 2) {
-    SmallVector<int64_t> low(width), high(width);
-    for (int64_t lane = 0; lane < width; ++lane) {
-      low[lane] = lane & half ? width + lane - half : lane;
-      high[lane] = lane & half ? width + lane : lane + half;
-    }
-    for (int64_t row = 0; row < width; ++row)
-      if ((row & half) == 0) {
-        Value a = rows[row], b = rows[row + half];
-        rows[row] = vector::ShuffleOp::create(g.builder, g.loc, a, b, low);
-        rows[row + half] = vector::ShuffleOp::create(g.builder, g.loc, a, b, high);
-      }
-  }
-}
-
 /// Packs 32-bit lanes of elements of one type.
 class Packing {
 public:
-  Packing(OpBuilder& builder, Location loc, const GemmTile& tile, bool rounds = false)
-      : g(builder, loc, tile.width), tile(tile), pairs(tile.lane == GemmLane::Bf16Pair),
-        element(rounds  ? g.f32
-                : pairs ? g.i16
-                        : g.i32) {}
+  Packing(KernelBuilder& builder, const GemmTile& tile, bool rounds = false)
+      : g(builder), tile(tile), pairs(tile.lane == GemmLane::Bf16Pair), element(rounds  ? g.f32
+                                                                                : pairs ? g.i16
+                                                                                        : g.i32) {}
 
   /// B is stored [n, k]: squares of width x width lanes are transposed in registers, the rest is
   /// copied one by one.
-  void packTransposedB(Block& block) {
-    Value b = block.getArgument(0), ldb = block.getArgument(1), depth = block.getArgument(2);
-    Value columns = block.getArgument(3), panel = block.getArgument(4);
+  void packTransposedB(const PackBArguments& arg) {
+    auto [b, ldb, depth, columns, panel] = arg;
     auto slot = [&](Value k, Value j) {
       return g.at(panel, g.add(g.mul(k, tile.columns()), j), g.i32);
     };
     auto source = [&](Value k, Value j) {
       return g.at(b, g.add(g.mul(j, ldb), pairs ? g.mul(k, 2) : k), element);
     };
-    Value complete = pairs ? g.divide(depth, 2) : depth, zero = g.constant(0);
+    Value complete = pairs ? g.divide(depth, 2) : depth, zero = g.index(0);
     Value wholeDepth = g.mul(g.divide(complete, g.width), g.width);
     Value wholeColumns = g.mul(g.divide(columns, g.width), g.width);
     g.loop(zero, wholeColumns, g.width, [&](Value j) {
       g.loop(zero, wholeDepth, g.width, [&](Value k) {
         SmallVector<Value> rows;
         for (int64_t i = 0; i < g.width; ++i)
-          rows.push_back(loadLanes(source(k, g.add(j, g.constant(i)))));
-        transposeSquare(g, rows);
+          rows.push_back(loadLanes(source(k, g.add(j, i))));
+        g.transpose(rows);
         for (int64_t i = 0; i < g.width; ++i)
-          g.store(rows[i], slot(g.add(k, g.constant(i)), j));
+          g.store(rows[i], slot(g.add(k, i), j));
       });
     });
     auto copy = [&](Value firstColumn, Value lastColumn, Value firstStep) {
@@ -66,28 +45,27 @@ public:
                [&](Value k) { g.store(loadLane(source(k, j)), slot(k, j)); });
         if (pairs)
           ifOdd(depth, [&] {
-            g.store(g.pair(narrow(g.load(element, source(complete, j))), g.zero(g.i16)),
+            g.store(pair(narrow(g.load(element, source(complete, j))), g.zeros(g.i16)),
                     slot(complete, j));
           });
       });
     };
     copy(zero, wholeColumns, wholeDepth);
     copy(wholeColumns, columns, zero);
-    g.loop(columns, g.constant(tile.columns()), 1, [&](Value j) {
-      g.loop(zero, lanesOf(depth), 1, [&](Value k) { g.store(g.zero(g.i32), slot(k, j)); });
+    g.loop(columns, g.index(tile.columns()), 1, [&](Value j) {
+      g.loop(zero, lanesOf(depth), 1, [&](Value k) { g.store(g.zeros(g.i32), slot(k, j)); });
     });
   }
 
   /// B is stored [k, n].
-  void packPlainB(Block& block) {
-    Value b = block.getArgument(0), ldb = block.getArgument(1), depth = block.getArgument(2);
-    Value columns = block.getArgument(3), panel = block.getArgument(4);
+  void packPlainB(const PackBArguments& arg) {
+    auto [b, ldb, depth, columns, panel] = arg;
     SmallVector<Value> masks;
     for (int64_t v = 0; v < tile.vectors; ++v)
-      masks.push_back(g.maskBelow(columns, v * g.width));
-    g.loop(g.constant(0), lanesOf(depth), 1, [&](Value k) {
+      masks.push_back(g.maskBelow(columns, g.width, v * g.width));
+    g.loop(g.index(0), lanesOf(depth), 1, [&](Value k) {
       for (int64_t v = 0; v < tile.vectors; ++v) {
-        Value column = g.constant(v * g.width);
+        Value column = g.index(v * g.width);
         Value lanes = lanesAcross(b, ldb, k, column, depth, [&](Value pointer) {
           return narrow(g.loadMasked(g.vectorOf(element), pointer, masks[v]));
         });
@@ -97,28 +75,28 @@ public:
   }
 
   /// A is stored [m, k]: rows are copied.
-  void packPlainA(Block& block, const GemmPanelA& layout) {
-    Value a = block.getArgument(0), lda = block.getArgument(1), depth = block.getArgument(3);
+  void packPlainA(const PackAArguments& arg, const GemmPanelA& layout) {
+    auto [a, lda, rows, depth, panel] = arg;
     Value bytes = g.mul(depth, pairs ? 2 : 4);
-    g.loop(g.constant(0), block.getArgument(2), 1, [&](Value row) {
-      fetchLine(g.at(a, g.mul(g.add(row, g.constant(linesAhead)), lda), element), bytes);
-      Value to = g.at(block.getArgument(4), g.mul(row, layout.row), g.i32);
-      LLVM::MemcpyOp::create(g.builder, g.loc, to, g.at(a, g.mul(row, lda), element), bytes,
+    g.loop(g.index(0), rows, 1, [&](Value row) {
+      fetchLine(g.at(a, g.mul(g.add(row, linesAhead), lda), element), bytes);
+      Value to = g.at(panel, g.mul(row, layout.row), g.i32);
+      LLVM::MemcpyOp::create(g.builder, g.loc, to, g.at(a, g.mul(row, lda), element),
+                             g.toI64(bytes),
                              /*isVolatile=*/false);
       if (pairs)
-        ifOdd(depth, [&] { g.store(g.zero(g.i16), g.at(to, depth, g.i16)); });
+        ifOdd(depth, [&] { g.store(g.zeros(g.i16), g.at(to, depth, g.i16)); });
     });
   }
 
   /// A is stored [k, m]: lines are read whole, and cut into the blocks' rows.
-  void packTransposedA(Block& block, const GemmPanelA& layout) {
-    Value a = block.getArgument(0), lda = block.getArgument(1), rows = block.getArgument(2);
-    Value depth = block.getArgument(3), panel = block.getArgument(4);
+  void packTransposedA(const PackAArguments& arg, const GemmPanelA& layout) {
+    auto [a, lda, rows, depth, panel] = arg;
     auto whole = [&](int64_t step) { return g.mul(g.divide(rows, step), step); };
-    g.loop(g.constant(0), lanesOf(depth), 1, [&](Value k) {
+    g.loop(g.index(0), lanesOf(depth), 1, [&](Value k) {
       // Two lines of bf16 make one of lanes.
       for (int64_t part = 0; part < (pairs ? 2 : 1); ++part) {
-        Value line = g.add(g.mul(k, pairs ? 2 : 1), g.constant(linesAhead + part));
+        Value line = g.add(g.mul(k, pairs ? 2 : 1), linesAhead + part);
         fetchLine(g.at(a, g.mul(line, lda), element), g.mul(rows, pairs ? 2 : 4));
       }
       auto pack = [&](Value first, Value last, int64_t count) {
@@ -127,7 +105,7 @@ public:
           Value lanes = lanesAcross(a, lda, k, row, depth,
                                     [&](Value pointer) { return g.load(type, pointer); });
           for (int64_t part = 0; part < count; part += tile.rows) {
-            Value i = g.add(row, g.constant(part)), inBlock = g.remainder(i, tile.rows);
+            Value i = g.add(row, part), inBlock = g.remainder(i, tile.rows);
             Value slot = g.add(g.mul(g.divide(i, tile.rows), layout.block),
                                g.add(g.mul(k, tile.rows), inBlock));
             Value piece = count <= tile.rows
@@ -139,7 +117,7 @@ public:
           }
         });
       };
-      pack(g.constant(0), whole(g.width), g.width);
+      pack(g.index(0), whole(g.width), g.width);
       pack(whole(g.width), whole(tile.rows), tile.rows);
       pack(whole(tile.rows), rows, 1);
     });
@@ -150,18 +128,25 @@ private:
   static constexpr int64_t linesAhead = 8;
   void fetchLine(Value pointer, Value bytes) {
     constexpr int64_t cacheLine = 64;
-    g.loop(g.constant(0), bytes, cacheLine,
-           [&](Value byte) { g.prefetchToRead(g.at(pointer, byte, g.builder.getI8Type())); });
+    g.loop(g.index(0), bytes, cacheLine,
+           [&](Value byte) { g.prefetchToSecondLevel(g.at(pointer, byte, g.i8)); });
   }
-  Value lanesOf(Value depth) { return pairs ? g.divide(g.add(depth, g.constant(1)), 2) : depth; }
+  Value lanesOf(Value depth) { return pairs ? g.divide(g.add(depth, 1), 2) : depth; }
   Value isOdd(Value depth) {
-    return g.compare(arith::CmpIPredicate::ne, g.remainder(depth, 2), g.constant(0));
+    return g.compare(arith::CmpIPredicate::ne, g.remainder(depth, 2), g.index(0));
   }
-  void ifOdd(Value depth, llvm::function_ref<void()> body) {
-    emitIf(g.builder, g.loc, isOdd(depth), {}, [&] {
-      body();
-      return SmallVector<Value>();
-    });
+  void ifOdd(Value depth, llvm::function_ref<void()> body) { g.when(isOdd(depth), body); }
+  /// Two 16-bit values in one 32-bit lane: `low` comes first in memory. Scalars or vectors.
+  Value pair(Value low, Value high) {
+    Type type = g.i32;
+    Value shift = g.create<arith::ConstantOp>(g.builder.getI32IntegerAttr(16));
+    if (auto vector = dyn_cast<VectorType>(low.getType())) {
+      type = vector.clone(g.i32);
+      shift = g.create<vector::BroadcastOp>(type, shift);
+    }
+    Value wideLow = g.create<arith::ExtUIOp>(type, low);
+    Value wideHigh = g.create<arith::ExtUIOp>(type, high);
+    return g.create<arith::OrIOp>(wideLow, g.create<arith::ShLIOp>(wideHigh, shift));
   }
   bool rounds() const { return pairs && element == g.f32; }
   /// The 16 bits of a rounded f32; other elements are those bits.
@@ -172,24 +157,23 @@ private:
       auto vector = dyn_cast<VectorType>(value.getType());
       return vector ? VectorType::get(vector.getShape(), type) : type;
     };
-    Value rounded = arith::TruncFOp::create(g.builder, g.loc, like(g.bf16), value);
-    return arith::BitcastOp::create(g.builder, g.loc, like(g.i16), rounded);
+    Value rounded = g.create<arith::TruncFOp>(like(g.bf16), value);
+    return g.create<arith::BitcastOp>(like(g.i16), rounded);
   }
   /// `count` lanes of contiguous elements.
   Value loadPairs(Value pointer, int64_t count) {
     Value elements = g.load(VectorType::get({2 * count}, element), pointer);
-    return vector::BitCastOp::create(g.builder, g.loc, VectorType::get({count}, g.i32),
-                                     narrow(elements));
+    return g.create<vector::BitCastOp>(VectorType::get({count}, g.i32), narrow(elements));
   }
   Value loadLane(Value pointer) {
     if (rounds())
-      return vector::ExtractOp::create(g.builder, g.loc, loadPairs(pointer, 1), 0);
-    return LLVM::LoadOp::create(g.builder, g.loc, g.i32, pointer, pairs ? 2 : 4);
+      return g.create<vector::ExtractOp>(loadPairs(pointer, 1), 0);
+    return g.create<LLVM::LoadOp>(g.i32, pointer, pairs ? 2 : 4);
   }
   Value loadLanes(Value pointer) {
     if (rounds())
       return loadPairs(pointer, g.width);
-    return LLVM::LoadOp::create(g.builder, g.loc, g.vectorOf(g.i32), pointer, pairs ? 2 : 4);
+    return g.create<LLVM::LoadOp>(g.vectorOf(g.i32), pointer, pairs ? 2 : 4);
   }
 
   /// Lane `k` of what lies at `column` and behind it in a matrix stored by k; `load` reads
@@ -201,16 +185,16 @@ private:
     };
     if (!pairs)
       return line(k);
-    Value low = g.mul(k, 2), next = g.add(low, g.constant(1));
+    Value low = g.mul(k, 2), next = g.add(low, 1);
     Value exists = g.compare(arith::CmpIPredicate::ult, next, depth);
     // The first line again where there is no second one, so that nothing is read behind the matrix.
-    Value safe = arith::SelectOp::create(g.builder, g.loc, exists, next, low);
+    Value safe = g.select(exists, next, low);
     Value high = line(safe);
-    high = arith::SelectOp::create(g.builder, g.loc, exists, high, g.zero(high.getType()));
-    return g.pair(line(low), high);
+    high = g.select(exists, high, g.zeros(high.getType()));
+    return pair(line(low), high);
   }
 
-  GemmBuilder g;
+  KernelBuilder& g;
   const GemmTile& tile;
   bool pairs;
   Type element;
@@ -226,35 +210,35 @@ GemmPanelA panelOfA(const GemmTile& tile, bool transposed) {
   return {gemmDepth + line, 1, (gemmDepth + line) * tile.rows};
 }
 
-func::FuncOp getPackB(OpBuilder& builder, Location loc, const GemmTile& tile, bool transposed,
-                      bool rounds) {
-  Type pointer = LLVM::LLVMPointerType::get(builder.getContext()), i64 = builder.getI64Type();
+func::FuncOp getPackB(KernelBuilder& g, const GemmTile& tile, bool transposed, bool rounds) {
+  Type p = g.pointer, n = g.indexType;
   std::string name = transposed ? "gemm_pack_b_transposed_" : "gemm_pack_b_";
   // The rows of the register tile play no part.
   GemmTile columns = tile;
   columns.rows = 1;
-  return getSharedFunction(builder, loc, name + columns.suffix() + (rounds ? "_rounds" : ""),
-                           {pointer, i64, i64, i64, pointer}, [&](Block& block) {
-                             Packing packing(builder, loc, tile, rounds);
-                             if (transposed)
-                               packing.packTransposedB(block);
-                             else
-                               packing.packPlainB(block);
-                           });
+  return g.getFunction(name + columns.suffix() + (rounds ? "_rounds" : ""), {p, n, n, n, p},
+                       [&](Block& block) {
+                         Packing packing(g, tile, rounds);
+                         auto arguments = argumentsOf<PackBArguments>(block);
+                         if (transposed)
+                           packing.packTransposedB(arguments);
+                         else
+                           packing.packPlainB(arguments);
+                       });
 }
 
-func::FuncOp getPackA(OpBuilder& builder, Location loc, const GemmTile& tile,
-                      const GemmPanelA& layout, bool transposed) {
-  Type pointer = LLVM::LLVMPointerType::get(builder.getContext()), i64 = builder.getI64Type();
+func::FuncOp getPackA(KernelBuilder& g, const GemmTile& tile, const GemmPanelA& layout,
+                      bool transposed) {
+  Type p = g.pointer, n = g.indexType;
   std::string name = transposed ? "gemm_pack_a_transposed_" : "gemm_pack_a_";
-  return getSharedFunction(builder, loc, name + tile.suffix(), {pointer, i64, i64, i64, pointer},
-                           [&](Block& block) {
-                             Packing packing(builder, loc, tile);
-                             if (transposed)
-                               packing.packTransposedA(block, layout);
-                             else
-                               packing.packPlainA(block, layout);
-                           });
+  return g.getFunction(name + tile.suffix(), {p, n, n, n, p}, [&](Block& block) {
+    Packing packing(g, tile);
+    auto arguments = argumentsOf<PackAArguments>(block);
+    if (transposed)
+      packing.packTransposedA(arguments, layout);
+    else
+      packing.packPlainA(arguments, layout);
+  });
 }
 
 } // namespace titan::codegen

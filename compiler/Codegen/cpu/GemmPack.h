@@ -6,16 +6,27 @@
 
 namespace titan::codegen {
 
-/// void(ptr b, i64 ldb, i64 depth, i64 columns, ptr panel): panel[k][j] = lane k of column j of
-/// op(B), for `depth` elements along k, the last lane filled up with zeros; columns from `columns`
-/// to tile.columns() are 0. With `rounds` B is f32 and becomes pairs of bf16.
-mlir::func::FuncOp getPackB(mlir::OpBuilder& builder, mlir::Location loc, const GemmTile& tile,
-                            bool transposed, bool rounds);
+struct PackBArguments {
+  mlir::Value b, leading;     ///< elements from line to line, as B is stored
+  mlir::Value depth, columns; ///< elements along k
+  mlir::Value panel;
+  auto slots() { return std::array{&b, &leading, &depth, &columns, &panel}; }
+};
+/// panel[k][j] = lane k of column j of op(B), for `depth` elements along k, the last lane filled up
+/// with zeros; columns from `columns` to tile.columns() are 0. With `rounds` B is f32 and becomes
+/// pairs of bf16.
+mlir::func::FuncOp getPackB(KernelBuilder& builder, const GemmTile& tile, bool transposed,
+                            bool rounds);
 
-/// void(ptr a, i64 lda, i64 rows, i64 depth, ptr panel): rows of op(A) as `layout` says, the last
-/// lane filled up with zeros.
-mlir::func::FuncOp getPackA(mlir::OpBuilder& builder, mlir::Location loc, const GemmTile& tile,
-                            const GemmPanelA& layout, bool transposed);
+struct PackAArguments {
+  mlir::Value a, leading;  ///< elements from line to line, as A is stored
+  mlir::Value rows, depth; ///< elements along k
+  mlir::Value panel;
+  auto slots() { return std::array{&a, &leading, &rows, &depth, &panel}; }
+};
+/// Rows of op(A) as `layout` says, the last lane filled up with zeros.
+mlir::func::FuncOp getPackA(KernelBuilder& builder, const GemmTile& tile, const GemmPanelA& layout,
+                            bool transposed);
 
 /// Rows that are contiguous stay so; transposed ones lie side by side in blocks of a tile's rows.
 GemmPanelA panelOfA(const GemmTile& tile, bool transposed);

@@ -1,7 +1,6 @@
 #include "compiler/Codegen/cpu/GemmTile.h"
 
-#include "compiler/Codegen/cpu/GemmBuilder.h"
-
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -11,29 +10,23 @@ namespace titan::codegen {
 namespace {
 
 /// One lane's bits of a pair as two f32 vectors: bf16 is the upper half of f32.
-std::pair<Value, Value> unpack(GemmBuilder& g, Value pairs) {
+std::pair<Value, Value> unpack(KernelBuilder& g, Value pairs) {
   auto constant = [&](int32_t value) {
-    return g.broadcast(
-        arith::ConstantOp::create(g.builder, g.loc, g.builder.getI32IntegerAttr(value)), g.width);
+    return g.broadcast(g.create<arith::ConstantOp>(g.builder.getI32IntegerAttr(value)));
   };
-  Value low = arith::ShLIOp::create(g.builder, g.loc, pairs, constant(16));
-  Value high =
-      arith::AndIOp::create(g.builder, g.loc, pairs, constant(static_cast<int32_t>(0xffff0000)));
-  auto toFloat = [&](Value bits) -> Value {
-    return arith::BitcastOp::create(g.builder, g.loc, g.vectorOf(g.f32), bits);
-  };
-  return {toFloat(low), toFloat(high)};
+  Value low = g.create<arith::ShLIOp>(pairs, constant(16));
+  Value high = g.create<arith::AndIOp>(pairs, constant(static_cast<int32_t>(0xffff0000)));
+  VectorType floats = g.vectorOf(g.f32);
+  return {g.create<arith::BitcastOp>(floats, low), g.create<arith::BitcastOp>(floats, high)};
 }
 
 /// sum + a * b over the elements of each lane.
-Value multiplyAdd(GemmBuilder& g, const GemmTile& tile, Value a, Value b, Value sum) {
+Value multiplyAdd(KernelBuilder& g, const GemmTile& tile, Value a, Value b, Value sum) {
   if (tile.lane == GemmLane::F32)
-    return math::FmaOp::create(g.builder, g.loc, a, b, sum);
+    return g.create<math::FmaOp>(a, b, sum);
   if (tile.hasDot) {
-    auto pairs = VectorType::get({2 * g.width}, g.bf16);
-    auto toPairs = [&](Value lanes) {
-      return vector::BitCastOp::create(g.builder, g.loc, pairs, lanes);
-    };
+    VectorType pairs = g.vectorOf(g.bf16, 2 * g.width);
+    auto toPairs = [&](Value lanes) { return g.create<vector::BitCastOp>(pairs, lanes); };
     return LLVM::CallIntrinsicOp::create(
                g.builder, g.loc, sum.getType(),
                g.builder.getStringAttr("llvm.x86.avx512bf16.dpbf16ps.512"),
@@ -42,115 +35,95 @@ Value multiplyAdd(GemmBuilder& g, const GemmTile& tile, Value a, Value b, Value 
   }
   auto [aLow, aHigh] = unpack(g, a);
   auto [bLow, bHigh] = unpack(g, b);
-  Value next = math::FmaOp::create(g.builder, g.loc, aHigh, bHigh, sum);
-  return math::FmaOp::create(g.builder, g.loc, aLow, bLow, next);
+  Value next = g.create<math::FmaOp>(aHigh, bHigh, sum);
+  return g.create<math::FmaOp>(aLow, bLow, next);
 }
 
 /// Fetches a row of what the sums are added to, and a piece of the next panel of B.
-void fetch(GemmBuilder& g, Block& block, const GemmTile& tile, Value row) {
+void fetch(KernelBuilder& g, const TileArguments& arg, const GemmTile& tile, Value row) {
   constexpr int64_t lineBytes = 64;
-  Value sums = g.at(block.getArgument(2), g.mul(row, block.getArgument(3)), g.f32);
-  Value next = g.at(block.getArgument(9), g.mul(row, block.getArgument(10)), g.builder.getI8Type());
+  Value sums = g.at(arg.from, g.mul(row, arg.fromRow), g.f32);
+  Value next = g.at(arg.next, g.mul(row, arg.nextBytes), g.i8);
   for (int64_t byte = 0; byte < tile.fetchedBytes(); byte += lineBytes) {
-    g.prefetch(g.at(sums, g.constant(byte), g.builder.getI8Type()));
-    g.prefetchToRead(g.at(next, g.constant(byte), g.builder.getI8Type()));
+    g.prefetchToWrite(g.at(sums, byte, g.i8));
+    g.prefetchToSecondLevel(g.at(next, byte, g.i8));
   }
 }
 
-void emitTile(GemmBuilder& g, Block& block, const GemmTile& tile, const GemmPanelA& layout) {
-  OpBuilder& builder = g.builder;
-  Location loc = g.loc;
-  Value a = block.getArgument(0), panel = block.getArgument(1);
-  Value columns = block.getArgument(7), continues = block.getArgument(8);
+void emitTile(KernelBuilder& g, const TileArguments& arg, const GemmTile& tile,
+              const GemmPanelA& layout) {
   Type lane = tile.lane == GemmLane::F32 ? g.f32 : g.i32;
   SmallVector<Value> masks;
   for (int64_t v = 0; v < tile.vectors; ++v)
-    masks.push_back(g.maskBelow(columns, v * tile.width));
+    masks.push_back(g.maskBelow(arg.columns, tile.width, v * tile.width));
   /// Addresses of the tile's vectors, row by row.
   auto vectorsOf = [&](Value matrix, Value leading) {
     SmallVector<Value> pointers;
     for (int64_t i = 0; i < tile.rows; ++i)
       for (int64_t v = 0; v < tile.vectors; ++v)
-        pointers.push_back(
-            g.at(g.at(matrix, g.mul(leading, i), g.f32), g.constant(v * tile.width), g.f32));
+        pointers.push_back(g.at(g.at(matrix, g.mul(leading, i), g.f32), v * tile.width, g.f32));
     return pointers;
   };
-  SmallVector<Value> from = vectorsOf(block.getArgument(2), block.getArgument(3));
-  SmallVector<Value> sums(tile.rows * tile.vectors, g.zero(g.vectorOf(g.f32)));
-  auto toIndex = [&](Value value) {
-    return arith::IndexCastOp::create(builder, loc, builder.getIndexType(), value);
-  };
-  auto toInteger = [&](Value value) {
-    return arith::IndexCastOp::create(builder, loc, builder.getI64Type(), value);
-  };
+  SmallVector<Value> from = vectorsOf(arg.from, arg.fromRow);
+  SmallVector<Value> sums(tile.rows * tile.vectors, g.zeros(g.vectorOf(g.f32)));
   // The chain in one part for each row: fetches are spread over them, because all at once they
   // would fill the queue of misses, and the loads of A wait.
-  Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
-  Value parts = arith::ConstantIndexOp::create(builder, loc, tile.rows);
-  Value depth = block.getArgument(6), part = g.divide(depth, tile.rows);
-  sums = emitLoop(builder, loc, zero, parts, 1, sums, [&](Value index, ValueRange before) {
-    Value row = toInteger(index);
-    fetch(g, block, tile, row);
+  Value zero = g.index(0), parts = g.index(tile.rows), part = g.divide(arg.depth, tile.rows);
+  sums = emitLoop(g.builder, g.loc, zero, parts, 1, sums, [&](Value row, ValueRange before) {
+    fetch(g, arg, tile, row);
     Value first = g.mul(row, part);
-    Value isLast = g.compare(arith::CmpIPredicate::eq, row, g.constant(tile.rows - 1));
-    Value last = arith::SelectOp::create(builder, loc, isLast, depth, g.add(first, part));
-    return emitLoop(
-        builder, loc, toIndex(first), toIndex(last), 1, before,
-        [&](Value index, ValueRange carried) {
-          Value k = toInteger(index);
-          Value aStep = g.at(a, g.mul(k, layout.step), lane);
-          Value line = g.at(panel, g.mul(k, tile.columns()), lane);
-          SmallVector<Value> b, next;
-          for (int64_t v = 0; v < tile.vectors; ++v)
-            b.push_back(g.load(g.vectorOf(lane), g.at(line, g.constant(v * tile.width), lane)));
-          for (int64_t i = 0; i < tile.rows; ++i) {
-            Value factor = g.broadcast(g.load(lane, g.at(aStep, g.constant(i * layout.row), lane)),
-                                       tile.width);
-            for (int64_t v = 0; v < tile.vectors; ++v)
-              next.push_back(multiplyAdd(g, tile, factor, b[v], carried[i * tile.vectors + v]));
-          }
-          return next;
-        });
+    Value isLast = g.compare(arith::CmpIPredicate::eq, row, g.index(tile.rows - 1));
+    Value last = g.select(isLast, arg.depth, g.add(first, part));
+    return emitLoop(g.builder, g.loc, first, last, 1, before, [&](Value k, ValueRange carried) {
+      Value aStep = g.at(arg.a, g.mul(k, layout.step), lane);
+      Value line = g.at(arg.panel, g.mul(k, tile.columns()), lane);
+      SmallVector<Value> b, next;
+      for (int64_t v = 0; v < tile.vectors; ++v)
+        b.push_back(g.load(g.vectorOf(lane), g.at(line, v * tile.width, lane)));
+      for (int64_t i = 0; i < tile.rows; ++i) {
+        Value factor = g.broadcast(g.load(lane, g.at(aStep, i * layout.row, lane)));
+        for (int64_t v = 0; v < tile.vectors; ++v)
+          next.push_back(multiplyAdd(g, tile, factor, b[v], carried[i * tile.vectors + v]));
+      }
+      return next;
+    });
   });
-  sums = emitIf(builder, loc, continues, sums, [&] {
+  sums = emitIf(g.builder, g.loc, arg.continues, sums, [&] {
     SmallVector<Value> added;
     for (auto [i, pointer] : llvm::enumerate(from)) {
       Value before = g.loadMasked(g.vectorOf(g.f32), pointer, masks[i % tile.vectors]);
-      added.push_back(arith::AddFOp::create(builder, loc, before, sums[i]));
+      added.push_back(g.create<arith::AddFOp>(before, sums[i]));
     }
     return added;
   });
-  for (auto [i, pointer] : llvm::enumerate(vectorsOf(block.getArgument(4), block.getArgument(5))))
+  for (auto [i, pointer] : llvm::enumerate(vectorsOf(arg.to, arg.toRow)))
     g.storeMasked(sums[i], pointer, masks[i % tile.vectors]);
 }
 
-void emitEpilogue(GemmBuilder& g, Block& block, const GemmTile& tile,
+void emitEpilogue(KernelBuilder& g, const EpilogueArguments& arg, const GemmTile& tile,
                   const GemmEpilogue& epilogue) {
-  Value source = block.getArgument(0), c = block.getArgument(1), ldc = block.getArgument(2);
-  Value bias = block.getArgument(3);
   // As bits: targets without bf16 would store lanes of it one by one, through f32 and back.
   Type element = epilogue.toBf16 ? g.i16 : g.f32;
   SmallVector<Value> masks, shifts;
   for (int64_t v = 0; v < tile.vectors; ++v) {
-    masks.push_back(g.maskBelow(block.getArgument(5), v * tile.width));
+    masks.push_back(g.maskBelow(arg.columns, tile.width, v * tile.width));
     if (epilogue.bias)
       shifts.push_back(
-          g.loadMasked(g.vectorOf(g.f32), g.at(bias, g.constant(v * tile.width), g.f32), masks[v]));
+          g.loadMasked(g.vectorOf(g.f32), g.at(arg.bias, v * tile.width, g.f32), masks[v]));
   }
-  g.loop(g.constant(0), block.getArgument(4), 1, [&](Value row) {
-    Value from = g.at(source, g.mul(row, tile.columns()), g.f32),
-          to = g.at(c, g.mul(row, ldc), element);
+  g.loop(g.index(0), arg.rows, 1, [&](Value row) {
+    Value from = g.at(arg.sums, g.mul(row, tile.columns()), g.f32),
+          to = g.at(arg.c, g.mul(row, arg.cRow), element);
     for (int64_t v = 0; v < tile.vectors; ++v) {
-      Value offset = g.constant(v * tile.width);
+      Value offset = g.index(v * tile.width);
       Value value = g.load(g.vectorOf(g.f32), g.at(from, offset, g.f32));
       if (epilogue.bias)
-        value = arith::AddFOp::create(g.builder, g.loc, value, shifts[v]);
+        value = g.create<arith::AddFOp>(value, shifts[v]);
       if (epilogue.relu)
-        value = arith::MaximumFOp::create(g.builder, g.loc, value, g.zero(value.getType()));
+        value = g.create<arith::MaximumFOp>(value, g.zeros(value.getType()));
       if (epilogue.toBf16)
-        value = arith::BitcastOp::create(
-            g.builder, g.loc, g.vectorOf(g.i16),
-            arith::TruncFOp::create(g.builder, g.loc, g.vectorOf(g.bf16), value));
+        value = g.create<arith::BitcastOp>(g.vectorOf(g.i16),
+                                           g.create<arith::TruncFOp>(g.vectorOf(g.bf16), value));
       g.storeMasked(value, g.at(to, offset, element), masks[v]);
     }
   });
@@ -188,33 +161,26 @@ GemmTile gemmTile(const VectorShape& shape, GemmLane lane, int64_t rows, int64_t
   return best;
 }
 
-func::FuncOp getTileFunction(OpBuilder& builder, Location loc, const GemmTile& tile,
-                             const GemmPanelA& a) {
-  Type pointer = LLVM::LLVMPointerType::get(builder.getContext()), i64 = builder.getI64Type();
+func::FuncOp getTileFunction(KernelBuilder& g, const GemmTile& tile, const GemmPanelA& a) {
+  Type p = g.pointer, n = g.indexType, flag = g.builder.getI1Type();
   std::string name =
       "gemm_tile_" + tile.suffix() + "_" + std::to_string(a.row) + "_" + std::to_string(a.step);
-  return getSharedFunction(
-      builder, loc, name,
-      {pointer, pointer, pointer, i64, pointer, i64, i64, i64, builder.getI1Type(), pointer, i64},
-      [&](Block& block) {
-        GemmBuilder body(builder, loc, tile.width);
-        emitTile(body, block, tile, a);
-      });
+  return g.getFunction(name, {p, p, p, n, p, n, n, n, flag, p, n}, [&](Block& block) {
+    emitTile(g, argumentsOf<TileArguments>(block), tile, a);
+  });
 }
 
-func::FuncOp getEpilogueFunction(OpBuilder& builder, Location loc, const GemmTile& tile,
+func::FuncOp getEpilogueFunction(KernelBuilder& g, const GemmTile& tile,
                                  const GemmEpilogue& epilogue) {
-  Type pointer = LLVM::LLVMPointerType::get(builder.getContext()), i64 = builder.getI64Type();
+  Type p = g.pointer, n = g.indexType;
   std::string name = "gemm_epilogue_" + std::to_string(tile.columns());
   for (auto [is, what] :
        {std::pair(epilogue.bias, "_bias"), {epilogue.relu, "_relu"}, {epilogue.toBf16, "_to_bf16"}})
     if (is)
       name += what;
-  return getSharedFunction(builder, loc, name, {pointer, pointer, i64, pointer, i64, i64},
-                           [&](Block& block) {
-                             GemmBuilder body(builder, loc, tile.width);
-                             emitEpilogue(body, block, tile, epilogue);
-                           });
+  return g.getFunction(name, {p, p, n, p, n, n}, [&](Block& block) {
+    emitEpilogue(g, argumentsOf<EpilogueArguments>(block), tile, epilogue);
+  });
 }
 
 } // namespace titan::codegen

@@ -1,7 +1,9 @@
 // The register tile of generated matrix products: what one call of the innermost function computes.
 #pragma once
 
-#include "compiler/Codegen/cpu/FusedKernel.h"
+#include "compiler/Codegen/cpu/KernelBuilder.h"
+
+#include <array>
 
 namespace titan::codegen {
 
@@ -35,13 +37,23 @@ struct GemmPanelA {
   int64_t row = 0, step = 0, block = 0;
 };
 
-/// void(ptr a, ptr panel, ptr from, i64 ldFrom, ptr to, i64 ldTo, i64 depth, i64 columns, i1
-/// continues, ptr next, i64 stride): to = (continues ? from : 0) + A * panel in f32, for tile.rows
-/// rows and `columns` <= tile.columns() columns; depth counts lanes. Each element is one chain of
-/// multiply-adds over k, in order. Meanwhile tile.rows pieces of tile.fetchedBytes() at `next`,
-/// `stride` bytes apart, come into the second-level cache; the addresses need not be valid.
-mlir::func::FuncOp getTileFunction(mlir::OpBuilder& builder, mlir::Location loc,
-                                   const GemmTile& tile, const GemmPanelA& a);
+struct TileArguments {
+  mlir::Value a, panel;        ///< packed
+  mlir::Value from, fromRow;   ///< f32, and its elements from row to row
+  mlir::Value to, toRow;       ///< likewise
+  mlir::Value depth, columns;  ///< lanes along k; columns of C, at most tile.columns()
+  mlir::Value continues;       ///< i1
+  mlir::Value next, nextBytes; ///< an address that need not be valid; bytes from piece to piece
+  auto slots() {
+    return std::array{&a,     &panel,   &from,      &fromRow, &to,       &toRow,
+                      &depth, &columns, &continues, &next,    &nextBytes};
+  }
+};
+/// to = (continues ? from : 0) + A * panel in f32, for tile.rows rows. Each element is one chain of
+/// multiply-adds over k, in order. Meanwhile tile.rows pieces of tile.fetchedBytes() from `next` on
+/// come into the second-level cache.
+mlir::func::FuncOp getTileFunction(KernelBuilder& builder, const GemmTile& tile,
+                                   const GemmPanelA& a);
 
 /// What follows the complete sum.
 struct GemmEpilogue {
@@ -49,9 +61,15 @@ struct GemmEpilogue {
   bool any() const { return bias || relu || toBf16; }
 };
 
-/// void(ptr tile, ptr c, i64 ldc, ptr bias, i64 rows, i64 columns): c = epilogue(tile), of which
-/// each row has tile.columns() elements.
-mlir::func::FuncOp getEpilogueFunction(mlir::OpBuilder& builder, mlir::Location loc,
-                                       const GemmTile& tile, const GemmEpilogue& epilogue);
+struct EpilogueArguments {
+  mlir::Value sums; ///< f32, of which each row has tile.columns() elements
+  mlir::Value c, cRow;
+  mlir::Value bias; ///< any address without one
+  mlir::Value rows, columns;
+  auto slots() { return std::array{&sums, &c, &cRow, &bias, &rows, &columns}; }
+};
+/// c = epilogue(sums).
+mlir::func::FuncOp getEpilogueFunction(KernelBuilder& builder, const GemmTile& tile,
+                                       const GemmEpilogue& epilogue);
 
 } // namespace titan::codegen

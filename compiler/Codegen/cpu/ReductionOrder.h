@@ -3,8 +3,7 @@
 //
 //   lane order (the innermost dimension of the reduced value is reduced): term x goes to lane
 //     x mod 4*width of a partial sum over `laneChunk` terms; partial sums are added to the total in
-//     order, outer reduced dimensions one after the other; the lanes of the total are folded by
-//     halves.
+//     order, outer reduced dimensions in turn; the lanes of the total are folded by halves.
 //   column order (it is not): terms are added one after the other to a partial sum over
 //     `columnChunk` terms of the innermost reduced dimension; partial sums are added to the total
 //     in order.
