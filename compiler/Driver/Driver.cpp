@@ -70,8 +70,10 @@ Status link(const CompiledModule& code, const std::string& output) {
     symbols.push_back(kernel.symbol);
   std::string table = serialize(code.program);
   PayloadBytes payload = TITAN_TRY(PayloadBytes::open(code.payload));
+  const auto write = [&](const link::ByteSink& sink) { return payload.write(sink); };
   const link::ProgramData program{table, symbols};
-  return link::linkJob(code.object, {{&program, 1}, payload.pieces()}, output);
+  return link::linkJob(code.object,
+                       {{&program, 1}, static_cast<uint64_t>(code.payloadBytes), write}, output);
 }
 
 Status compile(const CompileOptions& options, const mlir::DialectRegistry& more) {

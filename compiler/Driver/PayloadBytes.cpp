@@ -1,57 +1,89 @@
 #include "compiler/Driver/PayloadBytes.h"
 
-#include "llvm/Support/xxhash.h"
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 #include <algorithm>
 #include <array>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/stat.h>
 
 namespace titan {
 
 namespace {
 
 constexpr std::array<char, 4096> zeros{};
+constexpr int64_t pieceBytes = int64_t{1} << 20;
 
 } // namespace
 
-Result<std::string_view> PayloadBytes::read(const PayloadPart& part) {
+Status PayloadBytes::openFile(const PayloadPart& part) {
   if (part.path.empty())
-    return std::string_view(part.bytes);
-  auto file = files_.find(part.path);
-  if (file == files_.end()) {
-    auto buffer =
-        llvm::MemoryBuffer::getFile(part.path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
-    if (!buffer)
-      return Error::badInput("{}: {}: the model's initial weights are there (use --weights-dir, or "
-                             "model.init = \"fresh\")",
-                             part.path, buffer.getError().message());
-    file = files_.emplace(part.path, std::move(*buffer)).first;
-  }
-  llvm::StringRef bytes = file->second->getBuffer();
-  uint64_t size = static_cast<uint64_t>(part.size);
-  if (part.fileOffset > bytes.size() || size > bytes.size() - part.fileOffset)
-    return Error::badInput("{} has {} bytes, weights are at {} + {}", part.path, bytes.size(),
+    return {};
+  Descriptor& file = files_[part.path];
+  struct stat info;
+  if (!file)
+    file.reset(::open(part.path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file || ::fstat(file.get(), &info) != 0)
+    return Error::badInput("{}: {}: the model's initial weights are there (use --weights-dir, or "
+                           "model.init = \"fresh\")",
+                           part.path, std::strerror(errno));
+  const auto bytes = static_cast<uint64_t>(info.st_size), size = static_cast<uint64_t>(part.size);
+  if (part.fileOffset > bytes || size > bytes - part.fileOffset)
+    return Error::badInput("{} has {} bytes, weights are at {} + {}", part.path, bytes,
                            part.fileOffset, size);
-  llvm::StringRef stored = bytes.substr(part.fileOffset, size);
-  if (llvm::xxh3_64bits(stored) != part.digest)
-    return Error::badInput(
-        "{} at {} + {}: the bytes are not those that the model was imported with", part.path,
-        part.fileOffset, size);
-  return std::string_view(stored.data(), stored.size());
+  return {};
 }
 
 Result<PayloadBytes> PayloadBytes::open(const std::vector<PayloadPart>& parts) {
-  PayloadBytes payload;
+  PayloadBytes payload(parts);
+  for (const PayloadPart& part : parts)
+    TITAN_TRY(payload.openFile(part));
+  return payload;
+}
+
+Status PayloadBytes::copy(const PayloadPart& part, const link::ByteSink& sink) const {
+  if (part.path.empty())
+    return sink(part.bytes);
+  const Descriptor& file = files_.at(part.path);
+  std::string piece;
+  XXH3_state_t digest;
+  XXH3_64bits_reset(&digest);
+  for (int64_t done = 0; done < part.size;) {
+    piece.resize(static_cast<size_t>(std::min(pieceBytes, part.size - done)));
+    const ssize_t got = retryInterrupted([&] {
+      return ::pread(file.get(), piece.data(), piece.size(),
+                     static_cast<off_t>(part.fileOffset) + done);
+    });
+    if (got < 0)
+      return Error::badInput("{}: {}", part.path, std::strerror(errno));
+    if (got == 0)
+      break; // it became shorter: the digest tells
+    piece.resize(static_cast<size_t>(got));
+    XXH3_64bits_update(&digest, piece.data(), piece.size());
+    TITAN_TRY(sink(piece));
+    done += got;
+  }
+  if (XXH3_64bits_digest(&digest) != part.digest)
+    return Error::badInput(
+        "{} at {} + {}: the bytes are not those that the model was imported with", part.path,
+        part.fileOffset, part.size);
+  return {};
+}
+
+Status PayloadBytes::write(const link::ByteSink& sink) const {
   int64_t position = 0;
-  for (const PayloadPart& part : parts) {
+  for (const PayloadPart& part : *parts_) {
     while (position < part.offset) {
-      auto gap = std::min<int64_t>(part.offset - position, zeros.size());
-      payload.pieces_.emplace_back(zeros.data(), gap);
+      const auto gap = std::min<int64_t>(part.offset - position, zeros.size());
+      TITAN_TRY(sink({zeros.data(), static_cast<size_t>(gap)}));
       position += gap;
     }
-    payload.pieces_.push_back(TITAN_TRY(payload.read(part)));
+    TITAN_TRY(copy(part, sink));
     position += part.size;
   }
-  return payload;
+  return {};
 }
 
 } // namespace titan

@@ -1,29 +1,31 @@
-// The bytes of a job's payload, gathered from constants and weight files without copying them.
+// The bytes of a job's payload, from constants and weight files: read in pieces, never held.
 #pragma once
 
 #include "compiler/Codegen/Codegen.h"
-
-#include "llvm/Support/MemoryBuffer.h"
+#include "compiler/Link/DataObject.h"
+#include "runtime/program/File.h"
 
 #include <map>
-#include <memory>
 
 namespace titan {
 
 class PayloadBytes {
 public:
-  /// Maps the files of `parts` and checks their digests. BadInput: a file is missing, too short, or
-  /// changed since the model was imported. `parts` must outlive the result.
+  /// Opens the files of `parts`. BadInput: a file is missing or too short. `parts` must outlive the
+  /// result.
   static Result<PayloadBytes> open(const std::vector<PayloadPart>& parts);
 
-  /// Pieces that lie one after another, the gaps between parts included.
-  const std::vector<std::string_view>& pieces() const { return pieces_; }
+  /// Hands all bytes to `sink`, in order, with zeros between the parts. BadInput: a file changed
+  /// since the model was imported.
+  Status write(const link::ByteSink& sink) const;
 
 private:
-  Result<std::string_view> read(const PayloadPart& part);
+  explicit PayloadBytes(const std::vector<PayloadPart>& parts) : parts_(&parts) {}
+  Status openFile(const PayloadPart& part);
+  Status copy(const PayloadPart& part, const link::ByteSink& sink) const;
 
-  std::map<std::string, std::unique_ptr<llvm::MemoryBuffer>> files_;
-  std::vector<std::string_view> pieces_;
+  const std::vector<PayloadPart>* parts_;
+  std::map<std::string, Descriptor> files_; ///< by path
 };
 
 } // namespace titan

@@ -13,7 +13,6 @@ using namespace llvm::ELF;
 enum Section : uint16_t {
   Null,
   Rodata,
-  Payload,
   Programs,
   Relocations,
   Symbols,
@@ -23,7 +22,6 @@ enum Section : uint16_t {
   Count
 };
 
-constexpr uint64_t pageSize = 4096;
 constexpr uint64_t programBytes = 4 * 8; // table, its size, kernels, their number
 
 uint64_t alignTo(uint64_t value, uint64_t alignment) {
@@ -62,14 +60,11 @@ Elf64_Sym symbol(uint32_t name, uint16_t section, uint64_t value, uint64_t size)
 
 } // namespace
 
-DataObject makeDataObject(const JobData& data) {
-  uint64_t payloadSize = 0;
-  for (std::string_view part : data.payload)
-    payloadSize += part.size();
+std::string makeDataObject(const JobData& data) {
   // Sizes first, so that they are aligned; then the tables.
   std::string rodata;
   append(rodata, static_cast<uint64_t>(data.programs.size()));
-  append(rodata, payloadSize);
+  append(rodata, data.payloadBytes);
   const uint64_t tablesOffset = rodata.size();
   for (const ProgramData& program : data.programs)
     rodata.append(program.table);
@@ -83,7 +78,6 @@ DataObject makeDataObject(const JobData& data) {
   auto nextSymbol = [&] { return static_cast<uint32_t>(symbols.size() / sizeof(Elf64_Sym)); };
   define("titan_job_program_count", Rodata, 0, 8);
   define("titan_job_payload_size", Rodata, 8, 8);
-  define("titan_job_payload", Payload, 0, payloadSize);
   const uint32_t tablesSymbol = nextSymbol();
   define("titan_job_tables", Rodata, tablesOffset, rodata.size() - tablesOffset);
   const uint32_t programsSymbol = nextSymbol();
@@ -131,7 +125,6 @@ DataObject makeDataObject(const JobData& data) {
     return header;
   };
   place(Rodata, ".rodata", SHT_PROGBITS, SHF_ALLOC, rodata.size(), 16);
-  place(Payload, ".rodata.payload", SHT_PROGBITS, SHF_ALLOC, payloadSize, pageSize);
   place(Programs, ".data.rel.ro", SHT_PROGBITS, SHF_ALLOC | SHF_WRITE, programs.size(), 8);
   Elf64_Shdr& rela =
       place(Relocations, ".rela.data.rel.ro", SHT_RELA, SHF_INFO_LINK, relocations.size(), 8);
@@ -165,24 +158,20 @@ DataObject makeDataObject(const JobData& data) {
   file.e_shnum = Count;
   file.e_shstrndx = SectionNames;
 
-  DataObject object;
-  append(object.head, file);
-  object.head.resize(sections[Rodata].sh_offset);
-  object.head += rodata;
-  object.head.resize(sections[Payload].sh_offset);
-  // From here on positions are relative to the payload's end.
-  const uint64_t base = sections[Payload].sh_offset + payloadSize;
+  std::string object;
+  append(object, file);
   auto put = [&](Section index, const std::string& bytes) {
-    object.tail.resize(sections[index].sh_offset - base);
-    object.tail += bytes;
+    object.resize(sections[index].sh_offset);
+    object += bytes;
   };
+  put(Rodata, rodata);
   put(Programs, programs);
   put(Relocations, relocations);
   put(Symbols, symbols);
   put(Strings, strings.bytes());
   put(SectionNames, names.bytes());
-  object.tail.resize(file.e_shoff - base);
-  object.tail.append(reinterpret_cast<const char*>(sections), sizeof(sections));
+  object.resize(file.e_shoff);
+  object.append(reinterpret_cast<const char*>(sections), sizeof(sections));
   return object;
 }
 

@@ -1,14 +1,20 @@
-// The job's data as a relocatable ELF object: the tables of its programs, the payload, and the
-// addresses of the kernels.
+// The job's data as a relocatable ELF object: the tables of its programs and the addresses of their
+// kernels.
 #pragma once
 
+#include "runtime/program/Error.h"
+
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace titan::link {
+
+/// Takes the next bytes.
+using ByteSink = std::function<Status(std::string_view)>;
 
 struct ProgramData {
   std::string_view table;               ///< serialize() of the Program
@@ -17,20 +23,17 @@ struct ProgramData {
 
 struct JobData {
   std::span<const ProgramData> programs;
-  std::span<const std::string_view> payload; ///< parts, laid one after another
+  uint64_t payloadBytes = 0;
+  std::function<Status(const ByteSink&)> payload; ///< writes them, in order and in pieces
 };
 
-/// Defines `titan_job_programs`, `titan_job_payload` (page-aligned) and their sizes (see
+/// Defines `titan_job_programs`, their number, and the payload's size (see
 /// runtime/job/JobMain.cpp):
 ///
-///   ELF header | .rodata: sizes, tables | .payload | .data.rel.ro: programs, kernel addresses |
-///   .rela | symbols | strings | section headers
+///   ELF header | .rodata: sizes, tables | .data.rel.ro: programs, kernel addresses | .rela |
+///   symbols | strings | section headers
 ///
-/// The payload's bytes are not part of `head` and `tail`: the file is head, the parts, tail. Equal
-/// data gives equal bytes.
-struct DataObject {
-  std::string head, tail;
-};
-DataObject makeDataObject(const JobData& data);
+/// Equal data gives equal bytes.
+std::string makeDataObject(const JobData& data);
 
 } // namespace titan::link

@@ -1,15 +1,19 @@
 #include "compiler/Link/Link.h"
 
+#include "runtime/program/File.h"
+#include "runtime/program/Payload.h"
+
 #include "lld/Common/Driver.h"
 #include "llvm/Support/CrashRecoveryContext.h"
+#include "llvm/Support/MathExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
 #include <filesystem>
-#include <fstream>
 #include <unistd.h>
 
 LLD_HAS_DRIVER(elf)
@@ -20,14 +24,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A directory of its own in the system's temporary directory, removed at the end.
+/// A directory of its own beside the output, removed at the end: what is in it is nobody else's, and
+/// the finished job is one rename away from its place.
 class ScratchDirectory {
 public:
-  static Result<ScratchDirectory> create() {
-    std::error_code failure;
-    std::string path = (fs::temp_directory_path(failure) / "titan-link-XXXXXX").string();
-    if (failure || !mkdtemp(path.data()))
-      return Error::environment("no temporary directory: {}", std::strerror(errno));
+  static Result<ScratchDirectory> createBeside(const std::string& output) {
+    std::string path = output + ".unfinished-XXXXXX";
+    if (!mkdtemp(path.data()))
+      return Error::environment("{} cannot be written: {}", output, std::strerror(errno));
     return ScratchDirectory(path);
   }
   ScratchDirectory(ScratchDirectory&& other) : path_(std::exchange(other.path_, {})) {}
@@ -44,22 +48,43 @@ private:
   std::string path_;
 };
 
-Status writeParts(const std::string& path, std::initializer_list<std::string_view> before,
-                  std::span<const std::string_view> middle = {},
-                  std::initializer_list<std::string_view> after = {}) {
-  std::ofstream file(path, std::ios::binary);
-  auto write = [&](std::string_view part) {
-    file.write(part.data(), static_cast<std::streamsize>(part.size()));
-  };
-  for (std::string_view part : before)
-    write(part);
-  for (std::string_view part : middle)
-    write(part);
-  for (std::string_view part : after)
-    write(part);
-  file.close();
-  if (!file)
-    return Error::environment("{}: {}", path, std::strerror(errno));
+Status cannotWrite() {
+  return Error::environment("the linked job cannot be written: {}", std::strerror(errno));
+}
+
+Status writeFile(const std::string& path, std::string_view bytes) {
+  Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666));
+  if (!file || !writeAll(file, bytes) || !file.close())
+    return cannotWrite();
+  return {};
+}
+
+bool isZero(std::string_view bytes) {
+  return bytes.empty() ||
+         (bytes[0] == 0 && std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
+}
+
+/// Puts the payload behind the linked image (runtime/program/Payload.h). Pieces of zeros become
+/// holes of the file.
+Status attachPayload(const std::string& job, const JobData& data) {
+  if (data.payloadBytes == 0)
+    return {};
+  Descriptor file(::open(job.c_str(), O_WRONLY | O_CLOEXEC));
+  const off_t image = file ? ::lseek(file.get(), 0, SEEK_END) : -1;
+  if (image < 0)
+    return cannotWrite();
+  const uint64_t begin = llvm::alignTo(static_cast<uint64_t>(image), payloadPage);
+  uint64_t at = begin;
+  TITAN_TRY(data.payload([&](std::string_view piece) -> Status {
+    if (!isZero(piece) && !writeAllAt(file, piece, at))
+      return cannotWrite();
+    at += piece.size();
+    return {};
+  }));
+  if (at - begin != data.payloadBytes)
+    return Error::internal("a payload of {} bytes has {}", data.payloadBytes, at - begin);
+  if (!writeAllAt(file, payloadEnd(data.payloadBytes), at) || !file.close())
+    return cannotWrite();
   return {};
 }
 
@@ -139,19 +164,6 @@ Status runLinker(const std::vector<std::string>& arguments) {
   return Error::internal("linking failed: {}", message);
 }
 
-/// Removes `unfinished` and what a failed link left beside it: lld's own temporary is `unfinished`
-/// and a suffix.
-void removeUnfinished(const fs::path& unfinished) {
-  std::error_code ignored;
-  const fs::path folder = unfinished.has_parent_path() ? unfinished.parent_path() : ".";
-  std::vector<fs::path> left;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored))
-    if (entry.path().filename().string().starts_with(unfinished.filename().string()))
-      left.push_back(entry.path());
-  for (const fs::path& path : left)
-    fs::remove(path, ignored);
-}
-
 } // namespace
 
 Result<std::string> findLibraryDirectory() {
@@ -172,28 +184,22 @@ Result<std::string> findLibraryDirectory() {
 
 Status linkJob(const std::string& kernels, const JobData& data, const std::string& output) {
   std::string directory = TITAN_TRY(findLibraryDirectory());
-  ScratchDirectory scratch = TITAN_TRY(ScratchDirectory::create());
-  DataObject object = makeDataObject(data);
-  TITAN_TRY(writeParts(scratch.file("kernels.o"), {kernels}));
-  TITAN_TRY(writeParts(scratch.file("data.o"), {object.head}, data.payload, {object.tail}));
-
-  // Beside the output, so that the final rename is atomic; an old job that runs keeps its file.
-  std::string unfinished = output + ".unfinished-" + std::to_string(getpid());
-  if (std::ofstream probe(unfinished); !probe)
-    return Error::environment("{} cannot be written: {}", output, std::strerror(errno));
-  std::error_code failure;
-  Status linked = runLinker(
-      linkerArguments(directory, scratch.file("kernels.o"), scratch.file("data.o"), unfinished));
-  if (!linked.ok()) {
-    removeUnfinished(unfinished);
+  ScratchDirectory scratch = TITAN_TRY(ScratchDirectory::createBeside(output));
+  const std::string kernelObject = scratch.file("kernels.o"), dataObject = scratch.file("data.o"),
+                    job = scratch.file("job");
+  auto link = [&]() -> Status {
+    TITAN_TRY(writeFile(kernelObject, kernels));
+    TITAN_TRY(writeFile(dataObject, makeDataObject(data)));
+    TITAN_TRY(runLinker(linkerArguments(directory, kernelObject, dataObject, job)));
+    return attachPayload(job, data);
+  };
+  if (Status linked = link(); !linked.ok())
     return linked.takeError().withContext(output);
-  }
-  fs::rename(unfinished, output, failure);
-  if (failure) {
-    std::error_code ignored;
-    fs::remove(unfinished, ignored);
+  // An old job that runs keeps its file.
+  std::error_code failure;
+  fs::rename(job, output, failure);
+  if (failure)
     return Error::environment("{} cannot be written: {}", output, failure.message());
-  }
   return {};
 }
 

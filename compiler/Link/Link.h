@@ -10,9 +10,10 @@ namespace titan::link {
 /// executable>/../lib/titan, or $TITAN_LIBRARY_DIR. Environment when it is not there.
 Result<std::string> findLibraryDirectory();
 
-/// Writes the executable `output`, whole or not at all. `kernels` is a relocatable object that
-/// defines the kernels of the programs. The result needs libc and libm at run time. Equal inputs
-/// give equal bytes. Environment: the output cannot be written; Internal: lld refuses.
+/// Writes the executable `output`, whole or not at all, through a directory beside it. `kernels` is
+/// a relocatable object that defines the kernels of the programs. The result needs libc and libm
+/// at run time. Equal inputs give equal bytes. Environment: the output cannot be written; Internal:
+/// lld refuses; what `data.payload` returns.
 Status linkJob(const std::string& kernels, const JobData& data, const std::string& output);
 
 } // namespace titan::link

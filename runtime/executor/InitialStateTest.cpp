@@ -1,5 +1,6 @@
 #include "runtime/executor/InitialState.h"
 
+#include "runtime/program/Payload.h"
 #include "runtime/program/Random.h"
 
 #define XXH_INLINE_ALL
@@ -187,6 +188,45 @@ TEST(InitialState, APayloadDoesNotStayInMemory) {
   EXPECT_EQ(std::memcmp(out, payload.data(), 1 << 20), 0);
   EXPECT_LE(residentOf(path), 2 << 20);
   munmap(mapping, bytes);
+  std::filesystem::remove(path);
+}
+
+TEST(InitialState, PayloadBeyondFourGigabytes) {
+  auto pool = ThreadPool::create(1).take();
+  const std::string path = ::testing::TempDir() + "titan-large-payload.bin";
+  const float stored[] = {1, 2};
+  constexpr int64_t offset = int64_t{5} << 30, bytes = sizeof stored;
+  {
+    std::ofstream file(path, std::ios::binary); // of one hole
+    file.seekp(offset).write(reinterpret_cast<const char*>(stored), bytes);
+    file << payloadEnd(offset + bytes);
+  }
+  const size_t size = std::filesystem::file_size(path);
+  const int file = open(path.c_str(), O_RDONLY);
+  void* mapping = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
+  ASSERT_NE(mapping, MAP_FAILED);
+  close(file);
+  const std::string_view whole(static_cast<const char*>(mapping), size);
+  const auto payload = findPayload(whole, offset + bytes);
+  ASSERT_TRUE(payload.ok()) << payload.error().message();
+  Init init = rule(Init::Kind::Payload, 0);
+  init.offset = offset;
+  init.digest = XXH3_64bits(stored, bytes);
+  float values[2] = {};
+  ASSERT_TRUE(writeInitialState(makeState({2}, init), {.payload = *payload}, *pool,
+                                reinterpret_cast<char*>(values))
+                  .ok());
+  EXPECT_EQ(values[0], 1);
+  EXPECT_EQ(values[1], 2);
+  for (const auto& [file, bytes] : {std::pair(whole, offset + bytes - 1),
+                                    {whole.substr(0, size - 1), offset + bytes},
+                                    {whole.substr(offset), offset + bytes},
+                                    {std::string_view(), int64_t{1}}}) {
+    const auto missing = findPayload(file, static_cast<uint64_t>(bytes));
+    ASSERT_FALSE(missing.ok());
+    EXPECT_EQ(missing.error().code(), ErrorCode::BadInput);
+  }
+  munmap(mapping, size);
   std::filesystem::remove(path);
 }
 

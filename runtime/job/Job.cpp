@@ -1,3 +1,4 @@
+#include "runtime/data/MappedFile.h"
 #include "runtime/device/cpu/KernelThread.h"
 #include "runtime/job/Evaluate.h"
 #include "runtime/job/Info.h"
@@ -7,6 +8,7 @@
 #include "runtime/job/Profile.h"
 #include "runtime/job/Sample.h"
 #include "runtime/job/Train.h"
+#include "runtime/program/Payload.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -48,11 +50,17 @@ std::string versionOf(const JobImage& image) {
                       : "titan job with a damaged program";
 }
 
-Status run(const std::vector<std::string>& arguments, const JobImage& image) {
+Status run(const std::vector<std::string>& arguments, JobImage image) {
   const std::optional<JobOptions> options =
       TITAN_TRY(parseCommandLine(arguments, image.executable, versionOf(image)));
   if (!options)
     return {};
+  std::shared_ptr<const MappedFile> self;
+  if (image.attachedBytes > 0) {
+    self = TITAN_TRY(MappedFile::open("/proc/self/exe"));
+    const std::span<const char> bytes = self->bytes();
+    image.payload = TITAN_TRY(findPayload({bytes.data(), bytes.size()}, image.attachedBytes));
+  }
   std::unique_ptr<Session> session = TITAN_TRY(Session::open(*options, image));
   TITAN_TRY(runCommand(*session));
   return session->checkMemory();

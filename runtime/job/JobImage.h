@@ -18,11 +18,13 @@ struct JobProgram {
 
 struct JobImage {
   std::vector<JobProgram> programs; ///< one a device
-  std::string_view payload;         ///< weights and constants
+  std::string_view payload;         ///< weights and constants; empty where they lie in a file
   /// Path of the job as it was called; "<executable>.run" is the default --out.
   std::string executable;
   /// Of the weights that the program refers to; empty: that of the executable.
   std::string weightsDirectory = {};
+  /// Of the payload at the end of the process's own file (runtime/program/Payload.h); 0: `payload`.
+  uint64_t attachedBytes = 0;
 };
 
 /// `./job <arguments>`: parses, runs, prints errors as one line `error: ...` on stderr. Returns the

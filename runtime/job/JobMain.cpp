@@ -9,12 +9,10 @@ extern const struct {
   uint64_t kernelCount;
 } titan_job_programs[];
 extern const uint64_t titan_job_program_count;
-extern const char titan_job_payload[];
 extern const uint64_t titan_job_payload_size;
 
 int titan_job_main(int argc, char** argv) {
-  titan::JobImage image{
-      {}, {titan_job_payload, titan_job_payload_size}, argc > 0 ? argv[0] : "job"};
+  titan::JobImage image{{}, {}, argc > 0 ? argv[0] : "job", {}, titan_job_payload_size};
   for (uint64_t i = 0; i < titan_job_program_count; ++i) {
     const auto& program = titan_job_programs[i];
     image.programs.push_back(

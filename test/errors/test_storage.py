@@ -32,6 +32,14 @@ class CompileOutput(ErrorTest):
         self.refused(ENVIRONMENT, COMPILE, MODEL, "-o", "job", says="job", preexec_fn=limited_file_size(1 << 20))
         self.succeeds("./job", "info")
 
+    def test_files_of_others_stay(self):
+        """What a link that fails removes is its own, also beside a process of a similar number."""
+        def others():
+            limited_file_size(1 << 20)()
+            open(f"job.unfinished-{os.getpid()}7", "w").close()  # the compiler gets this process's number
+        self.refused(ENVIRONMENT, COMPILE, MODEL, "-o", "job", says="job", preexec_fn=others, may_change=["job.unf"])
+        self.assertEqual(len(list(self.folder.glob("job.unfinished-*"))), 1)
+
     def test_full_disk(self):
         with small_disk(self.folder / "disk", 1024) as disk:
             self.refused(ENVIRONMENT, COMPILE, MODEL, "-o", "disk/job", says=["disk/job", "No space"])
