@@ -9,9 +9,8 @@ namespace titan::lower {
 /// Attaches LowerableOpInterface to every titan op that has a rule, when the dialect is loaded.
 void registerLowerRules(mlir::DialectRegistry& registry);
 
-/// The rules of a family are the overloads of
-///   static LogicalResult Rules::lower(Op, LoweringBuilder&)
-/// in a struct of its file, attached together:
+/// The rules of a family are the overloads of `LogicalResult Rules::lower(Op, LoweringBuilder&)`,
+/// static, of a struct in its file, attached together:
 ///   attachRules<Rules, ir::AddOp, ir::SubOp>(context);
 template <typename Rules, typename Op>
 struct RuleModel : ir::LowerableOpInterface::ExternalModel<RuleModel<Rules, Op>, Op> {

@@ -2,10 +2,8 @@
 //
 // torch.export ("dynamo") writes node metadata:
 //   pkg.torch.onnx.name_scopes      ['', 'enc', 'enc.0', 'linear']: module paths, then the op
-//   pkg.torch.onnx.class_hierarchy  ['m.Model', ..., 'torch.nn.modules.linear.Linear',
-//                                   'aten.linear.default']
-//   pkg.torch.onnx.fx_node          %linear : ... (args = (%x, %p_enc_0_weight, %p_enc_0_bias),
-//                                   kwargs = {})
+//   pkg.torch.onnx.class_hierarchy  ['m.Model', ..., '...linear.Linear', 'aten.linear.default']
+//   pkg.torch.onnx.fx_node          %linear : ... (args = (%x, %p_enc_0_weight, %p_enc_0_bias), ...
 //
 // The TorchScript exporter ("legacy") writes scopes into node names: /enc/enc.0/MatMul_1, where a
 // purely numeric path segment is written with the segment before it.

@@ -8,7 +8,8 @@ namespace titan {
 
 /// `name` without the segments that wrappers of the training framework put into it (`_orig_mod.`,
 /// `module.`, `_fsdp_wrapped_module.`, `_checkpoint_wrapped_module.`), wherever they stand as a
-/// whole segment. The last segment is the tensor's own name and stays.
+/// whole segment.
+/// The last segment is the tensor's own name and stays.
 std::string stripWrapperSegments(std::string_view name);
 
 } // namespace titan

@@ -5,8 +5,7 @@
 //
 //   key     = XXH3-64 of the 16 bytes (seed, stream), little-endian; low word first
 //   counter = (block, 64 bits; step, 64 bits), low words first
-//   halves  : element 8*block + j (j = 0..7) is decided by 16-bit half j of the block, low half of
-//             word 0 first
+//   halves  : element 8*block + j is decided by 16-bit half j of 0..7, low half of word 0 first
 //   words   : element 4*block + j takes 32-bit word j
 #pragma once
 
