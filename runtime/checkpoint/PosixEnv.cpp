@@ -1,5 +1,7 @@
 #include "runtime/checkpoint/Env.h"
 
+#include "runtime/program/File.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <random>
@@ -14,54 +16,22 @@
 namespace titan::checkpoint {
 namespace {
 
-/// Owns a file descriptor.
-class Descriptor {
-public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&&) = delete;
-  ~Descriptor() {
-    if (fd_ >= 0)
-      ::close(fd_);
-  }
-  int get() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }
-
-private:
-  int fd_;
-};
-
-template <typename Call> auto retryInterrupted(Call call) {
-  decltype(call()) result;
-  do
-    result = call();
-  while (result < 0 && errno == EINTR);
-  return result;
-}
-
-Status writeAll(int fd, std::string_view bytes, const std::string& path) {
-  while (!bytes.empty()) {
-    const ssize_t written =
-        retryInterrupted([&] { return ::write(fd, bytes.data(), bytes.size()); });
-    if (written < 0)
-      return fileError("write", path, errno);
-    bytes.remove_prefix(static_cast<size_t>(written));
-  }
-  return {};
-}
-
 class PosixWritableFile : public WritableFile {
 public:
   PosixWritableFile(std::string path, Descriptor fd) : path_(std::move(path)), fd_(std::move(fd)) {}
 
-  Status append(std::string_view bytes) override { return writeAll(fd_.get(), bytes, path_); }
+  Status append(std::string_view bytes) override {
+    if (!writeAll(fd_, bytes))
+      return fileError("write", path_, errno);
+    return {};
+  }
   Status sync() override {
     if (retryInterrupted([&] { return ::fdatasync(fd_.get()); }) != 0)
       return fileError("sync", path_, errno);
     return {};
   }
   Status close() override {
-    if (::close(fd_.release()) != 0 && errno != EINTR)
+    if (!fd_.close() && errno != EINTR)
       return fileError("close", path_, errno);
     return {};
   }
@@ -114,7 +84,7 @@ bool trySync(const std::string& directory) {
     return false;
   const bool synced = retryInterrupted([&] { return ::fsync(fd.get()); }) == 0;
   const int reason = errno; // closing the descriptor may change it
-  ::close(fd.release());
+  fd.reset();
   errno = reason;
   return synced;
 }
@@ -240,7 +210,8 @@ public:
     }
     if (::ftruncate(fd.get(), 0) != 0)
       return fileError("write", path, errno);
-    TITAN_TRY(writeAll(fd.get(), self, path));
+    if (!writeAll(fd, self))
+      return fileError("write", path, errno);
     return LockAttempt{std::make_unique<PosixFileLock>(std::move(fd)), {}};
   }
 
