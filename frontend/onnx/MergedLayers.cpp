@@ -308,7 +308,7 @@ private:
       graph_.initializers.emplace(own, std::move(copy));
       graph_.initializerOrder.push_back(own);
     }
-    graph_.notes.push_back(fmt::format(
+    graph_.notes.add(fmt::format(
         "'{}' was merged from parameters of equal value, read by {} layers: they are separate "
         "here, "
         "{}",

@@ -63,7 +63,7 @@ TEST_F(Merged, EachLayerHasItsOwn) {
   EXPECT_EQ(names(graph), (std::vector<std::string>{"first.norm.weight", "first.norm.bias",
                                                     "add_0.bias", "layernormalization_1.weight",
                                                     "layernormalization_1.bias", "add_2.bias"}));
-  EXPECT_EQ(graph.notes.size(), 2u);
+  EXPECT_EQ(graph.notes.lines().size(), 2u);
   EXPECT_EQ(graph.initializers.at("first.norm.weight#1").copyOf, "first.norm.weight");
 }
 

@@ -8,6 +8,11 @@
 
 namespace titan::frontend {
 
+static constexpr NoteCause kGuessed = {
+    "{} has its name by a guess at what its module is; --names can say otherwise",
+    "{} tensors have their names by a guess at what their modules are; --names can say otherwise: "
+    "{}"};
+
 std::string_view name(TensorKind kind) {
   return kind == TensorKind::Parameter ? "parameter"
          : kind == TensorKind::Buffer  ? "buffer"
@@ -94,9 +99,8 @@ Result<NameTable> nameTensors(const Graph& graph, const NameOverrides& overrides
   TITAN_TRY(applyOverrides(graph, overrides, table));
   for (const NamedTensor& tensor : table.tensors)
     if (tensor.guessed)
-      table.notes.push_back(fmt::format(
-          "'{}' is called '{}' by a guess at what its module is; --names can say otherwise",
-          printable(tensor.initializer), printable(tensor.name)));
+      table.notes.add(kGuessed, fmt::format("{} (here {})", inQuotes(tensor.initializer),
+                                            inQuotes(tensor.name)));
   stripWrappers(table);
   for (const NamedTensor& tensor : table.tensors) {
     auto entry = overrides.find(tensor.initializer);

@@ -9,6 +9,11 @@ namespace titan::frontend {
 
 namespace {
 
+constexpr NoteCause kNamedAfterWeight = {
+    "bias {} of zeros was left out by the exporter: it is called after the weight beside it",
+    "{} biases of zeros were left out by the exporter: they are called after the weights beside "
+    "them: {}"};
+
 /// Did onnxscript remove the bias of `node`? Rules that were applied are listed by name.
 bool lostItsBias(const Node& node) {
   if (node.opType != "Gemm" && node.opType != "Conv" && node.opType != "ConvTranspose")
@@ -116,9 +121,7 @@ void restoreRemovedBiases(Graph& graph) {
     if (known != graph.initializers.end())
       continue; // merged with others, or a layer that is called twice
     if (found->guessed)
-      graph.notes.push_back(fmt::format(
-          "the exporter left out a bias of zeros beside '{}': it is called '{}' after it",
-          printable(node.inputs[1]), printable(bias.name)));
+      graph.notes.add(kNamedAfterWeight, inQuotes(bias.name));
     auto& order = graph.initializerOrder;
     order.insert(std::find(order.begin(), order.end(), node.inputs[1]) + 1, bias.name);
     graph.initializers.emplace(bias.name, std::move(bias));

@@ -209,7 +209,7 @@ TEST(Manifest, OfVersion1IsRead) {
   // What it does not know differs from nothing.
   ProgramInfo current = program;
   current.libraries = {{"cpu.gemm", {"onednn", "2.6.3"}}, {"libc", {"glibc", "2.36"}}};
-  current.mesh = {{"replicate", 1}};
+  current.mesh = Recipe().mesh.axes;
   EXPECT_TRUE(describeDifferences(program, current).empty());
   current.libraries["cpu.gemm"].library = "generated";
   EXPECT_EQ(describeDifferences(program, current).size(), 1u);

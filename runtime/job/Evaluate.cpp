@@ -63,7 +63,7 @@ Result<Evaluation> Evaluator::run(int64_t maxBatches) {
 Status startForReading(Session& session) {
   Start start = TITAN_TRY(chooseForReading(session.options()));
   const uint64_t seed = start.manifest ? start.manifest->data.seed : session.recipe().train.seed;
-  TITAN_TRY(session.start(seed, start.gemm(session.program().target)));
+  TITAN_TRY(session.start(seed, start.gemm(session.program().target.kind)));
   if (start.checkpoint.empty())
     return {};
   if (start.newest) {

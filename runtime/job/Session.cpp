@@ -101,7 +101,7 @@ Status Session::checkMemory() const { return poisoner_ ? poisoner_->checkUnplann
 checkpoint::ProgramInfo Session::describe() const {
   const std::string gemmVersion = oneDnn_ ? oneDnn_->version() : std::string();
   return checkpoint::describe(program_,
-                              {{program_.target + ".gemm", {gemm_, gemmVersion}},
+                              {{program_.target.kind + ".gemm", {gemm_, gemmVersion}},
                                {"libc", {"glibc", gnu_get_libc_version()}}},
                               recipe_);
 }

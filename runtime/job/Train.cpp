@@ -105,7 +105,7 @@ Status trainJob(Session& session) {
   const Start start = TITAN_TRY(chooseStart(options, store));
   TITAN_TRY(adoptSeed(session, start));
   const int64_t seed = session.recipe().train.seed;
-  TITAN_TRY(session.start(static_cast<uint64_t>(seed), start.gemm(session.program().target)));
+  TITAN_TRY(session.start(static_cast<uint64_t>(seed), start.gemm(session.program().target.kind)));
 
   printHeader(session);
   RunIdentity identity;

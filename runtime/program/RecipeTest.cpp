@@ -254,7 +254,7 @@ TEST(RecipeValidate, Refusals) {
   EXPECT_EQ(validateError("[optimizer]\nkind = \"lion\""),
             "optimizer.kind = \"lion\" is not known: use sgd | adam | adamw");
   EXPECT_NE(validateError("[mesh]\naxes = { shard = 2 }")
-                .find("mesh.axes.shard = 2: more than one rank is not available"),
+                .find("mesh.axes has shard = 2: more than one rank is not available"),
             std::string::npos);
   EXPECT_EQ(validateError("[precision]\ncompute = \"bf16\""), "");
   for (const char* bad :

@@ -96,6 +96,7 @@ Status checkSchedule(const ScheduleRecipe& schedule, const TrainRecipe& train) {
 Status checkMesh(const MeshRecipe& mesh) {
   const std::vector<MeshAxis> known = MeshRecipe().axes;
   std::set<std::string_view> names;
+  std::string large; ///< the axes of more than one rank
   for (const MeshAxis& axis : mesh.axes) {
     if (std::ranges::find(known, axis.name, &MeshAxis::name) == known.end())
       return Error::badInput("mesh.axes has an axis '{}': known are replicate, shard and tensor",
@@ -104,10 +105,12 @@ Status checkMesh(const MeshRecipe& mesh) {
       return Error::badInput("mesh.axes has '{}' twice", axis.name);
     TITAN_TRY(checkLeast(("mesh.axes." + axis.name).c_str(), axis.ranks, 1));
     if (axis.ranks > 1)
-      return Error::badInput("mesh.axes.{} = {}: more than one rank is not available yet: set "
-                             "every axis to 1",
-                             axis.name, axis.ranks);
+      large += fmt::format("{}{} = {}", large.empty() ? "" : ", ", axis.name, axis.ranks);
   }
+  if (!large.empty())
+    return Error::badInput("mesh.axes has {}: more than one rank is not available yet: set every "
+                           "axis to 1",
+                           large);
   return checkLeast("mesh.sync_every", mesh.syncEvery, 0);
 }
 

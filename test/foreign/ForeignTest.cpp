@@ -1,5 +1,6 @@
 // Ops that no pass names go through every stage: what happens to them, and that they mean the same
 // before and after each pass.
+#include "test/foreign/Foreign.h"
 #include "compiler/Interpreter/Equivalence.h"
 #include "compiler/Pipeline/CheckByExecution.h"
 #include "compiler/Pipeline/Pipeline.h"
@@ -9,7 +10,6 @@
 #include "dialects/Accum/Accum.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
-#include "test/foreign/Foreign.h"
 
 #include <gtest/gtest.h>
 
@@ -63,7 +63,8 @@ protected:
   OwningOpRef<ModuleOp> compile(std::string model, const Way& way, Stage stage,
                                 ExecutionReport* report = nullptr) {
     if (way.isLarge)
-      for (auto [from, to] : {std::pair("<8x", "<32x"), {"x5xf32>", "x320xf32>"}, {"<5xf32>", "<320xf32>"}})
+      for (auto [from, to] :
+           {std::pair("<8x", "<32x"), {"x5xf32>", "x320xf32>"}, {"<5xf32>", "<320xf32>"}})
         model = replaceAll(model, from, to);
     OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(model, &context);
     auto recipe = parseRecipe(readInput("train.toml"));
