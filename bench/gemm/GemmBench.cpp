@@ -146,7 +146,7 @@ int main(int argc, char** argv) {
         }
         KernelFunction own = (*runner)->kernels()[0].function;
         auto speed = [&](ThreadPool& threads, bool byLibrary) {
-          if (byLibrary && (!library.ok() || !OneDnn::supports(gemm)))
+          if (byLibrary && (!library.ok() || !library->supports(gemm)))
             return 0.0;
           if (byLibrary)
             library->attach(threads);

@@ -24,8 +24,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A directory of its own beside the output, removed at the end: what is in it is nobody else's, and
-/// the finished job is one rename away from its place.
+/// A directory of its own beside the output, removed at the end: what is in it is nobody else's,
+/// and the finished job is one rename away from its place.
 class ScratchDirectory {
 public:
   static Result<ScratchDirectory> createBeside(const std::string& output) {

@@ -70,7 +70,7 @@ PreparedFunction::PreparedFunction(const Program& program, const Function& funct
       break;
     case CommandKind::Library: {
       const LibraryCall& call = program.libraryCalls[command.target];
-      if (oneDnn && !call.generated && OneDnn::supports(call.gemm)) {
+      if (oneDnn && !call.generated && oneDnn->supports(call.gemm)) {
         prepared.gemm = &call.gemm;
         prepared.oneDnn = oneDnn;
       } else {

@@ -26,6 +26,8 @@ double measureGemmCeiling(const std::optional<OneDnn>& oneDnn, ThreadPool& pool,
   gemm.lda = gemm.ldb = gemm.ldc = tile;
   gemm.tileM = gemm.tileN = tile;
   gemm.a = gemm.b = operands;
+  if (!oneDnn->supports(gemm))
+    gemm.a = gemm.b = operands = DType::F32;
   constexpr char byte = 0x3c; // 0.0115 as f32 and as bf16
   std::vector<char> a(gemm.m * tile * byteSize(operands), byte),
       b(tile * tile * byteSize(operands), byte), c(gemm.m * tile * byteSize(gemm.c));

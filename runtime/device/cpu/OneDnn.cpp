@@ -58,6 +58,7 @@ Result<OneDnn> OneDnn::load() {
   lookUp(library, "omp_set_num_threads", oneDnn.setNumThreads_);
   const Version* v = version();
   oneDnn.version_ = fmt::format("{}.{}.{}", v->major, v->minor, v->patch);
+  oneDnn.multipliesBf16_ = oneDnn.triesBf16();
   return oneDnn;
 }
 
@@ -66,9 +67,19 @@ void OneDnn::attach(ThreadPool& pool) const {
     pool.onEveryThread([this] { setNumThreads_(1); });
 }
 
-bool OneDnn::supports(const Gemm& gemm) {
-  return gemm.c == DType::F32 && ((gemm.a == DType::F32 && gemm.b == DType::F32) ||
-                                  (gemm.a == DType::BF16 && gemm.b == DType::BF16));
+/// The library says "unimplemented" (status 3) where it has no kernel for the CPU.
+bool OneDnn::triesBf16() const {
+  if (setNumThreads_)
+    setNumThreads_(1);
+  const uint16_t one = toBFloat16(1);
+  float product = 0;
+  return gemmBf16_('N', 'N', 1, 1, 1, 1.0f, &one, 1, &one, 1, 0.0f, &product, 1) == 0;
+}
+
+bool OneDnn::supports(const Gemm& gemm) const {
+  if (gemm.c != DType::F32 || gemm.a != gemm.b)
+    return false;
+  return gemm.a == DType::F32 || (gemm.a == DType::BF16 && multipliesBf16_);
 }
 
 void OneDnn::run(const Gemm& g, char* const* operands, int64_t begin, int64_t end) const {

@@ -24,8 +24,9 @@ public:
   /// Must be called once per pool before the first product: the library's own threads are switched
   /// off per thread.
   void attach(ThreadPool& pool) const;
-  /// Can the library compute this product? F32 x F32 -> F32, or BF16 x BF16 -> F32.
-  static bool supports(const Gemm& gemm);
+  /// Can the library compute this product here? F32 x F32 -> F32, and where it has kernels for this
+  /// CPU BF16 x BF16 -> F32.
+  bool supports(const Gemm& gemm) const;
   /// Tiles [begin, end) of `gemm`. Operands: A, B, C, then bias when the gemm has one.
   void run(const Gemm& gemm, char* const* operands, int64_t begin, int64_t end) const;
 
@@ -46,10 +47,12 @@ private:
   using SetNumThreads = void (*)(int);
 
   OneDnn() = default;
+  bool triesBf16() const;
 
   Sgemm sgemm_ = nullptr;
   GemmBf16 gemmBf16_ = nullptr;
   SetNumThreads setNumThreads_ = nullptr; ///< null: the library was built without OpenMP
+  bool multipliesBf16_ = false;           ///< on this CPU: it has no kernel below AVX-512
   std::string version_;
 };
 

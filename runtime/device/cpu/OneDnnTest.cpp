@@ -1,4 +1,5 @@
 #include "runtime/device/cpu/OneDnn.h"
+#include "runtime/device/cpu/CpuFeatures.h"
 
 #include <gtest/gtest.h>
 
@@ -120,6 +121,8 @@ TEST_F(OneDnnTest, ReluKeepsNaN) {
 TEST_F(OneDnnTest, MultipliesBFloat16) {
   Gemm g = makeGemm(5, 6, 8, false, false);
   g.a = g.b = DType::BF16;
+  if (!library->supports(g))
+    GTEST_SKIP() << "oneDNN " << library->version() << " has no bf16 products on this CPU";
   auto bits = [](float value) { // truncation is exact for small integers
     uint32_t word;
     std::memcpy(&word, &value, 4);
@@ -142,15 +145,16 @@ TEST_F(OneDnnTest, MultipliesBFloat16) {
     }
 }
 
-TEST(OneDnn, SupportsOnlyWhatItComputes) {
+TEST_F(OneDnnTest, SupportsOnlyWhatItComputes) {
   Gemm g;
-  EXPECT_TRUE(OneDnn::supports(g));
+  EXPECT_TRUE(library->supports(g));
   g.a = DType::BF16;
-  EXPECT_FALSE(OneDnn::supports(g));
+  EXPECT_FALSE(library->supports(g));
   g.b = DType::BF16;
-  EXPECT_TRUE(OneDnn::supports(g));
+  if (hasCpuFeature("avx512bw"))
+    EXPECT_TRUE(library->supports(g));
   g.c = DType::BF16;
-  EXPECT_FALSE(OneDnn::supports(g));
+  EXPECT_FALSE(library->supports(g));
 }
 
 } // namespace
