@@ -24,6 +24,8 @@ from make_references import aliases
 from torch_training import train
 from verdict import failed
 
+# Converted to opset 17, an optimized export has no metadata left: names are made up (docs/exports.md), and cannot be compared.
+NAMED_WAYS = [way for way in WAYS if way != "dynamo-17"]
 ACTIVATIONS = [nn.ReLU, nn.GELU, nn.Tanh, nn.Sigmoid, nn.SiLU, nn.ELU, lambda: nn.GELU(approximate="tanh"),
                lambda: nn.LeakyReLU(0.2)]
 
@@ -91,7 +93,7 @@ def check(tools, seed, scratch):
     outputs, samples = draw.randint(2, 12), draw.randint(32, 60)
     loss = draw.choice(["cross_entropy", "cross_entropy", "mse", "l1", "bce_with_logits"])
     model = Model(draw, shape[-1], outputs)
-    way = draw.choice(list(WAYS))
+    way = draw.choice(NAMED_WAYS)
     data = {"x": numbers.standard_normal((samples, *shape)).astype(np.float32)}
     if loss == "cross_entropy":
         data["targets"] = numbers.integers(0, outputs, (samples, *shape[:-1]))
