@@ -1,5 +1,7 @@
 #include "runtime/checkpoint/Digest.h"
 
+#include "runtime/program/Text.h"
+
 #include <fmt/format.h>
 
 #define XXH_INLINE_ALL
@@ -32,10 +34,6 @@ std::string Digest::bytes() const {
 
 void Digest::reset() { XXH3_128bits_reset(&state_->xxh); }
 
-std::string digestOf(std::string_view bytes) {
-  Digest digest;
-  digest.update(bytes);
-  return digest.hex();
-}
+std::string digestOf(std::string_view bytes) { return digest128(bytes); }
 
 } // namespace titan::checkpoint
