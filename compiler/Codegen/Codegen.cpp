@@ -2,7 +2,7 @@
 
 #include "compiler/Codegen/CommandTable.h"
 #include "compiler/Codegen/StateTable.h"
-#include "compiler/Codegen/cpu/ObjectFile.h"
+#include "compiler/Codegen/Targets.h"
 #include "compiler/Support/RecipeAttribute.h"
 #include "runtime/program/Text.h"
 
@@ -21,8 +21,8 @@ constexpr int64_t payloadAlignment = 64;
 /// Builds the program of one module; kernels are collected in `table`.
 class ModuleBuilder {
 public:
-  ModuleBuilder(ModuleOp module, const CodegenOptions& options, const TargetInfo& target)
-      : module(module), options(options), target(target), table(module.getContext(), target) {}
+  ModuleBuilder(ModuleOp module, const CodegenOptions& options, codegen::Target& target)
+      : module(module), options(options), target(target), table(target) {}
 
   LogicalResult build() {
     FailureOr<Recipe> recipe = getRecipe(module);
@@ -35,7 +35,7 @@ public:
     program.recipe = toJson(*recipe);
     program.optimizer = recipe->optimizer.kind;
     program.mesh = recipe->mesh.axes;
-    program.target = {target.kind, target.cpu, requiredFeatures(target)};
+    program.target = target.device();
     program.compilerVersion = options.compilerVersion;
     program.arenaBytes = plan->arenaBytes;
     program.stateBytes = plan->stateBytes;
@@ -57,7 +57,6 @@ public:
     return success();
   }
 
-  ModuleOp kernels() { return table.module(); }
   CompiledModule& result() { return compiled; }
 
 private:
@@ -117,44 +116,50 @@ private:
 
   ModuleOp module;
   const CodegenOptions& options;
-  const TargetInfo& target;
+  codegen::Target& target;
   codegen::KernelTable table;
   CompiledModule compiled;
 };
 
-/// Runs the builder, and `emit` on its kernels, with diagnostics as one error.
-template <typename Emit>
-Result<CompiledModule> generate(ModuleOp planned, const CodegenOptions& options, Emit emit) {
+/// Builds the program and the code of its kernels, with diagnostics as one error.
+Result<CompiledModule> generate(ModuleOp planned, const CodegenOptions& options,
+                                codegen::Target::CodeForm form) {
   std::string message;
   ScopedDiagnosticHandler handler(planned.getContext(), [&](Diagnostic& diagnostic) {
     if (diagnostic.getSeverity() == DiagnosticSeverity::Error && message.empty())
       message = diagnostic.str();
     return success();
   });
-  FailureOr<TargetInfo> target = getTarget(planned);
-  if (failed(target))
+  FailureOr<TargetInfo> info = getTarget(planned);
+  if (failed(info))
     return Error::badInput("{}", message);
+  std::unique_ptr<codegen::Target> target =
+      TITAN_TRY(codegen::createTarget(std::move(*info), planned.getContext()));
   ModuleBuilder builder(planned, options, *target);
   if (failed(builder.build()))
     return Error::internal("code generation: {}", message);
-  builder.result().object = TITAN_TRY(emit(builder.kernels(), *target));
-  TITAN_TRY(verify(builder.result().program));
-  return std::move(builder.result());
+  CompiledModule& compiled = builder.result();
+  compiled.code = TITAN_TRY(target->finish(form));
+  TITAN_TRY(verify(compiled.program));
+  if (form == codegen::Target::CodeForm::Image) {
+    Image image = target->image();
+    image.bytes = static_cast<int64_t>(compiled.code.size());
+    image.digest = digest128(compiled.code);
+    compiled.program.images.push_back(std::move(image));
+  }
+  return std::move(compiled);
 }
 
 } // namespace
 
 Result<CompiledModule> generateCode(ModuleOp planned, const CodegenOptions& options) {
-  CompiledModule compiled = TITAN_TRY(generate(planned, options, codegen::emitKernelObject));
-  compiled.program.images.push_back({Image::Kind::Object, compiled.program.target.cpu, 0,
-                                     static_cast<int64_t>(compiled.object.size()),
-                                     digest128(compiled.object)});
-  return compiled;
+  return generate(planned, options, codegen::Target::CodeForm::Image);
 }
 
 Result<std::string> printCode(ModuleOp planned, const CodegenOptions& options) {
-  CompiledModule compiled = TITAN_TRY(generate(planned, options, codegen::emitKernelAssembly));
-  return dump(compiled.program) + "\n" + compiled.object;
+  CompiledModule compiled =
+      TITAN_TRY(generate(planned, options, codegen::Target::CodeForm::Assembly));
+  return dump(compiled.program) + "\n" + compiled.code;
 }
 
 } // namespace titan

@@ -1,7 +1,7 @@
 // The last stage: a planned module becomes machine code and a command table.
 #pragma once
 
-#include "compiler/Codegen/TargetInfo.h"
+#include "runtime/program/Error.h"
 #include "runtime/program/Program.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -29,7 +29,7 @@ struct PayloadPart {
 
 struct CompiledModule {
   Program program;
-  std::string object;               ///< ELF: the kernels, under Program::kernels' symbols
+  std::string code; ///< the image of the kernels, under Program::kernels' symbols; for a CPU ELF
   std::vector<PayloadPart> payload; ///< by rising offset
   int64_t payloadBytes = 0;
 };

@@ -115,8 +115,7 @@ private:
       return failure();
     command.target = *kernel;
     LoopNest nest(op);
-    command.launch.units = planUnits(nest, table.shape()).units;
-    setCost(costOf(nest), command);
+    setCost(op, costOf(nest, table.target().machine()), command);
     if (failed(addScalars(op.getScalars(), command)) ||
         failed(addOperands(op.getIns(), titan::Access::Read, command)) ||
         failed(addOperands(op.getOuts(), titan::Access::Write, command)))
@@ -149,36 +148,20 @@ private:
   }
 
   LogicalResult fill(kernel::CallOp op, Command& command) {
-    kernel::GemmAttr gemm = op.getGemm();
-    if (!gemm)
-      return fillGenerated(op, command);
-    command.kind = CommandKind::Library;
-    command.target = table.gemmFor(op);
-    command.launch.units = gemm.getUnits();
-    setCost(costOf(toGemm(op)), command);
-    // The table lists A, B, C and then the bias.
-    return failure(failed(addOperands(op.getIns().take_front(2), titan::Access::Read, command)) ||
-                   failed(addOuts(op, command)) ||
-                   failed(addOperands(op.getIns().drop_front(2), titan::Access::Read, command)));
-  }
-
-  /// A routine whose kernel is generated: ins, then outs.
-  LogicalResult fillGenerated(kernel::CallOp op, Command& command) {
-    command.kind = CommandKind::Kernel;
-    FailureOr<uint32_t> kernel = table.kernelFor(op);
-    if (failed(kernel))
+    FailureOr<KernelTable::Routine> routine = table.routineFor(op);
+    if (failed(routine))
       return failure();
-    command.target = *kernel;
-    command.launch.units = op.getRoutine().getUnits();
-    setCost(costOf(op), command);
+    command.kind = routine->library ? CommandKind::Library : CommandKind::Kernel;
+    command.target = routine->library.value_or(routine->kernel);
+    setCost(op, routine->emitter->cost(op, table.target().machine()), command);
     if (failed(addScalars(op.getScalars(), command)))
       return failure();
-    // What differs between layers is no part of their common code.
-    if (auto attention = dyn_cast<kernel::AttentionAttr>(op.getRoutine()))
-      if (kernel::AttentionDropoutAttr dropout = attention.getDropout())
-        command.scalars.push_back({dropout.getStream(), {}});
-    return failure(failed(addOperands(op.getIns(), titan::Access::Read, command)) ||
-                   failed(addOuts(op, command)));
+    for (int64_t scalar : routine->scalars)
+      command.scalars.push_back({scalar, {}});
+    for (unsigned number : routine->emitter->operands(op))
+      if (failed(addOperand(op, number, command)))
+        return failure();
+    return success();
   }
 
   LogicalResult addScalars(ValueRange scalars, Command& command) {
@@ -198,10 +181,10 @@ private:
                    failed(addOperands(op.getSource(), titan::Access::Read, command)));
   }
 
-  void setCost(const Cost& cost, Command& command) {
+  void setCost(auto op, const Cost& cost, Command& command) {
     command.flops = cost.flops;
     command.bytes = cost.bytes;
-    command.launch.grain = grainOf(cost, command.launch.units);
+    command.launch = table.target().launch(op, cost);
   }
 
   LogicalResult addOperands(ValueRange buffers, titan::Access access, Command& command) {
@@ -215,14 +198,14 @@ private:
     return success();
   }
 
-  /// Some routines add to what an out holds.
-  LogicalResult addOuts(kernel::CallOp op, Command& command) {
-    for (auto [i, out] : llvm::enumerate(op.getOuts()))
-      if (failed(addOperands(
-              out, op.getRoutine().readsOut(i) ? titan::Access::Both : titan::Access::Write,
-              command)))
-        return failure();
-    return success();
+  /// Operand `number` of a call: its ins, then its outs, of which a routine may read some.
+  LogicalResult addOperand(kernel::CallOp op, unsigned number, Command& command) {
+    if (number < op.getIns().size())
+      return addOperands(op.getIns()[number], titan::Access::Read, command);
+    unsigned out = number - op.getIns().size();
+    return addOperands(op.getOuts()[out],
+                       op.getRoutine().readsOut(out) ? titan::Access::Both : titan::Access::Write,
+                       command);
   }
 
   /// Byte offset of a buffer in the arena.

@@ -1,7 +1,5 @@
 #include "compiler/Codegen/CostModel.h"
 
-#include "llvm/ADT/TypeSwitch.h"
-
 #include <algorithm>
 #include <cmath>
 
@@ -9,13 +7,6 @@ using namespace mlir;
 
 namespace titan::codegen {
 namespace {
-
-// One core of a current server CPU: what a kernel out of cache sees, and 16 lanes.
-constexpr double bytesPerNanosecond = 20, laneOperationsPerNanosecond = 60;
-constexpr double gemmFlopsPerNanosecond = 150;
-constexpr double nanosecondsPerThread = 2000;
-// A function as a polynomial; a Philox block a lane.
-constexpr double functionOperations = 20, randomOperations = 30;
 
 int64_t pointsOf(const LoopNest& nest, DimSet dims) {
   int64_t points = 1;
@@ -28,7 +19,7 @@ bool isFloat(Value value) { return isa<FloatType>(value.getType()); }
 
 } // namespace
 
-Cost costOf(const LoopNest& nest) {
+Cost costOf(const LoopNest& nest, const MachineModel& machine) {
   Cost cost;
   double operations = 0;
   for (Operation& op : kernel::FusedOp(nest.op).getBlock().without_terminator()) {
@@ -41,8 +32,8 @@ Cost costOf(const LoopNest& nest) {
       cost.flops += points;
     bool isFunction =
         isa<math::MathDialect>(op.getDialect()) && !isa<math::AbsFOp, math::FmaOp>(op);
-    operations += static_cast<double>(points) * (isFunction ? functionOperations
-                                                 : isa<kernel::RandomHalfOp>(op) ? randomOperations
+    operations += static_cast<double>(points) * (isFunction ? machine.functionOps
+                                                 : isa<kernel::RandomHalfOp>(op) ? machine.randomOps
                                                                                  : 1);
   }
   auto addBytes = [&](const Access& access) {
@@ -53,12 +44,12 @@ Cost costOf(const LoopNest& nest) {
     addBytes(access);
   for (const Access& access : nest.outs)
     addBytes(access);
-  cost.nanoseconds = std::max(static_cast<double>(cost.bytes) / bytesPerNanosecond,
-                              operations / laneOperationsPerNanosecond);
+  cost.nanoseconds = std::max(static_cast<double>(cost.bytes) / machine.memoryBytesPerNs,
+                              operations / machine.laneOpsPerNs);
   return cost;
 }
 
-Cost costOf(const Gemm& gemm) {
+Cost costOf(const Gemm& gemm, const MachineModel& machine) {
   Cost cost;
   cost.flops = 2 * gemm.batch * gemm.m * gemm.n * gemm.k;
   cost.bytes =
@@ -66,11 +57,13 @@ Cost costOf(const Gemm& gemm) {
                     byteSize(gemm.c) * gemm.m * gemm.n * (gemm.accumulate ? 2 : 1)) +
       (gemm.bias ? 4 * gemm.n : 0);
   cost.nanoseconds =
-      static_cast<double>(cost.flops) / (gemm.a == DType::BF16 ? 2 : 1) / gemmFlopsPerNanosecond;
+      static_cast<double>(cost.flops) /
+      (gemm.a == DType::BF16 ? machine.productFlopsPerNsBf16 : machine.productFlopsPerNsF32);
   return cost;
 }
 
-Cost costOf(kernel::AttentionAttr attention) {
+Cost costOfAttention(kernel::CallOp call, const MachineModel& machine) {
+  auto attention = cast<kernel::AttentionAttr>(call.getRoutine());
   int64_t queries = attention.getQueries(), keys = attention.getKeys();
   int64_t heads = attention.getBatch() * attention.getHeads();
   int64_t keyHeads = attention.getBatch() * attention.getKeyHeads();
@@ -92,57 +85,47 @@ Cost costOf(kernel::AttentionAttr attention) {
   // Backward reads the result and its adjoint besides, and writes as much as it reads of the rest.
   cost.bytes = elementBytes * (queryElements + keyElements) * (backward ? 2 : 1) +
                (backward ? elementBytes * heads * queries * valueWidth : 0) + heads * queries * 4;
-  cost.nanoseconds = static_cast<double>(cost.flops) / gemmFlopsPerNanosecond;
+  cost.nanoseconds = static_cast<double>(cost.flops) / machine.productFlopsPerNsF32;
   return cost;
 }
 
-Cost costOf(kernel::CallOp op) {
-  if (auto attention = dyn_cast<kernel::AttentionAttr>(op.getRoutine()))
-    return costOf(attention);
-  auto elementBytes = [](Value buffer) {
-    Type element = cast<ShapedType>(buffer.getType()).getElementType();
-    return static_cast<int64_t>(element.getIntOrFloatBitWidth() + 7) / 8;
-  };
-  int64_t in = elementBytes(op.getIns()[0]), index = elementBytes(op.getIns()[1]),
-          out = elementBytes(op.getOuts()[0]);
-  Cost cost;
-  llvm::TypeSwitch<kernel::RoutineAttrInterface>(op.getRoutine())
-      .Case([&](kernel::EmbeddingAttr routine) {
-        cost.bytes = routine.getRows() * (routine.getWidth() * (in + out) + index);
-      })
-      .Case([&](kernel::EmbeddingGradAttr routine) {
-        // Every row is read, and its entry read and written; the start is a pass over the table.
-        cost.flops = routine.getRows() * routine.getWidth();
-        cost.bytes =
-            routine.getRows() * (routine.getWidth() * (in + 2 * out) + index) +
-            (routine.getAccumulate() ? 0 : routine.getEntries() * routine.getWidth() * out);
-      });
-  cost.nanoseconds = static_cast<double>(cost.bytes) / bytesPerNanosecond;
-  return cost;
+namespace {
+
+/// Bytes of an element of `buffer`.
+int64_t elementBytes(Value buffer) {
+  Type element = cast<ShapedType>(buffer.getType()).getElementType();
+  return static_cast<int64_t>(element.getIntOrFloatBitWidth() + 7) / 8;
 }
 
-bool prefersGenerated(const Gemm& gemm) {
-  // The library gives f32, of operands of one type.
-  if (gemm.c == DType::BF16 || gemm.a != gemm.b)
-    return true;
-  // Faster on every shape measured: bf16, and y = x W^T.
-  if (gemm.a == DType::BF16 || (gemm.transposeB && !gemm.transposeA))
-    return true;
-  // Each operand is copied once for the other's extent of C: narrow ones pay too little for it.
-  constexpr int64_t fewRows = 256, fewColumns = 512;
-  if (gemm.m > fewRows && gemm.n > fewColumns)
-    return true;
-  // Below this the library's packing and dispatch cost more than its kernel gains.
-  constexpr int64_t largestSmallProduct = int64_t{1} << 23;
-  return gemm.m * gemm.n * gemm.k <= largestSmallProduct;
+/// Of a routine that does little but move `bytes`.
+Cost costOfMoving(int64_t flops, int64_t bytes, const MachineModel& machine) {
+  return {flops, bytes, static_cast<double>(bytes) / machine.memoryBytesPerNs};
 }
 
-int64_t grainOf(const Cost& cost, int64_t units) {
+} // namespace
+
+Cost costOfEmbedding(kernel::CallOp call, const MachineModel& machine) {
+  auto routine = cast<kernel::EmbeddingAttr>(call.getRoutine());
+  int64_t in = elementBytes(call.getIns()[0]), index = elementBytes(call.getIns()[1]),
+          out = elementBytes(call.getOuts()[0]);
+  return costOfMoving(0, routine.getRows() * (routine.getWidth() * (in + out) + index), machine);
+}
+
+Cost costOfEmbeddingGrad(kernel::CallOp call, const MachineModel& machine) {
+  auto routine = cast<kernel::EmbeddingGradAttr>(call.getRoutine());
+  int64_t in = elementBytes(call.getIns()[0]), index = elementBytes(call.getIns()[1]),
+          out = elementBytes(call.getOuts()[0]);
+  // Every row is read, and its entry read and written; the start is a pass over the table.
+  int64_t bytes = routine.getRows() * (routine.getWidth() * (in + 2 * out) + index) +
+                  (routine.getAccumulate() ? 0 : routine.getEntries() * routine.getWidth() * out);
+  return costOfMoving(routine.getRows() * routine.getWidth(), bytes, machine);
+}
+
+int64_t grainOf(const Cost& cost, int64_t units, const MachineModel& machine) {
   if (units <= 1)
     return 1;
   double perUnit = std::max(cost.nanoseconds / static_cast<double>(units), 1e-3);
-  return std::clamp<int64_t>(static_cast<int64_t>(std::ceil(nanosecondsPerThread / perUnit)), 1,
-                             units);
+  return std::clamp<int64_t>(static_cast<int64_t>(std::ceil(machine.threadNs / perUnit)), 1, units);
 }
 
 } // namespace titan::codegen

@@ -1,7 +1,8 @@
 // What a kernel costs: for the plan's figures, and for the number of units that is worth a thread.
 #pragma once
 
-#include "compiler/Codegen/cpu/LoopNest.h"
+#include "compiler/Codegen/kernel/LoopNest.h"
+#include "compiler/Support/MachineModel.h"
 #include "runtime/program/Program.h"
 
 namespace titan::codegen {
@@ -12,19 +13,14 @@ struct Cost {
   double nanoseconds = 0; ///< estimate of one thread
 };
 
-Cost costOf(const LoopNest& nest);
-Cost costOf(const Gemm& gemm);
-/// A routine other than a matrix product.
-Cost costOf(kernel::CallOp op);
+Cost costOf(const LoopNest& nest, const MachineModel& machine);
+Cost costOf(const Gemm& gemm, const MachineModel& machine);
 /// Scores that a causal limit excludes are not computed and not counted.
-Cost costOf(kernel::AttentionAttr attention);
+Cost costOfAttention(kernel::CallOp call, const MachineModel& machine);
+Cost costOfEmbedding(kernel::CallOp call, const MachineModel& machine);
+Cost costOfEmbeddingGrad(kernel::CallOp call, const MachineModel& machine);
 
-/// Is the generated kernel the faster one for this product? Decided from its extents by committed
-/// measurements (RATIONALE.md, "Which products go to the library"), never by timing.
-bool prefersGenerated(const Gemm& gemm);
-
-/// Units that a thread should get at least: about two microseconds of work, against a quarter of
-/// one that a second thread costs.
-int64_t grainOf(const Cost& cost, int64_t units);
+/// Units that a thread should get at least: work that is worth waking it (`threadNs`).
+int64_t grainOf(const Cost& cost, int64_t units, const MachineModel& machine);
 
 } // namespace titan::codegen

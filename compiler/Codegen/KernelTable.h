@@ -1,33 +1,32 @@
 // The kernels of a job: equal bodies once.
 #pragma once
 
-#include "compiler/Codegen/TargetInfo.h"
-#include "compiler/Codegen/cpu/FusedKernel.h"
-#include "runtime/program/Program.h"
+#include "compiler/Codegen/Target.h"
 
-#include "mlir/IR/OwningOpRef.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringMap.h"
 
 namespace titan::codegen {
 
-/// The matrix product that `op` calls, as the job's table lists it.
-Gemm toGemm(kernel::CallOp op);
-
 class KernelTable {
 public:
-  KernelTable(mlir::MLIRContext* context, const TargetInfo& target);
+  explicit KernelTable(Target& target) : target_(target) {}
 
   /// Index in Program::kernels of the code for `op`, emitted on the first call for its body. Fails
   /// with a diagnostic on the op.
   mlir::FailureOr<uint32_t> kernelFor(kernel::FusedOp op);
-  /// The same for a routine that is generated here, which all but matrix products are.
-  mlir::FailureOr<uint32_t> kernelFor(kernel::CallOp op);
-  /// Index in Program::libraryCalls.
-  uint32_t gemmFor(kernel::CallOp op);
 
-  const VectorShape& shape() const { return shape_; }
-  mlir::ModuleOp module() { return *module_; }
+  /// How a call is run.
+  struct Routine {
+    const RoutineEmitter* emitter = nullptr;
+    uint32_t kernel = 0;                ///< index in Program::kernels
+    std::optional<uint32_t> library;    ///< index in Program::libraryCalls: it may stand in
+    llvm::SmallVector<int64_t> scalars; ///< behind those of the call
+  };
+  /// Likewise. An error where the target has no kernel for the routine.
+  mlir::FailureOr<Routine> routineFor(kernel::CallOp op);
+
+  Target& target() { return target_; }
   /// Moves symbols, labels and configurations to the program.
   void finish(Program& program);
 
@@ -37,18 +36,14 @@ private:
     llvm::SetVector<mlir::Attribute> paths;
     std::string label() const;
   };
+  template <typename Op>
+  mlir::FailureOr<uint32_t> find(llvm::StringMap<uint32_t>& known, llvm::StringRef key, Op op,
+                                 llvm::function_ref<std::string()> describe);
 
-  mlir::OwningOpRef<mlir::ModuleOp> module_;
-  mlir::OpBuilder builder_;
-  VectorShape shape_;
+  Target& target_;
   std::vector<Entry> kernels_;
   llvm::StringMap<uint32_t> fused_, routines_;
-  struct GemmEntry {
-    Gemm gemm;
-    Entry entry;
-    uint32_t fallback;
-  };
-  std::vector<GemmEntry> gemms_;
+  std::vector<LibraryCall> libraryCalls_;
 };
 
 } // namespace titan::codegen

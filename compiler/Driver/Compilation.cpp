@@ -1,6 +1,6 @@
 #include "compiler/Driver/Compilation.h"
 
-#include "compiler/Codegen/TargetInfo.h"
+#include "compiler/Codegen/Targets.h"
 #include "compiler/Pipeline/CheckByExecution.h"
 #include "compiler/Pipeline/Pipeline.h"
 #include "compiler/Support/RecipeAttribute.h"
@@ -71,7 +71,8 @@ Result<std::unique_ptr<Compilation>> Compilation::load(const CompileOptions& opt
       return Error::usage("{} carries the target it was printed for: --arch has no effect on it",
                           options.model);
   } else {
-    setTarget(*compilation->module_, TITAN_TRY(resolveTarget(options.target, options.arch)));
+    setTarget(*compilation->module_,
+              TITAN_TRY(codegen::resolveTarget(options.target, options.arch)));
   }
   return compilation;
 }

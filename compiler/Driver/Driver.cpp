@@ -72,8 +72,8 @@ Status link(const CompiledModule& code, const std::string& output) {
   PayloadBytes payload = TITAN_TRY(PayloadBytes::open(code.payload));
   const auto write = [&](const link::ByteSink& sink) { return payload.write(sink); };
   const link::ProgramData program{table, symbols};
-  return link::linkJob(code.object,
-                       {{&program, 1}, static_cast<uint64_t>(code.payloadBytes), write}, output);
+  return link::linkJob(code.code, {{&program, 1}, static_cast<uint64_t>(code.payloadBytes), write},
+                       output);
 }
 
 Status compile(const CompileOptions& options, const mlir::DialectRegistry& more) {
@@ -88,7 +88,7 @@ Status compile(const CompileOptions& options, const mlir::DialectRegistry& more)
   CompiledModule code = TITAN_TRY(compilation->timed(
       "codegen", [&] { return generateCode(compilation->module(), codegenOptions(options)); }));
   if (!options.saveTemps.empty())
-    TITAN_TRY(writeOutput(options.saveTemps + "/" + compilation->name() + ".o", code.object));
+    TITAN_TRY(writeOutput(options.saveTemps + "/" + compilation->name() + ".o", code.code));
   std::string output = options.output.empty() ? compilation->name() : options.output;
   TITAN_TRY(compilation->timed("link", [&] { return link(code, output); }));
   llvm::errs() << "wrote " << output << "\n";

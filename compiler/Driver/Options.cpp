@@ -30,9 +30,7 @@ parseCompileOptions(const std::vector<std::string>& arguments) {
   app.add_flag("--check", options.check,
                "list parameters, buffers, constants and what is unsupported; compile nothing");
   app.add_flag("--write-recipe", options.writeRecipe, "print a starter recipe for the model");
-  app.add_option("--target", options.target, "what to generate code for")
-      ->check(CLI::IsMember({"cpu", "cuda"}))
-      ->capture_default_str();
+  app.add_option("--target", options.target, "what to generate code for")->capture_default_str();
   app.add_option("--arch", options.arch, "native, x86-64-v3, x86-64-v4, or a CPU that LLVM knows")
       ->capture_default_str();
   app.add_option("--weights", weights,

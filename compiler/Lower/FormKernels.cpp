@@ -1,6 +1,7 @@
 // titan-lower-form-kernels: every tensor op becomes kernels, by its own rule.
 #include "compiler/Lower/LoweringBuilder.h"
 #include "compiler/Lower/Passes.h"
+#include "compiler/Support/TargetInfo.h"
 
 using namespace mlir;
 
@@ -19,6 +20,9 @@ struct FormKernels : impl::FormKernelsBase<FormKernels> {
           (isa<ir::TitanDialect>(op->getDialect()) && !isa<ir::BarrierOp>(op)))
         ops.push_back(op);
     });
+    FailureOr<MachineModel> machine = getMachine(getOperation());
+    if (failed(machine))
+      return signalPassFailure();
     IRRewriter rewriter(&getContext());
     for (Operation* op : ops) {
       auto lowerable = dyn_cast<ir::LowerableOpInterface>(op);
@@ -26,7 +30,7 @@ struct FormKernels : impl::FormKernelsBase<FormKernels> {
         op->emitOpError("has no lowering rule");
         return signalPassFailure();
       }
-      lower::LoweringBuilder lowering(rewriter, op);
+      lower::LoweringBuilder lowering(rewriter, op, *machine);
       if (failed(lowerable.lower(lowering)))
         return signalPassFailure();
     }

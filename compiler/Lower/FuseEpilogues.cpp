@@ -4,6 +4,7 @@
 #include "compiler/Lower/OperandRounding.h"
 #include "compiler/Lower/Passes.h"
 #include "compiler/Lower/RoundingEpilogue.h"
+#include "compiler/Support/TargetInfo.h"
 #include "dialects/Titan/Titan.h"
 #include "mlir/IR/Remarks.h"
 
@@ -22,6 +23,9 @@ auto report(Location loc) {
 
 struct FuseEpilogues : impl::FuseEpiloguesBase<FuseEpilogues> {
   void runOnOperation() override {
+    FailureOr<MachineModel> machine = getMachine(getOperation());
+    if (failed(machine))
+      return signalPassFailure();
     IRRewriter rewriter(&getContext());
     for (kernel::FusedOp op : collect<kernel::FusedOp>())
       absorbBias(rewriter, op);
@@ -29,7 +33,7 @@ struct FuseEpilogues : impl::FuseEpiloguesBase<FuseEpilogues> {
       absorbRounding(rewriter, call);
     // Now that products say what they give.
     for (kernel::FusedOp cast : collect<kernel::FusedOp>())
-      absorbOperandRounding(rewriter, cast);
+      absorbOperandRounding(rewriter, cast, machine->roundedOperandTileRows);
   }
 
   /// All of them before any is replaced.
@@ -64,10 +68,11 @@ struct FuseEpilogues : impl::FuseEpiloguesBase<FuseEpilogues> {
                                          : "");
   }
 
-  static void absorbOperandRounding(RewriterBase& rewriter, kernel::FusedOp cast) {
+  static void absorbOperandRounding(RewriterBase& rewriter, kernel::FusedOp cast,
+                                    int64_t mostTileRows) {
     Location loc = cast.getLoc();
     std::string place = ir::describePlace(cast);
-    if (lower::absorbOperandRounding(rewriter, cast))
+    if (lower::absorbOperandRounding(rewriter, cast, mostTileRows))
       report(loc) << remark::add("the products of '{0}' round its weight while they read it",
                                  place);
   }

@@ -4,6 +4,7 @@
 #include "compiler/Lower/KernelMerge.h"
 #include "compiler/Lower/KernelPair.h"
 #include "compiler/Lower/Passes.h"
+#include "compiler/Support/TargetInfo.h"
 #include "mlir/IR/Remarks.h"
 #include "llvm/ADT/IntEqClasses.h"
 
@@ -17,15 +18,14 @@ namespace titan {
 
 namespace {
 
-/// Points up to which a kernel's launch costs more than its work.
-constexpr int64_t smallKernel = 4096;
 constexpr unsigned mostSiblingOperands = 48;
 /// Ops that may wait for a kernel that reads the same operand.
 constexpr unsigned mostOpsToMove = 16;
 
 class Fuser {
 public:
-  Fuser(MLIRContext* context, unsigned maxOperands) : rewriter(context), maxOperands(maxOperands) {}
+  Fuser(MLIRContext* context, unsigned maxOperands, int64_t smallKernel)
+      : rewriter(context), maxOperands(maxOperands), smallKernel(smallKernel) {}
 
   void run(Block& block) {
     for (Operation& op : llvm::make_early_inc_range(llvm::reverse(block)))
@@ -48,6 +48,7 @@ public:
 private:
   IRRewriter rewriter;
   unsigned maxOperands;
+  int64_t smallKernel; ///< points up to which a launch costs more than the work
 
   void fuseProducersInto(FusedOp consumer) {
     SmallVector<std::pair<FusedOp, std::string>> missed;
@@ -227,7 +228,10 @@ struct FuseKernels : impl::FuseKernelsBase<FuseKernels> {
   using FuseKernelsBase::FuseKernelsBase;
 
   void runOnOperation() override {
-    Fuser fuser(&getContext(), maxOperands);
+    FailureOr<MachineModel> machine = getMachine(getOperation());
+    if (failed(machine))
+      return signalPassFailure();
+    Fuser fuser(&getContext(), maxOperands, machine->smallKernelPoints);
     SmallVector<Block*> blocks;
     getOperation().walk([&](Block* block) {
       if (!isa<FusedOp>(block->getParentOp()))

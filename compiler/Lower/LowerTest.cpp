@@ -410,7 +410,8 @@ TEST(TileGrid, GivesWorkToEveryThread) {
                   {256, 3072, 768},
                   {256, 50304, 768},
                   {2048, 2048, 2048}}) {
-    titan::lower::TileGrid grid = titan::lower::chooseTileGrid(1, s.m, s.n, s.k, 4);
+    titan::MachineModel machine;
+    titan::lower::TileGrid grid = titan::lower::chooseTileGrid(machine, 1, s.m, s.n, s.k, 4);
     int64_t tiles = ((s.m + grid.tileM - 1) / grid.tileM) * ((s.n + grid.tileN - 1) / grid.tileN);
     EXPECT_GE(tiles, 2) << s.m << "x" << s.n << "x" << s.k;
     EXPECT_NE(s.m % grid.tileM, 1);
@@ -419,7 +420,7 @@ TEST(TileGrid, GivesWorkToEveryThread) {
 }
 
 TEST(TileGrid, TinyProductsAreOneTile) {
-  titan::lower::TileGrid grid = titan::lower::chooseTileGrid(1, 4, 10, 8, 4);
+  titan::lower::TileGrid grid = titan::lower::chooseTileGrid(titan::MachineModel(), 1, 4, 10, 8, 4);
   EXPECT_EQ(grid.tileM, 4);
   EXPECT_EQ(grid.tileN, 10);
 }

@@ -6,8 +6,8 @@ using namespace mlir;
 
 namespace titan::lower {
 
-LoweringBuilder::LoweringBuilder(RewriterBase& rewriter, Operation* op)
-    : builder(rewriter), op(op), loc(op->getLoc()), context(op->getContext()),
+LoweringBuilder::LoweringBuilder(RewriterBase& rewriter, Operation* op, const MachineModel& machine)
+    : builder(rewriter), machine(machine), op(op), loc(op->getLoc()), context(op->getContext()),
       path(op->getAttrOfType<ArrayAttr>("path")), phase(op->getAttrOfType<ir::PhaseAttr>("phase")) {
   builder.setInsertionPoint(op);
 }

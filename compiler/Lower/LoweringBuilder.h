@@ -2,6 +2,7 @@
 #pragma once
 
 #include "compiler/Lower/Body.h"
+#include "compiler/Support/MachineModel.h"
 #include "dialects/Kernel/Kernel.h"
 #include "dialects/Titan/Titan.h"
 #include "mlir/IR/AffineMap.h"
@@ -16,9 +17,10 @@ inline mlir::RankedTensorType tensorType(mlir::Value value) {
 /// Builds the kernels of one titan op: they take its place, its location, paths and phase.
 class LoweringBuilder {
 public:
-  LoweringBuilder(mlir::RewriterBase& rewriter, mlir::Operation* op);
+  LoweringBuilder(mlir::RewriterBase& rewriter, mlir::Operation* op, const MachineModel& machine);
 
   mlir::RewriterBase& builder;
+  const MachineModel& machine;
   mlir::Operation* op;
   mlir::Location loc;
   mlir::MLIRContext* context;

@@ -24,17 +24,15 @@ bool onlyRounds(FusedOp op) {
 
 } // namespace
 
-bool absorbOperandRounding(RewriterBase& rewriter, FusedOp cast) {
+bool absorbOperandRounding(RewriterBase& rewriter, FusedOp cast, int64_t mostTileRows) {
   if (!onlyRounds(cast) || cast->use_empty())
     return false;
-  // Two rows of tiles read a panel at about the same time, on two threads.
-  constexpr int64_t mostRowsOfTiles = 2;
   for (OpOperand& use : cast->getUses()) {
     auto call = dyn_cast<kernel::CallOp>(use.getOwner());
     kernel::GemmAttr gemm = call ? call.getGemm() : kernel::GemmAttr();
     if (!gemm || use.getOperandNumber() != 1 || call->getBlock() != cast->getBlock() ||
         !elementOf(call.getOuts()[0]).isBF16() ||
-        llvm::divideCeilSigned(gemm.getM(), gemm.getTileM()) > mostRowsOfTiles)
+        llvm::divideCeilSigned(gemm.getM(), gemm.getTileM()) > mostTileRows)
       return false;
   }
   rewriter.replaceAllUsesWith(cast.getResult(0), cast.getIns()[0]);

@@ -2,6 +2,7 @@
 #include "compiler/Memory/Packing.h"
 #include "compiler/Memory/Passes.h"
 #include "compiler/Memory/Plan.h"
+#include "compiler/Support/TargetInfo.h"
 
 using namespace mlir;
 
@@ -13,11 +14,16 @@ namespace titan {
 namespace {
 
 struct AssignOffsets : impl::AssignOffsetsBase<AssignOffsets> {
-  int64_t end = 0; ///< of what is placed so far
+  int64_t end = 0;       ///< of what is placed so far
+  int64_t alignment = 0; ///< of offsets and sizes, bytes
 
   void runOnOperation() override {
     end = 0;
     ModuleOp module = getOperation();
+    FailureOr<MachineModel> machine = getMachine(module);
+    if (failed(machine))
+      return signalPassFailure();
+    alignment = machine->arenaAlignment;
     NamedAttrList figures;
     auto region = [&](StringRef name, function_ref<void()> place) {
       int64_t begin = end;
@@ -38,7 +44,7 @@ struct AssignOffsets : impl::AssignOffsetsBase<AssignOffsets> {
 
   int64_t place(ShapedType type) {
     int64_t offset = end;
-    end += memory::alignToArena(memory::bytesOf(type));
+    end += static_cast<int64_t>(llvm::alignTo(memory::bytesOf(type), alignment));
     return offset;
   }
 
@@ -103,12 +109,11 @@ struct AssignOffsets : impl::AssignOffsetsBase<AssignOffsets> {
         if (isOutput(argument))
           function.setArgAttr(argument.getArgNumber(), kernel::offsetTag,
                               i64(place(cast<ShapedType>(argument.getType()))));
-      memory::Packing packing = memory::pack(intervals, memory::arenaAlignment);
+      memory::Packing packing = memory::pack(intervals, alignment);
       for (auto [buffer, offset] : llvm::zip_equal(buffers, packing.offsets))
         buffer.setOffset(end + offset);
       largest = std::max(largest, end - begin + packing.bytes);
-      function->setAttr(memory::maxLiveTag,
-                        i64(memory::maxLive(intervals, memory::arenaAlignment)));
+      function->setAttr(memory::maxLiveTag, i64(memory::maxLive(intervals, alignment)));
     }
     end = begin + largest;
   }

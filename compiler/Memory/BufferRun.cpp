@@ -93,7 +93,8 @@ LogicalResult BufferRun::place(Value root, bool isPlanned) {
   if (failed(offset))
     return failure();
   offsets_[root] = *offset;
-  const int64_t end = *offset + alignToArena(bytesOf(cast<ShapedType>(root.getType())));
+  // What is placed one behind the other starts as aligned as the host's widest vector.
+  const int64_t end = *offset + llvm::alignTo(bytesOf(cast<ShapedType>(root.getType())), 64);
   if (end > static_cast<int64_t>(arena_.size()))
     arena_.resize(end, 0xA5);
   return success();

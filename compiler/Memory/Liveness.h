@@ -36,11 +36,4 @@ llvm::MapVector<kernel::BufferOp, LiveRange> computeLiveRanges(mlir::func::FuncO
 
 int64_t bytesOf(mlir::ShapedType type);
 
-/// Offsets and sizes in the arena are multiples of this many bytes: a cache line, and the widest
-/// vector.
-inline constexpr int64_t arenaAlignment = 64;
-inline int64_t alignToArena(int64_t bytes) {
-  return (bytes + arenaAlignment - 1) / arenaAlignment * arenaAlignment;
-}
-
 } // namespace titan::memory

@@ -1,6 +1,7 @@
 #include "compiler/Memory/Plan.h"
 
 #include "compiler/Memory/Packing.h"
+#include "compiler/Support/TargetInfo.h"
 
 using namespace mlir;
 
@@ -45,7 +46,7 @@ FailureOr<int64_t> offsetOf(Value root) {
 
 namespace {
 
-FailureOr<FunctionPlan> readFunction(func::FuncOp function) {
+FailureOr<FunctionPlan> readFunction(func::FuncOp function, int64_t alignment) {
   FunctionPlan plan;
   plan.function = function;
   plan.commands = listCommands(function);
@@ -69,7 +70,7 @@ FailureOr<FunctionPlan> readFunction(func::FuncOp function) {
     plan.temporaries.push_back({op, *offset, bytes, live});
     intervals.push_back({bytes, live.first, live.last});
   }
-  plan.maxLiveBytes = maxLive(intervals, arenaAlignment);
+  plan.maxLiveBytes = maxLive(intervals, alignment);
   return plan;
 }
 
@@ -80,6 +81,10 @@ FailureOr<ModulePlan> readPlan(ModuleOp module) {
   auto figures = module->getAttrOfType<DictionaryAttr>(arenaTag);
   if (!figures)
     return module.emitError("has no '") << arenaTag << "': run the stage 'plan' first";
+  FailureOr<MachineModel> machine = getMachine(module);
+  if (failed(machine))
+    return failure();
+  plan.alignment = machine->arenaAlignment;
   auto figure = [&](StringRef name) {
     auto value = figures.getAs<IntegerAttr>(name);
     return value ? value.getInt() : 0;
@@ -109,7 +114,7 @@ FailureOr<ModulePlan> readPlan(ModuleOp module) {
   if (constants.wasInterrupted())
     return failure();
   for (func::FuncOp function : module.getOps<func::FuncOp>()) {
-    FailureOr<FunctionPlan> read = readFunction(function);
+    FailureOr<FunctionPlan> read = readFunction(function, plan.alignment);
     if (failed(read))
       return failure();
     plan.functions.push_back(*read);

@@ -42,8 +42,8 @@ struct FunctionPlan {
   llvm::SmallVector<Command> commands;
   std::vector<BindingPlan> bindings;
   std::vector<TemporaryPlan> temporaries;
-  int64_t maxLiveBytes =
-      0; ///< largest sum of live temporaries, each rounded up to the arena's alignment
+  /// The largest sum of live temporaries, each rounded up to the arena's alignment.
+  int64_t maxLiveBytes = 0;
 };
 
 struct ModulePlan {
@@ -53,6 +53,7 @@ struct ModulePlan {
   // The arena: [states | constants | bindings | temporaries]; the sizes are those of the regions,
   // padding included. Outputs lie among the temporaries.
   int64_t arenaBytes = 0, stateBytes = 0, constantBytes = 0, bindingBytes = 0, temporaryBytes = 0;
+  int64_t alignment = 0; ///< of offsets and sizes, bytes: the machine model's
 };
 
 /// Reads the plan from the offsets in the IR. Fails with a diagnostic where an offset is missing

@@ -31,10 +31,11 @@ struct VerifyPlan : impl::VerifyPlanBase<VerifyPlan> {
     markAllAnalysesPreserved();
   }
 
-  static LogicalResult checkPlace(const Extent& extent, int64_t begin, int64_t end) {
-    if (extent.offset % arenaAlignment != 0)
+  static LogicalResult checkPlace(const Extent& extent, const ModulePlan& plan, int64_t begin,
+                                  int64_t end) {
+    if (extent.offset % plan.alignment != 0)
       return emitError(extent.loc) << extent.name << " at offset " << extent.offset
-                                   << " is not aligned to " << arenaAlignment << " bytes";
+                                   << " is not aligned to " << plan.alignment << " bytes";
     if (extent.offset < begin || extent.offset + extent.bytes > end)
       return emitError(extent.loc)
              << extent.name << " at [" << extent.offset << ", " << extent.offset + extent.bytes
@@ -62,7 +63,7 @@ struct VerifyPlan : impl::VerifyPlanBase<VerifyPlan> {
       return std::tie(a.offset, a.bytes) < std::tie(b.offset, b.bytes);
     });
     for (auto [i, extent] : llvm::enumerate(extents)) {
-      if (failed(checkPlace(extent, 0, end)))
+      if (failed(checkPlace(extent, plan, 0, end)))
         return failure();
       if (i > 0 && extents[i - 1].offset + extents[i - 1].bytes > extent.offset)
         return emitError(extent.loc) << extent.name << " shares bytes with " << extents[i - 1].name;
@@ -83,14 +84,15 @@ struct VerifyPlan : impl::VerifyPlanBase<VerifyPlan> {
   }
 
   /// Outputs lie among the temporaries, live in the whole function.
-  static LogicalResult checkOutputs(const FunctionPlan& function, int64_t begin, int64_t end) {
+  static LogicalResult checkOutputs(const FunctionPlan& function, const ModulePlan& plan) {
+    const int64_t end = plan.arenaBytes, begin = end - plan.temporaryBytes;
     SmallVector<Extent> outputs;
     for (const BindingPlan& b : function.bindings)
       if (b.role == BindingRole::Output)
         outputs.push_back(
             {b.offset, b.bytes, b.argument.getLoc(), "output '" + b.name.str() + "'"});
     for (auto [i, output] : llvm::enumerate(outputs)) {
-      if (failed(checkPlace(output, begin, end)))
+      if (failed(checkPlace(output, plan, begin, end)))
         return failure();
       auto overlaps = [&, &output = output](int64_t offset, int64_t bytes) {
         return output.offset < offset + bytes && offset < output.offset + output.bytes;
@@ -108,12 +110,12 @@ struct VerifyPlan : impl::VerifyPlanBase<VerifyPlan> {
 
   static LogicalResult checkTemporaries(const FunctionPlan& function, const ModulePlan& plan) {
     int64_t begin = plan.arenaBytes - plan.temporaryBytes;
-    if (failed(checkOutputs(function, begin, plan.arenaBytes)))
+    if (failed(checkOutputs(function, plan)))
       return failure();
     ArrayRef<TemporaryPlan> all = function.temporaries;
     for (const TemporaryPlan& t : all) {
       kernel::BufferOp buffer = t.buffer;
-      if (failed(checkPlace({t.offset, t.bytes, buffer.getLoc(), "temporary"}, begin,
+      if (failed(checkPlace({t.offset, t.bytes, buffer.getLoc(), "temporary"}, plan, begin,
                             plan.arenaBytes)))
         return failure();
     }

@@ -3,7 +3,8 @@
 #include "compiler/Accumulate/Passes.h"
 #include "compiler/Autodiff/Passes.h"
 #include "compiler/Autodiff/Rules.h"
-#include "compiler/Codegen/cpu/Passes.h"
+#include "compiler/Codegen/Targets.h"
+#include "compiler/Codegen/kernel/Passes.h"
 #include "compiler/Interpreter/Interpreter.h"
 #include "compiler/Lower/Passes.h"
 #include "compiler/Memory/Passes.h"
@@ -28,6 +29,7 @@ void registerAllDialects(mlir::DialectRegistry& registry) {
   autodiff::registerDerivativeRules(registry);
   interpreter::registerInterpreterModels(registry);
   registerLowerInterfaces(registry);
+  codegen::registerTargetInterfaces(registry);
 }
 
 void registerAllPasses() {
@@ -40,7 +42,7 @@ void registerAllPasses() {
   registerSchedulePasses();
   registerLowerPasses();
   registerPlanPasses();
-  codegen::registerTitanCodegenCpuPasses();
+  codegen::registerTitanCodegenPasses();
   registerMarkStage();
   registerStagePipelines();
 }

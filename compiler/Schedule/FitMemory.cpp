@@ -6,6 +6,8 @@
 #include "compiler/Schedule/Passes.h"
 #include "compiler/Schedule/Rematerialize.h"
 #include "compiler/Support/RecipeAttribute.h"
+#include "compiler/Support/TargetInfo.h"
+
 #include "mlir/IR/OwningOpRef.h"
 
 using namespace mlir;
@@ -19,9 +21,6 @@ namespace {
 
 using namespace schedule;
 
-/// Each piece sends the head's weight gradient through memory once. With so many rows the product
-/// still takes three times as long (450 GFLOP/s against 39 GB/s).
-constexpr int64_t fewestRows = 128;
 /// The plan answers each attempt; the estimate is close, so that few are needed.
 constexpr int mostAttempts = 8;
 
@@ -49,12 +48,15 @@ struct FitMemory : impl::FitMemoryBase<FitMemory> {
   explicit FitMemory(MeasurePlan measure) : measure(std::move(measure)) {}
 
   MeasurePlan measure;
+  MachineModel machine;
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
     FailureOr<Recipe> recipe = getRecipe(module);
-    if (failed(recipe))
+    FailureOr<MachineModel> numbers = getMachine(module);
+    if (failed(recipe) || failed(numbers))
       return signalPassFailure();
+    machine = *numbers;
     func::FuncOp step = stepOf(module);
     const int64_t limit = recipe->memory.limit;
     const bool full = recipe->memory.remat == "full";
@@ -76,7 +78,7 @@ struct FitMemory : impl::FitMemoryBase<FitMemory> {
     func::FuncOp step = stepOf(module);
     if (decision.chunks > 1)
       chunkLosses(step, decision.chunks, withRemarks);
-    MemoryModel model(step);
+    MemoryModel model(step, machine);
     attempt.estimate = model.run().peak();
     if (decision.target > 0 && attempt.estimate > decision.target) {
       Recomputation choice = chooseRecomputation(model, decision.target);
@@ -100,7 +102,7 @@ struct FitMemory : impl::FitMemoryBase<FitMemory> {
     const int64_t rows = rowsOf(module);
     Decision decision;
     int64_t least = tryOut(module, decision).estimate, best = 1;
-    for (int64_t chunks = 2; rows / chunks >= fewestRows && least > target; chunks *= 2) {
+    for (int64_t chunks = 2; rows / chunks >= machine.lossRows && least > target; chunks *= 2) {
       decision.chunks = chunks;
       int64_t peak = tryOut(module, decision).estimate;
       if (peak < least) {
@@ -165,7 +167,7 @@ struct FitMemory : impl::FitMemoryBase<FitMemory> {
         if (!canGo || decision.target <= 0)
           break;
       }
-      if (rows / (decision.chunks * 2) < fewestRows)
+      if (rows / (decision.chunks * 2) < machine.lossRows)
         break;
     }
     return smallest;
@@ -187,7 +189,7 @@ struct FitMemory : impl::FitMemoryBase<FitMemory> {
         break;
       found = std::move(again);
     }
-    refuseLimit(module, stepOf(*found->module), limit, found->bytes, found->recomputed,
+    refuseLimit(module, stepOf(*found->module), machine, limit, found->bytes, found->recomputed,
                 mayRecompute);
     return failure();
   }

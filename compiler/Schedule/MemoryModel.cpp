@@ -57,7 +57,7 @@ bool isVirtual(Operation* op) {
                       [&](Operation* user) { return ir::getPhase(user) == ir::getPhase(op); });
 }
 
-MemoryModel::MemoryModel(func::FuncOp step) {
+MemoryModel::MemoryModel(func::FuncOp step, const MachineModel& machine) : machine_(machine) {
   addBlock(step.getBody().front(), false);
   classify();
 }
@@ -99,7 +99,7 @@ void MemoryModel::addOp(Operation* op, bool inLoop) {
   llvm::copy_if(reads, std::back_inserter(node.overwritable),
                 [&](int id) { return !llvm::is_contained(kept, id); });
   node.inLoop = inLoop;
-  node.cost = costOf(op);
+  node.cost = costOf(op, machine_);
   node.flops = flopsOf(op);
   int number = nodes_.size();
   for (OpResult result : op->getResults()) {

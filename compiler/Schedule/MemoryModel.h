@@ -3,13 +3,14 @@
 #pragma once
 
 #include "compiler/Schedule/Timeline.h"
+#include "compiler/Support/MachineModel.h"
 #include "dialects/Accum/Accum.h"
 
 namespace titan::schedule {
 
 class MemoryModel {
 public:
-  explicit MemoryModel(mlir::func::FuncOp step);
+  MemoryModel(mlir::func::FuncOp step, const MachineModel& machine);
 
   llvm::ArrayRef<Storage> storages() const { return storages_; }
   mlir::Operation* opOf(int node) const { return nodes_[node].op; }
@@ -24,6 +25,7 @@ public:
   llvm::SmallVector<int> liveAt(const Timeline& timeline, int step) const;
 
 private:
+  MachineModel machine_;
   std::vector<Node> nodes_;
   std::vector<Storage> storages_;
   llvm::DenseMap<mlir::Value, llvm::SmallVector<int, 2>> reads_; ///< what reading a value reads

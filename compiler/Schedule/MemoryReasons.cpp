@@ -60,9 +60,9 @@ int64_t permanentBytes(ModuleOp module) {
   return bytes;
 }
 
-void refuseLimit(ModuleOp module, func::FuncOp step, int64_t limit, int64_t needed,
-                 int64_t recomputed, bool mayRecompute) {
-  MemoryModel model(step);
+void refuseLimit(ModuleOp module, func::FuncOp step, const MachineModel& machine, int64_t limit,
+                 int64_t needed, int64_t recomputed, bool mayRecompute) {
+  MemoryModel model(step, machine);
   Timeline timeline = model.run();
   const int peak = timeline.peakStep();
 

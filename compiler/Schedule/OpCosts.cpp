@@ -28,8 +28,7 @@ int64_t flopsOf(Operation* op) {
   return costed ? costed.getFlops() : ir::largestExtent(op);
 }
 
-int64_t costOf(Operation* op) {
-  constexpr int64_t flopsPerByte = 10;
+int64_t costOf(Operation* op, const MachineModel& machine) {
   if (isView(op))
     return 0;
   int64_t bytes = 0;
@@ -38,7 +37,7 @@ int64_t costOf(Operation* op) {
       bytes += bytesOf(value.getType());
   for (Value value : op->getResults())
     bytes += bytesOf(value.getType());
-  return std::max(flopsOf(op), flopsPerByte * bytes);
+  return std::max(flopsOf(op), machine.flopsPerByte * bytes);
 }
 
 } // namespace titan::schedule

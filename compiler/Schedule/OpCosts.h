@@ -2,6 +2,7 @@
 // compute again.
 #pragma once
 
+#include "compiler/Support/MachineModel.h"
 #include "dialects/Titan/Titan.h"
 
 namespace titan::schedule {
@@ -23,8 +24,7 @@ bool isPointwise(mlir::Operation* op);
 int64_t flopsOf(mlir::Operation* op);
 
 /// The time of `op` in multiples of the time of one floating-point operation: its arithmetic, or
-/// its bytes at the machine balance of current CPUs (about ten operations a byte), whichever takes
-/// longer.
-int64_t costOf(mlir::Operation* op);
+/// its bytes at the machine's balance, whichever takes longer.
+int64_t costOf(mlir::Operation* op, const MachineModel& machine);
 
 } // namespace titan::schedule

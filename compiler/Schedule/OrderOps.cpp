@@ -1,6 +1,7 @@
 // titan-schedule-order-ops: the order of ops in which values live shortest.
 #include "compiler/Schedule/OpCosts.h"
 #include "compiler/Schedule/Passes.h"
+#include "compiler/Support/TargetInfo.h"
 
 using namespace mlir;
 
@@ -11,13 +12,9 @@ namespace titan {
 
 namespace {
 
-/// A gradient of this size has left the caches when the update reads it; a smaller one costs
-/// nothing to read again, and its norm shares a launch with others.
-constexpr int64_t largeGradient = int64_t{256} << 10;
-
 class Orderer {
 public:
-  explicit Orderer(Block& block) : block(block) {}
+  Orderer(Block& block, const MachineModel& machine) : block(block), machine(machine) {}
 
   void run() {
     hoistGradients();
@@ -27,6 +24,7 @@ public:
 
 private:
   Block& block;
+  const MachineModel& machine;
   llvm::DenseMap<Operation*, Operation*> lastBehind; ///< what was placed behind an op last
 
   /// The last op of the block among those that `op` reads; null: it reads none.
@@ -94,13 +92,14 @@ private:
     }
   }
 
-  /// A gradient's sum of squares is taken while the gradient is in the cache. It reads no state,
-  /// so it may stand before the update.
+  /// A large gradient's sum of squares is taken while the gradient is in the cache. It reads no
+  /// state, so it may stand before the update. A small gradient costs nothing to read again, and
+  /// its norm shares a launch with others.
   void hoistNorms() {
     SmallVector<ir::ReduceOp> reductions;
     for (auto reduce : block.getOps<ir::ReduceOp>())
       if (ir::getPhase(reduce) == ir::Phase::Update &&
-          schedule::bytesOf(reduce.getOperand().getType()) >= largeGradient)
+          schedule::bytesOf(reduce.getOperand().getType()) >= machine.largeGradientBytes)
         reductions.push_back(reduce);
     for (ir::ReduceOp reduce : reductions) {
       Operation* square = reduce.getOperand().getDefiningOp();
@@ -140,8 +139,11 @@ struct OrderOps : impl::OrderOpsBase<OrderOps> {
     auto step = getOperation().lookupSymbol<func::FuncOp>(ir::function::step);
     if (!step || step.isDeclaration())
       return;
-    Orderer(step.getBody().front()).run();
-    step.walk([](accum::LoopOp loop) { Orderer(loop.getBlock()).run(); });
+    FailureOr<MachineModel> machine = getMachine(getOperation());
+    if (failed(machine))
+      return signalPassFailure();
+    Orderer(step.getBody().front(), *machine).run();
+    step.walk([&](accum::LoopOp loop) { Orderer(loop.getBlock(), *machine).run(); });
   }
 };
 

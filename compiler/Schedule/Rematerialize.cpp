@@ -3,6 +3,7 @@
 
 #include "compiler/Schedule/OpCosts.h"
 #include "compiler/Schedule/Passes.h"
+#include "compiler/Support/TargetInfo.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Remarks.h"
 
@@ -132,7 +133,10 @@ struct Rematerialize : impl::RematerializeBase<Rematerialize> {
     auto step = getOperation().lookupSymbol<func::FuncOp>(ir::function::step);
     if (!step || step.isDeclaration() || target <= 0)
       return;
-    schedule::MemoryModel model(step);
+    FailureOr<MachineModel> machine = getMachine(getOperation());
+    if (failed(machine))
+      return signalPassFailure();
+    schedule::MemoryModel model(step, *machine);
     schedule::rematerialize(model, schedule::chooseRecomputation(model, target), true);
   }
 };

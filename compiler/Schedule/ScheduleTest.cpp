@@ -79,17 +79,17 @@ TEST_F(Schedule, OrderAndInliningKeepBits) {
 TEST_F(Schedule, RecomputationKeepsBits) {
   for (const GptShape& shape : shapes()) {
     auto before = make(shape, Stage::Schedule);
-    const int64_t peak = MemoryModel(stepOf(*before)).run().peak();
+    const int64_t peak = MemoryModel(stepOf(*before), MachineModel()).run().peak();
     for (int64_t percent : {90, 75, 50, 1}) {
       OwningOpRef<ModuleOp> after = before->clone();
-      MemoryModel model(stepOf(*after));
+      MemoryModel model(stepOf(*after), MachineModel());
       Recomputation choice = chooseRecomputation(model, peak * percent / 100);
       EXPECT_EQ(choice.fits, choice.timeline.peak() <= peak * percent / 100);
       EXPECT_TRUE(choice.evicted.any());
       rematerialize(model, choice, /*withRemarks=*/false);
       EXPECT_TRUE(succeeded(verify(*after)));
       // What the model said of the choice is what it says of the result.
-      MemoryModel again(stepOf(*after));
+      MemoryModel again(stepOf(*after), MachineModel());
       EXPECT_NEAR(again.run().peak(), choice.timeline.peak(), 0.05 * peak) << percent << " %";
       expectEqual(*before, *after, 0);
     }
@@ -102,7 +102,7 @@ TEST_F(Schedule, ADeepModelIsRecomputedBlockByBlock) {
   shape.positions = 256;
   shape.width = 64; // where products cost more than passes over memory
   auto module = make(shape, Stage::Schedule);
-  MemoryModel model(stepOf(*module));
+  MemoryModel model(stepOf(*module), MachineModel());
   const int64_t peak = model.run().peak();
   Recomputation choice = chooseRecomputation(model, peak / 2);
   EXPECT_TRUE(choice.fits);
@@ -170,7 +170,8 @@ TEST_F(Schedule, TheModelIsCloseToThePlan) {
     FailureOr<int64_t> bytes = measurePlan(*module);
     ASSERT_TRUE(succeeded(bytes));
     const int64_t temporaries = *bytes - permanentBytes(*module);
-    EXPECT_NEAR(MemoryModel(stepOf(*module)).run().peak(), temporaries, 0.2 * temporaries);
+    EXPECT_NEAR(MemoryModel(stepOf(*module), MachineModel()).run().peak(), temporaries,
+                0.2 * temporaries);
   }
 }
 

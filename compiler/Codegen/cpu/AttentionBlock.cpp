@@ -1,6 +1,6 @@
 #include "compiler/Codegen/cpu/AttentionBlock.h"
 
-#include "compiler/Codegen/cpu/RandomBits.h"
+#include "compiler/Codegen/kernel/RandomBits.h"
 #include "compiler/Support/DrownedScores.h"
 #include "dialects/Kernel/AttentionRoutine.h"
 #include "runtime/program/Random.h"

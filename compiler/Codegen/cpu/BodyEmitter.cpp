@@ -1,7 +1,7 @@
 #include "compiler/Codegen/cpu/BodyEmitter.h"
 
 #include "compiler/Codegen/cpu/LaneAnalysis.h"
-#include "compiler/Codegen/cpu/RandomBits.h"
+#include "compiler/Codegen/kernel/RandomBits.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"

@@ -5,7 +5,7 @@
 // a scalar unless it varies along the lanes.
 #pragma once
 
-#include "compiler/Codegen/cpu/LoopNest.h"
+#include "compiler/Codegen/kernel/LoopNest.h"
 
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/DenseSet.h"

@@ -2,6 +2,7 @@
 
 #include "compiler/Codegen/cpu/BodyEmitter.h"
 #include "compiler/Codegen/cpu/Loops.h"
+#include "compiler/Codegen/cpu/Sweep.h"
 #include "compiler/Codegen/cpu/UnitEmitter.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -94,7 +95,7 @@ UnitPlan planUnits(const LoopNest& nest, const VectorShape& shape) {
       plan.units *= nest.extents[dim];
   if (block) {
     int64_t extent = nest.extents[*block];
-    plan.blockLength = nest.sweepDim() ? sweptBlock
+    plan.blockLength = sweepDim(nest) ? sweptBlock
                        : nest.reductions.empty()
                            ? flatBlock
                            : vectorLength(extent, shape.width, shape.reduction());

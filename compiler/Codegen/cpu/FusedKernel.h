@@ -7,7 +7,7 @@
 // operands again and repeat cheap arithmetic.
 #pragma once
 
-#include "compiler/Codegen/cpu/LoopNest.h"
+#include "compiler/Codegen/kernel/LoopNest.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"

@@ -1,5 +1,6 @@
 #include "compiler/Codegen/cpu/GemmKernel.h"
 
+#include "compiler/Codegen/cpu/CpuFeatures.h"
 #include "compiler/Codegen/cpu/GemmPack.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"

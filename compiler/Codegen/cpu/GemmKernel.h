@@ -7,8 +7,8 @@
 // each, whatever the tiles; bf16 operands are taken in pairs along k.
 #pragma once
 
-#include "compiler/Codegen/TargetInfo.h"
 #include "compiler/Codegen/cpu/FusedKernel.h"
+#include "compiler/Support/TargetInfo.h"
 
 namespace titan::codegen {
 

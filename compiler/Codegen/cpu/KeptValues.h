@@ -1,7 +1,7 @@
 // Which values of a row are kept from one pass over it to the next.
 #pragma once
 
-#include "compiler/Codegen/cpu/LoopNest.h"
+#include "compiler/Codegen/kernel/LoopNest.h"
 
 namespace titan::codegen {
 

@@ -1,7 +1,7 @@
 // What is known at compile time about an index expression along the lanes.
 #pragma once
 
-#include "compiler/Codegen/cpu/LoopNest.h"
+#include "compiler/Codegen/kernel/LoopNest.h"
 
 namespace titan::codegen {
 

@@ -1,4 +1,6 @@
-#include "compiler/Codegen/cpu/Passes.h"
+#include "compiler/Codegen/cpu/LowerToLlvm.h"
+
+#include "compiler/Codegen/kernel/Passes.h"
 
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"

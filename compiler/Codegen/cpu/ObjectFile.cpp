@@ -1,6 +1,7 @@
 #include "compiler/Codegen/cpu/ObjectFile.h"
 
-#include "compiler/Codegen/cpu/Passes.h"
+#include "compiler/Codegen/cpu/CpuFeatures.h"
+#include "compiler/Codegen/cpu/LowerToLlvm.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"

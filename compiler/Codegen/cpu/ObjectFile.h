@@ -1,7 +1,8 @@
 // From a module of kernel functions to machine code.
 #pragma once
 
-#include "compiler/Codegen/TargetInfo.h"
+#include "compiler/Support/TargetInfo.h"
+#include "runtime/program/Error.h"
 
 #include "mlir/IR/BuiltinOps.h"
 

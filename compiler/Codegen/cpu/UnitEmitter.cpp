@@ -2,6 +2,7 @@
 
 #include "compiler/Codegen/cpu/KeptValues.h"
 #include "compiler/Codegen/cpu/Loops.h"
+#include "compiler/Codegen/cpu/Sweep.h"
 
 using namespace mlir;
 
@@ -40,7 +41,7 @@ SmallVector<unsigned> UnitEmitter::outsWhere(llvm::function_ref<bool(DimSet)> wa
 }
 
 LogicalResult UnitEmitter::emit(const std::optional<Block>& block) {
-  if (std::optional<unsigned> row = nest.sweepDim())
+  if (std::optional<unsigned> row = sweepDim(nest))
     return emitSweep(*row, block);
   DimSet blockBit = block ? bit(block->dim) : 0;
   auto lacksBlock = [&](DimSet dims) { return (dims & blockBit) == 0; };

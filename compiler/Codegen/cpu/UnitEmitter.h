@@ -3,8 +3,8 @@
 
 #include "compiler/Codegen/cpu/BodyEmitter.h"
 #include "compiler/Codegen/cpu/FusedKernel.h"
-#include "compiler/Codegen/cpu/PassOrder.h"
 #include "compiler/Codegen/cpu/ReductionPass.h"
+#include "compiler/Codegen/kernel/PassOrder.h"
 
 namespace titan::codegen {
 

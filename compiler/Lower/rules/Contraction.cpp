@@ -144,7 +144,7 @@ struct Rules {
       rhs = rearrange(rhs, l);
       b = layoutOf(rhs);
     }
-    TileGrid grid = chooseTileGrid(batch, m, n, k, element.getIntOrFloatBitWidth() / 8);
+    TileGrid grid = chooseTileGrid(l.machine, batch, m, n, k, element.getIntOrFloatBitWidth() / 8);
     auto routine = kernel::GemmAttr::get(
         l.context, batch, m, n, k, a->leading, b->leading, n, batch > 1 ? a->batchStride : 0,
         batch > 1 ? b->batchStride : 0, batch > 1 ? m * n : 0,

@@ -8,10 +8,6 @@ namespace titan::lower {
 
 namespace {
 
-/// Columns of one unit of the gradient: four AVX-512 registers, the lines of a row that one thread
-/// owns.
-constexpr int64_t gradientColumns = 64;
-
 /// Elements of `type` from dimension `first` on.
 int64_t elementsFrom(RankedTensorType type, int64_t first) {
   int64_t elements = 1;
@@ -52,10 +48,11 @@ struct Rules {
     int64_t entries = type.getDimSize(0), width = elementsFrom(type, 1);
     if (rows * entries * width == 0)
       return l.replace(op.getAcc() ? op.getAcc() : zeros(l, type)), success();
-    l.replace(call(l, {op.getDresult(), op.getIndices()}, op.getAcc() ? op.getAcc() : l.empty(type),
-                   kernel::EmbeddingGradAttr::get(l.context, rows, entries, width,
-                                                  /*accumulate=*/op.getAcc() != nullptr,
-                                                  std::min(width, gradientColumns))));
+    l.replace(
+        call(l, {op.getDresult(), op.getIndices()}, op.getAcc() ? op.getAcc() : l.empty(type),
+             kernel::EmbeddingGradAttr::get(l.context, rows, entries, width,
+                                            /*accumulate=*/op.getAcc() != nullptr,
+                                            std::min(width, l.machine.embeddingGradColumns))));
     return success();
   }
 };

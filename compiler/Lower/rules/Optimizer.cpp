@@ -110,7 +110,7 @@ struct Rules {
     // What all elements share, once per update and not once per element. Without paths, so that
     // parameters of one group share it.
     auto scalarType = tensorType(op.getLr());
-    LoweringBuilder shared(l.builder, op);
+    LoweringBuilder shared(l.builder, op, l.machine);
     shared.path = {};
     auto factors =
         shared.fused({}, updateReads(shared, 0, {}, {op.getLr(), op.getWeightDecay(), op.getT()}),

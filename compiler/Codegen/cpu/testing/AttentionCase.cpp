@@ -1,5 +1,6 @@
 #include "compiler/Codegen/cpu/testing/AttentionCase.h"
 
+#include "compiler/Codegen/cpu/CpuFeatures.h"
 #include "runtime/program/Random.h"
 
 #include "llvm/ADT/bit.h"
@@ -111,7 +112,7 @@ AttentionCase::AttentionCase(AttentionSpec spec, std::string_view arch) : spec_(
         value = value > -1;
   }
 
-  auto target = resolveTarget("cpu", arch);
+  auto target = resolveCpu(arch);
   std::string text;
   for (bool isBackward : {false, true}) {
     Call c = call(isBackward);

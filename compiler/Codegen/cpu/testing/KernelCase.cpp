@@ -1,5 +1,6 @@
 #include "compiler/Codegen/cpu/testing/KernelCase.h"
 
+#include "compiler/Codegen/cpu/CpuFeatures.h"
 #include "runtime/program/DType.h"
 
 #include <gtest/gtest.h>
@@ -130,7 +131,7 @@ Elements decode(const std::string& element, const std::string& bytes) {
 }
 
 KernelCase::KernelCase(const KernelSpec& spec, std::string_view arch) : spec_(spec) {
-  Result<TargetInfo> target = resolveTarget("cpu", arch);
+  Result<TargetInfo> target = resolveCpu(arch);
   if (!target.ok()) {
     ADD_FAILURE() << target.error().message();
     return;

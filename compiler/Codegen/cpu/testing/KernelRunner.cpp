@@ -1,27 +1,24 @@
 #include "compiler/Codegen/cpu/testing/KernelRunner.h"
 
-#include "compiler/Codegen/cpu/AttentionKernel.h"
-#include "compiler/Codegen/cpu/EmbeddingKernel.h"
-#include "compiler/Codegen/cpu/FusedKernel.h"
-#include "compiler/Codegen/cpu/GemmKernel.h"
-#include "compiler/Codegen/cpu/ObjectFile.h"
+#include "compiler/Codegen/cpu/CpuRoutines.h"
+#include "compiler/Codegen/cpu/CpuTarget.h"
 
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Parser/Parser.h"
 
 using namespace mlir;
 
 namespace titan::codegen::testing {
 
-KernelRunner::KernelRunner() : context_(std::make_unique<MLIRContext>()) {
-  context_->loadDialect<kernel::KernelDialect, func::FuncDialect, LLVM::LLVMDialect,
-                        scf::SCFDialect, vector::VectorDialect>();
+KernelRunner::KernelRunner() {
+  DialectRegistry registry;
+  registry.insert<kernel::KernelDialect, func::FuncDialect>();
+  registerCpuRoutines(registry);
+  context_ = std::make_unique<MLIRContext>(registry);
+  context_->loadAllAvailableDialects();
 }
 
 Result<std::unique_ptr<KernelRunner>> KernelRunner::compile(std::string_view text) {
-  return compile(text, TITAN_TRY(resolveTarget("cpu", "native")));
+  return compile(text, TITAN_TRY(resolveCpu("native")));
 }
 
 Result<std::unique_ptr<KernelRunner>> KernelRunner::compile(std::string_view text,
@@ -32,31 +29,22 @@ Result<std::unique_ptr<KernelRunner>> KernelRunner::compile(std::string_view tex
   if (!runner->module_)
     return Error::badInput("the kernels do not parse");
 
-  VectorShape shape = vectorShape(target);
-  OpBuilder builder(context);
-  OwningOpRef<ModuleOp> kernels(ModuleOp::create(builder.getUnknownLoc()));
-  builder.setInsertionPointToEnd(kernels->getBody());
+  std::unique_ptr<Target> cpu = TITAN_TRY(CpuTarget::create(target, context));
   bool failedToEmit = false;
-  runner->module_->walk([&](Operation* op) {
+  auto emit = [&](auto op) {
     std::string name = "kernel_" + std::to_string(runner->kernels_.size());
-    if (auto fused = dyn_cast<kernel::FusedOp>(op)) {
-      failedToEmit |= failed(emitFusedKernel(builder, fused, name, shape));
-      runner->kernels_.push_back({op, nullptr, planUnits(LoopNest(fused), shape).units});
-    } else if (auto call = dyn_cast<kernel::CallOp>(op)) {
-      if (call.getGemm())
-        emitGemmKernel(builder, call, name, shape);
-      else if (auto attention = dyn_cast<kernel::AttentionAttr>(call.getRoutine()))
-        emitAttentionKernel(builder, op->getLoc(), attention, name, shape);
-      else if (isa<kernel::EmbeddingAttr>(call.getRoutine()))
-        emitEmbeddingKernel(builder, call, name);
-      else
-        emitEmbeddingGradKernel(builder, call, name);
-      runner->kernels_.push_back({op, nullptr, call.getRoutine().getUnits()});
-    }
+    failedToEmit |= failed(cpu->emit(op, name));
+    runner->kernels_.push_back({op, nullptr, cpu->launch(op, Cost()).units});
+  };
+  runner->module_->walk([&](Operation* op) {
+    if (auto fused = dyn_cast<kernel::FusedOp>(op))
+      emit(fused);
+    else if (auto call = dyn_cast<kernel::CallOp>(op))
+      emit(call);
   });
   if (failedToEmit)
     return Error::internal("a kernel is not emitted");
-  std::string object = TITAN_TRY(emitKernelObject(*kernels, target));
+  std::string object = TITAN_TRY(cpu->finish(Target::CodeForm::Image));
 
   auto jit = llvm::orc::LLJITBuilder().create();
   if (!jit)

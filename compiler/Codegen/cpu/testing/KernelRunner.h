@@ -1,7 +1,7 @@
 // Compiles the kernels of a module text and calls them in this process.
 #pragma once
 
-#include "compiler/Codegen/TargetInfo.h"
+#include "compiler/Support/TargetInfo.h"
 #include "dialects/Kernel/Kernel.h"
 #include "runtime/program/Program.h"
 

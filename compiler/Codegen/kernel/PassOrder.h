@@ -1,7 +1,7 @@
 // In which passes a kernel's reductions run, and what each pass may write.
 #pragma once
 
-#include "compiler/Codegen/cpu/LoopNest.h"
+#include "compiler/Codegen/kernel/LoopNest.h"
 
 namespace titan::codegen {
 

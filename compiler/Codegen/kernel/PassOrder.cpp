@@ -1,4 +1,4 @@
-#include "compiler/Codegen/cpu/PassOrder.h"
+#include "compiler/Codegen/kernel/PassOrder.h"
 
 using namespace mlir;
 

@@ -1,4 +1,4 @@
-#include "compiler/Codegen/cpu/RandomBits.h"
+#include "compiler/Codegen/kernel/RandomBits.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"

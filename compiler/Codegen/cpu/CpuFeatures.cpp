@@ -1,8 +1,5 @@
-#include "compiler/Codegen/TargetInfo.h"
+#include "compiler/Codegen/cpu/CpuFeatures.h"
 
-#include "dialects/Titan/Titan.h"
-
-#include "mlir/IR/BuiltinAttributes.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
@@ -11,10 +8,10 @@
 
 #include <mutex>
 
-using namespace mlir;
-
-namespace titan {
+namespace titan::codegen {
 namespace {
+
+using llvm::StringRef;
 
 constexpr const char* triple = "x86_64-unknown-linux-gnu";
 
@@ -49,13 +46,15 @@ std::unique_ptr<llvm::MCSubtargetInfo> subtarget(StringRef cpu, StringRef featur
 
 } // namespace
 
-Result<TargetInfo> resolveTarget(std::string_view kind, std::string_view arch) {
-  if (kind != "cpu")
-    return Error::usage("--target={}: this version compiles for cpu", kind);
+bool isCpu(std::string_view name) {
+  return subtarget("generic", "")->isCPUStringValid(StringRef(name.data(), name.size()));
+}
+
+Result<TargetInfo> resolveCpu(std::string_view arch) {
   TargetInfo target;
   if (arch != "native") {
     target.cpu = arch;
-    if (!subtarget("generic", "")->isCPUStringValid(target.cpu))
+    if (!isCpu(arch))
       return Error::usage("--arch={}: no such CPU: use native, x86-64-v2, x86-64-v3, x86-64-v4 or "
                           "LLVM's name of one",
                           arch);
@@ -72,38 +71,6 @@ Result<TargetInfo> resolveTarget(std::string_view kind, std::string_view arch) {
   return target;
 }
 
-FailureOr<TargetInfo> getTarget(ModuleOp module) {
-  auto attribute = module->getAttr(ir::tag::target);
-  if (!attribute) {
-    Result<TargetInfo> native = resolveTarget("cpu", "native");
-    return native.take();
-  }
-  auto dictionary = dyn_cast<DictionaryAttr>(attribute);
-  TargetInfo target;
-  std::pair<StringRef, std::string*> fields[] = {
-      {"kind", &target.kind}, {"cpu", &target.cpu}, {"features", &target.features}};
-  for (auto [name, field] : fields) {
-    auto value = dictionary ? dictionary.getAs<StringAttr>(name) : StringAttr();
-    if (!value)
-      return module.emitError("'")
-             << ir::tag::target << "' is not {kind, cpu, features} of strings";
-    *field = value.getValue();
-  }
-  if (target.kind != "cpu" || !subtarget("generic", "")->isCPUStringValid(target.cpu))
-    return module.emitError("'") << ir::tag::target << "' names " << target.kind << " '"
-                                 << target.cpu << "': no such CPU";
-  return target;
-}
-
-void setTarget(ModuleOp module, const TargetInfo& target) {
-  Builder builder(module.getContext());
-  module->setAttr(ir::tag::target,
-                  builder.getDictionaryAttr(
-                      {builder.getNamedAttr("kind", builder.getStringAttr(target.kind)),
-                       builder.getNamedAttr("cpu", builder.getStringAttr(target.cpu)),
-                       builder.getNamedAttr("features", builder.getStringAttr(target.features))}));
-}
-
 std::vector<std::string> requiredFeatures(const TargetInfo& target) {
   auto machine = subtarget(target.cpu, target.features);
   std::vector<std::string> features;
@@ -117,4 +84,4 @@ bool hasFeature(const TargetInfo& target, std::string_view feature) {
   return subtarget(target.cpu, target.features)->checkFeatures("+" + std::string(feature));
 }
 
-} // namespace titan
+} // namespace titan::codegen

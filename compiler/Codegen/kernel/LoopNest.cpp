@@ -1,6 +1,4 @@
-#include "compiler/Codegen/cpu/LoopNest.h"
-
-#include "compiler/Codegen/cpu/ReductionOrder.h"
+#include "compiler/Codegen/kernel/LoopNest.h"
 
 #include "mlir/IR/AffineExpr.h"
 #include "llvm/ADT/STLExtras.h"
@@ -195,30 +193,6 @@ unsigned LoopNest::levels() const {
   for (const Reduction& reduction : reductions)
     count = std::max(count, reduction.level + 1);
   return count;
-}
-
-std::optional<unsigned> LoopNest::sweepDim() const {
-  std::optional<unsigned> row;
-  for (const Reduction& reduction : reductions)
-    if (reduction.over != 0 && !contains(reduction.over, rank() - 1))
-      row = innermost(reduction.over);
-  if (!row || extents[*row] > columnChunk)
-    return std::nullopt;
-  // A row is the innermost dimension, or all that row reductions combine.
-  std::optional<unsigned> block = blockDim();
-  DimSet columns = block ? bit(*block) : allDims() & ~parallel & ~bit(*row);
-  for (const Reduction& reduction : reductions) {
-    bool isColumn = reduction.over == bit(*row);
-    if (reduction.over == 0)
-      continue;
-    if ((!isColumn && reduction.over != columns) || (reduction.space & columns) != columns ||
-        !contains(reduction.space, *row))
-      return std::nullopt;
-    for (const Reduction& other : reductions)
-      if (other.over == bit(*row) && reduction.level > other.level && needs(reduction, other))
-        return std::nullopt;
-  }
-  return row;
 }
 
 bool LoopNest::needs(const Reduction& later, const Reduction& earlier) const {

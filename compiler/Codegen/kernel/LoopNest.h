@@ -55,14 +55,10 @@ public:
   std::optional<unsigned> blockDim() const;
   unsigned levels() const;
   DimSet allDims() const { return rank() == 0 ? 0 : ~DimSet{0} >> (64 - rank()); }
-  /// The dimension of a kernel whose column reductions one sweep down its rows can do, row by row,
-  /// in the order of ReductionOrder.h: all are over this dimension alone, are as long as a row, and
-  /// need one partial sum only.
-  std::optional<unsigned> sweepDim() const;
-
-private:
   /// Is `earlier` among what `later` is computed from?
   bool needs(const Reduction& later, const Reduction& earlier) const;
+
+private:
   void normalise();
   void analyseReductions();
 

@@ -1,6 +1,6 @@
-// Passes of CPU code generation.
-#ifndef CODEGEN_CPU_PASSES_TD
-#define CODEGEN_CPU_PASSES_TD
+// Passes on generated kernels that every target runs.
+#ifndef CODEGEN_KERNEL_PASSES_TD
+#define CODEGEN_KERNEL_PASSES_TD
 
 include "mlir/Pass/PassBase.td"
 
@@ -24,4 +24,4 @@ def ExpandMath : Pass<"titan-codegen-expand-math", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::vector::VectorDialect"];
 }
 
-#endif // CODEGEN_CPU_PASSES_TD
+#endif // CODEGEN_KERNEL_PASSES_TD

@@ -1,4 +1,4 @@
-#include "compiler/Codegen/cpu/Passes.h"
+#include "compiler/Codegen/kernel/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -12,7 +12,7 @@ using namespace mlir;
 namespace titan::codegen {
 
 #define GEN_PASS_DEF_EXPANDMATH
-#include "compiler/Codegen/cpu/Passes.h.inc"
+#include "compiler/Codegen/kernel/Passes.h.inc"
 
 namespace {
 

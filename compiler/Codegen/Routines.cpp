@@ -1,0 +1,138 @@
+#include "compiler/Codegen/Routines.h"
+
+#include "dialects/Kernel/AttentionRoutine.h"
+
+#include "llvm/Support/raw_ostream.h"
+
+#include <numeric>
+
+using namespace mlir;
+
+namespace titan::codegen {
+
+RoutineCode codeOfParameters(kernel::CallOp call) {
+  std::string key;
+  llvm::raw_string_ostream(key) << call.getRoutine() << call.getIns().getTypes() << '|'
+                                << call.getOuts().getTypes();
+  return {key, {}};
+}
+
+SmallVector<unsigned> insThenOuts(kernel::CallOp call) {
+  SmallVector<unsigned> numbers(call.getIns().size() + call.getOuts().size());
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return numbers;
+}
+
+Gemm toGemm(kernel::CallOp op) {
+  kernel::GemmAttr gemm = op.getGemm();
+  auto dtype = [](Value operand) {
+    return cast<ShapedType>(operand.getType()).getElementType().isBF16() ? DType::BF16 : DType::F32;
+  };
+  Gemm call;
+  call.m = gemm.getM();
+  call.n = gemm.getN();
+  call.k = gemm.getK();
+  call.batch = gemm.getBatch();
+  call.lda = gemm.getLda();
+  call.ldb = gemm.getLdb();
+  call.ldc = gemm.getLdc();
+  call.batchStrideA = gemm.getStrideA();
+  call.batchStrideB = gemm.getStrideB();
+  call.batchStrideC = gemm.getStrideC();
+  call.transposeA = gemm.getTransposeA();
+  call.transposeB = gemm.getTransposeB();
+  call.accumulate = gemm.getAccumulate();
+  call.bias = gemm.getBias();
+  call.relu = gemm.getRelu();
+  call.a = dtype(op.getIns()[0]);
+  call.b = dtype(op.getIns()[1]);
+  call.c = dtype(op.getOuts()[0]);
+  call.tileM = gemm.getTileM();
+  call.tileN = gemm.getTileN();
+  return call;
+}
+
+namespace {
+
+std::string describeGemm(kernel::CallOp call) {
+  Gemm gemm = toGemm(call);
+  return fmt::format(
+      "gemm {}[{}, {}, {}]{}{}{}{}{}{}{}", gemm.batch > 1 ? std::to_string(gemm.batch) + " x " : "",
+      gemm.m, gemm.n, gemm.k, gemm.transposeA ? " A^T" : "", gemm.transposeB ? " B^T" : "",
+      gemm.a == DType::BF16 ? " bf16" : "", gemm.accumulate ? " accumulate" : "",
+      gemm.bias ? " bias" : "", gemm.relu ? " relu" : "", gemm.c == DType::BF16 ? " to bf16" : "");
+}
+
+/// Shapes of the operands play no part: the parameters count elements.
+RoutineCode codeOfGemm(kernel::CallOp call) {
+  std::string key;
+  llvm::raw_string_ostream stream(key);
+  stream << call.getRoutine();
+  for (Value operand : call->getOperands())
+    stream << ' ' << cast<ShapedType>(operand.getType()).getElementType();
+  return {key, {}};
+}
+
+/// A, B, C and then the bias.
+SmallVector<unsigned> operandsOfGemm(kernel::CallOp call) {
+  auto ins = static_cast<unsigned>(call.getIns().size());
+  SmallVector<unsigned> numbers = {0, 1, ins};
+  for (unsigned bias = 2; bias < ins; ++bias)
+    numbers.push_back(bias);
+  return numbers;
+}
+
+/// "attention backward [8, 6 / 2, 256, 256, 64] causal dropout": batch, query and key heads,
+/// queries, keys, widths.
+std::string describeAttention(kernel::CallOp call) {
+  auto attention = cast<kernel::AttentionAttr>(call.getRoutine());
+  auto both = [](int64_t a, int64_t b) {
+    return a == b ? std::to_string(a) : fmt::format("{} / {}", a, b);
+  };
+  std::string element;
+  llvm::raw_string_ostream(element) << attention.getElement();
+  return fmt::format("attention {} [{}, {}, {}, {}, {}] {}{}{}{}",
+                     attention.getGradient() ? "backward" : "forward", attention.getBatch(),
+                     both(attention.getHeads(), attention.getKeyHeads()), attention.getQueries(),
+                     attention.getKeys(), both(attention.getWidth(), attention.getValueWidth()),
+                     element, attention.getCausal() ? " causal" : "",
+                     attention.getMask() ? " mask" : "", attention.getDropout() ? " dropout" : "");
+}
+
+/// The stream of the dropout is what differs between the layers of a model.
+RoutineCode codeOfAttention(kernel::CallOp call) {
+  auto attention = cast<kernel::AttentionAttr>(call.getRoutine());
+  RoutineCode code;
+  llvm::raw_string_ostream(code.key) << kernel::withoutStream(attention) << call.getIns().getTypes()
+                                     << '|' << call.getOuts().getTypes();
+  if (kernel::AttentionDropoutAttr dropout = attention.getDropout())
+    code.scalars.push_back(dropout.getStream());
+  return code;
+}
+
+std::string describeEmbedding(kernel::CallOp call) {
+  auto routine = cast<kernel::EmbeddingAttr>(call.getRoutine());
+  return fmt::format("embedding [{} of {}, {}]", routine.getRows(), routine.getEntries(),
+                     routine.getWidth());
+}
+
+std::string describeEmbeddingGrad(kernel::CallOp call) {
+  auto routine = cast<kernel::EmbeddingGradAttr>(call.getRoutine());
+  return fmt::format("embedding_grad [{} into {}, {}]{}", routine.getRows(), routine.getEntries(),
+                     routine.getWidth(), routine.getAccumulate() ? " accumulate" : "");
+}
+
+} // namespace
+
+const RoutineEmitter gemmRoutine = {
+    describeGemm,
+    [](kernel::CallOp call, const MachineModel& machine) { return costOf(toGemm(call), machine); },
+    codeOfGemm, operandsOfGemm};
+const RoutineEmitter attentionRoutine = {describeAttention, costOfAttention, codeOfAttention,
+                                         insThenOuts};
+const RoutineEmitter embeddingRoutine = {describeEmbedding, costOfEmbedding, codeOfParameters,
+                                         insThenOuts};
+const RoutineEmitter embeddingGradRoutine = {describeEmbeddingGrad, costOfEmbeddingGrad,
+                                             codeOfParameters, insThenOuts};
+
+} // namespace titan::codegen

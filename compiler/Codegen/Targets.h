@@ -1,0 +1,27 @@
+// The kinds of target that there are.
+#pragma once
+
+#include "compiler/Codegen/Target.h"
+
+namespace titan::codegen {
+
+/// A kind of target: the name that `--target` takes, and how one is made.
+struct TargetKind {
+  std::string name;
+  /// What `--arch` means. Usage for an unknown one.
+  Result<TargetInfo> (*resolve)(std::string_view arch);
+  /// BadInput where the description names no machine of this kind.
+  Result<std::unique_ptr<Target>> (*create)(TargetInfo info, mlir::MLIRContext* context);
+};
+
+/// Attaches what targets know of dialects' routines, when the dialects are loaded.
+void registerTargetInterfaces(mlir::DialectRegistry& registry);
+
+/// Adds a kind, for a program that links further targets; before anything is compiled.
+void addTargetKind(TargetKind kind);
+
+/// Usage for an unknown kind, with the known ones, and for an unknown architecture.
+Result<TargetInfo> resolveTarget(std::string_view kind, std::string_view arch);
+Result<std::unique_ptr<Target>> createTarget(TargetInfo info, mlir::MLIRContext* context);
+
+} // namespace titan::codegen

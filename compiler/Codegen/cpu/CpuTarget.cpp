@@ -1,0 +1,104 @@
+#include "compiler/Codegen/cpu/CpuTarget.h"
+
+#include "compiler/Codegen/Routines.h"
+#include "compiler/Codegen/cpu/CpuRoutines.h"
+#include "compiler/Codegen/cpu/GemmKernel.h"
+#include "compiler/Codegen/cpu/ObjectFile.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+
+namespace titan::codegen {
+namespace {
+
+const CpuRoutine* findRoutine(Attribute routine) {
+  auto* table = routine.getDialect().getRegisteredInterface<CpuRoutineTable>();
+  return table ? table->find(routine) : nullptr;
+}
+
+/// Is the generated kernel the faster one for this product? Decided from its extents by committed
+/// measurements (compiler/Codegen/RATIONALE.md, "Which products go to the library"), never by
+/// timing.
+bool prefersGenerated(const Gemm& gemm, const MachineModel& machine) {
+  // The library gives f32, of operands of one type.
+  if (gemm.c == DType::BF16 || gemm.a != gemm.b)
+    return true;
+  // Faster on every shape measured: bf16, and y = x W^T.
+  if (gemm.a == DType::BF16 || (gemm.transposeB && !gemm.transposeA))
+    return true;
+  // Each operand is copied once for the other's extent of C: narrow ones pay too little for it.
+  if (gemm.m > machine.libraryRows && gemm.n > machine.libraryColumns)
+    return true;
+  // Up to here the library's packing and dispatch cost more than its kernel gains.
+  return gemm.m * gemm.n * gemm.k <= machine.libraryWork;
+}
+
+} // namespace
+
+Result<std::unique_ptr<Target>> CpuTarget::create(TargetInfo info, MLIRContext* context) {
+  info = TITAN_TRY(checked(std::move(info)));
+  return std::unique_ptr<Target>(new CpuTarget(std::move(info), context));
+}
+
+Result<TargetInfo> CpuTarget::checked(TargetInfo info) {
+  if (info.cpu == "native") {
+    TargetInfo native = TITAN_TRY(resolveCpu(info.cpu));
+    info.cpu = native.cpu;
+    info.features = native.features;
+  }
+  if (!isCpu(info.cpu))
+    return Error::badInput("'titan.target' names {} '{}': no such CPU", info.kind, info.cpu);
+  return info;
+}
+
+CpuTarget::CpuTarget(TargetInfo info, MLIRContext* context)
+    : Target(std::move(info)), shape_(vectorShape(this->info())), builder_(context) {
+  context
+      ->loadDialect<func::FuncDialect, LLVM::LLVMDialect, scf::SCFDialect, vector::VectorDialect>();
+  kernels_ = ModuleOp::create(builder_.getUnknownLoc());
+  builder_.setInsertionPointToEnd(kernels_->getBody());
+}
+
+ProgramTarget CpuTarget::device() const { return {"cpu", info().cpu, requiredFeatures(info())}; }
+
+const RoutineEmitter* CpuTarget::routine(Attribute routine) const { return findRoutine(routine); }
+
+LogicalResult CpuTarget::emit(kernel::FusedOp op, StringRef symbol) {
+  return emitFusedKernel(builder_, op, symbol, shape_);
+}
+
+LogicalResult CpuTarget::emit(kernel::CallOp op, StringRef symbol) {
+  return findRoutine(op.getRoutine())->emit(builder_, op, symbol, shape_);
+}
+
+Launch CpuTarget::launch(kernel::FusedOp op, const Cost& cost) const {
+  int64_t units = planUnits(LoopNest(op), shape_).units;
+  return {units, grainOf(cost, units, machine())};
+}
+
+Launch CpuTarget::launch(kernel::CallOp op, const Cost& cost) const {
+  int64_t units = op.getRoutine().getUnits();
+  return {units, grainOf(cost, units, machine())};
+}
+
+std::optional<LibraryCall> CpuTarget::library(kernel::CallOp op) const {
+  if (!op.getGemm())
+    return std::nullopt;
+  LibraryCall call;
+  call.routine = LibraryRoutine::Gemm;
+  call.gemm = toGemm(op);
+  call.generated = prefersGenerated(call.gemm, machine());
+  return call;
+}
+
+Result<std::string> CpuTarget::finish(CodeForm form) {
+  return form == CodeForm::Image ? emitKernelObject(*kernels_, info())
+                                 : emitKernelAssembly(*kernels_, info());
+}
+
+Image CpuTarget::image() const { return {Image::Kind::Object, info().cpu}; }
+
+} // namespace titan::codegen

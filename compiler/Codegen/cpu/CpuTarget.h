@@ -1,0 +1,38 @@
+// Target "cpu": kernels as functions over a range of units, in one ELF object.
+#pragma once
+
+#include "compiler/Codegen/Target.h"
+#include "compiler/Codegen/cpu/CpuFeatures.h"
+#include "compiler/Codegen/cpu/FusedKernel.h"
+
+#include "mlir/IR/OwningOpRef.h"
+
+namespace titan::codegen {
+
+class CpuTarget : public Target {
+public:
+  /// BadInput where `info` names no CPU; `native` becomes this machine's.
+  static Result<std::unique_ptr<Target>> create(TargetInfo info, mlir::MLIRContext* context);
+
+  ProgramTarget device() const override;
+  const RoutineEmitter* routine(mlir::Attribute routine) const override;
+  mlir::LogicalResult emit(kernel::FusedOp op, llvm::StringRef symbol) override;
+  mlir::LogicalResult emit(kernel::CallOp op, llvm::StringRef symbol) override;
+  Launch launch(kernel::FusedOp op, const Cost& cost) const override;
+  Launch launch(kernel::CallOp op, const Cost& cost) const override;
+  std::optional<LibraryCall> library(kernel::CallOp op) const override;
+  Result<std::string> finish(CodeForm form) override;
+  Image image() const override;
+
+protected:
+  /// With the CPU that `native` stands for.
+  static Result<TargetInfo> checked(TargetInfo info);
+  CpuTarget(TargetInfo info, mlir::MLIRContext* context);
+
+private:
+  VectorShape shape_;
+  mlir::OwningOpRef<mlir::ModuleOp> kernels_;
+  mlir::OpBuilder builder_;
+};
+
+} // namespace titan::codegen

@@ -1,0 +1,70 @@
+#include "compiler/Support/MachineModel.h"
+
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/StringSet.h"
+
+#include <cmath>
+
+using namespace mlir;
+
+namespace titan {
+namespace {
+
+Attribute toAttribute(double value, Builder& builder) { return builder.getF64FloatAttr(value); }
+Attribute toAttribute(int64_t value, Builder& builder) { return builder.getI64IntegerAttr(value); }
+
+bool read(Attribute attribute, double& value) {
+  auto number = dyn_cast<FloatAttr>(attribute);
+  if (!number || !number.getType().isF64())
+    return false;
+  value = number.getValueAsDouble();
+  return std::isfinite(value) && value > 0;
+}
+
+bool read(Attribute attribute, int64_t& value) {
+  auto number = dyn_cast<IntegerAttr>(attribute);
+  if (!number || !number.getType().isInteger(64))
+    return false;
+  value = number.getInt();
+  return value > 0;
+}
+
+StringRef kindOf(double) { return "f64"; }
+StringRef kindOf(int64_t) { return "i64"; }
+
+} // namespace
+
+DictionaryAttr toAttribute(const MachineModel& machine, MLIRContext* context) {
+  Builder builder(context);
+  SmallVector<NamedAttribute> fields;
+  visitFields(machine, [&](StringRef name, auto value) {
+    fields.push_back(builder.getNamedAttr(name, toAttribute(value, builder)));
+  });
+  return builder.getDictionaryAttr(fields);
+}
+
+FailureOr<MachineModel> readMachine(DictionaryAttr dictionary, ModuleOp module) {
+  MachineModel machine;
+  llvm::StringSet<> known;
+  LogicalResult result = success();
+  visitFields(machine, [&](StringRef name, auto& value) {
+    known.insert(name);
+    if (failed(result))
+      return;
+    Attribute attribute = dictionary.get(name);
+    if (!attribute)
+      result = module.emitError("the machine model has no field '") << name << "'";
+    else if (!read(attribute, value))
+      result = module.emitError("the machine model's field '")
+               << name << "' is " << attribute << ": a positive " << kindOf(value) << " is needed";
+  });
+  for (NamedAttribute field : dictionary)
+    if (succeeded(result) && !known.contains(field.getName()))
+      result = module.emitError("the machine model has an unknown field '")
+               << field.getName().getValue() << "'";
+  if (failed(result))
+    return failure();
+  return machine;
+}
+
+} // namespace titan

@@ -1,0 +1,92 @@
+// What the compiler believes of the machine that it generates code for: rates, sizes and thresholds
+// that passes weigh costs with.
+//
+// They are printed with the target (`machine` in `titan.target`), so that a printed stage compiles
+// to the same job anywhere. Nothing is measured while compiling: a target has the numbers of its
+// class.
+#pragma once
+
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace titan {
+
+/// Rates are those of one core; "ns" is a nanosecond. The values here are those of any x86-64 CPU.
+struct MachineModel {
+  // The time of a kernel, for the number of its units that is worth a thread.
+  double memoryBytesPerNs = 20; ///< a kernel out of cache
+  double laneOpsPerNs = 60;     ///< elementwise operations
+  double functionOps = 20;      ///< an exponential or the like, in such operations
+  double randomOps = 30;        ///< a Philox block, likewise
+  double productFlopsPerNsF32 = 150;
+  double productFlopsPerNsBf16 = 300;
+  double threadNs = 2000; ///< work that is worth waking a thread
+
+  // The tile grid of a matrix product (compiler/Lower/TileGrid.h).
+  double gridFlopsPerNsF32 = 250;
+  double gridFlopsPerNsBf16 = 500;
+  double gridPackingBytesPerNs = 15;
+  double gridCallNs = 100;
+  int64_t gridGranule = 16;                ///< elements: tiles are multiples of it
+  int64_t gridTilesPerSide = 64;           ///< at most
+  int64_t gridHeldSums = int64_t{1} << 19; ///< f32 sums of a tile between two panels, at most
+  int64_t gridPanelDepth = 768;            ///< elements of k; longer products have several panels
+
+  // Which products a library computes (compiler/Codegen/RATIONALE.md).
+  int64_t libraryRows = 256, libraryColumns = 512; ///< of C: at most so many of one of them
+  int64_t libraryWork = int64_t{1} << 23;          ///< multiply-adds: more than so many
+
+  // Choices of *schedule*.
+  int64_t flopsPerByte = 10;                       ///< the balance of arithmetic and memory
+  int64_t lossRows = 128;                          ///< the fewest of a piece of a loss
+  int64_t largeGradientBytes = int64_t{256} << 10; ///< has left the caches when it is read again
+
+  // Choices of *lower*.
+  int64_t smallKernelPoints = 4096;   ///< launching costs more than their work
+  int64_t embeddingGradColumns = 64;  ///< of a unit: what one thread owns of a row
+  int64_t roundedOperandTileRows = 2; ///< rows of tiles that may round one operand each
+
+  // Choices of *plan*.
+  int64_t arenaAlignment = 64; ///< bytes: a cache line, and the widest vector
+
+  bool operator==(const MachineModel&) const = default;
+};
+
+/// Calls visit(name, member) for every field, in the order of the struct; names are those of the
+/// printed dictionary.
+template <typename Model, typename Visitor> void visitFields(Model& m, Visitor visit) {
+  visit("memory_bytes_per_ns", m.memoryBytesPerNs);
+  visit("lane_ops_per_ns", m.laneOpsPerNs);
+  visit("function_ops", m.functionOps);
+  visit("random_ops", m.randomOps);
+  visit("product_flops_per_ns_f32", m.productFlopsPerNsF32);
+  visit("product_flops_per_ns_bf16", m.productFlopsPerNsBf16);
+  visit("thread_ns", m.threadNs);
+  visit("grid_flops_per_ns_f32", m.gridFlopsPerNsF32);
+  visit("grid_flops_per_ns_bf16", m.gridFlopsPerNsBf16);
+  visit("grid_packing_bytes_per_ns", m.gridPackingBytesPerNs);
+  visit("grid_call_ns", m.gridCallNs);
+  visit("grid_granule", m.gridGranule);
+  visit("grid_tiles_per_side", m.gridTilesPerSide);
+  visit("grid_held_sums", m.gridHeldSums);
+  visit("grid_panel_depth", m.gridPanelDepth);
+  visit("library_rows", m.libraryRows);
+  visit("library_columns", m.libraryColumns);
+  visit("library_work", m.libraryWork);
+  visit("flops_per_byte", m.flopsPerByte);
+  visit("loss_rows", m.lossRows);
+  visit("large_gradient_bytes", m.largeGradientBytes);
+  visit("small_kernel_points", m.smallKernelPoints);
+  visit("embedding_grad_columns", m.embeddingGradColumns);
+  visit("rounded_operand_tile_rows", m.roundedOperandTileRows);
+  visit("arena_alignment", m.arenaAlignment);
+}
+
+/// A dictionary with every field: f64 for rates, i64 for counts.
+mlir::DictionaryAttr toAttribute(const MachineModel& machine, mlir::MLIRContext* context);
+
+/// Emits an error on the module for a missing or unknown field, one of another type, and one that is
+/// not positive.
+mlir::FailureOr<MachineModel> readMachine(mlir::DictionaryAttr dictionary, mlir::ModuleOp module);
+
+} // namespace titan

@@ -1,0 +1,68 @@
+#include "compiler/Support/TargetInfo.h"
+
+#include "dialects/Titan/Titan.h"
+
+using namespace mlir;
+
+namespace titan {
+
+FailureOr<TargetInfo> getTarget(ModuleOp module) {
+  TargetInfo target;
+  Attribute attribute = module->getAttr(ir::tag::target);
+  if (!attribute)
+    return target;
+  auto dictionary = dyn_cast<DictionaryAttr>(attribute);
+  std::pair<StringRef, std::string*> fields[] = {
+      {"kind", &target.kind}, {"cpu", &target.cpu}, {"features", &target.features}};
+  for (auto [name, field] : fields) {
+    auto value = dictionary ? dictionary.getAs<StringAttr>(name) : StringAttr();
+    if (!value)
+      return module.emitError("'")
+             << ir::tag::target << "' is not {kind, cpu, features, machine} with '" << name
+             << "' a string";
+    *field = value.getValue();
+  }
+  for (NamedAttribute entry : dictionary)
+    if (entry.getName() != "machine" &&
+        llvm::none_of(fields, [&](auto& field) { return entry.getName() == field.first; }))
+      return module.emitError("'")
+             << ir::tag::target << "' has an unknown entry '" << entry.getName().getValue() << "'";
+  Attribute machine = dictionary.get("machine");
+  if (!machine)
+    return target;
+  auto numbers = dyn_cast<DictionaryAttr>(machine);
+  if (!numbers)
+    return module.emitError("the machine model of '")
+           << ir::tag::target << "' is " << machine << ": a dictionary is needed";
+  FailureOr<MachineModel> model = readMachine(numbers, module);
+  if (failed(model))
+    return failure();
+  target.machine = *model;
+  return target;
+}
+
+void setTarget(ModuleOp module, const TargetInfo& target) {
+  Builder builder(module.getContext());
+  auto text = [&](StringRef name, const std::string& value) {
+    return builder.getNamedAttr(name, builder.getStringAttr(value));
+  };
+  module->setAttr(
+      ir::tag::target,
+      builder.getDictionaryAttr(
+          {text("kind", target.kind), text("cpu", target.cpu), text("features", target.features),
+           builder.getNamedAttr("machine", toAttribute(target.machine, module.getContext()))}));
+}
+
+FailureOr<MachineModel> getMachine(Operation* op) {
+  auto module = dyn_cast<ModuleOp>(op);
+  if (!module)
+    module = op->getParentOfType<ModuleOp>();
+  if (!module)
+    return MachineModel();
+  FailureOr<TargetInfo> target = getTarget(module);
+  if (failed(target))
+    return failure();
+  return target->machine;
+}
+
+} // namespace titan
