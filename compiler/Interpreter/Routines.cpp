@@ -200,7 +200,9 @@ LogicalResult callRoutine(CallOp op, Frame& frame) {
       .Case([&](AttentionAttr routine) { return attention(op, routine, frame); })
       .Case([&](EmbeddingAttr routine) { return embedding(op, routine, frame); })
       .Case([&](EmbeddingGradAttr routine) { return embeddingGrad(op, routine, frame); })
-      .Default([&](RoutineAttrInterface routine) {
+      .Default([&](RoutineAttrInterface routine) -> LogicalResult {
+        if (auto* meaning = routine.getDialect().getRegisteredInterface<RoutineMeaning>())
+          return meaning->call(op, frame);
         return op.emitOpError("cannot interpret ") << routine;
       });
 }

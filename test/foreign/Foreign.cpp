@@ -10,6 +10,7 @@
 #include "dialects/Titan/ops/Random.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "runtime/program/Random.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 #include "test/foreign/ForeignDialect.cpp.inc"
 
@@ -26,6 +27,10 @@ void ForeignDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "test/foreign/ForeignOps.cpp.inc"
+      >();
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "test/foreign/ForeignAttributes.cpp.inc"
       >();
 }
 
@@ -115,7 +120,7 @@ LogicalResult ProductOp::lower(LoweringBuilder& l) {
     return l.refuse("its operands are neither f32 nor bf16");
   auto columns = [](Value matrix) { return ir::tensorType(matrix).getDimSize(1); };
   lower::TileGrid grid =
-      lower::chooseTileGrid(1, m(), n(), k(), element.getIntOrFloatBitWidth() / 8);
+      lower::chooseTileGrid(l.machine, 1, m(), n(), k(), element.getIntOrFloatBitWidth() / 8);
   auto routine = kernel::GemmAttr::get(
       l.context, /*batch=*/1, m(), n(), k(), columns(getA()), columns(getB()), n(), 0, 0, 0,
       getTransposeA(), getTransposeB(), /*accumulate=*/bool(getAcc()), /*bias=*/false,
@@ -247,7 +252,59 @@ LogicalResult BendOp::lower(LoweringBuilder& l) {
   return success();
 }
 
+//===----------------------------------------------------------------------===//
+// foreign.running_sum; its routine is in RunningSum.cpp
+//===----------------------------------------------------------------------===//
+
+ShardingRule RunningSumOp::getShardingRule() {
+  ShardingRule rule = emptyRule(*this);
+  ArrayRef<int64_t> shape = ir::tensorType(getOperand()).getShape();
+  ShardingRule::Dims dims;
+  for (auto [d, extent] : llvm::enumerate(shape))
+    dims.push_back(
+        {rule.addFactor(extent, d + 1 == shape.size() ? FactorKind::Whole : FactorKind::Parallel)});
+  rule.operands[0] = rule.results[0] = dims;
+  return rule;
+}
+
+LogicalResult RunningSumOp::buildAdjoints(AdjointBuilder& b) {
+  if (b.needs(0))
+    b.set(0, b.create<RunningSumOp>(getType(), b.result(),
+                                    getReverse() ? UnitAttr() : UnitAttr::get(getContext())));
+  return success();
+}
+
+LogicalResult RunningSumOp::interpret(Frame& frame) {
+  Tensor result = frame.get(getOperand());
+  int64_t columns = ir::tensorType(getOperand()).getShape().back();
+  MutableArrayRef<double> x = result.mutableFloats();
+  for (int64_t row = 0, size = x.size(); row < size; row += columns)
+    for (int64_t i = 1; i < columns; ++i) {
+      int64_t at = getReverse() ? row + columns - 1 - i : row + i;
+      x[at] = frame.round(x[at] + x[at + (getReverse() ? 1 : -1)], result.element());
+    }
+  frame.set(getResult(), std::move(result));
+  return success();
+}
+
+LogicalResult RunningSumOp::lower(LoweringBuilder& l) {
+  auto type = cast<RankedTensorType>(getType());
+  if (!type.getElementType().isF32())
+    return l.refuse("its elements are not f32");
+  int64_t columns = type.getShape().back();
+  auto routine =
+      RunningSumAttr::get(l.context, type.getNumElements() / columns, columns, getReverse());
+  l.replace(kernel::CallOp::create(l.builder, l.loc, TypeRange(type), ValueRange{getOperand()},
+                                   ValueRange(l.empty(type)), ValueRange(), routine, l.path,
+                                   l.phase)
+                .getResults());
+  return success();
+}
+
 } // namespace titan::foreign
+
+#define GET_ATTRDEF_CLASSES
+#include "test/foreign/ForeignAttributes.cpp.inc"
 
 #define GET_OP_CLASSES
 #include "test/foreign/ForeignOps.cpp.inc"

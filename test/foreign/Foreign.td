@@ -1,13 +1,15 @@
-// Three ops of a library that no pass of Titan knows: what they are is said by op interfaces alone.
+// Ops and a routine of a library that no pass of Titan knows: what they are is said by interfaces alone.
 #ifndef FOREIGN_OPS_TD
 #define FOREIGN_OPS_TD
 
+include "dialects/Kernel/KernelDialect.td"
 include "dialects/Titan/ops/Base.td"
 
 def Foreign_Dialect : Dialect {
   let name = "foreign";
   let cppNamespace = "::titan::foreign";
-  let summary = "ops of another library: a product, a random op, a pointwise op";
+  let summary = "ops of another library: a product, a random op, a pointwise op, a running sum with a routine of its own";
+  let useDefaultAttributePrinterParser = 1;
   let dependentDialects = ["::titan::ir::TitanDialect"];
 }
 
@@ -74,6 +76,21 @@ def Foreign_BendOp : Foreign_Op<"bend", [SameOperandsAndResultType]> {
   let results = (outs Titan_FloatTensor:$result);
   let assemblyFormat = "$operand attr-dict `:` type($result)";
   let extraClassDeclaration = Titan_workIsPointwise;
+}
+
+def Foreign_RunningSumAttr : AttrDef<Foreign_Dialect, "RunningSum", [DeclareAttrInterfaceMethods<Kernel_RoutineAttrInterface>]> {
+  let mnemonic = "running_sum";
+  let summary = "out[r, c] = in[r, 0] + ... + in[r, c], in f32; from the other end with `reverse`; a unit is a row";
+  let parameters = (ins "int64_t":$rows, "int64_t":$columns, "bool":$reverse);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
+def Foreign_RunningSumOp : Foreign_Op<"running_sum", [SameOperandsAndResultType]> {
+  let summary = "sums of the elements up to each one, along the last dimension; of those from each one on with `reverse`";
+  let opArguments = (ins Titan_FloatTensor:$operand, UnitAttr:$reverse);
+  let results = (outs Titan_FloatTensor:$result);
+  let assemblyFormat = "$operand (`reverse` $reverse^)? attr-dict `:` type($result)";
+  let extraClassDeclaration = Titan_worksFromMemory;
 }
 
 #endif // FOREIGN_OPS_TD

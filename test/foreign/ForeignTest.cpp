@@ -53,7 +53,7 @@ protected:
   Foreign() {
     DialectRegistry registry;
     registerAllDialects(registry);
-    registry.insert<foreign::ForeignDialect>();
+    foreign::registerForeign(registry);
     context.appendDialectRegistry(registry);
     context.loadAllAvailableDialects();
     context.disableMultithreading();

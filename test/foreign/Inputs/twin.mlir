@@ -15,9 +15,13 @@ module {
     %scaled = titan.mul %square, %half {path = ["act"]} : tensor<8x48xf32>
     %a = titan.add %h1, %scaled {path = ["act"]} : tensor<8x48xf32>
     %twice = titan.constant dense<1.75> : tensor<8x48xf32>
-    %kept = titan.dropout %a p 0.125 stream 3 {path = ["noise"]} : tensor<8x48xf32> to tensor<8x48xf32>
+    %a3 = titan.reshape %a : tensor<8x48xf32> to tensor<8x16x3xf32>
+    %upto = titan.constant dense<[[1.0, 1.0, 1.0], [0.0, 1.0, 1.0], [0.0, 0.0, 1.0]]> : tensor<3x3xf32>
+    %s3 = titan.contract %a3, %upto batch [] x [] contracting [2] x [0] {path = ["sums"]} : (tensor<8x16x3xf32>, tensor<3x3xf32>) -> tensor<8x16x3xf32>
+    %s = titan.reshape %s3 : tensor<8x16x3xf32> to tensor<8x48xf32>
+    %kept = titan.dropout %s p 0.125 stream 3 {path = ["noise"]} : tensor<8x48xf32> to tensor<8x48xf32>
     %doubled = titan.mul %kept, %twice {path = ["noise"]} : tensor<8x48xf32>
-    %f = titan.sub %doubled, %a {path = ["noise"]} : tensor<8x48xf32>
+    %f = titan.sub %doubled, %s {path = ["noise"]} : tensor<8x48xf32>
     %p2 = titan.contract %f, %w2 batch [] x [] contracting [1] x [0] {path = ["fc2"]} : (tensor<8x48xf32>, tensor<48x5xf32>) -> tensor<8x5xf32>
     %v2 = titan.broadcast %b2 [1] {path = ["fc2"]} : tensor<5xf32> to tensor<8x5xf32>
     %h2 = titan.add %p2, %v2 {path = ["fc2"]} : tensor<8x5xf32>
