@@ -56,7 +56,7 @@ Json infoObject(const Session& session) {
     library["version"] = oneDnn->version();
   else
     library["reason"] = oneDnn.error().message();
-  const Status fits = checkCpuFeatures(program.target.features, program.target.cpu);
+  const Status fits = enableCpuFeatures(program.target.features, program.target.cpu);
   const bool generated =
       session.options().gemm == "generated" || program.libraryCalls.empty() || !oneDnn.ok();
   return {{"model", program.model},

@@ -1,5 +1,7 @@
 // What bad input gets: one line, the exit code of its kind, nothing damaged.
 #include "runtime/checkpoint/CheckpointStore.h"
+#include "runtime/device/cpu/CpuFeatures.h"
+#include "runtime/device/cpu/testing/RefusedTiles.h"
 #include "runtime/job/testing/JobTestFixture.h"
 
 #include <algorithm>
@@ -92,6 +94,23 @@ TEST_F(JobErrorsTest, MissingCpuFeaturesAreNamed) {
   EXPECT_FALSE(fs::exists(path("job.run")));
   EXPECT_EQ(run({"plan"}).exitCode, 0);
   EXPECT_EQ(run({"info"}).exitCode, 0);
+}
+
+TEST_F(JobErrorsTest, RegistersThatTheKernelRefusesAreNamed) {
+  program.target.features = {"amx-bf16", "amx-tile"};
+  programBytes = serialize(program);
+  if (!hasCpuFeature("amx-bf16"))
+    GTEST_SKIP() << "this CPU has no AMX";
+  Outcome outcome;
+  if (!whereTilesAreRefused([&] { outcome = run({"train"}); }))
+    GTEST_SKIP() << "this system lets no seccomp filter be set";
+  EXPECT_EQ(outcome.exitCode, 3);
+  EXPECT_NE(outcome.err.find("does not let this process use amx-tile (Operation not permitted)"),
+            std::string::npos)
+      << outcome.err;
+  EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
+  EXPECT_FALSE(fs::exists(path("job.run")));
+  EXPECT_EQ(run({"train", "--steps", "2"}).exitCode, 0);
 }
 
 TEST_F(JobErrorsTest, TheProgramForACpuIsChosen) {

@@ -52,7 +52,7 @@ Result<std::unique_ptr<Session>> Session::open(const JobOptions& options, const 
   session->recipe_ = TITAN_TRY(recipeOfRun(session->program_, options));
   // Plan and info explain a job on any machine.
   if (options.command != JobCommand::Plan && options.command != JobCommand::Info)
-    TITAN_TRY(checkCpuFeatures(session->program_.target.features, session->program_.target.cpu));
+    TITAN_TRY(enableCpuFeatures(session->program_.target.features, session->program_.target.cpu));
   session->threads_ = options.threads > 0 ? options.threads : allowedCpus();
   return session;
 }

@@ -17,13 +17,37 @@ constexpr const char* triple = "x86_64-unknown-linux-gnu";
 
 // Instruction sets that code generation chooses by itself where the target has them. Others
 // (caches, virtualization, cryptography) appear in no kernel.
-constexpr std::string_view instructionSets[] = {
-    "avx",        "avx2",        "avx512bf16", "avx512bitalg", "avx512bw",
-    "avx512cd",   "avx512dq",    "avx512f",    "avx512fp16",   "avx512ifma",
-    "avx512vbmi", "avx512vbmi2", "avx512vl",   "avx512vnni",   "avx512vpopcntdq",
-    "avxvnni",    "bmi",         "bmi2",       "f16c",         "fma",
-    "gfni",       "lzcnt",       "movbe",      "popcnt",       "sse3",
-    "sse4.1",     "sse4.2",      "ssse3",      "xop"};
+constexpr std::string_view instructionSets[] = {"amx-bf16",
+                                                "amx-tile",
+                                                "avx",
+                                                "avx2",
+                                                "avx512bf16",
+                                                "avx512bitalg",
+                                                "avx512bw",
+                                                "avx512cd",
+                                                "avx512dq",
+                                                "avx512f",
+                                                "avx512fp16",
+                                                "avx512ifma",
+                                                "avx512vbmi",
+                                                "avx512vbmi2",
+                                                "avx512vl",
+                                                "avx512vnni",
+                                                "avx512vpopcntdq",
+                                                "avxvnni",
+                                                "bmi",
+                                                "bmi2",
+                                                "f16c",
+                                                "fma",
+                                                "gfni",
+                                                "lzcnt",
+                                                "movbe",
+                                                "popcnt",
+                                                "sse3",
+                                                "sse4.1",
+                                                "sse4.2",
+                                                "ssse3",
+                                                "xop"};
 
 void initializeTarget() {
   static std::once_flag once;

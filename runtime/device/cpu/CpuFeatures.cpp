@@ -3,16 +3,20 @@
 #include "runtime/device/cpu/CpuFeatures.h"
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <cstdint>
 #include <cstring>
 
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 namespace titan {
 namespace {
 
 enum Register : uint8_t { EAX, EBX, ECX, EDX };
-enum Saved : uint8_t { General = 0, Ymm = 0x06, Zmm = 0xe6 }; ///< bits of XCR0
+enum Saved : uint32_t { General = 0, Ymm = 0x06, Zmm = 0xe6, Tiles = 0x60000 }; ///< bits of XCR0
 
 struct Feature {
   std::string_view name;
@@ -26,6 +30,8 @@ constexpr Feature features[] = {
     {"64bit", 0x80000001, 0, EDX, 29},
     {"adx", 7, 0, EBX, 19},
     {"aes", 1, 0, ECX, 25},
+    {"amx-bf16", 7, 0, EDX, 22, Tiles},
+    {"amx-tile", 7, 0, EDX, 24, Tiles},
     {"avx", 1, 0, ECX, 28, Ymm},
     {"avx2", 7, 0, EBX, 5, Ymm},
     {"avx512bf16", 7, 1, EAX, 5, Zmm},
@@ -172,6 +178,28 @@ Status checkCpuFeatures(std::span<const std::string> required, std::string_view 
       "this CPU ({}) lacks {}, which the job was compiled for (--arch {}): compile it again "
       "with --arch=native on this machine or --arch=x86-64-v3",
       cpuModelName(), missing, target);
+}
+
+int requestTileRegisters() {
+  // Of Linux 5.16 (asm/prctl.h), which older headers lack.
+  constexpr int requestPermission = 0x1023, tileData = 18;
+  return syscall(SYS_arch_prctl, requestPermission, tileData) == 0 ? 0 : errno;
+}
+
+Status enableCpuFeatures(std::span<const std::string> required, std::string_view target) {
+  TITAN_TRY(checkCpuFeatures(required, target));
+  if (std::ranges::find(required, "amx-tile") == required.end())
+    return {};
+  const int reason = requestTileRegisters();
+  if (reason == 0)
+    return {};
+  // What the kernel saves on a signal no longer fits the stack that a thread set aside for it.
+  const char* hint = reason == ENOSPC ? ", as a thread's signal stack is too small" : "";
+  const bool wide = std::ranges::all_of(
+      std::array{"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}, hasCpuFeature);
+  return Error::environment("the system does not let this process use amx-tile ({}{}), which the "
+                            "job was compiled for (--arch {}): compile it again with --arch={}",
+                            std::strerror(reason), hint, target, wide ? "x86-64-v4" : "x86-64-v3");
 }
 
 } // namespace titan

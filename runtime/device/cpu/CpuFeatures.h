@@ -22,4 +22,12 @@ std::string cpuModelName();
 /// compiled for.
 Status checkCpuFeatures(std::span<const std::string> required, std::string_view target);
 
+/// Asks the kernel to let this process and the threads that it starts from now on use the registers
+/// of AMX. 0, or errno: seccomp (EPERM), an old kernel (EINVAL), a signal stack that is too small
+/// for these registers (ENOSPC).
+int requestTileRegisters();
+/// checkCpuFeatures, then requestTileRegisters where `required` has amx-tile: to be called before
+/// the threads start. Environment, with the kernel's reason and an --arch that runs.
+Status enableCpuFeatures(std::span<const std::string> required, std::string_view target);
+
 } // namespace titan

@@ -2,12 +2,18 @@
 #include "runtime/device/cpu/CpuFeatures.h"
 
 #include "runtime/device/cpu/ResidentMemory.h"
+#include "runtime/device/cpu/testing/RefusedTiles.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
+
+#include <unistd.h>
 
 namespace titan {
 namespace {
@@ -36,7 +42,8 @@ TEST(CpuFeatures, AgreeWithTheKernel) {
         "vpclmulqdq", "xsave",      "xsavec",   "xsaveopt", "xsaves"})
     EXPECT_EQ(hasCpuFeature(name), std::ranges::count(flags, name) > 0) << name;
   for (auto [llvm, kernel] :
-       {std::pair{"avx512bf16", "avx512_bf16"}, std::pair{"avx512vnni", "avx512_vnni"},
+       {std::pair{"amx-bf16", "amx_bf16"}, std::pair{"amx-tile", "amx_tile"},
+        std::pair{"avx512bf16", "avx512_bf16"}, std::pair{"avx512vnni", "avx512_vnni"},
         std::pair{"avx512vbmi2", "avx512_vbmi2"}, std::pair{"sse3", "pni"},
         std::pair{"sse4.1", "sse4_1"}, std::pair{"sse4.2", "sse4_2"}, std::pair{"lzcnt", "abm"},
         std::pair{"bmi", "bmi1"}, std::pair{"pclmul", "pclmulqdq"},
@@ -58,6 +65,49 @@ TEST(CpuFeatures, MissingOnesAreNamed) {
   EXPECT_EQ(status.error().code(), ErrorCode::Environment);
   EXPECT_NE(status.error().message().find("lacks quantum, avx1024"), std::string::npos)
       << status.error().message();
+}
+
+TEST(CpuFeatures, ARefusalOfTheKernelIsItsErrno) {
+  int reason = 0;
+  if (!testing::whereTilesAreRefused([&] { reason = requestTileRegisters(); }))
+    GTEST_SKIP() << "this system lets no seccomp filter be set";
+  EXPECT_EQ(reason, EPERM);
+}
+
+TEST(CpuFeatures, ARefusalOfTheKernelNamesAnArchThatRuns) {
+  std::vector<std::string> required = {"amx-bf16", "amx-tile"};
+  if (!checkCpuFeatures(required, "sapphirerapids").ok())
+    GTEST_SKIP() << "this CPU has no AMX";
+  EXPECT_TRUE(enableCpuFeatures(required, "sapphirerapids").ok());
+  Status status;
+  if (!testing::whereTilesAreRefused(
+          [&] { status = enableCpuFeatures(required, "sapphirerapids"); }))
+    GTEST_SKIP() << "this system lets no seccomp filter be set";
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().code(), ErrorCode::Environment);
+  EXPECT_EQ(status.error().message(),
+            "the system does not let this process use amx-tile (Operation not permitted), which "
+            "the job was compiled for (--arch sapphirerapids): compile it again with "
+            "--arch=x86-64-v4");
+}
+
+/// Requests the registers in a process with a signal stack that they do not fit.
+[[noreturn]] void requestWithASmallSignalStack() {
+  static char memory[8192];
+  stack_t stack = {};
+  stack.ss_sp = memory;
+  stack.ss_size = sizeof(memory);
+  if (sigaltstack(&stack, nullptr) != 0)
+    _exit(EXIT_SUCCESS); // refused already, as this process has the registers
+  _exit(requestTileRegisters());
+}
+
+TEST(CpuFeaturesDeathTest, ASmallSignalStackIsARefusalToo) {
+  if (!hasCpuFeature("amx-tile"))
+    GTEST_SKIP() << "this CPU has no AMX";
+  // A process of its own: permission, once given, is the process's.
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(requestWithASmallSignalStack(), ::testing::ExitedWithCode(ENOSPC), "");
 }
 
 TEST(Arena, IsZeroAndAligned) {
