@@ -154,10 +154,10 @@ AttentionTypes::AttentionTypes(kernel::AttentionAttr attention, const VectorShap
   int64_t mostBytes = 512, columns = std::max(attention.getWidth(), attention.getValueWidth());
   aheadBytes = std::min<int64_t>(columns * element.getIntOrFloatBitWidth() / 8, mostBytes);
   bool wholePairs = attention.getWidth() % 2 == 0 && attention.getValueWidth() % 2 == 0;
-  if (element.isBF16() && shape.multipliesBf16 && wholePairs) {
+  if (element.isBF16() && shape.usesBf16Dot() && wholePairs) {
     packed = cast<FloatType>(element);
     pair = 2;
-  } else if (element.isBF16() && !shape.multipliesBf16) {
+  } else if (element.isBF16() && !shape.usesBf16Dot()) {
     element = IntegerType::get(attention.getContext(), 16);
   }
 }

@@ -16,8 +16,11 @@ namespace titan::codegen {
 
 /// Vector lengths of a target, in elements, whatever the element type.
 struct VectorShape {
-  int64_t width = 16;                             ///< f32 elements of one register
-  bool multipliesBf16 = false;                    ///< sums products of pairs of bf16 in f32
+  int64_t width = 16; ///< f32 elements of one register
+  /// Multiply-adds of bf16 by the instruction that takes them in pairs, for one of f32 in the same
+  /// time; 0 without that instruction.
+  double bf16DotRate = 0;
+  bool usesBf16Dot() const { return bf16DotRate > 1; }
   int64_t reduction() const { return 4 * width; } ///< lanes of a reduction: four accumulators
   /// Of elementwise work: four chains side by side hide the latency of a function's polynomials.
   int64_t elementwise() const { return 4 * width; }

@@ -2,6 +2,7 @@
 
 #include "compiler/Codegen/cpu/CpuFeatures.h"
 #include "compiler/Codegen/cpu/GemmPack.h"
+#include "compiler/Codegen/cpu/GemmUnits.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -28,7 +29,9 @@ public:
       : g(builder, call.getLoc(), shape.width), gemm(call.getGemm()), function(function),
         elementA(elementOf(call.getIns()[0])), elementB(elementOf(call.getIns()[1])),
         resultElement(elementOf(call.getOuts()[0])) {
-    GemmLane lane = elementA.isBF16() ? GemmLane::Bf16Pair : GemmLane::F32;
+    GemmLane lane = !elementA.isBF16()    ? GemmLane::F32
+                    : shape.usesBf16Dot() ? GemmLane::Bf16Pair
+                                          : GemmLane::WidenedBf16;
     tile = gemmTile(shape, lane, std::min(gemm.getTileM(), gemm.getM()),
                     std::min(gemm.getTileN(), gemm.getN()));
     layout = panelOfA(tile, gemm.getTransposeA());
@@ -44,32 +47,33 @@ public:
 
     // Equal panels, of whole lines.
     constexpr int64_t line = 16;
-    int64_t lanes = llvm::divideCeil(gemm.getK(), elementsOf(lane));
-    int64_t panels = llvm::divideCeil(lanes, gemmDepth);
-    depth = llvm::alignTo(llvm::divideCeil(lanes, panels), line) * elementsOf(lane);
+    int64_t groups = llvm::divideCeil(gemm.getK(), groupOf(lane));
+    int64_t panels = llvm::divideCeil(groups, gemmDepth);
+    depth = llvm::alignTo(llvm::divideCeil(groups, panels), line) * groupOf(lane);
   }
 
   void emit() {
     operands = loadOperands(g.builder, g.loc, function, gemm.getBias() ? 4 : 3);
-    int64_t rows = llvm::alignTo(std::min(gemm.getM(), mostRows), tile.rows);
+    int64_t rows = llvm::alignTo(std::min(gemm.getM(), rowsOfPanel()), tile.rows);
     panelA = reserve(rows / tile.rows * layout.block);
-    panelB = reserve(gemmDepth * tile.columns());
+    panelB = reserve(tile.depth() * tile.columns());
     if (epilogue.any())
       finished = reserve(tile.rows * tile.columns());
     if (keepsSumsApart())
       sums = reserve(rows * leadingOfSums());
-    emitRectangles();
+    forEachRectangle(
+        g, gemm, g.toIndex(function.getArgument(2)), g.toIndex(function.getArgument(3)),
+        [&](Value matrix, Range rows, Range columns) { emitRectangle(matrix, rows, columns); });
   }
 
 private:
-  struct Range {
-    Value first, count;
-  };
+  using Range = GemmRange;
 
   /// `lanes` f32 on the stack.
   Value reserve(int64_t lanes) {
     return g.create<LLVM::AllocaOp>(g.pointer, g.f32, g.toI64(g.index(lanes)), /*alignment=*/64);
   }
+  int64_t rowsOfPanel() const { return mostRows * gemmDepth / tile.depth(); }
   /// bf16 cannot hold the sums between two panels.
   bool keepsSumsApart() const { return epilogue.toBf16 && depth < gemm.getK(); }
   int64_t mostColumns() const { return keepsSumsApart() ? mostColumnsOfSums : mostColumnsOfC; }
@@ -77,65 +81,13 @@ private:
     return llvm::alignTo(std::min(gemm.getN(), mostColumnsOfSums), tile.columns());
   }
 
-  /// The units [begin, end) as rectangles of C, which share what is packed: whole lines of tiles
-  /// where the range covers them, or a part of one line. Lines run along the shorter side of C, so
-  /// that a thread's share is nearer to a square.
-  void emitRectangles() {
-    int64_t tilesM = llvm::divideCeil(gemm.getM(), gemm.getTileM());
-    int64_t tilesN = llvm::divideCeil(gemm.getN(), gemm.getTileN());
-    bool alongM = gemm.getM() <= gemm.getN();
-    int64_t perLine = alongM ? tilesM : tilesN, perMatrix = tilesM * tilesN;
-    Value begin = g.toIndex(function.getArgument(2)), end = g.toIndex(function.getArgument(3));
-    scf::WhileOp::create(
-        g.builder, g.loc, g.indexType, begin,
-        [&](OpBuilder&, Location, ValueRange unit) {
-          scf::ConditionOp::create(g.builder, g.loc, g.less(unit[0], end), unit);
-        },
-        [&](OpBuilder&, Location, ValueRange carried) {
-          Value unit = carried[0], matrix = g.divide(unit, perMatrix);
-          Value place = g.remainder(unit, perMatrix);
-          Value line = g.divide(place, perLine), inLine = g.remainder(place, perLine);
-          Value left = g.fewer(g.sub(end, unit), g.sub(g.index(perMatrix), place));
-          Value startsLine = g.compare(arith::CmpIPredicate::eq, inLine, g.index(0));
-          Value coversLine = g.compare(arith::CmpIPredicate::uge, left, g.index(perLine));
-          Value isWhole = g.create<arith::AndIOp>(startsLine, coversLine);
-          auto choose = [&](Value whole, Value part) { return g.select(isWhole, whole, part); };
-          Value lines = choose(g.divide(left, perLine), g.index(1));
-          Value tiles = choose(g.index(perLine), g.fewer(left, g.sub(g.index(perLine), inLine)));
-          Range along = {inLine, tiles}, across = {line, lines};
-          emitRectangle(matrix, elements(alongM ? along : across, gemm.getTileM(), gemm.getM()),
-                        elements(alongM ? across : along, gemm.getTileN(), gemm.getN()));
-          scf::YieldOp::create(g.builder, g.loc, g.add(unit, g.mul(lines, tiles)));
-        });
-  }
-
-  /// The elements of `tiles`, of which the last may be cut by the extent.
-  Range elements(Range tiles, int64_t tile, int64_t extent) {
-    Value first = g.mul(tiles.first, tile);
-    return {first, g.fewer(g.mul(tiles.count, tile), g.sub(g.index(extent), first))};
-  }
-
-  /// for each of the fewest equal pieces of at most `most` elements, in whole steps.
-  void forEachPiece(Range range, int64_t most, int64_t step, llvm::function_ref<void(Range)> body) {
-    Value pieces = g.divide(g.add(range.count, most - 1), most);
-    Value steps = g.divide(g.add(range.count, step - 1), step);
-    Value extent = g.mul(g.divideCeil(steps, pieces), step);
-    Value end = g.add(range.first, range.count);
-    g.loop(g.index(0), pieces, 1, [&](Value piece) {
-      Value first = g.add(range.first, g.mul(piece, extent));
-      // Pieces in whole steps may cover the range before the last one.
-      Value begin = g.fewer(first, end);
-      body({begin, g.fewer(extent, g.sub(end, begin))});
-    });
-  }
-
   /// Blocks of C, each with all of its panels along k, so that its sums stay in cache.
   void emitRectangle(Value matrix, Range rows, Range columns) {
     Value a = g.at(operands[0], g.mul(matrix, gemm.getStrideA()), elementA);
     Value b = g.at(operands[1], g.mul(matrix, gemm.getStrideB()), elementB);
     Value c = g.at(operands[2], g.mul(matrix, gemm.getStrideC()), resultElement);
-    forEachPiece(rows, mostRows, tile.rows, [&](Range i) {
-      forEachPiece(columns, mostColumns(), tile.columns(), [&](Range j) {
+    forEachPiece(g, rows, rowsOfPanel(), tile.rows, [&](Range i) {
+      forEachPiece(g, columns, mostColumns(), tile.columns(), [&](Range j) {
         Value aBlock =
             g.at(a, gemm.getTransposeA() ? i.first : g.mul(i.first, gemm.getLda()), elementA);
         Value bBlock =
@@ -245,14 +197,14 @@ private:
     Value continues = gemm.getAccumulate()
                           ? g.flag(true)
                           : g.compare(arith::CmpIPredicate::ne, t.k.first, g.index(0));
-    int64_t perLane = elementsOf(tile.lane);
+    int64_t group = groupOf(tile.lane), lanes = group / elementsOf(tile.lane);
     TileArguments arguments = {.a = t.a,
                                .panel = panelB,
                                .from = sumCorner,
                                .fromRow = leading,
                                .to = sumCorner,
                                .toRow = leading,
-                               .depth = g.divide(g.add(t.k.count, perLane - 1), perLane),
+                               .depth = g.mul(g.divide(g.add(t.k.count, group - 1), group), lanes),
                                .columns = t.columns,
                                .continues = continues,
                                .next = t.fetch.first,
@@ -294,7 +246,9 @@ private:
 VectorShape vectorShape(const TargetInfo& target) {
   VectorShape shape;
   shape.width = hasFeature(target, "avx512f") ? 16 : hasFeature(target, "avx") ? 8 : 4;
-  shape.multipliesBf16 = hasFeature(target, "avx512bf16");
+  // vdpbf16ps takes two cycles on Intel's cores, and half of one on AMD's (bench/results).
+  if (hasFeature(target, "avx512bf16"))
+    shape.bf16DotRate = StringRef(target.cpu).starts_with("znver") ? 2 : 0.5;
   return shape;
 }
 

@@ -12,9 +12,10 @@ namespace {
 class Packing {
 public:
   Packing(KernelBuilder& builder, const GemmTile& tile, bool rounds = false)
-      : g(builder), tile(tile), pairs(tile.lane == GemmLane::Bf16Pair), element(rounds  ? g.f32
-                                                                                : pairs ? g.i16
-                                                                                        : g.i32) {}
+      : g(builder), tile(tile), pairs(tile.lane == GemmLane::Bf16Pair),
+        widens(tile.lane == GemmLane::WidenedBf16), element(rounds            ? g.f32
+                                                            : pairs || widens ? g.i16
+                                                                              : g.i32) {}
 
   /// B is stored [n, k]: squares of width x width lanes are transposed in registers, the rest is
   /// copied one by one.
@@ -26,7 +27,7 @@ public:
     auto source = [&](Value k, Value j) {
       return g.at(b, g.add(g.mul(j, ldb), pairs ? g.mul(k, 2) : k), element);
     };
-    Value complete = pairs ? g.divide(depth, 2) : depth, zero = g.index(0);
+    Value complete = completeLanes(depth), zero = g.index(0);
     Value wholeDepth = g.mul(g.divide(complete, g.width), g.width);
     Value wholeColumns = g.mul(g.divide(columns, g.width), g.width);
     g.loop(zero, wholeColumns, g.width, [&](Value j) {
@@ -42,11 +43,11 @@ public:
     auto copy = [&](Value firstColumn, Value lastColumn, Value firstStep) {
       g.loop(firstColumn, lastColumn, 1, [&](Value j) {
         g.loop(firstStep, complete, 1,
-               [&](Value k) { g.store(loadLane(source(k, j)), slot(k, j)); });
-        if (pairs)
+               [&](Value k) { g.store(loadLane(source(widens ? partner(k) : k, j)), slot(k, j)); });
+        if (pairs || widens)
           ifOdd(depth, [&] {
-            g.store(pair(narrow(g.load(element, source(complete, j))), g.zeros(g.i16)),
-                    slot(complete, j));
+            storeLast(narrow(g.load(element, source(complete, j))),
+                      [&](int64_t lane) { return slot(g.add(complete, lane), j); });
           });
       });
     };
@@ -77,10 +78,12 @@ public:
   /// A is stored [m, k]: rows are copied.
   void packPlainA(const PackAArguments& arg, const GemmPanelA& layout) {
     auto [a, lda, rows, depth, panel] = arg;
-    Value bytes = g.mul(depth, pairs ? 2 : 4);
+    Value bytes = g.mul(depth, pairs || widens ? 2 : 4);
     g.loop(g.index(0), rows, 1, [&](Value row) {
       fetchLine(g.at(a, g.mul(g.add(row, linesAhead), lda), element), bytes);
       Value to = g.at(panel, g.mul(row, layout.row), g.i32);
+      if (widens)
+        return widenRow(g.at(a, g.mul(row, lda), element), depth, to);
       LLVM::MemcpyOp::create(g.builder, g.loc, to, g.at(a, g.mul(row, lda), element),
                              g.toI64(bytes),
                              /*isVolatile=*/false);
@@ -97,7 +100,7 @@ public:
       // Two lines of bf16 make one of lanes.
       for (int64_t part = 0; part < (pairs ? 2 : 1); ++part) {
         Value line = g.add(g.mul(k, pairs ? 2 : 1), linesAhead + part);
-        fetchLine(g.at(a, g.mul(line, lda), element), g.mul(rows, pairs ? 2 : 4));
+        fetchLine(g.at(a, g.mul(line, lda), element), g.mul(rows, pairs || widens ? 2 : 4));
       }
       auto pack = [&](Value first, Value last, int64_t count) {
         g.loop(first, last, count, [&](Value row) {
@@ -131,7 +134,13 @@ private:
     g.loop(g.index(0), bytes, cacheLine,
            [&](Value byte) { g.prefetchToSecondLevel(g.at(pointer, byte, g.i8)); });
   }
-  Value lanesOf(Value depth) { return pairs ? g.divide(g.add(depth, 1), 2) : depth; }
+  /// Lanes of which all elements exist, and all lanes.
+  Value completeLanes(Value depth) {
+    return pairs ? g.divide(depth, 2) : widens ? g.mul(g.divide(depth, 2), 2) : depth;
+  }
+  Value lanesOf(Value depth) { return pairs || widens ? completeLanes(g.add(depth, 1)) : depth; }
+  /// The other one of a pair of elements.
+  Value partner(Value k) { return g.create<arith::XOrIOp>(k, g.index(1)); }
   Value isOdd(Value depth) {
     return g.compare(arith::CmpIPredicate::ne, g.remainder(depth, 2), g.index(0));
   }
@@ -148,7 +157,28 @@ private:
     Value wideHigh = g.create<arith::ExtUIOp>(type, high);
     return g.create<arith::OrIOp>(wideLow, g.create<arith::ShLIOp>(wideHigh, shift));
   }
-  bool rounds() const { return pairs && element == g.f32; }
+  bool rounds() const { return tile.lane != GemmLane::F32 && element == g.f32; }
+  /// bf16 as f32: scalars or vectors of 16 bits.
+  Value widen(Value bits) { return pair(g.zeros(bits.getType()), bits); }
+  /// The last element along k, which has no partner.
+  void storeLast(Value bits, llvm::function_ref<Value(int64_t)> slot) {
+    if (pairs)
+      return g.store(pair(bits, g.zeros(g.i16)), slot(0));
+    g.store(g.zeros(g.i32), slot(0));
+    g.store(widen(bits), slot(1));
+  }
+  void widenRow(Value from, Value depth, Value to) {
+    Value complete = completeLanes(depth), whole = g.mul(g.divide(complete, g.width), g.width);
+    auto copy = [&](Value first, Value last, int64_t step, llvm::function_ref<Value(Value)> load) {
+      g.loop(first, last, step, [&](Value k) { g.store(load(k), g.at(to, k, g.i32)); });
+    };
+    copy(g.index(0), whole, g.width, [&](Value k) { return loadLanes(g.at(from, k, element)); });
+    copy(whole, complete, 1, [&](Value k) { return loadLane(g.at(from, partner(k), element)); });
+    ifOdd(depth, [&] {
+      storeLast(g.load(element, g.at(from, complete, element)),
+                [&](int64_t lane) { return g.at(to, g.add(complete, lane), g.i32); });
+    });
+  }
   /// The 16 bits of a rounded f32; other elements are those bits.
   Value narrow(Value value) {
     if (!rounds())
@@ -166,11 +196,20 @@ private:
     return g.create<vector::BitCastOp>(VectorType::get({count}, g.i32), narrow(elements));
   }
   Value loadLane(Value pointer) {
+    if (widens)
+      return widen(narrow(g.load(element, pointer)));
     if (rounds())
       return g.create<vector::ExtractOp>(loadPairs(pointer, 1), 0);
     return g.create<LLVM::LoadOp>(g.i32, pointer, pairs ? 2 : 4);
   }
   Value loadLanes(Value pointer) {
+    if (widens) {
+      SmallVector<int64_t> swapped;
+      for (int64_t lane = 0; lane < g.width; ++lane)
+        swapped.push_back(lane ^ 1);
+      Value bits = narrow(g.load(g.vectorOf(element), pointer));
+      return widen(g.create<vector::ShuffleOp>(bits, bits, swapped));
+    }
     if (rounds())
       return loadPairs(pointer, g.width);
     return g.create<LLVM::LoadOp>(g.vectorOf(g.i32), pointer, pairs ? 2 : 4);
@@ -183,6 +222,10 @@ private:
     auto line = [&](Value row) {
       return load(g.at(matrix, g.add(g.mul(row, leading), column), element));
     };
+    if (widens) {
+      Value row = partner(k), exists = g.less(row, depth), bits = line(g.select(exists, row, k));
+      return widen(g.select(exists, bits, g.zeros(bits.getType())));
+    }
     if (!pairs)
       return line(k);
     Value low = g.mul(k, 2), next = g.add(low, 1);
@@ -196,7 +239,7 @@ private:
 
   KernelBuilder& g;
   const GemmTile& tile;
-  bool pairs;
+  bool pairs, widens;
   Type element;
 };
 
@@ -206,8 +249,8 @@ GemmPanelA panelOfA(const GemmTile& tile, bool transposed) {
   // A line more than a power of two: neighbours do not fall into one set of the cache.
   constexpr int64_t line = 16;
   if (transposed)
-    return {1, tile.rows, gemmDepth * tile.rows + line};
-  return {gemmDepth + line, 1, (gemmDepth + line) * tile.rows};
+    return {1, tile.rows, tile.depth() * tile.rows + line};
+  return {tile.depth() + line, 1, (tile.depth() + line) * tile.rows};
 }
 
 func::FuncOp getPackB(KernelBuilder& g, const GemmTile& tile, bool transposed, bool rounds) {

@@ -12,9 +12,9 @@ struct PackBArguments {
   mlir::Value panel;
   auto slots() { return std::array{&b, &leading, &depth, &columns, &panel}; }
 };
-/// panel[k][j] = lane k of column j of op(B), for `depth` elements along k, the last lane filled up
-/// with zeros; columns from `columns` to tile.columns() are 0. With `rounds` B is f32 and becomes
-/// pairs of bf16.
+/// panel[k][j] = lane k of column j of op(B), for `depth` elements along k, the last group filled
+/// up with zeros; columns from `columns` to tile.columns() are 0. With `rounds` B is f32 and
+/// becomes bf16.
 mlir::func::FuncOp getPackB(KernelBuilder& builder, const GemmTile& tile, bool transposed,
                             bool rounds);
 
@@ -24,7 +24,7 @@ struct PackAArguments {
   mlir::Value panel;
   auto slots() { return std::array{&a, &leading, &rows, &depth, &panel}; }
 };
-/// Rows of op(A) as `layout` says, the last lane filled up with zeros.
+/// Rows of op(A) as `layout` says, the last group filled up with zeros.
 mlir::func::FuncOp getPackA(KernelBuilder& builder, const GemmTile& tile, const GemmPanelA& layout,
                             bool transposed);
 

@@ -9,34 +9,16 @@ using namespace mlir;
 namespace titan::codegen {
 namespace {
 
-/// One lane's bits of a pair as two f32 vectors: bf16 is the upper half of f32.
-std::pair<Value, Value> unpack(KernelBuilder& g, Value pairs) {
-  auto constant = [&](int32_t value) {
-    return g.broadcast(g.create<arith::ConstantOp>(g.builder.getI32IntegerAttr(value)));
-  };
-  Value low = g.create<arith::ShLIOp>(pairs, constant(16));
-  Value high = g.create<arith::AndIOp>(pairs, constant(static_cast<int32_t>(0xffff0000)));
-  VectorType floats = g.vectorOf(g.f32);
-  return {g.create<arith::BitcastOp>(floats, low), g.create<arith::BitcastOp>(floats, high)};
-}
-
 /// sum + a * b over the elements of each lane.
 Value multiplyAdd(KernelBuilder& g, const GemmTile& tile, Value a, Value b, Value sum) {
-  if (tile.lane == GemmLane::F32)
+  if (tile.lane != GemmLane::Bf16Pair)
     return g.create<math::FmaOp>(a, b, sum);
-  if (tile.hasDot) {
-    VectorType pairs = g.vectorOf(g.bf16, 2 * g.width);
-    auto toPairs = [&](Value lanes) { return g.create<vector::BitCastOp>(pairs, lanes); };
-    return LLVM::CallIntrinsicOp::create(
-               g.builder, g.loc, sum.getType(),
-               g.builder.getStringAttr("llvm.x86.avx512bf16.dpbf16ps.512"),
-               ValueRange{sum, toPairs(a), toPairs(b)})
-        .getResult(0);
-  }
-  auto [aLow, aHigh] = unpack(g, a);
-  auto [bLow, bHigh] = unpack(g, b);
-  Value next = g.create<math::FmaOp>(aHigh, bHigh, sum);
-  return g.create<math::FmaOp>(aLow, bLow, next);
+  VectorType pairs = g.vectorOf(g.bf16, 2 * g.width);
+  auto toPairs = [&](Value lanes) { return g.create<vector::BitCastOp>(pairs, lanes); };
+  StringAttr name = g.builder.getStringAttr("llvm.x86.avx512bf16.dpbf16ps.512");
+  return LLVM::CallIntrinsicOp::create(g.builder, g.loc, sum.getType(), name,
+                                       ValueRange{sum, toPairs(a), toPairs(b)})
+      .getResult(0);
 }
 
 /// Fetches a row of what the sums are added to, and a piece of the next panel of B.
@@ -52,7 +34,7 @@ void fetch(KernelBuilder& g, const TileArguments& arg, const GemmTile& tile, Val
 
 void emitTile(KernelBuilder& g, const TileArguments& arg, const GemmTile& tile,
               const GemmPanelA& layout) {
-  Type lane = tile.lane == GemmLane::F32 ? g.f32 : g.i32;
+  Type lane = tile.lane == GemmLane::Bf16Pair ? g.i32 : g.f32;
   SmallVector<Value> masks;
   for (int64_t v = 0; v < tile.vectors; ++v)
     masks.push_back(g.maskBelow(arg.columns, tile.width, v * tile.width));
@@ -100,6 +82,8 @@ void emitTile(KernelBuilder& g, const TileArguments& arg, const GemmTile& tile,
     g.storeMasked(sums[i], pointer, masks[i % tile.vectors]);
 }
 
+} // namespace
+
 void emitEpilogue(KernelBuilder& g, const EpilogueArguments& arg, const GemmTile& tile,
                   const GemmEpilogue& epilogue) {
   // As bits: targets without bf16 would store lanes of it one by one, through f32 and back.
@@ -129,11 +113,17 @@ void emitEpilogue(KernelBuilder& g, const EpilogueArguments& arg, const GemmTile
   });
 }
 
-} // namespace
-
 std::string GemmTile::suffix() const {
-  return std::to_string(rows) + "_" + std::to_string(columns()) +
-         (lane == GemmLane::F32 ? "" : "_bf16");
+  const char* of[] = {"", "_bf16", "_widened"};
+  return std::to_string(rows) + "_" + std::to_string(columns()) + of[static_cast<int>(lane)];
+}
+
+std::string GemmEpilogue::suffix() const {
+  std::string text;
+  for (auto [is, what] : {std::pair(bias, "_bias"), {relu, "_relu"}, {toBf16, "_to_bf16"}})
+    if (is)
+      text += what;
+  return text;
 }
 
 GemmTile gemmTile(const VectorShape& shape, GemmLane lane, int64_t rows, int64_t columns) {
@@ -148,7 +138,7 @@ GemmTile gemmTile(const VectorShape& shape, GemmLane lane, int64_t rows, int64_t
   GemmTile best;
   double bestCost = 0;
   for (const Candidate& candidate : shape.width >= 16 ? ArrayRef(wide) : ArrayRef(narrow)) {
-    GemmTile tile{candidate.rows, candidate.vectors, shape.width, lane, shape.multipliesBf16};
+    GemmTile tile{candidate.rows, candidate.vectors, shape.width, lane};
     // A row on its own takes about as long as four in a full tile.
     double paddedRows = rows / tile.rows * tile.rows + 4.0 * (rows % tile.rows);
     double paddedColumns = llvm::divideCeil(columns, tile.columns()) * tile.columns();
@@ -173,11 +163,7 @@ func::FuncOp getTileFunction(KernelBuilder& g, const GemmTile& tile, const GemmP
 func::FuncOp getEpilogueFunction(KernelBuilder& g, const GemmTile& tile,
                                  const GemmEpilogue& epilogue) {
   Type p = g.pointer, n = g.indexType;
-  std::string name = "gemm_epilogue_" + std::to_string(tile.columns());
-  for (auto [is, what] :
-       {std::pair(epilogue.bias, "_bias"), {epilogue.relu, "_relu"}, {epilogue.toBf16, "_to_bf16"}})
-    if (is)
-      name += what;
+  std::string name = "gemm_epilogue_" + std::to_string(tile.columns()) + epilogue.suffix();
   return g.getFunction(name, {p, p, n, p, n, n}, [&](Block& block) {
     emitEpilogue(g, argumentsOf<EpilogueArguments>(block), tile, epilogue);
   });

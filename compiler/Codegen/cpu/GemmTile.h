@@ -7,22 +7,27 @@
 
 namespace titan::codegen {
 
-/// Elements along k that one multiply-add takes per lane: one f32, or two bf16 that lie in one
-/// 32-bit lane. Panels hold such lanes, so that packing moves 32 bits whatever the elements are.
-enum class GemmLane { F32, Bf16Pair };
+/// What one multiply-add takes per lane along k: one f32, two bf16 that lie in one 32-bit lane, or
+/// one bf16 as f32, where the instruction for pairs is slow or missing; of each pair the second one
+/// comes first, as in that instruction. Panels hold such lanes, so that packing moves 32 bits
+/// whatever the elements are.
+enum class GemmLane { F32, Bf16Pair, WidenedBf16 };
 
-inline int64_t elementsOf(GemmLane lane) { return lane == GemmLane::F32 ? 1 : 2; }
+inline int64_t elementsOf(GemmLane lane) { return lane == GemmLane::Bf16Pair ? 2 : 1; }
+/// Elements along k that are packed together.
+inline int64_t groupOf(GemmLane lane) { return lane == GemmLane::F32 ? 1 : 2; }
 
-/// Lanes along k of a packed panel: 48 columns of B are 36 KiB, which stay in the first-level cache
-/// with 8 rows of A.
+/// Groups along k of a packed panel: 48 columns of B are 36 KiB, which stay in the first-level
+/// cache with 8 rows of A. Widened, they are twice that: panels decide bits, which widening keeps.
 inline constexpr int64_t gemmDepth = 192;
 
 /// A tile of C in registers: rows x vectors accumulators of `width` columns each.
 struct GemmTile {
   int64_t rows = 8, vectors = 3, width = 16;
   GemmLane lane = GemmLane::F32;
-  bool hasDot = false; ///< the target multiplies and adds pairs of bf16 itself
   int64_t columns() const { return vectors * width; }
+  /// Lanes along k of a panel.
+  int64_t depth() const { return gemmDepth * groupOf(lane) / elementsOf(lane); }
   /// Of each piece of the next panel of B: as much as a line of this one has.
   int64_t fetchedBytes() const { return columns() * 4; }
   std::string suffix() const; ///< for the names of functions: "8_48_bf16"
@@ -59,6 +64,7 @@ mlir::func::FuncOp getTileFunction(KernelBuilder& builder, const GemmTile& tile,
 struct GemmEpilogue {
   bool bias = false, relu = false, toBf16 = false;
   bool any() const { return bias || relu || toBf16; }
+  std::string suffix() const; ///< for the names of functions: "_bias_to_bf16"
 };
 
 struct EpilogueArguments {
@@ -69,6 +75,8 @@ struct EpilogueArguments {
   auto slots() { return std::array{&sums, &c, &cRow, &bias, &rows, &columns}; }
 };
 /// c = epilogue(sums).
+void emitEpilogue(KernelBuilder& builder, const EpilogueArguments& arguments, const GemmTile& tile,
+                  const GemmEpilogue& epilogue);
 mlir::func::FuncOp getEpilogueFunction(KernelBuilder& builder, const GemmTile& tile,
                                        const GemmEpilogue& epilogue);
 
