@@ -69,8 +69,7 @@ LogicalResult emit(OpBuilder& builder, kernel::CallOp call, StringRef symbol,
         [&](Value i, ValueRange sum) {
           Value column = routine.getReverse() ? b.sub(b.index(routine.getColumns() - 1), i) : i;
           Value at = b.add(b.mul(row, routine.getColumns()), column);
-          Value next =
-              b.create<arith::AddFOp>(sum[0], b.load(b.f32, b.at(operands[0], at, b.f32)));
+          Value next = b.create<arith::AddFOp>(sum[0], b.load(b.f32, b.at(operands[0], at, b.f32)));
           b.store(next, b.at(operands[1], at, b.f32));
           return SmallVector<Value>{next};
         });
@@ -105,9 +104,8 @@ struct Kernels : codegen::CpuRoutineTable {
 
 void registerForeign(DialectRegistry& registry) {
   registry.insert<ForeignDialect>();
-  registry.addExtension(+[](MLIRContext*, ForeignDialect* dialect) {
-    dialect->addInterfaces<Meaning, Kernels>();
-  });
+  registry.addExtension(
+      +[](MLIRContext*, ForeignDialect* dialect) { dialect->addInterfaces<Meaning, Kernels>(); });
 }
 
 } // namespace titan::foreign

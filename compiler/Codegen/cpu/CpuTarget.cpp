@@ -39,8 +39,12 @@ bool prefersGenerated(const Gemm& gemm, const MachineModel& machine) {
 } // namespace
 
 Result<std::unique_ptr<Target>> CpuTarget::create(TargetInfo info, MLIRContext* context) {
+  return std::unique_ptr<Target>(TITAN_TRY(createCpu(std::move(info), context)));
+}
+
+Result<std::unique_ptr<CpuTarget>> CpuTarget::createCpu(TargetInfo info, MLIRContext* context) {
   info = TITAN_TRY(checked(std::move(info)));
-  return std::unique_ptr<Target>(new CpuTarget(std::move(info), context));
+  return std::unique_ptr<CpuTarget>(new CpuTarget(std::move(info), context));
 }
 
 Result<TargetInfo> CpuTarget::checked(TargetInfo info) {

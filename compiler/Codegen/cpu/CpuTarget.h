@@ -13,6 +13,9 @@ class CpuTarget : public Target {
 public:
   /// BadInput where `info` names no CPU; `native` becomes this machine's.
   static Result<std::unique_ptr<Target>> create(TargetInfo info, mlir::MLIRContext* context);
+  static Result<std::unique_ptr<CpuTarget>> createCpu(TargetInfo info, mlir::MLIRContext* context);
+  /// Another unit than the CPU's, for tests.
+  void setMatrixUnit(MatrixUnitKind unit) { shape_.matrixUnit = unit; }
 
   ProgramTarget device() const override;
   const RoutineEmitter* routine(mlir::Attribute routine) const override;

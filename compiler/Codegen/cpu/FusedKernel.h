@@ -14,6 +14,9 @@
 
 namespace titan::codegen {
 
+/// What multiplies tiles of bf16 (MatrixUnit.h). Emulated is for tests: any CPU runs it.
+enum class MatrixUnitKind { None, Amx, Emulated };
+
 /// Vector lengths of a target, in elements, whatever the element type.
 struct VectorShape {
   int64_t width = 16; ///< f32 elements of one register
@@ -21,6 +24,7 @@ struct VectorShape {
   /// time; 0 without that instruction.
   double bf16DotRate = 0;
   bool usesBf16Dot() const { return bf16DotRate > 1; }
+  MatrixUnitKind matrixUnit = MatrixUnitKind::None;
   int64_t reduction() const { return 4 * width; } ///< lanes of a reduction: four accumulators
   /// Of elementwise work: four chains side by side hide the latency of a function's polynomials.
   int64_t elementwise() const { return 4 * width; }

@@ -3,6 +3,7 @@
 #include "compiler/Codegen/cpu/CpuFeatures.h"
 #include "compiler/Codegen/cpu/GemmPack.h"
 #include "compiler/Codegen/cpu/GemmUnits.h"
+#include "compiler/Codegen/cpu/MatrixGemm.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -246,6 +247,8 @@ private:
 VectorShape vectorShape(const TargetInfo& target) {
   VectorShape shape;
   shape.width = hasFeature(target, "avx512f") ? 16 : hasFeature(target, "avx") ? 8 : 4;
+  bool hasUnit = hasFeature(target, "amx-bf16") && hasFeature(target, "avx512bw");
+  shape.matrixUnit = hasUnit ? MatrixUnitKind::Amx : MatrixUnitKind::None;
   // vdpbf16ps takes two cycles on Intel's cores, and half of one on AMD's (bench/results).
   if (hasFeature(target, "avx512bf16"))
     shape.bf16DotRate = StringRef(target.cpu).starts_with("znver") ? 2 : 0.5;
@@ -257,7 +260,10 @@ func::FuncOp emitGemmKernel(OpBuilder& builder, kernel::CallOp call, StringRef n
   OpBuilder::InsertionGuard guard(builder);
   func::FuncOp function = createKernelFunction(builder, call.getLoc(), name);
   builder.setInsertionPointToStart(&function.getBody().front());
-  GemmEmitter(builder, call, shape, function).emit();
+  if (usesMatrixUnit(call, shape))
+    emitMatrixGemm(builder, call, shape, function);
+  else
+    GemmEmitter(builder, call, shape, function).emit();
   func::ReturnOp::create(builder, call.getLoc());
   return function;
 }

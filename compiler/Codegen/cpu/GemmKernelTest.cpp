@@ -1,4 +1,5 @@
 // The generated matrix product against a sum in f64, over shapes around every tile's edge.
+#include "compiler/Codegen/cpu/testing/GemmCase.h"
 #include "compiler/Codegen/cpu/testing/KernelRunner.h"
 
 #include <gtest/gtest.h>
@@ -9,60 +10,10 @@
 namespace titan::codegen::testing {
 namespace {
 
-struct Case {
-  int64_t m, n, k;
-  bool transposeA = false, transposeB = false, accumulate = false, bias = false, relu = false;
-  int64_t batch = 1, tileM = 64, tileN = 128, padding = 0;
-  bool bf16 = false, toBf16 = false;
-  bool roundsB = false; ///< B is f32 and rounded
-};
-
-std::string moduleText(const Case& c) {
-  int64_t lda = (c.transposeA ? c.m : c.k) + c.padding;
-  int64_t ldb = (c.transposeB ? c.k : c.n) + c.padding, ldc = c.n + c.padding;
-  int64_t strideA = (c.transposeA ? c.k : c.m) * lda;
-  int64_t strideB = (c.transposeB ? c.n : c.k) * ldb, strideC = c.m * ldc;
-  auto flat = [](int64_t count, bool bf16 = false) {
-    return fmt::format("memref<{}x{}>", count, bf16 ? "bf16" : "f32");
-  };
-  std::string a = flat(c.batch * strideA, c.bf16),
-              b = flat(c.batch * strideB, c.bf16 && !c.roundsB),
-              o = flat(c.batch * strideC, c.toBf16), bias = flat(c.n);
-  return fmt::format(
-      "func.func @f(%a: {0}, %b: {1}, %c: {2}, %d: {3}) {{\n"
-      "kernel.call #kernel.gemm<batch = {4}, m = {5}, n = {6}, k = {7}, lda = {8}, ldb = {9}, "
-      "ldc = {10}, strideA = {11}, strideB = {12}, strideC = {13}, transposeA = {14}, "
-      "transposeB = {15}, accumulate = {16}, bias = {17}, relu = {18}, tileM = {19}, tileN = {20}> "
-      "ins({21}) outs(%c : {2})\nreturn\n}}\n",
-      a, b, o, bias, c.batch, c.m, c.n, c.k, lda, ldb, ldc, strideA, strideB, strideC, c.transposeA,
-      c.transposeB, c.accumulate, c.bias, c.relu, c.tileM, c.tileN,
-      c.bias ? fmt::format("%a, %b, %d : {}, {}, {}", a, b, bias)
-             : fmt::format("%a, %b : {}, {}", a, b));
-}
-
-/// A matrix as the kernel sees it, and its values.
-struct Matrix {
-  Matrix(int64_t count, bool bf16, std::mt19937& generator)
-      : bf16(bf16), values(count), bits(count) {
-    std::uniform_real_distribution<float> draw(-1, 1);
-    for (int64_t i = 0; i < count; ++i) {
-      bits[i] = toBFloat16(draw(generator));
-      values[i] = bf16 ? fromBFloat16(bits[i]) : draw(generator);
-    }
-  }
-  char* data() {
-    return bf16 ? reinterpret_cast<char*>(bits.data()) : reinterpret_cast<char*>(values.data());
-  }
-  float at(int64_t i) const { return bf16 ? fromBFloat16(bits[i]) : values[i]; }
-  bool bf16;
-  std::vector<float> values;
-  std::vector<uint16_t> bits;
-};
+using Case = GemmCase;
 
 void check(const Case& c) {
-  SCOPED_TRACE(fmt::format("{} x {} x {}, transposed {} {}, batch {}{}{}", c.m, c.n, c.k,
-                           c.transposeA, c.transposeB, c.batch, c.bf16 ? ", bf16" : "",
-                           c.toBf16 ? " to bf16" : ""));
+  SCOPED_TRACE(describe(c));
   Result<std::unique_ptr<KernelRunner>> runner = KernelRunner::compile(moduleText(c));
   ASSERT_TRUE(runner.ok()) << runner.error().message();
   auto gemm = llvm::cast<kernel::CallOp>((*runner)->kernels()[0].op).getGemm();

@@ -2,6 +2,9 @@
 
 #include "compiler/Codegen/cpu/CpuRoutines.h"
 #include "compiler/Codegen/cpu/CpuTarget.h"
+#include "compiler/Codegen/cpu/GemmKernel.h"
+#include "compiler/Codegen/cpu/MatrixUnit.h"
+#include "compiler/Codegen/cpu/testing/EmulatedTiles.h"
 
 #include "mlir/Parser/Parser.h"
 
@@ -23,13 +26,22 @@ Result<std::unique_ptr<KernelRunner>> KernelRunner::compile(std::string_view tex
 
 Result<std::unique_ptr<KernelRunner>> KernelRunner::compile(std::string_view text,
                                                             const TargetInfo& target) {
+  MatrixUnitKind unit = vectorShape(target).matrixUnit;
+  if (unit == MatrixUnitKind::Amx && whyNoTiles())
+    unit = MatrixUnitKind::None;
+  return compile(text, target, unit);
+}
+
+Result<std::unique_ptr<KernelRunner>>
+KernelRunner::compile(std::string_view text, const TargetInfo& target, MatrixUnitKind unit) {
   std::unique_ptr<KernelRunner> runner(new KernelRunner());
   MLIRContext* context = runner->context_.get();
   runner->module_ = parseSourceString<ModuleOp>(StringRef(text.data(), text.size()), context);
   if (!runner->module_)
     return Error::badInput("the kernels do not parse");
 
-  std::unique_ptr<Target> cpu = TITAN_TRY(CpuTarget::create(target, context));
+  std::unique_ptr<CpuTarget> cpu = TITAN_TRY(CpuTarget::createCpu(target, context));
+  cpu->setMatrixUnit(unit);
   bool failedToEmit = false;
   auto emit = [&](auto op) {
     std::string name = "kernel_" + std::to_string(runner->kernels_.size());
@@ -50,6 +62,13 @@ Result<std::unique_ptr<KernelRunner>> KernelRunner::compile(std::string_view tex
   if (!jit)
     return Error::internal("{}", llvm::toString(jit.takeError()));
   runner->jit_ = std::move(*jit);
+  llvm::orc::SymbolMap emulation = {
+      {runner->jit_->mangleAndIntern(emulatedMultiplyAdd),
+       {llvm::orc::ExecutorAddr::fromPtr(&titan_emulated_tile_multiply_add),
+        llvm::JITSymbolFlags::Exported}}};
+  if (llvm::Error error =
+          runner->jit_->getMainJITDylib().define(llvm::orc::absoluteSymbols(std::move(emulation))))
+    return Error::internal("{}", llvm::toString(std::move(error)));
   if (llvm::Error error =
           runner->jit_->addObjectFile(llvm::MemoryBuffer::getMemBufferCopy(object, "kernels")))
     return Error::internal("{}", llvm::toString(std::move(error)));

@@ -1,6 +1,7 @@
 // Compiles the kernels of a module text and calls them in this process.
 #pragma once
 
+#include "compiler/Codegen/cpu/FusedKernel.h"
 #include "compiler/Support/TargetInfo.h"
 #include "dialects/Kernel/Kernel.h"
 #include "runtime/program/Program.h"
@@ -22,6 +23,9 @@ public:
   static Result<std::unique_ptr<KernelRunner>> compile(std::string_view text);
   static Result<std::unique_ptr<KernelRunner>> compile(std::string_view text,
                                                        const TargetInfo& target);
+  /// With another matrix unit than the target's.
+  static Result<std::unique_ptr<KernelRunner>>
+  compile(std::string_view text, const TargetInfo& target, MatrixUnitKind unit);
 
   struct Entry {
     mlir::Operation* op = nullptr;

@@ -1,0 +1,307 @@
+// Products on the matrix unit, bit by bit, against their order in plain C++: on AMX where this
+// machine has it, and with emulated tiles on any.
+#include "compiler/Codegen/cpu/MatrixGemm.h"
+#include "compiler/Codegen/cpu/CpuFeatures.h"
+#include "compiler/Codegen/cpu/GemmKernel.h"
+#include "compiler/Codegen/cpu/testing/EmulatedTiles.h"
+#include "compiler/Codegen/cpu/testing/GemmCase.h"
+#include "compiler/Codegen/cpu/testing/KernelRunner.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <iostream>
+
+namespace titan::codegen::testing {
+namespace {
+
+/// What the operands are drawn from.
+enum class Values { Uniform, WideRange, NearTheSmallest, WithDenormals };
+
+float draw(Values values, std::mt19937& generator) {
+  std::uniform_real_distribution<float> mantissa(-1, 1);
+  std::uniform_int_distribution<int> wide(-40, 40), small(-64, -61), denormal(-133, -127),
+      large(50, 60), one(0, 1);
+  switch (values) {
+  case Values::Uniform:
+    return mantissa(generator);
+  case Values::WideRange:
+    return std::ldexp(mantissa(generator), wide(generator));
+  case Values::NearTheSmallest:
+    return std::ldexp(mantissa(generator), small(generator));
+  case Values::WithDenormals:
+    return std::ldexp(mantissa(generator), one(generator) ? denormal(generator) : large(generator));
+  }
+  return 0;
+}
+
+Matrix operand(int64_t count, bool bf16, Values values, std::mt19937& generator) {
+  Matrix matrix(count, bf16, generator);
+  for (int64_t i = 0; i < count; ++i)
+    matrix.set(i, draw(values, generator));
+  return matrix;
+}
+
+class Product {
+public:
+  Product(const GemmCase& gemm, Values values) : c(gemm) {
+    std::mt19937 generator(11);
+    lda = (c.transposeA ? c.m : c.k) + c.padding;
+    ldb = (c.transposeB ? c.k : c.n) + c.padding;
+    ldc = c.n + c.padding;
+    strideA = (c.transposeA ? c.k : c.m) * lda;
+    strideB = (c.transposeB ? c.n : c.k) * ldb;
+    strideC = c.m * ldc;
+    a.emplace(operand(c.batch * strideA, true, values, generator));
+    b.emplace(operand(c.batch * strideB, !c.roundsB, values, generator));
+    start.emplace(operand(c.batch * strideC, c.toBf16, values, generator));
+    bias.emplace(operand(c.n, false, values, generator));
+    compute();
+  }
+
+  /// The result of the kernel in calls of `step` units, as bits.
+  std::vector<uint32_t> run(const KernelRunner& runner, int64_t step) {
+    Matrix result = *start;
+    std::vector<char*> operands = {a->data(), b->data(), result.data()};
+    if (c.bias)
+      operands.push_back(bias->data());
+    runner.run(0, operands, {}, step);
+    return bitsOf(result);
+  }
+
+  std::vector<uint32_t> wanted; ///< likewise
+
+private:
+  static std::vector<uint32_t> bitsOf(const Matrix& matrix) {
+    std::vector<uint32_t> bits;
+    for (size_t i = 0; i < matrix.values.size(); ++i)
+      bits.push_back(matrix.bf16 ? matrix.bits[i] : std::bit_cast<uint32_t>(matrix.values[i]));
+    return bits;
+  }
+
+  float element(int64_t matrix, int64_t i, int64_t j) const {
+    float sum = c.accumulate ? start->at(matrix * strideC + i * ldc + j) : 0;
+    for (int64_t first = 0; first < c.k; first += 32) {
+      std::array<uint16_t, 32> left = {}, right = {};
+      for (int64_t k = first; k < std::min(first + 32, c.k); ++k) {
+        left[k - first] = a->bits[matrix * strideA + (c.transposeA ? k * lda + i : i * lda + k)];
+        right[k - first] = b->bits[matrix * strideB + (c.transposeB ? j * ldb + k : k * ldb + j)];
+      }
+      sum = addProducts(sum, left, right);
+    }
+    if (c.bias)
+      sum += bias->at(j);
+    return c.relu && !(sum > 0) ? 0 : sum;
+  }
+
+  void compute() {
+    Matrix result = *start;
+    for (int64_t matrix = 0; matrix < c.batch; ++matrix)
+      for (int64_t i = 0; i < c.m; ++i)
+        for (int64_t j = 0; j < c.n; ++j)
+          result.set(matrix * strideC + i * ldc + j, element(matrix, i, j));
+    wanted = bitsOf(result);
+  }
+
+  GemmCase c;
+  int64_t lda, ldb, ldc, strideA, strideB, strideC;
+  std::optional<Matrix> a, b, start, bias;
+};
+
+void expectBits(Product& product, const KernelRunner& runner) {
+  for (int64_t step : {0, 1, 3}) {
+    if (step > 0 && runner.kernels()[0].units == 1)
+      continue;
+    std::vector<uint32_t> found = product.run(runner, step);
+    int64_t wrong = 0, first = -1;
+    for (size_t i = 0; i < found.size(); ++i)
+      if (found[i] != product.wanted[i] && wrong++ == 0)
+        first = i;
+    ASSERT_EQ(wrong, 0) << "of " << found.size() << " elements, the first at " << first << ": "
+                        << std::hex << found[first] << ", not " << product.wanted[first]
+                        << ", in calls of " << std::dec << step << " units";
+  }
+}
+
+TargetInfo native() {
+  TargetInfo target = resolveCpu("native").take();
+  return target;
+}
+
+void check(const GemmCase& c, Values values = Values::Uniform) {
+  SCOPED_TRACE(describe(c));
+  Product product(c, values);
+  std::vector<MatrixUnitKind> units = {MatrixUnitKind::Emulated};
+  if (!whyNoTiles())
+    units.push_back(MatrixUnitKind::Amx);
+  for (MatrixUnitKind unit : units) {
+    SCOPED_TRACE(unit == MatrixUnitKind::Amx ? "AMX" : "emulated tiles");
+    auto runner = KernelRunner::compile(moduleText(c), native(), unit);
+    ASSERT_TRUE(runner.ok()) << runner.error().message();
+    expectBits(product, **runner);
+  }
+}
+
+class MatrixGemm : public ::testing::Test {
+protected:
+  static void SetUpTestSuite() {
+    if (const char* reason = whyNoTiles())
+      std::cout << "emulated tiles only: " << reason << "\n";
+  }
+};
+
+struct Layout {
+  bool transposeA, transposeB;
+};
+constexpr Layout layouts[] = {{false, false}, {false, true}, {true, false}, {true, true}};
+
+TEST_F(MatrixGemm, ShapesAroundTheBlocks) {
+  size_t next = 0;
+  for (int64_t m : {16, 31, 32, 33, 65})
+    for (int64_t n : {16, 31, 32, 33, 100}) {
+      auto [transposeA, transposeB] = layouts[next++ % std::size(layouts)];
+      check({.m = m,
+             .n = n,
+             .k = 40,
+             .transposeA = transposeA,
+             .transposeB = transposeB,
+             .tileM = 48,
+             .tileN = 64,
+             .bf16 = true});
+    }
+}
+
+TEST_F(MatrixGemm, DepthsAroundStepsAndPanels) {
+  for (auto [transposeA, transposeB] : layouts)
+    for (int64_t k : {32, 33, 63, 64, 385, 800})
+      for (bool toBf16 : {false, true})
+        check({.m = 40,
+               .n = 50,
+               .k = k,
+               .transposeA = transposeA,
+               .transposeB = transposeB,
+               .tileM = 40,
+               .tileN = 50,
+               .padding = k % 3,
+               .bf16 = true,
+               .toBf16 = toBf16});
+}
+
+// B is packed in several blocks, of columns and along k; the sums of a strip lie apart.
+TEST_F(MatrixGemm, BlocksOfB) {
+  for (bool toBf16 : {false, true})
+    for (bool transposeA : {false, true})
+      check({.m = 40,
+             .n = 790,
+             .k = 1100,
+             .transposeA = transposeA,
+             .transposeB = !transposeA,
+             .tileM = 40,
+             .tileN = 790,
+             .bf16 = true,
+             .toBf16 = toBf16});
+}
+
+// So do the sums of a block, of which there are two, one below the other.
+TEST_F(MatrixGemm, BlocksOfSums) {
+  check({.m = 700,
+         .n = 760,
+         .k = 700,
+         .transposeA = true,
+         .tileM = 700,
+         .tileN = 760,
+         .bf16 = true,
+         .toBf16 = true});
+}
+
+TEST_F(MatrixGemm, Epilogues) {
+  for (bool accumulate : {false, true})
+    for (bool bias : {false, true})
+      for (bool relu : {false, true})
+        for (bool toBf16 : {false, true})
+          for (int64_t k : {60, 500}) {
+            if (accumulate && toBf16)
+              continue;
+            check({.m = 37,
+                   .n = 70,
+                   .k = k,
+                   .transposeB = true,
+                   .accumulate = accumulate,
+                   .bias = bias,
+                   .relu = relu,
+                   .tileM = 32,
+                   .tileN = 48,
+                   .padding = 3,
+                   .bf16 = true,
+                   .toBf16 = toBf16});
+          }
+}
+
+TEST_F(MatrixGemm, RoundsB) {
+  for (bool transposeB : {false, true})
+    for (int64_t k : {32, 45, 420})
+      check({.m = 33,
+             .n = 49,
+             .k = k,
+             .transposeB = transposeB,
+             .padding = 1,
+             .bf16 = true,
+             .toBf16 = k > 45,
+             .roundsB = true});
+}
+
+TEST_F(MatrixGemm, BatchesAndLinesOfUnits) {
+  for (auto [m, n] : {std::pair<int64_t, int64_t>{70, 200}, {200, 70}})
+    check({.m = m,
+           .n = n,
+           .k = 50,
+           .transposeB = true,
+           .batch = 3,
+           .tileM = 32,
+           .tileN = 16,
+           .bf16 = true});
+}
+
+TEST_F(MatrixGemm, ExtremeValues) {
+  for (Values values : {Values::WideRange, Values::NearTheSmallest, Values::WithDenormals})
+    for (auto [transposeA, transposeB] : layouts) {
+      SCOPED_TRACE(static_cast<int>(values));
+      for (bool accumulate : {false, true})
+        check({.m = 40,
+               .n = 60,
+               .k = 200,
+               .transposeA = transposeA,
+               .transposeB = transposeB,
+               .accumulate = accumulate,
+               .bf16 = true},
+              values);
+    }
+}
+
+TEST_F(MatrixGemm, RunsOnNarrowVectorsToo) {
+  GemmCase c = {.m = 45,
+                .n = 70,
+                .k = 90,
+                .transposeB = true,
+                .bias = true,
+                .padding = 1,
+                .bf16 = true,
+                .toBf16 = true};
+  Product product(c, Values::Uniform);
+  auto runner = KernelRunner::compile(moduleText(c), resolveCpu("x86-64-v3").take(),
+                                      MatrixUnitKind::Emulated);
+  ASSERT_TRUE(runner.ok()) << runner.error().message();
+  expectBits(product, **runner);
+}
+
+TEST(MatrixUnit, IsOfTheTarget) {
+  auto unitOf = [](const char* arch) { return vectorShape(resolveCpu(arch).take()).matrixUnit; };
+  for (const char* arch : {"sapphirerapids", "graniterapids"})
+    EXPECT_EQ(unitOf(arch), MatrixUnitKind::Amx) << arch;
+  for (const char* arch : {"x86-64-v3", "x86-64-v4", "znver5", "cooperlake"})
+    EXPECT_EQ(unitOf(arch), MatrixUnitKind::None) << arch;
+}
+
+} // namespace
+} // namespace titan::codegen::testing

@@ -1,0 +1,20 @@
+// AMX's product of tiles in plain C++, and what a process needs to run AMX itself.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace titan::codegen::testing {
+
+/// The sum after 32 more elements along k: c + (e + o), e and o the chains of multiply-adds over
+/// the even and the odd elements, in order from +0; denormal inputs count as zero, denormal results
+/// become zero (MatrixUnit.h). Sets MXCSR meanwhile.
+float addProducts(float sum, std::span<const uint16_t, 32> a, std::span<const uint16_t, 32> b);
+
+/// addProducts for 16 x 16 sums: what generated code calls as `emulatedMultiplyAdd`.
+extern "C" void titan_emulated_tile_multiply_add(float* sums, const uint16_t* a, const uint16_t* b);
+
+/// Lets this process run AMX: empty, or the reason why it cannot.
+const char* whyNoTiles();
+
+} // namespace titan::codegen::testing
