@@ -3,7 +3,7 @@
 // runs start from the same bits.
 #pragma once
 
-#include "runtime/device/cpu/ThreadPool.h"
+#include "runtime/host/ThreadPool.h"
 #include "runtime/program/Program.h"
 
 #include <string>

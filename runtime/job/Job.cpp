@@ -1,5 +1,5 @@
 #include "runtime/data/MappedFile.h"
-#include "runtime/device/cpu/KernelThread.h"
+#include "runtime/host/KernelThread.h"
 #include "runtime/job/Evaluate.h"
 #include "runtime/job/Info.h"
 #include "runtime/job/JobImage.h"

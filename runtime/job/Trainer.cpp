@@ -1,7 +1,7 @@
 #include "runtime/job/Trainer.h"
 
-#include "runtime/device/cpu/ResidentMemory.h"
 #include "runtime/executor/Figures.h"
+#include "runtime/host/ResidentMemory.h"
 #include "runtime/job/GemmCeiling.h"
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 // the offsets that the compiler planned.
 #pragma once
 
-#include "runtime/device/cpu/ThreadPool.h"
+#include "runtime/host/ThreadPool.h"
 
 #include <cstddef>
 #include <span>

@@ -1,7 +1,5 @@
 #include "runtime/device/cpu/Arena.h"
 #include "runtime/device/cpu/CpuFeatures.h"
-
-#include "runtime/device/cpu/ResidentMemory.h"
 #include "runtime/device/cpu/testing/RefusedTiles.h"
 
 #include <gtest/gtest.h>
@@ -133,18 +131,6 @@ TEST(ArenaDeathTest, StopsAccessesBeyondItsEnds) {
   volatile char* data = arena.data();
   EXPECT_DEATH(data[arena.capacity()] = 1, "");
   EXPECT_DEATH(data[-1] = 1, "");
-}
-
-TEST(ResidentMemory, GrowsWithTheArena) {
-  auto pool = ThreadPool::create(1).take();
-  const int64_t before = peakResidentBytes();
-  if (before == 0)
-    GTEST_SKIP() << "the system does not say how much memory a process has";
-  constexpr int64_t bytes = int64_t{256} << 20;
-  Arena arena = Arena::create(bytes, *pool).take();
-  const int64_t after = peakResidentBytes();
-  EXPECT_GE(after, bytes);
-  EXPECT_LE(after - before, bytes + (16 << 20));
 }
 
 } // namespace

@@ -7,7 +7,7 @@
 // primitive promises none of this).
 #pragma once
 
-#include "runtime/device/cpu/ThreadPool.h"
+#include "runtime/host/ThreadPool.h"
 #include "runtime/program/Program.h"
 
 #include <string>

@@ -1,4 +1,4 @@
-#include "runtime/device/cpu/KernelThread.h"
+#include "runtime/host/KernelThread.h"
 
 #include <csignal>
 #include <cstring>

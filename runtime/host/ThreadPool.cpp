@@ -7,7 +7,7 @@
 // Sleeping is the usual two-sided check: the sleeper raises its flag, then looks again; the waker
 // publishes, then looks at the flag; both in one total order (seq_cst), so that one of the two sees
 // the other.
-#include "runtime/device/cpu/ThreadPool.h"
+#include "runtime/host/ThreadPool.h"
 
 #include <algorithm>
 #include <climits>

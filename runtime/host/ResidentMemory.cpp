@@ -1,4 +1,4 @@
-#include "runtime/device/cpu/ResidentMemory.h"
+#include "runtime/host/ResidentMemory.h"
 
 #include <cstdlib>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "runtime/device/cpu/ThreadPool.h"
+#include "runtime/host/ThreadPool.h"
 
 #include <gtest/gtest.h>
 

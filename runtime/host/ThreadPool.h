@@ -6,7 +6,7 @@
 // allocates nothing and takes no lock.
 #pragma once
 
-#include "runtime/device/cpu/KernelThread.h"
+#include "runtime/host/KernelThread.h"
 #include "runtime/program/Error.h"
 
 #include <atomic>
