@@ -96,7 +96,7 @@ Status EventFile::write(const StepMetrics& metrics) {
   const bool tokens = metrics.tokens > 0;
   const auto items = static_cast<double>(tokens ? metrics.tokens : metrics.samples);
   const double rate = metrics.seconds > 0 ? items / metrics.seconds : 0;
-  const Scalar scalars[] = {
+  const EventScalar scalars[] = {
       {"train/loss", metrics.loss},
       {"train/lr", metrics.lr},
       {"train/grad_norm", metrics.gradNorm},
@@ -105,7 +105,7 @@ Status EventFile::write(const StepMetrics& metrics) {
   return write(metrics.step, scalars);
 }
 
-Status EventFile::write(int64_t step, std::span<const Scalar> scalars) {
+Status EventFile::write(int64_t step, std::span<const EventScalar> scalars) {
   constexpr size_t floatBytes = 5; // tag and value
   beginEvent(event_, step);
   std::string& summary = frame_; // free until the record is written

@@ -21,7 +21,7 @@
 
 namespace titan {
 
-using Scalar = std::pair<std::string_view, float>;
+using EventScalar = std::pair<std::string_view, float>;
 
 class EventFile {
 public:
@@ -32,7 +32,7 @@ public:
 
   /// One event with train/loss, train/lr, train/grad_norm and train/{samples,tokens}_per_second.
   Status write(const StepMetrics& metrics);
-  Status write(int64_t step, std::span<const Scalar> scalars);
+  Status write(int64_t step, std::span<const EventScalar> scalars);
 
   const std::string& path() const { return path_; }
 

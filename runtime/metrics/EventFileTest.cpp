@@ -143,7 +143,7 @@ TEST_F(EventFileTest, LongTagsKeepTheirLength) {
   auto file = EventFile::create(directory_, 0);
   ASSERT_TRUE(file.ok());
   const std::string tag(300, 't');
-  const Scalar scalars[] = {{tag, 7.0f}, {"short", 8.0f}};
+  const EventScalar scalars[] = {{tag, 7.0f}, {"short", 8.0f}};
   ASSERT_TRUE(file->write(1, scalars).ok());
   const Message event(readFrames(file->path()).at(1));
   const Message summary(event.strings.find(5)->second);
