@@ -77,14 +77,18 @@ Result<int> run(const std::vector<std::string>& arguments) {
   // The order of accumulation and the place of every random decision are fixed there, so the
   // numbers are the job's.
   TITAN_TRY(compilation->advance(Stage::Accumulate));
-  auto engine = TITAN_TRY(eager::ReferenceEngine::create(
+  const auto reference = TITAN_TRY(eager::ReferenceProgram::create(
       compilation->module(),
       options->precision == "f64" ? interpreter::Engine::F64 : interpreter::Engine::F32));
 
-  std::string program = serialize(engine->program());
-  KernelFunction kernel = eager::ReferenceEngine::kernel();
+  std::string program = serialize(reference.program());
   JobImage image;
-  image.programs = {{program, {&kernel, 1}}};
+  image.programs = {{program}};
+  image.chooseDevice = [&](const DeviceRequest&) -> Result<ChosenDevice> {
+    ChosenDevice chosen;
+    chosen.device = TITAN_TRY(eager::ReferenceEngine::create(reference));
+    return chosen;
+  };
   image.executable = std::filesystem::path(options->compile.model).replace_extension().string();
   image.weightsDirectory =
       options->compile.weightsDirectory.empty()

@@ -7,9 +7,6 @@
 #include "compiler/Support/RecipeAttribute.h"
 #include "compiler/Support/TaggedFunction.h"
 
-#include <cstdio>
-#include <cstdlib>
-
 using namespace mlir;
 
 namespace titan::eager {
@@ -17,7 +14,6 @@ namespace titan::eager {
 namespace {
 
 constexpr int64_t alignment = 64;
-ReferenceEngine* active = nullptr;
 
 struct RoleTag {
   StringRef tag;
@@ -30,35 +26,26 @@ constexpr RoleTag resultRoles[] = {{ir::tag::metric, Binding::Role::Metric},
 
 } // namespace
 
-Result<std::unique_ptr<ReferenceEngine>> ReferenceEngine::create(ModuleOp module,
-                                                                 interpreter::Engine engine) {
-  std::unique_ptr<ReferenceEngine> result(new ReferenceEngine(module, engine));
+Result<ReferenceProgram> ReferenceProgram::create(ModuleOp module, interpreter::Engine engine) {
+  ReferenceProgram result(module, engine);
   std::string message;
   ScopedDiagnosticHandler handler(module.getContext(), [&](Diagnostic& diagnostic) {
     if (message.empty())
       message = diagnostic.str();
   });
-  if (failed(result->describe()))
+  if (failed(result.describe()))
     return Error::internal("{}", message);
-  TITAN_TRY(verify(result->program_));
-  active = result.get();
+  TITAN_TRY(verify(result.program_));
   return result;
 }
 
-ReferenceEngine::~ReferenceEngine() {
-  if (active == this)
-    active = nullptr;
-}
-
-KernelFunction ReferenceEngine::kernel() { return &runKernel; }
-
-int64_t ReferenceEngine::place(int64_t bytes) {
+int64_t ReferenceProgram::place(int64_t bytes) {
   int64_t offset = program_.arenaBytes;
   program_.arenaBytes += (bytes + alignment - 1) / alignment * alignment;
   return offset;
 }
 
-LogicalResult ReferenceEngine::describe() {
+LogicalResult ReferenceProgram::describe() {
   FailureOr<Recipe> recipe = getRecipe(module_);
   if (failed(recipe))
     return failure();
@@ -87,7 +74,7 @@ LogicalResult ReferenceEngine::describe() {
   return success();
 }
 
-LogicalResult ReferenceEngine::describeFunction(func::FuncOp op) {
+LogicalResult ReferenceProgram::describeFunction(func::FuncOp op) {
   Function function;
   function.name = op.getName().str();
   FunctionSlots slots;
@@ -141,41 +128,51 @@ LogicalResult ReferenceEngine::describeFunction(func::FuncOp op) {
   return success();
 }
 
-interpreter::Tensor ReferenceEngine::read(const Slot& slot, const char* bytes) {
+Result<std::unique_ptr<ReferenceEngine>> ReferenceEngine::create(ReferenceProgram program) {
+  HostMemory memory = TITAN_TRY(HostMemory::create(program.program_.arenaBytes));
+  return std::unique_ptr<ReferenceEngine>(
+      new ReferenceEngine(std::move(program), std::move(memory)));
+}
+
+interpreter::Tensor ReferenceEngine::read(const Slot& slot) {
+  const std::string_view bytes(arena() + slot.offset, slot.bytes);
   if (!slot.state.empty()) {
     // A load or an init may have changed the state behind our back.
     auto found = remembered_.find(slot.state);
-    if (found != remembered_.end() && found->second.bytes == std::string_view(bytes, slot.bytes))
+    if (found != remembered_.end() && found->second.bytes == bytes)
       return found->second.tensor;
   }
-  return decode(slot.type, slot.dtype, bytes);
+  return decode(slot.type, slot.dtype, bytes.data());
 }
 
-void ReferenceEngine::write(const Slot& slot, const interpreter::Tensor& tensor, char* bytes) {
+void ReferenceEngine::write(const Slot& slot, const interpreter::Tensor& tensor) {
+  char* bytes = arena() + slot.offset;
   encode(tensor, slot.dtype, bytes);
-  if (!slot.state.empty() && engine_ == interpreter::Engine::F64)
+  if (!slot.state.empty() && source_.engine_ == interpreter::Engine::F64)
     remembered_[slot.state] = {tensor, std::string(bytes, slot.bytes)};
 }
 
-void ReferenceEngine::run(size_t index, char* const* operands) {
-  const FunctionSlots& slots = functions_[index];
+Status ReferenceEngine::run(uint32_t index, CommandObserver* observer) {
+  const ReferenceProgram::FunctionSlots& slots = source_.functions_[index];
+  const Function& function = source_.program_.functions[index];
+  if (observer) {
+    observer->beforeFunction(function);
+    observer->before(function, 0);
+  }
   SmallVector<interpreter::Tensor> arguments;
   for (const Slot& slot : slots.arguments)
-    arguments.push_back(read(slot, *operands++));
+    arguments.push_back(read(slot));
   FailureOr<SmallVector<interpreter::Tensor>> results =
-      interpreter::run(slots.function, arguments, engine_);
-  if (failed(results)) {
-    // A kernel cannot fail, so neither can this one go on; the diagnostic handler has the message.
-    std::fprintf(stderr, "error: the interpreter cannot run @%s\n",
-                 program_.functions[index].name.c_str());
-    std::exit(static_cast<int>(ErrorCode::Internal));
-  }
+      interpreter::run(slots.function, arguments, source_.engine_);
+  if (failed(results)) // the diagnostic handler has the message
+    return Error::internal("'{}' cannot run @{}", source_.program_.kernels[0].label, function.name);
   for (auto [slot, result] : llvm::zip_equal(slots.results, *results))
-    write(slot, result, *operands++);
-}
-
-void ReferenceEngine::runKernel(char* const* operands, const int64_t* scalars, int64_t, int64_t) {
-  active->run(static_cast<size_t>(scalars[0]), operands);
+    write(slot, result);
+  if (observer) {
+    observer->after(function, 0);
+    observer->afterFunction(function);
+  }
+  return {};
 }
 
 } // namespace titan::eager

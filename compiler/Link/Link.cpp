@@ -123,6 +123,7 @@ std::vector<std::string> linkerArguments(const std::string& directory, const std
           library("libtitan_job.a"),
           library("libtitan_executor.a"),
           library("libtitan_device_cpu.a"),
+          library("libtitan_device.a"),
           library("libtitan_host.a"),
           library("libtitan_checkpoint.a"),
           library("libtitan_data.a"),

@@ -13,27 +13,28 @@
 
 #include "runtime/checkpoint/Env.h"
 #include "runtime/checkpoint/Manifest.h"
+#include "runtime/device/StateAccess.h"
 
 #include <optional>
 
 namespace titan::checkpoint {
 
-/// Bytes of one state tensor, row-major.
+/// One state tensor, row-major.
 struct TensorView {
   std::string name;
   StateKind kind = StateKind::Param;
   std::string profile; ///< of kinds that have one (Folders.h)
   DType dtype = DType::F32;
   Shape shape;
-  const char* data = nullptr;
+  ByteSource source; ///< bytes() bytes
 
   int64_t bytes() const { return elementCount(shape) * byteSize(dtype); }
 };
 
-/// All state of `program` but its counters, in an arena.
-std::vector<TensorView> tensors(const Program& program, const char* arena);
-/// The counters' values in an arena.
-Counters counters(const Program& program, const char* arena);
+/// All state of a program but its counters.
+std::vector<TensorView> tensors(StateAccess& access);
+/// The counters' values now. The errors of the device.
+Result<Counters> counters(StateAccess& access);
 
 struct SaveRequest {
   int64_t step = 0;

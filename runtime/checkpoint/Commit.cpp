@@ -17,22 +17,27 @@ Status Attempt::makeDirectory(const std::string& name) {
 }
 
 Result<FileRecord> Attempt::write(const std::string& relativePath,
-                                  std::span<const std::string_view> pieces, ChunkDigests* chunks) {
+                                  std::span<const ByteSource> pieces, ChunkDigests* chunks) {
   auto file = TITAN_TRY(env_->createFile(joinPath(path_, relativePath)));
   FileRecord record;
   record.path = relativePath;
   Digest digest;
-  for (std::string_view piece : pieces)
-    while (!piece.empty()) {
+  const auto append = [&](std::span<const char> bytes) -> Status {
+    std::string_view rest(bytes.data(), bytes.size());
+    while (!rest.empty()) {
       // What was just written is in the cache when its digests are taken.
-      const std::string_view part = piece.substr(0, static_cast<size_t>(chunkBytes));
+      const std::string_view part = rest.substr(0, static_cast<size_t>(chunkBytes));
       TITAN_TRY(file->append(part));
       digest.update(part);
       if (chunks)
         chunks->update(part);
       record.bytes += static_cast<int64_t>(part.size());
-      piece.remove_prefix(part.size());
+      rest.remove_prefix(part.size());
     }
+    return {};
+  };
+  for (const ByteSource& piece : pieces)
+    TITAN_TRY(piece.forEachPiece(append));
   TITAN_TRY(file->sync());
   TITAN_TRY(file->close());
   record.digest = digest.hex();
@@ -42,15 +47,15 @@ Result<FileRecord> Attempt::write(const std::string& relativePath,
 
 Status Attempt::writeFile(const std::string& relativePath,
                           std::span<const std::string_view> pieces) {
-  files_.push_back(TITAN_TRY(write(relativePath, pieces, nullptr)));
+  const std::vector<ByteSource> sources(pieces.begin(), pieces.end());
+  files_.push_back(TITAN_TRY(write(relativePath, sources, nullptr)));
   return {};
 }
 
-Status Attempt::writeDataFile(const std::string& relativePath,
-                              std::span<const std::string_view> pieces) {
+Status Attempt::writeDataFile(const std::string& relativePath, std::span<const ByteSource> pieces) {
   ChunkDigests chunks;
   FileRecord record = TITAN_TRY(write(relativePath, pieces, &chunks));
-  const std::string_view list[] = {chunks.finish()};
+  const ByteSource list[] = {std::span<const char>(chunks.finish())};
   FileRecord listRecord = TITAN_TRY(write(chunkListPath(relativePath), list, nullptr));
   record.chunks = {std::move(listRecord.path), std::move(listRecord.digest)};
   files_.push_back(std::move(record));
@@ -65,7 +70,7 @@ Status Attempt::publish(Manifest manifest, const std::string& finalName) {
   manifest.files = files_;
   const std::string name = Manifest::fileName;
   const std::string text = toJson(manifest);
-  const std::string_view pieces[] = {text};
+  const ByteSource pieces[] = {std::span<const char>(text)};
   TITAN_TRY(write(name + ".tmp", pieces, nullptr));
   TITAN_TRY(env_->rename(joinPath(path_, name + ".tmp"), joinPath(path_, name)));
   TITAN_TRY(env_->syncDirectory(path_));

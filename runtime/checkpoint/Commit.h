@@ -17,6 +17,7 @@
 #include "runtime/checkpoint/Chunks.h"
 #include "runtime/checkpoint/Env.h"
 #include "runtime/checkpoint/Manifest.h"
+#include "runtime/device/Bytes.h"
 
 #include <functional>
 #include <span>
@@ -35,8 +36,8 @@ public:
   Status makeDirectory(const std::string& name);
   /// Step 2: the file is the concatenation of `pieces`.
   Status writeFile(const std::string& relativePath, std::span<const std::string_view> pieces);
-  /// The same, with the list of its chunks' digests.
-  Status writeDataFile(const std::string& relativePath, std::span<const std::string_view> pieces);
+  /// The same of bytes that may lie on a device, with the list of its chunks' digests.
+  Status writeDataFile(const std::string& relativePath, std::span<const ByteSource> pieces);
   /// Steps 3 to 5; the manifest gets the files' records.
   Status publish(Manifest manifest, const std::string& finalName);
   /// Removes what is there, as far as that is possible: what stays is removed by the next holder of
@@ -51,8 +52,8 @@ private:
       : env_(&env), parent_(std::move(parent)), path_(std::move(path)) {}
 
   /// `chunks`, if not null, takes what is written.
-  Result<FileRecord> write(const std::string& relativePath,
-                           std::span<const std::string_view> pieces, ChunkDigests* chunks);
+  Result<FileRecord> write(const std::string& relativePath, std::span<const ByteSource> pieces,
+                           ChunkDigests* chunks);
 
   Env* env_;
   std::string parent_, path_;

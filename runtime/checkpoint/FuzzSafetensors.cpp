@@ -25,7 +25,7 @@ void parse(std::string_view bytes) {
     std::string whole(static_cast<size_t>(elementCount(tensor.shape) * byteSize(tensor.dtype)), 0);
     if (whole.size() > bytes.size())
       std::abort();
-    if (!tensor.readInto(whole.data()).ok())
+    if (!tensor.readInto(std::span<char>(whole)).ok())
       std::abort();
   }
 }

@@ -3,8 +3,6 @@
 #include "runtime/checkpoint/MatchNames.h"
 #include "runtime/checkpoint/ReadCheckpoint.h"
 
-#include <cstring>
-
 namespace titan::checkpoint {
 namespace {
 
@@ -76,9 +74,10 @@ Result<LoadReport> load(const std::string& path, const LoadRequest& request, Env
     TITAN_TRY(readMatches(matching.matches));
     report.notes.insert(report.notes.end(), matching.notes.begin(), matching.notes.end());
   }
-  for (const Destination* destination : counters)
-    std::memcpy(destination->data, &report.manifest.counters[destination->entry.name],
-                sizeof(int64_t));
+  for (const Destination* destination : counters) {
+    const int64_t value = report.manifest.counters[destination->entry.name];
+    TITAN_TRY(destination->sink.write(0, {reinterpret_cast<const char*>(&value), sizeof value}));
+  }
   for (std::string& note : describeDifferences(report.manifest.program, request.program))
     report.notes.push_back(std::move(note));
   return report;

@@ -10,14 +10,14 @@
 
 namespace titan::checkpoint {
 
-/// Where one state tensor of the program lies, and what it expects.
+/// Where one state tensor of the program goes, and what it expects.
 struct Destination {
   TableEntry entry;
-  char* data = nullptr; ///< elementCount(shape) * byteSize(dtype) bytes; a counter: 8, I64
+  ByteSink sink; ///< elementCount(shape) * byteSize(dtype) bytes; a counter: 8, I64
 };
 
-/// All state of `program` in an arena, counters included.
-std::vector<Destination> destinations(const Program& program, char* arena);
+/// All state of a program, counters included.
+std::vector<Destination> destinations(StateAccess& access);
 
 struct LoadRequest {
   std::vector<Destination> destinations;

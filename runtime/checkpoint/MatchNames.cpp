@@ -155,7 +155,7 @@ private:
 
 Status readMatches(const std::vector<Match>& matches) {
   for (const Match& match : matches)
-    if (Status read = match.tensor->readInto(match.destination->data); !read.ok())
+    if (Status read = match.tensor->readInto(match.destination->sink); !read.ok())
       return Error(read.error().code(),
                    fmt::format("{}; the state is loaded in part, nothing was saved: start again",
                                read.error().message()));

@@ -143,7 +143,8 @@ Status runProtocol(Env& env, const std::string& parent, Attempt& attempt,
                    const Manifest& manifest) {
   for (const FolderPlan& plan : folders) {
     const std::string probe = probeOf(plan);
-    const std::string_view pieces[] = {plan.header, probe}, index[] = {plan.index};
+    const ByteSource pieces[] = {std::span<const char>(plan.header), std::span<const char>(probe)};
+    const std::string_view index[] = {plan.index};
     TITAN_TRY(attempt.makeDirectory(plan.folder.name));
     TITAN_TRY(attempt.writeDataFile(plan.file, pieces));
     if (!plan.index.empty())

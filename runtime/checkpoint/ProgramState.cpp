@@ -1,8 +1,6 @@
-// Between a compiled Program with its arena and what the checkpoint layer takes.
+// Between a compiled Program with its state and what the checkpoint layer takes.
 #include "runtime/checkpoint/Load.h"
 #include "runtime/program/Text.h"
-
-#include <cstring>
 
 namespace titan::checkpoint {
 namespace {
@@ -45,27 +43,29 @@ std::string kernelsDigest(const Program& program) {
 
 } // namespace
 
-std::vector<TensorView> tensors(const Program& program, const char* arena) {
+std::vector<TensorView> tensors(StateAccess& access) {
   std::vector<TensorView> views;
-  for (const State& state : program.states)
+  for (const State& state : access.program().states)
     if (state.kind != StateKind::Counter)
-      views.push_back(
-          {state.name, state.kind, state.profile, state.dtype, state.shape, arena + state.offset});
+      views.push_back({state.name, state.kind, state.profile, state.dtype, state.shape,
+                       access.source(placeOf(state))});
   return views;
 }
 
-Counters counters(const Program& program, const char* arena) {
+Result<Counters> counters(StateAccess& access) {
   Counters counters;
-  for (const State& state : program.states)
-    if (state.kind == StateKind::Counter)
-      std::memcpy(&counters[state.name], arena + state.offset, sizeof(int64_t));
+  for (const State& state : access.program().states)
+    if (state.kind == StateKind::Counter) {
+      int64_t& value = counters[state.name];
+      TITAN_TRY(access.read(placeOf(state), 0, {reinterpret_cast<char*>(&value), sizeof value}));
+    }
   return counters;
 }
 
-std::vector<Destination> destinations(const Program& program, char* arena) {
+std::vector<Destination> destinations(StateAccess& access) {
   std::vector<Destination> destinations;
-  for (const State& state : program.states)
-    destinations.push_back({entryOf(program, state), arena + state.offset});
+  for (const State& state : access.program().states)
+    destinations.push_back({entryOf(access.program(), state), access.sink(placeOf(state))});
   return destinations;
 }
 

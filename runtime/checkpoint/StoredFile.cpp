@@ -132,7 +132,13 @@ Status EntryReader::fetch(char* into, int64_t bytes) {
   return {};
 }
 
-Status EntryReader::read(char* into, int64_t bytes) {
+Status EntryReader::read(const ByteSink& into) {
+  return into.fillPieces([&](int64_t, std::span<char> piece) {
+    return readInto(piece.data(), static_cast<int64_t>(piece.size()));
+  });
+}
+
+Status EntryReader::readInto(char* into, int64_t bytes) {
   if (used_ == buffer_.size() && bytes == end_ - position_)
     return fetch(into, bytes);
   while (bytes > 0) {

@@ -6,6 +6,7 @@
 #include "runtime/checkpoint/Chunks.h"
 #include "runtime/checkpoint/Manifest.h"
 #include "runtime/checkpoint/Safetensors.h"
+#include "runtime/device/Bytes.h"
 
 #include <memory>
 #include <string>
@@ -43,12 +44,14 @@ public:
   /// `file` must outlive the reader.
   EntryReader(const StoredFile& file, size_t entry);
 
-  /// The next `bytes` bytes; all of the entry at once are read straight into place.
-  Status read(char* into, int64_t bytes);
+  /// The next into.bytes() bytes; all of the entry at once are read straight into a place that is
+  /// direct.
+  Status read(const ByteSink& into);
   /// After the last byte: BadInput if they are not what the first pass read.
   Status finish() const;
 
 private:
+  Status readInto(char* into, int64_t bytes);
   Status fetch(char* into, int64_t bytes);
 
   const StoredFile& file_;

@@ -39,22 +39,22 @@ public:
       }
   }
 
-  Status place(char* into) {
+  Status place(const ByteSink& into) {
     if (strides_.empty())
-      TITAN_TRY(reader_.read(into, piece_.file->header().entries[piece_.entry].bytes()));
+      TITAN_TRY(reader_.read(into));
     else
-      TITAN_TRY(placeBox(0, into));
+      TITAN_TRY(placeBox(0, into, 0));
     return reader_.finish();
   }
 
 private:
-  /// Dimensions [dim, rank) of the piece; `into` is where the whole's begin.
-  Status placeBox(size_t dim, char* into) {
-    into += piece_.offsets[dim] * strides_[dim];
+  /// Dimensions [dim, rank) of the piece; `at` is where the whole's begin.
+  Status placeBox(size_t dim, const ByteSink& into, int64_t at) {
+    at += piece_.offsets[dim] * strides_[dim];
     if (dim == contiguousFrom_)
-      return reader_.read(into, piece_.shape[dim] * strides_[dim]);
+      return reader_.read(into.part(at, piece_.shape[dim] * strides_[dim]));
     for (int64_t i = 0; i < piece_.shape[dim]; ++i)
-      TITAN_TRY(placeBox(dim + 1, into + i * strides_[dim]));
+      TITAN_TRY(placeBox(dim + 1, into, at + i * strides_[dim]));
     return {};
   }
 
@@ -72,7 +72,7 @@ bool splitAlike(const StoredTensors::Tensor& a, const StoredTensors::Tensor& b) 
 
 } // namespace
 
-Status StoredTensors::Tensor::readInto(char* into) const {
+Status StoredTensors::Tensor::readInto(const ByteSink& into) const {
   for (const Piece& piece : pieces)
     if (!isEmpty(piece))
       TITAN_TRY(PiecePlacer(*this, piece).place(into));
@@ -89,8 +89,8 @@ Result<bool> StoredTensors::Tensor::sameAs(const Tensor& other) const {
                       });
   const size_t bytes = static_cast<size_t>(elementCount(shape) * byteSize(dtype));
   std::string mine(bytes, '\0'), others(bytes, '\0');
-  TITAN_TRY(readInto(mine.data()));
-  TITAN_TRY(other.readInto(others.data()));
+  TITAN_TRY(readInto(std::span<char>(mine)));
+  TITAN_TRY(other.readInto(std::span<char>(others)));
   return mine == others;
 }
 

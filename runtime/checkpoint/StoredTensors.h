@@ -28,7 +28,7 @@ public:
 
     /// Reads elementCount(shape) * byteSize(dtype) bytes. On an error some of them were written;
     /// BadInput: a file changed since it was added.
-    Status readInto(char* into) const;
+    Status readInto(const ByteSink& into) const;
     /// The same dtype, shape and bytes. Only tensors that were split in different ways are read
     /// for that.
     Result<bool> sameAs(const Tensor& other) const;

@@ -85,9 +85,9 @@ Result<std::vector<FolderPlan>> planFolders(const std::vector<TensorView>& tenso
 
 Status writeState(Attempt& attempt, const std::vector<FolderPlan>& folders) {
   for (const FolderPlan& plan : folders) {
-    std::vector<std::string_view> pieces = {plan.header};
+    std::vector<ByteSource> pieces = {std::span<const char>(plan.header)};
     for (const TensorView* tensor : plan.tensors)
-      pieces.emplace_back(tensor->data, static_cast<size_t>(tensor->bytes()));
+      pieces.push_back(tensor->source);
     TITAN_TRY(attempt.makeDirectory(plan.folder.name));
     TITAN_TRY(attempt.writeDataFile(plan.file, pieces));
     if (plan.index.empty())

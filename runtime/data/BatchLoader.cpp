@@ -7,6 +7,40 @@
 
 namespace titan {
 
+namespace {
+
+// Fields begin on a cache line of their own.
+constexpr int64_t fieldAlignment = 64;
+
+int64_t slotBytes(const Dataset& dataset, size_t field, int64_t batch) {
+  const int64_t bytes = batch * dataset.sampleBytes(field);
+  return (bytes + fieldAlignment - 1) / fieldAlignment * fieldAlignment;
+}
+
+} // namespace
+
+int64_t BatchSlot::bytesFor(const Dataset& dataset, int64_t batch) {
+  int64_t bytes = 0;
+  for (size_t field = 0; field < dataset.fields().size(); ++field)
+    bytes += slotBytes(dataset, field, batch);
+  return bytes;
+}
+
+BatchSlot::BatchSlot(const Dataset& dataset, int64_t batch, std::span<char> memory) {
+  char* address = memory.data();
+  for (size_t field = 0; field < dataset.fields().size(); ++field) {
+    addresses_.push_back(address);
+    address += slotBytes(dataset, field, batch);
+  }
+}
+
+Status BatchSlot::copyTo(std::span<const ByteSink> sinks) const {
+  for (size_t field = 0; field < sinks.size(); ++field)
+    TITAN_TRY(
+        sinks[field].write(0, {addresses_[field], static_cast<size_t>(sinks[field].bytes())}));
+  return {};
+}
+
 BatchLoader::BatchLoader(const Dataset& dataset, LoaderOptions options)
     : dataset_(&dataset), options_(options) {}
 

@@ -4,15 +4,32 @@
 #pragma once
 
 #include "runtime/data/Dataset.h"
+#include "runtime/device/Bytes.h"
 
 #include <memory>
 #include <span>
 
 namespace titan {
 
-/// Where a batch goes: one address per Dataset field, each with room for batch * sampleBytes(field)
-/// bytes, samples one after another.
+/// Where a batch is made: one address per Dataset field, each with room for batch *
+/// sampleBytes(field) bytes, samples one after another.
 using BatchDestination = std::span<char* const>;
+
+/// A batch in host memory, its fields one after another.
+class BatchSlot {
+public:
+  /// Bytes of a slot for `batch` samples of `dataset`.
+  static int64_t bytesFor(const Dataset& dataset, int64_t batch);
+  /// `memory` has bytesFor() bytes.
+  BatchSlot(const Dataset& dataset, int64_t batch, std::span<char> memory);
+
+  BatchDestination destination() const { return addresses_; }
+  /// Copies the batch to its sinks, one a field.
+  Status copyTo(std::span<const ByteSink> sinks) const;
+
+private:
+  std::vector<char*> addresses_;
+};
 
 struct LoaderOptions {
   int64_t batch = 1; ///< samples of one batch: microbatches * micro
@@ -45,15 +62,19 @@ private:
 /// stops and joins the thread.
 class PrefetchLoader {
 public:
-  /// `dataset` must outlive the loader. `depth` batches are kept ready.
-  PrefetchLoader(const Dataset& dataset, LoaderOptions options, uint64_t position, int depth = 4);
+  static constexpr int64_t defaultDepth = 4;
+
+  /// `dataset` must outlive the loader, as must `memory`: as many batches are kept ready as it has
+  /// room for slots (BatchSlot::bytesFor), at least one.
+  PrefetchLoader(const Dataset& dataset, LoaderOptions options, uint64_t position,
+                 std::span<char> memory);
   ~PrefetchLoader();
   PrefetchLoader(const PrefetchLoader&) = delete;
   PrefetchLoader& operator=(const PrefetchLoader&) = delete;
 
-  /// Waits for the next batch and copies it. An error of the background thread comes out here, at
-  /// the batch that it belongs to, and again at every later call.
-  Status next(BatchDestination destination);
+  /// Waits for the next batch and copies it to `sinks`, one a field. An error of the background
+  /// thread comes out here, at the batch that it belongs to, and again at every later call.
+  Status next(std::span<const ByteSink> sinks);
   /// Position of the batch that the following `next` returns.
   uint64_t position() const;
 

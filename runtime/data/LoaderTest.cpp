@@ -37,6 +37,17 @@ struct Batch {
   std::vector<int64_t> x, y;
   std::vector<char*> addresses = {reinterpret_cast<char*>(x.data()),
                                   reinterpret_cast<char*>(y.data())};
+  std::vector<ByteSink> sinks = {std::span(addresses[0], 8 * x.size()),
+                                 std::span(addresses[1], 8 * y.size())};
+};
+
+/// A loader with the memory that its slots lie in.
+struct Prefetch {
+  Prefetch(const Dataset& dataset, LoaderOptions options, uint64_t position, int64_t depth = 4)
+      : memory(static_cast<size_t>(depth * BatchSlot::bytesFor(dataset, options.batch))),
+        loader(dataset, options, position, memory) {}
+  std::vector<char> memory;
+  PrefetchLoader loader;
 };
 
 TEST(BatchLoader, FollowsThePermutation) {
@@ -80,11 +91,12 @@ TEST(PrefetchLoader, SameBatchesFromAnyPosition) {
   const BatchLoader reference(dataset, options);
   for (int depth : {1, 2, 4})
     for (uint64_t start : {0, 8, 803}) {
-      PrefetchLoader loader(dataset, options, start, depth);
+      Prefetch prefetch(dataset, options, start, depth);
+      PrefetchLoader& loader = prefetch.loader;
       for (uint64_t step = 0; step < 300; ++step) {
         EXPECT_EQ(loader.position(), start + 8 * step);
         Batch batch(8), expected(8);
-        ASSERT_TRUE(loader.next(batch.addresses).ok());
+        ASSERT_TRUE(loader.next(batch.sinks).ok());
         ASSERT_TRUE(reference.fill(start + 8 * step, expected.addresses).ok());
         ASSERT_EQ(batch.x, expected.x);
         ASSERT_EQ(batch.y, expected.y);
@@ -94,12 +106,13 @@ TEST(PrefetchLoader, SameBatchesFromAnyPosition) {
 
 TEST(PrefetchLoader, ErrorsComeOutAtTheirBatch) {
   const CountingDataset dataset(100, 21);
-  PrefetchLoader loader(dataset, {.batch = 10, .shuffle = false}, 0);
+  Prefetch prefetch(dataset, {.batch = 10, .shuffle = false}, 0);
+  PrefetchLoader& loader = prefetch.loader;
   Batch batch(10);
-  EXPECT_TRUE(loader.next(batch.addresses).ok());
-  EXPECT_TRUE(loader.next(batch.addresses).ok());
+  EXPECT_TRUE(loader.next(batch.sinks).ok());
+  EXPECT_TRUE(loader.next(batch.sinks).ok());
   for (int again = 0; again < 2; ++again) {
-    const Status status = loader.next(batch.addresses);
+    const Status status = loader.next(batch.sinks);
     ASSERT_FALSE(status.ok());
     EXPECT_EQ(status.error().message(), "sample 21 is bad");
   }
@@ -109,20 +122,22 @@ TEST(PrefetchLoader, ErrorsComeOutAtTheirBatch) {
 TEST(PrefetchLoader, StopsWithBatchesLeft) {
   const CountingDataset dataset(100);
   for (int i = 0; i < 200; ++i) {
-    PrefetchLoader loader(dataset, {.batch = 10}, 0);
+    Prefetch prefetch(dataset, {.batch = 10}, 0);
+    PrefetchLoader& loader = prefetch.loader;
     if (i % 2) {
       Batch batch(10);
-      EXPECT_TRUE(loader.next(batch.addresses).ok());
+      EXPECT_TRUE(loader.next(batch.sinks).ok());
     }
   }
 }
 
 TEST(PrefetchLoader, ReadsNoFurtherThanItsDepth) {
   const CountingDataset dataset(1000);
-  PrefetchLoader loader(dataset, {.batch = 10}, 0, 3);
+  Prefetch prefetch(dataset, {.batch = 10}, 0, 3);
+  PrefetchLoader& loader = prefetch.loader;
   Batch batch(10);
   for (int i = 0; i < 5; ++i)
-    ASSERT_TRUE(loader.next(batch.addresses).ok());
+    ASSERT_TRUE(loader.next(batch.sinks).ok());
   EXPECT_LE(dataset.reads, (5 + 3) * 10 * 2);
 }
 

@@ -78,12 +78,14 @@ TEST_F(MappedFileTest, LoadersFailAtTheBatchThatReadIt) {
   auto dataset = openDataset(files, {}, {{"x", DType::I64, {window}}}).take();
   std::vector<int64_t> x(8 * window);
   char* addresses[] = {reinterpret_cast<char*>(x.data())};
-  PrefetchLoader loader(*dataset, {.batch = 8, .shuffle = false}, 0, 1);
-  ASSERT_TRUE(loader.next(addresses).ok());
+  const ByteSink sinks[] = {std::span(addresses[0], x.size() * sizeof(int64_t))};
+  std::vector<char> slot(static_cast<size_t>(BatchSlot::bytesFor(*dataset, 8)));
+  PrefetchLoader loader(*dataset, {.batch = 8, .shuffle = false}, 0, slot);
+  ASSERT_TRUE(loader.next(sinks).ok());
   fs::resize_file(path, page);
   Status status;
   for (int batch = 0; batch < 3 && status.ok(); ++batch) // some were ready before
-    status = loader.next(addresses);
+    status = loader.next(sinks);
   EXPECT_NE(messageOf(status).find("'" + path + "' had 131072 bytes"), std::string::npos)
       << messageOf(status);
   const BatchLoader sequential(*dataset, {.batch = 8});

@@ -1,9 +1,7 @@
 #include "runtime/data/Loader.h"
 
-#include <algorithm>
 #include <condition_variable>
 #include <csignal>
-#include <cstring>
 #include <mutex>
 #include <optional>
 #include <pthread.h>
@@ -15,13 +13,11 @@ namespace titan {
 /// Batch b lies in slot b % depth. Batches [consumed, produced) are ready; the producer fills slot
 /// `produced` and the consumer reads slot `consumed` outside of the lock.
 struct PrefetchLoader::Ring {
-  Ring(const Dataset& dataset, LoaderOptions options, uint64_t position, int depth)
-      : loader(dataset, options), start(position), slots(static_cast<size_t>(std::max(depth, 1))) {
-    for (size_t field = 0; field < dataset.fields().size(); ++field)
-      fieldBytes.push_back(static_cast<size_t>(options.batch * dataset.sampleBytes(field)));
-    for (Slot& slot : slots)
-      for (size_t bytes : fieldBytes)
-        slot.addresses.push_back(slot.fields.emplace_back(bytes).data());
+  Ring(const Dataset& dataset, LoaderOptions options, uint64_t position, std::span<char> memory)
+      : loader(dataset, options), start(position) {
+    const auto bytes = static_cast<size_t>(BatchSlot::bytesFor(dataset, options.batch));
+    for (size_t at = 0; at + bytes <= memory.size(); at += bytes)
+      slots.emplace_back(dataset, options.batch, memory.subspan(at, bytes));
   }
 
   void produce() {
@@ -33,10 +29,10 @@ struct PrefetchLoader::Ring {
         freed.wait(lock, [&] { return stopping || produced - consumed <= slots.size() / 2; });
       if (stopping)
         return;
-      const Slot& slot = slots[produced % slots.size()];
+      const BatchSlot& slot = slots[produced % slots.size()];
       const uint64_t position = start + produced * static_cast<uint64_t>(loader.options().batch);
       lock.unlock();
-      Status status = loader.fill(position, slot.addresses);
+      Status status = loader.fill(position, slot.destination());
       lock.lock();
       if (!status.ok())
         error = status.takeError();
@@ -48,31 +44,26 @@ struct PrefetchLoader::Ring {
     }
   }
 
-  Status next(BatchDestination destination) {
+  Status next(std::span<const ByteSink> sinks) {
     std::unique_lock lock(mutex);
     filled.wait(lock, [&] { return produced > consumed || error; });
     if (produced == consumed)
       return *error;
-    const Slot& slot = slots[consumed % slots.size()];
+    const BatchSlot& slot = slots[consumed % slots.size()];
     lock.unlock();
-    for (size_t field = 0; field < fieldBytes.size(); ++field)
-      std::memcpy(destination[field], slot.addresses[field], fieldBytes[field]);
+    Status copied = slot.copyTo(sinks);
     lock.lock();
+    if (!copied.ok())
+      return copied;
     ++consumed;
     if (produced - consumed <= slots.size() / 2)
       freed.notify_one();
     return {};
   }
 
-  struct Slot {
-    std::vector<std::vector<char>> fields;
-    std::vector<char*> addresses; ///< of `fields`
-  };
-
   const BatchLoader loader;
   const uint64_t start;
-  std::vector<size_t> fieldBytes; ///< of a batch
-  std::vector<Slot> slots;
+  std::vector<BatchSlot> slots;
 
   std::mutex mutex;
   std::condition_variable filled, freed;
@@ -83,8 +74,8 @@ struct PrefetchLoader::Ring {
 };
 
 PrefetchLoader::PrefetchLoader(const Dataset& dataset, LoaderOptions options, uint64_t position,
-                               int depth)
-    : ring_(std::make_unique<Ring>(dataset, options, position, depth)) {
+                               std::span<char> memory)
+    : ring_(std::make_unique<Ring>(dataset, options, position, memory)) {
   // Signals belong to the thread that runs the steps; the new thread inherits the mask. SIGBUS
   // belongs to who reads a mapped file.
   sigset_t all, before;
@@ -104,7 +95,7 @@ PrefetchLoader::~PrefetchLoader() {
   ring_->thread.join();
 }
 
-Status PrefetchLoader::next(BatchDestination destination) { return ring_->next(destination); }
+Status PrefetchLoader::next(std::span<const ByteSink> sinks) { return ring_->next(sinks); }
 
 uint64_t PrefetchLoader::position() const {
   const std::lock_guard lock(ring_->mutex);

@@ -2,7 +2,7 @@
 // it runs. They are equal.
 #pragma once
 
-#include "runtime/executor/CommandObserver.h"
+#include "runtime/device/CommandObserver.h"
 
 namespace titan {
 

@@ -15,42 +15,41 @@ namespace {
 constexpr int64_t elementsPerThread = 4096;
 
 template <typename T, typename Value>
-void fillAs(char* destination, int64_t count, ThreadPool& pool, const Value& value) {
-  T* elements = reinterpret_cast<T*>(destination);
-  pool.parallelFor(count, elementsPerThread, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      if constexpr (std::is_same_v<T, uint16_t>)
-        elements[i] = toBFloat16(static_cast<float>(value(i)));
-      else
-        elements[i] = static_cast<T>(value(i));
-    }
+Status fillAs(const ByteSink& destination, ThreadPool& pool, const Value& value) {
+  return destination.fillPieces([&](int64_t offset, std::span<char> piece) -> Status {
+    constexpr auto elementBytes = static_cast<int64_t>(sizeof(T));
+    T* elements = reinterpret_cast<T*>(piece.data());
+    const int64_t first = offset / elementBytes;
+    const int64_t count = static_cast<int64_t>(piece.size()) / elementBytes;
+    pool.parallelFor(count, elementsPerThread, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        if constexpr (std::is_same_v<T, uint16_t>)
+          elements[i] = toBFloat16(static_cast<float>(value(first + i)));
+        else
+          elements[i] = static_cast<T>(value(first + i));
+      }
+    });
+    return {};
   });
 }
 
 /// Element i = value(i), a double, in the state's dtype.
 template <typename Value>
-Status fill(const State& state, ThreadPool& pool, char* destination, const Value& value) {
-  const int64_t count = elementCount(state.shape);
+Status fill(const State& state, ThreadPool& pool, const ByteSink& destination, const Value& value) {
   switch (state.dtype) {
   case DType::F64:
-    fillAs<double>(destination, count, pool, value);
-    return {};
+    return fillAs<double>(destination, pool, value);
   case DType::F32:
-    fillAs<float>(destination, count, pool, value);
-    return {};
+    return fillAs<float>(destination, pool, value);
   case DType::BF16:
-    fillAs<uint16_t>(destination, count, pool, value);
-    return {};
+    return fillAs<uint16_t>(destination, pool, value);
   case DType::I64:
-    fillAs<int64_t>(destination, count, pool, value);
-    return {};
+    return fillAs<int64_t>(destination, pool, value);
   case DType::I32:
-    fillAs<int32_t>(destination, count, pool, value);
-    return {};
+    return fillAs<int32_t>(destination, pool, value);
   case DType::U8:
   case DType::Bool:
-    fillAs<uint8_t>(destination, count, pool, value);
-    return {};
+    return fillAs<uint8_t>(destination, pool, value);
   default:
     return Error::internal(
         "state '{}' of dtype {} has an init rule: only F64, F32, BF16, I64, I32, U8 and BOOL have",
@@ -58,21 +57,26 @@ Status fill(const State& state, ThreadPool& pool, char* destination, const Value
   }
 }
 
-/// Copies `stored` into the state's layout: state dim i is stored dim permutation[i].
-void copyPermuted(const State& state, const char* stored, char* destination) {
+/// Fills `piece`, which begins at element `first` of the state, from `stored`: state dim i is
+/// stored dim permutation[i].
+void copyPermuted(const State& state, const char* stored, int64_t first, std::span<char> piece) {
   const std::vector<int64_t>& permutation = state.init.permutation;
   const size_t rank = state.shape.size();
-  const int64_t elementBytes = byteSize(state.dtype), count = elementCount(state.shape);
+  const int64_t elementBytes = byteSize(state.dtype);
+  const int64_t count = static_cast<int64_t>(piece.size()) / elementBytes;
   Shape storedShape(rank), storedStride(rank, 1), stride(rank), index(rank, 0);
   for (size_t i = 0; i < rank; ++i)
     storedShape[permutation[i]] = state.shape[i];
   for (size_t i = rank; i-- > 1;)
     storedStride[i - 1] = storedStride[i] * storedShape[i];
-  for (size_t i = 0; i < rank; ++i)
-    stride[i] = storedStride[permutation[i]];
-  int64_t source = 0;
+  int64_t source = 0, rest = first;
+  for (size_t d = rank; d-- > 0; rest /= state.shape[d]) {
+    stride[d] = storedStride[permutation[d]];
+    index[d] = rest % state.shape[d];
+    source += index[d] * stride[d];
+  }
   for (int64_t element = 0; element < count; ++element) {
-    std::memcpy(destination + element * elementBytes, stored + source * elementBytes,
+    std::memcpy(piece.data() + element * elementBytes, stored + source * elementBytes,
                 static_cast<size_t>(elementBytes));
     for (size_t d = rank; d-- > 0;) {
       source += stride[d];
@@ -101,17 +105,20 @@ Status checkPermutation(const State& state) {
 }
 
 /// Reads the stored bytes of `state` into place. False when they have another digest.
-Result<bool> place(const State& state, const StoredWeights& weights, char* destination) {
-  const bool permuted = !state.init.permutation.empty();
-  std::string stored(permuted ? static_cast<size_t>(state.bytes) : 0, '\0');
-  const uint64_t digest = TITAN_TRY(
-      weights.read(state.init.offset, state.bytes, permuted ? stored.data() : destination));
-  if (permuted)
-    copyPermuted(state, stored.data(), destination);
+Result<bool> place(const State& state, const StoredWeights& weights, const ByteSink& destination) {
+  if (state.init.permutation.empty())
+    return TITAN_TRY(weights.read(state.init.offset, destination)) == state.init.digest;
+  std::string stored(static_cast<size_t>(state.bytes), '\0');
+  const uint64_t digest =
+      TITAN_TRY(weights.read(state.init.offset, std::span<char>(stored.data(), stored.size())));
+  TITAN_TRY(destination.fillPieces([&](int64_t offset, std::span<char> piece) -> Status {
+    copyPermuted(state, stored.data(), offset / byteSize(state.dtype), piece);
+    return {};
+  }));
   return digest == state.init.digest;
 }
 
-Status fromPayload(const State& state, std::string_view payload, char* destination) {
+Status fromPayload(const State& state, std::string_view payload, const ByteSink& destination) {
   const int64_t offset = state.init.offset;
   if (offset < 0 || offset > static_cast<int64_t>(payload.size()) ||
       state.bytes > static_cast<int64_t>(payload.size()) - offset)
@@ -125,7 +132,7 @@ Status fromPayload(const State& state, std::string_view payload, char* destinati
   return {};
 }
 
-Status fromFile(const State& state, const std::string& directory, char* destination) {
+Status fromFile(const State& state, const std::string& directory, const ByteSink& destination) {
   const std::string path =
       state.init.path.starts_with('/') ? state.init.path : directory + "/" + state.init.path;
   TITAN_TRY(checkPermutation(state));
@@ -150,7 +157,7 @@ Status fromFile(const State& state, const std::string& directory, char* destinat
 } // namespace
 
 Status writeInitialState(const State& state, const InitialStateSources& sources, ThreadPool& pool,
-                         char* destination) {
+                         const ByteSink& destination) {
   if (state.bytes != elementCount(state.shape) * byteSize(state.dtype))
     return Error::internal("state '{}' of {} {} has {} bytes", state.name, name(state.dtype),
                            toString(state.shape), state.bytes);

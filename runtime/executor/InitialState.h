@@ -3,6 +3,7 @@
 // runs start from the same bits.
 #pragma once
 
+#include "runtime/device/Bytes.h"
 #include "runtime/host/ThreadPool.h"
 #include "runtime/program/Program.h"
 
@@ -17,7 +18,7 @@ struct InitialStateSources {
   uint64_t seed = 0;                  ///< recipe key train.seed
 };
 
-/// Writes the state.bytes bytes at `destination`, row-major.
+/// Writes the state.bytes bytes of `destination`, row-major. Threads draw straight into a window.
 ///  - Normal, Uniform: element i is a + b * normalDraw or a + (b - a) * uniformDraw in f64, rounded
 ///    once to the state's dtype; key randomKey(seed, XXH3-64(name)), step 0.
 ///  - Payload, External: bytes whose XXH3-64 must be Init::digest; state dim i is stored dim
@@ -25,6 +26,6 @@ struct InitialStateSources {
 /// BadInput: a weights file that is missing, short or changed. Internal: a damaged payload, a rule
 /// on a dtype without it.
 Status writeInitialState(const State& state, const InitialStateSources& sources, ThreadPool& pool,
-                         char* destination);
+                         const ByteSink& destination);
 
 } // namespace titan

@@ -34,11 +34,14 @@ Init rule(Init::Kind kind, double a, double b = 0) {
   return init;
 }
 
+std::span<char> sinkOf(std::vector<float>& values) {
+  return {reinterpret_cast<char*>(values.data()), values.size() * sizeof(float)};
+}
+
 std::vector<float> write(const State& state, uint64_t seed, int threads) {
   auto pool = ThreadPool::create(threads).take();
   std::vector<float> values(elementCount(state.shape));
-  EXPECT_TRUE(
-      writeInitialState(state, {.seed = seed}, *pool, reinterpret_cast<char*>(values.data())).ok());
+  EXPECT_TRUE(writeInitialState(state, {.seed = seed}, *pool, sinkOf(values)).ok());
   return values;
 }
 
@@ -72,13 +75,16 @@ TEST(InitialState, ConstantsInEveryDtype) {
         std::pair{DType::BF16, 2}, std::pair{DType::U8, 1}}) {
     std::string buffer(8, '\x77');
     State state = makeState({}, rule(Init::Kind::Constant, 1), dtype);
-    ASSERT_TRUE(writeInitialState(state, {}, *pool, buffer.data()).ok());
+    ASSERT_TRUE(writeInitialState(state, {}, *pool,
+                                  std::span<char>(buffer).first(static_cast<size_t>(bytes)))
+                    .ok());
     EXPECT_EQ(buffer[bytes == 8 ? 7 : bytes],
               bytes == 8 ? (dtype == DType::F64 ? '\x3f' : 0) : '\x77');
   }
   State half = makeState({}, rule(Init::Kind::Constant, 1), DType::F16);
   char buffer[2];
-  EXPECT_EQ(writeInitialState(half, {}, *pool, buffer).error().code(), ErrorCode::Internal);
+  EXPECT_EQ(writeInitialState(half, {}, *pool, std::span<char>(buffer)).error().code(),
+            ErrorCode::Internal);
 }
 
 TEST(InitialState, PayloadIsCheckedAndPermuted) {
@@ -90,7 +96,7 @@ TEST(InitialState, PayloadIsCheckedAndPermuted) {
   init.offset = 4, init.digest = XXH3_64bits(payload.data() + 4, 24), init.permutation = {1, 0};
   State state = makeState({3, 2}, init);
   std::vector<float> values(6);
-  char* out = reinterpret_cast<char*>(values.data());
+  const std::span<char> out = sinkOf(values);
   ASSERT_TRUE(writeInitialState(state, {.payload = payload}, *pool, out).ok());
   EXPECT_EQ(values, (std::vector<float>{0, 3, 1, 4, 2, 5}));
   payload[10] ^= 1;
@@ -111,7 +117,7 @@ TEST(InitialState, PermutesThreeDims) {
   State state = makeState({4, 2, 3}, init);
   std::vector<float> values(24);
   ASSERT_TRUE(writeInitialState(state, {.payload = {reinterpret_cast<char*>(stored.data()), 96}},
-                                *pool, reinterpret_cast<char*>(values.data()))
+                                *pool, sinkOf(values))
                   .ok());
   for (int i = 0; i < 4; ++i)
     for (int j = 0; j < 2; ++j)
@@ -130,7 +136,7 @@ TEST(InitialState, ExternalFilesAreFoundAndChecked) {
   init.path = "w.bin", init.offset = 4, init.digest = XXH3_64bits(stored.data(), 8);
   State state = makeState({2}, init);
   std::vector<float> values(2);
-  char* out = reinterpret_cast<char*>(values.data());
+  const std::span<char> out = sinkOf(values);
   ASSERT_TRUE(writeInitialState(state, {.weightsDirectory = directory}, *pool, out).ok());
   EXPECT_EQ(values, stored);
   state.init.offset = 3;
@@ -183,9 +189,9 @@ TEST(InitialState, APayloadDoesNotStayInMemory) {
   EXPECT_EQ(residentOf(path), bytes);
   State state = makeState({bytes / 4}, init);
   std::vector<float> values(bytes / 4);
-  char* out = reinterpret_cast<char*>(values.data());
+  const std::span<char> out = sinkOf(values);
   ASSERT_TRUE(writeInitialState(state, {.payload = payload}, *pool, out).ok());
-  EXPECT_EQ(std::memcmp(out, payload.data(), 1 << 20), 0);
+  EXPECT_EQ(std::memcmp(out.data(), payload.data(), 1 << 20), 0);
   EXPECT_LE(residentOf(path), 2 << 20);
   munmap(mapping, bytes);
   std::filesystem::remove(path);
@@ -214,7 +220,7 @@ TEST(InitialState, PayloadBeyondFourGigabytes) {
   init.digest = XXH3_64bits(stored, bytes);
   float values[2] = {};
   ASSERT_TRUE(writeInitialState(makeState({2}, init), {.payload = *payload}, *pool,
-                                reinterpret_cast<char*>(values))
+                                std::span(reinterpret_cast<char*>(values), sizeof values))
                   .ok());
   EXPECT_EQ(values[0], 1);
   EXPECT_EQ(values[1], 2);

@@ -1,7 +1,8 @@
 #include "runtime/executor/Poisoner.h"
 
+#include "runtime/program/Program.h"
+
 #include <algorithm>
-#include <cstring>
 
 namespace titan {
 namespace {
@@ -11,12 +12,12 @@ constexpr char guardByte = '\xa5';
 
 } // namespace
 
-Poisoner::Poisoner(Executor& executor) : executor_(&executor) {
+Result<std::unique_ptr<Poisoner>> Poisoner::create(const Program& program, Device& device) {
+  std::unique_ptr<Poisoner> poisoner(new Poisoner(device));
   std::vector<std::pair<int64_t, int64_t>> planned;
   auto take = [&](const auto& part) {
     planned.emplace_back(part.offset, part.offset + part.bytes);
   };
-  const Program& program = executor.program();
   std::ranges::for_each(program.states, take);
   std::ranges::for_each(program.constants, take);
   for (const Function& function : program.functions) {
@@ -27,17 +28,19 @@ Poisoner::Poisoner(Executor& executor) : executor_(&executor) {
   int64_t end = 0;
   for (auto [begin, partEnd] : planned) {
     if (begin > end)
-      unplanned_.emplace_back(end, begin);
+      poisoner->unplanned_.emplace_back(end, begin);
     end = std::max(end, partEnd);
   }
-  if (executor.arenaCapacity() > end)
-    unplanned_.emplace_back(end, executor.arenaCapacity());
-  for (auto [begin, gapEnd] : unplanned_)
-    std::memset(executor.arena() + begin, guardByte, static_cast<size_t>(gapEnd - begin));
+  if (device.bytes() > end)
+    poisoner->unplanned_.emplace_back(end, device.bytes());
+  for (auto [begin, gapEnd] : poisoner->unplanned_)
+    TITAN_TRY(device.fill(begin, gapEnd - begin, guardByte));
+  return poisoner;
 }
 
 void Poisoner::poison(int64_t offset, int64_t bytes) {
-  std::memset(executor_->arena() + offset, poisonByte, static_cast<size_t>(bytes));
+  if (status_.ok())
+    status_ = device_->fill(offset, bytes, poisonByte);
 }
 
 void Poisoner::beforeFunction(const Function& function) {
@@ -60,13 +63,19 @@ void Poisoner::after(const Function& function, uint32_t command) {
       poison(range.offset, range.bytes);
 }
 
-Status Poisoner::checkUnplanned() const {
-  for (auto [begin, end] : unplanned_)
-    for (int64_t i = begin; i < end; ++i)
-      if (executor_->arena()[i] != guardByte)
-        return Error::internal(
-            "byte {} of the arena was written, and the plan gives it to nobody (free: [{}, {}))", i,
-            begin, end);
+Status Poisoner::check() const {
+  TITAN_TRY(status_);
+  std::vector<char> found;
+  for (auto [begin, end] : unplanned_) {
+    found.resize(static_cast<size_t>(end - begin));
+    TITAN_TRY(device_->download(begin, found));
+    TITAN_TRY(device_->wait(device_->record()));
+    const auto changed = std::ranges::find_if(found, [](char byte) { return byte != guardByte; });
+    if (changed != found.end())
+      return Error::internal(
+          "byte {} of the arena was written, and the plan gives it to nobody (free: [{}, {}))",
+          begin + (changed - found.begin()), begin, end);
+  }
   return {};
 }
 

@@ -2,7 +2,7 @@
 // ui.perfetto.dev).
 #pragma once
 
-#include "runtime/executor/CommandObserver.h"
+#include "runtime/device/CommandObserver.h"
 
 #include <chrono>
 #include <string>

@@ -49,34 +49,45 @@ StoredWeights::~StoredWeights() {
     close(file_);
 }
 
-Result<uint64_t> StoredWeights::read(int64_t offset, int64_t bytes, char* destination) const {
+Result<int64_t> StoredWeights::readSome(int64_t offset, std::span<char> into) const {
+  if (file_ < 0) {
+    std::memcpy(into.data(), payload_.data() + offset, into.size());
+    return static_cast<int64_t>(into.size());
+  }
+  for (;;) {
+    const int64_t got = pread(file_, into.data(), into.size(), offset);
+    if (got >= 0)
+      return got;
+    if (errno != EINTR)
+      return Error::badInput("{}", std::strerror(errno));
+  }
+}
+
+Result<uint64_t> StoredWeights::read(int64_t offset, const ByteSink& destination) const {
   const auto tooShort = [] { return Error::badInput("too short"); };
   if (file_ < 0 && (offset < 0 || offset > static_cast<int64_t>(payload_.size()) ||
-                    bytes > static_cast<int64_t>(payload_.size()) - offset))
+                    destination.bytes() > static_cast<int64_t>(payload_.size()) - offset))
     return tooShort();
   XXH3_state_t digest;
   XXH3_64bits_reset(&digest);
-  for (int64_t done = 0; done < bytes;) {
-    const int64_t wanted = std::min(pieceBytes, bytes - done);
-    int64_t got = wanted;
-    if (file_ < 0) {
-      std::memcpy(destination + done, payload_.data() + offset + done, static_cast<size_t>(wanted));
-    } else {
-      got = pread(file_, destination + done, static_cast<size_t>(wanted), offset + done);
-      if (got < 0 && errno == EINTR)
-        continue;
-      if (got < 0)
-        return Error::badInput("{}", std::strerror(errno));
+  int64_t at = offset;
+  TITAN_TRY(destination.fillPieces([&](int64_t, std::span<char> rest) -> Status {
+    while (!rest.empty()) {
+      const size_t wanted = std::min(static_cast<size_t>(pieceBytes), rest.size());
+      const int64_t got = TITAN_TRY(readSome(at, rest.first(wanted)));
       if (got == 0)
         return tooShort();
+      XXH3_64bits_update(&digest, rest.data(), static_cast<size_t>(got));
+      at += got;
+      rest = rest.subspan(static_cast<size_t>(got));
+      // Neighbours share pages and large folios, so a little more than the piece is dropped each
+      // time.
+      if (file_ < 0)
+        releasePages(
+            payload_.substr(static_cast<size_t>(offset), static_cast<size_t>(at - offset)));
     }
-    XXH3_64bits_update(&digest, destination + done, static_cast<size_t>(got));
-    done += got;
-    // Neighbours share pages and large folios, so a little more than the piece is dropped each
-    // time.
-    if (file_ < 0)
-      releasePages(payload_.substr(static_cast<size_t>(offset), static_cast<size_t>(done)));
-  }
+    return {};
+  }));
   return XXH3_64bits_digest(&digest);
 }
 

@@ -2,9 +2,8 @@
 // arena need not be in memory a second time.
 #pragma once
 
-#include "runtime/program/Error.h"
+#include "runtime/device/Bytes.h"
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -21,11 +20,13 @@ public:
   StoredWeights& operator=(StoredWeights&&) = delete;
   ~StoredWeights();
 
-  /// Copies `bytes` bytes at `offset` to `destination` and returns their XXH3-64. BadInput "too
-  /// short" when they are not all there.
-  Result<uint64_t> read(int64_t offset, int64_t bytes, char* destination) const;
+  /// Copies the bytes from `offset` on to all of `destination` and returns their XXH3-64. BadInput
+  /// "too short" when they are not all there.
+  Result<uint64_t> read(int64_t offset, const ByteSink& destination) const;
 
 private:
+  /// The next bytes, as many as the file gives at once; 0 at its end.
+  Result<int64_t> readSome(int64_t offset, std::span<char> into) const;
   explicit StoredWeights(std::string_view payload) : payload_(payload) {}
 
   std::string_view payload_;

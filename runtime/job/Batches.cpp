@@ -87,17 +87,39 @@ Result<std::unique_ptr<Dataset>> openFunctionData(const Program& program, std::s
   return dataset;
 }
 
-Batches bindBatches(std::unique_ptr<Dataset> dataset, const Executor& executor,
-                    std::string_view name) {
+Result<Batches> Batches::create(std::unique_ptr<Dataset> dataset, StateAccess& access,
+                                std::string_view name) {
   Batches batches;
-  const Function& function = *executor.program().findFunction(name);
+  const Function& function = *access.program().findFunction(name);
+  bool direct = true;
   for (const FieldSpec& field : dataset->fields()) {
-    const Binding& binding = *executor.findBinding(name, field.name);
-    batches.destination.push_back(executor.arena() + binding.offset);
-    batches.samples = samplesOf(function, binding);
+    const Binding& binding = *std::ranges::find(function.bindings, field.name, &Binding::name);
+    const ByteSink& sink = batches.sinks_.emplace_back(access.sink(placeOf(binding)));
+    batches.destination_.push_back(sink.direct().data());
+    direct = direct && !sink.direct().empty();
+    batches.samples_ = samplesOf(function, binding);
   }
-  batches.dataset = std::move(dataset);
+  if (!direct) {
+    const int64_t bytes = BatchSlot::bytesFor(*dataset, batches.samples_);
+    batches.slot_.emplace(*dataset, batches.samples_, TITAN_TRY(access.hostBuffer(bytes)));
+    batches.destination_.assign(batches.slot_->destination().begin(),
+                                batches.slot_->destination().end());
+  }
+  batches.dataset_ = std::move(dataset);
   return batches;
 }
+
+Status Batches::fill(const BatchLoader& loader, uint64_t position) const {
+  TITAN_TRY(loader.fill(position, destination_));
+  return send();
+}
+
+Result<int64_t> Batches::fillSequential(const BatchLoader& loader, int64_t first) const {
+  const int64_t rows = TITAN_TRY(loader.fillSequential(first, destination_));
+  TITAN_TRY(send());
+  return rows;
+}
+
+Status Batches::send() const { return slot_ ? slot_->copyTo(sinks_) : Status(); }
 
 } // namespace titan

@@ -1,19 +1,41 @@
-// The data of one function: its dataset, and where its batches go in the arena.
+// The data of one function: its dataset, and where its batches go on the device.
 #pragma once
 
 #include "runtime/data/Loader.h"
-#include "runtime/executor/Executor.h"
+#include "runtime/device/StateAccess.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace titan {
 
-struct Batches {
-  std::unique_ptr<Dataset> dataset;
-  std::vector<char*> destination; ///< one address per field, in the dataset's order
-  int64_t samples = 0;            ///< of one batch
+class Batches {
+public:
+  /// Joins a dataset of openFunctionData to the inputs of the function. The errors of the device.
+  static Result<Batches> create(std::unique_ptr<Dataset> dataset, StateAccess& access,
+                                std::string_view function);
+
+  const Dataset& dataset() const { return *dataset_; }
+  int64_t samples() const { return samples_; } ///< of one batch
+  /// The function's inputs, in the order of the dataset's fields.
+  std::span<const ByteSink> sinks() const { return sinks_; }
+
+  /// BatchLoader::fill and fillSequential into the inputs: in place where the device has a window,
+  /// else through a slot.
+  Status fill(const BatchLoader& loader, uint64_t position) const;
+  Result<int64_t> fillSequential(const BatchLoader& loader, int64_t first) const;
+
+private:
+  /// Hands on what was made in the slot.
+  Status send() const;
+
+  std::unique_ptr<Dataset> dataset_;
+  int64_t samples_ = 0;
+  std::vector<ByteSink> sinks_;
+  std::vector<char*> destination_; ///< where batches are made: the inputs, or the slot
+  std::optional<BatchSlot> slot_;
 };
 
 /// What `function` reads of each sample: its input bindings without the leading [microbatches,
@@ -24,9 +46,5 @@ Result<std::vector<FieldSpec>> inputFields(const Function& function, const Recip
 /// names no file.
 Result<std::unique_ptr<Dataset>> openFunctionData(const Program& program, std::string_view function,
                                                   const Recipe& recipe);
-
-/// Joins a dataset of openFunctionData to the arena.
-Batches bindBatches(std::unique_ptr<Dataset> dataset, const Executor& executor,
-                    std::string_view function);
 
 } // namespace titan

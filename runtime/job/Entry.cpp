@@ -1,4 +1,4 @@
 // main of a compiled job.
-extern "C" int titan_job_main(int argc, char** argv);
+#include "runtime/job/JobMain.h"
 
-int main(int argc, char** argv) { return titan_job_main(argc, argv); }
+int main(int argc, char** argv) { return titan::jobMain(argc, argv); }

@@ -8,40 +8,39 @@
 
 namespace titan {
 
-Evaluator::Evaluator(Session& session, Batches batches, Controls controls)
-    : session_(&session), batches_(std::move(batches)), controls_(std::move(controls)),
-      validRows_(session.executor().findBinding("eval", "valid_rows")),
-      lossSum_(ScalarReader::metric(session.executor(), "eval", "loss_sum")),
-      count_(ScalarReader::metric(session.executor(), "eval", "count")),
-      correct_(ScalarReader::metric(session.executor(), "eval", "correct")) {}
-
 Result<Evaluator> Evaluator::create(Session& session, std::unique_ptr<Dataset> dataset) {
-  Controls controls = TITAN_TRY(
-      Controls::create(session.executor(), "eval", session.recipe(), session.recipe().train.seed));
-  Batches batches = bindBatches(std::move(dataset), session.executor(), "eval");
-  return Evaluator(session, std::move(batches), std::move(controls));
+  StateAccess& access = session.access();
+  Evaluator evaluator(session);
+  evaluator.controls_ =
+      TITAN_TRY(Controls::create(access, "eval", session.recipe(), session.recipe().train.seed));
+  evaluator.batches_ = TITAN_TRY(Batches::create(std::move(dataset), access, "eval"));
+  if (const std::optional<Place> place = access.binding("eval", "valid_rows"))
+    evaluator.validRows_ = TITAN_TRY(access.scalar(*place));
+  evaluator.lossSum_ = TITAN_TRY(metric(access, "eval", "loss_sum"));
+  evaluator.count_ = TITAN_TRY(metric(access, "eval", "count"));
+  evaluator.correct_ = TITAN_TRY(metric(access, "eval", "correct"));
+  return evaluator;
 }
 
 Result<Evaluation> Evaluator::run(int64_t maxBatches) {
   Executor& executor = session_->executor();
   // A loss that the model computes itself cannot be told which rows are padding.
-  const bool masks = validRows_ && session_->recipe().loss.kind != "output";
-  const Dataset& dataset = *batches_.dataset;
-  BatchLoader loader(dataset, {.batch = batches_.samples, .seed = 0, .shuffle = false});
+  const bool masks = validRows_.exists() && session_->recipe().loss.kind != "output";
+  const Dataset& dataset = batches_.dataset();
+  BatchLoader loader(dataset, {.batch = batches_.samples(), .seed = 0, .shuffle = false});
   Evaluation result;
   double loss = 0, count = 0, correct = 0;
   for (int64_t batch = 0; maxBatches == 0 || batch < maxBatches; ++batch) {
-    const int64_t rows =
-        TITAN_TRY(loader.fillSequential(batch * batches_.samples, batches_.destination));
+    const int64_t rows = TITAN_TRY(batches_.fillSequential(loader, batch * batches_.samples()));
     if (rows == 0)
       break;
-    if (rows < batches_.samples && !masks) {
+    if (rows < batches_.samples() && !masks) {
       result.dropped = rows;
       break;
     }
     controls_.write();
-    if (validRows_)
-      writeScalar(validRows_->dtype, executor.arena() + validRows_->offset, rows);
+    if (validRows_.exists())
+      validRows_.write(rows);
     TITAN_TRY(executor.run("eval"));
     loss += lossSum_.read();
     count += count_.read();
@@ -51,7 +50,7 @@ Result<Evaluation> Evaluator::run(int64_t maxBatches) {
   if (count == 0)
     return Error::badInput(
         "the evaluation data has no valid target in {} samples (batch {}): give more data",
-        dataset.size(), batches_.samples);
+        dataset.size(), batches_.samples());
   result.loss = loss / count;
   if (dataset.tokensPerSample() > 0)
     result.perplexity = std::exp(result.loss);
@@ -80,7 +79,7 @@ Status evaluateJob(Session& session) {
   TITAN_TRY(startForReading(session));
   Evaluator evaluator = TITAN_TRY(Evaluator::create(session, std::move(dataset)));
   const Evaluation result = TITAN_TRY(evaluator.run(0));
-  const int64_t step = ScalarReader::counter(session.executor(), "step").count();
+  const int64_t step = TITAN_TRY(counter(session.access(), "step")).count();
   if (session.options().json) {
     nlohmann::ordered_json json = {{"step", step}, {"loss", result.loss}};
     if (result.accuracy)

@@ -26,13 +26,12 @@ public:
   Result<Evaluation> run(int64_t maxBatches);
 
 private:
-  Evaluator(Session& session, Batches batches, Controls controls);
+  explicit Evaluator(Session& session) : session_(&session) {}
 
   Session* session_;
   Batches batches_;
   Controls controls_;
-  const Binding* validRows_;
-  ScalarReader lossSum_, count_, correct_;
+  Scalar validRows_, lossSum_, count_, correct_;
 };
 
 /// `./job eval`

@@ -1,6 +1,5 @@
 #include "runtime/job/Info.h"
 
-#include "runtime/device/cpu/CpuFeatures.h"
 #include "runtime/program/Text.h"
 
 #include <nlohmann/json.hpp>
@@ -50,15 +49,15 @@ Json infoObject(const Session& session) {
       trainable += s.trainable ? elementCount(s.shape) : 0;
     }
   }
-  Result<OneDnn> oneDnn = OneDnn::load();
-  Json library = {{"found", oneDnn.ok()}};
-  if (oneDnn.ok())
-    library["version"] = oneDnn->version();
+  const ProductLibrary oneDnn = findProductLibrary();
+  Json library = {{"found", oneDnn.found}};
+  if (oneDnn.found)
+    library["version"] = oneDnn.version;
   else
-    library["reason"] = oneDnn.error().message();
-  const Status fits = enableCpuFeatures(program.target.features, program.target.cpu);
+    library["reason"] = oneDnn.reason;
+  const Status fits = checkMachine(program);
   const bool generated =
-      session.options().gemm == "generated" || program.libraryCalls.empty() || !oneDnn.ok();
+      session.options().gemm == "generated" || program.libraryCalls.empty() || !oneDnn.found;
   return {{"model", program.model},
           {"fingerprint", fingerprint(program)},
           {"compiler_version", program.compilerVersion},
@@ -68,7 +67,7 @@ Json infoObject(const Session& session) {
             {"cpu", program.target.cpu},
             {"features", program.target.features}}},
           {"machine",
-           {{"cpu", cpuModelName()}, {"threads", session.threads()}, {"runs_this_job", fits.ok()}}},
+           {{"cpu", machineName()}, {"threads", session.threads()}, {"runs_this_job", fits.ok()}}},
           {"libraries", {{"onednn", library}, {"gemm", generated ? "generated" : "onednn"}}},
           {"optimizer", program.optimizer},
           {"parameter_count", elements},

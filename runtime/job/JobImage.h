@@ -1,7 +1,7 @@
 // What a compiled job carries, and the one function that runs it.
 #pragma once
 
-#include "runtime/program/Program.h"
+#include "runtime/job/ChooseDevice.h"
 
 #include <span>
 #include <string>
@@ -25,6 +25,8 @@ struct JobImage {
   std::string weightsDirectory = {};
   /// Of the payload at the end of the process's own file (runtime/program/Payload.h); 0: `payload`.
   uint64_t attachedBytes = 0;
+  /// Brings a device in place of chooseDevice()'s; called once.
+  DeviceChooser chooseDevice = {};
 };
 
 /// `./job <arguments>`: parses, runs, prints errors as one line `error: ...` on stderr. Returns the

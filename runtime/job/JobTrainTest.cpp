@@ -1,6 +1,6 @@
 // `train` on the hand-made linear program: resume, threads, signals, evaluations.
 #include "runtime/checkpoint/Manifest.h"
-#include "runtime/device/cpu/OneDnn.h"
+#include "runtime/job/ChooseDevice.h"
 #include "runtime/job/testing/JobTestFixture.h"
 
 #include <algorithm>
@@ -96,7 +96,7 @@ TEST_F(JobTrainTest, KilledRunsResumeBitForBit) {
 
 TEST_F(JobTrainTest, ThreadsDoNotMatter) {
   for (const char* gemm : {"generated", "onednn"}) {
-    if (gemm == std::string("onednn") && !OneDnn::load().ok())
+    if (gemm == std::string("onednn") && !findProductLibrary().found)
       continue;
     for (const char* threads : {"1", "2", "3"}) {
       Outcome outcome = run({"train", "--out", path(gemm + std::string(threads)), "--threads",

@@ -13,7 +13,7 @@ namespace {
 /// One output of the model.
 struct Output {
   const Binding* binding;
-  int64_t rowBytes; ///< in the arena
+  int64_t rowBytes; ///< on the device
 
   /// What the file holds of it. numpy has no bf16: written as f32, exactly.
   ArrayHead head(int64_t samples) const {
@@ -60,30 +60,32 @@ Status predictJob(Session& session) {
       TITAN_TRY(openFunctionData(session.program(), "predict", session.recipe()));
   TITAN_TRY(startForReading(session));
   Executor& executor = session.executor();
-  Controls controls = TITAN_TRY(
-      Controls::create(executor, "predict", session.recipe(), session.recipe().train.seed));
-  const Batches batches = bindBatches(std::move(dataset), executor, "predict");
+  StateAccess& access = session.access();
+  Controls controls =
+      TITAN_TRY(Controls::create(access, "predict", session.recipe(), session.recipe().train.seed));
+  const Batches batches = TITAN_TRY(Batches::create(std::move(dataset), access, "predict"));
   const std::vector<Output> outputs =
-      TITAN_TRY(outputsOf(*session.program().findFunction("predict"), batches.samples));
+      TITAN_TRY(outputsOf(*session.program().findFunction("predict"), batches.samples()));
   std::vector<ArrayHead> heads;
   for (const Output& output : outputs)
-    heads.push_back(output.head(batches.dataset->size()));
+    heads.push_back(output.head(batches.dataset().size()));
   // What does not fit on the disk is refused before the work.
   std::unique_ptr<NpzWriter> file = TITAN_TRY(NpzWriter::create(session.options().output, heads));
-  BatchLoader loader(*batches.dataset, {.batch = batches.samples, .seed = 0, .shuffle = false});
+  BatchLoader loader(batches.dataset(), {.batch = batches.samples(), .seed = 0, .shuffle = false});
   std::string wide;
   int64_t samples = 0;
   for (;;) {
-    const int64_t rows = TITAN_TRY(loader.fillSequential(samples, batches.destination));
+    const int64_t rows = TITAN_TRY(batches.fillSequential(loader, samples));
     if (rows == 0)
       break;
     controls.write();
     TITAN_TRY(executor.run("predict"));
     for (size_t i = 0; i < outputs.size(); ++i) {
       const Binding& binding = *outputs[i].binding;
-      const std::span<const char> bytes(executor.arena() + binding.offset,
-                                        static_cast<size_t>(rows * outputs[i].rowBytes));
-      TITAN_TRY(file->append(i, binding.dtype == DType::BF16 ? widen(bytes, wide) : bytes));
+      const ByteSource valid = access.source(placeOf(binding)).part(0, rows * outputs[i].rowBytes);
+      TITAN_TRY(valid.forEachPiece([&](std::span<const char> piece) {
+        return file->append(i, binding.dtype == DType::BF16 ? widen(piece, wide) : piece);
+      }));
     }
     samples += rows;
   }

@@ -1,7 +1,6 @@
 #include "runtime/job/Profile.h"
 
 #include "runtime/job/Batches.h"
-#include "runtime/job/GemmCeiling.h"
 #include "runtime/job/ProfileReport.h"
 #include "runtime/job/Scalars.h"
 
@@ -29,20 +28,20 @@ Status profileJob(Session& session) {
   const auto seed = static_cast<uint64_t>(session.recipe().train.seed);
   TITAN_TRY(session.start(seed, {}));
   Executor& executor = session.executor();
+  StateAccess& access = session.access();
   const Controls controls =
-      TITAN_TRY(Controls::create(executor, "step", session.recipe(), session.recipe().train.seed));
-  const Batches batches = bindBatches(std::move(dataset), executor, "step");
+      TITAN_TRY(Controls::create(access, "step", session.recipe(), session.recipe().train.seed));
+  const Batches batches = TITAN_TRY(Batches::create(std::move(dataset), access, "step"));
+  const Scalar consumed = TITAN_TRY(counter(access, "samples"));
   const BatchLoader loader(
-      *batches.dataset,
-      {.batch = batches.samples, .seed = seed, .shuffle = session.recipe().data.shuffle});
+      batches.dataset(),
+      {.batch = batches.samples(), .seed = seed, .shuffle = session.recipe().data.shuffle});
   Measurement m;
   m.steps = session.options().steps.value_or(defaultSteps);
   auto steps = [&](int64_t count) -> Result<double> {
     double seconds = 0;
     for (int64_t i = 0; i < count; ++i) {
-      TITAN_TRY(
-          loader.fill(static_cast<uint64_t>(ScalarReader::counter(executor, "samples").count()),
-                      batches.destination));
+      TITAN_TRY(batches.fill(loader, static_cast<uint64_t>(consumed.count())));
       controls.write();
       const Clock::time_point start = Clock::now();
       TITAN_TRY(executor.run("step"));
@@ -61,7 +60,7 @@ Status profileJob(Session& session) {
   m.recorded = recorder.figures();
   executor.setObserver(nullptr);
   m.rows = profiler.rows();
-  m.limits = measureLimits(session.oneDnn(), executor.pool(), productType(session.program()));
+  m.limits = session.device().measureLimits(productType(session.program()));
 
   const std::string trace = session.options().trace.empty()
                                 ? session.image().executable + ".trace.json"

@@ -1,9 +1,9 @@
 // A profile as a table: kernels, groups of kernels and modules, beside what the machine can do.
 #pragma once
 
+#include "runtime/device/MachineLimits.h"
 #include "runtime/executor/Figures.h"
 #include "runtime/executor/Profiler.h"
-#include "runtime/job/MachineLimits.h"
 
 #include <nlohmann/json.hpp>
 

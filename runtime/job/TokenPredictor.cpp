@@ -3,7 +3,6 @@
 #include "runtime/job/Batches.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace titan {
 namespace {
@@ -63,55 +62,63 @@ TokenPredictor::TokenPredictor(Session& session, TokenModel model, Controls cont
       logits_(static_cast<size_t>(model_.vocabulary)) {}
 
 Result<TokenPredictor> TokenPredictor::create(Session& session, TokenModel model) {
-  Controls controls = TITAN_TRY(Controls::create(session.executor(), "predict", session.recipe(),
-                                                 session.recipe().train.seed));
+  StateAccess& access = session.access();
+  Controls controls =
+      TITAN_TRY(Controls::create(access, "predict", session.recipe(), session.recipe().train.seed));
   TokenPredictor predictor(session, std::move(model), std::move(controls));
-  // The batch's other rows keep zeros: what they compute is not read.
-  for (const FieldSpec& field : predictor.model_.fields)
-    std::ranges::fill(
-        session.executor().bytes(*session.executor().findBinding("predict", field.name)), 0);
+  for (const FieldSpec& field : predictor.model_.fields) {
+    const Place place = *access.binding("predict", field.name);
+    predictor.inputs_.push_back(access.sink(place));
+    // The batch's other rows keep zeros: what they compute is not read.
+    TITAN_TRY(access.fill(place, 0));
+  }
   return predictor;
 }
 
-void TokenPredictor::fill(size_t field, std::span<const int64_t> tokens) {
-  const FieldSpec& spec = model_.fields[field];
-  Executor& executor = session_->executor();
-  char* address = executor.bytes(*executor.findBinding("predict", spec.name)).data();
-  for (int64_t i = 0; i < model_.window; ++i) {
-    const bool known = i < static_cast<int64_t>(tokens.size());
-    int64_t value = 0;
+Status TokenPredictor::fill(size_t field, std::span<const int64_t> tokens) {
+  const DType dtype = model_.fields[field].dtype;
+  const int64_t elementBytes = byteSize(dtype);
+  const auto valueAt = [&](int64_t i) -> int64_t {
     switch (model_.sources[field]) {
     case TokenSource::Tokens:
-      value = known ? tokens[i] : 0;
-      break;
+      return i < static_cast<int64_t>(tokens.size()) ? tokens[i] : 0;
     case TokenSource::Next: // labels do not reach the logits
     case TokenSource::Zeros:
-      break;
+      return 0;
     case TokenSource::Positions:
-      value = i;
-      break;
+      return i;
     case TokenSource::Ones:
-      value = 1;
-      break;
+      return 1;
     }
-    storeToken(spec.dtype, value, address + i * byteSize(spec.dtype));
-  }
+    return 0;
+  };
+  const ByteSink row = inputs_[field].part(0, model_.window * elementBytes);
+  return row.fillPieces([&](int64_t offset, std::span<char> piece) -> Status {
+    const int64_t first = offset / elementBytes;
+    const int64_t count = static_cast<int64_t>(piece.size()) / elementBytes;
+    for (int64_t i = 0; i < count; ++i)
+      storeToken(dtype, valueAt(first + i), piece.data() + i * elementBytes);
+    return {};
+  });
 }
 
 Result<std::span<const float>> TokenPredictor::next(std::span<const int64_t> tokens) {
   const auto window = static_cast<size_t>(model_.window);
   tokens = tokens.last(std::min(tokens.size(), window));
   for (size_t field = 0; field < model_.fields.size(); ++field)
-    fill(field, tokens);
+    TITAN_TRY(fill(field, tokens));
   controls_.write();
-  Executor& executor = session_->executor();
-  TITAN_TRY(executor.run("predict"));
-  const int64_t first = static_cast<int64_t>(tokens.size() - 1) * model_.vocabulary;
-  const int64_t bytes = byteSize(model_.output->dtype);
-  const char* row = executor.bytes(*model_.output).data() + first * bytes;
-  for (size_t token = 0; token < logits_.size(); ++token)
-    logits_[token] = static_cast<float>(
-        readScalar(model_.output->dtype, row + static_cast<int64_t>(token) * bytes));
+  TITAN_TRY(session_->executor().run("predict"));
+  const DType dtype = model_.output->dtype;
+  const int64_t bytes = byteSize(dtype), rowBytes = model_.vocabulary * bytes;
+  const int64_t first = static_cast<int64_t>(tokens.size() - 1) * rowBytes;
+  const ByteSource row = session_->access().source(placeOf(*model_.output)).part(first, rowBytes);
+  auto logit = logits_.begin();
+  TITAN_TRY(row.forEachPiece([&](std::span<const char> piece) -> Status {
+    for (size_t at = 0; at < piece.size(); at += static_cast<size_t>(bytes))
+      *logit++ = static_cast<float>(readScalar(dtype, piece.data() + at));
+    return {};
+  }));
   return std::span<const float>(logits_);
 }
 

@@ -34,11 +34,13 @@ public:
 
 private:
   TokenPredictor(Session& session, TokenModel model, Controls controls);
-  void fill(size_t field, std::span<const int64_t> tokens);
+  /// Writes the first row of one input.
+  Status fill(size_t field, std::span<const int64_t> tokens);
 
   Session* session_;
   TokenModel model_;
   Controls controls_;
+  std::vector<ByteSink> inputs_;
   std::vector<float> logits_;
 };
 

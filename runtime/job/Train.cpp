@@ -17,8 +17,9 @@ void printHeader(const Session& session) {
   fmt::print(stderr, "{}: {} parameters, batch {} = {} x {}, {} threads, {}, arena {}\n",
              program.model, parameters, session.recipe().batch.global,
              session.recipe().globalMicrobatches(), session.recipe().batch.micro, session.threads(),
-             session.oneDnn() ? "products by oneDNN " + session.oneDnn()->version()
-                              : "generated products",
+             session.device().gemmVersion.empty()
+                 ? "generated products"
+                 : "products by oneDNN " + session.device().gemmVersion,
              readableBytes(program.arenaBytes));
 }
 
@@ -76,8 +77,7 @@ Result<checkpoint::InitInfo> loadStart(Session& session, const Start& start,
   if (options.init.empty())
     return checkpoint::InitInfo();
   checkpoint::InitReport report = TITAN_TRY(checkpoint::loadWeights(
-      options.init, {checkpoint::destinations(session.program(), session.executor().arena()),
-                     options.fresh, options.renames}));
+      options.init, {checkpoint::destinations(session.access()), options.fresh, options.renames}));
   for (const std::string& message : report.notes)
     printNote(message);
   return std::move(report.init);
@@ -113,11 +113,11 @@ Status trainJob(Session& session) {
   identity.program = session.describe();
   identity.init = TITAN_TRY(loadStart(session, start, identity.data));
   TITAN_TRY(setAside(store, start));
-  if (!start.checkpoint.empty() &&
-      ScalarReader::counter(session.executor(), "step").count() >= session.recipe().train.steps) {
+  const int64_t step = TITAN_TRY(counter(session.access(), "step")).count();
+  if (!start.checkpoint.empty() && step >= session.recipe().train.steps) {
     printNote(fmt::format(
-        "the run is at step {}, train.steps = {}: nothing to do, raise --steps to go on",
-        ScalarReader::counter(session.executor(), "step").count(), session.recipe().train.steps));
+        "the run is at step {}, train.steps = {}: nothing to do, raise --steps to go on", step,
+        session.recipe().train.steps));
     return {};
   }
 

@@ -2,7 +2,6 @@
 
 #include "runtime/executor/Figures.h"
 #include "runtime/host/ResidentMemory.h"
-#include "runtime/job/GemmCeiling.h"
 
 #include <algorithm>
 #include <chrono>
@@ -11,26 +10,32 @@
 namespace titan {
 namespace {
 
-bool allFinite(DType dtype, std::span<const char> bytes) {
+Result<bool> allFinite(DType dtype, const ByteSource& source) {
   const auto elementBytes = static_cast<size_t>(byteSize(dtype));
-  for (size_t i = 0; i + elementBytes <= bytes.size(); i += elementBytes)
-    if (!std::isfinite(readScalar(dtype, bytes.data() + i)))
-      return false;
-  return true;
+  bool finite = true;
+  TITAN_TRY(source.forEachPiece([&](std::span<const char> piece) -> Status {
+    for (size_t i = 0; finite && i + elementBytes <= piece.size(); i += elementBytes)
+      finite = std::isfinite(readScalar(dtype, piece.data() + i));
+    return {};
+  }));
+  return finite;
 }
 
 bool isFloating(DType dtype) {
   return dtype == DType::F32 || dtype == DType::F64 || dtype == DType::BF16;
 }
 
-/// Where the non-finite values come from, as far as the arena shows.
-std::string culprit(Executor& executor, const StepMetrics& metrics) {
-  for (const Binding& binding : executor.program().findFunction("step")->bindings)
-    if (binding.role == Binding::Role::Input && isFloating(binding.dtype) &&
-        !allFinite(binding.dtype, executor.bytes(binding)))
+/// Where the non-finite values come from, as far as inputs and state show.
+Result<std::string> culprit(StateAccess& access, const StepMetrics& metrics) {
+  const auto holdsOthers = [&](DType dtype, const Place& place) -> Result<bool> {
+    return isFloating(dtype) && !TITAN_TRY(allFinite(dtype, access.source(place)));
+  };
+  for (const Binding& binding : access.program().findFunction("step")->bindings)
+    if (binding.role == Binding::Role::Input &&
+        TITAN_TRY(holdsOthers(binding.dtype, placeOf(binding))))
       return fmt::format("input '{}' of the last batch holds non-finite values", binding.name);
-  for (const State& state : executor.program().states)
-    if (isFloating(state.dtype) && !allFinite(state.dtype, executor.bytes(state)))
+  for (const State& state : access.program().states)
+    if (TITAN_TRY(holdsOthers(state.dtype, placeOf(state))))
       return fmt::format("'{}' holds non-finite values", state.name);
   return std::isfinite(metrics.loss)
              ? fmt::format("the gradient norm is {}", metrics.gradNorm)
@@ -42,13 +47,19 @@ std::string culprit(Executor& executor, const StepMetrics& metrics) {
 Trainer::Trainer(Session& session, checkpoint::CheckpointStore& store, Batches batches,
                  RunIdentity identity)
     : session_(&session), store_(&store), batches_(std::move(batches)),
-      identity_(std::move(identity)),
-      loss_(ScalarReader::metric(session.executor(), "step", "loss")),
-      gradNorm_(ScalarReader::metric(session.executor(), "step", "grad_norm")),
-      lr_(ScalarReader::metric(session.executor(), "step", "lr")),
-      stepCounter_(ScalarReader::counter(session.executor(), "step")),
-      skippedCounter_(ScalarReader::counter(session.executor(), "skipped")),
-      step_(stepCounter_.count()), skipped_(skippedCounter_.count()) {}
+      identity_(std::move(identity)) {}
+
+Status Trainer::findScalars() {
+  StateAccess& access = session_->access();
+  loss_ = TITAN_TRY(metric(access, "step", "loss"));
+  gradNorm_ = TITAN_TRY(metric(access, "step", "grad_norm"));
+  lr_ = TITAN_TRY(metric(access, "step", "lr"));
+  stepCounter_ = TITAN_TRY(counter(access, "step"));
+  skippedCounter_ = TITAN_TRY(counter(access, "skipped"));
+  step_ = stepCounter_.count();
+  skipped_ = skippedCounter_.count();
+  return {};
+}
 
 Result<std::unique_ptr<Trainer>> Trainer::create(Session& session,
                                                  checkpoint::CheckpointStore& store,
@@ -56,37 +67,37 @@ Result<std::unique_ptr<Trainer>> Trainer::create(Session& session,
                                                  std::unique_ptr<Dataset> evalData,
                                                  RunIdentity identity) {
   const Recipe& recipe = session.recipe();
-  Executor& executor = session.executor();
-  Batches batches = bindBatches(std::move(trainData), executor, "step");
+  StateAccess& access = session.access();
+  Batches batches = TITAN_TRY(Batches::create(std::move(trainData), access, "step"));
   std::unique_ptr<Trainer> trainer(
       new Trainer(session, store, std::move(batches), std::move(identity)));
   Trainer& t = *trainer;
-  TITAN_TRY(store.preflight(t.saveRequest(), recipe.checkpoint.keep));
-  t.controls_ = TITAN_TRY(Controls::create(executor, "step", recipe, recipe.train.seed));
+  TITAN_TRY(t.findScalars());
+  TITAN_TRY(store.preflight(TITAN_TRY(t.saveRequest()), recipe.checkpoint.keep));
+  t.controls_ = TITAN_TRY(Controls::create(access, "step", recipe, recipe.train.seed));
   if (evalData)
     t.evaluator_ = TITAN_TRY(Evaluator::create(session, std::move(evalData)));
   t.metrics_ = TITAN_TRY(
       MetricsFile::open(checkpoint::joinPath(store.directory(), "metrics.jsonl"), t.step_));
   t.events_ = TITAN_TRY(EventFile::create(store.directory(), t.step_));
   t.progress_ = std::make_unique<ProgressLine>(
-      stderr,
-      ProgressOptions{.firstStep = t.step_,
-                      .steps = recipe.train.steps,
-                      .logEvery = recipe.train.logEvery,
-                      .flopsPerStep = plannedFigures(*session.program().findFunction("step")).flops,
-                      .peakFlops = measureGemmCeiling(session.oneDnn(), executor.pool(),
-                                                      productType(session.program()))});
-  t.last_.samples = t.batches_.samples;
-  t.last_.tokens = t.batches_.samples * t.batches_.dataset->tokensPerSample();
-  t.last_.memoryBytes =
-      session.program().arenaBytes +
-      outsideBytes(session.program(), session.threads(), session.oneDnn().has_value()).gemm;
-  const LoaderOptions loader{.batch = t.batches_.samples,
+      stderr, ProgressOptions{
+                  .firstStep = t.step_,
+                  .steps = recipe.train.steps,
+                  .logEvery = recipe.train.logEvery,
+                  .flopsPerStep = plannedFigures(*session.program().findFunction("step")).flops,
+                  .peakFlops = session.device().measureProducts(productType(session.program()))});
+  const Dataset& dataset = t.batches_.dataset();
+  t.last_.samples = t.batches_.samples();
+  t.last_.tokens = t.batches_.samples() * dataset.tokensPerSample();
+  t.last_.memoryBytes = session.program().arenaBytes + session.device().outsideBytes;
+  const LoaderOptions loader{.batch = t.batches_.samples(),
                              .seed = static_cast<uint64_t>(recipe.train.seed),
                              .shuffle = recipe.data.shuffle};
+  const int64_t slots = PrefetchLoader::defaultDepth * BatchSlot::bytesFor(dataset, loader.batch);
   t.loader_ = std::make_unique<PrefetchLoader>(
-      *t.batches_.dataset, loader,
-      static_cast<uint64_t>(ScalarReader::counter(executor, "samples").count()));
+      dataset, loader, static_cast<uint64_t>(TITAN_TRY(counter(access, "samples")).count()),
+      TITAN_TRY(access.hostBuffer(slots)));
   if (t.step_ > 0)
     t.savedStep_ = t.step_;
   return trainer;
@@ -116,7 +127,7 @@ Status Trainer::run() {
 
 Status Trainer::oneStep() {
   Executor& executor = session_->executor();
-  TITAN_TRY(loader_->next(batches_.destination));
+  TITAN_TRY(loader_->next(batches_.sinks()));
   controls_->write();
   TITAN_TRY(executor.run("step"));
   const int64_t skipped = skippedCounter_.count();
@@ -146,13 +157,13 @@ Status Trainer::checkFinite(bool skipped) {
   return Error::runFailed(
       "the updates of steps {} to {} were skipped, train.non_finite_limit = {}: {}: lower "
       "optimizer.lr or check the data",
-      step_ - skippedInARow_ + 1, step_, limit, culprit(session_->executor(), last_));
+      step_ - skippedInARow_ + 1, step_, limit, TITAN_TRY(culprit(session_->access(), last_)));
 }
 
 Status Trainer::evaluate() {
   const Evaluation result = TITAN_TRY(evaluator_->run(session_->recipe().train.evalBatches));
   std::vector<Metric> values = {{"eval_loss", result.loss}};
-  std::vector<Scalar> scalars = {{"eval/loss", static_cast<float>(result.loss)}};
+  std::vector<EventScalar> scalars = {{"eval/loss", static_cast<float>(result.loss)}};
   std::string text = fmt::format("step {}  eval loss {:.6g}", step_, result.loss);
   auto add = [&](std::string_view key, std::string_view tag, std::string_view label,
                  std::optional<double> value) {
@@ -170,12 +181,12 @@ Status Trainer::evaluate() {
   return {};
 }
 
-checkpoint::SaveRequest Trainer::saveRequest() const {
-  Executor& executor = session_->executor();
+Result<checkpoint::SaveRequest> Trainer::saveRequest() const {
+  StateAccess& access = session_->access();
   checkpoint::SaveRequest request;
   request.step = step_;
-  request.tensors = checkpoint::tensors(session_->program(), executor.arena());
-  request.counters = checkpoint::counters(session_->program(), executor.arena());
+  request.tensors = checkpoint::tensors(access);
+  request.counters = TITAN_TRY(checkpoint::counters(access));
   request.data = identity_.data;
   request.program = identity_.program;
   request.init = identity_.init;
@@ -184,7 +195,7 @@ checkpoint::SaveRequest Trainer::saveRequest() const {
 
 Status Trainer::save() {
   checkpoint::SaveReport report =
-      TITAN_TRY(store_->save(saveRequest(), session_->recipe().checkpoint.keep));
+      TITAN_TRY(store_->save(TITAN_TRY(saveRequest()), session_->recipe().checkpoint.keep));
   savedStep_ = step_;
   savedPath_ = report.path;
   for (const std::string& message : report.notes)

@@ -49,11 +49,12 @@ private:
 
   using Clock = std::chrono::steady_clock;
 
+  Status findScalars();
   Status oneStep();
   Status checkFinite(bool skipped);
   Status evaluate();
   Status save();
-  checkpoint::SaveRequest saveRequest() const;
+  Result<checkpoint::SaveRequest> saveRequest() const;
 
   Session* session_;
   checkpoint::CheckpointStore* store_;
@@ -66,7 +67,7 @@ private:
   std::optional<MetricsFile> metrics_;
   std::optional<EventFile> events_;
   std::unique_ptr<ProgressLine> progress_;
-  ScalarReader loss_, gradNorm_, lr_, stepCounter_, skippedCounter_;
+  Scalar loss_, gradNorm_, lr_, stepCounter_, skippedCounter_;
   StepMetrics last_;
   Clock::time_point
       stepStart_; ///< end of the step before; what a step logs counts for the next one

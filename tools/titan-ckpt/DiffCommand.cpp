@@ -53,7 +53,7 @@ double element(DType dtype, const char* data, int64_t i) {
 
 Result<std::string> bytesOf(const StoredTensors::Tensor& tensor) {
   std::string bytes(static_cast<size_t>(elementCount(tensor.shape) * byteSize(tensor.dtype)), '\0');
-  TITAN_TRY(tensor.readInto(bytes.data()));
+  TITAN_TRY(tensor.readInto(std::span<char>(bytes)));
   return bytes;
 }
 

@@ -83,7 +83,7 @@ SaveRequest SampleState::saveRequest(int64_t step) const {
       std::memcpy(&request.counters[row.name], bytes.data(), sizeof(int64_t));
     else
       request.tensors.push_back(
-          {row.name, row.kind, row.profile, row.dtype, row.shape, bytes.data()});
+          {row.name, row.kind, row.profile, row.dtype, row.shape, std::span<const char>(bytes)});
   }
   return request;
 }
@@ -91,7 +91,7 @@ SaveRequest SampleState::saveRequest(int64_t step) const {
 std::vector<Destination> SampleState::destinations() {
   std::vector<Destination> destinations;
   for (const TableEntry& row : program.table)
-    destinations.push_back({row, bytes_.at(keyOf(row)).data()});
+    destinations.push_back({row, std::span<char>(bytes_.at(keyOf(row)))});
   return destinations;
 }
 

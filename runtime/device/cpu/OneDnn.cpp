@@ -82,7 +82,7 @@ bool OneDnn::supports(const Gemm& gemm) const {
   return gemm.a == DType::F32 || (gemm.a == DType::BF16 && multipliesBf16_);
 }
 
-void OneDnn::run(const Gemm& g, char* const* operands, int64_t begin, int64_t end) const {
+int OneDnn::run(const Gemm& g, char* const* operands, int64_t begin, int64_t end) const {
   const int64_t tilesN = g.tilesN(), tilesPerMatrix = g.tilesM() * tilesN;
   const int64_t elementBytes = byteSize(g.a);
   const char transposeA = g.transposeA ? 'T' : 'N', transposeB = g.transposeB ? 'T' : 'N';
@@ -106,19 +106,12 @@ void OneDnn::run(const Gemm& g, char* const* operands, int64_t begin, int64_t en
                      : gemmBf16_(transposeA, transposeB, rows, columns, g.k, 1.0f,
                                  reinterpret_cast<const uint16_t*>(a), g.lda,
                                  reinterpret_cast<const uint16_t*>(b), g.ldb, beta, c, g.ldc);
-    // Arguments are checked when the program is loaded; what is left is memory that the library
-    // cannot get.
-    if (status != 0) {
-      fmt::print(
-          stderr,
-          "error: oneDNN's product of {} x {} x {} failed with status {}: free memory or use "
-          "--gemm=generated\n",
-          rows, columns, g.k, status);
-      std::_Exit(static_cast<int>(ErrorCode::Environment));
-    }
+    if (status != 0)
+      return status;
     if (bias || g.relu)
       finishTile(c, g.ldc, rows, columns, bias ? bias + column : nullptr, g.relu);
   }
+  return 0;
 }
 
 } // namespace titan

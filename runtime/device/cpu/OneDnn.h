@@ -27,8 +27,10 @@ public:
   /// Can the library compute this product here? F32 x F32 -> F32, and where it has kernels for this
   /// CPU BF16 x BF16 -> F32.
   bool supports(const Gemm& gemm) const;
-  /// Tiles [begin, end) of `gemm`. Operands: A, B, C, then bias when the gemm has one.
-  void run(const Gemm& gemm, char* const* operands, int64_t begin, int64_t end) const;
+  /// Tiles [begin, end) of `gemm`. Operands: A, B, C, then bias when the gemm has one. Returns the
+  /// library's status, 0 on success: another one ends it at that tile. Arguments are checked when
+  /// the program is loaded; what is left is memory that the library cannot get.
+  int run(const Gemm& gemm, char* const* operands, int64_t begin, int64_t end) const;
 
   /// What the library allocates outside of the arena: a packing buffer in each thread during a
   /// call.

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "runtime/data/NpzWriter.h"
-#include "runtime/executor/testing/LinearProgram.h"
+#include "runtime/device/testing/LinearProgram.h"
 #include "runtime/job/JobImage.h"
 #include "runtime/program/Random.h"
 

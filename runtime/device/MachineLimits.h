@@ -1,9 +1,8 @@
 // What the machine can do at most, measured in the run that is compared with it.
 #pragma once
 
-#include "runtime/device/cpu/OneDnn.h"
+#include "runtime/program/DType.h"
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,9 +24,5 @@ struct MachineLimits {
   /// What `flops` and `bytes` of one call take at least: the longer of the two. Seconds.
   double least(double flops, double bytes) const;
 };
-
-/// On all threads of `pool`, products of `operands`; takes some tenths of a second and, meanwhile,
-/// some hundred MB.
-MachineLimits measureLimits(const std::optional<OneDnn>& oneDnn, ThreadPool& pool, DType operands);
 
 } // namespace titan

@@ -1,6 +1,6 @@
-#include "runtime/job/MachineLimits.h"
+#include "runtime/device/cpu/CpuLimits.h"
 
-#include "runtime/job/GemmCeiling.h"
+#include "runtime/device/cpu/GemmCeiling.h"
 
 #include <algorithm>
 #include <chrono>
@@ -59,19 +59,8 @@ double copySpeed(int64_t bytes, int64_t block, ThreadPool& pool) {
 
 } // namespace
 
-const CopySpeed& MachineLimits::copyOf(int64_t bytes) const {
-  for (const CopySpeed& copy : copies)
-    if (bytes <= copy.capacity)
-      return copy;
-  return copies.back();
-}
-
-double MachineLimits::least(double flops, double bytes) const {
-  const double memory = bytes / copyOf(static_cast<int64_t>(bytes)).bytesPerSecond;
-  return productFlops > 0 ? std::max(memory, flops / productFlops) : memory;
-}
-
-MachineLimits measureLimits(const std::optional<OneDnn>& oneDnn, ThreadPool& pool, DType operands) {
+MachineLimits measureCpuLimits(const std::optional<OneDnn>& oneDnn, ThreadPool& pool,
+                               DType operands) {
   const int64_t second = cacheBytes(2, 1 * MiB) * pool.threads();
   // A virtual machine may name the caches of a whole socket (402 MiB was seen), of which its CPUs
   // hold a part; and four times as much is allocated to get past it.

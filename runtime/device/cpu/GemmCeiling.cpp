@@ -1,18 +1,11 @@
-#include "runtime/job/GemmCeiling.h"
+#include "runtime/device/cpu/GemmCeiling.h"
 
-#include <algorithm>
 #include <chrono>
 #include <limits>
 #include <numeric>
 #include <vector>
 
 namespace titan {
-
-DType productType(const Program& program) {
-  const bool readsBf16 = std::ranges::any_of(
-      program.libraryCalls, [](const LibraryCall& call) { return call.gemm.a == DType::BF16; });
-  return readsBf16 ? DType::BF16 : DType::F32;
-}
 
 double measureGemmCeiling(const std::optional<OneDnn>& oneDnn, ThreadPool& pool, DType operands) {
   using Clock = std::chrono::steady_clock;

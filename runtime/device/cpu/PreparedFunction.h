@@ -3,14 +3,17 @@
 // counters.
 #pragma once
 
+#include "runtime/device/Walk.h"
 #include "runtime/device/cpu/OneDnn.h"
-#include "runtime/program/Program.h"
 
-#include <memory>
+#include <atomic>
 #include <span>
 #include <vector>
 
 namespace titan {
+
+/// Copying and clearing: below this many bytes a thread, a second thread does not pay.
+constexpr int64_t bytesPerThread = int64_t{1} << 18;
 
 /// An operand or scalar that has to be computed again in each iteration.
 struct Varying {
@@ -28,17 +31,18 @@ struct PreparedCommand {
   const OneDnn* oneDnn = nullptr;
   char* const* operands = nullptr;
   const int64_t* scalars = nullptr;
+  std::atomic<int>* libraryStatus = nullptr; ///< Library: the last status that was no success
   std::span<const Varying> varying;
-  uint32_t partner = 0; ///< Repeat: its EndRepeat; EndRepeat: its Repeat
-  uint32_t depth = 0;   ///< of Repeat and EndRepeat, 0 is the outermost
+  RepeatLink link;
 };
 
 class PreparedFunction {
 public:
-  /// `program` has been verified and outlives this object, as do `kernels` and `oneDnn`.
+  /// `program` has been verified and outlives this object, as do `kernels`, `oneDnn` and
+  /// `libraryStatus`.
   PreparedFunction(const Program& program, const Function& function,
                    std::span<const KernelFunction> kernels, const OneDnn* oneDnn,
-                   const ThreadPool& pool, char* arena);
+                   std::atomic<int>* libraryStatus, const ThreadPool& pool, char* arena);
 
   const Function& source() const { return *source_; }
   std::span<const PreparedCommand> commands() const { return commands_; }

@@ -8,9 +8,6 @@
 
 namespace titan {
 
-/// The operands of `program`'s products: BF16 where any of them reads it, else F32.
-DType productType(const Program& program);
-
 /// FLOP/s of the product library on all threads of `pool` for `operands` (F32 or BF16), square
 /// tiles from cache; where it has no bf16 products for the CPU, of F32, in which such a CPU
 /// computes them. Takes some tens of milliseconds. 0 without the library.

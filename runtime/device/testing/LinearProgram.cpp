@@ -1,4 +1,4 @@
-#include "runtime/executor/testing/LinearProgram.h"
+#include "runtime/device/testing/LinearProgram.h"
 
 #include "runtime/program/Random.h"
 #include "runtime/program/Recipe.h"

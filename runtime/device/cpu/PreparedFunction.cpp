@@ -1,4 +1,4 @@
-#include "runtime/executor/PreparedFunction.h"
+#include "runtime/device/cpu/PreparedFunction.h"
 
 #include <algorithm>
 
@@ -7,14 +7,12 @@ namespace {
 
 static_assert(sizeof(char*) == sizeof(int64_t), "operands and scalars share one array of slots");
 
-// Copying and clearing: below this many bytes a thread, a second thread does not pay.
-constexpr int64_t bytesPerThread = int64_t{1} << 18;
-
 } // namespace
 
 PreparedFunction::PreparedFunction(const Program& program, const Function& function,
                                    std::span<const KernelFunction> kernels, const OneDnn* oneDnn,
-                                   const ThreadPool& pool, char* arena)
+                                   std::atomic<int>* libraryStatus, const ThreadPool& pool,
+                                   char* arena)
     : source_(&function) {
   // Sized first: commands point into these vectors.
   size_t slots = 0, varying = 0, terms = 0;
@@ -36,10 +34,10 @@ PreparedFunction::PreparedFunction(const Program& program, const Function& funct
   // One process is all ranks there are.
   const std::vector<int64_t> coordinates(program.mesh.size(), 0);
   int64_t* slot = slots_.data();
-  std::vector<uint32_t> open;
+  const std::vector<RepeatLink> links = linkRepeats(function);
   for (const Command& command : function.commands) {
-    const auto index = static_cast<uint32_t>(commands_.size());
     PreparedCommand& prepared = commands_.emplace_back();
+    prepared.link = links[commands_.size() - 1];
     prepared.kind = command.kind;
     prepared.units = command.launch.units;
     prepared.threads = pool.threadsFor(command.launch.units, command.launch.grain);
@@ -73,6 +71,7 @@ PreparedFunction::PreparedFunction(const Program& program, const Function& funct
       if (oneDnn && !call.generated && oneDnn->supports(call.gemm)) {
         prepared.gemm = &call.gemm;
         prepared.oneDnn = oneDnn;
+        prepared.libraryStatus = libraryStatus;
       } else {
         prepared.kernel = kernels[call.fallback];
       }
@@ -87,14 +86,7 @@ PreparedFunction::PreparedFunction(const Program& program, const Function& funct
     case CommandKind::CollectiveWait:
       break;
     case CommandKind::Repeat:
-      prepared.depth = static_cast<uint32_t>(open.size());
-      open.push_back(index);
-      break;
     case CommandKind::EndRepeat:
-      prepared.partner = open.back();
-      commands_[open.back()].partner = index;
-      open.pop_back();
-      prepared.depth = static_cast<uint32_t>(open.size());
       break;
     }
   }

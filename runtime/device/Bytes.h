@@ -1,0 +1,66 @@
+// Bytes that may lie in host memory or in a device's arena, for whoever takes or gives them without
+// caring where: checkpoints, initial weights, batches.
+#pragma once
+
+#include "runtime/program/Error.h"
+
+#include <cstdint>
+#include <functional>
+#include <span>
+
+namespace titan {
+
+class StateAccess;
+
+/// What can be read. A handle: it is copied freely, and what it names outlives it.
+class ByteSource {
+public:
+  ByteSource() = default;
+  /// Bytes at hand.
+  ByteSource(std::span<const char> memory)
+      : memory_(memory.data()), bytes_(static_cast<int64_t>(memory.size())) {}
+
+  int64_t bytes() const { return bytes_; }
+  /// All of them where the host can read them; empty where it cannot.
+  std::span<const char> direct() const {
+    return {memory_, memory_ ? static_cast<size_t>(bytes_) : 0};
+  }
+  /// Bytes [first, first + bytes).
+  ByteSource part(int64_t first, int64_t bytes) const;
+  /// Copies the bytes from `first` on; complete on return. The errors of the device.
+  Status read(int64_t first, std::span<char> into) const;
+  /// All bytes in order: at once where they are direct, else in pieces of at most
+  /// StateAccess::pieceBytes that last until the call returns. Ends with the first error.
+  Status forEachPiece(const std::function<Status(std::span<const char>)>& see) const;
+
+private:
+  friend class StateAccess;
+  StateAccess* access_ = nullptr; ///< null: memory
+  const char* memory_ = nullptr;  ///< null: not direct
+  int64_t offset_ = 0, bytes_ = 0;
+};
+
+/// What can be written; else as ByteSource.
+class ByteSink {
+public:
+  ByteSink() = default;
+  ByteSink(std::span<char> memory)
+      : memory_(memory.data()), bytes_(static_cast<int64_t>(memory.size())) {}
+
+  int64_t bytes() const { return bytes_; }
+  std::span<char> direct() const { return {memory_, memory_ ? static_cast<size_t>(bytes_) : 0}; }
+  ByteSink part(int64_t first, int64_t bytes) const;
+  /// Complete on return.
+  Status write(int64_t first, std::span<const char> from) const;
+  /// `make` is called with the pieces in order, and where each begins, and writes every byte of
+  /// them; a piece holds anything before. Ends with the first error.
+  Status fillPieces(const std::function<Status(int64_t first, std::span<char>)>& make) const;
+
+private:
+  friend class StateAccess;
+  StateAccess* access_ = nullptr;
+  char* memory_ = nullptr;
+  int64_t offset_ = 0, bytes_ = 0;
+};
+
+} // namespace titan

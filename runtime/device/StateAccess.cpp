@@ -1,0 +1,107 @@
+#include "runtime/device/StateAccess.h"
+
+#include <algorithm>
+
+namespace titan {
+namespace {
+
+Status checkRange(const Place& place, int64_t first, size_t bytes) {
+  if (first < 0 || first > place.bytes || static_cast<int64_t>(bytes) > place.bytes - first)
+    return Error::internal("bytes [{}, {}) leave a place of {} bytes", first,
+                           first + static_cast<int64_t>(bytes), place.bytes);
+  return {};
+}
+
+} // namespace
+
+Place placeOf(const State& state) { return {state.offset, state.bytes, state.dtype, state.local}; }
+
+Place placeOf(const Binding& binding) {
+  return {binding.offset, binding.bytes, binding.dtype, binding.local};
+}
+
+StateAccess::StateAccess(const Program& program, Device& device)
+    : program_(&program), device_(&device), scalars_(device) {}
+
+std::optional<Place> StateAccess::state(StateKind kind, std::string_view profile,
+                                        std::string_view name) const {
+  for (const State& state : program_->states)
+    if (state.kind == kind && state.profile == profile && state.name == name)
+      return placeOf(state);
+  return std::nullopt;
+}
+
+std::optional<Place> StateAccess::binding(std::string_view functionName,
+                                          std::string_view name) const {
+  if (const Function* function = program_->findFunction(functionName))
+    for (const Binding& binding : function->bindings)
+      if (binding.name == name)
+        return placeOf(binding);
+  return std::nullopt;
+}
+
+Status StateAccess::read(const Place& place, int64_t first, std::span<char> into) {
+  TITAN_TRY(checkRange(place, first, into.size()));
+  return source(place).read(first, into);
+}
+
+Status StateAccess::write(const Place& place, int64_t first, std::span<const char> from) {
+  TITAN_TRY(checkRange(place, first, from.size()));
+  return sink(place).write(first, from);
+}
+
+Status StateAccess::fill(const Place& place, char value) {
+  TITAN_TRY(device_->fill(place.offset, place.bytes, value));
+  TITAN_TRY(device_->wait(device_->record()));
+  return scalars_.refresh(place.offset, place.bytes);
+}
+
+ByteSource StateAccess::source(const Place& place) {
+  const std::span<char> window = device_->window(place.offset, place.bytes);
+  ByteSource source{std::span<const char>(window)};
+  source.access_ = this;
+  source.offset_ = place.offset;
+  source.bytes_ = place.bytes;
+  return source;
+}
+
+ByteSink StateAccess::sink(const Place& place) {
+  ByteSink sink(device_->window(place.offset, place.bytes));
+  sink.access_ = this;
+  sink.offset_ = place.offset;
+  sink.bytes_ = place.bytes;
+  return sink;
+}
+
+Result<Scalar> StateAccess::scalar(const Place& place) {
+  if (place.bytes != byteSize(place.dtype))
+    return Error::internal("a place of {} bytes is no scalar of {}", place.bytes,
+                           name(place.dtype));
+  return scalars_.add(place.offset, place.dtype);
+}
+
+Status StateAccess::run(uint32_t function, CommandObserver* observer) {
+  TITAN_TRY(scalars_.send());
+  TITAN_TRY(device_->run(function, observer));
+  TITAN_TRY(scalars_.fetch());
+  return device_->wait(device_->record());
+}
+
+Status StateAccess::download(int64_t offset, std::span<char> into) {
+  TITAN_TRY(device_->download(offset, into));
+  return device_->wait(device_->record());
+}
+
+Status StateAccess::upload(int64_t offset, std::span<const char> from) {
+  TITAN_TRY(device_->upload(offset, from));
+  TITAN_TRY(device_->wait(device_->record()));
+  return scalars_.refresh(offset, static_cast<int64_t>(from.size()));
+}
+
+Result<std::span<char>> StateAccess::staging() {
+  if (staging_.empty())
+    staging_ = TITAN_TRY(device_->hostBuffer(pieceBytes));
+  return staging_;
+}
+
+} // namespace titan

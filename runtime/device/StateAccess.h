@@ -1,0 +1,80 @@
+// The way to the bytes of a program on any device: job, checkpoint and metrics see this, never the
+// arena. Where the device has a window, nothing is copied that need not be.
+//
+//   StateAccess access(program, device);
+//   TITAN_TRY(access.write(*access.binding("step", "x"), 0, batch));
+//   Scalar loss = TITAN_TRY(access.scalar(*access.binding("step", "loss")));
+//   TITAN_TRY(access.run(0, nullptr));
+//   double value = loss.read();
+#pragma once
+
+#include "runtime/device/Bytes.h"
+#include "runtime/device/Device.h"
+#include "runtime/device/Scalar.h"
+
+#include <optional>
+#include <string_view>
+
+namespace titan {
+
+/// A tensor in the arena: this rank's part of a state, or a binding.
+struct Place {
+  int64_t offset = 0, bytes = 0;
+  DType dtype = DType::F32;
+  Shape shape = {};
+};
+
+Place placeOf(const State& state);
+Place placeOf(const Binding& binding);
+
+class StateAccess {
+public:
+  /// The most that is staged at once where the device has no window.
+  static constexpr int64_t pieceBytes = int64_t{1} << 20;
+
+  /// Both outlive the object, which its sources, sinks and scalars point to.
+  StateAccess(const Program& program, Device& device);
+  StateAccess(const StateAccess&) = delete;
+  StateAccess& operator=(const StateAccess&) = delete;
+
+  const Program& program() const { return *program_; }
+  /// Nothing when there is none of that kind, profile (Ema only) and name.
+  std::optional<Place> state(StateKind kind, std::string_view profile, std::string_view name) const;
+  std::optional<Place> binding(std::string_view function, std::string_view name) const;
+
+  /// Bytes of `place` from `first` on; complete on return. Internal: they leave the place. The
+  /// errors of the device.
+  Status read(const Place& place, int64_t first, std::span<char> into);
+  Status write(const Place& place, int64_t first, std::span<const char> from);
+  Status fill(const Place& place, char value);
+
+  ByteSource source(const Place& place);
+  ByteSink sink(const Place& place);
+
+  /// A handle on a place of one element. Internal: more than one, or the page of scalars is full.
+  Result<Scalar> scalar(const Place& place);
+
+  /// Host memory that is good to copy batches from: Device::hostBuffer.
+  Result<std::span<char>> hostBuffer(int64_t bytes) { return device_->hostBuffer(bytes); }
+
+  /// Runs a function to its end, with the scalars that were written before; afterwards scalars read
+  /// what it left.
+  Status run(uint32_t function, CommandObserver* observer);
+
+private:
+  friend class ByteSource;
+  friend class ByteSink;
+
+  /// Offsets are of the arena; complete on return.
+  Status download(int64_t offset, std::span<char> into);
+  Status upload(int64_t offset, std::span<const char> from);
+  /// pieceBytes bytes, made when they are first needed.
+  Result<std::span<char>> staging();
+
+  const Program* program_;
+  Device* device_;
+  ScalarPage scalars_;
+  std::span<char> staging_;
+};
+
+} // namespace titan

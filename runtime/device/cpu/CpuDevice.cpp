@@ -1,0 +1,165 @@
+#include "runtime/device/cpu/CpuDevice.h"
+
+#include <cstring>
+
+namespace titan {
+namespace {
+
+// The bodies of regions, and what a single thread calls directly.
+void runKernel(void* context, int64_t begin, int64_t end) {
+  const auto& command = *static_cast<const PreparedCommand*>(context);
+  command.kernel(command.operands, command.scalars, begin, end);
+}
+
+void runGemm(void* context, int64_t begin, int64_t end) {
+  const auto& command = *static_cast<const PreparedCommand*>(context);
+  const int status = command.oneDnn->run(*command.gemm, command.operands, begin, end);
+  if (status != 0)
+    command.libraryStatus->store(status, std::memory_order_relaxed);
+}
+
+void runCopy(void* context, int64_t begin, int64_t end) {
+  char* const* operands = static_cast<const PreparedCommand*>(context)->operands;
+  std::memcpy(operands[0] + begin, operands[1] + begin, static_cast<size_t>(end - begin));
+}
+
+void runZero(void* context, int64_t begin, int64_t end) {
+  char* const* operands = static_cast<const PreparedCommand*>(context)->operands;
+  std::memset(operands[0] + begin, 0, static_cast<size_t>(end - begin));
+}
+
+void copy(ThreadPool& pool, char* into, const char* from, size_t bytes) {
+  if (bytes == 0)
+    return;
+  pool.parallelFor(static_cast<int64_t>(bytes), bytesPerThread, [&](int64_t begin, int64_t end) {
+    std::memcpy(into + begin, from + begin, static_cast<size_t>(end - begin));
+  });
+}
+
+} // namespace
+
+CpuDevice::CpuDevice(const Program& program, ThreadPool& pool, Arena arena,
+                     std::optional<OneDnn> oneDnn)
+    : HostDevice(arena.data(), arena.capacity()), program_(&program), pool_(&pool),
+      memory_(std::move(arena)), oneDnn_(std::move(oneDnn)) {}
+
+Result<std::unique_ptr<CpuDevice>> CpuDevice::create(const Program& program,
+                                                     std::span<const KernelFunction> kernels,
+                                                     ThreadPool& pool,
+                                                     std::optional<OneDnn> oneDnn) {
+  TITAN_TRY(verify(program));
+  if (kernels.size() != program.kernels.size())
+    return Error::internal("the job has {} kernel functions, its table names {}", kernels.size(),
+                           program.kernels.size());
+  Arena arena = TITAN_TRY(Arena::create(program.arenaBytes, pool));
+  std::unique_ptr<CpuDevice> device(
+      new CpuDevice(program, pool, std::move(arena), std::move(oneDnn)));
+  const OneDnn* library = device->oneDnn_ ? &*device->oneDnn_ : nullptr;
+  if (library)
+    library->attach(pool);
+  device->functions_.reserve(program.functions.size());
+  for (const Function& function : program.functions)
+    device->functions_.emplace_back(program, function, kernels, library, &device->libraryStatus_,
+                                    pool, device->arena());
+  return device;
+}
+
+template <bool observed> struct CpuDevice::Walker {
+  ThreadPool& pool;
+  std::span<const PreparedCommand> commands;
+  const std::atomic<int>& libraryStatus;
+  const Function& source;
+  CommandObserver* observer;
+  uint32_t last = 0; ///< the command that ended the walk
+
+  void enter(uint32_t index) {
+    if constexpr (observed)
+      observer->before(source, index);
+  }
+  void leave(uint32_t index) {
+    if constexpr (observed)
+      observer->after(source, index);
+  }
+  void dispatch(const PreparedCommand& command, ThreadPool::Body body) {
+    pool.region(command.threads, command.units, body, const_cast<PreparedCommand*>(&command));
+  }
+
+  bool command(uint32_t index, const RepeatCounters& counters) {
+    const PreparedCommand& command = commands[index];
+    for (const Varying& varying : command.varying)
+      *varying.slot = varying.origin + offsetOf(varying.terms, counters);
+    if constexpr (observed)
+      observer->before(source, index);
+    switch (command.kind) {
+    case CommandKind::Kernel:
+      dispatch(command, runKernel);
+      break;
+    case CommandKind::Library:
+      dispatch(command, command.gemm ? runGemm : runKernel);
+      if (libraryStatus.load(std::memory_order_relaxed) != 0) {
+        last = index;
+        return false;
+      }
+      break;
+    case CommandKind::Copy:
+      dispatch(command, runCopy);
+      break;
+    case CommandKind::Zero:
+      dispatch(command, runZero);
+      break;
+    case CommandKind::CollectiveStart: // verify() refuses both
+    case CommandKind::CollectiveWait:
+    case CommandKind::Repeat: // walkCommands() follows them
+    case CommandKind::EndRepeat:
+      break;
+    }
+    if constexpr (observed)
+      observer->after(source, index);
+    return true;
+  }
+};
+
+Status CpuDevice::run(uint32_t index, CommandObserver* observer) {
+  const PreparedFunction& function = functions_[index];
+  const std::span<const PreparedCommand> commands = function.commands();
+  const Function& source = function.source();
+  if (!observer) {
+    Walker<false> walker{*pool_, commands, libraryStatus_, source, nullptr};
+    if (!walkCommands(commands, walker))
+      return commandFailed(function, walker.last);
+    return {};
+  }
+  observer->beforeFunction(source);
+  Walker<true> walker{*pool_, commands, libraryStatus_, source, observer};
+  if (!walkCommands(commands, walker))
+    return commandFailed(function, walker.last);
+  observer->afterFunction(source);
+  return {};
+}
+
+Error CpuDevice::commandFailed(const PreparedFunction& function, uint32_t index) {
+  const Command& command = function.source().commands[index];
+  return Error::environment(
+      "'{}' of {} failed in oneDNN with status {}: free memory or use --gemm=generated",
+      program_->libraryCalls[command.target].label, function.source().name,
+      libraryStatus_.exchange(0));
+}
+
+Status CpuDevice::upload(int64_t offset, std::span<const char> from) {
+  copy(*pool_, arena() + offset, from.data(), from.size());
+  return {};
+}
+
+Status CpuDevice::download(int64_t offset, std::span<char> into) {
+  copy(*pool_, into.data(), arena() + offset, into.size());
+  return {};
+}
+
+Status CpuDevice::fill(int64_t offset, int64_t bytes, char value) {
+  pool_->parallelFor(bytes, bytesPerThread, [&](int64_t begin, int64_t end) {
+    std::memset(arena() + offset + begin, value, static_cast<size_t>(end - begin));
+  });
+  return {};
+}
+
+} // namespace titan

@@ -1,0 +1,56 @@
+#include "runtime/device/testing/LateDevice.h"
+
+#include <algorithm>
+
+namespace titan::testing {
+
+LateDevice::LateDevice(std::unique_ptr<Device> device)
+    : Device(device->bytes()), device_(std::move(device)) {}
+
+Status LateDevice::defer(Call call) {
+  if (error_)
+    return *error_;
+  if (observed_)
+    return call(*device_);
+  ++made_;
+  pending_.push_back(std::move(call));
+  return {};
+}
+
+Status LateDevice::run(uint32_t function, CommandObserver* observer) {
+  if (!observer)
+    return defer([function](Device& device) { return device.run(function, nullptr); });
+  TITAN_TRY(wait(record()));
+  observed_ = true;
+  Status status = device_->run(function, observer);
+  observed_ = false;
+  if (!status.ok())
+    error_ = status.error();
+  return status;
+}
+
+Status LateDevice::upload(int64_t offset, std::span<const char> from) {
+  return defer([=](Device& device) { return device.upload(offset, from); });
+}
+
+Status LateDevice::download(int64_t offset, std::span<char> into) {
+  std::ranges::fill(into, garbage);
+  return defer([=](Device& device) { return device.download(offset, into); });
+}
+
+Status LateDevice::fill(int64_t offset, int64_t bytes, char value) {
+  return defer([=](Device& device) { return device.fill(offset, bytes, value); });
+}
+
+Status LateDevice::wait(Event event) {
+  while (!error_ && done_ < event.number) {
+    Status status = pending_.front()(*device_);
+    pending_.pop_front();
+    ++done_;
+    if (!status.ok())
+      error_ = status.takeError();
+  }
+  return error_ ? Status(*error_) : Status();
+}
+
+} // namespace titan::testing

@@ -1,0 +1,68 @@
+// What runs a job here: which of its programs, on which device, with which libraries, and what the
+// machine can do. The one place of the job that knows kinds of devices.
+#pragma once
+
+#include "runtime/device/Device.h"
+#include "runtime/device/MachineLimits.h"
+#include "runtime/host/ThreadPool.h"
+#include "runtime/program/Program.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace titan {
+
+struct DeviceRequest {
+  const Program& program;                  ///< outlives the device, as `kernels` and `pool` do
+  std::span<const KernelFunction> kernels; ///< of the program
+  ThreadPool& pool;
+  std::string gemm = "auto"; ///< --gemm
+  std::string savedGemm;     ///< the choice of the run that is continued, or empty: auto follows it
+};
+
+struct ChosenDevice {
+  std::unique_ptr<Device> device;
+  std::string gemm = "generated"; ///< what computes products: or "onednn"
+  std::string gemmVersion;        ///< of the library: "2.6.3"
+  int64_t outsideBytes = 0;       ///< what the library may allocate outside of the arena
+  /// FLOP/s of large products of a dtype; 0 without a library. Takes some tens of milliseconds.
+  std::function<double(DType)> measureProducts = [](DType) { return 0.0; };
+  /// What the machine can do at most, with products of a dtype. Takes some tenths of a second.
+  std::function<MachineLimits(DType)> measureLimits;
+};
+
+using DeviceChooser = std::function<Result<ChosenDevice>(const DeviceRequest&)>;
+
+/// The CPU. Environment: no memory for the arena, or no library where --gemm names it.
+Result<ChosenDevice> chooseDevice(const DeviceRequest& request);
+
+/// The number of the program that can run here. Environment: there is none.
+Result<size_t> chooseProgram(std::span<const Program> programs);
+/// Environment, naming what is missing, where this machine cannot run `program`.
+Status checkMachine(const Program& program);
+/// The CPU's marketing name.
+std::string machineName();
+
+/// The product library, for those who ask without a device.
+struct ProductLibrary {
+  bool found = false;
+  std::string version; ///< where it was found
+  std::string reason;  ///< where it was not
+};
+ProductLibrary findProductLibrary();
+
+/// The operands of `program`'s products: BF16 where any of them reads it, else F32.
+DType productType(const Program& program);
+
+/// The largest number of bytes that a run allocates outside of its arena.
+struct OutsideBytes {
+  int64_t gemm = 0;    ///< packing buffers of the product library
+  int64_t batches = 0; ///< batches that are prepared ahead
+  /// The program and its libraries, data files as far as they are read, what the runtime keeps.
+  int64_t process = int64_t{64} << 20;
+  int64_t total() const { return gemm + batches + process; }
+};
+OutsideBytes outsideBytes(const Program& program, int threads, bool library);
+
+} // namespace titan
