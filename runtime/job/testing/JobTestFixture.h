@@ -3,6 +3,7 @@
 #pragma once
 
 #include "runtime/data/NpzWriter.h"
+#include "runtime/device/testing/LateDevice.h"
 #include "runtime/device/testing/LinearProgram.h"
 #include "runtime/job/JobImage.h"
 #include "runtime/program/Random.h"
@@ -82,7 +83,21 @@ steps = 20
     payload = linearPayload();
   }
 
-  JobImage image() const { return {{{programBytes, kernels}}, payload, path("job")}; }
+  JobImage image() const {
+    JobImage image{{{programBytes, kernels}}, payload, path("job")};
+    if (runsLate())
+      image.chooseDevice = [](const DeviceRequest& request) -> Result<ChosenDevice> {
+        ChosenDevice chosen = TITAN_TRY(chooseDevice(request));
+        chosen.device = std::make_unique<LateDevice>(std::move(chosen.device));
+        return chosen;
+      };
+    return image;
+  }
+  /// TITAN_TEST_DEVICE=late: on a device without a window, that does nothing before it must.
+  static bool runsLate() {
+    const char* device = std::getenv("TITAN_TEST_DEVICE");
+    return device && std::string_view(device) == "late";
+  }
 
   Outcome run(std::vector<std::string> arguments) const { return run(arguments, image()); }
   Outcome run(const std::vector<std::string>& arguments, const JobImage& image) const {
