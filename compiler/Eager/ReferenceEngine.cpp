@@ -135,7 +135,8 @@ Result<std::unique_ptr<ReferenceEngine>> ReferenceEngine::create(ReferenceProgra
 }
 
 interpreter::Tensor ReferenceEngine::read(const Slot& slot) {
-  const std::string_view bytes(arena() + slot.offset, slot.bytes);
+  const std::span<char> window = this->window(slot.offset, slot.bytes);
+  const std::string_view bytes(window.data(), window.size());
   if (!slot.state.empty()) {
     // A load or an init may have changed the state behind our back.
     auto found = remembered_.find(slot.state);
@@ -146,7 +147,7 @@ interpreter::Tensor ReferenceEngine::read(const Slot& slot) {
 }
 
 void ReferenceEngine::write(const Slot& slot, const interpreter::Tensor& tensor) {
-  char* bytes = arena() + slot.offset;
+  char* bytes = window(slot.offset, slot.bytes).data();
   encode(tensor, slot.dtype, bytes);
   if (!slot.state.empty() && source_.engine_ == interpreter::Engine::F64)
     remembered_[slot.state] = {tensor, std::string(bytes, slot.bytes)};

@@ -26,8 +26,7 @@ protected:
     func.func @predict(%x: tensor<2xf32> {titan.input = "x"}) -> (tensor<2xf32> {titan.output = "y"}) {
       return %x : tensor<2xf32>
     })");
-  ReferenceProgram program =
-      ReferenceProgram::create(*module, interpreter::Engine::F32).take();
+  ReferenceProgram program = ReferenceProgram::create(*module, interpreter::Engine::F32).take();
   std::unique_ptr<ReferenceEngine> engine = ReferenceEngine::create(program).take();
   StateAccess access{program.program(), *engine};
 };

@@ -38,8 +38,7 @@ private:
   const Program* program_;
   ThreadPool* pool_;
   Arena memory_;
-  std::optional<OneDnn> oneDnn_;
-  std::atomic<int> libraryStatus_{0};
+  std::unique_ptr<LoadedLibrary> library_;  ///< null: there is none
   std::vector<PreparedFunction> functions_; ///< as Program::functions
 };
 

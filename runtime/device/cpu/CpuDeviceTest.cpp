@@ -12,9 +12,8 @@ using testing::LinearRun;
 using testing::LinearShape;
 
 /// The CPU's device, with oneDNN for the products.
-Result<std::unique_ptr<Device>> makeWithLibrary(const Program& program,
-                                                std::span<const KernelFunction> kernels,
-                                                ThreadPool& pool) {
+Result<std::unique_ptr<Device>>
+makeWithLibrary(const Program& program, std::span<const KernelFunction> kernels, ThreadPool& pool) {
   return std::unique_ptr<Device>(
       TITAN_TRY(CpuDevice::create(program, kernels, pool, TITAN_TRY(OneDnn::load()))));
 }
@@ -62,9 +61,10 @@ TEST(CpuDevice, ALibraryThatFailsEndsTheRunWithItsCommand) {
   const Status status = run.run("step");
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().code(), ErrorCode::Environment);
-  EXPECT_EQ(status.error().message(),
-            "'forward product of linear' of step failed in oneDNN with status 2: free memory or use "
-            "--gemm=generated");
+  EXPECT_EQ(
+      status.error().message(),
+      "'forward product of linear' of step failed in oneDNN with status 2: free memory or use "
+      "--gemm=generated");
   run.program.libraryCalls[0].gemm = sound;
   EXPECT_TRUE(run.run("step").ok());
 }

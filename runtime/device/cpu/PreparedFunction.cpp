@@ -10,9 +10,8 @@ static_assert(sizeof(char*) == sizeof(int64_t), "operands and scalars share one 
 } // namespace
 
 PreparedFunction::PreparedFunction(const Program& program, const Function& function,
-                                   std::span<const KernelFunction> kernels, const OneDnn* oneDnn,
-                                   std::atomic<int>* libraryStatus, const ThreadPool& pool,
-                                   char* arena)
+                                   std::span<const KernelFunction> kernels, LoadedLibrary* library,
+                                   const ThreadPool& pool, char* arena)
     : source_(&function) {
   // Sized first: commands point into these vectors.
   size_t slots = 0, varying = 0, terms = 0;
@@ -68,10 +67,9 @@ PreparedFunction::PreparedFunction(const Program& program, const Function& funct
       break;
     case CommandKind::Library: {
       const LibraryCall& call = program.libraryCalls[command.target];
-      if (oneDnn && !call.generated && oneDnn->supports(call.gemm)) {
+      if (library && !call.generated && library->oneDnn.supports(call.gemm)) {
         prepared.gemm = &call.gemm;
-        prepared.oneDnn = oneDnn;
-        prepared.libraryStatus = libraryStatus;
+        prepared.library = library;
       } else {
         prepared.kernel = kernels[call.fallback];
       }

@@ -22,27 +22,32 @@ struct Varying {
   int64_t origin;                      ///< its value where all counters are 0
 };
 
+/// The library of a device, and how it fared.
+struct LoadedLibrary {
+  OneDnn oneDnn;
+  std::atomic<int> status{0}; ///< the last one that was no success
+};
+
 struct PreparedCommand {
   CommandKind kind = CommandKind::Kernel;
   int threads = 1;                 ///< of the region
   int64_t units = 0;               ///< Copy, Zero: bytes; Repeat: how many times
   KernelFunction kernel = nullptr; ///< Kernel, and Library without one
   const Gemm* gemm = nullptr;      ///< Library: a product
-  const OneDnn* oneDnn = nullptr;
+  LoadedLibrary* library = nullptr;
   char* const* operands = nullptr;
   const int64_t* scalars = nullptr;
-  std::atomic<int>* libraryStatus = nullptr; ///< Library: the last status that was no success
   std::span<const Varying> varying;
   RepeatLink link;
 };
 
 class PreparedFunction {
 public:
-  /// `program` has been verified and outlives this object, as do `kernels`, `oneDnn` and
-  /// `libraryStatus`.
+  /// `program` has been verified and outlives this object, as do `kernels` and `library`; without
+  /// one all products are generated.
   PreparedFunction(const Program& program, const Function& function,
-                   std::span<const KernelFunction> kernels, const OneDnn* oneDnn,
-                   std::atomic<int>* libraryStatus, const ThreadPool& pool, char* arena);
+                   std::span<const KernelFunction> kernels, LoadedLibrary* library,
+                   const ThreadPool& pool, char* arena);
 
   const Function& source() const { return *source_; }
   std::span<const PreparedCommand> commands() const { return commands_; }
