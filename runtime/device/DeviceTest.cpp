@@ -37,9 +37,7 @@ struct Doubling {
   }
 };
 
-std::span<char> bytesOf(int64_t& value) {
-  return {reinterpret_cast<char*>(&value), sizeof value};
-}
+std::span<char> bytesOf(int64_t& value) { return {reinterpret_cast<char*>(&value), sizeof value}; }
 
 using NamedMaker = std::pair<const char*, LinearRun::Maker>;
 
@@ -205,8 +203,7 @@ TEST(HostMemory, MoreThanTheMachineHasIsAnError) {
   const auto memory = HostMemory::create(int64_t{1} << 60);
   ASSERT_FALSE(memory.ok());
   EXPECT_EQ(memory.error().code(), ErrorCode::Environment);
-  EXPECT_EQ(memory.error().message(),
-            "cannot reserve 1152921504606846976 bytes of host memory");
+  EXPECT_EQ(memory.error().message(), "cannot reserve 1152921504606846976 bytes of host memory");
 }
 
 } // namespace

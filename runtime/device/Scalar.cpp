@@ -105,8 +105,7 @@ Result<Scalar> ScalarPage::add(int64_t offset, DType dtype) {
 Status ScalarPage::send() {
   for (Scalar::Slot& slot : slots_)
     if (slot.unsent) {
-      TITAN_TRY(
-          device_->upload(slot.offset, {slot.address, static_cast<size_t>(slot.bytes)}));
+      TITAN_TRY(device_->upload(slot.offset, {slot.address, static_cast<size_t>(slot.bytes)}));
       slot.unsent = false;
     }
   return {};
@@ -115,8 +114,7 @@ Status ScalarPage::send() {
 Status ScalarPage::fetch() {
   for (const Scalar::Slot& slot : slots_)
     if (!slot.written)
-      TITAN_TRY(
-          device_->download(slot.offset, {slot.address, static_cast<size_t>(slot.bytes)}));
+      TITAN_TRY(device_->download(slot.offset, {slot.address, static_cast<size_t>(slot.bytes)}));
   return {};
 }
 
@@ -124,8 +122,7 @@ Status ScalarPage::refresh(int64_t offset, int64_t bytes) {
   for (Scalar::Slot& slot : slots_)
     if (slot.offset < offset + bytes && offset < slot.offset + slot.bytes) {
       slot.unsent = false;
-      TITAN_TRY(
-          device_->download(slot.offset, {slot.address, static_cast<size_t>(slot.bytes)}));
+      TITAN_TRY(device_->download(slot.offset, {slot.address, static_cast<size_t>(slot.bytes)}));
       TITAN_TRY(device_->wait(device_->record()));
     }
   return {};

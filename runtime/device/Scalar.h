@@ -26,9 +26,7 @@ public:
   bool exists() const { return address_ != nullptr; }
   DType dtype() const { return dtype_; }
   /// As the last run left it, or the last write; `absent` for a handle on nothing.
-  double read(double absent = 0) const {
-    return address_ ? readScalar(dtype_, address_) : absent;
-  }
+  double read(double absent = 0) const { return address_ ? readScalar(dtype_, address_) : absent; }
   int64_t count() const { return static_cast<int64_t>(read()); }
   /// For the next run; false for a dtype that has no scalars.
   bool write(ScalarValue value) const;

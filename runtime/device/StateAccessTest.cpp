@@ -98,7 +98,8 @@ TEST(StateAccess, ReadsAndWritesParts) {
       ASSERT_FALSE(left.ok());
       EXPECT_EQ(left.error().message(), fmt::format("bytes [{}, {}) leave a place of {} bytes",
                                                     first, first + bytes, large));
-      EXPECT_FALSE(rig.access->write(weight, first, read.substr(0, static_cast<size_t>(bytes))).ok());
+      EXPECT_FALSE(
+          rig.access->write(weight, first, read.substr(0, static_cast<size_t>(bytes))).ok());
     }
   }
 }
@@ -151,11 +152,10 @@ TEST(StateAccess, ALargePlaceGoesInPieces) {
                   })
                   .ok());
   const std::string mib = std::to_string(StateAccess::pieceBytes);
-  EXPECT_EQ(rig.device->calls,
-            (Calls{"hostBuffer " + mib, "upload 0 " + mib, "record 1", "wait 1",
-                   "upload " + mib + " " + mib, "record 2", "wait 2",
-                   fmt::format("upload {} 1000", 2 * StateAccess::pieceBytes), "record 3",
-                   "wait 3"}));
+  EXPECT_EQ(rig.device->calls, (Calls{"hostBuffer " + mib, "upload 0 " + mib, "record 1", "wait 1",
+                                      "upload " + mib + " " + mib, "record 2", "wait 2",
+                                      fmt::format("upload {} 1000", 2 * StateAccess::pieceBytes),
+                                      "record 3", "wait 3"}));
   rig.device->calls.clear();
   std::string read;
   const ByteSource source = rig.access->source(rig.weight()).part(5, large - 10);
@@ -310,10 +310,12 @@ TEST(Bytes, OfMemoryAreDirect) {
   ASSERT_TRUE(sink.write(1, std::string_view("ab")).ok());
   EXPECT_EQ(memory.substr(51, 2), "ab");
   bool called = false;
-  ASSERT_TRUE(ByteSource().forEachPiece([&](std::span<const char>) {
-    called = true;
-    return Status();
-  }).ok());
+  ASSERT_TRUE(ByteSource()
+                  .forEachPiece([&](std::span<const char>) {
+                    called = true;
+                    return Status();
+                  })
+                  .ok());
   EXPECT_FALSE(called);
 }
 

@@ -36,14 +36,11 @@ Result<ChosenDevice> chooseDevice(const DeviceRequest& request) {
     chosen.gemm = "onednn";
     chosen.gemmVersion = library->version();
   }
-  chosen.outsideBytes =
-      outsideBytes(request.program, pool->threads(), library.has_value()).gemm;
+  chosen.outsideBytes = outsideBytes(request.program, pool->threads(), library.has_value()).gemm;
   chosen.measureProducts = [=](DType operands) {
     return measureGemmCeiling(library, *pool, operands);
   };
-  chosen.measureLimits = [=](DType operands) {
-    return measureCpuLimits(library, *pool, operands);
-  };
+  chosen.measureLimits = [=](DType operands) { return measureCpuLimits(library, *pool, operands); };
   return chosen;
 }
 

@@ -30,7 +30,8 @@ struct LinearRun {
         device(make(program, linearKernels(), *pool).take()) {
     access.emplace(program, *device);
     const std::string payload = linearPayload();
-    EXPECT_TRUE(access->write(*access->state(StateKind::Param, {}, "linear.weight"), 0, payload).ok());
+    EXPECT_TRUE(
+        access->write(*access->state(StateKind::Param, {}, "linear.weight"), 0, payload).ok());
   }
 
   Status run(std::string_view function) {

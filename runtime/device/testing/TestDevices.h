@@ -10,12 +10,10 @@
 namespace titan::testing {
 
 /// The CPU's, with generated products.
-Result<std::unique_ptr<Device>> makeCpuDevice(const Program& program,
-                                              std::span<const KernelFunction> kernels,
-                                              ThreadPool& pool);
+Result<std::unique_ptr<Device>>
+makeCpuDevice(const Program& program, std::span<const KernelFunction> kernels, ThreadPool& pool);
 /// The same without a window, and late.
-Result<std::unique_ptr<Device>> makeLateDevice(const Program& program,
-                                               std::span<const KernelFunction> kernels,
-                                               ThreadPool& pool);
+Result<std::unique_ptr<Device>>
+makeLateDevice(const Program& program, std::span<const KernelFunction> kernels, ThreadPool& pool);
 
 } // namespace titan::testing
