@@ -6,8 +6,6 @@ namespace titan {
 
 void addAccumulatePasses(OpPassManager& passes) {
   passes.addPass(createFixOrder());
-  // Needs the additions that fixing the order made.
-  passes.addPass(createFoldContractions());
   passes.addPass(createPlaceRandom());
   passes.addPass(createVerifyAccumulate());
 }

@@ -27,28 +27,6 @@ def FixOrder : Pass<"titan-accumulate-fix-order", "::mlir::ModuleOp"> {
   let dependentDialects = ["::titan::ir::TitanDialect", "::titan::accum::AccumDialect"];
 }
 
-def FoldContractions : Pass<"titan-accumulate-fold-contractions", "::mlir::ModuleOp"> {
-  let summary = "makes the sum of weight gradients and their accumulator a chain of operands `acc`";
-  let description = [{
-    A parameter's gradient is a sum of terms: one for each use of the parameter (a tied table has its look-up and the head's product), and the
-    accumulator of the loop. Ops that can add to an operand (`Accumulating`: `titan.contract`, `titan.embedding_grad`) and that nothing else uses take what has been summed before them as their operand
-    `acc`, in the order in which they are computed; other terms are added where they are computed. So no term has a buffer of its own, and the accumulator is
-    updated in place by each. With a single term the roundings stay those of the addition; with several the order of the sum is fixed here.
-
-    ```mlir
-    %g = titan.contract %dy, %x batch [] x [] contracting [0] x [0] : (tensor<8x4xf32>, tensor<8x2xf32>) -> tensor<4x2xf32>
-    %h = titan.embedding_grad %dx, %ids rows 4 : (tensor<8x2xf32>, tensor<8xi64>) -> tensor<4x2xf32>
-    %term = titan.add %g, %h : tensor<4x2xf32>
-    %next = titan.add %a, %term : tensor<4x2xf32>
-    // becomes
-    %g = titan.contract %dy, %x acc %a batch [] x [] contracting [0] x [0] : (tensor<8x4xf32>, tensor<8x2xf32>, tensor<4x2xf32>) -> tensor<4x2xf32>
-    %next = titan.embedding_grad %dx, %ids acc %g rows 4 : (tensor<8x2xf32>, tensor<8xi64>, tensor<4x2xf32>) -> tensor<4x2xf32>
-    ```
-
-    Example: test/accumulate/fold-contractions.mlir.
-  }];
-}
-
 def PlaceRandom : Pass<"titan-accumulate-place-random", "::mlir::ModuleOp"> {
   let summary = "tells every random op which part of the global batch its microbatch is";
   let description = [{

@@ -37,8 +37,7 @@ Result<std::optional<EagerOptions>> parse(const std::vector<std::string>& argume
                "checkpoints of a compiled job",
                "titan-eager"};
   app.set_version_flag("--version", "titan-eager " + compilerVersion());
-  app.add_option("model", options.compile.model,
-                 "an .onnx file, or a printed stage up to accumulate")
+  app.add_option("model", options.compile.model, "an .onnx file, or a printed stage up to shard")
       ->required();
   app.add_option("-r,--recipe", options.compile.recipe, "the training recipe (TOML)");
   app.add_option("--set", options.compile.set, "change a recipe key")->allow_extra_args(false);
@@ -74,9 +73,9 @@ Result<int> run(const std::vector<std::string>& arguments) {
   if (!options)
     return 0;
   std::unique_ptr<Compilation> compilation = TITAN_TRY(Compilation::load(options->compile));
-  // The order of accumulation and the place of every random decision are fixed there, so the
+  // Order of accumulation, roundings and the place of every random decision are fixed there, so the
   // numbers are the job's.
-  TITAN_TRY(compilation->advance(Stage::Accumulate));
+  TITAN_TRY(compilation->advance(Stage::Shard));
   const auto reference = TITAN_TRY(eager::ReferenceProgram::create(
       compilation->module(),
       options->precision == "f64" ? interpreter::Engine::F64 : interpreter::Engine::F32));

@@ -1,4 +1,4 @@
-// The engine `reference` of eager runs: a module as *accumulate* left it, executed by the
+// The engine `reference` of eager runs: a module as *shard* left it, executed by the
 // interpreter under the job's own command line. The job's runtime sees an ordinary Program whose
 // functions are one command each, and a device that runs it.
 #pragma once

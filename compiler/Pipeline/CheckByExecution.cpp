@@ -99,9 +99,9 @@ bool movesRounding(StringRef pass, ModuleOp before, ModuleOp after) {
   if (pass == "titan-schedule-fit-memory") // the sums over the rows of a loss that it cuts
     return countLosses(before) != countLosses(after);
   return llvm::is_contained({"titan-differentiate-decide-precision",
-                             "titan-accumulate-fix-order",         // sums from zero on, in order
-                             "titan-accumulate-fold-contractions", // one rounding less
-                             "titan-lower-form-kernels"}, // arithmetic instead of functions
+                             "titan-accumulate-fix-order",    // sums from zero on, in order
+                             "titan-shard-fold-contractions", // one rounding less
+                             "titan-lower-form-kernels"},     // arithmetic instead of functions
                             pass);
 }
 

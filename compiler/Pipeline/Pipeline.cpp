@@ -43,7 +43,8 @@ void addStage(OpPassManager& passes, Stage stage, ArrayRef<std::string> disabled
     addAccumulatePasses(passes);
     break;
 
-  // Global tensors become one rank's part of them.
+  // Global tensors become one rank's part of them. Terms of gradients go into their accumulators
+  // only then: until a sum over ranks has its place, they are values of their own.
   case Stage::Shard:
     addShardPasses(passes);
     break;
@@ -83,8 +84,8 @@ void addStageChecks(OpPassManager& passes, Stage stage) {
   // What optimize and the stages after it promise holds until tensor ops become kernels.
   if (stage >= Stage::Optimize && stage <= Stage::Schedule)
     passes.addPass(createVerifyOptimize());
-  // A loop over one microbatch lives until schedule, which checks what it leaves of it.
-  if (stage >= Stage::Accumulate && stage < Stage::Schedule)
+  // The loop over all microbatches of the job: from shard on it runs those of one rank.
+  if (stage == Stage::Accumulate)
     passes.addPass(createVerifyAccumulate());
   if (stage >= Stage::Shard && stage <= Stage::Schedule)
     passes.addPass(createVerifyShard());

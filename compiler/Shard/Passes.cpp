@@ -7,6 +7,9 @@ namespace titan {
 void addShardPasses(OpPassManager& passes) {
   // On one rank every placement is the whole tensor: there is nothing to propagate and no
   // collective to insert.
+  // Last, because a term that has gone into its accumulator can no longer be summed over ranks by
+  // itself.
+  passes.addPass(createFoldContractions());
   passes.addPass(createVerifyShard());
 }
 

@@ -4,6 +4,30 @@
 
 include "mlir/Pass/PassBase.td"
 
+def FoldContractions : Pass<"titan-shard-fold-contractions", "::mlir::ModuleOp"> {
+  let summary = "makes the sum of weight gradients and their accumulator a chain of operands `acc`";
+  let description = [{
+    Before: the loop's body adds a term to each accumulator, and what is partial on a rank is a term of its own. After: the module that *schedule* takes.
+
+    A parameter's gradient is a sum of terms: one for each use of the parameter (a tied table has its look-up and the head's product), and the
+    accumulator of the loop. Ops that can add to an operand (`Accumulating`: `titan.contract`, `titan.embedding_grad`) and that nothing else uses take what has been summed before them as their operand
+    `acc`, in the order in which they are computed; other terms are added where they are computed. So no term has a buffer of its own, and the accumulator is
+    updated in place by each. With a single term the roundings stay those of the addition; with several the order of the sum is fixed here.
+
+    ```mlir
+    %g = titan.contract %dy, %x batch [] x [] contracting [0] x [0] : (tensor<8x4xf32>, tensor<8x2xf32>) -> tensor<4x2xf32>
+    %h = titan.embedding_grad %dx, %ids rows 4 : (tensor<8x2xf32>, tensor<8xi64>) -> tensor<4x2xf32>
+    %term = titan.add %g, %h : tensor<4x2xf32>
+    %next = titan.add %a, %term : tensor<4x2xf32>
+    // becomes
+    %g = titan.contract %dy, %x acc %a batch [] x [] contracting [0] x [0] : (tensor<8x4xf32>, tensor<8x2xf32>, tensor<4x2xf32>) -> tensor<4x2xf32>
+    %next = titan.embedding_grad %dx, %ids acc %g rows 4 : (tensor<8x2xf32>, tensor<8xi64>, tensor<4x2xf32>) -> tensor<4x2xf32>
+    ```
+
+    Example: test/shard/fold-contractions.mlir.
+  }];
+}
+
 def VerifyShard : Pass<"titan-shard-verify", "::mlir::ModuleOp"> {
   let summary = "checks that the module is the program of one rank";
   let description = [{

@@ -105,7 +105,7 @@ TEST_F(Foreign, EveryPassKeepsTheMeaning) {
     compile(model, way, Stage::Plan, &report);
     EXPECT_EQ(report.mismatch, "") << way.name << ": " << report.difference;
     std::string compared = report.notes().empty() ? "" : report.notes().front();
-    for (const char* pass : {"titan-accumulate-fold-contractions", "titan-accumulate-place-random",
+    for (const char* pass : {"titan-shard-fold-contractions", "titan-accumulate-place-random",
                              "titan-lower-form-kernels", "titan-plan-form-buffers"})
       EXPECT_NE(compared.find(pass), std::string::npos) << way.name << ": " << compared;
   }
@@ -123,7 +123,7 @@ TEST_F(Foreign, AProductBecomesWhatAContractionBecomes) {
 }
 
 TEST_F(Foreign, ProductsContinueTheAccumulators) {
-  auto module = compile(model, ways[0], Stage::Accumulate);
+  auto module = compile(model, ways[0], Stage::Shard);
   auto loop = all<accum::LoopOp>(*module).front();
   int continued = 0;
   for (foreign::ProductOp product : all<foreign::ProductOp>(loop))

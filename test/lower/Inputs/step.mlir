@@ -1,4 +1,4 @@
-// A training step as the stage *accumulate* leaves it: 48-32-10 perceptron, cross-entropy, Adam for the first weight and SGD for
+// A training step as the stage *shard* leaves it: 48-32-10 perceptron, cross-entropy, Adam for the first weight and SGD for
 // the rest. ${count} is the number of microbatches of 16 samples.
 module {
   titan.state @"fc1.weight" : tensor<32x48xf32> {kind = #titan<kind param>, trainable, init = #titan.init_rule<"normal", 0.0 : f64, 0.03 : f64>}

@@ -1,5 +1,5 @@
-// One product; one that is used twice stays; a tied table (the example of titan-accumulate-fold-contractions); a parameter of many uses.
-// RUN: titan-opt %s --titan-accumulate-fold-contractions | FileCheck %s
+// One product; one that is used twice stays; a tied table (the example of titan-shard-fold-contractions); a parameter of many uses.
+// RUN: titan-opt %s --titan-shard-fold-contractions | FileCheck %s
 
 // CHECK-LABEL: func.func @once
 func.func @once(%x: tensor<3x8x2xf32>, %y: tensor<3x8x4xf32>, %zero: tensor<4x2xf32>) -> tensor<4x2xf32> {

@@ -1,4 +1,4 @@
-#include "compiler/Accumulate/Passes.h"
+#include "compiler/Shard/Passes.h"
 #include "compiler/Support/SumTree.h"
 #include "dialects/Titan/TensorBuilder.h"
 
@@ -7,7 +7,7 @@ using namespace mlir;
 namespace titan {
 
 #define GEN_PASS_DEF_FOLDCONTRACTIONS
-#include "compiler/Accumulate/Passes.h.inc"
+#include "compiler/Shard/Passes.h.inc"
 
 namespace {
 
