@@ -7,8 +7,9 @@ include "mlir/Pass/PassBase.td"
 def FixOrder : Pass<"titan-accumulate-fix-order", "::mlir::ModuleOp"> {
   let summary = "fixes the order in which the microbatches' terms are summed";
   let description = [{
-    Before: every `accum.loop` is *unordered* and yields its microbatch's own terms. After: it is *running*; its accumulators start at zero and
-    the body adds one term to each, so the sum is taken in the order of the microbatches.
+    Before: every `accum.loop` is *unordered* or a *tree* and yields its microbatch's own terms. After: it is *running*. An unordered loop's accumulators
+    start at zero and the body adds one term to each, so the sum is taken in the order of the microbatches. A tree over 2^n microbatches becomes n nested
+    loops of count 2, each of which starts at zero. Stacked results stay what they are.
 
     ```mlir
     %s = accum.loop %i in 4 unordered slices(%xi = %x : tensor<4x8xf32>) -> (tensor<8xf32>) {
@@ -24,33 +25,38 @@ def FixOrder : Pass<"titan-accumulate-fix-order", "::mlir::ModuleOp"> {
 
     Example: test/accumulate/fix-order.mlir.
   }];
-  let dependentDialects = ["::titan::ir::TitanDialect", "::titan::accum::AccumDialect"];
+  let dependentDialects = ["::titan::ir::TitanDialect", "::titan::accum::AccumDialect", "::mlir::arith::ArithDialect"];
 }
 
 def PlaceRandom : Pass<"titan-accumulate-place-random", "::mlir::ModuleOp"> {
   let summary = "tells every random op which part of the global batch its microbatch is";
   let description = [{
-    The batch dimension of each value in the loop is found by following the factors of the loop's slices (ShardableOpInterface). A random op whose operand
-    has a batch dimension gets a window: the global tensor's shape, the dimension and the stride of one microbatch, so that its decisions are those of
-    the same op on the whole batch. An operand that does not depend on the batch is its own global tensor. Where the batch cannot be followed, the
-    microbatches are taken as stacked along the first dimension, with a missed remark.
+    The batch dimension of each value in the innermost loop is found by following the factors of the loop's slices (ShardableOpInterface). A random op whose
+    operand has a batch dimension gets a window, the global tensor's shape, and a base, the index there of the microbatch's first element: the number of the
+    microbatch, which the counters of all loops around it give, times its elements. So its decisions are those of the same op on the whole batch. An operand
+    that does not depend on the batch is its own global tensor. Where the batch cannot be followed, the microbatches are taken as stacked along the first
+    dimension, with a missed remark.
 
     ```mlir
     accum.loop %i in 4 running slices(%xi = %x : tensor<4x8x3xf32>) ... {
       %d = titan.dropout %xi p 0.1 stream 7 seed %seed step %step : tensor<8x3xf32> to tensor<8x3xf32>
     // becomes
-      %d = titan.dropout %xi p 0.1 stream 7 seed %seed step %step microbatch %i
-          {window = #titan.window<[32, 3], dim = 0, stride = 8>} : tensor<8x3xf32> to tensor<8x3xf32>
+      %c24 = arith.constant 24 : index
+      %base = arith.muli %i, %c24 : index
+      %d = titan.dropout %xi p 0.1 stream 7 seed %seed step %step base %base
+          {window = #titan.window<[32, 3], multiple = 24>} : tensor<8x3xf32> to tensor<8x3xf32>
     ```
 
     Example: test/accumulate/place-random.mlir.
   }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
 def VerifyAccumulate : Pass<"titan-accumulate-verify", "::mlir::ModuleOp"> {
   let summary = "checks what holds after *accumulate*";
   let description = [{
-    - `@step` has exactly one `accum.loop`; its order is running; its count is that of the recipe.
+    - `@step` has one chain of `accum.loop`s, each inside of the one before; their order is running; the product of their counts is the recipe's number
+      of microbatches, those of all data ranks together.
     - Every random op of `@step` has seed, step and a window; `@eval` and `@predict` have none.
 
     Example: test/accumulate/verify-invalid.mlir.

@@ -1,6 +1,7 @@
 #include "compiler/Accumulate/BatchDimension.h"
 #include "compiler/Accumulate/Passes.h"
 
+#include "compiler/Support/LoopChain.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Remarks.h"
 
@@ -28,30 +29,61 @@ BatchDimension::Place placeOf(ir::RandomOpInterface random, const BatchDimension
   return {};
 }
 
-void place(ir::RandomOpInterface random, accum::LoopOp loop, BatchDimension::Place place) {
-  SmallVector<int64_t> global = random.getDrawnShape();
-  int64_t dim = 0, stride = 0;
-  bool batched = place.kind != BatchDimension::Kind::None && !global.empty();
-  if (batched) {
-    if (place.kind == BatchDimension::Kind::Dim)
-      dim = place.dim;
-    else
-      remark::missed(random->getLoc(),
-                     remark::RemarkOpts::name("place-random").category("accumulate"))
-          << remark::reason("the batch of {0} cannot be followed: its microbatches draw as if "
-                            "stacked along dimension 0",
-                            ir::pathString(random));
-    stride = global[dim];
-    global[dim] *= loop.getCount();
+/// Bases of the windows of one loop's random ops, at the start of its body.
+class Bases {
+public:
+  explicit Bases(accum::LoopOp loop)
+      : loop_(loop), builder_(OpBuilder::atBlockBegin(&loop.getBlock())) {}
+
+  /// The number of the microbatch, in the order in which the loops run them, times `elements`.
+  Value of(int64_t elements) {
+    Value& base = bases_[elements];
+    if (base)
+      return base;
+    int64_t stride = elements;
+    for (accum::LoopOp loop = loop_; loop; loop = loop.getOuter()) {
+      Value constant = arith::ConstantIndexOp::create(builder_, loop_.getLoc(), stride);
+      Value term = arith::MulIOp::create(builder_, loop_.getLoc(), loop.getIndex(), constant);
+      base = base ? arith::AddIOp::create(builder_, loop_.getLoc(), base, term).getResult() : term;
+      stride *= static_cast<int64_t>(loop.getCount());
+    }
+    return base;
   }
-  random.place(ir::WindowAttr::get(loop.getContext(), global, dim, stride),
-               batched ? Value(loop.getIndex()) : Value());
+
+private:
+  accum::LoopOp loop_;
+  OpBuilder builder_;
+  llvm::DenseMap<int64_t, Value> bases_;
+};
+
+void place(ir::RandomOpInterface random, accum::LoopOp loop, BatchDimension::Place place,
+           Bases& bases) {
+  SmallVector<int64_t> global = random.getDrawnShape();
+  if (place.kind == BatchDimension::Kind::None || global.empty())
+    return random.place(ir::WindowAttr::get(loop.getContext(), global, /*multiple=*/1), Value());
+  int64_t dim = 0;
+  if (place.kind == BatchDimension::Kind::Dim)
+    dim = place.dim;
+  else
+    remark::missed(random->getLoc(),
+                   remark::RemarkOpts::name("place-random").category("accumulate"))
+        << remark::reason("the batch of {0} cannot be followed: its microbatches draw as if "
+                          "stacked along dimension 0",
+                          ir::pathString(random));
+  int64_t elements = 1; // from a microbatch's first element to the next one's
+  for (int64_t extent : ArrayRef(global).drop_front(dim))
+    elements *= extent;
+  global[dim] *= iterationsOf(loop);
+  random.place(ir::WindowAttr::get(loop.getContext(), global, elements), bases.of(elements));
 }
 
 struct PlaceRandom : impl::PlaceRandomBase<PlaceRandom> {
   void runOnOperation() override {
     getOperation().walk([](accum::LoopOp loop) {
+      if (!loop.getBlock().getOps<accum::LoopOp>().empty())
+        return; // the innermost is the one over microbatches
       BatchDimension batch(loop);
+      Bases bases(loop);
       // An adjoint draws what its forward op drew: the ops of one stream share the place of the
       // first. (The adjoint's own operand may be a constant, which says nothing about the batch.)
       llvm::DenseMap<uint64_t, BatchDimension::Place> places;
@@ -59,7 +91,7 @@ struct PlaceRandom : impl::PlaceRandomBase<PlaceRandom> {
         auto [entry, isNew] = places.try_emplace(random.getStream());
         if (isNew)
           entry->second = placeOf(random, batch);
-        place(random, loop, entry->second);
+        place(random, loop, entry->second, bases);
       }
     });
   }

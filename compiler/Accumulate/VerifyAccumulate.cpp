@@ -1,4 +1,5 @@
 #include "compiler/Accumulate/Passes.h"
+#include "compiler/Support/LoopChain.h"
 #include "compiler/Support/RecipeAttribute.h"
 
 using namespace mlir;
@@ -11,16 +12,14 @@ namespace titan {
 namespace {
 
 LogicalResult verifyStep(func::FuncOp step, int64_t microbatches) {
-  SmallVector<accum::LoopOp> loops;
-  step.walk([&](accum::LoopOp loop) { loops.push_back(loop); });
-  if (loops.size() != 1)
-    return step.emitError("has ") << loops.size() << " accum.loops, not one";
-  if (loops.front().getOrder() != accum::Order::Running)
-    return loops.front().emitError("the order of accumulation is not fixed");
-  if (static_cast<int64_t>(loops.front().getCount()) != microbatches)
-    return loops.front().emitError("runs ")
-           << loops.front().getCount() << " microbatches, the recipe says " << microbatches;
-  return success();
+  if (failed(verifyLoopChain(step, microbatches, /*mayBeInlined=*/false)))
+    return failure();
+  auto walked = step.walk([](accum::LoopOp loop) -> WalkResult {
+    if (loop.getOrder() == accum::Order::Running)
+      return WalkResult::advance();
+    return loop.emitError("the order of accumulation is not fixed");
+  });
+  return failure(walked.wasInterrupted());
 }
 
 struct VerifyAccumulate : impl::VerifyAccumulateBase<VerifyAccumulate> {

@@ -118,8 +118,10 @@ std::string describeEmbedding(kernel::CallOp call) {
 
 std::string describeEmbeddingGrad(kernel::CallOp call) {
   auto routine = cast<kernel::EmbeddingGradAttr>(call.getRoutine());
-  return fmt::format("embedding_grad [{} into {}, {}]{}", routine.getRows(), routine.getEntries(),
-                     routine.getWidth(), routine.getAccumulate() ? " accumulate" : "");
+  std::string padding =
+      routine.getPadding() < 0 ? "" : fmt::format(" but {}", routine.getPadding());
+  return fmt::format("embedding_grad [{} into {}{}, {}]{}", routine.getRows(), routine.getEntries(),
+                     padding, routine.getWidth(), routine.getAccumulate() ? " accumulate" : "");
 }
 
 } // namespace

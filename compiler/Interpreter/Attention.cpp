@@ -128,8 +128,8 @@ void MaskRows::operator()(int64_t b, int64_t h, int64_t t, MutableArrayRef<doubl
 
 void DropoutRows::operator()(int64_t b, int64_t h, int64_t t,
                              MutableArrayRef<double> probabilities) const {
-  int64_t line = ((b + offset[0]) * global[1] + h + offset[1]) * global[2] + t + offset[2];
-  uint64_t element = line * global[3] + offset[3];
+  int64_t line = (b * global[1] + h) * global[2] + t;
+  uint64_t element = base + line * global[3];
   for (double& x : probabilities)
     x = dropoutKeeps(key, step, element++, threshold) ? x * scale : 0;
 }

@@ -36,12 +36,13 @@ struct MaskRows {
 };
 
 /// titan.dropout of a tensor [B, H, T, S] as a RowFunction. Element indices are those of a tensor
-/// of shape `global`, in which this one begins at `offset`.
+/// of shape `global`, in which this one begins at element `base`.
 struct DropoutRows {
   uint64_t key, step;
   uint32_t threshold;
   double scale; ///< 1 / (1 - p)
-  std::array<int64_t, 4> global, offset = {};
+  std::array<int64_t, 4> global;
+  int64_t base = 0;
   void operator()(int64_t b, int64_t h, int64_t t,
                   llvm::MutableArrayRef<double> probabilities) const;
 };

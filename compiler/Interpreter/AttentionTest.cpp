@@ -31,7 +31,7 @@ constexpr std::string_view signature = R"(
   func.func @f(%q: tensor<2x70x2x8xf32>, %k: tensor<2x81x2x8xf32>, %v: tensor<2x81x2x4xf32>, %d: tensor<2x70x2x4xf32>,
                %m: tensor<2x1x70x81xi1>, %seed: tensor<i64>, %step: tensor<i64>)
       -> (tensor<2x70x2x4xf32>, tensor<2x2x70xf32>, tensor<2x70x2x8xf32>, tensor<2x81x2x8xf32>, tensor<2x81x2x4xf32>) {{
-    %i = arith.constant 3 : index
+    %base = arith.constant 68040 : index
     %keys = titan.iota 3 : tensor<2x1x70x81xi64>
     %none = titan.constant dense<0> : tensor<2x1x70x81xi64>
     %first = titan.compare eq %keys, %none : tensor<2x1x70x81xi64>
@@ -42,10 +42,10 @@ constexpr std::string_view signature = R"(
 
 std::string oneOp(const std::string& options) {
   constexpr std::string_view body = R"(
-    %y, %lse = titan.attention %q, %k, %v mask %mask seed %seed step %step microbatch %i scale 0.25 {0}
+    %y, %lse = titan.attention %q, %k, %v mask %mask seed %seed step %step base %base scale 0.25 {0}
         : (tensor<2x70x2x8xf32>, tensor<2x81x2x8xf32>, tensor<2x81x2x4xf32>, tensor<2x1x70x81xi1>, tensor<i64>, tensor<i64>, index)
         -> (tensor<2x70x2x4xf32>, tensor<2x2x70xf32>)
-    %dq, %dk, %dv = titan.attention_grad %q, %k, %v result %y, %lse, %d mask %mask seed %seed step %step microbatch %i scale 0.25 {0}
+    %dq, %dk, %dv = titan.attention_grad %q, %k, %v result %y, %lse, %d mask %mask seed %seed step %step base %base scale 0.25 {0}
         : (tensor<2x70x2x8xf32>, tensor<2x81x2x8xf32>, tensor<2x81x2x4xf32>, tensor<2x70x2x4xf32>, tensor<2x2x70xf32>, tensor<2x70x2x4xf32>,
            tensor<2x1x70x81xi1>, tensor<i64>, tensor<i64>, index)
         -> (tensor<2x70x2x8xf32>, tensor<2x81x2x8xf32>, tensor<2x81x2x4xf32>))";
@@ -75,13 +75,13 @@ std::string writtenOut(bool causal) {
     %total = titan.reduce sum %e [3] : tensor<2x2x70x81xf32> to tensor<2x2x70xf32>
     %log = titan.log %total : tensor<2x2x70xf32>
     %lse = titan.add %max, %log : tensor<2x2x70xf32>
-    %pd = titan.dropout %p p 0.25 stream 9 seed %seed step %step microbatch %i {{window = #titan.window<[8, 2, 70, 81], dim = 0, stride = 2>}}
+    %pd = titan.dropout %p p 0.25 stream 9 seed %seed step %step base %base {{window = #titan.window<[8, 2, 70, 81], multiple = 22680>}}
         : tensor<2x2x70x81xf32> to tensor<2x2x70x81xf32>
     %yh = titan.contract %pd, %v batch [0, 1] x [0, 2] contracting [3] x [1] : (tensor<2x2x70x81xf32>, tensor<2x81x2x4xf32>) -> tensor<2x2x70x4xf32>
     %y = titan.transpose %yh [0, 2, 1, 3] : tensor<2x2x70x4xf32> to tensor<2x70x2x4xf32>
 
     %dpd = titan.contract %d, %v batch [0, 2] x [0, 2] contracting [3] x [3] : (tensor<2x70x2x4xf32>, tensor<2x81x2x4xf32>) -> tensor<2x2x70x81xf32>
-    %dp = titan.dropout %dpd p 0.25 stream 9 seed %seed step %step microbatch %i {{window = #titan.window<[8, 2, 70, 81], dim = 0, stride = 2>}}
+    %dp = titan.dropout %dpd p 0.25 stream 9 seed %seed step %step base %base {{window = #titan.window<[8, 2, 70, 81], multiple = 22680>}}
         : tensor<2x2x70x81xf32> to tensor<2x2x70x81xf32>
     %dy = titan.mul %d, %y : tensor<2x70x2x4xf32>
     %delta = titan.reduce sum %dy [3] : tensor<2x70x2x4xf32> to tensor<2x70x2xf32>
@@ -100,7 +100,7 @@ std::string writtenOut(bool causal) {
 }
 
 constexpr StringLiteral dropout = "{p = 0.25 : f64, stream = 9 : i64, window = #titan.window<[8, "
-                                  "2, 70, 81], dim = 0, stride = 2>}";
+                                  "2, 70, 81], multiple = 22680>}";
 
 TEST_F(Attention, IsProductsSoftmaxAndDropout) {
   expectEquivalent(oneOp(dropout.str()), writtenOut(/*causal=*/false));
@@ -138,7 +138,7 @@ TEST_F(Attention, RoutineIsTheOpOnViews) {
   constexpr std::string_view function = R"(
     func.func @f(%x: tensor<2x5x18xf32>, %d: tensor<2x5x2x3xf32>, %m: tensor<2x1x1x5xi1>, %seed: tensor<i64>, %step: tensor<i64>)
         -> (tensor<2x5x2x3xf32>, tensor<2x5x18xf32>) {{
-      %i = arith.constant 1 : index
+      %base = arith.constant 100 : index
       {}
     }})";
   constexpr std::string_view ops = R"(
@@ -148,12 +148,12 @@ TEST_F(Attention, RoutineIsTheOpOnViews) {
       %q = titan.reshape %qs : tensor<2x5x6xf32> to tensor<2x5x2x3xf32>
       %k = titan.reshape %ks : tensor<2x5x6xf32> to tensor<2x5x2x3xf32>
       %v = titan.reshape %vs : tensor<2x5x6xf32> to tensor<2x5x2x3xf32>
-      %y, %lse = titan.attention %q, %k, %v mask %m seed %seed step %step microbatch %i scale 0.5 causal
-          {p = 0.5 : f64, stream = 3 : i64, window = #titan.window<[4, 2, 5, 5], dim = 0, stride = 2>}
+      %y, %lse = titan.attention %q, %k, %v mask %m seed %seed step %step base %base scale 0.5 causal
+          {p = 0.5 : f64, stream = 3 : i64, window = #titan.window<[4, 2, 5, 5], multiple = 100>}
           : (tensor<2x5x2x3xf32>, tensor<2x5x2x3xf32>, tensor<2x5x2x3xf32>, tensor<2x1x1x5xi1>, tensor<i64>, tensor<i64>, index)
           -> (tensor<2x5x2x3xf32>, tensor<2x2x5xf32>)
-      %dq, %dk, %dv = titan.attention_grad %q, %k, %v result %y, %lse, %d mask %m seed %seed step %step microbatch %i scale 0.5 causal
-          {p = 0.5 : f64, stream = 3 : i64, window = #titan.window<[4, 2, 5, 5], dim = 0, stride = 2>}
+      %dq, %dk, %dv = titan.attention_grad %q, %k, %v result %y, %lse, %d mask %m seed %seed step %step base %base scale 0.5 causal
+          {p = 0.5 : f64, stream = 3 : i64, window = #titan.window<[4, 2, 5, 5], multiple = 100>}
           : (tensor<2x5x2x3xf32>, tensor<2x5x2x3xf32>, tensor<2x5x2x3xf32>, tensor<2x5x2x3xf32>, tensor<2x2x5xf32>, tensor<2x5x2x3xf32>,
              tensor<2x1x1x5xi1>, tensor<i64>, tensor<i64>, index) -> (tensor<2x5x2x3xf32>, tensor<2x5x2x3xf32>, tensor<2x5x2x3xf32>)
       %dqs = titan.reshape %dq : tensor<2x5x2x3xf32> to tensor<2x5x6xf32>
@@ -173,9 +173,9 @@ TEST_F(Attention, RoutineIsTheOpOnViews) {
             value = <operand = 0, offset = 12, batch = 90, row = 18, head = 3>,
             result = <operand = 0, offset = 0, batch = 30, row = 6, head = 3>, logSumExp = 1,
             mask = <operand = 1, boolean = true, batch = 5, head = 0, row = 0>,
-            dropout = <p = 0.5 : f64, stream = 3, seed = 2, step = 3, global = [4, 2, 5, 5], dim = 0, stride = 2>>
+            dropout = <p = 0.5 : f64, stream = 3, seed = 2, step = 3, global = [4, 2, 5, 5], multiple = 100>>
           ins(%x, %m, %seed, %step : tensor<2x5x18xf32>, tensor<2x1x1x5xi1>, tensor<i64>, tensor<i64>)
-          outs(%yo, %lo : tensor<2x5x2x3xf32>, tensor<2x2x5xf32>) scalars(%i) -> (tensor<2x5x2x3xf32>, tensor<2x2x5xf32>)
+          outs(%yo, %lo : tensor<2x5x2x3xf32>, tensor<2x2x5xf32>) scalars(%base) -> (tensor<2x5x2x3xf32>, tensor<2x2x5xf32>)
       %dx, %sums = kernel.call #kernel.attention<batch = 2, heads = 2, keyHeads = 2, queries = 5, keys = 5, width = 3, valueWidth = 3, element = f32,
             scale = 0.5 : f64, causal = true,
             query = <operand = 0, offset = 0, batch = 90, row = 18, head = 3>,
@@ -183,14 +183,14 @@ TEST_F(Attention, RoutineIsTheOpOnViews) {
             value = <operand = 0, offset = 12, batch = 90, row = 18, head = 3>,
             result = <operand = 4, offset = 0, batch = 30, row = 6, head = 3>, logSumExp = 5,
             mask = <operand = 1, boolean = true, batch = 5, head = 0, row = 0>,
-            dropout = <p = 0.5 : f64, stream = 3, seed = 2, step = 3, global = [4, 2, 5, 5], dim = 0, stride = 2>,
+            dropout = <p = 0.5 : f64, stream = 3, seed = 2, step = 3, global = [4, 2, 5, 5], multiple = 100>,
             gradient = <dresult = <operand = 6, offset = 0, batch = 30, row = 6, head = 3>,
               dquery = <operand = 0, offset = 0, batch = 90, row = 18, head = 3>,
               dkey = <operand = 0, offset = 6, batch = 90, row = 18, head = 3>,
               dvalue = <operand = 0, offset = 12, batch = 90, row = 18, head = 3>, workspace = 1>>
           ins(%x, %m, %seed, %step, %y, %lse, %d : tensor<2x5x18xf32>, tensor<2x1x1x5xi1>, tensor<i64>, tensor<i64>, tensor<2x5x2x3xf32>,
               tensor<2x2x5xf32>, tensor<2x5x2x3xf32>)
-          outs(%xo, %wo : tensor<2x5x18xf32>, tensor<640xf32>) scalars(%i) -> (tensor<2x5x18xf32>, tensor<640xf32>)
+          outs(%xo, %wo : tensor<2x5x18xf32>, tensor<640xf32>) scalars(%base) -> (tensor<2x5x18xf32>, tensor<640xf32>)
       return %y, %dx : tensor<2x5x2x3xf32>, tensor<2x5x18xf32>)";
   EquivalenceOptions options;
   options.engine = Engine::F32;

@@ -64,13 +64,13 @@ TEST_F(Interpreter, MaximumPropagatesNaNFromEitherSide) {
 
 TEST_F(Interpreter, DropoutIsKeyedByTheGlobalElementIndex) {
   func::FuncOp f = parse(R"(
-    func.func @f(%x: tensor<3x4xf32>, %seed: tensor<i64>, %step: tensor<i64>, %i: index) -> tensor<3x4xf32> {
-      %y = titan.dropout %x p 0.25 stream 7 seed %seed step %step microbatch %i
-          {window = #titan.window<[3, 8], dim = 1, stride = 4>} : tensor<3x4xf32> to tensor<3x4xf32>
+    func.func @f(%x: tensor<3x4xf32>, %seed: tensor<i64>, %step: tensor<i64>, %base: index) -> tensor<3x4xf32> {
+      %y = titan.dropout %x p 0.25 stream 7 seed %seed step %step base %base
+          {window = #titan.window<[3, 8], multiple = 1>} : tensor<3x4xf32> to tensor<3x4xf32>
       return %y : tensor<3x4xf32>
     })");
   Tensor ones = Tensor::splat(cast<ShapedType>(f.getArgumentTypes()[0]), 1);
-  Tensor second = Tensor::scalar(IndexType::get(&context), 1);
+  Tensor second = Tensor::scalar(IndexType::get(&context), 4);
   Tensor y = runOne(f, {ones, integer(11), integer(5), second});
   for (int64_t row = 0; row < 3; ++row)
     for (int64_t column = 0; column < 4; ++column) {

@@ -79,6 +79,8 @@ LogicalResult embeddingGrad(CallOp op, EmbeddingGradAttr routine, Frame& frame) 
   int64_t width = routine.getWidth();
   for (int64_t i = 0; i < routine.getRows(); ++i) {
     int64_t entry = entryAt(indices, i, routine.getEntries());
+    if (entry == routine.getPadding())
+      continue;
     for (int64_t column = 0; column < width; ++column) {
       double& sum = sums[entry * width + column];
       sum = frame.round(sum + rows.floats()[i * width + column], result.element());
@@ -133,8 +135,7 @@ DropoutRows dropoutOf(CallOp op, AttentionDropoutAttr dropout, AttentionAttr rou
   rows.scale = frame.round(1 / (1 - p), routine.getAccumulation());
   llvm::copy(dropout.getGlobal(), rows.global.begin());
   if (!op.getScalars().empty())
-    rows.offset[dropout.getDim()] =
-        frame.get(op.getScalars().front()).integer() * dropout.getStride();
+    rows.base = frame.get(op.getScalars().front()).integer();
   return rows;
 }
 

@@ -114,14 +114,17 @@ private:
   void placeInWhole(titan::ir::RandomOpInterface random, int64_t piece) {
     SmallVector<int64_t> global = cast<titan::ir::RandomOpInterface>(instance.op).getDrawnShape(),
                          local = random.getDrawnShape();
-    int64_t dim = 0;
+    size_t dim = 0;
     for (auto [d, extent] : llvm::enumerate(global))
       if (extent != local[d])
         dim = d;
+    int64_t base = piece * local[dim];
+    for (int64_t extent : ArrayRef(global).drop_front(dim + 1))
+      base *= extent;
     OpBuilder builder(random);
     Location loc = instance.op->getLoc();
-    random.place(titan::ir::WindowAttr::get(builder.getContext(), global, dim, local[dim]),
-                 arith::ConstantIndexOp::create(builder, loc, piece));
+    random.place(titan::ir::WindowAttr::get(builder.getContext(), global, /*multiple=*/1),
+                 arith::ConstantIndexOp::create(builder, loc, base));
   }
 
   Tensor recombine(unsigned r, const Tensor& whole, ArrayRef<SmallVector<Tensor>> parts) {

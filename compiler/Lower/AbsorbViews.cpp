@@ -103,9 +103,9 @@ struct Views {
                                             mask.getBatch(), mask.getHead(), mask.getRow());
     kernel::AttentionDropoutAttr dropout = attention.getDropout();
     if (dropout)
-      dropout = kernel::AttentionDropoutAttr::get(
-          context, dropout.getP(), dropout.getStream(), in(dropout.getSeed()),
-          in(dropout.getStep()), dropout.getGlobal(), dropout.getDim(), dropout.getStride());
+      dropout = kernel::AttentionDropoutAttr::get(context, dropout.getP(), dropout.getStream(),
+                                                  in(dropout.getSeed()), in(dropout.getStep()),
+                                                  dropout.getGlobal(), dropout.getMultiple());
     int64_t logSumExp = gradient ? in(attention.getLogSumExp()) : out(attention.getLogSumExp());
     if (gradient)
       gradient =

@@ -90,7 +90,7 @@ TEST_F(Lower, EveryOpKeepsItsMeaning) {
   for (const auto& instance : instances.all()) {
     SCOPED_TRACE(instance.name);
     func::FuncOp function = instance.function;
-    // A microbatch's index comes from its loop: see DropoutInsideOfTheLoopKnowsItsMicrobatch.
+    // A base comes from the loop's counter: see DropoutInsideOfTheLoopKnowsItsMicrobatch.
     if (llvm::any_of(function.getArgumentTypes(), llvm::IsaPred<IndexType>))
       continue;
     OwningOpRef<ModuleOp> module = ModuleOp::create(function.getLoc());
@@ -198,7 +198,9 @@ TEST_F(Lower, DropoutInsideOfTheLoopKnowsItsMicrobatch) {
   auto module = parse(R"(
     func.func @f(%xs: tensor<3x4x6xf32>, %zero: tensor<4x6xf32>, %seed: tensor<i64>, %step: tensor<i64>) -> tensor<4x6xf32> {
       %r = accum.loop %i in 3 running slices(%x = %xs : tensor<3x4x6xf32>) accumulators(%a = %zero : tensor<4x6xf32>) -> (tensor<4x6xf32>) {
-        %d = titan.dropout %x p 5.0e-1 stream 42 seed %seed step %step microbatch %i {window = #titan.window<[12, 6], dim = 0, stride = 4>}
+        %c24 = arith.constant 24 : index
+        %base = arith.muli %i, %c24 : index
+        %d = titan.dropout %x p 5.0e-1 stream 42 seed %seed step %step base %base {window = #titan.window<[12, 6], multiple = 24>}
           : tensor<4x6xf32> to tensor<4x6xf32>
         %e = titan.relu %d : tensor<4x6xf32>
         %s = titan.add %a, %e : tensor<4x6xf32>
@@ -216,15 +218,17 @@ TEST_F(Lower, AttentionReadsAndWritesAProjectionInPlace) {
     std::string text = R"(
     func.func @f(%xs: tensor<2x2x5x24x$E>, %d: tensor<2x5x4x2x$E>, %zero: tensor<2x5x24x$E>, %seed: tensor<i64>, %step: tensor<i64>, %mask: tensor<1x1x5x5xi1>) -> tensor<2x5x24x$E> {
       %r = accum.loop %i in 2 running slices(%x = %xs : tensor<2x2x5x24x$E>) accumulators(%a = %zero : tensor<2x5x24x$E>) -> (tensor<2x5x24x$E>) {
+        %c200 = arith.constant 200 : index
+        %base = arith.muli %i, %c200 : index
         %q = titan.slice %x offsets [0, 0, 0] strides [1, 1, 1] : tensor<2x5x24x$E> to tensor<2x5x8x$E>
         %k = titan.slice %x offsets [0, 0, 8] strides [1, 1, 1] : tensor<2x5x24x$E> to tensor<2x5x8x$E>
         %v = titan.slice %x offsets [0, 0, 16] strides [1, 1, 1] : tensor<2x5x24x$E> to tensor<2x5x8x$E>
         %qh = titan.reshape %q : tensor<2x5x8x$E> to tensor<2x5x4x2x$E>
         %kh = titan.reshape %k : tensor<2x5x8x$E> to tensor<2x5x4x2x$E>
         %vh = titan.reshape %v : tensor<2x5x8x$E> to tensor<2x5x4x2x$E>
-        %y, %l = titan.attention %qh, %kh, %vh mask %mask seed %seed step %step microbatch %i scale 0.7 {p = 0.25, stream = 7, window = #titan.window<[4, 4, 5, 5], dim = 0, stride = 2>}
+        %y, %l = titan.attention %qh, %kh, %vh mask %mask seed %seed step %step base %base scale 0.7 {p = 0.25, stream = 7, window = #titan.window<[4, 4, 5, 5], multiple = 200>}
           : (tensor<2x5x4x2x$E>, tensor<2x5x4x2x$E>, tensor<2x5x4x2x$E>, tensor<1x1x5x5xi1>, tensor<i64>, tensor<i64>, index) -> (tensor<2x5x4x2x$E>, tensor<2x4x5xf32>)
-        %dq, %dk, %dv = titan.attention_grad %qh, %kh, %vh result %y, %l, %d mask %mask seed %seed step %step microbatch %i scale 0.7 {p = 0.25, stream = 7, window = #titan.window<[4, 4, 5, 5], dim = 0, stride = 2>}
+        %dq, %dk, %dv = titan.attention_grad %qh, %kh, %vh result %y, %l, %d mask %mask seed %seed step %step base %base scale 0.7 {p = 0.25, stream = 7, window = #titan.window<[4, 4, 5, 5], multiple = 200>}
           : (tensor<2x5x4x2x$E>, tensor<2x5x4x2x$E>, tensor<2x5x4x2x$E>, tensor<2x5x4x2x$E>, tensor<2x4x5xf32>, tensor<2x5x4x2x$E>, tensor<1x1x5x5xi1>, tensor<i64>, tensor<i64>, index)
           -> (tensor<2x5x4x2x$E>, tensor<2x5x4x2x$E>, tensor<2x5x4x2x$E>)
         %dqf = titan.reshape %dq : tensor<2x5x4x2x$E> to tensor<2x5x8x$E>

@@ -15,8 +15,11 @@ namespace {
 LogicalResult check(Operation* op) {
   if (isa<kernel::CommandLikeOpInterface>(op->getParentOp()))
     return success(); // a command's verifier knows its body
+  // Bases of random ops are sums of loop counters times constants.
+  const bool isIndex = isa<arith::ArithDialect>(op->getDialect()) &&
+                       llvm::all_of(op->getResultTypes(), llvm::IsaPred<IndexType>);
   if (!isa<func::FuncDialect, accum::AccumDialect, kernel::KernelDialect>(op->getDialect()) &&
-      !isa<kernel::CommandLikeOpInterface>(op))
+      !isIndex && !isa<kernel::CommandLikeOpInterface>(op))
     return op->emitOpError("remains after lower: only func, accum and kernel ops may");
   auto fused = dyn_cast<kernel::FusedOp>(op);
   if (!fused)

@@ -188,6 +188,14 @@ LogicalResult BufferFormer::formOp(Operation* op) {
   }
   if (auto loop = dyn_cast<accum::LoopOp>(op))
     return formLoop(loop);
+  if (isa<arith::ArithDialect>(op->getDialect()) && op->getNumResults() == 1 &&
+      op->getResult(0).getType().isIndex()) {
+    IRMapping mapping;
+    for (Value operand : op->getOperands())
+      mapping.map(operand, indexOf(operand));
+    buffers[op->getResult(0)] = builder.clone(*op, mapping)->getResult(0);
+    return success();
+  }
   return op->emitOpError("cannot be planned: the stage 'lower' leaves kernels only");
 }
 
@@ -247,7 +255,7 @@ void BufferFormer::createCommand(kernel::CommandLikeOpInterface like, ValueRange
 }
 
 Value BufferFormer::indexOf(Value scalar) {
-  Value formed = buffers.lookup(scalar); // a loop's index is another one now
+  Value formed = buffers.lookup(scalar); // a loop's index, and what follows from it, is another now
   return formed ? formed : scalar;
 }
 
@@ -275,18 +283,21 @@ Value BufferFormer::formAccumulator(OpResult result, Value init) {
 
 LogicalResult BufferFormer::formLoop(accum::LoopOp loop) {
   Location loc = loop.getLoc();
-  if (loop.getOrder() == accum::Order::Unordered)
+  if (loop.getOrder() != accum::Order::Running)
     return loop.emitOpError("has no order of accumulation: run the stage 'accumulate' first");
 
   // Accumulators start where they stay.
   SmallVector<Exit> exits;
-  auto yields = cast<accum::YieldOp>(loop.getBlock().getTerminator()).getValues();
-  for (auto [result, init, accumulator, next] :
-       llvm::zip_equal(loop.getResults(), loop.getInits(), loop.getAccumulators(), yields)) {
-    Value buffer = formAccumulator(result, init);
+  for (auto [result, init, accumulator, next] : llvm::zip_equal(
+           loop.getSums(), loop.getInits(), loop.getAccumulators(), loop.getYieldedSums())) {
+    Value buffer = formAccumulator(cast<OpResult>(result), init);
     buffers[accumulator] = buffer;
     buffers[result] = buffer;
     exits.push_back({next, {buffer, accumulator, false}});
+  }
+  for (Value stack : loop.getStacks()) {
+    Value wanted = wantedFor(cast<OpResult>(stack));
+    buffers[stack] = wanted ? wanted : newBuffer(stack.getType(), loc);
   }
 
   auto formed = accum::LoopOp::create(builder, loc, TypeRange(), ValueRange(), ValueRange(),
@@ -300,6 +311,11 @@ LogicalResult BufferFormer::formLoop(accum::LoopOp loop) {
     if (!slice.use_empty())
       buffers[slice] = kernel::SliceOp::create(builder, loc, bufferType(slice.getType()),
                                                bufferOf(batch), index);
+  for (auto [stack, row] : llvm::zip_equal(loop.getStacks(), loop.getYieldedRows())) {
+    Value slice =
+        kernel::SliceOp::create(builder, loc, bufferType(row.getType()), bufferOf(stack), index);
+    exits.push_back({row, {slice, Value(), false}});
+  }
   if (failed(formBlock(loop.getBlock(), exits)))
     return failure();
   accum::YieldOp::create(builder, loc);

@@ -18,7 +18,7 @@ public:
 private:
   mlir::func::FuncOp function;
   mlir::OpBuilder builder;
-  llvm::DenseMap<mlir::Value, mlir::Value> buffers; ///< of tensors already formed
+  llvm::DenseMap<mlir::Value, mlir::Value> buffers; ///< of tensors already formed; new indices
   llvm::DenseMap<mlir::Value, Slot> destinations;   ///< of tensors that may be written there
 
   llvm::FailureOr<llvm::SmallVector<Exit>> formSignature();

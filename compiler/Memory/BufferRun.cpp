@@ -103,10 +103,20 @@ LogicalResult BufferRun::place(Value root, bool isPlanned) {
 int64_t BufferRun::addressOf(Value buffer) const {
   if (auto slice = buffer.getDefiningOp<kernel::SliceOp>())
     return addressOf(slice.getSource()) +
-           counters_.lookup(slice.getIndex()) * bytesOf(cast<ShapedType>(slice.getType()));
+           indexOf(slice.getIndex()) * bytesOf(cast<ShapedType>(slice.getType()));
   if (auto cast = buffer.getDefiningOp<kernel::CastShapeOp>())
     return addressOf(cast.getSource());
   return offsets_.lookup(buffer);
+}
+
+int64_t BufferRun::indexOf(Value index) const {
+  if (auto constant = index.getDefiningOp<arith::ConstantIndexOp>())
+    return constant.value();
+  if (auto add = index.getDefiningOp<arith::AddIOp>())
+    return indexOf(add.getLhs()) + indexOf(add.getRhs());
+  if (auto mul = index.getDefiningOp<arith::MulIOp>())
+    return indexOf(mul.getLhs()) * indexOf(mul.getRhs());
+  return counters_.lookup(index);
 }
 
 Tensor BufferRun::load(int64_t address, ShapedType type) const {
@@ -175,7 +185,7 @@ LogicalResult BufferRun::runCommand(Operation* op) {
       values.push_back(load(addressOf(operand), cast<ShapedType>(operand.getType())));
     } else {
       arguments.push_back(operand.getType());
-      values.push_back(Tensor::scalar(operand.getType(), counters_.lookup(operand)));
+      values.push_back(Tensor::scalar(operand.getType(), indexOf(operand)));
     }
   }
   for (Value out : outs)

@@ -29,6 +29,8 @@ private:
   explicit BufferRun(mlir::func::FuncOp function) : function_(function) {}
   mlir::LogicalResult place(mlir::Value root, bool isPlanned);
   int64_t addressOf(mlir::Value buffer) const;
+  /// An index: a loop's counter, or sums and products of such and constants.
+  int64_t indexOf(mlir::Value index) const;
   interpreter::Tensor load(int64_t address, mlir::ShapedType type) const;
   void store(int64_t address, const interpreter::Tensor& tensor);
   mlir::LogicalResult runRange(llvm::ArrayRef<Command> commands);

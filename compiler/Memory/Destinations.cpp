@@ -9,8 +9,16 @@ namespace titan::memory {
 
 namespace {
 
+/// The init that result number `result` of the loop continues; null if that is a stack.
+OpOperand* accumulatedBy(accum::LoopOp loop, unsigned result) {
+  MutableOperandRange inits = loop.getInitsMutable();
+  return result < inits.size() ? &inits[result] : nullptr;
+}
+
 /// Does the op that makes `value` read `use`, one of its operands, no later than it writes there?
 bool readsAlike(OpResult value, OpOperand& use) {
+  if (auto loop = dyn_cast<accum::LoopOp>(value.getOwner()))
+    return accumulatedBy(loop, value.getResultNumber()) == &use;
   auto command = dyn_cast<kernel::CommandLikeOpInterface>(value.getOwner());
   if (!command)
     return false;
@@ -53,8 +61,9 @@ Value continuedBy(OpResult result) {
     return cast.getSource();
   if (auto command = dyn_cast<kernel::CommandLikeOpInterface>(op))
     return command.getWrites()[result.getResultNumber()]->get();
-  if (auto loop = dyn_cast<accum::LoopOp>(op); loop && !loop.getInits().empty())
-    return loop.getInits()[result.getResultNumber()];
+  if (auto loop = dyn_cast<accum::LoopOp>(op))
+    if (OpOperand* init = accumulatedBy(loop, result.getResultNumber()))
+      return init->get();
   return {};
 }
 

@@ -1,7 +1,7 @@
 // titan-schedule-inline-single-iteration: a loop over one microbatch is its body.
 #include "compiler/Schedule/Passes.h"
 #include "dialects/Titan/TensorBuilder.h"
-#include "mlir/IR/IRMapping.h"
+#include "dialects/Titan/ops/Random.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -37,17 +37,42 @@ void dropZeroAccumulator(BlockArgument accumulator) {
 }
 
 bool canInline(accum::LoopOp loop) {
-  // What else the index may feed stays in its loop.
-  return loop.getCount() == 1 && loop.getOrder() == accum::Order::Running &&
-         llvm::all_of(loop.getIndex().getUsers(),
-                      [](Operation* user) { return bool(ir::asRandom(user)); });
+  return loop.getCount() == 1 && loop.getOrder() == accum::Order::Running;
+}
+
+void eraseDeadIndex(Value index) {
+  Operation* op = index.getDefiningOp();
+  if (!op || !op->use_empty() || !isa<arith::ArithDialect>(op->getDialect()))
+    return;
+  SmallVector<Value> operands(op->getOperands());
+  op->erase();
+  llvm::for_each(operands, eraseDeadIndex);
+}
+
+/// The index is 0 from here on: a random op whose base follows from it begins where the global
+/// tensor does.
+void dropIndex(accum::LoopOp loop) {
+  if (loop.getIndex().use_empty())
+    return;
+  OpBuilder builder(loop);
+  Value zero = arith::ConstantIndexOp::create(builder, loop.getLoc(), 0);
+  loop.getIndex().replaceAllUsesWith(zero);
+  for (ir::RandomOpInterface random : ir::randomOps(loop)) {
+    MutableOperandRange base = random.getBaseMutable();
+    if (base.empty() || ir::divisorOf(base[0].get()) != 0)
+      continue;
+    Value dropped = base[0].get();
+    random.dropBase();
+    eraseDeadIndex(dropped);
+  }
+  if (zero.use_empty())
+    zero.getDefiningOp()->erase();
 }
 
 void inlineLoop(accum::LoopOp loop) {
+  dropIndex(loop);
   OpBuilder builder(loop);
   Block& body = loop.getBlock();
-  for (Operation* user : llvm::make_early_inc_range(loop.getIndex().getUsers()))
-    cast<ir::RandomOpInterface>(user).dropMicrobatch();
   for (auto [slice, batch] : llvm::zip_equal(loop.getSlices(), loop.getBatches()))
     if (!slice.use_empty())
       slice.replaceAllUsesWith(ir::ReshapeOp::create(builder, loop.getLoc(), slice.getType(), batch,
@@ -57,17 +82,20 @@ void inlineLoop(accum::LoopOp loop) {
       dropZeroAccumulator(accumulator);
     accumulator.replaceAllUsesWith(init);
   }
-  auto yield = cast<accum::YieldOp>(body.getTerminator());
-  loop.replaceAllUsesWith(yield.getValues());
-  yield.erase();
-  Block* parent = loop->getBlock();
-  parent->getOperations().splice(loop->getIterator(), body.getOperations());
+  for (auto [sum, value] : llvm::zip_equal(loop.getSums(), loop.getYieldedSums()))
+    sum.replaceAllUsesWith(value);
+  SmallVector<Value> rows(loop.getYieldedRows());
+  body.getTerminator()->erase();
+  loop->getBlock()->getOperations().splice(loop->getIterator(), body.getOperations());
+  for (auto [stack, row] : llvm::zip_equal(loop.getStacks(), rows))
+    stack.replaceAllUsesWith(
+        ir::TensorBuilder(builder, loop.getLoc()).reshape(row, ir::tensorType(stack).getShape()));
   loop.erase();
 }
 
 struct InlineSingleIteration : impl::InlineSingleIterationBase<InlineSingleIteration> {
   void runOnOperation() override {
-    SmallVector<accum::LoopOp> loops;
+    SmallVector<accum::LoopOp> loops; // the inner ones first
     getOperation().walk([&](accum::LoopOp loop) {
       if (canInline(loop))
         loops.push_back(loop);

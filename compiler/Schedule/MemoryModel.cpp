@@ -58,29 +58,42 @@ bool isVirtual(Operation* op) {
 }
 
 MemoryModel::MemoryModel(func::FuncOp step, const MachineModel& machine) : machine_(machine) {
-  addBlock(step.getBody().front(), false);
+  addBlock(step.getBody().front(), -1);
   classify();
 }
 
-void MemoryModel::addBlock(Block& block, bool inLoop) {
+void MemoryModel::addBlock(Block& block, int loop) {
   for (Operation& op : block) {
-    if (auto loop = dyn_cast<accum::LoopOp>(op))
-      addLoop(loop);
-    else if (!op.hasTrait<OpTrait::IsTerminator>())
-      addOp(&op, inLoop);
+    if (auto inner = dyn_cast<accum::LoopOp>(op))
+      addLoop(inner, loop);
+    else if (!op.hasTrait<OpTrait::IsTerminator>() && !isa<arith::ArithDialect>(op.getDialect()))
+      addOp(&op, loop); // arithmetic is that of indices, which are no memory
   }
 }
 
-void MemoryModel::addLoop(accum::LoopOp loop) {
-  for (auto [accumulator, result] : llvm::zip_equal(loop.getAccumulators(), loop.getResults())) {
+void MemoryModel::addLoop(accum::LoopOp op, int outer) {
+  int loop = loops_.size();
+  loops_.push_back({outer});
+  auto add = [&](Value result) {
     int id = storages_.size();
-    storages_.push_back({result, bytesOf(result.getType())});
-    reads_[accumulator] = reads_[result] = {id};
+    storages_.push_back({result, bytesOf(result.getType()), /*node=*/-1, loop});
+    return id;
+  };
+  for (auto [accumulator, init, result] :
+       llvm::zip_equal(op.getAccumulators(), op.getInits(), op.getSums())) {
+    // An inner loop continues an accumulator of the outer one in its place.
+    if (isa<BlockArgument>(init) && reads_.contains(init))
+      reads_[result] = SmallVector<int, 2>(reads_[init]);
+    else
+      reads_[result] = {add(result)};
+    reads_[accumulator] = SmallVector<int, 2>(reads_[result]);
   }
-  addBlock(loop.getBlock(), true);
+  for (Value stack : op.getStacks())
+    reads_[stack] = {add(stack)};
+  addBlock(op.getBlock(), loop);
 }
 
-void MemoryModel::addOp(Operation* op, bool inLoop) {
+void MemoryModel::addOp(Operation* op, int loop) {
   llvm::SmallVector<int, 4> reads, kept;
   for (OpOperand& operand : op->getOpOperands())
     for (int id : reads_.lookup(operand.get())) {
@@ -98,7 +111,7 @@ void MemoryModel::addOp(Operation* op, bool inLoop) {
   node.isLate = ir::getPhase(op) != ir::Phase::Forward;
   llvm::copy_if(reads, std::back_inserter(node.overwritable),
                 [&](int id) { return !llvm::is_contained(kept, id); });
-  node.inLoop = inLoop;
+  node.loop = loop;
   node.cost = costOf(op, machine_);
   node.flops = flopsOf(op);
   int number = nodes_.size();
@@ -109,8 +122,9 @@ void MemoryModel::addOp(Operation* op, bool inLoop) {
       if (isa<func::ReturnOp>(use.getOwner()))
         hasPlace = true;
       if (auto yield = dyn_cast<accum::YieldOp>(use.getOwner())) {
-        auto loop = cast<accum::LoopOp>(yield->getParentOp());
-        reads_[result] = reads_[loop.getResult(use.getOperandNumber())];
+        auto parent = cast<accum::LoopOp>(yield->getParentOp());
+        reads_[result] =
+            SmallVector<int, 2>(reads_.lookup(parent.getResult(use.getOperandNumber())));
         hasPlace = true;
       }
     }

@@ -17,7 +17,7 @@ public:
 
   /// See `makeTimeline`.
   Timeline run(const llvm::BitVector& evicted) const {
-    return makeTimeline(nodes_, storages_, evicted);
+    return makeTimeline(nodes_, storages_, loops_, evicted);
   }
   Timeline run() const { return run(llvm::BitVector(storages_.size())); }
 
@@ -28,11 +28,13 @@ private:
   MachineModel machine_;
   std::vector<Node> nodes_;
   std::vector<Storage> storages_;
+  std::vector<Loop> loops_;
   llvm::DenseMap<mlir::Value, llvm::SmallVector<int, 2>> reads_; ///< what reading a value reads
 
-  void addBlock(mlir::Block& block, bool inLoop);
-  void addLoop(accum::LoopOp loop);
-  void addOp(mlir::Operation* op, bool inLoop);
+  /// `loop`: the innermost around it, or -1.
+  void addBlock(mlir::Block& block, int loop);
+  void addLoop(accum::LoopOp op, int outer);
+  void addOp(mlir::Operation* op, int loop);
   void classify();
 };
 

@@ -32,9 +32,10 @@ namespace {
 /// Lists the steps first, with the first and last step of each storage, then what is live at each.
 class TimelineBuilder {
 public:
-  TimelineBuilder(ArrayRef<Node> nodes, ArrayRef<Storage> storages, const llvm::BitVector& evicted)
-      : nodes(nodes), storages(storages), evicted(evicted),
-        count(static_cast<int>(storages.size())), isRecomputed(nodes.size()) {
+  TimelineBuilder(ArrayRef<Node> nodes, ArrayRef<Storage> storages, ArrayRef<Loop> loops,
+                  const llvm::BitVector& evicted)
+      : nodes(nodes), storages(storages), loops(loops), evicted(evicted),
+        count(static_cast<int>(storages.size())), isRecomputed(nodes.size()), spans(loops.size()) {
     timeline.first.assign(2 * count, -1);
     timeline.last.assign(2 * count, -1);
   }
@@ -47,7 +48,7 @@ public:
             recompute(id);
       run(number, /*again=*/false);
     }
-    extendOverLoop();
+    extendOverLoops();
     sumLive();
     return std::move(timeline);
   }
@@ -64,10 +65,10 @@ private:
     const Node& node = nodes[number];
     const int step = timeline.steps.size();
     timeline.steps.push_back({number, again});
-    if (node.inLoop) {
-      if (loopBegin < 0)
-        loopBegin = step;
-      loopEnd = step;
+    for (int loop = node.loop; loop >= 0; loop = loops[loop].outer) {
+      if (spans[loop].begin < 0)
+        spans[loop].begin = step;
+      spans[loop].end = step;
     }
     for (int id : node.reads)
       timeline.last[instanceOf(id, node.isLate || again)] = step;
@@ -94,16 +95,19 @@ private:
     run(number, /*again=*/true);
   }
 
-  /// What passes from one iteration to the next, or into the loop, is live in all of it.
-  void extendOverLoop() {
+  /// What passes from one iteration to the next, or into a loop, is live in all of it.
+  void extendOverLoops() {
     for (int id = 0; id < count; ++id) {
       if (storages[id].node < 0) {
-        timeline.first[id] = std::max(loopBegin, 0);
-        timeline.last[id] = std::max({timeline.last[id], loopEnd, 0});
-      } else if (loopBegin >= 0 && !nodes[storages[id].node].inLoop &&
-                 timeline.first[id] < loopBegin && timeline.last[id] >= loopBegin) {
-        timeline.last[id] = std::max(timeline.last[id], loopEnd);
+        const Span& span = spans[storages[id].loop];
+        timeline.first[id] = std::max(span.begin, 0);
+        timeline.last[id] = std::max({timeline.last[id], span.end, 0});
+        continue;
       }
+      // What is made in a loop begins there. Inner loops last: they end within the outer ones.
+      for (const Span& span : spans)
+        if (span.begin >= 0 && timeline.first[id] < span.begin && timeline.last[id] >= span.begin)
+          timeline.last[id] = std::max(timeline.last[id], span.end);
     }
   }
 
@@ -145,18 +149,22 @@ private:
 
   ArrayRef<Node> nodes;
   ArrayRef<Storage> storages;
+  ArrayRef<Loop> loops;
   const llvm::BitVector& evicted;
   const int count;
-  std::vector<bool> isRecomputed;   ///< nodes
-  int loopBegin = -1, loopEnd = -1; ///< steps, both included
+  std::vector<bool> isRecomputed; ///< nodes
+  struct Span {
+    int begin = -1, end = -1; ///< steps, both included
+  };
+  std::vector<Span> spans; ///< of the loops
   Timeline timeline;
 };
 
 } // namespace
 
-Timeline makeTimeline(ArrayRef<Node> nodes, ArrayRef<Storage> storages,
+Timeline makeTimeline(ArrayRef<Node> nodes, ArrayRef<Storage> storages, ArrayRef<Loop> loops,
                       const llvm::BitVector& evicted) {
-  return TimelineBuilder(nodes, storages, evicted).build();
+  return TimelineBuilder(nodes, storages, loops, evicted).build();
 }
 
 } // namespace titan::schedule

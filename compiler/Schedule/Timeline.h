@@ -14,7 +14,8 @@ namespace titan::schedule {
 struct Storage {
   mlir::Value value;
   int64_t bytes = 0;
-  int node = -1;               ///< the op that makes it; -1: an accumulator of the loop
+  int node = -1;               ///< the op that makes it; -1: a loop sums or stacks in it
+  int loop = -1;               ///< of the latter: the loop
   bool isRecomputable = false; ///< made by the forward pass, read by the backward pass
   bool isPassing = false;      ///< made and read by the forward pass only: in no chain it is kept
   bool isGradient = false;     ///< made by the backward pass, read by the update
@@ -26,8 +27,13 @@ struct Node {
   llvm::SmallVector<int, 4> reads, writes;
   llvm::SmallVector<int, 4> overwritable; ///< of `reads`: a result may take their place
   bool isLate = false;                    ///< backward or update: sees recomputed values
-  bool inLoop = false;
+  int loop = -1;                          ///< the innermost around it; -1: none
   int64_t cost = 0, flops = 0;
+};
+
+/// A loop of the step, numbered from the outside in.
+struct Loop {
+  int outer = -1; ///< the loop around it; -1: none
 };
 
 /// The step with some values computed twice.
@@ -53,6 +59,6 @@ struct Timeline {
 /// `evicted`, one bit a storage: these are dropped after their last reader of the forward pass,
 /// and computed again before their first reader of the backward pass.
 Timeline makeTimeline(llvm::ArrayRef<Node> nodes, llvm::ArrayRef<Storage> storages,
-                      const llvm::BitVector& evicted);
+                      llvm::ArrayRef<Loop> loops, const llvm::BitVector& evicted);
 
 } // namespace titan::schedule

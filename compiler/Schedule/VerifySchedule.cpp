@@ -1,4 +1,5 @@
 #include "compiler/Schedule/Passes.h"
+#include "compiler/Support/LoopChain.h"
 #include "compiler/Support/RecipeAttribute.h"
 
 using namespace mlir;
@@ -14,7 +15,7 @@ LogicalResult verifyPhases(func::FuncOp step) {
   Operation* update = nullptr;
   for (Operation& op : step.getBody().front()) {
     // Constants have no place in time.
-    if (isa<ir::ConstantOp, func::ReturnOp>(op))
+    if (isa<ir::ConstantOp, arith::ConstantOp, func::ReturnOp>(op))
       continue;
     bool updates = ir::getPhase(&op) == ir::Phase::Update;
     if (updates && !update)
@@ -31,20 +32,6 @@ LogicalResult verifyPhases(func::FuncOp step) {
       }
   });
   return success(ok);
-}
-
-LogicalResult verifyLoop(func::FuncOp step, int64_t microbatches) {
-  SmallVector<accum::LoopOp> loops;
-  step.walk([&](accum::LoopOp loop) { loops.push_back(loop); });
-  if (loops.empty() && microbatches == 1)
-    return success();
-  if (loops.size() != 1)
-    return step.emitError("has ") << loops.size() << " accum.loops for " << microbatches
-                                  << " microbatches";
-  if (static_cast<int64_t>(loops.front().getCount()) != microbatches)
-    return loops.front().emitError("runs ")
-           << loops.front().getCount() << " microbatches, the recipe says " << microbatches;
-  return success();
 }
 
 LogicalResult verifyBarriers(func::FuncOp step) {
@@ -69,7 +56,8 @@ struct VerifySchedule : impl::VerifyScheduleBase<VerifySchedule> {
     }
     FailureOr<Recipe> recipe = getRecipe(getOperation());
     if (failed(recipe) || failed(verifyPhases(step)) ||
-        failed(verifyLoop(step, recipe->localMicrobatches())) || failed(verifyBarriers(step)))
+        failed(verifyLoopChain(step, recipe->localMicrobatches(), /*mayBeInlined=*/true)) ||
+        failed(verifyBarriers(step)))
       signalPassFailure();
   }
 };

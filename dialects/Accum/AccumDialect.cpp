@@ -31,9 +31,12 @@ RankedTensorType LoopOp::sliceType(Type batch) {
   return type.clone(type.getShape().drop_front());
 }
 
-// accum.loop %i in 4 running slices(%xs = %x : type) accumulators(%as = %a : type) -> types { ... }
+// accum.loop %i in 4 running stacked = 1 slices(%xs = %x : type) accumulators(%as = %a : type)
+//     -> types { ... }
 void LoopOp::print(OpAsmPrinter& printer) {
   printer << ' ' << getIndex() << " in " << getCount() << ' ' << stringifyOrder(getOrder());
+  if (getStacked() != 0)
+    printer << " stacked = " << getStacked();
   auto group = [&](StringRef word, ArrayRef<BlockArgument> arguments, ValueRange values) {
     if (values.empty())
       return;
@@ -53,14 +56,14 @@ void LoopOp::print(OpAsmPrinter& printer) {
   }
   printer << ' ';
   printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
-  printer.printOptionalAttrDict((*this)->getAttrs(),
-                                {getCountAttrName(), getOrderAttrName(), "operandSegmentSizes"});
+  printer.printOptionalAttrDict((*this)->getAttrs(), {getCountAttrName(), getOrderAttrName(),
+                                                      getStackedAttrName(), "operandSegmentSizes"});
 }
 
 ParseResult LoopOp::parse(OpAsmParser& parser, OperationState& result) {
   Builder& builder = parser.getBuilder();
   SmallVector<OpAsmParser::Argument> arguments(1);
-  int64_t count;
+  int64_t count, stacked = 0;
   StringRef orderName;
   SMLoc orderLocation;
   if (parser.parseArgument(arguments[0]) || parser.parseKeyword("in") ||
@@ -71,6 +74,9 @@ ParseResult LoopOp::parse(OpAsmParser& parser, OperationState& result) {
   if (!order)
     return parser.emitError(orderLocation, "order is unordered, running or tree, not ")
            << orderName;
+  if (succeeded(parser.parseOptionalKeyword("stacked")) &&
+      (parser.parseEqual() || parser.parseInteger(stacked)))
+    return failure();
   arguments[0].type = builder.getIndexType();
 
   std::array<int32_t, 2> segments = {0, 0};
@@ -105,6 +111,7 @@ ParseResult LoopOp::parse(OpAsmParser& parser, OperationState& result) {
   auto& properties = result.getOrAddProperties<Properties>();
   properties.count = builder.getI64IntegerAttr(count);
   properties.order = OrderAttr::get(builder.getContext(), *order);
+  properties.stacked = builder.getI64IntegerAttr(stacked);
   properties.operandSegmentSizes = segments;
   return success();
 }
@@ -124,13 +131,26 @@ LogicalResult LoopOp::verify() {
   llvm::append_range(expected, getInits().getTypes());
   if (getBlock().getArgumentTypes() != TypeRange(expected))
     return emitOpError("(C2) body arguments are not (index, slices, accumulators)");
+  if (getStacked() > getNumResults())
+    return emitOpError("(C5) stacks ") << getStacked() << " of " << getNumResults() << " results";
+  for (Value stack : getStacks()) {
+    auto type = cast<RankedTensorType>(stack.getType());
+    if (type.getRank() < 1 || type.getDimSize(0) != count)
+      return emitOpError("(C5) stack ") << type << " does not have first extent " << count;
+  }
+  SmallVector<Type> yielded(getSums().getTypes());
+  for (Value stack : getStacks())
+    yielded.push_back(sliceType(stack.getType()));
   auto yield = cast<YieldOp>(getBlock().getTerminator());
-  if (yield.getOperandTypes() != getResultTypes() ||
-      (getOrder() != Order::Unordered && getInits().getTypes() != getResultTypes()))
+  const bool isRunning = getOrder() == Order::Running;
+  if (yield.getOperandTypes() != TypeRange(yielded) ||
+      (isRunning && getInits().getTypes() != getSums().getTypes()))
     return emitOpError("(C3) yields ") << yield->getNumOperands() << " values for "
                                        << getNumResults() << " results, or of other types";
-  if (getOrder() == Order::Unordered && !getInits().empty())
-    return emitOpError("(C4) an unordered loop has no inits");
+  if (!isRunning && !getInits().empty())
+    return emitOpError("(C4) a loop of order ") << stringifyOrder(getOrder()) << " has no inits";
+  if (getOrder() == Order::Tree && !llvm::isPowerOf2_64(count))
+    return emitOpError("(C6) a tree over ") << count << " terms: take a power of two";
   return success();
 }
 

@@ -25,12 +25,12 @@ def Kernel_AttentionDropoutAttr : AttrDef<Kernel_Dialect, "AttentionDropout"> {
   let mnemonic = "attention_dropout";
   let summary = "dropout of the probabilities as titan.dropout of a tensor [B, H, T, S]";
   let description = [{
-    `seed` and `step` are 0-d i64 `ins`, or -1 where both count as 0. `global` is the shape of the whole tensor; the call's part of it begins at
-    `stride` times the only scalar in dimension `dim`, or at 0 without a scalar.
+    `seed` and `step` are 0-d i64 `ins`, or -1 where both count as 0. `global` is the shape of the whole tensor; the call's part of it begins at the
+    element that the only scalar says, which `multiple` divides. Where `multiple` is 0 there is no scalar, and the part begins at 0.
   }];
   let parameters = (ins "::mlir::FloatAttr":$p, "int64_t":$stream, "int64_t":$seed, "int64_t":$step,
-                        ArrayRefParameter<"int64_t">:$global, "int64_t":$dim, "int64_t":$stride);
-  let assemblyFormat = "`<` `p` `=` $p `,` `stream` `=` $stream `,` `seed` `=` $seed `,` `step` `=` $step `,` `global` `=` `[` $global `]` `,` `dim` `=` $dim `,` `stride` `=` $stride `>`";
+                        ArrayRefParameter<"int64_t">:$global, "int64_t":$multiple);
+  let assemblyFormat = "`<` `p` `=` $p `,` `stream` `=` $stream `,` `seed` `=` $seed `,` `step` `=` $step `,` `global` `=` `[` $global `]` `,` `multiple` `=` $multiple `>`";
 }
 
 def Kernel_AttentionGradientAttr : AttrDef<Kernel_Dialect, "AttentionGradient"> {

@@ -79,9 +79,9 @@ AttentionAttr withoutStream(AttentionAttr a) {
   AttentionDropoutAttr dropout = a.getDropout();
   if (!dropout)
     return a;
-  dropout = AttentionDropoutAttr::get(a.getContext(), dropout.getP(), /*stream=*/0,
-                                      dropout.getSeed(), dropout.getStep(), dropout.getGlobal(),
-                                      dropout.getDim(), dropout.getStride());
+  dropout =
+      AttentionDropoutAttr::get(a.getContext(), dropout.getP(), /*stream=*/0, dropout.getSeed(),
+                                dropout.getStep(), dropout.getGlobal(), dropout.getMultiple());
   return AttentionAttr::get(a.getContext(), a.getBatch(), a.getHeads(), a.getKeyHeads(),
                             a.getQueries(), a.getKeys(), a.getWidth(), a.getValueWidth(),
                             a.getElement(), a.getScale(), a.getCausal(), a.getQuery(), a.getKey(),
@@ -133,10 +133,10 @@ LogicalResult AttentionAttr::verifyCall(Operation* op) const {
   if (getGradient() && (getWorkspaceElements() > 0) != (getGradient().getWorkspace() >= 0))
     return call.emitOpError("(C1) needs a workspace of ") << getWorkspaceElements() << " elements";
   if (AttentionDropoutAttr dropout = getDropout())
-    if (dropout.getGlobal().size() != 4 || dropout.getDim() < 0 || dropout.getDim() > 3)
-      return call.emitOpError("(C1) drops elements of a tensor of rank 4, found dimension ")
-             << dropout.getDim() << " of " << dropout.getGlobal().size();
-  size_t scalars = getDropout() && getDropout().getStride() != 0 ? 1 : 0;
+    if (dropout.getGlobal().size() != 4 || dropout.getMultiple() < 0)
+      return call.emitOpError("(C1) drops elements of a tensor of rank 4, found rank ")
+             << dropout.getGlobal().size() << " and multiple " << dropout.getMultiple();
+  size_t scalars = getDropout() && getDropout().getMultiple() != 0 ? 1 : 0;
   AttentionOperands count = countOperands(*this);
   if (static_cast<int64_t>(call.getIns().size()) != count.ins ||
       static_cast<int64_t>(call.getOuts().size()) != count.outs ||

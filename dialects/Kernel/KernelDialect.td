@@ -89,9 +89,11 @@ def Kernel_EmbeddingGradAttr : AttrDef<Kernel_Dialect, "EmbeddingGrad", [Declare
   let summary = "adds row i of a gradient to row `index[i]` of a table of `entries` rows of `width` elements, for `rows` indices in order";
   let description = [{
     `ins` are the gradient of the rows and the indices, clamped as in `embedding`; `outs` is the table's gradient, in f32 or f64. With `accumulate` it holds the value
-    that is added to, otherwise it starts from zero. A unit is `columns` columns (the last one may have fewer) of all rows.
+    that is added to, otherwise it starts from zero. Nothing is added to row `padding`; -1: to every row. A unit is `columns` columns (the last one may have
+    fewer) of all rows.
   }];
-  let parameters = (ins "int64_t":$rows, "int64_t":$entries, "int64_t":$width, "bool":$accumulate, "int64_t":$columns);
+  let parameters = (ins "int64_t":$rows, "int64_t":$entries, "int64_t":$width, "bool":$accumulate, "int64_t":$columns,
+                        DefaultValuedParameter<"int64_t", "-1">:$padding);
   let assemblyFormat = "`<` struct(params) `>`";
 }
 

@@ -153,14 +153,15 @@ def Kernel_IndexOp : Kernel_Op<"index", [Pure, ParentOneOf<["FusedOp"]>]> {
 }
 
 def Kernel_RandomHalfOp : Kernel_Op<"random_half", [Pure, ParentOneOf<["FusedOp"]>]> {
-  let summary = "the 16-bit half that Philox4x32-7 gives element `element`, zero-extended to i32";
+  let summary = "the 16-bit half that Philox4x32-7 gives element `base` + `element`, zero-extended to i32";
   let description = [{
     See runtime/program/Random.h. `seed` and `step` are the run's; the key is XXH3-64(seed, stream). Kept elements of a dropout are those below
-    round((1 - p) * 65536).
+    round((1 - p) * 65536). `base` is 0 where it is not given; `multiple` divides each of its values, so that codegen knows where blocks begin.
   }];
-  let arguments = (ins I64:$seed, I64:$step, Index:$element, I64Attr:$stream);
+  let arguments = (ins I64:$seed, I64:$step, Index:$element, Optional<Index>:$base, I64Attr:$stream,
+                       DefaultValuedAttr<I64Attr, "1">:$multiple);
   let results = (outs I32:$result);
-  let assemblyFormat = "`stream` $stream `seed` $seed `step` $step `element` $element attr-dict";
+  let assemblyFormat = "`stream` $stream `seed` $seed `step` $step `element` $element (`base` $base^)? attr-dict";
 }
 
 //===----------------------------------------------------------------------===//

@@ -97,6 +97,8 @@ LogicalResult EmbeddingGradAttr::verifyCall(Operation* op) const {
   auto call = cast<CallOp>(op);
   if (getColumns() < 1)
     return call.emitOpError("(C3) columns of a unit are positive, found ") << getColumns();
+  if (getPadding() < -1 || getPadding() >= getEntries())
+    return call.emitOpError("(C1) adds nothing to row ") << getPadding() << " of " << getEntries();
   if (failed(verifyEmbedding(call, getRows(), getEntries(), getWidth(), getRows() * getWidth(),
                              getEntries() * getWidth())))
     return failure();

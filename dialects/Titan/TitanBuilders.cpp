@@ -114,8 +114,8 @@ void RmsNormOp::build(OpBuilder& builder, OperationState& state, Value operand, 
 
 void EmbeddingOp::build(OpBuilder& builder, OperationState& state, Value table, Value indices,
                         ArrayAttr path, PhaseAttr phase) {
-  build(builder, state, embeddingType(tensorType(table), tensorType(indices)), table, indices, path,
-        phase);
+  build(builder, state, embeddingType(tensorType(table), tensorType(indices)), table, indices,
+        /*padding=*/IntegerAttr(), path, phase);
 }
 
 void AttentionOp::build(OpBuilder& builder, OperationState& state, Value query, Value key,
@@ -123,7 +123,7 @@ void AttentionOp::build(OpBuilder& builder, OperationState& state, Value query, 
                         PhaseAttr phase) {
   build(builder, state,
         {attentionType(tensorType(query), tensorType(value)), logSumExpType(tensorType(query))},
-        query, key, value, mask, /*seed=*/Value(), /*step=*/Value(), /*microbatch=*/Value(),
+        query, key, value, mask, /*seed=*/Value(), /*step=*/Value(), /*base=*/Value(),
         APFloat(scale), causal, APFloat(0.0), /*stream=*/0, /*window=*/WindowAttr(), path, phase);
 }
 

@@ -49,6 +49,40 @@ LogicalResult RuleInitAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
+// #titan.placement<["shard" = shard(0), "tensor" = shard(1)]>
+Attribute PlacementAttr::parse(AsmParser& parser, Type) {
+  SmallVector<StringAttr> axes;
+  SmallVector<int64_t> dims;
+  auto cut = [&] {
+    std::string axis;
+    return failure(parser.parseString(&axis) || parser.parseEqual() ||
+                   parser.parseKeyword("shard") || parser.parseLParen() ||
+                   parser.parseInteger(dims.emplace_back()) || parser.parseRParen() ||
+                   (axes.push_back(StringAttr::get(parser.getContext(), axis)), false));
+  };
+  if (parser.parseLess() || parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, cut) ||
+      parser.parseGreater())
+    return {};
+  return parser.getChecked<PlacementAttr>(parser.getContext(), axes, dims);
+}
+
+void PlacementAttr::print(AsmPrinter& printer) const {
+  printer << "<[";
+  llvm::interleaveComma(llvm::zip_equal(getAxes(), getDims()), printer, [&](auto cut) {
+    printer << std::get<0>(cut) << " = shard(" << std::get<1>(cut) << ")";
+  });
+  printer << "]>";
+}
+
+LogicalResult PlacementAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                    ArrayRef<StringAttr> axes, ArrayRef<int64_t> dims) {
+  assert(axes.size() == dims.size() && "a cut has an axis and a dimension");
+  for (auto [i, axis] : llvm::enumerate(axes))
+    if (llvm::is_contained(axes.take_front(i), axis))
+      return emitError() << "mesh axis " << axis << " cuts twice";
+  return success();
+}
+
 StateOp getOrDeclareCounter(ModuleOp module, StringRef symbol) {
   if (auto state = module.lookupSymbol<StateOp>(symbol))
     return state;

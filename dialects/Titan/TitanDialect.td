@@ -88,7 +88,7 @@ def Titan_ScheduleKind : Titan_Enum<"ScheduleKind", "shape of the learning rate 
 def Titan_ScheduleKindAttr : Titan_EnumAttr<Titan_ScheduleKind, "schedule">;
 
 //===----------------------------------------------------------------------===//
-// Attributes: how a state starts; where a random op stands in the global tensor
+// Attributes: how a state starts and where it lies; where a random op stands in the global tensor
 //===----------------------------------------------------------------------===//
 
 class Titan_Attr<string name, string attrMnemonic> : AttrDef<Titan_Dialect, name> {
@@ -121,13 +121,31 @@ def Titan_RuleInitAttr : Titan_Attr<"RuleInit", "init_rule"> {
 }
 
 def Titan_WindowAttr : Titan_Attr<"Window", "window"> {
-  let summary = "where a microbatch's tensor stands in the tensor of the whole batch";
+  let summary = "where the tensor of a microbatch, or of a rank, stands in the tensor of the whole batch";
   let description = [{
-    The local tensor is the slice of a global tensor of shape `global` that starts at index `microbatch * stride` of dimension `dim`.
-    Random decisions are keyed by the row-major element index in the global tensor.
+    The local tensor is a box of a global tensor of shape `global`. Random decisions are keyed by the row-major element index in the global tensor:
+    the op's operand `base`, the index of the local tensor's first element, plus the sum of local index times global stride over the dimensions. So any
+    dimensions may be offset. Without a base it is 0. `multiple` divides every value of base: where it is a multiple of eight, one Philox block serves
+    eight elements.
   }];
-  let parameters = (ins ArrayRefParameter<"int64_t">:$global, "int64_t":$dim, "int64_t":$stride);
-  let assemblyFormat = "`<` `[` $global `]` `,` `dim` `=` $dim `,` `stride` `=` $stride `>`";
+  let parameters = (ins ArrayRefParameter<"int64_t">:$global, "int64_t":$multiple);
+  let assemblyFormat = "`<` `[` $global `]` `,` `multiple` `=` $multiple `>`";
+}
+
+def Titan_PlacementAttr : Titan_Attr<"Placement", "placement"> {
+  let summary = "which part of a tensor each rank of the mesh holds";
+  let description = [{
+    Cuts of the tensor, the outermost first: dimension `dims[i]` is divided among the ranks of mesh axis `axes[i]`, in parts of ceil(extent / ranks). An
+    axis that is not named holds copies. Two axes may cut one dimension: the second divides the parts of the first. What a rank holds is said by
+    `boxesOf` of runtime/program/Placement.h.
+
+    ```mlir
+    #titan.placement<["shard" = shard(0), "tensor" = shard(1)]>
+    ```
+  }];
+  let parameters = (ins ArrayRefParameter<"::mlir::StringAttr">:$axes, ArrayRefParameter<"int64_t">:$dims);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
 }
 
 #endif // TITAN_DIALECT_TD

@@ -78,8 +78,8 @@ def RandomOpInterface : OpInterface<"RandomOpInterface"> {
   let cppNamespace = "::titan::ir";
   let description = [{
     An op that draws random decisions, one for each element of a global tensor: a pure function of seed, stream, step and the element's row-major
-    index. The local tensor of decisions is the window of the global one that `microbatch` chooses; without a window it is its own global tensor. Seed,
-    step and microbatch are optional operands, the window is an optional attribute, as in `titan.dropout`.
+    index. The local tensor of decisions is the window of the global one that begins at element `base`; without a window it is its own global tensor. Seed,
+    step and base are optional operands, the window is an optional attribute, as in `titan.dropout`.
   }];
   let methods = [
     InterfaceMethod<"Does the op draw as it stands? Attention without dropout does not.", "bool", "draws", (ins), "", "return true;">,
@@ -94,7 +94,7 @@ def RandomOpInterface : OpInterface<"RandomOpInterface"> {
     }], "::llvm::SmallVector<::mlir::Value>", "makeDeterministic">,
     InterfaceMethod<"The run's seed, an i64 scalar.", "::mlir::MutableOperandRange", "getSeedMutable">,
     InterfaceMethod<"The step, an i64 scalar.", "::mlir::MutableOperandRange", "getStepMutable">,
-    InterfaceMethod<"Which window this is, an index.", "::mlir::MutableOperandRange", "getMicrobatchMutable">,
+    InterfaceMethod<"The global index of the window's first element, an index; 0 without it.", "::mlir::MutableOperandRange", "getBaseMutable">,
     InterfaceMethod<"Where the tensor stands in the global one, or null.", "::titan::ir::WindowAttr", "getWindowAttr">,
     InterfaceMethod<"", "void", "setWindowAttr", (ins "::titan::ir::WindowAttr":$window)>
   ];
@@ -105,14 +105,14 @@ def RandomOpInterface : OpInterface<"RandomOpInterface"> {
       getSeedMutable().assign(seed);
       getStepMutable().assign(step);
     }
-    /// `microbatch` may be null: every microbatch draws alike.
-    void place(::titan::ir::WindowAttr window, ::mlir::Value microbatch) {
+    /// `base` may be null: the window begins where the global tensor does.
+    void place(::titan::ir::WindowAttr window, ::mlir::Value base) {
       setWindowAttr(window);
-      if (microbatch)
-        getMicrobatchMutable().assign(microbatch);
+      if (base)
+        getBaseMutable().assign(base);
     }
-    /// Draws as for the first microbatch: there is no other.
-    void dropMicrobatch() { getMicrobatchMutable().clear(); }
+    /// The window begins where the global tensor does.
+    void dropBase() { getBaseMutable().clear(); }
   }];
 }
 

@@ -55,3 +55,15 @@ module {
     return %w, %l : tensor<2x3x1x4xf32>, tensor<f32>
   }
 }
+
+// -----
+
+module {
+  // expected-error @+1 {{@step returns no loss_sum from its loop}}
+  func.func @step(%x: tensor<1xf32> {titan.input = "x"}) -> (tensor<f32> {titan.metric = "count"}) {
+    %l = accum.loop %i in 1 unordered slices(%xi = %x : tensor<1xf32>) -> (tensor<f32>) {
+      accum.yield %xi : tensor<f32>
+    }
+    return %l : tensor<f32>
+  }
+}

@@ -58,8 +58,48 @@ func.func @loop_C3_inits(%x: tensor<2xf32>, %a: tensor<3xf32>) {
 
 // -----
 
+func.func @loop_C4_tree(%a: tensor<2xf32>) {
+  // expected-error @+1 {{(C4) a loop of order tree has no inits}}
+  %s = accum.loop %i in 4 tree accumulators(%acc = %a : tensor<2xf32>) -> (tensor<2xf32>) {
+    accum.yield %acc : tensor<2xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @loop_C5(%x: tensor<2xf32>) {
+  // expected-error @+1 {{(C5) stacks 2 of 1 results}}
+  %s = accum.loop %i in 4 unordered stacked = 2 -> (tensor<4x2xf32>) {
+    accum.yield %x : tensor<2xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @loop_C5_extent(%x: tensor<2xf32>) {
+  // expected-error @+1 {{(C5) stack 'tensor<3x2xf32>' does not have first extent 4}}
+  %s = accum.loop %i in 4 unordered stacked = 1 -> (tensor<3x2xf32>) {
+    accum.yield %x : tensor<2xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @loop_C6(%x: tensor<3x2xf32>) {
+  // expected-error @+1 {{(C6) a tree over 3 terms: take a power of two}}
+  %s = accum.loop %i in 3 tree slices(%xi = %x : tensor<3x2xf32>) -> (tensor<2xf32>) {
+    accum.yield %xi : tensor<2xf32>
+  }
+  return
+}
+
+// -----
+
 func.func @loop_C4(%a: tensor<2xf32>) {
-  // expected-error @+1 {{(C4) an unordered loop has no inits}}
+  // expected-error @+1 {{(C4) a loop of order unordered has no inits}}
   %s = accum.loop %i in 4 unordered accumulators(%acc = %a : tensor<2xf32>) -> (tensor<2xf32>) {
     accum.yield %acc : tensor<2xf32>
   }

@@ -38,11 +38,11 @@ func.func @heads(%q: tensor<1x3x2x16xf32>, %l: tensor<1x2x3xf32>, %n: tensor<i64
 // -----
 
 func.func @dropout_dimension(%q: tensor<1x3x2x16xf32>, %l: tensor<1x2x3xf32>, %n: tensor<i64>, %i: index) {
-  // expected-error @+1 {{(C1) drops elements of a tensor of rank 4, found dimension 4 of 4}}
+  // expected-error @+1 {{(C1) drops elements of a tensor of rank 4, found rank 3 and multiple 0}}
   %y:2 = kernel.call #kernel.attention<batch = 1, heads = 2, keyHeads = 2, queries = 3, keys = 3, width = 16, valueWidth = 16,
       element = f32, scale = 0.25 : f64, causal = true, query = <operand = 0, offset = 0, batch = 96, row = 32, head = 16>,
       key = <operand = 1, offset = 0, batch = 96, row = 32, head = 16>, value = <operand = 2, offset = 0, batch = 96, row = 32, head = 16>,
-      result = <operand = 0, offset = 0, batch = 96, row = 32, head = 16>, logSumExp = 1, dropout = <p = 0.5 : f64, stream = 7, seed = -1, step = -1, global = [1, 2, 3, 3], dim = 4, stride = 0>>
+      result = <operand = 0, offset = 0, batch = 96, row = 32, head = 16>, logSumExp = 1, dropout = <p = 0.5 : f64, stream = 7, seed = -1, step = -1, global = [2, 3, 3], multiple = 0>>
       ins(%q, %q, %q : tensor<1x3x2x16xf32>, tensor<1x3x2x16xf32>, tensor<1x3x2x16xf32>) outs(%q, %l : tensor<1x3x2x16xf32>, tensor<1x2x3xf32>) -> (tensor<1x3x2x16xf32>, tensor<1x2x3xf32>)
   return
 }
@@ -66,7 +66,7 @@ func.func @scalars(%q: tensor<1x3x2x16xf32>, %l: tensor<1x2x3xf32>, %n: tensor<i
   %y:2 = kernel.call #kernel.attention<batch = 1, heads = 2, keyHeads = 2, queries = 3, keys = 3, width = 16, valueWidth = 16,
       element = f32, scale = 0.25 : f64, causal = true, query = <operand = 0, offset = 0, batch = 96, row = 32, head = 16>,
       key = <operand = 1, offset = 0, batch = 96, row = 32, head = 16>, value = <operand = 2, offset = 0, batch = 96, row = 32, head = 16>,
-      result = <operand = 0, offset = 0, batch = 96, row = 32, head = 16>, logSumExp = 1, dropout = <p = 0.5 : f64, stream = 7, seed = -1, step = -1, global = [1, 2, 3, 3], dim = 0, stride = 1>>
+      result = <operand = 0, offset = 0, batch = 96, row = 32, head = 16>, logSumExp = 1, dropout = <p = 0.5 : f64, stream = 7, seed = -1, step = -1, global = [1, 2, 3, 3], multiple = 18>>
       ins(%q, %q, %q : tensor<1x3x2x16xf32>, tensor<1x3x2x16xf32>, tensor<1x3x2x16xf32>) outs(%q, %l : tensor<1x3x2x16xf32>, tensor<1x2x3xf32>) -> (tensor<1x3x2x16xf32>, tensor<1x2x3xf32>)
   return
 }

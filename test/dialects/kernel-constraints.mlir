@@ -217,3 +217,11 @@ func.func @embedding_grad_C3(%a: tensor<2x3xf32>, %b: tensor<2xi64>, %o: tensor<
   %r = kernel.call #kernel.embedding_grad<rows = 2, entries = 5, width = 3, accumulate = false, columns = 0> ins(%a, %b : tensor<2x3xf32>, tensor<2xi64>) outs(%o : tensor<5x3xf32>) -> (tensor<5x3xf32>)
   return
 }
+
+// -----
+
+func.func @embedding_grad_C1_padding(%a: tensor<2x3xf32>, %b: tensor<2xi64>, %o: tensor<5x3xf32>) {
+  // expected-error @+1 {{(C1) adds nothing to row 5 of 5}}
+  %r = kernel.call #kernel.embedding_grad<rows = 2, entries = 5, width = 3, accumulate = false, columns = 3, padding = 5> ins(%a, %b : tensor<2x3xf32>, tensor<2xi64>) outs(%o : tensor<5x3xf32>) -> (tensor<5x3xf32>)
+  return
+}

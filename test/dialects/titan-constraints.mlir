@@ -252,19 +252,75 @@ func.func @dropout_C2(%x: tensor<2x3xf32>, %seed: tensor<i64>) {
 
 // -----
 
-func.func @dropout_C2_microbatch(%x: tensor<2x3xf32>, %i: index) {
-  // expected-error @+1 {{(C2) microbatch needs a window}}
-  %r = titan.dropout %x p 0.5 stream 1 microbatch %i : tensor<2x3xf32> to tensor<2x3xf32>
+func.func @dropout_C2_base(%x: tensor<2x3xf32>, %i: index) {
+  // expected-error @+1 {{(C2) base needs a window}}
+  %r = titan.dropout %x p 0.5 stream 1 base %i : tensor<2x3xf32> to tensor<2x3xf32>
   return
 }
 
 // -----
 
-func.func @dropout_C3(%x: tensor<2x3xf32>, %i: index) {
+func.func @dropout_C3(%x: tensor<2x3xf32>) {
   // expected-error @+1 {{(C3) [2, 3] is no window of}}
-  %r = titan.dropout %x p 0.5 stream 1 microbatch %i {window = #titan.window<[8, 4], dim = 0, stride = 2>} : tensor<2x3xf32> to tensor<2x3xf32>
+  %r = titan.dropout %x p 0.5 stream 1 {window = #titan.window<[8, 2], multiple = 1>} : tensor<2x3xf32> to tensor<2x3xf32>
   return
 }
+
+// -----
+
+func.func @dropout_C3_rank(%x: tensor<2x3xf32>) {
+  // expected-error @+1 {{(C3) [2, 3] is no window of}}
+  %r = titan.dropout %x p 0.5 stream 1 {window = #titan.window<[8], multiple = 1>} : tensor<2x3xf32> to tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @dropout_C4_positive(%x: tensor<2x3xf32>) {
+  // expected-error @+1 {{(C4) the window's multiple is 0}}
+  %r = titan.dropout %x p 0.5 stream 1 {window = #titan.window<[8, 3], multiple = 0>} : tensor<2x3xf32> to tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @dropout_C4(%x: tensor<2x3xf32>, %i: index) {
+  %c4 = arith.constant 4 : index
+  %c6 = arith.constant 6 : index
+  %0 = arith.muli %i, %c4 : index
+  %base = arith.addi %0, %c6 : index
+  // expected-error @+1 {{(C4) base is a multiple of 2, the window says 4}}
+  %r = titan.dropout %x p 0.5 stream 1 base %base {window = #titan.window<[8, 3], multiple = 4>} : tensor<2x3xf32> to tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @embedding_C2(%t: tensor<5x6xf32>, %i: tensor<4xi64>) {
+  // expected-error @+1 {{(C2) padding 5 is no row of 'tensor<5x6xf32>'}}
+  %r = titan.embedding %t, %i padding 5 : (tensor<5x6xf32>, tensor<4xi64>) -> tensor<4x6xf32>
+  return
+}
+
+// -----
+
+func.func @embedding_grad_C3(%d: tensor<4x6xf32>, %i: tensor<4xi64>) {
+  // expected-error @+1 {{(C3) padding -1 is no row of 'tensor<5x6xf32>'}}
+  %r = titan.embedding_grad %d, %i rows 5 padding -1 : (tensor<4x6xf32>, tensor<4xi64>) -> tensor<5x6xf32>
+  return
+}
+
+// -----
+
+// expected-error @+1 {{(C6) #titan.placement<["shard" = shard(2)]> cuts dimension 2 of 'tensor<4x2xf32>'}}
+titan.state @w : tensor<4x2xf32> {kind = #titan<kind param>, trainable, init = #titan.init_rule<"constant", 0.0 : f64, 0.0 : f64>,
+  placement = #titan.placement<["shard" = shard(2)]>}
+
+// -----
+
+// expected-error @+2 {{mesh axis "shard" cuts twice}}
+titan.state @w : tensor<4x2xf32> {kind = #titan<kind param>, trainable, init = #titan.init_rule<"constant", 0.0 : f64, 0.0 : f64>,
+  placement = #titan.placement<["shard" = shard(0), "shard" = shard(1)]>}
 
 // -----
 

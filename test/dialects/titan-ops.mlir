@@ -327,6 +327,16 @@ func.func @embedding_grad(%d: tensor<2x4x6xf32>, %i: tensor<2x4xi64>) -> tensor<
   %r = titan.embedding_grad %d, %i rows 5 : (tensor<2x4x6xf32>, tensor<2x4xi64>) -> tensor<5x6xf32>
   return %r : tensor<5x6xf32>
 }
+// CHECK: titan.embedding %{{.*}}, %{{.*}} padding 1 : (tensor<5x6xf32>, tensor<2x4xi64>) -> tensor<2x4x6xf32>
+func.func @embedding_padding(%t: tensor<5x6xf32>, %i: tensor<2x4xi64>) -> tensor<2x4x6xf32> {
+  %r = titan.embedding %t, %i padding 1 : (tensor<5x6xf32>, tensor<2x4xi64>) -> tensor<2x4x6xf32>
+  return %r : tensor<2x4x6xf32>
+}
+// CHECK: titan.embedding_grad %{{.*}}, %{{.*}} rows 5 padding 1
+func.func @embedding_grad_padding(%d: tensor<2x4x6xf32>, %i: tensor<2x4xi64>) -> tensor<5x6xf32> {
+  %r = titan.embedding_grad %d, %i rows 5 padding 1 : (tensor<2x4x6xf32>, tensor<2x4xi64>) -> tensor<5x6xf32>
+  return %r : tensor<5x6xf32>
+}
 // CHECK: titan.embedding_grad %{{.*}}, %{{.*}} acc %{{.*}} rows 5
 func.func @embedding_grad_acc(%d: tensor<2x4x6xf32>, %i: tensor<2x4xi64>, %a: tensor<5x6xf32>) -> tensor<5x6xf32> {
   %r = titan.embedding_grad %d, %i acc %a rows 5 : (tensor<2x4x6xf32>, tensor<2x4xi64>, tensor<5x6xf32>) -> tensor<5x6xf32>
@@ -409,10 +419,12 @@ func.func @dropout(%x: tensor<4x6xf32>) -> tensor<4x6xf32> {
   %r = titan.dropout %x p 0.25 stream 7 : tensor<4x6xf32> to tensor<4x6xf32>
   return %r : tensor<4x6xf32>
 }
-// CHECK: titan.dropout %{{.*}} seed %{{.*}} step %{{.*}} microbatch %{{.*}} {window = #titan.window<[8, 6], dim = 0, stride = 4>}
+// CHECK: titan.dropout %{{.*}} seed %{{.*}} step %{{.*}} base %{{.*}} {window = #titan.window<[8, 6], multiple = 24>}
 func.func @dropout_window(%x: tensor<4x6xf32>, %seed: tensor<i64>, %step: tensor<i64>, %i: index) -> tensor<4x6xf32> {
-  %r = titan.dropout %x p 0.25 stream 7 seed %seed step %step microbatch %i
-      {window = #titan.window<[8, 6], dim = 0, stride = 4>} : tensor<4x6xf32> to tensor<4x6xf32>
+  %c24 = arith.constant 24 : index
+  %base = arith.muli %i, %c24 : index
+  %r = titan.dropout %x p 0.25 stream 7 seed %seed step %step base %base
+      {window = #titan.window<[8, 6], multiple = 24>} : tensor<4x6xf32> to tensor<4x6xf32>
   return %r : tensor<4x6xf32>
 }
 

@@ -153,8 +153,8 @@ ShardingRule FlipOp::getShardingRule() { return elementwiseRule(*this); }
 
 LogicalResult FlipOp::buildAdjoints(AdjointBuilder& b) {
   if (b.needs(0))
-    b.set(0, b.create<FlipOp>(getType(), b.result(), getSeed(), getStep(), getMicrobatch(),
-                              getPAttr(), getStreamAttr(), getWindowAttr()));
+    b.set(0, b.create<FlipOp>(getType(), b.result(), getSeed(), getStep(), getBase(), getPAttr(),
+                              getStreamAttr(), getWindowAttr()));
   return success();
 }
 
@@ -164,19 +164,17 @@ LogicalResult FlipOp::interpret(Frame& frame) {
   uint64_t step = getStep() ? frame.get(getStep()).integer() : 0;
   uint64_t key = randomKey(seed, getStream());
   uint32_t threshold = keepThreshold(getP().convertToDouble());
-  SmallVector<int64_t> global = getDrawnShape(), first(global.size(), 0);
-  if (std::optional<WindowAttr> window = getWindow()) {
+  SmallVector<int64_t> global = getDrawnShape();
+  if (std::optional<WindowAttr> window = getWindow())
     global.assign(window->getGlobal().begin(), window->getGlobal().end());
-    if (getMicrobatch())
-      first[window->getDim()] = frame.get(getMicrobatch()).integer() * window->getStride();
-  }
+  uint64_t base = getBase() ? frame.get(getBase()).integer() : 0;
   SmallVector<int64_t> strides = result.strides();
   MutableArrayRef<double> x = result.mutableFloats();
   for (int64_t i = 0, size = x.size(); i < size; ++i) {
     uint64_t element = 0;
     for (auto [d, stride] : llvm::enumerate(strides))
-      element = element * global[d] + first[d] + i / stride % result.extent(d);
-    x[i] = dropoutKeeps(key, step, element, threshold) ? x[i] : -x[i];
+      element = element * global[d] + i / stride % result.extent(d);
+    x[i] = dropoutKeeps(key, step, base + element, threshold) ? x[i] : -x[i];
   }
   frame.set(getResult(), std::move(result));
   return success();
@@ -192,25 +190,22 @@ LogicalResult FlipOp::lower(LoweringBuilder& l) {
     reads.push_back({getStep(), l.map(rank, {})});
   }
   SmallVector<Value> scalars;
-  if (getMicrobatch())
-    scalars.push_back(getMicrobatch());
+  if (getBase())
+    scalars.push_back(getBase());
   auto body = [&](Body& b, ValueRange v) {
     auto constant = [&](int64_t value) { return b.create<arith::ConstantIndexOp>(value); };
     std::optional<WindowAttr> window = getWindow();
     ArrayRef<int64_t> global = window ? window->getGlobal() : type.getShape();
     Value element = constant(0);
-    for (int64_t d = 0; d < static_cast<int64_t>(rank); ++d) {
-      Value coordinate = b.index(d);
-      if (!scalars.empty() && window->getDim() == d)
-        coordinate = b.create<arith::AddIOp>(
-            coordinate, b.create<arith::MulIOp>(v.back(), constant(window->getStride())));
+    for (int64_t d = 0; d < static_cast<int64_t>(rank); ++d)
       element = b.create<arith::AddIOp>(b.create<arith::MulIOp>(element, constant(global[d])),
-                                        coordinate);
-    }
+                                        b.index(d));
+    Value base = scalars.empty() ? Value() : v.back();
     Type i64 = b.builder.getI64Type();
     Value seed = keyed ? v[1] : b.integer(i64, 0), step = keyed ? v[2] : b.integer(i64, 0);
-    Value half = b.create<kernel::RandomHalfOp>(b.builder.getI32Type(), seed, step, element,
-                                                static_cast<int64_t>(getStream()));
+    Value half = b.create<kernel::RandomHalfOp>(b.builder.getI32Type(), seed, step, element, base,
+                                                static_cast<int64_t>(getStream()),
+                                                base ? window->getMultiple() : 1);
     Value kept = b.compare(arith::CmpIPredicate::ult, half,
                            b.integer(half.getType(), keepThreshold(getP().convertToDouble())));
     return SmallVector<Value>{b.select(kept, v[0], b.neg(v[0]))};

@@ -54,13 +54,13 @@ def Foreign_FlipOp : Foreign_Op<"flip", [AttrSizedOperandSegments, RandomOpInter
   let description = [{
     Decisions are those of `titan.dropout`: what that drops, this negates. The op is linear and its own derivative.
 
-    Constraints: (C1) to (C3) of `titan.dropout`.
+    Constraints: (C1) to (C4) of `titan.dropout`.
   }];
   let opArguments = (ins Titan_FloatTensor:$operand, Optional<Titan_IntScalar>:$seed, Optional<Titan_IntScalar>:$step,
-                         Optional<Index>:$microbatch, F64Attr:$p, I64Attr:$stream, OptionalAttr<Titan_WindowAttr>:$window);
+                         Optional<Index>:$base, F64Attr:$p, I64Attr:$stream, OptionalAttr<Titan_WindowAttr>:$window);
   let results = (outs Titan_FloatTensor:$result);
   let assemblyFormat = [{
-    $operand `p` $p `stream` $stream (`seed` $seed^)? (`step` $step^)? (`microbatch` $microbatch^)? attr-dict `:` type($result)
+    $operand `p` $p `stream` $stream (`seed` $seed^)? (`step` $step^)? (`base` $base^)? attr-dict `:` type($result)
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = Titan_workIsPointwise # [{

@@ -137,8 +137,8 @@ TEST_F(Foreign, NoiseIsPlacedInTheBatchAndLeftOutOfEvaluation) {
   EXPECT_EQ(flips.size(), 2u); // forward and backward
   for (foreign::FlipOp flip : flips) {
     EXPECT_TRUE(flip->getParentOfType<accum::LoopOp>());
-    EXPECT_TRUE(flip.getSeed() && flip.getStep() && flip.getMicrobatch());
-    EXPECT_EQ(flip.getWindowAttr(), ir::WindowAttr::get(&context, {16, 48}, 0, 8));
+    EXPECT_TRUE(flip.getSeed() && flip.getStep() && flip.getBase());
+    EXPECT_EQ(flip.getWindowAttr(), ir::WindowAttr::get(&context, {16, 48}, 8 * 48));
   }
 }
 

@@ -292,9 +292,20 @@ def rms_norm():
     case("rms_norm_plain", lambda x: F.rms_norm(x, (6,), None, 1e-5), normal(*matrix))
 
 
+def padding():
+    ids = torch.tensor([[4, 1, 3, 1], [1, 3, 0, 4]])
+    case("embedding_padding", lambda t, i: F.embedding(i, t, padding_idx=1), normal(5, 6), ids)
+
+    def embedding_grad(d, i):
+        table = torch.zeros(5, 6, requires_grad=True)
+        F.embedding(i, table, padding_idx=1).backward(d)
+        return table.grad
+    case("embedding_grad_padding", embedding_grad, normal(2, 4, 6), ids)
+
+
 if __name__ == "__main__":
     for record in (unary, binary, shape, contraction_and_reduction, normalization_and_loss, schedules, optimizers, indexing,
-                   attention, rotary, rms_norm):
+                   attention, rotary, rms_norm, padding):
         record()
     lines = [f" {json.dumps(name)}: [\n  " + ",\n  ".join(json.dumps(run) for run in runs) + "]"
              for name, runs in sorted(cases.items())]

@@ -2,6 +2,7 @@
 
 // CHECK-LABEL: func.func @step
 // CHECK-NOT: accum.loop
+// CHECK-NOT: arith
 // CHECK: %[[X:.*]] = titan.reshape %arg0 : tensor<1x4x3xf32> to tensor<4x3xf32>
 // CHECK: %[[D:.*]] = titan.dropout %[[X]] p 5.000000e-01 stream 7 seed %{{.*}} step %{{.*}} {window
 // The zeros are gone, another start is not.
@@ -14,7 +15,9 @@ func.func @step(%xs: tensor<1x4x3xf32>, %start: tensor<f32>, %seed: tensor<i64>,
   %zs = titan.constant dense<0.0> : tensor<f32>
   %r:3 = accum.loop %i in 1 running slices(%x = %xs : tensor<1x4x3xf32>) accumulators(%a = %z : tensor<3x3xf32>, %b = %zs : tensor<f32>, %c = %start : tensor<f32>)
       -> (tensor<3x3xf32>, tensor<f32>, tensor<f32>) {
-    %d = titan.dropout %x p 0.5 stream 7 seed %seed step %t microbatch %i {window = #titan.window<[4, 3], dim = 0, stride = 4>} : tensor<4x3xf32> to tensor<4x3xf32>
+    %c12 = arith.constant 12 : index
+    %base = arith.muli %i, %c12 : index
+    %d = titan.dropout %x p 0.5 stream 7 seed %seed step %t base %base {window = #titan.window<[4, 3], multiple = 12>} : tensor<4x3xf32> to tensor<4x3xf32>
     %g = titan.contract %d, %x acc %a batch [] x [] contracting [0] x [0] : (tensor<4x3xf32>, tensor<4x3xf32>, tensor<3x3xf32>) -> tensor<3x3xf32>
     %sum = titan.reduce sum %d [0, 1] : tensor<4x3xf32> to tensor<f32>
     %nb = titan.add %b, %sum : tensor<f32>
@@ -34,4 +37,46 @@ func.func @eval(%xs: tensor<2x4xf32>) -> tensor<4xf32> {
     accum.yield %n : tensor<4xf32>
   }
   return %r : tensor<4xf32>
+}
+
+// A loop of one around a loop of two, and the reverse: the index that is gone is 0, the other stays. A stack of one row.
+// CHECK-LABEL: func.func @outer
+// CHECK: %[[ZERO:.*]] = arith.constant 0 : index
+// CHECK: accum.loop %[[J:.*]] in 2 running
+// CHECK-NOT: accum.loop
+// CHECK: arith.muli %[[ZERO]], %{{.*}} : index
+// CHECK: arith.muli %[[J]], %{{.*}} : index
+// CHECK: titan.dropout {{.*}} base
+func.func @outer(%xs: tensor<1x2x4xf32>, %zero: tensor<4xf32>, %seed: tensor<i64>, %t: tensor<i64>) -> tensor<4xf32> {
+  %r = accum.loop %i in 1 running slices(%x = %xs : tensor<1x2x4xf32>) accumulators(%a = %zero : tensor<4xf32>) -> (tensor<4xf32>) {
+    %s = accum.loop %j in 2 running slices(%y = %x : tensor<2x4xf32>) accumulators(%b = %a : tensor<4xf32>) -> (tensor<4xf32>) {
+      %c4 = arith.constant 4 : index
+      %c8 = arith.constant 8 : index
+      %0 = arith.muli %i, %c8 : index
+      %1 = arith.muli %j, %c4 : index
+      %base = arith.addi %0, %1 : index
+      %d = titan.dropout %y p 0.5 stream 7 seed %seed step %t base %base {window = #titan.window<[8], multiple = 4>} : tensor<4xf32> to tensor<4xf32>
+      %n = titan.add %b, %d : tensor<4xf32>
+      accum.yield %n : tensor<4xf32>
+    }
+    accum.yield %s : tensor<4xf32>
+  }
+  return %r : tensor<4xf32>
+}
+
+// CHECK-LABEL: func.func @inner
+// CHECK: accum.loop %[[I:.*]] in 2 running stacked = 1 {{.*}} accumulators(%[[A:.*]] = %{{.*}} : tensor<4xf32>)
+// CHECK-NOT: accum.loop
+// CHECK: %[[N:.*]] = titan.add %[[A]], %[[Y:.*]] : tensor<4xf32>
+// CHECK: %[[ROW:.*]] = titan.reshape %[[Y]] : tensor<4xf32> to tensor<1x4xf32>
+// CHECK: accum.yield %[[N]], %[[ROW]]
+func.func @inner(%xs: tensor<2x1x4xf32>, %zero: tensor<4xf32>) -> (tensor<4xf32>, tensor<2x1x4xf32>) {
+  %r:2 = accum.loop %i in 2 running stacked = 1 slices(%x = %xs : tensor<2x1x4xf32>) accumulators(%a = %zero : tensor<4xf32>) -> (tensor<4xf32>, tensor<2x1x4xf32>) {
+    %s:2 = accum.loop %j in 1 running stacked = 1 slices(%y = %x : tensor<1x4xf32>) accumulators(%b = %a : tensor<4xf32>) -> (tensor<4xf32>, tensor<1x4xf32>) {
+      %n = titan.add %b, %y : tensor<4xf32>
+      accum.yield %n, %y : tensor<4xf32>, tensor<4xf32>
+    }
+    accum.yield %s#0, %s#1 : tensor<4xf32>, tensor<1x4xf32>
+  }
+  return %r#0, %r#1 : tensor<4xf32>, tensor<2x1x4xf32>
 }

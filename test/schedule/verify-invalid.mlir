@@ -21,13 +21,13 @@ func.func @step(%x: tensor<2x4xf32>) -> tensor<4xf32> {
 
 // -----
 
-// expected-error @+1 {{has 2 accum.loops for 1 microbatches}}
 func.func @step(%x: tensor<1x4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
   %zero = titan.constant dense<0.0> : tensor<4xf32>
   %s = accum.loop %i in 1 running slices(%xi = %x : tensor<1x4xf32>) accumulators(%a = %zero : tensor<4xf32>) -> (tensor<4xf32>) {
     %n = titan.add %a, %xi : tensor<4xf32>
     accum.yield %n : tensor<4xf32>
   }
+  // expected-error @+1 {{stands beside another accum.loop: put one into the other}}
   %t = accum.loop %i in 1 running slices(%xi = %x : tensor<1x4xf32>) accumulators(%a = %zero : tensor<4xf32>) -> (tensor<4xf32>) {
     %n = titan.add %a, %xi : tensor<4xf32>
     accum.yield %n : tensor<4xf32>

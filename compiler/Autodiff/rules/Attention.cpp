@@ -65,9 +65,9 @@ Value maskAdjoint(Builder& b, AttentionOp op) {
 
   Value dprobabilities = productPerHead(b, b.result(0), op.getValue());
   if (!op.getP().isZero())
-    dprobabilities = b.create<DropoutOp>(dprobabilities.getType(), dprobabilities, op.getSeed(),
-                                         op.getStep(), op.getMicrobatch(), op.getPAttr(),
-                                         op.getStreamAttr(), op.getWindowAttr());
+    dprobabilities =
+        b.create<DropoutOp>(dprobabilities.getType(), dprobabilities, op.getSeed(), op.getStep(),
+                            op.getBase(), op.getPAttr(), op.getStreamAttr(), op.getWindowAttr());
   Type wide = tensorType(total).getElementType();
   Value overlap = b.mul(b.convert(b.result(0), wide), b.convert(op.getResult(), wide));
   Value delta = b.transpose(b.reduce(ReduceKind::Sum, overlap, {3}), {0, 2, 1});
@@ -95,8 +95,8 @@ LogicalResult attention(Builder& b, AttentionOp op) {
   auto grad = b.create<AttentionGradOp>(
       TypeRange{op.getQuery().getType(), op.getKey().getType(), op.getValue().getType()},
       op.getQuery(), op.getKey(), op.getValue(), op.getResult(), op.getLogSumExp(), b.result(0),
-      op.getMask(), op.getSeed(), op.getStep(), op.getMicrobatch(), op.getScaleAttr(),
-      op.getCausalAttr(), op.getPAttr(), op.getStreamAttr(), op.getWindowAttr());
+      op.getMask(), op.getSeed(), op.getStep(), op.getBase(), op.getScaleAttr(), op.getCausalAttr(),
+      op.getPAttr(), op.getStreamAttr(), op.getWindowAttr());
   for (auto [i, adjoint] : llvm::enumerate(grad.getResults()))
     if (b.needs(i))
       b.set(i, adjoint);

@@ -1,4 +1,5 @@
-// Derivative of embedding: the adjoint of a table's row is the sum of the results that read it.
+// Derivative of embedding: the adjoint of a table's row is the sum of the results that read it; the
+// row of the padding has none.
 #include "compiler/Autodiff/Rules.h"
 
 using namespace mlir;
@@ -14,7 +15,8 @@ void attachIndexingRules(MLIRContext* context) {
     Type element = table.getElementType();
     Type sums = element.isF64() ? element : b.builder.getF32Type();
     Value rows = b.create<EmbeddingGradOp>(table.clone(sums), b.result(), op.getIndices(), Value(),
-                                           table.getDimSize(0));
+                                           b.builder.getI64IntegerAttr(table.getDimSize(0)),
+                                           op.getPaddingAttr());
     b.set(0, b.convert(rows, element));
   }>(context);
 }

@@ -43,13 +43,13 @@ AttentionBlock::AttentionBlock(AttentionBuilder& builder, kernel::AttentionAttr 
     auto read = [&](int64_t operand) {
       return operand < 0 ? b.toI64(b.index(0)) : b.load(i64, in(operand));
     };
-    // After the microbatch, if there is one.
-    Value stream = b.at(function.getArgument(1), b.index(dropout.getStride() != 0 ? 1 : 0), i64);
+    // After the base, if there is one.
+    const bool hasBase = dropout.getMultiple() != 0;
+    Value stream = b.at(function.getArgument(1), b.index(hasBase ? 1 : 0), i64);
     randomKey = emitRandomKey(b.builder, b.loc, read(dropout.getSeed()), b.load(i64, stream));
     randomStep = read(dropout.getStep());
-    windowOffset = b.index(0);
-    if (dropout.getStride() != 0)
-      windowOffset = b.mul(b.toIndex(b.load(i64, function.getArgument(1))), dropout.getStride());
+    if (hasBase)
+      windowBase = b.toIndex(b.load(i64, function.getArgument(1)));
   }
 }
 
@@ -243,11 +243,9 @@ Value AttentionBlock::elementIndex(const Place& place) {
   Value element;
   for (int64_t d = 0; d < 4; ++d) {
     Value coordinate = coordinates[d];
-    if (dropout.getDim() == d)
-      coordinate = b.add(coordinate, windowOffset);
     element = element ? b.add(b.mul(element, dropout.getGlobal()[d]), coordinate) : coordinate;
   }
-  return element;
+  return windowBase ? b.add(element, windowBase) : element;
 }
 
 void AttentionBlock::dropoutFactors(const Place& place, Value factors) {
@@ -255,8 +253,7 @@ void AttentionBlock::dropoutFactors(const Place& place, Value factors) {
   double p = dropout.getP().getValueAsDouble();
   uint64_t threshold = keepThreshold(p);
   int64_t keys = dropout.getGlobal()[3];
-  bool aligned = keys % philoxElements == 0 &&
-                 (dropout.getDim() != 3 || dropout.getStride() % philoxElements == 0);
+  bool aligned = keys % philoxElements == 0 && dropout.getMultiple() % philoxElements == 0;
   VectorType lanes = b.vectorOf(b.builder.getI64Type(), types.width);
   auto splat = [&](int64_t value) {
     return b.create<arith::ConstantOp>(

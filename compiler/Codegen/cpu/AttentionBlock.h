@@ -113,7 +113,7 @@ private:
 
   AttentionBuilder& b;
   llvm::SmallVector<mlir::Value> ins, outs;
-  mlir::Value maskValues, randomKey, randomStep, windowOffset;
+  mlir::Value maskValues, randomKey, randomStep, windowBase;
 };
 
 } // namespace titan::codegen

@@ -230,13 +230,23 @@ Value BodyEmitter::evaluateRandom(kernel::RandomHalfOp op) {
   Value key = randomKey(op), step = get(op.getStep());
   Type i64 = builder.getI64Type();
   const std::optional<Lanes>& lanes = scope->lanes;
-  if (lanes && lanes->length % 8 == 0 && coefficientAlong(nest, op.getElement(), lanes->dim) == 1 &&
+  const bool isAligned = !op.getBase() || op.getMultiple() % 8 == 0;
+  if (lanes && lanes->length % 8 == 0 && isAligned &&
+      coefficientAlong(nest, op.getElement(), lanes->dim) == 1 &&
       isMultipleOf8(nest, op.getElement(), lanes->dim)) {
     Value first = evaluateAtFirstLane(op.getElement());
+    if (op.getBase())
+      first = arith::AddIOp::create(builder, loc, first, get(op.getBase()));
     first = arith::IndexCastOp::create(builder, loc, i64, first);
     return emitRandomHalfRun(builder, loc, key, step, first, lanes->length);
   }
   Value element = get(op.getElement());
+  if (op.getBase()) {
+    Value base = get(op.getBase());
+    if (base.getType() != element.getType())
+      base = vector::BroadcastOp::create(builder, loc, element.getType(), base);
+    element = arith::AddIOp::create(builder, loc, element, base);
+  }
   Type wide = i64;
   if (auto vector = dyn_cast<VectorType>(element.getType()))
     wide = vector.clone(i64);

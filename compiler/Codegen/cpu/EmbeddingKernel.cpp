@@ -99,9 +99,19 @@ void emitEmbeddingGradKernel(OpBuilder& builder, kernel::CallOp op, StringRef na
       Value term = b.load(b.vectorOf(from, length), b.address(0, b.add(b.mul(row, width), first)));
       if (from != to)
         term = b.create<arith::ExtFOp>(type, term);
-      Value at = b.add(b.mul(b.entryAt(row), width), first);
-      Value sum = b.create<arith::AddFOp>(b.load(type, b.address(2, at)), term);
-      b.store(sum, b.address(2, at));
+      Value entry = b.entryAt(row);
+      auto addTerm = [&] {
+        Value at = b.add(b.mul(entry, width), first);
+        Value sum = b.create<arith::AddFOp>(b.load(type, b.address(2, at)), term);
+        b.store(sum, b.address(2, at));
+      };
+      if (routine.getPadding() < 0)
+        return addTerm();
+      Value isTrained = b.compare(arith::CmpIPredicate::ne, entry, b.index(routine.getPadding()));
+      scf::IfOp::create(builder, b.loc, isTrained, [&](OpBuilder&, Location) {
+        addTerm();
+        scf::YieldOp::create(builder, b.loc);
+      });
     });
   };
   b.overUnits([&](Value unit) {

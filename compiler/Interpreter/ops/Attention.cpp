@@ -47,8 +47,8 @@ DropoutRows dropoutOf(OpTy op, const AttentionProblem& problem, Frame& frame) {
   rows.global = {problem.batch, problem.heads, problem.queries, problem.keys};
   if (auto window = op.getWindow()) {
     llvm::copy(window->getGlobal(), rows.global.begin());
-    if (op.getMicrobatch())
-      rows.offset[window->getDim()] = frame.get(op.getMicrobatch()).integer() * window->getStride();
+    if (op.getBase())
+      rows.base = frame.get(op.getBase()).integer();
   }
   return rows;
 }

@@ -37,6 +37,8 @@ LogicalResult embeddingGrad(EmbeddingGradOp op, Frame& frame) {
   for (auto [i, index] : llvm::enumerate(indices.integers())) {
     ArrayRef<double> terms = dresult.floats().slice(i * width, width);
     int64_t row = std::clamp<int64_t>(index, 0, rows - 1);
+    if (op.getPadding() && row == static_cast<int64_t>(*op.getPadding()))
+      continue;
     for (auto [sum, term] : llvm::zip_equal(sums.slice(row * width, width), terms))
       sum = frame.round(sum + term, type.getElementType());
   }

@@ -103,12 +103,13 @@ LogicalResult randomHalf(RandomHalfOp op, Frame& frame) {
   ArrayRef<int64_t> seeds = frame.get(op.getSeed()).integers(),
                     steps = frame.get(op.getStep()).integers(),
                     elements = frame.get(op.getElement()).integers();
+  ArrayRef<int64_t> bases = op.getBase() ? frame.get(op.getBase()).integers() : elements;
   Tensor result(spaceOf(op), op.getType());
   for (auto [i, half] : llvm::enumerate(result.mutableIntegers())) {
-    PhiloxBlock block =
-        philox4x32_7(randomKey(seeds[i], op.getStream()), elements[i] / 8, steps[i]);
-    uint32_t word = block[elements[i] % 8 / 2];
-    half = elements[i] % 2 ? word >> 16 : word & 0xffff;
+    int64_t element = elements[i] + (op.getBase() ? bases[i] : 0);
+    PhiloxBlock block = philox4x32_7(randomKey(seeds[i], op.getStream()), element / 8, steps[i]);
+    uint32_t word = block[element % 8 / 2];
+    half = element % 2 ? word >> 16 : word & 0xffff;
   }
   frame.setExact(op, std::move(result));
   return success();

@@ -18,21 +18,15 @@ LogicalResult dropout(DropoutOp op, Frame& frame) {
   uint32_t threshold = keepThreshold(p);
   double scale = frame.round(1 / (1 - p), result.element());
 
-  // Global index of local element (o, i, r): o over the dimensions before the window's, i along it,
-  // r after.
-  int64_t inner = result.size(), local = 1, global = 1, offset = 0;
-  if (auto window = op.getWindow()) {
-    local = result.extent(window->getDim());
-    global = window->getGlobal()[window->getDim()];
-    inner = result.strides()[window->getDim()];
-    if (op.getMicrobatch())
-      offset = frame.get(op.getMicrobatch()).integer() * window->getStride();
-  }
+  uint64_t base = op.getBase() ? frame.get(op.getBase()).integer() : 0;
+  ArrayRef<int64_t> global = op.getWindow() ? op.getWindow()->getGlobal() : result.shape();
+  SmallVector<int64_t> strides = result.strides();
   MutableArrayRef<double> x = result.mutableFloats();
   for (int64_t i = 0, n = result.size(); i < n; ++i) {
-    int64_t r = i % inner, along = i / inner % local, o = i / inner / local;
-    uint64_t element = (o * global + along + offset) * inner + r;
-    x[i] = dropoutKeeps(key, step, element, threshold) ? x[i] * scale : 0;
+    uint64_t element = 0; // in the global tensor, from base on
+    for (auto [d, stride] : llvm::enumerate(strides))
+      element = element * global[d] + i / stride % result.extent(d);
+    x[i] = dropoutKeeps(key, step, base + element, threshold) ? x[i] * scale : 0;
   }
   frame.set(op, std::move(result));
   return success();

@@ -51,19 +51,18 @@ template <typename Op> struct Routine {
     if (p == 0)
       return {};
     SmallVector<int64_t> global = {queryShape[0], queryShape[2], queryShape[1], valueShape[1]};
-    int64_t dim = 0, stride = 0;
+    int64_t multiple = 0;
     if (std::optional<ir::WindowAttr> window = op.getWindow()) {
       global.assign(window->getGlobal().begin(), window->getGlobal().end());
-      dim = window->getDim();
-      stride = op.getMicrobatch() ? window->getStride() : 0;
+      multiple = op.getBase() ? window->getMultiple() : 0;
     }
-    if (stride != 0)
-      scalars.push_back(op.getMicrobatch());
+    if (op.getBase())
+      scalars.push_back(op.getBase());
     int64_t seed = op.getSeed() ? addIn(op.getSeed()) : -1;
     int64_t step = op.getStep() ? addIn(op.getStep()) : -1;
     return kernel::AttentionDropoutAttr::get(l.context, l.builder.getF64FloatAttr(p),
                                              static_cast<int64_t>(op.getStream()), seed, step,
-                                             global, dim, stride);
+                                             global, multiple);
   }
 
   kernel::AttentionAttr attribute(kernel::ViewAttr result, int64_t logSumExp,

@@ -48,11 +48,11 @@ struct Rules {
     int64_t entries = type.getDimSize(0), width = elementsFrom(type, 1);
     if (rows * entries * width == 0)
       return l.replace(op.getAcc() ? op.getAcc() : zeros(l, type)), success();
-    l.replace(
-        call(l, {op.getDresult(), op.getIndices()}, op.getAcc() ? op.getAcc() : l.empty(type),
-             kernel::EmbeddingGradAttr::get(l.context, rows, entries, width,
-                                            /*accumulate=*/op.getAcc() != nullptr,
-                                            std::min(width, l.machine.embeddingGradColumns))));
+    l.replace(call(l, {op.getDresult(), op.getIndices()}, op.getAcc() ? op.getAcc() : l.empty(type),
+                   kernel::EmbeddingGradAttr::get(l.context, rows, entries, width,
+                                                  /*accumulate=*/op.getAcc() != nullptr,
+                                                  std::min(width, l.machine.embeddingGradColumns),
+                                                  op.getPadding() ? *op.getPadding() : -1)));
     return success();
   }
 };

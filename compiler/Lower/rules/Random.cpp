@@ -9,8 +9,9 @@ namespace titan::lower {
 
 namespace {
 
-/// The row-major index in the global tensor of the element at the body's coordinates.
-Value globalIndex(Body& b, ir::DropoutOp op, Value microbatch) {
+/// The row-major index in the global tensor of the element at the body's coordinates, counted from
+/// the window's first.
+Value globalIndex(Body& b, ir::DropoutOp op) {
   auto shape = op.getType().getShape();
   std::optional<ir::WindowAttr> window = op.getWindow();
   ArrayRef<int64_t> global = window ? window->getGlobal() : shape;
@@ -18,9 +19,6 @@ Value globalIndex(Body& b, ir::DropoutOp op, Value microbatch) {
   Value element;
   for (int64_t d = 0; d < static_cast<int64_t>(shape.size()); ++d) {
     Value coordinate = b.index(d);
-    if (window && microbatch && window->getDim() == d)
-      coordinate = b.create<arith::AddIOp>(
-          coordinate, b.create<arith::MulIOp>(microbatch, constant(window->getStride())));
     element = element ? b.create<arith::AddIOp>(
                             b.create<arith::MulIOp>(element, constant(global[d])), coordinate)
                       : coordinate;
@@ -40,17 +38,17 @@ struct Rules {
       reads.push_back({op.getStep(), l.map(rank, {})});
     }
     SmallVector<Value> scalars;
-    if (op.getMicrobatch())
-      scalars.push_back(op.getMicrobatch());
+    if (op.getBase())
+      scalars.push_back(op.getBase());
     l.replace(l.fused(
         type.getShape(), reads, LoweringBuilder::Write{type, l.identity(rank)},
         [&](Body& b, ValueRange v) {
           Type i64 = b.builder.getI64Type();
           Value seed = keyed ? v[1] : b.integer(i64, 0), step = keyed ? v[2] : b.integer(i64, 0);
-          Value microbatch = scalars.empty() ? Value() : v.back();
-          Value element = globalIndex(b, op, microbatch);
-          Value half = b.create<kernel::RandomHalfOp>(b.builder.getI32Type(), seed, step, element,
-                                                      static_cast<int64_t>(op.getStream()));
+          Value base = scalars.empty() ? Value() : v.back();
+          Value half = b.create<kernel::RandomHalfOp>(
+              b.builder.getI32Type(), seed, step, globalIndex(b, op), base,
+              static_cast<int64_t>(op.getStream()), base ? op.getWindow()->getMultiple() : 1);
           Value kept = b.compare(arith::CmpIPredicate::ult, half,
                                  b.integer(half.getType(), keepThreshold(p)));
           Value scaled = b.mul(v[0], b.constantLike(v[0], 1 / (1 - p)));

@@ -75,7 +75,7 @@ template <typename OpTy> static SmallVector<Value> withoutDropout(OpTy op) {
   // One at a time: clearing one moves the others.
   op.getSeedMutable().clear();
   op.getStepMutable().clear();
-  op.getMicrobatchMutable().clear();
+  op.getBaseMutable().clear();
   op.setWindowAttr({});
   return llvm::to_vector_of<Value>(op->getResults());
 }

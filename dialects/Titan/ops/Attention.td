@@ -9,7 +9,7 @@ class Titan_AttentionLikeOp<string mnemonic, dag between, dag out>
     : Titan_TensorOp<mnemonic, [AttrSizedOperandSegments, RandomOpInterface, ComputesNarrowOpInterface]> {
   let opArguments = !con((ins Titan_FloatTensor:$query, Titan_FloatTensor:$key, Titan_FloatTensor:$value), between,
                          (ins Optional<Titan_Tensor>:$mask, Optional<Titan_IntScalar>:$seed,
-                              Optional<Titan_IntScalar>:$step, Optional<Index>:$microbatch,
+                              Optional<Titan_IntScalar>:$step, Optional<Index>:$base,
                               F64Attr:$scale, UnitAttr:$causal, DefaultValuedAttr<F64Attr, "0.0">:$p,
                               DefaultValuedAttr<I64Attr, "0">:$stream, OptionalAttr<Titan_WindowAttr>:$window));
   let results = out;
@@ -40,7 +40,7 @@ def Titan_AttentionOp : Titan_AttentionLikeOp<"attention", (ins),
 
     Scores, softmax and sums are f32 (f64 for f64). For narrower operands probabilities are rounded to the operands' type before they meet the values.
 
-    Dropout of a probability as `titan.dropout` of the tensor [B, H, T, S]: `p`, `stream`, `seed`, `step`, `microbatch` and `window` mean the same, element
+    Dropout of a probability as `titan.dropout` of the tensor [B, H, T, S]: `p`, `stream`, `seed`, `step`, `base` and `window` mean the same, element
     indices are those of that tensor, and the window's global shape is its.
 
     Constraints:
@@ -48,10 +48,10 @@ def Titan_AttentionOp : Titan_AttentionLikeOp<"attention", (ins),
       H is a multiple of G.
     - (C2) the mask is boolean or has the accumulation type, and has the shape above.
     - (C3) the result is [B, T, H, E] of the operands' type, log_sum_exp [B, H, T] of the accumulation type.
-    - (C4) random operands and the window as (C1) to (C3) of `titan.dropout`; no window, seed or step where p = 0.
+    - (C4) random operands and the window as (C1) to (C4) of `titan.dropout`; no window, seed or step where p = 0.
   }];
   let assemblyFormat = [{
-    $query `,` $key `,` $value (`mask` $mask^)? (`seed` $seed^)? (`step` $step^)? (`microbatch` $microbatch^)?
+    $query `,` $key `,` $value (`mask` $mask^)? (`seed` $seed^)? (`step` $step^)? (`base` $base^)?
     `scale` $scale (`causal` $causal^)? attr-dict `:` functional-type(operands, results)
   }];
   let builders = [OpBuilder<(ins "::mlir::Value":$query, "::mlir::Value":$key, "::mlir::Value":$value,
@@ -72,7 +72,7 @@ def Titan_AttentionGradOp : Titan_AttentionLikeOp<"attention_grad",
   }];
   let assemblyFormat = [{
     $query `,` $key `,` $value `result` $result `,` $log_sum_exp `,` $dresult (`mask` $mask^)? (`seed` $seed^)? (`step` $step^)?
-    (`microbatch` $microbatch^)? `scale` $scale (`causal` $causal^)? attr-dict `:` functional-type(operands, results)
+    (`base` $base^)? `scale` $scale (`causal` $causal^)? attr-dict `:` functional-type(operands, results)
   }];
 }
 

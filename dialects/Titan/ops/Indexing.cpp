@@ -4,12 +4,19 @@ using namespace mlir;
 
 namespace titan::ir {
 
+static bool isRow(std::optional<uint64_t> row, RankedTensorType table) {
+  return !row || *row < static_cast<uint64_t>(table.getDimSize(0));
+}
+
 LogicalResult EmbeddingOp::verify() {
   RankedTensorType table = tensorType(getTable()), indices = tensorType(getIndices());
   if (table.getRank() == 0)
     return emitOpError("(C1) the table has no rows");
   if (tensorType(getResult()) != embeddingType(table, indices))
     return emitOpError("(C1) the result's type is ") << embeddingType(table, indices);
+  if (!isRow(getPadding(), table))
+    return emitOpError("(C2) padding ")
+           << static_cast<int64_t>(*getPadding()) << " is no row of " << table;
   return success();
 }
 
@@ -27,6 +34,9 @@ LogicalResult EmbeddingGradOp::verify() {
                                 << dresult;
   if (getAcc() && tensorType(getAcc()) != result)
     return emitOpError("(C2) acc ") << tensorType(getAcc()) << " is not " << result;
+  if (!isRow(getPadding(), result))
+    return emitOpError("(C3) padding ")
+           << static_cast<int64_t>(*getPadding()) << " is no row of " << result;
   return success();
 }
 

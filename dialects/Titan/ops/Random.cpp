@@ -1,9 +1,24 @@
 #include "dialects/Titan/ops/Random.h"
 #include "dialects/Titan/ops/OpSupport.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+
+#include <numeric>
 
 using namespace mlir;
 
 namespace titan::ir {
+
+int64_t divisorOf(Value index) {
+  APInt constant;
+  if (matchPattern(index, m_ConstantInt(&constant)))
+    return std::abs(constant.getSExtValue());
+  if (auto add = index.getDefiningOp<arith::AddIOp>())
+    return std::gcd(divisorOf(add.getLhs()), divisorOf(add.getRhs()));
+  if (auto mul = index.getDefiningOp<arith::MulIOp>())
+    return divisorOf(mul.getLhs()) * divisorOf(mul.getRhs());
+  return 1;
+}
 
 LogicalResult DropoutOp::verify() {
   RankedTensorType type = tensorType(getOperand());
@@ -23,7 +38,7 @@ SmallVector<int64_t> DropoutOp::getDrawnDims(unsigned operand) {
 }
 
 ShardingRule DropoutOp::getShardingRule() {
-  // Decisions are keyed by the global index, so a piece needs a window of its own: whoever splits a
+  // Decisions are keyed by the global index, so a piece needs a base of its own: whoever splits a
   // dropout (accumulate, shard) sets it. The dimensions themselves are independent.
   return elementwiseRule(*this);
 }

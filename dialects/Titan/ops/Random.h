@@ -5,24 +5,32 @@
 
 namespace titan::ir {
 
-/// What all random ops share (C1 to C3 of titan.dropout): `shape` is that of the decisions.
+/// The largest number that divides `index`, a sum of products with constants, whatever its other
+/// factors are; 0 for the constant 0.
+int64_t divisorOf(mlir::Value index);
+
+/// What all random ops share (C1 to C4 of titan.dropout): `shape` is that of the decisions.
 template <typename OpTy> llvm::LogicalResult verifyRandom(OpTy op, llvm::ArrayRef<int64_t> shape) {
   double p = op.getP().convertToDouble();
   if (!(p >= 0 && p < 1))
     return op.emitOpError("(C1) p = ") << p << " is outside [0, 1)";
   if (!op.getSeed() != !op.getStep())
     return op.emitOpError("(C2) seed and step come together");
-  if (op.getMicrobatch() && !op.getWindow())
-    return op.emitOpError("(C2) microbatch needs a window");
-  if (auto window = op.getWindow()) {
-    llvm::ArrayRef<int64_t> global = window->getGlobal();
-    int64_t dim = window->getDim(), rank = shape.size();
-    bool fits = static_cast<int64_t>(global.size()) == rank && dim >= 0 && dim < rank;
-    for (int64_t d = 0; fits && d < rank; ++d)
-      fits = d == dim ? global[d] >= shape[d] : global[d] == shape[d];
-    if (!fits)
-      return op.emitOpError("(C3) [") << shape << "] is no window of " << *window;
-  }
+  std::optional<WindowAttr> window = op.getWindow();
+  if (op.getBase() && !window)
+    return op.emitOpError("(C2) base needs a window");
+  if (!window)
+    return llvm::success();
+  llvm::ArrayRef<int64_t> global = window->getGlobal();
+  if (global.size() != shape.size() || !llvm::all_of(llvm::zip_equal(global, shape), [](auto pair) {
+        return std::get<0>(pair) >= std::get<1>(pair);
+      }))
+    return op.emitOpError("(C3) [") << shape << "] is no window of " << *window;
+  if (window->getMultiple() < 1)
+    return op.emitOpError("(C4) the window's multiple is ") << window->getMultiple();
+  if (op.getBase() && divisorOf(op.getBase()) % window->getMultiple() != 0)
+    return op.emitOpError("(C4) base is a multiple of ")
+           << divisorOf(op.getBase()) << ", the window says " << window->getMultiple();
   return llvm::success();
 }
 

@@ -11,20 +11,21 @@ def Titan_DropoutOp : Titan_TensorOp<"dropout", [AttrSizedOperandSegments, Rando
     operand and its own derivative: the adjoint is the same dropout of the result's adjoint, so no mask is stored.
 
     `stream` is the hash of the module path and the ordinal. `seed` and `step` are scalars of the run; *differentiate* supplies
-    them. `window` and `microbatch` say which part of the global tensor this is; *accumulate* supplies them. Without seed and step both count as
-    0; without a window the tensor is its own global tensor.
+    them. `window` and `base` say which part of the global tensor this is; *accumulate* supplies them. Without seed and step both count as
+    0, as does base; without a window the tensor is its own global tensor.
 
     Constraints:
     - (C1) 0 <= p < 1.
-    - (C2) seed and step come together; microbatch needs a window.
-    - (C3) the window's global shape has the operand's rank, equals it but in `dim`, and `dim` is within the rank.
+    - (C2) seed and step come together; base needs a window.
+    - (C3) the window's global shape has the operand's rank, and no extent is below the operand's.
+    - (C4) the window's `multiple` is positive and divides base, as the sums and products by constants that make it show.
   }];
   let opArguments = (ins Titan_FloatTensor:$operand, Optional<Titan_IntScalar>:$seed,
-                         Optional<Titan_IntScalar>:$step, Optional<Index>:$microbatch,
+                         Optional<Titan_IntScalar>:$step, Optional<Index>:$base,
                          F64Attr:$p, I64Attr:$stream, OptionalAttr<Titan_WindowAttr>:$window);
   let results = (outs Titan_FloatTensor:$result);
   let assemblyFormat = [{
-    $operand `p` $p `stream` $stream (`seed` $seed^)? (`step` $step^)? (`microbatch` $microbatch^)?
+    $operand `p` $p `stream` $stream (`seed` $seed^)? (`step` $step^)? (`base` $base^)?
     attr-dict `:` type($operand) `to` type($result)
   }];
   let extraClassDeclaration = Titan_workIsPointwise # [{

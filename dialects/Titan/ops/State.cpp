@@ -25,6 +25,10 @@ LogicalResult StateOp::verify() {
   } else if (!isa<RuleInitAttr>(getInit())) {
     return emitOpError("init is neither #titan.init_file nor #titan.init_rule");
   }
+  if (std::optional<PlacementAttr> placement = getPlacement())
+    for (int64_t dim : placement->getDims())
+      if (dim < 0 || dim >= type.getRank())
+        return emitOpError("(C6) ") << *placement << " cuts dimension " << dim << " of " << type;
   return success();
 }
 

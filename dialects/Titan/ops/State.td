@@ -11,12 +11,16 @@ def Titan_StateOp : Op<Titan_Dialect, "state", [Symbol]> {
     The symbol's name is the canonical name, what the checkpoint stores, unless `canonical_name` says another: functions share the
     symbol table, so a state called like one of them (`step`) needs a symbol of its own.
 
+    The type is that of the whole tensor on every mesh. `placement` says which part of it each rank holds; without one every rank holds it all. From *shard* on
+    arguments and results of the state have the local type, the part with its padding.
+
     Constraints:
     - (C1) `type` is a ranked tensor of static shape.
     - (C2) only a `param` is `trainable`.
     - (C3) a `counter` is a scalar i64.
     - (C4) a file init's permutation, when given, is a permutation of the tensor's dimensions.
     - (C5) a file init has exactly the bytes of `type`.
+    - (C6) a placement cuts dimensions of `type`.
 
     ```mlir
     titan.state @"fc1.weight" : tensor<128x784xf32> {kind = #titan<kind param>, trainable,
@@ -31,14 +35,15 @@ def Titan_StateOp : Op<Titan_Dialect, "state", [Symbol]> {
                        OptionalAttr<StrArrayAttr>:$aliases,
                        OptionalAttr<StrAttr>:$source_name,
                        OptionalAttr<DenseI64ArrayAttr>:$source_layout,
-                       OptionalAttr<StrAttr>:$canonical_name);
+                       OptionalAttr<StrAttr>:$canonical_name,
+                       OptionalAttr<Titan_PlacementAttr>:$placement);
   let builders = [OpBuilder<(ins "::llvm::StringRef":$sym_name, "::mlir::Type":$type, "::titan::ir::StateKind":$kind,
                                  "bool":$trainable, "::mlir::Attribute":$init,
                                  CArg<"::titan::ir::MemorySpace", "::titan::ir::MemorySpace::Device">:$space,
                                  CArg<"::mlir::ArrayAttr", "{}">:$aliases, CArg<"::mlir::StringAttr", "{}">:$source_name,
                                  CArg<"::mlir::DenseI64ArrayAttr", "{}">:$source_layout), [{
     build($_builder, $_state, sym_name, type, kind, trainable, init, space, aliases, source_name, source_layout,
-          ::mlir::StringAttr());
+          ::mlir::StringAttr(), ::titan::ir::PlacementAttr());
   }]>];
   let assemblyFormat = "$sym_name `:` $type attr-dict";
   let hasVerifier = 1;

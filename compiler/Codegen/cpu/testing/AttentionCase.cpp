@@ -238,13 +238,13 @@ AttentionCase::Call AttentionCase::call(bool isBackward) const {
   }
   if (s.p > 0) {
     int64_t global[] = {s.batch, s.heads, s.queries, s.keys};
-    int64_t stride = s.window < 0 ? 0 : global[s.window];
+    const int64_t multiple = elementsOfWindow();
     if (s.window >= 0)
       global[s.window] *= 2;
     dropout = fmt::format(", dropout = <p = {} : f64, stream = {}, seed = {}, step = {}, "
-                          "global = [{}, {}, {}, {}], dim = {}, stride = {}>",
+                          "global = [{}, {}, {}, {}], multiple = {}>",
                           s.p, stream, c.ins.size(), c.ins.size() + 1, global[0], global[1],
-                          global[2], global[3], std::max<int64_t>(s.window, 0), stride);
+                          global[2], global[3], multiple);
     c.ins.insert(c.ins.end(), {{"i64", 1}, {"i64", 1}});
   }
   c.routine = fmt::format(
@@ -291,7 +291,7 @@ std::vector<std::string> AttentionCase::run(bool isBackward, int64_t units,
     operands.push_back(buffer.data());
   std::vector<int64_t> scalars = {stream};
   if (spec_.window >= 0)
-    scalars.insert(scalars.begin(), spec_.microbatch);
+    scalars.insert(scalars.begin(), spec_.microbatch * elementsOfWindow());
   for (int i = 0; i < repeats; ++i) {
     auto begin = std::chrono::steady_clock::now();
     runner_->run(isBackward ? 1 : 0, operands, scalars, units);
@@ -377,6 +377,15 @@ double AttentionCase::score(int64_t b, int64_t h, int64_t i, int64_t j) const {
   if (s.mask == AttentionSpec::Mask::Additive)
     return sum + mask;
   return mask != 0 ? sum : -infinity;
+}
+
+/// Elements of the global tensor from the beginning of one window to that of the next.
+int64_t AttentionCase::elementsOfWindow() const {
+  const int64_t extents[] = {spec_.batch, spec_.heads, spec_.queries, spec_.keys};
+  int64_t elements = spec_.window < 0 ? 0 : 1;
+  for (int64_t d = std::max<int64_t>(spec_.window, 0); d < 4; ++d)
+    elements *= extents[d];
+  return elements;
 }
 
 double AttentionCase::dropoutFactor(int64_t b, int64_t h, int64_t i, int64_t j) const {

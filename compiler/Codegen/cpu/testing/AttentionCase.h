@@ -76,6 +76,7 @@ private:
                                int repeats, double* seconds) const;
   AttentionTensors unpack(bool isBackward, const std::vector<std::string>& outs) const;
   double score(int64_t b, int64_t h, int64_t i, int64_t j) const;
+  int64_t elementsOfWindow() const;
   double dropoutFactor(int64_t b, int64_t h, int64_t i, int64_t j) const;
 
   AttentionSpec spec_;

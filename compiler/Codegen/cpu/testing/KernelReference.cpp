@@ -119,7 +119,8 @@ private:
         })
         .Case([&](kernel::RandomHalfOp op) {
           uint64_t key = randomKey(static_cast<int64_t>(in[0]), op.getStream());
-          auto element = static_cast<uint64_t>(in[2]);
+          auto element =
+              static_cast<uint64_t>(in[2]) + (op.getBase() ? static_cast<uint64_t>(in[3]) : 0);
           uint32_t word = philox4x32_7(key, element / 8, in[1])[element % 8 / 2];
           return static_cast<double>(element % 2 ? word >> 16 : word & 0xffff);
         })

@@ -1,0 +1,18 @@
+// The loops over the microbatches of a step: each inside of the one before.
+#pragma once
+
+#include "dialects/Accum/Accum.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace titan {
+
+/// The iterations of `loop` and of the loops around it: how often its body runs in a step.
+int64_t iterationsOf(accum::LoopOp loop);
+
+/// Checks that the loops of `step` are one chain, not deeper than the command table can nest, whose
+/// counts multiply to `microbatches`. A step of one microbatch may have none at all where
+/// `mayBeInlined`.
+llvm::LogicalResult verifyLoopChain(mlir::func::FuncOp step, int64_t microbatches,
+                                    bool mayBeInlined);
+
+} // namespace titan
