@@ -61,7 +61,7 @@ public:
 
 private:
   LogicalResult addState(const memory::StatePlan& plan) {
-    FailureOr<State> state = codegen::describeState(plan.state);
+    FailureOr<State> state = codegen::describeState(plan.state, compiled.program.mesh);
     if (failed(state))
       return failure();
     state->offset = plan.offset;

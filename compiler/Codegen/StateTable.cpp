@@ -1,6 +1,7 @@
 #include "compiler/Codegen/StateTable.h"
 
 #include "compiler/Codegen/CommandTable.h"
+#include "compiler/Support/LocalType.h"
 
 using namespace mlir;
 
@@ -46,18 +47,24 @@ Init fileInit(ir::FileInitAttr file) {
 
 } // namespace
 
-FailureOr<State> describeState(ir::StateOp source) {
+FailureOr<State> describeState(ir::StateOp source, std::span<const MeshAxis> mesh) {
   RankedTensorType type = source.getTensorType();
   std::optional<DType> dtype = dtypeOf(type.getElementType());
   if (!dtype)
     return source.emitOpError("has elements of type ")
            << type.getElementType() << ", which no checkpoint holds";
+  FailureOr<Placement> placement = placementOf(source, mesh);
+  FailureOr<RankedTensorType> local = localTypeOf(source, mesh);
+  if (failed(placement) || failed(local))
+    return failure();
   State state;
   state.name = source.getName();
   state.kind = toKind(source.getKind());
   state.dtype = *dtype;
-  state.shape = state.local = shapeOf(type);
-  state.bytes = elementCount(state.shape) * byteSize(state.dtype);
+  state.shape = shapeOf(type);
+  state.local = shapeOf(*local);
+  state.placement = std::move(*placement);
+  state.bytes = elementCount(state.local) * byteSize(state.dtype);
   state.trainable = source.getTrainable();
   if (std::optional<ArrayAttr> aliases = source.getAliases())
     for (auto alias : aliases->getAsRange<StringAttr>())

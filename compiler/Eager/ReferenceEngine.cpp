@@ -53,11 +53,12 @@ LogicalResult ReferenceProgram::describe() {
     program_.model = model.getValue();
   program_.recipe = toJson(*recipe);
   program_.optimizer = recipe->optimizer.kind;
+  program_.mesh = recipe->mesh.axes;
   program_.target = {"cpu", "reference interpreter", {}};
   program_.compilerVersion = engine_ == interpreter::Engine::F64 ? "eager f64" : "eager f32";
   program_.kernels.push_back({"interpreter", "reference interpreter"});
   for (auto op : module_.getOps<ir::StateOp>()) {
-    FailureOr<State> state = codegen::describeState(op);
+    FailureOr<State> state = codegen::describeState(op, program_.mesh);
     if (failed(state))
       return failure();
     state->offset = place(state->bytes);

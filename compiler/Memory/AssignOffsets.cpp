@@ -2,6 +2,8 @@
 #include "compiler/Memory/Packing.h"
 #include "compiler/Memory/Passes.h"
 #include "compiler/Memory/Plan.h"
+#include "compiler/Support/LocalType.h"
+#include "compiler/Support/RecipeAttribute.h"
 #include "compiler/Support/TargetInfo.h"
 
 using namespace mlir;
@@ -20,8 +22,9 @@ struct AssignOffsets : impl::AssignOffsetsBase<AssignOffsets> {
   void runOnOperation() override {
     end = 0;
     ModuleOp module = getOperation();
+    FailureOr<Recipe> recipe = getRecipe(module);
     FailureOr<MachineModel> machine = getMachine(module);
-    if (failed(machine))
+    if (failed(recipe) || failed(machine))
       return signalPassFailure();
     alignment = machine->arenaAlignment;
     NamedAttrList figures;
@@ -30,7 +33,7 @@ struct AssignOffsets : impl::AssignOffsetsBase<AssignOffsets> {
       place();
       figures.set(name, i64(end - begin));
     };
-    region("states", [&] { placeStates(module); });
+    region("states", [&] { placeStates(module, recipe->mesh.axes); });
     region("constants", [&] { placeConstants(module); });
     region("bindings", [&] { placeBindings(module); });
     region("temporaries", [&] { placeTemporaries(module); });
@@ -48,10 +51,13 @@ struct AssignOffsets : impl::AssignOffsetsBase<AssignOffsets> {
     return offset;
   }
 
-  void placeStates(ModuleOp module) {
+  void placeStates(ModuleOp module, ArrayRef<MeshAxis> mesh) {
     llvm::DenseMap<Attribute, int64_t> offsets;
     for (ir::StateOp state : module.getOps<ir::StateOp>()) {
-      int64_t offset = place(state.getTensorType());
+      FailureOr<RankedTensorType> local = localTypeOf(state, mesh);
+      if (failed(local))
+        return signalPassFailure();
+      int64_t offset = place(*local);
       state->setAttr(kernel::offsetTag, i64(offset));
       offsets[FlatSymbolRefAttr::get(state.getSymNameAttr())] = offset;
     }

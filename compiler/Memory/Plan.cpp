@@ -1,6 +1,8 @@
 #include "compiler/Memory/Plan.h"
 
 #include "compiler/Memory/Packing.h"
+#include "compiler/Support/LocalType.h"
+#include "compiler/Support/RecipeAttribute.h"
 #include "compiler/Support/TargetInfo.h"
 
 using namespace mlir;
@@ -95,11 +97,17 @@ FailureOr<ModulePlan> readPlan(ModuleOp module) {
   plan.bindingBytes = figure("bindings");
   plan.temporaryBytes = figure("temporaries");
 
+  FailureOr<Recipe> recipe = getRecipe(module);
+  if (failed(recipe))
+    return failure();
   for (ir::StateOp state : module.getOps<ir::StateOp>()) {
     auto offset = state->getAttrOfType<IntegerAttr>(kernel::offsetTag);
     if (!offset)
       return state.emitOpError("has no '") << kernel::offsetTag << "'";
-    plan.states.push_back({state, offset.getInt(), bytesOf(state.getTensorType())});
+    FailureOr<RankedTensorType> local = localTypeOf(state, recipe->mesh.axes);
+    if (failed(local))
+      return failure();
+    plan.states.push_back({state, offset.getInt(), bytesOf(*local)});
   }
   llvm::DenseSet<Attribute> seen;
   auto constants = module.walk([&](kernel::ConstantOp constant) -> WalkResult {

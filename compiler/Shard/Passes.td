@@ -32,7 +32,9 @@ def VerifyShard : Pass<"titan-shard-verify", "::mlir::ModuleOp"> {
   let summary = "checks that the module is the program of one rank";
   let description = [{
     - The recipe's mesh has as many ranks as the program was made for: one.
-    - Every state that `@step`, `@eval` or `@predict` takes has the symbol's whole shape: nothing is local to a rank that the symbol does not say.
+    - Every state that a function takes or returns has the local type: the part that the symbol's placement gives a rank, by `localShape` of
+      runtime/program/Placement.h. Nothing is local to a rank that the symbol does not say.
+    - The loops of `@step` are one chain, and run the microbatches of one data rank.
 
     Example: test/shard/verify-invalid.mlir.
   }];

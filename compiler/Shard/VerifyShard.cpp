@@ -1,4 +1,6 @@
 #include "compiler/Shard/Passes.h"
+#include "compiler/Support/LocalType.h"
+#include "compiler/Support/LoopChain.h"
 #include "compiler/Support/RecipeAttribute.h"
 
 using namespace mlir;
@@ -10,20 +12,27 @@ namespace titan {
 
 namespace {
 
-LogicalResult verifyStateShapes(ModuleOp module, func::FuncOp function) {
-  for (unsigned i = 0; i < function.getNumArguments(); ++i) {
-    auto symbol = function.getArgAttrOfType<FlatSymbolRefAttr>(i, ir::tag::state);
+/// Does `function` take and return each state in the type that a rank holds?
+LogicalResult verifyStateTypes(func::FuncOp function, ArrayRef<MeshAxis> mesh) {
+  auto module = function->getParentOfType<ModuleOp>();
+  auto check = [&](Attribute tag, Type type, StringRef verb) -> LogicalResult {
+    auto symbol = dyn_cast_if_present<FlatSymbolRefAttr>(tag);
     if (!symbol)
-      continue;
+      return success();
+    // The dialect's tags name states that the module declares.
     auto state = module.lookupSymbol<ir::StateOp>(symbol.getAttr());
-    if (!state)
-      return function.emitError("argument ")
-             << i << " is state " << symbol << ", which the module does not declare";
-    if (state.getType() != function.getArgument(i).getType())
-      return function.emitError("takes state ")
-             << symbol << " as " << function.getArgument(i).getType() << ", it is "
-             << state.getType();
-  }
+    FailureOr<RankedTensorType> local = localTypeOf(state, mesh);
+    if (failed(local) || type == *local)
+      return LogicalResult(local);
+    return function.emitError() << verb << " state " << symbol << " as " << type << ", a rank has "
+                                << *local << " of it";
+  };
+  for (auto [i, type] : llvm::enumerate(function.getArgumentTypes()))
+    if (failed(check(function.getArgAttr(i, ir::tag::state), type, "takes")))
+      return failure();
+  for (auto [i, type] : llvm::enumerate(function.getResultTypes()))
+    if (failed(check(function.getResultAttr(i, ir::tag::state), type, "returns")))
+      return failure();
   return success();
 }
 
@@ -40,8 +49,11 @@ struct VerifyShard : impl::VerifyShardBase<VerifyShard> {
         return signalPassFailure();
       }
     for (auto function : module.getOps<func::FuncOp>())
-      if (failed(verifyStateShapes(module, function)))
+      if (failed(verifyStateTypes(function, recipe->mesh.axes)))
         return signalPassFailure();
+    auto step = module.lookupSymbol<func::FuncOp>(ir::function::step);
+    if (step && failed(verifyLoopChain(step, recipe->localMicrobatches(), /*mayBeInlined=*/true)))
+      signalPassFailure();
   }
 };
 
