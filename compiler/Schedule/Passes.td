@@ -7,8 +7,8 @@ include "mlir/Pass/PassBase.td"
 def InlineSingleIteration : Pass<"titan-schedule-inline-single-iteration", "::mlir::ModuleOp"> {
   let summary = "replaces a loop over one microbatch by its body";
   let description = [{
-    Before: `@step` has one `accum.loop`. After: it has none if the loop ran once. The terms that it added to zeros are the results, so a gradient has a
-    buffer from the op that makes it on, not from the beginning of the step.
+    Before: `@step` has a chain of `accum.loop`s. After: none of them runs once. Where a loop's index was used there is 0. The terms that it added to zeros
+    are the results, so a gradient has a buffer from the op that makes it on, not from the beginning of the step.
 
     ```mlir
     %s = accum.loop %i in 1 running slices(%xi = %x : tensor<1x8xf32>) accumulators(%a = %zero : tensor<8xf32>) -> (tensor<8xf32>) {
@@ -118,7 +118,7 @@ def VerifySchedule : Pass<"titan-schedule-verify", "::mlir::ModuleOp"> {
     The order of the ops is the order of the commands from here on.
 
     - In `@step` no op of phase forward or backward follows one of phase update: a snapshot of the state may be taken until the first command of phase update.
-    - `@step` has one microbatch loop of the recipe's count, or none if that is 1. The loop holds no op of phase update.
+    - `@step` has one chain of microbatch loops, whose counts multiply to those of one rank, or none if that is 1. They hold no op of phase update.
     - What a barrier passes on is read by the backward pass only.
 
     Example: test/schedule/verify-invalid.mlir.

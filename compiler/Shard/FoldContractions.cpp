@@ -76,8 +76,8 @@ Value sumInOrder(Value accumulator, ir::AddOp root, ArrayRef<Value> terms) {
 void fold(accum::LoopOp loop) {
   Block& block = loop.getBlock();
   for (auto [accumulator, yielded] :
-       llvm::zip_equal(loop.getAccumulators(), block.getTerminator()->getOpOperands())) {
-    auto root = yielded.get().getDefiningOp<ir::AddOp>();
+       llvm::zip_equal(loop.getAccumulators(), loop.getYieldedSums())) {
+    auto root = yielded.getDefiningOp<ir::AddOp>();
     if (!root || !root->hasOneUse() || root->getBlock() != &block || !accumulator.hasOneUse())
       continue;
     SumTree tree(root);

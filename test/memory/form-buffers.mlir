@@ -69,3 +69,38 @@ func.func @loop(%x: tensor<3x4xf32> {titan.input = "x"}) -> (tensor<4xf32> {tita
   }
   return %r : tensor<4xf32>
 }
+
+// The inner loop continues the outer one's accumulator in its buffer. A row of a stack is written where it lies.
+// CHECK-LABEL: func.func @nested
+// CHECK-SAME: (%[[X:.*]]: memref<2x3x4xf32> {titan.input = "x"}, %[[S:.*]]: memref<4xf32> {titan.output = "s"}, %[[R:.*]]: memref<2x3x4xf32> {titan.output = "r"}) {
+// CHECK: kernel.fused flat [4] outs(%[[S]] : memref<4xf32>)
+// CHECK: accum.loop %[[I:.*]] in 2 running {
+// CHECK-DAG: %[[XI:.*]] = kernel.slice %[[X]][%[[I]]]
+// CHECK-DAG: %[[RI:.*]] = kernel.slice %[[R]][%[[I]]]
+// CHECK: accum.loop %[[J:.*]] in 3 running {
+// CHECK-DAG: %[[XJ:.*]] = kernel.slice %[[XI]][%[[J]]]
+// CHECK-DAG: %[[RJ:.*]] = kernel.slice %[[RI]][%[[J]]]
+// CHECK: kernel.fused flat [4] ins(%[[S]], %[[XJ]] : memref<4xf32>, memref<4xf32>) outs(%[[S]], %[[RJ]] : memref<4xf32>, memref<4xf32>)
+// CHECK-NOT: kernel.copy
+func.func @nested(%x: tensor<2x3x4xf32> {titan.input = "x"}) -> (tensor<4xf32> {titan.output = "s"}, tensor<2x3x4xf32> {titan.output = "r"}) {
+  %o = kernel.empty : tensor<4xf32>
+  %zero = kernel.fused flat [4] outs(%o : tensor<4xf32>) maps [affine_map<(i) -> (i)>] -> (tensor<4xf32>) {
+    %z = arith.constant 0.0 : f32
+    kernel.yield %z : f32
+  }
+  %r:2 = accum.loop %i in 2 running stacked = 1 slices(%xi = %x : tensor<2x3x4xf32>) accumulators(%a = %zero : tensor<4xf32>) -> (tensor<4xf32>, tensor<2x3x4xf32>) {
+    %q:2 = accum.loop %j in 3 running stacked = 1 slices(%xj = %xi : tensor<3x4xf32>) accumulators(%b = %a : tensor<4xf32>) -> (tensor<4xf32>, tensor<3x4xf32>) {
+      %e = kernel.empty : tensor<4xf32>
+      %n:2 = kernel.fused flat [4] ins(%b, %xj : tensor<4xf32>, tensor<4xf32>) outs(%e, %e : tensor<4xf32>, tensor<4xf32>)
+          maps [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>, affine_map<(i) -> (i)>, affine_map<(i) -> (i)>] -> (tensor<4xf32>, tensor<4xf32>) {
+      ^bb0(%u: f32, %v: f32):
+        %s = arith.addf %u, %v : f32
+        %m = arith.mulf %v, %v : f32
+        kernel.yield %s, %m : f32, f32
+      }
+      accum.yield %n#0, %n#1 : tensor<4xf32>, tensor<4xf32>
+    }
+    accum.yield %q#0, %q#1 : tensor<4xf32>, tensor<3x4xf32>
+  }
+  return %r#0, %r#1 : tensor<4xf32>, tensor<2x3x4xf32>
+}
