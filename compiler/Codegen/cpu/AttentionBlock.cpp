@@ -8,6 +8,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
 
 #include <limits>
 #include <numbers>
@@ -123,7 +124,9 @@ void AttentionBlock::product(const Product& p) {
         .ahead = p.ahead.pointer ? p.ahead.pointer : p.sums.pointer,
         .aheadRow = p.ahead.pointer ? p.ahead.row : b.index(0),
     };
-    callShared(b, getAttentionProduct(b, types, vectors), arguments);
+    APInt row;
+    bool inColumns = matchPattern(p.left.row, m_ConstantInt(&row)) && row == types.pair;
+    callShared(b, getAttentionProduct(b, types, vectors, inColumns), arguments);
   };
   int64_t whole = p.columns / types.stripColumns() * types.stripColumns();
   b.loop(0, whole, types.stripColumns(), [&](Value column) { strip(column, types.vectors); });

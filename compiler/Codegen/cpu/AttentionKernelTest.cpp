@@ -1,9 +1,11 @@
 // The attention routine against its definition in f64, over shapes around every block's edge.
 #include "compiler/Codegen/cpu/testing/AttentionCase.h"
+#include "compiler/Codegen/cpu/testing/EmulatedTiles.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <iostream>
 #include <limits>
 
 namespace titan::codegen::testing {
@@ -189,6 +191,33 @@ TEST(AttentionKernel, Bf16) {
          .p = 0.25,
          .isPacked = false},
         1e-2);
+}
+
+// On AMX where this machine has it, and with emulated tiles on any that has AVX-512: to the same
+// bits.
+TEST(AttentionKernel, TilesOfBf16) {
+  const char* reason = whyNoTiles();
+  if (reason)
+    std::cout << "emulated tiles only: " << reason << "\n";
+  for (bool causal : {false, true})
+    for (AttentionSpec spec : {AttentionSpec{.batch = 2, .queries = 64, .heads = 2, .width = 64},
+                               {.queries = 160, .heads = 2, .width = 32, .valueWidth = 96},
+                               {.queries = 96, .keys = 160, .heads = 2, .width = 64},
+                               {.queries = 160, .keys = 64, .heads = 1, .width = 32},
+                               {.queries = 32, .heads = 4, .keyHeads = 2, .width = 32, .p = 0.25},
+                               {.queries = 128, .heads = 2, .width = 160, .isPacked = true}}) {
+      spec.element = "bf16";
+      spec.causal = causal;
+      if (spec.keys != 0 && !causal)
+        spec.mask = Mask::Boolean;
+      AttentionCase emulated(spec, "native", MatrixUnitKind::Emulated);
+      check(emulated, 1e-2);
+      if (reason)
+        continue;
+      AttentionCase onAmx(spec, "native", MatrixUnitKind::Amx);
+      EXPECT_EQ(onAmx.forward(), emulated.forward());
+      EXPECT_EQ(onAmx.backward(), emulated.backward());
+    }
 }
 
 TEST(AttentionKernel, F64) {

@@ -1,6 +1,7 @@
 #include "compiler/Codegen/cpu/AttentionTile.h"
 
 #include "compiler/Codegen/cpu/Loops.h"
+#include "compiler/Codegen/cpu/MatrixUnit.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -103,6 +104,73 @@ void emitProductRows(AttentionBuilder& b, const AttentionTypes& types, const Pro
     b.store(sum, pointer);
 }
 
+/// All rows of a strip on the matrix unit, 16 at a time.
+void emitTileProduct(AttentionBuilder& b, const AttentionTypes& types, const ProductArguments& arg,
+                     int64_t vectors, bool hasLeftInColumns) {
+  constexpr int64_t height = MatrixTile::rows, step = MatrixTile::depth, left = 4, right = 5;
+  auto unit = MatrixUnit::create(b, types.unit);
+  Type i32 = b.builder.getI32Type();
+  Value transposed = hasLeftInColumns ? b.stack(height * height, i32) : Value();
+  auto bytes = [&](Value elements, int64_t size) { return b.toI64(b.mul(elements, size)); };
+  Value tileRow = bytes(b.index(MatrixTile::rowBytes), 1), cBytes = bytes(arg.cRow, 4);
+  auto loadLeft = [&](Value row, Value k) {
+    Value place = b.add(b.mul(row, arg.aRow), b.mul(b.divide(k, types.pair), arg.aStep));
+    Value from = b.at(arg.a, place, types.packed);
+    if (!hasLeftInColumns)
+      return unit->load(left, from, bytes(arg.aRow, 2));
+    SmallVector<Value> lines;
+    for (int64_t i = 0; i < height; ++i)
+      lines.push_back(b.create<LLVM::LoadOp>(b.vectorOf(i32, height),
+                                             b.at(from, b.mul(arg.aStep, i), types.packed), 2));
+    b.transpose(lines);
+    for (int64_t i = 0; i < height; ++i)
+      b.store(lines[i], b.at(transposed, b.index(i * height), i32));
+    return unit->load(left, transposed, tileRow);
+  };
+  b.loop(b.index(0), arg.rows, height, [&](Value row) {
+    Value c = b.at(arg.c, b.mul(row, arg.cRow));
+    b.loop(0, height, 1, [&](Value i) {
+      Value line = b.add(row, i);
+      prefetchRow(b, types, b.at(arg.ahead, b.mul(line, arg.aheadRow), types.element));
+      b.when(b.create<arith::AndIOp>(arg.continues, arg.scaled), [&] {
+        Value scale = b.broadcast(b.load(b.scalar, b.at(arg.scales, line)));
+        for (int64_t v = 0; v < vectors; ++v) {
+          Value at = b.at(c, b.add(b.mul(i, arg.cRow), v * b.width));
+          b.store(b.create<arith::MulFOp>(b.load(at), scale), at);
+        }
+      });
+    });
+    SmallVector<Value> sums;
+    for (int64_t v = 0; v < vectors; ++v)
+      sums.push_back(unit->zero(v));
+    sums = emitIf(b.builder, b.loc, arg.continues, sums, [&] {
+      SmallVector<Value> loaded;
+      for (int64_t v = 0; v < vectors; ++v)
+        loaded.push_back(unit->load(v, b.at(c, v * b.width), cBytes));
+      return loaded;
+    });
+    // Elements along k that count, in whole steps: what else is in them is 0 too, as scores are
+    // computed in strips of 32 queries.
+    Value low = b.larger(b.sub(row, arg.lowSkew), b.index(0));
+    low = b.mul(b.divide(low, step), step);
+    Value high = b.larger(b.add(b.add(row, arg.highSkew), height), b.index(0));
+    high = b.smaller(b.mul(b.divide(b.add(high, step - 1), step), step), arg.depth);
+    sums = emitLoop(b.builder, b.loc, low, high, step, sums, [&](Value k, ValueRange carried) {
+      Value factor = loadLeft(row, k);
+      Value line = b.at(arg.b, b.mul(b.divide(k, types.pair), arg.bStep), types.packed);
+      SmallVector<Value> next;
+      for (int64_t v = 0; v < vectors; ++v) {
+        Value place = b.at(line, b.index(v * b.width * types.pair), types.packed);
+        next.push_back(unit->multiplyAdd(carried[v], factor,
+                                         unit->load(right + v % 3, place, bytes(arg.bStep, 2))));
+      }
+      return next;
+    });
+    for (int64_t v = 0; v < vectors; ++v)
+      unit->store(sums[v], b.at(c, v * b.width), cBytes);
+  });
+}
+
 /// Loads `lanes` elements of a row as `to` (i1: what a mask adds), the masked-off ones as 0.
 Value loadAs(AttentionBuilder& b, Type from, FloatType to, Value place, int64_t lanes, Value mask) {
   Type stored = from.isInteger(1) ? b.builder.getI8Type() : from;
@@ -154,7 +222,14 @@ AttentionTypes::AttentionTypes(kernel::AttentionAttr attention, const VectorShap
   int64_t mostBytes = 512, columns = std::max(attention.getWidth(), attention.getValueWidth());
   aheadBytes = std::min<int64_t>(columns * element.getIntOrFloatBitWidth() / 8, mostBytes);
   bool wholePairs = attention.getWidth() % 2 == 0 && attention.getValueWidth() % 2 == 0;
-  if (element.isBF16() && shape.usesBf16Dot() && wholePairs) {
+  // In pairs either way, which are what the unit takes.
+  bool wholeTiles = shape.width == MatrixTile::columns;
+  for (int64_t extent : {attention.getQueries(), attention.getKeys(), attention.getRowBlock(),
+                         attention.getWidth(), attention.getValueWidth()})
+    wholeTiles = wholeTiles && extent % MatrixTile::depth == 0;
+  if (element.isBF16() && wholeTiles)
+    unit = shape.matrixUnit;
+  if (element.isBF16() && (unit != MatrixUnitKind::None || (shape.usesBf16Dot() && wholePairs))) {
     packed = cast<FloatType>(element);
     pair = 2;
   } else if (element.isBF16() && !shape.usesBf16Dot()) {
@@ -167,20 +242,26 @@ void prefetchRow(AttentionBuilder& b, const AttentionTypes& types, Value row) {
     b.prefetch(b.at(row, b.index(byte), b.builder.getI8Type()));
 }
 
-func::FuncOp getAttentionProduct(AttentionBuilder& b, const AttentionTypes& types,
-                                 int64_t vectors) {
+func::FuncOp getAttentionProduct(AttentionBuilder& b, const AttentionTypes& types, int64_t vectors,
+                                 bool hasLeftInColumns) {
   Type p = b.pointer, n = b.indexType, flag = b.builder.getI1Type();
-  return b.getFunction(
-      join("attention_product_", types.packed, "_", vectors, "_", types.element, types.aheadBytes),
-      {p, n, n, p, n, p, n, n, n, n, n, flag, flag, p, p, n}, [&](Block& block) {
-        auto arguments = argumentsOf<ProductArguments>(block);
-        int64_t most = tileRows(types, vectors);
-        Value whole = b.sub(arguments.rows, b.remainder(arguments.rows, most));
-        b.loop(b.index(0), whole, most,
-               [&](Value row) { emitProductRows(b, types, arguments, vectors, most, row); });
-        b.loop(whole, arguments.rows, 1,
-               [&](Value row) { emitProductRows(b, types, arguments, vectors, 1, row); });
-      });
+  bool onTiles = types.unit != MatrixUnitKind::None;
+  const char* kind = !onTiles ? "" : hasLeftInColumns ? "_tiles_of_columns" : "_tiles";
+  return b.getFunction(join("attention_product_", types.packed, "_", vectors, "_", types.element,
+                            types.aheadBytes, kind),
+                       {p, n, n, p, n, p, n, n, n, n, n, flag, flag, p, p, n}, [&](Block& block) {
+                         auto arguments = argumentsOf<ProductArguments>(block);
+                         if (onTiles)
+                           return emitTileProduct(b, types, arguments, vectors, hasLeftInColumns);
+                         int64_t most = tileRows(types, vectors);
+                         Value whole = b.sub(arguments.rows, b.remainder(arguments.rows, most));
+                         b.loop(b.index(0), whole, most, [&](Value row) {
+                           emitProductRows(b, types, arguments, vectors, most, row);
+                         });
+                         b.loop(whole, arguments.rows, 1, [&](Value row) {
+                           emitProductRows(b, types, arguments, vectors, 1, row);
+                         });
+                       });
 }
 
 func::FuncOp getAttentionTranspose(AttentionBuilder& b, const AttentionTypes& types, Type from,

@@ -4,7 +4,8 @@
 // A product is C[row][column] += sum over k of A[row][k] B[k][column], with A's elements broadcast
 // and B and C in rows of whole vectors. Where the target multiplies pairs of bf16 (AVX-512 BF16), k
 // counts pairs: B's rows hold B[2k][column], B[2k + 1][column] side by side, and A's pairs are
-// contiguous.
+// contiguous. On a matrix unit (MatrixUnit.h) the same operands are multiplied by tiles of 16 rows
+// and 32 elements along k.
 #pragma once
 
 #include "compiler/Codegen/cpu/AttentionBuilder.h"
@@ -25,6 +26,9 @@ struct AttentionTypes {
   int64_t width;          ///< lanes of `scalar`
   int64_t vectors;        ///< of `scalar`, beside each other in a register tile
   int64_t aheadBytes;     ///< of a row that a product fetches for later
+  /// Of products. Not None only where all blocks are whole tiles: sequences and widths are
+  /// multiples of 32.
+  MatrixUnitKind unit = MatrixUnitKind::None;
 
   /// Are elements in memory what products take, so that A may be read in place?
   bool readsInPlace() const { return element == packed; }
@@ -49,9 +53,10 @@ struct ProductArguments {
                       &depth, &lowSkew, &highSkew, &continues, &scaled, &scales, &ahead, &aheadRow};
   }
 };
-/// The function of ProductArguments for a strip of `vectors` vectors of C.
+/// The function of ProductArguments for a strip of `vectors` vectors of C. `hasLeftInColumns`: aRow
+/// is one step, so that neighbouring rows of A lie side by side.
 mlir::func::FuncOp getAttentionProduct(AttentionBuilder& builder, const AttentionTypes& types,
-                                       int64_t vectors);
+                                       int64_t vectors, bool hasLeftInColumns);
 /// Large enough a skew to count every k.
 inline constexpr int64_t everySkew = int64_t{1} << 30;
 

@@ -85,7 +85,9 @@ std::string AttentionCase::View::text() const {
                      offset, batchStride, rowStride, width);
 }
 
-AttentionCase::AttentionCase(AttentionSpec spec, std::string_view arch) : spec_(spec) {
+AttentionCase::AttentionCase(AttentionSpec spec, std::string_view arch,
+                             std::optional<MatrixUnitKind> unit)
+    : spec_(spec) {
   AttentionSpec& s = spec_;
   s.keys = s.keys ? s.keys : s.queries;
   s.keyHeads = s.keyHeads ? s.keyHeads : s.heads;
@@ -135,7 +137,8 @@ AttentionCase::AttentionCase(AttentionSpec spec, std::string_view arch) : spec_(
         s.window >= 0 ? " scalars(%scalar)" : "");
   }
   auto begin = std::chrono::steady_clock::now();
-  auto runner = KernelRunner::compile(text, *target);
+  auto runner =
+      unit ? KernelRunner::compile(text, *target, *unit) : KernelRunner::compile(text, *target);
   compileSeconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (!runner.ok())
     ADD_FAILURE() << runner.error().message() << "\n" << text;

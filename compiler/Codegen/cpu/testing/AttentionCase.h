@@ -4,6 +4,7 @@
 #include "compiler/Codegen/cpu/testing/KernelRunner.h"
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,7 +32,9 @@ using AttentionTensors = std::map<std::string, std::vector<double>>;
 
 class AttentionCase {
 public:
-  explicit AttentionCase(AttentionSpec spec, std::string_view arch = "native");
+  /// With another matrix unit than the target's where one is given.
+  explicit AttentionCase(AttentionSpec spec, std::string_view arch = "native",
+                         std::optional<MatrixUnitKind> unit = {});
 
   const AttentionSpec& spec() const { return spec_; }
   /// Random; to be changed before a run.
