@@ -14,8 +14,8 @@ public:
   /// BadInput where `info` names no CPU; `native` becomes this machine's.
   static Result<std::unique_ptr<Target>> create(TargetInfo info, mlir::MLIRContext* context);
   static Result<std::unique_ptr<CpuTarget>> createCpu(TargetInfo info, mlir::MLIRContext* context);
-  /// Another unit than the CPU's, for tests.
-  void setMatrixUnit(MatrixUnitKind unit) { shape_.matrixUnit = unit; }
+  /// What kernels are shaped by. Tests take another than the CPU's, before anything is emitted.
+  VectorShape& shape() { return shape_; }
 
   ProgramTarget device() const override;
   const RoutineEmitter* routine(mlir::Attribute routine) const override;

@@ -1,7 +1,9 @@
 // The generated matrix product against a sum in f64, over shapes around every tile's edge.
+#include "compiler/Codegen/cpu/GemmKernel.h"
 #include "compiler/Codegen/cpu/testing/GemmCase.h"
 #include "compiler/Codegen/cpu/testing/KernelRunner.h"
 
+#include "llvm/TargetParser/Host.h"
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -14,7 +16,10 @@ using Case = GemmCase;
 
 void check(const Case& c) {
   SCOPED_TRACE(describe(c));
-  Result<std::unique_ptr<KernelRunner>> runner = KernelRunner::compile(moduleText(c));
+  // Vectors: the matrix unit has tests of its own.
+  TargetInfo native = resolveTarget("cpu", "native").take();
+  Result<std::unique_ptr<KernelRunner>> runner =
+      KernelRunner::compile(moduleText(c), native, MatrixUnitKind::None);
   ASSERT_TRUE(runner.ok()) << runner.error().message();
   auto gemm = llvm::cast<kernel::CallOp>((*runner)->kernels()[0].op).getGemm();
   std::mt19937 generator(7);
@@ -119,6 +124,43 @@ TEST(GemmKernel, PairsOfBf16) {
                .padding = k % 2,
                .bf16 = true,
                .toBf16 = toBf16});
+}
+
+// The instruction for pairs adds the second product of a pair first, and so does what replaces it.
+TEST(GemmKernel, WidenedBf16GivesTheBitsOfPairs) {
+  if (!llvm::sys::getHostCPUFeatures().lookup("avx512bf16"))
+    GTEST_SKIP() << "this CPU has no vdpbf16ps";
+  for (bool transposed : {false, true})
+    for (int64_t k : {1, 33, 385, 900}) {
+      GemmCase c = {.m = 21,
+                    .n = 65,
+                    .k = k,
+                    .transposeA = !transposed,
+                    .transposeB = transposed,
+                    .bf16 = true};
+      SCOPED_TRACE(describe(c));
+      std::vector<std::vector<float>> results;
+      for (double rate : {0.5, 2.0}) {
+        auto runner = KernelRunner::compile(
+            moduleText(c), resolveTarget("cpu", "cooperlake").take(), MatrixUnitKind::None, rate);
+        ASSERT_TRUE(runner.ok()) << runner.error().message();
+        std::mt19937 generator(3);
+        Matrix a(c.m * k, true, generator), b(c.n * k, true, generator),
+            result(c.m * c.n, false, generator);
+        char* operands[] = {a.data(), b.data(), result.data()};
+        (*runner)->run(0, operands);
+        results.push_back(result.values);
+      }
+      EXPECT_EQ(results[0], results[1]);
+    }
+}
+
+TEST(GemmKernel, PairsOfBf16PayOffOnAmd) {
+  auto shapeOf = [](const char* arch) { return vectorShape(resolveTarget("cpu", arch).take()); };
+  for (const char* arch : {"znver4", "znver5"})
+    EXPECT_TRUE(shapeOf(arch).usesBf16Dot()) << arch;
+  for (const char* arch : {"cooperlake", "sapphirerapids", "graniterapids", "x86-64-v4"})
+    EXPECT_FALSE(shapeOf(arch).usesBf16Dot()) << arch;
 }
 
 TEST(GemmKernel, RoundsB) {

@@ -32,8 +32,10 @@ Result<std::unique_ptr<KernelRunner>> KernelRunner::compile(std::string_view tex
   return compile(text, target, unit);
 }
 
-Result<std::unique_ptr<KernelRunner>>
-KernelRunner::compile(std::string_view text, const TargetInfo& target, MatrixUnitKind unit) {
+Result<std::unique_ptr<KernelRunner>> KernelRunner::compile(std::string_view text,
+                                                            const TargetInfo& target,
+                                                            MatrixUnitKind unit,
+                                                            std::optional<double> bf16DotRate) {
   std::unique_ptr<KernelRunner> runner(new KernelRunner());
   MLIRContext* context = runner->context_.get();
   runner->module_ = parseSourceString<ModuleOp>(StringRef(text.data(), text.size()), context);
@@ -41,7 +43,8 @@ KernelRunner::compile(std::string_view text, const TargetInfo& target, MatrixUni
     return Error::badInput("the kernels do not parse");
 
   std::unique_ptr<CpuTarget> cpu = TITAN_TRY(CpuTarget::createCpu(target, context));
-  cpu->setMatrixUnit(unit);
+  cpu->shape().matrixUnit = unit;
+  cpu->shape().bf16DotRate = bf16DotRate.value_or(cpu->shape().bf16DotRate);
   bool failedToEmit = false;
   auto emit = [&](auto op) {
     std::string name = "kernel_" + std::to_string(runner->kernels_.size());

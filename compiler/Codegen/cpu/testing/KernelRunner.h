@@ -11,6 +11,7 @@
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,9 +24,11 @@ public:
   static Result<std::unique_ptr<KernelRunner>> compile(std::string_view text);
   static Result<std::unique_ptr<KernelRunner>> compile(std::string_view text,
                                                        const TargetInfo& target);
-  /// With another matrix unit than the target's.
-  static Result<std::unique_ptr<KernelRunner>>
-  compile(std::string_view text, const TargetInfo& target, MatrixUnitKind unit);
+  /// With another matrix unit than the target's, and another rate of pairs of bf16.
+  static Result<std::unique_ptr<KernelRunner>> compile(std::string_view text,
+                                                       const TargetInfo& target,
+                                                       MatrixUnitKind unit,
+                                                       std::optional<double> bf16DotRate = {});
 
   struct Entry {
     mlir::Operation* op = nullptr;
