@@ -39,7 +39,7 @@ public:
   virtual ~Target() = default;
 
   const TargetInfo& info() const { return info_; }
-  const MachineModel& machine() const { return info_.machine; }
+  const MachineModel& machine() const { return *info_.machine; }
   /// The device that a job runs on, and what its start-up check requires of it.
   virtual ProgramTarget device() const = 0;
 
@@ -66,6 +66,7 @@ public:
   virtual Image image() const = 0;
 
 protected:
+  /// `info` has a machine model.
   explicit Target(TargetInfo info) : info_(std::move(info)) {}
 
 private:

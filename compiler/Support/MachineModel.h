@@ -49,6 +49,20 @@ struct MachineModel {
   // Choices of *plan*.
   int64_t arenaAlignment = 64; ///< bytes: a cache line, and the widest vector
 
+  // Generated products of vectors (compiler/Codegen/cpu): elements of C in one block.
+  int64_t gemmRows = 1024;      ///< of A, packed at a time: 832 KiB of the second-level cache
+  int64_t gemmColumns = 1536;   ///< of a block whose sums stay in the third-level cache
+  int64_t gemmSumColumns = 768; ///< the same where C cannot hold the sums: 3 MiB of the stack
+  /// Multiply-adds of bf16 by the instruction that takes them in pairs, for one of f32 in the same
+  /// time; counts on CPUs that have it.
+  double bf16DotRate = 2;
+
+  // Generated products on a matrix unit, where the CPU has one.
+  int64_t matrixPanelDepth = 384;                   ///< elements of k of a pass over C
+  int64_t matrixBlockElements = int64_t{512} << 10; ///< of B, packed once
+  int64_t matrixColumns = 512;                      ///< of that block
+  int64_t matrixColumnsTransposed = 768;            ///< the same where A is to be transposed
+
   bool operator==(const MachineModel&) const = default;
 };
 
@@ -80,13 +94,21 @@ template <typename Model, typename Visitor> void visitFields(Model& m, Visitor v
   visit("embedding_grad_columns", m.embeddingGradColumns);
   visit("rounded_operand_tile_rows", m.roundedOperandTileRows);
   visit("arena_alignment", m.arenaAlignment);
+  visit("gemm_rows", m.gemmRows);
+  visit("gemm_columns", m.gemmColumns);
+  visit("gemm_sum_columns", m.gemmSumColumns);
+  visit("bf16_dot_rate", m.bf16DotRate);
+  visit("matrix_panel_depth", m.matrixPanelDepth);
+  visit("matrix_block_elements", m.matrixBlockElements);
+  visit("matrix_columns", m.matrixColumns);
+  visit("matrix_columns_transposed", m.matrixColumnsTransposed);
 }
 
 /// A dictionary with every field: f64 for rates, i64 for counts.
 mlir::DictionaryAttr toAttribute(const MachineModel& machine, mlir::MLIRContext* context);
 
-/// Emits an error on the module for a missing or unknown field, one of another type, and one that is
-/// not positive.
+/// Emits an error on the module for a missing or unknown field, one of another type, and one that
+/// is not positive.
 mlir::FailureOr<MachineModel> readMachine(mlir::DictionaryAttr dictionary, mlir::ModuleOp module);
 
 } // namespace titan

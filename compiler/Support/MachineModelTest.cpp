@@ -27,7 +27,9 @@ protected:
   template <typename Change> std::string errorAfter(Change change) {
     NamedAttrList fields(toAttribute(MachineModel(), &context));
     change(fields);
-    setTarget(*module, TargetInfo());
+    TargetInfo usual;
+    usual.machine.emplace();
+    setTarget(*module, usual);
     NamedAttrList target(cast<DictionaryAttr>((*module)->getAttr(ir::tag::target)));
     target.set("machine", fields.getDictionary(&context));
     (*module)->setAttr(ir::tag::target, target.getDictionary(&context));
@@ -46,7 +48,7 @@ TEST_F(MachineModelTest, APrintedTargetCarriesEveryNumber) {
   target.cpu = "znver5";
   target.features = "-rdpru";
   double next = 1.0 / 3;
-  visitFields(target.machine, [&](StringRef, auto& field) { field = (next += 1.7); });
+  visitFields(target.machine.emplace(), [&](StringRef, auto& field) { field = (next += 1.7); });
   setTarget(*module, target);
   std::string text;
   llvm::raw_string_ostream out(text);
@@ -68,7 +70,8 @@ TEST_F(MachineModelTest, FieldsHaveNamesOfTheirOwn) {
 TEST_F(MachineModelTest, WithoutATargetTheNumbersAreTheDefaults) {
   FailureOr<TargetInfo> target = getTarget(*module);
   ASSERT_TRUE(succeeded(target));
-  EXPECT_TRUE(target->machine == MachineModel());
+  EXPECT_FALSE(target->machine);
+  EXPECT_TRUE(*getMachine(*module) == MachineModel());
   EXPECT_EQ(target->cpu, "native");
 }
 

@@ -46,11 +46,12 @@ void setTarget(ModuleOp module, const TargetInfo& target) {
   auto text = [&](StringRef name, const std::string& value) {
     return builder.getNamedAttr(name, builder.getStringAttr(value));
   };
-  module->setAttr(
-      ir::tag::target,
-      builder.getDictionaryAttr(
-          {text("kind", target.kind), text("cpu", target.cpu), text("features", target.features),
-           builder.getNamedAttr("machine", toAttribute(target.machine, module.getContext()))}));
+  SmallVector<NamedAttribute> entries = {text("kind", target.kind), text("cpu", target.cpu),
+                                         text("features", target.features)};
+  if (target.machine)
+    entries.push_back(
+        builder.getNamedAttr("machine", toAttribute(*target.machine, module.getContext())));
+  module->setAttr(ir::tag::target, builder.getDictionaryAttr(entries));
 }
 
 FailureOr<MachineModel> getMachine(Operation* op) {
@@ -62,7 +63,7 @@ FailureOr<MachineModel> getMachine(Operation* op) {
   FailureOr<TargetInfo> target = getTarget(module);
   if (failed(target))
     return failure();
-  return target->machine;
+  return target->machine.value_or(MachineModel());
 }
 
 } // namespace titan

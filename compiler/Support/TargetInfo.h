@@ -3,6 +3,7 @@
 
 #include "compiler/Support/MachineModel.h"
 
+#include <optional>
 #include <string>
 
 namespace titan {
@@ -12,15 +13,15 @@ namespace titan {
 /// (compiler/Codegen/Targets.h).
 struct TargetInfo {
   std::string kind = "cpu";
-  std::string cpu = "native"; ///< a name of the kind's own; LLVM's for kind cpu
-  std::string features;       ///< where it differs from that CPU: "+avx512bf16,-rdpru"
-  MachineModel machine;
+  std::string cpu = "native";          ///< a name of the kind's own; LLVM's for kind cpu
+  std::string features;                ///< where it differs from that CPU: "+avx512bf16,-rdpru"
+  std::optional<MachineModel> machine; ///< none: the defaults here, the CPU class's in its code
 
   bool operator==(const TargetInfo&) const = default;
 };
 
 /// {kind = "cpu", cpu = "znver5", features = "", machine = {...}}. A module without the attribute
-/// is for this machine, one without `machine` has the default numbers. Emits an error on the module
+/// is for this machine. Emits an error on the module
 /// when the dictionary is malformed.
 mlir::FailureOr<TargetInfo> getTarget(mlir::ModuleOp module);
 void setTarget(mlir::ModuleOp module, const TargetInfo& target);

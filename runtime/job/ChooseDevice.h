@@ -39,8 +39,8 @@ Result<ChosenDevice> chooseDevice(const DeviceRequest& request);
 
 /// The number of the program that can run here. Environment: there is none.
 Result<size_t> chooseProgram(std::span<const Program> programs);
-/// Environment, naming what is missing, where this machine cannot run `program`. Asks the kernel for
-/// registers that a process has on request only, so it stands before threads are started.
+/// Environment, naming what is missing, where this machine cannot run `program`. Asks the kernel
+/// for registers that a process has on request only, so it stands before threads are started.
 Status checkMachine(const Program& program);
 /// The CPU's marketing name.
 std::string machineName();

@@ -24,17 +24,17 @@ protected:
   }
 
   std::vector<std::string> train(const std::string& out, int steps) const {
-    return {"train", "--out", path(out), "--steps", std::to_string(steps),
-            "--threads", "1", "--set", "checkpoint.every=2"};
+    return {"train",     "--out", path(out), "--steps",           std::to_string(steps),
+            "--threads", "1",     "--set",   "checkpoint.every=2"};
   }
 };
 
 TEST_F(JobDeviceTest, AFailedCommandEndsTheRunAndLeavesTheLastCheckpoint) {
   ASSERT_EQ(run(train("alone", 8)).exitCode, 0);
   int runs = 0;
-  const Outcome failed = run(train("failed", 8), faulty([&](std::string_view call) {
-                               return call == "run" && ++runs == 6;
-                             }));
+  const Outcome failed =
+      run(train("failed", 8),
+          faulty([&](std::string_view call) { return call == "run" && ++runs == 6; }));
   EXPECT_EQ(failed.exitCode, 5);
   EXPECT_NE(failed.err.find(fmt::format("error: {}\n", message)), std::string::npos) << failed.err;
   EXPECT_EQ(runs, 6);

@@ -17,12 +17,12 @@ public:
   static Result<TargetInfo> resolve(std::string_view arch) {
     TargetInfo info = TITAN_TRY(codegen::resolveCpu(arch));
     info.kind = "other";
-    info.machine.flopsPerByte = 40;
-    info.machine.gridGranule = 48;
-    info.machine.gridCallNs = 2000;
-    info.machine.smallKernelPoints = 256;
-    info.machine.embeddingGradColumns = 32;
-    info.machine.arenaAlignment = 256;
+    info.machine->flopsPerByte = 40;
+    info.machine->gridGranule = 48;
+    info.machine->gridCallNs = 2000;
+    info.machine->smallKernelPoints = 256;
+    info.machine->embeddingGradColumns = 32;
+    info.machine->arenaAlignment = 256;
     return info;
   }
   static Result<std::unique_ptr<codegen::Target>> create(TargetInfo info, MLIRContext* context) {

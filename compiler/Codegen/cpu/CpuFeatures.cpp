@@ -1,5 +1,7 @@
 #include "compiler/Codegen/cpu/CpuFeatures.h"
 
+#include "compiler/Codegen/cpu/CpuClass.h"
+
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
@@ -82,6 +84,7 @@ Result<TargetInfo> resolveCpu(std::string_view arch) {
       return Error::usage("--arch={}: no such CPU: use native, x86-64-v2, x86-64-v3, x86-64-v4 or "
                           "LLVM's name of one",
                           arch);
+    target.machine = machineOf(classOf(target, makerOf(arch)));
     return target;
   }
   target.cpu = llvm::sys::getHostCPUName();
@@ -92,6 +95,7 @@ Result<TargetInfo> resolveCpu(std::string_view arch) {
       differences.push_back(((feature.second ? "+" : "-") + feature.first()).str());
   llvm::sort(differences);
   target.features = llvm::join(differences, ",");
+  target.machine = machineOf(classOf(target, hostMaker()), hostCaches());
   return target;
 }
 

@@ -10,8 +10,8 @@
 
 namespace titan::codegen {
 
-/// `arch` is `native` or one of LLVM's CPU names (x86-64-v3, x86-64-v4, znver5, ...). Usage for an
-/// unknown one.
+/// `arch` is `native` or one of LLVM's CPU names (x86-64-v3, x86-64-v4, znver5, ...), with the
+/// machine model of its class; only `native` looks at this machine. Usage for an unknown one.
 Result<TargetInfo> resolveCpu(std::string_view arch);
 bool isCpu(std::string_view name);
 

@@ -1,6 +1,7 @@
 #include "compiler/Codegen/cpu/CpuTarget.h"
 
 #include "compiler/Codegen/Routines.h"
+#include "compiler/Codegen/cpu/CpuClass.h"
 #include "compiler/Codegen/cpu/CpuRoutines.h"
 #include "compiler/Codegen/cpu/GemmKernel.h"
 #include "compiler/Codegen/cpu/ObjectFile.h"
@@ -52,9 +53,13 @@ Result<TargetInfo> CpuTarget::checked(TargetInfo info) {
     TargetInfo native = TITAN_TRY(resolveCpu(info.cpu));
     info.cpu = native.cpu;
     info.features = native.features;
+    if (!info.machine)
+      info.machine = native.machine;
   }
   if (!isCpu(info.cpu))
     return Error::badInput("'titan.target' names {} '{}': no such CPU", info.kind, info.cpu);
+  if (!info.machine)
+    info.machine = machineOf(classOf(info, makerOf(info.cpu)));
   return info;
 }
 

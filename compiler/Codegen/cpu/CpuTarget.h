@@ -28,7 +28,7 @@ public:
   Image image() const override;
 
 protected:
-  /// With the CPU that `native` stands for.
+  /// With the CPU that `native` stands for, and with its class's machine model where there is none.
   static Result<TargetInfo> checked(TargetInfo info);
   CpuTarget(TargetInfo info, mlir::MLIRContext* context);
 

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "compiler/Codegen/kernel/LoopNest.h"
+#include "compiler/Support/MachineModel.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
@@ -17,7 +18,8 @@ namespace titan::codegen {
 /// What multiplies tiles of bf16 (MatrixUnit.h). Emulated is for tests: any CPU runs it.
 enum class MatrixUnitKind { None, Amx, Emulated };
 
-/// Vector lengths of a target, in elements, whatever the element type.
+/// What kernels are shaped by: vector lengths of a target, in elements, whatever the element type,
+/// and the numbers of its machine model.
 struct VectorShape {
   int64_t width = 16; ///< f32 elements of one register
   /// Multiply-adds of bf16 by the instruction that takes them in pairs, for one of f32 in the same
@@ -25,6 +27,7 @@ struct VectorShape {
   double bf16DotRate = 0;
   bool usesBf16Dot() const { return bf16DotRate > 1; }
   MatrixUnitKind matrixUnit = MatrixUnitKind::None;
+  MachineModel machine;
   int64_t reduction() const { return 4 * width; } ///< lanes of a reduction: four accumulators
   /// Of elementwise work: four chains side by side hide the latency of a function's polynomials.
   int64_t elementwise() const { return 4 * width; }

@@ -13,12 +13,6 @@ using namespace mlir;
 namespace titan::codegen {
 namespace {
 
-// A panel of A on the stack: 832 KiB of the second-level cache.
-constexpr int64_t mostRows = 1024;
-// A block of C stays in the third-level cache from one panel along k to the next; its sums in f32,
-// where C cannot hold them, take at most 3 MiB of the stack.
-constexpr int64_t mostColumnsOfC = 1536, mostColumnsOfSums = 768;
-
 int64_t byteSize(Type element) { return element.getIntOrFloatBitWidth() / 8; }
 Type elementOf(Value value) { return cast<ShapedType>(value.getType()).getElementType(); }
 
@@ -27,9 +21,9 @@ class GemmEmitter {
 public:
   GemmEmitter(OpBuilder& builder, kernel::CallOp call, const VectorShape& shape,
               func::FuncOp function)
-      : g(builder, call.getLoc(), shape.width), gemm(call.getGemm()), function(function),
-        elementA(elementOf(call.getIns()[0])), elementB(elementOf(call.getIns()[1])),
-        resultElement(elementOf(call.getOuts()[0])) {
+      : g(builder, call.getLoc(), shape.width), gemm(call.getGemm()), machine(shape.machine),
+        function(function), elementA(elementOf(call.getIns()[0])),
+        elementB(elementOf(call.getIns()[1])), resultElement(elementOf(call.getOuts()[0])) {
     GemmLane lane = !elementA.isBF16()    ? GemmLane::F32
                     : shape.usesBf16Dot() ? GemmLane::Bf16Pair
                                           : GemmLane::WidenedBf16;
@@ -74,12 +68,14 @@ private:
   Value reserve(int64_t lanes) {
     return g.create<LLVM::AllocaOp>(g.pointer, g.f32, g.toI64(g.index(lanes)), /*alignment=*/64);
   }
-  int64_t rowsOfPanel() const { return mostRows * gemmDepth / tile.depth(); }
+  int64_t rowsOfPanel() const { return machine.gemmRows * gemmDepth / tile.depth(); }
   /// bf16 cannot hold the sums between two panels.
   bool keepsSumsApart() const { return epilogue.toBf16 && depth < gemm.getK(); }
-  int64_t mostColumns() const { return keepsSumsApart() ? mostColumnsOfSums : mostColumnsOfC; }
+  int64_t mostColumns() const {
+    return keepsSumsApart() ? machine.gemmSumColumns : machine.gemmColumns;
+  }
   int64_t leadingOfSums() const {
-    return llvm::alignTo(std::min(gemm.getN(), mostColumnsOfSums), tile.columns());
+    return llvm::alignTo(std::min(gemm.getN(), machine.gemmSumColumns), tile.columns());
   }
 
   /// Blocks of C, each with all of its panels along k, so that its sums stay in cache.
@@ -230,6 +226,7 @@ private:
 
   KernelBuilder g;
   kernel::GemmAttr gemm;
+  MachineModel machine;
   func::FuncOp function, packA, packB, fullTile, rowTile, finish;
   Type elementA, elementB, resultElement;
   GemmTile tile;
@@ -249,9 +246,9 @@ VectorShape vectorShape(const TargetInfo& target) {
   shape.width = hasFeature(target, "avx512f") ? 16 : hasFeature(target, "avx") ? 8 : 4;
   bool hasUnit = hasFeature(target, "amx-bf16") && hasFeature(target, "avx512bw");
   shape.matrixUnit = hasUnit ? MatrixUnitKind::Amx : MatrixUnitKind::None;
-  // vdpbf16ps takes two cycles on Intel's cores, and half of one on AMD's (bench/results).
+  shape.machine = target.machine.value_or(MachineModel());
   if (hasFeature(target, "avx512bf16"))
-    shape.bf16DotRate = StringRef(target.cpu).starts_with("znver") ? 2 : 0.5;
+    shape.bf16DotRate = shape.machine.bf16DotRate;
   return shape;
 }
 

@@ -1,5 +1,6 @@
 // The generated matrix product against a sum in f64, over shapes around every tile's edge.
 #include "compiler/Codegen/cpu/GemmKernel.h"
+#include "compiler/Codegen/cpu/CpuFeatures.h"
 #include "compiler/Codegen/cpu/testing/GemmCase.h"
 #include "compiler/Codegen/cpu/testing/KernelRunner.h"
 
@@ -17,7 +18,7 @@ using Case = GemmCase;
 void check(const Case& c) {
   SCOPED_TRACE(describe(c));
   // Vectors: the matrix unit has tests of its own.
-  TargetInfo native = resolveTarget("cpu", "native").take();
+  TargetInfo native = resolveCpu("native").take();
   Result<std::unique_ptr<KernelRunner>> runner =
       KernelRunner::compile(moduleText(c), native, MatrixUnitKind::None);
   ASSERT_TRUE(runner.ok()) << runner.error().message();
@@ -141,8 +142,8 @@ TEST(GemmKernel, WidenedBf16GivesTheBitsOfPairs) {
       SCOPED_TRACE(describe(c));
       std::vector<std::vector<float>> results;
       for (double rate : {0.5, 2.0}) {
-        auto runner = KernelRunner::compile(
-            moduleText(c), resolveTarget("cpu", "cooperlake").take(), MatrixUnitKind::None, rate);
+        auto runner = KernelRunner::compile(moduleText(c), resolveCpu("cooperlake").take(),
+                                            MatrixUnitKind::None, rate);
         ASSERT_TRUE(runner.ok()) << runner.error().message();
         std::mt19937 generator(3);
         Matrix a(c.m * k, true, generator), b(c.n * k, true, generator),
@@ -156,7 +157,7 @@ TEST(GemmKernel, WidenedBf16GivesTheBitsOfPairs) {
 }
 
 TEST(GemmKernel, PairsOfBf16PayOffOnAmd) {
-  auto shapeOf = [](const char* arch) { return vectorShape(resolveTarget("cpu", arch).take()); };
+  auto shapeOf = [](const char* arch) { return vectorShape(resolveCpu(arch).take()); };
   for (const char* arch : {"znver4", "znver5"})
     EXPECT_TRUE(shapeOf(arch).usesBf16Dot()) << arch;
   for (const char* arch : {"cooperlake", "sapphirerapids", "graniterapids", "x86-64-v4"})

@@ -11,14 +11,6 @@ using namespace mlir;
 namespace titan::codegen {
 namespace {
 
-// Numbers of machines with AMX: 48 KiB and 2 MiB of caches.
-/// Elements along k of a panel: 32 rows of A are 24 KiB of the first-level cache.
-constexpr int64_t mostPanelDepth = 384;
-/// A packed block of B, in the second-level cache.
-constexpr int64_t mostElementsOfB = 512 * 1024;
-/// Columns of that block. Each 32 rows of A are packed once for them, which costs more where rows
-/// have to be transposed.
-constexpr int64_t mostColumns = 512, mostColumnsTransposed = 768;
 /// Sums that C cannot hold, where B is cut along k: 2 MiB of the stack.
 constexpr int64_t mostSums = 512 * 1024;
 /// Below these a product on vectors is as fast.
@@ -33,10 +25,13 @@ public:
       : g(builder, call.getLoc(), shape.width), gemm(call.getGemm()), function(function),
         elementB(elementOf(call.getIns()[1])), resultElement(elementOf(call.getOuts()[0])) {
     epilogue = {gemm.getBias(), gemm.getRelu(), resultElement.isBF16()};
-    int64_t most = gemm.getTransposeA() ? mostColumnsTransposed : mostColumns;
+    // Each 32 rows of A are packed once for these columns, which costs more where rows have to be
+    // transposed.
+    const MachineModel& machine = shape.machine;
+    int64_t most = gemm.getTransposeA() ? machine.matrixColumnsTransposed : machine.matrixColumns;
     columns = llvm::alignTo(std::min(gemm.getN(), most), matrixBlock);
-    depth = equalPart(gemm.getK(), mostElementsOfB / columns);
-    panel = equalPart(depth, mostPanelDepth);
+    depth = equalPart(gemm.getK(), machine.matrixBlockElements / columns);
+    panel = equalPart(depth, machine.matrixPanelDepth);
     packA = getMatrixPack(g, {.isRight = false, .alongK = !gemm.getTransposeA()});
     packB = getMatrixPack(
         g, {.isRight = true, .alongK = gemm.getTransposeB(), .rounds = elementB.isF32()});

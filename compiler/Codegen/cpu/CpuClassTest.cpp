@@ -1,0 +1,60 @@
+#include "compiler/Codegen/cpu/CpuClass.h"
+
+#include "compiler/Codegen/cpu/CpuFeatures.h"
+#include "compiler/Codegen/cpu/GemmKernel.h"
+
+#include <gtest/gtest.h>
+
+namespace titan::codegen {
+namespace {
+
+TargetInfo named(const char* arch) { return resolveCpu(arch).take(); }
+
+TEST(CpuClass, NamedCpusAreClassedByTheirInstructionSets) {
+  auto classed = [](const char* arch) { return classOf(named(arch), makerOf(arch)); };
+  for (const char* arch : {"x86-64-v2", "x86-64-v3", "haswell", "znver3"})
+    EXPECT_EQ(classed(arch), CpuClass::Avx2) << arch;
+  for (const char* arch : {"x86-64-v4", "skylake-avx512", "icelake-server"})
+    EXPECT_EQ(classed(arch), CpuClass::Avx512) << arch;
+  for (const char* arch : {"znver4", "znver5"})
+    EXPECT_EQ(classed(arch), CpuClass::Zen4) << arch;
+  EXPECT_EQ(classed("cooperlake"), CpuClass::IntelBf16);
+  for (const char* arch : {"sapphirerapids", "graniterapids"})
+    EXPECT_EQ(classed(arch), CpuClass::IntelAmx) << arch;
+}
+
+// LLVM takes some virtual Granite Rapids for a Rocket Lake: features decide.
+TEST(CpuClass, ANameThatLiesIsNotBelieved) {
+  TargetInfo target;
+  target.cpu = "rocketlake";
+  target.features = "+amx-bf16,+amx-tile,+avx512bf16";
+  EXPECT_EQ(classOf(target, CpuMaker::Intel), CpuClass::IntelAmx);
+  target.features = "+avx512bf16";
+  EXPECT_EQ(classOf(target, CpuMaker::Intel), CpuClass::IntelBf16);
+  EXPECT_EQ(classOf(target, CpuMaker::Amd), CpuClass::Zen4);
+}
+
+// What is compiled for a named CPU is the same wherever it is compiled.
+TEST(CpuClass, OnlyNativeLooksAtThisMachine) {
+  for (const char* arch : {"x86-64-v3", "znver5", "sapphirerapids"})
+    EXPECT_TRUE(named(arch).machine == machineOf(classOf(named(arch), makerOf(arch)))) << arch;
+  TargetInfo native = named("native");
+  EXPECT_TRUE(native.machine == machineOf(classOf(native, hostMaker()), hostCaches()));
+}
+
+TEST(CpuClass, CachesOfAVirtualMachineAreNotBelievedWithoutLimit) {
+  MachineModel usual = machineOf(CpuClass::IntelAmx);
+  EXPECT_TRUE(machineOf(CpuClass::IntelAmx, {int64_t{2} << 20}) == usual);
+  EXPECT_TRUE(machineOf(CpuClass::IntelAmx, {int64_t{480} << 20}) == usual);
+  MachineModel half = machineOf(CpuClass::IntelAmx, {int64_t{1} << 20});
+  EXPECT_EQ(half.matrixBlockElements, usual.matrixBlockElements / 2);
+}
+
+TEST(CpuClass, ClassesBelowAvx512Bf16HaveTheSameNumbers) {
+  EXPECT_TRUE(machineOf(CpuClass::Avx2) == MachineModel());
+  EXPECT_TRUE(machineOf(CpuClass::Avx512) == MachineModel());
+  EXPECT_TRUE(machineOf(CpuClass::Zen4) == MachineModel());
+}
+
+} // namespace
+} // namespace titan::codegen
