@@ -50,7 +50,8 @@ Result<std::optional<EagerOptions>> parse(const std::vector<std::string>& argume
       ->check(CLI::IsMember({"f32", "f64"}))
       ->capture_default_str();
   app.add_option("--weights-dir", options.compile.weightsDirectory, "where external weights lie");
-  app.add_option("--names", options.compile.names, "a map.toml of names, kinds and layouts");
+  app.add_option("--names", options.compile.names,
+                 "a map.toml of names, kinds, layouts and padding rows");
   app.footer("followed by train, eval, predict or info and the job's own options (COMMAND --help)");
   try {
     app.parse(std::vector<std::string>(own.rbegin(), own.rend()));

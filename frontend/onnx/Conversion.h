@@ -126,6 +126,8 @@ public:
   bool fromPyTorch = false; ///< the model comes from a PyTorch exporter
   /// The random stream of this node's op: of its module path, by ordinal.
   std::function<uint64_t()> randomStream;
+  /// The row that this node, a look-up in `table`, does not train; nothing: it trains all.
+  std::function<std::optional<int64_t>(mlir::Value table)> paddingOf;
 
 private:
   std::vector<Known> inputs_;

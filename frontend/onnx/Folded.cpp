@@ -115,11 +115,6 @@ void Namer::nameFolded(NamedTensor& tensor) {
 }
 
 void Namer::noteLost() {
-  for (const Scope& scope : scopes_)
-    if (scope.paddingIndex)
-      table_.notes.add(fmt::format("embedding '{}' has padding_idx = {}: PyTorch does not train "
-                                   "that row through it, this job does",
-                                   printable(scope.module), *scope.paddingIndex));
   for (const SourceTensor* source : lostParameters())
     table_.notes.add(kLost, inQuotes(source->name));
 }

@@ -40,6 +40,7 @@ public:
     for (const Node& node : graph_.nodes)
       convert(node);
     TITAN_TRY(reportProblems());
+    TITAN_TRY(checkPaddings());
     TITAN_TRY(finishFunction());
     if (inputs.bakedBatch != 0)
       TITAN_TRY(rebindBatch(function_, inputs, recipe_.batch.micro));
@@ -83,7 +84,9 @@ private:
         continue;
       Value value = body->getArgument(next++);
       arguments[tensor.initializer] = value;
-      values_[tensor.initializer].value = asInFile(value, tensor);
+      Value inFile = values_[tensor.initializer].value = asInFile(value, tensor);
+      if (tensor.paddingIndex)
+        paddings_[inFile] = {&tensor};
     }
     for (const NamedTensor& tensor : names_.tensors)
       if (!tensor.sameAs.empty())
@@ -168,6 +171,7 @@ private:
     conversion.trainingMode = recipe_.model.mode == "train";
     conversion.fromPyTorch = graph_.fromPyTorch();
     conversion.randomStream = [this, &path] { return randomStream(path, randomOrdinals_[path]++); };
+    conversion.paddingOf = [this, &node](Value table) { return paddingOf(node, table); };
     if (conversion.results.empty())
       return;
     Status status = converter->convert(conversion);
@@ -184,6 +188,27 @@ private:
         return fail(node, Error::badInput("{}: its result is empty", node.shown()));
       values_[output].value = value;
     }
+  }
+
+  /// What the names file says of the table goes before what the source said of the node.
+  std::optional<int64_t> paddingOf(const Node& node, Value table) {
+    if (auto told = paddings_.find(table); told != paddings_.end()) {
+      told->second.isUsed = true;
+      return told->second.tensor->paddingIndex;
+    }
+    std::optional<int64_t> index = scopeOf(node).paddingIndex;
+    return index && *index < ir::tensorType(table).getDimSize(0) ? index : std::nullopt;
+  }
+
+  Status checkPaddings() {
+    for (const NamedTensor& tensor : names_.tensors)
+      if (tensor.paddingIndex && !llvm::any_of(paddings_, [&](const auto& entry) {
+            return entry.second.tensor == &tensor && entry.second.isUsed;
+          }))
+        return Error::badInput("names file: '{}': padding_idx = {}, but the model looks no rows of "
+                               "it up",
+                               printable(tensor.initializer), *tensor.paddingIndex);
+    return {};
   }
 
   /// Evaluates the node where all that it reads is known. Only the shape of a value needs to be for
@@ -345,6 +370,11 @@ private:
   func::FuncOp function_;
   std::map<std::string, Known> values_;
   std::map<std::string, uint64_t> randomOrdinals_;
+  struct Padding {
+    const NamedTensor* tensor;
+    bool isUsed = false;
+  };
+  llvm::DenseMap<Value, Padding> paddings_; ///< of the names file, by table
   std::vector<std::string> problems_;
   int64_t folded_ = 0; ///< elements
 };

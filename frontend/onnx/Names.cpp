@@ -56,6 +56,13 @@ Status applyOverrides(const Graph& graph, const NameOverrides& overrides, NameTa
                                printable(initializer), toString(*entry.layout), toString(shape));
       it->layout = *entry.layout == sorted ? std::vector<int64_t>() : *entry.layout;
     }
+    if (entry.paddingIndex) {
+      int64_t rows = shape.empty() ? 0 : shape.front();
+      if (*entry.paddingIndex < 0 || *entry.paddingIndex >= rows)
+        return Error::badInput("names file: '{}': padding_idx = {} is no row of {}",
+                               printable(initializer), *entry.paddingIndex, toString(shape));
+      it->paddingIndex = entry.paddingIndex;
+    }
     if (entry.name) {
       it->name = *entry.name;
       std::erase(it->aliases, it->name);

@@ -22,6 +22,8 @@ struct NamedTensor {
   bool guessed = false;    ///< the name is what the source most likely has; nothing proves it
   Role role = Role::Other; ///< of the first use that has one
   int64_t fanIn = 0;       ///< of a Weight; 0: unknown
+  /// The row that look-ups of this table do not train, if the names file says so.
+  std::optional<int64_t> paddingIndex;
   /// What is to be said of a kind that only values or uses tell; the names file may settle it.
   const NoteCause* doubt = nullptr;
   /// The initializer whose parameter this one is as well (a tied weight that the exporter stored
@@ -40,11 +42,13 @@ struct NamedTensor {
 ///   name = "fc1.weight"
 ///   kind = "parameter"   # buffer | constant | causal_mask, of a tensor without data
 ///   layout = [1, 0]
+///   padding_idx = 0      # of a table: the row that look-ups do not train
 struct NameOverride {
   std::optional<std::string> name;
   std::optional<TensorKind> kind;
   bool causalMask = false; ///< and `kind` is Constant
   std::optional<std::vector<int64_t>> layout;
+  std::optional<int64_t> paddingIndex;
 };
 using NameOverrides = std::map<std::string, NameOverride>;
 

@@ -31,7 +31,8 @@ Result<NameOverrides> parseNamesFile(std::string_view text, const std::string& s
   for (const auto& [initializer, table] : document.items()) {
     std::string where = fmt::format("{}: [\"{}\"]", source, printable(initializer));
     if (!table.is_object())
-      return Error::badInput("{}: not a table: write [\"{}\"] and below it name, kind or layout",
+      return Error::badInput("{}: not a table: write [\"{}\"] and below it name, kind, layout or "
+                             "padding_idx",
                              where, printable(initializer));
     NameOverride& entry = overrides[initializer];
     for (const auto& [field, value] : table.items()) {
@@ -51,9 +52,11 @@ Result<NameOverrides> parseNamesFile(std::string_view text, const std::string& s
             return Error::badInput("{}: layout must list dimensions, as in [1, 0]", where);
           entry.layout->push_back(dim.get<int64_t>());
         }
+      } else if (field == "padding_idx" && value.is_number_integer()) {
+        entry.paddingIndex = value.get<int64_t>();
       } else {
-        return Error::badInput("{}: '{}': the keys are name (a string), kind (a string) and layout "
-                               "(a list of integers)",
+        return Error::badInput("{}: '{}': the keys are name (a string), kind (a string), layout "
+                               "(a list of integers) and padding_idx (an integer)",
                                where, printable(field));
       }
     }

@@ -338,10 +338,17 @@ TEST(Names, FileOverrides) {
   EXPECT_EQ(table.find("17")->kind, TensorKind::Buffer);
   EXPECT_EQ(table.find("17")->layout, (std::vector<int64_t>{1, 0}));
 
-  for (const char* bad : {"[\"18\"]\nname = \"a\"\n", "[\"17\"]\nlayout = [0, 0]\n"})
+  for (const char* bad : {"[\"18\"]\nname = \"a\"\n", "[\"17\"]\nlayout = [0, 0]\n",
+                          "[\"17\"]\npadding_idx = 99\n", "[\"17\"]\npadding_idx = -1\n"})
     EXPECT_FALSE(nameTensors(graph, parseNamesFile(bad, "map.toml").take()).ok()) << bad;
-  for (const char* bad : {"17 = 1\n", "[\"17\"]\nnam = \"a\"\n", "[\"17\"]\nkind = \"weight\"\n",
-                          "[\"17\"]\nlayout = [\"a\"]\n", "[\"17\""})
+  EXPECT_EQ(nameTensors(graph, parseNamesFile("[\"17\"]\npadding_idx = 0\n", "map.toml").take())
+                .take()
+                .find("17")
+                ->paddingIndex,
+            0);
+  for (const char* bad :
+       {"17 = 1\n", "[\"17\"]\nnam = \"a\"\n", "[\"17\"]\nkind = \"weight\"\n",
+        "[\"17\"]\nlayout = [\"a\"]\n", "[\"17\"]\npadding_idx = true\n", "[\"17\""})
     EXPECT_FALSE(parseNamesFile(bad, "map.toml").ok()) << bad;
 }
 

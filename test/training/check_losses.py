@@ -28,7 +28,8 @@ def pairs(reference):
 
 def check(tools, folder, reference, export, recipe, scratch):
     job, run = scratch / "job", scratch / "run"
-    titan_job.compile_job(tools, folder / f"{export}.onnx", folder / f"{recipe}.toml", job)
+    names = folder / f"{export}.names.toml"
+    titan_job.compile_job(tools, folder / f"{export}.onnx", folder / f"{recipe}.toml", job, *(["--names", names] if names.exists() else []))
     expected = reference["recipes"][recipe]
     rows = titan_job.train(job, run, folder / "data.npz", len(expected["f32"]))
     wrong = compare_losses(rows, expected["f32"])

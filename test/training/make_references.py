@@ -2,7 +2,7 @@
 
     .venv/bin/python test/training/make_references.py [--only MODEL] [--output DIRECTORY]
 
-Writes references/<model>/: data.npz, <export>.onnx with the initial weights inside, <recipe>.toml, and
+Writes references/<model>/: data.npz, <export>.onnx with the initial weights inside, <export>.names.toml where it needs one, <recipe>.toml, and
 reference.json: the losses of each recipe in f32 and f64, the state_dict's names and shapes, the aliases of tied
 parameters, what an export destroys, and the L2 norm and the projection (compare.py) of each trained tensor. check_losses.py compares a Titan job with them. Also dropout/, for check_dropout.py, and gpt-dropout/,
 for check_resume.py and check_equalities.py.
@@ -81,6 +81,10 @@ def draw_data(case, random):
         return draw_text(case, random)
     if case.tokens:
         data = {key: random.integers(1, case.tokens, (case.samples, *shape)) for key, shape in case.inputs.items()}
+        if case.padded:
+            for key, (length,) in case.inputs.items():
+                ends = np.where(np.arange(case.samples) % 2, random.integers(2, length, case.samples), length)
+                data[key][np.arange(length) >= ends[:, None]] = 0
     else:
         data = {key: random.standard_normal((case.samples, *shape)).astype(np.float32) for key, shape in case.inputs.items()}
     if case.targets:
@@ -101,6 +105,9 @@ def write_case(name, case, folder, seed):
     for way in case.exports:
         export(copy.deepcopy(module), samples, case.inputs, folder / f"{way}.onnx",
                metadata=case.metadata or (NAMING if case.vocabulary or case.tokens else None), **WAYS[way])
+
+    for way, text in case.names.items():
+        (folder / f"{way}.names.toml").write_text(text)
 
     reference = {
         "torch": torch.__version__,

@@ -45,9 +45,11 @@ class Case:
     samples: int = 40
     vocabulary: int = 0
     tokens: int = 0
+    padded: bool = False  # every second sample of tokens ends early, in zeros
     folded: dict = field(default_factory=dict)  # by export: parameters of which the exporter leaves only what it computed from them
     instead: dict = field(default_factory=dict)  # by export and parameter: what the export has of it (compare_state)
     updates: bool = False  # compare each parameter's own update: only where rounding does not decide any
+    names: dict = field(default_factory=dict)  # by export: what its names file says
     metadata: set = None  # of the exports, by key; None: all, of a language model NAMING
     exports: list = field(default_factory=lambda: ["dynamo-train", "dynamo-optimized", "legacy-train", "legacy-eval"])
 
@@ -285,6 +287,10 @@ TEXT = {"input_ids": (gpt_models.LENGTH,)}
 CASES |= {
     "bert": Case(bert_models.classifier, TEXT, labels(bert_models.CLASSES), {"adamw": ADAMW + BATCH},
                  tokens=gpt_models.VOCABULARY, exports=["legacy-train"]),
+    # The row of padding is known from node metadata; without them from the names file.
+    "bert-padding": Case(bert_models.with_padding, TEXT, labels(bert_models.CLASSES), {"adamw": ADAMW + BATCH, "sgd": SGD + ACCUMULATE},
+                         tokens=gpt_models.VOCABULARY, padded=True, exports=["dynamo-train", "legacy-train"],
+                         names={"legacy-train": '["bert.embeddings.word_embeddings.weight"]\npadding_idx = 0\n'}),
     "sines": Case(bert_models.with_fixed_positions, TEXT, labels(bert_models.CLASSES), {"sgd": SGD + BATCH},
                   tokens=gpt_models.VOCABULARY, exports=["legacy-train", "legacy-eval", "dynamo-train"]),
 }

@@ -81,23 +81,24 @@ void checkForward(const Case& c) {
   }
 }
 
-void checkGradient(const Case& c, bool accumulate) {
+void checkGradient(const Case& c, bool accumulate, int64_t padding = -1) {
   std::string rows = fmt::format("memref<{}x{}x{}>", c.rows, c.width, c.element),
               indices = fmt::format("memref<{}x{}>", c.rows, c.index),
               result = fmt::format("memref<{}x{}xf32>", c.entries, c.width);
-  auto runner = compile(fmt::format(
-      "func.func @f(%t: {0}, %i: {1}, %r: {2}) {{\n"
-      "kernel.call #kernel.embedding_grad<rows = {3}, entries = {4}, width = {5}, "
-      "accumulate = {6}, columns = {7}> ins(%t, %i : {0}, {1}) outs(%r : {2})\nreturn\n}}\n",
-      rows, indices, result, c.rows, c.entries, c.width, accumulate,
-      std::min<int64_t>(c.width, 64)));
+  auto runner = compile(
+      fmt::format("func.func @f(%t: {0}, %i: {1}, %r: {2}) {{\n"
+                  "kernel.call #kernel.embedding_grad<rows = {3}, entries = {4}, width = {5}, "
+                  "accumulate = {6}, columns = {7}, padding = {8}> ins(%t, %i : {0}, {1}) outs(%r "
+                  ": {2})\nreturn\n}}\n",
+                  rows, indices, result, c.rows, c.entries, c.width, accumulate,
+                  std::min<int64_t>(c.width, 64), padding));
   ASSERT_TRUE(runner);
   Elements values = randomValues(c.element, c.rows * c.width, 1), index = randomIndices(c, true),
            start = randomValues("f32", c.entries * c.width, 2);
   // All terms are multiples of 1/16 below 2^20: the sums are exact.
   Elements expected = accumulate ? start : Elements(start.size(), 0);
   for (int64_t i = 0; i < c.rows; ++i)
-    for (int64_t j = 0; j < c.width; ++j)
+    for (int64_t j = 0; j < c.width && clampedIndex(index[i], c.entries) != padding; ++j)
       expected[clampedIndex(index[i], c.entries) * c.width + j] += values[i * c.width + j];
   for (int64_t step : {0, 1, 3}) {
     Buffers buffers{{encode(c.element, values), encode(c.index, index), encode("f32", start)}};
@@ -120,6 +121,13 @@ TEST(EmbeddingKernel, SumsGradientsInOrder) {
       checkGradient({.rows = 20, .entries = 5, .width = width, .element = "bf16", .index = "i32"},
                     accumulate);
     }
+}
+
+TEST(EmbeddingKernel, AddsNothingToTheRowOfPadding) {
+  for (bool accumulate : {false, true})
+    for (int64_t padding : {0, 3, 6}) // the first and last also by indices that are not there
+      for (int64_t width : {3, 65})
+        checkGradient({.rows = 40, .entries = 7, .width = width}, accumulate, padding);
 }
 
 } // namespace

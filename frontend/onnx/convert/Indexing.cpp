@@ -69,8 +69,12 @@ Value countedFromFront(Conversion& c, Value indices, int64_t extent) {
 /// Along axis 0 rows of a table; another axis is brought to the front and its rows back.
 Value gatherRows(Conversion& c, Value x, int64_t axis, Value indices) {
   indices = countedFromFront(c, indices, c.shapeOf(x)[axis]);
-  if (axis == 0)
-    return c.create<EmbeddingOp>(x, indices);
+  if (axis == 0) {
+    auto lookup = c.create<EmbeddingOp>(x, indices);
+    if (std::optional<int64_t> padding = c.paddingOf(x))
+      lookup.setPadding(*padding);
+    return lookup;
+  }
   int64_t rank = c.rankOf(x), extra = c.rankOf(indices);
   SmallVector<int64_t> front{axis}, back;
   for (int64_t d = 0; d < rank; ++d)
