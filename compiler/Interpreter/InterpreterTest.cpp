@@ -107,6 +107,29 @@ TEST_F(Interpreter, LoopSumsTermsOrCarriesAccumulators) {
   }
 }
 
+TEST_F(Interpreter, ATreeAddsNeighboursFirstAndStartsEachSumAtZero) {
+  std::string text = R"(
+    func.func @f(%x: tensor<4xf32>) -> (tensor<f32>, tensor<4xf32>) {
+      %s, %r = accum.loop %i in 4 ORDER stacked = 1 slices(%xi = %x : tensor<4xf32>) -> (tensor<f32>, tensor<4xf32>) {
+        accum.yield %xi, %xi : tensor<f32>, tensor<f32>
+      }
+      return %s, %r : tensor<f32>, tensor<4xf32>
+    })";
+  // From 2^24 on f32 has even integers only.
+  Tensor large = floats({4}, {16777216, 1, 1, 1}), nothing = floats({4}, {-0.0, -0.0, -0.0, -0.0});
+  auto sum = [&](StringRef order, const Tensor& x) {
+    func::FuncOp f = parse(replaceAll(text, "ORDER", order.str()));
+    auto results = titan::interpreter::run(f, x, Engine::F32);
+    EXPECT_TRUE(succeeded(results));
+    EXPECT_EQ((*results)[1].floats(), x.floats());
+    return (*results)[0].real();
+  };
+  EXPECT_EQ(sum("unordered", large), 16777216);
+  EXPECT_EQ(sum("tree", large), 16777218);
+  EXPECT_TRUE(std::signbit(sum("unordered", nothing)));
+  EXPECT_FALSE(std::signbit(sum("tree", nothing)));
+}
+
 constexpr StringLiteral softmaxKernel = R"(
   func.func @f(%x: tensor<3x5xf32>) -> tensor<3x5xf32> {
     %o = kernel.empty : tensor<3x5xf32>

@@ -41,6 +41,26 @@ TEST(RandomHalf, RowsOfAMicrobatch) {
   }
 }
 
+/// With a base that is known to begin a block, and with one that is not.
+TEST(RandomHalf, FromABaseOn) {
+  for (int64_t multiple : {8, 1}) {
+    std::string factor = std::to_string(multiple);
+    KernelSpec spec = halves(3, 64,
+                             "  %n = arith.constant 64 : index\n"
+                             "  %m = arith.constant " +
+                                 factor +
+                                 " : index\n"
+                                 "  %base = arith.muli %microbatch, %m : index\n"
+                                 "  %0 = arith.muli %r, %n : index\n"
+                                 "  %e = arith.addi %0, %c : index\n");
+    size_t end = spec.body.find("element %e") + std::string("element %e").size();
+    spec.body.insert(end, " base %base {multiple = " + factor + " : i64}");
+    KernelCase test(spec);
+    test.setIn(0, {1234567891011.0});
+    test.check(0);
+  }
+}
+
 TEST(RandomHalf, ElementsApart) {
   KernelCase test(halves(5, 40,
                          "  %n = arith.constant 3 : index\n"

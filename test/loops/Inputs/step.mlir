@@ -3,7 +3,8 @@
 module attributes {titan.stage = "optimize", titan.target = {cpu = "x86-64-v3", features = "", kind = "cpu"},
     titan.recipe = {batch = {micro = 8 : i64, global = ${samples} : i64}, loss = {kind = "mse"}, optimizer = {kind = "sgd", lr = 0.05 : f64},
                     data = {train = ["data.npz"]}, train = {seed = 5 : i64}}} {
-  titan.state @w : tensor<4x3xf32> {init = #titan.init_rule<"normal", 0.0 : f64, 0.5 : f64>, kind = #titan<kind param>, trainable}
+  titan.state @w : tensor<4x3xf32> {init = #titan.init_rule<"normal", 0.0 : f64, 0.5 : f64>, kind = #titan<kind param>, trainable,
+    placement = #titan.placement<["shard" = shard(0)]>}
   titan.state @counter.step : tensor<i64> {canonical_name = "step", init = #titan.init_rule<"constant", 0.0 : f64, 0.0 : f64>, kind = #titan<kind counter>}
   titan.state @counter.optimizer.t : tensor<i64> {canonical_name = "optimizer.t", init = #titan.init_rule<"constant", 0.0 : f64, 0.0 : f64>, kind = #titan<kind counter>}
   titan.state @counter.samples : tensor<i64> {canonical_name = "samples", init = #titan.init_rule<"constant", 0.0 : f64, 0.0 : f64>, kind = #titan<kind counter>}
