@@ -49,7 +49,19 @@ struct MachineModel {
   // Choices of *plan*.
   int64_t arenaAlignment = 64; ///< bytes: a cache line, and the widest vector
 
-  // Generated products of vectors (compiler/Codegen/cpu): elements of C in one block.
+  // Fused kernels on a CPU: elements of a unit, and what a value costs that a row's passes share,
+  // in loads. One that costs less than `keptOps` is computed again.
+  int64_t flatBlock = 4096;  ///< elementwise: the decoding of a unit's number does not show
+  int64_t sweptBlock = 1024; ///< columns of a sweep down rows: sums in the first-level cache
+  int64_t keptOps = 5, keptFunctionOps = 15, keptRandomOps = 10, keptDivisionOps = 4;
+  int64_t keptBytes = int64_t{256} << 10; ///< of a row's kept values: the second-level cache
+
+  // Register tiles of products on vectors, rows x vectors of C: their efficiency in the first-level
+  // cache. The last two are those of 16 registers.
+  double tile8x3 = 1, tile4x4 = 0.97, tile8x2 = 0.93, tile8x1 = 0.7;
+  double tile4x2 = 1, tile4x1 = 0.7;
+
+  // Generated products of vectors: elements of C in one block.
   int64_t gemmRows = 1024;      ///< of A, packed at a time: 832 KiB of the second-level cache
   int64_t gemmColumns = 1536;   ///< of a block whose sums stay in the third-level cache
   int64_t gemmSumColumns = 768; ///< the same where C cannot hold the sums: 3 MiB of the stack
@@ -94,6 +106,19 @@ template <typename Model, typename Visitor> void visitFields(Model& m, Visitor v
   visit("embedding_grad_columns", m.embeddingGradColumns);
   visit("rounded_operand_tile_rows", m.roundedOperandTileRows);
   visit("arena_alignment", m.arenaAlignment);
+  visit("flat_block", m.flatBlock);
+  visit("swept_block", m.sweptBlock);
+  visit("kept_ops", m.keptOps);
+  visit("kept_function_ops", m.keptFunctionOps);
+  visit("kept_random_ops", m.keptRandomOps);
+  visit("kept_division_ops", m.keptDivisionOps);
+  visit("kept_bytes", m.keptBytes);
+  visit("tile_8x3", m.tile8x3);
+  visit("tile_4x4", m.tile4x4);
+  visit("tile_8x2", m.tile8x2);
+  visit("tile_8x1", m.tile8x1);
+  visit("tile_4x2", m.tile4x2);
+  visit("tile_4x1", m.tile4x1);
   visit("gemm_rows", m.gemmRows);
   visit("gemm_columns", m.gemmColumns);
   visit("gemm_sum_columns", m.gemmSumColumns);

@@ -64,8 +64,8 @@ MachineModel machineOf(CpuClass cpu, const CpuCaches& caches) {
   MachineModel machine = numbersOf(cpu);
   // Half of the second-level cache, in bf16. A virtual machine may show any number.
   if (caches.second > 0)
-    machine.matrixBlockElements = std::clamp<int64_t>(caches.second / 4, int64_t{128} << 10,
-                                                      int64_t{512} << 10);
+    machine.matrixBlockElements =
+        std::clamp<int64_t>(caches.second / 4, int64_t{128} << 10, int64_t{512} << 10);
   return machine;
 }
 

@@ -12,14 +12,6 @@ using namespace mlir;
 namespace titan::codegen {
 namespace {
 
-// Elements of a unit of an elementwise kernel: small enough to divide over threads, large enough
-// that the decoding of the unit's number does not show.
-constexpr int64_t flatBlock = 4096;
-
-// Columns of a unit that sweeps down its rows: long runs of each row, and sums that stay in the
-// first-level cache.
-constexpr int64_t sweptBlock = 1024;
-
 class KernelEmitter {
 public:
   KernelEmitter(OpBuilder& builder, const LoopNest& nest, const VectorShape& shape,
@@ -95,9 +87,9 @@ UnitPlan planUnits(const LoopNest& nest, const VectorShape& shape) {
       plan.units *= nest.extents[dim];
   if (block) {
     int64_t extent = nest.extents[*block];
-    plan.blockLength = sweepDim(nest) ? sweptBlock
+    plan.blockLength = sweepDim(nest) ? shape.machine.sweptBlock
                        : nest.reductions.empty()
-                           ? flatBlock
+                           ? shape.machine.flatBlock
                            : vectorLength(extent, shape.width, shape.reduction());
     plan.units *= llvm::divideCeil(extent, plan.blockLength);
   }

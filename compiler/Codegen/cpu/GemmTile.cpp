@@ -128,13 +128,15 @@ std::string GemmEpilogue::suffix() const {
 
 GemmTile gemmTile(const VectorShape& shape, GemmLane lane, int64_t rows, int64_t columns) {
   // Accumulators must hide the latency of a multiply-add (eight chains) and leave registers for a
-  // line of B; a wider tile loads less. Efficiencies measured in the first-level cache.
+  // line of B; a wider tile loads less.
   struct Candidate {
     int64_t rows, vectors;
     double efficiency;
   };
-  constexpr Candidate wide[] = {{8, 3, 1.0}, {4, 4, 0.97}, {8, 2, 0.93}, {8, 1, 0.7}};
-  constexpr Candidate narrow[] = {{4, 2, 1.0}, {4, 1, 0.7}};
+  const MachineModel& m = shape.machine;
+  const Candidate wide[] = {
+      {8, 3, m.tile8x3}, {4, 4, m.tile4x4}, {8, 2, m.tile8x2}, {8, 1, m.tile8x1}};
+  const Candidate narrow[] = {{4, 2, m.tile4x2}, {4, 1, m.tile4x1}};
   GemmTile best;
   double bestCost = 0;
   for (const Candidate& candidate : shape.width >= 16 ? ArrayRef(wide) : ArrayRef(narrow)) {

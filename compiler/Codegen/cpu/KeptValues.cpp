@@ -9,13 +9,10 @@ using namespace mlir;
 namespace titan::codegen {
 namespace {
 
-/// From here on a value is kept: a store and a load, against loads and arithmetic of one each.
-constexpr int64_t leastCost = 5;
-constexpr int64_t functionCost = 15, randomCost = 10, divisionCost = 4;
-
 class Chooser {
 public:
-  Chooser(const LoopNest& nest, DimSet row) : nest(nest), row(row) {}
+  Chooser(const LoopNest& nest, DimSet row, const MachineModel& machine)
+      : nest(nest), row(row), machine(machine) {}
 
   /// Everything that `roots` need at a point of the row, as far as it varies along it.
   void collect(Value value, llvm::DenseSet<Value>& needed) const {
@@ -45,6 +42,7 @@ public:
 private:
   const LoopNest& nest;
   DimSet row;
+  const MachineModel& machine;
 
   bool isComplete(Value value) const {
     auto reduce = value.getDefiningOp<kernel::ReduceOp>();
@@ -59,7 +57,7 @@ private:
     llvm::DenseSet<Value> counted;
     Operation* definition = value.getDefiningOp();
     return definition && definition->getNumResults() == 1 &&
-           costOf(value, kept, counted) >= leastCost;
+           costOf(value, kept, counted) >= machine.keptOps;
   }
 
   int64_t costOf(Value value, ArrayRef<KeptValue> kept, llvm::DenseSet<Value>& counted) const {
@@ -70,12 +68,12 @@ private:
       return 1;
     int64_t sum = 1;
     if (isa<kernel::RandomHalfOp>(definition))
-      sum = randomCost;
+      sum = machine.keptRandomOps;
     else if (isa<arith::DivFOp, math::SqrtOp>(definition))
-      sum = divisionCost;
+      sum = machine.keptDivisionOps;
     else if (isa<math::MathDialect>(definition->getDialect()) &&
              !isa<math::AbsFOp, math::FmaOp>(definition))
-      sum = functionCost;
+      sum = machine.keptFunctionOps;
     for (Value operand : definition->getOperands())
       sum += costOf(operand, kept, counted);
     return sum;
@@ -92,8 +90,8 @@ int64_t bytesOf(const LoopNest& nest, DimSet row, Type type) {
 } // namespace
 
 SmallVector<KeptValue> chooseKeptValues(const LoopNest& nest, ArrayRef<RowPass> passes, DimSet row,
-                                        int64_t limit) {
-  Chooser chooser(nest, row);
+                                        const MachineModel& machine) {
+  Chooser chooser(nest, row, machine);
   SmallVector<KeptValue> kept;
   std::vector<llvm::DenseSet<Value>> needed;
   for (const RowPass& pass : passes) {
@@ -109,7 +107,7 @@ SmallVector<KeptValue> chooseKeptValues(const LoopNest& nest, ArrayRef<RowPass> 
   int64_t used = 0;
   llvm::erase_if(kept, [&](const KeptValue& k) {
     int64_t bytes = bytesOf(nest, row, k.value.getType());
-    if (k.value.getType().isIndex() || used + bytes > limit)
+    if (k.value.getType().isIndex() || used + bytes > machine.keptBytes)
       return true;
     used += bytes;
     return false;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "compiler/Codegen/kernel/LoopNest.h"
+#include "compiler/Support/MachineModel.h"
 
 namespace titan::codegen {
 
@@ -18,8 +19,8 @@ struct KeptValue {
 
 /// Values that several passes need and that cost more than to be written and read again: sums of
 /// several operands, functions, random numbers. They are as long as a row, so that they stay in
-/// cache; values that together exceed `limit` bytes are computed again instead.
+/// cache; values that together exceed `machine.keptBytes` are computed again instead.
 llvm::SmallVector<KeptValue> chooseKeptValues(const LoopNest& nest, llvm::ArrayRef<RowPass> passes,
-                                              DimSet row, int64_t limit);
+                                              DimSet row, const MachineModel& machine);
 
 } // namespace titan::codegen

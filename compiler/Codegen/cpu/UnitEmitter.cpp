@@ -9,9 +9,6 @@ using namespace mlir;
 namespace titan::codegen {
 namespace {
 
-/// Rows of up to this size stay in the second-level cache with their operands.
-constexpr int64_t keptLimit = int64_t{1} << 18;
-
 Value valueOf(const Reduction* reduction) { return kernel::ReduceOp(reduction->op).getValue(); }
 
 } // namespace
@@ -82,7 +79,7 @@ LogicalResult UnitEmitter::emitReductions(ArrayRef<ReductionGroup> groups, DimSe
   rowPasses.push_back({row, SmallVector<Value>(last)});
   SmallVector<KeptValue> kept;
   if (row != 0)
-    kept = chooseKeptValues(nest, rowPasses, row, keptLimit);
+    kept = chooseKeptValues(nest, rowPasses, row, shape.machine);
 
   for (auto [i, group] : llvm::enumerate(groups)) {
     SmallVector<std::pair<Value, const Memory*>> computed;
