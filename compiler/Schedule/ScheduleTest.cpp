@@ -38,6 +38,22 @@ protected:
     addStages(passes, from, to);
     EXPECT_TRUE(succeeded(passes.run(module)));
   }
+  /// A product [64, 64] of each of six microbatches; `loop` gives %g, made of them.
+  OwningOpRef<ModuleOp> parseStep(const std::string& loop) {
+    std::string text = replaceAll(R"(
+      func.func @step(%x: tensor<6x8x64xf32>) -> tensor<64x64xf32> {
+        %z = titan.constant dense<0.0> : tensor<64x64xf32>
+        $LOOP
+        %n = titan.neg %g {phase = #titan<phase update>} : tensor<64x64xf32>
+        return %n : tensor<64x64xf32>
+      })",
+                                  "$LOOP", loop);
+    text = replaceAll(text, "$BODY", R"(
+          %h = titan.exp %xi : tensor<8x64xf32>
+          %d = titan.contract %h, %xi batch [] x [] contracting [0] x [0] {phase = #titan<phase backward>}
+              : (tensor<8x64xf32>, tensor<8x64xf32>) -> tensor<64x64xf32>)");
+    return parse(replaceAll(text, "$T", "tensor<64x64xf32>"));
+  }
   static func::FuncOp stepOf(ModuleOp module) {
     return module.lookupSymbol<func::FuncOp>(ir::function::step);
   }
@@ -94,6 +110,41 @@ TEST_F(Schedule, RecomputationKeepsBits) {
       expectEqual(*before, *after, 0);
     }
   }
+}
+
+TEST_F(Schedule, AnInnerLoopSumsWhereTheOuterOneDoes) {
+  auto flat = parseStep(R"(
+      %g = accum.loop %i in 6 running slices(%xi = %x : tensor<6x8x64xf32>) accumulators(%a = %z : $T) -> ($T) {
+        $BODY
+        %b = titan.add %a, %d : $T
+        accum.yield %b : $T
+      })");
+  auto nested = parseStep(R"(
+      %xs = titan.reshape %x : tensor<6x8x64xf32> to tensor<2x3x8x64xf32>
+      %g = accum.loop %i in 2 running slices(%xo = %xs : tensor<2x3x8x64xf32>) accumulators(%o = %z : $T) -> ($T) {
+        %s = accum.loop %j in 3 running slices(%xi = %xo : tensor<3x8x64xf32>) accumulators(%a = %o : $T) -> ($T) {
+          $BODY
+          %b = titan.add %a, %d : $T
+          accum.yield %b : $T
+        }
+        accum.yield %s : $T
+      })");
+  EXPECT_EQ(MemoryModel(stepOf(*nested), MachineModel()).run().peak(),
+            MemoryModel(stepOf(*flat), MachineModel()).run().peak());
+  expectEqual(*flat, *nested, 0);
+}
+
+TEST_F(Schedule, AStackIsLiveInTheWholeLoop) {
+  auto module = parseStep(R"(
+      %all = accum.loop %i in 6 running stacked = 1 slices(%xi = %x : tensor<6x8x64xf32>) -> (tensor<6x64x64xf32>) {
+        $BODY
+        accum.yield %d : $T
+      }
+      %g = titan.reduce sum %all [0] : tensor<6x64x64xf32> to $T)");
+  MemoryModel model(stepOf(*module), MachineModel());
+  const Timeline timeline = model.run();
+  for (int64_t live : ArrayRef(timeline.live).take_front(2)) // the ops of the body
+    EXPECT_GE(live, 6 * 64 * 64 * 4);
 }
 
 TEST_F(Schedule, ADeepModelIsRecomputedBlockByBlock) {
