@@ -74,6 +74,8 @@ struct MachineModel {
   int64_t matrixBlockElements = int64_t{512} << 10; ///< of B, packed once
   int64_t matrixColumns = 512;                      ///< of that block
   int64_t matrixColumnsTransposed = 768;            ///< the same where A is to be transposed
+  /// A product with a smaller extent, fewer elements of C or fewer multiply-adds stays on vectors.
+  int64_t matrixExtent = 8, matrixSums = 1024, matrixMultiplyAdds = int64_t{1} << 18;
 
   bool operator==(const MachineModel&) const = default;
 };
@@ -127,6 +129,9 @@ template <typename Model, typename Visitor> void visitFields(Model& m, Visitor v
   visit("matrix_block_elements", m.matrixBlockElements);
   visit("matrix_columns", m.matrixColumns);
   visit("matrix_columns_transposed", m.matrixColumnsTransposed);
+  visit("matrix_extent", m.matrixExtent);
+  visit("matrix_sums", m.matrixSums);
+  visit("matrix_multiply_adds", m.matrixMultiplyAdds);
 }
 
 /// A dictionary with every field: f64 for rates, i64 for counts.

@@ -20,7 +20,7 @@ void check(const Case& c) {
   // Vectors: the matrix unit has tests of its own.
   TargetInfo native = resolveCpu("native").take();
   Result<std::unique_ptr<KernelRunner>> runner =
-      KernelRunner::compile(moduleText(c), native, MatrixUnitKind::None);
+      KernelRunner::compile(moduleText(c), native, shapeWith(MatrixUnitKind::None, native));
   ASSERT_TRUE(runner.ok()) << runner.error().message();
   auto gemm = llvm::cast<kernel::CallOp>((*runner)->kernels()[0].op).getGemm();
   std::mt19937 generator(7);
@@ -131,6 +131,7 @@ TEST(GemmKernel, PairsOfBf16) {
 TEST(GemmKernel, WidenedBf16GivesTheBitsOfPairs) {
   if (!llvm::sys::getHostCPUFeatures().lookup("avx512bf16"))
     GTEST_SKIP() << "this CPU has no vdpbf16ps";
+  TargetInfo target = resolveCpu("cooperlake").take();
   for (bool transposed : {false, true})
     for (int64_t k : {1, 33, 385, 900}) {
       GemmCase c = {.m = 21,
@@ -142,8 +143,9 @@ TEST(GemmKernel, WidenedBf16GivesTheBitsOfPairs) {
       SCOPED_TRACE(describe(c));
       std::vector<std::vector<float>> results;
       for (double rate : {0.5, 2.0}) {
-        auto runner = KernelRunner::compile(moduleText(c), resolveCpu("cooperlake").take(),
-                                            MatrixUnitKind::None, rate);
+        VectorShape shape = shapeWith(MatrixUnitKind::None, target);
+        shape.bf16DotRate = rate;
+        auto runner = KernelRunner::compile(moduleText(c), target, shape);
         ASSERT_TRUE(runner.ok()) << runner.error().message();
         std::mt19937 generator(3);
         Matrix a(c.m * k, true, generator), b(c.n * k, true, generator),

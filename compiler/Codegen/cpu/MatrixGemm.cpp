@@ -13,8 +13,6 @@ namespace {
 
 /// Sums that C cannot hold, where B is cut along k: 2 MiB of the stack.
 constexpr int64_t mostSums = 512 * 1024;
-/// Below these a product on vectors is as fast.
-constexpr int64_t fewestRows = 16, fewestColumns = 16, fewestAlongK = 32;
 
 Type elementOf(Value value) { return cast<ShapedType>(value.getType()).getElementType(); }
 
@@ -148,8 +146,10 @@ private:
 
 bool usesMatrixUnit(kernel::CallOp call, const VectorShape& shape) {
   kernel::GemmAttr gemm = call.getGemm();
+  int64_t m = gemm.getM(), n = gemm.getN(), k = gemm.getK();
   return shape.matrixUnit != MatrixUnitKind::None && elementOf(call.getIns()[0]).isBF16() &&
-         gemm.getM() >= fewestRows && gemm.getN() >= fewestColumns && gemm.getK() >= fewestAlongK;
+         std::min({m, n, k}) >= shape.machine.matrixExtent && m * n >= shape.machine.matrixSums &&
+         m * n * k >= shape.machine.matrixMultiplyAdds;
 }
 
 void emitMatrixGemm(OpBuilder& builder, kernel::CallOp call, const VectorShape& shape,

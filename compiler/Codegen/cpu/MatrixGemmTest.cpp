@@ -124,20 +124,16 @@ void expectBits(Product& product, const KernelRunner& runner) {
   }
 }
 
-TargetInfo native() {
-  TargetInfo target = resolveCpu("native").take();
-  return target;
-}
-
 void check(const GemmCase& c, Values values = Values::Uniform) {
   SCOPED_TRACE(describe(c));
   Product product(c, values);
+  TargetInfo native = resolveCpu("native").take();
   std::vector<MatrixUnitKind> units = {MatrixUnitKind::Emulated};
   if (!whyNoTiles())
     units.push_back(MatrixUnitKind::Amx);
   for (MatrixUnitKind unit : units) {
     SCOPED_TRACE(unit == MatrixUnitKind::Amx ? "AMX" : "emulated tiles");
-    auto runner = KernelRunner::compile(moduleText(c), native(), unit);
+    auto runner = KernelRunner::compile(moduleText(c), native, shapeWith(unit, native));
     ASSERT_TRUE(runner.ok()) << runner.error().message();
     expectBits(product, **runner);
   }
@@ -158,8 +154,8 @@ constexpr Layout layouts[] = {{false, false}, {false, true}, {true, false}, {tru
 
 TEST_F(MatrixGemm, ShapesAroundTheBlocks) {
   size_t next = 0;
-  for (int64_t m : {16, 31, 32, 33, 65})
-    for (int64_t n : {16, 31, 32, 33, 100}) {
+  for (int64_t m : {1, 16, 31, 32, 33, 65})
+    for (int64_t n : {1, 16, 31, 32, 33, 100}) {
       auto [transposeA, transposeB] = layouts[next++ % std::size(layouts)];
       check({.m = m,
              .n = n,
@@ -174,7 +170,7 @@ TEST_F(MatrixGemm, ShapesAroundTheBlocks) {
 
 TEST_F(MatrixGemm, DepthsAroundStepsAndPanels) {
   for (auto [transposeA, transposeB] : layouts)
-    for (int64_t k : {32, 33, 63, 64, 385, 800})
+    for (int64_t k : {1, 31, 32, 33, 64, 385, 800})
       for (bool toBf16 : {false, true})
         check({.m = 40,
                .n = 50,
@@ -289,8 +285,9 @@ TEST_F(MatrixGemm, RunsOnNarrowVectorsToo) {
                 .bf16 = true,
                 .toBf16 = true};
   Product product(c, Values::Uniform);
-  auto runner = KernelRunner::compile(moduleText(c), resolveCpu("x86-64-v3").take(),
-                                      MatrixUnitKind::Emulated);
+  TargetInfo narrow = resolveCpu("x86-64-v3").take();
+  auto runner =
+      KernelRunner::compile(moduleText(c), narrow, shapeWith(MatrixUnitKind::Emulated, narrow));
   ASSERT_TRUE(runner.ok()) << runner.error().message();
   expectBits(product, **runner);
 }

@@ -137,8 +137,8 @@ AttentionCase::AttentionCase(AttentionSpec spec, std::string_view arch,
         s.window >= 0 ? " scalars(%scalar)" : "");
   }
   auto begin = std::chrono::steady_clock::now();
-  auto runner =
-      unit ? KernelRunner::compile(text, *target, *unit) : KernelRunner::compile(text, *target);
+  auto runner = unit ? KernelRunner::compile(text, *target, shapeWith(*unit, *target))
+                     : KernelRunner::compile(text, *target);
   compileSeconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (!runner.ok())
     ADD_FAILURE() << runner.error().message() << "\n" << text;

@@ -12,6 +12,13 @@ using namespace mlir;
 
 namespace titan::codegen::testing {
 
+VectorShape shapeWith(MatrixUnitKind unit, const TargetInfo& target) {
+  VectorShape shape = vectorShape(target);
+  shape.matrixUnit = unit;
+  shape.machine.matrixExtent = shape.machine.matrixSums = shape.machine.matrixMultiplyAdds = 1;
+  return shape;
+}
+
 KernelRunner::KernelRunner() {
   DialectRegistry registry;
   registry.insert<kernel::KernelDialect, func::FuncDialect>();
@@ -26,16 +33,14 @@ Result<std::unique_ptr<KernelRunner>> KernelRunner::compile(std::string_view tex
 
 Result<std::unique_ptr<KernelRunner>> KernelRunner::compile(std::string_view text,
                                                             const TargetInfo& target) {
-  MatrixUnitKind unit = vectorShape(target).matrixUnit;
-  if (unit == MatrixUnitKind::Amx && whyNoTiles())
-    unit = MatrixUnitKind::None;
-  return compile(text, target, unit);
+  VectorShape shape = vectorShape(target);
+  if (shape.matrixUnit == MatrixUnitKind::Amx && whyNoTiles())
+    shape.matrixUnit = MatrixUnitKind::None;
+  return compile(text, target, shape);
 }
 
-Result<std::unique_ptr<KernelRunner>> KernelRunner::compile(std::string_view text,
-                                                            const TargetInfo& target,
-                                                            MatrixUnitKind unit,
-                                                            std::optional<double> bf16DotRate) {
+Result<std::unique_ptr<KernelRunner>>
+KernelRunner::compile(std::string_view text, const TargetInfo& target, const VectorShape& shape) {
   std::unique_ptr<KernelRunner> runner(new KernelRunner());
   MLIRContext* context = runner->context_.get();
   runner->module_ = parseSourceString<ModuleOp>(StringRef(text.data(), text.size()), context);
@@ -43,8 +48,7 @@ Result<std::unique_ptr<KernelRunner>> KernelRunner::compile(std::string_view tex
     return Error::badInput("the kernels do not parse");
 
   std::unique_ptr<CpuTarget> cpu = TITAN_TRY(CpuTarget::createCpu(target, context));
-  cpu->shape().matrixUnit = unit;
-  cpu->shape().bf16DotRate = bf16DotRate.value_or(cpu->shape().bf16DotRate);
+  cpu->shape() = shape;
   bool failedToEmit = false;
   auto emit = [&](auto op) {
     std::string name = "kernel_" + std::to_string(runner->kernels_.size());

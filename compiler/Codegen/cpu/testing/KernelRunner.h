@@ -11,12 +11,14 @@
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
 
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace titan::codegen::testing {
+
+/// The target's, but for the matrix unit, which takes products of any size.
+VectorShape shapeWith(MatrixUnitKind unit, const TargetInfo& target);
 
 class KernelRunner {
 public:
@@ -24,11 +26,9 @@ public:
   static Result<std::unique_ptr<KernelRunner>> compile(std::string_view text);
   static Result<std::unique_ptr<KernelRunner>> compile(std::string_view text,
                                                        const TargetInfo& target);
-  /// With another matrix unit than the target's, and another rate of pairs of bf16.
-  static Result<std::unique_ptr<KernelRunner>> compile(std::string_view text,
-                                                       const TargetInfo& target,
-                                                       MatrixUnitKind unit,
-                                                       std::optional<double> bf16DotRate = {});
+  /// With other vectors and another matrix unit than the target's.
+  static Result<std::unique_ptr<KernelRunner>>
+  compile(std::string_view text, const TargetInfo& target, const VectorShape& shape);
 
   struct Entry {
     mlir::Operation* op = nullptr;
