@@ -47,7 +47,7 @@ module attributes {titan.stage = "plan", titan.model = "product.onnx",
 // ONCE-COUNT-1: ldtilecfg
 // ONCE-NOT: ldtilecfg
 
-// Eight rows stay on vectors, where pairs of bf16 are slower than f32 on this target.
+// Eight rows stay on vectors, as this CPU multiplies pairs of bf16 slower than f32.
 // NARROW-NOT: vdpbf16ps
 
 // ZEN-NOT: tdpbf16ps

@@ -31,7 +31,7 @@ inline bool refuseTileRegisters() {
          prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-/// Runs `body` in such a thread. False, without running it, where no filter can be set.
+/// Runs `body` in such a thread. False, without running it, where the system has no such filters.
 inline bool whereTilesAreRefused(const std::function<void()>& body) {
   bool refused = false;
   std::thread([&] {
