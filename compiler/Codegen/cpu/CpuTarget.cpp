@@ -21,8 +21,7 @@ const CpuRoutine* findRoutine(Attribute routine) {
 }
 
 /// Is the generated kernel the faster one for this product? Decided from its extents by committed
-/// measurements (compiler/Codegen/RATIONALE.md, "Which products go to the library"), never by
-/// timing.
+/// measurements (compiler/Codegen/RATIONALE.md), never by timing.
 bool prefersGenerated(const Gemm& gemm, const MachineModel& machine) {
   // The library gives f32, of operands of one type.
   if (gemm.c == DType::BF16 || gemm.a != gemm.b)
@@ -108,6 +107,11 @@ Result<std::string> CpuTarget::finish(CodeForm form) {
                                  : emitKernelAssembly(*kernels_, info());
 }
 
-Image CpuTarget::image() const { return {Image::Kind::Object, info().cpu}; }
+Image CpuTarget::image() const {
+  Image image;
+  image.kind = Image::Kind::Object;
+  image.arch = info().cpu;
+  return image;
+}
 
 } // namespace titan::codegen

@@ -12,7 +12,7 @@ double measureGemmCeiling(const std::optional<OneDnn>& oneDnn, ThreadPool& pool,
   if (!oneDnn)
     return 0;
   constexpr int64_t tile = 384;
-  // The library's bf16 products reach their speed after the tenth (RATIONALE.md).
+  // The library's bf16 products reach their speed after the tenth (runtime/job/RATIONALE.md).
   constexpr int rounds = 64;
   Gemm gemm;
   gemm.m = tile * pool.threads(), gemm.n = gemm.k = tile;
