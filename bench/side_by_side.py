@@ -3,6 +3,7 @@ disturbs the machine disturbs all. One that cannot go on is left out, with its r
 import datetime
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -157,7 +158,8 @@ def processor():
     lines = subprocess.run(["lscpu"], capture_output=True, text=True).stdout.splitlines()
     fields = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
     name, family, model = (fields.get(key, "?") for key in ("Model name", "CPU family", "Model"))
-    return f"{name} (family {family}, model {model})", f"{name}-{family}-{model}".lower().replace(" ", "-")
+    plain = re.sub(r"\((r|tm)\)|\bprocessor\b", "", name.lower()).split()
+    return f"{name} (family {family}, model {model})", "-".join([*plain, family, model])
 
 
 def save(benchmark, text, ending=""):
