@@ -115,7 +115,7 @@ private:
       return failure();
     command.target = *kernel;
     LoopNest nest(op);
-    setCost(op, costOf(nest, table.target().machine()), command);
+    setCost(nest, costOf(nest, table.target().machine()), command);
     if (failed(addScalars(op.getScalars(), command)) ||
         failed(addOperands(op.getIns(), titan::Access::Read, command)) ||
         failed(addOperands(op.getOuts(), titan::Access::Write, command)))
@@ -181,10 +181,11 @@ private:
                    failed(addOperands(op.getSource(), titan::Access::Read, command)));
   }
 
-  void setCost(auto op, const Cost& cost, Command& command) {
+  /// `work` is the loops of a fused kernel, or a call.
+  void setCost(const auto& work, const Cost& cost, Command& command) {
     command.flops = cost.flops;
     command.bytes = cost.bytes;
-    command.launch = table.target().launch(op, cost);
+    command.launch = table.target().launch(work, cost);
   }
 
   LogicalResult addOperands(ValueRange buffers, titan::Access access, Command& command) {

@@ -51,7 +51,7 @@ public:
   virtual mlir::LogicalResult emit(kernel::FusedOp op, llvm::StringRef symbol) = 0;
   virtual mlir::LogicalResult emit(kernel::CallOp op, llvm::StringRef symbol) = 0;
 
-  virtual Launch launch(kernel::FusedOp op, const Cost& cost) const = 0;
+  virtual Launch launch(const LoopNest& nest, const Cost& cost) const = 0;
   virtual Launch launch(kernel::CallOp op, const Cost& cost) const = 0;
 
   /// The configuration of a library's routine that may do the call's work; its label and fallback

@@ -30,8 +30,8 @@ public:
     return std::unique_ptr<codegen::Target>(new OtherTarget(std::move(info), context));
   }
 
-  Launch launch(kernel::FusedOp op, const Cost& cost) const override {
-    return inThree(CpuTarget::launch(op, cost));
+  Launch launch(const codegen::LoopNest& nest, const Cost& cost) const override {
+    return inThree(CpuTarget::launch(nest, cost));
   }
   Launch launch(kernel::CallOp op, const Cost& cost) const override {
     return inThree(CpuTarget::launch(op, cost));

@@ -82,8 +82,8 @@ LogicalResult CpuTarget::emit(kernel::CallOp op, StringRef symbol) {
   return findRoutine(op.getRoutine())->emit(builder_, op, symbol, shape_);
 }
 
-Launch CpuTarget::launch(kernel::FusedOp op, const Cost& cost) const {
-  int64_t units = planUnits(LoopNest(op), shape_).units;
+Launch CpuTarget::launch(const LoopNest& nest, const Cost& cost) const {
+  int64_t units = planUnits(nest, shape_).units;
   return {units, grainOf(cost, units, machine())};
 }
 

@@ -21,7 +21,7 @@ public:
   const RoutineEmitter* routine(mlir::Attribute routine) const override;
   mlir::LogicalResult emit(kernel::FusedOp op, llvm::StringRef symbol) override;
   mlir::LogicalResult emit(kernel::CallOp op, llvm::StringRef symbol) override;
-  Launch launch(kernel::FusedOp op, const Cost& cost) const override;
+  Launch launch(const LoopNest& nest, const Cost& cost) const override;
   Launch launch(kernel::CallOp op, const Cost& cost) const override;
   std::optional<LibraryCall> library(kernel::CallOp op) const override;
   Result<std::string> finish(CodeForm form) override;

@@ -50,16 +50,16 @@ KernelRunner::compile(std::string_view text, const TargetInfo& target, const Vec
   std::unique_ptr<CpuTarget> cpu = TITAN_TRY(CpuTarget::createCpu(target, context));
   cpu->shape() = shape;
   bool failedToEmit = false;
-  auto emit = [&](auto op) {
+  auto emit = [&](auto op, const auto& work) {
     std::string name = "kernel_" + std::to_string(runner->kernels_.size());
     failedToEmit |= failed(cpu->emit(op, name));
-    runner->kernels_.push_back({op, nullptr, cpu->launch(op, Cost()).units});
+    runner->kernels_.push_back({op, nullptr, cpu->launch(work, Cost()).units});
   };
   runner->module_->walk([&](Operation* op) {
     if (auto fused = dyn_cast<kernel::FusedOp>(op))
-      emit(fused);
+      emit(fused, LoopNest(fused));
     else if (auto call = dyn_cast<kernel::CallOp>(op))
-      emit(call);
+      emit(call, call);
   });
   if (failedToEmit)
     return Error::internal("a kernel is not emitted");
