@@ -177,16 +177,18 @@ void AttentionBackward::emitKeyBlock(const Place& place, const QuerySide& side) 
                  .lowSkew = lowSkew,
                  .continues = continues,
                  .ahead = block.aheadOfQueries(gradient.getDresult(), place)});
-  block.product(
-      {.left = {inPairs ? adjointPairs : adjoint, pair, b.index(block.queryBlock * types.pair)},
-       .right = keys,
-       .sums = {dquery, b.index(block.wholeVectors(width))},
-       .rows = place.queries,
-       .columns = block.wholeVectors(width),
-       .depth = place.keys,
-       .highSkew = place.skew,
-       .continues = b.less(b.index(0), place.key),
-       .ahead = block.aheadOfQueries(attention.getResult(), place)});
+  block.product({.left = {.pointer = inPairs ? adjointPairs : adjoint,
+                          .row = pair,
+                          .step = b.index(block.queryBlock * types.pair),
+                          .inColumns = true},
+                 .right = keys,
+                 .sums = {dquery, b.index(block.wholeVectors(width))},
+                 .rows = place.queries,
+                 .columns = block.wholeVectors(width),
+                 .depth = place.keys,
+                 .highSkew = place.skew,
+                 .continues = b.less(b.index(0), place.key),
+                 .ahead = block.aheadOfQueries(attention.getResult(), place)});
 }
 
 /// tile: scores -> probabilities (after dropout); adjoint: of probabilities -> of scores. Both

@@ -8,7 +8,6 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "mlir/IR/Matchers.h"
 
 #include <limits>
 #include <numbers>
@@ -124,9 +123,7 @@ void AttentionBlock::product(const Product& p) {
         .ahead = p.ahead.pointer ? p.ahead.pointer : p.sums.pointer,
         .aheadRow = p.ahead.pointer ? p.ahead.row : b.index(0),
     };
-    APInt row;
-    bool inColumns = matchPattern(p.left.row, m_ConstantInt(&row)) && row == types.pair;
-    callShared(b, getAttentionProduct(b, types, vectors, inColumns), arguments);
+    callShared(b, getAttentionProduct(b, types, vectors, p.left.inColumns), arguments);
   };
   int64_t whole = p.columns / types.stripColumns() * types.stripColumns();
   b.loop(0, whole, types.stripColumns(), [&](Value column) { strip(column, types.vectors); });

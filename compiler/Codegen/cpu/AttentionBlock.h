@@ -38,7 +38,8 @@ public:
   /// A factor of a product: a pointer, and its strides in packed elements.
   struct Factor {
     mlir::Value pointer;
-    mlir::Value row, step; ///< step is the stride of k (or of pairs along k)
+    mlir::Value row, step;  ///< step is the stride of k (or of pairs along k)
+    bool inColumns = false; ///< of a left factor: its rows lie side by side, element by element
   };
   struct Sums {
     mlir::Value pointer;

@@ -94,17 +94,19 @@ void AttentionForward::emitKeyBlock(const Place& place, const Factor& queries) {
                      valueView.getRow(), place.keys, attention.getValueWidth(), packedValue);
   int64_t columns = block.wholeVectors(attention.getValueWidth());
   Value probabilities = types.pair == 2 ? pairs : tile;
-  block.product(
-      {.left = {probabilities, b.index(types.pair), b.index(block.queryBlock * types.pair)},
-       .right = values,
-       .sums = {sums, b.index(columns)},
-       .rows = place.queries,
-       .columns = columns,
-       .depth = place.keys,
-       .highSkew = place.skew,
-       .continues = b.less(b.index(0), place.key),
-       .scales = scales,
-       .ahead = block.aheadOfKeys(valueView, place)});
+  block.product({.left = {.pointer = probabilities,
+                          .row = b.index(types.pair),
+                          .step = b.index(block.queryBlock * types.pair),
+                          .inColumns = true},
+                 .right = values,
+                 .sums = {sums, b.index(columns)},
+                 .rows = place.queries,
+                 .columns = columns,
+                 .depth = place.keys,
+                 .highSkew = place.skew,
+                 .continues = b.less(b.index(0), place.key),
+                 .scales = scales,
+                 .ahead = block.aheadOfKeys(valueView, place)});
 }
 
 /// The new maximum, and by what sums over earlier keys shrink.
