@@ -74,8 +74,9 @@ std::optional<BiasEpilogue> matchBiasEpilogue(kernel::FusedOp op) {
   if (!gemm || !call->hasOneUse() || call->getBlock() != op->getBlock() || gemm.getBias() ||
       gemm.getRelu())
     return std::nullopt;
-  // The whole product: a front part of it has an identity map too.
-  if (op.getSpace() != cast<ShapedType>(call.getResultTypes()[0]).getShape())
+  // The whole product, into all of what is written: a front part of either has an identity map too.
+  if (op.getSpace() != cast<ShapedType>(call.getResultTypes()[0]).getShape() ||
+      op.getResultTypes()[0] != call.getResultTypes()[0])
     return std::nullopt;
   BiasEpilogue epilogue = {call, Value(), body->relu};
   if (body->bias) {

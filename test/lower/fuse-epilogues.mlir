@@ -73,3 +73,28 @@ func.func @rounded_weight(%x: tensor<8x4xbf16>, %w: tensor<6x4xf32>) -> tensor<8
   %p = titan.contract %x, %n batch [] x [] contracting [1] x [1] : (tensor<8x4xbf16>, tensor<6x4xbf16>) -> tensor<8x6xf32>
   return %p : tensor<8x6xf32>
 }
+
+// A product that is the front part of what is written keeps its own result.
+// CHECK-LABEL: func.func @first_of_concatenation
+// CHECK: kernel.call #kernel.gemm<{{.*}}bias = false, relu = false
+// CHECK: %[[FRONT:.*]] = kernel.fused flat [8, 6]
+// CHECK: kernel.fused flat [8, 4] {{.*}} outs(%[[FRONT]] : tensor<8x10xf32>)
+func.func @first_of_concatenation(%x: tensor<8x4xf32>, %w: tensor<6x4xf32>, %b: tensor<6xf32>) -> tensor<8x10xf32> {
+  %p = titan.contract %x, %w batch [] x [] contracting [1] x [1] : (tensor<8x4xf32>, tensor<6x4xf32>) -> tensor<8x6xf32>
+  %r = titan.broadcast %b [1] : tensor<6xf32> to tensor<8x6xf32>
+  %s = titan.add %p, %r : tensor<8x6xf32>
+  %c = titan.concat %s, %x dim 1 : (tensor<8x6xf32>, tensor<8x4xf32>) -> tensor<8x10xf32>
+  return %c : tensor<8x10xf32>
+}
+
+// So does one that only relu follows.
+// CHECK-LABEL: func.func @relu_first_of_concatenation
+// CHECK: kernel.call #kernel.gemm<{{.*}}bias = false, relu = false
+// CHECK: kernel.fused flat [8, 6]
+// CHECK: kernel.fused flat [8, 4]
+func.func @relu_first_of_concatenation(%x: tensor<8x4xf32>, %w: tensor<6x4xf32>) -> tensor<8x10xf32> {
+  %p = titan.contract %x, %w batch [] x [] contracting [1] x [1] : (tensor<8x4xf32>, tensor<6x4xf32>) -> tensor<8x6xf32>
+  %s = titan.relu %p : tensor<8x6xf32>
+  %c = titan.concat %s, %x dim 1 : (tensor<8x6xf32>, tensor<8x4xf32>) -> tensor<8x10xf32>
+  return %c : tensor<8x10xf32>
+}
