@@ -8,6 +8,7 @@
 #include "frontend/onnx/Import.h"
 #include "frontend/raise/Passes.h"
 
+#include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassInstrumentation.h"
 #include "mlir/Pass/PassManager.h"
@@ -23,21 +24,35 @@ namespace titan {
 
 namespace {
 
-/// Remembers which pass failed: a stage's own checks failing is our bug, any other pass refuses the
-/// user's input.
-struct FailureRecorder : PassInstrumentation {
-  explicit FailureRecorder(std::string& name) : name(name) {}
-  void runAfterPassFailed(Pass* pass, Operation*) override {
-    if (name.empty())
-      name = pass->getArgument().str();
-  }
-  std::string& name;
-};
-
-ErrorCode codeOfFailedPass(StringRef pass) {
-  bool ownCheck = pass.contains("-verify") || pass == "titan-mark-stage";
-  return ownCheck ? ErrorCode::Internal : ErrorCode::BadInput;
+/// Does the verifier reject `op` with the words that were `reported`? A pass that refuses its input
+/// reports something else, whatever it leaves behind.
+bool isRejected(Operation* op, StringRef reported) {
+  std::string first;
+  ScopedDiagnosticHandler handler(op->getContext(), [&](Diagnostic& diagnostic) {
+    if (first.empty())
+      first = diagnostic.str();
+    return success();
+  });
+  return failed(verify(op)) && reported.contains(first);
 }
+
+/// Remembers which pass failed, and whose fault that is: a stage's own checks, or the verifier
+/// behind a pass, are our bug; any other failing pass refuses the user's input.
+struct FailureRecorder : PassInstrumentation {
+  explicit FailureRecorder(const CompilerContext& compiler, std::string& name, ErrorCode& code)
+      : compiler(compiler), name(name), code(code) {}
+  void runAfterPassFailed(Pass* pass, Operation* op) override {
+    if (!name.empty())
+      return;
+    name = pass->getArgument().str();
+    bool isOurs = StringRef(name).contains("-verify") || name == "titan-mark-stage" ||
+                  isRejected(op, compiler.firstError());
+    code = isOurs ? ErrorCode::Internal : ErrorCode::BadInput;
+  }
+  const CompilerContext& compiler;
+  std::string& name;
+  ErrorCode& code;
+};
 
 } // namespace
 
@@ -149,12 +164,13 @@ Status Compilation::run(Stage stage) {
   PassManager passes(&compiler_.context());
   passes.enableTiming(scope);
   std::string failedPass;
-  passes.addInstrumentation(std::make_unique<FailureRecorder>(failedPass));
+  ErrorCode code = ErrorCode::Internal;
+  passes.addInstrumentation(std::make_unique<FailureRecorder>(compiler_, failedPass, code));
   if (options_.checkPasses)
     addExecutionCheck(passes, checked_);
   addStages(passes, stage_, stage, options_.disabledPasses);
   if (failed(passes.run(*module_)))
-    return compiler_.takeError(codeOfFailedPass(failedPass)).withContext(failedPass);
+    return compiler_.takeError(code).withContext(failedPass);
   TITAN_TRY(checkMismatch());
   stage_ = stage;
   if (!options_.saveTemps.empty()) {

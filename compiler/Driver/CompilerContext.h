@@ -31,6 +31,9 @@ public:
   /// last call.
   Error takeError(ErrorCode code);
 
+  /// The one that takeError will report; empty if there is none.
+  std::string firstError() const { return errors_.empty() ? std::string() : errors_.front(); }
+
 private:
   mlir::MLIRContext context_;
   std::vector<std::string> errors_;
