@@ -201,9 +201,10 @@ private:
   /// where nothing between the two has to move.
   void fuseSmallSiblings(Block& block) {
     llvm::MapVector<Attribute, FusedOp> last; // by space
-    for (Operation& op : llvm::make_early_inc_range(block)) {
-      auto fused = dyn_cast<FusedOp>(op);
-      if (!fused || lower::pointsOf(fused.getSpace()) > smallKernel)
+    // All of them first: a merge erases views too, and a walk would go on from an erased one.
+    SmallVector<FusedOp> kernels(block.getOps<FusedOp>());
+    for (FusedOp fused : kernels) {
+      if (lower::pointsOf(fused.getSpace()) > smallKernel)
         continue;
       FusedOp& first = last[fused.getSpaceAttr()];
       FusedOp merged;

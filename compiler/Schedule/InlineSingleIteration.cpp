@@ -24,8 +24,9 @@ bool isPositiveZero(Value value) {
 
 /// Ops that add a term to an accumulator of zeros give the term alone.
 void dropZeroAccumulator(BlockArgument accumulator) {
-  for (OpOperand& use : llvm::make_early_inc_range(accumulator.getUses())) {
-    Operation* user = use.getOwner();
+  // Each user once, before any is erased: one op may use it twice.
+  llvm::SmallSetVector<Operation*, 4> users(llvm::from_range, accumulator.getUsers());
+  for (Operation* user : users) {
     if (auto accumulating = dyn_cast<ir::AccumulatingOpInterface>(user)) {
       if (accumulating.getAcc() == accumulator)
         accumulating.getAccMutable().clear();
@@ -44,7 +45,7 @@ void eraseDeadIndex(Value index) {
   Operation* op = index.getDefiningOp();
   if (!op || !op->use_empty() || !isa<arith::ArithDialect>(op->getDialect()))
     return;
-  SmallVector<Value> operands(op->getOperands());
+  llvm::SmallSetVector<Value, 2> operands(llvm::from_range, op->getOperands());
   op->erase();
   llvm::for_each(operands, eraseDeadIndex);
 }

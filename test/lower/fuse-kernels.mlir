@@ -172,3 +172,15 @@ func.func @first_row(%x: tensor<4x2000xf32>) -> (tensor<4x2000xf32>, tensor<4x20
   %y = titan.tanh %rows : tensor<4x2000xf32>
   return %e, %y : tensor<4x2000xf32>, tensor<4x2000xf32>
 }
+
+// Two small kernels become one, and a view of the first that nobody reads goes with them.
+// CHECK-LABEL: func.func @view_of_sibling
+// CHECK: %[[R:.*]]:2 = kernel.fused flat [4]
+// CHECK-NOT: kernel.cast_shape
+// CHECK: return %[[R]]#1, %[[R]]#0
+func.func @view_of_sibling(%x: tensor<4xf32>, %y: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %e = titan.exp %x : tensor<4xf32>
+  %f = titan.relu %y : tensor<4xf32>
+  %v = titan.reshape %e : tensor<4xf32> to tensor<2x2xf32>
+  return %e, %f : tensor<4xf32>, tensor<4xf32>
+}

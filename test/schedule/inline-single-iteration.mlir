@@ -80,3 +80,24 @@ func.func @inner(%xs: tensor<2x1x4xf32>, %zero: tensor<4xf32>) -> (tensor<4xf32>
   }
   return %r#0, %r#1 : tensor<4xf32>, tensor<2x1x4xf32>
 }
+
+// Users of a start of zeros and of an index that is gone, each of which reads it twice.
+// CHECK-LABEL: func.func @twice
+// CHECK: %[[ZERO:.*]] = titan.constant dense<0.000000e+00>
+// CHECK-NOT: titan.add
+// CHECK-NOT: arith
+// CHECK: return %[[ZERO]]
+func.func @twice(%xs: tensor<1x4xf32>, %seed: tensor<i64>, %t: tensor<i64>) -> (tensor<f32>, tensor<4xf32>) {
+  %z = titan.constant dense<0.0> : tensor<f32>
+  %z4 = titan.constant dense<0.0> : tensor<4xf32>
+  %r:2 = accum.loop %i in 1 running slices(%x = %xs : tensor<1x4xf32>) accumulators(%a = %z : tensor<f32>, %b = %z4 : tensor<4xf32>) -> (tensor<f32>, tensor<4xf32>) {
+    %n = titan.add %a, %a : tensor<f32>
+    %c4 = arith.constant 4 : index
+    %four = arith.muli %i, %c4 : index
+    %base = arith.addi %four, %four : index
+    %d = titan.dropout %x p 0.5 stream 7 seed %seed step %t base %base {window = #titan.window<[4], multiple = 4>} : tensor<4xf32> to tensor<4xf32>
+    %m = titan.add %b, %d : tensor<4xf32>
+    accum.yield %n, %m : tensor<f32>, tensor<4xf32>
+  }
+  return %r#0, %r#1 : tensor<f32>, tensor<4xf32>
+}
