@@ -1,6 +1,7 @@
 #include "compiler/Driver/Compilation.h"
 
 #include "compiler/Codegen/Targets.h"
+#include "compiler/Driver/Output.h"
 #include "compiler/Pipeline/CheckByExecution.h"
 #include "compiler/Pipeline/Pipeline.h"
 #include "compiler/Support/RecipeAttribute.h"
@@ -12,8 +13,6 @@
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassInstrumentation.h"
 #include "mlir/Pass/PassManager.h"
-#include "llvm/Support/FileUtilities.h"
-#include "llvm/Support/ToolOutputFile.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <filesystem>
@@ -194,25 +193,6 @@ std::string Compilation::print() {
   llvm::raw_string_ostream stream(text);
   module_->print(stream);
   return text;
-}
-
-Status writeOutput(const std::string& path, std::string_view text) {
-  if (path.empty() || path == "-") {
-    llvm::outs() << StringRef(text.data(), text.size());
-    llvm::outs().flush();
-    if (std::error_code failure = llvm::outs().error()) {
-      llvm::outs().clear_error(); // or its destructor ends the process
-      return Error::environment("stdout cannot be written: {}", failure.message());
-    }
-    return {};
-  }
-  llvm::Error failure = llvm::writeToOutput(path, [&](llvm::raw_ostream& stream) -> llvm::Error {
-    stream << StringRef(text.data(), text.size());
-    return llvm::Error::success();
-  });
-  if (failure)
-    return Error::environment("{}: {}", path, llvm::toString(std::move(failure)));
-  return {};
 }
 
 } // namespace titan

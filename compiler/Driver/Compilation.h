@@ -58,8 +58,4 @@ private:
   ExecutionReport checked_;
 };
 
-/// Writes `text` to `path` (stdout when empty), whole or not at all: Environment names path and
-/// cause.
-Status writeOutput(const std::string& path, std::string_view text);
-
 } // namespace titan

@@ -1,6 +1,7 @@
 #include "compiler/Driver/Driver.h"
 
 #include "compiler/Driver/Compilation.h"
+#include "compiler/Driver/Output.h"
 #include "compiler/Driver/PayloadBytes.h"
 #include "compiler/Driver/Version.h"
 #include "compiler/Link/Link.h"

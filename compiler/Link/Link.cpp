@@ -1,5 +1,6 @@
 #include "compiler/Link/Link.h"
 
+#include "compiler/Link/ScratchDirectory.h"
 #include "runtime/program/File.h"
 #include "runtime/program/Payload.h"
 
@@ -23,30 +24,6 @@ namespace titan::link {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// A directory of its own beside the output, removed at the end: what is in it is nobody else's,
-/// and the finished job is one rename away from its place.
-class ScratchDirectory {
-public:
-  static Result<ScratchDirectory> createBeside(const std::string& output) {
-    std::string path = output + ".unfinished-XXXXXX";
-    if (!mkdtemp(path.data()))
-      return Error::environment("{} cannot be written: {}", output, std::strerror(errno));
-    return ScratchDirectory(path);
-  }
-  ScratchDirectory(ScratchDirectory&& other) : path_(std::exchange(other.path_, {})) {}
-  ScratchDirectory& operator=(ScratchDirectory&&) = delete;
-  ~ScratchDirectory() {
-    std::error_code ignored;
-    if (!path_.empty())
-      fs::remove_all(path_, ignored);
-  }
-  std::string file(std::string_view name) const { return path_ + "/" + std::string(name); }
-
-private:
-  explicit ScratchDirectory(std::string path) : path_(std::move(path)) {}
-  std::string path_;
-};
 
 Status cannotWrite() {
   return Error::environment("the linked job cannot be written: {}", std::strerror(errno));
@@ -197,12 +174,7 @@ Status linkJob(const std::string& kernels, const JobData& data, const std::strin
   };
   if (Status linked = link(); !linked.ok())
     return linked.takeError().withContext(output);
-  // An old job that runs keeps its file.
-  std::error_code failure;
-  fs::rename(job, output, failure);
-  if (failure)
-    return Error::environment("{} cannot be written: {}", output, failure.message());
-  return {};
+  return scratch.publish("job", output);
 }
 
 } // namespace titan::link

@@ -4,8 +4,9 @@ import shutil
 import subprocess
 import time
 import unittest
+from pathlib import Path
 
-from support import (BAD_INPUT, COMPILE, ENVIRONMENT, MODEL, RUN, RUN_FAILED, USAGE, ErrorTest, limited_file_size,
+from support import (BAD_INPUT, CKPT, COMPILE, ENVIRONMENT, MODEL, OPT, RUN, RUN_FAILED, USAGE, ErrorTest, limited_file_size,
                      small_disk, tree, write_data)
 
 KEEP_ALL = ("--set", "checkpoint.keep=0", "--set", "checkpoint.every=1")
@@ -18,15 +19,37 @@ class CompileOutput(ErrorTest):
         super().setUp()
         self.succeeds(COMPILE, MODEL, "--recipe", "recipe.toml", "-o", "job")
 
-    def test_folder(self):
-        (self.folder / "folder").mkdir()
-        self.refused(ENVIRONMENT, COMPILE, MODEL, "-o", "folder", says="folder")
-
     def test_folder_that_is_not_there(self):
         self.refused(ENVIRONMENT, COMPILE, MODEL, "-o", "none/job", says=["none/job", "No such file"])
 
     def test_below_a_file(self):
         self.refused(ENVIRONMENT, COMPILE, MODEL, "-o", "job/job", says="job/job")
+
+    def test_any_name(self):
+        """LLVM takes a % in a path for a place to fill in; the longest names leave no room for an ending."""
+        for name in ("a%b/job", "%%%%%%", "it's a \"job\"", "größe", "n" * 255):
+            with self.subTest(name=name):
+                (self.folder / name).parent.mkdir(exist_ok=True)
+                self.succeeds(COMPILE, MODEL, "--recipe", "recipe.toml", "-o", name)
+                self.succeeds(self.folder / name, "train", "--out", "a%b.run", "--steps", 2)
+                self.succeeds(COMPILE, MODEL, "--emit=import", "--save-temps", "a%b/stages", "-o", name)
+                self.assertIn("titan.state", (self.folder / name).read_text())
+                shutil.rmtree(self.folder / "a%b.run")
+        self.refused(ENVIRONMENT, COMPILE, MODEL, "-o", "n" * 256, says=["n" * 256, "File name too long"])
+
+    def test_folder(self):
+        (self.folder / "folder").mkdir()
+        for flag in ("--emit=import", "--weights=embed"):
+            self.refused(ENVIRONMENT, COMPILE, MODEL, flag, "-o", "folder", says=["folder cannot be written", "directory"])
+
+    def test_devices(self):
+        """A job does not take the place of a pipe or a device; text goes into it."""
+        os.mkfifo(self.folder / "pipe")
+        self.refused(ENVIRONMENT, COMPILE, MODEL, "-o", "pipe", says=["pipe cannot be written", "not a regular file"])
+        self.refused(ENVIRONMENT, COMPILE, MODEL, "-o", "/dev/null", says="/dev/null cannot be written")
+        self.assertTrue(Path("/dev/null").is_char_device())
+        self.assertIn("titan.state", self.succeeds(COMPILE, MODEL, "--emit=import", "-o", "/dev/stdout").stdout)
+        self.assertTrue(Path("/dev/stdout").is_symlink())
 
     def test_too_large_for_the_disk(self):
         self.refused(ENVIRONMENT, COMPILE, MODEL, "-o", "job", says="job", preexec_fn=limited_file_size(1 << 20))
