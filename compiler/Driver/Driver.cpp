@@ -115,10 +115,10 @@ Status run(const std::vector<std::string>& arguments, const mlir::DialectRegistr
 int compileMain(const std::vector<std::string>& arguments, const std::string&,
                 const mlir::DialectRegistry& more) {
   Status status = run(arguments, more);
-  if (status.ok())
-    return 0;
-  llvm::errs() << "error: " << status.error().message() << "\n";
-  return status.error().exitCode();
+  if (!status.ok())
+    llvm::errs() << "error: " << status.error().message() << "\n";
+  llvm::errs().clear_error(); // what nobody could read ends no compilation
+  return status.ok() ? 0 : status.error().exitCode();
 }
 
 } // namespace titan

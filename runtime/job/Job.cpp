@@ -9,6 +9,7 @@
 #include "runtime/job/Sample.h"
 #include "runtime/job/Train.h"
 #include "runtime/program/Payload.h"
+#include "runtime/program/Process.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -92,7 +93,7 @@ int runJob(const std::vector<std::string>& arguments, const JobImage& image) {
     return 0;
   std::string message = status.error().message();
   std::fflush(stderr);
-  fmt::print(stderr, "error: {}\n", message);
+  tell("error: {}\n", message);
   return status.error().exitCode();
 }
 

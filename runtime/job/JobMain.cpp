@@ -2,6 +2,7 @@
 #include "runtime/job/JobMain.h"
 
 #include "runtime/job/JobImage.h"
+#include "runtime/program/Process.h"
 
 extern "C" {
 extern const struct {
@@ -17,6 +18,7 @@ extern const uint64_t titan_job_payload_size;
 namespace titan {
 
 int jobMain(int argc, char** argv, DeviceChooser choose) {
+  prepareProcess();
   JobImage image{{}, {}, argc > 0 ? argv[0] : "job", {}, titan_job_payload_size, std::move(choose)};
   for (uint64_t i = 0; i < titan_job_program_count; ++i) {
     const auto& program = titan_job_programs[i];

@@ -3,6 +3,7 @@
 #include "runtime/job/Batches.h"
 #include "runtime/job/ProfileReport.h"
 #include "runtime/job/Scalars.h"
+#include "runtime/program/Process.h"
 
 #include <algorithm>
 #include <chrono>
@@ -73,7 +74,7 @@ Status profileJob(Session& session) {
     fmt::print("{}\n", profileJson(m, session.program()).dump(2));
   else
     fmt::print("{}", profileText(m, session.program()));
-  fmt::print(stderr, "trace: {}\n", trace);
+  tell("trace: {}\n", trace);
   return {};
 }
 

@@ -1,6 +1,7 @@
 #include "runtime/job/Session.h"
 
 #include "runtime/job/Overrides.h"
+#include "runtime/program/Process.h"
 
 #include <filesystem>
 
@@ -75,6 +76,6 @@ checkpoint::LoadRequest Session::loadRequest() {
   return {checkpoint::destinations(access()), describe()};
 }
 
-void printNote(const std::string& message) { fmt::print(stderr, "note: {}\n", message); }
+void printNote(const std::string& message) { tell("note: {}\n", message); }
 
 } // namespace titan

@@ -3,6 +3,7 @@
 #include "runtime/job/Overrides.h"
 #include "runtime/job/Resume.h"
 #include "runtime/job/Trainer.h"
+#include "runtime/program/Process.h"
 #include "runtime/program/Text.h"
 
 namespace titan {
@@ -14,13 +15,12 @@ void printHeader(const Session& session) {
   int64_t parameters = 0;
   for (const State& state : program.states)
     parameters += state.kind == StateKind::Param ? elementCount(state.shape) : 0;
-  fmt::print(stderr, "{}: {} parameters, batch {} = {} x {}, {} threads, {}, arena {}\n",
-             program.model, parameters, session.recipe().batch.global,
-             session.recipe().globalMicrobatches(), session.recipe().batch.micro, session.threads(),
-             session.device().gemmVersion.empty()
-                 ? "generated products"
-                 : "products by oneDNN " + session.device().gemmVersion,
-             readableBytes(program.arenaBytes));
+  tell("{}: {} parameters, batch {} = {} x {}, {} threads, {}, arena {}\n", program.model,
+       parameters, session.recipe().batch.global, session.recipe().globalMicrobatches(),
+       session.recipe().batch.micro, session.threads(),
+       session.device().gemmVersion.empty() ? "generated products"
+                                            : "products by oneDNN " + session.device().gemmVersion,
+       readableBytes(program.arenaBytes));
 }
 
 /// The seed of the run: a resumed run keeps the one it started with.
@@ -66,7 +66,7 @@ Result<checkpoint::InitInfo> loadStart(Session& session, const Start& start,
       report = TITAN_TRY(checkpoint::loadLatest(options.out, session.loadRequest()));
     else
       report = TITAN_TRY(checkpoint::load(start.checkpoint, session.loadRequest()));
-    fmt::print(stderr, "resumed from {} at step {}\n", start.checkpoint, report->manifest.step);
+    tell("resumed from {} at step {}\n", start.checkpoint, report->manifest.step);
     for (const std::string& message : report->notes)
       printNote(message);
     noteDataDifferences(report->manifest.data, data);

@@ -105,7 +105,8 @@ void ProgressLine::show(std::string line) {
 
 void ProgressLine::note(const std::string& message) {
   finish();
-  fmt::print(stream_, "{}\n", message);
+  const std::string line = message + "\n";
+  std::fwrite(line.data(), 1, line.size(), stream_);
   std::fflush(stream_);
 }
 

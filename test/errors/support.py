@@ -154,13 +154,8 @@ def forget_jobs():
 
 
 def limited_file_size(limit):
-    """A preexec_fn: no file grows beyond `limit` bytes, as on a full disk; the write fails instead of killing."""
-    import signal
-
-    def apply():
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-    return apply
+    """A preexec_fn: no file grows beyond `limit` bytes, as by ulimit -f."""
+    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
 
 @contextlib.contextmanager

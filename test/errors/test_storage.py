@@ -132,6 +132,29 @@ class RunFolder(ErrorTest):
         self.assertEqual(tree(self.checkpoint), before)
         self.train("--steps", 4)
 
+    def test_file_size_limit_in_the_middle_of_a_run(self):
+        """Metrics are what grows: the run ends with their path, and what was saved stays."""
+        done = self.run_tool(self.job, "train", "--out", "run", "--threads", 1, "--steps", 400, *KEEP_ALL,
+                             "--set", "checkpoint.every=20", preexec_fn=limited_file_size(16 << 10))
+        self.assertIn(done.returncode, (ENVIRONMENT, RUN_FAILED), done.stderr[-2000:])
+        self.assertRegex(done.stderr, r"error: .*run/.*: File too large")
+        self.succeeds(CKPT, "verify", self.checkpoint)
+        self.train("--steps", 400)
+
+    def test_closed_streams(self):
+        """What is closed does not get the number of a file of the run, which messages would go into."""
+        for closed in ("<&- >&- 2>&-", "2>&-", "<&-", ">&-", "2>/dev/full"):
+            with self.subTest(closed=closed):
+                shutil.rmtree(self.folder / "run", ignore_errors=True)
+                self.succeeds("sh", "-c", f'exec "$@" {closed}', "sh", self.job, "train", "--out", "run", "--threads", 1)
+                self.assertRegex((self.folder / "run" / ".lock").read_text(), r"\Apid \d+ on [^\n]*\Z")
+                self.succeeds(CKPT, "verify", self.checkpoint)
+                for tool, code in (((COMPILE, MODEL, "--recipe", "recipe.toml", "-o", "closed"), 0), ((COMPILE, "none.onnx"), 1),
+                                   ((OPT, "--version"), 0), ((CKPT, "list", "run"), 0), ((RUN, self.job, "plan"), 0),
+                                   ((RUN, "--eager", "none.onnx", "train"), 1), ((RUN, "none"), 3)):
+                    done = self.run_tool("sh", "-c", f'exec "$@" {closed}', "sh", *tool)
+                    self.assertEqual(done.returncode, code, f"{tool}: {done.stderr}")
+
     def test_second_process(self):
         first = subprocess.Popen([self.job, "train", "--steps", "1000000", "--out", "run"], cwd=self.folder,
                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -1,10 +1,12 @@
 // titan-ckpt: lists, shows, checks and compares checkpoints.
 #include "runtime/program/Error.h"
+#include "runtime/program/Process.h"
 #include "tools/titan-ckpt/CommandLine.h"
 
 #include <cstdio>
 
 int main(int argc, char** argv) {
+  titan::prepareProcess();
   const titan::ckpt::Outcome outcome = titan::ckpt::runCommandLine({argv + 1, argv + argc});
   std::fputs(outcome.out.c_str(), stdout);
   if (std::fflush(stdout) != 0) {

@@ -2,8 +2,10 @@
 #include "compiler/Pipeline/Register.h"
 #include "frontend/raise/Passes.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "runtime/program/Process.h"
 
 int main(int argc, char** argv) {
+  titan::prepareProcess();
   titan::registerAllPasses();
   titan::frontend::registerImportPasses();
   mlir::DialectRegistry registry;

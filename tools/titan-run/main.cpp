@@ -2,6 +2,7 @@
 // Replaces itself by the program that does the work, so signals and the exit code are that
 // program's.
 #include "runtime/program/Error.h"
+#include "runtime/program/Process.h"
 
 #include <CLI/CLI.hpp>
 
@@ -79,8 +80,9 @@ Status start(const Options& options) {
 } // namespace
 
 int main(int argc, char** argv) {
+  titan::prepareProcess();
   titan::Result<Options> options = parse(argc, argv);
   Status status = options.ok() ? start(*options) : Status(options.takeError());
-  fmt::print(stderr, "error: {}\n", status.error().message());
+  titan::tell("error: {}\n", status.error().message());
   return status.error().exitCode();
 }
