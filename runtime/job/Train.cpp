@@ -124,8 +124,9 @@ Status trainJob(Session& session) {
   std::unique_ptr<Trainer> trainer = TITAN_TRY(Trainer::create(
       session, store, std::move(trainData), std::move(evalData), std::move(identity)));
   TITAN_TRY(trainer->run());
-  fmt::print("step {}  loss {:.6g}  checkpoint {}\n", trainer->step(), trainer->loss(),
-             trainer->savedPath());
+  const std::string skipped = trainer->skippedSteps();
+  fmt::print("step {}  loss {:.6g}{}  checkpoint {}\n", trainer->step(), trainer->loss(),
+             skipped.empty() ? "" : "  " + skipped, trainer->savedPath());
   return {};
 }
 

@@ -25,21 +25,26 @@ bool isFloating(DType dtype) {
   return dtype == DType::F32 || dtype == DType::F64 || dtype == DType::BF16;
 }
 
-/// Where the non-finite values come from, as far as inputs and state show.
+/// Why the last step was skipped, as far as inputs and state show, and what to do.
 Result<std::string> culprit(StateAccess& access, const StepMetrics& metrics) {
+  if (metrics.skipped == Skip::NoValidTargets)
+    return std::string("the last batch has no valid target, every one is loss.ignore_index: check "
+                       "the targets and loss.ignore_index");
+  constexpr std::string_view advice = ": lower optimizer.lr or check the data";
   const auto holdsOthers = [&](DType dtype, const Place& place) -> Result<bool> {
     return isFloating(dtype) && !TITAN_TRY(allFinite(dtype, access.source(place)));
   };
   for (const Binding& binding : access.program().findFunction("step")->bindings)
     if (binding.role == Binding::Role::Input &&
         TITAN_TRY(holdsOthers(binding.dtype, placeOf(binding))))
-      return fmt::format("input '{}' of the last batch holds non-finite values", binding.name);
+      return fmt::format("input '{}' of the last batch holds non-finite values{}", binding.name,
+                         advice);
   for (const State& state : access.program().states)
     if (TITAN_TRY(holdsOthers(state.dtype, placeOf(state))))
-      return fmt::format("'{}' holds non-finite values", state.name);
+      return fmt::format("'{}' holds non-finite values{}", state.name, advice);
   return std::isfinite(metrics.loss)
-             ? fmt::format("the gradient norm is {}", metrics.gradNorm)
-             : fmt::format("the loss is {} on finite inputs and weights", metrics.loss);
+             ? fmt::format("the gradient norm is {}{}", metrics.gradNorm, advice)
+             : fmt::format("the loss is {} on finite inputs and weights{}", metrics.loss, advice);
 }
 
 } // namespace
@@ -132,10 +137,17 @@ Status Trainer::oneStep() {
   TITAN_TRY(executor.run("step"));
   const int64_t skipped = skippedCounter_.count();
   last_.step = step_ = stepCounter_.count();
-  last_.skipped = skipped > skipped_;
-  skipped_ = skipped;
   last_.loss = static_cast<float>(loss_.read());
   last_.gradNorm = static_cast<float>(gradNorm_.read());
+  // A step is skipped because loss or gradients are not finite, or because no target counts.
+  const bool finite = std::isfinite(last_.loss) && std::isfinite(last_.gradNorm);
+  last_.skipped = skipped == skipped_ ? Skip::No
+                  : finite            ? Skip::NoValidTargets
+                                      : Skip::NonFiniteGradients;
+  skipped_ = skipped;
+  ++stepsRun_;
+  if (last_.skipped != Skip::No)
+    ++skips_[last_.skipped];
   last_.lr = static_cast<float>(lr_.read(session_->recipe().optimizer.lr));
   last_.residentBytes = peakResidentBytes();
   const Clock::time_point end = Clock::now();
@@ -145,18 +157,28 @@ Status Trainer::oneStep() {
   if (step_ % session_->recipe().train.logEvery == 0 || step_ == session_->recipe().train.steps)
     TITAN_TRY(events_->write(last_));
   progress_->update(last_);
-  return checkFinite(last_.skipped);
+  return checkSkipped();
 }
 
-Status Trainer::checkFinite(bool skipped) {
-  skippedInARow_ = skipped ? skippedInARow_ + 1 : 0;
+std::string Trainer::skippedSteps() const {
+  int64_t all = 0;
+  std::string causes;
+  for (const auto& [cause, count] : skips_) {
+    all += count;
+    causes += causes.empty() ? "" : ", ";
+    causes += skips_.size() > 1 ? fmt::format("{} {}", count, nameOf(cause)) : nameOf(cause);
+  }
+  return all == 0 ? "" : fmt::format("skipped {} of {} steps ({})", all, stepsRun_, causes);
+}
+
+Status Trainer::checkSkipped() {
+  skippedInARow_ = last_.skipped != Skip::No ? skippedInARow_ + 1 : 0;
   const int64_t limit = session_->recipe().train.nonFiniteLimit;
   if (limit == 0 || skippedInARow_ < limit)
     return {};
   progress_->finish();
   return Error::runFailed(
-      "the updates of steps {} to {} were skipped, train.non_finite_limit = {}: {}: lower "
-      "optimizer.lr or check the data",
+      "the updates of steps {} to {} were skipped, train.non_finite_limit = {}: {}",
       step_ - skippedInARow_ + 1, step_, limit, TITAN_TRY(culprit(session_->access(), last_)));
 }
 

@@ -13,6 +13,7 @@
 #include "runtime/metrics/Progress.h"
 
 #include <chrono>
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -40,6 +41,8 @@ public:
   void note(const std::string& message) { progress_->note(message); }
   int64_t step() const { return step_; }
   float loss() const { return last_.loss; }
+  /// "skipped 3 of 100 steps (2 non-finite gradients, 1 no valid targets)"; empty without any.
+  std::string skippedSteps() const;
   /// Of the newest checkpoint of this run; empty before the first.
   const std::string& savedPath() const { return savedPath_; }
 
@@ -51,7 +54,7 @@ private:
 
   Status findScalars();
   Status oneStep();
-  Status checkFinite(bool skipped);
+  Status checkSkipped();
   Status evaluate();
   Status save();
   Result<checkpoint::SaveRequest> saveRequest() const;
@@ -72,6 +75,8 @@ private:
   Clock::time_point
       stepStart_; ///< end of the step before; what a step logs counts for the next one
   int64_t step_ = 0, skipped_ = 0, skippedInARow_ = 0;
+  int64_t stepsRun_ = 0;          ///< since this process started; so are the two below
+  std::map<Skip, int64_t> skips_; ///< by cause
   int64_t savedStep_ = -1;
   std::string savedPath_;
 };

@@ -94,7 +94,7 @@ Status MetricsFile::write(const StepMetrics& metrics) {
   size_t count = 6;
   if (metrics.residentBytes > 0)
     values[count++] = {"resident", metrics.residentBytes};
-  if (metrics.skipped)
+  if (metrics.skipped != Skip::No)
     values[count++] = {"skipped", int64_t{1}};
   return write(metrics.step, std::span(values).first(count));
 }

@@ -52,7 +52,7 @@ TEST_F(MetricsFileTest, TokensInsteadOfSamples) {
   MetricsFile file = open(0);
   StepMetrics metrics = step(1);
   metrics.tokens = 2048;
-  metrics.skipped = true;
+  metrics.skipped = Skip::NonFiniteGradients;
   ASSERT_TRUE(file.write(metrics).ok());
   EXPECT_EQ(contents(), "{\"step\": 1, \"loss\": 2.3025851, \"lr\": 0.001, \"grad_norm\": 1.25, "
                         "\"tokens\": 2048, \"seconds\": 0.5, \"memory\": 4096, \"skipped\": 1}\n");

@@ -10,6 +10,18 @@
 
 namespace titan {
 
+std::string_view nameOf(Skip skip) {
+  switch (skip) {
+  case Skip::No:
+    return "";
+  case Skip::NonFiniteGradients:
+    return "non-finite gradients";
+  case Skip::NoValidTargets:
+    return "no valid targets";
+  }
+  return "";
+}
+
 namespace {
 
 constexpr double terminalInterval = 0.1, plainInterval = 1; // seconds
@@ -70,12 +82,16 @@ std::string ProgressLine::format(const StepMetrics& metrics) const {
     line += fmt::format(
         "  eta {}",
         inTime(seconds * static_cast<double>(std::max<int64_t>(options_.steps - metrics.step, 0))));
-  if (metrics.skipped)
-    line += "  skipped: non-finite gradients";
+  if (skippedSteps_ > 0)
+    line += fmt::format("  skipped {}: {}", skippedSteps_, nameOf(lastSkip_));
   return line;
 }
 
 void ProgressLine::update(const StepMetrics& metrics) {
+  if (metrics.skipped != Skip::No) {
+    ++skippedSteps_;
+    lastSkip_ = metrics.skipped;
+  }
   secondsPerStep_ = secondsPerStep_ > 0
                         ? (1 - smoothing) * secondsPerStep_ + smoothing * metrics.seconds
                         : metrics.seconds;

@@ -34,7 +34,7 @@ public:
   void finish();
 
   /// "step 120/1000  loss 0.4312  lr 1.0e-03  grad 1.24  52.1k samples/s  MFU 41%  mem 12.0 MiB eta
-  /// 0:42".
+  /// 0:42", and "skipped 3: non-finite gradients" from the first skipped step on.
   std::string format(const StepMetrics& metrics) const;
 
 private:
@@ -45,7 +45,9 @@ private:
   bool terminal_;
   double lastShown_ = -1e9;   ///< seconds, monotonic
   double secondsPerStep_ = 0; ///< moving average
-  size_t shownWidth_ = 0;     ///< of the line that now stands on the terminal
+  int64_t skippedSteps_ = 0;  ///< of this run
+  Skip lastSkip_ = Skip::No;
+  size_t shownWidth_ = 0; ///< of the line that now stands on the terminal
 };
 
 } // namespace titan

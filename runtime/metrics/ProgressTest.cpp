@@ -49,10 +49,23 @@ TEST(Progress, TokensWithoutPeak) {
   ProgressLine line(captured.stream(), {.steps = 100000});
   StepMetrics metrics = step(1);
   metrics.tokens = 200000;
-  metrics.skipped = true;
   EXPECT_EQ(line.format(metrics),
             "step 1/100000  loss 0.4312  lr 1.00e-03  grad 1.24  2.00M tokens/s  mem 12.0 MiB  "
-            "eta 2:46:40  skipped: non-finite gradients");
+            "eta 2:46:40");
+}
+
+TEST(Progress, SkippedStepsStayInTheLine) {
+  Captured captured;
+  ProgressLine line(captured.stream(), {.steps = 10});
+  StepMetrics metrics = step(1);
+  metrics.skipped = Skip::NonFiniteGradients;
+  line.update(metrics);
+  EXPECT_TRUE(line.format(metrics).ends_with("  skipped 1: non-finite gradients"));
+  metrics = step(2);
+  metrics.skipped = Skip::NoValidTargets;
+  line.update(metrics);
+  line.update(step(3));
+  EXPECT_TRUE(line.format(step(3)).ends_with("  skipped 2: no valid targets"));
 }
 
 TEST(Progress, PlainLinesAreFew) {

@@ -3,8 +3,15 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 namespace titan {
+
+/// Why a step left the state as it was, but for its counters.
+enum class Skip { No, NonFiniteGradients, NoValidTargets };
+
+/// "non-finite gradients", "no valid targets"; empty for No.
+std::string_view nameOf(Skip skip);
 
 struct StepMetrics {
   int64_t step = 0; ///< 1 for the first
@@ -16,7 +23,7 @@ struct StepMetrics {
   double seconds = 0;        ///< wall-clock time of this step
   int64_t memoryBytes = 0;   ///< arena and library workspaces
   int64_t residentBytes = 0; ///< the most that the process had in memory so far; 0: not known
-  bool skipped = false;      ///< the update was skipped: non-finite gradients
+  Skip skipped = Skip::No;   ///< the update was
 };
 
 } // namespace titan

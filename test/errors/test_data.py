@@ -159,11 +159,24 @@ class Data(ErrorTest):
         x = np.ones((64, INPUTS), np.float32)
         x[3] = np.nan
         write_data(self.folder / "data.npz", x=x)
-        self.train("--steps", 8, "--set", "data.shuffle=false")
+        done = self.train("--steps", 8, "--set", "data.shuffle=false")
+        self.assertRegex(done.stdout, r"step 8  loss [0-9.]+  skipped 1 of 8 steps \(non-finite gradients\)  checkpoint run/")
         rows = [json.loads(line) for line in (self.folder / "run" / "metrics.jsonl").read_text().splitlines()]
         self.assertEqual([row["step"] for row in rows if row.get("skipped")], [1])
         counters = json.loads((self.checkpoint / "manifest.json").read_text())["counters"]
         self.assertEqual((counters["step"], counters["skipped"], counters["optimizer.t"]), (8, 1, 7))
+
+    def test_steps_without_targets_are_skipped_and_counted(self):
+        x, targets = np.ones((64, INPUTS), np.float32), np.full(64, -100)
+        x[9], targets[8:] = np.nan, 1
+        write_data(self.folder / "data.npz", x=x, targets=targets)
+        done = self.train("--steps", 8, "--set", "data.shuffle=false")
+        self.assertIn("  skipped 2 of 8 steps (1 non-finite gradients, 1 no valid targets)  ", done.stdout)
+        self.assertIn("skipped 1: no valid targets", done.stderr)
+        write_data(self.folder / "data.npz", targets=np.full(64, -100))
+        self.refused(RUN_FAILED, self.job, "train", "--out", "other", "--set", "train.non_finite_limit=3",
+                     says="the updates of steps 1 to 3 were skipped, train.non_finite_limit = 3: the last batch has no valid target, "
+                          "every one is loss.ignore_index: check the targets and loss.ignore_index", may_change=["other"])
 
     def test_non_finite_limit_ends_the_run_and_keeps_its_state(self):
         self.train("--steps", 4)
