@@ -40,9 +40,10 @@ Status checkSpace(Env& env, const std::string& path, uint64_t checkpoints,
   const uint64_t each = static_cast<uint64_t>(bytesOf(folders)) + manifestBytes;
   const uint64_t bytes = checkpoints * (each + overheadPerCheckpoint);
   if (space.bytes < bytes)
-    return Error::environment("'{}' has {} bytes free, {} more checkpoint(s) of {} need {}: free "
-                              "some space, lower checkpoint.keep, or give another --out",
-                              path, space.bytes, checkpoints, each, bytes);
+    return Error::environment("'{}' has {} bytes free, {} more checkpoint(s) of {} and {} for "
+                              "blocks and manifest growth each need {}: free some space, lower "
+                              "checkpoint.keep, or give another --out",
+                              path, space.bytes, checkpoints, each, overheadPerCheckpoint, bytes);
   const uint64_t inodes = checkpoints * inodesOf(folders);
   if (space.countsInodes && space.inodes < inodes)
     return Error::environment("'{}' has {} inodes free, {} more checkpoint(s) need {}: delete some "

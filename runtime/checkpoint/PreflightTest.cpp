@@ -28,8 +28,18 @@ TEST(Preflight, ChecksSpaceForOneMoreThanIsKept) {
   Status passed = store->preflight(request, 2);
   ASSERT_FALSE(passed.ok());
   EXPECT_EQ(passed.error().exitCode(), 3);
-  EXPECT_NE(passed.error().message().find("33554432 bytes free"), std::string::npos)
-      << passed.error().message();
+  const std::string message = passed.error().message();
+  uint64_t checkpoints = 0, each = 0, rest = 0, needed = 0;
+  const size_t at = message.find("33554432 bytes free");
+  ASSERT_NE(at, std::string::npos) << message;
+  ASSERT_EQ(std::sscanf(message.c_str() + at,
+                        "33554432 bytes free, %lu more checkpoint(s) of %lu and %lu for blocks and "
+                        "manifest growth each need %lu",
+                        &checkpoints, &each, &rest, &needed),
+            4)
+      << message;
+  EXPECT_EQ(checkpoints, 3u);
+  EXPECT_EQ(checkpoints * (each + rest), needed);
   EXPECT_TRUE(store->preflight(request, 1).ok());
   env.setSpace({uint64_t{1} << 40, 7, true});
   passed = store->preflight(request, 2);
