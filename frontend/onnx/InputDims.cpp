@@ -67,11 +67,20 @@ Result<BoundInputs> bindInputs(const Graph& graph, const Recipe& recipe) {
     return bound;
   // All leading extents are numbers: the first input's is the batch, and every input that has it is
   // batched.
-  for (BoundInput& input : bound.inputs) {
+  for (size_t i = 0; i < bound.inputs.size(); ++i) {
+    BoundInput& input = bound.inputs[i];
     if (input.shape.empty())
       continue;
-    if (bound.bakedBatch == 0)
+    if (bound.bakedBatch == 0) {
       bound.bakedBatch = input.shape.front();
+      const Dim& leading = graph.inputs[i].dims->front();
+      if (!leading.extent && bound.bakedBatch != recipe.batch.micro)
+        return Error::badInput(
+            "model.dims: {} = {} is the batch of input '{}', which batch.micro = "
+            "{} binds: leave {} out, or set batch.micro = {}",
+            printable(leading.symbol), bound.bakedBatch, printable(input.name), recipe.batch.micro,
+            printable(leading.symbol), bound.bakedBatch);
+    }
     input.batched = input.shape.front() == bound.bakedBatch;
   }
   if (bound.bakedBatch == recipe.batch.micro)

@@ -22,7 +22,7 @@ struct BoundInputs {
 
 /// A leading dimension with a symbol that `model.dims` does not bind is the batch. Without one, the
 /// inputs' common leading extent is a batch that the export baked in. Errors: symbols without a
-/// value, inputs without a type or shape.
+/// value, one for the batch that is not `batch.micro`, inputs without a type or shape.
 Result<BoundInputs> bindInputs(const Graph& graph, const Recipe& recipe);
 
 } // namespace titan::frontend

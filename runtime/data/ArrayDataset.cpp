@@ -95,6 +95,7 @@ Result<std::unique_ptr<Dataset>> ArrayDataset::open(std::span<const std::string>
     dataset->size_ = samples;
     dataset->columns_.push_back(std::move(column));
   }
+  TITAN_TRY(dataset->checkScaling(recipe, names));
   // What was inflated does not need its file any more.
   for (std::shared_ptr<const MappedFile>& file : mapped)
     if (dataset->reads(file.get()))
@@ -108,6 +109,23 @@ bool ArrayDataset::reads(const MappedFile* file) const {
     return std::ranges::any_of(
         column, [&](const Segment& segment) { return segment.array.storage.get() == file; });
   });
+}
+
+Status ArrayDataset::checkScaling(const DataRecipe& recipe, const std::string& files) const {
+  const std::string keys = Conversion::scalingKeys(recipe);
+  std::string read;
+  for (size_t field = 0; field < columns_.size(); ++field) {
+    for (const Segment& segment : columns_[field])
+      if (segment.conversion.scales())
+        return {};
+    read += fmt::format("{}{} {}", read.empty() ? "" : ", ", fields()[field].name,
+                        name(columns_[field][0].array.dtype));
+  }
+  if (keys.empty())
+    return {};
+  return Error::badInput("{}: no array is scaled by {}, which is for inputs in U8; there are: {}: "
+                         "scale them in the file, or remove {} from the recipe",
+                         files, keys, read, keys);
 }
 
 Status ArrayDataset::checkLabels() const {

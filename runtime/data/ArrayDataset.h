@@ -37,6 +37,8 @@ private:
                                    std::span<const std::pair<std::string, Array>> arrays);
   /// Does an array lie in the mapping of `file`?
   bool reads(const MappedFile* file) const;
+  /// Values that nothing is scaled by are a mistake.
+  Status checkScaling(const DataRecipe& recipe, const std::string& files) const;
   Status checkLabels() const;
 
   std::vector<Column> columns_; ///< by field

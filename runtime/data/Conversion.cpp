@@ -185,6 +185,17 @@ Result<Conversion> Conversion::create(DType from, const FieldSpec& field,
   return conversion;
 }
 
+std::string Conversion::scalingKeys(const DataRecipe& recipe) {
+  std::vector<const char*> keys;
+  if (recipe.scale != DataRecipe().scale)
+    keys.push_back("data.scale");
+  if (!recipe.mean.empty())
+    keys.push_back("data.mean");
+  if (!recipe.std.empty())
+    keys.push_back("data.std");
+  return fmt::format("{}", fmt::join(keys, ", "));
+}
+
 int64_t Conversion::apply(const char* source, char* destination) const {
   if (function_)
     return function_(source, destination, count_, range_);

@@ -4,6 +4,7 @@
 #include "runtime/data/Dataset.h"
 
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace titan {
@@ -15,12 +16,16 @@ public:
   /// integers and bools (each value is checked); bool to float; uint8 to float, by (x * scale -
   /// mean) / std unless it is the target.
   static Result<Conversion> create(DType from, const FieldSpec& field, const DataRecipe& recipe);
+  /// The keys that `recipe` sets for this, "data.mean, data.std"; empty without any.
+  static std::string scalingKeys(const DataRecipe& recipe);
 
   /// Converts one sample, elementCount(field.shape) elements; addresses need no alignment. Returns
   /// the index of the first element outside of field.classes or of the dtype's range, or -1.
   int64_t apply(const char* source, char* destination) const;
   /// Integer `index` of a sample, for errors.
   int64_t valueAt(const char* source, int64_t index) const;
+  /// Is it (x * scale - mean) / std, of uint8?
+  bool scales() const { return !table_.empty(); }
   /// Can a value be out of range, so that reading it may fail?
   bool checks() const { return checks_; }
 

@@ -98,12 +98,30 @@ TEST_F(DatasetTest, Uint8ImagesAreScaled) {
 TEST_F(DatasetTest, ScaleLeavesTheTargetAlone) {
   DataRecipe recipe;
   recipe.scale = 1.0 / 255;
-  const std::vector<uint8_t> values = {0, 1};
+  const std::vector<uint8_t> values = {0, 255};
   FieldSpec target = image();
+  target.name = "targets";
   target.target = true;
-  const auto dataset = open({writeNpy("x.npy", DType::U8, {1, 2}, values)}, {target}, recipe);
+  const auto dataset = open({writeNpy("x.npy", DType::U8, {1, 2}, values),
+                             writeNpy("targets.npy", DType::U8, {1, 2}, values)},
+                            {image(), target}, recipe);
   ASSERT_TRUE(dataset);
   EXPECT_EQ(row<float>(*dataset, 0, 0), (std::vector<float>{0, 1}));
+  EXPECT_EQ(row<float>(*dataset, 0, 1), (std::vector<float>{0, 255}));
+}
+
+TEST_F(DatasetTest, WhatNothingIsScaledByIsRefused) {
+  DataRecipe recipe;
+  recipe.mean = {0.5, 0.25};
+  recipe.std = {2};
+  const std::string path = writeNpy("x.npy", DType::F32, {3, 2}, x_);
+  EXPECT_EQ(
+      openError({path}, {image()}, recipe),
+      path + ": no array is scaled by data.mean, data.std, which is for inputs in U8; there "
+             "are: x F32: scale them in the file, or remove data.mean, data.std from the recipe");
+  const std::string text = write("t.txt", "abcdefghij");
+  EXPECT_EQ(openError({text}, {tokens(), nextTokens()}, recipe),
+            text + ": tokens are not scaled by data.mean, data.std: remove it from the recipe");
 }
 
 TEST_F(DatasetTest, Conversions) {

@@ -1,5 +1,6 @@
 #include "runtime/data/TokenDataset.h"
 
+#include "runtime/data/Conversion.h"
 #include "runtime/data/Digest.h"
 
 #include <algorithm>
@@ -63,6 +64,9 @@ Result<std::unique_ptr<Dataset>> TokenDataset::open(std::span<const std::string>
                                                     std::vector<FieldSpec> fields) {
   if (Status status = checkLengths(fields); !status.ok())
     return status.takeError().withContext(files[0]);
+  if (const std::string keys = Conversion::scalingKeys(recipe); !keys.empty())
+    return Error::badInput("{}: tokens are not scaled by {}: remove it from the recipe", files[0],
+                           keys);
   Result<std::vector<TokenSource>> sources = tokenSources(fields, recipe.fields);
   if (!sources.ok())
     return sources.takeError().withContext(files[0]);

@@ -257,6 +257,15 @@ TEST(RecipeValidate, Refusals) {
                 .find("mesh.axes has shard = 2: more than one rank is not available"),
             std::string::npos);
   EXPECT_EQ(validateError("[precision]\ncompute = \"bf16\""), "");
+  EXPECT_EQ(
+      validateError("[loss]\nkind = \"mse\"\nlabel_smoothing = 0.1"),
+      "loss.label_smoothing = 0.1 is for cross_entropy, loss.kind = \"mse\" has no use for it");
+  EXPECT_EQ(validateError("[loss]\nkind = \"output\"\nignore_index = 0"),
+            "loss.ignore_index = 0 is for cross_entropy, loss.kind = \"output\" has no use for it");
+  EXPECT_EQ(validateError("[optimizer]\nkind = \"sgd\"\nbetas = [0.9, 0.95]"),
+            "optimizer.betas = [0.9, 0.95] are for adam and adamw; sgd has momentum");
+  EXPECT_EQ(validateError("[optimizer]\nkind = \"sgd\"\neps = 1e-6"),
+            "optimizer.eps = 1e-06 is for adam and adamw; sgd has none");
   for (const char* bad :
        {"[optimizer]\nlr = -1", "[optimizer]\nbetas = [0.9, 1.0]", "[optimizer]\nmomentum = 0.9",
         "[optimizer]\nkind = \"sgd\"\nnesterov = true", "[loss]\nlabel_smoothing = 1",

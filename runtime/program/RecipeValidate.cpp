@@ -58,6 +58,24 @@ Status checkModel(const ModelRecipe& model) {
   return {};
 }
 
+/// Values of another kind of loss are a mistake; the defaults may be written out.
+Status checkLoss(const LossRecipe& loss) {
+  if (loss.kind != "output" && loss.target.empty())
+    return Error::badInput("loss.target is empty: name the data field with the targets");
+  TITAN_TRY(checkRange("loss.label_smoothing", loss.labelSmoothing, 0, 1));
+  if (loss.kind == "cross_entropy")
+    return {};
+  if (loss.labelSmoothing != 0)
+    return Error::badInput("loss.label_smoothing = {} is for cross_entropy, loss.kind = \"{}\" has "
+                           "no use for it",
+                           loss.labelSmoothing, loss.kind);
+  if (loss.ignoreIndex != LossRecipe().ignoreIndex)
+    return Error::badInput("loss.ignore_index = {} is for cross_entropy, loss.kind = \"{}\" has no "
+                           "use for it",
+                           loss.ignoreIndex, loss.kind);
+  return {};
+}
+
 Status checkOptimizer(const OptimizerRecipe& optimizer) {
   TITAN_TRY(checkRange("optimizer.lr", optimizer.lr, 0, INFINITY));
   TITAN_TRY(checkRange("optimizer.betas[0]", optimizer.beta1, 0, 1));
@@ -69,6 +87,13 @@ Status checkOptimizer(const OptimizerRecipe& optimizer) {
   if (optimizer.momentum != 0 && optimizer.kind != "sgd")
     return Error::badInput("optimizer.momentum = {} is for sgd; {} has betas", optimizer.momentum,
                            optimizer.kind);
+  const OptimizerRecipe defaults;
+  if (optimizer.kind == "sgd" &&
+      std::pair(optimizer.beta1, optimizer.beta2) != std::pair(defaults.beta1, defaults.beta2))
+    return Error::badInput("optimizer.betas = [{}, {}] are for adam and adamw; sgd has momentum",
+                           optimizer.beta1, optimizer.beta2);
+  if (optimizer.kind == "sgd" && optimizer.eps != defaults.eps)
+    return Error::badInput("optimizer.eps = {} is for adam and adamw; sgd has none", optimizer.eps);
   if (optimizer.nesterov && optimizer.momentum == 0)
     return Error::badInput("optimizer.nesterov = true needs optimizer.momentum above 0");
   for (const OptimizerGroup& group : optimizer.groups) {
@@ -166,9 +191,7 @@ int64_t Recipe::dataRanks() const {
 Status validate(const Recipe& recipe) {
   TITAN_TRY(checkChoices(recipe));
   TITAN_TRY(checkModel(recipe.model));
-  if (recipe.loss.kind != "output" && recipe.loss.target.empty())
-    return Error::badInput("loss.target is empty: name the data field with the targets");
-  TITAN_TRY(checkRange("loss.label_smoothing", recipe.loss.labelSmoothing, 0, 1));
+  TITAN_TRY(checkLoss(recipe.loss));
   TITAN_TRY(checkOptimizer(recipe.optimizer));
   TITAN_TRY(checkSchedule(recipe.schedule, recipe.train));
   TITAN_TRY(checkMesh(recipe.mesh));

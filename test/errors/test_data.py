@@ -149,6 +149,13 @@ class Data(ErrorTest):
         write_data(self.folder / "data.npz", targets=targets)
         self.train()
 
+    def test_scaling_that_no_array_has(self):
+        """A recipe for images of bytes, or a list for channels, that has no effect on floats."""
+        for assignment, key in {"data.mean=[1, 2]": "data.mean", "data.std=[2]": "data.std", "data.scale=0.5": "data.scale"}.items():
+            with self.subTest(assignment=assignment):
+                self.train_refused("--set", assignment,
+                                   says=["data.npz", f"no array is scaled by {key}, which is for inputs in U8", "x F32"])
+
     def test_second_file_of_another_shape(self):
         write_data(self.folder / "more.npz", x=np.zeros((64, 7), np.float32))
         self.train_refused("--data", "data.npz", "--data", "more.npz", says=["more.npz", "7", "12"])

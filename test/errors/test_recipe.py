@@ -152,6 +152,24 @@ class Recipe(ErrorTest):
     def test_everything_frozen(self):
         self.bad("[model]\nfrozen = ['*']\n", says="model.frozen")
 
+    def test_a_batch_of_two_sizes(self):
+        (self.folder / "model.onnx").write_bytes(onnx.linear())
+        self.bad("[model]\ndims = { batch = 3 }\n", model="model.onnx",
+                 says="model.dims: batch = 3 is the batch of input 'x', which batch.micro = 4 binds: leave batch out, or "
+                      "set batch.micro = 3")
+        self.recipe("[model]\ndims = { batch = 4 }\n" + RECIPE)
+        self.succeeds(COMPILE, "model.onnx", "--recipe", "recipe.toml", "-o", "job")
+
+    def test_values_that_another_kind_has(self):
+        for assignment, says in {
+                "loss.label_smoothing=0.1": "loss.label_smoothing = 0.1 is for cross_entropy, loss.kind = \"mse\" has no use",
+                "loss.ignore_index=3": "loss.ignore_index = 3 is for cross_entropy, loss.kind = \"mse\" has no use"}.items():
+            self.compile_refused("--set", "loss.kind=mse", "--set", assignment, says=says)
+        for assignment, says in {
+                "optimizer.betas=[0.9, 0.95]": "optimizer.betas = [0.9, 0.95] are for adam and adamw; sgd has momentum",
+                "optimizer.eps=1e-6": "optimizer.eps = 1e-06 is for adam and adamw; sgd has none"}.items():
+            self.compile_refused("--set", "optimizer.kind=sgd", "--set", assignment, says=says)
+
     def test_dims_that_the_model_lacks(self):
         self.bad("[model]\ndims = { length = 8 }\n", says=["model.dims", "length"])
 
