@@ -15,13 +15,15 @@ void addLowerToLlvmPasses(OpPassManager& passes, bool hasBf16) {
   passes.addPass(createExpandMath());
   // Equal addresses of neighbouring operands, and constants of the polynomials.
   passes.addPass(createCSEPass());
+  // What has neither polynomial nor intrinsic is called in libm, element by element: with vector
+  // and arith ops, which the passes below convert.
+  passes.addPass(createConvertMathToLLVMPass({.approximateLog1p = false}));
+  passes.addPass(createConvertMathToLibmPass());
   passes.addPass(createSCFToControlFlowPass());
   passes.addPass(createConvertVectorToLLVMPass());
   // Rounding division of integers has no instruction.
   passes.addPass(arith::createArithExpandOpsPass({.includeBf16 = !hasBf16}));
   passes.addPass(createArithToLLVMConversionPass());
-  passes.addPass(createConvertMathToLLVMPass());
-  passes.addPass(createConvertMathToLibmPass());
   passes.addPass(createConvertFuncToLLVMPass());
   passes.addPass(createConvertControlFlowToLLVMPass());
   passes.addPass(createReconcileUnrealizedCastsPass());

@@ -15,16 +15,16 @@ struct FunctionSpec {
   double ulps;
 };
 
-class Functions : public ::testing::TestWithParam<FunctionSpec> {};
-
-KernelCase kernelOf(const char* op, int64_t count) {
+KernelCase kernelOf(const char* op, int64_t count, const std::string& element = "f32") {
   return KernelCase({.space = {count},
-                     .ins = {{"f32", "(i) -> (i)", {count}}},
-                     .outs = {{"f32", "(i) -> (i)", {count}}},
+                     .ins = {{element, "(i) -> (i)", {count}}},
+                     .outs = {{element, "(i) -> (i)", {count}}},
                      .kernelClass = "flat",
-                     .body = std::string("\n^bb0(%x: f32):\n  %y = math.") + op +
-                             " %x : f32\n  kernel.yield %y : f32\n"});
+                     .body = "\n^bb0(%x: " + element + "):\n  %y = math." + op +
+                             " %x : " + element + "\n  kernel.yield %y : " + element + "\n"});
 }
+
+class Functions : public ::testing::TestWithParam<FunctionSpec> {};
 
 TEST_P(Functions, ErrorIsAFewUlps) {
   const FunctionSpec& spec = GetParam();
@@ -56,6 +56,38 @@ TEST_P(Functions, PlaceInTheVectorDoesNotMatter) {
     ASSERT_EQ(single.run()[0], all.substr(i * 4, 4)) << spec.op << "(" << in[i] << ")";
   }
 }
+
+/// Doubles have no polynomials: every function comes from libm, or from instructions.
+class DoubleFunctions : public ::testing::TestWithParam<FunctionSpec> {};
+
+TEST_P(DoubleFunctions, AreThoseOfLibm) {
+  const FunctionSpec& spec = GetParam();
+  constexpr int64_t count = 1003; // whole vectors, and a rest
+  Elements in(count);
+  for (int64_t i = 0; i < count; ++i)
+    in[i] = spec.low + (spec.high - spec.low) * i / (count - 1);
+  KernelCase kernel = kernelOf(spec.op, count, "f64");
+  kernel.setIn(0, in);
+  Elements out = decode("f64", kernel.run()[0]);
+  for (int64_t i = 0; i < count; ++i) {
+    double want = spec.reference(in[i]);
+    ASSERT_NEAR(out[i], want, spec.ulps * 0x1p-52 * std::abs(want))
+        << spec.op << "(" << in[i] << ")";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, DoubleFunctions,
+    ::testing::Values(
+        FunctionSpec{"exp", std::exp, -700, 700, 2}, FunctionSpec{"exp2", std::exp2, -700, 700, 2},
+        FunctionSpec{"expm1", std::expm1, -30, 30, 64}, FunctionSpec{"log", std::log, 1e-6, 1e4, 2},
+        FunctionSpec{"log1p", std::log1p, -0.9, 100, 2},
+        FunctionSpec{"log2", std::log2, 1e-6, 1e4, 2}, FunctionSpec{"tanh", std::tanh, -12, 12, 2},
+        FunctionSpec{"erf", std::erf, -5, 5, 2}, FunctionSpec{"erfc", std::erfc, -5, 5, 2},
+        FunctionSpec{"sin", std::sin, -50, 50, 2}, FunctionSpec{"cos", std::cos, -50, 50, 2},
+        FunctionSpec{"atan", std::atan, -50, 50, 2}, FunctionSpec{"sqrt", std::sqrt, 0, 1e6, 1},
+        FunctionSpec{"floor", std::floor, -9, 9, 0}, FunctionSpec{"ceil", std::ceil, -9, 9, 0}),
+    [](const auto& info) { return std::string(info.param.op); });
 
 TEST(Functions, LimitsAreKept) {
   constexpr double infinity = INFINITY;
