@@ -17,4 +17,8 @@ using HostOutputs = std::vector<HostTensor>;
 Result<std::optional<HostOutputs>> fold(const Node& node, const HostInputs& inputs,
                                         int64_t largest = kLargestFolded);
 
+/// Is this an op of shapes and indices that has a rule above and no converter? Where an operand is
+/// not known it says nothing about the node.
+bool isOnlyFolded(const Node& node);
+
 } // namespace titan::frontend

@@ -149,7 +149,7 @@ private:
     std::vector<Known> operands = operandsOf(node);
     const ConverterEntry* converter = findConverter(node);
     // Operands that failed make this node fail too, silently: its own problem, if it has one, is
-    // that it is unknown.
+    // that nothing knows its op.
     bool complete = true;
     for (auto [i, operand] : llvm::enumerate(operands))
       complete &= !node.hasInput(i) || operand.isKnown();
@@ -160,6 +160,8 @@ private:
       if (*folded)
         return;
     }
+    if (!converter && !complete && isOnlyFolded(node))
+      return;
     if (!converter)
       return fail(node, Error::badInput("{}: {}", node.shown(), unsupported(node)));
     if (!complete)

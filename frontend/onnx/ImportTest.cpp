@@ -224,6 +224,24 @@ TEST_F(ImportTest, ReportsAllUnsupportedNodesAtOnce) {
   EXPECT_HAS(message, "node 'det' (Det)");
 }
 
+TEST_F(ImportTest, NodesBehindAnUnsupportedOneAreNotListed) {
+  ModelBuilder model;
+  model.input("x", {-1, 3, 4}).output("y");
+  model.floats("w", {1, 6, 4}, std::vector<float>(24));
+  model.node("GRU", {"x", "w", "w"}, {"h"}, "gru");
+  model.node("Shape", {"h"}, {"s"}, "shape");
+  model.node("ConstantOfShape", {"s"}, {"z"}, "zeros");
+  model.node("Reshape", {"h", "s"}, {"r"}, "reshape");
+  model.node("Add", {"r", "z"}, {"a"}, "add");
+  model.node("Det", {"a"}, {"y"}, "det");
+  Result<std::string> text = import(model);
+  ASSERT_FALSE(text.ok());
+  const std::string& message = text.error().message();
+  EXPECT_HAS(message, "2 nodes cannot be imported");
+  EXPECT_HAS(message, "node 'gru' (GRU): the op is not supported");
+  EXPECT_HAS(message, "node 'det' (Det)");
+}
+
 TEST_F(ImportTest, RaisesWhatExportersTookApart) {
   std::string text = importFile("decomposed.onnx").take();
   for (const char* op : {"titan.layer_norm", "titan.gelu erf", "titan.gelu tanh", "titan.silu"})
