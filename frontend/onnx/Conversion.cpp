@@ -213,11 +213,11 @@ Result<Value> Conversion::joined(ArrayRef<Value> values, int64_t axis) const {
                             : Value(create<ir::ConcatOp>(ValueRange(values), axis));
 }
 
-Value Conversion::pickLoss(Value scores, Value targets, int64_t ignored) const {
+Value Conversion::pickLoss(Value scores, Value targets, int64_t ignored, double smoothing) const {
   Type element = ir::accumulationType(ir::tensorType(scores).getElementType());
   return create<ir::CrossEntropyOp>(
       RankedTensorType::get(ir::tensorType(targets).getShape(), element), scores, targets,
-      builder.getI64IntegerAttr(ignored), builder.getF64FloatAttr(0));
+      builder.getI64IntegerAttr(ignored), builder.getF64FloatAttr(smoothing));
 }
 
 Result<std::vector<Value>> Conversion::broadcastOperands(ArrayRef<size_t> operands) {

@@ -99,7 +99,9 @@ public:
   /// Joined along `axis`. Error: shapes or types that do not fit.
   Result<mlir::Value> joined(llvm::ArrayRef<mlir::Value> values, int64_t axis) const;
   /// -log softmax(scores)[target] per target, classes last; 0 where the target is `ignored`.
-  mlir::Value pickLoss(mlir::Value scores, mlir::Value targets, int64_t ignored = INT64_MIN) const;
+  /// `smoothing` of it is the mean over the classes.
+  mlir::Value pickLoss(mlir::Value scores, mlir::Value targets, int64_t ignored = INT64_MIN,
+                       double smoothing = 0) const;
 
   Status give(mlir::Value value) {
     results[0] = value;

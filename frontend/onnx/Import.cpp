@@ -4,6 +4,7 @@
 #include "frontend/onnx/InputDims.h"
 #include "frontend/onnx/MissingMasks.h"
 #include "frontend/onnx/RebindBatch.h"
+#include "frontend/onnx/Scopes.h"
 #include "frontend/onnx/States.h"
 #include "frontend/onnx/Values.h"
 #include "frontend/raise/Evaluate.h"
@@ -390,9 +391,24 @@ Result<NameOverrides> nameOverrides(const Recipe& recipe, const ImportOptions& o
   return readNamesFile(path);
 }
 
+static constexpr NoteCause kUnsmoothed = {
+    "{} may have had label_smoothing: PyTorch's exporter leaves it out, and the file does not say",
+    "{} losses may have had label_smoothing, which PyTorch's exporter leaves out, and the file "
+    "does "
+    "not say: {}"};
+
+/// The legacy exporter refuses label smoothing; torch.export's metadata says it, if it is there.
+static void noteSmoothing(Notes& notes, const Graph& graph) {
+  for (const Node& node : graph.nodes)
+    if (graph.fromPyTorch() && node.domain.empty() && node.opType == "SoftmaxCrossEntropyLoss" &&
+        !scopeOf(node).known)
+      notes.add(kUnsmoothed, node.shown());
+}
+
 std::vector<std::string> notesOf(const Graph& graph, const NameTable& names) {
   Notes all = graph.notes;
   all.append(names.notes);
+  noteSmoothing(all, graph);
   return all.lines();
 }
 

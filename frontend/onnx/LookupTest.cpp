@@ -134,6 +134,47 @@ TEST_F(LookupTest, TheMeanLossCountsTheTargetsThatAreNotIgnored) {
   EXPECT_HAS(text, "titan.div");
 }
 
+/// The source's call and what the loss of the import has.
+struct Smoothing {
+  const char *call, *has;
+};
+
+TEST_F(LookupTest, LabelSmoothingIsWhatTheSourceSays) {
+  for (const auto& [call, has] :
+       {Smoothing{"args = (%linear, %t, None, 1, -100, 0.1), kwargs = {}", "label_smoothing 1.0"},
+        Smoothing{"args = (%linear, %t), kwargs = {ignore_index: -1, label_smoothing: 0.25}",
+                  "label_smoothing 2.500000e-01"},
+        Smoothing{"args = (%linear, %t, None, 1, -100), kwargs = {}", "label_smoothing 0.0"},
+        Smoothing{"args = (%linear, %t), kwargs = {}", "label_smoothing 0.0"},
+        Smoothing{"args = (%linear, %t, None, 1, -100, %item), kwargs = {}",
+                  "node 'loss' (SoftmaxCrossEntropyLoss): label_smoothing = '%item' of the source "
+                  "is no number in [0, 1]: export the scores, and set loss.label_smoothing"}}) {
+    ModelBuilder model;
+    model.model.set_producer_name("pytorch");
+    model.input("x", {-1, 5}).input("t", {-1}, kInt64).output("y");
+    auto& loss = model.node("SoftmaxCrossEntropyLoss", {"x", "t"}, {"y"}, "loss");
+    ModelBuilder::setMetadata(loss, "pkg.torch.onnx.name_scopes", "['', 'cross_entropy']");
+    ModelBuilder::setMetadata(
+        loss, "pkg.torch.onnx.fx_node",
+        std::string("%cross_entropy : [num_users=1] = "
+                    "call_function[target=torch.ops.aten.cross_entropy_loss.default](") +
+            call + ")");
+    EXPECT_HAS(import(model), has);
+  }
+}
+
+TEST_F(LookupTest, ALossWithoutItsSourceIsNoted) {
+  ModelBuilder model;
+  model.model.set_producer_name("pytorch");
+  model.input("x", {-1, 5}).input("t", {-1}, kInt64).output("y");
+  model.node("SoftmaxCrossEntropyLoss", {"x", "t"}, {"y"}, "loss");
+  const std::string note = "node 'loss' (SoftmaxCrossEntropyLoss) may have had label_smoothing: "
+                           "PyTorch's exporter leaves it out, and the file does not say";
+  EXPECT_EQ(notes(model), std::vector<std::string>{note});
+  model.model.set_producer_name("skl2onnx");
+  EXPECT_TRUE(notes(model).empty());
+}
+
 TEST_F(LookupTest, ClassWeightsAreRefused) {
   ModelBuilder model;
   model.input("x", {-1, 2}).input("t", {-1}, kInt64).output("y").floats("w", {2}, some(2));

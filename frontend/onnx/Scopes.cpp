@@ -80,6 +80,32 @@ static std::optional<int64_t> paddingIndexOf(const std::string& text) {
   return index >= 0 ? std::optional(index) : std::nullopt;
 }
 
+/// What an fx node has for the argument `name`: by its position, `args = (%x, %y, None, 1)`, or by
+/// its name, `kwargs = {name: 1}`. Empty: the default.
+static std::string fxArgument(const std::string& text, size_t position, const std::string& name) {
+  size_t begin = text.find("args = (");
+  if (begin == std::string::npos)
+    return "";
+  begin += 8;
+  size_t number = 0, end = begin;
+  for (int depth = 0; end < text.size() && (depth > 0 || text[end] != ')'); ++end) {
+    depth += text[end] == '(' || text[end] == '[';
+    depth -= text[end] == ')' || text[end] == ']';
+    if (text[end] != ',' || depth > 0)
+      continue;
+    if (number++ == position)
+      return text.substr(begin, end - begin);
+    begin = text.find_first_not_of(' ', end + 1);
+  }
+  if (number == position && begin < end)
+    return text.substr(begin, end - begin);
+  size_t keyword = text.find(name + ": ", end);
+  if (keyword == std::string::npos)
+    return "";
+  keyword += name.size() + 2;
+  return text.substr(keyword, text.find_first_of(",}", keyword) - keyword);
+}
+
 static bool isNumeric(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(),
                                       [](unsigned char c) { return std::isdigit(c) || c == '.'; });
@@ -127,6 +153,8 @@ Scope scopeOf(const Node& node) {
       scope.operands = fxOperands(fx->second);
       if (scope.target.starts_with("aten.embedding."))
         scope.paddingIndex = paddingIndexOf(fx->second);
+      if (fx->second.find("target=torch.ops.aten.cross_entropy_loss.") != std::string::npos)
+        scope.labelSmoothing = fxArgument(fx->second, 5, "label_smoothing");
     }
   } else if (node.name.find('/') != std::string::npos) {
     scope.known = true;

@@ -28,6 +28,7 @@ struct Scope {
   std::vector<FxOperand> operands;
   ScopePlace place = ScopePlace::Told;
   std::optional<int64_t> paddingIndex; ///< of an nn.Embedding that has one
+  std::string labelSmoothing;          ///< of a cross-entropy, as it is written: "0.1"; empty: none
 };
 
 Scope scopeOf(const Node& node);

@@ -1,5 +1,8 @@
 // Losses inside of the model. Classes are dimension 1 of the scores; titan's loss has them last.
 #include "frontend/onnx/Conversion.h"
+#include "frontend/onnx/Scopes.h"
+
+#include <charconv>
 
 using namespace mlir;
 
@@ -61,6 +64,22 @@ Status reduced(Conversion& c, const Classes& classes, Value loss, Type element) 
   return c.give(c.convert(loss, element));
 }
 
+/// ONNX has no label smoothing, and PyTorch's exporter leaves it out without a word; the text of
+/// the source's call has it.
+Result<double> labelSmoothing(Conversion& c) {
+  const std::string text = scopeOf(c.node).labelSmoothing;
+  if (text.empty())
+    return 0;
+  double value = -1;
+  const char* end = text.data() + text.size();
+  if (std::from_chars(text.data(), end, value).ptr != end || !(value >= 0 && value <= 1))
+    return c.error(
+        "label_smoothing = '{}' of the source is no number in [0, 1]: export the scores, "
+        "and set loss.label_smoothing",
+        printable(text));
+  return value;
+}
+
 Status softmaxCrossEntropyLoss(Conversion& c) {
   Classes classes = TITAN_TRY(classesOf(c));
   Type element = tensorType(classes.scores).getElementType();
@@ -68,7 +87,8 @@ Status softmaxCrossEntropyLoss(Conversion& c) {
     Value scores = TITAN_TRY(c.operand(0));
     c.results[1] = c.create<LogSoftmaxOp>(scores, c.builder.getI64IntegerAttr(1));
   }
-  Value loss = c.pickLoss(classes.scores, classes.targets, classes.ignored);
+  double smoothing = TITAN_TRY(labelSmoothing(c));
+  Value loss = c.pickLoss(classes.scores, classes.targets, classes.ignored, smoothing);
   return reduced(c, classes, loss, element);
 }
 

@@ -27,6 +27,12 @@ protected:
     return text;
   }
 
+  /// What the user is told of the model.
+  static std::vector<std::string> notes(const ModelBuilder& model) {
+    Graph graph = parseGraph(model.bytes(), "m.onnx", "").take();
+    return notesOf(graph, nameTensors(graph).take());
+  }
+
   mlir::MLIRContext context_;
   Recipe recipe_; ///< batch.micro = 8
 };
