@@ -18,8 +18,8 @@ import tempfile
 from pathlib import Path
 
 import side_by_side
-from side_by_side import (CONTENDERS, add_options, best_peer, compare, memory, milliseconds, parse_options, processor, save, split_by_losses,
-                          table)
+from side_by_side import (CONTENDERS, OTHER_BUILD, add_options, against_other_build, best_peer, compare, memory, milliseconds, parse_options,
+                          processor, save, split_by_losses, table)
 
 sys.path.insert(0, str(CONTENDERS / "gpt"))
 import protocol
@@ -30,8 +30,9 @@ OPTIMIZER_BYTES = 28
 LOSS_TOLERANCE = {"f32": 1e-4, "bf16": 1e-2}
 
 
-def contenders_of(folder, precision, tools):
-    return {
+def contenders_of(folder, precision, tools, against):
+    other = {OTHER_BUILD: ["gpt/titan.py", folder, precision, against]} if against else {}
+    return other | {
         "PyTorch eager": ["gpt/pytorch.py", folder, precision],
         "Titan": ["gpt/titan.py", folder, precision, tools],
         "torch.compile": ["gpt/pytorch.py", folder, precision, "compile"],
@@ -65,7 +66,7 @@ def bound_of(row, results):
 def run_row(name, precision, folder, row, arguments):
     """What results/*.json says of one row and precision."""
     steps = arguments.steps or ROWS[name][3]
-    results, failures = compare(contenders_of(folder, precision, arguments.tools), arguments, steps)
+    results, failures = compare(contenders_of(folder, precision, arguments.tools, arguments.against), arguments, steps)
     bound = bound_of(row, results)
     right, wrong = split_by_losses(results, LOSS_TOLERANCE[precision])
     return {"row": name, "precision": precision, **row, "rounds": arguments.rounds, "steps": steps, "bound": bound,
@@ -85,7 +86,8 @@ def text_of(result):
         "share of the bound": lambda c: f"{100 * bound['seconds'] / c['median']:.0f} %" if bound else "",
         "against the best peer": lambda c: f"{c['median'] / best:.2f}" if best else "",
         **memory("GB", 1e9, 2)}
-    return "\n".join([*lines, "", *table(result["contenders"], result["wrong"] | result["skipped"], columns)]) + "\n"
+    rows = table(result["contenders"], result["wrong"] | result["skipped"], columns)
+    return "\n".join([*lines, "", *rows]) + "\n" + against_other_build(result["contenders"])
 
 
 def record(head, results):

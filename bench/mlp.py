@@ -9,8 +9,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from side_by_side import (CONTENDERS, add_options, best_peer, compare, memory, milliseconds, parse_options, prepare, processor, save,
-                          split_by_losses, table)
+from side_by_side import (CONTENDERS, OTHER_BUILD, add_options, against_other_build, best_peer, compare, memory, milliseconds, parse_options,
+                          prepare, processor, save, split_by_losses, table)
 
 sys.path.insert(0, str(CONTENDERS / "mlp"))
 import problem
@@ -19,8 +19,9 @@ import protocol
 LOSS_TOLERANCE = 1e-4  # relative: roundings only
 
 
-def contenders_of(folder, tools):
-    return {
+def contenders_of(folder, tools, against):
+    other = {OTHER_BUILD: ["mlp/titan.py", folder, against]} if against else {}
+    return other | {
         "PyTorch eager": ["mlp/pytorch.py", folder],
         "Titan": ["mlp/titan.py", folder, tools],
         "torch.compile": ["mlp/pytorch.py", folder, "compile"],
@@ -38,7 +39,7 @@ def report(results, failures, arguments):
         f"MLP {problem.FEATURES}-{problem.HIDDEN}-{problem.CLASSES}, batch {problem.BATCH}, AdamW, f32, {protocol.THREADS} threads; "
         f"{arguments.rounds} rounds of {arguments.steps} steps",
         f"{processor()[0]}, {datetime.date.today()}", "", *table(results, failures, columns)]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n" + against_other_build(results)
 
 
 def main():
@@ -50,7 +51,7 @@ def main():
         if reason:
             print(f"bench: the MLP cannot be prepared: {reason}", file=sys.stderr)
             return 1
-        results, failures = compare(contenders_of(Path(temporary), arguments.tools), arguments, arguments.steps)
+        results, failures = compare(contenders_of(Path(temporary), arguments.tools, arguments.against), arguments, arguments.steps)
     right, wrong = split_by_losses(results, LOSS_TOLERANCE)
     text = report(right, wrong | failures, arguments)
     print(text, end="")

@@ -15,6 +15,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 CONTENDERS = HERE / "contenders"
 sys.path.insert(0, str(CONTENDERS))
+OTHER_BUILD = "Titan of --against"
 REST = 0.3  # seconds until the spinning threads of the one before have gone to sleep
 CACHES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "JAX_COMPILATION_CACHE_DIR")
 PATIENCE = 900  # seconds for a contender's set-up, and for a round
@@ -123,7 +124,16 @@ def split_by_losses(results, tolerance):
 
 def best_peer(results):
     """Seconds of a step, or None."""
-    return min((result["median"] for result in results if result["name"] != "Titan"), default=None)
+    return min((result["median"] for result in results if result["name"] not in ("Titan", OTHER_BUILD)), default=None)
+
+
+def against_other_build(results):
+    """The times of this build as parts of those of `--against`, round by round; nothing without it."""
+    times = {result["name"]: result["seconds"] for result in results}
+    if not {"Titan", OTHER_BUILD} <= set(times):
+        return ""
+    ratios = [new / old for new, old in zip(times["Titan"], times[OTHER_BUILD])]
+    return f"this build / {OTHER_BUILD}: median {statistics.median(ratios):.3f}, {min(ratios):.3f} to {max(ratios):.3f}\n"
 
 
 def milliseconds(digits):
@@ -172,6 +182,7 @@ def save(benchmark, text, ending=""):
 
 def add_options(parser, rounds, steps):
     parser.add_argument("--tools", type=Path, default=HERE.parent / "build/release/bin", help="folder of titan-compile")
+    parser.add_argument("--against", type=Path, help="the same of another build, measured in turns with it")
     parser.add_argument("--rounds", type=int, default=rounds)
     parser.add_argument("--steps", type=int, default=steps, help="steps of a round")
     parser.add_argument("--only", default="", help="contenders whose name contains one of these, comma-separated")

@@ -1,5 +1,6 @@
 """Training with Titan: a job compiled from an ONNX export, and its runs."""
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -49,8 +50,10 @@ class Job:
     of titan-compile."""
 
     def __init__(self, tools, model, recipe, path, data, *options):
-        self.path, self.data, self.runs, self.peak = path, data, 0, 0
-        run([tools / "titan-compile", model, "--recipe", recipe, "-o", path, *options])
+        # A name of its own: two builds may be contenders of one row. The weights lie beside it.
+        self.path = path.with_name(f"{path.name}-{os.getpid()}")
+        self.data, self.runs, self.peak = data, 0, 0
+        run([tools / "titan-compile", model, "--recipe", recipe, "-o", self.path, *options])
         # Of all children that have ended: what told the version is smaller.
         self.compile_peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
 
