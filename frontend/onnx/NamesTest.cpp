@@ -90,25 +90,73 @@ TEST(Names, IdentityNamesAreAliases) {
   ModelBuilder model;
   model.input("x", {-1, 3}).output("y");
   model.floats("a.weight", {3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9});
-  model.node("Identity", {"a.weight"}, {"b.weight"});
+  model.node("Identity", {"a.weight"}, {"b.weight"}, "/b/Identity");
   model.node("MatMul", {"x", "a.weight"}, {"h"});
   model.node("MatMul", {"h", "b.weight"}, {"y"});
   EXPECT_EQ(named(model, "a.weight").aliases, (std::vector<std::string>{"b.weight"}));
 }
 
+/// x @ first @ second, as the legacy exporter writes two folded matrices of equal bytes, then added
+/// biases: that of each module, by name, where there are any.
+std::vector<std::string> namesOfFolded(const std::vector<std::string>& scopes,
+                                       const std::vector<std::string>& biases) {
+  ModelBuilder model;
+  model.model.set_producer_name("pytorch");
+  model.input("x", {-1, 2}).output("y");
+  model.floats("onnx::MatMul_7", {2, 2}, {1, 2, 3, 4});
+  model.node("Identity", {"onnx::MatMul_7"}, {"onnx::MatMul_8"}, "Identity_0");
+  for (size_t i = 0; i < biases.size(); ++i)
+    if (i == 0 || (biases[i] != biases[0] && !biases[i].starts_with("=")))
+      model.floats(biases[i], {2}, {1.0f + static_cast<float>(i), 5});
+    else if (biases[i].starts_with("="))
+      model.node("Identity", {biases[0]}, {biases[i].substr(1)}, "Identity_1");
+  std::string value = "x";
+  for (size_t i = 0; i < 2; ++i) {
+    std::string n = std::to_string(i), result = i == 1 && biases.empty() ? "y" : "p" + n;
+    model.node("MatMul", {value, i ? "onnx::MatMul_8" : "onnx::MatMul_7"}, {result},
+               scopes[i] + "/MatMul");
+    value = result;
+    if (biases.empty())
+      continue;
+    result = i == 1 ? "y" : "b" + n;
+    std::string bias = biases[i].starts_with("=") ? biases[i].substr(1) : biases[i];
+    model.node("Add", {bias, value}, {result}, scopes[i] + "/Add");
+    value = result;
+  }
+  Graph graph = graphOf(model);
+  NameTable table = nameTensors(graph).take();
+  std::vector<std::string> names;
+  for (const NamedTensor& tensor : table.tensors)
+    if (graph.initializers.at(tensor.initializer).shape.size() == 2)
+      names.push_back(tensor.name);
+  return names;
+}
+
+TEST(Names, EqualMatricesThatWereFoldedAreOneWhereTheirModulesSaySo) {
+  using Names = std::vector<std::string>;
+  Names one{"a.weight"}, two{"a.weight", "b.weight"};
+  // A module that is called twice, a tied weight beside biases of its own, a copy of a layer.
+  EXPECT_EQ(namesOfFolded({"/a", "/a_1"}, {"a.bias", "a.bias"}), one);
+  EXPECT_EQ(namesOfFolded({"/a", "/b"}, {"a.bias", "b.bias"}), one);
+  EXPECT_EQ(namesOfFolded({"/a", "/b"}, {"a.bias", "=b.bias"}), two);
+  // Nothing but the scopes tells.
+  EXPECT_EQ(namesOfFolded({"/a", "/a_1"}, {}), one);
+  EXPECT_EQ(namesOfFolded({"/a", "/b"}, {}), two);
+}
+
 TEST(Names, TensorsThatWereMergedForTheirValuesAreSeparate) {
-  // The legacy exporter writes an Identity for equal bytes: ones are equal by chance, drawn values
-  // are one tensor.
+  // The legacy exporter writes an Identity for equal bytes of parameters that are not tied.
   for (bool ones : {true, false}) {
     ModelBuilder model;
+    model.model.set_producer_name("pytorch");
     model.input("x", {-1, 2}).output("y");
     model.floats("a.weight", {2}, ones ? std::vector<float>{1, 1} : std::vector<float>{1, 2});
     model.node("Identity", {"a.weight"}, {"b.weight"});
     model.node("Mul", {"x", "a.weight"}, {"h"}, "/a/Mul");
     model.node("Mul", {"h", "b.weight"}, {"y"}, "/b/Mul");
     NameTable table = nameTensors(graphOf(model)).take();
-    EXPECT_EQ(table.tensors.size(), ones ? 2u : 1u);
-    EXPECT_EQ(table.tensors[0].aliases.size(), ones ? 0u : 1u);
+    EXPECT_EQ(table.tensors.size(), 2u);
+    EXPECT_TRUE(table.tensors[0].aliases.empty());
   }
   // torch.export names the parameters of each use.
   ModelBuilder model;
@@ -129,6 +177,27 @@ TEST(Names, TensorsThatWereMergedForTheirValuesAreSeparate) {
   EXPECT_EQ(table.tensors[0].name, "a.norm.weight");
   EXPECT_EQ(table.tensors[1].name, "b.norm.weight");
   EXPECT_EQ(table.tensors[1].kind, TensorKind::Parameter);
+}
+
+TEST(Names, AMergedTensorKeepsItsNameWhereAnotherParameterIsUsedFirst) {
+  ModelBuilder model;
+  model.input("x", {-1, 2}).output("y");
+  model.floats("final.weight", {2}, {1, 1});
+  std::string value = "x";
+  for (std::string module : {"first", "final"}) {
+    std::string result = module == "first" ? "h" : "y";
+    ::onnx::NodeProto& node = model.node("LayerNormalization", {value, "final.weight"}, {result});
+    ModelBuilder::setMetadata(node, "pkg.torch.onnx.name_scopes",
+                              "['', '" + module + "', 'layer_norm']");
+    ModelBuilder::setMetadata(node, "pkg.torch.onnx.fx_node",
+                              "%l : [] = f(args = (%x, [2], %p_" + module + "_weight, None))");
+    value = result;
+  }
+  Graph graph = graphOf(model);
+  NameTable table = nameTensors(graph).take();
+  EXPECT_EQ(table.find(graph.nodes[0].inputs[1])->name, "first.weight");
+  EXPECT_EQ(table.find(graph.nodes[0].inputs[1])->kind, TensorKind::Parameter);
+  EXPECT_EQ(table.find(graph.nodes[1].inputs[1])->name, "final.weight");
 }
 
 /// A product of [2, 3] features whose bias of zeros onnxscript took out. `fx`: what the node's fx

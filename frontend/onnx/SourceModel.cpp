@@ -14,6 +14,11 @@ namespace {
 constexpr NoteCause kMergedWith = {
     "{} have equal values and were merged; they are separate here",
     "{} pairs of tensors have equal values and were merged; they are separate here: {}"};
+constexpr NoteCause kFoldedEqually = {
+    "{} have equal values, and nothing tells that they are one parameter: they are separate here",
+    "{} pairs of tensors have equal values, and nothing tells that they are one parameter each: "
+    "they "
+    "are separate here: {}"};
 constexpr NoteCause kMerged = {
     "{} was merged from several parameters of equal value; they are separate here",
     "{} tensors were each merged from several parameters of equal value; they are separate here: "
@@ -172,31 +177,107 @@ void resolveScopes(Graph& graph) {
     }
 }
 
-/// The legacy exporter replaces a tensor by an Identity of one with equal bytes. Bytes that were
-/// drawn or trained are only equal where the tensor is the same; ones and zeros are equal by
-/// chance.
-static void splitUniformIdentities(Graph& graph) {
-  std::erase_if(graph.nodes, [&](const Node& node) {
-    if (!graph.fromPyTorch() || node.opType != "Identity" || node.inputs.size() != 1 ||
-        node.outputs.size() != 1 || node.outputs[0].find("::") != std::string::npos ||
-        node.outputs[0].find('.') == std::string::npos)
+namespace {
+
+/// The legacy exporter writes tensors of equal bytes once, with an Identity for each of the others.
+/// A tied parameter is one value of its graph, whatever it is called: no Identity stands for it. So
+/// those that have names are parameters of their own: copies of a layer, or ones and zeros. Of
+/// those that it folded, as transposed matrices, the modules around them tell.
+class EqualTensors {
+public:
+  explicit EqualTensors(Graph& graph) : graph_(graph) {}
+
+  void separate() {
+    std::vector<size_t> folded;
+    std::set<size_t> done;
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+      const Node& node = graph_.nodes[i];
+      if (!standsForTensor(node))
+        continue;
+      if (isAnonymous(node.outputs[0])) {
+        folded.push_back(i);
+        continue;
+      }
+      makeOwn(node, kMergedWith);
+      done.insert(i);
+    }
+    for (size_t i : folded)
+      if (isOfItsOwn(graph_.nodes[i])) {
+        makeOwn(graph_.nodes[i], kFoldedEqually);
+        done.insert(i);
+      }
+    size_t index = 0;
+    std::erase_if(graph_.nodes, [&](const Node&) { return done.contains(index++); });
+  }
+
+private:
+  /// Did the exporter write it for equal bytes? What the source computes has a scope or metadata.
+  bool standsForTensor(const Node& node) const {
+    if (node.opType != "Identity" || node.inputs.size() != 1 || node.outputs.size() != 1 ||
+        node.name.starts_with('/') || !node.metadata.empty() ||
+        !graph_.initializers.contains(node.inputs[0]))
       return false;
-    auto tensor = graph.initializers.find(node.inputs[0]);
-    for (const Port& output : graph.outputs)
-      if (output.name == node.outputs[0])
-        return false;
-    if (tensor == graph.initializers.end() || !isUniform(tensor->second))
-      return false;
-    Tensor copy = tensor->second;
+    return std::none_of(graph_.outputs.begin(), graph_.outputs.end(),
+                        [&](const Port& output) { return output.name == node.outputs[0]; });
+  }
+
+  void makeOwn(const Node& node, const NoteCause& cause) {
+    Tensor copy = graph_.initializers.at(node.inputs[0]);
     copy.name = node.outputs[0];
     copy.copyOf = node.inputs[0];
-    graph.notes.add(kMergedWith,
-                    fmt::format("{} and {}", inQuotes(copy.name), inQuotes(node.inputs[0])));
-    graph.initializerOrder.push_back(copy.name);
-    graph.initializers.emplace(node.outputs[0], std::move(copy));
-    return true;
-  });
-}
+    graph_.notes.add(cause,
+                     fmt::format("{} and {}", inQuotes(copy.name), inQuotes(node.inputs[0])));
+    graph_.initializerOrder.push_back(copy.name);
+    graph_.initializers.emplace(node.outputs[0], std::move(copy));
+  }
+
+  /// The legacy scope of the first node that reads `value`.
+  std::string scopeOfReader(const std::string& value) const {
+    for (const Node& node : graph_.nodes)
+      if (node.opType != "Identity" &&
+          std::find(node.inputs.begin(), node.inputs.end(), value) != node.inputs.end())
+        return scopePart(node);
+    return {};
+  }
+
+  /// Tensors with names that nodes of `scope` read.
+  std::set<std::string> namedTensorsOf(const std::string& scope) const {
+    std::set<std::string> names;
+    for (const Node& node : graph_.nodes)
+      for (const std::string& input : node.inputs)
+        if (scopePart(node) == scope && graph_.initializers.contains(input) && !isAnonymous(input))
+          names.insert(input);
+    return names;
+  }
+
+  /// Is what a folded tensor stands for another tensor than the one with its bytes? The same
+  /// parameter in two places says that one module is called twice; equal parameters of two modules,
+  /// that one is a copy of the other; different ones, that these bytes are tied. Where the modules
+  /// have nothing else, two calls of one module are told by their scopes.
+  bool isOfItsOwn(const Node& node) const {
+    std::string a = scopeOfReader(node.inputs[0]), b = scopeOfReader(node.outputs[0]);
+    std::set<std::string> ofA = namedTensorsOf(a), ofB = namedTensorsOf(b);
+    auto origin = [&](const std::string& name) {
+      const std::string& original = graph_.initializers.at(name).copyOf;
+      return original.empty() ? name : original;
+    };
+    bool copied = false;
+    for (const std::string& name : ofB) {
+      if (ofA.contains(name))
+        return false;
+      copied |= std::any_of(ofA.begin(), ofA.end(), [&](const std::string& other) {
+        return origin(other) == origin(name);
+      });
+    }
+    if (copied || ofA.empty() || ofB.empty())
+      return copied || withoutNumber(a) != withoutNumber(b);
+    return false;
+  }
+
+  Graph& graph_;
+};
+
+} // namespace
 
 /// Is every use of `name` an operand of an op that broadcasts it to another one's shape?
 static bool onlyBroadcasts(const Graph& graph, const std::string& name) {
@@ -239,7 +320,8 @@ void shareRepeatedSamples(Graph& graph) {
 }
 
 void splitMergedTensors(Graph& graph) {
-  splitUniformIdentities(graph);
+  if (graph.fromPyTorch())
+    EqualTensors(graph).separate();
   /// The parameter of the fx node that operand `k` of `node` is; empty: not known.
   auto parameterOf = [&](const Node& node, const Scope& scope, size_t k) -> std::string {
     if (scope.operands.empty())
@@ -260,6 +342,14 @@ void splitMergedTensors(Graph& graph) {
       std::erase_if(tokens, [&](const std::string& token) { return !token.ends_with(leaf); });
     return tokens.size() == 1 ? tokens.front() : std::string();
   };
+  std::set<std::string> parameters; // that fx nodes name
+  for (const Node& node : graph.nodes)
+    for (const FxOperand& operand : scopeOf(node).operands)
+      parameters.insert(operand.mangled);
+  auto isSourceName = [&](const std::string& name) {
+    return graph.signature.known() ? graph.signature.byName(name) != nullptr
+                                   : parameters.contains(mangled(name));
+  };
   std::map<std::string, std::map<std::string, std::string>>
       copies; // initializer -> parameter -> name
   for (Node& node : graph.nodes) {
@@ -272,10 +362,10 @@ void splitMergedTensors(Graph& graph) {
       if (parameter.empty())
         continue;
       auto& names = copies[original];
-      // The file's name stays with its own parameter; an anonymous tensor with that of its first
-      // use.
+      // The file's name stays with its own parameter, whoever is used first; an anonymous tensor is
+      // that of its first use.
       if (names.empty())
-        names.emplace(parameter, original);
+        names.emplace(isSourceName(original) ? mangled(original) : parameter, original);
       auto [it, fresh] = names.try_emplace(parameter, "");
       if (fresh) {
         it->second = fmt::format("{}#{}", original, names.size() - 1);
