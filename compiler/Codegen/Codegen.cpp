@@ -9,6 +9,8 @@
 #include "mlir/IR/Diagnostics.h"
 
 #include <filesystem>
+#include <map>
+#include <tuple>
 
 using namespace mlir;
 
@@ -65,23 +67,28 @@ private:
     if (failed(state))
       return failure();
     state->offset = plan.offset;
-    auto file = dyn_cast<ir::FileInitAttr>(ir::StateOp(plan.state).getInit());
-    if (file && options.embedWeights)
-      embed(file, state->init);
+    if (state->init.kind == Init::Kind::External && options.embedWeights)
+      embed(state->init);
     compiled.program.states.push_back(std::move(*state));
     return success();
   }
 
-  /// Lets the job carry the bytes of `file`.
-  void embed(ir::FileInitAttr file, Init& init) {
-    PayloadPart part;
-    part.size = static_cast<int64_t>(file.getBytes());
-    part.path = (std::filesystem::path(options.weightsDirectory) / file.getPath().str()).string();
-    part.fileOffset = file.getOffset();
-    part.digest = file.getDigest();
+  /// Lets the job carry what `init` stores; what several states are made of, once.
+  void embed(Init& init) {
     init.kind = Init::Kind::Payload;
-    init.path.clear();
-    init.offset = addPart(std::move(part));
+    for (StoredRange& range : init.stored) {
+      auto [known, isNew] = embedded.try_emplace({range.path, range.offset, range.bytes}, 0);
+      if (isNew) {
+        PayloadPart part;
+        part.size = range.bytes;
+        part.path = (std::filesystem::path(options.weightsDirectory) / range.path).string();
+        part.fileOffset = static_cast<uint64_t>(range.offset);
+        part.digest = range.digest;
+        known->second = addPart(std::move(part));
+      }
+      range.path.clear();
+      range.offset = known->second;
+    }
   }
 
   LogicalResult addConstant(const memory::ConstantPlan& plan) {
@@ -119,6 +126,8 @@ private:
   codegen::Target& target;
   codegen::KernelTable table;
   CompiledModule compiled;
+  /// Where ranges of files (path, offset, bytes) start in the payload.
+  std::map<std::tuple<std::string, int64_t, int64_t>, int64_t> embedded;
 };
 
 /// Builds the program and the code of its kernels, with diagnostics as one error.

@@ -35,14 +35,28 @@ Init ruleInit(ir::RuleInitAttr rule) {
   return init;
 }
 
-Init fileInit(ir::FileInitAttr file) {
+Shape toShape(ArrayRef<int64_t> values) { return Shape(values.begin(), values.end()); }
+
+/// For a state of shape `state`, which a range without one has too.
+Init fileInit(ir::FileInitAttr file, const Shape& state) {
   Init init;
   init.kind = Init::Kind::External;
-  init.path = file.getPath();
-  init.offset = static_cast<int64_t>(file.getOffset());
-  init.digest = file.getDigest();
-  init.permutation.assign(file.getPermutation().begin(), file.getPermutation().end());
+  for (ir::StoredRangeAttr range : file.getStored())
+    init.stored.push_back({range.getPath().str(), static_cast<int64_t>(range.getOffset()),
+                           static_cast<int64_t>(range.getBytes()), range.getDigest(),
+                           range.getShape().empty() ? state : toShape(range.getShape())});
   return init;
+}
+
+std::vector<TensorSource> sourcesOf(ir::StateOp op, const Shape& state) {
+  std::vector<TensorSource> sources;
+  if (std::optional<ArrayAttr> list = op.getSources())
+    for (auto source : list->getAsRange<ir::SourceAttr>())
+      sources.push_back({source.getInitializer().str(),
+                         shortened({toShape(source.getAt()), toShape(source.getFrom()),
+                                    toShape(source.getExtent()), toShape(source.getDims())},
+                                   state)});
+  return sources;
 }
 
 } // namespace
@@ -69,14 +83,12 @@ FailureOr<State> describeState(ir::StateOp source, std::span<const MeshAxis> mes
   if (std::optional<ArrayAttr> aliases = source.getAliases())
     for (auto alias : aliases->getAsRange<StringAttr>())
       state.aliases.push_back(alias.getValue().str());
-  state.sourceName = source.getSourceName().value_or("");
-  if (auto layout = source.getSourceLayout())
-    state.sourceLayout.assign(layout->begin(), layout->end());
+  state.sources = sourcesOf(source, state.shape);
   // The op's verifier admits these two.
   if (auto rule = dyn_cast<ir::RuleInitAttr>(source.getInit()))
     state.init = ruleInit(rule);
   else
-    state.init = fileInit(cast<ir::FileInitAttr>(source.getInit()));
+    state.init = fileInit(cast<ir::FileInitAttr>(source.getInit()), state.shape);
   return state;
 }
 

@@ -49,6 +49,117 @@ LogicalResult RuleInitAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
+/// `"w.bin", offset = 0, bytes = 24, digest = 1, shape = [2, 3]`, the shape only where there is one.
+static ParseResult parseRange(AsmParser& parser, SmallVectorImpl<StoredRangeAttr>& stored) {
+  std::string path;
+  uint64_t offset = 0, bytes = 0, digest = 0;
+  SmallVector<int64_t> shape;
+  auto number = [&](StringRef name, uint64_t& value) -> ParseResult {
+    return failure(parser.parseComma() || parser.parseKeyword(name) || parser.parseEqual() ||
+                   parser.parseInteger(value));
+  };
+  if (parser.parseString(&path) || number("offset", offset) || number("bytes", bytes) ||
+      number("digest", digest))
+    return failure();
+  if (succeeded(parser.parseOptionalComma()) &&
+      (parser.parseKeyword("shape") || parser.parseEqual() ||
+       parser.parseCommaSeparatedList(AsmParser::Delimiter::Square,
+                                      [&] { return parser.parseInteger(shape.emplace_back()); })))
+    return failure();
+  stored.push_back(StoredRangeAttr::get(parser.getContext(), path, offset, bytes, digest, shape));
+  return success();
+}
+
+static void printRange(AsmPrinter& printer, StoredRangeAttr range) {
+  printer.printString(range.getPath());
+  printer << ", offset = " << range.getOffset() << ", bytes = " << range.getBytes()
+          << ", digest = " << range.getDigest();
+  if (!range.getShape().empty())
+    printer << ", shape = [" << range.getShape() << "]";
+}
+
+// One range as it is, several each in brackets.
+Attribute FileInitAttr::parse(AsmParser& parser, Type) {
+  SmallVector<StoredRangeAttr> stored;
+  auto inBrackets = [&]() -> ParseResult {
+    return failure(parseRange(parser, stored) || parser.parseRSquare());
+  };
+  if (parser.parseLess())
+    return {};
+  if (failed(parser.parseOptionalLSquare())) {
+    if (parseRange(parser, stored))
+      return {};
+  } else {
+    if (inBrackets())
+      return {};
+    while (succeeded(parser.parseOptionalComma()))
+      if (parser.parseLSquare() || inBrackets())
+        return {};
+  }
+  if (parser.parseGreater())
+    return {};
+  return parser.getChecked<FileInitAttr>(parser.getContext(), stored);
+}
+
+void FileInitAttr::print(AsmPrinter& printer) const {
+  bool several = getStored().size() > 1;
+  printer << "<";
+  llvm::interleaveComma(getStored(), printer, [&](StoredRangeAttr range) {
+    printer << (several ? "[" : "");
+    printRange(printer, range);
+    printer << (several ? "]" : "");
+  });
+  printer << ">";
+}
+
+LogicalResult FileInitAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                   ArrayRef<StoredRangeAttr> stored) {
+  if (stored.empty())
+    return emitError() << "an init_file stores at least one range";
+  return success();
+}
+
+// #titan.source<"W", at = [4, 0], from = [0, 8, 0], extent = [4, 3], dims = [1, 2]>
+Attribute SourceAttr::parse(AsmParser& parser, Type) {
+  std::string initializer;
+  SmallVector<int64_t> at, from, extent, dims;
+  std::pair<StringRef, SmallVector<int64_t>*> members[] = {
+      {"at", &at}, {"from", &from}, {"extent", &extent}, {"dims", &dims}};
+  if (parser.parseLess() || parser.parseString(&initializer))
+    return {};
+  while (succeeded(parser.parseOptionalComma())) {
+    SMLoc where = parser.getCurrentLocation();
+    StringRef keyword;
+    if (parser.parseKeyword(&keyword) || parser.parseEqual())
+      return {};
+    auto* member = llvm::find_if(members, [&](const auto& m) { return m.first == keyword; });
+    if (member == std::end(members) || !member->second->empty())
+      return parser.emitError(where, "a source has at, from, extent and dims, each once"),
+             Attribute();
+    if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&] {
+          return parser.parseInteger(member->second->emplace_back());
+        }))
+      return {};
+  }
+  if (parser.parseGreater())
+    return {};
+  return SourceAttr::get(parser.getContext(), initializer, at, from, extent, dims);
+}
+
+void SourceAttr::print(AsmPrinter& printer) const {
+  printer << "<";
+  printer.printString(getInitializer());
+  auto member = [&](StringRef name, ArrayRef<int64_t> values) {
+    if (!values.empty())
+      printer << ", " << name << " = [" << values << "]";
+  };
+  member("at", getAt());
+  member("from", getFrom());
+  member("extent", getExtent());
+  member("dims", getDims());
+  printer << ">";
+}
+
 // #titan.placement<["shard" = shard(0), "tensor" = shard(1)]>
 Attribute PlacementAttr::parse(AsmParser& parser, Type) {
   SmallVector<StringAttr> axes;

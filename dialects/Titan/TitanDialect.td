@@ -95,20 +95,50 @@ class Titan_Attr<string name, string attrMnemonic> : AttrDef<Titan_Dialect, name
   let mnemonic = attrMnemonic;
 }
 
-def Titan_FileInitAttr : Titan_Attr<"FileInit", "init_file"> {
-  let summary = "bytes of a file; IR never holds weights";
+def Titan_StoredRangeAttr : Titan_Attr<"StoredRange", "stored"> {
+  let summary = "the bytes of one initializer in a file";
   let description = [{
-    `bytes` bytes at `offset` of the file `path` (relative to the model's directory, or to --weights-dir), little-endian, with XXH3-64
-    `digest`. State dimension i is stored dimension `permutation[i]`; empty: the same layout.
-    An empty path never occurs.
+    `bytes` bytes at `offset` of the file `path` (relative to the model's directory, or to --weights-dir), little-endian, row-major, with XXH3-64
+    `digest`: a tensor of `shape`; empty: of the state's. An empty path never occurs.
   }];
-  let parameters = (ins StringRefParameter<>:$path, "uint64_t":$offset, "uint64_t":$bytes,
-                        "uint64_t":$digest,
-                        OptionalArrayRefParameter<"int64_t">:$permutation);
+  let parameters = (ins StringRefParameter<>:$path, "uint64_t":$offset, "uint64_t":$bytes, "uint64_t":$digest,
+                        OptionalArrayRefParameter<"int64_t">:$shape);
   let assemblyFormat = [{
-    `<` $path `,` `offset` `=` $offset `,` `bytes` `=` $bytes `,` `digest` `=` $digest
-    (`,` `permutation` `=` `[` $permutation^ `]`)? `>`
+    `<` $path `,` `offset` `=` $offset `,` `bytes` `=` $bytes `,` `digest` `=` $digest (`,` `shape` `=` `[` $shape^ `]`)? `>`
   }];
+}
+
+def Titan_FileInitAttr : Titan_Attr<"FileInit", "init_file"> {
+  let summary = "bytes of files; IR never holds weights";
+  let description = [{
+    A range for each initializer that the state's `sources` name, in the order in which they name them first; without sources one, which is
+    stored as the state is.
+
+    ```mlir
+    #titan.init_file<"mlp.onnx.data", offset = 0, bytes = 401408, digest = 17>
+    #titan.init_file<["m.onnx", offset = 0, bytes = 64, digest = 1, shape = [4, 4]], ["m.onnx", offset = 64, bytes = 128, digest = 2, shape = [4, 8]]>
+    ```
+  }];
+  let parameters = (ins ArrayRefParameter<"::titan::ir::StoredRangeAttr">:$stored);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
+def Titan_SourceAttr : Titan_Attr<"Source", "source"> {
+  let summary = "a box of a state that is a box of an initializer of the model file";
+  let description = [{
+    Mirrors `TensorSource` of runtime/program/Piece.h, which has the algebra. Element x of the box is element at + x of the state and element y of
+    the initializer: y[dims[i]] = from[dims[i]] + x[i], and y[j] = from[j] in the other dimensions. What is left out is `at` and `from` of zeros,
+    the state's shape as `extent`, and as many `dims` as the state has, in order.
+
+    ```mlir
+    #titan.source<"onnx::MatMul_7", dims = [1, 0]>
+    #titan.source<"W", at = [4, 0], from = [0, 8, 0], extent = [4, 3], dims = [1, 2]>
+    ```
+  }];
+  let parameters = (ins StringRefParameter<>:$initializer, ArrayRefParameter<"int64_t">:$at, ArrayRefParameter<"int64_t">:$from,
+                        ArrayRefParameter<"int64_t">:$extent, ArrayRefParameter<"int64_t">:$dims);
+  let hasCustomAssemblyFormat = 1;
 }
 
 def Titan_RuleInitAttr : Titan_Attr<"RuleInit", "init_rule"> {

@@ -25,34 +25,55 @@ static std::string ports(const char* title, const std::vector<Port>& list) {
   return text;
 }
 
-/// The tensors of one kind: name, type, shape in the source's layout, and what the file calls them.
+/// Name, type, shape and what the file calls it; of several initializers also their shapes.
+static std::string line(const Graph& graph, const NamedTensor& tensor, const std::string& name,
+                        const Shape& shape, const std::vector<std::string>& initializers) {
+  const Tensor& file = graph.initializers.at(tensor.initializer);
+  std::string text =
+      fmt::format("  {:<40} {:<5} {}", printable(name), titan::name(file.dtype), toString(shape));
+  if (initializers.size() > 1 || initializers.front() != name) {
+    std::vector<std::string> quoted;
+    for (const std::string& initializer : initializers)
+      quoted.push_back(inQuotes(initializer) +
+                       (initializers.size() == 1
+                            ? ""
+                            : " " + toString(graph.initializers.at(initializer).shape)));
+    text += fmt::format("  from {}", fmt::join(quoted, ", "));
+  }
+  if (!tensor.pieces.empty() && initializers.size() == 1)
+    text += fmt::format(", stored as {}", toString(file.shape));
+  for (const std::string& alias : tensor.aliases)
+    text += fmt::format(", tied to '{}'", printable(alias));
+  if (tensor.structural)
+    text += ", name made up";
+  if (tensor.guessed)
+    text += ", name guessed";
+  if (file.restored)
+    text += ", zeros that the exporter left out";
+  if (!file.missing.empty())
+    text += ", data not there";
+  return text + "\n";
+}
+
+/// The states, or the constants, of one kind.
 static std::string tensors(const Graph& graph, const NameTable& names, TensorKind kind) {
   std::string lines;
   int64_t count = 0, elements = 0;
-  for (const NamedTensor& tensor : names.tensors) {
-    if (tensor.kind != kind || !tensor.sameAs.empty())
-      continue;
-    const Tensor& file = graph.initializers.at(tensor.initializer);
-    Shape shape = tensor.sourceShape(file.shape);
+  auto add = [&](const NamedTensor& tensor, const std::string& name, const Shape& shape,
+                 const std::vector<std::string>& initializers) {
     ++count;
     elements += elementCount(shape);
-    lines += fmt::format("  {:<40} {:<5} {}", printable(tensor.name), titan::name(file.dtype),
-                         toString(shape));
-    if (tensor.initializer != tensor.name)
-      lines += fmt::format("  from '{}'", printable(tensor.initializer));
-    if (!tensor.layout.empty())
-      lines += fmt::format(", stored as {}", toString(file.shape));
-    for (const std::string& alias : tensor.aliases)
-      lines += fmt::format(", tied to '{}'", printable(alias));
-    if (tensor.structural)
-      lines += ", name made up";
-    if (tensor.guessed)
-      lines += ", name guessed";
-    if (file.restored)
-      lines += ", zeros that the exporter left out";
-    if (!file.missing.empty())
-      lines += ", data not there";
-    lines += "\n";
+    lines += line(graph, tensor, name, shape, initializers);
+  };
+  if (kind == TensorKind::Constant) {
+    for (const NamedTensor& tensor : names.tensors)
+      if (tensor.kind == kind)
+        add(tensor, tensor.name, graph.initializers.at(tensor.initializer).shape,
+            {tensor.initializer});
+  } else {
+    for (const NamedState& state : names.states)
+      if (names.tensors[state.tensor].kind == kind)
+        add(names.tensors[state.tensor], state.name, state.shape, initializersOf(state.sources));
   }
   return fmt::format("{}s ({}, {} elements):\n{}", name(kind), count, elements, lines);
 }

@@ -5,6 +5,7 @@
 #include "frontend/onnx/Values.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace titan::frontend {
 
@@ -97,11 +98,15 @@ void Namer::nameFolded(NamedTensor& tensor) {
       take(tensor, candidates.front()->name, false);
       tensor.kind = TensorKind::Parameter;
       tensor.role = lookup ? Role::Embedding : tensor.role;
-      while ((lookup || wrapped) && file.shape.size() - tensor.dropped > 2 &&
-             file.shape[tensor.dropped] == 1)
-        ++tensor.dropped; // a lookup by [1, positions]
+      size_t dropped = 0; // of a lookup by [1, positions]
+      while ((lookup || wrapped) && file.shape.size() - dropped > 2 && file.shape[dropped] == 1)
+        ++dropped;
+      std::vector<int64_t> dims(file.shape.size() - dropped);
+      std::iota(dims.begin(), dims.end(), static_cast<int64_t>(dropped));
+      if (dropped > 0)
+        tensor.turn(file.shape, dims);
       table_.notes.add(kPart, fmt::format("{} {}", inQuotes(tensor.name),
-                                          toString(tensor.sourceShape(file.shape))));
+                                          toString(std::span(file.shape).subspan(dropped))));
       return;
     }
     for (const SourceTensor* source : candidates)

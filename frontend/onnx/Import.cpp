@@ -1,5 +1,6 @@
 #include "frontend/onnx/Import.h"
 
+#include "frontend/onnx/AsInFile.h"
 #include "frontend/onnx/Conversion.h"
 #include "frontend/onnx/InputDims.h"
 #include "frontend/onnx/MissingMasks.h"
@@ -36,7 +37,7 @@ public:
     BoundInputs inputs = TITAN_TRY(bindInputs(graph_, recipe_));
     createModule();
     std::vector<ir::StateOp> states = TITAN_TRY(addStates(*module_, graph_, names_, recipe_));
-    createFunction(states, inputs);
+    TITAN_TRY(createFunction(states, inputs));
     TITAN_TRY(addConstants());
     for (const Node& node : graph_.nodes)
       convert(node);
@@ -59,7 +60,7 @@ private:
     (*module_)->setAttr(ir::tag::model, builder_.getStringAttr(file));
   }
 
-  void createFunction(ArrayRef<ir::StateOp> states, const BoundInputs& inputs) {
+  Status createFunction(ArrayRef<ir::StateOp> states, const BoundInputs& inputs) {
     SmallVector<Type> types;
     SmallVector<DictionaryAttr> tags;
     for (ir::StateOp state : states) {
@@ -79,35 +80,25 @@ private:
     Block* body = function_.addEntryBlock();
     builder_.setInsertionPointToStart(body);
     size_t next = 0;
-    std::map<std::string, Value> arguments; // by initializer
-    for (const NamedTensor& tensor : names_.tensors) {
-      if (!tensor.isState())
-        continue;
-      Value value = body->getArgument(next++);
-      arguments[tensor.initializer] = value;
-      Value inFile = values_[tensor.initializer].value = asInFile(value, tensor);
+    StateValues arguments;
+    for (const NamedState& state : names_.states)
+      arguments[state.name] = body->getArgument(next++);
+    ir::TensorBuilder b(builder_, function_.getLoc());
+    auto read = [&](const NamedTensor& tensor) -> Status {
+      Value inFile = TITAN_TRY(
+          asInFile(b, tensor, graph_.initializers.at(tensor.initializer).shape, arguments));
+      values_[tensor.initializer].value = inFile;
       if (tensor.paddingIndex)
         paddings_[inFile] = {&tensor};
-    }
-    for (const NamedTensor& tensor : names_.tensors)
-      if (!tensor.sameAs.empty())
-        values_[tensor.initializer].value = asInFile(arguments.at(tensor.sameAs), tensor);
+      return {};
+    };
+    for (bool isCopy : {false, true}) // second readings last
+      for (const NamedTensor& tensor : names_.tensors)
+        if (tensor.kind != TensorKind::Constant && tensor.isCopy == isCopy)
+          TITAN_TRY(read(tensor));
     for (const BoundInput& input : inputs.inputs)
       values_[input.name].value = body->getArgument(next++);
-  }
-
-  /// A state in the source's layout, permuted to the file's: dimension layout[i] of the file's is
-  /// dimension i of the state.
-  Value asInFile(Value state, const NamedTensor& tensor) {
-    if (tensor.layout.empty() && tensor.dropped == 0)
-      return state;
-    SmallVector<int64_t> permutation(tensor.layout.size());
-    for (auto [i, d] : llvm::enumerate(tensor.layout))
-      permutation[d] = static_cast<int64_t>(i);
-    ir::TensorBuilder b(builder_, function_.getLoc());
-    if (tensor.dropped > 0)
-      return b.reshape(state, graph_.initializers.at(tensor.initializer).shape);
-    return b.transpose(state, permutation);
+    return {};
   }
 
   Status addConstants() {
@@ -130,7 +121,7 @@ private:
   /// what is computed from it is known.
   Status addMask(const NamedTensor& tensor) {
     const Tensor& file = graph_.initializers.at(tensor.initializer);
-    if (tensor.role == Role::Statistic || !tensor.layout.empty() || !file.missing.empty() ||
+    if (tensor.role == Role::Statistic || !tensor.pieces.empty() || !file.missing.empty() ||
         elementCount(file.shape) > kLargestFolded || !isMask(file))
       return {};
     values_[tensor.initializer].host = TITAN_TRY(toHost(file));
@@ -325,15 +316,12 @@ private:
   /// one. States stay states.
   Status noteBuffers() {
     constexpr int64_t kLargest = int64_t(1) << 24;
-    unsigned argument = 0;
-    for (const NamedTensor& tensor : names_.tensors) {
-      if (!tensor.isState())
-        continue;
-      unsigned i = argument++;
+    for (auto [i, state] : llvm::enumerate(names_.states)) {
+      const NamedTensor& tensor = names_.tensors[state.tensor];
       const Tensor& file = graph_.initializers.at(tensor.initializer);
       int64_t count = elementCount(file.shape);
       if (tensor.kind != TensorKind::Buffer || tensor.role == Role::Statistic ||
-          !tensor.layout.empty() || !file.missing.empty() || count == 0 || count > kLargest)
+          !tensor.pieces.empty() || !file.missing.empty() || count == 0 || count > kLargest)
         continue;
       std::string bytes = TITAN_TRY(file.read());
       function_.setArgAttr(i, kInitialValue,

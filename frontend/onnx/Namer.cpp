@@ -93,11 +93,12 @@ NameTable Namer::run() {
   }
   tieEmbeddings();
   for (NamedTensor& tensor : table_.tensors)
-    if (tensor.isState())
+    if (tensor.fillsStates())
       tie(tensor);
   // Only now is it known which parameters of the source no tensor of the file is.
   for (size_t i : unknown)
     nameFolded(table_.tensors[i]);
+  settleCopies();
   noteLost();
   return std::move(table_);
 }
@@ -312,7 +313,7 @@ bool Namer::take(NamedTensor& tensor, const std::string& name, bool transposed) 
     return false;
   tensor.name = name;
   if (transposed)
-    tensor.layout = {1, 0};
+    tensor.turn(fileTensor(tensor).shape, {1, 0});
   return true;
 }
 

@@ -45,6 +45,8 @@ private:
 
   // Ties.cpp: one tensor under several names.
   void tie(NamedTensor& tensor);
+  void readAs(NamedTensor& tensor, const std::string& of, bool transposed);
+  void settleCopies();
   bool isCopy(NamedTensor& tensor, const std::string& of, bool transposed);
   void tieEmbeddings();
 
@@ -61,6 +63,7 @@ private:
   std::set<std::string> modules_, taken_;
   std::map<std::string, char> fxKinds_;          ///< by mangled name
   std::map<std::string, std::string> byMangled_; ///< initializers that kept their names
+  std::map<std::string, std::string> copies_; ///< by copy: what fills its state
   NameTable table_;
 };
 

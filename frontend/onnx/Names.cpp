@@ -19,13 +19,15 @@ std::string_view name(TensorKind kind) {
                                        : "constant";
 }
 
-Shape NamedTensor::sourceShape(const Shape& fileShape) const {
-  if (layout.empty())
-    return Shape(fileShape.begin() + static_cast<long>(dropped), fileShape.end());
-  Shape shape;
-  for (int64_t d : layout)
-    shape.push_back(fileShape[d]);
-  return shape;
+void NamedTensor::rename(const std::string& to) {
+  for (StatePiece& piece : pieces)
+    if (piece.state == name)
+      piece.state = to;
+  name = to;
+}
+
+void NamedTensor::turn(const Shape& shape, std::vector<int64_t> dims) {
+  pieces = {{name, wholeOf(shape, std::move(dims))}};
 }
 
 const NamedTensor* NameTable::find(std::string_view initializer) const {
@@ -36,6 +38,15 @@ const NamedTensor* NameTable::find(std::string_view initializer) const {
 }
 
 namespace {
+
+/// Also where copies read it.
+void renameState(NameTable& table, NamedTensor& tensor, const std::string& to) {
+  for (NamedTensor& copy : table.tensors)
+    for (StatePiece& piece : copy.pieces)
+      if (copy.isCopy && piece.state == tensor.name)
+        piece.state = to;
+  tensor.rename(to);
+}
 
 Status applyOverrides(const Graph& graph, const NameOverrides& overrides, NameTable& table) {
   for (const auto& [initializer, entry] : overrides) {
@@ -54,7 +65,9 @@ Status applyOverrides(const Graph& graph, const NameOverrides& overrides, NameTa
       if (!permutes)
         return Error::badInput("names file: '{}': layout {} does not permute the dimensions of {}",
                                printable(initializer), toString(*entry.layout), toString(shape));
-      it->layout = *entry.layout == sorted ? std::vector<int64_t>() : *entry.layout;
+      it->pieces.clear();
+      if (*entry.layout != sorted || it->isCopy)
+        it->turn(shape, *entry.layout);
     }
     if (entry.paddingIndex) {
       int64_t rows = shape.empty() ? 0 : shape.front();
@@ -64,7 +77,8 @@ Status applyOverrides(const Graph& graph, const NameOverrides& overrides, NameTa
       it->paddingIndex = entry.paddingIndex;
     }
     if (entry.name) {
-      it->name = *entry.name;
+      if (!it->isCopy)
+        renameState(table, *it, *entry.name);
       std::erase(it->aliases, it->name);
       it->structural = it->guessed = false;
     }
@@ -88,14 +102,14 @@ void stripWrappers(NameTable& table) {
   for (const NamedTensor& tensor : table.tensors)
     names.insert(tensor.name);
   for (NamedTensor& tensor : table.tensors) {
-    if (!tensor.isState())
+    if (!tensor.fillsStates())
       continue;
     std::string stripped = stripWrapperSegments(tensor.name);
     if (stripped == tensor.name || !names.insert(stripped).second)
       continue;
     table.notes.add(kWrapped,
                     fmt::format("{} (here {})", inQuotes(tensor.name), inQuotes(stripped)));
-    tensor.name = stripped;
+    renameState(table, tensor, stripped);
   }
 }
 
@@ -114,16 +128,7 @@ Result<NameTable> nameTensors(const Graph& graph, const NameOverrides& overrides
     if (tensor.doubt && (entry == overrides.end() || !entry->second.kind))
       table.notes.add(*tensor.doubt, inQuotes(tensor.initializer));
   }
-  std::map<std::string, std::string> owner;
-  for (const NamedTensor& tensor : table.tensors) {
-    if (!tensor.isState())
-      continue;
-    auto [it, fresh] = owner.try_emplace(tensor.name, tensor.initializer);
-    if (!fresh)
-      return Error::badInput("'{}' and '{}' would both be called '{}': rename one with --names",
-                             printable(it->second), printable(tensor.initializer),
-                             printable(tensor.name));
-  }
+  TITAN_TRY(formStates(graph, table));
   return table;
 }
 

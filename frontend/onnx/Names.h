@@ -4,19 +4,28 @@
 #pragma once
 
 #include "frontend/onnx/Uses.h"
+#include "runtime/program/Piece.h"
 
 namespace titan::frontend {
 
 enum class TensorKind { Parameter, Buffer, Constant };
 std::string_view name(TensorKind kind);
 
+/// A box of a state that is a box of a tensor of the file.
+struct StatePiece {
+  std::string state; ///< its canonical name
+  Piece piece;       ///< written out
+};
+
 struct NamedTensor {
   std::string initializer; ///< in the file
   TensorKind kind = TensorKind::Constant;
-  std::string name; ///< canonical; for constants the file's
-  /// Dimension i of the source's tensor is dimension layout[i] of the file's; empty: the same.
-  std::vector<int64_t> layout;
-  size_t dropped = 0; ///< leading dimensions of 1 that the file's tensor has and the source's not
+  std::string name; ///< of its state, the first of several; for constants the file's
+  /// What it is made of; empty: the state `name`, which is alike.
+  std::vector<StatePiece> pieces;
+  /// Other tensors fill the states that it is made of: a tied weight that the exporter stored
+  /// twice. Its pieces are a second reading.
+  bool isCopy = false;
   std::vector<std::string> aliases; ///< the other names of a tied tensor
   bool structural = false; ///< nothing tells the source's name: made up from the graph's structure
   bool guessed = false;    ///< the name is what the source most likely has; nothing proves it
@@ -26,15 +35,22 @@ struct NamedTensor {
   std::optional<int64_t> paddingIndex;
   /// What is to be said of a kind that only values or uses tell; the names file may settle it.
   const NoteCause* doubt = nullptr;
-  /// The initializer whose parameter this one is as well (a tied weight that the exporter stored
-  /// twice); `layout` then is from that parameter to this tensor.
-  std::string sameAs;
 
-  /// A parameter or buffer of its own.
-  bool isState() const { return kind != TensorKind::Constant && sameAs.empty(); }
+  /// Fills parameters or buffers.
+  bool fillsStates() const { return kind != TensorKind::Constant && !isCopy; }
+  /// Calls its one state otherwise.
+  void rename(const std::string& to);
+  /// Makes it the whole of the state `name`, whose dimension i is its dimension dims[i]; those that
+  /// `dims` skips are 1.
+  void turn(const Shape& shape, std::vector<int64_t> dims);
+};
 
-  /// The file's shape in the source's layout.
-  Shape sourceShape(const Shape& fileShape) const;
+/// A parameter or buffer, and what the file has of it.
+struct NamedState {
+  std::string name;
+  Shape shape;
+  size_t tensor = 0;                 ///< in NameTable::tensors: the first one that fills it
+  std::vector<TensorSource> sources; ///< written out; cover the state once
 };
 
 /// An entry of the names file, by initializer:
@@ -57,9 +73,14 @@ Result<NameOverrides> readNamesFile(const std::string& path);
 
 struct NameTable {
   std::vector<NamedTensor> tensors; ///< in the file's order
+  std::vector<NamedState> states;   ///< in the order of the first tensors that fill them
   Notes notes;
   const NamedTensor* find(std::string_view initializer) const;
 };
+
+/// Sets `states`: the tensors' pieces, put together. Errors: pieces that leave their tensor, that
+/// overlap, or that leave a part of a tensor or of a state out; two tensors of one name.
+Status formStates(const Graph& graph, NameTable& names);
 
 Result<NameTable> nameTensors(const Graph& graph, const NameOverrides& overrides = {});
 

@@ -32,15 +32,16 @@ TEST(Names, KeepsCanonicalNames) {
   NamedTensor tensor = named(model, "fc1.weight");
   EXPECT_EQ(tensor.kind, TensorKind::Parameter);
   EXPECT_EQ(tensor.name, "fc1.weight");
-  EXPECT_TRUE(tensor.layout.empty());
+  EXPECT_TRUE(tensor.pieces.empty());
 }
 
 TEST(Names, RecoversFoldedTranspositionsFromLegacyScopes) {
   ModelBuilder model = linear("onnx::MatMul_12", "/enc/enc.0/MatMul_1");
   NamedTensor tensor = named(model, "onnx::MatMul_12");
   EXPECT_EQ(tensor.name, "enc.0.weight");
-  EXPECT_EQ(tensor.layout, (std::vector<int64_t>{1, 0}));
-  EXPECT_EQ(tensor.sourceShape({3, 2}), (Shape{2, 3}));
+  ASSERT_EQ(tensor.pieces.size(), 1u);
+  EXPECT_EQ(tensor.pieces[0].state, "enc.0.weight");
+  EXPECT_EQ(tensor.pieces[0].piece, wholeOf(Shape{3, 2}, {1, 0}));
 }
 
 TEST(Names, JoinsScopesOfModuleLists) {
@@ -63,7 +64,8 @@ TEST(Names, RecoversFromFxNodes) {
   NamedTensor tensor = named(model, "val_0");
   EXPECT_EQ(tensor.name, "my_block.fc_1.weight");
   EXPECT_EQ(tensor.kind, TensorKind::Parameter);
-  EXPECT_EQ(tensor.layout, (std::vector<int64_t>{1, 0}));
+  ASSERT_EQ(tensor.pieces.size(), 1u);
+  EXPECT_EQ(tensor.pieces[0].piece, wholeOf(Shape{3, 2}, {1, 0}));
 }
 
 TEST(Names, FindsTiedNames) {
@@ -281,9 +283,9 @@ TEST(Names, WhatWasFoldedByMovingElementsKeepsItsName) {
 
 TEST(Names, RowsThatAreRepeatedForEverySampleAreOneSample) {
   NameTable equal = namesWithFolded("embedding", {2, 2, 2}, {1, 2, 3, 4, 1, 2, 3, 4});
-  EXPECT_EQ(equal.tensors[0].sourceShape({1, 2, 2}), (Shape{2, 2}));
+  EXPECT_EQ(equal.states[0].shape, (Shape{2, 2}));
   NameTable different = namesWithFolded("embedding", {2, 2, 2}, {1, 2, 3, 4, 1, 2, 3, 5});
-  EXPECT_EQ(different.tensors[0].sourceShape({2, 2, 2}), (Shape{2, 2, 2}));
+  EXPECT_EQ(different.states[0].shape, (Shape{2, 2, 2}));
 }
 
 TEST(Names, TheOutermostLegacyScopeIsAChildOfTheRoot) {
@@ -405,7 +407,7 @@ TEST(Names, FileOverrides) {
   NameTable table = nameTensors(graph, overrides).take();
   EXPECT_EQ(table.find("17")->name, "fc.weight");
   EXPECT_EQ(table.find("17")->kind, TensorKind::Buffer);
-  EXPECT_EQ(table.find("17")->layout, (std::vector<int64_t>{1, 0}));
+  EXPECT_EQ(table.find("17")->pieces[0].piece.dims, (std::vector<int64_t>{1, 0}));
 
   for (const char* bad : {"[\"18\"]\nname = \"a\"\n", "[\"17\"]\nlayout = [0, 0]\n",
                           "[\"17\"]\npadding_idx = 99\n", "[\"17\"]\npadding_idx = -1\n"})

@@ -67,8 +67,10 @@ TEST(Signature, ATransposedCopyOfATiedWeightIsThatWeight) {
   Graph graph = parseGraph(foldedGpt().bytes(), "m.onnx", "").take();
   NameTable names = nameTensors(graph).take();
   const NamedTensor* copy = names.find("val_0");
-  EXPECT_EQ(copy->sameAs, "lm_head.weight");
-  EXPECT_EQ(copy->layout, (std::vector<int64_t>{1, 0}));
+  EXPECT_TRUE(copy->isCopy);
+  ASSERT_EQ(copy->pieces.size(), 1u);
+  EXPECT_EQ(copy->pieces[0].state, "wte.weight");
+  EXPECT_EQ(copy->pieces[0].piece.dims, (std::vector<int64_t>{1, 0}));
   const NamedTensor* tied = names.find("lm_head.weight");
   EXPECT_EQ(tied->name, "wte.weight");
   EXPECT_EQ(tied->aliases, (std::vector<std::string>{"lm_head.weight"}));
@@ -80,7 +82,8 @@ TEST(Signature, RowsThatWereLookedUpAreTheirTable) {
   const NamedTensor* rows = names.find("embedding_1");
   EXPECT_EQ(rows->name, "wpe.weight");
   EXPECT_EQ(rows->kind, TensorKind::Parameter);
-  EXPECT_EQ(rows->sourceShape({1, 2, 2}), (Shape{2, 2}));
+  ASSERT_EQ(rows->pieces.size(), 1u);
+  EXPECT_EQ(rows->pieces[0].piece, wholeOf(Shape{1, 2, 2}, {1, 2}));
   ASSERT_EQ(names.notes.lines().size(), 1u);
   EXPECT_NE(names.notes.lines()[0].find("the exported sequence reads"), std::string::npos);
 }
@@ -110,10 +113,24 @@ ModelBuilder legacyGpt(const std::vector<float>& positions) {
   return model;
 }
 
+TEST(LegacyNames, ACopyNeedsWhatItIsACopyOf) {
+  Graph graph = parseGraph(legacyGpt({9, 8, 7, 6, 5, 4}).bytes(), "m.onnx", "").take();
+  NameOverrides overrides =
+      parseNamesFile("[\"wte.weight\"]\nkind = \"constant\"\n", "names.toml").take();
+  Result<NameTable> names = nameTensors(graph, overrides);
+  ASSERT_FALSE(names.ok());
+  EXPECT_EQ(names.error().message(),
+            "'onnx::MatMul_9' is a copy of 'wte.weight', which no tensor fills any more: say in "
+            "--names what it is");
+  overrides["onnx::MatMul_9"].kind = TensorKind::Constant;
+  EXPECT_TRUE(nameTensors(graph, overrides).ok());
+}
+
 TEST(LegacyNames, EqualValuesTieTheHeadToTheEmbedding) {
   Graph graph = parseGraph(legacyGpt({9, 8, 7, 6, 5, 4}).bytes(), "m.onnx", "").take();
   NameTable names = nameTensors(graph).take();
-  EXPECT_EQ(names.find("onnx::MatMul_9")->sameAs, "wte.weight");
+  EXPECT_TRUE(names.find("onnx::MatMul_9")->isCopy);
+  EXPECT_EQ(names.find("onnx::MatMul_9")->pieces[0].state, "wte.weight");
   EXPECT_EQ(names.find("wte.weight")->aliases, (std::vector<std::string>{"lm_head.weight"}));
 }
 

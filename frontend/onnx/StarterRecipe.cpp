@@ -97,11 +97,9 @@ Result<std::string> starterRecipe(const std::string& path, const ImportOptions& 
       header += fmt::format("# model.init: {}\n", printable(tensor.missing));
     }
   header += "#\n# parameters, for frozen, no_decay, groups and init rules:\n";
-  for (const NamedTensor& tensor : names.tensors)
-    if (tensor.kind == TensorKind::Parameter && tensor.isState())
-      header += fmt::format(
-          "#   {} {}\n", printable(tensor.name),
-          toString(tensor.sourceShape(graph.initializers.at(tensor.initializer).shape)));
+  for (const NamedState& state : names.states)
+    if (names.tensors[state.tensor].kind == TensorKind::Parameter)
+      header += fmt::format("#   {} {}\n", printable(state.name), toString(state.shape));
   return header + "\n" + toToml(recipe);
 }
 

@@ -47,14 +47,14 @@ ir::RuleInitAttr freshInit(MLIRContext* context, const NamedTensor& tensor,
   return rule("normal", 0, 1 / std::sqrt(static_cast<double>(fanIn)));
 }
 
-/// Where `file`'s bytes are, for a state in the source's layout.
-static Result<ir::FileInitAttr> fileInit(MLIRContext* context, const NamedTensor& tensor,
-                                         const Tensor& file, bool fresh) {
+/// Where `file`'s bytes are; `name` is the state's.
+static Result<ir::StoredRangeAttr> storedRange(MLIRContext* context, const std::string& name,
+                                               const Tensor& file, bool fresh) {
   if (!file.missing.empty() && fresh)
     return Error::badInput("{}: buffer '{}' {} has its values there, which model.init = \"fresh\" "
                            "cannot make up: put the file beside the model or say where it is with "
                            "--weights-dir",
-                           file.missing, printable(tensor.name), toString(file.shape));
+                           file.missing, printable(name), toString(file.shape));
   if (!file.missing.empty())
     return Error::badInput(
         "{}: put it beside the model or say where it is with --weights-dir, or train from "
@@ -63,10 +63,54 @@ static Result<ir::FileInitAttr> fileInit(MLIRContext* context, const NamedTensor
   if (!file.span)
     return Error::badInput("'{}' is not stored as one piece of raw data: save the model with "
                            "raw_data",
-                           printable(tensor.initializer));
+                           printable(file.name));
   uint64_t digest = TITAN_TRY(file.digest());
-  return ir::FileInitAttr::get(context, file.span->path, file.span->offset, file.span->bytes,
-                               digest, tensor.layout);
+  return ir::StoredRangeAttr::get(context, file.span->path, file.span->offset, file.span->bytes,
+                                  digest, file.shape);
+}
+
+/// What the source framework has of `state` in the file. Several tensors may be copies of one.
+static std::vector<TensorSource> sourcesInFile(const Graph& graph, const NamedState& state) {
+  std::vector<TensorSource> sources;
+  for (const auto& [initializer, piece] : state.sources) {
+    const std::string& copyOf = graph.initializers.at(initializer).copyOf;
+    sources.push_back({copyOf.empty() ? initializer : copyOf, shortened(piece, state.shape)});
+  }
+  return sources;
+}
+
+/// The bytes of the tensors that `state` is made of.
+static Result<ir::FileInitAttr> fileInit(MLIRContext* context, const Graph& graph,
+                                         const NamedState& state, bool fresh) {
+  const std::vector<TensorSource> sources = sourcesInFile(graph, state);
+  std::vector<ir::StoredRangeAttr> stored;
+  std::vector<std::string> known;
+  for (size_t i = 0; i < sources.size(); ++i) {
+    if (llvm::is_contained(known, sources[i].initializer))
+      continue;
+    known.push_back(sources[i].initializer);
+    const Tensor& file = graph.initializers.at(state.sources[i].initializer);
+    ir::StoredRangeAttr range = TITAN_TRY(storedRange(context, state.name, file, fresh));
+    if (file.shape == state.shape) // no need to repeat it
+      range = ir::StoredRangeAttr::get(context, range.getPath(), range.getOffset(),
+                                       range.getBytes(), range.getDigest(), {});
+    stored.push_back(range);
+  }
+  return ir::FileInitAttr::get(context, stored);
+}
+
+/// Nothing for a state that the file has under its own name and as it is.
+static ArrayAttr sourcesAttr(MLIRContext* context, const Graph& graph, const NamedState& state) {
+  std::vector<TensorSource> sources = sourcesInFile(graph, state);
+  const Shape& file = graph.initializers.at(state.sources[0].initializer).shape;
+  if (sources.size() == 1 && sources[0].initializer == state.name && sources[0].piece.isInPlace() &&
+      file == state.shape)
+    return {};
+  SmallVector<Attribute> list;
+  for (const auto& [initializer, piece] : sources)
+    list.push_back(
+        ir::SourceAttr::get(context, initializer, piece.at, piece.from, piece.extent, piece.dims));
+  return ArrayAttr::get(context, list);
 }
 
 /// Masks or trained tensors: the file does not tell which.
@@ -101,11 +145,11 @@ Result<std::vector<ir::StateOp>> addStates(ModuleOp module, const Graph& graph,
   TITAN_TRY(checkDecided(graph, names));
   std::vector<ir::StateOp> states;
   std::vector<std::string> problems;
-  for (const NamedTensor& tensor : names.tensors) {
-    if (!tensor.isState())
-      continue;
+  for (const NamedState& named : names.states) {
+    NamedTensor tensor = names.tensors[named.tensor];
+    tensor.name = named.name;
     const Tensor& file = graph.initializers.at(tensor.initializer);
-    Shape shape = tensor.sourceShape(file.shape);
+    const Shape& shape = named.shape;
     if (elementCount(shape) == 0)
       return Error::badInput("'{}' of shape {} is empty", printable(tensor.name), toString(shape));
     bool parameter = tensor.kind == TensorKind::Parameter;
@@ -118,7 +162,7 @@ Result<std::vector<ir::StateOp>> addStates(ModuleOp module, const Graph& graph,
       bool variance = tensor.name.ends_with("var");
       init = ir::RuleInitAttr::get(context, "constant", variance ? 1 : 0, 0);
     } else {
-      Result<ir::FileInitAttr> attribute = fileInit(context, tensor, file, fresh);
+      Result<ir::FileInitAttr> attribute = fileInit(context, graph, named, fresh);
       if (!attribute.ok()) {
         problems.push_back(attribute.error().message());
         continue;
@@ -137,11 +181,8 @@ Result<std::vector<ir::StateOp>> addStates(ModuleOp module, const Graph& graph,
     if (SmallVector<StringRef> aliases(tensor.aliases.begin(), tensor.aliases.end());
         !aliases.empty())
       state.setAliasesAttr(builder.getStrArrayAttr(aliases));
-    const std::string& source = file.copyOf.empty() ? tensor.initializer : file.copyOf;
-    if (source != tensor.name && !file.restored)
-      state.setSourceName(source);
-    if (!tensor.layout.empty())
-      state.setSourceLayout(tensor.layout);
+    if (ArrayAttr sources = file.restored ? ArrayAttr() : sourcesAttr(context, graph, named))
+      state.setSourcesAttr(sources);
     states.push_back(state);
   }
   if (!problems.empty()) {
@@ -151,8 +192,11 @@ Result<std::vector<ir::StateOp>> addStates(ModuleOp module, const Graph& graph,
   }
   for (const std::string& glob : recipe.model.frozen) {
     bool matched = false;
-    for (const NamedTensor& tensor : names.tensors)
+    for (const NamedState& state : names.states) {
+      NamedTensor tensor = names.tensors[state.tensor];
+      tensor.name = state.name;
       matched |= tensor.kind == TensorKind::Parameter && matchesName(glob, tensor);
+    }
     if (!matched)
       return Error::badInput("model.frozen: '{}' matches no parameter; --check lists them",
                              printable(glob));

@@ -7,8 +7,8 @@
 
 namespace titan::frontend {
 
-/// Adds a `titan.state` to `module` for every parameter and buffer of `names`, in the file's order.
-/// A file init refers to the bytes in the file; with `model.init = "fresh"` parameters get a rule.
+/// Adds a `titan.state` to `module` for every state of `names`, in their order. A file init refers
+/// to the bytes of its tensors in the file; with `model.init = "fresh"` parameters get a rule.
 /// Errors: weights that are not there, or not in one piece.
 Result<std::vector<ir::StateOp>> addStates(mlir::ModuleOp module, const Graph& graph,
                                            const NameTable& names, const Recipe& recipe);

@@ -4,6 +4,7 @@
 #include "frontend/onnx/Values.h"
 
 #include <algorithm>
+#include <numeric>
 #include <tuple>
 
 namespace titan::frontend {
@@ -54,9 +55,28 @@ void Namer::tie(NamedTensor& tensor) {
   };
   std::sort(names.begin(), names.end(),
             [&](const Name& a, const Name& b) { return key(a) < key(b); });
-  tensor.name = names.front().name;
+  tensor.rename(names.front().name);
   for (size_t i = 1; i < names.size(); ++i)
     tensor.aliases.push_back(names[i].name);
+}
+
+/// Makes `tensor` a second reading of what the initializer `of` fills.
+void Namer::readAs(NamedTensor& tensor, const std::string& of, bool transposed) {
+  const Shape& shape = fileTensor(tensor).shape;
+  std::vector<int64_t> dims(shape.size());
+  std::iota(dims.begin(), dims.end(), 0);
+  if (transposed)
+    std::reverse(dims.begin(), dims.end());
+  tensor.turn(shape, dims);
+  tensor.isCopy = true;
+  copies_[tensor.initializer] = of;
+}
+
+/// Names are settled: so are those of what copies read.
+void Namer::settleCopies() {
+  for (NamedTensor& copy : table_.tensors)
+    if (copy.isCopy)
+      copy.rename(table_.find(copies_.at(copy.initializer))->name);
 }
 
 /// The metadata says that `tensor` is the parameter that the file holds as `of`, or its
@@ -68,9 +88,7 @@ bool Namer::isCopy(NamedTensor& tensor, const std::string& of, bool transposed) 
   if (fileTensor(tensor).shape != shape)
     return false;
   tensor.kind = TensorKind::Parameter;
-  tensor.sameAs = of;
-  if (transposed)
-    tensor.layout = {1, 0};
+  readAs(tensor, of, transposed);
   return true;
 }
 
@@ -82,11 +100,11 @@ void Namer::tieEmbeddings() {
     return;
   for (NamedTensor& head : table_.tensors) {
     if (head.kind != TensorKind::Parameter || head.role != Role::Weight ||
-        !isMadeUp(head.initializer) || !head.sameAs.empty())
+        !isMadeUp(head.initializer) || head.isCopy)
       continue;
     for (NamedTensor& table : table_.tensors) {
       if (table.kind != TensorKind::Parameter || table.role != Role::Embedding ||
-          !table.layout.empty() || !table.sameAs.empty())
+          !table.pieces.empty() || table.isCopy)
         continue;
       auto equals = [&](bool transposed) {
         Shape shape = fileTensor(head).shape;
@@ -96,14 +114,12 @@ void Namer::tieEmbeddings() {
                areEqualValues(fileTensor(table), fileTensor(head), transposed);
       };
       // What has no name of its own has no known layout either.
-      bool turned = !head.layout.empty() || (head.structural && !equals(false));
+      bool turned = !head.pieces.empty() || (head.structural && !equals(false));
       if (!equals(turned))
         continue;
-      if (turned)
-        head.layout = {1, 0};
-      head.sameAs = table.initializer;
       if (!head.structural)
         table.aliases.push_back(head.name);
+      readAs(head, table.initializer, turned);
       table_.notes.add(kEqualValues,
                        fmt::format("{} and {}", inQuotes(head.initializer), inQuotes(table.name)));
       break;

@@ -15,7 +15,8 @@
 //                                "layout": "row-major",
 //                                "kind", "profile", "trainable",
 //                                "aliases": [...],
-//                                "sources": [ { "initializer",
+//                                "sources": [ { "initializer", "at": [...],
+//                                               "from": [...], "extent": [...],
 //                                               "dims": [...] } ] } ] },
 //     "init":     { "source": "w.safetensors", "fresh": [...], "map": {...} },
 //     "files":    [ { "path": "model/shard-...", "bytes": n,
@@ -25,8 +26,9 @@
 //     "xxh3_128": "<32 hex digits>" }
 //
 // The last line's digest is of all bytes before the comma in front of it. "kernels" may be missing,
-// "profile" stands at kinds that have one, "dims" is missing where the layout is the initializer's,
-// "chunks" stands at files with tensors.
+// "profile" stands at kinds that have one, "chunks" stands at files with tensors. A source is a piece
+// of the tensor (runtime/program/Piece.h); what is left out of one is missing: "dims" alone is the
+// whole initializer, permuted.
 // Members that are not known are ignored: a later Titan may add some without another version.
 //
 // Version 1 is read as well. It has no mesh, no kernels and no chunks, "libraries": { "gemm":
@@ -43,13 +45,6 @@
 
 namespace titan::checkpoint {
 
-/// The stored tensor that a state was made from.
-struct TensorSource {
-  std::string initializer;
-  std::vector<int64_t> dims; ///< dim i of the state is dim dims[i] of it; empty: alike
-  bool operator==(const TensorSource&) const = default;
-};
-
 /// One row of the canonical table: a tensor and everything about it but its bytes.
 struct TableEntry {
   std::string name;
@@ -59,7 +54,8 @@ struct TableEntry {
   Shape shape;
   bool trainable = false;
   std::vector<std::string> aliases;
-  std::vector<TensorSource> sources; ///< empty: an initializer of the same name and layout, or none
+  /// Cover the tensor once; empty: an initializer of the same name and layout, or none.
+  std::vector<TensorSource> sources;
   bool operator==(const TableEntry&) const = default;
 };
 

@@ -10,12 +10,17 @@ namespace {
 
 constexpr const char* rowMajor = "row-major";
 
+/// The members of a piece, each of which may be missing.
+constexpr std::pair<const char*, Shape Piece::*> pieceMembers[] = {
+    {"at", &Piece::at}, {"from", &Piece::from}, {"extent", &Piece::extent}, {"dims", &Piece::dims}};
+
 OrderedJson formatSources(const std::vector<TensorSource>& sources) {
   OrderedJson list = OrderedJson::array();
   for (const TensorSource& source : sources) {
     OrderedJson item = {{"initializer", source.initializer}};
-    if (!source.dims.empty())
-      item["dims"] = source.dims;
+    for (const auto& [key, member] : pieceMembers)
+      if (!(source.piece.*member).empty())
+        item[key] = source.piece.*member;
     list.push_back(std::move(item));
   }
   return list;
@@ -59,9 +64,9 @@ Result<StateKind> parseKind(std::string_view text) {
 
 /// Of version 1: a name where it is not the state's, and a permutation where it is one.
 Result<std::vector<TensorSource>> parseOneSource(const Json& row, const std::string& state) {
-  TensorSource source{TITAN_TRY(stringField(row, "source_name")),
-                      TITAN_TRY(extentsField(row, "source_layout"))};
-  if (source.initializer.empty() && source.dims.empty())
+  TensorSource source{TITAN_TRY(stringField(row, "source_name")), {}};
+  source.piece.dims = TITAN_TRY(extentsField(row, "source_layout"));
+  if (source.initializer.empty() && source.piece.dims.empty())
     return std::vector<TensorSource>();
   if (source.initializer.empty())
     source.initializer = state;
@@ -74,8 +79,9 @@ Result<std::vector<TensorSource>> parseSources(const Json& row) {
     if (!item.is_object())
       return Error::badInput("field 'sources' holds {}, not objects only", item.type_name());
     TensorSource source{TITAN_TRY(stringField(item, "initializer")), {}};
-    if (item.contains("dims"))
-      source.dims = TITAN_TRY(extentsField(item, "dims"));
+    for (const auto& [key, member] : pieceMembers)
+      if (item.contains(key))
+        source.piece.*member = TITAN_TRY(extentsField(item, key));
     sources.push_back(std::move(source));
   }
   return sources;
@@ -100,6 +106,9 @@ Result<TableEntry> parseEntry(const Json& json, int64_t version) {
   entry.trainable = TITAN_TRY(booleanField(json, "trainable"));
   entry.aliases = TITAN_TRY(stringsField(json, "aliases"));
   entry.sources = TITAN_TRY(version == 1 ? parseOneSource(json, entry.name) : parseSources(json));
+  if (const Status status = checkSources(entry.sources, entry.shape, {}); !status.ok())
+    return Error::badInput("field 'sources' of '{}': they {}", entry.name,
+                           status.error().message());
   return entry;
 }
 

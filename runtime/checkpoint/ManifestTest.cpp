@@ -26,7 +26,8 @@ Manifest sample() {
        {3, 4},
        true,
        {"tied.weight"},
-       {{"onnx::MatMul_1", {1, 0}}, {"whole", {}}}},
+       {{"onnx::MatMul_1", {.at = {}, .from = {}, .extent = {2, 4}, .dims = {1, 0}}},
+        {"W", {.at = {2, 0}, .from = {1, 0, 0}, .extent = {1, 4}, .dims = {1, 2}}}}},
       {"fc.weight", StateKind::Ema, "slow", DType::F32, {3, 4}, false, {}, {}}};
   manifest.init = {"w.safetensors", {"head.weight"}, {{"a.*", "b.*"}}};
   manifest.files = {
@@ -201,9 +202,10 @@ TEST(Manifest, OfVersion1IsRead) {
   ASSERT_TRUE(manifest.ok()) << manifest.error().message();
   const ProgramInfo& program = manifest->program;
   EXPECT_EQ(program.libraries, (Libraries{{"cpu.gemm", {"onednn", ""}}}));
-  EXPECT_EQ(program.table[0].sources, (std::vector<TensorSource>{{"onnx::MatMul_1", {1, 0}}}));
+  const Piece dims = {.at = {}, .from = {}, .extent = {}, .dims = {1, 0}};
+  EXPECT_EQ(program.table[0].sources, (std::vector<TensorSource>{{"onnx::MatMul_1", dims}}));
   EXPECT_TRUE(program.table[1].sources.empty());
-  EXPECT_EQ(program.table[2].sources, (std::vector<TensorSource>{{"fc.scale", {1, 0}}}));
+  EXPECT_EQ(program.table[2].sources, (std::vector<TensorSource>{{"fc.scale", dims}}));
   EXPECT_TRUE(program.mesh.empty() && program.kernels.empty());
   EXPECT_EQ(manifest->counters.at("samples"), 6400);
   // What it does not know differs from nothing.
@@ -215,6 +217,56 @@ TEST(Manifest, OfVersion1IsRead) {
   EXPECT_EQ(describeDifferences(program, current).size(), 1u);
   // Written again, it is of the current version and says the same.
   EXPECT_EQ(*parseManifest(toJson(*manifest)), *manifest);
+}
+
+/// What was written before there were pieces: the whole, permuted or alike.
+TEST(Manifest, SourcesWithoutPiecesAreRead) {
+  std::string text = versionOne;
+  const auto replace = [&](const std::string& from, const std::string& to) {
+    ASSERT_NE(text.find(from), std::string::npos) << from;
+    text.replace(text.find(from), from.size(), to);
+  };
+  replace("\"version\": 1", "\"version\": 2, \"mesh\": []");
+  replace("{ \"gemm\": \"onednn\" }", "{ \"cpu.gemm\": { \"library\": \"onednn\" } }");
+  replace("\"source_name\": \"onnx::MatMul_1\", \"source_layout\": [1, 0]",
+          "\"sources\": [{ \"initializer\": \"onnx::MatMul_1\", \"dims\": [1, 0] }]");
+  replace("\"source_name\": \"\", \"source_layout\": []",
+          "\"sources\": [{ \"initializer\": \"7\" }]");
+  replace("\"source_name\": \"\", \"source_layout\": [1, 0]", "\"sources\": []");
+  const auto manifest = parseManifest(sealManifest(text));
+  ASSERT_TRUE(manifest.ok()) << manifest.error().message();
+  const auto& table = manifest->program.table;
+  const Piece dims = {.at = {}, .from = {}, .extent = {}, .dims = {1, 0}};
+  EXPECT_EQ(table[0].sources, (std::vector<TensorSource>{{"onnx::MatMul_1", dims}}));
+  EXPECT_EQ(table[1].sources, (std::vector<TensorSource>{{"7", {}}}));
+  EXPECT_TRUE(table[2].sources.empty());
+}
+
+TEST(Manifest, RefusesPiecesThatDoNotMakeUpTheTensor) {
+  const std::string text = toJson(sample());
+  const auto edited = [&](const char* key, int occurrence, const char* values) {
+    // The members are written with a number a line: replaces the list of the n-th `key`.
+    std::string body = text.substr(0, text.rfind(",\n")) + "\n}";
+    size_t at = body.find("\"sources\": [");
+    for (int i = 0; i < occurrence; ++i)
+      at = body.find('"' + std::string(key) + "\": [", at + 1);
+    const size_t begin = body.find('[', at), end = body.find(']', at);
+    auto manifest = parseManifest(sealManifest(body.replace(begin, end + 1 - begin, values)));
+    return manifest.ok() ? "" : manifest.error().message();
+  };
+  EXPECT_EQ(edited("at", 1, "[2, 0]"), "");
+  EXPECT_NE(
+      edited("at", 1, "[1, 0]").find("field 'sources' of 'fc.weight': they overlap at [1, 0]"),
+      std::string::npos);
+  EXPECT_NE(edited("extent", 1, "[1, 4]").find("they leave 4 of 12 elements out"),
+            std::string::npos);
+  EXPECT_NE(edited("at", 1, "[3, 0]")
+                .find("a piece of 'W' at [3, 0] of extent [1, 4] leaves the "
+                      "state [3, 4]"),
+            std::string::npos);
+  EXPECT_NE(edited("dims", 2, "[1, 3]").find("dims [1, 3], but needs different dimensions"),
+            std::string::npos);
+  EXPECT_NE(edited("from", 1, "[-1, 0, 0]").find("'from'"), std::string::npos);
 }
 
 TEST(Manifest, IgnoresMembersThatItDoesNotKnow) {

@@ -23,10 +23,7 @@ std::vector<std::string> aliasesOfOwner(const Program& program, const State& own
 
 TableEntry entryOf(const Program& program, const State& state) {
   TableEntry entry{state.name,  state.kind,      state.profile, state.dtype,
-                   state.shape, state.trainable, state.aliases, {}};
-  if (!state.sourceName.empty() || !state.sourceLayout.empty())
-    entry.sources = {
-        {state.sourceName.empty() ? state.name : state.sourceName, state.sourceLayout}};
+                   state.shape, state.trainable, state.aliases, state.sources};
   const bool owned = state.kind == StateKind::Slot || state.kind == StateKind::Ema;
   if (owned && entry.aliases.empty())
     entry.aliases = aliasesOfOwner(program, state);

@@ -6,7 +6,9 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include <algorithm>
 #include <cstring>
+#include <functional>
 
 namespace titan {
 namespace {
@@ -57,100 +59,129 @@ Status fill(const State& state, ThreadPool& pool, const ByteSink& destination, c
   }
 }
 
-/// Fills `piece`, which begins at element `first` of the state, from `stored`: state dim i is
-/// stored dim permutation[i].
-void copyPermuted(const State& state, const char* stored, int64_t first, std::span<char> piece) {
-  const std::vector<int64_t>& permutation = state.init.permutation;
-  const size_t rank = state.shape.size();
-  const int64_t elementBytes = byteSize(state.dtype);
-  const int64_t count = static_cast<int64_t>(piece.size()) / elementBytes;
-  Shape storedShape(rank), storedStride(rank, 1), stride(rank), index(rank, 0);
-  for (size_t i = 0; i < rank; ++i)
-    storedShape[permutation[i]] = state.shape[i];
+/// The box `piece` of a state, from the stored tensor of shape `stored`: what of it lies in `part`,
+/// the bytes from element `first` of the state on. Rows of the state are walked in order; a row's
+/// elements lie one stride of the stored tensor apart.
+void copyBox(const Piece& piece, const Shape& state, int64_t elementBytes, const char* bytes,
+             const Shape& stored, int64_t first, std::span<char> part) {
+  const size_t rank = state.size();
+  Shape storedStride(stored.size(), 1), stateStride(rank, 1), stride(rank), index(rank, 0);
+  for (size_t i = stored.size(); i-- > 1;)
+    storedStride[i - 1] = storedStride[i] * stored[i];
   for (size_t i = rank; i-- > 1;)
-    storedStride[i - 1] = storedStride[i] * storedShape[i];
-  int64_t source = 0, rest = first;
-  for (size_t d = rank; d-- > 0; rest /= state.shape[d]) {
-    stride[d] = storedStride[permutation[d]];
-    index[d] = rest % state.shape[d];
-    source += index[d] * stride[d];
+    stateStride[i - 1] = stateStride[i] * state[i];
+  int64_t from = 0, to = 0;
+  for (size_t i = 0; i < stored.size(); ++i)
+    from += piece.from[i] * storedStride[i];
+  for (size_t d = 0; d < rank; ++d) {
+    stride[d] = storedStride[static_cast<size_t>(piece.dims[d])];
+    to += piece.at[d] * stateStride[d];
   }
-  for (int64_t element = 0; element < count; ++element) {
-    std::memcpy(piece.data() + element * elementBytes, stored + source * elementBytes,
-                static_cast<size_t>(elementBytes));
-    for (size_t d = rank; d-- > 0;) {
-      source += stride[d];
-      if (++index[d] < state.shape[d])
+  const int64_t length = rank > 0 ? piece.extent[rank - 1] : 1;
+  const int64_t step = rank > 0 ? stride[rank - 1] : 1;
+  const int64_t end = first + static_cast<int64_t>(part.size()) / elementBytes;
+  for (;;) {
+    const int64_t begin = std::max(to, first), stop = std::min(to + length, end);
+    for (int64_t i = begin; i < stop; ++i)
+      std::memcpy(part.data() + (i - first) * elementBytes,
+                  bytes + (from + (i - to) * step) * elementBytes,
+                  static_cast<size_t>(elementBytes));
+    // The next row.
+    size_t d = rank > 0 ? rank - 1 : 0;
+    for (; d > 0; --d) {
+      from += stride[d - 1];
+      to += stateStride[d - 1];
+      if (++index[d - 1] < piece.extent[d - 1])
         break;
-      source -= index[d] * stride[d];
-      index[d] = 0;
+      from -= index[d - 1] * stride[d - 1];
+      to -= index[d - 1] * stateStride[d - 1];
+      index[d - 1] = 0;
     }
+    if (d == 0)
+      return;
   }
 }
 
-Status checkPermutation(const State& state) {
-  const std::vector<int64_t>& permutation = state.init.permutation;
-  std::vector<bool> seen(permutation.size());
-  bool valid = permutation.empty() || permutation.size() == state.shape.size();
-  for (int64_t dim : permutation) {
-    valid = valid && dim >= 0 && dim < static_cast<int64_t>(seen.size()) && !seen[dim];
-    if (valid)
-      seen[dim] = true;
-  }
-  if (!valid)
-    return Error::internal(
-        "the init of state '{}' has a layout that is no permutation of its {} dims", state.name,
-        state.shape.size());
-  return {};
-}
+using WeightsOf = std::function<Result<StoredWeights>(const StoredRange&)>;
 
-/// Reads the stored bytes of `state` into place. False when they have another digest.
-Result<bool> place(const State& state, const StoredWeights& weights, const ByteSink& destination) {
-  if (state.init.permutation.empty())
-    return TITAN_TRY(weights.read(state.init.offset, destination)) == state.init.digest;
-  std::string stored(static_cast<size_t>(state.bytes), '\0');
-  const uint64_t digest =
-      TITAN_TRY(weights.read(state.init.offset, std::span<char>(stored.data(), stored.size())));
-  TITAN_TRY(destination.fillPieces([&](int64_t offset, std::span<char> piece) -> Status {
-    copyPermuted(state, stored.data(), offset / byteSize(state.dtype), piece);
+/// Reads what is stored of `state` into place. `changed` gets the range whose bytes have another
+/// digest.
+Status place(const State& state, const WeightsOf& weightsOf, const ByteSink& destination,
+             const StoredRange*& changed) {
+  const std::vector<StoredRange>& stored = state.init.stored;
+  const auto check = [&](const StoredRange& range, uint64_t digest) {
+    if (digest != range.digest)
+      changed = &range;
+  };
+  const bool isInPlace = std::all_of(state.sources.begin(), state.sources.end(),
+                                     [](const TensorSource& s) { return s.piece.isInPlace(); });
+  if (isInPlace && stored.size() == 1 && stored[0].shape == state.shape) {
+    const StoredWeights weights = TITAN_TRY(weightsOf(stored[0]));
+    check(stored[0], TITAN_TRY(weights.read(stored[0].offset, destination)));
     return {};
-  }));
-  return digest == state.init.digest;
+  }
+  std::vector<std::string> bytes;
+  for (const StoredRange& range : stored) {
+    const StoredWeights weights = TITAN_TRY(weightsOf(range));
+    std::string& into = bytes.emplace_back(static_cast<size_t>(range.bytes), '\0');
+    check(range, TITAN_TRY(weights.read(range.offset, std::span<char>(into.data(), into.size()))));
+  }
+  const std::vector<std::string> initializers = initializersOf(state.sources);
+  const int64_t elementBytes = byteSize(state.dtype);
+  return destination.fillPieces([&](int64_t offset, std::span<char> part) -> Status {
+    for (const TensorSource& source : state.sources) {
+      const auto name = std::find(initializers.begin(), initializers.end(), source.initializer);
+      const auto i = static_cast<size_t>(name - initializers.begin());
+      copyBox(writtenOut(source.piece, state.shape), state.shape, elementBytes, bytes[i].data(),
+              stored[i].shape, offset / elementBytes, part);
+    }
+    return {};
+  });
 }
 
 Status fromPayload(const State& state, std::string_view payload, const ByteSink& destination) {
-  const int64_t offset = state.init.offset;
-  if (offset < 0 || offset > static_cast<int64_t>(payload.size()) ||
-      state.bytes > static_cast<int64_t>(payload.size()) - offset)
-    return Error::internal(
-        "the weights of '{}', {} bytes at {}, leave the job's payload of {} bytes", state.name,
-        state.bytes, offset, payload.size());
-  TITAN_TRY(checkPermutation(state));
-  if (!TITAN_TRY(place(state, StoredWeights::ofPayload(payload), destination)))
+  for (const StoredRange& range : state.init.stored)
+    if (range.offset < 0 || range.offset > static_cast<int64_t>(payload.size()) ||
+        range.bytes > static_cast<int64_t>(payload.size()) - range.offset)
+      return Error::internal(
+          "the weights of '{}', {} bytes at {}, leave the job's payload of {} bytes", state.name,
+          range.bytes, range.offset, payload.size());
+  const StoredRange* changed = nullptr;
+  TITAN_TRY(place(
+      state, [&](const StoredRange&) { return StoredWeights::ofPayload(payload); }, destination,
+      changed));
+  if (changed)
     return Error::badInput(
         "the weights of '{}' in the job's file are damaged: compile the job again", state.name);
   return {};
 }
 
 Status fromFile(const State& state, const std::string& directory, const ByteSink& destination) {
-  const std::string path =
-      state.init.path.starts_with('/') ? state.init.path : directory + "/" + state.init.path;
-  TITAN_TRY(checkPermutation(state));
-  Result<StoredWeights> weights = StoredWeights::ofFile(path);
-  if (!weights.ok())
+  std::string path;                   // of the range that is read
+  const StoredRange* range = nullptr; // once its file is open
+  const auto open = [&](const StoredRange& next) -> Result<StoredWeights> {
+    range = nullptr;
+    path = next.path.starts_with('/') ? next.path : directory + "/" + next.path;
+    Result<StoredWeights> weights = StoredWeights::ofFile(path);
+    if (weights.ok())
+      range = &next;
+    return weights;
+  };
+  const StoredRange* changed = nullptr;
+  const Status placed = place(state, open, destination, changed);
+  if (!placed.ok() && !range)
     return Error::badInput("cannot open '{}', which holds the weights of '{}': {}: give its "
                            "directory by --weights-dir",
-                           path, state.name, weights.error().message());
-  Result<bool> placed = place(state, *weights, destination);
+                           path, state.name, placed.error().message());
   if (!placed.ok())
     return Error::badInput("cannot read the weights of '{}', {} bytes at {} of '{}': {}",
-                           state.name, state.bytes, state.init.offset, path,
-                           placed.error().message());
-  if (!*placed)
+                           state.name, range->bytes, range->offset, path, placed.error().message());
+  if (changed)
     return Error::badInput(
         "'{}' has changed since the job was compiled: the weights of '{}' have another digest: "
         "compile the job again",
-        path, state.name);
+        changed->path.starts_with('/') ? changed->path : directory + "/" + changed->path,
+        state.name);
   return {};
 }
 

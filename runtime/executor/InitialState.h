@@ -21,8 +21,8 @@ struct InitialStateSources {
 /// Writes the state.bytes bytes of `destination`, row-major. Threads draw straight into a window.
 ///  - Normal, Uniform: element i is a + b * normalDraw or a + (b - a) * uniformDraw in f64, rounded
 ///    once to the state's dtype; key randomKey(seed, XXH3-64(name)), step 0.
-///  - Payload, External: bytes whose XXH3-64 must be Init::digest; state dim i is stored dim
-///    permutation[i].
+///  - Payload, External: the stored tensors, each of which must have its digest, cut and turned as
+///    State::sources say. The program was verified.
 /// BadInput: a weights file that is missing, short or changed. Internal: a damaged payload, a rule
 /// on a dtype without it.
 Status writeInitialState(const State& state, const InitialStateSources& sources, ThreadPool& pool,

@@ -1,5 +1,7 @@
 #include "runtime/executor/InitialState.h"
 
+#include "runtime/device/StateAccess.h"
+#include "runtime/device/testing/NullDevice.h"
 #include "runtime/program/Payload.h"
 #include "runtime/program/Random.h"
 
@@ -12,6 +14,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <numeric>
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -32,6 +35,20 @@ Init rule(Init::Kind kind, double a, double b = 0) {
   Init init;
   init.kind = kind, init.a = a, init.b = b;
   return init;
+}
+
+/// Starts from one stored tensor.
+Init storedAt(Init::Kind kind, int64_t offset, uint64_t digest, Shape shape,
+              const std::string& path = "") {
+  Init init = rule(kind, 0);
+  const int64_t bytes = elementCount(shape) * 4;
+  init.stored = {{path, offset, bytes, digest, std::move(shape)}};
+  return init;
+}
+
+/// The whole initializer, permuted.
+std::vector<TensorSource> permuted(std::vector<int64_t> dims) {
+  return {{"w", {.at = {}, .from = {}, .extent = {}, .dims = std::move(dims)}}};
 }
 
 std::span<char> sinkOf(std::vector<float>& values) {
@@ -92,9 +109,9 @@ TEST(InitialState, PayloadIsCheckedAndPermuted) {
   std::vector<float> stored = {0, 1, 2, 3, 4, 5}; // [2, 3]
   std::string payload = "pad-";
   payload.append(reinterpret_cast<char*>(stored.data()), 24);
-  Init init = rule(Init::Kind::Payload, 0);
-  init.offset = 4, init.digest = XXH3_64bits(payload.data() + 4, 24), init.permutation = {1, 0};
-  State state = makeState({3, 2}, init);
+  State state = makeState(
+      {3, 2}, storedAt(Init::Kind::Payload, 4, XXH3_64bits(payload.data() + 4, 24), {2, 3}));
+  state.sources = permuted({1, 0});
   std::vector<float> values(6);
   const std::span<char> out = sinkOf(values);
   ASSERT_TRUE(writeInitialState(state, {.payload = payload}, *pool, out).ok());
@@ -112,9 +129,9 @@ TEST(InitialState, PermutesThreeDims) {
   std::vector<float> stored(24);
   for (int i = 0; i < 24; ++i)
     stored[i] = static_cast<float>(i); // [2, 3, 4]
-  Init init = rule(Init::Kind::Payload, 0);
-  init.digest = XXH3_64bits(stored.data(), 96), init.permutation = {2, 0, 1};
-  State state = makeState({4, 2, 3}, init);
+  State state = makeState(
+      {4, 2, 3}, storedAt(Init::Kind::Payload, 0, XXH3_64bits(stored.data(), 96), {2, 3, 4}));
+  state.sources = permuted({2, 0, 1});
   std::vector<float> values(24);
   ASSERT_TRUE(writeInitialState(state, {.payload = {reinterpret_cast<char*>(stored.data()), 96}},
                                 *pool, sinkOf(values))
@@ -125,6 +142,60 @@ TEST(InitialState, PermutesThreeDims) {
         EXPECT_EQ(values[(i * 2 + j) * 3 + k], stored[(j * 3 + k) * 4 + i]);
 }
 
+TEST(InitialState, PiecesOfSeveralTensors) {
+  auto pool = ThreadPool::create(1).take();
+  std::vector<float> stored(24 + 6);
+  std::iota(stored.begin(), stored.end(), 0.0f); // [2, 4, 3], then [3, 2]
+  const std::string_view payload(reinterpret_cast<char*>(stored.data()), stored.size() * 4);
+  Init init = storedAt(Init::Kind::Payload, 0, XXH3_64bits(payload.data(), 96), {2, 4, 3});
+  init.stored.push_back({"", 96, 24, XXH3_64bits(payload.data() + 96, 24), {3, 2}});
+  State state = makeState({6, 3}, init);
+  // Rows 2 to 3 and 0 to 1 of the second matrix, then the other tensor transposed.
+  state.sources = {{"w", {.at = {}, .from = {1, 2, 0}, .extent = {2, 3}, .dims = {1, 2}}},
+                   {"w", {.at = {2, 0}, .from = {1, 0, 0}, .extent = {2, 3}, .dims = {1, 2}}},
+                   {"v", {.at = {4, 0}, .from = {}, .extent = {2, 3}, .dims = {1, 0}}}};
+  ASSERT_TRUE(checkSources(state.sources, state.shape, std::vector<Shape>{{2, 4, 3}, {3, 2}}).ok());
+  std::vector<float> values(18);
+  ASSERT_TRUE(writeInitialState(state, {.payload = payload}, *pool, sinkOf(values)).ok());
+  EXPECT_EQ(values, (std::vector<float>{18, 19, 20, 21, 22, 23, 12, 13, 14, 15, 16, 17, 24, 26, 28,
+                                        25, 27, 29}));
+  state.init.stored[1].digest ^= 1;
+  EXPECT_EQ(writeInitialState(state, {.payload = payload}, *pool, sinkOf(values)).error().code(),
+            ErrorCode::BadInput);
+  // The first rows of a tensor, in their place: the digest is that of all of it.
+  State first = makeState(
+      {2, 2}, storedAt(Init::Kind::Payload, 96, XXH3_64bits(payload.data() + 96, 24), {3, 2}));
+  first.sources = {{"v", {}}};
+  values.resize(4);
+  ASSERT_TRUE(writeInitialState(first, {.payload = payload}, *pool, sinkOf(values)).ok());
+  EXPECT_EQ(values, (std::vector<float>{24, 25, 26, 27}));
+}
+
+TEST(InitialState, PiecesAreCutAsStagingMemoryIs) {
+  // 3 MiB and more: a device without a window takes them in parts that end within a row.
+  auto pool = ThreadPool::create(1).take();
+  constexpr int64_t rows = 1203, columns = 701, cut = 400;
+  std::vector<float> stored(rows * columns);
+  std::iota(stored.begin(), stored.end(), 0.0f);
+  const std::string_view payload(reinterpret_cast<char*>(stored.data()), stored.size() * 4);
+  State state = makeState({rows, columns},
+                          storedAt(Init::Kind::Payload, 0,
+                                   XXH3_64bits(payload.data(), payload.size()), {columns, rows}));
+  state.sources = {
+      {"w", {.at = {}, .from = {}, .extent = {cut, columns}, .dims = {1, 0}}},
+      {"w", {.at = {cut, 0}, .from = {0, cut}, .extent = {rows - cut, columns}, .dims = {1, 0}}}};
+  testing::NullDevice device(state.bytes);
+  Program program;
+  StateAccess access(program, device);
+  const Place place{0, state.bytes, state.dtype, state.shape};
+  ASSERT_TRUE(writeInitialState(state, {.payload = payload}, *pool, access.sink(place)).ok());
+  std::vector<float> values(stored.size());
+  ASSERT_TRUE(access.read(place, 0, sinkOf(values)).ok());
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t column = 0; column < columns; ++column)
+      ASSERT_EQ(values[row * columns + column], stored[column * rows + row]);
+}
+
 TEST(InitialState, ExternalFilesAreFoundAndChecked) {
   auto pool = ThreadPool::create(1).take();
   const std::string directory = ::testing::TempDir() + "titan-weights";
@@ -132,26 +203,25 @@ TEST(InitialState, ExternalFilesAreFoundAndChecked) {
   std::vector<float> stored = {1, 2};
   std::ofstream(directory + "/w.bin", std::ios::binary)
       << "1234" << std::string((char*)stored.data(), 8);
-  Init init = rule(Init::Kind::External, 0);
-  init.path = "w.bin", init.offset = 4, init.digest = XXH3_64bits(stored.data(), 8);
-  State state = makeState({2}, init);
+  State state = makeState(
+      {2}, storedAt(Init::Kind::External, 4, XXH3_64bits(stored.data(), 8), {2}, "w.bin"));
   std::vector<float> values(2);
   const std::span<char> out = sinkOf(values);
   ASSERT_TRUE(writeInitialState(state, {.weightsDirectory = directory}, *pool, out).ok());
   EXPECT_EQ(values, stored);
-  state.init.offset = 3;
+  state.init.stored[0].offset = 3;
   EXPECT_NE(writeInitialState(state, {.weightsDirectory = directory}, *pool, out)
                 .error()
                 .message()
                 .find("changed"),
             std::string::npos);
-  state.init.offset = 8;
+  state.init.stored[0].offset = 8;
   EXPECT_NE(writeInitialState(state, {.weightsDirectory = directory}, *pool, out)
                 .error()
                 .message()
                 .find("too short"),
             std::string::npos);
-  state.init.path = "none.bin";
+  state.init.stored[0].path = "none.bin";
   EXPECT_EQ(writeInitialState(state, {.weightsDirectory = directory}, *pool, out).error().code(),
             ErrorCode::BadInput);
 }
@@ -184,8 +254,8 @@ TEST(InitialState, APayloadDoesNotStayInMemory) {
   ASSERT_NE(mapping, MAP_FAILED);
   close(file);
   std::string_view payload(static_cast<const char*>(mapping), bytes);
-  Init init = rule(Init::Kind::Payload, 0);
-  init.digest = XXH3_64bits(payload.data(), payload.size());
+  const Init init =
+      storedAt(Init::Kind::Payload, 0, XXH3_64bits(payload.data(), payload.size()), {bytes / 4});
   EXPECT_EQ(residentOf(path), bytes);
   State state = makeState({bytes / 4}, init);
   std::vector<float> values(bytes / 4);
@@ -215,9 +285,7 @@ TEST(InitialState, PayloadBeyondFourGigabytes) {
   const std::string_view whole(static_cast<const char*>(mapping), size);
   const auto payload = findPayload(whole, offset + bytes);
   ASSERT_TRUE(payload.ok()) << payload.error().message();
-  Init init = rule(Init::Kind::Payload, 0);
-  init.offset = offset;
-  init.digest = XXH3_64bits(stored, bytes);
+  const Init init = storedAt(Init::Kind::Payload, offset, XXH3_64bits(stored, bytes), {2});
   float values[2] = {};
   ASSERT_TRUE(writeInitialState(makeState({2}, init), {.payload = *payload}, *pool,
                                 std::span(reinterpret_cast<char*>(values), sizeof values))

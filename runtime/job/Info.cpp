@@ -14,7 +14,7 @@ std::string sourceOf(const State& state) {
   case Init::Kind::Payload:
     return "embedded weights";
   case Init::Kind::External:
-    return state.init.path;
+    return state.init.stored.front().path;
   case Init::Kind::Constant:
     return fmt::format("constant {}", state.init.a);
   case Init::Kind::Normal:
@@ -25,6 +25,22 @@ std::string sourceOf(const State& state) {
   return {};
 }
 
+/// As in a checkpoint's manifest: what is left out of a piece is left out here.
+Json sourcesJson(const State& state) {
+  Json list = Json::array();
+  for (const TensorSource& source : state.sources) {
+    Json item = {{"initializer", source.initializer}};
+    for (const auto& [name, values] : {std::pair("at", &source.piece.at),
+                                       {"from", &source.piece.from},
+                                       {"extent", &source.piece.extent},
+                                       {"dims", &source.piece.dims}})
+      if (!values->empty())
+        item[name] = *values;
+    list.push_back(std::move(item));
+  }
+  return list;
+}
+
 Json stateJson(const State& state) {
   return {{"name", state.name},
           {"shape", state.shape},
@@ -32,8 +48,7 @@ Json stateJson(const State& state) {
           {"kind", nameOf(state.kind)},
           {"trainable", state.trainable},
           {"aliases", state.aliases},
-          {"source", state.sourceName.empty() ? state.name : state.sourceName},
-          {"source_layout", state.sourceLayout},
+          {"sources", sourcesJson(state)},
           {"init", sourceOf(state)}};
 }
 

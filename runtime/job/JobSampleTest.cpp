@@ -115,7 +115,7 @@ TEST_F(JobSampleTest, UselessWeightsAreReported) {
   useBigram(10);
   const float nan = std::nanf("");
   std::memcpy(payload.data() + 4 * sizeof nan, &nan, sizeof nan); // the row of token 0
-  program.states[0].init.digest = digestOf(payload);
+  program.states[0].init.stored[0].digest = digestOf(payload);
   programBytes = serialize(program);
   const Outcome outcome = run({"sample", "--prompt", "0"});
   EXPECT_EQ(outcome.exitCode, 5);

@@ -68,12 +68,37 @@ const char* toText(Binding::Role role) {
   return "";
 }
 
+/// " at 64", or with a file's name " 'w.bin' at 64"; several with a comma between them.
+std::string toText(const std::vector<StoredRange>& stored) {
+  std::string text;
+  for (const StoredRange& range : stored)
+    text += fmt::format("{}{} at {}", text.empty() ? "" : ",",
+                        range.path.empty() ? "" : " '" + range.path + "'", range.offset);
+  return text;
+}
+
+/// " from 'W' at [4, 0] from [0, 8, 0] extent [4, 3] dims [1, 2]".
+std::string toText(const std::vector<TensorSource>& sources) {
+  std::string text;
+  for (const TensorSource& source : sources) {
+    text += fmt::format("{} '{}'", text.empty() ? " from" : ",", source.initializer);
+    const Piece& piece = source.piece;
+    for (const auto& [name, values] : {std::pair("at", &piece.at),
+                                       {"from", &piece.from},
+                                       {"extent", &piece.extent},
+                                       {"dims", &piece.dims}})
+      if (!values->empty())
+        text += fmt::format(" {} {}", name, toString(*values));
+  }
+  return text;
+}
+
 std::string toText(const Init& init) {
   switch (init.kind) {
   case Init::Kind::Payload:
-    return fmt::format("payload at {}", init.offset);
+    return "payload" + toText(init.stored);
   case Init::Kind::External:
-    return fmt::format("'{}' at {}", init.path, init.offset);
+    return "file" + toText(init.stored);
   case Init::Kind::Constant:
     return fmt::format("{}", init.a);
   case Init::Kind::Normal:
@@ -174,9 +199,9 @@ std::string dump(const Program& program) {
                  program.model, program.target.kind, program.target.cpu, program.arenaBytes,
                  program.stateBytes, program.bindingBytes, program.temporaryBytes);
   for (const State& state : program.states)
-    fmt::format_to(out, "{} {} : {} {} at {}, {} bytes{}, init {}\n", nameOf(state.kind),
+    fmt::format_to(out, "{} {} : {} {} at {}, {} bytes{}, init {}{}\n", nameOf(state.kind),
                    state.name, name(state.dtype), toString(state.shape), state.offset, state.bytes,
-                   state.trainable ? ", trainable" : "", toText(state.init));
+                   state.trainable ? ", trainable" : "", toText(state.init), toText(state.sources));
   for (const Constant& constant : program.constants)
     fmt::format_to(out, "constant at {}, {} bytes, payload at {}\n", constant.offset,
                    constant.bytes, constant.payloadOffset);

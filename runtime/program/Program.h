@@ -10,7 +10,7 @@
 
 #include "runtime/program/Affine.h"
 #include "runtime/program/DType.h"
-#include "runtime/program/Placement.h"
+#include "runtime/program/Piece.h"
 
 #include <optional>
 #include <string>
@@ -154,22 +154,29 @@ struct Function {
   bool operator==(const Function&) const = default;
 };
 
+/// The bytes of one initializer, row-major.
+struct StoredRange {
+  std::string path; ///< External: relative to --weights-dir; Payload: empty
+  int64_t offset = 0, bytes = 0;
+  uint64_t digest = 0; ///< XXH3-64 of the bytes
+  Shape shape;
+  bool operator==(const StoredRange&) const = default;
+};
+
 /// How a state tensor starts.
 struct Init {
   enum class Kind : uint8_t {
-    Payload,  ///< bytes carried by the job, at `offset` of its payload, in the stored layout
-    External, ///< bytes of file `path` at `offset`, relative to --weights-dir
+    Payload,  ///< ranges of the payload that the job carries
+    External, ///< ranges of files
     Constant, ///< every element = `a`
     Normal,   ///< normal(mean a, standard deviation b), keyed by (seed, name, element)
     Uniform,  ///< uniform[a, b), likewise
   };
   Kind kind = Kind::Constant;
   double a = 0, b = 0;
-  std::string path;
-  int64_t offset = 0;
-  uint64_t digest = 0; ///< XXH3-64 of the stored bytes (Payload, External)
-  std::vector<int64_t>
-      permutation; ///< state dim i is stored dim permutation[i]; empty: same layout
+  /// Payload, External: of each initializer of initializersOf(State::sources); without sources one,
+  /// which is alike. What goes where the sources say.
+  std::vector<StoredRange> stored;
   bool operator==(const Init&) const = default;
 };
 
@@ -191,9 +198,10 @@ struct State {
   Placement placement; ///< cuts by axes of Program::mesh
   MemorySpace space = MemorySpace::Device;
   bool trainable = false;
-  std::vector<std::string> aliases;  ///< other names of a tied set
-  std::string sourceName;            ///< the initializer it came from, when its name differs
-  std::vector<int64_t> sourceLayout; ///< permutation from the initializer's layout; empty: same
+  std::vector<std::string> aliases; ///< other names of a tied set
+  /// Where the model file has it, each element once, shortened(); empty: an initializer of the same
+  /// name and layout, or none.
+  std::vector<TensorSource> sources;
   Init init;
   int64_t offset = 0; ///< bytes in the arena
   int64_t bytes = 0;  ///< of the local part
@@ -230,7 +238,7 @@ struct ProgramTarget {
 };
 
 struct Program {
-  static constexpr uint32_t currentVersion = 2;
+  static constexpr uint32_t currentVersion = 3;
 
   std::string model;  ///< base name of the model file
   std::string recipe; ///< the whole recipe as compiled, JSON (Recipe.h)
@@ -262,7 +270,8 @@ struct Program {
 
 /// Checks what the executor relies on, for all values of the repeat counters and on every rank:
 /// indices lie inside their tables, and operands inside the arena; a product stays inside its
-/// operands; repeats are balanced; nothing writes to an input, a control or a constant, nor to a
+/// operands; repeats are balanced; the sources of a state cover it once and lie in what is stored
+/// of it; nothing writes to an input, a control or a constant, nor to a
 /// state before the first command of phase update. Fails with BadInput naming the function and
 /// command.
 Status verify(const Program& program);

@@ -120,14 +120,31 @@ template <typename Archive> void fields(Archive& a, Is<Function> auto& v) {
   a("maxLiveBytes", v.maxLiveBytes);
 }
 
+template <typename Archive> void fields(Archive& a, Is<StoredRange> auto& v) {
+  a("path", v.path);
+  a("offset", v.offset);
+  a("bytes", v.bytes);
+  a("digest", v.digest);
+  a("shape", v.shape);
+}
+
 template <typename Archive> void fields(Archive& a, Is<Init> auto& v) {
   a("kind", v.kind);
   a("a", v.a);
   a("b", v.b);
-  a("path", v.path);
-  a("offset", v.offset);
-  a("digest", v.digest);
-  a("permutation", v.permutation);
+  a("stored", v.stored);
+}
+
+template <typename Archive> void fields(Archive& a, Is<Piece> auto& v) {
+  a("at", v.at);
+  a("from", v.from);
+  a("extent", v.extent);
+  a("dims", v.dims);
+}
+
+template <typename Archive> void fields(Archive& a, Is<TensorSource> auto& v) {
+  a("initializer", v.initializer);
+  a("piece", v.piece);
 }
 
 template <typename Archive> void fields(Archive& a, Is<MeshAxis> auto& v) {
@@ -152,8 +169,7 @@ template <typename Archive> void fields(Archive& a, Is<State> auto& v) {
   a("space", v.space);
   a("trainable", v.trainable);
   a("aliases", v.aliases);
-  a("sourceName", v.sourceName);
-  a("sourceLayout", v.sourceLayout);
+  a("sources", v.sources);
   a("init", v.init);
   a("offset", v.offset);
   a("bytes", v.bytes);

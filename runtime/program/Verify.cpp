@@ -256,6 +256,31 @@ Status checkMesh(std::span<const MeshAxis> mesh) {
   return {};
 }
 
+/// What a state starts from: stored tensors that its sources cut to it, or a rule.
+Status checkInit(const State& state) {
+  const bool isStored =
+      state.init.kind == Init::Kind::Payload || state.init.kind == Init::Kind::External;
+  std::vector<Shape> shapes;
+  for (const StoredRange& range : state.init.stored) {
+    if (range.offset < 0 || range.bytes != bytesOf(range.shape, state.dtype))
+      return Error::badInput("damaged program: state '{}' is stored as {} in {} bytes at {}",
+                             state.name, toString(range.shape), range.bytes, range.offset);
+    shapes.push_back(range.shape);
+  }
+  if (isStored == shapes.empty())
+    return Error::badInput("damaged program: state '{}' starts from {} stored tensors", state.name,
+                           shapes.size());
+  if (isStored && state.sources.empty() && (shapes.size() > 1 || shapes.front() != state.shape))
+    return Error::badInput("damaged program: state '{}' of {} is stored as {}", state.name,
+                           toString(state.shape), toString(shapes.front()));
+  if (state.sources.empty())
+    return {};
+  if (const Status status = checkSources(state.sources, state.shape, shapes); !status.ok())
+    return Error::badInput("damaged program: the sources of state '{}' {}", state.name,
+                           status.error().message());
+  return {};
+}
+
 /// States lie in the arena, have the local shape of their placement, and names of their own.
 Status checkStates(const Program& program) {
   std::set<std::tuple<StateKind, std::string_view, std::string_view>> names;
@@ -266,6 +291,7 @@ Status checkStates(const Program& program) {
         state.bytes != bytesOf(state.local, state.dtype))
       return Error::badInput("damaged program: state '{}' of {} has {} bytes as {} on a rank",
                              state.name, toString(state.shape), state.bytes, toString(state.local));
+    TITAN_TRY(checkInit(state));
     if (state.profile.empty() == (state.kind == StateKind::Ema))
       return Error::badInput("damaged program: state '{}' has profile '{}', as averages do",
                              state.name, state.profile);

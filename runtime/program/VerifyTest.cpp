@@ -25,6 +25,27 @@ TEST(Verify, Example) {
   EXPECT_EQ(errorAfter([](Program&) {}), "");
 }
 
+TEST(Verify, SourcesCoverTheStateAndLieInWhatIsStored) {
+  const auto error = [](const std::function<void(State&)>& change) {
+    return errorAfter([&](Program& program) { change(program.states[0]); });
+  };
+  const std::string damaged = "damaged program: the sources of state 'fc.weight' ";
+  EXPECT_EQ(error([](State& s) { s.sources[1].piece.at[0] = 27; }), damaged + "overlap at [27, 0]");
+  EXPECT_EQ(error([](State& s) { s.sources[1].piece.extent[0] = 99; }),
+            damaged + "leave 784 of 100352 elements out");
+  EXPECT_EQ(error([](State& s) { s.sources[1].piece.from[0] = 2; }),
+            damaged + "a piece of 'W' from [2, 0, 0] of extent [1, 100, 784] leaves the "
+                      "initializer [2, 100, 784]");
+  EXPECT_EQ(error([](State& s) { s.init.stored.pop_back(); }),
+            damaged + "are of 2 initializers, 1 are there");
+  EXPECT_EQ(error([](State& s) { s.init.stored.clear(); }),
+            "damaged program: state 'fc.weight' starts from 0 stored tensors");
+  EXPECT_EQ(error([](State& s) { s.init.stored[0].bytes -= 4; }),
+            "damaged program: state 'fc.weight' is stored as [784, 28] in 87804 bytes at 64");
+  EXPECT_EQ(error([](State& s) { s.sources.clear(); }),
+            "damaged program: state 'fc.weight' of [128, 784] is stored as [784, 28]");
+}
+
 TEST(Verify, OperandOfTheLastIterationLeavesTheArena) {
   EXPECT_EQ(errorAfterCommands([](auto& c) { c[2].operands[0].address.terms[0].stride = 100000; }),
             std::string(inCall) +

@@ -16,13 +16,54 @@ titan.state @state_C3 : tensor<2xi64> {kind = #titan<kind counter>, init = #tita
 
 // -----
 
-// expected-error @+1 {{(C4) init permutation [0, 0] does not permute 2 dimensions}}
-titan.state @state_C4 : tensor<2x3xf32> {kind = #titan<kind param>, init = #titan.init_file<"w.bin", offset = 0, bytes = 24, digest = 1, permutation = [0, 0]>}
+// expected-error @+1 {{(C4) #titan.source<"w", at = [0]> is no box of 2 dimensions}}
+titan.state @state_C4 : tensor<2x3xf32> {kind = #titan<kind param>, init = #titan.init_rule<"constant", 0.0 : f64, 0.0 : f64>, sources = [#titan.source<"w", at = [0]>]}
 
 // -----
 
-// expected-error @+1 {{(C5) init has 20 bytes, 'tensor<2x3xf32>' needs 24}}
+// expected-error @+1 {{(C4) #titan.source<"w", at = [1, 0], extent = [2, 3]> leaves 'tensor<2x3xf32>'}}
+titan.state @state_C4_box : tensor<2x3xf32> {kind = #titan<kind param>, init = #titan.init_rule<"constant", 0.0 : f64, 0.0 : f64>, sources = [#titan.source<"w", at = [1, 0], extent = [2, 3]>]}
+
+// -----
+
+// expected-error @+1 {{(C4) dims of #titan.source<"w", dims = [0, 0]> are not different dimensions of the 2 of the initializer}}
+titan.state @state_C4_dims : tensor<2x3xf32> {kind = #titan<kind param>, init = #titan.init_rule<"constant", 0.0 : f64, 0.0 : f64>, sources = [#titan.source<"w", dims = [0, 0]>]}
+
+// -----
+
+// expected-error @+1 {{(C5) init has 20 bytes, [2, 3] of 'f32' needs 24}}
 titan.state @state_C5 : tensor<2x3xf32> {kind = #titan<kind param>, init = #titan.init_file<"w.bin", offset = 0, bytes = 20, digest = 1>}
+
+// -----
+
+// expected-error @+1 {{(C5) init stores a tensor of [-1]}}
+titan.state @state_C5_shape : tensor<2x3xf32> {kind = #titan<kind param>, init = #titan.init_file<"w.bin", offset = 0, bytes = 24, digest = 1, shape = [-1]>}
+
+// -----
+
+// expected-error @+1 {{(C5) init stores 2 ranges, the sources name 1 initializers}}
+titan.state @state_C5_ranges : tensor<2x3xf32> {kind = #titan<kind param>, init = #titan.init_file<["w.bin", offset = 0, bytes = 24, digest = 1], ["w.bin", offset = 24, bytes = 24, digest = 1]>}
+
+// -----
+
+// expected-error @+1 {{(C7) #titan.source<"v", at = [0, 1], extent = [2, 2]> overlaps another source}}
+titan.state @state_C7_overlap : tensor<2x3xf32> {kind = #titan<kind param>, init = #titan.init_rule<"constant", 0.0 : f64, 0.0 : f64>, sources = [#titan.source<"w", extent = [2, 2]>, #titan.source<"v", at = [0, 1], extent = [2, 2]>]}
+
+// -----
+
+// expected-error @+1 {{(C7) sources cover 4 of 6 elements}}
+titan.state @state_C7_gap : tensor<2x3xf32> {kind = #titan<kind param>, init = #titan.init_rule<"constant", 0.0 : f64, 0.0 : f64>, sources = [#titan.source<"w", extent = [2, 2]>]}
+
+// -----
+
+// expected-error @+1 {{(C7) #titan.source<"w", from = [1, 0]> leaves the stored tensor of [2, 3]}}
+titan.state @state_C7_stored : tensor<2x3xf32> {kind = #titan<kind param>, init = #titan.init_file<"w.bin", offset = 0, bytes = 24, digest = 1>, sources = [#titan.source<"w", from = [1, 0]>]}
+
+// -----
+
+// expected-error @+2 {{a source has at, from, extent and dims, each once}}
+titan.state @state_source : tensor<2x3xf32> {kind = #titan<kind param>, init = #titan.init_rule<"constant", 0.0 : f64, 0.0 : f64>,
+  sources = [#titan.source<"w", rows = [1]>]}
 
 // -----
 

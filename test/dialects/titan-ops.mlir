@@ -484,7 +484,14 @@ func.func @adamw(%p: tensor<5xf32>, %g: tensor<5xf32>, %m: tensor<5xf32>, %v: te
 }
 
 // CHECK-LABEL: titan.state @fc.weight : tensor<2x3xf32>
-// CHECK-SAME: kind = #titan<kind param>
-titan.state @fc.weight : tensor<2x3xf32> {kind = #titan<kind param>, trainable, init = #titan.init_file<"w.bin", offset = 64, bytes = 24, digest = 17, permutation = [1, 0]>}
+// CHECK-SAME: init = #titan.init_file<"w.bin", offset = 64, bytes = 24, digest = 17, shape = [3, 2]>, kind = #titan<kind param>
+// CHECK-SAME: sources = [#titan.source<"w", dims = [1, 0]>]
+titan.state @fc.weight : tensor<2x3xf32> {kind = #titan<kind param>, trainable, init = #titan.init_file<"w.bin", offset = 64, bytes = 24, digest = 17, shape = [3, 2]>, sources = [#titan.source<"w", dims = [1, 0]>]}
+// CHECK: titan.state @gates : tensor<4x3xf32>
+// CHECK-SAME: init = #titan.init_file<["w.bin", offset = 0, bytes = 48, digest = 1, shape = [1, 4, 3]], ["v.bin", offset = 64, bytes = 24, digest = 2, shape = [3, 2]]>
+// CHECK-SAME: #titan.source<"W", at = [2, 0], from = [0, 1, 0], extent = [2, 3], dims = [1, 2]>
+titan.state @gates : tensor<4x3xf32> {kind = #titan<kind param>,
+  init = #titan.init_file<["w.bin", offset = 0, bytes = 48, digest = 1, shape = [1, 4, 3]], ["v.bin", offset = 64, bytes = 24, digest = 2, shape = [3, 2]]>,
+  sources = [#titan.source<"W", at = [2, 0], from = [0, 1, 0], extent = [2, 3], dims = [1, 2]>, #titan.source<"V", extent = [2, 3], dims = [1, 0]>]}
 titan.state @mean : tensor<3xf32> {kind = #titan<kind buffer>, init = #titan.init_rule<"normal", 0.0 : f64, 1.0 : f64>}
 titan.state @counter.step : tensor<i64> {kind = #titan<kind counter>, init = #titan.init_rule<"constant", 0.0 : f64, 0.0 : f64>, canonical_name = "step"}

@@ -1,4 +1,5 @@
 #include "dialects/Titan/ops/OpSupport.h"
+#include "dialects/Titan/ops/StateSources.h"
 
 using namespace mlir;
 
@@ -14,17 +15,10 @@ LogicalResult StateOp::verify() {
   if (getKind() == StateKind::Counter &&
       (type.getRank() != 0 || !type.getElementType().isInteger(64)))
     return emitOpError("(C3) a counter is tensor<i64>, not ") << type;
-  if (auto file = dyn_cast<FileInitAttr>(getInit())) {
-    if (!file.getPermutation().empty() && !isPermutation(file.getPermutation(), type.getRank()))
-      return emitOpError("(C4) init permutation [")
-             << file.getPermutation() << "] does not permute " << type.getRank() << " dimensions";
-    uint64_t bytes = type.getNumElements() * ((type.getElementTypeBitWidth() + 7) / 8);
-    if (file.getBytes() != bytes)
-      return emitOpError("(C5) init has ")
-             << file.getBytes() << " bytes, " << type << " needs " << bytes;
-  } else if (!isa<RuleInitAttr>(getInit())) {
+  if (!isa<FileInitAttr, RuleInitAttr>(getInit()))
     return emitOpError("init is neither #titan.init_file nor #titan.init_rule");
-  }
+  if (failed(verifySources(*this)))
+    return failure();
   if (std::optional<PlacementAttr> placement = getPlacement())
     for (int64_t dim : placement->getDims())
       if (dim < 0 || dim >= type.getRank())

@@ -5,6 +5,8 @@
 include "mlir/IR/SymbolInterfaces.td"
 include "dialects/Titan/ops/Base.td"
 
+def Titan_SourcesAttr : TypedArrayAttrBase<Titan_SourceAttr, "boxes of initializers that the state is made of">;
+
 def Titan_StateOp : Op<Titan_Dialect, "state", [Symbol]> {
   let summary = "declares a tensor that outlives a step: parameter, buffer, optimizer slot, EMA copy or counter";
   let description = [{
@@ -14,17 +16,23 @@ def Titan_StateOp : Op<Titan_Dialect, "state", [Symbol]> {
     The type is that of the whole tensor on every mesh. `placement` says which part of it each rank holds; without one every rank holds it all. From *shard* on
     arguments and results of the state have the local type, the part with its padding.
 
+    `sources` say where the model file has the state; without them it has an initializer of the same name and layout, or none.
+
     Constraints:
     - (C1) `type` is a ranked tensor of static shape.
     - (C2) only a `param` is `trainable`.
     - (C3) a `counter` is a scalar i64.
-    - (C4) a file init's permutation, when given, is a permutation of the tensor's dimensions.
-    - (C5) a file init has exactly the bytes of `type`.
+    - (C4) `sources` are boxes of `type`, whose `dims` name different dimensions of the initializer.
+    - (C5) a file init has a range for each initializer that the sources name, or one; each has exactly the bytes of its shape.
     - (C6) a placement cuts dimensions of `type`.
+    - (C7) the boxes of the sources cover each element of `type` once, and lie inside of what the file init stores.
 
     ```mlir
     titan.state @"fc1.weight" : tensor<128x784xf32> {kind = #titan<kind param>, trainable,
       init = #titan.init_file<"mlp.onnx.data", offset = 0, bytes = 401408, digest = 17>}
+    titan.state @"fc2.weight" : tensor<10x128xf32> {kind = #titan<kind param>, trainable,
+      init = #titan.init_file<"mlp.onnx.data", offset = 401408, bytes = 5120, digest = 18, shape = [128, 10]>,
+      sources = [#titan.source<"onnx::MatMul_7", dims = [1, 0]>]}
     titan.state @counter.step : tensor<i64> {kind = #titan<kind counter>, init = #titan.init_rule<"constant", 0.0 : f64, 0.0 : f64>,
       canonical_name = "step"}
     ```
@@ -33,16 +41,14 @@ def Titan_StateOp : Op<Titan_Dialect, "state", [Symbol]> {
                        UnitAttr:$trainable, AnyAttr:$init,
                        DefaultValuedAttr<Titan_MemorySpaceAttr, "::titan::ir::MemorySpace::Device">:$space,
                        OptionalAttr<StrArrayAttr>:$aliases,
-                       OptionalAttr<StrAttr>:$source_name,
-                       OptionalAttr<DenseI64ArrayAttr>:$source_layout,
+                       OptionalAttr<Titan_SourcesAttr>:$sources,
                        OptionalAttr<StrAttr>:$canonical_name,
                        OptionalAttr<Titan_PlacementAttr>:$placement);
   let builders = [OpBuilder<(ins "::llvm::StringRef":$sym_name, "::mlir::Type":$type, "::titan::ir::StateKind":$kind,
                                  "bool":$trainable, "::mlir::Attribute":$init,
                                  CArg<"::titan::ir::MemorySpace", "::titan::ir::MemorySpace::Device">:$space,
-                                 CArg<"::mlir::ArrayAttr", "{}">:$aliases, CArg<"::mlir::StringAttr", "{}">:$source_name,
-                                 CArg<"::mlir::DenseI64ArrayAttr", "{}">:$source_layout), [{
-    build($_builder, $_state, sym_name, type, kind, trainable, init, space, aliases, source_name, source_layout,
+                                 CArg<"::mlir::ArrayAttr", "{}">:$aliases, CArg<"::mlir::ArrayAttr", "{}">:$sources), [{
+    build($_builder, $_state, sym_name, type, kind, trainable, init, space, aliases, sources,
           ::mlir::StringAttr(), ::titan::ir::PlacementAttr());
   }]>];
   let assemblyFormat = "$sym_name `:` $type attr-dict";

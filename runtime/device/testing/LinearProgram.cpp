@@ -243,11 +243,12 @@ Program linearProgram(const std::string& recipeText) {
   program.libraryCalls = {forwardGemm(), weightGradientGemm()};
 
   Layout layout(program);
+  const Shape weightShape = {S::outputs, S::features}, biasShape = {S::outputs};
   const std::string payload = linearPayload();
   Init fromPayload;
   fromPayload.kind = Init::Kind::Payload;
-  fromPayload.digest = XXH3_64bits(payload.data(), payload.size());
-  const Shape weightShape = {S::outputs, S::features}, biasShape = {S::outputs};
+  fromPayload.stored = {{"", 0, static_cast<int64_t>(payload.size()),
+                         XXH3_64bits(payload.data(), payload.size()), weightShape}};
   const int64_t weight =
       layout.state("linear.weight", StateKind::Param, DType::F32, weightShape, fromPayload);
   const int64_t bias = layout.state("linear.bias", StateKind::Param, DType::F32, biasShape);

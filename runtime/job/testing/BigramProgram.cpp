@@ -119,7 +119,9 @@ Program bigramProgram(int64_t vocabulary, const std::string& recipeText) {
   Builder b(program);
   Init init;
   init.kind = Init::Kind::Payload;
-  init.digest = digestOf(bigramPayload(vocabulary));
+  const std::string payload = bigramPayload(vocabulary);
+  init.stored = {
+      {"", 0, static_cast<int64_t>(payload.size()), digestOf(payload), {vocabulary, vocabulary}}};
   using Role = Binding::Role;
   const Operand table =
       b.state("table", StateKind::Param, DType::F32, {vocabulary, vocabulary}, std::move(init));

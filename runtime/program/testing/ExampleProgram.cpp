@@ -15,9 +15,14 @@ Program exampleProgram() {
   weight.shape = weight.local = {128, 784};
   weight.trainable = true;
   weight.aliases = {"tied.weight"};
-  weight.sourceName = "onnx::MatMul_7";
-  weight.sourceLayout = {1, 0};
-  weight.init = {Init::Kind::Normal, 0, 0.02, "", 0, 0x123456789abcdef0, {1, 0}};
+  weight.sources = {
+      {"onnx::MatMul_7", {.at = {}, .from = {}, .extent = {28, 784}, .dims = {1, 0}}},
+      {"W", {.at = {28, 0}, .from = {1, 0, 0}, .extent = {100, 784}, .dims = {1, 2}}}};
+  weight.init = {Init::Kind::External,
+                 0,
+                 0,
+                 {{"w.bin", 64, 784 * 28 * 4, 0x123456789abcdef0, {784, 28}},
+                  {"w.bin", 87872, 2 * 100 * 784 * 4, 17, {2, 100, 784}}}};
   weight.bytes = 128 * 784 * 4;
   program.states.push_back(weight);
   program.constants.push_back({500000, 64, 4096});
