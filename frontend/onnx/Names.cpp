@@ -48,6 +48,27 @@ void renameState(NameTable& table, NamedTensor& tensor, const std::string& to) {
   tensor.rename(to);
 }
 
+/// The pieces of the names file in place of what the tensor was found to be.
+Status applyPieces(const Graph& graph, const NameOverride& entry, NamedTensor& tensor) {
+  const Shape& shape = graph.initializers.at(tensor.initializer).shape;
+  tensor.pieces.clear();
+  for (const StatePiece& given : entry.pieces) {
+    if (graph.signature.known() && !graph.signature.byName(given.state))
+      return Error::badInput("names file: '{}': the source has no '{}', which a piece is of",
+                             printable(tensor.initializer), printable(given.state));
+    Piece piece = given.piece;
+    if (piece.from.empty())
+      piece.from.assign(shape.size(), 0);
+    tensor.pieces.push_back({given.state, writtenOut(piece, piece.extent)});
+  }
+  tensor.isCopy = tensor.structural = tensor.guessed = false;
+  tensor.name = entry.pieces.front().state;
+  tensor.aliases.clear();
+  if (tensor.kind == TensorKind::Constant && !entry.kind)
+    tensor.kind = TensorKind::Parameter;
+  return {};
+}
+
 Status applyOverrides(const Graph& graph, const NameOverrides& overrides, NameTable& table) {
   for (const auto& [initializer, entry] : overrides) {
     auto it = std::find_if(table.tensors.begin(), table.tensors.end(),
@@ -76,6 +97,8 @@ Status applyOverrides(const Graph& graph, const NameOverrides& overrides, NameTa
                                printable(initializer), *entry.paddingIndex, toString(shape));
       it->paddingIndex = entry.paddingIndex;
     }
+    if (!entry.pieces.empty())
+      TITAN_TRY(applyPieces(graph, entry, *it));
     if (entry.name) {
       if (!it->isCopy)
         renameState(table, *it, *entry.name);

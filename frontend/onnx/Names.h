@@ -59,12 +59,16 @@ struct NamedState {
 ///   kind = "parameter"   # buffer | constant | causal_mask, of a tensor without data
 ///   layout = [1, 0]
 ///   padding_idx = 0      # of a table: the row that look-ups do not train
+/// or, of a tensor that is several states, or a part of one:
+///   pieces = [{ state = "rnn.weight_ih_l0", at = [0, 0], from = [0, 0, 0], extent = [4, 3],
+///               dims = [1, 2] }]   # without at, from, dims: zeros, and dimensions in order
 struct NameOverride {
   std::optional<std::string> name;
   std::optional<TensorKind> kind;
   bool causalMask = false; ///< and `kind` is Constant
   std::optional<std::vector<int64_t>> layout;
   std::optional<int64_t> paddingIndex;
+  std::vector<StatePiece> pieces; ///< what is left out is empty, but not the extent
 };
 using NameOverrides = std::map<std::string, NameOverride>;
 

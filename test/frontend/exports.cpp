@@ -21,40 +21,60 @@ using namespace titan::frontend;
 
 namespace {
 
-/// The value of `state`: the bytes of its file init, permuted from the stored layout.
+Shape toShape(llvm::ArrayRef<int64_t> values) { return Shape(values.begin(), values.end()); }
+
+size_t rowMajor(const Shape& index, const Shape& shape) {
+  int64_t at = 0;
+  for (size_t d = 0; d < shape.size(); ++d)
+    at = at * shape[d] + index[d];
+  return static_cast<size_t>(at);
+}
+
+/// The value of `state`: the bytes of its file init, from where its sources say.
 Result<interpreter::Tensor> initialValue(ir::StateOp state, const fs::path& directory) {
   auto init = mlir::dyn_cast<ir::FileInitAttr>(state.getInit());
   if (!init)
     return Error::badInput("'{}' has no file init", state.getName().str());
-  std::ifstream file(directory / init.getPath().str(), std::ios::binary);
-  auto bytes = std::make_shared<std::string>(init.getBytes(), '\0');
-  file.seekg(static_cast<std::streamoff>(init.getOffset()));
-  file.read(bytes->data(), static_cast<std::streamsize>(bytes->size()));
-  if (!file)
-    return Error::badInput("'{}': cannot read {} bytes", state.getName().str(), init.getBytes());
-
   mlir::RankedTensorType type = state.getTensorType();
-  int64_t rank = type.getRank();
-  llvm::SmallVector<int64_t> permutation(init.getPermutation());
-  if (permutation.empty())
-    permutation = llvm::to_vector(llvm::seq<int64_t>(0, rank));
-  Tensor stored;
-  stored.name = state.getName().str();
-  stored.dtype = dtypeOf(type.getElementType()).value_or(DType::F32);
-  stored.shape.resize(rank);
-  for (int64_t d = 0; d < rank; ++d)
-    stored.shape[permutation[d]] = type.getDimSize(d);
-  stored.inlineBytes = bytes;
-  HostTensor host = TITAN_TRY(toHost(stored));
-  interpreter::Tensor from =
-      toInterpreter(host, mlir::RankedTensorType::get(stored.shape, type.getElementType()));
-  interpreter::Tensor value(type);
-  interpreter::Walk walk;
-  llvm::SmallVector<int64_t> strides = from.strides();
-  for (int64_t d = 0; d < rank; ++d)
-    walk.strides.push_back(strides[permutation[d]]);
-  interpreter::copyElements(type.getShape(), from, walk, value, interpreter::wholeWalk(value));
-  return value;
+  Tensor tensor;
+  tensor.name = state.getName().str();
+  tensor.dtype = dtypeOf(type.getElementType()).value_or(DType::F32);
+  tensor.shape = toShape(type.getShape());
+  std::vector<TensorSource> sources;
+  if (std::optional<mlir::ArrayAttr> list = state.getSources())
+    for (auto source : list->getAsRange<ir::SourceAttr>())
+      sources.push_back({source.getInitializer().str(),
+                         {toShape(source.getAt()), toShape(source.getFrom()),
+                          toShape(source.getExtent()), toShape(source.getDims())}});
+  if (sources.empty())
+    sources.push_back({tensor.name, {}});
+  const std::vector<std::string> names = initializersOf(sources);
+  const auto element = static_cast<size_t>(byteSize(tensor.dtype));
+  auto bytes = std::make_shared<std::string>(tensor.byteCount(), '\0');
+  for (const TensorSource& source : sources) {
+    ir::StoredRangeAttr range =
+        init.getStored()[llvm::find(names, source.initializer) - names.begin()];
+    std::ifstream file(directory / range.getPath().str(), std::ios::binary);
+    std::string stored(range.getBytes(), '\0');
+    file.seekg(static_cast<std::streamoff>(range.getOffset()));
+    file.read(stored.data(), static_cast<std::streamsize>(stored.size()));
+    if (!file)
+      return Error::badInput("'{}': cannot read {} bytes", tensor.name, range.getBytes());
+    const Shape shape = range.getShape().empty() ? tensor.shape : toShape(range.getShape());
+    const Piece piece = writtenOut(source.piece, tensor.shape);
+    Shape index = piece.at;
+    for (int64_t n = 0; n < elementCount(piece.extent); ++n) {
+      bytes->replace(element * rowMajor(index, tensor.shape), element, stored,
+                     element * rowMajor(elementOf(piece, index), shape), element);
+      for (size_t d = index.size(); d-- > 0;) {
+        if (++index[d] < piece.at[d] + piece.extent[d])
+          break;
+        index[d] = piece.at[d];
+      }
+    }
+  }
+  tensor.inlineBytes = bytes;
+  return toInterpreter(TITAN_TRY(toHost(tensor)), type);
 }
 
 /// The tensors FOLDER/NAME_0.pb, by name; `input` may stand for the only one.
