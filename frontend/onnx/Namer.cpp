@@ -171,7 +171,7 @@ bool Namer::recover(NamedTensor& tensor) {
   // program.
   if (file.fromConstantNode && graph_.fromPyTorch())
     return true;
-  if (fromMetadata(tensor) || fromScope(tensor))
+  if (fromRecurrence(tensor) || fromMetadata(tensor) || fromScope(tensor))
     return true;
   bool differentiable = isFloating(file.dtype) && usesOf(tensor).differentiable;
   if (file.nameless && (differentiable || tensor.role == Role::Statistic)) {

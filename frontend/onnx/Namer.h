@@ -50,6 +50,9 @@ private:
   bool isCopy(NamedTensor& tensor, const std::string& of, bool transposed);
   void tieEmbeddings();
 
+  // Recurrent.cpp: the operands of LSTM, GRU and RNN, which hold several parameters each.
+  bool fromRecurrence(NamedTensor& tensor);
+
   // Folded.cpp: what an optimizing exporter computed from parameters.
   std::vector<const SourceTensor*> lostParameters() const;
   void nameFolded(NamedTensor& tensor);

@@ -15,6 +15,9 @@ static constexpr NoteCause kEqualValues = {
 
 /// Finds the other names of a tied tensor; the canonical one is that of the first use.
 void Namer::tie(NamedTensor& tensor) {
+  // Several parameters: the names that are known are all.
+  if (tensor.pieces.size() > 1)
+    return;
   struct Name {
     std::string name;
     size_t firstUse;

@@ -85,6 +85,9 @@ const std::map<std::string, std::set<size_t>>& blockedOperands() {
       {"GatherND", {1}},
       {"RotaryEmbedding", {3}},
       {"CumSum", {1}},
+      {"LSTM", {4}},
+      {"GRU", {4}},
+      {"RNN", {4}},
       {"SoftmaxCrossEntropyLoss", {1}},
       {"NegativeLogLikelihoodLoss", {1}},
   };

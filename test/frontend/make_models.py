@@ -120,6 +120,23 @@ class Squares(nn.Module):
         return self.head(F.scaled_dot_product_attention(heads, heads, heads, attn_mask=self.mask).squeeze(1))
 
 
+class Recurrent(nn.Module):
+    def __init__(self, kind, **options):
+        super().__init__()
+        self.rnn = kind(3, 2, batch_first=True, **options)
+        self.head = nn.Linear(2 * self.rnn.hidden_size if self.rnn.bidirectional else self.rnn.hidden_size, 3)
+
+    def forward(self, x):
+        return self.head(self.rnn(x)[0][:, -1])
+
+
+RECURRENT = {
+    "lstm": lambda: Recurrent(nn.LSTM, num_layers=2, bidirectional=True),
+    "gru": lambda: Recurrent(nn.GRU, num_layers=2),
+    "gru-unbiased": lambda: Recurrent(nn.GRU, bias=False, bidirectional=True),
+    "rnn": lambda: Recurrent(nn.RNN),
+}
+
 MODELS = {
     "mlp": (Mlp, (4, 6)),
     "nested": (Nested, (4, 3, 4)),
@@ -203,6 +220,44 @@ def structures(out):
         structure_only(path)
 
 
+# What names are recovered from, as in test/training/export_model.py.
+NAMING = {"pkg.torch.onnx.name_scopes", "pkg.torch.onnx.class_hierarchy", "pkg.torch.onnx.fx_node",
+          "pkg.torch.export.ExportedProgram.graph_signature"}
+
+
+def keep_naming(path):
+    """Removes what outweighs the rest of a small model: other metadata, and the shapes of values."""
+    model = onnx.load(path)
+    graph = model.graph
+    for holder in [model, graph, *graph.node, *graph.input, *graph.output, *graph.initializer]:
+        kept = [entry for entry in holder.metadata_props if entry.key in NAMING]
+        del holder.metadata_props[:]
+        holder.metadata_props.extend(kept)
+    del graph.value_info[:]
+    path.write_bytes(model.SerializeToString(deterministic=True))
+
+
+def recurrent(out):
+    """nn.LSTM, nn.GRU and nn.RNN in every way of export; <model>.states has what their states start from, a graph of initializers."""
+    out.mkdir(exist_ok=True)
+    for name, make in RECURRENT.items():
+        torch.manual_seed(0)
+        module, x = make(), torch.randn(4, 5, 3)
+        states = [numpy_helper.from_array(tensor.numpy(), key) for key, tensor in module.state_dict().items()]
+        graph = helper.make_graph([], name, [], [], states)
+        (out / f"{name}.states").write_bytes(graph.SerializeToString(deterministic=True))
+        for way, options in {
+            "dynamo": dict(dynamo=True, optimize=False, external_data=False, verbose=False, opset_version=20),
+            "dynamo-optimized": dict(dynamo=True, optimize=True, external_data=False, verbose=False, opset_version=18),
+            "legacy": dict(dynamo=False, do_constant_folding=False, opset_version=17),
+            "legacy-folded": dict(dynamo=False, do_constant_folding=True, opset_version=17),
+        }.items():
+            path = out / f"{name}-{way}.onnx"
+            torch.onnx.export(module.eval(), (x,), path, input_names=["x"], output_names=["y"], **options)
+            strip(path)
+            keep_naming(path)
+
+
 def save(out, name, nodes, inputs, outputs, initializers, opset=17, ir_version=8, functions=(), opsets=None):
     graph = helper.make_graph(nodes, name, inputs, outputs, initializers)
     imports = opsets or [helper.make_opsetid("", opset)]
@@ -284,6 +339,7 @@ def main():
     for name, (make, shape) in MODELS.items():
         export(out, name, make, shape)
     structures(out)
+    recurrent(out / "recurrent")
     handwritten(out)
 
 
