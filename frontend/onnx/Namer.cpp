@@ -80,6 +80,7 @@ NameTable Namer::run() {
   for (const std::string& name : graph_.initializerOrder)
     if (!isMadeUp(name))
       taken_.insert(name);
+  findProjections();
   std::vector<size_t> unknown;
   for (const std::string& name : graph_.initializerOrder) {
     NamedTensor tensor;
@@ -171,7 +172,7 @@ bool Namer::recover(NamedTensor& tensor) {
   // program.
   if (file.fromConstantNode && graph_.fromPyTorch())
     return true;
-  if (fromRecurrence(tensor) || fromMetadata(tensor) || fromScope(tensor))
+  if (fromRecurrence(tensor) || fromProjection(tensor) || fromMetadata(tensor) || fromScope(tensor))
     return true;
   bool differentiable = isFloating(file.dtype) && usesOf(tensor).differentiable;
   if (file.nameless && (differentiable || tensor.role == Role::Statistic)) {
@@ -261,7 +262,8 @@ Namer::Attribute Namer::weightAttribute(const NamedTensor& tensor, const Use& us
   if (fused && (graph_.initializers.contains(module + ".out_proj.weight") ||
                 productsOf(module, &square) > 0))
     return {"in_proj_weight", /*guessed=*/true};
-  if (shape == square && productsOf(module, &wide) > 0)
+  Shape keysAndValues{shape[0], 2 * shape[0]}; // beside the queries' (Projections.cpp)
+  if (shape == square && (productsOf(module, &wide) > 0 || productsOf(module, &keysAndValues) > 0))
     return {"out_proj.weight", /*guessed=*/true};
   return {"weight", /*guessed=*/productsOf(module, nullptr) > 1};
 }

@@ -53,6 +53,10 @@ private:
   // Recurrent.cpp: the operands of LSTM, GRU and RNN, which hold several parameters each.
   bool fromRecurrence(NamedTensor& tensor);
 
+  // Projections.cpp: an attention's projection that the exporter cut in two.
+  void findProjections();
+  bool fromProjection(NamedTensor& tensor);
+
   // Folded.cpp: what an optimizing exporter computed from parameters.
   std::vector<const SourceTensor*> lostParameters() const;
   void nameFolded(NamedTensor& tensor);
@@ -66,6 +70,8 @@ private:
   std::set<std::string> modules_, taken_;
   std::map<std::string, char> fxKinds_;          ///< by mangled name
   std::map<std::string, std::string> byMangled_; ///< initializers that kept their names
+  /// What findProjections() found, by initializer.
+  std::map<std::string, std::pair<StatePiece, Role>> projections_;
   std::map<std::string, std::string> copies_; ///< by copy: what fills its state
   NameTable table_;
 };

@@ -252,10 +252,14 @@ private:
 
   /// Is what a folded tensor stands for another tensor than the one with its bytes? The same
   /// parameter in two places says that one module is called twice; equal parameters of two modules,
-  /// that one is a copy of the other; different ones, that these bytes are tied. Where the modules
-  /// have nothing else, two calls of one module are told by their scopes.
+  /// that one is a copy of the other; different ones, that these bytes are tied, unless they are
+  /// ones or zeros. Where the modules have nothing else, two calls of one module are told by their
+  /// scopes.
   bool isOfItsOwn(const Node& node) const {
     std::string a = scopeOfReader(node.inputs[0]), b = scopeOfReader(node.outputs[0]);
+    bool equalByChance = isUniform(graph_.initializers.at(node.inputs[0]));
+    if (a == b)
+      return equalByChance;
     std::set<std::string> ofA = namedTensorsOf(a), ofB = namedTensorsOf(b);
     auto origin = [&](const std::string& name) {
       const std::string& original = graph_.initializers.at(name).copyOf;
@@ -271,7 +275,7 @@ private:
     }
     if (copied || ofA.empty() || ofB.empty())
       return copied || withoutNumber(a) != withoutNumber(b);
-    return false;
+    return equalByChance;
   }
 
   Graph& graph_;

@@ -15,8 +15,8 @@ static constexpr NoteCause kEqualValues = {
 
 /// Finds the other names of a tied tensor; the canonical one is that of the first use.
 void Namer::tie(NamedTensor& tensor) {
-  // Several parameters: the names that are known are all.
-  if (tensor.pieces.size() > 1)
+  // A part of a parameter, or several of them: the names that are known are all.
+  if (tensor.pieces.size() > 1 || projections_.contains(tensor.initializer))
     return;
   struct Name {
     std::string name;
