@@ -3,6 +3,7 @@
 #pragma once
 
 #include "dialects/Accum/Accum.h"
+#include "dialects/PassFacts.h"
 #include "dialects/Titan/Titan.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"

@@ -2,10 +2,11 @@
 #ifndef TITAN_ACCUMULATE_PASSES_TD
 #define TITAN_ACCUMULATE_PASSES_TD
 
-include "mlir/Pass/PassBase.td"
+include "dialects/PassFacts.td"
 
-def FixOrder : Pass<"titan-accumulate-fix-order", "::mlir::ModuleOp"> {
+def FixOrder : TitanPass<"titan-accumulate-fix-order", "::mlir::ModuleOp"> {
   let summary = "fixes the order in which the microbatches' terms are summed";
+  let facts = [MovesRounding];
   let description = [{
     Before: every `accum.loop` is *unordered* or a *tree* and yields its microbatch's own terms. After: it is *running*. An unordered loop's accumulators
     start at zero and the body adds one term to each, so the sum is taken in the order of the microbatches. A tree over 2^n microbatches becomes n nested
@@ -28,7 +29,7 @@ def FixOrder : Pass<"titan-accumulate-fix-order", "::mlir::ModuleOp"> {
   let dependentDialects = ["::titan::ir::TitanDialect", "::titan::accum::AccumDialect", "::mlir::arith::ArithDialect"];
 }
 
-def PlaceRandom : Pass<"titan-accumulate-place-random", "::mlir::ModuleOp"> {
+def PlaceRandom : TitanPass<"titan-accumulate-place-random", "::mlir::ModuleOp"> {
   let summary = "tells every random op which part of the global batch its microbatch is";
   let description = [{
     The batch dimension of each value in the innermost loop is found by following the factors of the loop's slices (ShardableOpInterface). A random op whose
@@ -52,7 +53,7 @@ def PlaceRandom : Pass<"titan-accumulate-place-random", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
-def VerifyAccumulate : Pass<"titan-accumulate-verify", "::mlir::ModuleOp"> {
+def VerifyAccumulate : TitanPass<"titan-accumulate-verify", "::mlir::ModuleOp"> {
   let summary = "checks what holds after *accumulate*";
   let description = [{
     - `@step` has one chain of `accum.loop`s, each inside of the one before; their order is running; the product of their counts is the recipe's number

@@ -2,9 +2,9 @@
 #ifndef TITAN_DIFFERENTIATE_PASSES_TD
 #define TITAN_DIFFERENTIATE_PASSES_TD
 
-include "mlir/Pass/PassBase.td"
+include "dialects/PassFacts.td"
 
-class DifferentiatePass<string name> : Pass<"titan-differentiate-" # name, "::mlir::ModuleOp"> {
+class DifferentiatePass<string name> : TitanPass<"titan-differentiate-" # name, "::mlir::ModuleOp"> {
   let dependentDialects = ["::titan::ir::TitanDialect", "::titan::accum::AccumDialect", "::mlir::func::FuncDialect"];
 }
 
@@ -88,6 +88,7 @@ def CombineDuplicates : DifferentiatePass<"combine-duplicates"> {
 
 def DecidePrecision : DifferentiatePass<"decide-precision"> {
   let summary = "decides every rounding: the type in which each op computes";
+  let facts = [MovesRounding];
   let description = [{
     Before: the model's own types. After: with precision.compute = "f32" every float tensor of @step, @eval and @predict is f32 or f64 as the model says, and casts
     stand as `titan.convert`. Later stages may move or duplicate a cast, never change where a value is rounded. A model that computes in f16 or bf16 itself is refused.

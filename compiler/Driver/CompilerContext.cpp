@@ -5,6 +5,7 @@
 
 #include "mlir/IR/Remarks.h"
 #include "mlir/Pass/PassRegistry.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Regex.h"
 #include "llvm/Support/raw_ostream.h"
@@ -63,7 +64,10 @@ Status CompilerContext::disablePasses(const std::vector<std::string>& names) {
       return Error::usage("--disable-pass={}: no pass has this name (titan-opt --help lists them)",
                           name);
     if (!isOptionalPass(name))
-      return Error::usage("--disable-pass={}: the pipeline cannot do without this pass", name);
+      return Error::usage(
+          "--disable-pass={}: the pipeline cannot do without this pass, but without "
+          "any of {}",
+          name, llvm::join(optionalPasses(), ", "));
   }
   skipPasses(context_, names);
   return {};

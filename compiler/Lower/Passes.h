@@ -1,6 +1,7 @@
 // The stage `lower`: titan -> kernel.
 #pragma once
 
+#include "dialects/PassFacts.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Pass/Pass.h"

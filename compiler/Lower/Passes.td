@@ -2,9 +2,9 @@
 #ifndef LOWER_PASSES_TD
 #define LOWER_PASSES_TD
 
-include "mlir/Pass/PassBase.td"
+include "dialects/PassFacts.td"
 
-class Lower_Pass<string name> : Pass<"titan-lower-" # name, "::mlir::func::FuncOp"> {
+class Lower_Pass<string name> : TitanPass<"titan-lower-" # name, "::mlir::func::FuncOp"> {
   let dependentDialects = ["::titan::kernel::KernelDialect"];
 }
 
@@ -30,6 +30,7 @@ def NarrowMoves : Lower_Pass<"narrow-moves"> {
 
 def FormKernels : Lower_Pass<"form-kernels"> {
   let summary = "replaces every titan op by kernels";
+  let facts = [MovesRounding];
   let description = [{
     One op at a time, by its LowerableOpInterface. Before: titan tensor ops. After: `kernel` ops only, one kernel.fused or kernel.call for most ops, several where
     the op's definition fixes stages (a reduction's chunks, the pieces of a concatenation). `titan.barrier` stays: the recomputed kernels behind it must not be
@@ -66,6 +67,7 @@ def AbsorbViews : Lower_Pass<"absorb-views"> {
 
 def FuseKernels : Lower_Pass<"fuse-kernels"> {
   let summary = "merges kernels with the kernels that read their results";
+  let facts = [IsOptional];
   let description = [{
     A producer is evaluated inside its consumer where one iteration space serves both, the result fits one of codegen's classes, every reduction keeps its
     order, and nothing expensive is computed twice. A result that others need as well is written by the merged kernel. See README.md.
@@ -81,6 +83,7 @@ def FuseKernels : Lower_Pass<"fuse-kernels"> {
 
 def FuseEpilogues : Lower_Pass<"fuse-epilogues"> {
   let summary = "moves bias, relu and rounding into the matrix product before them";
+  let facts = [IsOptional];
   let description = [{
     A kernel that adds a row vector to the result of a `kernel.call`, applies relu to it, or both, and is the only reader of that result becomes the call's
     epilogue. Both are elementwise after the complete sum, so that no bit changes.

@@ -1,6 +1,7 @@
 // The stage `plan`: kernels on tensors -> kernels on buffers of one arena.
 #pragma once
 
+#include "dialects/PassFacts.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"

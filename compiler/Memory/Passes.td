@@ -2,9 +2,9 @@
 #ifndef MEMORY_PASSES_TD
 #define MEMORY_PASSES_TD
 
-include "mlir/Pass/PassBase.td"
+include "dialects/PassFacts.td"
 
-def FormBuffers : Pass<"titan-plan-form-buffers", "::mlir::func::FuncOp"> {
+def FormBuffers : TitanPass<"titan-plan-form-buffers", "::mlir::func::FuncOp"> {
   let summary = "turns tensors into buffers; results are written where they belong";
   let description = [{
     Before: kernels on tensors, as *lower* leaves them. After: every argument is a memref that keeps its tag; the function has no results: the
@@ -34,8 +34,9 @@ def FormBuffers : Pass<"titan-plan-form-buffers", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::titan::kernel::KernelDialect", "::titan::accum::AccumDialect"];
 }
 
-def ReuseInPlace : Pass<"titan-plan-reuse-in-place", "::mlir::func::FuncOp"> {
+def ReuseInPlace : TitanPass<"titan-plan-reuse-in-place", "::mlir::func::FuncOp"> {
   let summary = "lets a kernel write over an input that dies there";
+  let facts = [IsOptional];
   let description = [{
     Before: each value has a buffer of its own. After: where a kernel is the last to use a buffer and the first to write another of the same type, and walks
     both alike, they are one.
@@ -44,7 +45,7 @@ def ReuseInPlace : Pass<"titan-plan-reuse-in-place", "::mlir::func::FuncOp"> {
   }];
 }
 
-def AssignOffsets : Pass<"titan-plan-assign-offsets", "::mlir::ModuleOp"> {
+def AssignOffsets : TitanPass<"titan-plan-assign-offsets", "::mlir::ModuleOp"> {
   let summary = "gives every buffer its place in the arena";
   let description = [{
     The arena is [states | constants | bindings | temporaries], each buffer at a multiple of 64 bytes. States and constants are shared by all functions,
@@ -59,7 +60,7 @@ def AssignOffsets : Pass<"titan-plan-assign-offsets", "::mlir::ModuleOp"> {
   let dependentDialects = ["::titan::kernel::KernelDialect"];
 }
 
-def CheckLimit : Pass<"titan-plan-check-limit", "::mlir::ModuleOp"> {
+def CheckLimit : TitanPass<"titan-plan-check-limit", "::mlir::ModuleOp"> {
   let summary = "refuses a plan that does not fit in memory.limit";
   let description = [{
     The arena is all that a job holds in memory for its tensors. If the recipe sets `memory.limit` and the arena is larger, the error says how
@@ -74,7 +75,7 @@ def CheckLimit : Pass<"titan-plan-check-limit", "::mlir::ModuleOp"> {
   }];
 }
 
-def VerifyPlan : Pass<"titan-plan-verify-offsets", "::mlir::ModuleOp"> {
+def VerifyPlan : TitanPass<"titan-plan-verify-offsets", "::mlir::ModuleOp"> {
   let summary = "proves the plan";
   let description = [{
     Every buffer lies in the arena at an aligned offset; no two that are live at one command share a byte; no function writes inputs, controls or

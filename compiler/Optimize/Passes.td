@@ -2,9 +2,9 @@
 #ifndef TITAN_OPTIMIZE_PASSES_TD
 #define TITAN_OPTIMIZE_PASSES_TD
 
-include "mlir/Pass/PassBase.td"
+include "dialects/PassFacts.td"
 
-def InsertUpdate : Pass<"titan-optimize-insert-update", "::mlir::ModuleOp"> {
+def InsertUpdate : TitanPass<"titan-optimize-insert-update", "::mlir::ModuleOp"> {
   let summary = "turns the gradients that @step returns into updates of the state";
   let description = [{
     Before: `@step` returns `loss_sum`, `count` and one tensor tagged `titan.gradient` for each parameter that is trained.
@@ -30,7 +30,7 @@ def InsertUpdate : Pass<"titan-optimize-insert-update", "::mlir::ModuleOp"> {
   let dependentDialects = ["::titan::ir::TitanDialect"];
 }
 
-def VerifyOptimize : Pass<"titan-optimize-verify", "::mlir::ModuleOp"> {
+def VerifyOptimize : TitanPass<"titan-optimize-verify", "::mlir::ModuleOp"> {
   let summary = "checks what holds after *optimize*";
   let description = [{
     - `@step` returns each of its states exactly once, with the argument's type, and no gradient.

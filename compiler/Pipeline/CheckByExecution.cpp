@@ -2,6 +2,7 @@
 
 #include "compiler/Interpreter/Equivalence.h"
 #include "compiler/Memory/BufferRun.h"
+#include "dialects/PassFacts.h"
 #include "dialects/Titan/Titan.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OperationSupport.h"
@@ -89,20 +90,11 @@ OwningOpRef<ModuleOp> moduleOf(func::FuncOp function) {
   return module;
 }
 
-/// Does `pass` compute sums in another order, or compose functions of others? Then values are
-/// rounded elsewhere, and results are compared in f64; those of all other passes have the same
-/// bits.
-bool movesRounding(StringRef pass, ModuleOp before, ModuleOp after) {
-  // Raising finds one op for several. (Folding rounds as the ops do.)
-  if (pass.starts_with("titan-import-"))
-    return pass != "titan-import-fold-constants";
-  if (pass == "titan-schedule-fit-memory") // the sums over the rows of a loss that it cuts
-    return countLosses(before) != countLosses(after);
-  return llvm::is_contained({"titan-differentiate-decide-precision",
-                             "titan-accumulate-fix-order",    // sums from zero on, in order
-                             "titan-shard-fold-contractions", // one rounding less
-                             "titan-lower-form-kernels"},     // arithmetic instead of functions
-                            pass);
+/// Is a value of `after` rounded elsewhere than in `before`? Then results are compared in f64; all
+/// other passes leave the same bits.
+bool hasMovedRounding(const Pass& pass, ModuleOp before, ModuleOp after) {
+  const PassFacts facts = factsOf(pass);
+  return facts.movesRounding || (facts.cutsLoss && countLosses(before) != countLosses(after));
 }
 
 class ExecutionCheck : public PassInstrumentation {
@@ -136,7 +128,7 @@ public:
       if (isOnBuffers(function))
         same = checkBuffers(function, notCompared);
       else
-        same = checkTensors(name, function, exception);
+        same = checkTensors(*pass, function, exception);
     }
     if (failed(same)) {
       report_.mismatch = name.str();
@@ -171,7 +163,7 @@ private:
     return success();
   }
 
-  LogicalResult checkTensors(StringRef pass, func::FuncOp function, const Exception* exception) {
+  LogicalResult checkTensors(const Pass& pass, func::FuncOp function, const Exception* exception) {
     StringRef name = function.getName();
     if (exception && exception->omitted == name)
       return success();
@@ -190,7 +182,7 @@ private:
     interpreter::EquivalenceOptions options;
     options.newResults = exception && exception->newResults;
     options.commonResultsOnly = exception && !exception->newResults;
-    if (movesRounding(pass, *before, *after)) {
+    if (hasMovedRounding(pass, *before, *after)) {
       // Constants in kernel bodies are f32.
       options.tolerance = 1e-6;
     } else {

@@ -2,8 +2,11 @@
 
 #include "compiler/Lower/Passes.h"
 #include "compiler/Memory/Passes.h"
+#include "compiler/Pipeline/Pipeline.h"
 #include "compiler/Pipeline/Register.h"
+#include "compiler/Schedule/Passes.h"
 #include "dialects/Kernel/Kernel.h"
+#include "dialects/PassFacts.h"
 #include "dialects/Titan/Titan.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Parser/Parser.h"
@@ -11,6 +14,8 @@
 #include "mlir/Transforms/Passes.h"
 
 #include <gtest/gtest.h>
+
+#include <set>
 
 using namespace mlir;
 using namespace titan;
@@ -170,6 +175,71 @@ TEST_F(CheckByExecution, SeesTheSignOfAZero) {
                                        &context);
   EXPECT_EQ(run([&](PassManager& passes) { passes.addPass(wrong("negative", negative)); }),
             "negative");
+}
+
+/// Adds in another order: (x + y) + z becomes x + (y + z). Says `facts` of itself.
+template <PassFacts facts>
+struct AddsInAnotherOrder
+    : PassWrapper<AddsInAnotherOrder<facts>, PassWithFacts<OperationPass<ModuleOp>, facts>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(AddsInAnotherOrder)
+  StringRef getArgument() const override { return "titan-lower-form-kernels"; }
+  void runOnOperation() override {
+    auto step = this->getOperation().template lookupSymbol<func::FuncOp>("step");
+    auto outer =
+        step.getBody().front().getTerminator()->getOperand(0).template getDefiningOp<ir::AddOp>();
+    auto inner = outer.getLhs().template getDefiningOp<ir::AddOp>();
+    OpBuilder builder(outer);
+    Value last = ir::AddOp::create(builder, outer.getLoc(), outer.getType(), inner.getRhs(),
+                                   outer.getRhs(), ArrayAttr(), ir::PhaseAttr());
+    outer->setOperands({inner.getLhs(), last});
+  }
+};
+
+TEST_F(CheckByExecution, TakesTheWordOfAPassForItsRounding) {
+  auto runs = [&]<PassFacts facts>() {
+    report = {};
+    module = parseSourceString<ModuleOp>(R"mlir(
+      func.func @step(%x: tensor<64xf32> {titan.input = "x"}, %y: tensor<64xf32> {titan.input = "y"},
+                      %z: tensor<64xf32> {titan.input = "z"}) -> (tensor<64xf32> {titan.output = "s"}) {
+        %0 = titan.add %x, %y : tensor<64xf32>
+        %1 = titan.add %0, %z : tensor<64xf32>
+        return %1 : tensor<64xf32>
+      })mlir",
+                                         &context);
+    return run([&](PassManager& passes) {
+      passes.addPass(std::make_unique<AddsInAnotherOrder<facts>>());
+    });
+  };
+  EXPECT_EQ(runs.operator()<PassFacts{.movesRounding = true}>(), "");
+  // Its name, or another fact, is no such word; nor did it cut a loss.
+  EXPECT_EQ(runs.operator()<PassFacts{}>(), "titan-lower-form-kernels");
+  EXPECT_EQ(runs.operator()<PassFacts{.isOptional = true}>(), "titan-lower-form-kernels");
+  EXPECT_EQ(runs.operator()<PassFacts{.cutsLoss = true}>(), "titan-lower-form-kernels");
+}
+
+TEST(PassFacts, AreThoseOfTheEntry) {
+  auto factsOfNew = [](std::unique_ptr<Pass> pass) { return factsOf(*pass); };
+  EXPECT_TRUE(factsOfNew(createFormKernels()).movesRounding);
+  EXPECT_FALSE(factsOfNew(createFormKernels()).isOptional);
+  EXPECT_TRUE(factsOfNew(createReuseInPlace()).isOptional);
+  EXPECT_FALSE(factsOfNew(createReuseInPlace()).movesRounding);
+  EXPECT_TRUE(factsOfNew(createChunkLoss()).cutsLoss);
+  EXPECT_FALSE(factsOfNew(createAssignOffsets()).isOptional);
+  EXPECT_FALSE(factsOfNew(createCSEPass()).isOptional);
+}
+
+TEST(PassFacts, OnlyOptionalPassesMayBeSkipped) {
+  registerAllPasses();
+  for (const char* name : {"cse", "canonicalize", "titan-plan-reuse-in-place"})
+    EXPECT_TRUE(isOptionalPass(name)) << name;
+  for (const char* name : {"titan-lower-form-kernels", "titan-plan-verify-offsets", "no-such-pass",
+                           "titan-stage-lower", ""})
+    EXPECT_FALSE(isOptionalPass(name)) << name;
+  // test/driver/disable-pass.test trains a job without each of them.
+  const std::vector<std::string> names = optionalPasses();
+  EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(), names.size());
+  EXPECT_TRUE(llvm::is_contained(names, "titan-lower-fuse-kernels"));
+  EXPECT_TRUE(llvm::all_of(names, isOptionalPass));
 }
 
 TEST_F(CheckByExecution, ComparesThePlaceOfRandomDecisionsWithoutThem) {

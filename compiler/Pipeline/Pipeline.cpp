@@ -9,7 +9,9 @@
 #include "compiler/Pipeline/MeasurePlan.h"
 #include "compiler/Schedule/Passes.h"
 #include "compiler/Shard/Passes.h"
+#include "dialects/PassFacts.h"
 #include "mlir/Pass/PassRegistry.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -98,10 +100,31 @@ void addStageChecks(OpPassManager& passes, Stage stage) {
 }
 
 bool isOptionalPass(StringRef name) {
-  return llvm::is_contained({"canonicalize", "cse", "titan-schedule-inline-single-iteration",
-                             "titan-schedule-order-ops", "titan-lower-fuse-kernels",
-                             "titan-lower-fuse-epilogues", "titan-plan-reuse-in-place"},
-                            name);
+  // MLIR's own say nothing of themselves.
+  if (name == "canonicalize" || name == "cse")
+    return true;
+  const PassInfo* info = PassInfo::lookup(name);
+  OpPassManager passes;
+  auto ignore = [](const Twine&) { return failure(); };
+  return info && succeeded(info->addToPipeline(passes, "", ignore)) &&
+         llvm::any_of(passes.getPasses(),
+                      [](const Pass& pass) { return factsOf(pass).isOptional; });
+}
+
+std::vector<std::string> optionalPasses() {
+  OpPassManager passes(ModuleOp::getOperationName());
+  addStages(passes, Stage::Import, Stage::Plan);
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  passes.printAsTextualPipeline(stream);
+  // Names, between parentheses and options.
+  SmallVector<StringRef> words;
+  SplitString(text, words, "(){}, ");
+  std::vector<std::string> names;
+  for (StringRef word : words)
+    if (!llvm::is_contained(names, word) && isOptionalPass(word))
+      names.push_back(word.str());
+  return names;
 }
 
 void skipPasses(MLIRContext& context, ArrayRef<std::string> names) {

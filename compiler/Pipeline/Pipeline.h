@@ -17,8 +17,11 @@ void addStages(mlir::OpPassManager& passes, Stage from, Stage to,
 /// have been edited. What the frontend promises of *import* is the frontend's to check.
 void addStageChecks(mlir::OpPassManager& passes, Stage stage);
 
-/// Passes that only make the program better: those that `--disable-pass` may name.
+/// Passes that only make the program better, as they say themselves (PassFacts.h): those that
+/// `--disable-pass` may name. A pass of no such name is none.
 bool isOptionalPass(llvm::StringRef name);
+/// Those of the pipeline, in its order, each once.
+std::vector<std::string> optionalPasses();
 
 /// Makes every pass manager of `context` skip the passes with these names.
 void skipPasses(mlir::MLIRContext& context, llvm::ArrayRef<std::string> names);

@@ -2,10 +2,11 @@
 #ifndef TITAN_SCHEDULE_PASSES_TD
 #define TITAN_SCHEDULE_PASSES_TD
 
-include "mlir/Pass/PassBase.td"
+include "dialects/PassFacts.td"
 
-def InlineSingleIteration : Pass<"titan-schedule-inline-single-iteration", "::mlir::ModuleOp"> {
+def InlineSingleIteration : TitanPass<"titan-schedule-inline-single-iteration", "::mlir::ModuleOp"> {
   let summary = "replaces a loop over one microbatch by its body";
+  let facts = [IsOptional];
   let description = [{
     Before: `@step` has a chain of `accum.loop`s. After: none of them runs once. Where a loop's index was used there is 0. The terms that it added to zeros
     are the results, so a gradient has a buffer from the op that makes it on, not from the beginning of the step.
@@ -24,8 +25,9 @@ def InlineSingleIteration : Pass<"titan-schedule-inline-single-iteration", "::ml
   let dependentDialects = ["::titan::ir::TitanDialect"];
 }
 
-def OrderOps : Pass<"titan-schedule-order-ops", "::mlir::ModuleOp"> {
+def OrderOps : TitanPass<"titan-schedule-order-ops", "::mlir::ModuleOp"> {
   let summary = "orders the ops of @step so that values live shortest";
+  let facts = [IsOptional];
   let description = [{
     - A gradient that only the update reads (or the loop yields) is computed as soon as its factors exist: what is needed for it can go.
     - The sum of squares of a large gradient, for the norm, is taken right behind the gradient, while it is in the cache. These ops become ops of the
@@ -46,8 +48,9 @@ def OrderOps : Pass<"titan-schedule-order-ops", "::mlir::ModuleOp"> {
   }];
 }
 
-def ChunkLoss : Pass<"titan-schedule-chunk-loss", "::mlir::ModuleOp"> {
+def ChunkLoss : TitanPass<"titan-schedule-chunk-loss", "::mlir::ModuleOp"> {
   let summary = "handles the logits of a cross-entropy in pieces of rows";
+  let facts = [CutsLoss];
   let description = [{
     The product that makes the logits, the loss, its gradient and the products that read it run once per piece, so one piece of the logits is live. Gradients
     of weight and bias continue from piece to piece, in order: the order of their sums changes with the number of pieces (and is a function of it alone).
@@ -71,7 +74,7 @@ def ChunkLoss : Pass<"titan-schedule-chunk-loss", "::mlir::ModuleOp"> {
   let dependentDialects = ["::titan::ir::TitanDialect"];
 }
 
-def Rematerialize : Pass<"titan-schedule-rematerialize", "::mlir::ModuleOp"> {
+def Rematerialize : TitanPass<"titan-schedule-rematerialize", "::mlir::ModuleOp"> {
   let summary = "computes values again in the backward pass instead of keeping them";
   let description = [{
     Picks values until no more than `target` bytes of temporaries are live by the memory model (MemoryModel.h, ChooseRecomputation.h), and clones their chains
@@ -98,8 +101,9 @@ def Rematerialize : Pass<"titan-schedule-rematerialize", "::mlir::ModuleOp"> {
   let dependentDialects = ["::titan::ir::TitanDialect"];
 }
 
-def FitMemory : Pass<"titan-schedule-fit-memory", "::mlir::ModuleOp"> {
+def FitMemory : TitanPass<"titan-schedule-fit-memory", "::mlir::ModuleOp"> {
   let summary = "makes the plan fit memory.limit, or refuses with the reasons";
+  let facts = [CutsLoss];
   let description = [{
     Does nothing without `memory.limit`, unless `memory.remat` is "full". With a limit: the plan of the module as it is decides whether anything has to be
     done. If so, the loss is cut into the number of chunks from which on the peak falls no more, and values are recomputed (not with `remat = "none"`) until the
@@ -112,7 +116,7 @@ def FitMemory : Pass<"titan-schedule-fit-memory", "::mlir::ModuleOp"> {
   let dependentDialects = ["::titan::ir::TitanDialect"];
 }
 
-def VerifySchedule : Pass<"titan-schedule-verify", "::mlir::ModuleOp"> {
+def VerifySchedule : TitanPass<"titan-schedule-verify", "::mlir::ModuleOp"> {
   let summary = "checks that each step runs forward, backward, update";
   let description = [{
     The order of the ops is the order of the commands from here on.

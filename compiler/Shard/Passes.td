@@ -2,10 +2,11 @@
 #ifndef TITAN_SHARD_PASSES_TD
 #define TITAN_SHARD_PASSES_TD
 
-include "mlir/Pass/PassBase.td"
+include "dialects/PassFacts.td"
 
-def FoldContractions : Pass<"titan-shard-fold-contractions", "::mlir::ModuleOp"> {
+def FoldContractions : TitanPass<"titan-shard-fold-contractions", "::mlir::ModuleOp"> {
   let summary = "makes the sum of weight gradients and their accumulator a chain of operands `acc`";
+  let facts = [MovesRounding];
   let description = [{
     Before: the loop's body adds a term to each accumulator, and what is partial on a rank is a term of its own. After: the module that *schedule* takes.
 
@@ -28,7 +29,7 @@ def FoldContractions : Pass<"titan-shard-fold-contractions", "::mlir::ModuleOp">
   }];
 }
 
-def VerifyShard : Pass<"titan-shard-verify", "::mlir::ModuleOp"> {
+def VerifyShard : TitanPass<"titan-shard-verify", "::mlir::ModuleOp"> {
   let summary = "checks that the module is the program of one rank";
   let description = [{
     - The recipe's mesh has as many ranks as the program was made for: one.

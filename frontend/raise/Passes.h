@@ -1,6 +1,7 @@
 // The passes of the stage *import*. importOnnx runs them; titan-opt runs them by name.
 #pragma once
 
+#include "dialects/PassFacts.h"
 #include "dialects/Titan/Titan.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"

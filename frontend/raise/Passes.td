@@ -2,9 +2,9 @@
 #ifndef TITAN_IMPORT_PASSES_TD
 #define TITAN_IMPORT_PASSES_TD
 
-include "mlir/Pass/PassBase.td"
+include "dialects/PassFacts.td"
 
-def FoldConstants : Pass<"titan-import-fold-constants", "::mlir::func::FuncOp"> {
+def FoldConstants : TitanPass<"titan-import-fold-constants", "::mlir::func::FuncOp"> {
   let summary = "what is computed of constants alone becomes a constant";
   let description = [{
     One exporter folds the table of a rotary embedding, a mask or a scale, the next one writes how to compute it: afterwards both are constants. Each op's result is rounded to its
@@ -23,8 +23,9 @@ def FoldConstants : Pass<"titan-import-fold-constants", "::mlir::func::FuncOp"> 
   let dependentDialects = ["::titan::ir::TitanDialect"];
 }
 
-def SinkReshapes : Pass<"titan-import-sink-reshapes", "::mlir::func::FuncOp"> {
+def SinkReshapes : TitanPass<"titan-import-sink-reshapes", "::mlir::func::FuncOp"> {
   let summary = "reshapes that flatten leading dimensions move behind what they feed, where they meet their inverse";
+  let facts = [MovesRounding];
   let description = [{
     Linear layers on flattened rows, and products over batch and head as one dimension, become those of the original dimensions. A reshape moves through contractions
     (a flattened batch dimension is split in both operands), elementwise ops, softmax, dropout and transpositions, if it only merges dimensions before the last.
@@ -42,8 +43,9 @@ def SinkReshapes : Pass<"titan-import-sink-reshapes", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::titan::ir::TitanDialect"];
 }
 
-def FoldTransposes : Pass<"titan-import-fold-transposes", "::mlir::func::FuncOp"> {
+def FoldTransposes : TitanPass<"titan-import-fold-transposes", "::mlir::func::FuncOp"> {
   let summary = "transpositions compose, cancel, and disappear in contractions";
+  let facts = [MovesRounding];
   let description = [{
     Transpositions move behind scales, signs and casts, compose with each other, and become part of the contraction that reads them where the order of its free dimensions allows. One
     that moves dimensions of extent 1 only is a reshape. Sums and products are ordered: what is repeated comes second.
@@ -61,8 +63,9 @@ def FoldTransposes : Pass<"titan-import-fold-transposes", "::mlir::func::FuncOp"
   let dependentDialects = ["::titan::ir::TitanDialect"];
 }
 
-def RaiseActivations : Pass<"titan-import-raise-activations", "::mlir::func::FuncOp"> {
+def RaiseActivations : TitanPass<"titan-import-raise-activations", "::mlir::func::FuncOp"> {
   let summary = "products that spell out GELU or SiLU become one op";
+  let facts = [MovesRounding];
   let description = [{
     Recognises, in any association and order of the factors,
     `x/2 (1 + erf(x / sqrt 2))`, `x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))` and `x sigmoid(x)`. The constants are those of the published formulas
@@ -80,8 +83,9 @@ def RaiseActivations : Pass<"titan-import-raise-activations", "::mlir::func::Fun
   let dependentDialects = ["::titan::ir::TitanDialect"];
 }
 
-def RaiseLayerNorm : Pass<"titan-import-raise-layer-norm", "::mlir::func::FuncOp"> {
+def RaiseLayerNorm : TitanPass<"titan-import-raise-layer-norm", "::mlir::func::FuncOp"> {
   let summary = "mean, deviation and affine ops that spell out a layer normalisation become one op";
+  let facts = [MovesRounding];
   let description = [{
     Recognises `(x - mean) / sqrt(variance + epsilon)` over trailing dimensions, with the reductions as sums scaled by
     1/N, and folds a scale and a bias that follow into the op.
@@ -102,8 +106,9 @@ def RaiseLayerNorm : Pass<"titan-import-raise-layer-norm", "::mlir::func::FuncOp
   let dependentDialects = ["::titan::ir::TitanDialect"];
 }
 
-def RaiseRmsNorm : Pass<"titan-import-raise-rms-norm", "::mlir::func::FuncOp"> {
+def RaiseRmsNorm : TitanPass<"titan-import-raise-rms-norm", "::mlir::func::FuncOp"> {
   let summary = "a value over its root mean square becomes one op";
+  let facts = [MovesRounding];
   let description = [{
     Recognises x / sqrt(mean(x^2) + epsilon) over trailing dimensions, as a quotient or as a product with a reciprocal, and folds a scale that follows into the op. A computed
     scale (1 + weight) is a scale like any other.
@@ -122,8 +127,9 @@ def RaiseRmsNorm : Pass<"titan-import-raise-rms-norm", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::titan::ir::TitanDialect"];
 }
 
-def RaiseSoftmax : Pass<"titan-import-raise-softmax", "::mlir::func::FuncOp"> {
+def RaiseSoftmax : TitanPass<"titan-import-raise-softmax", "::mlir::func::FuncOp"> {
   let summary = "e^(x - max) over its sum becomes one op";
+  let facts = [MovesRounding];
   let description = [{
     ```mlir
     %e = titan.exp %x : tensor<2x4xf32>
@@ -139,8 +145,9 @@ def RaiseSoftmax : Pass<"titan-import-raise-softmax", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::titan::ir::TitanDialect"];
 }
 
-def RaiseRotary : Pass<"titan-import-raise-rotary", "::mlir::func::FuncOp"> {
+def RaiseRotary : TitanPass<"titan-import-raise-rotary", "::mlir::func::FuncOp"> {
   let summary = "products with cosines and sines that rotate pairs become one op";
+  let facts = [MovesRounding];
   let description = [{
     Recognises x cos + rotate_half(x) sin and the rotation of both halves by themselves, with pairs of halves or of neighbours, tables that are constant or computed, per position or also
     per sample, and a rest of each head that is not rotated. The op works on [batch, position, head, width]: it stands between transpositions where the model has heads first.
@@ -158,8 +165,9 @@ def RaiseRotary : Pass<"titan-import-raise-rotary", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::titan::ir::TitanDialect"];
 }
 
-def RaiseAttention : Pass<"titan-import-raise-attention", "::mlir::func::FuncOp"> {
+def RaiseAttention : TitanPass<"titan-import-raise-attention", "::mlir::func::FuncOp"> {
   let summary = "a softmax between two products becomes attention";
+  let facts = [MovesRounding];
   let description = [{
     Recognises softmax(scale * q k^T + masks) v with the scale on either operand or on the scores, masks that are added or written over the scores, a guard against NaN, dropout of the
     probabilities, and heads of keys and values that are repeated for groups of queries. Masks are evaluated: one that forbids exactly the keys after each query becomes `causal`. The op works
@@ -182,7 +190,7 @@ def RaiseAttention : Pass<"titan-import-raise-attention", "::mlir::func::FuncOp"
   let dependentDialects = ["::titan::ir::TitanDialect"];
 }
 
-def VerifyImport : Pass<"titan-import-verify", "::mlir::ModuleOp"> {
+def VerifyImport : TitanPass<"titan-import-verify", "::mlir::ModuleOp"> {
   let summary = "checks what holds after *import*";
   let description = [{
     - The module has exactly one function, `@model`, with one block.

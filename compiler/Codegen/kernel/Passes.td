@@ -2,9 +2,9 @@
 #ifndef CODEGEN_KERNEL_PASSES_TD
 #define CODEGEN_KERNEL_PASSES_TD
 
-include "mlir/Pass/PassBase.td"
+include "dialects/PassFacts.td"
 
-def ExpandMath : Pass<"titan-codegen-expand-math", "::mlir::ModuleOp"> {
+def ExpandMath : TitanPass<"titan-codegen-expand-math", "::mlir::ModuleOp"> {
   let summary = "replaces transcendental functions on f32 by polynomials";
   let description = [{
     Before: kernels with math ops on scalars and vectors. After: f32 functions are arithmetic with explicit `math.fma`, the same on a scalar and on
