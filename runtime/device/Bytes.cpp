@@ -7,15 +7,6 @@
 
 namespace titan {
 
-ByteSource ByteSource::part(int64_t first, int64_t bytes) const {
-  ByteSource part = *this;
-  part.offset_ += first;
-  part.bytes_ = bytes;
-  if (memory_)
-    part.memory_ += first;
-  return part;
-}
-
 Status ByteSource::read(int64_t first, std::span<char> into) const {
   if (into.empty())
     return {};
@@ -38,15 +29,6 @@ Status ByteSource::forEachPiece(const std::function<Status(std::span<const char>
     TITAN_TRY(see(part));
   }
   return {};
-}
-
-ByteSink ByteSink::part(int64_t first, int64_t bytes) const {
-  ByteSink part = *this;
-  part.offset_ += first;
-  part.bytes_ = bytes;
-  if (memory_)
-    part.memory_ += first;
-  return part;
 }
 
 Status ByteSink::write(int64_t first, std::span<const char> from) const {

@@ -12,55 +12,59 @@ namespace titan {
 
 class StateAccess;
 
-/// What can be read. A handle: it is copied freely, and what it names outlives it.
-class ByteSource {
+/// A range of bytes: what ByteSource (`Char` is const) and ByteSink share. A handle: it is copied
+/// freely, and what it names outlives it.
+template <typename Derived, typename Char> class ByteRange {
 public:
-  ByteSource() = default;
+  ByteRange() = default;
   /// Bytes at hand.
-  ByteSource(std::span<const char> memory)
+  explicit ByteRange(std::span<Char> memory)
       : memory_(memory.data()), bytes_(static_cast<int64_t>(memory.size())) {}
 
   int64_t bytes() const { return bytes_; }
-  /// All of them where the host can read them; empty where it cannot.
-  std::span<const char> direct() const {
-    return {memory_, memory_ ? static_cast<size_t>(bytes_) : 0};
-  }
+  /// All of them where the host can reach them; empty where it cannot.
+  std::span<Char> direct() const { return {memory_, memory_ ? static_cast<size_t>(bytes_) : 0}; }
   /// Bytes [first, first + bytes).
-  ByteSource part(int64_t first, int64_t bytes) const;
+  Derived part(int64_t first, int64_t bytes) const {
+    Derived part = static_cast<const Derived&>(*this);
+    part.offset_ += first;
+    part.bytes_ = bytes;
+    if (memory_)
+      part.memory_ += first;
+    return part;
+  }
+
+protected:
+  friend class StateAccess;
+  StateAccess* access_ = nullptr; ///< null: memory
+  Char* memory_ = nullptr;        ///< null: not direct
+  int64_t offset_ = 0, bytes_ = 0;
+};
+
+/// What can be read.
+class ByteSource : public ByteRange<ByteSource, const char> {
+public:
+  ByteSource() = default;
+  ByteSource(std::span<const char> memory) : ByteRange(memory) {}
+
   /// Copies the bytes from `first` on; complete on return. The errors of the device.
   Status read(int64_t first, std::span<char> into) const;
   /// All bytes in order: at once where they are direct, else in pieces of at most
   /// StateAccess::pieceBytes that last until the call returns. Ends with the first error.
   Status forEachPiece(const std::function<Status(std::span<const char>)>& see) const;
-
-private:
-  friend class StateAccess;
-  StateAccess* access_ = nullptr; ///< null: memory
-  const char* memory_ = nullptr;  ///< null: not direct
-  int64_t offset_ = 0, bytes_ = 0;
 };
 
-/// What can be written; else as ByteSource.
-class ByteSink {
+/// What can be written.
+class ByteSink : public ByteRange<ByteSink, char> {
 public:
   ByteSink() = default;
-  ByteSink(std::span<char> memory)
-      : memory_(memory.data()), bytes_(static_cast<int64_t>(memory.size())) {}
+  ByteSink(std::span<char> memory) : ByteRange(memory) {}
 
-  int64_t bytes() const { return bytes_; }
-  std::span<char> direct() const { return {memory_, memory_ ? static_cast<size_t>(bytes_) : 0}; }
-  ByteSink part(int64_t first, int64_t bytes) const;
   /// Complete on return.
   Status write(int64_t first, std::span<const char> from) const;
   /// `make` is called with the pieces in order, and where each begins, and writes every byte of
   /// them; a piece holds anything before. Ends with the first error.
   Status fillPieces(const std::function<Status(int64_t first, std::span<char>)>& make) const;
-
-private:
-  friend class StateAccess;
-  StateAccess* access_ = nullptr;
-  char* memory_ = nullptr;
-  int64_t offset_ = 0, bytes_ = 0;
 };
 
 } // namespace titan
