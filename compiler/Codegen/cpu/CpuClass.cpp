@@ -53,11 +53,12 @@ MachineModel numbersOf(CpuClass cpu) {
 } // namespace
 
 CpuClass classOf(const TargetInfo& target, CpuMaker maker) {
-  if (hasFeature(target, "amx-bf16"))
+  const CpuFeatures features(target);
+  if (features.has("amx-bf16"))
     return CpuClass::IntelAmx;
-  if (hasFeature(target, "avx512bf16"))
+  if (features.has("avx512bf16"))
     return maker == CpuMaker::Amd ? CpuClass::Zen4 : CpuClass::IntelBf16;
-  return hasFeature(target, "avx512f") ? CpuClass::Avx512 : CpuClass::Avx2;
+  return features.has("avx512f") ? CpuClass::Avx512 : CpuClass::Avx2;
 }
 
 MachineModel machineOf(CpuClass cpu, const CpuCaches& caches) {

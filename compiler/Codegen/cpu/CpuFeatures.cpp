@@ -51,7 +51,17 @@ constexpr std::string_view instructionSets[] = {"amx-bf16",
                                                 "ssse3",
                                                 "xop"};
 
-void initializeTarget() {
+std::unique_ptr<llvm::MCSubtargetInfo> subtarget(StringRef cpu, StringRef features) {
+  registerCpus();
+  std::string error;
+  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(llvm::Triple(triple), error);
+  return std::unique_ptr<llvm::MCSubtargetInfo>(
+      target->createMCSubtargetInfo(llvm::Triple(triple), cpu, features));
+}
+
+} // namespace
+
+void registerCpus() {
   static std::once_flag once;
   std::call_once(once, [] {
     LLVMInitializeX86TargetInfo();
@@ -61,16 +71,6 @@ void initializeTarget() {
     LLVMInitializeX86AsmParser();
   });
 }
-
-std::unique_ptr<llvm::MCSubtargetInfo> subtarget(StringRef cpu, StringRef features) {
-  initializeTarget();
-  std::string error;
-  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(llvm::Triple(triple), error);
-  return std::unique_ptr<llvm::MCSubtargetInfo>(
-      target->createMCSubtargetInfo(llvm::Triple(triple), cpu, features));
-}
-
-} // namespace
 
 bool isCpu(std::string_view name) {
   return subtarget("generic", "")->isCPUStringValid(StringRef(name.data(), name.size()));
@@ -99,17 +99,21 @@ Result<TargetInfo> resolveCpu(std::string_view arch) {
   return target;
 }
 
-std::vector<std::string> requiredFeatures(const TargetInfo& target) {
-  auto machine = subtarget(target.cpu, target.features);
-  std::vector<std::string> features;
-  for (std::string_view feature : instructionSets)
-    if (machine->checkFeatures("+" + std::string(feature)))
-      features.emplace_back(feature);
-  return features;
+CpuFeatures::CpuFeatures(const TargetInfo& target)
+    : subtarget_(subtarget(target.cpu, target.features)) {}
+
+CpuFeatures::~CpuFeatures() = default;
+
+bool CpuFeatures::has(std::string_view feature) const {
+  return subtarget_->checkFeatures("+" + std::string(feature));
 }
 
-bool hasFeature(const TargetInfo& target, std::string_view feature) {
-  return subtarget(target.cpu, target.features)->checkFeatures("+" + std::string(feature));
+std::vector<std::string> CpuFeatures::required() const {
+  std::vector<std::string> features;
+  for (std::string_view feature : instructionSets)
+    if (has(feature))
+      features.emplace_back(feature);
+  return features;
 }
 
 } // namespace titan::codegen

@@ -70,7 +70,9 @@ CpuTarget::CpuTarget(TargetInfo info, MLIRContext* context)
   builder_.setInsertionPointToEnd(kernels_->getBody());
 }
 
-ProgramTarget CpuTarget::device() const { return {"cpu", info().cpu, requiredFeatures(info())}; }
+ProgramTarget CpuTarget::device() const {
+  return {"cpu", info().cpu, CpuFeatures(info()).required()};
+}
 
 const RoutineEmitter* CpuTarget::routine(Attribute routine) const { return findRoutine(routine); }
 

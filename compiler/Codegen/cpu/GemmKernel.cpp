@@ -242,12 +242,13 @@ private:
 } // namespace
 
 VectorShape vectorShape(const TargetInfo& target) {
+  const CpuFeatures features(target);
   VectorShape shape;
-  shape.width = hasFeature(target, "avx512f") ? 16 : hasFeature(target, "avx") ? 8 : 4;
-  bool hasUnit = hasFeature(target, "amx-bf16") && hasFeature(target, "avx512bw");
+  shape.width = features.has("avx512f") ? 16 : features.has("avx") ? 8 : 4;
+  bool hasUnit = features.has("amx-bf16") && features.has("avx512bw");
   shape.matrixUnit = hasUnit ? MatrixUnitKind::Amx : MatrixUnitKind::None;
   shape.machine = target.machine.value_or(MachineModel());
-  if (hasFeature(target, "avx512bf16"))
+  if (features.has("avx512bf16"))
     shape.bf16DotRate = shape.machine.bf16DotRate;
   return shape;
 }

@@ -31,7 +31,7 @@ void disableLoopStrengthReduction() {
 }
 
 Result<std::unique_ptr<llvm::TargetMachine>> createMachine(const TargetInfo& info) {
-  requiredFeatures(info); // registers the target
+  registerCpus();
   std::string error;
   const llvm::Target* target = llvm::TargetRegistry::lookupTarget(llvm::Triple(triple), error);
   if (!target)
@@ -75,7 +75,7 @@ Result<std::unique_ptr<llvm::Module>> translate(ModuleOp kernels, const TargetIn
   registerBuiltinDialectTranslation(*kernels.getContext());
   registerLLVMDialectTranslation(*kernels.getContext());
   PassManager passes(kernels.getContext());
-  addLowerToLlvmPasses(passes, hasFeature(target, "avx512bf16"));
+  addLowerToLlvmPasses(passes, CpuFeatures(target).has("avx512bf16"));
   if (failed(passes.run(kernels)))
     return Error::internal("kernels do not lower to LLVM: {}", message);
   std::unique_ptr<llvm::Module> module = translateModuleToLLVMIR(kernels, context, "kernels");
