@@ -53,6 +53,7 @@ public:
       result.temporaries.push_back(
           {temporary.offset, temporary.bytes, temporary.live.first, temporary.live.last});
     result.maxLiveBytes = plan.maxLiveBytes;
+    result.modelFlops = modelFlopsOf(source);
     return result;
   }
 
@@ -257,6 +258,11 @@ private:
 
 FailureOr<Function> buildFunction(const memory::FunctionPlan& plan, KernelTable& table) {
   return FunctionBuilder(plan, table).build();
+}
+
+int64_t modelFlopsOf(func::FuncOp function) {
+  auto flops = function->getAttrOfType<IntegerAttr>(ir::tag::modelFlops);
+  return flops ? flops.getInt() : 0;
 }
 
 std::optional<DType> dtypeOf(Type element) {

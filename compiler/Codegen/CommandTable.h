@@ -10,6 +10,9 @@ namespace titan::codegen {
 /// that has no place in the table.
 mlir::FailureOr<Function> buildFunction(const memory::FunctionPlan& plan, KernelTable& table);
 
+/// What Function::modelFlops of `function` is: 0 where the stage *shard* has not counted.
+int64_t modelFlopsOf(mlir::func::FuncOp function);
+
 /// The program's name of an element type; nothing where it has none.
 std::optional<DType> dtypeOf(mlir::Type element);
 Shape shapeOf(mlir::ShapedType type);

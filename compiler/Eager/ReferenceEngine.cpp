@@ -78,6 +78,7 @@ LogicalResult ReferenceProgram::describe() {
 LogicalResult ReferenceProgram::describeFunction(func::FuncOp op) {
   Function function;
   function.name = op.getName().str();
+  function.modelFlops = codegen::modelFlopsOf(op);
   FunctionSlots slots;
   slots.function = op;
   Command command;

@@ -4,6 +4,25 @@
 
 include "dialects/PassFacts.td"
 
+def CountFlops : TitanPass<"titan-shard-count-flops", "::mlir::ModuleOp"> {
+  let summary = "notes how many FLOP the model itself asks for in each function";
+  let description = [{
+    Each function gets `titan.model_flops`: the FLOP of its products and attention (`Costed`), forward and backward, times the iterations of the loops around them; none of
+    phase update. It stands before ranks divide the work and *schedule* computes some of it again, so it is the model's, however the job runs. What the
+    function carried before is replaced.
+
+    ```mlir
+    func.func @step(...) {
+      %s = accum.loop %i in 3 running ... {
+        %y = titan.contract %x, %w batch [] x [] contracting [1] x [1] : (tensor<8x2xf32>, tensor<4x2xf32>) -> tensor<8x4xf32>
+    // becomes
+    func.func @step(...) attributes {titan.model_flops = 384 : i64} {
+    ```
+
+    Example: test/shard/count-flops.mlir.
+  }];
+}
+
 def FoldContractions : TitanPass<"titan-shard-fold-contractions", "::mlir::ModuleOp"> {
   let summary = "makes the sum of weight gradients and their accumulator a chain of operands `acc`";
   let facts = [MovesRounding];

@@ -40,6 +40,8 @@ inline constexpr llvm::StringLiteral target =
 inline constexpr llvm::StringLiteral stage =
     "titan.stage"; ///< module: the last stage it went through
 inline constexpr llvm::StringLiteral model = "titan.model"; ///< module: base name of the model file
+inline constexpr llvm::StringLiteral modelFlops =
+    "titan.model_flops"; ///< function: FLOP that the model asks for, i64 (titan-shard-count-flops)
 } // namespace tag
 
 /// Names of the functions of a titan module.

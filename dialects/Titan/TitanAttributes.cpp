@@ -16,6 +16,12 @@ LogicalResult TitanDialect::verifyOperationAttribute(Operation* op, NamedAttribu
     return isa<StringAttr>(attribute.getValue())
                ? success()
                : op->emitOpError() << "'" << name << "' is a string";
+  if (name == tag::modelFlops) {
+    auto flops = dyn_cast<IntegerAttr>(attribute.getValue());
+    if (!isa<func::FuncOp>(op) || !flops || !flops.getType().isInteger(64) || flops.getInt() < 0)
+      return op->emitOpError() << "'" << name << "' is an i64 on a function, at least 0";
+    return success();
+  }
   return op->emitOpError() << "'" << name << "' is not an attribute of the titan dialect";
 }
 

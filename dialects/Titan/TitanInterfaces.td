@@ -138,6 +138,10 @@ def CostedOpInterface : OpInterface<"CostedOpInterface"> {
     InterfaceMethod<"What is made of the op.", "::titan::ir::Work", "getWork", (ins), "", "return ::titan::ir::Work::Kernel;">,
     InterfaceMethod<"Floating-point operations: multiply-adds of products count as two, without those that a mask spares; other ops count one for each element read or written.",
                     "int64_t", "getFlops", (ins), "", "return ::titan::ir::largestExtent($_op.getOperation());">,
+    InterfaceMethod<[{
+      Those of them that the model itself asks for: of products, for the pairs that a mask allows. What the op computes again because it was not kept
+      does not count, nor does pointwise work.
+    }], "int64_t", "getModelFlops", (ins), "", "return 0;">,
     InterfaceMethod<"Is operand number `operand` read from memory? Else its reader can compute it, where it is pointwise.",
                     "bool", "readsFromMemory", (ins "unsigned":$operand), "", "return false;">,
     InterfaceMethod<"Is it read through strides, so that a part cut out of more need not be copied?",

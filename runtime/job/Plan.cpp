@@ -103,8 +103,10 @@ Json gemmsJson(const Program& program) {
 
 Json planObject(const Program& program, int threads, bool library) {
   Json functions = Json::object();
-  for (const Function& function : program.functions)
-    functions[function.name] = figuresJson(plannedFigures(function));
+  for (const Function& function : program.functions) {
+    Json& json = functions[function.name] = figuresJson(plannedFigures(function));
+    json["model_flops"] = function.modelFlops;
+  }
   return {{"model", program.model},
           {"target", program.target.kind},
           {"memory", memoryPlan(program, threads, library)},
@@ -132,13 +134,14 @@ void printText(const Json& plan) {
   line("temporaries", memory["temporaries"]);
   line("arena (high water)", memory["arena"]);
   line("outside, at most", memory["outside"]["bound"]);
-  fmt::print("\n{:<10}{:>10}{:>10}{:>8}{:>8}{:>18}{:>16}{:>16}\n", "function", "commands",
-             "kernels", "gemms", "copies", "FLOP", "bytes moved", "max live");
+  fmt::print("\n{:<10}{:>10}{:>10}{:>8}{:>8}{:>18}{:>18}{:>16}{:>16}\n", "function", "commands",
+             "kernels", "gemms", "copies", "FLOP", "of the model", "bytes moved", "max live");
   for (const auto& [name, f] : plan["functions"].items())
-    fmt::print("{:<10}{:>10}{:>10}{:>8}{:>8}{:>18}{:>16}{:>16}\n", name,
+    fmt::print("{:<10}{:>10}{:>10}{:>8}{:>8}{:>18}{:>18}{:>16}{:>16}\n", name,
                f["commands"].get<int64_t>(), f["kernels"].get<int64_t>(), f["gemms"].get<int64_t>(),
                f["copies"].get<int64_t>() + f["zeros"].get<int64_t>(), f["flops"].get<int64_t>(),
-               f["bytes"].get<int64_t>(), memory["max_live"][name].get<int64_t>());
+               f["model_flops"].get<int64_t>(), f["bytes"].get<int64_t>(),
+               memory["max_live"][name].get<int64_t>());
   fmt::print("\n{} distinct kernels, {} product configurations\n", plan["kernels"].get<int64_t>(),
              plan["gemms"].size());
   for (const Json& g : plan["gemms"])

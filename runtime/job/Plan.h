@@ -13,7 +13,8 @@ nlohmann::ordered_json figuresJson(const Figures& figures);
 
 /// Prints figures and memory; --json: { model, target, memory: { arena, state: {...}, bindings:
 /// {...}, constants, temporaries, max_live: { step, ... }, high_water, outside: {...} }, functions:
-/// { step: figures, ... }, kernels, gemms: [...], communication: [] }. All sizes are bytes.
+/// { step: figures and model_flops, ... }, kernels, gemms: [...], communication: [] }. All sizes
+/// are bytes.
 Status planJob(Session& session);
 
 } // namespace titan

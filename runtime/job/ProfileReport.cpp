@@ -75,9 +75,8 @@ std::vector<ProfileShare> shareByModule(const Measurement& m) {
 
 StepBound boundOf(const Measurement& m, const Program& program) {
   StepBound bound;
-  for (const ProfileRow& row : m.rows)
-    if (const std::string group = groupOf(row); group == "products" || group == "attention")
-      bound.productFlops += perStep(m, static_cast<double>(row.flops));
+  if (const Function* step = program.findFunction("step"))
+    bound.modelFlops = static_cast<double>(step->modelFlops);
   for (const State& state : program.states) {
     const bool trained = state.kind == StateKind::Param && state.trainable;
     // Read and written; the gradient of a parameter is f32 and read.
@@ -87,7 +86,7 @@ StepBound boundOf(const Measurement& m, const Program& program) {
       bound.optimizerBytes += 4.0 * static_cast<double>(elementCount(state.shape));
   }
   if (m.limits.productFlops > 0)
-    bound.productSeconds = bound.productFlops / m.limits.productFlops;
+    bound.productSeconds = bound.modelFlops / m.limits.productFlops;
   bound.optimizerSeconds =
       bound.optimizerBytes /
       m.limits.copyOf(static_cast<int64_t>(bound.optimizerBytes)).bytesPerSecond;
@@ -140,11 +139,11 @@ std::string profileText(const Measurement& m, const Program& program) {
     text += fmt::format(" {} {:.1f}", copy.level, copy.bytesPerSecond * 1e-9);
   text += " GB/s copied\n";
   const StepBound bound = boundOf(m, program);
-  text += fmt::format(
-      "bound of the step: {:.4g} GFLOP of products and attention {:.2f} {} + {:.4g} "
-      "MB of optimizer state {:.2f} {} = {:.2f} {}\n",
-      bound.productFlops * 1e-9, bound.productSeconds * scale, unit, bound.optimizerBytes * 1e-6,
-      bound.optimizerSeconds * scale, unit, bound.seconds() * scale, unit);
+  text += fmt::format("bound of the step: {:.4g} GFLOP of the model {:.2f} {} + {:.4g} MB of "
+                      "optimizer state {:.2f} {} = {:.2f} {}\n",
+                      bound.modelFlops * 1e-9, bound.productSeconds * scale, unit,
+                      bound.optimizerBytes * 1e-6, bound.optimizerSeconds * scale, unit,
+                      bound.seconds() * scale, unit);
   text += fmt::format("a step takes {:.2f} {}: {:.1f}% of the bound (profiled {:.2f} {})\n",
                       m.plainSeconds * scale, unit, 100 * bound.seconds() / m.plainSeconds,
                       step * scale, unit);
@@ -181,7 +180,7 @@ Json profileJson(const Measurement& m, const Program& program) {
           {"gemm_ceiling_flops", m.limits.productFlops},
           {"copy_bytes_per_second", copies},
           {"bound",
-           {{"product_flops", bound.productFlops},
+           {{"model_flops", bound.modelFlops},
             {"product_seconds", bound.productSeconds},
             {"optimizer_bytes", bound.optimizerBytes},
             {"optimizer_seconds", bound.optimizerSeconds},

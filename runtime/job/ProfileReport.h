@@ -28,10 +28,10 @@ struct ProfileShare {
   double least = 0;   ///< what the machine needs at least: MachineLimits::least of each call
 };
 
-/// The least time of a whole step: its products at the product ceiling, and one pass over what the
-/// optimizer reads and writes, at the speed of memory.
+/// The least time of a whole step: the products that the model asks for at the product ceiling, and
+/// one pass over what the optimizer reads and writes, at the speed of memory.
 struct StepBound {
-  double productFlops = 0;   ///< of products and attention
+  double modelFlops = 0;     ///< Function::modelFlops of the step
   double optimizerBytes = 0; ///< parameters and slots read and written, gradients read
   double productSeconds = 0, optimizerSeconds = 0;
   double seconds() const { return productSeconds + optimizerSeconds; }

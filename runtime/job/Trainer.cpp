@@ -1,6 +1,5 @@
 #include "runtime/job/Trainer.h"
 
-#include "runtime/executor/Figures.h"
 #include "runtime/host/ResidentMemory.h"
 
 #include <algorithm>
@@ -90,7 +89,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(Session& session,
                   .firstStep = t.step_,
                   .steps = recipe.train.steps,
                   .logEvery = recipe.train.logEvery,
-                  .flopsPerStep = plannedFigures(*session.program().findFunction("step")).flops,
+                  .flopsPerStep = session.program().findFunction("step")->modelFlops,
                   .peakFlops = session.device().measureProducts(productType(session.program()))});
   const Dataset& dataset = t.batches_.dataset();
   t.last_.samples = t.batches_.samples();

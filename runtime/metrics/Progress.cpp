@@ -74,7 +74,7 @@ std::string ProgressLine::format(const StepMetrics& metrics) const {
                                  options_.steps, metrics.loss, metrics.lr, metrics.gradNorm);
   if (seconds > 0)
     line += fmt::format("  {} {}/s", withUnit(items / seconds), tokens ? "tokens" : "samples");
-  if (seconds > 0 && options_.peakFlops > 0)
+  if (seconds > 0 && options_.flopsPerStep > 0 && options_.peakFlops > 0)
     line += fmt::format("  MFU {:.1f}%", 100 * static_cast<double>(options_.flopsPerStep) /
                                              seconds / options_.peakFlops);
   line += fmt::format("  mem {}", readableBytes(metrics.memoryBytes));

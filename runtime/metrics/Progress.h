@@ -14,7 +14,7 @@ struct ProgressOptions {
   int64_t firstStep = 0;    ///< steps done before this run started
   int64_t steps = 0;        ///< the run's last step
   int64_t logEvery = 1;     ///< recipe key train.log_every; the last step is always shown
-  int64_t flopsPerStep = 0; ///< of all ranks
+  int64_t flopsPerStep = 0; ///< Function::modelFlops of the step; 0: unknown, no MFU
   double peakFlops = 0;     ///< FLOP/s of all ranks together; 0: unknown, no MFU
 };
 

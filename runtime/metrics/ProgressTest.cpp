@@ -44,6 +44,12 @@ TEST(Progress, ShowsEverything) {
                                     "64.0k samples/s  MFU 41.0%  mem 12.0 MiB  eta 0:42");
 }
 
+TEST(Progress, NoMfuWithoutFlopOfTheModel) {
+  Captured captured;
+  ProgressLine line(captured.stream(), {.steps = 1000, .peakFlops = 1000});
+  EXPECT_EQ(line.format(step(580)).find("MFU"), std::string::npos);
+}
+
 TEST(Progress, TokensWithoutPeak) {
   Captured captured;
   ProgressLine line(captured.stream(), {.steps = 100000});

@@ -170,7 +170,7 @@ void dumpCommand(Text out, const Program& program, const Command& command, size_
 }
 
 void dumpFunction(Text out, const Program& program, const Function& function) {
-  fmt::format_to(out, "function {}\n", function.name);
+  fmt::format_to(out, "function {} model flops {}\n", function.name, function.modelFlops);
   for (const Binding& binding : function.bindings)
     fmt::format_to(out, "  {} {} : {} {} at {}, {} bytes\n", toText(binding.role), binding.name,
                    name(binding.dtype), toString(binding.shape), binding.offset, binding.bytes);

@@ -151,6 +151,10 @@ struct Function {
   std::vector<Command> commands;
   std::vector<LiveRange> temporaries;
   int64_t maxLiveBytes = 0; ///< the largest sum of live temporaries at any command
+  /// FLOP of contractions and attention (pairs that the mask allows), both directions, of all ranks
+  /// together. What the commands compute again, pointwise work and the update are in their own
+  /// `flops` alone. 0: none, or not known.
+  int64_t modelFlops = 0;
   bool operator==(const Function&) const = default;
 };
 

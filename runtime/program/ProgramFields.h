@@ -118,6 +118,7 @@ template <typename Archive> void fields(Archive& a, Is<Function> auto& v) {
   a("commands", v.commands);
   a("temporaries", v.temporaries);
   a("maxLiveBytes", v.maxLiveBytes);
+  a("modelFlops", v.modelFlops);
 }
 
 template <typename Archive> void fields(Archive& a, Is<StoredRange> auto& v) {

@@ -54,7 +54,7 @@ TEST(Serialize, ErrorsNameTheField) {
   const auto read = deserialize(std::string_view(bytes).substr(0, bytes.size() - 33));
   ASSERT_FALSE(read.ok());
   EXPECT_EQ(read.error().message(),
-            "damaged program: functions[0].maxLiveBytes: needs 8 bytes, 7 are left");
+            "damaged program: functions[0].modelFlops: needs 8 bytes, 7 are left");
 }
 
 TEST(Serialize, RandomDamageNeverCrashes) {
@@ -79,7 +79,7 @@ TEST(Serialize, HugeCountsTakeNoMemory) {
 
 TEST(Dump, ShowsCommandsWithTheirLoops) {
   const std::string text = dump(exampleProgram());
-  EXPECT_NE(text.find("function step\n"), std::string::npos);
+  EXPECT_NE(text.find("function step model flops 401408\n"), std::string::npos);
   EXPECT_NE(text.find("repeat 4"), std::string::npos);
   EXPECT_NE(text.find("library #0 (600000 + 50176*i0 : 200704, 0 : 401408, out 900000 : 32768, "
                       "401408 : 512) units 2"),

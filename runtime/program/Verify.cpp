@@ -373,6 +373,9 @@ Status verify(const Program& program) {
                                "{}",
                                function.name, range.first, range.last, function.commands.size());
     }
+    if (function.modelFlops < 0)
+      return Error::badInput("damaged program: function '{}' asks for {} FLOP", function.name,
+                             function.modelFlops);
     TITAN_TRY(CommandChecker(program, function).check());
   }
   return {};

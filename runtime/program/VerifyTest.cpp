@@ -46,6 +46,11 @@ TEST(Verify, SourcesCoverTheStateAndLieInWhatIsStored) {
             "damaged program: state 'fc.weight' of [128, 784] is stored as [784, 28]");
 }
 
+TEST(Verify, NegativeModelFlops) {
+  EXPECT_EQ(errorAfter([](Program& p) { p.functions[0].modelFlops = -1; }),
+            "damaged program: function 'step' asks for -1 FLOP");
+}
+
 TEST(Verify, OperandOfTheLastIterationLeavesTheArena) {
   EXPECT_EQ(errorAfterCommands([](auto& c) { c[2].operands[0].address.terms[0].stride = 100000; }),
             std::string(inCall) +

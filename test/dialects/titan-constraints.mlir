@@ -568,3 +568,17 @@ func.func @concat_C1_nothing() {
   %r = titan.concat dim 0 : () -> tensor<4xf32>
   return
 }
+
+// -----
+
+// expected-error @+1 {{'titan.model_flops' is an i64 on a function, at least 0}}
+func.func @attribute_model_flops() attributes {titan.model_flops = -1 : i64} {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{'titan.model_flops' is an i64 on a function, at least 0}}
+func.func @attribute_model_flops_type() attributes {titan.model_flops = 1.0 : f64} {
+  return
+}

@@ -44,6 +44,7 @@ def Foreign_ProductOp : Foreign_Op<"product", [AccumulatingOpInterface, Computes
     int64_t n() { return rowsAndColumns(getB(), getTransposeB()).second; }
     static std::pair<int64_t, int64_t> rowsAndColumns(::mlir::Value matrix, bool isTransposed);
     int64_t getFlops() { return 2 * m() * n() * k(); }
+    int64_t getModelFlops() { return getFlops(); }
     ::llvm::SmallVector<unsigned> getNarrowOperands() { return {0, 1}; }
     ::titan::ir::ResultRounding getResultRounding(unsigned) { return ::titan::ir::ResultRounding::EndOfLayer; }
   }];

@@ -122,6 +122,19 @@ TEST_F(Foreign, AProductBecomesWhatAContractionBecomes) {
   }
 }
 
+TEST_F(Foreign, AProductSaysWhatTheModelAsksFor) {
+  // 12-48-5 on 16 rows, and no gradient of the data: whatever is recomputed or cut.
+  for (const Way& way : ways) {
+    const int64_t rows = way.isLarge ? 64 : 16, classes = way.isLarge ? 320 : 5, features = 12;
+    auto module = compile(model, way, Stage::Plan);
+    auto step = module->lookupSymbol<func::FuncOp>("step");
+    auto counted = step->getAttrOfType<IntegerAttr>(ir::tag::modelFlops);
+    ASSERT_TRUE(counted) << way.name;
+    EXPECT_EQ(counted.getInt(), rows * (6 * (features * 48 + 48 * classes) - 2 * features * 48))
+        << way.name;
+  }
+}
+
 TEST_F(Foreign, ProductsContinueTheAccumulators) {
   auto module = compile(model, ways[0], Stage::Shard);
   auto loop = all<accum::LoopOp>(*module).front();

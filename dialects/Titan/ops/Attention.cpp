@@ -90,6 +90,46 @@ template <typename OpTy> static int64_t productFlops(OpTy op) {
   return op.getCausal() ? flops / 2 : flops;
 }
 
+/// What a mask's element of -1e30 or less forbids: its probability is 0 beside any other score.
+static bool allows(const APFloat& score) { return score.convertToDouble() > -1e30; }
+
+/// Pairs of a query and a key that may attend, over all heads of the batch. A mask that is not a
+/// constant may allow all.
+template <typename OpTy> static int64_t allowedPairs(OpTy op) {
+  SmallVector<int64_t> shape = probabilitiesOf(op);
+  const int64_t heads = shape[0] * shape[1], queries = shape[2], keys = shape[3];
+  auto keysOf = [&](int64_t query) { return op.getCausal() ? std::min(query + 1, keys) : keys; };
+  DenseElementsAttr mask;
+  if (!op.getMask() || !matchPattern(op.getMask(), m_Constant(&mask))) {
+    int64_t pairs = 0;
+    for (int64_t query = 0; query < queries; ++query)
+      pairs += keysOf(query);
+    return heads * pairs;
+  }
+  auto countAllowed = [&](auto elements, auto allows) {
+    ArrayRef<int64_t> extents = mask.getType().getShape();
+    int64_t pairs = 0;
+    for (auto [index, element] : llvm::enumerate(elements)) {
+      const int64_t key = index % keys, query = index / keys % extents[2];
+      if (!allows(element))
+        continue;
+      // One row of a mask that is broadcast serves every query.
+      for (int64_t q = query; q < queries; q += extents[2])
+        pairs += key < keysOf(q);
+    }
+    return heads / (extents[0] * extents[1]) * pairs;
+  };
+  if (mask.getElementType().isInteger(1))
+    return countAllowed(mask.getValues<bool>(), [](bool element) { return element; });
+  return countAllowed(mask.getValues<APFloat>(), allows);
+}
+
+/// The two products of the forward pass, for the pairs that the mask allows.
+template <typename OpTy> static int64_t modelFlops(OpTy op) {
+  return 2 * allowedPairs(op) *
+         (tensorType(op.getQuery()).getDimSize(3) + tensorType(op.getValue()).getDimSize(3));
+}
+
 SmallVector<int64_t> AttentionOp::getDrawnShape() { return probabilitiesOf(*this); }
 SmallVector<int64_t> AttentionOp::getDrawnDims(unsigned operand) {
   return probabilityDims(operand);
@@ -100,6 +140,7 @@ ResultRounding AttentionOp::getResultRounding(unsigned result) {
   return result == 0 ? ResultRounding::Narrow : ResultRounding::None;
 }
 int64_t AttentionOp::getFlops() { return productFlops(*this); }
+int64_t AttentionOp::getModelFlops() { return modelFlops(*this); }
 
 SmallVector<int64_t> AttentionGradOp::getDrawnShape() { return probabilitiesOf(*this); }
 SmallVector<int64_t> AttentionGradOp::getDrawnDims(unsigned operand) {
@@ -110,6 +151,8 @@ SmallVector<unsigned> AttentionGradOp::getNarrowOperands() { return {0, 1, 2, 3,
 ResultRounding AttentionGradOp::getResultRounding(unsigned) { return ResultRounding::Narrow; }
 /// Five products instead of two.
 int64_t AttentionGradOp::getFlops() { return productFlops(*this) * 5 / 2; }
+/// Four products: the scores are computed again.
+int64_t AttentionGradOp::getModelFlops() { return 2 * modelFlops(*this); }
 
 LogicalResult RotaryOp::verify() {
   RankedTensorType type = tensorType(getOperand()), cos = tensorType(getCos());

@@ -18,6 +18,7 @@ class Titan_AttentionLikeOp<string mnemonic, dag between, dag out>
   let extraClassDeclaration = Titan_worksFromMemory # [{
     bool readsStrided(unsigned) { return true; }
     int64_t getFlops();
+    int64_t getModelFlops();
     bool draws() { return !getP().isZero(); }
     ::llvm::SmallVector<int64_t> getDrawnShape();
     ::llvm::SmallVector<int64_t> getDrawnDims(unsigned operand);

@@ -45,6 +45,7 @@ def Titan_ContractOp : Titan_TensorOp<"contract", [AccumulatingOpInterface, Comp
     ::llvm::SmallVector<int64_t> getLhsFree();
     ::llvm::SmallVector<int64_t> getRhsFree();
     int64_t getFlops();
+    int64_t getModelFlops() { return getFlops(); }
     ::llvm::SmallVector<unsigned> getNarrowOperands() { return {0, 1}; }
     ::titan::ir::ResultRounding getResultRounding(unsigned) { return ::titan::ir::ResultRounding::EndOfLayer; }
   }];

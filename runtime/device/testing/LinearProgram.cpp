@@ -315,6 +315,8 @@ Program linearProgram(const std::string& recipeText) {
                        1, {{S::batch}})),
   };
   step.maxLiveBytes = largestLive(step);
+  // y = x W^T and dW = dy^T x, in each microbatch.
+  step.modelFlops = S::microbatches * 2 * 2 * S::micro * S::outputs * S::features;
 
   Function eval;
   eval.name = "eval";

@@ -63,6 +63,7 @@ Program exampleProgram() {
   step.commands = {zero, repeat, call, end};
   step.temporaries.push_back({900000, 32768, 0, 3});
   step.maxLiveBytes = 32768;
+  step.modelFlops = 401408;
   program.functions.push_back(step);
   return program;
 }
