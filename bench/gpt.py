@@ -3,12 +3,9 @@
     gpt.py [--rows char,gpt2-64,gpt2-256] [--precision f32,bf16] [--only titan,jax] [--rounds 5] [--save]
 
 All contenders of a row start from the same weights and see the same batches; those whose first losses are not PyTorch's are named. The figure is
-the median over rounds of (seconds of a round / steps). The bound of a row is
+the median over rounds of (seconds of a round / steps). The bound of a row is that which the Titan job's `profile` prints, measured in this run:
 
-    FLOP / ceiling of products + bytes of one pass over the optimizer's state / copy bandwidth
-
-with FLOP of contenders/gpt/prepare.py, 28 bytes a parameter (parameter and two slots read and written, gradient read), and the machine's two
-speeds as the Titan job's `profile` measures them in this run.
+    FLOP of the model / speed of large products + bytes of one pass over the optimizer's state / speed of copying
 """
 import argparse
 import datetime
@@ -25,7 +22,6 @@ sys.path.insert(0, str(CONTENDERS / "gpt"))
 import protocol
 
 ROWS = {"char": ("char", 8, 256, 3), "gpt2-64": ("gpt2", 4, 64, 2), "gpt2-256": ("gpt2", 4, 256, 1)}  # model, batch, length, steps of a round
-OPTIMIZER_BYTES = 28
 # Relative differences of the first losses from the first contender's: roundings only.
 LOSS_TOLERANCE = {"f32": 1e-4, "bf16": 1e-2}
 
@@ -53,21 +49,11 @@ def prepare(folder, name):
     return json.loads(described.read_text())
 
 
-def bound_of(row, results):
-    """Seconds, and the two speeds; nothing where no Titan job measured them."""
-    for result in results:
-        ceiling, copy = result.get("gemm_ceiling_flops", 0), result.get("copy_bytes_per_second", 0)
-        if ceiling and copy:
-            return {"seconds": row["flops"] / ceiling + OPTIMIZER_BYTES * row["parameters"] / copy, "gemm_ceiling_flops": ceiling,
-                    "copy_bytes_per_second": copy}
-    return None
-
-
 def run_row(name, precision, folder, row, arguments):
     """What results/*.json says of one row and precision."""
     steps = arguments.steps or ROWS[name][3]
     results, failures = compare(contenders_of(folder, precision, arguments.tools, arguments.against), arguments, steps)
-    bound = bound_of(row, results)
+    bound = next((result["bound"] for result in results if result["name"] == "Titan"), None)
     right, wrong = split_by_losses(results, LOSS_TOLERANCE[precision])
     return {"row": name, "precision": precision, **row, "rounds": arguments.rounds, "steps": steps, "bound": bound,
             "contenders": right, "wrong": wrong, "skipped": failures}
@@ -76,11 +62,11 @@ def run_row(name, precision, folder, row, arguments):
 def text_of(result):
     tokens = result["batch"] * result["length"]
     lines = [f"### {result['row']}, {result['precision']}", "",
-             f"{result['parameters'] / 1e6:.1f}M parameters, batch {result['batch']}, length {result['length']}, {result['flops'] / 1e9:.1f} GFLOP a step"]
+             f"{result['parameters'] / 1e6:.1f}M parameters, batch {result['batch']}, length {result['length']}"]
     bound, best = result["bound"], best_peer(result["contenders"])
     if bound:
-        lines[-1] += (f"; bound {bound['seconds'] * 1e3:.1f} ms ({bound['gemm_ceiling_flops'] / 1e9:.0f} GFLOP/s, "
-                      f"{bound['copy_bytes_per_second'] / 1e9:.1f} GB/s)")
+        lines[-1] += (f"; bound {bound['seconds'] * 1e3:.1f} ms: {bound['model_flops'] / 1e9:.1f} GFLOP at {bound['gemm_ceiling_flops'] / 1e9:.0f} GFLOP/s, "
+                      f"{bound['optimizer_bytes'] / 1e6:.0f} MB at {bound['optimizer_bytes'] / bound['optimizer_seconds'] / 1e9:.1f} GB/s")
     columns = milliseconds(1) | {
         "tokens/s": lambda c: f"{tokens / c['median']:.0f}",
         "share of the bound": lambda c: f"{100 * bound['seconds'] / c['median']:.0f} %" if bound else "",

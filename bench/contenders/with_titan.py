@@ -84,25 +84,27 @@ class Job:
             process.wait()
         return [json.loads(line) for line in metrics.read_text().splitlines()[:steps]]
 
-    def machine_limits(self):
-        """(FLOP/s of large products, bytes/s of copying), as `profile` measures them: the better of two, in case something disturbs the machine."""
+    def bound(self):
+        """The bound of a step and what it is made of, as `profile` says: the shorter of two, in case something disturbs the machine. Nothing
+        where the machine has no library of products."""
         def measured():
             said = json.loads(run(self.command("profile", "--steps", "1", "--json", "--trace", self.path.with_name("trace.json"))))
-            return said["gemm_ceiling_flops"], said["copy_bytes_per_second"]["memory"]
+            return said["bound"] | {"gemm_ceiling_flops": said["gemm_ceiling_flops"]}
 
-        return tuple(map(max, zip(measured(), measured())))
+        bounds = [bound for bound in (measured(), measured()) if bound["gemm_ceiling_flops"]]
+        return min(bounds, key=lambda bound: bound["seconds"], default=None)
 
 
-def serve(problem, tools, arguments, limits=False):
-    """Compiles a job from `arguments` of Job and answers the driver; with `limits` it says what the machine can do."""
+def serve(problem, tools, arguments, bound=False):
+    """Compiles a job from `arguments` of Job and answers the driver; with `bound` it says what a step takes at least."""
     started = time.perf_counter()
     job = Job(tools, *arguments)
     facts = {"version": version(tools), "compile": time.perf_counter() - started, "compile_peak_bytes": job.compile_peak}
     job.first_steps(1)
     facts["first_step"] = time.perf_counter() - started
     facts["losses"] = [line["loss"] for line in job.first_steps(problem.CHECKED)]
-    if limits:
-        facts["gemm_ceiling_flops"], facts["copy_bytes_per_second"] = job.machine_limits()
+    if bound:
+        facts["bound"] = job.bound()
 
     def measure(steps):
         rows = job.first_steps(problem.CHECKED + problem.WARM_UP + steps)

@@ -1,6 +1,6 @@
 """Writes what the contenders of one row start from: prepare.py FOLDER ROW BATCH LENGTH
 
-FOLDER/row.json            sizes, number of parameters, FLOP of a step
+FOLDER/row.json            sizes, number of parameters
 FOLDER/weights.safetensors the initial weights, under PyTorch's names
 FOLDER/tokens.bin          uint16 tokens; a batch is consecutive windows
 FOLDER/model.onnx          the export for Titan, its weights beside it
@@ -24,13 +24,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "examples"))
 from gpt import CHAR, GPT, GPT2
 
 SIZES = {"char": CHAR, "gpt2": GPT2}
-
-
-def flops(model, sizes, batch, length):
-    """FLOP of a step, counted as is usual (Chowdhery et al., arXiv:2204.02311, appendix B): 6 for each weight of a product and token, and
-    12 L H D T for attention, whose mask is not taken off."""
-    products = sum(p.numel() for name, p in model.named_parameters() if p.ndim == 2 and name != "positions.weight")
-    return batch * length * (6 * products + 12 * sizes.layers * sizes.width * length)
 
 
 class FlatLogits(torch.nn.Module):
@@ -60,8 +53,7 @@ def main(folder, name, batch, length):
     model = GPT(sizes)
     weights = dict(model.named_parameters())  # the tied head once
     row = {"model": name, "batch": batch, "length": length, "layers": sizes.layers, "width": sizes.width, "heads": sizes.heads,
-           "vocabulary": sizes.vocabulary, "parameters": sum(p.numel() for p in weights.values()),
-           "flops": flops(model, sizes, batch, length)}
+           "vocabulary": sizes.vocabulary, "parameters": sum(p.numel() for p in weights.values())}
     save_file({key: value.detach().contiguous() for key, value in weights.items()}, folder / "weights.safetensors")
     tokens = np.random.default_rng(0).integers(0, sizes.vocabulary, problem.BATCHES * batch * length + 1, np.uint16)
     tokens.tofile(folder / "tokens.bin")

@@ -17,4 +17,4 @@ tools = Path(sys.argv[3]).resolve()
 recipe = folder / f"train-{precision}.toml"
 recipe.write_text(with_titan.recipe(problem, row["batch"], "tokens.bin"))
 with_titan.serve(problem, tools, [folder / "model.onnx", recipe, folder / f"job-{precision}", folder / "tokens.bin", "--weights=refer",
-                                  "--set", f"precision.compute={precision}"], limits=True)
+                                  "--set", f"precision.compute={precision}"], bound=True)
