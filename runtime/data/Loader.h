@@ -62,7 +62,9 @@ private:
 /// stops and joins the thread.
 class PrefetchLoader {
 public:
-  static constexpr int64_t defaultDepth = 4;
+  /// How many batches of `bytes` to keep ready: 4, and as many small ones as 4 MiB hold, up to 16.
+  /// The thread is woken once for each half of them, and a wake-up takes longer than a small batch.
+  static int64_t depthFor(int64_t bytes);
 
   /// `dataset` must outlive the loader, as must `memory`: as many batches are kept ready as it has
   /// room for slots (BatchSlot::bytesFor), at least one.

@@ -85,6 +85,14 @@ TEST(BatchLoader, SequentialPadsTheLastBatch) {
   EXPECT_EQ(loader.fillSequential(8, batch.addresses).take(), 0);
 }
 
+TEST(PrefetchLoader, KeepsMoreOfSmallBatches) {
+  EXPECT_EQ(PrefetchLoader::depthFor(0), 16);
+  EXPECT_EQ(PrefetchLoader::depthFor(200 << 10), 16);
+  EXPECT_EQ(PrefetchLoader::depthFor(512 << 10), 8);
+  EXPECT_EQ(PrefetchLoader::depthFor(1 << 20), 4);
+  EXPECT_EQ(PrefetchLoader::depthFor(int64_t{1} << 40), 4);
+}
+
 TEST(PrefetchLoader, SameBatchesFromAnyPosition) {
   const CountingDataset dataset(1000);
   const LoaderOptions options{.batch = 8, .seed = 5};

@@ -1,5 +1,6 @@
 #include "runtime/data/Loader.h"
 
+#include <algorithm>
 #include <condition_variable>
 #include <csignal>
 #include <mutex>
@@ -72,6 +73,10 @@ struct PrefetchLoader::Ring {
   bool stopping = false;
   std::thread thread;
 };
+
+int64_t PrefetchLoader::depthFor(int64_t bytes) {
+  return std::clamp<int64_t>((int64_t{4} << 20) / std::max<int64_t>(bytes, 1), 4, 16);
+}
 
 PrefetchLoader::PrefetchLoader(const Dataset& dataset, LoaderOptions options, uint64_t position,
                                std::span<char> memory)

@@ -79,10 +79,12 @@ OutsideBytes outsideBytes(const Program& program, int threads, bool library) {
   OutsideBytes outside;
   if (library && !program.libraryCalls.empty())
     outside.gemm = threads * OneDnn::outsideBytesPerThread;
+  int64_t batch = 0;
   if (const Function* step = program.findFunction("step"))
     for (const Binding& binding : step->bindings)
       if (binding.role == Binding::Role::Input)
-        outside.batches += PrefetchLoader::defaultDepth * binding.bytes;
+        batch += binding.bytes;
+  outside.batches = PrefetchLoader::depthFor(batch) * batch;
   return outside;
 }
 

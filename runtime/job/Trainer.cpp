@@ -9,6 +9,8 @@
 namespace titan {
 namespace {
 
+constexpr std::chrono::milliseconds residentInterval{100};
+
 Result<bool> allFinite(DType dtype, const ByteSource& source) {
   const auto elementBytes = static_cast<size_t>(byteSize(dtype));
   bool finite = true;
@@ -98,10 +100,10 @@ Result<std::unique_ptr<Trainer>> Trainer::create(Session& session,
   const LoaderOptions loader{.batch = t.batches_.samples(),
                              .seed = static_cast<uint64_t>(recipe.train.seed),
                              .shuffle = recipe.data.shuffle};
-  const int64_t slots = PrefetchLoader::defaultDepth * BatchSlot::bytesFor(dataset, loader.batch);
+  const int64_t slot = BatchSlot::bytesFor(dataset, loader.batch);
   t.loader_ = std::make_unique<PrefetchLoader>(
       dataset, loader, static_cast<uint64_t>(TITAN_TRY(counter(access, "samples")).count()),
-      TITAN_TRY(access.hostBuffer(slots)));
+      TITAN_TRY(access.hostBuffer(PrefetchLoader::depthFor(slot) * slot)));
   if (t.step_ > 0)
     t.savedStep_ = t.step_;
   return trainer;
@@ -148,8 +150,12 @@ Status Trainer::oneStep() {
   if (last_.skipped != Skip::No)
     ++skips_[last_.skipped];
   last_.lr = static_cast<float>(lr_.read(session_->recipe().optimizer.lr));
-  last_.residentBytes = peakResidentBytes();
   const Clock::time_point end = Clock::now();
+  // Not in every step: the system writes a page of text for each answer.
+  if (end - residentRead_ >= residentInterval || step_ == session_->recipe().train.steps) {
+    last_.residentBytes = peakResidentBytes();
+    residentRead_ = end;
+  }
   last_.seconds = std::chrono::duration<double>(end - stepStart_).count();
   stepStart_ = end;
   TITAN_TRY(metrics_->write(last_));

@@ -74,6 +74,7 @@ private:
   StepMetrics last_;
   Clock::time_point
       stepStart_; ///< end of the step before; what a step logs counts for the next one
+  Clock::time_point residentRead_; ///< when the resident memory was last asked for
   int64_t step_ = 0, skipped_ = 0, skippedInARow_ = 0;
   int64_t stepsRun_ = 0;          ///< since this process started; so are the two below
   std::map<Skip, int64_t> skips_; ///< by cause

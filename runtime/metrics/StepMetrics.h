@@ -22,7 +22,8 @@ struct StepMetrics {
   int64_t tokens = 0;        ///< of this step; 0 when the data is not tokens
   double seconds = 0;        ///< wall-clock time of this step
   int64_t memoryBytes = 0;   ///< arena and library workspaces
-  int64_t residentBytes = 0; ///< the most that the process had in memory so far; 0: not known
+  int64_t residentBytes = 0; ///< the most that the process had in memory when it was last asked,
+                             ///< in the last tenth of a second; 0: not known
   Skip skipped = Skip::No;   ///< the update was
 };
 
