@@ -172,6 +172,7 @@ TEST_F(Attention, RoutineIsTheOpOnViews) {
             key = <operand = 0, offset = 6, batch = 90, row = 18, head = 3>,
             value = <operand = 0, offset = 12, batch = 90, row = 18, head = 3>,
             result = <operand = 0, offset = 0, batch = 30, row = 6, head = 3>, logSumExp = 1,
+            blocks = <rows = 64, keys = 64, padding = 16, workspace = 0>,
             mask = <operand = 1, boolean = true, batch = 5, head = 0, row = 0>,
             dropout = <p = 0.5 : f64, stream = 3, seed = 2, step = 3, global = [4, 2, 5, 5], multiple = 100>>
           ins(%x, %m, %seed, %step : tensor<2x5x18xf32>, tensor<2x1x1x5xi1>, tensor<i64>, tensor<i64>)
@@ -182,6 +183,7 @@ TEST_F(Attention, RoutineIsTheOpOnViews) {
             key = <operand = 0, offset = 6, batch = 90, row = 18, head = 3>,
             value = <operand = 0, offset = 12, batch = 90, row = 18, head = 3>,
             result = <operand = 4, offset = 0, batch = 30, row = 6, head = 3>, logSumExp = 5,
+            blocks = <rows = 64, keys = 64, padding = 16, workspace = 640>,
             mask = <operand = 1, boolean = true, batch = 5, head = 0, row = 0>,
             dropout = <p = 0.5 : f64, stream = 3, seed = 2, step = 3, global = [4, 2, 5, 5], multiple = 100>,
             gradient = <dresult = <operand = 6, offset = 0, batch = 30, row = 6, head = 3>,

@@ -116,7 +116,7 @@ struct Views {
                               attention.getWidth(), attention.getValueWidth(),
                               attention.getElement(), attention.getScale(), attention.getCausal(),
                               views[0].view, views[1].view, views[2].view, views[3].view, logSumExp,
-                              mask, dropout, gradient);
+                              attention.getBlocks(), mask, dropout, gradient);
   }
 
   struct Entry {

@@ -29,6 +29,26 @@ bool read(Attribute attribute, int64_t& value) {
   return value > 0;
 }
 
+/// Blocks of attention are of whole tiles (dialects/Kernel/AttentionRoutine.cpp).
+LogicalResult checkAttention(const MachineModel& machine, ModuleOp module) {
+  constexpr int64_t keysAtOnce = 8;
+  auto check = [&](StringRef field, int64_t rows) -> LogicalResult {
+    int64_t keys = std::min(machine.attentionKeys, rows);
+    if (keys % keysAtOnce != 0)
+      return module.emitError("the machine model's attention_keys = ")
+             << machine.attentionKeys << " beside " << field << " = " << rows << " gives blocks of "
+             << keys << " keys, no multiple of " << keysAtOnce;
+    if (rows % keys != 0 || rows % machine.attentionPadding != 0)
+      return module.emitError("the machine model's ")
+             << field << " = " << rows
+             << " is no multiple of attention_keys = " << machine.attentionKeys
+             << " and attention_padding = " << machine.attentionPadding;
+    return success();
+  };
+  return success(succeeded(check("attention_rows", machine.attentionRows)) &&
+                 succeeded(check("attention_rows_of_wide", machine.attentionRowsOfWide)));
+}
+
 StringRef kindOf(double) { return "f64"; }
 StringRef kindOf(int64_t) { return "i64"; }
 
@@ -62,7 +82,7 @@ FailureOr<MachineModel> readMachine(DictionaryAttr dictionary, ModuleOp module) 
     if (succeeded(result) && !known.contains(field.getName()))
       result = module.emitError("the machine model has an unknown field '")
                << field.getName().getValue() << "'";
-  if (failed(result))
+  if (failed(result) || failed(checkAttention(machine, module)))
     return failure();
   return machine;
 }

@@ -46,6 +46,12 @@ struct MachineModel {
   int64_t embeddingGradColumns = 64;  ///< of a unit: what one thread owns of a row
   int64_t roundedOperandTileRows = 2; ///< rows of tiles that may round one operand each
 
+  // Blocks of attention (`blocks` of #kernel.attention): tiles in the first two caches.
+  int64_t attentionRows = 64, attentionRowsOfWide = 32; ///< queries, of narrow and of wide heads
+  int64_t attentionForwardWidth = 256, attentionBackwardWidth = 128; ///< the widest narrow head
+  int64_t attentionKeys = 64;    ///< at most, and no more than queries
+  int64_t attentionPadding = 16; ///< elements: the widest vector of f32 of any CPU
+
   // Choices of *plan*.
   int64_t arenaAlignment = 64; ///< bytes: a cache line, and the widest vector
 
@@ -107,6 +113,12 @@ template <typename Model, typename Visitor> void visitFields(Model& m, Visitor v
   visit("small_kernel_points", m.smallKernelPoints);
   visit("embedding_grad_columns", m.embeddingGradColumns);
   visit("rounded_operand_tile_rows", m.roundedOperandTileRows);
+  visit("attention_rows", m.attentionRows);
+  visit("attention_rows_of_wide", m.attentionRowsOfWide);
+  visit("attention_forward_width", m.attentionForwardWidth);
+  visit("attention_backward_width", m.attentionBackwardWidth);
+  visit("attention_keys", m.attentionKeys);
+  visit("attention_padding", m.attentionPadding);
   visit("arena_alignment", m.arenaAlignment);
   visit("flat_block", m.flatBlock);
   visit("swept_block", m.sweptBlock);

@@ -49,6 +49,9 @@ TEST_F(MachineModelTest, APrintedTargetCarriesEveryNumber) {
   target.features = "-rdpru";
   double next = 1.0 / 3;
   visitFields(target.machine.emplace(), [&](StringRef, auto& field) { field = (next += 1.7); });
+  // These have to go together.
+  target.machine->attentionRows = 192, target.machine->attentionRowsOfWide = 96;
+  target.machine->attentionKeys = 48, target.machine->attentionPadding = 12;
   setTarget(*module, target);
   std::string text;
   llvm::raw_string_ostream out(text);

@@ -38,10 +38,23 @@ def Kernel_AttentionGradientAttr : AttrDef<Kernel_Dialect, "AttentionGradient"> 
   let summary = "what the backward routine reads and writes besides";
   let description = [{
     The adjoint of the result is read; those of query, key and value are written. `workspace` is an out in the accumulation type for the sums over
-    queries, AttentionAttr::getWorkspaceElements() elements; -1 where they stand in the outs themselves.
+    queries, `blocks.workspace` elements; -1 where they stand in the outs themselves.
   }];
   let parameters = (ins "::titan::kernel::ViewAttr":$dresult, "::titan::kernel::ViewAttr":$dquery,
                         "::titan::kernel::ViewAttr":$dkey, "::titan::kernel::ViewAttr":$dvalue, "int64_t":$workspace);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
+def Kernel_AttentionBlocksAttr : AttrDef<Kernel_Dialect, "AttentionBlocks"> {
+  let mnemonic = "attention_blocks";
+  let summary = "how the routine cuts its work, as *lower* chose it for the machine";
+  let description = [{
+    `rows` queries and `keys` keys at most are a block. A row of sums over queries has its columns rounded up to `padding`, whole vectors of
+    the target. `workspace` is the number of elements that the backward routine has for these sums; 0 where they stand in the outs.
+
+    `rows` is a multiple of `keys` and of `padding`; `keys` is a multiple of 8, of which one Philox block decides the dropout.
+  }];
+  let parameters = (ins "int64_t":$rows, "int64_t":$keys, "int64_t":$padding, "int64_t":$workspace);
   let assemblyFormat = "`<` struct(params) `>`";
 }
 
@@ -53,25 +66,27 @@ def Kernel_AttentionAttr : AttrDef<Kernel_Dialect, "Attention", [DeclareAttrInte
     [batch, queries, heads, valueWidth] are views, all of type `element`. The forward routine writes `result` and `logSumExp` to outs, the backward
     routine reads both from ins. log_sum_exp [batch, heads, queries] is contiguous and, like an additive mask, of the accumulation type: f32, or f64 for f64.
 
-    A unit is a block of query rows of one head (forward) or one key head with all of its query heads (backward).
+    A unit is a block of query rows of one head (forward) or one key head with all of its query heads (backward). `blocks` decides the order of sums,
+    and with it bits; what is computed does not depend on it.
   }];
   let parameters = (ins "int64_t":$batch, "int64_t":$heads, "int64_t":$keyHeads, "int64_t":$queries, "int64_t":$keys,
     "int64_t":$width, "int64_t":$valueWidth, "::mlir::Type":$element, "::mlir::FloatAttr":$scale, "bool":$causal,
     "::titan::kernel::ViewAttr":$query, "::titan::kernel::ViewAttr":$key, "::titan::kernel::ViewAttr":$value,
     "::titan::kernel::ViewAttr":$result, "int64_t":$logSumExp,
+    "::titan::kernel::AttentionBlocksAttr":$blocks,
     OptionalParameter<"::titan::kernel::AttentionMaskAttr">:$mask,
     OptionalParameter<"::titan::kernel::AttentionDropoutAttr">:$dropout,
     OptionalParameter<"::titan::kernel::AttentionGradientAttr">:$gradient);
   let assemblyFormat = "`<` struct(params) `>`";
   let extraClassDeclaration = [{
-    /// Query rows of a forward unit.
-    int64_t getRowBlock() const;
-    /// `width` columns of f32 as whole vectors of every target.
-    static int64_t padded(int64_t width);
+    /// Elements of a row of sums for `width` columns: rounded up to `blocks.padding`.
+    int64_t padded(int64_t width) const;
     /// The type that scores, softmax and sums have.
     ::mlir::FloatType getAccumulation() const;
-    /// Elements of the backward routine's workspace: 0 where the sums over queries can stand in the outs.
-    int64_t getWorkspaceElements() const;
+    /// Elements of the backward routine's sums over queries, of all key heads: what a workspace holds.
+    int64_t getSumElements() const;
+    /// Have the outs the type and the padded width of these sums?
+    bool canSumInOuts() const;
   }];
 }
 

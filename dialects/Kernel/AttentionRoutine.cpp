@@ -59,7 +59,7 @@ SmallVector<Touched> touchedOperands(AttentionAttr attention) {
                     view("dvalue", true, gradient.getDvalue(), true, valueWidth)});
     if (gradient.getWorkspace() >= 0)
       touched.push_back({"workspace", true, gradient.getWorkspace(), accumulation,
-                         attention.getWorkspaceElements()});
+                         attention.getBlocks().getWorkspace()});
   }
   return touched;
 }
@@ -85,8 +85,8 @@ AttentionAttr withoutStream(AttentionAttr a) {
   return AttentionAttr::get(a.getContext(), a.getBatch(), a.getHeads(), a.getKeyHeads(),
                             a.getQueries(), a.getKeys(), a.getWidth(), a.getValueWidth(),
                             a.getElement(), a.getScale(), a.getCausal(), a.getQuery(), a.getKey(),
-                            a.getValue(), a.getResult(), a.getLogSumExp(), a.getMask(), dropout,
-                            a.getGradient());
+                            a.getValue(), a.getResult(), a.getLogSumExp(), a.getBlocks(),
+                            a.getMask(), dropout, a.getGradient());
 }
 
 FloatType AttentionAttr::getAccumulation() const {
@@ -94,29 +94,50 @@ FloatType AttentionAttr::getAccumulation() const {
   return getElement().isF64() ? FloatType(builder.getF64Type()) : FloatType(builder.getF32Type());
 }
 
-int64_t AttentionAttr::getRowBlock() const {
-  int64_t columns = std::max(getWidth(), getValueWidth());
-  return columns <= 256 ? 64 : 32;
+int64_t AttentionAttr::padded(int64_t width) const {
+  return static_cast<int64_t>(llvm::alignTo(width, getBlocks().getPadding()));
 }
 
-int64_t AttentionAttr::padded(int64_t width) {
-  constexpr int64_t widestVector = 16;
-  return static_cast<int64_t>(llvm::alignTo(width, widestVector));
+int64_t AttentionAttr::getSumElements() const {
+  return getBatch() * getKeyHeads() * getKeys() * (padded(getWidth()) + padded(getValueWidth()));
 }
 
-int64_t AttentionAttr::getWorkspaceElements() const {
-  int64_t width = padded(getWidth()), valueWidth = padded(getValueWidth());
-  if (getElement() == getAccumulation() && width == getWidth() && valueWidth == getValueWidth())
-    return 0;
-  return getBatch() * getKeyHeads() * getKeys() * (width + valueWidth);
+bool AttentionAttr::canSumInOuts() const {
+  return getElement() == getAccumulation() && padded(getWidth()) == getWidth() &&
+         padded(getValueWidth()) == getValueWidth();
 }
 
 bool AttentionAttr::readsOut(unsigned) const { return false; }
 
 int64_t AttentionAttr::getUnits() const {
-  return getGradient()
-             ? getBatch() * getKeyHeads()
-             : getBatch() * getHeads() * llvm::divideCeilSigned(getQueries(), getRowBlock());
+  return getGradient() ? getBatch() * getKeyHeads()
+                       : getBatch() * getHeads() *
+                             llvm::divideCeilSigned(getQueries(), getBlocks().getRows());
+}
+
+static LogicalResult verifyBlocks(CallOp call, AttentionAttr attention) {
+  AttentionBlocksAttr blocks = attention.getBlocks();
+  int64_t rows = blocks.getRows(), keys = blocks.getKeys(), padding = blocks.getPadding();
+  constexpr int64_t philoxElements = 8;
+  if (rows < 1 || keys < 1 || padding < 1 || blocks.getWorkspace() < 0)
+    return call.emitOpError("(C3) blocks are of positive extents, found ") << blocks;
+  if (rows % keys != 0 || rows % padding != 0)
+    return call.emitOpError("(C3) blocks of ") << rows << " rows are no multiple of " << keys
+                                               << " keys and of a padding of " << padding;
+  if (keys % philoxElements != 0)
+    return call.emitOpError("(C3) blocks of ")
+           << keys << " keys are no multiple of " << philoxElements;
+  AttentionGradientAttr gradient = attention.getGradient();
+  int64_t workspace = blocks.getWorkspace(), needed = 0;
+  if (gradient && (workspace > 0 || !attention.canSumInOuts()))
+    needed = attention.getSumElements();
+  if (workspace < needed || (!gradient && workspace > 0))
+    return call.emitOpError("(C1) needs a workspace of ")
+           << needed << " elements, found " << workspace;
+  if (gradient && (workspace > 0) != (gradient.getWorkspace() >= 0))
+    return call.emitOpError("(C1) has a workspace of ")
+           << workspace << " elements, but its operand is " << gradient.getWorkspace();
+  return success();
 }
 
 LogicalResult AttentionAttr::verifyCall(Operation* op) const {
@@ -130,8 +151,8 @@ LogicalResult AttentionAttr::verifyCall(Operation* op) const {
   if (getHeads() % getKeyHeads() != 0)
     return call.emitOpError("(C3) ")
            << getHeads() << " query heads are no multiple of " << getKeyHeads() << " key heads";
-  if (getGradient() && (getWorkspaceElements() > 0) != (getGradient().getWorkspace() >= 0))
-    return call.emitOpError("(C1) needs a workspace of ") << getWorkspaceElements() << " elements";
+  if (failed(verifyBlocks(call, *this)))
+    return failure();
   if (AttentionDropoutAttr dropout = getDropout())
     if (dropout.getGlobal().size() != 4 || dropout.getMultiple() < 0)
       return call.emitOpError("(C1) drops elements of a tensor of rank 4, found rank ")

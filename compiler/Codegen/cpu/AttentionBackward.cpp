@@ -16,17 +16,12 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// Ten tiles of this many rows and of these columns stay below 256 KiB.
-int64_t queryBlockFor(kernel::AttentionAttr attention) {
-  return std::max(attention.getWidth(), attention.getValueWidth()) <= 128 ? 64 : 32;
-}
-
 } // namespace
 
 AttentionBackward::AttentionBackward(AttentionBuilder& builder, kernel::AttentionAttr attention,
                                      const AttentionTypes& types, func::FuncOp function)
     : b(builder), attention(attention), gradient(attention.getGradient()), types(types),
-      block(builder, attention, types, queryBlockFor(attention), function) {
+      block(builder, attention, types, function) {
   int64_t width = attention.getWidth(), valueWidth = attention.getValueWidth();
   int64_t tileElements = block.keyBlock * block.queryBlock;
   packedKey = b.stack(block.rowsElements(block.keyBlock, width), types.packed);
@@ -53,8 +48,8 @@ void AttentionBackward::emitUnit(Value unit) {
   keyHead = b.remainder(unit, attention.getKeyHeads());
   if (gradient.getWorkspace() >= 0) {
     int64_t units = attention.getBatch() * attention.getKeyHeads();
-    workspace = b.at(block.out(gradient.getWorkspace()),
-                     b.mul(unit, attention.getWorkspaceElements() / units));
+    workspace =
+        b.at(block.out(gradient.getWorkspace()), b.mul(unit, attention.getSumElements() / units));
   }
   clearUnattended();
   int64_t heads = attention.getHeads() / attention.getKeyHeads();
@@ -262,8 +257,8 @@ void AttentionBackward::adjointOfScores(const Place& place) {
 }
 
 AttentionBackward::Sums AttentionBackward::keySums(Value key, bool ofValue) {
-  int64_t width = kernel::AttentionAttr::padded(attention.getWidth());
-  int64_t valueWidth = kernel::AttentionAttr::padded(attention.getValueWidth());
+  int64_t width = attention.padded(attention.getWidth());
+  int64_t valueWidth = attention.padded(attention.getValueWidth());
   if (workspace) {
     int64_t begin = ofValue ? attention.getKeys() * width : 0, row = ofValue ? valueWidth : width;
     return {b.at(workspace, b.add(b.mul(key, row), begin)), b.index(row)};
@@ -298,7 +293,7 @@ void AttentionBackward::clearUnattended() {
 void AttentionBackward::writeKeySums() {
   bool isScaled = types.element == types.scalar;
   auto write = [&](kernel::ViewAttr view, bool ofValue, int64_t columns, double scale) {
-    writeRows(keySums(b.index(0), ofValue).pointer, kernel::AttentionAttr::padded(columns),
+    writeRows(keySums(b.index(0), ofValue).pointer, attention.padded(columns),
               b.index(attention.getKeys()), columns,
               block.address(view, true, batch, b.index(0), keyHead), view.getRow(), scale);
   };

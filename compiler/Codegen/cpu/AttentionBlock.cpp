@@ -17,19 +17,17 @@ using namespace mlir;
 namespace titan::codegen {
 namespace {
 
-constexpr int64_t mostKeys = 64;
 constexpr int64_t philoxElements = 8; ///< that one Philox block decides
 
 } // namespace
 
 AttentionBlock::AttentionBlock(AttentionBuilder& builder, kernel::AttentionAttr attention,
-                               const AttentionTypes& types, int64_t queryBlock,
-                               func::FuncOp function)
+                               const AttentionTypes& types, func::FuncOp function)
     : attention(attention), types(types),
-      queryBlock(std::min<int64_t>(queryBlock, llvm::alignTo(attention.getQueries(), types.width))),
-      keyBlock(
-          std::min({mostKeys, queryBlock,
-                    static_cast<int64_t>(llvm::alignTo(attention.getKeys(), philoxElements))})),
+      queryBlock(std::min<int64_t>(attention.getBlocks().getRows(),
+                                   llvm::alignTo(attention.getQueries(), types.width))),
+      keyBlock(std::min<int64_t>(attention.getBlocks().getKeys(),
+                                 llvm::alignTo(attention.getKeys(), philoxElements))),
       b(builder) {
   kernel::AttentionOperands count = kernel::countOperands(attention);
   SmallVector<Value> operands =

@@ -8,14 +8,12 @@ namespace titan::codegen {
 
 class AttentionBlock {
 public:
-  /// `queryBlock`: the most queries of a block, a multiple of the widest vector.
   AttentionBlock(AttentionBuilder& builder, kernel::AttentionAttr attention,
-                 const AttentionTypes& types, int64_t queryBlock, mlir::func::FuncOp function);
+                 const AttentionTypes& types, mlir::func::FuncOp function);
 
   kernel::AttentionAttr attention;
   AttentionTypes types;
-  /// Extents of a block: as small as the sequences allow. Where there are several blocks of
-  /// queries, none of keys is larger.
+  /// Extents of a block: those of the attribute, or as small as the sequences allow.
   int64_t queryBlock, keyBlock;
 
   /// `width` elements of packed rows: whole vectors.

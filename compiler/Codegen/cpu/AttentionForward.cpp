@@ -25,8 +25,7 @@ double lowest(FloatType type) {
 
 AttentionForward::AttentionForward(AttentionBuilder& builder, kernel::AttentionAttr attention,
                                    const AttentionTypes& types, func::FuncOp function)
-    : b(builder), attention(attention), types(types),
-      block(builder, attention, types, attention.getRowBlock(), function) {
+    : b(builder), attention(attention), types(types), block(builder, attention, types, function) {
   int64_t tileElements = block.keyBlock * block.queryBlock;
   packedQuery = b.stack(block.transposedElements(attention.getWidth()), types.packed);
   if (!types.readsInPlace())
@@ -44,12 +43,13 @@ AttentionForward::AttentionForward(AttentionBuilder& builder, kernel::AttentionA
 }
 
 void AttentionForward::emitUnit(Value unit) {
-  int64_t rowBlocks = llvm::divideCeilSigned(attention.getQueries(), attention.getRowBlock());
+  int64_t rows = attention.getBlocks().getRows();
+  int64_t rowBlocks = llvm::divideCeilSigned(attention.getQueries(), rows);
   Place place;
   Value row = b.divide(unit, rowBlocks);
   place.batch = b.divide(row, attention.getHeads());
   place.head = b.remainder(row, attention.getHeads());
-  place.query = b.mul(b.remainder(unit, rowBlocks), attention.getRowBlock());
+  place.query = b.mul(b.remainder(unit, rowBlocks), rows);
   place.queries =
       b.smaller(b.sub(b.index(attention.getQueries()), place.query), b.index(block.queryBlock));
 

@@ -3,16 +3,44 @@
 #include "compiler/Codegen/cpu/AttentionBackward.h"
 #include "compiler/Codegen/cpu/AttentionForward.h"
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/IR/Matchers.h"
+
 using namespace mlir;
 
 namespace titan::codegen {
 
-func::FuncOp emitAttentionKernel(OpBuilder& builder, Location loc, kernel::AttentionAttr attention,
-                                 StringRef name, const VectorShape& shape) {
+namespace {
+
+/// Half of what a thread has (runtime/host/KernelThread.h): sixteen times what the usual blocks of
+/// the widest usual heads take.
+constexpr int64_t mostStackBytes = int64_t{8} << 20;
+
+/// Of what `function` itself puts there.
+int64_t stackBytes(func::FuncOp function) {
+  int64_t bytes = 0;
+  function.walk([&](LLVM::AllocaOp op) {
+    APInt count;
+    if (matchPattern(op.getArraySize(), m_ConstantInt(&count)))
+      bytes += count.getSExtValue() * op.getElemType().getIntOrFloatBitWidth() / 8;
+  });
+  return bytes;
+}
+
+} // namespace
+
+LogicalResult emitAttentionKernel(OpBuilder& builder, kernel::CallOp call, StringRef name,
+                                  const VectorShape& shape) {
+  auto attention = cast<kernel::AttentionAttr>(call.getRoutine());
+  Location loc = call.getLoc();
+  AttentionTypes types(attention, shape);
+  if (int64_t padding = attention.getBlocks().getPadding(); padding % types.width != 0)
+    return call.emitOpError("pads rows to ")
+           << padding << " elements, which is no multiple of this target's vectors of "
+           << types.width << ": use machine.attention_padding = " << types.width;
   OpBuilder::InsertionGuard guard(builder);
   func::FuncOp function = createKernelFunction(builder, loc, name);
   builder.setInsertionPointToStart(&function.getBody().front());
-  AttentionTypes types(attention, shape);
   AttentionBuilder body(builder, loc, types.scalar, types.width);
   auto forUnits = [&](auto emitter) {
     body.loop(body.toIndex(function.getArgument(2)), body.toIndex(function.getArgument(3)), 1,
@@ -23,7 +51,12 @@ func::FuncOp emitAttentionKernel(OpBuilder& builder, Location loc, kernel::Atten
   else
     forUnits(AttentionForward(body, attention, types, function));
   func::ReturnOp::create(builder, loc);
-  return function;
+  if (int64_t bytes = stackBytes(function); bytes > mostStackBytes)
+    return call.emitOpError("has blocks of ")
+           << attention.getBlocks().getRows() << " rows, which take " << bytes
+           << " bytes of the stack; " << mostStackBytes
+           << " are there: use fewer rows (machine.attention_rows)";
+  return success();
 }
 
 } // namespace titan::codegen

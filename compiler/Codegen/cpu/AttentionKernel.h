@@ -16,9 +16,10 @@
 namespace titan::codegen {
 
 /// Emits the function `name` for one configuration at the builder's insertion point (a module),
-/// and, once per module, the private functions that attention kernels share.
-mlir::func::FuncOp emitAttentionKernel(mlir::OpBuilder& builder, mlir::Location loc,
-                                       kernel::AttentionAttr attention, llvm::StringRef name,
-                                       const VectorShape& shape);
+/// and, once per module, the private functions that attention kernels share. Emits an error on the
+/// call where its blocks do not suit the target: rows that are no whole vectors, or too large for
+/// the stack.
+mlir::LogicalResult emitAttentionKernel(mlir::OpBuilder& builder, kernel::CallOp call,
+                                        llvm::StringRef name, const VectorShape& shape);
 
 } // namespace titan::codegen

@@ -98,6 +98,36 @@ TEST(AttentionKernel, Masks) {
              .maskRows = !(broadcast & 4)});
 }
 
+// What *lower* chooses from a machine model: other blocks give the same values.
+TEST(AttentionKernel, BlocksOfOtherExtents) {
+  for (auto [rows, keys, padding] :
+       {std::tuple(16, 8, 16), {48, 16, 16}, {128, 32, 16}, {128, 128, 64}, {64, 64, 32}})
+    for (const char* element : {"f32", "bf16", "f64"})
+      for (auto [queries, width] : {std::pair(150, 16), {70, 40}})
+        check({.queries = queries,
+               .heads = 2,
+               .keyHeads = 1,
+               .width = width,
+               .element = element,
+               .causal = true,
+               .mask = width == 40 ? Mask::Boolean : Mask::None,
+               .p = 0.25,
+               .rows = rows,
+               .blockKeys = keys,
+               .padding = padding},
+              std::string_view(element) == "bf16" ? 1e-2 : 4e-6);
+  check({.queries = 70, .heads = 1, .width = 320, .causal = true, .rowsOfWide = 16});
+}
+
+TEST(AttentionKernel, SumsHaveTheSameBitsInAWorkspace) {
+  AttentionSpec spec = {.queries = 130, .heads = 4, .keyHeads = 2, .width = 32, .causal = true};
+  AttentionCase inOuts(spec);
+  spec.hasWorkspace = true;
+  AttentionCase inWorkspace(spec);
+  check(inWorkspace);
+  EXPECT_EQ(inWorkspace.backward(), inOuts.backward());
+}
+
 TEST(AttentionKernel, ScaleWhoseSignTurnsTheMaximum) {
   for (double scale : {-0.5, 3.0, 1e-3})
     check({.queries = 40, .heads = 2, .width = 16, .scale = scale}, 2e-5);
@@ -210,6 +240,8 @@ TEST(AttentionKernel, TilesOfBf16) {
       spec.causal = causal;
       if (spec.keys != 0 && !causal)
         spec.mask = Mask::Boolean;
+      if (spec.queries == 160)
+        spec.rows = 96, spec.blockKeys = 32;
       AttentionCase emulated(spec, "native", MatrixUnitKind::Emulated);
       check(emulated, 1e-2);
       if (reason)

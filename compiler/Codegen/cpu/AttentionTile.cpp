@@ -224,8 +224,9 @@ AttentionTypes::AttentionTypes(kernel::AttentionAttr attention, const VectorShap
   bool wholePairs = attention.getWidth() % 2 == 0 && attention.getValueWidth() % 2 == 0;
   // In pairs either way, which are what the unit takes.
   bool wholeTiles = shape.width == MatrixTile::columns;
-  for (int64_t extent : {attention.getQueries(), attention.getKeys(), attention.getRowBlock(),
-                         attention.getWidth(), attention.getValueWidth()})
+  for (int64_t extent : {attention.getQueries(), attention.getKeys(), attention.getWidth(),
+                         attention.getValueWidth(), attention.getBlocks().getRows(),
+                         attention.getBlocks().getKeys()})
     wholeTiles = wholeTiles && extent % MatrixTile::depth == 0;
   if (element.isBF16() && wholeTiles)
     unit = shape.matrixUnit;

@@ -19,10 +19,7 @@ const CpuRoutine gemm = {gemmRoutine, [](OpBuilder& builder, kernel::CallOp call
                          }};
 const CpuRoutine attention = {attentionRoutine, [](OpBuilder& builder, kernel::CallOp call,
                                                    StringRef symbol, const VectorShape& shape) {
-                                emitAttentionKernel(builder, call.getLoc(),
-                                                    cast<kernel::AttentionAttr>(call.getRoutine()),
-                                                    symbol, shape);
-                                return success();
+                                return emitAttentionKernel(builder, call, symbol, shape);
                               }};
 const CpuRoutine embedding = {embeddingRoutine, [](OpBuilder& builder, kernel::CallOp call,
                                                    StringRef symbol, const VectorShape&) {

@@ -65,7 +65,18 @@ template <typename Op> struct Routine {
                                              global, multiple);
   }
 
+  /// The machine's blocks. A workspace is not known before the attribute is.
+  kernel::AttentionBlocksAttr blocks(bool isBackward, int64_t workspace = 0) {
+    const MachineModel& m = l.machine;
+    int64_t width = std::max(queryShape[3], valueShape[3]);
+    bool isWide = width > (isBackward ? m.attentionBackwardWidth : m.attentionForwardWidth);
+    int64_t rows = isWide ? m.attentionRowsOfWide : m.attentionRows;
+    return kernel::AttentionBlocksAttr::get(l.context, rows, std::min(rows, m.attentionKeys),
+                                            m.attentionPadding, workspace);
+  }
+
   kernel::AttentionAttr attribute(kernel::ViewAttr result, int64_t logSumExp,
+                                  kernel::AttentionBlocksAttr blocks,
                                   kernel::AttentionMaskAttr mask,
                                   kernel::AttentionDropoutAttr dropout,
                                   kernel::AttentionGradientAttr gradient) {
@@ -73,7 +84,7 @@ template <typename Op> struct Routine {
         l.context, queryShape[0], queryShape[2], valueShape[2], queryShape[1], valueShape[1],
         queryShape[3], valueShape[3], tensorType(op.getQuery()).getElementType(),
         l.builder.getF64FloatAttr(op.getScale().convertToDouble()), op.getCausal(), query, key,
-        value, result, logSumExp, mask, dropout, gradient);
+        value, result, logSumExp, blocks, mask, dropout, gradient);
   }
 
   kernel::AttentionMaskAttr mask() {
@@ -118,7 +129,8 @@ struct Rules {
     kernel::ViewAttr result = wholeView(op.getResult(), routine.addOut(resultType));
     int64_t logSumExp = routine.addOut(logSumExpType);
     kernel::AttentionMaskAttr mask = routine.mask();
-    l.replace(routine.call(routine.attribute(result, logSumExp, mask, routine.dropout(), {})));
+    l.replace(routine.call(
+        routine.attribute(result, logSumExp, routine.blocks(false), mask, routine.dropout(), {})));
     return success();
   }
 
@@ -143,11 +155,13 @@ struct Rules {
                                                 adjoints[2], workspace);
     };
     kernel::AttentionAttr attention =
-        routine.attribute(result, logSumExp, mask, dropout, gradient(-1));
-    if (int64_t elements = attention.getWorkspaceElements()) {
+        routine.attribute(result, logSumExp, routine.blocks(true), mask, dropout, gradient(-1));
+    if (!attention.canSumInOuts()) {
+      int64_t elements = attention.getSumElements();
       int64_t workspace =
           routine.addOut(RankedTensorType::get({elements}, attention.getAccumulation()));
-      attention = routine.attribute(result, logSumExp, mask, dropout, gradient(workspace));
+      attention = routine.attribute(result, logSumExp, routine.blocks(true, elements), mask,
+                                    dropout, gradient(workspace));
     }
     l.replace(routine.call(attention).take_front(types.size()));
     return success();

@@ -203,6 +203,9 @@ AttentionCase::Call AttentionCase::call(bool isBackward) const {
   Operand logSumExp = {accumulationOf(s.element), s.batch * s.queries * s.heads};
   std::string gradient, resultText;
   size_t logSumExpAt;
+  int64_t sums = 0;
+  bool isWide = std::max(s.width, s.valueWidth) > (isBackward ? 128 : 256);
+  int64_t rows = isWide ? s.rowsOfWide : s.rows;
   if (isBackward) {
     View resultView = view("result", c.ins.size()), dresult = view("dresult", c.ins.size() + 1);
     c.ins.insert(c.ins.end(), {result, result});
@@ -210,13 +213,14 @@ AttentionCase::Call AttentionCase::call(bool isBackward) const {
     c.ins.push_back(logSumExp);
     c.views.insert(c.views.end(), {resultView, dresult, view("logSumExp", logSumExpAt)});
     c.outViews = projection("d", c.outs);
-    auto padded = [](int64_t width) { return kernel::AttentionAttr::padded(width); };
+    auto padded = [&](int64_t width) { return llvm::divideCeil(width, s.padding) * s.padding; };
     bool inPlace = s.element == logSumExp.element && padded(s.width) == s.width &&
-                   padded(s.valueWidth) == s.valueWidth;
+                   padded(s.valueWidth) == s.valueWidth && !s.hasWorkspace;
     int64_t workspace = inPlace ? -1 : static_cast<int64_t>(c.outs.size());
-    if (!inPlace)
-      c.outs.push_back({logSumExp.element,
-                        s.batch * s.keyHeads * s.keys * (padded(s.width) + padded(s.valueWidth))});
+    if (!inPlace) {
+      sums = s.batch * s.keyHeads * s.keys * (padded(s.width) + padded(s.valueWidth));
+      c.outs.push_back({logSumExp.element, sums});
+    }
     gradient = fmt::format(", gradient = <dresult = {}, dquery = {}, dkey = {}, dvalue = {}, "
                            "workspace = {}>",
                            dresult.text(), c.outViews[0].text(), c.outViews[1].text(),
@@ -254,10 +258,11 @@ AttentionCase::Call AttentionCase::call(bool isBackward) const {
       "#kernel.attention<batch = {}, heads = {}, keyHeads = {}, queries = {}, keys = {}, width = "
       "{}, "
       "valueWidth = {}, element = {}, scale = {:.17e} : f64, causal = {}, query = {}, key = {}, "
-      "value = {}, result = {}, logSumExp = {}{}{}{}>",
+      "value = {}, result = {}, logSumExp = {}, blocks = <rows = {}, keys = {}, padding = {}, "
+      "workspace = {}>{}{}{}>",
       s.batch, s.heads, s.keyHeads, s.queries, s.keys, s.width, s.valueWidth, s.element, s.scale,
       s.causal, c.views[0].text(), c.views[1].text(), c.views[2].text(), resultText, logSumExpAt,
-      mask, dropout, gradient);
+      rows, std::min(rows, s.blockKeys), s.padding, sums, mask, dropout, gradient);
   return c;
 }
 

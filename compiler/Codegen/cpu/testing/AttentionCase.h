@@ -22,6 +22,11 @@ struct AttentionSpec {
   /// The dimension in which the probabilities are a part of a tensor of twice the extent, and where
   /// it begins in it.
   int64_t window = -1, microbatch = 0;
+  /// Blocks of the routines, where heads are no wider than 256 (forward) or 128 (backward), else
+  /// with `rowsOfWide`; never more keys than rows.
+  int64_t rows = 64, rowsOfWide = 32, blockKeys = 64, padding = 16;
+  /// The backward routine has a workspace where it needs none, too.
+  bool hasWorkspace = false;
   /// Query, key and value are parts of one [batch, row, ...] tensor, and so are their adjoints.
   bool isPacked = false;
 };
