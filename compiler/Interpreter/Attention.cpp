@@ -1,7 +1,6 @@
 #include "compiler/Interpreter/Attention.h"
 
 #include "compiler/Interpreter/Matmul.h"
-#include "compiler/Support/DrownedScores.h"
 #include "runtime/program/Random.h"
 
 #include <algorithm>
@@ -57,25 +56,22 @@ struct Block {
         x *= problem.scale;
       if (problem.mask)
         problem.mask(b, h, query(r), line);
+      if (problem.roundScore)
+        for (double& x : line)
+          x = problem.roundScore(x);
       if (problem.causal)
         for (int64_t s = query(r) + 1; s < keys; ++s)
           line[s] = nothing;
     }
     return result;
   }
-  /// e^(score - logSumExp), in place.
+  /// e^(score - logSumExp), in place; the largest score is subtracted first where it is apart.
   void normalise(std::vector<double>& scores) const {
     for (int64_t r = 0; r < rows; ++r) {
       double total = *problem.logSumExp.at(b, query(r), h);
-      if (total < drownedBelow && total != nothing) {
-        MutableArrayRef<double> line = row(scores, r).take_front(keys);
-        double largest = *std::max_element(line.begin(), line.end());
-        for (double& x : line)
-          x = std::exp(x - largest) * (drownedUnit / total);
-        continue;
-      }
+      double largest = problem.largest.data ? *problem.largest.at(b, query(r), h) : 0;
       for (double& x : row(scores, r).take_front(keys))
-        x = x == nothing ? 0 : std::exp(x - total);
+        x = x == nothing ? 0 : std::exp((x - largest) - total);
     }
   }
   void drop(std::vector<double>& matrix) const {
@@ -99,18 +95,20 @@ void forEachBlock(const AttentionProblem& p, int64_t b, int64_t h, Function func
   }
 }
 
-/// log(sum of e^x); -inf if every x is. See DrownedScores.h.
-double logSumExp(llvm::ArrayRef<double> line) {
+/// Of one query's scores. Where nothing is attended to, {0, -inf}.
+struct Statistics {
+  double largest;
+  double logSum; ///< log(sum of e^(score - largest))
+};
+Statistics statisticsOf(llvm::ArrayRef<double> line) {
   double largest = nothing, sum = 0;
   for (double x : line)
     largest = x > largest || std::isnan(x) ? x : largest;
   if (largest == nothing)
-    return nothing;
+    return {0, nothing};
   for (double x : line)
     sum += std::exp(x - largest);
-  if (largest < drownedBelow)
-    return drownedUnit * sum;
-  return largest + std::log(sum);
+  return {largest, std::log(sum)};
 }
 
 } // namespace
@@ -122,8 +120,16 @@ void MaskRows::operator()(int64_t b, int64_t h, int64_t t, MutableArrayRef<doubl
     if (mask.isFloat())
       x += mask.floats()[i];
     else if (!mask.integers()[i])
-      x = nothing;
+      x = fill;
   }
+}
+
+void FilledRows::operator()(int64_t b, int64_t h, int64_t t,
+                            MutableArrayRef<double> adjoints) const {
+  int64_t first = b * mask.batch + h * mask.head + t * mask.query;
+  for (auto [s, x] : llvm::enumerate(adjoints))
+    if (!mask.mask.integers()[first + static_cast<int64_t>(s)])
+      x = 0;
 }
 
 void DropoutRows::operator()(int64_t b, int64_t h, int64_t t,
@@ -141,9 +147,12 @@ void attend(const AttentionProblem& p, Heads<double> result) {
       std::vector<double> keyColumns = transposed(p.key, b, keyHead, p.keys, p.width);
       forEachBlock(p, b, h, [&](const Block& block) {
         std::vector<double> matrix = block.scores(keyColumns);
-        for (int64_t r = 0; r < block.rows; ++r)
-          *p.logSumExp.at(b, block.query(r), h) =
-              logSumExp(block.row(matrix, r).take_front(block.keys));
+        for (int64_t r = 0; r < block.rows; ++r) {
+          auto [largest, logSum] = statisticsOf(block.row(matrix, r).take_front(block.keys));
+          if (p.largest.data)
+            *p.largest.at(b, block.query(r), h) = largest;
+          *p.logSumExp.at(b, block.query(r), h) = p.largest.data ? logSum : largest + logSum;
+        }
         block.normalise(matrix);
         block.drop(matrix);
         block.round(matrix);
@@ -177,6 +186,8 @@ void attendBackward(const AttentionProblem& p, Heads<const double> result,
             delta += dy[i] * y[i];
           for (auto [ds, x] : llvm::zip_equal(block.row(dscore, r), block.row(probability, r)))
             ds = x * (ds - delta);
+          if (p.filled)
+            p.filled(b, h, block.query(r), block.row(dscore, r).take_front(block.keys));
         }
         block.round(dscore);
         block.drop(probability);

@@ -8,6 +8,7 @@
 #include "llvm/ADT/STLFunctionalExtras.h"
 
 #include <array>
+#include <limits>
 
 namespace titan::interpreter {
 
@@ -27,12 +28,19 @@ template <typename T> struct Heads {
 using RowFunction =
     llvm::function_ref<void(int64_t, int64_t, int64_t, llvm::MutableArrayRef<double>)>;
 
-/// A mask as a RowFunction: adds a row of it, or -inf where it is false. Strides are in elements, 0
-/// where the mask is broadcast; keys are contiguous.
+/// A mask as a RowFunction: adds a row of it, or writes `fill` where it is false. Strides are in
+/// elements, 0 where the mask is broadcast; keys are contiguous.
 struct MaskRows {
   const Tensor& mask;
   int64_t batch, head, query;
+  double fill = -std::numeric_limits<double>::infinity();
   void operator()(int64_t b, int64_t h, int64_t t, llvm::MutableArrayRef<double> scores) const;
+};
+
+/// The adjoints of scores that a fill has replaced, as a RowFunction: 0.
+struct FilledRows {
+  const MaskRows& mask;
+  void operator()(int64_t b, int64_t h, int64_t t, llvm::MutableArrayRef<double> adjoints) const;
 };
 
 /// titan.dropout of a tensor [B, H, T, S] as a RowFunction. Element indices are those of a tensor
@@ -51,20 +59,24 @@ struct AttentionProblem {
   int64_t batch, queries, keys, heads, keyHeads, width, valueWidth;
   double scale;
   bool causal;         ///< query i attends to keys 0..i
-  RowFunction mask;    ///< adds to scaled scores; null: no mask
+  RowFunction mask;    ///< of scaled scores; null: no mask
+  RowFunction filled;  ///< of their adjoints; null: no mask writes over scores
   RowFunction dropout; ///< multiplies probabilities by 0 or 1 / (1 - p); null: no dropout
+  /// Rounds a masked score; null: not.
+  llvm::function_ref<double(double)> roundScore;
   /// Rounds a probability, or its adjoint, before it enters a product; null: not.
   llvm::function_ref<double(double)> round;
 
   Heads<const double> query, key, value;
   Heads<double> logSumExp; ///< of one element a head
+  Heads<double> largest;   ///< likewise, without data where it is part of logSumExp
 };
 
-/// Sets `result` and `problem.logSumExp`.
+/// Sets `result` and the statistics of `problem`.
 void attend(const AttentionProblem& problem, Heads<double> result);
 
-/// Adds to `dquery`, `dkey` and `dvalue`, which the caller sets to zero; `problem.logSumExp` is
-/// read.
+/// Adds to `dquery`, `dkey` and `dvalue`, which the caller sets to zero; the statistics of
+/// `problem` are read.
 void attendBackward(const AttentionProblem& problem, Heads<const double> result,
                     Heads<const double> dresult, Heads<double> dquery, Heads<double> dkey,
                     Heads<double> dvalue);

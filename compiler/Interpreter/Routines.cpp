@@ -121,7 +121,10 @@ private:
 };
 
 MaskRows maskOf(AttentionMaskAttr mask, const Tensor& tensor) {
-  return {tensor, mask.getBatch(), mask.getHead(), mask.getRow()};
+  MaskRows rows{tensor, mask.getBatch(), mask.getHead(), mask.getRow()};
+  if (FloatAttr fill = mask.getFill())
+    rows.fill = fill.getValueAsDouble();
+  return rows;
 }
 
 DropoutRows dropoutOf(CallOp op, AttentionDropoutAttr dropout, AttentionAttr routine,
@@ -164,17 +167,29 @@ LogicalResult attention(CallOp op, AttentionAttr a, Frame& frame) {
   problem.value = operands.read(a.getValue());
   // [batch, head, query], contiguous.
   Tensor logSumExp = gradient ? operands.in(a.getLogSumExp()) : operands.out(a.getLogSumExp());
-  problem.logSumExp = {logSumExp.mutableFloats().data(), a.getHeads() * a.getQueries(), 1,
-                       a.getQueries()};
+  auto statistics = [&](Tensor& tensor) {
+    return Heads<double>{tensor.mutableFloats().data(), a.getHeads() * a.getQueries(), 1,
+                         a.getQueries()};
+  };
+  problem.logSumExp = statistics(logSumExp);
+  std::optional<Tensor> largest;
+  if (int64_t at = a.getLargest(); at >= 0)
+    problem.largest = statistics(largest.emplace(gradient ? operands.in(at) : operands.out(at)));
   std::optional<MaskRows> mask;
   if (AttentionMaskAttr attribute = a.getMask())
     problem.mask = mask.emplace(maskOf(attribute, operands.in(attribute.getOperand())));
+  std::optional<FilledRows> filled;
+  if (mask && a.getMask().getFill())
+    problem.filled = filled.emplace(*mask);
   std::optional<DropoutRows> dropout;
   if (AttentionDropoutAttr attribute = a.getDropout())
     problem.dropout = dropout.emplace(dropoutOf(op, attribute, a, operands, frame));
   auto round = [&](double x) { return frame.round(x, a.getElement()); };
   if (a.getElement() != a.getAccumulation())
     problem.round = round;
+  auto roundScore = [&](double x) { return frame.round(x, a.getAccumulation()); };
+  if (largest)
+    problem.roundScore = roundScore;
 
   if (gradient) {
     Heads<double> dquery = operands.write(gradient.getDquery()),
@@ -188,6 +203,8 @@ LogicalResult attention(CallOp op, AttentionAttr a, Frame& frame) {
   } else {
     attend(problem, operands.write(a.getResult()));
     operands.out(a.getLogSumExp()) = logSumExp;
+    if (largest)
+      operands.out(a.getLargest()) = *largest;
   }
   operands.setResults();
   return success();

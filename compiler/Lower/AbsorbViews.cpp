@@ -100,13 +100,15 @@ struct Views {
     kernel::AttentionMaskAttr mask = attention.getMask();
     if (mask)
       mask = kernel::AttentionMaskAttr::get(context, in(mask.getOperand()), mask.getBoolean(),
-                                            mask.getBatch(), mask.getHead(), mask.getRow());
+                                            mask.getBatch(), mask.getHead(), mask.getRow(),
+                                            mask.getFill());
     kernel::AttentionDropoutAttr dropout = attention.getDropout();
     if (dropout)
       dropout = kernel::AttentionDropoutAttr::get(context, dropout.getP(), dropout.getStream(),
                                                   in(dropout.getSeed()), in(dropout.getStep()),
                                                   dropout.getGlobal(), dropout.getMultiple());
     int64_t logSumExp = gradient ? in(attention.getLogSumExp()) : out(attention.getLogSumExp());
+    int64_t largest = gradient ? in(attention.getLargest()) : out(attention.getLargest());
     if (gradient)
       gradient =
           kernel::AttentionGradientAttr::get(context, views[4].view, views[5].view, views[6].view,
@@ -116,7 +118,7 @@ struct Views {
                               attention.getWidth(), attention.getValueWidth(),
                               attention.getElement(), attention.getScale(), attention.getCausal(),
                               views[0].view, views[1].view, views[2].view, views[3].view, logSumExp,
-                              attention.getBlocks(), mask, dropout, gradient);
+                              largest, attention.getBlocks(), mask, dropout, gradient);
   }
 
   struct Entry {
@@ -246,6 +248,7 @@ private:
       (entry.isOut ? usedOuts : usedIns).insert(entry.view.getOperand());
     kernel::AttentionGradientAttr gradient = attention.getGradient();
     useBesides(gradient ? usedIns : usedOuts, attention.getLogSumExp());
+    useBesides(gradient ? usedIns : usedOuts, attention.getLargest());
     if (kernel::AttentionMaskAttr mask = attention.getMask())
       useBesides(usedIns, mask.getOperand());
     if (kernel::AttentionDropoutAttr dropout = attention.getDropout()) {

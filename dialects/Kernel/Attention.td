@@ -16,8 +16,12 @@ def Kernel_ViewAttr : AttrDef<Kernel_Dialect, "View"> {
 def Kernel_AttentionMaskAttr : AttrDef<Kernel_Dialect, "AttentionMask"> {
   let mnemonic = "attention_mask";
   let summary = "the mask [batch, head, row, key]: strides in elements (0 where it is broadcast); keys are contiguous";
-  let description = "Boolean masks say what is attended to, others are added to the scaled scores; the operand's element type tells.";
-  let parameters = (ins "int64_t":$operand, "bool":$boolean, "int64_t":$batch, "int64_t":$head, "int64_t":$row);
+  let description = [{
+    Boolean masks say what is attended to, others are added to the scaled scores; the operand's element type tells. With `fill` the score is that
+    number where a boolean mask is false.
+  }];
+  let parameters = (ins "int64_t":$operand, "bool":$boolean, "int64_t":$batch, "int64_t":$head, "int64_t":$row,
+                        OptionalParameter<"::mlir::FloatAttr">:$fill);
   let assemblyFormat = "`<` struct(params) `>`";
 }
 
@@ -65,6 +69,7 @@ def Kernel_AttentionAttr : AttrDef<Kernel_Dialect, "Attention", [DeclareAttrInte
     query [batch, queries, heads, width], key [batch, keys, keyHeads, width], value [batch, keys, keyHeads, valueWidth] and result
     [batch, queries, heads, valueWidth] are views, all of type `element`. The forward routine writes `result` and `logSumExp` to outs, the backward
     routine reads both from ins. log_sum_exp [batch, heads, queries] is contiguous and, like an additive mask, of the accumulation type: f32, or f64 for f64.
+    So is `largest`, beside an additive mask or a `fill`; else it is -1.
 
     A unit is a block of query rows of one head (forward) or one key head with all of its query heads (backward). `blocks` decides the order of sums,
     and with it bits; what is computed does not depend on it.
@@ -72,7 +77,7 @@ def Kernel_AttentionAttr : AttrDef<Kernel_Dialect, "Attention", [DeclareAttrInte
   let parameters = (ins "int64_t":$batch, "int64_t":$heads, "int64_t":$keyHeads, "int64_t":$queries, "int64_t":$keys,
     "int64_t":$width, "int64_t":$valueWidth, "::mlir::Type":$element, "::mlir::FloatAttr":$scale, "bool":$causal,
     "::titan::kernel::ViewAttr":$query, "::titan::kernel::ViewAttr":$key, "::titan::kernel::ViewAttr":$value,
-    "::titan::kernel::ViewAttr":$result, "int64_t":$logSumExp,
+    "::titan::kernel::ViewAttr":$result, "int64_t":$logSumExp, DefaultValuedParameter<"int64_t", "-1">:$largest,
     "::titan::kernel::AttentionBlocksAttr":$blocks,
     OptionalParameter<"::titan::kernel::AttentionMaskAttr">:$mask,
     OptionalParameter<"::titan::kernel::AttentionDropoutAttr">:$dropout,
@@ -81,6 +86,8 @@ def Kernel_AttentionAttr : AttrDef<Kernel_Dialect, "Attention", [DeclareAttrInte
   let extraClassDeclaration = [{
     /// Elements of a row of sums for `width` columns: rounded up to `blocks.padding`.
     int64_t padded(int64_t width) const;
+    /// Are there masks of numbers, so that the largest score of a query is a statistic of its own?
+    bool keepsLargest() const { return getMask() && (!getMask().getBoolean() || getMask().getFill()); }
     /// The type that scores, softmax and sums have.
     ::mlir::FloatType getAccumulation() const;
     /// Elements of the backward routine's sums over queries, of all key heads: what a workspace holds.

@@ -38,6 +38,9 @@ SmallVector<Touched> touchedOperands(AttentionAttr attention) {
       view("result", !gradient, attention.getResult(), false, valueWidth),
       {"log_sum_exp", !gradient, attention.getLogSumExp(), accumulation,
        attention.getBatch() * attention.getQueries() * attention.getHeads()}};
+  if (attention.keepsLargest())
+    touched.push_back({"largest", !gradient, attention.getLargest(), accumulation,
+                       attention.getBatch() * attention.getQueries() * attention.getHeads()});
   if (AttentionMaskAttr mask = attention.getMask()) {
     Type element =
         mask.getBoolean() ? Type(IntegerType::get(attention.getContext(), 1)) : Type(accumulation);
@@ -85,8 +88,8 @@ AttentionAttr withoutStream(AttentionAttr a) {
   return AttentionAttr::get(a.getContext(), a.getBatch(), a.getHeads(), a.getKeyHeads(),
                             a.getQueries(), a.getKeys(), a.getWidth(), a.getValueWidth(),
                             a.getElement(), a.getScale(), a.getCausal(), a.getQuery(), a.getKey(),
-                            a.getValue(), a.getResult(), a.getLogSumExp(), a.getBlocks(),
-                            a.getMask(), dropout, a.getGradient());
+                            a.getValue(), a.getResult(), a.getLogSumExp(), a.getLargest(),
+                            a.getBlocks(), a.getMask(), dropout, a.getGradient());
 }
 
 FloatType AttentionAttr::getAccumulation() const {
@@ -151,6 +154,11 @@ LogicalResult AttentionAttr::verifyCall(Operation* op) const {
   if (getHeads() % getKeyHeads() != 0)
     return call.emitOpError("(C3) ")
            << getHeads() << " query heads are no multiple of " << getKeyHeads() << " key heads";
+  if (getMask() && getMask().getFill() && !getMask().getBoolean())
+    return call.emitOpError("(C1) fills with ") << getMask().getFill() << " beside a floating mask";
+  if (!keepsLargest() && getLargest() >= 0)
+    return call.emitOpError("(C1) has a largest score in operand ")
+           << getLargest() << " without a mask of numbers";
   if (failed(verifyBlocks(call, *this)))
     return failure();
   if (AttentionDropoutAttr dropout = getDropout())

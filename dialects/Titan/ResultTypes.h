@@ -21,5 +21,8 @@ mlir::RankedTensorType embeddingType(mlir::RankedTensorType table, mlir::RankedT
 /// [B, H, T]. Both operands have rank 4.
 mlir::RankedTensorType attentionType(mlir::RankedTensorType query, mlir::RankedTensorType value);
 mlir::RankedTensorType logSumExpType(mlir::RankedTensorType query);
+/// Has titan.attention with this mask (or none) and fill the largest score as a third result, of
+/// the second one's type?
+bool keepsLargestScore(mlir::Value mask, mlir::FloatAttr fill);
 
 } // namespace titan::ir

@@ -44,6 +44,10 @@ RankedTensorType logSumExpType(RankedTensorType query) {
                                accumulationType(query.getElementType()));
 }
 
+bool keepsLargestScore(Value mask, FloatAttr fill) {
+  return fill || (mask && !tensorType(mask).getElementType().isInteger(1));
+}
+
 SmallVector<int64_t> withoutDims(ArrayRef<int64_t> shape, ArrayRef<int64_t> dims) {
   SmallVector<int64_t> kept;
   for (auto [d, extent] : llvm::enumerate(shape))
@@ -119,12 +123,15 @@ void EmbeddingOp::build(OpBuilder& builder, OperationState& state, Value table, 
 }
 
 void AttentionOp::build(OpBuilder& builder, OperationState& state, Value query, Value key,
-                        Value value, Value mask, double scale, bool causal, ArrayAttr path,
-                        PhaseAttr phase) {
-  build(builder, state,
-        {attentionType(tensorType(query), tensorType(value)), logSumExpType(tensorType(query))},
-        query, key, value, mask, /*seed=*/Value(), /*step=*/Value(), /*base=*/Value(),
-        APFloat(scale), causal, APFloat(0.0), /*stream=*/0, /*window=*/WindowAttr(), path, phase);
+                        Value value, Value mask, double scale, bool causal, FloatAttr fill,
+                        ArrayAttr path, PhaseAttr phase) {
+  RankedTensorType statistic = logSumExpType(tensorType(query));
+  SmallVector<Type> types = {attentionType(tensorType(query), tensorType(value)), statistic};
+  if (keepsLargestScore(mask, fill))
+    types.push_back(statistic);
+  build(builder, state, types, query, key, value, mask, /*seed=*/Value(), /*step=*/Value(),
+        /*base=*/Value(), APFloat(scale), causal, APFloat(0.0), /*stream=*/0,
+        /*window=*/WindowAttr(), fill, path, phase);
 }
 
 } // namespace titan::ir

@@ -127,16 +127,26 @@ public:
       all &= attends;
     }
     AttentionMask mask;
+    if (isCausal && finite && !causal_ && !(constant && all))
+      mask.whyNotCausal = constant
+                              ? "a query has no key left, and numbers other than -inf forbid"
+                              : "the mask also depends on inputs, and a number other than -inf "
+                                "forbids: a query without any key attends to all of them";
+    // Where a query may have no key left it matters that such scores are not added to.
+    const bool isFilled = llvm::any_of(written, writesNumber);
+    if (std::optional<double> fill = commonFill(written);
+        fill && !(constant && all && forbids(*fill))) {
+      mask.operand = combine(Summands{conditions(terms), {}});
+      mask.fill = fill;
+      return mask;
+    }
+    if (isFilled && !(constant && all))
+      mask.whyAdded = "some scores are replaced by a number, and others changed";
     // A query without any key attends to all of them alike where it is forbidden by a number, and
     // to none in titan.attention.
     if (finite && !(constant && all)) {
       mask.operand = asWritten(written);
       mask.causal = causal_;
-      if (isCausal && !causal_)
-        mask.whyNotCausal = constant
-                                ? "a query has no key left, and numbers other than -inf forbid"
-                                : "the mask also depends on inputs, and a number other than -inf "
-                                  "forbids: a query without any key attends to all of them";
       return mask;
     }
     mask.causal = isCausal && anyForbidden;
@@ -147,10 +157,7 @@ public:
       summands.added.push_back(softView());
     for (const MaskTerm& term : others) {
       if (term.kind == MaskTerm::Kind::Fill && term.fill == -kInfinity) {
-        View view = term.view;
-        if (!term.keeps)
-          view.value = b_.create<ir::NotOp>(view.value);
-        summands.allowed.push_back(view);
+        llvm::append_range(summands.allowed, conditions(term));
       } else {
         summands.added.push_back(asAdded(term));
       }
@@ -164,6 +171,27 @@ private:
     SmallVector<View> allowed; ///< boolean
     SmallVector<View> added;   ///< of type_
   };
+
+  static bool writesNumber(const MaskTerm& term) {
+    return term.kind == MaskTerm::Kind::Fill && term.fill != -kInfinity;
+  }
+  /// The number other than -inf that every term writes over scores.
+  std::optional<double> commonFill(ArrayRef<MaskTerm> written) const {
+    if (causal_ || written.empty() || !llvm::all_of(written, [&](const MaskTerm& term) {
+          return writesNumber(term) && term.fill == written.front().fill;
+        }))
+      return std::nullopt;
+    return written.front().fill;
+  }
+  /// Where terms that write over scores keep them.
+  SmallVector<View> conditions(ArrayRef<MaskTerm> terms) {
+    return llvm::map_to_vector(terms, [&](const MaskTerm& term) {
+      View view = term.view;
+      if (!term.keeps)
+        view.value = b_.create<ir::NotOp>(view.value);
+      return view;
+    });
+  }
 
   /// Adds a constant term that is the same for every sample and head.
   bool addToGrid(const MaskTerm& term) {

@@ -25,14 +25,17 @@ struct MaskTerm {
 
 struct AttentionMask {
   bool causal = false;
-  mlir::Value operand;      ///< what titan.attention takes, or null
-  std::string whyNotCausal; ///< where a causal part had to stay in the operand
+  mlir::Value operand;        ///< what titan.attention takes, or null
+  std::optional<double> fill; ///< its fill, beside a boolean operand
+  std::string whyNotCausal;   ///< where a causal part had to stay in the operand
+  std::string whyAdded;       ///< where what is written over scores became a sum
 };
 
 /// The mask that `terms`, in the order of the computation, amount to. A constant part that forbids
 /// exactly the keys after each query becomes `causal`, where that is the same for every value of
-/// the other parts; boolean parts that write -inf become one boolean operand; all else is added, in
-/// `type`. `evaluator` may know buffers.
+/// the other parts; boolean parts that write -inf become one boolean operand, and so do parts that
+/// all write one other number, its fill; all else is added, in `type`. `evaluator` may know
+/// buffers.
 /// With `causal`, keys after each query are forbidden from the start.
 AttentionMask buildMask(const ir::TensorBuilder& b, llvm::ArrayRef<MaskTerm> terms, int64_t queries,
                         int64_t keys, bool causal, mlir::Type type, Evaluator& evaluator);

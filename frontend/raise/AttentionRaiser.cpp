@@ -308,7 +308,10 @@ private:
     AttentionMask mask = buildMask(b, scores_.terms, query_.extent(kQuery), key_.extent(kKey),
                                    /*causal=*/false, accumulation, evaluator_);
     raised_.whyNotCausal = mask.whyNotCausal;
-    auto attention = b.create<ir::AttentionOp>(q, k, v, mask.operand, exactScale(), mask.causal);
+    raised_.whyAdded = mask.whyAdded;
+    FloatAttr fill = mask.fill ? builder.getF64FloatAttr(*mask.fill) : FloatAttr();
+    auto attention =
+        b.create<ir::AttentionOp>(q, k, v, mask.operand, exactScale(), mask.causal, fill);
     raised_.attention = attention;
     if (ir::DropoutOp dropout = probabilities_.dropout) {
       attention.setPAttr(dropout.getPAttr());

@@ -12,6 +12,7 @@ struct RaisedAttention {
   ir::AttentionOp attention; ///< null where nothing was raised
   std::string problem;       ///< why not; empty where nobody would call it attention
   std::string whyNotCausal;  ///< why its causal mask stays an operand
+  std::string whyAdded;      ///< why what is written over its scores became a sum
 };
 
 /// Matches first, then replaces the second product; what is dead then stays for the caller.

@@ -30,7 +30,8 @@ void simplify(ir::AttentionOp op, Evaluator& evaluator) {
     op.getKeyMutable().assign(arranged(b, oneKey, {kBatch, kKey, kHead, kWidth}));
     op.getValueMutable().assign(arranged(b, oneValue, {kBatch, kKey, kHead, kWidth}));
   }
-  if (!op.getMask())
+  bool isFree = llvm::all_of(op->getResults().drop_front(), [](Value v) { return v.use_empty(); });
+  if (!op.getMask() || op.getFill() || !isFree)
     return;
   Type type = ir::tensorType(op.getLogSumExp()).getElementType();
   bool isBoolean = ir::tensorType(op.getMask()).getElementType().isInteger(1);
@@ -42,10 +43,13 @@ void simplify(ir::AttentionOp op, Evaluator& evaluator) {
   AttentionMask mask =
       buildMask(b, term, ir::tensorType(op.getQuery()).getDimSize(1),
                 ir::tensorType(op.getKey()).getDimSize(1), op.getCausal(), type, evaluator);
-  op.setCausal(mask.causal);
-  op.getMaskMutable().clear();
-  if (mask.operand)
-    op.getMaskMutable().assign(mask.operand);
+  auto simple =
+      b.create<ir::AttentionOp>(op.getQuery(), op.getKey(), op.getValue(), mask.operand,
+                                op.getScale().convertToDouble(), mask.causal, FloatAttr());
+  simple.setPAttr(op.getPAttr());
+  simple.setStreamAttr(op.getStreamAttr());
+  op.getResult().replaceAllUsesWith(simple.getResult());
+  op.erase();
 }
 
 struct RaiseAttention : impl::RaiseAttentionBase<RaiseAttention> {
@@ -66,6 +70,13 @@ struct RaiseAttention : impl::RaiseAttentionBase<RaiseAttention> {
                          remark::RemarkOpts::name("raise-causal").category("import"))
               << remark::reason("{0}", raised.whyNotCausal)
               << remark::add("the causal mask of '{0}' stays an operand",
+                             ir::describePlace(raised.attention));
+        if (!raised.whyAdded.empty())
+          remark::missed(raised.attention.getLoc(),
+                         remark::RemarkOpts::name("raise-fill").category("import"))
+              << remark::reason("{0}", raised.whyAdded)
+              << remark::add("a query of '{0}' whose keys are all masked has a gradient through "
+                             "scores that were replaced",
                              ir::describePlace(raised.attention));
       } else if (!raised.problem.empty()) {
         remarkNotRaised(softmax, "titan.attention", raised.problem);

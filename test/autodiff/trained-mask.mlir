@@ -16,7 +16,7 @@ module {
   func.func @step(%m: tensor<1x1x1x3xf32> {titan.state = @bias}, %x: tensor<1x2x3x1x4xf32> {titan.input = "x"})
       -> (tensor<1x1x1x3xf32> {titan.state = @bias}, tensor<f32> {titan.metric = "loss_sum"}) {
     %l = accum.loop %i in 1 unordered slices(%xi = %x : tensor<1x2x3x1x4xf32>) -> (tensor<f32>) {
-      %y, %lse = titan.attention %xi, %xi, %xi mask %m scale 0.5 {path = ["h.0.attn"]} : (tensor<2x3x1x4xf32>, tensor<2x3x1x4xf32>, tensor<2x3x1x4xf32>, tensor<1x1x1x3xf32>) -> (tensor<2x3x1x4xf32>, tensor<2x1x3xf32>)
+      %y, %lse, %max = titan.attention %xi, %xi, %xi mask %m scale 0.5 {path = ["h.0.attn"]} : (tensor<2x3x1x4xf32>, tensor<2x3x1x4xf32>, tensor<2x3x1x4xf32>, tensor<1x1x1x3xf32>) -> (tensor<2x3x1x4xf32>, tensor<2x1x3xf32>, tensor<2x1x3xf32>)
       %s = titan.reduce sum %y [0, 1, 2, 3] : tensor<2x3x1x4xf32> to tensor<f32>
       accum.yield %s : tensor<f32>
     }

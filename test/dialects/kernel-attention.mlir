@@ -190,3 +190,39 @@ func.func @workspace_operand(%q: tensor<1x3x2x8xf32>, %l: tensor<1x2x3xf32>) {
       -> (tensor<1x3x2x8xf32>, tensor<1x3x2x8xf32>, tensor<1x3x2x8xf32>)
   return
 }
+
+// -----
+
+func.func @largest(%q: tensor<1x3x2x16xf32>, %l: tensor<1x2x3xf32>, %n: tensor<i64>, %i: index) {
+  // expected-error @+1 {{(C1) has a largest score in operand 2 without a mask of numbers}}
+  %y:2 = kernel.call #kernel.attention<batch = 1, heads = 2, keyHeads = 2, queries = 3, keys = 3, width = 16, valueWidth = 16,
+      element = f32, scale = 0.25 : f64, causal = true, query = <operand = 0, offset = 0, batch = 96, row = 32, head = 16>,
+      key = <operand = 1, offset = 0, batch = 96, row = 32, head = 16>, value = <operand = 2, offset = 0, batch = 96, row = 32, head = 16>,
+      result = <operand = 0, offset = 0, batch = 96, row = 32, head = 16>, logSumExp = 1, largest = 2, blocks = <rows = 64, keys = 64, padding = 16, workspace = 0>>
+      ins(%q, %q, %q : tensor<1x3x2x16xf32>, tensor<1x3x2x16xf32>, tensor<1x3x2x16xf32>) outs(%q, %l : tensor<1x3x2x16xf32>, tensor<1x2x3xf32>) -> (tensor<1x3x2x16xf32>, tensor<1x2x3xf32>)
+  return
+}
+
+// -----
+
+func.func @fill(%q: tensor<1x3x2x16xf32>, %l: tensor<1x2x3xf32>, %n: tensor<i64>, %i: index) {
+  // expected-error @+1 {{(C1) fills with -1.000000e+09 : f64 beside a floating mask}}
+  %y:2 = kernel.call #kernel.attention<batch = 1, heads = 2, keyHeads = 2, queries = 3, keys = 3, width = 16, valueWidth = 16,
+      element = f32, scale = 0.25 : f64, causal = true, query = <operand = 0, offset = 0, batch = 96, row = 32, head = 16>,
+      key = <operand = 1, offset = 0, batch = 96, row = 32, head = 16>, value = <operand = 2, offset = 0, batch = 96, row = 32, head = 16>,
+      result = <operand = 0, offset = 0, batch = 96, row = 32, head = 16>, logSumExp = 1, blocks = <rows = 64, keys = 64, padding = 16, workspace = 0>, mask = <operand = 3, boolean = false, batch = 0, head = 0, row = 3, fill = -1.0e9 : f64>>
+      ins(%q, %q, %q, %n : tensor<1x3x2x16xf32>, tensor<1x3x2x16xf32>, tensor<1x3x2x16xf32>, tensor<i64>) outs(%q, %l : tensor<1x3x2x16xf32>, tensor<1x2x3xf32>) -> (tensor<1x3x2x16xf32>, tensor<1x2x3xf32>)
+  return
+}
+
+// -----
+
+func.func @no_largest(%q: tensor<1x3x2x16xf32>, %l: tensor<1x2x3xf32>, %n: tensor<i64>, %i: index) {
+  // expected-error @+1 {{(C1) has no largest}}
+  %y:2 = kernel.call #kernel.attention<batch = 1, heads = 2, keyHeads = 2, queries = 3, keys = 3, width = 16, valueWidth = 16,
+      element = f32, scale = 0.25 : f64, causal = true, query = <operand = 0, offset = 0, batch = 96, row = 32, head = 16>,
+      key = <operand = 1, offset = 0, batch = 96, row = 32, head = 16>, value = <operand = 2, offset = 0, batch = 96, row = 32, head = 16>,
+      result = <operand = 0, offset = 0, batch = 96, row = 32, head = 16>, logSumExp = 1, blocks = <rows = 64, keys = 64, padding = 16, workspace = 0>, mask = <operand = 3, boolean = false, batch = 0, head = 0, row = 3>>
+      ins(%q, %q, %q, %n : tensor<1x3x2x16xf32>, tensor<1x3x2x16xf32>, tensor<1x3x2x16xf32>, tensor<i64>) outs(%q, %l : tensor<1x3x2x16xf32>, tensor<1x2x3xf32>) -> (tensor<1x3x2x16xf32>, tensor<1x2x3xf32>)
+  return
+}

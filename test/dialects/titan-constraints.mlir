@@ -523,6 +523,30 @@ func.func @attention_C3(%q: tensor<2x3x4x8xbf16>, %k: tensor<2x5x2x8xbf16>) {
 
 // -----
 
+func.func @attention_C2_fill(%q: tensor<2x3x4x8xf32>, %k: tensor<2x5x2x8xf32>, %m: tensor<2x1x3x5xf32>) {
+  // expected-error @+1 {{(C2) fills scores with -1.000000e+09 : f64, which is a finite number beside a boolean mask}}
+  %o, %l, %x = titan.attention %q, %k, %k mask %m scale 1.0 {fill = -1.0e9 : f64} : (tensor<2x3x4x8xf32>, tensor<2x5x2x8xf32>, tensor<2x5x2x8xf32>, tensor<2x1x3x5xf32>) -> (tensor<2x3x4x8xf32>, tensor<2x4x3xf32>, tensor<2x4x3xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_C3_no_largest(%q: tensor<2x3x4x8xf32>, %k: tensor<2x5x2x8xf32>, %m: tensor<2x1x3x5xf32>) {
+  // expected-error @+1 {{(C3) has a largest score of 'tensor<2x4x3xf32>' beside this mask}}
+  %o, %l = titan.attention %q, %k, %k mask %m scale 1.0 : (tensor<2x3x4x8xf32>, tensor<2x5x2x8xf32>, tensor<2x5x2x8xf32>, tensor<2x1x3x5xf32>) -> (tensor<2x3x4x8xf32>, tensor<2x4x3xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_C3_largest(%q: tensor<2x3x4x8xf32>, %k: tensor<2x5x2x8xf32>) {
+  // expected-error @+1 {{(C3) has no largest score of 'tensor<2x4x3xf32>' beside this mask}}
+  %o, %l, %x = titan.attention %q, %k, %k scale 1.0 : (tensor<2x3x4x8xf32>, tensor<2x5x2x8xf32>, tensor<2x5x2x8xf32>) -> (tensor<2x3x4x8xf32>, tensor<2x4x3xf32>, tensor<2x4x3xf32>)
+  return
+}
+
+// -----
+
 func.func @attention_C4(%q: tensor<2x3x4x8xf32>, %n: tensor<i64>) {
   // expected-error @+1 {{(C4) has a seed or a window, but p = 0}}
   %o, %l = titan.attention %q, %q, %q seed %n step %n scale 1.0 : (tensor<2x3x4x8xf32>, tensor<2x3x4x8xf32>, tensor<2x3x4x8xf32>, tensor<i64>, tensor<i64>) -> (tensor<2x3x4x8xf32>, tensor<2x4x3xf32>)

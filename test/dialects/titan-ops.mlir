@@ -371,14 +371,25 @@ func.func @attention_mask(%q: tensor<2x4x4x3xf32>, %k: tensor<2x5x2x3xf32>, %v: 
   return %r, %lse : tensor<2x4x4x2xf32>, tensor<2x4x4xf32>
 }
 func.func @attention_bias(%q: tensor<2x3x2x3xf32>, %k: tensor<2x4x2x3xf32>, %v: tensor<2x4x2x2xf32>, %m: tensor<1x2x1x4xf32>) -> tensor<2x3x2x2xf32> {
-  %r, %lse = titan.attention %q, %k, %v mask %m scale 0.75 causal
-      : (tensor<2x3x2x3xf32>, tensor<2x4x2x3xf32>, tensor<2x4x2x2xf32>, tensor<1x2x1x4xf32>) -> (tensor<2x3x2x2xf32>, tensor<2x2x3xf32>)
+  %r, %lse, %max = titan.attention %q, %k, %v mask %m scale 0.75 causal
+      : (tensor<2x3x2x3xf32>, tensor<2x4x2x3xf32>, tensor<2x4x2x2xf32>, tensor<1x2x1x4xf32>) -> (tensor<2x3x2x2xf32>, tensor<2x2x3xf32>, tensor<2x2x3xf32>)
   return %r : tensor<2x3x2x2xf32>
 }
 func.func @attention_bias_dropout(%q: tensor<2x3x2x3xf32>, %k: tensor<2x4x1x3xf32>, %v: tensor<2x4x1x2xf32>, %m: tensor<2x1x3x4xf32>) -> tensor<2x3x2x2xf32> {
-  %r, %lse = titan.attention %q, %k, %v mask %m scale 0.75 causal {p = 0.25 : f64, stream = 9 : i64}
-      : (tensor<2x3x2x3xf32>, tensor<2x4x1x3xf32>, tensor<2x4x1x2xf32>, tensor<2x1x3x4xf32>) -> (tensor<2x3x2x2xf32>, tensor<2x2x3xf32>)
+  %r, %lse, %max = titan.attention %q, %k, %v mask %m scale 0.75 causal {p = 0.25 : f64, stream = 9 : i64}
+      : (tensor<2x3x2x3xf32>, tensor<2x4x1x3xf32>, tensor<2x4x1x2xf32>, tensor<2x1x3x4xf32>) -> (tensor<2x3x2x2xf32>, tensor<2x2x3xf32>, tensor<2x2x3xf32>)
   return %r : tensor<2x3x2x2xf32>
+}
+func.func @attention_low(%q: tensor<2x4x4x3xf32>, %k: tensor<2x5x2x3xf32>, %v: tensor<2x5x2x2xf32>, %m: tensor<2x1x4x5xf32>) -> (tensor<2x4x4x2xf32>, tensor<2x4x4xf32>, tensor<2x4x4xf32>) {
+  %r, %lse, %max = titan.attention %q, %k, %v mask %m scale 0.75
+      : (tensor<2x4x4x3xf32>, tensor<2x5x2x3xf32>, tensor<2x5x2x2xf32>, tensor<2x1x4x5xf32>) -> (tensor<2x4x4x2xf32>, tensor<2x4x4xf32>, tensor<2x4x4xf32>)
+  return %r, %lse, %max : tensor<2x4x4x2xf32>, tensor<2x4x4xf32>, tensor<2x4x4xf32>
+}
+// CHECK: titan.attention {{.*}} mask %{{.*}} scale 7.500000e-01 {fill = -1.000000e+09 : f64} :
+func.func @attention_fill(%q: tensor<2x4x4x3xf32>, %k: tensor<2x5x2x3xf32>, %v: tensor<2x5x2x2xf32>, %m: tensor<2x1x4x5xi1>) -> (tensor<2x4x4x2xf32>, tensor<2x4x4xf32>, tensor<2x4x4xf32>) {
+  %r, %lse, %max = titan.attention %q, %k, %v mask %m scale 0.75 {fill = -1.0e9 : f64}
+      : (tensor<2x4x4x3xf32>, tensor<2x5x2x3xf32>, tensor<2x5x2x2xf32>, tensor<2x1x4x5xi1>) -> (tensor<2x4x4x2xf32>, tensor<2x4x4xf32>, tensor<2x4x4xf32>)
+  return %r, %lse, %max : tensor<2x4x4x2xf32>, tensor<2x4x4xf32>, tensor<2x4x4xf32>
 }
 func.func @attention_dropout(%q: tensor<2x4x4x3xf32>, %k: tensor<2x5x2x3xf32>, %v: tensor<2x5x2x2xf32>) -> tensor<2x4x4x2xf32> {
   %r, %lse = titan.attention %q, %k, %v scale 0.75 {p = 0.25 : f64, stream = 9 : i64}
@@ -398,6 +409,16 @@ func.func @attention_grad_causal(%q: tensor<2x4x2x3xf32>, %k: tensor<2x4x2x3xf32
 func.func @attention_grad_mask(%q: tensor<2x4x4x3xf32>, %k: tensor<2x5x2x3xf32>, %v: tensor<2x5x2x2xf32>, %y: tensor<2x4x4x2xf32>, %l: tensor<2x4x4xf32>, %d: tensor<2x4x4x2xf32>, %m: tensor<2x1x4x5xi1>) -> (tensor<2x4x4x3xf32>, tensor<2x5x2x3xf32>, tensor<2x5x2x2xf32>) {
   %dq, %dk, %dv = titan.attention_grad %q, %k, %v result %y, %l, %d mask %m scale 0.75
       : (tensor<2x4x4x3xf32>, tensor<2x5x2x3xf32>, tensor<2x5x2x2xf32>, tensor<2x4x4x2xf32>, tensor<2x4x4xf32>, tensor<2x4x4x2xf32>, tensor<2x1x4x5xi1>) -> (tensor<2x4x4x3xf32>, tensor<2x5x2x3xf32>, tensor<2x5x2x2xf32>)
+  return %dq, %dk, %dv : tensor<2x4x4x3xf32>, tensor<2x5x2x3xf32>, tensor<2x5x2x2xf32>
+}
+func.func @attention_grad_low(%q: tensor<2x4x4x3xf32>, %k: tensor<2x5x2x3xf32>, %v: tensor<2x5x2x2xf32>, %y: tensor<2x4x4x2xf32>, %l: tensor<2x4x4xf32>, %x: tensor<2x4x4xf32>, %d: tensor<2x4x4x2xf32>, %m: tensor<2x1x4x5xf32>) -> (tensor<2x4x4x3xf32>, tensor<2x5x2x3xf32>, tensor<2x5x2x2xf32>) {
+  %dq, %dk, %dv = titan.attention_grad %q, %k, %v result %y, %l, %d largest %x mask %m scale 0.75
+      : (tensor<2x4x4x3xf32>, tensor<2x5x2x3xf32>, tensor<2x5x2x2xf32>, tensor<2x4x4x2xf32>, tensor<2x4x4xf32>, tensor<2x4x4x2xf32>, tensor<2x4x4xf32>, tensor<2x1x4x5xf32>) -> (tensor<2x4x4x3xf32>, tensor<2x5x2x3xf32>, tensor<2x5x2x2xf32>)
+  return %dq, %dk, %dv : tensor<2x4x4x3xf32>, tensor<2x5x2x3xf32>, tensor<2x5x2x2xf32>
+}
+func.func @attention_grad_fill(%q: tensor<2x4x4x3xf32>, %k: tensor<2x5x2x3xf32>, %v: tensor<2x5x2x2xf32>, %y: tensor<2x4x4x2xf32>, %l: tensor<2x4x4xf32>, %x: tensor<2x4x4xf32>, %d: tensor<2x4x4x2xf32>, %m: tensor<2x1x4x5xi1>) -> (tensor<2x4x4x3xf32>, tensor<2x5x2x3xf32>, tensor<2x5x2x2xf32>) {
+  %dq, %dk, %dv = titan.attention_grad %q, %k, %v result %y, %l, %d largest %x mask %m scale 0.75 {fill = -1.0e9 : f64}
+      : (tensor<2x4x4x3xf32>, tensor<2x5x2x3xf32>, tensor<2x5x2x2xf32>, tensor<2x4x4x2xf32>, tensor<2x4x4xf32>, tensor<2x4x4x2xf32>, tensor<2x4x4xf32>, tensor<2x1x4x5xi1>) -> (tensor<2x4x4x3xf32>, tensor<2x5x2x3xf32>, tensor<2x5x2x2xf32>)
   return %dq, %dk, %dv : tensor<2x4x4x3xf32>, tensor<2x5x2x3xf32>, tensor<2x5x2x2xf32>
 }
 func.func @attention_grad_dropout(%q: tensor<2x4x4x3xf32>, %k: tensor<2x5x2x3xf32>, %v: tensor<2x5x2x2xf32>, %y: tensor<2x4x4x2xf32>, %l: tensor<2x4x4xf32>, %d: tensor<2x4x4x2xf32>) -> (tensor<2x4x4x3xf32>, tensor<2x5x2x3xf32>, tensor<2x5x2x2xf32>) {

@@ -268,6 +268,29 @@ def attention():
     pair("attention_bias", normal(2, 3, 2, 3), normal(2, 4, 2, 3), normal(2, 4, 2, 2), mask=(bias,), causal=True, lse=False)
 
 
+def attention_without_keys():
+    """Queries whose keys are all masked by a number, which is added to the scores or written over them."""
+    def attend(q, k, v, mask):
+        q, k, v = (x.transpose(1, 2) for x in (q, k, v))
+        scores = 0.75 * q @ k.repeat_interleave(2, 1).transpose(2, 3)
+        scores = scores.masked_fill(~mask, -1e9) if mask.dtype == torch.bool else scores + mask
+        largest = scores.amax(-1)
+        y = scores.softmax(-1) @ v.repeat_interleave(2, 1)
+        return y.transpose(1, 2), (scores - largest[..., None]).logsumexp(-1), largest
+
+    def gradients(q, k, v, y, lse, largest, d, mask):
+        leaves = [x.clone().requires_grad_() for x in (q, k, v)]
+        attend(*leaves, mask)[0].backward(d)
+        return tuple(x.grad for x in leaves)
+
+    allowed = flags(2, 1, 4, 5)
+    allowed[0, 0, 2] = allowed[1, 0, 0] = False  # queries without a key
+    for name, mask in (("fill", allowed), ("low", (~allowed) * torch.finfo(torch.float32).min)):
+        leaves = normal(2, 4, 4, 3), normal(2, 5, 2, 3), normal(2, 5, 2, 2)
+        results = case(f"attention_{name}", attend, *leaves, mask)
+        case(f"attention_grad_{name}", gradients, *leaves, *results, normal(2, 4, 4, 2), mask)
+
+
 def rotary():
     def halves(x, c, s):
         """Hugging Face's rotate_half on the first elements."""
@@ -305,7 +328,7 @@ def padding():
 
 if __name__ == "__main__":
     for record in (unary, binary, shape, contraction_and_reduction, normalization_and_loss, schedules, optimizers, indexing,
-                   attention, rotary, rms_norm, padding):
+                   attention, rotary, rms_norm, padding, attention_without_keys):
         record()
     lines = [f" {json.dumps(name)}: [\n  " + ",\n  ".join(json.dumps(run) for run in runs) + "]"
              for name, runs in sorted(cases.items())]

@@ -59,7 +59,7 @@ func.func @causal_row_mask(%q: tensor<2x4x3x6xf32>, %k: tensor<2x5x3x6xf32>, %v:
 // CHECK-SAME: attributes {titan.model_flops = 56 : i64}
 func.func @added_mask(%q: tensor<2x2x2x1xf32>) -> tensor<2x2x2x1xf32> {
   %m = titan.constant dense<[[[[0.0, 0xFF800000], [0.0, -2.5]], [[1.0, -1.0e+4], [0.0, 0.0]]]]> : tensor<1x2x2x2xf32>
-  %y, %l = titan.attention %q, %q, %q mask %m scale 1.0 : (tensor<2x2x2x1xf32>, tensor<2x2x2x1xf32>, tensor<2x2x2x1xf32>, tensor<1x2x2x2xf32>) -> (tensor<2x2x2x1xf32>, tensor<2x2x2xf32>)
+  %y, %l, %largest = titan.attention %q, %q, %q mask %m scale 1.0 : (tensor<2x2x2x1xf32>, tensor<2x2x2x1xf32>, tensor<2x2x2x1xf32>, tensor<1x2x2x2xf32>) -> (tensor<2x2x2x1xf32>, tensor<2x2x2xf32>, tensor<2x2x2xf32>)
   return %y : tensor<2x2x2x1xf32>
 }
 

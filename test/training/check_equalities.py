@@ -9,6 +9,7 @@ import numpy as np
 
 import titan_job
 import training_test
+from compare import compare_losses
 from training_test import GPT_DROPOUT, REFERENCES, UNFUSED
 
 STAGES = ["import", "differentiate", "optimize", "accumulate", "shard", "schedule", "lower", "plan"]
@@ -126,6 +127,15 @@ class Equalities(training_test.TrainingTest):
         losses, state = self.train(job, "mixed", reference, 18)
         np.testing.assert_allclose(losses, alone[0], rtol=EAGER_BOUND)
         self.assert_close(state, alone[1], EAGER_BOUND)
+
+    def test_interpreter_has_pytorchs_losses_beside_every_mask(self):
+        """Queries without a key: the interpreter, too, loses the scores that f32 loses beside a number."""
+        folder, out = REFERENCES / "gpt-left-padded", self.scratch / "eager"
+        titan_job.run([self.tools / "titan-run", "--eager", folder / "dynamo-train.onnx", "--recipe", folder / "sgd.toml", "--precision=f32",
+                       "train", "--out", out, "--data", folder / "data.npz"])
+        rows = titan_job.metrics_of(out)
+        expected = json.loads((folder / "reference.json").read_text())["recipes"]["sgd"]["f32"]
+        self.assertEqual(compare_losses(rows, expected), [])
 
 
 if __name__ == "__main__":

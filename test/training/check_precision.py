@@ -10,7 +10,7 @@ import training_test
 from training_test import REFERENCES, UNFUSED
 
 BF16 = ("--set", "precision.compute=bf16")
-MODELS = (("relu", "accumulate"), ("norm-gelu", "smoothing-ignore"), ("gpt-nano", "accumulate"), ("gpt-llama", "adamw"))
+MODELS = (("relu", "accumulate"), ("norm-gelu", "smoothing-ignore"), ("gpt-nano", "accumulate"), ("gpt-llama", "adamw"), ("gpt-left-padded", "sgd"))
 SEEDS, STEPS, LAST = range(5), 200, 20
 # Without attention, whose sums in blocks round elsewhere. With momentum: the buffers are the gradients of the first step.
 ROUNDED = (("relu", "sgd"), ("norm-gelu", "ignore-accumulate"), ("residual", "l1-sgd"), ("log-softmax", "sgd"))

@@ -198,6 +198,55 @@ def masked():
     return GPT(nn.LayerNorm, MaskedAttention, ConvDense, tied=True)
 
 
+MASK_FORMS = {
+    "where-min": lambda scores, allowed: torch.where(allowed, scores, torch.finfo(scores.dtype).min),
+    "where-1e30": lambda scores, allowed: scores.masked_fill(~allowed, -1e30),
+    "where-1e9": lambda scores, allowed: scores.masked_fill(~allowed, -1e9),
+    "where-1e4": lambda scores, allowed: scores.masked_fill(~allowed, -1e4),
+    "add-min": lambda scores, allowed: scores + (1.0 - allowed.to(scores.dtype)) * torch.finfo(scores.dtype).min,
+    "add-1e30": lambda scores, allowed: scores + (1.0 - allowed.to(scores.dtype)) * -1e30,
+    "add-1e9": lambda scores, allowed: scores + (1.0 - allowed.to(scores.dtype)) * -1e9,
+    "add-1e4": lambda scores, allowed: scores + (1.0 - allowed.to(scores.dtype)) * -1e4,
+}
+
+
+class FormedAttention(nn.Module):
+    """Attention behind its norm, whose mask is written in one of the forms."""
+
+    def __init__(self, form):
+        super().__init__()
+        self.norm, self.c_attn, self.c_proj = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
+        self.form = MASK_FORMS[form]
+
+    def forward(self, x, allowed):
+        batch, length, _ = x.shape
+        q, k, v = (part.view(batch, length, HEADS, DEPTH).transpose(1, 2) for part in self.c_attn(self.norm(x)).split(WIDTH, dim=2))
+        weights = F.softmax(self.form(q @ k.transpose(-2, -1) / math.sqrt(DEPTH), allowed), dim=-1)
+        return self.c_proj((weights @ v).transpose(1, 2).reshape(batch, length, WIDTH))
+
+
+class LeftPadded(nn.Module):
+    """Every way to forbid keys by a number, one a layer, for samples that are padded at their beginning: the first queries have no key."""
+
+    def __init__(self):
+        super().__init__()
+        self.wte, self.wpe = nn.Embedding(VOCABULARY, WIDTH), nn.Embedding(LENGTH, WIDTH)
+        self.h = nn.ModuleList(FormedAttention(form) for form in MASK_FORMS)
+        self.ln_f, self.lm_head = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, VOCABULARY, bias=False)
+        with torch.no_grad():
+            for parameter in self.parameters():
+                parameter.add_(torch.randn_like(parameter) * 0.1)
+
+    def forward(self, ids, attention_mask):
+        length = ids.shape[1]
+        x = self.wte(ids) + self.wpe(torch.arange(length, device=ids.device))
+        causal = torch.ones(length, length, dtype=torch.bool, device=ids.device).tril()
+        allowed = causal & (attention_mask != 0)[:, None, None, :]
+        for layer in self.h:
+            x = x + layer(x, allowed)
+        return self.lm_head(self.ln_f(x))
+
+
 class HuggingFace(nn.Module):
     """Hugging Face's own GPT-2 as it draws its weights, with more positions than are used."""
 

@@ -46,6 +46,7 @@ class Case:
     vocabulary: int = 0
     tokens: int = 0
     padded: bool = False  # every second sample of tokens ends early, in zeros
+    left_padded: bool = False  # most samples of text begin late, by their attention mask
     folded: dict = field(default_factory=dict)  # by export: parameters of which the exporter leaves only what it computed from them
     instead: dict = field(default_factory=dict)  # by export and parameter: what the export has of it (compare_state)
     updates: bool = False  # compare each parameter's own update: only where rounding does not decide any
@@ -296,6 +297,9 @@ CASES |= {name: Case(make, TOKENS | ({"attention_mask": (gpt_models.LENGTH,)} if
                      exports=["dynamo-train", "dynamo-optimized", "legacy-train", "legacy-eval"])
           for name, make in LANGUAGE_MODELS.items()}
 
+# Padding adds to the rounding of gradients that are zero, those of the keys' biases, which Adam turns into updates.
+CASES["gpt-masked"].recipes = GPT_RECIPES | {"adamw": ADAMW + "eps = 1e-5\n" + BATCH}
+
 # As Hugging Face makes it: biases are zero and norms one, which exporters remove and merge. Adam would turn the rounding of gradients
 # that are zero, those of the keys' biases, into updates.
 CASES["gpt-fresh"] = Case(
@@ -303,6 +307,11 @@ CASES["gpt-fresh"] = Case(
     vocabulary=gpt_models.VOCABULARY, updates=True, metadata=LISTING, exports=["dynamo-optimized"],
     instead={"dynamo-optimized": {"model.transformer.wpe.weight": {"rows": gpt_models.LENGTH}}})
 
+
+# The loss counts the queries that have no key left.
+CASES["gpt-left-padded"] = Case(
+    gpt_models.LeftPadded, TOKENS | {"attention_mask": (gpt_models.LENGTH,)}, None, {"sgd": SGD + BATCH, "accumulate": SGD + "clip_norm = 1.0\n" + ACCUMULATE},
+    vocabulary=gpt_models.VOCABULARY, updates=True, left_padded=True, exports=["dynamo-train", "legacy-train"])
 
 TEXT = {"input_ids": (gpt_models.LENGTH,)}
 CASES |= {

@@ -60,8 +60,8 @@ Value maskAdjoint(Builder& b, AttentionOp op) {
                            b.create<IotaOp>(indices, int64_t(2)));
     attended = b.create<AndOp>(attended, past);
   }
-  Value probabilities =
-      b.select(attended, b.exp(b.sub(scores, overKeys(total))), b.splatLike(scores, 0));
+  Value distance = b.sub(b.sub(scores, overKeys(op.getLargest())), overKeys(total));
+  Value probabilities = b.select(attended, b.exp(distance), b.splatLike(scores, 0));
 
   Value dprobabilities = productPerHead(b, b.result(0), op.getValue());
   if (!op.getP().isZero())
@@ -84,7 +84,7 @@ Value maskAdjoint(Builder& b, AttentionOp op) {
 
 /// One op recomputes the probabilities and gives the adjoints of query, key and value.
 LogicalResult attention(Builder& b, AttentionOp op) {
-  if (b.result(1))
+  if (b.result(1) || (op.getLargest() && b.result(2)))
     return op.emitError() << "log_sum_exp of attention is on the path to the loss, module path "
                           << pathString(op) << ": it has no derivative";
   constexpr unsigned maskOperand = 3;
@@ -95,8 +95,8 @@ LogicalResult attention(Builder& b, AttentionOp op) {
   auto grad = b.create<AttentionGradOp>(
       TypeRange{op.getQuery().getType(), op.getKey().getType(), op.getValue().getType()},
       op.getQuery(), op.getKey(), op.getValue(), op.getResult(), op.getLogSumExp(), b.result(0),
-      op.getMask(), op.getSeed(), op.getStep(), op.getBase(), op.getScaleAttr(), op.getCausalAttr(),
-      op.getPAttr(), op.getStreamAttr(), op.getWindowAttr());
+      op.getLargest(), op.getMask(), op.getSeed(), op.getStep(), op.getBase(), op.getScaleAttr(),
+      op.getCausalAttr(), op.getPAttr(), op.getStreamAttr(), op.getWindowAttr(), op.getFillAttr());
   for (auto [i, adjoint] : llvm::enumerate(grad.getResults()))
     if (b.needs(i))
       b.set(i, adjoint);

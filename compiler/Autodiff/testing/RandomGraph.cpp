@@ -71,7 +71,7 @@ private:
     case 11: {
       Value heads = asHeads(x);
       return asMatrix(b.create<AttentionOp>(heads, asHeads(y), asHeads(pick()), Value(), 0.5,
-                                            /*causal=*/draw(2) == 1)
+                                            /*causal=*/draw(2) == 1, FloatAttr())
                           .getResult());
     }
     case 12:

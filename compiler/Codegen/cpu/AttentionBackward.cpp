@@ -1,7 +1,6 @@
 #include "compiler/Codegen/cpu/AttentionBackward.h"
 
 #include "compiler/Codegen/cpu/Loops.h"
-#include "compiler/Support/DrownedScores.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -40,6 +39,8 @@ AttentionBackward::AttentionBackward(AttentionBuilder& builder, kernel::Attentio
     for (Value* each : {&probabilityRows, &adjointRows, &adjointPairs})
       *each = b.stack(tileElements, types.packed);
   logSumExp = b.stack(block.queryBlock);
+  if (block.keepsLargest())
+    largest = b.stack(block.queryBlock);
   delta = b.stack(block.queryBlock);
 }
 
@@ -97,13 +98,16 @@ AttentionBackward::QuerySide AttentionBackward::pack(const Place& place) {
 /// The log-sum-exp, and rowsum(dresult * result). Lanes without a query repeat the last one.
 void AttentionBackward::loadRowValues(const Place& place) {
   kernel::ViewAttr resultView = attention.getResult(), dresultView = gradient.getDresult();
-  Value from = block.in(attention.getLogSumExp());
   b.loop(0, block.queryBlock, 1, [&](Value lane) {
     Value last = b.sub(place.queries, b.index(1));
     Value row = b.add(place.query, b.smaller(lane, last));
-    Value position = b.add(b.mul(place.batch, attention.getHeads()), place.head);
-    position = b.add(b.mul(position, attention.getQueries()), row);
-    b.store(b.load(b.scalar, b.at(from, position)), b.at(logSumExp, lane));
+    auto read = [&](int64_t operand, Value statistics) {
+      Value from = block.statistic(block.in(operand), place, row);
+      b.store(b.load(b.scalar, from), b.at(statistics, lane));
+    };
+    read(attention.getLogSumExp(), logSumExp);
+    if (block.keepsLargest())
+      read(attention.getLargest(), largest);
     Value y = block.address(resultView, false, place.batch, row, place.head);
     Value dy = block.address(dresultView, false, place.batch, row, place.head);
     Value sum = b.zeros(b.vector);
@@ -196,17 +200,14 @@ void AttentionBackward::adjointOfScores(const Place& place) {
   // An odd number of keys: a last one with zeros.
   Value keys = b.mul(b.divide(b.add(place.keys, types.pair - 1), types.pair), types.pair);
   block.forQueryVectors([&](Value first, int64_t vectors) {
-    SmallVector<Value> total, offset, drowned;
+    SmallVector<Value> total, offset, highest;
     for (int64_t v = 0; v < vectors; ++v) {
       Value lane = b.add(first, v * types.width);
       Value value = b.load(b.at(logSumExp, lane));
-      if (block.addsMask()) {
-        drowned.push_back(block.isDrowned(value));
-        Value sum = b.create<arith::MulFOp>(value, b.numbers(1 / drownedUnit));
-        value = b.select(drowned.back(), b.create<math::LogOp>(sum), value);
-      }
+      if (block.keepsLargest())
+        highest.push_back(b.load(b.at(largest, lane)));
       // score * scale - log-sum-exp in powers of two; a masked score may be as low as numbers go,
-      // so that the difference comes first.
+      // so that the differences come first.
       total.push_back(isMasked ? value
                                : b.create<arith::MulFOp>(value, b.numbers(-std::numbers::log2e)));
       offset.push_back(b.load(b.at(delta, lane)));
@@ -219,9 +220,8 @@ void AttentionBackward::adjointOfScores(const Place& place) {
           Value row = b.add(key, i), at = block.slot(tile, row, lane);
           Value adjointAt = block.slot(adjoint, row, lane);
           Value score = b.load(at);
-          if (block.addsMask()) // e^-log(sum), but for keys that are not attended to
-            score = b.select(b.create<arith::AndIOp>(drowned[v], block.isNumber(score)),
-                             b.zeros(b.vector), score);
+          if (block.keepsLargest())
+            score = b.create<arith::SubFOp>(score, highest[v]);
           Value exponent =
               isMasked ? b.create<arith::MulFOp>(b.create<arith::SubFOp>(score, total[v]), scale)
                        : b.fma(score, scale, total[v]);
@@ -232,6 +232,7 @@ void AttentionBackward::adjointOfScores(const Place& place) {
             dp = b.create<arith::MulFOp>(dp, factor);
           }
           Value ds = b.create<arith::MulFOp>(p, b.create<arith::SubFOp>(dp, offset[v]));
+          ds = block.withoutFilled(ds, row, lane);
           if (types.element == types.scalar)
             ds = b.create<arith::MulFOp>(ds, scoreScale);
           if (types.pair == 1) {

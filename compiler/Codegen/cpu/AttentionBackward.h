@@ -47,7 +47,7 @@ private:
   mlir::Value query, dresult, queryLanes, dresultLanes;
   /// Where products take pairs: probabilities and adjoints by rows, adjoints as pairs along keys.
   mlir::Value probabilityRows, adjointRows, adjointPairs;
-  mlir::Value logSumExp, delta; ///< of each query of the block
+  mlir::Value logSumExp, largest, delta; ///< of each query of the block
 };
 
 } // namespace titan::codegen

@@ -1,7 +1,6 @@
 #include "compiler/Codegen/cpu/AttentionBlock.h"
 
 #include "compiler/Codegen/kernel/RandomBits.h"
-#include "compiler/Support/DrownedScores.h"
 #include "dialects/Kernel/AttentionRoutine.h"
 #include "runtime/program/Random.h"
 
@@ -165,18 +164,23 @@ bool AttentionBlock::scalesScores() const {
   return attention.getMask() || attention.getScale().getValueAsDouble() <= 0;
 }
 
-bool AttentionBlock::addsMask() const {
-  return attention.getMask() && !attention.getMask().getBoolean();
+FloatAttr AttentionBlock::fill() const {
+  return attention.getMask() ? attention.getMask().getFill() : FloatAttr();
 }
 
-Value AttentionBlock::isDrowned(Value score) {
-  Value isLow = b.create<arith::CmpFOp>(arith::CmpFPredicate::OLT, score, b.numbers(drownedBelow));
-  return b.create<arith::AndIOp>(isLow, isNumber(score));
+// A boolean mask is 0 or -inf in the tile.
+Value AttentionBlock::isFilled(Value key, Value query) {
+  return b.create<arith::CmpFOp>(arith::CmpFPredicate::OLT, b.load(slot(maskValues, key, query)),
+                                 b.zeros(b.vector));
 }
 
-Value AttentionBlock::isNumber(Value score) {
-  return b.create<arith::CmpFOp>(arith::CmpFPredicate::OGT, score,
-                                 b.numbers(-std::numeric_limits<double>::infinity()));
+Value AttentionBlock::withoutFilled(Value adjoints, Value key, Value query) {
+  return fill() ? b.select(isFilled(key, query), b.zeros(b.vector), adjoints) : adjoints;
+}
+
+Value AttentionBlock::statistic(Value pointer, const Place& place, Value query) {
+  Value row = b.add(b.mul(place.batch, attention.getHeads()), place.head);
+  return b.at(pointer, b.add(b.mul(row, attention.getQueries()), query));
 }
 
 double AttentionBlock::exponentScale() const {
@@ -214,6 +218,8 @@ void AttentionBlock::maskScores(const Place& place, Value tile) {
         Value at = slot(tile, key, query), score = b.load(at);
         score = masked ? b.fma(score, scale, b.load(slot(maskValues, key, query)))
                        : b.create<arith::MulFOp>(score, scale);
+        if (FloatAttr number = fill())
+          score = b.select(isFilled(key, query), b.numbers(number.getValueAsDouble()), score);
         b.store(score, at);
       });
     });

@@ -72,11 +72,14 @@ public:
               int64_t width, const Ahead& ahead);
   /// Do scores() leave this to maskScores(): the scale, so that they are in nats?
   bool scalesScores() const;
-  /// Does the mask add numbers?
-  bool addsMask() const;
-  mlir::Value isNumber(mlir::Value score); ///< and not -inf
-  /// Of log-sum-exps, or of largest scores: see compiler/Support/DrownedScores.h. False of -inf.
-  mlir::Value isDrowned(mlir::Value score);
+  /// Is the largest score a statistic of its own, beside the logarithm of the sum?
+  bool keepsLargest() const { return attention.keepsLargest(); }
+  /// What the mask writes over scores, or null.
+  mlir::FloatAttr fill() const;
+  /// `adjoints` of the scores of `key` by queries from `query` on, 0 where a fill stands.
+  mlir::Value withoutFilled(mlir::Value adjoints, mlir::Value key, mlir::Value query);
+  /// Of row `query` in the statistics [batch, heads, queries] of operand `pointer`.
+  mlir::Value statistic(mlir::Value pointer, const Place& place, mlir::Value query);
   /// What e^score takes from scores to powers of two.
   double exponentScale() const;
   /// Applies mask, scale (where scalesScores) and the causal limit to tile[key][query].
@@ -106,6 +109,7 @@ public:
   mlir::Value slot(mlir::Value tile, mlir::Value row, mlir::Value column);
 
 private:
+  mlir::Value isFilled(mlir::Value key, mlir::Value query);
   void maskTile(const Place& place);
   void limitCausally(const Place& place, mlir::Value tile);
   mlir::Value elementIndex(const Place& place);

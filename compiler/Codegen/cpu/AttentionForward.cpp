@@ -1,7 +1,6 @@
 #include "compiler/Codegen/cpu/AttentionForward.h"
 
 #include "compiler/Codegen/cpu/Loops.h"
-#include "compiler/Support/DrownedScores.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -177,16 +176,18 @@ void AttentionForward::exponentials(const Place& place, Value first, int64_t vec
 }
 
 void AttentionForward::finish(const Place& place) {
-  // log(sum e^score) = maximum + log(total), and what makes a row of sums a row of the result.
+  // log(sum e^score) = maximum + log(total), or both apart, and what makes a row of sums a row of
+  // the result.
   double unit = block.scalesScores() ? 1 : attention.getScale().getValueAsDouble();
   b.loop(0, block.queryBlock, types.width, [&](Value query) {
     Value total = b.load(b.at(totals, query)), zero = b.zeros(b.vector);
     Value isEmpty = b.create<arith::CmpFOp>(arith::CmpFPredicate::OEQ, total, zero);
     Value largest = b.create<arith::MulFOp>(b.load(b.at(maxima, query)), b.numbers(unit));
-    Value logarithm = b.create<arith::AddFOp>(largest, b.create<math::LogOp>(total));
-    if (block.addsMask())
-      logarithm = b.select(block.isDrowned(largest),
-                           b.create<arith::MulFOp>(total, b.numbers(drownedUnit)), logarithm);
+    Value logarithm = b.create<math::LogOp>(total);
+    if (block.keepsLargest())
+      b.store(b.select(isEmpty, zero, largest), b.at(maxima, query));
+    else
+      logarithm = b.create<arith::AddFOp>(largest, logarithm);
     b.store(b.select(isEmpty, b.numbers(-infinity), logarithm), b.at(totals, query));
     Value inverse = b.create<arith::DivFOp>(b.numbers(1), total);
     b.store(b.select(isEmpty, zero, inverse), b.at(scales, query));
@@ -195,10 +196,13 @@ void AttentionForward::finish(const Place& place) {
   kernel::ViewAttr view = attention.getResult();
   b.loop(b.index(0), place.queries, 1, [&](Value row) {
     Value query = b.add(place.query, row);
-    Value position = b.add(b.mul(place.batch, attention.getHeads()), place.head);
-    position = b.add(b.mul(position, attention.getQueries()), query);
-    b.store(b.load(b.scalar, b.at(totals, row)),
-            b.at(block.out(attention.getLogSumExp()), position));
+    auto write = [&](Value statistics, int64_t operand) {
+      b.store(b.load(b.scalar, b.at(statistics, row)),
+              block.statistic(block.out(operand), place, query));
+    };
+    write(totals, attention.getLogSumExp());
+    if (block.keepsLargest())
+      write(maxima, attention.getLargest());
     Value to = block.address(view, true, place.batch, query, place.head);
     Value scale = b.broadcast(b.load(b.scalar, b.at(scales, row)));
     b.columns(attention.getValueWidth(), types.width, [&](Value column, Value mask) {

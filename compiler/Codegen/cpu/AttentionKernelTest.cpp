@@ -148,32 +148,98 @@ TEST(AttentionKernel, QueriesThatAttendToNothing) {
   }
 }
 
-// What exporters write for "masked": so low that the score is lost, and all keys of a
-// row alike. In both directions: the row's probabilities are 1 / keys.
-TEST(AttentionKernel, LowNumbersAsMask) {
+/// Masks as exporters write them, where queries have no key left: the first ones, as of a sample
+/// that is padded at its beginning, and one in the middle. Others attend to every third key.
+void maskByNumber(AttentionCase& attention, double allowed, double forbidden) {
+  const AttentionSpec& s = attention.spec();
+  std::vector<double>& mask = attention.inputs["mask"];
+  for (size_t i = 0; i < mask.size(); ++i) {
+    auto key = static_cast<int64_t>(i) % s.keys, query = static_cast<int64_t>(i) / s.keys;
+    bool hasNone = query % s.queries < 5 || query % (2 * s.queries) == s.queries + 7;
+    mask[i] = hasNone || key % 3 == 1 ? forbidden : allowed;
+  }
+}
+
+const double lowNumbers[] = {static_cast<double>(std::numeric_limits<float>::lowest()), -1e31,
+                             -1e30, -1e9, -1e4};
+
+// The number is added, or written over the score; on vectors and, where there are bf16 tiles, on
+// them. Beside -1e4 a score keeps three digits, and products in another order other ones.
+TEST(AttentionKernel, QueriesWithoutAKey) {
+  for (double low : lowNumbers)
+    for (const char* element : {"f32", "bf16"})
+      for (bool isWritten : {false, true})
+        for (int64_t extent : {37, 96}) {
+          SCOPED_TRACE(fmt::format("{} {}", low, isWritten ? "written" : "added"));
+          AttentionSpec spec = {.batch = 2,
+                                .queries = extent,
+                                .heads = 2,
+                                .width = 32,
+                                .element = element,
+                                .mask = isWritten ? Mask::Boolean : Mask::Additive,
+                                .fill = isWritten ? low : 0,
+                                .maskHeads = false};
+          AttentionCase attention(spec);
+          maskByNumber(attention, isWritten ? 1 : 0, isWritten ? 0 : low);
+          bool isBf16 = std::string_view(element) == "bf16";
+          check(attention, isBf16 ? 1e-2 : !isWritten && low == -1e4 ? 1e-3 : 4e-6);
+        }
+}
+
+TEST(AttentionKernel, QueriesWithoutAKeyOnTilesOfBf16) {
+  const char* reason = whyNoTiles();
+  for (bool isWritten : {false, true}) {
+    AttentionSpec spec = {.queries = 96,
+                          .heads = 2,
+                          .width = 64,
+                          .element = "bf16",
+                          .mask = isWritten ? Mask::Boolean : Mask::Additive,
+                          .fill = isWritten ? -1e9 : 0,
+                          .p = 0.25};
+    AttentionCase emulated(spec, "native", MatrixUnitKind::Emulated);
+    maskByNumber(emulated, isWritten ? 1 : 0, isWritten ? 0 : -1e9);
+    check(emulated, 1e-2);
+    if (reason)
+      continue;
+    AttentionCase onAmx(spec, "native", MatrixUnitKind::Amx);
+    onAmx.inputs = emulated.inputs;
+    EXPECT_EQ(onAmx.forward(), emulated.forward());
+    EXPECT_EQ(onAmx.backward(), emulated.backward());
+  }
+}
+
+// Attending to all keys alike in closed form, and what a fill keeps from queries and keys.
+TEST(AttentionKernel, AQueryWithoutAKeyAttendsToAllAlike) {
   constexpr int64_t keys = 33, width = 16;
-  for (double low : {static_cast<double>(std::numeric_limits<float>::lowest()), -1e31}) {
-    AttentionCase attention(
-        {.queries = 2, .keys = keys, .heads = 1, .width = width, .mask = Mask::Additive});
-    std::fill_n(attention.inputs["mask"].begin() + keys, keys, low);
-    // The first row attends to key 7 alone.
-    std::fill_n(attention.inputs["mask"].begin(), keys, low);
-    attention.inputs["mask"][7] = 0;
-    AttentionTensors found = attention.forward(), adjoints = attention.backward();
-    const std::vector<double>&value = attention.inputs["value"],
-          &dresult = attention.inputs["dresult"];
-    for (int64_t e = 0; e < width; ++e) {
-      double mean = 0;
-      for (int64_t j = 0; j < keys; ++j)
-        mean += value[j * width + e] / keys;
-      EXPECT_NEAR(found["result"][e], value[7 * width + e], 1e-6);
-      EXPECT_NEAR(found["result"][width + e], mean, 1e-6);
-      for (int64_t j = 0; j < keys; ++j)
-        EXPECT_NEAR(adjoints["dvalue"][j * width + e],
-                    dresult[width + e] / keys + (j == 7 ? dresult[e] : 0), 1e-6);
+  for (double low : lowNumbers) {
+    if (low == -1e4)
+      continue;
+    for (bool isWritten : {false, true}) {
+      AttentionCase attention({.queries = 2,
+                               .keys = keys,
+                               .heads = 1,
+                               .width = width,
+                               .mask = isWritten ? Mask::Boolean : Mask::Additive,
+                               .fill = isWritten ? low : 0});
+      std::fill_n(attention.inputs["mask"].begin(), 2 * keys, isWritten ? 0 : low);
+      // The first row attends to key 7 alone.
+      attention.inputs["mask"][7] = isWritten ? 1 : 0;
+      AttentionTensors found = attention.forward(), adjoints = attention.backward();
+      const std::vector<double>&value = attention.inputs["value"],
+            &dresult = attention.inputs["dresult"];
+      for (int64_t e = 0; e < width; ++e) {
+        double mean = 0;
+        for (int64_t j = 0; j < keys; ++j)
+          mean += value[j * width + e] / keys;
+        EXPECT_NEAR(found["result"][e], value[7 * width + e], 1e-6);
+        EXPECT_NEAR(found["result"][width + e], mean, 1e-6);
+        for (int64_t j = 0; j < keys; ++j)
+          EXPECT_NEAR(adjoints["dvalue"][j * width + e],
+                      dresult[width + e] / keys + (j == 7 ? dresult[e] : 0), 1e-6);
+        EXPECT_EQ(adjoints["dquery"][width + e] == 0, isWritten);
+      }
+      EXPECT_EQ(found["largest"][1], static_cast<double>(static_cast<float>(low)));
     }
-    for (double x : adjoints["dkey"])
-      EXPECT_TRUE(std::isfinite(x));
   }
 }
 

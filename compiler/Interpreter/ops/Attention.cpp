@@ -27,12 +27,15 @@ Heads<double> statisticsOf(Tensor& tensor) {
 }
 
 /// [B or 1, H or 1, T or 1, S].
-MaskRows maskOf(const Tensor& mask) {
+MaskRows maskOf(const Tensor& mask, FloatAttr fill) {
   SmallVector<int64_t> strides = mask.strides();
   for (auto [extent, stride] : llvm::zip_equal(mask.shape(), strides))
     if (extent == 1)
       stride = 0;
-  return {mask, strides[0], strides[1], strides[2]};
+  MaskRows rows{mask, strides[0], strides[1], strides[2]};
+  if (fill)
+    rows.fill = fill.getValueAsDouble();
+  return rows;
 }
 
 template <typename OpTy>
@@ -53,8 +56,8 @@ DropoutRows dropoutOf(OpTy op, const AttentionProblem& problem, Frame& frame) {
   return rows;
 }
 
-/// Calls `function(problem)` with what `op`, attention or its gradient, says; logSumExp is left to
-/// the function.
+/// Calls `function(problem)` with what `op`, attention or its gradient, says; statistics are
+/// left to the function.
 template <typename OpTy, typename Function>
 void withProblem(OpTy op, Frame& frame, Function function) {
   const Tensor &query = frame.get(op.getQuery()), &key = frame.get(op.getKey()),
@@ -73,27 +76,41 @@ void withProblem(OpTy op, Frame& frame, Function function) {
   problem.key = headsOf(key);
   problem.value = headsOf(value);
   std::optional<MaskRows> mask;
+  std::optional<FilledRows> filled;
   if (op.getMask())
-    problem.mask = mask.emplace(maskOf(frame.get(op.getMask())));
+    problem.mask = mask.emplace(maskOf(frame.get(op.getMask()), op.getFillAttr()));
+  if (op.getFill())
+    problem.filled = filled.emplace(*mask);
   std::optional<DropoutRows> dropout;
   if (!op.getP().isZero())
     problem.dropout = dropout.emplace(dropoutOf(op, problem, frame));
   // Scores, probabilities and sums are the accumulation type's, which the engine holds in f64; only
-  // a narrower operand type is a rounding of its own.
+  // a narrower operand type is a rounding of its own, and a mask of numbers, which may be so low
+  // that the score is lost.
   Type element = query.element(), wide = getElementTypeOrSelf(op.getLogSumExp().getType());
   auto round = [&](double x) { return frame.round(x, element); };
   if (element != wide)
     problem.round = round;
+  auto roundScore = [&](double x) { return frame.round(x, wide); };
+  if (op.getLargest())
+    problem.roundScore = roundScore;
   function(problem);
 }
 
 LogicalResult attention(AttentionOp op, Frame& frame) {
   Tensor result(cast<ShapedType>(op.getResult().getType()));
   Tensor logSumExp(cast<ShapedType>(op.getLogSumExp().getType()));
+  std::optional<Tensor> largest;
+  if (op.getLargest())
+    largest.emplace(cast<ShapedType>(op.getLargest().getType()));
   withProblem(op, frame, [&](AttentionProblem& problem) {
     problem.logSumExp = statisticsOf(logSumExp);
+    if (largest)
+      problem.largest = statisticsOf(*largest);
     attend(problem, headsOf(result));
   });
+  if (largest)
+    frame.set(op.getLargest(), std::move(*largest));
   frame.set(op.getResult(), std::move(result));
   frame.set(op.getLogSumExp(), std::move(logSumExp));
   return success();
@@ -104,8 +121,13 @@ LogicalResult attentionGrad(AttentionGradOp op, Frame& frame) {
       dkey(cast<ShapedType>(op.getDkey().getType())),
       dvalue(cast<ShapedType>(op.getDvalue().getType()));
   Tensor logSumExp = frame.get(op.getLogSumExp());
+  std::optional<Tensor> largest;
+  if (op.getLargest())
+    largest.emplace(frame.get(op.getLargest()));
   withProblem(op, frame, [&](AttentionProblem& problem) {
     problem.logSumExp = statisticsOf(logSumExp);
+    if (largest)
+      problem.largest = statisticsOf(*largest);
     attendBackward(problem, headsOf(frame.get(op.getResult())), headsOf(frame.get(op.getDresult())),
                    headsOf(dquery), headsOf(dkey), headsOf(dvalue));
   });

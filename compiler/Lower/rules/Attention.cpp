@@ -18,13 +18,13 @@ kernel::ViewAttr wholeView(Value tensor, int64_t operand) {
 }
 
 /// Strides of a mask in which dimensions of extent 1 are broadcast.
-kernel::AttentionMaskAttr maskView(Value mask, int64_t operand) {
+kernel::AttentionMaskAttr maskView(Value mask, FloatAttr fill, int64_t operand) {
   RankedTensorType type = tensorType(mask);
   ArrayRef<int64_t> shape = type.getShape();
   int64_t row = shape[3], head = row * shape[2], batch = head * shape[1];
   return kernel::AttentionMaskAttr::get(
       mask.getContext(), operand, type.getElementType().isInteger(1), shape[0] > 1 ? batch : 0,
-      shape[1] > 1 ? head : 0, shape[2] > 1 ? row : 0);
+      shape[1] > 1 ? head : 0, shape[2] > 1 ? row : 0, fill);
 }
 
 /// Operands as they are gathered, and the parameters that forward and backward share.
@@ -75,7 +75,7 @@ template <typename Op> struct Routine {
                                             m.attentionPadding, workspace);
   }
 
-  kernel::AttentionAttr attribute(kernel::ViewAttr result, int64_t logSumExp,
+  kernel::AttentionAttr attribute(kernel::ViewAttr result, int64_t logSumExp, int64_t largest,
                                   kernel::AttentionBlocksAttr blocks,
                                   kernel::AttentionMaskAttr mask,
                                   kernel::AttentionDropoutAttr dropout,
@@ -84,11 +84,13 @@ template <typename Op> struct Routine {
         l.context, queryShape[0], queryShape[2], valueShape[2], queryShape[1], valueShape[1],
         queryShape[3], valueShape[3], tensorType(op.getQuery()).getElementType(),
         l.builder.getF64FloatAttr(op.getScale().convertToDouble()), op.getCausal(), query, key,
-        value, result, logSumExp, blocks, mask, dropout, gradient);
+        value, result, logSumExp, largest, blocks, mask, dropout, gradient);
   }
 
   kernel::AttentionMaskAttr mask() {
-    return op.getMask() ? maskView(op.getMask(), addIn(op.getMask())) : kernel::AttentionMaskAttr();
+    if (Value mask = op.getMask())
+      return maskView(mask, op.getFillAttr(), addIn(mask));
+    return {};
   }
 
   ValueRange call(kernel::AttentionAttr attention) {
@@ -119,18 +121,24 @@ struct Rules {
   static LogicalResult lower(ir::AttentionOp op, LoweringBuilder& l) {
     RankedTensorType resultType = tensorType(op.getResult());
     RankedTensorType logSumExpType = tensorType(op.getLogSumExp());
-    if (tensorType(op.getKey()).getDimSize(1) == 0) // nothing to attend to
-      return l.replace({filled(l, resultType, 0),
-                        filled(l, logSumExpType, -std::numeric_limits<double>::infinity())}),
-             success();
+    if (tensorType(op.getKey()).getDimSize(1) == 0) { // nothing to attend to
+      SmallVector<Value> results = {
+          filled(l, resultType, 0),
+          filled(l, logSumExpType, -std::numeric_limits<double>::infinity())};
+      if (op.getLargest())
+        results.push_back(filled(l, logSumExpType, 0));
+      l.replace(results);
+      return success();
+    }
     if (isEmpty({op.getQuery(), op.getKey(), op.getValue()}))
       return l.refuse("an operand has no elements");
     Routine<ir::AttentionOp> routine(op, l);
     kernel::ViewAttr result = wholeView(op.getResult(), routine.addOut(resultType));
     int64_t logSumExp = routine.addOut(logSumExpType);
+    int64_t largest = op.getLargest() ? routine.addOut(logSumExpType) : -1;
     kernel::AttentionMaskAttr mask = routine.mask();
-    l.replace(routine.call(
-        routine.attribute(result, logSumExp, routine.blocks(false), mask, routine.dropout(), {})));
+    l.replace(routine.call(routine.attribute(result, logSumExp, largest, routine.blocks(false),
+                                             mask, routine.dropout(), {})));
     return success();
   }
 
@@ -145,6 +153,7 @@ struct Rules {
     kernel::ViewAttr result = wholeView(op.getResult(), routine.addIn(op.getResult()));
     kernel::ViewAttr dresult = wholeView(op.getDresult(), routine.addIn(op.getDresult()));
     int64_t logSumExp = routine.addIn(op.getLogSumExp());
+    int64_t largest = op.getLargest() ? routine.addIn(op.getLargest()) : -1;
     SmallVector<kernel::ViewAttr> adjoints;
     for (auto [value, type] : llvm::zip_equal(op->getResults(), types))
       adjoints.push_back(wholeView(value, routine.addOut(type)));
@@ -154,14 +163,16 @@ struct Rules {
       return kernel::AttentionGradientAttr::get(l.context, dresult, adjoints[0], adjoints[1],
                                                 adjoints[2], workspace);
     };
-    kernel::AttentionAttr attention =
-        routine.attribute(result, logSumExp, routine.blocks(true), mask, dropout, gradient(-1));
+    auto attribute = [&](int64_t elements, int64_t workspace) {
+      return routine.attribute(result, logSumExp, largest, routine.blocks(true, elements), mask,
+                               dropout, gradient(workspace));
+    };
+    kernel::AttentionAttr attention = attribute(0, -1);
     if (!attention.canSumInOuts()) {
       int64_t elements = attention.getSumElements();
       int64_t workspace =
           routine.addOut(RankedTensorType::get({elements}, attention.getAccumulation()));
-      attention = routine.attribute(result, logSumExp, routine.blocks(true, elements), mask,
-                                    dropout, gradient(workspace));
+      attention = attribute(elements, workspace);
     }
     l.replace(routine.call(attention).take_front(types.size()));
     return success();

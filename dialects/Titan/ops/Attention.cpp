@@ -6,8 +6,8 @@ using namespace mlir;
 namespace titan::ir {
 
 /// (C1) to (C4) of titan.attention.
-template <typename OpTy>
-static LogicalResult verifyAttention(OpTy op, Value result, Value logSumExp) {
+template <typename OpTy> static LogicalResult verifyAttention(OpTy op) {
+  Value result = op.getResult(), logSumExp = op.getLogSumExp(), largest = op.getLargest();
   RankedTensorType query = tensorType(op.getQuery()), key = tensorType(op.getKey()),
                    value = tensorType(op.getValue());
   Type element = query.getElementType();
@@ -31,23 +31,34 @@ static LogicalResult verifyAttention(OpTy op, Value result, Value logSumExp) {
     if (!fits)
       return op.emitOpError("(C2) mask ") << type << " does not fit scores [" << scores << "]";
   }
+  if (FloatAttr fill = op.getFillAttr()) {
+    bool isBoolean = op.getMask() && tensorType(op.getMask()).getElementType().isInteger(1);
+    if (!isBoolean || !fill.getValue().isFinite())
+      return op.emitOpError("(C2) fills scores with ")
+             << fill << ", which is a finite number beside a boolean mask";
+  }
   if (tensorType(result) != attentionType(query, value) ||
       tensorType(logSumExp) != logSumExpType(query))
     return op.emitOpError("(C3) results are ")
            << attentionType(query, value) << " and " << logSumExpType(query);
+  const bool keepsLargest = keepsLargestScore(op.getMask(), op.getFillAttr());
+  if (static_cast<bool>(largest) != keepsLargest ||
+      (largest && tensorType(largest) != logSumExpType(query)))
+    return op.emitOpError("(C3) has ") << (keepsLargest ? "a" : "no") << " largest score of "
+                                       << logSumExpType(query) << " beside this mask";
   if (op.getP().isZero() && (op.getSeed() || op.getWindow()))
     return op.emitOpError("(C4) has a seed or a window, but p = 0");
   return verifyRandom(op, scores);
 }
 
-LogicalResult AttentionOp::verify() { return verifyAttention(*this, getResult(), getLogSumExp()); }
+LogicalResult AttentionOp::verify() { return verifyAttention(*this); }
 
 LogicalResult AttentionGradOp::verify() {
   if (getDresult().getType() != getResult().getType() ||
       getDquery().getType() != getQuery().getType() || getDkey().getType() != getKey().getType() ||
       getDvalue().getType() != getValue().getType())
     return emitOpError("(C5) adjoints do not have the types of their values");
-  return verifyAttention(*this, getResult(), getLogSumExp());
+  return verifyAttention(*this);
 }
 
 //===----------------------------------------------------------------------===//
@@ -222,7 +233,8 @@ ShardingRule AttentionOp::getShardingRule() {
   if (Value mask = getMask())
     f.rule.operands[3] = f.mask(mask);
   f.rule.results[0] = f.query(f.valueWidth);
-  f.rule.results[1] = f.logSumExp();
+  for (unsigned statistic = 1; statistic < getNumResults(); ++statistic)
+    f.rule.results[statistic] = f.logSumExp();
   return f.rule;
 }
 
@@ -234,8 +246,10 @@ ShardingRule AttentionGradOp::getShardingRule() {
   f.rule.operands[2] = f.key(f.valueWidth);
   f.rule.operands[3] = f.rule.operands[5] = f.query(f.valueWidth);
   f.rule.operands[4] = f.logSumExp();
+  if (getLargest())
+    f.rule.operands[6] = f.logSumExp();
   if (Value mask = getMask())
-    f.rule.operands[6] = f.mask(mask);
+    f.rule.operands[getLargest() ? 7 : 6] = f.mask(mask);
   f.rule.results[0] = f.query(f.width);
   f.rule.results[1] = f.key(f.width);
   f.rule.results[2] = f.key(f.valueWidth);

@@ -11,7 +11,8 @@ class Titan_AttentionLikeOp<string mnemonic, dag between, dag out>
                          (ins Optional<Titan_Tensor>:$mask, Optional<Titan_IntScalar>:$seed,
                               Optional<Titan_IntScalar>:$step, Optional<Index>:$base,
                               F64Attr:$scale, UnitAttr:$causal, DefaultValuedAttr<F64Attr, "0.0">:$p,
-                              DefaultValuedAttr<I64Attr, "0">:$stream, OptionalAttr<Titan_WindowAttr>:$window));
+                              DefaultValuedAttr<I64Attr, "0">:$stream, OptionalAttr<Titan_WindowAttr>:$window,
+                              OptionalAttr<F64Attr>:$fill));
   let results = out;
   let hasVerifier = 1;
   /// Heads are read where a projection left them, through strides.
@@ -29,15 +30,21 @@ class Titan_AttentionLikeOp<string mnemonic, dag between, dag out>
 }
 
 def Titan_AttentionOp : Titan_AttentionLikeOp<"attention", (ins),
-    (outs Titan_FloatTensor:$result, Titan_FloatTensor:$log_sum_exp)> {
+    (outs Titan_FloatTensor:$result, Titan_FloatTensor:$log_sum_exp, Optional<Titan_FloatTensor>:$largest)> {
   let summary = "dropout(softmax(scale * query key^T + mask)) value per head (Vaswani et al., arXiv:1706.03762)";
   let description = [{
     query [B, T, H, D], key [B, S, G, D], value [B, S, G, E] give [B, T, H, E]; query head h reads key head h / (H / G) (grouped-query
     attention where G < H). `mask` is [B or 1, H or 1, T or 1, S]: boolean (false is not attended) or floating (added to the scaled scores). With `causal` query
     i attends to keys 0..i only. A query that attends to nothing gives zero.
 
+    With `fill` a boolean mask does not forbid: the score is `fill` where it is false. So a query whose keys are all masked attends to all of them
+    alike, and neither the query nor the key gets a gradient through such a score.
+
     The second result is log(sum over keys of e^score) per query [B, H, T], in f32 (f64 for f64), before dropout; -inf where nothing is
     attended. With it the gradient recomputes probabilities block by block, and no [T, S] matrix is ever stored (Dao et al., arXiv:2205.14135).
+
+    A floating mask or a `fill` may be so low that the sum is lost beside it: -1e9 + log 3 is -1e9. So there the third result is the largest score per
+    query, 0 where nothing is attended, and the second log(sum over keys of e^(score - largest)).
 
     Scores, softmax and sums are f32 (f64 for f64). For narrower operands probabilities are rounded to the operands' type before they meet the values.
 
@@ -47,8 +54,9 @@ def Titan_AttentionOp : Titan_AttentionLikeOp<"attention", (ins),
     Constraints:
     - (C1) query, key and value have rank 4, one element type, equal batch; key and value equal positions and heads; query and key equal width;
       H is a multiple of G.
-    - (C2) the mask is boolean or has the accumulation type, and has the shape above.
-    - (C3) the result is [B, T, H, E] of the operands' type, log_sum_exp [B, H, T] of the accumulation type.
+    - (C2) the mask is boolean or has the accumulation type, and has the shape above; `fill` is finite and beside a boolean mask.
+    - (C3) the result is [B, T, H, E] of the operands' type, log_sum_exp [B, H, T] of the accumulation type. There is a largest score, of that type
+      too, exactly with a floating mask or a `fill`.
     - (C4) random operands and the window as (C1) to (C4) of `titan.dropout`; no window, seed or step where p = 0.
   }];
   let assemblyFormat = [{
@@ -57,22 +65,23 @@ def Titan_AttentionOp : Titan_AttentionLikeOp<"attention", (ins),
   }];
   let builders = [OpBuilder<(ins "::mlir::Value":$query, "::mlir::Value":$key, "::mlir::Value":$value,
                                  "::mlir::Value":$mask, "double":$scale, "bool":$causal,
-                                 "::mlir::ArrayAttr":$path, "::titan::ir::PhaseAttr":$phase)>];
+                                 "::mlir::FloatAttr":$fill, "::mlir::ArrayAttr":$path, "::titan::ir::PhaseAttr":$phase)>];
 }
 
 def Titan_AttentionGradOp : Titan_AttentionLikeOp<"attention_grad",
-    (ins Titan_FloatTensor:$result, Titan_FloatTensor:$log_sum_exp, Titan_FloatTensor:$dresult),
+    (ins Titan_FloatTensor:$result, Titan_FloatTensor:$log_sum_exp, Titan_FloatTensor:$dresult, Optional<Titan_FloatTensor>:$largest),
     (outs Titan_FloatTensor:$dquery, Titan_FloatTensor:$dkey, Titan_FloatTensor:$dvalue)> {
   let summary = "adjoints of query, key and value of titan.attention";
   let description = [{
-    With P = e^(score - log_sum_exp), dP = dresult value^T (through the dropout), delta = rowsum(dresult * result) and dS = P * (dP - delta):
+    With P = e^(score - log_sum_exp), or e^((score - largest) - log_sum_exp), dP = dresult value^T (through the dropout),
+    delta = rowsum(dresult * result) and dS = P * (dP - delta), but 0 where the score is a `fill`:
     dquery = scale * dS key, dkey = scale * dS^T query, dvalue = dropout(P)^T dresult; key heads sum over the query heads that read them. For operands
     narrower than f32, P and dS are rounded to the operands' type before the products.
 
     Constraints: as `titan.attention`; (C5) dresult has the result's type; dquery, dkey and dvalue have the operands' types.
   }];
   let assemblyFormat = [{
-    $query `,` $key `,` $value `result` $result `,` $log_sum_exp `,` $dresult (`mask` $mask^)? (`seed` $seed^)? (`step` $step^)?
+    $query `,` $key `,` $value `result` $result `,` $log_sum_exp `,` $dresult (`largest` $largest^)? (`mask` $mask^)? (`seed` $seed^)? (`step` $step^)?
     (`base` $base^)? `scale` $scale (`causal` $causal^)? attr-dict `:` functional-type(operands, results)
   }];
 }

@@ -154,7 +154,7 @@ Status attention(Conversion& c) {
     result = TITAN_TRY(cappedAttention(c, query, repeatHeads(c, key, q[2]),
                                        repeatHeads(c, value, q[2]), mask, scale, cap, causal));
   else
-    result = c.create<AttentionOp>(query, key, value, mask, scale, causal).getResult();
+    result = c.create<AttentionOp>(query, key, value, mask, scale, causal, FloatAttr()).getResult();
   bool flat = c.shapeOf(TITAN_TRY(c.operand(0))).size() == 3;
   return c.give(flat ? c.reshape(result, {q[0], q[1], q[2] * v[3]})
                      : c.transposed(result, kSwapHeads));

@@ -150,17 +150,18 @@ AttentionCase::View AttentionCase::view(const std::string& name, size_t operand)
   const AttentionSpec& s = spec_;
   bool ofKeys = name.ends_with("key") || name.ends_with("value");
   bool ofValues = name.ends_with("value") || name.ends_with("result");
+  bool isStatistic = name == "logSumExp" || name == "largest";
   View v = {name,
             operand,
             0,
             0,
             0,
             ofKeys ? s.keyHeads : s.heads,
-            name == "logSumExp" ? 1
-            : ofValues          ? s.valueWidth
-                                : s.width,
+            isStatistic ? 1
+            : ofValues  ? s.valueWidth
+                        : s.width,
             ofKeys ? s.keys : s.queries};
-  if (name == "logSumExp") { // [batch, head, query]
+  if (isStatistic) { // [batch, head, query]
     v.rows = s.heads * s.queries;
     v.heads = v.width = 1;
   }
@@ -201,7 +202,7 @@ AttentionCase::Call AttentionCase::call(bool isBackward) const {
   int64_t resultElements = s.batch * s.queries * s.heads * s.valueWidth;
   Operand result = {s.element, resultElements};
   Operand logSumExp = {accumulationOf(s.element), s.batch * s.queries * s.heads};
-  std::string gradient, resultText;
+  std::string gradient, resultText, largest;
   size_t logSumExpAt;
   int64_t sums = 0;
   bool isWide = std::max(s.width, s.valueWidth) > (isBackward ? 128 : 256);
@@ -212,6 +213,11 @@ AttentionCase::Call AttentionCase::call(bool isBackward) const {
     logSumExpAt = c.ins.size();
     c.ins.push_back(logSumExp);
     c.views.insert(c.views.end(), {resultView, dresult, view("logSumExp", logSumExpAt)});
+    if (keepsLargest()) {
+      largest = fmt::format(", largest = {}", c.ins.size());
+      c.views.push_back(view("largest", c.ins.size()));
+      c.ins.push_back(logSumExp);
+    }
     c.outViews = projection("d", c.outs);
     auto padded = [&](int64_t width) { return llvm::divideCeil(width, s.padding) * s.padding; };
     bool inPlace = s.element == logSumExp.element && padded(s.width) == s.width &&
@@ -229,6 +235,11 @@ AttentionCase::Call AttentionCase::call(bool isBackward) const {
   } else {
     c.outViews = {view("result", 0), view("logSumExp", 1)};
     c.outs = {result, logSumExp};
+    if (keepsLargest()) {
+      largest = ", largest = 2";
+      c.outViews.push_back(view("largest", 2));
+      c.outs.push_back(logSumExp);
+    }
     resultText = c.outViews[0].text();
     logSumExpAt = 1;
   }
@@ -237,9 +248,10 @@ AttentionCase::Call AttentionCase::call(bool isBackward) const {
     bool isBoolean = s.mask == AttentionSpec::Mask::Boolean;
     int64_t row = s.keys, head = (s.maskRows ? s.queries : 1) * row,
             batch = (s.maskHeads ? s.heads : 1) * head;
-    mask = fmt::format(", mask = <operand = {}, boolean = {}, batch = {}, head = {}, row = {}>",
+    mask = fmt::format(", mask = <operand = {}, boolean = {}, batch = {}, head = {}, row = {}{}>",
                        c.ins.size(), isBoolean, s.maskBatch ? batch : 0, s.maskHeads ? head : 0,
-                       s.maskRows ? row : 0);
+                       s.maskRows ? row : 0,
+                       s.fill != 0 ? fmt::format(", fill = {:.17e} : f64", s.fill) : "");
     c.ins.push_back(
         {isBoolean ? "i1" : logSumExp.element, static_cast<int64_t>(inputs.at("mask").size())});
   }
@@ -258,11 +270,11 @@ AttentionCase::Call AttentionCase::call(bool isBackward) const {
       "#kernel.attention<batch = {}, heads = {}, keyHeads = {}, queries = {}, keys = {}, width = "
       "{}, "
       "valueWidth = {}, element = {}, scale = {:.17e} : f64, causal = {}, query = {}, key = {}, "
-      "value = {}, result = {}, logSumExp = {}, blocks = <rows = {}, keys = {}, padding = {}, "
+      "value = {}, result = {}, logSumExp = {}{}, blocks = <rows = {}, keys = {}, padding = {}, "
       "workspace = {}>{}{}{}>",
       s.batch, s.heads, s.keyHeads, s.queries, s.keys, s.width, s.valueWidth, s.element, s.scale,
       s.causal, c.views[0].text(), c.views[1].text(), c.views[2].text(), resultText, logSumExpAt,
-      rows, std::min(rows, s.blockKeys), s.padding, sums, mask, dropout, gradient);
+      largest, rows, std::min(rows, s.blockKeys), s.padding, sums, mask, dropout, gradient);
   return c;
 }
 
@@ -378,13 +390,21 @@ double AttentionCase::score(int64_t b, int64_t h, int64_t i, int64_t j) const {
   sum *= s.scale;
   if (s.mask == AttentionSpec::Mask::None)
     return sum;
+  if (s.mask == AttentionSpec::Mask::Additive) // where the score may be lost
+    return representable(accumulationOf(s.element), sum + mask(b, h, i, j));
+  if (mask(b, h, i, j) != 0)
+    return sum;
+  return s.fill != 0 ? s.fill : -infinity;
+}
+
+double AttentionCase::mask(int64_t b, int64_t h, int64_t i, int64_t j) const {
+  const AttentionSpec& s = spec_;
+  if (s.mask == AttentionSpec::Mask::None)
+    return 0;
   int64_t row = s.maskBatch ? b : 0;
   row = s.maskHeads ? row * s.heads + h : row;
   row = s.maskRows ? row * s.queries + i : row;
-  double mask = inputs.at("mask")[row * s.keys + j];
-  if (s.mask == AttentionSpec::Mask::Additive)
-    return sum + mask;
-  return mask != 0 ? sum : -infinity;
+  return inputs.at("mask")[row * s.keys + j];
 }
 
 /// Elements of the global tensor from the beginning of one window to that of the next.
@@ -418,6 +438,7 @@ AttentionTensors AttentionCase::reference() const {
     t[std::string("d") + name].resize(inputs.at(name).size());
   t["result"].resize(inputs.at("dresult").size());
   t["logSumExp"].resize(s.batch * s.queries * s.heads);
+  t["largest"].resize(s.batch * s.queries * s.heads);
   std::vector<double> p(s.keys), dp(s.keys), factors(s.keys);
   for (int64_t b = 0; b < s.batch; ++b)
     for (int64_t h = 0; h < s.heads; ++h)
@@ -434,8 +455,10 @@ AttentionTensors AttentionCase::reference() const {
           total += x = largest == -infinity ? 0 : std::exp(x - largest);
         for (double& x : p)
           x = total > 0 ? x / total : 0;
-        t["logSumExp"][(b * s.heads + h) * s.queries + i] =
-            total > 0 ? largest + std::log(total) : -infinity;
+        int64_t statistic = (b * s.heads + h) * s.queries + i;
+        double apart = keepsLargest() ? largest : 0;
+        t["largest"][statistic] = total > 0 ? apart : 0;
+        t["logSumExp"][statistic] = total > 0 ? (largest - apart) + std::log(total) : -infinity;
         double* y = &t["result"][row * s.valueWidth];
         const double* dy = &inputs.at("dresult")[row * s.valueWidth];
         double delta = 0;
@@ -452,6 +475,8 @@ AttentionTensors AttentionCase::reference() const {
         }
         for (int64_t j = 0; j < s.keys; ++j) {
           double ds = s.scale * p[j] * (dp[j] - delta);
+          if (s.fill != 0 && mask(b, h, i, j) == 0)
+            ds = 0;
           for (int64_t d = 0; d < s.width; ++d) {
             t["dquery"][row * s.width + d] += ds * inputs.at("key")[keyRow(j) * s.width + d];
             t["dkey"][keyRow(j) * s.width + d] += ds * inputs.at("query")[row * s.width + d];

@@ -17,6 +17,7 @@ struct AttentionSpec {
   double scale = 0; ///< 0: 1 / sqrt(width)
   bool causal = false;
   enum class Mask { None, Boolean, Additive } mask = Mask::None;
+  double fill = 0; ///< what a boolean mask writes over scores; 0: it forbids
   bool maskBatch = true, maskHeads = true, maskRows = true; ///< false: broadcast
   double p = 0;
   /// The dimension in which the probabilities are a part of a tensor of twice the extent, and where
@@ -32,7 +33,7 @@ struct AttentionSpec {
 };
 
 /// Tensors [batch, row, head, width] by name: query, key, value, dresult, mask; result,
-/// logSumExp [batch, head, query]; dquery, dkey, dvalue.
+/// logSumExp and, with a mask of numbers, largest [batch, head, query]; dquery, dkey, dvalue.
 using AttentionTensors = std::map<std::string, std::vector<double>>;
 
 class AttentionCase {
@@ -42,6 +43,9 @@ public:
                          std::optional<MatrixUnitKind> unit = {});
 
   const AttentionSpec& spec() const { return spec_; }
+  bool keepsLargest() const {
+    return spec_.mask == AttentionSpec::Mask::Additive || spec_.fill != 0;
+  }
   /// Random; to be changed before a run.
   AttentionTensors inputs;
 
@@ -83,6 +87,8 @@ private:
   std::vector<std::string> run(bool isBackward, int64_t step, const AttentionTensors& tensors,
                                int repeats, double* seconds) const;
   AttentionTensors unpack(bool isBackward, const std::vector<std::string>& outs) const;
+  /// Of one query and key; 0 without a mask.
+  double mask(int64_t b, int64_t h, int64_t i, int64_t j) const;
   double score(int64_t b, int64_t h, int64_t i, int64_t j) const;
   int64_t elementsOfWindow() const;
   double dropoutFactor(int64_t b, int64_t h, int64_t i, int64_t j) const;
