@@ -27,7 +27,7 @@ config.substitutions.append(("%examples", os.path.join(config.titan_source_root,
 config.substitutions.append(("%references", os.path.join(os.path.dirname(__file__), "training", "references")))
 config.substitutions.append(("%inputs", "%S/Inputs"))
 
-for tool in ("titan-opt", "titan-compile", "titan-run", "titan-ckpt", "titan-coverage", "titan-foreign-compile",
+for tool in ("titan-opt", "titan-compile", "titan-run", "titan-eager", "titan-ckpt", "titan-coverage", "titan-foreign-compile",
              "onnx-conformance"):
     if os.access(os.path.join(config.titan_tools, tool), os.X_OK):
         config.available_features.add(tool)

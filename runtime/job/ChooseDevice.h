@@ -23,7 +23,7 @@ struct DeviceRequest {
 
 struct ChosenDevice {
   std::unique_ptr<Device> device;
-  std::string gemm = "generated"; ///< what computes products: or "onednn"
+  std::string gemm = "generated"; ///< what computes products: or "onednn", "interpreted"
   std::string gemmVersion;        ///< of the library: "2.6.3"
   int64_t outsideBytes = 0;       ///< what the library may allocate outside of the arena
   /// FLOP/s of large products of a dtype; 0 without a library. Takes some tens of milliseconds.

@@ -18,7 +18,7 @@ void printHeader(const Session& session) {
   tell("{}: {} parameters, batch {} = {} x {}, {} threads, {}, arena {}\n", program.model,
        parameters, session.recipe().batch.global, session.recipe().globalMicrobatches(),
        session.recipe().batch.micro, session.threads(),
-       session.device().gemmVersion.empty() ? "generated products"
+       session.device().gemmVersion.empty() ? session.gemm() + " products"
                                             : "products by oneDNN " + session.device().gemmVersion,
        readableBytes(program.arenaBytes));
 }
