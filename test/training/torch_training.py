@@ -101,7 +101,8 @@ def train(model, recipe, data, inputs, dtype=torch.float32):
             total, count = total + part.item(), count + valid
         losses.append(total / count)
         for parameter in trainable:
-            parameter.grad /= count
+            if parameter.grad is not None:  # a model may have parameters that it does not use
+                parameter.grad /= count
         clip = recipe["optimizer"].get("clip_norm", 0.0)
         if clip:
             torch.nn.utils.clip_grad_norm_(trainable, clip)
