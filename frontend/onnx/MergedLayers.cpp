@@ -301,12 +301,7 @@ private:
         graph_.nodes[read.node].inputs[read.index] = own;
       if (own == name)
         continue;
-      Tensor copy = graph_.initializers.at(name);
-      copy.name = own;
-      copy.copyOf = name;
-      copy.nameless = !named;
-      graph_.initializers.emplace(own, std::move(copy));
-      graph_.initializerOrder.push_back(own);
+      addCopy(graph_, name, own, /*nameless=*/!named);
     }
     graph_.notes.add(fmt::format(
         "'{}' was merged from parameters of equal value, read by {} layers: they are separate "

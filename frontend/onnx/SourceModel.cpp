@@ -201,6 +201,8 @@ public:
       makeOwn(node, kMergedWith);
       done.insert(i);
     }
+    if (!folded.empty())
+      indexReaders();
     for (size_t i : folded)
       if (isOfItsOwn(graph_.nodes[i])) {
         makeOwn(graph_.nodes[i], kFoldedEqually);
@@ -222,32 +224,23 @@ private:
   }
 
   void makeOwn(const Node& node, const NoteCause& cause) {
-    Tensor copy = graph_.initializers.at(node.inputs[0]);
-    copy.name = node.outputs[0];
-    copy.copyOf = node.inputs[0];
-    graph_.notes.add(cause,
-                     fmt::format("{} and {}", inQuotes(copy.name), inQuotes(node.inputs[0])));
-    graph_.initializerOrder.push_back(copy.name);
-    graph_.initializers.emplace(node.outputs[0], std::move(copy));
+    const std::string &original = node.inputs[0], &name = node.outputs[0];
+    addCopy(graph_, original, name, /*nameless=*/false);
+    graph_.notes.add(cause, fmt::format("{} and {}", inQuotes(name), inQuotes(original)));
   }
 
-  /// The legacy scope of the first node that reads `value`.
-  std::string scopeOfReader(const std::string& value) const {
-    for (const Node& node : graph_.nodes)
-      if (node.opType != "Identity" &&
-          std::find(node.inputs.begin(), node.inputs.end(), value) != node.inputs.end())
-        return scopePart(node);
-    return {};
-  }
-
-  /// Tensors with names that nodes of `scope` read.
-  std::set<std::string> namedTensorsOf(const std::string& scope) const {
-    std::set<std::string> names;
-    for (const Node& node : graph_.nodes)
-      for (const std::string& input : node.inputs)
-        if (scopePart(node) == scope && graph_.initializers.contains(input) && !isAnonymous(input))
-          names.insert(input);
-    return names;
+  /// Who reads what, once those that have names are tensors of their own.
+  void indexReaders() {
+    for (const Node& node : graph_.nodes) {
+      if (node.opType == "Identity")
+        continue;
+      const std::string scope = scopePart(node);
+      for (const std::string& input : node.inputs) {
+        scopeOfReader_.try_emplace(input, scope);
+        if (graph_.initializers.contains(input) && !isAnonymous(input))
+          namedTensors_[scope].insert(input);
+      }
+    }
   }
 
   /// Is what a folded tensor stands for another tensor than the one with its bytes? The same
@@ -255,12 +248,12 @@ private:
   /// that one is a copy of the other; different ones, that these bytes are tied, unless they are
   /// ones or zeros. Where the modules have nothing else, two calls of one module are told by their
   /// scopes.
-  bool isOfItsOwn(const Node& node) const {
-    std::string a = scopeOfReader(node.inputs[0]), b = scopeOfReader(node.outputs[0]);
+  bool isOfItsOwn(const Node& node) {
+    const std::string &a = scopeOfReader_[node.inputs[0]], &b = scopeOfReader_[node.outputs[0]];
     bool equalByChance = isUniform(graph_.initializers.at(node.inputs[0]));
     if (a == b)
       return equalByChance;
-    std::set<std::string> ofA = namedTensorsOf(a), ofB = namedTensorsOf(b);
+    const std::set<std::string>&ofA = namedTensors_[a], &ofB = namedTensors_[b];
     auto origin = [&](const std::string& name) {
       const std::string& original = graph_.initializers.at(name).copyOf;
       return original.empty() ? name : original;
@@ -279,9 +272,21 @@ private:
   }
 
   Graph& graph_;
+  std::map<std::string, std::string>
+      scopeOfReader_; ///< by value: the legacy scope of its first reader
+  std::map<std::string, std::set<std::string>> namedTensors_; ///< that are read, by legacy scope
 };
 
 } // namespace
+
+void addCopy(Graph& graph, const std::string& original, const std::string& name, bool nameless) {
+  Tensor copy = graph.initializers.at(original);
+  copy.name = name;
+  copy.copyOf = original;
+  copy.nameless = nameless;
+  graph.initializers.emplace(name, std::move(copy));
+  graph.initializerOrder.push_back(name);
+}
 
 /// Is every use of `name` an operand of an op that broadcasts it to another one's shape?
 static bool onlyBroadcasts(const Graph& graph, const std::string& name) {
@@ -347,8 +352,9 @@ void splitMergedTensors(Graph& graph) {
     return tokens.size() == 1 ? tokens.front() : std::string();
   };
   std::set<std::string> parameters; // that fx nodes name
+  std::vector<Scope> scopes;
   for (const Node& node : graph.nodes)
-    for (const FxOperand& operand : scopeOf(node).operands)
+    for (const FxOperand& operand : scopes.emplace_back(scopeOf(node)).operands)
       parameters.insert(operand.mangled);
   auto isSourceName = [&](const std::string& name) {
     return graph.signature.known() ? graph.signature.byName(name) != nullptr
@@ -356,8 +362,9 @@ void splitMergedTensors(Graph& graph) {
   };
   std::map<std::string, std::map<std::string, std::string>>
       copies; // initializer -> parameter -> name
-  for (Node& node : graph.nodes) {
-    Scope scope = scopeOf(node);
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    Node& node = graph.nodes[i];
+    const Scope& scope = scopes[i];
     for (size_t k = 0; k < node.inputs.size(); ++k) {
       auto tensor = graph.initializers.find(node.inputs[k]);
       if (tensor == graph.initializers.end() || tensor->second.shape.empty())
@@ -373,12 +380,7 @@ void splitMergedTensors(Graph& graph) {
       auto [it, fresh] = names.try_emplace(parameter, "");
       if (fresh) {
         it->second = fmt::format("{}#{}", original, names.size() - 1);
-        Tensor copy = tensor->second;
-        copy.name = it->second;
-        copy.copyOf = original;
-        copy.nameless = true;
-        graph.initializers.emplace(it->second, std::move(copy));
-        graph.initializerOrder.push_back(it->second);
+        addCopy(graph, original, it->second, /*nameless=*/true);
         graph.notes.add(kMerged, inQuotes(original));
       }
       node.inputs[k] = it->second;

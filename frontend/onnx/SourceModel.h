@@ -15,6 +15,10 @@ void resolveScopes(Graph& graph);
 /// zeros.
 void restoreRemovedBiases(Graph& graph);
 
+/// Gives the graph a tensor `name` of the bytes of `original`, an initializer. Nobody reads it yet.
+/// `nameless`: what it is called in the source is still to be found.
+void addCopy(Graph& graph, const std::string& original, const std::string& name, bool nameless);
+
 /// Exporters merge tensors of equal bytes, such as the ones of all norms: trained as one they would
 /// be tied. Where the fx metadata names different parameters for the uses of one initializer, each
 /// gets a copy ("name#1"), with a note.
