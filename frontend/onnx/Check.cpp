@@ -1,6 +1,6 @@
 #include "frontend/onnx/Check.h"
 
-#include "frontend/onnx/Conversion.h"
+#include "frontend/onnx/convert/Conversion.h"
 
 namespace titan::frontend {
 

@@ -1,6 +1,7 @@
 // Model files of any content: refused, or imported to a module that verifies. External data is
 // looked for in a directory that does not exist, so that nothing but the input is read.
 #include "frontend/onnx/Import.h"
+#include "frontend/onnx/ReadGraph.h"
 
 #include <cstdlib>
 

@@ -2,7 +2,7 @@
 // and buffer and one function `@model` (states, then inputs) -> outputs, of static shapes.
 #pragma once
 
-#include "frontend/onnx/Names.h"
+#include "frontend/onnx/name/Names.h"
 #include "runtime/program/Recipe.h"
 
 #include "mlir/IR/BuiltinOps.h"

@@ -1,8 +1,9 @@
 // Whole imports: of the committed exports (test/frontend/make_models.py) and of models built here.
 #include "frontend/onnx/Import.h"
 #include "frontend/onnx/Check.h"
+#include "frontend/onnx/ReadGraph.h"
 #include "frontend/onnx/StarterRecipe.h"
-#include "frontend/onnx/States.h"
+#include "frontend/onnx/convert/States.h"
 #include "frontend/onnx/testing/ModelBuilder.h"
 
 #include <gtest/gtest.h>

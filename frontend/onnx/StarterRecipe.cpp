@@ -1,4 +1,5 @@
 #include "frontend/onnx/StarterRecipe.h"
+#include "frontend/onnx/ReadGraph.h"
 
 #include <algorithm>
 #include <filesystem>

@@ -7,6 +7,7 @@
 #include "compiler/Support/Coverage.h"
 #include "compiler/Pipeline/Register.h"
 #include "frontend/onnx/Check.h"
+#include "frontend/onnx/ReadGraph.h"
 #include "test/frontend/Recorded.h"
 
 #include <algorithm>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "compiler/Interpreter/Interpreter.h"
-#include "frontend/onnx/HostTensor.h"
+#include "frontend/onnx/fold/HostTensor.h"
 
 #include <cmath>
 #include <filesystem>

@@ -10,6 +10,7 @@
 // and so is a run without any case. Exit code 77: there is no DATA.
 #include "compiler/Interpreter/Interpreter.h"
 #include "frontend/onnx/Import.h"
+#include "frontend/onnx/ReadGraph.h"
 #include "test/frontend/Recorded.h"
 
 #include "llvm/Support/raw_ostream.h"

@@ -6,8 +6,9 @@
 //
 //   exports-equal-pytorch DIR [TEXT, which names must contain]
 #include "dialects/Titan/Titan.h"
-#include "frontend/onnx/Conversion.h"
 #include "frontend/onnx/Import.h"
+#include "frontend/onnx/ReadGraph.h"
+#include "frontend/onnx/convert/Conversion.h"
 #include "test/frontend/Recorded.h"
 
 #include "llvm/Support/raw_ostream.h"

@@ -6,6 +6,7 @@
 #include "compiler/Pipeline/CheckByExecution.h"
 #include "dialects/Titan/Titan.h"
 #include "frontend/onnx/Import.h"
+#include "frontend/onnx/ReadGraph.h"
 #include "frontend/raise/Passes.h"
 
 #include "compiler/Interpreter/Interpreter.h"

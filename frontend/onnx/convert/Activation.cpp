@@ -1,5 +1,5 @@
 // Activations: one titan op where there is one, else the formula of the ONNX specification.
-#include "frontend/onnx/Conversion.h"
+#include "frontend/onnx/convert/Conversion.h"
 
 using namespace mlir;
 

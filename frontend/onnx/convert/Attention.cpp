@@ -1,7 +1,7 @@
 // Scaled dot-product attention and rotary embedding as single nodes (opsets 23 and later). ONNX has
 // [batch, head, position, width] or [batch, position, head * width]; titan's ops take
 // [batch, position, head, width].
-#include "frontend/onnx/Conversion.h"
+#include "frontend/onnx/convert/Conversion.h"
 
 #include <cmath>
 #include <limits>

@@ -1,5 +1,5 @@
 // Matrix products.
-#include "frontend/onnx/Conversion.h"
+#include "frontend/onnx/convert/Conversion.h"
 
 using namespace mlir;
 

@@ -1,5 +1,5 @@
 // Dropout: active where the export or the recipe says training.
-#include "frontend/onnx/Conversion.h"
+#include "frontend/onnx/convert/Conversion.h"
 
 #include "runtime/program/Random.h"
 

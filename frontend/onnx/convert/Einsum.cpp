@@ -1,5 +1,5 @@
 // Einstein summation: pairwise contractions from left to right, then the output's order.
-#include "frontend/onnx/Conversion.h"
+#include "frontend/onnx/convert/Conversion.h"
 
 #include "llvm/ADT/StringExtras.h"
 

@@ -1,5 +1,5 @@
 // Arithmetic, comparison, logic and casts, with NumPy broadcasting made explicit.
-#include "frontend/onnx/Conversion.h"
+#include "frontend/onnx/convert/Conversion.h"
 
 #include <limits>
 

@@ -1,6 +1,6 @@
 // Elements by index: rows of a table, picks along an axis, one-hot vectors. Known indices become
 // slices and broadcasts where they are regular, so that nothing is looked up at run time.
-#include "frontend/onnx/Conversion.h"
+#include "frontend/onnx/convert/Conversion.h"
 
 using namespace mlir;
 

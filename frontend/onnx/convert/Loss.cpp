@@ -1,6 +1,6 @@
 // Losses inside of the model. Classes are dimension 1 of the scores; titan's loss has them last.
-#include "frontend/onnx/Conversion.h"
-#include "frontend/onnx/Scopes.h"
+#include "frontend/onnx/convert/Conversion.h"
+#include "frontend/onnx/name/Scopes.h"
 
 #include <charconv>
 

@@ -1,5 +1,5 @@
 // Ops that move elements: reshape, transpose, join, repeat, pad.
-#include "frontend/onnx/Conversion.h"
+#include "frontend/onnx/convert/Conversion.h"
 
 using namespace mlir;
 

@@ -1,5 +1,5 @@
 // Softmax and its kin, layer and root-mean-square normalisation.
-#include "frontend/onnx/Conversion.h"
+#include "frontend/onnx/convert/Conversion.h"
 
 using namespace mlir;
 

@@ -1,5 +1,5 @@
 // Ops that take pieces out of a tensor: slices and splits.
-#include "frontend/onnx/Conversion.h"
+#include "frontend/onnx/convert/Conversion.h"
 
 using namespace mlir;
 

@@ -1,5 +1,5 @@
 // Reductions and running sums along axes.
-#include "frontend/onnx/Conversion.h"
+#include "frontend/onnx/convert/Conversion.h"
 
 using namespace mlir;
 

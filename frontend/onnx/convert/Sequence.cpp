@@ -1,5 +1,5 @@
 // Sequences: torch.export splits and joins through them. They exist during import only.
-#include "frontend/onnx/Conversion.h"
+#include "frontend/onnx/convert/Conversion.h"
 
 using namespace mlir;
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "frontend/onnx/Import.h"
+#include "frontend/onnx/ReadGraph.h"
 #include "frontend/onnx/testing/ModelBuilder.h"
 
 #include <gtest/gtest.h>

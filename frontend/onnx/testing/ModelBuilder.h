@@ -1,7 +1,7 @@
 // Small ONNX models for tests, built in memory.
 #pragma once
 
-#include "frontend/onnx/Protos.h"
+#include "frontend/onnx/read/Protos.h"
 
 #include <initializer_list>
 #include <string>

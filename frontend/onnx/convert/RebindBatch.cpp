@@ -1,0 +1,307 @@
+#include "frontend/onnx/convert/RebindBatch.h"
+
+#include "dialects/Titan/TensorBuilder.h"
+#include "frontend/onnx/read/Protos.h"
+
+using namespace mlir;
+
+namespace titan::frontend {
+
+namespace {
+
+/// Where the batch lies in a value: dimension `dim`, whose index is (outer, sample, inner) in
+/// row-major order, `inner` counting the elements behind the sample's. Merged dimensions have the
+/// batch in their midst.
+struct BatchDim {
+  int64_t dim = 0, inner = 1;
+};
+
+class BatchRebinder {
+public:
+  BatchRebinder(func::FuncOp function, int64_t from, int64_t to)
+      : function_(function), from_(from), to_(to) {}
+
+  Status run(const BoundInputs& inputs) {
+    for (BlockArgument argument : function_.getArguments()) {
+      auto tag = function_.getArgAttrOfType<StringAttr>(argument.getArgNumber(), ir::tag::input);
+      for (const BoundInput& input : inputs.inputs)
+        if (tag && tag.getValue() == input.name && input.batched)
+          batchDims_[argument] = {};
+    }
+    // Operands are visited before their users; what `widened` inserts needs no visit.
+    for (Operation& op :
+         llvm::make_early_inc_range(function_.getBody().front().without_terminator()))
+      TITAN_TRY(follow(&op));
+    for (auto [value, dim] : batchDims_)
+      retype(value, dim);
+    function_.setFunctionType(
+        FunctionType::get(function_.getContext(), function_.getBody().getArgumentTypes(),
+                          function_.getBody().front().getTerminator()->getOperandTypes()));
+    return {};
+  }
+
+private:
+  void retype(Value value, const BatchDim& batch) {
+    auto type = ir::tensorType(value);
+    SmallVector<int64_t> shape(type.getShape());
+    shape[batch.dim] = shape[batch.dim] / from_ * to_;
+    value.setType(type.clone(shape));
+  }
+
+  Error refuse(Operation* op, const std::string& why) {
+    std::string node = op->getName().getStringRef().str(), path = ir::pathString(op);
+    if (auto name = dyn_cast<NameLoc>(op->getLoc())) {
+      std::string label = printable(name.getName().getValue().str());
+      node = fmt::format("node '{}'", label);
+      if (path == label)
+        path.clear();
+    }
+    std::string where = path.empty() ? "" : fmt::format(" in module '{}'", path);
+    return Error::badInput(
+        "{}{} {}: the exported batch of {} cannot become batch.micro = {}; export with "
+        "dynamic_shapes={{\"{}\": {{0: torch.export.Dim(\"batch\")}}}}, or set batch.micro = {}",
+        node, where, why, from_, to_, firstInput(), from_);
+  }
+
+  std::string firstInput() {
+    for (unsigned i = 0; i < function_.getNumArguments(); ++i)
+      if (auto tag = function_.getArgAttrOfType<StringAttr>(i, ir::tag::input))
+        return printable(tag.getValue().str());
+    return "x";
+  }
+
+  /// Finds the dimensions of the results that carry the batch of the operands.
+  Status follow(Operation* op) {
+    if (llvm::any_of(op->getOperands(), [&](Value v) { return sums_.contains(v); }))
+      return followSum(op);
+    if (llvm::none_of(op->getOperands(), [&](Value v) { return batchDims_.contains(v); }))
+      return {};
+    if (auto reshape = dyn_cast<ir::ReshapeOp>(op))
+      return followReshape(reshape);
+    auto shardable = dyn_cast<ir::ShardableOpInterface>(op);
+    if (!shardable)
+      return refuse(op, "has no sharding rule");
+    ir::ShardingRule rule = shardable.getShardingRule();
+    std::optional<int64_t> factor;
+    int64_t inner = 1;
+    for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
+      auto it = batchDims_.find(operand);
+      if (it == batchDims_.end())
+        continue;
+      const auto& factors = rule.operands[i][it->second.dim];
+      if (factors.empty())
+        return refuse(op, "does not keep samples apart");
+      if (factor && (*factor != factors.front() || inner != it->second.inner))
+        return refuse(op, "combines different samples");
+      factor = factors.front();
+      inner = it->second.inner;
+    }
+    const ir::Factor& batch = rule.factors[*factor];
+    if (batch.size % (from_ * inner) != 0)
+      return refuse(op, "splits the batch");
+    if (auto sum = dyn_cast<ir::ReduceOp>(op);
+        sum && sum.getKind() == ir::ReduceKind::Sum && batch.kind == ir::FactorKind::Reduction) {
+      sums_.insert(sum.getResult());
+      return {};
+    }
+    if (batch.kind != ir::FactorKind::Parallel)
+      return refuse(op, "combines the samples of a batch");
+    // Operands that share the factor must have the new batch too.
+    for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
+      int64_t dim = ir::ShardingRule::findDim(rule.operands[i], *factor);
+      if (dim < 0 || batchDims_.contains(operand))
+        continue;
+      Value wide = widened(op, operand, {dim, inner});
+      if (!wide)
+        return refuse(op, "holds a tensor of the exported batch");
+      op->setOperand(static_cast<unsigned>(i), wide);
+    }
+    for (auto [i, result] : llvm::enumerate(op->getResults())) {
+      int64_t dim = ir::ShardingRule::findDim(rule.results[i], *factor);
+      if (dim < 0)
+        return refuse(op, "does not keep samples apart");
+      batchDims_[result] = {dim, inner};
+    }
+    return {};
+  }
+
+  /// Where the batch at `at` of a tensor of shape `from` lies under the shape `to`: in row-major
+  /// order the samples stand equally far apart before and after.
+  std::optional<BatchDim> reshaped(const BatchDim& at, ArrayRef<int64_t> from,
+                                   ArrayRef<int64_t> to) const {
+    int64_t distance = at.inner, behind = 1;
+    for (int64_t extent : from.drop_front(at.dim + 1))
+      distance *= extent;
+    for (int64_t extent : to)
+      behind *= extent;
+    // A batch of 1 fits beside every dimension. Where its own dimension goes and another one is
+    // split, it joins the first of the parts: [T, B, C] becomes [T, B * heads, width]
+    // (nn.MultiheadAttention). Where dimensions are merged, it joins the rows before it.
+    auto wide = [](ArrayRef<int64_t> shape) {
+      return llvm::count_if(shape, [](int64_t extent) { return extent != 1; });
+    };
+    bool joinsParts = from_ == 1 && at.inner == 1 && wide(to) > wide(from);
+    std::optional<BatchDim> found;
+    for (auto [d, extent] : llvm::enumerate(to)) {
+      behind /= extent;
+      int64_t inner = distance / behind;
+      if (distance % behind != 0 || extent % (inner * from_) != 0)
+        continue;
+      bool own = inner == 1 && extent == from_;
+      if (own || !found || (joinsParts && inner > 1 && extent == inner))
+        found = BatchDim{static_cast<int64_t>(d), inner};
+      if (own)
+        break;
+    }
+    return found;
+  }
+
+  Status followReshape(ir::ReshapeOp op) {
+    auto at =
+        reshaped(batchDims_.lookup(op.getOperand()), ir::tensorType(op.getOperand()).getShape(),
+                 ir::tensorType(op.getResult()).getShape());
+    if (!at)
+      return refuse(op, "splits the batch");
+    batchDims_[op.getResult()] = *at;
+    return {};
+  }
+
+  /// A sum over the samples of a batch: it may be a result, be divided by another one, or by the
+  /// number of its terms (a mean); any other op could have a number of the exported batch in it.
+  Status followSum(Operation* op) {
+    if (isa<ir::ReshapeOp, ir::ConvertOp, ir::NegOp>(op)) {
+      sums_.insert(op->getResult(0));
+      return {};
+    }
+    if (auto divide = dyn_cast<ir::DivOp>(op);
+        divide && sums_.contains(divide.getOperand(0)) && sums_.contains(divide.getOperand(1)))
+      return {};
+    if (auto scale = dyn_cast<ir::MulOp>(op); scale && op->hasAttr(kMeanAttribute)) {
+      OpBuilder builder(op);
+      double ratio = static_cast<double>(from_) / static_cast<double>(to_);
+      ir::TensorBuilder b(builder, op);
+      auto factor = scale.getOperand(1).getDefiningOp<ir::ConstantOp>();
+      auto splat = cast<SplatElementsAttr>(factor.getValue());
+      double value = splat.getSplatValue<APFloat>().convertToDouble();
+      op->setOperand(1, b.splatLike(scale.getOperand(1), value * ratio));
+      return {};
+    }
+    return refuse(op, "combines the samples of a batch");
+  }
+
+  /// A value that is the same for every sample, with the new batch along `at`; null where it is
+  /// not known to be one.
+  Value widened(Operation* user, Value value, const BatchDim& at) {
+    OpBuilder builder(user);
+    ir::TensorBuilder b(builder, user);
+    auto type = ir::tensorType(value);
+    SmallVector<int64_t> shape(type.getShape());
+    bool single = shape[at.dim] == 1;
+    shape[at.dim] = shape[at.dim] / from_ * to_;
+    auto constant = value.getDefiningOp<ir::ConstantOp>();
+    auto elements = constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : nullptr;
+    if (elements && elements.isSplat())
+      return b.create<ir::ConstantOp>(cast<TypedAttr>(elements.resizeSplat(type.clone(shape))));
+    if (auto broadcast = value.getDefiningOp<ir::BroadcastOp>()) {
+      Value operand = broadcast.getOperand();
+      for (auto [i, dim] : llvm::enumerate(broadcast.getDims()))
+        if (dim == at.dim)
+          operand = widened(user, operand, {static_cast<int64_t>(i), at.inner});
+      return operand ? b.broadcast(operand, shape, broadcast.getDims()) : Value();
+    }
+    if (auto reshape = value.getDefiningOp<ir::ReshapeOp>(); reshape && !single) {
+      auto inside = reshaped(at, type.getShape(), ir::tensorType(reshape.getOperand()).getShape());
+      Value operand = inside ? widened(user, reshape.getOperand(), *inside) : Value();
+      return operand ? b.reshape(operand, shape) : Value();
+    }
+    if (!single && !elements)
+      return widenedOp(user, value, at);
+    SmallVector<int64_t> kept, dims;
+    for (auto [d, extent] : llvm::enumerate(type.getShape()))
+      if (static_cast<int64_t>(d) != at.dim) {
+        kept.push_back(extent);
+        dims.push_back(static_cast<int64_t>(d));
+      }
+    if (single)
+      return b.broadcast(b.reshape(value, kept), shape, dims);
+    // A mask that the exporter has repeated for every sample.
+    return elements ? widenedConstant(b, elements, at, shape) : Value();
+  }
+
+  /// What an op makes of operands that are the same for every sample: rows that it looks up by
+  /// equal positions, for example.
+  Value widenedOp(Operation* user, Value value, const BatchDim& at) {
+    Operation* op = value.getDefiningOp();
+    auto shardable = dyn_cast_or_null<ir::ShardableOpInterface>(op);
+    if (!shardable || op->getNumResults() != 1 || isa<ir::DropoutOp>(op))
+      return {};
+    ir::ShardingRule rule = shardable.getShardingRule();
+    const auto& factors = rule.results[0][at.dim];
+    if (factors.empty() || rule.factors[factors.front()].kind != ir::FactorKind::Parallel)
+      return {};
+    SmallVector<Value> operands(op->getOperands());
+    for (auto [i, operand] : llvm::enumerate(operands)) {
+      int64_t dim = ir::ShardingRule::findDim(rule.operands[i], factors.front());
+      if (dim >= 0 && !(operand = widened(user, operand, {dim, at.inner})))
+        return {};
+    }
+    OpBuilder builder(user);
+    Operation* clone = builder.clone(*op);
+    clone->setOperands(operands);
+    retype(clone->getResult(0), at);
+    return clone->getResult(0);
+  }
+
+  /// The constant with `shape`'s batch at `at`; null where its samples differ.
+  Value widenedConstant(const ir::TensorBuilder& b, DenseElementsAttr elements, const BatchDim& at,
+                        ArrayRef<int64_t> shape) {
+    RankedTensorType type = cast<RankedTensorType>(elements.getType());
+    int64_t outer = type.getDimSize(at.dim) / (from_ * at.inner), stride = at.inner;
+    for (int64_t extent : type.getShape().drop_front(at.dim + 1))
+      stride *= extent;
+    auto values = llvm::to_vector(elements.getValues<Attribute>());
+    SmallVector<Attribute> first;
+    for (int64_t i = 0; i < type.getNumElements(); ++i) {
+      int64_t sample = i / stride % from_;
+      if (values[i] != values[i - sample * stride])
+        return {};
+      if (sample == 0)
+        first.push_back(values[i]);
+    }
+    // [.., outer, inner, ..], repeated to [.., outer, batch, inner, ..].
+    SmallVector<int64_t> single, wide, dims;
+    auto add = [&](int64_t extent) {
+      dims.push_back(static_cast<int64_t>(wide.size()));
+      single.push_back(extent);
+      wide.push_back(extent);
+    };
+    for (auto [d, extent] : llvm::enumerate(type.getShape())) {
+      if (static_cast<int64_t>(d) != at.dim) {
+        add(extent);
+        continue;
+      }
+      if (outer != 1)
+        add(outer);
+      wide.push_back(to_);
+      if (at.inner != 1)
+        add(at.inner);
+    }
+    auto sample =
+        DenseElementsAttr::get(RankedTensorType::get(single, type.getElementType()), first);
+    Value repeated = b.broadcast(b.create<ir::ConstantOp>(cast<TypedAttr>(sample)), wide, dims);
+    return wide.size() == shape.size() ? repeated : b.reshape(repeated, shape);
+  }
+
+  func::FuncOp function_;
+  int64_t from_, to_;
+  llvm::MapVector<Value, BatchDim> batchDims_;
+  llvm::DenseSet<Value> sums_; ///< over the batch
+};
+
+} // namespace
+
+Status rebindBatch(func::FuncOp function, const BoundInputs& inputs, int64_t batch) {
+  return BatchRebinder(function, inputs.bakedBatch, batch).run(inputs);
+}
+
+} // namespace titan::frontend

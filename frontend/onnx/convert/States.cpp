@@ -1,0 +1,207 @@
+#include "frontend/onnx/convert/States.h"
+
+#include "frontend/onnx/convert/Conversion.h"
+
+#include <cmath>
+
+using namespace mlir;
+
+namespace titan::frontend {
+
+/// Does `glob` match a name of the tensor, or another one that it is tied to?
+static bool matchesName(const std::string& glob, const NamedTensor& tensor) {
+  auto matches = [&](const std::string& name) { return matchesGlob(glob, name); };
+  return matches(tensor.name) || llvm::any_of(tensor.aliases, matches);
+}
+
+ir::RuleInitAttr freshInit(MLIRContext* context, const NamedTensor& tensor,
+                           const Shape& sourceShape, const Recipe& recipe) {
+  auto rule = [&](StringRef distribution, double a, double b) {
+    return ir::RuleInitAttr::get(context, distribution, a, b);
+  };
+  for (const InitRule& entry : recipe.model.initRules) {
+    if (!matchesName(entry.match, tensor))
+      continue;
+    if (entry.dist == "constant")
+      return rule("constant", entry.value, 0);
+    if (entry.dist == "uniform")
+      return rule("uniform", entry.low, entry.high);
+    return rule("normal", entry.mean, entry.std);
+  }
+  std::string_view leaf = leafOf(tensor.name);
+  bool vector = sourceShape.size() == 1;
+  // A vector that is called `weight` scales: the weight of a normalisation that the exporter took
+  // apart.
+  if (tensor.role == Role::NormScale || (tensor.role == Role::Other && vector && leaf == "weight"))
+    return rule("constant", 1, 0);
+  if (tensor.role == Role::Bias || tensor.role == Role::NormBias || leaf == "bias")
+    return rule("constant", 0, 0);
+  if (tensor.role == Role::Embedding)
+    return rule("normal", 0, 0.02);
+  int64_t fanIn = tensor.fanIn;
+  if (fanIn == 0) {
+    fanIn = vector ? sourceShape[0] : 1;
+    for (size_t d = 1; d < sourceShape.size(); ++d)
+      fanIn *= sourceShape[d];
+  }
+  return rule("normal", 0, 1 / std::sqrt(static_cast<double>(fanIn)));
+}
+
+/// Where `file`'s bytes are; `name` is the state's.
+static Result<ir::StoredRangeAttr> storedRange(MLIRContext* context, const std::string& name,
+                                               const Tensor& file, bool fresh) {
+  if (!file.missing.empty() && fresh)
+    return Error::badInput("{}: buffer '{}' {} has its values there, which model.init = \"fresh\" "
+                           "cannot make up: put the file beside the model or say where it is with "
+                           "--weights-dir",
+                           file.missing, printable(name), toString(file.shape));
+  if (!file.missing.empty())
+    return Error::badInput(
+        "{}: put it beside the model or say where it is with --weights-dir, or train from "
+        "scratch with model.init = \"fresh\"",
+        file.missing);
+  if (!file.span)
+    return Error::badInput("'{}' is not stored as one piece of raw data: save the model with "
+                           "raw_data",
+                           printable(file.name));
+  uint64_t digest = TITAN_TRY(file.digest());
+  return ir::StoredRangeAttr::get(context, file.span->path, file.span->offset, file.span->bytes,
+                                  digest, file.shape);
+}
+
+/// What the source framework has of `state` in the file. Several tensors may be copies of one.
+static std::vector<TensorSource> sourcesInFile(const Graph& graph, const NamedState& state) {
+  std::vector<TensorSource> sources;
+  for (const auto& [initializer, piece] : state.sources) {
+    const std::string& copyOf = graph.initializers.at(initializer).copyOf;
+    sources.push_back({copyOf.empty() ? initializer : copyOf, shortened(piece, state.shape)});
+  }
+  return sources;
+}
+
+/// The bytes of the tensors that `state` is made of.
+static Result<ir::FileInitAttr> fileInit(MLIRContext* context, const Graph& graph,
+                                         const NamedState& state, bool fresh) {
+  const std::vector<TensorSource> sources = sourcesInFile(graph, state);
+  std::vector<ir::StoredRangeAttr> stored;
+  std::vector<std::string> known;
+  for (size_t i = 0; i < sources.size(); ++i) {
+    if (llvm::is_contained(known, sources[i].initializer))
+      continue;
+    known.push_back(sources[i].initializer);
+    const Tensor& file = graph.initializers.at(state.sources[i].initializer);
+    ir::StoredRangeAttr range = TITAN_TRY(storedRange(context, state.name, file, fresh));
+    if (file.shape == state.shape) // no need to repeat it
+      range = ir::StoredRangeAttr::get(context, range.getPath(), range.getOffset(),
+                                       range.getBytes(), range.getDigest(), {});
+    stored.push_back(range);
+  }
+  return ir::FileInitAttr::get(context, stored);
+}
+
+/// Nothing for a state that the file has under its own name and as it is.
+static ArrayAttr sourcesAttr(MLIRContext* context, const Graph& graph, const NamedState& state) {
+  std::vector<TensorSource> sources = sourcesInFile(graph, state);
+  const Shape& file = graph.initializers.at(state.sources[0].initializer).shape;
+  if (sources.size() == 1 && sources[0].initializer == state.name && sources[0].piece.isInPlace() &&
+      file == state.shape)
+    return {};
+  SmallVector<Attribute> list;
+  for (const auto& [initializer, piece] : sources)
+    list.push_back(
+        ir::SourceAttr::get(context, initializer, piece.at, piece.from, piece.extent, piece.dims));
+  return ArrayAttr::get(context, list);
+}
+
+/// Masks or trained tensors: the file does not tell which.
+static Status checkDecided(const Graph& graph, const NameTable& names) {
+  std::vector<std::string> open;
+  for (const NamedTensor& tensor : names.tensors)
+    if (const Tensor& file = graph.initializers.at(tensor.initializer); file.perhapsMask)
+      open.push_back(fmt::format("'{}' {}", printable(tensor.initializer), toString(file.shape)));
+  if (open.empty())
+    return {};
+  return Error::badInput("without data, and added to attention scores: {}: a mask or a trained "
+                         "tensor; say which in a names file (--names), with kind = "
+                         "\"causal_mask\" or kind = \"parameter\"",
+                         fmt::join(open, ", "));
+}
+
+/// Functions share the symbol table: a tensor that is called like one of them gets a symbol of its
+/// own.
+static std::string symbolOf(const std::string& name) {
+  for (StringRef reserved :
+       {ir::function::model, ir::function::step, ir::function::eval, ir::function::predict})
+    if (name == reserved)
+      return "state." + name;
+  return name;
+}
+
+Result<std::vector<ir::StateOp>> addStates(ModuleOp module, const Graph& graph,
+                                           const NameTable& names, const Recipe& recipe) {
+  MLIRContext* context = module.getContext();
+  OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+  bool fresh = recipe.model.init == "fresh";
+  TITAN_TRY(checkDecided(graph, names));
+  std::vector<ir::StateOp> states;
+  std::vector<std::string> problems;
+  for (const NamedState& named : names.states) {
+    NamedTensor tensor = names.tensors[named.tensor];
+    tensor.name = named.name;
+    const Tensor& file = graph.initializers.at(tensor.initializer);
+    const Shape& shape = named.shape;
+    if (elementCount(shape) == 0)
+      return Error::badInput("'{}' of shape {} is empty", printable(tensor.name), toString(shape));
+    bool parameter = tensor.kind == TensorKind::Parameter;
+    Attribute init;
+    if (fresh && parameter) {
+      init = freshInit(context, tensor, shape, recipe);
+    } else if (file.restored) {
+      init = ir::RuleInitAttr::get(context, "constant", 0, 0);
+    } else if (fresh && !file.missing.empty() && tensor.role == Role::Statistic) {
+      bool variance = tensor.name.ends_with("var");
+      init = ir::RuleInitAttr::get(context, "constant", variance ? 1 : 0, 0);
+    } else {
+      Result<ir::FileInitAttr> attribute = fileInit(context, graph, named, fresh);
+      if (!attribute.ok()) {
+        problems.push_back(attribute.error().message());
+        continue;
+      }
+      init = *attribute;
+    }
+    bool frozen = false;
+    for (const std::string& glob : recipe.model.frozen)
+      frozen |= matchesName(glob, tensor);
+    auto state = ir::StateOp::create(
+        builder, module.getLoc(), symbolOf(tensor.name),
+        RankedTensorType::get(shape, elementTypeOf(context, file.dtype)),
+        parameter ? ir::StateKind::Param : ir::StateKind::Buffer, parameter && !frozen, init);
+    if (state.getSymName() != tensor.name)
+      state.setCanonicalName(tensor.name);
+    if (SmallVector<StringRef> aliases(tensor.aliases.begin(), tensor.aliases.end());
+        !aliases.empty())
+      state.setAliasesAttr(builder.getStrArrayAttr(aliases));
+    if (ArrayAttr sources = file.restored ? ArrayAttr() : sourcesAttr(context, graph, named))
+      state.setSourcesAttr(sources);
+    states.push_back(state);
+  }
+  if (!problems.empty()) {
+    std::string more =
+        problems.size() > 1 ? fmt::format(" (and {} more tensors)", problems.size() - 1) : "";
+    return Error::badInput("{}{}", problems.front(), more);
+  }
+  for (const std::string& glob : recipe.model.frozen) {
+    bool matched = false;
+    for (const NamedState& state : names.states) {
+      NamedTensor tensor = names.tensors[state.tensor];
+      tensor.name = state.name;
+      matched |= tensor.kind == TensorKind::Parameter && matchesName(glob, tensor);
+    }
+    if (!matched)
+      return Error::badInput("model.frozen: '{}' matches no parameter; --check lists them",
+                             printable(glob));
+  }
+  return states;
+}
+
+} // namespace titan::frontend

@@ -1,0 +1,57 @@
+// The account of an import. Every tensor of floats of the file has one line, and so has every
+// parameter and buffer that the exporter names: what is trained under which name, what stands for a
+// tensor of the source without being it, and what is not trained.
+#pragma once
+
+#include "frontend/onnx/name/Names.h"
+
+#include <array>
+
+namespace titan::frontend {
+
+enum class Standing {
+  Exact,    ///< a parameter or buffer with the source's name and shape, all of it
+  Guessed,  ///< the same by what its module most likely calls it
+  Alias,    ///< another name of an exact one
+  Part,     ///< trained in place of parameters of the source: a part of one, or computed of some
+  MadeUp,   ///< trained under a name made up from the graph's structure
+  Absent,   ///< the source has it, and nothing in the file is it: it is not trained
+  Constant, ///< floats that are not trained
+};
+inline constexpr size_t kStandings = 7;
+std::string_view name(Standing standing);
+/// In words, for `--check`; nothing where there is no proof.
+std::string_view name(Proof proof);
+
+struct AccountLine {
+  Standing standing = Standing::Exact;
+  /// Canonical; of a constant the file's.
+  std::string name;
+  TensorKind kind = TensorKind::Parameter;
+  /// Of an alias the exact one, of a part the parameters that it stands for.
+  std::vector<std::string> of;
+  /// What holds it in the file, with those that are read as it a second time; of an alias or what is
+  /// absent none.
+  std::vector<std::string> initializers;
+  DType dtype = DType::F32; ///< where there are initializers
+  Shape shape;              ///< of the state, or of the constant
+  Proof proof = Proof::None;
+  bool noted = false; ///< a note says what is doubtful about it
+
+  /// Is it what the source has, or certainly a constant?
+  bool isExact() const;
+};
+
+struct Account {
+  std::vector<AccountLine> lines;
+
+  std::array<size_t, kStandings> counts() const;
+  /// "40 exact, 2 aliases, 1 absent": what there is none of is left out.
+  std::string summary() const;
+};
+
+/// The account of `names`, whose states are formed. Adds a note for each line that is not exact and
+/// that has none yet. Errors: a tensor or a name that two lines claim.
+Result<Account> accountOf(const Graph& graph, NameTable& names);
+
+} // namespace titan::frontend

@@ -1,0 +1,326 @@
+// Norms and biases that an exporter merged for their equal values and whose nodes say nothing of
+// where they come from, as after a conversion to an older opset. What tells them apart is that each
+// layer has a matrix of its own: a layer that is called twice has one.
+#include "frontend/onnx/name/Namer.h"
+#include "frontend/onnx/name/SourceModel.h"
+#include "frontend/onnx/name/Values.h"
+
+#include <algorithm>
+
+namespace titan::frontend {
+
+namespace {
+
+/// A product with a matrix, `distance` nodes away from what is looked at.
+struct Product {
+  std::string matrix; ///< an initializer; empty: none was found
+  size_t node = 0;
+  int distance = 0;
+
+  /// A layer that reads the same product twice is not called twice.
+  bool isAnotherCallOf(const Product& other) const {
+    return !matrix.empty() && matrix == other.matrix && node != other.node &&
+           distance == other.distance;
+  }
+  bool contradicts(const Product& other) const {
+    return !matrix.empty() && !other.matrix.empty() && !isAnotherCallOf(other) &&
+           node != other.node;
+  }
+};
+
+struct Operand {
+  size_t node = 0, index = 0;
+};
+
+/// All reads of one tensor by one layer.
+struct Layer {
+  std::string tensor;
+  Role role = Role::Other;
+  std::vector<Operand> reads; ///< in graph order
+  std::string name;           ///< of its own tensor; empty: not known
+};
+
+/// How many nodes a search for a product visits at most.
+constexpr size_t kFarthest = 64;
+/// Of a tensor that is read more often each read is a layer: they are compared pair by pair.
+constexpr size_t kMostCalls = 1024;
+
+class Separator {
+public:
+  explicit Separator(Graph& graph) : graph_(graph) {
+    for (size_t i = 0; i < graph.nodes.size(); ++i) {
+      for (const std::string& output : graph.nodes[i].outputs)
+        producer_.emplace(output, i);
+      for (size_t k = 0; k < graph.nodes[i].inputs.size(); ++k)
+        reads_[graph.nodes[i].inputs[k]].push_back({i, k});
+    }
+  }
+
+  void run() {
+    for (const std::string& name : graph_.initializerOrder)
+      if (isShared(name))
+        collect(name);
+    if (graph_.signature.known())
+      for (const char* leaf : {"weight", "bias", "running_mean", "running_var"})
+        nameBySignature(leaf);
+    for (const auto& [name, layers] : layers_)
+      separate(name);
+  }
+
+private:
+  /// Does more than one node that says nothing of its module read `name` as a part of a layer?
+  bool isShared(const std::string& name) {
+    auto reads = reads_.find(name);
+    if (reads == reads_.end() || reads->second.size() < 2)
+      return false;
+    for (const Port& output : graph_.outputs)
+      if (output.name == name)
+        return false;
+    return std::all_of(reads->second.begin(), reads->second.end(), [&](const Operand& read) {
+      return !scopeOf(graph_.nodes[read.node]).known && partOf(name, read) != Role::Other;
+    });
+  }
+
+  /// The part of a layer that `read` of `name` is; Other: none that may have been merged.
+  Role partOf(const std::string& name, const Operand& read) {
+    const Tensor& tensor = graph_.initializers.at(name);
+    const Node& node = graph_.nodes[read.node];
+    Role role = roleOf(node, read.index, tensor.shape.size());
+    bool named = !isAnonymous(name);
+    if (tensor.fromConstantNode || tensor.shape.empty() || !isFloating(tensor.dtype))
+      return Role::Other;
+    // A norm that the exporter took apart. What it computed itself has no name.
+    if (role == Role::Other && node.opType == "Mul" && tensor.shape.size() == 1 && named &&
+        tensor.shape[0] > 1 && graph_.fromPyTorch())
+      role = Role::NormScale;
+    if (node.opType == "Sum" || (node.opType == "Add" && (node.inputs.size() != 2 || !named)))
+      return Role::Other;
+    bool isPart = role == Role::NormScale || role == Role::NormBias || role == Role::Statistic ||
+                  (role == Role::Bias && tensor.shape.size() == 1);
+    if (!isPart)
+      return Role::Other;
+    // A bias beside its product is known by the product. What else was drawn or trained is equal
+    // only where it is the same.
+    return equalByChance(tensor) || (role == Role::Bias && !besides(read).matrix.empty())
+               ? role
+               : Role::Other;
+  }
+
+  bool equalByChance(const Tensor& tensor) {
+    auto [known, fresh] = equalByChance_.try_emplace(tensor.name, false);
+    if (fresh)
+      known->second = !tensor.missing.empty() || tensor.restored || isUniform(tensor);
+    return known->second;
+  }
+
+  /// The initializer behind operand `k` of a contraction, through movement of its elements.
+  std::string matrixOf(const Node& node, size_t k) const {
+    if (!node.hasInput(k))
+      return {};
+    std::string value = node.inputs[k];
+    for (int steps = 0; steps < 4; ++steps) {
+      if (auto tensor = graph_.initializers.find(value); tensor != graph_.initializers.end())
+        return tensor->second.shape.size() >= 2 ? value : std::string();
+      auto at = producer_.find(value);
+      if (at == producer_.end())
+        break;
+      const Node& before = graph_.nodes[at->second];
+      bool moves =
+          before.opType == "Transpose" || before.opType == "Identity" || before.opType == "Cast";
+      if (!moves || !before.hasInput(0))
+        break;
+      value = before.inputs[0];
+    }
+    return {};
+  }
+
+  Product productOf(size_t index) const {
+    const Node& node = graph_.nodes[index];
+    if (node.opType != "MatMul" && node.opType != "Gemm" && node.opType != "Conv" &&
+        node.opType != "ConvTranspose")
+      return {};
+    for (size_t k : {1, 0})
+      if (std::string matrix = matrixOf(node, k); !matrix.empty())
+        return {matrix, index, 0};
+    return {};
+  }
+
+  /// The product that `read` adds a bias to.
+  Product besides(const Operand& read) const {
+    const Node& node = graph_.nodes[read.node];
+    if (node.opType != "Add")
+      return productOf(read.node);
+    std::string value = node.inputs[1 - read.index];
+    for (int steps = 0; steps < 4; ++steps) {
+      auto at = producer_.find(value);
+      if (at == producer_.end())
+        break;
+      if (Product product = productOf(at->second); !product.matrix.empty())
+        return product;
+      const Node& before = graph_.nodes[at->second];
+      bool moves = before.opType == "Reshape" || before.opType == "Transpose";
+      if (!moves || !before.hasInput(0))
+        break;
+      value = before.inputs[0];
+    }
+    return {};
+  }
+
+  /// The nearest product after the node `start`, or before it.
+  Product nearest(size_t start, bool after) const {
+    std::vector<size_t> level{start};
+    std::set<size_t> seen{start};
+    for (int distance = 0; !level.empty() && seen.size() < kFarthest; ++distance) {
+      std::vector<size_t> next;
+      for (size_t index : level) {
+        const Node& node = graph_.nodes[index];
+        for (const std::string& value : after ? node.outputs : node.inputs) {
+          if (auto at = producer_.find(value); !after && at != producer_.end())
+            next.push_back(at->second);
+          if (auto readers = reads_.find(value); after && readers != reads_.end())
+            for (size_t i = 0; i < std::min(readers->second.size(), kFarthest); ++i)
+              next.push_back(readers->second[i].node);
+        }
+      }
+      std::sort(next.begin(), next.end());
+      level.clear();
+      for (size_t index : next) {
+        const Node& node = graph_.nodes[index];
+        Product product = productOf(index);
+        if (node.opType == "Gather")
+          product = {matrixOf(node, 0), index, 0}; // the table of an embedding
+        if (!product.matrix.empty())
+          return {product.matrix, product.node, distance};
+        if (seen.insert(index).second)
+          level.push_back(index);
+      }
+    }
+    return {};
+  }
+
+  /// What is around one read: what it is added to, or the nearest products.
+  struct Place {
+    const Node* node;
+    size_t index;
+    Product beside, after, before;
+  };
+  Place placeOf(const Operand& read) const {
+    Place place{&graph_.nodes[read.node], read.index, besides(read), {}, {}};
+    if (place.beside.matrix.empty()) {
+      place.after = nearest(read.node, true);
+      place.before = nearest(read.node, false);
+    }
+    return place;
+  }
+
+  /// Are two reads of one tensor two calls of one layer? The matrix that a bias is beside tells. A
+  /// norm may belong to the layer before it or after it: where they disagree nothing is known.
+  static bool areCalls(const Place& a, const Place& b) {
+    if (a.node->opType != b.node->opType || a.index != b.index)
+      return false;
+    if (!a.beside.matrix.empty() || !b.beside.matrix.empty())
+      return a.beside.isAnotherCallOf(b.beside);
+    bool after = a.after.isAnotherCallOf(b.after), before = a.before.isAnotherCallOf(b.before);
+    return (after && (before || !a.before.contradicts(b.before))) ||
+           (before && !a.after.contradicts(b.after));
+  }
+
+  void collect(const std::string& name) {
+    std::vector<Layer>& layers = layers_[name];
+    const std::vector<Operand>& reads = reads_.at(name);
+    std::vector<std::pair<Place, size_t>> known; // of reads, their layers
+    for (const Operand& read : reads) {
+      size_t layer = layers.size();
+      if (reads.size() <= kMostCalls) {
+        Place place = placeOf(read);
+        for (const auto& [other, its] : known)
+          if (areCalls(other, place)) {
+            layer = its;
+            break;
+          }
+        known.emplace_back(std::move(place), layer);
+      }
+      if (layer == layers.size())
+        layers.push_back({name, partOf(name, read), {}, {}});
+      layers[layer].reads.push_back(read);
+    }
+  }
+
+  /// What the attribute of a layer's part is called.
+  static std::string_view leafOfPart(const Layer& layer) {
+    return layer.role == Role::NormScale             ? "weight"
+           : layer.role != Role::Statistic           ? "bias"
+           : layer.reads.front().index == 3 /*mean*/ ? "running_mean"
+                                                     : "running_var";
+  }
+
+  /// Names the layers' parts after the signature, where it has as many as the graph: both are in
+  /// the order of the modules. Nothing else is left to name where it lists no more than the file.
+  void nameBySignature(std::string_view leaf) {
+    std::vector<Layer*> unnamed;
+    for (auto& [name, layers] : layers_)
+      for (Layer& layer : layers)
+        if (leafOfPart(layer) == leaf)
+          unnamed.push_back(&layer);
+    std::sort(unnamed.begin(), unnamed.end(), [](const Layer* a, const Layer* b) {
+      return a->reads.front().node < b->reads.front().node;
+    });
+    std::vector<std::string> names;
+    bool lost = false;
+    for (const SourceTensor& source : graph_.signature.tensors()) {
+      bool inFile = graph_.initializers.contains(source.name);
+      if (leafOf(source.name) != leaf || (inFile && !layers_.contains(source.name)))
+        continue;
+      names.push_back(source.name);
+      lost |= !inFile;
+    }
+    if (!lost) {
+      for (Layer* layer : unnamed)
+        layer->name = layer->tensor;
+      return;
+    }
+    bool matches = names.size() == unnamed.size();
+    for (size_t i = 0; matches && i < names.size(); ++i)
+      matches = !layers_.contains(names[i]) || unnamed[i]->tensor == names[i];
+    for (size_t i = 0; matches && i < names.size(); ++i)
+      unnamed[i]->name = names[i];
+  }
+
+  /// Gives each layer a tensor of its own.
+  void separate(const std::string& name) {
+    std::vector<Layer>& layers = layers_.at(name);
+    bool named = std::all_of(layers.begin(), layers.end(),
+                             [](const Layer& layer) { return !layer.name.empty(); });
+    bool one = std::all_of(layers.begin(), layers.end(),
+                           [&](const Layer& layer) { return layer.name == name; });
+    if (layers.size() < 2 || one)
+      return;
+    for (size_t i = 0; i < layers.size(); ++i) {
+      std::string own = named ? layers[i].name : i == 0 ? name : fmt::format("{}#{}", name, i);
+      for (const Operand& read : layers[i].reads)
+        graph_.nodes[read.node].inputs[read.index] = own;
+      if (own == name)
+        continue;
+      addCopy(graph_, name, own, /*nameless=*/!named);
+    }
+    graph_.notes.add(fmt::format(
+        "'{}' was merged from parameters of equal value, read by {} layers: they are separate "
+        "here, "
+        "{}",
+        printable(name), layers.size(),
+        named ? "named in the order of the export's signature"
+              : "and the first of them has the name; export with optimize=False for all names"));
+  }
+
+  Graph& graph_;
+  std::map<std::string, size_t> producer_;
+  std::map<std::string, bool> equalByChance_; ///< by tensor
+  std::map<std::string, std::vector<Operand>> reads_;
+  std::map<std::string, std::vector<Layer>> layers_; ///< by tensor
+};
+
+} // namespace
+
+void splitMergedLayers(Graph& graph) { Separator(graph).run(); }
+
+} // namespace titan::frontend

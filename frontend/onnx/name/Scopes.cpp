@@ -1,0 +1,199 @@
+#include "frontend/onnx/name/Scopes.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+
+namespace titan::frontend {
+
+/// The strings of a Python list as `repr` prints it: ['a', "b's"].
+static std::vector<std::string> pythonStrings(const std::string& text) {
+  std::vector<std::string> strings;
+  for (size_t i = 0; i < text.size(); ++i) {
+    char quote = text[i];
+    if (quote != '\'' && quote != '"')
+      continue;
+    std::string value;
+    for (++i; i < text.size() && text[i] != quote; ++i) {
+      if (text[i] == '\\' && i + 1 < text.size())
+        ++i;
+      value += text[i];
+    }
+    strings.push_back(std::move(value));
+  }
+  return strings;
+}
+
+/// A module that is called twice appears as "fc@1" the second time.
+static std::string withoutCallNumbers(const std::string& module) {
+  std::string out;
+  for (size_t i = 0; i < module.size(); ++i) {
+    if (module[i] == '@') {
+      while (i + 1 < module.size() && std::isdigit(static_cast<unsigned char>(module[i + 1])))
+        ++i;
+      continue;
+    }
+    out += module[i];
+  }
+  return out;
+}
+
+/// The `%p_...` operands of an fx node as it prints itself.
+static std::vector<FxOperand> fxOperands(const std::string& text) {
+  std::vector<FxOperand> operands;
+  size_t begin = text.find("args = (");
+  if (begin == std::string::npos)
+    return operands;
+  int depth = 0, position = 0;
+  for (size_t i = begin + 7; i < text.size(); ++i) {
+    char c = text[i];
+    if (c == '(' || c == '[' || c == '{') {
+      ++depth;
+    } else if (c == ')' || c == ']' || c == '}') {
+      if (--depth == 0)
+        position = -1; // what follows are keyword arguments
+    } else if (c == ',' && depth == 1 && position >= 0) {
+      ++position;
+    } else if (c == '%') {
+      size_t end = i + 1;
+      while (end < text.size() &&
+             (std::isalnum(static_cast<unsigned char>(text[end])) || text[end] == '_'))
+        ++end;
+      std::string token = text.substr(i + 1, end - i - 1);
+      if (token.size() > 2 && token[1] == '_' &&
+          (token[0] == 'p' || token[0] == 'b' || token[0] == 'c'))
+        operands.push_back({token[0], mangled(token.substr(2)), position});
+      i = end - 1;
+    }
+  }
+  return operands;
+}
+
+/// The third argument of aten.embedding: `args = (%p_weight, %ids, 0)`.
+static std::optional<int64_t> paddingIndexOf(const std::string& text) {
+  size_t begin = text.find("args = (%");
+  size_t table = begin == std::string::npos ? begin : text.find(", ", begin);
+  size_t ids = table == std::string::npos ? table : text.find(", ", table + 2);
+  int64_t index = -1;
+  if (ids != std::string::npos)
+    std::from_chars(text.data() + ids + 2, text.data() + text.size(), index);
+  return index >= 0 ? std::optional(index) : std::nullopt;
+}
+
+/// What an fx node has for the argument `name`: by its position, `args = (%x, %y, None, 1)`, or by
+/// its name, `kwargs = {name: 1}`. Empty: the default.
+static std::string fxArgument(const std::string& text, size_t position, const std::string& name) {
+  size_t begin = text.find("args = (");
+  if (begin == std::string::npos)
+    return "";
+  begin += 8;
+  size_t number = 0, end = begin;
+  for (int depth = 0; end < text.size() && (depth > 0 || text[end] != ')'); ++end) {
+    depth += text[end] == '(' || text[end] == '[';
+    depth -= text[end] == ')' || text[end] == ']';
+    if (text[end] != ',' || depth > 0)
+      continue;
+    if (number++ == position)
+      return text.substr(begin, end - begin);
+    begin = text.find_first_not_of(' ', end + 1);
+  }
+  if (number == position && begin < end)
+    return text.substr(begin, end - begin);
+  size_t keyword = text.find(name + ": ", end);
+  if (keyword == std::string::npos)
+    return "";
+  keyword += name.size() + 2;
+  return text.substr(keyword, text.find_first_of(",}", keyword) - keyword);
+}
+
+static bool isNumeric(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(),
+                                      [](unsigned char c) { return std::isdigit(c) || c == '.'; });
+}
+
+/// "/enc/enc.0/MatMul_1" to "enc.0".
+static std::string legacyModule(const std::string& name) {
+  std::vector<std::string> segments;
+  for (size_t begin = name.front() == '/' ? 1 : 0; begin < name.size();) {
+    size_t end = name.find('/', begin);
+    if (end == std::string::npos)
+      break; // the last segment is the op
+    std::string segment = name.substr(begin, end - begin);
+    begin = end + 1;
+    // "enc", "enc.0": the second is a numbered child of the first, not "enc.enc.0".
+    if (!segments.empty() && segment.size() > segments.back().size() + 1 &&
+        segment.starts_with(segments.back() + ".") &&
+        isNumeric(std::string_view(segment).substr(segments.back().size() + 1)))
+      segments.back() = segment;
+    else if (!segment.empty())
+      segments.push_back(segment);
+  }
+  std::string module;
+  for (const std::string& segment : segments)
+    module += (module.empty() ? "" : ".") + segment;
+  return module;
+}
+
+Scope scopeOf(const Node& node) {
+  Scope scope;
+  if (auto it = node.metadata.find("pkg.torch.onnx.name_scopes"); it != node.metadata.end()) {
+    std::vector<std::string> names = pythonStrings(it->second);
+    scope.known = true;
+    if (names.size() >= 2 && !names[names.size() - 2].starts_with("_empty_nn_module_stack"))
+      scope.module = withoutCallNumbers(names[names.size() - 2]);
+    if (auto classes = node.metadata.find("pkg.torch.onnx.class_hierarchy");
+        classes != node.metadata.end()) {
+      std::vector<std::string> hierarchy = pythonStrings(classes->second);
+      if (hierarchy.size() >= 2)
+        scope.moduleClass = hierarchy[hierarchy.size() - 2];
+      if (!hierarchy.empty())
+        scope.target = hierarchy.back();
+    }
+    if (auto fx = node.metadata.find("pkg.torch.onnx.fx_node"); fx != node.metadata.end()) {
+      scope.operands = fxOperands(fx->second);
+      if (scope.target.starts_with("aten.embedding."))
+        scope.paddingIndex = paddingIndexOf(fx->second);
+      if (fx->second.find("target=torch.ops.aten.cross_entropy_loss.") != std::string::npos)
+        scope.labelSmoothing = fxArgument(fx->second, 5, "label_smoothing");
+    }
+  } else if (node.name.find('/') != std::string::npos) {
+    scope.known = true;
+    scope.module = node.module.value_or(legacyModule(node.name));
+    scope.place = node.place;
+  }
+  return scope;
+}
+
+std::string pathOf(const Node& node) {
+  Scope scope = scopeOf(node);
+  if (!scope.module.empty())
+    return printable(scope.module);
+  // An op of the root module: its own name.
+  std::string_view name = node.name;
+  if (name.starts_with("node_"))
+    name.remove_prefix(5); // torch.export's
+  if (name.empty() && !node.outputs.empty())
+    name = node.outputs.front();
+  return printable(name.substr(name.rfind('/') + 1));
+}
+
+std::string mangled(std::string_view name) {
+  std::string out;
+  for (unsigned char c : name)
+    out += std::isalnum(c) ? static_cast<char>(std::tolower(c)) : '_';
+  return out;
+}
+
+bool encloses(std::string_view module, std::string_view inner) {
+  return module.empty() || inner == module ||
+         (inner.size() > module.size() && inner.starts_with(module) && inner[module.size()] == '.');
+}
+
+std::string_view moduleOf(std::string_view name) {
+  size_t dot = name.rfind('.');
+  return dot == std::string_view::npos ? std::string_view() : name.substr(0, dot);
+}
+
+std::string_view leafOf(std::string_view name) { return name.substr(name.rfind('.') + 1); }
+
+} // namespace titan::frontend

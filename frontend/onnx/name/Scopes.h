@@ -1,0 +1,46 @@
+// Where in the source model a node comes from, as exporters record it.
+//
+// torch.export ("dynamo") writes node metadata:
+//   pkg.torch.onnx.name_scopes      ['', 'enc', 'enc.0', 'linear']: module paths, then the op
+//   pkg.torch.onnx.class_hierarchy  ['m.Model', ..., '...linear.Linear', 'aten.linear.default']
+//   pkg.torch.onnx.fx_node          %linear : ... (args = (%x, %p_enc_0_weight, %p_enc_0_bias), ...
+//
+// The TorchScript exporter ("legacy") writes scopes into node names: /enc/enc.0/MatMul_1, where a
+// purely numeric path segment is written with the segment before it.
+#pragma once
+
+#include "frontend/onnx/read/Graph.h"
+
+namespace titan::frontend {
+
+/// A lifted input that an fx node names: `%p_enc_0_weight`.
+struct FxOperand {
+  char kind = 'p';     ///< p: parameter, b: buffer, c: constant
+  std::string mangled; ///< "enc_0_weight": lower case, all but letters and digits written as `_`
+  int position = 0;    ///< among the positional arguments; -1: a keyword argument
+};
+
+struct Scope {
+  bool known = false;      ///< the exporter said where the node comes from
+  std::string module;      ///< "enc.0"; empty: the root
+  std::string moduleClass; ///< "torch.nn.modules.linear.Linear", or empty
+  std::string target;      ///< "aten.linear.default", or empty
+  std::vector<FxOperand> operands;
+  ScopePlace place = ScopePlace::Told;
+  std::optional<int64_t> paddingIndex; ///< of an nn.Embedding that has one
+  std::string labelSmoothing;          ///< of a cross-entropy, as it is written: "0.1"; empty: none
+};
+
+Scope scopeOf(const Node& node);
+/// What the node's ops are called in remarks: the module path, else the node's own name.
+std::string pathOf(const Node& node);
+/// `name` as torch.export mangles it into a placeholder.
+std::string mangled(std::string_view name);
+/// Is `module` equal to `inner`, or a module around it?
+bool encloses(std::string_view module, std::string_view inner);
+/// "enc.0" of "enc.0.weight"; empty for a name without a dot.
+std::string_view moduleOf(std::string_view name);
+/// "weight" of "enc.0.weight".
+std::string_view leafOf(std::string_view name);
+
+} // namespace titan::frontend

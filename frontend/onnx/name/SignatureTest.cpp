@@ -1,0 +1,161 @@
+// Names from the signature that torch.export writes, and what files tell that lack data or scopes.
+#include "frontend/onnx/ReadGraph.h"
+#include "frontend/onnx/name/Names.h"
+#include "frontend/onnx/testing/ModelBuilder.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace titan::frontend {
+namespace {
+
+using testing::ModelBuilder;
+constexpr int kInt64 = ::onnx::TensorProto::INT64;
+
+const char* const kSignature = "\n# inputs\n"
+                               "p_wte_weight: PARAMETER target='wte.weight'\n"
+                               "p_wpe_weight: PARAMETER target='wpe.weight'\n"
+                               "p_lm_head_weight: PARAMETER target='lm_head.weight'\n"
+                               "b_mask: BUFFER target='mask' persistent=True\n"
+                               "b_inv_freq: BUFFER target='inv_freq' persistent=False\n"
+                               "idx: USER_INPUT\n\n# outputs\nlinear: USER_OUTPUT\n";
+
+/// Tokens plus positions, then a head: the head's weight is tied to the embedding and was stored
+/// transposed as `val_0`, the rows of the position table as `embedding_1`.
+ModelBuilder foldedGpt() {
+  ModelBuilder model(20);
+  model.model.set_producer_name("pytorch");
+  model.input("idx", {-1, 2}, kInt64).output("y");
+  model.floats("lm_head.weight", {3, 2}, {1, 2, 3, 4, 5, 6});
+  model.floats("embedding_1", {1, 2, 2}, {7, 8, 9, 11});
+  model.floats("val_0", {2, 3}, {1, 3, 5, 2, 4, 6});
+  auto metadata = [](::onnx::NodeProto& node, const char* scopes, const char* fx) {
+    ModelBuilder::setMetadata(node, "pkg.torch.onnx.name_scopes", scopes);
+    ModelBuilder::setMetadata(node, "pkg.torch.onnx.fx_node", fx);
+  };
+  auto classes = [](::onnx::NodeProto& node, const char* hierarchy) {
+    ModelBuilder::setMetadata(node, "pkg.torch.onnx.class_hierarchy", hierarchy);
+  };
+  auto& gather = model.node("Gather", {"lm_head.weight", "idx"}, {"e"});
+  metadata(gather, "['', 'wte', 'embedding']", "%e : args = (%p_lm_head_weight, %idx)");
+  classes(gather, "['M', 'torch.nn.modules.sparse.Embedding', 'aten.embedding.default']");
+  metadata(model.node("Add", {"e", "embedding_1"}, {"a"}), "['', 'add']",
+           "%add : args = (%embedding, %embedding_1)");
+  auto& head = model.node("MatMul", {"a", "val_0"}, {"y"});
+  metadata(head, "['', 'lm_head', 'linear']", "%linear : args = (%add, %p_lm_head_weight)");
+  classes(head, "['M', 'torch.nn.modules.linear.Linear', 'aten.linear.default']");
+  ::onnx::StringStringEntryProto entry;
+  entry.set_key("pkg.torch.export.ExportedProgram.graph_signature");
+  entry.set_value(kSignature);
+  model.model.mutable_graph()->mutable_unknown_fields()->AddLengthDelimited(
+      field::kGraphMetadata, entry.SerializeAsString());
+  return model;
+}
+
+TEST(Signature, ListsParametersAndBuffersInModuleOrder) {
+  Signature signature = Signature::parse(kSignature);
+  ASSERT_EQ(signature.tensors().size(), 5u);
+  EXPECT_EQ(signature.position("lm_head.weight"), 2u);
+  EXPECT_EQ(signature.byMangled("lm_head_weight")->name, "lm_head.weight");
+  EXPECT_TRUE(signature.byName("mask")->persistent);
+  EXPECT_FALSE(signature.byName("inv_freq")->persistent);
+  EXPECT_EQ(signature.byName("idx"), nullptr);
+  EXPECT_FALSE(Signature::parse("p_: PARAMETER target='").known());
+}
+
+TEST(Signature, ATransposedCopyOfATiedWeightIsThatWeight) {
+  Graph graph = parseGraph(foldedGpt().bytes(), "m.onnx", "").take();
+  NameTable names = nameTensors(graph).take();
+  const NamedTensor* copy = names.find("val_0");
+  EXPECT_TRUE(copy->isCopy);
+  ASSERT_EQ(copy->pieces.size(), 1u);
+  EXPECT_EQ(copy->pieces[0].state, "wte.weight");
+  EXPECT_EQ(copy->pieces[0].piece.dims, (std::vector<int64_t>{1, 0}));
+  const NamedTensor* tied = names.find("lm_head.weight");
+  EXPECT_EQ(tied->name, "wte.weight");
+  EXPECT_EQ(tied->aliases, (std::vector<std::string>{"lm_head.weight"}));
+}
+
+TEST(Signature, RowsThatWereLookedUpAreTheirTable) {
+  Graph graph = parseGraph(foldedGpt().bytes(), "m.onnx", "").take();
+  NameTable names = nameTensors(graph).take();
+  const NamedTensor* rows = names.find("embedding_1");
+  EXPECT_EQ(rows->name, "wpe.weight");
+  EXPECT_EQ(rows->kind, TensorKind::Parameter);
+  ASSERT_EQ(rows->pieces.size(), 1u);
+  EXPECT_EQ(rows->pieces[0].piece, wholeOf(Shape{1, 2, 2}, {1, 2}));
+  ASSERT_EQ(names.notes.lines().size(), 1u);
+  EXPECT_NE(names.notes.lines()[0].find("the exported sequence reads"), std::string::npos);
+}
+
+/// Sines and cosines in turn, by position.
+std::vector<float> sines(int rows, int width) {
+  std::vector<float> table;
+  for (int p = 0; p < rows; ++p)
+    for (int j = 0; j < width; ++j) {
+      double angle = p * std::pow(10000.0, -double(j / 2 * 2) / width);
+      table.push_back(static_cast<float>(j % 2 ? std::cos(angle) : std::sin(angle)));
+    }
+  return table;
+}
+
+/// TorchScript: the table of positions has no name, its sum with the tokens' rows tells it.
+ModelBuilder legacyGpt(const std::vector<float>& positions) {
+  ModelBuilder model;
+  model.model.set_producer_name("pytorch");
+  model.input("idx", {-1, 3}, kInt64).output("y");
+  model.floats("wte.weight", {3, 2}, {1, 2, 3, 4, 5, 6});
+  model.floats("onnx::Add_7", {3, 2}, positions);
+  model.floats("onnx::MatMul_9", {2, 3}, {1, 3, 5, 2, 4, 6});
+  model.node("Gather", {"wte.weight", "idx"}, {"e"}, "/wte/Gather");
+  model.node("Add", {"e", "onnx::Add_7"}, {"a"}, "/Add");
+  model.node("MatMul", {"a", "onnx::MatMul_9"}, {"y"}, "/lm_head/MatMul");
+  return model;
+}
+
+TEST(LegacyNames, ACopyNeedsWhatItIsACopyOf) {
+  Graph graph = parseGraph(legacyGpt({9, 8, 7, 6, 5, 4}).bytes(), "m.onnx", "").take();
+  NameOverrides overrides =
+      parseNamesFile("[\"wte.weight\"]\nkind = \"constant\"\n", "names.toml").take();
+  Result<NameTable> names = nameTensors(graph, overrides);
+  ASSERT_FALSE(names.ok());
+  EXPECT_EQ(names.error().message(),
+            "'onnx::MatMul_9' is a copy of 'wte.weight', which no tensor fills any more: say in "
+            "--names what it is");
+  overrides["onnx::MatMul_9"].kind = TensorKind::Constant;
+  EXPECT_TRUE(nameTensors(graph, overrides).ok());
+}
+
+TEST(LegacyNames, EqualValuesTieTheHeadToTheEmbedding) {
+  Graph graph = parseGraph(legacyGpt({9, 8, 7, 6, 5, 4}).bytes(), "m.onnx", "").take();
+  NameTable names = nameTensors(graph).take();
+  EXPECT_TRUE(names.find("onnx::MatMul_9")->isCopy);
+  EXPECT_EQ(names.find("onnx::MatMul_9")->pieces[0].state, "wte.weight");
+  EXPECT_EQ(names.find("wte.weight")->aliases, (std::vector<std::string>{"lm_head.weight"}));
+}
+
+TEST(LegacyNames, ATableAddedToTheEmbeddingIsAParameterUnlessItHasSines) {
+  Graph learned = parseGraph(legacyGpt({9, 8, 7, 6, 5, 4}).bytes(), "m.onnx", "").take();
+  EXPECT_EQ(nameTensors(learned)->find("onnx::Add_7")->name, "add_0.weight");
+  Graph fixed = parseGraph(legacyGpt(sines(3, 2)).bytes(), "m.onnx", "").take();
+  EXPECT_EQ(nameTensors(fixed)->find("onnx::Add_7")->kind, TensorKind::Constant);
+  // Zeros first and nothing above one: a padding row, for example.
+  Graph padded = parseGraph(legacyGpt({0, 0, .5f, .25f, 1, .75f}).bytes(), "m.onnx", "").take();
+  EXPECT_EQ(nameTensors(padded)->find("onnx::Add_7")->kind, TensorKind::Parameter);
+}
+
+TEST(LegacyNames, AScopeTellsThoseBelowItsSurroundings) {
+  ModelBuilder model;
+  model.model.set_producer_name("pytorch");
+  model.input("x", {-1, 2}).output("y");
+  model.floats("transformer.h.0.ln_1.weight", {2}, {3, 4});
+  model.floats("onnx::MatMul_1", {2, 2}, {1, 2, 3, 5});
+  model.node("Mul", {"x", "transformer.h.0.ln_1.weight"}, {"n"}, "/h.0/ln_1/Mul");
+  model.node("MatMul", {"n", "onnx::MatMul_1"}, {"y"}, "/h.0/attn/c_attn/MatMul");
+  Graph graph = parseGraph(model.bytes(), "m.onnx", "").take();
+  EXPECT_EQ(nameTensors(graph)->find("onnx::MatMul_1")->name, "transformer.h.0.attn.c_attn.weight");
+}
+
+} // namespace
+} // namespace titan::frontend

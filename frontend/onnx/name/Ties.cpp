@@ -1,0 +1,133 @@
+// One tensor under several names: the module paths that read it, and copies of it that an exporter
+// made.
+#include "frontend/onnx/name/Namer.h"
+#include "frontend/onnx/name/Values.h"
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+
+namespace titan::frontend {
+
+static constexpr NoteCause kEqualValues = {
+    "{} have the same values: they are one tied parameter",
+    "{} pairs of tensors have the same values: they are one tied parameter each: {}"};
+
+/// Finds the other names of a tied tensor; the canonical one is that of the first use.
+void Namer::tie(NamedTensor& tensor) {
+  // A part of a parameter, or several of them: the names that are known are all.
+  if (tensor.pieces.size() > 1 || projections_.contains(tensor.initializer))
+    return;
+  struct Name {
+    std::string name;
+    size_t firstUse;
+    size_t order;
+  };
+  std::vector<Name> names{{tensor.name, SIZE_MAX, 0}};
+  std::string module(moduleOf(tensor.name)), leaf(leafOf(tensor.name));
+  auto add = [&](const std::string& name, size_t node) {
+    if (signature().known() && !signature().byName(name))
+      return;
+    for (Name& known : names)
+      if (known.name == name) {
+        known.firstUse = std::min(known.firstUse, node);
+        return;
+      }
+    if (taken_.insert(name).second)
+      names.push_back({name, node, names.size()});
+  };
+  // Without classes only the usual attributes of a layer tell a tied module from a function call.
+  bool legacyTie = graph_.fromPyTorch() && (leaf == "weight" || leaf == "bias") && !module.empty();
+  for (const Use& use : usesOf(tensor).uses) {
+    const Scope& scope = scopes_[use.node];
+    if (tensor.structural || !scope.known)
+      continue;
+    if (encloses(scope.module, module))
+      add(tensor.name, use.node); // the module itself, or a function of one around it
+    else if (scope.target.empty()
+                 ? legacyTie
+                 : signature().known() || scope.moduleClass.starts_with("torch.nn.modules."))
+      add(scope.module + "." + leaf, use.node);
+  }
+  for (const std::string& name : usesOf(tensor).identityNames)
+    if (!isAnonymous(name) && name.find('.') != std::string::npos)
+      add(name, SIZE_MAX);
+  auto key = [&](const Name& name) {
+    // Module order where it is known, else the order of use.
+    return std::tuple(signature().position(name.name), name.firstUse, name.order);
+  };
+  std::sort(names.begin(), names.end(),
+            [&](const Name& a, const Name& b) { return key(a) < key(b); });
+  tensor.rename(names.front().name);
+  for (size_t i = 1; i < names.size(); ++i)
+    tensor.aliases.push_back(names[i].name);
+}
+
+/// Makes `tensor` a second reading of what the initializer `of` fills.
+void Namer::readAs(NamedTensor& tensor, const std::string& of, bool transposed) {
+  const Shape& shape = fileTensor(tensor).shape;
+  std::vector<int64_t> dims(shape.size());
+  std::iota(dims.begin(), dims.end(), 0);
+  if (transposed)
+    std::reverse(dims.begin(), dims.end());
+  tensor.turn(shape, dims);
+  tensor.isCopy = true;
+  copies_[tensor.initializer] = of;
+}
+
+/// Names are settled: so are those of what copies read.
+void Namer::settleCopies() {
+  for (NamedTensor& copy : table_.tensors)
+    if (copy.isCopy)
+      copy.rename(table_.find(copies_.at(copy.initializer))->name);
+}
+
+/// The metadata says that `tensor` is the parameter that the file holds as `of`, or its
+/// transposition: the exporter folded the transposition of a tied weight.
+bool Namer::isCopy(NamedTensor& tensor, const std::string& of, bool transposed) {
+  Shape shape = graph_.initializers.at(of).shape;
+  if (transposed && shape.size() == 2)
+    std::swap(shape[0], shape[1]);
+  if (fileTensor(tensor).shape != shape)
+    return false;
+  tensor.kind = TensorKind::Parameter;
+  readAs(tensor, of, transposed);
+  return true;
+}
+
+/// The TorchScript exporter keeps an embedding and folds the transposition of the head that is tied
+/// to it; nothing but equal bytes tells then. Values that were drawn or trained are only equal
+/// where the tensor is the same.
+void Namer::tieEmbeddings() {
+  if (!graph_.fromPyTorch() || signature().known())
+    return;
+  for (NamedTensor& head : table_.tensors) {
+    if (head.kind != TensorKind::Parameter || head.role != Role::Weight ||
+        !isMadeUp(head.initializer) || head.isCopy)
+      continue;
+    for (NamedTensor& table : table_.tensors) {
+      if (table.kind != TensorKind::Parameter || table.role != Role::Embedding ||
+          !table.pieces.empty() || table.isCopy)
+        continue;
+      auto equals = [&](bool transposed) {
+        Shape shape = fileTensor(head).shape;
+        if (transposed)
+          std::reverse(shape.begin(), shape.end());
+        return shape == fileTensor(table).shape &&
+               areEqualValues(fileTensor(table), fileTensor(head), transposed);
+      };
+      // What has no name of its own has no known layout either.
+      bool turned = !head.pieces.empty() || (head.structural && !equals(false));
+      if (!equals(turned))
+        continue;
+      if (!head.structural)
+        table.aliases.push_back(head.name);
+      readAs(head, table.initializer, turned);
+      table_.notes.add(kEqualValues,
+                       fmt::format("{} and {}", inQuotes(head.initializer), inQuotes(table.name)));
+      break;
+    }
+  }
+}
+
+} // namespace titan::frontend

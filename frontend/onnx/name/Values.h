@@ -1,0 +1,23 @@
+// What the values of a tensor tell where names do not. All answer no for data that is not there.
+#pragma once
+
+#include "frontend/onnx/read/Tensor.h"
+
+namespace titan::frontend {
+
+/// Are all elements equal, as in what norms and biases start from?
+bool isUniform(const Tensor& tensor);
+/// Is each slice along the first dimension equal to the first one?
+bool hasEqualSlices(const Tensor& tensor);
+/// Only zeros, ones and numbers that stand for minus infinity; or booleans.
+bool isMask(const Tensor& tensor);
+/// Sines and cosines by position: zeros and ones at position 0, and pairs of columns, of one
+/// distance in the row, whose squares sum to one at every position. Rows of zeros (padding) may be
+/// among them.
+bool isAngleTable(const Tensor& tensor);
+/// The same of two tensors, the cosines of some angles and their sines.
+bool areCosinesAndSines(const Tensor& a, const Tensor& b);
+/// Matrices of drawn or trained values: is `b` equal to `a`, or to its transposition?
+bool areEqualValues(const Tensor& a, const Tensor& b, bool transposed);
+
+} // namespace titan::frontend

@@ -1,0 +1,39 @@
+// What torch.export lists of the module that it exported: every parameter and buffer by its name in
+// the source, in module order, also those that its optimizer folded into other tensors.
+//
+// The graph's metadata `pkg.torch.export.ExportedProgram.graph_signature` has a line per input:
+//   p_wte_weight: PARAMETER target='wte.weight'
+//   b_inv_freq: BUFFER target='inv_freq' persistent=False
+//   idx: USER_INPUT
+#pragma once
+
+#include "frontend/onnx/read/Protos.h"
+
+namespace titan::frontend {
+
+struct SourceTensor {
+  std::string name; ///< "wte.weight"
+  bool parameter = true;
+  bool persistent = true; ///< a buffer that state_dict() has
+};
+
+/// By the name that fx nodes use, without its prefix: "wte_weight". In module order.
+class Signature {
+public:
+  static Signature parse(const std::string& text);
+
+  bool known() const { return !tensors_.empty(); }
+  const std::vector<SourceTensor>& tensors() const { return tensors_; }
+  const SourceTensor* byName(std::string_view name) const;
+  /// `mangled`: lower case, all but letters and digits written as `_`.
+  const SourceTensor* byMangled(const std::string& mangled) const;
+  /// The position in module order; past the end for names that are not listed.
+  size_t position(std::string_view name) const;
+
+private:
+  std::vector<SourceTensor> tensors_;
+  std::map<std::string, size_t, std::less<>> byName_;
+  std::map<std::string, size_t> byMangled_;
+};
+
+} // namespace titan::frontend

@@ -1,0 +1,187 @@
+#include "frontend/onnx/read/Tensor.h"
+
+#include "frontend/onnx/read/ExternalData.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <cstring>
+
+namespace titan::frontend {
+
+static constexpr int64_t kMostElements = int64_t(1) << 40;
+static constexpr size_t kHighestRank = 32;
+
+std::optional<DType> elementType(int32_t type) {
+  using P = ::onnx::TensorProto;
+  switch (type) {
+  case P::FLOAT:
+    return DType::F32;
+  case P::DOUBLE:
+    return DType::F64;
+  case P::FLOAT16:
+    return DType::F16;
+  case P::BFLOAT16:
+    return DType::BF16;
+  case P::INT64:
+    return DType::I64;
+  case P::INT32:
+    return DType::I32;
+  case P::INT16:
+    return DType::I16;
+  case P::INT8:
+    return DType::I8;
+  case P::UINT32:
+    return DType::U32;
+  case P::UINT16:
+    return DType::U16;
+  case P::UINT8:
+    return DType::U8;
+  case P::BOOL:
+    return DType::Bool;
+  default:
+    return std::nullopt;
+  }
+}
+
+std::string onnxTypeName(int32_t type) {
+  static const std::map<int32_t, const char*> younger = {
+      {17, "FLOAT8E4M3FN"}, {18, "FLOAT8E4M3FNUZ"}, {19, "FLOAT8E5M2"}, {20, "FLOAT8E5M2FNUZ"},
+      {21, "UINT4"},        {22, "INT4"},           {23, "FLOAT4E2M1"}, {24, "FLOAT8E8M0"}};
+  if (auto it = younger.find(type); it != younger.end())
+    return it->second;
+  if (::onnx::TensorProto_DataType_IsValid(type))
+    return ::onnx::TensorProto_DataType_Name(static_cast<::onnx::TensorProto_DataType>(type));
+  return fmt::format("type {}", type);
+}
+
+Result<int64_t> checkedElementCount(std::span<const int64_t> shape, std::string_view what) {
+  if (shape.size() > kHighestRank)
+    return Error::badInput("{}: rank {} is above {}", what, shape.size(), kHighestRank);
+  int64_t count = 1;
+  for (int64_t extent : shape)
+    if (extent == 0)
+      count = 0;
+  for (int64_t extent : shape) {
+    if (extent < 0)
+      return Error::badInput("{}: negative extent {}", what, extent);
+    if (count == 0)
+      continue;
+    if (extent > kMostElements / count)
+      return Error::badInput("{}: more than {} elements", what, kMostElements);
+    count *= extent;
+  }
+  return count;
+}
+
+uint64_t Tensor::byteCount() const {
+  return static_cast<uint64_t>(elementCount(shape)) * static_cast<uint64_t>(byteSize(dtype));
+}
+
+Result<std::string> Tensor::read() const {
+  if (inlineBytes)
+    return *inlineBytes;
+  if (restored)
+    return std::string(byteCount(), '\0');
+  if (!file)
+    return Error::badInput("tensor '{}': {}", printable(name), missing);
+  return file->read(span->offset, span->bytes);
+}
+
+Result<uint64_t> Tensor::digest() const {
+  if (inlineBytes)
+    return XXH3_64bits(inlineBytes->data(), inlineBytes->size());
+  if (!file)
+    return Error::badInput("tensor '{}': {}", printable(name), missing);
+  constexpr uint64_t kPiece = 4 << 20;
+  std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(),
+                                                                 &XXH3_freeState);
+  XXH3_64bits_reset(state.get());
+  for (uint64_t done = 0; done < span->bytes; done += kPiece) {
+    std::string piece =
+        TITAN_TRY(file->read(span->offset + done, std::min(kPiece, span->bytes - done)));
+    XXH3_64bits_update(state.get(), piece.data(), piece.size());
+  }
+  return XXH3_64bits_digest(state.get());
+}
+
+/// `field` narrowed to elements of type T, appended as bytes.
+template <typename T, typename Field> static std::string narrow(const Field& field) {
+  std::string bytes(static_cast<size_t>(field.size()) * sizeof(T), '\0');
+  char* out = bytes.data();
+  for (auto value : field) {
+    T element = static_cast<T>(value);
+    std::memcpy(out, &element, sizeof(T));
+    out += sizeof(T);
+  }
+  return bytes;
+}
+
+/// The data of the typed field that ONNX prescribes for `dtype`.
+static std::string typedBytes(const ::onnx::TensorProto& proto, DType dtype) {
+  switch (dtype) {
+  case DType::F32:
+    return narrow<float>(proto.float_data());
+  case DType::F64:
+    return narrow<double>(proto.double_data());
+  case DType::I64:
+    return narrow<int64_t>(proto.int64_data());
+  case DType::U32:
+    return narrow<uint32_t>(proto.uint64_data());
+  case DType::I32:
+    return narrow<int32_t>(proto.int32_data());
+  case DType::I16:
+    return narrow<int16_t>(proto.int32_data());
+  case DType::U16:
+    return narrow<uint16_t>(proto.int32_data());
+  case DType::F16:
+    return narrow<uint16_t>(proto.int32_data());
+  case DType::BF16:
+    return narrow<uint16_t>(proto.int32_data());
+  case DType::I8:
+    return narrow<int8_t>(proto.int32_data());
+  case DType::U8:
+    return narrow<uint8_t>(proto.int32_data());
+  case DType::Bool:
+    return narrow<uint8_t>(proto.int32_data());
+  }
+  return {};
+}
+
+Result<Tensor> takeTensor(::onnx::TensorProto& proto, const std::string& what) {
+  std::optional<DType> dtype = elementType(proto.data_type());
+  if (!dtype)
+    return Error::badInput("{}: element type {} is not supported", what,
+                           onnxTypeName(proto.data_type()));
+  if (proto.has_segment())
+    return Error::badInput("{}: segmented tensors are not supported", what);
+
+  Tensor tensor;
+  tensor.name = proto.name();
+  tensor.dtype = *dtype;
+  tensor.shape.assign(proto.dims().begin(), proto.dims().end());
+  int64_t count = TITAN_TRY(checkedElementCount(tensor.shape, what));
+  uint64_t expected = static_cast<uint64_t>(count) * static_cast<uint64_t>(byteSize(*dtype));
+
+  bool external = proto.data_location() == ::onnx::TensorProto::EXTERNAL;
+  int typed = proto.float_data_size() + proto.double_data_size() + proto.int32_data_size() +
+              proto.int64_data_size() + proto.uint64_data_size() + proto.string_data_size();
+  if (external && (typed || proto.has_raw_data()))
+    return Error::badInput("{}: has both external and inline data", what);
+  if (external)
+    return tensor;
+  if (typed && proto.has_raw_data() && !proto.raw_data().empty())
+    return Error::badInput("{}: has both raw_data and a typed data field", what);
+
+  std::string bytes = typed ? typedBytes(proto, *dtype) : std::move(*proto.mutable_raw_data());
+  if (bytes.size() != expected)
+    return Error::badInput("{}: {} bytes of data, but {} elements of {} need {}", what,
+                           bytes.size(), count, titan::name(*dtype), expected);
+  if (*dtype == DType::Bool)
+    for (char& byte : bytes)
+      byte = byte != 0;
+  tensor.inlineBytes = std::make_shared<const std::string>(std::move(bytes));
+  return tensor;
+}
+
+} // namespace titan::frontend
