@@ -100,6 +100,7 @@ Status Compilation::import() {
   frontend::ImportOptions import;
   import.weightsDirectory = options_.weightsDirectory;
   import.namesFile = options_.names;
+  import.strictNames = options_.strictNames;
   if (options_.checkPasses)
     import.instrument = [this](PassManager& passes) { addExecutionCheck(passes, checked_); };
   frontend::ImportReport report;

@@ -22,6 +22,7 @@ frontend::ImportOptions importOptions(const CompileOptions& options) {
   frontend::ImportOptions import;
   import.weightsDirectory = options.weightsDirectory;
   import.namesFile = options.names;
+  import.strictNames = options.strictNames;
   return import;
 }
 
@@ -37,8 +38,8 @@ Status check(const CompileOptions& options) {
   Recipe recipe = TITAN_TRY(readRecipe(options));
   frontend::CheckReport report = TITAN_TRY(
       frontend::checkModel(compiler.context(), options.model, recipe, importOptions(options)));
-  TITAN_TRY(writeOutput(options.output, report.text));
-  if (!report.importable)
+  TITAN_TRY(writeOutput(options.output, options.json ? toJson(report) : toText(report)));
+  if (!report.error.empty())
     return Error::badInput("{} cannot be compiled: see the report", options.model);
   return {};
 }

@@ -29,6 +29,9 @@ parseCompileOptions(const std::vector<std::string>& arguments) {
       ->check(CLI::IsMember(stageNames));
   app.add_flag("--check", options.check,
                "list parameters, buffers, constants and what is unsupported; compile nothing");
+  app.add_flag("--json", options.json, "with --check: the report as JSON");
+  app.add_flag("--strict-names", options.strictNames,
+               "refuse a model in which a name, a kind or a tie is not certainly the source's");
   app.add_flag("--write-recipe", options.writeRecipe, "print a starter recipe for the model");
   app.add_option("--target", options.target, "what to generate code for")->capture_default_str();
   app.add_option("--arch", options.arch, "native, x86-64-v3, x86-64-v4, or a CPU that LLVM knows")
@@ -67,6 +70,8 @@ parseCompileOptions(const std::vector<std::string>& arguments) {
   options.embedWeights = weights == "embed";
   if (options.check + options.writeRecipe + options.emit.has_value() > 1)
     return Error::usage("--check, --write-recipe and --emit exclude one another");
+  if (options.json && !options.check)
+    return Error::usage("--json goes with --check");
   if (options.target == "cuda")
     return Error::usage("--target=cuda is not available in this version: use --target=cpu");
   return std::optional(std::move(options));

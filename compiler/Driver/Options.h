@@ -18,6 +18,8 @@ struct CompileOptions {
   std::string output; ///< empty: the model's name without its extension; with emit: stdout
   std::optional<Stage> emit;
   bool check = false;
+  bool json = false;        ///< with check: the report for programs
+  bool strictNames = false; ///< refuse a model whose tensors are not exactly the source's
   bool writeRecipe = false;
   std::string target = "cpu";
   std::string arch = "native";

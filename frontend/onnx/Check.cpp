@@ -2,6 +2,8 @@
 
 #include "frontend/onnx/convert/Conversion.h"
 
+#include <nlohmann/json.hpp>
+
 namespace titan::frontend {
 
 static std::string declaredShape(const Port& port) {
@@ -26,28 +28,38 @@ static std::string ports(const char* title, const std::vector<Port>& list) {
 }
 
 /// Name, type, shape and what the file calls it; of several initializers also their shapes.
-static std::string line(const Graph& graph, const NamedTensor& tensor, const std::string& name,
-                        const Shape& shape, const std::vector<std::string>& initializers) {
-  const Tensor& file = graph.initializers.at(tensor.initializer);
-  std::string text =
-      fmt::format("  {:<40} {:<5} {}", printable(name), titan::name(file.dtype), toString(shape));
-  if (initializers.size() > 1 || initializers.front() != name) {
+static std::string line(const CheckReport& report, const AccountLine& tensor,
+                        const std::vector<std::string>& aliases) {
+  const auto& files = report.graph.initializers;
+  std::string text = fmt::format("  {:<40} {:<5} {}", printable(tensor.name),
+                                 titan::name(tensor.dtype), toString(tensor.shape));
+  const std::vector<std::string>& initializers = tensor.initializers;
+  if (initializers.size() > 1 || initializers.front() != tensor.name) {
     std::vector<std::string> quoted;
     for (const std::string& initializer : initializers)
-      quoted.push_back(inQuotes(initializer) +
-                       (initializers.size() == 1
-                            ? ""
-                            : " " + toString(graph.initializers.at(initializer).shape)));
+      quoted.push_back(inQuotes(initializer) + (initializers.size() == 1
+                                                    ? ""
+                                                    : " " + toString(files.at(initializer).shape)));
     text += fmt::format("  from {}", fmt::join(quoted, ", "));
   }
-  if (!tensor.pieces.empty() && initializers.size() == 1)
+  const Tensor& file = files.at(initializers.front());
+  if (!report.names.find(initializers.front())->pieces.empty() && initializers.size() == 1)
     text += fmt::format(", stored as {}", toString(file.shape));
-  for (const std::string& alias : tensor.aliases)
+  for (const std::string& alias : aliases)
     text += fmt::format(", tied to '{}'", printable(alias));
-  if (tensor.structural)
+  if (tensor.standing == Standing::Part) {
+    std::vector<std::string> of;
+    for (const std::string& parameter : tensor.of)
+      of.push_back(inQuotes(parameter));
+    text += of.empty() ? ", computed from parameters"
+                       : fmt::format(", part of {}", fmt::join(of, ", "));
+  }
+  if (tensor.standing == Standing::MadeUp)
     text += ", name made up";
-  if (tensor.guessed)
+  if (tensor.standing == Standing::Guessed)
     text += ", name guessed";
+  if (tensor.kind == TensorKind::Constant)
+    text += fmt::format(", {}", name(tensor.proof));
   if (file.restored)
     text += ", zeros that the exporter left out";
   if (!file.missing.empty())
@@ -55,51 +67,107 @@ static std::string line(const Graph& graph, const NamedTensor& tensor, const std
   return text + "\n";
 }
 
-/// The states, or the constants, of one kind.
-static std::string tensors(const Graph& graph, const NameTable& names, TensorKind kind) {
+/// The account's lines of one kind.
+static std::string tensors(const CheckReport& report, TensorKind kind) {
+  std::map<std::string, std::vector<std::string>> aliases;
+  for (const AccountLine& tensor : report.names.account.lines)
+    if (tensor.standing == Standing::Alias)
+      aliases[tensor.of.front()].push_back(tensor.name);
   std::string lines;
   int64_t count = 0, elements = 0;
-  auto add = [&](const NamedTensor& tensor, const std::string& name, const Shape& shape,
-                 const std::vector<std::string>& initializers) {
+  for (const AccountLine& tensor : report.names.account.lines) {
+    if (tensor.kind != kind || tensor.initializers.empty())
+      continue;
     ++count;
-    elements += elementCount(shape);
-    lines += line(graph, tensor, name, shape, initializers);
-  };
-  if (kind == TensorKind::Constant) {
-    for (const NamedTensor& tensor : names.tensors)
-      if (tensor.kind == kind)
-        add(tensor, tensor.name, graph.initializers.at(tensor.initializer).shape,
-            {tensor.initializer});
-  } else {
-    for (const NamedState& state : names.states)
-      if (names.tensors[state.tensor].kind == kind)
-        add(names.tensors[state.tensor], state.name, state.shape, initializersOf(state.sources));
+    elements += elementCount(tensor.shape);
+    lines += line(report, tensor, aliases[tensor.name]);
   }
   return fmt::format("{}s ({}, {} elements):\n{}", name(kind), count, elements, lines);
 }
 
+static std::string absentOnes(const CheckReport& report) {
+  std::string lines;
+  size_t count = 0;
+  for (const AccountLine& tensor : report.names.account.lines)
+    if (tensor.standing == Standing::Absent) {
+      ++count;
+      lines += fmt::format("  {:<40} {}\n", printable(tensor.name), name(tensor.kind));
+    }
+  return count == 0 ? "" : fmt::format("absent ({}):\n{}", count, lines);
+}
+
 Result<CheckReport> checkModel(mlir::MLIRContext& context, const std::string& path,
                                const Recipe& recipe, const ImportOptions& options) {
-  Graph graph = TITAN_TRY(readModel(path, recipe, options));
-  NameOverrides overrides = TITAN_TRY(nameOverrides(recipe, options));
-  NameTable names = TITAN_TRY(nameTensors(graph, overrides));
   CheckReport report;
-  report.text = fmt::format("model '{}' ({}), {} nodes\n", graph.source, printable(graph.producer),
-                            graph.nodes.size());
-  report.text += ports("inputs", graph.inputs);
-  report.text += ports("outputs", graph.outputs);
-  for (TensorKind kind : {TensorKind::Parameter, TensorKind::Buffer, TensorKind::Constant})
-    report.text += tensors(graph, names, kind);
-  for (const std::string& note : notesOf(graph, names))
-    report.text += "note: " + note + "\n";
-  Result<mlir::OwningOpRef<mlir::ModuleOp>> module = importGraph(context, graph, names, recipe);
-  report.importable = module.ok();
+  report.graph = TITAN_TRY(readModel(path, recipe, options));
+  NameOverrides overrides = TITAN_TRY(nameOverrides(recipe, options));
+  report.names = TITAN_TRY(nameTensors(report.graph, overrides));
+  report.notes = notesOf(report.graph, report.names);
+  report.microbatch = recipe.batch.micro;
+  if (options.strictNames)
+    if (Status strict = requireExact(report.names.account); !strict.ok()) {
+      report.error = strict.error().message();
+      return report;
+    }
+  Result<mlir::OwningOpRef<mlir::ModuleOp>> module =
+      importGraph(context, report.graph, report.names, recipe);
   if (!module.ok() && module.error().code() != ErrorCode::BadInput)
     return module.takeError();
-  report.text += module.ok() ? fmt::format("the model can be imported with batch.micro = {}\n",
-                                           recipe.batch.micro)
-                             : "error: " + module.error().message() + "\n";
+  if (!module.ok())
+    report.error = module.error().message();
   return report;
+}
+
+std::string toText(const CheckReport& report) {
+  const Graph& graph = report.graph;
+  std::string text = fmt::format("model '{}' ({}), {} nodes\n", graph.source,
+                                 printable(graph.producer), graph.nodes.size());
+  text += ports("inputs", graph.inputs);
+  text += ports("outputs", graph.outputs);
+  for (TensorKind kind : {TensorKind::Parameter, TensorKind::Buffer, TensorKind::Constant})
+    text += tensors(report, kind);
+  text += absentOnes(report);
+  for (const std::string& note : report.notes)
+    text += "note: " + note + "\n";
+  text += report.error.empty()
+              ? fmt::format("the model can be imported with batch.micro = {}\n", report.microbatch)
+              : "error: " + report.error + "\n";
+  return text + report.names.account.summary() + "\n";
+}
+
+std::string toJson(const CheckReport& report) {
+  using nlohmann::ordered_json;
+  const Account& account = report.names.account;
+  ordered_json counts = ordered_json::object(), tensors = ordered_json::array();
+  const auto numbers = account.counts();
+  for (size_t i = 0; i < kStandings; ++i)
+    counts[std::string(name(static_cast<Standing>(i)))] = numbers[i];
+  for (const AccountLine& line : account.lines) {
+    ordered_json tensor = {{"standing", name(line.standing)},
+                           {"name", line.name},
+                           {"kind", name(line.kind)},
+                           {"initializers", line.initializers},
+                           {"of", line.of},
+                           {"proof", nullptr},
+                           {"noted", line.noted}};
+    if (line.standing != Standing::Absent) {
+      tensor["dtype"] = titan::name(line.dtype);
+      tensor["shape"] = line.shape;
+    }
+    if (line.proof != Proof::None)
+      tensor["proof"] = name(line.proof);
+    tensors.push_back(std::move(tensor));
+  }
+  ordered_json json = {{"model", report.graph.source},
+                       {"producer", report.graph.producer},
+                       {"importable", report.error.empty()},
+                       {"error", nullptr},
+                       {"notes", report.notes},
+                       {"counts", std::move(counts)},
+                       {"tensors", std::move(tensors)}};
+  if (!report.error.empty())
+    json["error"] = report.error;
+  return json.dump(2, ' ', /*ensure_ascii=*/false, ordered_json::error_handler_t::replace) + "\n";
 }
 
 std::string coverageTable() {

@@ -424,6 +424,8 @@ Result<OwningOpRef<ModuleOp>> importOnnx(MLIRContext& context, const std::string
   if (!names.ok())
     return names.takeError().withContext(path);
   report.notes = notesOf(graph, *names);
+  if (options.strictNames)
+    TITAN_TRY(requireExact(names->account));
   Result<OwningOpRef<ModuleOp>> module =
       importGraph(context, graph, *names, recipe, options.instrument);
   if (!module.ok())

@@ -16,6 +16,7 @@ namespace titan::frontend {
 struct ImportOptions {
   std::string weightsDirectory; ///< --weights-dir; empty: beside the model
   std::string namesFile;        ///< --names; empty: recipe.model.names
+  bool strictNames = false;     ///< --strict-names: refuse what is not exactly the source's
   /// Gets the manager of the raise passes before they run.
   std::function<void(mlir::PassManager&)> instrument;
 };

@@ -100,7 +100,8 @@ TEST_F(ImportTest, ExportsKeepTheNamesOfTheirModule) {
     Result<std::string> text = importFile(file);
     EXPECT_TRUE(text.ok()) << text.error().message();
     std::erase_if(notes_, [](const std::string& note) {
-      return note.find("they are one tied parameter") != std::string::npos;
+      return note.find("they are one tied parameter") != std::string::npos ||
+             note.starts_with("buffer 'bias' of the source is not in the file"); // a mask
     });
     EXPECT_TRUE(notes_.empty()) << file << ": " << notes_.front();
   }
@@ -397,13 +398,13 @@ TEST_F(ImportTest, CheckListsEverything) {
   CheckReport report = checkModel(context_, (kInputs / "tied-dynamo-train-optimized.onnx").string(),
                                   recipe_, options_)
                            .take();
-  EXPECT_TRUE(report.importable);
+  EXPECT_EQ(report.error, "");
   for (const char* part : {"parameters (5, 114 elements)", "buffers (1, 6 elements)", "constants (",
                            "enc.0.weight", "from 'val_0', stored as [6, 6], tied to 'dec.weight'"})
-    EXPECT_HAS(report.text, part);
+    EXPECT_HAS(toText(report), part);
   report = checkModel(context_, (kInputs / "unsupported.onnx").string(), recipe_, options_).take();
-  EXPECT_FALSE(report.importable);
-  EXPECT_HAS(report.text, "node 'det' (Det)");
+  EXPECT_NE(report.error, "");
+  EXPECT_HAS(toText(report), "node 'det' (Det)");
 }
 
 TEST_F(ImportTest, StarterRecipesParseAndImport) {

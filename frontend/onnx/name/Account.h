@@ -3,11 +3,33 @@
 // tensor of the source without being it, and what is not trained.
 #pragma once
 
-#include "frontend/onnx/name/Names.h"
+#include "runtime/program/DType.h"
+#include "runtime/program/Error.h"
 
 #include <array>
+#include <string>
+#include <vector>
 
 namespace titan::frontend {
+
+struct Graph;
+struct NameTable;
+
+enum class TensorKind { Parameter, Buffer, Constant };
+std::string_view name(TensorKind kind);
+
+/// What proves that a tensor of floats is none that is trained.
+enum class Proof {
+  None,       ///< nothing does: a note says so
+  NoGradient, ///< no gradient reaches it
+  Source,     ///< the exporter: a buffer that state_dict() has not, a lifted constant
+  Number,     ///< the exporter: a number that is written in the program
+  Angles,     ///< its values: frequencies, sines and cosines of positions
+  Mask,       ///< its values: zeros and ones, or what is added to forbid
+  Told,       ///< the names file
+};
+/// In words, for `--check`.
+std::string_view name(Proof proof);
 
 enum class Standing {
   Exact,    ///< a parameter or buffer with the source's name and shape, all of it
@@ -20,8 +42,6 @@ enum class Standing {
 };
 inline constexpr size_t kStandings = 7;
 std::string_view name(Standing standing);
-/// In words, for `--check`; nothing where there is no proof.
-std::string_view name(Proof proof);
 
 struct AccountLine {
   Standing standing = Standing::Exact;
@@ -50,8 +70,11 @@ struct Account {
   std::string summary() const;
 };
 
-/// The account of `names`, whose states are formed. Adds a note for each line that is not exact and
-/// that has none yet. Errors: a tensor or a name that two lines claim.
+/// Refuses what is not exact, a line each (--strict-names).
+Status requireExact(const Account& account);
+
+/// The account of `names`, whose states are formed. Adds notes of what is absent and of constants
+/// without a proof. Errors: a name that two tensors claim.
 Result<Account> accountOf(const Graph& graph, NameTable& names);
 
 } // namespace titan::frontend

@@ -19,10 +19,6 @@ static constexpr NoteCause kComputed = {
     "optimize=False or do_constant_folding=False to keep them",
     "{} tensors were computed from parameters by the exporter, and are trained in their place; "
     "export with optimize=False or do_constant_folding=False to keep them: {}"};
-static constexpr NoteCause kLost = {
-    "parameter {} of the source is not in the file: the exporter folded it or left it out",
-    "{} parameters of the source are not in the file: the exporter folded them or left them out: "
-    "{}"};
 
 /// Parameters of the source that no tensor of the file is.
 std::vector<const SourceTensor*> Namer::lostParameters() const {
@@ -105,8 +101,8 @@ void Namer::nameFolded(NamedTensor& tensor) {
       std::iota(dims.begin(), dims.end(), static_cast<int64_t>(dropped));
       if (dropped > 0)
         tensor.turn(file.shape, dims);
-      table_.notes.add(kPart, fmt::format("{} {}", inQuotes(tensor.name),
-                                          toString(std::span(file.shape).subspan(dropped))));
+      tensor.setDoubt(kPart, fmt::format("{} {}", inQuotes(tensor.name),
+                                         toString(std::span(file.shape).subspan(dropped))));
       return;
     }
     for (const SourceTensor* source : candidates)
@@ -116,12 +112,8 @@ void Namer::nameFolded(NamedTensor& tensor) {
   }
   tensor.kind = TensorKind::Parameter;
   nameStructurally(tensor);
-  table_.notes.add(kComputed, inQuotes(tensor.name) + sources + (sources.empty() ? "" : ")"));
-}
-
-void Namer::noteLost() {
-  for (const SourceTensor* source : lostParameters())
-    table_.notes.add(kLost, inQuotes(source->name));
+  tensor.isPart = true;
+  tensor.setDoubt(kComputed, inQuotes(tensor.name) + sources + (sources.empty() ? "" : ")"));
 }
 
 } // namespace titan::frontend

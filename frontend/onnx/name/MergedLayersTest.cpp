@@ -124,11 +124,7 @@ TEST_F(Merged, TheSignatureNamesAsManyAsItLists) {
   auto withSignature = [&](const std::string& text) {
     Graph graph;
     ModelBuilder model = model_;
-    ::onnx::StringStringEntryProto entry;
-    entry.set_key("pkg.torch.export.ExportedProgram.graph_signature");
-    entry.set_value(text);
-    model.model.mutable_graph()->mutable_unknown_fields()->AddLengthDelimited(
-        field::kGraphMetadata, entry.SerializeAsString());
+    model.signature(text);
     return parseGraph(model.bytes(), "m.onnx", "").take();
   };
   EXPECT_EQ(names(withSignature(lines + "p_second_up_bias: PARAMETER target='second.up.bias'\n")),

@@ -71,11 +71,7 @@ ModelBuilder added(void (*steps)(ModelBuilder&), const std::string& signature) {
   model.external("mask", {3, 3}, "missing.data");
   steps(model);
   if (!signature.empty()) {
-    ::onnx::StringStringEntryProto entry;
-    entry.set_key("pkg.torch.export.ExportedProgram.graph_signature");
-    entry.set_value(signature);
-    model.model.mutable_graph()->mutable_unknown_fields()->AddLengthDelimited(
-        field::kGraphMetadata, entry.SerializeAsString());
+    model.signature(signature);
   }
   return model;
 }

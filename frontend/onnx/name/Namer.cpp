@@ -1,6 +1,7 @@
 #include "frontend/onnx/name/Namer.h"
 
 #include "frontend/onnx/name/Values.h"
+#include "runtime/program/Names.h"
 
 #include <algorithm>
 #include <cctype>
@@ -100,7 +101,10 @@ NameTable Namer::run() {
   for (size_t i : unknown)
     nameFolded(table_.tensors[i]);
   settleCopies();
-  noteLost();
+  for (NamedTensor& tensor : table_.tensors)
+    if (tensor.kind == TensorKind::Constant && tensor.proof == Proof::None)
+      tensor.proof = proofOf(tensor);
+  listSource();
   return std::move(table_);
 }
 
@@ -124,6 +128,7 @@ void Namer::classify(NamedTensor& tensor) {
     tensor.kind = source->parameter    ? TensorKind::Parameter
                   : source->persistent ? TensorKind::Buffer
                                        : TensorKind::Constant;
+    tensor.proof = Proof::Source;
     return;
   }
   auto fx = fxKinds_.find(mangled(tensor.initializer));
@@ -131,6 +136,7 @@ void Namer::classify(NamedTensor& tensor) {
     tensor.kind = fx->second == 'p'   ? TensorKind::Parameter
                   : fx->second == 'b' ? TensorKind::Buffer
                                       : TensorKind::Constant;
+    tensor.proof = Proof::Source;
     return;
   }
   if (tensor.role == Role::Statistic)
@@ -236,6 +242,7 @@ bool Namer::fromMetadata(NamedTensor& tensor) {
     tensor.kind = operand.kind == 'p'                                      ? TensorKind::Parameter
                   : operand.kind == 'b' && (!source || source->persistent) ? TensorKind::Buffer
                                                                            : TensorKind::Constant;
+    tensor.proof = Proof::Source;
     return true;
   }
   return false;
@@ -310,6 +317,44 @@ bool Namer::fromScope(NamedTensor& tensor) {
   return false;
 }
 
+/// What proves, where the source does not say it, that a tensor is a constant.
+Proof Namer::proofOf(const NamedTensor& constant) const {
+  const Tensor& file = fileTensor(constant);
+  if (!usesOf(constant).differentiable)
+    return Proof::NoGradient;
+  if (file.assumed || isMask(file))
+    return Proof::Mask;
+  if (usesOf(constant).onlyAngles || holdsAngles(file))
+    return Proof::Angles;
+  // PyTorch's exporters write parameters as initializers; other producers name their numbers.
+  bool isNumber = graph_.fromPyTorch()
+                      ? file.fromConstantNode || (file.shape.empty() && isMadeUp(file.name))
+                      : file.shape.empty();
+  return isNumber ? Proof::Number : Proof::None;
+}
+
+/// The parameters and buffers that the exporter names.
+void Namer::listSource() {
+  std::set<std::string> read;
+  for (const auto& [name, kind] : fxKinds_)
+    read.insert(name);
+  for (const SourceTensor& source : signature().tensors())
+    table_.listed.push_back({stripWrapperSegments(source.name), source.parameter, source.persistent,
+                             read.contains(mangled(source.name))});
+  if (signature().known())
+    return;
+  std::map<std::string, std::string> known; // by mangled name
+  for (const std::string& name : taken_)
+    known.emplace(mangled(name), name);
+  for (const auto& [name, kind] : fxKinds_) {
+    if (kind != 'p' && kind != 'b')
+      continue;
+    auto it = known.find(name);
+    std::string shown = it == known.end() ? demangled(name, "") : it->second;
+    table_.listed.push_back({stripWrapperSegments(shown), kind == 'p', true, true});
+  }
+}
+
 bool Namer::take(NamedTensor& tensor, const std::string& name, bool transposed) {
   if (!taken_.insert(name).second)
     return false;
@@ -355,8 +400,8 @@ void Namer::nameStructurally(NamedTensor& tensor) {
                        other);
   tensor.name = name;
   tensor.structural = true;
-  table_.notes.add(kNameless,
-                   fmt::format("{} (here {})", inQuotes(tensor.initializer), inQuotes(name)));
+  tensor.setDoubt(kNameless,
+                  fmt::format("{} (here {})", inQuotes(tensor.initializer), inQuotes(name)));
 }
 
 } // namespace titan::frontend

@@ -8,7 +8,6 @@
 
 namespace titan::frontend {
 
-bool isFloating(DType dtype);
 /// Did an exporter or an optimizer make this name up?
 bool isAnonymous(std::string_view name);
 
@@ -42,6 +41,8 @@ private:
   bool take(NamedTensor& tensor, const std::string& name, bool transposed);
   std::string demangled(const std::string& text, const std::string& module) const;
   void nameStructurally(NamedTensor& tensor);
+  Proof proofOf(const NamedTensor& constant) const;
+  void listSource();
 
   // Ties.cpp: one tensor under several names.
   void tie(NamedTensor& tensor);
@@ -61,7 +62,6 @@ private:
   std::vector<const SourceTensor*> lostParameters() const;
   void nameFolded(NamedTensor& tensor);
   bool isAddedToEmbedding(const NamedTensor& tensor) const;
-  void noteLost();
 
   const Graph& graph_;
   std::map<std::string, TensorUses> uses_;

@@ -13,17 +13,16 @@ static constexpr NoteCause kGuessed = {
     "{} tensors have their names by a guess at what their modules are; --names can say otherwise: "
     "{}"};
 
-std::string_view name(TensorKind kind) {
-  return kind == TensorKind::Parameter ? "parameter"
-         : kind == TensorKind::Buffer  ? "buffer"
-                                       : "constant";
-}
-
 void NamedTensor::rename(const std::string& to) {
   for (StatePiece& piece : pieces)
     if (piece.state == name)
       piece.state = to;
   name = to;
+}
+
+void NamedTensor::setDoubt(const NoteCause& cause, std::string shown) {
+  doubt = &cause;
+  about = std::move(shown);
 }
 
 void NamedTensor::turn(const Shape& shape, std::vector<int64_t> dims) {
@@ -103,10 +102,17 @@ Status applyOverrides(const Graph& graph, const NameOverrides& overrides, NameTa
       if (!it->isCopy)
         renameState(table, *it, *entry.name);
       std::erase(it->aliases, it->name);
-      it->structural = it->guessed = false;
+      if (it->structural)
+        it->doubt = nullptr;
+      it->structural = it->guessed = it->isPart = false;
+      it->partOf.clear();
     }
-    if (entry.kind)
+    if (entry.kind) {
       it->kind = *entry.kind;
+      it->proof = Proof::Told;
+      if (!it->structural)
+        it->doubt = nullptr;
+    }
     if (it->kind == TensorKind::Parameter && !isFloating(graph.initializers.at(initializer).dtype))
       return Error::badInput("names file: '{}' is {}: only floating tensors can be parameters",
                              printable(initializer),
@@ -146,12 +152,12 @@ Result<NameTable> nameTensors(const Graph& graph, const NameOverrides& overrides
       table.notes.add(kGuessed, fmt::format("{} (here {})", inQuotes(tensor.initializer),
                                             inQuotes(tensor.name)));
   stripWrappers(table);
-  for (const NamedTensor& tensor : table.tensors) {
-    auto entry = overrides.find(tensor.initializer);
-    if (tensor.doubt && (entry == overrides.end() || !entry->second.kind))
-      table.notes.add(*tensor.doubt, inQuotes(tensor.initializer));
-  }
+  for (const NamedTensor& tensor : table.tensors)
+    if (tensor.doubt)
+      table.notes.add(*tensor.doubt,
+                      tensor.about.empty() ? inQuotes(tensor.initializer) : tensor.about);
   TITAN_TRY(formStates(graph, table));
+  table.account = TITAN_TRY(accountOf(graph, table));
   return table;
 }
 

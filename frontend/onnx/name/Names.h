@@ -3,23 +3,13 @@
 // source's layout, whatever the exporter made of it.
 #pragma once
 
+#include "frontend/onnx/name/Account.h"
 #include "frontend/onnx/name/Uses.h"
 #include "runtime/program/Piece.h"
 
 namespace titan::frontend {
 
-enum class TensorKind { Parameter, Buffer, Constant };
-std::string_view name(TensorKind kind);
-
-/// What proves that a tensor of floats, which a gradient would reach, is none that is trained.
-enum class Proof {
-  None,   ///< nothing does: a note says so
-  Source, ///< the exporter: a buffer that state_dict() has not, a lifted constant
-  Number, ///< the exporter: a number that is written in the program
-  Angles, ///< its values: frequencies, sines and cosines of positions
-  Mask,   ///< its values: zeros and ones, or what is added to forbid
-  Told,   ///< the names file
-};
+bool isFloating(DType dtype);
 
 /// A box of a state that is a box of a tensor of the file.
 struct StatePiece {
@@ -48,13 +38,16 @@ struct NamedTensor {
   int64_t fanIn = 0;               ///< of a Weight; 0: unknown
   /// The row that look-ups of this table do not train, if the names file says so.
   std::optional<int64_t> paddingIndex;
-  /// What is to be said of a kind that only values or uses tell; the names file may settle it.
+  /// Why its name or its kind is not certain, and how it is shown in that note (empty: as the file
+  /// calls it); the names file may settle it.
   const NoteCause* doubt = nullptr;
+  std::string about;
 
   /// Fills parameters or buffers.
   bool fillsStates() const { return kind != TensorKind::Constant && !isCopy; }
   /// Calls its one state otherwise.
   void rename(const std::string& to);
+  void setDoubt(const NoteCause& cause, std::string shown = {});
   /// Makes it the whole of the state `name`, whose dimension i is its dimension dims[i]; those that
   /// `dims` skips are 1.
   void turn(const Shape& shape, std::vector<int64_t> dims);
@@ -90,9 +83,19 @@ using NameOverrides = std::map<std::string, NameOverride>;
 Result<NameOverrides> parseNamesFile(std::string_view toml, const std::string& source);
 Result<NameOverrides> readNamesFile(const std::string& path);
 
+/// A parameter or buffer that the exporter names: in the graph's signature, or in a node's metadata.
+struct ListedTensor {
+  std::string name;
+  bool isParameter = true;
+  bool isPersistent = true; ///< a buffer that state_dict() has
+  bool isRead = false;      ///< a node's metadata has it
+};
+
 struct NameTable {
   std::vector<NamedTensor> tensors; ///< in the file's order
   std::vector<NamedState> states;   ///< in the order of the first tensors that fill them
+  std::vector<ListedTensor> listed; ///< in module order
+  Account account;
   Notes notes;
   const NamedTensor* find(std::string_view initializer) const;
 };
@@ -101,6 +104,7 @@ struct NameTable {
 /// overlap, or that leave a part of a tensor or of a state out; two tensors of one name.
 Status formStates(const Graph& graph, NameTable& names);
 
+/// Kinds and names of all tensors of `graph`, the states that they fill, and the account of it.
 Result<NameTable> nameTensors(const Graph& graph, const NameOverrides& overrides = {});
 
 } // namespace titan::frontend

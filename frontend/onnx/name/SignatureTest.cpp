@@ -45,11 +45,7 @@ ModelBuilder foldedGpt() {
   auto& head = model.node("MatMul", {"a", "val_0"}, {"y"});
   metadata(head, "['', 'lm_head', 'linear']", "%linear : args = (%add, %p_lm_head_weight)");
   classes(head, "['M', 'torch.nn.modules.linear.Linear', 'aten.linear.default']");
-  ::onnx::StringStringEntryProto entry;
-  entry.set_key("pkg.torch.export.ExportedProgram.graph_signature");
-  entry.set_value(kSignature);
-  model.model.mutable_graph()->mutable_unknown_fields()->AddLengthDelimited(
-      field::kGraphMetadata, entry.SerializeAsString());
+  model.signature(kSignature);
   return model;
 }
 
@@ -85,8 +81,10 @@ TEST(Signature, RowsThatWereLookedUpAreTheirTable) {
   EXPECT_EQ(rows->kind, TensorKind::Parameter);
   ASSERT_EQ(rows->pieces.size(), 1u);
   EXPECT_EQ(rows->pieces[0].piece, wholeOf(Shape{1, 2, 2}, {1, 2}));
-  ASSERT_EQ(names.notes.lines().size(), 1u);
+  ASSERT_EQ(names.notes.lines().size(), 2u);
   EXPECT_NE(names.notes.lines()[0].find("the exported sequence reads"), std::string::npos);
+  EXPECT_NE(names.notes.lines()[1].find("buffer 'mask' of the source is not in the file"),
+            std::string::npos);
 }
 
 /// Sines and cosines in turn, by position.

@@ -115,6 +115,15 @@ public:
     node.mutable_unknown_fields()->AddLengthDelimited(field::kNodeMetadata,
                                                       entry.SerializeAsString());
   }
+  /// What torch.export lists of the module, a line a tensor: "p_w: PARAMETER target='w'\n".
+  ModelBuilder& signature(const std::string& lines) {
+    ::onnx::StringStringEntryProto entry;
+    entry.set_key("pkg.torch.export.ExportedProgram.graph_signature");
+    entry.set_value(lines);
+    model.mutable_graph()->mutable_unknown_fields()->AddLengthDelimited(field::kGraphMetadata,
+                                                                        entry.SerializeAsString());
+    return *this;
+  }
 
   ::onnx::ModelProto model;
 };
