@@ -191,8 +191,8 @@ private:
     }
     // A name is its parameter's, whatever else a part of it is.
     claimed_.insert(line.of.begin(), line.of.end());
-    openFolds_ |= (line.standing == Standing::Part || line.standing == Standing::MadeUp) &&
-                  line.of.empty();
+    openFolds_ |=
+        (line.standing == Standing::Part || line.standing == Standing::MadeUp) && line.of.empty();
     TITAN_TRY(claimName(state.name, state.name));
     account_.lines.push_back(std::move(line));
     for (const std::string& alias : aliases) {

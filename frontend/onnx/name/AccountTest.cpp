@@ -112,8 +112,8 @@ TEST(Account, Closes) {
       counted += count;
     EXPECT_EQ(counted, names->account.lines.size());
   }
-  for (Standing standing : {Standing::Exact, Standing::Alias, Standing::MadeUp, Standing::Absent,
-                            Standing::Constant})
+  for (Standing standing :
+       {Standing::Exact, Standing::Alias, Standing::MadeUp, Standing::Absent, Standing::Constant})
     EXPECT_TRUE(seen.contains(standing)) << name(standing);
 }
 

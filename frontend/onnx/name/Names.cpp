@@ -25,6 +25,12 @@ void NamedTensor::setDoubt(const NoteCause& cause, std::string shown) {
   about = std::move(shown);
 }
 
+void NamedTensor::settle() {
+  structural = guessed = isPart = false;
+  partOf.clear();
+  doubt = nullptr;
+}
+
 void NamedTensor::turn(const Shape& shape, std::vector<int64_t> dims) {
   pieces = {{name, wholeOf(shape, std::move(dims))}};
 }
@@ -60,12 +66,33 @@ Status applyPieces(const Graph& graph, const NameOverride& entry, NamedTensor& t
       piece.from.assign(shape.size(), 0);
     tensor.pieces.push_back({given.state, writtenOut(piece, piece.extent)});
   }
-  tensor.isCopy = tensor.structural = tensor.guessed = false;
+  tensor.isCopy = false;
+  tensor.settle();
   tensor.name = entry.pieces.front().state;
   tensor.aliases.clear();
   if (tensor.kind == TensorKind::Constant && !entry.kind)
     tensor.kind = TensorKind::Parameter;
   return {};
+}
+
+/// What the entry says otherwise than the export's signature, which lists the source's names.
+Status checkAgainstSignature(const Graph& graph, const NameOverride& entry,
+                             const NamedTensor& tensor) {
+  if (!graph.signature.known())
+    return {};
+  const SourceTensor* source = graph.signature.byName(entry.name ? *entry.name : tensor.name);
+  // What stands for a part of a parameter may be called anything.
+  if (entry.name && !source && !tensor.isPart)
+    return Error::badInput("names file: '{}': the source has no '{}': the export's signature does "
+                           "not list it",
+                           printable(tensor.initializer), printable(*entry.name));
+  if (!entry.kind || !source || source->parameter == (*entry.kind == TensorKind::Parameter))
+    return {};
+  return Error::badInput(
+      "names file: '{}': the export's signature says that '{}' is a {}, not a {}{}",
+      printable(tensor.initializer), printable(source->name),
+      source->parameter ? "parameter" : "buffer", name(*entry.kind),
+      source->parameter ? "; model.frozen keeps a parameter from being trained" : "");
 }
 
 Status applyOverrides(const Graph& graph, const NameOverrides& overrides, NameTable& table) {
@@ -75,6 +102,7 @@ Status applyOverrides(const Graph& graph, const NameOverrides& overrides, NameTa
     if (it == table.tensors.end())
       return Error::badInput("names file: the model has no initializer '{}'; --check lists them",
                              printable(initializer));
+    TITAN_TRY(checkAgainstSignature(graph, entry, *it));
     const Shape& shape = graph.initializers.at(initializer).shape;
     if (entry.layout) {
       std::vector<int64_t> sorted = *entry.layout;
@@ -102,10 +130,12 @@ Status applyOverrides(const Graph& graph, const NameOverrides& overrides, NameTa
       if (!it->isCopy)
         renameState(table, *it, *entry.name);
       std::erase(it->aliases, it->name);
-      if (it->structural)
-        it->doubt = nullptr;
-      it->structural = it->guessed = it->isPart = false;
-      it->partOf.clear();
+      // Under a name that the source has not, a part is one still.
+      if (it->isPart && graph.signature.known() && !graph.signature.byName(*entry.name))
+        it->about = fmt::format("{} (here {})", inQuotes(initializer), inQuotes(*entry.name));
+      else if (it->structural)
+        it->settle();
+      it->structural = it->guessed = false;
     }
     if (entry.kind) {
       it->kind = *entry.kind;

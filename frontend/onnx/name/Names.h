@@ -48,6 +48,8 @@ struct NamedTensor {
   /// Calls its one state otherwise.
   void rename(const std::string& to);
   void setDoubt(const NoteCause& cause, std::string shown = {});
+  /// The names file says what it is: nothing is made up, guessed or doubtful any more.
+  void settle();
   /// Makes it the whole of the state `name`, whose dimension i is its dimension dims[i]; those that
   /// `dims` skips are 1.
   void turn(const Shape& shape, std::vector<int64_t> dims);
