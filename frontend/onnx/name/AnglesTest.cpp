@@ -159,5 +159,23 @@ TEST(Angles, AConstantNodeOfAnotherProducerIsNoted) {
   EXPECT_NE(notesOf(names).find("'shift' is of a Constant node"), std::string::npos);
 }
 
+/// torch.export says that it is a parameter, and not whether it is frozen.
+TEST(Angles, AParameterThatLooksFrozenIsTrainedWithANote) {
+  ModelBuilder model;
+  model.model.set_producer_name("pytorch");
+  std::vector<float> sines;
+  for (int i = 0; i < 3; ++i)
+    for (float angle : {static_cast<float>(i), static_cast<float>(i) / 10})
+      sines.insert(sines.end(), {std::sin(angle), std::cos(angle)});
+  model.input("x", {3, 4}).output("y").floats("table", {3, 4}, sines);
+  model.node("Add", {"x", "table"}, {"y"});
+  model.signature("p_table: PARAMETER target='table'\n");
+  NameTable names = nameTensors(parseGraph(model.bytes(), "m.onnx", "").take()).take();
+  EXPECT_EQ(names.find("table")->kind, TensorKind::Parameter);
+  ASSERT_EQ(names.notes.lines().size(), 1u);
+  EXPECT_NE(names.notes.lines()[0].find("no export says what is frozen"), std::string::npos);
+  EXPECT_TRUE(requireExact(names.account).ok());
+}
+
 } // namespace
 } // namespace titan::frontend

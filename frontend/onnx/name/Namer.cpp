@@ -18,6 +18,11 @@ static constexpr NoteCause kTrainedAngles = {
     "--names says kind = \"buffer\"",
     "{} tensors hold sines and cosines, and inputs say which rows are read: they are trained, "
     "unless --names says kind = \"buffer\": {}"};
+static constexpr NoteCause kPerhapsFrozen = {
+    "parameter {} holds sines and cosines of positions: it is trained, for no export says what is "
+    "frozen; model.frozen keeps it as it is",
+    "{} parameters hold sines and cosines of positions: they are trained, for no export says what "
+    "is frozen; model.frozen keeps them as they are: {}"};
 static constexpr NoteCause kConstantNode = {
     "{} is of a Constant node and neither weight nor bias: it is a constant and not trained, "
     "unless --names says kind = \"parameter\"",
@@ -129,6 +134,8 @@ void Namer::classify(NamedTensor& tensor) {
                   : source->persistent ? TensorKind::Buffer
                                        : TensorKind::Constant;
     tensor.proof = Proof::Source;
+    if (source->parameter && holdsAngles(file))
+      table_.notes.add(kPerhapsFrozen, inQuotes(tensor.initializer));
     return;
   }
   auto fx = fxKinds_.find(mangled(tensor.initializer));
