@@ -28,7 +28,8 @@ public:
           if (!dim && from.getSpace()[d] == 1)
             continue;
           if (!dim || space.extents[dim.getPosition()] != from.getSpace()[d] ||
-              (!dims.empty() && dims.back() >= dim.getPosition())) {
+              (!dims.empty() && dims.back() >= dim.getPosition()) ||
+              isUsedBesides(toOwn, d, dim.getPosition())) {
             why = "a reduced dimension is cut up";
             return false;
           }
@@ -55,6 +56,14 @@ public:
 private:
   OpBuilder& builder;
   const MergedSpace& space;
+
+  /// Does another result than `number` depend on dimension `dim`?
+  static bool isUsedBesides(AffineMap map, unsigned number, unsigned dim) {
+    for (auto [i, expr] : llvm::enumerate(map.getResults()))
+      if (i != number && expr.isFunctionOfDim(dim))
+        return true;
+    return false;
+  }
 
   Value materialize(AffineExpr expr, Location loc) {
     Linear linear = *toLinear(expr, space.extents.size());

@@ -145,9 +145,12 @@ std::optional<MergedSpace> inProducerSpace(FusedOp producer, FusedOp consumer,
         return std::nullopt;
       expr = getAffineConstantExpr(0, context);
     }
+  // A reader of one value in two places would only visit where both places are one.
+  AffineMap toConsumer = AffineMap::get(from.size(), 0, solution, context);
+  if (!coversAll(toConsumer, from, to))
+    return std::nullopt;
   return MergedSpace{SmallVector<int64_t>(from),
-                     AffineMap::getMultiDimIdentityMap(from.size(), context),
-                     AffineMap::get(from.size(), 0, solution, context)};
+                     AffineMap::getMultiDimIdentityMap(from.size(), context), toConsumer};
 }
 
 /// The second kernel's space, its dimensions cut where the address of the element that both kernels

@@ -184,3 +184,14 @@ func.func @view_of_sibling(%x: tensor<4xf32>, %y: tensor<4xf32>) -> (tensor<4xf3
   %v = titan.reshape %e : tensor<4xf32> to tensor<2x2xf32>
   return %e, %f : tensor<4xf32>, tensor<4xf32>
 }
+
+// A sum, a square product of it, and both added: the last kernel reads the sum in two places, which are one only on a diagonal. The sum stays by itself.
+// CHECK-LABEL: func.func @two_places
+// CHECK: %[[SUM:.*]] = kernel.fused flat [4, 6]
+// CHECK: kernel.fused row [4, 6, 6] ins(%[[SUM]], %{{.*}}, %[[SUM]] :
+func.func @two_places(%x: tensor<4x6xf64>, %y: tensor<4x6xf64>, %w: tensor<6x6xf64>) -> (tensor<4x6xf64>, tensor<4x6xf64>) {
+  %sum = titan.add %x, %y : tensor<4x6xf64>
+  %product = titan.contract %sum, %w batch [] x [] contracting [1] x [1] : (tensor<4x6xf64>, tensor<6x6xf64>) -> tensor<4x6xf64>
+  %both = titan.add %sum, %product : tensor<4x6xf64>
+  return %both, %sum : tensor<4x6xf64>, tensor<4x6xf64>
+}
