@@ -244,7 +244,8 @@ private:
     line.noted = tensor.doubt || tensor.proof == Proof::None;
     if (!tensor.doubt && tensor.proof == Proof::None)
       names_.notes.add(kUnproved, inQuotes(tensor.initializer));
-    openFolds_ |= line.noted;
+    // What only values prove may have been computed from anything.
+    openFolds_ |= line.noted || tensor.proof == Proof::Mask || tensor.proof == Proof::Angles;
     account_.lines.push_back(std::move(line));
     return {};
   }

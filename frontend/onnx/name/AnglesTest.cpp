@@ -104,7 +104,8 @@ NameTable added(const Floats& values, const std::string& index,
 std::string notesOf(const NameTable& names) {
   std::string text;
   for (const std::string& line : names.notes.lines())
-    text += line + "\n";
+    if (line.find("padding_idx") == std::string::npos) // nor do these exports say that
+      text += line + "\n";
   return text;
 }
 

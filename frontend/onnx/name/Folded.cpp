@@ -71,7 +71,7 @@ void Namer::nameFolded(NamedTensor& tensor) {
   bool element = file.shape.empty() && signature().known() && namesMovement(tensor.initializer);
   if (!isFloating(file.dtype) || !uses.differentiable || uses.uses.empty() ||
       (file.shape.empty() && !element) || (!uses.indexedByInput && holdsAngles(file)) ||
-      (!element && isMask(file)))
+      (!element && isMask(file) && !isUniform(file)))
     return;
   const std::string& module = scopes_[uses.uses.front().node].module;
   std::string sources;

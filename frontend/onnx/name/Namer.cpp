@@ -109,6 +109,8 @@ NameTable Namer::run() {
   for (NamedTensor& tensor : table_.tensors)
     if (tensor.kind == TensorKind::Constant && tensor.proof == Proof::None)
       tensor.proof = proofOf(tensor);
+    else
+      tensor.perhapsPadded = isPerhapsPadded(tensor);
   listSource();
   return std::move(table_);
 }
@@ -329,7 +331,8 @@ Proof Namer::proofOf(const NamedTensor& constant) const {
   const Tensor& file = fileTensor(constant);
   if (!usesOf(constant).differentiable)
     return Proof::NoGradient;
-  if (file.assumed || isMask(file))
+  // What is zeros or ones alone forbids nothing: it may be a parameter's initial value.
+  if (file.assumed || (isMask(file) && !isUniform(file)))
     return Proof::Mask;
   if (usesOf(constant).onlyAngles || holdsAngles(file))
     return Proof::Angles;
@@ -338,6 +341,16 @@ Proof Namer::proofOf(const NamedTensor& constant) const {
                       ? file.fromConstantNode || (file.shape.empty() && isMadeUp(file.name))
                       : file.shape.empty();
   return isNumber ? Proof::Number : Proof::None;
+}
+
+/// nn.Embedding(padding_idx=p) trains no row p. The metadata of a look-up says so; without it the
+/// row looks like any other.
+bool Namer::isPerhapsPadded(const NamedTensor& table) const {
+  const std::vector<Use>& uses = usesOf(table).uses;
+  return graph_.fromPyTorch() && table.kind == TensorKind::Parameter &&
+         usesOf(table).indexedByInput && std::any_of(uses.begin(), uses.end(), [&](const Use& use) {
+           return use.role == Role::Embedding && scopes_[use.node].target.empty();
+         });
 }
 
 /// The parameters and buffers that the exporter names.

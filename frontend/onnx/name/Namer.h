@@ -42,6 +42,7 @@ private:
   std::string demangled(const std::string& text, const std::string& module) const;
   void nameStructurally(NamedTensor& tensor);
   Proof proofOf(const NamedTensor& constant) const;
+  bool isPerhapsPadded(const NamedTensor& table) const;
   void listSource();
 
   // Ties.cpp: one tensor under several names.

@@ -13,6 +13,12 @@ static constexpr NoteCause kGuessed = {
     "{} tensors have their names by a guess at what their modules are; --names can say otherwise: "
     "{}"};
 
+static constexpr NoteCause kPerhapsPadded = {
+    "all rows of {} are trained; the export does not say whether one is padding (padding_idx of "
+    "nn.Embedding), but --names can",
+    "all rows of {} tables are trained; the export does not say whether one is padding "
+    "(padding_idx of nn.Embedding), but --names can: {}"};
+
 void NamedTensor::rename(const std::string& to) {
   for (StatePiece& piece : pieces)
     if (piece.state == name)
@@ -186,6 +192,9 @@ Result<NameTable> nameTensors(const Graph& graph, const NameOverrides& overrides
     if (tensor.doubt)
       table.notes.add(*tensor.doubt,
                       tensor.about.empty() ? inQuotes(tensor.initializer) : tensor.about);
+  for (const NamedTensor& tensor : table.tensors)
+    if (tensor.perhapsPadded && !tensor.paddingIndex)
+      table.notes.add(kPerhapsPadded, inQuotes(tensor.name));
   TITAN_TRY(formStates(graph, table));
   table.account = TITAN_TRY(accountOf(graph, table));
   return table;

@@ -38,6 +38,7 @@ struct NamedTensor {
   int64_t fanIn = 0;               ///< of a Weight; 0: unknown
   /// The row that look-ups of this table do not train, if the names file says so.
   std::optional<int64_t> paddingIndex;
+  bool perhapsPadded = false; ///< the export does not say whether there is such a row
   /// Why its name or its kind is not certain, and how it is shown in that note (empty: as the file
   /// calls it); the names file may settle it.
   const NoteCause* doubt = nullptr;
