@@ -1,6 +1,6 @@
 // Model files of any content: refused, or imported to a module that verifies. External data is
 // looked for in a directory that does not exist, so that nothing but the input is read.
-#include "frontend/onnx/Import.h"
+#include "frontend/onnx/Check.h"
 #include "frontend/onnx/ReadGraph.h"
 
 #include <cstdlib>
@@ -27,6 +27,9 @@ extern "C" int LLVMFuzzerTestOneInput(const char* data, size_t size) {
         recipe.model.dims[dim.symbol] = 3;
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   auto module = importGraph(context, *graph, *names, recipe);
+  const CheckReport report = {*graph, *names, notesOf(*graph, *names)};
+  if (toText(report).empty() || toJson(report).empty())
+    std::abort();
   // Bad input is what we expect; an internal error means that a converter made invalid IR.
   if (!module.ok() && module.error().code() == ErrorCode::Internal) {
     fmt::print(stderr, "{}\n", module.error().message());

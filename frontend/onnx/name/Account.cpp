@@ -13,18 +13,21 @@ static constexpr NoteCause kUnproved = {
     "{} tensors are constants and not trained, and nothing proves that the source does not train "
     "them; --names can say kind = \"parameter\": {}"};
 static constexpr NoteCause kFoldedAway = {
-    "parameter {} of the source is not in the file and is not trained: the exporter folded it away",
+    "parameter {} of the source is not in the file and is not trained: the exporter folded it "
+    "away; export with optimize=False to keep it",
     "{} parameters of the source are not in the file and are not trained: the exporter folded them "
-    "away: {}"};
+    "away; export with optimize=False to keep them: {}"};
 static constexpr NoteCause kUnused = {
     "parameter {} of the source is not in the file and is not trained: the model does not use it",
     "{} parameters of the source are not in the file and are not trained: the model does not use "
     "them: {}"};
 static constexpr NoteCause kFoldedOrUnused = {
     "parameter {} of the source is not in the file and is not trained under its name: the exporter "
-    "folded it into another tensor, or the model does not use it",
+    "folded it into another tensor, or the model does not use it; export with optimize=False to "
+    "keep it",
     "{} parameters of the source are not in the file and are not trained under their names: the "
-    "exporter folded them into other tensors, or the model does not use them: {}"};
+    "exporter folded them into other tensors, or the model does not use them; export with "
+    "optimize=False to keep them: {}"};
 static constexpr NoteCause kLostBuffer = {
     "buffer {} of the source is not in the file: the exporter folded it away or the model does not "
     "use it; checkpoints do not have it",
