@@ -148,7 +148,12 @@ Result<CompiledModule> generate(ModuleOp planned, const CodegenOptions& options,
   if (failed(builder.build()))
     return Error::internal("code generation: {}", message);
   CompiledModule& compiled = builder.result();
+  std::optional<codegen::CodeCache> cache;
+  if (!options.cache.empty() && form == codegen::Target::CodeForm::Image)
+    target->setCache(&cache.emplace(options.cache, options.buildIdentity));
   compiled.code = TITAN_TRY(target->finish(form));
+  if (cache)
+    compiled.notes = cache->notes();
   TITAN_TRY(verify(compiled.program));
   if (form == codegen::Target::CodeForm::Image) {
     Image image = target->image();

@@ -15,6 +15,8 @@ struct CodegenOptions {
   bool embedWeights = true;     ///< weights of files travel in the job's payload; else by path
   std::string weightsDirectory; ///< where their paths start; empty: the current directory
   std::string compilerVersion;
+  std::string cache;         ///< a folder for compiled code (CodeCache.h); empty: none
+  std::string buildIdentity; ///< with a cache: tells this build of the compiler from all others
 };
 
 /// A piece of the job's payload: bytes at hand, or a range of a file that is read when the job is
@@ -29,9 +31,11 @@ struct PayloadPart {
 
 struct CompiledModule {
   Program program;
-  std::string code; ///< the image of the kernels, under Program::kernels' symbols; for a CPU ELF
+  std::string
+      code; ///< the image of the kernels, under Program::kernels' symbols; for a CPU an archive
   std::vector<PayloadPart> payload; ///< by rising offset
   int64_t payloadBytes = 0;
+  std::vector<std::string> notes; ///< why the cache was of no use, if it was not
 };
 
 /// Internal when the module has not been through *plan*; BadInput, with the kernel's path, for a

@@ -2,6 +2,7 @@
 // library may do its work. A target is a folder here (cpu/); Targets.cpp lists them.
 #pragma once
 
+#include "compiler/Codegen/CodeCache.h"
 #include "compiler/Codegen/CostModel.h"
 #include "compiler/Support/TargetInfo.h"
 #include "runtime/program/Error.h"
@@ -65,12 +66,17 @@ public:
   /// How a job names the image of finish(); its range and digest are filled in by the caller.
   virtual Image image() const = 0;
 
+  /// Where finish() looks for code before it compiles, and keeps it afterwards; null: nowhere.
+  void setCache(CodeCache* cache) { cache_ = cache; }
+
 protected:
   /// `info` has a machine model.
   explicit Target(TargetInfo info) : info_(std::move(info)) {}
+  CodeCache* cache() const { return cache_; }
 
 private:
   TargetInfo info_;
+  CodeCache* cache_ = nullptr;
 };
 
 } // namespace titan::codegen

@@ -51,6 +51,9 @@ CodegenOptions codegenOptions(const CompileOptions& options) {
                                  ? fs::path(options.model).parent_path().string()
                                  : options.weightsDirectory;
   codegen.compilerVersion = compilerVersion();
+  codegen.cache = options.cache;
+  if (!options.cache.empty())
+    codegen.buildIdentity = buildIdentity();
   return codegen;
 }
 
@@ -89,8 +92,10 @@ Status compile(const CompileOptions& options, const mlir::DialectRegistry& more)
     return emit(*compilation, options);
   CompiledModule code = TITAN_TRY(compilation->timed(
       "codegen", [&] { return generateCode(compilation->module(), codegenOptions(options)); }));
+  for (const std::string& note : code.notes)
+    llvm::errs() << "note: " << note << "\n";
   if (!options.saveTemps.empty())
-    TITAN_TRY(writeOutput(options.saveTemps + "/" + compilation->name() + ".o", code.code));
+    TITAN_TRY(writeOutput(options.saveTemps + "/" + compilation->name() + ".a", code.code));
   std::string output = options.output.empty() ? compilation->name() : options.output;
   TITAN_TRY(compilation->timed("link", [&] { return link(code, output); }));
   llvm::errs() << "wrote " << output << "\n";

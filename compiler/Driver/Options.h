@@ -26,6 +26,7 @@ struct CompileOptions {
   bool embedWeights = true;
   std::string weightsDirectory; ///< empty: the model's
   std::string names;            ///< replaces recipe model.names
+  std::string cache;            ///< folder of compiled kernels; empty: none
   bool timing = false;
   std::vector<std::string> disabledPasses;
   bool checkPasses = false; ///< run the module before and after each pass and compare

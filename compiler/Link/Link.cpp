@@ -91,9 +91,9 @@ std::vector<std::string> linkerArguments(const std::string& directory, const std
           library("Scrt1.o"),
           library("crti.o"),
           library("crtbeginS.o"),
-          kernels,
           data,
           "--whole-archive",
+          kernels,
           library("libtitan_job_entry.a"),
           "--no-whole-archive",
           "--start-group",
@@ -164,7 +164,7 @@ Result<std::string> findLibraryDirectory() {
 Status linkJob(const std::string& kernels, const JobData& data, const std::string& output) {
   std::string directory = TITAN_TRY(findLibraryDirectory());
   ScratchDirectory scratch = TITAN_TRY(ScratchDirectory::createBeside(output));
-  const std::string kernelObject = scratch.file("kernels.o"), dataObject = scratch.file("data.o"),
+  const std::string kernelObject = scratch.file("kernels.a"), dataObject = scratch.file("data.o"),
                     job = scratch.file("job");
   auto link = [&]() -> Status {
     TITAN_TRY(writeFile(kernelObject, kernels));

@@ -116,7 +116,7 @@ def stage(outcome, name):
 
 
 def object_bytes(outcome):
-    found = sorted(outcome.folder.glob("*.o"))
+    found = sorted(outcome.folder.glob("*.a"))
     return found[0].read_bytes() if len(found) == 1 else None
 
 

@@ -74,6 +74,22 @@ class CompileOutput(ErrorTest):
             subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
             self.refused(ENVIRONMENT, COMPILE, MODEL, "-o", "disk/job", says=["disk/job", "Read-only"])
 
+    def test_cache_on_a_full_or_read_only_disk(self):
+        """A cache is no condition: what it cannot keep is a note."""
+        def compiled(says):
+            done = self.succeeds(COMPILE, MODEL, "--recipe", "recipe.toml", "--cache", "disk/cache", "-o", "cached")
+            self.assertIn(says, done.stderr)
+            self.assertEqual((self.folder / "cached").read_bytes(), (self.folder / "job").read_bytes())
+        with small_disk(self.folder / "disk", 32) as disk:
+            compiled("note: --cache disk/cache cannot be written: No space left on device")
+            self.assertEqual(list(disk.glob("cache/titan-code-cache.*")), [])
+        with small_disk(self.folder / "disk", 8192) as disk:
+            self.succeeds(COMPILE, MODEL, "--recipe", "recipe.toml", "--set", "optimizer.eps=1e-5", "--cache", "disk/cache", "-o", "x")
+            kept = tree(disk)
+            subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
+            compiled("note: --cache disk/cache cannot be written: Read-only file system")
+            self.assertEqual(tree(disk), kept)
+
     def test_stage_to_a_full_disk(self):
         self.refused(ENVIRONMENT, COMPILE, MODEL, "--emit=import", "-o", "none/out.mlir", says="none/out.mlir")
         with open("/dev/full", "w") as full:

@@ -105,7 +105,7 @@ std::optional<LibraryCall> CpuTarget::library(kernel::CallOp op) const {
 }
 
 Result<std::string> CpuTarget::finish(CodeForm form) {
-  return form == CodeForm::Image ? emitKernelObject(*kernels_, info())
+  return form == CodeForm::Image ? emitKernelObjects(*kernels_, info(), cache())
                                  : emitKernelAssembly(*kernels_, info());
 }
 

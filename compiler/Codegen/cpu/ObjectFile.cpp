@@ -1,9 +1,11 @@
 #include "compiler/Codegen/cpu/ObjectFile.h"
 
 #include "compiler/Codegen/cpu/CpuFeatures.h"
+#include "compiler/Codegen/cpu/KernelUnits.h"
 #include "compiler/Codegen/cpu/LowerToLlvm.h"
 
 #include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/Threading.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
@@ -13,6 +15,8 @@
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Target/TargetMachine.h"
+
+#include <atomic>
 
 using namespace mlir;
 
@@ -50,55 +54,132 @@ Result<std::unique_ptr<llvm::TargetMachine>> createMachine(const TargetInfo& inf
   return machine;
 }
 
-Result<std::string> emitFile(llvm::Module& module, const TargetInfo& info,
+/// `machine` is asked by one thread at a time.
+Result<std::string> emitFile(llvm::Module& module, llvm::TargetMachine& machine,
                              llvm::CodeGenFileType type) {
-  auto machine = TITAN_TRY(createMachine(info));
   module.setTargetTriple(llvm::Triple(triple));
-  module.setDataLayout(machine->createDataLayout());
+  module.setDataLayout(machine.createDataLayout());
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream stream(bytes);
   llvm::legacy::PassManager passes;
-  if (machine->addPassesToEmitFile(passes, stream, nullptr, type))
-    return Error::internal("LLVM cannot emit files for {}", info.cpu);
+  if (machine.addPassesToEmitFile(passes, stream, nullptr, type))
+    return Error::internal("LLVM cannot emit files for {}", machine.getTargetCPU().str());
   passes.run(module);
   return std::string(bytes.data(), bytes.size());
 }
 
-Result<std::unique_ptr<llvm::Module>> translate(ModuleOp kernels, const TargetInfo& target,
-                                                llvm::LLVMContext& context) {
+/// Lets a context use all CPUs for a while.
+class ThreadsOf {
+public:
+  explicit ThreadsOf(MLIRContext* context)
+      : context(context), before(context->isMultithreadingEnabled()) {
+    context->enableMultithreading();
+  }
+  ~ThreadsOf() { context->enableMultithreading(before); }
+  ThreadsOf(const ThreadsOf&) = delete;
+
+private:
+  MLIRContext* context;
+  bool before;
+};
+
+/// Lowers what is inside `kernels`: its functions, or those of the modules in it.
+Status lower(ModuleOp kernels, const TargetInfo& target, bool inUnits) {
   std::string message;
   ScopedDiagnosticHandler handler(kernels.getContext(), [&](Diagnostic& diagnostic) {
     if (diagnostic.getSeverity() == DiagnosticSeverity::Error && message.empty())
       message = diagnostic.str();
     return success();
   });
-  registerBuiltinDialectTranslation(*kernels.getContext());
-  registerLLVMDialectTranslation(*kernels.getContext());
   PassManager passes(kernels.getContext());
-  addLowerToLlvmPasses(passes, CpuFeatures(target).has("avx512bf16"));
+  const bool hasBf16 = CpuFeatures(target).has("avx512bf16");
+  addLowerToLlvmPasses(inUnits ? passes.nest<ModuleOp>() : passes, hasBf16);
   if (failed(passes.run(kernels)))
     return Error::internal("kernels do not lower to LLVM: {}", message);
-  std::unique_ptr<llvm::Module> module = translateModuleToLLVMIR(kernels, context, "kernels");
-  if (!module)
-    return Error::internal("kernels do not translate to LLVM IR: {}", message);
-  return module;
+  return {};
 }
 
-Result<std::string> emitKernels(ModuleOp kernels, const TargetInfo& target,
+Result<std::string> emitLowered(ModuleOp kernels, llvm::TargetMachine& machine,
                                 llvm::CodeGenFileType type) {
   llvm::LLVMContext context;
-  std::unique_ptr<llvm::Module> module = TITAN_TRY(translate(kernels, target, context));
-  return emitFile(*module, target, type);
+  std::unique_ptr<llvm::Module> module = translateModuleToLLVMIR(kernels, context, "kernels");
+  if (!module)
+    return Error::internal("kernels do not translate to LLVM IR");
+  return emitFile(*module, machine, type);
+}
+
+void registerTranslations(MLIRContext& context) {
+  registerBuiltinDialectTranslation(context);
+  registerLLVMDialectTranslation(context);
+}
+
+/// Every thread of the context takes the next unit that nobody has.
+Status compile(ModuleOp kernels, ArrayRef<KernelUnit> units, const TargetInfo& target,
+               MutableArrayRef<std::string*> objects) {
+  MLIRContext* context = kernels.getContext();
+  ThreadsOf pool(context);
+  registerTranslations(*context);
+  TITAN_TRY(lower(kernels, target, /*inUnits=*/true));
+  const size_t threads = std::min<size_t>(context->getNumThreads(), units.size());
+  std::vector<std::unique_ptr<llvm::TargetMachine>> machines;
+  for (size_t i = 0; i < threads; ++i)
+    machines.push_back(TITAN_TRY(createMachine(target)));
+  std::vector<Status> done(units.size());
+  std::atomic<size_t> next = 0;
+  parallelFor(context, 0, threads, [&](size_t thread) {
+    for (size_t i = next++; i < units.size(); i = next++) {
+      Result<std::string> object =
+          emitLowered(units[i].module, *machines[thread], llvm::CodeGenFileType::ObjectFile);
+      if (object.ok())
+        *objects[i] = object.take();
+      else
+        done[i] = object.takeError();
+    }
+  });
+  for (Status& status : done)
+    TITAN_TRY(std::move(status));
+  return {};
 }
 
 } // namespace
 
-Result<std::string> emitKernelObject(ModuleOp kernels, const TargetInfo& target) {
-  return emitKernels(kernels, target, llvm::CodeGenFileType::ObjectFile);
+Result<std::string> emitKernelObjects(ModuleOp kernels, const TargetInfo& target,
+                                      CodeCache* cache) {
+  std::vector<KernelUnit> units = splitIntoUnits(kernels);
+  std::vector<std::string> objects(units.size()), keys(units.size());
+  SmallVector<KernelUnit> missing;
+  SmallVector<std::string*> places;
+  for (auto [unit, object, key] : llvm::zip_equal(units, objects, keys)) {
+    if (cache) {
+      key = target.cpu + "\n" + target.features + "\n" + unit.text();
+      if (std::optional<std::string> found = cache->find(key)) {
+        object = std::move(*found);
+        unit.module.erase();
+        continue;
+      }
+    }
+    missing.push_back(unit);
+    places.push_back(&object);
+  }
+  if (!missing.empty())
+    TITAN_TRY(compile(kernels, missing, target, places));
+  if (cache) {
+    for (std::string* place : places) {
+      const auto i = static_cast<size_t>(place - objects.data());
+      cache->store(keys[i], objects[i]);
+    }
+    cache->trim();
+  }
+  for (auto [unit, object] : llvm::zip_equal(units, objects))
+    object = TITAN_TRY(nameKernel(object, unit.symbol));
+  return makeArchive(units, objects);
 }
 
 Result<std::string> emitKernelAssembly(ModuleOp kernels, const TargetInfo& target) {
-  return emitKernels(kernels, target, llvm::CodeGenFileType::AssemblyFile);
+  registerTranslations(*kernels.getContext());
+  TITAN_TRY(lower(kernels, target, /*inUnits=*/false));
+  auto machine = TITAN_TRY(createMachine(target));
+  return emitLowered(kernels, *machine, llvm::CodeGenFileType::AssemblyFile);
 }
 
 } // namespace titan::codegen

@@ -1,6 +1,7 @@
 // From a module of kernel functions to machine code.
 #pragma once
 
+#include "compiler/Codegen/CodeCache.h"
 #include "compiler/Support/TargetInfo.h"
 #include "runtime/program/Error.h"
 
@@ -10,10 +11,12 @@
 
 namespace titan::codegen {
 
-/// A relocatable ELF object with the functions of `kernels`, which is lowered in place. Internal,
-/// with MLIR's or LLVM's message, when one of them refuses.
-Result<std::string> emitKernelObject(mlir::ModuleOp kernels, const TargetInfo& target);
-/// The same as assembly text, for `--emit=codegen` and --save-temps.
+/// An archive of relocatable ELF objects, one for each function of `kernels`, which is taken apart.
+/// What `cache` has is not compiled. Internal, with MLIR's or LLVM's message, when one of them
+/// refuses.
+Result<std::string> emitKernelObjects(mlir::ModuleOp kernels, const TargetInfo& target,
+                                      CodeCache* cache = nullptr);
+/// The same as assembly text, for `--emit=codegen`.
 Result<std::string> emitKernelAssembly(mlir::ModuleOp kernels, const TargetInfo& target);
 
 } // namespace titan::codegen

@@ -63,7 +63,7 @@ KernelRunner::compile(std::string_view text, const TargetInfo& target, const Vec
   });
   if (failedToEmit)
     return Error::internal("a kernel is not emitted");
-  std::string object = TITAN_TRY(cpu->finish(Target::CodeForm::Image));
+  std::string archive = TITAN_TRY(cpu->finish(Target::CodeForm::Image));
 
   auto jit = llvm::orc::LLJITBuilder().create();
   if (!jit)
@@ -76,9 +76,11 @@ KernelRunner::compile(std::string_view text, const TargetInfo& target, const Vec
   if (llvm::Error error =
           runner->jit_->getMainJITDylib().define(llvm::orc::absoluteSymbols(std::move(emulation))))
     return Error::internal("{}", llvm::toString(std::move(error)));
-  if (llvm::Error error =
-          runner->jit_->addObjectFile(llvm::MemoryBuffer::getMemBufferCopy(object, "kernels")))
-    return Error::internal("{}", llvm::toString(std::move(error)));
+  auto objects = llvm::orc::StaticLibraryDefinitionGenerator::Create(
+      runner->jit_->getObjLinkingLayer(), llvm::MemoryBuffer::getMemBufferCopy(archive, "kernels"));
+  if (!objects)
+    return Error::internal("{}", llvm::toString(objects.takeError()));
+  runner->jit_->getMainJITDylib().addGenerator(std::move(*objects));
   for (size_t i = 0; i < runner->kernels_.size(); ++i) {
     auto symbol = runner->jit_->lookup("kernel_" + std::to_string(i));
     if (!symbol)
