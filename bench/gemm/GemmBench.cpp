@@ -5,6 +5,8 @@
 //   build/dev/bin/titan_gemm_bench [seconds a product] [filter]
 #include "compiler/Codegen/CostModel.h"
 #include "compiler/Codegen/KernelTable.h"
+#include "compiler/Codegen/cpu/CpuFeatures.h"
+#include "compiler/Codegen/cpu/GemmKernel.h"
 #include "compiler/Codegen/cpu/testing/KernelRunner.h"
 #include "compiler/Lower/TileGrid.h"
 #include "runtime/device/cpu/Arena.h"
@@ -36,7 +38,8 @@ constexpr Layer layers[] = {
 /// The three products of a layer's training: y = x W^T, dx = dy W, dW += dy^T x.
 enum class Product { Forward, Input, Weight };
 
-Gemm productOf(const Layer& shape, Product product, DType in, DType out) {
+Gemm productOf(const Layer& shape, Product product, DType in, DType out,
+               const MachineModel& machine) {
   Gemm gemm;
   gemm.a = gemm.b = in;
   gemm.c = out;
@@ -56,7 +59,7 @@ Gemm productOf(const Layer& shape, Product product, DType in, DType out) {
   gemm.lda = gemm.transposeA ? gemm.m : gemm.k;
   gemm.ldb = gemm.transposeB ? gemm.k : gemm.n;
   gemm.ldc = gemm.n;
-  auto grid = lower::chooseTileGrid(1, gemm.m, gemm.n, gemm.k, byteSize(in));
+  auto grid = lower::chooseTileGrid(machine, 1, gemm.m, gemm.n, gemm.k, byteSize(in));
   gemm.tileM = grid.tileM;
   gemm.tileN = grid.tileN;
   return gemm;
@@ -112,6 +115,10 @@ int main(int argc, char** argv) {
   auto alone = ThreadPool::create(1);
   if (!pool.ok() || !alone.ok())
     return 3;
+  Result<TargetInfo> target = codegen::resolveCpu("native");
+  if (!target.ok())
+    return 3;
+  const MachineModel machine = codegen::vectorShape(*target).machine;
   const int threads = (*pool)->threads();
   fmt::print("{:34} {:>12} {:>17} {:>17}\n", "GFLOP/s", "tile", "1 thread",
              fmt::format("{} threads", threads));
@@ -122,7 +129,7 @@ int main(int argc, char** argv) {
       for (Product product : {Product::Forward, Product::Input, Product::Weight}) {
         if (product == Product::Weight && out == DType::BF16)
           continue;
-        Gemm gemm = productOf(shape, product, in, out);
+        Gemm gemm = productOf(shape, product, in, out, machine);
         std::string label =
             fmt::format("{}x{}x{}{}{} {}{}", gemm.m, gemm.n, gemm.k, gemm.transposeA ? " At" : "",
                         gemm.transposeB ? " Bt" : "", name(in), out == in ? "" : "-F32");
