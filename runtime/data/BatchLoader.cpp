@@ -45,15 +45,19 @@ BatchLoader::BatchLoader(const Dataset& dataset, LoaderOptions options)
     : dataset_(&dataset), options_(options) {}
 
 Status BatchLoader::fill(uint64_t position, BatchDestination destination) const {
-  const auto samples = static_cast<uint64_t>(dataset_->size());
-  for (int64_t row = 0; row < options_.batch; ++row) {
-    const uint64_t sample =
-        sampleAt(position + static_cast<uint64_t>(row), samples, options_.seed, options_.shuffle);
-    for (size_t field = 0; field < destination.size(); ++field)
-      TITAN_TRY(dataset_->read(static_cast<int64_t>(sample), field,
-                               destination[field] + row * dataset_->sampleBytes(field)));
-  }
+  for (int64_t row = 0; row < options_.batch; ++row)
+    TITAN_TRY(fillRow(position, row, destination));
   return dataset_->checkFiles();
+}
+
+Status BatchLoader::fillRow(uint64_t position, int64_t row, BatchDestination destination) const {
+  const auto samples = static_cast<uint64_t>(dataset_->size());
+  const uint64_t sample =
+      sampleAt(position + static_cast<uint64_t>(row), samples, options_.seed, options_.shuffle);
+  for (size_t field = 0; field < destination.size(); ++field)
+    TITAN_TRY(dataset_->read(static_cast<int64_t>(sample), field,
+                             destination[field] + row * dataset_->sampleBytes(field)));
+  return {};
 }
 
 Result<int64_t> BatchLoader::fillSequential(int64_t first, BatchDestination destination) const {

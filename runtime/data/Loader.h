@@ -1,10 +1,11 @@
 // Batches of a Dataset: in training order at any position of the run (BatchLoader), prepared ahead
-// of the step by one background thread (PrefetchLoader), or front to back for evaluation
-// (fillSequential).
+// of the step by one background thread (PrefetchLoader) or read in place before it by all threads
+// (DirectLoader), or front to back for evaluation (fillSequential).
 #pragma once
 
 #include "runtime/data/Dataset.h"
 #include "runtime/device/Bytes.h"
+#include "runtime/host/ThreadPool.h"
 
 #include <memory>
 #include <span>
@@ -45,6 +46,8 @@ public:
   /// The batch whose first sample is the `position`-th of the run (samples consumed so far); wraps
   /// around epochs.
   Status fill(uint64_t position, BatchDestination destination) const;
+  /// Its row `row` alone. Files are not checked (Dataset::checkFiles). Safe from several threads.
+  Status fillRow(uint64_t position, int64_t row, BatchDestination destination) const;
   /// Samples first, first + 1, ... in file order, for eval and predict; rows past the end are zero.
   /// Returns the number of rows that hold samples, 0 when `first` is at or past the end.
   Result<int64_t> fillSequential(int64_t first, BatchDestination destination) const;
@@ -57,10 +60,43 @@ private:
   LoaderOptions options_;
 };
 
-/// The batches at position, position + batch, ... in order. One background thread keeps a few of
-/// them ready, so that `next` only copies. Nothing is allocated after construction. The destructor
-/// stops and joins the thread.
-class PrefetchLoader {
+/// The batches at a position, position + batch, ... in order, as training takes them.
+class BatchStream {
+public:
+  virtual ~BatchStream() = default;
+  /// Brings the next batch to `sinks`, one a field.
+  virtual Status next(std::span<const ByteSink> sinks) = 0;
+  /// Position of the batch that the following `next` brings.
+  virtual uint64_t position() const = 0;
+};
+
+/// Reads each batch when it is asked for, to where the step takes it from: no copy, and no thread
+/// that takes a CPU from those that compute. Nothing is allocated after construction.
+class DirectLoader final : public BatchStream {
+public:
+  /// Of all samples as the program reads them. The digest has read such a data set completely, so
+  /// that it is in memory.
+  static constexpr int64_t mostBytes = int64_t{64} << 20;
+  /// Is the data small enough, and can the host reach the sinks?
+  static bool suits(const Dataset& dataset, std::span<const ByteSink> sinks);
+
+  /// `dataset` and `pool` must outlive the loader.
+  DirectLoader(const Dataset& dataset, LoaderOptions options, uint64_t position, ThreadPool& pool);
+
+  /// `sinks` are direct. After an error the batch is the next one again.
+  Status next(std::span<const ByteSink> sinks) override;
+  uint64_t position() const override { return position_; }
+
+private:
+  BatchLoader loader_;
+  uint64_t position_;
+  ThreadPool* pool_;
+  std::vector<char*> addresses_;
+};
+
+/// One background thread keeps a few batches ready, so that `next` only copies. Nothing is
+/// allocated after construction. The destructor stops and joins the thread.
+class PrefetchLoader final : public BatchStream {
 public:
   /// How many batches of `bytes` to keep ready: 4, and as many small ones as 4 MiB hold, up to 16.
   /// The thread is woken once for each half of them, and a wake-up takes longer than a small batch.
@@ -70,15 +106,14 @@ public:
   /// room for slots (BatchSlot::bytesFor), at least one.
   PrefetchLoader(const Dataset& dataset, LoaderOptions options, uint64_t position,
                  std::span<char> memory);
-  ~PrefetchLoader();
+  ~PrefetchLoader() override;
   PrefetchLoader(const PrefetchLoader&) = delete;
   PrefetchLoader& operator=(const PrefetchLoader&) = delete;
 
   /// Waits for the next batch and copies it to `sinks`, one a field. An error of the background
   /// thread comes out here, at the batch that it belongs to, and again at every later call.
-  Status next(std::span<const ByteSink> sinks);
-  /// Position of the batch that the following `next` returns.
-  uint64_t position() const;
+  Status next(std::span<const ByteSink> sinks) override;
+  uint64_t position() const override;
 
 private:
   struct Ring;

@@ -50,6 +50,54 @@ struct Prefetch {
   PrefetchLoader loader;
 };
 
+TEST(DirectLoader, GivesTheBatchesInOrderOnAnyNumberOfThreads) {
+  const CountingDataset dataset(10000);
+  // Rows of 24 bytes: several threads get some.
+  const LoaderOptions options{.batch = 3000, .seed = 3};
+  const BatchLoader expected(dataset, options);
+  for (int threads : {1, 2, 3}) {
+    auto pool = ThreadPool::create(threads).take();
+    DirectLoader loader(dataset, options, 8000, *pool);
+    for (uint64_t position = 8000; position < 20000; position += 3000) { // across an epoch's end
+      EXPECT_EQ(loader.position(), position);
+      Batch batch(3000), wanted(3000);
+      ASSERT_TRUE(loader.next(batch.sinks).ok());
+      ASSERT_TRUE(expected.fill(position, wanted.addresses).ok());
+      EXPECT_EQ(batch.x, wanted.x);
+      EXPECT_EQ(batch.y, wanted.y);
+    }
+  }
+}
+
+TEST(DirectLoader, NamesTheFirstBadSampleOfTheBatchAgainAndAgain) {
+  // Every sample from 7 on is bad, in the shares of all threads.
+  class Bad final : public CountingDataset {
+  public:
+    Bad() : CountingDataset(6000) {}
+    Status read(int64_t sample, size_t, char*) const override {
+      return sample >= 7 ? Status(Error::badInput("sample {} is bad", sample)) : Status();
+    }
+  };
+  const Bad dataset;
+  auto pool = ThreadPool::create(3).take();
+  DirectLoader loader(dataset, {.batch = 3000, .shuffle = false}, 0, *pool);
+  Batch batch(3000);
+  for (int time = 0; time < 20; ++time) {
+    const Status status = loader.next(batch.sinks);
+    ASSERT_FALSE(status.ok());
+    EXPECT_EQ(status.error().message(), "sample 7 is bad");
+    EXPECT_EQ(loader.position(), 0u);
+  }
+}
+
+TEST(DirectLoader, SuitsSmallDataThatTheHostCanReach) {
+  Batch batch(1);
+  const int64_t most = DirectLoader::mostBytes / 24; // a sample has an x and two y
+  EXPECT_TRUE(DirectLoader::suits(CountingDataset(most), batch.sinks));
+  EXPECT_FALSE(DirectLoader::suits(CountingDataset(most + 1), batch.sinks));
+  EXPECT_FALSE(DirectLoader::suits(CountingDataset(10), std::vector<ByteSink>(2)));
+}
+
 TEST(BatchLoader, FollowsThePermutation) {
   const CountingDataset dataset(10);
   const BatchLoader loader(dataset, {.batch = 4, .seed = 3});

@@ -92,5 +92,21 @@ TEST_F(MappedFileTest, LoadersFailAtTheBatchThatReadIt) {
   EXPECT_FALSE(sequential.fillSequential(0, addresses).ok());
 }
 
+/// Whichever thread comes upon the end of the file: signals are blocked in compute threads.
+TEST_F(MappedFileTest, ComputeThreadsMayComeUponTheEnd) {
+  constexpr int64_t window = 1024;
+  const std::string path = write("data.bin", std::string(64 * 2 * window, '\1'));
+  const std::string files[] = {path};
+  auto dataset = openDataset(files, {}, {{"x", DType::I64, {window}}}).take();
+  std::vector<int64_t> x(64 * window);
+  const ByteSink sinks[] = {std::span(reinterpret_cast<char*>(x.data()), x.size() * 8)};
+  auto pool = ThreadPool::create(4).take();
+  DirectLoader loader(*dataset, {.batch = 64, .shuffle = false}, 0, *pool);
+  ASSERT_TRUE(loader.next(sinks).ok());
+  fs::resize_file(path, page);
+  EXPECT_NE(messageOf(loader.next(sinks)).find("'" + path + "' had 131072 bytes"),
+            std::string::npos);
+}
+
 } // namespace
 } // namespace titan

@@ -8,12 +8,14 @@
 namespace titan {
 namespace {
 
-/// Blocks every signal for the calling thread, and so for the threads that it starts.
+/// Blocks every signal for the calling thread, and so for the threads that it starts; but for
+/// SIGBUS, which belongs to who reads a mapped file.
 class SignalsBlocked {
 public:
   SignalsBlocked() {
     sigset_t all;
     sigfillset(&all);
+    sigdelset(&all, SIGBUS);
     pthread_sigmask(SIG_SETMASK, &all, &before_);
   }
   ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }

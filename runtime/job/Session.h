@@ -36,6 +36,7 @@ public:
   const Recipe& recipe() const { return recipe_; }
   Recipe& recipe() { return recipe_; }
   int threads() const { return threads_; }
+  ThreadPool& pool() { return *pool_; } ///< once started
   Executor& executor() { return *executor_; }
   StateAccess& access() { return executor_->access(); }
   /// What the device that was started is beside a Device.

@@ -100,10 +100,15 @@ Result<std::unique_ptr<Trainer>> Trainer::create(Session& session,
   const LoaderOptions loader{.batch = t.batches_.samples(),
                              .seed = static_cast<uint64_t>(recipe.train.seed),
                              .shuffle = recipe.data.shuffle};
-  const int64_t slot = BatchSlot::bytesFor(dataset, loader.batch);
-  t.loader_ = std::make_unique<PrefetchLoader>(
-      dataset, loader, static_cast<uint64_t>(TITAN_TRY(counter(access, "samples")).count()),
-      TITAN_TRY(access.hostBuffer(PrefetchLoader::depthFor(slot) * slot)));
+  const auto position = static_cast<uint64_t>(TITAN_TRY(counter(access, "samples")).count());
+  if (DirectLoader::suits(dataset, t.batches_.sinks())) {
+    t.loader_ = std::make_unique<DirectLoader>(dataset, loader, position, session.pool());
+  } else {
+    const int64_t slot = BatchSlot::bytesFor(dataset, loader.batch);
+    t.loader_ = std::make_unique<PrefetchLoader>(
+        dataset, loader, position,
+        TITAN_TRY(access.hostBuffer(PrefetchLoader::depthFor(slot) * slot)));
+  }
   if (t.step_ > 0)
     t.savedStep_ = t.step_;
   return trainer;

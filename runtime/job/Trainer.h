@@ -66,7 +66,7 @@ private:
   StopSignals signals_;
   std::optional<Controls> controls_;
   std::optional<Evaluator> evaluator_;
-  std::unique_ptr<PrefetchLoader> loader_;
+  std::unique_ptr<BatchStream> loader_;
   std::optional<MetricsFile> metrics_;
   std::optional<EventFile> events_;
   std::unique_ptr<ProgressLine> progress_;
