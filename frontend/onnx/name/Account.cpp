@@ -18,9 +18,10 @@ static constexpr NoteCause kFoldedAway = {
     "{} parameters of the source are not in the file and are not trained: the exporter folded them "
     "away; export with optimize=False to keep them: {}"};
 static constexpr NoteCause kUnused = {
-    "parameter {} of the source is not in the file and is not trained: the model does not use it",
+    "parameter {} of the source is not in the file and is not trained: the model does not use it, "
+    "or the exporter left out what it does",
     "{} parameters of the source are not in the file and are not trained: the model does not use "
-    "them: {}"};
+    "them, or the exporter left out what they do: {}"};
 static constexpr NoteCause kFoldedOrUnused = {
     "parameter {} of the source is not in the file and is not trained under its name: the exporter "
     "folded it into another tensor, or the model does not use it; export with optimize=False to "
@@ -82,8 +83,8 @@ std::string_view name(Proof proof) {
 
 bool AccountLine::isExact() const {
   if (standing == Standing::Constant)
-    return proof != Proof::None && !noted;
-  return (standing == Standing::Exact || standing == Standing::Alias) && !noted;
+    return proof != Proof::None && !doubtful;
+  return (standing == Standing::Exact || standing == Standing::Alias) && !doubtful;
 }
 
 std::array<size_t, kStandings> Account::counts() const {
@@ -187,11 +188,13 @@ private:
         line.initializers.push_back(tensor.initializer);
       // The most doubtful of the tensors that it is put together from.
       line.standing = std::max(line.standing, standingOf(tensor));
-      line.noted |= tensor.doubt || tensor.guessed;
+      line.doubtful |= tensor.doubt || tensor.guessed;
+      line.noted |= tensor.perhapsPadded && !tensor.paddingIndex;
       if (tensor.isPart)
         line.of = tensor.partOf;
       aliases.insert(aliases.end(), tensor.aliases.begin(), tensor.aliases.end());
     }
+    line.noted |= line.doubtful;
     // A name is its parameter's, whatever else a part of it is.
     claimed_.insert(line.of.begin(), line.of.end());
     openFolds_ |=
@@ -244,7 +247,7 @@ private:
     line.dtype = file.dtype;
     line.shape = file.shape;
     line.proof = tensor.proof;
-    line.noted = tensor.doubt || tensor.proof == Proof::None;
+    line.noted = line.doubtful = tensor.doubt || tensor.proof == Proof::None;
     if (!tensor.doubt && tensor.proof == Proof::None)
       names_.notes.add(kUnproved, inQuotes(tensor.initializer));
     // What only values prove may have been computed from anything.

@@ -56,7 +56,8 @@ struct AccountLine {
   DType dtype = DType::F32; ///< where there are initializers
   Shape shape;              ///< of the state, or of the constant
   Proof proof = Proof::None;
-  bool noted = false; ///< a note says what is doubtful about it
+  bool noted = false;    ///< a note is about it
+  bool doubtful = false; ///< and says that its name, kind or ties are not certain
 
   /// Is it what the source has, or certainly a constant?
   bool isExact() const;
