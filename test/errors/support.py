@@ -134,15 +134,15 @@ class ErrorTest(unittest.TestCase):
 _jobs = {}
 
 
-def compiled_job(*options, recipe=RECIPE):
-    """MODEL compiled with `recipe` and `options`: once in a process, then shared, never written to."""
-    key = (options, recipe)
+def compiled_job(*options, recipe=RECIPE, model=MODEL):
+    """`model` compiled with `recipe` and `options`: once in a process, then shared, never written to."""
+    key = (options, recipe, model)
     if key not in _jobs:
         if not _jobs:
             unittest.addModuleCleanup(forget_jobs)
         folder = Path(tempfile.mkdtemp(prefix="titan-job-"))
         (folder / "recipe.toml").write_text(recipe)
-        subprocess.run([COMPILE, MODEL, "--recipe", folder / "recipe.toml", "-o", folder / "job", *map(str, options)],
+        subprocess.run([COMPILE, model, "--recipe", folder / "recipe.toml", "-o", folder / "job", *map(str, options)],
                        check=True, capture_output=True)
         _jobs[key] = folder
     return _jobs[key] / "job"

@@ -7,7 +7,7 @@ import unittest
 
 import numpy as np
 
-from support import BAD_INPUT, CKPT, ENVIRONMENT, PEER, USAGE, ErrorTest, compiled_job, tree
+from support import BAD_INPUT, CKPT, ENVIRONMENT, MODEL, PEER, USAGE, ErrorTest, compiled_job, tree
 
 
 def write_safetensors(path, arrays):
@@ -192,8 +192,8 @@ class InTheWay(ErrorTest):
 class Mismatch(ErrorTest):
     """A sound checkpoint of something else."""
 
-    def other(self, *options):
-        job = compiled_job(*options)
+    def other(self, *options, **source):
+        job = compiled_job(*options, **source)
         self.succeeds(job, "train", "--out", "other", "--threads", 1, "--steps", 2)
         return max((self.folder / "other" / "checkpoints").glob("step-*"))
 
@@ -211,7 +211,8 @@ class Mismatch(ErrorTest):
     def test_other_names(self):
         names = self.folder / "names.toml"
         names.write_text('["0.weight"]\nname = "first.weight"\n')
-        checkpoint = self.other("--names", names)
+        # An export that does not list the names of the source.
+        checkpoint = self.other("--names", names, model=MODEL.with_name("legacy-train.onnx"))
         self.train_refused("--resume", checkpoint, says=["0.weight", "first.weight"], lines=20, may_change=["run"])
         self.refused(BAD_INPUT, self.job, "eval", "--ckpt", checkpoint, "--data", "data.npz",
                      says=["0.weight", "first.weight"], lines=20)

@@ -212,7 +212,7 @@ class Recipe(ErrorTest):
         self.names('["0.weight"]\nkind = "matrix"\n', says=["names.toml", "matrix"])
 
     def test_names_file_that_gives_a_name_twice(self):
-        self.names('["0.weight"]\nname = "w"\n["2.weight"]\nname = "w"\n', says=["'0.weight' and '2.weight'", "'w'"])
+        self.names('["2.weight"]\nname = "0.weight"\n', says=["'0.weight' and '2.weight'", "called '0.weight'"])
 
     def test_names_file_with_names_that_cannot_be_printed(self):
         for name in ("", "a\\nb", "a\\u0000b"):
