@@ -22,6 +22,10 @@ void restoreRemovedBiases(Graph& graph);
 /// `nameless`: what it is called in the source is still to be found.
 void addCopy(Graph& graph, const std::string& original, const std::string& name, bool nameless);
 
+/// Undoes the same where the TorchScript exporter did it, which writes an Identity for each tensor
+/// but one.
+void separateEqualTensors(Graph& graph);
+
 /// Exporters merge tensors of equal bytes, such as the ones of all norms: trained as one they would
 /// be tied. Where the fx metadata names different parameters for the uses of one initializer, each
 /// gets a copy ("name#1"), with a note.
