@@ -167,7 +167,7 @@ public:
       if (tensor.kind == TensorKind::Constant)
         TITAN_TRY(addConstant(tensor));
     for (const ListedTensor& listed : names_.listed)
-      if (!claimed_.contains(listed.name))
+      if (!claimed_.contains(listed.name) && !stoodFor_.contains(listed.name))
         addAbsent(listed);
     return std::move(account_);
   }
@@ -195,8 +195,7 @@ private:
       aliases.insert(aliases.end(), tensor.aliases.begin(), tensor.aliases.end());
     }
     line.noted |= line.doubtful;
-    // A name is its parameter's, whatever else a part of it is.
-    claimed_.insert(line.of.begin(), line.of.end());
+    stoodFor_.insert(line.of.begin(), line.of.end());
     openFolds_ |=
         (line.standing == Standing::Part || line.standing == Standing::MadeUp) && line.of.empty();
     TITAN_TRY(claimName(state.name, state.name));
@@ -285,6 +284,7 @@ private:
   Account account_;
   std::map<std::string, std::vector<size_t>> fillers_; ///< tensors by state
   std::set<std::string> claimed_;                      ///< names that have a line
+  std::set<std::string> stoodFor_;                     ///< names that parts stand for
   bool openFolds_ = false; ///< something may be the fold of a parameter that nobody knows
 };
 

@@ -1,32 +1,67 @@
-// What an optimizing exporter computed from parameters: the file then holds a result (the rows of a
-// position table that the example reads, a slice) instead of the parameter. Training goes on with
-// the result as a parameter; a note says so.
+// What an optimizing exporter computed: the file then holds a result (the rows of a position table
+// that the example reads, a slice, 1 + w) instead of what it was computed of. What is not certainly
+// a constant is trained as it stands, never under the name of a parameter that it is not.
+#include "frontend/onnx/name/Derived.h"
 #include "frontend/onnx/name/Namer.h"
 #include "frontend/onnx/name/Values.h"
 
 #include <algorithm>
-#include <numeric>
 
 namespace titan::frontend {
 
-static constexpr NoteCause kPart = {
-    "{} is the part that the exported sequence reads: the exporter took it out; export with "
+static constexpr NoteCause kTaken = {
+    "{} is all that the exporter took out of a parameter, and is trained in its place; export with "
     "optimize=False for the whole parameter",
-    "{} tensors are the parts that the exported sequence reads: the exporter took them out; export "
-    "with optimize=False for the whole parameters: {}"};
+    "{} tensors are all that the exporter took out of parameters, and are trained in their places; "
+    "export with optimize=False for the whole parameters: {}"};
 static constexpr NoteCause kComputed = {
     "{} was computed from parameters by the exporter, and is trained in their place; export with "
     "optimize=False or do_constant_folding=False to keep them",
     "{} tensors were computed from parameters by the exporter, and are trained in their place; "
     "export with optimize=False or do_constant_folding=False to keep them: {}"};
+static constexpr NoteCause kComputedOfKept = {
+    "{} was computed by the exporter from a parameter that is in the file too: each is trained by "
+    "itself; export with optimize=False to train the parameter alone",
+    "{} tensors were computed by the exporter from parameters that are in the file too: each is "
+    "trained by itself; export with optimize=False to train the parameters alone: {}"};
+static constexpr NoteCause kFixed = {
+    "{} was computed by the exporter, from none of the parameters that the file names: it is a "
+    "constant and not trained, unless --names says kind = \"parameter\"",
+    "{} tensors were computed by the exporter, from none of the parameters that the file names: "
+    "they are constants and not trained, unless --names says kind = \"parameter\": {}"};
+static constexpr NoteCause kEqual = {
+    "{} have the same values: they are one parameter",
+    "{} pairs of tensors have the same values: they are one parameter each: {}"};
 
-/// Parameters of the source that no tensor of the file is.
-std::vector<const SourceTensor*> Namer::lostParameters() const {
+/// The parameters, or the buffers, of the source that no tensor of the file is or holds a part of.
+std::vector<const SourceTensor*> Namer::lost(bool parameters) const {
   std::vector<const SourceTensor*> lost;
   for (const SourceTensor& source : signature().tensors())
-    if (source.parameter && !taken_.contains(source.name))
+    if (source.parameter == parameters && !taken_.contains(source.name) &&
+        !accounted_.contains(source.name))
       lost.push_back(&source);
   return lost;
+}
+
+const std::string& Namer::firstModule(const NamedTensor& tensor) const {
+  return scopes_[usesOf(tensor).uses.front().node].module;
+}
+
+/// Is a parameter of the module `of` likely to be used by `module`: one of its own or of a module
+/// in it or around it?
+static bool areRelated(std::string_view module, std::string_view of) {
+  return encloses(module, of) || encloses(of, module);
+}
+
+/// Is `name` that of an op which moves elements as they are? torch.export names what it folded
+/// after the op: "embedding_1", "unsqueeze".
+static bool namesMovement(std::string_view name) {
+  std::string_view op = opOfValue(name);
+  for (std::string_view movement :
+       {"embedding", "index", "select", "slice", "squeeze", "unsqueeze"})
+    if (op == movement)
+      return true;
+  return false;
 }
 
 /// The sum of a token embedding and an anonymous table: positions, which were gathered before.
@@ -50,70 +85,196 @@ bool Namer::isAddedToEmbedding(const NamedTensor& tensor) const {
   return false;
 }
 
-/// Is `name` that of an op which moves elements as they are? torch.export names what it folded
-/// after the op: "embedding_1", "unsqueeze".
-static bool namesMovement(std::string_view name) {
-  size_t end = name.find_last_not_of("0123456789");
-  std::string_view op = name.substr(0, end == std::string_view::npos ? 0 : end + 1);
-  if (op.ends_with('_'))
-    op.remove_suffix(1);
-  for (std::string_view movement :
-       {"embedding", "index", "select", "slice", "squeeze", "unsqueeze"})
-    if (op == movement)
-      return true;
-  return false;
+/// What the exporter called it, before equal tensors got names of their own.
+static const std::string& nameInFile(const Tensor& file) {
+  return file.copyOf.empty() ? file.name : file.copyOf;
 }
 
-void Namer::nameFolded(NamedTensor& tensor) {
+/// A number that is written in the program, or that an op needs, as attention its scale.
+bool Namer::isNumber(const NamedTensor& tensor) const {
+  const Tensor& file = fileTensor(tensor);
+  const std::string& name = nameInFile(file);
+  bool ofSource = !file.copyOf.empty() && !isMadeUp(name); // merged into a parameter
+  if (!ofSource && namesNumbers(name) && (converted_ || fxValues_.contains(name)))
+    return true;
+  if (elementCount(file.shape) != 1)
+    return false;
+  return std::ranges::all_of(usesOf(tensor).uses, [&](const Use& use) {
+    const Node& node = graph_.nodes[use.node];
+    const Scope& scope = scopes_[use.node];
+    if (converted_)
+      return isAnonymous(name) &&
+             (use.role == Role::Other || (use.role == Role::Bias && node.opType == "Add")) &&
+             node.opType != "PRelu";
+    if (!scope.readsFx() || isRead(scope.values, tensor.initializer))
+      return false;
+    FxArgument argument = argumentOf(node, scope, use.operand, file.shape.size());
+    // A value that is in no file may have been folded into it.
+    bool folded = ofSource && std::ranges::any_of(argument.values, [&](const FxOperand& value) {
+                    return !isPresent(value.mangled) && !namesNumbers(value.mangled);
+                  });
+    return argument.lifted.empty() && !argument.isPlaced && !folded;
+  });
+}
+
+/// Why an unknown tensor that a gradient reaches is none that is trained.
+Proof Namer::proofOfFolded(const NamedTensor& tensor) const {
   const Tensor& file = fileTensor(tensor);
   const TensorUses& uses = usesOf(tensor);
-  // One element of a parameter is known by the op that took it; other scalars are constants.
-  bool element = file.shape.empty() && signature().known() && namesMovement(tensor.initializer);
-  if (!isFloating(file.dtype) || !uses.differentiable || uses.uses.empty() ||
-      (file.shape.empty() && !element) || (!uses.indexedByInput && holdsAngles(file)) ||
-      (!element && isMask(file) && !isUniform(file)))
-    return;
-  const std::string& module = scopes_[uses.uses.front().node].module;
-  std::string sources;
-  if (signature().known()) {
-    std::vector<const SourceTensor*> candidates;
-    for (const SourceTensor* source : lostParameters())
-      if (encloses(module, moduleOf(source->name)))
-        candidates.push_back(source);
-    if (candidates.empty())
-      return;
-    // A lookup or slice that was folded has elements of one parameter as they are.
-    bool lookup = tensor.initializer.starts_with("embedding") && file.shape.size() >= 2;
-    bool wrapped = tensor.initializer.starts_with("unsqueeze");
-    if (lookup)
-      std::erase_if(candidates, [](const SourceTensor* s) { return leafOf(s->name) != "weight"; });
-    // The rest is sure of positions only: a bias by distance is looked up, turned and wrapped.
-    bool moved = lookup || tensor.initializer.starts_with("slice") ||
-                 (namesMovement(tensor.initializer) && isAddedToEmbedding(tensor));
-    if (moved && !element && candidates.size() == 1) {
-      take(tensor, candidates.front()->name, false);
-      tensor.kind = TensorKind::Parameter;
-      tensor.role = lookup ? Role::Embedding : tensor.role;
-      size_t dropped = 0; // of a lookup by [1, positions]
-      while ((lookup || wrapped) && file.shape.size() - dropped > 2 && file.shape[dropped] == 1)
-        ++dropped;
-      std::vector<int64_t> dims(file.shape.size() - dropped);
-      std::iota(dims.begin(), dims.end(), static_cast<int64_t>(dropped));
-      if (dropped > 0)
-        tensor.turn(file.shape, dims);
-      tensor.setDoubt(kPart, fmt::format("{} {}", inQuotes(tensor.name),
-                                         toString(std::span(file.shape).subspan(dropped))));
-      return;
-    }
-    for (const SourceTensor* source : candidates)
-      sources += (sources.empty() ? " (perhaps " : ", ") + inQuotes(source->name);
-  } else if (!graph_.fromPyTorch() || !isAddedToEmbedding(tensor)) {
+  if (isNumber(tensor))
+    return Proof::Number;
+  if (uses.onlyAngles || (!uses.indexedByInput && holdsAngles(file)))
+    return Proof::Angles;
+  // Ones and zeros alone may be what 1 + w started from.
+  return isMask(file) && !isUniform(file) ? Proof::Mask : Proof::None;
+}
+
+void Namer::namePart(NamedTensor& tensor, std::vector<std::string> of, const NoteCause& cause) {
+  tensor.kind = TensorKind::Parameter;
+  nameStructurally(tensor);
+  tensor.isPart = true;
+  std::string shown =
+      fmt::format("{} {}", inQuotes(tensor.name), toString(fileTensor(tensor).shape));
+  for (size_t i = 0; i < of.size(); ++i)
+    shown += (i == 0 ? " (of " : ", ") + inQuotes(of[i]);
+  tensor.setDoubt(cause, shown + (of.empty() ? "" : ")"));
+  accounted_.insert(of.begin(), of.end());
+  tensor.partOf = std::move(of);
+}
+
+/// Reads it as a parameter that the file has too, whose dimensions the exporter moved.
+bool Namer::readAsMoved(NamedTensor& tensor) {
+  const Tensor& file = fileTensor(tensor);
+  const std::string& module = firstModule(tensor);
+  struct Equal {
+    const NamedTensor* kept;
+    std::vector<int64_t> dims;
+  };
+  std::vector<Equal> equal;
+  for (const NamedTensor& kept : table_.tensors)
+    if (isWhole(kept))
+      if (auto dims = movementOf(fileTensor(kept), file))
+        equal.push_back({&kept, *dims});
+  // Copies of a module are equal too: then the parameter of the module itself is meant.
+  if (equal.size() > 1)
+    std::erase_if(equal, [&](const Equal& e) { return moduleOf(e.kept->name) != module; });
+  if (equal.size() != 1)
+    return false;
+  const auto& [kept, moved] = equal.front();
+  bool related = areRelated(module, moduleOf(kept->name));
+  // Where the module has a parameter that is not in the file, it may be a copy.
+  for (const SourceTensor* source : lost(/*parameters=*/true))
+    if (!related && (module.empty() ? moduleOf(source->name).empty()
+                                    : encloses(module, moduleOf(source->name))))
+      return false;
+  std::vector<int64_t> dims = moved;
+  if (!kept->pieces.empty())
+    for (size_t d = 0; d < dims.size(); ++d)
+      dims[d] = moved[static_cast<size_t>(kept->pieces.front().piece.dims[d])];
+  if (!related || converted_)
+    table_.notes.add(kEqual,
+                     fmt::format("{} and {}", inQuotes(tensor.initializer), inQuotes(kept->name)));
+  tensor.kind = TensorKind::Parameter;
+  tensor.turn(file.shape, dims);
+  tensor.isCopy = true;
+  copies_[tensor.initializer] = kept->initializer;
+  return true;
+}
+
+/// Is it all of a parameter, under a name of the source?
+bool Namer::isWhole(const NamedTensor& tensor) const {
+  if (tensor.kind != TensorKind::Parameter || tensor.isCopy || tensor.structural)
+    return false;
+  const Shape& shape = fileTensor(tensor).shape;
+  return tensor.pieces.empty() ||
+         (tensor.pieces.size() == 1 && !projections_.contains(tensor.initializer) &&
+          tensor.pieces.front().piece.dims.size() == shape.size());
+}
+
+/// The values tell that it was computed of a parameter that is in the file.
+bool Namer::nameComputedOfKept(NamedTensor& tensor) {
+  std::vector<std::string> of, own;
+  for (const NamedTensor& kept : table_.tensors) {
+    if (!isWhole(kept) || !isComputedOf(fileTensor(kept), fileTensor(tensor)))
+      continue;
+    of.push_back(kept.name);
+    if (areRelated(firstModule(tensor), moduleOf(kept.name)))
+      own.push_back(kept.name);
+  }
+  if (of.empty())
+    return false;
+  // Of copies with equal values, one.
+  namePart(tensor, own.size() == 1 ? own : of, kComputedOfKept);
+  return true;
+}
+
+/// Rows or a slice of the one parameter around it that the file has lost.
+bool Namer::nameTaken(NamedTensor& tensor) {
+  const std::string& name = nameInFile(fileTensor(tensor));
+  bool lookup = opOfValue(name) == "embedding" && fileTensor(tensor).shape.size() >= 2;
+  // Others than lookups and slices are sure of positions only: a bias by distance is looked up,
+  // turned and wrapped.
+  if (!lookup && opOfValue(name) != "slice" && !(namesMovement(name) && isAddedToEmbedding(tensor)))
+    return false;
+  std::vector<const SourceTensor*> candidates = lost(/*parameters=*/true);
+  std::erase_if(candidates, [&](const SourceTensor* source) {
+    return !encloses(firstModule(tensor), moduleOf(source->name)) ||
+           (lookup && leafOf(source->name) != "weight");
+  });
+  if (candidates.size() != 1)
+    return false;
+  namePart(tensor, {candidates.front()->name}, kTaken);
+  if (lookup)
+    tensor.role = Role::Embedding;
+  return true;
+}
+
+void Namer::nameComputed(NamedTensor& tensor) {
+  std::vector<const SourceTensor*> candidates = lost(/*parameters=*/true);
+  if (signature().known() && candidates.empty()) {
+    tensor.setDoubt(kFixed);
     return;
   }
   tensor.kind = TensorKind::Parameter;
   nameStructurally(tensor);
+  if (converted_ && isAnonymous(nameInFile(fileTensor(tensor))))
+    return; // a layer's weight, most likely
   tensor.isPart = true;
+  std::string sources;
+  size_t count = 0;
+  constexpr size_t kMostShown = 4;
+  for (const SourceTensor* source : candidates)
+    if (areRelated(firstModule(tensor), moduleOf(source->name)) && count++ < kMostShown)
+      sources += (sources.empty() ? " (perhaps " : ", ") + inQuotes(source->name);
   tensor.setDoubt(kComputed, inQuotes(tensor.name) + sources + (sources.empty() ? "" : ")"));
+}
+
+/// TorchScript leaves nothing but the table of positions that is added to an embedding.
+void Namer::nameAddedPositions(NamedTensor& tensor) {
+  const Tensor& file = fileTensor(tensor);
+  if (!graph_.fromPyTorch() || file.shape.empty() || isMask(file) || !isAddedToEmbedding(tensor) ||
+      (!usesOf(tensor).indexedByInput && holdsAngles(file)))
+    return;
+  namePart(tensor, {}, kComputed);
+}
+
+void Namer::nameFolded(const std::vector<size_t>& unknown) {
+  std::vector<NamedTensor*> open;
+  for (size_t i : unknown) {
+    NamedTensor& tensor = table_.tensors[i];
+    const TensorUses& uses = usesOf(tensor);
+    if (!isFloating(fileTensor(tensor).dtype) || !uses.differentiable || uses.uses.empty())
+      continue;
+    if (!signature().known() && fxValues_.empty() && !converted_)
+      nameAddedPositions(tensor);
+    else if (tensor.proof = proofOfFolded(tensor);
+             tensor.proof == Proof::None && !readAsMoved(tensor))
+      open.push_back(&tensor);
+  }
+  // What is known of some parameters says more of the others.
+  std::erase_if(open, [&](NamedTensor* t) { return nameComputedOfKept(*t) || nameTaken(*t); });
+  for (NamedTensor* tensor : open)
+    nameComputed(*tensor);
 }
 
 } // namespace titan::frontend

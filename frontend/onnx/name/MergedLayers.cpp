@@ -1,6 +1,7 @@
 // Norms and biases that an exporter merged for their equal values and whose nodes say nothing of
 // where they come from, as after a conversion to an older opset. What tells them apart is that each
 // layer has a matrix of its own: a layer that is called twice has one.
+#include "frontend/onnx/name/Derived.h"
 #include "frontend/onnx/name/Namer.h"
 #include "frontend/onnx/name/SourceModel.h"
 #include "frontend/onnx/name/Values.h"
@@ -8,6 +9,14 @@
 #include <algorithm>
 
 namespace titan::frontend {
+
+static constexpr NoteCause kPerhapsMerged = {
+    "{} is read by several layers, and nothing tells whether it was merged from parameters of "
+    "equal value: it is separate for each, and the first has the name; export to opset 18 or later "
+    "to keep what tells",
+    "{} tensors are read by several layers each, and nothing tells whether they were merged from "
+    "parameters of equal value: they are separate for each, and the first has the name; export to "
+    "opset 18 or later to keep what tells: {}"};
 
 namespace {
 
@@ -47,7 +56,7 @@ constexpr size_t kMostCalls = 1024;
 
 class Separator {
 public:
-  explicit Separator(Graph& graph) : graph_(graph) {
+  explicit Separator(Graph& graph) : graph_(graph), converted_(isConverted(graph)) {
     for (size_t i = 0; i < graph.nodes.size(); ++i) {
       for (const std::string& output : graph.nodes[i].outputs)
         producer_.emplace(output, i);
@@ -89,6 +98,8 @@ private:
     bool named = !isAnonymous(name);
     if (tensor.fromConstantNode || tensor.shape.empty() || !isFloating(tensor.dtype))
       return Role::Other;
+    if (named && converted_ && role != Role::Weight && role != Role::Embedding)
+      return !mayBeMerged(tensor) ? Role::Other : role == Role::Other ? Role::NormScale : role;
     // A norm that the exporter took apart. What it computed itself has no name.
     if (role == Role::Other && node.opType == "Mul" && tensor.shape.size() == 1 && named &&
         tensor.shape[0] > 1 && graph_.fromPyTorch())
@@ -104,6 +115,14 @@ private:
     return equalByChance(tensor) || (role == Role::Bias && !besides(read).matrix.empty())
                ? role
                : Role::Other;
+  }
+
+  /// torch.export's optimizer merges what has no more than 1024 elements, whatever the values are.
+  /// Of what a conversion leaves, nothing tells whether it did.
+  bool mayBeMerged(const Tensor& tensor) const {
+    constexpr int64_t kLargestMerged = 1024;
+    return converted_ && elementCount(tensor.shape) <= kLargestMerged &&
+           (isUniform(tensor) || (isDrawn(tensor) && !isAngleTable(tensor)));
   }
 
   bool equalByChance(const Tensor& tensor) {
@@ -303,6 +322,10 @@ private:
         continue;
       addCopy(graph_, name, own, /*nameless=*/!named);
     }
+    if (mayBeMerged(graph_.initializers.at(name)) && isDrawn(graph_.initializers.at(name))) {
+      graph_.notes.add(kPerhapsMerged, inQuotes(name));
+      return;
+    }
     graph_.notes.add(fmt::format(
         "'{}' was merged from parameters of equal value, read by {} layers: they are separate "
         "here, "
@@ -313,6 +336,7 @@ private:
   }
 
   Graph& graph_;
+  const bool converted_;
   std::map<std::string, size_t> producer_;
   std::map<std::string, bool> equalByChance_; ///< by tensor
   std::map<std::string, std::vector<Operand>> reads_;

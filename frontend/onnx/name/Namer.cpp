@@ -65,7 +65,10 @@ Namer::Namer(const Graph& graph) : graph_(graph), uses_(findUses(graph)) {
       modules_.insert(scope.module);
     for (const FxOperand& operand : scope.operands)
       fxKinds_.emplace(operand.mangled, operand.kind);
+    for (const FxOperand& value : scope.values)
+      fxValues_.insert(value.mangled);
   }
+  converted_ = isConverted(graph);
   for (const std::string& name : graph.initializerOrder)
     if (!isMadeUp(name))
       byMangled_.emplace(mangled(name), name);
@@ -78,6 +81,8 @@ bool Namer::isMadeUp(const std::string& name) const {
     return true;
   if (signature().known())
     return !signature().byName(name);
+  if (converted_)
+    return namesFxValue(name);
   return !fxKinds_.empty() && !fxKinds_.contains(mangled(name));
 }
 
@@ -103,8 +108,9 @@ NameTable Namer::run() {
     if (tensor.fillsStates())
       tie(tensor);
   // Only now is it known which parameters of the source no tensor of the file is.
-  for (size_t i : unknown)
-    nameFolded(table_.tensors[i]);
+  nameFolded(unknown);
+  doubtMergedLayers();
+  doubtSharedMatrices();
   settleCopies();
   for (NamedTensor& tensor : table_.tensors)
     if (tensor.kind == TensorKind::Constant && tensor.proof == Proof::None)
@@ -130,6 +136,7 @@ void Namer::classify(NamedTensor& tensor) {
   const Tensor& file = fileTensor(tensor);
   if (file.assumed)
     return;
+  tensor.guessed = converted_ && hasCopies(tensor.initializer);
   if (const SourceTensor* source = signature().byName(tensor.initializer)) {
     // A buffer that is not persistent is no state: PyTorch's state_dict() has it not.
     tensor.kind = source->parameter    ? TensorKind::Parameter
@@ -185,18 +192,23 @@ bool Namer::recover(NamedTensor& tensor) {
   const Tensor& file = fileTensor(tensor);
   // PyTorch writes what it folds as initializers; its Constant nodes are constants of the
   // program.
-  if (file.fromConstantNode && graph_.fromPyTorch())
+  if (file.fromConstantNode && graph_.fromPyTorch()) {
+    tensor.proof = Proof::Number;
     return true;
-  if (fromRecurrence(tensor) || fromProjection(tensor) || fromMetadata(tensor) || fromScope(tensor))
+  }
+  if (fromRecurrence(tensor) || fromProjection(tensor) || fromMetadata(tensor) ||
+      fromScope(tensor) || fromBiasBeside(tensor))
     return true;
   bool differentiable = isFloating(file.dtype) && usesOf(tensor).differentiable;
+  if (isFolded(tensor))
+    return false;
   if (file.nameless && (differentiable || tensor.role == Role::Statistic)) {
     // A part of a parameter's tensor, or a parameter that the file lacks.
     tensor.kind = tensor.role == Role::Statistic ? TensorKind::Buffer : TensorKind::Parameter;
     nameStructurally(tensor);
     return true;
   }
-  if (signature().known())
+  if (signature().known() || (converted_ && tensor.role != Role::Statistic))
     return false;
   if (tensor.role == Role::Statistic)
     tensor.kind = TensorKind::Buffer;
@@ -215,45 +227,6 @@ bool Namer::besideParameter(const NamedTensor& tensor) const {
     if (use.role == Role::Bias && graph_.nodes[use.node].opType != "Add" &&
         graph_.nodes[use.node].opType != "Sum")
       return true;
-  return false;
-}
-
-/// torch.export: the fx node lists the parameters that it reads; those that no initializer carries
-/// are candidates.
-bool Namer::fromMetadata(NamedTensor& tensor) {
-  for (const Use& use : usesOf(tensor).uses) {
-    const Scope& scope = scopes_[use.node];
-    bool linear = scope.target.starts_with("aten.linear.");
-    // A norm reads a weight and a bias: the operand's part tells which.
-    bool bias = use.role == Role::Bias || use.role == Role::NormBias;
-    bool transposed = linear && use.role == Role::Weight && use.transposed;
-    std::vector<const FxOperand*> read, candidates;
-    for (const FxOperand& operand : scope.operands)
-      if (!linear || operand.position == (use.role == Role::Bias ? 2 : 1))
-        read.push_back(&operand);
-    for (const FxOperand* operand : read)
-      if (!byMangled_.contains(operand->mangled))
-        candidates.push_back(operand);
-    if (linear && candidates.empty() && read.size() == 1 &&
-        isCopy(tensor, byMangled_.at(read.front()->mangled), transposed))
-      return true;
-    if (candidates.size() > 1)
-      std::erase_if(candidates, [&](const FxOperand* operand) {
-        return !operand->mangled.ends_with(bias ? "_bias" : "_weight");
-      });
-    if (candidates.size() != 1)
-      continue;
-    const FxOperand& operand = *candidates.front();
-    std::string name = demangled(operand.mangled, scope.module);
-    if (!take(tensor, name, transposed))
-      continue;
-    const SourceTensor* source = signature().byName(name);
-    tensor.kind = operand.kind == 'p'                                      ? TensorKind::Parameter
-                  : operand.kind == 'b' && (!source || source->persistent) ? TensorKind::Buffer
-                                                                           : TensorKind::Constant;
-    tensor.proof = Proof::Source;
-    return true;
-  }
   return false;
 }
 
@@ -305,7 +278,8 @@ bool Namer::fromScope(NamedTensor& tensor) {
     return false;
   for (const Use& use : usesOf(tensor).uses) {
     const Scope& scope = scopes_[use.node];
-    if (scope.module.empty())
+    // An fx node says itself what it reads (fromMetadata).
+    if (scope.module.empty() || scope.readsFx())
       continue;
     bool weight = use.role == Role::Weight && file.shape.size() >= 2;
     bool bias = use.role == Role::Bias && file.shape.size() == 1;
@@ -384,22 +358,6 @@ bool Namer::take(NamedTensor& tensor, const std::string& name, bool transposed) 
   return true;
 }
 
-/// "enc_0_weight" to "enc.0.weight": the longest module path that it starts with, then the
-/// attribute.
-std::string Namer::demangled(const std::string& text, const std::string& module) const {
-  if (const SourceTensor* source = signature().byMangled(text))
-    return source->name;
-  std::string best;
-  auto consider = [&](const std::string& candidate) {
-    if (candidate.size() > best.size() && text.starts_with(mangled(candidate) + "_"))
-      best = candidate;
-  };
-  consider(module);
-  for (const std::string& candidate : modules_)
-    consider(candidate);
-  return best.empty() ? text : best + "." + text.substr(best.size() + 1);
-}
-
 void Namer::nameStructurally(NamedTensor& tensor) {
   const Use& use = *std::find_if(usesOf(tensor).uses.begin(), usesOf(tensor).uses.end(),
                                  [&](const Use& u) { return u.role == tensor.role; });
@@ -415,7 +373,7 @@ void Namer::nameStructurally(NamedTensor& tensor) {
   const std::string& module = scopes_[use.node].module;
   std::string name =
       fmt::format("{}{}{}_{}.{}", module, module.empty() ? "" : ".", type, ordinal, leaf);
-  for (int other = 2; !taken_.insert(name).second; ++other)
+  for (int other = 2; signature().byName(name) || !taken_.insert(name).second; ++other)
     name = fmt::format("{}{}{}_{}.{}_{}", module, module.empty() ? "" : ".", type, ordinal, leaf,
                        other);
   tensor.name = name;

@@ -184,7 +184,7 @@ Result<NameTable> nameTensors(const Graph& graph, const NameOverrides& overrides
   NameTable table = Namer(graph).run();
   TITAN_TRY(applyOverrides(graph, overrides, table));
   for (const NamedTensor& tensor : table.tensors)
-    if (tensor.guessed)
+    if (tensor.guessed && !tensor.doubt)
       table.notes.add(kGuessed, fmt::format("{} (here {})", inQuotes(tensor.initializer),
                                             inQuotes(tensor.name)));
   stripWrappers(table);

@@ -274,17 +274,20 @@ NameTable namesWithFolded(const std::string& name, const std::vector<int64_t>& s
   return nameTensors(graph).take();
 }
 
-TEST(Names, WhatWasFoldedByMovingElementsKeepsItsName) {
+TEST(Names, WhatWasTakenOutOfAParameterIsAPart) {
   for (const char* op : {"embedding", "embedding_1", "unsqueeze", "slice_3", "index"}) {
     NameTable table = namesWithFolded(op, {1, 2, 2}, {1, 2, 3, 4});
-    EXPECT_EQ(table.tensors[0].name, "pos.weight") << op;
+    EXPECT_EQ(table.tensors[0].name, "add_0.weight") << op;
+    EXPECT_EQ(table.tensors[0].partOf, (std::vector<std::string>{"pos.weight"})) << op;
   }
-  EXPECT_TRUE(namesWithFolded("mul_1", {1, 2, 2}, {1, 2, 3, 4}).tensors[0].structural);
+  NameTable computed = namesWithFolded("mul_1", {1, 2, 2}, {1, 2, 3, 4});
+  EXPECT_TRUE(computed.tensors[0].isPart);
+  EXPECT_TRUE(computed.tensors[0].partOf.empty());
 }
 
 TEST(Names, RowsThatAreRepeatedForEverySampleAreOneSample) {
   NameTable equal = namesWithFolded("embedding", {2, 2, 2}, {1, 2, 3, 4, 1, 2, 3, 4});
-  EXPECT_EQ(equal.states[0].shape, (Shape{2, 2}));
+  EXPECT_EQ(equal.states[0].shape, (Shape{1, 2, 2}));
   NameTable different = namesWithFolded("embedding", {2, 2, 2}, {1, 2, 3, 4, 1, 2, 3, 5});
   EXPECT_EQ(different.states[0].shape, (Shape{2, 2, 2}));
 }

@@ -1,9 +1,13 @@
-// With a fixed batch, optimizers fold what each sample repeats.
+// With a fixed batch, optimizers fold what each sample repeats, and with a fixed length what each
+// position does. What is repeated is one parameter, which has the gradient of all.
+#include "frontend/onnx/name/Derived.h"
 #include "frontend/onnx/name/Namer.h"
 #include "frontend/onnx/name/SourceModel.h"
 #include "frontend/onnx/name/Values.h"
 
 #include <algorithm>
+#include <tuple>
+#include <utility>
 
 namespace titan::frontend {
 
@@ -24,26 +28,96 @@ static bool onlyBroadcasts(const Graph& graph, const std::string& name) {
   return uses > 0;
 }
 
+/// Keeps the first of `count` equal slices along dimension `dim`, before which all are 1.
+static void keepFirst(Tensor& tensor, size_t dim) {
+  auto count = static_cast<uint64_t>(tensor.shape[dim]);
+  if (tensor.inlineBytes)
+    tensor.inlineBytes = std::make_shared<const std::string>(
+        tensor.inlineBytes->substr(0, tensor.inlineBytes->size() / count));
+  if (tensor.span)
+    tensor.span->bytes /= count;
+  tensor.shape[dim] = 1;
+}
+
+/// Is there no value `name` in the graph?
+static bool isFree(const Graph& graph, const std::string& name) {
+  return !graph.initializers.contains(name) &&
+         std::ranges::none_of(graph.nodes, [&](const Node& node) {
+           return std::ranges::find(node.outputs, name) != node.outputs.end();
+         });
+}
+
+/// Lets the readers of `name` read it repeated to `shape`.
+static void repeatTo(Graph& graph, const std::string& name, const Shape& shape) {
+  Node expand;
+  expand.opType = "Expand";
+  expand.inputs = {name, name + "#shape"};
+  expand.outputs = {name + "#repeated"};
+  bool isFirst = true;
+  for (Node& node : graph.nodes)
+    for (std::string& input : node.inputs) {
+      if (input != name)
+        continue;
+      // Where it is from is what its readers say.
+      if (std::exchange(isFirst, false))
+        std::tie(expand.opset, expand.metadata, expand.module, expand.place) =
+            std::tie(node.opset, node.metadata, node.module, node.place);
+      input = expand.outputs[0];
+    }
+  Tensor extents;
+  extents.name = expand.inputs[1];
+  extents.dtype = DType::I64;
+  extents.shape = {static_cast<int64_t>(shape.size())};
+  extents.inlineBytes = std::make_shared<const std::string>(
+      reinterpret_cast<const char*>(shape.data()), shape.size() * sizeof(int64_t));
+  graph.initializerOrder.push_back(extents.name);
+  graph.initializers.emplace(extents.name, std::move(extents));
+  graph.nodes.insert(graph.nodes.begin(), std::move(expand));
+}
+
+/// Repeated rows of torch.export, and repeated samples.
+static void share(Graph& graph, const std::string& name, bool fromFx) {
+  Tensor& tensor = graph.initializers.at(name);
+  Shape repeated = tensor.shape; // what readers need, who broadcast samples themselves
+  bool isRepeated = false;
+  // onnxscript folds nothing to more elements, but for movements, which repeat nothing.
+  constexpr int64_t kLargestFold = 1 << 18;
+  bool perhapsRows = fromFx && elementCount(tensor.shape) <= kLargestFold &&
+                     isFree(graph, name + "#shape") && isFree(graph, name + "#repeated");
+  for (size_t dim = 0; dim + 1 < tensor.shape.size(); ++dim) {
+    const int64_t extent = tensor.shape[dim];
+    if (extent == 1)
+      continue;
+    Tensor rows = tensor;
+    rows.shape.erase(rows.shape.begin(), rows.shape.begin() + static_cast<long>(dim));
+    // Rows that are equal by chance, such as zeros, may each be trained.
+    bool drawn = perhapsRows && isDrawn(tensor);
+    bool isBatch = std::any_of(graph.inputs.begin(), graph.inputs.end(), [&](const Port& input) {
+      return dim == 0 && input.dims && !input.dims->empty() && input.dims->front().extent == extent;
+    });
+    isBatch = isBatch && (drawn || tensor.shape.size() >= 3) && onlyBroadcasts(graph, name);
+    if ((!isBatch && !drawn) || !hasEqualSlices(rows))
+      break;
+    keepFirst(tensor, dim);
+    if (isBatch)
+      repeated[dim] = 1;
+    isRepeated |= !isBatch;
+  }
+  if (isRepeated)
+    repeatTo(graph, name, repeated);
+}
+
 void shareRepeatedSamples(Graph& graph) {
   if (!graph.fromPyTorch())
     return;
-  for (auto& [name, tensor] : graph.initializers) {
-    bool folded = graph.signature.known() ? !graph.signature.byName(name) : isAnonymous(name);
-    if (!folded || tensor.fromConstantNode || tensor.shape.size() < 3 || tensor.shape[0] < 2 ||
-        !isFloating(tensor.dtype))
-      continue;
-    bool isBatch = std::any_of(graph.inputs.begin(), graph.inputs.end(), [&](const Port& input) {
-      return input.dims && !input.dims->empty() && input.dims->front().extent == tensor.shape[0];
-    });
-    if (!isBatch || !onlyBroadcasts(graph, name) || !hasEqualSlices(tensor))
-      continue;
-    auto samples = static_cast<uint64_t>(tensor.shape[0]);
-    if (tensor.inlineBytes)
-      tensor.inlineBytes = std::make_shared<const std::string>(
-          tensor.inlineBytes->substr(0, tensor.inlineBytes->size() / samples));
-    if (tensor.span)
-      tensor.span->bytes /= samples;
-    tensor.shape[0] = 1;
+  bool converted = isConverted(graph), known = graph.signature.known();
+  for (const std::string& name : std::vector<std::string>(graph.initializerOrder)) {
+    const Tensor& tensor = graph.initializers.at(name);
+    bool folded = known       ? !graph.signature.byName(name)
+                  : converted ? isAnonymous(name) || namesFxValue(name)
+                              : isAnonymous(name);
+    if (folded && !tensor.fromConstantNode && isFloating(tensor.dtype))
+      share(graph, name, known || converted);
   }
 }
 

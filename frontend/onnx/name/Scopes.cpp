@@ -38,12 +38,11 @@ static std::string withoutCallNumbers(const std::string& module) {
   return out;
 }
 
-/// The `%p_...` operands of an fx node as it prints itself.
-static std::vector<FxOperand> fxOperands(const std::string& text) {
-  std::vector<FxOperand> operands;
+/// Sets the operands of an fx node as it prints itself.
+static void readFxOperands(const std::string& text, Scope& scope) {
   size_t begin = text.find("args = (");
   if (begin == std::string::npos)
-    return operands;
+    return;
   int depth = 0, position = 0;
   for (size_t i = begin + 7; i < text.size(); ++i) {
     char c = text[i];
@@ -62,11 +61,12 @@ static std::vector<FxOperand> fxOperands(const std::string& text) {
       std::string token = text.substr(i + 1, end - i - 1);
       if (token.size() > 2 && token[1] == '_' &&
           (token[0] == 'p' || token[0] == 'b' || token[0] == 'c'))
-        operands.push_back({token[0], mangled(token.substr(2)), position});
+        scope.operands.push_back({token[0], mangled(token.substr(2)), position});
+      else
+        scope.values.push_back({'v', token, position});
       i = end - 1;
     }
   }
-  return operands;
 }
 
 /// The third argument of aten.embedding: `args = (%p_weight, %ids, 0)`.
@@ -150,7 +150,7 @@ Scope scopeOf(const Node& node) {
         scope.target = hierarchy.back();
     }
     if (auto fx = node.metadata.find("pkg.torch.onnx.fx_node"); fx != node.metadata.end()) {
-      scope.operands = fxOperands(fx->second);
+      readFxOperands(fx->second, scope);
       if (scope.target.starts_with("aten.embedding."))
         scope.paddingIndex = paddingIndexOf(fx->second);
       if (fx->second.find("target=torch.ops.aten.cross_entropy_loss.") != std::string::npos)

@@ -13,19 +13,21 @@
 
 namespace titan::frontend {
 
-/// A lifted input that an fx node names: `%p_enc_0_weight`.
+/// What an fx node reads: a lifted input, `%p_enc_0_weight`, or the value of another node, `%add_1`.
 struct FxOperand {
-  char kind = 'p';     ///< p: parameter, b: buffer, c: constant
+  char kind = 'p';     ///< p: parameter, b: buffer, c: constant; v: a value
   std::string mangled; ///< "enc_0_weight": lower case, all but letters and digits written as `_`
   int position = 0;    ///< among the positional arguments; -1: a keyword argument
 };
 
 struct Scope {
-  bool known = false;      ///< the exporter said where the node comes from
-  std::string module;      ///< "enc.0"; empty: the root
-  std::string moduleClass; ///< "torch.nn.modules.linear.Linear", or empty
-  std::string target;      ///< "aten.linear.default", or empty
-  std::vector<FxOperand> operands;
+  bool known = false;              ///< the exporter said where the node comes from
+  std::string module;              ///< "enc.0"; empty: the root
+  std::string moduleClass;         ///< "torch.nn.modules.linear.Linear", or empty
+  std::string target;              ///< "aten.linear.default", or empty
+  std::vector<FxOperand> operands; ///< those that are lifted
+  std::vector<FxOperand> values;   ///< the others; of `mangled` as it is written
+  bool readsFx() const { return !operands.empty() || !values.empty(); }
   ScopePlace place = ScopePlace::Told;
   std::optional<int64_t> paddingIndex; ///< of an nn.Embedding that has one
   std::string labelSmoothing;          ///< of a cross-entropy, as it is written: "0.1"; empty: none

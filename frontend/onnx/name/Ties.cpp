@@ -13,6 +13,15 @@ static constexpr NoteCause kEqualValues = {
     "{} have the same values: they are one tied parameter",
     "{} pairs of tensors have the same values: they are one tied parameter each: {}"};
 
+/// Does the op of `use` have a place for what it reads, as layers have for their weights? What a
+/// module computes with may be another module's.
+bool Namer::isOfLayer(const Use& use) const {
+  const Scope& scope = scopes_[use.node];
+  return scope.moduleClass.starts_with("torch.nn.modules.") ||
+         (signature().known() &&
+          argumentOf(graph_.nodes[use.node], scope, use.operand, 2).isPlaced);
+}
+
 /// Finds the other names of a tied tensor; the canonical one is that of the first use.
 void Namer::tie(NamedTensor& tensor) {
   // A part of a parameter, or several of them: the names that are known are all.
@@ -44,9 +53,7 @@ void Namer::tie(NamedTensor& tensor) {
       continue;
     if (encloses(scope.module, module))
       add(tensor.name, use.node); // the module itself, or a function of one around it
-    else if (scope.target.empty()
-                 ? legacyTie
-                 : signature().known() || scope.moduleClass.starts_with("torch.nn.modules."))
+    else if (scope.target.empty() ? legacyTie : isOfLayer(use))
       add(scope.module + "." + leaf, use.node);
   }
   for (const std::string& name : usesOf(tensor).identityNames)

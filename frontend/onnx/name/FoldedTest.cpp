@@ -1,0 +1,322 @@
+// What torch.export's optimizer computes, merges and drops: the nodes' metadata is as it writes it.
+#include "frontend/onnx/ReadGraph.h"
+#include "frontend/onnx/name/Names.h"
+#include "frontend/onnx/testing/ModelBuilder.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace titan::frontend {
+namespace {
+
+using testing::ModelBuilder;
+
+class Folded : public ::testing::Test {
+protected:
+  Folded() {
+    model_.model.set_producer_name("pytorch");
+    model_.input("x", {-1, 2}).output("y");
+  }
+
+  void floats(const std::string& name, const std::vector<int64_t>& shape,
+              const std::vector<float>& values) {
+    model_.floats(name, shape, values);
+  }
+  /// A node of the fx node `%name = aten.<op>(args)` in `module`.
+  void add(const char* type, const std::vector<std::string>& inputs, const std::string& output,
+           const std::string& module, const std::string& op, const std::string& args) {
+    ::onnx::NodeProto& node = model_.node(type, inputs, {output}, "node_" + output);
+    auto set = [&](const char* key, const std::string& value) {
+      ModelBuilder::setMetadata(node, key, value);
+    };
+    std::string scope = module.empty() ? "" : "'" + module + "', ";
+    set("pkg.torch.onnx.name_scopes", "['', " + scope + "'" + output + "']");
+    std::string hierarchy = module.empty() ? "" : "'m.Block', ";
+    set("pkg.torch.onnx.class_hierarchy", "['m.Model', " + hierarchy + "'aten." + op + "']");
+    set("pkg.torch.onnx.fx_node", "%" + output +
+                                      " : [num_users=1] = call_function[target=torch.ops.aten." +
+                                      op + "](args = (" + args + "), kwargs = {})");
+  }
+  void sign(const std::vector<std::string>& parameters) {
+    std::string lines;
+    for (const std::string& name : parameters) {
+      std::string flat = name;
+      std::replace(flat.begin(), flat.end(), '.', '_');
+      lines += "p_" + flat + ": PARAMETER target='" + name + "'\n";
+    }
+    model_.signature(lines);
+  }
+  void read() {
+    graph_ = parseGraph(model_.bytes(), "m.onnx", "").take();
+    names_ = nameTensors(graph_).take();
+  }
+  /// What node `node` reads as operand `k`.
+  const NamedTensor& operand(size_t node, size_t k) {
+    return *names_.find(graph_.nodes.at(node).inputs.at(k));
+  }
+  std::string notes() const {
+    std::string text;
+    for (const Notes& notes : {graph_.notes, names_.notes})
+      for (const std::string& line : notes.lines())
+        text += line + "\n";
+    return text;
+  }
+
+  ModelBuilder model_{20};
+  Graph graph_;
+  NameTable names_;
+};
+
+constexpr std::initializer_list<float> kDrawn = {0.31f, -0.72f, 0.113f, 0.944f};
+
+TEST_F(Folded, ATranspositionOfAParameterIsReadAsIt) {
+  floats("a.w", {2, 2}, kDrawn);
+  floats("t", {2, 2}, {0.31f, 0.113f, -0.72f, 0.944f});
+  add("MatMul", {"x", "t"}, "matmul", "a", "matmul.default", "%x, %t");
+  add("MatMul", {"matmul", "a.w"}, "y", "a", "matmul.default", "%matmul, %p_a_w");
+  sign({"a.w", "b"}); // b is lost, and no reason to doubt
+  read();
+  const NamedTensor& turned = *names_.find("t");
+  EXPECT_TRUE(turned.isCopy);
+  ASSERT_EQ(turned.pieces.size(), 1u);
+  EXPECT_EQ(turned.pieces[0].state, "a.w");
+  EXPECT_EQ(turned.pieces[0].piece.dims, (std::vector<int64_t>{1, 0}));
+}
+
+TEST_F(Folded, ATranspositionMayBeThatOfACopyThatIsNotInTheFile) {
+  floats("a.w", {2, 2}, kDrawn);
+  floats("t", {2, 2}, {0.31f, 0.113f, -0.72f, 0.944f});
+  add("MatMul", {"x", "a.w"}, "matmul", "a", "matmul.default", "%x, %p_a_w");
+  add("MatMul", {"matmul", "t"}, "y", "b", "matmul.default", "%matmul, %t");
+  sign({"a.w", "b.w"});
+  read();
+  EXPECT_FALSE(names_.find("t")->isCopy);
+  EXPECT_TRUE(names_.find("t")->isPart);
+  EXPECT_EQ(names_.find("t")->kind, TensorKind::Parameter);
+}
+
+TEST_F(Folded, WhatIsComputedOfAParameterInTheFileIsAPart) {
+  std::vector<float> w, plusOne;
+  for (int i = 0; i < 8; ++i)
+    plusOne.push_back(1 + w.emplace_back(static_cast<float>((i * 5 % 8) * 0.113 - 0.4)));
+  floats("a.w", {8}, w);
+  floats("add", {8}, plusOne);
+  floats("select", {4}, {w[2], 0, w[3], w[4]});
+  add("Mul", {"x", "a.w"}, "mul", "a", "mul.Tensor", "%x, %p_a_w");
+  add("Mul", {"mul", "add"}, "mul_1", "a", "mul.Tensor", "%mul, %add");
+  add("Mul", {"mul_1", "select"}, "y", "a", "mul.Tensor", "%mul_1, %select");
+  sign({"a.w"});
+  read();
+  for (const char* name : {"add", "select"}) {
+    EXPECT_TRUE(names_.find(name)->isPart) << name;
+    EXPECT_EQ(names_.find(name)->partOf, (std::vector<std::string>{"a.w"})) << name;
+  }
+  EXPECT_FALSE(names_.find("a.w")->structural);
+}
+
+TEST_F(Folded, AFoldOfARootParameterIsTrained) {
+  floats("exp", {}, {1.37f});
+  add("Mul", {"x", "exp"}, "y", "a", "mul.Tensor", "%x, %exp");
+  sign({"p0"});
+  read();
+  EXPECT_EQ(names_.find("exp")->kind, TensorKind::Parameter);
+  EXPECT_TRUE(names_.find("exp")->isPart);
+  EXPECT_NE(notes().find("(perhaps 'p0')"), std::string::npos) << notes();
+}
+
+TEST_F(Folded, OnesMayBeWhatOnePlusZerosStartsFrom) {
+  floats("add", {2}, {1, 1});
+  add("Mul", {"x", "add"}, "y", "a", "mul.Tensor", "%x, %add");
+  sign({"a.weight"});
+  read();
+  EXPECT_EQ(names_.find("add")->kind, TensorKind::Parameter);
+}
+
+TEST_F(Folded, WhatIsComputedOfNoParameterIsAConstantWithANote) {
+  floats("div", {2}, {0.31f, 0.72f});
+  floats("a.w", {2}, {0.5f, 0.25f});
+  add("Mul", {"x", "div"}, "mul", "a", "mul.Tensor", "%x, %div");
+  add("Mul", {"mul", "a.w"}, "y", "a", "mul.Tensor", "%mul, %p_a_w");
+  sign({"a.w"});
+  read();
+  EXPECT_EQ(names_.find("div")->kind, TensorKind::Constant);
+  EXPECT_NE(notes().find("'div' was computed by the exporter, from none of the parameters"),
+            std::string::npos)
+      << notes();
+}
+
+TEST_F(Folded, ANumberOfTheProgramIsNone) {
+  // The scale of an attention, of whose module a bias is lost, and a factor.
+  floats("val_70", {1}, {0.8408964f});
+  floats("scalar_tensor_default", {}, {2});
+  add("Mul", {"x", "val_70"}, "val_71", "attn", "scaled_dot_product_attention.default",
+      "%x, %view_1, %view_2");
+  add("Mul", {"val_71", "scalar_tensor_default"}, "y", "", "mul.Tensor",
+      "%z, %scalar_tensor_default");
+  sign({"attn.bias"});
+  read();
+  for (const char* name : {"val_70", "scalar_tensor_default"}) {
+    EXPECT_EQ(names_.find(name)->kind, TensorKind::Constant) << name;
+    EXPECT_EQ(names_.find(name)->proof, Proof::Number) << name;
+  }
+}
+
+TEST_F(Folded, AnOpThatReshapesAParameterReadsAPartOfIt) {
+  floats("val_9", {2, 4}, std::vector<float>(8, 0.3f));
+  floats("val_21", {1, 4}, kDrawn);
+  add("MatMul", {"x", "val_9"}, "val_10", "a.b", "bilinear.default",
+      "%x, %x, %p_a_b_weight, %p_a_b_bias");
+  add("Add", {"val_10", "a.b.bias"}, "bilinear", "a.b", "bilinear.default",
+      "%x, %x, %p_a_b_weight, %p_a_b_bias");
+  add("PRelu", {"bilinear", "val_21"}, "y", "act", "prelu.default", "%bilinear, %p_act_weight");
+  floats("a.b.bias", {4}, kDrawn);
+  sign({"a.b.weight", "a.b.bias", "act.weight"});
+  read();
+  EXPECT_TRUE(names_.find("val_9")->isPart);
+  EXPECT_EQ(names_.find("val_9")->partOf, (std::vector<std::string>{"a.b.weight"}));
+  EXPECT_NE(names_.find("val_9")->name, "a.b.weight");
+  // A vector is one, whatever is around it.
+  EXPECT_EQ(names_.find("val_21")->name, "act.weight");
+  for (const NamedState& state : names_.states)
+    if (state.name == "act.weight")
+      EXPECT_EQ(state.shape, (Shape{4}));
+}
+
+TEST_F(Folded, EqualFoldsOfTwoModulesAreTwo) {
+  floats("t", {2, 2}, kDrawn);
+  add("MatMul", {"x", "t"}, "matmul", "a", "matmul.default", "%x, %t");
+  add("MatMul", {"matmul", "t"}, "matmul_1", "b", "matmul.default", "%matmul, %t_1");
+  add("MatMul", {"matmul_1", "t"}, "y", "b", "matmul.default", "%matmul_1, %t_2");
+  sign({"a.w", "b.w"});
+  read();
+  EXPECT_NE(operand(0, 1).name, operand(1, 1).name);
+  EXPECT_EQ(operand(1, 1).name, operand(2, 1).name) << "the module is called twice";
+}
+
+TEST_F(Folded, AMergedScaleOfAnotherLeafIsToldByTheArguments) {
+  floats("a.ps.scale", {2}, {1, 1});
+  floats("n.bias", {2}, {0, 0});
+  add("LayerNormalization", {"x", "a.ps.scale", "n.bias"}, "layer_norm", "n", "layer_norm.default",
+      "%x, [2], %p_n_weight, %p_n_bias");
+  add("Mul", {"layer_norm", "a.ps.scale"}, "mul", "a", "mul.Tensor", "%layer_norm, %p_a_ps_scale");
+  // 1 + w of zeros is merged too.
+  add("Mul", {"mul", "a.ps.scale"}, "y", "c", "mul.Tensor", "%mul, %add");
+  sign({"a.ps.scale", "n.weight", "n.bias", "c.w"});
+  read();
+  EXPECT_EQ(operand(0, 1).name, "n.weight");
+  EXPECT_EQ(operand(1, 1).name, "a.ps.scale");
+  EXPECT_TRUE(operand(2, 1).isPart);
+  EXPECT_EQ(names_.states.size(), 4u);
+}
+
+TEST_F(Folded, ANodeWithoutMetadataReadsTheParameterOfTheNodesBehindIt) {
+  floats("a.in_proj_bias", {2}, {0, 0});
+  add("Add", {"x", "a.in_proj_bias"}, "add", "a", "linear.default", "%x, %w, %p_a_in_proj_bias");
+  model_.node("Split", {"a.in_proj_bias"}, {"split_0", "split_1"});
+  add("Add", {"add", "split_0"}, "add_1", "b", "linear.default", "%add, %getitem, %getitem_2");
+  add("Add", {"add_1", "split_1"}, "y", "b", "linear.default", "%add, %getitem_1, %getitem_3");
+  sign({"a.in_proj_bias", "b.in_proj_bias"});
+  read();
+  EXPECT_EQ(operand(1, 0).name, "b.in_proj_bias");
+  EXPECT_EQ(operand(0, 1).name, "a.in_proj_bias");
+}
+
+TEST_F(Folded, RowsThatAreAllEqualAreOne) {
+  floats("embedding", {1, 3, 2}, {0.31f, -0.72f, 0.31f, -0.72f, 0.31f, -0.72f});
+  add("Add", {"x", "embedding"}, "y", "types", "add.Tensor", "%x, %embedding");
+  sign({"types.weight"});
+  read();
+  ASSERT_EQ(names_.states.size(), 1u);
+  EXPECT_EQ(names_.states[0].shape, (Shape{1, 1, 2}));
+  EXPECT_TRUE(names_.find("embedding")->isPart);
+  EXPECT_EQ(names_.find("embedding")->partOf, (std::vector<std::string>{"types.weight"}));
+}
+
+TEST_F(Folded, RowsOfZerosAreAllTrained) {
+  floats("slice_1", {1, 3, 2}, std::vector<float>(6));
+  add("Add", {"x", "slice_1"}, "y", "", "add.Tensor", "%x, %slice_1");
+  sign({"table"});
+  read();
+  ASSERT_EQ(names_.states.size(), 1u);
+  EXPECT_EQ(names_.states[0].shape, (Shape{1, 3, 2}));
+}
+
+TEST_F(Folded, ALayerThatMayStandForTwoIsNoted) {
+  floats("n1.weight", {2}, {1, 1});
+  floats("w", {2}, {0.31f, 0.72f});
+  add("LayerNormalization", {"x", "n1.weight"}, "layer_norm", "n1", "layer_norm.default",
+      "%x, [2], %p_n1_weight");
+  add("Mul", {"layer_norm", "w"}, "mul", "", "mul.Tensor", "%layer_norm_1, %p_w");
+  add("Add", {"mul", "layer_norm"}, "y", "", "add.Tensor", "%mul, %layer_norm");
+  sign({"n1.weight", "n2.weight", "w"});
+  read();
+  EXPECT_NE(notes().find("'n1.weight' (perhaps 'n2.weight'): the exporter merged layers"),
+            std::string::npos)
+      << notes();
+}
+
+/// A conversion to an older opset: no signature and no metadata, but the names of nodes.
+class Converted : public Folded {
+protected:
+  void node(const char* type, const std::vector<std::string>& inputs, const std::string& output) {
+    model_.node(type, inputs, {output}, "node_" + output);
+  }
+};
+
+TEST_F(Converted, AMatrixIsCalledAfterTheBiasBesideItByAGuess) {
+  floats("val_0", {2, 2}, kDrawn);
+  floats("fc.bias", {2}, {0.5f, 0.25f});
+  node("MatMul", {"x", "val_0"}, "val_1");
+  node("Add", {"val_1", "fc.bias"}, "y");
+  read();
+  EXPECT_EQ(names_.find("val_0")->name, "fc.weight");
+  EXPECT_TRUE(names_.find("val_0")->guessed);
+  EXPECT_EQ(names_.find("val_0")->pieces[0].piece.dims, (std::vector<int64_t>{1, 0}));
+}
+
+TEST_F(Converted, TheNameOfAValueIsNoParameters) {
+  floats("exp", {}, {1.37f});
+  floats("p0", {}, {0.31f});
+  floats("val_3", {1}, {0.7f});
+  node("Mul", {"x", "exp"}, "mul");
+  node("Mul", {"mul", "val_3"}, "mul_1");
+  node("Add", {"mul_1", "p0"}, "y");
+  read();
+  EXPECT_TRUE(names_.find("exp")->isPart);
+  EXPECT_EQ(names_.find("exp")->name, "mul_0.weight");
+  EXPECT_EQ(names_.find("p0")->name, "p0");
+  EXPECT_FALSE(names_.find("p0")->structural);
+  EXPECT_EQ(names_.find("val_3")->kind, TensorKind::Constant);
+}
+
+TEST_F(Converted, ASmallMatrixOfTwoLayersIsOneWithANote) {
+  // A layer that is called twice, or two copies of one: nothing tells.
+  floats("val_0", {2, 2}, kDrawn);
+  floats("a.bias", {2}, {0.5f, 0.25f});
+  node("MatMul", {"x", "val_0"}, "val_1");
+  node("Add", {"val_1", "a.bias"}, "linear");
+  node("MatMul", {"linear", "val_0"}, "val_2");
+  node("Add", {"val_2", "a.bias"}, "y");
+  read();
+  EXPECT_EQ(operand(0, 1).name, operand(2, 1).name);
+  EXPECT_EQ(operand(1, 1).name, operand(3, 1).name);
+  EXPECT_NE(notes().find("'val_0' (here 'a.weight') is read by several layers"), std::string::npos)
+      << notes();
+}
+
+TEST_F(Converted, SmallVectorsOfTwoLayersAreTwo) {
+  floats("val_0", {2, 2}, kDrawn);
+  floats("val_3", {2, 2}, {0.31f, 0.113f, -0.72f, 0.944f});
+  floats("a.scale", {2}, {0.5f, 0.25f});
+  node("MatMul", {"x", "val_0"}, "val_1");
+  node("Mul", {"val_1", "a.scale"}, "mul");
+  node("MatMul", {"mul", "val_3"}, "val_2");
+  node("Mul", {"val_2", "a.scale"}, "y");
+  read();
+  EXPECT_NE(operand(1, 1).name, operand(3, 1).name);
+  EXPECT_TRUE(names_.find("a.scale")->guessed) << "nothing tells which of the two it is";
+}
+
+} // namespace
+} // namespace titan::frontend

@@ -1,0 +1,100 @@
+#include "frontend/onnx/name/FxArguments.h"
+
+#include <algorithm>
+
+namespace titan::frontend {
+
+namespace {
+
+/// Positions of an ATen op's parameters among its arguments; -1: it has none.
+struct Layout {
+  std::string_view target; ///< what its name starts with
+  Reading reading = Reading::AsIs;
+  int weight = -1, bias = -1, mean = -1, variance = -1;
+};
+
+constexpr Layout kLayers[] = {
+    {"aten.linear.", Reading::AsIs, 1, 2},
+    {"aten.addmm.", Reading::AsIs, 2, 0},
+    {"aten.embedding.", Reading::AsIs, 0},
+    {"aten.conv", Reading::AsIs, 1, 2},
+    {"aten.layer_norm.", Reading::AsIs, 2, 3},
+    {"aten.native_layer_norm.", Reading::AsIs, 2, 3},
+    {"aten.rms_norm.", Reading::AsIs, 2},
+    {"aten._fused_rms_norm.", Reading::AsIs, 2},
+    {"aten.group_norm.", Reading::Vector, 2, 3},
+    {"aten.native_group_norm.", Reading::Vector, 1, 2},
+    {"aten.instance_norm.", Reading::Vector, 1, 2, 3, 4},
+    {"aten.batch_norm.", Reading::Vector, 1, 2, 3, 4},
+    {"aten._native_batch_norm_legit", Reading::Vector, 1, 2, 3, 4},
+    {"aten.prelu.", Reading::Vector, 1},
+};
+
+/// ATen ops that read all their operands as they are, and those that read the first one so.
+constexpr std::string_view kPlain[] = {"add.",     "sub.",     "rsub.",  "mul.",    "div.",  "pow.",
+                                       "maximum.", "minimum.", "where.", "matmul.", "mm.",   "bmm.",
+                                       "mv.",      "dot.",     "cat.",   "concat.", "stack."};
+constexpr std::string_view kOfFirst[] = {
+    "t.",         "slice.", "select.", "permute.", "view.", "reshape.", "expand",   "gather.",
+    "transpose.", "exp.",   "neg.",    "sigmoid.", "tanh.", "softmax.", "softplus."};
+
+/// Ops whose value holds numbers of the program, and nothing of a parameter.
+constexpr std::string_view kNumbers[] = {
+    "arange",          "eye",           "full",          "full_like",
+    "hann_window",     "lifted_tensor", "linspace",      "logspace",
+    "new_full",        "new_ones",      "new_zeros",     "ones",
+    "ones_like",       "zeros_like",    "scalar_tensor", "scalar_tensor_default",
+    "lift_fresh_copy", "zeros"};
+
+int positionOf(const Layout& layout, const Node& node, size_t k, Role role) {
+  if (role == Role::Statistic)
+    return k == 3 ? layout.mean : layout.variance;
+  // What a layer that was taken apart adds is its bias.
+  bool bias = role == Role::Bias || role == Role::NormBias || node.opType == "Add";
+  return bias ? layout.bias : layout.weight;
+}
+
+} // namespace
+
+FxArgument argumentOf(const Node& node, const Scope& scope, size_t k, size_t rank) {
+  std::string_view target = scope.target;
+  FxArgument argument{Reading::Other, false, scope.operands, scope.values};
+  for (const Layout& layout : kLayers) {
+    if (!target.starts_with(layout.target))
+      continue;
+    int position = positionOf(layout, node, k, roleOf(node, k, rank));
+    auto isElsewhere = [&](const FxOperand& operand) { return operand.position != position; };
+    std::erase_if(argument.lifted, isElsewhere);
+    std::erase_if(argument.values, isElsewhere);
+    argument.reading = layout.reading;
+    argument.isPlaced = true;
+    return argument;
+  }
+  target.remove_prefix(target.starts_with("aten.") ? 5 : 0);
+  // Of other ops, and where the op is not known, the name of a parameter tells weights from biases.
+  auto isTarget = [&](std::string_view op) { return target.starts_with(op); };
+  bool plain = target.empty() || std::ranges::any_of(kPlain, isTarget) ||
+               (k == 0 && std::ranges::any_of(kOfFirst, isTarget));
+  argument.reading = plain ? Reading::AsIs : Reading::Other;
+  if (target.empty() && argument.lifted.size() > 1) {
+    Role role = roleOf(node, k, rank);
+    bool bias = role == Role::Bias || role == Role::NormBias;
+    std::erase_if(argument.lifted, [&](const FxOperand& operand) {
+      return !operand.mangled.ends_with(bias ? "bias" : "weight");
+    });
+  }
+  return argument;
+}
+
+std::string_view opOfValue(std::string_view name) {
+  size_t end = name.find_last_not_of("0123456789");
+  if (end == std::string_view::npos || end + 1 == name.size() || name[end] != '_' || end == 0)
+    return name;
+  return name.substr(0, end);
+}
+
+bool namesNumbers(std::string_view name) {
+  return std::ranges::find(kNumbers, opOfValue(name)) != std::end(kNumbers);
+}
+
+} // namespace titan::frontend

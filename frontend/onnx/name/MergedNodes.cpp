@@ -1,0 +1,67 @@
+// Layers that torch.export's optimizer merged: where two of them have equal values and read the same
+// tensor, as parallel norms of a fresh model, the file has one, which would have both gradients.
+// What is left of the other is its name in the signature, and in the text of fx nodes that read it.
+#include "frontend/onnx/name/Namer.h"
+
+#include <algorithm>
+
+namespace titan::frontend {
+
+static constexpr NoteCause kMergedLayers = {
+    "{}: the exporter merged layers that compute the same, so it may stand for both; export with "
+    "optimize=False to train each",
+    "{} tensors may each stand for several: the exporter merged layers that compute the same; "
+    "export with optimize=False to train each: {}"};
+
+/// Does a node read the value of one fx node where its own reads another one of the same op, which
+/// the file has not?
+bool Namer::hasMergedNodes() const {
+  for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+    const std::vector<FxOperand>& values = scopes_[i].values;
+    for (const std::string& input : graph_.nodes[i].inputs) {
+      if (!producer_.contains(input) || isAnonymous(input))
+        continue;
+      auto isInput = [&](const FxOperand& value) { return value.mangled == input; };
+      auto isOther = [&](const FxOperand& value) {
+        return value.mangled != input && opOfValue(value.mangled) == opOfValue(input) &&
+               !isPresent(value.mangled);
+      };
+      if (std::ranges::none_of(values, isInput) && std::ranges::any_of(values, isOther))
+        return true;
+    }
+  }
+  return false;
+}
+
+/// Are the names alike but for one segment, as those of layers beside each other?
+static bool areBeside(std::string_view a, std::string_view b) {
+  int differences = 0;
+  while (true) {
+    size_t endA = std::min(a.find('.'), a.size()), endB = std::min(b.find('.'), b.size());
+    differences += a.substr(0, endA) != b.substr(0, endB);
+    if (endA == a.size() || endB == b.size())
+      return differences == 1 && endA == a.size() && endB == b.size() &&
+             a.substr(0, endA) == b.substr(0, endB);
+    a.remove_prefix(endA + 1);
+    b.remove_prefix(endB + 1);
+  }
+}
+
+/// Doubts parameters beside which the source has others that the file has not.
+void Namer::doubtMergedLayers() {
+  std::vector<const SourceTensor*> lost = this->lost(/*parameters=*/true);
+  if (lost.empty() || !hasMergedNodes())
+    return;
+  for (NamedTensor& tensor : table_.tensors) {
+    if (!isWhole(tensor) || tensor.doubt)
+      continue;
+    std::string others;
+    for (const SourceTensor* source : lost)
+      if (areBeside(tensor.name, source->name))
+        others += (others.empty() ? " (perhaps " : ", ") + inQuotes(source->name);
+    if (!others.empty())
+      tensor.setDoubt(kMergedLayers, inQuotes(tensor.name) + others + ")");
+  }
+}
+
+} // namespace titan::frontend
