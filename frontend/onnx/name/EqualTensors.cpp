@@ -17,8 +17,11 @@ constexpr NoteCause kMergedWith = {
 constexpr NoteCause kFoldedEqually = {
     "{} have equal values, and nothing tells that they are one parameter: they are separate here",
     "{} pairs of tensors have equal values, and nothing tells that they are one parameter each: "
-    "they "
-    "are separate here: {}"};
+    "they are separate here: {}"};
+constexpr NoteCause kTakenForOne = {
+    "{} have equal values and are taken for one parameter that is used twice",
+    "{} pairs of tensors have equal values and are taken for one parameter each that is used "
+    "twice: {}"};
 
 /// The legacy exporter writes tensors of equal bytes once, with an Identity for each of the others.
 /// A tied parameter is one value of its graph, whatever it is called: no Identity stands for it. So
@@ -44,11 +47,21 @@ public:
     }
     if (!folded.empty())
       indexReaders();
-    for (size_t i : folded)
-      if (isOfItsOwn(graph_.nodes[i])) {
-        makeOwn(graph_.nodes[i], kFoldedEqually);
+    for (size_t i : folded) {
+      const Node& node = graph_.nodes[i];
+      switch (relationOf(node)) {
+      case Relation::Distinct:
+        makeOwn(node, kFoldedEqually);
         done.insert(i);
+        break;
+      case Relation::TakenForOne:
+        graph_.notes.add(kTakenForOne, fmt::format("{} and {}", inQuotes(node.outputs[0]),
+                                                   inQuotes(node.inputs[0])));
+        break;
+      case Relation::One:
+        break;
       }
+    }
     size_t index = 0;
     std::erase_if(graph_.nodes, [&](const Node&) { return done.contains(index++); });
   }
@@ -84,16 +97,19 @@ private:
     }
   }
 
-  /// Is what a folded tensor stands for another tensor than the one with its bytes? The same
-  /// parameter in two places says that one module is called twice; equal parameters of two modules,
-  /// that one is a copy of the other; different ones, that these bytes are tied, unless they are
-  /// ones or zeros. Where the modules have nothing else, two calls of one module are told by their
-  /// scopes.
-  bool isOfItsOwn(const Node& node) {
+  enum class Relation { One, TakenForOne, Distinct };
+
+  /// What a folded tensor is to the one with its bytes. A parameter of their module in two places
+  /// says that it is called twice; equal parameters of two modules, that one is a copy of the
+  /// other; different ones, that these bytes are tied, unless they are ones or zeros. Where the
+  /// modules have nothing else, two calls of one module are told by their scopes.
+  Relation relationOf(const Node& node) {
     const std::string &a = scopeOfReader_[node.inputs[0]], &b = scopeOfReader_[node.outputs[0]];
-    bool equalByChance = isUniform(graph_.initializers.at(node.inputs[0]));
+    const Relation otherwise = isUniform(graph_.initializers.at(node.inputs[0]))
+                                   ? Relation::Distinct
+                                   : Relation::TakenForOne;
     if (a == b)
-      return equalByChance;
+      return otherwise;
     const std::set<std::string>&ofA = namedTensors_[a], &ofB = namedTensors_[b];
     auto origin = [&](const std::string& name) {
       const std::string& original = graph_.initializers.at(name).copyOf;
@@ -102,14 +118,17 @@ private:
     bool copied = false;
     for (const std::string& name : ofB) {
       if (ofA.contains(name))
-        return false;
+        return !shownModule(a, name).empty() && !shownModule(b, name).empty() ? Relation::One
+                                                                              : otherwise;
       copied |= std::any_of(ofA.begin(), ofA.end(), [&](const std::string& other) {
         return origin(other) == origin(name);
       });
     }
-    if (copied || ofA.empty() || ofB.empty())
-      return copied || withoutNumber(a) != withoutNumber(b);
-    return equalByChance;
+    if (copied)
+      return Relation::Distinct;
+    if (ofA.empty() || ofB.empty())
+      return withoutNumber(a) != withoutNumber(b) ? Relation::Distinct : Relation::TakenForOne;
+    return otherwise;
   }
 
   Graph& graph_;

@@ -112,7 +112,36 @@ std::string belowKnown(const std::map<std::string, std::string>& modules,
   return {};
 }
 
+/// Is `scope`, or one around it that is not known, numbered: "/h/gate_1" beside "/h/gate"? It is
+/// another call of that module, or a module of that name in another container.
+bool isSecond(const std::string& scope, const std::set<std::string>& scopes,
+              const std::map<std::string, std::string>& known) {
+  for (size_t end = scope.size(); end != 0; end = scope.rfind('/', end - 1)) {
+    std::string around = scope.substr(0, end);
+    if (known.contains(around))
+      return false;
+    std::string_view segment = lastSegment(around), first = withoutNumber(segment);
+    if (first != segment &&
+        scopes.contains(around.substr(0, around.size() - segment.size() + first.size())))
+      return true;
+  }
+  return false;
+}
+
 } // namespace
+
+std::string_view shownModule(std::string_view scope, std::string_view tensor) {
+  std::string_view module = moduleOf(tensor);
+  // nn.MultiheadAttention reads the tensors of its out_proj, which it does not call.
+  for (std::string_view candidate :
+       {module, leafOf(module) == "out_proj" ? moduleOf(module) : std::string_view()}) {
+    std::string_view shown = unqualified(candidate);
+    if (!candidate.empty() &&
+        (shown == lastSegment(scope) || shown == withoutNumber(lastSegment(scope))))
+      return candidate;
+  }
+  return {};
+}
 
 void resolveScopes(Graph& graph) {
   if (!graph.fromPyTorch())
@@ -126,9 +155,7 @@ void resolveScopes(Graph& graph) {
       auto tensor = graph.initializers.find(input);
       if (tensor == graph.initializers.end() || tensor->second.fromConstantNode)
         continue;
-      std::string_view module = moduleOf(input), shown = unqualified(module);
-      if (!module.empty() &&
-          (shown == lastSegment(scope) || shown == withoutNumber(lastSegment(scope))))
+      if (std::string_view module = shownModule(scope, input); !module.empty())
         modules.emplace(scope, module);
     }
   }
@@ -137,7 +164,12 @@ void resolveScopes(Graph& graph) {
   bool hidden = std::any_of(known.begin(), known.end(), [](const auto& entry) {
     return entry.first.rfind('/') == 0 && unqualified(entry.second) != entry.second;
   });
-  std::set<std::string> unknown; // outermost scopes
+  std::set<std::string> scopes, unknown; // with those around them; outermost ones that are unknown
+  for (const Node& node : graph.nodes) {
+    std::string scope = scopePart(node);
+    for (size_t end = scope.size(); end != 0; end = scope.rfind('/', end - 1))
+      scopes.insert(scope.substr(0, end));
+  }
   std::map<std::string_view, size_t> repeated;
   for (Node& node : graph.nodes) {
     std::string scope = scopePart(node);
@@ -145,14 +177,19 @@ void resolveScopes(Graph& graph) {
       continue;
     if (auto it = known.find(scope); it != known.end()) {
       node.module = it->second;
-    } else if (std::string module = belowKnown(known, scope); !module.empty()) {
-      node.module = module;
-    } else if (hidden) {
+      continue;
+    }
+    std::string module = belowKnown(known, scope);
+    node.place = hidden && module.empty() ? ScopePlace::Guessed : ScopePlace::Likely;
+    if (node.place == ScopePlace::Guessed) {
       auto [outermost, fresh] = unknown.insert(scope.substr(0, scope.find('/', 1)));
-      node.place = ScopePlace::Guessed;
       if (fresh)
         ++repeated[withoutNumber(lastSegment(*outermost))];
     }
+    if (isSecond(scope, scopes, known))
+      node.place = ScopePlace::Unknown;
+    else if (!module.empty())
+      node.module = module;
   }
   // "/gate" and "/gate_1" are in two containers.
   for (Node& node : graph.nodes)

@@ -11,4 +11,8 @@ std::string_view withoutNumber(std::string_view segment);
 /// The scope part of a legacy node name: "/a/b" of "/a/b/MatMul"; empty for others.
 std::string scopePart(const Node& node);
 
+/// The module of `tensor` that `scope` shows: "/down_1" the module of blocks.1.down.weight. Empty:
+/// it shows another one.
+std::string_view shownModule(std::string_view scope, std::string_view tensor);
+
 } // namespace titan::frontend

@@ -103,7 +103,7 @@ NameTable Namer::run() {
       unknown.push_back(table_.tensors.size());
     table_.tensors.push_back(std::move(tensor));
   }
-  tieEmbeddings();
+  readFolds();
   for (NamedTensor& tensor : table_.tensors)
     if (tensor.fillsStates())
       tie(tensor);
@@ -167,17 +167,21 @@ void Namer::classify(NamedTensor& tensor) {
     // another producer's.
     tensor.kind = TensorKind::Constant;
     tensor.doubt = graph_.fromPyTorch() ? nullptr : &kConstantNode;
-  } else if (usesOf(tensor).onlyAngles ||
-             ((tensor.role == Role::Other || tensor.role == Role::Embedding) &&
-              holdsAngles(file))) {
-    // The frequencies, cosines or sines of rotary or sinusoidal positions: a buffer in the source.
-    // What an input looks up, as words, is rather a table that starts from them.
-    bool lookedUp = usesOf(tensor).indexedByInput;
-    tensor.kind = lookedUp ? TensorKind::Parameter : TensorKind::Constant;
-    tensor.doubt = lookedUp ? &kTrainedAngles : &kAngles;
-  } else {
-    tensor.kind = TensorKind::Parameter;
+  } else if (!classifyAngles(tensor)) {
+    classifyLegacy(tensor);
   }
+}
+
+/// The frequencies, cosines or sines of rotary or sinusoidal positions are a buffer in the source.
+/// What an input looks up, as words, is rather a table that starts from them.
+bool Namer::classifyAngles(NamedTensor& tensor) {
+  bool table = tensor.role == Role::Other || tensor.role == Role::Embedding;
+  if (!usesOf(tensor).onlyAngles && !(table && holdsAngles(fileTensor(tensor))))
+    return false;
+  bool lookedUp = usesOf(tensor).indexedByInput;
+  tensor.kind = lookedUp ? TensorKind::Parameter : TensorKind::Constant;
+  tensor.doubt = lookedUp ? &kTrainedAngles : &kAngles;
+  return true;
 }
 
 /// Cosines and sines of positions: in one table, or this one beside a table of the others.
@@ -196,8 +200,13 @@ bool Namer::recover(NamedTensor& tensor) {
     tensor.proof = Proof::Number;
     return true;
   }
-  if (fromRecurrence(tensor) || fromProjection(tensor) || fromMetadata(tensor) ||
-      fromScope(tensor) || fromBiasBeside(tensor))
+  if (fromRecurrence(tensor) || fromProjection(tensor))
+    return true;
+  if (isLegacyFold(tensor)) {
+    nameLegacyFold(tensor);
+    return true;
+  }
+  if (fromMetadata(tensor) || fromScope(tensor) || fromBiasBeside(tensor))
     return true;
   bool differentiable = isFloating(file.dtype) && usesOf(tensor).differentiable;
   if (isFolded(tensor))
@@ -251,8 +260,10 @@ Namer::Attribute Namer::weightAttribute(const NamedTensor& tensor, const Use& us
   if (fused && (graph_.initializers.contains(module + ".out_proj.weight") ||
                 productsOf(module, &square) > 0))
     return {"in_proj_weight", /*guessed=*/true};
-  Shape keysAndValues{shape[0], 2 * shape[0]}; // beside the queries' (Projections.cpp)
-  if (shape == square && (productsOf(module, &wide) > 0 || productsOf(module, &keysAndValues) > 0))
+  bool projected = std::ranges::any_of(projections_, [&](const auto& entry) {
+    return entry.second.first.state == module + ".in_proj_weight";
+  });
+  if (shape == square && (productsOf(module, &wide) > 0 || projected))
     return {"out_proj.weight", /*guessed=*/true};
   return {"weight", /*guessed=*/productsOf(module, nullptr) > 1};
 }
@@ -286,6 +297,8 @@ bool Namer::fromScope(NamedTensor& tensor) {
     if (!weight && !bias)
       continue;
     Attribute attribute = weight ? weightAttribute(tensor, use) : Attribute{"bias"};
+    if (isLegacyFold(tensor) && attribute.name == "weight" && !isLayer(scope.module))
+      continue;
     std::string name = scope.module + "." + attribute.name;
     if (signature().known() && !signature().byName(name))
       continue;
@@ -293,8 +306,7 @@ bool Namer::fromScope(NamedTensor& tensor) {
     if (!take(tensor, name, transposed))
       continue;
     tensor.kind = TensorKind::Parameter;
-    tensor.guessed =
-        !signature().known() && (attribute.guessed || scope.place == ScopePlace::Guessed);
+    tensor.guessed = !signature().known() && (attribute.guessed || scope.place != ScopePlace::Told);
     return true;
   }
   return false;

@@ -33,6 +33,7 @@ private:
   bool isMadeUp(const std::string& name) const;
   void describeUse(NamedTensor& tensor);
   void classify(NamedTensor& tensor);
+  bool classifyAngles(NamedTensor& tensor);
   bool holdsAngles(const Tensor& file) const;
   bool recover(NamedTensor& tensor);
   bool besideParameter(const NamedTensor& tensor) const;
@@ -64,13 +65,25 @@ private:
   void readAs(NamedTensor& tensor, const std::string& of, bool transposed);
   void settleCopies();
   bool isCopy(NamedTensor& tensor, const std::string& of, bool transposed);
-  void tieEmbeddings();
+
+  // LegacyFolds.cpp: what the TorchScript exporter computed from parameters and buffers.
+  bool isLegacy() const;
+  bool isLegacyFold(const NamedTensor& tensor) const;
+  bool isLayer(const std::string& module) const;
+  void nameLegacyFold(NamedTensor& tensor);
+  void classifyLegacy(NamedTensor& tensor);
+
+  // FoldedReadings.cpp: folded matrices that are readings of a parameter which the file has too.
+  void readFolds();
+  bool isShownByScope(const NamedTensor& tensor) const;
+  bool isOfACopiedLayer(const NamedTensor& tensor, const NamedTensor& original) const;
 
   // Recurrent.cpp: the operands of LSTM, GRU and RNN, which hold several parameters each.
   bool fromRecurrence(NamedTensor& tensor);
 
   // Projections.cpp: an attention's projection that the exporter cut in two.
   void findProjections();
+  bool readsItself(const std::string& module, const std::string& name) const;
   bool fromProjection(NamedTensor& tensor);
 
   // Converted.cpp: files of torch.export that lost all metadata.

@@ -139,7 +139,7 @@ Status applyOverrides(const Graph& graph, const NameOverrides& overrides, NameTa
       // Under a name that the source has not, a part is one still.
       if (it->isPart && graph.signature.known() && !graph.signature.byName(*entry.name))
         it->about = fmt::format("{} (here {})", inQuotes(initializer), inQuotes(*entry.name));
-      else if (it->structural)
+      else if (it->structural || it->guessed)
         it->settle();
       it->structural = it->guessed = false;
     }

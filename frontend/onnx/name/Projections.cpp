@@ -1,7 +1,8 @@
 // nn.MultiheadAttention keeps its three projections in one parameter, in_proj_weight [3E, E].
 // Where queries come from elsewhere than keys and values (a decoder's attention to the encoder), an
 // export that folds constants has two matrices of it, one for the queries [E, E] and one for the
-// rest [E, 2E], both transposed, and the same of in_proj_bias.
+// rest [E, 2E], both transposed, and the same of in_proj_bias. Where all three come from elsewhere,
+// it has three matrices [E, E]; a fourth is that of the output, which the module multiplies by too.
 #include "frontend/onnx/name/Namer.h"
 
 #include <algorithm>
@@ -19,7 +20,7 @@ Piece rowsOf(int64_t first, int64_t rows, int64_t width, bool matrix) {
 
 } // namespace
 
-/// Looks for modules that multiply by a square matrix, and by one that is twice as wide.
+/// Looks for modules that multiply by such matrices themselves.
 void Namer::findProjections() {
   if (!graph_.fromPyTorch())
     return;
@@ -54,30 +55,52 @@ void Namer::findProjections() {
     std::sort(list.begin(), list.end(),
               [](const Product& a, const Product& b) { return a.node < b.node; });
     auto shapeOf = [&](const Product& p) { return graph_.initializers.at(p.matrix).shape; };
+    std::vector<Product> squares;
+    for (const Product& product : list)
+      if (shapeOf(product)[0] == shapeOf(product)[1])
+        squares.push_back(product);
     auto wide = std::find_if(list.begin(), list.end(),
                              [&](const Product& p) { return shapeOf(p)[1] == 2 * shapeOf(p)[0]; });
-    if (wide == list.end())
-      continue;
-    const int64_t width = shapeOf(*wide)[0];
-    // The first one: what projects the result reads that of the queries.
-    auto query = std::find_if(list.begin(), list.end(),
-                              [&](const Product& p) { return shapeOf(p) == Shape{width, width}; });
+    std::vector<Product> parts;
+    // What projects the result reads that of the queries.
+    if (wide != list.end() && !squares.empty() && shapeOf(squares.front())[0] == shapeOf(*wide)[0])
+      parts = {squares.front(), *wide};
+    else if (squares.size() == (readsItself(module, module + ".out_proj.weight") ? 3 : 4))
+      parts = {squares[0], squares[1], squares[2]};
     const std::string weight = module + ".in_proj_weight", bias = module + ".in_proj_bias";
     auto isFree = [&](const std::string& name) {
       return !taken_.contains(name) && (!signature().known() || signature().byName(name));
     };
-    if (query == list.end() || !isFree(weight))
+    if (parts.empty() || !isFree(weight))
       continue;
     taken_.insert(weight);
-    projections_[query->matrix] = {{weight, rowsOf(0, width, width, true)}, Role::Weight};
-    projections_[wide->matrix] = {{weight, rowsOf(width, 2 * width, width, true)}, Role::Weight};
-    const std::string ofQuery = biasOf(*query, width), ofRest = biasOf(*wide, 2 * width);
-    if (ofQuery.empty() || ofRest.empty() || !isFree(bias))
+    const int64_t width = shapeOf(parts.front())[0];
+    std::vector<std::string> biases;
+    int64_t first = 0;
+    for (const Product& part : parts) {
+      const int64_t rows = shapeOf(part)[1];
+      projections_[part.matrix] = {{weight, rowsOf(first, rows, width, true)}, Role::Weight};
+      biases.push_back(biasOf(part, rows));
+      first += rows;
+    }
+    if (std::ranges::count(biases, "") > 0 || !isFree(bias))
       continue;
     taken_.insert(bias);
-    projections_[ofQuery] = {{bias, rowsOf(0, width, width, false)}, Role::Bias};
-    projections_[ofRest] = {{bias, rowsOf(width, 2 * width, width, false)}, Role::Bias};
+    first = 0;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const int64_t rows = shapeOf(parts[i])[1];
+      projections_[biases[i]] = {{bias, rowsOf(first, rows, width, false)}, Role::Bias};
+      first += rows;
+    }
   }
+}
+
+/// Does a node of `module` itself, not of one in it, read the initializer `name`?
+bool Namer::readsItself(const std::string& module, const std::string& name) const {
+  auto found = uses_.find(name);
+  return found != uses_.end() && std::ranges::any_of(found->second.uses, [&](const Use& use) {
+           return scopes_[use.node].module == module;
+         });
 }
 
 bool Namer::fromProjection(NamedTensor& tensor) {

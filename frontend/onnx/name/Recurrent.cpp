@@ -99,7 +99,7 @@ bool Namer::fromRecurrence(NamedTensor& tensor) {
     tensor.kind = TensorKind::Parameter;
     tensor.role = bias ? Role::Bias : Role::Weight;
     tensor.fanIn = bias ? 0 : hidden; // nn.LSTM draws all of its weights by the hidden size
-    tensor.guessed = !signature().known() && scope.place == ScopePlace::Guessed;
+    tensor.guessed = !signature().known() && scope.place != ScopePlace::Told;
     return true;
   }
   return false;

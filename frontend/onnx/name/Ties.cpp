@@ -1,7 +1,6 @@
 // One tensor under several names: the module paths that read it, and copies of it that an exporter
 // made.
 #include "frontend/onnx/name/Namer.h"
-#include "frontend/onnx/name/Values.h"
 
 #include <algorithm>
 #include <numeric>
@@ -9,9 +8,11 @@
 
 namespace titan::frontend {
 
-static constexpr NoteCause kEqualValues = {
-    "{} have the same values: they are one tied parameter",
-    "{} pairs of tensors have the same values: they are one tied parameter each: {}"};
+static constexpr NoteCause kLikelyAlias = {
+    "{} is taken for another name of a tied parameter: the scope that uses it shows this module, "
+    "but not the containers around it",
+    "{} are taken for other names of tied parameters: the scopes that use them show these modules, "
+    "but not the containers around them: {}"};
 
 /// Does the op of `use` have a place for what it reads, as layers have for their weights? What a
 /// module computes with may be another module's.
@@ -22,7 +23,8 @@ bool Namer::isOfLayer(const Use& use) const {
           argumentOf(graph_.nodes[use.node], scope, use.operand, 2).isPlaced);
 }
 
-/// Finds the other names of a tied tensor; the canonical one is that of the first use.
+/// Finds the other names of a tied tensor. Canonical is the first in module order, which the
+/// TorchScript exporter keeps, and elsewhere, where no signature tells it, that of the first use.
 void Namer::tie(NamedTensor& tensor) {
   // A part of a parameter, or several of them: the names that are known are all.
   if (tensor.pieces.size() > 1 || projections_.contains(tensor.initializer))
@@ -31,10 +33,11 @@ void Namer::tie(NamedTensor& tensor) {
     std::string name;
     size_t firstUse;
     size_t order;
+    bool likely = false; ///< nothing but a legacy scope shows it
   };
   std::vector<Name> names{{tensor.name, SIZE_MAX, 0}};
   std::string module(moduleOf(tensor.name)), leaf(leafOf(tensor.name));
-  auto add = [&](const std::string& name, size_t node) {
+  auto add = [&](const std::string& name, size_t node, bool likely = false) {
     if (signature().known() && !signature().byName(name))
       return;
     for (Name& known : names)
@@ -43,7 +46,7 @@ void Namer::tie(NamedTensor& tensor) {
         return;
       }
     if (taken_.insert(name).second)
-      names.push_back({name, node, names.size()});
+      names.push_back({name, node, names.size(), likely});
   };
   // Without classes only the usual attributes of a layer tell a tied module from a function call.
   bool legacyTie = graph_.fromPyTorch() && (leaf == "weight" || leaf == "bias") && !module.empty();
@@ -53,21 +56,28 @@ void Namer::tie(NamedTensor& tensor) {
       continue;
     if (encloses(scope.module, module))
       add(tensor.name, use.node); // the module itself, or a function of one around it
-    else if (scope.target.empty() ? legacyTie : isOfLayer(use))
-      add(scope.module + "." + leaf, use.node);
+    else if (scope.target.empty() ? legacyTie && (scope.place == ScopePlace::Told ||
+                                                  scope.place == ScopePlace::Likely)
+                                  : isOfLayer(use))
+      add(scope.module + "." + leaf, use.node, scope.place == ScopePlace::Likely);
   }
   for (const std::string& name : usesOf(tensor).identityNames)
     if (!isAnonymous(name) && name.find('.') != std::string::npos)
       add(name, SIZE_MAX);
+  bool keepsName = isLegacy() && !isMadeUp(tensor.initializer);
   auto key = [&](const Name& name) {
-    // Module order where it is known, else the order of use.
-    return std::tuple(signature().position(name.name), name.firstUse, name.order);
+    return std::tuple(keepsName && name.order > 0, signature().position(name.name), name.firstUse,
+                      name.order);
   };
   std::sort(names.begin(), names.end(),
             [&](const Name& a, const Name& b) { return key(a) < key(b); });
   tensor.rename(names.front().name);
-  for (size_t i = 1; i < names.size(); ++i)
+  for (size_t i = 1; i < names.size(); ++i) {
     tensor.aliases.push_back(names[i].name);
+    if (names[i].likely)
+      table_.notes.add(kLikelyAlias,
+                       fmt::format("{} (of {})", inQuotes(names[i].name), inQuotes(tensor.name)));
+  }
 }
 
 /// Makes `tensor` a second reading of what the initializer `of` fills.
@@ -100,41 +110,6 @@ bool Namer::isCopy(NamedTensor& tensor, const std::string& of, bool transposed) 
   tensor.kind = TensorKind::Parameter;
   readAs(tensor, of, transposed);
   return true;
-}
-
-/// The TorchScript exporter keeps an embedding and folds the transposition of the head that is tied
-/// to it; nothing but equal bytes tells then. Values that were drawn or trained are only equal
-/// where the tensor is the same.
-void Namer::tieEmbeddings() {
-  if (!graph_.fromPyTorch() || signature().known())
-    return;
-  for (NamedTensor& head : table_.tensors) {
-    if (head.kind != TensorKind::Parameter || head.role != Role::Weight ||
-        !isMadeUp(head.initializer) || head.isCopy)
-      continue;
-    for (NamedTensor& table : table_.tensors) {
-      if (table.kind != TensorKind::Parameter || table.role != Role::Embedding ||
-          !table.pieces.empty() || table.isCopy)
-        continue;
-      auto equals = [&](bool transposed) {
-        Shape shape = fileTensor(head).shape;
-        if (transposed)
-          std::reverse(shape.begin(), shape.end());
-        return shape == fileTensor(table).shape &&
-               areEqualValues(fileTensor(table), fileTensor(head), transposed);
-      };
-      // What has no name of its own has no known layout either.
-      bool turned = !head.pieces.empty() || (head.structural && !equals(false));
-      if (!equals(turned))
-        continue;
-      if (!head.structural)
-        table.aliases.push_back(head.name);
-      readAs(head, table.initializer, turned);
-      table_.notes.add(kEqualValues,
-                       fmt::format("{} and {}", inQuotes(head.initializer), inQuotes(table.name)));
-      break;
-    }
-  }
 }
 
 } // namespace titan::frontend

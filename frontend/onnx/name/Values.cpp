@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <set>
 #include <span>
 
 namespace titan::frontend {
@@ -49,6 +50,44 @@ bool isMask(const Tensor& tensor) {
     if (double value = host->real(i); value != 0 && value != 1 && !(value <= kMasked))
       return false;
   return true;
+}
+
+bool isPattern(const Tensor& tensor) {
+  std::optional<HostTensor> host = valuesOf(tensor);
+  if (!host || !isMask(tensor))
+    return false;
+  bool forbids = false, zeros = false, ones = false;
+  for (int64_t i = 0; i < host->size(); ++i) {
+    double value = host->real(i);
+    forbids |= value < 0;
+    zeros |= value == 0;
+    ones |= value == 1;
+  }
+  auto extents = std::count_if(tensor.shape.begin(), tensor.shape.end(),
+                               [](int64_t extent) { return extent > 1; });
+  return forbids ? zeros || ones : zeros && ones && extents > 1;
+}
+
+std::optional<uint64_t> sumOfElements(const Tensor& tensor) {
+  const auto width = static_cast<size_t>(byteSize(tensor.dtype));
+  if (!tensor.missing.empty() || width == 0 || width > sizeof(uint64_t))
+    return std::nullopt;
+  Result<std::string> bytes = tensor.read();
+  if (!bytes.ok())
+    return std::nullopt;
+  uint64_t sum = 0;
+  std::set<uint64_t> different;
+  for (size_t i = 0; i + width <= bytes->size(); i += width) {
+    uint64_t element = 0;
+    std::memcpy(&element, bytes->data() + i, width);
+    if (different.size() < 3)
+      different.insert(element);
+    // Mixed, so that sums of other elements differ (the finaliser of SplitMix64).
+    element = (element ^ (element >> 30)) * 0xbf58476d1ce4e5b9;
+    element = (element ^ (element >> 27)) * 0x94d049bb133111eb;
+    sum += element ^ (element >> 31);
+  }
+  return different.size() < 3 ? std::nullopt : std::optional(sum);
 }
 
 namespace {

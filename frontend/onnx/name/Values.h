@@ -11,6 +11,9 @@ bool isUniform(const Tensor& tensor);
 bool hasEqualSlices(const Tensor& tensor);
 /// Only zeros, ones and numbers that stand for minus infinity; or booleans.
 bool isMask(const Tensor& tensor);
+/// A mask that no parameter starts from: numbers that stand for minus infinity beside zeros or
+/// ones, or zeros and ones in at least two dimensions.
+bool isPattern(const Tensor& tensor);
 /// Sines and cosines by position: zeros and ones at position 0, and pairs of columns, of one
 /// distance in the row, whose squares sum to one at every position. Rows of zeros (padding) may be
 /// among them.
@@ -19,5 +22,8 @@ bool isAngleTable(const Tensor& tensor);
 bool areCosinesAndSines(const Tensor& a, const Tensor& b);
 /// Matrices of drawn or trained values: is `b` equal to `a`, or to its transposition?
 bool areEqualValues(const Tensor& a, const Tensor& b, bool transposed);
+/// Equal for tensors of the same elements in any order. Nothing where there are less than three
+/// different values, as in what was not drawn.
+std::optional<uint64_t> sumOfElements(const Tensor& tensor);
 
 } // namespace titan::frontend

@@ -31,7 +31,8 @@ struct Port {
 /// How sure the module of a legacy scope is: containers that are not called have no scope, so that
 /// a module in one looks like a child of the root.
 enum class ScopePlace {
-  Told,    ///< by the scope, or by tensors of modules in it or around it
+  Told,    ///< by metadata, or by tensors of this module or of modules in it
+  Likely,  ///< as the scope says: no tensor is against it
   Guessed, ///< a child of the root, in a graph that hides containers
   Unknown, ///< in a container that is not shown
 };
