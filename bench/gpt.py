@@ -88,7 +88,7 @@ def main():
     parser.add_argument("--rows", default=",".join(ROWS), help=f"of {', '.join(ROWS)} (default: all)")
     parser.add_argument("--precision", default="f32,bf16", help="f32, bf16 or both (default)")
     add_options(parser, rounds=5, steps=0)
-    arguments = parse_options(parser)
+    arguments = parse_options(parser, steps=1, rows="char,gpt2-64", only="titan,eager")
     rows, precisions = arguments.rows.split(","), arguments.precision.split(",")
     for given, known in ((rows, ROWS), (precisions, LOSS_TOLERANCE)):
         for word in given:

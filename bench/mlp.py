@@ -45,7 +45,7 @@ def report(results, failures, arguments):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     add_options(parser, rounds=7, steps=2000)
-    arguments = parse_options(parser)
+    arguments = parse_options(parser, steps=1000)
     with tempfile.TemporaryDirectory(prefix="titan-bench-") as temporary:
         reason = prepare("mlp/prepare.py", Path(temporary))
         if reason:

@@ -186,11 +186,17 @@ def add_options(parser, rounds, steps):
     parser.add_argument("--rounds", type=int, default=rounds)
     parser.add_argument("--steps", type=int, default=steps, help="steps of a round")
     parser.add_argument("--only", default="", help="contenders whose name contains one of these, comma-separated")
+    parser.add_argument("--quick", action="store_true", help="a look of three minutes: two rounds, and the peers that compile nothing")
     parser.add_argument("--save", action="store_true", help="also write results/ (results/README.md)")
 
 
-def parse_options(parser):
+def parse_options(parser, **quick):
+    """The arguments; `quick` says what --quick puts in the place of defaults."""
     arguments = parser.parse_args()
+    if arguments.quick:
+        for key, value in ({"rounds": 2, "only": "titan,eager,onnx"} | quick).items():
+            if getattr(arguments, key) == parser.get_default(key):
+                setattr(arguments, key, value)
     if arguments.save and arguments.rounds < 5:
         parser.error("--rounds must be at least 5 to be saved")
     return arguments
