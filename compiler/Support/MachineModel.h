@@ -35,6 +35,8 @@ struct MachineModel {
   // Which products a library computes (compiler/Codegen/RATIONALE.md).
   int64_t libraryRows = 256, libraryColumns = 512; ///< of C: at most so many of one of them
   int64_t libraryWork = int64_t{1} << 23;          ///< multiply-adds: more than so many
+  /// Columns of C of a gradient, AᵀB: at most so many, and any number where C has more rows.
+  int64_t libraryGradientColumns = 512, libraryGradientRows = int64_t{1} << 40;
 
   // Choices of *schedule*.
   int64_t flopsPerByte = 10;                       ///< the balance of arithmetic and memory
@@ -107,6 +109,8 @@ template <typename Model, typename Visitor> void visitFields(Model& m, Visitor v
   visit("library_rows", m.libraryRows);
   visit("library_columns", m.libraryColumns);
   visit("library_work", m.libraryWork);
+  visit("library_gradient_columns", m.libraryGradientColumns);
+  visit("library_gradient_rows", m.libraryGradientRows);
   visit("flops_per_byte", m.flopsPerByte);
   visit("loss_rows", m.lossRows);
   visit("large_gradient_bytes", m.largeGradientBytes);

@@ -1,7 +1,11 @@
 #include "compiler/Codegen/cpu/CpuClass.h"
 
 #include "compiler/Codegen/cpu/CpuFeatures.h"
+#include "compiler/Codegen/cpu/CpuTarget.h"
 #include "compiler/Codegen/cpu/GemmKernel.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Parser/Parser.h"
 
 #include <gtest/gtest.h>
 
@@ -54,6 +58,38 @@ TEST(CpuClass, ClassesBelowAvx512Bf16HaveTheSameNumbers) {
   EXPECT_TRUE(machineOf(CpuClass::Avx2) == MachineModel());
   EXPECT_TRUE(machineOf(CpuClass::Avx512) == MachineModel());
   EXPECT_TRUE(machineOf(CpuClass::Zen4) == MachineModel());
+}
+
+/// Is the weight gradient C[m][n] of f32 generated on `arch`?
+bool generatesGradient(const char* arch, int64_t m, int64_t n, int64_t k) {
+  mlir::DialectRegistry registry;
+  registry.insert<kernel::KernelDialect, mlir::func::FuncDialect>();
+  mlir::MLIRContext context(registry);
+  const std::string a = fmt::format("memref<{}xf32>", m * k),
+                    b = fmt::format("memref<{}xf32>", k * n),
+                    c = fmt::format("memref<{}xf32>", m * n);
+  const std::string text = fmt::format(
+      "func.func @f(%a: {0}, %b: {1}, %c: {2}) {{\n"
+      "kernel.call #kernel.gemm<batch = 1, m = {3}, n = {4}, k = {5}, lda = {3}, ldb = {4}, "
+      "ldc = {4}, strideA = 0, strideB = 0, strideC = 0, transposeA = true, transposeB = false, "
+      "accumulate = false, bias = false, relu = false, tileM = {3}, tileN = {4}> "
+      "ins(%a, %b : {0}, {1}) outs(%c : {2})\nreturn\n}}\n",
+      a, b, c, m, n, k);
+  auto module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
+  auto target = CpuTarget::createCpu(named(arch), &context).take();
+  std::optional<bool> generated;
+  module->walk([&](kernel::CallOp call) { generated = target->library(call)->generated; });
+  return generated.value();
+}
+
+// bench/results, gemm of both CPUs.
+TEST(CpuClass, WeightGradientsAreGeneratedWhereTheLibraryIsSlower) {
+  EXPECT_TRUE(generatesGradient("graniterapids", 1536, 384, 2048));
+  EXPECT_FALSE(generatesGradient("znver5", 1536, 384, 2048));
+  EXPECT_TRUE(generatesGradient("graniterapids", 3072, 768, 1024));
+  EXPECT_TRUE(generatesGradient("znver5", 3072, 768, 1024));
+  EXPECT_FALSE(generatesGradient("graniterapids", 50304, 768, 256));
+  EXPECT_TRUE(generatesGradient("znver5", 50304, 768, 256));
 }
 
 } // namespace

@@ -30,7 +30,10 @@ bool prefersGenerated(const Gemm& gemm, const MachineModel& machine) {
   if (gemm.a == DType::BF16 || (gemm.transposeB && !gemm.transposeA))
     return true;
   // Each operand is copied once for the other's extent of C: narrow ones pay too little for it.
-  if (gemm.m > machine.libraryRows && gemm.n > machine.libraryColumns)
+  const bool isGradient = gemm.transposeA;
+  const int64_t columns = isGradient ? machine.libraryGradientColumns : machine.libraryColumns;
+  if (gemm.m > machine.libraryRows && gemm.n > columns &&
+      !(isGradient && gemm.m > machine.libraryGradientRows))
     return true;
   // Up to here the library's packing and dispatch cost more than its kernel gains.
   return gemm.m * gemm.n * gemm.k <= machine.libraryWork;
