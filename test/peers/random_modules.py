@@ -1,9 +1,12 @@
-"""Small modules that nobody has seen before, made of what exporters fold, merge, rename and drop (module_parts.py): exported by PyTorch in each
-of its ways, trained five steps beside PyTorch. Names, shapes, ties, losses and each weight's own update must be PyTorch's, or a line of Titan's
-account must name what differs: a silent difference fails. A failing model is made smaller, and printed.
+"""Small modules that nobody has seen before, made of what exporters fold, merge, rename and drop (module_parts.py): exported by PyTorch in many
+ways, trained five steps beside PyTorch. Names, shapes, ties, losses and each weight's own update must be PyTorch's, or the account of the import
+must say what differs (test/training/account.py): a silent difference fails. A failing model is made smaller, and printed.
+
+Each model takes the seven ways of test/training/export_model.py and --drawn others of module_ways.py: opsets 13 to 25, f32 and f64, folded or not,
+with names for batch and length, with external data. 200 models take twenty minutes of two cores.
 
     test/peers/run-with-peers test/peers/random_modules.py --tools build/dev/bin [--count 12] [--seed 7] [--way legacy-eval] [--no-reduce]
-    test/peers/run-with-peers test/peers/random_modules.py --tools build/dev/bin --spec '{"seed": ...}'
+    test/peers/run-with-peers test/peers/random_modules.py --tools build/dev/bin --spec '{"seed": ...}' --way 'legacy eval folded 16 static f64'
 """
 import argparse
 import collections
@@ -17,37 +20,34 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 import tomllib
 import warnings
 from pathlib import Path
 
 import numpy as np
+import onnx
 import torch
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "training"))
 import titan_job
-from export_model import WAYS, export
+from account import Export, Run, Source, judge
 from make_references import aliases
-from module_parts import Model, draw_spec, without
+from module_parts import data_of, draw_spec, inputs_of, model_of, smaller
+from module_ways import DTYPES, WAYS, draw_way, export, is_way, options_of
 from torch_training import train
 
-ROWS, STEPS = 4, 5
-RECIPE = f"""[loss]
-kind = "mse"
-[optimizer]
-kind = "sgd"
-lr = 0.05
-[batch]
-micro = {ROWS}
-global = {ROWS}
-[data]
-train = "data.npz"
-shuffle = false
-[train]
-steps = {STEPS}
-"""
-LOSS_TOLERANCE = 1e-4   # relative
-UPDATE_TOLERANCE = 0.02  # of the norm of what training added to the tensor
+ROWS, STEPS, EXAMPLE = 4, 5, 3
+FLOATS = {onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE, onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16}
+SIGNATURE = "pkg.torch.export.ExportedProgram.graph_signature"
+
+
+def recipe_of(spec):
+    """The loss is the mean over elements, so that it has a gradient of every output."""
+    length = f"[model]\ndims = {{ length = {spec['length']} }}\n"
+    return (f'{{length}}[loss]\nkind = "{"cross_entropy" if spec.get("embedded") else "mse"}"\n[optimizer]\nkind = "sgd"\nlr = 0.05\n'
+            f'[batch]\nmicro = {ROWS}\nglobal = {ROWS}\n[data]\ntrain = "data.npz"\nshuffle = false\n'
+            f"[train]\nsteps = {STEPS}\n[checkpoint]\nevery = 1\nkeep = {STEPS}\n"), length
 
 
 def run(command):
@@ -73,59 +73,79 @@ def quiet():
 
 
 class Verdict:
-    """What one way of one model came to, with the reasons. `kind`: ok; explained (notes name every difference); refused (by Titan), not
+    """What one way of one model came to, with the reasons. `kind`: ok; explained (the account has every difference); refused (by Titan), not
     exported (by PyTorch), diverges (in PyTorch); wrong."""
 
     def __init__(self, kind, lines=()):
         self.kind, self.lines = kind, list(lines)
 
 
-def differences(tensors, state, start, ties, buffers):
-    """(names, line) of what the trained tensors are otherwise than in PyTorch. `state` and `start`: the state_dict after and before."""
-    found = []
-    same = {name: names for names in ties for name in names}
-    accounted = set()
-    for name, value in state.items():
-        names = same.get(name, [name])
-        stored = [alias for alias in names if alias in tensors]
-        accounted.update(stored)
-        if not stored:
-            if name not in buffers and name == names[0]:
-                found.append((names, f"{name} {list(value.shape)} is not there"))
-            continue
-        if len(stored) > 1:
-            if name == names[0]:
-                found.append((stored, f"{' = '.join(stored)} is stored {len(stored)} times"))
-            continue
-        mine = tensors[stored[0]]
-        if mine.shape != value.shape:
-            found.append((stored, f"{stored[0]} has shape {list(mine.shape)}, in PyTorch {list(value.shape)}"))
-            continue
-        update = np.linalg.norm(value - start[name])
-        error = np.linalg.norm(mine - value)
-        if not error <= UPDATE_TOLERANCE * update + 2e-6 * np.linalg.norm(value) + 1e-7:
-            found.append((stored, f"{stored[0]} is {error:.2g} from PyTorch's after an update of {update:.2g}"))
-    for name in sorted(set(tensors) - accounted):
-        found.append(([name], f"{name} {list(tensors[name].shape)} is not in the state_dict"))
-    return found
+def state_of(model):
+    return {name: tensor.detach().clone().numpy() for name, tensor in model.state_dict().items()}
 
 
-def check_way(tools, spec, way, scratch):
+def trained_by_pytorch(model, recipe, data, inputs, dtype):
+    """Source of `model`, which is trained in place; None where training diverges."""
+    model.train(False)
+    model._apply(lambda tensor: tensor.to(dtype) if tensor.is_floating_point() else tensor)
+    gradients = set()
+    for name, parameter in model.named_parameters():
+        # What is frozen is trained too: no export says so.
+        parameter.requires_grad_(True)
+        parameter.register_hook(lambda gradient, name=name: gradients.add(name))
+    states = [state_of(model)]
+    first = {**recipe, "train": {**recipe["train"], "steps": 1}}
+    train(model, first, data, inputs, dtype)
+    states.append(state_of(model))
+    model.load_state_dict({name: torch.from_numpy(value) for name, value in states[0].items()})
+    losses = train(model, recipe, data, inputs, dtype)
+    states.append(state_of(model))
+    if not np.all(np.isfinite(losses)) or max(losses) > 100 * losses[0]:
+        return None
+    saved = set(model.state_dict())
+    return Source(states, aliases(model), {name: name in saved for name, _ in model.named_buffers()},
+                  {name for name, _ in model.named_parameters() if name not in gradients}, losses)
+
+
+def read_export(path):
+    """Export of the file: only what the account must close over."""
+    model = onnx.load(str(path), load_external_data=False)
+    read = {name for node in model.graph.node for name in node.input} | {output.name for output in model.graph.output}
+    floats = [tensor.name for tensor in model.graph.initializer if tensor.data_type in FLOATS and tensor.name in read]
+    text = next((entry.value for entry in model.graph.metadata_props if entry.key == SIGNATURE), "")
+    return Export(floats, re.findall(r"target='([^']*)'", text))
+
+
+def check_way(tools, spec, way, sources, scratch):
+    """`sources`: Source by type of floats, filled."""
     scratch.mkdir(parents=True, exist_ok=True)
-    width = spec["width"]
-    shape = (spec["length"], width) if spec["sequence"] else (width,)
-    numbers = np.random.default_rng(spec["seed"])
-    samples = ROWS * STEPS
-    data = {"x": numbers.standard_normal((samples, *shape)).astype(np.float32),
-            "targets": numbers.standard_normal((samples, *shape[:-1], spec["outputs"])).astype(np.float32)}
+    inputs = inputs_of(spec)
+    options, dtype = options_of(way, spec, inputs)
+    if any(part.get("form") == "spectral" for part in spec["parts"]):
+        options = options | dict(training=False)  # a power iteration in each forward is another model
+    data = data_of(spec, ROWS * STEPS, DTYPES[dtype])
+    recipe, length = recipe_of(spec)
+    recipe = recipe.replace("{length}", length if "length" in way.split() and spec["sequence"] else "")
     np.savez(scratch / "data.npz", **data)
-    (scratch / "train.toml").write_text(RECIPE)
+    (scratch / "train.toml").write_text(recipe)
+    floats = torch.from_numpy(np.zeros(1, DTYPES[dtype])).dtype
+    model = model_of(spec)
+    model._apply(lambda tensor: tensor.to(floats) if tensor.is_floating_point() else tensor)
     try:
         with quiet():
-            export(Model(spec), (torch.from_numpy(data["x"][:7]),), ["x"], scratch / "model.onnx", **WAYS[way])
+            export(model, tuple(torch.from_numpy(data[name][:EXAMPLE]) for name in inputs), inputs, scratch / "model.onnx", **options)
     except Exception as error:  # the exporter's own failures are not ours
         return Verdict("not exported", [f"{type(error).__name__}: {str(error).splitlines()[0][:200] if str(error) else ''}"])
-    code, _, said = run([tools / "titan-compile", scratch / "model.onnx", "--recipe", scratch / "train.toml", "-o", scratch / "job"])
+    if dtype not in sources:
+        sources[dtype] = trained_by_pytorch(model_of(spec), tomllib.loads(recipe), data, inputs, floats)
+    if sources[dtype] is None:
+        return Verdict("diverges")
+    compile_model = [tools / "titan-compile", scratch / "model.onnx", "--recipe", scratch / "train.toml"]
+    code, printed, said = run([*compile_model, "--check", "--json"])
+    if code not in (0, 1):
+        return Verdict("wrong", [f"titan-compile --check ends with {code}", *said.splitlines()[-3:]])
+    checked = json.loads(printed) if printed else {}
+    code, _, said = run([*compile_model, "-o", scratch / "job"])
     if code not in (0, 1):
         return Verdict("wrong", [f"titan-compile ends with {code}", *said.splitlines()[-3:]])
     if code == 1:
@@ -135,112 +155,99 @@ def check_way(tools, spec, way, scratch):
     if code != 0:
         return Verdict("wrong", [f"the job ends with {code}", *failed.splitlines()[-3:]])
     losses = [row["loss"] for row in titan_job.metrics_of(scratch / "run")]
-    tensors = titan_job.checkpoint(scratch / "run", STEPS)
-
-    model = Model(spec)
-    model.train(False)
-    start = {name: tensor.detach().clone().numpy() for name, tensor in model.state_dict().items()}
-    # What is frozen is trained too: no export says so.
-    expected = train(model, tomllib.loads(RECIPE), data, ["x"])
-    state = {name: tensor.detach().numpy() for name, tensor in model.state_dict().items()}
-    buffers = {name for name, _ in model.named_buffers()}
-    unused = {name for name, parameter in model.named_parameters() if parameter.grad is None and np.array_equal(state[name], start[name])}
-
-    if not np.all(np.isfinite(expected)) or max(expected) > 100 * expected[0]:
-        return Verdict("diverges")
-    wrong = []
-    if None in losses:
-        return Verdict("wrong", [f"losses {losses}, PyTorch's {expected}", *notes])
-    found = differences(tensors, state, start, aliases(model), buffers)
-    text = "\n".join(notes)
-    silent = [line for names, line in found if not any(f"'{name}'" in text for name in names)]
-    wrong += [f"silent: {line}" for line in silent]
-    errors = np.abs(np.subtract(losses, expected)) / np.maximum(np.abs(expected), 1e-12)
-    if not np.all(errors <= LOSS_TOLERANCE):
-        line = f"losses {losses[-1]:.6g} and {expected[-1]:.6g} at the end, worst relative error {errors.max():.1e}"
-        named = [line for names, line in found if any(f"'{name}'" in text for name in names) and not set(names) <= unused]
-        if not notes or not found:
-            wrong.append(f"silent: {line}")
-        elif not named:
-            wrong.append(f"losses without a note that explains them: {line}")
-    if wrong:
-        return Verdict("wrong", wrong + notes)
-    return Verdict("explained" if found or not np.all(errors <= LOSS_TOLERANCE) else "ok", [line for _, line in found])
+    trained = Run(losses, titan_job.checkpoint(scratch / "run", 1), titan_job.checkpoint(scratch / "run", STEPS))
+    found = judge(checked["tensors"], read_export(scratch / "model.onnx"), trained, sources[dtype])
+    if found.silent:
+        return Verdict("wrong", [f"silent: {line}" for line in found.silent] + notes)
+    return Verdict("explained" if found.explained else "ok", found.explained)
 
 
-def check(tools, spec, way, scratch=None):
+def check(tools, spec, way, sources=None, scratch=None):
     with tempfile.TemporaryDirectory() as temporary:
         try:
-            return check_way(tools, spec, way, scratch or Path(temporary))
-        except (subprocess.TimeoutExpired, titan_job.Failure) as error:
-            return Verdict("wrong", [str(error)])
+            return check_way(tools, spec, way, {} if sources is None else sources, scratch or Path(temporary))
+        except (subprocess.TimeoutExpired, titan_job.Failure, json.JSONDecodeError, KeyError) as error:
+            return Verdict("wrong", [f"{type(error).__name__} {error}"])
 
 
 def reduced(tools, spec, way):
     """The smallest model of `spec`'s parts that still fails in `way`."""
-    smaller = True
-    while smaller:
-        smaller = False
-        candidates = [without(spec, i) for i in reversed(range(len(spec["parts"])))]
-        candidates += [{**spec, "moved": False}] if spec["moved"] else []
-        candidates += [{**spec, "parts": [{**p, "residual": False} if j == i else p for j, p in enumerate(spec["parts"])]}
-                       for i in range(len(spec["parts"])) if spec["parts"][i]["residual"]]
-        for candidate in candidates:
-            if check(tools, candidate, way).kind == "wrong":
-                spec, smaller = candidate, True
-                break
+    found = spec
+    while found:
+        spec = found
+        found = next((candidate for candidate in smaller(spec) if check(tools, candidate, way).kind == "wrong"), None)
     return spec
 
 
 def work(arguments):
-    tools, spec, way = arguments
+    tools, spec, ways = arguments
     torch.set_num_threads(1)
     logging.disable(logging.WARNING)
-    return spec, way, check(tools, spec, way)
+    sources = {}
+    return spec, [(way, check(tools, spec, way, sources)) for way in ways]
+
+
+def drawn_models(arguments):
+    """(spec, ways) of each seed."""
+    for seed in range(arguments.seed, arguments.seed + arguments.count):
+        draw = random.Random(seed)
+        spec = draw_spec(draw, seed)
+        # The exporters by turns: torch.export's takes ten times as long.
+        drawn = [draw_way(draw, i % 3 == 0) for i in range(arguments.drawn)]
+        yield spec, arguments.way or [*WAYS, *drawn]
+
+
+def report(spec, way, verdict, arguments):
+    if verdict.kind == "wrong":
+        print(f"FAIL seed {spec['seed']} --way '{way}'", *verdict.lines, sep="\n    ", flush=True)
+        if not arguments.no_reduce and not arguments.keep:
+            small = reduced(arguments.tools, spec, way)
+            print(f"    reduced: --way '{way}' --spec '{json.dumps(small)}'", *check(arguments.tools, small, way).lines[:4], sep="\n        ", flush=True)
+    elif arguments.verbose:
+        print(f"{verdict.kind} seed {spec['seed']} {way}", *verdict.lines[:4], sep="\n    ", flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--tools", required=True, type=Path)
     parser.add_argument("--count", type=int, default=12)
-    parser.add_argument("--seed", type=int, default=1, help="the first of COUNT seeds")
-    parser.add_argument("--way", choices=list(WAYS), action="append", help="only this one; may be repeated")
+    parser.add_argument("--seed", type=int, help="the first of COUNT seeds; by default the time")
+    parser.add_argument("--way", action="append", help=f"only this one; may be repeated: one of {', '.join(WAYS)}, or words as a failure prints them")
+    parser.add_argument("--drawn", type=int, default=3, help="ways beside those seven (3)")
     parser.add_argument("--spec", help="one model, as a failure prints it")
     parser.add_argument("--keep", type=Path, help="keep export, data and job of --spec in this folder")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--no-reduce", action="store_true")
     parser.add_argument("--verbose", action="store_true", help="also what is refused or explained")
     arguments = parser.parse_args()
+    if unknown := [way for way in arguments.way or [] if not is_way(way)]:
+        parser.error(f"no way: {unknown}")
     torch.set_num_threads(1)
     logging.disable(logging.WARNING)
-    ways = arguments.way or list(WAYS)
+    if arguments.seed is None:
+        arguments.seed = int(time.time()) % 10**8
+    began, counts, causes = time.monotonic(), collections.Counter(), collections.Counter()
     if arguments.spec:
-        specs = [json.loads(arguments.spec)]
+        models = [(json.loads(arguments.spec), arguments.way or list(WAYS))]
     else:
-        specs = [draw_spec(random.Random(seed), seed) for seed in range(arguments.seed, arguments.seed + arguments.count)]
-    counts, failed, causes = collections.Counter(), 0, collections.Counter()
+        models = list(drawn_models(arguments))
+        print(f"--seed {arguments.seed} --count {arguments.count}", flush=True)
     if arguments.keep:
-        results = [(spec, way, check(arguments.tools, spec, way, arguments.keep / way)) for spec in specs for way in ways]
+        results = [(spec, [(way, check(arguments.tools, spec, way, None, arguments.keep / way.replace(" ", "-"))) for way in ways]) for spec, ways in models]
     else:
         pool = concurrent.futures.ProcessPoolExecutor(arguments.jobs)
-        results = pool.map(work, [(arguments.tools, spec, way) for spec in specs for way in ways])
-    for spec, way, verdict in results:
-        counts[verdict.kind] += 1
-        if verdict.kind == "wrong":
-            failed += 1
-            print(f"FAIL seed {spec['seed']} {way}", *verdict.lines, sep="\n    ", flush=True)
-            if not arguments.no_reduce and not arguments.keep:
-                small = reduced(arguments.tools, spec, way)
-                print("    reduced:", json.dumps(small), *check(arguments.tools, small, way).lines[:4], sep="\n        ", flush=True)
-        elif verdict.kind in ("refused", "not exported"):
-            causes[re.sub(r"'[^']*'|\d+", "_", verdict.lines[-1] if verdict.lines else "")[:160]] += 1
-        if arguments.verbose and verdict.kind != "wrong":
-            print(f"{verdict.kind} seed {spec['seed']} {way}", *verdict.lines[:4], sep="\n    ", flush=True)
+        results = pool.map(work, [(arguments.tools, spec, ways) for spec, ways in models])
+    for spec, verdicts in results:
+        for way, verdict in verdicts:
+            counts[verdict.kind] += 1
+            report(spec, way, verdict, arguments)
+            if verdict.kind in ("refused", "not exported"):
+                causes[re.sub(r"'[^']*'|\d+", "_", verdict.lines[-1] if verdict.lines else "")[:160]] += 1
     for cause, count in causes.most_common(12):
         print(f"{count:5} {cause}")
-    print(", ".join(f"{count} {kind}" for kind, count in counts.most_common()))
-    print(f"{sum(counts.values()) - failed} passed, {failed} failed")
-    return 1 if failed else 0
+    print(", ".join(f"{count} {kind}" for kind, count in counts.most_common()), f"in {time.monotonic() - began:.0f} s")
+    print(f"{sum(counts.values()) - counts['wrong']} passed, {counts['wrong']} failed")
+    return 1 if counts["wrong"] else 0
 
 
 if __name__ == "__main__":

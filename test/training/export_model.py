@@ -49,23 +49,28 @@ def strip_metadata(model, metadata=None):
 
 
 def export(module, samples, input_names, path, dynamo, training, dynamic, optimize=True, opset_version=None,
-           external_data=False, metadata=None):
-    """Exports `module` at `samples` (a tuple of tensors) to `path`; `dynamic` names dimension 0 `batch`.
-    `metadata` is what to keep of it, by key; None: all."""
+           external_data=False, fold=None, metadata=None):
+    """Exports `module` at `samples` (a tuple of tensors) to `path`. `dynamic`: True names dimension 0 `batch`; or {input: {dimension: name}}.
+    `fold` is for the legacy exporter; None: what it does by itself. `metadata` is what to keep of it, by key; None: all."""
     module.train(training)
+    if dynamic is True:
+        dynamic = {name: {0: "batch"} for name in input_names}
     options = dict(input_names=list(input_names), output_names=["output"], opset_version=opset_version)
     if dynamo:
         options.update(dynamo=True, optimize=optimize, external_data=external_data, verbose=False)
         if dynamic:
-            batch = torch.export.Dim("batch", min=1, max=4096)
-            options["dynamic_shapes"] = tuple({0: batch} for _ in samples)
+            symbols = {name: torch.export.Dim(name, min=1, max=4096) for dims in dynamic.values() for name in dims.values()}
+            options["dynamic_shapes"] = tuple({d: symbols[s] for d, s in dynamic[name].items()} for name in input_names)
     else:
         mode = torch.onnx.TrainingMode.TRAINING if training else torch.onnx.TrainingMode.EVAL
-        options.update(dynamo=False, training=mode, do_constant_folding=not training)
+        options.update(dynamo=False, training=mode, do_constant_folding=not training if fold is None else fold)
         if dynamic:
-            options["dynamic_axes"] = {name: {0: "batch"} for name in input_names}
+            options["dynamic_axes"] = dynamic
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
         torch.onnx.export(module, samples, str(path), **options)
     model = strip_metadata(onnx.load(str(path), load_external_data=False), metadata)
+    if external_data and not dynamo:  # which the legacy exporter does for large models only
+        onnx.external_data_helper.convert_model_to_external_data(model, location=f"{path.name}.data", size_threshold=0)
+        onnx.external_data_helper.write_external_data_tensors(model, str(path.parent))
     path.write_bytes(model.SerializeToString(deterministic=True))

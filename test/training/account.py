@@ -1,0 +1,215 @@
+"""Whether an account of an import (`titan-compile --check --json`) and the training run behind it are true: names, shapes, kinds, ties, the first
+update of every tensor, all losses. What differs from PyTorch must stand in the account, in a line that is about that tensor and that a note
+explains. Needs numpy only.
+
+The first step is the strict one. Before it both have the same values, so the first loss and each tensor's first update are PyTorch's whatever else
+was folded, cut or frozen: only what a line says of the tensor itself explains another update. Later steps are compared where all that PyTorch trains
+is trained.
+"""
+import dataclasses
+import itertools
+
+import numpy as np
+
+LOSS_TOLERANCE = 1e-4   # relative
+UPDATE_TOLERANCE = 0.02  # of the norm of what training added to the tensor
+TRAINED = ("exact", "guessed", "part", "made up")
+DOUBTFUL = ("part", "made up", "constant")
+
+
+@dataclasses.dataclass
+class Source:
+    """What PyTorch has. `states`: the state_dict before the first step, after it and after the last one; `ties`: the names of one tensor; `buffers`:
+    {name: whether the state_dict has it}; `unused`: parameters without gradient; `losses`: of each step."""
+    states: list
+    ties: list
+    buffers: dict
+    unused: set
+    losses: list
+
+    def names_of(self, name):
+        return next((names for names in self.ties if name in names), [name])
+
+    def parameters(self):
+        """The names of each parameter, all ties in one."""
+        groups = {tuple(self.names_of(name)) for name in self.states[0] if name not in self.buffers}
+        return sorted(groups)
+
+
+@dataclasses.dataclass
+class Export:
+    """What the file has: the names of its initializers of floats, and those of the source that its signature lists (none: it has no signature)."""
+    initializers: list
+    listed: list
+
+
+@dataclasses.dataclass
+class Run:
+    """What Titan made of it: losses, and the tensors after the first and the last step."""
+    losses: list
+    first: dict
+    last: dict
+
+
+class Findings:
+    """`silent`: differences that nothing explains; `explained`: those that the account explains. `loose`: PyTorch trains something that the job does
+    not, or the other way round, so that later steps differ."""
+
+    def __init__(self):
+        self.silent, self.explained, self.loose, self.moved = [], [], False, []
+
+
+def close(mine, other, update):
+    """Whether two values of a tensor are one, after a training that moved it by `update`."""
+    error = np.linalg.norm(np.asarray(mine, np.float64) - other)
+    return error <= UPDATE_TOLERANCE * update + 2e-6 * np.linalg.norm(other) + 1e-7
+
+
+def update_of(source, name, step):
+    return np.linalg.norm(source.states[step][name].astype(np.float64) - source.states[0][name])
+
+
+def movements(tensor):
+    """The tensor as it stands, and with its dimensions in any other order."""
+    orders = itertools.permutations(range(tensor.ndim)) if tensor.ndim <= 4 else [tuple(range(tensor.ndim))]
+    return (tensor.transpose(order).reshape(-1) for order in orders)
+
+
+def is_moved(mine, source, name, step=1):
+    """Whether `mine`, after a step, is PyTorch's tensor `name`, reshaped or transposed."""
+    other, update = source.states[step][name], update_of(source, name, step)
+    return mine.size == other.size and any(close(moved, other.reshape(-1), update) for moved in movements(mine))
+
+
+def judge(account, export, run, source):
+    """`account`: the list "tensors" of the JSON. Returns Findings."""
+    found = Findings()
+    closure(account, export, source, found)
+    trained = {line["name"]: line for line in account if line["standing"] in TRAINED}
+    for name in sorted(set(run.first) ^ set(trained)):
+        found.silent.append(f"{name} is in the {'checkpoint' if name in run.first else 'account'} alone")
+    by_source = {}
+    for line in account:
+        check_line(line, source, by_source, found)
+    free = [line for line in account if line["standing"] in ("part", "made up", "guessed") and line["noted"] and line["name"] in run.first
+            and not any(line in lines for lines in by_source.values())]
+    for names in source.parameters():
+        check_parameter(names, account, export, run, source, by_source, free, found)
+    for line in free:
+        found.explained.append(f"{line['name']} {line['shape']} is trained, {line['standing']}")
+        found.loose = True
+    check_losses(run, source, found)
+    if not found.loose:
+        for names, lines in by_source.items():
+            for line in lines:
+                check_update(line, run.last, names, source, -1, found, "in the end ")
+        found.silent += [f"{mine} is not {name} in the end" for mine, name in found.moved if not is_moved(run.last[mine], source, name, -1)]
+    return found
+
+
+def closure(account, export, source, found):
+    """Each tensor of the file and each name has one line. The signature also lists what no state_dict has, and integers."""
+    for field, one in (("name", lambda line: [line["name"]]), ("initializer", lambda line: line["initializers"])):
+        seen = [name for line in account for name in one(line)]
+        found.silent += [f"{field} {name} has several lines" for name in sorted({n for n in seen if seen.count(n) > 1})]
+    lines = {name.split("#")[0] for line in account for name in line["initializers"]}
+    found.silent += [f"tensor {name} has no line" for name in export.initializers if name not in lines]
+    known = {line["name"] for line in account}
+    found.silent += [f"{name} of the signature has no line" for name in export.listed
+                     if name not in known and name in source.states[0] and source.states[0][name].dtype.kind == "f"]
+
+
+def check_line(line, source, by_source, found):
+    """What a line claims by itself; fills `by_source` (names of a tensor of PyTorch -> lines that hold all of it)."""
+    name, standing, noted, start = line["name"], line["standing"], line["noted"], source.states[0]
+    say = (lambda text: found.explained.append(text)) if noted else (lambda text: found.silent.append(text))
+    if standing in ("exact", "guessed") or standing == "made up" and noted and name in start:
+        if name not in start:
+            if source.buffers.get(name) is False and line["kind"] != "parameter":
+                return
+            say(f"{name} {line['shape']} is no name of PyTorch")
+        elif list(line["shape"]) != list(start[name].shape):
+            found.silent.append(f"{name} has shape {line['shape']}, in PyTorch {list(start[name].shape)}")
+        elif (line["kind"] == "parameter") == (name in source.buffers):
+            say(f"{name} is a {line['kind']}, and not in PyTorch")
+            found.loose = True
+        elif standing == "exact" or noted:
+            by_source.setdefault(tuple(source.names_of(name)), []).append(line)
+        else:
+            found.silent.append(f"{name} is guessed, without a note")
+    elif standing == "alias":
+        if any(name in start and of in start and of not in source.names_of(name) for of in line["of"]):
+            say(f"{name} is {' = '.join(line['of'])}, and not in PyTorch")
+    elif standing in ("part", "made up"):
+        if not noted:
+            found.silent.append(f"{name} is {standing}, without a note")
+        if name in start:
+            found.silent.append(f"{name} {line['shape']} is {standing}, under a name of PyTorch's")
+    elif standing == "constant":
+        if name in start and name not in source.buffers and name not in source.unused:
+            say(f"{name} is a constant, and trained in PyTorch")
+            found.loose = True
+        if not noted and not line["proof"] and line["shape"] != []:
+            found.silent.append(f"{name} {line['shape']} is a constant without proof or note")
+
+
+def check_update(line, tensors, names, source, step, found, when=""):
+    """The tensor of `line` against PyTorch's after a step; False where it differs."""
+    name = line["name"]
+    mine, other = tensors.get(name), source.states[step][names[0]]
+    if mine is None or mine.shape != other.shape:
+        return True  # said already
+    update = update_of(source, names[0], step)
+    if close(mine, other, update):
+        return True
+    error = np.linalg.norm(mine - other)
+    found.silent.append(f"{name} is {when}{error:.2g} from PyTorch's after an update of {update:.2g}")
+    return False
+
+
+def check_parameter(names, account, export, run, source, by_source, free, found):
+    """One parameter of PyTorch, under all its names: something trains it, or a line says what does not. Takes the lines that are it from `free`."""
+    shape, lines = list(source.states[0][names[0]].shape), by_source.get(names, [])
+    unused = set(names) <= source.unused
+    of_it = [line for line in account if line["standing"] == "part" and set(line["of"]) & set(names) and line["noted"]]
+    if len(lines) > 1:
+        text = f"{' = '.join(line['name'] for line in lines)} is trained {len(lines)} times"
+        (found.explained if all(line["noted"] for line in lines) else found.silent).append(text)
+        found.loose = True
+        return
+    if lines:
+        attempt = Findings()
+        if not check_update(lines[0], run.first, names, source, 1, attempt):
+            # A tie that is lost, or a part that is trained apart, has the rest of the gradient.
+            rest = [line for line in free if len(names) > 1 or not export.listed]
+            explained = lines[0]["noted"] or of_it or rest
+            (found.explained if explained else found.silent).extend(attempt.silent)
+            found.loose = True
+        return
+    moved = [line for line in free if line["name"] in run.first and is_moved(run.first[line["name"]], source, names[0])]
+    absent = [line for line in account if line["standing"] in ("absent", "alias", "constant") and line["name"] in names and line["noted"]]
+    if moved:
+        free.remove(moved[0])
+        found.moved.append((moved[0]["name"], names[0]))
+        found.explained.append(f"{names[0]} {shape} is trained as {moved[0]['name']}")
+    elif unused:
+        pass
+    elif of_it or absent:
+        found.explained.append(f"{names[0]} {shape} is not there, as the account says")
+        found.loose = True
+    elif not export.listed and any(line["noted"] and line["standing"] in DOUBTFUL for line in account):
+        found.explained.append(f"{names[0]} {shape} is not there, and no name says so: the file has none")
+        found.loose = True
+    else:
+        found.silent.append(f"{names[0]} {shape} is not there")
+
+
+def check_losses(run, source, found):
+    if None in run.losses or len(run.losses) != len(source.losses):
+        found.silent.append(f"losses {run.losses}, PyTorch's {source.losses}")
+        return
+    errors = np.abs(np.subtract(run.losses, source.losses)) / np.maximum(np.abs(source.losses), 1e-12)
+    if not errors[0] <= LOSS_TOLERANCE:
+        found.silent.append(f"the first loss is {run.losses[0]:.7g}, PyTorch's {source.losses[0]:.7g}")
+    elif not found.loose and not np.all(errors <= LOSS_TOLERANCE):
+        found.silent.append(f"losses {run.losses[-1]:.7g} and {source.losses[-1]:.7g} at the end, worst relative error {errors.max():.1e}")
