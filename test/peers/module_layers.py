@@ -199,8 +199,19 @@ def tied_autoencoder(part, width, model):
     return module
 
 
-class Sum(nn.Module):
-    """Upper triangle, mirrored: a symmetric weight."""
+def spare(part, width, model):
+    """A parameter whose first name nothing uses, as T5's `shared.weight`."""
+    if part["leaf"] == "norm":
+        module = Function(lambda m, x: m.used(x), first=nn.LayerNorm(width), used=nn.LayerNorm(width))
+        module.used.bias = module.first.bias
+    else:
+        module = Function(lambda m, x: m.used(x), first=nn.Linear(width, width, bias=False), used=nn.Linear(width, width))
+    module.used.weight = module.first.weight
+    return module
+
+
+class Symmetric(nn.Module):
+    """A weight of its upper triangle, mirrored."""
 
     def forward(self, w):
         return w.triu() + w.triu(1).transpose(-1, -2)
@@ -225,7 +236,7 @@ def parametrized(part, width, model):
         return parametrizations.spectral_norm(layer)
     if form == "old_weight_norm":
         return nn.utils.weight_norm(layer)
-    parametrize.register_parametrization(layer, "weight", Sum() if form == "symmetric" else LowRank(width, 2))
+    parametrize.register_parametrization(layer, "weight", Symmetric() if form == "symmetric" else LowRank(width, 2))
     return layer
 
 
@@ -273,6 +284,7 @@ LAYERS = {
     "again": (lambda part, width, model: model.made[part["of"]], {"of": None}),
     "copy": (copied, {"of": None}),
     "tied": (tied, {"of": None, "turned": [False, True]}),
+    "spare": (spare, {"leaf": ["norm", "linear"]}),
     "tied_norm": (tied_norm, {"both": [False, True]}),
     "tied_autoencoder": (tied_autoencoder, {"form": ["function", "both"]}),
     "unused": (unused, {"leaf": ["parameter", "linear"]}),

@@ -31,7 +31,8 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "training"))
 import titan_job
-from account import Export, Run, Source, judge
+from account import Export, Source
+from judged_run import Verdict, judged_run
 from make_references import aliases
 from module_parts import data_of, draw_spec, inputs_of, model_of, smaller
 from module_ways import DTYPES, WAYS, draw_way, export, is_way, options_of
@@ -42,17 +43,12 @@ FLOATS = {onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE, onnx.TensorProto.FLOA
 SIGNATURE = "pkg.torch.export.ExportedProgram.graph_signature"
 
 
-def recipe_of(spec):
-    """The loss is the mean over elements, so that it has a gradient of every output."""
-    length = f"[model]\ndims = {{ length = {spec['length']} }}\n"
-    return (f'{{length}}[loss]\nkind = "{"cross_entropy" if spec.get("embedded") else "mse"}"\n[optimizer]\nkind = "sgd"\nlr = 0.05\n'
+def recipe_of(spec, named):
+    """`named`: whether the export has a name for the length."""
+    length = f"[model]\ndims = {{ length = {spec['length']} }}\n" if named else ""
+    return (f'{length}[loss]\nkind = "{"cross_entropy" if spec.get("embedded") else "mse"}"\n[optimizer]\nkind = "sgd"\nlr = 0.05\n'
             f'[batch]\nmicro = {ROWS}\nglobal = {ROWS}\n[data]\ntrain = "data.npz"\nshuffle = false\n'
-            f"[train]\nsteps = {STEPS}\n[checkpoint]\nevery = 1\nkeep = {STEPS}\n"), length
-
-
-def run(command):
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=120)
-    return done.returncode, done.stdout, done.stderr
+            f"[train]\nsteps = {STEPS}\n[checkpoint]\nevery = 1\nkeep = {STEPS}\n")
 
 
 @contextlib.contextmanager
@@ -70,14 +66,6 @@ def quiet():
         os.dup2(kept, 1)
         os.close(kept)
         os.close(nowhere)
-
-
-class Verdict:
-    """What one way of one model came to, with the reasons. `kind`: ok; explained (the account has every difference); refused (by Titan), not
-    exported (by PyTorch), diverges (in PyTorch); wrong."""
-
-    def __init__(self, kind, lines=()):
-        self.kind, self.lines = kind, list(lines)
 
 
 def state_of(model):
@@ -124,8 +112,7 @@ def check_way(tools, spec, way, sources, scratch):
     if any(part.get("form") == "spectral" for part in spec["parts"]):
         options = options | dict(training=False)  # a power iteration in each forward is another model
     data = data_of(spec, ROWS * STEPS, DTYPES[dtype])
-    recipe, length = recipe_of(spec)
-    recipe = recipe.replace("{length}", length if "length" in way.split() and spec["sequence"] else "")
+    recipe = recipe_of(spec, "length" in way.split() and spec["sequence"])
     np.savez(scratch / "data.npz", **data)
     (scratch / "train.toml").write_text(recipe)
     floats = torch.from_numpy(np.zeros(1, DTYPES[dtype])).dtype
@@ -140,26 +127,8 @@ def check_way(tools, spec, way, sources, scratch):
         sources[dtype] = trained_by_pytorch(model_of(spec), tomllib.loads(recipe), data, inputs, floats)
     if sources[dtype] is None:
         return Verdict("diverges")
-    compile_model = [tools / "titan-compile", scratch / "model.onnx", "--recipe", scratch / "train.toml"]
-    code, printed, said = run([*compile_model, "--check", "--json"])
-    if code not in (0, 1):
-        return Verdict("wrong", [f"titan-compile --check ends with {code}", *said.splitlines()[-3:]])
-    checked = json.loads(printed) if printed else {}
-    code, _, said = run([*compile_model, "-o", scratch / "job"])
-    if code not in (0, 1):
-        return Verdict("wrong", [f"titan-compile ends with {code}", *said.splitlines()[-3:]])
-    if code == 1:
-        return Verdict("refused", said.splitlines()[-2:])
-    notes = [line for line in said.splitlines() if "note:" in line]
-    code, _, failed = run([scratch / "job", "train", "--out", scratch / "run", "--data", scratch / "data.npz", "--threads", 1])
-    if code != 0:
-        return Verdict("wrong", [f"the job ends with {code}", *failed.splitlines()[-3:]])
-    losses = [row["loss"] for row in titan_job.metrics_of(scratch / "run")]
-    trained = Run(losses, titan_job.checkpoint(scratch / "run", 1), titan_job.checkpoint(scratch / "run", STEPS))
-    found = judge(checked["tensors"], read_export(scratch / "model.onnx"), trained, sources[dtype])
-    if found.silent:
-        return Verdict("wrong", [f"silent: {line}" for line in found.silent] + notes)
-    return Verdict("explained" if found.explained else "ok", found.explained)
+    return judged_run(tools, scratch / "model.onnx", scratch / "train.toml", scratch / "data.npz", read_export(scratch / "model.onnx"),
+                      sources[dtype], scratch)
 
 
 def check(tools, spec, way, sources=None, scratch=None):
