@@ -5,7 +5,7 @@ must say what differs (test/training/account.py): a silent difference fails. A f
 Each model takes the seven ways of test/training/export_model.py and --drawn others of module_ways.py: opsets 13 to 25, f32 and f64, folded or not,
 with names for batch and length, with external data. 200 models take twenty minutes of two cores.
 
-    test/peers/run-with-peers test/peers/random_modules.py --tools build/dev/bin [--count 12] [--seed 7] [--way legacy-eval] [--no-reduce]
+    test/peers/run-with-peers test/peers/random_modules.py --tools build/dev/bin [--count 12] [--seed 7] [--way legacy-eval] [--reduce 0]
     test/peers/run-with-peers test/peers/random_modules.py --tools build/dev/bin --spec '{"seed": ...}' --way 'legacy eval folded 16 static f64'
 """
 import argparse
@@ -106,17 +106,21 @@ def read_export(path):
 
 def check_way(tools, spec, way, sources, scratch):
     """`sources`: Source by type of floats, filled."""
-    scratch.mkdir(parents=True, exist_ok=True)
     inputs = inputs_of(spec)
     options, dtype = options_of(way, spec, inputs)
     if any(part.get("form") == "spectral" for part in spec["parts"]):
         options = options | dict(training=False)  # a power iteration in each forward is another model
-    data = data_of(spec, ROWS * STEPS, DTYPES[dtype])
     recipe = recipe_of(spec, "length" in way.split() and spec["sequence"])
+    return check_module(tools, lambda: model_of(spec), data_of(spec, ROWS * STEPS, DTYPES[dtype]), inputs, recipe, options, dtype, sources, scratch)
+
+
+def check_module(tools, make, data, inputs, recipe, options, dtype, sources, scratch):
+    """The module that `make` returns, always with the same weights, called with the arrays `inputs` of `data`."""
+    scratch.mkdir(parents=True, exist_ok=True)
     np.savez(scratch / "data.npz", **data)
     (scratch / "train.toml").write_text(recipe)
     floats = torch.from_numpy(np.zeros(1, DTYPES[dtype])).dtype
-    model = model_of(spec)
+    model = make()
     model._apply(lambda tensor: tensor.to(floats) if tensor.is_floating_point() else tensor)
     try:
         with quiet():
@@ -124,7 +128,7 @@ def check_way(tools, spec, way, sources, scratch):
     except Exception as error:  # the exporter's own failures are not ours
         return Verdict("not exported", [f"{type(error).__name__}: {str(error).splitlines()[0][:200] if str(error) else ''}"])
     if dtype not in sources:
-        sources[dtype] = trained_by_pytorch(model_of(spec), tomllib.loads(recipe), data, inputs, floats)
+        sources[dtype] = trained_by_pytorch(make(), tomllib.loads(recipe), data, inputs, floats)
     if sources[dtype] is None:
         return Verdict("diverges")
     return judged_run(tools, scratch / "model.onnx", scratch / "train.toml", scratch / "data.npz", read_export(scratch / "model.onnx"),
@@ -166,10 +170,10 @@ def drawn_models(arguments):
         yield spec, arguments.way or [*WAYS, *drawn]
 
 
-def report(spec, way, verdict, arguments):
+def report(spec, way, verdict, arguments, reduce):
     if verdict.kind == "wrong":
         print(f"FAIL seed {spec['seed']} --way '{way}'", *verdict.lines, sep="\n    ", flush=True)
-        if not arguments.no_reduce and not arguments.keep:
+        if reduce and not arguments.keep:
             small = reduced(arguments.tools, spec, way)
             print(f"    reduced: --way '{way}' --spec '{json.dumps(small)}'", *check(arguments.tools, small, way).lines[:4], sep="\n        ", flush=True)
     elif arguments.verbose:
@@ -186,7 +190,7 @@ def main():
     parser.add_argument("--spec", help="one model, as a failure prints it")
     parser.add_argument("--keep", type=Path, help="keep export, data and job of --spec in this folder")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--no-reduce", action="store_true")
+    parser.add_argument("--reduce", type=int, default=5, help="how many failures are made smaller (5)")
     parser.add_argument("--verbose", action="store_true", help="also what is refused or explained")
     arguments = parser.parse_args()
     if unknown := [way for way in arguments.way or [] if not is_way(way)]:
@@ -209,7 +213,7 @@ def main():
     for spec, verdicts in results:
         for way, verdict in verdicts:
             counts[verdict.kind] += 1
-            report(spec, way, verdict, arguments)
+            report(spec, way, verdict, arguments, counts["wrong"] <= arguments.reduce)
             if verdict.kind in ("refused", "not exported"):
                 causes[re.sub(r"'[^']*'|\d+", "_", verdict.lines[-1] if verdict.lines else "")[:160]] += 1
     for cause, count in causes.most_common(12):
