@@ -14,7 +14,6 @@ import numpy as np
 LOSS_TOLERANCE = 1e-4   # relative
 UPDATE_TOLERANCE = 0.02  # of the norm of what training added to the tensor
 TRAINED = ("exact", "guessed", "part", "made up")
-DOUBTFUL = ("part", "made up", "constant")
 
 
 @dataclasses.dataclass
@@ -81,10 +80,11 @@ def is_moved(mine, source, name, step=1):
     return mine.size == other.size and any(close(moved, other.reshape(-1), update) for moved in movements(mine))
 
 
-def judge(account, export, run, source):
-    """`account`: the list "tensors" of the JSON. Returns Findings."""
-    found = Findings()
+def judge(checked, export, run, source):
+    """`checked`: the JSON. Returns Findings."""
+    found, account = Findings(), checked["tensors"]
     closure(account, export, source, found)
+    check_notes(checked, found)
     trained = {line["name"]: line for line in account if line["standing"] in TRAINED}
     for name in sorted(set(run.first) ^ set(trained)):
         found.silent.append(f"{name} is in the {'checkpoint' if name in run.first else 'account'} alone")
@@ -93,8 +93,12 @@ def judge(account, export, run, source):
         check_line(line, source, by_source, found)
     free = [line for line in account if line["standing"] in ("part", "made up", "guessed") and line["noted"] and line["name"] in run.first
             and not any(line in lines for lines in by_source.values())]
-    for names in source.parameters():
-        check_parameter(names, account, export, run, source, by_source, free, found)
+    missing = [names for names in source.parameters() if names not in by_source]
+    missing = [names for names in missing if not find_moved(names, run, source, free, found)]
+    for names, lines in by_source.items():
+        check_present(names, lines, account, export, run, source, free, found)
+    for names in missing:
+        check_missing(names, account, export, source, free, found)
     for line in free:
         found.explained.append(f"{line['name']} {line['shape']} is trained, {line['standing']}")
         found.loose = True
@@ -117,6 +121,17 @@ def closure(account, export, source, found):
     known = {line["name"] for line in account}
     found.silent += [f"{name} of the signature has no line" for name in export.listed
                      if name not in known and name in source.states[0] and source.states[0][name].dtype.kind == "f"]
+
+
+def check_notes(checked, found):
+    """A line that is noted has its name, or that of its tensor, in a note; the counts are those of the lines."""
+    text = "\n".join(checked["notes"])
+    for line in checked["tensors"]:
+        if line["noted"] and not any(f"'{name}'" in text for name in [line["name"], *line["initializers"]]):
+            found.silent.append(f"{line['name']} is in no note")
+    for standing, count in checked["counts"].items():
+        if count != sum(line["standing"] == standing for line in checked["tensors"]):
+            found.silent.append(f"{count} lines are counted as {standing}")
 
 
 def check_line(line, source, by_source, found):
@@ -167,41 +182,52 @@ def check_update(line, tensors, names, source, step, found, when=""):
     return False
 
 
-def check_parameter(names, account, export, run, source, by_source, free, found):
-    """One parameter of PyTorch, under all its names: something trains it, or a line says what does not. Takes the lines that are it from `free`."""
-    shape, lines = list(source.states[0][names[0]].shape), by_source.get(names, [])
-    unused = set(names) <= source.unused
-    of_it = [line for line in account if line["standing"] == "part" and set(line["of"]) & set(names) and line["noted"]]
+def check_present(names, lines, account, export, run, source, free, found):
+    """A parameter or buffer of PyTorch, under all its names, that `lines` say they are."""
     if len(lines) > 1:
         text = f"{' = '.join(line['name'] for line in lines)} is trained {len(lines)} times"
         (found.explained if all(line["noted"] for line in lines) else found.silent).append(text)
         found.loose = True
         return
-    if lines:
-        attempt = Findings()
-        if not check_update(lines[0], run.first, names, source, 1, attempt):
-            # A tie that is lost, or a part that is trained apart, has the rest of the gradient.
-            rest = [line for line in free if len(names) > 1 or not export.listed]
-            explained = lines[0]["noted"] or of_it or rest
-            (found.explained if explained else found.silent).extend(attempt.silent)
-            found.loose = True
+    attempt = Findings()
+    if not check_update(lines[0], run.first, names, source, 1, attempt):
+        # A tie that is lost, or a part that is trained apart, has the rest of the gradient.
+        rest = free if len(names) > 1 or not export.listed else []
+        explained = lines[0]["noted"] or parts_of(names, account) or rest
+        (found.explained if explained else found.silent).extend(attempt.silent)
+        found.loose = True
+
+
+def find_moved(names, run, source, free, found):
+    """Whether a tensor of another name is all of the parameter; takes its line from `free`."""
+    line = next((line for line in free if is_moved(run.first[line["name"]], source, names[0])), None)
+    if line is None:
+        return False
+    free.remove(line)
+    found.moved.append((line["name"], names[0]))
+    found.explained.append(f"{names[0]} {list(source.states[0][names[0]].shape)} is trained as {line['name']}")
+    return True
+
+
+def check_missing(names, account, export, source, free, found):
+    """A parameter of PyTorch that nothing is all of: a line says what became of it."""
+    text = f"{names[0]} {list(source.states[0][names[0]].shape)} is not there"
+    said = [line for line in account if line["standing"] in ("absent", "alias", "constant") and line["name"] in names and line["noted"]]
+    # A file without signature does not know the name: its trace is a tensor that is nothing of the source, or a constant.
+    traces = [line for line in account if line["standing"] == "constant" and line["noted"]] + free
+    if set(names) <= source.unused:
         return
-    moved = [line for line in free if line["name"] in run.first and is_moved(run.first[line["name"]], source, names[0])]
-    absent = [line for line in account if line["standing"] in ("absent", "alias", "constant") and line["name"] in names and line["noted"]]
-    if moved:
-        free.remove(moved[0])
-        found.moved.append((moved[0]["name"], names[0]))
-        found.explained.append(f"{names[0]} {shape} is trained as {moved[0]['name']}")
-    elif unused:
-        pass
-    elif of_it or absent:
-        found.explained.append(f"{names[0]} {shape} is not there, as the account says")
-        found.loose = True
-    elif not export.listed and any(line["noted"] and line["standing"] in DOUBTFUL for line in account):
-        found.explained.append(f"{names[0]} {shape} is not there, and no name says so: the file has none")
-        found.loose = True
+    found.loose = True
+    if parts_of(names, account) or said:
+        found.explained.append(f"{text}, as the account says")
+    elif not export.listed and traces:
+        found.explained.append(f"{text}, and the file has no names")
     else:
-        found.silent.append(f"{names[0]} {shape} is not there")
+        found.silent.append(text)
+
+
+def parts_of(names, account):
+    return [line for line in account if line["standing"] == "part" and set(line["of"]) & set(names) and line["noted"]]
 
 
 def check_losses(run, source, found):

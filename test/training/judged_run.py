@@ -41,7 +41,7 @@ def judged_run(tools, model, recipe, data, export, source, scratch):
         return Verdict("wrong", [f"the job ends with {code}", *failed.splitlines()[-3:]])
     losses = titan_job.losses_of(scratch / "run")
     trained = Run(losses, titan_job.checkpoint(scratch / "run", 1), titan_job.checkpoint(scratch / "run", len(source.losses)))
-    found = judge(checked["tensors"], export, trained, source)
+    found = judge(checked, export, trained, source)
     if found.silent:
         return Verdict("wrong", [f"silent: {line}" for line in found.silent] + [line for line in said.splitlines() if "note:" in line])
     return Verdict("explained" if found.explained else "ok", found.explained)
