@@ -186,7 +186,7 @@ def check_present(names, lines, account, export, run, source, free, found):
     """A parameter or buffer of PyTorch, under all its names, that `lines` say they are."""
     if len(lines) > 1:
         text = f"{' = '.join(line['name'] for line in lines)} is trained {len(lines)} times"
-        (found.explained if all(line["noted"] for line in lines) else found.silent).append(text)
+        (found.explained if any(line["noted"] for line in lines) else found.silent).append(text)
         found.loose = True
         return
     attempt = Findings()
