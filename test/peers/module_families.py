@@ -252,7 +252,7 @@ def flow(part, width, model):
         module.register_buffer("low", torch.tril(torch.ones(width, width), -1))
         module.register_buffer("one", torch.eye(width), persistent=False)
         module.l, module.u, module.d = (nn.Parameter(torch.randn(*shape) * 0.3) for shape in ((width, width), (width, width), (width,)))
-        module.function = lambda m, x: x @ (m.p @ (m.l * m.low + m.one) @ (m.u * m.low.t() + torch.diag(m.d.exp())))
+        module.function = lambda m, x: x @ (m.p @ (m.l * m.low + m.one) @ (m.u * m.low.t() + m.one * m.d.exp()))
         return module
     if form == "permuted":
         module = Function(lambda m, x: m.a(x[..., m.order]), a=nn.Linear(width, width))
