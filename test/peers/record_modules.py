@@ -70,6 +70,8 @@ CASES = {
     "fresh-decoder": (spec(part("decoder", layers=1, memory="linear"), sequence=True), ["dynamo-optimized"]),
     "flow-of-fresh-scales": (spec(part("flow", form="actnorm"), part("flow", form="scaled")), [*BOTH, "dynamo-17"]),
     "masked-weight": (spec(part("fold", form="masked", at="module")), ["legacy-train", *BOTH]),
+    "two-bilinears": (spec(part("bilinear"), part("copy", of=0)), ["dynamo-optimized"]),
+    "masks-without-metadata": (spec(part("buffer", form="mask", persistent=True)), ["dynamo-17", "legacy-eval"]),
     "tied-gate": (spec(part("gate"), part("tied", of=0, turned=False), moved=True), BOTH),
     "fresh-t5": (spec(part("t5", decoder=True), sequence=True), BOTH),
     "coupling-in-f64": (spec(part("flow", form="scaled", residual=True), part("linear", bias=False, zero=False, residual=True), width=6, length=5,
