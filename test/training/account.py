@@ -112,13 +112,14 @@ def judge(checked, export, run, source):
 
 
 def closure(account, export, source, found):
-    """Each tensor of the file and each name has one line. The signature also lists what no state_dict has, and integers."""
+    """Each tensor of the file and each name has one line; a part's line has the names of what it is of. The signature also lists what no
+    state_dict has, and integers."""
     for field, one in (("name", lambda line: [line["name"]]), ("initializer", lambda line: line["initializers"])):
         seen = [name for line in account for name in one(line)]
         found.silent += [f"{field} {name} has several lines" for name in sorted({n for n in seen if seen.count(n) > 1})]
     lines = {name.split("#")[0] for line in account for name in line["initializers"]}
     found.silent += [f"tensor {name} has no line" for name in export.initializers if name not in lines]
-    known = {line["name"] for line in account}
+    known = {line["name"] for line in account} | {name for line in account if line["standing"] == "part" for name in line["of"]}
     found.silent += [f"{name} of the signature has no line" for name in export.listed
                      if name not in known and name in source.states[0] and source.states[0][name].dtype.kind == "f"]
 
