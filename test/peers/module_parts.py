@@ -1,14 +1,17 @@
-"""Random modules, as data. A spec is a dict of sizes and parts; a part is a dict {"kind": ..., options} of module_layers.py or
-module_families.py. So a model can be printed, made again, and made smaller by leaving parts out.
+"""Random modules, as data. A spec is a dict of sizes and parts; a part is a dict {"kind": ..., options} of module_layers.py,
+module_sequences.py or module_families.py. So a model can be printed, made again, and made smaller by leaving parts out.
 """
 import numpy as np
 import torch
 from torch import nn
 
-from module_families import FAMILIES, FLAT, IDS, NEEDS, SEQUENTIAL
+import module_families
+from module_families import FAMILIES, FLAT, IDS, NEEDS
 from module_layers import LAYERS
+from module_sequences import SEQUENCES
 
-PARTS = LAYERS | FAMILIES
+PARTS = LAYERS | SEQUENCES | FAMILIES
+SEQUENTIAL = module_families.SEQUENTIAL | set(SEQUENCES)
 
 
 class Model(nn.Module):

@@ -193,7 +193,9 @@ def check_present(names, lines, account, export, run, source, free, found):
     attempt = Findings()
     if not check_update(lines[0], run.first, names, source, 1, attempt):
         # A tie that is lost, or a part that is trained apart, has the rest of the gradient.
-        rest = free if len(names) > 1 or not export.listed else []
+        rest = free if len(names) > 1 else []
+        if not export.listed:
+            rest = traces(account, free)
         explained = lines[0]["noted"] or parts_of(names, account) or rest
         (found.explained if explained else found.silent).extend(attempt.silent)
         found.loose = True
@@ -214,17 +216,20 @@ def check_missing(names, account, export, source, free, found):
     """A parameter of PyTorch that nothing is all of: a line says what became of it."""
     text = f"{names[0]} {list(source.states[0][names[0]].shape)} is not there"
     said = [line for line in account if line["standing"] in ("absent", "alias", "constant") and line["name"] in names and line["noted"]]
-    # A file without signature does not know the name: its trace is a tensor that is nothing of the source, or a constant.
-    traces = [line for line in account if line["standing"] == "constant" and line["noted"]] + free
     if set(names) <= source.unused:
         return
     found.loose = True
     if parts_of(names, account) or said:
         found.explained.append(f"{text}, as the account says")
-    elif not export.listed and traces:
+    elif not export.listed and traces(account, free):
         found.explained.append(f"{text}, and the file has no names")
     else:
         found.silent.append(text)
+
+
+def traces(account, free):
+    """What a parameter may have become in a file without signature, which knows no names: tensors that are nothing of the source, constants."""
+    return [line for line in account if line["standing"] == "constant" and line["noted"]] + free
 
 
 def parts_of(names, account):
