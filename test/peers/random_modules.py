@@ -90,8 +90,11 @@ def trained_by_pytorch(model, recipe, data, inputs, dtype):
     states.append(state_of(model))
     if not np.all(np.isfinite(losses)) or max(losses) > 100 * losses[0]:
         return None
-    saved = set(model.state_dict())
-    return Source(states, aliases(model), {name: name in saved for name, _ in model.named_buffers()},
+    saved, one = set(model.state_dict()), {}
+    for name, buffer in model.named_buffers(remove_duplicate=False):
+        one.setdefault(id(buffer), []).append(name)
+    ties = aliases(model) + [names for names in one.values() if len(names) > 1]
+    return Source(states, ties, {name: name in saved for names in one.values() for name in names},
                   {name for name, _ in model.named_parameters() if name not in gradients}, losses)
 
 
