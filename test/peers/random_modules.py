@@ -208,17 +208,18 @@ def main():
     else:
         models = list(drawn_models(arguments))
         print(f"--seed {arguments.seed} --count {arguments.count}", flush=True)
-    if arguments.keep:
-        results = [(spec, [(way, check(arguments.tools, spec, way, None, arguments.keep / way.replace(" ", "-"))) for way in ways]) for spec, ways in models]
-    else:
-        pool = concurrent.futures.ProcessPoolExecutor(arguments.jobs)
-        results = pool.map(work, [(arguments.tools, spec, ways) for spec, ways in models])
-    for spec, verdicts in results:
-        for way, verdict in verdicts:
-            counts[verdict.kind] += 1
-            report(spec, way, verdict, arguments, counts["wrong"] <= arguments.reduce)
-            if verdict.kind in ("refused", "not exported"):
-                causes[re.sub(r"'[^']*'|\d+", "_", verdict.lines[-1] if verdict.lines else "")[:160]] += 1
+    with concurrent.futures.ProcessPoolExecutor(arguments.jobs) as pool:
+        if arguments.keep:
+            results = [(spec, [(way, check(arguments.tools, spec, way, None, arguments.keep / way.replace(" ", "-"))) for way in ways])
+                       for spec, ways in models]
+        else:
+            results = pool.map(work, [(arguments.tools, spec, ways) for spec, ways in models])
+        for spec, verdicts in results:
+            for way, verdict in verdicts:
+                counts[verdict.kind] += 1
+                report(spec, way, verdict, arguments, counts["wrong"] <= arguments.reduce)
+                if verdict.kind in ("refused", "not exported"):
+                    causes[re.sub(r"'[^']*'|\d+", "_", verdict.lines[-1] if verdict.lines else "")[:160]] += 1
     for cause, count in causes.most_common(12):
         print(f"{count:5} {cause}")
     print(", ".join(f"{count} {kind}" for kind, count in counts.most_common()), f"in {time.monotonic() - began:.0f} s")
