@@ -12,7 +12,7 @@ static constexpr NoteCause kMatrix = {
     "{} tensors were folded by the exporter and are taken for the weights of the layers whose "
     "biases are added; export to opset 18 or later, or with optimize=False, to be sure: {}"};
 
-static constexpr NoteCause kSharedMatrix = {
+static constexpr NoteCause kShared = {
     "{} is read by several layers, and is one parameter here: nothing tells whether it was merged "
     "from copies of a layer; export to opset 18 or later to keep what tells",
     "{} tensors are read by several layers each, and are one parameter each here: nothing tells "
@@ -65,24 +65,20 @@ bool namesFxValue(std::string_view name) {
   return std::ranges::find(ops, opOfValue(name)) != std::end(ops) || namesNumbers(name);
 }
 
-/// Copies of a layer, whose small matrices were merged, look like one layer that is called twice.
-void Namer::doubtSharedMatrices() {
+/// Copies of a layer, whose small tensors were merged, look like one layer that is called twice.
+void Namer::doubtShared() {
   constexpr int64_t kLargestMerged = 1024; // of onnxscript
   for (NamedTensor& tensor : table_.tensors) {
     const std::vector<Use>& uses = usesOf(tensor).uses;
-    auto isMatrix = [](const Use& use) {
-      return use.role == Role::Weight || use.role == Role::Embedding;
-    };
     if (!converted_ || tensor.kind != TensorKind::Parameter || tensor.isCopy ||
-        elementCount(fileTensor(tensor).shape) > kLargestMerged ||
-        std::ranges::count_if(uses, isMatrix) < 2)
+        elementCount(fileTensor(tensor).shape) > kLargestMerged || uses.size() < 2)
       continue;
     const std::string shown =
         fmt::format("{} (here {})", inQuotes(tensor.initializer), inQuotes(tensor.name));
     if (tensor.doubt)
-      table_.notes.add(kSharedMatrix, shown);
+      table_.notes.add(kShared, shown);
     else
-      tensor.setDoubt(kSharedMatrix, shown);
+      tensor.setDoubt(kShared, shown);
   }
 }
 

@@ -231,6 +231,13 @@ bool Namer::nameTaken(NamedTensor& tensor) {
 
 void Namer::nameComputed(NamedTensor& tensor) {
   std::vector<const SourceTensor*> candidates = lost(/*parameters=*/true);
+  // It was merged into a parameter, whose values it has: perhaps it is computed of that one.
+  const std::string& merged = fileTensor(tensor).copyOf;
+  const NamedTensor* kept = merged.empty() ? nullptr : table_.find(merged);
+  if (signature().known() && kept && isWhole(*kept)) {
+    namePart(tensor, {kept->name}, kComputedOfKept);
+    return;
+  }
   if (signature().known() && candidates.empty()) {
     tensor.setDoubt(kFixed);
     return;

@@ -84,6 +84,11 @@ private:
     for (const FxOperand& value : argument.values)
       if (value.mangled == name)
         return "%" + name;
+    // Of an op that reads several, the one that is called alike.
+    if (argument.lifted.size() > 1)
+      std::erase_if(argument.lifted, [&](const FxOperand& operand) {
+        return !operand.mangled.ends_with("_" + mangled(leafOf(tensor.name)));
+      });
     if (argument.lifted.size() == 1)
       return tensor.shape.empty() ? std::string() : argument.lifted.front().mangled;
     if (!argument.lifted.empty() || scope.values.empty())

@@ -110,7 +110,7 @@ NameTable Namer::run() {
   // Only now is it known which parameters of the source no tensor of the file is.
   nameFolded(unknown);
   doubtMergedLayers();
-  doubtSharedMatrices();
+  doubtShared();
   settleCopies();
   for (NamedTensor& tensor : table_.tensors)
     if (tensor.kind == TensorKind::Constant && tensor.proof == Proof::None)

@@ -89,7 +89,7 @@ private:
   // Converted.cpp: files of torch.export that lost all metadata.
   bool fromBiasBeside(NamedTensor& tensor);
   bool hasCopies(const std::string& name) const;
-  void doubtSharedMatrices();
+  void doubtShared();
 
   // MergedNodes.cpp: layers that became one.
   bool hasMergedNodes() const;
