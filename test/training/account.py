@@ -144,6 +144,7 @@ def check_line(line, source, by_source, found):
             if source.buffers.get(name) is False and line["kind"] != "parameter":
                 return
             say(f"{name} {line['shape']} is no name of PyTorch")
+            found.loose = True  # a buffer of a file that does not say so, for one
         elif list(line["shape"]) != list(start[name].shape):
             found.silent.append(f"{name} has shape {line['shape']}, in PyTorch {list(start[name].shape)}")
         elif (line["kind"] == "parameter") == (name in source.buffers):
@@ -221,7 +222,7 @@ def check_missing(names, account, export, source, free, found):
     found.loose = True
     if parts_of(names, account) or said:
         found.explained.append(f"{text}, as the account says")
-    elif not export.listed and traces(account, free):
+    elif not export.listed and (traces(account, free) or stand_ins(names, account, source)):
         found.explained.append(f"{text}, and the file has no names")
     else:
         found.silent.append(text)
@@ -230,6 +231,15 @@ def check_missing(names, account, export, source, free, found):
 def traces(account, free):
     """What a parameter may have become in a file without signature, which knows no names: tensors that are nothing of the source, constants."""
     return [line for line in account if line["standing"] == "constant" and line["noted"]] + free
+
+
+def stand_ins(names, account, source):
+    """Lines of doubt in such a file that may stand for the parameter too: a tensor that starts with its values, or a guess in its module, which may
+    have been computed of it."""
+    start = source.states[0]
+    return [line for line in account if line["noted"] and line["standing"] in ("exact", "guessed")
+            and (line["name"] in start and np.array_equal(start[line["name"]], start[names[0]])
+                 or line["standing"] == "guessed" and any(name.startswith(line["name"].rpartition(".")[0] + ".") for name in names))]
 
 
 def parts_of(names, account):

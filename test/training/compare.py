@@ -56,7 +56,7 @@ def compare_state(tensors, reference, trained, folded=(), instead=None):
     """Names, shapes and values of a checkpoint's model tensors, the values by their norm and projection in `trained` (a recipe's results in
     the reference); of a tied set one name is enough, and only one. A name of `folded` was destroyed by the exporter, which left what it
     computed from the parameter: a tensor of another name and as many elements. `instead` says what an export has instead of a parameter:
-    another `name`, its first `rows`, the `transposed` tensor."""
+    another `name`, its first `rows`, the `transposed` tensor, in another `shape`."""
     wrong, instead = [], instead or {}
     tied = {name: names for names in reference["aliases"] for name in names}
     renamed = {at["name"] for at in instead.values() if "name" in at}
@@ -81,6 +81,8 @@ def compare_state(tensors, reference, trained, folded=(), instead=None):
             wrong.append(f"tied {' = '.join(stored)} is stored {len(stored)} times")
             continue
         tensor = tensors[stored[0]].T if at.get("transposed") else tensors[stored[0]]
+        if list(tensor.shape) == at.get("shape"):
+            tensor = tensor.reshape(shape)
         if list(tensor.shape) != shape:
             wrong.append(f"{stored[0]} has shape {list(tensor.shape)}, state_dict has {shape}")
         else:

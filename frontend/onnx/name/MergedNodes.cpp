@@ -47,17 +47,40 @@ static bool areBeside(std::string_view a, std::string_view b) {
   }
 }
 
-/// Doubts parameters beside which the source has others that the file has not.
+/// "first.weight" of "blocks.0.first.weight": what is called alike in copies of a module.
+static std::string_view endOf(std::string_view name) {
+  size_t leaf = name.rfind('.');
+  size_t module = leaf == std::string_view::npos || leaf == 0 ? leaf : name.rfind('.', leaf - 1);
+  return module == std::string_view::npos ? name : name.substr(module + 1);
+}
+
+/// Did the optimizer run? It folds what it can, and merges equal tensors.
+bool Namer::isOptimized() const {
+  return std::ranges::any_of(graph_.initializers, [&](const auto& entry) {
+    const Tensor& file = entry.second;
+    return isFloating(file.dtype) && elementCount(file.shape) > 1 &&
+           (!file.copyOf.empty() || isMadeUp(entry.first));
+  });
+}
+
+/// Doubts parameters that may stand for others of the source, which the file has not: those beside
+/// it, those that are called alike in another module, and those that were merged with equal ones.
 void Namer::doubtMergedLayers() {
   std::vector<const SourceTensor*> lost = this->lost(/*parameters=*/true);
-  if (lost.empty() || !hasMergedNodes())
+  const bool mergedNodes = hasMergedNodes();
+  if (lost.empty() || !(mergedNodes || isOptimized()))
     return;
+  auto mayStandFor = [&](const NamedTensor& tensor, const std::string& name) {
+    const bool merged = !fileTensor(tensor).copyOf.empty() || hasCopies(tensor.initializer);
+    return (mergedNodes && areBeside(tensor.name, name)) || endOf(tensor.name) == endOf(name) ||
+           (merged && leafOf(tensor.name) == leafOf(name));
+  };
   for (NamedTensor& tensor : table_.tensors) {
     if (!isWhole(tensor) || tensor.doubt)
       continue;
     std::string others;
     for (const SourceTensor* source : lost)
-      if (areBeside(tensor.name, source->name))
+      if (mayStandFor(tensor, source->name))
         others += (others.empty() ? " (perhaps " : ", ") + inQuotes(source->name);
     if (!others.empty())
       tensor.setDoubt(kMergedLayers, inQuotes(tensor.name) + others + ")");

@@ -93,6 +93,7 @@ private:
 
   // MergedNodes.cpp: layers that became one.
   bool hasMergedNodes() const;
+  bool isOptimized() const;
   void doubtMergedLayers();
 
   // Folded.cpp: what an optimizing exporter computed.
