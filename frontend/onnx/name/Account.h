@@ -50,8 +50,8 @@ struct AccountLine {
   TensorKind kind = TensorKind::Parameter;
   /// Of an alias the exact one, of a part the parameters that it stands for.
   std::vector<std::string> of;
-  /// What holds it in the file, with those that are read as it a second time; of an alias or what is
-  /// absent none.
+  /// What holds it in the file, with those that are read as it a second time; of an alias or what
+  /// is absent none.
   std::vector<std::string> initializers;
   DType dtype = DType::F32; ///< where there are initializers
   Shape shape;              ///< of the state, or of the constant

@@ -29,6 +29,11 @@ static constexpr NoteCause kFixed = {
     "constant and not trained, unless --names says kind = \"parameter\"",
     "{} tensors were computed by the exporter, from none of the parameters that the file names: "
     "they are constants and not trained, unless --names says kind = \"parameter\": {}"};
+static constexpr NoteCause kOpenMask = {
+    "{} is zeros, added to the scores of all heads: it is taken for a mask that forbids nothing, a "
+    "constant, unless --names says kind = \"parameter\"",
+    "{} tensors are zeros, added to the scores of all heads: they are taken for masks that forbid "
+    "nothing, constants, unless --names says kind = \"parameter\": {}"};
 static constexpr NoteCause kEqual = {
     "{} have the same values: they are one parameter",
     "{} pairs of tensors have the same values: they are one parameter each: {}"};
@@ -229,7 +234,31 @@ bool Namer::nameTaken(NamedTensor& tensor) {
   return true;
 }
 
+/// Zeros [batch, 1, queries, keys] that nothing but sums separate from a softmax.
+bool Namer::isOpenMask(const NamedTensor& tensor) const {
+  const Tensor& file = fileTensor(tensor);
+  if (file.shape.size() != 4 || file.shape[1] != 1 || !isZeros(file))
+    return false;
+  auto isOfScores = [&](const Use& use) {
+    const Node* node = &graph_.nodes[use.node];
+    for (int sums = 0; node->opType == "Add" && sums < 4; ++sums) {
+      auto reader = std::ranges::find_if(graph_.nodes, [&](const Node& other) {
+        return std::ranges::find(other.inputs, node->outputs[0]) != other.inputs.end();
+      });
+      if (reader == graph_.nodes.end())
+        return false;
+      node = &*reader;
+    }
+    return node->opType == "Softmax";
+  };
+  return std::ranges::all_of(usesOf(tensor).uses, isOfScores);
+}
+
 void Namer::nameComputed(NamedTensor& tensor) {
+  if (isOpenMask(tensor)) {
+    tensor.setDoubt(kOpenMask);
+    return;
+  }
   std::vector<const SourceTensor*> candidates = lost(/*parameters=*/true);
   // It was merged into a parameter, whose values it has: perhaps it is computed of that one.
   const std::string& merged = fileTensor(tensor).copyOf;

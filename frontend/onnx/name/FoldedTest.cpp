@@ -242,6 +242,25 @@ TEST_F(Folded, RowsOfZerosAreAllTrained) {
   EXPECT_EQ(names_.states[0].shape, (Shape{1, 3, 2}));
 }
 
+TEST_F(Folded, ZerosOverAllHeadsAreAMaskWithANote) {
+  for (int64_t heads : {1, 2}) {
+    model_ = ModelBuilder();
+    model_.model.set_producer_name("pytorch");
+    model_.input("x", {-1, 2, 3, 3}).output("y");
+    floats("masked_fill", {1, heads, 3, 3}, std::vector<float>(static_cast<size_t>(9 * heads)));
+    add("Add", {"x", "masked_fill"}, "add", "attn", "add.Tensor", "%x, %masked_fill");
+    add("Softmax", {"add"}, "y", "attn", "softmax.int", "%add, -1");
+    sign({"shared.weight"});
+    read();
+    // A bias for each head may be trained from zeros on.
+    EXPECT_EQ(names_.find("masked_fill")->kind,
+              heads == 1 ? TensorKind::Constant : TensorKind::Parameter);
+    EXPECT_NE(notes().find(heads == 1 ? "a mask that forbids nothing" : "computed from parameters"),
+              std::string::npos)
+        << notes();
+  }
+}
+
 TEST_F(Folded, ALayerThatMayStandForTwoIsNoted) {
   floats("n1.weight", {2}, {1, 1});
   floats("w", {2}, {0.31f, 0.72f});

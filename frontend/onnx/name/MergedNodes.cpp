@@ -1,5 +1,6 @@
-// Layers that torch.export's optimizer merged: where two of them have equal values and read the same
-// tensor, as parallel norms of a fresh model, the file has one, which would have both gradients.
+// Layers that torch.export's optimizer merged: where two of them have equal values and read the
+// same tensor, as parallel norms of a fresh model, the file has one, which would have both
+// gradients.
 // What is left of the other is its name in the signature, and in the text of fx nodes that read it.
 #include "frontend/onnx/name/Namer.h"
 

@@ -1,5 +1,5 @@
-// Tensors that torch.export's optimizer merged for their equal values, whose readers still say which
-// parameter, or which value that it folded, each of them reads.
+// Tensors that torch.export's optimizer merged for their equal values, whose readers still say
+// which parameter, or which value that it folded, each of them reads.
 #include "frontend/onnx/name/Derived.h"
 #include "frontend/onnx/name/FxArguments.h"
 #include "frontend/onnx/name/SourceModel.h"

@@ -86,7 +86,7 @@ using NameOverrides = std::map<std::string, NameOverride>;
 Result<NameOverrides> parseNamesFile(std::string_view toml, const std::string& source);
 Result<NameOverrides> readNamesFile(const std::string& path);
 
-/// A parameter or buffer that the exporter names: in the graph's signature, or in a node's metadata.
+/// A parameter or buffer that the exporter names, in the graph's signature or a node's metadata.
 struct ListedTensor {
   std::string name;
   bool isParameter = true;

@@ -13,7 +13,7 @@
 
 namespace titan::frontend {
 
-/// What an fx node reads: a lifted input, `%p_enc_0_weight`, or the value of another node, `%add_1`.
+/// What an fx node reads: a lifted input, `%p_enc_0_weight`, or another node's value, `%add_1`.
 struct FxOperand {
   char kind = 'p';     ///< p: parameter, b: buffer, c: constant; v: a value
   std::string mangled; ///< "enc_0_weight": lower case, all but letters and digits written as `_`

@@ -27,6 +27,13 @@ bool isUniform(const Tensor& tensor) {
   return std::equal(bytes->begin() + static_cast<long>(width), bytes->end(), bytes->begin());
 }
 
+bool isZeros(const Tensor& tensor) {
+  if (!tensor.missing.empty())
+    return false;
+  Result<std::string> bytes = tensor.read();
+  return bytes.ok() && bytes->find_first_not_of('\0') == std::string::npos;
+}
+
 bool hasEqualSlices(const Tensor& tensor) {
   if (!tensor.missing.empty() || tensor.shape.empty() || tensor.shape[0] < 1)
     return false;

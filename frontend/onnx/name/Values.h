@@ -7,6 +7,8 @@ namespace titan::frontend {
 
 /// Are all elements equal, as in what norms and biases start from?
 bool isUniform(const Tensor& tensor);
+/// Are all its bytes zero?
+bool isZeros(const Tensor& tensor);
 /// Is each slice along the first dimension equal to the first one?
 bool hasEqualSlices(const Tensor& tensor);
 /// Only zeros, ones and numbers that stand for minus infinity; or booleans.

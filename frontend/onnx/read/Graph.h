@@ -77,7 +77,8 @@ struct GraphOptions {
 };
 
 /// The graph that `bytes` hold, as the exporter wrote it. Errors name the file, the node and the
-/// numbers. `source` names the bytes in errors and in file spans, external data lies in `directory`.
+/// numbers. `source` names the bytes in errors and in file spans, external data lies in
+/// `directory`.
 Result<Graph> buildGraph(std::string_view bytes, const std::string& source,
                          const std::string& directory, const GraphOptions& options = {});
 
