@@ -24,6 +24,12 @@ static constexpr NoteCause kComputedOfKept = {
     "itself; export with optimize=False to train the parameter alone",
     "{} tensors were computed by the exporter from parameters that are in the file too: each is "
     "trained by itself; export with optimize=False to train the parameters alone: {}"};
+static constexpr NoteCause kPerhapsOfKept = {
+    "{} was computed by the exporter, perhaps from parameters that are in the file too, whose "
+    "values do not tell: each is trained by itself; export with optimize=False to be sure",
+    "{} tensors were computed by the exporter, perhaps from parameters that are in the file too, "
+    "whose values do not tell: each is trained by itself; export with optimize=False to be sure: "
+    "{}"};
 static constexpr NoteCause kFixed = {
     "{} was computed by the exporter, from none of the parameters that the file names: it is a "
     "constant and not trained, unless --names says kind = \"parameter\"",
@@ -254,17 +260,26 @@ bool Namer::isOpenMask(const NamedTensor& tensor) const {
   return std::ranges::all_of(usesOf(tensor).uses, isOfScores);
 }
 
+/// Parameters in the file that it may be computed of, and whose values are all equal, so that they
+/// do not tell: those of the module that reads it, and the one that it was merged into.
+std::vector<std::string> Namer::uniformSourcesOf(const NamedTensor& tensor) const {
+  std::vector<std::string> of;
+  for (const NamedTensor& kept : table_.tensors)
+    if (isWhole(kept) && !isDrawn(fileTensor(kept)) &&
+        (kept.initializer == fileTensor(tensor).copyOf ||
+         moduleOf(kept.name) == firstModule(tensor)))
+      of.push_back(kept.name);
+  return of;
+}
+
 void Namer::nameComputed(NamedTensor& tensor) {
   if (isOpenMask(tensor)) {
     tensor.setDoubt(kOpenMask);
     return;
   }
   std::vector<const SourceTensor*> candidates = lost(/*parameters=*/true);
-  // It was merged into a parameter, whose values it has: perhaps it is computed of that one.
-  const std::string& merged = fileTensor(tensor).copyOf;
-  const NamedTensor* kept = merged.empty() ? nullptr : table_.find(merged);
-  if (signature().known() && kept && isWhole(*kept)) {
-    namePart(tensor, {kept->name}, kComputedOfKept);
+  if (std::vector<std::string> of = uniformSourcesOf(tensor); signature().known() && !of.empty()) {
+    namePart(tensor, of, kPerhapsOfKept);
     return;
   }
   if (signature().known() && candidates.empty()) {

@@ -242,6 +242,19 @@ TEST_F(Folded, RowsOfZerosAreAllTrained) {
   EXPECT_EQ(names_.states[0].shape, (Shape{1, 3, 2}));
 }
 
+TEST_F(Folded, OneElementIsPerhapsComputedOfAnother) {
+  floats("rate", {1}, {0.47f});
+  floats("other.rate", {1}, {0.23f});
+  floats("sub", {1}, {0.53f});
+  add("Mul", {"x", "rate"}, "mul", "", "mul.Tensor", "%x, %p_rate");
+  add("Mul", {"mul", "sub"}, "mul_1", "", "mul.Tensor", "%mul, %sub");
+  add("Mul", {"mul_1", "other.rate"}, "y", "other", "mul.Tensor", "%mul_1, %p_other_rate");
+  sign({"rate", "other.rate"});
+  read();
+  EXPECT_TRUE(names_.find("sub")->isPart) << notes();
+  EXPECT_EQ(names_.find("sub")->partOf, (std::vector<std::string>{"rate"}));
+}
+
 TEST_F(Folded, ZerosOverAllHeadsAreAMaskWithANote) {
   for (int64_t heads : {1, 2}) {
     model_ = ModelBuilder();

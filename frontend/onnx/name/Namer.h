@@ -105,6 +105,7 @@ private:
   bool nameComputedOfKept(NamedTensor& tensor);
   bool nameTaken(NamedTensor& tensor);
   bool isOpenMask(const NamedTensor& tensor) const;
+  std::vector<std::string> uniformSourcesOf(const NamedTensor& tensor) const;
   void nameComputed(NamedTensor& tensor);
   void nameAddedPositions(NamedTensor& tensor);
   void namePart(NamedTensor& tensor, std::vector<std::string> of, const NoteCause& cause);
