@@ -22,14 +22,17 @@ from verdict import failed
 UNFOLDED = {way for way, options in export_gpt.WAYS.items() if not options.get("fold") and not options.get("optimize")}
 LINE = re.compile(r"^  (\S+) +(\w+) +(\[[\d, ]*\])(.*)$")
 TIED = re.compile(r"tied to '([^']*)'")
+PART_OF = re.compile(r"part of '([^']*)'")
 
 # What PyTorch's optimizers take out of a file with a fixed sequence: (way, parameter of the source) -> what stands for it.
-# torch.export says which parameter it was: the file has the part of it that the example reads. TorchScript says nothing: the
-# sum of a token embedding and an anonymous table is a parameter with a structural name.
+# torch.export says which parameter it was: the file has the part of it that the example reads, and the account says so (PART).
+# TorchScript says nothing: the sum of a token embedding and an anonymous table is a parameter with a structural name.
+PART = "part"
 FOLDED = {
-    ("dynamo-*optimized*", "*wpe.weight"): [[gpt_zoo.POSITIONS, gpt_zoo.WIDTH]],
-    ("dynamo-*optimized*", "positions"): [[1, gpt_zoo.POSITIONS, gpt_zoo.WIDTH]],
-    ("dynamo-*optimized*", "*embed_positions.weight"): [[gpt_zoo.POSITIONS, gpt_zoo.WIDTH]],
+    ("dynamo-*optimized*", "*wpe.weight"): PART,
+    ("dynamo-*optimized*", "positions"): PART,
+    ("dynamo-*optimized*", "*embed_positions.weight"): PART,
+    ("dynamo-*optimized*", "position_embedding_table.weight"): PART,
     ("legacy-*", "*wpe.weight"): "*add_0.weight",
     ("legacy-*", "positions"): "add_0.weight",
     ("legacy-*", "position_embedding_table.weight"): "add_0.weight",
@@ -37,18 +40,18 @@ FOLDED = {
 
 
 def tables(text):
-    """Section -> name -> (shape, aliases) of what --check prints."""
+    """Section -> name -> (shape, aliases, the parameter that it is a part of) of what --check prints."""
     found, section = {}, None
     for line in text.splitlines():
         if heading := re.match(r"^(inputs|outputs|parameters|buffers|constants) \(", line):
             section = found.setdefault(heading[1], {})
         elif section is not None and (entry := LINE.match(line)):
-            section[entry[1]] = (json.loads(entry[3]), TIED.findall(entry[4]))
+            section[entry[1]] = (json.loads(entry[3]), TIED.findall(entry[4]), PART_OF.findall(entry[4]))
     return found
 
 
 def folded(way, parameter):
-    """The shapes or the name that may stand for it, or None."""
+    """The name that may stand for it, or PART, or None."""
     for (ways, names), instead in FOLDED.items():
         if fnmatch.fnmatch(way, ways) and fnmatch.fnmatch(parameter, names) and way not in UNFOLDED:
             return instead
@@ -68,21 +71,23 @@ def check(tools, path, model, way):
     parameters = sections.get("parameters", {})
     ties = {name: set(group) for group in expected["tied"] for name in group}
     canonical, structural = {}, set()
-    for name, (shape, aliases) in parameters.items():
+    for name, (shape, aliases, _) in parameters.items():
         for known in [name, *aliases]:
             canonical[known] = shape
         if aliases and set([name, *aliases]) != ties.get(name):
             wrong.append(f"'{name}' is tied to {aliases}")
     for name, shape in expected["parameters"].items():
         if not set(ties.get(name, {name})) & set(canonical):
-            stand_ins = fnmatch.filter(canonical, instead) if isinstance(instead := folded(way, name), str) else []
+            instead = folded(way, name)
+            parts = [part for part, (_, _, of) in parameters.items() if of == [name]]
+            stand_ins = parts if instead == PART else fnmatch.filter(canonical, instead) if instead else []
             structural.update(stand_ins)
             if not stand_ins:
                 wrong.append(f"'{name}' {shape} is missing")
-        elif name in canonical and canonical[name] != shape and canonical[name] not in (folded(way, name) or []):
+        elif name in canonical and canonical[name] != shape:
             wrong.append(f"'{name}' is {canonical[name]} instead of {shape}")
     known = set(expected["parameters"]) | set(ties) | structural
-    wrong += [f"'{name}' {shape} is no parameter of PyTorch" for name, (shape, _) in parameters.items() if name not in known]
+    wrong += [f"'{name}' {shape} is no parameter of PyTorch" for name, (shape, _, _) in parameters.items() if name not in known]
     wrong += [f"buffer '{name}' is unknown to PyTorch" for name in sections.get("buffers", {}) if name not in expected["buffers"]]
     return wrong
 

@@ -35,6 +35,11 @@ static constexpr NoteCause kFixed = {
     "constant and not trained, unless --names says kind = \"parameter\"",
     "{} tensors were computed by the exporter, from none of the parameters that the file names: "
     "they are constants and not trained, unless --names says kind = \"parameter\": {}"};
+static constexpr NoteCause kTransposed = {
+    "{} was transposed by the exporter and is taken for the one parameter of its module that the "
+    "file lacks; export with optimize=False to be sure",
+    "{} tensors were transposed by the exporter and are each taken for the one parameter of their "
+    "module that the file lacks; export with optimize=False to be sure: {}"};
 static constexpr NoteCause kOpenMask = {
     "{} is zeros, added to the scores of all heads: it is taken for a mask that forbids nothing, a "
     "constant, unless --names says kind = \"parameter\"",
@@ -219,6 +224,27 @@ bool Namer::nameComputedOfKept(NamedTensor& tensor) {
   return true;
 }
 
+/// The transposition of the one parameter of its reader's module that the file has lost. What was
+/// computed before it was transposed looks alike: the name is a guess.
+bool Namer::nameTransposed(NamedTensor& tensor) {
+  const Tensor& file = fileTensor(tensor);
+  static constexpr std::string_view kTranspositions[] = {"permute", "t", "transpose", "numpy_t"};
+  if (file.shape.size() != 2 ||
+      std::ranges::find(kTranspositions, opOfValue(nameInFile(file))) == std::end(kTranspositions))
+    return false;
+  std::vector<const SourceTensor*> candidates = lost(/*parameters=*/true);
+  std::erase_if(candidates, [&](const SourceTensor* source) {
+    return moduleOf(source->name) != firstModule(tensor);
+  });
+  if (candidates.size() != 1 || !take(tensor, candidates.front()->name, /*transposed=*/true))
+    return false;
+  tensor.kind = TensorKind::Parameter;
+  tensor.guessed = true;
+  tensor.setDoubt(kTransposed,
+                  fmt::format("{} (here {})", inQuotes(tensor.initializer), inQuotes(tensor.name)));
+  return true;
+}
+
 /// Rows or a slice of the one parameter around it that the file has lost.
 bool Namer::nameTaken(NamedTensor& tensor) {
   const std::string& name = nameInFile(fileTensor(tensor));
@@ -323,7 +349,9 @@ void Namer::nameFolded(const std::vector<size_t>& unknown) {
       open.push_back(&tensor);
   }
   // What is known of some parameters says more of the others.
-  std::erase_if(open, [&](NamedTensor* t) { return nameComputedOfKept(*t) || nameTaken(*t); });
+  std::erase_if(open, [&](NamedTensor* t) {
+    return nameComputedOfKept(*t) || nameTransposed(*t) || nameTaken(*t);
+  });
   for (NamedTensor* tensor : open)
     nameComputed(*tensor);
 }

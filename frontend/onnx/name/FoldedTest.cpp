@@ -242,6 +242,26 @@ TEST_F(Folded, RowsOfZerosAreAllTrained) {
   EXPECT_EQ(names_.states[0].shape, (Shape{1, 3, 2}));
 }
 
+TEST_F(Folded, ATranspositionIsTheOneLostParameterOfItsModuleByAGuess) {
+  floats("permute", {2, 2}, kDrawn);
+  add("MatMul", {"x", "permute"}, "y", "fc", "matmul.default", "%x, %permute");
+  sign({"fc.weight", "other.weight"});
+  read();
+  const NamedTensor& tensor = *names_.find("permute");
+  EXPECT_EQ(tensor.name, "fc.weight");
+  EXPECT_TRUE(tensor.guessed);
+  EXPECT_EQ(tensor.pieces[0].piece.dims, (std::vector<int64_t>{1, 0}));
+  EXPECT_NE(notes().find("is taken for the one parameter of its module"), std::string::npos);
+}
+
+TEST_F(Folded, ATranspositionOfOneOfTwoLostParametersIsAPart) {
+  floats("permute", {2, 2}, kDrawn);
+  add("MatMul", {"x", "permute"}, "y", "fc", "matmul.default", "%x, %permute");
+  sign({"fc.weight", "fc.scale"});
+  read();
+  EXPECT_TRUE(names_.find("permute")->isPart);
+}
+
 TEST_F(Folded, OneElementIsPerhapsComputedOfAnother) {
   floats("rate", {1}, {0.47f});
   floats("other.rate", {1}, {0.23f});

@@ -104,6 +104,7 @@ private:
   bool readAsMoved(NamedTensor& tensor);
   bool nameComputedOfKept(NamedTensor& tensor);
   bool nameTaken(NamedTensor& tensor);
+  bool nameTransposed(NamedTensor& tensor);
   bool isOpenMask(const NamedTensor& tensor) const;
   std::vector<std::string> uniformSourcesOf(const NamedTensor& tensor) const;
   void nameComputed(NamedTensor& tensor);
