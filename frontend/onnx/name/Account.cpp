@@ -18,17 +18,19 @@ static constexpr NoteCause kFoldedAway = {
     "{} parameters of the source are not in the file and are not trained: the exporter folded them "
     "away; export with optimize=False to keep them: {}"};
 static constexpr NoteCause kUnused = {
-    "parameter {} of the source is not in the file and is not trained: the model does not use it, "
-    "or the exporter left out what it does",
-    "{} parameters of the source are not in the file and are not trained: the model does not use "
-    "them, or the exporter left out what they do: {}"};
+    "parameter {} of the source is not in the file and is not trained under this name: the model "
+    "does not use it, or uses it under another name that it is tied to, or the exporter left out "
+    "what it does",
+    "{} parameters of the source are not in the file and are not trained under these names: the "
+    "model does not use them, or uses them under other names that they are tied to, or the "
+    "exporter left out what they do: {}"};
 static constexpr NoteCause kFoldedOrUnused = {
     "parameter {} of the source is not in the file and is not trained under its name: the exporter "
-    "folded it into another tensor, or the model does not use it; export with optimize=False to "
-    "keep it",
+    "folded it into another tensor, or the model does not use it, or uses it under another name "
+    "that it is tied to; export with optimize=False to keep it",
     "{} parameters of the source are not in the file and are not trained under their names: the "
-    "exporter folded them into other tensors, or the model does not use them; export with "
-    "optimize=False to keep them: {}"};
+    "exporter folded them into other tensors, or the model does not use them, or uses them under "
+    "other names that they are tied to; export with optimize=False to keep them: {}"};
 static constexpr NoteCause kLostBuffer = {
     "buffer {} of the source is not in the file: the exporter folded it away or the model does not "
     "use it; checkpoints do not have it",
