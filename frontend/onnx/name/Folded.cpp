@@ -291,9 +291,10 @@ bool Namer::isOpenMask(const NamedTensor& tensor) const {
 std::vector<std::string> Namer::uniformSourcesOf(const NamedTensor& tensor) const {
   std::vector<std::string> of;
   for (const NamedTensor& kept : table_.tensors)
-    if (isWhole(kept) && !isDrawn(fileTensor(kept)) &&
+    if (isWhole(kept) &&
         (kept.initializer == fileTensor(tensor).copyOf ||
-         moduleOf(kept.name) == firstModule(tensor)))
+         moduleOf(kept.name) == firstModule(tensor)) &&
+        !isDrawn(fileTensor(kept)))
       of.push_back(kept.name);
   return of;
 }

@@ -54,6 +54,10 @@ void Namer::readFolds() {
     if (tensor.kind == TensorKind::Parameter && !tensor.isCopy &&
         fileTensor(tensor).shape.size() == 2 && !projections_.contains(tensor.initializer))
       matrices.push_back(&tensor);
+  // Nothing is read where no matrix was folded.
+  if (std::none_of(matrices.begin(), matrices.end(),
+                   [&](const NamedTensor* tensor) { return isMadeUp(tensor->initializer); }))
+    return;
   auto order = [&](const NamedTensor* tensor) {
     const std::vector<Use>& uses = usesOf(*tensor).uses;
     return std::tuple(isMadeUp(tensor->initializer), uses.empty() ? SIZE_MAX : uses.front().node,

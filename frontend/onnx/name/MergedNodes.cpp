@@ -68,20 +68,22 @@ bool Namer::isOptimized() const {
 /// it, those that are called alike in another module, and those that were merged with equal ones.
 void Namer::doubtMergedLayers() {
   std::vector<const SourceTensor*> lost = this->lost(/*parameters=*/true);
-  const bool mergedNodes = hasMergedNodes();
-  if (lost.empty() || !(mergedNodes || isOptimized()))
+  if (lost.empty())
     return;
-  auto mayStandFor = [&](const NamedTensor& tensor, const std::string& name) {
-    const bool merged = !fileTensor(tensor).copyOf.empty() || hasCopies(tensor.initializer);
-    return (mergedNodes && areBeside(tensor.name, name)) || endOf(tensor.name) == endOf(name) ||
-           (merged && leafOf(tensor.name) == leafOf(name));
-  };
+  const bool mergedNodes = hasMergedNodes();
+  if (!mergedNodes && !isOptimized())
+    return;
   for (NamedTensor& tensor : table_.tensors) {
     if (!isWhole(tensor) || tensor.doubt)
       continue;
+    const bool merged = !fileTensor(tensor).copyOf.empty() || hasCopies(tensor.initializer);
+    auto mayStandFor = [&](const std::string& name) {
+      return (mergedNodes && areBeside(tensor.name, name)) || endOf(tensor.name) == endOf(name) ||
+             (merged && leafOf(tensor.name) == leafOf(name));
+    };
     std::string others;
     for (const SourceTensor* source : lost)
-      if (mayStandFor(tensor, source->name))
+      if (mayStandFor(source->name))
         others += (others.empty() ? " (perhaps " : ", ") + inQuotes(source->name);
     if (!others.empty())
       tensor.setDoubt(kMergedLayers, inQuotes(tensor.name) + others + ")");

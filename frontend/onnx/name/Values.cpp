@@ -111,6 +111,18 @@ struct Rows {
   }
 };
 
+/// The values of the first `count` rows of `width`; no more than these are read.
+std::optional<HostTensor> firstRows(const Tensor& tensor, int64_t count, int64_t width) {
+  Tensor part = tensor;
+  part.shape = {count, width};
+  if (part.inlineBytes)
+    part.inlineBytes =
+        std::make_shared<const std::string>(tensor.inlineBytes->substr(0, part.byteCount()));
+  if (part.span)
+    part.span->bytes = part.byteCount();
+  return valuesOf(part);
+}
+
 /// Nothing where the first row has more than zeros and ones, or the others have not.
 std::optional<Rows> angleRows(const Tensor& tensor) {
   size_t lead = 0;
@@ -123,21 +135,17 @@ std::optional<Rows> angleRows(const Tensor& tensor) {
   int64_t width = elementCount(tensor.shape) / std::max<int64_t>(1, tensor.shape[lead]);
   if (width == 0 || 2 * width > kLargestFolded)
     return std::nullopt;
-  Tensor part = tensor;
-  part.shape = {std::min(tensor.shape[lead], kLargestFolded / width), width};
-  part.span.reset();
-  Result<std::string> bytes = tensor.read();
-  if (!bytes.ok())
+  auto isTrivial = [](double value) { return value == 0 || value == 1; };
+  // Of most tensors the first row says enough.
+  std::optional<HostTensor> host = firstRows(tensor, 1, width);
+  if (!host || !host->isFloat() || !std::ranges::all_of(host->reals, isTrivial))
     return std::nullopt;
-  bytes->resize(part.byteCount());
-  part.inlineBytes = std::make_shared<const std::string>(bytes.take());
-  std::optional<HostTensor> host = valuesOf(part);
-  if (!host || !host->isFloat())
+  host = firstRows(tensor, std::min(tensor.shape[lead], kLargestFolded / width), width);
+  if (!host)
     return std::nullopt;
   double tolerance = tensor.dtype == DType::BF16 ? 3e-2 : tensor.dtype == DType::F16 ? 4e-3 : 1e-5;
   Rows rows{std::move(host->reals), static_cast<size_t>(width), tolerance};
-  auto isTrivial = [](double value) { return value == 0 || value == 1; };
-  if (!std::ranges::all_of(rows.row(0), isTrivial) || std::ranges::all_of(rows.values, isTrivial))
+  if (std::ranges::all_of(rows.values, isTrivial))
     return std::nullopt;
   return rows;
 }
