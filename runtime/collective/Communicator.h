@@ -1,0 +1,78 @@
+// How the ranks of a job exchange bytes. One thread of a rank makes the calls, the one that walks
+// the command table; all ranks make them in the same order.
+//
+//   Ticket ticket;
+//   TITAN_TRY(communicator.start(index, ins, outs, ticket));  // my sources are ready
+//   ...                                                       // what touches neither ins nor outs
+//   TITAN_TRY(communicator.wait(ticket));                     // outs are there, ins are free
+//
+// Every wait on another rank has a name, and ends with an error when a rank is lost: RunFailed, with
+// the culprit's number and what was waited for. After an error the communicator is of no use.
+#pragma once
+
+#include "runtime/program/Collective.h"
+#include "runtime/program/Error.h"
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace titan {
+
+/// What a rank has sent and got so far, by collective of the program.
+struct Traffic {
+  int64_t executions = 0;
+  int64_t payload = 0; ///< bytes of its sources, added up when they are started
+  int64_t moved = 0;   ///< bytes that were copied, or added, out of other ranks' memory
+  bool operator==(const Traffic&) const = default;
+};
+
+class Communicator {
+public:
+  /// A collective that was started.
+  struct Ticket {
+    uint64_t number = 0;
+  };
+
+  virtual ~Communicator() = default;
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  int64_t rank() const { return rank_; }
+  int64_t ranks() const { return ranks_; }
+
+  /// The collectives that start() names by their index; `mesh` has as many ranks as there are. Once,
+  /// before the first start().
+  virtual Status setCollectives(std::span<const Collective> collectives,
+                                std::span<const MeshAxis> mesh) = 0;
+  /// From now on the bytes of `region`, whole pages of the arena, are memory that other ranks can
+  /// read; they are zeros. All sources lie in it. Once; an empty region where there are none.
+  virtual Status shareStaging(std::span<char> region) = 0;
+
+  /// One buffer a piece, of sourceBytes() and resultBytes(). Returns at once. Until wait() nobody
+  /// writes to `ins`, and nobody touches `outs`.
+  virtual Status start(uint32_t collective, std::span<char* const> ins,
+                       std::span<char* const> outs, Ticket& ticket) = 0;
+  /// Returns when the collective is done here, and no other rank reads this one's sources any more.
+  virtual Status wait(Ticket ticket) = 0;
+
+  /// Host side, any length: `all` gets what each rank brings. `name` says in messages what for:
+  /// "agreement", "barrier of save 200". An exchange of nothing is a barrier.
+  virtual Status exchange(std::string_view name, std::string_view mine,
+                          std::vector<std::string>& all) = 0;
+  /// Every rank gets the bytes of `root`; all bring as many.
+  virtual Status broadcast(std::string_view name, int64_t root, std::span<char> bytes) = 0;
+
+  /// One a collective, in their order.
+  virtual std::span<const Traffic> traffic() const = 0;
+
+protected:
+  Communicator(int64_t rank, int64_t ranks) : rank_(rank), ranks_(ranks) {}
+
+private:
+  int64_t rank_, ranks_;
+};
+
+} // namespace titan

@@ -1,0 +1,31 @@
+// The ranks of a job: which one this process is, and how it reaches the others.
+#pragma once
+
+#include "runtime/collective/Communicator.h"
+#include "runtime/host/ThreadPool.h"
+#include "runtime/program/Error.h"
+
+#include <cstdint>
+#include <memory>
+
+namespace titan::launch {
+
+/// What a launcher says to each process.
+struct RankInfo {
+  int64_t rank = 0, ranks = 1;
+  int64_t localRank = 0, localRanks = 1; ///< of those on this host
+  int controlFd = -1;                    ///< the control block of titan-run; -1: there is none
+
+  bool isAlone() const { return ranks == 1; }
+};
+
+/// From TITAN_RANK, TITAN_RANKS, TITAN_LOCAL_RANK, TITAN_LOCAL_RANKS and TITAN_CONTROL_FD; one rank
+/// where none is set. Usage, with the variable and its value, where they do not fit each other.
+Result<RankInfo> detectRank();
+
+/// A communicator for the ranks of titan-run, on shared memory. Its copies and sums run on `pool`,
+/// which outlives it; null: on the calling thread. Environment where the control block is of
+/// another version, or cannot be mapped.
+Result<std::unique_ptr<Communicator>> connect(const RankInfo& info, ThreadPool* pool);
+
+} // namespace titan::launch
