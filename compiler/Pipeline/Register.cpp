@@ -14,6 +14,7 @@
 #include "compiler/Schedule/Passes.h"
 #include "compiler/Shard/Passes.h"
 #include "dialects/Accum/Accum.h"
+#include "dialects/Dist/Dist.h"
 #include "dialects/Kernel/Kernel.h"
 #include "dialects/Titan/Titan.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -24,7 +25,7 @@
 namespace titan {
 
 void registerAllDialects(mlir::DialectRegistry& registry) {
-  registry.insert<ir::TitanDialect, accum::AccumDialect, kernel::KernelDialect,
+  registry.insert<ir::TitanDialect, accum::AccumDialect, kernel::KernelDialect, dist::DistDialect,
                   mlir::func::FuncDialect, mlir::arith::ArithDialect, mlir::math::MathDialect>();
   autodiff::registerDerivativeRules(registry);
   interpreter::registerInterpreterModels(registry);

@@ -1,0 +1,114 @@
+// Registration of the dist dialect, and its mesh.
+#include "dialects/Dist/Dist.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+#include "dialects/Dist/DistDialect.cpp.inc"
+#include "dialects/Dist/DistEnums.cpp.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "dialects/Dist/DistAttrs.cpp.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "dialects/Dist/DistTypes.cpp.inc"
+
+using namespace mlir;
+
+namespace titan::dist {
+
+void DistDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dialects/Dist/DistAttrs.cpp.inc"
+      >();
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "dialects/Dist/DistTypes.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/Dist/DistOps.cpp.inc"
+      >();
+}
+
+LogicalResult DistDialect::verifyOperationAttribute(Operation* op, NamedAttribute attribute) {
+  if (attribute.getName() != meshTag)
+    return op->emitOpError() << "'" << attribute.getName().strref()
+                             << "' is not an attribute of the dist dialect";
+  if (!isa<ModuleOp>(op) || !isa<MeshAttr>(attribute.getValue()))
+    return op->emitOpError() << "'" << meshTag << "' is a #dist.mesh on a module";
+  return success();
+}
+
+MeshAttr meshOf(Operation* op) {
+  auto module = dyn_cast<ModuleOp>(op);
+  if (!module)
+    module = op->getParentOfType<ModuleOp>();
+  return module ? module->getAttrOfType<MeshAttr>(meshTag) : MeshAttr();
+}
+
+//===----------------------------------------------------------------------===//
+// #dist.mesh<["replicate" = 2, "shard" = 4]>
+//===----------------------------------------------------------------------===//
+
+Attribute MeshAttr::parse(AsmParser& parser, Type) {
+  SmallVector<StringAttr> axes;
+  SmallVector<int64_t> extents;
+  auto axis = [&]() -> ParseResult {
+    std::string name;
+    if (parser.parseString(&name) || parser.parseEqual() ||
+        parser.parseInteger(extents.emplace_back()))
+      return failure();
+    axes.push_back(StringAttr::get(parser.getContext(), name));
+    return success();
+  };
+  if (parser.parseLess() || parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, axis) ||
+      parser.parseGreater())
+    return {};
+  return parser.getChecked<MeshAttr>(parser.getContext(), axes, extents);
+}
+
+void MeshAttr::print(AsmPrinter& printer) const {
+  printer << "<[";
+  llvm::interleaveComma(llvm::zip_equal(getAxes(), getExtents()), printer, [&](auto axis) {
+    printer << std::get<0>(axis) << " = " << std::get<1>(axis);
+  });
+  printer << "]>";
+}
+
+LogicalResult MeshAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                               ArrayRef<StringAttr> axes, ArrayRef<int64_t> extents) {
+  assert(axes.size() == extents.size() && "an axis has a name and an extent");
+  for (auto [i, axis] : llvm::enumerate(axes)) {
+    if (llvm::is_contained(axes.take_front(i), axis))
+      return emitError() << "mesh axis " << axis << " is there twice";
+    if (extents[i] < 1)
+      return emitError() << "mesh axis " << axis << " has " << extents[i] << " ranks";
+  }
+  return success();
+}
+
+int64_t MeshAttr::getRanks() const {
+  int64_t ranks = 1;
+  for (int64_t extent : getExtents())
+    ranks *= extent;
+  return ranks;
+}
+
+std::optional<unsigned> MeshAttr::find(StringRef axis) const {
+  for (auto [i, name] : llvm::enumerate(getAxes()))
+    if (name.getValue() == axis)
+      return i;
+  return std::nullopt;
+}
+
+int64_t MeshAttr::groupSize(ArrayAttr axes) const {
+  int64_t ranks = 1;
+  for (auto axis : axes.getAsRange<StringAttr>())
+    ranks *= getExtents()[*find(axis)];
+  return ranks;
+}
+
+} // namespace titan::dist
