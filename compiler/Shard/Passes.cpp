@@ -8,8 +8,12 @@ void addShardPasses(OpPassManager& passes) {
   // First, because ranks divide the model's work from here on, and what a rank computes that others
   // compute, too, is no more of it.
   passes.addPass(createCountFlops());
-  // On one rank every placement is the whole tensor: there is nothing to propagate and no
-  // collective to insert.
+  // What the recipe divides, then what follows from it, as attributes: nothing is local yet, and
+  // every value still has its meaning. On one rank these three change nothing.
+  passes.addPass(createSeedPlacements());
+  passes.addPass(createPropagatePlacements());
+  // Now all at once: the loop runs a rank's microbatches, and what is a term becomes a sum.
+  passes.addPass(createPartition());
   // Last, because a term that has gone into its accumulator can no longer be summed over ranks by
   // itself.
   passes.addPass(createFoldContractions());

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "dialects/Accum/Accum.h"
+#include "dialects/Dist/Dist.h"
 #include "dialects/PassFacts.h"
 #include "dialects/Titan/Titan.h"
 #include "mlir/Pass/Pass.h"

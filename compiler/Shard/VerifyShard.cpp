@@ -1,7 +1,10 @@
+#include "compiler/Shard/FunctionPlacements.h"
 #include "compiler/Shard/Passes.h"
 #include "compiler/Support/LocalType.h"
 #include "compiler/Support/LoopChain.h"
 #include "compiler/Support/RecipeAttribute.h"
+#include "compiler/Support/TaggedFunction.h"
+#include "runtime/program/Collective.h"
 
 using namespace mlir;
 
@@ -36,24 +39,102 @@ LogicalResult verifyStateTypes(func::FuncOp function, ArrayRef<MeshAxis> mesh) {
   return success();
 }
 
+/// The mesh is that of the recipe; one rank has none.
+LogicalResult verifyMesh(ModuleOp module, ArrayRef<MeshAxis> axes) {
+  dist::MeshAttr mesh = dist::meshOf(module);
+  if (!mesh && rankCount(axes) == 1)
+    return success();
+  if (!mesh)
+    return module.emitError("is the program of one rank, the recipe has ") << rankCount(axes);
+  const bool isAlike =
+      mesh.getRanks() > 1 && llvm::equal(llvm::zip_equal(mesh.getAxes(), mesh.getExtents()), axes,
+                                         [](auto axis, const MeshAxis& other) {
+                                           return std::get<0>(axis) == other.name &&
+                                                  std::get<1>(axis) == other.ranks;
+                                         });
+  return isAlike ? success()
+                 : module.emitError("is the program of the ranks of ")
+                       << mesh << ", the recipe has another mesh of " << rankCount(axes);
+}
+
+/// Nothing says any more that a value is divided.
+LogicalResult verifyNoPlacements(func::FuncOp function) {
+  for (unsigned i = 0; i < function.getNumArguments(); ++i)
+    if (Attribute placement = function.getArgAttr(i, dist::placementTag))
+      return function.emitError("argument ") << i << " is still placed by " << placement;
+  WalkResult walked = function.walk([](Operation* op) -> WalkResult {
+    Attribute placements = op->getDiscardableAttr(dist::placementsTag);
+    if (!placements)
+      return WalkResult::advance();
+    return op->emitError("is still placed by ") << placements;
+  });
+  return failure(walked.wasInterrupted());
+}
+
+/// A rank takes its own microbatches.
+LogicalResult verifyInputs(func::FuncOp step, int64_t microbatches) {
+  TaggedFunction tagged(step);
+  for (auto [i, type] : llvm::enumerate(step.getArgumentTypes())) {
+    StringRef input = tagged.argumentTag(i, ir::tag::input);
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    if (!input.empty() && tensor && (tensor.getRank() == 0 || tensor.getDimSize(0) != microbatches))
+      return step.emitError("takes input '")
+             << input << "' as " << type << ", a rank runs " << microbatches << " microbatches";
+  }
+  return success();
+}
+
+/// Each value that is a sum over ranks is summed where it is read, once, and behind the loop.
+LogicalResult verifySums(func::FuncOp function) {
+  FailureOr<FunctionPlacements> placements =
+      FunctionPlacements::of(function, FunctionPlacements::Source::Seeds);
+  if (failed(placements))
+    return failure();
+  WalkResult walked = function.getBody().walk([&](Operation* op) -> WalkResult {
+    if (dist::isWholeCollective(op) && isa<accum::LoopOp>(op->getParentOp()))
+      return op->emitOpError("stands in the loop: mesh.sync = \"deferred\" sums behind it");
+    for (OpOperand& operand : op->getOpOperands())
+      if (ValuePlacement taken = placements->taken(operand); taken != (*placements)[operand.get()])
+        return op->emitError("takes operand ")
+               << operand.getOperandNumber() << " as " << toAttribute(taken, placements->mesh())
+               << ", a rank has " << toAttribute((*placements)[operand.get()], placements->mesh());
+    return WalkResult::advance();
+  });
+  return failure(walked.wasInterrupted());
+}
+
+bool hasLoop(func::FuncOp function) {
+  return function.walk([](accum::LoopOp) { return WalkResult::interrupt(); }).wasInterrupted();
+}
+
+/// From *schedule* on collectives are halves, whose place has rules of its own.
+bool hasHalves(func::FuncOp function) {
+  return function.walk([](dist::StartOp) { return WalkResult::interrupt(); }).wasInterrupted();
+}
+
+LogicalResult verifyFunction(func::FuncOp function, const Recipe& recipe) {
+  if (failed(verifyStateTypes(function, recipe.mesh.axes)) || failed(verifyNoPlacements(function)))
+    return failure();
+  const bool isStep = function.getName() == ir::function::step;
+  if (isStep &&
+      failed(verifyLoopChain(function, recipe.localMicrobatches(), /*mayBeInlined=*/true)))
+    return failure();
+  if (!isStep || !dist::meshOf(function))
+    return success();
+  if (failed(verifyInputs(function, recipe.localMicrobatches())))
+    return failure();
+  return hasLoop(function) && !hasHalves(function) ? verifySums(function) : success();
+}
+
 struct VerifyShard : impl::VerifyShardBase<VerifyShard> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     FailureOr<Recipe> recipe = getRecipe(module);
-    if (failed(recipe))
+    if (failed(recipe) || failed(verifyMesh(module, recipe->mesh.axes)))
       return signalPassFailure();
-    for (const MeshAxis& axis : recipe->mesh.axes)
-      if (axis.ranks != 1) {
-        module.emitError("mesh axis '")
-            << axis.name << "' has " << axis.ranks << " ranks, the program is that of one";
-        return signalPassFailure();
-      }
     for (auto function : module.getOps<func::FuncOp>())
-      if (failed(verifyStateTypes(function, recipe->mesh.axes)))
+      if (failed(verifyFunction(function, *recipe)))
         return signalPassFailure();
-    auto step = module.lookupSymbol<func::FuncOp>(ir::function::step);
-    if (step && failed(verifyLoopChain(step, recipe->localMicrobatches(), /*mayBeInlined=*/true)))
-      signalPassFailure();
   }
 };
 

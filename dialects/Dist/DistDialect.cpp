@@ -33,13 +33,39 @@ void DistDialect::initialize() {
       >();
 }
 
+namespace {
+
+bool isMesh(Operation* op, Attribute value) { return isa<ModuleOp>(op) && isa<MeshAttr>(value); }
+
+/// One #dist.placement for each result of `op`.
+bool arePlacements(Operation* op, Attribute value) {
+  auto list = dyn_cast<ArrayAttr>(value);
+  return list && list.size() == op->getNumResults() &&
+         llvm::all_of(list, llvm::IsaPred<PlacementAttr>);
+}
+
+} // namespace
+
 LogicalResult DistDialect::verifyOperationAttribute(Operation* op, NamedAttribute attribute) {
-  if (attribute.getName() != meshTag)
-    return op->emitOpError() << "'" << attribute.getName().strref()
-                             << "' is not an attribute of the dist dialect";
-  if (!isa<ModuleOp>(op) || !isa<MeshAttr>(attribute.getValue()))
-    return op->emitOpError() << "'" << meshTag << "' is a #dist.mesh on a module";
-  return success();
+  if (attribute.getName() == meshTag)
+    return isMesh(op, attribute.getValue())
+               ? success()
+               : op->emitOpError() << "'" << meshTag << "' is a #dist.mesh on a module";
+  if (attribute.getName() == placementsTag)
+    return arePlacements(op, attribute.getValue())
+               ? success()
+               : op->emitOpError()
+                     << "'" << placementsTag << "' is a list, a #dist.placement for each result";
+  return op->emitOpError() << "'" << attribute.getName().strref()
+                           << "' is not an attribute of the dist dialect";
+}
+
+LogicalResult DistDialect::verifyRegionArgAttribute(Operation* op, unsigned, unsigned index,
+                                                    NamedAttribute attribute) {
+  if (attribute.getName() == placementTag && isa<PlacementAttr>(attribute.getValue()))
+    return success();
+  return op->emitOpError() << "argument " << index << ": '" << placementTag
+                           << "', a #dist.placement, is the one attribute of dist on arguments";
 }
 
 MeshAttr meshOf(Operation* op) {
@@ -109,6 +135,62 @@ int64_t MeshAttr::groupSize(ArrayAttr axes) const {
   for (auto axis : axes.getAsRange<StringAttr>())
     ranks *= getExtents()[*find(axis)];
   return ranks;
+}
+
+//===----------------------------------------------------------------------===//
+// #dist.placement<["replicate" = partial, "shard" = shard(0)]>
+//===----------------------------------------------------------------------===//
+
+Attribute PlacementAttr::parse(AsmParser& parser, Type) {
+  SmallVector<StringAttr> axes;
+  SmallVector<int64_t> dims;
+  auto axis = [&]() -> ParseResult {
+    std::string name;
+    StringRef kind;
+    SMLoc location;
+    if (parser.parseString(&name) || parser.parseEqual() || parser.getCurrentLocation(&location) ||
+        parser.parseKeyword(&kind))
+      return failure();
+    axes.push_back(StringAttr::get(parser.getContext(), name));
+    dims.push_back(kind == "partial" ? partial : iteration);
+    if (kind == "shard")
+      return failure(parser.parseLParen() || parser.parseInteger(dims.back()) ||
+                     parser.parseRParen());
+    if (kind != "partial" && kind != "iteration")
+      return parser.emitError(location, "expected shard(d), partial or iteration");
+    return success();
+  };
+  if (parser.parseLess() || parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, axis) ||
+      parser.parseGreater())
+    return {};
+  return parser.getChecked<PlacementAttr>(parser.getContext(), axes, dims);
+}
+
+void PlacementAttr::print(AsmPrinter& printer) const {
+  printer << "<[";
+  llvm::interleaveComma(llvm::zip_equal(getAxes(), getDims()), printer, [&](auto pair) {
+    auto [axis, dim] = pair;
+    printer << axis << " = ";
+    if (dim == partial)
+      printer << "partial";
+    else if (dim == iteration)
+      printer << "iteration";
+    else
+      printer << "shard(" << dim << ')';
+  });
+  printer << "]>";
+}
+
+LogicalResult PlacementAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                    ArrayRef<StringAttr> axes, ArrayRef<int64_t> dims) {
+  assert(axes.size() == dims.size() && "a value is one thing on an axis");
+  for (auto [i, axis] : llvm::enumerate(axes)) {
+    if (llvm::is_contained(axes.take_front(i), axis))
+      return emitError() << "a placement has axis " << axis << " twice";
+    if (dims[i] < iteration)
+      return emitError() << "a placement cuts dimension " << dims[i];
+  }
+  return success();
 }
 
 } // namespace titan::dist

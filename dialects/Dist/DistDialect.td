@@ -23,6 +23,7 @@ def Dist_Dialect : Dialect {
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
   let hasOperationAttrVerify = 1;
+  let hasRegionArgAttrVerify = 1;
   let dependentDialects = ["::titan::ir::TitanDialect"];
 }
 
@@ -48,6 +49,32 @@ def Dist_MeshAttr : AttrDef<Dist_Dialect, "Mesh"> {
     std::optional<unsigned> find(::llvm::StringRef axis) const;
     /// The ranks of a group on `axes`, which are the mesh's.
     int64_t groupSize(::mlir::ArrayAttr axes) const;
+  }];
+}
+
+def Dist_PlacementAttr : AttrDef<Dist_Dialect, "Placement"> {
+  let mnemonic = "placement";
+  let summary = "what of a value each rank has, axis by axis, while placements propagate";
+  let description = [{
+    On an axis that it does not name a value is the same on all ranks. On the others it is
+
+    - `shard(d)`: cut along dimension d, in equal parts, one a rank;
+    - `partial`: a term on each rank; the value is their sum;
+    - `iteration`: in the body of a loop whose iterations are divided among the ranks, what the rank's own iteration makes.
+
+    `dist.placement` on a function's argument and `dist.placements`, one a result, on an op say it, between *seed-placements* and *partition*. Without them
+    a value is replicated. (A state's parts are `#titan.placement` on its symbol.)
+
+    ```mlir
+    %s = accum.loop ... {dist.placements = [#dist.placement<["replicate" = partial, "shard" = partial]>]}
+    ```
+  }];
+  let parameters = (ins ArrayRefParameter<"::mlir::StringAttr">:$axes, ArrayRefParameter<"int64_t">:$dims);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// In place of a dimension.
+    static constexpr int64_t partial = -1, iteration = -2;
   }];
 }
 

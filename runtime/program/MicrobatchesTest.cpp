@@ -19,8 +19,7 @@ Recipe recipeOf(std::vector<MeshAxis> axes, int64_t globalMicrobatches) {
 std::vector<std::vector<int64_t>> ofEachRank(const Recipe& recipe) {
   std::vector<std::vector<int64_t>> numbers;
   for (int64_t rank = 0; rank < rankCount(recipe.mesh.axes); ++rank) {
-    const MicrobatchOrder order =
-        microbatchOrder(recipe, coordinatesOf(rank, recipe.mesh.axes));
+    const MicrobatchOrder order = microbatchOrder(recipe, coordinatesOf(rank, recipe.mesh.axes));
     std::vector<int64_t>& mine = numbers.emplace_back();
     for (int64_t i = 0; i < recipe.localMicrobatches(); ++i)
       mine.push_back(order.at(i));

@@ -133,6 +133,9 @@ struct CheckpointRecipe {
   bool operator==(const CheckpointRecipe&) const = default;
 };
 
+/// Are the samples divided along `axis`? The ranks of a tensor axis have the same.
+bool isDataAxis(std::string_view axis);
+
 struct Recipe {
   ModelRecipe model;
   LossRecipe loss;
@@ -147,7 +150,7 @@ struct Recipe {
   CheckpointRecipe checkpoint;
   bool operator==(const Recipe&) const = default;
 
-  /// Ranks among which the samples are divided: all axes of the mesh but `tensor`.
+  /// Ranks among which the samples are divided.
   int64_t dataRanks() const;
   /// Of one step, on all ranks: batch.global / batch.micro.
   int64_t globalMicrobatches() const { return batch.global / batch.micro; }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 
 namespace titan {
@@ -118,25 +119,61 @@ Status checkSchedule(const ScheduleRecipe& schedule, const TrainRecipe& train) {
   return {};
 }
 
-Status checkMesh(const MeshRecipe& mesh) {
+Status checkAxes(const std::vector<MeshAxis>& axes) {
   const std::vector<MeshAxis> known = MeshRecipe().axes;
   std::set<std::string_view> names;
-  std::string large; ///< the axes of more than one rank
-  for (const MeshAxis& axis : mesh.axes) {
+  int64_t ranks = 1;
+  for (const MeshAxis& axis : axes) {
     if (std::ranges::find(known, axis.name, &MeshAxis::name) == known.end())
       return Error::badInput("mesh.axes has an axis '{}': known are replicate, shard and tensor",
                              axis.name);
     if (!names.insert(axis.name).second)
       return Error::badInput("mesh.axes has '{}' twice", axis.name);
     TITAN_TRY(checkLeast(("mesh.axes." + axis.name).c_str(), axis.ranks, 1));
-    if (axis.ranks > 1)
-      large += fmt::format("{}{} = {}", large.empty() ? "" : ", ", axis.name, axis.ranks);
+    constexpr int64_t most = std::numeric_limits<int32_t>::max();
+    if (__builtin_mul_overflow(ranks, axis.ranks, &ranks) || ranks > most)
+      return Error::badInput("mesh.axes.{} = {} makes more than {} ranks", axis.name, axis.ranks,
+                             most);
   }
-  if (!large.empty())
-    return Error::badInput("mesh.axes has {}: more than one rank is not available yet: set every "
-                           "axis to 1",
-                           large);
-  return checkLeast("mesh.sync_every", mesh.syncEvery, 0);
+  return {};
+}
+
+/// What is not there for more than one rank. One rank has no use for any of it.
+Status checkManyRanks(const MeshRecipe& mesh, const PrecisionRecipe& precision) {
+  for (const MeshAxis& axis : mesh.axes)
+    if (!isDataAxis(axis.name) && axis.ranks > 1)
+      return Error::badInput("mesh.axes.{} = {}: a model that is divided among ranks is not "
+                             "available yet: set it to 1",
+                             axis.name, axis.ranks);
+  if (mesh.strategy != "ddp")
+    return Error::badInput("mesh.strategy = \"{}\" on more than one rank is not available yet: use "
+                           "\"ddp\"",
+                           mesh.strategy);
+  if (mesh.sync == "immediate")
+    return Error::badInput("mesh.sync = \"immediate\" on more than one rank is not available yet: "
+                           "use \"auto\" or \"deferred\"");
+  if (mesh.syncEvery != 0)
+    return Error::badInput("mesh.sync_every = {} on more than one rank is not available yet: set "
+                           "it to 0",
+                           mesh.syncEvery);
+  if (mesh.reduce == "tree")
+    return Error::badInput("mesh.reduce = \"tree\" is not available in this version: use \"fast\"");
+  if (!mesh.tensorRules.empty())
+    return Error::badInput("mesh.tensor_rules on more than one rank are not available yet: remove "
+                           "them");
+  if (precision.reduceDtype != "f32")
+    return Error::badInput("precision.reduce_dtype = \"{}\" on more than one rank is not available "
+                           "yet: use \"f32\"",
+                           precision.reduceDtype);
+  return {};
+}
+
+Status checkMesh(const MeshRecipe& mesh, const PrecisionRecipe& precision) {
+  TITAN_TRY(checkAxes(mesh.axes));
+  TITAN_TRY(checkLeast("mesh.sync_every", mesh.syncEvery, 0));
+  const bool isOneRank =
+      std::ranges::all_of(mesh.axes, [](const MeshAxis& axis) { return axis.ranks == 1; });
+  return isOneRank ? Status() : checkManyRanks(mesh, precision);
 }
 
 Status checkBatch(const BatchRecipe& batch, int64_t dataRanks) {
@@ -181,10 +218,12 @@ Status checkTrain(const TrainRecipe& train, const CheckpointRecipe& checkpoint) 
 
 } // namespace
 
+bool isDataAxis(std::string_view axis) { return axis != "tensor"; }
+
 int64_t Recipe::dataRanks() const {
   int64_t ranks = 1;
   for (const MeshAxis& axis : mesh.axes)
-    ranks *= axis.name == "tensor" ? 1 : axis.ranks;
+    ranks *= isDataAxis(axis.name) ? axis.ranks : 1;
   return ranks;
 }
 
@@ -194,7 +233,7 @@ Status validate(const Recipe& recipe) {
   TITAN_TRY(checkLoss(recipe.loss));
   TITAN_TRY(checkOptimizer(recipe.optimizer));
   TITAN_TRY(checkSchedule(recipe.schedule, recipe.train));
-  TITAN_TRY(checkMesh(recipe.mesh));
+  TITAN_TRY(checkMesh(recipe.mesh, recipe.precision));
   TITAN_TRY(checkBatch(recipe.batch, recipe.dataRanks()));
   TITAN_TRY(checkLeast("memory.limit", recipe.memory.limit, 0));
   TITAN_TRY(checkData(recipe.data));

@@ -295,3 +295,38 @@ func.func @wait_C2(%x: tensor<8xf32>, %y: tensor<8xf32>) {
   return
 }
 }
+
+// -----
+
+// expected-error @+1 {{'dist.placements' is a list, a #dist.placement for each result}}
+func.func @placements_of_results() attributes {dist.placements = [#dist.placement<["shard" = partial]>]} {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{argument 0: 'dist.placement', a #dist.placement, is the one attribute of dist on arguments}}
+func.func @attribute_of_an_argument(%x: tensor<4xf32> {dist.placement = 3}) {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{a placement has axis "shard" twice}}
+func.func @axis_twice(%x: tensor<4xf32> {dist.placement = #dist.placement<["shard" = partial, "shard" = shard(0)]>}) {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{a placement cuts dimension -3}}
+func.func @negative_dim(%x: tensor<4xf32> {dist.placement = #dist.placement<["shard" = shard(-3)]>}) {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{expected shard(d), partial or iteration}}
+func.func @unknown_word(%x: tensor<4xf32> {dist.placement = #dist.placement<["shard" = replicate]>}) {
+  return
+}

@@ -58,4 +58,12 @@ func.func @halves_on_buffers(%x: memref<4xf32>, %y: memref<4xf32>) {
   return
 }
 
+// CHECK-LABEL: func.func @placed
+// CHECK-SAME: %{{.*}}: tensor<4xf32> {dist.placement = #dist.placement<["replicate" = partial, "shard" = shard(0)]>}
+// CHECK: titan.neg %{{.*}} {dist.placements = [#dist.placement<["replicate" = iteration]>]}
+func.func @placed(%x: tensor<4xf32> {dist.placement = #dist.placement<["replicate" = partial, "shard" = shard(0)]>}) -> tensor<4xf32> {
+  %y = titan.neg %x {dist.placements = [#dist.placement<["replicate" = iteration]>]} : tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+
 }

@@ -91,15 +91,21 @@ class Recipe(ErrorTest):
                 self.bad_key(assignment, says=says)
 
     def test_what_is_not_there_yet(self):
-        for assignment, says in {"mesh.axes={ shard = 2 }": "shard = 2",
-                                 "mesh.axes={ replicate = 4, tensor = 2 }": "tensor = 2", "mesh.reduce=tree": "tree"}.items():
+        for assignment, says in {"mesh.axes={ replicate = 4, tensor = 2 }": "tensor = 2", "mesh.reduce=tree": "tree"}.items():
             with self.subTest(assignment=assignment):
                 self.bad_key(assignment, says=says)
+        for assignment, says in {"mesh.strategy=fsdp": "mesh.strategy", "mesh.sync=immediate": "mesh.sync", "mesh.sync_every=2": "mesh.sync_every",
+                                 "precision.reduce_dtype=bf16": "precision.reduce_dtype"}.items():
+            with self.subTest(assignment=assignment):
+                self.compile_refused("--set", "mesh.axes={ shard = 2 }", "--set", "batch.global=8", "--set", assignment, says=says)
 
     # The batch
 
     def test_global_batch_that_micro_does_not_divide(self):
         self.bad_key("batch.global=30", says=["batch.global = 30", "micro 4", "28 or 32"])
+
+    def test_global_batch_that_the_ranks_do_not_divide(self):
+        self.compile_refused("--set", "mesh.axes={ replicate = 3 }", "--set", "batch.global=28", says="micro 4 x data ranks 3 = 12: use 24 or 36")
 
     def test_batch_beyond_any_machine(self):
         self.compile_refused("--set", "batch.micro=4611686018427387904", "--set", "batch.global=4611686018427387904",

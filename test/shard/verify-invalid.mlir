@@ -56,3 +56,126 @@ module attributes {titan.recipe = {batch = {micro = 8 : i64, global = 32 : i64}}
     return %s : tensor<8xf32>
   }
 }
+
+// -----
+
+// expected-error @+1 {{is the program of one rank, the recipe has 4}}
+module attributes {titan.recipe = {batch = {micro = 2 : i64, global = 8 : i64}, mesh = {axes = {replicate = 2 : i64, shard = 2 : i64}}}} {
+}
+
+// -----
+
+// expected-error @+1 {{is the program of the ranks of #dist.mesh<["shard" = 2]>, the recipe has another mesh of 4}}
+module attributes {dist.mesh = #dist.mesh<["shard" = 2]>,
+    titan.recipe = {batch = {micro = 2 : i64, global = 8 : i64}, mesh = {axes = [{name = "shard", ranks = 4 : i64}]}}} {
+}
+
+// -----
+
+// expected-error @+1 {{is the program of the ranks of #dist.mesh<["replicate" = 1, "shard" = 1, "tensor" = 1]>, the recipe has another mesh of 1}}
+module attributes {dist.mesh = #dist.mesh<["replicate" = 1, "shard" = 1, "tensor" = 1]>} {
+}
+
+// -----
+
+module attributes {dist.mesh = #dist.mesh<["shard" = 2]>, titan.recipe = {batch = {micro = 2 : i64, global = 8 : i64}, mesh = {axes = [{name = "shard", ranks = 2 : i64}]}}} {
+// expected-error @+1 {{argument 0 is still placed by #dist.placement<["shard" = shard(0)]>}}
+func.func @step(%x: tensor<4x8xf32> {dist.placement = #dist.placement<["shard" = shard(0)]>}) {
+  return
+}
+}
+
+// -----
+
+module attributes {dist.mesh = #dist.mesh<["shard" = 2]>, titan.recipe = {batch = {micro = 2 : i64, global = 8 : i64}, mesh = {axes = [{name = "shard", ranks = 2 : i64}]}}} {
+func.func @eval(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{is still placed by [#dist.placement<["shard" = partial]>]}}
+  %y = titan.neg %x {dist.placements = [#dist.placement<["shard" = partial]>]} : tensor<4x8xf32>
+  return
+}
+}
+
+// -----
+
+module attributes {dist.mesh = #dist.mesh<["shard" = 2]>, titan.recipe = {batch = {micro = 2 : i64, global = 8 : i64}, mesh = {axes = [{name = "shard", ranks = 2 : i64}]}}} {
+// expected-error @+1 {{takes input 'x' as 'tensor<4x8xf32>', a rank runs 2 microbatches}}
+func.func @step(%x: tensor<4x8xf32> {titan.input = "x"}) {
+  accum.loop %i in 2 running {
+  }
+  return
+}
+}
+
+// -----
+
+module attributes {dist.mesh = #dist.mesh<["shard" = 2]>, titan.recipe = {batch = {micro = 2 : i64, global = 8 : i64}, mesh = {axes = [{name = "shard", ranks = 2 : i64}]}}} {
+func.func @step(%x: tensor<2x8xf32> {titan.input = "x"}) -> tensor<8xf32> {
+  %zero = titan.constant dense<0.0> : tensor<8xf32>
+  %s = accum.loop %i in 2 running slices(%xi = %x : tensor<2x8xf32>) accumulators(%a = %zero : tensor<8xf32>) -> (tensor<8xf32>) {
+    %next = titan.add %a, %xi : tensor<8xf32>
+    accum.yield %next : tensor<8xf32>
+  }
+  // expected-error @+1 {{takes operand 0 as #dist.placement<[]>, a rank has #dist.placement<["shard" = partial]>}}
+  return %s : tensor<8xf32>
+}
+}
+
+// -----
+
+module attributes {dist.mesh = #dist.mesh<["shard" = 2]>, titan.recipe = {batch = {micro = 2 : i64, global = 8 : i64}, mesh = {axes = [{name = "shard", ranks = 2 : i64}]}}} {
+func.func @step(%x: tensor<2x8xf32> {titan.input = "x"}) -> tensor<8xf32> {
+  %zero = titan.constant dense<0.0> : tensor<8xf32>
+  %s = accum.loop %i in 2 running slices(%xi = %x : tensor<2x8xf32>) accumulators(%a = %zero : tensor<8xf32>) -> (tensor<8xf32>) {
+    %next = titan.add %a, %xi : tensor<8xf32>
+    accum.yield %next : tensor<8xf32>
+  }
+  %t = dist.all_reduce sum %s axes ["shard"] order rank : tensor<8xf32> to tensor<8xf32>
+  // expected-error @+1 {{takes operand 0 as #dist.placement<["shard" = partial]>, a rank has #dist.placement<[]>}}
+  %u = dist.all_reduce sum %t axes ["shard"] order rank {path = ["again"]} : tensor<8xf32> to tensor<8xf32>
+  return %u : tensor<8xf32>
+}
+}
+
+// -----
+
+module attributes {dist.mesh = #dist.mesh<["shard" = 2]>, titan.recipe = {batch = {micro = 2 : i64, global = 8 : i64}, mesh = {axes = [{name = "shard", ranks = 2 : i64}]}}} {
+func.func @step(%x: tensor<2x8xf32> {titan.input = "x"}, %stop: tensor<i64> {titan.control = "stop"}) -> tensor<i64> {
+  %zero = titan.constant dense<0.0> : tensor<8xf32>
+  %s = accum.loop %i in 2 running slices(%xi = %x : tensor<2x8xf32>) accumulators(%a = %zero : tensor<8xf32>) -> (tensor<8xf32>) {
+    %next = titan.add %a, %xi : tensor<8xf32>
+    accum.yield %next : tensor<8xf32>
+  }
+  // expected-error @+1 {{takes operand 0 as #dist.placement<[]>, a rank has #dist.placement<["shard" = partial]>}}
+  return %stop : tensor<i64>
+}
+}
+
+// -----
+
+module attributes {dist.mesh = #dist.mesh<["shard" = 2]>, titan.recipe = {batch = {micro = 2 : i64, global = 8 : i64}, mesh = {axes = [{name = "shard", ranks = 2 : i64}]}}} {
+func.func @step(%x: tensor<2x8xf32> {titan.input = "x"}) -> tensor<8xf32> {
+  %zero = titan.constant dense<0.0> : tensor<8xf32>
+  %s = accum.loop %i in 2 running slices(%xi = %x : tensor<2x8xf32>) accumulators(%a = %zero : tensor<8xf32>) -> (tensor<8xf32>) {
+    // expected-error @+1 {{stands in the loop: mesh.sync = "deferred" sums behind it}}
+    %t = dist.all_reduce sum %xi axes ["shard"] order rank : tensor<8xf32> to tensor<8xf32>
+    %next = titan.add %a, %t : tensor<8xf32>
+    accum.yield %next : tensor<8xf32>
+  }
+  return %s : tensor<8xf32>
+}
+}
+
+// -----
+
+module attributes {dist.mesh = #dist.mesh<["shard" = 2]>, titan.recipe = {batch = {micro = 2 : i64, global = 8 : i64}, mesh = {axes = [{name = "shard", ranks = 2 : i64}]}}} {
+// This is one.
+func.func @step(%x: tensor<2x8xf32> {titan.input = "x"}, %stop: tensor<i64> {titan.control = "stop"}) -> (tensor<8xf32>, tensor<i64>) {
+  %zero = titan.constant dense<0.0> : tensor<8xf32>
+  %s = accum.loop %i in 2 running slices(%xi = %x : tensor<2x8xf32>) accumulators(%a = %zero : tensor<8xf32>) -> (tensor<8xf32>) {
+    %next = titan.add %a, %xi : tensor<8xf32>
+    accum.yield %next : tensor<8xf32>
+  }
+  %t:2 = dist.all_reduce sum %s, %stop axes ["shard"] order rank : tensor<8xf32>, tensor<i64> to tensor<8xf32>, tensor<i64>
+  return %t#0, %t#1 : tensor<8xf32>, tensor<i64>
+}
+}

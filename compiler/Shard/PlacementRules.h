@@ -1,0 +1,29 @@
+// How placements pass an op: what of its operands it takes, and what of its results it gives.
+#pragma once
+
+#include "compiler/Shard/ValuePlacement.h"
+#include "dialects/Accum/Accum.h"
+
+namespace titan {
+
+/// On one axis of the mesh. Where an operand is taken in another way than it comes, ranks must
+/// exchange something.
+struct AxisRule {
+  llvm::SmallVector<AxisPlacement> operands, results;
+};
+
+/// The rule of `op` on an axis where its operands are `operands`.
+///
+/// - An operand of the rank's own iteration makes the results so; all others are taken whole. But in
+///   the body of a divided loop an accumulator takes any term: the sum over the iterations of all
+///   ranks is then the sum of what each rank has.
+/// - A part stays a part where every operand of rank >= 1 has the dimension, by the op's factors:
+///   casts, transposes, elementwise ops. A sum of one tensor over it is a term on each rank. Else
+///   the op takes the whole, as a product does.
+/// - A term passes through what is linear in it: add, sub, neg, reshape, transpose, and mul by a
+///   replicated scalar. Else the op takes the sum.
+///
+/// Loops and returns have no rule of their own.
+AxisRule ruleOn(unsigned axis, mlir::Operation* op, llvm::ArrayRef<AxisPlacement> operands);
+
+} // namespace titan

@@ -1,0 +1,74 @@
+// RUN: titan-opt %s --titan-shard-partition --split-input-file --verify-diagnostics
+
+#x = #dist.placement<["shard" = shard(0)]>
+#p = #dist.placement<["shard" = partial]>
+#i = #dist.placement<["shard" = iteration]>
+module attributes {dist.mesh = #dist.mesh<["shard" = 2]>} {
+func.func @stacks(%x: tensor<4x2xf32> {dist.placement = #x}) -> tensor<4x2xf32> {
+  // expected-error @+1 {{stacks 1 results: rows of several ranks cannot be joined}}
+  %s = accum.loop %i in 4 running stacked = 1 slices(%xi = %x : tensor<4x2xf32>) -> (tensor<4x2xf32>) {
+    accum.yield %xi : tensor<2xf32>
+  } {dist.placements = [#x]}
+  return %s : tensor<4x2xf32>
+}
+}
+
+// -----
+
+module attributes {dist.mesh = #dist.mesh<["shard" = 2]>} {
+func.func @reads_an_input_outside(%x: tensor<4x2xf32> {dist.placement = #dist.placement<["shard" = shard(0)]>}) -> tensor<4x2xf32> {
+  // expected-error @+1 {{an operand is cut by #dist.placement<["shard" = shard(0)]>: only the batches of the loop can be divided}}
+  %y = titan.neg %x {dist.placements = [#dist.placement<["shard" = shard(0)]>]} : tensor<4x2xf32>
+  return %y : tensor<4x2xf32>
+}
+}
+
+// -----
+
+// What an edited stage says must follow from what it says of the operands.
+module attributes {dist.mesh = #dist.mesh<["shard" = 2]>} {
+func.func @edited(%x: tensor<2xf32> {dist.placement = #dist.placement<["shard" = partial]>}) -> tensor<2xf32> {
+  // expected-error @+1 {{result 0 is placed by #dist.placement<[]>, its operands give #dist.placement<["shard" = partial]>}}
+  %y = titan.neg %x : tensor<2xf32>
+  return %y : tensor<2xf32>
+}
+}
+
+// -----
+
+module attributes {dist.mesh = #dist.mesh<["shard" = 2]>} {
+func.func @other_axis(%x: tensor<2xf32>) -> tensor<2xf32> {
+  // expected-error @+1 {{result 0 is placed by #dist.placement<["rows" = partial]>, its operands give #dist.placement<[]>}}
+  %y = titan.neg %x {dist.placements = [#dist.placement<["rows" = partial]>]} : tensor<2xf32>
+  return %y : tensor<2xf32>
+}
+}
+
+// -----
+
+// What is summed already is no term.
+module attributes {dist.mesh = #dist.mesh<["shard" = 2]>} {
+func.func @summed_twice(%x: tensor<2xf32> {dist.placement = #dist.placement<["shard" = partial]>}) -> tensor<2xf32> {
+  %y = dist.all_reduce sum %x axes ["shard"] order rank : tensor<2xf32> to tensor<2xf32>
+  // expected-error @+1 {{takes operand 0 as #dist.placement<["shard" = partial]>, it is #dist.placement<[]>: there is no collective for this}}
+  %z = dist.all_reduce sum %y axes ["shard"] order rank {path = ["again"]} : tensor<2xf32> to tensor<2xf32>
+  return %z : tensor<2xf32>
+}
+}
+
+// -----
+
+// A term that comes from outside of the loop, read in its body through an op that terms pass.
+module attributes {dist.mesh = #dist.mesh<["shard" = 2]>} {
+func.func @sum_in_the_body(%x: tensor<4x2xf32>, %p: tensor<2xf32> {dist.placement = #dist.placement<["shard" = partial]>}) -> tensor<2xf32> {
+  %zero = titan.constant dense<0.0> : tensor<2xf32>
+  %s = accum.loop %i in 4 running slices(%xi = %x : tensor<4x2xf32>) accumulators(%a = %zero : tensor<2xf32>) -> (tensor<2xf32>) {
+    %n = titan.neg %p {dist.placements = [#dist.placement<["shard" = partial]>]} : tensor<2xf32>
+    // expected-error @+1 {{takes the sum over ranks of a value of the loop's body: only what the loop gives is summed}}
+    %y = titan.mul %n, %xi : tensor<2xf32>
+    %next = titan.add %a, %y : tensor<2xf32>
+    accum.yield %next : tensor<2xf32>
+  }
+  return %s : tensor<2xf32>
+}
+}
