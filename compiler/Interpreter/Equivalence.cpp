@@ -1,5 +1,6 @@
 #include "compiler/Interpreter/Equivalence.h"
 
+#include "compiler/Interpreter/ShardedRun.h"
 #include "dialects/Titan/Titan.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -81,20 +82,25 @@ std::optional<unsigned> findMatch(ArrayAttr attributes, unsigned position, Array
 
 LogicalResult checkFunction(func::FuncOp before, func::FuncOp after,
                             const EquivalenceOptions& options) {
-  SmallVector<Tensor> afterArguments = randomArguments(after, options.random);
-  SmallVector<Tensor> arguments = randomArguments(before, options.random);
+  FailureOr<ShardedRun> runBefore = ShardedRun::create(before),
+                        runAfter = ShardedRun::create(after);
+  if (failed(runBefore) || failed(runAfter))
+    return failure();
+  const auto types = runBefore->argumentTypes(), afterTypes = runAfter->argumentTypes();
+  Tensors arguments = randomArguments(before, types, options.random);
+  Tensors afterArguments = randomArguments(after, afterTypes, options.random);
   for (unsigned i = 0; i < after.getNumArguments(); ++i)
     if (auto match = findMatch(after.getAllArgAttrs(), i, before.getAllArgAttrs(),
                                before.getNumArguments())) {
-      if (after.getArgumentTypes()[i] != before.getArgumentTypes()[*match])
-        return after.emitError() << "argument " << i << " is " << after.getArgumentTypes()[i]
-                                 << ", was " << before.getArgumentTypes()[*match];
+      if (afterTypes[i] != types[*match])
+        return after.emitError() << "argument " << i << " is " << afterTypes[i] << ", was "
+                                 << types[*match];
       afterArguments[i] = arguments[*match];
     }
-  FailureOr<SmallVector<Tensor>> wanted = run(before, arguments, options.engine);
+  FailureOr<Tensors> wanted = runBefore->run(arguments, options.engine);
   if (failed(wanted))
     return failure();
-  FailureOr<SmallVector<Tensor>> found = run(after, afterArguments, options.engine);
+  FailureOr<Tensors> found = runAfter->run(afterArguments, options.engine);
   if (failed(found))
     return failure();
   const bool isNumberRight = options.commonResultsOnly || wanted->size() == found->size() ||

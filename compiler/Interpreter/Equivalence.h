@@ -20,7 +20,8 @@ struct EquivalenceOptions {
   bool newResults = false;
 };
 
-/// Runs each function that both modules have on the same random arguments and compares the results:
+/// Runs each function that both modules have on the same random arguments, one that is the program
+/// of a rank on all ranks of its mesh (ShardedRun), and compares the results of the whole job:
 /// their types exactly, floats by tolerance (NaN equals NaN), integers and booleans exactly. Emits
 /// an error on the function of `after` with the first element that differs, or if no function is in
 /// both.

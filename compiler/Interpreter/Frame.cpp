@@ -28,8 +28,8 @@ const Tensor& Frame::get(Value value) const {
   return found->second;
 }
 
-double Frame::round(double number, Type element) const {
-  if (engine_ == Engine::F64 || element.isF64())
+double roundTo(Type element, double number, Engine engine) {
+  if (engine == Engine::F64 || element.isF64())
     return number;
   auto single = static_cast<float>(number);
   if (element.isBF16())

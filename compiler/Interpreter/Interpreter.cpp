@@ -2,6 +2,7 @@
 
 #include "compiler/Interpreter/Models.h"
 #include "dialects/Accum/Accum.h"
+#include "dialects/Dist/Dist.h"
 #include "dialects/Kernel/Kernel.h"
 
 using namespace mlir;
@@ -22,15 +23,16 @@ void registerInterpreterModels(DialectRegistry& registry) {
     attachOptimizer(context);
   });
   registry.addExtension(+[](MLIRContext* context, accum::AccumDialect*) { attachAccum(context); });
+  registry.addExtension(+[](MLIRContext* context, dist::DistDialect*) { attachDist(context); });
   registry.addExtension(
       +[](MLIRContext* context, kernel::KernelDialect*) { attachKernel(context); });
   registry.addExtension(+[](MLIRContext* context, arith::ArithDialect*) { attachArith(context); });
   registry.addExtension(+[](MLIRContext* context, math::MathDialect*) { attachMath(context); });
 }
 
-FailureOr<SmallVector<Tensor>> run(func::FuncOp function, ArrayRef<Tensor> arguments,
-                                   Engine engine) {
-  Frame frame(engine);
+FailureOr<SmallVector<Tensor>> run(func::FuncOp function, ArrayRef<Tensor> arguments, Engine engine,
+                                   Rank* rank) {
+  Frame frame(engine, rank);
   for (auto [argument, tensor] : llvm::zip_equal(function.getArguments(), arguments))
     frame.set(argument, tensor);
   Block& block = function.getBody().front();

@@ -10,7 +10,7 @@
 
 namespace titan::interpreter {
 
-/// Attaches InterpretableOpInterface to the ops of titan, accum and kernel, and to those of arith
+/// Attaches InterpretableOpInterface to the ops of titan, accum, dist and kernel, and to those of arith
 /// and math that occur in kernels.
 void registerInterpreterModels(mlir::DialectRegistry& registry);
 
@@ -27,9 +27,11 @@ struct Results {
   NamedTensors states, gradients, metrics, outputs;
 };
 
-/// Runs `function` with its arguments in order. Emits an error where an op has no meaning.
+/// Runs `function` with its arguments in order, on one rank: `rank` where others run beside it.
+/// Emits an error where an op has no meaning.
 mlir::FailureOr<llvm::SmallVector<Tensor>> run(mlir::func::FuncOp function,
-                                               llvm::ArrayRef<Tensor> arguments, Engine engine);
+                                               llvm::ArrayRef<Tensor> arguments, Engine engine,
+                                               Rank* rank = nullptr);
 
 /// Runs a tagged function. Emits an error that names an argument that is missing or of another
 /// shape; arguments that the function does not take are ignored.

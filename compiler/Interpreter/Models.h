@@ -68,5 +68,6 @@ void attachAccum(mlir::MLIRContext* context);
 void attachKernel(mlir::MLIRContext* context);
 void attachArith(mlir::MLIRContext* context);
 void attachMath(mlir::MLIRContext* context);
+void attachDist(mlir::MLIRContext* context);
 
 } // namespace titan::interpreter

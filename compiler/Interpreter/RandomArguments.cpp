@@ -26,9 +26,15 @@ Tensor randomTensor(ShapedType type, uint64_t stream, const RandomOptions& optio
 }
 
 SmallVector<Tensor> randomArguments(func::FuncOp function, const RandomOptions& options) {
+  return randomArguments(
+      function, llvm::map_to_vector(function.getArgumentTypes(), llvm::CastTo<RankedTensorType>),
+      options);
+}
+
+SmallVector<Tensor> randomArguments(func::FuncOp function, ArrayRef<RankedTensorType> types,
+                                    const RandomOptions& options) {
   SmallVector<Tensor> arguments;
-  for (auto [i, type] : llvm::enumerate(function.getArgumentTypes())) {
-    auto shaped = cast<ShapedType>(type);
+  for (auto [i, shaped] : llvm::enumerate(types)) {
     RandomOptions bounded = options;
     if (bounded.integerBound == 0)
       bounded.integerBound = indexBound(function.getArgument(i));

@@ -18,6 +18,10 @@ struct RandomOptions {
 /// are 1.
 llvm::SmallVector<Tensor> randomArguments(mlir::func::FuncOp function,
                                           const RandomOptions& options = {});
+/// The same in other types than those of the arguments: of the job where these are a rank's.
+llvm::SmallVector<Tensor> randomArguments(mlir::func::FuncOp function,
+                                          llvm::ArrayRef<mlir::RankedTensorType> types,
+                                          const RandomOptions& options = {});
 /// A tensor of `type` with such draws of its own stream.
 Tensor randomTensor(mlir::ShapedType type, uint64_t stream, const RandomOptions& options = {});
 

@@ -1,5 +1,7 @@
 #include "compiler/Interpreter/Tensor.h"
 
+#include <limits>
+
 using namespace mlir;
 
 namespace titan::interpreter {
@@ -17,6 +19,15 @@ Tensor Tensor::splat(ShapedType type, double value) {
     llvm::fill(tensor.mutableFloats(), value);
   else
     llvm::fill(tensor.mutableIntegers(), static_cast<int64_t>(value));
+  return tensor;
+}
+
+Tensor Tensor::unspecified(ShapedType type) {
+  Tensor tensor(type);
+  if (tensor.isFloat())
+    llvm::fill(tensor.mutableFloats(), std::numeric_limits<double>::quiet_NaN());
+  else
+    llvm::fill(tensor.mutableIntegers(), std::numeric_limits<int64_t>::min());
   return tensor;
 }
 

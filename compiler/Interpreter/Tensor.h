@@ -19,6 +19,8 @@ public:
   explicit Tensor(mlir::ShapedType type) : Tensor(type.getShape(), type.getElementType()) {}
   /// A tensor of `type` with every element `value`.
   static Tensor splat(mlir::ShapedType type, double value);
+  /// What is not set to anything: NaN, or the lowest integer, so that it shows where it is read.
+  static Tensor unspecified(mlir::ShapedType type);
   static Tensor scalar(mlir::Type element, double value);
   static Tensor scalar(mlir::Type element, int64_t value);
   static Tensor scalar(mlir::Type element, int value) { return scalar(element, int64_t(value)); }

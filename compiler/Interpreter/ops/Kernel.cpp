@@ -8,7 +8,6 @@
 #include "dialects/Kernel/Kernel.h"
 
 #include <cmath>
-#include <limits>
 
 using namespace mlir;
 using namespace titan::kernel;
@@ -115,14 +114,8 @@ LogicalResult randomHalf(RandomHalfOp op, Frame& frame) {
   return success();
 }
 
-/// Unspecified contents show: NaN, or the lowest integer.
 LogicalResult empty(EmptyOp op, Frame& frame) {
-  Tensor result(cast<ShapedType>(op.getType()));
-  if (result.isFloat())
-    llvm::fill(result.mutableFloats(), NAN);
-  else
-    llvm::fill(result.mutableIntegers(), std::numeric_limits<int64_t>::min());
-  frame.set(op, std::move(result));
+  frame.set(op, Tensor::unspecified(cast<ShapedType>(op.getType())));
   return success();
 }
 

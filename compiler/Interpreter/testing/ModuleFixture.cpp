@@ -2,6 +2,7 @@
 
 #include "compiler/Interpreter/RandomArguments.h"
 #include "dialects/Accum/Accum.h"
+#include "dialects/Dist/Dist.h"
 #include "dialects/Kernel/Kernel.h"
 #include "dialects/Titan/Titan.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -15,8 +16,8 @@ namespace titan::interpreter::testing {
 
 DialectRegistry moduleRegistry(RegisterInterfaces more) {
   DialectRegistry registry;
-  registry.insert<ir::TitanDialect, accum::AccumDialect, kernel::KernelDialect, func::FuncDialect,
-                  arith::ArithDialect, math::MathDialect>();
+  registry.insert<ir::TitanDialect, accum::AccumDialect, dist::DistDialect, kernel::KernelDialect,
+                  func::FuncDialect, arith::ArithDialect, math::MathDialect>();
   registerInterpreterModels(registry);
   if (more)
     more(registry);
