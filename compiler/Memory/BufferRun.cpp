@@ -1,6 +1,7 @@
 #include "compiler/Memory/BufferRun.h"
 
 #include "compiler/Interpreter/Equivalence.h"
+#include "compiler/Interpreter/ShardedRun.h"
 #include "compiler/Memory/Plan.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -65,8 +66,8 @@ Tensor tensorOf(kernel::ConstantOp constant) {
 
 } // namespace
 
-FailureOr<BufferRun> BufferRun::create(func::FuncOp function) {
-  BufferRun run(function);
+FailureOr<BufferRun> BufferRun::create(func::FuncOp function, interpreter::Rank* rank) {
+  BufferRun run(function, rank);
   const bool isPlanned = function->getParentOp()->hasAttr(arenaTag);
   for (BlockArgument argument : function.getArguments())
     if (isa<MemRefType>(argument.getType()) && failed(run.place(argument, isPlanned)))
@@ -116,6 +117,8 @@ int64_t BufferRun::indexOf(Value index) const {
     return indexOf(add.getLhs()) + indexOf(add.getRhs());
   if (auto mul = index.getDefiningOp<arith::MulIOp>())
     return indexOf(mul.getLhs()) * indexOf(mul.getRhs());
+  if (auto coordinate = index.getDefiningOp<dist::CoordinateOp>())
+    return rank_->coordinateOn(coordinate.getAxis());
   return counters_.lookup(index);
 }
 
@@ -149,7 +152,7 @@ LogicalResult BufferRun::run() { return runRange(listCommands(function_)); }
 LogicalResult BufferRun::runRange(ArrayRef<Command> commands) {
   for (size_t i = 0; i < commands.size(); ++i) {
     if (commands[i].kind == Command::Kind::Run) {
-      if (failed(runCommand(commands[i].op)))
+      if (failed(runCommand(commands[i].op)) || failed(checkHeld(commands[i].op)))
         return failure();
       continue;
     }
@@ -167,8 +170,54 @@ LogicalResult BufferRun::runRange(ArrayRef<Command> commands) {
   return success();
 }
 
+interpreter::Tensors BufferRun::loadAll(ValueRange buffers) const {
+  return llvm::map_to_vector(buffers, [&](Value buffer) {
+    return load(addressOf(buffer), cast<ShapedType>(buffer.getType()));
+  });
+}
+
+LogicalResult BufferRun::start(dist::StartOp op) {
+  if (failed(rank_->start(op, loadAll(op.getIns()))))
+    return failure();
+  for (Value out : op.getOuts())
+    store(addressOf(out), Tensor::unspecified(cast<ShapedType>(out.getType())));
+  for (ValueRange buffers : {ValueRange(op.getIns()), ValueRange(op.getOuts())})
+    for (Value buffer : buffers) {
+      const int64_t address = addressOf(buffer);
+      const auto begin = arena_.begin() + address;
+      held_.push_back({op, address, {begin, begin + bytesOf(cast<ShapedType>(buffer.getType()))}});
+    }
+  return success();
+}
+
+LogicalResult BufferRun::wait(dist::WaitOp op) {
+  Operation* start = op.getStart();
+  llvm::erase_if(held_, [&](const Held& held) { return held.start == start; });
+  FailureOr<interpreter::Tensors> results = rank_->wait(op, interpreter::Engine::F32);
+  if (failed(results))
+    return failure();
+  for (auto [out, tensor] : llvm::zip_equal(op.getOuts(), *results))
+    store(addressOf(out), tensor);
+  return success();
+}
+
+LogicalResult BufferRun::checkHeld(Operation* command) const {
+  for (const Held& held : held_)
+    if (std::memcmp(&arena_[held.address], held.bytes.data(), held.bytes.size()) != 0) {
+      InFlightDiagnostic error =
+          command->emitOpError("writes to a buffer of a collective between its start and its wait");
+      error.attachNote(held.start->getLoc()) << "started here";
+      return error;
+    }
+  return success();
+}
+
 /// The command as a function on tensors, by the interpreter.
 LogicalResult BufferRun::runCommand(Operation* op) {
+  if (auto startOp = dyn_cast<dist::StartOp>(op))
+    return start(startOp);
+  if (auto waitOp = dyn_cast<dist::WaitOp>(op))
+    return wait(waitOp);
   if (auto copy = dyn_cast<kernel::CopyOp>(op)) {
     store(addressOf(copy.getTarget()),
           load(addressOf(copy.getSource()), copy.getSource().getType()));
@@ -232,35 +281,54 @@ SmallVector<BlockArgument> placesOfResults(func::FuncOp before, func::FuncOp aft
   return places;
 }
 
-} // namespace
-
-LogicalResult checkEquivalent(func::FuncOp before, func::FuncOp after,
-                              const interpreter::RandomOptions& random) {
-  SmallVector<Tensor> arguments = interpreter::randomArguments(before, random);
-  FailureOr<SmallVector<Tensor>> expected =
-      interpreter::run(before, arguments, interpreter::Engine::F32);
-  FailureOr<BufferRun> machine = BufferRun::create(after);
-  if (failed(expected) || failed(machine))
+/// Runs `after` on an arena of its own with `arguments`, those of `rank`: the results of `before`.
+/// Inputs and controls must be left as they were.
+FailureOr<interpreter::Tensors> runOnBuffers(func::FuncOp before, func::FuncOp after,
+                                             interpreter::Rank* rank, ArrayRef<Tensor> arguments) {
+  FailureOr<BufferRun> machine = BufferRun::create(after, rank);
+  if (failed(machine))
     return failure();
   for (auto [argument, tensor] : llvm::zip(after.getArguments(), arguments))
     machine->write(argument, tensor);
   if (failed(machine->run()))
     return failure();
-  auto compare = [&](BlockArgument argument, const Tensor& tensor, const Twine& what) {
+  for (auto [argument, tensor] : llvm::zip(after.getArguments(), arguments)) {
+    if (stateOf(argument))
+      continue;
     std::string difference = interpreter::describeDifference(tensor, machine->read(argument), 0);
-    if (difference.empty())
-      return success();
-    return LogicalResult(after.emitError() << "@" << after.getName() << " " << what << " (argument "
-                                           << argument.getArgNumber() << "): " << difference);
-  };
-  SmallVector<BlockArgument> places = placesOfResults(before, after);
-  for (auto [i, tensor] : llvm::enumerate(*expected))
-    if (failed(compare(places[i], tensor, "result " + Twine(i))))
-      return failure();
-  for (auto [i, tensor] : llvm::enumerate(arguments))
-    if (!stateOf(after.getArgument(i)) &&
-        failed(compare(after.getArgument(i), tensor, "writes to an input")))
-      return failure();
+    if (!difference.empty())
+      return after.emitError() << "@" << after.getName() << " writes to an input (argument "
+                               << argument.getArgNumber() << "): " << difference;
+  }
+  return interpreter::Tensors(llvm::map_range(
+      placesOfResults(before, after), [&](BlockArgument place) { return machine->read(place); }));
+}
+
+} // namespace
+
+LogicalResult checkEquivalent(func::FuncOp before, func::FuncOp after,
+                              const interpreter::RandomOptions& random) {
+  FailureOr<interpreter::ShardedRun> job = interpreter::ShardedRun::create(before);
+  if (failed(job))
+    return failure();
+  const interpreter::Tensors arguments =
+      interpreter::randomArguments(before, job->argumentTypes(), random);
+  FailureOr<interpreter::Tensors> expected = job->run(arguments, interpreter::Engine::F32);
+  if (failed(expected))
+    return failure();
+  FailureOr<interpreter::Tensors> computed =
+      job->runEach(arguments, [&](interpreter::Rank* rank, ArrayRef<Tensor> mine) {
+        return runOnBuffers(before, after, rank, mine);
+      });
+  if (failed(computed))
+    return failure();
+  const SmallVector<BlockArgument> places = placesOfResults(before, after);
+  for (auto [i, place, wanted, found] : llvm::enumerate(places, *expected, *computed)) {
+    std::string difference = interpreter::describeDifference(wanted, found, 0);
+    if (!difference.empty())
+      return after.emitError() << "@" << after.getName() << " result " << i << " (argument "
+                               << place.getArgNumber() << "): " << difference;
+  }
   return success();
 }
 
