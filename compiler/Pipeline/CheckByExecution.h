@@ -34,8 +34,9 @@ private:
 /// Adds an instrumentation: each pass that changes the module is checked by running it before and
 /// after on the same random arguments. On tensors, results with equal tags are compared: their
 /// bits, or in f64 behind a pass that may round elsewhere. On buffers, the bits of a simulated
-/// arena are compared with those of the function on tensors that it was before. A difference ends
-/// the checks and is in `report`. Passes that change what the module says (a loss, an update, the
+/// arena are compared with those of the function on tensors that it was before. The program of one
+/// rank runs on all ranks of its mesh, up to 8; with the job that it is made of it is compared in
+/// f64. A difference ends the checks and is in `report`. Passes that change what the module says (a loss, an update, the
 /// place of random decisions) are compared as far as it says the same. `report` must outlive the
 /// runs.
 void addExecutionCheck(mlir::PassManager& passes, ExecutionReport& report);

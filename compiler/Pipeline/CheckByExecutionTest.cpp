@@ -5,6 +5,7 @@
 #include "compiler/Pipeline/Pipeline.h"
 #include "compiler/Pipeline/Register.h"
 #include "compiler/Schedule/Passes.h"
+#include "compiler/Support/TaggedFunction.h"
 #include "dialects/Kernel/Kernel.h"
 #include "dialects/PassFacts.h"
 #include "dialects/Titan/Titan.h"
@@ -304,6 +305,170 @@ TEST_F(CheckByExecution, ComparesBuffersWithTheTensorsThatTheyWere) {
                        })),
             "overlap");
   EXPECT_NE(report.difference.find("@predict writes to an input"), std::string::npos)
+      << report.difference;
+}
+
+//===----------------------------------------------------------------------===//
+// Ranks
+//===----------------------------------------------------------------------===//
+
+/// Eight microbatches of one sample on `ranks` ranks: the sum of squares, as the job has it or as a
+/// rank has it.
+struct CheckRanks : CheckByExecution {
+  OwningOpRef<ModuleOp> parse(StringRef function, int64_t ranks) {
+    const std::string count = std::to_string(ranks);
+    return parseSourceString<ModuleOp>(
+        "module attributes {dist.mesh = #dist.mesh<[\"shard\" = " + count +
+            "]>, titan.recipe = {batch = {micro = 1 : i64, global = " + std::to_string(2 * ranks) +
+            " : i64}, mesh = {axes = [{name = \"shard\", ranks = " + count + " : i64}]}}} {" +
+            function.str() + "}",
+        &context);
+  }
+  static std::string ofTheJob(int64_t ranks) {
+    const std::string type = "tensor<" + std::to_string(2 * ranks) + "x1xf32>";
+    return "func.func @step(%x: " + type +
+           R"( {titan.input = "x"}) -> (tensor<f32> {titan.metric = "loss"}) {
+      %q = titan.mul %x, %x : )" +
+           type + R"(
+      %l = titan.reduce sum %q [0, 1] : )" +
+           type + R"( to tensor<f32>
+      return %l : tensor<f32>
+    })";
+  }
+  static constexpr StringLiteral ofARank = R"(
+    func.func @step(%x: tensor<2x1xf32> {titan.input = "x"}) -> (tensor<f32> {titan.metric = "loss"}) {
+      %q = titan.mul %x, %x : tensor<2x1xf32>
+      %l = titan.reduce sum %q [0, 1] : tensor<2x1xf32> to tensor<f32>
+      %s = dist.all_reduce sum %l axes ["shard"] order rank : tensor<f32> to tensor<f32>
+      return %s : tensor<f32>
+    })";
+
+  /// A pass that puts @step of `text` in the place of that of the module.
+  std::unique_ptr<Pass> becomes(StringRef name, StringRef text, int64_t ranks) {
+    others.push_back(parse(text, ranks));
+    ModuleOp other = *others.back();
+    return wrong(name, [other](ModuleOp module) mutable {
+      module.lookupSymbol<func::FuncOp>("step").erase();
+      module.push_back(other.lookupSymbol<func::FuncOp>("step").clone());
+    });
+  }
+  std::vector<OwningOpRef<ModuleOp>> others;
+};
+
+TEST_F(CheckRanks, TheProgramOfARankIsComparedWithTheJob) {
+  for (int64_t ranks : {2, 3, 8}) {
+    report = {};
+    module = parse(ofTheJob(ranks), ranks);
+    EXPECT_EQ(
+        run([&](PassManager& passes) { passes.addPass(becomes("partition", ofARank, ranks)); }), "")
+        << report.difference;
+    EXPECT_EQ(report.notes(), std::vector<std::string>{"checked by execution: partition"});
+  }
+}
+
+TEST_F(CheckRanks, NamesThePassThatForgetsACollective) {
+  module = parse(ofTheJob(2), 2);
+  std::string text = ofARank.str();
+  text.replace(text.find("return %s"), 9, "return %l");
+  EXPECT_EQ(run([&](PassManager& passes) { passes.addPass(becomes("partition", text, 2)); }),
+            "partition");
+  EXPECT_NE(report.difference.find("@step result 0: rank 1 differs from rank 0"), std::string::npos)
+      << report.difference;
+}
+
+TEST_F(CheckRanks, LaterPassesKeepEveryBit) {
+  std::string text = ofARank.str();
+  text.replace(text.find("order rank"), 10, "order tree");
+  // Neighbours first is another sum than one after the other.
+  auto changes = [&](std::unique_ptr<Pass> pass) {
+    report = {};
+    module = parse(ofARank, 8);
+    return run([&](PassManager& passes) { passes.addPass(std::move(pass)); });
+  };
+  EXPECT_EQ(changes(becomes("later", text, 8)), "later");
+  EXPECT_EQ(changes(becomes("halves", R"(
+    func.func @step(%x: tensor<2x1xf32> {titan.input = "x"}) -> (tensor<f32> {titan.metric = "loss"}) {
+      %q = titan.mul %x, %x : tensor<2x1xf32>
+      %l = titan.reduce sum %q [0, 1] : tensor<2x1xf32> to tensor<f32>
+      %e = kernel.empty : tensor<f32>
+      %t = dist.start all_reduce ins(%l : tensor<f32>) outs(%e : tensor<f32>) axes ["shard"] order rank
+      %s = dist.wait %t ins(%l : tensor<f32>) outs(%e : tensor<f32>) -> (tensor<f32>)
+      return %s : tensor<f32>
+    })",
+                            8)),
+            "")
+      << report.difference;
+}
+
+TEST_F(CheckRanks, AMeshBeforePartitionIsOneRank) {
+  module = parse(ofTheJob(2), 2);
+  EXPECT_EQ(run([&](PassManager& passes) { passes.addPass(becomes("same", ofTheJob(2), 2)); }), "");
+  module = parse(ofTheJob(2), 2);
+  report = {};
+  auto negative = [](ModuleOp module) {
+    auto step = module.lookupSymbol<func::FuncOp>("step");
+    Operation* end = step.getBody().front().getTerminator();
+    OpBuilder builder(end);
+    end->setOperand(0, ir::NegOp::create(builder, end->getLoc(), end->getOperand(0)));
+  };
+  EXPECT_EQ(run([&](PassManager& passes) { passes.addPass(wrong("negative", negative)); }),
+            "negative");
+}
+
+TEST_F(CheckRanks, SaysThatManyRanksAreNotCompared) {
+  module = parse(ofTheJob(9), 9);
+  EXPECT_EQ(run([&](PassManager& passes) { passes.addPass(becomes("partition", ofARank, 9)); }),
+            "");
+  EXPECT_EQ(report.notes(),
+            (std::vector<std::string>{"checked by execution: partition",
+                                      "partition: more than 8 ranks are not simulated"}));
+}
+
+TEST_F(CheckRanks, TheFlagThatStopsIsNewWithTheMesh) {
+  module = parse(ofTheJob(2), 2);
+  auto addStop = [](ModuleOp module) {
+    TaggedFunction step(module.lookupSymbol<func::FuncOp>("step"));
+    Builder builder(module.getContext());
+    StringAttr name = builder.getStringAttr("stop");
+    Value stop =
+        step.addArgument(RankedTensorType::get({}, builder.getI64Type()), ir::tag::control, name);
+    step.addResult(stop, ir::tag::metric, name);
+  };
+  constexpr StringRef seed = "titan-shard-seed-placements";
+  EXPECT_EQ(run([&](PassManager& passes) { passes.addPass(wrong(seed, addStop)); }), "")
+      << report.difference;
+  EXPECT_EQ(report.notes().back(),
+            seed.str() + ": the metric that stops all ranks is new; the rest was compared");
+  module = parse(ofTheJob(2), 2);
+  EXPECT_EQ(run([&](PassManager& passes) { passes.addPass(wrong("another", addStop)); }),
+            "another");
+}
+
+TEST_F(CheckRanks, ComparesBuffersOnAllRanks) {
+  std::string onBuffers = R"(
+    func.func @step(%x: memref<2x1xf32> {titan.input = "x"}, %y: memref<2xf32> {titan.output = "y"}) {
+      %s = kernel.buffer -1 : memref<2xf32>
+      kernel.copy %x to %s : memref<2x1xf32> to memref<2xf32>
+      %t = dist.start all_reduce ins(%s : memref<2xf32>) outs(%y : memref<2xf32>) axes ["shard"] order rank
+      dist.wait %t ins(%s : memref<2xf32>) outs(%y : memref<2xf32>)
+      return
+    })";
+  auto changes = [&](StringRef text) {
+    report = {};
+    module = parse(R"(
+      func.func @step(%x: tensor<2x1xf32> {titan.input = "x"}) -> (tensor<2xf32> {titan.output = "y"}) {
+        %f = titan.reshape %x : tensor<2x1xf32> to tensor<2xf32>
+        %y = dist.all_reduce sum %f axes ["shard"] order rank : tensor<2xf32> to tensor<2xf32>
+        return %y : tensor<2xf32>
+      })",
+                   4);
+    return run([&](PassManager& passes) { passes.addPass(becomes("buffers", text, 4)); });
+  };
+  EXPECT_EQ(changes(onBuffers), "") << report.difference;
+  onBuffers.replace(onBuffers.find("return"), 6,
+                    "kernel.copy %s to %y : memref<2xf32> to memref<2xf32>\nreturn");
+  EXPECT_EQ(changes(onBuffers), "buffers");
+  EXPECT_NE(report.difference.find("rank 1 differs from rank 0"), std::string::npos)
       << report.difference;
 }
 
