@@ -8,6 +8,9 @@
 //
 // Every wait on another rank has a name, and ends with an error when a rank is lost: RunFailed, with
 // the culprit's number and what was waited for. After an error the communicator is of no use.
+//
+// How a rank ends: after finish() with any exit code, or after fail() with that error's. A process
+// that ends otherwise, by exit(0) too, is a lost rank.
 #pragma once
 
 #include "runtime/program/Collective.h"
@@ -35,6 +38,7 @@ public:
   struct Ticket {
     uint64_t number = 0;
   };
+  static constexpr uint64_t maxTickets = 64;
 
   virtual ~Communicator() = default;
   Communicator(const Communicator&) = delete;
@@ -48,13 +52,16 @@ public:
   virtual Status setCollectives(std::span<const Collective> collectives,
                                 std::span<const MeshAxis> mesh) = 0;
   /// From now on the bytes of `region`, whole pages of the arena, are memory that other ranks can
-  /// read; they are zeros. All sources lie in it. Once; an empty region where there are none.
+  /// read; they are zeros. All sources lie in it, at the same offsets on all ranks. Every rank calls
+  /// it once; with an empty region where there are no sources. Environment when there is not so
+  /// much memory.
   virtual Status shareStaging(std::span<char> region) = 0;
 
-  /// One buffer a piece, of sourceBytes() and resultBytes(). Returns at once. Until wait() nobody
-  /// writes to `ins`, and nobody touches `outs`.
-  virtual Status start(uint32_t collective, std::span<char* const> ins, std::span<char* const> outs,
-                       Ticket& ticket) = 0;
+  /// One buffer a piece, of sourceBytes() and resultBytes(), aligned to its elements. Returns at
+  /// once. Until wait() nobody writes to `ins`, and nobody touches `outs`; the communicator never
+  /// writes to `ins`. At most `maxTickets` collectives are under way.
+  virtual Status start(uint32_t collective, std::span<char* const> ins,
+                       std::span<char* const> outs, Ticket& ticket) = 0;
   /// Returns when the collective is done here, and no other rank reads this one's sources any more.
   virtual Status wait(Ticket ticket) = 0;
 
@@ -67,6 +74,17 @@ public:
 
   /// One a collective, in their order.
   virtual std::span<const Traffic> traffic() const = 0;
+
+  /// For messages: the step that this rank is in. One store.
+  virtual void setStep(int64_t step) = 0;
+  /// This rank cannot go on, and has said why: the next wait of every other rank ends with the
+  /// message. The first failure of a job counts, later ones change nothing. Any thread may call it.
+  virtual void fail(const Error& error) = 0;
+  /// Has another rank failed? What happened is said by that rank, or by who started the ranks: this
+  /// one need not say it again, saves nothing and ends with RunFailed. Any thread may call it.
+  virtual bool peerFailed() const = 0;
+  /// Waits until all ranks have come here; from then on a rank may end. The last call.
+  virtual Status finish() = 0;
 
 protected:
   Communicator(int64_t rank, int64_t ranks) : rank_(rank), ranks_(ranks) {}

@@ -21,11 +21,14 @@ struct RankInfo {
 
 /// From TITAN_RANK, TITAN_RANKS, TITAN_LOCAL_RANK, TITAN_LOCAL_RANKS and TITAN_CONTROL_FD; one rank
 /// where none is set. Usage, with the variable and its value, where they do not fit each other.
+///
+/// A rank's CPUs are its affinity mask, so allowedCpus() is its number of threads on any machine.
 Result<RankInfo> detectRank();
 
-/// A communicator for the ranks of titan-run, on shared memory. Its copies and sums run on `pool`,
-/// which outlives it; null: on the calling thread. Environment where the control block is of
-/// another version, or cannot be mapped.
+/// A communicator for the ranks of titan-run, on shared memory; of one rank, which never waits,
+/// where `info` is alone. Its copies and sums run on `pool`, which outlives it; null: on the
+/// calling thread. Once a process: from here on the other ranks watch whether this one lives.
+/// Environment where the control block is missing, of another version, or cannot be mapped.
 Result<std::unique_ptr<Communicator>> connect(const RankInfo& info, ThreadPool* pool);
 
 } // namespace titan::launch
