@@ -35,23 +35,16 @@ std::string toText(const Operand& operand) {
   return fmt::format("{}{} : {}", toText(operand.access), toText(operand.address), operand.bytes);
 }
 
+/// "F32 [1, 784]", of the whole tensor.
+std::string toText(const CollectivePiece& piece) {
+  return fmt::format("{} [{}, {}]", name(piece.dtype), piece.outer, piece.inner);
+}
+
 template <typename T> std::string toText(const std::vector<T>& list) {
   std::string text;
   for (const T& element : list)
     text += (text.empty() ? "" : ", ") + toText(element);
   return text;
-}
-
-const char* toText(Phase phase) {
-  switch (phase) {
-  case Phase::Forward:
-    return "forward";
-  case Phase::Backward:
-    return "backward";
-  case Phase::Update:
-    return "update";
-  }
-  return "";
 }
 
 const char* toText(Binding::Role role) {
@@ -118,6 +111,18 @@ std::string toText(const Gemm& gemm) {
                      gemm.tileM, gemm.tileN);
 }
 
+std::string toText(const Collective& collective, std::span<const MeshAxis> mesh) {
+  const bool sums = collective.kind != CollectiveKind::AllGather;
+  std::string axes;
+  for (uint8_t axis : collective.axes)
+    axes += (axes.empty() ? "" : ", ") + mesh[axis].name;
+  return fmt::format("{}{} over {} : {} : {}", toString(collective.kind),
+                     !sums                                ? ""
+                     : collective.order == SumOrder::Rank ? " by rank"
+                                                          : " as a tree",
+                     axes, toText(collective.pieces), collective.label);
+}
+
 const char* toText(Image::Kind kind) {
   switch (kind) {
   case Image::Kind::Object:
@@ -148,16 +153,16 @@ std::string head(const Program& program, const Command& command) {
   case CommandKind::EndRepeat:
     return "end";
   case CommandKind::CollectiveStart:
-    return "collective start";
+    return fmt::format("start collective #{}", command.target);
   case CommandKind::CollectiveWait:
-    return "collective wait";
+    return fmt::format("wait for collective #{}", command.target);
   }
   return "";
 }
 
 void dumpCommand(Text out, const Program& program, const Command& command, size_t index,
                  size_t depth) {
-  fmt::format_to(out, "  {:4} {:8} {:{}}{}", index, toText(command.phase), "", 2 * depth,
+  fmt::format_to(out, "  {:4} {:8} {:{}}{}", index, nameOf(command.phase), "", 2 * depth,
                  head(program, command));
   if (!command.operands.empty())
     fmt::format_to(out, " ({})", toText(command.operands));
@@ -198,6 +203,8 @@ std::string dump(const Program& program) {
                  "temporaries {})\n",
                  program.model, program.target.kind, program.target.cpu, program.arenaBytes,
                  program.stateBytes, program.bindingBytes, program.temporaryBytes);
+  if (program.stagingBytes > 0)
+    fmt::format_to(out, "staging at {}, {} bytes\n", program.stagingOffset, program.stagingBytes);
   for (const State& state : program.states)
     fmt::format_to(out, "{} {} : {} {} at {}, {} bytes{}, init {}{}\n", nameOf(state.kind),
                    state.name, name(state.dtype), toString(state.shape), state.offset, state.bytes,
@@ -213,6 +220,8 @@ std::string dump(const Program& program) {
   for (size_t i = 0; i < program.libraryCalls.size(); ++i)
     fmt::format_to(out, "library #{} {} : {}\n", i, toText(program.libraryCalls[i].gemm),
                    program.libraryCalls[i].label);
+  for (size_t i = 0; i < program.collectives.size(); ++i)
+    fmt::format_to(out, "collective #{} {}\n", i, toText(program.collectives[i], program.mesh));
   for (const Function& function : program.functions)
     dumpFunction(out, program, function);
   return text;

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "runtime/program/Affine.h"
+#include "runtime/program/Collective.h"
 #include "runtime/program/DType.h"
 #include "runtime/program/Piece.h"
 
@@ -59,7 +60,10 @@ enum class CommandKind : uint8_t {
   Zero,    ///< operands: destination
   Repeat,  ///< run the commands up to the matching EndRepeat `launch.units` times
   EndRepeat,
-  CollectiveStart, ///< reserved: verify() refuses both
+  /// Collective `target` of Program::collectives begins: its sources are ready. Operands: the
+  /// sources (Read), which lie in the staging region, then the results (Write), one a piece.
+  CollectiveStart,
+  /// It is done: its results are there. The operands of its start.
   CollectiveWait,
 };
 
@@ -83,7 +87,7 @@ struct Launch {
 struct Command {
   CommandKind kind = CommandKind::Kernel;
   Phase phase = Phase::Forward;
-  uint32_t target = 0; ///< index in Program::kernels or Program::libraryCalls
+  uint32_t target = 0; ///< index in Program::kernels, libraryCalls or collectives
   std::vector<Operand> operands;
   std::vector<Affine> scalars;
   Launch launch;
@@ -241,8 +245,11 @@ struct ProgramTarget {
   bool operator==(const ProgramTarget&) const = default;
 };
 
+/// The staging region consists of whole pages: it is mapped by itself.
+constexpr int64_t stagingAlignment = 4096;
+
 struct Program {
-  static constexpr uint32_t currentVersion = 3;
+  static constexpr uint32_t currentVersion = 4;
 
   std::string model;  ///< base name of the model file
   std::string recipe; ///< the whole recipe as compiled, JSON (Recipe.h)
@@ -255,7 +262,8 @@ struct Program {
   std::vector<Constant> constants;
   std::vector<Kernel> kernels;
   std::vector<LibraryCall> libraryCalls;
-  std::vector<Image> images; ///< with the code of all kernels
+  std::vector<Collective> collectives; ///< each is started and waited for at one place of the table
+  std::vector<Image> images;           ///< with the code of all kernels
   std::vector<Function> functions;
 
   int64_t arenaBytes = 0;
@@ -264,6 +272,9 @@ struct Program {
   /// The region that the outputs and temporaries of all functions share: outputs are to be read
   /// before another function runs.
   int64_t temporaryBytes = 0;
+  /// What the functions share with other ranks, one after the other: temporaries that are sources
+  /// of collectives. Multiples of stagingAlignment; 0 and 0 where there are no collectives.
+  int64_t stagingOffset = 0, stagingBytes = 0;
 
   bool operator==(const Program&) const = default;
 
@@ -276,8 +287,10 @@ struct Program {
 /// indices lie inside their tables, and operands inside the arena; a product stays inside its
 /// operands; repeats are balanced; the sources of a state cover it once and lie in what is stored
 /// of it; nothing writes to an input, a control or a constant, nor to a
-/// state before the first command of phase update. Fails with BadInput naming the function and
-/// command.
+/// state before the first command of phase update; each collective is started and waited for once,
+/// in one iteration, by all ranks of a group that exists, with the bytes that it says, and in
+/// between nothing writes to its sources or touches its results. Fails with BadInput naming the
+/// function and command.
 Status verify(const Program& program);
 
 /// The programs of one job, one a device, are verified and share their states (local shape,

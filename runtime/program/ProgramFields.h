@@ -20,6 +20,8 @@ constexpr uint8_t last(Binding::Role) { return static_cast<uint8_t>(Binding::Rol
 constexpr uint8_t last(Init::Kind) { return static_cast<uint8_t>(Init::Kind::Uniform); }
 constexpr uint8_t last(Image::Kind) { return static_cast<uint8_t>(Image::Kind::Ptx); }
 constexpr uint8_t last(MemorySpace) { return static_cast<uint8_t>(MemorySpace::Host); }
+constexpr uint8_t last(CollectiveKind) { return static_cast<uint8_t>(CollectiveKind::AllReduce); }
+constexpr uint8_t last(SumOrder) { return static_cast<uint8_t>(SumOrder::Tree); }
 constexpr uint8_t last(StateKind) { return static_cast<uint8_t>(StateKind::Counter); }
 
 template <typename T, typename Struct>
@@ -92,6 +94,20 @@ template <typename Archive> void fields(Archive& a, Is<LibraryCall> auto& v) {
   a("fallback", v.fallback);
   a("generated", v.generated);
   a("workspace", v.workspace);
+}
+
+template <typename Archive> void fields(Archive& a, Is<CollectivePiece> auto& v) {
+  a("dtype", v.dtype);
+  a("outer", v.outer);
+  a("inner", v.inner);
+}
+
+template <typename Archive> void fields(Archive& a, Is<Collective> auto& v) {
+  a("kind", v.kind);
+  a("order", v.order);
+  a("axes", v.axes);
+  a("pieces", v.pieces);
+  a("label", v.label);
 }
 
 template <typename Archive> void fields(Archive& a, Is<Binding> auto& v) {
@@ -207,12 +223,15 @@ template <typename Archive> void fields(Archive& a, Is<Program> auto& v) {
   a("constants", v.constants);
   a("kernels", v.kernels);
   a("libraryCalls", v.libraryCalls);
+  a("collectives", v.collectives);
   a("images", v.images);
   a("functions", v.functions);
   a("arenaBytes", v.arenaBytes);
   a("stateBytes", v.stateBytes);
   a("bindingBytes", v.bindingBytes);
   a("temporaryBytes", v.temporaryBytes);
+  a("stagingOffset", v.stagingOffset);
+  a("stagingBytes", v.stagingBytes);
 }
 
 } // namespace titan::serialization

@@ -46,12 +46,12 @@ TEST(Serialize, AnotherVersionIsRefused) {
   const auto read = deserialize(bytes);
   ASSERT_FALSE(read.ok());
   EXPECT_EQ(read.error().message(), "the program has format version 77, this build reads version "
-                                    "3: compile the model again");
+                                    "4: compile the model again");
 }
 
 TEST(Serialize, ErrorsNameTheField) {
   const std::string bytes = serialize(exampleProgram());
-  const auto read = deserialize(std::string_view(bytes).substr(0, bytes.size() - 33));
+  const auto read = deserialize(std::string_view(bytes).substr(0, bytes.size() - 49));
   ASSERT_FALSE(read.ok());
   EXPECT_EQ(read.error().message(),
             "damaged program: functions[0].modelFlops: needs 8 bytes, 7 are left");
@@ -81,6 +81,16 @@ TEST(Dump, ShowsCommandsWithTheirLoops) {
   const std::string text = dump(exampleProgram());
   EXPECT_NE(text.find("function step model flops 401408\n"), std::string::npos);
   EXPECT_NE(text.find("repeat 4"), std::string::npos);
+  EXPECT_NE(text.find("staging at 950272, 4096 bytes\n"), std::string::npos);
+  EXPECT_NE(text.find("collective #0 all_reduce by rank over replicate, shard : F32 [1, 100], "
+                      "I64 [1, 1] : fc, count\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("update   start collective #0 (950272 : 400, 950720 : 8, out 960000 : 400, "
+                      "out 960448 : 8)\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("update   wait for collective #0 (950272"), std::string::npos);
   EXPECT_NE(text.find("library #0 (600000 + 50176*i0 : 200704, 0 : 401408, out 900000 : 32768, "
                       "401408 : 512) units 2"),
             std::string::npos)

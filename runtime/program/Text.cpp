@@ -25,6 +25,18 @@ std::string_view nameOf(StateKind kind) {
   return "";
 }
 
+std::string_view nameOf(Phase phase) {
+  switch (phase) {
+  case Phase::Forward:
+    return "forward";
+  case Phase::Backward:
+    return "backward";
+  case Phase::Update:
+    return "update";
+  }
+  return "";
+}
+
 std::string readableBytes(int64_t bytes) {
   if (bytes < 1024)
     return fmt::format("{} B", bytes);

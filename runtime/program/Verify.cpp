@@ -1,5 +1,5 @@
 // What the executor relies on without looking: see verify() in Program.h.
-#include "runtime/program/Program.h"
+#include "runtime/program/VerifyCollectives.h"
 
 #include <algorithm>
 #include <set>
@@ -78,8 +78,8 @@ struct Protected {
 /// One walk over a function's commands, with the trip counts of the open repeats.
 class CommandChecker {
 public:
-  CommandChecker(const Program& program, const Function& function)
-      : program_(program), function_(function) {
+  CommandChecker(const Program& program, const Function& function, CollectiveChecker& collectives)
+      : program_(program), function_(function), collectives_(collectives) {
     for (const MeshAxis& axis : program.mesh)
       ranks_.push_back(axis.ranks);
     for (const Constant& constant : program.constants)
@@ -97,13 +97,17 @@ public:
       TITAN_TRY(checkCommand(function_.commands[index_]));
     if (!trips_.empty())
       return fail("{} repeat without an end", trips_.size());
-    return {};
+    return located(collectives_.endFunction());
   }
 
 private:
   template <typename... Args> Error fail(fmt::format_string<Args...> format, Args&&... args) const {
     return Error::badInput("damaged program: function '{}', command {}: {}", function_.name, index_,
                            fmt::format(format, std::forward<Args>(args)...));
+  }
+
+  Status located(const Status& status) const {
+    return status.ok() ? Status() : fail("{}", status.error().message());
   }
 
   template <typename Part> void protect(const char* what, std::string_view name, const Part& part) {
@@ -120,6 +124,7 @@ private:
       TITAN_TRY(checkOperand(command.operands[i], i));
     for (size_t i = 0; i < command.scalars.size(); ++i)
       TITAN_TRY(checkAffine(command.scalars[i], "scalar", i));
+    TITAN_TRY(located(collectives_.command(command, trips_)));
     switch (command.kind) {
     case CommandKind::Kernel:
       return checkIndex("kernel", command.target, program_.kernels.size());
@@ -146,7 +151,7 @@ private:
       return {};
     case CommandKind::CollectiveStart:
     case CommandKind::CollectiveWait:
-      return fail("collectives are not available");
+      return {};
     }
     return {};
   }
@@ -222,6 +227,7 @@ private:
 
   const Program& program_;
   const Function& function_;
+  CollectiveChecker& collectives_;
   size_t index_ = 0;
   std::vector<Protected> protected_; ///< the first alwaysProtected_ in every phase
   size_t alwaysProtected_ = 0;
@@ -250,10 +256,21 @@ std::optional<int64_t> bytesOf(const Shape& shape, DType dtype) {
 }
 
 Status checkMesh(std::span<const MeshAxis> mesh) {
+  int64_t ranks = 1;
   for (const MeshAxis& axis : mesh)
-    if (axis.ranks < 1)
+    if (axis.ranks < 1 || __builtin_mul_overflow(ranks, axis.ranks, &ranks))
       return Error::badInput("damaged program: mesh axis '{}' has {} ranks", axis.name, axis.ranks);
   return {};
+}
+
+/// Whole pages of the arena.
+Status checkStaging(const Program& program) {
+  const int64_t offset = program.stagingOffset, bytes = program.stagingBytes;
+  if (inside(offset, bytes, program.arenaBytes) && offset % stagingAlignment == 0 &&
+      bytes % stagingAlignment == 0 && (bytes > 0 || offset == 0))
+    return {};
+  return Error::badInput("damaged program: staging of {} bytes at {} of an arena of {}", bytes,
+                         offset, program.arenaBytes);
 }
 
 /// What a state starts from: stored tensors that its sources cut to it, or a rule.
@@ -352,6 +369,7 @@ Status verify(const Program& program) {
   if (arena < 0)
     return Error::badInput("damaged program: an arena of {} bytes", arena);
   TITAN_TRY(checkMesh(program.mesh));
+  TITAN_TRY(checkStaging(program));
   TITAN_TRY(checkStates(program));
   for (const Constant& constant : program.constants) {
     TITAN_TRY(checkRange("constant", "", constant.offset, constant.bytes, arena));
@@ -363,6 +381,8 @@ Status verify(const Program& program) {
     TITAN_TRY(checkImage(image));
   for (const LibraryCall& call : program.libraryCalls)
     TITAN_TRY(checkLibraryCall(call, program.kernels.size()));
+  CollectiveChecker collectives(program);
+  TITAN_TRY(collectives.checkTable());
   for (const Function& function : program.functions) {
     for (const Binding& binding : function.bindings)
       TITAN_TRY(checkRange("binding", binding.name, binding.offset, binding.bytes, arena));
@@ -376,9 +396,9 @@ Status verify(const Program& program) {
     if (function.modelFlops < 0)
       return Error::badInput("damaged program: function '{}' asks for {} FLOP", function.name,
                              function.modelFlops);
-    TITAN_TRY(CommandChecker(program, function).check());
+    TITAN_TRY(CommandChecker(program, function, collectives).check());
   }
-  return {};
+  return collectives.endProgram();
 }
 
 } // namespace titan

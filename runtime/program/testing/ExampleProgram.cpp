@@ -35,6 +35,12 @@ Program exampleProgram() {
   gemm.transposeB = gemm.bias = true;
   gemm.tileM = 64, gemm.tileN = 64;
   program.libraryCalls.push_back({LibraryRoutine::Gemm, gemm, "fc", 1});
+  program.stagingOffset = 950272, program.stagingBytes = 4096;
+  program.collectives.push_back({CollectiveKind::AllReduce,
+                                 SumOrder::Rank,
+                                 {0, 1},
+                                 {{DType::F32, 1, 100}, {DType::I64, 1, 1}},
+                                 "fc, count"});
   Function step;
   step.name = "step";
   step.bindings.push_back(
@@ -60,7 +66,14 @@ Program exampleProgram() {
   zero.kind = CommandKind::Zero;
   zero.operands = {{{900000}, 512, Access::Write}};
   zero.scalars = {{512}};
-  step.commands = {zero, repeat, call, end};
+  Command start;
+  start.kind = CommandKind::CollectiveStart;
+  start.phase = Phase::Update;
+  start.operands = {
+      {{950272}, 400}, {{950720}, 8}, {{960000}, 400, Access::Write}, {{960448}, 8, Access::Write}};
+  Command wait = start;
+  wait.kind = CommandKind::CollectiveWait;
+  step.commands = {zero, repeat, call, end, start, wait};
   step.temporaries.push_back({900000, 32768, 0, 3});
   step.maxLiveBytes = 32768;
   step.modelFlops = 401408;

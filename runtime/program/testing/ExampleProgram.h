@@ -5,8 +5,9 @@
 
 namespace titan::testing {
 
-/// Function "step": 0 zero, 1 repeat of 4, 2 a product of the input "x" with the state "fc.weight",
-/// 3 end.
+/// Function "step" of a mesh "replicate" = 2, "shard" = 3: 0 zero, 1 repeat of 4, 2 a product of the
+/// input "x" with the state "fc.weight", 3 end, 4 and 5 start of and wait for an all_reduce of 100
+/// f32 and one i64 over all ranks.
 Program exampleProgram();
 
 } // namespace titan::testing

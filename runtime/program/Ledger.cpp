@@ -1,0 +1,57 @@
+#include "runtime/program/Ledger.h"
+
+namespace titan {
+
+namespace {
+
+/// The dtypes of the pieces, each once.
+std::string dtypesOf(const Collective& collective) {
+  std::string text;
+  uint32_t seen = 0;
+  for (const CollectivePiece& piece : collective.pieces) {
+    const uint32_t bit = uint32_t{1} << static_cast<uint8_t>(piece.dtype);
+    if (!(seen & bit))
+      text += (text.empty() ? "" : ", ") + std::string(name(piece.dtype));
+    seen |= bit;
+  }
+  return text;
+}
+
+LedgerRow rowOf(const Program& program, const Function& function, const Command& start,
+                int64_t count) {
+  const Collective& collective = program.collectives[start.target];
+  const int64_t group = groupSize(collective.axes, program.mesh);
+  LedgerRow row;
+  row.function = function.name;
+  row.phase = start.phase;
+  row.kind = collective.kind;
+  for (uint8_t axis : collective.axes)
+    row.axes.push_back(program.mesh[axis].name);
+  row.dtype = dtypesOf(collective);
+  row.source = collective.label;
+  row.collective = start.target;
+  row.count = count;
+  row.payload = count * payloadBytes(collective, group);
+  row.wire = count * wireBytes(collective, group);
+  return row;
+}
+
+} // namespace
+
+std::vector<LedgerRow> ledgerOf(const Program& program) {
+  std::vector<LedgerRow> rows;
+  for (const Function& function : program.functions) {
+    std::vector<int64_t> times = {1};
+    for (const Command& command : function.commands) {
+      if (command.kind == CommandKind::Repeat)
+        times.push_back(times.back() * command.launch.units);
+      else if (command.kind == CommandKind::EndRepeat)
+        times.pop_back();
+      else if (command.kind == CommandKind::CollectiveStart)
+        rows.push_back(rowOf(program, function, command, times.back()));
+    }
+  }
+  return rows;
+}
+
+} // namespace titan
