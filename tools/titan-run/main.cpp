@@ -1,6 +1,6 @@
-// titan-run: starts a compiled job, or (--eager) runs a model op by op without compiling it.
-// Replaces itself by the program that does the work, so signals and the exit code are that
-// program's.
+// titan-run: starts a compiled job, or (--eager) runs a model op by op without compiling it. One rank
+// takes the place of titan-run itself, so signals and the exit code are that program's.
+#include "runtime/launch/Launcher.h"
 #include "runtime/program/Error.h"
 #include "runtime/program/Process.h"
 
@@ -21,7 +21,7 @@ using titan::Status;
 
 struct Options {
   bool eager = false;
-  int ranks = 1;
+  int64_t ranks = 1;
   std::vector<std::string> command; ///< the job, or the model, and everything after it
 };
 
@@ -40,7 +40,7 @@ titan::Result<Options> parse(int argc, char** argv) {
                "titan-run"};
   app.set_version_flag("--version", std::string("titan-run ") + TITAN_VERSION);
   app.add_flag("--eager", options.eager, "interpret the model instead of starting a job");
-  app.add_option("-n,--ranks", options.ranks, "number of ranks")->capture_default_str();
+  app.add_option("-n,--ranks", options.ranks, "number of ranks, processes of this host")->capture_default_str();
   app.footer("COMMAND... is the job or the model, and its arguments");
   try {
     app.parse(first, argv);
@@ -57,9 +57,8 @@ titan::Result<Options> parse(int argc, char** argv) {
   return options;
 }
 
-Status start(const Options& options) {
-  if (options.ranks != 1)
-    return Error::usage("-n {}: this version runs one rank", options.ranks);
+/// Does not return but with an error.
+Status replaceProcess(const Options& options) {
   std::vector<std::string> command = options.command;
   if (options.eager) {
     std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe");
@@ -77,12 +76,24 @@ Status start(const Options& options) {
   return Error::environment("{}: {}", command[0], std::strerror(errno));
 }
 
+titan::Result<int> start(const Options& options) {
+  if (options.ranks == 1)
+    TITAN_TRY(replaceProcess(options));
+  if (options.eager)
+    return Error::badInput("--eager runs one rank: without -n {}, or compile the model and run the "
+                           "job on {} ranks",
+                           options.ranks, options.ranks);
+  return titan::launch::launch({.ranks = options.ranks, .command = options.command});
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
   titan::prepareProcess();
   titan::Result<Options> options = parse(argc, argv);
-  Status status = options.ok() ? start(*options) : Status(options.takeError());
-  titan::tell("error: {}\n", status.error().message());
-  return status.error().exitCode();
+  titan::Result<int> code = options.ok() ? start(*options) : options.takeError();
+  if (code.ok())
+    return *code;
+  titan::tell("error: {}\n", code.error().message());
+  return code.error().exitCode();
 }

@@ -1,0 +1,97 @@
+// What the ranks of one host, and who started them, tell each other: a block of shared memory with a
+// fixed layout.
+//
+//   page 0           magic, version, ranks, bytes; the failure
+//   then             one RankSlot a rank
+//   then             one window a rank: two halves of `windowBytes`
+//
+// A window is what its rank lets the others read besides the program's staging: host-side messages,
+// and parts of sums. The staging of all ranks lies behind the block, in the same file.
+#pragma once
+
+#include "runtime/collective/Mapping.h"
+#include "runtime/collective/SharedText.h"
+#include "runtime/collective/Word.h"
+#include "runtime/program/Error.h"
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace titan {
+
+/// Of the flight recorder: a collective that a rank started. `check` is a digest of the offsets of
+/// its sources. Times are nanoseconds of the monotonic clock, 0: not yet.
+struct FlightRecord {
+  std::atomic<uint32_t> collective{0}, check{0};
+  std::atomic<int64_t> started{0}, waited{0}, done{0};
+};
+
+struct RankSlot {
+  static constexpr size_t records = 64;
+
+  Word started; ///< collectives that the rank has started: their sources are ready
+  Word phase;   ///< steps of its waits: see Rendezvous
+
+  alignas(64) std::atomic<int32_t> pid{0}; ///< 0: not there yet, or a thread
+  std::atomic<uint32_t> attached{0};
+  std::atomic<uint32_t> finished{0}; ///< it may end now
+  std::atomic<uint64_t> beats{0};    ///< raised ten times a second while the process lives
+  std::atomic<int64_t> step{-1};     ///< -1: none yet
+
+  alignas(64) std::atomic<uint64_t> waits{0}; ///< that it has entered
+  std::atomic<uint32_t> waiting{0};           ///< it sleeps, at waitName
+  SharedText waitName;
+
+  std::array<FlightRecord, records> recorder; ///< the n-th collective is at n % records
+};
+
+/// The first failure of a job.
+struct Failure {
+  int code = 0; ///< ErrorCode
+  int64_t rank = 0;
+  bool told = false; ///< the rank at fault says itself what happened
+  std::string message;
+};
+
+class ControlBlock {
+public:
+  static constexpr uint32_t version = 1;
+  static constexpr int64_t windowBytes = int64_t{1} << 19; ///< of one half
+
+  /// Whole pages.
+  static int64_t bytesFor(int64_t ranks);
+  /// Makes a block of `memory`, which is zero: bytesFor(ranks). `crowded`: there are more ranks than
+  /// CPUs, so who waits sleeps soon.
+  static ControlBlock initialize(char* memory, int64_t ranks, bool crowded);
+  /// The block that was made in `memory`. Environment where it is none, of another version, or of
+  /// another number of ranks.
+  static Result<ControlBlock> open(std::span<char> memory, int64_t ranks);
+  /// As open(), of the file at whose begin the block lies.
+  static Result<Mapping> map(int file, int64_t ranks);
+
+  int64_t ranks() const;
+  bool isCrowded() const;
+  RankSlot& slot(int64_t rank) const;
+  char* window(int64_t rank, int half) const;
+
+  /// Has anything failed? One load.
+  bool hasFailed() const;
+  std::optional<Failure> failure() const;
+  /// Records a failure, if it is the first, and wakes all ranks.
+  bool fail(const Failure& failure) const;
+  /// As fail(), and where a rank that was about to record a failure died over it, in its place.
+  void failAnyway(const Failure& failure) const;
+
+private:
+  struct Header;
+  explicit ControlBlock(char* memory) : memory_(memory) {}
+  Header& header() const;
+  void write(const Failure& failure) const;
+
+  char* memory_;
+};
+
+} // namespace titan

@@ -1,0 +1,56 @@
+// Shows the other ranks of the host that this process lives, and sees which of them do not.
+#pragma once
+
+#include "runtime/collective/ControlBlock.h"
+#include "runtime/host/KernelThread.h"
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace titan {
+
+/// A thread that beats ten times a second. With each beat it looks at the others: one whose beats
+/// stand still over 50 of ours (a stopped process), or that ended before finish() without anybody
+/// having said so over 10 of ours, is the job's failure.
+class Heartbeat {
+public:
+  static constexpr int millisecondsPerBeat = 100;
+  static constexpr int beatsToStandStill = 50;
+  static constexpr int beatsToBeReported = 10; ///< who started the ranks knows why one ended
+
+  /// Environment when the thread cannot be started.
+  static Result<std::unique_ptr<Heartbeat>> start(ControlBlock block, int64_t rank);
+  ~Heartbeat();
+
+private:
+  /// What this rank has seen of another.
+  struct Peer {
+    Peer() = default;
+    Peer(const Peer&) = delete;
+    Peer& operator=(const Peer&) = delete;
+    ~Peer();
+
+    int process = -1; ///< a pidfd
+    uint64_t beats = 0;
+    int still = 0; ///< of our beats, without one of its own
+    int ended = 0; ///< of our beats, since it has ended
+  };
+
+  Heartbeat(ControlBlock block, int64_t rank);
+  void run();
+  void look(int64_t rank, Peer& peer);
+  bool hasEnded(const RankSlot& slot, Peer& peer);
+  void blame(int64_t rank, std::string what);
+
+  ControlBlock block_;
+  int64_t rank_;
+  std::vector<Peer> peers_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool isStopping_ = false;
+  KernelThread thread_;
+};
+
+} // namespace titan

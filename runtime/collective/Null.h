@@ -1,0 +1,16 @@
+// One rank of a job alone, without the others: to measure memory and kernels of any mesh. What it
+// computes is of no use.
+#pragma once
+
+#include "runtime/collective/Communicator.h"
+
+#include <memory>
+
+namespace titan {
+
+/// Never waits. A collective fills its results as if all ranks had what this one has, without adding:
+/// the same bytes in each run. An exchange brings this rank's message for all. It moves nothing, and
+/// counts the payload.
+std::unique_ptr<Communicator> connectNull(int64_t rank, int64_t ranks);
+
+} // namespace titan
