@@ -8,6 +8,10 @@
 namespace titan {
 namespace {
 
+std::string describe(const Collective& collective) {
+  return fmt::format("{} : {}", toString(collective.kind), collective.label);
+}
+
 std::string labelText(const Program& program, const Command& command) {
   switch (command.kind) {
   case CommandKind::Kernel:
@@ -22,8 +26,9 @@ std::string labelText(const Program& program, const Command& command) {
   case CommandKind::EndRepeat:
     return "repeat";
   case CommandKind::CollectiveStart:
+    return "start of " + describe(program.collectives[command.target]);
   case CommandKind::CollectiveWait:
-    return "collective";
+    return "wait for " + describe(program.collectives[command.target]);
   }
   return {};
 }

@@ -46,8 +46,8 @@ CpuDevice::CpuDevice(const Program& program, ThreadPool& pool, Arena arena,
 
 Result<std::unique_ptr<CpuDevice>> CpuDevice::create(const Program& program,
                                                      std::span<const KernelFunction> kernels,
-                                                     ThreadPool& pool,
-                                                     std::optional<OneDnn> oneDnn) {
+                                                     ThreadPool& pool, std::optional<OneDnn> oneDnn,
+                                                     const RankPlace& place) {
   TITAN_TRY(verify(program));
   if (kernels.size() != program.kernels.size())
     return Error::internal("the job has {} kernel functions, its table names {}", kernels.size(),
@@ -58,9 +58,12 @@ Result<std::unique_ptr<CpuDevice>> CpuDevice::create(const Program& program,
   LoadedLibrary* library = device->library_.get();
   if (library)
     library->oneDnn.attach(pool);
+  device->exchange_ = TITAN_TRY(Exchange::create(program, place, device->arena()));
+  const std::vector<int64_t> coordinates = place.coordinates(program);
   device->functions_.reserve(program.functions.size());
   for (const Function& function : program.functions)
-    device->functions_.emplace_back(program, function, kernels, library, pool, device->arena());
+    device->functions_.emplace_back(program, function, coordinates, kernels, library, pool,
+                                    device->arena());
   return device;
 }
 
@@ -69,7 +72,9 @@ template <bool observed> struct CpuDevice::Walker {
   std::span<const PreparedCommand> commands;
   const Function& source;
   CommandObserver* observer;
-  uint32_t last = 0; ///< the command that ended the walk
+  Exchange& exchange;
+  uint32_t last = 0;  ///< the command that ended the walk
+  Status status = {}; ///< of a collective that ended it
 
   void enter(uint32_t index) {
     if constexpr (observed)
@@ -111,8 +116,12 @@ template <bool observed> struct CpuDevice::Walker {
     case CommandKind::Zero:
       dispatch(command, runZero);
       break;
-    case CommandKind::CollectiveStart: // verify() refuses both
+    case CommandKind::CollectiveStart:
     case CommandKind::CollectiveWait:
+      status = exchange.run(command);
+      if (!status.ok())
+        return false;
+      break;
     case CommandKind::Repeat: // walkCommands() follows them
     case CommandKind::EndRepeat:
       break;
@@ -128,15 +137,15 @@ Status CpuDevice::run(uint32_t index, CommandObserver* observer) {
   const std::span<const PreparedCommand> commands = function.commands();
   const Function& source = function.source();
   if (!observer) {
-    Walker<false> walker{*pool_, commands, source, nullptr};
+    Walker<false> walker{*pool_, commands, source, nullptr, exchange_};
     if (!walkCommands(commands, walker))
-      return commandFailed(function, walker.last);
+      return walker.status.ok() ? commandFailed(function, walker.last) : walker.status;
     return {};
   }
   observer->beforeFunction(source);
-  Walker<true> walker{*pool_, commands, source, observer};
+  Walker<true> walker{*pool_, commands, source, observer, exchange_};
   if (!walkCommands(commands, walker))
-    return commandFailed(function, walker.last);
+    return walker.status.ok() ? commandFailed(function, walker.last) : walker.status;
   observer->afterFunction(source);
   return {};
 }

@@ -5,7 +5,9 @@
 #pragma once
 
 #include "runtime/device/HostDevice.h"
+#include "runtime/device/RankPlace.h"
 #include "runtime/device/cpu/Arena.h"
+#include "runtime/device/cpu/Exchange.h"
 #include "runtime/device/cpu/OneDnn.h"
 #include "runtime/device/cpu/PreparedFunction.h"
 
@@ -18,11 +20,12 @@ class CpuDevice final : public HostDevice {
 public:
   /// `program`, `kernels` and `pool` outlive the device; `kernels` has one function per
   /// Program::kernels. Without `oneDnn`, or where it cannot, products are the generated kernels'.
-  /// Checks the program (verify()). Environment when there is no memory for the arena.
-  static Result<std::unique_ptr<CpuDevice>> create(const Program& program,
-                                                   std::span<const KernelFunction> kernels,
-                                                   ThreadPool& pool,
-                                                   std::optional<OneDnn> oneDnn = {});
+  /// Checks the program (verify()). Environment when there is no memory for the arena. With a
+  /// communicator in `place` all ranks make their devices; a device without one runs a program
+  /// without collectives.
+  static Result<std::unique_ptr<CpuDevice>>
+  create(const Program& program, std::span<const KernelFunction> kernels, ThreadPool& pool,
+         std::optional<OneDnn> oneDnn = {}, const RankPlace& place = {});
 
   Status run(uint32_t function, CommandObserver* observer) override;
   Status upload(int64_t offset, std::span<const char> from) override;
@@ -38,7 +41,8 @@ private:
   const Program* program_;
   ThreadPool* pool_;
   Arena memory_;
-  std::unique_ptr<LoadedLibrary> library_;  ///< null: there is none
+  std::unique_ptr<LoadedLibrary> library_; ///< null: there is none
+  Exchange exchange_;
   std::vector<PreparedFunction> functions_; ///< as Program::functions
 };
 

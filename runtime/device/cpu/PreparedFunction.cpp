@@ -10,6 +10,7 @@ static_assert(sizeof(char*) == sizeof(int64_t), "operands and scalars share one 
 } // namespace
 
 PreparedFunction::PreparedFunction(const Program& program, const Function& function,
+                                   std::span<const int64_t> coordinates,
                                    std::span<const KernelFunction> kernels, LoadedLibrary* library,
                                    const ThreadPool& pool, char* arena)
     : source_(&function) {
@@ -30,8 +31,6 @@ PreparedFunction::PreparedFunction(const Program& program, const Function& funct
   terms_.reserve(terms);
   commands_.reserve(function.commands.size());
 
-  // One process is all ranks there are.
-  const std::vector<int64_t> coordinates(program.mesh.size(), 0);
   int64_t* slot = slots_.data();
   const std::vector<RepeatLink> links = linkRepeats(function);
   for (const Command& command : function.commands) {
@@ -82,6 +81,8 @@ PreparedFunction::PreparedFunction(const Program& program, const Function& funct
       break;
     case CommandKind::CollectiveStart:
     case CommandKind::CollectiveWait:
+      prepared.collective = command.target;
+      prepared.units = static_cast<int64_t>(command.operands.size() / 2);
       break;
     case CommandKind::Repeat:
     case CommandKind::EndRepeat:

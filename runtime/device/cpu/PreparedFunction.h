@@ -1,5 +1,5 @@
 // A function's commands with everything resolved that does not change from run to run: addresses,
-// entry points, the number of threads. What is left at run time is operands that depend on repeat
+// entry points, the number of threads, this rank's coordinates. What is left at run time is operands that depend on repeat
 // counters.
 #pragma once
 
@@ -31,7 +31,9 @@ struct LoadedLibrary {
 struct PreparedCommand {
   CommandKind kind = CommandKind::Kernel;
   int threads = 1;                 ///< of the region
-  int64_t units = 0;               ///< Copy, Zero: bytes; Repeat: how many times
+  int64_t units = 0;               ///< Copy, Zero: bytes; Repeat: how many times;
+                                   ///< CollectiveStart, CollectiveWait: pieces
+  uint32_t collective = 0;         ///< CollectiveStart, CollectiveWait: in Program::collectives
   KernelFunction kernel = nullptr; ///< Kernel, and Library without one
   const Gemm* gemm = nullptr;      ///< Library: a product
   LoadedLibrary* library = nullptr;
@@ -44,10 +46,10 @@ struct PreparedCommand {
 class PreparedFunction {
 public:
   /// `program` has been verified and outlives this object, as do `kernels` and `library`; without
-  /// one all products are generated.
+  /// one all products are generated. `coordinates` are the rank's, one an axis of the mesh.
   PreparedFunction(const Program& program, const Function& function,
-                   std::span<const KernelFunction> kernels, LoadedLibrary* library,
-                   const ThreadPool& pool, char* arena);
+                   std::span<const int64_t> coordinates, std::span<const KernelFunction> kernels,
+                   LoadedLibrary* library, const ThreadPool& pool, char* arena);
 
   const Function& source() const { return *source_; }
   std::span<const PreparedCommand> commands() const { return commands_; }
