@@ -31,7 +31,13 @@ Result<ChosenDevice> chooseDevice(const DeviceRequest& request) {
   const std::optional<OneDnn> library = TITAN_TRY(chooseLibrary(request));
   ThreadPool* pool = &request.pool;
   ChosenDevice chosen;
-  chosen.device = TITAN_TRY(CpuDevice::create(request.program, request.kernels, *pool, library));
+  chosen.device =
+      TITAN_TRY(CpuDevice::create(request.program, request.kernels, *pool, library, request.place));
+  if (const Communicator* communicator = request.place.communicator)
+    chosen.traffic = [=] {
+      const std::span<const Traffic> traffic = communicator->traffic();
+      return std::vector(traffic.begin(), traffic.end());
+    };
   if (library) {
     chosen.gemm = "onednn";
     chosen.gemmVersion = library->version();

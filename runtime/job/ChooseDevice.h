@@ -4,6 +4,7 @@
 
 #include "runtime/device/Device.h"
 #include "runtime/device/MachineLimits.h"
+#include "runtime/device/RankPlace.h"
 #include "runtime/host/ThreadPool.h"
 #include "runtime/program/Program.h"
 
@@ -19,6 +20,7 @@ struct DeviceRequest {
   ThreadPool& pool;
   std::string gemm = "auto"; ///< --gemm
   std::string savedGemm;     ///< the choice of the run that is continued, or empty: auto follows it
+  RankPlace place = {};      ///< among the ranks of the job
 };
 
 struct ChosenDevice {
@@ -30,6 +32,8 @@ struct ChosenDevice {
   std::function<double(DType)> measureProducts = [](DType) { return 0.0; };
   /// What the machine can do at most, with products of a dtype. Takes some tenths of a second.
   std::function<MachineLimits(DType)> measureLimits;
+  /// What was exchanged with other ranks so far, by collective of the program.
+  std::function<std::vector<Traffic>()> traffic = [] { return std::vector<Traffic>(); };
 };
 
 using DeviceChooser = std::function<Result<ChosenDevice>(const DeviceRequest&)>;

@@ -64,6 +64,8 @@ std::string groupOf(const ProfileRow& row) {
   const std::string_view description = descriptionOf(row.label);
   if (row.kind == CommandKind::Copy || row.kind == CommandKind::Zero)
     return "copies";
+  if (row.kind == CommandKind::CollectiveStart || row.kind == CommandKind::CollectiveWait)
+    return "collectives";
   if (row.phase == Phase::Update)
     return "optimizer";
   if (row.kind == CommandKind::Library || description.starts_with("gemm"))

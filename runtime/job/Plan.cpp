@@ -1,5 +1,6 @@
 #include "runtime/job/Plan.h"
 
+#include "runtime/job/Communication.h"
 #include "runtime/program/Text.h"
 
 #include <algorithm>
@@ -57,18 +58,20 @@ Json memoryPlan(const Program& program, int threads, bool library) {
   for (const Function& function : program.functions)
     live[function.name] = function.maxLiveBytes;
   const OutsideBytes outside = outsideBytes(program, threads, library);
-  return {{"arena", program.arenaBytes},
-          {"state", stateMemory(program)},
-          {"bindings", bindingMemory(program)},
-          {"constants", constants},
-          {"temporaries", program.temporaryBytes},
-          {"max_live", live},
-          {"high_water", program.arenaBytes},
-          {"outside",
-           {{"gemm_buffers", outside.gemm},
-            {"batches_ahead", outside.batches},
-            {"process", outside.process},
-            {"bound", outside.total()}}}};
+  Json memory = {{"arena", program.arenaBytes},
+                 {"state", stateMemory(program)},
+                 {"bindings", bindingMemory(program)},
+                 {"constants", constants},
+                 {"temporaries", program.temporaryBytes}};
+  if (program.stagingBytes > 0)
+    memory["staging"] = program.stagingBytes;
+  memory["max_live"] = live;
+  memory["high_water"] = program.arenaBytes;
+  memory["outside"] = {{"gemm_buffers", outside.gemm},
+                       {"batches_ahead", outside.batches},
+                       {"process", outside.process},
+                       {"bound", outside.total()}};
+  return memory;
 }
 
 } // namespace
@@ -113,13 +116,14 @@ Json planObject(const Program& program, int threads, bool library) {
           {"functions", functions},
           {"kernels", program.kernels.size()},
           {"gemms", gemmsJson(program)},
-          {"communication", Json::array()}};
+          {"communication", ledgerJson(ledgerOf(program))}};
 }
 
-void printText(const Json& plan) {
-  auto line = [](const char* label, const Json& bytes, int indent = 2) {
-    fmt::print("{:{}}{:<{}}{:>14}  {}\n", "", indent, label, 26 - indent, bytes.get<int64_t>(),
-               readableBytes(bytes.get<int64_t>()));
+void printText(const Json& plan, const Program& program) {
+  auto line = [](const char* label, const Json& bytes, int indent = 2,
+                 const std::string& more = "") {
+    fmt::print("{:{}}{:<{}}{:>14}  {}{}\n", "", indent, label, 26 - indent, bytes.get<int64_t>(),
+               readableBytes(bytes.get<int64_t>()), more);
   };
   const Json& memory = plan["memory"];
   fmt::print("{} on {}\n\nmemory, bytes\n", plan["model"].get<std::string>(),
@@ -132,6 +136,10 @@ void printText(const Json& plan) {
   }
   line("constants", memory["constants"]);
   line("temporaries", memory["temporaries"]);
+  if (const int64_t ranks = rankCount(program.mesh); program.stagingBytes > 0)
+    line("staging, shared", memory["staging"], 2,
+         fmt::format(" a rank, {} for {} ranks", readableBytes(ranks * program.stagingBytes),
+                     ranks));
   line("arena (high water)", memory["arena"]);
   line("outside, at most", memory["outside"]["bound"]);
   fmt::print("\n{:<10}{:>10}{:>10}{:>8}{:>8}{:>18}{:>18}{:>16}{:>16}\n", "function", "commands",
@@ -151,7 +159,7 @@ void printText(const Json& plan) {
                g["accumulate"].get<bool>() ? ", accumulates" : "",
                g["bias"].get<bool>() ? ", bias" : "", g["relu"].get<bool>() ? ", relu" : "",
                g["label"].get<std::string>());
-  fmt::print("\ncommunication: none, 1 rank\n");
+  fmt::print("\n{}", ledgerText(ledgerOf(program), program.mesh));
 }
 
 } // namespace
@@ -162,7 +170,7 @@ Status planJob(Session& session) {
   if (session.options().json)
     fmt::print("{}\n", plan.dump(2));
   else
-    printText(plan);
+    printText(plan, session.program());
   return {};
 }
 

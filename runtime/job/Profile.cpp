@@ -1,6 +1,7 @@
 #include "runtime/job/Profile.h"
 
 #include "runtime/job/Batches.h"
+#include "runtime/job/Communication.h"
 #include "runtime/job/ProfileReport.h"
 #include "runtime/job/Scalars.h"
 #include "runtime/program/Process.h"
@@ -51,7 +52,9 @@ Status profileJob(Session& session) {
     return seconds / static_cast<double>(std::max<int64_t>(count, 1));
   };
   TITAN_TRY(steps(warmUpSteps));
+  const std::vector<Traffic> before = session.device().traffic();
   m.plainSeconds = TITAN_TRY(steps(m.steps));
+  m.traffic = trafficBetween(before, session.device().traffic());
   Profiler profiler(session.program());
   executor.setObserver(&profiler);
   m.profiledSeconds = TITAN_TRY(steps(m.steps));

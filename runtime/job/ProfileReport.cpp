@@ -1,5 +1,6 @@
 #include "runtime/job/ProfileReport.h"
 
+#include "runtime/job/Communication.h"
 #include "runtime/job/KernelLabel.h"
 #include "runtime/job/Plan.h"
 
@@ -173,24 +174,28 @@ Json profileJson(const Measurement& m, const Program& program) {
   for (const CopySpeed& copy : m.limits.copies)
     copies[copy.level] = copy.bytesPerSecond;
   const StepBound bound = boundOf(m, program);
-  return {{"steps", m.steps},
-          {"seconds_per_step", m.plainSeconds},
-          {"profiled_seconds_per_step", m.profiledSeconds},
-          {"kernel_seconds_per_step", kernelSeconds(m)},
-          {"gemm_ceiling_flops", m.limits.productFlops},
-          {"copy_bytes_per_second", copies},
-          {"bound",
-           {{"model_flops", bound.modelFlops},
-            {"product_seconds", bound.productSeconds},
-            {"optimizer_bytes", bound.optimizerBytes},
-            {"optimizer_seconds", bound.optimizerSeconds},
-            {"seconds", bound.seconds()},
-            {"share", bound.seconds() / m.plainSeconds}}},
-          {"recorded", figuresJson(m.recorded)},
-          {"max_live", m.recorded.maxLiveBytes},
-          {"groups", sharesJson(shareByGroup(m))},
-          {"modules", sharesJson(shareByModule(m))},
-          {"kernels", rows}};
+  Json json = {{"steps", m.steps},
+               {"seconds_per_step", m.plainSeconds},
+               {"profiled_seconds_per_step", m.profiledSeconds},
+               {"kernel_seconds_per_step", kernelSeconds(m)},
+               {"gemm_ceiling_flops", m.limits.productFlops},
+               {"copy_bytes_per_second", copies},
+               {"bound",
+                {{"model_flops", bound.modelFlops},
+                 {"product_seconds", bound.productSeconds},
+                 {"optimizer_bytes", bound.optimizerBytes},
+                 {"optimizer_seconds", bound.optimizerSeconds},
+                 {"seconds", bound.seconds()},
+                 {"share", bound.seconds() / m.plainSeconds}}},
+               {"recorded", figuresJson(m.recorded)},
+               {"max_live", m.recorded.maxLiveBytes},
+               {"groups", sharesJson(shareByGroup(m))},
+               {"modules", sharesJson(shareByModule(m))},
+               {"kernels", rows}};
+  if (!program.collectives.empty())
+    json["communication"] =
+        countedJson(ledgerOf(program), m.traffic, std::max<int64_t>(m.steps, 1));
+  return json;
 }
 
 } // namespace titan

@@ -1,6 +1,7 @@
 // A profile as a table: kernels, groups of kernels and modules, beside what the machine can do.
 #pragma once
 
+#include "runtime/collective/Communicator.h"
 #include "runtime/device/MachineLimits.h"
 #include "runtime/executor/Figures.h"
 #include "runtime/executor/Profiler.h"
@@ -19,6 +20,7 @@ struct Measurement {
   MachineLimits limits;
   Figures recorded; ///< of one step, counted while it ran
   std::vector<ProfileRow> rows;
+  std::vector<Traffic> traffic; ///< of all steps, by collective of the program
 };
 
 /// Time of one step, spent on one kind of work or for one module.
@@ -44,6 +46,7 @@ std::vector<ProfileShare> shareByModule(const Measurement& measurement);
 StepBound boundOf(const Measurement& measurement, const Program& program);
 
 std::string profileText(const Measurement& measurement, const Program& program);
+/// Where the program has collectives, `communication` is countedJson().
 nlohmann::ordered_json profileJson(const Measurement& measurement, const Program& program);
 
 } // namespace titan

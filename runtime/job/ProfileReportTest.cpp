@@ -33,6 +33,8 @@ TEST(ProfileReportTest, Groups) {
   EXPECT_EQ(groupOf(row("flat [8] add : h.0.mlp, normal.scale")), "elementwise");
   EXPECT_EQ(groupOf(row("zero", CommandKind::Zero)), "copies");
   EXPECT_EQ(groupOf(row("flat [] add")), "elementwise");
+  EXPECT_EQ(groupOf(row("wait for all_reduce : a", CommandKind::CollectiveWait, Phase::Update)),
+            "collectives");
 }
 
 TEST(ProfileReportTest, LayersOfOneKindAreOneModule) {

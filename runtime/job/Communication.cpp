@@ -1,0 +1,86 @@
+#include "runtime/job/Communication.h"
+
+#include "runtime/program/Text.h"
+
+namespace titan {
+
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+/// Which collective a row is about.
+Json nameJson(const LedgerRow& row) {
+  return {{"function", row.function}, {"phase", nameOf(row.phase)}, {"kind", toString(row.kind)},
+          {"axes", row.axes},         {"dtype", row.dtype},         {"source", row.source}};
+}
+
+/// A whole number, unless the steps differed.
+Json perStep(int64_t total, int64_t steps) {
+  if (total % steps == 0)
+    return total / steps;
+  return static_cast<double>(total) / static_cast<double>(steps);
+}
+
+/// "2 ranks (replicate 2)"
+std::string describe(std::span<const MeshAxis> mesh) {
+  std::string axes;
+  for (const MeshAxis& axis : mesh)
+    if (axis.ranks > 1)
+      axes += fmt::format("{}{} {}", axes.empty() ? "" : " x ", axis.name, axis.ranks);
+  const int64_t ranks = rankCount(mesh);
+  return ranks == 1 ? "1 rank" : fmt::format("{} ranks ({})", ranks, axes);
+}
+
+} // namespace
+
+Json ledgerJson(const std::vector<LedgerRow>& rows) {
+  Json list = Json::array();
+  for (const LedgerRow& row : rows) {
+    Json& json = list.emplace_back(nameJson(row));
+    json["count"] = row.count;
+    json["payload"] = row.payload;
+    json["wire"] = row.wire;
+  }
+  return list;
+}
+
+std::string ledgerText(const std::vector<LedgerRow>& rows, std::span<const MeshAxis> mesh) {
+  if (rows.empty())
+    return fmt::format("communication: none, {}\n", describe(mesh));
+  std::string text = fmt::format(
+      "communication of one of {}, bytes\n  {:<10}{:<10}{:<16}{:<20}{:<10}{:>8}{:>16}{:>16}  {}\n",
+      describe(mesh), "function", "phase", "kind", "axes", "dtype", "count", "payload", "wire",
+      "source");
+  for (const LedgerRow& row : rows)
+    text += fmt::format("  {:<10}{:<10}{:<16}{:<20}{:<10}{:>8}{:>16}{:>16}  {}\n", row.function,
+                        nameOf(row.phase), toString(row.kind),
+                        fmt::format("{}", fmt::join(row.axes, ", ")), row.dtype, row.count,
+                        row.payload, row.wire, row.source);
+  return text;
+}
+
+Json countedJson(const std::vector<LedgerRow>& rows, std::span<const Traffic> counted,
+                 int64_t steps) {
+  Json list = Json::array();
+  for (const LedgerRow& row : rows) {
+    if (row.function != "step")
+      continue;
+    const Traffic& traffic = counted[row.collective];
+    Json& json = list.emplace_back(nameJson(row));
+    json["count"] = perStep(traffic.executions, steps);
+    json["payload"] = perStep(traffic.payload, steps);
+    json["moved"] = perStep(traffic.moved, steps);
+  }
+  return list;
+}
+
+std::vector<Traffic> trafficBetween(const std::vector<Traffic>& before, std::vector<Traffic> after) {
+  for (size_t i = 0; i < after.size(); ++i) {
+    after[i].executions -= before[i].executions;
+    after[i].payload -= before[i].payload;
+    after[i].moved -= before[i].moved;
+  }
+  return after;
+}
+
+} // namespace titan
