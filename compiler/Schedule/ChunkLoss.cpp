@@ -3,6 +3,7 @@
 
 #include "compiler/Schedule/OpCosts.h"
 #include "compiler/Schedule/Passes.h"
+#include "compiler/Support/Collectives.h"
 #include "dialects/Titan/TensorBuilder.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
@@ -160,6 +161,10 @@ LogicalResult LossRegion::hoistOperands(std::string& why) {
     if (!source || source->getBlock() != block || ops_.contains(source) ||
         source->isBeforeInBlock(first) || !needed.insert(source))
       continue;
+    if (isCollective(source)) {
+      why = "it needs what ranks exchange behind its logits";
+      return failure();
+    }
     llvm::append_range(open, source->getOperands());
     for (Value operand : source->getOperands())
       if (Operation* before = operand.getDefiningOp(); before && ops_.contains(before)) {

@@ -1,6 +1,7 @@
 #include "compiler/Schedule/MemoryModel.h"
 
 #include "compiler/Schedule/OpCosts.h"
+#include "compiler/Support/Collectives.h"
 
 using namespace mlir;
 
@@ -28,7 +29,22 @@ Value accumulatorOf(Operation* op) {
 /// May a result of the op take the place of `operand`?
 bool mayOverwrite(OpOperand& operand) {
   auto costed = dyn_cast<ir::CostedOpInterface>(operand.getOwner());
-  return !costed || costed.mayOverwrite(operand.getOperandNumber());
+  return costed ? costed.mayOverwrite(operand.getOperandNumber())
+                : !isCollective(operand.getOwner());
+}
+
+/// What an op begins to write: of a collective the start does, and the wait gives it.
+ResultRange writtenBy(Operation* op) {
+  if (auto start = dyn_cast<dist::StartOp>(op))
+    return start.getWait().getResults();
+  return isa<dist::WaitOp>(op) ? op->getResults().take_front(0) : op->getResults();
+}
+
+/// Has no buffer of its own, and makes none.
+bool isOutsideOfMemory(Operation& op) {
+  return op.hasTrait<OpTrait::IsTerminator>() ||
+         isa<arith::ArithDialect>(op.getDialect()) || // of indices
+         isa<dist::CoordinateOp, kernel::EmptyOp>(op);
 }
 
 } // namespace
@@ -66,8 +82,8 @@ void MemoryModel::addBlock(Block& block, int loop) {
   for (Operation& op : block) {
     if (auto inner = dyn_cast<accum::LoopOp>(op))
       addLoop(inner, loop);
-    else if (!op.hasTrait<OpTrait::IsTerminator>() && !isa<arith::ArithDialect>(op.getDialect()))
-      addOp(&op, loop); // arithmetic is that of indices, which are no memory
+    else if (!isOutsideOfMemory(op))
+      addOp(&op, loop);
   }
 }
 
@@ -95,6 +111,9 @@ void MemoryModel::addLoop(accum::LoopOp op, int outer) {
 
 void MemoryModel::addOp(Operation* op, int loop) {
   llvm::SmallVector<int, 4> reads, kept;
+  if (isa<dist::WaitOp>(op)) // until here its results are on their way
+    for (Value result : op->getResults())
+      llvm::append_range(reads, reads_.lookup(result));
   for (OpOperand& operand : op->getOpOperands())
     for (int id : reads_.lookup(operand.get())) {
       if (!llvm::is_contained(reads, id))
@@ -115,7 +134,7 @@ void MemoryModel::addOp(Operation* op, int loop) {
   node.cost = costOf(op, machine_);
   node.flops = flopsOf(op);
   int number = nodes_.size();
-  for (OpResult result : op->getResults()) {
+  for (OpResult result : writtenBy(op)) {
     // What an accumulator or a state takes is written there.
     bool hasPlace = false;
     for (OpOperand& use : result.getUses()) {

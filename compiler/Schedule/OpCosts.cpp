@@ -36,7 +36,8 @@ int64_t costOf(Operation* op, const MachineModel& machine) {
     if (isa<RankedTensorType>(value.getType()))
       bytes += bytesOf(value.getType());
   for (Value value : op->getResults())
-    bytes += bytesOf(value.getType());
+    if (isa<RankedTensorType>(value.getType())) // a start gives a token
+      bytes += bytesOf(value.getType());
   return std::max(flopsOf(op), machine.flopsPerByte * bytes);
 }
 

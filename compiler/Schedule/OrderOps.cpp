@@ -1,6 +1,7 @@
 // titan-schedule-order-ops: the order of ops in which values live shortest.
 #include "compiler/Schedule/OpCosts.h"
 #include "compiler/Schedule/Passes.h"
+#include "compiler/Support/Collectives.h"
 #include "compiler/Support/TargetInfo.h"
 
 using namespace mlir;
@@ -63,8 +64,9 @@ private:
     auto isLate = [&](Operation* user) {
       if (user->getBlock() != &block)
         return false;
-      // A sum or cast of it is the same gradient.
-      return user->hasTrait<OpTrait::IsTerminator>() || ir::getPhase(user) == ir::Phase::Update ||
+      // A sum or cast of it is the same gradient; other ranks get it when all is done.
+      return user->hasTrait<OpTrait::IsTerminator>() || isCollective(user) ||
+             ir::getPhase(user) == ir::Phase::Update ||
              (gradients.contains(user) && schedule::isPointwise(user));
     };
     return llvm::all_of(op->getUsers(), isLate);

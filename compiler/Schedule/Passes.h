@@ -3,6 +3,7 @@
 
 #include "compiler/Schedule/FitMemory.h"
 #include "dialects/Accum/Accum.h"
+#include "dialects/Dist/Dist.h"
 #include "dialects/PassFacts.h"
 #include "dialects/Titan/Titan.h"
 #include "mlir/Pass/Pass.h"

@@ -48,6 +48,27 @@ def OrderOps : TitanPass<"titan-schedule-order-ops", "::mlir::ModuleOp"> {
   }];
 }
 
+def SplitCollectives : TitanPass<"titan-schedule-split-collectives", "::mlir::ModuleOp"> {
+  let summary = "halves collectives into start and wait";
+  let facts = [IsOptional];
+  let description = [{
+    Before: a collective is one op. After: it is a `dist.start`, which says that the sources are ready, and right behind it a `dist.wait`, which gives the
+    results, both on empty tensors of the kernel dialect. Halves can be moved apart: what stands between them runs while bytes travel. Where the pass is
+    disabled *lower* halves what is still whole.
+
+    ```mlir
+    %g = dist.all_reduce sum %d axes ["replicate"] order rank {path = ["fc"]} : tensor<8x12xf32> to tensor<8x12xf32>
+    // becomes
+    %e = kernel.empty : tensor<8x12xf32>
+    %t = dist.start all_reduce ins(%d : tensor<8x12xf32>) outs(%e : tensor<8x12xf32>) axes ["replicate"] order rank {path = ["fc"]}
+    %g = dist.wait %t ins(%d : tensor<8x12xf32>) outs(%e : tensor<8x12xf32>) {path = ["fc"]} -> (tensor<8x12xf32>)
+    ```
+
+    Example: test/schedule/split-collectives.mlir.
+  }];
+  let dependentDialects = ["::titan::dist::DistDialect", "::titan::kernel::KernelDialect"];
+}
+
 def ChunkLoss : TitanPass<"titan-schedule-chunk-loss", "::mlir::ModuleOp"> {
   let summary = "handles the logits of a cross-entropy in pieces of rows";
   let facts = [CutsLoss];
@@ -123,6 +144,7 @@ def VerifySchedule : TitanPass<"titan-schedule-verify", "::mlir::ModuleOp"> {
 
     - In `@step` no op of phase forward or backward follows one of phase update: a snapshot of the state may be taken until the first command of phase update.
     - `@step` has one chain of microbatch loops, whose counts multiply to those of one rank, or none if that is 1. They hold no op of phase update.
+    - Empty tensors and `dist.coordinate`, like constants, have no place in time.
     - What a barrier passes on is read by the backward pass only.
 
     Example: test/schedule/verify-invalid.mlir.

@@ -15,7 +15,8 @@ LogicalResult verifyPhases(func::FuncOp step) {
   Operation* update = nullptr;
   for (Operation& op : step.getBody().front()) {
     // Constants have no place in time.
-    if (isa<ir::ConstantOp, arith::ConstantOp, func::ReturnOp>(op))
+    if (isa<ir::ConstantOp, arith::ConstantOp, kernel::EmptyOp, dist::CoordinateOp, func::ReturnOp>(
+            op))
       continue;
     bool updates = ir::getPhase(&op) == ir::Phase::Update;
     if (updates && !update)
