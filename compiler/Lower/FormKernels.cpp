@@ -1,6 +1,7 @@
 // titan-lower-form-kernels: every tensor op becomes kernels, by its own rule.
 #include "compiler/Lower/LoweringBuilder.h"
 #include "compiler/Lower/Passes.h"
+#include "compiler/Support/Collectives.h"
 #include "compiler/Support/TargetInfo.h"
 
 using namespace mlir;
@@ -14,6 +15,7 @@ namespace {
 
 struct FormKernels : impl::FormKernelsBase<FormKernels> {
   void runOnOperation() override {
+    splitCollectives(getOperation());
     SmallVector<Operation*> ops;
     getOperation().walk([&](Operation* op) {
       if (isa<ir::LowerableOpInterface>(op) ||

@@ -4,6 +4,7 @@
 #include "compiler/Lower/OperandRounding.h"
 #include "compiler/Lower/Passes.h"
 #include "compiler/Lower/RoundingEpilogue.h"
+#include "compiler/Support/Collectives.h"
 #include "compiler/Support/TargetInfo.h"
 #include "dialects/Titan/Titan.h"
 #include "mlir/IR/Remarks.h"
@@ -47,6 +48,13 @@ struct FuseEpilogues : impl::FuseEpiloguesBase<FuseEpilogues> {
     std::optional<lower::BiasEpilogue> epilogue = lower::matchBiasEpilogue(op);
     if (!epilogue)
       return;
+    if (isCollectiveBetween(epilogue->call, op)) {
+      remark::missed(op.getLoc(), remark::RemarkOpts::name("fuse-epilogues").category("lower"))
+          << remark::add("the product of '{0}' keeps apart from its bias or relu",
+                         ir::describePlace(epilogue->call))
+          << remark::reason("a collective starts or is awaited between the two");
+      return;
+    }
     std::string place = ir::describePlace(epilogue->call);
     kernel::CallOp fused = lower::absorbBiasEpilogue(rewriter, op, *epilogue);
     report(fused.getLoc()) << remark::add("the product of '{0}' adds {1}", place,

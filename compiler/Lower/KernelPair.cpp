@@ -2,6 +2,7 @@
 
 #include "compiler/Lower/Address.h"
 #include "compiler/Lower/KernelMerge.h"
+#include "compiler/Support/Collectives.h"
 #include "mlir/IR/Remarks.h"
 
 using namespace mlir;
@@ -43,6 +44,8 @@ std::optional<SmallVector<Operation*>> findOpsToMove(FusedOp producer, FusedOp c
 }
 
 bool moveBehind(RewriterBase& rewriter, FusedOp first, FusedOp second) {
+  if (isCollectiveBetween(first, second))
+    return false;
   SmallVector<Operation*> along;
   std::function<bool(Value)> isThere = [&](Value value) {
     Operation* definition = value.getDefiningOp();
@@ -80,6 +83,18 @@ void eraseUnusedViews(RewriterBase& rewriter, Operation* of) {
 FusedOp replacePair(RewriterBase& rewriter, FusedOp producer, FusedOp consumer,
                     const MergedSpace& space, ArrayRef<unsigned> kept, bool keepProducer,
                     std::string& why) {
+  bool producerIsRead =
+      llvm::any_of(consumer.getIns(), [&](Value in) { return producerOf(in) == producer; });
+  // What *schedule* put before a start or behind a wait stays there. What reads nothing has no place.
+  if (!producer.getIns().empty() && isCollectiveBetween(producer, consumer)) {
+    why = "a collective starts or is awaited between the two";
+    if (!producerIsRead)
+      remark::missed(consumer.getLoc(), remark::RemarkOpts::name("fuse-kernels").category("lower"))
+          << remark::add("'{0}' does not run together with '{1}'", ir::describePlace(producer),
+                         ir::describePlace(consumer))
+          << remark::reason("{0}", why);
+    return nullptr;
+  }
   std::optional<SmallVector<Operation*>> toMove = SmallVector<Operation*>();
   if (!kept.empty())
     toMove = findOpsToMove(producer, consumer);
@@ -94,8 +109,6 @@ FusedOp replacePair(RewriterBase& rewriter, FusedOp producer, FusedOp consumer,
     why = "what else reads its result belongs to an earlier phase";
     return nullptr;
   }
-  bool producerIsRead =
-      llvm::any_of(consumer.getIns(), [&](Value in) { return producerOf(in) == producer; });
   FailureOr<FusedOp> merged = buildMerged(rewriter, producer, consumer, space, kept, why);
   if (failed(merged))
     return nullptr;

@@ -17,13 +17,13 @@ bool isReadBesides(mlir::Value value, llvm::ArrayRef<mlir::Operation*> readers);
 std::optional<llvm::SmallVector<mlir::Operation*>> findOpsToMove(kernel::FusedOp producer,
                                                                  kernel::FusedOp consumer);
 
-/// Moves `second` up to `first`, if all that it needs is there by then. (Empty tensors and other
-/// shapes of what is there come along.)
+/// Moves `second` up to `first`, if all that it needs is there by then and no collective starts or
+/// is awaited in between. (Empty tensors and other shapes of what is there come along.)
 bool moveBehind(mlir::RewriterBase& rewriter, kernel::FusedOp first, kernel::FusedOp second);
 
 /// One kernel over `space` in the consumer's place, which also writes the producer's results
 /// `kept`; `keepProducer` leaves the producer to its other readers. Null, with `why` set, if it
-/// cannot be.
+/// cannot be: among others where a collective starts or is awaited between the two.
 kernel::FusedOp replacePair(mlir::RewriterBase& rewriter, kernel::FusedOp producer,
                             kernel::FusedOp consumer, const MergedSpace& space,
                             llvm::ArrayRef<unsigned> kept, bool keepProducer, std::string& why);

@@ -34,7 +34,7 @@ def FormKernels : Lower_Pass<"form-kernels"> {
   let description = [{
     One op at a time, by its LowerableOpInterface. Before: titan tensor ops. After: `kernel` ops only, one kernel.fused or kernel.call for most ops, several where
     the op's definition fixes stages (a reduction's chunks, the pieces of a concatenation). `titan.barrier` stays: the recomputed kernels behind it must not be
-    merged with the first ones.
+    merged with the first ones. Collectives that *schedule* left whole are halved.
 
     ```mlir
     %y = titan.relu %x : tensor<4xf32>
@@ -50,6 +50,7 @@ def FormKernels : Lower_Pass<"form-kernels"> {
 
     Example: test/lower/form-kernels.mlir.
   }];
+  let dependentDialects = ["::titan::kernel::KernelDialect", "::titan::dist::DistDialect"];
 }
 
 def AbsorbViews : Lower_Pass<"absorb-views"> {
@@ -70,7 +71,8 @@ def FuseKernels : Lower_Pass<"fuse-kernels"> {
   let facts = [IsOptional];
   let description = [{
     A producer is evaluated inside its consumer where one iteration space serves both, the result fits one of codegen's classes, every reduction keeps its
-    order, and nothing expensive is computed twice. A result that others need as well is written by the merged kernel. See README.md.
+    order, and nothing expensive is computed twice. A result that others need as well is written by the merged kernel. Where a collective starts or is awaited
+    between two kernels they stay apart: what *schedule* put there runs while bytes travel. See README.md.
 
     Before and after: the same values, bit for bit. A remark names each merge by module paths; a missed remark says why a producer stayed apart.
 
@@ -119,7 +121,7 @@ def ClassifyKernels : Lower_Pass<"classify-kernels"> {
 def VerifyLowered : Lower_Pass<"verify-kernels"> {
   let summary = "states what holds after lower";
   let description = [{
-    Functions hold func, accum and kernel ops only; there is no titan op and no barrier; every fused kernel has the class that its body has; kernels write to
+    Functions hold func, accum and kernel ops, halves of collectives and index arithmetic only; there is no titan op and no barrier; every fused kernel has the class that its body has; kernels write to
     kernel.empty or to a value that they continue.
 
     Example: test/lower/verify-invalid.mlir.

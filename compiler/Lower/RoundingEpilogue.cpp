@@ -1,6 +1,7 @@
 #include "compiler/Lower/RoundingEpilogue.h"
 
 #include "compiler/Lower/BiasEpilogue.h"
+#include "compiler/Support/Collectives.h"
 
 #include "mlir/IR/Dominance.h"
 #include "mlir/IR/Matchers.h"
@@ -167,10 +168,13 @@ kernel::CallOp absorbRounding(RewriterBase& rewriter, kernel::CallOp call) {
     return nullptr;
   Prefix& prefix = readers[0].prefix;
   Operation* biasOp = prefix.bias ? prefix.bias.getDefiningOp() : nullptr;
-  if (biasOp && biasOp->getBlock() == call->getBlock() && call->isBeforeInBlock(biasOp))
+  if (biasOp && biasOp->getBlock() == call->getBlock() && call->isBeforeInBlock(biasOp)) {
     rewriter.setInsertionPointAfter(biasOp);
-  else
+    if (isCollectiveBetween(call, biasOp->getNextNode()))
+      return nullptr;
+  } else {
     rewriter.setInsertionPoint(call);
+  }
 
   SmallVector<Value> ins(call.getIns());
   if (prefix.bias)

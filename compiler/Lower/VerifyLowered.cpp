@@ -2,6 +2,7 @@
 #include "compiler/Lower/Classify.h"
 #include "compiler/Lower/Passes.h"
 #include "dialects/Accum/Accum.h"
+#include "dialects/Dist/Dist.h"
 
 using namespace mlir;
 
@@ -15,9 +16,10 @@ namespace {
 LogicalResult check(Operation* op) {
   if (isa<kernel::CommandLikeOpInterface>(op->getParentOp()))
     return success(); // a command's verifier knows its body
-  // Bases of random ops are sums of loop counters times constants.
-  const bool isIndex = isa<arith::ArithDialect>(op->getDialect()) &&
-                       llvm::all_of(op->getResultTypes(), llvm::IsaPred<IndexType>);
+  // Bases of random ops are sums of loop counters and of this rank's coordinates, times constants.
+  const bool isIndex =
+      isa<dist::CoordinateOp>(op) || (isa<arith::ArithDialect>(op->getDialect()) &&
+                                      llvm::all_of(op->getResultTypes(), llvm::IsaPred<IndexType>));
   if (!isa<func::FuncDialect, accum::AccumDialect, kernel::KernelDialect>(op->getDialect()) &&
       !isIndex && !isa<kernel::CommandLikeOpInterface>(op))
     return op->emitOpError("remains after lower: only func, accum and kernel ops may");
