@@ -5,6 +5,7 @@
 #include "compiler/Support/LocalType.h"
 #include "compiler/Support/RecipeAttribute.h"
 #include "compiler/Support/TargetInfo.h"
+#include "runtime/program/Program.h"
 
 using namespace mlir;
 
@@ -36,6 +37,7 @@ struct AssignOffsets : impl::AssignOffsetsBase<AssignOffsets> {
     region("states", [&] { placeStates(module, recipe->mesh.axes); });
     region("constants", [&] { placeConstants(module); });
     region("bindings", [&] { placeBindings(module); });
+    placeStaging(module, figures);
     region("temporaries", [&] { placeTemporaries(module); });
     figures.set("bytes", i64(end));
     module->setAttr(memory::arenaTag, figures.getDictionary(&getContext()));
@@ -90,36 +92,77 @@ struct AssignOffsets : impl::AssignOffsetsBase<AssignOffsets> {
                               i64(place(cast<ShapedType>(argument.getType()))));
   }
 
+  /// Some buffers of a function, which are packed together.
+  struct Buffers {
+    std::vector<kernel::BufferOp> ops;
+    std::vector<memory::Interval> intervals;
+
+    void add(kernel::BufferOp op, const memory::LiveRange& live) {
+      ops.push_back(op);
+      intervals.push_back({memory::bytesOf(op.getType()), live.first, live.last});
+    }
+    /// Packs them from `begin` on; returns their bytes.
+    int64_t place(int64_t begin, int64_t alignment) {
+      memory::Packing packing = memory::pack(intervals, alignment);
+      for (auto [op, offset] : llvm::zip_equal(ops, packing.offsets))
+        op.setOffset(begin + offset);
+      return packing.bytes;
+    }
+  };
+
+  /// The buffers of `function` that are sources of collectives, or those that are not.
+  static Buffers buffersOf(func::FuncOp function, bool sources) {
+    Buffers buffers;
+    for (auto [buffer, live] : memory::computeLiveRanges(function))
+      if (memory::isSource(buffer) == sources)
+        buffers.add(buffer, live);
+    return buffers;
+  }
+
+  /// Functions run one after the other, and none ends before its sources are read.
+  void placeStaging(ModuleOp module, NamedAttrList& figures) {
+    const int64_t begin = llvm::alignTo(end, stagingAlignment);
+    int64_t largest = 0;
+    for (func::FuncOp function : module.getOps<func::FuncOp>())
+      largest = std::max(largest, buffersOf(function, /*sources=*/true).place(begin, alignment));
+    if (largest == 0)
+      return;
+    end = begin + static_cast<int64_t>(llvm::alignTo(largest, stagingAlignment));
+    figures.set("staging_offset", i64(begin));
+    figures.set("staging", i64(end - begin));
+  }
+
+  static void eraseUnused(func::FuncOp function) {
+    SmallVector<kernel::BufferOp> unused;
+    function.walk([&](kernel::BufferOp buffer) {
+      if (buffer->use_empty())
+        unused.push_back(buffer);
+    });
+    for (kernel::BufferOp buffer : unused)
+      buffer.erase();
+  }
+
+  /// What is live at once, in staging and elsewhere.
+  static int64_t maxLiveOf(func::FuncOp function, int64_t alignment) {
+    Buffers all;
+    for (auto [buffer, live] : memory::computeLiveRanges(function))
+      all.add(buffer, live);
+    return memory::maxLive(all.intervals, alignment);
+  }
+
   void placeTemporaries(ModuleOp module) {
     int64_t begin = end, largest = 0;
     for (func::FuncOp function : module.getOps<func::FuncOp>()) {
-      SmallVector<kernel::BufferOp> unused;
-      std::vector<kernel::BufferOp> buffers;
-      std::vector<memory::Interval> intervals;
-      auto ranges = memory::computeLiveRanges(function);
-      function.walk([&](kernel::BufferOp buffer) {
-        if (!ranges.contains(buffer))
-          unused.push_back(buffer);
-      });
-      for (kernel::BufferOp buffer : unused)
-        if (buffer->use_empty())
-          buffer.erase();
-      for (auto [buffer, live] : ranges) {
-        buffers.push_back(buffer);
-        intervals.push_back(
-            {memory::bytesOf(kernel::BufferOp(buffer).getType()), live.first, live.last});
-      }
+      eraseUnused(function);
       // Outputs are read before the next function runs, and hold nothing before this one does.
       end = begin;
       for (BlockArgument argument : function.getArguments())
         if (isOutput(argument))
           function.setArgAttr(argument.getArgNumber(), kernel::offsetTag,
                               i64(place(cast<ShapedType>(argument.getType()))));
-      memory::Packing packing = memory::pack(intervals, alignment);
-      for (auto [buffer, offset] : llvm::zip_equal(buffers, packing.offsets))
-        buffer.setOffset(end + offset);
-      largest = std::max(largest, end - begin + packing.bytes);
-      function->setAttr(memory::maxLiveTag, i64(memory::maxLive(intervals, alignment)));
+      const int64_t bytes = buffersOf(function, /*sources=*/false).place(end, alignment);
+      largest = std::max(largest, end - begin + bytes);
+      function->setAttr(memory::maxLiveTag, i64(maxLiveOf(function, alignment)));
     }
     end = begin + largest;
   }

@@ -42,8 +42,7 @@ Value BufferFormer::viewAs(Value buffer, Type tensor, Location loc) {
              : kernel::CastShapeOp::create(builder, loc, type, buffer).getResult();
 }
 
-void BufferFormer::copy(Value from, Value to, Location loc, bool isState) {
-  auto phase = isState ? ir::PhaseAttr::get(loc.getContext(), ir::Phase::Update) : ir::PhaseAttr();
+void BufferFormer::copy(Value from, Value to, Location loc, ir::PhaseAttr phase) {
   kernel::CopyOp::create(builder, loc, from, to, phase);
 }
 
@@ -161,8 +160,9 @@ void BufferFormer::formExits(ArrayRef<Exit> exits, Location loc) {
       copy(move.from, aside, loc);
       move.from = aside;
     }
+  auto update = ir::PhaseAttr::get(loc.getContext(), ir::Phase::Update);
   for (const Move& move : moves)
-    copy(move.from, move.to, loc, move.isState);
+    copy(move.from, move.to, loc, move.isState ? update : ir::PhaseAttr());
 }
 
 //===----------------------------------------------------------------------===//
@@ -181,6 +181,14 @@ LogicalResult BufferFormer::formOp(Operation* op) {
     buffers[cast.getResult()] = viewAs(bufferOf(cast.getSource()), cast.getType(), op->getLoc());
     return success();
   }
+  if (auto start = dyn_cast<dist::StartOp>(op)) {
+    formStart(start);
+    return success();
+  }
+  if (auto wait = dyn_cast<dist::WaitOp>(op)) {
+    formWait(wait);
+    return success();
+  }
   if (auto command = dyn_cast<kernel::CommandLikeOpInterface>(op)) {
     if (!fillsAccumulatorsOnly(command))
       formCommand(command);
@@ -188,7 +196,7 @@ LogicalResult BufferFormer::formOp(Operation* op) {
   }
   if (auto loop = dyn_cast<accum::LoopOp>(op))
     return formLoop(loop);
-  if (isa<arith::ArithDialect>(op->getDialect()) && op->getNumResults() == 1 &&
+  if (isa<arith::ArithDialect, dist::DistDialect>(op->getDialect()) && op->getNumResults() == 1 &&
       op->getResult(0).getType().isIndex()) {
     IRMapping mapping;
     for (Value operand : op->getOperands())
@@ -252,6 +260,37 @@ void BufferFormer::createCommand(kernel::CommandLikeOpInterface like, ValueRange
     from.cloneInto(&to, mapping);
   }
   builder.insert(formed);
+}
+
+// Both halves name the same buffers; what the wait gives is written from the start on.
+void BufferFormer::formStart(dist::StartOp op) {
+  SmallVector<Value> ins, outs;
+  for (Value source : op.getIns())
+    ins.push_back(sourceOf(source, op.getPhaseAttr()));
+  for (OpResult result : op.getWait()->getResults()) {
+    Value wanted = wantedFor(result);
+    Value formed = wanted ? wanted : newBuffer(result.getType(), op.getLoc());
+    buffers[result] = formed;
+    outs.push_back(formed);
+  }
+  buffers[op.getToken()] = dist::StartOp::create(
+      builder, op.getLoc(), op.getToken().getType(), ins, outs, op.getCollective(),
+      op.getAxesAttr(), op.getDimsAttr(), op.getOrderAttr(), op.getPathAttr(), op.getPhaseAttr());
+}
+
+void BufferFormer::formWait(dist::WaitOp op) {
+  auto start = buffers.lookup(op.getToken()).getDefiningOp<dist::StartOp>();
+  dist::WaitOp::create(builder, op.getLoc(), TypeRange(), start.getToken(), start.getIns(),
+                       start.getOuts(), op.getPathAttr(), op.getPhaseAttr());
+}
+
+Value BufferFormer::sourceOf(Value tensor, ir::PhaseAttr phase) {
+  Value buffer = bufferOf(tensor);
+  if (rootOf(buffer).getDefiningOp<kernel::BufferOp>())
+    return buffer;
+  Value shared = newBuffer(tensor.getType(), tensor.getLoc());
+  copy(buffer, shared, tensor.getLoc(), phase);
+  return shared;
 }
 
 Value BufferFormer::indexOf(Value scalar) {

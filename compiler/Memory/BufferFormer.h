@@ -3,6 +3,7 @@
 
 #include "compiler/Memory/Destinations.h"
 #include "dialects/Accum/Accum.h"
+#include "dialects/Dist/Dist.h"
 #include "dialects/Kernel/Kernel.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -18,8 +19,9 @@ public:
 private:
   mlir::func::FuncOp function;
   mlir::OpBuilder builder;
-  llvm::DenseMap<mlir::Value, mlir::Value> buffers; ///< of tensors already formed; new indices
-  llvm::DenseMap<mlir::Value, Slot> destinations;   ///< of tensors that may be written there
+  llvm::DenseMap<mlir::Value, mlir::Value>
+      buffers; ///< of tensors already formed; new indices, tokens
+  llvm::DenseMap<mlir::Value, Slot> destinations; ///< of tensors that may be written there
 
   llvm::FailureOr<llvm::SmallVector<Exit>> formSignature();
   mlir::LogicalResult formBlock(mlir::Block& block, llvm::ArrayRef<Exit> exits);
@@ -29,6 +31,10 @@ private:
   void formCommand(kernel::CommandLikeOpInterface op);
   /// The command `like`, on the buffers and indices `operands`.
   void createCommand(kernel::CommandLikeOpInterface like, mlir::ValueRange operands);
+  void formStart(dist::StartOp op);
+  void formWait(dist::WaitOp op);
+  /// `tensor` in a temporary, which can lie where other ranks read.
+  mlir::Value sourceOf(mlir::Value tensor, ir::PhaseAttr phase);
   mlir::LogicalResult formLoop(accum::LoopOp loop);
   /// The buffer that a loop accumulates its result in, holding `init`.
   mlir::Value formAccumulator(mlir::OpResult result, mlir::Value init);
@@ -42,7 +48,7 @@ private:
   mlir::Value newBuffer(mlir::Type tensor, mlir::Location loc);
   /// `buffer` in the shape of `tensor`.
   mlir::Value viewAs(mlir::Value buffer, mlir::Type tensor, mlir::Location loc);
-  void copy(mlir::Value from, mlir::Value to, mlir::Location loc, bool isState = false);
+  void copy(mlir::Value from, mlir::Value to, mlir::Location loc, ir::PhaseAttr phase = {});
 };
 
 } // namespace titan::memory

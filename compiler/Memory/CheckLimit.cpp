@@ -21,6 +21,7 @@ std::string describeParts(const memory::ModulePlan& plan) {
   for (const memory::StatePlan& state : plan.states)
     parts[ir::stringifyStateKind(ir::StateOp(state.state).getKind()).str() + "s"] += state.bytes;
   parts["inputs and metrics"] = plan.bindingBytes;
+  parts["staging"] = plan.stagingBytes;
   parts["temporaries and outputs"] = plan.temporaryBytes;
   parts["constants"] = plan.constantBytes;
   SmallVector<std::pair<int64_t, std::string>> sorted;

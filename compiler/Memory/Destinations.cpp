@@ -1,6 +1,7 @@
 #include "compiler/Memory/Destinations.h"
 
 #include "dialects/Accum/Accum.h"
+#include "dialects/Dist/Dist.h"
 #include "dialects/Kernel/Kernel.h"
 
 using namespace mlir;
@@ -27,9 +28,16 @@ bool readsAlike(OpResult value, OpOperand& use) {
          command.walksAlike(use, *writes[value.getResultNumber()]);
 }
 
+/// The first op that writes where `value` will lie: of a collective its start.
+Operation* firstWriterOf(OpResult value) {
+  if (auto wait = dyn_cast<dist::WaitOp>(value.getOwner()))
+    return wait.getStart();
+  return value.getOwner();
+}
+
 /// May the op that makes `value` write into the slot's buffer, which still holds the old value?
 bool mayWriteEarly(OpResult value, const Slot& slot) {
-  Operation* writer = value.getOwner();
+  Operation* writer = firstWriterOf(value);
   if (!isa<kernel::CommandLikeOpInterface, accum::LoopOp>(writer))
     return false;
   if (slot.isState && (isa<accum::LoopOp>(writer) || ir::getPhase(writer) != ir::Phase::Update))

@@ -48,6 +48,22 @@ SmallVector<Value> writesOf(Operation* command) {
   return rootsOf(cast<kernel::CommandLikeOpInterface>(command).getWrites());
 }
 
+namespace {
+
+bool isReadByRanks(Value buffer) {
+  return llvm::any_of(buffer.getUses(), [](OpOperand& use) {
+    Operation* user = use.getOwner();
+    if (isa<kernel::CastShapeOp, kernel::SliceOp>(user))
+      return isReadByRanks(user->getResult(0));
+    auto start = dyn_cast<dist::StartOp>(user);
+    return start && llvm::is_contained(start.getReads(), &use);
+  });
+}
+
+} // namespace
+
+bool isSource(kernel::BufferOp buffer) { return isReadByRanks(buffer.getResult()); }
+
 llvm::MapVector<kernel::BufferOp, LiveRange> computeLiveRanges(func::FuncOp function) {
   SmallVector<Command> commands = listCommands(function);
   llvm::DenseMap<Operation*, LiveRange> loops;

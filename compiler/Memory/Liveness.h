@@ -2,6 +2,7 @@
 #pragma once
 
 #include "dialects/Accum/Accum.h"
+#include "dialects/Dist/Dist.h"
 #include "dialects/Kernel/Kernel.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -24,6 +25,9 @@ mlir::Value rootOf(mlir::Value value);
 /// The roots that a command reads and writes.
 llvm::SmallVector<mlir::Value> readsOf(mlir::Operation* command);
 llvm::SmallVector<mlir::Value> writesOf(mlir::Operation* command);
+
+/// Is `buffer`, or a view of it, a source of a collective? Then other ranks read it.
+bool isSource(kernel::BufferOp buffer);
 
 struct LiveRange {
   uint32_t first = 0, last = 0; ///< both included

@@ -1,6 +1,7 @@
 #include "compiler/Memory/Passes.h"
 
 #include "dialects/Accum/Accum.h"
+#include "dialects/Dist/Dist.h"
 #include "dialects/Kernel/Kernel.h"
 
 using namespace mlir;

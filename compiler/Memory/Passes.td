@@ -11,6 +11,7 @@ def FormBuffers : TitanPass<"titan-plan-form-buffers", "::mlir::func::FuncOp"> {
     new value of a state lies in the state's argument, metrics and outputs are arguments of their own, behind the others, tagged as the results were.
     Other values are `kernel.buffer`s without an offset. An `accum.loop` has neither operands nor results: a batch is sliced in the body, an
     accumulator is one buffer, an inner loop's that of the outer one where it continues it, and a stack is a buffer of which each iteration writes a slice.
+    A start and its wait have the same buffers. The sources of a collective are temporaries: what belongs to a state, the caller or a constant is copied.
 
     A value is written straight into its state's buffer (its accumulator's) if nothing reads the old value afterwards, if the kernel that
     writes reads the old value, if at all, at the points where it writes, and (for a state) if that kernel is of the phase *update*. Otherwise a
@@ -31,7 +32,7 @@ def FormBuffers : TitanPass<"titan-plan-form-buffers", "::mlir::func::FuncOp"> {
 
     Example: test/memory/form-buffers.mlir.
   }];
-  let dependentDialects = ["::titan::kernel::KernelDialect", "::titan::accum::AccumDialect"];
+  let dependentDialects = ["::titan::kernel::KernelDialect", "::titan::accum::AccumDialect", "::titan::dist::DistDialect"];
 }
 
 def ReuseInPlace : TitanPass<"titan-plan-reuse-in-place", "::mlir::func::FuncOp"> {
@@ -48,9 +49,10 @@ def ReuseInPlace : TitanPass<"titan-plan-reuse-in-place", "::mlir::func::FuncOp"
 def AssignOffsets : TitanPass<"titan-plan-assign-offsets", "::mlir::ModuleOp"> {
   let summary = "gives every buffer its place in the arena";
   let description = [{
-    The arena is [states | constants | bindings | temporaries], each buffer at a multiple of 64 bytes. States and constants are shared by all functions,
+    The arena is [states | constants | bindings | staging | temporaries], each buffer at a multiple of 64 bytes. States and constants are shared by all functions,
     every function has its own inputs, controls and metrics, and the outputs and temporaries of all functions share one region: only one function runs at a time,
-    and its outputs are read before the next one does. Temporaries whose live ranges do not meet share bytes (Packing.h).
+    and its outputs are read before the next one does. Temporaries whose live ranges do not meet share bytes (Packing.h). Sources of collectives have a
+    region of their own, packed likewise, of whole pages: other ranks map it.
 
     Before: buffers without offsets. After: `kernel.offset` on each `titan.state` and each argument, an offset on each `kernel.buffer` and `kernel.constant`,
     the figures in `kernel.arena` (module) and `kernel.max_live` (functions).
@@ -79,7 +81,8 @@ def VerifyPlan : TitanPass<"titan-plan-verify-offsets", "::mlir::ModuleOp"> {
   let summary = "proves the plan";
   let description = [{
     Every buffer lies in the arena at an aligned offset; no two that are live at one command share a byte; no function writes inputs, controls or
-    constants; nothing writes a state before the first command of the phase *update*.
+    constants; nothing writes a state before the first command of the phase *update*. Sources of collectives lie in the staging region, other temporaries do
+    not. (C6) of `dist.start` on bytes: until its wait nothing writes to the sources, and nothing touches the results.
 
     Example: test/memory/verify-invalid.mlir.
   }];

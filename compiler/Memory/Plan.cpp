@@ -96,6 +96,8 @@ FailureOr<ModulePlan> readPlan(ModuleOp module) {
   plan.constantBytes = figure("constants");
   plan.bindingBytes = figure("bindings");
   plan.temporaryBytes = figure("temporaries");
+  plan.stagingOffset = figure("staging_offset");
+  plan.stagingBytes = figure("staging");
 
   FailureOr<Recipe> recipe = getRecipe(module);
   if (failed(recipe))

@@ -50,10 +50,11 @@ struct ModulePlan {
   std::vector<StatePlan> states;
   std::vector<ConstantPlan> constants;
   std::vector<FunctionPlan> functions;
-  // The arena: [states | constants | bindings | temporaries]; the sizes are those of the regions,
-  // padding included. Outputs lie among the temporaries.
+  // The arena: [states | constants | bindings | staging | temporaries]; the sizes are those of the
+  // regions, padding included. Outputs lie among the temporaries, sources of collectives in staging.
   int64_t arenaBytes = 0, stateBytes = 0, constantBytes = 0, bindingBytes = 0, temporaryBytes = 0;
-  int64_t alignment = 0; ///< of offsets and sizes, bytes: the machine model's
+  int64_t stagingOffset = 0, stagingBytes = 0; ///< 0 and 0 where there is none
+  int64_t alignment = 0;                       ///< of offsets and sizes, bytes: the machine model's
 };
 
 /// Reads the plan from the offsets in the IR. Fails with a diagnostic where an offset is missing
@@ -70,7 +71,7 @@ std::optional<std::pair<BindingRole, llvm::StringRef>> bindingOf(mlir::BlockArgu
 mlir::FlatSymbolRefAttr stateOf(mlir::BlockArgument argument);
 
 /// Module attribute with the figures of the plan: a dictionary of i64 `bytes`, `states`,
-/// `constants`, `bindings`, `temporaries`.
+/// `constants`, `bindings`, `temporaries`, and where ranks exchange `staging_offset`, `staging`.
 inline constexpr llvm::StringLiteral arenaTag = "kernel.arena";
 /// Function attribute: FunctionPlan::maxLiveBytes.
 inline constexpr llvm::StringLiteral maxLiveTag = "kernel.max_live";

@@ -36,7 +36,7 @@ struct ReuseInPlace : impl::ReuseInPlaceBase<ReuseInPlace> {
         auto source = read->get().getDefiningOp<kernel::BufferOp>();
         if (!source || source == target || source->getBlock() != op->getBlock() ||
             ranges[source].last != number || source.getType() != target.getType() ||
-            !readsAlike(op, *read, *write))
+            memory::isSource(source) != memory::isSource(target) || !readsAlike(op, *read, *write))
           continue;
         ranges[source].last = ranges[target].last;
         ranges.erase(target);

@@ -26,7 +26,8 @@ struct VerifyPlan : impl::VerifyPlanBase<VerifyPlan> {
     if (failed(plan) || failed(checkRegions(*plan)))
       return signalPassFailure();
     for (const FunctionPlan& function : plan->functions)
-      if (failed(checkTemporaries(function, *plan)) || failed(checkWrites(function)))
+      if (failed(checkTemporaries(function, *plan)) || failed(checkWrites(function)) ||
+          failed(checkCollectives(function)))
         return signalPassFailure();
     markAllAnalysesPreserved();
   }
@@ -58,7 +59,8 @@ struct VerifyPlan : impl::VerifyPlanBase<VerifyPlan> {
         if (b.role != BindingRole::Output)
           extents.push_back(
               {b.offset, b.bytes, b.argument.getLoc(), "binding '" + b.name.str() + "'"});
-    int64_t end = plan.arenaBytes - plan.temporaryBytes;
+    int64_t end =
+        plan.stagingBytes > 0 ? plan.stagingOffset : plan.arenaBytes - plan.temporaryBytes;
     llvm::sort(extents, [](const Extent& a, const Extent& b) {
       return std::tie(a.offset, a.bytes) < std::tie(b.offset, b.bytes);
     });
@@ -115,8 +117,11 @@ struct VerifyPlan : impl::VerifyPlanBase<VerifyPlan> {
     ArrayRef<TemporaryPlan> all = function.temporaries;
     for (const TemporaryPlan& t : all) {
       kernel::BufferOp buffer = t.buffer;
-      if (failed(checkPlace({t.offset, t.bytes, buffer.getLoc(), "temporary"}, plan, begin,
-                            plan.arenaBytes)))
+      const bool isShared = isSource(buffer);
+      const int64_t first = isShared ? plan.stagingOffset : begin,
+                    end = isShared ? plan.stagingOffset + plan.stagingBytes : plan.arenaBytes;
+      const char* name = isShared ? "source of a collective" : "temporary";
+      if (failed(checkPlace({t.offset, t.bytes, buffer.getLoc(), name}, plan, first, end)))
         return failure();
     }
     for (auto [i, a] : llvm::enumerate(all))
@@ -133,6 +138,99 @@ struct VerifyPlan : impl::VerifyPlanBase<VerifyPlan> {
           return error;
         }
       }
+    return success();
+  }
+
+  /// The bytes of the arena that the buffer `root` has.
+  static FailureOr<Extent> extentOf(Value root) {
+    FailureOr<int64_t> offset = offsetOf(root);
+    if (failed(offset))
+      return failure();
+    return Extent{*offset, bytesOf(cast<ShapedType>(root.getType())), root.getLoc(), {}};
+  }
+
+  static FailureOr<SmallVector<Extent>> extentsOf(ArrayRef<Value> roots) {
+    SmallVector<Extent> extents;
+    for (Value root : roots) {
+      FailureOr<Extent> extent = extentOf(root);
+      if (failed(extent))
+        return failure();
+      extents.push_back(*extent);
+    }
+    return extents;
+  }
+
+  static bool meet(ArrayRef<Extent> some, ArrayRef<Extent> others) {
+    return llvm::any_of(some, [&](const Extent& a) {
+      return llvm::any_of(others, [&](const Extent& b) {
+        return a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
+      });
+    });
+  }
+
+  /// A collective between its start and its wait.
+  struct Open {
+    dist::StartOp start;
+    SmallVector<Extent> ins, outs;
+  };
+
+  /// (C6) of dist.start, on bytes.
+  static LogicalResult checkCollectives(const FunctionPlan& function) {
+    SmallVector<Open> open;
+    for (const Command& command : function.commands) {
+      if (command.kind != Command::Kind::Run)
+        continue;
+      if (auto wait = dyn_cast<dist::WaitOp>(command.op)) {
+        llvm::erase_if(open, [&](const Open& o) { return o.start == wait.getStart(); });
+        continue;
+      }
+      auto start = dyn_cast<dist::StartOp>(command.op);
+      if (!start && open.empty())
+        continue;
+      FailureOr<SmallVector<Extent>> reads = extentsOf(readsOf(command.op)),
+                                     writes = extentsOf(writesOf(command.op));
+      if (failed(reads) || failed(writes))
+        return failure();
+      for (const Open& o : open)
+        if (failed(checkUnderWay(command.op, o, *reads, *writes)))
+          return failure();
+      if (!start)
+        continue;
+      if (failed(checkStart(start, *reads, *writes)))
+        return failure();
+      open.push_back({start, *reads, *writes});
+    }
+    return success();
+  }
+
+  static LogicalResult checkUnderWay(Operation* op, const Open& open, ArrayRef<Extent> reads,
+                                     ArrayRef<Extent> writes) {
+    const bool touches = meet(reads, open.outs) || meet(writes, open.outs);
+    if (!touches && !meet(writes, open.ins))
+      return success();
+    InFlightDiagnostic error =
+        touches ? op->emitOpError("touches a result of a collective that is not waited for (C6)")
+                : op->emitOpError("writes to a source of a collective that is not waited for (C6)");
+    error.attachNote(dist::StartOp(open.start).getLoc()) << "the collective starts here";
+    return error;
+  }
+
+  /// Sources are temporaries; results lie apart from each other and from all sources.
+  static LogicalResult checkStart(dist::StartOp start, ArrayRef<Extent> ins,
+                                  ArrayRef<Extent> outs) {
+    for (Value root : readsOf(start))
+      if (!root.getDefiningOp<kernel::BufferOp>())
+        return start.emitOpError("has a source that is no temporary: other ranks cannot read it");
+    for (auto [i, out] : llvm::enumerate(outs)) {
+      // (C6) allows one buffer as ins and outs.
+      const bool isInPlace = start.getCollective() == dist::Collective::AllReduce &&
+                             start.getIns()[i] == start.getOuts()[i];
+      for (auto [j, in] : llvm::enumerate(ins))
+        if (!(isInPlace && i == j) && meet(out, in))
+          return start.emitOpError("gives result ") << i << " where source " << j << " lies";
+      if (meet(out, outs.drop_front(i + 1)))
+        return start.emitOpError("gives two results at one place");
+    }
     return success();
   }
 

@@ -85,3 +85,120 @@ module attributes {kernel.arena = {bindings = 64 : i64, bytes = 128 : i64, const
     return
   }
 }
+
+// -----
+
+// A source where other ranks cannot read it.
+module attributes {dist.mesh = #dist.mesh<["replicate" = 2]>, kernel.arena = {bindings = 0 : i64, bytes = 8192 : i64, constants = 0 : i64, staging = 4096 : i64, staging_offset = 0 : i64, states = 0 : i64, temporaries = 4096 : i64}} {
+  func.func @source_outside() {
+    // expected-error @below {{source of a collective at [4096, 4112) leaves its region [0, 4096)}}
+    %s = kernel.buffer 4096 : memref<4xf32>
+    %r = kernel.buffer 4160 : memref<4xf32>
+    %t = dist.start all_reduce ins(%s : memref<4xf32>) outs(%r : memref<4xf32>) axes ["replicate"] order rank
+    dist.wait %t ins(%s : memref<4xf32>) outs(%r : memref<4xf32>)
+    return
+  }
+}
+
+// -----
+
+module attributes {dist.mesh = #dist.mesh<["replicate" = 2]>, kernel.arena = {bindings = 64 : i64, bytes = 128 : i64, constants = 0 : i64, states = 0 : i64, temporaries = 64 : i64}} {
+  func.func @source_of_the_caller(%x: memref<4xf32> {kernel.offset = 0 : i64, titan.input = "x"}) {
+    %r = kernel.buffer 64 : memref<4xf32>
+    // expected-error @below {{has a source that is no temporary: other ranks cannot read it}}
+    %t = dist.start all_reduce ins(%x : memref<4xf32>) outs(%r : memref<4xf32>) axes ["replicate"] order rank
+    dist.wait %t ins(%x : memref<4xf32>) outs(%r : memref<4xf32>)
+    return
+  }
+}
+
+// -----
+
+// A temporary of no collective has no business in staging.
+module attributes {dist.mesh = #dist.mesh<["replicate" = 2]>, kernel.arena = {bindings = 64 : i64, bytes = 8256 : i64, constants = 0 : i64, staging = 4096 : i64, staging_offset = 4096 : i64, states = 0 : i64, temporaries = 64 : i64}} {
+  func.func @guest(%y: memref<4xf32> {kernel.offset = 0 : i64, titan.metric = "y"}) {
+    // expected-error @below {{temporary at [4096, 4112) leaves its region [8192, 8256)}}
+    %s = kernel.buffer 4096 : memref<4xf32>
+    kernel.copy %s to %y : memref<4xf32> to memref<4xf32>
+    return
+  }
+}
+
+// -----
+
+module attributes {dist.mesh = #dist.mesh<["replicate" = 2]>, kernel.arena = {bindings = 64 : i64, bytes = 8256 : i64, constants = 0 : i64, staging = 4096 : i64, staging_offset = 4096 : i64, states = 0 : i64, temporaries = 64 : i64}} {
+  func.func @c6_writes_source(%y: memref<4xf32> {kernel.offset = 0 : i64, titan.metric = "y"}) {
+    %s = kernel.buffer 4096 : memref<4xf32>
+    %r = kernel.buffer 8192 : memref<4xf32>
+    // expected-note @below {{the collective starts here}}
+    %t = dist.start all_reduce ins(%s : memref<4xf32>) outs(%r : memref<4xf32>) axes ["replicate"] order rank
+    kernel.copy %s to %y : memref<4xf32> to memref<4xf32>
+    %v = kernel.cast_shape %s : memref<4xf32> to memref<2x2xf32>
+    // expected-error @below {{writes to a source of a collective that is not waited for (C6)}}
+    kernel.copy %y to %v : memref<4xf32> to memref<2x2xf32>
+    dist.wait %t ins(%s : memref<4xf32>) outs(%r : memref<4xf32>)
+    return
+  }
+}
+
+// -----
+
+module attributes {dist.mesh = #dist.mesh<["replicate" = 2]>, kernel.arena = {bindings = 64 : i64, bytes = 8192 : i64, constants = 0 : i64, staging = 4096 : i64, staging_offset = 4096 : i64, states = 0 : i64, temporaries = 0 : i64}} {
+  func.func @c6_reads_result(%y: memref<4xf32> {kernel.offset = 0 : i64, titan.metric = "y"}, %z: memref<4xf32> {kernel.offset = 64 : i64, titan.metric = "z"}) {
+    %s = kernel.buffer 4096 : memref<4xf32>
+    %v = kernel.cast_shape %y : memref<4xf32> to memref<2x2xf32>
+    // expected-note @below {{the collective starts here}}
+    %t = dist.start all_reduce ins(%s : memref<4xf32>) outs(%y : memref<4xf32>) axes ["replicate"] order rank
+    // expected-error @below {{touches a result of a collective that is not waited for (C6)}}
+    kernel.copy %v to %z : memref<2x2xf32> to memref<4xf32>
+    dist.wait %t ins(%s : memref<4xf32>) outs(%y : memref<4xf32>)
+    return
+  }
+}
+
+// -----
+
+// Results that start on their way where another collective's lie.
+module attributes {dist.mesh = #dist.mesh<["replicate" = 2]>, kernel.arena = {bindings = 64 : i64, bytes = 8192 : i64, constants = 0 : i64, staging = 4096 : i64, staging_offset = 4096 : i64, states = 0 : i64, temporaries = 0 : i64}} {
+  func.func @c6_two_collectives(%y: memref<4xf32> {kernel.offset = 0 : i64, titan.metric = "y"}) {
+    %s = kernel.buffer 4096 : memref<4xf32>
+    %v = kernel.cast_shape %y : memref<4xf32> to memref<2x2xf32>
+    %q = kernel.cast_shape %s : memref<4xf32> to memref<2x2xf32>
+    // expected-note @below {{the collective starts here}}
+    %t = dist.start all_reduce ins(%s : memref<4xf32>) outs(%y : memref<4xf32>) axes ["replicate"] order rank
+    // expected-error @below {{touches a result of a collective that is not waited for (C6)}}
+    %u = dist.start all_reduce ins(%q : memref<2x2xf32>) outs(%v : memref<2x2xf32>) axes ["replicate"] order rank
+    dist.wait %t ins(%s : memref<4xf32>) outs(%y : memref<4xf32>)
+    dist.wait %u ins(%q : memref<2x2xf32>) outs(%v : memref<2x2xf32>)
+    return
+  }
+}
+
+// -----
+
+module attributes {dist.mesh = #dist.mesh<["replicate" = 2]>, kernel.arena = {bindings = 64 : i64, bytes = 8192 : i64, constants = 0 : i64, staging = 4096 : i64, staging_offset = 4096 : i64, states = 0 : i64, temporaries = 0 : i64}} {
+  func.func @results_meet(%y: memref<4xf32> {kernel.offset = 0 : i64, titan.metric = "y"}) {
+    %s = kernel.buffer 4096 : memref<4xf32>
+    %u = kernel.buffer 4160 : memref<4xf32>
+    // expected-error @below {{gives two results at one place}}
+    %t = dist.start all_reduce ins(%s, %u : memref<4xf32>, memref<4xf32>) outs(%y, %y : memref<4xf32>, memref<4xf32>) axes ["replicate"] order rank
+    dist.wait %t ins(%s, %u : memref<4xf32>, memref<4xf32>) outs(%y, %y : memref<4xf32>, memref<4xf32>)
+    return
+  }
+}
+
+// -----
+
+// One buffer may be in and out of an all_reduce, but not of two of its operands.
+module attributes {dist.mesh = #dist.mesh<["replicate" = 2]>, kernel.arena = {bindings = 0 : i64, bytes = 4096 : i64, constants = 0 : i64, staging = 4096 : i64, staging_offset = 0 : i64, states = 0 : i64, temporaries = 0 : i64}} {
+  func.func @crosswise() {
+    %s = kernel.buffer 0 : memref<4xf32>
+    %u = kernel.buffer 64 : memref<4xf32>
+    %i = dist.start all_reduce ins(%s, %u : memref<4xf32>, memref<4xf32>) outs(%s, %u : memref<4xf32>, memref<4xf32>) axes ["replicate"] order rank
+    dist.wait %i ins(%s, %u : memref<4xf32>, memref<4xf32>) outs(%s, %u : memref<4xf32>, memref<4xf32>)
+    // expected-error @below {{gives result 0 where source 1 lies}}
+    %t = dist.start all_reduce ins(%s, %u : memref<4xf32>, memref<4xf32>) outs(%u, %s : memref<4xf32>, memref<4xf32>) axes ["replicate"] order rank
+    dist.wait %t ins(%s, %u : memref<4xf32>, memref<4xf32>) outs(%u, %s : memref<4xf32>, memref<4xf32>)
+    return
+  }
+}
