@@ -43,19 +43,23 @@ public:
     program.stateBytes = plan->stateBytes;
     program.bindingBytes = plan->bindingBytes;
     program.temporaryBytes = plan->temporaryBytes;
+    program.stagingOffset = plan->stagingOffset;
+    program.stagingBytes = plan->stagingBytes;
     for (const memory::StatePlan& state : plan->states)
       if (failed(addState(state)))
         return failure();
     for (const memory::ConstantPlan& constant : plan->constants)
       if (failed(addConstant(constant)))
         return failure();
+    codegen::CollectiveTable collectives(program.mesh);
     for (const memory::FunctionPlan& function : plan->functions) {
-      FailureOr<Function> built = codegen::buildFunction(function, table);
+      FailureOr<Function> built = codegen::buildFunction(function, *recipe, table, collectives);
       if (failed(built))
         return failure();
       program.functions.push_back(std::move(*built));
     }
     table.finish(program);
+    collectives.finish(program);
     return success();
   }
 

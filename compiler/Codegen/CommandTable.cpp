@@ -38,8 +38,9 @@ Binding::Role toRole(memory::BindingRole role) {
 
 class FunctionBuilder {
 public:
-  FunctionBuilder(const memory::FunctionPlan& plan, KernelTable& table)
-      : plan(plan), table(table) {}
+  FunctionBuilder(const memory::FunctionPlan& plan, const Recipe& recipe, KernelTable& table,
+                  CollectiveTable& collectives)
+      : plan(plan), recipe(recipe), table(table), collectives(collectives) {}
 
   FailureOr<Function> build() {
     func::FuncOp source = plan.function;
@@ -71,6 +72,10 @@ private:
       binding.name = planned.name.str();
       binding.dtype = *dtype;
       binding.shape = binding.local = shapeOf(type);
+      // Each rank has its microbatches of the step.
+      if (planned.role == memory::BindingRole::Input && result.name == ir::function::step &&
+          !binding.shape.empty())
+        binding.shape.front() *= recipe.dataRanks();
       binding.offset = planned.offset;
       binding.bytes = planned.bytes;
       if (planned.role == memory::BindingRole::Input)
@@ -89,8 +94,8 @@ private:
     } else {
       LogicalResult added =
           TypeSwitch<Operation*, LogicalResult>(planned.op)
-              .Case<accum::LoopOp, kernel::FusedOp, kernel::CallOp, kernel::CopyOp>(
-                  [&](auto op) { return fill(op, command); })
+              .Case<accum::LoopOp, kernel::FusedOp, kernel::CallOp, kernel::CopyOp, dist::StartOp,
+                    dist::WaitOp>([&](auto op) { return fill(op, command); })
               .Default(
                   [](Operation* op) { return op->emitOpError("has no place in a command table"); });
       if (failed(added))
@@ -175,6 +180,26 @@ private:
     return success();
   }
 
+  LogicalResult fill(dist::StartOp op, Command& command) {
+    command.kind = CommandKind::CollectiveStart;
+    FailureOr<uint32_t> collective = collectives.add(op);
+    if (failed(collective))
+      return failure();
+    command.target = started[op] = *collective;
+    return fillHalf(op, command);
+  }
+
+  LogicalResult fill(dist::WaitOp op, Command& command) {
+    command.kind = CommandKind::CollectiveWait;
+    command.target = started.lookup(op.getStart());
+    return fillHalf(op, command);
+  }
+
+  LogicalResult fillHalf(auto op, Command& command) {
+    return failure(failed(addOperands(op.getIns(), titan::Access::Read, command)) ||
+                   failed(addOperands(op.getOuts(), titan::Access::Write, command)));
+  }
+
   LogicalResult fill(kernel::CopyOp op, Command& command) {
     command.kind = CommandKind::Copy;
     command.bytes = 2 * memory::bytesOf(cast<ShapedType>(op.getSource().getType()));
@@ -226,12 +251,14 @@ private:
     return Affine{*offset, {}};
   }
 
-  /// An index as a function of the loops' counters.
+  /// An index as a function of the loops' counters and of the rank's coordinates.
   FailureOr<Affine> indexOf(Value index) {
     auto loop = llvm::find(loops, index);
     if (loop != loops.end())
       return Affine::counter(loop - loops.begin());
     Operation* op = index.getDefiningOp();
+    if (auto coordinate = dyn_cast_or_null<dist::CoordinateOp>(op))
+      return collectives.coordinate(coordinate);
     if (auto constant = dyn_cast_or_null<arith::ConstantOp>(op))
       return Affine{cast<IntegerAttr>(constant.getValue()).getInt(), {}};
     if (isa_and_present<arith::AddIOp, arith::MulIOp>(op)) {
@@ -245,19 +272,24 @@ private:
       if (b->isConstant())
         return *a * b->base;
     }
-    return emitError(index.getLoc(), "index is not a sum of loop counters times constants");
+    return emitError(index.getLoc(),
+                     "index is not a sum of loop counters and coordinates times constants");
   }
 
   const memory::FunctionPlan& plan;
+  const Recipe& recipe;
   KernelTable& table;
+  CollectiveTable& collectives;
+  llvm::DenseMap<Operation*, uint32_t> started; ///< the collectives of starts
   Function result;
   SmallVector<Value> loops; ///< counters of the open repeats, outermost first
 };
 
 } // namespace
 
-FailureOr<Function> buildFunction(const memory::FunctionPlan& plan, KernelTable& table) {
-  return FunctionBuilder(plan, table).build();
+FailureOr<Function> buildFunction(const memory::FunctionPlan& plan, const Recipe& recipe,
+                                  KernelTable& table, CollectiveTable& collectives) {
+  return FunctionBuilder(plan, recipe, table, collectives).build();
 }
 
 int64_t modelFlopsOf(func::FuncOp function) {
