@@ -31,10 +31,10 @@ uint64_t mix(uint64_t x) {
 
 /// An element of a source: of all magnitudes, so that the order of a sum shows, and sometimes -0.
 void writeElement(DType dtype, uint64_t bits, char* at) {
-  const double value =
-      bits % 16 == 0 ? -0.0
-                     : std::ldexp(static_cast<double>(static_cast<int64_t>(bits)) * 0x1p-63,
-                                  static_cast<int>(bits >> 8 & 15) - 8);
+  const double value = bits % 16 == 0
+                           ? -0.0
+                           : std::ldexp(static_cast<double>(static_cast<int64_t>(bits)) * 0x1p-63,
+                                        static_cast<int>(bits >> 8 & 15) - 8);
   const auto small = static_cast<float>(value);
   const uint16_t half = toBFloat16(small);
   switch (dtype) {
@@ -181,7 +181,7 @@ public:
 
 private:
   std::vector<MeshAxis> mesh() {
-    static const std::vector<std::vector<int64_t>> extents = {{2},    {3},    {4},    {2, 2}, {8},
+    static const std::vector<std::vector<int64_t>> extents = {{2},    {3},    {4},    {2, 2},   {8},
                                                               {2, 3}, {4, 2}, {2, 4}, {2, 2, 2}};
     std::vector<MeshAxis> mesh;
     for (int64_t extent : extents[static_cast<size_t>(below(static_cast<int64_t>(extents.size())))])
@@ -210,9 +210,9 @@ private:
     const bool cuts = collective.kind != CollectiveKind::AllReduce;
     const int64_t count = 1 + below(5);
     for (int64_t i = 0; i < count; ++i) {
-      const auto limit = static_cast<int64_t>(
-          std::pow(static_cast<double>(elements) / static_cast<double>(count),
-                   static_cast<double>(below(1001)) / 1000));
+      const auto limit =
+          static_cast<int64_t>(std::pow(static_cast<double>(elements) / static_cast<double>(count),
+                                        static_cast<double>(below(1001)) / 1000));
       CollectivePiece piece;
       piece.dtype = collective.kind == CollectiveKind::AllGather ? all[below(5)] : sums[below(4)];
       piece.outer = 1 + below(std::min<int64_t>(limit, 7));
@@ -282,8 +282,8 @@ private:
     std::vector<UnderWay> underWay(batch.size());
     for (size_t i = 0; i < batch.size(); ++i) {
       place(batch[i], underWay[i], staging);
-      TITAN_TRY(communicator_.start(batch[i], underWay[i].ins, underWay[i].outs,
-                                    underWay[i].ticket));
+      TITAN_TRY(
+          communicator_.start(batch[i], underWay[i].ins, underWay[i].outs, underWay[i].ticket));
     }
     for (size_t i = batch.size(); i-- > 0;) {
       TITAN_TRY(communicator_.wait(underWay[i].ticket));
@@ -306,8 +306,8 @@ private:
       underWay.ins.push_back(staging);
       underWay.sources.push_back(source);
       staging += roundUp(static_cast<int64_t>(source.size()));
-      underWay.results.emplace_back(
-          static_cast<size_t>(resultBytes(collective.kind, piece, size)), '\x5a');
+      underWay.results.emplace_back(static_cast<size_t>(resultBytes(collective.kind, piece, size)),
+                                    '\x5a');
     }
     for (std::vector<char>& result : underWay.results)
       underWay.outs.push_back(result.data());

@@ -60,8 +60,8 @@ public:
   /// One buffer a piece, of sourceBytes() and resultBytes(), aligned to its elements. Returns at
   /// once. Until wait() nobody writes to `ins`, and nobody touches `outs`; the communicator never
   /// writes to `ins`. At most `maxTickets` collectives are under way.
-  virtual Status start(uint32_t collective, std::span<char* const> ins,
-                       std::span<char* const> outs, Ticket& ticket) = 0;
+  virtual Status start(uint32_t collective, std::span<char* const> ins, std::span<char* const> outs,
+                       Ticket& ticket) = 0;
   /// Returns when the collective is done here, and no other rank reads this one's sources any more.
   virtual Status wait(Ticket ticket) = 0;
 

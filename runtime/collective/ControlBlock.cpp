@@ -53,31 +53,25 @@ ControlBlock ControlBlock::initialize(char* memory, int64_t ranks, bool crowded)
   return ControlBlock(memory);
 }
 
-Result<ControlBlock> ControlBlock::open(std::span<char> memory, int64_t ranks) {
-  const ControlBlock block(memory.data());
-  if (memory.size() < sizeof(Header) ||
-      std::memcmp(block.header().magic, magic, sizeof magic) != 0)
-    return Error::environment("the file behind TITAN_CONTROL_FD is no control block of titan-run");
-  const Header& header = block.header();
-  if (header.version != version)
-    return Error::environment("the control block has version {}, the job reads version {}: use the "
-                              "titan-run that came with the job's compiler",
-                              header.version, version);
-  if (header.ranks != static_cast<uint32_t>(ranks) || header.bytes != bytesFor(ranks) ||
-      static_cast<int64_t>(memory.size()) < header.bytes)
-    return Error::environment("the control block is for {} ranks, TITAN_RANKS = {}", header.ranks,
-                              ranks);
-  return block;
-}
-
 Result<Mapping> ControlBlock::map(int file, int64_t ranks) {
   struct stat status;
   if (fstat(file, &status) != 0)
     return Error::environment("TITAN_CONTROL_FD = {}: {}", file, std::strerror(errno));
-  // What is too short is mapped as it is, for open() to say so.
-  Mapping mapping = TITAN_TRY(
-      Mapping::ofFile(file, 0, std::min<int64_t>(status.st_size, bytesFor(ranks)), true));
-  TITAN_TRY(open(mapping.bytes(), ranks));
+  const int64_t bytes = status.st_size;
+  if (bytes < pageBytes)
+    return Error::environment("TITAN_CONTROL_FD = {} is no control block of titan-run", file);
+  Mapping mapping =
+      TITAN_TRY(Mapping::ofFile(file, 0, std::min(bytes, bytesFor(ranks)), /*writable=*/true));
+  const Header& header = ControlBlock(mapping).header();
+  if (std::memcmp(header.magic, magic, sizeof magic) != 0)
+    return Error::environment("TITAN_CONTROL_FD = {} is no control block of titan-run", file);
+  if (header.version != version)
+    return Error::environment("the control block of titan-run has version {}, this job reads {}: "
+                              "use the titan-run of the titan-compile that made the job",
+                              header.version, version);
+  if (header.ranks != static_cast<uint32_t>(ranks) || bytes < bytesFor(ranks))
+    return Error::environment("the control block of titan-run is for {} ranks, TITAN_RANKS = {}",
+                              header.ranks, ranks);
   return mapping;
 }
 

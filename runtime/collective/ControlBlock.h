@@ -48,10 +48,12 @@ struct RankSlot {
   std::array<FlightRecord, records> recorder; ///< the n-th collective is at n % records
 };
 
+constexpr int64_t nobody = -1;
+
 /// The first failure of a job.
 struct Failure {
-  int code = 0; ///< ErrorCode
-  int64_t rank = 0;
+  int code = 0;      ///< the job's exit code
+  int64_t rank = 0;  ///< at fault, or nobody
   bool told = false; ///< the rank at fault says itself what happened
   std::string message;
 };
@@ -59,6 +61,7 @@ struct Failure {
 class ControlBlock {
 public:
   static constexpr uint32_t version = 1;
+  static constexpr int64_t maxRanks = 1024;
   static constexpr int64_t windowBytes = int64_t{1} << 19; ///< of one half
 
   /// Whole pages.
@@ -66,11 +69,11 @@ public:
   /// Makes a block of `memory`, which is zero: bytesFor(ranks). `crowded`: there are more ranks than
   /// CPUs, so who waits sleeps soon.
   static ControlBlock initialize(char* memory, int64_t ranks, bool crowded);
-  /// The block that was made in `memory`. Environment where it is none, of another version, or of
+  /// The block at the begin of a file. Environment where there is none, of another version, or for
   /// another number of ranks.
-  static Result<ControlBlock> open(std::span<char> memory, int64_t ranks);
-  /// As open(), of the file at whose begin the block lies.
   static Result<Mapping> map(int file, int64_t ranks);
+  /// The block in what map() gave.
+  explicit ControlBlock(const Mapping& mapping) : memory_(mapping.data()) {}
 
   int64_t ranks() const;
   bool isCrowded() const;

@@ -42,6 +42,7 @@ void Heartbeat::run() {
     for (int64_t rank = 0; rank < block_.ranks() && !block_.hasFailed(); ++rank)
       if (rank != rank_)
         look(rank, peers_[static_cast<size_t>(rank)]);
+    lookForDeadlock();
     wake_.wait_for(lock, std::chrono::milliseconds(millisecondsPerBeat),
                    [this] { return isStopping_; });
   }
@@ -63,6 +64,22 @@ void Heartbeat::look(int64_t rank, Peer& peer) {
   if (peer.still >= beatsToStandStill)
     blame(rank, fmt::format("gave no sign of life for {} s",
                             beatsToStandStill * millisecondsPerBeat / 1000));
+}
+
+void Heartbeat::lookForDeadlock() {
+  uint64_t waits = 0;
+  bool allSleep = true;
+  for (int64_t rank = 0; rank < block_.ranks(); ++rank) {
+    allSleep &= block_.slot(rank).waiting.load(std::memory_order_acquire) != 0;
+    waits += block_.slot(rank).waits.load(std::memory_order_relaxed);
+  }
+  asleep_ = allSleep && waits == waits_ ? asleep_ + 1 : 0;
+  waits_ = waits;
+  if (asleep_ >= beatsToStandStill)
+    block_.fail({.code = static_cast<int>(ErrorCode::Internal),
+                 .rank = nobody,
+                 .told = false,
+                 .message = "the ranks wait for each other"});
 }
 
 bool Heartbeat::hasEnded(const RankSlot& slot, Peer& peer) {

@@ -13,7 +13,8 @@ namespace titan {
 
 /// A thread that beats ten times a second. With each beat it looks at the others: one whose beats
 /// stand still over 50 of ours (a stopped process), or that ended before finish() without anybody
-/// having said so over 10 of ours, is the job's failure.
+/// having said so over 10 of ours, is the job's failure. So it is when all ranks sleep in waits over
+/// 50 beats, for each other.
 class Heartbeat {
 public:
   static constexpr int millisecondsPerBeat = 100;
@@ -41,12 +42,15 @@ private:
   Heartbeat(ControlBlock block, int64_t rank);
   void run();
   void look(int64_t rank, Peer& peer);
+  void lookForDeadlock();
   bool hasEnded(const RankSlot& slot, Peer& peer);
   void blame(int64_t rank, std::string what);
 
   ControlBlock block_;
   int64_t rank_;
   std::vector<Peer> peers_;
+  uint64_t waits_ = 0; ///< that all ranks together have entered
+  int asleep_ = 0;     ///< for so many beats all ranks sleep in the same waits
   std::mutex mutex_;
   std::condition_variable wake_;
   bool isStopping_ = false;

@@ -10,7 +10,8 @@ namespace titan {
 namespace {
 
 struct Head {
-  static constexpr uint64_t isHead = 0x4d45535341474531; // no number that a sum is likely to begin with
+  static constexpr uint64_t isHead =
+      0x4d45535341474531; // no number that a sum is likely to begin with
   uint64_t kind = isHead;
   uint64_t length = 0;
   FixedText name;
@@ -29,9 +30,7 @@ struct Round {
     half ^= 1;
   }
   size_t place() const { return begin == 0 ? sizeof(Head) : 0; }
-  size_t sizeOf(size_t length) const {
-    return std::min(end, std::max(begin, length)) - begin;
-  }
+  size_t sizeOf(size_t length) const { return std::min(end, std::max(begin, length)) - begin; }
 };
 
 void writePart(const Rendezvous& meeting, const Round& round, const char* bytes, size_t length) {

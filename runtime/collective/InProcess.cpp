@@ -33,8 +33,8 @@ private:
 
 Result<std::vector<std::unique_ptr<Communicator>>>
 connectInProcess(int64_t ranks, std::span<ThreadPool* const> pools) {
-  auto memory = std::make_shared<Mapping>(
-      TITAN_TRY(Mapping::anonymous(ControlBlock::bytesFor(ranks))));
+  auto memory =
+      std::make_shared<Mapping>(TITAN_TRY(Mapping::anonymous(ControlBlock::bytesFor(ranks))));
   const ControlBlock block =
       ControlBlock::initialize(memory->data(), ranks, /*crowded=*/ranks > allowedCpus());
   std::vector<std::unique_ptr<Communicator>> communicators;

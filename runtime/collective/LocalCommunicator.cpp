@@ -11,7 +11,6 @@
 namespace titan {
 namespace {
 
-constexpr size_t maxGroup = 1024;
 /// A second thread does not pay below as many lines for each.
 constexpr int64_t linesPerThread = (int64_t{1} << 18) / Lines::lineBytes;
 constexpr int64_t windowLines = ControlBlock::windowBytes / Lines::lineBytes;
@@ -68,12 +67,8 @@ LocalCommunicator::prepare(const Collective& collective, std::span<const MeshAxi
   prepared.order = collective.order;
   prepared.group = groupOf(rank(), collective.axes, mesh);
   prepared.place = std::ranges::find(prepared.group, rank()) - prepared.group.begin();
-  prepared.name =
-      FixedText(fmt::format("{} of {}", toString(collective.kind), collective.label));
+  prepared.name = FixedText(fmt::format("{} of {}", toString(collective.kind), collective.label));
   const auto size = static_cast<int64_t>(prepared.group.size());
-  if (prepared.group.size() > maxGroup)
-    return Error::internal("{}: a group of {} ranks, at most {}", prepared.name.view(), size,
-                           maxGroup);
   if (adds && collective.order == SumOrder::Tree && (size & (size - 1)) != 0)
     return Error::internal("{}: a sum in tree order over {} ranks", prepared.name.view(), size);
   const bool cuts = collective.kind != CollectiveKind::AllReduce;
@@ -100,8 +95,8 @@ Status LocalCommunicator::checkSources(const Prepared& collective,
                                        std::span<char* const> ins) const {
   for (size_t i = 0; i < ins.size(); ++i) {
     const int64_t bytes = collective.sourceBytes[i];
-    if (bytes > 0 && (ins[i] < staging_.data() ||
-                      ins[i] + bytes > staging_.data() + staging_.size()))
+    if (bytes > 0 &&
+        (ins[i] < staging_.data() || ins[i] + bytes > staging_.data() + staging_.size()))
       return Error::internal("{}: source {} lies outside of the staging region",
                              collective.name.view(), i);
   }
@@ -195,15 +190,15 @@ Status LocalCommunicator::allReduce(const Prepared& collective, Traffic& traffic
   int half = 0;
   for (int64_t begin = 0; begin < all.end; begin += size * windowLines, half ^= 1) {
     const Lines::Range round = {begin, std::min(all.end, begin + size * windowLines)};
-    traffic.moved += addToWindow(collective, round.part(collective.place, size),
-                                 meeting_.window(rank(), half));
+    traffic.moved +=
+        addToWindow(collective, round.part(collective.place, size), meeting_.window(rank(), half));
     const uint32_t phase = meeting_.advance();
     for (int64_t i = 1; i < size; ++i) {
       const int64_t place = (collective.place + i) % size;
       const int64_t member = collective.group[static_cast<size_t>(place)];
       TITAN_TRY(meeting_.awaitPhase(member, phase));
-      traffic.moved += copyFromWindow(collective, round.part(place, size),
-                                      meeting_.window(member, half));
+      traffic.moved +=
+          copyFromWindow(collective, round.part(place, size), meeting_.window(member, half));
     }
   }
   meeting_.releaseWindows(collective.group);
@@ -256,7 +251,7 @@ int64_t LocalCommunicator::gather(const Prepared& collective) {
 int64_t LocalCommunicator::add(const Prepared& collective, size_t i, int64_t at, int64_t count,
                                char* sum) const {
   const Prepared::Piece& piece = collective.pieces[i];
-  const char* terms[maxGroup];
+  const char* terms[ControlBlock::maxRanks];
   int64_t moved = 0;
   for (size_t place = 0; place < collective.group.size(); ++place) {
     terms[place] = sourceOf(collective, place, i) + at;
@@ -271,11 +266,10 @@ int64_t LocalCommunicator::reduceScatter(const Prepared& collective) {
     int64_t moved = 0;
     collective.lines.forEach(lines, [&](size_t i, int64_t begin, int64_t end, int64_t) {
       const Prepared::Piece& piece = collective.pieces[i];
-      forRuns(piece, collective.place, begin, end,
-              [&](int64_t part, int64_t whole, int64_t count) {
-                moved += add(collective, i, whole * piece.elementBytes, count,
-                             collective.outs[i] + part * piece.elementBytes);
-              });
+      forRuns(piece, collective.place, begin, end, [&](int64_t part, int64_t whole, int64_t count) {
+        moved += add(collective, i, whole * piece.elementBytes, count,
+                     collective.outs[i] + part * piece.elementBytes);
+      });
     });
     return moved;
   });

@@ -87,7 +87,7 @@ private:
   std::vector<Traffic> traffic_;
   uint64_t started_ = 0;
   std::array<uint32_t, maxTickets> underWay_{}; ///< by ticket: 1 + the collective, or 0
-  std::atomic<bool> failedItself_{false}; ///< it was this rank that failed first
+  std::atomic<bool> failedItself_{false};       ///< it was this rank that failed first
 };
 
 } // namespace titan

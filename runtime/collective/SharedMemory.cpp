@@ -56,8 +56,8 @@ Status SharedMemory::shareStaging(std::span<char> region) {
       size % page != 0)
     return Error::internal("the staging region is not of whole pages: {} bytes", size);
   std::vector<std::string> all;
-  TITAN_TRY(exchange("the sharing of staging",
-                     {reinterpret_cast<const char*>(&size), sizeof size}, all));
+  TITAN_TRY(
+      exchange("the sharing of staging", {reinterpret_cast<const char*>(&size), sizeof size}, all));
   std::vector<int64_t> sizes(all.size()), offsets(all.size());
   int64_t end = static_cast<int64_t>(memory_.bytes().size());
   for (size_t rank = 0; rank < all.size(); ++rank) {
@@ -73,8 +73,8 @@ Status SharedMemory::shareStaging(std::span<char> region) {
     peers[rank] = region.data();
     if (rank == me || sizes[rank] == 0)
       continue;
-    regions_.push_back(TITAN_TRY(
-        Mapping::ofFile(file_, offsets[rank], sizes[rank], /*writable=*/false)));
+    regions_.push_back(
+        TITAN_TRY(Mapping::ofFile(file_, offsets[rank], sizes[rank], /*writable=*/false)));
     peers[rank] = regions_.back().data();
   }
   setStaging(region, std::move(peers));
@@ -84,18 +84,15 @@ Status SharedMemory::shareStaging(std::span<char> region) {
 } // namespace
 
 Result<int> createControlFile(int64_t ranks, bool crowded) {
+  const int64_t bytes = ControlBlock::bytesFor(ranks);
   const int file = memfd_create("titan-ranks", MFD_ALLOW_SEALING);
-  if (file < 0)
-    return Error::environment("cannot create the ranks' shared memory: {}", std::strerror(errno));
   // Nobody can take a page away under another's feet.
-  if (ftruncate(file, ControlBlock::bytesFor(ranks)) != 0 ||
-      fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK) != 0) {
+  if (file < 0 || ftruncate(file, bytes) != 0 || fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK) != 0) {
     const int code = errno;
     close(file);
     return Error::environment("cannot create the ranks' shared memory: {}", std::strerror(code));
   }
-  Result<Mapping> memory =
-      Mapping::ofFile(file, 0, ControlBlock::bytesFor(ranks), /*writable=*/true);
+  Result<Mapping> memory = Mapping::ofFile(file, 0, bytes, /*writable=*/true);
   if (!memory.ok()) {
     close(file);
     return memory.takeError();
@@ -107,7 +104,7 @@ Result<int> createControlFile(int64_t ranks, bool crowded) {
 Result<std::unique_ptr<Communicator>> connectSharedMemory(int controlFile, int64_t rank,
                                                           int64_t ranks, ThreadPool* pool) {
   Mapping memory = TITAN_TRY(ControlBlock::map(controlFile, ranks));
-  const ControlBlock block = TITAN_TRY(ControlBlock::open(memory.bytes(), ranks));
+  const ControlBlock block(memory);
   RankSlot& slot = block.slot(rank);
   uint32_t nobody = 0;
   if (!slot.attached.compare_exchange_strong(nobody, 1))

@@ -35,8 +35,7 @@ struct BF16 {
   static Stored store(Sum value) { return toBFloat16(value); }
 };
 
-template <typename Type>
-const typename Type::Stored* elements(const char* term, int64_t begin) {
+template <typename Type> const typename Type::Stored* elements(const char* term, int64_t begin) {
   return reinterpret_cast<const typename Type::Stored*>(term) + begin;
 }
 

@@ -24,8 +24,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int passedOn[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
-constexpr int lookEvery = 100;                  // milliseconds
-constexpr std::chrono::seconds timeToEnd{1};    // after a failure, for ranks to say what they saw
+constexpr int lookEvery = 100;               // milliseconds
+constexpr std::chrono::seconds timeToEnd{1}; // after a failure, for ranks to say what they saw
 constexpr int lastOwnExitCode = static_cast<int>(ErrorCode::RunFailed);
 
 /// The signals that are passed on come as a file to read, for its lifetime. Output that nobody reads
@@ -256,7 +256,7 @@ Result<int> launch(const LaunchOptions& options) {
   const bool crowded = options.ranks > static_cast<int64_t>(cpuNumbers().size());
   const OwnedFile controlFile(TITAN_TRY(createControlFile(options.ranks, crowded)));
   const Mapping memory = TITAN_TRY(ControlBlock::map(controlFile.number, options.ranks));
-  Launch launch(TITAN_TRY(ControlBlock::open(memory.bytes(), options.ranks)), signals);
+  Launch launch(ControlBlock(memory), signals);
   TITAN_TRY(launch.start(options, controlFile.number));
   return launch.run();
 }

@@ -10,6 +10,7 @@
 // stderr, with who waited for it at what. The others have a second to end; then they are killed.
 #pragma once
 
+#include "runtime/collective/ControlBlock.h"
 #include "runtime/program/Error.h"
 
 #include <cstdint>
@@ -23,7 +24,7 @@ struct LaunchOptions {
   std::vector<std::string> command; ///< the program, looked up in PATH, and its arguments
 };
 
-constexpr int64_t maxRanks = 1024;
+constexpr int64_t maxRanks = ControlBlock::maxRanks;
 
 /// Runs the ranks to their end and returns the exit code of the job: 0, or that of the rank that
 /// failed first; 5 where a signal ended it or it left early, 128 + the signal where we passed that

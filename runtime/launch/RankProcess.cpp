@@ -41,8 +41,8 @@ struct Pipe {
   }
 };
 
-constexpr std::string_view ownVariables[] = {"TITAN_RANK=", "TITAN_RANKS=", "TITAN_LOCAL_RANK=",
-                                             "TITAN_LOCAL_RANKS=", "TITAN_CONTROL_FD="};
+constexpr std::string_view ownVariables[] = {
+    "TITAN_RANK=", "TITAN_RANKS=", "TITAN_LOCAL_RANK=", "TITAN_LOCAL_RANKS=", "TITAN_CONTROL_FD="};
 
 /// The caller's environment, with what Ranks.h reads.
 std::vector<std::string> environmentOf(const RankStart& how) {
@@ -90,8 +90,7 @@ int becomeRank(const RankStart& how, pid_t launcher, const Pipe& out, const Pipe
       return errno;
     close(null);
   }
-  if (out.write >= 0 &&
-      (dup2(out.write, STDOUT_FILENO) < 0 || dup2(err.write, STDERR_FILENO) < 0))
+  if (out.write >= 0 && (dup2(out.write, STDOUT_FILENO) < 0 || dup2(err.write, STDERR_FILENO) < 0))
     return errno;
   signal(SIGPIPE, SIG_DFL);
   sigprocmask(SIG_SETMASK, &how.signals, nullptr);
@@ -188,8 +187,8 @@ void RankProcess::send(int signal) const {
 
 std::optional<int> RankProcess::reap(bool killGroup) {
   siginfo_t ended = {};
-  if (!isRunning_ || waitid(P_PID, static_cast<id_t>(pid_), &ended,
-                            WEXITED | WNOHANG | WNOWAIT) != 0 ||
+  if (!isRunning_ ||
+      waitid(P_PID, static_cast<id_t>(pid_), &ended, WEXITED | WNOHANG | WNOWAIT) != 0 ||
       ended.si_pid == 0)
     return std::nullopt;
   // Its number is not given to another process before we have waited for it.

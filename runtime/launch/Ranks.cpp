@@ -61,12 +61,14 @@ Result<std::unique_ptr<Communicator>> connect(const RankInfo& info, ThreadPool* 
   if (info.isAlone())
     return connectNull(0, 1);
   if (info.localRanks != info.ranks)
-    return Error::environment("{} of {} ranks are on this host: ranks of several hosts do not run yet",
-                              info.localRanks, info.ranks);
+    return Error::environment(
+        "{} of {} ranks are on this host: ranks of several hosts do not run yet", info.localRanks,
+        info.ranks);
   if (info.controlFd < 0)
-    return Error::environment("TITAN_RANKS = {}, and TITAN_CONTROL_FD is not set: start the job with "
-                              "titan-run -n {}",
-                              info.ranks, info.ranks);
+    return Error::environment(
+        "TITAN_RANKS = {}, and TITAN_CONTROL_FD is not set: start the job with "
+        "titan-run -n {}",
+        info.ranks, info.ranks);
   // Programs that this process starts are no ranks.
   fcntl(info.controlFd, F_SETFD, FD_CLOEXEC);
   return connectSharedMemory(info.controlFd, info.rank, info.ranks, pool);

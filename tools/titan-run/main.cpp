@@ -40,7 +40,8 @@ titan::Result<Options> parse(int argc, char** argv) {
                "titan-run"};
   app.set_version_flag("--version", std::string("titan-run ") + TITAN_VERSION);
   app.add_flag("--eager", options.eager, "interpret the model instead of starting a job");
-  app.add_option("-n,--ranks", options.ranks, "number of ranks, processes of this host")->capture_default_str();
+  app.add_option("-n,--ranks", options.ranks, "number of ranks, processes of this host")
+      ->capture_default_str();
   app.footer("COMMAND... is the job or the model, and its arguments");
   try {
     app.parse(first, argv);

@@ -1,0 +1,324 @@
+// titan-run and its ranks as processes: RankHelper is the job.
+#include "runtime/launch/Launcher.h"
+#include "runtime/host/ThreadPool.h"
+#include "runtime/launch/OutputLines.h"
+#include "runtime/program/Process.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <sstream>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace titan::launch {
+namespace {
+
+/// How a run of titan-run went.
+struct Outcome {
+  int status = 0;
+  std::string out, err;
+  int exitCode() const { return WIFEXITED(status) ? WEXITSTATUS(status) : -1; }
+};
+
+using OnLine = std::function<void(pid_t titanRun, const std::string& line)>;
+
+/// Runs titan-run with `arguments`; `onLine` gets the lines of its stdout. What still runs when
+/// nothing has come for 20 s is killed, and the test has failed.
+Outcome titanRun(std::vector<std::string> arguments, const OnLine& onLine = {}) {
+  arguments.insert(arguments.begin(), TITAN_RUN);
+  std::vector<char*> pointers;
+  for (std::string& argument : arguments)
+    pointers.push_back(argument.data());
+  pointers.push_back(nullptr);
+  int out[2], err[2];
+  if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0)
+    std::abort();
+  const pid_t process = fork();
+  if (process == 0) {
+    dup2(out[1], STDOUT_FILENO);
+    dup2(err[1], STDERR_FILENO);
+    execv(TITAN_RUN, pointers.data());
+    _exit(126);
+  }
+  close(out[1]);
+  close(err[1]);
+  Outcome run;
+  size_t seen = 0;
+  pollfd files[] = {{.fd = out[0], .events = POLLIN, .revents = 0},
+                    {.fd = err[0], .events = POLLIN, .revents = 0}};
+  while (files[0].fd >= 0 || files[1].fd >= 0) {
+    if (poll(files, 2, 20000) == 0) {
+      ADD_FAILURE() << "titan-run hangs: " << run.out << run.err;
+      kill(process, SIGKILL);
+    }
+    for (size_t i = 0; i < 2; ++i) {
+      if (files[i].fd < 0 || files[i].revents == 0)
+        continue;
+      char bytes[4096];
+      const ssize_t size = read(files[i].fd, bytes, sizeof bytes);
+      if (size <= 0) {
+        close(files[i].fd);
+        files[i].fd = -1;
+        continue;
+      }
+      (i == 0 ? run.out : run.err).append(bytes, static_cast<size_t>(size));
+    }
+    for (size_t end; onLine && (end = run.out.find('\n', seen)) != std::string::npos;
+         seen = end + 1)
+      onLine(process, run.out.substr(seen, end - seen));
+  }
+  waitpid(process, &run.status, 0);
+  return run;
+}
+
+std::vector<std::string> sortedLines(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);)
+    lines.push_back(line);
+  std::ranges::sort(lines);
+  return lines;
+}
+
+/// A shell script as the job.
+Outcome runScript(int ranks, const std::string& script) {
+  return titanRun({"-n", std::to_string(ranks), "sh", "-c", script});
+}
+
+TEST(Launcher, TellsEachRankWhichOneItIs) {
+  const Outcome run = titanRun({"-n", "2", RANK_HELPER, "show"});
+  EXPECT_EQ(run.exitCode(), 0) << run.err;
+  const std::vector<std::string> lines = sortedLines(run.out);
+  ASSERT_EQ(lines.size(), 2u) << run.out;
+  EXPECT_TRUE(lines[0].starts_with("rank 0 of 2, local 0 of 2, group own, cpus ")) << lines[0];
+  EXPECT_TRUE(lines[1].starts_with("rank 1: rank 1 of 2, local 1 of 2, group own, cpus "))
+      << lines[1];
+  // No CPU is in both sets, where there are two.
+  if (run.err.find("share") == std::string::npos) {
+    EXPECT_NE(lines[0].substr(lines[0].find("cpus")), lines[1].substr(lines[1].find("cpus")));
+  }
+}
+
+TEST(Launcher, NotesThatRanksShareCpus) {
+  const int ranks = allowedCpus() + 1;
+  const Outcome run = titanRun({"-n", std::to_string(ranks), "true"});
+  EXPECT_EQ(run.exitCode(), 0);
+  EXPECT_TRUE(run.err.starts_with(fmt::format("note: {} ranks share ", ranks))) << run.err;
+}
+
+TEST(Launcher, RanksMeet) {
+  for (const char* ranks : {"2", "3", "5"}) {
+    const Outcome run = titanRun({"-n", ranks, RANK_HELPER, "well"});
+    EXPECT_EQ(run.exitCode(), 0) << run.err;
+    EXPECT_EQ(sortedLines(run.out).back(), "sum true, signal 0");
+  }
+}
+
+TEST(Launcher, NamesTheLinesOfOtherRanks) {
+  const Outcome run = runScript(3, "echo out $TITAN_RANK; echo err $TITAN_RANK >&2; "
+                                   "[ $TITAN_RANK = 0 ] || printf rest");
+  EXPECT_EQ(run.exitCode(), 0);
+  EXPECT_EQ(sortedLines(run.out),
+            (std::vector<std::string>{"out 0", "rank 1: out 1", "rank 1: rest", "rank 2: out 2",
+                                      "rank 2: rest"}));
+  EXPECT_NE(run.err.find("\nrank 2: err 2\n"), std::string::npos) << run.err;
+}
+
+TEST(Launcher, PassesAllOutputOn) {
+  const Outcome run = runScript(2, "[ $TITAN_RANK = 0 ] || seq 1 50000");
+  std::istringstream stream(run.out);
+  int64_t number = 0;
+  for (std::string line; std::getline(stream, line);)
+    ASSERT_EQ(line, fmt::format("rank 1: {}", ++number));
+  EXPECT_EQ(number, 50000);
+}
+
+TEST(Launcher, ProgramsThatJoinNobodyEndAsTheyLike) {
+  EXPECT_EQ(runScript(2, "exit 0").exitCode(), 0);
+  const Outcome run = runScript(3, "[ $TITAN_RANK = 1 ] && exit 2; sleep 20");
+  EXPECT_EQ(run.exitCode(), 2);
+  EXPECT_EQ(run.err.find("error"), std::string::npos) << run.err;
+}
+
+TEST(Launcher, ExplainsExitCodesThatAreNotOurs) {
+  const Outcome run = runScript(2, "[ $TITAN_RANK = 1 ] && exit 127; sleep 20");
+  EXPECT_EQ(run.exitCode(), 127);
+  EXPECT_NE(run.err.find(") ended with exit code 127\n"), std::string::npos) << run.err;
+}
+
+TEST(Launcher, RefusesWhatItCannotStart) {
+  const Outcome missing = titanRun({"-n", "2", "/no/such/job", "train"});
+  EXPECT_EQ(missing.exitCode(), 3);
+  EXPECT_EQ(missing.err, "error: cannot start rank 0: /no/such/job: No such file or directory\n");
+  const Outcome none = titanRun({"-n", "0", "true"});
+  EXPECT_EQ(none.exitCode(), 2);
+  EXPECT_EQ(none.err, "error: 0 ranks: use 1 to 1024\n");
+  const Outcome eager = titanRun({"-n", "2", "--eager", "model.onnx"});
+  EXPECT_EQ(eager.exitCode(), 1);
+  EXPECT_EQ(eager.err, "error: --eager runs one rank: without -n 2, or compile the model and run "
+                       "the job on 2 ranks\n");
+}
+
+/// Is the process gone, or only waited for?
+bool isGone(pid_t process, int milliseconds) {
+  const int file = static_cast<int>(syscall(SYS_pidfd_open, process, 0));
+  if (file < 0)
+    return errno == ESRCH;
+  pollfd ended = {.fd = file, .events = POLLIN, .revents = 0};
+  const bool hasEnded = poll(&ended, 1, milliseconds) > 0;
+  close(file);
+  return hasEnded;
+}
+
+struct Loss {
+  const char* where;
+  const char* how;
+  const char* name;    ///< of the wait
+  const char* message; ///< of titan-run, behind the rank; empty: the rank speaks for itself
+  int exitCode;
+};
+
+class Lost : public ::testing::TestWithParam<Loss> {};
+
+const std::vector<Loss> everyLoss() {
+  std::vector<Loss> losses;
+  for (const auto& [where, name] :
+       {std::pair("collective", "all_reduce of 0, 2"), std::pair("exchange", "agreement"),
+        std::pair("broadcast", "weights")}) {
+    losses.push_back({where, "kill", name, "was killed by signal 9 in step 3", 5});
+    losses.push_back({where, "segv", name, "was killed by signal 11 in step 3", 5});
+    losses.push_back(
+        {where, "exit0", name, "left with exit code 0 before the job's end in step 3", 5});
+    losses.push_back({where, "exit3", name, "", 3});
+    losses.push_back({where, "fail", name, "", 3});
+  }
+  losses.push_back(
+      {"collective", "stop", "all_reduce of 0, 2", "gave no sign of life for 5 s in step 3", 5});
+  return losses;
+}
+INSTANTIATE_TEST_SUITE_P(Launcher, Lost, ::testing::ValuesIn(everyLoss()), [](const auto& info) {
+  return fmt::format("{}_{}", info.param.where, info.param.how);
+});
+
+TEST_P(Lost, EndsTheJobAndIsNamed) {
+  const Loss& loss = GetParam();
+  const Outcome run = titanRun({"-n", "3", RANK_HELPER, "lose", loss.where, loss.how});
+  EXPECT_EQ(run.exitCode(), loss.exitCode) << run.err;
+  // Both others have waited for it, and were told why they wait no longer.
+  for (const char* prefix : {"saw: ", "rank 2: saw: "})
+    EXPECT_NE(run.err.find(prefix + std::string("rank 1")), std::string::npos) << run.err;
+  EXPECT_NE(run.err.find(fmt::format("rank 0 waited at '{}'", loss.name)), std::string::npos)
+      << run.err;
+  const size_t told = run.err.find("error: rank 1 (pid ");
+  if (*loss.message) {
+    ASSERT_NE(told, std::string::npos) << run.err;
+    EXPECT_NE(run.err.find(
+                  fmt::format(") {}; ranks 0, 2 waited at '{}'\n", loss.message, loss.name), told),
+              std::string::npos)
+        << run.err;
+  } else {
+    EXPECT_EQ(told, std::string::npos) << run.err;
+  }
+  if (loss.how == std::string_view("fail")) {
+    EXPECT_NE(run.err.find("rank 1: error: the disk is full\n"), std::string::npos) << run.err;
+  }
+}
+
+TEST(Launcher, ARankThatLeavesBeforeTheOthersJoinIsNamed) {
+  const Outcome run =
+      runScript(2, std::string("[ $TITAN_RANK = 1 ] && exit 0; exec ") + RANK_HELPER + " well");
+  EXPECT_EQ(run.exitCode(), 5);
+  EXPECT_NE(run.err.find("left with exit code 0 without joining the others; rank 0 waited at"),
+            std::string::npos)
+      << run.err;
+}
+
+TEST(Launcher, SignalsGoToAllRanks) {
+  const Outcome run =
+      titanRun({"-n", "2", RANK_HELPER, "serve"}, [](pid_t titanRun, const std::string& line) {
+        if (line == "running")
+          kill(titanRun, SIGTERM);
+      });
+  EXPECT_EQ(run.exitCode(), 0) << run.err;
+  EXPECT_EQ(sortedLines(run.out), (std::vector<std::string>{"rank 1: sum true, signal 15",
+                                                            "running", "sum true, signal 15"}));
+}
+
+TEST(Launcher, ASecondInterruptKills) {
+  const Outcome run =
+      titanRun({"-n", "2", "sh", "-c",
+                "trap 'echo interrupted' INT; echo running; while :; do sleep 0.01; done"},
+               [](pid_t titanRun, const std::string& line) {
+                 if (line == "running" || line == "interrupted")
+                   kill(titanRun, SIGINT);
+               });
+  EXPECT_EQ(run.exitCode(), 130);
+  EXPECT_EQ(run.err.find("error"), std::string::npos) << run.err;
+}
+
+TEST(Launcher, ASignalThatARankDoesNotHandleEndsTheJobWithIt) {
+  const Outcome run = titanRun({"-n", "2", "sh", "-c", "echo running; exec sleep 20"},
+                               [](pid_t titanRun, const std::string& line) {
+                                 if (line == "running")
+                                   kill(titanRun, SIGTERM);
+                               });
+  EXPECT_EQ(run.exitCode(), 128 + SIGTERM);
+}
+
+TEST(Launcher, NoRankOutlivesIt) {
+  std::vector<pid_t> processes;
+  const Outcome run =
+      titanRun({"-n", "2", RANK_HELPER, "wait"}, [&](pid_t titanRun, const std::string& line) {
+        std::istringstream stream(line);
+        for (pid_t process; stream >> process;)
+          processes.push_back(process);
+        kill(titanRun, SIGKILL);
+      });
+  EXPECT_TRUE(WIFSIGNALED(run.status));
+  ASSERT_EQ(processes.size(), 2u);
+  for (pid_t process : processes)
+    EXPECT_TRUE(isGone(process, 2000));
+}
+
+TEST(Launcher, WhatALostJobHasStartedIsKilledWithIt) {
+  std::vector<pid_t> processes;
+  const Outcome run = titanRun(
+      {"-n", "2", "sh", "-c",
+       "if [ $TITAN_RANK = 0 ]; then sleep 100 & echo $!; wait; else sleep 0.2; kill -9 $$; fi"},
+      [&](pid_t, const std::string& line) { processes.push_back(std::stoi(line)); });
+  EXPECT_EQ(run.exitCode(), 5);
+  ASSERT_EQ(processes.size(), 1u);
+  EXPECT_TRUE(isGone(processes[0], 2000));
+}
+
+TEST(OutputLines, BreaksAndEndsLines) {
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  OutputLines lines("rank 3: ", ends[1]);
+  lines.take("a\nb");
+  lines.take("c\n\n");
+  lines.take(std::string(30000, 'x'));
+  lines.end();
+  lines.end();
+  close(ends[1]);
+  std::string text;
+  char bytes[1 << 16];
+  for (ssize_t size; (size = read(ends[0], bytes, sizeof bytes)) > 0;)
+    text.append(bytes, static_cast<size_t>(size));
+  close(ends[0]);
+  EXPECT_EQ(text, "rank 3: a\nrank 3: bc\nrank 3: \nrank 3: " + std::string(30000, 'x') + "\n");
+}
+
+} // namespace
+} // namespace titan::launch

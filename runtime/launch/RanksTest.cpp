@@ -1,0 +1,101 @@
+#include "runtime/launch/Ranks.h"
+
+#include "runtime/launch/Cpus.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+namespace titan::launch {
+namespace {
+
+/// The variables that a launcher sets, for the time of a test.
+class Environment : public ::testing::Test {
+protected:
+  void SetUp() override { clear(); }
+  void TearDown() override { clear(); }
+
+  static void clear() {
+    for (const char* variable :
+         {"TITAN_RANK", "TITAN_RANKS", "TITAN_LOCAL_RANK", "TITAN_LOCAL_RANKS", "TITAN_CONTROL_FD"})
+      unsetenv(variable);
+  }
+  static void set(const char* rank, const char* ranks, const char* localRank,
+                  const char* localRanks) {
+    setenv("TITAN_RANK", rank, 1);
+    setenv("TITAN_RANKS", ranks, 1);
+    setenv("TITAN_LOCAL_RANK", localRank, 1);
+    setenv("TITAN_LOCAL_RANKS", localRanks, 1);
+  }
+  static std::string error() {
+    const Result<RankInfo> info = detectRank();
+    if (info.ok())
+      return "none";
+    EXPECT_EQ(info.error().code(), ErrorCode::Usage);
+    return info.error().message();
+  }
+};
+
+TEST_F(Environment, WithoutVariablesThereIsOneRank) {
+  const RankInfo info = detectRank().take();
+  EXPECT_TRUE(info.isAlone());
+  auto communicator = connect(info, nullptr).take();
+  EXPECT_EQ(communicator->ranks(), 1);
+  std::vector<std::string> all;
+  EXPECT_TRUE(communicator->exchange("agreement", "mine", all).ok());
+  EXPECT_EQ(all, std::vector<std::string>{"mine"});
+}
+
+TEST_F(Environment, SaysWhichRankThisIs) {
+  set("5", "8", "1", "4");
+  setenv("TITAN_CONTROL_FD", "7", 1);
+  const RankInfo info = detectRank().take();
+  EXPECT_EQ(info.rank, 5);
+  EXPECT_EQ(info.ranks, 8);
+  EXPECT_EQ(info.localRank, 1);
+  EXPECT_EQ(info.localRanks, 4);
+  EXPECT_EQ(info.controlFd, 7);
+}
+
+TEST_F(Environment, NamesTheVariableThatIsWrong) {
+  set("1x", "2", "1", "2");
+  EXPECT_EQ(error(),
+            "TITAN_RANK = '1x' is not a number: unset it, or start the job with titan-run");
+  set("1", "", "1", "2");
+  EXPECT_EQ(error(), "TITAN_RANKS = '' is not a number: unset it, or start the job with titan-run");
+  set("2", "2", "0", "2");
+  EXPECT_EQ(error(), "TITAN_RANK = 2 is not below TITAN_RANKS = 2");
+  set("0", "2", "0", "3");
+  EXPECT_EQ(error(), "TITAN_LOCAL_RANKS = 3 is above TITAN_RANKS = 2");
+  unsetenv("TITAN_LOCAL_RANK");
+  EXPECT_EQ(error(),
+            "TITAN_LOCAL_RANK is not set, TITAN_LOCAL_RANKS is: start the job with titan-run");
+  unsetenv("TITAN_RANKS");
+  EXPECT_EQ(error(), "TITAN_RANKS is not set, TITAN_RANK is: start the job with titan-run");
+}
+
+TEST_F(Environment, RanksWithoutALauncherCannotMeet) {
+  set("0", "2", "0", "2");
+  const RankInfo alone = detectRank().take();
+  EXPECT_EQ(connect(alone, nullptr).error().message(),
+            "TITAN_RANKS = 2, and TITAN_CONTROL_FD is not set: start the job with titan-run -n 2");
+  set("0", "4", "0", "2");
+  EXPECT_EQ(connect(detectRank().take(), nullptr).error().message(),
+            "2 of 4 ranks are on this host: ranks of several hosts do not run yet");
+}
+
+TEST(Cpus, AreCutIntoDisjointSets) {
+  const std::vector<int> cpus = {0, 1, 4, 5, 6};
+  EXPECT_EQ(cutCpus(cpus, 1), (std::vector<std::vector<int>>{{0, 1, 4, 5, 6}}));
+  EXPECT_EQ(cutCpus(cpus, 2), (std::vector<std::vector<int>>{{0, 1}, {4, 5, 6}}));
+  EXPECT_EQ(cutCpus(cpus, 5), (std::vector<std::vector<int>>{{0}, {1}, {4}, {5}, {6}}));
+}
+
+TEST(Cpus, AreSharedByNeighboursWhereThereAreTooFew) {
+  const std::vector<int> cpus = {2, 3};
+  EXPECT_EQ(cutCpus(cpus, 4), (std::vector<std::vector<int>>{{2}, {2}, {3}, {3}}));
+  EXPECT_EQ(cutCpus(cpus, 3), (std::vector<std::vector<int>>{{2}, {2}, {3}}));
+}
+
+} // namespace
+} // namespace titan::launch
