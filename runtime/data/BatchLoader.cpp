@@ -45,15 +45,15 @@ BatchLoader::BatchLoader(const Dataset& dataset, LoaderOptions options)
     : dataset_(&dataset), options_(options) {}
 
 Status BatchLoader::fill(uint64_t position, BatchDestination destination) const {
-  for (int64_t row = 0; row < options_.batch; ++row)
+  for (int64_t row = 0; row < options_.rows(); ++row)
     TITAN_TRY(fillRow(position, row, destination));
   return dataset_->checkFiles();
 }
 
 Status BatchLoader::fillRow(uint64_t position, int64_t row, BatchDestination destination) const {
   const auto samples = static_cast<uint64_t>(dataset_->size());
-  const uint64_t sample =
-      sampleAt(position + static_cast<uint64_t>(row), samples, options_.seed, options_.shuffle);
+  const auto ofStep = static_cast<uint64_t>(options_.sampleOfStep(row));
+  const uint64_t sample = sampleAt(position + ofStep, samples, options_.seed, options_.shuffle);
   for (size_t field = 0; field < destination.size(); ++field)
     TITAN_TRY(dataset_->read(static_cast<int64_t>(sample), field,
                              destination[field] + row * dataset_->sampleBytes(field)));
@@ -61,13 +61,13 @@ Status BatchLoader::fillRow(uint64_t position, int64_t row, BatchDestination des
 }
 
 Result<int64_t> BatchLoader::fillSequential(int64_t first, BatchDestination destination) const {
-  const int64_t rows = std::clamp(dataset_->size() - first, int64_t{0}, options_.batch);
+  const int64_t rows = std::clamp(dataset_->size() - first, int64_t{0}, options_.rows());
   for (size_t field = 0; field < destination.size(); ++field) {
     const int64_t bytes = dataset_->sampleBytes(field);
     for (int64_t row = 0; row < rows; ++row)
       TITAN_TRY(dataset_->read(first + row, field, destination[field] + row * bytes));
     std::memset(destination[field] + rows * bytes, 0,
-                static_cast<size_t>((options_.batch - rows) * bytes));
+                static_cast<size_t>((options_.rows() - rows) * bytes));
   }
   TITAN_TRY(dataset_->checkFiles());
   return rows;

@@ -31,7 +31,7 @@ Status DirectLoader::next(std::span<const ByteSink> sinks) {
     addresses_[field] = sinks[field].direct().data();
     bytes += sinks[field].bytes();
   }
-  const int64_t batch = loader_.options().batch;
+  const int64_t batch = loader_.options().rows();
   const int64_t rows = std::max<int64_t>(1, bytesPerThread * batch / std::max<int64_t>(bytes, 1));
   // Of several errors the one that one thread alone would have come upon.
   std::mutex mutex;
@@ -53,7 +53,7 @@ Status DirectLoader::next(std::span<const ByteSink> sinks) {
   if (error)
     return *error;
   TITAN_TRY(loader_.dataset().checkFiles());
-  position_ += static_cast<uint64_t>(batch);
+  position_ += static_cast<uint64_t>(loader_.options().advance());
   return {};
 }
 

@@ -12,7 +12,7 @@
 
 namespace titan {
 
-/// Where a batch is made: one address per Dataset field, each with room for batch *
+/// Where a batch is made: one address per Dataset field, each with room for rows() *
 /// sampleBytes(field) bytes, samples one after another.
 using BatchDestination = std::span<char* const>;
 
@@ -32,10 +32,24 @@ private:
   std::vector<char*> addresses_;
 };
 
+/// What a batch is made of. A step takes globalBatch samples of the run, one after another, which
+/// are microbatches 0, 1, ... of `micro` samples; the batch of one rank has some of these.
 struct LoaderOptions {
-  int64_t batch = 1; ///< samples of one batch: microbatches * micro
-  uint64_t seed = 0; ///< recipe key train.seed
+  int64_t micro = 1;        ///< samples of a microbatch
+  int64_t microbatches = 1; ///< in the batch
+  /// Slot i of the batch is the step's microbatch first + i * stride (program/Microbatches.h).
+  int64_t first = 0, stride = 1;
+  int64_t globalBatch = 0; ///< 0: the batch is all that the step takes
+  uint64_t seed = 0;       ///< recipe key train.seed
   bool shuffle = true;
+
+  int64_t rows() const { return micro * microbatches; } ///< samples of the batch
+  /// How far a step moves the position.
+  int64_t advance() const { return globalBatch > 0 ? globalBatch : rows(); }
+  /// Which sample of the step is row `row` of the batch.
+  int64_t sampleOfStep(int64_t row) const {
+    return (first + row / micro * stride) * micro + row % micro;
+  }
 };
 
 /// Batches by position; has no state of its own.
@@ -43,8 +57,8 @@ class BatchLoader {
 public:
   BatchLoader(const Dataset& dataset, LoaderOptions options);
 
-  /// The batch whose first sample is the `position`-th of the run (samples consumed so far); wraps
-  /// around epochs.
+  /// The batch of the step whose first sample is the `position`-th of the run (samples consumed so
+  /// far, by all ranks); wraps around epochs.
   Status fill(uint64_t position, BatchDestination destination) const;
   /// Its row `row` alone. Files are not checked (Dataset::checkFiles). Safe from several threads.
   Status fillRow(uint64_t position, int64_t row, BatchDestination destination) const;
@@ -60,7 +74,7 @@ private:
   LoaderOptions options_;
 };
 
-/// The batches at a position, position + batch, ... in order, as training takes them.
+/// The batches at a position, position + advance(), ... in order, as training takes them.
 class BatchStream {
 public:
   virtual ~BatchStream() = default;

@@ -44,7 +44,7 @@ struct Batch {
 /// A loader with the memory that its slots lie in.
 struct Prefetch {
   Prefetch(const Dataset& dataset, LoaderOptions options, uint64_t position, int64_t depth = 4)
-      : memory(static_cast<size_t>(depth * BatchSlot::bytesFor(dataset, options.batch))),
+      : memory(static_cast<size_t>(depth * BatchSlot::bytesFor(dataset, options.rows()))),
         loader(dataset, options, position, memory) {}
   std::vector<char> memory;
   PrefetchLoader loader;
@@ -53,7 +53,7 @@ struct Prefetch {
 TEST(DirectLoader, GivesTheBatchesInOrderOnAnyNumberOfThreads) {
   const CountingDataset dataset(10000);
   // Rows of 24 bytes: several threads get some.
-  const LoaderOptions options{.batch = 3000, .seed = 3};
+  const LoaderOptions options{.micro = 3000, .seed = 3};
   const BatchLoader expected(dataset, options);
   for (int threads : {1, 2, 3}) {
     auto pool = ThreadPool::create(threads).take();
@@ -80,7 +80,7 @@ TEST(DirectLoader, NamesTheFirstBadSampleOfTheBatchAgainAndAgain) {
   };
   const Bad dataset;
   auto pool = ThreadPool::create(3).take();
-  DirectLoader loader(dataset, {.batch = 3000, .shuffle = false}, 0, *pool);
+  DirectLoader loader(dataset, {.micro = 3000, .shuffle = false}, 0, *pool);
   Batch batch(3000);
   for (int time = 0; time < 20; ++time) {
     const Status status = loader.next(batch.sinks);
@@ -100,7 +100,7 @@ TEST(DirectLoader, SuitsSmallDataThatTheHostCanReach) {
 
 TEST(BatchLoader, FollowsThePermutation) {
   const CountingDataset dataset(10);
-  const BatchLoader loader(dataset, {.batch = 4, .seed = 3});
+  const BatchLoader loader(dataset, {.micro = 4, .seed = 3});
   Batch batch(4);
   ASSERT_TRUE(loader.fill(8, batch.addresses).ok()); // across the end of the epoch
   for (uint64_t row = 0; row < 4; ++row) {
@@ -111,7 +111,7 @@ TEST(BatchLoader, FollowsThePermutation) {
 
 TEST(BatchLoader, AnEpochHasEverySampleOnce) {
   const CountingDataset dataset(12);
-  const BatchLoader loader(dataset, {.batch = 4, .seed = 1});
+  const BatchLoader loader(dataset, {.micro = 4, .seed = 1});
   std::set<int64_t> seen;
   for (uint64_t position = 12; position < 24; position += 4) {
     Batch batch(4);
@@ -123,7 +123,7 @@ TEST(BatchLoader, AnEpochHasEverySampleOnce) {
 
 TEST(BatchLoader, SequentialPadsTheLastBatch) {
   const CountingDataset dataset(6);
-  const BatchLoader loader(dataset, {.batch = 4});
+  const BatchLoader loader(dataset, {.micro = 4});
   Batch batch(4);
   EXPECT_EQ(loader.fillSequential(0, batch.addresses).take(), 4);
   EXPECT_EQ(batch.x, (std::vector<int64_t>{0, 1, 2, 3}));
@@ -131,6 +131,74 @@ TEST(BatchLoader, SequentialPadsTheLastBatch) {
   EXPECT_EQ(batch.x, (std::vector<int64_t>{4, 5, 0, 0}));
   EXPECT_EQ(batch.y, (std::vector<int64_t>{4, 4, 5, 5, 0, 0, 0, 0}));
   EXPECT_EQ(loader.fillSequential(8, batch.addresses).take(), 0);
+}
+
+TEST(LoaderOptions, SlotsAreMicrobatchesOfTheStep) {
+  const CountingDataset dataset(100);
+  // Rank 1 of 3: microbatches 1, 4 of six.
+  const LoaderOptions options{
+      .micro = 2, .microbatches = 2, .first = 1, .stride = 3, .globalBatch = 12, .shuffle = false};
+  EXPECT_EQ(options.rows(), 4);
+  EXPECT_EQ(options.advance(), 12);
+  Batch batch(4);
+  ASSERT_TRUE(BatchLoader(dataset, options).fill(24, batch.addresses).ok());
+  EXPECT_EQ(batch.x, (std::vector<int64_t>{26, 27, 32, 33}));
+}
+
+/// Loaders of all ranks of a mesh, at one position of the run.
+struct Mesh {
+  enum class Kind { Direct, Prefetch };
+  Mesh(const Dataset& dataset, int64_t ranks, bool interleaved, Kind kind, uint64_t position)
+      : rows(24 / ranks) {
+    for (int64_t rank = 0; rank < ranks; ++rank) {
+      const LoaderOptions options{.microbatches = rows,
+                                  .first = interleaved ? rank : rank * rows,
+                                  .stride = interleaved ? ranks : 1,
+                                  .globalBatch = 24,
+                                  .shuffle = false};
+      if (kind == Kind::Direct) {
+        streams.push_back(std::make_unique<DirectLoader>(dataset, options, position, *pool));
+      } else {
+        memory.emplace_back(static_cast<size_t>(4 * BatchSlot::bytesFor(dataset, rows)));
+        streams.push_back(
+            std::make_unique<PrefetchLoader>(dataset, options, position, memory.back()));
+      }
+    }
+  }
+  /// The samples of the next step, of all ranks.
+  std::multiset<int64_t> step() {
+    std::multiset<int64_t> seen;
+    for (const auto& stream : streams) {
+      Batch batch(static_cast<size_t>(rows));
+      EXPECT_TRUE(stream->next(batch.sinks).ok());
+      seen.insert(batch.x.begin(), batch.x.end());
+    }
+    return seen;
+  }
+  int64_t rows;
+  std::unique_ptr<ThreadPool> pool = ThreadPool::create(1).take();
+  std::vector<std::vector<char>> memory;
+  std::vector<std::unique_ptr<BatchStream>> streams;
+};
+
+TEST(BatchStream, EachPositionIsReadOnceOnAnyMeshAfterAnyKill) {
+  const CountingDataset dataset(100000); // a sample is its position
+  for (auto kind : {Mesh::Kind::Direct, Mesh::Kind::Prefetch})
+    for (bool interleaved : {true, false}) {
+      int64_t position = 0;
+      for (int64_t ranks : {1, 4, 2, 8, 3}) {
+        Mesh mesh(dataset, ranks, interleaved, kind, static_cast<uint64_t>(position));
+        for (int steps = 0; steps < 5; ++steps, position += 24) {
+          std::multiset<int64_t> expected;
+          for (int64_t i = 0; i < 24; ++i)
+            expected.insert(position + i);
+          ASSERT_EQ(mesh.step(), expected) << ranks << " ranks at " << position;
+          for (const auto& stream : mesh.streams)
+            ASSERT_EQ(stream->position(), static_cast<uint64_t>(position + 24));
+        }
+        mesh.step(); // killed before this step's end: it counts for nothing
+      }
+    }
 }
 
 TEST(PrefetchLoader, KeepsMoreOfSmallBatches) {
@@ -143,7 +211,7 @@ TEST(PrefetchLoader, KeepsMoreOfSmallBatches) {
 
 TEST(PrefetchLoader, SameBatchesFromAnyPosition) {
   const CountingDataset dataset(1000);
-  const LoaderOptions options{.batch = 8, .seed = 5};
+  const LoaderOptions options{.micro = 8, .seed = 5};
   const BatchLoader reference(dataset, options);
   for (int depth : {1, 2, 4})
     for (uint64_t start : {0, 8, 803}) {
@@ -162,7 +230,7 @@ TEST(PrefetchLoader, SameBatchesFromAnyPosition) {
 
 TEST(PrefetchLoader, ErrorsComeOutAtTheirBatch) {
   const CountingDataset dataset(100, 21);
-  Prefetch prefetch(dataset, {.batch = 10, .shuffle = false}, 0);
+  Prefetch prefetch(dataset, {.micro = 10, .shuffle = false}, 0);
   PrefetchLoader& loader = prefetch.loader;
   Batch batch(10);
   EXPECT_TRUE(loader.next(batch.sinks).ok());
@@ -178,7 +246,7 @@ TEST(PrefetchLoader, ErrorsComeOutAtTheirBatch) {
 TEST(PrefetchLoader, StopsWithBatchesLeft) {
   const CountingDataset dataset(100);
   for (int i = 0; i < 200; ++i) {
-    Prefetch prefetch(dataset, {.batch = 10}, 0);
+    Prefetch prefetch(dataset, {.micro = 10}, 0);
     PrefetchLoader& loader = prefetch.loader;
     if (i % 2) {
       Batch batch(10);
@@ -189,7 +257,7 @@ TEST(PrefetchLoader, StopsWithBatchesLeft) {
 
 TEST(PrefetchLoader, ReadsNoFurtherThanItsDepth) {
   const CountingDataset dataset(1000);
-  Prefetch prefetch(dataset, {.batch = 10}, 0, 3);
+  Prefetch prefetch(dataset, {.micro = 10}, 0, 3);
   PrefetchLoader& loader = prefetch.loader;
   Batch batch(10);
   for (int i = 0; i < 5; ++i)

@@ -80,7 +80,7 @@ TEST_F(MappedFileTest, LoadersFailAtTheBatchThatReadIt) {
   char* addresses[] = {reinterpret_cast<char*>(x.data())};
   const ByteSink sinks[] = {std::span(addresses[0], x.size() * sizeof(int64_t))};
   std::vector<char> slot(static_cast<size_t>(BatchSlot::bytesFor(*dataset, 8)));
-  PrefetchLoader loader(*dataset, {.batch = 8, .shuffle = false}, 0, slot);
+  PrefetchLoader loader(*dataset, {.micro = 8, .shuffle = false}, 0, slot);
   ASSERT_TRUE(loader.next(sinks).ok());
   fs::resize_file(path, page);
   Status status;
@@ -88,7 +88,7 @@ TEST_F(MappedFileTest, LoadersFailAtTheBatchThatReadIt) {
     status = loader.next(sinks);
   EXPECT_NE(messageOf(status).find("'" + path + "' had 131072 bytes"), std::string::npos)
       << messageOf(status);
-  const BatchLoader sequential(*dataset, {.batch = 8});
+  const BatchLoader sequential(*dataset, {.micro = 8});
   EXPECT_FALSE(sequential.fillSequential(0, addresses).ok());
 }
 
@@ -101,7 +101,7 @@ TEST_F(MappedFileTest, ComputeThreadsMayComeUponTheEnd) {
   std::vector<int64_t> x(64 * window);
   const ByteSink sinks[] = {std::span(reinterpret_cast<char*>(x.data()), x.size() * 8)};
   auto pool = ThreadPool::create(4).take();
-  DirectLoader loader(*dataset, {.batch = 64, .shuffle = false}, 0, *pool);
+  DirectLoader loader(*dataset, {.micro = 64, .shuffle = false}, 0, *pool);
   ASSERT_TRUE(loader.next(sinks).ok());
   fs::resize_file(path, page);
   EXPECT_NE(messageOf(loader.next(sinks)).find("'" + path + "' had 131072 bytes"),

@@ -16,9 +16,14 @@ namespace titan {
 struct PrefetchLoader::Ring {
   Ring(const Dataset& dataset, LoaderOptions options, uint64_t position, std::span<char> memory)
       : loader(dataset, options), start(position) {
-    const auto bytes = static_cast<size_t>(BatchSlot::bytesFor(dataset, options.batch));
+    const auto bytes = static_cast<size_t>(BatchSlot::bytesFor(dataset, options.rows()));
     for (size_t at = 0; at + bytes <= memory.size(); at += bytes)
-      slots.emplace_back(dataset, options.batch, memory.subspan(at, bytes));
+      slots.emplace_back(dataset, options.rows(), memory.subspan(at, bytes));
+  }
+
+  /// Of the n-th batch.
+  uint64_t positionOf(uint64_t n) const {
+    return start + n * static_cast<uint64_t>(loader.options().advance());
   }
 
   void produce() {
@@ -31,7 +36,7 @@ struct PrefetchLoader::Ring {
       if (stopping)
         return;
       const BatchSlot& slot = slots[produced % slots.size()];
-      const uint64_t position = start + produced * static_cast<uint64_t>(loader.options().batch);
+      const uint64_t position = positionOf(produced);
       lock.unlock();
       Status status = loader.fill(position, slot.destination());
       lock.lock();
@@ -104,7 +109,7 @@ Status PrefetchLoader::next(std::span<const ByteSink> sinks) { return ring_->nex
 
 uint64_t PrefetchLoader::position() const {
   const std::lock_guard lock(ring_->mutex);
-  return ring_->start + ring_->consumed * static_cast<uint64_t>(ring_->loader.options().batch);
+  return ring_->positionOf(ring_->consumed);
 }
 
 } // namespace titan

@@ -27,7 +27,7 @@ Result<Evaluation> Evaluator::run(int64_t maxBatches) {
   // A loss that the model computes itself cannot be told which rows are padding.
   const bool masks = validRows_.exists() && session_->recipe().loss.kind != "output";
   const Dataset& dataset = batches_.dataset();
-  BatchLoader loader(dataset, {.batch = batches_.samples(), .seed = 0, .shuffle = false});
+  BatchLoader loader(dataset, {.micro = batches_.samples(), .seed = 0, .shuffle = false});
   Evaluation result;
   double loss = 0, count = 0, correct = 0;
   for (int64_t batch = 0; maxBatches == 0 || batch < maxBatches; ++batch) {

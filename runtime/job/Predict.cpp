@@ -71,7 +71,7 @@ Status predictJob(Session& session) {
     heads.push_back(output.head(batches.dataset().size()));
   // What does not fit on the disk is refused before the work.
   std::unique_ptr<NpzWriter> file = TITAN_TRY(NpzWriter::create(session.options().output, heads));
-  BatchLoader loader(batches.dataset(), {.batch = batches.samples(), .seed = 0, .shuffle = false});
+  BatchLoader loader(batches.dataset(), {.micro = batches.samples(), .seed = 0, .shuffle = false});
   std::string wide;
   int64_t samples = 0;
   for (;;) {

@@ -37,7 +37,7 @@ Status profileJob(Session& session) {
   const Scalar consumed = TITAN_TRY(counter(access, "samples"));
   const BatchLoader loader(
       batches.dataset(),
-      {.batch = batches.samples(), .seed = seed, .shuffle = session.recipe().data.shuffle});
+      {.micro = batches.samples(), .seed = seed, .shuffle = session.recipe().data.shuffle});
   Measurement m;
   m.steps = session.options().steps.value_or(defaultSteps);
   auto steps = [&](int64_t count) -> Result<double> {

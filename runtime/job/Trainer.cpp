@@ -97,14 +97,14 @@ Result<std::unique_ptr<Trainer>> Trainer::create(Session& session,
   t.last_.samples = t.batches_.samples();
   t.last_.tokens = t.batches_.samples() * dataset.tokensPerSample();
   t.last_.memoryBytes = session.program().arenaBytes + session.device().outsideBytes;
-  const LoaderOptions loader{.batch = t.batches_.samples(),
+  const LoaderOptions loader{.micro = t.batches_.samples(),
                              .seed = static_cast<uint64_t>(recipe.train.seed),
                              .shuffle = recipe.data.shuffle};
   const auto position = static_cast<uint64_t>(TITAN_TRY(counter(access, "samples")).count());
   if (DirectLoader::suits(dataset, t.batches_.sinks())) {
     t.loader_ = std::make_unique<DirectLoader>(dataset, loader, position, session.pool());
   } else {
-    const int64_t slot = BatchSlot::bytesFor(dataset, loader.batch);
+    const int64_t slot = BatchSlot::bytesFor(dataset, loader.rows());
     t.loader_ = std::make_unique<PrefetchLoader>(
         dataset, loader, position,
         TITAN_TRY(access.hostBuffer(PrefetchLoader::depthFor(slot) * slot)));
