@@ -83,16 +83,13 @@ Result<std::unique_ptr<Trainer>> Trainer::create(Session& session,
   t.controls_ = TITAN_TRY(Controls::create(access, "step", recipe, recipe.train.seed));
   if (evalData)
     t.evaluator_ = TITAN_TRY(Evaluator::create(session, std::move(evalData)));
-  t.metrics_ = TITAN_TRY(
-      MetricsFile::open(checkpoint::joinPath(store.directory(), "metrics.jsonl"), t.step_));
-  t.events_ = TITAN_TRY(EventFile::create(store.directory(), t.step_));
-  t.progress_ = std::make_unique<ProgressLine>(
-      stderr, ProgressOptions{
-                  .firstStep = t.step_,
-                  .steps = recipe.train.steps,
-                  .logEvery = recipe.train.logEvery,
-                  .flopsPerStep = session.program().findFunction("step")->modelFlops,
-                  .peakFlops = session.device().measureProducts(productType(session.program()))});
+  t.log_ = TITAN_TRY(RunLog::open(
+      store.directory(),
+      {.firstStep = t.step_,
+       .steps = recipe.train.steps,
+       .logEvery = recipe.train.logEvery,
+       .flopsPerStep = session.program().findFunction("step")->modelFlops,
+       .peakFlops = session.device().measureProducts(productType(session.program()))}));
   const Dataset& dataset = t.batches_.dataset();
   t.last_.samples = t.batches_.samples();
   t.last_.tokens = t.batches_.samples() * dataset.tokensPerSample();
@@ -130,9 +127,9 @@ Status Trainer::run() {
   }
   if (savedStep_ != step_)
     TITAN_TRY(save());
-  progress_->finish();
+  log_.finish();
   if (signals_.received() != 0 && step_ < recipe.train.steps)
-    progress_->note(fmt::format("stopped by {} after step {}", signals_.name(), step_));
+    log_.note(fmt::format("stopped by {} after step {}", signals_.name(), step_));
   return {};
 }
 
@@ -163,10 +160,7 @@ Status Trainer::oneStep() {
   }
   last_.seconds = std::chrono::duration<double>(end - stepStart_).count();
   stepStart_ = end;
-  TITAN_TRY(metrics_->write(last_));
-  if (step_ % session_->recipe().train.logEvery == 0 || step_ == session_->recipe().train.steps)
-    TITAN_TRY(events_->write(last_));
-  progress_->update(last_);
+  TITAN_TRY(log_.write(last_));
   return checkSkipped();
 }
 
@@ -186,31 +180,14 @@ Status Trainer::checkSkipped() {
   const int64_t limit = session_->recipe().train.nonFiniteLimit;
   if (limit == 0 || skippedInARow_ < limit)
     return {};
-  progress_->finish();
+  log_.finish();
   return Error::runFailed(
       "the updates of steps {} to {} were skipped, train.non_finite_limit = {}: {}",
       step_ - skippedInARow_ + 1, step_, limit, TITAN_TRY(culprit(session_->access(), last_)));
 }
 
 Status Trainer::evaluate() {
-  const Evaluation result = TITAN_TRY(evaluator_->run(session_->recipe().train.evalBatches));
-  std::vector<Metric> values = {{"eval_loss", result.loss}};
-  std::vector<EventScalar> scalars = {{"eval/loss", static_cast<float>(result.loss)}};
-  std::string text = fmt::format("step {}  eval loss {:.6g}", step_, result.loss);
-  auto add = [&](std::string_view key, std::string_view tag, std::string_view label,
-                 std::optional<double> value) {
-    if (!value)
-      return;
-    values.emplace_back(key, *value);
-    scalars.emplace_back(tag, static_cast<float>(*value));
-    text += fmt::format("  {} {:.6g}", label, *value);
-  };
-  add("eval_accuracy", "eval/accuracy", "accuracy", result.accuracy);
-  add("eval_perplexity", "eval/perplexity", "perplexity", result.perplexity);
-  TITAN_TRY(metrics_->write(step_, values));
-  TITAN_TRY(events_->write(step_, scalars));
-  progress_->note(text);
-  return {};
+  return log_.write(step_, TITAN_TRY(evaluator_->run(session_->recipe().train.evalBatches)));
 }
 
 Result<checkpoint::SaveRequest> Trainer::saveRequest() const {
@@ -231,7 +208,7 @@ Status Trainer::save() {
   savedStep_ = step_;
   savedPath_ = report.path;
   for (const std::string& message : report.notes)
-    progress_->note("note: " + message);
+    log_.note("note: " + message);
   return {};
 }
 

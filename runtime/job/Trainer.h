@@ -5,12 +5,10 @@
 #include "runtime/checkpoint/CheckpointStore.h"
 #include "runtime/job/Batches.h"
 #include "runtime/job/Evaluate.h"
+#include "runtime/job/RunLog.h"
 #include "runtime/job/Scalars.h"
 #include "runtime/job/Session.h"
 #include "runtime/job/StopSignals.h"
-#include "runtime/metrics/EventFile.h"
-#include "runtime/metrics/MetricsFile.h"
-#include "runtime/metrics/Progress.h"
 
 #include <chrono>
 #include <map>
@@ -38,7 +36,6 @@ public:
   /// row, a failed save.
   Status run();
 
-  void note(const std::string& message) { progress_->note(message); }
   int64_t step() const { return step_; }
   float loss() const { return last_.loss; }
   /// "skipped 3 of 100 steps (2 non-finite gradients, 1 no valid targets)"; empty without any.
@@ -67,9 +64,7 @@ private:
   std::optional<Controls> controls_;
   std::optional<Evaluator> evaluator_;
   std::unique_ptr<BatchStream> loader_;
-  std::optional<MetricsFile> metrics_;
-  std::optional<EventFile> events_;
-  std::unique_ptr<ProgressLine> progress_;
+  RunLog log_;
   Scalar loss_, gradNorm_, lr_, stepCounter_, skippedCounter_;
   StepMetrics last_;
   Clock::time_point

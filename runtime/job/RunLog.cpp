@@ -1,0 +1,64 @@
+#include "runtime/job/RunLog.h"
+
+#include "runtime/checkpoint/Env.h"
+
+#include <cstdio>
+#include <optional>
+#include <vector>
+
+namespace titan {
+
+Result<RunLog> RunLog::open(const std::string& directory, const ProgressOptions& options) {
+  MetricsFile metrics = TITAN_TRY(
+      MetricsFile::open(checkpoint::joinPath(directory, "metrics.jsonl"), options.firstStep));
+  EventFile events = TITAN_TRY(EventFile::create(directory, options.firstStep));
+  RunLog log;
+  log.files_.reset(
+      new Files{options, std::move(metrics), std::move(events), ProgressLine(stderr, options)});
+  return log;
+}
+
+Status RunLog::write(const StepMetrics& metrics) {
+  if (!files_)
+    return {};
+  TITAN_TRY(files_->metrics.write(metrics));
+  const ProgressOptions& options = files_->options;
+  if (metrics.step % options.logEvery == 0 || metrics.step == options.steps)
+    TITAN_TRY(files_->events.write(metrics));
+  files_->progress.update(metrics);
+  return {};
+}
+
+Status RunLog::write(int64_t step, const Evaluation& evaluation) {
+  if (!files_)
+    return {};
+  std::vector<Metric> values = {{"eval_loss", evaluation.loss}};
+  std::vector<EventScalar> scalars = {{"eval/loss", static_cast<float>(evaluation.loss)}};
+  std::string text = fmt::format("step {}  eval loss {:.6g}", step, evaluation.loss);
+  const auto add = [&](std::string_view key, std::string_view tag, std::string_view label,
+                       std::optional<double> value) {
+    if (!value)
+      return;
+    values.emplace_back(key, *value);
+    scalars.emplace_back(tag, static_cast<float>(*value));
+    text += fmt::format("  {} {:.6g}", label, *value);
+  };
+  add("eval_accuracy", "eval/accuracy", "accuracy", evaluation.accuracy);
+  add("eval_perplexity", "eval/perplexity", "perplexity", evaluation.perplexity);
+  TITAN_TRY(files_->metrics.write(step, values));
+  TITAN_TRY(files_->events.write(step, scalars));
+  note(text);
+  return {};
+}
+
+void RunLog::note(const std::string& message) {
+  if (files_)
+    files_->progress.note(message);
+}
+
+void RunLog::finish() {
+  if (files_)
+    files_->progress.finish();
+}
+
+} // namespace titan

@@ -1,0 +1,40 @@
+// What a run tells while it goes on: metrics.jsonl and TensorBoard events in the run directory, and
+// the progress line.
+#pragma once
+
+#include "runtime/job/Evaluate.h"
+#include "runtime/metrics/EventFile.h"
+#include "runtime/metrics/MetricsFile.h"
+#include "runtime/metrics/Progress.h"
+
+#include <memory>
+#include <string>
+
+namespace titan {
+
+class RunLog {
+public:
+  /// Says nothing: of a rank that another one speaks for.
+  RunLog() = default;
+  /// Of a run that starts at progress.firstStep. Environment when a file cannot be written.
+  static Result<RunLog> open(const std::string& directory, const ProgressOptions& progress);
+
+  /// One step; the events get each logEvery-th and the last.
+  Status write(const StepMetrics& metrics);
+  Status write(int64_t step, const Evaluation& evaluation);
+  /// A line of its own, above the progress line.
+  void note(const std::string& message);
+  /// Ends the progress line.
+  void finish();
+
+private:
+  struct Files {
+    ProgressOptions options;
+    MetricsFile metrics;
+    EventFile events;
+    ProgressLine progress;
+  };
+  std::unique_ptr<Files> files_; ///< null: silent
+};
+
+} // namespace titan
