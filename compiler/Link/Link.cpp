@@ -101,6 +101,8 @@ std::vector<std::string> linkerArguments(const std::string& directory, const std
           library("libtitan_executor.a"),
           library("libtitan_device_cpu.a"),
           library("libtitan_device.a"),
+          library("libtitan_launch.a"),
+          library("libtitan_collective.a"),
           library("libtitan_host.a"),
           library("libtitan_checkpoint.a"),
           library("libtitan_data.a"),

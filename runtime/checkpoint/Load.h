@@ -65,6 +65,9 @@ Result<Manifest> verify(const std::string& path, Env& env = posixEnv());
 /// What is wrong with a checkpoint, found by reading all of it; nothing if it is sound. One that
 /// another Titan wrote is not damaged: it is an error, as a disk that cannot be read is.
 Result<std::optional<Error>> findDamage(const std::string& path, Env& env = posixEnv());
+/// What tells this checkpoint from all others: the digest of its manifest, which has those of all
+/// files. Empty where a manifest is missing; BadInput where there is no such directory.
+Result<std::string> identityOf(const std::string& path, Env& env = posixEnv());
 /// The manifest alone, parsed and checked.
 Result<Manifest> readManifest(const std::string& path, Env& env = posixEnv());
 

@@ -189,6 +189,17 @@ TEST_F(Damage, ByAMissingFileNamesIt) {
   EXPECT_NE(refusal().find("has no manifest.json"), std::string::npos);
 }
 
+TEST_F(Damage, OfAManifestIsAnotherIdentity) {
+  const std::string before = *identityOf(step(3));
+  EXPECT_EQ(before.size(), 32u);
+  EXPECT_EQ(*identityOf(step(3)), before);
+  edit(step(3) + "/manifest.json", 60);
+  EXPECT_NE(*identityOf(step(3)), before);
+  std::filesystem::remove(step(3) + "/manifest.json");
+  EXPECT_EQ(*identityOf(step(3)), "");
+  EXPECT_EQ(identityOf(step(4)).error().code(), ErrorCode::BadInput);
+}
+
 TEST_F(Damage, IsNoneWhereAnotherTitanWroteTheManifest) {
   EXPECT_EQ(*findDamage(step(3)), std::nullopt);
   const std::string file = step(3) + "/manifest.json";

@@ -101,6 +101,14 @@ Result<std::string> readManifestText(const std::string& path, Env& env) {
 
 } // namespace
 
+Result<std::string> identityOf(const std::string& path, Env& env) {
+  const std::string file = joinPath(path, Manifest::fileName);
+  if (TITAN_TRY(env.kindOf(path)) == FileKind::Directory &&
+      TITAN_TRY(env.kindOf(file)) == FileKind::Missing)
+    return std::string();
+  return digestOf(TITAN_TRY(readManifestText(path, env)));
+}
+
 Result<Manifest> readManifest(const std::string& path, Env& env) {
   const std::string text = TITAN_TRY(readManifestText(path, env));
   const std::string file = joinPath(path, Manifest::fileName);

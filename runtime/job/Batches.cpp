@@ -1,5 +1,8 @@
 #include "runtime/job/Batches.h"
 
+#include "runtime/program/Collective.h"
+#include "runtime/program/Microbatches.h"
+
 #include <algorithm>
 #include <set>
 
@@ -8,8 +11,9 @@ namespace {
 
 size_t leadingDims(const Function& function) { return function.name == "step" ? 2 : 1; }
 
-int64_t samplesOf(const Function& function, const Binding& binding) {
-  return elementCount(std::span(binding.shape).first(leadingDims(function)));
+/// Of one batch whose input has `shape`.
+int64_t samplesOf(const Function& function, const Shape& shape) {
+  return elementCount(std::span(shape).first(leadingDims(function)));
 }
 
 /// A field of data.fields that no function reads is a typo.
@@ -30,7 +34,7 @@ Status checkFieldNames(const Program& program, const Recipe& recipe) {
 Status checkEnough(const Dataset& dataset, const std::vector<std::string>& files,
                    const Function& step) {
   const auto input = std::ranges::find(step.bindings, Binding::Role::Input, &Binding::role);
-  const int64_t batch = samplesOf(step, *input);
+  const int64_t batch = samplesOf(step, input->shape);
   if (dataset.size() >= batch)
     return {};
   return Error::badInput("{}: {} samples are too few for batch.global = {}: give more data or "
@@ -39,6 +43,17 @@ Status checkEnough(const Dataset& dataset, const std::vector<std::string>& files
 }
 
 } // namespace
+
+LoaderOptions loaderOptions(const Batches& batches, const Recipe& recipe, int64_t rank) {
+  const MicrobatchOrder order = microbatchOrder(recipe, coordinatesOf(rank, recipe.mesh.axes));
+  return {.micro = batches.samples() / batches.microbatches(),
+          .microbatches = batches.microbatches(),
+          .first = order.first,
+          .stride = order.stride,
+          .globalBatch = batches.globalSamples(),
+          .seed = static_cast<uint64_t>(recipe.train.seed),
+          .shuffle = recipe.data.shuffle};
+}
 
 Result<std::vector<FieldSpec>> inputFields(const Function& function, const Recipe& recipe) {
   std::vector<FieldSpec> fields;
@@ -49,7 +64,7 @@ Result<std::vector<FieldSpec>> inputFields(const Function& function, const Recip
     if (binding.shape.size() < leadingDims(function))
       return Error::internal("input '{}' of {} has shape {}, without its batch dims", binding.name,
                              function.name, toString(binding.shape));
-    const int64_t own = samplesOf(function, binding);
+    const int64_t own = samplesOf(function, binding.shape);
     if (samples != 0 && own != samples)
       return Error::internal("input '{}' of {} has {} samples, the one before has {}", binding.name,
                              function.name, own, samples);
@@ -97,7 +112,9 @@ Result<Batches> Batches::create(std::unique_ptr<Dataset> dataset, StateAccess& a
     const ByteSink& sink = batches.sinks_.emplace_back(access.sink(placeOf(binding)));
     batches.destination_.push_back(sink.direct().data());
     direct = direct && !sink.direct().empty();
-    batches.samples_ = samplesOf(function, binding);
+    batches.samples_ = samplesOf(function, binding.local);
+    batches.microbatches_ = function.name == "step" ? binding.local[0] : 1;
+    batches.globalSamples_ = samplesOf(function, binding.shape);
   }
   if (!direct) {
     const int64_t bytes = BatchSlot::bytesFor(*dataset, batches.samples_);

@@ -18,7 +18,9 @@ public:
                                 std::string_view function);
 
   const Dataset& dataset() const { return *dataset_; }
-  int64_t samples() const { return samples_; } ///< of one batch
+  int64_t samples() const { return samples_; }             ///< of one batch of this rank
+  int64_t microbatches() const { return microbatches_; }   ///< that these are
+  int64_t globalSamples() const { return globalSamples_; } ///< of all ranks together
   /// The function's inputs, in the order of the dataset's fields.
   std::span<const ByteSink> sinks() const { return sinks_; }
 
@@ -32,11 +34,15 @@ private:
   Status send() const;
 
   std::unique_ptr<Dataset> dataset_;
-  int64_t samples_ = 0;
+  int64_t samples_ = 0, microbatches_ = 1, globalSamples_ = 0;
   std::vector<ByteSink> sinks_;
   std::vector<char*> destination_; ///< where batches are made: the inputs, or the slot
   std::optional<BatchSlot> slot_;
 };
+
+/// Which samples of a step the rank `rank` of the job reads, in the order of `recipe`, which has the
+/// job's mesh and the run's seed. `batches` are those of the function `step`.
+LoaderOptions loaderOptions(const Batches& batches, const Recipe& recipe, int64_t rank);
 
 /// What `function` reads of each sample: its input bindings without the leading [microbatches,
 /// micro] (step) or [micro]. Internal when the inputs disagree about the number of samples.

@@ -222,6 +222,30 @@ private:
 
 } // namespace
 
+const char* nameOf(JobCommand command) {
+  switch (command) {
+  case JobCommand::Train:
+    return "train";
+  case JobCommand::Eval:
+    return "eval";
+  case JobCommand::Predict:
+    return "predict";
+  case JobCommand::Sample:
+    return "sample";
+  case JobCommand::Plan:
+    return "plan";
+  case JobCommand::Info:
+    return "info";
+  case JobCommand::Profile:
+    return "profile";
+  }
+  return "";
+}
+
+bool explains(JobCommand command) {
+  return command == JobCommand::Plan || command == JobCommand::Info;
+}
+
 Result<std::optional<JobOptions>> parseCommandLine(const std::vector<std::string>& arguments,
                                                    const std::string& executable,
                                                    const std::string& version) {

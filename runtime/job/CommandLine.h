@@ -12,6 +12,11 @@ namespace titan {
 
 enum class JobCommand { Train, Eval, Predict, Sample, Plan, Info, Profile };
 
+/// As it is typed: "train".
+const char* nameOf(JobCommand command);
+/// Does it only say what the job is? Then it runs on any machine, and needs no ranks.
+bool explains(JobCommand command);
+
 struct JobOptions {
   JobCommand command = JobCommand::Train;
   std::string out;                            ///< the run directory

@@ -1,8 +1,12 @@
 #include "runtime/job/Evaluate.h"
 
+#include "runtime/job/Agreement.h"
 #include "runtime/job/Resume.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <type_traits>
 
 #include <nlohmann/json.hpp>
 
@@ -22,35 +26,59 @@ Result<Evaluator> Evaluator::create(Session& session, std::unique_ptr<Dataset> d
   return evaluator;
 }
 
-Result<Evaluation> Evaluator::run(int64_t maxBatches) {
-  Executor& executor = session_->executor();
+Result<Evaluator::Sums> Evaluator::runBatch(const BatchLoader& loader, int64_t first) {
   // A loss that the model computes itself cannot be told which rows are padding.
   const bool masks = validRows_.exists() && session_->recipe().loss.kind != "output";
+  const int64_t rows = TITAN_TRY(batches_.fillSequential(loader, first));
+  const bool counts = rows == batches_.samples() || (rows > 0 && masks);
+  // Ranks take part in a batch that does not count, as the others may wait for them.
+  if (!counts && session_->peers().isAlone())
+    return Sums{.dropped = rows};
+  controls_.write();
+  if (validRows_.exists())
+    validRows_.write(rows);
+  TITAN_TRY(session_->executor().run("eval"));
+  if (!counts)
+    return Sums{.dropped = rows};
+  return Sums{lossSum_.read(), count_.read(), correct_.read(), rows, 0};
+}
+
+Result<std::vector<Evaluator::Sums>> Evaluator::gather(const std::vector<Sums>& mine) {
+  static_assert(std::is_trivially_copyable_v<Sums>);
+  const std::string_view bytes(reinterpret_cast<const char*>(mine.data()),
+                               mine.size() * sizeof(Sums));
+  const std::vector<std::string> all =
+      TITAN_TRY(session_->peers().exchange("the sums of the evaluation", bytes));
+  std::vector<Sums> sums(all.size() * mine.size());
+  for (size_t i = 0; i < sums.size(); ++i)
+    std::memcpy(&sums[i], all[i % all.size()].data() + i / all.size() * sizeof(Sums), sizeof(Sums));
+  return sums;
+}
+
+Result<Evaluation> Evaluator::run(int64_t maxBatches) {
   const Dataset& dataset = batches_.dataset();
-  BatchLoader loader(dataset, {.micro = batches_.samples(), .seed = 0, .shuffle = false});
+  const int64_t rows = batches_.samples(), ranks = session_->peers().count();
+  const BatchLoader loader(dataset, {.micro = rows, .shuffle = false});
+  const int64_t there = (dataset.size() + rows - 1) / rows;
+  const int64_t batches = maxBatches == 0 ? there : std::min(there, maxBatches);
+  std::vector<Sums> mine;
+  for (int64_t batch = session_->peers().rank(); batch < (batches + ranks - 1) / ranks * ranks;
+       batch += ranks)
+    mine.push_back(TITAN_TRY(runBatch(loader, batch < batches ? batch * rows : dataset.size())));
+
   Evaluation result;
   double loss = 0, count = 0, correct = 0;
-  for (int64_t batch = 0; maxBatches == 0 || batch < maxBatches; ++batch) {
-    const int64_t rows = TITAN_TRY(batches_.fillSequential(loader, batch * batches_.samples()));
-    if (rows == 0)
-      break;
-    if (rows < batches_.samples() && !masks) {
-      result.dropped = rows;
-      break;
-    }
-    controls_.write();
-    if (validRows_.exists())
-      validRows_.write(rows);
-    TITAN_TRY(executor.run("eval"));
-    loss += lossSum_.read();
-    count += count_.read();
-    correct += correct_.read();
-    result.samples += rows;
+  for (const Sums& batch : TITAN_TRY(gather(mine))) {
+    loss += batch.loss;
+    count += batch.count;
+    correct += batch.correct;
+    result.samples += batch.rows;
+    result.dropped += batch.dropped;
   }
   if (count == 0)
-    return Error::badInput(
+    return session_->peers().together(Error::badInput(
         "the evaluation data has no valid target in {} samples (batch {}): give more data",
-        dataset.size(), batches_.samples());
+        dataset.size(), batches_.samples()));
   result.loss = loss / count;
   if (dataset.tokensPerSample() > 0)
     result.perplexity = std::exp(result.loss);
@@ -60,26 +88,24 @@ Result<Evaluation> Evaluator::run(int64_t maxBatches) {
 }
 
 Status startForReading(Session& session) {
-  Start start = TITAN_TRY(chooseForReading(session.options()));
+  Peers& peers = session.peers();
+  const Start start =
+      TITAN_TRY(chooseTogether(peers, [&] { return chooseForReading(session.options()); }));
   const uint64_t seed = start.manifest ? start.manifest->data.seed : session.recipe().train.seed;
   TITAN_TRY(session.start(seed, start.gemm(session.program().target.kind)));
-  if (start.checkpoint.empty())
+  const auto load = [&]() -> Status {
+    if (start.newest)
+      TITAN_TRY(checkpoint::loadLatest(session.options().out, session.loadRequest()));
+    else if (!start.checkpoint.empty())
+      TITAN_TRY(checkpoint::load(start.checkpoint, session.loadRequest()));
     return {};
-  if (start.newest) {
-    TITAN_TRY(checkpoint::loadLatest(session.options().out, session.loadRequest()));
-    return {};
-  }
-  TITAN_TRY(checkpoint::load(start.checkpoint, session.loadRequest()));
-  return {};
+  };
+  return peers.agree("the load", load());
 }
 
-Status evaluateJob(Session& session) {
-  std::unique_ptr<Dataset> dataset =
-      TITAN_TRY(openFunctionData(session.program(), "eval", session.recipe()));
-  TITAN_TRY(startForReading(session));
-  Evaluator evaluator = TITAN_TRY(Evaluator::create(session, std::move(dataset)));
-  const Evaluation result = TITAN_TRY(evaluator.run(0));
-  const int64_t step = TITAN_TRY(counter(session.access(), "step")).count();
+namespace {
+
+void printEvaluation(const Session& session, int64_t step, const Evaluation& result) {
   if (session.options().json) {
     nlohmann::ordered_json json = {{"step", step}, {"loss", result.loss}};
     if (result.accuracy)
@@ -88,16 +114,30 @@ Status evaluateJob(Session& session) {
       json["perplexity"] = *result.perplexity;
     json["samples"] = result.samples;
     fmt::print("{}\n", json.dump());
-  } else {
-    fmt::print("step {}  loss {:.6g}", step, result.loss);
-    if (result.accuracy)
-      fmt::print("  accuracy {:.4f}", *result.accuracy);
-    if (result.perplexity)
-      fmt::print("  perplexity {:.6g}", *result.perplexity);
-    fmt::print("  samples {}\n", result.samples);
+    return;
   }
+  fmt::print("step {}  loss {:.6g}", step, result.loss);
+  if (result.accuracy)
+    fmt::print("  accuracy {:.4f}", *result.accuracy);
+  if (result.perplexity)
+    fmt::print("  perplexity {:.6g}", *result.perplexity);
+  fmt::print("  samples {}\n", result.samples);
+}
+
+} // namespace
+
+Status evaluateJob(Session& session) {
+  std::unique_ptr<Dataset> dataset = TITAN_TRY(session.peers().agree(
+      "the data", openFunctionData(session.program(), "eval", session.recipe())));
+  TITAN_TRY(agreeOn(session.peers(), "the data", {factOf("data.eval", *dataset)}));
+  TITAN_TRY(startForReading(session));
+  Evaluator evaluator = TITAN_TRY(Evaluator::create(session, std::move(dataset)));
+  const Evaluation result = TITAN_TRY(evaluator.run(0));
+  const int64_t step = TITAN_TRY(counter(session.access(), "step")).count();
+  if (session.peers().isFirst())
+    printEvaluation(session, step, result);
   if (result.dropped > 0)
-    printNote(
+    session.note(
         fmt::format("the last {} samples do not fill a batch and were left out", result.dropped));
   return {};
 }

@@ -22,11 +22,22 @@ public:
   /// `session` has been started and outlives the evaluator.
   static Result<Evaluator> create(Session& session, std::unique_ptr<Dataset> dataset);
 
-  /// Samples in file order, at most `maxBatches` batches (0: all).
+  /// Samples in file order, at most `maxBatches` batches (0: all). Batch b is done by rank b modulo
+  /// their number; every rank runs as many and has the same result, which is that of one rank.
   Result<Evaluation> run(int64_t maxBatches);
 
 private:
+  /// What one batch adds; f32 and integers, which a double holds.
+  struct Sums {
+    double loss = 0, count = 0, correct = 0;
+    int64_t rows = 0, dropped = 0;
+  };
+
   explicit Evaluator(Session& session) : session_(&session) {}
+  /// Samples [first, first + samples()), as far as there are some.
+  Result<Sums> runBatch(const BatchLoader& loader, int64_t first);
+  /// Of all ranks, in the order of the batches.
+  Result<std::vector<Sums>> gather(const std::vector<Sums>& mine);
 
   Session* session_;
   Batches batches_;

@@ -1,5 +1,6 @@
 #include "runtime/data/MappedFile.h"
 #include "runtime/host/KernelThread.h"
+#include "runtime/job/Agreement.h"
 #include "runtime/job/Evaluate.h"
 #include "runtime/job/Info.h"
 #include "runtime/job/JobImage.h"
@@ -8,6 +9,7 @@
 #include "runtime/job/Profile.h"
 #include "runtime/job/Sample.h"
 #include "runtime/job/Train.h"
+#include "runtime/launch/Ranks.h"
 #include "runtime/program/Payload.h"
 #include "runtime/program/Process.h"
 
@@ -51,26 +53,61 @@ std::string versionOf(const JobImage& image) {
                       : "titan job with a damaged program";
 }
 
-Status run(const std::vector<std::string>& arguments, JobImage image) {
-  const std::optional<JobOptions> options =
-      TITAN_TRY(parseCommandLine(arguments, image.executable, versionOf(image)));
-  if (!options)
-    return {};
+/// What a process finds without the others.
+struct Opened {
   std::shared_ptr<const MappedFile> self;
+  JobImage image;
+  std::optional<JobOptions> options; ///< nothing: help was asked for, and is printed
+  std::unique_ptr<Session> session;
+};
+
+Status open(const std::vector<std::string>& arguments, int64_t started, Peers& peers,
+            Opened& opened) {
+  JobImage& image = opened.image;
+  opened.options = TITAN_TRY(parseCommandLine(arguments, image.executable, versionOf(image)));
+  if (!opened.options)
+    return {};
   if (image.attachedBytes > 0) {
-    self = TITAN_TRY(MappedFile::open("/proc/self/exe"));
-    const std::span<const char> bytes = self->bytes();
+    opened.self = TITAN_TRY(MappedFile::open("/proc/self/exe"));
+    const std::span<const char> bytes = opened.self->bytes();
     image.payload = TITAN_TRY(findPayload({bytes.data(), bytes.size()}, image.attachedBytes));
   }
-  std::unique_ptr<Session> session = TITAN_TRY(Session::open(*options, image));
-  TITAN_TRY(runCommand(*session));
-  return session->checkMemory();
+  opened.session = TITAN_TRY(Session::open(*opened.options, image, started, peers));
+  return {};
+}
+
+/// The compute threads are there already where they work on collectives.
+Status connect(const launch::RankInfo& info, const Session* session, Peers& peers) {
+  if (info.isAlone())
+    return {};
+  std::unique_ptr<ThreadPool> pool;
+  if (session && !explains(session->options().command))
+    pool = TITAN_TRY(ThreadPool::create(session->threads()));
+  std::unique_ptr<Communicator> communicator = TITAN_TRY(launch::connect(info, pool.get()));
+  peers = Peers(std::move(pool), std::move(communicator));
+  return {};
+}
+
+Status run(const std::vector<std::string>& arguments, const JobImage& image, Peers& peers) {
+  const launch::RankInfo info = TITAN_TRY(launch::detectRank());
+  Opened opened;
+  opened.image = image;
+  Status mine = open(arguments, info.ranks, peers, opened);
+  TITAN_TRY(connect(info, opened.session.get(), peers));
+  TITAN_TRY(peers.agree("the start", std::move(mine)));
+  TITAN_TRY(agreeOn(peers, "the agreement",
+                    opened.session ? factsOf(*opened.session)
+                                   : std::vector<Fact>{{"the command", "--help"}}));
+  if (!opened.session || (explains(opened.options->command) && !peers.isFirst()))
+    return {};
+  TITAN_TRY(runCommand(*opened.session));
+  return opened.session->checkMemory();
 }
 
 /// Libraries underneath may throw; nothing leaves the process as an exception.
-Status runGuarded(const std::vector<std::string>& arguments, const JobImage& image) {
+Status runGuarded(const std::vector<std::string>& arguments, const JobImage& image, Peers& peers) {
   try {
-    return run(arguments, image);
+    return run(arguments, image, peers);
   } catch (const std::bad_alloc&) {
     return Error::environment("out of memory");
   } catch (const std::system_error& error) { // what fmt throws on a full disk
@@ -83,18 +120,14 @@ Status runGuarded(const std::vector<std::string>& arguments, const JobImage& ima
 } // namespace
 
 int runJob(const std::vector<std::string>& arguments, const JobImage& image) {
+  Peers peers;
   Status status;
-  Status started = runWithKernelStack([&] { status = runGuarded(arguments, image); });
+  Status started = runWithKernelStack([&] { status = runGuarded(arguments, image, peers); });
   if (!started.ok())
     status = std::move(started);
   if (std::fflush(stdout) != 0 && status.ok())
     status = Error::environment("stdout cannot be written: {}", std::strerror(errno));
-  if (status.ok())
-    return 0;
-  std::string message = status.error().message();
-  std::fflush(stderr);
-  tell("error: {}\n", message);
-  return status.error().exitCode();
+  return peers.end(std::move(status));
 }
 
 } // namespace titan

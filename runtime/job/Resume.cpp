@@ -1,6 +1,7 @@
 #include "runtime/job/Resume.h"
 
 #include "runtime/checkpoint/Load.h"
+#include "runtime/job/Agreement.h"
 #include "runtime/job/Session.h"
 
 #include <algorithm>
@@ -45,6 +46,11 @@ Result<Start> fromNewestGood(const std::vector<CheckpointInfo>& all, const std::
     return start;
   return Error::badInput("'{}' has no good checkpoint: {}; start anew in another --out", directory,
                          start.damage.front());
+}
+
+/// The same checkpoint as another rank sees it.
+Result<Start> seenAs(const std::string& path, bool newest) {
+  return newest ? Result<Start>(fromNewest(path)) : fromNamed(path);
 }
 
 } // namespace
@@ -110,6 +116,22 @@ Result<Start> chooseForReading(const JobOptions& options) {
   printNote(
       fmt::format("no checkpoint in '{}': using the weights the job starts from", options.out));
   return Start();
+}
+
+Result<Start> chooseTogether(Peers& peers, const std::function<Result<Start>()>& choose) {
+  if (peers.isAlone())
+    return choose();
+  constexpr std::string_view name = "the choice of the checkpoint";
+  Start start = TITAN_TRY(peers.byFirst(name, choose));
+  const std::string path = TITAN_TRY(peers.fromFirst(name, start.checkpoint));
+  const bool newest = TITAN_TRY(peers.fromFirst(name, int64_t{start.newest})) != 0;
+  if (path.empty())
+    return start;
+  const std::string identity = TITAN_TRY(peers.agree(name, checkpoint::identityOf(path)));
+  TITAN_TRY(agreeOn(peers, name, {{fmt::format("the digest of '{}'", path), identity}}));
+  if (!peers.isFirst())
+    start = TITAN_TRY(seenAs(path, newest));
+  return start;
 }
 
 } // namespace titan

@@ -3,7 +3,9 @@
 
 #include "runtime/checkpoint/CheckpointStore.h"
 #include "runtime/job/CommandLine.h"
+#include "runtime/job/Peers.h"
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,5 +36,9 @@ Result<Start> chooseStart(const JobOptions& options, const checkpoint::Checkpoin
 /// --ckpt of `eval` and `predict`; without one the newest of the run directory, or a fresh start
 /// with a note.
 Result<Start> chooseForReading(const JobOptions& options);
+
+/// What rank 0 chooses, on all ranks; what is to be set aside stays with rank 0. Usage, naming a
+/// rank that finds another checkpoint at that path.
+Result<Start> chooseTogether(Peers& peers, const std::function<Result<Start>()>& choose);
 
 } // namespace titan

@@ -21,6 +21,9 @@ std::optional<ScalarValue> valueOf(std::string_view key, const Recipe& recipe, i
   return std::nullopt;
 }
 
+/// A control that changes from run to run of its function.
+bool isOfItsUser(std::string_view name) { return name == "valid_rows" || name == "stop"; }
+
 } // namespace
 
 Result<Controls> Controls::create(StateAccess& access, std::string_view functionName,
@@ -30,7 +33,7 @@ Result<Controls> Controls::create(StateAccess& access, std::string_view function
   if (!function)
     return Error::internal("the program has no function '{}'", functionName);
   for (const Binding& binding : function->bindings) {
-    if (binding.role != Binding::Role::Control || binding.name == "valid_rows")
+    if (binding.role != Binding::Role::Control || isOfItsUser(binding.name))
       continue;
     std::optional<ScalarValue> value = valueOf(binding.name, recipe, seed);
     const Scalar scalar = TITAN_TRY(access.scalar(placeOf(binding)));

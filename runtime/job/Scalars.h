@@ -12,8 +12,8 @@ namespace titan {
 /// The control bindings of one function and their values for this run.
 class Controls {
 public:
-  /// Internal when a control of the program is no recipe key this runtime knows. "valid_rows" is
-  /// left to its user.
+  /// Internal when a control of the program is no recipe key this runtime knows. "valid_rows" and
+  /// "stop" are left to their users.
   static Result<Controls> create(StateAccess& access, std::string_view function,
                                  const Recipe& recipe, int64_t seed);
   void write() const;

@@ -1,5 +1,6 @@
 #include "runtime/job/Session.h"
 
+#include "runtime/job/Agreement.h"
 #include "runtime/job/Overrides.h"
 #include "runtime/program/Process.h"
 
@@ -25,27 +26,54 @@ Result<std::vector<Program>> readPrograms(const JobImage& image) {
   return programs;
 }
 
+/// What could compute products.
+Fact libraryHere(const Program& program, const std::string& gemm) {
+  Fact fact{"oneDNN", "not used"};
+  if (program.libraryCalls.empty() || gemm == "generated")
+    return fact;
+  const ProductLibrary library = findProductLibrary();
+  fact.value = library.found ? library.version : "not found";
+  return fact;
+}
+
 } // namespace
 
-Result<std::unique_ptr<Session>> Session::open(const JobOptions& options, const JobImage& image) {
-  std::unique_ptr<Session> session(new Session(options, image));
+Result<std::unique_ptr<Session>> Session::open(const JobOptions& options, const JobImage& image,
+                                               int64_t started, Peers& peers) {
+  std::unique_ptr<Session> session(new Session(options, image, peers));
   std::vector<Program> programs = TITAN_TRY(readPrograms(image));
   const size_t chosen = TITAN_TRY(chooseProgram(programs));
   session->program_ = std::move(programs[chosen]);
   session->kernels_ = image.programs[chosen].kernels;
   session->recipe_ = TITAN_TRY(recipeOfRun(session->program_, options));
-  // Plan and info explain a job on any machine.
-  if (options.command != JobCommand::Plan && options.command != JobCommand::Info)
+  if (!explains(options.command)) {
+    TITAN_TRY(checkRankCount(session->program_, started, image.executable, options.command));
     TITAN_TRY(checkMachine(session->program_));
+  }
   session->threads_ = options.threads > 0 ? options.threads : allowedCpus();
   return session;
 }
 
 Status Session::start(uint64_t seed, const std::string& savedGemm) {
-  pool_ = TITAN_TRY(ThreadPool::create(threads_));
-  const DeviceRequest request{program_, kernels_, *pool_, options_->gemm, savedGemm};
+  if (!peers_->isAlone())
+    TITAN_TRY(agreeOn(*peers_, "the product library", {libraryHere(program_, options_->gemm)}));
+  if (!peers_->pool())
+    ownPool_ = TITAN_TRY(ThreadPool::create(threads_));
+  pool_ = ownPool_ ? ownPool_.get() : peers_->pool();
+  // Devices meet while they are made, so that a failure here is told by fail() alone.
+  const DeviceRequest request{program_,       kernels_,  *pool_,
+                              options_->gemm, savedGemm, {peers_->communicator(), peers_->rank()}};
   device_ = TITAN_TRY(image_->chooseDevice ? image_->chooseDevice(request) : chooseDevice(request));
   executor_.emplace(program_, *device_.device);
+  TITAN_TRY(peers_->agree("the first weights", initialize(seed)));
+  if (options_->poison) {
+    poisoner_ = TITAN_TRY(Poisoner::create(program_, *device_.device));
+    executor_->setObserver(poisoner_.get());
+  }
+  return {};
+}
+
+Status Session::initialize(uint64_t seed) {
   InitialStateSources sources;
   sources.payload = image_->payload;
   for (const std::string& directory :
@@ -55,12 +83,7 @@ Status Session::start(uint64_t seed, const std::string& savedGemm) {
       break;
     }
   sources.seed = seed;
-  TITAN_TRY(executor_->initialize(sources, *pool_));
-  if (options_->poison) {
-    poisoner_ = TITAN_TRY(Poisoner::create(program_, *device_.device));
-    executor_->setObserver(poisoner_.get());
-  }
-  return {};
+  return executor_->initialize(sources, *pool_);
 }
 
 Status Session::checkMemory() const { return poisoner_ ? poisoner_->check() : Status(); }
@@ -74,6 +97,11 @@ checkpoint::ProgramInfo Session::describe() const {
 
 checkpoint::LoadRequest Session::loadRequest() {
   return {checkpoint::destinations(access()), describe()};
+}
+
+void Session::note(const std::string& message) const {
+  if (peers_->isFirst())
+    printNote(message);
 }
 
 void printNote(const std::string& message) { tell("note: {}\n", message); }

@@ -7,6 +7,7 @@
 #include "runtime/job/ChooseDevice.h"
 #include "runtime/job/CommandLine.h"
 #include "runtime/job/JobImage.h"
+#include "runtime/job/Peers.h"
 #include "runtime/program/Recipe.h"
 
 #include <map>
@@ -19,12 +20,15 @@ namespace titan {
 class Session {
 public:
   /// Reads the program and checks the CPU: what every command needs, and all that plan and info
-  /// need.
-  static Result<std::unique_ptr<Session>> open(const JobOptions& options, const JobImage& image);
+  /// need. `peers` outlives the session and may be connected later, before start(). Usage: the
+  /// program is for another number of ranks than `started`.
+  static Result<std::unique_ptr<Session>> open(const JobOptions& options, const JobImage& image,
+                                               int64_t started, Peers& peers);
 
   /// Threads, device and initial state. `savedGemm` is the choice of the run that is
   /// continued, or empty:
   /// --gemm=auto follows it, so that a resumed run computes the same bits. May be called once.
+  /// Fails on all ranks where one of them cannot start, or would compute with another library.
   Status start(uint64_t seed, const std::string& savedGemm);
 
   /// With --poison: Internal if a command wrote where the plan gives nothing.
@@ -35,6 +39,9 @@ public:
   const Program& program() const { return program_; }
   const Recipe& recipe() const { return recipe_; }
   Recipe& recipe() { return recipe_; }
+  Peers& peers() const { return *peers_; }
+  /// `note: ...` on stderr, from rank 0.
+  void note(const std::string& message) const;
   int threads() const { return threads_; }
   ThreadPool& pool() { return *pool_; } ///< once started
   Executor& executor() { return *executor_; }
@@ -49,15 +56,19 @@ public:
   checkpoint::LoadRequest loadRequest();
 
 private:
-  Session(const JobOptions& options, const JobImage& image) : options_(&options), image_(&image) {}
+  Status initialize(uint64_t seed);
+  Session(const JobOptions& options, const JobImage& image, Peers& peers)
+      : options_(&options), image_(&image), peers_(&peers) {}
 
   const JobOptions* options_;
   const JobImage* image_;
+  Peers* peers_;
   Program program_; ///< the one of the image that runs here
   std::span<const KernelFunction> kernels_;
   Recipe recipe_;
   int threads_ = 1;
-  std::unique_ptr<ThreadPool> pool_;
+  std::unique_ptr<ThreadPool> ownPool_; ///< where the peers have none
+  ThreadPool* pool_ = nullptr;
   ChosenDevice device_;
   std::optional<Executor> executor_;
   std::unique_ptr<Poisoner> poisoner_;

@@ -1,5 +1,6 @@
 #include "runtime/job/Train.h"
 
+#include "runtime/job/Agreement.h"
 #include "runtime/job/Overrides.h"
 #include "runtime/job/Resume.h"
 #include "runtime/job/Trainer.h"
@@ -11,13 +12,18 @@ namespace {
 
 /// The first line of a run: what trains on what.
 void printHeader(const Session& session) {
+  if (!session.peers().isFirst())
+    return;
   const Program& program = session.program();
+  const Recipe& recipe = session.recipe();
   int64_t parameters = 0;
   for (const State& state : program.states)
     parameters += state.kind == StateKind::Param ? elementCount(state.shape) : 0;
-  tell("{}: {} parameters, batch {} = {} x {}, {} threads, {}, arena {}\n", program.model,
-       parameters, session.recipe().batch.global, session.recipe().globalMicrobatches(),
-       session.recipe().batch.micro, session.threads(),
+  const int64_t ranks = session.peers().count();
+  const std::string each = ranks > 1 ? "each of " + describeRanks(program.mesh) + ": " : "";
+  tell("{}: {} parameters, batch {} = {} x {}, {}{} threads, {}, arena {}\n", program.model,
+       parameters, recipe.batch.global, recipe.globalMicrobatches(), recipe.batch.micro, each,
+       session.threads(),
        session.device().gemmVersion.empty() ? session.gemm() + " products"
                                             : "products by oneDNN " + session.device().gemmVersion,
        readableBytes(program.arenaBytes));
@@ -37,9 +43,10 @@ Status adoptSeed(Session& session, const Start& start) {
   return {};
 }
 
-void noteDataDifferences(const checkpoint::DataInfo& saved, const checkpoint::DataInfo& current) {
+void noteDataDifferences(const Session& session, const checkpoint::DataInfo& saved,
+                         const checkpoint::DataInfo& current) {
   if (saved.digest != current.digest || saved.length != current.length)
-    printNote(
+    session.note(
         fmt::format("the training data differs from the run's: {} samples (digest {}) were {} ({})",
                     current.length, current.digest, saved.length, saved.digest));
 }
@@ -66,12 +73,13 @@ Result<checkpoint::InitInfo> loadStart(Session& session, const Start& start,
       report = TITAN_TRY(checkpoint::loadLatest(options.out, session.loadRequest()));
     else
       report = TITAN_TRY(checkpoint::load(start.checkpoint, session.loadRequest()));
-    tell("resumed from {} at step {}\n", start.checkpoint, report->manifest.step);
+    if (session.peers().isFirst())
+      tell("resumed from {} at step {}\n", start.checkpoint, report->manifest.step);
     for (const std::string& message : report->notes)
-      printNote(message);
-    noteDataDifferences(report->manifest.data, data);
+      session.note(message);
+    noteDataDifferences(session, report->manifest.data, data);
     if (!options.init.empty() && options.init != report->manifest.init.source)
-      printNote(fmt::format("--init {} is for a fresh run and was not read", options.init));
+      session.note(fmt::format("--init {} is for a fresh run and was not read", options.init));
     return report->manifest.init;
   }
   if (options.init.empty())
@@ -79,51 +87,82 @@ Result<checkpoint::InitInfo> loadStart(Session& session, const Start& start,
   checkpoint::InitReport report = TITAN_TRY(checkpoint::loadWeights(
       options.init, {checkpoint::destinations(session.access()), options.fresh, options.renames}));
   for (const std::string& message : report.notes)
-    printNote(message);
+    session.note(message);
   return std::move(report.init);
 }
 
-Result<std::unique_ptr<Dataset>> openEvalData(Session& session) {
+struct RunData {
+  std::unique_ptr<Dataset> train;
+  std::unique_ptr<Dataset> eval; ///< null: the run does not evaluate
+};
+
+Result<RunData> openData(const Session& session) {
   const Recipe& recipe = session.recipe();
+  RunData data;
+  data.train = TITAN_TRY(openFunctionData(session.program(), "step", recipe));
   if (recipe.train.evalEvery == 0)
-    return std::unique_ptr<Dataset>();
+    return data;
   if (recipe.data.eval.empty())
     return Error::badInput("train.eval_every = {}, but data.eval names no file",
                            recipe.train.evalEvery);
-  return openFunctionData(session.program(), "eval", recipe);
+  data.eval = TITAN_TRY(openFunctionData(session.program(), "eval", recipe));
+  return data;
+}
+
+/// All ranks read the same bytes.
+Status agreeOnData(Peers& peers, const RunData& data) {
+  std::vector<Fact> facts = {factOf("data.train", *data.train)};
+  if (data.eval)
+    facts.push_back(factOf("data.eval", *data.eval));
+  return agreeOn(peers, "the data", facts);
+}
+
+/// The run directory, locked; rank 0 has it for all.
+Result<std::optional<checkpoint::CheckpointStore>> openStore(Session& session) {
+  using Store = checkpoint::CheckpointStore;
+  std::optional<Store> store =
+      TITAN_TRY(session.peers().byFirst("the lock on --out", [&]() -> Result<std::optional<Store>> {
+        return std::optional(TITAN_TRY(Store::open(session.options().out)));
+      }));
+  TITAN_TRY(checkIsShared(session.peers(), session.options().out));
+  return store;
 }
 
 } // namespace
 
 Status trainJob(Session& session) {
   const JobOptions& options = session.options();
+  Peers& peers = session.peers();
   // Whatever can be wrong with the input shows before the run directory is touched.
-  std::unique_ptr<Dataset> trainData =
-      TITAN_TRY(openFunctionData(session.program(), "step", session.recipe()));
-  std::unique_ptr<Dataset> evalData = TITAN_TRY(openEvalData(session));
-  checkpoint::CheckpointStore store = TITAN_TRY(checkpoint::CheckpointStore::open(options.out));
-  const Start start = TITAN_TRY(chooseStart(options, store));
-  TITAN_TRY(adoptSeed(session, start));
+  RunData data = TITAN_TRY(peers.agree("the data", openData(session)));
+  TITAN_TRY(agreeOnData(peers, data));
+  std::optional<checkpoint::CheckpointStore> store = TITAN_TRY(openStore(session));
+  const Start start =
+      TITAN_TRY(chooseTogether(peers, [&] { return chooseStart(options, *store); }));
+  TITAN_TRY(peers.together(adoptSeed(session, start)));
   const int64_t seed = session.recipe().train.seed;
   TITAN_TRY(session.start(static_cast<uint64_t>(seed), start.gemm(session.program().target.kind)));
 
   printHeader(session);
   RunIdentity identity;
-  identity.data = {fmt::format("{:016x}", trainData->digest()), trainData->size(), seed};
+  identity.data = {fmt::format("{:016x}", data.train->digest()), data.train->size(), seed};
   identity.program = session.describe();
-  identity.init = TITAN_TRY(loadStart(session, start, identity.data));
-  TITAN_TRY(setAside(store, start));
+  identity.init = TITAN_TRY(peers.agree("the load", loadStart(session, start, identity.data)));
+  TITAN_TRY(peers.byFirst("setting aside", [&] { return setAside(*store, start); }));
   const int64_t step = TITAN_TRY(counter(session.access(), "step")).count();
   if (!start.checkpoint.empty() && step >= session.recipe().train.steps) {
-    printNote(fmt::format(
+    session.note(fmt::format(
         "the run is at step {}, train.steps = {}: nothing to do, raise --steps to go on", step,
         session.recipe().train.steps));
     return {};
   }
 
-  std::unique_ptr<Trainer> trainer = TITAN_TRY(Trainer::create(
-      session, store, std::move(trainData), std::move(evalData), std::move(identity)));
+  std::unique_ptr<Trainer> trainer = TITAN_TRY(peers.agree(
+      "the preflight", Trainer::create(session, store ? &*store : nullptr, std::move(data.train),
+                                       std::move(data.eval), std::move(identity))));
   TITAN_TRY(trainer->run());
+  if (!peers.isFirst())
+    return {};
   const std::string skipped = trainer->skippedSteps();
   fmt::print("step {}  loss {:.6g}{}  checkpoint {}\n", trainer->step(), trainer->loss(),
              skipped.empty() ? "" : "  " + skipped, trainer->savedPath());

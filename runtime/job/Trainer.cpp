@@ -26,22 +26,26 @@ bool isFloating(DType dtype) {
   return dtype == DType::F32 || dtype == DType::F64 || dtype == DType::BF16;
 }
 
-/// Why the last step was skipped, as far as inputs and state show, and what to do.
-Result<std::string> culprit(StateAccess& access, const StepMetrics& metrics) {
-  if (metrics.skipped == Skip::NoValidTargets)
-    return std::string("the last batch has no valid target, every one is loss.ignore_index: check "
-                       "the targets and loss.ignore_index");
-  constexpr std::string_view advice = ": lower optimizer.lr or check the data";
-  const auto holdsOthers = [&](DType dtype, const Place& place) -> Result<bool> {
-    return isFloating(dtype) && !TITAN_TRY(allFinite(dtype, access.source(place)));
-  };
+constexpr std::string_view advice = ": lower optimizer.lr or check the data";
+
+Result<bool> holdsNonFinite(StateAccess& access, DType dtype, const Place& place) {
+  return isFloating(dtype) && !TITAN_TRY(allFinite(dtype, access.source(place)));
+}
+
+/// The input of this rank that made the last step's loss or gradients non-finite, or nothing.
+Result<std::string> inputCulprit(StateAccess& access) {
   for (const Binding& binding : access.program().findFunction("step")->bindings)
     if (binding.role == Binding::Role::Input &&
-        TITAN_TRY(holdsOthers(binding.dtype, placeOf(binding))))
+        TITAN_TRY(holdsNonFinite(access, binding.dtype, placeOf(binding))))
       return fmt::format("input '{}' of the last batch holds non-finite values{}", binding.name,
                          advice);
+  return std::string();
+}
+
+/// The same, where the inputs are fine.
+Result<std::string> stateCulprit(StateAccess& access, const StepMetrics& metrics) {
   for (const State& state : access.program().states)
-    if (TITAN_TRY(holdsOthers(state.dtype, placeOf(state))))
+    if (TITAN_TRY(holdsNonFinite(access, state.dtype, placeOf(state))))
       return fmt::format("'{}' holds non-finite values{}", state.name, advice);
   return std::isfinite(metrics.loss)
              ? fmt::format("the gradient norm is {}{}", metrics.gradNorm, advice)
@@ -50,9 +54,9 @@ Result<std::string> culprit(StateAccess& access, const StepMetrics& metrics) {
 
 } // namespace
 
-Trainer::Trainer(Session& session, checkpoint::CheckpointStore& store, Batches batches,
+Trainer::Trainer(Session& session, checkpoint::CheckpointStore* store, Batches batches,
                  RunIdentity identity)
-    : session_(&session), store_(&store), batches_(std::move(batches)),
+    : session_(&session), store_(store), batches_(std::move(batches)),
       identity_(std::move(identity)) {}
 
 Status Trainer::findScalars() {
@@ -62,13 +66,46 @@ Status Trainer::findScalars() {
   lr_ = TITAN_TRY(metric(access, "step", "lr"));
   stepCounter_ = TITAN_TRY(counter(access, "step"));
   skippedCounter_ = TITAN_TRY(counter(access, "skipped"));
+  if (const std::optional<Place> place = access.binding("step", "stop"))
+    stop_ = TITAN_TRY(access.scalar(*place));
+  stops_ = TITAN_TRY(metric(access, "step", "stop"));
   step_ = stepCounter_.count();
   skipped_ = skippedCounter_.count();
   return {};
 }
 
+Status Trainer::openLog() {
+  const Recipe& recipe = session_->recipe();
+  const auto ranks = static_cast<double>(session_->peers().count());
+  log_ = TITAN_TRY(RunLog::open(
+      store_->directory(),
+      {.firstStep = step_,
+       .steps = recipe.train.steps,
+       .logEvery = recipe.train.logEvery,
+       .flopsPerStep = session_->program().findFunction("step")->modelFlops,
+       .peakFlops = ranks * session_->device().measureProducts(productType(session_->program()))}));
+  return {};
+}
+
+Status Trainer::openLoader() {
+  StateAccess& access = session_->access();
+  const Dataset& dataset = batches_.dataset();
+  const LoaderOptions options =
+      loaderOptions(batches_, session_->recipe(), session_->peers().rank());
+  const auto position = static_cast<uint64_t>(TITAN_TRY(counter(access, "samples")).count());
+  if (DirectLoader::suits(dataset, batches_.sinks())) {
+    loader_ = std::make_unique<DirectLoader>(dataset, options, position, session_->pool());
+    return {};
+  }
+  const int64_t slot = BatchSlot::bytesFor(dataset, options.rows());
+  loader_ = std::make_unique<PrefetchLoader>(
+      dataset, options, position,
+      TITAN_TRY(access.hostBuffer(PrefetchLoader::depthFor(slot) * slot)));
+  return {};
+}
+
 Result<std::unique_ptr<Trainer>> Trainer::create(Session& session,
-                                                 checkpoint::CheckpointStore& store,
+                                                 checkpoint::CheckpointStore* store,
                                                  std::unique_ptr<Dataset> trainData,
                                                  std::unique_ptr<Dataset> evalData,
                                                  RunIdentity identity) {
@@ -79,42 +116,31 @@ Result<std::unique_ptr<Trainer>> Trainer::create(Session& session,
       new Trainer(session, store, std::move(batches), std::move(identity)));
   Trainer& t = *trainer;
   TITAN_TRY(t.findScalars());
-  TITAN_TRY(store.preflight(TITAN_TRY(t.saveRequest()), recipe.checkpoint.keep));
+  TITAN_TRY(session.peers().byFirst("the preflight", [&]() -> Status {
+    return store->preflight(TITAN_TRY(t.saveRequest()), recipe.checkpoint.keep);
+  }));
   t.controls_ = TITAN_TRY(Controls::create(access, "step", recipe, recipe.train.seed));
   if (evalData)
     t.evaluator_ = TITAN_TRY(Evaluator::create(session, std::move(evalData)));
-  t.log_ = TITAN_TRY(RunLog::open(
-      store.directory(),
-      {.firstStep = t.step_,
-       .steps = recipe.train.steps,
-       .logEvery = recipe.train.logEvery,
-       .flopsPerStep = session.program().findFunction("step")->modelFlops,
-       .peakFlops = session.device().measureProducts(productType(session.program()))}));
-  const Dataset& dataset = t.batches_.dataset();
-  t.last_.samples = t.batches_.samples();
-  t.last_.tokens = t.batches_.samples() * dataset.tokensPerSample();
+  TITAN_TRY(session.peers().byFirst("the start of the log", [&] { return t.openLog(); }));
+  t.last_.samples = t.batches_.globalSamples();
+  t.last_.tokens = t.last_.samples * t.batches_.dataset().tokensPerSample();
   t.last_.memoryBytes = session.program().arenaBytes + session.device().outsideBytes;
-  const LoaderOptions loader{.micro = t.batches_.samples(),
-                             .seed = static_cast<uint64_t>(recipe.train.seed),
-                             .shuffle = recipe.data.shuffle};
-  const auto position = static_cast<uint64_t>(TITAN_TRY(counter(access, "samples")).count());
-  if (DirectLoader::suits(dataset, t.batches_.sinks())) {
-    t.loader_ = std::make_unique<DirectLoader>(dataset, loader, position, session.pool());
-  } else {
-    const int64_t slot = BatchSlot::bytesFor(dataset, loader.rows());
-    t.loader_ = std::make_unique<PrefetchLoader>(
-        dataset, loader, position,
-        TITAN_TRY(access.hostBuffer(PrefetchLoader::depthFor(slot) * slot)));
-  }
+  TITAN_TRY(t.openLoader());
   if (t.step_ > 0)
     t.savedStep_ = t.step_;
   return trainer;
 }
 
+/// Ranks leave after the step whose metrics say that one of them was asked to.
+bool Trainer::isToStop() const {
+  return stops_.exists() ? stops_.count() > 0 : signals_.received() != 0;
+}
+
 Status Trainer::run() {
   const Recipe& recipe = session_->recipe();
   stepStart_ = Clock::now();
-  while (step_ < recipe.train.steps && signals_.received() == 0) {
+  while (step_ < recipe.train.steps && !isToStop()) {
     TITAN_TRY(oneStep());
     const bool evaluates = evaluator_ && step_ % recipe.train.evalEvery == 0;
     const bool saves = recipe.checkpoint.every > 0 && step_ % recipe.checkpoint.every == 0;
@@ -128,8 +154,10 @@ Status Trainer::run() {
   if (savedStep_ != step_)
     TITAN_TRY(save());
   log_.finish();
-  if (signals_.received() != 0 && step_ < recipe.train.steps)
-    log_.note(fmt::format("stopped by {} after step {}", signals_.name(), step_));
+  if (isToStop() && step_ < recipe.train.steps)
+    log_.note(fmt::format("stopped by {} after step {}",
+                          signals_.received() != 0 ? signals_.name() : "a signal to another rank",
+                          step_));
   return {};
 }
 
@@ -137,6 +165,9 @@ Status Trainer::oneStep() {
   Executor& executor = session_->executor();
   TITAN_TRY(loader_->next(batches_.sinks()));
   controls_->write();
+  if (stop_.exists())
+    stop_.write(int64_t{signals_.received() != 0});
+  session_->peers().setStep(step_ + 1);
   TITAN_TRY(executor.run("step"));
   const int64_t skipped = skippedCounter_.count();
   last_.step = step_ = stepCounter_.count();
@@ -175,15 +206,29 @@ std::string Trainer::skippedSteps() const {
   return all == 0 ? "" : fmt::format("skipped {} of {} steps ({})", all, stepsRun_, causes);
 }
 
+/// Why the last step was skipped, as far as inputs and state show, and what to do.
+Result<std::string> Trainer::culprit() {
+  if (last_.skipped == Skip::NoValidTargets)
+    return std::string("the last batch has no valid target, every one is loss.ignore_index: check "
+                       "the targets and loss.ignore_index");
+  Peers& peers = session_->peers();
+  const std::vector<std::string> inputs = TITAN_TRY(peers.exchange(
+      "the search for non-finite values", TITAN_TRY(inputCulprit(session_->access()))));
+  for (size_t rank = 0; rank < inputs.size(); ++rank)
+    if (!inputs[rank].empty())
+      return peers.isAlone() ? inputs[rank] : fmt::format("rank {}: {}", rank, inputs[rank]);
+  return stateCulprit(session_->access(), last_);
+}
+
 Status Trainer::checkSkipped() {
   skippedInARow_ = last_.skipped != Skip::No ? skippedInARow_ + 1 : 0;
   const int64_t limit = session_->recipe().train.nonFiniteLimit;
   if (limit == 0 || skippedInARow_ < limit)
     return {};
   log_.finish();
-  return Error::runFailed(
+  return session_->peers().together(Error::runFailed(
       "the updates of steps {} to {} were skipped, train.non_finite_limit = {}: {}",
-      step_ - skippedInARow_ + 1, step_, limit, TITAN_TRY(culprit(session_->access(), last_)));
+      step_ - skippedInARow_ + 1, step_, limit, TITAN_TRY(culprit())));
 }
 
 Status Trainer::evaluate() {
@@ -203,8 +248,11 @@ Result<checkpoint::SaveRequest> Trainer::saveRequest() const {
 }
 
 Status Trainer::save() {
-  checkpoint::SaveReport report =
-      TITAN_TRY(store_->save(TITAN_TRY(saveRequest()), session_->recipe().checkpoint.keep));
+  // Nobody goes on after a failed save.
+  const checkpoint::SaveReport report = TITAN_TRY(session_->peers().byFirst(
+      fmt::format("save {}", step_), [&]() -> Result<checkpoint::SaveReport> {
+        return store_->save(TITAN_TRY(saveRequest()), session_->recipe().checkpoint.keep);
+      }));
   savedStep_ = step_;
   savedPath_ = report.path;
   for (const std::string& message : report.notes)

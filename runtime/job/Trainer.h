@@ -27,13 +27,13 @@ struct RunIdentity {
 class Trainer {
 public:
   /// The session has been started and its state loaded; `evalData` may be null. Runs the store's
-  /// preflight and opens the metrics files of the run directory.
+  /// preflight and opens the metrics files of the run directory. Rank 0 alone has a store.
   static Result<std::unique_ptr<Trainer>>
-  create(Session& session, checkpoint::CheckpointStore& store, std::unique_ptr<Dataset> trainData,
+  create(Session& session, checkpoint::CheckpointStore* store, std::unique_ptr<Dataset> trainData,
          std::unique_ptr<Dataset> evalData, RunIdentity identity);
 
-  /// To the recipe's last step or a stop signal, then saves. RunFailed: too many skipped steps in a
-  /// row, a failed save.
+  /// To the recipe's last step or a stop signal to any rank, then saves. All ranks make the same
+  /// steps. RunFailed: too many skipped steps in a row, a failed save, a lost rank.
   Status run();
 
   int64_t step() const { return step_; }
@@ -44,20 +44,24 @@ public:
   const std::string& savedPath() const { return savedPath_; }
 
 private:
-  Trainer(Session& session, checkpoint::CheckpointStore& store, Batches batches,
+  Trainer(Session& session, checkpoint::CheckpointStore* store, Batches batches,
           RunIdentity identity);
 
   using Clock = std::chrono::steady_clock;
 
   Status findScalars();
+  Status openLog();
+  Status openLoader();
+  bool isToStop() const;
   Status oneStep();
   Status checkSkipped();
+  Result<std::string> culprit();
   Status evaluate();
   Status save();
   Result<checkpoint::SaveRequest> saveRequest() const;
 
   Session* session_;
-  checkpoint::CheckpointStore* store_;
+  checkpoint::CheckpointStore* store_; ///< null: another rank saves
   Batches batches_;
   RunIdentity identity_;
   StopSignals signals_;
@@ -66,6 +70,7 @@ private:
   std::unique_ptr<BatchStream> loader_;
   RunLog log_;
   Scalar loss_, gradNorm_, lr_, stepCounter_, skippedCounter_;
+  Scalar stop_, stops_; ///< does this rank ask to stop; how many do. Of more than one rank only
   StepMetrics last_;
   Clock::time_point
       stepStart_; ///< end of the step before; what a step logs counts for the next one

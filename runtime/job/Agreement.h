@@ -1,0 +1,41 @@
+// What all ranks of a job must have alike, and how they find that they do not.
+#pragma once
+
+#include "runtime/data/Dataset.h"
+#include "runtime/job/Peers.h"
+#include "runtime/job/Session.h"
+
+#include <string>
+#include <vector>
+
+namespace titan {
+
+/// One thing that may differ between ranks: "optimizer.lr", "0.001".
+struct Fact {
+  std::string name, value;
+  bool operator==(const Fact&) const = default;
+};
+
+/// Usage, on all ranks: what differs from rank 0, as "rank 1: optimizer.lr = 0.0001, rank 0:
+/// 0.001". Every rank brings the same names.
+Status agreeOn(Peers& peers, std::string_view name, const std::vector<Fact>& facts);
+
+/// The command with its flags, the program, and each key of the recipe of this run.
+std::vector<Fact> factsOf(const Session& session);
+
+/// A data set's length and digest.
+Fact factOf(std::string name, const Dataset& dataset);
+
+/// "4 ranks (replicate 2 x shard 2)"; "1 rank".
+std::string describeRanks(std::span<const MeshAxis> mesh);
+
+/// Usage where `program` runs on another number of ranks than were started, with how to start it.
+/// `job` is the name by which it was called.
+Status checkRankCount(const Program& program, int64_t started, const std::string& job,
+                      JobCommand command);
+
+/// Do all ranks see the run directory that rank 0 has locked? Environment, naming a rank that does
+/// not.
+Status checkIsShared(Peers& peers, const std::string& directory);
+
+} // namespace titan
