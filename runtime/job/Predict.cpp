@@ -1,6 +1,7 @@
 #include "runtime/job/Predict.h"
 
 #include "runtime/data/NpzWriter.h"
+#include "runtime/job/Agreement.h"
 #include "runtime/job/Batches.h"
 #include "runtime/job/Evaluate.h"
 #include "runtime/job/Scalars.h"
@@ -53,11 +54,35 @@ std::span<const char> widen(std::span<const char> bytes, std::string& wide) {
   return wide;
 }
 
+/// The first `rows` rows of output number `i` of every rank's batch, in the order of the ranks.
+Status append(Session& session, const Output& output, int64_t rows, size_t i, NpzWriter* file) {
+  Peers& peers = session.peers();
+  StateAccess& access = session.access();
+  const ByteSource valid = access.source(placeOf(*output.binding)).part(0, rows * output.rowBytes);
+  std::string wide;
+  const auto write = [&](std::span<const char> piece) {
+    return file->append(i, output.binding->dtype == DType::BF16 ? widen(piece, wide) : piece);
+  };
+  if (peers.isAlone())
+    return valid.forEachPiece(write);
+  std::string mine;
+  TITAN_TRY(valid.forEachPiece([&](std::span<const char> piece) -> Status {
+    mine.append(piece.data(), piece.size());
+    return {};
+  }));
+  for (const std::string& part : TITAN_TRY(peers.exchange("the outputs of a batch", mine)))
+    if (file)
+      TITAN_TRY(write(part));
+  return {};
+}
+
 } // namespace
 
 Status predictJob(Session& session) {
-  std::unique_ptr<Dataset> dataset =
-      TITAN_TRY(openFunctionData(session.program(), "predict", session.recipe()));
+  Peers& peers = session.peers();
+  std::unique_ptr<Dataset> dataset = TITAN_TRY(
+      peers.agree("the data", openFunctionData(session.program(), "predict", session.recipe())));
+  TITAN_TRY(agreeOn(peers, "the data", {factOf("data.eval", *dataset)}));
   TITAN_TRY(startForReading(session));
   Executor& executor = session.executor();
   StateAccess& access = session.access();
@@ -70,27 +95,21 @@ Status predictJob(Session& session) {
   for (const Output& output : outputs)
     heads.push_back(output.head(batches.dataset().size()));
   // What does not fit on the disk is refused before the work.
-  std::unique_ptr<NpzWriter> file = TITAN_TRY(NpzWriter::create(session.options().output, heads));
-  BatchLoader loader(batches.dataset(), {.micro = batches.samples(), .seed = 0, .shuffle = false});
-  std::string wide;
-  int64_t samples = 0;
-  for (;;) {
-    const int64_t rows = TITAN_TRY(batches.fillSequential(loader, samples));
-    if (rows == 0)
-      break;
+  std::unique_ptr<NpzWriter> file = TITAN_TRY(peers.byFirst(
+      "the output file", [&] { return NpzWriter::create(session.options().output, heads); }));
+  const BatchLoader loader(batches.dataset(), {.micro = batches.samples(), .shuffle = false});
+  const int64_t samples = batches.dataset().size(), rows = batches.samples();
+  // Each rank computes a batch of every round, and rank 0 writes them in order.
+  for (int64_t round = 0; round < samples; round += rows * peers.count()) {
+    const int64_t valid = TITAN_TRY(batches.fillSequential(loader, round + peers.rank() * rows));
     controls.write();
     TITAN_TRY(executor.run("predict"));
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      const Binding& binding = *outputs[i].binding;
-      const ByteSource valid = access.source(placeOf(binding)).part(0, rows * outputs[i].rowBytes);
-      TITAN_TRY(valid.forEachPiece([&](std::span<const char> piece) {
-        return file->append(i, binding.dtype == DType::BF16 ? widen(piece, wide) : piece);
-      }));
-    }
-    samples += rows;
+    for (size_t i = 0; i < outputs.size(); ++i)
+      TITAN_TRY(append(session, outputs[i], valid, i, file.get()));
   }
-  TITAN_TRY(file->finish());
-  fmt::print("{} samples -> {}\n", samples, session.options().output);
+  TITAN_TRY(peers.byFirst("the output file", [&] { return file->finish(); }));
+  if (peers.isFirst())
+    fmt::print("{} samples -> {}\n", samples, session.options().output);
   return {};
 }
 

@@ -25,8 +25,8 @@ double secondsSince(Clock::time_point start) {
 } // namespace
 
 Status profileJob(Session& session) {
-  std::unique_ptr<Dataset> dataset =
-      TITAN_TRY(openFunctionData(session.program(), "step", session.recipe()));
+  std::unique_ptr<Dataset> dataset = TITAN_TRY(session.peers().agree(
+      "the data", openFunctionData(session.program(), "step", session.recipe())));
   const auto seed = static_cast<uint64_t>(session.recipe().train.seed);
   TITAN_TRY(session.start(seed, {}));
   Executor& executor = session.executor();
@@ -35,9 +35,8 @@ Status profileJob(Session& session) {
       TITAN_TRY(Controls::create(access, "step", session.recipe(), session.recipe().train.seed));
   const Batches batches = TITAN_TRY(Batches::create(std::move(dataset), access, "step"));
   const Scalar consumed = TITAN_TRY(counter(access, "samples"));
-  const BatchLoader loader(
-      batches.dataset(),
-      {.micro = batches.samples(), .seed = seed, .shuffle = session.recipe().data.shuffle});
+  const BatchLoader loader(batches.dataset(),
+                           loaderOptions(batches, session.recipe(), session.peers().rank()));
   Measurement m;
   m.steps = session.options().steps.value_or(defaultSteps);
   auto steps = [&](int64_t count) -> Result<double> {
@@ -63,6 +62,8 @@ Status profileJob(Session& session) {
   TITAN_TRY(steps(1));
   m.recorded = recorder.figures();
   executor.setObserver(nullptr);
+  if (!session.peers().isFirst())
+    return {};
   m.rows = profiler.rows();
   m.limits = session.device().measureLimits(productType(session.program()));
 

@@ -71,6 +71,8 @@ private:
 
 Result<std::vector<int64_t>> promptTokens(const JobOptions& options, bool bytes,
                                           int64_t vocabulary) {
+  if (bytes && options.prompt && options.prompt->empty())
+    return Error::usage("--prompt is empty: a model continues at least one byte");
   if (bytes) // a text starts where a line starts
     return bytesOf(options.prompt.value_or("\n"));
   std::vector<int64_t> tokens = TITAN_TRY(idsOf(options.prompt.value_or(""), vocabulary));
@@ -83,11 +85,12 @@ Result<std::vector<int64_t>> promptTokens(const JobOptions& options, bool bytes,
 
 Status sampleJob(Session& session) {
   const JobOptions& options = session.options();
-  TokenModel model = TITAN_TRY(TokenModel::create(session.program(), session.recipe()));
+  Peers& peers = session.peers();
+  TokenModel model =
+      TITAN_TRY(peers.agree("the model", TokenModel::create(session.program(), session.recipe())));
   const bool bytes = model.vocabulary == byteVocabulary && !options.ids;
-  std::vector<int64_t> tokens = TITAN_TRY(promptTokens(options, bytes, model.vocabulary));
-  if (tokens.empty())
-    return Error::usage("--prompt is empty: a model continues at least one byte");
+  std::vector<int64_t> tokens =
+      TITAN_TRY(peers.agree("the prompt", promptTokens(options, bytes, model.vocabulary)));
   TITAN_TRY(startForReading(session));
   TokenPredictor predictor = TITAN_TRY(TokenPredictor::create(session, std::move(model)));
   Sampler sampler({.temperature = options.temperature,
@@ -95,14 +98,19 @@ Status sampleJob(Session& session) {
                    .seed = static_cast<uint64_t>(options.sampleSeed)});
 
   TokenWriter writer(bytes);
+  const auto write = [&](int64_t token) {
+    return peers.isFirst() ? writer.write(token) : Status();
+  };
   for (int64_t token : tokens)
-    TITAN_TRY(writer.write(token));
+    TITAN_TRY(write(token));
   for (int64_t i = 0; i < options.tokens; ++i) {
     const std::span<const float> logits = TITAN_TRY(predictor.next(tokens));
-    tokens.push_back(TITAN_TRY(sampler.draw(logits, static_cast<uint64_t>(i))));
-    TITAN_TRY(writer.write(tokens.back()));
+    const int64_t token = TITAN_TRY(sampler.draw(logits, static_cast<uint64_t>(i)));
+    // All ranks run one text; should their logits differ, that of rank 0 counts.
+    tokens.push_back(TITAN_TRY(peers.fromFirst("the next token", token)));
+    TITAN_TRY(write(tokens.back()));
   }
-  return writer.finish();
+  return peers.isFirst() ? writer.finish() : Status();
 }
 
 } // namespace titan
