@@ -73,9 +73,9 @@ Status agreeOn(Peers& peers, std::string_view name, const std::vector<Fact>& fac
   std::vector<std::string> lines = differences(TITAN_TRY(peers.exchange(name, mine)));
   const size_t count = lines.size();
   lines.resize(std::min(count, mostDifferences));
-  return peers.together(Error::usage(
-      "{}{}: start all ranks alike", fmt::join(lines, "; "),
-      count > lines.size() ? fmt::format("; and {} more", count - lines.size()) : ""));
+  return peers.together(
+      Error::usage("{}{}: start all ranks alike", fmt::join(lines, "; "),
+                   count > lines.size() ? fmt::format("; and {} more", count - lines.size()) : ""));
 }
 
 std::vector<Fact> factsOf(const Session& session) {
@@ -85,7 +85,8 @@ std::vector<Fact> factsOf(const Session& session) {
   const Json document = Json::parse(toJson(session.recipe()));
   for (const auto& [section, keys] : document.items())
     for (const auto& [key, value] : keys.items())
-      facts.push_back({section + "." + key, value.dump(-1, ' ', false, Json::error_handler_t::replace)});
+      facts.push_back(
+          {section + "." + key, value.dump(-1, ' ', false, Json::error_handler_t::replace)});
   Json renames = options.renames;
   const auto flag = [&](const char* name, const std::string& value) {
     facts.push_back({name, value});
@@ -113,16 +114,6 @@ std::vector<Fact> factsOf(const Session& session) {
 Fact factOf(std::string name, const Dataset& dataset) {
   return {std::move(name),
           fmt::format("{} samples (digest {:016x})", dataset.size(), dataset.digest())};
-}
-
-std::string describeRanks(std::span<const MeshAxis> mesh) {
-  std::vector<std::string> axes;
-  for (const MeshAxis& axis : mesh)
-    if (axis.ranks > 1)
-      axes.push_back(fmt::format("{} {}", axis.name, axis.ranks));
-  if (axes.empty())
-    return "1 rank";
-  return fmt::format("{} ranks ({})", rankCount(mesh), fmt::join(axes, " x "));
 }
 
 Status checkRankCount(const Program& program, int64_t started, const std::string& job,

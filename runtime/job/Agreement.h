@@ -26,9 +26,6 @@ std::vector<Fact> factsOf(const Session& session);
 /// A data set's length and digest.
 Fact factOf(std::string name, const Dataset& dataset);
 
-/// "4 ranks (replicate 2 x shard 2)"; "1 rank".
-std::string describeRanks(std::span<const MeshAxis> mesh);
-
 /// Usage where `program` runs on another number of ranks than were started, with how to start it.
 /// `job` is the name by which it was called.
 Status checkRankCount(const Program& program, int64_t started, const std::string& job,

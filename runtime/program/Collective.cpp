@@ -28,6 +28,16 @@ int64_t rankCount(std::span<const MeshAxis> mesh) {
   return count;
 }
 
+std::string describeRanks(std::span<const MeshAxis> mesh) {
+  std::vector<std::string> axes;
+  for (const MeshAxis& axis : mesh)
+    if (axis.ranks > 1)
+      axes.push_back(fmt::format("{} {}", axis.name, axis.ranks));
+  if (axes.empty())
+    return "1 rank";
+  return fmt::format("{} ranks ({})", rankCount(mesh), fmt::join(axes, " x "));
+}
+
 std::vector<int64_t> coordinatesOf(int64_t rank, std::span<const MeshAxis> mesh) {
   std::vector<int64_t> coordinates(mesh.size());
   for (size_t axis = mesh.size(); axis-- > 0; rank /= mesh[axis].ranks)

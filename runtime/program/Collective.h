@@ -52,6 +52,8 @@ const char* toString(CollectiveKind kind);
 int64_t groupSize(std::span<const uint8_t> axes, std::span<const MeshAxis> mesh);
 /// The number of ranks of a mesh.
 int64_t rankCount(std::span<const MeshAxis> mesh);
+/// "4 ranks (replicate 2 x shard 2)"; "1 rank".
+std::string describeRanks(std::span<const MeshAxis> mesh);
 /// Ranks are numbered row-major in the mesh: the coordinates of `rank`, one an axis.
 std::vector<int64_t> coordinatesOf(int64_t rank, std::span<const MeshAxis> mesh);
 /// The group of `rank`, itself included, by rising number.

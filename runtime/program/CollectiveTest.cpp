@@ -53,5 +53,12 @@ TEST(Collective, BytesOfEachKind) {
   EXPECT_EQ(wireBytes(reduce, 3), 651); // 2 * 488 * 2 / 3, rounded up
 }
 
+TEST(Collective, RanksAreDescribedByTheirAxes) {
+  const std::vector<MeshAxis> one = {{"replicate", 1}}, four = {{"replicate", 2}, {"shard", 2}};
+  EXPECT_EQ(describeRanks(one), "1 rank");
+  EXPECT_EQ(describeRanks({}), "1 rank");
+  EXPECT_EQ(describeRanks(four), "4 ranks (replicate 2 x shard 2)");
+}
+
 } // namespace
 } // namespace titan
