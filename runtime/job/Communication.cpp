@@ -21,16 +21,6 @@ Json perStep(int64_t total, int64_t steps) {
   return static_cast<double>(total) / static_cast<double>(steps);
 }
 
-/// "2 ranks (replicate 2)"
-std::string describe(std::span<const MeshAxis> mesh) {
-  std::string axes;
-  for (const MeshAxis& axis : mesh)
-    if (axis.ranks > 1)
-      axes += fmt::format("{}{} {}", axes.empty() ? "" : " x ", axis.name, axis.ranks);
-  const int64_t ranks = rankCount(mesh);
-  return ranks == 1 ? "1 rank" : fmt::format("{} ranks ({})", ranks, axes);
-}
-
 } // namespace
 
 Json ledgerJson(const std::vector<LedgerRow>& rows) {
@@ -46,10 +36,10 @@ Json ledgerJson(const std::vector<LedgerRow>& rows) {
 
 std::string ledgerText(const std::vector<LedgerRow>& rows, std::span<const MeshAxis> mesh) {
   if (rows.empty())
-    return fmt::format("communication: none, {}\n", describe(mesh));
+    return fmt::format("communication: none, {}\n", describeRanks(mesh));
   std::string text = fmt::format(
       "communication of one of {}, bytes\n  {:<10}{:<10}{:<16}{:<20}{:<10}{:>8}{:>16}{:>16}  {}\n",
-      describe(mesh), "function", "phase", "kind", "axes", "dtype", "count", "payload", "wire",
+      describeRanks(mesh), "function", "phase", "kind", "axes", "dtype", "count", "payload", "wire",
       "source");
   for (const LedgerRow& row : rows)
     text += fmt::format("  {:<10}{:<10}{:<16}{:<20}{:<10}{:>8}{:>16}{:>16}  {}\n", row.function,
@@ -60,7 +50,7 @@ std::string ledgerText(const std::vector<LedgerRow>& rows, std::span<const MeshA
 }
 
 Json countedJson(const std::vector<LedgerRow>& rows, std::span<const Traffic> counted,
-                 int64_t steps) {
+                 std::span<const int64_t> movedByAll, int64_t steps) {
   Json list = Json::array();
   for (const LedgerRow& row : rows) {
     if (row.function != "step")
@@ -70,11 +60,13 @@ Json countedJson(const std::vector<LedgerRow>& rows, std::span<const Traffic> co
     json["count"] = perStep(traffic.executions, steps);
     json["payload"] = perStep(traffic.payload, steps);
     json["moved"] = perStep(traffic.moved, steps);
+    json["moved_all"] = perStep(movedByAll[row.collective], steps);
   }
   return list;
 }
 
-std::vector<Traffic> trafficBetween(const std::vector<Traffic>& before, std::vector<Traffic> after) {
+std::vector<Traffic> trafficBetween(const std::vector<Traffic>& before,
+                                    std::vector<Traffic> after) {
   for (size_t i = 0; i < after.size(); ++i) {
     after[i].executions -= before[i].executions;
     after[i].payload -= before[i].payload;

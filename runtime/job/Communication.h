@@ -16,9 +16,11 @@ nlohmann::ordered_json ledgerJson(const std::vector<LedgerRow>& rows);
 std::string ledgerText(const std::vector<LedgerRow>& rows, std::span<const MeshAxis> mesh);
 
 /// The rows of `step`, with what was counted in place of what is planned: { ..., count, payload,
-/// moved } of one of `steps` steps. `counted` has one entry a collective of the program.
+/// moved } of one of `steps` steps on this rank, and `moved_all`, on all ranks together. `counted`
+/// and `movedByAll` have one entry a collective of the program.
 nlohmann::ordered_json countedJson(const std::vector<LedgerRow>& rows,
-                                   std::span<const Traffic> counted, int64_t steps);
+                                   std::span<const Traffic> counted,
+                                   std::span<const int64_t> movedByAll, int64_t steps);
 
 /// What came in between two counts of one communicator.
 std::vector<Traffic> trafficBetween(const std::vector<Traffic>& before, std::vector<Traffic> after);

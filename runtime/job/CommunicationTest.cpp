@@ -67,12 +67,14 @@ TEST(CommunicationTest, ProfileCountsPerStep) {
   Measurement m;
   m.steps = 2, m.plainSeconds = m.profiledSeconds = 1;
   m.traffic = trafficBetween({{3, 120, 120}, {1, 12, 12}}, {{9, 360, 360}, {3, 36, 37}});
+  m.movedByAll = {480, 50};
   m.limits.copies = {{"memory", INT64_MAX, 10}};
   const auto rows = profileJson(m, p)["communication"];
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[0].dump(),
             R"({"function":"step","phase":"backward","kind":"all_reduce","axes":["replicate"],)"
-            R"("dtype":"F32","source":"fc.weight","count":3,"payload":120,"moved":120})");
+            R"("dtype":"F32","source":"fc.weight","count":3,"payload":120,"moved":120,)"
+            R"("moved_all":240})");
   EXPECT_EQ(rows[1]["moved"], 12.5) << "what differs from step to step is no whole number";
   p.collectives.clear();
   EXPECT_FALSE(profileJson(m, p).contains("communication"));

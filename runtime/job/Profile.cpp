@@ -22,6 +22,23 @@ double secondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+/// What came to any rank from others, by collective.
+Result<std::vector<int64_t>> movedByAll(Peers& peers, std::span<const Traffic> mine) {
+  std::vector<int64_t> moved;
+  for (const Traffic& traffic : mine)
+    moved.push_back(traffic.moved);
+  const std::string_view bytes(reinterpret_cast<const char*>(moved.data()),
+                               moved.size() * sizeof(int64_t));
+  std::vector<int64_t> sums(moved.size());
+  for (const std::string& all : TITAN_TRY(peers.exchange("the counts of the profile", bytes)))
+    for (size_t i = 0; i < sums.size(); ++i) {
+      int64_t each = 0;
+      std::memcpy(&each, all.data() + i * sizeof each, sizeof each);
+      sums[i] += each;
+    }
+  return sums;
+}
+
 } // namespace
 
 Status profileJob(Session& session) {
@@ -54,6 +71,7 @@ Status profileJob(Session& session) {
   const std::vector<Traffic> before = session.device().traffic();
   m.plainSeconds = TITAN_TRY(steps(m.steps));
   m.traffic = trafficBetween(before, session.device().traffic());
+  m.movedByAll = TITAN_TRY(movedByAll(session.peers(), m.traffic));
   Profiler profiler(session.program());
   executor.setObserver(&profiler);
   m.profiledSeconds = TITAN_TRY(steps(m.steps));

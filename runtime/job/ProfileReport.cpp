@@ -194,7 +194,7 @@ Json profileJson(const Measurement& m, const Program& program) {
                {"kernels", rows}};
   if (!program.collectives.empty())
     json["communication"] =
-        countedJson(ledgerOf(program), m.traffic, std::max<int64_t>(m.steps, 1));
+        countedJson(ledgerOf(program), m.traffic, m.movedByAll, std::max<int64_t>(m.steps, 1));
   return json;
 }
 

@@ -20,7 +20,8 @@ struct Measurement {
   MachineLimits limits;
   Figures recorded; ///< of one step, counted while it ran
   std::vector<ProfileRow> rows;
-  std::vector<Traffic> traffic; ///< of all steps, by collective of the program
+  std::vector<Traffic> traffic;    ///< of all steps, by collective of the program
+  std::vector<int64_t> movedByAll; ///< Traffic::moved of all ranks together
 };
 
 /// Time of one step, spent on one kind of work or for one module.
