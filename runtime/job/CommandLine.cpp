@@ -23,8 +23,8 @@ std::string temperature(const std::string& text) {
 
 class Parser {
 public:
-  Parser(const std::string& executable, const std::string& version)
-      : app_("trains, evaluates and explains one compiled model", executable) {
+  Parser(const std::string& executable, const std::string& version, bool quiet)
+      : quiet_(quiet), app_("trains, evaluates and explains one compiled model", executable) {
     options_.out = executable + ".run";
     app_.require_subcommand(1);
     app_.set_version_flag("--version", version);
@@ -48,7 +48,8 @@ public:
     try {
       app_.parse(std::move(arguments));
     } catch (const CLI::Success& request) { // --help, --version
-      app_.exit(request);
+      if (!quiet_)
+        app_.exit(request);
       return std::optional<JobOptions>();
     } catch (const CLI::ParseError& error) {
       std::string message = error.what();
@@ -215,6 +216,7 @@ private:
     addJson(sub);
   }
 
+  bool quiet_;
   JobOptions options_;
   std::vector<std::string> renames_;
   CLI::App app_;
@@ -248,8 +250,8 @@ bool explains(JobCommand command) {
 
 Result<std::optional<JobOptions>> parseCommandLine(const std::vector<std::string>& arguments,
                                                    const std::string& executable,
-                                                   const std::string& version) {
-  return Parser(executable, version).parse(arguments);
+                                                   const std::string& version, bool quiet) {
+  return Parser(executable, version, quiet).parse(arguments);
 }
 
 } // namespace titan

@@ -44,10 +44,10 @@ struct JobOptions {
   bool poison = false; ///< check the memory plan while running: slow, changes no result
 };
 
-/// Nothing when help or a version was asked for, which is then printed on stdout. Usage otherwise
-/// names what is wrong.
+/// Nothing when help or a version was asked for, which is then printed on stdout unless `quiet`.
+/// Usage otherwise names what is wrong.
 Result<std::optional<JobOptions>> parseCommandLine(const std::vector<std::string>& arguments,
                                                    const std::string& executable,
-                                                   const std::string& version);
+                                                   const std::string& version, bool quiet = false);
 
 } // namespace titan

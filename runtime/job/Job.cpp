@@ -61,10 +61,11 @@ struct Opened {
   std::unique_ptr<Session> session;
 };
 
-Status open(const std::vector<std::string>& arguments, int64_t started, Peers& peers,
+Status open(const std::vector<std::string>& arguments, const launch::RankInfo& info, Peers& peers,
             Opened& opened) {
   JobImage& image = opened.image;
-  opened.options = TITAN_TRY(parseCommandLine(arguments, image.executable, versionOf(image)));
+  opened.options = TITAN_TRY(parseCommandLine(arguments, image.executable, versionOf(image),
+                                              /*quiet=*/info.rank != 0));
   if (!opened.options)
     return {};
   if (image.attachedBytes > 0) {
@@ -72,7 +73,7 @@ Status open(const std::vector<std::string>& arguments, int64_t started, Peers& p
     const std::span<const char> bytes = opened.self->bytes();
     image.payload = TITAN_TRY(findPayload({bytes.data(), bytes.size()}, image.attachedBytes));
   }
-  opened.session = TITAN_TRY(Session::open(*opened.options, image, started, peers));
+  opened.session = TITAN_TRY(Session::open(*opened.options, image, info.ranks, peers));
   return {};
 }
 
@@ -92,7 +93,7 @@ Status run(const std::vector<std::string>& arguments, const JobImage& image, Pee
   const launch::RankInfo info = TITAN_TRY(launch::detectRank());
   Opened opened;
   opened.image = image;
-  Status mine = open(arguments, info.ranks, peers, opened);
+  Status mine = open(arguments, info, peers, opened);
   TITAN_TRY(connect(info, opened.session.get(), peers));
   TITAN_TRY(peers.agree("the start", std::move(mine)));
   TITAN_TRY(agreeOn(peers, "the agreement",
