@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+"""A job on ranks trains as the same job on one: the same samples, the same gradients but for their rounding.
+
+    check_losses.py --tools build/dev/bin [unittest's options]
+"""
+import json
+
+import numpy as np
+
+import ranks_test
+from ranks_test import REFERENCES
+
+STEPS = 40
+BOUND = 1e-5  # relative, each loss: sums of microbatches in another order
+
+
+class Losses(ranks_test.RanksTest):
+    def assert_close(self, found, expected):
+        self.assertEqual(len(found), len(expected))
+        np.testing.assert_allclose(found, expected, rtol=BOUND)
+
+    def check(self, batch, meshes):
+        job, data = self.mlp({}, batch)
+        expected = self.train(None, job, data, "one", "--steps", STEPS)
+        self.assertEqual(len(expected[0]), STEPS)
+        for axes in meshes:
+            with self.subTest(**axes):
+                job, _ = self.mlp(axes, batch)
+                out = "-".join(f"{axis}{n}" for axis, n in axes.items())
+                found = self.train(int(np.prod(list(axes.values()))), job, data, out, "--steps", STEPS)
+                self.assert_close(found[0], expected[0])
+                self.assertEqual(found[1].keys(), expected[1].keys())
+
+    def test_an_mlp_on_either_axis_and_on_both(self):
+        self.check(64, [{"replicate": 2}, {"shard": 2}, {"replicate": 2, "shard": 2}, {"replicate": 4}])
+
+    def test_an_mlp_on_three_ranks(self):
+        self.check(96, [{"shard": 3}, {"replicate": 3}])
+
+    def test_one_microbatch_a_rank(self):
+        self.check(32, [{"replicate": 2}])
+
+    def test_the_loss_is_the_mean_over_all_targets_of_the_step(self):
+        # Rank 1 has a third of the valid targets that rank 0 has: a mean of the ranks' means would be off by far.
+        data = self.shared / "ignored.npz"
+        ranks_test.write_images(data, 512)
+        arrays = dict(np.load(data))
+        arrays["targets"][[i for i in range(512) if i // 16 % 2 and i % 16 > 4]] = -100
+        np.savez(data, **arrays)
+        alone, _ = self.mlp({}, 64, "--set", "data.shuffle=false")
+        both, _ = self.mlp({"replicate": 2}, 64, "--set", "data.shuffle=false")
+        expected = self.train(None, alone, data, "one", "--steps", 10)
+        self.assert_close(self.train(2, both, data, "two", "--steps", 10)[0], expected[0])
+
+    def test_dropout_draws_by_the_global_microbatch(self):
+        folder = REFERENCES / "gpt-nano"
+        model = ranks_test.training_test.GPT_DROPOUT / "dynamo-train.onnx"
+        jobs = {ranks: self.compile(f"gpt-{ranks}", model, folder / "accumulate.toml", {"replicate": ranks} if ranks > 1 else {})
+                for ranks in (1, 2, 4)}
+        expected = self.train(None, jobs[1], folder / "data.npz", "one", "--steps", 20)
+        for ranks in (2, 4):
+            with self.subTest(ranks=ranks):
+                found = self.train(ranks, jobs[ranks], folder / "data.npz", f"on-{ranks}", "--steps", 20)
+                np.testing.assert_allclose(found[0], expected[0], rtol=5e-5)
+
+    def test_a_metrics_line_counts_the_samples_of_all_ranks(self):
+        job, data = self.mlp({"replicate": 2})
+        self.train(2, job, data, "two", "--steps", 3)
+        rows = ranks_test.titan_job.metrics_of(self.scratch / "two")
+        self.assertEqual([row["samples"] for row in rows], [64] * 3)
+        manifest = json.loads((self.scratch / "two/checkpoints/step-00000003/manifest.json").read_text())
+        self.assertEqual(manifest["counters"]["samples"], 3 * 64)
+
+    def test_a_run_goes_on_with_another_number_of_ranks(self):
+        jobs = {ranks: self.mlp({"replicate": ranks} if ranks > 1 else {}, 96)[0] for ranks in (1, 2, 3)}
+        data = self.mlp({}, 96)[1]
+        expected = self.train(None, jobs[1], data, "whole", "--steps", 24)
+        for steps, ranks in ((6, 2), (12, 1), (18, 3), (24, 2)):
+            found = self.train(ranks if ranks > 1 else None, jobs[ranks], data, "parts", "--steps", steps)
+        self.assert_close(found[0], expected[0])
+
+
+if __name__ == "__main__":
+    ranks_test.main(__doc__)
