@@ -14,9 +14,6 @@ namespace titan::interpreter {
 
 namespace {
 
-/// The control that each rank has of its own; the sum tells all ranks to stop.
-constexpr StringLiteral stopControl = "stop";
-
 ModuleOp moduleOf(func::FuncOp function) { return function->getParentOfType<ModuleOp>(); }
 
 bool isBatch(func::FuncOp function, unsigned argument) {
@@ -127,7 +124,7 @@ FailureOr<Division> divisionOfArgument(func::FuncOp function, unsigned index, bo
   FailureOr<Division> division = placed(function, function.getArgumentTypes()[index],
                                         function.getArgAttr(index, ir::tag::state), isOfRank);
   auto control = function.getArgAttrOfType<StringAttr>(index, ir::tag::control);
-  if (succeeded(division) && isOfRank && control && control.getValue() == stopControl)
+  if (succeeded(division) && isOfRank && control && control.getValue() == dist::stopName)
     division->kind = Division::Kind::Term;
   return division;
 }

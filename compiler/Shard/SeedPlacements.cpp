@@ -25,7 +25,7 @@ dist::MeshAttr meshOf(MLIRContext* context, ArrayRef<MeshAxis> axes) {
 /// A stop that one rank was asked for becomes known to all with the step's metrics.
 void addStop(TaggedFunction step) {
   Builder builder(step.function().getContext());
-  auto name = builder.getStringAttr(stopName);
+  auto name = builder.getStringAttr(dist::stopName);
   BlockArgument stop =
       step.getArgument(RankedTensorType::get({}, builder.getI64Type()), ir::tag::control, name);
   if (!step.findResult(ir::tag::metric, name))

@@ -20,7 +20,7 @@ dist::PlacementAttr seedOf(const TaggedFunction& function, unsigned argument, di
     return onDataAxes(mesh, AxisPlacement());
   if (!function.argumentTag(argument, ir::tag::input).empty())
     return onDataAxes(mesh, AxisPlacement::shard(0));
-  const bool isStop = function.argumentTag(argument, ir::tag::control) == stopName;
+  const bool isStop = function.argumentTag(argument, ir::tag::control) == dist::stopName;
   return onDataAxes(mesh, isStop ? AxisPlacement::partial() : AxisPlacement());
 }
 

@@ -6,9 +6,6 @@
 
 namespace titan {
 
-/// The control of @step that asks all ranks to stop, and the metric that is its sum over them.
-inline constexpr llvm::StringLiteral stopName = "stop";
-
 /// What of an argument of `function` each rank has: of the inputs of @step its own microbatches, of
 /// the control `stop` its own term; all else is replicated. (A state has the placement of its
 /// symbol.)

@@ -36,6 +36,9 @@ inline constexpr llvm::StringLiteral meshTag = "dist.mesh";
 inline constexpr llvm::StringLiteral placementTag = "dist.placement";
 inline constexpr llvm::StringLiteral placementsTag = "dist.placements";
 
+/// The control of @step that asks all ranks to stop, and the metric that is its sum over them.
+inline constexpr llvm::StringLiteral stopName = "stop";
+
 /// The mesh of the module around `op`; null where it has none: one rank runs it.
 MeshAttr meshOf(mlir::Operation* op);
 
