@@ -3,7 +3,9 @@
 #include "compiler/Driver/Compilation.h"
 #include "compiler/Driver/Version.h"
 #include "compiler/Eager/ReferenceEngine.h"
+#include "compiler/Support/RecipeAttribute.h"
 #include "runtime/job/JobImage.h"
+#include "runtime/program/Collective.h"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -69,11 +71,22 @@ Result<std::optional<EagerOptions>> parse(const std::vector<std::string>& argume
   return std::optional(std::move(options));
 }
 
+/// Ranks are processes of a compiled job; here nobody would be at the other end of a collective.
+Status checkOneRank(mlir::ModuleOp module) {
+  const mlir::FailureOr<Recipe> recipe = getRecipe(module);
+  const int64_t ranks = mlir::failed(recipe) ? 1 : rankCount(recipe->mesh.axes);
+  if (ranks > 1)
+    return Error::badInput("an eager run is one rank, mesh.axes has {}: set every axis to 1",
+                           ranks);
+  return {};
+}
+
 Result<int> run(const std::vector<std::string>& arguments) {
   std::optional<EagerOptions> options = TITAN_TRY(parse(arguments));
   if (!options)
     return 0;
   std::unique_ptr<Compilation> compilation = TITAN_TRY(Compilation::load(options->compile));
+  TITAN_TRY(checkOneRank(compilation->module()));
   // Order of accumulation, roundings and the place of every random decision are fixed there, so the
   // numbers are the job's.
   TITAN_TRY(compilation->advance(Stage::Shard));

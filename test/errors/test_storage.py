@@ -261,6 +261,8 @@ class CommandLine(ErrorTest):
         self.usage(RUN, "--eager", MODEL, "--recipe", "recipe.toml", "trian")
         self.refused(BAD_INPUT, RUN, "--eager", MODEL, "--recipe", "recipe.toml", "train", "--data", "none.npz",
                      says="none.npz")
+        self.refused(BAD_INPUT, RUN, "--eager", MODEL, "--recipe", "recipe.toml", "--set", "mesh.axes={ shard = 2 }", "--set", "batch.global=64", "train",
+                     says="an eager run is one rank, mesh.axes has 2: set every axis to 1")
 
     def test_damaged_job(self):
         """Whatever is cut off or flipped in the program's table: no crash of ours without a word."""
