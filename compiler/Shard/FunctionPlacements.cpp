@@ -56,9 +56,8 @@ LogicalResult FunctionPlacements::placeArguments() {
       attribute = asValue(state);
     FailureOr<ValuePlacement> placement = toPlacement(attribute, mesh_);
     if (failed(placement))
-      return function_.emitError("argument ")
-             << number << " is placed by " << attribute << " on axes that " << mesh_
-             << " does not have";
+      return function_.emitError("argument ") << number << " is placed by " << attribute
+                                              << " on axes that " << mesh_ << " does not have";
     placements_[argument] = *placement;
   }
   return success();
@@ -75,8 +74,7 @@ LogicalResult FunctionPlacements::visit(Operation* op) {
     return visitLoop(loop);
   if (op->getNumRegions() > 0)
     return op->emitOpError("has a region: what it reads cannot be divided among ranks");
-  SmallVector<ValuePlacement> results(op->getNumResults(),
-                                      ValuePlacement(mesh_.getAxes().size()));
+  SmallVector<ValuePlacement> results(op->getNumResults(), ValuePlacement(mesh_.getAxes().size()));
   for (unsigned axis = 0; axis < mesh_.getAxes().size(); ++axis)
     for (auto [placement, on] : llvm::zip_equal(results, ruleAt(axis, op).results))
       placement[axis] = on;
@@ -99,9 +97,8 @@ LogicalResult FunctionPlacements::place(Operation* op, ArrayRef<ValuePlacement> 
 }
 
 bool FunctionPlacements::isDivided(accum::LoopOp loop, unsigned axis) const {
-  return llvm::any_of(loop.getBatches(), [&](Value batch) {
-    return (*this)[batch][axis] == AxisPlacement::shard(0);
-  });
+  return llvm::any_of(loop.getBatches(),
+                      [&](Value batch) { return (*this)[batch][axis] == AxisPlacement::shard(0); });
 }
 
 LogicalResult FunctionPlacements::visitLoop(accum::LoopOp loop) {
@@ -114,8 +111,7 @@ LogicalResult FunctionPlacements::visitLoop(accum::LoopOp loop) {
     if (failed(visit(&op)))
       return failure();
 
-  SmallVector<ValuePlacement> results(loop.getNumResults(),
-                                      ValuePlacement(mesh_.getAxes().size()));
+  SmallVector<ValuePlacement> results(loop.getNumResults(), ValuePlacement(mesh_.getAxes().size()));
   for (unsigned axis = 0; axis < mesh_.getAxes().size(); ++axis) {
     if (!isDivided(loop, axis))
       continue;

@@ -1,10 +1,10 @@
 #include "compiler/Shard/InsertCollectives.h"
 
 #include "compiler/Support/TaggedFunction.h"
+#include "mlir/IR/Remarks.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "mlir/IR/Remarks.h"
 
 using namespace mlir;
 
@@ -41,7 +41,8 @@ FailureOr<SmallVector<Reduction>> collect(func::FuncOp function,
   llvm::DenseMap<std::pair<Value, Attribute>, size_t> known;
   WalkResult walked = function.getBody().walk([&](Operation* op) -> WalkResult {
     for (OpOperand& operand : op->getOpOperands()) {
-      const ValuePlacement &placement = placements[operand.get()], taken = placements.taken(operand);
+      const ValuePlacement &placement = placements[operand.get()],
+                           taken = placements.taken(operand);
       if (placement == taken)
         continue;
       std::optional<ArrayAttr> axes = summedAxes(placement, taken, placements.mesh());
@@ -116,9 +117,7 @@ struct Bucket {
   void add(Reduction reduction);
 };
 
-Operation* later(Operation* a, Operation* b) {
-  return !a || (b && a->isBeforeInBlock(b)) ? b : a;
-}
+Operation* later(Operation* a, Operation* b) { return !a || (b && a->isBeforeInBlock(b)) ? b : a; }
 
 /// The op that takes a sum first, in the block of the function.
 Operation* firstUser(const Reduction& reduction) {
@@ -161,7 +160,8 @@ bool comesBefore(Value a, Value b) {
 }
 
 SmallVector<Bucket> bucketsOf(SmallVector<Reduction> reductions) {
-  llvm::sort(reductions, [](const Reduction& a, const Reduction& b) { return comesBefore(a.value, b.value); });
+  llvm::sort(reductions,
+             [](const Reduction& a, const Reduction& b) { return comesBefore(a.value, b.value); });
   SmallVector<Bucket> buckets;
   for (Reduction& reduction : reductions) {
     auto* bucket = llvm::find_if(buckets, [&](Bucket& each) { return each.takes(reduction); });

@@ -76,8 +76,8 @@ void divideArguments(func::FuncOp function, const FunctionPlacements& placements
   for (BlockArgument argument : function.getArguments())
     if (isCut(placements[argument]))
       argument.setType(withRows(argument.getType(), microbatches));
-  function.setFunctionType(builder.getFunctionType(
-      function.getBody().front().getArgumentTypes(), function.getResultTypes()));
+  function.setFunctionType(builder.getFunctionType(function.getBody().front().getArgumentTypes(),
+                                                   function.getResultTypes()));
 }
 
 void removePlacements(func::FuncOp function) {

@@ -87,6 +87,7 @@ def PropagatePlacements : TitanPass<"titan-shard-propagate-placements", "::mlir:
 
 def Partition : TitanPass<"titan-shard-partition", "::mlir::ModuleOp"> {
   let summary = "makes the module the program of each rank, with the collectives that it needs";
+  let facts = [MovesRounding];
   let description = [{
     Before: every value is placed. After: the module of each rank, without placements.
 

@@ -17,9 +17,8 @@ void note(Operation* op, const FunctionPlacements& placements) {
   SmallVector<Attribute> list;
   for (Value result : op->getResults())
     list.push_back(toAttribute(placements[result], mesh));
-  if (llvm::any_of(list, [](Attribute on) {
-        return !cast<dist::PlacementAttr>(on).getAxes().empty();
-      }))
+  if (llvm::any_of(list,
+                   [](Attribute on) { return !cast<dist::PlacementAttr>(on).getAxes().empty(); }))
     op->setAttr(dist::placementsTag, ArrayAttr::get(op->getContext(), list));
 }
 
