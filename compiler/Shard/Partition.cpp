@@ -27,6 +27,12 @@ bool isCut(const ValuePlacement& placement) {
 
 /// Microbatches are what is cut, and nothing else: inputs, from where the loop takes them.
 LogicalResult checkCuts(func::FuncOp function, const FunctionPlacements& placements) {
+  for (BlockArgument argument : function.getArguments())
+    if (isCut(placements[argument]) &&
+        !function.getArgAttr(argument.getArgNumber(), ir::tag::input))
+      return function.emitError("argument ") << argument.getArgNumber() << " is cut by "
+                                             << toAttribute(placements[argument], placements.mesh())
+                                             << ": only inputs can be divided";
   WalkResult walked = function.getBody().walk([&](Operation* op) -> WalkResult {
     auto loop = dyn_cast<accum::LoopOp>(op);
     if (loop && loop.getStacked() > 0 && isCut(placements[loop.getStacks().front()]))

@@ -4,7 +4,7 @@
 #p = #dist.placement<["shard" = partial]>
 #i = #dist.placement<["shard" = iteration]>
 module attributes {dist.mesh = #dist.mesh<["shard" = 2]>} {
-func.func @stacks(%x: tensor<4x2xf32> {dist.placement = #x}) -> tensor<4x2xf32> {
+func.func @stacks(%x: tensor<4x2xf32> {dist.placement = #x, titan.input = "x"}) -> tensor<4x2xf32> {
   // expected-error @+1 {{stacks 1 results: rows of several ranks cannot be joined}}
   %s = accum.loop %i in 4 running stacked = 1 slices(%xi = %x : tensor<4x2xf32>) -> (tensor<4x2xf32>) {
     accum.yield %xi : tensor<2xf32>
@@ -16,7 +16,7 @@ func.func @stacks(%x: tensor<4x2xf32> {dist.placement = #x}) -> tensor<4x2xf32> 
 // -----
 
 module attributes {dist.mesh = #dist.mesh<["shard" = 2]>} {
-func.func @reads_an_input_outside(%x: tensor<4x2xf32> {dist.placement = #dist.placement<["shard" = shard(0)]>}) -> tensor<4x2xf32> {
+func.func @reads_an_input_outside(%x: tensor<4x2xf32> {dist.placement = #dist.placement<["shard" = shard(0)]>, titan.input = "x"}) -> tensor<4x2xf32> {
   // expected-error @+1 {{an operand is cut by #dist.placement<["shard" = shard(0)]>: only the batches of the loop can be divided}}
   %y = titan.neg %x {dist.placements = [#dist.placement<["shard" = shard(0)]>]} : tensor<4x2xf32>
   return %y : tensor<4x2xf32>
@@ -70,5 +70,16 @@ func.func @sum_in_the_body(%x: tensor<4x2xf32>, %p: tensor<2xf32> {dist.placemen
     accum.yield %next : tensor<2xf32>
   }
   return %s : tensor<2xf32>
+}
+}
+
+// -----
+
+module attributes {dist.mesh = #dist.mesh<["shard" = 2]>} {
+titan.state @w : tensor<4xf32> {kind = #titan<kind param>, trainable, init = #titan.init_rule<"constant", 0.0 : f64, 0.0 : f64>,
+  placement = #titan.placement<["shard" = shard(0)]>}
+// expected-error @+1 {{argument 0 is cut by #dist.placement<["shard" = shard(0)]>: only inputs can be divided}}
+func.func @cut_state(%w: tensor<4xf32> {titan.state = @w}) {
+  return
 }
 }
