@@ -123,3 +123,19 @@ func.func @step(%h: tensor<8x3xf32>, %w: tensor<16x3xf32>, %t: tensor<8xi64>) ->
   %ce = titan.cross_entropy %l, %t ignore_index -100 label_smoothing 0.0 {path = ["loss"]} : (tensor<8x16xf32>, tensor<8xi64>) -> tensor<8xf32>
   return %ce : tensor<8xf32>
 }
+
+// -----
+
+// What ranks exchange stays where it is: here the weight is gathered again behind the logits, for the backward pass.
+// REMARK: remark: [Missed] chunk-loss {{.*}}"it needs what ranks exchange behind its logits"
+module attributes {dist.mesh = #dist.mesh<["shard" = 2]>} {
+func.func @step(%h: tensor<8x3xf32>, %w: tensor<16x3xf32>, %part: tensor<8x3xf32>, %t: tensor<8xi64>) -> (tensor<8xf32>, tensor<8x3xf32>) {
+  %one = titan.constant dense<1.0> : tensor<8xf32>
+  %l = titan.contract %h, %w batch [] x [] contracting [1] x [1] {path = ["head"]} : (tensor<8x3xf32>, tensor<16x3xf32>) -> tensor<8x16xf32>
+  %ce = titan.cross_entropy %l, %t ignore_index -100 label_smoothing 0.0 {path = ["loss"]} : (tensor<8x16xf32>, tensor<8xi64>) -> tensor<8xf32>
+  %d = titan.cross_entropy_grad %l, %t, %one ignore_index -100 label_smoothing 0.0 {path = ["loss"], phase = #titan<phase backward>} : (tensor<8x16xf32>, tensor<8xi64>, tensor<8xf32>) -> tensor<8x16xf32>
+  %again = dist.all_gather %part axes ["shard"] dims [0] {path = ["head"], phase = #titan<phase backward>} : tensor<8x3xf32> to tensor<16x3xf32>
+  %dh = titan.contract %d, %again batch [] x [] contracting [1] x [0] {path = ["head"], phase = #titan<phase backward>} : (tensor<8x16xf32>, tensor<16x3xf32>) -> tensor<8x3xf32>
+  return %ce, %dh : tensor<8xf32>, tensor<8x3xf32>
+}
+}
