@@ -6,8 +6,8 @@
 //   ...                                                       // what touches neither ins nor outs
 //   TITAN_TRY(communicator.wait(ticket));                     // outs are there, ins are free
 //
-// Every wait on another rank has a name, and ends with an error when a rank is lost: RunFailed, with
-// the culprit's number and what was waited for. After an error the communicator is of no use.
+// Every wait on another rank has a name, and ends with an error when a rank is lost: RunFailed,
+// with the culprit's number and what was waited for. After an error the communicator is of no use.
 //
 // How a rank ends: after finish() with any exit code, or after fail() with that error's. A process
 // that ends otherwise, by exit(0) too, is a lost rank.
@@ -47,14 +47,14 @@ public:
   int64_t rank() const { return rank_; }
   int64_t ranks() const { return ranks_; }
 
-  /// The collectives that start() names by their index; `mesh` has as many ranks as there are. Once,
-  /// before the first start().
+  /// The collectives that start() names by their index; `mesh` has as many ranks as there are.
+  /// Once, before the first start().
   virtual Status setCollectives(std::span<const Collective> collectives,
                                 std::span<const MeshAxis> mesh) = 0;
   /// From now on the bytes of `region`, whole pages of the arena, are memory that other ranks can
-  /// read; they are zeros. All sources lie in it, at the same offsets on all ranks. Every rank calls
-  /// it once; with an empty region where there are no sources. Environment when there is not so
-  /// much memory.
+  /// read; they are zeros. All sources lie in it, at the same offsets on all ranks. Every rank
+  /// calls it once; with an empty region where there are no sources. Environment when there is not
+  /// so much memory.
   virtual Status shareStaging(std::span<char> region) = 0;
 
   /// One buffer a piece, of sourceBytes() and resultBytes(), aligned to its elements. Returns at

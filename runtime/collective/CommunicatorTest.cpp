@@ -204,7 +204,7 @@ TEST(Communicator, RefusesCollectivesItCannotDo) {
   Collective sum = exampleSum();
   EXPECT_EQ(set({sum}, {{"shard", 3}}), "4: the mesh has 3 ranks, the communicator 2");
   sum.pieces[0].dtype = DType::I32;
-  EXPECT_EQ(set({sum}, mesh), "4: all_reduce of 0, 2: a sum of I32");
+  EXPECT_EQ(set({sum}, mesh), "4: all_reduce of 0, 2: I32 cannot be added");
   sum.kind = CollectiveKind::ReduceScatter;
   sum.pieces[0] = {DType::F32, 4, 5};
   EXPECT_EQ(set({sum}, mesh), "4: reduce_scatter of 0, 2: 5 elements are cut for 2 ranks");
@@ -213,7 +213,7 @@ TEST(Communicator, RefusesCollectivesItCannotDo) {
     sum.order = SumOrder::Tree;
     return textOf(communicator.setCollectives({&sum, 1}, std::vector<MeshAxis>{{"shard", 3}}));
   });
-  EXPECT_EQ(three[0].report, "4: all_reduce of 0, 2: a sum in tree order over 3 ranks");
+  EXPECT_EQ(three[0].report, "4: all_reduce of 0, 2: tree order needs a power of two, not 3 ranks");
 }
 
 TEST(Communicator, RefusesWrongCalls) {

@@ -1,5 +1,5 @@
-// What the ranks of one host, and who started them, tell each other: a block of shared memory with a
-// fixed layout.
+// What the ranks of one host, and who started them, tell each other: a block of shared memory with
+// a fixed layout.
 //
 //   page 0           magic, version, ranks, bytes; the failure
 //   then             one RankSlot a rank
@@ -66,8 +66,8 @@ public:
 
   /// Whole pages.
   static int64_t bytesFor(int64_t ranks);
-  /// Makes a block of `memory`, which is zero: bytesFor(ranks). `crowded`: there are more ranks than
-  /// CPUs, so who waits sleeps soon.
+  /// Makes a block of `memory`, which is zero: bytesFor(ranks). `crowded`: there are more ranks
+  /// than CPUs, so who waits sleeps soon.
   static ControlBlock initialize(char* memory, int64_t ranks, bool crowded);
   /// The block at the begin of a file. Environment where there is none, of another version, or for
   /// another number of ranks.

@@ -75,7 +75,7 @@ void Heartbeat::lookForDeadlock() {
   }
   asleep_ = allSleep && waits == waits_ ? asleep_ + 1 : 0;
   waits_ = waits;
-  if (asleep_ >= beatsToStandStill)
+  if (asleep_ >= beatsToDeadlock)
     block_.fail({.code = static_cast<int>(ErrorCode::Internal),
                  .rank = nobody,
                  .told = false,

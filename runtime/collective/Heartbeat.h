@@ -13,12 +13,13 @@ namespace titan {
 
 /// A thread that beats ten times a second. With each beat it looks at the others: one whose beats
 /// stand still over 50 of ours (a stopped process), or that ended before finish() without anybody
-/// having said so over 10 of ours, is the job's failure. So it is when all ranks sleep in waits over
-/// 50 beats, for each other.
+/// having said so over 10 of ours, is the job's failure. So it is when all ranks sleep in waits
+/// over 60 beats, for each other.
 class Heartbeat {
 public:
   static constexpr int millisecondsPerBeat = 100;
   static constexpr int beatsToStandStill = 50;
+  static constexpr int beatsToDeadlock = 60;   ///< later than a peer that is stopped in a wait
   static constexpr int beatsToBeReported = 10; ///< who started the ranks knows why one ended
 
   /// Environment when the thread cannot be started.

@@ -1,6 +1,6 @@
 // The first half of a window begins with a head that says what the rank is about; then messages go
-// through both halves in turn. Whoever writes a half for the second time has seen every reader begin
-// the round in between, so with the round before it they are through.
+// through both halves in turn. Whoever writes a half for the second time has seen every reader
+// begin the round in between, so with the round before it they are through.
 #include "runtime/collective/HostMessages.h"
 
 #include <algorithm>

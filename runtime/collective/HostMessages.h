@@ -15,8 +15,8 @@ Status exchangeMessages(Rendezvous& meeting, std::span<const int64_t> everyone,
                         std::string_view name, std::string_view mine,
                         std::vector<std::string>& all);
 
-/// Everyone's `bytes` become those of `root`. Internal when a rank is somewhere else in the program,
-/// or brings another number of bytes.
+/// Everyone's `bytes` become those of `root`. Internal when a rank is somewhere else in the
+/// program, or brings another number of bytes.
 Status broadcastBytes(Rendezvous& meeting, std::span<const int64_t> everyone, std::string_view name,
                       int64_t root, std::span<char> bytes);
 

@@ -11,8 +11,8 @@
 
 namespace titan {
 
-/// One communicator a rank, each for a thread of its own. Copies and sums of rank r run on pools[r],
-/// which outlives it, or without pools on that thread. Environment without memory.
+/// One communicator a rank, each for a thread of its own. Copies and sums of rank r run on
+/// pools[r], which outlives it, or without pools on that thread. Environment without memory.
 Result<std::vector<std::unique_ptr<Communicator>>>
 connectInProcess(int64_t ranks, std::span<ThreadPool* const> pools = {});
 

@@ -1,5 +1,5 @@
-// The pieces of a bucket as one row of lines, so that ranks, rounds and threads share out a bucket of
-// any sizes and dtypes by one range of numbers.
+// The pieces of a bucket as one row of lines, so that ranks, rounds and threads share out a bucket
+// of any sizes and dtypes by one range of numbers.
 #pragma once
 
 #include "runtime/program/DType.h"

@@ -70,11 +70,12 @@ LocalCommunicator::prepare(const Collective& collective, std::span<const MeshAxi
   prepared.name = FixedText(fmt::format("{} of {}", toString(collective.kind), collective.label));
   const auto size = static_cast<int64_t>(prepared.group.size());
   if (adds && collective.order == SumOrder::Tree && (size & (size - 1)) != 0)
-    return Error::internal("{}: a sum in tree order over {} ranks", prepared.name.view(), size);
+    return Error::internal("{}: tree order needs a power of two, not {} ranks",
+                           prepared.name.view(), size);
   const bool cuts = collective.kind != CollectiveKind::AllReduce;
   for (const CollectivePiece& piece : collective.pieces) {
     if (adds && !canSum(piece.dtype))
-      return Error::internal("{}: a sum of {}", prepared.name.view(), name(piece.dtype));
+      return Error::internal("{}: {} cannot be added", prepared.name.view(), name(piece.dtype));
     if (cuts && piece.inner % size != 0)
       return Error::internal("{}: {} elements are cut for {} ranks", prepared.name.view(),
                              piece.inner, size);

@@ -1,9 +1,10 @@
 // Ranks that read each other's memory: threads of a process, or processes of a host.
 //
-// An all_gather copies the others' parts out of their sources, a reduce_scatter adds this rank's part
-// out of them. An all_reduce goes by rounds, as large as the windows of the group together: each rank
-// adds its part of the round into its window, and copies the others' parts out of theirs. So a group
-// of r moves (r - 1) n bytes, twice for all_reduce, and needs no memory that grows with the operand.
+// An all_gather copies the others' parts out of their sources, a reduce_scatter adds this rank's
+// part out of them. An all_reduce goes by rounds, as large as the windows of the group together:
+// each rank adds its part of the round into its window, and copies the others' parts out of theirs.
+// So a group of r moves (r - 1) n bytes, twice for all_reduce, and needs no memory that grows with
+// the operand.
 #pragma once
 
 #include "runtime/collective/Communicator.h"

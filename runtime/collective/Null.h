@@ -8,9 +8,9 @@
 
 namespace titan {
 
-/// Never waits. A collective fills its results as if all ranks had what this one has, without adding:
-/// the same bytes in each run. An exchange brings this rank's message for all. It moves nothing, and
-/// counts the payload.
+/// Never waits. A collective fills its results as if all ranks had what this one has, without
+/// adding: the same bytes in each run. An exchange brings this rank's message for all. It moves
+/// nothing, and counts the payload.
 std::unique_ptr<Communicator> connectNull(int64_t rank, int64_t ranks);
 
 } // namespace titan

@@ -1,9 +1,9 @@
 // How a rank meets the others of its host: by words in the control block, each of which one rank
 // raises.
 //
-// `started` counts the collectives that a rank has started. `phase` counts the steps of its waits. A
-// wait has as many steps on every rank that takes the same path through the program, whatever group
-// it is in: so each knows by counting its own steps which phase of another it waits for.
+// `started` counts the collectives that a rank has started. `phase` counts the steps of its waits.
+// A wait has as many steps on every rank that takes the same path through the program, whatever
+// group it is in: so each knows by counting its own steps which phase of another it waits for.
 //
 // A rank's window is free to be written again when all that read it have said so by a phase; it is
 // looked up before the next use, not waited for after the last one.

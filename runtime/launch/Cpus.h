@@ -11,8 +11,8 @@ namespace titan::launch {
 /// group's quota amounts to.
 std::vector<int> cpuNumbers();
 
-/// One set a rank: neighbours, evenly, and disjoint. With more ranks than CPUs each has one CPU, and
-/// shares it with its neighbours.
+/// One set a rank: neighbours, evenly, and disjoint. With more ranks than CPUs each has one CPU,
+/// and shares it with its neighbours.
 std::vector<std::vector<int>> cutCpus(std::span<const int> cpus, int64_t ranks);
 
 } // namespace titan::launch

@@ -28,8 +28,8 @@ constexpr int lookEvery = 100;               // milliseconds
 constexpr std::chrono::seconds timeToEnd{1}; // after a failure, for ranks to say what they saw
 constexpr int lastOwnExitCode = static_cast<int>(ErrorCode::RunFailed);
 
-/// The signals that are passed on come as a file to read, for its lifetime. Output that nobody reads
-/// is lost instead of ending us.
+/// The signals that are passed on come as a file to read, for its lifetime. Output that nobody
+/// reads is lost instead of ending us.
 class SignalFile {
 public:
   SignalFile() {

@@ -28,7 +28,8 @@ public:
   struct Stream {
     int file = -1; ///< -1: not read, or at its end
     OutputLines lines;
-    /// Takes what is there, up to 64 KiB; false where there is nothing. Closes the stream at its end.
+    /// Takes what is there, up to 64 KiB; false where there is nothing. Closes the stream at its
+    /// end.
     bool read();
   };
 

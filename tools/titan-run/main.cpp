@@ -1,5 +1,5 @@
-// titan-run: starts a compiled job, or (--eager) runs a model op by op without compiling it. One rank
-// takes the place of titan-run itself, so signals and the exit code are that program's.
+// titan-run: starts a compiled job, or (--eager) runs a model op by op without compiling it. One
+// rank takes the place of titan-run itself, so signals and the exit code are that program's.
 #include "runtime/launch/Launcher.h"
 #include "runtime/program/Error.h"
 #include "runtime/program/Process.h"

@@ -23,8 +23,8 @@ struct RankEnd {
   bool isReported() const { return !report.empty(); }
 };
 
-/// Runs `body` on each rank; copies and sums on `threads` threads each. All ranks have ended when it
-/// returns: what still runs after `seconds` is killed.
+/// Runs `body` on each rank; copies and sums on `threads` threads each. All ranks have ended when
+/// it returns: what still runs after `seconds` is killed.
 std::vector<RankEnd> runRanks(Ranks kind, int64_t ranks, int threads, const RankBody& body,
                               int seconds = 60);
 

@@ -77,8 +77,10 @@ Status endBy(Communicator& communicator, std::string_view how) {
     raise(SIGKILL);
   if (how == "stop")
     raise(SIGSTOP);
-  if (how == "segv")
+  if (how == "segv") {
+    std::signal(SIGSEGV, SIG_DFL); // a sanitizer's handler ends by exit
     raise(SIGSEGV);
+  }
   if (how == "exit0")
     _exit(0);
   if (how == "exit3")
