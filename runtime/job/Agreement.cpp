@@ -111,9 +111,12 @@ std::vector<Fact> factsOf(const Session& session) {
   return facts;
 }
 
-Fact factOf(std::string name, const Dataset& dataset) {
-  return {std::move(name),
-          fmt::format("{} samples (digest {:016x})", dataset.size(), dataset.digest())};
+Status agreeOnData(Peers& peers, const std::string& key, const Dataset& dataset) {
+  if (peers.isAlone()) // a digest reads the data
+    return {};
+  return agreeOn(
+      peers, "the data",
+      {{key, fmt::format("{} samples (digest {:016x})", dataset.size(), dataset.digest())}});
 }
 
 Status checkRankCount(const Program& program, int64_t started, const std::string& job,

@@ -23,8 +23,8 @@ Status agreeOn(Peers& peers, std::string_view name, const std::vector<Fact>& fac
 /// The command with its flags, the program, and each key of the recipe of this run.
 std::vector<Fact> factsOf(const Session& session);
 
-/// A data set's length and digest.
-Fact factOf(std::string name, const Dataset& dataset);
+/// The same for a data set that the recipe calls `key`: its length and digest.
+Status agreeOnData(Peers& peers, const std::string& key, const Dataset& dataset);
 
 /// Usage where `program` runs on another number of ranks than were started, with how to start it.
 /// `job` is the name by which it was called.

@@ -129,7 +129,7 @@ void printEvaluation(const Session& session, int64_t step, const Evaluation& res
 Status evaluateJob(Session& session) {
   std::unique_ptr<Dataset> dataset = TITAN_TRY(session.peers().agree(
       "the data", openFunctionData(session.program(), "eval", session.recipe())));
-  TITAN_TRY(agreeOn(session.peers(), "the data", {factOf("data.eval", *dataset)}));
+  TITAN_TRY(agreeOnData(session.peers(), "data.eval", *dataset));
   TITAN_TRY(startForReading(session));
   Evaluator evaluator = TITAN_TRY(Evaluator::create(session, std::move(dataset)));
   const Evaluation result = TITAN_TRY(evaluator.run(0));

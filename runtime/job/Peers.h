@@ -47,7 +47,8 @@ public:
   Result<int64_t> fromFirst(std::string_view name, int64_t mine);
 
   /// Nobody goes on unless all can: the error of the lowest rank that has one, on every rank. It is
-  /// named unless all ranks have the same: "rank 1: cannot open 'x'".
+  /// named unless all ranks have the same: "rank 1: cannot open 'x'". What `mine` comes from must
+  /// not have met the peers.
   Status agree(std::string_view name, Status mine);
   template <typename T> Result<T> agree(std::string_view name, Result<T> mine) {
     Status verdict = agree(name, mine.ok() ? Status() : Status(mine.error()));

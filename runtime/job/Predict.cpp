@@ -82,7 +82,7 @@ Status predictJob(Session& session) {
   Peers& peers = session.peers();
   std::unique_ptr<Dataset> dataset = TITAN_TRY(
       peers.agree("the data", openFunctionData(session.program(), "predict", session.recipe())));
-  TITAN_TRY(agreeOn(peers, "the data", {factOf("data.eval", *dataset)}));
+  TITAN_TRY(agreeOnData(peers, "data.eval", *dataset));
   TITAN_TRY(startForReading(session));
   Executor& executor = session.executor();
   StateAccess& access = session.access();

@@ -109,14 +109,6 @@ Result<RunData> openData(const Session& session) {
   return data;
 }
 
-/// All ranks read the same bytes.
-Status agreeOnData(Peers& peers, const RunData& data) {
-  std::vector<Fact> facts = {factOf("data.train", *data.train)};
-  if (data.eval)
-    facts.push_back(factOf("data.eval", *data.eval));
-  return agreeOn(peers, "the data", facts);
-}
-
 /// The run directory, locked; rank 0 has it for all.
 Result<std::optional<checkpoint::CheckpointStore>> openStore(Session& session) {
   using Store = checkpoint::CheckpointStore;
@@ -135,7 +127,9 @@ Status trainJob(Session& session) {
   Peers& peers = session.peers();
   // Whatever can be wrong with the input shows before the run directory is touched.
   RunData data = TITAN_TRY(peers.agree("the data", openData(session)));
-  TITAN_TRY(agreeOnData(peers, data));
+  TITAN_TRY(agreeOnData(peers, "data.train", *data.train));
+  if (data.eval)
+    TITAN_TRY(agreeOnData(peers, "data.eval", *data.eval));
   std::optional<checkpoint::CheckpointStore> store = TITAN_TRY(openStore(session));
   const Start start =
       TITAN_TRY(chooseTogether(peers, [&] { return chooseStart(options, *store); }));
@@ -157,9 +151,9 @@ Status trainJob(Session& session) {
     return {};
   }
 
-  std::unique_ptr<Trainer> trainer = TITAN_TRY(peers.agree(
-      "the preflight", Trainer::create(session, store ? &*store : nullptr, std::move(data.train),
-                                       std::move(data.eval), std::move(identity))));
+  std::unique_ptr<Trainer> trainer =
+      TITAN_TRY(Trainer::create(session, store ? &*store : nullptr, std::move(data.train),
+                                std::move(data.eval), std::move(identity)));
   TITAN_TRY(trainer->run());
   if (!peers.isFirst())
     return {};
