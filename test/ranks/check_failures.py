@@ -3,12 +3,15 @@
 
     check_failures.py --tools build/dev/bin [--seed 1] [unittest's options]
 """
+import contextlib
 import os
 import random
 import re
 import resource
 import signal
+import subprocess
 import sys
+import time
 
 import numpy as np
 
@@ -47,6 +50,56 @@ class Failures(ranks_test.RanksTest):
         # Its threads sleep with it, so that it publishes no beat.
         err, pid = self.lose(1, signal.SIGSTOP)
         self.assert_told_once(err, f"rank 1 (pid {pid})")
+
+    def test_a_rank_that_leaves_early_is_named(self):
+        job, data = self.mlp({"replicate": 2})
+        script = self.wrapper(job, '[ "$TITAN_RANK" = 1 ] && exit 0')
+        code, _, err = self.run_ranks(2, script, "train", "--data", data, "--out", self.scratch / "run")
+        self.assertEqual(code, 5, err)
+        self.assert_told_once(err, "rank 1", "left with exit code 0")
+
+    def test_a_rank_lost_at_any_moment(self):
+        # In the agreement, the load, a step, an evaluation, a save, the end.
+        draw = random.Random(SEED)
+        job, data = self.mlp({"replicate": 2})
+        train = [job, "train", "--data", data, "--steps", 40, "--set", "checkpoint.every=4", "--set", "train.eval_every=3", "--set",
+                 f"data.eval={data}"]
+        began = time.monotonic()
+        self.assertEqual(self.run_ranks(2, *train, "--out", self.scratch / "whole")[0], 0)
+        whole, lost = time.monotonic() - began, 0
+        for number in range(16):
+            rank, sent = draw.randint(0, 1), draw.choice([signal.SIGKILL, signal.SIGSEGV])
+            out = f"run-{number // 4}"  # a run is lost, and goes on, four times
+            process = self.start(2, *train, "--out", self.scratch / out)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=draw.uniform(0, whole))
+            pids = ranks_of(process) if process.poll() is None else {}
+            if rank in pids:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pids[rank], sent)
+            code, _, err = self.finish(process, GONE)
+            with self.subTest(number=number, rank=rank, signal=sent.name):
+                self.assertIn(code, (0, 5), err)
+                lost += code == 5
+                if code == 5:
+                    self.assert_told_once(err, f"rank {rank} (pid {pids[rank]}) was killed by signal {sent.value}")
+                self.assertEqual([pid for pid in pids.values() if is_alive(pid)], [])
+                if (self.scratch / out / "checkpoints").exists():
+                    self.verify_all(out)
+        self.assertGreater(lost, 4)
+
+    def test_a_step_without_a_valid_target_is_skipped_by_all(self):
+        data = self.scratch / "ignored.npz"
+        np.savez(data, x=np.zeros((64, 1, 28, 28), np.uint8), targets=np.full(64, -100))
+        said = []
+        for ranks, axes in ((None, {}), (2, {"replicate": 2}), (3, {"shard": 3})):
+            job, _ = self.mlp(axes, 48 if ranks == 3 else 64)
+            code, _, err = self.run_ranks(ranks, job, "train", "--data", data, "--out", self.scratch / f"run-{ranks}",
+                                          "--set", "train.non_finite_limit=2")
+            self.assertEqual(code, 5, err)
+            said += [line for line in err.splitlines() if line.startswith("error:")]
+        self.assertIn("the updates of steps 1 to 2 were skipped", said[0])
+        self.assertEqual(said, [said[0]] * 3)
 
     def test_no_rank_outlives_titan_run(self):
         job, data = self.mlp({"replicate": 2})

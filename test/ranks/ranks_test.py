@@ -139,8 +139,9 @@ def ranks_of(process):
     found = {}
     for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():
         variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-        (rank,) = [int(v.split(b"=")[1]) for v in variables if v.startswith(b"TITAN_RANK=")]
-        found[rank] = int(pid)
+        for variable in variables:  # none before the child has become the job
+            if variable.startswith(b"TITAN_RANK="):
+                found[int(variable.split(b"=")[1])] = int(pid)
     return found
 
 
