@@ -5,6 +5,7 @@
 #   %tools     the folder of the tools, for a test that looks at the file itself
 #   %examples  the repository's examples/
 #   %references  small models with recipes, data and PyTorch's losses (training/references)
+#   %modules   small modules as exporters write them (training/modules)
 #   %inputs    the folder Inputs/ beside the test
 import os
 
@@ -25,6 +26,7 @@ config.substitutions.append(("%exits", os.path.join(config.test_source_root, "ex
 config.substitutions.append(("%tools", config.titan_tools))
 config.substitutions.append(("%examples", os.path.join(config.titan_source_root, "examples")))
 config.substitutions.append(("%references", os.path.join(os.path.dirname(__file__), "training", "references")))
+config.substitutions.append(("%modules", os.path.join(os.path.dirname(__file__), "training", "modules")))
 config.substitutions.append(("%inputs", "%S/Inputs"))
 
 for tool in ("titan-opt", "titan-compile", "titan-run", "titan-eager", "titan-ckpt", "titan-coverage", "titan-foreign-compile",

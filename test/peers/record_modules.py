@@ -50,7 +50,7 @@ CASES = {
     "attention-apart": (spec(part("attention", form="separate", bias=True), sequence=True), BOTH),
     "latent-queries": (spec(part("attention", form="latents", bias=True), sequence=True), BOTH),
     "one-plus-weight": (spec(part("norm", form="one_plus")), BOTH),
-    "one-plus-scalar": (spec(part("graph", form="gin", one=False), sequence=True), BOTH),
+    "one-plus-scalar": (spec(part("graph", form="gin", one=False), sequence=True), [*BOTH, "dynamo-17"]),
     "exponential-of-a-scalar": (spec(part("scalar", form="exp", at="module")), [*BOTH, "dynamo-17"]),
     "row-of-a-root-parameter": (spec(part("fold", form="row", at="root")), BOTH),
     "rows-in-turn": (spec(part("several", form="rows")), [*BOTH, "dynamo-17"]),

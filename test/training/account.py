@@ -13,6 +13,7 @@ import numpy as np
 
 LOSS_TOLERANCE = 1e-4   # relative
 UPDATE_TOLERANCE = 0.02  # of the norm of what training added to the tensor
+UNLISTED = "a parameter that the exporter's optimizer removed cannot be listed"  # a note
 TRAINED = ("exact", "guessed", "part", "made up")
 
 
@@ -98,7 +99,7 @@ def judge(checked, export, run, source):
     for names, lines in by_source.items():
         check_present(names, lines, account, export, run, source, free, found)
     for names in missing:
-        check_missing(names, account, export, source, free, found)
+        check_missing(names, checked, export, source, free, found)
     for line in free:
         found.explained.append(f"{line['name']} {line['shape']} is trained, {line['standing']}")
         found.loose = True
@@ -213,8 +214,9 @@ def find_moved(names, run, source, free, found):
     return True
 
 
-def check_missing(names, account, export, source, free, found):
-    """A parameter of PyTorch that nothing is all of: a line says what became of it."""
+def check_missing(names, checked, export, source, free, found):
+    """A parameter of PyTorch that nothing is all of: a line says what became of it, or a note that nothing can."""
+    account = checked["tensors"]
     text = f"{names[0]} {list(source.states[0][names[0]].shape)} is not there"
     said = [line for line in account if line["standing"] in ("absent", "alias", "constant") and line["name"] in names and line["noted"]]
     if set(names) <= source.unused:
@@ -224,6 +226,8 @@ def check_missing(names, account, export, source, free, found):
         found.explained.append(f"{text}, as the account says")
     elif not export.listed and (traces(account, free) or stand_ins(names, account, source)):
         found.explained.append(f"{text}, and the file has no names")
+    elif not export.listed and any(UNLISTED in note for note in checked["notes"]) and is_removed(names, account, export, source):
+        found.explained.append(f"{text}, and the file cannot say so")
     else:
         found.silent.append(text)
 
@@ -231,6 +235,13 @@ def check_missing(names, account, export, source, free, found):
 def traces(account, free):
     """What a parameter may have become in a file without signature, which knows no names: tensors that are nothing of the source, constants."""
     return [line for line in account if line["standing"] == "constant" and line["noted"]] + free
+
+
+def is_removed(names, account, export, source):
+    """Whether the exporter may have removed the parameter: the file has not its name, and no constant of its size, which would have to have a note."""
+    size = source.states[0][names[0]].size
+    return not set(names) & set(export.initializers) and (
+        size == 1 or not any(line["standing"] == "constant" and not line["noted"] and np.prod(line["shape"]) == size for line in account))
 
 
 def stand_ins(names, account, source):

@@ -5,7 +5,7 @@ import unittest
 
 import numpy as np
 
-from account import Export, Run, Source, judge
+from account import UNLISTED, Export, Run, Source, judge
 
 
 def line(standing, name, shape, **more):
@@ -46,6 +46,11 @@ def trained(**tensors):
     return Run(RUN.losses, *states)
 
 
+def unlisted_without_bias(more=(), notes=(), initializers=("a.weight", "mask")):
+    """A file that names no parameters of the source, and has all but a.bias."""
+    return judged([ACCOUNT[0], ACCOUNT[2], *more], trained(a__bias=None), Export(list(initializers), []), notes=list(notes))
+
+
 class Truths(unittest.TestCase):
     def test_nothing_to_say(self):
         found = judged()
@@ -65,6 +70,12 @@ class Truths(unittest.TestCase):
         run = Run([2.0, 1.5], *[{name: value for name, value in state.items() if name != "a.bias"} for state in (RUN.first, RUN.last)])
         found = judged(account, run, Export(["a.weight", "mask"], EXPORT.listed))
         self.assertEqual(found.silent, [])
+        self.assertTrue(found.loose)
+
+    def test_removed_where_nothing_is_listed(self):
+        found = unlisted_without_bias(notes=[f"the metadata is gone: {UNLISTED}, and is not trained"])
+        self.assertEqual(found.silent, [])
+        self.assertIn("a.bias [2] is not there, and the file cannot say so", found.explained)
         self.assertTrue(found.loose)
 
 
@@ -111,6 +122,16 @@ class Lies(unittest.TestCase):
         self.assertSilent("a.bias [2] is not there", found)
         self.assertSilent("tensor a.bias has no line", found)
         self.assertSilent("a.bias of the signature has no line", found)
+
+    def test_removed_without_a_note(self):
+        self.assertSilent("a.bias [2] is not there", unlisted_without_bias(notes=[]))
+
+    def test_removed_and_in_the_file(self):
+        self.assertSilent("a.bias [2] is not there", unlisted_without_bias(notes=[UNLISTED], initializers=["a.weight", "a.bias", "mask"]))
+
+    def test_removed_and_a_constant(self):
+        constant = line("constant", "val_1", [2], proof="angles")
+        self.assertSilent("a.bias [2] is not there", unlisted_without_bias([constant], [UNLISTED], ["a.weight", "val_1", "mask"]))
 
     def test_constant_without_proof(self):
         self.assertSilent("without proof", judged(changed(1, standing="constant"), trained(a__bias=None)))

@@ -1,6 +1,6 @@
 #include "frontend/onnx/name/Account.h"
 
-#include "frontend/onnx/name/Names.h"
+#include "frontend/onnx/name/Namer.h"
 
 #include <algorithm>
 #include <set>
@@ -12,6 +12,10 @@ static constexpr NoteCause kUnproved = {
     "--names can say kind = \"parameter\"",
     "{} tensors are constants and not trained, and nothing proves that the source does not train "
     "them; --names can say kind = \"parameter\": {}"};
+constexpr const char* kUnlisted =
+    "a conversion to another opset dropped the metadata of torch.export: a parameter that the "
+    "exporter's optimizer removed cannot be listed, and is not trained; export with "
+    "torch.onnx.export(..., dynamo=True, optimize=False, opset_version=23) to keep it";
 static constexpr NoteCause kFoldedAway = {
     "parameter {} of the source is not in the file and is not trained: the exporter folded it "
     "away; export with optimize=False to keep it",
@@ -140,6 +144,8 @@ Status requireExact(const Account& account) {
     // A buffer that state_dict() has not is missed by nobody.
     if (!line.isExact() && (line.standing != Standing::Absent || line.noted))
       open.push_back(whyNotExact(line));
+  if (open.empty() && account.mayLackParameters)
+    return Error::badInput("--strict-names: {}", kUnlisted);
   if (open.empty())
     return {};
   constexpr size_t kMostListed = 50;
@@ -171,6 +177,10 @@ public:
     for (const ListedTensor& listed : names_.listed)
       if (!claimed_.contains(listed.name) && !stoodFor_.contains(listed.name))
         addAbsent(listed);
+    if (isConverted(graph_)) {
+      account_.mayLackParameters = true;
+      names_.notes.add(kUnlisted);
+    }
     return std::move(account_);
   }
 

@@ -65,17 +65,20 @@ struct AccountLine {
 
 struct Account {
   std::vector<AccountLine> lines;
+  /// The source may have had parameters that no line is about: the exporter's optimizer removed
+  /// them, and a conversion dropped the metadata that listed them. A note says so.
+  bool mayLackParameters = false;
 
   std::array<size_t, kStandings> counts() const;
   /// "40 exact, 2 aliases, 1 absent": what there is none of is left out.
   std::string summary() const;
 };
 
-/// Refuses what is not exact, a line each (--strict-names).
+/// Refuses what is not exact, a line each, and what cannot list all parameters (--strict-names).
 Status requireExact(const Account& account);
 
-/// The account of `names`, whose states are formed. Adds notes of what is absent and of constants
-/// without a proof. Errors: a name that two tensors claim.
+/// The account of `names`, whose states are formed. Adds notes of what is absent or cannot be known
+/// to be, and of constants without a proof. Errors: a name that two tensors claim.
 Result<Account> accountOf(const Graph& graph, NameTable& names);
 
 } // namespace titan::frontend
