@@ -59,8 +59,9 @@ bool anyMovement(const Shape& of, const Shape& shape,
 }
 
 /// Calls `visit` with the positions of one element in both, in the order of `of`, until it says no.
+template <typename Visit>
 bool everyElement(const Shape& of, const Shape& shape, const std::vector<int64_t>& dims,
-                  const std::function<bool(size_t, size_t)>& visit) {
+                  Visit visit) {
   Shape strides = rowMajorStrides(shape), index(of.size(), 0);
   const auto count = static_cast<size_t>(elementCount(of));
   int64_t at = 0;
@@ -77,6 +78,63 @@ bool everyElement(const Shape& of, const Shape& shape, const std::vector<int64_t
     }
   }
   return true;
+}
+
+/// Is the matrix `right` [columns, rows] the transposition of `left` [rows, columns]?
+template <typename Element>
+bool isTransposed(const std::string& left, const std::string& right, int64_t rows,
+                  int64_t columns) {
+  // In blocks: a vocabulary's columns are far apart.
+  constexpr int64_t kBlock = 64;
+  auto at = [](const std::string& bytes, int64_t position) {
+    Element element;
+    std::memcpy(&element, bytes.data() + static_cast<size_t>(position) * sizeof(Element),
+                sizeof(Element));
+    return element;
+  };
+  for (int64_t top = 0; top < rows; top += kBlock)
+    for (int64_t first = 0; first < columns; first += kBlock) {
+      bool equal = true;
+      for (int64_t r = top; r < std::min(rows, top + kBlock); ++r)
+        for (int64_t c = first; c < std::min(columns, first + kBlock); ++c)
+          equal &= at(left, r * columns + c) == at(right, c * rows + r);
+      if (!equal)
+        return false;
+    }
+  return true;
+}
+
+/// isMovedBy() of what the tensors hold.
+template <typename Element>
+bool isMovedBy(const std::string& left, const std::string& right, const Shape& of,
+               const Shape& shape, const std::vector<int64_t>& dims) {
+  std::vector<int64_t> from = extentsOf(of), to;
+  for (int64_t d : from)
+    to.push_back(dims[static_cast<size_t>(d)]);
+  if (std::ranges::is_sorted(to))
+    return left == right;
+  if (from.size() == 2)
+    return isTransposed<Element>(left, right, of[static_cast<size_t>(from[0])],
+                                 of[static_cast<size_t>(from[1])]);
+  return everyElement(of, shape, dims, [&](size_t x, size_t y) {
+    return std::memcmp(left.data() + x * sizeof(Element), right.data() + y * sizeof(Element),
+                       sizeof(Element)) == 0;
+  });
+}
+
+/// Of two tensors of one type and size.
+bool isMovedBy(const std::string& left, const std::string& right, DType dtype, const Shape& of,
+               const Shape& shape, const std::vector<int64_t>& dims) {
+  switch (byteSize(dtype)) {
+  case 1:
+    return isMovedBy<uint8_t>(left, right, of, shape, dims);
+  case 2:
+    return isMovedBy<uint16_t>(left, right, of, shape, dims);
+  case 4:
+    return isMovedBy<uint32_t>(left, right, of, shape, dims);
+  default:
+    return isMovedBy<uint64_t>(left, right, of, shape, dims);
+  }
 }
 
 /// A number that nobody writes: more than twelve bits of fraction.
@@ -125,19 +183,50 @@ bool isDrawn(const Tensor& tensor) {
   return tensor.missing.empty() && !tensor.restored && !isUniform(tensor) && !isMask(tensor);
 }
 
+std::optional<std::string> movementKey(const Tensor& tensor) {
+  if (!tensor.missing.empty())
+    return std::nullopt;
+  const Shape strides = rowMajorStrides(tensor.shape);
+  std::vector<int64_t> extents;
+  int64_t step = 0; // along the diagonal
+  for (int64_t d : extentsOf(tensor.shape)) {
+    extents.push_back(tensor.shape[static_cast<size_t>(d)]);
+    step += strides[static_cast<size_t>(d)];
+  }
+  std::ranges::sort(extents);
+  std::string key = fmt::format("{} {} ", name(tensor.dtype), toString(extents));
+  const int64_t length = extents.empty() ? 1 : extents.front();
+  constexpr int64_t kRead = 8;
+  for (int64_t k = 0; k < std::min(length, kRead); ++k) {
+    const int64_t i = length <= kRead ? k : k * (length - 1) / (kRead - 1);
+    const int64_t width = byteSize(tensor.dtype);
+    Result<std::string> element =
+        tensor.readPart(static_cast<uint64_t>(i * step * width), static_cast<uint64_t>(width));
+    if (!element.ok())
+      return std::nullopt;
+    key += *element;
+  }
+  return key;
+}
+
+bool isMovedBy(const Tensor& of, const Tensor& tensor, const std::vector<int64_t>& dims) {
+  if (of.dtype != tensor.dtype || of.byteCount() != tensor.byteCount())
+    return false;
+  auto left = of.bytes(), right = tensor.bytes();
+  return left.ok() && right.ok() &&
+         isMovedBy(**left, **right, of.dtype, of.shape, tensor.shape, dims);
+}
+
 std::optional<std::vector<int64_t>> movementOf(const Tensor& of, const Tensor& tensor) {
   if (of.dtype != tensor.dtype || of.byteCount() != tensor.byteCount() || !tensor.missing.empty() ||
       !isDrawn(of))
     return std::nullopt;
-  Result<std::string> left = of.read(), right = tensor.read();
+  auto left = of.bytes(), right = tensor.bytes();
   if (!left.ok() || !right.ok())
     return std::nullopt;
-  const auto width = static_cast<size_t>(byteSize(of.dtype));
   std::optional<std::vector<int64_t>> found;
   anyMovement(of.shape, tensor.shape, [&](const std::vector<int64_t>& dims) {
-    bool equal = everyElement(of.shape, tensor.shape, dims, [&](size_t x, size_t y) {
-      return std::memcmp(left->data() + x * width, right->data() + y * width, width) == 0;
-    });
+    bool equal = isMovedBy(**left, **right, of.dtype, of.shape, tensor.shape, dims);
     if (equal)
       found = dims;
     return equal;

@@ -167,8 +167,9 @@ bool Namer::readAsMoved(NamedTensor& tensor) {
     std::vector<int64_t> dims;
   };
   std::vector<Equal> equal;
+  const std::optional<std::string> key = movementKey(file);
   for (const NamedTensor& kept : table_.tensors)
-    if (isWhole(kept))
+    if (key && isWhole(kept) && movementKey(fileTensor(kept)) == key)
       if (auto dims = movementOf(fileTensor(kept), file))
         equal.push_back({&kept, *dims});
   // Copies of a module are equal too: then the parameter of the module itself is meant.

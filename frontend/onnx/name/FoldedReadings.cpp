@@ -2,6 +2,7 @@
 // tied to an embedding, a matrix that a model multiplies by both ways. Without metadata nothing but
 // their bytes tells. Values that were drawn or trained equal each other's transposition only where
 // the tensor is the same: copies of a layer are read the same way.
+#include "frontend/onnx/name/Derived.h"
 #include "frontend/onnx/name/Namer.h"
 #include "frontend/onnx/name/Values.h"
 
@@ -65,13 +66,18 @@ void Namer::readFolds() {
   };
   std::sort(matrices.begin(), matrices.end(),
             [&](const NamedTensor* a, const NamedTensor* b) { return order(a) < order(b); });
-  std::map<std::tuple<DType, int64_t, uint64_t>, std::vector<NamedTensor*>> bySum;
+  std::map<std::string, std::vector<NamedTensor*>> byKey;
   for (NamedTensor* tensor : matrices) {
     const Tensor& file = fileTensor(*tensor);
-    std::optional<uint64_t> sum = sumOfElements(file);
-    if (!sum)
+    std::optional<std::string> key = movementKey(file);
+    if (!key)
       continue;
-    std::vector<NamedTensor*>& equal = bySum[{file.dtype, elementCount(file.shape), *sum}];
+    std::vector<NamedTensor*>& equal = byKey[*key];
+    // What has the source's name is no reading of another.
+    if (!isMadeUp(tensor->initializer) || (!equal.empty() && !hasThreeValues(file))) {
+      equal.push_back(tensor);
+      continue;
+    }
     bool reads = false;
     for (NamedTensor* other : equal) {
       const Tensor& original = fileTensor(*other);
@@ -79,10 +85,9 @@ void Namer::readFolds() {
         Shape shape = file.shape;
         if (transposed)
           std::reverse(shape.begin(), shape.end());
-        return shape == original.shape && areEqualValues(original, file, transposed);
+        return shape == original.shape &&
+               isMovedBy(original, file, {transposed ? 1 : 0, transposed ? 0 : 1});
       };
-      if (!isMadeUp(tensor->initializer))
-        continue;
       // The TorchScript exporter writes equal bytes once (EqualTensors.cpp).
       bool turned = equals(true);
       if (!turned && (isLegacy() || isMadeUp(other->initializer) || !equals(false)))

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <set>
 #include <span>
 
@@ -75,26 +74,25 @@ bool isPattern(const Tensor& tensor) {
   return forbids ? zeros || ones : zeros && ones && extents > 1;
 }
 
-std::optional<uint64_t> sumOfElements(const Tensor& tensor) {
+bool hasThreeValues(const Tensor& tensor) {
   const auto width = static_cast<size_t>(byteSize(tensor.dtype));
-  if (!tensor.missing.empty() || width == 0 || width > sizeof(uint64_t))
-    return std::nullopt;
-  Result<std::string> bytes = tensor.read();
-  if (!bytes.ok())
-    return std::nullopt;
-  uint64_t sum = 0;
-  std::set<uint64_t> different;
-  for (size_t i = 0; i + width <= bytes->size(); i += width) {
-    uint64_t element = 0;
-    std::memcpy(&element, bytes->data() + i, width);
-    if (different.size() < 3)
-      different.insert(element);
-    // Mixed, so that sums of other elements differ (the finaliser of SplitMix64).
-    element = (element ^ (element >> 30)) * 0xbf58476d1ce4e5b9;
-    element = (element ^ (element >> 27)) * 0x94d049bb133111eb;
-    sum += element ^ (element >> 31);
+  constexpr size_t kPiece = 1 << 16; // three of the first elements differ, most often
+  std::set<std::string> different;
+  std::string last;
+  for (uint64_t from = 0; tensor.missing.empty() && from < tensor.byteCount(); from += kPiece) {
+    Result<std::string> read =
+        tensor.readPart(from, std::min<uint64_t>(kPiece, tensor.byteCount() - from));
+    if (!read.ok())
+      return false;
+    for (size_t i = 0; i < read->size(); i += width) {
+      if (read->compare(i, width, last) == 0)
+        continue;
+      last = read->substr(i, width);
+      if (different.insert(last).second && different.size() == 3)
+        return true;
+    }
   }
-  return different.size() < 3 ? std::nullopt : std::optional(sum);
+  return false;
 }
 
 namespace {
@@ -186,31 +184,6 @@ bool areCosinesAndSines(const Tensor& a, const Tensor& b) {
   return right && std::ranges::equal(left->values, right->values, [&](double x, double y) {
            return areOnCircle(x, y, std::max(left->tolerance, right->tolerance));
          });
-}
-
-bool areEqualValues(const Tensor& a, const Tensor& b, bool transposed) {
-  if (!a.missing.empty() || !b.missing.empty() || a.dtype != b.dtype || a.shape.size() != 2 ||
-      a.byteCount() != b.byteCount() || isUniform(a))
-    return false;
-  Result<std::string> left = a.read(), right = b.read();
-  if (!left.ok() || !right.ok())
-    return false;
-  if (!transposed)
-    return *left == *right;
-  size_t width = static_cast<size_t>(byteSize(a.dtype));
-  int64_t rows = a.shape[0], columns = a.shape[1];
-  // In blocks: a vocabulary's columns are far apart.
-  constexpr int64_t kBlock = 64;
-  auto at = [&](const std::string& bytes, int64_t position) {
-    return bytes.data() + static_cast<size_t>(position) * width;
-  };
-  for (int64_t top = 0; top < rows; top += kBlock)
-    for (int64_t first = 0; first < columns; first += kBlock)
-      for (int64_t r = top; r < std::min(rows, top + kBlock); ++r)
-        for (int64_t c = first; c < std::min(columns, first + kBlock); ++c)
-          if (std::memcmp(at(*left, r * columns + c), at(*right, c * rows + r), width) != 0)
-            return false;
-  return true;
 }
 
 } // namespace titan::frontend

@@ -22,10 +22,7 @@ bool isPattern(const Tensor& tensor);
 bool isAngleTable(const Tensor& tensor);
 /// The same of two tensors, the cosines of some angles and their sines.
 bool areCosinesAndSines(const Tensor& a, const Tensor& b);
-/// Matrices of drawn or trained values: is `b` equal to `a`, or to its transposition?
-bool areEqualValues(const Tensor& a, const Tensor& b, bool transposed);
-/// Equal for tensors of the same elements in any order. Nothing where there are less than three
-/// different values, as in what was not drawn.
-std::optional<uint64_t> sumOfElements(const Tensor& tensor);
+/// Are there three different elements, unlike in what was not drawn?
+bool hasThreeValues(const Tensor& tensor);
 
 } // namespace titan::frontend

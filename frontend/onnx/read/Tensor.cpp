@@ -78,14 +78,22 @@ uint64_t Tensor::byteCount() const {
   return static_cast<uint64_t>(elementCount(shape)) * static_cast<uint64_t>(byteSize(dtype));
 }
 
-Result<std::string> Tensor::read() const {
+Result<std::string> Tensor::read() const { return readPart(0, byteCount()); }
+
+Result<std::string> Tensor::readPart(uint64_t from, uint64_t count) const {
   if (inlineBytes)
-    return *inlineBytes;
+    return inlineBytes->substr(from, count);
   if (restored)
-    return std::string(byteCount(), '\0');
+    return std::string(count, '\0');
   if (!file)
     return Error::badInput("tensor '{}': {}", printable(name), missing);
-  return file->read(span->offset, span->bytes);
+  return file->read(span->offset + from, count);
+}
+
+Result<std::shared_ptr<const std::string>> Tensor::bytes() const {
+  if (inlineBytes)
+    return inlineBytes;
+  return std::make_shared<const std::string>(TITAN_TRY(read()));
 }
 
 Result<uint64_t> Tensor::digest() const {

@@ -52,6 +52,10 @@ struct Tensor {
   uint64_t byteCount() const;
   /// The bytes, little-endian, row-major. Errors: data that is missing or unreadable.
   Result<std::string> read() const;
+  /// `count` of them from `from` on, which lie in it.
+  Result<std::string> readPart(uint64_t from, uint64_t count) const;
+  /// All of them, not copied where the model's file has them. Errors: as of read().
+  Result<std::shared_ptr<const std::string>> bytes() const;
   /// XXH3-64 of the bytes, read in pieces.
   Result<uint64_t> digest() const;
 };
