@@ -1,6 +1,7 @@
 #include "frontend/onnx/name/Account.h"
 
-#include "frontend/onnx/name/Namer.h"
+#include "frontend/onnx/name/Exporter.h"
+#include "frontend/onnx/name/Names.h"
 
 #include <algorithm>
 #include <set>

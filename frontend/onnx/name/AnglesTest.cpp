@@ -1,7 +1,7 @@
 // Tables of sines and cosines, and what only looks like one.
+#include "frontend/onnx/name/Angles.h"
 #include "frontend/onnx/ReadGraph.h"
 #include "frontend/onnx/name/Names.h"
-#include "frontend/onnx/name/Values.h"
 #include "frontend/onnx/testing/ModelBuilder.h"
 
 #include <gtest/gtest.h>

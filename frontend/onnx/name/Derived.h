@@ -9,9 +9,9 @@ namespace titan::frontend {
 /// Drawn or trained values: not all are equal, and they are no mask.
 bool isDrawn(const Tensor& tensor);
 
-/// Equal for tensors of which one is the other with its dimensions moved: their type, their extents,
-/// and some elements of the diagonal, which stay where they are. No others are read. Nothing for
-/// data that is not there.
+/// Equal for tensors of which one is the other with its dimensions moved: their type, their
+/// extents, and some elements of the diagonal, which stay where they are. No others are read.
+/// Nothing for data that is not there.
 std::optional<std::string> movementKey(const Tensor& tensor);
 
 /// Does `tensor` have all elements of `of`, where dimension i of `of` is dimension dims[i] of

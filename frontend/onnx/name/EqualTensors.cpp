@@ -1,6 +1,7 @@
 // Tensors of equal bytes, which the TorchScript exporter writes once.
+#include "frontend/onnx/name/Exporter.h"
 #include "frontend/onnx/name/LegacyScopes.h"
-#include "frontend/onnx/name/Namer.h"
+#include "frontend/onnx/name/Names.h"
 #include "frontend/onnx/name/SourceModel.h"
 #include "frontend/onnx/name/Values.h"
 

@@ -1,8 +1,10 @@
 // Norms and biases that an exporter merged for their equal values and whose nodes say nothing of
 // where they come from, as after a conversion to an older opset. What tells them apart is that each
 // layer has a matrix of its own: a layer that is called twice has one.
+#include "frontend/onnx/name/Angles.h"
 #include "frontend/onnx/name/Derived.h"
-#include "frontend/onnx/name/Namer.h"
+#include "frontend/onnx/name/Exporter.h"
+#include "frontend/onnx/name/Names.h"
 #include "frontend/onnx/name/SourceModel.h"
 #include "frontend/onnx/name/Values.h"
 

@@ -2,7 +2,8 @@
 // same tensor, as parallel norms of a fresh model, the file has one, which would have both
 // gradients.
 // What is left of the other is its name in the signature, and in the text of fx nodes that read it.
-#include "frontend/onnx/name/Namer.h"
+#include "frontend/onnx/name/Exporter.h"
+#include "frontend/onnx/name/Rules.h"
 
 #include <algorithm>
 
@@ -16,16 +17,16 @@ static constexpr NoteCause kMergedLayers = {
 
 /// Does a node read the value of one fx node where its own reads another one of the same op, which
 /// the file has not?
-bool Namer::hasMergedNodes() const {
-  for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-    const std::vector<FxOperand>& values = scopes_[i].values;
-    for (const std::string& input : graph_.nodes[i].inputs) {
-      if (!producer_.contains(input) || isAnonymous(input))
+static bool hasMergedNodes(const Facts& facts) {
+  for (size_t i = 0; i < facts.graph.nodes.size(); ++i) {
+    const std::vector<FxOperand>& values = facts.scopes()[i].values;
+    for (const std::string& input : facts.graph.nodes[i].inputs) {
+      if (!facts.producerOf(input) || isAnonymous(input))
         continue;
       auto isInput = [&](const FxOperand& value) { return value.mangled == input; };
       auto isOther = [&](const FxOperand& value) {
         return value.mangled != input && opOfValue(value.mangled) == opOfValue(input) &&
-               !isPresent(value.mangled);
+               !facts.isPresent(value.mangled);
       };
       if (std::ranges::none_of(values, isInput) && std::ranges::any_of(values, isOther))
         return true;
@@ -56,27 +57,26 @@ static std::string_view endOf(std::string_view name) {
 }
 
 /// Did the optimizer run? It folds what it can, and merges equal tensors.
-bool Namer::isOptimized() const {
-  return std::ranges::any_of(graph_.initializers, [&](const auto& entry) {
+static bool isOptimized(const Facts& facts) {
+  return std::ranges::any_of(facts.graph.initializers, [&](const auto& entry) {
     const Tensor& file = entry.second;
     return isFloating(file.dtype) && elementCount(file.shape) > 1 &&
-           (!file.copyOf.empty() || isMadeUp(entry.first));
+           (!file.copyOf.empty() || facts.isMadeUp(entry.first));
   });
 }
 
-/// Doubts parameters that may stand for others of the source, which the file has not: those beside
-/// it, those that are called alike in another module, and those that were merged with equal ones.
-void Namer::doubtMergedLayers() {
-  std::vector<const SourceTensor*> lost = this->lost(/*parameters=*/true);
+void doubtMergedLayers(Naming& naming) {
+  const Facts& facts = naming.facts;
+  std::vector<const SourceTensor*> lost = naming.lostParameters();
   if (lost.empty())
     return;
-  const bool mergedNodes = hasMergedNodes();
-  if (!mergedNodes && !isOptimized())
+  const bool mergedNodes = hasMergedNodes(facts);
+  if (!mergedNodes && !isOptimized(facts))
     return;
-  for (NamedTensor& tensor : table_.tensors) {
-    if (!isWhole(tensor) || tensor.doubt)
+  for (NamedTensor& tensor : naming.table.tensors) {
+    if (!naming.isWhole(tensor) || tensor.doubt)
       continue;
-    const bool merged = !fileTensor(tensor).copyOf.empty() || hasCopies(tensor.initializer);
+    const bool merged = !facts.file(tensor).copyOf.empty() || facts.hasCopies(tensor.initializer);
     auto mayStandFor = [&](const std::string& name) {
       return (mergedNodes && areBeside(tensor.name, name)) || endOf(tensor.name) == endOf(name) ||
              (merged && leafOf(tensor.name) == leafOf(name));

@@ -19,6 +19,10 @@ static constexpr NoteCause kPerhapsPadded = {
     "all rows of {} tables are trained; the export does not say whether one is padding "
     "(padding_idx of nn.Embedding), but --names can: {}"};
 
+bool isFloating(DType dtype) {
+  return dtype == DType::F32 || dtype == DType::F64 || dtype == DType::F16 || dtype == DType::BF16;
+}
+
 void NamedTensor::rename(const std::string& to) {
   for (StatePiece& piece : pieces)
     if (piece.state == name)
@@ -181,7 +185,7 @@ void stripWrappers(NameTable& table) {
 } // namespace
 
 Result<NameTable> nameTensors(const Graph& graph, const NameOverrides& overrides) {
-  NameTable table = Namer(graph).run();
+  NameTable table = namesOf(graph);
   TITAN_TRY(applyOverrides(graph, overrides, table));
   for (const NamedTensor& tensor : table.tensors)
     if (tensor.guessed && !tensor.doubt)

@@ -1,7 +1,7 @@
 // The operands W, R and B of LSTM, GRU and RNN. Each holds a parameter of nn.LSTM, nn.GRU or nn.RNN
 // for each direction, B two of them, and the gates lie in another order than in PyTorch. Exports
 // that fold constants have only these operands.
-#include "frontend/onnx/name/Namer.h"
+#include "frontend/onnx/name/Rules.h"
 
 #include <algorithm>
 
@@ -58,13 +58,14 @@ void addGates(std::vector<StatePiece>& pieces, const std::string& state,
 
 } // namespace
 
-bool Namer::fromRecurrence(NamedTensor& tensor) {
-  const Tensor& file = fileTensor(tensor);
-  if (!graph_.fromPyTorch() || !isFloating(file.dtype))
+bool fromRecurrence(Naming& naming, NamedTensor& tensor) {
+  const Facts& facts = naming.facts;
+  const Tensor& file = facts.file(tensor);
+  if (!facts.graph.fromPyTorch() || !isFloating(file.dtype))
     return false;
-  for (const Use& use : usesOf(tensor).uses) {
-    const Node& node = graph_.nodes[use.node];
-    const Scope& scope = scopes_[use.node];
+  for (const Use& use : facts.usesOf(tensor).uses) {
+    const Node& node = facts.nodeOf(use);
+    const Scope& scope = facts.scopeOf(use);
     const std::vector<int64_t> gates = gatesOf(node);
     if (gates.empty() || use.operand < 1 || use.operand > 3 || !scope.known ||
         scope.place == ScopePlace::Unknown)
@@ -77,7 +78,7 @@ bool Namer::fromRecurrence(NamedTensor& tensor) {
         file.shape[1] / hidden != (bias ? 2 * count : count) || file.shape[1] % hidden != 0)
       continue;
     const std::string before = scope.module + (scope.module.empty() ? "" : ".");
-    const size_t layer = layerOf(graph_, scopes_, use.node);
+    const size_t layer = layerOf(facts.graph, facts.scopes(), use.node);
     std::vector<StatePiece> pieces;
     for (int64_t direction = 0; direction < directions; ++direction) {
       const std::string after = fmt::format("_l{}{}", layer, direction == 1 ? "_reverse" : "");
@@ -87,19 +88,17 @@ bool Namer::fromRecurrence(NamedTensor& tensor) {
         addGates(pieces, before + "bias_hh" + after, gates, hidden, direction, count * hidden,
                  file.shape);
     }
-    if (std::any_of(pieces.begin(), pieces.end(), [&](const StatePiece& piece) {
-          return taken_.contains(piece.state) ||
-                 (signature().known() && !signature().byName(piece.state));
-        }))
+    if (std::any_of(pieces.begin(), pieces.end(),
+                    [&](const StatePiece& piece) { return !naming.isFree(piece.state); }))
       continue;
     for (const StatePiece& piece : pieces)
-      taken_.insert(piece.state);
+      naming.reserve(piece.state);
     tensor.name = pieces.front().state;
     tensor.pieces = std::move(pieces);
     tensor.kind = TensorKind::Parameter;
     tensor.role = bias ? Role::Bias : Role::Weight;
     tensor.fanIn = bias ? 0 : hidden; // nn.LSTM draws all of its weights by the hidden size
-    tensor.guessed = !signature().known() && scope.place != ScopePlace::Told;
+    tensor.guessed = !facts.signature().known() && scope.place != ScopePlace::Told;
     return true;
   }
   return false;

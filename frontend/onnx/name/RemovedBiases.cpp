@@ -1,6 +1,7 @@
 // Biases that onnxscript took out of the file because they are all zeros, as those of every fresh
 // model are. The node says so, and its fx node still names the parameter.
-#include "frontend/onnx/name/Namer.h"
+#include "frontend/onnx/name/Exporter.h"
+#include "frontend/onnx/name/Names.h"
 #include "frontend/onnx/name/SourceModel.h"
 
 #include <algorithm>

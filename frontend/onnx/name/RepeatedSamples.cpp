@@ -1,7 +1,8 @@
 // With a fixed batch, optimizers fold what each sample repeats, and with a fixed length what each
 // position does. What is repeated is one parameter, which has the gradient of all.
 #include "frontend/onnx/name/Derived.h"
-#include "frontend/onnx/name/Namer.h"
+#include "frontend/onnx/name/Exporter.h"
+#include "frontend/onnx/name/Names.h"
 #include "frontend/onnx/name/SourceModel.h"
 #include "frontend/onnx/name/Values.h"
 
@@ -26,17 +27,6 @@ static bool onlyBroadcasts(const Graph& graph, const std::string& name) {
   for (const Port& output : graph.outputs)
     uses = output.name == name ? 0 : uses;
   return uses > 0;
-}
-
-/// Keeps the first of `count` equal slices along dimension `dim`, before which all are 1.
-static void keepFirst(Tensor& tensor, size_t dim) {
-  auto count = static_cast<uint64_t>(tensor.shape[dim]);
-  if (tensor.inlineBytes)
-    tensor.inlineBytes = std::make_shared<const std::string>(
-        tensor.inlineBytes->substr(0, tensor.inlineBytes->size() / count));
-  if (tensor.span)
-    tensor.span->bytes /= count;
-  tensor.shape[dim] = 1;
 }
 
 /// Is there no value `name` in the graph?
@@ -98,7 +88,9 @@ static void share(Graph& graph, const std::string& name, bool fromFx) {
     isBatch = isBatch && (drawn || tensor.shape.size() >= 3) && onlyBroadcasts(graph, name);
     if ((!isBatch && !drawn) || !hasEqualSlices(rows))
       break;
-    keepFirst(tensor, dim);
+    Shape kept = tensor.shape; // of the first slice, before which all extents are 1
+    kept[dim] = 1;
+    tensor = firstOf(tensor, kept);
     if (isBatch)
       repeated[dim] = 1;
     isRepeated |= !isBatch;

@@ -189,6 +189,8 @@ bool encloses(std::string_view module, std::string_view inner) {
          (inner.size() > module.size() && inner.starts_with(module) && inner[module.size()] == '.');
 }
 
+bool areRelated(std::string_view a, std::string_view b) { return encloses(a, b) || encloses(b, a); }
+
 std::string_view moduleOf(std::string_view name) {
   size_t dot = name.rfind('.');
   return dot == std::string_view::npos ? std::string_view() : name.substr(0, dot);

@@ -40,6 +40,8 @@ std::string pathOf(const Node& node);
 std::string mangled(std::string_view name);
 /// Is `module` equal to `inner`, or a module around it?
 bool encloses(std::string_view module, std::string_view inner);
+/// Is one of the modules in the other, as likely where one uses a parameter of the other?
+bool areRelated(std::string_view a, std::string_view b);
 /// "enc.0" of "enc.0.weight"; empty for a name without a dot.
 std::string_view moduleOf(std::string_view name);
 /// "weight" of "enc.0.weight".

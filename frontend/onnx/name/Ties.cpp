@@ -1,9 +1,8 @@
-// One tensor under several names: the module paths that read it, and copies of it that an exporter
-// made.
-#include "frontend/onnx/name/Namer.h"
+// One tensor under several names: the module paths that read it.
+#include "frontend/onnx/name/Exporter.h"
+#include "frontend/onnx/name/Rules.h"
 
 #include <algorithm>
-#include <numeric>
 #include <tuple>
 
 namespace titan::frontend {
@@ -16,18 +15,17 @@ static constexpr NoteCause kLikelyAlias = {
 
 /// Does the op of `use` have a place for what it reads, as layers have for their weights? What a
 /// module computes with may be another module's.
-bool Namer::isOfLayer(const Use& use) const {
-  const Scope& scope = scopes_[use.node];
+static bool isOfLayer(const Facts& facts, const Use& use) {
+  const Scope& scope = facts.scopeOf(use);
   return scope.moduleClass.starts_with("torch.nn.modules.") ||
-         (signature().known() &&
-          argumentOf(graph_.nodes[use.node], scope, use.operand, 2).isPlaced);
+         (facts.signature().known() &&
+          argumentOf(facts.nodeOf(use), scope, use.operand, 2).isPlaced);
 }
 
-/// Finds the other names of a tied tensor. Canonical is the first in module order, which the
-/// TorchScript exporter keeps, and elsewhere, where no signature tells it, that of the first use.
-void Namer::tie(NamedTensor& tensor) {
+void tie(Naming& naming, NamedTensor& tensor) {
+  const Facts& facts = naming.facts;
   // A part of a parameter, or several of them: the names that are known are all.
-  if (tensor.pieces.size() > 1 || projections_.contains(tensor.initializer))
+  if (tensor.pieces.size() > 1 || naming.projections.contains(tensor.initializer))
     return;
   struct Name {
     std::string name;
@@ -38,36 +36,37 @@ void Namer::tie(NamedTensor& tensor) {
   std::vector<Name> names{{tensor.name, SIZE_MAX, 0}};
   std::string module(moduleOf(tensor.name)), leaf(leafOf(tensor.name));
   auto add = [&](const std::string& name, size_t node, bool likely = false) {
-    if (signature().known() && !signature().byName(name))
+    if (facts.signature().known() && !facts.signature().byName(name))
       return;
     for (Name& known : names)
       if (known.name == name) {
         known.firstUse = std::min(known.firstUse, node);
         return;
       }
-    if (taken_.insert(name).second)
+    if (naming.reserve(name))
       names.push_back({name, node, names.size(), likely});
   };
   // Without classes only the usual attributes of a layer tell a tied module from a function call.
-  bool legacyTie = graph_.fromPyTorch() && (leaf == "weight" || leaf == "bias") && !module.empty();
-  for (const Use& use : usesOf(tensor).uses) {
-    const Scope& scope = scopes_[use.node];
+  bool legacyTie =
+      facts.graph.fromPyTorch() && (leaf == "weight" || leaf == "bias") && !module.empty();
+  for (const Use& use : facts.usesOf(tensor).uses) {
+    const Scope& scope = facts.scopeOf(use);
     if (tensor.structural || !scope.known)
       continue;
     if (encloses(scope.module, module))
       add(tensor.name, use.node); // the module itself, or a function of one around it
     else if (scope.target.empty() ? legacyTie && (scope.place == ScopePlace::Told ||
                                                   scope.place == ScopePlace::Likely)
-                                  : isOfLayer(use))
+                                  : isOfLayer(facts, use))
       add(scope.module + "." + leaf, use.node, scope.place == ScopePlace::Likely);
   }
-  for (const std::string& name : usesOf(tensor).identityNames)
+  for (const std::string& name : facts.usesOf(tensor).identityNames)
     if (!isAnonymous(name) && name.find('.') != std::string::npos)
       add(name, SIZE_MAX);
-  bool keepsName = isLegacy() && !isMadeUp(tensor.initializer);
+  bool keepsName = facts.isLegacy() && !facts.isMadeUp(tensor.initializer);
   auto key = [&](const Name& name) {
-    return std::tuple(keepsName && name.order > 0, signature().position(name.name), name.firstUse,
-                      name.order);
+    return std::tuple(keepsName && name.order > 0, facts.signature().position(name.name),
+                      name.firstUse, name.order);
   };
   std::sort(names.begin(), names.end(),
             [&](const Name& a, const Name& b) { return key(a) < key(b); });
@@ -75,41 +74,9 @@ void Namer::tie(NamedTensor& tensor) {
   for (size_t i = 1; i < names.size(); ++i) {
     tensor.aliases.push_back(names[i].name);
     if (names[i].likely)
-      table_.notes.add(kLikelyAlias,
-                       fmt::format("{} (of {})", inQuotes(names[i].name), inQuotes(tensor.name)));
+      naming.table.notes.add(
+          kLikelyAlias, fmt::format("{} (of {})", inQuotes(names[i].name), inQuotes(tensor.name)));
   }
-}
-
-/// Makes `tensor` a second reading of what the initializer `of` fills.
-void Namer::readAs(NamedTensor& tensor, const std::string& of, bool transposed) {
-  const Shape& shape = fileTensor(tensor).shape;
-  std::vector<int64_t> dims(shape.size());
-  std::iota(dims.begin(), dims.end(), 0);
-  if (transposed)
-    std::reverse(dims.begin(), dims.end());
-  tensor.turn(shape, dims);
-  tensor.isCopy = true;
-  copies_[tensor.initializer] = of;
-}
-
-/// Names are settled: so are those of what copies read.
-void Namer::settleCopies() {
-  for (NamedTensor& copy : table_.tensors)
-    if (copy.isCopy)
-      copy.rename(table_.find(copies_.at(copy.initializer))->name);
-}
-
-/// The metadata says that `tensor` is the parameter that the file holds as `of`, or its
-/// transposition: the exporter folded the transposition of a tied weight.
-bool Namer::isCopy(NamedTensor& tensor, const std::string& of, bool transposed) {
-  Shape shape = graph_.initializers.at(of).shape;
-  if (transposed && shape.size() == 2)
-    std::swap(shape[0], shape[1]);
-  if (fileTensor(tensor).shape != shape)
-    return false;
-  tensor.kind = TensorKind::Parameter;
-  readAs(tensor, of, transposed);
-  return true;
 }
 
 } // namespace titan::frontend

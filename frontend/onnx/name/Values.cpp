@@ -3,11 +3,20 @@
 #include "frontend/onnx/fold/HostTensor.h"
 
 #include <algorithm>
-#include <cmath>
 #include <set>
-#include <span>
 
 namespace titan::frontend {
+
+Tensor firstOf(const Tensor& tensor, Shape shape) {
+  Tensor first = tensor;
+  first.shape = std::move(shape);
+  if (first.inlineBytes)
+    first.inlineBytes =
+        std::make_shared<const std::string>(tensor.inlineBytes->substr(0, first.byteCount()));
+  if (first.span)
+    first.span->bytes = first.byteCount();
+  return first;
+}
 
 static std::optional<HostTensor> valuesOf(const Tensor& tensor) {
   if (!tensor.missing.empty() || elementCount(tensor.shape) > kLargestFolded)
@@ -93,97 +102,6 @@ bool hasThreeValues(const Tensor& tensor) {
     }
   }
   return false;
-}
-
-namespace {
-
-/// The rows of a table that has one for each position, as many as are folded: enough to tell.
-struct Rows {
-  std::vector<double> values;
-  size_t width = 0;
-  double tolerance = 0; ///< of a sum of two squares
-
-  size_t count() const { return values.size() / width; }
-  std::span<const double> row(size_t i) const {
-    return std::span(values).subspan(i * width, width);
-  }
-};
-
-/// The values of the first `count` rows of `width`; no more than these are read.
-std::optional<HostTensor> firstRows(const Tensor& tensor, int64_t count, int64_t width) {
-  Tensor part = tensor;
-  part.shape = {count, width};
-  if (part.inlineBytes)
-    part.inlineBytes =
-        std::make_shared<const std::string>(tensor.inlineBytes->substr(0, part.byteCount()));
-  if (part.span)
-    part.span->bytes = part.byteCount();
-  return valuesOf(part);
-}
-
-/// Nothing where the first row has more than zeros and ones, or the others have not.
-std::optional<Rows> angleRows(const Tensor& tensor) {
-  size_t lead = 0;
-  while (lead < tensor.shape.size() && tensor.shape[lead] == 1)
-    ++lead;
-  constexpr uint64_t kLargestRead = uint64_t(1) << 26;
-  if (tensor.shape.size() < lead + 2 || !tensor.missing.empty() ||
-      tensor.byteCount() > kLargestRead)
-    return std::nullopt;
-  int64_t width = elementCount(tensor.shape) / std::max<int64_t>(1, tensor.shape[lead]);
-  if (width == 0 || 2 * width > kLargestFolded)
-    return std::nullopt;
-  auto isTrivial = [](double value) { return value == 0 || value == 1; };
-  // Of most tensors the first row says enough.
-  std::optional<HostTensor> host = firstRows(tensor, 1, width);
-  if (!host || !host->isFloat() || !std::ranges::all_of(host->reals, isTrivial))
-    return std::nullopt;
-  host = firstRows(tensor, std::min(tensor.shape[lead], kLargestFolded / width), width);
-  if (!host)
-    return std::nullopt;
-  double tolerance = tensor.dtype == DType::BF16 ? 3e-2 : tensor.dtype == DType::F16 ? 4e-3 : 1e-5;
-  Rows rows{std::move(host->reals), static_cast<size_t>(width), tolerance};
-  if (std::ranges::all_of(rows.values, isTrivial))
-    return std::nullopt;
-  return rows;
-}
-
-bool areOnCircle(double x, double y, double tolerance) {
-  return std::abs(x * x + y * y - 1) <= tolerance;
-}
-
-/// Is column j the other half of column j + distance, for each j of every second run of `distance`
-/// columns? So sines and cosines stand side by side, in halves, or in halves for each of two
-/// coordinates.
-bool pairsAt(const Rows& rows, size_t distance) {
-  for (size_t i = 0; i < rows.count(); ++i) {
-    std::span<const double> row = rows.row(i);
-    if (i > 0 && std::ranges::all_of(row, [](double value) { return value == 0; }))
-      continue;
-    for (size_t j = 0; j < row.size(); ++j)
-      if (j / distance % 2 == 0 && !areOnCircle(row[j], row[j + distance], rows.tolerance))
-        return false;
-  }
-  return true;
-}
-
-} // namespace
-
-bool isAngleTable(const Tensor& tensor) {
-  std::optional<Rows> rows = angleRows(tensor);
-  for (size_t distance = 1; rows && 2 * distance <= rows->width; ++distance)
-    if (rows->width % (2 * distance) == 0 && pairsAt(*rows, distance))
-      return true;
-  return false;
-}
-
-bool areCosinesAndSines(const Tensor& a, const Tensor& b) {
-  if (a.shape != b.shape)
-    return false;
-  std::optional<Rows> left = angleRows(a), right = left ? angleRows(b) : std::nullopt;
-  return right && std::ranges::equal(left->values, right->values, [&](double x, double y) {
-           return areOnCircle(x, y, std::max(left->tolerance, right->tolerance));
-         });
 }
 
 } // namespace titan::frontend

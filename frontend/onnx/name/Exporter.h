@@ -1,0 +1,16 @@
+// What the names in a file tell of the exporter that wrote it.
+#pragma once
+
+#include "frontend/onnx/read/Graph.h"
+
+namespace titan::frontend {
+
+/// Did an exporter or an optimizer make this name up?
+bool isAnonymous(std::string_view name);
+
+/// Is it an export of torch.export whose metadata a conversion to an older opset dropped?
+bool isConverted(const Graph& graph);
+/// Is `name` one that torch.export gives to a value, after its op: "exp", "add_1"?
+bool namesFxValue(std::string_view name);
+
+} // namespace titan::frontend

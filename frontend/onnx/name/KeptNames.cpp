@@ -1,0 +1,107 @@
+// The kind of a tensor whose name the file has kept.
+#include "frontend/onnx/name/Angles.h"
+#include "frontend/onnx/name/Rules.h"
+#include "frontend/onnx/name/Values.h"
+
+namespace titan::frontend {
+
+static constexpr NoteCause kAngles = {
+    "{} holds sines and cosines of positions, or their frequencies: it is a constant and not "
+    "trained, unless --names says kind = \"parameter\"",
+    "{} tensors hold sines and cosines of positions, or their frequencies: they are constants and "
+    "not trained, unless --names says kind = \"parameter\": {}"};
+static constexpr NoteCause kTrainedAngles = {
+    "{} holds sines and cosines, and an input says which rows are read: it is trained, unless "
+    "--names says kind = \"buffer\"",
+    "{} tensors hold sines and cosines, and inputs say which rows are read: they are trained, "
+    "unless --names says kind = \"buffer\": {}"};
+static constexpr NoteCause kPerhapsFrozen = {
+    "parameter {} holds sines and cosines of positions: it is trained, for no export says what is "
+    "frozen; model.frozen keeps it as it is",
+    "{} parameters hold sines and cosines of positions: they are trained, for no export says what "
+    "is frozen; model.frozen keeps them as they are: {}"};
+static constexpr NoteCause kConstantNode = {
+    "{} is of a Constant node and neither weight nor bias: it is a constant and not trained, "
+    "unless --names says kind = \"parameter\"",
+    "{} tensors are of Constant nodes and neither weights nor biases: they are constants and not "
+    "trained, unless --names says kind = \"parameter\": {}"};
+static constexpr NoteCause kPerhapsBuffer = {
+    "{} is trained, and may be a buffer, which this exporter does not tell: --names can say "
+    "kind = \"buffer\"",
+    "{} tensors are trained, and may be buffers, which this exporter does not tell: --names can "
+    "say "
+    "kind = \"buffer\": {}"};
+
+/// The kind of a tensor that has kept its name and takes part in floating arithmetic. state_dict()
+/// lists parameters and buffers alike, and so does the TorchScript exporter; what torch.nn's layers
+/// call weight and bias are parameters.
+static void classifyLegacy(const Facts& facts, NamedTensor& tensor) {
+  const Tensor& file = facts.file(tensor);
+  tensor.kind = TensorKind::Parameter;
+  if (!facts.isLegacy())
+    return;
+  std::string_view leaf = leafOf(tensor.initializer);
+  bool weight = leaf.starts_with("weight") || leaf.ends_with("weight");
+  bool bias = leaf.starts_with("bias") || leaf.ends_with("bias");
+  if (weight || (bias && file.shape.size() <= 1) ||
+      tensor.initializer.find("parametrizations.") != std::string::npos)
+    return;
+  if (tensor.role == Role::Other && isPattern(file))
+    tensor.kind = TensorKind::Buffer;
+  else
+    tensor.doubt = &kPerhapsBuffer;
+}
+
+void classify(Naming& naming, NamedTensor& tensor) {
+  const Facts& facts = naming.facts;
+  const Tensor& file = facts.file(tensor);
+  if (file.assumed)
+    return;
+  tensor.guessed = facts.isConverted && facts.hasCopies(tensor.initializer);
+  if (const SourceTensor* source = facts.signature().byName(tensor.initializer)) {
+    // A buffer that is not persistent is no state: PyTorch's state_dict() has it not.
+    tensor.kind = source->parameter    ? TensorKind::Parameter
+                  : source->persistent ? TensorKind::Buffer
+                                       : TensorKind::Constant;
+    tensor.proof = Proof::Source;
+    if (source->parameter && holdsAngles(file, facts.graph))
+      naming.table.notes.add(kPerhapsFrozen, inQuotes(tensor.initializer));
+    return;
+  }
+  auto fx = facts.fxKinds().find(mangled(tensor.initializer));
+  if (fx != facts.fxKinds().end()) {
+    tensor.kind = fx->second == 'p'   ? TensorKind::Parameter
+                  : fx->second == 'b' ? TensorKind::Buffer
+                                      : TensorKind::Constant;
+    tensor.proof = Proof::Source;
+    return;
+  }
+  if (tensor.role == Role::Statistic)
+    tensor.kind = TensorKind::Buffer;
+  else if (!isFloating(file.dtype) || !facts.usesOf(tensor).differentiable)
+    tensor.kind = TensorKind::Constant;
+  else if (file.shape.empty() && !facts.graph.fromPyTorch())
+    // PyTorch writes its own scalars without a name; other producers name theirs.
+    tensor.kind = TensorKind::Constant;
+  else if (file.fromConstantNode && (facts.graph.fromPyTorch() || tensor.role == Role::Other)) {
+    // Library functions name their constants ("beta"); a Constant node that is a weight is
+    // another producer's.
+    tensor.kind = TensorKind::Constant;
+    tensor.doubt = facts.graph.fromPyTorch() ? nullptr : &kConstantNode;
+  } else if (!classifyAngles(naming, tensor)) {
+    classifyLegacy(naming.facts, tensor);
+  }
+}
+
+bool classifyAngles(Naming& naming, NamedTensor& tensor) {
+  const Facts& facts = naming.facts;
+  bool table = tensor.role == Role::Other || tensor.role == Role::Embedding;
+  if (!facts.usesOf(tensor).onlyAngles && !(table && holdsAngles(facts.file(tensor), facts.graph)))
+    return false;
+  bool lookedUp = facts.usesOf(tensor).indexedByInput;
+  tensor.kind = lookedUp ? TensorKind::Parameter : TensorKind::Constant;
+  tensor.doubt = lookedUp ? &kTrainedAngles : &kAngles;
+  return true;
+}
+
+} // namespace titan::frontend

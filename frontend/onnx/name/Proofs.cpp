@@ -1,0 +1,85 @@
+// Why a tensor that a gradient may reach is none that is trained: numbers of the program, sines and
+// cosines of positions, masks.
+#include "frontend/onnx/name/Angles.h"
+#include "frontend/onnx/name/Exporter.h"
+#include "frontend/onnx/name/Rules.h"
+#include "frontend/onnx/name/Values.h"
+
+#include <algorithm>
+
+namespace titan::frontend {
+
+Proof proofOf(const Facts& facts, const NamedTensor& constant) {
+  const Tensor& file = facts.file(constant);
+  if (!facts.usesOf(constant).differentiable)
+    return Proof::NoGradient;
+  // What is zeros or ones alone forbids nothing: it may be a parameter's initial value.
+  if (file.assumed || (isMask(file) && !isUniform(file)))
+    return Proof::Mask;
+  if (facts.usesOf(constant).onlyAngles || holdsAngles(file, facts.graph))
+    return Proof::Angles;
+  // PyTorch's exporters write parameters as initializers; other producers name their numbers.
+  bool isNumber = facts.graph.fromPyTorch()
+                      ? file.fromConstantNode || (file.shape.empty() && facts.isMadeUp(file.name))
+                      : file.shape.empty();
+  return isNumber ? Proof::Number : Proof::None;
+}
+
+/// A number that is written in the program, or that an op needs, as attention its scale.
+static bool isNumber(const Facts& facts, const NamedTensor& tensor) {
+  const Tensor& file = facts.file(tensor);
+  const std::string& name = facts.nameInFile(tensor);
+  bool ofSource = !file.copyOf.empty() && !facts.isMadeUp(name); // merged into a parameter
+  if (!ofSource && namesNumbers(name) && (facts.isConverted || facts.isFxValue(name)))
+    return true;
+  if (elementCount(file.shape) != 1)
+    return false;
+  return std::ranges::all_of(facts.usesOf(tensor).uses, [&](const Use& use) {
+    const Node& node = facts.nodeOf(use);
+    const Scope& scope = facts.scopeOf(use);
+    if (facts.isConverted)
+      return isAnonymous(name) &&
+             (use.role == Role::Other || (use.role == Role::Bias && node.opType == "Add")) &&
+             node.opType != "PRelu";
+    if (!scope.readsFx() || facts.isAmong(scope.values, tensor))
+      return false;
+    FxArgument argument = argumentOf(node, scope, use.operand, file.shape.size());
+    // A value that is in no file may have been folded into it.
+    bool folded = ofSource && std::ranges::any_of(argument.values, [&](const FxOperand& value) {
+                    return !facts.isPresent(value.mangled) && !namesNumbers(value.mangled);
+                  });
+    return argument.lifted.empty() && !argument.isPlaced && !folded;
+  });
+}
+
+Proof proofOfFolded(const Facts& facts, const NamedTensor& tensor) {
+  const Tensor& file = facts.file(tensor);
+  const TensorUses& uses = facts.usesOf(tensor);
+  if (isNumber(facts, tensor))
+    return Proof::Number;
+  if (uses.onlyAngles || (!uses.indexedByInput && holdsAngles(file, facts.graph)))
+    return Proof::Angles;
+  // Ones and zeros alone may be what 1 + w started from.
+  return isMask(file) && !isUniform(file) ? Proof::Mask : Proof::None;
+}
+
+bool isOpenMask(const Facts& facts, const NamedTensor& tensor) {
+  const Tensor& file = facts.file(tensor);
+  if (file.shape.size() != 4 || file.shape[1] != 1 || !isZeros(file))
+    return false;
+  auto isOfScores = [&](const Use& use) {
+    const Node* node = &facts.nodeOf(use);
+    for (int sums = 0; node->opType == "Add" && sums < 4; ++sums) {
+      auto reader = std::ranges::find_if(facts.graph.nodes, [&](const Node& other) {
+        return std::ranges::find(other.inputs, node->outputs[0]) != other.inputs.end();
+      });
+      if (reader == facts.graph.nodes.end())
+        return false;
+      node = &*reader;
+    }
+    return node->opType == "Softmax";
+  };
+  return std::ranges::all_of(facts.usesOf(tensor).uses, isOfScores);
+}
+
+} // namespace titan::frontend
