@@ -53,18 +53,27 @@ bool hasEqualSlices(const Tensor& tensor) {
   return std::equal(bytes->begin() + static_cast<long>(slice), bytes->end(), bytes->begin());
 }
 
+/// Are all values zero, one, or what people write for minus infinity?
+static bool areOfAMask(const HostTensor& host) {
+  constexpr double kMasked = -1e4;
+  for (int64_t i = 0; i < host.size(); ++i)
+    if (double value = host.real(i); value != 0 && value != 1 && !(value <= kMasked))
+      return false;
+  return true;
+}
+
 bool isMask(const Tensor& tensor) {
   if (tensor.dtype == DType::Bool)
     return true;
-  std::optional<HostTensor> host = valuesOf(tensor);
-  if (!host || host->size() < 2)
+  const int64_t count = elementCount(tensor.shape);
+  if (!tensor.missing.empty() || count < 2 || count > kLargestFolded)
     return false;
-  // What people write for minus infinity.
-  constexpr double kMasked = -1e4;
-  for (int64_t i = 0; i < host->size(); ++i)
-    if (double value = host->real(i); value != 0 && value != 1 && !(value <= kMasked))
-      return false;
-  return true;
+  // Of most tensors the first elements say enough.
+  constexpr int64_t kFirst = 64;
+  std::optional<HostTensor> host = valuesOf(firstOf(tensor, {std::min(count, kFirst)}));
+  if (host && areOfAMask(*host) && count > kFirst)
+    host = valuesOf(tensor);
+  return host && areOfAMask(*host);
 }
 
 bool isPattern(const Tensor& tensor) {
