@@ -14,9 +14,9 @@ struct AxisRule {
 
 /// The rule of `op` on an axis where its operands are `operands`.
 ///
-/// - An operand of the rank's own iteration makes the results so; all others are taken whole. But in
-///   the body of a divided loop an accumulator takes any term: the sum over the iterations of all
-///   ranks is then the sum of what each rank has.
+/// - An operand of the rank's own iteration makes the results so; all others are taken whole. But
+///   in the body of a divided loop an accumulator takes any term: the sum over the iterations of
+///   all ranks is then the sum of what each rank has.
 /// - A part stays a part where every operand of rank >= 1 has the dimension, by the op's factors:
 ///   casts, transposes, elementwise ops. A sum of one tensor over it is a term on each rank. Else
 ///   the op takes the whole, as a product does.

@@ -31,8 +31,8 @@ namespace titan::dist {
 /// Of a module: the mesh whose ranks run it.
 inline constexpr llvm::StringLiteral meshTag = "dist.mesh";
 
-/// Of a function's argument, and of an op, one for each result: what of it each rank has, as long as
-/// placements propagate.
+/// Of a function's argument, and of an op, one for each result: what of it each rank has, as long
+/// as placements propagate.
 inline constexpr llvm::StringLiteral placementTag = "dist.placement";
 inline constexpr llvm::StringLiteral placementsTag = "dist.placements";
 

@@ -1,7 +1,7 @@
 """check-every-model.py TITAN_COMPILE REFERENCES: every model and recipe that trains on one rank becomes the program of each of several.
 
 On each mesh the loop runs a rank's microbatches, one collective sums a gradient for each trained parameter, and one the scalars. One rank has no
-trace of it.
+trace of it. The FLOP of a step are those of all ranks together.
 """
 import re
 import subprocess
@@ -34,19 +34,28 @@ def wrong_of(module, ranks):
     return wrong
 
 
+def flops_of(module):
+    return int(re.search(r"func\.func @step\(.*titan\.model_flops = (\d+)", module).group(1))
+
+
 def main(titan_compile, references):
     wrong, tried = [], 0
     with tempfile.TemporaryDirectory() as scratch:
         for folder in sorted(path for path in references.iterdir() if path.is_dir()):
             model = sorted(folder.glob("*.onnx"))[0]
             for recipe in sorted(path for path in folder.glob("*.toml") if not path.name.endswith(".names.toml")):
+                flops = {}
                 for axes, ranks in MESHES.items():
                     out = Path(scratch) / "shard.mlir"
                     done = subprocess.run([titan_compile, model, "--recipe", recipe, "--set", f"mesh.axes={axes}", "--set", f"batch.micro={MICRO}",
                                            "--set", f"batch.global={MICRO * LOCAL * ranks}", "--emit=shard", "-o", out], capture_output=True, text=True)
                     found = wrong_of(out.read_text(), ranks) if done.returncode == 0 else [done.stderr.strip()]
                     wrong += [f"{model.relative_to(references)}, {recipe.name}, {axes}: {what}" for what in found]
+                    if done.returncode == 0:
+                        flops[ranks] = flops_of(out.read_text())
                     tried += 1
+                wrong += [f"{model.relative_to(references)}, {recipe.name}: {count} FLOP on {ranks} ranks, {flops[1]} on one"
+                          for ranks, count in flops.items() if count != ranks * flops[1]]
     return wrong, tried
 
 
