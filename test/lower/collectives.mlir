@@ -68,6 +68,19 @@ func.func @constant(%g: tensor<4xf32>) -> tensor<4xf32> {
   return %b : tensor<4xf32>
 }
 
+// As a source it has one: the start does not move behind its other reader.
+// CHECK-LABEL: func.func @constant_source
+// CHECK: kernel.fused flat [4]
+// CHECK: dist.start
+// CHECK: dist.wait
+// CHECK: arith.mulf
+func.func @constant_source(%g: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %c = titan.constant dense<3.0> : tensor<4xf32>
+  %r = dist.all_reduce sum %c axes ["replicate"] order rank : tensor<4xf32> to tensor<4xf32>
+  %b = titan.mul %c, %g : tensor<4xf32>
+  return %b, %r : tensor<4xf32>, tensor<4xf32>
+}
+
 // Small kernels over one space, which would run together.
 // CHECK-LABEL: func.func @siblings
 // CHECK: kernel.fused
