@@ -384,6 +384,46 @@ void runDrawn(const Drawn& drawn, int threads) {
   }
 }
 
+/// Many rounds through the same windows, of ranks that drift apart.
+TEST(Collectives, RoundsDoNotMix) {
+  constexpr int64_t ranks = 4, elements = 3 << 20;
+  const std::vector<MeshAxis> mesh = {{"shard", ranks}};
+  const Collective sum{
+      CollectiveKind::AllReduce, SumOrder::Rank, {0}, {{DType::F32, 1, elements}}, "w"};
+  // Whole numbers, so the sum is exact; the period of 65521 puts others in each round.
+  const auto term = [](int64_t rank, int64_t i, int64_t time) {
+    return static_cast<float>(i % 65521 + rank * time);
+  };
+  const auto run = [&](Communicator& communicator) -> Status {
+    testing::StagingRegion staging(elements * 4);
+    TITAN_TRY(communicator.setCollectives({&sum, 1}, mesh));
+    TITAN_TRY(communicator.shareStaging(staging.bytes()));
+    auto* source = reinterpret_cast<float*>(staging.bytes().data());
+    std::vector<float> result(elements);
+    char* const in = staging.bytes().data();
+    char* const out = reinterpret_cast<char*>(result.data());
+    for (int64_t time = 0; time < 20; ++time) {
+      for (int64_t i = 0; i < elements; ++i)
+        source[i] = term(communicator.rank(), i, time);
+      Communicator::Ticket ticket;
+      TITAN_TRY(communicator.start(0, {&in, 1}, {&out, 1}, ticket));
+      TITAN_TRY(communicator.wait(ticket));
+      for (int64_t i = 0; i < elements; ++i)
+        if (result[static_cast<size_t>(i)] != 4 * term(0, i, 0) + 6 * static_cast<float>(time))
+          return Error::internal("time {}, element {}: {}", time, i, result[i]);
+    }
+    return communicator.finish();
+  };
+  const auto ends = testing::runRanks(Ranks::Threads, ranks, 1, [&](Communicator& communicator) {
+    const Status status = run(communicator);
+    if (!status.ok())
+      communicator.fail(status.error());
+    return status.ok() ? std::string("ok") : status.error().message();
+  });
+  for (const auto& end : ends)
+    EXPECT_EQ(end.report, "ok");
+}
+
 TEST(Collectives, DrawnOnesEqualTheReference) {
   const uint64_t seed = seedOfThisRun();
   std::printf("seed %llu (TITAN_TEST_SEED)\n", static_cast<unsigned long long>(seed));
