@@ -19,11 +19,10 @@ void printHeader(const Session& session) {
   int64_t parameters = 0;
   for (const State& state : program.states)
     parameters += state.kind == StateKind::Param ? elementCount(state.shape) : 0;
-  const int64_t ranks = session.peers().count();
-  const std::string each = ranks > 1 ? "each of " + describeRanks(program.mesh) + ": " : "";
-  tell("{}: {} parameters, batch {} = {} x {}, {}{} threads, {}, arena {}\n", program.model,
-       parameters, recipe.batch.global, recipe.globalMicrobatches(), recipe.batch.micro, each,
-       session.threads(),
+  const bool alone = session.peers().isAlone();
+  tell("{}: {} parameters, batch {} = {} x {}{}, {} threads{}, {}, arena {}\n", program.model,
+       parameters, recipe.batch.global, recipe.globalMicrobatches(), recipe.batch.micro,
+       alone ? "" : " on " + describeRanks(program.mesh), session.threads(), alone ? "" : " each",
        session.device().gemmVersion.empty() ? session.gemm() + " products"
                                             : "products by oneDNN " + session.device().gemmVersion,
        readableBytes(program.arenaBytes));

@@ -12,6 +12,7 @@ from ranks_test import REFERENCES
 
 STEPS = 40
 BOUND = 1e-5  # relative, each loss: sums of microbatches in another order
+BF16_BOUND = 1e-3  # where that makes a weight round to its neighbour
 
 
 class Losses(ranks_test.RanksTest):
@@ -62,6 +63,23 @@ class Losses(ranks_test.RanksTest):
             with self.subTest(ranks=ranks):
                 found = self.train(ranks, jobs[ranks], folder / "data.npz", f"on-{ranks}", "--steps", 20)
                 np.testing.assert_allclose(found[0], expected[0], rtol=5e-5)
+
+    def test_the_memory_plan_holds_on_ranks(self):
+        job, data = self.mlp({"replicate": 2})
+        plain = self.train(2, job, data, "plain", "--steps", 5)
+        self.assert_same(self.train(2, job, data, "poisoned", "--steps", 5, "--poison"), plain)
+
+    def test_threads_do_not_matter_on_ranks(self):
+        job, data = self.mlp({"replicate": 2})
+        one = self.train(2, job, data, "one", "--steps", 10, "--threads", 1)
+        self.assert_same(self.train(2, job, data, "two", "--steps", 10, "--threads", 2), one)
+
+    def test_a_bf16_mlp(self):
+        alone, data = self.mlp({}, 64, "--set", "precision.compute=bf16")
+        both, _ = self.mlp({"replicate": 2}, 64, "--set", "precision.compute=bf16")
+        expected = self.train(None, alone, data, "one", "--steps", 10)
+        found = self.train(2, both, data, "two", "--steps", 10)
+        np.testing.assert_allclose(found[0], expected[0], rtol=BF16_BOUND)
 
     def test_a_metrics_line_counts_the_samples_of_all_ranks(self):
         job, data = self.mlp({"replicate": 2})
