@@ -3,6 +3,7 @@
 #include "runtime/job/Communication.h"
 #include "runtime/job/KernelLabel.h"
 #include "runtime/job/Plan.h"
+#include "runtime/program/Collective.h"
 
 #include <algorithm>
 #include <functional>
@@ -77,7 +78,8 @@ std::vector<ProfileShare> shareByModule(const Measurement& m) {
 StepBound boundOf(const Measurement& m, const Program& program) {
   StepBound bound;
   if (const Function* step = program.findFunction("step"))
-    bound.modelFlops = static_cast<double>(step->modelFlops);
+    bound.modelFlops =
+        static_cast<double>(step->modelFlops) / static_cast<double>(rankCount(program.mesh));
   for (const State& state : program.states) {
     const bool trained = state.kind == StateKind::Param && state.trainable;
     // Read and written; the gradient of a parameter is f32 and read.

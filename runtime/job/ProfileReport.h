@@ -34,7 +34,7 @@ struct ProfileShare {
 /// The least time of a whole step: the products that the model asks for at the product ceiling, and
 /// one pass over what the optimizer reads and writes, at the speed of memory.
 struct StepBound {
-  double modelFlops = 0;     ///< Function::modelFlops of the step
+  double modelFlops = 0;     ///< one rank's part of Function::modelFlops of the step
   double optimizerBytes = 0; ///< parameters and slots read and written, gradients read
   double productSeconds = 0, optimizerSeconds = 0;
   double seconds() const { return productSeconds + optimizerSeconds; }

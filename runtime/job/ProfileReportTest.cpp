@@ -105,6 +105,10 @@ TEST(ProfileReportTest, TheBoundIsProductsAndOnePassOverTheOptimizersState) {
   EXPECT_NE(profileText(m, program).find("14.5% of the bound"), std::string::npos)
       << profileText(m, program);
   EXPECT_DOUBLE_EQ(profileJson(m, program)["bound"]["share"], 29.0 / 200);
+
+  // Ranks divide the products.
+  program.mesh = {{"replicate", 2}, {"shard", 2}};
+  EXPECT_DOUBLE_EQ(boundOf(m, program).modelFlops, 25);
 }
 
 TEST(ProfileReportTest, WithoutALibraryMemoryIsTheOnlyLimit) {
