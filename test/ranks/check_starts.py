@@ -44,6 +44,8 @@ class Starts(ranks_test.RanksTest):
             on_ranks = self.run_ranks(2, job, command, "--json", "--threads", 1)
             self.assertEqual((on_ranks[0], on_ranks[2]), (0, ""))
             json.loads(on_ranks[1])  # once
+        alone = self.run_ranks(None, job, "--help")
+        self.assertEqual(self.run_ranks(2, job, "--help"), (0, alone[1], ""))
 
     def test_ranks_are_started_alike(self):
         job, data = self.mlp({"replicate": 2})
