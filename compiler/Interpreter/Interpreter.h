@@ -10,8 +10,8 @@
 
 namespace titan::interpreter {
 
-/// Attaches InterpretableOpInterface to the ops of titan, accum, dist and kernel, and to those of arith
-/// and math that occur in kernels.
+/// Attaches InterpretableOpInterface to the ops of titan, accum, dist and kernel, and to those of
+/// arith and math that occur in kernels.
 void registerInterpreterModels(mlir::DialectRegistry& registry);
 
 using NamedTensors = std::map<std::string, Tensor>;

@@ -85,8 +85,8 @@ FusedOp replacePair(RewriterBase& rewriter, FusedOp producer, FusedOp consumer,
                     std::string& why) {
   bool producerIsRead =
       llvm::any_of(consumer.getIns(), [&](Value in) { return producerOf(in) == producer; });
-  // What *schedule* put before a start or behind a wait stays there. What reads nothing has no place,
-  // unless others wait for it.
+  // What *schedule* put before a start or behind a wait stays there. What reads nothing has no
+  // place, unless others wait for it.
   const bool hasPlace = !producer.getIns().empty() || !kept.empty();
   if (hasPlace && isCollectiveBetween(producer, consumer)) {
     why = "a collective starts or is awaited between the two";

@@ -70,7 +70,8 @@ protected:
 
 TEST_F(BufferRunTest, HalvesOnBuffersAreTheWholeOnTensors) { EXPECT_EQ(difference({}), ""); }
 
-/// Two buffers in one place, as a plan with wrong live ranges has them. No verifier of the ops sees it.
+/// Two buffers in one place, as a plan with wrong live ranges has them: no verifier of the ops sees
+/// it.
 TEST_F(BufferRunTest, AWriteToASourceNamesTheCommand) {
   // %z is not set yet: other bytes than the source's.
   EXPECT_EQ(difference({.offset = "192", .source = "%z"}),

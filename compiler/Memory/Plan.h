@@ -51,7 +51,8 @@ struct ModulePlan {
   std::vector<ConstantPlan> constants;
   std::vector<FunctionPlan> functions;
   // The arena: [states | constants | bindings | staging | temporaries]; the sizes are those of the
-  // regions, padding included. Outputs lie among the temporaries, sources of collectives in staging.
+  // regions, padding included. Outputs lie among the temporaries, sources of collectives in
+  // staging.
   int64_t arenaBytes = 0, stateBytes = 0, constantBytes = 0, bindingBytes = 0, temporaryBytes = 0;
   int64_t stagingOffset = 0, stagingBytes = 0; ///< 0 and 0 where there is none
   int64_t alignment = 0;                       ///< of offsets and sizes, bytes: the machine model's

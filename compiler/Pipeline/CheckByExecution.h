@@ -36,9 +36,9 @@ private:
 /// bits, or in f64 behind a pass that may round elsewhere. On buffers, the bits of a simulated
 /// arena are compared with those of the function on tensors that it was before. The program of one
 /// rank runs on all ranks of its mesh, up to 8; with the job that it is made of it is compared in
-/// f64. A difference ends the checks and is in `report`. Passes that change what the module says (a loss, an update, the
-/// place of random decisions) are compared as far as it says the same. `report` must outlive the
-/// runs.
+/// f64. A difference ends the checks and is in `report`. Passes that change what the module says (a
+/// loss, an update, the place of random decisions) are compared as far as it says the same.
+/// `report` must outlive the runs.
 void addExecutionCheck(mlir::PassManager& passes, ExecutionReport& report);
 
 } // namespace titan

@@ -53,10 +53,10 @@ void splitCollective(Operation* op) {
   const Description description = describe(op);
   auto path = op->getAttrOfType<ArrayAttr>("path");
   auto phase = op->getAttrOfType<ir::PhaseAttr>("phase");
-  auto start = dist::StartOp::create(
-      builder, loc, dist::TokenType::get(op->getContext()), op->getOperands(), outs,
-      description.kind, op->getAttrOfType<ArrayAttr>("axes"), description.dims, description.order,
-      path, phase);
+  auto start =
+      dist::StartOp::create(builder, loc, dist::TokenType::get(op->getContext()), op->getOperands(),
+                            outs, description.kind, op->getAttrOfType<ArrayAttr>("axes"),
+                            description.dims, description.order, path, phase);
   auto wait = dist::WaitOp::create(builder, loc, op->getResultTypes(), start.getToken(),
                                    op->getOperands(), outs, path, phase);
   op->replaceAllUsesWith(wait.getResults());
@@ -76,8 +76,7 @@ bool isCollectiveBetween(Operation* first, Operation* second) {
   if (!dist::meshOf(first)) // one rank
     return false;
   // From `second` outwards: what stands before it in its block, then before the loop around it.
-  for (Block* block = second->getBlock(); block != first->getBlock();
-       block = second->getBlock()) {
+  for (Block* block = second->getBlock(); block != first->getBlock(); block = second->getBlock()) {
     for (Operation& op : llvm::make_range(block->begin(), second->getIterator()))
       if (holdsCollective(op))
         return true;

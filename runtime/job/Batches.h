@@ -40,8 +40,8 @@ private:
   std::optional<BatchSlot> slot_;
 };
 
-/// Which samples of a step the rank `rank` of the job reads, in the order of `recipe`, which has the
-/// job's mesh and the run's seed. `batches` are those of the function `step`.
+/// Which samples of a step the rank `rank` of the job reads, in the order of `recipe`, which has
+/// the job's mesh and the run's seed. `batches` are those of the function `step`.
 LoaderOptions loaderOptions(const Batches& batches, const Recipe& recipe, int64_t rank);
 
 /// What `function` reads of each sample: its input bindings without the leading [microbatches,

@@ -1,6 +1,6 @@
 // A function's commands with everything resolved that does not change from run to run: addresses,
-// entry points, the number of threads, this rank's coordinates. What is left at run time is operands that depend on repeat
-// counters.
+// entry points, the number of threads, this rank's coordinates. What is left at run time is
+// operands that depend on repeat counters.
 #pragma once
 
 #include "runtime/device/Walk.h"
