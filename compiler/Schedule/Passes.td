@@ -146,6 +146,7 @@ def VerifySchedule : TitanPass<"titan-schedule-verify", "::mlir::ModuleOp"> {
     - `@step` has one chain of microbatch loops, whose counts multiply to those of one rank, or none if that is 1. They hold no op of phase update.
     - Empty tensors and `dist.coordinate`, like constants, have no place in time.
     - What a barrier passes on is read by the backward pass only.
+    - There is no kernel yet: of the kernel dialect an empty tensor, into which a collective writes, and nothing else.
 
     Example: test/schedule/verify-invalid.mlir.
   }];

@@ -35,6 +35,15 @@ LogicalResult verifyPhases(func::FuncOp step) {
   return success(ok);
 }
 
+LogicalResult verifyNoKernels(ModuleOp module) {
+  WalkResult walked = module.walk<WalkOrder::PreOrder>([](Operation* op) -> WalkResult {
+    if (isa<kernel::KernelDialect>(op->getDialect()) && !isa<kernel::EmptyOp>(op))
+      return op->emitError("is a kernel, which only *lower* makes");
+    return WalkResult::advance();
+  });
+  return failure(walked.wasInterrupted());
+}
+
 LogicalResult verifyBarriers(func::FuncOp step) {
   bool ok = true;
   step.walk([&](ir::BarrierOp barrier) {
@@ -56,7 +65,7 @@ struct VerifySchedule : impl::VerifyScheduleBase<VerifySchedule> {
       return signalPassFailure();
     }
     FailureOr<Recipe> recipe = getRecipe(getOperation());
-    if (failed(recipe) || failed(verifyPhases(step)) ||
+    if (failed(recipe) || failed(verifyNoKernels(getOperation())) || failed(verifyPhases(step)) ||
         failed(verifyLoopChain(step, recipe->localMicrobatches(), /*mayBeInlined=*/true)) ||
         failed(verifyBarriers(step)))
       signalPassFailure();

@@ -64,3 +64,16 @@ module {
     return %x : tensor<4xf32>
   }
 }
+
+// -----
+
+func.func @step(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %e = kernel.empty : tensor<4xf32>
+  // expected-error @+1 {{is a kernel, which only *lower* makes}}
+  %y = kernel.fused flat [4] ins(%x : tensor<4xf32>) outs(%e : tensor<4xf32>) maps [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>] -> (tensor<4xf32>) {
+  ^bb0(%v: f32):
+    %n = arith.negf %v : f32
+    kernel.yield %n : f32
+  }
+  return %y : tensor<4xf32>
+}
