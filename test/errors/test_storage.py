@@ -248,8 +248,7 @@ class CommandLine(ErrorTest):
                 self.assertEqual((done.returncode, done.stderr.count("\n")), (ENVIRONMENT, 1), done.stderr)
 
     def test_titan_run(self):
-        for arguments in ((), ("-n",), ("-n", "0", self.job), ("-n", "many", self.job), ("-n", "4", self.job, "info"),
-                          ("--fast", self.job)):
+        for arguments in ((), ("-n",), ("-n", "0", self.job), ("-n", "many", self.job), ("--fast", self.job)):
             with self.subTest(arguments=arguments):
                 self.usage(RUN, *arguments)
         self.refused(ENVIRONMENT, RUN, "./none", "train", says="./none")

@@ -108,7 +108,7 @@ class Failures(ranks_test.RanksTest):
         pids = ranks_of(process)
         process.kill()
         process.communicate(timeout=GONE)
-        self.assertEqual([pid for pid in pids.values() if is_alive(pid)], [])
+        self.wait_until_gone(pids.values())
 
     def test_killed_runs_go_on_from_what_they_saved(self):
         draw = random.Random(SEED)

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import numpy as np
@@ -105,6 +106,13 @@ class RanksTest(training_test.ToolsTest):
             except subprocess.TimeoutExpired:
                 continue
             self.fail(f"exit {process.returncode} before it was time: {process.communicate()[1]}")
+
+    def wait_until_gone(self, pids, seconds=2):
+        """Of processes whose parent was killed: the kernel ends them next."""
+        end = time.monotonic() + seconds
+        while alive := [pid for pid in pids if is_alive(pid)]:
+            self.assertLess(time.monotonic(), end, f"still there: {alive}")
+            time.sleep(0.002)
 
     def lines(self, out):
         metrics = self.scratch / out / "metrics.jsonl"
