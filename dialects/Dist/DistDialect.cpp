@@ -75,6 +75,21 @@ MeshAttr meshOf(Operation* op) {
   return module ? module->getAttrOfType<MeshAttr>(meshTag) : MeshAttr();
 }
 
+/// <["replicate" = value, "shard" = value]>, where `parseValue` takes what stands behind each `=`.
+static ParseResult parseAxes(AsmParser& parser, SmallVectorImpl<StringAttr>& axes,
+                             function_ref<ParseResult()> parseValue) {
+  auto axis = [&]() -> ParseResult {
+    std::string name;
+    if (parser.parseString(&name) || parser.parseEqual() || parseValue())
+      return failure();
+    axes.push_back(StringAttr::get(parser.getContext(), name));
+    return success();
+  };
+  return failure(parser.parseLess() ||
+                 parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, axis) ||
+                 parser.parseGreater());
+}
+
 //===----------------------------------------------------------------------===//
 // #dist.mesh<["replicate" = 2, "shard" = 4]>
 //===----------------------------------------------------------------------===//
@@ -82,16 +97,7 @@ MeshAttr meshOf(Operation* op) {
 Attribute MeshAttr::parse(AsmParser& parser, Type) {
   SmallVector<StringAttr> axes;
   SmallVector<int64_t> extents;
-  auto axis = [&]() -> ParseResult {
-    std::string name;
-    if (parser.parseString(&name) || parser.parseEqual() ||
-        parser.parseInteger(extents.emplace_back()))
-      return failure();
-    axes.push_back(StringAttr::get(parser.getContext(), name));
-    return success();
-  };
-  if (parser.parseLess() || parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, axis) ||
-      parser.parseGreater())
+  if (parseAxes(parser, axes, [&] { return parser.parseInteger(extents.emplace_back()); }))
     return {};
   return parser.getChecked<MeshAttr>(parser.getContext(), axes, extents);
 }
@@ -144,14 +150,11 @@ int64_t MeshAttr::groupSize(ArrayAttr axes) const {
 Attribute PlacementAttr::parse(AsmParser& parser, Type) {
   SmallVector<StringAttr> axes;
   SmallVector<int64_t> dims;
-  auto axis = [&]() -> ParseResult {
-    std::string name;
+  auto placement = [&]() -> ParseResult {
     StringRef kind;
     SMLoc location;
-    if (parser.parseString(&name) || parser.parseEqual() || parser.getCurrentLocation(&location) ||
-        parser.parseKeyword(&kind))
+    if (parser.getCurrentLocation(&location) || parser.parseKeyword(&kind))
       return failure();
-    axes.push_back(StringAttr::get(parser.getContext(), name));
     dims.push_back(kind == "partial" ? partial : iteration);
     if (kind == "shard")
       return failure(parser.parseLParen() || parser.parseInteger(dims.back()) ||
@@ -160,8 +163,7 @@ Attribute PlacementAttr::parse(AsmParser& parser, Type) {
       return parser.emitError(location, "expected shard(d), partial or iteration");
     return success();
   };
-  if (parser.parseLess() || parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, axis) ||
-      parser.parseGreater())
+  if (parseAxes(parser, axes, placement))
     return {};
   return parser.getChecked<PlacementAttr>(parser.getContext(), axes, dims);
 }
