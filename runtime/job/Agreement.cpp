@@ -62,10 +62,11 @@ std::string hostName() {
 
 } // namespace
 
-Status agreeOn(Peers& peers, std::string_view name, const std::vector<Fact>& facts) {
+Status agreeOn(Peers& peers, std::string_view name,
+               const std::function<std::vector<Fact>()>& facts) {
   if (peers.isAlone())
     return {};
-  const std::string mine = serialized(facts);
+  const std::string mine = serialized(facts());
   const std::vector<std::string> digests =
       TITAN_TRY(peers.exchange(name, checkpoint::digestOf(mine)));
   if (std::ranges::all_of(digests, [&](const std::string& d) { return d == digests.front(); }))
@@ -112,11 +113,10 @@ std::vector<Fact> factsOf(const Session& session) {
 }
 
 Status agreeOnData(Peers& peers, const std::string& key, const Dataset& dataset) {
-  if (peers.isAlone()) // a digest reads the data
-    return {};
-  return agreeOn(
-      peers, "the data",
-      {{key, fmt::format("{} samples (digest {:016x})", dataset.size(), dataset.digest())}});
+  return agreeOn(peers, "the data", [&] {
+    return std::vector<Fact>{
+        {key, fmt::format("{} samples (digest {:016x})", dataset.size(), dataset.digest())}};
+  });
 }
 
 Status checkRankCount(const Program& program, int64_t started, const std::string& job,

@@ -5,6 +5,7 @@
 #include "runtime/job/Peers.h"
 #include "runtime/job/Session.h"
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -17,8 +18,9 @@ struct Fact {
 };
 
 /// Usage, on all ranks: what differs from rank 0, as "rank 1: optimizer.lr = 0.0001, rank 0:
-/// 0.001". Every rank brings the same names.
-Status agreeOn(Peers& peers, std::string_view name, const std::vector<Fact>& facts);
+/// 0.001". Every rank brings the same names. A rank that is alone is not asked for its facts.
+Status agreeOn(Peers& peers, std::string_view name,
+               const std::function<std::vector<Fact>()>& facts);
 
 /// The command with its flags, the program, and each key of the recipe of this run.
 std::vector<Fact> factsOf(const Session& session);

@@ -15,7 +15,7 @@ using titan::testing::onRanks;
 /// What rank 0 says; all ranks say the same.
 std::string verdictOf(int64_t ranks, const std::function<std::vector<Fact>(int64_t rank)>& facts) {
   const auto messages = onRanks(ranks, [&](Peers& peers) {
-    Status verdict = agreeOn(peers, "a test", facts(peers.rank()));
+    Status verdict = agreeOn(peers, "a test", [&] { return facts(peers.rank()); });
     return verdict.ok() ? std::string() : verdict.error().message();
   });
   for (const std::string& message : messages)
@@ -25,6 +25,14 @@ std::string verdictOf(int64_t ranks, const std::function<std::vector<Fact>(int64
 
 TEST(Agreement, EqualFactsAreAgreedOn) {
   EXPECT_EQ(verdictOf(3, [](int64_t) { return std::vector<Fact>{{"a", "1"}, {"b", "\xff"}}; }), "");
+}
+
+TEST(Agreement, ARankThatIsAloneIsNotAskedForItsFacts) {
+  Peers alone;
+  EXPECT_TRUE(agreeOn(alone, "a test", []() -> std::vector<Fact> {
+                ADD_FAILURE();
+                return {};
+              }).ok());
 }
 
 TEST(Agreement, ADifferenceNamesRankKeyAndBothValues) {

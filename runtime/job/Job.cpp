@@ -96,9 +96,9 @@ Status run(const std::vector<std::string>& arguments, const JobImage& image, Pee
   Status mine = open(arguments, info, peers, opened);
   TITAN_TRY(connect(info, opened.session.get(), peers));
   TITAN_TRY(peers.agree("the start", std::move(mine)));
-  TITAN_TRY(agreeOn(peers, "the agreement",
-                    opened.session ? factsOf(*opened.session)
-                                   : std::vector<Fact>{{"the command", "--help"}}));
+  TITAN_TRY(agreeOn(peers, "the agreement", [&] {
+    return opened.session ? factsOf(*opened.session) : std::vector<Fact>{{"the command", "--help"}};
+  }));
   if (!opened.session || (explains(opened.options->command) && !peers.isFirst()))
     return {};
   TITAN_TRY(runCommand(*opened.session));

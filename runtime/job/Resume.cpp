@@ -128,7 +128,9 @@ Result<Start> chooseTogether(Peers& peers, const std::function<Result<Start>()>&
   if (path.empty())
     return start;
   const std::string identity = TITAN_TRY(peers.agree(name, checkpoint::identityOf(path)));
-  TITAN_TRY(agreeOn(peers, name, {{fmt::format("the digest of '{}'", path), identity}}));
+  TITAN_TRY(agreeOn(peers, name, [&] {
+    return std::vector<Fact>{{fmt::format("the digest of '{}'", path), identity}};
+  }));
   if (!peers.isFirst())
     start = TITAN_TRY(seenAs(path, newest));
   return start;

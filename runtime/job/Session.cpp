@@ -55,8 +55,8 @@ Result<std::unique_ptr<Session>> Session::open(const JobOptions& options, const 
 }
 
 Status Session::start(uint64_t seed, const std::string& savedGemm) {
-  if (!peers_->isAlone())
-    TITAN_TRY(agreeOn(*peers_, "the product library", {libraryHere(program_, options_->gemm)}));
+  TITAN_TRY(agreeOn(*peers_, "the product library",
+                    [&] { return std::vector<Fact>{libraryHere(program_, options_->gemm)}; }));
   if (!peers_->pool())
     ownPool_ = TITAN_TRY(ThreadPool::create(threads_));
   pool_ = ownPool_ ? ownPool_.get() : peers_->pool();
