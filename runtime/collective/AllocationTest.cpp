@@ -1,25 +1,8 @@
 // Collectives allocate nothing, on any thread that takes part.
 #include "runtime/collective/testing/RunRanks.h"
+#include "runtime/host/testing/Allocations.h"
 
 #include <gtest/gtest.h>
-
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
-namespace {
-// Every allocation of this process by operator new.
-std::atomic<int64_t> allocations{0};
-} // namespace
-
-void* operator new(size_t bytes) {
-  ++allocations;
-  if (void* memory = std::malloc(bytes))
-    return memory;
-  throw std::bad_alloc();
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
 namespace titan {
 namespace {
@@ -42,11 +25,11 @@ TEST(Collectives, AllocateNothing) {
     TITAN_TRY(communicator.exchange("begin", "", all));
     // In the first and the last round the other rank may be in an exchange, which allocates.
     for (uint32_t i = 0; i < 9; ++i) {
-      const int64_t before = allocations;
+      const int64_t before = testing::allocations();
       Communicator::Ticket ticket;
       TITAN_TRY(communicator.start(i % 3, {&in, 1}, {&out, 1}, ticket));
       TITAN_TRY(communicator.wait(ticket));
-      if (i / 3 == 1 && allocations != before)
+      if (i / 3 == 1 && testing::allocations() != before)
         return Error::internal("{} allocated", toString(collectives[i % 3].kind));
     }
     return communicator.finish();

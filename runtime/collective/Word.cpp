@@ -1,26 +1,15 @@
 #include "runtime/collective/Word.h"
 
+#include "runtime/host/Relax.h"
+
 #include <climits>
 #include <ctime>
 
 #include <linux/futex.h>
-#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 namespace titan {
-namespace {
-
-void relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#else
-  sched_yield();
-#endif
-}
-
-} // namespace
-
 bool Word::spinUntil(uint32_t value, int spins) const {
   for (int spin = 0; spin < spins; ++spin) {
     if (reached(value))

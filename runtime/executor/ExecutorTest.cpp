@@ -4,28 +4,13 @@
 #include "runtime/executor/Figures.h"
 #include "runtime/executor/Poisoner.h"
 #include "runtime/executor/Profiler.h"
+#include "runtime/host/testing/Allocations.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
-#include <new>
 #include <optional>
-
-namespace {
-// Every allocation of this process by operator new, on any thread.
-std::atomic<int64_t> allocations{0};
-} // namespace
-
-void* operator new(size_t bytes) {
-  ++allocations;
-  if (void* memory = std::malloc(bytes))
-    return memory;
-  throw std::bad_alloc();
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
 namespace titan {
 namespace {
@@ -66,14 +51,14 @@ TEST(Executor, RunsAllocateNothing) {
   run.fill(1);
   ASSERT_TRUE(executor.run("step").ok());
   double sum = 0;
-  const int64_t before = allocations;
+  const int64_t before = testing::allocations();
   for (int i = 0; i < 100; ++i) {
     lr.write(0.05);
     if (!executor.run("step").ok())
       break;
     sum += loss.read();
   }
-  EXPECT_EQ(allocations - before, 0);
+  EXPECT_EQ(testing::allocations() - before, 0);
   EXPECT_GT(sum, 0);
 }
 

@@ -9,6 +9,8 @@
 // the other.
 #include "runtime/host/ThreadPool.h"
 
+#include "runtime/host/Relax.h"
+
 #include <algorithm>
 #include <climits>
 #include <cstdio>
@@ -27,14 +29,6 @@ namespace {
 // the CPU of the one it waits for.
 constexpr int spinsWithOwnCpu = 4000;
 constexpr int spinsOversubscribed = 200;
-
-void relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#else
-  sched_yield();
-#endif
-}
 
 void futexWait(std::atomic<uint32_t>& word, uint32_t expected) {
   syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAIT_PRIVATE, expected, nullptr,
