@@ -10,24 +10,15 @@ namespace {
 constexpr int64_t blockElements = 1024;
 
 // Storage and accumulator of each element type. Integers wrap around, so they are added unsigned.
-struct F32 {
-  using Stored = float;
-  using Sum = float;
+template <typename Element> struct AsStored {
+  using Stored = Element;
+  using Sum = Element;
   static Sum load(Stored value) { return value; }
   static Stored store(Sum value) { return value; }
 };
-struct F64 {
-  using Stored = double;
-  using Sum = double;
-  static Sum load(Stored value) { return value; }
-  static Stored store(Sum value) { return value; }
-};
-struct I64 {
-  using Stored = uint64_t;
-  using Sum = uint64_t;
-  static Sum load(Stored value) { return value; }
-  static Stored store(Sum value) { return value; }
-};
+using F32 = AsStored<float>;
+using F64 = AsStored<double>;
+using I64 = AsStored<uint64_t>;
 struct BF16 {
   using Stored = uint16_t;
   using Sum = float;
@@ -86,10 +77,6 @@ void add(SumOrder order, std::span<const char* const> terms, char* sum, int64_t 
 }
 
 } // namespace
-
-bool canSum(DType dtype) {
-  return dtype == DType::F32 || dtype == DType::F64 || dtype == DType::I64 || dtype == DType::BF16;
-}
 
 void addTerms(DType dtype, SumOrder order, std::span<const char* const> terms, char* sum,
               int64_t count) {

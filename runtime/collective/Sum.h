@@ -8,9 +8,6 @@
 
 namespace titan {
 
-/// F32, F64, I64 (which wraps around) and BF16, which is added in f32 and rounded once.
-bool canSum(DType dtype);
-
 /// sum[i] = the terms' i-th elements, added in `order`, for i < count. Terms and sum do not
 /// overlap. Tree: 2^n terms. The dtype is one that canSum() takes.
 void addTerms(DType dtype, SumOrder order, std::span<const char* const> terms, char* sum,

@@ -14,6 +14,10 @@ const char* toString(CollectiveKind kind) {
   return "";
 }
 
+bool canSum(DType dtype) {
+  return dtype == DType::F32 || dtype == DType::F64 || dtype == DType::I64 || dtype == DType::BF16;
+}
+
 int64_t groupSize(std::span<const uint8_t> axes, std::span<const MeshAxis> mesh) {
   int64_t size = 1;
   for (uint8_t axis : axes)

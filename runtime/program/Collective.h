@@ -24,6 +24,10 @@ enum class SumOrder : uint8_t {
   Tree, ///< neighbours first, each leaf enters as 0 + x; the group has 2^n ranks
 };
 
+/// What ranks sum: F32, F64, I64 (which wraps around) and BF16, which is added in f32 and rounded
+/// once.
+bool canSum(DType dtype);
+
 /// One tensor of a bucket as the group has it, row-major [outer, inner]: AllGather and
 /// ReduceScatter cut `inner` into equal parts, one a rank of the group, in its order. So dimension
 /// d is cut where `outer` is the product of the extents before d.

@@ -7,10 +7,6 @@ namespace titan {
 
 namespace {
 
-bool canSum(DType dtype) {
-  return dtype == DType::F32 || dtype == DType::F64 || dtype == DType::BF16 || dtype == DType::I64;
-}
-
 /// CollectivePiece::wholeBytes() of any extents; nothing for an empty one or on overflow.
 std::optional<int64_t> bytesOf(const CollectivePiece& piece) {
   int64_t bytes;
