@@ -33,15 +33,9 @@ void add(Figures& figures, const Command& command, int64_t times) {
 
 Figures plannedFigures(const Function& function) {
   Figures figures;
-  std::vector<int64_t> times = {1};
-  for (const Command& command : function.commands) {
-    if (command.kind == CommandKind::Repeat)
-      times.push_back(times.back() * command.launch.units);
-    else if (command.kind == CommandKind::EndRepeat)
-      times.pop_back();
-    else
-      add(figures, command, times.back());
-  }
+  const std::vector<int64_t> times = executionsOf(function);
+  for (size_t i = 0; i < times.size(); ++i)
+    add(figures, function.commands[i], times[i]);
   figures.maxLiveBytes = function.maxLiveBytes;
   return figures;
 }

@@ -41,15 +41,10 @@ LedgerRow rowOf(const Program& program, const Function& function, const Command&
 std::vector<LedgerRow> ledgerOf(const Program& program) {
   std::vector<LedgerRow> rows;
   for (const Function& function : program.functions) {
-    std::vector<int64_t> times = {1};
-    for (const Command& command : function.commands) {
-      if (command.kind == CommandKind::Repeat)
-        times.push_back(times.back() * command.launch.units);
-      else if (command.kind == CommandKind::EndRepeat)
-        times.pop_back();
-      else if (command.kind == CommandKind::CollectiveStart)
-        rows.push_back(rowOf(program, function, command, times.back()));
-    }
+    const std::vector<int64_t> times = executionsOf(function);
+    for (size_t i = 0; i < times.size(); ++i)
+      if (function.commands[i].kind == CommandKind::CollectiveStart)
+        rows.push_back(rowOf(program, function, function.commands[i], times[i]));
   }
   return rows;
 }

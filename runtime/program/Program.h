@@ -162,6 +162,10 @@ struct Function {
   bool operator==(const Function&) const = default;
 };
 
+/// How often each command runs in one execution of `function`, whose repeats are balanced; a Repeat
+/// or EndRepeat as often as its repeat begins.
+std::vector<int64_t> executionsOf(const Function& function);
+
 /// The bytes of one initializer, row-major.
 struct StoredRange {
   std::string path; ///< External: relative to --weights-dir; Payload: empty

@@ -188,18 +188,4 @@ Result<Program> deserialize(std::string_view bytes) {
 
 std::string fingerprint(const Program& program) { return digest128(serialize(program)); }
 
-const Function* Program::findFunction(std::string_view name) const {
-  for (const Function& function : functions)
-    if (function.name == name)
-      return &function;
-  return nullptr;
-}
-
-const State* Program::findState(std::string_view name) const {
-  for (const State& state : states)
-    if (state.kind != StateKind::Ema && state.name == name)
-      return &state;
-  return nullptr;
-}
-
 } // namespace titan
