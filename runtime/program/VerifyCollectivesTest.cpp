@@ -8,21 +8,12 @@
 namespace titan {
 namespace {
 
-std::string errorAfter(const std::function<void(Program&)>& change) {
-  Program program = testing::exampleProgram();
-  change(program);
-  const Status status = verify(program);
-  return status.ok() ? "" : status.error().message();
-}
+using testing::errorAfter;
+using testing::errorAfterCommands;
 
 /// After a change of the one collective: an all_reduce over both axes, 2 x 3 ranks.
 std::string errorOfTable(const std::function<void(Collective&)>& change) {
   return errorAfter([&](Program& p) { change(p.collectives[0]); });
-}
-
-/// After a change of the commands; 4 is the start, 5 the wait.
-std::string errorOfCommands(const std::function<void(std::vector<Command>&)>& change) {
-  return errorAfter([&](Program& p) { change(p.functions[0].commands); });
 }
 
 const std::string inTable = "damaged program: collective 0 'fc, count' ";
@@ -40,7 +31,7 @@ Command zeroing(int64_t offset, int64_t bytes) {
 
 /// `command` between the start and the wait.
 std::string errorBetween(const Command& command) {
-  return errorOfCommands([&](auto& c) { c.insert(c.begin() + 5, command); });
+  return errorAfterCommands([&](auto& c) { c.insert(c.begin() + 5, command); });
 }
 
 TEST(VerifyCollectives, AxesAreTheMeshsInItsOrder) {
@@ -87,16 +78,16 @@ TEST(VerifyCollectives, StagingIsPagesOfTheArena) {
 }
 
 TEST(VerifyCollectives, SourcesLieInStaging) {
-  EXPECT_EQ(errorOfCommands([](auto& c) { c[4].operands[1].address.base = 970000; }),
+  EXPECT_EQ(errorAfterCommands([](auto& c) { c[4].operands[1].address.base = 970000; }),
             inCommand(4) + "source 1 lies outside of staging");
 }
 
 TEST(VerifyCollectives, OperandsAreSourcesThenResultsOfTheBytesThatThePiecesSay) {
-  EXPECT_EQ(errorOfCommands([](auto& c) { c[4].operands[0].bytes = 404; }),
+  EXPECT_EQ(errorAfterCommands([](auto& c) { c[4].operands[0].bytes = 404; }),
             inCommand(4) + "operand 0 is no source of 400 bytes");
-  EXPECT_EQ(errorOfCommands([](auto& c) { c[4].operands[3].access = Access::Both; }),
+  EXPECT_EQ(errorAfterCommands([](auto& c) { c[4].operands[3].access = Access::Both; }),
             inCommand(4) + "operand 3 is no result of 8 bytes");
-  EXPECT_EQ(errorOfCommands([](auto& c) { c[4].operands.pop_back(); }),
+  EXPECT_EQ(errorAfterCommands([](auto& c) { c[4].operands.pop_back(); }),
             inCommand(4) + "3 operands, expected 4");
   // Parts and wholes: of an all_gather over 3 ranks the source is a third.
   EXPECT_EQ(
@@ -113,14 +104,14 @@ TEST(VerifyCollectives, OperandsAreSourcesThenResultsOfTheBytesThatThePiecesSay)
 }
 
 TEST(VerifyCollectives, ResultsLieOnNoOtherOperand) {
-  EXPECT_EQ(errorOfCommands([](auto& c) { c[4].operands[3].address.base = 960392; }),
+  EXPECT_EQ(errorAfterCommands([](auto& c) { c[4].operands[3].address.base = 960392; }),
             inCommand(4) + "result 1 lies on another operand");
-  EXPECT_EQ(errorOfCommands([](auto& c) { c[4].operands[3].address.base = 950272; }),
+  EXPECT_EQ(errorAfterCommands([](auto& c) { c[4].operands[3].address.base = 950272; }),
             inCommand(4) + "result 1 lies on another operand");
 }
 
 TEST(VerifyCollectives, AnAllReduceMayBeInPlace) {
-  EXPECT_EQ(errorOfCommands([](auto& c) {
+  EXPECT_EQ(errorAfterCommands([](auto& c) {
               for (int i : {4, 5})
                 c[i].operands[2].address = c[i].operands[0].address;
             }),
@@ -128,22 +119,23 @@ TEST(VerifyCollectives, AnAllReduceMayBeInPlace) {
 }
 
 TEST(VerifyCollectives, OneStartAndOneWait) {
-  EXPECT_EQ(errorOfCommands([](auto& c) { c[4].target = 1; }), inCommand(4) + "collective 1 of 1");
-  EXPECT_EQ(errorOfCommands([](auto& c) { c.insert(c.end(), {c[4], c[5]}); }),
+  EXPECT_EQ(errorAfterCommands([](auto& c) { c[4].target = 1; }),
+            inCommand(4) + "collective 1 of 1");
+  EXPECT_EQ(errorAfterCommands([](auto& c) { c.insert(c.end(), {c[4], c[5]}); }),
             inCommand(6) + "collective 0 is started at two places");
-  EXPECT_EQ(errorOfCommands([](auto& c) { c.pop_back(); }),
+  EXPECT_EQ(errorAfterCommands([](auto& c) { c.pop_back(); }),
             inCommand(5) + "nobody waits for collective 0");
-  EXPECT_EQ(errorOfCommands([](auto& c) { c.erase(c.begin() + 4); }),
+  EXPECT_EQ(errorAfterCommands([](auto& c) { c.erase(c.begin() + 4); }),
             inCommand(4) + "waits for collective 0, which is not started beside it");
-  EXPECT_EQ(errorOfCommands([](auto& c) { c.resize(4); }),
+  EXPECT_EQ(errorAfterCommands([](auto& c) { c.resize(4); }),
             "damaged program: nobody starts collective 0");
-  EXPECT_EQ(errorOfCommands([](auto& c) { c[5].operands[2].address.base += 4; }),
+  EXPECT_EQ(errorAfterCommands([](auto& c) { c[5].operands[2].address.base += 4; }),
             inCommand(5) + "waits for collective 0 with other operands");
 }
 
 TEST(VerifyCollectives, StartAndWaitStandInOneIteration) {
   auto around = [](size_t begin, size_t end) {
-    return errorOfCommands([=](std::vector<Command>& c) {
+    return errorAfterCommands([=](std::vector<Command>& c) {
       const Command open = c[1], close = c[3];
       c.insert(c.begin() + static_cast<ptrdiff_t>(end), close);
       c.insert(c.begin() + static_cast<ptrdiff_t>(begin), open);
@@ -195,7 +187,7 @@ TEST(VerifyCollectives, ASecondCollectiveIsAnAccessToo) {
 TEST(VerifyCollectives, PlacesOfOneIterationAreComparedWithEachOther) {
   // Rows of stacks: in each iteration the one is beside the other, over all iterations they meet.
   auto error = [](int64_t beside) {
-    return errorOfCommands([=](std::vector<Command>& c) {
+    return errorAfterCommands([=](std::vector<Command>& c) {
       const Command open = c[1], close = c[3];
       for (int i : {4, 5})
         c[i].operands[2].address = {960000, {{0, 800}}};

@@ -7,18 +7,8 @@
 namespace titan {
 namespace {
 
-std::string errorAfter(const std::function<void(Program&)>& change) {
-  Program program = testing::exampleProgram();
-  change(program);
-  const Status status = verify(program);
-  return status.ok() ? "" : status.error().message();
-}
-
-/// The same for the commands of the one function: 0 zero, 1 repeat, 2 library call, 3 end, 4 start,
-/// 5 wait.
-std::string errorAfterCommands(const std::function<void(std::vector<Command>&)>& change) {
-  return errorAfter([&](Program& program) { change(program.functions[0].commands); });
-}
+using testing::errorAfter;
+using testing::errorAfterCommands;
 
 constexpr const char* inCall = "damaged program: function 'step', command 2: ";
 

@@ -81,4 +81,15 @@ Program exampleProgram() {
   return program;
 }
 
+std::string errorAfter(const std::function<void(Program&)>& change) {
+  Program program = exampleProgram();
+  change(program);
+  const Status status = verify(program);
+  return status.ok() ? "" : status.error().message();
+}
+
+std::string errorAfterCommands(const std::function<void(std::vector<Command>&)>& change) {
+  return errorAfter([&](Program& program) { change(program.functions[0].commands); });
+}
+
 } // namespace titan::testing
