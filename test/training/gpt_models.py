@@ -193,6 +193,11 @@ def llama():
     return GPT(RootMeanSquareNorm, GroupedAttention, Gated, positions=False)
 
 
+def tied_llama():
+    """Smaller Llamas: the head is the embedding's table."""
+    return GPT(RootMeanSquareNorm, GroupedAttention, Gated, positions=False, tied=True)
+
+
 def masked():
     """Hugging Face's GPT-2: transposed linear layers, GELU written out, an attention mask for padded samples."""
     return GPT(nn.LayerNorm, MaskedAttention, ConvDense, tied=True)

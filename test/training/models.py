@@ -281,6 +281,7 @@ LANGUAGE_MODELS = {
     "gpt-nano": gpt_models.nano,
     "gpt-course": gpt_models.course,
     "gpt-llama": gpt_models.llama,
+    "gpt-llama-tied": gpt_models.tied_llama,
     "gpt-masked": gpt_models.masked,
 }
 GPT_RECIPES = {
@@ -293,8 +294,8 @@ GPT_RECIPES = {
 POSITIONS = {export: ["wpe.weight"] for export in ("dynamo-optimized", "legacy-eval")}
 TOKENS = {"ids": (gpt_models.LENGTH,)}
 CASES |= {name: Case(make, TOKENS | ({"attention_mask": (gpt_models.LENGTH,)} if name == "gpt-masked" else {}), None, GPT_RECIPES, vocabulary=gpt_models.VOCABULARY,
-                     folded={} if name == "gpt-llama" else POSITIONS,
-                     exports=["dynamo-train", "dynamo-optimized", "legacy-train", "legacy-eval"])
+                     folded={} if name.startswith("gpt-llama") else POSITIONS,
+                     exports=["dynamo-train"] if name == "gpt-llama-tied" else ["dynamo-train", "dynamo-optimized", "legacy-train", "legacy-eval"])
           for name, make in LANGUAGE_MODELS.items()}
 
 # Padding adds to the rounding of gradients that are zero, those of the keys' biases, which Adam turns into updates.
