@@ -92,7 +92,23 @@ void copyBox(ArrayRef<int64_t> extent, const Tensor& from, ArrayRef<int64_t> beg
 
 Shape shapeOf(ShapedType type) { return Shape(type.getShape().begin(), type.getShape().end()); }
 
+/// A part that is padding alone.
+Tensor paddingOf(RankedTensorType type, Padding padding) {
+  Tensor part = Tensor::unspecified(type);
+  if (padding == Padding::LargeNumbers && part.isFloat())
+    for (auto [i, x] : llvm::enumerate(part.mutableFloats()))
+      x = 1000 + static_cast<double>(i % 256);
+  return part;
+}
+
 } // namespace
+
+bool Division::hasPadding(std::span<const MeshAxis> mesh) const {
+  int64_t parts = 1;
+  for (const Cut& cut : placement)
+    parts *= mesh[cut.axis].ranks;
+  return parts * local.getNumElements() != job.getNumElements() && kind == Kind::Placed;
+}
 
 FailureOr<bool> isOfOneRank(func::FuncOp function) {
   const std::vector<MeshAxis> mesh = meshAxesOf(function);
@@ -135,7 +151,7 @@ FailureOr<Division> divisionOfResult(func::FuncOp function, unsigned index, bool
 }
 
 Tensor cut(const Tensor& whole, const Division& division, std::span<const MeshAxis> mesh,
-           std::span<const int64_t> coordinates, MicrobatchOrder order) {
+           std::span<const int64_t> coordinates, MicrobatchOrder order, Padding padding) {
   switch (division.kind) {
   case Division::Kind::Microbatches:
     return cutBatch(whole, division, order);
@@ -151,7 +167,7 @@ Tensor cut(const Tensor& whole, const Division& division, std::span<const MeshAx
   }
   if (division.placement.empty())
     return whole;
-  Tensor part = Tensor::unspecified(division.local);
+  Tensor part = paddingOf(division.local, padding);
   const SmallVector<int64_t> origin(part.rank(), 0);
   for (const Box& box : boxesOf(shapeOf(division.job), division.placement, mesh, coordinates))
     copyBox(box.extent, whole, box.at, part, origin);

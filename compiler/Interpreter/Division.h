@@ -17,7 +17,15 @@ struct Division {
   Kind kind = Kind::Placed;
   mlir::RankedTensorType job, local;
   Placement placement;
+
+  /// Have some ranks more than their elements?
+  bool hasPadding(std::span<const MeshAxis> mesh) const;
 };
+
+/// What stands in the padding of parts: garbage in a job, which no value may depend on. NaN shows
+/// wherever it is added or multiplied; an op that compares, or takes a maximum, may lose it but not
+/// numbers far from those of the tests.
+enum class Padding { NaN, LargeNumbers };
 
 /// Is `function` the program of one rank of a mesh with several? It exchanges something with
 /// others, holds a part of a state, or runs a part of the microbatches. A module before *partition*
@@ -31,10 +39,11 @@ mlir::FailureOr<Division> divisionOfArgument(mlir::func::FuncOp function, unsign
 mlir::FailureOr<Division> divisionOfResult(mlir::func::FuncOp function, unsigned index,
                                            bool isOfRank);
 
-/// What the rank with this `order` of microbatches at `coordinates` of `mesh` has of `whole`. The
-/// padding of a part is unspecified.
+/// What the rank with this `order` of microbatches at `coordinates` of `mesh` has of `whole`, with
+/// `padding`.
 Tensor cut(const Tensor& whole, const Division& division, std::span<const MeshAxis> mesh,
-           std::span<const int64_t> coordinates, MicrobatchOrder order);
+           std::span<const int64_t> coordinates, MicrobatchOrder order,
+           Padding padding = Padding::NaN);
 
 /// The whole of which rank r has parts[r]. Padding is left out. An error where ranks that hold the
 /// same have not the same bits: "rank 2 differs from rank 0: element ...".

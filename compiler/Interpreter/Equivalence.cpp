@@ -80,6 +80,24 @@ std::optional<unsigned> findMatch(ArrayAttr attributes, unsigned position, Array
   return std::nullopt;
 }
 
+/// Whatever the padding of parts holds, `run` has the bits of `results`, which it gave with NaN.
+LogicalResult checkPadding(ShardedRun run, ArrayRef<Tensor> arguments, ArrayRef<Tensor> results,
+                           Engine engine) {
+  if (!run.hasPadding())
+    return success();
+  run.setPadding(Padding::LargeNumbers);
+  FailureOr<Tensors> others = run.run(arguments, engine);
+  if (failed(others))
+    return failure();
+  for (auto [i, result, other] : llvm::enumerate(results, *others)) {
+    std::string difference = describeDifference(result, other, /*tolerance=*/0);
+    if (!difference.empty())
+      return run.function().emitError() << "@" << run.function().getName() << " result " << i
+                                        << " depends on the padding of a state: " << difference;
+  }
+  return success();
+}
+
 LogicalResult checkFunction(func::FuncOp before, func::FuncOp after,
                             const EquivalenceOptions& options) {
   FailureOr<ShardedRun> runBefore = ShardedRun::create(before),
@@ -101,7 +119,7 @@ LogicalResult checkFunction(func::FuncOp before, func::FuncOp after,
   if (failed(wanted))
     return failure();
   FailureOr<Tensors> found = runAfter->run(afterArguments, options.engine);
-  if (failed(found))
+  if (failed(found) || failed(checkPadding(*runAfter, afterArguments, *found, options.engine)))
     return failure();
   const bool isNumberRight = options.commonResultsOnly || wanted->size() == found->size() ||
                              (options.newResults && wanted->size() < found->size());

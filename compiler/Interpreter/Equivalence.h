@@ -22,9 +22,9 @@ struct EquivalenceOptions {
 
 /// Runs each function that both modules have on the same random arguments, one that is the program
 /// of a rank on all ranks of its mesh (ShardedRun), and compares the results of the whole job:
-/// their types exactly, floats by tolerance (NaN equals NaN), integers and booleans exactly. Emits
-/// an error on the function of `after` with the first element that differs, or if no function is in
-/// both.
+/// their types exactly, floats by tolerance (NaN equals NaN), integers and booleans exactly. Where
+/// ranks of `after` hold padding, its results must not depend on what that is. Emits an error on
+/// the function of `after` with the first element that differs, or if no function is in both.
 llvm::LogicalResult checkEquivalent(mlir::ModuleOp before, mlir::ModuleOp after,
                                     const EquivalenceOptions& options = {});
 

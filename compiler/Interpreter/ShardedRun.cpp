@@ -38,6 +38,11 @@ SmallVector<RankedTensorType> ShardedRun::argumentTypes() const {
   return llvm::map_to_vector(arguments_, [](const Division& division) { return division.job; });
 }
 
+bool ShardedRun::hasPadding() const {
+  return llvm::any_of(arguments_,
+                      [&](const Division& division) { return division.hasPadding(mesh_); });
+}
+
 FailureOr<Tensors> ShardedRun::run(ArrayRef<Tensor> arguments, Engine engine) const {
   return run(SmallVector<func::FuncOp>(ranks(), function_), arguments, engine);
 }
@@ -70,7 +75,7 @@ Tensors ShardedRun::cutFor(ArrayRef<int64_t> coordinates, ArrayRef<Tensor> argum
   const MicrobatchOrder order = microbatchOrder(recipe_, coordinates);
   Tensors parts;
   for (auto [tensor, division] : llvm::zip_equal(arguments, arguments_))
-    parts.push_back(cut(tensor, division, mesh_, coordinates, order));
+    parts.push_back(cut(tensor, division, mesh_, coordinates, order, padding_));
   return parts;
 }
 

@@ -20,6 +20,10 @@ public:
   llvm::ArrayRef<Division> results() const { return results_; }
   /// The arguments' types in the whole job.
   llvm::SmallVector<mlir::RankedTensorType> argumentTypes() const;
+  /// Do ranks hold padding? Runs with another content of it are then worth comparing.
+  bool hasPadding() const;
+  /// What the padding of arguments holds in the runs from now on; NaN if this is not called.
+  void setPadding(Padding padding) { padding_ = padding; }
 
   /// Runs the function on each rank with its part of `arguments`, joins what they return. Emits an
   /// error where ranks do not meet, or return different values for what they all have.
@@ -44,6 +48,7 @@ private:
   Recipe recipe_;              ///< whose mesh is that of the module
   std::vector<MeshAxis> mesh_; ///< empty for a function of the whole job
   std::vector<Division> arguments_, results_;
+  Padding padding_ = Padding::NaN;
 };
 
 } // namespace titan::interpreter

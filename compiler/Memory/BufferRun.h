@@ -56,9 +56,9 @@ private:
 };
 
 /// Runs `after`, on buffers, and `before`, the same function on tensors, on the same random
-/// arguments, on all ranks where they are the program of one: the results have the same bits, and
-/// what is no state, metric or output is left as it was. Emits an error on `after` with the first
-/// element that differs.
+/// arguments, on all ranks where they are the program of one: the results have the same bits,
+/// whatever the padding of states holds, and what is no state, metric or output is left as it was.
+/// Emits an error on `after` with the first element that differs.
 mlir::LogicalResult checkEquivalent(mlir::func::FuncOp before, mlir::func::FuncOp after,
                                     const interpreter::RandomOptions& random = {});
 
