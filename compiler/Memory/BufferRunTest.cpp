@@ -40,6 +40,56 @@ constexpr StringLiteral onBuffers = R"(
     return
   })";
 
+/// Three rows of a state in parts of two, with sources in staging: in each iteration it is gathered,
+/// and a sum scattered, which becomes its next value.
+constexpr StringLiteral stateOnTensors = R"(
+  func.func @step(%w: tensor<2x2xf32> {titan.state = @w}, %x: tensor<1x4x2xf32> {titan.input = "x"})
+      -> (tensor<2x2xf32> {titan.state = @w}, tensor<3x2xf32> {titan.output = "y"}) {
+    %z = titan.constant dense<0.0> : tensor<2x2xf32>
+    %zf = titan.constant dense<0.0> : tensor<4x2xf32>
+    %s:2 = accum.loop %i in 1 running slices(%xi = %x : tensor<1x4x2xf32>)
+        accumulators(%a = %z : tensor<2x2xf32>, %b = %zf : tensor<4x2xf32>) -> (tensor<2x2xf32>, tensor<4x2xf32>) {
+      %p = dist.reduce_scatter sum %xi axes ["shard"] dims [0] order rank : tensor<4x2xf32> to tensor<2x2xf32>
+      %full = dist.all_gather %w axes ["shard"] dims [0] : tensor<2x2xf32> to tensor<4x2xf32>
+      accum.yield %p, %full : tensor<2x2xf32>, tensor<4x2xf32>
+    }
+    %y = titan.slice %s#1 offsets [0, 0] strides [1, 1] : tensor<4x2xf32> to tensor<3x2xf32>
+    return %s#0, %y : tensor<2x2xf32>, tensor<3x2xf32>
+  })";
+
+constexpr StringLiteral stateOnBuffers = R"(
+  func.func @step(%w: memref<2x2xf32> {titan.state = @w, kernel.offset = 0 : i64}, %x: memref<1x4x2xf32> {titan.input = "x", kernel.offset = 64 : i64},
+      %y: memref<3x2xf32> {titan.output = "y", kernel.offset = 128 : i64}) {
+    %sources = kernel.buffer 192 : memref<2x2xf32>
+    %terms = kernel.buffer 256 : memref<4x2xf32>
+    %part = kernel.buffer 320 : memref<2x2xf32>
+    %full = kernel.buffer 384 : memref<4x2xf32>
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %c3 = arith.constant 3 : index
+    kernel.copy %w to %sources : memref<2x2xf32> to memref<2x2xf32>
+    accum.loop %i in 1 running {
+      %xi = kernel.slice %x[%i] : memref<1x4x2xf32> to memref<4x2xf32>
+      kernel.copy %xi to %terms : memref<4x2xf32> to memref<4x2xf32>
+      %t = dist.start reduce_scatter ins(%terms : memref<4x2xf32>) outs(%part : memref<2x2xf32>) axes ["shard"] dims [0] order rank
+      dist.wait %t ins(%terms : memref<4x2xf32>) outs(%part : memref<2x2xf32>)
+      %u = dist.start all_gather ins(%sources : memref<2x2xf32>) outs(%full : memref<4x2xf32>) axes ["shard"] dims [0]
+      dist.wait %u ins(%sources : memref<2x2xf32>) outs(%full : memref<4x2xf32>)
+    }
+    %from0 = kernel.slice %full[%c0] : memref<4x2xf32> to memref<2xf32>
+    %to0 = kernel.slice %y[%c0] : memref<3x2xf32> to memref<2xf32>
+    kernel.copy %from0 to %to0 : memref<2xf32> to memref<2xf32>
+    %from1 = kernel.slice %full[%c1] : memref<4x2xf32> to memref<2xf32>
+    %to1 = kernel.slice %y[%c1] : memref<3x2xf32> to memref<2xf32>
+    kernel.copy %from1 to %to1 : memref<2xf32> to memref<2xf32>
+    %from2 = kernel.slice %full[LAST] : memref<4x2xf32> to memref<2xf32>
+    %to2 = kernel.slice %y[%c2] : memref<3x2xf32> to memref<2xf32>
+    kernel.copy %from2 to %to2 : memref<2xf32> to memref<2xf32>
+    kernel.copy %part to %w : memref<2x2xf32> to memref<2x2xf32>
+    return
+  })";
+
 class BufferRunTest : public titan::interpreter::testing::ModuleFixture {
 protected:
   BufferRunTest() : ModuleFixture(titan::registerAllDialects) {}
@@ -47,19 +97,26 @@ protected:
   struct Change {
     std::string offset = "256", source = "%row", shape = "memref<4xf32>", last = "";
   };
-  /// What differs on buffers; empty: nothing.
   std::string difference(const Change& change) {
-    auto moduleOf = [&](StringRef function) {
-      return parse(("module attributes {kernel.arena = {}, titan.recipe = {batch = {micro = 1 : "
-                    "i64, global = 2 : i64}, "
-                    "mesh = {axes = [{name = \"shard\", ranks = 2 : i64}]}}, dist.mesh = "
-                    "#dist.mesh<[\"shard\" = 2]>} {" +
-                    function + "}")
-                       .str());
-    };
     std::string text = replaceAll(onBuffers.str(), "OFFSET", change.offset);
     text = replaceAll(replaceAll(text, "SOURCE", change.source), "SHAPE", change.shape);
-    auto before = moduleOf(onTensors), after = moduleOf(replaceAll(text, "LAST", change.last));
+    return difference(onTensors, replaceAll(text, "LAST", change.last));
+  }
+  /// What differs on buffers; empty: nothing.
+  std::string difference(StringRef tensors, StringRef buffers) {
+    auto moduleOf = [&](StringRef function) {
+      return parse(
+          ("module attributes {kernel.arena = {}, titan.recipe = {batch = {micro = 1 : "
+           "i64, global = 2 : i64}, "
+           "mesh = {axes = [{name = \"shard\", ranks = 2 : i64}]}}, dist.mesh = "
+           "#dist.mesh<[\"shard\" = 2]>} {\n"
+           "titan.state @w : tensor<3x2xf32> {kind = #titan<kind param>, trainable, init = "
+           "#titan.init_rule<\"constant\", 0.0 : f64, 0.0 : f64>, placement = "
+           "#titan.placement<[\"shard\" = shard(0)]>}\n" +
+           function + "}")
+              .str());
+    };
+    auto before = moduleOf(tensors), after = moduleOf(buffers);
     message.clear();
     EXPECT_EQ(succeeded(titan::memory::checkEquivalent(before->lookupSymbol<func::FuncOp>("step"),
                                                        after->lookupSymbol<func::FuncOp>("step"))),
@@ -98,6 +155,15 @@ TEST_F(BufferRunTest, WhatRanksHaveTwiceIsCompared) {
       difference({.last = "kernel.copy %s to %z : memref<4xf32> to memref<4xf32>"});
   EXPECT_NE(found.find("@step result 1: rank 1 differs from rank 0: element 0 of 4"),
             std::string::npos)
+      << found;
+}
+
+TEST_F(BufferRunTest, EachArenaHasThePartsOfItsRank) {
+  EXPECT_EQ(difference(stateOnTensors, replaceAll(stateOnBuffers.str(), "LAST", "%c2")), "");
+  // The last row of the last part is padding.
+  const std::string found =
+      difference(stateOnTensors, replaceAll(stateOnBuffers.str(), "LAST", "%c3"));
+  EXPECT_NE(found.find("@step result 1 (argument 2): element 4 of 6 is nan"), std::string::npos)
       << found;
 }
 

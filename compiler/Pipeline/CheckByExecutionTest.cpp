@@ -324,6 +324,11 @@ struct CheckRanks : CheckByExecution {
             function.str() + "}",
         &context);
   }
+  /// Three rows on two ranks: the last part has one, and padding.
+  static constexpr StringLiteral state = R"(
+    titan.state @w : tensor<3xf32> {kind = #titan<kind param>, trainable,
+        init = #titan.init_rule<"constant", 0.0 : f64, 0.0 : f64>, placement = #titan.placement<["shard" = shard(0)]>}
+  )";
   static std::string ofTheJob(int64_t ranks) {
     const std::string type = "tensor<" + std::to_string(2 * ranks) + "x1xf32>";
     return "func.func @step(%x: " + type +
@@ -413,6 +418,41 @@ TEST_F(CheckRanks, AMeshBeforePartitionIsOneRank) {
   };
   EXPECT_EQ(run([&](PassManager& passes) { passes.addPass(wrong("negative", negative)); }),
             "negative");
+}
+
+TEST_F(CheckRanks, PartsOfStatesAreComparedWithTheWhole) {
+  constexpr StringRef whole = R"(
+    func.func @step(%w: tensor<3xf32> {titan.state = @w}) -> (tensor<3xf32> {titan.state = @w}, tensor<f32> {titan.metric = "sum"}) {
+      %e = titan.exp %w : tensor<3xf32>
+      %s = titan.reduce sum %w [0] : tensor<3xf32> to tensor<f32>
+      return %e, %s : tensor<3xf32>, tensor<f32>
+    })";
+  constexpr StringRef parts = R"(
+    func.func @step(%w: tensor<2xf32> {titan.state = @w}) -> (tensor<2xf32> {titan.state = @w}, tensor<f32> {titan.metric = "sum"}) {
+      %e = titan.exp %w : tensor<2xf32>
+      %p = dist.all_gather %w axes ["shard"] dims [0] : tensor<2xf32> to tensor<4xf32>
+      %full = titan.slice %p offsets [0] strides [1] : tensor<4xf32> to tensor<3xf32>
+      %s = titan.reduce sum %full [0] : tensor<3xf32> to tensor<f32>
+      return %e, %s : tensor<2xf32>, tensor<f32>
+    })";
+  auto changes = [&](StringRef text) {
+    report = {};
+    module = parse((state + whole).str(), 2);
+    return run([&](PassManager& passes) {
+      passes.addPass(becomes("partition", (state + text).str(), 2));
+    });
+  };
+  EXPECT_EQ(changes(parts), "") << report.difference;
+  std::string wrong = parts.str();
+  wrong.replace(wrong.find("%full [0] : tensor<3x"), 21, "%p [0] : tensor<4x");
+  EXPECT_EQ(changes(wrong), "partition");
+  EXPECT_NE(report.difference.find("@step result 1 depends on the padding of a state"),
+            std::string::npos)
+      << report.difference;
+  wrong = parts.str();
+  wrong.replace(wrong.find("return %e"), 9, "return %w");
+  EXPECT_EQ(changes(wrong), "partition");
+  EXPECT_NE(report.difference.find("@step result 0"), std::string::npos) << report.difference;
 }
 
 TEST_F(CheckRanks, SaysThatManyRanksAreNotCompared) {
