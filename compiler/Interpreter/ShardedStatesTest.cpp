@@ -233,8 +233,7 @@ TEST_F(ShardedStates, OneDimOnTwoAxesIsCutFromOutsideAndJoinedFromInside) {
 
 /// A collective that no rank has: ranks meet, with too little.
 TEST_F(ShardedStates, ACollectiveThatAllLackDiffers) {
-  const std::string gather =
-      "dist.all_gather %n axes [\"shard\"] dims [DIM] : PART to PADDED";
+  const std::string gather = "dist.all_gather %n axes [\"shard\"] dims [DIM] : PART to PADDED";
   const std::string joined = "titan.concat %n, %n dim DIM : (PART, PART) -> PADDED";
   const std::string scatter =
       "dist.reduce_scatter sum %padded axes [\"shard\"] dims [DIM] order rank :";
@@ -259,8 +258,8 @@ TEST_F(ShardedStates, ACollectiveThatAllLackDiffers) {
 /// Each rank has squares of its own part; over all ranks those of `replicate` would count twice.
 TEST_F(ShardedStates, ANormOverOtherRanksDiffers) {
   for (StringRef axes : {"\"replicate\"", "\"replicate\", \"shard\""}) {
-    const std::string found =
-        differenceWith(fsdp, 0, "sum %mine axes [\"shard\"]", ("sum %mine axes [" + axes + "]").str());
+    const std::string found = differenceWith(fsdp, 0, "sum %mine axes [\"shard\"]",
+                                             ("sum %mine axes [" + axes + "]").str());
     EXPECT_NE(found.find("@step result 3"), std::string::npos) << found;
   }
 }
@@ -275,10 +274,10 @@ TEST_F(ShardedStates, EvaluationWithoutItsGatherDiffers) {
 }
 
 TEST_F(ShardedStates, PaddingInANormShows) {
-  const std::string found = differenceWith(
-      fsdp, 0, "%squares = titan.mul %g, %g", "%more = titan.add %g, %w : PART\n"
-                                              "%less = titan.sub %more, %w : PART\n"
-                                              "%squares = titan.mul %less, %less");
+  const std::string found = differenceWith(fsdp, 0, "%squares = titan.mul %g, %g",
+                                           "%more = titan.add %g, %w : PART\n"
+                                           "%less = titan.sub %more, %w : PART\n"
+                                           "%squares = titan.mul %less, %less");
   EXPECT_NE(found.find("@step result 3 depends on the padding of a state: element 0 of 1"),
             std::string::npos)
       << found;
@@ -286,12 +285,11 @@ TEST_F(ShardedStates, PaddingInANormShows) {
 
 /// What is not above 100 is neither a number below nor NaN.
 TEST_F(ShardedStates, PaddingThatAComparisonHidesShows) {
-  const std::string count =
-      "%hundred = titan.constant dense<100.0> : TYPE\n"
-      "%above = titan.compare gt %w, %hundred : TYPE\n"
-      "%none = titan.constant dense<0.0> : TYPE\n"
-      "%chosen = titan.select %above, %hundred, %none : FLAGS, TYPE\n"
-      "%high = titan.reduce sum %chosen [0, 1] : TYPE to tensor<f32>\n";
+  const std::string count = "%hundred = titan.constant dense<100.0> : TYPE\n"
+                            "%above = titan.compare gt %w, %hundred : TYPE\n"
+                            "%none = titan.constant dense<0.0> : TYPE\n"
+                            "%chosen = titan.select %above, %hundred, %none : FLAGS, TYPE\n"
+                            "%high = titan.reduce sum %chosen [0, 1] : TYPE to tensor<f32>\n";
   auto counted = [&](StringRef functions, StringRef type, StringRef flags, StringRef sum,
                      StringRef more) {
     std::string text = replaceAll(replaceAll(count, "TYPE", type.str()), "FLAGS", flags.str());
@@ -332,8 +330,8 @@ TEST_F(ShardedStates, ACollectiveThatOneRankLacksNamesBothPlaces) {
     SmallVector<func::FuncOp> programs(4, step);
     programs[2] = other->lookupSymbol<func::FuncOp>("step");
     message.clear();
-    EXPECT_TRUE(failed(
-        job->run(programs, randomArguments(step, job->argumentTypes()), Engine::F32)));
+    EXPECT_TRUE(
+        failed(job->run(programs, randomArguments(step, job->argumentTypes()), Engine::F32)));
     StringRef name = StringRef(collective).take_until([](char c) { return c == ' '; });
     EXPECT_NE(message.find("rank 2 "), std::string::npos) << message;
     EXPECT_NE(message.find(name), std::string::npos) << message;
