@@ -245,6 +245,12 @@ private:
         return failure();
       return *source + *index * memory::bytesOf(cast<ShapedType>(slice.getType()));
     }
+    if (auto rows = buffer.getDefiningOp<kernel::RowsOp>()) {
+      FailureOr<Affine> source = addressOf(rows.getSource()), first = indexOf(rows.getFirst());
+      if (failed(source) || failed(first))
+        return failure();
+      return *source + *first * memory::rowBytesOf(rows.getSource());
+    }
     FailureOr<int64_t> offset = memory::offsetOf(buffer);
     if (failed(offset))
       return failure();

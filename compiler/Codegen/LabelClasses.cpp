@@ -1,5 +1,6 @@
 #include "compiler/Codegen/LabelClasses.h"
 
+#include "compiler/Memory/Liveness.h"
 #include "dialects/Kernel/Kernel.h"
 
 using namespace mlir;
@@ -23,7 +24,7 @@ public:
     if (!seen_.insert(buffer).second)
       return classes;
     for (OpOperand& use : buffer.getUses()) {
-      if (isa<kernel::SliceOp, kernel::CastShapeOp>(use.getOwner()))
+      if (memory::isView(use.getOwner()))
         classes = std::max(classes, inBuffer(use.getOwner()->getResult(0)));
       if (auto call = dyn_cast<kernel::CallOp>(use.getOwner()); call && use.getOperandNumber() == 1)
         classes = std::max(classes, entriesOf(call.getRoutine()));

@@ -266,6 +266,17 @@ TEST_F(Interpreter, ErrorsNameWhatIsMissing) {
   EXPECT_EQ(results->outputs["y"].floats()[1], 2);
 }
 
+TEST_F(Interpreter, RowsOutsideOfATensorAreAnError) {
+  func::FuncOp f = parse(R"(
+    func.func @f(%x: tensor<4x2xf32>) -> tensor<3x2xf32> {
+      %first = arith.constant 2 : index
+      %y = kernel.rows %x[%first] : tensor<4x2xf32> to tensor<3x2xf32>
+      return %y : tensor<3x2xf32>
+    })");
+  EXPECT_TRUE(failed(run(f, floats({4, 2}, {1, 2, 3, 4, 5, 6, 7, 8}), Engine::F64)));
+  EXPECT_NE(message.find("takes rows [2, 5) of 4"), std::string::npos) << message;
+}
+
 TEST_F(Interpreter, TargetsOutsideOfTheClassesAreAnError) {
   func::FuncOp f = parse(R"(
     func.func @f(%x: tensor<1x3xf32>) -> tensor<1xf32> {

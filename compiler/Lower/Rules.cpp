@@ -1,5 +1,7 @@
 #include "compiler/Lower/Rules.h"
 
+#include "dialects/Dist/Dist.h"
+
 using namespace mlir;
 
 namespace titan::lower {
@@ -20,6 +22,8 @@ void registerLowerRules(DialectRegistry& registry) {
     attachOptimizerRules(context);
     attachStateRules(context);
   });
+  registry.addExtension(
+      +[](MLIRContext* context, dist::DistDialect*) { attachRankRules(context); });
 }
 
 } // namespace titan::lower

@@ -6,7 +6,7 @@
 
 namespace titan::lower {
 
-/// Attaches LowerableOpInterface to every titan op that has a rule, when the dialect is loaded.
+/// Attaches LowerableOpInterface to every op that has a rule, when its dialect is loaded.
 void registerLowerRules(mlir::DialectRegistry& registry);
 
 /// The rules of a family are the overloads of `LogicalResult Rules::lower(Op, LoweringBuilder&)`,
@@ -36,5 +36,6 @@ void attachLossRules(mlir::MLIRContext* context);
 void attachRandomRules(mlir::MLIRContext* context);
 void attachOptimizerRules(mlir::MLIRContext* context);
 void attachStateRules(mlir::MLIRContext* context);
+void attachRankRules(mlir::MLIRContext* context);
 
 } // namespace titan::lower

@@ -24,6 +24,36 @@ kernel::CommandLikeOpInterface fillOf(Value tensor) {
   return fills ? command : kernel::CommandLikeOpInterface();
 }
 
+/// Does `index` have another value on another rank?
+bool isOfRank(Value index) {
+  Operation* op = index.getDefiningOp();
+  return op && (isa<dist::CoordinateOp>(op) || llvm::any_of(op->getOperands(), isOfRank));
+}
+
+/// Does `buffer`, a view, lie elsewhere on another rank?
+bool differsByRank(Value buffer) {
+  for (Operation* op = buffer.getDefiningOp(); op && isView(op);
+       op = op->getOperand(0).getDefiningOp())
+    if (llvm::any_of(op->getOperands().drop_front(), isOfRank))
+      return true;
+  return false;
+}
+
+/// Is `tensor` what an argument or a constant holds when the function begins? States keep that until
+/// the update, and those who write them then look who still reads it.
+bool isFixed(Value tensor) {
+  while (Operation* op = tensor.getDefiningOp()) {
+    if (!isView(op))
+      return isa<kernel::ConstantOp>(op);
+    tensor = op->getOperand(0);
+  }
+  return isa<func::FuncOp>(cast<BlockArgument>(tensor).getOwner()->getParentOp());
+}
+
+bool isOutside(Value value, accum::LoopOp loop) {
+  return !loop.getBody().isAncestor(value.getParentRegion());
+}
+
 bool fillsAccumulatorsOnly(kernel::CommandLikeOpInterface op) {
   return fillOf(op->getResult(0)) &&
          llvm::all_of(op->getUsers(), [](Operation* user) { return isa<accum::LoopOp>(user); });
@@ -181,6 +211,12 @@ LogicalResult BufferFormer::formOp(Operation* op) {
     buffers[cast.getResult()] = viewAs(bufferOf(cast.getSource()), cast.getType(), op->getLoc());
     return success();
   }
+  if (auto rows = dyn_cast<kernel::RowsOp>(op)) {
+    buffers[rows.getResult()] =
+        kernel::RowsOp::create(builder, op->getLoc(), bufferType(rows.getType()),
+                               bufferOf(rows.getSource()), indexOf(rows.getFirst()));
+    return success();
+  }
   if (auto start = dyn_cast<dist::StartOp>(op)) {
     formStart(start);
     return success();
@@ -286,10 +322,26 @@ void BufferFormer::formWait(dist::WaitOp op) {
 
 Value BufferFormer::sourceOf(Value tensor, ir::PhaseAttr phase) {
   Value buffer = bufferOf(tensor);
-  if (rootOf(buffer).getDefiningOp<kernel::BufferOp>())
+  if (rootOf(buffer).getDefiningOp<kernel::BufferOp>() && !differsByRank(buffer))
     return buffer;
-  Value shared = newBuffer(tensor.getType(), tensor.getLoc());
-  copy(buffer, shared, tensor.getLoc(), phase);
+  while (auto cast = buffer.getDefiningOp<kernel::CastShapeOp>())
+    buffer = cast.getSource();
+  return viewAs(sharedCopyOf(buffer, isFixed(tensor), phase), tensor.getType(), tensor.getLoc());
+}
+
+Value BufferFormer::sharedCopyOf(Value buffer, bool isFixed, ir::PhaseAttr phase) {
+  if (Value shared = isFixed ? sharedCopies.lookup(buffer) : Value())
+    return shared;
+  OpBuilder::InsertionGuard guard(builder);
+  auto loopHere = [&] {
+    return dyn_cast<accum::LoopOp>(builder.getInsertionBlock()->getParentOp());
+  };
+  for (auto loop = loopHere(); isFixed && loop && isOutside(buffer, loop); loop = loopHere())
+    builder.setInsertionPoint(loop);
+  Value shared = newBuffer(buffer.getType(), buffer.getLoc());
+  copy(buffer, shared, buffer.getLoc(), phase);
+  if (isFixed)
+    sharedCopies[buffer] = shared;
   return shared;
 }
 

@@ -21,7 +21,8 @@ private:
   mlir::OpBuilder builder;
   llvm::DenseMap<mlir::Value, mlir::Value>
       buffers; ///< of tensors already formed; new indices, tokens
-  llvm::DenseMap<mlir::Value, Slot> destinations; ///< of tensors that may be written there
+  llvm::DenseMap<mlir::Value, mlir::Value> sharedCopies; ///< of buffers that are fixed
+  llvm::DenseMap<mlir::Value, Slot> destinations;        ///< of tensors that may be written there
 
   llvm::FailureOr<llvm::SmallVector<Exit>> formSignature();
   mlir::LogicalResult formBlock(mlir::Block& block, llvm::ArrayRef<Exit> exits);
@@ -33,8 +34,11 @@ private:
   void createCommand(kernel::CommandLikeOpInterface like, mlir::ValueRange operands);
   void formStart(dist::StartOp op);
   void formWait(dist::WaitOp op);
-  /// `tensor` in a temporary, which can lie where other ranks read.
+  /// `tensor` in a temporary, which can lie where other ranks read, at one place on all of them.
   mlir::Value sourceOf(mlir::Value tensor, ir::PhaseAttr phase);
+  /// A copy of `buffer`, for sources of `phase`; of what is `fixed` in a run of the function one for
+  /// all of its readers, made outside of the loops that it is not of.
+  mlir::Value sharedCopyOf(mlir::Value buffer, bool isFixed, ir::PhaseAttr phase);
   mlir::LogicalResult formLoop(accum::LoopOp loop);
   /// The buffer that a loop accumulates its result in, holding `init`.
   mlir::Value formAccumulator(mlir::OpResult result, mlir::Value init);

@@ -107,6 +107,8 @@ int64_t BufferRun::addressOf(Value buffer) const {
            indexOf(slice.getIndex()) * bytesOf(cast<ShapedType>(slice.getType()));
   if (auto cast = buffer.getDefiningOp<kernel::CastShapeOp>())
     return addressOf(cast.getSource());
+  if (auto rows = buffer.getDefiningOp<kernel::RowsOp>())
+    return addressOf(rows.getSource()) + indexOf(rows.getFirst()) * rowBytesOf(rows.getSource());
   return offsets_.lookup(buffer);
 }
 

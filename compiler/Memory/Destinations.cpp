@@ -1,5 +1,7 @@
 #include "compiler/Memory/Destinations.h"
 
+#include "compiler/Memory/Liveness.h"
+
 #include "dialects/Accum/Accum.h"
 #include "dialects/Dist/Dist.h"
 #include "dialects/Kernel/Kernel.h"
@@ -49,7 +51,7 @@ bool mayWriteEarly(OpResult value, const Slot& slot) {
     auto [alias, isItself] = aliases.pop_back_val();
     for (OpOperand& use : alias.getUses()) {
       Operation* user = use.getOwner();
-      if (isa<kernel::CastShapeOp>(user))
+      if (isView(user))
         aliases.push_back({user->getResult(0), false});
       Operation* ancestor = writer->getBlock()->findAncestorOpInBlock(*user);
       if (!ancestor || writer->isBeforeInBlock(ancestor))

@@ -31,12 +31,11 @@ SmallVector<Command> listCommands(func::FuncOp function) {
   return commands;
 }
 
+bool isView(Operation* op) { return isa<kernel::CastShapeOp, kernel::SliceOp, kernel::RowsOp>(op); }
+
 Value rootOf(Value value) {
-  while (Operation* op = value.getDefiningOp()) {
-    if (!isa<kernel::CastShapeOp, kernel::SliceOp>(op))
-      break;
+  for (Operation* op = value.getDefiningOp(); op && isView(op); op = value.getDefiningOp())
     value = op->getOperand(0);
-  }
   return value;
 }
 
@@ -53,7 +52,7 @@ namespace {
 bool isReadByRanks(Value buffer) {
   return llvm::any_of(buffer.getUses(), [](OpOperand& use) {
     Operation* user = use.getOwner();
-    if (isa<kernel::CastShapeOp, kernel::SliceOp>(user))
+    if (isView(user))
       return isReadByRanks(user->getResult(0));
     auto start = dyn_cast<dist::StartOp>(user);
     return start && llvm::is_contained(start.getReads(), &use);
@@ -102,6 +101,11 @@ llvm::MapVector<kernel::BufferOp, LiveRange> computeLiveRanges(func::FuncOp func
 
 int64_t bytesOf(ShapedType type) {
   return type.getNumElements() * llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+}
+
+int64_t rowBytesOf(Value buffer) {
+  auto type = cast<ShapedType>(buffer.getType());
+  return bytesOf(type) / type.getDimSize(0);
 }
 
 } // namespace titan::memory

@@ -19,7 +19,11 @@ struct Command {
 /// its number in live ranges.
 llvm::SmallVector<Command> listCommands(mlir::func::FuncOp function);
 
-/// The buffer that `value` is a view of: looks through kernel.cast_shape and kernel.slice.
+/// Does `op` show elements of its first operand, a buffer: kernel.cast_shape, kernel.slice,
+/// kernel.rows?
+bool isView(mlir::Operation* op);
+
+/// The buffer that `value` is a view of, or `value`.
 mlir::Value rootOf(mlir::Value value);
 
 /// The roots that a command reads and writes.
@@ -39,5 +43,7 @@ struct LiveRange {
 llvm::MapVector<kernel::BufferOp, LiveRange> computeLiveRanges(mlir::func::FuncOp function);
 
 int64_t bytesOf(mlir::ShapedType type);
+/// From one element along the first dimension of `buffer` to the next.
+int64_t rowBytesOf(mlir::Value buffer);
 
 } // namespace titan::memory

@@ -11,7 +11,8 @@ def FormBuffers : TitanPass<"titan-plan-form-buffers", "::mlir::func::FuncOp"> {
     new value of a state lies in the state's argument, metrics and outputs are arguments of their own, behind the others, tagged as the results were.
     Other values are `kernel.buffer`s without an offset. An `accum.loop` has neither operands nor results: a batch is sliced in the body, an
     accumulator is one buffer, an inner loop's that of the outer one where it continues it, and a stack is a buffer of which each iteration writes a slice.
-    A start and its wait have the same buffers. The sources of a collective are temporaries: what belongs to a state, the caller or a constant is copied.
+    A start and its wait have the same buffers. The sources of a collective are temporaries: what belongs to a state, the caller or a constant is copied,
+    once for all that send it, and before the loops in which it does not change. So is what lies elsewhere on another rank (`kernel.rows` at a coordinate).
 
     A value is written straight into its state's buffer (its accumulator's) if nothing reads the old value afterwards, if the kernel that
     writes reads the old value, if at all, at the points where it writes, and (for a state) if that kernel is of the phase *update*. Otherwise a

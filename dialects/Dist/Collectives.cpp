@@ -151,6 +151,13 @@ LogicalResult TakeShardOp::verify() {
                       meshOf(*this).groupSize(getAxes()));
 }
 
+ir::Work TakeShardOp::getWork() {
+  const bool isOutermost =
+      llvm::all_of(cast<ShapedType>(getResult().getType()).getShape().take_front(getDim()),
+                   [](int64_t extent) { return extent == 1; });
+  return isOutermost ? ir::Work::View : ir::Work::Copied;
+}
+
 LogicalResult AllGatherOp::verify() {
   return verifyCollective(*this, {Collective::AllGather, getAxes(), getDims(), std::nullopt},
                           getOperands(), getResultTypes());

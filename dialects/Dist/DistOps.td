@@ -8,6 +8,7 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 include "dialects/Dist/DistDialect.td"
 include "dialects/Kernel/KernelInterfaces.td"
 include "dialects/Titan/TitanDialect.td"
+include "dialects/Titan/TitanInterfaces.td"
 
 //===----------------------------------------------------------------------===//
 // Ops
@@ -33,7 +34,7 @@ def Dist_CoordinateOp : Dist_Op<"coordinate", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Dist_TakeShardOp : Dist_Op<"take_shard", [Pure]> {
+def Dist_TakeShardOp : Dist_Op<"take_shard", [Pure, CostedOpInterface]> {
   let summary = "this rank's part of a tensor that all ranks of the group have";
   let description = [{
     Dimension `dim` is cut into equal parts, one a rank of the group in its order. A view where `dim` is the outermost dimension.
@@ -51,6 +52,7 @@ def Dist_TakeShardOp : Dist_Op<"take_shard", [Pure]> {
   let results = (outs AnyStaticShapeTensor:$result);
   let assemblyFormat = "$operand `axes` $axes `dim` $dim attr-dict `:` type($operand) `to` type($result)";
   let hasVerifier = 1;
+  let extraClassDeclaration = "::titan::ir::Work getWork();";
 }
 
 // Without memory effects, so equal ones of one phase merge and unused ones go; not speculatable, so nothing is hoisted out of a loop.

@@ -129,6 +129,16 @@ LogicalResult SliceOp::verify() {
   return success();
 }
 
+LogicalResult RowsOp::verify() {
+  auto from = cast<ShapedType>(getSource().getType()), to = cast<ShapedType>(getResult().getType());
+  if (from.getRank() < 1 || from.getRank() != to.getRank() ||
+      from.getShape().drop_front() != to.getShape().drop_front() ||
+      to.getDimSize(0) > from.getDimSize(0) || from.getElementType() != to.getElementType() ||
+      isa<MemRefType>(from) != isa<MemRefType>(to))
+    return emitOpError("(C1) ") << to << " is no rows of " << from;
+  return success();
+}
+
 LogicalResult CastShapeOp::verify() {
   auto from = cast<ShapedType>(getSource().getType()), to = cast<ShapedType>(getResult().getType());
   if (from.getNumElements() != to.getNumElements() ||

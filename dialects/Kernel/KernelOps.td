@@ -217,6 +217,25 @@ def Kernel_SliceOp : Kernel_Op<"slice", [Pure]> {
   let hasVerifier = 1;
 }
 
+def Kernel_RowsOp : Kernel_Op<"rows", [Pure]> {
+  let summary = "neighbouring elements along the first dimension, from `first` on; moves nothing";
+  let description = [{
+    A part of a tensor whose place may differ from rank to rank: `first` is a sum of loop counters and coordinates, times constants. That it lies in
+    the operand is the producer's to ensure.
+
+    Constraints:
+    - (C1) the result has the operand's shape but for its first dimension, of which it has no more, and its element type.
+
+    ```mlir
+    %r = kernel.rows %w[%first] : tensor<16x12xf32> to tensor<4x12xf32>
+    ```
+  }];
+  let arguments = (ins Kernel_Buffer:$source, Index:$first);
+  let results = (outs Kernel_Buffer:$result);
+  let assemblyFormat = "$source `[` $first `]` attr-dict `:` type($source) `to` type($result)";
+  let hasVerifier = 1;
+}
+
 def Kernel_CopyOp : Kernel_Op<"copy", [CommandLikeOpInterface]> {
   let summary = "copies a buffer";
   let description = [{

@@ -172,6 +172,14 @@ func.func @slice_C1(%x: memref<4x2xf32>, %i: index) {
 
 // -----
 
+func.func @rows_C1(%x: tensor<4x2xf32>, %i: index) {
+  // expected-error @+1 {{(C1) 'tensor<5x2xf32>' is no rows of 'tensor<4x2xf32>'}}
+  %s = kernel.rows %x[%i] : tensor<4x2xf32> to tensor<5x2xf32>
+  return
+}
+
+// -----
+
 func.func @cast_shape_C1(%x: tensor<4x2xf32>) {
   // expected-error @+1 {{(C1) casts 'tensor<4x2xf32>' to 'tensor<6xf32>'}}
   %s = kernel.cast_shape %x : tensor<4x2xf32> to tensor<6xf32>

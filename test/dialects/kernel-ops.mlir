@@ -35,6 +35,15 @@ func.func @call(%x: tensor<4x6xf32>, %w: tensor<3x6xf32>, %c: tensor<4x3xf32>) -
   return %r : tensor<12xf32>
 }
 
+// CHECK-LABEL: func.func @rows
+// CHECK: kernel.rows %{{.*}}[%{{.*}}] : tensor<4x2xf32> to tensor<3x2xf32>
+// CHECK: kernel.rows %{{.*}}[%{{.*}}] : memref<4x2xf32> to memref<1x2xf32>
+func.func @rows(%x: tensor<4x2xf32>, %y: memref<4x2xf32>, %i: index) -> (tensor<3x2xf32>, memref<1x2xf32>) {
+  %r = kernel.rows %x[%i] : tensor<4x2xf32> to tensor<3x2xf32>
+  %s = kernel.rows %y[%i] : memref<4x2xf32> to memref<1x2xf32>
+  return %r, %s : tensor<3x2xf32>, memref<1x2xf32>
+}
+
 // CHECK-LABEL: func.func @buffers
 // CHECK: kernel.buffer 128 : memref<2xf32>
 // CHECK: kernel.slice %{{.*}}[%{{.*}}] : memref<4x2xf32> to memref<2xf32>

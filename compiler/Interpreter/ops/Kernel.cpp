@@ -133,6 +133,21 @@ LogicalResult castShape(CastShapeOp op, Frame& frame) {
   return success();
 }
 
+LogicalResult rows(RowsOp op, Frame& frame) {
+  const Tensor& source = frame.get(op.getSource());
+  auto type = cast<ShapedType>(op.getType());
+  const int64_t first = frame.get(op.getFirst()).integer();
+  if (first < 0 || first + type.getDimSize(0) > source.extent(0))
+    return op.emitOpError("takes rows [")
+           << first << ", " << first + type.getDimSize(0) << ") of " << source.extent(0);
+  Walk walk = wholeWalk(source);
+  walk.start = first * walk.strides.front();
+  Tensor result(type);
+  copyElements(type.getShape(), source, walk, result, wholeWalk(result));
+  frame.setExact(op, std::move(result));
+  return success();
+}
+
 /// On tensors only: buffers have no meaning here. Runs `function` or says so.
 template <typename OpTy, auto function> void attachOnTensors(MLIRContext* context) {
   attach<OpTy, [](OpTy op, Frame& frame) -> LogicalResult {
@@ -148,6 +163,7 @@ void attachKernel(MLIRContext* context) {
   attachOnTensors<FusedOp, fused>(context);
   attachOnTensors<CallOp, callRoutine>(context);
   attachOnTensors<CastShapeOp, castShape>(context);
+  attachOnTensors<RowsOp, rows>(context);
   attachOnTensors<titan::kernel::ConstantOp, constant>(context);
   attach<EmptyOp, empty>(context);
   attach<IndexOp, index>(context);
