@@ -43,9 +43,9 @@ struct Rules {
       return success();
     }
     Value rows = l.castShape(op.getOperand(), {outer * ranks, row});
-    Value mine = kernel::RowsOp::create(
-        l.builder, l.loc, part.clone({(outer - 1) * ranks + 1, row}), rows,
-        placeInGroup(l, op.getAxes()));
+    Value mine =
+        kernel::RowsOp::create(l.builder, l.loc, part.clone({(outer - 1) * ranks + 1, row}), rows,
+                               placeInGroup(l, op.getAxes()));
     if (outer > 1)
       mine = l.move(part.clone({outer, row}), mine, l.map(2, {l.dim(0) * ranks, l.dim(1)}));
     l.replace(l.castShape(mine, part.getShape()));

@@ -65,28 +65,9 @@ KernelRunner::compile(std::string_view text, const TargetInfo& target, const Vec
     return Error::internal("a kernel is not emitted");
   std::string archive = TITAN_TRY(cpu->finish(Target::CodeForm::Image));
 
-  auto jit = llvm::orc::LLJITBuilder().create();
-  if (!jit)
-    return Error::internal("{}", llvm::toString(jit.takeError()));
-  runner->jit_ = std::move(*jit);
-  llvm::orc::SymbolMap emulation = {
-      {runner->jit_->mangleAndIntern(emulatedMultiplyAdd),
-       {llvm::orc::ExecutorAddr::fromPtr(&titan_emulated_tile_multiply_add),
-        llvm::JITSymbolFlags::Exported}}};
-  if (llvm::Error error =
-          runner->jit_->getMainJITDylib().define(llvm::orc::absoluteSymbols(std::move(emulation))))
-    return Error::internal("{}", llvm::toString(std::move(error)));
-  auto objects = llvm::orc::StaticLibraryDefinitionGenerator::Create(
-      runner->jit_->getObjLinkingLayer(), llvm::MemoryBuffer::getMemBufferCopy(archive, "kernels"));
-  if (!objects)
-    return Error::internal("{}", llvm::toString(objects.takeError()));
-  runner->jit_->getMainJITDylib().addGenerator(std::move(*objects));
-  for (size_t i = 0; i < runner->kernels_.size(); ++i) {
-    auto symbol = runner->jit_->lookup("kernel_" + std::to_string(i));
-    if (!symbol)
-      return Error::internal("{}", llvm::toString(symbol.takeError()));
-    runner->kernels_[i].function = symbol->toPtr<KernelFunction>();
-  }
+  runner->code_ = std::make_unique<LoadedCode>(TITAN_TRY(LoadedCode::load(archive)));
+  for (size_t i = 0; i < runner->kernels_.size(); ++i)
+    runner->kernels_[i].function = TITAN_TRY(runner->code_->kernel("kernel_" + std::to_string(i)));
   return runner;
 }
 

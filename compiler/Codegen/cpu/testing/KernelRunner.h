@@ -2,13 +2,13 @@
 #pragma once
 
 #include "compiler/Codegen/cpu/FusedKernel.h"
+#include "compiler/Codegen/cpu/testing/LoadedCode.h"
 #include "compiler/Support/TargetInfo.h"
 #include "dialects/Kernel/Kernel.h"
 #include "runtime/program/Program.h"
 
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
-#include "llvm/ExecutionEngine/Orc/LLJIT.h"
 
 #include <memory>
 #include <span>
@@ -45,7 +45,7 @@ private:
   KernelRunner();
   std::unique_ptr<mlir::MLIRContext> context_;
   mlir::OwningOpRef<mlir::ModuleOp> module_;
-  std::unique_ptr<llvm::orc::LLJIT> jit_;
+  std::unique_ptr<LoadedCode> code_;
   std::vector<Entry> kernels_;
 };
 

@@ -1,0 +1,26 @@
+// The machine code of an archive, loaded into this process.
+#pragma once
+
+#include "runtime/program/Error.h"
+#include "runtime/program/Program.h"
+
+#include "llvm/ExecutionEngine/Orc/LLJIT.h"
+
+#include <memory>
+#include <string>
+
+namespace titan::codegen::testing {
+
+class LoadedCode {
+public:
+  static Result<LoadedCode> load(const std::string& archive);
+
+  Result<KernelFunction> kernel(const std::string& symbol) const;
+
+private:
+  explicit LoadedCode(std::unique_ptr<llvm::orc::LLJIT> jit) : jit_(std::move(jit)) {}
+
+  std::unique_ptr<llvm::orc::LLJIT> jit_;
+};
+
+} // namespace titan::codegen::testing

@@ -1,0 +1,339 @@
+// Programs of ranks, as *shard* leaves them, through every stage behind it and on CPU devices that
+// meet in one process: each rank ends with the bits that the interpreter gives, and what it
+// exchanged is what the ledger says.
+#include "compiler/Codegen/Codegen.h"
+#include "compiler/Codegen/cpu/testing/LoadedCode.h"
+#include "compiler/Interpreter/Equivalence.h"
+#include "compiler/Interpreter/RandomArguments.h"
+#include "compiler/Interpreter/Ranks.h"
+#include "compiler/Interpreter/testing/ModuleFixture.h"
+#include "compiler/Pipeline/Pipeline.h"
+#include "compiler/Pipeline/Register.h"
+#include "dialects/Titan/Titan.h"
+#include "runtime/device/testing/RunRanks.h"
+#include "runtime/program/Ledger.h"
+#include "mlir/Pass/PassManager.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+using namespace mlir;
+using titan::interpreter::Tensor;
+using titan::interpreter::Tensors;
+
+namespace titan {
+namespace {
+
+template <typename T> void put(char* at, T value) { std::memcpy(at, &value, sizeof value); }
+template <typename T> T get(const char* at) {
+  T value;
+  std::memcpy(&value, at, sizeof value);
+  return value;
+}
+
+void store(const Tensor& tensor, char* at) {
+  for (int64_t i = 0; i < tensor.size(); ++i) {
+    if (tensor.element().isF32())
+      put(at + 4 * i, static_cast<float>(tensor.floats()[i]));
+    else if (tensor.element().isBF16())
+      put(at + 2 * i, toBFloat16(static_cast<float>(tensor.floats()[i])));
+    else
+      put(at + 8 * i, tensor.integers()[i]);
+  }
+}
+
+Tensor load(ShapedType type, const char* at) {
+  Tensor tensor(type);
+  for (int64_t i = 0; i < tensor.size(); ++i) {
+    if (type.getElementType().isF32())
+      tensor.mutableFloats()[i] = get<float>(at + 4 * i);
+    else if (type.getElementType().isBF16())
+      tensor.mutableFloats()[i] = fromBFloat16(get<uint16_t>(at + 2 * i));
+    else
+      tensor.mutableIntegers()[i] = get<int64_t>(at + 8 * i);
+  }
+  return tensor;
+}
+
+/// Small whole numbers, so that every order of a sum gives the same bits; other ones on each rank.
+Tensor wholeNumbers(ShapedType type, uint64_t stream) {
+  Tensor tensor = interpreter::randomTensor(type, stream, {.integerBound = 4});
+  if (tensor.isFloat())
+    for (double& x : tensor.mutableFloats())
+      x = std::round(x);
+  return tensor;
+}
+
+class CompiledRanks : public interpreter::testing::ModuleFixture {
+protected:
+  CompiledRanks() : ModuleFixture(registerAllDialects) {}
+
+  /// Compiles `functions`, of one rank of `mesh`, whose loops run `microbatches` times, and runs
+  /// @step both ways.
+  void expectEqualRuns(const std::string& mesh, int64_t microbatches,
+                       const std::string& functions) {
+    auto axes = replaceAll(replaceAll(mesh, "\"", ""), ",", " : i64,") + " : i64";
+    auto module = parse("module attributes {titan.stage = \"shard\", titan.model = \"small\", "
+                        "titan.target = {kind = \"cpu\", cpu = \"x86-64-v3\", features = \"\"}, "
+                        "dist.mesh = #dist.mesh<[" +
+                        mesh + "]>, titan.recipe = {batch = {micro = 3 : i64, global = " +
+                        std::to_string(3 * microbatches) + " : i64}, mesh = {axes = {" + axes +
+                        "}}}} {\n" + functions + "\n}");
+    ASSERT_TRUE(module);
+    auto step = module->lookupSymbol<func::FuncOp>("step");
+    const std::vector<MeshAxis> ranks = interpreter::meshAxesOf(step);
+    arguments.clear();
+    for (int64_t rank = 0; rank < rankCount(ranks); ++rank)
+      arguments.push_back(argumentsOf(step, rank));
+    std::vector<Tensors> expected(arguments.size());
+    ASSERT_TRUE(succeeded(interpreter::runRanks(ranks, [&](interpreter::Rank& rank) {
+      FailureOr<Tensors> results = interpreter::run(step, arguments[rank.number()],
+                                                    interpreter::Engine::F32, &rank);
+      if (succeeded(results))
+        expected[rank.number()] = *results;
+      return LogicalResult(results);
+    }))) << message;
+
+    OwningOpRef<ModuleOp> planned = module->clone();
+    PassManager stages(&context);
+    addStages(stages, Stage::Shard, Stage::Plan);
+    ASSERT_TRUE(succeeded(stages.run(*planned))) << message;
+    Result<CompiledModule> compiled = generateCode(*planned, {});
+    ASSERT_TRUE(compiled.ok()) << compiled.error().message();
+    program = compiled->program;
+    runCompiled(*compiled, step, expected);
+    expectLedger();
+  }
+
+  /// What rank `rank` has of the arguments, which may be changed before it runs.
+  virtual Tensors argumentsOf(func::FuncOp step, int64_t rank) {
+    Tensors tensors;
+    for (auto [i, type] : llvm::enumerate(step.getArgumentTypes()))
+      tensors.push_back(wholeNumbers(cast<ShapedType>(type), 100 * rank + i));
+    return tensors;
+  }
+
+  int64_t copies() const {
+    return llvm::count_if(program.findFunction("step")->commands, [](const Command& command) {
+      return command.kind == CommandKind::Copy;
+    });
+  }
+
+  Program program;
+
+private:
+  /// Where the tagged value is in the arena.
+  int64_t offsetOf(Attribute state, StringAttr binding) const {
+    if (state)
+      return program.findState(cast<FlatSymbolRefAttr>(state).getValue())->offset;
+    for (const Binding& each : program.findFunction("step")->bindings)
+      if (each.name == binding.getValue())
+        return each.offset;
+    ADD_FAILURE() << "no binding " << binding.str();
+    return 0;
+  }
+
+  void runCompiled(const CompiledModule& compiled, func::FuncOp step,
+                   ArrayRef<Tensors> expected) {
+    Result<codegen::testing::LoadedCode> code = codegen::testing::LoadedCode::load(compiled.code);
+    ASSERT_TRUE(code.ok()) << code.error().message();
+    std::vector<KernelFunction> kernels;
+    for (const Kernel& kernel : program.kernels) {
+      Result<KernelFunction> function = code->kernel(kernel.symbol);
+      ASSERT_TRUE(function.ok()) << function.error().message();
+      kernels.push_back(*function);
+    }
+    std::vector<std::string> arenas;
+    for (const Tensors& mine : arguments) {
+      // What nobody has written is NaN.
+      std::string& arena = arenas.emplace_back(program.arenaBytes, '\xff');
+      for (const Constant& constant : program.constants)
+        for (const PayloadPart& part : compiled.payload)
+          if (part.offset == constant.payloadOffset)
+            arena.replace(constant.offset, part.bytes.size(), part.bytes);
+      for (auto [i, tensor] : llvm::enumerate(mine))
+        store(tensor, arena.data() + offsetOf(step.getArgAttr(i, ir::tag::state),
+                                              step.getArgAttrOfType<StringAttr>(i, ir::tag::input)));
+    }
+    const auto number = program.findFunction("step") - program.functions.data();
+    Result<std::vector<testing::RankRun>> found =
+        testing::runOnCpus(program, kernels, static_cast<uint32_t>(number), arenas);
+    ASSERT_TRUE(found.ok()) << found.error().message();
+    runs = found.take();
+    for (size_t rank = 0; rank < runs.size(); ++rank)
+      for (auto [i, tensor] : llvm::enumerate(expected[rank])) {
+        const int64_t offset =
+            offsetOf(step.getResultAttr(i, ir::tag::state),
+                     step.getResultAttrOfType<StringAttr>(i, ir::tag::output));
+        const Tensor mine = load(tensor.type(), runs[rank].arena.data() + offset);
+        EXPECT_EQ(interpreter::describeDifference(tensor, mine, 0), "")
+            << "rank " << rank << ", result " << i;
+      }
+  }
+
+  /// Planned is counted; a group moves (r - 1) n bytes of n, an all_reduce twice that.
+  void expectLedger() {
+    const int64_t ranks = rankCount(program.mesh);
+    for (const LedgerRow& row : ledgerOf(program)) {
+      if (row.function != "step")
+        continue;
+      const Collective& collective = program.collectives[row.collective];
+      const int64_t group = groupSize(collective.axes, program.mesh);
+      int64_t whole = 0, moved = 0;
+      for (const CollectivePiece& piece : collective.pieces)
+        whole += piece.wholeBytes();
+      for (const testing::RankRun& run : runs) {
+        const Traffic& traffic = run.traffic[row.collective];
+        EXPECT_EQ(traffic.executions, row.count) << row.source;
+        EXPECT_EQ(traffic.payload, row.payload) << row.source;
+        moved += traffic.moved;
+      }
+      const int64_t times = collective.kind == CollectiveKind::AllReduce ? 2 : 1;
+      EXPECT_EQ(moved, row.count * ranks / group * times * (group - 1) * whole) << row.source;
+    }
+  }
+
+  std::vector<Tensors> arguments; ///< of each rank
+  std::vector<testing::RankRun> runs;
+};
+
+/// Two weights of a model, of which each rank on "shard" has rows or columns.
+constexpr const char* cutStates = R"(
+  titan.state @w : tensor<8x6xf32> {kind = #titan<kind param>, trainable, placement = #titan.placement<["shard" = shard(0)]>, init = #titan.init_rule<"constant", 0.0 : f64, 0.0 : f64>}
+  titan.state @v : tensor<6x4xf32> {kind = #titan<kind param>, trainable, placement = #titan.placement<["shard" = shard(1)]>, init = #titan.init_rule<"constant", 0.0 : f64, 0.0 : f64>}
+)";
+
+/// One microbatch %xi: gathers for both passes, and gradients %dw, %dv.
+constexpr const char* gatheringBody = R"(
+      %full = dist.all_gather %w axes ["shard"] dims [0] {path = ["w"]} : tensor<4x6xf32> to tensor<8x6xf32>
+      %h = titan.contract %xi, %full batch [] x [] contracting [1] x [1] {path = ["w"]} : (tensor<3x6xf32>, tensor<8x6xf32>) -> tensor<3x8xf32>
+      %wide = dist.all_gather %v axes ["shard"] dims [1] {path = ["v"]} : tensor<6x2xf32> to tensor<6x4xf32>
+      %u = titan.contract %xi, %wide batch [] x [] contracting [1] x [0] {path = ["v"]} : (tensor<3x6xf32>, tensor<6x4xf32>) -> tensor<3x4xf32>
+      %again = dist.all_gather %w axes ["shard"] dims [0] {path = ["w"], phase = #titan<phase backward>} : tensor<4x6xf32> to tensor<8x6xf32>
+      %dx = titan.contract %h, %again batch [] x [] contracting [1] x [0] {path = ["w"], phase = #titan<phase backward>} : (tensor<3x8xf32>, tensor<8x6xf32>) -> tensor<3x6xf32>
+      %dw = titan.contract %h, %dx batch [] x [] contracting [0] x [0] {path = ["w"], phase = #titan<phase backward>} : (tensor<3x8xf32>, tensor<3x6xf32>) -> tensor<8x6xf32>
+      %dv = titan.contract %xi, %u batch [] x [] contracting [0] x [0] {path = ["v"], phase = #titan<phase backward>} : (tensor<3x6xf32>, tensor<3x4xf32>) -> tensor<6x4xf32>
+)";
+
+constexpr const char* cutUpdate = R"(
+    %w1 = titan.sub %w, %mw {phase = #titan<phase update>} : tensor<4x6xf32>
+    %v1 = titan.sub %v, %mv {phase = #titan<phase update>} : tensor<6x2xf32>
+    return %w1, %v1 : tensor<4x6xf32>, tensor<6x2xf32>
+  }
+)";
+
+/// Gathers in the loop, one reduce_scatter behind it, the shards summed over "replicate".
+TEST_F(CompiledRanks, DeferredSumsOfShards) {
+  const std::string step = R"(
+  func.func @step(%w: tensor<4x6xf32> {titan.state = @w}, %v: tensor<6x2xf32> {titan.state = @v}, %x: tensor<Kx3x6xf32> {titan.input = "x"})
+      -> (tensor<4x6xf32> {titan.state = @w}, tensor<6x2xf32> {titan.state = @v}) {
+    %zw = titan.constant dense<0.0> : tensor<8x6xf32>
+    %zv = titan.constant dense<0.0> : tensor<6x4xf32>
+    %s:2 = accum.loop %i in K running slices(%xi = %x : tensor<Kx3x6xf32>) accumulators(%a = %zw : tensor<8x6xf32>, %b = %zv : tensor<6x4xf32>) -> (tensor<8x6xf32>, tensor<6x4xf32>) {
+      BODY
+      %na = titan.add %a, %dw {phase = #titan<phase backward>} : tensor<8x6xf32>
+      %nb = titan.add %b, %dv {phase = #titan<phase backward>} : tensor<6x4xf32>
+      accum.yield %na, %nb : tensor<8x6xf32>, tensor<6x4xf32>
+    }
+    %pw, %pv = dist.reduce_scatter sum %s#0, %s#1 axes ["shard"] dims [0, 1] order rank {path = ["w", "v"], phase = #titan<phase backward>}
+        : tensor<8x6xf32>, tensor<6x4xf32> to tensor<4x6xf32>, tensor<6x2xf32>
+    %mw, %mv = dist.all_reduce sum %pw, %pv axes ["replicate"] order rank {path = ["w", "v"], phase = #titan<phase backward>}
+        : tensor<4x6xf32>, tensor<6x2xf32> to tensor<4x6xf32>, tensor<6x2xf32>
+)";
+  for (int64_t count : {1, 3}) {
+    SCOPED_TRACE(count);
+    expectEqualRuns("\"replicate\" = 2, \"shard\" = 2", 4 * count,
+                    cutStates + replaceAll(replaceAll(step, "BODY", gatheringBody), "K",
+                                           std::to_string(count)) +
+                        cutUpdate);
+    EXPECT_EQ(copies(), 2); // each state once a step, to where the others read
+    for (const LedgerRow& row : ledgerOf(program))
+      EXPECT_EQ(row.count, row.kind == CollectiveKind::AllGather ? count : 1);
+  }
+}
+
+/// Sums over "shard" behind an inner loop, over "replicate" behind both.
+TEST_F(CompiledRanks, SumsInNestedLoops) {
+  const std::string step = R"(
+  func.func @step(%w: tensor<4x6xf32> {titan.state = @w}, %v: tensor<6x2xf32> {titan.state = @v}, %all: tensor<6x3x6xf32> {titan.input = "x"})
+      -> (tensor<4x6xf32> {titan.state = @w}, tensor<6x2xf32> {titan.state = @v}) {
+    %zw = titan.constant dense<0.0> : tensor<8x6xf32>
+    %zv = titan.constant dense<0.0> : tensor<6x4xf32>
+    %zpw = titan.constant dense<0.0> : tensor<4x6xf32>
+    %zpv = titan.constant dense<0.0> : tensor<6x2xf32>
+    %x = titan.reshape %all : tensor<6x3x6xf32> to tensor<OUTERxINNERx3x6xf32>
+    %s:2 = accum.loop %j in OUTER running slices(%xj = %x : tensor<OUTERxINNERx3x6xf32>) accumulators(%c = %zpw : tensor<4x6xf32>, %d = %zpv : tensor<6x2xf32>) -> (tensor<4x6xf32>, tensor<6x2xf32>) {
+      %t:2 = accum.loop %i in INNER running slices(%xi = %xj : tensor<INNERx3x6xf32>) accumulators(%a = %zw : tensor<8x6xf32>, %b = %zv : tensor<6x4xf32>) -> (tensor<8x6xf32>, tensor<6x4xf32>) {
+        BODY
+        %na = titan.add %a, %dw {phase = #titan<phase backward>} : tensor<8x6xf32>
+        %nb = titan.add %b, %dv {phase = #titan<phase backward>} : tensor<6x4xf32>
+        accum.yield %na, %nb : tensor<8x6xf32>, tensor<6x4xf32>
+      }
+      %pw = dist.reduce_scatter sum %t#0 axes ["shard"] dims [0] order rank {path = ["w"], phase = #titan<phase backward>} : tensor<8x6xf32> to tensor<4x6xf32>
+      %pv = dist.reduce_scatter sum %t#1 axes ["shard"] dims [1] order rank {path = ["v"], phase = #titan<phase backward>} : tensor<6x4xf32> to tensor<6x2xf32>
+      %nc = titan.add %c, %pw {phase = #titan<phase backward>} : tensor<4x6xf32>
+      %nd = titan.add %d, %pv {phase = #titan<phase backward>} : tensor<6x2xf32>
+      accum.yield %nc, %nd : tensor<4x6xf32>, tensor<6x2xf32>
+    }
+    %mw, %mv = dist.all_reduce sum %s#0, %s#1 axes ["replicate"] order rank {path = ["w", "v"], phase = #titan<phase backward>}
+        : tensor<4x6xf32>, tensor<6x2xf32> to tensor<4x6xf32>, tensor<6x2xf32>
+)";
+  for (int64_t inner : {1, 2, 3, 6}) {
+    SCOPED_TRACE(inner);
+    const int64_t outer = 6 / inner;
+    std::string nest = replaceAll(step, "OUTER", std::to_string(outer));
+    nest = replaceAll(replaceAll(nest, "INNER", std::to_string(inner)), "BODY", gatheringBody);
+    expectEqualRuns("\"replicate\" = 2, \"shard\" = 2", 24, cutStates + nest + cutUpdate);
+    EXPECT_EQ(copies(), 2);
+    for (const LedgerRow& row : ledgerOf(program))
+      EXPECT_EQ(row.count, row.kind == CollectiveKind::AllGather       ? 6
+                           : row.kind == CollectiveKind::ReduceScatter ? outer
+                                                                       : 1);
+  }
+}
+
+/// Each rank updates its part of a parameter that all have, along one dimension or another.
+TEST_F(CompiledRanks, PartsOfReplicatedParameters) {
+  expectEqualRuns("\"replicate\" = 2, \"shard\" = 3", 6, R"(
+  titan.state @w : tensor<12x2xf32> {kind = #titan<kind param>, trainable, init = #titan.init_rule<"constant", 0.0 : f64, 0.0 : f64>}
+  titan.state @v : tensor<2x6x3xf32> {kind = #titan<kind param>, trainable, init = #titan.init_rule<"constant", 0.0 : f64, 0.0 : f64>}
+  func.func @step(%w: tensor<12x2xf32> {titan.state = @w}, %v: tensor<2x6x3xf32> {titan.state = @v}, %x: tensor<1x12x2xf32> {titan.input = "x"}, %y: tensor<1x2x6x3xf32> {titan.input = "y"})
+      -> (tensor<12x2xf32> {titan.state = @w}, tensor<2x6x3xf32> {titan.state = @v}) {
+    %dx = titan.reshape %x : tensor<1x12x2xf32> to tensor<12x2xf32>
+    %dw = titan.mul %dx, %w {phase = #titan<phase backward>} : tensor<12x2xf32>
+    %dy = titan.reshape %y : tensor<1x2x6x3xf32> to tensor<2x6x3xf32>
+    %dv = titan.mul %dy, %v {phase = #titan<phase backward>} : tensor<2x6x3xf32>
+    %gw = dist.reduce_scatter sum %dw axes ["replicate", "shard"] dims [0] order rank {phase = #titan<phase backward>} : tensor<12x2xf32> to tensor<2x2xf32>
+    %pv = dist.reduce_scatter sum %dv axes ["shard"] dims [1] order rank {phase = #titan<phase backward>} : tensor<2x6x3xf32> to tensor<2x2x3xf32>
+    %gv = dist.all_reduce sum %pv axes ["replicate"] order rank {phase = #titan<phase backward>} : tensor<2x2x3xf32> to tensor<2x2x3xf32>
+    %mw = dist.take_shard %w axes ["replicate", "shard"] dim 0 {phase = #titan<phase update>} : tensor<12x2xf32> to tensor<2x2xf32>
+    %nw = titan.sub %mw, %gw {phase = #titan<phase update>} : tensor<2x2xf32>
+    %w1 = dist.all_gather %nw axes ["replicate", "shard"] dims [0] {path = ["w"], phase = #titan<phase update>} : tensor<2x2xf32> to tensor<12x2xf32>
+    %mv = dist.take_shard %v axes ["shard"] dim 1 {phase = #titan<phase update>} : tensor<2x6x3xf32> to tensor<2x2x3xf32>
+    %nv = titan.sub %mv, %gv {phase = #titan<phase update>} : tensor<2x2x3xf32>
+    %v1 = dist.all_gather %nv axes ["shard"] dims [1] {path = ["v"], phase = #titan<phase update>} : tensor<2x2x3xf32> to tensor<2x6x3xf32>
+    return %w1, %v1 : tensor<12x2xf32>, tensor<2x6x3xf32>
+  })");
+  EXPECT_EQ(copies(), 0); // from part to source, from there into the state
+}
+
+/// A bucket of several types, cut along several dimensions.
+TEST_F(CompiledRanks, BucketsOfSeveralTypes) {
+  expectEqualRuns("\"replicate\" = 2, \"shard\" = 2", 4, R"(
+  func.func @step(%x: tensor<1x4x3x2xf32> {titan.input = "x"}, %y: tensor<1x5x4xbf16> {titan.input = "y"}, %n: tensor<1x4xi64> {titan.input = "n"})
+      -> (tensor<4x6x2xf32> {titan.output = "a"}, tensor<5x8xbf16> {titan.output = "b"}, tensor<8xi64> {titan.output = "c"}, tensor<1x3x2xf32> {titan.output = "d"}, tensor<5x1xbf16> {titan.output = "e"}) {
+    %xs = titan.reshape %x : tensor<1x4x3x2xf32> to tensor<4x3x2xf32>
+    %ys = titan.reshape %y : tensor<1x5x4xbf16> to tensor<5x4xbf16>
+    %ns = titan.reshape %n : tensor<1x4xi64> to tensor<4xi64>
+    %a, %b, %c = dist.all_gather %xs, %ys, %ns axes ["shard"] dims [1, 1, 0] : tensor<4x3x2xf32>, tensor<5x4xbf16>, tensor<4xi64> to tensor<4x6x2xf32>, tensor<5x8xbf16>, tensor<8xi64>
+    %twice = titan.add %xs, %xs {phase = #titan<phase backward>} : tensor<4x3x2xf32>
+    %d, %e = dist.reduce_scatter sum %twice, %ys axes ["replicate", "shard"] dims [0, 1] order tree {phase = #titan<phase backward>}
+        : tensor<4x3x2xf32>, tensor<5x4xbf16> to tensor<1x3x2xf32>, tensor<5x1xbf16>
+    return %a, %b, %c, %d, %e : tensor<4x6x2xf32>, tensor<5x8xbf16>, tensor<8xi64>, tensor<1x3x2xf32>, tensor<5x1xbf16>
+  })");
+}
+
+} // namespace
+} // namespace titan
