@@ -1,8 +1,8 @@
 // What all ranks of a job must have alike, and how they find that they do not.
 #pragma once
 
+#include "runtime/collective/Peers.h"
 #include "runtime/data/Dataset.h"
-#include "runtime/job/Peers.h"
 #include "runtime/job/Session.h"
 
 #include <functional>

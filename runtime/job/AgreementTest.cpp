@@ -4,7 +4,7 @@
 #include "runtime/job/Evaluate.h"
 #include "runtime/job/Resume.h"
 #include "runtime/job/testing/JobTestFixture.h"
-#include "runtime/job/testing/RankThreads.h"
+#include "runtime/collective/testing/RankThreads.h"
 
 namespace titan {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "runtime/checkpoint/CheckpointStore.h"
 #include "runtime/job/CommandLine.h"
-#include "runtime/job/Peers.h"
+#include "runtime/collective/Peers.h"
 
 #include <functional>
 #include <optional>

@@ -7,7 +7,7 @@
 #include "runtime/job/ChooseDevice.h"
 #include "runtime/job/CommandLine.h"
 #include "runtime/job/JobImage.h"
-#include "runtime/job/Peers.h"
+#include "runtime/collective/Peers.h"
 #include "runtime/program/Recipe.h"
 
 #include <map>

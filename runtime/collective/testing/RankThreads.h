@@ -2,7 +2,7 @@
 #pragma once
 
 #include "runtime/collective/InProcess.h"
-#include "runtime/job/Peers.h"
+#include "runtime/collective/Peers.h"
 
 #include <optional>
 #include <thread>

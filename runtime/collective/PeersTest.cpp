@@ -1,6 +1,6 @@
-#include "runtime/job/Peers.h"
+#include "runtime/collective/Peers.h"
 
-#include "runtime/job/testing/RankThreads.h"
+#include "runtime/collective/testing/RankThreads.h"
 
 #include <gtest/gtest.h>
 
@@ -47,6 +47,31 @@ TEST(Peers, OfSeveralFailuresTheLowestRanksCounts) {
          return peers.agree("a test", std::move(mine)).error().message();
        }))
     EXPECT_EQ(message, "rank 1: reason 1");
+}
+
+TEST(Peers, GatherWhatEachBringsOrTheErrorOfOne) {
+  for (const auto& all : onRanks(3, [](Peers& peers) {
+         return peers.gather("a test", fmt::format("of {}", peers.rank())).take();
+       }))
+    EXPECT_EQ(all, (std::vector<std::string>{"of 0", "of 1", "of 2"}));
+  for (const std::string& message : onRanks(3, [](Peers& peers) {
+         Result<std::string> mine = std::string("fine");
+         if (peers.rank() == 2)
+           mine = Error::runFailed("disk full");
+         return peers.gather("a test", std::move(mine)).error().message();
+       }))
+    EXPECT_EQ(message, "rank 2: disk full");
+  Peers alone;
+  EXPECT_EQ(alone.gather("a test", std::string("x")).take(), std::vector<std::string>{"x"});
+}
+
+TEST(Peers, BroadcastTheBytesOfOne) {
+  for (const std::string& bytes : onRanks(3, [](Peers& peers) {
+         std::string bytes = fmt::format("of {}", peers.rank());
+         EXPECT_TRUE(peers.broadcast("a test", 1, bytes).ok());
+         return bytes;
+       }))
+    EXPECT_EQ(bytes, "of 1");
 }
 
 TEST(Peers, WhatTheFirstDoesCountsForAll) {

@@ -12,6 +12,7 @@
 #include "runtime/program/Error.h"
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -45,7 +46,11 @@ public:
   Result<std::string> fromFirst(std::string_view name, std::string_view mine);
 
   Result<int64_t> fromFirst(std::string_view name, int64_t mine);
+  /// Every rank gets the bytes of rank `root`; all bring as many.
+  Status broadcast(std::string_view name, int64_t root, std::span<char> bytes);
 
+  /// What each rank brings, by rank, unless one of them could not make it: then as agree().
+  Result<std::vector<std::string>> gather(std::string_view name, Result<std::string> mine);
   /// Nobody goes on unless all can: the error of the lowest rank that has one, on every rank. It is
   /// named unless all ranks have the same: "rank 1: cannot open 'x'". What `mine` comes from must
   /// not have met the peers.

@@ -1,4 +1,4 @@
-#include "runtime/job/Peers.h"
+#include "runtime/collective/Peers.h"
 
 #include "runtime/program/Process.h"
 
@@ -8,12 +8,13 @@
 namespace titan {
 namespace {
 
-/// An outcome as the ranks exchange it: nothing, or the error's code and message.
-std::string written(const Status& status) {
-  if (status.ok())
-    return {};
-  return std::string(1, static_cast<char>(status.error().code())) + status.error().message();
+/// An outcome as the ranks exchange it: 0 and a value, or the error's code and message.
+std::string written(const Result<std::string>& outcome) {
+  const auto code = outcome.ok() ? char{0} : static_cast<char>(outcome.error().code());
+  return code + (outcome.ok() ? *outcome : outcome.error().message());
 }
+
+bool isError(const std::string& text) { return text.front() != 0; }
 
 Error readBack(const std::string& text) {
   return {static_cast<ErrorCode>(text.front()), text.substr(1)};
@@ -46,24 +47,40 @@ Result<int64_t> Peers::fromFirst(std::string_view name, int64_t mine) {
   return first;
 }
 
-Status Peers::agree(std::string_view name, Status mine) {
-  if (isAlone())
-    return mine;
-  const std::vector<std::string> all = TITAN_TRY(exchange(name, written(mine)));
-  const auto failed = std::ranges::find_if(all, [](const std::string& s) { return !s.empty(); });
-  if (failed == all.end())
-    return {};
+Result<std::vector<std::string>> Peers::gather(std::string_view name, Result<std::string> mine) {
+  if (isAlone()) {
+    if (!mine.ok())
+      return mine.takeError();
+    return std::vector<std::string>{mine.take()};
+  }
+  std::vector<std::string> all = TITAN_TRY(exchange(name, written(mine)));
+  const auto failed = std::ranges::find_if(all, isError);
+  if (failed == all.end()) {
+    for (std::string& outcome : all)
+      outcome.erase(0, 1);
+    return all;
+  }
   Error error = readBack(*failed);
   if (std::ranges::all_of(all, [&](const std::string& s) { return s == *failed; }))
     return together(std::move(error));
   return together(std::move(error).withContext(fmt::format("rank {}", failed - all.begin())));
 }
 
+Status Peers::agree(std::string_view name, Status mine) {
+  auto all = gather(name, mine.ok() ? Result<std::string>(std::string()) : mine.takeError());
+  return all.ok() ? Status() : Status(all.takeError());
+}
+
+Status Peers::broadcast(std::string_view name, int64_t root, std::span<char> bytes) {
+  return isAlone() ? Status() : communicator_->broadcast(name, root, bytes);
+}
+
 Status Peers::verdictOfFirst(std::string_view name, Status mine) {
   if (isAlone())
     return mine;
-  const std::string text = TITAN_TRY(fromFirst(name, written(mine)));
-  return text.empty() ? Status() : Status(together(readBack(text)));
+  const std::string text = TITAN_TRY(
+      fromFirst(name, written(mine.ok() ? Result<std::string>(std::string()) : mine.takeError())));
+  return isError(text) ? Status(together(readBack(text))) : Status();
 }
 
 Error Peers::together(Error error) {
