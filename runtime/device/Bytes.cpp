@@ -6,10 +6,28 @@
 #include <cstring>
 
 namespace titan {
+namespace {
+
+/// Room for what goes through at once, of `bytes` in all.
+std::span<char> pieceOf(std::string& own, int64_t bytes) {
+  own.resize(static_cast<size_t>(std::min(StateAccess::pieceBytes, bytes)));
+  return own;
+}
+
+} // namespace
+
+ByteSource ByteSource::made(int64_t bytes, Read read) {
+  ByteSource source;
+  source.made_ = std::make_shared<const Read>(std::move(read));
+  source.bytes_ = bytes;
+  return source;
+}
 
 Status ByteSource::read(int64_t first, std::span<char> into) const {
   if (into.empty())
     return {};
+  if (made_)
+    return (*made_)(offset_ + first, into);
   if (!memory_)
     return access_->download(offset_ + first, into);
   std::memcpy(into.data(), memory_ + first, into.size());
@@ -21,19 +39,29 @@ Status ByteSource::forEachPiece(const std::function<Status(std::span<const char>
     return {};
   if (memory_)
     return see(direct());
-  const std::span<char> piece = TITAN_TRY(access_->staging());
+  std::string own;
+  const std::span<char> piece = made_ ? pieceOf(own, bytes_) : TITAN_TRY(access_->staging());
   for (int64_t first = 0; first < bytes_; first += StateAccess::pieceBytes) {
     const auto part =
         piece.first(static_cast<size_t>(std::min(StateAccess::pieceBytes, bytes_ - first)));
-    TITAN_TRY(access_->download(offset_ + first, part));
+    TITAN_TRY(read(first, part));
     TITAN_TRY(see(part));
   }
   return {};
 }
 
+ByteSink ByteSink::taken(int64_t bytes, Write write) {
+  ByteSink sink;
+  sink.taken_ = std::make_shared<const Write>(std::move(write));
+  sink.bytes_ = bytes;
+  return sink;
+}
+
 Status ByteSink::write(int64_t first, std::span<const char> from) const {
   if (from.empty())
     return {};
+  if (taken_)
+    return (*taken_)(offset_ + first, from);
   if (!memory_)
     return access_->upload(offset_ + first, from);
   std::memcpy(memory_ + first, from.data(), from.size());
@@ -46,12 +74,13 @@ ByteSink::fillPieces(const std::function<Status(int64_t first, std::span<char>)>
     return {};
   if (memory_)
     return make(0, direct());
-  const std::span<char> piece = TITAN_TRY(access_->staging());
+  std::string own;
+  const std::span<char> piece = taken_ ? pieceOf(own, bytes_) : TITAN_TRY(access_->staging());
   for (int64_t first = 0; first < bytes_; first += StateAccess::pieceBytes) {
     const auto part =
         piece.first(static_cast<size_t>(std::min(StateAccess::pieceBytes, bytes_ - first)));
     TITAN_TRY(make(first, part));
-    TITAN_TRY(access_->upload(offset_ + first, part));
+    TITAN_TRY(write(first, part));
   }
   return {};
 }

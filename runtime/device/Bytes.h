@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 
 namespace titan {
@@ -36,7 +37,7 @@ public:
 
 protected:
   friend class StateAccess;
-  StateAccess* access_ = nullptr; ///< null: memory
+  StateAccess* access_ = nullptr; ///< null: no device's
   Char* memory_ = nullptr;        ///< null: not direct
   int64_t offset_ = 0, bytes_ = 0;
 };
@@ -44,27 +45,43 @@ protected:
 /// What can be read.
 class ByteSource : public ByteRange<ByteSource, const char> {
 public:
+  /// Copies the bytes from `first` on.
+  using Read = std::function<Status(int64_t first, std::span<char> into)>;
+
   ByteSource() = default;
   ByteSource(std::span<const char> memory) : ByteRange(memory) {}
+  /// Bytes that lie nowhere in one piece: `read` puts them together.
+  static ByteSource made(int64_t bytes, Read read);
 
   /// Copies the bytes from `first` on; complete on return. The errors of the device.
   Status read(int64_t first, std::span<char> into) const;
   /// All bytes in order: at once where they are direct, else in pieces of at most
   /// StateAccess::pieceBytes that last until the call returns. Ends with the first error.
   Status forEachPiece(const std::function<Status(std::span<const char>)>& see) const;
+
+private:
+  std::shared_ptr<const Read> made_; ///< null: memory, or a device's
 };
 
 /// What can be written.
 class ByteSink : public ByteRange<ByteSink, char> {
 public:
+  /// Takes the bytes from `first` on.
+  using Write = std::function<Status(int64_t first, std::span<const char> from)>;
+
   ByteSink() = default;
   ByteSink(std::span<char> memory) : ByteRange(memory) {}
+  /// Bytes that go to no place of their own: `write` gets them.
+  static ByteSink taken(int64_t bytes, Write write);
 
   /// Complete on return.
   Status write(int64_t first, std::span<const char> from) const;
   /// `make` is called with the pieces in order, and where each begins, and writes every byte of
   /// them; a piece holds anything before. Ends with the first error.
   Status fillPieces(const std::function<Status(int64_t first, std::span<char>)>& make) const;
+
+private:
+  std::shared_ptr<const Write> taken_; ///< null: memory, or a device's
 };
 
 } // namespace titan

@@ -20,8 +20,9 @@ Place placeOf(const Binding& binding) {
   return {binding.offset, binding.bytes, binding.dtype, binding.local};
 }
 
-StateAccess::StateAccess(const Program& program, Device& device)
-    : program_(&program), device_(&device), scalars_(device) {}
+StateAccess::StateAccess(const Program& program, Device& device, int64_t rank)
+    : program_(&program), device_(&device), coordinates_(coordinatesOf(rank, program.mesh)),
+      scalars_(device) {}
 
 std::optional<Place> StateAccess::state(StateKind kind, std::string_view profile,
                                         std::string_view name) const {
@@ -71,6 +72,10 @@ ByteSink StateAccess::sink(const Place& place) {
   sink.offset_ = place.offset;
   sink.bytes_ = place.bytes;
   return sink;
+}
+
+ByteSource StateAccess::valid(const State& state) {
+  return withoutPadding(source(placeOf(state)), part(state), byteSize(state.dtype));
 }
 
 Result<Scalar> StateAccess::scalar(const Place& place) {

@@ -10,6 +10,7 @@
 
 #include "runtime/device/Bytes.h"
 #include "runtime/device/Device.h"
+#include "runtime/device/Part.h"
 #include "runtime/device/Scalar.h"
 
 #include <optional>
@@ -17,7 +18,7 @@
 
 namespace titan {
 
-/// A tensor in the arena: this rank's part of a state, or a binding.
+/// A tensor in the arena: this rank's part of a state with its padding, or a binding.
 struct Place {
   int64_t offset = 0, bytes = 0;
   DType dtype = DType::F32;
@@ -32,8 +33,9 @@ public:
   /// The most that is staged at once where the device has no window.
   static constexpr int64_t pieceBytes = int64_t{1} << 20;
 
-  /// Both outlive the object, which its sources, sinks and scalars point to.
-  StateAccess(const Program& program, Device& device);
+  /// Both outlive the object, which its sources, sinks and scalars point to. `rank` is the device's
+  /// in the program's mesh.
+  StateAccess(const Program& program, Device& device, int64_t rank = 0);
   StateAccess(const StateAccess&) = delete;
   StateAccess& operator=(const StateAccess&) = delete;
 
@@ -41,6 +43,13 @@ public:
   /// Nothing when there is none of that kind, profile (Ema only) and name.
   std::optional<Place> state(StateKind kind, std::string_view profile, std::string_view name) const;
   std::optional<Place> binding(std::string_view function, std::string_view name) const;
+
+  /// Of this rank in the program's mesh.
+  std::span<const int64_t> coordinates() const { return coordinates_; }
+  /// How its place holds the state, which is the program's.
+  Part part(const State& state) const { return partOf(state, program_->mesh, coordinates_); }
+  /// What this rank has of the state, without padding.
+  ByteSource valid(const State& state);
 
   /// Bytes of `place` from `first` on; complete on return. Internal: they leave the place. The
   /// errors of the device.
@@ -73,6 +82,7 @@ private:
 
   const Program* program_;
   Device* device_;
+  std::vector<int64_t> coordinates_;
   ScalarPage scalars_;
   std::span<char> staging_;
 };
