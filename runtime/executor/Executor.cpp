@@ -2,19 +2,19 @@
 
 namespace titan {
 
-Status Executor::initialize(const InitialStateSources& sources, ThreadPool& pool) {
+Status Executor::prepare(std::string_view payload) {
   for (const Constant& constant : program_->constants) {
     if (constant.payloadOffset < 0 ||
-        constant.payloadOffset + constant.bytes > static_cast<int64_t>(sources.payload.size()))
+        constant.payloadOffset + constant.bytes > static_cast<int64_t>(payload.size()))
       return Error::internal("a constant of {} bytes at {} leaves the job's payload of {} bytes",
-                             constant.bytes, constant.payloadOffset, sources.payload.size());
+                             constant.bytes, constant.payloadOffset, payload.size());
     const Place place{constant.offset, constant.bytes, DType::U8, {constant.bytes}};
     TITAN_TRY(access_->write(
-        place, 0,
-        {sources.payload.data() + constant.payloadOffset, static_cast<size_t>(constant.bytes)}));
+        place, 0, {payload.data() + constant.payloadOffset, static_cast<size_t>(constant.bytes)}));
   }
   for (const State& state : program_->states)
-    TITAN_TRY(writeInitialState(state, sources, pool, access_->sink(placeOf(state))));
+    if (access_->part(state).isPadded())
+      TITAN_TRY(access_->fill(placeOf(state), 0));
   return {};
 }
 

@@ -1,26 +1,27 @@
 // The functions of a compiled program by name, on a device.
 //
 //   Executor executor(program, *device);
-//   TITAN_TRY(executor.initialize({.payload = payload, .seed = 0}, pool));
+//   TITAN_TRY(executor.prepare(payload));
+//   TITAN_TRY(writeFirstWeights(executor.access(), {.payload = payload, .seed = 0}, pool, peers));
 //   TITAN_TRY(executor.access().write(*executor.access().binding("step", "x"), 0, batch));
 //   TITAN_TRY(executor.run("step"));
 #pragma once
 
 #include "runtime/device/StateAccess.h"
-#include "runtime/executor/InitialState.h"
 
 #include <memory>
+#include <string_view>
 
 namespace titan {
 
 class Executor {
 public:
-  /// `device` was made for `program`; both outlive the executor.
-  Executor(const Program& program, Device& device)
-      : program_(&program), access_(std::make_unique<StateAccess>(program, device)) {}
+  /// `device` was made for `program`, as that rank's; both outlive the executor.
+  Executor(const Program& program, Device& device, int64_t rank = 0)
+      : program_(&program), access_(std::make_unique<StateAccess>(program, device, rank)) {}
 
-  /// Writes all constants and the initial value of every state.
-  Status initialize(const InitialStateSources& sources, ThreadPool& pool);
+  /// Writes all constants, which lie in the job's payload, and zeros to the states that are padded.
+  Status prepare(std::string_view payload);
 
   /// Runs a function from its first command to its last. Internal when the program has no such
   /// function; the errors of the device.

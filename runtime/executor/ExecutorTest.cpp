@@ -1,4 +1,5 @@
 #include "runtime/executor/Executor.h"
+#include "runtime/executor/FirstWeights.h"
 
 #include "runtime/device/testing/LinearRun.h"
 #include "runtime/executor/Figures.h"
@@ -32,13 +33,15 @@ TEST(Executor, WritesConstantsAndInitialStates) {
     program.constants = {{bias.offset, 8, static_cast<int64_t>(payload.size()) - 8}};
     program.states.erase(program.states.begin() + (&bias - program.states.data()));
     Executor executor(program, *run.device);
-    ASSERT_TRUE(executor.initialize({.payload = payload}, *run.pool).ok());
+    Peers alone;
+    ASSERT_TRUE(executor.prepare(payload).ok());
+    ASSERT_TRUE(writeFirstWeights(executor.access(), {.payload = payload}, *run.pool, alone).ok());
     EXPECT_EQ(run.bytesOfState(*run.program.findState("linear.weight")), testing::linearPayload())
         << name;
     EXPECT_EQ(run.bytesOfState(*run.program.findState("linear.bias")).substr(0, 8), "constant")
         << name;
     program.constants[0].payloadOffset += 1;
-    EXPECT_EQ(executor.initialize({.payload = payload}, *run.pool).error().message(),
+    EXPECT_EQ(executor.prepare(payload).error().message(),
               fmt::format("a constant of 8 bytes at {} leaves the job's payload of {} bytes",
                           payload.size() - 7, payload.size()));
   }

@@ -17,41 +17,48 @@ namespace {
 constexpr int64_t elementsPerThread = 4096;
 
 template <typename T, typename Value>
-Status fillAs(const ByteSink& destination, ThreadPool& pool, const Value& value) {
-  return destination.fillPieces([&](int64_t offset, std::span<char> piece) -> Status {
+Status fillAs(const State& state, const Part& part, const ByteSink& memory, ThreadPool& pool,
+              const Value& value) {
+  const Overlap overlap(part, Part::whole(state.shape));
+  return memory.fillPieces([&](int64_t offset, std::span<char> piece) -> Status {
     constexpr auto elementBytes = static_cast<int64_t>(sizeof(T));
-    T* elements = reinterpret_cast<T*>(piece.data());
     const int64_t first = offset / elementBytes;
-    const int64_t count = static_cast<int64_t>(piece.size()) / elementBytes;
-    pool.parallelFor(count, elementsPerThread, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        if constexpr (std::is_same_v<T, uint16_t>)
-          elements[i] = toBFloat16(static_cast<float>(value(first + i)));
-        else
-          elements[i] = static_cast<T>(value(first + i));
-      }
+    const int64_t last = first + static_cast<int64_t>(piece.size()) / elementBytes;
+    if (part.isPadded())
+      std::memset(piece.data(), 0, piece.size());
+    overlap.forEachRun(first, last, [&](int64_t at, int64_t whole, int64_t count) {
+      T* elements = reinterpret_cast<T*>(piece.data()) + (at - first);
+      pool.parallelFor(count, elementsPerThread, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          if constexpr (std::is_same_v<T, uint16_t>)
+            elements[i] = toBFloat16(static_cast<float>(value(whole + i)));
+          else
+            elements[i] = static_cast<T>(value(whole + i));
+        }
+      });
     });
     return {};
   });
 }
 
-/// Element i = value(i), a double, in the state's dtype.
+/// Element i of the whole = value(i), a double, in the state's dtype.
 template <typename Value>
-Status fill(const State& state, ThreadPool& pool, const ByteSink& destination, const Value& value) {
+Status fill(const State& state, const Part& part, const ByteSink& memory, ThreadPool& pool,
+            const Value& value) {
   switch (state.dtype) {
   case DType::F64:
-    return fillAs<double>(destination, pool, value);
+    return fillAs<double>(state, part, memory, pool, value);
   case DType::F32:
-    return fillAs<float>(destination, pool, value);
+    return fillAs<float>(state, part, memory, pool, value);
   case DType::BF16:
-    return fillAs<uint16_t>(destination, pool, value);
+    return fillAs<uint16_t>(state, part, memory, pool, value);
   case DType::I64:
-    return fillAs<int64_t>(destination, pool, value);
+    return fillAs<int64_t>(state, part, memory, pool, value);
   case DType::I32:
-    return fillAs<int32_t>(destination, pool, value);
+    return fillAs<int32_t>(state, part, memory, pool, value);
   case DType::U8:
   case DType::Bool:
-    return fillAs<uint8_t>(destination, pool, value);
+    return fillAs<uint8_t>(state, part, memory, pool, value);
   default:
     return Error::internal(
         "state '{}' of dtype {} has an init rule: only F64, F32, BF16, I64, I32, U8 and BOOL have",
@@ -187,31 +194,47 @@ Status fromFile(const State& state, const std::string& directory, const ByteSink
 
 } // namespace
 
-Status writeInitialState(const State& state, const InitialStateSources& sources, ThreadPool& pool,
-                         const ByteSink& destination) {
-  if (state.bytes != elementCount(state.shape) * byteSize(state.dtype))
-    return Error::internal("state '{}' of {} {} has {} bytes", state.name, name(state.dtype),
-                           toString(state.shape), state.bytes);
+bool isStored(const State& state) {
+  return state.init.kind == Init::Kind::Payload || state.init.kind == Init::Kind::External;
+}
+
+Status drawInitialState(const State& state, const Part& part, uint64_t seed, ThreadPool& pool,
+                        const ByteSink& memory) {
   const Init& init = state.init;
-  const uint64_t key = randomKey(sources.seed, XXH3_64bits(state.name.data(), state.name.size()));
+  const uint64_t key = randomKey(seed, XXH3_64bits(state.name.data(), state.name.size()));
   switch (init.kind) {
-  case Init::Kind::Payload:
-    return fromPayload(state, sources.payload, destination);
-  case Init::Kind::External:
-    return fromFile(state, sources.weightsDirectory, destination);
   case Init::Kind::Constant:
-    return fill(state, pool, destination, [&](int64_t) { return init.a; });
+    return fill(state, part, memory, pool, [&](int64_t) { return init.a; });
   case Init::Kind::Normal:
-    return fill(state, pool, destination, [&](int64_t i) {
+    return fill(state, part, memory, pool, [&](int64_t i) {
       return init.a + init.b * static_cast<double>(normalDraw(key, 0, static_cast<uint64_t>(i)));
     });
   case Init::Kind::Uniform:
-    return fill(state, pool, destination, [&](int64_t i) {
+    return fill(state, part, memory, pool, [&](int64_t i) {
       return init.a +
              (init.b - init.a) * static_cast<double>(uniformDraw(key, 0, static_cast<uint64_t>(i)));
     });
+  case Init::Kind::Payload:
+  case Init::Kind::External:
+    break;
   }
-  return Error::internal("state '{}' has no init", state.name);
+  return Error::internal("no rule draws state '{}'", state.name);
+}
+
+Status writeInitialState(const State& state, const InitialStateSources& sources, ThreadPool& pool,
+                         const ByteSink& whole) {
+  if (const int64_t bytes = elementCount(state.shape) * byteSize(state.dtype);
+      whole.bytes() != bytes)
+    return Error::internal("state '{}' of {} {} has {} bytes, not {}", state.name,
+                           name(state.dtype), toString(state.shape), bytes, whole.bytes());
+  switch (state.init.kind) {
+  case Init::Kind::Payload:
+    return fromPayload(state, sources.payload, whole);
+  case Init::Kind::External:
+    return fromFile(state, sources.weightsDirectory, whole);
+  default:
+    return drawInitialState(state, Part::whole(state.shape), sources.seed, pool, whole);
+  }
 }
 
 } // namespace titan

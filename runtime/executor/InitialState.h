@@ -1,9 +1,9 @@
 // How state tensors start: bytes of the model file, or a rule. A random value is a pure function of
-// (seed, name, element), so it depends neither on the mesh nor on the number of threads, and eager
-// runs start from the same bits.
+// (seed, name, element of the whole), so it depends neither on the mesh nor on the number of
+// threads, and eager runs start from the same bits.
 #pragma once
 
-#include "runtime/device/Bytes.h"
+#include "runtime/device/Part.h"
 #include "runtime/host/ThreadPool.h"
 #include "runtime/program/Program.h"
 
@@ -18,14 +18,24 @@ struct InitialStateSources {
   uint64_t seed = 0;                  ///< recipe key train.seed
 };
 
-/// Writes the state.bytes bytes of `destination`, row-major. Threads draw straight into a window.
-///  - Normal, Uniform: element i is a + b * normalDraw or a + (b - a) * uniformDraw in f64, rounded
-///    once to the state's dtype; key randomKey(seed, XXH3-64(name)), step 0.
+/// Does the state start from bytes of the model file? Else a rule draws it.
+bool isStored(const State& state);
+
+/// Draws what `part` has of a state that a rule starts, into its memory; padding gets zeros. Threads
+/// draw straight into a window.
+///  - Normal, Uniform: element i of the whole state is a + b * normalDraw or a + (b - a) *
+///    uniformDraw in f64, rounded once to the state's dtype; key randomKey(seed, XXH3-64(name)),
+///    step 0.
+/// Internal: a rule on a dtype without it.
+Status drawInitialState(const State& state, const Part& part, uint64_t seed, ThreadPool& pool,
+                        const ByteSink& memory);
+
+/// Writes the whole state, row-major, piece by piece and in order.
 ///  - Payload, External: the stored tensors, each of which must have its digest, cut and turned as
 ///    State::sources say. The program was verified.
-/// BadInput: a weights file that is missing, short or changed. Internal: a damaged payload, a rule
-/// on a dtype without it.
+///  - else: what drawInitialState() gives.
+/// BadInput: a weights file that is missing, short or changed. Internal: a damaged payload.
 Status writeInitialState(const State& state, const InitialStateSources& sources, ThreadPool& pool,
-                         const ByteSink& destination);
+                         const ByteSink& whole);
 
 } // namespace titan

@@ -196,6 +196,16 @@ TEST(InitialState, PiecesAreCutAsStagingMemoryIs) {
       ASSERT_EQ(values[row * columns + column], stored[column * rows + row]);
 }
 
+TEST(InitialState, KnowsWhatItCannotDo) {
+  auto pool = ThreadPool::create(1).take();
+  std::vector<float> values(3);
+  const State stored = makeState({2}, storedAt(Init::Kind::Payload, 0, 0, {2}));
+  EXPECT_EQ(writeInitialState(stored, {}, *pool, sinkOf(values)).error().message(),
+            "state 'layer.weight' of F32 [2] has 8 bytes, not 12");
+  EXPECT_EQ(drawInitialState(stored, Part::whole({2}), 0, *pool, sinkOf(values)).error().message(),
+            "no rule draws state 'layer.weight'");
+}
+
 TEST(InitialState, ExternalFilesAreFoundAndChecked) {
   auto pool = ThreadPool::create(1).take();
   const std::string directory = ::testing::TempDir() + "titan-weights";

@@ -1,6 +1,6 @@
 #include "runtime/executor/Poisoner.h"
 
-#include "runtime/program/Program.h"
+#include "runtime/device/Part.h"
 
 #include <algorithm>
 
@@ -10,10 +10,31 @@ namespace {
 constexpr char poisonByte = '\xff'; // a quiet NaN in every float dtype, -1 in every integer
 constexpr char guardByte = '\xa5';
 
+/// The bytes of the arena between the runs of a state's elements.
+std::vector<std::pair<int64_t, int64_t>> paddingOf(const State& state, const Part& part) {
+  std::vector<std::pair<int64_t, int64_t>> gaps;
+  const int64_t bytes = byteSize(state.dtype), elements = elementCount(part.local);
+  int64_t end = 0;
+  const auto leaveOut = [&](int64_t begin, int64_t count) {
+    if (begin > end)
+      gaps.emplace_back(state.offset + end * bytes, state.offset + begin * bytes);
+    end = begin + count;
+  };
+  Overlap(part, Part::dense(part.box))
+      .forEachRun(0, elements, [&](int64_t at, int64_t, int64_t count) { leaveOut(at, count); });
+  leaveOut(elements, 0);
+  return gaps;
+}
+
 } // namespace
 
-Result<std::unique_ptr<Poisoner>> Poisoner::create(const Program& program, Device& device) {
+Result<std::unique_ptr<Poisoner>> Poisoner::create(const Program& program, Device& device,
+                                                   int64_t rank) {
   std::unique_ptr<Poisoner> poisoner(new Poisoner(device));
+  const std::vector<int64_t> coordinates = coordinatesOf(rank, program.mesh);
+  for (const State& state : program.states)
+    std::ranges::copy(paddingOf(state, partOf(state, program.mesh, coordinates)),
+                      std::back_inserter(poisoner->padding_));
   std::vector<std::pair<int64_t, int64_t>> planned;
   auto take = [&](const auto& part) {
     planned.emplace_back(part.offset, part.offset + part.bytes);
@@ -44,6 +65,8 @@ void Poisoner::poison(int64_t offset, int64_t bytes) {
 }
 
 void Poisoner::beforeFunction(const Function& function) {
+  for (auto [begin, end] : padding_)
+    poison(begin, end - begin);
   for (const LiveRange& range : function.temporaries)
     poison(range.offset, range.bytes);
   for (const Binding& binding : function.bindings)

@@ -1,10 +1,11 @@
 // Proves the memory plan by execution: every temporary holds NaN before its first and after its
-// last command, results hold NaN until they are written, and the bytes that the plan gives to
-// nobody hold a pattern that must survive. A program that computes the same under the poisoner
+// last command, results hold NaN until they are written, the padding of states holds NaN when a
+// function begins, and the bytes that the plan gives to nobody hold a pattern that must survive. A program that computes the same under the poisoner
 // reads nothing it did not write and writes nowhere else.
 #pragma once
 
 #include "runtime/device/Device.h"
+#include "runtime/program/Program.h"
 
 #include <memory>
 #include <utility>
@@ -14,9 +15,10 @@ namespace titan {
 
 class Poisoner final : public CommandObserver {
 public:
-  /// Fills the unplanned bytes of the device's arena. `device` was made for `program`; both outlive
-  /// the poisoner.
-  static Result<std::unique_ptr<Poisoner>> create(const Program& program, Device& device);
+  /// Fills the unplanned bytes of the device's arena. `device` was made for `program`, as that
+  /// rank's; both outlive the poisoner.
+  static Result<std::unique_ptr<Poisoner>> create(const Program& program, Device& device,
+                                                  int64_t rank = 0);
 
   void beforeFunction(const Function& function) override;
   void before(const Function& function, uint32_t command) override;
@@ -31,8 +33,9 @@ private:
   void poison(int64_t offset, int64_t bytes);
 
   Device* device_;
-  std::vector<std::pair<int64_t, int64_t>> unplanned_; ///< [begin, end)
-  Status status_;                                      ///< of the calls so far
+  using Range = std::pair<int64_t, int64_t>; ///< [begin, end)
+  std::vector<Range> unplanned_, padding_;
+  Status status_; ///< of the calls so far
 };
 
 } // namespace titan

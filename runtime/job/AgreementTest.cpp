@@ -1,10 +1,10 @@
 #include "runtime/job/Agreement.h"
 
 #include "runtime/checkpoint/CheckpointStore.h"
+#include "runtime/collective/testing/RankThreads.h"
 #include "runtime/job/Evaluate.h"
 #include "runtime/job/Resume.h"
 #include "runtime/job/testing/JobTestFixture.h"
-#include "runtime/collective/testing/RankThreads.h"
 
 namespace titan {
 namespace {
@@ -152,7 +152,7 @@ TEST_F(AgreementTest, AnEvaluationHasTheBitsOfOneRank) {
   JobOptions options;
   options.out = path("job.run");
   const auto evaluate = [](Session& session, int64_t maxBatches) {
-    EXPECT_TRUE(session.start(0, {}).ok());
+    EXPECT_TRUE(session.start(0, {}, FirstState::Weights).ok());
     auto dataset = openFunctionData(session.program(), "eval", session.recipe()).take();
     Evaluator evaluator = Evaluator::create(session, std::move(dataset)).take();
     return evaluator.run(maxBatches).take();

@@ -45,7 +45,7 @@ Status profileJob(Session& session) {
   std::unique_ptr<Dataset> dataset = TITAN_TRY(session.peers().agree(
       "the data", openFunctionData(session.program(), "step", session.recipe())));
   const auto seed = static_cast<uint64_t>(session.recipe().train.seed);
-  TITAN_TRY(session.start(seed, {}));
+  TITAN_TRY(session.start(seed, {}, FirstState::Weights));
   Executor& executor = session.executor();
   StateAccess& access = session.access();
   const Controls controls =

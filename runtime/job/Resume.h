@@ -3,7 +3,7 @@
 
 #include "runtime/checkpoint/CheckpointStore.h"
 #include "runtime/job/CommandLine.h"
-#include "runtime/collective/Peers.h"
+#include "runtime/job/Session.h"
 
 #include <functional>
 #include <optional>
@@ -22,6 +22,10 @@ struct Start {
   std::optional<int64_t> setAsideAfter;
   std::vector<std::string> damage; ///< what is wrong with some of these
 
+  /// A fresh run needs its first weights.
+  FirstState firstState() const {
+    return checkpoint.empty() ? FirstState::Weights : FirstState::Open;
+  }
   /// What computed products on `target` in the run that is continued; empty: not known.
   std::string gemm(const std::string& target) const;
 };

@@ -54,7 +54,7 @@ Result<std::unique_ptr<Session>> Session::open(const JobOptions& options, const 
   return session;
 }
 
-Status Session::start(uint64_t seed, const std::string& savedGemm) {
+Status Session::start(uint64_t seed, const std::string& savedGemm, FirstState first) {
   TITAN_TRY(agreeOn(*peers_, "the product library",
                     [&] { return std::vector<Fact>{libraryHere(program_, options_->gemm)}; }));
   if (!peers_->pool())
@@ -64,16 +64,18 @@ Status Session::start(uint64_t seed, const std::string& savedGemm) {
   const DeviceRequest request{program_,       kernels_,  *pool_,
                               options_->gemm, savedGemm, {peers_->communicator(), peers_->rank()}};
   device_ = TITAN_TRY(image_->chooseDevice ? image_->chooseDevice(request) : chooseDevice(request));
-  executor_.emplace(program_, *device_.device);
-  TITAN_TRY(peers_->agree("the first weights", initialize(seed)));
+  executor_.emplace(program_, *device_.device, peers_->rank());
+  TITAN_TRY(peers_->agree("the constants", executor_->prepare(image_->payload)));
+  if (first == FirstState::Weights)
+    TITAN_TRY(writeFirstWeights(access(), sources(seed), *pool_, *peers_));
   if (options_->poison) {
-    poisoner_ = TITAN_TRY(Poisoner::create(program_, *device_.device));
+    poisoner_ = TITAN_TRY(Poisoner::create(program_, *device_.device, peers_->rank()));
     executor_->setObserver(poisoner_.get());
   }
   return {};
 }
 
-Status Session::initialize(uint64_t seed) {
+InitialStateSources Session::sources(uint64_t seed) const {
   InitialStateSources sources;
   sources.payload = image_->payload;
   for (const std::string& directory :
@@ -83,7 +85,7 @@ Status Session::initialize(uint64_t seed) {
       break;
     }
   sources.seed = seed;
-  return executor_->initialize(sources, *pool_);
+  return sources;
 }
 
 Status Session::checkMemory() const { return poisoner_ ? poisoner_->check() : Status(); }

@@ -2,12 +2,13 @@
 #pragma once
 
 #include "runtime/checkpoint/Load.h"
+#include "runtime/collective/Peers.h"
 #include "runtime/executor/Executor.h"
+#include "runtime/executor/FirstWeights.h"
 #include "runtime/executor/Poisoner.h"
 #include "runtime/job/ChooseDevice.h"
 #include "runtime/job/CommandLine.h"
 #include "runtime/job/JobImage.h"
-#include "runtime/collective/Peers.h"
 #include "runtime/program/Recipe.h"
 
 #include <map>
@@ -17,6 +18,12 @@
 
 namespace titan {
 
+/// What the state of a session is when it has started.
+enum class FirstState : uint8_t {
+  Weights, ///< the first one of a run
+  Open,    ///< undefined: a checkpoint is loaded over all of it
+};
+
 class Session {
 public:
   /// Reads the program and checks the CPU: what every command needs, and all that plan and info
@@ -25,11 +32,11 @@ public:
   static Result<std::unique_ptr<Session>> open(const JobOptions& options, const JobImage& image,
                                                int64_t started, Peers& peers);
 
-  /// Threads, device and initial state. `savedGemm` is the choice of the run that is
+  /// Threads, device and state. `savedGemm` is the choice of the run that is
   /// continued, or empty:
   /// --gemm=auto follows it, so that a resumed run computes the same bits. May be called once.
   /// Fails on all ranks where one of them cannot start, or would compute with another library.
-  Status start(uint64_t seed, const std::string& savedGemm);
+  Status start(uint64_t seed, const std::string& savedGemm, FirstState first);
 
   /// With --poison: Internal if a command wrote where the plan gives nothing.
   Status checkMemory() const;
@@ -56,7 +63,7 @@ public:
   checkpoint::LoadRequest loadRequest();
 
 private:
-  Status initialize(uint64_t seed);
+  InitialStateSources sources(uint64_t seed) const;
   Session(const JobOptions& options, const JobImage& image, Peers& peers)
       : options_(&options), image_(&image), peers_(&peers) {}
 

@@ -134,7 +134,8 @@ Status trainJob(Session& session) {
       TITAN_TRY(chooseTogether(peers, [&] { return chooseStart(options, *store); }));
   TITAN_TRY(peers.together(adoptSeed(session, start)));
   const int64_t seed = session.recipe().train.seed;
-  TITAN_TRY(session.start(static_cast<uint64_t>(seed), start.gemm(session.program().target.kind)));
+  TITAN_TRY(session.start(static_cast<uint64_t>(seed), start.gemm(session.program().target.kind),
+                          start.firstState()));
 
   printHeader(session);
   RunIdentity identity;

@@ -28,28 +28,28 @@ bool isFloating(DType dtype) {
 
 constexpr std::string_view advice = ": lower optimizer.lr or check the data";
 
-Result<bool> holdsNonFinite(StateAccess& access, DType dtype, const Place& place) {
-  return isFloating(dtype) && !TITAN_TRY(allFinite(dtype, access.source(place)));
+Result<bool> holdsNonFinite(DType dtype, const ByteSource& source) {
+  return isFloating(dtype) && !TITAN_TRY(allFinite(dtype, source));
 }
 
 /// The input of this rank that made the last step's loss or gradients non-finite, or nothing.
 Result<std::string> inputCulprit(StateAccess& access) {
   for (const Binding& binding : access.program().findFunction("step")->bindings)
     if (binding.role == Binding::Role::Input &&
-        TITAN_TRY(holdsNonFinite(access, binding.dtype, placeOf(binding))))
+        TITAN_TRY(holdsNonFinite(binding.dtype, access.source(placeOf(binding)))))
       return fmt::format("input '{}' of the last batch holds non-finite values{}", binding.name,
                          advice);
   return std::string();
 }
 
-/// The same, where the inputs are fine.
-Result<std::string> stateCulprit(StateAccess& access, const StepMetrics& metrics) {
-  for (const State& state : access.program().states)
-    if (TITAN_TRY(holdsNonFinite(access, state.dtype, placeOf(state))))
-      return fmt::format("'{}' holds non-finite values{}", state.name, advice);
-  return std::isfinite(metrics.loss)
-             ? fmt::format("the gradient norm is {}{}", metrics.gradNorm, advice)
-             : fmt::format("the loss is {} on finite inputs and weights{}", metrics.loss, advice);
+/// The first state whose part on this rank holds non-finite values, by its place in the program;
+/// their number where there is none.
+Result<size_t> nonFiniteState(StateAccess& access) {
+  const std::vector<State>& states = access.program().states;
+  size_t i = 0;
+  while (i < states.size() && !TITAN_TRY(holdsNonFinite(states[i].dtype, access.valid(states[i]))))
+    ++i;
+  return i;
 }
 
 } // namespace
@@ -212,12 +212,24 @@ Result<std::string> Trainer::culprit() {
     return std::string("the last batch has no valid target, every one is loss.ignore_index: check "
                        "the targets and loss.ignore_index");
   Peers& peers = session_->peers();
-  const std::vector<std::string> inputs = TITAN_TRY(peers.exchange(
-      "the search for non-finite values", TITAN_TRY(inputCulprit(session_->access()))));
+  StateAccess& access = session_->access();
+  constexpr std::string_view name = "the search for non-finite values";
+  const std::vector<std::string> inputs =
+      TITAN_TRY(peers.exchange(name, TITAN_TRY(inputCulprit(access))));
   for (size_t rank = 0; rank < inputs.size(); ++rank)
     if (!inputs[rank].empty())
       return peers.isAlone() ? inputs[rank] : fmt::format("rank {}: {}", rank, inputs[rank]);
-  return stateCulprit(session_->access(), last_);
+  // Each rank has looked at its parts.
+  size_t first = access.program().states.size();
+  for (const std::string& found :
+       TITAN_TRY(peers.exchange(name, std::to_string(TITAN_TRY(nonFiniteState(access))))))
+    first = std::min<size_t>(first, std::stoul(found));
+  if (first < access.program().states.size())
+    return fmt::format("'{}' holds non-finite values{}", access.program().states[first].name,
+                       advice);
+  return std::isfinite(last_.loss)
+             ? fmt::format("the gradient norm is {}{}", last_.gradNorm, advice)
+             : fmt::format("the loss is {} on finite inputs and weights{}", last_.loss, advice);
 }
 
 Status Trainer::checkSkipped() {
