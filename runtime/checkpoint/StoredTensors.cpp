@@ -1,28 +1,13 @@
 #include "runtime/checkpoint/StoredTensors.h"
 
+#include "runtime/checkpoint/Cover.h"
+
 #include <algorithm>
-#include <optional>
 
 namespace titan::checkpoint {
 namespace {
 
-/// Elements of the box, or nothing on overflow.
-std::optional<int64_t> volume(const Shape& shape) {
-  int64_t elements = 1;
-  for (int64_t extent : shape)
-    if (__builtin_mul_overflow(elements, extent, &elements))
-      return std::nullopt;
-  return elements;
-}
-
-bool overlap(const StoredTensors::Piece& a, const StoredTensors::Piece& b) {
-  for (size_t i = 0; i < a.shape.size(); ++i)
-    if (a.offsets[i] + a.shape[i] <= b.offsets[i] || b.offsets[i] + b.shape[i] <= a.offsets[i])
-      return false;
-  return true;
-}
-
-bool isEmpty(const StoredTensors::Piece& piece) { return volume(piece.shape) == 0; }
+bool isEmpty(const StoredTensors::Piece& piece) { return elementCount(piece.shape) == 0; }
 
 /// Reads a piece, whose elements follow each other in its file, to their places in the whole.
 class PiecePlacer {
@@ -127,19 +112,12 @@ Result<std::vector<std::string>> StoredTensors::add(Env& env, const std::string&
 
 Status StoredTensors::finish() const {
   for (const auto& [name, tensor] : tensors_) {
-    int64_t covered = 0;
+    std::vector<Box> boxes;
     for (const Piece& piece : tensor.pieces)
-      covered += *volume(piece.shape); // the header was checked: it fits into the file
-    if (volume(tensor.shape) != covered)
-      return Error::badInput("tensor '{}' {}: the pieces in the files hold {} elements", name,
-                             toString(tensor.shape), covered);
-    for (size_t i = 0; i < tensor.pieces.size(); ++i)
-      for (size_t j = 0; j < i; ++j)
-        if (!isEmpty(tensor.pieces[i]) && !isEmpty(tensor.pieces[j]) &&
-            overlap(tensor.pieces[i], tensor.pieces[j]))
-          return Error::badInput("tensor '{}': the pieces at {} and {} overlap", name,
-                                 toString(tensor.pieces[j].offsets),
-                                 toString(tensor.pieces[i].offsets));
+      boxes.push_back({piece.offsets, piece.shape});
+    if (Status covered = checkCoverOnce(boxes, tensor.shape); !covered.ok())
+      return covered.takeError().withContext(
+          fmt::format("tensor '{}' {}", name, toString(tensor.shape)));
   }
   return {};
 }
