@@ -1,6 +1,7 @@
 #include "runtime/checkpoint/Env.h"
 
 #include "runtime/program/File.h"
+#include "runtime/program/Process.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -23,11 +24,13 @@ public:
   Status append(std::string_view bytes) override {
     if (!writeAll(fd_, bytes))
       return fileError("write", path_, errno);
+    noteProgress();
     return {};
   }
   Status sync() override {
     if (retryInterrupted([&] { return ::fdatasync(fd_.get()); }) != 0)
       return fileError("sync", path_, errno);
+    noteProgress();
     return {};
   }
   Status close() override {
@@ -58,6 +61,7 @@ public:
       into += got;
       offset += got;
       bytes -= got;
+      noteProgress();
     }
     return {};
   }

@@ -330,7 +330,7 @@ TEST(Communicator, NobodyIsAskedToShareWhatIsNotThere) {
 
 TEST(SharedMemory, RefusesWhatIsNoControlBlock) {
   auto connect = [](int file, int64_t ranks) {
-    auto communicator = connectSharedMemory(file, 0, ranks, nullptr);
+    auto communicator = connectSharedMemory(file, 0, ranks, {});
     return communicator.ok() ? std::string("ok") : communicator.error().message();
   };
   EXPECT_EQ(connect(-1, 2), "TITAN_CONTROL_FD = -1: Bad file descriptor");
@@ -343,14 +343,14 @@ TEST(SharedMemory, RefusesWhatIsNoControlBlock) {
   const int file = createControlFile(2, false).take();
   EXPECT_EQ(connect(file, 3), "the control block of titan-run is for 2 ranks, TITAN_RANKS = 3");
   {
-    auto first = connectSharedMemory(file, 0, 2, nullptr);
+    auto first = connectSharedMemory(file, 0, 2, {});
     ASSERT_TRUE(first.ok());
     EXPECT_EQ(connect(file, 2), "TITAN_RANK = 0: another process is this rank already");
   }
   const uint32_t version = ControlBlock::version + 1;
   ASSERT_EQ(pwrite(file, &version, sizeof version, 8), 4);
   EXPECT_EQ(connect(file, 2),
-            "the control block of titan-run has version 2, this job reads 1: use the titan-run of "
+            "the control block of titan-run has version 3, this job reads 2: use the titan-run of "
             "the titan-compile that made the job");
   ASSERT_EQ(pwrite(file, "NO", 2, 0), 2);
   EXPECT_NE(connect(file, 2).find("is no control block of titan-run"), std::string::npos);

@@ -39,11 +39,18 @@ struct RankSlot {
   std::atomic<uint32_t> attached{0};
   std::atomic<uint32_t> finished{0}; ///< it may end now
   std::atomic<uint64_t> beats{0};    ///< raised ten times a second while the process lives
+  std::atomic<uint64_t> progress{0}; ///< what it has got done without waits: progressSoFar()
+  std::atomic<uint64_t> warned{0};   ///< others were told that it stands still, at so much done
   std::atomic<int64_t> step{-1};     ///< -1: none yet
 
-  alignas(64) std::atomic<uint64_t> waits{0}; ///< that it has entered
-  std::atomic<uint32_t> waiting{0};           ///< it sleeps, at waitName
+  alignas(64) std::atomic<uint64_t> waits{0}; ///< that it has entered, the last as waitName
+  std::atomic<uint32_t> waiting{0};           ///< it sleeps there
   SharedText waitName;
+
+  /// Grows with every wait and all that is done in between.
+  uint64_t done() const {
+    return waits.load(std::memory_order_relaxed) + progress.load(std::memory_order_relaxed);
+  }
 
   std::array<FlightRecord, records> recorder; ///< the n-th collective is at n % records
 };
@@ -60,7 +67,7 @@ struct Failure {
 
 class ControlBlock {
 public:
-  static constexpr uint32_t version = 1;
+  static constexpr uint32_t version = 2;
   static constexpr int64_t maxRanks = 1024;
   static constexpr int64_t windowBytes = int64_t{1} << 19; ///< of one half
 

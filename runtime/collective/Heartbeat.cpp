@@ -1,26 +1,33 @@
 #include "runtime/collective/Heartbeat.h"
 
 #include "runtime/collective/Blame.h"
+#include "runtime/program/Process.h"
 
+#include <algorithm>
 #include <cerrno>
-#include <chrono>
 
 #include <poll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 namespace titan {
+namespace {
+
+constexpr double longestBeat = 1; // seconds; a longer one was not all ours
+
+} // namespace
 
 Heartbeat::Peer::~Peer() {
   if (process >= 0)
     close(process);
 }
 
-Heartbeat::Heartbeat(ControlBlock block, int64_t rank)
-    : block_(block), rank_(rank), peers_(static_cast<size_t>(block.ranks())) {}
+Heartbeat::Heartbeat(ControlBlock block, int64_t rank, const WaitLimits& limits)
+    : block_(block), rank_(rank), limits_(limits), peers_(static_cast<size_t>(block.ranks())) {}
 
-Result<std::unique_ptr<Heartbeat>> Heartbeat::start(ControlBlock block, int64_t rank) {
-  std::unique_ptr<Heartbeat> heartbeat(new Heartbeat(block, rank));
+Result<std::unique_ptr<Heartbeat>> Heartbeat::start(ControlBlock block, int64_t rank,
+                                                    const WaitLimits& limits) {
+  std::unique_ptr<Heartbeat> heartbeat(new Heartbeat(block, rank, limits));
   heartbeat->thread_ =
       TITAN_TRY(KernelThread::start([heartbeat = heartbeat.get()] { heartbeat->run(); }));
   return heartbeat;
@@ -39,10 +46,12 @@ void Heartbeat::run() {
   std::unique_lock lock(mutex_);
   while (!isStopping_) {
     block_.slot(rank_).beats.fetch_add(1, std::memory_order_relaxed);
+    block_.slot(rank_).progress.store(progressSoFar(), std::memory_order_relaxed);
     for (int64_t rank = 0; rank < block_.ranks() && !block_.hasFailed(); ++rank)
       if (rank != rank_)
         look(rank, peers_[static_cast<size_t>(rank)]);
     lookForDeadlock();
+    lookForStuckRank();
     wake_.wait_for(lock, std::chrono::milliseconds(millisecondsPerBeat),
                    [this] { return isStopping_; });
   }
@@ -80,6 +89,59 @@ void Heartbeat::lookForDeadlock() {
                  .rank = nobody,
                  .told = false,
                  .message = "the ranks wait for each other"});
+}
+
+void Heartbeat::lookForStuckRank() {
+  // A machine or a process that stood still has not waited.
+  const auto now = Clock::now();
+  const double seconds =
+      std::min(std::chrono::duration<double>(now - lastBeat_).count(), longestBeat);
+  lastBeat_ = now;
+  double longestWait = 0, longestIdle = 0;
+  int64_t stuck = nobody;
+  for (int64_t rank = 0; rank < block_.ranks(); ++rank) {
+    const RankSlot& slot = block_.slot(rank);
+    Peer& peer = peers_[static_cast<size_t>(rank)];
+    const uint64_t done = slot.done();
+    const bool isWaiting = slot.waiting.load(std::memory_order_acquire) != 0;
+    const bool hasChanged = done != peer.done || isWaiting != peer.isWaiting;
+    peer.idle = hasChanged ? 0 : peer.idle + seconds;
+    peer.done = done;
+    peer.isWaiting = isWaiting;
+    if (isWaiting) {
+      longestWait = std::max(longestWait, peer.idle);
+    } else if (!slot.finished && peer.idle > longestIdle) {
+      longestIdle = peer.idle;
+      stuck = rank;
+    }
+  }
+  const double limit = std::min(longestWait, longestIdle);
+  if (block_.hasFailed())
+    return;
+  if (limits_.killAfter > 0 && limit >= static_cast<double>(limits_.killAfter))
+    blame(stuck, idleText(stuck, limits_.killAfter) + " (mesh.kill_after)");
+  else if (limits_.warnAfter > 0 && limit >= static_cast<double>(limits_.warnAfter))
+    warnOf(stuck);
+}
+
+/// Once, whoever of the ranks sees it first.
+void Heartbeat::warnOf(int64_t rank) {
+  RankSlot& slot = block_.slot(rank);
+  const uint64_t at = slot.done() + 1;
+  if (slot.warned.exchange(at) == at)
+    return;
+  // The progress line of a terminal stays as it is.
+  tell("{}note: {} {}{}; {}\n", isatty(STDERR_FILENO) ? "\n" : "", whoIs(block_, rank),
+       idleText(rank, limits_.warnAfter), inStep(block_, rank), whoWaits(block_, rank));
+}
+
+std::string Heartbeat::idleText(int64_t rank, int64_t limit) const {
+  const RankSlot& slot = block_.slot(rank);
+  if (!slot.attached)
+    return fmt::format("has not joined the others, which wait for {} s", limit);
+  const std::string last = slot.waitName.load();
+  return fmt::format("lets the others wait for {} s{}", limit,
+                     last.empty() ? "" : fmt::format(", since it left '{}'", last));
 }
 
 bool Heartbeat::hasEnded(const RankSlot& slot, Peer& peer) {

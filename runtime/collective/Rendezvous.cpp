@@ -19,13 +19,14 @@ Rendezvous::Rendezvous(ControlBlock block, int64_t rank)
 }
 
 Error Rendezvous::failed() {
-  showWait(); // for whoever tells what happened
+  mine().waiting.store(1, std::memory_order_release); // for whoever tells what happened
   return Error::runFailed("{}; rank {} waited at '{}'", block_.failure()->message, rank_,
                           name_.view());
 }
 
 Status Rendezvous::enter(const FixedText& name) {
   name_ = name;
+  mine().waitName.store(name);
   mine().waits.fetch_add(1, std::memory_order_relaxed);
   if (block_.hasFailed())
     return failed();
@@ -38,13 +39,8 @@ Status Rendezvous::await(Word& word, uint32_t value) {
   return sleep(word, value);
 }
 
-void Rendezvous::showWait() {
-  mine().waitName.store(name_);
-  mine().waiting.store(1, std::memory_order_release);
-}
-
 Status Rendezvous::sleep(Word& word, uint32_t value) {
-  showWait();
+  mine().waiting.store(1, std::memory_order_release);
   while (!word.sleepUntil(value, lookForFailureEvery))
     if (block_.hasFailed())
       return failed();

@@ -44,7 +44,6 @@ public:
 private:
   Status await(Word& word, uint32_t value);
   Status sleep(Word& word, uint32_t value);
-  void showWait();
   Error failed();
 
   ControlBlock block_;

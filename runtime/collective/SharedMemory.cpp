@@ -101,8 +101,8 @@ Result<int> createControlFile(int64_t ranks, bool crowded) {
   return file;
 }
 
-Result<std::unique_ptr<Communicator>> connectSharedMemory(int controlFile, int64_t rank,
-                                                          int64_t ranks, ThreadPool* pool) {
+Result<std::unique_ptr<Communicator>>
+connectSharedMemory(int controlFile, int64_t rank, int64_t ranks, const ConnectOptions& options) {
   Mapping memory = TITAN_TRY(ControlBlock::map(controlFile, ranks));
   const ControlBlock block(memory);
   RankSlot& slot = block.slot(rank);
@@ -110,9 +110,9 @@ Result<std::unique_ptr<Communicator>> connectSharedMemory(int controlFile, int64
   if (!slot.attached.compare_exchange_strong(nobody, 1))
     return Error::environment("TITAN_RANK = {}: another process is this rank already", rank);
   slot.pid = getpid();
-  std::unique_ptr<Heartbeat> heartbeat = TITAN_TRY(Heartbeat::start(block, rank));
+  std::unique_ptr<Heartbeat> heartbeat = TITAN_TRY(Heartbeat::start(block, rank, options.limits));
   return std::unique_ptr<Communicator>(std::make_unique<SharedMemory>(
-      std::move(memory), block, controlFile, rank, pool, std::move(heartbeat)));
+      std::move(memory), block, controlFile, rank, options.pool, std::move(heartbeat)));
 }
 
 } // namespace titan

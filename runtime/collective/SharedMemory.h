@@ -3,7 +3,7 @@
 #pragma once
 
 #include "runtime/collective/Communicator.h"
-#include "runtime/host/ThreadPool.h"
+#include "runtime/collective/ConnectOptions.h"
 
 #include <memory>
 
@@ -14,10 +14,9 @@ namespace titan {
 Result<int> createControlFile(int64_t ranks, bool crowded);
 
 /// Joins the ranks of `controlFile` as `rank`; from here on the others watch whether this process
-/// lives. `controlFile` stays the caller's, and open. Copies and sums run on `pool`, which outlives
-/// the communicator; null: on the calling thread. Environment where the file has no control block
-/// for as many ranks, or another process is this rank.
-Result<std::unique_ptr<Communicator>> connectSharedMemory(int controlFile, int64_t rank,
-                                                          int64_t ranks, ThreadPool* pool);
+/// lives. `controlFile` stays the caller's, and open. Environment where the file has no control
+/// block for as many ranks, or another process is this rank.
+Result<std::unique_ptr<Communicator>>
+connectSharedMemory(int controlFile, int64_t rank, int64_t ranks, const ConnectOptions& options);
 
 } // namespace titan

@@ -2,6 +2,7 @@
 
 #include "runtime/job/Agreement.h"
 #include "runtime/job/Resume.h"
+#include "runtime/program/Process.h"
 
 #include <algorithm>
 #include <cmath>
@@ -38,6 +39,7 @@ Result<Evaluator::Sums> Evaluator::runBatch(const BatchLoader& loader, int64_t f
   if (validRows_.exists())
     validRows_.write(rows);
   TITAN_TRY(session_->executor().run("eval"));
+  noteProgress();
   if (!counts)
     return Sums{.dropped = rows};
   return Sums{lossSum_.read(), count_.read(), correct_.read(), rows, 0};

@@ -84,7 +84,10 @@ Status connect(const launch::RankInfo& info, const Session* session, Peers& peer
   std::unique_ptr<ThreadPool> pool;
   if (session && !explains(session->options().command))
     pool = TITAN_TRY(ThreadPool::create(session->threads()));
-  std::unique_ptr<Communicator> communicator = TITAN_TRY(launch::connect(info, pool.get()));
+  ConnectOptions options{.pool = pool.get()};
+  if (session)
+    options.limits = {session->recipe().mesh.warnAfter, session->recipe().mesh.killAfter};
+  std::unique_ptr<Communicator> communicator = TITAN_TRY(launch::connect(info, options));
   peers = Peers(std::move(pool), std::move(communicator));
   return {};
 }

@@ -205,6 +205,10 @@ const std::vector<Loss> everyLoss() {
   }
   losses.push_back(
       {"collective", "stop", "all_reduce of 0, 2", "gave no sign of life for 5 s in step 3", 5});
+  losses.push_back({"exchange", "hang", "agreement",
+                    "lets the others wait for 2 s, since it left 'all_reduce of 0, 2' "
+                    "(mesh.kill_after) in step 3",
+                    5});
   return losses;
 }
 INSTANTIATE_TEST_SUITE_P(Launcher, Lost, ::testing::ValuesIn(everyLoss()), [](const auto& info) {
@@ -230,6 +234,13 @@ TEST_P(Lost, EndsTheJobAndIsNamed) {
   } else {
     EXPECT_EQ(told, std::string::npos) << run.err;
   }
+  if (loss.how == std::string_view("hang")) {
+    EXPECT_NE(run.err.find("lets the others wait for 1 s, since it left 'all_reduce of 0, 2' in "
+                           "step 3; ranks 0, 2 waited at 'agreement'\n"),
+              std::string::npos)
+        << run.err;
+    EXPECT_EQ(run.err.find("note: rank 1"), run.err.rfind("note: rank 1")) << run.err;
+  }
   if (loss.how == std::string_view("fail")) {
     EXPECT_NE(run.err.find("rank 1: error: the disk is full\n"), std::string::npos) << run.err;
   }
@@ -240,6 +251,22 @@ TEST(Launcher, ARankThatLeavesBeforeTheOthersJoinIsNamed) {
       runScript(2, std::string("[ $TITAN_RANK = 1 ] && exit 0; exec ") + RANK_HELPER + " well");
   EXPECT_EQ(run.exitCode(), 5);
   EXPECT_NE(run.err.find("left with exit code 0 without joining the others; rank 0 waited at"),
+            std::string::npos)
+      << run.err;
+}
+
+TEST(Launcher, ARankThatGetsThingsDoneMayTakeItsTime) {
+  const Outcome run = titanRun({"-n", "2", RANK_HELPER, "lose", "exchange", "busy"});
+  EXPECT_EQ(run.exitCode(), 0) << run.err;
+  EXPECT_EQ(run.err.find("lets the others wait"), std::string::npos) << run.err;
+}
+
+TEST(Launcher, ARankThatNeverJoinsIsNamed) {
+  const Outcome run = runScript(2, std::string("[ $TITAN_RANK = 1 ] && exec sleep 30; exec ") +
+                                       RANK_HELPER + " lose exchange hang");
+  EXPECT_EQ(run.exitCode(), 5);
+  EXPECT_NE(run.err.find(") has not joined the others, which wait for 2 s (mesh.kill_after); rank "
+                         "0 waited at 'the sharing of staging'"),
             std::string::npos)
       << run.err;
 }

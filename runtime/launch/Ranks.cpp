@@ -57,7 +57,7 @@ Result<RankInfo> detectRank() {
   return info;
 }
 
-Result<std::unique_ptr<Communicator>> connect(const RankInfo& info, ThreadPool* pool) {
+Result<std::unique_ptr<Communicator>> connect(const RankInfo& info, const ConnectOptions& options) {
   if (info.isAlone())
     return connectNull(0, 1);
   if (info.localRanks != info.ranks)
@@ -71,7 +71,7 @@ Result<std::unique_ptr<Communicator>> connect(const RankInfo& info, ThreadPool* 
         info.ranks, info.ranks);
   // Programs that this process starts are no ranks.
   fcntl(info.controlFd, F_SETFD, FD_CLOEXEC);
-  return connectSharedMemory(info.controlFd, info.rank, info.ranks, pool);
+  return connectSharedMemory(info.controlFd, info.rank, info.ranks, options);
 }
 
 } // namespace titan::launch

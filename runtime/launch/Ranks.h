@@ -2,7 +2,7 @@
 #pragma once
 
 #include "runtime/collective/Communicator.h"
-#include "runtime/host/ThreadPool.h"
+#include "runtime/collective/ConnectOptions.h"
 #include "runtime/program/Error.h"
 
 #include <cstdint>
@@ -26,9 +26,8 @@ struct RankInfo {
 Result<RankInfo> detectRank();
 
 /// A communicator for the ranks of titan-run, on shared memory; of one rank, which never waits,
-/// where `info` is alone. Its copies and sums run on `pool`, which outlives it; null: on the
-/// calling thread. Once a process: from here on the other ranks watch whether this one lives.
+/// where `info` is alone. Once a process: from here on the other ranks watch whether this one lives.
 /// Environment where the control block is missing, of another version, or cannot be mapped.
-Result<std::unique_ptr<Communicator>> connect(const RankInfo& info, ThreadPool* pool);
+Result<std::unique_ptr<Communicator>> connect(const RankInfo& info, const ConnectOptions& options);
 
 } // namespace titan::launch

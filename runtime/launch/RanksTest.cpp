@@ -39,7 +39,7 @@ protected:
 TEST_F(Environment, WithoutVariablesThereIsOneRank) {
   const RankInfo info = detectRank().take();
   EXPECT_TRUE(info.isAlone());
-  auto communicator = connect(info, nullptr).take();
+  auto communicator = connect(info, {}).take();
   EXPECT_EQ(communicator->ranks(), 1);
   std::vector<std::string> all;
   EXPECT_TRUE(communicator->exchange("agreement", "mine", all).ok());
@@ -77,10 +77,10 @@ TEST_F(Environment, NamesTheVariableThatIsWrong) {
 TEST_F(Environment, RanksWithoutALauncherCannotMeet) {
   set("0", "2", "0", "2");
   const RankInfo alone = detectRank().take();
-  EXPECT_EQ(connect(alone, nullptr).error().message(),
+  EXPECT_EQ(connect(alone, {}).error().message(),
             "TITAN_RANKS = 2, and TITAN_CONTROL_FD is not set: start the job with titan-run -n 2");
   set("0", "4", "0", "2");
-  EXPECT_EQ(connect(detectRank().take(), nullptr).error().message(),
+  EXPECT_EQ(connect(detectRank().take(), {}).error().message(),
             "2 of 4 ranks are on this host: ranks of several hosts do not run yet");
 }
 

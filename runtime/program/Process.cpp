@@ -1,10 +1,16 @@
 #include "runtime/program/Process.h"
 
+#include <atomic>
 #include <csignal>
 #include <fcntl.h>
 #include <unistd.h>
 
 namespace titan {
+namespace {
+
+std::atomic<uint64_t> progress{0};
+
+} // namespace
 
 void prepareProcess() {
   std::signal(SIGXFSZ, SIG_IGN);
@@ -16,5 +22,9 @@ void prepareProcess() {
   if (opened >= 0)
     ::close(opened);
 }
+
+void noteProgress() { progress.fetch_add(1, std::memory_order_relaxed); }
+
+uint64_t progressSoFar() { return progress.load(std::memory_order_relaxed); }
 
 } // namespace titan

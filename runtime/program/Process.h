@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <cstdio>
 #include <string>
 #include <utility>
@@ -14,6 +15,12 @@ namespace titan {
 /// into it. A write beyond the limit on a file's size (ulimit -f) fails with EFBIG instead of
 /// ending the process.
 void prepareProcess();
+
+/// This process got something done that takes part in work without waits, as a piece of a file or a
+/// batch: it does not stand still. Any thread may call it.
+void noteProgress();
+/// How often it did.
+uint64_t progressSoFar();
 
 /// Writes to stderr. What cannot be written there is lost: no run ends for want of its messages.
 template <typename... Arguments>

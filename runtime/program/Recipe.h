@@ -99,6 +99,8 @@ struct MeshRecipe {
   int64_t syncEvery = 0;
   std::string reduce = "fast"; ///< tree
   std::vector<std::string> tensorRules;
+  int64_t warnAfter = 30;  ///< seconds that ranks wait for another one before a note; 0: never
+  int64_t killAfter = 600; ///< and before the run fails; 0: never
   bool operator==(const MeshRecipe&) const = default;
 };
 

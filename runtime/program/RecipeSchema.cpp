@@ -77,6 +77,8 @@ constexpr Key table[] = {
   key<Mesh<&MeshRecipe::syncEvery>>("mesh", "sync_every", compiled, "a reduction after so many microbatches; 0: as sync says"),
   key<Mesh<&MeshRecipe::reduce>>("mesh", "reduce", compiled, "tree: the same bits on 1, 2, 4, 8 data ranks", "fast | tree"),
   key<Mesh<&MeshRecipe::tensorRules>>("mesh", "tensor_rules", compiled, "how parameters split over the tensor axis"),
+  key<Mesh<&MeshRecipe::warnAfter>>("mesh", "warn_after", runTime, "seconds that ranks wait for one that gets nothing done before a note says so; 0: never"),
+  key<Mesh<&MeshRecipe::killAfter>>("mesh", "kill_after", runTime, "seconds that ranks wait for one that gets nothing done before the run fails; 0: never"),
 
   key<Bytes>("memory", "limit", compiled, "bytes, or \"2.3GB\"; 0: none"),
   key<Memory<&MemoryRecipe::remat>>("memory", "remat", compiled, "recompute activations: to fit the limit, never, or all that lowers the peak", "auto | none | full"),

@@ -231,9 +231,10 @@ TEST(Recipe, SetKeyErrors) {
 }
 
 TEST(Recipe, RunTimeKeys) {
-  for (const char* key : {"train.steps", "train.seed", "data.train", "data.fields.x",
-                          "checkpoint.every", "optimizer.lr", "optimizer.weight_decay",
-                          "schedule.warmup_steps", "schedule.steps", "schedule.min_lr_ratio"})
+  for (const char* key :
+       {"train.steps", "train.seed", "data.train", "data.fields.x", "checkpoint.every",
+        "optimizer.lr", "optimizer.weight_decay", "schedule.warmup_steps", "schedule.steps",
+        "schedule.min_lr_ratio", "mesh.warn_after", "mesh.kill_after"})
     EXPECT_TRUE(isRunTimeKey(key)) << key;
   for (const char* key : {"optimizer.kind", "optimizer.betas", "schedule.kind", "batch.micro",
                           "model.dims.seq", "train.nonsense", "train", ""})

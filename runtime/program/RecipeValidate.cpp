@@ -171,6 +171,8 @@ Status checkManyRanks(const MeshRecipe& mesh, const PrecisionRecipe& precision) 
 Status checkMesh(const MeshRecipe& mesh, const PrecisionRecipe& precision) {
   TITAN_TRY(checkAxes(mesh.axes));
   TITAN_TRY(checkLeast("mesh.sync_every", mesh.syncEvery, 0));
+  TITAN_TRY(checkLeast("mesh.warn_after", mesh.warnAfter, 0));
+  TITAN_TRY(checkLeast("mesh.kill_after", mesh.killAfter, 0));
   const bool isOneRank =
       std::ranges::all_of(mesh.axes, [](const MeshAxis& axis) { return axis.ranks == 1; });
   return isOneRank ? Status() : checkManyRanks(mesh, precision);

@@ -39,7 +39,7 @@ std::vector<RankEnd> runThreads(int64_t ranks, int threads, const RankBody& body
   std::string text;
   {
     auto pool = ThreadPool::create(threads).take();
-    auto communicator = connectSharedMemory(controlFile, rank, ranks, pool.get());
+    auto communicator = connectSharedMemory(controlFile, rank, ranks, {.pool = pool.get()});
     text = communicator.ok() ? body(**communicator) : communicator.error().message();
   }
   for (size_t at = 0; at < text.size();) {

@@ -6,7 +6,7 @@
 //   lose WHERE HOW        steps; in step 3 rank 1 ends by HOW while the others wait at WHERE
 //   wait                  tells the ranks' processes, then rank 0 waits and rank 1 sleeps
 //
-// WHERE: collective, exchange, broadcast. HOW: kill, stop, exit0, exit3, segv, fail.
+// WHERE: collective, exchange, broadcast. HOW: kill, stop, hang, busy, exit0, exit3, segv, fail.
 #include "runtime/host/ThreadPool.h"
 #include "runtime/launch/Ranks.h"
 #include "runtime/program/Process.h"
@@ -77,6 +77,16 @@ Status endBy(Communicator& communicator, std::string_view how) {
     raise(SIGKILL);
   if (how == "stop")
     raise(SIGSTOP);
+  if (how == "hang") // its heart beats on
+    for (;;)
+      pause();
+  if (how == "busy") { // for longer than others wait for a rank that stands still
+    for (int i = 0; i < 40; ++i) {
+      usleep(100000);
+      noteProgress();
+    }
+    return {};
+  }
   if (how == "segv") {
     std::signal(SIGSEGV, SIG_DFL); // a sanitizer's handler ends by exit
     raise(SIGSEGV);
@@ -132,6 +142,12 @@ std::string cpus() {
   return text;
 }
 
+/// Those of a job, but where a test waits for them.
+WaitLimits limitsOf(const std::vector<std::string>& arguments) {
+  const bool isTested = arguments.back() == "hang" || arguments.back() == "busy";
+  return isTested ? WaitLimits{.warnAfter = 1, .killAfter = 2} : WaitLimits();
+}
+
 int runHelper(const std::vector<std::string>& arguments) {
   const rlimit noCores = {.rlim_cur = 0, .rlim_max = RLIM_INFINITY};
   setrlimit(RLIMIT_CORE, &noCores);
@@ -145,7 +161,8 @@ int runHelper(const std::vector<std::string>& arguments) {
   std::signal(SIGINT, [](int signal) { signalled = signal; });
   auto pool = ThreadPool::create(1).take();
   Result<std::unique_ptr<Communicator>> communicator =
-      info.ok() ? launch::connect(*info, pool.get()) : info.takeError();
+      info.ok() ? launch::connect(*info, {.pool = pool.get(), .limits = limitsOf(arguments)})
+                : info.takeError();
   Status status =
       communicator.ok() ? run(**communicator, arguments) : Status(communicator.takeError());
   if (status.ok())
