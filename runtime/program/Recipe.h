@@ -95,6 +95,10 @@ struct PrecisionRecipe {
 struct MeshRecipe {
   std::vector<MeshAxis> axes = {{"replicate", 1}, {"shard", 1}, {"tensor", 1}};
   std::string strategy = "ddp";
+  std::string outer = "none";     ///< zero1
+  std::string reshard = "always"; ///< never | step
+  std::vector<std::string> kept;  ///< by mesh.reshard = [globs]: parameters that "always" keeps
+  bool allowReshard = false;
   std::string sync = "auto";
   int64_t syncEvery = 0;
   std::string reduce = "fast"; ///< tree

@@ -125,6 +125,29 @@ struct Axes : Plain<&Recipe::mesh, &MeshRecipe::axes> {
   }
 };
 
+/// A word for all parameters, or patterns of those that are not dropped.
+struct Reshard : Plain<&Recipe::mesh, &MeshRecipe::reshard> {
+  static constexpr std::string_view type = "\"always\", \"never\", \"step\" or a list of patterns";
+  static Status set(Recipe& recipe, const Json& value, const std::string& path) {
+    MeshRecipe& mesh = recipe.mesh;
+    if (value.is_array()) {
+      TITAN_TRY(Codec<std::vector<std::string>>::read(value, path, mesh.kept));
+      mesh.reshard = MeshRecipe().reshard;
+      return {};
+    }
+    if (!value.is_string() || !isChoice("always | never | step", value.get<std::string>()))
+      return wrongType(path, value, type);
+    mesh.reshard = value.get<std::string>();
+    mesh.kept.clear();
+    return {};
+  }
+  static Json get(const Recipe& recipe) {
+    const MeshRecipe& mesh = recipe.mesh;
+    return mesh.kept.empty() ? Json(mesh.reshard)
+                             : Codec<std::vector<std::string>>::write(mesh.kept);
+  }
+};
+
 /// Bytes: an integer, or a string such as "2.3GB" (decimal) or "512MiB" (binary).
 struct Bytes {
   static constexpr std::string_view type =

@@ -73,6 +73,9 @@ constexpr Key table[] = {
 
   key<Axes>("mesh", "axes", compiled, "ranks along each axis"),
   key<Mesh<&MeshRecipe::strategy>>("mesh", "strategy", compiled, "what is sharded", "ddp | zero1 | zero2 | zero3 | fsdp | hsdp | tensor"),
+  key<Mesh<&MeshRecipe::outer>>("mesh", "outer", compiled, "what fsdp shards over the axis replicate, too", "none | zero1"),
+  key<Reshard>("mesh", "reshard", compiled, "gathered parameters after forward: dropped (\"always\"), kept (\"never\"), gathered once a step (\"step\"), or patterns of those that are kept"),
+  key<Mesh<&MeshRecipe::allowReshard>>("mesh", "allow_reshard", compiled, "gathers that the strategy does not ask for are no error"),
   key<Mesh<&MeshRecipe::sync>>("mesh", "sync", compiled, "when gradients are reduced", "auto | deferred | immediate"),
   key<Mesh<&MeshRecipe::syncEvery>>("mesh", "sync_every", compiled, "a reduction after so many microbatches; 0: as sync says"),
   key<Mesh<&MeshRecipe::reduce>>("mesh", "reduce", compiled, "tree: the same bits on 1, 2, 4, 8 data ranks", "fast | tree"),

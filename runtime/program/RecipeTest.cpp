@@ -263,13 +263,16 @@ TEST(RecipeValidate, BatchDivisionAmongRanks) {
 }
 
 /// What more than one rank cannot have; one rank has no use for it, and may say it.
-TEST(RecipeValidate, ManyRanksOnlyByDdp) {
+TEST(RecipeValidate, NotYetOnManyRanks) {
   const auto error = [](const std::string& keys, const std::string& axes) {
     return validateError("[batch]\nglobal = 48\n[mesh]\naxes = " + axes + "\n" + keys);
   };
   const std::pair<std::string, std::string> refused[] = {
-      {"strategy = \"fsdp\"",
-       "mesh.strategy = \"fsdp\" on more than one rank is not available yet: use \"ddp\""},
+      {"strategy = \"tensor\"",
+       "mesh.strategy = \"tensor\" on more than one rank is not available yet: use \"ddp\", "
+       "\"zero1\", \"zero2\", \"fsdp\" or \"hsdp\""},
+      {"strategy = \"fsdp\"\nouter = \"zero1\"",
+       "mesh.outer = \"zero1\" is not available yet: use \"none\""},
       {"sync = \"immediate\"", "mesh.sync = \"immediate\" on more than one rank is not available "
                                "yet: use \"auto\" or \"deferred\""},
       {"sync_every = 2",
@@ -277,9 +280,7 @@ TEST(RecipeValidate, ManyRanksOnlyByDdp) {
       {"reduce = \"tree\"",
        "mesh.reduce = \"tree\" is not available in this version: use \"fast\""},
       {"tensor_rules = [\"*\"]",
-       "mesh.tensor_rules on more than one rank are not available yet: remove them"},
-      {"[precision]\nreduce_dtype = \"bf16\"", "precision.reduce_dtype = \"bf16\" on more than one "
-                                               "rank is not available yet: use \"f32\""}};
+       "mesh.tensor_rules on more than one rank are not available yet: remove them"}};
   for (const auto& [keys, message] : refused) {
     EXPECT_EQ(error(keys, "{ replicate = 2, shard = 3 }"), message);
     EXPECT_EQ(error(keys, "{ shard = 1 }"), "") << keys;
@@ -291,6 +292,39 @@ TEST(RecipeValidate, ManyRanksOnlyByDdp) {
             "it to 1");
   EXPECT_EQ(error("", "{ replicate = 65536, shard = 65536 }"),
             "mesh.axes.shard = 65536 makes more than 2147483647 ranks");
+}
+
+/// On several ranks; one has nothing to shard.
+TEST(RecipeValidate, StrategiesNeedRanksOnTheirAxes) {
+  const auto error = [](const std::string& strategy, const std::string& axes) {
+    return validateError("[batch]\nglobal = 48\n[mesh]\naxes = " + axes + "\nstrategy = \"" +
+                         strategy + "\"");
+  };
+  for (const std::string strategy : {"zero1", "zero2", "zero3", "fsdp", "hsdp"}) {
+    EXPECT_EQ(error(strategy, "{ replicate = 2 }"),
+              "mesh.strategy = \"" + strategy +
+                  "\" shards over axis 'shard', which has 1 rank: set mesh.axes.shard");
+    EXPECT_EQ(error(strategy, "{ replicate = 2, shard = 3 }"), "") << strategy;
+    EXPECT_EQ(error(strategy, "{ shard = 1 }"), "") << strategy;
+  }
+  EXPECT_EQ(error("fsdp", "{ shard = 2 }"), "");
+  EXPECT_EQ(error("hsdp", "{ shard = 2 }"),
+            "mesh.strategy = \"hsdp\" replicates what it shards over axis 'replicate', which has 1 "
+            "rank: set mesh.axes.replicate");
+}
+
+TEST(RecipeParse, ReshardIsAWordOrPatterns) {
+  const auto mesh = [](const std::string& reshard) {
+    return parseRecipe("[mesh]\nreshard = " + reshard).take().mesh;
+  };
+  EXPECT_EQ(mesh("\"never\"").reshard, "never");
+  EXPECT_EQ(mesh("[\"wte.*\"]").reshard, "always");
+  EXPECT_EQ(mesh("[\"wte.*\"]").kept, std::vector<std::string>{"wte.*"});
+  for (const char* wrong : {"\"sometimes\"", "2", "[2]"})
+    EXPECT_NE(parseError(std::string("[mesh]\nreshard = ") + wrong), "") << wrong;
+  EXPECT_EQ(parseError("[mesh]\nreshard = \"sometimes\""),
+            "r.toml: mesh.reshard = \"sometimes\" is not \"always\", \"never\", \"step\" or a list "
+            "of patterns");
 }
 
 TEST(RecipeValidate, Refusals) {

@@ -1,5 +1,6 @@
 // The checks of a recipe that need no model: ranges, known values, the batch's division.
 #include "runtime/program/RecipeSchema.h"
+#include "runtime/program/Strategy.h"
 
 #include <algorithm>
 #include <cmath>
@@ -138,17 +139,36 @@ Status checkAxes(const std::vector<MeshAxis>& axes) {
   return {};
 }
 
+/// A strategy is for meshes with ranks on the axes along which it does something.
+Status checkStrategy(const MeshRecipe& mesh) {
+  bool isKnown = false;
+  for (const MeshAxis& axis : mesh.axes) {
+    const StrategyRow* row = findStrategyRow(mesh.strategy, axis.name);
+    isKnown |= row != nullptr;
+    if (row && row->needsRanks && axis.ranks == 1)
+      return Error::badInput("mesh.strategy = \"{}\" {} over axis '{}', which has 1 rank: set "
+                             "mesh.axes.{}",
+                             mesh.strategy,
+                             row->slots == Share::Part ? "shards" : "replicates what it shards",
+                             axis.name, axis.name);
+  }
+  if (!isKnown)
+    return Error::badInput("mesh.strategy = \"{}\" on more than one rank is not available yet: use "
+                           "\"ddp\", \"zero1\", \"zero2\", \"fsdp\" or \"hsdp\"",
+                           mesh.strategy);
+  if (mesh.outer != "none")
+    return Error::badInput("mesh.outer = \"{}\" is not available yet: use \"none\"", mesh.outer);
+  return {};
+}
+
 /// What is not there for more than one rank. One rank has no use for any of it.
-Status checkManyRanks(const MeshRecipe& mesh, const PrecisionRecipe& precision) {
+Status checkManyRanks(const MeshRecipe& mesh) {
   for (const MeshAxis& axis : mesh.axes)
     if (!isDataAxis(axis.name) && axis.ranks > 1)
       return Error::badInput("mesh.axes.{} = {}: a model that is divided among ranks is not "
                              "available yet: set it to 1",
                              axis.name, axis.ranks);
-  if (mesh.strategy != "ddp")
-    return Error::badInput("mesh.strategy = \"{}\" on more than one rank is not available yet: use "
-                           "\"ddp\"",
-                           mesh.strategy);
+  TITAN_TRY(checkStrategy(mesh));
   if (mesh.sync == "immediate")
     return Error::badInput("mesh.sync = \"immediate\" on more than one rank is not available yet: "
                            "use \"auto\" or \"deferred\"");
@@ -161,21 +181,17 @@ Status checkManyRanks(const MeshRecipe& mesh, const PrecisionRecipe& precision) 
   if (!mesh.tensorRules.empty())
     return Error::badInput("mesh.tensor_rules on more than one rank are not available yet: remove "
                            "them");
-  if (precision.reduceDtype != "f32")
-    return Error::badInput("precision.reduce_dtype = \"{}\" on more than one rank is not available "
-                           "yet: use \"f32\"",
-                           precision.reduceDtype);
   return {};
 }
 
-Status checkMesh(const MeshRecipe& mesh, const PrecisionRecipe& precision) {
+Status checkMesh(const MeshRecipe& mesh) {
   TITAN_TRY(checkAxes(mesh.axes));
   TITAN_TRY(checkLeast("mesh.sync_every", mesh.syncEvery, 0));
   TITAN_TRY(checkLeast("mesh.warn_after", mesh.warnAfter, 0));
   TITAN_TRY(checkLeast("mesh.kill_after", mesh.killAfter, 0));
   const bool isOneRank =
       std::ranges::all_of(mesh.axes, [](const MeshAxis& axis) { return axis.ranks == 1; });
-  return isOneRank ? Status() : checkManyRanks(mesh, precision);
+  return isOneRank ? Status() : checkManyRanks(mesh);
 }
 
 Status checkBatch(const BatchRecipe& batch, int64_t dataRanks) {
@@ -235,7 +251,7 @@ Status validate(const Recipe& recipe) {
   TITAN_TRY(checkLoss(recipe.loss));
   TITAN_TRY(checkOptimizer(recipe.optimizer));
   TITAN_TRY(checkSchedule(recipe.schedule, recipe.train));
-  TITAN_TRY(checkMesh(recipe.mesh, recipe.precision));
+  TITAN_TRY(checkMesh(recipe.mesh));
   TITAN_TRY(checkBatch(recipe.batch, recipe.dataRanks()));
   TITAN_TRY(checkLeast("memory.limit", recipe.memory.limit, 0));
   TITAN_TRY(checkData(recipe.data));

@@ -15,13 +15,15 @@ from onnx_bytes import graph, model, node, value  # noqa: E402
 ROOT = Path(__file__).resolve().parents[2]
 OPS = ("Conv", "ConvTranspose", "MaxPool", "AveragePool", "GlobalAveragePool", "BatchNormalization", "InstanceNormalization",
        "GroupNormalization", "LSTM", "GRU", "RNN")
-# One value other than the default of each key that is marked: none has an effect on one rank, and
-# each is refused on more.
-IDLE = ("precision.reduce_dtype=bf16", "mesh.strategy=fsdp", "mesh.sync=immediate", "mesh.sync_every=2", 'mesh.tensor_rules=["*.weight"]')
+# Values other than the default of keys that are marked: none has an effect on one rank. Some are
+# refused on more.
+LATER = ("mesh.strategy=tensor", "mesh.sync=immediate", "mesh.sync_every=2", 'mesh.tensor_rules=["*.weight"]')
+IDLE = (*LATER, "precision.reduce_dtype=bf16", "mesh.strategy=fsdp", "mesh.outer=zero1", "mesh.reshard=never", "mesh.allow_reshard=true")
 
 # Each is refused with a message of the section.
 REFUSED = (["titan-compile", "{model}", "--target=cuda"], ["titan-compile", "{model}", "--set", "mesh.axes={{ tensor = 2 }}"],
-           *(["titan-compile", "{model}", "--set", "mesh.axes={{ shard = 2 }}", "--set", "batch.global=16", "--set", key] for key in IDLE),
+           *(["titan-compile", "{model}", "--set", "mesh.axes={{ shard = 2 }}", "--set", "batch.global=16", "--set", key] for key in LATER),
+           ["titan-compile", "{model}", "--set", "mesh.axes={{ shard = 2 }}", "--set", "batch.global=16", "--set", "mesh.strategy=fsdp", "--set", "mesh.outer=zero1"],
            ["titan-compile", "{model}", "--set", "mesh.reduce=tree", "-o", "{scratch}/job"], ["titan-compile", "{model}", "--recipe", "{scratch}/ema.toml"],
            ["titan-compile", "nn:mlp"], ["titan-run", "--eager", "{model}", "--engine=kernels", "train"],
            ["titan-ckpt", "export", "{scratch}"], ["titan-compile", "{model}", "--set", "checkpoint.async=true"],

@@ -94,8 +94,8 @@ class Recipe(ErrorTest):
         for assignment, says in {"mesh.axes={ replicate = 4, tensor = 2 }": "tensor = 2", "mesh.reduce=tree": "tree"}.items():
             with self.subTest(assignment=assignment):
                 self.bad_key(assignment, says=says)
-        for assignment, says in {"mesh.strategy=fsdp": "mesh.strategy", "mesh.sync=immediate": "mesh.sync", "mesh.sync_every=2": "mesh.sync_every",
-                                 "precision.reduce_dtype=bf16": "precision.reduce_dtype"}.items():
+        for assignment, says in {"mesh.strategy=tensor": "mesh.strategy", "mesh.strategy=hsdp": "which has 1 rank: set mesh.axes.replicate",
+                                 "mesh.reshard=sometimes": "mesh.reshard", "mesh.sync=immediate": "mesh.sync", "mesh.sync_every=2": "mesh.sync_every"}.items():
             with self.subTest(assignment=assignment):
                 self.compile_refused("--set", "mesh.axes={ shard = 2 }", "--set", "batch.global=8", "--set", assignment, says=says)
 
