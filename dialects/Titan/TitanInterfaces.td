@@ -31,6 +31,17 @@ def ShardableOpInterface : OpInterface<"ShardableOpInterface"> {
   ];
 }
 
+def UpdateOpInterface : OpInterface<"UpdateOpInterface"> {
+  let cppNamespace = "::titan::ir";
+  let description = [{
+    An optimizer's update of one parameter by its gradient.
+  }];
+  let methods = [
+    InterfaceMethod<"The parameter before the update.", "::mlir::Value", "getUpdatedParameter", (ins), "", "return $_op.getParam();">,
+    InterfaceMethod<"Its gradient: the sum over all microbatches.", "::mlir::Value", "getAppliedGradient", (ins), "", "return $_op.getGradient();">
+  ];
+}
+
 def InterpretableOpInterface : OpInterface<"InterpretableOpInterface"> {
   let cppNamespace = "::titan::ir";
   let description = [{

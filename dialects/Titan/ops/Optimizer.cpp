@@ -15,4 +15,7 @@ LogicalResult SgdOp::verify() {
   return success();
 }
 
+ShardingRule SgdOp::getShardingRule() { return elementwiseRule(*this); }
+ShardingRule AdamOp::getShardingRule() { return elementwiseRule(*this); }
+
 } // namespace titan::ir

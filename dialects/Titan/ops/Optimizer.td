@@ -17,8 +17,10 @@ def Titan_ScheduleOp : Titan_Op<"schedule", [Pure]> {
   let assemblyFormat = "$kind $step `,` $lr `,` $warmup `,` $steps `,` $min_ratio attr-dict";
 }
 
+// Elementwise in its tensors: a part of the parameter needs that part of the others alone.
 class Titan_UpdateOp<string mnemonic, list<Trait> traits = []>
-    : Titan_Op<mnemonic, !listconcat(traits, [Pure])>;
+    : Titan_Op<mnemonic, !listconcat(traits, [Pure, UpdateOpInterface,
+                                              DeclareOpInterfaceMethods<ShardableOpInterface>])>;
 
 def Titan_SgdOp : Titan_UpdateOp<"sgd", []> {
   let summary = "stochastic gradient descent with momentum, as torch.optim.SGD";
