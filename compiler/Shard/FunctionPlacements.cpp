@@ -1,6 +1,7 @@
 #include "compiler/Shard/FunctionPlacements.h"
 
 #include "compiler/Shard/Seeds.h"
+#include "compiler/Support/RecipeAttribute.h"
 
 using namespace mlir;
 
@@ -36,7 +37,10 @@ bool isZero(Value value) {
 } // namespace
 
 FailureOr<FunctionPlacements> FunctionPlacements::of(func::FuncOp function, Source source) {
-  FunctionPlacements placements(function, source);
+  FailureOr<Recipe> recipe = getRecipe(function->getParentOfType<ModuleOp>());
+  if (failed(recipe))
+    return failure();
+  FunctionPlacements placements(function, recipe->mesh, source);
   if (failed(placements.placeArguments()))
     return failure();
   for (Operation& op : function.getBody().front())
@@ -64,9 +68,18 @@ LogicalResult FunctionPlacements::placeArguments() {
 }
 
 AxisRule FunctionPlacements::ruleAt(unsigned axis, Operation* op) const {
-  return ruleOn(axis, op, llvm::map_to_vector(op->getOperands(), [&](Value operand) {
-                  return (*this)[operand][axis];
-                }));
+  auto operands =
+      llvm::map_to_vector(op->getOperands(), [&](Value operand) { return (*this)[operand][axis]; });
+  AxisRule rule = ruleOn(axis, op, operands);
+  // A gradient is summed once for all that read it: to the part that its update takes.
+  bool isPart = false;
+  for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
+    if (!operands[i].isPartial() || !rule.operands[i].isReplicate())
+      continue;
+    operands[i] = gradients_[operand][axis];
+    isPart |= operands[i].isShard();
+  }
+  return isPart ? ruleOn(axis, op, operands) : rule;
 }
 
 LogicalResult FunctionPlacements::visit(Operation* op) {
@@ -167,6 +180,33 @@ ValuePlacement FunctionPlacements::takenByLoop(accum::LoopOp loop, AxisPlacement
   return placement;
 }
 
+RankedTensorType FunctionPlacements::wholeType(Value value) const {
+  auto defined = whole_.find(value);
+  return defined == whole_.end() ? cast<RankedTensorType>(value.getType()) : defined->second;
+}
+
+void FunctionPlacements::define(Value value, Value from, ValuePlacement placement) {
+  const auto element = cast<ShapedType>(value.getType()).getElementType();
+  whole_[value] = wholeType(from).clone(element);
+  placements_[value] = std::move(placement);
+}
+
+void FunctionPlacements::localizeTypes() {
+  auto localize = [&](Value value) {
+    if (auto whole = dyn_cast<RankedTensorType>(value.getType()); whole && !whole_.contains(value))
+      value.setType(localType(whole, (*this)[value], mesh_));
+  };
+  function_.walk([&](Operation* op) {
+    llvm::for_each(op->getResults(), localize);
+    for (Region& region : op->getRegions())
+      llvm::for_each(region.getArguments(), localize);
+  });
+  Builder builder(function_.getContext());
+  Operation* terminator = function_.getBody().front().getTerminator();
+  function_.setFunctionType(builder.getFunctionType(function_.getBody().front().getArgumentTypes(),
+                                                    terminator->getOperandTypes()));
+}
+
 ValuePlacement FunctionPlacements::taken(OpOperand& operand) const {
   Operation* op = operand.getOwner();
   ValuePlacement placement(mesh_.getAxes().size());
@@ -184,7 +224,12 @@ ValuePlacement FunctionPlacements::taken(OpOperand& operand) const {
     auto function = cast<func::FuncOp>(op->getParentOp());
     Attribute tag = function.getResultAttr(operand.getOperandNumber(), ir::tag::state);
     // Its argument was placed alike.
-    return toPlacement(asValue(statePlacement(function, tag)), mesh_).value_or(placement);
+    placement = toPlacement(asValue(statePlacement(function, tag)), mesh_).value_or(placement);
+    // What a rank makes of its own samples is its own result.
+    for (auto [on, given] : llvm::zip_equal(placement, (*this)[operand.get()]))
+      if (given.isIteration())
+        on = given;
+    return placement;
   }
   for (unsigned axis = 0; axis < placement.size(); ++axis)
     placement[axis] = ruleAt(axis, op).operands[operand.getOperandNumber()];

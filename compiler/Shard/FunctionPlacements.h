@@ -1,6 +1,7 @@
 // The placement of each value of a function, by its ops' rules.
 #pragma once
 
+#include "compiler/Shard/GradientPlacements.h"
 #include "compiler/Shard/PlacementRules.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -24,11 +25,19 @@ public:
   }
   /// What of `operand` its op takes.
   ValuePlacement taken(mlir::OpOperand& operand) const;
+  /// The type of `value` as the whole job has it: before *partition* its own.
+  mlir::RankedTensorType wholeType(mlir::Value value) const;
+  /// Adds a value that a collective made of `from`: of the same tensor, in another placement. Its
+  /// type is already the rank's.
+  void define(mlir::Value value, mlir::Value from, ValuePlacement placement);
+  /// Gives every value the type of what a rank has of it. Those that were defined have it.
+  void localizeTypes();
   dist::MeshAttr mesh() const { return mesh_; }
 
 private:
-  FunctionPlacements(mlir::func::FuncOp function, Source source)
-      : function_(function), mesh_(dist::meshOf(function)), source_(source) {}
+  FunctionPlacements(mlir::func::FuncOp function, const MeshRecipe& recipe, Source source)
+      : function_(function), mesh_(dist::meshOf(function)), source_(source),
+        gradients_(function, recipe, mesh_) {}
 
   llvm::LogicalResult placeArguments();
   llvm::LogicalResult visit(mlir::Operation* op);
@@ -45,7 +54,9 @@ private:
   mlir::func::FuncOp function_;
   dist::MeshAttr mesh_;
   Source source_;
+  GradientPlacements gradients_;
   llvm::DenseMap<mlir::Value, ValuePlacement> placements_;
+  llvm::DenseMap<mlir::Value, mlir::RankedTensorType> whole_; ///< of values that were defined
 };
 
 } // namespace titan

@@ -1,10 +1,9 @@
 #include "compiler/Shard/InsertCollectives.h"
 
+#include "compiler/Shard/PlaceGathers.h"
 #include "compiler/Support/TaggedFunction.h"
 #include "mlir/IR/Remarks.h"
-#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 
@@ -12,224 +11,319 @@ namespace titan {
 
 namespace {
 
-/// A value that is a sum over the ranks of `axes` for some of its uses.
-struct Reduction {
-  Value value;
-  ArrayAttr axes;
-  SmallVector<OpOperand*> uses;
-};
+using Kind = ConversionStep::Kind;
 
-/// The axes on which `taken` is the sum of what `placement` has terms of; nothing if they differ in
-/// any other way.
-std::optional<ArrayAttr> summedAxes(const ValuePlacement& placement, const ValuePlacement& taken,
-                                    dist::MeshAttr mesh) {
-  SmallVector<Attribute> axes;
-  for (auto [axis, from, to] : llvm::zip_equal(mesh.getAxes(), placement, taken)) {
-    if (from == to)
-      continue;
-    if (!from.isPartial() || !to.isReplicate())
-      return std::nullopt;
-    axes.push_back(axis);
-  }
-  return ArrayAttr::get(mesh.getContext(), axes);
-}
-
-/// The sums that the uses of the function's values need, in the order of the values.
-FailureOr<SmallVector<Reduction>> collect(func::FuncOp function,
-                                          const FunctionPlacements& placements) {
-  SmallVector<Reduction> reductions;
-  llvm::DenseMap<std::pair<Value, Attribute>, size_t> known;
-  WalkResult walked = function.getBody().walk([&](Operation* op) -> WalkResult {
-    for (OpOperand& operand : op->getOpOperands()) {
-      const ValuePlacement &placement = placements[operand.get()],
-                           taken = placements.taken(operand);
-      if (placement == taken)
-        continue;
-      std::optional<ArrayAttr> axes = summedAxes(placement, taken, placements.mesh());
-      if (!axes)
-        return op->emitError("takes operand ")
-               << operand.getOperandNumber() << " as " << toAttribute(taken, placements.mesh())
-               << ", it is " << toAttribute(placement, placements.mesh())
-               << ": there is no collective for this";
-      if (operand.get().getParentBlock() != &function.getBody().front())
-        return op->emitError("takes the sum over ranks of a value of the loop's body: only what "
-                             "the loop gives is summed");
-      auto [entry, isNew] = known.try_emplace({operand.get(), *axes}, reductions.size());
-      if (isNew)
-        reductions.push_back({operand.get(), *axes, {}});
-      reductions[entry->second].uses.push_back(&operand);
-    }
-    return WalkResult::advance();
-  });
-  if (walked.wasInterrupted())
-    return failure();
-  return reductions;
-}
-
-/// What the sum of a loop adds up, or the value's own op; null for an argument.
-Operation* sourceOf(Value value) {
-  Operation* op = value.getDefiningOp();
-  auto loop = dyn_cast_if_present<accum::LoopOp>(op);
-  if (!loop)
-    return op;
-  return loop.getYieldedSums()[cast<OpResult>(value).getResultNumber()].getDefiningOp();
-}
-
-/// A sum of backward's terms is backward's own; what else is summed, the update needs.
-ir::Phase phaseOf(const Reduction& reduction) {
-  Operation* source = sourceOf(reduction.value);
+/// A sum of backward's terms is backward's own; what else is exchanged for all values together, the
+/// update needs.
+ir::Phase phaseOf(const Conversion& conversion) {
+  if (!conversion.sums())
+    return ir::Phase::Update;
+  Operation* source = sourceOf(conversion.value);
   return source && ir::getPhase(source) == ir::Phase::Backward ? ir::Phase::Backward
                                                                : ir::Phase::Update;
 }
 
-/// The name of a value: the metric that it is, the parameter that it updates, or the modules that
-/// made it.
-std::string nameOf(const Reduction& reduction) {
-  llvm::SmallSetVector<StringRef, 2> names;
-  for (OpOperand* use : reduction.uses) {
-    Operation* user = use->getOwner();
-    if (auto terminator = dyn_cast<func::ReturnOp>(user)) {
-      TaggedFunction function(cast<func::FuncOp>(user->getParentOp()));
-      if (StringRef metric = function.resultTag(use->getOperandNumber(), ir::tag::metric);
-          !metric.empty())
-        return metric.str();
-    }
-    if (ArrayAttr path = ir::getPath(user))
-      for (auto name : path.getAsValueRange<StringAttr>())
-        names.insert(name);
-  }
-  if (!names.empty())
-    return llvm::join(names, ", ");
-  Operation* source = sourceOf(reduction.value);
-  return source ? ir::pathString(source) : std::string();
-}
-
-/// Reductions that one collective does, and where it may stand.
-struct Bucket {
-  ArrayAttr axes;
-  ir::Phase phase;
-  SmallVector<Reduction> reductions;
-
-  Operation* last = nullptr;  ///< the last op that makes a value; null: all are arguments
-  Operation* first = nullptr; ///< the first op that takes a sum
-
-  bool takes(const Reduction& reduction) const;
-  void add(Reduction reduction);
-};
-
 Operation* later(Operation* a, Operation* b) { return !a || (b && a->isBeforeInBlock(b)) ? b : a; }
 
-/// The op that takes a sum first, in the block of the function.
-Operation* firstUser(const Reduction& reduction) {
-  Operation* first = nullptr;
-  for (OpOperand* use : reduction.uses) {
-    Operation* user = use->getOwner();
-    while (!isa<func::FuncOp>(user->getParentOp()))
-      user = user->getParentOp();
-    if (!first || user->isBeforeInBlock(first))
-      first = user;
+/// Does `op` need a value that one of `users` makes, all in one block?
+bool dependsOn(Operation* op, const llvm::SmallPtrSetImpl<Operation*>& users) {
+  if (llvm::none_of(users, [&](Operation* user) { return user->isBeforeInBlock(op); }))
+    return false;
+  Block* block = op->getBlock();
+  llvm::SmallPtrSet<Operation*, 32> seen;
+  SmallVector<Operation*> open = {op};
+  while (!open.empty()) {
+    Operation* each = open.pop_back_val();
+    if (!seen.insert(each).second)
+      continue;
+    if (users.contains(each))
+      return true;
+    each->walk([&](Operation* inner) {
+      for (Value operand : inner->getOperands())
+        if (Operation* source = operand.getDefiningOp())
+          if (Operation* ancestor = block->findAncestorOpInBlock(*source))
+            open.push_back(ancestor);
+    });
   }
-  return first;
+  return false;
 }
 
-bool Bucket::takes(const Reduction& reduction) const {
-  Operation *after = later(last, reduction.value.getDefiningOp()), *user = firstUser(reduction);
-  Operation* before = user->isBeforeInBlock(first) ? user : first;
-  return axes == reduction.axes && phase == phaseOf(reduction) &&
-         (!after || after->isBeforeInBlock(before));
+/// Conversions that one collective does, and where it may stand.
+struct Bucket {
+  Kind kind;
+  ArrayAttr axes;
+  ir::Phase phase;
+  Block* block;
+  SmallVector<Conversion, 0> conversions = {};
+
+  Operation* last = nullptr; ///< the last op that makes a value; null: all are arguments
+  llvm::SmallPtrSet<Operation*, 8> users = {}; ///< ops of the block that take what is exchanged
+
+  /// Can `conversion`, which is made behind all others or is an argument, be exchanged with them?
+  bool takes(const Conversion& conversion) const;
+  void add(Conversion conversion);
+};
+
+bool Bucket::takes(const Conversion& conversion) const {
+  if (kind != conversion.step.kind || axes != conversion.step.axes ||
+      phase != phaseOf(conversion) || block != conversion.block())
+    return false;
+  if (Operation* source = conversion.value.getDefiningOp())
+    return !dependsOn(source, users);
+  return !last || llvm::none_of(conversion.uses, [&](OpOperand* use) {
+    return block->findAncestorOpInBlock(*use->getOwner())->isBeforeInBlock(last);
+  });
 }
 
-void Bucket::add(Reduction reduction) {
-  last = later(last, reduction.value.getDefiningOp());
-  Operation* user = firstUser(reduction);
-  if (!first || user->isBeforeInBlock(first))
-    first = user;
-  reductions.push_back(std::move(reduction));
+void Bucket::add(Conversion conversion) {
+  last = later(last, conversion.value.getDefiningOp());
+  for (OpOperand* use : conversion.uses)
+    users.insert(block->findAncestorOpInBlock(*use->getOwner()));
+  conversions.push_back(std::move(conversion));
 }
 
-/// As the function makes them; arguments, which it does not make, last.
+/// As the block makes them; arguments, which it does not make, last.
 bool comesBefore(Value a, Value b) {
   Operation *x = a.getDefiningOp(), *y = b.getDefiningOp();
   if (x && x == y)
     return cast<OpResult>(a).getResultNumber() < cast<OpResult>(b).getResultNumber();
   if (x && y)
-    return x->isBeforeInBlock(y);
+    return x->getBlock() == y->getBlock() && x->isBeforeInBlock(y);
   if (x || y)
     return bool(x);
   return cast<BlockArgument>(a).getArgNumber() < cast<BlockArgument>(b).getArgNumber();
 }
 
-SmallVector<Bucket> bucketsOf(SmallVector<Reduction> reductions) {
-  llvm::sort(reductions,
-             [](const Reduction& a, const Reduction& b) { return comesBefore(a.value, b.value); });
-  SmallVector<Bucket> buckets;
-  for (Reduction& reduction : reductions) {
-    auto* bucket = llvm::find_if(buckets, [&](Bucket& each) { return each.takes(reduction); });
+std::vector<Bucket> bucketsOf(SmallVector<Conversion> conversions) {
+  auto order = llvm::to_vector(llvm::seq(conversions.size()));
+  llvm::sort(order, [&](size_t a, size_t b) {
+    const Value x = conversions[a].value, y = conversions[b].value;
+    return x == y ? a < b : comesBefore(x, y);
+  });
+  std::vector<Bucket> buckets;
+  for (size_t i : order) {
+    Conversion& conversion = conversions[i];
+    auto bucket = llvm::find_if(buckets, [&](Bucket& each) { return each.takes(conversion); });
     if (bucket == buckets.end())
-      bucket = &buckets.emplace_back(Bucket{reduction.axes, phaseOf(reduction), {}});
-    bucket->add(std::move(reduction));
+      bucket = buckets.insert(bucket, Bucket{conversion.step.kind, conversion.step.axes,
+                                             phaseOf(conversion), conversion.block()});
+    bucket->add(std::move(conversion));
   }
   return buckets;
 }
 
-int64_t bytesOf(const Bucket& bucket) {
-  int64_t bytes = 0;
-  for (const Reduction& reduction : bucket.reductions) {
-    auto type = cast<RankedTensorType>(reduction.value.getType());
-    bytes += type.getNumElements() * type.getElementTypeBitWidth() / 8;
-  }
-  return bytes;
+/// Why ranks exchange the values of `bucket`.
+StringRef reasonOf(const Bucket& bucket, const FunctionPlacements& placements) {
+  if (bucket.kind == Kind::AllGather)
+    return "each rank has updated its part, and all need all of the parameters";
+  if (bucket.phase == ir::Phase::Update)
+    return "each rank has a term of what the update and the metrics need";
+  if (bucket.kind == Kind::ReduceScatter)
+    return "each rank has the gradients of its own microbatches, and updates its part of the "
+           "parameters";
+  const bool isOfParts = llvm::any_of(placements[bucket.conversions.front().value],
+                                      [](AxisPlacement on) { return on.isShard(); });
+  return isOfParts ? "each rank has the gradients of some microbatches for the part that it updates"
+                   : "each rank has the gradients of its own microbatches, and all update all "
+                     "parameters";
 }
 
-void remarkOn(dist::AllReduceOp op, const Bucket& bucket) {
-  remark::passed(op.getLoc(), remark::RemarkOpts::name("partition").category("shard"))
-      << remark::add("all_reduce of {0} over {1}, {2} bytes: {3}", ir::pathString(op),
-                     llvm::join(bucket.axes.getAsValueRange<StringAttr>(), ", "), bytesOf(bucket),
-                     bucket.phase == ir::Phase::Backward
-                         ? "each rank has the gradients of its own microbatches, and all update "
-                           "all parameters"
-                         : "each rank has a term of what the update and the metrics need");
-}
+/// Builds the buckets of one function.
+class CollectiveBuilder {
+public:
+  CollectiveBuilder(func::FuncOp function, FunctionPlacements& placements, const Recipe& recipe)
+      : function_(function), placements_(placements), recipe_(recipe),
+        builder_(function.getContext()) {}
 
-/// Builds the collective right behind the last of its values, or at the start of the function.
-void build(const Bucket& bucket, func::FuncOp function) {
-  OpBuilder builder(function.getContext());
+  void build(const Bucket& bucket);
+  void take(const Conversion& conversion);
+
+private:
+  void setInsertionPoint(const Bucket& bucket);
+  void moveUsersBehind(const Bucket& bucket, Operation* collective);
+  Value narrowed(const Bucket& bucket, Value value, StringRef name);
+  Operation* create(const Bucket& bucket, ValueRange values);
+
+  func::FuncOp function_;
+  FunctionPlacements& placements_;
+  const Recipe& recipe_;
+  OpBuilder builder_;
+  SmallVector<StringRef> path_; ///< of the collective that is built
+};
+
+void CollectiveBuilder::setInsertionPoint(const Bucket& bucket) {
   if (bucket.last)
-    builder.setInsertionPointAfter(bucket.last);
+    builder_.setInsertionPointAfter(bucket.last);
   else
-    builder.setInsertionPointToStart(&function.getBody().front());
-  SmallVector<Value> values;
-  SmallVector<StringRef> names;
-  std::vector<std::string> texts;
-  for (const Reduction& reduction : bucket.reductions) {
-    values.push_back(reduction.value);
-    texts.push_back(nameOf(reduction));
+    builder_.setInsertionPointToStart(bucket.block);
+}
+
+/// What takes a sum that is there later than its values, stands behind it.
+void CollectiveBuilder::moveUsersBehind(const Bucket& bucket, Operation* collective) {
+  llvm::SmallPtrSet<Operation*, 16> moved(bucket.users.begin(), bucket.users.end());
+  Operation* last = collective;
+  for (Operation& op : llvm::make_early_inc_range(
+           llvm::make_range(bucket.block->begin(), collective->getIterator()))) {
+    if (!moved.contains(&op))
+      continue;
+    op.moveAfter(last);
+    last = &op;
+    for (Operation* user : op.getUsers())
+      moved.insert(bucket.block->findAncestorOpInBlock(*user));
   }
-  llvm::append_range(names, texts);
-  const Location loc = bucket.last ? bucket.last->getLoc() : function.getLoc();
-  auto op = dist::AllReduceOp::create(
-      builder, loc, ValueRange(values).getTypes(), values, dist::Order::Rank, bucket.axes,
-      builder.getStrArrayAttr(names), ir::PhaseAttr::get(builder.getContext(), bucket.phase));
-  remarkOn(op, bucket);
-  for (auto [reduction, sum] : llvm::zip_equal(bucket.reductions, op.getResults()))
-    for (OpOperand* use : reduction.uses)
-      use->set(sum);
+}
+
+/// `value` in the type in which gradients are exchanged.
+Value CollectiveBuilder::narrowed(const Bucket& bucket, Value value, StringRef name) {
+  if (bucket.phase != ir::Phase::Backward || recipe_.precision.reduceDtype == "f32")
+    return value;
+  auto type = cast<RankedTensorType>(value.getType());
+  if (!type.getElementType().isF32())
+    return value;
+  // What comes from a collective was only widened.
+  if (auto wide = value.getDefiningOp<ir::ConvertOp>();
+      wide && wide.getOperand().getDefiningOp() &&
+      dist::isWholeCollective(wide.getOperand().getDefiningOp()))
+    return wide.getOperand();
+  auto narrow = ir::ConvertOp::create(builder_, value.getLoc(), type.clone(builder_.getBF16Type()),
+                                      value, builder_.getStrArrayAttr(name),
+                                      ir::PhaseAttr::get(builder_.getContext(), bucket.phase));
+  placements_.define(narrow, value, placements_[value]);
+  narrow.getResult().setType(
+      localType(placements_.wholeType(narrow), placements_[narrow], placements_.mesh()));
+  return narrow;
+}
+
+Operation* CollectiveBuilder::create(const Bucket& bucket, ValueRange values) {
+  const Location loc = bucket.last ? bucket.last->getLoc() : function_.getLoc();
+  SmallVector<Type> types;
+  SmallVector<int64_t> dims;
+  for (auto [conversion, value] : llvm::zip_equal(bucket.conversions, values)) {
+    auto element = cast<ShapedType>(value.getType()).getElementType();
+    types.push_back(typeAfter(conversion, placements_).clone(element));
+    dims.push_back(conversion.step.dim);
+  }
+  ArrayAttr path = builder_.getStrArrayAttr(path_);
+  auto phase = ir::PhaseAttr::get(builder_.getContext(), bucket.phase);
+  switch (bucket.kind) {
+  case Kind::ReduceScatter:
+    return dist::ReduceScatterOp::create(builder_, loc, types, values, dims, dist::Order::Rank,
+                                         bucket.axes, path, phase);
+  case Kind::AllReduce:
+    return dist::AllReduceOp::create(builder_, loc, types, values, dist::Order::Rank, bucket.axes,
+                                     path, phase);
+  default:
+    return dist::AllGatherOp::create(builder_, loc, types, values, dims, bucket.axes, path, phase);
+  }
+}
+
+void CollectiveBuilder::build(const Bucket& bucket) {
+  setInsertionPoint(bucket);
+  std::vector<std::string> names;
+  SmallVector<Value> values;
+  int64_t bytes = 0;
+  for (const Conversion& conversion : bucket.conversions) {
+    names.push_back(nameOf(conversion, placements_));
+    values.push_back(narrowed(bucket, conversion.value, names.back()));
+    auto element = cast<ShapedType>(values.back().getType()).getElementType();
+    bytes += bytesOf(typeBefore(conversion, placements_).clone(element));
+  }
+  path_.assign(names.begin(), names.end());
+  Operation* op = create(bucket, values);
+  remark::passed(op->getLoc(), remark::RemarkOpts::name("partition").category("shard"))
+      << remark::add("{0} of {1} over {2}, {3} bytes: {4}", op->getName().stripDialect(),
+                     ir::pathString(op),
+                     llvm::join(bucket.axes.getAsValueRange<StringAttr>(), ", "), bytes,
+                     reasonOf(bucket, placements_));
+  for (auto [conversion, value, result, name] :
+       llvm::zip_equal(bucket.conversions, values, op->getResults(), names)) {
+    placements_.define(result, value, conversion.step.result);
+    Value given = result;
+    if (value != conversion.value) {
+      given = ir::ConvertOp::create(builder_, op->getLoc(), typeAfter(conversion, placements_),
+                                    result, builder_.getStrArrayAttr(StringRef(name)),
+                                    ir::PhaseAttr::get(builder_.getContext(), bucket.phase));
+      placements_.define(given, conversion.value, conversion.step.result);
+    }
+    for (OpOperand* use : conversion.uses)
+      use->set(given);
+    // The sum of one step was widened for its readers; the next goes on from the narrow one.
+    if (auto wide = conversion.value.getDefiningOp<ir::ConvertOp>();
+        wide && wide.getOperand() == value && wide->use_empty())
+      wide->erase();
+  }
+  moveUsersBehind(bucket, &*std::prev(builder_.getInsertionPoint()));
+}
+
+/// The part of what all ranks have: of a constant with one value, and of a broadcast scalar, made
+/// at once.
+void CollectiveBuilder::take(const Conversion& conversion) {
+  Operation* before = firstReader(conversion.uses, conversion.block());
+  builder_.setInsertionPoint(before);
+  const RankedTensorType type = typeAfter(conversion, placements_);
+  Operation* source = conversion.value.getDefiningOp();
+  auto constant = dyn_cast_if_present<ir::ConstantOp>(source);
+  auto splat = constant ? dyn_cast<SplatElementsAttr>(constant.getValue()) : SplatElementsAttr();
+  Value part;
+  if (splat) {
+    part = ir::ConstantOp::create(
+        builder_, source->getLoc(), cast<TypedAttr>(Attribute(splat.resizeSplat(type))),
+        ir::getPath(source), ir::PhaseAttr::get(builder_.getContext(), ir::getPhase(source)));
+  } else if (auto broadcast = dyn_cast_if_present<ir::BroadcastOp>(source);
+             broadcast && cast<ShapedType>(broadcast.getOperand().getType()).getRank() == 0) {
+    Operation* copy = builder_.clone(*source);
+    copy->getResult(0).setType(type);
+    part = copy->getResult(0);
+  } else {
+    part = dist::TakeShardOp::create(
+        builder_, before->getLoc(), type, conversion.value, conversion.step.axes,
+        conversion.step.dim, builder_.getStrArrayAttr(StringRef(nameOf(conversion, placements_))),
+        ir::PhaseAttr::get(builder_.getContext(), ir::getPhase(before)));
+  }
+  placements_.define(part, conversion.value, conversion.step.result);
+  for (OpOperand* use : conversion.uses)
+    use->set(part);
+}
+
+/// Does the update give the whole back to the job?
+bool isUpdated(const Conversion& conversion) {
+  return llvm::any_of(conversion.uses, [](OpOperand* use) {
+    auto terminator = dyn_cast<func::ReturnOp>(use->getOwner());
+    return terminator && cast<func::FuncOp>(terminator->getParentOp())
+                             .getResultAttr(use->getOperandNumber(), ir::tag::state);
+  });
 }
 
 } // namespace
 
-LogicalResult insertCollectives(func::FuncOp function, const FunctionPlacements& placements) {
-  FailureOr<SmallVector<Reduction>> reductions = collect(function, placements);
-  if (failed(reductions))
-    return failure();
-  const SmallVector<Bucket> buckets = bucketsOf(std::move(*reductions));
-  // Each goes right behind its values. What is built first stands last: those of the update behind
-  // those of backward.
-  for (ir::Phase phase : {ir::Phase::Update, ir::Phase::Backward})
-    for (const Bucket& bucket : llvm::reverse(buckets))
-      if (bucket.phase == phase)
-        build(bucket, function);
-  return success();
+LogicalResult insertCollectives(func::FuncOp function, FunctionPlacements& placements,
+                                const Recipe& recipe) {
+  CollectiveBuilder builder(function, placements, recipe);
+  for (;;) {
+    FailureOr<SmallVector<Conversion>> conversions = conversionsOf(function, placements);
+    if (failed(conversions))
+      return failure();
+    if (conversions->empty())
+      return success();
+    SmallVector<Conversion> together, gathers;
+    for (Conversion& conversion : *conversions) {
+      if (conversion.step.kind == Kind::TakeShard)
+        builder.take(conversion);
+      else if (conversion.sums() || isUpdated(conversion))
+        together.push_back(std::move(conversion));
+      else
+        gathers.push_back(std::move(conversion));
+    }
+    const std::vector<Bucket> buckets = bucketsOf(std::move(together));
+    // Each goes right behind its values. What is built first stands last: those of the update
+    // behind those of backward.
+    for (ir::Phase phase : {ir::Phase::Update, ir::Phase::Backward})
+      for (const Bucket& bucket : llvm::reverse(buckets))
+        if (bucket.phase == phase)
+          builder.build(bucket);
+    if (failed(placeGathers(gathers, placements, recipe.mesh)))
+      return failure();
+  }
 }
 
 } // namespace titan

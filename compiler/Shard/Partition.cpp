@@ -13,37 +13,30 @@ namespace titan {
 
 namespace {
 
-/// `type` with the rows that one rank has of them: `count`.
-RankedTensorType withRows(Type type, int64_t count) {
-  auto tensor = cast<RankedTensorType>(type);
-  SmallVector<int64_t> shape(tensor.getShape());
-  shape[0] = count;
-  return tensor.clone(shape);
-}
-
 bool isCut(const ValuePlacement& placement) {
   return llvm::any_of(placement, [](AxisPlacement on) { return on.isShard(); });
 }
 
-/// Microbatches are what is cut, and nothing else: inputs, from where the loop takes them.
+/// Microbatches and states are what is cut: inputs are read by the loop alone.
 LogicalResult checkCuts(func::FuncOp function, const FunctionPlacements& placements) {
-  for (BlockArgument argument : function.getArguments())
-    if (isCut(placements[argument]) &&
-        !function.getArgAttr(argument.getArgNumber(), ir::tag::input))
-      return function.emitError("argument ") << argument.getArgNumber() << " is cut by "
-                                             << toAttribute(placements[argument], placements.mesh())
-                                             << ": only inputs can be divided";
-  WalkResult walked = function.getBody().walk([&](Operation* op) -> WalkResult {
-    auto loop = dyn_cast<accum::LoopOp>(op);
-    if (loop && loop.getStacked() > 0 && isCut(placements[loop.getStacks().front()]))
+  for (BlockArgument argument : function.getArguments()) {
+    const unsigned number = argument.getArgNumber();
+    if (!isCut(placements[argument]) || function.getArgAttr(number, ir::tag::state))
+      continue;
+    if (!function.getArgAttr(number, ir::tag::input))
+      return function.emitError("argument ")
+             << number << " is cut by " << toAttribute(placements[argument], placements.mesh())
+             << ": only inputs and states can be divided";
+    for (Operation* user : argument.getUsers())
+      if (!isa<accum::LoopOp>(user))
+        return user->emitError("an operand is cut by ")
+               << toAttribute(placements[argument], placements.mesh())
+               << ": only the batches of the loop can be divided";
+  }
+  WalkResult walked = function.getBody().walk([&](accum::LoopOp loop) -> WalkResult {
+    if (loop.getStacked() > 0 && isCut(placements[loop.getStacks().front()]))
       return loop.emitError("stacks ")
              << loop.getStacked() << " results: rows of several ranks cannot be joined";
-    if (!loop)
-      for (Value operand : op->getOperands())
-        if (isCut(placements[operand]))
-          return op->emitError("an operand is cut by ")
-                 << toAttribute(placements[operand], placements.mesh())
-                 << ": only the batches of the loop can be divided";
     return WalkResult::advance();
   });
   return failure(walked.wasInterrupted());
@@ -75,17 +68,6 @@ void divide(accum::LoopOp loop, const Recipe& recipe) {
     use->set(sum);
 }
 
-/// Arguments that are cut become the rank's part of them.
-void divideArguments(func::FuncOp function, const FunctionPlacements& placements,
-                     int64_t microbatches) {
-  Builder builder(function.getContext());
-  for (BlockArgument argument : function.getArguments())
-    if (isCut(placements[argument]))
-      argument.setType(withRows(argument.getType(), microbatches));
-  function.setFunctionType(builder.getFunctionType(function.getBody().front().getArgumentTypes(),
-                                                   function.getResultTypes()));
-}
-
 void removePlacements(func::FuncOp function) {
   function.getBody().walk([](Operation* op) { op->removeAttr(dist::placementsTag); });
   for (unsigned i = 0; i < function.getNumArguments(); ++i)
@@ -96,13 +78,13 @@ LogicalResult partition(func::FuncOp function, const Recipe& recipe) {
   FailureOr<FunctionPlacements> placements =
       FunctionPlacements::of(function, FunctionPlacements::Source::Attributes);
   if (failed(placements) || failed(checkCuts(function, *placements)) ||
-      failed(insertCollectives(function, *placements)))
+      failed(insertCollectives(function, *placements, recipe)))
     return failure();
   function.walk([&](accum::LoopOp loop) {
     if (llvm::any_of(loop.getBatches(), [&](Value batch) { return isCut((*placements)[batch]); }))
       divide(loop, recipe);
   });
-  divideArguments(function, *placements, recipe.localMicrobatches());
+  placements->localizeTypes();
   removePlacements(function);
   return success();
 }

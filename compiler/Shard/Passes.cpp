@@ -9,8 +9,10 @@ void addShardPasses(OpPassManager& passes) {
   // compute, too, is no more of it.
   passes.addPass(createCountFlops());
   // What the recipe divides, then what follows from it, as attributes: nothing is local yet, and
-  // every value still has its meaning. On one rank these three change nothing.
+  // every value still has its meaning. On one rank these change nothing.
   passes.addPass(createSeedPlacements());
+  // Between them, because the order of a sum decides how often ranks exchange it.
+  passes.addPass(createGroupTerms());
   passes.addPass(createPropagatePlacements());
   // Now all at once: the loop runs a rank's microbatches, and what is a term becomes a sum.
   passes.addPass(createPartition());

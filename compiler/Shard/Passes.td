@@ -28,12 +28,16 @@ def SeedPlacements : TitanPass<"titan-shard-seed-placements", "::mlir::ModuleOp"
   let description = [{
     Before: a module of the whole job. After, where the recipe has more than one rank:
 
-    - the module has `dist.mesh`, the recipe's mesh, and `mesh.sync` of its recipe is no longer "auto": under ddp it is "deferred";
-    - the inputs of `@step` are cut along their first dimension, that of the microbatches, on every data axis of more than one rank;
+    - the module has `dist.mesh`, the recipe's mesh, and `mesh.sync` of its recipe is no longer "auto": it is "deferred";
+    - the inputs of `@step` are cut along their first dimension, that of the microbatches, on every data axis of more than one rank; those of `@eval` and
+      `@predict` are each rank's own, like an *iteration*;
     - `@step` takes the control `stop`, a term on each rank, and returns the metric `stop`: their sum. So all ranks leave after the same step;
-    - states have the placement of the strategy. That of ddp is none: every rank has all of them.
+    - states have the placement of the strategy, by the table of runtime/program/Strategy.h. That of ddp is none: every rank has all of them. What has fewer
+      elements than ranks is whole, and so are buffers and counters.
 
-    `@eval` and `@predict` stay as they are. One rank has no mesh: nothing changes.
+    Refused by name: a state whose dimension does not divide among the ranks, a pattern of `mesh.reshard` that matches no parameter.
+
+    One rank has no mesh: nothing changes.
 
     ```mlir
     func.func @step(%w: tensor<4x2xf32> {titan.state = @w}, %x: tensor<8x3x2xf32> {titan.input = "x"}) -> ... {
@@ -44,6 +48,30 @@ def SeedPlacements : TitanPass<"titan-shard-seed-placements", "::mlir::ModuleOp"
     ```
 
     Example: test/shard/seed-placements.mlir.
+  }];
+  let dependentDialects = ["::titan::dist::DistDialect"];
+}
+
+def GroupTerms : TitanPass<"titan-shard-group-terms", "::mlir::ModuleOp"> {
+  let summary = "adds the terms of a sum first that ranks have alike";
+  let facts = [MovesRounding];
+  let description = [{
+    Before: arguments and states are placed. After: in a sum behind the loop, terms of equal placement are added first, in their order, and what all ranks
+    have is added last. So the sum is exchanged once for each placement, not once between any two terms that differ.
+
+    The norm is such a sum: squares of a gradient of which each rank has a part are a term on each rank, those of a small gradient that all ranks have are
+    none. Sums whose terms are all placed alike stay as they are.
+
+    ```mlir
+    // %p and %q are partial, %r is replicated
+    %s = titan.add %p, %r : tensor<f32>
+    %t = titan.add %s, %q : tensor<f32>
+    // becomes
+    %s = titan.add %p, %q : tensor<f32>
+    %t = titan.add %s, %r : tensor<f32>
+    ```
+
+    Example: test/shard/group-terms.mlir.
   }];
   let dependentDialects = ["::titan::dist::DistDialect"];
 }
@@ -60,8 +88,10 @@ def PropagatePlacements : TitanPass<"titan-shard-propagate-placements", "::mlir:
       to the rank's own *iteration*. Its accumulators are *partial*: what each rank has added, from zero on.
     - Behind the loop its sums are partial. A partial value passes add and sub with another, neg, reshape, transpose, and mul by a replicated scalar: each
       rank does it with its term. All other ops take the sum.
-    - A value that is cut stays so through ops in which every operand has the dimension, by their factors (casts, transposes, elementwise ops); a sum over
-      that dimension is partial. All other ops take the whole.
+    - A value that is cut stays so through ops in which every operand has the dimension, by their factors (casts, transposes, elementwise ops, updates); in
+      phase update a sum over that dimension is partial. All other ops take the whole.
+    - The gradient that an update applies is summed once for all that read it: to the placement that the strategy gives it (the norm's squares are then
+      those of a part).
 
     Refused by name: an accumulator that starts at something else than zero, or whose sum so far is read; a result that is no sum; nested loops; a batch that
     is not cut beside one that is.
@@ -93,11 +123,21 @@ def Partition : TitanPass<"titan-shard-partition", "::mlir::ModuleOp"> {
 
     - The loop runs the rank's iterations, k = G / R of them, over inputs `[k, micro, ...]`. Its index, which random ops draw by, becomes the number of the
       microbatch in the job (`microbatchNumber` of runtime/program/Microbatches.h): a sum of the index and this rank's coordinates.
-    - Where an op takes a sum of which a rank has a term, a `dist.all_reduce` stands between them: one for all values of a phase that the same axes divide,
-      right behind the op that gives them. Sums of gradients are in phase backward, all others in phase update. `path` names the operands one by one: a
-      parameter, a metric or a module. Each has a remark (category `shard`): what is summed, over which axes, how many bytes, why.
+    - States, and all that is cut, have the type of the rank's part.
+    - Where an op takes a value in another placement than it comes, collectives stand between them, one step after the other: `dist.reduce_scatter` from
+      terms to a part of their sum, `dist.all_reduce` from terms to their sum, `dist.take_shard` from the whole to a part, `dist.all_gather` from parts to
+      the whole.
+    - Sums: one collective for all values of a phase that need the same, right behind the last op that gives them; ops that read a sum too early for this
+      move behind it. Sums of gradients are in phase backward (converted to `precision.reduce_dtype` and back), all others in phase update. What the update
+      gives back to all ranks is gathered alike.
+    - Parameters of which each rank has a part: one gather for each value, before the first op that reads it, in forward and again in backward; what
+      `mesh.reshard` keeps, once for both. Kept are also those of the last op of forward whose parameters backward reads: it begins with them.
 
-    The types of sums do not change. Refused by name: rows that a loop stacks, and whatever else but a batch is cut.
+    `path` names the operands one by one: a parameter, a metric or a module. Each collective has a remark (category `shard`): what is exchanged, over which
+    axes, the bytes of its operands, why.
+
+    Refused by name: rows that a loop stacks, arguments that are cut and neither batch nor state, and a gather that the strategy does not ask for, unless
+    `mesh.allow_reshard` is set (a *missed* remark says it then).
 
     ```mlir
     %s = accum.loop %i in 8 running slices(%xi = %x : tensor<8x3x2xf32>) ... -> (tensor<2xf32>) {...} {dist.placements = [#dist.placement<["replicate" = partial]>]}
@@ -146,8 +186,8 @@ def VerifyShard : TitanPass<"titan-shard-verify", "::mlir::ModuleOp"> {
       runtime/program/Placement.h. Nothing is local to a rank that the symbol does not say.
     - No value or argument is placed by an attribute any more.
     - The loops of `@step` are one chain, and run the microbatches of one data rank; so many rows have its inputs.
-    - On more than one rank, as long as collectives are whole ops: no op takes the sum of what a rank has a term of, or sums what all ranks have. No
-      collective stands in the loop, as `mesh.sync = "deferred"` says.
+    - On more than one rank, as long as collectives are whole ops: no op takes the sum of what a rank has a term of, or the whole of what it has a part of,
+      and none sums or gathers what all ranks have. No sum over ranks stands in the loop, as `mesh.sync = "deferred"` says.
 
     Example: test/shard/verify-invalid.mlir.
   }];

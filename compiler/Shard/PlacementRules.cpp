@@ -1,5 +1,7 @@
 #include "compiler/Shard/PlacementRules.h"
 
+#include "mlir/IR/TypeUtilities.h"
+
 using namespace mlir;
 
 namespace titan {
@@ -25,9 +27,23 @@ bool isScalar(Value value) {
   return broadcast && isScalar(broadcast.getOperand());
 }
 
+/// Does a cast keep terms apart? One that widens does not round; and a collective may sum in a
+/// narrower type.
+bool isCastOfTerms(Operation* op) {
+  if (!isa<ir::ConvertOp>(op))
+    return false;
+  auto from = dyn_cast<FloatType>(getElementTypeOrSelf(op->getOperand(0))),
+       to = dyn_cast<FloatType>(getElementTypeOrSelf(op->getResult(0)));
+  if (from && to && to.getWidth() > from.getWidth())
+    return true;
+  return !op->use_empty() && llvm::all_of(op->getUsers(), [](Operation* user) {
+    return isa<dist::ReduceScatterOp, dist::AllReduceOp>(user);
+  });
+}
+
 /// May the terms of the sums `operands` pass `op` one by one?
 bool isLinear(Operation* op, Placements operands) {
-  if (isa<ir::NegOp, ir::ReshapeOp, ir::TransposeOp>(op))
+  if (isa<ir::NegOp, ir::ReshapeOp, ir::TransposeOp>(op) || isCastOfTerms(op))
     return true;
   const bool allPartial = llvm::all_of(operands, [](auto on) { return on.isPartial(); });
   if (isa<ir::AddOp, ir::SubOp>(op))
@@ -63,12 +79,35 @@ AxisRule accumulate(Operation* op, Placements operands) {
   return rule;
 }
 
+/// May `op` work on parts at all? Elementwise ops, casts, updates and transposes make a part of a
+/// part. What has dimensions that its operands have not is larger than they are, what a reshape
+/// makes lies otherwise: both are made of the whole. And only the update sums over parts: forward
+/// and backward would have to exchange the sum.
+bool mayTakeParts(Operation* op, const ir::ShardingRule& factors) {
+  if (isa<ir::ReshapeOp>(op))
+    return false;
+  if (isa<ir::ReduceOp>(op))
+    return ir::getPhase(op) == ir::Phase::Update;
+  auto isOfOperand = [&](ArrayRef<int64_t> list) {
+    return llvm::all_of(list, [&](int64_t factor) {
+      return llvm::any_of(factors.operands, [&](const ir::ShardingRule::Dims& dims) {
+        return ir::ShardingRule::findDim(dims, factor) >= 0;
+      });
+    });
+  };
+  return llvm::all_of(factors.results, [&](const ir::ShardingRule::Dims& dims) {
+    return llvm::all_of(dims, isOfOperand);
+  });
+}
+
 /// The rule of an op that takes a part, or nothing where it needs the whole.
 std::optional<AxisRule> shardRule(Operation* op, Placements operands) {
   auto shardable = dyn_cast<ir::ShardableOpInterface>(op);
   if (!shardable)
     return std::nullopt;
   const ir::ShardingRule factors = shardable.getShardingRule();
+  if (!mayTakeParts(op, factors))
+    return std::nullopt;
   const auto* cut = llvm::find_if(operands, [](auto on) { return on.isShard(); });
   const auto& list = factors.operands[cut - operands.begin()][cut->dim];
   if (list.empty() || factors.factors[list.front()].kind == ir::FactorKind::Whole)
@@ -103,6 +142,8 @@ AxisRule collectiveRule(unsigned axis, Operation* op, Placements operands) {
   for (auto [i, operand] : llvm::enumerate(operands)) {
     if (!isNamed)
       rule.operands[i] = rule.results[i] = operand;
+    else if (auto take = dyn_cast<dist::TakeShardOp>(op))
+      rule.results[i] = AxisPlacement::shard(take.getDim());
     else if (isa<dist::AllGatherOp>(op))
       rule.operands[i] = AxisPlacement::shard(dims[i]);
     else // what is one microbatch's alone may be summed as well as what is a sum of several
@@ -123,7 +164,7 @@ AxisRule ruleOn(unsigned axis, Operation* op, Placements operands) {
     return allOf(op, coordinate.getAxis() == dist::meshOf(op).getAxes()[axis].getValue()
                          ? AxisPlacement::iteration()
                          : AxisPlacement());
-  if (dist::isWholeCollective(op))
+  if (dist::isWholeCollective(op) || isa<dist::TakeShardOp>(op))
     return collectiveRule(axis, op, operands);
   if (any(&AxisPlacement::isPartial) && accumulates(op, operands))
     return accumulate(op, operands);

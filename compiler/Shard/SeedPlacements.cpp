@@ -1,6 +1,8 @@
 #include "compiler/Shard/Passes.h"
 #include "compiler/Shard/Seeds.h"
+#include "compiler/Shard/Strategies.h"
 #include "compiler/Support/RecipeAttribute.h"
+#include "compiler/Support/StateNames.h"
 #include "runtime/program/Collective.h"
 
 using namespace mlir;
@@ -32,6 +34,44 @@ void addStop(TaggedFunction step) {
     step.addResult(stop, ir::tag::metric, name);
 }
 
+/// Parts are equal. An error names the state whose dimension does not divide.
+LogicalResult checkDivides(ir::StateOp state, const ValuePlacement& placement,
+                           ArrayRef<MeshAxis> mesh) {
+  for (auto [on, axis] : llvm::zip_equal(placement, mesh))
+    if (on.isShard() && state.getTensorType().getDimSize(on.dim) % axis.ranks != 0)
+      return state.emitError("'") << state.getName() << "': dimension " << on.dim << " of "
+                                  << state.getTensorType() << " does not divide among the "
+                                  << axis.ranks << " ranks of '" << axis.name
+                                  << "': parts of unequal size are not available yet";
+  return success();
+}
+
+/// Each pattern of mesh.reshard is that of a parameter.
+LogicalResult checkPatterns(ModuleOp module, const MeshRecipe& recipe) {
+  for (const std::string& glob : recipe.kept)
+    if (llvm::none_of(module.getOps<ir::StateOp>(), [&](ir::StateOp state) {
+          return state.getKind() == ir::StateKind::Param && matchesName(glob, state);
+        }))
+      return module.emitError("mesh.reshard '") << glob << "' matches no parameter";
+  return success();
+}
+
+/// Gives each state the placement of the strategy.
+LogicalResult placeStates(ModuleOp module, const MeshRecipe& recipe, dist::MeshAttr mesh) {
+  for (auto state : module.getOps<ir::StateOp>()) {
+    const ValuePlacement placement = placementOfState(state, recipe);
+    if (failed(checkDivides(state, placement, recipe.axes)))
+      return failure();
+    const dist::PlacementAttr cuts = toAttribute(placement, mesh);
+    if (cuts.getAxes().empty())
+      state.removePlacementAttr();
+    else
+      state.setPlacementAttr(
+          ir::PlacementAttr::get(module.getContext(), cuts.getAxes(), cuts.getDims()));
+  }
+  return success();
+}
+
 /// Under ddp each rank sums all of its microbatches before ranks sum: there is nothing to choose.
 void resolveSync(ModuleOp module, Recipe& recipe) {
   if (recipe.mesh.sync != "auto")
@@ -51,15 +91,16 @@ struct SeedPlacements : impl::SeedPlacementsBase<SeedPlacements> {
     dist::MeshAttr mesh = meshOf(&getContext(), recipe->mesh.axes);
     module->setAttr(dist::meshTag, mesh);
     resolveSync(module, *recipe);
-    // The one strategy, ddp, cuts no state.
-    auto function = module.lookupSymbol<func::FuncOp>(ir::function::step);
-    if (!function)
-      return;
-    TaggedFunction step(function);
-    addStop(step);
-    for (unsigned i = 0; i < function.getNumArguments(); ++i)
-      if (dist::PlacementAttr seed = seedOf(step, i, mesh); !seed.getAxes().empty())
-        function.setArgAttr(i, dist::placementTag, seed);
+    if (failed(checkPatterns(module, recipe->mesh)) ||
+        failed(placeStates(module, recipe->mesh, mesh)))
+      return signalPassFailure();
+    if (auto step = module.lookupSymbol<func::FuncOp>(ir::function::step))
+      addStop(TaggedFunction(step));
+    for (auto function : module.getOps<func::FuncOp>())
+      for (unsigned i = 0; i < function.getNumArguments(); ++i)
+        if (dist::PlacementAttr seed = seedOf(TaggedFunction(function), i, mesh);
+            !seed.getAxes().empty())
+          function.setArgAttr(i, dist::placementTag, seed);
   }
 };
 

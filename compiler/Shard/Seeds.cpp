@@ -16,8 +16,9 @@ static dist::PlacementAttr onDataAxes(dist::MeshAttr mesh, AxisPlacement onData)
 }
 
 dist::PlacementAttr seedOf(const TaggedFunction& function, unsigned argument, dist::MeshAttr mesh) {
+  const bool isState = !function.argumentTag(argument, ir::tag::state).empty();
   if (function.function().getName() != ir::function::step)
-    return onDataAxes(mesh, AxisPlacement());
+    return onDataAxes(mesh, isState ? AxisPlacement() : AxisPlacement::iteration());
   if (!function.argumentTag(argument, ir::tag::input).empty())
     return onDataAxes(mesh, AxisPlacement::shard(0));
   const bool isStop = function.argumentTag(argument, ir::tag::control) == dist::stopName;

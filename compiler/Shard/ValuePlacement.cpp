@@ -1,5 +1,7 @@
 #include "compiler/Shard/ValuePlacement.h"
 
+#include "llvm/Support/MathExtras.h"
+
 using namespace mlir;
 
 namespace titan {
@@ -32,6 +34,15 @@ FailureOr<ValuePlacement> toPlacement(dist::PlacementAttr attribute, dist::MeshA
                                                                    : AxisPlacement::shard(dim);
   }
   return placement;
+}
+
+RankedTensorType localType(RankedTensorType whole, const ValuePlacement& placement,
+                           dist::MeshAttr mesh) {
+  SmallVector<int64_t> shape(whole.getShape());
+  for (auto [on, ranks] : llvm::zip_equal(placement, mesh.getExtents()))
+    if (on.isShard())
+      shape[on.dim] = llvm::divideCeil(shape[on.dim], ranks);
+  return whole.clone(shape);
 }
 
 } // namespace titan

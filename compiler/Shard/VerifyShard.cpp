@@ -84,14 +84,15 @@ LogicalResult verifyInputs(func::FuncOp step, int64_t microbatches) {
   return success();
 }
 
-/// Each value that is a sum over ranks is summed where it is read, once, and behind the loop.
-LogicalResult verifySums(func::FuncOp function) {
+/// What a rank has of each value is what its readers take: sums over ranks are taken once, and behind
+/// the loop, parts are gathered where the whole is read.
+LogicalResult verifyPlacements(func::FuncOp function) {
   FailureOr<FunctionPlacements> placements =
       FunctionPlacements::of(function, FunctionPlacements::Source::Seeds);
   if (failed(placements))
     return failure();
   WalkResult walked = function.getBody().walk([&](Operation* op) -> WalkResult {
-    if (dist::isWholeCollective(op) && isa<accum::LoopOp>(op->getParentOp()))
+    if (isa<dist::ReduceScatterOp, dist::AllReduceOp>(op) && isa<accum::LoopOp>(op->getParentOp()))
       return op->emitOpError("stands in the loop: mesh.sync = \"deferred\" sums behind it");
     for (OpOperand& operand : op->getOpOperands())
       if (ValuePlacement taken = placements->taken(operand); taken != (*placements)[operand.get()])
@@ -119,11 +120,13 @@ LogicalResult verifyFunction(func::FuncOp function, const Recipe& recipe) {
   if (isStep &&
       failed(verifyLoopChain(function, recipe.localMicrobatches(), /*mayBeInlined=*/true)))
     return failure();
-  if (!isStep || !dist::meshOf(function))
+  if (!dist::meshOf(function))
     return success();
-  if (failed(verifyInputs(function, recipe.localMicrobatches())))
+  if (isStep && failed(verifyInputs(function, recipe.localMicrobatches())))
     return failure();
-  return hasLoop(function) && !hasHalves(function) ? verifySums(function) : success();
+  // An iteration that stands outside of its loop says no longer what it adds up.
+  const bool mayBePlaced = !isStep || hasLoop(function);
+  return mayBePlaced && !hasHalves(function) ? verifyPlacements(function) : success();
 }
 
 struct VerifyShard : impl::VerifyShardBase<VerifyShard> {

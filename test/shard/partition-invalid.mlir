@@ -78,8 +78,12 @@ func.func @sum_in_the_body(%x: tensor<4x2xf32>, %p: tensor<2xf32> {dist.placemen
 module attributes {dist.mesh = #dist.mesh<["shard" = 2]>} {
 titan.state @w : tensor<4xf32> {kind = #titan<kind param>, trainable, init = #titan.init_rule<"constant", 0.0 : f64, 0.0 : f64>,
   placement = #titan.placement<["shard" = shard(0)]>}
-// expected-error @+1 {{argument 0 is cut by #dist.placement<["shard" = shard(0)]>: only inputs can be divided}}
+// A state is cut, and so it may be; a control may not.
 func.func @cut_state(%w: tensor<4xf32> {titan.state = @w}) {
+  return
+}
+// expected-error @+1 {{argument 0 is cut by #dist.placement<["shard" = shard(0)]>: only inputs and states can be divided}}
+func.func @cut_control(%c: tensor<4xf32> {dist.placement = #dist.placement<["shard" = shard(0)]>, titan.control = "c"}) {
   return
 }
 }

@@ -82,7 +82,7 @@ func.func @partial(%p: tensor<2x3xf32> {dist.placement = #dist.placement<["shard
 
 // -----
 
-// A part stays one where every operand has the dimension; a sum over it is a term; a product takes the whole.
+// A part stays one where every operand has the dimension; a sum over it is a term in the update; a product takes the whole.
 // CHECK-LABEL: func.func @parts
 module attributes {dist.mesh = #dist.mesh<["shard" = 2]>} {
 titan.state @w : tensor<4x6xf32> {kind = #titan<kind param>, trainable, init = #titan.init_rule<"constant", 0.0 : f64, 0.0 : f64>,
@@ -94,10 +94,17 @@ func.func @parts(%w: tensor<4x6xf32> {titan.state = @w}, %x: tensor<3x6xf32>) ->
   %t = titan.transpose %w [1, 0] : tensor<4x6xf32> to tensor<6x4xf32>
   // CHECK: titan.mul {{.*}} {dist.placements = [#dist.placement<["shard" = shard(0)]>]}
   %square = titan.mul %t, %t : tensor<6x4xf32>
-  // CHECK: titan.reduce {{.*}} {dist.placements = [#dist.placement<["shard" = partial]>]} : tensor<6x4xf32> to tensor<f32>
-  %sum = titan.reduce sum %square [0, 1] : tensor<6x4xf32> to tensor<f32>
-  // CHECK: titan.reduce {{.*}} {dist.placements = [#dist.placement<["shard" = shard(0)]>]} : tensor<6x4xf32> to tensor<6xf32>
-  %rows = titan.reduce sum %square [1] : tensor<6x4xf32> to tensor<6xf32>
+  // CHECK: titan.reduce {{.*}} {dist.placements = [#dist.placement<["shard" = partial]>], phase = #titan<phase update>} : tensor<6x4xf32> to tensor<f32>
+  %sum = titan.reduce sum %square [0, 1] {phase = #titan<phase update>} : tensor<6x4xf32> to tensor<f32>
+  // CHECK: titan.reduce {{.*}} {dist.placements = [#dist.placement<["shard" = shard(0)]>], phase = #titan<phase update>} : tensor<6x4xf32> to tensor<6xf32>
+  %rows = titan.reduce sum %square [1] {phase = #titan<phase update>} : tensor<6x4xf32> to tensor<6xf32>
+  // Forward takes the whole instead of exchanging the sum; so does what is larger than its operand, or lies otherwise.
+  // CHECK: titan.reduce {{ *}}sum %{{[0-9]+}} [0, 1] : tensor<6x4xf32> to tensor<f32>
+  %forward = titan.reduce sum %square [0, 1] : tensor<6x4xf32> to tensor<f32>
+  // CHECK: titan.broadcast %{{[a-z0-9]+}} [1, 2] : tensor<4x6xf32> to tensor<3x4x6xf32>
+  %rows3 = titan.broadcast %w [1, 2] : tensor<4x6xf32> to tensor<3x4x6xf32>
+  // CHECK: titan.reshape %{{[a-z0-9]+}} : tensor<4x6xf32> to tensor<24xf32>
+  %flat = titan.reshape %w : tensor<4x6xf32> to tensor<24xf32>
   // CHECK: titan.softmax %{{[a-z0-9]+}} dim 1 : tensor<4x6xf32>
   %soft = titan.softmax %w dim 1 : tensor<4x6xf32>
   // CHECK: titan.contract {{.*}} contracting [1] x [1] : (tensor<3x6xf32>, tensor<4x6xf32>) -> tensor<3x4xf32>
@@ -118,6 +125,8 @@ func.func @collectives(%p: tensor<4xf32> {dist.placement = #dist.placement<["rep
   %r = dist.all_reduce sum %s axes ["replicate"] order rank : tensor<2xf32> to tensor<2xf32>
   // CHECK: dist.all_gather {{.*}} dims [0] : tensor<2xf32> to tensor<4xf32>
   %g = dist.all_gather %r axes ["shard"] dims [0] : tensor<2xf32> to tensor<4xf32>
+  // CHECK: dist.take_shard {{.*}} {dist.placements = [#dist.placement<["shard" = shard(0)]>]}
+  %t = dist.take_shard %g axes ["shard"] dim 0 : tensor<4xf32> to tensor<2xf32>
   return %g : tensor<4xf32>
 }
 }

@@ -1,4 +1,4 @@
-// What the recipe divides: microbatches among all data ranks, and nothing of @eval. Each rank says whether it was asked to stop.
+// What the recipe divides: microbatches among all data ranks. Each rank has a batch of its own in @eval. Each rank says whether it was asked to stop.
 // RUN: titan-opt %s --titan-shard-seed-placements --split-input-file | FileCheck %s
 // What is there already stays.
 // RUN: titan-opt %s --titan-shard-seed-placements --titan-shard-seed-placements --split-input-file | FileCheck %s
@@ -15,14 +15,16 @@
 // CHECK-SAME: tensor<i64> {titan.metric = "stop"})
 // CHECK: return %[[W]], %[[STOP]]
 // CHECK-LABEL: func.func @eval
-// CHECK-SAME: (%{{.*}}: tensor<3x2xf32> {titan.input = "x"})
+// CHECK-SAME: tensor<4x2xf32> {titan.state = @w},
+// CHECK-SAME: tensor<3x2xf32> {dist.placement = #dist.placement<["replicate" = iteration]>, titan.input = "x"},
+// CHECK-SAME: tensor<i64> {dist.placement = #dist.placement<["replicate" = iteration]>, titan.control = "valid_rows"})
 module attributes {titan.recipe = {batch = {micro = 3 : i64, global = 24 : i64}, mesh = {axes = {replicate = 2 : i64}}}} {
   titan.state @w : tensor<4x2xf32> {kind = #titan<kind param>, trainable, init = #titan.init_rule<"constant", 0.0 : f64, 0.0 : f64>}
   func.func @step(%w: tensor<4x2xf32> {titan.state = @w}, %x: tensor<8x3x2xf32> {titan.input = "x"}, %lr: tensor<f32> {titan.control = "optimizer.lr"})
       -> (tensor<4x2xf32> {titan.state = @w}) {
     return %w : tensor<4x2xf32>
   }
-  func.func @eval(%x: tensor<3x2xf32> {titan.input = "x"}) {
+  func.func @eval(%w: tensor<4x2xf32> {titan.state = @w}, %x: tensor<3x2xf32> {titan.input = "x"}, %rows: tensor<i64> {titan.control = "valid_rows"}) {
     return
   }
 }

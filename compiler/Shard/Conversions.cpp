@@ -1,0 +1,186 @@
+#include "compiler/Shard/Conversions.h"
+
+#include "compiler/Support/TaggedFunction.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+
+namespace titan {
+
+namespace {
+
+using Kind = ConversionStep::Kind;
+
+/// The step on the first axis where `isNeeded`, and on those that go the same way there.
+template <typename Predicate>
+std::optional<ConversionStep> stepWhere(Kind kind, Predicate isNeeded, const ValuePlacement& from,
+                                        const ValuePlacement& to, dist::MeshAttr mesh) {
+  ConversionStep step{kind, {}, -1, from};
+  SmallVector<Attribute> axes;
+  for (auto [axis, before, after, result] :
+       llvm::zip_equal(mesh.getAxes(), from, to, step.result)) {
+    const int64_t dim = after.isShard() ? after.dim : before.dim;
+    if (!isNeeded(before, after) || (!axes.empty() && dim != step.dim))
+      continue;
+    axes.push_back(axis);
+    step.dim = dim;
+    result = after;
+  }
+  if (axes.empty())
+    return std::nullopt;
+  step.axes = ArrayAttr::get(mesh.getContext(), axes);
+  return step;
+}
+
+/// Is `value` the sum of a loop, an argument, or a value of the function itself?
+bool mayBeSummed(Value value) {
+  return value.getDefiningOp<accum::LoopOp>() ||
+         isa<func::FuncOp>(value.getParentBlock()->getParentOp());
+}
+
+/// What an op of the function returns `operand` as, metric or state; empty if it does not.
+std::string returnedAs(OpOperand& operand) {
+  auto terminator = dyn_cast<func::ReturnOp>(operand.getOwner());
+  if (!terminator)
+    return {};
+  TaggedFunction function(cast<func::FuncOp>(terminator->getParentOp()));
+  const unsigned result = operand.getOperandNumber();
+  if (StringRef metric = function.resultTag(result, ir::tag::metric); !metric.empty())
+    return metric.str();
+  StringRef symbol = function.resultTag(result, ir::tag::state);
+  auto module = function.function()->getParentOfType<ModuleOp>();
+  auto state = symbol.empty() ? ir::StateOp() : module.lookupSymbol<ir::StateOp>(symbol);
+  return state ? state.getName().str() : std::string();
+}
+
+/// The metric that `value` becomes first; empty if it becomes none.
+std::string metricOf(Value value) {
+  llvm::SetVector<Value> values;
+  values.insert(value);
+  for (size_t i = 0; i < values.size(); ++i)
+    for (OpOperand& use : values[i].getUses()) {
+      if (std::string name = returnedAs(use); !name.empty())
+        return name;
+      values.insert_range(use.getOwner()->getResults());
+    }
+  return {};
+}
+
+} // namespace
+
+std::optional<ConversionStep> firstStep(const ValuePlacement& from, const ValuePlacement& to,
+                                        dist::MeshAttr mesh) {
+  auto step = [&](Kind kind, auto isNeeded) { return stepWhere(kind, isNeeded, from, to, mesh); };
+  if (auto scatter = step(Kind::ReduceScatter, [](AxisPlacement a, AxisPlacement b) {
+        return a.isPartial() && b.isShard();
+      }))
+    return scatter;
+  if (auto reduce = step(Kind::AllReduce, [](AxisPlacement a, AxisPlacement b) {
+        return a.isPartial() && b.isReplicate();
+      }))
+    return reduce;
+  if (auto take = step(Kind::TakeShard, [](AxisPlacement a, AxisPlacement b) {
+        return a.isReplicate() && b.isShard();
+      }))
+    return take;
+  return step(Kind::AllGather,
+              [](AxisPlacement a, AxisPlacement b) { return a.isShard() && b.isReplicate(); });
+}
+
+FailureOr<SmallVector<Conversion>> conversionsOf(func::FuncOp function,
+                                                 const FunctionPlacements& placements) {
+  const dist::MeshAttr mesh = placements.mesh();
+  llvm::MapVector<std::pair<Value, Attribute>, Conversion> conversions;
+  WalkResult walked = function.getBody().walk([&](Operation* op) -> WalkResult {
+    for (OpOperand& operand : op->getOpOperands()) {
+      const Value value = operand.get();
+      const ValuePlacement &placement = placements[value], taken = placements.taken(operand);
+      if (placement == taken)
+        continue;
+      std::optional<ConversionStep> step = firstStep(placement, taken, mesh);
+      if (!step)
+        return op->emitError("takes operand ")
+               << operand.getOperandNumber() << " as " << toAttribute(taken, mesh) << ", it is "
+               << toAttribute(placement, mesh) << ": there is no collective for this";
+      Conversion conversion{value, taken, *step, {}};
+      if (conversion.sums() && !mayBeSummed(value))
+        return op->emitError("takes the sum over ranks of a value of the loop's body: only what "
+                             "the loop gives is summed");
+      auto [entry, isNew] =
+          conversions.insert({{value, toAttribute(taken, mesh)}, std::move(conversion)});
+      entry->second.uses.push_back(&operand);
+    }
+    return WalkResult::advance();
+  });
+  if (walked.wasInterrupted())
+    return failure();
+  SmallVector<Conversion> list;
+  for (auto& [key, conversion] : conversions)
+    list.push_back(std::move(conversion));
+  return list;
+}
+
+ir::StateOp stateOf(Value value, const FunctionPlacements& placements) {
+  auto isPart = [&](Value operand) {
+    return llvm::any_of(placements[operand], [](AxisPlacement on) { return on.isShard(); });
+  };
+  while (Operation* op = value.getDefiningOp()) {
+    const auto part = llvm::find_if(op->getOperands(), isPart);
+    if (part == op->operand_end() || isa<ir::UpdateOpInterface, accum::LoopOp>(op) ||
+        dist::isWholeCollective(op))
+      return {};
+    value = *part;
+  }
+  auto argument = cast<BlockArgument>(value);
+  auto function = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
+  if (!function)
+    return {};
+  StringRef symbol = TaggedFunction(function).argumentTag(argument.getArgNumber(), ir::tag::state);
+  return symbol.empty() ? ir::StateOp()
+                        : function->getParentOfType<ModuleOp>().lookupSymbol<ir::StateOp>(symbol);
+}
+
+Operation* sourceOf(Value value) {
+  Operation* op = value.getDefiningOp();
+  while (auto loop = dyn_cast_if_present<accum::LoopOp>(op)) {
+    value = loop.getYieldedSums()[cast<OpResult>(value).getResultNumber()];
+    op = value.getDefiningOp();
+  }
+  return op;
+}
+
+std::string nameOf(const Conversion& conversion, const FunctionPlacements& placements) {
+  llvm::SmallSetVector<StringRef, 2> names;
+  for (OpOperand* use : conversion.uses) {
+    if (std::string name = returnedAs(*use); !name.empty())
+      return name;
+    if (ArrayAttr path = ir::getPath(use->getOwner()))
+      for (auto name : path.getAsValueRange<StringAttr>())
+        names.insert(name);
+  }
+  if (ir::StateOp state = stateOf(conversion.value, placements))
+    return state.getName().str();
+  if (!names.empty())
+    return llvm::join(names, ", ");
+  Operation* source = sourceOf(conversion.value);
+  std::string path = source ? ir::pathString(source) : std::string();
+  return path.empty() ? metricOf(conversion.value) : path;
+}
+
+RankedTensorType typeBefore(const Conversion& conversion, const FunctionPlacements& placements) {
+  return localType(placements.wholeType(conversion.value), placements[conversion.value],
+                   placements.mesh());
+}
+
+RankedTensorType typeAfter(const Conversion& conversion, const FunctionPlacements& placements) {
+  return localType(placements.wholeType(conversion.value), conversion.step.result,
+                   placements.mesh());
+}
+
+int64_t bytesOf(RankedTensorType type) {
+  return type.getNumElements() * type.getElementTypeBitWidth() / 8;
+}
+
+} // namespace titan
