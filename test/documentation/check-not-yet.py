@@ -24,6 +24,7 @@ IDLE = (*LATER, "precision.reduce_dtype=bf16", "mesh.strategy=fsdp", "mesh.outer
 REFUSED = (["titan-compile", "{model}", "--target=cuda"], ["titan-compile", "{model}", "--set", "mesh.axes={{ tensor = 2 }}"],
            *(["titan-compile", "{model}", "--set", "mesh.axes={{ shard = 2 }}", "--set", "batch.global=16", "--set", key] for key in LATER),
            ["titan-compile", "{model}", "--set", "mesh.axes={{ shard = 2 }}", "--set", "batch.global=16", "--set", "mesh.strategy=fsdp", "--set", "mesh.outer=zero1"],
+           ["titan-compile", "{model}", "--set", "mesh.axes={{ shard = 7 }}", "--set", "batch.global=56", "--set", "mesh.strategy=fsdp"],
            ["titan-compile", "{model}", "--set", "mesh.reduce=tree", "-o", "{scratch}/job"], ["titan-compile", "{model}", "--recipe", "{scratch}/ema.toml"],
            ["titan-compile", "nn:mlp"], ["titan-run", "--eager", "{model}", "--engine=kernels", "train"],
            ["titan-ckpt", "export", "{scratch}"], ["titan-compile", "{model}", "--set", "checkpoint.async=true"],
