@@ -17,8 +17,7 @@ std::optional<CutDimension> cutDimension(ArrayRef<int64_t> shape, int64_t ranks)
     return std::nullopt;
   std::optional<CutDimension> best;
   for (auto [dim, extent] : llvm::enumerate(shape)) {
-    const int64_t padding =
-        elements / extent * (llvm::divideCeil(extent, ranks) * ranks - extent);
+    const int64_t padding = elements / extent * (llvm::divideCeil(extent, ranks) * ranks - extent);
     if (!best || padding < best->padding)
       best = {static_cast<int64_t>(dim), padding};
     if (dim == 0 && padding <= elements / 16)

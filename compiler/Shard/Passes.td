@@ -186,10 +186,12 @@ def VerifyShard : TitanPass<"titan-shard-verify", "::mlir::ModuleOp"> {
       runtime/program/Placement.h. Nothing is local to a rank that the symbol does not say.
     - No value or argument is placed by an attribute any more.
     - The loops of `@step` are one chain, and run the microbatches of one data rank; so many rows have its inputs.
+    - As long as collectives are whole ops, what ranks hold behind their elements of a tensor that does not divide is read by nothing but elementwise ops,
+      which take padding to padding; where zeros were put before a sum over ranks, sums may read them. What is joined of parts is cut to its own extent first.
     - On more than one rank, as long as collectives are whole ops: no op takes the sum of what a rank has a term of, or the whole of what it has a part of,
       and none sums or gathers what all ranks have. No sum over ranks stands in the loop, as `mesh.sync = "deferred"` says.
 
-    Example: test/shard/verify-invalid.mlir.
+    Example: test/shard/verify-padding.mlir. More is in test/shard/verify-invalid.mlir.
   }];
 }
 

@@ -1,5 +1,6 @@
 #include "compiler/Shard/FunctionPlacements.h"
 #include "compiler/Shard/Passes.h"
+#include "compiler/Shard/VerifyPadding.h"
 #include "compiler/Support/LocalType.h"
 #include "compiler/Support/LoopChain.h"
 #include "compiler/Support/RecipeAttribute.h"
@@ -122,6 +123,8 @@ LogicalResult verifyFunction(func::FuncOp function, const Recipe& recipe) {
     return failure();
   if (!dist::meshOf(function))
     return success();
+  if (!hasHalves(function) && failed(verifyPadding(function)))
+    return failure();
   if (isStep && failed(verifyInputs(function, recipe.localMicrobatches())))
     return failure();
   // An iteration that stands outside of its loop says no longer what it adds up.
