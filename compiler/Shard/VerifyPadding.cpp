@@ -21,7 +21,7 @@ struct DimCut {
 /// What of a tensor a value is.
 struct Part {
   SmallVector<SmallVector<DimCut, 1>> cuts; ///< by dimension, the outermost first
-  bool isZero = false; ///< in its padding; a constant: everywhere
+  bool isZero = false;                      ///< in its padding; a constant: everywhere
   bool operator==(const Part&) const = default;
 
   bool pads(int64_t dim) const {
@@ -237,8 +237,9 @@ private:
     auto isZero = [&](Value operand) { return parts_[operand].isZero; };
     if (isa<ir::MulOp>(op))
       return llvm::any_of(op->getOperands(), isZero) &&
-             llvm::all_of(op->getOperands(),
-                          [&](Value operand) { return isZero(operand) || !parts_[operand].pads(); });
+             llvm::all_of(op->getOperands(), [&](Value operand) {
+               return isZero(operand) || !parts_[operand].pads();
+             });
     const bool passes = isa<ir::AddOp, ir::SubOp, ir::NegOp, ir::ConvertOp, ir::TransposeOp,
                             ir::BroadcastOp, ir::ReduceOp>(op);
     return passes && llvm::all_of(op->getOperands(), isZero);

@@ -1,0 +1,145 @@
+// Drawn models on drawn meshes, by drawn strategies: the program of a rank, run on all of them, is
+// the job. TITAN_TEST_SEED draws others, TITAN_TEST_CASE runs one of them alone.
+#include "compiler/Interpreter/Equivalence.h"
+#include "compiler/Interpreter/testing/ModuleFixture.h"
+#include "compiler/Pipeline/Pipeline.h"
+#include "compiler/Pipeline/Register.h"
+#include "compiler/Schedule/testing/GptModel.h"
+#include "compiler/Shard/testing/RandomModel.h"
+#include "compiler/Support/RecipeAttribute.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+using namespace mlir;
+using namespace titan;
+using namespace titan::interpreter;
+using titan::shard::testing::Draws;
+
+namespace {
+
+constexpr uint64_t defaultSeed = 20240611;
+constexpr int64_t cases = 200;
+
+uint64_t numberOf(const char* variable, uint64_t otherwise) {
+  const char* text = std::getenv(variable);
+  return text ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
+/// A model with a recipe, as keys of `--set`.
+struct Case {
+  std::string model, kind;
+  std::vector<std::string> keys;
+};
+
+constexpr std::pair<int64_t, int64_t> meshes[] = {{2, 1}, {1, 2}, {3, 1}, {1, 3}, {2, 2}, {1, 4},
+                                                  {2, 3}, {3, 2}, {1, 5}, {1, 7}, {2, 4}, {4, 2},
+                                                  {1, 8}, {8, 1}};
+
+std::string drawStrategy(Draws& draws, int64_t replicate, int64_t shard) {
+  constexpr const char* strategies[] = {"ddp"};
+  (void)replicate;
+  (void)shard;
+  return draws.oneOf(strategies);
+}
+
+std::vector<std::string> drawOptimizer(Draws& draws) {
+  std::vector<std::string> keys;
+  if (draws.chance(50))
+    keys = {"optimizer.kind=adamw",
+            fmt::format("optimizer.weight_decay={}", draws.chance(50) ? 0.1 : 0.0)};
+  else
+    keys = {"optimizer.kind=sgd",
+            fmt::format("optimizer.momentum={}", draws.chance(50) ? 0.9 : 0.0)};
+  keys.push_back(fmt::format("optimizer.clip_norm={}", draws.chance(50) ? 0.5 : 0.0));
+  return keys;
+}
+
+Case draw(Draws& draws) {
+  const auto [replicate, shard] = draws.oneOf(meshes);
+  const int64_t micro = draws.number(1, 2), local = draws.number(1, 4);
+  Case drawn;
+  drawn.keys = {fmt::format("mesh.axes={{ replicate = {}, shard = {} }}", replicate, shard),
+                fmt::format("mesh.strategy={}", drawStrategy(draws, replicate, shard)),
+                fmt::format("batch.micro={}", micro),
+                fmt::format("batch.global={}", micro * local * replicate * shard)};
+  for (std::string& key : drawOptimizer(draws))
+    drawn.keys.push_back(std::move(key));
+  // A transformer takes as long as twenty others.
+  if (draws.chance(15)) {
+    const int64_t heads = draws.number(1, 2);
+    drawn.kind = "gpt";
+    drawn.model = schedule::testing::gptModel({.layers = 1,
+                                               .batch = micro,
+                                               .positions = draws.number(2, 3),
+                                               .width = heads * draws.number(2, 3),
+                                               .heads = heads,
+                                               .vocabulary = draws.number(3, 11),
+                                               .isTied = draws.chance(60),
+                                               .dropout = draws.chance(30) ? 0.25 : 0});
+  } else {
+    drawn.kind = "mlp";
+    drawn.model = shard::testing::randomMlp(draws, micro);
+    if (draws.chance(20))
+      drawn.keys.emplace_back("model.frozen=[\"layers.0.*\"]");
+  }
+  return drawn;
+}
+
+class ShardingProperty : public titan::interpreter::testing::ModuleFixture {
+protected:
+  ShardingProperty() : ModuleFixture(registerAllDialects) {}
+
+  /// The module of `drawn` as *accumulate* leaves it; null where that fails.
+  OwningOpRef<ModuleOp> accumulated(const Case& drawn) {
+    OwningOpRef<ModuleOp> module = parse(drawn.model);
+    Recipe recipe;
+    for (const std::string& key : drawn.keys) {
+      const Status set = setKey(recipe, key);
+      EXPECT_TRUE(set.ok()) << set.error().message();
+    }
+    const Status valid = validate(recipe);
+    EXPECT_TRUE(valid.ok()) << valid.error().message();
+    setRecipe(*module, recipe);
+    return advance(std::move(module), Stage::Import, Stage::Accumulate);
+  }
+  OwningOpRef<ModuleOp> advance(OwningOpRef<ModuleOp> module, Stage from, Stage to) {
+    PassManager passes(&context);
+    addStages(passes, from, to);
+    message.clear();
+    if (failed(passes.run(*module)))
+      return {};
+    return module;
+  }
+
+  void check(const Case& drawn) {
+    OwningOpRef<ModuleOp> job = accumulated(drawn);
+    ASSERT_TRUE(job) << message;
+    OwningOpRef<ModuleOp> rank = advance(job->clone(), Stage::Accumulate, Stage::Shard);
+    ASSERT_TRUE(rank) << message;
+    EquivalenceOptions options;
+    options.tolerance = 1e-11;
+    options.newResults = true; // the metric that stops all ranks
+    EXPECT_TRUE(succeeded(checkEquivalent(*job, *rank, options))) << message;
+  }
+};
+
+TEST_F(ShardingProperty, DrawnProgramsOfRanksAreTheJob) {
+  const uint64_t seed = numberOf("TITAN_TEST_SEED", defaultSeed);
+  const auto alone = static_cast<int64_t>(numberOf("TITAN_TEST_CASE", cases));
+  fmt::print("seed {} (TITAN_TEST_SEED)\n", seed);
+  for (int64_t i = 0; i < cases && !HasFailure(); ++i) {
+    if (alone < cases && i != alone)
+      continue;
+    Draws draws(seed + static_cast<uint64_t>(i));
+    const Case drawn = draw(draws);
+    SCOPED_TRACE(fmt::format("TITAN_TEST_SEED={} TITAN_TEST_CASE={}: {}, {}\n{}", seed, i, drawn.kind,
+                             fmt::join(drawn.keys, ", "), drawn.model));
+    check(drawn);
+  }
+}
+
+} // namespace
