@@ -10,9 +10,9 @@
 #include "compiler/Pipeline/Pipeline.h"
 #include "compiler/Pipeline/Register.h"
 #include "dialects/Titan/Titan.h"
+#include "mlir/Pass/PassManager.h"
 #include "runtime/device/testing/RunRanks.h"
 #include "runtime/program/Ledger.h"
-#include "mlir/Pass/PassManager.h"
 
 #include <gtest/gtest.h>
 
@@ -89,8 +89,8 @@ protected:
       arguments.push_back(argumentsOf(step, rank));
     std::vector<Tensors> expected(arguments.size());
     ASSERT_TRUE(succeeded(interpreter::runRanks(ranks, [&](interpreter::Rank& rank) {
-      FailureOr<Tensors> results = interpreter::run(step, arguments[rank.number()],
-                                                    interpreter::Engine::F32, &rank);
+      FailureOr<Tensors> results =
+          interpreter::run(step, arguments[rank.number()], interpreter::Engine::F32, &rank);
       if (succeeded(results))
         expected[rank.number()] = *results;
       return LogicalResult(results);
@@ -116,9 +116,8 @@ protected:
   }
 
   int64_t copies() const {
-    return llvm::count_if(program.findFunction("step")->commands, [](const Command& command) {
-      return command.kind == CommandKind::Copy;
-    });
+    return llvm::count_if(program.findFunction("step")->commands,
+                          [](const Command& command) { return command.kind == CommandKind::Copy; });
   }
 
   Program program;
@@ -135,8 +134,7 @@ private:
     return 0;
   }
 
-  void runCompiled(const CompiledModule& compiled, func::FuncOp step,
-                   ArrayRef<Tensors> expected) {
+  void runCompiled(const CompiledModule& compiled, func::FuncOp step, ArrayRef<Tensors> expected) {
     Result<codegen::testing::LoadedCode> code = codegen::testing::LoadedCode::load(compiled.code);
     ASSERT_TRUE(code.ok()) << code.error().message();
     std::vector<KernelFunction> kernels;
@@ -154,8 +152,9 @@ private:
           if (part.offset == constant.payloadOffset)
             arena.replace(constant.offset, part.bytes.size(), part.bytes);
       for (auto [i, tensor] : llvm::enumerate(mine))
-        store(tensor, arena.data() + offsetOf(step.getArgAttr(i, ir::tag::state),
-                                              step.getArgAttrOfType<StringAttr>(i, ir::tag::input)));
+        store(tensor,
+              arena.data() + offsetOf(step.getArgAttr(i, ir::tag::state),
+                                      step.getArgAttrOfType<StringAttr>(i, ir::tag::input)));
     }
     const auto number = program.findFunction("step") - program.functions.data();
     Result<std::vector<testing::RankRun>> found =
@@ -164,9 +163,8 @@ private:
     runs = found.take();
     for (size_t rank = 0; rank < runs.size(); ++rank)
       for (auto [i, tensor] : llvm::enumerate(expected[rank])) {
-        const int64_t offset =
-            offsetOf(step.getResultAttr(i, ir::tag::state),
-                     step.getResultAttrOfType<StringAttr>(i, ir::tag::output));
+        const int64_t offset = offsetOf(step.getResultAttr(i, ir::tag::state),
+                                        step.getResultAttrOfType<StringAttr>(i, ir::tag::output));
         const Tensor mine = load(tensor.type(), runs[rank].arena.data() + offset);
         EXPECT_EQ(interpreter::describeDifference(tensor, mine, 0), "")
             << "rank " << rank << ", result " << i;
@@ -244,10 +242,11 @@ TEST_F(CompiledRanks, DeferredSumsOfShards) {
 )";
   for (int64_t count : {1, 3}) {
     SCOPED_TRACE(count);
-    expectEqualRuns("\"replicate\" = 2, \"shard\" = 2", 4 * count,
-                    cutStates + replaceAll(replaceAll(step, "BODY", gatheringBody), "K",
-                                           std::to_string(count)) +
-                        cutUpdate);
+    expectEqualRuns(
+        "\"replicate\" = 2, \"shard\" = 2", 4 * count,
+        cutStates +
+            replaceAll(replaceAll(step, "BODY", gatheringBody), "K", std::to_string(count)) +
+            cutUpdate);
     EXPECT_EQ(copies(), 2); // each state once a step, to where the others read
     for (const LedgerRow& row : ledgerOf(program))
       EXPECT_EQ(row.count, row.kind == CollectiveKind::AllGather ? count : 1);
@@ -333,6 +332,52 @@ TEST_F(CompiledRanks, BucketsOfSeveralTypes) {
         : tensor<4x3x2xf32>, tensor<5x4xbf16> to tensor<1x3x2xf32>, tensor<5x1xbf16>
     return %a, %b, %c, %d, %e : tensor<4x6x2xf32>, tensor<5x8xbf16>, tensor<8xi64>, tensor<1x3x2xf32>, tensor<5x1xbf16>
   })");
+}
+
+/// Rows or columns that do not divide: terms are padded with zeros, what is gathered is cut, and what
+/// states hold as padding reaches nothing.
+class PaddedRanks : public CompiledRanks {
+protected:
+  Tensors argumentsOf(func::FuncOp step, int64_t rank) override {
+    Tensors tensors = CompiledRanks::argumentsOf(step, rank);
+    const int64_t shard = rank % 2;
+    if (shard == 1)
+      for (int64_t i = 0; i < 4; ++i) // the last row of @w, the last column of @v
+        tensors[0].mutableFloats()[2 * 4 + i] = tensors[1].mutableFloats()[3 * i + 2] = NAN;
+    return tensors;
+  }
+};
+
+TEST_F(PaddedRanks, PaddingReachesNothing) {
+  expectEqualRuns("\"replicate\" = 1, \"shard\" = 2", 4, R"(
+  titan.state @w : tensor<5x4xf32> {kind = #titan<kind param>, trainable, placement = #titan.placement<["shard" = shard(0)]>, init = #titan.init_rule<"constant", 0.0 : f64, 0.0 : f64>}
+  titan.state @v : tensor<4x5xf32> {kind = #titan<kind param>, trainable, placement = #titan.placement<["shard" = shard(1)]>, init = #titan.init_rule<"constant", 0.0 : f64, 0.0 : f64>}
+  func.func @step(%w: tensor<3x4xf32> {titan.state = @w}, %v: tensor<4x3xf32> {titan.state = @v}, %x: tensor<2x3x4xf32> {titan.input = "x"})
+      -> (tensor<3x4xf32> {titan.state = @w}, tensor<4x3xf32> {titan.state = @v}, tensor<5x4xf32> {titan.output = "y"}, tensor<4x5xf32> {titan.output = "z"}) {
+    %zw = titan.constant dense<0.0> : tensor<5x4xf32>
+    %zv = titan.constant dense<0.0> : tensor<4x5xf32>
+    %s:2 = accum.loop %i in 2 running slices(%xi = %x : tensor<2x3x4xf32>) accumulators(%a = %zw : tensor<5x4xf32>, %b = %zv : tensor<4x5xf32>) -> (tensor<5x4xf32>, tensor<4x5xf32>) {
+      %pw = dist.all_gather %w axes ["shard"] dims [0] : tensor<3x4xf32> to tensor<6x4xf32>
+      %fw = titan.slice %pw offsets [0, 0] strides [1, 1] : tensor<6x4xf32> to tensor<5x4xf32>
+      %pv = dist.all_gather %v axes ["shard"] dims [1] : tensor<4x3xf32> to tensor<4x6xf32>
+      %fv = titan.slice %pv offsets [0, 0] strides [1, 1] : tensor<4x6xf32> to tensor<4x5xf32>
+      %h = titan.contract %xi, %fw batch [] x [] contracting [1] x [1] : (tensor<3x4xf32>, tensor<5x4xf32>) -> tensor<3x5xf32>
+      %u = titan.contract %xi, %fv batch [] x [] contracting [1] x [0] : (tensor<3x4xf32>, tensor<4x5xf32>) -> tensor<3x5xf32>
+      %dw = titan.contract %u, %xi batch [] x [] contracting [0] x [0] {phase = #titan<phase backward>} : (tensor<3x5xf32>, tensor<3x4xf32>) -> tensor<5x4xf32>
+      %dv = titan.contract %xi, %h batch [] x [] contracting [0] x [0] {phase = #titan<phase backward>} : (tensor<3x4xf32>, tensor<3x5xf32>) -> tensor<4x5xf32>
+      %na = titan.add %a, %dw {phase = #titan<phase backward>} : tensor<5x4xf32>
+      %nb = titan.add %b, %dv {phase = #titan<phase backward>} : tensor<4x5xf32>
+      accum.yield %na, %nb : tensor<5x4xf32>, tensor<4x5xf32>
+    }
+    %aw = titan.pad %s#0 low [0, 0] interior [0, 0] {phase = #titan<phase backward>, value = 0.0 : f64} : tensor<5x4xf32> to tensor<6x4xf32>
+    %av = titan.pad %s#1 low [0, 0] interior [0, 0] {phase = #titan<phase backward>, value = 0.0 : f64} : tensor<4x5xf32> to tensor<4x6xf32>
+    %gw, %gv = dist.reduce_scatter sum %aw, %av axes ["shard"] dims [0, 1] order rank {phase = #titan<phase backward>}
+        : tensor<6x4xf32>, tensor<4x6xf32> to tensor<3x4xf32>, tensor<4x3xf32>
+    %w1 = titan.sub %w, %gw {phase = #titan<phase update>} : tensor<3x4xf32>
+    %v1 = titan.sub %v, %gv {phase = #titan<phase update>} : tensor<4x3xf32>
+    return %w1, %v1, %s#0, %s#1 : tensor<3x4xf32>, tensor<4x3xf32>, tensor<5x4xf32>, tensor<4x5xf32>
+  })");
+  EXPECT_EQ(copies(), 2); // the states; padded terms are written where others read them
 }
 
 } // namespace

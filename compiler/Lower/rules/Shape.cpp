@@ -1,5 +1,6 @@
 // Lowering of the ops that only move elements: they become maps.
 #include "compiler/Lower/Rules.h"
+#include "dialects/Dist/Dist.h"
 
 using namespace mlir;
 
@@ -25,6 +26,12 @@ struct Rules {
   }
 
   static LogicalResult lower(ir::SliceOp op, LoweringBuilder& l) {
+    if (op.getOperand().getDefiningOp<dist::WaitOp>() && cutsOutermost(op)) {
+      Value first = arith::ConstantIndexOp::create(l.builder, l.loc, op.getOffsets()[0]);
+      l.replace(kernel::RowsOp::create(l.builder, l.loc, op.getType(), op.getOperand(), first)
+                    .getResult());
+      return success();
+    }
     SmallVector<AffineExpr> results;
     for (auto [d, pair] : llvm::enumerate(llvm::zip_equal(op.getOffsets(), op.getStrides())))
       results.push_back(l.dim(d) * std::get<1>(pair) + std::get<0>(pair));
@@ -32,18 +39,21 @@ struct Rules {
     return success();
   }
 
-  /// The value everywhere, then the operand over it.
+  /// The value everywhere, then the operand over it. What other ranks read is written once: the
+  /// value goes behind the operand only.
   static LogicalResult lower(ir::PadOp op, LoweringBuilder& l) {
     RankedTensorType type = op.getType();
-    Type element = type.getElementType();
-    Value filled = l.elementwise(type, {}, [&](Body& b, ValueRange) -> Value {
-      double value = op.getValue().convertToDouble();
-      if (isa<FloatType>(element))
-        return b.constant(Body::computeType(element), value);
-      return b.integer(b.builder.getIntegerType(element.getIntOrFloatBitWidth()),
-                       static_cast<int64_t>(value));
-    });
     auto shape = tensorType(op.getOperand()).getShape();
+    std::optional<int64_t> end = isSent(op) ? endPadded(op) : std::nullopt;
+    SmallVector<int64_t> space(type.getShape());
+    SmallVector<AffineExpr> places;
+    for (int64_t d = 0; d < type.getRank(); ++d)
+      places.push_back(d == end ? l.dim(d) + shape[d] : l.dim(d));
+    if (end)
+      space[*end] -= shape[*end];
+    Value filled =
+        l.fused(space, {}, LoweringBuilder::Write{type, l.map(space.size(), places)},
+                [&](Body& b, ValueRange) { return SmallVector<Value>{paddingOf(op, b)}; })[0];
     SmallVector<AffineExpr> results;
     for (auto [d, pair] : llvm::enumerate(llvm::zip_equal(op.getLow(), op.getInterior())))
       results.push_back(l.dim(d) * (1 + std::get<1>(pair)) + std::get<0>(pair));
@@ -52,6 +62,43 @@ struct Rules {
                       LoweringBuilder::Write{type, l.map(shape.size(), results), filled},
                       [](Body&, ValueRange values) { return SmallVector<Value>(values); }));
     return success();
+  }
+
+  static Value paddingOf(ir::PadOp op, Body& b) {
+    Type element = op.getType().getElementType();
+    double value = op.getValue().convertToDouble();
+    if (isa<FloatType>(element))
+      return b.constant(Body::computeType(element), value);
+    return b.integer(b.builder.getIntegerType(element.getIntOrFloatBitWidth()),
+                     static_cast<int64_t>(value));
+  }
+
+  /// Is it a source of a collective?
+  static bool isSent(ir::PadOp op) {
+    return llvm::any_of(op->getUsers(), llvm::IsaPred<dist::StartOp>);
+  }
+
+  /// The dimension behind whose end alone there is padding.
+  static std::optional<int64_t> endPadded(ir::PadOp op) {
+    auto isZero = [](int64_t x) { return x == 0; };
+    if (!llvm::all_of(op.getLow(), isZero) || !llvm::all_of(op.getInterior(), isZero))
+      return std::nullopt;
+    std::optional<int64_t> end;
+    auto inner = tensorType(op.getOperand()).getShape();
+    for (auto [d, extents] : llvm::enumerate(llvm::zip_equal(inner, op.getType().getShape())))
+      if (std::get<0>(extents) != std::get<1>(extents)) {
+        if (end)
+          return std::nullopt;
+        end = static_cast<int64_t>(d);
+      }
+    return end;
+  }
+
+  /// Does it take neighbours along the outermost dimension, and all of the others?
+  static bool cutsOutermost(ir::SliceOp op) {
+    return op.getType().getRank() > 0 && op.getStrides()[0] == 1 &&
+           op.getType().getShape().drop_front() ==
+               tensorType(op.getOperand()).getShape().drop_front();
   }
 
   /// One kernel a piece, each into what the pieces before it have written.

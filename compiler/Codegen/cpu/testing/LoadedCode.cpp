@@ -9,9 +9,7 @@ namespace titan::codegen::testing {
 
 namespace {
 
-Error errorOf(llvm::Error error) {
-  return Error::internal("{}", llvm::toString(std::move(error)));
-}
+Error errorOf(llvm::Error error) { return Error::internal("{}", llvm::toString(std::move(error))); }
 
 } // namespace
 
