@@ -19,6 +19,7 @@ public:
 
   void run() {
     hoistGradients();
+    hoistSums();
     hoistNorms();
     sinkCheapProducers();
   }
@@ -56,6 +57,12 @@ private:
     lastBehind[after] = op;
   }
 
+  /// Is `op` a cast or a sum of gradients, or what pads one for its sum over ranks?
+  static bool followsGradient(Operation* op) {
+    return schedule::isPointwise(op) ||
+           (isa<ir::PadOp>(op) && llvm::all_of(op->getUsers(), isCollective));
+  }
+
   /// Is what `op` makes read only after the backward pass: by the update, or as what the block
   /// yields?
   bool isGradient(Operation* op) {
@@ -67,7 +74,7 @@ private:
       // A sum or cast of it is the same gradient; other ranks get it when all is done.
       return user->hasTrait<OpTrait::IsTerminator>() || isCollective(user) ||
              ir::getPhase(user) == ir::Phase::Update ||
-             (gradients.contains(user) && schedule::isPointwise(user));
+             (gradients.contains(user) && followsGradient(user));
     };
     return llvm::all_of(op->getUsers(), isLate);
   }
@@ -87,9 +94,26 @@ private:
     for (Operation* op : llvm::reverse(ordered)) {
       Operation* anchor = lastOperand(op);
       bool isProduct = isa<ir::AccumulatingOpInterface>(op);
-      if (anchor && (isProduct || (schedule::isPointwise(op) && moved.contains(anchor)))) {
+      if (anchor && (isProduct || (followsGradient(op) && moved.contains(anchor)))) {
         placeBehind(op, anchor);
         moved.insert(op);
+      }
+    }
+  }
+
+  /// A gradient of which each rank keeps a part is summed as soon as it exists, each by itself: then
+  /// the whole can go. What adds the part to an accumulator follows.
+  void hoistSums() {
+    for (auto bucket : llvm::make_early_inc_range(block.getOps<dist::ReduceScatterOp>())) {
+      if (ir::getPhase(bucket) != ir::Phase::Backward)
+        continue;
+      for (dist::ReduceScatterOp sum : separate(bucket)) {
+        if (Operation* gradient = lastOperand(sum))
+          placeBehind(sum, gradient);
+        for (Operation* user : llvm::to_vector(sum->getUsers()))
+          if (user->getBlock() == &block && schedule::isPointwise(user) &&
+              ir::getPhase(user) == ir::Phase::Backward && lastOperand(user) == sum)
+            placeBehind(user, sum);
       }
     }
   }

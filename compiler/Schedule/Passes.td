@@ -30,6 +30,7 @@ def OrderOps : TitanPass<"titan-schedule-order-ops", "::mlir::ModuleOp"> {
   let facts = [IsOptional];
   let description = [{
     - A gradient that only the update reads (or the loop yields) is computed as soon as its factors exist: what is needed for it can go.
+    - A gradient of which each rank keeps a part (`dist.reduce_scatter`) is summed as soon as it exists, each by itself: the whole can go then.
     - The sum of squares of a large gradient, for the norm, is taken right behind the gradient, while it is in the cache. These ops become ops of the
       backward pass; they read no state.
     - A cast or broadcast of a value that lives anyway (a parameter) stands before its first reader.

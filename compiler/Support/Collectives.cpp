@@ -72,6 +72,27 @@ void splitCollectives(Operation* root) {
   llvm::for_each(collectives, splitCollective);
 }
 
+SmallVector<dist::ReduceScatterOp> separate(dist::ReduceScatterOp bucket) {
+  if (bucket.getNumResults() == 1)
+    return {bucket};
+  OpBuilder builder(bucket);
+  const bool hasNames =
+      bucket.getPathAttr() && bucket.getPathAttr().size() == bucket.getNumResults();
+  SmallVector<dist::ReduceScatterOp> singles;
+  for (auto [i, operand, result, dim] :
+       llvm::enumerate(bucket.getOperands(), bucket.getResults(), bucket.getDims())) {
+    ArrayAttr path =
+        hasNames ? builder.getArrayAttr(bucket.getPathAttr()[i]) : bucket.getPathAttr();
+    singles.push_back(dist::ReduceScatterOp::create(
+        builder, bucket.getLoc(), TypeRange(result.getType()), ValueRange(operand),
+        builder.getDenseI64ArrayAttr(dim), bucket.getOrderAttr(), bucket.getAxesAttr(), path,
+        bucket.getPhaseAttr()));
+    result.replaceAllUsesWith(singles.back().getResult(0));
+  }
+  bucket.erase();
+  return singles;
+}
+
 bool isCollectiveBetween(Operation* first, Operation* second) {
   if (!dist::meshOf(first)) // one rank
     return false;

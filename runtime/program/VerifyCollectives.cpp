@@ -139,6 +139,9 @@ Status CollectiveChecker::checkOperands(const Command& command, const Open& open
     const Extent& in = open.ins[i];
     if (in.low < program_.stagingOffset || in.high > program_.stagingOffset + program_.stagingBytes)
       return Error::badInput("source {} lies outside of staging", i);
+    // A peer finds it by its own offset.
+    if (!in.address.terms.empty() && in.address.terms.back().variable >= maxRepeatDepth)
+      return Error::badInput("source {} lies elsewhere on other ranks", i);
   }
   for (size_t j = 0; j < pieces; ++j) {
     const Extent& out = open.outs[j];

@@ -82,6 +82,12 @@ TEST(VerifyCollectives, SourcesLieInStaging) {
             inCommand(4) + "source 1 lies outside of staging");
 }
 
+TEST(VerifyCollectives, SourcesHaveOnePlaceOnAllRanks) {
+  EXPECT_EQ(errorAfterCommands(
+                [](auto& c) { c[4].operands[1].address.terms = {{Affine::meshVariable(0), 64}}; }),
+            inCommand(4) + "source 1 lies elsewhere on other ranks");
+}
+
 TEST(VerifyCollectives, OperandsAreSourcesThenResultsOfTheBytesThatThePiecesSay) {
   EXPECT_EQ(errorAfterCommands([](auto& c) { c[4].operands[0].bytes = 404; }),
             inCommand(4) + "operand 0 is no source of 400 bytes");
