@@ -14,6 +14,18 @@ Json nameJson(const LedgerRow& row) {
           {"axes", row.axes},         {"dtype", row.dtype},         {"source", row.source}};
 }
 
+/// A row of text: of a column `last`, and of one collective.
+std::string heading(const char* last) {
+  return fmt::format("  {:<10}{:<10}{:<16}{:<20}{:<10}{:>8}{:>16}{:>16}  {}\n", "function", "phase",
+                     "kind", "axes", "dtype", "count", "payload", last, "source");
+}
+std::string line(const LedgerRow& row, int64_t count, int64_t payload, int64_t last) {
+  return fmt::format("  {:<10}{:<10}{:<16}{:<20}{:<10}{:>8}{:>16}{:>16}  {}\n", row.function,
+                     nameOf(row.phase), toString(row.kind),
+                     fmt::format("{}", fmt::join(row.axes, ", ")), row.dtype, count, payload, last,
+                     row.source);
+}
+
 /// A whole number, unless the steps differed.
 Json perStep(int64_t total, int64_t steps) {
   if (total % steps == 0)
@@ -37,15 +49,21 @@ Json ledgerJson(const std::vector<LedgerRow>& rows) {
 std::string ledgerText(const std::vector<LedgerRow>& rows, std::span<const MeshAxis> mesh) {
   if (rows.empty())
     return fmt::format("communication: none, {}\n", describeRanks(mesh));
-  std::string text = fmt::format(
-      "communication of one of {}, bytes\n  {:<10}{:<10}{:<16}{:<20}{:<10}{:>8}{:>16}{:>16}  {}\n",
-      describeRanks(mesh), "function", "phase", "kind", "axes", "dtype", "count", "payload", "wire",
-      "source");
+  std::string text =
+      fmt::format("communication of one of {}, bytes\n", describeRanks(mesh)) + heading("wire");
   for (const LedgerRow& row : rows)
-    text += fmt::format("  {:<10}{:<10}{:<16}{:<20}{:<10}{:>8}{:>16}{:>16}  {}\n", row.function,
-                        nameOf(row.phase), toString(row.kind),
-                        fmt::format("{}", fmt::join(row.axes, ", ")), row.dtype, row.count,
-                        row.payload, row.wire, row.source);
+    text += line(row, row.count, row.payload, row.wire);
+  return text;
+}
+
+std::string countedText(const std::vector<LedgerRow>& rows, std::span<const Traffic> counted,
+                        int64_t steps, std::span<const MeshAxis> mesh) {
+  std::string text =
+      fmt::format("communication of one of {}, counted, bytes a step\n", describeRanks(mesh)) +
+      heading("moved");
+  for (const LedgerRow& row : rows)
+    if (const Traffic& traffic = counted[row.collective]; row.function == "step")
+      text += line(row, traffic.executions / steps, traffic.payload / steps, traffic.moved / steps);
   return text;
 }
 

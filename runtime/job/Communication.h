@@ -15,6 +15,11 @@ nlohmann::ordered_json ledgerJson(const std::vector<LedgerRow>& rows);
 /// is nothing.
 std::string ledgerText(const std::vector<LedgerRow>& rows, std::span<const MeshAxis> mesh);
 
+/// The rows of `step` as lines, with what was counted on this rank in a step: `moved` is what came
+/// from others. `counted` as of countedJson().
+std::string countedText(const std::vector<LedgerRow>& rows, std::span<const Traffic> counted,
+                        int64_t steps, std::span<const MeshAxis> mesh);
+
 /// The rows of `step`, with what was counted in place of what is planned: { ..., count, payload,
 /// moved } of one of `steps` steps on this rank, and `moved_all`, on all ranks together. `counted`
 /// and `movedByAll` have one entry a collective of the program.

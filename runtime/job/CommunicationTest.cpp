@@ -76,8 +76,17 @@ TEST(CommunicationTest, ProfileCountsPerStep) {
             R"("dtype":"F32","source":"fc.weight","count":3,"payload":120,"moved":120,)"
             R"("moved_all":240})");
   EXPECT_EQ(rows[1]["moved"], 12.5) << "what differs from step to step is no whole number";
+  const std::string text = profileText(m, p);
+  EXPECT_NE(text.find("communication of one of 2 ranks (replicate 2), counted, bytes a step\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("  step      backward  all_reduce      replicate           F32              "
+                      "3             120             120  fc.weight\n"),
+            std::string::npos)
+      << text;
   p.collectives.clear();
   EXPECT_FALSE(profileJson(m, p).contains("communication"));
+  EXPECT_EQ(profileText(m, p).find("communication"), std::string::npos);
 }
 
 } // namespace

@@ -133,6 +133,10 @@ std::string profileText(const Measurement& m, const Program& program) {
                         100 * leastOf(m, row) / seconds, limitOf(m, row), shortLabel(row.label));
   }
 
+  if (!program.collectives.empty())
+    text += "\n" +
+            countedText(ledgerOf(program), m.traffic, std::max<int64_t>(m.steps, 1), program.mesh);
+
   text += "\nlimits measured in this run:";
   if (m.limits.productFlops > 0)
     text += fmt::format(" products {:.1f} GFLOP/s,", m.limits.productFlops * 1e-9);

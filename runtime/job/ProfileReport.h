@@ -46,6 +46,7 @@ std::vector<ProfileShare> shareByGroup(const Measurement& measurement);
 std::vector<ProfileShare> shareByModule(const Measurement& measurement);
 StepBound boundOf(const Measurement& measurement, const Program& program);
 
+/// Where the program has collectives, with countedText().
 std::string profileText(const Measurement& measurement, const Program& program);
 /// Where the program has collectives, `communication` is countedJson().
 nlohmann::ordered_json profileJson(const Measurement& measurement, const Program& program);
