@@ -270,6 +270,34 @@ def several(part, width, model):
     return module
 
 
+def arithmetic(part, width, model):
+    """Two parameters, or numbers of the program, as operands of one op. They start equal, or drawn."""
+    shape = (width,) if part["wide"] else ()
+    a = torch.randn(shape) * 0.2 + 0.9 if part["drawn"] else torch.full(shape, 0.5)
+    b = torch.randn(shape) * 0.2 + 0.9 if part["drawn"] else a.clone()
+    module = Function({
+        "alpha": lambda m, x: torch.sub(torch.add(x, m.a, alpha=0.5), m.b, alpha=2),
+        "from_one": lambda m, x: (1 - m.a) * x + (0.5 - m.b),
+        "products": lambda m, x: x * (m.a * m.b),
+        "quotient": lambda m, x: torch.tanh(x / m.a) / m.b,
+        "power": lambda m, x: (x.abs() + 0.5) ** m.a * m.b,
+        "squares": lambda m, x: x * m.a ** 2 + 2 * m.b,
+        "lerp": lambda m, x: torch.lerp(x, m.a.expand_as(x), m.b),
+        "addcmul": lambda m, x: torch.addcmul(m.a, x, m.b, value=0.5),
+        "where": lambda m, x: x + torch.where(x > 0, m.a, m.b),
+        "selected": lambda m, x: torch.where(x > 0, x * m.a, m.b),
+        "bounds": lambda m, x: torch.maximum(torch.minimum(x, m.a), -m.b),
+        "clamp": lambda m, x: torch.clamp(x, max=m.a) + 0.5 * m.b,
+        "numbers": lambda m, x: (x + 0.5) * m.a + 0.5 * m.b,
+        "residual": lambda m, x: m.a * x + m.b * torch.tanh(x),
+        "addmm": lambda m, x: torch.addmm(m.a.expand(width), x.reshape(-1, width), m.w, beta=0.5, alpha=2).reshape(x.shape) * m.b,
+    }[part["form"]])
+    module.a, module.b = nn.Parameter(a), nn.Parameter(b)
+    if part["form"] == "addmm":
+        module.w = nn.Parameter(torch.randn(width, width) * 0.4)
+    return module
+
+
 def copied(part, width, model):
     of = model.made[part["of"]]
     computed = of is not None and any(hasattr(module, "weight_g") for module in of.modules())  # which PyTorch does not copy
@@ -302,6 +330,9 @@ LAYERS = {
     "parametrized": (parametrized, {"form": ["weight_norm", "old_weight_norm", "spectral", "symmetric", "low_rank"]}),
     "lora": (lora, {"layers": [False, True]}),
     "joined": (joined, {"first": [True, False]}),
+    "arithmetic": (arithmetic, {"form": ["alpha", "from_one", "products", "quotient", "power", "squares", "lerp", "addcmul", "where", "selected",
+                                         "bounds", "clamp", "numbers", "residual", "addmm"],
+                                "wide": [True, False], "drawn": [False, False, True]}),
     "gate": (lambda part, width, model: Function(lambda m, x: torch.sigmoid(m.a(x)) * m.b(x), a=nn.Linear(width, width),
                                                  b=nn.Linear(width, width)), {}),
 }

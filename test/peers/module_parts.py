@@ -92,6 +92,7 @@ def data_of(spec, samples, dtype):
     data = {"x": draw.standard_normal((samples, *rows, spec["width"])).astype(dtype)}
     targets = draw.standard_normal((samples, *rows, spec["outputs"])).astype(dtype)
     ids = draw.integers(0, IDS, (samples, length))
+    ids[0, 0] = 0  # the padding row: the first step, which judges what is trained, has it
     links = ((draw.random((samples, length, length)) < 0.5) | np.eye(length, dtype=bool)).astype(dtype)
     if spec.get("embedded"):
         data["x"], targets = ids, np.roll(ids, -1, axis=1)

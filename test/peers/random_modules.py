@@ -3,7 +3,7 @@ ways, trained five steps beside PyTorch. Names, shapes, ties, losses and each we
 must say what differs (test/training/account.py): a silent difference fails. A failing model is made smaller, and printed.
 
 Each model takes the seven ways of test/training/export_model.py and --drawn others of module_ways.py: opsets 13 to 25, f32 and f64, folded or not,
-with names for batch and length, with external data. 200 models take twenty minutes of two cores.
+with names for batch and length, with external data. 200 models take ten minutes of two cores.
 
     test/peers/run-with-peers test/peers/random_modules.py --tools build/dev/bin [--count 12] [--seed 7] [--way legacy-eval] [--reduce 0]
     test/peers/run-with-peers test/peers/random_modules.py --tools build/dev/bin --spec '{"seed": ...}' --way 'legacy eval folded 16 static f64'
@@ -12,6 +12,8 @@ import argparse
 import collections
 import concurrent.futures
 import contextlib
+import functools
+import gc
 import json
 import logging
 import os
@@ -68,6 +70,15 @@ def quiet():
         os.close(nowhere)
 
 
+def keep_what_exports_share():
+    """torch.onnx makes its table of operators anew for each export, which takes as long as a small model does. Nothing here changes it."""
+    with contextlib.suppress(ImportError, AttributeError):  # private, and of some versions
+        from torch.onnx._internal.exporter._registration import ONNXRegistry
+        ONNXRegistry.from_torchlib = classmethod(functools.cache(ONNXRegistry.from_torchlib.__func__))
+    gc.freeze()  # what is loaded stays
+    gc.set_threshold(50_000, 20, 20)
+
+
 def state_of(model):
     return {name: tensor.detach().clone().numpy() for name, tensor in model.state_dict().items()}
 
@@ -107,17 +118,18 @@ def read_export(path):
     return Export(floats, re.findall(r"target='([^']*)'", text))
 
 
-def check_way(tools, spec, way, sources, scratch):
+def check_way(tools, spec, way, sources, scratch, cache):
     """`sources`: Source by type of floats, filled."""
     inputs = inputs_of(spec)
     options, dtype = options_of(way, spec, inputs)
     if any(part.get("form") == "spectral" for part in spec["parts"]):
         options = options | dict(training=False)  # a power iteration in each forward is another model
     recipe = recipe_of(spec, "length" in way.split() and spec["sequence"])
-    return check_module(tools, lambda: model_of(spec), data_of(spec, ROWS * STEPS, DTYPES[dtype]), inputs, recipe, options, dtype, sources, scratch)
+    return check_module(tools, lambda: model_of(spec), data_of(spec, ROWS * STEPS, DTYPES[dtype]), inputs, recipe, options, dtype, sources, scratch,
+                        cache)
 
 
-def check_module(tools, make, data, inputs, recipe, options, dtype, sources, scratch):
+def check_module(tools, make, data, inputs, recipe, options, dtype, sources, scratch, cache=None):
     """The module that `make` returns, always with the same weights, called with the arrays `inputs` of `data`."""
     scratch.mkdir(parents=True, exist_ok=True)
     np.savez(scratch / "data.npz", **data)
@@ -135,13 +147,13 @@ def check_module(tools, make, data, inputs, recipe, options, dtype, sources, scr
     if sources[dtype] is None:
         return Verdict("diverges")
     return judged_run(tools, scratch / "model.onnx", scratch / "train.toml", scratch / "data.npz", read_export(scratch / "model.onnx"),
-                      sources[dtype], scratch)
+                      sources[dtype], scratch, cache)
 
 
-def check(tools, spec, way, sources=None, scratch=None):
+def check(tools, spec, way, sources=None, scratch=None, cache=None):
     with tempfile.TemporaryDirectory() as temporary:
         try:
-            return check_way(tools, spec, way, {} if sources is None else sources, scratch or Path(temporary))
+            return check_way(tools, spec, way, {} if sources is None else sources, scratch or Path(temporary), cache)
         except (subprocess.TimeoutExpired, titan_job.Failure, json.JSONDecodeError, KeyError) as error:
             return Verdict("wrong", [f"{type(error).__name__} {error}"])
 
@@ -157,10 +169,16 @@ def reduced(tools, spec, way):
 
 def work(arguments):
     tools, spec, ways = arguments
+    sources = {}
+    with tempfile.TemporaryDirectory() as cache:  # the ways of one model have most kernels in common
+        return spec, [(way, check(tools, spec, way, sources, cache=cache)) for way in ways]
+
+
+def start():
+    """Of each process."""
     torch.set_num_threads(1)
     logging.disable(logging.WARNING)
-    sources = {}
-    return spec, [(way, check(tools, spec, way, sources)) for way in ways]
+    keep_what_exports_share()
 
 
 def drawn_models(arguments):
@@ -198,8 +216,7 @@ def main():
     arguments = parser.parse_args()
     if unknown := [way for way in arguments.way or [] if not is_way(way)]:
         parser.error(f"no way: {unknown}")
-    torch.set_num_threads(1)
-    logging.disable(logging.WARNING)
+    start()
     if arguments.seed is None:
         arguments.seed = int(time.time()) % 10**8
     began, counts, causes = time.monotonic(), collections.Counter(), collections.Counter()
@@ -208,7 +225,7 @@ def main():
     else:
         models = list(drawn_models(arguments))
         print(f"--seed {arguments.seed} --count {arguments.count}", flush=True)
-    with concurrent.futures.ProcessPoolExecutor(arguments.jobs) as pool:
+    with concurrent.futures.ProcessPoolExecutor(arguments.jobs, initializer=start) as pool:
         if arguments.keep:
             results = [(spec, [(way, check(arguments.tools, spec, way, None, arguments.keep / way.replace(" ", "-"))) for way in ways])
                        for spec, ways in models]

@@ -7,7 +7,7 @@ import numpy as np
 import titan_job
 from account import Run, judge
 
-SECONDS = 120
+SECONDS = 900  # for a hang: a busy machine is slow
 
 
 class Verdict:
@@ -23,15 +23,15 @@ def run(command):
     return done.returncode, done.stdout, done.stderr
 
 
-def judged_run(tools, model, recipe, data, export, source, scratch):
+def judged_run(tools, model, recipe, data, export, source, scratch, cache=None):
     """`model`, `recipe`, `data`: paths; the recipe keeps a checkpoint of each step. `export`, `source`: as account.judge takes them. The job and its
-    run lie in `scratch`."""
+    run lie in `scratch`. `cache`: a folder of compiled kernels."""
     compile_model = [tools / "titan-compile", model, "--recipe", recipe]
     code, printed, said = run([*compile_model, "--check", "--json"])
     if code not in (0, 1):
         return Verdict("wrong", [f"titan-compile --check ends with {code}", *said.splitlines()[-3:]])
     checked = json.loads(printed) if printed else {}
-    code, _, said = run([*compile_model, "-o", scratch / "job"])
+    code, _, said = run([*compile_model, "-o", scratch / "job", *(["--cache", cache] if cache else [])])
     if code not in (0, 1):
         return Verdict("wrong", [f"titan-compile ends with {code}", *said.splitlines()[-3:]])
     if code == 1:
