@@ -56,7 +56,7 @@ CASES = {
     "rows-in-turn": (spec(part("several", form="rows")), [*BOTH, "dynamo-17"]),
     "standardized-inputs": (spec(part("buffer", form="standardize", persistent=True)), ["legacy-train", "legacy-eval", "dynamo-optimized"]),
     "fourier-features": (spec(part("implicit", form="fourier", persistent=True)), ["legacy-train", "legacy-eval"]),
-    "bilinear": (spec(part("bilinear")), ["dynamo-optimized"]),
+    "bilinear": (spec(part("bilinear")), ["dynamo-optimized", "dynamo eval plain 15 batch f32"]),
     "prelu": (spec(part("prelu", of_width=True)), ["dynamo-optimized", "dynamo-17"]),
     "first-name-unused": (spec(part("spare", leaf="linear"), part("spare", leaf="norm")), ["dynamo-eval", *BOTH]),
     "token-types": (spec(part("tokens", padding=None, types=True), sequence=True), BOTH),

@@ -58,7 +58,8 @@ constexpr size_t kMostCalls = 1024;
 
 class Separator {
 public:
-  explicit Separator(Graph& graph) : graph_(graph), converted_(isConverted(graph)) {
+  explicit Separator(Graph& graph)
+      : graph_(graph), converted_(isConverted(graph)), gradients_(graph) {
     for (size_t i = 0; i < graph.nodes.size(); ++i) {
       for (const std::string& output : graph.nodes[i].outputs)
         producer_.emplace(output, i);
@@ -81,15 +82,28 @@ public:
 private:
   /// Does more than one node that says nothing of its module read `name` as a part of a layer?
   bool isShared(const std::string& name) {
-    auto reads = reads_.find(name);
-    if (reads == reads_.end() || reads->second.size() < 2)
+    std::vector<Operand> reads = layerReads(name);
+    if (reads.size() < 2)
       return false;
     for (const Port& output : graph_.outputs)
       if (output.name == name)
         return false;
-    return std::all_of(reads->second.begin(), reads->second.end(), [&](const Operand& read) {
+    return std::ranges::all_of(reads, [&](const Operand& read) {
       return !scopeOf(graph_.nodes[read.node]).known && partOf(name, read) != Role::Other;
     });
+  }
+
+  /// The reads of `name` that may be layers: running statistics, and what a gradient passes. What
+  /// only asks for the shape or the type, or compares, trains nothing.
+  std::vector<Operand> layerReads(const std::string& name) const {
+    auto all = reads_.find(name);
+    std::vector<Operand> reads = all == reads_.end() ? std::vector<Operand>() : all->second;
+    std::erase_if(reads, [&](const Operand& read) {
+      const Node& node = graph_.nodes[read.node];
+      return !gradients_.leadThrough(node, read.index) &&
+             roleOf(node, read.index, /*rank=*/1) != Role::Statistic;
+    });
+    return reads;
   }
 
   /// The part of a layer that `read` of `name` is; Other: none that may have been merged.
@@ -248,7 +262,7 @@ private:
 
   void collect(const std::string& name) {
     std::vector<Layer>& layers = layers_[name];
-    const std::vector<Operand>& reads = reads_.at(name);
+    const std::vector<Operand> reads = layerReads(name);
     std::vector<std::pair<Place, size_t>> known; // of reads, their layers
     for (const Operand& read : reads) {
       size_t layer = layers.size();
@@ -316,6 +330,10 @@ private:
                            [&](const Layer& layer) { return layer.name == name; });
     if (layers.size() < 2 || one)
       return;
+    // What asks for the shape or the type alone goes on with the name, or with the first layer.
+    if (named && std::ranges::none_of(layers, [&](const Layer& l) { return l.name == name; }))
+      for (const Operand& read : reads_.at(name))
+        graph_.nodes[read.node].inputs[read.index] = layers.front().name;
     for (size_t i = 0; i < layers.size(); ++i) {
       std::string own = named ? layers[i].name : i == 0 ? name : fmt::format("{}#{}", name, i);
       for (const Operand& read : layers[i].reads)
@@ -339,6 +357,7 @@ private:
 
   Graph& graph_;
   const bool converted_;
+  const GradientPaths gradients_;
   std::map<std::string, size_t> producer_;
   std::map<std::string, bool> equalByChance_; ///< by tensor
   std::map<std::string, std::vector<Operand>> reads_;

@@ -68,6 +68,27 @@ TEST_F(Merged, EachLayerHasItsOwn) {
   EXPECT_EQ(graph.initializers.at("first.norm.weight#1").copyOf, "first.norm.weight");
 }
 
+TEST_F(Merged, WhatAsksForTheShapeOrComparesIsNoLayer) {
+  build({"val_1", "val_2"});
+  // First in the graph: it would take the name, and be a constant.
+  model_.node("Shape", {"first.norm.weight"}, {"shape"}, "");
+  model_.node("Greater", {"x", "first.norm.bias"}, {"positive"}, "");
+  model_.node("Where", {"positive", "x", "x"}, {"selected"}, "");
+  model_.node("Expand", {"selected", "shape"}, {"expanded"}, "");
+  auto* nodes = model_.model.mutable_graph()->mutable_node();
+  std::rotate(nodes->pointer_begin(), nodes->pointer_end() - 4, nodes->pointer_end());
+  nodes->Mutable(4)->set_input(0, "expanded");
+  for (int i = 0; i < nodes->size(); ++i) // as a conversion to another opset leaves them
+    nodes->Mutable(i)->set_name("node_" + std::to_string(i));
+  Graph graph = read();
+  NameTable table = nameTensors(graph).take();
+  EXPECT_EQ(graph.nodes[4].inputs[1], "first.norm.weight");
+  for (const char* name : {"first.norm.weight", "first.norm.bias"})
+    EXPECT_EQ(table.find(name)->kind, TensorKind::Parameter) << name;
+  EXPECT_TRUE(graph.initializers.contains("first.norm.weight#1"));
+  EXPECT_FALSE(graph.initializers.contains("first.norm.weight#2"));
+}
+
 TEST_F(Merged, WithoutDataToo) {
   build({"val_1", "val_2"});
   for (int i : {0, 1}) {

@@ -1,7 +1,6 @@
 #include "frontend/onnx/name/Uses.h"
 
 #include <algorithm>
-#include <set>
 
 namespace titan::frontend {
 
@@ -99,28 +98,36 @@ bool blocks(const Node& node, size_t operand) {
   return it != blockedOperands().end() && (it->second.empty() || it->second.contains(operand));
 }
 
+} // namespace
+
+GradientPaths::GradientPaths(const Graph& graph) {
+  for (const Port& output : graph.outputs)
+    values_.insert(output.name);
+  for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node)
+    for (size_t k = 0; k < node->inputs.size(); ++k)
+      if (leadThrough(*node, k))
+        values_.insert(node->inputs[k]);
+}
+
+bool GradientPaths::leadThrough(const Node& node, size_t operand) const {
+  return node.hasInput(operand) && !blocks(node, operand) &&
+         std::ranges::any_of(node.outputs, [&](const std::string& output) {
+           return !output.empty() && values_.contains(output);
+         });
+}
+
+namespace {
+
 /// Identity and Transpose nodes that a tensor is followed through.
 constexpr int kLongestChain = 64;
 
 class UseFinder {
 public:
-  explicit UseFinder(const Graph& graph) : graph_(graph) {
+  explicit UseFinder(const Graph& graph) : graph_(graph), gradients_(graph) {
     for (size_t i = 0; i < graph.nodes.size(); ++i)
       for (size_t k = 0; k < graph.nodes[i].inputs.size(); ++k)
         if (graph.nodes[i].hasInput(k))
           readers_[graph.nodes[i].inputs[k]].emplace_back(i, k);
-    // From the outputs back along operands that pass a gradient.
-    for (const Port& output : graph.outputs)
-      differentiable_.insert(output.name);
-    for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
-      if (std::none_of(node->outputs.begin(), node->outputs.end(), [&](const std::string& name) {
-            return !name.empty() && differentiable_.contains(name);
-          }))
-        continue;
-      for (size_t k = 0; k < node->inputs.size(); ++k)
-        if (node->hasInput(k) && !blocks(*node, k))
-          differentiable_.insert(node->inputs[k]);
-    }
     findData();
     findFromInputs();
   }
@@ -129,7 +136,7 @@ public:
     std::map<std::string, TensorUses> all;
     for (const auto& [name, tensor] : graph_.initializers) {
       TensorUses& uses = all[name];
-      uses.differentiable = differentiable_.contains(name);
+      uses.differentiable = gradients_.reach(name);
       std::set<std::string> seen;
       uses.onlyAngles = uses.differentiable && extents(tensor.shape) == 1 && onlyAngles(name, seen);
       follow(name, tensor.shape, /*swapped=*/false, kLongestChain, uses);
@@ -155,7 +162,7 @@ private:
           input.dtype == DType::F16 || input.dtype == DType::BF16)
         data_.insert(input.name);
     for (const auto& [name, tensor] : graph_.initializers)
-      if (extents(tensor.shape) > 1 && differentiable_.contains(name))
+      if (extents(tensor.shape) > 1 && gradients_.reach(name))
         data_.insert(name);
     for (const Node& node : graph_.nodes)
       if (node.opType != "Shape" && node.opType != "Size" &&
@@ -239,8 +246,9 @@ private:
   }
 
   const Graph& graph_;
+  const GradientPaths gradients_;
   std::map<std::string, std::vector<std::pair<size_t, size_t>>> readers_;
-  std::set<std::string> differentiable_, data_, fromInputs_;
+  std::set<std::string> data_, fromInputs_;
 };
 
 } // namespace

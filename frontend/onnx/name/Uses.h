@@ -4,6 +4,8 @@
 
 #include "frontend/onnx/name/Scopes.h"
 
+#include <set>
+
 namespace titan::frontend {
 
 /// The part that an operand plays in its op.
@@ -36,6 +38,20 @@ struct TensorUses {
 
 /// What operand `operand` of `node`, a tensor of `rank`, is to it.
 Role roleOf(const Node& node, size_t operand, size_t rank);
+
+/// The paths that gradients take from the outputs of a graph back.
+class GradientPaths {
+public:
+  explicit GradientPaths(const Graph& graph);
+
+  bool reach(const std::string& value) const { return values_.contains(value); }
+  /// Does one lead through this operand? None does where the op reads only its shape or type, or
+  /// compares it.
+  bool leadThrough(const Node& node, size_t operand) const;
+
+private:
+  std::set<std::string> values_;
+};
 
 /// By initializer.
 std::map<std::string, TensorUses> findUses(const Graph& graph);
