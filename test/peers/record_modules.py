@@ -77,6 +77,7 @@ CASES = {
     "class-token": (spec(part("attention", form="class_token", bias=True), sequence=True), BOTH),
     "tied-gate": (spec(part("gate"), part("tied", of=0, turned=False), moved=True), BOTH),
     "fresh-t5": (spec(part("t5", decoder=True), sequence=True), BOTH),
+    "trained-bound": (spec(part("arithmetic", form="clamp", wide=False, drawn=True)), ["legacy-train", "legacy-eval"]),
     "coupling-in-f64": (spec(part("flow", form="scaled", residual=True), part("linear", bias=False, zero=False, residual=True), width=6, length=5,
                              outputs=4), ["dynamo eval plain 20 batch f64"]),
 }

@@ -389,6 +389,13 @@ TEST(Names, ClassifiesWithoutMetadata) {
             TensorKind::Constant); // no gradient passes a comparison
 }
 
+TEST(Names, ABoundIsTrained) {
+  ModelBuilder model;
+  model.input("x", {-1, 3}).output("y").floats("act.high", {}, {0.5f});
+  model.node("Clip", {"x", "", "act.high"}, {"y"}, "/act/Clip");
+  EXPECT_EQ(named(model, "act.high").kind, TensorKind::Parameter);
+}
+
 TEST(Names, StructuralNamesAreStableAndNoted) {
   ModelBuilder model = linear("17", "");
   NameTable table = nameTensors(graphOf(model, "other")).take();

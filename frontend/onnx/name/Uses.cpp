@@ -61,7 +61,6 @@ const std::map<std::string, std::set<size_t>>& blockedOperands() {
       {"Slice", {1, 2, 3, 4}},
       {"Pad", {1, 2, 3}},
       {"Dropout", {1, 2}},
-      {"Clip", {1, 2}},
       {"Where", {0}},
       {"Split", {1}},
       {"Squeeze", {1}},
