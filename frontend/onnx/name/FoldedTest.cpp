@@ -25,7 +25,8 @@ protected:
   }
   /// A node of the fx node `%name = aten.<op>(args)` in `module`.
   void add(const char* type, const std::vector<std::string>& inputs, const std::string& output,
-           const std::string& module, const std::string& op, const std::string& args) {
+           const std::string& module, const std::string& op, const std::string& args,
+           const std::string& keywords = "") {
     ::onnx::NodeProto& node = model_.node(type, inputs, {output}, "node_" + output);
     auto set = [&](const char* key, const std::string& value) {
       ModelBuilder::setMetadata(node, key, value);
@@ -36,7 +37,7 @@ protected:
     set("pkg.torch.onnx.class_hierarchy", "['m.Model', " + hierarchy + "'aten." + op + "']");
     set("pkg.torch.onnx.fx_node", "%" + output +
                                       " : [num_users=1] = call_function[target=torch.ops.aten." +
-                                      op + "](args = (" + args + "), kwargs = {})");
+                                      op + "](args = (" + args + "), kwargs = {" + keywords + "})");
   }
   void sign(const std::vector<std::string>& parameters) {
     std::string lines;
@@ -306,6 +307,53 @@ TEST_F(Folded, ALayerThatMayStandForTwoIsNoted) {
   EXPECT_NE(notes().find("'n1.weight' (perhaps 'n2.weight'): the exporter merged layers"),
             std::string::npos)
       << notes();
+}
+
+TEST_F(Folded, EqualScalarsAreToldByTheirPlaces) {
+  floats("a.w", {}, {0.5f});
+  add("Add", {"x", "a.w"}, "add", "a", "add.Tensor", "%x, %p_a_w");
+  add("Mul", {"a.w", "add"}, "mul", "b", "mul.Tensor", "%p_b_w, %add");
+  add("Sub", {"mul", "a.w"}, "rsub", "c", "rsub.Tensor", "%p_c_w, %mul");
+  add("Where", {"mask", "a.w", "a.w"}, "where", "d", "where.self", "%mask, %p_d_w, %p_e_w");
+  add("Mul", {"where", "rsub"}, "mul_1", "", "mul.Tensor", "%where, %rsub");
+  add("Mul", {"mul_1", "a.w"}, "y", "a", "mul.Tensor", "%mul_1, 0.5");
+  model_.input("mask", {-1, 2}, ::onnx::TensorProto::BOOL);
+  sign({"a.w", "b.w", "c.w", "d.w", "e.w"});
+  read();
+  EXPECT_EQ(operand(0, 1).name, "a.w");
+  EXPECT_EQ(operand(1, 0).name, "b.w");
+  EXPECT_EQ(operand(2, 1).name, "c.w");
+  EXPECT_EQ(operand(3, 1).name, "d.w");
+  EXPECT_EQ(operand(3, 2).name, "e.w");
+  EXPECT_EQ(operand(5, 1).kind, TensorKind::Constant) << "a number of the program";
+  EXPECT_EQ(operand(5, 1).proof, Proof::Number);
+}
+
+TEST_F(Folded, WhatIsReadForOneOfSeveralParametersIsDoubted) {
+  // x * b + a of equal parameters.
+  floats("m.a", {}, {0.5f});
+  add("Mul", {"x", "m.a"}, "tmp", "m", "addcmul.default", "%p_m_a, %x, %p_m_b");
+  add("Add", {"m.a", "tmp"}, "y", "m", "addcmul.default", "%p_m_a, %x, %p_m_b");
+  sign({"m.a", "m.b"});
+  read();
+  EXPECT_NE(notes().find("'m.a' (perhaps 'm.b'): the exporter merged"), std::string::npos)
+      << notes();
+}
+
+TEST_F(Folded, AnArgumentThatAlphaMultipliesIsAPart) {
+  floats("val_2", {2}, {0.31f, 0.72f});
+  floats("b.w", {2}, {0, 0});
+  add("Add", {"x", "val_2"}, "add", "a", "add.Tensor", "%x, %p_a_w", "alpha: 0.5");
+  add("Add", {"add", "b.w"}, "add_1", "b", "add.Tensor", "%add, %p_b_w");
+  // Zeros are the same times two, and merged.
+  add("Sub", {"add_1", "b.w"}, "y", "b", "sub.Tensor", "%add_1, %p_b_w", "alpha: 2");
+  sign({"a.w", "b.w"});
+  read();
+  EXPECT_TRUE(operand(0, 1).isPart);
+  EXPECT_EQ(operand(0, 1).partOf, (std::vector<std::string>{"a.w"}));
+  EXPECT_NE(notes().find("multiplied by a number"), std::string::npos) << notes();
+  EXPECT_EQ(operand(1, 1).name, "b.w");
+  EXPECT_TRUE(operand(2, 1).isPart) << notes();
 }
 
 /// A conversion to an older opset: no signature and no metadata, but the names of nodes.

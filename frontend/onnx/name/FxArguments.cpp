@@ -38,6 +38,19 @@ constexpr std::string_view kOfFirst[] = {
     "t.",         "slice.", "select.", "permute.", "view.", "reshape.", "expand",   "gather.",
     "transpose.", "exp.",   "neg.",    "sigmoid.", "tanh.", "softmax.", "softplus."};
 
+/// ATen ops that become one ONNX op of the same operands. What PyTorch calls `alpha` multiplies one
+/// of them before.
+struct Same {
+  std::string_view target, opType;
+  int scaled = -1;      ///< the position of the argument that `alpha` multiplies
+  bool swapped = false; ///< the operands are in the opposite order
+};
+constexpr Same kSame[] = {
+    {"add.", "Add", 1},  {"sub.", "Sub", 1},    {"rsub.", "Sub", 0, true}, {"mul.", "Mul"},
+    {"div.", "Div"},     {"pow.", "Pow"},       {"maximum.", "Max"},       {"minimum.", "Min"},
+    {"where.", "Where"}, {"matmul.", "MatMul"}, {"mm.", "MatMul"},
+};
+
 /// Ops whose value holds numbers of the program, and nothing of a parameter.
 constexpr std::string_view kNumbers[] = {
     "arange",          "eye",           "full",          "full_like",
@@ -54,11 +67,28 @@ int positionOf(const Layout& layout, const Node& node, size_t k, Role role) {
   return bias ? layout.bias : layout.weight;
 }
 
+/// Operand `k` of a node that is the fx op itself. False: the node is another one.
+bool placeAlike(const Node& node, const Scope& scope, std::string_view op, size_t k,
+                FxArgument& argument) {
+  auto same = std::ranges::find_if(kSame, [&](const Same& entry) {
+    return op.starts_with(entry.target) && node.opType == entry.opType;
+  });
+  if (same == std::end(kSame) || node.inputs.size() > 3)
+    return false;
+  const int position = static_cast<int>(same->swapped ? 1 - k : k);
+  auto isElsewhere = [&](const FxOperand& operand) { return operand.position != position; };
+  std::erase_if(argument.lifted, isElsewhere);
+  std::erase_if(argument.values, isElsewhere);
+  argument.reading = scope.scales && position == same->scaled ? Reading::Scaled : Reading::AsIs;
+  argument.isSole = true;
+  return true;
+}
+
 } // namespace
 
 FxArgument argumentOf(const Node& node, const Scope& scope, size_t k, size_t rank) {
   std::string_view target = scope.target;
-  FxArgument argument{Reading::Other, false, scope.operands, scope.values};
+  FxArgument argument{Reading::Other, false, false, scope.operands, scope.values};
   for (const Layout& layout : kLayers) {
     if (!target.starts_with(layout.target))
       continue;
@@ -71,11 +101,13 @@ FxArgument argumentOf(const Node& node, const Scope& scope, size_t k, size_t ran
     return argument;
   }
   target.remove_prefix(target.starts_with("aten.") ? 5 : 0);
+  if (placeAlike(node, scope, target, k, argument))
+    return argument;
   // Of other ops, and where the op is not known, the name of a parameter tells weights from biases.
   auto isTarget = [&](std::string_view op) { return target.starts_with(op); };
   bool plain = target.empty() || std::ranges::any_of(kPlain, isTarget) ||
                (k == 0 && std::ranges::any_of(kOfFirst, isTarget));
-  argument.reading = plain ? Reading::AsIs : Reading::Other;
+  argument.reading = plain && !scope.scales ? Reading::AsIs : Reading::Other;
   if (target.empty() && argument.lifted.size() > 1) {
     Role role = roleOf(node, k, rank);
     bool bias = role == Role::Bias || role == Role::NormBias;

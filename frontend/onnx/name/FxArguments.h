@@ -10,12 +10,16 @@ namespace titan::frontend {
 enum class Reading {
   AsIs,   ///< nothing; a linear layer's weight may be transposed
   Vector, ///< a vector: dimensions of 1 may be around it
+  Scaled, ///< it is multiplied by a number
   Other,  ///< it may have another shape, or be computed of several
 };
 
 struct FxArgument {
   Reading reading = Reading::Other;
-  bool isPlaced = false;         ///< the op has one place for what the operand is
+  bool isPlaced = false; ///< the op has one place for what the operand is
+  /// The node is the fx op itself: the operand is one argument of it, a number where there are
+  /// neither of those below.
+  bool isSole = false;
   std::vector<FxOperand> lifted; ///< those that the operand may be
   std::vector<FxOperand> values; ///< the same of values of other nodes
 };

@@ -3,6 +3,7 @@
 // gradients.
 // What is left of the other is its name in the signature, and in the text of fx nodes that read it.
 #include "frontend/onnx/name/Exporter.h"
+#include "frontend/onnx/name/FxArguments.h"
 #include "frontend/onnx/name/Rules.h"
 
 #include <algorithm>
@@ -10,10 +11,11 @@
 namespace titan::frontend {
 
 static constexpr NoteCause kMergedLayers = {
-    "{}: the exporter merged layers that compute the same, so it may stand for both; export with "
-    "optimize=False to train each",
-    "{} tensors may each stand for several: the exporter merged layers that compute the same; "
-    "export with optimize=False to train each: {}"};
+    "{}: the exporter merged layers that compute the same, or equal parameters, so it may stand "
+    "for "
+    "both; export with optimize=False to train each",
+    "{} tensors may each stand for several: the exporter merged layers that compute the same, or "
+    "equal parameters; export with optimize=False to train each: {}"};
 
 /// Does a node read the value of one fx node where its own reads another one of the same op, which
 /// the file has not?
@@ -56,6 +58,21 @@ static std::string_view endOf(std::string_view name) {
   return module == std::string_view::npos ? name : name.substr(module + 1);
 }
 
+/// The parameters of `lost` that an fx node reads of which a node reads `tensor`, where nothing says
+/// which of its arguments this is.
+static std::set<std::string> readFor(const Facts& facts, const NamedTensor& tensor,
+                                     const std::map<std::string, std::string>& lost) {
+  std::set<std::string> names;
+  for (const Use& use : facts.usesOf(tensor).uses) {
+    FxArgument argument = argumentOf(facts.nodeOf(use), facts.scopeOf(use), use.operand,
+                                     facts.file(tensor).shape.size());
+    for (const FxOperand& operand : argument.lifted)
+      if (auto found = lost.find(operand.mangled); found != lost.end())
+        names.insert(found->second);
+  }
+  return names;
+}
+
 /// Did the optimizer run? It folds what it can, and merges equal tensors.
 static bool isOptimized(const Facts& facts) {
   return std::ranges::any_of(facts.graph.initializers, [&](const auto& entry) {
@@ -70,16 +87,19 @@ void doubtMergedLayers(Naming& naming) {
   std::vector<const SourceTensor*> lost = naming.lostParameters();
   if (lost.empty())
     return;
-  const bool mergedNodes = hasMergedNodes(facts);
-  if (!mergedNodes && !isOptimized(facts))
-    return;
+  std::map<std::string, std::string> byMangled;
+  for (const SourceTensor* source : lost)
+    byMangled.emplace(mangled(source->name), source->name);
+  const bool mergedNodes = hasMergedNodes(facts), optimized = mergedNodes || isOptimized(facts);
   for (NamedTensor& tensor : naming.table.tensors) {
     if (!naming.isWhole(tensor) || tensor.doubt)
       continue;
     const bool merged = !facts.file(tensor).copyOf.empty() || facts.hasCopies(tensor.initializer);
+    const std::set<std::string> read = readFor(facts, tensor, byMangled);
     auto mayStandFor = [&](const std::string& name) {
-      return (mergedNodes && areBeside(tensor.name, name)) || endOf(tensor.name) == endOf(name) ||
-             (merged && leafOf(tensor.name) == leafOf(name));
+      return read.contains(name) || (mergedNodes && areBeside(tensor.name, name)) ||
+             (optimized && (endOf(tensor.name) == endOf(name) ||
+                            (merged && leafOf(tensor.name) == leafOf(name))));
     };
     std::string others;
     for (const SourceTensor* source : lost)

@@ -78,9 +78,14 @@ private:
     const Node& node = graph_.nodes[index];
     const std::string& name = node.inputs[k];
     const Scope& scope = scopes_[index];
+    FxArgument argument = argumentOf(node, scope, k, tensor.shape.size());
+    if (argument.isSole && argument.lifted.size() == 1 && argument.values.empty())
+      return argument.reading == Reading::Scaled ? "%" + argument.lifted.front().mangled + "*"
+                                                 : argument.lifted.front().mangled;
+    if (argument.isSole && argument.lifted.empty() && argument.values.empty())
+      return elementCount(tensor.shape) == 1 ? "%" : ""; // a number of the program
     if (readsItself(scope, name))
       return mangled(name);
-    FxArgument argument = argumentOf(node, scope, k, tensor.shape.size());
     for (const FxOperand& value : argument.values)
       if (value.mangled == name)
         return "%" + name;

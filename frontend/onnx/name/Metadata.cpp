@@ -13,12 +13,21 @@ static constexpr NoteCause kReshaped = {
     "{} tensors are in other shapes than in the source, in which the exporter computes with them; "
     "they are trained in the parameters' places; export with optimize=False to keep these: {}"};
 
+static constexpr NoteCause kScaled = {
+    "{} was multiplied by a number before the exporter computes with it (torch.add with alpha); it "
+    "is trained in the parameter's place; export with optimize=False to keep the parameter",
+    "{} tensors were multiplied by a number before the exporter computes with them (torch.add with "
+    "alpha); they are trained in the parameters' places; export with optimize=False to keep these: "
+    "{}"};
+
 /// Of the tensor of `shape` that an op reads so: dimension i of its parameter is dimension
 /// result[i]. Nothing where the parameter's shape is not known.
 static std::optional<std::vector<int64_t>> dimsOf(Reading reading, const Shape& shape,
                                                   bool transposed) {
   if (transposed)
     return std::vector<int64_t>{1, 0};
+  if (reading == Reading::Scaled)
+    return std::nullopt;
   std::vector<int64_t> dims;
   for (size_t d = 0; d < shape.size(); ++d)
     if (reading == Reading::AsIs || shape[d] != 1)
@@ -33,7 +42,8 @@ static std::optional<std::vector<int64_t>> dimsOf(Reading reading, const Shape& 
 bool fromMetadata(Naming& naming, NamedTensor& tensor) {
   const Facts& facts = naming.facts;
   const Shape& shape = facts.file(tensor).shape;
-  std::vector<std::string> reshaped;
+  std::vector<std::string> changed; // parameters that it is not as it stands
+  bool isScaled = false;
   for (const Use& use : facts.usesOf(tensor).uses) {
     const Scope& scope = facts.scopeOf(use);
     if (scope.operands.empty() || facts.isAmong(scope.values, tensor))
@@ -41,7 +51,7 @@ bool fromMetadata(Naming& naming, NamedTensor& tensor) {
     FxArgument argument = argumentOf(facts.nodeOf(use), scope, use.operand, shape.size());
     std::vector<const FxOperand*> candidates;
     for (const FxOperand& operand : argument.lifted)
-      if (!facts.byMangled(operand.mangled))
+      if (argument.reading == Reading::Scaled || !facts.byMangled(operand.mangled))
         candidates.push_back(&operand);
     bool transposed = use.role == Role::Weight && use.transposed && shape.size() == 2 &&
                       scope.target.starts_with("aten.linear.");
@@ -56,7 +66,8 @@ bool fromMetadata(Naming& naming, NamedTensor& tensor) {
     if (operand.kind == 'p' && !isFloating(facts.file(tensor).dtype))
       continue;
     if (!dims) {
-      reshaped.push_back(name);
+      changed.push_back(name);
+      isScaled |= argument.reading == Reading::Scaled;
       continue;
     }
     if (!naming.take(tensor, name, false))
@@ -72,10 +83,10 @@ bool fromMetadata(Naming& naming, NamedTensor& tensor) {
     return true;
   }
   const SourceTensor* source =
-      reshaped.empty() ? nullptr : facts.signature().byName(reshaped.front());
-  if (reshaped.empty() || !facts.isDifferentiable(tensor) || (source && !source->parameter))
+      changed.empty() ? nullptr : facts.signature().byName(changed.front());
+  if (changed.empty() || !facts.isDifferentiable(tensor) || (source && !source->parameter))
     return false;
-  naming.namePart(tensor, {reshaped.front()}, kReshaped);
+  naming.namePart(tensor, {changed.front()}, isScaled ? kScaled : kReshaped);
   return true;
 }
 

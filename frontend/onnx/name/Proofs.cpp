@@ -45,7 +45,8 @@ static bool isNumber(const Facts& facts, const NamedTensor& tensor) {
       return false;
     FxArgument argument = argumentOf(node, scope, use.operand, file.shape.size());
     // A value that is in no file may have been folded into it.
-    bool folded = ofSource && std::ranges::any_of(argument.values, [&](const FxOperand& value) {
+    bool folded = (ofSource || argument.isSole) &&
+                  std::ranges::any_of(argument.values, [&](const FxOperand& value) {
                     return !facts.isPresent(value.mangled) && !namesNumbers(value.mangled);
                   });
     return argument.lifted.empty() && !argument.isPlaced && !folded;

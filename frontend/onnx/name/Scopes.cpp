@@ -151,6 +151,7 @@ Scope scopeOf(const Node& node) {
     }
     if (auto fx = node.metadata.find("pkg.torch.onnx.fx_node"); fx != node.metadata.end()) {
       readFxOperands(fx->second, scope);
+      scope.scales = fx->second.find("kwargs = {alpha: ") != std::string::npos;
       if (scope.target.starts_with("aten.embedding."))
         scope.paddingIndex = paddingIndexOf(fx->second);
       if (fx->second.find("target=torch.ops.aten.cross_entropy_loss.") != std::string::npos)

@@ -30,6 +30,7 @@ struct Scope {
   bool readsFx() const { return !operands.empty() || !values.empty(); }
   ScopePlace place = ScopePlace::Told;
   std::optional<int64_t> paddingIndex; ///< of an nn.Embedding that has one
+  bool scales = false;                 ///< the op multiplies an argument by a number, `alpha`
   std::string labelSmoothing;          ///< of a cross-entropy, as it is written: "0.1"; empty: none
 };
 
