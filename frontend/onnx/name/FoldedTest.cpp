@@ -390,6 +390,16 @@ TEST_F(Converted, TheNameOfAValueIsNoParameters) {
   EXPECT_EQ(names_.find("val_3")->kind, TensorKind::Constant);
 }
 
+TEST_F(Converted, ANameOfTheRootMayBeThatOfAValue) {
+  // "weight" of the function that torch.lerp becomes.
+  floats("weight_0", {2}, {0.31f, 0.72f});
+  node("Mul", {"x", "weight_0"}, "y");
+  read();
+  EXPECT_EQ(names_.find("weight_0")->kind, TensorKind::Parameter);
+  EXPECT_NE(notes().find("'weight_0' is trained, and may be a value"), std::string::npos)
+      << notes();
+}
+
 TEST_F(Converted, ASmallLayerThatIsReadTwiceIsOneWithANote) {
   // A layer that is called twice, or two copies of one: nothing tells.
   floats("val_0", {2, 2}, kDrawn);

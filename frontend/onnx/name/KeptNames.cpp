@@ -32,6 +32,14 @@ static constexpr NoteCause kPerhapsBuffer = {
     "say "
     "kind = \"buffer\": {}"};
 
+static constexpr NoteCause kPerhapsValue = {
+    "{} is trained, and may be a value that the exporter computed, which a conversion to another "
+    "opset does not tell from a parameter of the root module; export to opset 18 or later to be "
+    "sure",
+    "{} tensors are trained, and may be values that the exporter computed, which a conversion to "
+    "another opset does not tell from parameters of the root module; export to opset 18 or later "
+    "to be sure: {}"};
+
 /// The kind of a tensor that has kept its name and takes part in floating arithmetic. state_dict()
 /// lists parameters and buffers alike, and so does the TorchScript exporter; what torch.nn's layers
 /// call weight and bias are parameters.
@@ -44,8 +52,12 @@ static void classifyLegacy(const Facts& facts, NamedTensor& tensor) {
   bool weight = leaf.starts_with("weight") || leaf.ends_with("weight");
   bool bias = leaf.starts_with("bias") || leaf.ends_with("bias");
   if (weight || (bias && file.shape.size() <= 1) ||
-      tensor.initializer.find("parametrizations.") != std::string::npos)
+      tensor.initializer.find("parametrizations.") != std::string::npos) {
+    // "weight_0" is a value of a function that the exporter inlined.
+    if (facts.isConverted && moduleOf(tensor.initializer).empty())
+      tensor.doubt = &kPerhapsValue;
     return;
+  }
   if (tensor.role == Role::Other && isPattern(file))
     tensor.kind = TensorKind::Buffer;
   else
