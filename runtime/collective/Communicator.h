@@ -77,6 +77,9 @@ public:
 
   /// For messages: the step that this rank is in. One store.
   virtual void setStep(int64_t step) = 0;
+  /// For who tells what ranks did last before a failure: the absolute path of a directory to write
+  /// it to. One rank calls it, once.
+  virtual void setRunDirectory(std::string_view path) = 0;
   /// This rank cannot go on, and has said why: the next wait of every other rank ends with the
   /// message. The first failure of a job counts, later ones change nothing. Any thread may call it.
   virtual void fail(const Error& error) = 0;

@@ -1,6 +1,7 @@
 // What a rank brings when it joins the others.
 #pragma once
 
+#include "runtime/collective/CommDelay.h"
 #include "runtime/host/ThreadPool.h"
 
 #include <cstdint>
@@ -16,6 +17,7 @@ struct WaitLimits {
 struct ConnectOptions {
   ThreadPool* pool = nullptr; ///< for copies and sums, outlives the communicator; null: the caller
   WaitLimits limits = {};
+  CommDelay delay = {};
 };
 
 } // namespace titan

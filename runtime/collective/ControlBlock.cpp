@@ -13,14 +13,15 @@ namespace {
 
 constexpr char magic[8] = {'T', 'I', 'T', 'A', 'N', 'R', 'N', 'K'};
 constexpr int64_t pageBytes = 4096;
-constexpr size_t messageBytes = 1024;
+constexpr int64_t headerBytes = 2 * pageBytes;
+constexpr size_t messageBytes = 1024, pathBytes = 4096;
 
 enum FailureState : uint32_t { None, BeingWritten, Written };
 
 int64_t wholePages(int64_t bytes) { return (bytes + pageBytes - 1) / pageBytes * pageBytes; }
 
 int64_t windowsAt(int64_t ranks) {
-  return pageBytes + wholePages(ranks * static_cast<int64_t>(sizeof(RankSlot)));
+  return headerBytes + wholePages(ranks * static_cast<int64_t>(sizeof(RankSlot)));
 }
 
 } // namespace
@@ -36,19 +37,21 @@ struct ControlBlock::Header {
   int32_t told;
   int64_t rank;
   char message[messageBytes];
+  std::atomic<uint32_t> hasRunDirectory;
+  char runDirectory[pathBytes];
 };
 
 int64_t ControlBlock::bytesFor(int64_t ranks) { return windowsAt(ranks) + ranks * 2 * windowBytes; }
 
 ControlBlock ControlBlock::initialize(char* memory, int64_t ranks, bool crowded) {
-  static_assert(sizeof(Header) <= pageBytes);
+  static_assert(sizeof(Header) <= headerBytes);
   auto* header = new (memory) Header{};
   header->version = version;
   header->ranks = static_cast<uint32_t>(ranks);
   header->bytes = bytesFor(ranks);
   header->crowded = crowded;
   for (int64_t rank = 0; rank < ranks; ++rank)
-    new (memory + pageBytes + rank * static_cast<int64_t>(sizeof(RankSlot))) RankSlot;
+    new (memory + headerBytes + rank * static_cast<int64_t>(sizeof(RankSlot))) RankSlot;
   std::memcpy(header->magic, magic, sizeof magic);
   return ControlBlock(memory);
 }
@@ -58,7 +61,7 @@ Result<Mapping> ControlBlock::map(int file, int64_t ranks) {
   if (fstat(file, &status) != 0)
     return Error::environment("TITAN_CONTROL_FD = {}: {}", file, std::strerror(errno));
   const int64_t bytes = status.st_size;
-  if (bytes < pageBytes)
+  if (bytes < headerBytes)
     return Error::environment("TITAN_CONTROL_FD = {} is no control block of titan-run", file);
   Mapping mapping =
       TITAN_TRY(Mapping::ofFile(file, 0, std::min(bytes, bytesFor(ranks)), /*writable=*/true));
@@ -82,7 +85,7 @@ int64_t ControlBlock::ranks() const { return header().ranks; }
 bool ControlBlock::isCrowded() const { return header().crowded != 0; }
 
 RankSlot& ControlBlock::slot(int64_t rank) const {
-  return reinterpret_cast<RankSlot*>(memory_ + pageBytes)[rank];
+  return reinterpret_cast<RankSlot*>(memory_ + headerBytes)[rank];
 }
 
 char* ControlBlock::window(int64_t rank, int half) const {
@@ -116,6 +119,17 @@ void ControlBlock::failAnyway(const Failure& failure) const {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   if (!hasFailed())
     write(failure);
+}
+
+void ControlBlock::setRunDirectory(std::string_view path) const {
+  if (path.size() >= pathBytes)
+    return;
+  std::memcpy(header().runDirectory, path.data(), path.size());
+  header().hasRunDirectory.store(1, std::memory_order_release);
+}
+
+std::string ControlBlock::runDirectory() const {
+  return header().hasRunDirectory.load(std::memory_order_acquire) ? header().runDirectory : "";
 }
 
 void ControlBlock::write(const Failure& failure) const {

@@ -1,7 +1,7 @@
 // What the ranks of one host, and who started them, tell each other: a block of shared memory with
 // a fixed layout.
 //
-//   page 0           magic, version, ranks, bytes; the failure
+//   pages 0, 1       magic, version, ranks, bytes; the failure; the run directory
 //   then             one RankSlot a rank
 //   then             one window a rank: two halves of `windowBytes`
 //
@@ -22,11 +22,12 @@
 
 namespace titan {
 
-/// Of the flight recorder: a collective that a rank started. `check` is a digest of the offsets of
-/// its sources. Times are nanoseconds of the monotonic clock, 0: not yet.
+/// Of the flight recorder: a collective that a rank started (FlightRecorder.h reads it). `check` is
+/// a digest of the offsets of its sources. Times are nanoseconds of the monotonic clock, 0: not yet.
 struct FlightRecord {
   std::atomic<uint32_t> collective{0}, check{0};
-  std::atomic<int64_t> started{0}, waited{0}, done{0};
+  std::atomic<int64_t> step{-1}, started{0}, waited{0}, done{0};
+  SharedText name;
 };
 
 struct RankSlot {
@@ -52,6 +53,7 @@ struct RankSlot {
     return waits.load(std::memory_order_relaxed) + progress.load(std::memory_order_relaxed);
   }
 
+  std::atomic<uint64_t> recorded{0};          ///< collectives in the recorder, and before
   std::array<FlightRecord, records> recorder; ///< the n-th collective is at n % records
 };
 
@@ -94,6 +96,12 @@ public:
   bool fail(const Failure& failure) const;
   /// As fail(), and where a rank that was about to record a failure died over it, in its place.
   void failAnyway(const Failure& failure) const;
+
+  /// The absolute path of a directory where what ranks did last may be written after a failure.
+  /// One rank says it, once; a path that is too long is nowhere.
+  void setRunDirectory(std::string_view path) const;
+  /// Empty: there is none.
+  std::string runDirectory() const;
 
 private:
   struct Header;

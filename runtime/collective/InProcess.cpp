@@ -9,8 +9,9 @@ namespace {
 
 class InProcess final : public LocalCommunicator {
 public:
-  InProcess(std::shared_ptr<Mapping> memory, ControlBlock block, int64_t rank, ThreadPool* pool)
-      : LocalCommunicator(block, rank, pool), memory_(std::move(memory)) {}
+  InProcess(std::shared_ptr<Mapping> memory, ControlBlock block, int64_t rank, ThreadPool* pool,
+            const CommDelay& delay)
+      : LocalCommunicator(block, rank, pool, delay), memory_(std::move(memory)) {}
 
   /// The region is read where it is.
   Status shareStaging(std::span<char> region) override {
@@ -32,7 +33,7 @@ private:
 } // namespace
 
 Result<std::vector<std::unique_ptr<Communicator>>>
-connectInProcess(int64_t ranks, std::span<ThreadPool* const> pools) {
+connectInProcess(int64_t ranks, std::span<ThreadPool* const> pools, const CommDelay& delay) {
   auto memory =
       std::make_shared<Mapping>(TITAN_TRY(Mapping::anonymous(ControlBlock::bytesFor(ranks))));
   const ControlBlock block =
@@ -40,7 +41,7 @@ connectInProcess(int64_t ranks, std::span<ThreadPool* const> pools) {
   std::vector<std::unique_ptr<Communicator>> communicators;
   for (int64_t rank = 0; rank < ranks; ++rank) {
     ThreadPool* pool = pools.empty() ? nullptr : pools[static_cast<size_t>(rank)];
-    communicators.push_back(std::make_unique<InProcess>(memory, block, rank, pool));
+    communicators.push_back(std::make_unique<InProcess>(memory, block, rank, pool, delay));
   }
   return communicators;
 }

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <ctime>
 #include <numeric>
 
 namespace titan {
@@ -14,12 +13,6 @@ namespace {
 /// A second thread does not pay below as many lines for each.
 constexpr int64_t linesPerThread = (int64_t{1} << 18) / Lines::lineBytes;
 constexpr int64_t windowLines = ControlBlock::windowBytes / Lines::lineBytes;
-
-int64_t now() {
-  timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return int64_t{time.tv_sec} * 1000000000 + time.tv_nsec;
-}
 
 /// visit(part, whole, count): elements [begin, end) of one rank's part, row by row: where each run
 /// lies in the part and in the whole, and how long it is.
@@ -35,8 +28,9 @@ void forRuns(const Piece& piece, int64_t place, int64_t begin, int64_t end, Visi
 
 } // namespace
 
-LocalCommunicator::LocalCommunicator(ControlBlock block, int64_t rank, ThreadPool* pool)
-    : Communicator(rank, block.ranks()), meeting_(block, rank), pool_(pool),
+LocalCommunicator::LocalCommunicator(ControlBlock block, int64_t rank, ThreadPool* pool,
+                                     const CommDelay& delay)
+    : Communicator(rank, block.ranks()), meeting_(block, rank), pool_(pool), delay_(delay),
       everyone_(static_cast<size_t>(block.ranks())) {
   std::iota(everyone_.begin(), everyone_.end(), int64_t{0});
 }
@@ -85,6 +79,7 @@ LocalCommunicator::prepare(const Collective& collective, std::span<const MeshAxi
     prepared.lines.add(piece.dtype, piece.outer * row);
   }
   prepared.payload = payloadBytes(collective, size);
+  prepared.delay = delay_.isNone() ? 0 : delay_.nanoseconds(wireBytes(collective, size));
   prepared.ins.resize(collective.pieces.size());
   prepared.outs.resize(collective.pieces.size());
   return prepared;
@@ -123,18 +118,31 @@ Status LocalCommunicator::start(uint32_t collective, std::span<char* const> ins,
   underWay = collective + 1;
   ticket.number = started_;
 
-  uint32_t check = collective;
-  for (char* in : ins)
-    check = (check ^ static_cast<uint32_t>(in - staging_.data())) * 16777619u;
-  FlightRecord& record = meeting_.mine().recorder[started_ % RankSlot::records];
-  record.collective.store(collective, std::memory_order_relaxed);
-  record.check.store(check, std::memory_order_relaxed);
-  record.started.store(now(), std::memory_order_relaxed);
-  record.waited.store(0, std::memory_order_relaxed);
-  record.done.store(0, std::memory_order_relaxed);
+  recordStart(collective);
   traffic_[collective].payload += prepared.payload;
   meeting_.mine().started.raiseTo(static_cast<uint32_t>(++started_));
   return {};
+}
+
+FlightRecord& LocalCommunicator::record(uint64_t ticket) const {
+  return meeting_.mine().recorder[ticket % RankSlot::records];
+}
+
+void LocalCommunicator::recordStart(uint32_t collective) {
+  const Prepared& prepared = collectives_[collective];
+  uint32_t check = collective;
+  for (char* in : prepared.ins)
+    check = (check ^ static_cast<uint32_t>(in - staging_.data())) * 16777619u;
+  RankSlot& slot = meeting_.mine();
+  FlightRecord& to = record(started_);
+  to.collective.store(collective, std::memory_order_relaxed);
+  to.check.store(check, std::memory_order_relaxed);
+  to.step.store(slot.step.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  to.name.store(prepared.name);
+  to.started.store(monotonicNow(), std::memory_order_relaxed);
+  to.waited.store(0, std::memory_order_relaxed);
+  to.done.store(0, std::memory_order_relaxed);
+  slot.recorded.store(started_ + 1, std::memory_order_release);
 }
 
 Status LocalCommunicator::wait(Ticket ticket) {
@@ -144,8 +152,7 @@ Status LocalCommunicator::wait(Ticket ticket) {
                            started_);
   Prepared& collective = collectives_[underWay - 1];
   Traffic& traffic = traffic_[underWay - 1];
-  FlightRecord& record = meeting_.mine().recorder[ticket.number % RankSlot::records];
-  record.waited.store(now(), std::memory_order_relaxed);
+  record(ticket.number).waited.store(monotonicNow(), std::memory_order_relaxed);
   TITAN_TRY(meeting_.enter(collective.name));
   TITAN_TRY(awaitSources(collective, ticket.number));
   switch (collective.kind) {
@@ -161,16 +168,19 @@ Status LocalCommunicator::wait(Ticket ticket) {
     TITAN_TRY(allReduce(collective, traffic));
     break;
   }
+  if (collective.delay > 0)
+    sleepUntil(collective.lastStart + collective.delay);
   ++traffic.executions;
-  record.done.store(now(), std::memory_order_relaxed);
+  record(ticket.number).done.store(monotonicNow(), std::memory_order_relaxed);
   collective.isStarted = false;
   underWay = 0;
   return {};
 }
 
 /// Until all of the group have started the same collective, on buffers at the same places.
-Status LocalCommunicator::awaitSources(const Prepared& collective, uint64_t ticket) {
-  const FlightRecord& mine = meeting_.mine().recorder[ticket % RankSlot::records];
+Status LocalCommunicator::awaitSources(Prepared& collective, uint64_t ticket) {
+  const FlightRecord& mine = record(ticket);
+  collective.lastStart = 0;
   for (int64_t member : collective.group) {
     TITAN_TRY(meeting_.awaitStarted(member, static_cast<uint32_t>(ticket + 1)));
     const FlightRecord& theirs = block().slot(member).recorder[ticket % RankSlot::records];
@@ -180,6 +190,8 @@ Status LocalCommunicator::awaitSources(const Prepared& collective, uint64_t tick
       return Error::internal("rank {} started collective {} where rank {} started {}, or has its "
                              "sources elsewhere",
                              member, theirs.collective.load(), rank(), mine.collective.load());
+    collective.lastStart =
+        std::max(collective.lastStart, theirs.started.load(std::memory_order_relaxed));
   }
   return {};
 }
@@ -321,6 +333,8 @@ Status LocalCommunicator::broadcast(std::string_view name, int64_t root, std::sp
 void LocalCommunicator::setStep(int64_t step) {
   meeting_.mine().step.store(step, std::memory_order_relaxed);
 }
+
+void LocalCommunicator::setRunDirectory(std::string_view path) { block().setRunDirectory(path); }
 
 void LocalCommunicator::fail(const Error& error) {
   if (block().fail({.code = error.exitCode(),

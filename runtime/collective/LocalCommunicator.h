@@ -7,6 +7,7 @@
 // the operand.
 #pragma once
 
+#include "runtime/collective/CommDelay.h"
 #include "runtime/collective/Communicator.h"
 #include "runtime/collective/Lines.h"
 #include "runtime/collective/Rendezvous.h"
@@ -29,13 +30,14 @@ public:
   Status broadcast(std::string_view name, int64_t root, std::span<char> bytes) override;
   std::span<const Traffic> traffic() const override { return traffic_; }
   void setStep(int64_t step) override;
+  void setRunDirectory(std::string_view path) override;
   void fail(const Error& error) override;
   bool peerFailed() const override;
   Status finish() override;
 
 protected:
   /// The block outlives this object.
-  LocalCommunicator(ControlBlock block, int64_t rank, ThreadPool* pool);
+  LocalCommunicator(ControlBlock block, int64_t rank, ThreadPool* pool, const CommDelay& delay);
 
   /// `peers[r]`: where this rank reads the staging of rank r; its own is `mine`.
   void setStaging(std::span<char> mine, std::vector<const char*> peers);
@@ -57,16 +59,20 @@ private:
     std::vector<Piece> pieces;
     std::vector<int64_t> sourceBytes;
     int64_t payload;
-    Lines lines; ///< of the whole for AllReduce, else of one part
+    int64_t delay; ///< nanoseconds
+    Lines lines;   ///< of the whole for AllReduce, else of one part
     FixedText name;
     // While it is under way:
     bool isStarted = false;
+    int64_t lastStart = 0; ///< of the group; known when all have started
     std::vector<char*> ins, outs;
   };
 
   Result<Prepared> prepare(const Collective& collective, std::span<const MeshAxis> mesh) const;
   Status checkSources(const Prepared& collective, std::span<char* const> ins) const;
-  Status awaitSources(const Prepared& collective, uint64_t ticket);
+  FlightRecord& record(uint64_t ticket) const;
+  void recordStart(uint32_t collective);
+  Status awaitSources(Prepared& collective, uint64_t ticket);
   Status allReduce(const Prepared& collective, Traffic& traffic);
 
   // The loops over memory. Each returns the bytes that it read from other ranks.
@@ -81,6 +87,7 @@ private:
 
   Rendezvous meeting_;
   ThreadPool* pool_;
+  CommDelay delay_;
   std::vector<int64_t> everyone_;
   std::span<char> staging_;
   std::vector<const char*> peers_;

@@ -1,6 +1,7 @@
 #include "runtime/collective/Null.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 namespace titan {
@@ -8,7 +9,8 @@ namespace {
 
 class Null final : public Communicator {
 public:
-  Null(int64_t rank, int64_t ranks) : Communicator(rank, ranks) {}
+  Null(int64_t rank, int64_t ranks, const CommDelay& delay)
+      : Communicator(rank, ranks), delay_(delay) {}
 
   Status setCollectives(std::span<const Collective> collectives,
                         std::span<const MeshAxis> mesh) override {
@@ -30,12 +32,19 @@ public:
     traffic_[collective].payload += payloadBytes(is, size);
     ++traffic_[collective].executions;
     ticket.number = started_++;
+    if (!delay_.isNone())
+      doneAt_[ticket.number % maxTickets] =
+          monotonicNow() + delay_.nanoseconds(wireBytes(is, size));
     for (size_t i = 0; i < is.pieces.size(); ++i)
       fill(is.kind, is.pieces[i], size, ins[i], outs[i]);
     return {};
   }
 
-  Status wait(Ticket) override { return {}; }
+  Status wait(Ticket ticket) override {
+    if (!delay_.isNone())
+      sleepUntil(doneAt_[ticket.number % maxTickets]);
+    return {};
+  }
 
   Status exchange(std::string_view, std::string_view mine, std::vector<std::string>& all) override {
     all.assign(static_cast<size_t>(ranks()), std::string(mine));
@@ -46,6 +55,7 @@ public:
 
   std::span<const Traffic> traffic() const override { return traffic_; }
   void setStep(int64_t) override {}
+  void setRunDirectory(std::string_view) override {}
   void fail(const Error&) override {}
   bool peerFailed() const override { return false; }
   Status finish() override { return {}; }
@@ -59,6 +69,8 @@ private:
       std::memcpy(out + at, in, static_cast<size_t>(std::min(source, result - at)));
   }
 
+  CommDelay delay_;
+  std::array<int64_t, maxTickets> doneAt_{}; ///< by ticket
   std::vector<Collective> collectives_;
   std::vector<MeshAxis> mesh_;
   std::vector<Traffic> traffic_;
@@ -67,8 +79,8 @@ private:
 
 } // namespace
 
-std::unique_ptr<Communicator> connectNull(int64_t rank, int64_t ranks) {
-  return std::make_unique<Null>(rank, ranks);
+std::unique_ptr<Communicator> connectNull(int64_t rank, int64_t ranks, const CommDelay& delay) {
+  return std::make_unique<Null>(rank, ranks, delay);
 }
 
 } // namespace titan

@@ -2,15 +2,16 @@
 // computes is of no use.
 #pragma once
 
+#include "runtime/collective/CommDelay.h"
 #include "runtime/collective/Communicator.h"
 
 #include <memory>
 
 namespace titan {
 
-/// Never waits. A collective fills its results as if all ranks had what this one has, without
+/// Never waits for anybody, but as long as `delay` says. A collective fills its results as if all ranks had what this one has, without
 /// adding: the same bytes in each run. An exchange brings this rank's message for all. It moves
 /// nothing, and counts the payload.
-std::unique_ptr<Communicator> connectNull(int64_t rank, int64_t ranks);
+std::unique_ptr<Communicator> connectNull(int64_t rank, int64_t ranks, const CommDelay& delay = {});
 
 } // namespace titan

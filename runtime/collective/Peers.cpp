@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 
 namespace titan {
 namespace {
@@ -95,6 +96,13 @@ Status Peers::together(Status status) {
 void Peers::setStep(int64_t step) {
   if (communicator_)
     communicator_->setStep(step);
+}
+
+void Peers::setRunDirectory(const std::string& directory) {
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::absolute(directory, error);
+  if (communicator_ && isFirst() && !error)
+    communicator_->setRunDirectory(path.string());
 }
 
 int Peers::end(Status status) {

@@ -29,11 +29,20 @@ public:
   Peers(std::unique_ptr<ThreadPool> pool, std::unique_ptr<Communicator> communicator)
       : pool_(std::move(pool)), communicator_(std::move(communicator)) {}
 
+  /// One rank of a mesh whose others are not there (Null.h): it speaks for itself.
+  static Peers imagined(std::unique_ptr<ThreadPool> pool,
+                        std::unique_ptr<Communicator> communicator) {
+    Peers peers(std::move(pool), std::move(communicator));
+    peers.areImagined_ = true;
+    return peers;
+  }
+
   int64_t rank() const { return communicator_ ? communicator_->rank() : 0; }
   int64_t count() const { return communicator_ ? communicator_->ranks() : 1; }
   bool isAlone() const { return count() == 1; }
   /// Rank 0 owns the run directory and speaks for all.
-  bool isFirst() const { return rank() == 0; }
+  bool isFirst() const { return rank() == 0 || areImagined_; }
+  bool areImagined() const { return areImagined_; }
   /// Null where there are no peers.
   Communicator* communicator() const { return communicator_.get(); }
   /// Null where none was needed to connect.
@@ -76,6 +85,9 @@ public:
   /// For messages of other ranks about this one.
   void setStep(int64_t step);
 
+  /// For who tells what ranks did last before a failure: the run directory.
+  void setRunDirectory(const std::string& directory);
+
   /// The end of this rank's part in the job: prints an error that is this rank's to tell, and lets
   /// the others end. Returns the exit code.
   int end(Status status);
@@ -91,6 +103,7 @@ private:
 
   std::unique_ptr<ThreadPool> pool_;
   std::unique_ptr<Communicator> communicator_;
+  bool areImagined_ = false;
   bool together_ = false; ///< all ranks end with one error
 };
 

@@ -15,10 +15,10 @@ namespace {
 
 class SharedMemory final : public LocalCommunicator {
 public:
-  SharedMemory(Mapping memory, ControlBlock block, int file, int64_t rank, ThreadPool* pool,
-               std::unique_ptr<Heartbeat> heartbeat)
-      : LocalCommunicator(block, rank, pool), memory_(std::move(memory)), file_(file),
-        heartbeat_(std::move(heartbeat)) {}
+  SharedMemory(Mapping memory, ControlBlock block, int file, int64_t rank,
+               const ConnectOptions& options, std::unique_ptr<Heartbeat> heartbeat)
+      : LocalCommunicator(block, rank, options.pool, options.delay), memory_(std::move(memory)),
+        file_(file), heartbeat_(std::move(heartbeat)) {}
 
   Status shareStaging(std::span<char> region) override;
 
@@ -112,7 +112,7 @@ connectSharedMemory(int controlFile, int64_t rank, int64_t ranks, const ConnectO
   slot.pid = getpid();
   std::unique_ptr<Heartbeat> heartbeat = TITAN_TRY(Heartbeat::start(block, rank, options.limits));
   return std::unique_ptr<Communicator>(std::make_unique<SharedMemory>(
-      std::move(memory), block, controlFile, rank, options.pool, std::move(heartbeat)));
+      std::move(memory), block, controlFile, rank, options, std::move(heartbeat)));
 }
 
 } // namespace titan

@@ -108,6 +108,7 @@ std::vector<Fact> factsOf(const Session& session) {
   flag("--temperature", fmt::format("{}", options.temperature));
   flag("--top-k", std::to_string(options.topK));
   flag("--seed", std::to_string(options.sampleSeed));
+  flag("--rank", options.rank ? std::to_string(*options.rank) : "not given");
   flag("--poison", options.poison ? "given" : "not given");
   return facts;
 }
@@ -128,6 +129,18 @@ Status checkRankCount(const Program& program, int64_t started, const std::string
                       started > 1 ? fmt::format(", and {} were started", started) : "",
                       ranks > 1 ? fmt::format("titan-run -n {} ", ranks) : "", job,
                       nameOf(command));
+}
+
+Status checkImaginedRank(const Program& program, int64_t started, int64_t rank) {
+  if (started > 1)
+    return Error::usage("--rank {} is one rank alone, and {} were started: start it without "
+                        "titan-run",
+                        rank, started);
+  const int64_t ranks = rankCount(program.mesh);
+  if (rank < ranks)
+    return {};
+  return Error::usage("--rank {}: this job runs on {}, give 0{}", rank, describeRanks(program.mesh),
+                      ranks > 1 ? fmt::format(" to {}", ranks - 1) : "");
 }
 
 Status checkIsShared(Peers& peers, const std::string& directory) {

@@ -33,6 +33,9 @@ Status agreeOnData(Peers& peers, const std::string& key, const Dataset& dataset)
 Status checkRankCount(const Program& program, int64_t started, const std::string& job,
                       JobCommand command);
 
+/// Usage where `rank` is none of the program's, or more ranks were started than this one.
+Status checkImaginedRank(const Program& program, int64_t started, int64_t rank);
+
 /// Do all ranks see the run directory that rank 0 has locked? Environment, naming a rank that does
 /// not.
 Status checkIsShared(Peers& peers, const std::string& directory);

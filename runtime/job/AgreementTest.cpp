@@ -70,6 +70,17 @@ TEST(Agreement, SaysHowToStartTheRanks) {
   EXPECT_EQ(message(2), "this job runs on 1 rank, and 2 were started: start it with ./job train");
 }
 
+TEST(Agreement, OneRankAloneIsStartedAlone) {
+  Program program;
+  program.mesh = {{"replicate", 2}};
+  EXPECT_TRUE(checkImaginedRank(program, 1, 1).ok());
+  EXPECT_EQ(checkImaginedRank(program, 2, 1).error().message(),
+            "--rank 1 is one rank alone, and 2 were started: start it without titan-run");
+  program.mesh = {};
+  EXPECT_EQ(checkImaginedRank(program, 1, 1).error().message(),
+            "--rank 1: this job runs on 1 rank, give 0");
+}
+
 class AgreementTest : public JobTest {
 protected:
   /// Runs `command` of the hand-made program on ranks; the program has no collectives.

@@ -211,6 +211,10 @@ private:
     sub.add_option("--steps", options_.steps, "steps to measure (default: 20)")
         ->type_name("N")
         ->check(CLI::Range(int64_t{1}, mostSteps));
+    sub.add_option("--rank", options_.rank,
+                   "one rank of the job's mesh alone: its memory and the times of its kernels")
+        ->type_name("R")
+        ->check(CLI::Range(int64_t{0}, int64_t{1} << 31));
     sub.add_option("--trace", options_.trace, "Chrome trace to write (default: <job>.trace.json)")
         ->type_name("F");
     addJson(sub);

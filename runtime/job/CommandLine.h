@@ -41,7 +41,8 @@ struct JobOptions {
   int64_t sampleSeed = 0;
   bool ids = false; ///< sample: numbers, also for a vocabulary of bytes
   bool json = false;
-  bool poison = false; ///< check the memory plan while running: slow, changes no result
+  std::optional<int64_t> rank; ///< profile: this rank of the mesh alone
+  bool poison = false;         ///< check the memory plan while running: slow, changes no result
 };
 
 /// Nothing when help or a version was asked for, which is then printed on stdout unless `quiet`.

@@ -79,11 +79,18 @@ Status open(const std::vector<std::string>& arguments, const launch::RankInfo& i
 
 /// The compute threads are there already where they work on collectives.
 Status connect(const launch::RankInfo& info, const Session* session, Peers& peers) {
-  if (info.isAlone())
+  const bool imagines = session && session->options().rank;
+  if (info.isAlone() && !imagines)
     return {};
   std::unique_ptr<ThreadPool> pool;
   if (session && !explains(session->options().command))
     pool = TITAN_TRY(ThreadPool::create(session->threads()));
+  if (imagines) {
+    peers = Peers::imagined(std::move(pool),
+                            TITAN_TRY(launch::connectWithoutPeers(
+                                *session->options().rank, rankCount(session->program().mesh))));
+    return {};
+  }
   ConnectOptions options{.pool = pool.get()};
   if (session)
     options.limits = {session->recipe().mesh.warnAfter, session->recipe().mesh.killAfter};

@@ -96,5 +96,27 @@ TEST_F(JobCommandsTest, ProfileWritesATableAndATrace) {
   EXPECT_EQ(json["max_live"], plan["memory"]["max_live"]["step"]);
 }
 
+TEST_F(JobCommandsTest, ProfileOfOneRankAloneNeedsNoPeers) {
+  program.mesh = {{"replicate", 2}, {"shard", 2}};
+  programBytes = serialize(program);
+  for (const char* rank : {"0", "3"}) {
+    Outcome outcome = run({"profile", "--rank", rank, "--steps", "2"});
+    ASSERT_EQ(outcome.exitCode, 0) << outcome.err;
+    EXPECT_TRUE(outcome.out.starts_with(
+        fmt::format("rank {} of 4 ranks (replicate 2 x shard 2), no peers: ", rank)))
+        << outcome.out;
+    EXPECT_NE(outcome.out.find("forward product of linear"), std::string::npos) << outcome.out;
+    Json json = Json::parse(run({"profile", "--rank", rank, "--steps", "2", "--json"}).out);
+    EXPECT_EQ(json["rank"], std::stoi(rank));
+    EXPECT_EQ(json["peers"], "no peers");
+  }
+  EXPECT_FALSE(fs::exists(path("job.run")));
+  Outcome other = run({"profile", "--rank", "4"});
+  EXPECT_EQ(other.exitCode, 2);
+  EXPECT_EQ(other.err,
+            "error: --rank 4: this job runs on 4 ranks (replicate 2 x shard 2), give 0 to 3\n");
+  EXPECT_EQ(run({"train", "--rank", "3"}).exitCode, 2); // there is nothing to learn alone
+}
+
 } // namespace
 } // namespace titan

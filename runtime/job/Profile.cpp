@@ -5,6 +5,7 @@
 #include "runtime/job/ProfileReport.h"
 #include "runtime/job/Scalars.h"
 #include "runtime/program/Process.h"
+#include "runtime/program/Text.h"
 
 #include <algorithm>
 #include <chrono>
@@ -37,6 +38,25 @@ Result<std::vector<int64_t>> movedByAll(Peers& peers, std::span<const Traffic> m
       sums[i] += each;
     }
   return sums;
+}
+
+/// Of --rank: what the figures are of; else nothing.
+std::string withoutPeers(const Session& session) {
+  const Peers& peers = session.peers();
+  if (!peers.areImagined())
+    return {};
+  return fmt::format("rank {} of {}, no peers: memory and kernels are its own, communication takes "
+                     "no time and brings nothing of others\n",
+                     peers.rank(), describeRanks(session.program().mesh));
+}
+
+nlohmann::ordered_json report(const Measurement& measurement, const Session& session) {
+  nlohmann::ordered_json json = profileJson(measurement, session.program());
+  if (session.peers().areImagined()) {
+    json["rank"] = session.peers().rank();
+    json["peers"] = "no peers";
+  }
+  return json;
 }
 
 } // namespace
@@ -93,9 +113,9 @@ Status profileJob(Session& session) {
   if (!file.flush())
     return Error::environment("cannot write '{}': {}", trace, std::strerror(errno));
   if (session.options().json)
-    fmt::print("{}\n", profileJson(m, session.program()).dump(2));
+    fmt::print("{}\n", report(m, session).dump(2));
   else
-    fmt::print("{}", profileText(m, session.program()));
+    fmt::print("{}{}", withoutPeers(session), profileText(m, session.program()));
   tell("trace: {}\n", trace);
   return {};
 }

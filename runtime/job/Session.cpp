@@ -47,7 +47,9 @@ Result<std::unique_ptr<Session>> Session::open(const JobOptions& options, const 
   session->kernels_ = image.programs[chosen].kernels;
   session->recipe_ = TITAN_TRY(recipeOfRun(session->program_, options));
   if (!explains(options.command)) {
-    TITAN_TRY(checkRankCount(session->program_, started, image.executable, options.command));
+    TITAN_TRY(options.rank
+                  ? checkImaginedRank(session->program_, started, *options.rank)
+                  : checkRankCount(session->program_, started, image.executable, options.command));
     TITAN_TRY(checkMachine(session->program_));
   }
   session->threads_ = options.threads > 0 ? options.threads : allowedCpus();

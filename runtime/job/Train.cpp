@@ -116,6 +116,7 @@ Result<std::optional<checkpoint::CheckpointStore>> openStore(Session& session) {
         return std::optional(TITAN_TRY(Store::open(session.options().out)));
       }));
   TITAN_TRY(checkIsShared(session.peers(), session.options().out));
+  session.peers().setRunDirectory(session.options().out);
   return store;
 }
 

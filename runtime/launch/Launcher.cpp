@@ -3,6 +3,7 @@
 #include "runtime/collective/Blame.h"
 #include "runtime/collective/SharedMemory.h"
 #include "runtime/launch/Cpus.h"
+#include "runtime/launch/FlightFiles.h"
 #include "runtime/launch/RankProcess.h"
 #include "runtime/program/Process.h"
 
@@ -93,6 +94,7 @@ private:
   void lookForDeserters();
   void endAfterFailure();
   int conclude();
+  void recordFlights() const;
 
   ControlBlock block_;
   const SignalFile& signals_;
@@ -244,7 +246,19 @@ int Launch::conclude() {
     const std::string waits = whoWaits(block_, failure->rank);
     tell("error: {}{}{}\n", failure->message, waits.empty() ? "" : "; ", waits);
   }
+  recordFlights();
   return failure->code;
+}
+
+void Launch::recordFlights() const {
+  const std::string directory = block_.runDirectory();
+  if (directory.empty())
+    return;
+  const Result<std::string> written = writeFlightFiles(block_, directory);
+  if (written.ok())
+    tell("note: what each rank did last is in {}\n", *written);
+  else
+    tell("note: what each rank did last is lost: {}\n", written.error().message());
 }
 
 } // namespace

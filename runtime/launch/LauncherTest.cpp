@@ -5,6 +5,7 @@
 #include "runtime/program/Process.h"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
@@ -12,6 +13,8 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <sstream>
 
@@ -253,6 +256,72 @@ TEST(Launcher, ARankThatLeavesBeforeTheOthersJoinIsNamed) {
   EXPECT_NE(run.err.find("left with exit code 0 without joining the others; rank 0 waited at"),
             std::string::npos)
       << run.err;
+}
+
+using Json = nlohmann::json;
+
+Json readJson(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  return Json::parse(file);
+}
+
+/// A run directory that is empty, in RANK_HELPER_DIRECTORY while it lives.
+class RunDirectory {
+public:
+  RunDirectory() : path_(std::filesystem::path(::testing::TempDir()) / "titan-launcher-run") {
+    std::filesystem::remove_all(path_);
+    std::filesystem::create_directory(path_);
+    setenv("RANK_HELPER_DIRECTORY", path_.c_str(), 1);
+  }
+  ~RunDirectory() {
+    unsetenv("RANK_HELPER_DIRECTORY");
+    std::filesystem::remove_all(path_);
+  }
+  const std::filesystem::path& path() const { return path_; }
+
+private:
+  std::filesystem::path path_;
+};
+
+TEST(Launcher, WritesWhatRanksDidLast) {
+  const RunDirectory run;
+  const Outcome lost = titanRun({"-n", "3", RANK_HELPER, "lose", "collective", "kill"});
+  EXPECT_EQ(lost.exitCode(), 5);
+  EXPECT_NE(lost.err.find("note: what each rank did last is in " + run.path().string() + "/ranks"),
+            std::string::npos)
+      << lost.err;
+  for (int64_t rank = 0; rank < 3; ++rank) {
+    const Json json = readJson(run.path() / fmt::format("ranks/rank-000{}.json", rank));
+    EXPECT_EQ(json["version"], 1);
+    EXPECT_EQ(json["rank"], rank);
+    EXPECT_EQ(json["ranks"], 3);
+    EXPECT_EQ(json["step"], 3);
+    EXPECT_EQ(json["failure"]["code"], 5);
+    EXPECT_EQ(json["failure"]["rank"], 1);
+    EXPECT_NE(lost.err.find(json["failure"]["message"].get<std::string>()), std::string::npos);
+    // Two sums in each step; rank 1 is lost before those of step 3.
+    const Json& flights = json["collectives"];
+    ASSERT_EQ(flights.size(), rank == 1 ? 4u : 5u);
+    for (size_t i = 0; i < flights.size(); ++i) {
+      EXPECT_EQ(flights[i]["number"], i);
+      EXPECT_EQ(flights[i]["name"], "all_reduce of 0, 2");
+      EXPECT_EQ(flights[i]["step"], i / 2 + 1);
+      EXPECT_EQ(flights[i]["state"], i < 4 ? "done" : "waited");
+      EXPECT_EQ(flights[i]["done"].is_null(), i == 4);
+      EXPECT_LE(flights[i]["started"], flights[i]["waited"]);
+    }
+    EXPECT_EQ(json["waiting"], rank == 1 ? Json() : Json("all_reduce of 0, 2"));
+  }
+  // A run that goes well leaves what is there.
+  EXPECT_EQ(titanRun({"-n", "2", RANK_HELPER, "well"}).exitCode(), 0);
+  EXPECT_TRUE(std::filesystem::exists(run.path() / "ranks/rank-0002.json"));
+  // A directory that is gone is no reason to end otherwise.
+  std::filesystem::remove_all(run.path());
+  const Outcome unwritten = titanRun({"-n", "2", RANK_HELPER, "lose", "collective", "kill"});
+  EXPECT_EQ(unwritten.exitCode(), 5);
+  EXPECT_NE(unwritten.err.find("note: what each rank did last is lost: cannot write '"),
+            std::string::npos)
+      << unwritten.err;
 }
 
 TEST(Launcher, ARankThatGetsThingsDoneMayTakeItsTime) {

@@ -41,6 +41,11 @@ Status readPair(const char* which, const char* ofHowMany, int64_t& rank, int64_t
   return {};
 }
 
+Result<CommDelay> delayOfEnvironment() {
+  const char* delay = std::getenv("TITAN_COMM_DELAY");
+  return delay ? parseCommDelay(delay) : CommDelay();
+}
+
 } // namespace
 
 Result<RankInfo> detectRank() {
@@ -71,7 +76,13 @@ Result<std::unique_ptr<Communicator>> connect(const RankInfo& info, const Connec
         info.ranks, info.ranks);
   // Programs that this process starts are no ranks.
   fcntl(info.controlFd, F_SETFD, FD_CLOEXEC);
-  return connectSharedMemory(info.controlFd, info.rank, info.ranks, options);
+  ConnectOptions with = options;
+  with.delay = TITAN_TRY(delayOfEnvironment());
+  return connectSharedMemory(info.controlFd, info.rank, info.ranks, with);
+}
+
+Result<std::unique_ptr<Communicator>> connectWithoutPeers(int64_t rank, int64_t ranks) {
+  return connectNull(rank, ranks, TITAN_TRY(delayOfEnvironment()));
 }
 
 } // namespace titan::launch

@@ -1,10 +1,13 @@
 #include "runtime/launch/Ranks.h"
 
+#include "runtime/collective/SharedMemory.h"
 #include "runtime/launch/Cpus.h"
 
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+
+#include <unistd.h>
 
 namespace titan::launch {
 namespace {
@@ -82,6 +85,21 @@ TEST_F(Environment, RanksWithoutALauncherCannotMeet) {
   set("0", "4", "0", "2");
   EXPECT_EQ(connect(detectRank().take(), {}).error().message(),
             "2 of 4 ranks are on this host: ranks of several hosts do not run yet");
+}
+
+TEST_F(Environment, RefusesADelayThatIsNone) {
+  setenv("TITAN_COMM_DELAY", "50", 1);
+  const int file = createControlFile(2, false).take();
+  set("0", "2", "0", "2");
+  setenv("TITAN_CONTROL_FD", std::to_string(file).c_str(), 1);
+  const std::string message = "TITAN_COMM_DELAY = '50' is no latency and rate: write 50us,2GB/s";
+  EXPECT_EQ(connect(detectRank().take(), {}).error().message(), message);
+  EXPECT_EQ(connectWithoutPeers(0, 2).error().message(), message);
+  setenv("TITAN_COMM_DELAY", "50us,2GB/s", 1);
+  EXPECT_TRUE(connect(detectRank().take(), {}).ok());
+  EXPECT_EQ(connectWithoutPeers(1, 2).take()->rank(), 1);
+  unsetenv("TITAN_COMM_DELAY");
+  close(file);
 }
 
 TEST(Cpus, AreCutIntoDisjointSets) {

@@ -13,6 +13,7 @@
 
 #include <atomic>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <string_view>
@@ -99,6 +100,8 @@ Status endBy(Communicator& communicator, std::string_view how) {
 }
 
 Status run(Communicator& communicator, const std::vector<std::string>& arguments) {
+  if (const char* directory = std::getenv("RANK_HELPER_DIRECTORY"))
+    communicator.setRunDirectory(directory);
   HelperRank rank(communicator);
   TITAN_TRY(rank.prepare());
   std::vector<std::string> all;
