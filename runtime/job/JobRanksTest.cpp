@@ -1,12 +1,12 @@
 // Commands on ranks whose functions have collectives: each rank runs as many batches as the others,
 // whatever its part of the data, and all have the results of one rank.
+#include "runtime/collective/testing/RankThreads.h"
 #include "runtime/job/Agreement.h"
 #include "runtime/job/Evaluate.h"
 #include "runtime/job/Predict.h"
 #include "runtime/job/Sample.h"
 #include "runtime/job/testing/BigramProgram.h"
 #include "runtime/job/testing/JobTestFixture.h"
-#include "runtime/job/testing/RankThreads.h"
 
 namespace titan {
 namespace {
@@ -66,10 +66,9 @@ TEST_F(JobRanksTest, EveryRankEvaluatesAsManyBatches) {
   JobOptions options;
   options.out = path("job.run");
   const auto evaluate = [](Session& session) {
-    EXPECT_TRUE(session.start(0, {}).ok());
+    EXPECT_TRUE(session.start(0, {}, FirstState::Weights).ok());
     auto dataset = openFunctionData(session.program(), "eval", session.recipe()).take();
-    const Evaluation result =
-        Evaluator::create(session, std::move(dataset)).take().run(0).take();
+    const Evaluation result = Evaluator::create(session, std::move(dataset)).take().run(0).take();
     const auto traffic = session.device().traffic();
     return Seen{result.loss, result.samples, traffic.empty() ? -1 : traffic[0].executions};
   };
