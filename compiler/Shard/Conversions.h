@@ -45,8 +45,8 @@ struct Conversion {
 
 /// All that `function` needs, in the order of the uses. Emits an error where no collective leads to
 /// what an op takes.
-llvm::FailureOr<llvm::SmallVector<Conversion>>
-conversionsOf(mlir::func::FuncOp function, const FunctionPlacements& placements);
+llvm::FailureOr<llvm::SmallVector<Conversion>> conversionsOf(mlir::func::FuncOp function,
+                                                             const FunctionPlacements& placements);
 
 /// The parameter or other state of which `value` is a part, as itself, cast or transposed; null if
 /// it is made of something else.

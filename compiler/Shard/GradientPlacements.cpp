@@ -13,8 +13,8 @@ static ir::StateOp stateOf(Value value) {
   while (auto part = value.getDefiningOp<dist::TakeShardOp>())
     value = part.getOperand();
   auto argument = dyn_cast<BlockArgument>(value);
-  auto function = argument ? dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp())
-                           : func::FuncOp();
+  auto function =
+      argument ? dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp()) : func::FuncOp();
   if (!function)
     return {};
   auto symbol =

@@ -26,8 +26,7 @@ SmallVector<Gather> gathersOf(ArrayRef<Conversion> conversions, const MeshRecipe
   for (const Conversion& conversion : conversions) {
     const size_t first = gathers.size();
     for (OpOperand* use : conversion.uses) {
-      Block* block = recipe.reshard == "step" ? conversion.block()
-                                              : use->getOwner()->getBlock();
+      Block* block = recipe.reshard == "step" ? conversion.block() : use->getOwner()->getBlock();
       const ir::Phase phase = ir::getPhase(use->getOwner());
       auto* mine = std::find_if(gathers.begin() + first, gathers.end(), [&](const Gather& each) {
         return each.block == block && each.phase == phase;
@@ -68,9 +67,8 @@ bool isKeptByRecipe(const Gather& gather, const FunctionPlacements& placements,
   if (recipe.reshard != "always")
     return true;
   ir::StateOp state = stateOf(gather.conversion->value, placements);
-  return state && llvm::any_of(recipe.kept, [&](const std::string& glob) {
-    return matchesName(glob, state);
-  });
+  return state && llvm::any_of(recipe.kept,
+                               [&](const std::string& glob) { return matchesName(glob, state); });
 }
 
 /// Of the gathers of one block that backward repeats, those for the op that stands last: backward

@@ -179,3 +179,53 @@ func.func @step(%x: tensor<2x8xf32> {titan.input = "x"}, %stop: tensor<i64> {tit
   return %t#0, %t#1 : tensor<8xf32>, tensor<i64>
 }
 }
+
+// -----
+
+// The whole of a parameter is read, of which a rank has a part.
+#w = #titan.placement<["shard" = shard(0)]>
+module attributes {dist.mesh = #dist.mesh<["shard" = 2]>, titan.recipe = {batch = {micro = 2 : i64, global = 8 : i64}, mesh = {axes = [{name = "shard", ranks = 2 : i64}], strategy = "fsdp"}}} {
+titan.state @w : tensor<4x8xf32> {kind = #titan<kind param>, trainable, init = #titan.init_rule<"constant", 0.0 : f64, 0.0 : f64>, placement = #w}
+func.func @predict(%w: tensor<2x8xf32> {titan.state = @w}, %x: tensor<3x8xf32> {titan.input = "x"}) -> tensor<3x2xf32> {
+  // expected-error @+1 {{takes operand 1 as #dist.placement<[]>, a rank has #dist.placement<["shard" = shard(0)]>}}
+  %y = titan.contract %x, %w batch [] x [] contracting [1] x [1] : (tensor<3x8xf32>, tensor<2x8xf32>) -> tensor<3x2xf32>
+  return %y : tensor<3x2xf32>
+}
+}
+
+// -----
+
+// What is gathered already is whole.
+#w = #titan.placement<["shard" = shard(0)]>
+module attributes {dist.mesh = #dist.mesh<["shard" = 2]>, titan.recipe = {batch = {micro = 2 : i64, global = 8 : i64}, mesh = {axes = [{name = "shard", ranks = 2 : i64}], strategy = "fsdp"}}} {
+titan.state @w : tensor<4x8xf32> {kind = #titan<kind param>, trainable, init = #titan.init_rule<"constant", 0.0 : f64, 0.0 : f64>, placement = #w}
+func.func @predict(%w: tensor<2x8xf32> {titan.state = @w}) -> tensor<8x8xf32> {
+  %g = dist.all_gather %w axes ["shard"] dims [0] : tensor<2x8xf32> to tensor<4x8xf32>
+  // expected-error @+1 {{takes operand 0 as #dist.placement<["shard" = shard(0)]>, a rank has #dist.placement<[]>}}
+  %h = dist.all_gather %g axes ["shard"] dims [0] : tensor<4x8xf32> to tensor<8x8xf32>
+  return %h : tensor<8x8xf32>
+}
+}
+
+// -----
+
+// This is one, too: the update of a part gives back the whole.
+#w = #titan.placement<["shard" = shard(0)]>
+module attributes {dist.mesh = #dist.mesh<["shard" = 2]>, titan.recipe = {batch = {micro = 2 : i64, global = 4 : i64}, mesh = {axes = [{name = "shard", ranks = 2 : i64}], strategy = "zero1"}}} {
+titan.state @w : tensor<4x8xf32> {kind = #titan<kind param>, trainable, init = #titan.init_rule<"constant", 0.0 : f64, 0.0 : f64>}
+titan.state @w.momentum_buffer : tensor<4x8xf32> {kind = #titan<kind slot>, init = #titan.init_rule<"constant", 0.0 : f64, 0.0 : f64>, placement = #w}
+func.func @step(%w: tensor<4x8xf32> {titan.state = @w}, %v: tensor<2x8xf32> {titan.state = @w.momentum_buffer}, %x: tensor<1x4x8xf32> {titan.input = "x"}, %s: tensor<f32>, %b: tensor<i1>)
+    -> (tensor<4x8xf32> {titan.state = @w}, tensor<2x8xf32> {titan.state = @w.momentum_buffer}) {
+  %zero = titan.constant dense<0.0> : tensor<4x8xf32>
+  %g = accum.loop %i in 1 running slices(%xi = %x : tensor<1x4x8xf32>) accumulators(%a = %zero : tensor<4x8xf32>) -> (tensor<4x8xf32>) {
+    %next = titan.add %a, %xi : tensor<4x8xf32>
+    accum.yield %next : tensor<4x8xf32>
+  }
+  %r = dist.reduce_scatter sum %g axes ["shard"] dims [0] order rank : tensor<4x8xf32> to tensor<2x8xf32>
+  %p = dist.take_shard %w axes ["shard"] dim 0 : tensor<4x8xf32> to tensor<2x8xf32>
+  %n, %m = titan.sgd %p, %r momentum_buffer %v lr %s weight_decay %s scale %s apply %b {lr_scale = 1.0 : f64, momentum = 0.9 : f64, nesterov = false}
+    : (tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<i1>) -> (tensor<2x8xf32>, tensor<2x8xf32>)
+  %whole = dist.all_gather %n axes ["shard"] dims [0] : tensor<2x8xf32> to tensor<4x8xf32>
+  return %whole, %m : tensor<4x8xf32>, tensor<2x8xf32>
+}
+}
