@@ -35,9 +35,9 @@ TEST(CommDelay, RefusesWhatIsNone) {
     const Result<CommDelay> delay = parseCommDelay(text);
     ASSERT_FALSE(delay.ok()) << text;
     EXPECT_EQ(delay.error().exitCode(), 2);
-    EXPECT_EQ(delay.error().message(),
-              fmt::format("TITAN_COMM_DELAY = '{}' is no latency and rate: write 50us,2GB/s",
-                          text));
+    EXPECT_EQ(
+        delay.error().message(),
+        fmt::format("TITAN_COMM_DELAY = '{}' is no latency and rate: write 50us,2GB/s", text));
   }
 }
 
@@ -68,8 +68,7 @@ std::string runAll(Communicator& communicator, const CommDelay& delay) {
     status = communicator.start(i, {&in, 1}, {&out, 1}, ticket);
     if (status.ok())
       status = communicator.wait(ticket);
-    if (status.ok() &&
-        monotonicNow() - before < delay.nanoseconds(wireBytes(collectives[i], 2)))
+    if (status.ok() && monotonicNow() - before < delay.nanoseconds(wireBytes(collectives[i], 2)))
       status = Error::internal("{} is too fast", toString(collectives[i].kind));
   }
   if (status.ok())

@@ -75,6 +75,10 @@ public:
   /// One a collective, in their order.
   virtual std::span<const Traffic> traffic() const = 0;
 
+  /// Seconds that a rank has waited for others so far, as it has published them: asks nobody. Any
+  /// thread may call it.
+  virtual double waitedSeconds(int64_t rank) const = 0;
+
   /// For messages: the step that this rank is in. One store.
   virtual void setStep(int64_t step) = 0;
   /// For who tells what ranks did last before a failure: the absolute path of a directory to write

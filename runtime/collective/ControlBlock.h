@@ -47,6 +47,7 @@ struct RankSlot {
   alignas(64) std::atomic<uint64_t> waits{0}; ///< that it has entered, the last as waitName
   std::atomic<uint32_t> waiting{0};           ///< it sleeps there
   SharedText waitName;
+  std::atomic<int64_t> waited{0}; ///< nanoseconds in all
 
   /// Grows with every wait and all that is done in between.
   uint64_t done() const {

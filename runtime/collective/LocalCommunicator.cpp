@@ -330,6 +330,10 @@ Status LocalCommunicator::broadcast(std::string_view name, int64_t root, std::sp
   return broadcastBytes(meeting_, everyone_, name, root, bytes);
 }
 
+double LocalCommunicator::waitedSeconds(int64_t rank) const {
+  return static_cast<double>(block().slot(rank).waited.load(std::memory_order_relaxed)) / 1e9;
+}
+
 void LocalCommunicator::setStep(int64_t step) {
   meeting_.mine().step.store(step, std::memory_order_relaxed);
 }

@@ -29,6 +29,7 @@ public:
                   std::vector<std::string>& all) override;
   Status broadcast(std::string_view name, int64_t root, std::span<char> bytes) override;
   std::span<const Traffic> traffic() const override { return traffic_; }
+  double waitedSeconds(int64_t rank) const override;
   void setStep(int64_t step) override;
   void setRunDirectory(std::string_view path) override;
   void fail(const Error& error) override;

@@ -54,6 +54,7 @@ public:
   Status broadcast(std::string_view, int64_t, std::span<char>) override { return {}; }
 
   std::span<const Traffic> traffic() const override { return traffic_; }
+  double waitedSeconds(int64_t) const override { return 0; }
   void setStep(int64_t) override {}
   void setRunDirectory(std::string_view) override {}
   void fail(const Error&) override {}

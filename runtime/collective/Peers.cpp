@@ -98,6 +98,11 @@ void Peers::setStep(int64_t step) {
     communicator_->setStep(step);
 }
 
+void Peers::readWaits(std::span<double> waited) const {
+  for (size_t rank = 0; communicator_ && rank < waited.size(); ++rank)
+    waited[rank] = communicator_->waitedSeconds(static_cast<int64_t>(rank));
+}
+
 void Peers::setRunDirectory(const std::string& directory) {
   std::error_code error;
   const std::filesystem::path path = std::filesystem::absolute(directory, error);

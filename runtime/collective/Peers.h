@@ -85,6 +85,8 @@ public:
   /// For messages of other ranks about this one.
   void setStep(int64_t step);
 
+  /// Seconds that each rank has waited for others so far, by rank; without asking them.
+  void readWaits(std::span<double> waited) const;
   /// For who tells what ranks did last before a failure: the run directory.
   void setRunDirectory(const std::string& directory);
 

@@ -1,6 +1,6 @@
 #include "runtime/collective/Rendezvous.h"
 
-#include "runtime/collective/Blame.h"
+#include "runtime/collective/CommDelay.h"
 
 namespace titan {
 namespace {
@@ -34,9 +34,12 @@ Status Rendezvous::enter(const FixedText& name) {
 }
 
 Status Rendezvous::await(Word& word, uint32_t value) {
-  if (word.spinUntil(value, spins_))
+  if (word.reached(value))
     return {};
-  return sleep(word, value);
+  const int64_t begin = monotonicNow();
+  Status status = word.spinUntil(value, spins_) ? Status() : sleep(word, value);
+  mine().waited.fetch_add(monotonicNow() - begin, std::memory_order_relaxed);
+  return status;
 }
 
 Status Rendezvous::sleep(Word& word, uint32_t value) {

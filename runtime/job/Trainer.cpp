@@ -127,6 +127,10 @@ Result<std::unique_ptr<Trainer>> Trainer::create(Session& session,
   t.last_.tokens = t.last_.samples * t.batches_.dataset().tokensPerSample();
   t.last_.memoryBytes = session.program().arenaBytes + session.device().outsideBytes;
   TITAN_TRY(t.openLoader());
+  if (const Peers& peers = session.peers(); peers.isFirst() && !peers.isAlone()) {
+    t.stragglers_.emplace(peers.count());
+    t.waited_.resize(static_cast<size_t>(peers.count()));
+  }
   if (t.step_ > 0)
     t.savedStep_ = t.step_;
   return trainer;
@@ -139,7 +143,7 @@ bool Trainer::isToStop() const {
 
 Status Trainer::run() {
   const Recipe& recipe = session_->recipe();
-  stepStart_ = Clock::now();
+  beginSteps();
   while (step_ < recipe.train.steps && !isToStop()) {
     TITAN_TRY(oneStep());
     const bool evaluates = evaluator_ && step_ % recipe.train.evalEvery == 0;
@@ -149,7 +153,7 @@ Status Trainer::run() {
     if (saves)
       TITAN_TRY(save());
     if (evaluates || saves)
-      stepStart_ = Clock::now();
+      beginSteps();
   }
   if (savedStep_ != step_)
     TITAN_TRY(save());
@@ -159,6 +163,25 @@ Status Trainer::run() {
                           signals_.received() != 0 ? signals_.name() : "a signal to another rank",
                           step_));
   return {};
+}
+
+void Trainer::beginSteps() {
+  stepStart_ = Clock::now();
+  session_->peers().readWaits(waited_);
+  if (stragglers_)
+    stragglers_->begin(waited_);
+}
+
+/// Of the step that has ended.
+void Trainer::noteWaits() {
+  if (!stragglers_)
+    return;
+  session_->peers().readWaits(waited_);
+  const Stragglers::Step step = stragglers_->end(last_.seconds, waited_);
+  last_.waitSeconds = step.waitSeconds;
+  last_.slowestRank = step.slowestRank;
+  if (const std::optional<std::string> verdict = stragglers_->verdict())
+    log_.note("note: " + *verdict);
 }
 
 Status Trainer::oneStep() {
@@ -191,6 +214,7 @@ Status Trainer::oneStep() {
   }
   last_.seconds = std::chrono::duration<double>(end - stepStart_).count();
   stepStart_ = end;
+  noteWaits();
   TITAN_TRY(log_.write(last_));
   return checkSkipped();
 }

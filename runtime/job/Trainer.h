@@ -9,6 +9,7 @@
 #include "runtime/job/Scalars.h"
 #include "runtime/job/Session.h"
 #include "runtime/job/StopSignals.h"
+#include "runtime/job/Stragglers.h"
 
 #include <chrono>
 #include <map>
@@ -53,7 +54,9 @@ private:
   Status openLog();
   Status openLoader();
   bool isToStop() const;
+  void beginSteps();
   Status oneStep();
+  void noteWaits();
   Status checkSkipped();
   Result<std::string> culprit();
   Status evaluate();
@@ -71,6 +74,8 @@ private:
   RunLog log_;
   Scalar loss_, gradNorm_, lr_, stepCounter_, skippedCounter_;
   Scalar stop_, stops_; ///< does this rank ask to stop; how many do. Of more than one rank only
+  std::optional<Stragglers> stragglers_; ///< of rank 0, where there are others
+  std::vector<double> waited_;           ///< by rank
   StepMetrics last_;
   Clock::time_point
       stepStart_; ///< end of the step before; what a step logs counts for the next one

@@ -83,7 +83,7 @@ Result<MetricsFile> MetricsFile::open(const std::string& path, int64_t resumedSt
 }
 
 Status MetricsFile::write(const StepMetrics& metrics) {
-  Metric values[8] = {
+  Metric values[10] = {
       {"loss", metrics.loss},
       {"lr", metrics.lr},
       {"grad_norm", metrics.gradNorm},
@@ -94,6 +94,10 @@ Status MetricsFile::write(const StepMetrics& metrics) {
   size_t count = 6;
   if (metrics.residentBytes > 0)
     values[count++] = {"resident", metrics.residentBytes};
+  if (metrics.slowestRank >= 0) {
+    values[count++] = {"wait_seconds", metrics.waitSeconds};
+    values[count++] = {"slowest_rank", metrics.slowestRank};
+  }
   if (metrics.skipped != Skip::No)
     values[count++] = {"skipped", int64_t{1}};
   return write(metrics.step, std::span(values).first(count));

@@ -58,6 +58,16 @@ TEST_F(MetricsFileTest, TokensInsteadOfSamples) {
                         "\"tokens\": 2048, \"seconds\": 0.5, \"memory\": 4096, \"skipped\": 1}\n");
 }
 
+TEST_F(MetricsFileTest, RanksWait) {
+  MetricsFile file = open(0);
+  StepMetrics metrics = step(1);
+  metrics.waitSeconds = 0.25;
+  metrics.slowestRank = 2;
+  ASSERT_TRUE(file.write(metrics).ok());
+  EXPECT_TRUE(contents().ends_with(", \"wait_seconds\": 0.25, \"slowest_rank\": 2}\n"))
+      << contents();
+}
+
 TEST_F(MetricsFileTest, NonFiniteIsNull) {
   MetricsFile file = open(0);
   const Metric metrics[] = {

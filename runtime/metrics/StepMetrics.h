@@ -24,6 +24,8 @@ struct StepMetrics {
   int64_t memoryBytes = 0;   ///< arena and library workspaces
   int64_t residentBytes = 0; ///< the most that the process had in memory when it was last asked,
                              ///< in the last tenth of a second; 0: not known
+  double waitSeconds = 0;    ///< of this step, of the rank that waited longest for others
+  int64_t slowestRank = -1;  ///< the one that waited least; -1: there is one rank
   Skip skipped = Skip::No;   ///< the update was
 };
 

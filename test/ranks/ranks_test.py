@@ -134,6 +134,10 @@ class RanksTest(training_test.ToolsTest):
         for text in texts:
             self.assertIn(text, errors[0])
 
+    def faults(self, case, job):
+        """The job with RankFaults.cpp in its ranks; `case` is a line of sh that says what happens to whom."""
+        return self.wrapper(job, f"export LD_PRELOAD='{self.tools.parent}/test/libtitan_rank_faults.so'", case)
+
     def wrapper(self, job, *cases):
         """A script that is started in place of the job; `cases` are lines of sh, with the rank in $TITAN_RANK and the job in $JOB."""
         script = self.scratch / "wrapper"
