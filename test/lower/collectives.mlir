@@ -3,6 +3,7 @@
 // RUN: titan-opt %s --titan-lower-form-kernels --titan-lower-classify-kernels --titan-lower-verify-kernels
 
 // REMARK-DAG: Reason="a collective starts or is awaited between the two", Remark="'first' keeps apart from 'second'"
+// REMARK-DAG: Reason="a collective starts or is awaited between the two", Remark="'before' keeps apart from 'behind'"
 // REMARK-DAG: Reason="a collective starts or is awaited between the two", Remark="'one' does not run together with 'other'"
 // REMARK-DAG: Reason="a collective starts or is awaited between the two", Remark="the product of 'fc' keeps apart from its bias or relu"
 
@@ -140,6 +141,30 @@ func.func @loop(%x: tensor<4xf32>, %xs: tensor<2x4xf32>) -> (tensor<4xf32>, tens
   }
   %b = titan.mul %a, %a : tensor<4xf32>
   return %b, %s : tensor<4xf32>, tensor<4xf32>
+}
+
+// A gather in a loop keeps what is computed before its start from what reads it behind its wait.
+// CHECK-LABEL: func.func @gather_in_loop
+// CHECK: accum.loop
+// CHECK: kernel.fused
+// CHECK: math.exp
+// CHECK: dist.start all_gather
+// CHECK: dist.wait
+// CHECK: kernel.fused
+// CHECK: arith.mulf
+// CHECK: arith.addf
+// CHECK-NOT: kernel.fused
+// CHECK: accum.yield
+func.func @gather_in_loop(%w: tensor<4xf32>, %xs: tensor<2x8xf32>) -> tensor<8xf32> {
+  %zero = titan.constant dense<0.0> : tensor<8xf32>
+  %s = accum.loop %i in 2 running slices(%xi = %xs : tensor<2x8xf32>) accumulators(%acc = %zero : tensor<8xf32>) -> (tensor<8xf32>) {
+    %a = titan.exp %xi {path = ["before"]} : tensor<8xf32>
+    %full = dist.all_gather %w axes ["replicate"] dims [0] : tensor<4xf32> to tensor<8xf32>
+    %b = titan.mul %a, %full {path = ["behind"]} : tensor<8xf32>
+    %n = titan.add %acc, %b : tensor<8xf32>
+    accum.yield %n : tensor<8xf32>
+  }
+  return %s : tensor<8xf32>
 }
 
 }
