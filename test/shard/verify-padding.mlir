@@ -41,7 +41,7 @@ module attributes {dist.mesh = #dist.mesh<["replicate" = 2, "shard" = 2]>,
   titan.recipe = {batch = {micro = 2 : i64, global = 8 : i64}, mesh = {axes = [{name = "replicate", ranks = 2 : i64}, {name = "shard", ranks = 2 : i64}]}}} {
 titan.state @w : tensor<4x5xf32> {kind = #titan<kind param>, trainable, init = #titan.init_rule<"constant", 0.0 : f64, 0.0 : f64>,
   placement = #titan.placement<["shard" = shard(0)]>}
-func.func @eval(%w: tensor<2x5xf32> {titan.state = @w}) -> tensor<f32> {
+func.func @step(%w: tensor<2x5xf32> {titan.state = @w}) -> tensor<f32> {
   %sum = titan.reduce max %w [0, 1] : tensor<2x5xf32> to tensor<f32>
   return %sum : tensor<f32>
 }
@@ -193,7 +193,7 @@ module attributes {dist.mesh = #dist.mesh<["replicate" = 2, "shard" = 2]>,
   titan.recipe = {batch = {micro = 2 : i64, global = 8 : i64}, mesh = {axes = [{name = "replicate", ranks = 2 : i64}, {name = "shard", ranks = 2 : i64}]}}} {
 titan.state @w : tensor<5x3xf32> {kind = #titan<kind param>, trainable, init = #titan.init_rule<"constant", 0.0 : f64, 0.0 : f64>,
   placement = #titan.placement<["shard" = shard(0), "replicate" = shard(0)]>}
-func.func @eval(%w: tensor<2x3xf32> {titan.state = @w}) -> tensor<5x3xf32> {
+func.func @step(%w: tensor<2x3xf32> {titan.state = @w}) -> tensor<5x3xf32> {
   %inner = dist.all_gather %w axes ["replicate"] dims [0] : tensor<2x3xf32> to tensor<4x3xf32>
   %three = titan.slice %inner offsets [0, 0] strides [1, 1] : tensor<4x3xf32> to tensor<3x3xf32>
   %outer = dist.all_gather %three axes ["shard"] dims [0] : tensor<3x3xf32> to tensor<6x3xf32>
