@@ -13,12 +13,12 @@ namespace titan {
 /// them without being asked, so the last of them may count for the next step.
 class Stragglers {
 public:
-  static constexpr int64_t window = 20;        ///< steps that a verdict rests on
-  static constexpr double limit = 1.3;         ///< of the median time that ranks compute
+  static constexpr int64_t window = 20; ///< steps that a verdict rests on
+  static constexpr double limit = 1.3;  ///< of the median time that ranks compute
 
   struct Step {
-    double waitSeconds = 0;   ///< of the rank that waited longest
-    int64_t slowestRank = 0;  ///< waited least; the lowest of equals
+    double waitSeconds = 0;  ///< of the rank that waited longest
+    int64_t slowestRank = 0; ///< waited least; the lowest of equals
   };
 
   explicit Stragglers(int64_t ranks);

@@ -12,8 +12,10 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
 #include <optional>
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -25,8 +27,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int passedOn[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
-constexpr int lookEvery = 100;               // milliseconds
-constexpr std::chrono::seconds timeToEnd{1}; // after a failure, for ranks to say what they saw
+constexpr int lookEvery = 100;                // milliseconds
+constexpr std::chrono::seconds timeToEnd{1};  // after a failure, for ranks to say what they saw
+constexpr std::chrono::seconds timeToGoOn{6}; // for a stopped rank; its peers wait a second less
 constexpr int lastOwnExitCode = static_cast<int>(ErrorCode::RunFailed);
 
 /// The signals that are passed on come as a file to read, for its lifetime. Output that nobody
@@ -78,8 +81,12 @@ class Launch {
 public:
   Launch(ControlBlock block, const SignalFile& signals) : block_(block), signals_(signals) {}
 
-  Status start(const LaunchOptions& options, int controlFile);
+  /// `attempt`: 1 for the first.
+  Status start(const LaunchOptions& options, int controlFile, int64_t attempt);
   int run();
+  bool wasAskedToEnd() const { return wasAskedToEnd_; }
+  /// The furthest step of any rank; -1: none has begun.
+  int64_t step() const;
 
 private:
   bool isRunning() const {
@@ -92,6 +99,7 @@ private:
   void onEnd(const RankProcess& process, int status);
   void onFailedEnd(const RankProcess& process, int code, bool told, const std::string& how);
   void lookForDeserters();
+  void lookForStoppedRanks();
   void endAfterFailure();
   int conclude();
   void recordFlights() const;
@@ -101,24 +109,46 @@ private:
   std::vector<RankProcess> processes_;
   std::vector<bool> passed_ = std::vector<bool>(NSIG); ///< signals that we passed on
   int interrupts_ = 0;
+  bool wasAskedToEnd_ = false;
   std::vector<int64_t> neverJoined_; ///< ranks that ended with 0, and never joined the others
   int exitCode_ = 0;                 ///< of a rank that had finished
   std::optional<Clock::time_point> killAt_;
 };
 
-Status Launch::start(const LaunchOptions& options, int controlFile) {
+int64_t Launch::step() const {
+  int64_t furthest = -1;
+  for (int64_t rank = 0; rank < block_.ranks(); ++rank)
+    furthest = std::max(furthest, block_.slot(rank).step.load());
+  return furthest;
+}
+
+/// Where what a rank writes goes, too; closed (-1) without logs.
+Result<int> openLog(const LaunchOptions& options, int64_t rank, int64_t attempt) {
+  if (options.logDirectory.empty())
+    return -1;
+  const std::string path =
+      fmt::format("{}/rank-{:04}.attempt-{}.log", options.logDirectory, rank, attempt);
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (file < 0)
+    return Error::environment("cannot write '{}': {}", path, std::strerror(errno));
+  return file;
+}
+
+Status Launch::start(const LaunchOptions& options, int controlFile, int64_t attempt) {
   const std::vector<int> cpus = cpuNumbers();
   const std::vector<std::vector<int>> sets = cutCpus(cpus, options.ranks);
-  if (options.ranks > static_cast<int64_t>(cpus.size()))
+  if (attempt == 1 && options.ranks > static_cast<int64_t>(cpus.size()))
     tell("note: {} ranks share {} CPU{}: each runs on one thread\n", options.ranks, cpus.size(),
          cpus.size() == 1 ? "" : "s");
   for (int64_t rank = 0; rank < options.ranks; ++rank) {
+    const int log = TITAN_TRY(openLog(options, rank, attempt));
     processes_.push_back(TITAN_TRY(RankProcess::start({.command = options.command,
                                                        .rank = rank,
                                                        .ranks = options.ranks,
                                                        .controlFile = controlFile,
                                                        .cpus = sets[static_cast<size_t>(rank)],
-                                                       .signals = signals_.before()})));
+                                                       .signals = signals_.before(),
+                                                       .log = log})));
     block_.slot(rank).pid = processes_.back().pid();
   }
   return {};
@@ -131,6 +161,7 @@ int Launch::run() {
     readOutput();
     reap();
     lookForDeserters();
+    lookForStoppedRanks();
     endAfterFailure();
   }
   return conclude();
@@ -151,6 +182,7 @@ void Launch::waitForEvents() {
 void Launch::passSignalsOn() {
   while (const std::optional<int> signal = signals_.next()) {
     interrupts_ += *signal == SIGINT;
+    wasAskedToEnd_ |= *signal != SIGUSR2;
     const int sent = interrupts_ > 1 ? SIGKILL : *signal;
     passed_[static_cast<size_t>(sent)] = passed_[static_cast<size_t>(*signal)] = true;
     for (const RankProcess& process : processes_)
@@ -177,6 +209,9 @@ void Launch::onEnd(const RankProcess& process, int status) {
     if (passed_[static_cast<size_t>(signal)])
       return onFailedEnd(process, 128 + (interrupts_ > 1 ? SIGINT : signal), /*told=*/true,
                          fmt::format("was ended by signal {}", signal));
+    if (signal == SIGPIPE)
+      return onFailedEnd(process, 128 + SIGPIPE, /*told=*/false,
+                         "found that nobody reads its output any more (SIGPIPE)");
     return onFailedEnd(process, static_cast<int>(ErrorCode::RunFailed), /*told=*/false,
                        fmt::format("was killed by signal {}", signal));
   }
@@ -222,6 +257,28 @@ void Launch::lookForDeserters() {
     }
 }
 
+/// The others see it sooner, but before it joins them and after it has finished. Ranks that are all
+/// stopped may go on together.
+void Launch::lookForStoppedRanks() {
+  const RankProcess* longest = nullptr;
+  bool goesOn = false;
+  for (RankProcess& process : processes_) {
+    process.lookWhetherStopped();
+    goesOn |= !process.stoppedSince().has_value();
+    if (process.stoppedSince() && (!longest || process.stoppedSince() < longest->stoppedSince()))
+      longest = &process;
+  }
+  if (!longest || !goesOn || Clock::now() - *longest->stoppedSince() < timeToGoOn)
+    return;
+  const int64_t rank = longest->rank();
+  block_.fail(
+      {.code = static_cast<int>(ErrorCode::RunFailed),
+       .rank = rank,
+       .told = false,
+       .message = fmt::format("{} was stopped by a signal and has not gone on for {} s{}",
+                              whoIs(block_, rank), timeToGoOn.count(), inStep(block_, rank))});
+}
+
 void Launch::endAfterFailure() {
   if (!block_.hasFailed())
     return;
@@ -263,16 +320,57 @@ void Launch::recordFlights() const {
 
 } // namespace
 
-Result<int> launch(const LaunchOptions& options) {
-  if (options.ranks < 1 || options.ranks > maxRanks)
-    return Error::usage("{} ranks: use 1 to {}", options.ranks, maxRanks);
-  const SignalFile signals;
+namespace {
+
+struct Attempt {
+  int exitCode = 0;
+  int64_t step = -1;
+  bool wasAskedToEnd = false;
+};
+
+Result<Attempt> runOnce(const LaunchOptions& options, const SignalFile& signals, int64_t number) {
   const bool crowded = options.ranks > static_cast<int64_t>(cpuNumbers().size());
   const OwnedFile controlFile(TITAN_TRY(createControlFile(options.ranks, crowded)));
   const Mapping memory = TITAN_TRY(ControlBlock::map(controlFile.number, options.ranks));
   Launch launch(ControlBlock(memory), signals);
-  TITAN_TRY(launch.start(options, controlFile.number));
-  return launch.run();
+  TITAN_TRY(launch.start(options, controlFile.number, number));
+  const int exitCode = launch.run();
+  return Attempt{exitCode, launch.step(), launch.wasAskedToEnd()};
+}
+
+std::string inStep(int64_t step) {
+  return step < 0 ? "before the first step" : fmt::format("in step {}", step);
+}
+
+} // namespace
+
+Result<int> launch(const LaunchOptions& options) {
+  if (options.ranks < 1 || options.ranks > maxRanks)
+    return Error::usage("{} ranks: use 1 to {}", options.ranks, maxRanks);
+  if (options.restarts < 0)
+    return Error::usage("{} restarts: use 0 or more", options.restarts);
+  if (!options.logDirectory.empty()) {
+    std::error_code error;
+    std::filesystem::create_directories(options.logDirectory, error);
+    if (error)
+      return Error::environment("cannot create '{}': {}", options.logDirectory, error.message());
+  }
+  const SignalFile signals;
+  std::optional<int64_t> failedIn;
+  for (int64_t number = 1;; ++number) {
+    const Attempt attempt = TITAN_TRY(runOnce(options, signals, number));
+    if (attempt.exitCode != static_cast<int>(ErrorCode::RunFailed) || number > options.restarts ||
+        attempt.wasAskedToEnd)
+      return attempt.exitCode;
+    // A rank alone does not say in which step it is.
+    if (options.ranks > 1 && failedIn == attempt.step) {
+      tell("note: not started again: it has failed {} twice\n", inStep(attempt.step));
+      return attempt.exitCode;
+    }
+    failedIn = attempt.step;
+    tell("note: restart {} of {}, after a failure {}\n", number, options.restarts,
+         inStep(attempt.step));
+  }
 }
 
 } // namespace titan::launch

@@ -340,6 +340,133 @@ TEST(Launcher, ARankThatNeverJoinsIsNamed) {
       << run.err;
 }
 
+TEST(Launcher, ARankThatIsStoppedBeforeItJoinsIsNamed) {
+  const Outcome run = runScript(2, std::string("[ $TITAN_RANK = 1 ] && kill -STOP $$; exec ") +
+                                       RANK_HELPER + " well");
+  EXPECT_EQ(run.exitCode(), 5);
+  EXPECT_NE(
+      run.err.find(") was stopped by a signal and has not gone on for 6 s; rank 0 waited at "),
+      std::string::npos)
+      << run.err;
+}
+
+TEST(Launcher, ARankThatGoesOnIsNotNamed) {
+  const Outcome run = runScript(2, "if [ $TITAN_RANK = 1 ]; then (sleep 0.3; kill -CONT $$) & kill "
+                                   "-STOP $$; fi; echo on");
+  EXPECT_EQ(run.exitCode(), 0) << run.err;
+  EXPECT_EQ(sortedLines(run.out), (std::vector<std::string>{"on", "rank 1: on"}));
+}
+
+TEST(Launcher, OutputThatNobodyReadsIsToldAsThat) {
+  const Outcome run = runScript(2, "[ $TITAN_RANK = 0 ] && kill -PIPE $$; sleep 20");
+  EXPECT_EQ(run.exitCode(), 128 + SIGPIPE);
+  EXPECT_TRUE(run.err.ends_with(") found that nobody reads its output any more (SIGPIPE)\n"))
+      << run.err;
+}
+
+/// A folder of its own, which is empty.
+class Folder {
+public:
+  Folder() : path_(std::filesystem::path(::testing::TempDir()) / "titan-launcher-folder") {
+    std::filesystem::remove_all(path_);
+    std::filesystem::create_directory(path_);
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  std::string file(const std::string& name) const { return (path_ / name).string(); }
+  std::string textOf(const std::string& name) const {
+    std::ifstream file(path_ / name);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+private:
+  std::filesystem::path path_;
+};
+
+TEST(Launcher, AFailedRunIsStartedAgain) {
+  const Folder folder;
+  // The first time it fails in step 3, then it goes well.
+  const std::string once = fmt::format("[ $TITAN_RANK = 0 ] && {{ [ -e {0} ] && touch {1} || touch "
+                                       "{0}; }}; sleep 0.2; [ -e {1} ] && "
+                                       "exec {2} well; exec {2} lose collective kill",
+                                       folder.file("first"), folder.file("second"), RANK_HELPER);
+  const Outcome run = titanRun({"-n", "2", "--restarts", "3", "sh", "-c", once});
+  EXPECT_EQ(run.exitCode(), 0) << run.err;
+  EXPECT_NE(run.err.find("note: restart 1 of 3, after a failure in step 3\n"), std::string::npos)
+      << run.err;
+  EXPECT_EQ(run.err.find("restart 2"), std::string::npos) << run.err;
+}
+
+TEST(Launcher, TwoFailuresInOneStepAreEnough) {
+  const Outcome run =
+      titanRun({"-n", "2", "--restarts", "5", RANK_HELPER, "lose", "collective", "kill"});
+  EXPECT_EQ(run.exitCode(), 5);
+  EXPECT_NE(run.err.find("note: restart 1 of 5, after a failure in step 3\n"), std::string::npos);
+  EXPECT_EQ(run.err.find("restart 2"), std::string::npos) << run.err;
+  EXPECT_TRUE(run.err.ends_with("note: not started again: it has failed in step 3 twice\n"))
+      << run.err;
+}
+
+TEST(Launcher, OnlyAFailedRunIsStartedAgain) {
+  for (const char* how : {"exit3", "fail"}) {
+    const Outcome run =
+        titanRun({"-n", "2", "--restarts", "2", RANK_HELPER, "lose", "collective", how});
+    EXPECT_EQ(run.exitCode(), 3);
+    EXPECT_EQ(run.err.find("restart"), std::string::npos) << run.err;
+  }
+  const Outcome asked =
+      titanRun({"-n", "1", "--restarts", "2", "sh", "-c",
+                "trap 'exit 5' TERM; echo running; while :; do sleep 0.01; done"},
+               [](pid_t titanRun, const std::string&) { kill(titanRun, SIGTERM); });
+  EXPECT_EQ(asked.exitCode(), 5);
+  EXPECT_EQ(asked.err.find("restart"), std::string::npos) << asked.err;
+}
+
+TEST(Launcher, OneRankIsStartedAgainToo) {
+  const Folder folder;
+  const Outcome run =
+      titanRun({"-n", "1", "--restarts", "4", "sh", "-c",
+                fmt::format("n=$(ls {0} | wc -l); touch {0}/$n; [ $n -lt 3 ] && exit "
+                            "5; echo went well",
+                            folder.file(""))});
+  EXPECT_EQ(run.exitCode(), 0) << run.err;
+  EXPECT_EQ(run.out, "went well\n");
+  EXPECT_NE(run.err.find("note: restart 3 of 4, after a failure before the first step\n"),
+            std::string::npos)
+      << run.err;
+}
+
+TEST(Launcher, LogsWhatEachRankWritesInEachAttempt) {
+  const Folder folder;
+  const Outcome run =
+      titanRun({"-n", "2", "--restarts", "1", "--log-dir", folder.file("logs"), "sh", "-c",
+                "echo out $TITAN_RANK; echo err >&2; [ $TITAN_RANK = 0 ] || "
+                "exit 5; sleep 20"});
+  EXPECT_EQ(run.exitCode(), 5) << run.err;
+  EXPECT_EQ(sortedLines(run.out),
+            (std::vector<std::string>{"out 0", "out 0", "rank 1: out 1", "rank 1: out 1"}));
+  for (int rank : {0, 1})
+    for (int attempt : {1, 2})
+      EXPECT_EQ(
+          sortedLines(folder.textOf(fmt::format("logs/rank-000{}.attempt-{}.log", rank, attempt))),
+          (std::vector<std::string>{"err", fmt::format("out {}", rank)}));
+  const Outcome refused = titanRun({"-n", "2", "--log-dir", "/dev/null/logs", "true"});
+  EXPECT_EQ(refused.exitCode(), 3);
+  EXPECT_EQ(refused.err, "error: cannot create '/dev/null/logs': Not a directory\n");
+  std::filesystem::create_directories(folder.file("taken/rank-0000.attempt-1.log"));
+  const Outcome taken = titanRun({"-n", "2", "--log-dir", folder.file("taken"), "true"});
+  EXPECT_EQ(taken.exitCode(), 3);
+  EXPECT_TRUE(taken.err.starts_with("error: cannot write '")) << taken.err;
+}
+
+TEST(Launcher, ExplainsItsOptions) {
+  const Outcome help = titanRun({"--help"});
+  EXPECT_EQ(help.exitCode(), 0);
+  for (const char* option : {"-n,--ranks", "--restarts K", "--log-dir D", "--eager"})
+    EXPECT_NE(help.out.find(option), std::string::npos) << help.out;
+  EXPECT_EQ(titanRun({"-n", "2", "--restarts", "-1", "true"}).err,
+            "error: -1 restarts: use 0 or more\n");
+}
+
 TEST(Launcher, SignalsGoToAllRanks) {
   const Outcome run =
       titanRun({"-n", "2", RANK_HELPER, "serve"}, [](pid_t titanRun, const std::string& line) {

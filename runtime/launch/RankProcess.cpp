@@ -106,7 +106,10 @@ bool RankProcess::Stream::read() {
   char bytes[1 << 16];
   const ssize_t size = ::read(file, bytes, sizeof bytes);
   if (size > 0) {
-    lines.take({bytes, static_cast<size_t>(size)});
+    const std::string_view text(bytes, static_cast<size_t>(size));
+    lines.take(text);
+    if (log >= 0)
+      writeAll(log, text);
     return true;
   }
   if (size < 0 && (errno == EAGAIN || errno == EINTR))
@@ -124,8 +127,12 @@ Result<RankProcess> RankProcess::start(const RankStart& how) {
   const std::vector<std::string> environment = environmentOf(how);
   const std::vector<char*> arguments = pointersTo(how.command);
   const std::vector<char*> variables = pointersTo(environment);
+  RankProcess process;
+  process.rank_ = how.rank;
+  process.log_ = how.log;
+  const bool isRead = how.rank != 0 || how.log >= 0;
   Pipe failure, out, err;
-  if (!failure.open() || (how.rank != 0 && (!out.open() || !err.open())))
+  if (!failure.open() || (isRead && (!out.open() || !err.open())))
     return failed(errno);
   const pid_t launcher = getpid(), pid = fork();
   if (pid < 0)
@@ -136,8 +143,6 @@ Result<RankProcess> RankProcess::start(const RankStart& how) {
     _exit(127);
   }
   setpgid(pid, pid); // whoever of the two comes first
-  RankProcess process;
-  process.rank_ = how.rank;
   process.pid_ = pid;
   process.isRunning_ = true;
   process.pidfd_ = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
@@ -152,11 +157,12 @@ Result<RankProcess> RankProcess::start(const RankStart& how) {
   while (size < 0 && errno == EINTR);
   if (size == sizeof code)
     return failed(code);
-  if (how.rank != 0) {
-    const std::string prefix = fmt::format("rank {}: ", how.rank);
+  if (isRead) {
+    const std::string prefix = how.rank == 0 ? "" : fmt::format("rank {}: ", how.rank);
     for (auto [pipe, target] : {std::pair(&out, STDOUT_FILENO), std::pair(&err, STDERR_FILENO)}) {
       fcntl(pipe->read, F_SETFL, O_NONBLOCK);
-      process.streams_.push_back({std::exchange(pipe->read, -1), OutputLines(prefix, target)});
+      process.streams_.push_back(
+          {std::exchange(pipe->read, -1), OutputLines(prefix, target), how.log});
     }
   }
   return process;
@@ -164,7 +170,8 @@ Result<RankProcess> RankProcess::start(const RankStart& how) {
 
 RankProcess::RankProcess(RankProcess&& other) noexcept
     : rank_(other.rank_), pid_(other.pid_), pidfd_(std::exchange(other.pidfd_, -1)),
-      isRunning_(std::exchange(other.isRunning_, false)), streams_(std::move(other.streams_)) {
+      isRunning_(std::exchange(other.isRunning_, false)), stoppedSince_(other.stoppedSince_),
+      log_(std::exchange(other.log_, -1)), streams_(std::move(other.streams_)) {
   other.streams_.clear();
 }
 
@@ -178,11 +185,28 @@ RankProcess::~RankProcess() {
   for (Stream& stream : streams_)
     if (stream.file >= 0)
       close(stream.file);
+  if (log_ >= 0)
+    close(log_);
 }
 
 void RankProcess::send(int signal) const {
   if (isRunning_)
     kill(-pid_, signal);
+}
+
+void RankProcess::lookWhetherStopped() {
+  siginfo_t changed = {};
+  while (isRunning_ &&
+         waitid(P_PID, static_cast<id_t>(pid_), &changed, WSTOPPED | WCONTINUED | WNOHANG) == 0 &&
+         changed.si_pid != 0) {
+    if (changed.si_code == CLD_CONTINUED)
+      stoppedSince_.reset();
+    else if (!stoppedSince_)
+      stoppedSince_ = std::chrono::steady_clock::now();
+    changed = {};
+  }
+  if (!isRunning_)
+    stoppedSince_.reset();
 }
 
 std::optional<int> RankProcess::reap(bool killGroup) {

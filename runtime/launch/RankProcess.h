@@ -4,6 +4,7 @@
 #include "runtime/launch/OutputLines.h"
 #include "runtime/program/Error.h"
 
+#include <chrono>
 #include <csignal>
 #include <optional>
 #include <span>
@@ -20,14 +21,16 @@ struct RankStart {
   int controlFile = -1;
   std::span<const int> cpus; ///< empty: all of the caller's
   sigset_t signals;          ///< those that the rank blocks
+  int log = -1; ///< a file that gets all that the rank writes, too; the process closes it
 };
 
 class RankProcess {
 public:
-  /// One stream of a rank that we read; rank 0 has the caller's streams.
+  /// One stream of a rank that we read; without a log rank 0 has the caller's streams.
   struct Stream {
     int file = -1; ///< -1: not read, or at its end
     OutputLines lines;
+    int log = -1; ///< the process's
     /// Takes what is there, up to 64 KiB; false where there is nothing. Closes the stream at its
     /// end.
     bool read();
@@ -49,6 +52,11 @@ public:
 
   /// To the process and what it has started.
   void send(int signal) const;
+  /// Since when it has been stopped by a signal, as last looked; nothing while it runs, and after.
+  void lookWhetherStopped();
+  std::optional<std::chrono::steady_clock::time_point> stoppedSince() const {
+    return stoppedSince_;
+  }
   /// The status as of waitpid(), once, when the process has ended. What it has started and left
   /// behind is killed if `killGroup`.
   std::optional<int> reap(bool killGroup);
@@ -60,6 +68,8 @@ private:
   pid_t pid_ = -1;
   int pidfd_ = -1;
   bool isRunning_ = false;
+  std::optional<std::chrono::steady_clock::time_point> stoppedSince_;
+  int log_ = -1;
   std::vector<Stream> streams_;
 };
 

@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -22,8 +23,12 @@ using titan::Status;
 struct Options {
   bool eager = false;
   int64_t ranks = 1;
+  int64_t restarts = 0;
+  std::string logDirectory;
   std::vector<std::string> command; ///< the job, or the model, and everything after it
 };
+
+constexpr std::string_view withValue[] = {"-n", "--ranks", "--restarts", "--log-dir"};
 
 /// Everything from the first argument on that is no option of ours belongs to the command, flags
 /// included.
@@ -32,7 +37,7 @@ titan::Result<Options> parse(int argc, char** argv) {
   int first = 1;
   while (first < argc && argv[first][0] == '-') {
     std::string_view option = argv[first++];
-    if ((option == "-n" || option == "--ranks") && first < argc)
+    if (std::ranges::count(withValue, option) > 0 && first < argc)
       ++first;
   }
   CLI::App app{"starts a compiled job: titan-run [-n N] ./job train ...\n"
@@ -42,6 +47,14 @@ titan::Result<Options> parse(int argc, char** argv) {
   app.add_flag("--eager", options.eager, "interpret the model instead of starting a job");
   app.add_option("-n,--ranks", options.ranks, "number of ranks, processes of this host")
       ->capture_default_str();
+  app.add_option(
+         "--restarts", options.restarts,
+         "starts a run that failed (exit code 5) again, so many times at most and not after "
+         "two failures in one step; it goes on from its last checkpoint")
+      ->type_name("K");
+  app.add_option("--log-dir", options.logDirectory,
+                 "writes what each rank says to D/rank-0003.attempt-1.log, too")
+      ->type_name("D");
   app.footer("COMMAND... is the job or the model, and its arguments");
   try {
     app.parse(first, argv);
@@ -78,13 +91,17 @@ Status replaceProcess(const Options& options) {
 }
 
 titan::Result<int> start(const Options& options) {
-  if (options.ranks == 1)
+  const bool isWatched = options.restarts > 0 || !options.logDirectory.empty();
+  if (options.ranks == 1 && (options.eager || !isWatched))
     TITAN_TRY(replaceProcess(options));
   if (options.eager)
     return Error::badInput("--eager runs one rank: without -n {}, or compile the model and run the "
                            "job on {} ranks",
                            options.ranks, options.ranks);
-  return titan::launch::launch({.ranks = options.ranks, .command = options.command});
+  return titan::launch::launch({.ranks = options.ranks,
+                                .command = options.command,
+                                .restarts = options.restarts,
+                                .logDirectory = options.logDirectory});
 }
 
 } // namespace
