@@ -1,0 +1,172 @@
+"""One job on ranks beside the same job on one: models, strategies, syncs and meshes as factors, any row of which can be run."""
+import json
+import math
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+import ranks_test
+from ledger_forms import Exchange, payload_of, step_payload
+from ranks_test import EXAMPLES, REFERENCES, titan_job
+
+STEPS = 20
+MICRO = 2
+# Largest relative difference of a loss. Ranks add gradients in another order; AdamW divides them by their own size.
+BOUNDS = {("f32", "sgd"): 1e-5, ("f32", "adamw"): 1e-4, ("bf16", "sgd"): 1e-3, ("bf16", "adamw"): 1e-3}
+# Largest difference of an element of the first gradient, in units of the last place of the tensor's largest.
+ULPS = {"f32": 64, "bf16": 2**17}
+LAST_PLACE = 2.0**-23
+
+
+@dataclass(frozen=True)
+class Model:
+    file: Path
+    data: Path
+    extra: tuple = ()  # options of titan-compile
+    tables: tuple = ()  # parameters whose rows are looked up
+    tied: tuple = ()  # of those, what the head multiplies by
+
+
+MODELS = {
+    "mlp": Model(REFERENCES / "norm-gelu/dynamo-train.onnx", REFERENCES / "norm-gelu/data.npz", ("--set", "loss.ignore_index=-1")),
+    "gpt": Model(REFERENCES / "gpt-nano/dynamo-train.onnx", REFERENCES / "gpt-nano/data.npz", (), ("wte.weight", "wpe.weight"), ("wte.weight",)),
+    "llama": Model(REFERENCES / "gpt-llama-tied/dynamo-train.onnx", REFERENCES / "gpt-llama-tied/data.npz", (), ("wte.weight",), ("wte.weight",)),
+}
+
+FACTORS = {
+    "strategy": ("ddp", "zero1", "zero2", "fsdp", "hsdp"),
+    "model": tuple(MODELS),
+    "mesh": ((2, 1), (1, 2), (4, 1), (1, 4), (2, 2)),  # ranks on replicate, on shard
+    "k": (1, 2, 3, 4),
+    "sync": ("auto", "deferred", "immediate", "every 2", "shard"),  # shard: immediate there, deferred on replicate
+    "reshard": ("always", "never", "step"),
+    "dtype": ("f32", "bf16"),
+    "reduce": ("f32", "bf16"),
+    "optimizer": ("sgd", "adamw"),
+    "clip": (0.0, 0.1),
+}
+
+
+def is_valid(row):
+    replicate, shard = row["mesh"]
+    cuts = row["strategy"] != "ddp"
+    gathers = row["strategy"] in ("fsdp", "hsdp")
+    return (not cuts or shard > 1) and (row["strategy"] != "hsdp" or replicate > 1) and (row["sync"] != "every 2" or row["k"] % 2 == 0) \
+        and (row["sync"] != "shard" or shard > 1) and (gathers or row["reshard"] == "always") and (row["reduce"] == "f32" or row["dtype"] == "bf16")
+
+
+def described(row):
+    replicate, shard = row["mesh"]
+    return " ".join([row["strategy"], row["model"], f"{replicate}x{shard}", *(f"{name}={row[name]}" for name in list(FACTORS)[3:])])
+
+
+def every_of(row):
+    """Microbatches of a rank between two sums over an axis, by axis."""
+    k, sync = row["k"], row["sync"]
+    both = {"deferred": k, "immediate": 1, "every 2": 2}.get(sync)
+    if both:
+        return {"replicate": both, "shard": both}
+    immediate = sync == "shard" or row["strategy"] == "zero2"
+    return {"replicate": k, "shard": 1 if immediate else k}
+
+
+def sync_options(sync):
+    if sync == "every 2":
+        return ["--set", "mesh.sync_every=2"]
+    value = '{ shard = "immediate", replicate = "deferred" }' if sync == "shard" else f'"{sync}"'
+    return ["--set", f"mesh.sync={value}"]
+
+
+def recipe_of(row, microbatches):
+    momentum = "momentum = 0.9\nlr = 0.05\n" if row["optimizer"] == "sgd" else "weight_decay = 0.1\nlr = 3e-3\neps = 1e-5\n"
+    return (f'[optimizer]\nkind = "{row["optimizer"]}"\n{momentum}clip_norm = {row["clip"]}\n[batch]\nmicro = {MICRO}\nglobal = {MICRO * microbatches}\n'
+            f'[data]\ntrain = "data.npz"\nshuffle = false\n[precision]\ncompute = "{row["dtype"]}"\nreduce_dtype = "{row["reduce"]}"\n[train]\nsteps = {STEPS}\n')
+
+
+class Matrix:
+    """Runs rows. Jobs of one rank are run once for all rows that they are the measure of."""
+
+    def __init__(self, tools, scratch):
+        self.tools, self.scratch = Path(tools), Path(scratch)
+        self.alone = {}
+
+    def compile(self, row, microbatches, name, *options):
+        model = MODELS[row["model"]]
+        recipe, job = self.scratch / f"{name}.toml", self.scratch / name
+        recipe.write_text(recipe_of(row, microbatches))
+        titan_job.compile_job(self.tools, model.file, recipe, job, *model.extra, *options)
+        return job
+
+    def train(self, row, job, out, launcher=()):
+        """(losses, {parameter: first gradient}): the optimizer's first moment after the first step is a multiple of it."""
+        data = MODELS[row["model"]].data
+        common = [*launcher, job, "train", "--out", out, "--data", data]
+        titan_job.run([*common, "--steps", 1])
+        moments = titan_job.read_safetensors(next(out.glob("checkpoints/step-*")) / "optimizer")
+        titan_job.run([*common, "--steps", STEPS])
+        return titan_job.losses_of(out), {name: moment for name, moment in moments.items() if name.endswith((".exp_avg", ".momentum_buffer"))}
+
+    def measure(self, row, microbatches):
+        key = (row["model"], microbatches, row["dtype"], row["optimizer"], row["clip"])
+        if key not in self.alone:
+            folder = Path(tempfile.mkdtemp(dir=self.scratch))
+            job = self.compile(row | {"reduce": "f32"}, microbatches, folder.name + "-job")
+            self.alone[key] = self.train(row, job, folder / "run")
+        return self.alone[key]
+
+    def check(self, row):
+        """What differs from one rank, or from the closed forms; a list of lines."""
+        replicate, shard = row["mesh"]
+        ranks = replicate * shard
+        folder = Path(tempfile.mkdtemp(dir=self.scratch))
+        job = self.compile(row, row["k"] * ranks, folder.name + "-job", *ranks_test.mesh({"replicate": replicate, "shard": shard}), *sync_options(row["sync"]),
+                           "--set", f'mesh.strategy="{row["strategy"]}"',
+                           *(["--set", f'mesh.reshard="{row["reshard"]}"'] if row["reshard"] != "always" else []))
+        launcher = (self.tools / "titan-run", "-n", ranks)
+        expected, found = self.measure(row, row["k"] * ranks), self.train(row, job, folder / "run", launcher)
+        return [*self.wrong_losses(row, found[0], expected[0]), *self.wrong_gradients(row, found[1], expected[1]), *self.wrong_payload(row, job, launcher)]
+
+    def wrong_losses(self, row, found, expected):
+        bound = BOUNDS[row["dtype"], row["optimizer"]]
+        worst = max(abs(a - b) / abs(b) for a, b in zip(found, expected, strict=True))
+        return [f"a loss differs by {worst:.1e}, bound {bound:.0e}"] if not worst <= bound else []
+
+    def wrong_gradients(self, row, found, expected):
+        if found.keys() != expected.keys() or not expected:
+            return [f"first moments of {sorted(found)}, not of {sorted(expected)}"]
+        wrong = []
+        for name, gradient in expected.items():
+            ulps = np.abs(found[name] - gradient).max() / (np.abs(gradient).max() * LAST_PLACE)
+            if not ulps <= ULPS[row["dtype"]]:
+                wrong.append(f"the first gradient of '{name}' differs by {ulps:.0f} ulp, bound {ULPS[row['dtype']]}")
+        return wrong
+
+    def wrong_payload(self, row, job, launcher):
+        """Closed forms = the plan's ledger = what the copy loop counted."""
+        info = json.loads(titan_job.run([job, "info", "--json"]))
+        shapes = {p["name"]: tuple(p["shape"]) for p in info["parameters"] if p["trainable"]}
+        replicate, shard = row["mesh"]
+        exchange = Exchange(row["strategy"], replicate, shard, row["k"], every_of(row), row["reshard"], 2 if row["reduce"] == "bf16" else 4,
+                            2 if row["dtype"] == "bf16" else 4, MODELS[row["model"]].tables, MODELS[row["model"]].tied)
+        plan = json.loads(titan_job.run([job, "plan", "--json"]))["communication"]
+        forms, planned = step_payload(exchange, shapes), payload_of(plan)
+        wrong = [f"{kind} over {', '.join(axes)} in {phase}: {planned[kind, axes, phase]} bytes planned, the form is {forms[kind, axes, phase]}"
+                 for kind, axes, phase in sorted(forms.keys() | planned.keys()) if planned[kind, axes, phase] != forms[kind, axes, phase]]
+        counted = json.loads(titan_job.run([*launcher, job, "profile", "--data", MODELS[row["model"]].data, "--steps", 2, "--json",
+                                            "--trace", job.with_suffix(".trace")]))["communication"]
+        of_step = [line for line in plan if line["function"] == "step"]
+        names = ("phase", "kind", "axes", "dtype", "source", "count", "payload")
+        if [[line[name] for name in names] for line in counted] != [[line[name] for name in names] for line in of_step]:
+            wrong.append("the rows that were counted are not those of the plan")
+        for line in counted:
+            group = math.prod({"replicate": replicate, "shard": shard}[axis] for axis in line["axes"])
+            whole = line["payload"] * (group if line["kind"] == "all_gather" else 1)
+            groups, passes = replicate * shard // group, 2 if line["kind"] == "all_reduce" else 1
+            if line["moved_all"] != groups * passes * (group - 1) * whole:
+                wrong.append(f"{line['kind']} of {line['source']}: {line['moved_all']} bytes moved by all, {line['payload']} are one rank's sources")
+        return wrong
+
+
+__all__ = ["EXAMPLES", "FACTORS", "Matrix", "described", "is_valid"]
