@@ -16,7 +16,6 @@
 #include <vector>
 
 #include <fcntl.h>
-#include <sched.h>
 #include <unistd.h>
 
 namespace titan {
@@ -75,7 +74,7 @@ int lose(const std::vector<std::string>& arguments) {
     // Nobody has waited for titan-run yet: what it leaves behind still has its number.
     if (block.hasFailed() || block.slot(rank).finished || kill(process, 0) != 0)
       return 1;
-    sched_yield();
+    usleep(20);
   }
   std::string processes;
   for (int64_t peer = 0; peer < ranks; ++peer)
