@@ -60,15 +60,6 @@ std::string toString(std::span<const int64_t> shape) {
   return text + "]";
 }
 
-uint16_t toBFloat16(float value) {
-  const auto bits = std::bit_cast<uint32_t>(value);
-  if ((bits & 0x7fffffff) > 0x7f800000) // NaN: keep it one, whatever its low bits
-    return static_cast<uint16_t>(bits >> 16 | 0x40);
-  return static_cast<uint16_t>(shiftRounded(bits, 16));
-}
-
-float fromBFloat16(uint16_t bits) { return std::bit_cast<float>(uint32_t{bits} << 16); }
-
 float fromFloat16(uint16_t bits) {
   const uint32_t sign = uint32_t{bits & 0x8000u} << 16;
   const uint32_t exponent = bits >> 10 & 0x1f;
