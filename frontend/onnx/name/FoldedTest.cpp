@@ -330,10 +330,12 @@ TEST_F(Folded, EqualScalarsAreToldByTheirPlaces) {
 }
 
 TEST_F(Folded, WhatIsReadForOneOfSeveralParametersIsDoubted) {
-  // x * b + a of equal parameters.
+  // a + 0.3 * x * b of equal parameters: the number is no part of b.
   floats("m.a", {}, {0.5f});
-  add("Mul", {"x", "m.a"}, "tmp", "m", "addcmul.default", "%p_m_a, %x, %p_m_b");
-  add("Add", {"m.a", "tmp"}, "y", "m", "addcmul.default", "%p_m_a, %x, %p_m_b");
+  floats("val_3", {}, {0.3f});
+  add("Mul", {"x", "val_3"}, "val_4", "m", "addcmul.default", "%p_m_a, %x, %p_m_b", "value: 0.3");
+  add("Mul", {"val_4", "m.a"}, "val_5", "m", "addcmul.default", "%p_m_a, %x, %p_m_b");
+  add("Add", {"m.a", "val_5"}, "y", "m", "addcmul.default", "%p_m_a, %x, %p_m_b");
   sign({"m.a", "m.b"});
   read();
   EXPECT_NE(notes().find("'m.a' (perhaps 'm.b'): the exporter merged"), std::string::npos)

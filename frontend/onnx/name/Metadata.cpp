@@ -66,6 +66,9 @@ bool fromMetadata(Naming& naming, NamedTensor& tensor) {
     if (operand.kind == 'p' && !isFloating(facts.file(tensor).dtype))
       continue;
     if (!dims) {
+      // One element may be a number that the op needs.
+      if (elementCount(shape) == 1 && !argument.isSole && !argument.isPlaced)
+        continue;
       changed.push_back(name);
       isScaled |= argument.reading == Reading::Scaled;
       continue;
