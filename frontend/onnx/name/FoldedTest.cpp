@@ -392,6 +392,14 @@ TEST_F(Converted, TheNameOfAValueIsNoParameters) {
   EXPECT_EQ(names_.find("val_3")->kind, TensorKind::Constant);
 }
 
+TEST_F(Converted, ABoundIsANumberWithANote) {
+  floats("linear_min", {}, {0});
+  node("Clip", {"x", "linear_min"}, "y");
+  read();
+  EXPECT_EQ(names_.find("linear_min")->kind, TensorKind::Constant);
+  EXPECT_NE(notes().find("'linear_min' bounds a Clip"), std::string::npos) << notes();
+}
+
 TEST_F(Converted, ANameOfTheRootMayBeThatOfAValue) {
   // "weight" of the function that torch.lerp becomes.
   floats("weight_0", {2}, {0.31f, 0.72f});

@@ -3,6 +3,8 @@
 #include "frontend/onnx/name/Rules.h"
 #include "frontend/onnx/name/Values.h"
 
+#include <algorithm>
+
 namespace titan::frontend {
 
 static constexpr NoteCause kAngles = {
@@ -39,6 +41,22 @@ static constexpr NoteCause kPerhapsValue = {
     "{} tensors are trained, and may be values that the exporter computed, which a conversion to "
     "another opset does not tell from parameters of the root module; export to opset 18 or later "
     "to be sure: {}"};
+
+static constexpr NoteCause kBound = {
+    "{} bounds a Clip and is taken for a number of the program: it is a constant and not trained, "
+    "unless --names says kind = \"parameter\"",
+    "{} tensors bound a Clip and are taken for numbers of the program: they are constants and not "
+    "trained, unless --names says kind = \"parameter\": {}"};
+
+/// A bound of Clip in a file without metadata, in which numbers have names like parameters of the
+/// root module: "linear_min".
+static bool isBound(const Facts& facts, const NamedTensor& tensor) {
+  return facts.isConverted && moduleOf(tensor.initializer).empty() &&
+         elementCount(facts.file(tensor).shape) == 1 &&
+         std::ranges::all_of(facts.usesOf(tensor).uses, [&](const Use& use) {
+           return facts.nodeOf(use).opType == "Clip" && use.operand > 0;
+         });
+}
 
 /// The kind of a tensor that has kept its name and takes part in floating arithmetic. state_dict()
 /// lists parameters and buffers alike, and so does the TorchScript exporter; what torch.nn's layers
@@ -92,6 +110,8 @@ void classify(Naming& naming, NamedTensor& tensor) {
     tensor.kind = TensorKind::Buffer;
   else if (!isFloating(file.dtype) || !facts.usesOf(tensor).differentiable)
     tensor.kind = TensorKind::Constant;
+  else if (isBound(facts, tensor))
+    tensor.doubt = &kBound; // a constant
   else if (file.shape.empty() && !facts.graph.fromPyTorch())
     // PyTorch writes its own scalars without a name; other producers name theirs.
     tensor.kind = TensorKind::Constant;
