@@ -298,6 +298,19 @@ def arithmetic(part, width, model):
     return module
 
 
+def detached(part, width, model):
+    """Gradients that stop. Exporters other than torch.export to opset 18 or later do not say so, nor does any of torch.no_grad()."""
+    form, layer = part["form"], nn.Linear(width, width)
+    module = Function({
+        "branch": lambda m, x: x + torch.tanh(m.layer(x)).detach() * m.w,
+        "straight": lambda m, x: (lambda y: y + (torch.round(y) - y).detach())(m.layer(x)) * m.w,
+        "weight": lambda m, x: m.layer(x) * m.w.detach(),
+        "norm": lambda m, x: m.layer(x) / (1 + (x * m.w).abs().mean(-1, keepdim=True).detach()),
+    }[form], layer=layer)
+    module.w = nn.Parameter(torch.randn(width) * 0.3 + 1)
+    return module
+
+
 def copied(part, width, model):
     of = model.made[part["of"]]
     computed = of is not None and any(hasattr(module, "weight_g") for module in of.modules())  # which PyTorch does not copy
@@ -330,6 +343,7 @@ LAYERS = {
     "parametrized": (parametrized, {"form": ["weight_norm", "old_weight_norm", "spectral", "symmetric", "low_rank"]}),
     "lora": (lora, {"layers": [False, True]}),
     "joined": (joined, {"first": [True, False]}),
+    "detached": (detached, {"form": ["branch", "straight", "weight", "norm"]}),
     "arithmetic": (arithmetic, {"form": ["alpha", "from_one", "products", "quotient", "power", "squares", "lerp", "addcmul", "where", "selected",
                                          "bounds", "clamp", "numbers", "residual", "addmm"],
                                 "wide": [True, False], "drawn": [False, False, True]}),

@@ -122,6 +122,8 @@ def check_way(tools, spec, way, sources, scratch, cache):
     """`sources`: Source by type of floats, filled."""
     inputs = inputs_of(spec)
     options, dtype = options_of(way, spec, inputs)
+    if any(part["kind"] == "detached" for part in spec["parts"]) and not (options["dynamo"] and (options.get("opset_version") or 18) >= 18):
+        return Verdict("not exported", ["detach() is not in the file"])
     if any(part.get("form") == "spectral" for part in spec["parts"]):
         options = options | dict(training=False)  # a power iteration in each forward is another model
     recipe = recipe_of(spec, "length" in way.split() and spec["sequence"])

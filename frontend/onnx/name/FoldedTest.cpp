@@ -358,6 +358,24 @@ TEST_F(Folded, AnArgumentThatAlphaMultipliesIsAPart) {
   EXPECT_TRUE(operand(2, 1).isPart) << notes();
 }
 
+TEST_F(Folded, WhatTheSourceDetachesIsNoted) {
+  floats("a.w", {2}, {0.31f, 0.72f});
+  floats("b.w", {2}, {0.21f, 0.44f});
+  floats("c.w", {2}, {0.11f, 0.52f});
+  add("Mul", {"x", "a.w"}, "mul", "a", "mul.Tensor", "%x, %p_a_w");
+  add("Identity", {"mul"}, "detach", "", "detach.default", "%mul");
+  add("Mul", {"x", "b.w"}, "mul_1", "b", "mul.Tensor", "%x, %p_b_w");
+  // Of an optimizing export: the Identity is gone.
+  add("Add", {"detach", "mul_1"}, "add", "", "add.Tensor", "%detach, %detach_1");
+  add("Mul", {"add", "c.w"}, "y", "c", "mul.Tensor", "%add, %p_c_w");
+  sign({"a.w", "b.w", "c.w"});
+  read();
+  for (const char* name : {"a.w", "b.w"})
+    EXPECT_TRUE(names_.find(name)->doubt) << name;
+  EXPECT_FALSE(names_.find("c.w")->doubt);
+  EXPECT_NE(notes().find("computes from 2 parameters"), std::string::npos) << notes();
+}
+
 /// A conversion to an older opset: no signature and no metadata, but the names of nodes.
 class Converted : public Folded {
 protected:

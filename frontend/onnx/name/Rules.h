@@ -84,6 +84,11 @@ void nameFolded(Naming& naming, const std::vector<size_t>& unknown);
 /// it, those that are called alike in another module, and those that were merged with equal ones.
 void doubtMergedLayers(Naming& naming);
 
+// Detached.cpp: gradients that the source stops.
+
+/// Doubts the parameters of which the source detaches what it computes.
+void doubtDetached(Naming& naming);
+
 // Proofs.cpp: why a tensor that a gradient may reach is none that is trained.
 
 /// Of a constant, where the source does not say it.
