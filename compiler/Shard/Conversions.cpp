@@ -1,5 +1,6 @@
 #include "compiler/Shard/Conversions.h"
 
+#include "compiler/Shard/LoopSums.h"
 #include "compiler/Support/TaggedFunction.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
@@ -34,8 +35,13 @@ std::optional<ConversionStep> stepWhere(Kind kind, Predicate isNeeded, const Val
   return step;
 }
 
-/// Is `value` the sum of a loop, an argument, or a value of the function itself?
+/// Is `value` the sum of a loop, also over the ranks of other axes, an argument, or a value of the
+/// function itself?
 bool mayBeSummed(Value value) {
+  for (Operation* op = value.getDefiningOp();
+       op && (isa<ir::ConvertOp>(op) || dist::isWholeCollective(op)); op = value.getDefiningOp())
+    value = op->getOperand(
+        isa<ir::ConvertOp>(op) ? 0 : cast<OpResult>(value).getResultNumber());
   return value.getDefiningOp<accum::LoopOp>() ||
          isa<func::FuncOp>(value.getParentBlock()->getParentOp());
 }
@@ -107,7 +113,7 @@ FailureOr<SmallVector<Conversion>> conversionsOf(func::FuncOp function,
       Conversion conversion{value, taken, *step, {}};
       if (conversion.sums() && !mayBeSummed(value))
         return op->emitError("takes the sum over ranks of a value of the loop's body: only what "
-                             "the loop gives is summed");
+                             "a loop gives is summed");
       auto [entry, isNew] =
           conversions.insert({{value, toAttribute(taken, mesh)}, std::move(conversion)});
       entry->second.uses.push_back(&operand);
@@ -142,18 +148,12 @@ ir::StateOp stateOf(Value value, const FunctionPlacements& placements) {
                         : function->getParentOfType<ModuleOp>().lookupSymbol<ir::StateOp>(symbol);
 }
 
-Operation* sourceOf(Value value) {
-  Operation* op = value.getDefiningOp();
-  while (auto loop = dyn_cast_if_present<accum::LoopOp>(op)) {
-    value = loop.getYieldedSums()[cast<OpResult>(value).getResultNumber()];
-    op = value.getDefiningOp();
-  }
-  return op;
-}
-
 std::string nameOf(const Conversion& conversion, const FunctionPlacements& placements) {
   llvm::SmallSetVector<StringRef, 2> names;
-  for (OpOperand* use : conversion.uses) {
+  SmallVector<OpOperand*> readers;
+  for (OpOperand* use : conversion.uses)
+    llvm::append_range(readers, readersBehindLoops(*use));
+  for (OpOperand* use : readers) {
     if (std::string name = returnedAs(*use); !name.empty())
       return name;
     if (ArrayAttr path = ir::getPath(use->getOwner()))

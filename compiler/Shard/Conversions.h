@@ -52,9 +52,6 @@ llvm::FailureOr<llvm::SmallVector<Conversion>> conversionsOf(mlir::func::FuncOp 
 /// it is made of something else.
 ir::StateOp stateOf(mlir::Value value, const FunctionPlacements& placements);
 
-/// The op that makes `value`, or what a loop adds up to it; null for an argument.
-mlir::Operation* sourceOf(mlir::Value value);
-
 /// The name of a value for the ledger: the metric or the state that it becomes, the state that it
 /// is a part of, the parameter that it updates, or the modules that made it.
 std::string nameOf(const Conversion& conversion, const FunctionPlacements& placements);

@@ -1,5 +1,6 @@
 #include "compiler/Shard/FunctionPlacements.h"
 
+#include "compiler/Shard/LoopSums.h"
 #include "compiler/Shard/Seeds.h"
 #include "compiler/Support/RecipeAttribute.h"
 
@@ -40,7 +41,7 @@ FailureOr<FunctionPlacements> FunctionPlacements::of(func::FuncOp function, Sour
   FailureOr<Recipe> recipe = getRecipe(function->getParentOfType<ModuleOp>());
   if (failed(recipe))
     return failure();
-  FunctionPlacements placements(function, recipe->mesh, source);
+  FunctionPlacements placements(function, *recipe, source);
   if (failed(placements.placeArguments()))
     return failure();
   for (Operation& op : function.getBody().front())
@@ -70,7 +71,9 @@ LogicalResult FunctionPlacements::placeArguments() {
 AxisRule FunctionPlacements::ruleAt(unsigned axis, Operation* op) const {
   auto operands =
       llvm::map_to_vector(op->getOperands(), [&](Value operand) { return (*this)[operand][axis]; });
-  AxisRule rule = ruleOn(axis, op, operands);
+  auto loop = dyn_cast<accum::LoopOp>(op->getParentOp());
+  const bool divides = loop && isDivided(loop, axis);
+  AxisRule rule = ruleOn(axis, op, operands, divides);
   // A gradient is summed once for all that read it: to the part that its update takes.
   bool isPart = false;
   for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
@@ -79,12 +82,14 @@ AxisRule FunctionPlacements::ruleAt(unsigned axis, Operation* op) const {
     operands[i] = gradients_[operand][axis];
     isPart |= operands[i].isShard();
   }
-  return isPart ? ruleOn(axis, op, operands) : rule;
+  return isPart ? ruleOn(axis, op, operands, divides) : rule;
 }
 
 LogicalResult FunctionPlacements::visit(Operation* op) {
   if (auto loop = dyn_cast<accum::LoopOp>(op))
     return visitLoop(loop);
+  if (isBatchReshape(op))
+    return visitBatchReshape(op);
   if (op->getNumRegions() > 0)
     return op->emitOpError("has a region: what it reads cannot be divided among ranks");
   SmallVector<ValuePlacement> results(op->getNumResults(), ValuePlacement(mesh_.getAxes().size()));
@@ -109,16 +114,65 @@ LogicalResult FunctionPlacements::place(Operation* op, ArrayRef<ValuePlacement> 
   return success();
 }
 
+bool FunctionPlacements::isBatchReshape(Operation* op) const {
+  auto reshape = dyn_cast<ir::ReshapeOp>(op);
+  auto argument = reshape ? dyn_cast<BlockArgument>(reshape.getOperand()) : BlockArgument();
+  func::FuncOp function = function_;
+  return argument && argument.getOwner()->getParentOp() == function &&
+         function.getArgAttr(argument.getArgNumber(), ir::tag::input) &&
+         llvm::any_of((*this)[argument], [](AxisPlacement on) { return on.isShard(); });
+}
+
+/// The microbatches that an axis divides are then those of one of the loops.
+LogicalResult FunctionPlacements::visitBatchReshape(Operation* op) {
+  ValuePlacement placement = (*this)[op->getOperand(0)];
+  for (auto [axis, on] : llvm::enumerate(placement))
+    if (on.isShard()) {
+      const auto* loop = llvm::find_if(ArrayRef(loops_), [axis = axis](const MicrobatchLoop& each) {
+        return llvm::is_contained(each.axes, axis);
+      });
+      on = AxisPlacement::shard(loop == ArrayRef(loops_).end() ? 0 : loop - loops_.data());
+    }
+  return place(op, {placement});
+}
+
 bool FunctionPlacements::isDivided(accum::LoopOp loop, unsigned axis) const {
   return llvm::any_of(loop.getBatches(),
                       [&](Value batch) { return (*this)[batch][axis] == AxisPlacement::shard(0); });
+}
+
+bool FunctionPlacements::isDividedInside(accum::LoopOp loop, unsigned axis) const {
+  return !isDivided(loop, axis) && llvm::any_of(loop.getBatches(), [&](Value batch) {
+    return (*this)[batch][axis].isShard();
+  });
+}
+
+bool FunctionPlacements::isDividedAround(accum::LoopOp loop, unsigned axis) const {
+  for (accum::LoopOp outer = loop.getOuter(); outer; outer = outer.getOuter())
+    if (isDivided(outer, axis))
+      return true;
+  return false;
+}
+
+/// A sum of terms of all ranks is each rank's part of it, until they sum: right behind the loop that
+/// they divide, what is of phase backward, to what the update takes; all else once, behind all loops.
+AxisPlacement FunctionPlacements::accumulatorOn(unsigned axis, accum::LoopOp loop,
+                                                unsigned sum) const {
+  if (isDividedAround(loop, axis))
+    return AxisPlacement::iteration();
+  const bool isSummedInside =
+      phaseOfSum(loop.getResult(sum)) == ir::Phase::Backward && isDividedInside(loop, axis);
+  if (isSummedInside)
+    return gradients_[loop.getResult(sum)][axis];
+  return isDivided(loop, axis) || isDividedInside(loop, axis) ? AxisPlacement::partial()
+                                                              : AxisPlacement();
 }
 
 LogicalResult FunctionPlacements::visitLoop(accum::LoopOp loop) {
   for (BlockArgument argument : loop.getBlock().getArguments())
     placements_[argument] = ValuePlacement(mesh_.getAxes().size());
   for (unsigned axis = 0; axis < mesh_.getAxes().size(); ++axis)
-    if (isDivided(loop, axis) && failed(visitLoop(loop, axis)))
+    if (failed(enterLoop(loop, axis)))
       return failure();
   for (Operation& op : loop.getBlock().without_terminator())
     if (failed(visit(&op)))
@@ -126,58 +180,90 @@ LogicalResult FunctionPlacements::visitLoop(accum::LoopOp loop) {
 
   SmallVector<ValuePlacement> results(loop.getNumResults(), ValuePlacement(mesh_.getAxes().size()));
   for (unsigned axis = 0; axis < mesh_.getAxes().size(); ++axis) {
-    if (!isDivided(loop, axis))
-      continue;
     if (failed(checkLoopEnd(loop, axis)))
       return failure();
-    for (auto [i, placement] : llvm::enumerate(results))
-      placement[axis] =
-          i < loop.getSums().size() ? AxisPlacement::partial() : AxisPlacement::shard(0);
+    for (auto [i, placement] : llvm::enumerate(results)) {
+      if (i < loop.getSums().size())
+        placement[axis] = accumulatorOn(axis, loop, i);
+      else if (isDivided(loop, axis))
+        placement[axis] = AxisPlacement::shard(0);
+    }
   }
   return place(loop, results);
 }
 
-/// Places the arguments of the body of a loop whose iterations are divided along `axis`.
-LogicalResult FunctionPlacements::visitLoop(accum::LoopOp loop, unsigned axis) {
-  if (loop.getOuter() || !loop.getBlock().getOps<accum::LoopOp>().empty())
-    return loop.emitError("one of several nested loops cannot be divided among ranks");
-  for (auto [i, batch] : llvm::enumerate(loop.getBatches()))
-    if ((*this)[batch][axis] != AxisPlacement::shard(0))
+LogicalResult FunctionPlacements::enterLoop(accum::LoopOp loop, unsigned axis) {
+  const bool divides = isDivided(loop, axis);
+  for (auto [i, batch, slice] : llvm::enumerate(loop.getBatches(), loop.getSlices())) {
+    const AxisPlacement on = (*this)[batch][axis];
+    if (divides && on != AxisPlacement::shard(0))
       return loop.emitError("the iterations are divided along ")
              << mesh_.getAxes()[axis] << ", batch " << i << " is not";
-  for (auto [i, init] : llvm::enumerate(loop.getInits()))
-    if (!isZero(init))
+    if (on.isShard())
+      placements_[slice][axis] =
+          on.dim == 0 ? AxisPlacement::iteration() : AxisPlacement::shard(on.dim - 1);
+    else if (on.isIteration())
+      placements_[slice][axis] = on;
+  }
+  if (divides)
+    placements_[loop.getIndex()][axis] = AxisPlacement::iteration();
+  for (auto [i, accumulator] : llvm::enumerate(loop.getAccumulators())) {
+    const AxisPlacement on = accumulatorOn(axis, loop, i);
+    if (on.isPartial() && !isZero(loop.getInits()[i]))
       return loop.emitError("accumulator ")
              << i << " does not start at zero: each rank would add what it starts at";
-  placements_[loop.getIndex()][axis] = AxisPlacement::iteration();
-  for (Value slice : loop.getSlices())
-    placements_[slice][axis] = AxisPlacement::iteration();
-  for (Value accumulator : loop.getAccumulators())
-    placements_[accumulator][axis] = AxisPlacement::partial();
+    placements_[accumulator][axis] = on;
+  }
   return success();
 }
 
-LogicalResult FunctionPlacements::checkLoopEnd(accum::LoopOp loop, unsigned axis) {
+LogicalResult FunctionPlacements::checkLoopEnd(accum::LoopOp loop, unsigned axis) const {
   for (auto [i, yielded] : llvm::enumerate(loop.getYieldedSums()))
-    if (!(*this)[yielded][axis].isPartial())
+    if (accumulatorOn(axis, loop, i).isPartial() && !(*this)[yielded][axis].isPartial())
       return loop.emitError("result ")
              << i << " is no sum of the microbatches' terms: it cannot be divided among ranks";
+  if (!isDivided(loop, axis))
+    return success();
   // What was summed so far is known to no rank.
-  for (Operation& op : loop.getBlock().without_terminator())
-    for (OpOperand& operand : op.getOpOperands())
+  WalkResult walked = loop.getBlock().walk([&](Operation* op) -> WalkResult {
+    if (isa<accum::YieldOp>(op))
+      return WalkResult::advance();
+    for (OpOperand& operand : op->getOpOperands())
       if (operand.get().getParentBlock() == &loop.getBlock() &&
           (*this)[operand.get()][axis].isPartial() && !taken(operand)[axis].isPartial())
-        return op.emitOpError("reads what the loop has summed so far, of which each rank has a "
-                              "part");
-  return success();
+        return op->emitOpError("reads what the loop has summed so far, of which each rank has a "
+                               "part");
+    return WalkResult::advance();
+  });
+  return failure(walked.wasInterrupted());
 }
 
-ValuePlacement FunctionPlacements::takenByLoop(accum::LoopOp loop, AxisPlacement divided) const {
-  ValuePlacement placement(mesh_.getAxes().size());
-  for (unsigned axis = 0; axis < placement.size(); ++axis)
+AxisPlacement FunctionPlacements::takenByLoop(unsigned axis, accum::LoopOp loop,
+                                              OpOperand& operand) const {
+  const AxisPlacement on = (*this)[operand.get()][axis];
+  const unsigned number = operand.getOperandNumber(), batches = loop.getBatches().size();
+  if (number < batches) {
     if (isDivided(loop, axis))
-      placement[axis] = divided;
-  return placement;
+      return AxisPlacement::shard(0);
+    return on.isPartial() ? AxisPlacement() : on;
+  }
+  const AxisPlacement accumulator = accumulatorOn(axis, loop, number - batches);
+  if (accumulator.isIteration() && on.isIteration())
+    return on;
+  // A part of zeros is zeros.
+  if (accumulator.isShard() && source_ == Source::Seeds && isZero(operand.get()))
+    return on;
+  return accumulator.isShard() ? accumulator : AxisPlacement();
+}
+
+AxisPlacement FunctionPlacements::takenByYield(unsigned axis, accum::LoopOp loop,
+                                               OpOperand& operand) const {
+  const AxisPlacement on = (*this)[operand.get()][axis];
+  const unsigned number = operand.getOperandNumber();
+  if (number >= loop.getSums().size())
+    return isDivided(loop, axis) ? AxisPlacement::iteration() : on;
+  const AxisPlacement accumulator = accumulatorOn(axis, loop, number);
+  return accumulator.isIteration() && on.isReplicate() ? on : accumulator;
 }
 
 RankedTensorType FunctionPlacements::wholeType(Value value) const {
@@ -210,16 +296,8 @@ void FunctionPlacements::localizeTypes() {
 ValuePlacement FunctionPlacements::taken(OpOperand& operand) const {
   Operation* op = operand.getOwner();
   ValuePlacement placement(mesh_.getAxes().size());
-  if (auto loop = dyn_cast<accum::LoopOp>(op))
-    return takenByLoop(loop, operand.getOperandNumber() < loop.getBatches().size()
-                                 ? AxisPlacement::shard(0)
-                                 : AxisPlacement());
-  if (isa<accum::YieldOp>(op)) {
-    auto loop = cast<accum::LoopOp>(op->getParentOp());
-    return takenByLoop(loop, operand.getOperandNumber() < loop.getSums().size()
-                                 ? AxisPlacement::partial()
-                                 : AxisPlacement::iteration());
-  }
+  if (isBatchReshape(op))
+    return (*this)[operand.get()];
   if (auto terminator = dyn_cast<func::ReturnOp>(op)) {
     auto function = cast<func::FuncOp>(op->getParentOp());
     Attribute tag = function.getResultAttr(operand.getOperandNumber(), ir::tag::state);
@@ -231,8 +309,14 @@ ValuePlacement FunctionPlacements::taken(OpOperand& operand) const {
         on = given;
     return placement;
   }
-  for (unsigned axis = 0; axis < placement.size(); ++axis)
-    placement[axis] = ruleAt(axis, op).operands[operand.getOperandNumber()];
+  for (unsigned axis = 0; axis < placement.size(); ++axis) {
+    if (auto loop = dyn_cast<accum::LoopOp>(op))
+      placement[axis] = takenByLoop(axis, loop, operand);
+    else if (isa<accum::YieldOp>(op))
+      placement[axis] = takenByYield(axis, cast<accum::LoopOp>(op->getParentOp()), operand);
+    else
+      placement[axis] = ruleAt(axis, op).operands[operand.getOperandNumber()];
+  }
   return placement;
 }
 

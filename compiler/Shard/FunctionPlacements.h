@@ -3,6 +3,7 @@
 
 #include "compiler/Shard/GradientPlacements.h"
 #include "compiler/Shard/PlacementRules.h"
+#include "runtime/program/Microbatches.h"
 
 #include "llvm/ADT/DenseMap.h"
 
@@ -33,27 +34,40 @@ public:
   /// Gives every value the type of what a rank has of it. Those that were defined have it.
   void localizeTypes();
   dist::MeshAttr mesh() const { return mesh_; }
+  /// Those that the recipe asks for, by their depth.
+  llvm::ArrayRef<MicrobatchLoop> loops() const { return loops_; }
+  /// Are the iterations of `loop` divided along `axis`?
+  bool isDivided(accum::LoopOp loop, unsigned axis) const;
+  /// Does `op` give nested loops their batches?
+  bool isBatchReshape(mlir::Operation* op) const;
 
 private:
-  FunctionPlacements(mlir::func::FuncOp function, const MeshRecipe& recipe, Source source)
+  FunctionPlacements(mlir::func::FuncOp function, const Recipe& recipe, Source source)
       : function_(function), mesh_(dist::meshOf(function)), source_(source),
-        gradients_(function, recipe, mesh_) {}
+        loops_(microbatchLoops(recipe)), gradients_(function, recipe.mesh, mesh_) {}
 
   llvm::LogicalResult placeArguments();
   llvm::LogicalResult visit(mlir::Operation* op);
+  llvm::LogicalResult visitBatchReshape(mlir::Operation* op);
   llvm::LogicalResult visitLoop(accum::LoopOp loop);
-  llvm::LogicalResult visitLoop(accum::LoopOp loop, unsigned axis);
-  llvm::LogicalResult checkLoopEnd(accum::LoopOp loop, unsigned axis);
+  /// Places the arguments of the body.
+  llvm::LogicalResult enterLoop(accum::LoopOp loop, unsigned axis);
+  llvm::LogicalResult checkLoopEnd(accum::LoopOp loop, unsigned axis) const;
   /// Sets the placements of the op's results, after a look at its attributes.
   llvm::LogicalResult place(mlir::Operation* op, llvm::ArrayRef<ValuePlacement> results);
   AxisRule ruleAt(unsigned axis, mlir::Operation* op) const;
-  /// `divided` on the axes along which the iterations of `loop` are divided.
-  ValuePlacement takenByLoop(accum::LoopOp loop, AxisPlacement divided) const;
-  bool isDivided(accum::LoopOp loop, unsigned axis) const;
+  /// Is it a loop inside of `loop` whose iterations are divided along `axis`?
+  bool isDividedInside(accum::LoopOp loop, unsigned axis) const;
+  /// Is it one around it?
+  bool isDividedAround(accum::LoopOp loop, unsigned axis) const;
+  AxisPlacement accumulatorOn(unsigned axis, accum::LoopOp loop, unsigned sum) const;
+  AxisPlacement takenByLoop(unsigned axis, accum::LoopOp loop, mlir::OpOperand& operand) const;
+  AxisPlacement takenByYield(unsigned axis, accum::LoopOp loop, mlir::OpOperand& operand) const;
 
   mlir::func::FuncOp function_;
   dist::MeshAttr mesh_;
   Source source_;
+  std::vector<MicrobatchLoop> loops_;
   GradientPlacements gradients_;
   llvm::DenseMap<mlir::Value, ValuePlacement> placements_;
   llvm::DenseMap<mlir::Value, mlir::RankedTensorType> whole_; ///< of values that were defined

@@ -1,9 +1,11 @@
 #include "compiler/Shard/InsertCollectives.h"
 
+#include "compiler/Shard/LoopSums.h"
 #include "compiler/Shard/PlaceGathers.h"
 #include "compiler/Support/TaggedFunction.h"
 #include "mlir/IR/Remarks.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 
@@ -13,14 +15,9 @@ namespace {
 
 using Kind = ConversionStep::Kind;
 
-/// A sum of backward's terms is backward's own; what else is exchanged for all values together, the
-/// update needs.
+/// What is exchanged for all values together and is no sum, the update needs.
 ir::Phase phaseOf(const Conversion& conversion) {
-  if (!conversion.sums())
-    return ir::Phase::Update;
-  Operation* source = sourceOf(conversion.value);
-  return source && ir::getPhase(source) == ir::Phase::Backward ? ir::Phase::Backward
-                                                               : ir::Phase::Update;
+  return conversion.sums() ? phaseOfSum(conversion.value) : ir::Phase::Update;
 }
 
 Operation* later(Operation* a, Operation* b) { return !a || (b && a->isBeforeInBlock(b)) ? b : a; }
@@ -128,6 +125,15 @@ StringRef reasonOf(const Bucket& bucket, const FunctionPlacements& placements) {
                      "parameters";
 }
 
+/// How often a rank runs what stands in `block`, in words behind a comma; nothing for once.
+std::string timesOf(Block* block, ArrayRef<MicrobatchLoop> loops) {
+  int64_t times = 1;
+  unsigned depth = 0;
+  for (auto loop = dyn_cast<accum::LoopOp>(block->getParentOp()); loop; loop = loop.getOuter())
+    times *= depth < loops.size() ? loops[depth++].local : 1;
+  return times == 1 ? "" : llvm::formatv(", {0} times a step", times).str();
+}
+
 /// Builds the buckets of one function.
 class CollectiveBuilder {
 public:
@@ -231,10 +237,10 @@ void CollectiveBuilder::build(const Bucket& bucket) {
   path_.assign(names.begin(), names.end());
   Operation* op = create(bucket, values);
   remark::passed(op->getLoc(), remark::RemarkOpts::name("partition").category("shard"))
-      << remark::add("{0} of {1} over {2}, {3} bytes: {4}", op->getName().stripDialect(),
+      << remark::add("{0} of {1} over {2}, {3} bytes{4}: {5}", op->getName().stripDialect(),
                      ir::pathString(op),
                      llvm::join(bucket.axes.getAsValueRange<StringAttr>(), ", "), bytes,
-                     reasonOf(bucket, placements_));
+                     timesOf(op->getBlock(), placements_.loops()), reasonOf(bucket, placements_));
   for (auto [conversion, value, result, name] :
        llvm::zip_equal(bucket.conversions, values, op->getResults(), names)) {
     placements_.define(result, value, conversion.step.result);

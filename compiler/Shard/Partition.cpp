@@ -28,7 +28,7 @@ LogicalResult checkCuts(func::FuncOp function, const FunctionPlacements& placeme
              << number << " is cut by " << toAttribute(placements[argument], placements.mesh())
              << ": only inputs and states can be divided";
     for (Operation* user : argument.getUsers())
-      if (!isa<accum::LoopOp>(user))
+      if (!isa<accum::LoopOp>(user) && !placements.isBatchReshape(user))
         return user->emitError("an operand is cut by ")
                << toAttribute(placements[argument], placements.mesh())
                << ": only the batches of the loop can be divided";
@@ -42,30 +42,51 @@ LogicalResult checkCuts(func::FuncOp function, const FunctionPlacements& placeme
   return failure(walked.wasInterrupted());
 }
 
-/// Makes `loop` run the iterations of one rank, with its index the number of the microbatch.
-void divide(accum::LoopOp loop, const Recipe& recipe) {
-  loop.setCount(recipe.localMicrobatches());
-  BlockArgument index = loop.getIndex();
-  if (index.use_empty())
-    return;
-  OpBuilder builder = OpBuilder::atBlockBegin(&loop.getBlock());
-  const Location loc = loop.getLoc();
-  const Affine number = microbatchNumber(recipe);
-  SmallVector<OpOperand*> uses =
-      llvm::map_to_vector(index.getUses(), [](OpOperand& use) { return &use; });
+/// `value`, of a counter that `index` is and of this rank's coordinates.
+Value evaluate(OpBuilder& builder, Location loc, const Affine& value, Value index,
+               ArrayRef<MeshAxis> mesh) {
   Value sum;
-  for (const Affine::Term& term : number.terms) {
+  for (const Affine::Term& term : value.terms) {
     Value variable = index;
     if (term.variable != 0)
-      variable = dist::CoordinateOp::create(
-          builder, loc, recipe.mesh.axes[term.variable - Affine::meshVariable(0)].name);
+      variable = dist::CoordinateOp::create(builder, loc,
+                                            mesh[term.variable - Affine::meshVariable(0)].name);
     if (term.stride != 1)
       variable = arith::MulIOp::create(builder, loc, variable,
                                        arith::ConstantIndexOp::create(builder, loc, term.stride));
     sum = sum ? arith::AddIOp::create(builder, loc, sum, variable).getResult() : variable;
   }
+  return sum ? sum : arith::ConstantIndexOp::create(builder, loc, 0).getResult();
+}
+
+/// Makes `loop` run the iterations of one rank, with its index still that among all of them.
+void divide(accum::LoopOp loop, const MicrobatchLoop& division, ArrayRef<MeshAxis> mesh) {
+  loop.setCount(division.local);
+  BlockArgument index = loop.getIndex();
+  if (index.use_empty() || division.index == Affine::counter(0))
+    return;
+  OpBuilder builder = OpBuilder::atBlockBegin(&loop.getBlock());
+  SmallVector<OpOperand*> uses =
+      llvm::map_to_vector(index.getUses(), [](OpOperand& use) { return &use; });
+  Value among = evaluate(builder, loop.getLoc(), division.index, index, mesh);
   for (OpOperand* use : uses)
-    use->set(sum);
+    use->set(among);
+}
+
+/// The loops are those that the recipe asks for: sums over ranks stand behind them.
+LogicalResult checkLoops(func::FuncOp function, const FunctionPlacements& placements) {
+  ArrayRef<MicrobatchLoop> loops = placements.loops();
+  size_t depth = 0;
+  WalkResult walked = function.walk<WalkOrder::PreOrder>([&](accum::LoopOp loop) -> WalkResult {
+    if (llvm::none_of(loop.getBatches(), [&](Value batch) { return isCut(placements[batch]); }))
+      return WalkResult::advance();
+    const int64_t count = depth < loops.size() ? loops[depth].count : 0;
+    if (++depth; static_cast<int64_t>(loop.getCount()) == count)
+      return WalkResult::advance();
+    return loop.emitError("runs ") << loop.getCount() << " iterations at depth " << depth - 1
+                                   << ", mesh.sync and mesh.sync_every ask for " << count;
+  });
+  return failure(walked.wasInterrupted());
 }
 
 void removePlacements(func::FuncOp function) {
@@ -78,11 +99,13 @@ LogicalResult partition(func::FuncOp function, const Recipe& recipe) {
   FailureOr<FunctionPlacements> placements =
       FunctionPlacements::of(function, FunctionPlacements::Source::Attributes);
   if (failed(placements) || failed(checkCuts(function, *placements)) ||
+      failed(checkLoops(function, *placements)) ||
       failed(insertCollectives(function, *placements, recipe)))
     return failure();
-  function.walk([&](accum::LoopOp loop) {
+  size_t depth = 0;
+  function.walk<WalkOrder::PreOrder>([&](accum::LoopOp loop) {
     if (llvm::any_of(loop.getBatches(), [&](Value batch) { return isCut((*placements)[batch]); }))
-      divide(loop, recipe);
+      divide(loop, placements->loops()[depth++], recipe.mesh.axes);
   });
   placements->localizeTypes();
   removePlacements(function);

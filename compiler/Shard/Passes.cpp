@@ -8,6 +8,9 @@ void addShardPasses(OpPassManager& passes) {
   // First, because ranks divide the model's work from here on, and what a rank computes that others
   // compute, too, is no more of it.
   passes.addPass(createCountFlops());
+  // While there is one loop over the microbatches of the job: a sum over ranks has its place behind
+  // a loop that they divide.
+  passes.addPass(createNestLoops());
   // What the recipe divides, then what follows from it, as attributes: nothing is local yet, and
   // every value still has its meaning. On one rank these change nothing.
   passes.addPass(createSeedPlacements());

@@ -23,12 +23,47 @@ def CountFlops : TitanPass<"titan-shard-count-flops", "::mlir::ModuleOp"> {
   }];
 }
 
+def NestLoops : TitanPass<"titan-shard-nest-loops", "::mlir::ModuleOp"> {
+  let summary = "makes nested loops of the one over microbatches, for ranks to sum behind";
+  let facts = [MovesRounding];
+  let description = [{
+    Before: `@step` has one loop over the microbatches of the job. After, where the recipe has more than one rank:
+
+    - `mesh.sync` of the recipe is no longer "auto";
+    - the loops are those of `microbatchLoops` (runtime/program/Microbatches.h): one loop if ranks sum once a step, else one around another, where what the
+      inner one sums begins at zero and is added to the accumulators of the outer one. Each is to be divided along axes of its own, so that a sum over them stands right
+      behind it: behind each round of microbatches if it is immediate, behind `sync_every` of them, or by axis.
+
+    A microbatch keeps its number. One rank has one loop: nothing changes.
+
+    ```mlir
+    %s = accum.loop %i in 4 running slices(%xi = %x : tensor<4x3xf32>) accumulators(%a = %zero : tensor<3xf32>) -> (tensor<3xf32>) {
+      %n = titan.add %a, %xi : tensor<3xf32>
+      accum.yield %n : tensor<3xf32>
+    }
+    // becomes, with mesh.axes = { replicate = 2 } and mesh.sync = "immediate"
+    %b = titan.reshape %x : tensor<4x3xf32> to tensor<2x2x3xf32>
+    %s = accum.loop %i in 2 running slices(%xi = %b : tensor<2x2x3xf32>) accumulators(%a = %zero : tensor<3xf32>) -> (tensor<3xf32>) {
+      %t = accum.loop %j in 2 running slices(%xj = %xi : tensor<2x3xf32>) accumulators(%c = %none : tensor<3xf32>) -> (tensor<3xf32>) {
+        %m = titan.add %c, %xj : tensor<3xf32>
+        accum.yield %m : tensor<3xf32>
+      }
+      %n = titan.add %a, %t : tensor<3xf32>
+      accum.yield %n : tensor<3xf32>
+    }
+    ```
+
+    Example: test/shard/nest-loops.mlir.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::titan::accum::AccumDialect", "::titan::ir::TitanDialect"];
+}
+
 def SeedPlacements : TitanPass<"titan-shard-seed-placements", "::mlir::ModuleOp"> {
   let summary = "says what of the arguments of @step each rank has";
   let description = [{
     Before: a module of the whole job. After, where the recipe has more than one rank:
 
-    - the module has `dist.mesh`, the recipe's mesh, and `mesh.sync` of its recipe is no longer "auto": it is "deferred";
+    - the module has `dist.mesh`, the recipe's mesh;
     - the inputs of `@step` are cut along their first dimension, that of the microbatches, on every data axis of more than one rank; those of `@eval` and
       `@predict` are each rank's own, like an *iteration*;
     - `@step` takes the control `stop`, a term on each rank, and returns the metric `stop`: their sum. So all ranks leave after the same step;
@@ -85,7 +120,9 @@ def PropagatePlacements : TitanPass<"titan-shard-propagate-placements", "::mlir:
     On each axis of the mesh, from the first op to the last:
 
     - A loop whose batches are cut along the dimension of its iterations divides them. In its body the slices, and all that is computed from them, belong
-      to the rank's own *iteration*. Its accumulators are *partial*: what each rank has added, from zero on.
+      to the rank's own *iteration*. Its accumulators are *partial*: what each rank has added, from zero on. Of nested loops each is divided on axes of its own. Around the one
+      that an axis divides, gradients are summed before they are added: accumulators have the sum. All else stays partial until behind all loops.
+    - An input that is reshaped for nested loops is cut, by each axis, along the dimension of the loop that it divides.
     - Behind the loop its sums are partial. A partial value passes add and sub with another, neg, reshape, transpose, and mul by a replicated scalar: each
       rank does it with its term. All other ops take the sum.
     - A value that is cut stays so through ops in which every operand has the dimension, by their factors (casts, transposes, elementwise ops, updates); in
@@ -93,7 +130,7 @@ def PropagatePlacements : TitanPass<"titan-shard-propagate-placements", "::mlir:
     - The gradient that an update applies is summed once for all that read it: to the placement that the strategy gives it (the norm's squares are then
       those of a part).
 
-    Refused by name: an accumulator that starts at something else than zero, or whose sum so far is read; a result that is no sum; nested loops; a batch that
+    Refused by name: an accumulator that starts at something else than zero, or whose sum so far is read; a result that is no sum; a batch that
     is not cut beside one that is.
 
     ```mlir
@@ -122,12 +159,12 @@ def Partition : TitanPass<"titan-shard-partition", "::mlir::ModuleOp"> {
     Before: every value is placed. After: the module of each rank, without placements.
 
     - The loop runs the rank's iterations, k = G / R of them, over inputs `[k, micro, ...]`. Its index, which random ops draw by, becomes the number of the
-      microbatch in the job (`microbatchNumber` of runtime/program/Microbatches.h): a sum of the index and this rank's coordinates.
+      microbatch in the job (`microbatchNumber` of runtime/program/Microbatches.h): a sum of the index and this rank's coordinates. Nested loops, each likewise.
     - States, and all that is cut, have the type of the rank's part.
     - Where an op takes a value in another placement than it comes, collectives stand between them, one step after the other: `dist.reduce_scatter` from
       terms to a part of their sum, `dist.all_reduce` from terms to their sum, `dist.take_shard` from the whole to a part, `dist.all_gather` from parts to
       the whole.
-    - Sums: one collective for all values of a phase that need the same, right behind the last op that gives them; ops that read a sum too early for this
+    - Sums: one collective for all values of a phase that need the same, right behind the last op that gives them, a loop's in the body around it; ops that read a sum too early for this
       move behind it. Sums of gradients are in phase backward (converted to `precision.reduce_dtype` and back), all others in phase update. What the update
       gives back to all ranks is gathered alike.
     - Parameters of which each rank has a part: one gather for each value, before the first op that reads it, in forward and again in backward; what
@@ -189,7 +226,8 @@ def VerifyShard : TitanPass<"titan-shard-verify", "::mlir::ModuleOp"> {
     - As long as collectives are whole ops, what ranks hold behind their elements of a tensor that does not divide is read by nothing but elementwise ops,
       which take padding to padding; where zeros were put before a sum over ranks, sums may read them. What is joined of parts is cut to its own extent first.
     - On more than one rank, as long as collectives are whole ops: no op takes the sum of what a rank has a term of, or the whole of what it has a part of,
-      and none sums or gathers what all ranks have. No sum over ranks stands in the loop, as `mesh.sync = "deferred"` says.
+      and none sums or gathers what all ranks have. A sum of
+      gradients stands right behind the loop that its axes divide, as `mesh.sync` and `mesh.sync_every` say, and any other behind all loops.
 
     Example: test/shard/verify-padding.mlir. More is in test/shard/verify-invalid.mlir.
   }];

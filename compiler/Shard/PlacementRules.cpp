@@ -60,8 +60,6 @@ bool continuesSum(Operation* op, Placements operands, unsigned i) {
 
 /// In the body of a divided loop: is the op an addition to an accumulator?
 bool accumulates(Operation* op, Placements operands) {
-  if (!isa<accum::LoopOp>(op->getParentOp()))
-    return false;
   if (isa<ir::AddOp>(op))
     return continuesSum(op, operands, 0) || continuesSum(op, operands, 1);
   auto accumulating = dyn_cast<ir::AccumulatingOpInterface>(op);
@@ -156,7 +154,7 @@ AxisRule collectiveRule(unsigned axis, Operation* op, Placements operands) {
 
 } // namespace
 
-AxisRule ruleOn(unsigned axis, Operation* op, Placements operands) {
+AxisRule ruleOn(unsigned axis, Operation* op, Placements operands, bool isDivided) {
   auto any = [&](bool (AxisPlacement::*is)() const) {
     return llvm::any_of(operands, [&](AxisPlacement on) { return (on.*is)(); });
   };
@@ -166,7 +164,7 @@ AxisRule ruleOn(unsigned axis, Operation* op, Placements operands) {
                          : AxisPlacement());
   if (dist::isWholeCollective(op) || isa<dist::TakeShardOp>(op))
     return collectiveRule(axis, op, operands);
-  if (any(&AxisPlacement::isPartial) && accumulates(op, operands))
+  if (isDivided && any(&AxisPlacement::isPartial) && accumulates(op, operands))
     return accumulate(op, operands);
   if (any(&AxisPlacement::isIteration)) {
     AxisRule rule = allOf(op, AxisPlacement::iteration());

@@ -72,14 +72,6 @@ LogicalResult placeStates(ModuleOp module, const MeshRecipe& recipe, dist::MeshA
   return success();
 }
 
-/// Under ddp each rank sums all of its microbatches before ranks sum: there is nothing to choose.
-void resolveSync(ModuleOp module, Recipe& recipe) {
-  if (recipe.mesh.sync != "auto")
-    return;
-  recipe.mesh.sync = "deferred";
-  setRecipe(module, recipe);
-}
-
 struct SeedPlacements : impl::SeedPlacementsBase<SeedPlacements> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
@@ -90,7 +82,6 @@ struct SeedPlacements : impl::SeedPlacementsBase<SeedPlacements> {
       return;
     dist::MeshAttr mesh = meshOf(&getContext(), recipe->mesh.axes);
     module->setAttr(dist::meshTag, mesh);
-    resolveSync(module, *recipe);
     if (failed(checkPatterns(module, recipe->mesh)) ||
         failed(placeStates(module, recipe->mesh, mesh)))
       return signalPassFailure();

@@ -85,6 +85,29 @@ LogicalResult verifyInputs(func::FuncOp step, int64_t microbatches) {
   return success();
 }
 
+/// Sums of gradients stand right behind the loop that their axes divide, all others behind all
+/// loops.
+LogicalResult verifyPlaceOfSum(Operation* op, const FunctionPlacements& placements) {
+  if (!isa<dist::AllReduceOp, dist::ReduceScatterOp>(op))
+    return success();
+  size_t depth = 0;
+  for (auto loop = op->getParentOfType<accum::LoopOp>(); loop; loop = loop.getOuter())
+    ++depth;
+  ArrayRef<MicrobatchLoop> loops = placements.loops();
+  for (auto axis : op->getAttrOfType<ArrayAttr>("axes").getAsRange<StringAttr>()) {
+    const unsigned number = *placements.mesh().find(axis);
+    size_t expected = 0;
+    if (ir::getPhase(op) == ir::Phase::Backward)
+      while (expected + 1 < loops.size() && !llvm::is_contained(loops[expected].axes, number))
+        ++expected;
+    if (depth != expected)
+      return op->emitOpError("sums over ")
+             << axis << " inside of " << depth
+             << " loops, by mesh.sync and mesh.sync_every it is inside of " << expected;
+  }
+  return success();
+}
+
 /// What a rank has of each value is what its readers take: sums over ranks are taken once, and behind
 /// the loop, parts are gathered where the whole is read.
 LogicalResult verifyPlacements(func::FuncOp function) {
@@ -93,8 +116,8 @@ LogicalResult verifyPlacements(func::FuncOp function) {
   if (failed(placements))
     return failure();
   WalkResult walked = function.getBody().walk([&](Operation* op) -> WalkResult {
-    if (isa<dist::ReduceScatterOp, dist::AllReduceOp>(op) && isa<accum::LoopOp>(op->getParentOp()))
-      return op->emitOpError("stands in the loop: mesh.sync = \"deferred\" sums behind it");
+    if (failed(verifyPlaceOfSum(op, *placements)))
+      return WalkResult::interrupt();
     for (OpOperand& operand : op->getOpOperands())
       if (ValuePlacement taken = placements->taken(operand); taken != (*placements)[operand.get()])
         return op->emitError("takes operand ")
@@ -105,8 +128,11 @@ LogicalResult verifyPlacements(func::FuncOp function) {
   return failure(walked.wasInterrupted());
 }
 
-bool hasLoop(func::FuncOp function) {
-  return function.walk([](accum::LoopOp) { return WalkResult::interrupt(); }).wasInterrupted();
+/// *schedule* takes loops of one iteration away.
+bool hasAllLoops(func::FuncOp function, const Recipe& recipe) {
+  size_t loops = 0;
+  function.walk([&](accum::LoopOp) { ++loops; });
+  return loops == microbatchLoops(recipe).size();
 }
 
 /// From *schedule* on collectives are halves, whose place has rules of its own.
@@ -128,7 +154,7 @@ LogicalResult verifyFunction(func::FuncOp function, const Recipe& recipe) {
   if (isStep && failed(verifyInputs(function, recipe.localMicrobatches())))
     return failure();
   // An iteration that stands outside of its loop says no longer what it adds up.
-  const bool mayBePlaced = !isStep || hasLoop(function);
+  const bool mayBePlaced = !isStep || hasAllLoops(function, recipe);
   return mayBePlaced && !hasHalves(function) ? verifyPlacements(function) : success();
 }
 

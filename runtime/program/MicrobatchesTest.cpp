@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 namespace titan {
 namespace {
 
@@ -53,8 +55,84 @@ TEST(Microbatches, ATreeOfDeferredSumsTakesThemInARow) {
   Recipe recipe = recipeOf({{"replicate", 2}, {"shard", 2}}, 8);
   recipe.mesh.reduce = "tree";
   EXPECT_EQ(ofEachRank(recipe), (Numbers{{0, 1}, {2, 3}, {4, 5}, {6, 7}}));
-  recipe.mesh.sync = "immediate";
+  recipe.mesh.sync.all = "immediate";
   EXPECT_EQ(ofEachRank(recipe), (Numbers{{0, 4}, {1, 5}, {2, 6}, {3, 7}}));
+  // By axis: replicate's ranks have halves, in which shard's take turns.
+  recipe.mesh.sync = {"", {{"shard", "immediate"}}};
+  EXPECT_EQ(ofEachRank(recipe), (Numbers{{0, 2}, {1, 3}, {4, 6}, {5, 7}}));
+}
+
+/// What is summed more often stands further inside, whatever the mesh's order.
+TEST(Microbatches, ImmediateAxesAreTheLastDigits) {
+  Recipe recipe = recipeOf({{"shard", 2}, {"replicate", 3}}, 6);
+  EXPECT_EQ(ofEachRank(recipe), (Numbers{{0}, {1}, {2}, {3}, {4}, {5}}));
+  recipe.mesh.sync = {"", {{"shard", "immediate"}}};
+  EXPECT_EQ(ofEachRank(recipe), (Numbers{{0}, {2}, {4}, {1}, {3}, {5}}));
+}
+
+/// {count, local, axes} of each loop.
+using Counts = std::vector<std::tuple<int64_t, int64_t, std::vector<uint8_t>>>;
+Counts countsOf(const Recipe& recipe) {
+  Counts counts;
+  for (const MicrobatchLoop& loop : microbatchLoops(recipe))
+    counts.emplace_back(loop.count, loop.local, loop.axes);
+  return counts;
+}
+
+TEST(MicrobatchLoops, EachIsDividedByItsAxes) {
+  Recipe recipe = recipeOf({{"replicate", 2}, {"shard", 3}, {"tensor", 1}}, 24);
+  EXPECT_EQ(countsOf(recipe), (Counts{{24, 4, {0, 1}}}));
+  recipe.mesh.syncEvery = 2;
+  EXPECT_EQ(countsOf(recipe), (Counts{{2, 2, {}}, {12, 2, {0, 1}}}));
+  recipe.mesh.syncEvery = 4;
+  EXPECT_EQ(countsOf(recipe), (Counts{{24, 4, {0, 1}}}));
+  recipe.mesh.syncEvery = 0;
+  recipe.mesh.sync.all = "immediate";
+  EXPECT_EQ(countsOf(recipe), (Counts{{4, 4, {}}, {6, 1, {0, 1}}}));
+  recipe.mesh.sync = {"", {{"shard", "immediate"}}};
+  EXPECT_EQ(countsOf(recipe), (Counts{{8, 4, {0}}, {3, 1, {1}}}));
+  // With one microbatch a rank each sum is the step's.
+  recipe.batch.global = 3 * 6;
+  EXPECT_EQ(countsOf(recipe), (Counts{{6, 1, {0, 1}}}));
+}
+
+TEST(MicrobatchLoops, OneRankHasOneThatNothingDivides) {
+  Recipe recipe = recipeOf({{"shard", 1}, {"replicate", 1}}, 8);
+  recipe.mesh.syncEvery = 2;
+  for (const char* sync : {"auto", "deferred", "immediate"}) {
+    recipe.mesh.sync.all = sync;
+    EXPECT_EQ(countsOf(recipe), (Counts{{8, 8, {}}})) << sync;
+  }
+}
+
+/// Of all ranks and iterations: the indices of the loops are those of the microbatch.
+TEST(MicrobatchLoops, IndicesGiveTheNumber) {
+  std::vector<Recipe> recipes(6, recipeOf({{"replicate", 2}, {"shard", 3}}, 24));
+  recipes[1].mesh.sync.all = "immediate";
+  recipes[2].mesh.sync = {"", {{"shard", "immediate"}}};
+  recipes[3].mesh.syncEvery = 2;
+  recipes[4].mesh.syncEvery = 1;
+  recipes[5] = recipeOf({{"shard", 4}, {"replicate", 2}}, 24);
+  recipes[5].mesh.sync = {"", {{"shard", "immediate"}}};
+  for (const Recipe& recipe : recipes) {
+    const std::vector<MicrobatchLoop> loops = microbatchLoops(recipe);
+    for (int64_t rank = 0; rank < rankCount(recipe.mesh.axes); ++rank) {
+      const std::vector<int64_t> coordinates = coordinatesOf(rank, recipe.mesh.axes);
+      const MicrobatchOrder order = microbatchOrder(recipe, coordinates);
+      for (int64_t i = 0; i < recipe.localMicrobatches(); ++i) {
+        int64_t number = 0, left = i, inside = recipe.localMicrobatches();
+        for (const MicrobatchLoop& loop : loops) {
+          inside /= loop.local;
+          const Affine index = onRank(loop.index, coordinates);
+          const int64_t own = index.base + offsetOf(index.terms, RepeatCounters{left / inside});
+          ASSERT_LT(own, loop.count);
+          number = number * loop.count + own;
+          left %= inside;
+        }
+        EXPECT_EQ(number, order.at(i)) << "rank " << rank << ", iteration " << i;
+      }
+    }
+  }
 }
 
 /// What the compiler puts into the program.

@@ -92,6 +92,16 @@ struct PrecisionRecipe {
   bool operator==(const PrecisionRecipe&) const = default;
 };
 
+/// When the ranks of each axis sum their gradients: "deferred", once a step, or "immediate", behind
+/// each round of microbatches.
+struct SyncRecipe {
+  std::string all = "auto"; ///< or "deferred", "immediate"; empty: as `byAxis` says
+  std::map<std::string, std::string> byAxis; ///< of data axes; those left out are deferred
+  /// "auto", of which the compiler makes one of the others, is not.
+  bool isImmediate(const std::string& axis) const;
+  bool operator==(const SyncRecipe&) const = default;
+};
+
 struct MeshRecipe {
   std::vector<MeshAxis> axes = {{"replicate", 1}, {"shard", 1}, {"tensor", 1}};
   std::string strategy = "ddp";
@@ -99,8 +109,8 @@ struct MeshRecipe {
   std::string reshard = "always"; ///< never | step
   std::vector<std::string> kept;  ///< by mesh.reshard = [globs]: parameters that "always" keeps
   bool allowReshard = false;
-  std::string sync = "auto";
-  int64_t syncEvery = 0;
+  SyncRecipe sync;
+  int64_t syncEvery = 0; ///< microbatches of a rank between sums over the ranks; 0: as `sync` says
   std::string reduce = "fast"; ///< tree
   std::vector<std::string> tensorRules;
   int64_t warnAfter = 30;  ///< seconds that ranks wait for another one before a note; 0: never

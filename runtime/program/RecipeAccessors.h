@@ -148,6 +148,29 @@ struct Reshard : Plain<&Recipe::mesh, &MeshRecipe::reshard> {
   }
 };
 
+/// One word for all axes, or a table of words by data axis.
+struct Sync {
+  using Words = Codec<std::map<std::string, std::string>>;
+  static constexpr std::string_view type = "a string or a table of strings by axis";
+  static constexpr bool tables = false;
+  static Status set(Recipe& recipe, const Json& value, const std::string& path) {
+    SyncRecipe& sync = recipe.mesh.sync;
+    if (value.is_object()) {
+      TITAN_TRY(Words::read(value, path, sync.byAxis));
+      sync.all.clear();
+      return {};
+    }
+    if (!value.is_string())
+      return wrongType(path, value, type);
+    sync = {value.get_ref<const std::string&>(), {}};
+    return {};
+  }
+  static Json get(const Recipe& recipe) {
+    const SyncRecipe& sync = recipe.mesh.sync;
+    return sync.all.empty() ? Words::write(sync.byAxis) : Json(sync.all);
+  }
+};
+
 /// Bytes: an integer, or a string such as "2.3GB" (decimal) or "512MiB" (binary).
 struct Bytes {
   static constexpr std::string_view type =

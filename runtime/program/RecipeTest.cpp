@@ -273,10 +273,6 @@ TEST(RecipeValidate, NotYetOnManyRanks) {
        "\"zero1\", \"zero2\", \"fsdp\" or \"hsdp\""},
       {"strategy = \"fsdp\"\nouter = \"zero1\"",
        "mesh.outer = \"zero1\" is not available yet: use \"none\""},
-      {"sync = \"immediate\"", "mesh.sync = \"immediate\" on more than one rank is not available "
-                               "yet: use \"auto\" or \"deferred\""},
-      {"sync_every = 2",
-       "mesh.sync_every = 2 on more than one rank is not available yet: set it to 0"},
       {"reduce = \"tree\"",
        "mesh.reduce = \"tree\" is not available in this version: use \"fast\""},
       {"tensor_rules = [\"*\"]",
@@ -285,7 +281,7 @@ TEST(RecipeValidate, NotYetOnManyRanks) {
     EXPECT_EQ(error(keys, "{ replicate = 2, shard = 3 }"), message);
     EXPECT_EQ(error(keys, "{ shard = 1 }"), "") << keys;
   }
-  for (const char* sync : {"auto", "deferred"})
+  for (const char* sync : {"auto", "deferred", "immediate"})
     EXPECT_EQ(error("sync = \"" + std::string(sync) + "\"", "{ shard = 6 }"), "");
   EXPECT_EQ(error("", "{ shard = 2, tensor = 3 }"),
             "mesh.axes.tensor = 3: a model that is divided among ranks is not available yet: set "
@@ -325,6 +321,45 @@ TEST(RecipeParse, ReshardIsAWordOrPatterns) {
   EXPECT_EQ(parseError("[mesh]\nreshard = \"sometimes\""),
             "r.toml: mesh.reshard = \"sometimes\" is not \"always\", \"never\", \"step\" or a list "
             "of patterns");
+}
+
+/// When ranks sum: one answer an axis, that the microbatches of a rank (4) allow.
+TEST(RecipeValidate, SumsOverRanks) {
+  const auto error = [](const std::string& keys,
+                        const std::string& axes = "{ replicate = 2, shard = 3 }") {
+    return validateError("[batch]\nglobal = 192\n[mesh]\naxes = " + axes + "\n" + keys);
+  };
+  EXPECT_EQ(error("sync_every = 2"), "");
+  EXPECT_EQ(error("sync = { shard = \"immediate\" }"), "");
+  EXPECT_EQ(error("sync = { shard = \"immediate\", replicate = \"immediate\" }"), "");
+  EXPECT_EQ(error("sync_every = 2\nsync = { shard = \"deferred\" }"), "");
+
+  EXPECT_EQ(error("sync = \"often\""),
+            "mesh.sync = \"often\" is not known: use auto | deferred | immediate");
+  EXPECT_EQ(error("sync = { shard = \"auto\" }"),
+            "mesh.sync.shard = \"auto\" is not known: use deferred | immediate");
+  EXPECT_EQ(error("sync = { tensor = \"deferred\" }"),
+            "mesh.sync has an axis 'tensor': gradients are summed over replicate and shard");
+  const std::string turned =
+      "mesh.sync = { replicate = \"immediate\", shard = \"deferred\" } sums over more ranks each "
+      "microbatch and over fewer once a step: make shard immediate, too, or replicate deferred";
+  EXPECT_EQ(error("sync = { replicate = \"immediate\", shard = \"deferred\" }"), turned);
+  EXPECT_EQ(error("sync = { replicate = \"immediate\" }"), turned);
+  EXPECT_EQ(error("sync = { replicate = \"immediate\" }", "{ replicate = 2 }"), "");
+
+  EXPECT_EQ(error("sync_every = 3"),
+            "mesh.sync_every = 3 does not divide the 4 microbatches of a rank: use 2 or 4");
+  EXPECT_EQ(error("sync_every = 9"),
+            "mesh.sync_every = 9 does not divide the 4 microbatches of a rank: use 4");
+  EXPECT_EQ(error("sync_every = -1"), "mesh.sync_every = -1 must be at least 0");
+  const std::string both =
+      "mesh.sync_every = 2 contradicts mesh.sync, by which ranks sum each microbatch: set one of "
+      "them";
+  EXPECT_EQ(error("sync_every = 2\nsync = \"immediate\""), both);
+  EXPECT_EQ(error("sync_every = 2\nsync = { shard = \"immediate\" }"), both);
+  // One rank sums with nobody.
+  for (const char* keys : {"sync_every = 5", "sync_every = 2\nsync = \"immediate\""})
+    EXPECT_EQ(error(keys, "{ shard = 1 }"), "") << keys;
 }
 
 TEST(RecipeValidate, Refusals) {
@@ -390,6 +425,34 @@ TEST(Recipe, MeshAxesAreAnOrderedList) {
   recipe.batch.micro = 2, recipe.batch.global = 48;
   EXPECT_EQ(recipe.globalMicrobatches(), 24);
   EXPECT_EQ(recipe.localMicrobatches(), 6);
+}
+
+TEST(Recipe, SyncIsAWordOrATableByAxis) {
+  EXPECT_EQ(Recipe().mesh.sync.all, "auto");
+  const Recipe word = parsed("[mesh]\nsync = \"immediate\"");
+  const Recipe table = parsed("[mesh]\nsync = { shard = \"immediate\", replicate = \"deferred\" }");
+  EXPECT_EQ(table.mesh.sync, (SyncRecipe{"", {{"replicate", "deferred"}, {"shard", "immediate"}}}));
+  for (const Recipe& recipe : {word, table}) {
+    EXPECT_EQ(parseRecipeJson(toJson(recipe)).take(), recipe);
+    EXPECT_EQ(parseRecipe(toToml(recipe)).take(), recipe);
+    EXPECT_TRUE(recipe.mesh.sync.isImmediate("shard"));
+  }
+  EXPECT_TRUE(word.mesh.sync.isImmediate("replicate"));
+  EXPECT_FALSE(table.mesh.sync.isImmediate("replicate"));
+
+  // The last one counts; an entry alone begins a table.
+  Recipe recipe = word;
+  ASSERT_TRUE(setKey(recipe, "mesh.sync.shard=immediate").ok());
+  ASSERT_TRUE(setKey(recipe, "mesh.sync.replicate=deferred").ok());
+  EXPECT_EQ(recipe.mesh.sync, table.mesh.sync);
+  ASSERT_TRUE(setKey(recipe, "mesh.sync={ shard = \"deferred\" }").ok());
+  EXPECT_EQ(recipe.mesh.sync, (SyncRecipe{"", {{"shard", "deferred"}}}));
+  ASSERT_TRUE(setKey(recipe, "mesh.sync=auto").ok());
+  EXPECT_EQ(recipe.mesh.sync, SyncRecipe());
+  EXPECT_EQ(parseError("[mesh]\nsync = 2"),
+            "r.toml: mesh.sync = 2 is not a string or a table of strings by axis");
+  EXPECT_EQ(parseError("[mesh]\nsync = { shard = 2 }"),
+            "r.toml: mesh.sync.shard = 2 is not a string");
 }
 
 TEST(Recipe, MeshAxesThatAreNone) {

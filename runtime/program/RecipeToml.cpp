@@ -63,10 +63,13 @@ std::string comment(const Key& key) {
 
 // --- Assignments ---
 
-constexpr std::string_view meshAxes = "mesh.axes";
+constexpr std::string_view meshAxes = "mesh.axes", meshSync = "mesh.sync";
 
-/// Is the key's value a table of entries, or the list of mesh axes, whose entries are their ranks?
-bool hasEntries(const Key& key) { return key.path() == meshAxes || key.get(Recipe()).is_object(); }
+/// Is the key's value a table of entries, may it be one, or is it the list of mesh axes, whose
+/// entries are their ranks?
+bool hasEntries(const Key& key) {
+  return key.path() == meshAxes || key.path() == meshSync || key.get(Recipe()).is_object();
+}
 
 /// The key that `path` names, and what follows it: "model.dims.seq" is entry "seq" of key
 /// "model.dims".
@@ -91,6 +94,8 @@ Status assignOne(Recipe& recipe, const Key& key, std::string_view entry, const J
     values[std::string(entry)] = value;
   } else if (!entry.empty()) {
     values = key.get(recipe);
+    if (!values.is_object()) // one word for all is replaced
+      values = Json::object();
     values[std::string(entry)] = value;
   }
   Json document = Json::object();

@@ -15,9 +15,10 @@ Status checkChoices(const Recipe& recipe) {
   for (const recipe::Key& key : recipe::keys()) {
     if (key.choices.empty())
       continue;
-    const std::string value = key.get(recipe).get<std::string>();
-    if (!recipe::isChoice(key.choices, value))
-      return Error::badInput("{} = \"{}\" is not known: use {}", key.path(), value, key.choices);
+    const recipe::Json value = key.get(recipe);
+    if (value.is_string() && !recipe::isChoice(key.choices, value.get<std::string>()))
+      return Error::badInput("{} = \"{}\" is not known: use {}", key.path(),
+                             value.get<std::string>(), key.choices);
   }
   return {};
 }
@@ -169,13 +170,6 @@ Status checkManyRanks(const MeshRecipe& mesh) {
                              "available yet: set it to 1",
                              axis.name, axis.ranks);
   TITAN_TRY(checkStrategy(mesh));
-  if (mesh.sync == "immediate")
-    return Error::badInput("mesh.sync = \"immediate\" on more than one rank is not available yet: "
-                           "use \"auto\" or \"deferred\"");
-  if (mesh.syncEvery != 0)
-    return Error::badInput("mesh.sync_every = {} on more than one rank is not available yet: set "
-                           "it to 0",
-                           mesh.syncEvery);
   if (mesh.reduce == "tree")
     return Error::badInput("mesh.reduce = \"tree\" is not available in this version: use \"fast\"");
   if (!mesh.tensorRules.empty())
@@ -184,8 +178,61 @@ Status checkManyRanks(const MeshRecipe& mesh) {
   return {};
 }
 
+/// Words of a table by axis; the word for all is a choice of the key.
+Status checkSync(const SyncRecipe& sync) {
+  constexpr std::string_view words = "deferred | immediate";
+  for (const auto& [axis, word] : sync.byAxis) {
+    if (axis != "replicate" && axis != "shard")
+      return Error::badInput("mesh.sync has an axis '{}': gradients are summed over replicate and "
+                             "shard",
+                             axis);
+    if (!recipe::isChoice(words, word))
+      return Error::badInput("mesh.sync.{} = \"{}\" is not known: use {}", axis, word, words);
+  }
+  return {};
+}
+
+/// The numbers next to `value` that divide `whole`, as "2 or 4".
+std::string divisorsNear(int64_t value, int64_t whole) {
+  int64_t below = std::min(value, whole), above = below;
+  while (whole % below != 0)
+    --below;
+  while (whole % above != 0)
+    ++above;
+  return below == above ? fmt::format("{}", below) : fmt::format("{} or {}", below, above);
+}
+
+/// When the ranks sum: one answer for each axis, and one that the step's microbatches allow.
+Status checkSums(const MeshRecipe& mesh, int64_t microbatches) {
+  const auto isImmediate = [&](std::string_view name) {
+    return std::ranges::any_of(mesh.axes, [&](const MeshAxis& axis) {
+      return axis.name == name && axis.ranks > 1 && mesh.sync.isImmediate(axis.name);
+    });
+  };
+  const bool overShard = isImmediate("shard"), overReplicate = isImmediate("replicate");
+  const bool hasShard = std::ranges::any_of(
+      mesh.axes, [](const MeshAxis& axis) { return axis.name == "shard" && axis.ranks > 1; });
+  if (overReplicate && hasShard && !overShard)
+    return Error::badInput("mesh.sync = {{ replicate = \"immediate\", shard = \"deferred\" }} sums "
+                           "over more ranks each microbatch and over fewer once a step: make shard "
+                           "immediate, too, or replicate deferred");
+  if (mesh.syncEvery == 0)
+    return {};
+  if (overShard || overReplicate)
+    return Error::badInput("mesh.sync_every = {} contradicts mesh.sync, by which ranks sum each "
+                           "microbatch: set one of them",
+                           mesh.syncEvery);
+  if (microbatches % mesh.syncEvery != 0)
+    return Error::badInput("mesh.sync_every = {} does not divide the {} microbatches of a rank: "
+                           "use {}",
+                           mesh.syncEvery, microbatches,
+                           divisorsNear(mesh.syncEvery, microbatches));
+  return {};
+}
+
 Status checkMesh(const MeshRecipe& mesh) {
   TITAN_TRY(checkAxes(mesh.axes));
+  TITAN_TRY(checkSync(mesh.sync));
   TITAN_TRY(checkLeast("mesh.sync_every", mesh.syncEvery, 0));
   TITAN_TRY(checkLeast("mesh.warn_after", mesh.warnAfter, 0));
   TITAN_TRY(checkLeast("mesh.kill_after", mesh.killAfter, 0));
@@ -238,6 +285,11 @@ Status checkTrain(const TrainRecipe& train, const CheckpointRecipe& checkpoint) 
 
 bool isDataAxis(std::string_view axis) { return axis != "tensor"; }
 
+bool SyncRecipe::isImmediate(const std::string& axis) const {
+  const auto found = byAxis.find(axis);
+  return (found == byAxis.end() ? all : found->second) == "immediate";
+}
+
 int64_t Recipe::dataRanks() const {
   int64_t ranks = 1;
   for (const MeshAxis& axis : mesh.axes)
@@ -253,6 +305,8 @@ Status validate(const Recipe& recipe) {
   TITAN_TRY(checkSchedule(recipe.schedule, recipe.train));
   TITAN_TRY(checkMesh(recipe.mesh));
   TITAN_TRY(checkBatch(recipe.batch, recipe.dataRanks()));
+  if (recipe.dataRanks() > 1)
+    TITAN_TRY(checkSums(recipe.mesh, recipe.localMicrobatches()));
   TITAN_TRY(checkLeast("memory.limit", recipe.memory.limit, 0));
   TITAN_TRY(checkData(recipe.data));
   return checkTrain(recipe.train, recipe.checkpoint);

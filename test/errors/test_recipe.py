@@ -95,9 +95,19 @@ class Recipe(ErrorTest):
             with self.subTest(assignment=assignment):
                 self.bad_key(assignment, says=says)
         for assignment, says in {"mesh.strategy=tensor": "mesh.strategy", "mesh.strategy=hsdp": "which has 1 rank: set mesh.axes.replicate",
-                                 "mesh.reshard=sometimes": "mesh.reshard", "mesh.sync=immediate": "mesh.sync", "mesh.sync_every=2": "mesh.sync_every"}.items():
+                                 "mesh.reshard=sometimes": "mesh.reshard"}.items():
             with self.subTest(assignment=assignment):
                 self.compile_refused("--set", "mesh.axes={ shard = 2 }", "--set", "batch.global=8", "--set", assignment, says=says)
+
+    def test_when_ranks_sum(self):
+        for assignments, says in {("mesh.sync_every=3",): ["mesh.sync_every = 3", "4 microbatches", "use 2 or 4"],
+                                  ("mesh.sync_every=2", "mesh.sync=immediate"): ["mesh.sync_every = 2 contradicts mesh.sync"],
+                                  ("mesh.sync={ replicate = 'immediate' }",): ["mesh.sync = { replicate", "make shard immediate, too"],
+                                  ("mesh.sync={ rows = 'immediate' }",): ["mesh.sync has an axis 'rows'"],
+                                  ("mesh.sync={ shard = 'often' }",): ["mesh.sync.shard", "deferred | immediate"]}.items():
+            with self.subTest(assignments=assignments):
+                options = [option for assignment in assignments for option in ("--set", assignment)]
+                self.compile_refused("--set", "mesh.axes={ replicate = 2, shard = 2 }", "--set", "batch.global=64", *options, says=says)
 
     # The batch
 

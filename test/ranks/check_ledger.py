@@ -21,29 +21,35 @@ class Ledger(ranks_test.RanksTest):
     def step_rows(self, rows):
         return [row for row in rows if row["function"] == "step"]
 
-    def check(self, axes, batch=64):
+    def check(self, axes, batch=64, *options, times=None):
+        """`times`: {axes that one sum of the gradients is over: how often a step}; None: over all, once."""
+        times = times or {tuple(axes): 1}
+        job, data = self.mlp(axes, batch, *options)
         ranks = int(np.prod(list(axes.values())))
-        job, data = self.mlp(axes, batch)
         planned = self.step_rows(plan_of(job)["communication"])
         code, out, err = self.run_ranks(ranks, job, "profile", "--data", data, "--steps", 4, "--json", "--trace", self.scratch / "trace")
         self.assertEqual(code, 0, err)
         counted = json.loads(out)["communication"]
 
-        # Forms: the gradients once a step, whatever the number of microbatches, and the scalars.
-        payload = sum(row["count"] * row["payload"] for row in planned if row["phase"] == "backward")
-        self.assertEqual(payload, self.trained_bytes(job))
+        # Forms: the gradients once a step, whatever the number of microbatches, or as often as the recipe says; the scalars once.
+        gradients = [row for row in planned if row["phase"] == "backward"]
+        self.assertEqual({tuple(row["axes"]): row["count"] for row in gradients}, times)
+        for over in times:
+            self.assertEqual(sum(row["payload"] for row in gradients if tuple(row["axes"]) == over), self.trained_bytes(job) * times[over])
         scalars = [row for row in planned if row["phase"] == "update"]
-        self.assertEqual([(row["count"], row["payload"]) for row in scalars], [(1, SCALARS)])
+        self.assertEqual([(row["count"], row["payload"], row["axes"]) for row in scalars], [(1, SCALARS, list(axes))])
         for row in planned:
+            group = int(np.prod([axes[axis] for axis in row["axes"]]))
             self.assertEqual(row["kind"], "all_reduce")
-            self.assertEqual(row["axes"], list(axes))
-            self.assertEqual(row["wire"], -(-2 * row["payload"] * (ranks - 1) // ranks))
+            each = row["payload"] // row["count"]
+            self.assertEqual(row["wire"], -(-2 * each * (group - 1) // group) * row["count"])
 
         # The plan is what was counted.
         names = ("phase", "kind", "axes", "dtype", "source", "count", "payload")
         self.assertEqual([[row[name] for name in names] for row in counted], [[row[name] for name in names] for row in planned])
         for row in counted:
-            self.assertEqual(row["moved_all"], 2 * (ranks - 1) * row["payload"], row)
+            group = int(np.prod([axes[axis] for axis in row["axes"]]))
+            self.assertEqual(row["moved_all"], 2 * (group - 1) * row["payload"] * ranks // group, row)
 
     def test_ddp_on_two_ranks(self):
         self.check({"replicate": 2})
@@ -53,6 +59,20 @@ class Ledger(ranks_test.RanksTest):
 
     def test_ddp_on_three_ranks(self):
         self.check({"shard": 3}, 96)
+
+    def test_immediate_sums_with_each_microbatch(self):
+        self.check({"replicate": 2}, 128, "--set", "mesh.sync=immediate", times={("replicate",): 4})
+        self.check({"shard": 3}, 192, "--set", "mesh.sync=immediate", times={("shard",): 4})
+
+    def test_immediate_with_one_microbatch_sums_once(self):
+        self.check({"replicate": 2}, 32, "--set", "mesh.sync=immediate")
+
+    def test_sync_every_sums_behind_so_many(self):
+        self.check({"replicate": 2}, 128, "--set", "mesh.sync_every=2", times={("replicate",): 2})
+        self.check({"shard": 3}, 192, "--set", "mesh.sync_every=2", times={("shard",): 2})
+
+    def test_each_axis_sums_when_it_is_told_to(self):
+        self.check({"replicate": 2, "shard": 2}, 128, "--set", "mesh.sync.shard=immediate", times={("shard",): 2, ("replicate",): 1})
 
     def test_one_rank_sends_nothing(self):
         self.assertEqual(plan_of(self.mlp({})[0])["communication"], [])

@@ -38,6 +38,18 @@ class Losses(ranks_test.RanksTest):
     def test_an_mlp_on_three_ranks(self):
         self.check(96, [{"shard": 3}, {"replicate": 3}])
 
+    def test_sums_with_each_microbatch_and_behind_some(self):
+        # Four microbatches a rank.
+        for axes, syncs in (({"replicate": 2}, ("mesh.sync=immediate", "mesh.sync_every=2")), ({"shard": 3}, ("mesh.sync=immediate", "mesh.sync_every=2")),
+                            ({"replicate": 2, "shard": 2}, ("mesh.sync=immediate", "mesh.sync_every=1", "mesh.sync.shard=immediate"))):
+            ranks = int(np.prod(list(axes.values())))
+            alone, data = self.mlp({}, 64 * ranks)
+            expected = self.train(None, alone, data, f"one-{ranks}", "--steps", 20)
+            for sync in syncs:
+                with self.subTest(sync=sync, **axes):
+                    job, _ = self.mlp(axes, 64 * ranks, "--set", sync)
+                    self.assert_close(self.train(ranks, job, data, f"{sync}-{ranks}", "--steps", 20)[0], expected[0])
+
     def test_one_microbatch_a_rank(self):
         self.check(32, [{"replicate": 2}])
 
@@ -52,22 +64,29 @@ class Losses(ranks_test.RanksTest):
         both, _ = self.mlp({"replicate": 2}, 64, "--set", "data.shuffle=false")
         expected = self.train(None, alone, data, "one", "--steps", 10)
         self.assert_close(self.train(2, both, data, "two", "--steps", 10)[0], expected[0])
+        # Also where each microbatch's gradients are summed: the count is that of the step.
+        each, _ = self.mlp({"replicate": 2}, 64, "--set", "data.shuffle=false", "--set", "mesh.sync=immediate")
+        self.assert_close(self.train(2, each, data, "each", "--steps", 10)[0], expected[0])
 
     def test_dropout_draws_by_the_global_microbatch(self):
         folder = REFERENCES / "gpt-nano"
         model = ranks_test.training_test.GPT_DROPOUT / "dynamo-train.onnx"
         jobs = {ranks: self.compile(f"gpt-{ranks}", model, folder / "accumulate.toml", {"replicate": ranks} if ranks > 1 else {})
                 for ranks in (1, 2, 4)}
+        jobs["each"] = self.compile("gpt-each", model, folder / "accumulate.toml", {"shard": 2}, "--set", "mesh.sync=immediate")
         expected = self.train(None, jobs[1], folder / "data.npz", "one", "--steps", 20)
-        for ranks in (2, 4):
-            with self.subTest(ranks=ranks):
-                found = self.train(ranks, jobs[ranks], folder / "data.npz", f"on-{ranks}", "--steps", 20)
+        for name, ranks in ((2, 2), (4, 4), ("each", 2)):
+            with self.subTest(job=name):
+                found = self.train(ranks, jobs[name], folder / "data.npz", f"on-{name}", "--steps", 20)
                 np.testing.assert_allclose(found[0], expected[0], rtol=5e-5)
 
     def test_the_memory_plan_holds_on_ranks(self):
         job, data = self.mlp({"replicate": 2})
         plain = self.train(2, job, data, "plain", "--steps", 5)
         self.assert_same(self.train(2, job, data, "poisoned", "--steps", 5, "--poison"), plain)
+        nested, _ = self.mlp({"replicate": 2}, 128, "--set", "mesh.sync_every=2")
+        plain = self.train(2, nested, data, "nested", "--steps", 5)
+        self.assert_same(self.train(2, nested, data, "nested-poisoned", "--steps", 5, "--poison"), plain)
 
     def test_threads_do_not_matter_on_ranks(self):
         job, data = self.mlp({"replicate": 2})

@@ -64,7 +64,7 @@ func.func @sum_in_the_body(%x: tensor<4x2xf32>, %p: tensor<2xf32> {dist.placemen
   %zero = titan.constant dense<0.0> : tensor<2xf32>
   %s = accum.loop %i in 4 running slices(%xi = %x : tensor<4x2xf32>) accumulators(%a = %zero : tensor<2xf32>) -> (tensor<2xf32>) {
     %n = titan.neg %p {dist.placements = [#dist.placement<["shard" = partial]>]} : tensor<2xf32>
-    // expected-error @+1 {{takes the sum over ranks of a value of the loop's body: only what the loop gives is summed}}
+    // expected-error @+1 {{takes the sum over ranks of a value of the loop's body: only what a loop gives is summed}}
     %y = titan.mul %n, %xi : tensor<2xf32>
     %next = titan.add %a, %y : tensor<2xf32>
     accum.yield %next : tensor<2xf32>
@@ -84,6 +84,19 @@ func.func @cut_state(%w: tensor<4xf32> {titan.state = @w}) {
 }
 // expected-error @+1 {{argument 0 is cut by #dist.placement<["shard" = shard(0)]>: only inputs and states can be divided}}
 func.func @cut_control(%c: tensor<4xf32> {dist.placement = #dist.placement<["shard" = shard(0)]>, titan.control = "c"}) {
+  return
+}
+}
+
+// -----
+
+// The recipe sums each microbatch, which takes a loop inside of one.
+module attributes {dist.mesh = #dist.mesh<["shard" = 2]>,
+    titan.recipe = {batch = {micro = 1 : i64, global = 4 : i64}, mesh = {sync = "immediate", axes = [{name = "shard", ranks = 2 : i64}]}}} {
+func.func @step(%x: tensor<4x2xf32> {titan.input = "x", dist.placement = #dist.placement<["shard" = shard(0)]>}) {
+  // expected-error @+1 {{runs 4 iterations at depth 0, mesh.sync and mesh.sync_every ask for 2}}
+  accum.loop %i in 4 running slices(%xi = %x : tensor<4x2xf32>) {
+  }
   return
 }
 }

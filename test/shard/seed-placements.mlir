@@ -4,7 +4,6 @@
 // RUN: titan-opt %s --titan-shard-seed-placements --titan-shard-seed-placements --split-input-file | FileCheck %s
 
 // CHECK: module attributes {dist.mesh = #dist.mesh<["replicate" = 2, "shard" = 1, "tensor" = 1]>,
-// CHECK-SAME: sync = "deferred"
 // CHECK: titan.state @w : tensor<4x2xf32>
 // CHECK-NOT: placement
 // CHECK-LABEL: func.func @step

@@ -156,7 +156,7 @@ module attributes {dist.mesh = #dist.mesh<["shard" = 2]>, titan.recipe = {batch 
 func.func @step(%x: tensor<2x8xf32> {titan.input = "x"}) -> tensor<8xf32> {
   %zero = titan.constant dense<0.0> : tensor<8xf32>
   %s = accum.loop %i in 2 running slices(%xi = %x : tensor<2x8xf32>) accumulators(%a = %zero : tensor<8xf32>) -> (tensor<8xf32>) {
-    // expected-error @+1 {{stands in the loop: mesh.sync = "deferred" sums behind it}}
+    // expected-error @+1 {{sums over "shard" inside of 1 loops, by mesh.sync and mesh.sync_every it is inside of 0}}
     %t = dist.all_reduce sum %xi axes ["shard"] order rank : tensor<8xf32> to tensor<8xf32>
     %next = titan.add %a, %t : tensor<8xf32>
     accum.yield %next : tensor<8xf32>
@@ -227,5 +227,103 @@ func.func @step(%w: tensor<4x8xf32> {titan.state = @w}, %v: tensor<2x8xf32> {tit
     : (tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<i1>) -> (tensor<2x8xf32>, tensor<2x8xf32>)
   %whole = dist.all_gather %n axes ["shard"] dims [0] : tensor<2x8xf32> to tensor<4x8xf32>
   return %whole, %m : tensor<4x8xf32>, tensor<2x8xf32>
+}
+}
+
+// -----
+
+module attributes {dist.mesh = #dist.mesh<["shard" = 2]>, titan.recipe = {batch = {micro = 2 : i64, global = 8 : i64},
+    mesh = {sync = "immediate", axes = [{name = "shard", ranks = 2 : i64}]}}} {
+// Gradients are summed in the outer loop, the loss behind both.
+func.func @step(%x: tensor<2x8xf32> {titan.input = "x"}, %stop: tensor<i64> {titan.control = "stop"}) -> (tensor<8xf32>, tensor<8xf32>, tensor<i64>) {
+  %zero = titan.constant dense<0.0> : tensor<8xf32>
+  %b = titan.reshape %x : tensor<2x8xf32> to tensor<2x1x8xf32>
+  %s:2 = accum.loop %i in 2 running slices(%xi = %b : tensor<2x1x8xf32>) accumulators(%a = %zero : tensor<8xf32>, %c = %zero : tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+    %t:2 = accum.loop %j in 1 running slices(%xj = %xi : tensor<1x8xf32>) accumulators(%d = %zero : tensor<8xf32>, %e = %zero : tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+      %m = titan.add %d, %xj : tensor<8xf32>
+      %g = titan.add %e, %xj {phase = #titan<phase backward>} : tensor<8xf32>
+      accum.yield %m, %g : tensor<8xf32>, tensor<8xf32>
+    }
+    %n = titan.add %a, %t#0 : tensor<8xf32>
+    %r = dist.all_reduce sum %t#1 axes ["shard"] order rank {phase = #titan<phase backward>} : tensor<8xf32> to tensor<8xf32>
+    %h = titan.add %c, %r {phase = #titan<phase backward>} : tensor<8xf32>
+    accum.yield %n, %h : tensor<8xf32>, tensor<8xf32>
+  }
+  %all:2 = dist.all_reduce sum %s#0, %stop axes ["shard"] order rank {phase = #titan<phase update>} : tensor<8xf32>, tensor<i64> to tensor<8xf32>, tensor<i64>
+  return %all#0, %s#1, %all#1 : tensor<8xf32>, tensor<8xf32>, tensor<i64>
+}
+}
+
+// -----
+
+module attributes {dist.mesh = #dist.mesh<["shard" = 2]>, titan.recipe = {batch = {micro = 2 : i64, global = 8 : i64},
+    mesh = {sync = "immediate", axes = [{name = "shard", ranks = 2 : i64}]}}} {
+// The gradient's sum stands behind both.
+func.func @step(%x: tensor<2x8xf32> {titan.input = "x"}, %stop: tensor<i64> {titan.control = "stop"}) -> (tensor<8xf32>, tensor<8xf32>, tensor<i64>) {
+  %zero = titan.constant dense<0.0> : tensor<8xf32>
+  %b = titan.reshape %x : tensor<2x8xf32> to tensor<2x1x8xf32>
+  %s:2 = accum.loop %i in 2 running slices(%xi = %b : tensor<2x1x8xf32>) accumulators(%a = %zero : tensor<8xf32>, %c = %zero : tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+    %t:2 = accum.loop %j in 1 running slices(%xj = %xi : tensor<1x8xf32>) accumulators(%d = %zero : tensor<8xf32>, %e = %zero : tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+      %m = titan.add %d, %xj : tensor<8xf32>
+      %g = titan.add %e, %xj {phase = #titan<phase backward>} : tensor<8xf32>
+      accum.yield %m, %g : tensor<8xf32>, tensor<8xf32>
+    }
+    %n = titan.add %a, %t#0 : tensor<8xf32>
+    // expected-error @+1 {{takes operand 1 as #dist.placement<[]>, a rank has #dist.placement<["shard" = partial]>}}
+    %h = titan.add %c, %t#1 {phase = #titan<phase backward>} : tensor<8xf32>
+    accum.yield %n, %h : tensor<8xf32>, tensor<8xf32>
+  }
+  %all:2 = dist.all_reduce sum %s#0, %stop axes ["shard"] order rank {phase = #titan<phase update>} : tensor<8xf32>, tensor<i64> to tensor<8xf32>, tensor<i64>
+  return %all#0, %s#1, %all#1 : tensor<8xf32>, tensor<8xf32>, tensor<i64>
+}
+}
+
+// -----
+
+module attributes {dist.mesh = #dist.mesh<["shard" = 2]>, titan.recipe = {batch = {micro = 2 : i64, global = 8 : i64},
+    mesh = {sync = "immediate", axes = [{name = "shard", ranks = 2 : i64}]}}} {
+// The loss is summed with each microbatch.
+func.func @step(%x: tensor<2x8xf32> {titan.input = "x"}, %stop: tensor<i64> {titan.control = "stop"}) -> (tensor<8xf32>, tensor<8xf32>, tensor<i64>) {
+  %zero = titan.constant dense<0.0> : tensor<8xf32>
+  %b = titan.reshape %x : tensor<2x8xf32> to tensor<2x1x8xf32>
+  %s:2 = accum.loop %i in 2 running slices(%xi = %b : tensor<2x1x8xf32>) accumulators(%a = %zero : tensor<8xf32>, %c = %zero : tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+    %t:2 = accum.loop %j in 1 running slices(%xj = %xi : tensor<1x8xf32>) accumulators(%d = %zero : tensor<8xf32>, %e = %zero : tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+      %m = titan.add %d, %xj : tensor<8xf32>
+      %g = titan.add %e, %xj {phase = #titan<phase backward>} : tensor<8xf32>
+      accum.yield %m, %g : tensor<8xf32>, tensor<8xf32>
+    }
+    %n = titan.add %a, %t#0 : tensor<8xf32>
+    // expected-error @+1 {{sums over "shard" inside of 1 loops, by mesh.sync and mesh.sync_every it is inside of 0}}
+    %r = dist.all_reduce sum %t#1 axes ["shard"] order rank {phase = #titan<phase update>} : tensor<8xf32> to tensor<8xf32>
+    %h = titan.add %c, %r {phase = #titan<phase backward>} : tensor<8xf32>
+    accum.yield %n, %h : tensor<8xf32>, tensor<8xf32>
+  }
+  %all:2 = dist.all_reduce sum %s#0, %stop axes ["shard"] order rank {phase = #titan<phase update>} : tensor<8xf32>, tensor<i64> to tensor<8xf32>, tensor<i64>
+  return %all#0, %s#1, %all#1 : tensor<8xf32>, tensor<8xf32>, tensor<i64>
+}
+}
+
+// -----
+
+module attributes {dist.mesh = #dist.mesh<["shard" = 2]>, titan.recipe = {batch = {micro = 2 : i64, global = 8 : i64},
+    mesh = {sync = "immediate", axes = [{name = "shard", ranks = 2 : i64}]}}} {
+// A sum of phase backward stands behind both.
+func.func @step(%x: tensor<2x8xf32> {titan.input = "x"}, %stop: tensor<i64> {titan.control = "stop"}) -> (tensor<8xf32>, tensor<8xf32>, tensor<i64>) {
+  %zero = titan.constant dense<0.0> : tensor<8xf32>
+  %b = titan.reshape %x : tensor<2x8xf32> to tensor<2x1x8xf32>
+  %s:2 = accum.loop %i in 2 running slices(%xi = %b : tensor<2x1x8xf32>) accumulators(%a = %zero : tensor<8xf32>, %c = %zero : tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+    %t:2 = accum.loop %j in 1 running slices(%xj = %xi : tensor<1x8xf32>) accumulators(%d = %zero : tensor<8xf32>, %e = %zero : tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+      %m = titan.add %d, %xj : tensor<8xf32>
+      %g = titan.add %e, %xj {phase = #titan<phase backward>} : tensor<8xf32>
+      accum.yield %m, %g : tensor<8xf32>, tensor<8xf32>
+    }
+    %n = titan.add %a, %t#0 : tensor<8xf32>
+    %r = dist.all_reduce sum %t#1 axes ["shard"] order rank {phase = #titan<phase backward>} : tensor<8xf32> to tensor<8xf32>
+    %h = titan.add %c, %r {phase = #titan<phase backward>} : tensor<8xf32>
+    accum.yield %n, %h : tensor<8xf32>, tensor<8xf32>
+  }
+  // expected-error @+1 {{sums over "shard" inside of 0 loops, by mesh.sync and mesh.sync_every it is inside of 1}}
+  %all:2 = dist.all_reduce sum %s#0, %stop axes ["shard"] order rank {phase = #titan<phase backward>} : tensor<8xf32>, tensor<i64> to tensor<8xf32>, tensor<i64>
+  return %all#0, %s#1, %all#1 : tensor<8xf32>, tensor<8xf32>, tensor<i64>
 }
 }
