@@ -64,7 +64,8 @@ Result<std::vector<CheckpointInfo>> listCheckpoints(Env& env, const std::string&
 }
 
 CheckpointStore::CheckpointStore(std::string directory, Env& env, std::unique_ptr<FileLock> lock)
-    : directory_(std::move(directory)), env_(&env), lock_(std::move(lock)) {}
+    : directory_(std::move(directory)), env_(&env), alone_(std::make_unique<Peers>()),
+      peers_(alone_.get()), lock_(std::move(lock)) {}
 
 Result<CheckpointStore> CheckpointStore::open(const std::string& directory, Env& env) {
   TITAN_TRY(makeDirectories(env, directory));
@@ -83,6 +84,17 @@ Result<CheckpointStore> CheckpointStore::open(const std::string& directory, Env&
   return CheckpointStore(directory, env, std::move(attempt.lock));
 }
 
+Result<CheckpointStore> CheckpointStore::open(const std::string& directory, Peers& peers,
+                                              Env& env) {
+  CheckpointStore store(directory, env, nullptr);
+  TITAN_TRY(peers.byFirst("the lock on --out", [&]() -> Status {
+    store = TITAN_TRY(open(directory, env));
+    return {};
+  }));
+  store.peers_ = &peers;
+  return store;
+}
+
 Result<std::vector<CheckpointInfo>> CheckpointStore::list() const {
   return listCheckpoints(*env_, directory_);
 }
@@ -99,34 +111,66 @@ Status CheckpointStore::syncParent() {
   return synced;
 }
 
-Result<SaveReport> CheckpointStore::commit(const SaveRequest& request) {
+Result<std::optional<Attempt>> CheckpointStore::begin(const SaveRequest& request) {
   if (broken_)
     return *broken_;
   TITAN_TRY(checkRequest(request));
-  const std::string parent = checkpointsPath(directory_);
-  const std::string name = stepName(request.step);
-  SaveReport report;
-  report.path = joinPath(parent, name);
-  if (TITAN_TRY(env_->kindOf(report.path)) != FileKind::Missing) {
-    const Manifest there = TITAN_TRY(readManifest(report.path, *env_));
+  const std::string parent = checkpointsPath(directory_), name = stepName(request.step);
+  const std::string path = joinPath(parent, name);
+  if (TITAN_TRY(env_->kindOf(path)) != FileKind::Missing) {
+    const Manifest there = TITAN_TRY(readManifest(path, *env_));
     if (there.program.fingerprint != request.program.fingerprint)
       return Error::badInput("'{}' was saved by another program (fingerprint {}, this one's is {})",
-                             report.path, there.program.fingerprint, request.program.fingerprint);
-    report.alreadyCommitted = true;
-    return report;
+                             path, there.program.fingerprint, request.program.fingerprint);
+    return std::optional<Attempt>();
   }
-
-  const std::vector<FolderPlan> folders = TITAN_TRY(planFolders(request.tensors));
+  const auto folders = TITAN_TRY(planFolders(request.tensors, 0));
   Attempt attempt = TITAN_TRY(Attempt::begin(*env_, parent, name));
-  Status written = writeState(attempt, folders);
-  if (written.ok())
-    written = attempt.publish(manifestOf(request), name);
-  if (!written.ok()) {
+  if (Status made = makeFolders(attempt, folders); !made.ok()) {
     attempt.abandon();
-    return written.takeError();
+    return made.takeError();
   }
-  TITAN_TRY(syncParent());
-  report.bytes = attempt.bytes();
+  return std::optional(std::move(attempt));
+}
+
+Status CheckpointStore::publish(Attempt& attempt, const SaveRequest& request,
+                                std::vector<FileRecord> files) {
+  Manifest manifest = manifestOf(request);
+  manifest.files = std::move(files);
+  TITAN_TRY(attempt.publish(manifest, stepName(request.step)));
+  return syncParent();
+}
+
+Result<SaveReport> CheckpointStore::commit(const SaveRequest& request, const std::string& name) {
+  SaveReport report;
+  report.path = joinPath(checkpointsPath(directory_), stepName(request.step));
+  std::optional<Attempt> attempt = TITAN_TRY(peers_->byFirst(name, [&] { return begin(request); }));
+  const std::string path =
+      TITAN_TRY(peers_->fromFirst(name, attempt ? attempt->path() : std::string()));
+  report.alreadyCommitted = path.empty();
+  if (report.alreadyCommitted)
+    return report;
+
+  if (!attempt)
+    attempt = Attempt::join(*env_, path);
+  const auto write = [&]() -> Result<std::string> {
+    TITAN_TRY(checkRequest(request));
+    const auto folders = TITAN_TRY(planFolders(request.tensors, peers_->rank()));
+    TITAN_TRY(writeFolders(*attempt, folders, sourcesOf));
+    return toJson(attempt->files());
+  };
+  const auto finish = [&]() -> Status {
+    const std::vector<FileRecord> files = TITAN_TRY(gatherFiles(*peers_, name, write()));
+    for (const FileRecord& file : files)
+      report.bytes += file.bytes + (file.chunks ? chunkCount(file.bytes) * chunkDigestBytes : 0);
+    return peers_->byFirst(name, [&] { return publish(*attempt, request, files); });
+  };
+  if (Status finished = finish(); !finished.ok()) {
+    // After a rename nothing is left at that path.
+    if (peers_->isFirst())
+      attempt->abandon();
+    return finished.takeError();
+  }
   return report;
 }
 
@@ -147,14 +191,14 @@ Status CheckpointStore::retire(int64_t newest, int64_t keep) {
 
 Result<SaveReport> CheckpointStore::save(const SaveRequest& request, int64_t keep) {
   const auto start = std::chrono::steady_clock::now();
-  auto report = commit(request);
+  auto report = commit(request, fmt::format("save {}", request.step));
   if (!report.ok() && report.error().code() == ErrorCode::Internal)
     return report.takeError();
   if (!report.ok())
     return Error::runFailed("the checkpoint of step {} was not saved: {}", request.step,
                             report.error().message());
   // The new checkpoint is there, whatever happens to the old ones.
-  if (Status retired = retire(request.step, keep); !retired.ok())
+  if (Status retired = peers_->isFirst() ? retire(request.step, keep) : Status(); !retired.ok())
     report->notes.push_back(
         fmt::format("an old checkpoint was not deleted: {}", retired.error().message()));
   report->seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

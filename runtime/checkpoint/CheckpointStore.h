@@ -1,4 +1,5 @@
-// The checkpoints of one run directory. The store's holder is the only writer:
+// The checkpoints of one run directory. The store's holders, the ranks of one job, are the only
+// writers:
 //
 //   DIR/.lock                               flock; holds the pid of the holder
 //   DIR/checkpoints/step-00000100/          committed: whole, durable, never written again
@@ -6,36 +7,44 @@
 //     model/model.safetensors.index.json
 //     optimizer/shard-00001-model-00001-of-00001.safetensors  slots
 //     ema-<profile>/shard-00001-model-00001-of-00001.safetensors  averages (Folders.h)
+//     .../shard-<rank + 1>-...              what that rank has of tensors that are cut
 //     manifest.json                         counters, data, program, sizes and digests (Manifest.h)
 //   DIR/checkpoints/.attempt-*              a save that is under way or cut off; loads ignore it
 //   DIR/checkpoints/.doomed-*               a checkpoint that is being deleted; likewise
 #pragma once
 
+#include "runtime/checkpoint/Commit.h"
 #include "runtime/checkpoint/Env.h"
 #include "runtime/checkpoint/Manifest.h"
+#include "runtime/collective/Peers.h"
 #include "runtime/device/StateAccess.h"
 
 #include <optional>
 
 namespace titan::checkpoint {
 
-/// One state tensor, row-major.
+/// One state tensor, or what a rank has of it, row-major.
 struct TensorView {
   std::string name;
   StateKind kind = StateKind::Param;
   std::string profile; ///< of kinds that have one (Folders.h)
   DType dtype = DType::F32;
-  Shape shape;
-  ByteSource source; ///< bytes() bytes
+  Shape shape;            ///< of the whole
+  ByteSource source;      ///< bytes() bytes
+  std::optional<Box> box; ///< what the source is of it; nothing: the whole
+  bool isWritten = true;  ///< by this rank, where a checkpoint is saved
 
-  int64_t bytes() const { return elementCount(shape) * byteSize(dtype); }
+  const Shape& extent() const { return box ? box->extent : shape; }
+  int64_t bytes() const { return elementCount(extent()) * byteSize(dtype); }
 };
 
-/// All state of a program but its counters.
+/// All state of a program but its counters: what this rank has of it. Of ranks that have the same
+/// box, the one at coordinate 0 of all axes that do not cut the state writes it: each byte once.
 std::vector<TensorView> tensors(StateAccess& access);
 /// The counters' values now. The errors of the device.
 Result<Counters> counters(StateAccess& access);
 
+/// Alike on all ranks, but for the tensors.
 struct SaveRequest {
   int64_t step = 0;
   std::vector<TensorView> tensors;
@@ -47,7 +56,7 @@ struct SaveRequest {
 
 struct SaveReport {
   std::string path;  ///< DIR/checkpoints/step-00000100
-  int64_t bytes = 0; ///< written; 0 when alreadyCommitted
+  int64_t bytes = 0; ///< written by all ranks; 0 when alreadyCommitted
   double seconds = 0;
   bool alreadyCommitted = false;
   std::vector<std::string> notes; ///< an old checkpoint that could not be deleted
@@ -74,10 +83,16 @@ public:
   /// Makes `directory` if it is not there, locks it and removes what cut-off saves left.
   /// Environment: not writable, or locked; the latter names the holder's pid.
   static Result<CheckpointStore> open(const std::string& directory, Env& env = posixEnv());
+  /// The same by rank 0 for all ranks of a job. `peers` outlives the store.
+  static Result<CheckpointStore> open(const std::string& directory, Peers& peers,
+                                      Env& env = posixEnv());
 
   /// Commits a checkpoint, then deletes the oldest committed ones until `keep` are left (0: all are
-  /// kept). RunFailed names the cause; everything committed before is as it was.
+  /// kept). Every rank calls it and writes what is its part; an error of one is the error of all,
+  /// with its number. RunFailed names the cause; everything committed before is as it was.
   Result<SaveReport> save(const SaveRequest& request, int64_t keep);
+
+  // Of these, rank 0 alone calls what changes the directory.
 
   Result<std::vector<CheckpointInfo>> list() const;
   /// The newest committed checkpoint.
@@ -91,7 +106,7 @@ public:
   /// Before step 1: would a save work? Checks what stands at the names of later steps, the room for
   /// `keep` + 1 checkpoints of the request's size, every name, header, table and the manifest: the
   /// whole protocol is run on all that a save writes but the tensors' bytes, of which it writes a
-  /// small chunk, and everything is read back. Environment: path and cause.
+  /// small chunk, and everything is read back. Every rank calls it. Environment: path and cause.
   Status preflight(const SaveRequest& request, int64_t keep);
 
   const std::string& directory() const { return directory_; }
@@ -99,12 +114,18 @@ public:
 private:
   CheckpointStore(std::string directory, Env& env, std::unique_ptr<FileLock> lock);
 
-  Result<SaveReport> commit(const SaveRequest& request);
+  Result<SaveReport> commit(const SaveRequest& request, const std::string& name);
+  /// Of rank 0: the attempt, or nothing where the step is committed already.
+  Result<std::optional<Attempt>> begin(const SaveRequest& request);
+  Status publish(Attempt& attempt, const SaveRequest& request, std::vector<FileRecord> files);
+  Status checkAll(const SaveRequest& request, int64_t keep);
   Status retire(int64_t newest, int64_t keep);
   Status syncParent();
 
   std::string directory_;
   Env* env_;
+  std::unique_ptr<Peers> alone_; ///< where there are no others
+  Peers* peers_;
   std::unique_ptr<FileLock> lock_;
   /// Set when a directory could not be synced after a rename: what is durable is unknown, so
   /// nothing more is written.

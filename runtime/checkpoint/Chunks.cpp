@@ -25,9 +25,32 @@ std::string hexOf(std::string_view bytes) {
   return hex;
 }
 
+/// "chunk 2 (bytes 2097152 to 3145727, tensor 'a')", of a file of `bytes` bytes.
+std::string describe(int64_t bytes, int64_t chunk, const FileCheck::NameOf& nameOf) {
+  const int64_t begin = chunk * chunkBytes, end = std::min(begin + chunkBytes, bytes);
+  const std::string name = nameOf ? nameOf(begin, end) : std::string();
+  return fmt::format("chunk {} (bytes {} to {}{}{})", chunk, begin, end - 1,
+                     name.empty() ? "" : ", ", name);
+}
+
 } // namespace
 
 std::string chunkListPath(const std::string& path) { return path + ".chunks"; }
+
+Result<std::string> readChunkList(Env& env, const std::string& path, const FileRecord& record) {
+  const std::string listPath = joinPath(parentPath(path), baseName(record.chunks->path));
+  const int64_t wanted = chunkCount(record.bytes) * chunkDigestBytes;
+  const auto file = TITAN_TRY(env.openFile(listPath));
+  if (file->size() != wanted)
+    return Error::badInput("'{}' is damaged: expected {} bytes, found {}", listPath, wanted,
+                           file->size());
+  std::string list(static_cast<size_t>(wanted), '\0');
+  TITAN_TRY(file->read(0, list.data(), wanted));
+  if (const std::string found = digestOf(list); found != record.chunks->digest)
+    return Error::badInput("'{}' is damaged: expected digest {}, found {}", listPath,
+                           record.chunks->digest, found);
+  return list;
+}
 
 void ChunkDigests::update(std::string_view bytes) {
   while (!bytes.empty()) {
@@ -81,7 +104,8 @@ Status FileCheck::finish(const NameOf& nameOf) {
     const int64_t chunk = firstDifference(list_, list);
     const bool differs = list_ != list;
     if (!isWhole && differs && static_cast<size_t>(chunk * chunkDigestBytes) < list_.size())
-      return damagedChunk(chunk, list, nameOf);
+      return damagedChunk(path_, expected_.bytes, chunk, digestIn(list_, chunk),
+                          digestIn(list, chunk), nameOf);
     if (isWhole && (differs || listBytes_ != static_cast<int64_t>(list.size())))
       return damagedList(chunk, list, nameOf);
     if (isWhole && digestOf(list_) != expected_.chunks->digest)
@@ -94,29 +118,37 @@ Status FileCheck::finish(const NameOf& nameOf) {
   return {};
 }
 
-Error FileCheck::damagedChunk(int64_t chunk, const std::string& found, const NameOf& nameOf) const {
-  return Error::badInput("'{}' is damaged: expected digest {} of {}, found {}", path_,
-                         hexOf(digestIn(list_, chunk)), describe(chunk, nameOf),
-                         hexOf(digestIn(found, chunk)));
-}
-
 Error FileCheck::damagedList(int64_t chunk, const std::string& found, const NameOf& nameOf) const {
   if (listBytes_ != static_cast<int64_t>(found.size()))
     return Error::badInput("'{}' is damaged: expected {} bytes, found {}{}", listPath_,
                            found.size(), listBytes_,
                            chunk * chunkDigestBytes < static_cast<int64_t>(found.size())
-                               ? ": no digest of " + describe(chunk, nameOf)
+                               ? ": no digest of " + describe(expected_.bytes, chunk, nameOf)
                                : "");
   return Error::badInput("'{}' is damaged: the digest of {} is {}, found {}", listPath_,
-                         describe(chunk, nameOf), hexOf(digestIn(found, chunk)),
+                         describe(expected_.bytes, chunk, nameOf), hexOf(digestIn(found, chunk)),
                          hexOf(digestIn(list_, chunk)));
 }
 
-std::string FileCheck::describe(int64_t chunk, const NameOf& nameOf) const {
-  const int64_t begin = chunk * chunkBytes, end = std::min(begin + chunkBytes, expected_.bytes);
-  const std::string name = nameOf ? nameOf(begin, end) : std::string();
-  return fmt::format("chunk {} (bytes {} to {}{}{})", chunk, begin, end - 1,
-                     name.empty() ? "" : ", ", name);
+Error damagedChunk(const std::string& path, int64_t bytes, int64_t chunk, std::string_view expected,
+                   std::string_view found, const FileCheck::NameOf& nameOf) {
+  return Error::badInput("'{}' is damaged: expected digest {} of {}, found {}", path,
+                         hexOf(expected), describe(bytes, chunk, nameOf), hexOf(found));
+}
+
+std::string describeContent(bool header, const std::vector<std::string>& names) {
+  constexpr size_t maxNames = 3;
+  std::string text = header ? "header" : "";
+  if (names.empty())
+    return text;
+  text += fmt::format("{}tensor{} ", text.empty() ? "" : ", ", names.size() > 1 ? "s" : "");
+  std::vector<std::string> shown;
+  for (size_t i = 0; i < std::min(names.size(), maxNames); ++i)
+    shown.push_back(fmt::format("'{}'", names[i]));
+  text += fmt::format("{}", fmt::join(shown, ", "));
+  if (names.size() > maxNames)
+    text += fmt::format(" and {} more", names.size() - maxNames);
+  return text;
 }
 
 } // namespace titan::checkpoint

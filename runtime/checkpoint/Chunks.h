@@ -21,6 +21,9 @@ constexpr int64_t chunkCount(int64_t bytes) { return (bytes + chunkBytes - 1) / 
 /// "a/b" -> "a/b.chunks"
 std::string chunkListPath(const std::string& path);
 
+/// The list of the file at `path`, which its record names. BadInput: missing, or damaged.
+Result<std::string> readChunkList(Env& env, const std::string& path, const FileRecord& record);
+
 /// Digests of the chunks of a stream.
 class ChunkDigests {
 public:
@@ -52,11 +55,7 @@ public:
   Status finish(const NameOf& nameOf);
 
 private:
-  Error damagedChunk(int64_t chunk, const std::string& found, const NameOf& nameOf) const;
   Error damagedList(int64_t chunk, const std::string& found, const NameOf& nameOf) const;
-  /// "chunk 2 (bytes 2097152 to 3145727, tensor 'a')"
-  std::string describe(int64_t chunk, const NameOf& nameOf) const;
-
   std::string path_, listPath_; ///< without a list: empty
   FileRecord expected_;
   std::string list_;      ///< as it was read, at most the bytes that the file needs
@@ -64,5 +63,13 @@ private:
   Digest whole_;
   ChunkDigests chunks_;
 };
+
+/// Chunk `chunk` of the file at `path`, which has `bytes` bytes, has another digest; of digests as
+/// in a list. "'x' is damaged: expected digest ... of chunk 2 (bytes 2097152 to 3145727, tensor
+/// 'a'), found ...".
+Error damagedChunk(const std::string& path, int64_t bytes, int64_t chunk, std::string_view expected,
+                   std::string_view found, const FileCheck::NameOf& nameOf);
+/// What some bytes of a file with tensors hold: "header, tensors 'a', 'b' and 7 more".
+std::string describeContent(bool header, const std::vector<std::string>& names);
 
 } // namespace titan::checkpoint

@@ -11,14 +11,19 @@ Result<Attempt> Attempt::begin(Env& env, const std::string& parent, std::string_
   return Attempt(env, parent, std::move(path));
 }
 
+Attempt Attempt::join(Env& env, const std::string& path) {
+  return Attempt(env, parentPath(path), path);
+}
+
 Status Attempt::makeDirectory(const std::string& name) {
-  directories_.push_back(joinPath(path_, name));
-  return env_->makeDirectory(directories_.back());
+  return env_->makeDirectory(joinPath(path_, name));
 }
 
 Result<FileRecord> Attempt::write(const std::string& relativePath,
                                   std::span<const ByteSource> pieces, ChunkDigests* chunks) {
-  auto file = TITAN_TRY(env_->createFile(joinPath(path_, relativePath)));
+  const std::string path = joinPath(path_, relativePath);
+  auto file = TITAN_TRY(env_->createFile(path));
+  directories_.insert(parentPath(path));
   FileRecord record;
   record.path = relativePath;
   Digest digest;
@@ -41,7 +46,6 @@ Result<FileRecord> Attempt::write(const std::string& relativePath,
   TITAN_TRY(file->sync());
   TITAN_TRY(file->close());
   record.digest = digest.hex();
-  bytes_ += record.bytes;
   return record;
 }
 
@@ -62,12 +66,16 @@ Status Attempt::writeDataFile(const std::string& relativePath, std::span<const B
   return {};
 }
 
-Status Attempt::publish(Manifest manifest, const std::string& finalName) {
+Status Attempt::syncDirectories() {
   for (const std::string& directory : directories_)
     TITAN_TRY(env_->syncDirectory(directory));
+  directories_.clear();
+  return {};
+}
+
+Status Attempt::publish(const Manifest& manifest, const std::string& finalName) {
   TITAN_TRY(env_->syncDirectory(path_));
 
-  manifest.files = files_;
   const std::string name = Manifest::fileName;
   const std::string text = toJson(manifest);
   const ByteSource pieces[] = {std::span<const char>(text)};

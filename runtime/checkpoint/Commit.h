@@ -3,7 +3,8 @@
 //
 //   1. a directory of its own, .attempt-<what>-<unique>
 //   2. each file, and the list of its chunks' digests beside it: created, written, fdatasync
-//   3. each directory of the attempt: fsync
+//   3. each directory of the attempt: fsync. Of several ranks, each does 2 and 3 for its files; then
+//      they meet, and rank 0 goes on
 //   4. manifest.json.tmp: written, fdatasync, renamed to manifest.json; the attempt's directory:
 //      fsync
 //   5. the attempt renamed to its final name
@@ -19,7 +20,7 @@
 #include "runtime/checkpoint/Manifest.h"
 #include "runtime/device/Bytes.h"
 
-#include <functional>
+#include <set>
 #include <span>
 
 namespace titan::checkpoint {
@@ -31,21 +32,27 @@ class Attempt {
 public:
   /// Step 1, in `parent`; `what` makes the name readable: "step-00000100".
   static Result<Attempt> begin(Env& env, const std::string& parent, std::string_view what);
+  /// The attempt at `path` that another rank has begun.
+  static Attempt join(Env& env, const std::string& path);
   Attempt(Attempt&&) = default;
+  Attempt& operator=(Attempt&&) = default;
 
   Status makeDirectory(const std::string& name);
   /// Step 2: the file is the concatenation of `pieces`.
   Status writeFile(const std::string& relativePath, std::span<const std::string_view> pieces);
   /// The same of bytes that may lie on a device, with the list of its chunks' digests.
   Status writeDataFile(const std::string& relativePath, std::span<const ByteSource> pieces);
-  /// Steps 3 to 5; the manifest gets the files' records.
-  Status publish(Manifest manifest, const std::string& finalName);
+  /// Step 3, of the directories that this process has written to.
+  Status syncDirectories();
+  /// Steps 3 to 5; the manifest has all files' records.
+  Status publish(const Manifest& manifest, const std::string& finalName);
   /// Removes what is there, as far as that is possible: what stays is removed by the next holder of
   /// the lock.
   void abandon();
 
   const std::string& path() const { return path_; }
-  int64_t bytes() const { return bytes_; }
+  /// Of the files that were written here.
+  const std::vector<FileRecord>& files() const { return files_; }
 
 private:
   Attempt(Env& env, std::string parent, std::string path)
@@ -57,9 +64,8 @@ private:
 
   Env* env_;
   std::string parent_, path_;
-  std::vector<std::string> directories_;
+  std::set<std::string> directories_; ///< with new names in them
   std::vector<FileRecord> files_;
-  int64_t bytes_ = 0;
 };
 
 /// Renames `path` to a doomed name, makes that durable and removes it; a crash at any point leaves

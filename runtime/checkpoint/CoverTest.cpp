@@ -39,8 +39,8 @@ bool coversOnce(const std::vector<Box>& boxes, const Shape& shape) {
       bool inside = true;
       int64_t rest = i;
       for (size_t d = shape.size(); d-- > 0; rest /= shape[d])
-        inside = inside && rest % shape[d] >= box.at[d] &&
-                 rest % shape[d] < box.at[d] + box.extent[d];
+        inside =
+            inside && rest % shape[d] >= box.at[d] && rest % shape[d] < box.at[d] + box.extent[d];
       times += inside;
     }
     if (times != 1)

@@ -1,7 +1,9 @@
 #include "runtime/checkpoint/Load.h"
 
-#include "runtime/checkpoint/MatchNames.h"
+#include "runtime/checkpoint/LoadBlocks.h"
 #include "runtime/checkpoint/ReadCheckpoint.h"
+
+#include <algorithm>
 
 namespace titan::checkpoint {
 namespace {
@@ -27,6 +29,86 @@ void diffCounters(const std::vector<const Destination*>& wanted, const Counters&
     diff.unexpected({name, DType::I64, {}});
 }
 
+/// What is to be read, after everything was found to fit.
+struct Found {
+  LoadReport report;
+  CheckpointTensors stored;
+  std::vector<Match> matches;
+};
+
+/// Names, shapes, dtypes and counters; `reading` says how much of the files is checked.
+Result<Found> find(const std::string& path, const LoadRequest& request, Env& env, Reading reading) {
+  Found found;
+  found.report.manifest = TITAN_TRY(readManifest(path, env));
+  const Manifest& manifest = found.report.manifest;
+  const std::string& savedOptimizer = manifest.program.optimizer;
+  if (savedOptimizer != request.program.optimizer)
+    return Error::badInput("checkpoint '{}' holds the state of optimizer '{}', this job uses '{}': "
+                           "resume with '{}', or start from the weights alone with --init {}",
+                           path, savedOptimizer, request.program.optimizer, savedOptimizer, path);
+
+  found.stored = TITAN_TRY(openCheckpoint(path, manifest, env, reading));
+  auto wanted = TITAN_TRY(byFolder(request.destinations, entryOf));
+  // What one side alone has is in the diff, too.
+  for (const auto& [folder, tensors] : found.stored)
+    wanted[folder];
+  Diff diff;
+  std::vector<std::string>& notes = found.report.notes;
+  for (const auto& [folder, destinations] : wanted) {
+    Matching matching =
+        TITAN_TRY(matchNames({destinations, {}, {}, folder}, found.stored[folder], diff));
+    std::ranges::move(matching.matches, std::back_inserter(found.matches));
+    std::ranges::move(matching.notes, std::back_inserter(notes));
+  }
+  diffCounters(TITAN_TRY(countersOf(request.destinations)), manifest.counters, diff);
+  if (!diff.empty())
+    return diff.error(fmt::format("checkpoint '{}'", path),
+                      "resume with the model that wrote it; to start from some of its weights use "
+                      "--init with --map and --fresh");
+  std::ranges::move(describeDifferences(manifest.program, request.program),
+                    std::back_inserter(notes));
+  return found;
+}
+
+/// Last, so that what was loaded in part never looks like the step that was saved.
+Status writeCounters(const LoadRequest& request, const Counters& saved) {
+  for (const Destination* destination : TITAN_TRY(countersOf(request.destinations))) {
+    const int64_t value = saved.at(destination->entry.name);
+    TITAN_TRY(destination->sink.write(0, {reinterpret_cast<const char*>(&value), sizeof value}));
+  }
+  return {};
+}
+
+Result<LoadReport> loadAlone(const std::string& path, const LoadRequest& request, Env& env) {
+  Found found = TITAN_TRY(find(path, request, env, Reading::All));
+  // Everything fits. What fails below is the storage, or somebody who writes to the files.
+  TITAN_TRY(readMatches(found.matches));
+  TITAN_TRY(writeCounters(request, found.report.manifest.counters));
+  return std::move(found.report);
+}
+
+Result<LoadReport> loadTogether(const std::string& path, const LoadRequest& request, Env& env) {
+  constexpr std::string_view name = "the check of the checkpoint";
+  Peers& peers = *request.peers;
+  LoadReport report;
+  Catalog catalog;
+  TITAN_TRY(peers.byFirst(name, [&]() -> Status {
+    Found found = TITAN_TRY(find(path, request, env, Reading::Header));
+    catalog = Catalog::of(found.matches, request.destinations);
+    report = std::move(found.report);
+    return {};
+  }));
+  const std::string manifest = TITAN_TRY(peers.fromFirst(name, toJson(report.manifest)));
+  const std::string bytes = TITAN_TRY(peers.fromFirst(name, catalog.toBytes()));
+  if (!peers.isFirst()) {
+    report.manifest = TITAN_TRY(parseManifest(manifest));
+    catalog = TITAN_TRY(Catalog::parse(bytes));
+  }
+  TITAN_TRY(loadBlocks(catalog, request.destinations, request.mesh, peers, env));
+  TITAN_TRY(peers.agree(name, writeCounters(request, report.manifest.counters)));
+  return report;
+}
+
 /// What loadLatest says of a damaged checkpoint: which one to continue from.
 Error damaged(const std::string& directory, const std::vector<CheckpointInfo>& all,
               const Error& error, Env& env) {
@@ -44,58 +126,31 @@ Error damaged(const std::string& directory, const std::vector<CheckpointInfo>& a
 } // namespace
 
 Result<LoadReport> load(const std::string& path, const LoadRequest& request, Env& env) {
-  LoadReport report;
-  report.manifest = TITAN_TRY(readManifest(path, env));
-  const std::string& savedOptimizer = report.manifest.program.optimizer;
-  if (savedOptimizer != request.program.optimizer)
-    return Error::badInput("checkpoint '{}' holds the state of optimizer '{}', this job uses '{}': "
-                           "resume with '{}', or start from the weights alone with --init {}",
-                           path, savedOptimizer, request.program.optimizer, savedOptimizer, path);
-
-  CheckpointTensors stored = TITAN_TRY(openCheckpoint(path, report.manifest, env));
-  auto wanted = TITAN_TRY(byFolder(request.destinations, entryOf));
-  // What one side alone has is in the diff, too.
-  for (const auto& [folder, tensors] : stored)
-    wanted[folder];
-  Diff diff;
-  std::vector<Matching> matchings;
-  for (const auto& [folder, destinations] : wanted)
-    matchings.push_back(
-        TITAN_TRY(matchNames({destinations, {}, {}, folder}, stored[folder], diff)));
-  const auto counters = TITAN_TRY(countersOf(request.destinations));
-  diffCounters(counters, report.manifest.counters, diff);
-  if (!diff.empty())
-    return diff.error(fmt::format("checkpoint '{}'", path),
-                      "resume with the model that wrote it; to start from some of its weights use "
-                      "--init with --map and --fresh");
-
-  // Everything fits. What fails below is the storage, or somebody who writes to the files.
-  for (const Matching& matching : matchings) {
-    TITAN_TRY(readMatches(matching.matches));
-    report.notes.insert(report.notes.end(), matching.notes.begin(), matching.notes.end());
-  }
-  for (const Destination* destination : counters) {
-    const int64_t value = report.manifest.counters[destination->entry.name];
-    TITAN_TRY(destination->sink.write(0, {reinterpret_cast<const char*>(&value), sizeof value}));
-  }
-  for (std::string& note : describeDifferences(report.manifest.program, request.program))
-    report.notes.push_back(std::move(note));
-  return report;
+  return isAlone(request.peers) ? loadAlone(path, request, env) : loadTogether(path, request, env);
 }
 
 Result<std::optional<LoadReport>> loadLatest(const std::string& directory,
                                              const LoadRequest& request, Env& env) {
-  const auto all = TITAN_TRY(listCheckpoints(env, directory));
-  if (all.empty())
+  constexpr std::string_view name = "the search for checkpoints";
+  Peers alone;
+  Peers& peers = request.peers ? *request.peers : alone;
+  const auto all = TITAN_TRY(peers.byFirst(name, [&] { return listCheckpoints(env, directory); }));
+  const std::string newest =
+      TITAN_TRY(peers.fromFirst(name, all.empty() ? std::string() : all.back().path));
+  if (newest.empty())
     return std::optional<LoadReport>();
-  auto report = load(all.back().path, request, env);
+  auto report = load(newest, request, env);
   if (report.ok())
     return std::optional(report.take());
   // A disk that cannot be read is no damage, and neither is a checkpoint of another program.
   if (report.error().code() != ErrorCode::BadInput)
     return report.takeError();
-  if (const auto damage = TITAN_TRY(findDamage(all.back().path, env)))
-    return damaged(directory, all, *damage, env);
+  TITAN_TRY(peers.byFirst(name, [&]() -> Status {
+    if (const auto damage = TITAN_TRY(findDamage(newest, env)))
+      // Of several ranks, the error says which one met it.
+      return damaged(directory, all, peers.isAlone() ? *damage : report.error(), env);
+    return {};
+  }));
   return report.takeError();
 }
 

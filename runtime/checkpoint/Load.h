@@ -4,6 +4,9 @@
 //
 // An error of the second pass (the storage fails, or somebody writes to the files just then) leaves
 // destinations written in part. Its message says so; nobody may go on with such a state.
+//
+// Several ranks load together, in one pass (LoadBlocks.h): rank 0 finds that everything fits, each
+// block of a file is read by one rank, and nobody goes on before all are done.
 #pragma once
 
 #include "runtime/checkpoint/CheckpointStore.h"
@@ -13,7 +16,8 @@ namespace titan::checkpoint {
 /// Where one state tensor of the program goes, and what it expects.
 struct Destination {
   TableEntry entry;
-  ByteSink sink; ///< elementCount(shape) * byteSize(dtype) bytes; a counter: 8, I64
+  ByteSink sink;            ///< this rank's part with its padding; a counter: 8 bytes, I64
+  Placement placement = {}; ///< which part each rank has
 };
 
 /// All state of a program, counters included.
@@ -21,14 +25,17 @@ std::vector<Destination> destinations(StateAccess& access);
 
 struct LoadRequest {
   std::vector<Destination> destinations;
-  ProgramInfo program; ///< this run's: its optimizer kind must be the checkpoint's; other
-                       ///< differences give notes
+  ProgramInfo program;    ///< this run's: its optimizer kind must be the checkpoint's; other
+                          ///< differences give notes
+  Peers* peers = nullptr; ///< who load together, all with this request; null: nobody else
+  std::vector<MeshAxis> mesh = {}; ///< their places
 };
 
 struct LoadReport {
   Manifest manifest; ///< counters, data and program as they were saved
   std::vector<std::string>
-      notes; ///< names that were stripped or were aliases; what differs from the saving run
+      notes; ///< of rank 0: names that were stripped or were aliases; what differs from the
+             ///< saving run
 };
 
 /// `path`: a checkpoint (step-00000100). Writes all destinations or, on an error of the first pass,
@@ -46,11 +53,13 @@ struct InitRequest {
       destinations;               ///< parameters and buffers are loaded; other kinds are left alone
   std::vector<std::string> fresh; ///< globs: these keep their own initialisation
   std::map<std::string, std::string>
-      renames; ///< name in the file -> canonical name; both may have one `*`
+      renames;            ///< name in the file -> canonical name; both may have one `*`
+  Peers* peers = nullptr; ///< as in LoadRequest
+  std::vector<MeshAxis> mesh = {};
 };
 
 struct InitReport {
-  InitInfo init; ///< for the run's checkpoints
+  InitInfo init; ///< for the run's checkpoints, of rank 0
   std::vector<std::string> notes;
 };
 

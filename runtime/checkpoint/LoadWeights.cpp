@@ -1,5 +1,5 @@
 // Weights alone: what `--init` takes.
-#include "runtime/checkpoint/MatchNames.h"
+#include "runtime/checkpoint/LoadBlocks.h"
 #include "runtime/checkpoint/ReadCheckpoint.h"
 #include "runtime/checkpoint/StrictJson.h"
 #include "runtime/checkpoint/WriteState.h"
@@ -56,14 +56,14 @@ Status openDirectory(const std::string& path, StoredTensors& tensors, Env& env) 
   return {};
 }
 
-Result<StoredTensors> openWeights(const std::string& path, Env& env) {
-  StoredTensors tensors;
+Result<StoredTensors> openWeights(const std::string& path, Env& env, Reading reading) {
+  StoredTensors tensors(reading);
   switch (TITAN_TRY(env.kindOf(path))) {
   case FileKind::Missing:
     return Error::badInput("no such file or directory: '{}'", path);
   case FileKind::Directory:
     if (TITAN_TRY(env.kindOf(joinPath(path, Manifest::fileName))) != FileKind::Missing)
-      return openModel(path, TITAN_TRY(readManifest(path, env)), env);
+      return openModel(path, TITAN_TRY(readManifest(path, env)), env, reading);
     TITAN_TRY(openDirectory(path, tensors, env));
     break;
   default:
@@ -77,10 +77,14 @@ Result<StoredTensors> openWeights(const std::string& path, Env& env) {
   return tensors;
 }
 
-} // namespace
+/// What is to be read, after everything was found to fit.
+struct Found {
+  StoredTensors stored;
+  Matching matching;
+};
 
-Result<InitReport> loadWeights(const std::string& path, const InitRequest& request, Env& env) {
-  const StoredTensors stored = TITAN_TRY(openWeights(path, env));
+Result<Found> find(const std::string& path, const InitRequest& request, Env& env, Reading reading) {
+  Found found{TITAN_TRY(openWeights(path, env, reading)), {}};
   auto destinations = TITAN_TRY(
       byFolder(request.destinations, [](const Destination& destination) -> const TableEntry& {
         return destination.entry;
@@ -88,13 +92,37 @@ Result<InitReport> loadWeights(const std::string& path, const InitRequest& reque
   const MatchRequest wanted{std::move(destinations[folderOfModel()]), request.fresh,
                             request.renames, folderOfModel()};
   Diff diff;
-  Matching matching = TITAN_TRY(matchNames(wanted, stored, diff));
+  found.matching = TITAN_TRY(matchNames(wanted, found.stored, diff));
   if (!diff.empty())
     return diff.error(fmt::format("'{}'", path),
                       "rename with --map 'old.*=new.*'; name what may keep its own "
                       "initialisation with --fresh 'head.*'");
+  return found;
+}
 
-  TITAN_TRY(readMatches(matching.matches));
+} // namespace
+
+Result<InitReport> loadWeights(const std::string& path, const InitRequest& request, Env& env) {
+  Matching matching;
+  if (isAlone(request.peers)) {
+    Found found = TITAN_TRY(find(path, request, env, Reading::All));
+    TITAN_TRY(readMatches(found.matching.matches));
+    matching = std::move(found.matching);
+  } else {
+    constexpr std::string_view name = "the check of the weights";
+    Peers& peers = *request.peers;
+    Catalog catalog;
+    TITAN_TRY(peers.byFirst(name, [&]() -> Status {
+      Found found = TITAN_TRY(find(path, request, env, Reading::Header));
+      catalog = Catalog::of(found.matching.matches, request.destinations);
+      matching = std::move(found.matching);
+      return {};
+    }));
+    const std::string bytes = TITAN_TRY(peers.fromFirst(name, catalog.toBytes()));
+    if (!peers.isFirst())
+      catalog = TITAN_TRY(Catalog::parse(bytes));
+    TITAN_TRY(loadBlocks(catalog, request.destinations, request.mesh, peers, env));
+  }
   return InitReport{{path, std::move(matching.fresh), request.renames}, std::move(matching.notes)};
 }
 

@@ -72,6 +72,26 @@ Result<FileRecord> parseFile(const Json& json) {
   return file;
 }
 
+OrderedJson formatFiles(const std::vector<FileRecord>& files) {
+  OrderedJson list = OrderedJson::array();
+  for (const FileRecord& file : files)
+    list.push_back(formatFile(file));
+  return list;
+}
+
+Result<std::vector<FileRecord>> parseFileList(const Json& json) {
+  std::vector<FileRecord> files;
+  std::set<std::string> paths;
+  for (const Json& row : *TITAN_TRY(arrayField(json, "files"))) {
+    if (!row.is_object())
+      return Error::badInput("field 'files' holds {}, not objects only", row.type_name());
+    files.push_back(TITAN_TRY(parseFile(row)));
+    if (!paths.insert(files.back().path).second)
+      return Error::badInput("field 'files' names '{}' twice", files.back().path);
+  }
+  return files;
+}
+
 Result<Counters> parseCounters(const Json& json) {
   Counters counters;
   for (const auto& [name, value] : json.items()) {
@@ -115,9 +135,6 @@ std::string sealManifest(std::string_view body) {
 }
 
 std::string toJson(const Manifest& manifest) {
-  OrderedJson files = OrderedJson::array();
-  for (const FileRecord& file : manifest.files)
-    files.push_back(formatFile(file));
   const OrderedJson json = {{"format", formatName},
                             {"version", Manifest::currentVersion},
                             {"step", manifest.step},
@@ -132,7 +149,7 @@ std::string toJson(const Manifest& manifest) {
                              {{"source", manifest.init.source},
                               {"fresh", manifest.init.fresh},
                               {"map", manifest.init.renames}}},
-                            {"files", std::move(files)}};
+                            {"files", formatFiles(manifest.files)}};
   return sealManifest(json.dump(2, ' ', false, OrderedJson::error_handler_t::replace));
 }
 
@@ -159,15 +176,17 @@ Result<Manifest> parseManifest(std::string_view text) {
   const Json& init = *TITAN_TRY(objectField(json, "init"));
   manifest.init = {TITAN_TRY(stringField(init, "source")), TITAN_TRY(stringsField(init, "fresh")),
                    TITAN_TRY(stringMapField(init, "map"))};
-  std::set<std::string> paths;
-  for (const Json& row : *TITAN_TRY(arrayField(json, "files"))) {
-    if (!row.is_object())
-      return Error::badInput("field 'files' holds {}, not objects only", row.type_name());
-    manifest.files.push_back(TITAN_TRY(parseFile(row)));
-    if (!paths.insert(manifest.files.back().path).second)
-      return Error::badInput("field 'files' names '{}' twice", manifest.files.back().path);
-  }
+  manifest.files = TITAN_TRY(parseFileList(json));
   return manifest;
+}
+
+std::string toJson(const std::vector<FileRecord>& files) {
+  return OrderedJson({{"files", formatFiles(files)}})
+      .dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+}
+
+Result<std::vector<FileRecord>> parseFiles(std::string_view text) {
+  return parseFileList(TITAN_TRY(parseJsonObject(text, "the list of files")));
 }
 
 } // namespace titan::checkpoint

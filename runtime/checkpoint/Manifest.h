@@ -128,6 +128,10 @@ struct Manifest {
   bool operator==(const Manifest&) const = default;
 };
 
+/// The records of some files, as ranks tell them to each other.
+std::string toJson(const std::vector<FileRecord>& files);
+Result<std::vector<FileRecord>> parseFiles(std::string_view json);
+
 /// In the current version.
 std::string toJson(const Manifest& manifest);
 /// Reads untrusted text: digest, types, ranges and paths are checked; BadInput names the field.

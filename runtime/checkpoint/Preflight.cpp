@@ -8,43 +8,59 @@
 #include "runtime/checkpoint/WriteState.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace titan::checkpoint {
 namespace {
 
+constexpr std::string_view waitName = "the preflight";
 constexpr int64_t probeBytes = 64 << 10;
 /// The rounding of files to blocks, and what a manifest grows by.
 constexpr uint64_t overheadPerCheckpoint = 1 << 20;
 
-/// The checkpoint's directory and manifest; of each folder the directory, the file and the list of
-/// its chunks, and the index where it has one.
-uint64_t inodesOf(const std::vector<FolderPlan>& folders) {
-  uint64_t inodes = 2;
-  for (const FolderPlan& plan : folders)
-    inodes += plan.index.empty() ? 3 : 4;
-  return inodes;
-}
+/// What ranks' files take.
+struct Need {
+  uint64_t bytes = 0, inodes = 0;
+};
 
-int64_t bytesOf(const std::vector<FolderPlan>& folders) {
-  int64_t bytes = 0;
+/// Of each file the list of its chunks, too, and the index where there is one.
+Need needOf(const std::vector<FolderPlan>& folders) {
+  Need need;
   for (const FolderPlan& plan : folders) {
     const int64_t file = static_cast<int64_t>(plan.header.size()) + plan.dataBytes();
-    bytes += file + chunkCount(file) * chunkDigestBytes + static_cast<int64_t>(plan.index.size());
+    need.bytes +=
+        static_cast<uint64_t>(file + chunkCount(file) * chunkDigestBytes) + plan.index.size();
+    need.inodes += plan.index.empty() ? 2 : 3;
   }
-  return bytes;
+  return need;
 }
 
-Status checkSpace(Env& env, const std::string& path, uint64_t checkpoints,
-                  const std::vector<FolderPlan>& folders, size_t manifestBytes) {
+Result<Need> needOfAll(Peers& peers, const Result<std::vector<FolderPlan>>& folders) {
+  const auto mine = [&]() -> Result<std::string> {
+    if (!folders.ok())
+      return folders.error();
+    const Need need = needOf(*folders);
+    return std::string(reinterpret_cast<const char*>(&need), sizeof need);
+  };
+  Need all;
+  for (const std::string& bytes : TITAN_TRY(peers.gather(waitName, mine()))) {
+    Need need;
+    std::memcpy(&need, bytes.data(), sizeof need);
+    all.bytes += need.bytes, all.inodes += need.inodes;
+  }
+  return all;
+}
+
+Status checkSpace(Env& env, const std::string& path, uint64_t checkpoints, const Need& need) {
   const Space space = TITAN_TRY(env.space(path));
-  const uint64_t each = static_cast<uint64_t>(bytesOf(folders)) + manifestBytes;
+  const uint64_t each = need.bytes;
   const uint64_t bytes = checkpoints * (each + overheadPerCheckpoint);
   if (space.bytes < bytes)
     return Error::environment("'{}' has {} bytes free, {} more checkpoint(s) of {} and {} for "
                               "blocks and manifest growth each need {}: free some space, lower "
                               "checkpoint.keep, or give another --out",
                               path, space.bytes, checkpoints, each, overheadPerCheckpoint, bytes);
-  const uint64_t inodes = checkpoints * inodesOf(folders);
+  const uint64_t inodes = checkpoints * need.inodes;
   if (space.countsInodes && space.inodes < inodes)
     return Error::environment("'{}' has {} inodes free, {} more checkpoint(s) need {}: delete some "
                               "files, or give another --out",
@@ -138,61 +154,90 @@ Status checkReadsBack(Env& env, const std::string& file, const std::string& writ
   return {};
 }
 
-/// The whole protocol, under `published`: a name that no load looks at.
-Status runProtocol(Env& env, const std::string& parent, Attempt& attempt,
-                   const std::string& published, const std::vector<FolderPlan>& folders,
-                   const Manifest& manifest) {
-  for (const FolderPlan& plan : folders) {
-    const std::string probe = probeOf(plan);
-    const ByteSource pieces[] = {std::span<const char>(plan.header), std::span<const char>(probe)};
-    const std::string_view index[] = {plan.index};
-    TITAN_TRY(attempt.makeDirectory(plan.folder.name));
-    TITAN_TRY(attempt.writeDataFile(plan.file, pieces));
-    if (!plan.index.empty())
-      TITAN_TRY(attempt.writeFile(plan.indexFile(), index));
-  }
-  const std::string path = joinPath(parent, published);
-  TITAN_TRY(attempt.publish(manifest, published));
-  TITAN_TRY(env.syncDirectory(parent));
-
-  const Manifest found = TITAN_TRY(readManifest(path, env));
-  TITAN_TRY(checkManifest(manifest, found));
+/// What this rank wrote reads back, under the name that it was published by.
+Status checkFolders(Env& env, const std::string& path, const std::vector<FolderPlan>& folders,
+                    const std::vector<FileRecord>& files) {
   for (const FolderPlan& plan : folders) {
     TITAN_TRY(checkReadsBack(env, joinPath(path, plan.file), plan.header + probeOf(plan)));
     TITAN_TRY(checkHeader(plan, plan.header));
     if (!plan.index.empty())
       TITAN_TRY(checkIndex(plan));
   }
-  for (const FileRecord& file : found.files)
+  for (const FileRecord& file : files)
     TITAN_TRY(checkFile(env, joinPath(path, file.path), file));
-  return removeTree(env, path);
+  return {};
+}
+
+/// Rank 0 sees what the others wrote, and everything of its own.
+Status publishProbe(Env& env, Attempt& attempt, const Manifest& manifest,
+                    const std::string& published) {
+  TITAN_TRY(attempt.publish(manifest, published));
+  const std::string parent = parentPath(attempt.path());
+  TITAN_TRY(env.syncDirectory(parent));
+  return checkManifest(manifest, TITAN_TRY(readManifest(joinPath(parent, published), env)));
+}
+
+/// The whole protocol on probes, under a name that no load looks at. `attempt` is this rank's.
+Status runProtocol(Env& env, Peers& peers, Attempt& attempt, const std::string& published,
+                   const std::vector<FolderPlan>& folders, Manifest manifest) {
+  std::vector<std::string> probes;
+  for (const FolderPlan& plan : folders)
+    probes.push_back(probeOf(plan));
+  const auto write = [&]() -> Result<std::string> {
+    TITAN_TRY(writeFolders(attempt, folders, [&](const FolderPlan& plan) {
+      const std::string& probe = probes[static_cast<size_t>(&plan - folders.data())];
+      return std::vector<ByteSource>{std::span<const char>(probe)};
+    }));
+    return toJson(attempt.files());
+  };
+  manifest.files = TITAN_TRY(gatherFiles(peers, waitName, write()));
+  TITAN_TRY(
+      peers.byFirst(waitName, [&] { return publishProbe(env, attempt, manifest, published); }));
+  const std::string path = joinPath(parentPath(attempt.path()), published);
+  TITAN_TRY(peers.agree(waitName, checkFolders(env, path, folders, attempt.files())));
+  return peers.byFirst(waitName, [&] { return removeTree(env, path); });
 }
 
 } // namespace
 
-Status CheckpointStore::preflight(const SaveRequest& request, int64_t keep) {
+Status CheckpointStore::checkAll(const SaveRequest& request, int64_t keep) {
   const std::string parent = checkpointsPath(directory_);
-  const auto check = [&]() -> Status {
-    TITAN_TRY(checkRequest(request));
-    TITAN_TRY(checkLaterSteps(*env_, parent, request));
-    const auto folders = TITAN_TRY(planFolders(request.tensors));
-    const Manifest manifest = manifestOf(request);
-    // A new checkpoint is written before the oldest is deleted.
-    const int64_t there = static_cast<int64_t>(TITAN_TRY(list()).size());
-    const int64_t more = std::max<int64_t>(1, keep > 0 ? keep + 1 - there : 1);
-    TITAN_TRY(
-        checkSpace(*env_, parent, static_cast<uint64_t>(more), folders, toJson(manifest).size()));
-    Attempt attempt = TITAN_TRY(Attempt::begin(*env_, parent, "preflight"));
-    const std::string published =
-        fmt::format("{}{}", doomedPrefix, baseName(attempt.path()).substr(attemptPrefix.size()));
-    Status passed = runProtocol(*env_, parent, attempt, published, folders, manifest);
-    if (!passed.ok()) {
-      attempt.abandon();
-      (void)removeTree(*env_, joinPath(parent, published));
-    }
-    return passed;
-  };
-  Status passed = check();
+  TITAN_TRY(peers_->agree(waitName, checkRequest(request)));
+  TITAN_TRY(peers_->byFirst(waitName, [&] { return checkLaterSteps(*env_, parent, request); }));
+  const auto folders = planFolders(request.tensors, peers_->rank());
+  const Manifest manifest = manifestOf(request);
+  Need need = TITAN_TRY(needOfAll(*peers_, folders));
+  std::optional<Attempt> attempt =
+      TITAN_TRY(peers_->byFirst(waitName, [&]() -> Result<std::optional<Attempt>> {
+        // A new checkpoint is written before the oldest is deleted.
+        const int64_t there = static_cast<int64_t>(TITAN_TRY(list()).size());
+        const int64_t more = std::max<int64_t>(1, keep > 0 ? keep + 1 - there : 1);
+        // The checkpoint's directory, the folders and the manifest.
+        need.bytes += toJson(manifest).size(), need.inodes += folders->size() + 2;
+        TITAN_TRY(checkSpace(*env_, parent, static_cast<uint64_t>(more), need));
+        Attempt begun = TITAN_TRY(Attempt::begin(*env_, parent, "preflight"));
+        if (Status made = makeFolders(begun, *folders); !made.ok()) {
+          begun.abandon();
+          return made.takeError();
+        }
+        return std::optional(std::move(begun));
+      }));
+  const std::string path =
+      TITAN_TRY(peers_->fromFirst(waitName, attempt ? attempt->path() : std::string()));
+  if (!attempt)
+    attempt = Attempt::join(*env_, path);
+  const std::string published =
+      fmt::format("{}{}", doomedPrefix, baseName(path).substr(attemptPrefix.size()));
+  Status passed = runProtocol(*env_, *peers_, *attempt, published, *folders, manifest);
+  if (!passed.ok() && peers_->isFirst()) {
+    attempt->abandon();
+    (void)removeTree(*env_, joinPath(parent, published));
+  }
+  return passed;
+}
+
+Status CheckpointStore::preflight(const SaveRequest& request, int64_t keep) {
+  Status passed = checkAll(request, keep);
   if (!passed.ok() && passed.error().code() != ErrorCode::Internal)
     return Error::environment("checkpoints cannot be saved: {}", passed.error().message());
   return passed;

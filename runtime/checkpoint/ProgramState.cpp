@@ -2,6 +2,8 @@
 #include "runtime/checkpoint/Load.h"
 #include "runtime/program/Text.h"
 
+#include <algorithm>
+
 namespace titan::checkpoint {
 namespace {
 
@@ -30,6 +32,20 @@ TableEntry entryOf(const Program& program, const State& state) {
   return entry;
 }
 
+bool isFirst(std::span<const int64_t> coordinates) {
+  return std::ranges::all_of(coordinates, [](int64_t coordinate) { return coordinate == 0; });
+}
+
+/// Of the ranks that have the same box, is this the one at coordinate 0 of all axes that cut
+/// nothing?
+bool isFirstReplica(const Placement& placement, std::span<const int64_t> coordinates) {
+  for (size_t axis = 0; axis < coordinates.size(); ++axis)
+    if (coordinates[axis] != 0 &&
+        std::ranges::none_of(placement, [&](const Cut& cut) { return cut.axis == axis; }))
+      return false;
+  return true;
+}
+
 /// Of the code of all images; empty where the program names none.
 std::string kernelsDigest(const Program& program) {
   std::string digests;
@@ -42,10 +58,19 @@ std::string kernelsDigest(const Program& program) {
 
 std::vector<TensorView> tensors(StateAccess& access) {
   std::vector<TensorView> views;
-  for (const State& state : access.program().states)
-    if (state.kind != StateKind::Counter)
-      views.push_back({state.name, state.kind, state.profile, state.dtype, state.shape,
-                       access.source(placeOf(state))});
+  for (const State& state : access.program().states) {
+    if (state.kind == StateKind::Counter)
+      continue;
+    const Part part = access.part(state);
+    const bool isWhole = part.isWholeOf(state.shape);
+    // Without elements there are no boxes: rank 0 names the tensor.
+    const bool isEmpty = elementCount(state.shape) == 0;
+    views.push_back({state.name, state.kind, state.profile, state.dtype, state.shape,
+                     access.valid(state),
+                     isWhole || isEmpty ? std::nullopt : std::optional(part.box),
+                     isFirstReplica(state.placement, access.coordinates()) &&
+                         (isEmpty ? isFirst(access.coordinates()) : part.elements() > 0)});
+  }
   return views;
 }
 
@@ -62,7 +87,8 @@ Result<Counters> counters(StateAccess& access) {
 std::vector<Destination> destinations(StateAccess& access) {
   std::vector<Destination> destinations;
   for (const State& state : access.program().states)
-    destinations.push_back({entryOf(access.program(), state), access.sink(placeOf(state))});
+    destinations.push_back(
+        {entryOf(access.program(), state), access.sink(placeOf(state)), state.placement});
   return destinations;
 }
 

@@ -11,8 +11,8 @@ constexpr int64_t maxManifestBytes = 256 << 20;
 constexpr std::string_view tensorSuffix = ".safetensors";
 
 Result<StoredTensors> openFolder(const std::string& path, const Manifest& manifest,
-                                 const std::string& folder, Env& env) {
-  StoredTensors tensors;
+                                 const std::string& folder, Env& env, Reading reading) {
+  StoredTensors tensors(reading);
   for (const FileRecord& file : manifest.files) {
     if (parentPath(file.path) != folder)
       continue;
@@ -49,8 +49,9 @@ Status checkTable(const std::string& path, const Folder& folder, const Rows& row
 }
 
 Result<StoredTensors> openChecked(const std::string& path, const Manifest& manifest,
-                                  const Folder& folder, const Rows& rows, Env& env) {
-  StoredTensors tensors = TITAN_TRY(openFolder(path, manifest, folder.name, env));
+                                  const Folder& folder, const Rows& rows, Env& env,
+                                  Reading reading) {
+  StoredTensors tensors = TITAN_TRY(openFolder(path, manifest, folder.name, env, reading));
   TITAN_TRY(checkTable(path, folder, rows, tensors));
   return tensors;
 }
@@ -123,16 +124,17 @@ Result<Manifest> readManifest(const std::string& path, Env& env) {
 }
 
 Result<CheckpointTensors> openCheckpoint(const std::string& path, const Manifest& manifest,
-                                         Env& env) {
+                                         Env& env, Reading reading) {
   CheckpointTensors tensors;
   for (const auto& [folder, rows] : TITAN_TRY(foldersOf(path, manifest)))
-    tensors[folder] = TITAN_TRY(openChecked(path, manifest, folder, rows, env));
+    tensors[folder] = TITAN_TRY(openChecked(path, manifest, folder, rows, env, reading));
   return tensors;
 }
 
-Result<StoredTensors> openModel(const std::string& path, const Manifest& manifest, Env& env) {
+Result<StoredTensors> openModel(const std::string& path, const Manifest& manifest, Env& env,
+                                Reading reading) {
   auto folders = TITAN_TRY(foldersOf(path, manifest));
-  return openChecked(path, manifest, folderOfModel(), folders[folderOfModel()], env);
+  return openChecked(path, manifest, folderOfModel(), folders[folderOfModel()], env, reading);
 }
 
 Result<Manifest> verify(const std::string& path, Env& env) {
@@ -140,7 +142,7 @@ Result<Manifest> verify(const std::string& path, Env& env) {
   const auto folders = TITAN_TRY(foldersOf(path, manifest));
   for (const auto& [folder, rows] : folders) {
     TITAN_TRY(checkNoStrangers(path, manifest, folder.name, env));
-    TITAN_TRY(openChecked(path, manifest, folder, rows, env));
+    TITAN_TRY(openChecked(path, manifest, folder, rows, env, Reading::All));
   }
   // Files of no folder of ours.
   for (const FileRecord& file : manifest.files)

@@ -10,10 +10,11 @@ namespace titan::checkpoint {
 using CheckpointTensors = std::map<Folder, StoredTensors>;
 
 /// All tensors of the checkpoint at `path`: sizes, digests, headers and the canonical table were
-/// checked.
+/// checked. Of Reading::Header, no digest of the tensors' bytes.
 Result<CheckpointTensors> openCheckpoint(const std::string& path, const Manifest& manifest,
-                                         Env& env);
+                                         Env& env, Reading reading = Reading::All);
 /// Parameters and buffers only.
-Result<StoredTensors> openModel(const std::string& path, const Manifest& manifest, Env& env);
+Result<StoredTensors> openModel(const std::string& path, const Manifest& manifest, Env& env,
+                                Reading reading = Reading::All);
 
 } // namespace titan::checkpoint

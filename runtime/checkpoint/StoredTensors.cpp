@@ -49,10 +49,13 @@ private:
   size_t contiguousFrom_ = 0; ///< the piece has all of the dimensions after this one
 };
 
+/// With digests that are known of both.
 bool splitAlike(const StoredTensors::Tensor& a, const StoredTensors::Tensor& b) {
-  return std::equal(
-      a.pieces.begin(), a.pieces.end(), b.pieces.begin(), b.pieces.end(),
-      [](const auto& x, const auto& y) { return x.offsets == y.offsets && x.shape == y.shape; });
+  return std::equal(a.pieces.begin(), a.pieces.end(), b.pieces.begin(), b.pieces.end(),
+                    [](const auto& x, const auto& y) {
+                      return x.offsets == y.offsets && x.shape == y.shape &&
+                             !x.file->digest(x.entry).empty() && !y.file->digest(y.entry).empty();
+                    });
 }
 
 } // namespace
@@ -81,7 +84,8 @@ Result<bool> StoredTensors::Tensor::sameAs(const Tensor& other) const {
 
 Result<std::vector<std::string>> StoredTensors::add(Env& env, const std::string& path,
                                                     const FileRecord* expected) {
-  files_.push_back(std::make_unique<StoredFile>(TITAN_TRY(StoredFile::open(env, path, expected))));
+  files_.push_back(
+      std::make_unique<StoredFile>(TITAN_TRY(StoredFile::open(env, path, expected, reading_))));
   const StoredFile& file = *files_.back();
   std::vector<std::string> names;
   for (size_t i = 0; i < file.header().entries.size(); ++i) {

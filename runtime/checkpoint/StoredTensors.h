@@ -34,6 +34,7 @@ public:
     Result<bool> sameAs(const Tensor& other) const;
   };
 
+  explicit StoredTensors(Reading reading = Reading::All) : reading_(reading) {}
   /// Opens and checks the file (StoredFile::open); the names that it holds are returned.
   Result<std::vector<std::string>> add(Env& env, const std::string& path,
                                        const FileRecord* expected);
@@ -41,8 +42,10 @@ public:
   Status finish() const;
 
   const std::map<std::string, Tensor>& tensors() const { return tensors_; }
+  const std::vector<std::unique_ptr<StoredFile>>& files() const { return files_; }
 
 private:
+  Reading reading_;
   std::vector<std::unique_ptr<StoredFile>> files_; ///< where they are: pieces point to them
   std::map<std::string, Tensor> tensors_;
 };

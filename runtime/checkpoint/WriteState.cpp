@@ -25,7 +25,9 @@ std::vector<SafetensorsEntry> entriesOf(const std::vector<const TensorView*>& te
     SafetensorsEntry entry;
     entry.name = tensor->name;
     entry.dtype = tensor->dtype;
-    entry.shape = tensor->shape;
+    entry.shape = tensor->extent();
+    if (tensor->box)
+      entry.offsets = tensor->box->at;
     entries.push_back(std::move(entry));
   }
   return entries;
@@ -54,20 +56,29 @@ std::string formatIndex(const std::vector<const TensorView*>& tensors,
       map);
 }
 
+bool areWhole(const std::vector<const TensorView*>& tensors) {
+  return std::ranges::none_of(tensors,
+                              [](const TensorView* tensor) { return tensor->box.has_value(); });
+}
+
 } // namespace
 
-std::string shardFileName(int shard, int file, int files) {
+std::string shardFileName(int64_t shard, int file, int files) {
   return fmt::format("shard-{:05}-model-{:05}-of-{:05}.safetensors", shard, file, files);
 }
 
-Result<std::vector<FolderPlan>> planFolders(const std::vector<TensorView>& tensors) {
-  const std::string fileName = shardFileName(1, 1, 1);
+Result<std::vector<FolderPlan>> planFolders(const std::vector<TensorView>& tensors, int64_t rank) {
+  const std::string fileName = shardFileName(rank + 1, 1, 1);
   auto folders = TITAN_TRY(byFolder(tensors));
+  for (auto& [folder, all] : folders)
+    std::erase_if(all, [](const TensorView* tensor) { return !tensor->isWritten; });
   // Other readers look for the model's, even where it holds nothing; plain SGD has no slots, and so
   // no folder of them.
   folders[folderOfModel()];
   std::vector<FolderPlan> plans;
   for (auto& [folder, ordered] : folders) {
+    if (ordered.empty() && rank != 0)
+      continue;
     FolderPlan plan;
     plan.folder = folder;
     plan.file = joinPath(folder.name, fileName);
@@ -76,26 +87,46 @@ Result<std::vector<FolderPlan>> planFolders(const std::vector<TensorView>& tenso
     TITAN_TRY(checkNames(plan));
     plan.entries = entriesOf(plan.tensors);
     plan.header = formatSafetensorsHeader(plan.entries, {{"format", "pt"}}, /*sharded=*/true);
-    if (folder == folderOfModel())
+    if (folder == folderOfModel() && rank == 0 && areWhole(plan.tensors))
       plan.index = formatIndex(plan.tensors, fileName);
     plans.push_back(std::move(plan));
   }
   return plans;
 }
 
-Status writeState(Attempt& attempt, const std::vector<FolderPlan>& folders) {
-  for (const FolderPlan& plan : folders) {
-    std::vector<ByteSource> pieces = {std::span<const char>(plan.header)};
-    for (const TensorView* tensor : plan.tensors)
-      pieces.push_back(tensor->source);
+Status makeFolders(Attempt& attempt, const std::vector<FolderPlan>& folders) {
+  for (const FolderPlan& plan : folders)
     TITAN_TRY(attempt.makeDirectory(plan.folder.name));
+  return {};
+}
+
+Status writeFolders(Attempt& attempt, const std::vector<FolderPlan>& folders,
+                    const std::function<std::vector<ByteSource>(const FolderPlan&)>& bytesOf) {
+  for (const FolderPlan& plan : folders) {
+    std::vector<ByteSource> pieces = bytesOf(plan);
+    pieces.insert(pieces.begin(), std::span<const char>(plan.header));
     TITAN_TRY(attempt.writeDataFile(plan.file, pieces));
     if (plan.index.empty())
       continue;
     const std::string_view index[] = {plan.index};
     TITAN_TRY(attempt.writeFile(plan.indexFile(), index));
   }
-  return {};
+  return attempt.syncDirectories();
+}
+
+std::vector<ByteSource> sourcesOf(const FolderPlan& plan) {
+  std::vector<ByteSource> sources;
+  for (const TensorView* tensor : plan.tensors)
+    sources.push_back(tensor->source);
+  return sources;
+}
+
+Result<std::vector<FileRecord>> gatherFiles(Peers& peers, std::string_view name,
+                                            Result<std::string> mine) {
+  std::vector<FileRecord> all;
+  for (const std::string& text : TITAN_TRY(peers.gather(name, std::move(mine))))
+    std::ranges::move(TITAN_TRY(parseFiles(text)), std::back_inserter(all));
+  return all;
 }
 
 Status checkRequest(const SaveRequest& request) {

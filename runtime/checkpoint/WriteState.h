@@ -7,29 +7,43 @@
 #include "runtime/checkpoint/Folders.h"
 #include "runtime/checkpoint/Safetensors.h"
 
+#include <functional>
+
 namespace titan::checkpoint {
 
 inline constexpr const char* indexFileName = "model.safetensors.index.json";
 
 /// "shard-00001-model-00001-of-00001.safetensors": the names that HuggingFaceStorageWriter gives.
-std::string shardFileName(int shard, int file, int files);
+std::string shardFileName(int64_t shard, int file, int files);
 
-/// What one folder of a save holds.
+/// What one rank writes to one folder of a save.
 struct FolderPlan {
   Folder folder;
   std::string file;                       ///< "model/shard-...": header, then the tensors
   std::string header;                     ///< its bytes before the data
   std::vector<SafetensorsEntry> entries;  ///< in the order of their data
   std::vector<const TensorView*> tensors; ///< likewise
-  std::string index;                      ///< of the model: the Hugging Face index
+  /// Of the model, where every tensor is whole: the Hugging Face index.
+  std::string index;
   std::string indexFile() const { return joinPath(folder.name, indexFileName); }
   int64_t dataBytes() const { return entries.empty() ? 0 : entries.back().end; }
 };
 
-/// `tensors` must outlive the plan. Internal: a tensor without a folder, or two of one name in one.
-Result<std::vector<FolderPlan>> planFolders(const std::vector<TensorView>& tensors);
+/// Of those that `rank` writes; only rank 0 has a file without a tensor. `tensors` must outlive the
+/// plan. Internal: a tensor without a folder, or two of one name in one.
+Result<std::vector<FolderPlan>> planFolders(const std::vector<TensorView>& tensors, int64_t rank);
 
-Status writeState(Attempt& attempt, const std::vector<FolderPlan>& folders);
+/// Rank 0 makes the folders of all: it has a part of every tensor.
+Status makeFolders(Attempt& attempt, const std::vector<FolderPlan>& folders);
+/// Durable when it returns, names included. `bytesOf` gives what a file has after its header.
+Status writeFolders(Attempt& attempt, const std::vector<FolderPlan>& folders,
+                    const std::function<std::vector<ByteSource>(const FolderPlan&)>& bytesOf);
+/// The tensors' bytes.
+std::vector<ByteSource> sourcesOf(const FolderPlan& plan);
+
+/// The records of all ranks' files, in the order of ranks. `mine` is toJson() of this one's.
+Result<std::vector<FileRecord>> gatherFiles(Peers& peers, std::string_view name,
+                                            Result<std::string> mine);
 
 /// What a save of `request` says about itself: everything but the files' records.
 Manifest manifestOf(const SaveRequest& request);

@@ -109,4 +109,7 @@ private:
   bool together_ = false; ///< all ranks end with one error
 };
 
+/// Is there nobody else? Null stands for a process without peers.
+inline bool isAlone(const Peers* peers) { return !peers || peers->isAlone(); }
+
 } // namespace titan

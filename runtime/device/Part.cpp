@@ -15,11 +15,24 @@ Shape stridesOf(const Shape& local) {
 
 } // namespace
 
+Part partOf(const Shape& shape, const Placement& placement, std::span<const MeshAxis> mesh,
+            std::span<const int64_t> coordinates) {
+  const std::vector<Box> boxes = boxesOf(shape, placement, mesh, coordinates);
+  const Shape none(shape.size(), 0);
+  return {boxes.empty() ? Box{none, none} : boxes.front(),
+          localShape(shape, placement, mesh).value_or(shape)};
+}
+
 Part partOf(const State& state, std::span<const MeshAxis> mesh,
             std::span<const int64_t> coordinates) {
-  const std::vector<Box> boxes = boxesOf(state.shape, state.placement, mesh, coordinates);
-  const Shape none(state.shape.size(), 0);
-  return {boxes.empty() ? Box{none, none} : boxes.front(), state.local};
+  return partOf(state.shape, state.placement, mesh, coordinates);
+}
+
+Part inBytes(Part part, int64_t elementBytes) {
+  part.box.at.push_back(0);
+  part.box.extent.push_back(elementBytes);
+  part.local.push_back(elementBytes);
+  return part;
 }
 
 Overlap::Overlap(const Part& from, const Part& to) {

@@ -25,9 +25,14 @@ struct Part {
   bool operator==(const Part&) const = default;
 };
 
-/// What the rank at `coordinates` holds of the state; an empty box where that is padding alone.
+/// What the rank at `coordinates` holds of the tensor; an empty box where that is padding alone.
+/// `placement` is one that localShape() takes.
+Part partOf(const Shape& shape, const Placement& placement, std::span<const MeshAxis> mesh,
+            std::span<const int64_t> coordinates);
 Part partOf(const State& state, std::span<const MeshAxis> mesh,
             std::span<const int64_t> coordinates);
+/// The same part, whose elements are bytes: element i is bytes [i * n, i * n + n).
+Part inBytes(Part part, int64_t elementBytes);
 
 /// The elements that two parts of one tensor have both, as runs that lie in one piece in each.
 class Overlap {
@@ -38,6 +43,7 @@ public:
   /// The elements of `from`, by their place in its memory, that all runs lie in: [begin, end).
   int64_t begin() const { return from_; }
   int64_t end() const;
+  int64_t count() const { return isEmpty() ? 0 : elementCount(rows_) * run_; }
 
   /// see(from, to, count): elements [from, from + count) of the one memory are
   /// [to, to + count) of the other. Runs come in order, and cut to [first, last) of `from`.

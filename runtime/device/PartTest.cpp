@@ -152,11 +152,9 @@ TEST_P(Padded, CopiesLeaveWhatIsNotInBoth) {
   ASSERT_TRUE(access.write(placeOf(state), 0, bytesOf({-1, -1, -1, -1, -1, -1})).ok());
   const Overlap overlap(Part::whole(state.shape), access.part(state));
   // Elements 4 to 8 of the whole: the last of row 0, all but the last of row 1.
-  ASSERT_TRUE(
-      copyInto(overlap, 4, 4, bytesOf({4, 5, 6, 7, 8}), access.sink(placeOf(state))).ok());
+  ASSERT_TRUE(copyInto(overlap, 4, 4, bytesOf({4, 5, 6, 7, 8}), access.sink(placeOf(state))).ok());
   std::vector<int32_t> values(6);
-  ASSERT_TRUE(
-      access.read(placeOf(state), 0, {reinterpret_cast<char*>(values.data()), 24}).ok());
+  ASSERT_TRUE(access.read(placeOf(state), 0, {reinterpret_cast<char*>(values.data()), 24}).ok());
   EXPECT_EQ(values, (std::vector<int32_t>{-1, 4, -1, 8, -1, -1}));
 }
 
@@ -178,7 +176,8 @@ TEST(Bytes, MadeAndTakenGoInPieces) {
   EXPECT_TRUE(source.direct().empty() && sink.direct().empty());
   ASSERT_TRUE(sink.fillPieces([&](int64_t first, std::span<char> piece) {
                     return source.read(first, piece);
-                  }).ok());
+                  })
+                  .ok());
   EXPECT_EQ(from, to);
   std::string middle;
   ASSERT_TRUE(source.part(1000, 50)

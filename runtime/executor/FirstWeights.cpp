@@ -18,7 +18,7 @@ public:
 
   /// The owner's part. `failure` is what it met before, or meets here. False: the others know it.
   Result<bool> send(const State& state, const InitialStateSources& sources, ThreadPool& pool,
-              Status& failure) {
+                    Status& failure) {
     const ByteSink whole =
         ByteSink::taken(bytes_, [&](int64_t first, std::span<const char> piece) -> Status {
           std::memcpy(room(piece.size()).data(), piece.data(), piece.size());

@@ -76,8 +76,7 @@ std::vector<std::string> partsOf(const Rig& rig, StateAccess& access) {
                     })
                     .ok());
     const auto zeros = [](const std::string& s) { return std::count(s.begin(), s.end(), '\0'); };
-    EXPECT_EQ(zeros(memory) - zeros(part),
-              static_cast<std::ptrdiff_t>(memory.size() - part.size()))
+    EXPECT_EQ(zeros(memory) - zeros(part), static_cast<std::ptrdiff_t>(memory.size() - part.size()))
         << state.name;
     parts.push_back(std::move(part));
   }
@@ -86,9 +85,8 @@ std::vector<std::string> partsOf(const Rig& rig, StateAccess& access) {
 
 std::string wholeOf(const State& state, const std::string& payload, ThreadPool& pool) {
   std::string whole(static_cast<size_t>(elementCount(state.shape) * byteSize(state.dtype)), '\0');
-  EXPECT_TRUE(writeInitialState(state, {.payload = payload, .seed = 7}, pool,
-                                std::span<char>(whole))
-                  .ok());
+  EXPECT_TRUE(
+      writeInitialState(state, {.payload = payload, .seed = 7}, pool, std::span<char>(whole)).ok());
   return whole;
 }
 
@@ -114,8 +112,8 @@ TEST(FirstWeights, AreThoseOfOneRankOnEveryRank) {
       const auto bytes = static_cast<size_t>(byteSize(state.dtype));
       Overlap(Part::whole(state.shape), part)
           .forEachRun(0, elementCount(state.shape), [&](int64_t at, int64_t, int64_t count) {
-            expected += whole.substr(static_cast<size_t>(at) * bytes,
-                                     static_cast<size_t>(count) * bytes);
+            expected +=
+                whole.substr(static_cast<size_t>(at) * bytes, static_cast<size_t>(count) * bytes);
           });
       EXPECT_EQ(found[i], expected) << state.name << " on rank " << rank;
     }

@@ -1,7 +1,8 @@
 // Proves the memory plan by execution: every temporary holds NaN before its first and after its
 // last command, results hold NaN until they are written, the padding of states holds NaN when a
-// function begins, and the bytes that the plan gives to nobody hold a pattern that must survive. A program that computes the same under the poisoner
-// reads nothing it did not write and writes nowhere else.
+// function begins, and the bytes that the plan gives to nobody hold a pattern that must survive. A
+// program that computes the same under the poisoner reads nothing it did not write and writes
+// nowhere else.
 #pragma once
 
 #include "runtime/device/Device.h"

@@ -95,14 +95,11 @@ Status startForReading(Session& session) {
       TITAN_TRY(chooseTogether(peers, [&] { return chooseForReading(session.options()); }));
   const uint64_t seed = start.manifest ? start.manifest->data.seed : session.recipe().train.seed;
   TITAN_TRY(session.start(seed, start.gemm(session.program().target.kind), start.firstState()));
-  const auto load = [&]() -> Status {
-    if (start.newest)
-      TITAN_TRY(checkpoint::loadLatest(session.options().out, session.loadRequest()));
-    else if (!start.checkpoint.empty())
-      TITAN_TRY(checkpoint::load(start.checkpoint, session.loadRequest()));
-    return {};
-  };
-  return peers.agree("the load", load());
+  if (start.newest)
+    TITAN_TRY(checkpoint::loadLatest(session.options().out, session.loadRequest()));
+  else if (!start.checkpoint.empty())
+    TITAN_TRY(checkpoint::load(start.checkpoint, session.loadRequest()));
+  return {};
 }
 
 namespace {

@@ -100,7 +100,7 @@ checkpoint::ProgramInfo Session::describe() const {
 }
 
 checkpoint::LoadRequest Session::loadRequest() {
-  return {checkpoint::destinations(access()), describe()};
+  return {checkpoint::destinations(access()), describe(), peers_, program_.mesh};
 }
 
 void Session::note(const std::string& message) const {

@@ -84,7 +84,8 @@ Result<checkpoint::InitInfo> loadStart(Session& session, const Start& start,
   if (options.init.empty())
     return checkpoint::InitInfo();
   checkpoint::InitReport report = TITAN_TRY(checkpoint::loadWeights(
-      options.init, {checkpoint::destinations(session.access()), options.fresh, options.renames}));
+      options.init, {checkpoint::destinations(session.access()), options.fresh, options.renames,
+                     &session.peers(), session.program().mesh}));
   for (const std::string& message : report.notes)
     session.note(message);
   return std::move(report.init);
@@ -109,12 +110,8 @@ Result<RunData> openData(const Session& session) {
 }
 
 /// The run directory, locked; rank 0 has it for all.
-Result<std::optional<checkpoint::CheckpointStore>> openStore(Session& session) {
-  using Store = checkpoint::CheckpointStore;
-  std::optional<Store> store =
-      TITAN_TRY(session.peers().byFirst("the lock on --out", [&]() -> Result<std::optional<Store>> {
-        return std::optional(TITAN_TRY(Store::open(session.options().out)));
-      }));
+Result<checkpoint::CheckpointStore> openStore(Session& session) {
+  auto store = TITAN_TRY(checkpoint::CheckpointStore::open(session.options().out, session.peers()));
   TITAN_TRY(checkIsShared(session.peers(), session.options().out));
   session.peers().setRunDirectory(session.options().out);
   return store;
@@ -130,9 +127,8 @@ Status trainJob(Session& session) {
   TITAN_TRY(agreeOnData(peers, "data.train", *data.train));
   if (data.eval)
     TITAN_TRY(agreeOnData(peers, "data.eval", *data.eval));
-  std::optional<checkpoint::CheckpointStore> store = TITAN_TRY(openStore(session));
-  const Start start =
-      TITAN_TRY(chooseTogether(peers, [&] { return chooseStart(options, *store); }));
+  checkpoint::CheckpointStore store = TITAN_TRY(openStore(session));
+  const Start start = TITAN_TRY(chooseTogether(peers, [&] { return chooseStart(options, store); }));
   TITAN_TRY(peers.together(adoptSeed(session, start)));
   const int64_t seed = session.recipe().train.seed;
   TITAN_TRY(session.start(static_cast<uint64_t>(seed), start.gemm(session.program().target.kind),
@@ -142,8 +138,8 @@ Status trainJob(Session& session) {
   RunIdentity identity;
   identity.data = {fmt::format("{:016x}", data.train->digest()), data.train->size(), seed};
   identity.program = session.describe();
-  identity.init = TITAN_TRY(peers.agree("the load", loadStart(session, start, identity.data)));
-  TITAN_TRY(peers.byFirst("setting aside", [&] { return setAside(*store, start); }));
+  identity.init = TITAN_TRY(loadStart(session, start, identity.data));
+  TITAN_TRY(peers.byFirst("setting aside", [&] { return setAside(store, start); }));
   const int64_t step = TITAN_TRY(counter(session.access(), "step")).count();
   if (!start.checkpoint.empty() && step >= session.recipe().train.steps) {
     session.note(fmt::format(
@@ -152,9 +148,8 @@ Status trainJob(Session& session) {
     return {};
   }
 
-  std::unique_ptr<Trainer> trainer =
-      TITAN_TRY(Trainer::create(session, store ? &*store : nullptr, std::move(data.train),
-                                std::move(data.eval), std::move(identity)));
+  std::unique_ptr<Trainer> trainer = TITAN_TRY(Trainer::create(
+      session, store, std::move(data.train), std::move(data.eval), std::move(identity)));
   TITAN_TRY(trainer->run());
   if (!peers.isFirst())
     return {};

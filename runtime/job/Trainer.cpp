@@ -54,9 +54,9 @@ Result<size_t> nonFiniteState(StateAccess& access) {
 
 } // namespace
 
-Trainer::Trainer(Session& session, checkpoint::CheckpointStore* store, Batches batches,
+Trainer::Trainer(Session& session, checkpoint::CheckpointStore& store, Batches batches,
                  RunIdentity identity)
-    : session_(&session), store_(store), batches_(std::move(batches)),
+    : session_(&session), store_(&store), batches_(std::move(batches)),
       identity_(std::move(identity)) {}
 
 Status Trainer::findScalars() {
@@ -105,7 +105,7 @@ Status Trainer::openLoader() {
 }
 
 Result<std::unique_ptr<Trainer>> Trainer::create(Session& session,
-                                                 checkpoint::CheckpointStore* store,
+                                                 checkpoint::CheckpointStore& store,
                                                  std::unique_ptr<Dataset> trainData,
                                                  std::unique_ptr<Dataset> evalData,
                                                  RunIdentity identity) {
@@ -116,9 +116,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(Session& session,
       new Trainer(session, store, std::move(batches), std::move(identity)));
   Trainer& t = *trainer;
   TITAN_TRY(t.findScalars());
-  TITAN_TRY(session.peers().byFirst("the preflight", [&]() -> Status {
-    return store->preflight(TITAN_TRY(t.saveRequest()), recipe.checkpoint.keep);
-  }));
+  TITAN_TRY(store.preflight(TITAN_TRY(t.saveRequest()), recipe.checkpoint.keep));
   t.controls_ = TITAN_TRY(Controls::create(access, "step", recipe, recipe.train.seed));
   if (evalData)
     t.evaluator_ = TITAN_TRY(Evaluator::create(session, std::move(evalData)));
@@ -285,10 +283,8 @@ Result<checkpoint::SaveRequest> Trainer::saveRequest() const {
 
 Status Trainer::save() {
   // Nobody goes on after a failed save.
-  const checkpoint::SaveReport report = TITAN_TRY(session_->peers().byFirst(
-      fmt::format("save {}", step_), [&]() -> Result<checkpoint::SaveReport> {
-        return store_->save(TITAN_TRY(saveRequest()), session_->recipe().checkpoint.keep);
-      }));
+  const checkpoint::SaveReport report =
+      TITAN_TRY(store_->save(TITAN_TRY(saveRequest()), session_->recipe().checkpoint.keep));
   savedStep_ = step_;
   savedPath_ = report.path;
   for (const std::string& message : report.notes)

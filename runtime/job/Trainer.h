@@ -28,9 +28,9 @@ struct RunIdentity {
 class Trainer {
 public:
   /// The session has been started and its state loaded; `evalData` may be null. Runs the store's
-  /// preflight and opens the metrics files of the run directory. Rank 0 alone has a store.
+  /// preflight; rank 0 opens the metrics files of the run directory.
   static Result<std::unique_ptr<Trainer>>
-  create(Session& session, checkpoint::CheckpointStore* store, std::unique_ptr<Dataset> trainData,
+  create(Session& session, checkpoint::CheckpointStore& store, std::unique_ptr<Dataset> trainData,
          std::unique_ptr<Dataset> evalData, RunIdentity identity);
 
   /// To the recipe's last step or a stop signal to any rank, then saves. All ranks make the same
@@ -45,7 +45,7 @@ public:
   const std::string& savedPath() const { return savedPath_; }
 
 private:
-  Trainer(Session& session, checkpoint::CheckpointStore* store, Batches batches,
+  Trainer(Session& session, checkpoint::CheckpointStore& store, Batches batches,
           RunIdentity identity);
 
   using Clock = std::chrono::steady_clock;
@@ -64,7 +64,7 @@ private:
   Result<checkpoint::SaveRequest> saveRequest() const;
 
   Session* session_;
-  checkpoint::CheckpointStore* store_; ///< null: another rank saves
+  checkpoint::CheckpointStore* store_;
   Batches batches_;
   RunIdentity identity_;
   StopSignals signals_;

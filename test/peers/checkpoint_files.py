@@ -71,6 +71,18 @@ def check_reading_ours(peer, root):
     return model
 
 
+def check_reading_ranks(peer, root):
+    """A checkpoint of four ranks, each of which wrote what it has of tensors that are cut along rows, columns, or both."""
+    written = titan(peer, "save-ranks", root)
+    checkpoint = root / "checkpoints" / "step-00000001"
+    slots = {name: tensor for name, tensor in written.items() if name.endswith(".exp_avg")}
+    model = {name: tensor for name, tensor in written.items() if name not in slots}
+    for folder, wanted in (("model", model), ("optimizer", slots)):
+        assert len(list((checkpoint / folder).glob("*.safetensors"))) == 4, folder
+        assert_same(read_distributed(checkpoint / folder, wanted), wanted)
+    assert not (checkpoint / "model" / "model.safetensors.index.json").exists()
+
+
 def other_values(model):
     """The same names and types with other values."""
     generator = torch.Generator().manual_seed(7)
@@ -129,6 +141,7 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         model = check_reading_ours(peer, root / "run")
+        check_reading_ranks(peer, root / "ranks")
         check_reading_theirs(peer, root, model)
         check_pieces_of_theirs(peer, root, model)
     print(f"ok: torch {torch.__version__} and safetensors {safetensors.__version__} read and write Titan's files")

@@ -1,7 +1,10 @@
 #include "tools/titan-ckpt/CommandLine.h"
 
+#include "runtime/checkpoint/testing/MeshState.h"
 #include "runtime/checkpoint/testing/SampleState.h"
 #include "runtime/checkpoint/testing/TemporaryDirectory.h"
+#include "runtime/collective/testing/RankThreads.h"
+#include "runtime/program/Collective.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -13,7 +16,7 @@ namespace {
 
 using namespace checkpoint;
 
-class TitanCkpt : public testing::Test {
+class TitanCkpt : public ::testing::Test {
 protected:
   void SetUp() override {
     auto store = CheckpointStore::open(directory_.path());
@@ -123,6 +126,33 @@ TEST_F(TitanCkpt, ExplainsItsUsage) {
   EXPECT_EQ(runCommandLine({"frobnicate"}).exitCode, 2);
   EXPECT_EQ(runCommandLine({"inspect"}).exitCode, 2);
   EXPECT_EQ(runCommandLine({"inspect", checkpoint(1)}).exitCode, 1);
+}
+
+TEST_F(TitanCkpt, ReadsWhatRanksWrote) {
+  const auto save = [&](const std::string& run, const std::vector<MeshAxis>& mesh,
+                        const Placement& placement) {
+    const std::vector<MeshState::Tensor> tensors = {
+        {"w", StateKind::Param, DType::I64, {5, 3}, placement},
+        {"w.exp_avg", StateKind::Slot, DType::I64, {5, 3}, placement}};
+    for (const bool saved : titan::testing::onRanks(rankCount(mesh), [&](Peers& peers) {
+           MeshState state(tensors, mesh, peers.rank());
+           state.fill(7);
+           auto store = CheckpointStore::open(directory_.path(run), peers);
+           return store.ok() && store->save(state.saveRequest(1), 0).ok();
+         }))
+      EXPECT_TRUE(saved);
+    return joinPath(checkpointsPath(directory_.path(run)), stepName(1));
+  };
+  const std::string one = save("one", {}, {});
+  const std::string four = save("four", {{"replicate", 2}, {"shard", 2}}, {{0, 0}, {1, 1}});
+  const Outcome verified = runCommandLine({"verify", four});
+  EXPECT_EQ(verified.exitCode, 0) << verified.err;
+  EXPECT_TRUE(contains(verified.out, "8 files")) << verified.out;
+  EXPECT_EQ(runCommandLine({"diff", one, four}).out,
+            "equal: all names, shapes, dtypes, bits and counters\n");
+  for (const char* command : {"list", "inspect"})
+    EXPECT_EQ(
+        runCommandLine({command, command[0] == 'l' ? directory_.path("four") : four}).exitCode, 0);
 }
 
 } // namespace

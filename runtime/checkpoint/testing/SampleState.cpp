@@ -82,8 +82,13 @@ SaveRequest SampleState::saveRequest(int64_t step) const {
     if (row.kind == StateKind::Counter)
       std::memcpy(&request.counters[row.name], bytes.data(), sizeof(int64_t));
     else
-      request.tensors.push_back(
-          {row.name, row.kind, row.profile, row.dtype, row.shape, std::span<const char>(bytes)});
+      request.tensors.push_back({row.name,
+                                 row.kind,
+                                 row.profile,
+                                 row.dtype,
+                                 row.shape,
+                                 std::span<const char>(bytes),
+                                 {}});
   }
   return request;
 }

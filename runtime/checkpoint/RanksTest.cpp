@@ -1,0 +1,675 @@
+// Checkpoints of jobs on ranks: saved on one mesh and loaded on another, each byte written and read
+// once, and what goes wrong on one rank ends all.
+#include "runtime/checkpoint/LoadBlocks.h"
+#include "runtime/checkpoint/ReadCheckpoint.h"
+#include "runtime/checkpoint/WriteState.h"
+#include "runtime/checkpoint/testing/CrashEnv.h"
+#include "runtime/checkpoint/testing/FaultEnv.h"
+#include "runtime/checkpoint/testing/LockedEnv.h"
+#include "runtime/checkpoint/testing/MeshState.h"
+#include "runtime/checkpoint/testing/SampleState.h"
+#include "runtime/collective/testing/RankThreads.h"
+#include "runtime/program/Collective.h"
+#include "runtime/program/Random.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <set>
+
+namespace titan::checkpoint {
+namespace {
+
+using Tensor = MeshState::Tensor;
+using Mesh = std::vector<MeshAxis>;
+using titan::testing::onRanks;
+
+constexpr const char* directory = "run";
+
+std::string stepPath(int64_t step) { return joinPath(checkpointsPath(directory), stepName(step)); }
+
+std::string messageOf(const Status& status) { return status.ok() ? "" : status.error().message(); }
+
+/// A file system that ranks share, and what each of them did there.
+struct Disk {
+  explicit Disk(std::unique_ptr<CrashEnv> from = std::make_unique<CrashEnv>())
+      : files(std::move(from)) {}
+  LockedEnv& of(const Peers& peers) {
+    const std::lock_guard lock(ranksMutex);
+    auto& env = ranks[peers.rank()];
+    if (!env)
+      env = std::make_unique<LockedEnv>(*files, mutex);
+    return *env;
+  }
+
+  std::unique_ptr<CrashEnv> files;
+  std::mutex mutex, ranksMutex;
+  std::map<int64_t, std::unique_ptr<LockedEnv>> ranks;
+};
+
+Status save(const std::vector<Tensor>& tensors, const Mesh& mesh, int64_t step, Peers& peers,
+            Env& env, bool hasWindow = true) {
+  MeshState state(tensors, mesh, peers.rank(), hasWindow);
+  state.fill(static_cast<uint8_t>(step));
+  auto store = TITAN_TRY(CheckpointStore::open(directory, peers, env));
+  TITAN_TRY(store.save(state.saveRequest(step), 2));
+  return {};
+}
+
+void saveOn(Disk& disk, const std::vector<Tensor>& tensors, const Mesh& mesh, int64_t step = 1) {
+  for (const std::string& error : onRanks(rankCount(mesh), [&](Peers& peers) {
+         return messageOf(save(tensors, mesh, step, peers, disk.of(peers)));
+       }))
+    EXPECT_EQ(error, "");
+}
+
+/// Loads a step on all ranks; what differs then, or the error, by rank.
+std::vector<std::string> loadOn(Disk& disk, const std::vector<Tensor>& tensors, const Mesh& mesh,
+                                int64_t step = 1, bool hasWindow = true) {
+  return onRanks(rankCount(mesh), [&](Peers& peers) {
+    MeshState state(tensors, mesh, peers.rank(), hasWindow);
+    state.fill(255);
+    auto report = load(stepPath(step), state.loadRequest(&peers), disk.of(peers));
+    if (!report.ok())
+      return report.error().message();
+    EXPECT_EQ(report->manifest.step, step);
+    return state.differing(static_cast<uint8_t>(step));
+  });
+}
+
+struct Draw {
+  uint64_t key, count = 0;
+  int64_t below(int64_t bound) {
+    return static_cast<int64_t>(uniformDraw(key, 0, count++) * static_cast<float>(bound));
+  }
+};
+
+const Mesh& drawMesh(Draw& draw) {
+  static const std::vector<Mesh> meshes = {
+      {},
+      {{"shard", 2}},
+      {{"shard", 3}},
+      {{"shard", 4}},
+      {{"replicate", 2}},
+      {{"replicate", 2}, {"shard", 2}},
+      {{"replicate", 2}, {"shard", 3}},
+      {{"replicate", 3}, {"shard", 2}},
+      {{"replicate", 1}, {"shard", 4}},
+  };
+  return meshes[static_cast<size_t>(draw.below(static_cast<int64_t>(meshes.size())))];
+}
+
+/// Each axis cuts a drawn dimension or none; two may cut the same, in either order.
+Placement drawPlacement(Draw& draw, const Shape& shape, const Mesh& mesh) {
+  Placement placement;
+  for (size_t axis = 0; axis < mesh.size(); ++axis)
+    if (const int64_t dim = draw.below(static_cast<int64_t>(shape.size()) + 1) - 1; dim >= 0)
+      placement.push_back({static_cast<uint8_t>(axis), dim});
+  if (draw.below(2) == 0)
+    std::ranges::reverse(placement);
+  return placement;
+}
+
+std::vector<Tensor> drawTensors(Draw& draw, const Mesh& mesh) {
+  std::vector<Tensor> tensors = {
+      {"ten", StateKind::Param, DType::F32, {10}, {}},
+      {"one", StateKind::Param, DType::F32, {1}, {}},
+      {"seven", StateKind::Param, DType::BF16, {7}, {}},
+      {"matrix", StateKind::Param, DType::F32, {3, 5}, {}},
+      {"cube", StateKind::Buffer, DType::F64, {6, 4, 3}, {}},
+      {"scalar", StateKind::Buffer, DType::I64, {}, {}},
+      {"bytes", StateKind::Buffer, DType::U8, {13, 3}, {}},
+      {"empty", StateKind::Buffer, DType::F32, {0, 4}, {}},
+      {"wide", StateKind::Param, DType::F32, {33, 70}, {}},
+      {"matrix.exp_avg", StateKind::Slot, DType::F32, {3, 5}, {}},
+      {"wide.exp_avg", StateKind::Slot, DType::F32, {33, 70}, {}},
+      {"matrix", StateKind::Ema, DType::F32, {3, 5}, {}},
+  };
+  for (Tensor& tensor : tensors)
+    tensor.placement = drawPlacement(draw, tensor.shape, mesh);
+  return tensors;
+}
+
+TEST(Ranks, AnyMeshLoadsWhatAnyMeshSaved) {
+  for (uint64_t seed = 0; seed < 150; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    Draw draw{seed};
+    const Mesh saving = drawMesh(draw), loading = drawMesh(draw);
+    Disk disk;
+    saveOn(disk, drawTensors(draw, saving), saving);
+    EXPECT_TRUE(verify(stepPath(1), *disk.files).ok());
+    for (const std::string& differing :
+         loadOn(disk, drawTensors(draw, loading), loading, 1, /*hasWindow=*/seed % 3 != 0))
+      ASSERT_EQ(differing, "");
+  }
+}
+
+/// What two ranks of a mesh have alike is written once; what one has alone, by that one.
+TEST(Ranks, WriteEachByteOnce) {
+  const Mesh mesh = {{"replicate", 2}, {"shard", 2}};
+  const std::vector<Tensor> tensors = {
+      {"w", StateKind::Param, DType::F32, {101, 40}, {{1, 0}}},
+      {"b", StateKind::Param, DType::F32, {40}, {}},
+      {"one", StateKind::Param, DType::F32, {1}, {{1, 0}}},
+      {"w.exp_avg", StateKind::Slot, DType::F32, {101, 40}, {{1, 1}, {0, 0}}},
+      {"b.exp_avg", StateKind::Slot, DType::F32, {40}, {{1, 0}}},
+      {"b", StateKind::Ema, DType::F32, {40}, {}},
+  };
+  Disk disk;
+  saveOn(disk, tensors, mesh);
+  std::set<std::tuple<std::string, std::string, Shape>> pieces;
+  int64_t bytes = 0;
+  for (const auto& [rank, env] : disk.ranks)
+    for (const auto& [path, written] : env->bytesWritten())
+      bytes += written;
+  EXPECT_LE(bytes, MeshState::bytesOf(tensors) + rankCount(mesh) * (64 << 10));
+  const Manifest manifest = readManifest(stepPath(1), *disk.files).take();
+  std::vector<std::string> files;
+  for (const FileRecord& file : manifest.files) {
+    files.push_back(file.path);
+    auto opened = StoredFile::open(*disk.files, joinPath(stepPath(1), file.path), &file);
+    ASSERT_TRUE(opened.ok()) << opened.error().message();
+    EXPECT_FALSE(opened->header().entries.empty()) << file.path;
+    for (const SafetensorsEntry& entry : opened->header().entries) {
+      EXPECT_GT(entry.bytes(), 0) << file.path;
+      EXPECT_TRUE(pieces.emplace(parentPath(file.path), entry.name, entry.offsets).second)
+          << entry.name << " twice";
+    }
+  }
+  // Rank 1 has no element of "one"; 2 and 3 only have slots of their own. No index: "w" is cut.
+  EXPECT_EQ(files, (std::vector<std::string>{
+                       "model/shard-00001-model-00001-of-00001.safetensors",
+                       "optimizer/shard-00001-model-00001-of-00001.safetensors",
+                       "ema-slow/shard-00001-model-00001-of-00001.safetensors",
+                       "model/shard-00002-model-00001-of-00001.safetensors",
+                       "optimizer/shard-00002-model-00001-of-00001.safetensors",
+                       "optimizer/shard-00003-model-00001-of-00001.safetensors",
+                       "optimizer/shard-00004-model-00001-of-00001.safetensors"}));
+}
+
+/// All files of a directory and below, with their bytes.
+std::map<std::string, std::string> treeOf(Env& env, const std::string& path) {
+  std::map<std::string, std::string> files;
+  const auto entries = env.readDirectory(path);
+  for (const DirectoryEntry& entry : *entries)
+    if (entry.kind == FileKind::Directory)
+      for (auto& [name, bytes] : treeOf(env, joinPath(path, entry.name)))
+        files[joinPath(entry.name, name)] = bytes;
+    else
+      files[entry.name] = *readWholeFile(env, joinPath(path, entry.name), 1 << 26);
+  return files;
+}
+
+TEST(Ranks, WriteWhatOneRankWritesWhereAllIsWhole) {
+  std::vector<Tensor> tensors = {{"w", StateKind::Param, DType::F32, {5, 3}, {}},
+                                 {"w.exp_avg", StateKind::Slot, DType::F32, {5, 3}, {}}};
+  Disk one, ranks, zero;
+  saveOn(one, tensors, {});
+  saveOn(ranks, tensors, {{"replicate", 3}});
+  auto expected = treeOf(*one.files, stepPath(1)), found = treeOf(*ranks.files, stepPath(1));
+  EXPECT_TRUE(expected.contains("model/model.safetensors.index.json"));
+  // The manifests have another mesh.
+  expected.erase("manifest.json"), found.erase("manifest.json");
+  EXPECT_EQ(found, expected);
+
+  tensors[1].placement = {{0, 0}}; // the model is whole, so its folder has the index
+  saveOn(zero, tensors, {{"shard", 3}});
+  found = treeOf(*zero.files, stepPath(1));
+  EXPECT_TRUE(found.contains("model/model.safetensors.index.json"));
+  EXPECT_TRUE(found.contains("optimizer/shard-00003-model-00001-of-00001.safetensors"));
+  EXPECT_FALSE(found.contains("model/shard-00003-model-00001-of-00001.safetensors"));
+}
+
+/// Tensors of some MB each, cut or not.
+std::vector<Tensor> largeTensors(const Placement& placement) {
+  std::vector<Tensor> tensors;
+  for (const char* name : {"a", "b", "c"}) {
+    tensors.push_back({name, StateKind::Param, DType::F32, {1000, 700}, placement});
+    tensors.push_back({fmt::format("{}.exp_avg", name), StateKind::Slot, DType::F32, {1000, 700},
+                       placement});
+  }
+  return tensors;
+}
+
+TEST(Ranks, ReadEachBlockOnce) {
+  const Mesh four = {{"shard", 4}}, pairs = {{"replicate", 2}, {"shard", 2}};
+  struct Case {
+    Mesh saving, loading;
+    Placement saved, loaded;
+  };
+  const Case cases[] = {
+      {four, four, {{0, 0}}, {{0, 0}}},    // the same mesh
+      {{}, four, {}, {{0, 0}}},            // from one rank
+      {four, four, {{0, 0}}, {}},          // to whole states
+      {four, pairs, {{0, 0}}, {{1, 0}}},   // to two replicas
+      {pairs, four, {{1, 0}}, {{0, 0}}},   //
+      {four, four, {{0, 0}}, {{0, 1}}},    // across
+      {pairs, pairs, {{0, 0}, {1, 1}}, {{1, 0}}},
+  };
+  const int64_t state = MeshState::bytesOf(largeTensors({}));
+  for (const Case& test : cases) {
+    SCOPED_TRACE(fmt::format("case {}", &test - cases));
+    Disk disk;
+    saveOn(disk, largeTensors(test.saved), test.saving);
+    disk.ranks.clear();
+    for (const std::string& differing :
+         loadOn(disk, largeTensors(test.loaded), test.loading))
+      EXPECT_EQ(differing, "");
+    constexpr int64_t headers = 64 << 10;
+    int64_t all = 0;
+    for (const auto& [rank, env] : disk.ranks) {
+      const int64_t boxes =
+          MeshState(largeTensors(test.loaded), test.loading, rank).bytes();
+      EXPECT_LE(env->bytesRead(), boxes + boxes / 10 + headers) << "rank " << rank;
+      all += env->bytesRead();
+    }
+    EXPECT_LE(all, state + state / 10);
+  }
+}
+
+/// Flips the lowest bit of a byte.
+void damage(CrashEnv& env, const std::string& path, int64_t position) {
+  std::string bytes = *readWholeFile(env, path, 1 << 26);
+  bytes[static_cast<size_t>(position)] ^= 1;
+  ASSERT_TRUE(env.removeFile(path).ok());
+  auto file = env.createFile(path).take();
+  ASSERT_TRUE(file->append(bytes).ok() && file->close().ok());
+}
+
+std::string shardOf(int64_t rank, const char* folder = "model") {
+  return joinPath(stepPath(1), joinPath(folder, shardFileName(rank + 1, 1, 1)));
+}
+
+TEST(Ranks, AFlippedBitInABlockOfOneRankEndsAll) {
+  Disk disk;
+  const auto tensors = largeTensors({{0, 0}});
+  saveOn(disk, tensors, {{"shard", 4}});
+  damage(*disk.files, shardOf(3), 2'000'000);
+  for (const std::string& error : onRanks(4, [&](Peers& peers) {
+         MeshState state(tensors, {{"shard", 4}}, peers.rank());
+         state.fill(255);
+         auto report = load(stepPath(1), state.loadRequest(&peers), disk.of(peers));
+         EXPECT_EQ(report.error().code(), ErrorCode::BadInput);
+         state.fill(0);
+         return report.error().message();
+       })) {
+    EXPECT_TRUE(error.starts_with(fmt::format(
+        "rank 3: '{}' is damaged: expected digest ", shardOf(3))))
+        << error;
+    EXPECT_NE(error.find(" of chunk 1 (bytes 1048576 to 2097151, tensors 'b', 'c'), found "),
+              std::string::npos)
+        << error;
+  }
+}
+
+TEST(Ranks, AFlippedBitAnywhereEndsALoad) {
+  // Small files: one block each, which several ranks need; and lists, headers and the manifest.
+  const Mesh mesh = {{"replicate", 2}, {"shard", 2}};
+  Draw draw{5};
+  const auto tensors = drawTensors(draw, mesh);
+  Disk whole;
+  saveOn(whole, tensors, mesh);
+  for (const auto& [name, bytes] : treeOf(*whole.files, stepPath(1)))
+    for (const double place : {0.0, 0.3, 0.99}) {
+      const auto position = static_cast<int64_t>(place * static_cast<double>(bytes.size()));
+      SCOPED_TRACE(fmt::format("byte {} of {}", position, name));
+      Disk disk(whole.files->clone());
+      damage(*disk.files, joinPath(stepPath(1), name), position);
+      for (const std::string& error : loadOn(disk, tensors, mesh))
+        EXPECT_NE(error.find("damaged"), std::string::npos) << error;
+    }
+}
+
+TEST(Ranks, TheNewestDamagedCheckpointNamesAGoodOne) {
+  Disk disk;
+  const auto tensors = largeTensors({{0, 0}});
+  const Mesh mesh = {{"shard", 2}};
+  for (int64_t step : {1, 2})
+    saveOn(disk, tensors, mesh, step);
+  damage(*disk.files, joinPath(stepPath(2), "model/" + shardFileName(2, 1, 1)), 3'000'000);
+  for (const std::string& error : onRanks(2, [&](Peers& peers) {
+         MeshState state(tensors, mesh, peers.rank());
+         return loadLatest(directory, state.loadRequest(&peers), disk.of(peers)).error().message();
+       })) {
+    EXPECT_TRUE(error.starts_with("rank 1: '")) << error;
+    EXPECT_NE(error.find(fmt::format("'{}': train --resume good", stepPath(1))), std::string::npos)
+        << error;
+  }
+}
+
+TEST(Ranks, ALoadThatDoesNotFitIsRefusedOnAllRanks) {
+  Disk disk;
+  const Mesh mesh = {{"shard", 2}};
+  saveOn(disk, {{"w", StateKind::Param, DType::F32, {5}, {{0, 0}}}}, mesh);
+  for (const std::string& error :
+       loadOn(disk, {{"w", StateKind::Param, DType::F32, {6}, {{0, 0}}}}, mesh))
+    EXPECT_NE(error.find("! w is F32 [5], the program wants F32 [6]"), std::string::npos) << error;
+}
+
+TEST(Ranks, LoadCheckpointsWithoutListsOfChunks) {
+  // As version 1 has none: each file is read whole by one rank.
+  Disk disk;
+  const Mesh mesh = {{"shard", 3}};
+  const auto tensors = largeTensors({{0, 0}});
+  saveOn(disk, tensors, mesh);
+  Manifest manifest = readManifest(stepPath(1), *disk.files).take();
+  for (FileRecord& file : manifest.files)
+    file.chunks.reset();
+  const std::string path = joinPath(stepPath(1), Manifest::fileName);
+  ASSERT_TRUE(disk.files->removeFile(path).ok());
+  {
+    auto file = disk.files->createFile(path).take();
+    ASSERT_TRUE(file->append(toJson(manifest)).ok() && file->close().ok());
+  }
+  for (const Mesh& loading : {mesh, Mesh{{"replicate", 2}}})
+    for (const std::string& differing : loadOn(disk, largeTensors({{0, 0}}), loading))
+      EXPECT_EQ(differing, "");
+  damage(*disk.files, shardOf(1), 2'000'000);
+  for (const std::string& error : loadOn(disk, tensors, mesh))
+    EXPECT_TRUE(error.starts_with(
+        fmt::format("rank {}: '{}' is damaged: expected digest ", 1, shardOf(1))))
+        << error;
+}
+
+TEST(Ranks, TheHeaderThatWasParsedIsTheOneThatIsRead) {
+  Disk disk;
+  const std::vector<Tensor> tensors = {{"w", StateKind::Param, DType::F32, {5}, {}}};
+  saveOn(disk, tensors, {});
+  Peers alone;
+  MeshState state(tensors, {}, 0);
+  const LoadRequest request = state.loadRequest(&alone);
+  const Manifest manifest = readManifest(stepPath(1), *disk.files).take();
+  const StoredTensors stored =
+      openModel(stepPath(1), manifest, *disk.files, Reading::Header).take();
+  Catalog catalog = Catalog::of({{&request.destinations[0], &stored.tensors().at("w")}},
+                                request.destinations);
+  catalog = Catalog::parse(catalog.toBytes()).take();
+  EXPECT_EQ(messageOf(loadBlocks(catalog, request.destinations, {}, alone, *disk.files)), "");
+  catalog.files[0].header[0] ^= 1;
+  EXPECT_EQ(messageOf(loadBlocks(catalog, request.destinations, {}, alone, *disk.files)),
+            fmt::format("'{}' changed while it was loaded: its header is another", shardOf(0)));
+  EXPECT_EQ(Catalog::parse("x").error().message(), "the catalog of a load is no object");
+}
+
+TEST(Ranks, InitTakesWeightsOfAnyMesh) {
+  Disk disk;
+  const auto tensors = largeTensors({{0, 1}});
+  saveOn(disk, tensors, {{"shard", 2}});
+  const Mesh mesh = {{"shard", 3}};
+  // A checkpoint, and its files as anybody's, with no digest.
+  for (const std::string& path : {stepPath(1), joinPath(stepPath(1), "model")})
+    for (const std::string& differing : onRanks(3, [&](Peers& peers) {
+           MeshState state(largeTensors({{0, 0}}), mesh, peers.rank());
+           state.fill(255);
+           auto report = loadWeights(path, state.initRequest(&peers), disk.of(peers));
+           return report.ok() ? state.differing(1) : report.error().message();
+         }))
+      EXPECT_EQ(differing, "a.exp_avg"); // slots are left alone
+  for (const std::string& error : onRanks(3, [&](Peers& peers) {
+         MeshState state(largeTensors({{0, 0}}), mesh, peers.rank());
+         return loadWeights("nowhere", state.initRequest(&peers), disk.of(peers)).error().message();
+       }))
+    EXPECT_EQ(error, "no such file or directory: 'nowhere'");
+}
+
+TEST(Ranks, PreflightLeavesNothing) {
+  Disk disk;
+  const Mesh mesh = {{"replicate", 2}, {"shard", 2}};
+  const std::vector<Tensor> tensors = {
+      {"w", StateKind::Param, DType::F32, {8, 3}, {{1, 0}, {0, 1}}}};
+  for (const std::string& error : onRanks(4, [&](Peers& peers) {
+         MeshState state(tensors, mesh, peers.rank());
+         auto store = CheckpointStore::open(directory, peers, disk.of(peers));
+         return messageOf(store->preflight(state.saveRequest(0), 2));
+       }))
+    EXPECT_EQ(error, "");
+  EXPECT_TRUE(disk.files->readDirectory(checkpointsPath(directory))->empty());
+  for (const auto& [rank, env] : disk.ranks)
+    EXPECT_FALSE(env->bytesWritten().empty()) << "rank " << rank << " wrote no probe";
+}
+
+TEST(Ranks, PreflightNamesTheRankWhoseDiskFails) {
+  const Mesh mesh = {{"shard", 3}};
+  const std::vector<Tensor> tensors = {{"w", StateKind::Param, DType::F32, {9}, {{0, 0}}}};
+  bool met = true;
+  int64_t operation = 0;
+  for (; met; ++operation) {
+    Disk disk;
+    met = false;
+    for (const std::string& error : onRanks(3, [&](Peers& peers) {
+           FaultEnv env(disk.of(peers));
+           MeshState state(tensors, mesh, peers.rank());
+           auto store = CheckpointStore::open(directory, peers, env);
+           if (peers.rank() == 2)
+             env.failAt(operation, EROFS, /*forGood=*/false);
+           const Status passed = store->preflight(state.saveRequest(0), 2);
+           EXPECT_TRUE(passed.ok() || passed.error().exitCode() == 3);
+           return messageOf(passed);
+         })) {
+      met = met || !error.empty();
+      EXPECT_TRUE(error.empty() || error.starts_with("checkpoints cannot be saved: rank 2: "))
+          << error;
+    }
+    EXPECT_TRUE(disk.files->readDirectory(checkpointsPath(directory))->empty());
+  }
+  EXPECT_GT(operation, 8);
+}
+
+/// A rank's process ends in the middle of an operation.
+struct Killed {};
+
+struct Fault {
+  int64_t rank, operation;
+  enum Kind { Once, ForGood, Kill } kind;
+};
+
+/// Saves `step` on all ranks with a fault on one of them. Who believes that it is committed, and
+/// what the others say; `met`: was the fault reached?
+struct Outcome {
+  bool committed = false, met = false;
+  std::vector<Error> errors;
+};
+
+Outcome saveWith(const Fault& fault, CrashEnv& files, const std::vector<Tensor>& tensors,
+                 const Mesh& mesh, int64_t step) {
+  std::mutex mutex;
+  struct End {
+    std::optional<Error> error;
+    bool met = false;
+  };
+  const std::vector<End> ends = onRanks(rankCount(mesh), [&](Peers& peers) -> End {
+    LockedEnv shared(files, mutex);
+    FaultEnv env(shared);
+    bool killed = false;
+    MeshState state(tensors, mesh, peers.rank());
+    state.fill(static_cast<uint8_t>(step));
+    try {
+      auto store = CheckpointStore::open(directory, peers, env);
+      if (!store.ok())
+        return {store.takeError(), false};
+      if (peers.rank() == fault.rank && fault.kind == Fault::Kill)
+        env.beforeEach([&, from = env.operations()](int64_t operation) {
+          if (operation - from == fault.operation) {
+            killed = true;
+            throw Killed();
+          }
+        });
+      else if (peers.rank() == fault.rank)
+        env.failAt(fault.operation, ENOSPC, fault.kind == Fault::ForGood);
+      auto report = store->save(state.saveRequest(step), 2);
+      if (!report.ok())
+        return {report.takeError(), !env.failed().empty()};
+      return {std::nullopt, !env.failed().empty()};
+    } catch (const Killed&) {
+      peers.communicator()->fail(Error::runFailed("rank {} was killed", peers.rank()));
+      return {std::nullopt, true};
+    }
+  });
+  Outcome outcome;
+  for (size_t rank = 0; rank < ends.size(); ++rank) {
+    outcome.met = outcome.met || ends[rank].met;
+    const bool wasKilled = fault.kind == Fault::Kill && ends[rank].met;
+    if (ends[rank].error)
+      outcome.errors.push_back(*ends[rank].error);
+    else if (!wasKilled)
+      outcome.committed = true;
+  }
+  return outcome;
+}
+
+constexpr int64_t faultRanks = 3;
+
+struct FaultRig {
+  Mesh mesh = {{"shard", faultRanks}};
+  std::vector<Tensor> tensors = {
+      {"w", StateKind::Param, DType::F32, {7, 3}, {{0, 0}}},
+      {"b", StateKind::Param, DType::F32, {3}, {}},
+      {"w.exp_avg", StateKind::Slot, DType::F32, {7, 3}, {{0, 1}}},
+  };
+  Disk disk;
+  FaultRig() {
+    for (int64_t step : {1, 2})
+      saveOn(disk, tensors, mesh, step);
+  }
+
+  /// The checkpoints that are there, each of which must be what was saved under its step.
+  std::vector<int64_t> steps(CrashEnv& files) const {
+    std::vector<int64_t> steps;
+    const auto all = listCheckpoints(files, directory);
+    for (const CheckpointInfo& info : *all) {
+      MeshState state(tensorsOfOne(), {}, 0);
+      auto report = load(info.path, state.loadRequest(nullptr), files);
+      EXPECT_TRUE(report.ok()) << report.error().message();
+      EXPECT_EQ(state.differing(static_cast<uint8_t>(info.step)), "");
+      steps.push_back(info.step);
+    }
+    return steps;
+  }
+  std::vector<Tensor> tensorsOfOne() const {
+    std::vector<Tensor> whole = tensors;
+    for (Tensor& tensor : whole)
+      tensor.placement.clear();
+    return whole;
+  }
+  /// The next process goes on, and cleans up.
+  void expectGoesOn(CrashEnv& files) const {
+    Disk next(files.clone());
+    saveOn(next, tensors, mesh, 9);
+    EXPECT_EQ(steps(*next.files).back(), 9);
+    const auto entries = next.files->readDirectory(checkpointsPath(directory));
+    for (const DirectoryEntry& entry : *entries)
+      EXPECT_FALSE(entry.name.starts_with(".")) << entry.name;
+  }
+};
+
+TEST(RankFaults, OfAnyRankAtAnyOperationEndAllRanksAndHarmNothing) {
+  const FaultRig rig;
+  for (const Fault::Kind kind : {Fault::Once, Fault::ForGood})
+    for (int64_t rank = 0; rank < faultRanks; ++rank) {
+      bool met = true;
+      int64_t operation = 0;
+      for (; met; ++operation) {
+        SCOPED_TRACE(fmt::format("operation {} of rank {} fails, kind {}", operation, rank,
+                                 static_cast<int>(kind)));
+        const auto files = rig.disk.files->clone();
+        const Outcome outcome =
+            saveWith({rank, operation, kind}, *files, rig.tensors, rig.mesh, 3);
+        met = outcome.met;
+        // All or none: only the deletion of an old checkpoint may fail and be a note.
+        if (outcome.committed) {
+          EXPECT_TRUE(outcome.errors.empty());
+          EXPECT_TRUE(!met || rank == 0);
+        } else {
+          EXPECT_EQ(outcome.errors.size(), static_cast<size_t>(faultRanks));
+        }
+        for (const Error& error : outcome.errors) {
+          EXPECT_EQ(error.exitCode(), 5);
+          EXPECT_TRUE(error.message().starts_with("the checkpoint of step 3 was not saved: "))
+              << error.message();
+          EXPECT_NE(error.message().find("No space left on device"), std::string::npos);
+          EXPECT_TRUE(rank == 0 ||
+                      error.message().find(fmt::format("rank {}: ", rank)) != std::string::npos)
+              << error.message();
+        }
+        const std::vector<int64_t> steps = rig.steps(*files);
+        EXPECT_TRUE(std::ranges::count(steps, 2) == 1);
+        EXPECT_TRUE(!outcome.committed || steps.back() == 3);
+        if (operation % 5 == 0)
+          rig.expectGoesOn(*files);
+        if (::testing::Test::HasFailure())
+          return;
+      }
+      EXPECT_GT(operation, 8) << "fewer operations than rank " << rank << " has";
+    }
+}
+
+TEST(RankFaults, OfAnyRankAtAnyOperationOfALoadEndAllRanks) {
+  const FaultRig rig;
+  for (int64_t rank = 0; rank < faultRanks; ++rank) {
+    bool met = true;
+    int64_t operation = 0;
+    for (; met; ++operation) {
+      SCOPED_TRACE(fmt::format("operation {} of rank {} fails", operation, rank));
+      Disk disk(rig.disk.files->clone());
+      std::atomic<bool> failed = false;
+      const std::vector<std::string> errors = onRanks(faultRanks, [&](Peers& peers) {
+        FaultEnv env(disk.of(peers));
+        if (peers.rank() == rank)
+          env.failAt(operation, EIO, /*forGood=*/false);
+        MeshState state(rig.tensors, rig.mesh, peers.rank());
+        state.fill(255);
+        auto report = load(stepPath(2), state.loadRequest(&peers), env);
+        failed = failed || !env.failed().empty();
+        if (report.ok())
+          return state.differing(2);
+        EXPECT_EQ(report.error().exitCode(), 3);
+        // Counters come last: what was loaded in part never looks like the step that was saved.
+        EXPECT_NE(state.differing(2), "");
+        return report.error().message();
+      });
+      met = failed;
+      for (const std::string& error : errors) {
+        EXPECT_EQ(error.empty(), !met) << error;
+        EXPECT_TRUE(!met || rank == 0 || error.starts_with(fmt::format("rank {}: ", rank)))
+            << error;
+      }
+      if (::testing::Test::HasFailure())
+        return;
+    }
+    EXPECT_GT(operation, 1);
+  }
+}
+
+TEST(RankFaults, ADeathOfAnyRankAtAnyOperationLeavesTheOldOrTheNewCheckpoint) {
+  using Loss = CrashEnv::Loss;
+  const FaultRig rig;
+  for (int64_t rank = 0; rank < faultRanks; ++rank) {
+    bool met = true;
+    for (int64_t operation = 0; met; ++operation) {
+      const auto files = rig.disk.files->clone();
+      const Outcome outcome =
+          saveWith({rank, operation, Fault::Kill}, *files, rig.tensors, rig.mesh, 3);
+      met = outcome.met;
+      for (const auto& [loss, seed] :
+           {std::pair(Loss::Everything, 0), {Loss::Data, 0}, {Loss::Nothing, 0}, {Loss::Random, 1},
+            {Loss::Random, 2}, {Loss::Random, 3}, {Loss::Random, 4}, {Loss::Random, 5}}) {
+        SCOPED_TRACE(fmt::format("rank {} dies before operation {}, loss {}, seed {}", rank,
+                                 operation, static_cast<int>(loss), seed));
+        const auto restarted = files->clone();
+        restarted->crash(loss, static_cast<uint64_t>(seed));
+        const std::vector<int64_t> steps = rig.steps(*restarted);
+        EXPECT_TRUE(std::ranges::count(steps, 2) == 1);
+        EXPECT_TRUE(steps.back() == 3 || (steps.back() == 2 && !outcome.committed));
+        if (operation % 5 == 0 && seed == 0)
+          rig.expectGoesOn(*restarted);
+      }
+      if (::testing::Test::HasFailure())
+        return;
+    }
+  }
+}
+
+} // namespace
+} // namespace titan::checkpoint
