@@ -20,6 +20,8 @@ config.test_exec_root = os.path.join(config.titan_build_root, "test", "lit")
 
 path = [config.titan_tools, config.llvm_tools, config.environment.get("PATH", "")]
 config.environment["PATH"] = os.pathsep.join(path)
+if "TITAN_TEST_SEED" in os.environ:
+    config.environment["TITAN_TEST_SEED"] = os.environ["TITAN_TEST_SEED"]
 
 config.substitutions.append(("%python", config.python))
 config.substitutions.append(("%exits", os.path.join(config.test_source_root, "exits")))

@@ -1,6 +1,7 @@
 #include "compiler/Shard/Conversions.h"
 
 #include "compiler/Shard/LoopSums.h"
+#include "compiler/Shard/Padding.h"
 #include "compiler/Support/TaggedFunction.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
@@ -177,6 +178,26 @@ RankedTensorType typeBefore(const Conversion& conversion, const FunctionPlacemen
 RankedTensorType typeAfter(const Conversion& conversion, const FunctionPlacements& placements) {
   return localType(placements.wholeType(conversion.value), conversion.step.result,
                    placements.mesh());
+}
+
+RankedTensorType joinedTypeOf(const Conversion& conversion, const FunctionPlacements& placements) {
+  const bool joins = conversion.step.kind == Kind::AllGather;
+  return joinedType(joins ? typeBefore(conversion, placements) : typeAfter(conversion, placements),
+                    conversion.step.dim, placements.mesh().groupSize(conversion.step.axes));
+}
+
+Value cutJoined(OpBuilder& builder, const Conversion& conversion, Value joined,
+                FunctionPlacements& placements) {
+  Operation* gather = joined.getDefiningOp();
+  const unsigned number = cast<OpResult>(joined).getResultNumber();
+  const ir::TensorBuilder t(builder, gather->getLoc(),
+                            builder.getArrayAttr({ir::getPath(gather)[number]}),
+                            ir::PhaseAttr::get(builder.getContext(), ir::getPhase(gather)));
+  const Value whole =
+      cutTo(t, joined, cast<RankedTensorType>(joined.getType()), typeAfter(conversion, placements));
+  if (whole != joined)
+    placements.define(whole, conversion.value, conversion.step.result);
+  return whole;
 }
 
 int64_t bytesOf(RankedTensorType type) {

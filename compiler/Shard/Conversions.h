@@ -62,6 +62,16 @@ mlir::RankedTensorType typeBefore(const Conversion& conversion,
 mlir::RankedTensorType typeAfter(const Conversion& conversion,
                                  const FunctionPlacements& placements);
 
+/// The type of all parts of `conversion` together, which divides: what a step cuts, or what it
+/// joins.
+mlir::RankedTensorType joinedTypeOf(const Conversion& conversion,
+                                    const FunctionPlacements& placements);
+
+/// `joined`, a result of the all_gather of `conversion`, without the padding behind its elements.
+/// What is built has the path and phase of the gather, and a placement.
+mlir::Value cutJoined(mlir::OpBuilder& builder, const Conversion& conversion, mlir::Value joined,
+                      FunctionPlacements& placements);
+
 /// Bytes of one value of `type`.
 int64_t bytesOf(mlir::RankedTensorType type);
 

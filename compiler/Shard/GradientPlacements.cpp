@@ -10,8 +10,9 @@ namespace titan {
 /// The state that an argument of the function brings, from itself or from a part of it; null if
 /// `value` is something else.
 static ir::StateOp stateOf(Value value) {
-  while (auto part = value.getDefiningOp<dist::TakeShardOp>())
-    value = part.getOperand();
+  for (Operation* op = value.getDefiningOp(); op && isa<dist::TakeShardOp, ir::PadOp>(op);
+       op = value.getDefiningOp())
+    value = op->getOperand(0);
   auto argument = dyn_cast<BlockArgument>(value);
   auto function =
       argument ? dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp()) : func::FuncOp();
@@ -61,7 +62,7 @@ void GradientPlacements::mark(Value value, const ValuePlacement& placement) {
     mark(loop.getInits()[number], placement);
     mark(loop.getAccumulators()[number], placement);
     mark(loop.getYieldedSums()[number], placement);
-  } else if (op && (isa<ir::AddOp, ir::ConvertOp>(op) || dist::isWholeCollective(op))) {
+  } else if (op && (isa<ir::AddOp, ir::ConvertOp, ir::PadOp>(op) || dist::isWholeCollective(op))) {
     // What is added to the sum is summed like it; of a collective the operand in the same place.
     for (auto [i, operand] : llvm::enumerate(op->getOperands()))
       if (!dist::isWholeCollective(op) || i == cast<OpResult>(value).getResultNumber())

@@ -1,6 +1,7 @@
 #include "compiler/Shard/InsertCollectives.h"
 
 #include "compiler/Shard/LoopSums.h"
+#include "compiler/Shard/Padding.h"
 #include "compiler/Shard/PlaceGathers.h"
 #include "compiler/Support/TaggedFunction.h"
 #include "mlir/IR/Remarks.h"
@@ -148,6 +149,7 @@ private:
   void setInsertionPoint(const Bucket& bucket);
   void moveUsersBehind(const Bucket& bucket, Operation* collective);
   Value narrowed(const Bucket& bucket, Value value, StringRef name);
+  Value padded(const Conversion& conversion, Value value, StringRef name, ir::Phase phase);
   Operation* create(const Bucket& bucket, ValueRange values);
 
   func::FuncOp function_;
@@ -200,13 +202,28 @@ Value CollectiveBuilder::narrowed(const Bucket& bucket, Value value, StringRef n
   return narrow;
 }
 
+/// `value`, which `conversion` divides, with zeros behind it so that it divides.
+Value CollectiveBuilder::padded(const Conversion& conversion, Value value, StringRef name,
+                                ir::Phase phase) {
+  const auto element = cast<ShapedType>(value.getType()).getElementType();
+  const ir::TensorBuilder t(builder_, value.getLoc(), builder_.getStrArrayAttr(name),
+                            ir::PhaseAttr::get(builder_.getContext(), phase));
+  const Value joined = padTo(t, value, typeBefore(conversion, placements_).clone(element),
+                             joinedTypeOf(conversion, placements_).clone(element));
+  if (joined != value)
+    placements_.define(joined, value, placements_[value]);
+  return joined;
+}
+
 Operation* CollectiveBuilder::create(const Bucket& bucket, ValueRange values) {
   const Location loc = bucket.last ? bucket.last->getLoc() : function_.getLoc();
   SmallVector<Type> types;
   SmallVector<int64_t> dims;
   for (auto [conversion, value] : llvm::zip_equal(bucket.conversions, values)) {
     auto element = cast<ShapedType>(value.getType()).getElementType();
-    types.push_back(typeAfter(conversion, placements_).clone(element));
+    RankedTensorType after = bucket.kind == Kind::AllGather ? joinedTypeOf(conversion, placements_)
+                                                            : typeAfter(conversion, placements_);
+    types.push_back(after.clone(element));
     dims.push_back(conversion.step.dim);
   }
   ArrayAttr path = builder_.getStrArrayAttr(path_);
@@ -226,13 +243,18 @@ Operation* CollectiveBuilder::create(const Bucket& bucket, ValueRange values) {
 void CollectiveBuilder::build(const Bucket& bucket) {
   setInsertionPoint(bucket);
   std::vector<std::string> names;
-  SmallVector<Value> values;
+  SmallVector<Value> narrow, values;
   int64_t bytes = 0;
   for (const Conversion& conversion : bucket.conversions) {
     names.push_back(nameOf(conversion, placements_));
-    values.push_back(narrowed(bucket, conversion.value, names.back()));
-    auto element = cast<ShapedType>(values.back().getType()).getElementType();
-    bytes += bytesOf(typeBefore(conversion, placements_).clone(element));
+    narrow.push_back(narrowed(bucket, conversion.value, names.back()));
+    auto element = cast<ShapedType>(narrow.back().getType()).getElementType();
+    const bool scatters = bucket.kind == Kind::ReduceScatter;
+    values.push_back(scatters ? padded(conversion, narrow.back(), names.back(), bucket.phase)
+                              : narrow.back());
+    bytes += bytesOf(
+        (scatters ? joinedTypeOf(conversion, placements_) : typeBefore(conversion, placements_))
+            .clone(element));
   }
   path_.assign(names.begin(), names.end());
   Operation* op = create(bucket, values);
@@ -242,9 +264,11 @@ void CollectiveBuilder::build(const Bucket& bucket) {
                      llvm::join(bucket.axes.getAsValueRange<StringAttr>(), ", "), bytes,
                      timesOf(op->getBlock(), placements_.loops()), reasonOf(bucket, placements_));
   for (auto [conversion, value, result, name] :
-       llvm::zip_equal(bucket.conversions, values, op->getResults(), names)) {
+       llvm::zip_equal(bucket.conversions, narrow, op->getResults(), names)) {
     placements_.define(result, value, conversion.step.result);
-    Value given = result;
+    Value given = bucket.kind == Kind::AllGather
+                      ? cutJoined(builder_, conversion, result, placements_)
+                      : result;
     if (value != conversion.value) {
       given = ir::ConvertOp::create(builder_, op->getLoc(), typeAfter(conversion, placements_),
                                     result, builder_.getStrArrayAttr(StringRef(name)),
@@ -281,10 +305,12 @@ void CollectiveBuilder::take(const Conversion& conversion) {
     copy->getResult(0).setType(type);
     part = copy->getResult(0);
   } else {
-    part = dist::TakeShardOp::create(
-        builder_, before->getLoc(), type, conversion.value, conversion.step.axes,
-        conversion.step.dim, builder_.getStrArrayAttr(StringRef(nameOf(conversion, placements_))),
-        ir::PhaseAttr::get(builder_.getContext(), ir::getPhase(before)));
+    const std::string name = nameOf(conversion, placements_);
+    const ir::Phase phase = ir::getPhase(before);
+    const Value joined = padded(conversion, conversion.value, name, phase);
+    part = dist::TakeShardOp::create(builder_, before->getLoc(), type, joined, conversion.step.axes,
+                                     conversion.step.dim, builder_.getStrArrayAttr(StringRef(name)),
+                                     ir::PhaseAttr::get(builder_.getContext(), phase));
   }
   placements_.define(part, conversion.value, conversion.step.result);
   for (OpOperand* use : conversion.uses)

@@ -70,7 +70,10 @@ def SeedPlacements : TitanPass<"titan-shard-seed-placements", "::mlir::ModuleOp"
     - states have the placement of the strategy, by the table of runtime/program/Strategy.h. That of ddp is none: every rank has all of them. What has fewer
       elements than ranks is whole, and so are buffers and counters.
 
-    Refused by name: a state whose dimension does not divide among the ranks, a pattern of `mesh.reshard` that matches no parameter.
+    A dimension that does not divide leaves padding behind the elements of the last ranks. Each parameter has a remark (category `shard`): the dimension that is
+    cut, and how many elements are padding.
+
+    Refused by name: a pattern of `mesh.reshard` that matches no parameter.
 
     One rank has no mesh: nothing changes.
 

@@ -146,7 +146,7 @@ LogicalResult placeGathers(ArrayRef<Conversion> conversions, FunctionPlacements&
     Operation* reader = firstReader(gather.uses, gather.block);
     OpBuilder builder(reader);
     auto op = dist::AllGatherOp::create(
-        builder, reader->getLoc(), typeAfter(conversion, placements), conversion.value,
+        builder, reader->getLoc(), joinedTypeOf(conversion, placements), conversion.value,
         conversion.step.dim, conversion.step.axes,
         builder.getStrArrayAttr(StringRef(nameOf(conversion, placements))),
         ir::PhaseAttr::get(builder.getContext(), gather.phase));
@@ -166,8 +166,9 @@ LogicalResult placeGathers(ArrayRef<Conversion> conversions, FunctionPlacements&
                                       "if the job shall make it";
     }
     placements.define(op.getResult(0), conversion.value, conversion.step.result);
+    const Value whole = cutJoined(builder, conversion, op.getResult(0), placements);
     for (OpOperand* use : gather.uses)
-      use->set(op.getResult(0));
+      use->set(whole);
   }
   return success();
 }

@@ -27,6 +27,14 @@ bool isScalar(Value value) {
   return broadcast && isScalar(broadcast.getOperand());
 }
 
+/// Does a collective sum all that is made of `value`, padded or not?
+bool isSummed(Value value) {
+  return !value.use_empty() && llvm::all_of(value.getUsers(), [](Operation* user) {
+    return isa<dist::ReduceScatterOp, dist::AllReduceOp>(user) ||
+           (isa<ir::PadOp>(user) && isSummed(user->getResult(0)));
+  });
+}
+
 /// Does a cast keep terms apart? One that widens does not round; and a collective may sum in a
 /// narrower type.
 bool isCastOfTerms(Operation* op) {
@@ -36,15 +44,15 @@ bool isCastOfTerms(Operation* op) {
        to = dyn_cast<FloatType>(getElementTypeOrSelf(op->getResult(0)));
   if (from && to && to.getWidth() > from.getWidth())
     return true;
-  return !op->use_empty() && llvm::all_of(op->getUsers(), [](Operation* user) {
-    return isa<dist::ReduceScatterOp, dist::AllReduceOp>(user);
-  });
+  return isSummed(op->getResult(0));
 }
 
 /// May the terms of the sums `operands` pass `op` one by one?
 bool isLinear(Operation* op, Placements operands) {
-  if (isa<ir::NegOp, ir::ReshapeOp, ir::TransposeOp>(op) || isCastOfTerms(op))
+  if (isa<ir::NegOp, ir::ReshapeOp, ir::TransposeOp, ir::SliceOp>(op) || isCastOfTerms(op))
     return true;
+  if (auto pad = dyn_cast<ir::PadOp>(op))
+    return pad.getValue().isZero();
   const bool allPartial = llvm::all_of(operands, [](auto on) { return on.isPartial(); });
   if (isa<ir::AddOp, ir::SubOp>(op))
     return allPartial;

@@ -21,8 +21,8 @@ struct AxisRule {
 /// - A part stays a part where every operand of rank >= 1 has the dimension, by the op's factors:
 ///   casts, transposes, elementwise ops, the optimizer's update. In phase update a sum of one tensor
 ///   over it is a term on each rank. Else the op takes the whole, as a product does.
-/// - A term passes through what is linear in it: add, sub, neg, reshape, transpose, and mul by a
-///   replicated scalar. Else the op takes the sum.
+/// - A term passes through what is linear in it: add, sub, neg, reshape, transpose, slice, pad with
+///   zeros, and mul by a replicated scalar. Else the op takes the sum.
 ///
 /// Loops and returns have no rule of their own.
 AxisRule ruleOn(unsigned axis, mlir::Operation* op, llvm::ArrayRef<AxisPlacement> operands,

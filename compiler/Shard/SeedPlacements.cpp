@@ -1,9 +1,12 @@
+#include "compiler/Shard/CutDimension.h"
 #include "compiler/Shard/Passes.h"
 #include "compiler/Shard/Seeds.h"
 #include "compiler/Shard/Strategies.h"
 #include "compiler/Support/RecipeAttribute.h"
 #include "compiler/Support/StateNames.h"
+#include "mlir/IR/Remarks.h"
 #include "runtime/program/Collective.h"
+#include "runtime/program/Strategy.h"
 
 using namespace mlir;
 
@@ -34,16 +37,27 @@ void addStop(TaggedFunction step) {
     step.addResult(stop, ir::tag::metric, name);
 }
 
-/// Parts are equal. An error names the state whose dimension does not divide.
-LogicalResult checkDivides(ir::StateOp state, const ValuePlacement& placement,
-                           ArrayRef<MeshAxis> mesh) {
-  for (auto [on, axis] : llvm::zip_equal(placement, mesh))
-    if (on.isShard() && state.getTensorType().getDimSize(on.dim) % axis.ranks != 0)
-      return state.emitError("'") << state.getName() << "': dimension " << on.dim << " of "
-                                  << state.getTensorType() << " does not divide among the "
-                                  << axis.ranks << " ranks of '" << axis.name
-                                  << "': parts of unequal size are not available yet";
-  return success();
+/// Says how a parameter is cut, or that it is too small.
+void remarkOnCut(ir::StateOp state, const MeshRecipe& recipe) {
+  if (state.getKind() != ir::StateKind::Param)
+    return;
+  const RankedTensorType type = state.getTensorType();
+  for (const MeshAxis& axis : recipe.axes) {
+    const StrategyRow* row = findStrategyRow(recipe.strategy, axis.name);
+    if (!row || row->parameters == Share::Whole || axis.ranks == 1)
+      continue;
+    const std::optional<CutDimension> cut = cutDimension(type.getShape(), axis.ranks);
+    remark::passed(state.getLoc(), remark::RemarkOpts::name("seed-placements").category("shard"))
+        << (cut ? remark::add(
+                      "'{0}': dimension {1} of {2} is cut among {3} ranks of '{4}', {5} of {6} "
+                      "elements are padding",
+                      state.getName(), cut->dim, type, axis.ranks, axis.name, cut->padding,
+                      type.getNumElements() + cut->padding)
+                : remark::add(
+                      "'{0}': {1} has fewer elements than the {2} ranks of '{3}': each has all "
+                      "of it",
+                      state.getName(), type, axis.ranks, axis.name));
+  }
 }
 
 /// Each pattern of mesh.reshard is that of a parameter.
@@ -57,11 +71,10 @@ LogicalResult checkPatterns(ModuleOp module, const MeshRecipe& recipe) {
 }
 
 /// Gives each state the placement of the strategy.
-LogicalResult placeStates(ModuleOp module, const MeshRecipe& recipe, dist::MeshAttr mesh) {
+void placeStates(ModuleOp module, const MeshRecipe& recipe, dist::MeshAttr mesh) {
   for (auto state : module.getOps<ir::StateOp>()) {
     const ValuePlacement placement = placementOfState(state, recipe);
-    if (failed(checkDivides(state, placement, recipe.axes)))
-      return failure();
+    remarkOnCut(state, recipe);
     const dist::PlacementAttr cuts = toAttribute(placement, mesh);
     if (cuts.getAxes().empty())
       state.removePlacementAttr();
@@ -69,7 +82,6 @@ LogicalResult placeStates(ModuleOp module, const MeshRecipe& recipe, dist::MeshA
       state.setPlacementAttr(
           ir::PlacementAttr::get(module.getContext(), cuts.getAxes(), cuts.getDims()));
   }
-  return success();
 }
 
 struct SeedPlacements : impl::SeedPlacementsBase<SeedPlacements> {
@@ -82,9 +94,9 @@ struct SeedPlacements : impl::SeedPlacementsBase<SeedPlacements> {
       return;
     dist::MeshAttr mesh = meshOf(&getContext(), recipe->mesh.axes);
     module->setAttr(dist::meshTag, mesh);
-    if (failed(checkPatterns(module, recipe->mesh)) ||
-        failed(placeStates(module, recipe->mesh, mesh)))
+    if (failed(checkPatterns(module, recipe->mesh)))
       return signalPassFailure();
+    placeStates(module, recipe->mesh, mesh);
     if (auto step = module.lookupSymbol<func::FuncOp>(ir::function::step))
       addStop(TaggedFunction(step));
     for (auto function : module.getOps<func::FuncOp>())

@@ -40,10 +40,13 @@ constexpr std::pair<int64_t, int64_t> meshes[] = {{2, 1}, {1, 2}, {3, 1}, {1, 3}
                                                   {1, 8}, {8, 1}};
 
 std::string drawStrategy(Draws& draws, int64_t replicate, int64_t shard) {
-  constexpr const char* strategies[] = {"ddp"};
-  (void)replicate;
-  (void)shard;
-  return draws.oneOf(strategies);
+  constexpr const char* strategies[] = {"ddp", "zero1", "zero2", "fsdp", "fsdp", "hsdp"};
+  for (;;) {
+    const std::string strategy = draws.oneOf(strategies);
+    const bool isHsdp = strategy == "hsdp";
+    if (strategy == "ddp" || (shard > 1 && (!isHsdp || replicate > 1)))
+      return strategy;
+  }
 }
 
 std::vector<std::string> drawOptimizer(Draws& draws) {
