@@ -17,6 +17,11 @@ if(TITAN_ASAN)
   target_link_options(titan_flags INTERFACE -fsanitize=address,undefined)
 endif()
 
+if(TITAN_TSAN)
+  target_compile_options(titan_flags INTERFACE -fsanitize=thread -fno-omit-frame-pointer)
+  target_link_options(titan_flags INTERFACE -fsanitize=thread)
+endif()
+
 if(TITAN_FUZZ)
   target_compile_options(titan_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
