@@ -3,12 +3,15 @@
 #include "compiler/Codegen/Targets.h"
 #include "compiler/Driver/Output.h"
 #include "compiler/Pipeline/CheckByExecution.h"
+#include "compiler/Pipeline/MeasurePlan.h"
 #include "compiler/Pipeline/Pipeline.h"
+#include "compiler/Shard/AutoSync.h"
 #include "compiler/Support/RecipeAttribute.h"
 #include "dialects/Titan/Titan.h"
 #include "frontend/onnx/Import.h"
 #include "frontend/raise/Passes.h"
 
+#include "mlir/IR/Remarks.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassInstrumentation.h"
@@ -158,7 +161,36 @@ Status Compilation::advance(Stage target) {
   return {};
 }
 
+/// *schedule* refused memory.limit: sums over ranks that are taken more often may fit.
+Status Compilation::syncWithinLimit(Error refusal) {
+  auto smallest = (*module_)->getAttrOfType<IntegerAttr>(smallestPlanTag);
+  if (!unsharded_ || !smallest)
+    return refusal;
+  module_ = std::move(unsharded_);
+  FailureOr<Recipe> recipe = getRecipe(*module_);
+  if (failed(recipe))
+    return refusal;
+  recipe->mesh.sync = *leanerSync(*recipe);
+  setRecipe(*module_, *recipe);
+  stage_ = Stage::Accumulate;
+  TITAN_TRY(run(Stage::Shard));
+  TITAN_TRY(run(Stage::Schedule));
+  FailureOr<int64_t> bytes = measurePlan(*module_, options_.disabledPasses);
+  if (failed(bytes))
+    return compiler_.takeError(ErrorCode::Internal);
+  remark::passed(module_->getLoc(), remark::RemarkOpts::name("auto-sync").category("shard"))
+      << remark::add("mesh.sync = \"auto\" is immediate on shard: {0} bytes; summed once a step, "
+                     "the smallest plan has {1}, memory.limit is {2}",
+                     *bytes, smallest.getInt(), recipe->memory.limit);
+  return {};
+}
+
 Status Compilation::run(Stage stage) {
+  if (stage == Stage::Shard) {
+    FailureOr<Recipe> recipe = getRecipe(*module_);
+    if (succeeded(recipe) && recipe->memory.limit > 0 && leanerSync(*recipe))
+      unsharded_ = module_->clone();
+  }
   std::string name(stageName(stage));
   TimingScope scope = timingRoot_.nest(name);
   PassManager passes(&compiler_.context());
@@ -169,8 +201,10 @@ Status Compilation::run(Stage stage) {
   if (options_.checkPasses)
     addExecutionCheck(passes, checked_);
   addStages(passes, stage_, stage, options_.disabledPasses);
-  if (failed(passes.run(*module_)))
-    return compiler_.takeError(code).withContext(failedPass);
+  if (failed(passes.run(*module_))) {
+    Error error = compiler_.takeError(code).withContext(failedPass);
+    return stage == Stage::Schedule ? syncWithinLimit(std::move(error)) : Status(std::move(error));
+  }
   TITAN_TRY(checkMismatch());
   stage_ = stage;
   if (!options_.saveTemps.empty()) {

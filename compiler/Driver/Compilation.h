@@ -45,6 +45,7 @@ private:
   Status parse();
   Status checkStage();
   Status run(Stage stage);
+  Status syncWithinLimit(Error refusal);
   Status checkMismatch();
 
   CompileOptions options_;
@@ -52,6 +53,8 @@ private:
   mlir::DefaultTimingManager timing_;
   mlir::TimingScope timingRoot_;
   mlir::OwningOpRef<mlir::ModuleOp> module_;
+  /// As it was before *shard*, where another mesh.sync may take less memory; null elsewhere.
+  mlir::OwningOpRef<mlir::ModuleOp> unsharded_;
   Stage stage_ = Stage::Import;
   std::string name_;
   std::vector<std::string> notes_;

@@ -191,6 +191,7 @@ struct FitMemory : impl::FitMemoryBase<FitMemory> {
     }
     refuseLimit(module, stepOf(*found->module), machine, limit, found->bytes, found->recomputed,
                 mayRecompute);
+    module->setAttr(smallestPlanTag, Builder(module).getI64IntegerAttr(found->bytes));
     return failure();
   }
 

@@ -11,4 +11,7 @@ namespace titan {
 /// as it is. Null where only the estimate is to be had.
 using MeasurePlan = std::function<mlir::FailureOr<int64_t>(mlir::ModuleOp module)>;
 
+/// Of a module that was refused: the bytes of the smallest plan that was found.
+inline constexpr llvm::StringLiteral smallestPlanTag = "titan.smallest_plan";
+
 } // namespace titan

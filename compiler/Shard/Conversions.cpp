@@ -41,8 +41,7 @@ std::optional<ConversionStep> stepWhere(Kind kind, Predicate isNeeded, const Val
 bool mayBeSummed(Value value) {
   for (Operation* op = value.getDefiningOp();
        op && (isa<ir::ConvertOp>(op) || dist::isWholeCollective(op)); op = value.getDefiningOp())
-    value = op->getOperand(
-        isa<ir::ConvertOp>(op) ? 0 : cast<OpResult>(value).getResultNumber());
+    value = op->getOperand(isa<ir::ConvertOp>(op) ? 0 : cast<OpResult>(value).getResultNumber());
   return value.getDefiningOp<accum::LoopOp>() ||
          isa<func::FuncOp>(value.getParentBlock()->getParentOp());
 }

@@ -35,8 +35,8 @@ void sumFromZero(accum::LoopOp inner, OpBuilder& outside) {
     inner.getInitsMutable()[i].set(zeros.splat(inner.getResultTypes()[i], 0));
     // The addition belongs to whatever the terms belong to.
     Operation* source = inner.getYieldedSums()[i].getDefiningOp();
-    const auto t = source ? ir::TensorBuilder(builder, source)
-                          : ir::TensorBuilder(builder, inner.getLoc());
+    const auto t =
+        source ? ir::TensorBuilder(builder, source) : ir::TensorBuilder(builder, inner.getLoc());
     yield->setOperand(i, t.add(outer.getAccumulators()[i], inner.getSums()[i]));
   }
 }

@@ -35,9 +35,9 @@ struct Case {
   std::vector<std::string> keys;
 };
 
-constexpr std::pair<int64_t, int64_t> meshes[] = {{2, 1}, {1, 2}, {3, 1}, {1, 3}, {2, 2}, {1, 4},
-                                                  {2, 3}, {3, 2}, {1, 5}, {1, 7}, {2, 4}, {4, 2},
-                                                  {1, 8}, {8, 1}};
+constexpr std::pair<int64_t, int64_t> meshes[] = {{2, 1}, {1, 2}, {3, 1}, {1, 3}, {2, 2},
+                                                  {1, 4}, {2, 3}, {3, 2}, {1, 5}, {1, 7},
+                                                  {2, 4}, {4, 2}, {1, 8}, {8, 1}};
 
 std::string drawStrategy(Draws& draws, int64_t replicate, int64_t shard) {
   constexpr const char* strategies[] = {"ddp", "zero1", "zero2", "fsdp", "fsdp", "hsdp"};
@@ -139,8 +139,8 @@ TEST_F(ShardingProperty, DrawnProgramsOfRanksAreTheJob) {
       continue;
     Draws draws(seed + static_cast<uint64_t>(i));
     const Case drawn = draw(draws);
-    SCOPED_TRACE(fmt::format("TITAN_TEST_SEED={} TITAN_TEST_CASE={}: {}, {}\n{}", seed, i, drawn.kind,
-                             fmt::join(drawn.keys, ", "), drawn.model));
+    SCOPED_TRACE(fmt::format("TITAN_TEST_SEED={} TITAN_TEST_CASE={}: {}, {}\n{}", seed, i,
+                             drawn.kind, fmt::join(drawn.keys, ", "), drawn.model));
     check(drawn);
   }
 }

@@ -54,9 +54,10 @@ private:
   std::string parameter(const std::string& name, const std::vector<int64_t>& shape) {
     const std::string type = fmt::format("tensor<{}xf32>", fmt::join(shape, "x"));
     const std::string argument = fmt::format("%p{}", parameters_++);
-    states_ += fmt::format("titan.state @\"{}\" : {} {{kind = #titan<kind param>, trainable, init = "
-                           "#titan.init_rule<\"normal\", 0.0 : f64, 0.5 : f64>}}\n",
-                           name, type);
+    states_ +=
+        fmt::format("titan.state @\"{}\" : {} {{kind = #titan<kind param>, trainable, init = "
+                    "#titan.init_rule<\"normal\", 0.0 : f64, 0.5 : f64>}}\n",
+                    name, type);
     arguments_ += fmt::format("{}: {} {{titan.state = @\"{}\"}}, ", argument, type, name);
     return argument;
   }
@@ -81,16 +82,16 @@ private:
 
   std::string product(const Layer& layer, const std::string& in) {
     if (!layer.outer)
-      return value("titan.contract {}, {} batch [] x [] contracting [1] x [1] {{path = [\"{}\"]}} : "
-                   "({}, tensor<{}x{}xf32>) -> {}",
-                   in, layer.weight, layer.path, rows(layer.from), layer.to, layer.from,
-                   rows(layer.to));
+      return value(
+          "titan.contract {}, {} batch [] x [] contracting [1] x [1] {{path = [\"{}\"]}} : "
+          "({}, tensor<{}x{}xf32>) -> {}",
+          in, layer.weight, layer.path, rows(layer.from), layer.to, layer.from, rows(layer.to));
     const int64_t inner = layer.to / layer.outer;
     const std::string type = fmt::format("tensor<{}x{}x{}xf32>", micro_, layer.outer, inner);
-    const std::string blocks =
-        value("titan.contract {}, {} batch [] x [] contracting [1] x [2] {{path = [\"{}\"]}} : ({}, "
-              "tensor<{}x{}x{}xf32>) -> {}",
-              in, layer.weight, layer.path, rows(layer.from), layer.outer, inner, layer.from, type);
+    const std::string blocks = value(
+        "titan.contract {}, {} batch [] x [] contracting [1] x [2] {{path = [\"{}\"]}} : ({}, "
+        "tensor<{}x{}x{}xf32>) -> {}",
+        in, layer.weight, layer.path, rows(layer.from), layer.outer, inner, layer.from, type);
     return value("titan.reshape {} {{path = [\"{}\"]}} : {} to {}", blocks, layer.path, type,
                  rows(layer.to));
   }
@@ -103,8 +104,9 @@ private:
   /// `in` and, in each row, `vector`.
   std::string withVector(const char* op, const std::string& path, const std::string& in,
                          const std::string& vector, int64_t width) {
-    const std::string wide = value("titan.broadcast {} [1] {{path = [\"{}\"]}} : tensor<{}xf32> to {}",
-                                   vector, path, width, rows(width));
+    const std::string wide =
+        value("titan.broadcast {} [1] {{path = [\"{}\"]}} : tensor<{}xf32> to {}", vector, path,
+              width, rows(width));
     return value("titan.{} {}, {} {{path = [\"{}\"]}} : {}", op, in, wide, path, rows(width));
   }
 
@@ -113,23 +115,23 @@ private:
     if (width > 2 && draws_.chance(30)) {
       const std::string scale = parameter(path + ".norm.weight", {width}),
                         bias = parameter(path + ".norm.bias", {width});
-      hidden = value("titan.layer_norm {} scale {} bias {} axis 1 epsilon 1.0e-5 {{path = [\"{}"
-                     ".norm\"]}} : ({}, tensor<{}xf32>, tensor<{}xf32>) -> ({}, tensor<{}xf32>, "
-                     "tensor<{}xf32>)",
-                     hidden, scale, bias, path, rows(width), width, width, rows(width), micro_,
-                     micro_);
+      hidden =
+          value("titan.layer_norm {} scale {} bias {} axis 1 epsilon 1.0e-5 {{path = [\"{}"
+                ".norm\"]}} : ({}, tensor<{}xf32>, tensor<{}xf32>) -> ({}, tensor<{}xf32>, "
+                "tensor<{}xf32>)",
+                hidden, scale, bias, path, rows(width), width, width, rows(width), micro_, micro_);
       // The first of three results.
       body_.insert(body_.rfind(" = titan.layer_norm"), ":3");
       hidden += "#0";
     }
     if (draws_.chance(40))
-      hidden = value("titan.{} {} {{path = [\"{}.act\"]}} : {}", draws_.chance(50) ? "tanh" : "silu",
-                     hidden, path, rows(width));
+      hidden = value("titan.{} {} {{path = [\"{}.act\"]}} : {}",
+                     draws_.chance(50) ? "tanh" : "silu", hidden, path, rows(width));
     if (draws_.chance(30))
       hidden = withVector("mul", path, hidden, parameter(path + ".scale", {width}), width);
     if (draws_.chance(20))
-      hidden = value("titan.dropout {} p 0.25 stream {} {{path = [\"{}.drop\"]}} : {} to {}", hidden,
-                     ++streams_, path, rows(width), rows(width));
+      hidden = value("titan.dropout {} p 0.25 stream {} {{path = [\"{}.drop\"]}} : {} to {}",
+                     hidden, ++streams_, path, rows(width), rows(width));
     return hidden;
   }
 };
