@@ -83,7 +83,7 @@ private:
       return argument.reading == Reading::Scaled ? "%" + argument.lifted.front().mangled + "*"
                                                  : argument.lifted.front().mangled;
     if (argument.isSole && argument.lifted.empty() && argument.values.empty())
-      return elementCount(tensor.shape) == 1 ? "%" : ""; // a number of the program
+      return numberIn(tensor, name);
     if (readsItself(scope, name))
       return mangled(name);
     for (const FxOperand& value : argument.values)
@@ -115,6 +115,13 @@ private:
       return !argument.isPlaced && opOfValue(value.mangled) != opOfValue(name);
     });
     return argument.values.size() == 1 ? "%" + argument.values.front().mangled : std::string();
+  }
+
+  /// Of an argument that is a number of the program.
+  static std::string numberIn(const Tensor& tensor, const std::string& name) {
+    if (elementCount(tensor.shape) != 1)
+      return {};
+    return namesNumbers(name) ? "%" + name : "%";
   }
 
   /// What a node without metadata reads, in place of a parameter that others read themselves: the
