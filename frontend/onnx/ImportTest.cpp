@@ -352,12 +352,18 @@ TEST_F(ImportTest, AxesAreAttributesInOldOpsetsAndOperandsInNewOnes) {
 }
 
 TEST_F(ImportTest, ClipBoundsAreOptional) {
-  EXPECT_HAS(node("Clip", 13, nullptr, {"low"}, [](ModelBuilder& m) { m.floats("low", {}, {0}); }),
-             "titan.max");
-  std::string high =
-      node("Clip", 13, nullptr, {"", "high"}, [](ModelBuilder& m) { m.floats("high", {}, {6}); });
-  EXPECT_HAS(high, "titan.min");
-  EXPECT_LACKS(high, "titan.max");
+  auto clip = [&](const std::vector<std::string>& bounds) {
+    return node("Clip", 13, nullptr, bounds, [](ModelBuilder& m) {
+      m.floats("zero", {}, {0});
+      m.floats("six", {}, {6});
+      m.floats("least", {}, {-3e38F});
+    });
+  };
+  EXPECT_HAS(clip({"", "six"}), " ge %arg0");
+  EXPECT_LACKS(clip({"", "six"}), "titan.relu");
+  EXPECT_HAS(clip({"zero"}), "titan.relu");
+  EXPECT_HAS(clip({"six"}), " le %arg0");
+  EXPECT_HAS(clip({"least"}), "titan.max"); // of scores: no value is there
 }
 
 TEST_F(ImportTest, OpsOlderThanTheirFirstOpsetAreRefused) {

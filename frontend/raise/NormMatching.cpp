@@ -60,16 +60,28 @@ Value squaredValue(Value value) {
   return pow && splatOf(pow.getRhs()) == 2 ? pow.getLhs() : Value();
 }
 
+/// `value` as something that is at least a number: max(x, c), or c where x <= c, else x.
+static std::optional<std::pair<Value, double>> matchFloor(Value value) {
+  if (auto max = value.getDefiningOp<ir::MaxOp>())
+    for (auto [x, c] : {std::pair(max.getLhs(), max.getRhs()), {max.getRhs(), max.getLhs()}})
+      if (std::optional<double> floor = splatOf(c))
+        return std::pair(x, *floor);
+  auto select = value.getDefiningOp<ir::SelectOp>();
+  auto below = select ? select.getCondition().getDefiningOp<ir::CompareOp>() : ir::CompareOp();
+  if (!below || below.getPredicate() != ir::ComparePredicate::LE ||
+      below.getLhs() != select.getOnFalse() || below.getRhs() != select.getOnTrue())
+    return std::nullopt;
+  std::optional<double> floor = splatOf(below.getRhs());
+  return floor ? std::optional(std::pair(below.getLhs(), *floor)) : std::nullopt;
+}
+
 std::optional<Length> matchLength(Value divisor) {
   Length length;
   Value root = throughRowBroadcast(divisor);
-  if (auto max = root.getDefiningOp<ir::MaxOp>())
-    for (auto [x, c] : {std::pair(max.getLhs(), max.getRhs()), {max.getRhs(), max.getLhs()}})
-      if (std::optional<double> floor = splatOf(c)) {
-        length.floor = *floor;
-        root = throughRowBroadcast(x);
-        break;
-      }
+  if (auto floor = matchFloor(root)) {
+    length.floor = floor->second;
+    root = throughRowBroadcast(floor->first);
+  }
   auto sqrt = root.getDefiningOp<ir::SqrtOp>();
   std::optional<Sum> sum = sqrt ? matchSum(sqrt.getOperand()) : std::nullopt;
   length.operand = sum ? squaredValue(sum->operand) : Value();

@@ -311,6 +311,32 @@ def detached(part, width, model):
     return module
 
 
+def kink(part, width, model):
+    """Functions where their slope jumps: a layer of zeros is there with every sample. The index that `max` would take of equal elements, and that
+    a norm or a deviation of zeros has no slope, is in no export."""
+    module = Function({
+        "relu": lambda m, z: F.relu(z),
+        "relu6": lambda m, z: F.relu6(z),
+        "leaky": lambda m, z: F.leaky_relu(z, 0.1),
+        "elu": lambda m, z: F.elu(z, alpha=0.5),
+        "clamp": lambda m, z: z.clamp(min=0),
+        "clamp_both": lambda m, z: z.clamp(0, 1),
+        "hardtanh": lambda m, z: F.hardtanh(z, -1.0, 0.0),
+        "abs": lambda m, z: z.abs(),
+        "maximum": lambda m, z: torch.maximum(z, z * 2),
+        "minimum": lambda m, z: torch.minimum(z, z * 2),
+        "amax": lambda m, z: z - z.amax(-1, keepdim=True),
+        "prod": lambda m, z: z + z.prod(-1, keepdim=True) + (z + torch.relu(z - 1)).prod(-1, keepdim=True),
+        "normalized": lambda m, z: F.normalize(z, dim=-1),
+    }[part["form"]])
+    run = module.function
+    module.function = lambda m, x: x + run(m, m.layer(x))
+    module.layer = nn.Linear(width, width)
+    nn.init.zeros_(module.layer.weight)
+    nn.init.zeros_(module.layer.bias)
+    return module
+
+
 def copied(part, width, model):
     of = model.made[part["of"]]
     computed = of is not None and any(hasattr(module, "weight_g") for module in of.modules())  # which PyTorch does not copy
@@ -343,6 +369,8 @@ LAYERS = {
     "parametrized": (parametrized, {"form": ["weight_norm", "old_weight_norm", "spectral", "symmetric", "low_rank"]}),
     "lora": (lora, {"layers": [False, True]}),
     "joined": (joined, {"first": [True, False]}),
+    "kink": (kink, {"form": ["relu", "relu6", "leaky", "elu", "clamp", "clamp_both", "hardtanh", "abs", "maximum", "minimum", "amax", "prod",
+                             "normalized"]}),
     "detached": (detached, {"form": ["branch", "straight", "weight", "norm"]}),
     "arithmetic": (arithmetic, {"form": ["alpha", "from_one", "products", "quotient", "power", "squares", "lerp", "addcmul", "where", "selected",
                                          "bounds", "clamp", "numbers", "residual", "addmm"],

@@ -84,6 +84,7 @@ CASES = {
                         ["dynamo-optimized", "dynamo eval plain 15 batch f32"]),
     "interpolated": (spec(part("arithmetic", form="lerp", wide=True, drawn=True)), ["dynamo eval optimized 15 batch f32"]),
     "trained-bound": (spec(part("arithmetic", form="clamp", wide=False, drawn=True)), ["legacy-train", "legacy-eval"]),
+    "at-the-bounds": (spec(part("kink", form="clamp"), part("kink", form="relu6"), part("kink", form="hardtanh")), [*BOTH, "dynamo-17"]),
     "straight-through": (spec(part("detached", form="straight"), part("detached", form="branch")), ["dynamo-train", "dynamo-optimized"]),
     "coupling-in-f64": (spec(part("flow", form="scaled", residual=True), part("linear", bias=False, zero=False, residual=True), width=6, length=5,
                              outputs=4), ["dynamo eval plain 20 batch f64"]),

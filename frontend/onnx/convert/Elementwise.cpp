@@ -1,6 +1,8 @@
 // Arithmetic, comparison, logic and casts, with NumPy broadcasting made explicit.
 #include "frontend/onnx/convert/Conversion.h"
+#include "frontend/onnx/name/FxArguments.h"
 
+#include <algorithm>
 #include <limits>
 
 using namespace mlir;
@@ -52,6 +54,40 @@ template <typename Op> Status variadic(Conversion& c) {
   for (Value value : llvm::drop_begin(values))
     total = c.create<Op>(total, value);
   return c.give(total);
+}
+
+/// `x`, or the number `bound` where x is below it. No gradient passes where they are equal: so are
+/// the slopes of torch.clamp for numbers. Where a tensor is the bound they are torch.maximum's.
+Value atLeast(Conversion& c, Value x, double bound) {
+  constexpr double kNone = -1e30; // no value is there: it keeps sums of masks from being -inf
+  Value low = c.splatLike(x, bound);
+  if (bound <= kNone)
+    return c.create<MaxOp>(x, low);
+  if (bound == 0)
+    return c.create<ReluOp>(x);
+  return c.select(c.compare(ComparePredicate::LE, x, low), low, x);
+}
+
+Value atMost(Conversion& c, Value x, double bound) {
+  Value high = c.splatLike(x, bound);
+  return c.select(c.compare(ComparePredicate::GE, x, high), high, x);
+}
+
+/// torch.export writes torch.clamp with numbers as Max and Min.
+bool clampsToNumber(Conversion& c) {
+  const HostTensor* bound = c.count() == 2 ? c.constant(1) : nullptr;
+  if (!bound || !bound->shape.empty() || !bound->isFloat())
+    return false;
+  Scope scope = scopeOf(c.node);
+  return scope.target.starts_with("aten.clamp.") && scope.operands.empty() &&
+         std::ranges::any_of(scope.values,
+                             [](const FxOperand& value) { return namesNumbers(value.mangled); });
+}
+
+template <typename Op, Value limit(Conversion&, Value, double)> Status extremum(Conversion& c) {
+  if (!clampsToNumber(c))
+    return variadic<Op>(c);
+  return c.give(limit(c, TITAN_TRY(c.floatOperand(0)), c.constant(1)->real(0)));
 }
 
 Status mean(Conversion& c) {
@@ -151,6 +187,15 @@ Status clip(Conversion& c) {
   if (tensorType(x).getElementType().isInteger(1))
     return c.error("operand is boolean");
   // The bounds: attributes up to opset 10, then optional scalar operands.
+  auto number = [&](size_t i, const char* attribute) -> std::optional<double> {
+    if (!c.isFloat(x) || (!c.has(i) && !c.node.find(attribute)))
+      return std::nullopt;
+    const HostTensor* known = c.constant(i);
+    if (c.has(i))
+      return known && known->size() == 1 && known->isFloat() ? std::optional(known->real(0))
+                                                             : std::nullopt;
+    return c.node.real(attribute, 0);
+  };
   auto bound = [&](size_t i, const char* attribute) -> Result<Value> {
     if (c.has(i)) {
       Value value = TITAN_TRY(c.operand(i));
@@ -163,9 +208,14 @@ Status clip(Conversion& c) {
       return c.splatLike(x, c.node.real(attribute, 0));
     return Value();
   };
-  if (Value low = TITAN_TRY(bound(1, "min")))
+  Value low = TITAN_TRY(bound(1, "min")), high = TITAN_TRY(bound(2, "max"));
+  if (std::optional<double> least = number(1, "min"))
+    x = atLeast(c, x, *least);
+  else if (low)
     x = c.create<MaxOp>(x, low);
-  if (Value high = TITAN_TRY(bound(2, "max")))
+  if (std::optional<double> most = number(2, "max"))
+    x = atMost(c, x, *most);
+  else if (high)
     x = c.create<MinOp>(x, high);
   return c.give(x);
 }
@@ -217,9 +267,9 @@ ArrayRef<ConverterEntry> elementwiseConverters() {
       {"Less", 7, compare<ComparePredicate::LT>, ""},
       {"LessOrEqual", 12, compare<ComparePredicate::LE>, ""},
       {"Log", 6, unary<LogOp>, ""},
-      {"Max", 8, variadic<MaxOp>, ""},
+      {"Max", 8, extremum<MaxOp, atLeast>, ""},
       {"Mean", 8, mean, ""},
-      {"Min", 8, variadic<MinOp>, ""},
+      {"Min", 8, extremum<MinOp, atMost>, ""},
       {"Mul", 7, binary<MulOp>, ""},
       {"Neg", 6, numeric<NegOp>, ""},
       {"Not", 1, logicalNot, ""},

@@ -9,7 +9,8 @@
 namespace titan::frontend {
 
 static constexpr NoteCause kDetached = {
-    "the source detaches what it computes from {}, which ONNX does not say: a gradient passes here; "
+    "the source detaches what it computes from {}, which ONNX does not say: a gradient passes "
+    "here; "
     "model.frozen keeps a parameter as it is",
     "the source detaches what it computes from {} parameters, which ONNX does not say: gradients "
     "pass here; model.frozen keeps parameters as they are: {}"};

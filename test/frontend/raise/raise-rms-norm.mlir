@@ -99,6 +99,21 @@ func.func @normalized(%x: tensor<2x4xf32>, %w: tensor<4xf32>) -> tensor<2x4xf32>
   return %y : tensor<2x4xf32>
 }
 
+// The same as Clip writes it.
+// CHECK-LABEL: func.func @clipped
+func.func @clipped(%x: tensor<2x4xf32>) -> tensor<2x4xf32> {
+  // CHECK: titan.rms_norm
+  %least = titan.constant dense<1.0e-12> : tensor<2xf32>
+  %sq = titan.mul %x, %x : tensor<2x4xf32>
+  %0 = titan.reduce sum %sq [1] : tensor<2x4xf32> to tensor<2xf32>
+  %1 = titan.sqrt %0 : tensor<2xf32>
+  %2 = titan.compare le %1, %least : tensor<2xf32>
+  %3 = titan.select %2, %least, %1 : tensor<2xi1>, tensor<2xf32>
+  %4 = titan.broadcast %3 [0] : tensor<2xf32> to tensor<2x4xf32>
+  %y = titan.div %x, %4 : tensor<2x4xf32>
+  return %y : tensor<2x4xf32>
+}
+
 // A floor that lengths may have is no guard against zero.
 // CHECK-LABEL: func.func @large_floor
 func.func @large_floor(%x: tensor<2x4xf32>) -> tensor<2x4xf32> {
