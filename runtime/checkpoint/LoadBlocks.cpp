@@ -12,9 +12,7 @@ namespace {
 
 constexpr std::string_view waitName = "the load";
 
-Json bytesJson(const std::string& bytes) {
-  return Json::binary({bytes.begin(), bytes.end()});
-}
+Json bytesJson(const std::string& bytes) { return Json::binary({bytes.begin(), bytes.end()}); }
 
 std::string bytesOf(const Json& json) {
   const auto& binary = json.get_binary();
@@ -103,8 +101,7 @@ private:
       const Catalog::Piece& piece = catalog_.pieces[i];
       const Destination& destination = destinations_[piece.destination];
       const int64_t elementBytes = byteSize(destination.entry.dtype);
-      const Part part =
-          partOf(destination.entry.shape, destination.placement, mesh, coordinates);
+      const Part part = partOf(destination.entry.shape, destination.placement, mesh, coordinates);
       Overlap overlap(inBytes(Part::dense(piece.box), elementBytes), inBytes(part, elementBytes));
       if (!overlap.isEmpty()) {
         quotas_[static_cast<size_t>(rank)] += overlap.count();
@@ -141,8 +138,8 @@ private:
     for (Block& block : blocks_)
       if (isFree(block))
         assign(block, *std::ranges::max_element(block.users, {}, [&](int64_t rank) {
-          return behind[static_cast<size_t>(rank)];
-        }));
+                 return behind[static_cast<size_t>(rank)];
+               }));
   }
 
   /// Does anybody read the block at all? Of the header every byte is checked, as it was parsed.
@@ -182,8 +179,7 @@ private:
     std::unique_ptr<ReadableFile>& open = files_[block.file];
     if (!open)
       open = TITAN_TRY(env_.openFile(file.path));
-    TITAN_TRY(open->read(block.index * chunkBytes, into.data(),
-                         static_cast<int64_t>(into.size())));
+    TITAN_TRY(open->read(block.index * chunkBytes, into.data(), static_cast<int64_t>(into.size())));
     return check(block, {into.data(), into.size()});
   }
 
@@ -192,10 +188,9 @@ private:
     if (!file.chunks.empty()) {
       const std::string_view expected = digestAt(file.chunks, block.index);
       if (const std::string found = digestBytes(bytes); found != expected)
-        return damagedChunk(file.path, file.bytes, block.index, expected, found,
-                            [&](int64_t begin, int64_t end) {
-                              return contentOf(block.file, begin, end);
-                            });
+        return damagedChunk(
+            file.path, file.bytes, block.index, expected, found,
+            [&](int64_t begin, int64_t end) { return contentOf(block.file, begin, end); });
     }
     if (isDigestedWhole(block)) {
       Digest& digest = digests_[block.file];
@@ -242,10 +237,10 @@ private:
   const std::vector<Destination>& destinations_;
   Peers& peers_;
   Env& env_;
-  std::vector<Block> blocks_;       ///< of all files, in order
-  std::vector<size_t> firstBlocks_; ///< of each file
-  std::vector<int64_t> quotas_;     ///< bytes that each rank gets
-  std::vector<Overlap> overlaps_;   ///< of each piece with this rank's part, in bytes
+  std::vector<Block> blocks_;                 ///< of all files, in order
+  std::vector<size_t> firstBlocks_;           ///< of each file
+  std::vector<int64_t> quotas_;               ///< bytes that each rank gets
+  std::vector<Overlap> overlaps_;             ///< of each piece with this rank's part, in bytes
   std::vector<std::vector<size_t>> piecesOf_; ///< that this rank needs, by block
   std::vector<std::unique_ptr<ReadableFile>> files_; ///< once opened
   std::map<size_t, Digest> digests_;                 ///< of files that have one digest
@@ -268,7 +263,8 @@ Catalog Catalog::of(const std::vector<Match>& matches,
                                  file.expected() ? file.expected()->digest : std::string()});
       }
       catalog.pieces.push_back(
-          {found->second, static_cast<size_t>(match.destination - destinations.data()),
+          {found->second,
+           static_cast<size_t>(match.destination - destinations.data()),
            piece.file->header().dataStart + piece.file->header().entries[piece.entry].begin,
            {piece.offsets, piece.shape}});
     }

@@ -179,14 +179,14 @@ TEST(Ranks, WriteEachByteOnce) {
     }
   }
   // Rank 1 has no element of "one"; 2 and 3 only have slots of their own. No index: "w" is cut.
-  EXPECT_EQ(files, (std::vector<std::string>{
-                       "model/shard-00001-model-00001-of-00001.safetensors",
-                       "optimizer/shard-00001-model-00001-of-00001.safetensors",
-                       "ema-slow/shard-00001-model-00001-of-00001.safetensors",
-                       "model/shard-00002-model-00001-of-00001.safetensors",
-                       "optimizer/shard-00002-model-00001-of-00001.safetensors",
-                       "optimizer/shard-00003-model-00001-of-00001.safetensors",
-                       "optimizer/shard-00004-model-00001-of-00001.safetensors"}));
+  EXPECT_EQ(files,
+            (std::vector<std::string>{"model/shard-00001-model-00001-of-00001.safetensors",
+                                      "optimizer/shard-00001-model-00001-of-00001.safetensors",
+                                      "ema-slow/shard-00001-model-00001-of-00001.safetensors",
+                                      "model/shard-00002-model-00001-of-00001.safetensors",
+                                      "optimizer/shard-00002-model-00001-of-00001.safetensors",
+                                      "optimizer/shard-00003-model-00001-of-00001.safetensors",
+                                      "optimizer/shard-00004-model-00001-of-00001.safetensors"}));
 }
 
 /// All files of a directory and below, with their bytes.
@@ -227,8 +227,8 @@ std::vector<Tensor> largeTensors(const Placement& placement) {
   std::vector<Tensor> tensors;
   for (const char* name : {"a", "b", "c"}) {
     tensors.push_back({name, StateKind::Param, DType::F32, {1000, 700}, placement});
-    tensors.push_back({fmt::format("{}.exp_avg", name), StateKind::Slot, DType::F32, {1000, 700},
-                       placement});
+    tensors.push_back(
+        {fmt::format("{}.exp_avg", name), StateKind::Slot, DType::F32, {1000, 700}, placement});
   }
   return tensors;
 }
@@ -240,12 +240,12 @@ TEST(Ranks, ReadEachBlockOnce) {
     Placement saved, loaded;
   };
   const Case cases[] = {
-      {four, four, {{0, 0}}, {{0, 0}}},    // the same mesh
-      {{}, four, {}, {{0, 0}}},            // from one rank
-      {four, four, {{0, 0}}, {}},          // to whole states
-      {four, pairs, {{0, 0}}, {{1, 0}}},   // to two replicas
-      {pairs, four, {{1, 0}}, {{0, 0}}},   //
-      {four, four, {{0, 0}}, {{0, 1}}},    // across
+      {four, four, {{0, 0}}, {{0, 0}}},  // the same mesh
+      {{}, four, {}, {{0, 0}}},          // from one rank
+      {four, four, {{0, 0}}, {}},        // to whole states
+      {four, pairs, {{0, 0}}, {{1, 0}}}, // to two replicas
+      {pairs, four, {{1, 0}}, {{0, 0}}}, //
+      {four, four, {{0, 0}}, {{0, 1}}},  // across
       {pairs, pairs, {{0, 0}, {1, 1}}, {{1, 0}}},
   };
   const int64_t state = MeshState::bytesOf(largeTensors({}));
@@ -254,14 +254,12 @@ TEST(Ranks, ReadEachBlockOnce) {
     Disk disk;
     saveOn(disk, largeTensors(test.saved), test.saving);
     disk.ranks.clear();
-    for (const std::string& differing :
-         loadOn(disk, largeTensors(test.loaded), test.loading))
+    for (const std::string& differing : loadOn(disk, largeTensors(test.loaded), test.loading))
       EXPECT_EQ(differing, "");
     constexpr int64_t headers = 64 << 10;
     int64_t all = 0;
     for (const auto& [rank, env] : disk.ranks) {
-      const int64_t boxes =
-          MeshState(largeTensors(test.loaded), test.loading, rank).bytes();
+      const int64_t boxes = MeshState(largeTensors(test.loaded), test.loading, rank).bytes();
       EXPECT_LE(env->bytesRead(), boxes + boxes / 10 + headers) << "rank " << rank;
       all += env->bytesRead();
     }
@@ -295,8 +293,8 @@ TEST(Ranks, AFlippedBitInABlockOfOneRankEndsAll) {
          state.fill(0);
          return report.error().message();
        })) {
-    EXPECT_TRUE(error.starts_with(fmt::format(
-        "rank 3: '{}' is damaged: expected digest ", shardOf(3))))
+    EXPECT_TRUE(
+        error.starts_with(fmt::format("rank 3: '{}' is damaged: expected digest ", shardOf(3))))
         << error;
     EXPECT_NE(error.find(" of chunk 1 (bytes 1048576 to 2097151, tensors 'b', 'c'), found "),
               std::string::npos)
@@ -368,8 +366,8 @@ TEST(Ranks, LoadCheckpointsWithoutListsOfChunks) {
       EXPECT_EQ(differing, "");
   damage(*disk.files, shardOf(1), 2'000'000);
   for (const std::string& error : loadOn(disk, tensors, mesh))
-    EXPECT_TRUE(error.starts_with(
-        fmt::format("rank {}: '{}' is damaged: expected digest ", 1, shardOf(1))))
+    EXPECT_TRUE(
+        error.starts_with(fmt::format("rank {}: '{}' is damaged: expected digest ", 1, shardOf(1))))
         << error;
 }
 
@@ -383,8 +381,8 @@ TEST(Ranks, TheHeaderThatWasParsedIsTheOneThatIsRead) {
   const Manifest manifest = readManifest(stepPath(1), *disk.files).take();
   const StoredTensors stored =
       openModel(stepPath(1), manifest, *disk.files, Reading::Header).take();
-  Catalog catalog = Catalog::of({{&request.destinations[0], &stored.tensors().at("w")}},
-                                request.destinations);
+  Catalog catalog =
+      Catalog::of({{&request.destinations[0], &stored.tensors().at("w")}}, request.destinations);
   catalog = Catalog::parse(catalog.toBytes()).take();
   EXPECT_EQ(messageOf(loadBlocks(catalog, request.destinations, {}, alone, *disk.files)), "");
   catalog.files[0].header[0] ^= 1;
@@ -574,8 +572,7 @@ TEST(RankFaults, OfAnyRankAtAnyOperationEndAllRanksAndHarmNothing) {
         SCOPED_TRACE(fmt::format("operation {} of rank {} fails, kind {}", operation, rank,
                                  static_cast<int>(kind)));
         const auto files = rig.disk.files->clone();
-        const Outcome outcome =
-            saveWith({rank, operation, kind}, *files, rig.tensors, rig.mesh, 3);
+        const Outcome outcome = saveWith({rank, operation, kind}, *files, rig.tensors, rig.mesh, 3);
         met = outcome.met;
         // All or none: only the deletion of an old checkpoint may fail and be a note.
         if (outcome.committed) {
@@ -652,9 +649,14 @@ TEST(RankFaults, ADeathOfAnyRankAtAnyOperationLeavesTheOldOrTheNewCheckpoint) {
       const Outcome outcome =
           saveWith({rank, operation, Fault::Kill}, *files, rig.tensors, rig.mesh, 3);
       met = outcome.met;
-      for (const auto& [loss, seed] :
-           {std::pair(Loss::Everything, 0), {Loss::Data, 0}, {Loss::Nothing, 0}, {Loss::Random, 1},
-            {Loss::Random, 2}, {Loss::Random, 3}, {Loss::Random, 4}, {Loss::Random, 5}}) {
+      for (const auto& [loss, seed] : {std::pair(Loss::Everything, 0),
+                                       {Loss::Data, 0},
+                                       {Loss::Nothing, 0},
+                                       {Loss::Random, 1},
+                                       {Loss::Random, 2},
+                                       {Loss::Random, 3},
+                                       {Loss::Random, 4},
+                                       {Loss::Random, 5}}) {
         SCOPED_TRACE(fmt::format("rank {} dies before operation {}, loss {}, seed {}", rank,
                                  operation, static_cast<int>(loss), seed));
         const auto restarted = files->clone();
