@@ -36,12 +36,14 @@ std::optional<ConversionStep> stepWhere(Kind kind, Predicate isNeeded, const Val
   return step;
 }
 
-/// Is `value` the sum of a loop, also over the ranks of other axes, an argument, or a value of the
-/// function itself?
+/// Is `value` the sum of a loop, also over the ranks of other axes and padded for them, an argument,
+/// or a value of the function itself?
 bool mayBeSummed(Value value) {
   for (Operation* op = value.getDefiningOp();
-       op && (isa<ir::ConvertOp>(op) || dist::isWholeCollective(op)); op = value.getDefiningOp())
-    value = op->getOperand(isa<ir::ConvertOp>(op) ? 0 : cast<OpResult>(value).getResultNumber());
+       op && (isa<ir::ConvertOp, ir::PadOp>(op) || dist::isWholeCollective(op));
+       op = value.getDefiningOp())
+    value =
+        op->getOperand(dist::isWholeCollective(op) ? cast<OpResult>(value).getResultNumber() : 0);
   return value.getDefiningOp<accum::LoopOp>() ||
          isa<func::FuncOp>(value.getParentBlock()->getParentOp());
 }

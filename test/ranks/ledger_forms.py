@@ -27,6 +27,13 @@ class Exchange:
         return tuple(name for name, ranks in (("replicate", self.replicate), ("shard", self.shard)) if ranks > 1)
 
     @property
+    def sums(self):
+        """[(axes, times in a step)] of what all ranks sum: over both axes at once, where that is as often."""
+        if len({self.every[axis] for axis in self.axes}) == 1:
+            return [(self.axes, self.microbatches // self.every[self.axes[0]])]
+        return [((axis,), self.microbatches // self.every[axis]) for axis in self.axes]
+
+    @property
     def gathers_parameters(self):
         return self.strategy in ("fsdp", "hsdp")
 
@@ -53,15 +60,15 @@ def step_payload(exchange, shapes):
     k, shard = exchange.microbatches, exchange.shard
     payload = Counter()
     if exchange.strategy not in SHARDED:
-        times = k // min(exchange.every.values())
-        payload["all_reduce", exchange.axes, "backward"] += times * exchange.gradient_bytes * sum(map(math.prod, shapes.values()))
+        for axes, times in exchange.sums:
+            payload["all_reduce", axes, "backward"] += times * exchange.gradient_bytes * sum(map(math.prod, shapes.values()))
         payload["all_reduce", exchange.axes, "update"] += SCALARS
         return payload
     for name, shape in shapes.items():
         padded = padded_elements(shape, shard)
         if padded is None:
-            times = k // min(exchange.every[axis] for axis in exchange.axes)
-            payload["all_reduce", exchange.axes, "backward"] += times * exchange.gradient_bytes * math.prod(shape)
+            for axes, times in exchange.sums:
+                payload["all_reduce", axes, "backward"] += times * exchange.gradient_bytes * math.prod(shape)
             continue
         payload["reduce_scatter", ("shard",), "backward"] += k // exchange.every["shard"] * exchange.gradient_bytes * padded
         if exchange.replicate > 1:
