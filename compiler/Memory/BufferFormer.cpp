@@ -362,7 +362,9 @@ Value BufferFormer::formAccumulator(OpResult result, Value init) {
     return filled;
   }
   Value start = bufferOf(init);
-  bool ends = init.hasOneUse() && rootOf(start).getDefiningOp<kernel::BufferOp>() &&
+  // What is made outside of a loop around this one is read in each of its iterations.
+  bool ends = init.hasOneUse() && init.getParentBlock() == result.getOwner()->getBlock() &&
+              rootOf(start).getDefiningOp<kernel::BufferOp>() &&
               isa_and_present<kernel::CommandLikeOpInterface>(init.getDefiningOp());
   if (!wanted && ends)
     return start;

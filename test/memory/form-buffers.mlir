@@ -104,3 +104,44 @@ func.func @nested(%x: tensor<2x3x4xf32> {titan.input = "x"}) -> (tensor<4xf32> {
   }
   return %r#0, %r#1 : tensor<4xf32>, tensor<2x3x4xf32>
 }
+
+// An inner loop begins anew in each iteration of the outer one: what is made outside of both stays as it is.
+// CHECK-LABEL: func.func @begins_anew
+// CHECK-SAME: (%{{.*}}: memref<2x3x4xf32> {titan.input = "x"}
+// CHECK: %[[ONES:.*]] = kernel.buffer
+// CHECK: kernel.fused flat [4] outs(%[[ONES]], %{{.*}} : memref<4xf32>, memref<4xf32>)
+// CHECK: accum.loop %{{.*}} in 2 running {
+// CHECK: %[[B:.*]] = kernel.buffer
+// CHECK: kernel.copy %[[ONES]] to %[[B]]
+// CHECK: accum.loop %{{.*}} in 3 running {
+// CHECK: kernel.fused flat [4] ins(%[[B]], %{{.*}}) outs(%[[B]] : memref<4xf32>)
+func.func @begins_anew(%x: tensor<2x3x4xf32> {titan.input = "x"}) -> (tensor<4xf32> {titan.output = "s"}) {
+  %o = kernel.empty : tensor<4xf32>
+  %start:2 = kernel.fused flat [4] outs(%o, %o : tensor<4xf32>, tensor<4xf32>) maps [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>]
+      -> (tensor<4xf32>, tensor<4xf32>) {
+    %one = arith.constant 1.0 : f32
+    %z = arith.constant 0.0 : f32
+    kernel.yield %one, %z : f32, f32
+  }
+  %r = accum.loop %i in 2 running slices(%xi = %x : tensor<2x3x4xf32>) accumulators(%a = %start#1 : tensor<4xf32>) -> (tensor<4xf32>) {
+    %q = accum.loop %j in 3 running slices(%xj = %xi : tensor<3x4xf32>) accumulators(%b = %start#0 : tensor<4xf32>) -> (tensor<4xf32>) {
+      %e = kernel.empty : tensor<4xf32>
+      %n = kernel.fused flat [4] ins(%b, %xj : tensor<4xf32>, tensor<4xf32>) outs(%e : tensor<4xf32>)
+          maps [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>, affine_map<(i) -> (i)>] -> (tensor<4xf32>) {
+      ^bb0(%u: f32, %v: f32):
+        %s = arith.addf %u, %v : f32
+        kernel.yield %s : f32
+      }
+      accum.yield %n : tensor<4xf32>
+    }
+    %e = kernel.empty : tensor<4xf32>
+    %n = kernel.fused flat [4] ins(%a, %q : tensor<4xf32>, tensor<4xf32>) outs(%e : tensor<4xf32>)
+        maps [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>, affine_map<(i) -> (i)>] -> (tensor<4xf32>) {
+    ^bb0(%u: f32, %v: f32):
+      %s = arith.mulf %u, %v : f32
+      kernel.yield %s : f32
+    }
+    accum.yield %n : tensor<4xf32>
+  }
+  return %r : tensor<4xf32>
+}
