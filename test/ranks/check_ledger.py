@@ -74,6 +74,21 @@ class Ledger(ranks_test.RanksTest):
     def test_each_axis_sums_when_it_is_told_to(self):
         self.check({"replicate": 2, "shard": 2}, 128, "--set", "mesh.sync.shard=immediate", times={("shard",): 2, ("replicate",): 1})
 
+    def test_parts_of_gradients_are_summed_as_often(self):
+        for strategy, sync, times in (("fsdp", "mesh.sync=deferred", 1), ("fsdp", "mesh.sync=immediate", 4), ("fsdp", "mesh.sync_every=2", 2),
+                                      ("zero2", "mesh.sync=auto", 4)):
+            with self.subTest(strategy=strategy, sync=sync):
+                job, data = self.mlp({"shard": 2}, 128, "--set", f"mesh.strategy={strategy}", "--set", sync)
+                planned = [row for row in self.step_rows(plan_of(job)["communication"]) if row["kind"] == "reduce_scatter"]
+                self.assertEqual({row["count"] for row in planned}, {times})
+                self.assertEqual(sum(row["payload"] for row in planned), self.trained_bytes(job) * times)
+                code, out, err = self.run_ranks(2, job, "profile", "--data", data, "--steps", 4, "--json")
+                self.assertEqual(code, 0, err)
+                counted = [row for row in json.loads(out)["communication"] if row["kind"] == "reduce_scatter"]
+                names = ("phase", "source", "count", "payload")
+                self.assertEqual([[row[name] for name in names] for row in counted], [[row[name] for name in names] for row in planned])
+                self.assertEqual([row["moved_all"] for row in counted], [row["payload"] for row in planned])
+
     def test_one_rank_sends_nothing(self):
         self.assertEqual(plan_of(self.mlp({})[0])["communication"], [])
 

@@ -50,6 +50,17 @@ class Losses(ranks_test.RanksTest):
                     job, _ = self.mlp(axes, 64 * ranks, "--set", sync)
                     self.assert_close(self.train(ranks, job, data, f"{sync}-{ranks}", "--steps", 20)[0], expected[0])
 
+    def test_sums_of_parts_of_gradients(self):
+        alone, data = self.mlp({}, 128)
+        expected = self.train(None, alone, data, "one", "--steps", 20)[0]
+        for strategy, sync in (("fsdp", "mesh.sync=immediate"), ("fsdp", "mesh.sync_every=2"), ("zero1", "mesh.sync=immediate"), ("zero2", "mesh.sync=auto")):
+            with self.subTest(strategy=strategy, sync=sync):
+                job, _ = self.mlp({"shard": 2}, 128, "--set", f"mesh.strategy={strategy}", "--set", sync)
+                out = self.scratch / f"{strategy}-{sync}"
+                code, _, err = self.run_ranks(2, job, "train", "--out", out, "--data", data, "--steps", 20)
+                self.assertEqual(code, 0, err)
+                self.assert_close(ranks_test.titan_job.losses_of(out), expected)
+
     def test_one_microbatch_a_rank(self):
         self.check(32, [{"replicate": 2}])
 
