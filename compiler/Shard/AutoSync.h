@@ -12,8 +12,8 @@ namespace titan {
 SyncRecipe autoSync(const MeshRecipe& mesh);
 
 /// What takes less memory where `auto` became autoSync(), as far as the recipe leaves it open: with
-/// each microbatch over `shard`, if the strategy cuts the sums there. Nothing where there is no such
-/// choice: under ddp, with `sync` or `sync_every` given, with one microbatch a rank.
+/// each microbatch over `shard`, if the strategy cuts the sums there. Nothing where there is no
+/// such choice: under ddp, with `sync` or `sync_every` given, with one microbatch a rank.
 std::optional<SyncRecipe> leanerSync(const Recipe& recipe);
 
 } // namespace titan

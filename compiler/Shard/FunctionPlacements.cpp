@@ -154,8 +154,9 @@ bool FunctionPlacements::isDividedAround(accum::LoopOp loop, unsigned axis) cons
   return false;
 }
 
-/// A sum of terms of all ranks is each rank's part of it, until they sum: right behind the loop that
-/// they divide, what is of phase backward, to what the update takes; all else once, behind all loops.
+/// A sum of terms of all ranks is each rank's part of it, until they sum. What is of phase backward
+/// is summed right behind the loop that they divide, to what the update takes; all else once,
+/// behind all loops.
 AxisPlacement FunctionPlacements::accumulatorOn(unsigned axis, accum::LoopOp loop,
                                                 unsigned sum) const {
   if (isDividedAround(loop, axis))

@@ -12,8 +12,8 @@ struct AxisRule {
   llvm::SmallVector<AxisPlacement> operands, results;
 };
 
-/// The rule of `op` on an axis where its operands are `operands`. `isDivided`: it stands in the body
-/// of a loop whose iterations the axis divides.
+/// The rule of `op` on an axis where its operands are `operands`. `isDivided`: it stands in the
+/// body of a loop whose iterations the axis divides.
 ///
 /// - An operand of the rank's own iteration makes the results so; all others are taken whole. But
 ///   in the body of a divided loop an accumulator takes any term: the sum over the iterations of

@@ -10,9 +10,10 @@ namespace titan {
 int64_t iterationsOf(accum::LoopOp loop);
 
 /// Makes of `loop` one around another that has its body and runs `count` iterations each time: a
-/// divisor of the loop's own count. Batches and stacks are reshaped in front of and behind the outer
-/// one, the index of an iteration is still its number among all. Sums are the same: accumulators of
-/// the inner loop start as what those of the outer one have so far. Returns the inner loop.
+/// divisor of the loop's own count. Batches and stacks are reshaped in front of and behind the
+/// outer one, the index of an iteration is still its number among all. Sums are the same:
+/// accumulators of the inner loop start as what those of the outer one have so far. Returns the
+/// inner loop.
 accum::LoopOp splitLoop(accum::LoopOp loop, int64_t count);
 
 /// Checks that the loops of `step` are one chain, not deeper than the command table can nest, whose
