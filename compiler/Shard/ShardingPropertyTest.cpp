@@ -7,6 +7,7 @@
 #include "compiler/Schedule/testing/GptModel.h"
 #include "compiler/Shard/testing/RandomModel.h"
 #include "compiler/Support/RecipeAttribute.h"
+#include "runtime/program/Random.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -49,6 +50,31 @@ std::string drawStrategy(Draws& draws, int64_t replicate, int64_t shard) {
   }
 }
 
+/// When ranks sum; `local` are the microbatches of a rank.
+std::vector<std::string> drawSync(Draws& draws, int64_t replicate, int64_t local) {
+  const int64_t every = draws.number(1, local);
+  switch (draws.number(0, 4)) {
+  case 0:
+    return {"mesh.sync=deferred"};
+  case 1:
+    return {"mesh.sync=immediate"};
+  case 2:
+    return {fmt::format("mesh.sync_every={}", local % every == 0 ? every : local)};
+  case 3:
+    // The other way round sums of shards would be whole again.
+    return {replicate > 1 ? "mesh.sync={ shard = \"immediate\", replicate = \"deferred\" }"
+                          : "mesh.sync.shard=immediate"};
+  default:
+    return {};
+  }
+}
+
+/// What becomes of gathered parameters behind forward.
+std::string drawReshard(Draws& draws) {
+  constexpr const char* words[] = {"always", "never", "step"};
+  return fmt::format("mesh.reshard={}", draws.oneOf(words));
+}
+
 std::vector<std::string> drawOptimizer(Draws& draws) {
   std::vector<std::string> keys;
   if (draws.chance(50))
@@ -69,8 +95,9 @@ Case draw(Draws& draws) {
                 fmt::format("mesh.strategy={}", drawStrategy(draws, replicate, shard)),
                 fmt::format("batch.micro={}", micro),
                 fmt::format("batch.global={}", micro * local * replicate * shard)};
-  for (std::string& key : drawOptimizer(draws))
-    drawn.keys.push_back(std::move(key));
+  drawn.keys.push_back(drawReshard(draws));
+  llvm::append_range(drawn.keys, drawSync(draws, replicate, local));
+  llvm::append_range(drawn.keys, drawOptimizer(draws));
   // A transformer takes as long as twenty others.
   if (draws.chance(15)) {
     const int64_t heads = draws.number(1, 2);
@@ -137,7 +164,7 @@ TEST_F(ShardingProperty, DrawnProgramsOfRanksAreTheJob) {
   for (int64_t i = 0; i < cases && !HasFailure(); ++i) {
     if (alone < cases && i != alone)
       continue;
-    Draws draws(seed + static_cast<uint64_t>(i));
+    Draws draws(randomKey(seed, static_cast<uint64_t>(i)));
     const Case drawn = draw(draws);
     SCOPED_TRACE(fmt::format("TITAN_TEST_SEED={} TITAN_TEST_CASE={}: {}, {}\n{}", seed, i,
                              drawn.kind, fmt::join(drawn.keys, ", "), drawn.model));
