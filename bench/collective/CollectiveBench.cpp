@@ -1,6 +1,6 @@
 // Prints the time of each collective of 64 MB on two ranks, processes of this host with one thread
-// each, and as a ratio to a copy of 64 MB by both ranks at once: the same memory is read and written
-// by the same threads. Sources lie in staging. Medians of five after one warm-up.
+// each, and as a ratio to a copy of 64 MB by both ranks at once: the same memory is read and
+// written by the same threads. Sources lie in staging. Medians of five after one warm-up.
 //
 //   build/release/bin/titan_collective_bench
 #include "runtime/collective/CommDelay.h"

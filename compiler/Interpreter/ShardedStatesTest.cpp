@@ -12,8 +12,8 @@ using namespace titan::interpreter;
 
 namespace {
 
-/// Sixteen samples in microbatches of two: eight of the job, two of each rank of 2 x 2. A weight and
-/// its momentum, placed by WEIGHT and MOMENTUM.
+/// Sixteen samples in microbatches of two: eight of the job, two of each rank of 2 x 2. A weight
+/// and its momentum, placed by WEIGHT and MOMENTUM.
 constexpr StringLiteral header = R"(
   module attributes {titan.recipe = {batch = {micro = 2 : i64, global = 16 : i64},
       mesh = {axes = [{name = "replicate", ranks = 2 : i64}, {name = "shard", ranks = 2 : i64}]}},
@@ -59,8 +59,8 @@ constexpr StringLiteral ofTheJob = R"(
     }
   })";
 
-/// The gradient is whole in the loop, and in shards behind it; so is the momentum. Every rank updates
-/// its part of the weight. PART, PADDED and PADS are [3, 5] cut along DIM.
+/// The gradient is whole in the loop, and in shards behind it; so is the momentum. Every rank
+/// updates its part of the weight. PART, PADDED and PADS are [3, 5] cut along DIM.
 constexpr StringLiteral zero = R"(
     func.func @step(%w: tensor<3x5xf32> {titan.state = @w}, %m: PART {titan.state = @m}, %xs: tensor<2x2x5xf32> {titan.input = "x"})
         -> (tensor<3x5xf32> {titan.state = @w}, PART {titan.state = @m}, tensor<f32> {titan.metric = "loss"}, tensor<f32> {titan.metric = "norm"}) {
@@ -91,8 +91,8 @@ constexpr StringLiteral zero = R"(
       return %w1, %m1, %loss, %norm : tensor<3x5xf32>, PART, tensor<f32>, tensor<f32>
     })";
 
-/// The weight in shards, too: gathered in each iteration, its gradient reduced at once over `shard`,
-/// behind the loop over `replicate`. The loop is a nest: `shard` divides the inner one.
+/// The weight in shards, too: gathered in each iteration, its gradient reduced at once over
+/// `shard`, behind the loop over `replicate`. The loop is a nest: `shard` divides the inner one.
 constexpr StringLiteral fsdp = R"(
     func.func @step(%w: PART {titan.state = @w}, %m: PART {titan.state = @m}, %xs: tensor<2x2x5xf32> {titan.input = "x"})
         -> (PART {titan.state = @w}, PART {titan.state = @m}, tensor<f32> {titan.metric = "loss"}, tensor<f32> {titan.metric = "norm"}) {
@@ -135,8 +135,8 @@ constexpr StringLiteral fsdp = R"(
     })";
 
 /// Five rows on 2 x 2: `shard` cuts them in three, `replicate` these in two, so that ranks (0, 0),
-/// (1, 0), (0, 1), (1, 1) have 2, 1, 2, 0 of them. What lies between the parts of `shard` goes before
-/// they are joined.
+/// (1, 0), (0, 1), (1, 1) have 2, 1, 2, 0 of them. What lies between the parts of `shard` goes
+/// before they are joined.
 constexpr StringLiteral rowsOnTwoAxes = R"(
   module attributes {titan.recipe = {batch = {micro = 2 : i64, global = 16 : i64},
       mesh = {axes = [{name = "replicate", ranks = 2 : i64}, {name = "shard", ranks = 2 : i64}]}},

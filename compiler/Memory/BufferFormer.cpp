@@ -39,8 +39,8 @@ bool differsByRank(Value buffer) {
   return false;
 }
 
-/// Is `tensor` what an argument or a constant holds when the function begins? States keep that until
-/// the update, and those who write them then look who still reads it.
+/// Is `tensor` what an argument or a constant holds when the function begins? States keep that
+/// until the update, and those who write them then look who still reads it.
 bool isFixed(Value tensor) {
   while (Operation* op = tensor.getDefiningOp()) {
     if (!isView(op))

@@ -36,8 +36,8 @@ private:
   void formWait(dist::WaitOp op);
   /// `tensor` in a temporary, which can lie where other ranks read, at one place on all of them.
   mlir::Value sourceOf(mlir::Value tensor, ir::PhaseAttr phase);
-  /// A copy of `buffer`, for sources of `phase`; of what is `fixed` in a run of the function one for
-  /// all of its readers, made outside of the loops that it is not of.
+  /// A copy of `buffer`, for sources of `phase`; of what is `fixed` in a run of the function one
+  /// for all of its readers, made outside of the loops that it is not of.
   mlir::Value sharedCopyOf(mlir::Value buffer, bool isFixed, ir::PhaseAttr phase);
   mlir::LogicalResult formLoop(accum::LoopOp loop);
   /// The buffer that a loop accumulates its result in, holding `init`.

@@ -40,8 +40,8 @@ constexpr StringLiteral onBuffers = R"(
     return
   })";
 
-/// Three rows of a state in parts of two, with sources in staging: in each iteration it is gathered,
-/// and a sum scattered, which becomes its next value.
+/// Three rows of a state in parts of two, with sources in staging: in each iteration it is
+/// gathered, and a sum scattered, which becomes its next value.
 constexpr StringLiteral stateOnTensors = R"(
   func.func @step(%w: tensor<2x2xf32> {titan.state = @w}, %x: tensor<1x4x2xf32> {titan.input = "x"})
       -> (tensor<2x2xf32> {titan.state = @w}, tensor<3x2xf32> {titan.output = "y"}) {

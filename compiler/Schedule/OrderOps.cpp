@@ -101,8 +101,8 @@ private:
     }
   }
 
-  /// A gradient of which each rank keeps a part is summed as soon as it exists, each by itself: then
-  /// the whole can go. What adds the part to an accumulator follows.
+  /// A gradient of which each rank keeps a part is summed as soon as it exists, each by itself:
+  /// then the whole can go. What adds the part to an accumulator follows.
   void hoistSums() {
     for (auto bucket : llvm::make_early_inc_range(block.getOps<dist::ReduceScatterOp>())) {
       if (ir::getPhase(bucket) != ir::Phase::Backward)

@@ -36,8 +36,8 @@ std::optional<ConversionStep> stepWhere(Kind kind, Predicate isNeeded, const Val
   return step;
 }
 
-/// Is `value` the sum of a loop, also over the ranks of other axes and padded for them, an argument,
-/// or a value of the function itself?
+/// Is `value` the sum of a loop, also over the ranks of other axes and padded for them, an
+/// argument, or a value of the function itself?
 bool mayBeSummed(Value value) {
   for (Operation* op = value.getDefiningOp();
        op && (isa<ir::ConvertOp, ir::PadOp>(op) || dist::isWholeCollective(op));

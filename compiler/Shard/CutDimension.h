@@ -14,10 +14,10 @@ struct CutDimension {
   bool operator==(const CutDimension&) const = default;
 };
 
-/// The cut of a tensor of `shape` into one part for each of `ranks`, those of all axes together that
-/// cut it: dimension 0 if that pads at most 1/16 of the tensor, else the one that pads least, the
-/// lowest of equals. Nothing where the tensor has fewer elements than there are ranks: every rank
-/// has all of it.
+/// The cut of a tensor of `shape` into one part for each of `ranks`, those of all axes together
+/// that cut it: dimension 0 if that pads at most 1/16 of the tensor, else the one that pads least,
+/// the lowest of equals. Nothing where the tensor has fewer elements than there are ranks: every
+/// rank has all of it.
 std::optional<CutDimension> cutDimension(llvm::ArrayRef<int64_t> shape, int64_t ranks);
 
 } // namespace titan

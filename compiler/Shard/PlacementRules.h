@@ -19,7 +19,7 @@ struct AxisRule {
 ///   in the body of a divided loop an accumulator takes any term: the sum over the iterations of
 ///   all ranks is then the sum of what each rank has.
 /// - A part stays a part where every operand of rank >= 1 has the dimension, by the op's factors:
-///   casts, transposes, elementwise ops, the optimizer's update. In phase update a sum of one tensor
+/// casts, transposes, elementwise ops, the optimizer's update. In phase update a sum of one tensor
 ///   over it is a term on each rank. Else the op takes the whole, as a product does.
 /// - A term passes through what is linear in it: add, sub, neg, reshape, transpose, slice, pad with
 ///   zeros, and mul by a replicated scalar. Else the op takes the sum.

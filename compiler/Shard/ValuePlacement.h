@@ -34,8 +34,8 @@ dist::PlacementAttr toAttribute(const ValuePlacement& placement, dist::MeshAttr 
 /// Of an attribute that names axes of `mesh`; null is replicated. Fails where it names others.
 llvm::FailureOr<ValuePlacement> toPlacement(dist::PlacementAttr attribute, dist::MeshAttr mesh);
 
-/// What of a tensor of type `whole` a rank has, with its padding: on each axis that cuts a dimension
-/// ceil(extent / ranks) of it.
+/// What of a tensor of type `whole` a rank has, with its padding: on each axis that cuts a
+/// dimension ceil(extent / ranks) of it.
 mlir::RankedTensorType localType(mlir::RankedTensorType whole, const ValuePlacement& placement,
                                  dist::MeshAttr mesh);
 

@@ -6,8 +6,9 @@
 namespace titan {
 
 /// Checks `function`, the program of a rank, as long as collectives are whole ops. The parts of a
-/// tensor whose extent does not divide among ranks have padding: what a state holds there may be any
-/// bits, what is padded with zeros before a sum over ranks stays zero through sums and products.
+/// tensor whose extent does not divide among ranks have padding: what a state holds there may be
+/// any bits, what is padded with zeros before a sum over ranks stays zero through sums and
+/// products.
 ///
 /// - What is computed element by element takes padding to padding. So do sums along other
 ///   dimensions, and transposes.

@@ -108,8 +108,8 @@ LogicalResult verifyPlaceOfSum(Operation* op, const FunctionPlacements& placemen
   return success();
 }
 
-/// What a rank has of each value is what its readers take: sums over ranks are taken once, and behind
-/// the loop, parts are gathered where the whole is read.
+/// What a rank has of each value is what its readers take: sums over ranks are taken once, and
+/// behind the loop, parts are gathered where the whole is read.
 LogicalResult verifyPlacements(func::FuncOp function) {
   FailureOr<FunctionPlacements> placements =
       FunctionPlacements::of(function, FunctionPlacements::Source::Seeds);

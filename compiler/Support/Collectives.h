@@ -15,8 +15,8 @@ void splitCollective(mlir::Operation* collective);
 /// Splits every whole collective below `root`.
 void splitCollectives(mlir::Operation* root);
 
-/// Replaces a reduce_scatter of several tensors by one for each of them, in order; `path` has a name
-/// for each of them, or all get all of it.
+/// Replaces a reduce_scatter of several tensors by one for each of them, in order; `path` has a
+/// name for each of them, or all get all of it.
 llvm::SmallVector<dist::ReduceScatterOp> separate(dist::ReduceScatterOp bucket);
 
 /// Does a collective start, or is one waited for, behind `first` and before `second`, which stands

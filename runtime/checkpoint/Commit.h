@@ -3,8 +3,8 @@
 //
 //   1. a directory of its own, .attempt-<what>-<unique>
 //   2. each file, and the list of its chunks' digests beside it: created, written, fdatasync
-//   3. each directory of the attempt: fsync. Of several ranks, each does 2 and 3 for its files; then
-//      they meet, and rank 0 goes on
+//   3. each directory of the attempt: fsync. Of several ranks, each does 2 and 3 for its files;
+//      then they meet, and rank 0 goes on
 //   4. manifest.json.tmp: written, fdatasync, renamed to manifest.json; the attempt's directory:
 //      fsync
 //   5. the attempt renamed to its final name

@@ -23,8 +23,8 @@ bool overlap(const Box& a, const Box& b) {
   return true;
 }
 
-/// Two boxes that have an element both. They have as many elements as the whole together, and do not
-/// cover it: so there are some.
+/// Two boxes that have an element both. They have as many elements as the whole together, and do
+/// not cover it: so there are some.
 std::pair<size_t, size_t> overlapping(const std::vector<Box>& boxes) {
   for (size_t i = 0; i < boxes.size(); ++i)
     for (size_t j = 0; j < i; ++j)
@@ -34,8 +34,8 @@ std::pair<size_t, size_t> overlapping(const std::vector<Box>& boxes) {
 }
 
 /// The corners of a box along `dims`, each with 1, or with -1 where it has an odd number of far
-/// sides. The sums at all points determine how often each element is covered: a box's characteristic
-/// function is the sum over its corners of what lies beyond each.
+/// sides. The sums at all points determine how often each element is covered: a box's
+/// characteristic function is the sum over its corners of what lies beyond each.
 using Corners = std::vector<std::pair<Shape, int64_t>>;
 
 void addCorners(const Box& box, std::span<const size_t> dims, Corners& corners) {

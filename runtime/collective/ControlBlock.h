@@ -23,7 +23,8 @@
 namespace titan {
 
 /// Of the flight recorder: a collective that a rank started (FlightRecorder.h reads it). `check` is
-/// a digest of the offsets of its sources. Times are nanoseconds of the monotonic clock, 0: not yet.
+/// a digest of the offsets of its sources. Times are nanoseconds of the monotonic clock, 0: not
+/// yet.
 struct FlightRecord {
   std::atomic<uint32_t> collective{0}, check{0};
   std::atomic<int64_t> step{-1}, started{0}, waited{0}, done{0};

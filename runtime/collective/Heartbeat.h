@@ -17,8 +17,8 @@ namespace titan {
 /// A thread that beats ten times a second. With each beat it looks at the others: one whose beats
 /// stand still over 50 of ours (a stopped process), or that ended before finish() without anybody
 /// having said so over 10 of ours, is the job's failure. So it is when all ranks sleep in waits
-/// over 60 beats, for each other. A rank that lives, waits for nobody and gets nothing done is told of
-/// when others wait longer than the limits.
+/// over 60 beats, for each other. A rank that lives, waits for nobody and gets nothing done is told
+/// of when others wait longer than the limits.
 class Heartbeat {
 public:
   static constexpr int millisecondsPerBeat = 100;

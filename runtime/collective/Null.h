@@ -9,9 +9,9 @@
 
 namespace titan {
 
-/// Never waits for anybody, but as long as `delay` says. A collective fills its results as if all ranks had what this one has, without
-/// adding: the same bytes in each run. An exchange brings this rank's message for all. It moves
-/// nothing, and counts the payload.
+/// Never waits for anybody, but as long as `delay` says. A collective fills its results as if all
+/// ranks had what this one has, without adding: the same bytes in each run. An exchange brings this
+/// rank's message for all. It moves nothing, and counts the payload.
 std::unique_ptr<Communicator> connectNull(int64_t rank, int64_t ranks, const CommDelay& delay = {});
 
 } // namespace titan

@@ -77,8 +77,8 @@ private:
 /// Read at multiples of an element.
 ByteSource withoutPadding(const ByteSource& memory, const Part& part, int64_t elementBytes);
 
-/// Copies what `overlap` has of elements [first, ...) of its first part, whose bytes these are, into
-/// the memory of its second.
+/// Copies what `overlap` has of elements [first, ...) of its first part, whose bytes these are,
+/// into the memory of its second.
 Status copyInto(const Overlap& overlap, int64_t elementBytes, int64_t first,
                 std::span<const char> bytes, const ByteSink& memory);
 

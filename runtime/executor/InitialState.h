@@ -21,8 +21,8 @@ struct InitialStateSources {
 /// Does the state start from bytes of the model file? Else a rule draws it.
 bool isStored(const State& state);
 
-/// Draws what `part` has of a state that a rule starts, into its memory; padding gets zeros. Threads
-/// draw straight into a window.
+/// Draws what `part` has of a state that a rule starts, into its memory; padding gets zeros.
+/// Threads draw straight into a window.
 ///  - Normal, Uniform: element i of the whole state is a + b * normalDraw or a + (b - a) *
 ///    uniformDraw in f64, rounded once to the state's dtype; key randomKey(seed, XXH3-64(name)),
 ///    step 0.

@@ -10,8 +10,8 @@
 // stderr, with who waited for it at what. The others have a second to end; then they are killed.
 //
 // A run that failed (exit code 5) may be started again: a job goes on from its last checkpoint. Not
-// where it failed in the step in which it had failed before, and not after a signal that asked it to
-// end. With a log directory, all that a rank writes is in `rank-0003.attempt-1.log`, too.
+// where it failed in the step in which it had failed before, and not after a signal that asked it
+// to end. With a log directory, all that a rank writes is in `rank-0003.attempt-1.log`, too.
 #pragma once
 
 #include "runtime/collective/ControlBlock.h"
@@ -33,9 +33,10 @@ struct LaunchOptions {
 constexpr int64_t maxRanks = ControlBlock::maxRanks;
 
 /// Runs the ranks to their end and returns the exit code of the job's last attempt: 0, or that of
-/// the rank that failed first; 5 where a signal ended it or it left early, 128 + the signal where we
-/// passed that signal on, or nobody reads its output (SIGPIPE). Usage for a number of ranks below 1
-/// or above maxRanks, Environment when a process cannot be started or a log cannot be written.
+/// the rank that failed first; 5 where a signal ended it or it left early, 128 + the signal where
+/// we passed that signal on, or nobody reads its output (SIGPIPE). Usage for a number of ranks
+/// below 1 or above maxRanks, Environment when a process cannot be started or a log cannot be
+/// written.
 Result<int> launch(const LaunchOptions& options);
 
 } // namespace titan::launch

@@ -26,9 +26,9 @@ struct RankInfo {
 Result<RankInfo> detectRank();
 
 /// A communicator for the ranks of titan-run, on shared memory; of one rank, which never waits,
-/// where `info` is alone. Once a process: from here on the other ranks watch whether this one lives.
-/// Environment where the control block is missing, of another version, or cannot be mapped. Usage
-/// for a TITAN_COMM_DELAY that is none.
+/// where `info` is alone. Once a process: from here on the other ranks watch whether this one
+/// lives. Environment where the control block is missing, of another version, or cannot be mapped.
+/// Usage for a TITAN_COMM_DELAY that is none.
 Result<std::unique_ptr<Communicator>> connect(const RankInfo& info, const ConnectOptions& options);
 
 /// Rank `rank` of `ranks` that are not there: what it computes is of no use (Null.h).

@@ -334,8 +334,8 @@ TEST_F(CompiledRanks, BucketsOfSeveralTypes) {
   })");
 }
 
-/// Rows or columns that do not divide: terms are padded with zeros, what is gathered is cut, and what
-/// states hold as padding reaches nothing.
+/// Rows or columns that do not divide: terms are padded with zeros, what is gathered is cut, and
+/// what states hold as padding reaches nothing.
 class PaddedRanks : public CompiledRanks {
 protected:
   Tensors argumentsOf(func::FuncOp step, int64_t rank) override {

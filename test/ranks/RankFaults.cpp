@@ -1,6 +1,6 @@
 // Preloaded into the ranks of a test (LD_PRELOAD): ends or holds a process where a test says.
 //
-//   SIGRTMIN + 1             the process leaves with exit code 0, as a library might that calls exit
+//   SIGRTMIN + 1             leaves with exit code 0, as a library might that calls exit
 //   TITAN_TEST_HANG_SYNC=1   fdatasync() does not return: storage that is gone
 #include <csignal>
 #include <cstdlib>

@@ -58,8 +58,8 @@ static std::string_view endOf(std::string_view name) {
   return module == std::string_view::npos ? name : name.substr(module + 1);
 }
 
-/// The parameters of `lost` that an fx node reads of which a node reads `tensor`, where nothing says
-/// which of its arguments this is.
+/// The parameters of `lost` that an fx node reads of which a node reads `tensor`, where nothing
+/// says which of its arguments this is.
 static std::set<std::string> readFor(const Facts& facts, const NamedTensor& tensor,
                                      const std::map<std::string, std::string>& lost) {
   std::set<std::string> names;

@@ -1,5 +1,5 @@
-// An Env of one rank on a file system that several ranks, which are threads, use: one operation at a
-// time, with a count of what this rank reads and writes.
+// An Env of one rank on a file system that several ranks, which are threads, use: one operation at
+// a time, with a count of what this rank reads and writes.
 #pragma once
 
 #include "runtime/checkpoint/Env.h"

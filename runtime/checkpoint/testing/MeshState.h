@@ -1,6 +1,6 @@
-// The state of a job on a mesh, as one of its ranks holds it. Each byte of a tensor is a function of
-// a fill, the tensor's name and the byte's place in the whole, so what any rank of any mesh holds
-// can be checked by itself.
+// The state of a job on a mesh, as one of its ranks holds it. Each byte of a tensor is a function
+// of a fill, the tensor's name and the byte's place in the whole, so what any rank of any mesh
+// holds can be checked by itself.
 #pragma once
 
 #include "runtime/checkpoint/Load.h"

@@ -3,8 +3,8 @@
 //
 // PID is titan-run's, whose control block this looks into. WHO is "self": RANK itself has come to a
 // wait whose name starts with NAME; or "others": another rank sleeps in such a wait, and RANK does
-// something else. RANK has entered at least WAITS waits before. Prints the processes of all ranks in
-// the moment of the signal. Exit code 1 when titan-run was gone before it came.
+// something else. RANK has entered at least WAITS waits before. Prints the processes of all ranks
+// in the moment of the signal. Exit code 1 when titan-run was gone before it came.
 #include "runtime/collective/ControlBlock.h"
 
 #include <charconv>
