@@ -6,7 +6,6 @@
 import contextlib
 import os
 import random
-import re
 import resource
 import signal
 import subprocess
@@ -176,8 +175,7 @@ class Failures(ranks_test.RanksTest):
         shard.write_bytes(content)
         code, _, err = self.run_ranks(2, job, "train", "--data", data, "--out", self.scratch / "run")
         self.assertEqual(code, 1, err)
-        self.assert_told_once(err, shard.name)
-        self.assertIsNone(re.search("rank [01]", err))
+        self.assert_told_once(err, shard.name, "is damaged")  # by the rank that reads the block
 
 
 if __name__ == "__main__":
