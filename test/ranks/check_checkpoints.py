@@ -5,6 +5,7 @@
 """
 import json
 import os
+import resource
 import signal
 
 import ranks_test
@@ -101,11 +102,15 @@ class Checkpoints(ranks_test.RanksTest):
 
     def test_a_full_disk_of_one_rank_is_named(self):
         job, data = self.fsdp(2)
-        # Larger files than that fail on rank 1 alone, which has written no other file until then.
-        script = self.wrapper(job, '[ "$TITAN_RANK" = 1 ] && ulimit -f 300 && trap "" XFSZ')
-        code, _, err = self.run_ranks(2, script, "train", "--data", data, "--out", self.scratch / "run", "--steps", 2)
+        process = self.start(2, self.wrapper(job, 'trap "" XFSZ'), "train", "--data", data, "--out", self.scratch / "run",
+                             "--steps", 10000)
+        self.wait_for_steps(process, "run", 2)
+        # From now on: what is shared between the ranks counts as a file too, and is larger.
+        resource.prlimit(ranks_of(process)[1], resource.RLIMIT_FSIZE, (100_000, 100_000))
+        process.send_signal(signal.SIGTERM)
+        code, _, err = self.finish(process)
         self.assertEqual(code, 5, err)
-        self.assert_told_once(err, "the checkpoint of step 2 was not saved: rank 1: cannot write '", "File too large")
+        self.assert_told_once(err, "was not saved: rank 1: cannot write '", "File too large")
         self.assertEqual([name for name in self.checkpoints("run") if name.startswith("step-")], [])
 
 
