@@ -4,6 +4,7 @@
 #include "compiler/Interpreter/Ranks.h"
 #include "compiler/Support/LocalType.h"
 #include "compiler/Support/RecipeAttribute.h"
+#include "compiler/Support/TaggedFunction.h"
 #include "runtime/program/Collective.h"
 
 #include <map>
@@ -20,19 +21,12 @@ bool isBatch(func::FuncOp function, unsigned argument) {
   return function.getName() == ir::function::step && function.getArgAttr(argument, ir::tag::input);
 }
 
-/// The state that `tag`, of an argument or result, names; null for none.
-ir::StateOp stateOf(func::FuncOp function, Attribute tag) {
-  auto symbol = dyn_cast_if_present<FlatSymbolRefAttr>(tag);
-  return symbol ? moduleOf(function).lookupSymbol<ir::StateOp>(symbol.getAttr()) : ir::StateOp();
-}
-
 bool isPartOf(ir::StateOp state, Type type) { return state && state.getType() != type; }
 
 /// A state as each rank holds it, or what all ranks hold.
-FailureOr<Division> placed(func::FuncOp function, Type type, Attribute stateTag, bool isOfRank) {
+FailureOr<Division> placed(func::FuncOp function, Type type, ir::StateOp state, bool isOfRank) {
   auto local = cast<RankedTensorType>(type);
   Division division{Division::Kind::Placed, local, local, {}};
-  ir::StateOp state = stateOf(function, stateTag);
   if (!isOfRank || !state)
     return division;
   const std::vector<MeshAxis> mesh = meshAxesOf(function);
@@ -127,7 +121,7 @@ FailureOr<bool> isOfOneRank(func::FuncOp function) {
   });
   bool isOfRank = walk.wasInterrupted();
   for (auto [i, type] : llvm::enumerate(function.getArgumentTypes())) {
-    isOfRank |= isPartOf(stateOf(function, function.getArgAttr(i, ir::tag::state)), type);
+    isOfRank |= isPartOf(TaggedFunction(function).argumentState(i), type);
     if (isBatch(function, i))
       isOfRank |= cast<ShapedType>(type).getDimSize(0) != recipe->globalMicrobatches();
   }
@@ -138,7 +132,7 @@ FailureOr<Division> divisionOfArgument(func::FuncOp function, unsigned index, bo
   if (isOfRank && isBatch(function, index))
     return microbatches(function, index);
   FailureOr<Division> division = placed(function, function.getArgumentTypes()[index],
-                                        function.getArgAttr(index, ir::tag::state), isOfRank);
+                                        TaggedFunction(function).argumentState(index), isOfRank);
   auto control = function.getArgAttrOfType<StringAttr>(index, ir::tag::control);
   if (succeeded(division) && isOfRank && control && control.getValue() == dist::stopName)
     division->kind = Division::Kind::Term;
@@ -147,7 +141,7 @@ FailureOr<Division> divisionOfArgument(func::FuncOp function, unsigned index, bo
 
 FailureOr<Division> divisionOfResult(func::FuncOp function, unsigned index, bool isOfRank) {
   return placed(function, function.getResultTypes()[index],
-                function.getResultAttr(index, ir::tag::state), isOfRank);
+                TaggedFunction(function).resultState(index), isOfRank);
 }
 
 Tensor cut(const Tensor& whole, const Division& division, std::span<const MeshAxis> mesh,

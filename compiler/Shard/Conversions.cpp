@@ -57,9 +57,7 @@ std::string returnedAs(OpOperand& operand) {
   const unsigned result = operand.getOperandNumber();
   if (StringRef metric = function.resultTag(result, ir::tag::metric); !metric.empty())
     return metric.str();
-  StringRef symbol = function.resultTag(result, ir::tag::state);
-  auto module = function.function()->getParentOfType<ModuleOp>();
-  auto state = symbol.empty() ? ir::StateOp() : module.lookupSymbol<ir::StateOp>(symbol);
+  ir::StateOp state = function.resultState(result);
   return state ? state.getName().str() : std::string();
 }
 
@@ -143,11 +141,7 @@ ir::StateOp stateOf(Value value, const FunctionPlacements& placements) {
   }
   auto argument = cast<BlockArgument>(value);
   auto function = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
-  if (!function)
-    return {};
-  StringRef symbol = TaggedFunction(function).argumentTag(argument.getArgNumber(), ir::tag::state);
-  return symbol.empty() ? ir::StateOp()
-                        : function->getParentOfType<ModuleOp>().lookupSymbol<ir::StateOp>(symbol);
+  return function ? TaggedFunction(function).argumentState(argument.getArgNumber()) : ir::StateOp();
 }
 
 std::string nameOf(const Conversion& conversion, const FunctionPlacements& placements) {

@@ -3,6 +3,7 @@
 #include "compiler/Shard/LoopSums.h"
 #include "compiler/Shard/Seeds.h"
 #include "compiler/Support/RecipeAttribute.h"
+#include "compiler/Support/TaggedFunction.h"
 
 using namespace mlir;
 
@@ -10,11 +11,8 @@ namespace titan {
 
 namespace {
 
-/// The placement of a state's argument or result, from its symbol; replicated if it is no state's.
-ir::PlacementAttr statePlacement(func::FuncOp function, Attribute tag) {
-  auto symbol = dyn_cast_if_present<FlatSymbolRefAttr>(tag);
-  auto module = function->getParentOfType<ModuleOp>();
-  auto state = symbol ? module.lookupSymbol<ir::StateOp>(symbol.getAttr()) : ir::StateOp();
+/// Null for no state, and for one that all ranks hold whole.
+ir::PlacementAttr cutsOf(ir::StateOp state) {
   return state ? state.getPlacement().value_or(ir::PlacementAttr()) : ir::PlacementAttr();
 }
 
@@ -57,8 +55,8 @@ LogicalResult FunctionPlacements::placeArguments() {
         source_ == Source::Seeds
             ? seedOf(TaggedFunction(function_), number, mesh_)
             : function_.getArgAttrOfType<dist::PlacementAttr>(number, dist::placementTag);
-    if (auto state = statePlacement(function_, function_.getArgAttr(number, ir::tag::state)))
-      attribute = asValue(state);
+    if (auto cuts = cutsOf(TaggedFunction(function_).argumentState(number)))
+      attribute = asValue(cuts);
     FailureOr<ValuePlacement> placement = toPlacement(attribute, mesh_);
     if (failed(placement))
       return function_.emitError("argument ") << number << " is placed by " << attribute
@@ -301,9 +299,9 @@ ValuePlacement FunctionPlacements::taken(OpOperand& operand) const {
     return (*this)[operand.get()];
   if (auto terminator = dyn_cast<func::ReturnOp>(op)) {
     auto function = cast<func::FuncOp>(op->getParentOp());
-    Attribute tag = function.getResultAttr(operand.getOperandNumber(), ir::tag::state);
+    ir::StateOp state = TaggedFunction(function).resultState(operand.getOperandNumber());
     // Its argument was placed alike.
-    placement = toPlacement(asValue(statePlacement(function, tag)), mesh_).value_or(placement);
+    placement = toPlacement(asValue(cutsOf(state)), mesh_).value_or(placement);
     // What a rank makes of its own samples is its own result.
     for (auto [on, given] : llvm::zip_equal(placement, (*this)[operand.get()]))
       if (given.isIteration())

@@ -1,6 +1,7 @@
 #include "compiler/Shard/GradientPlacements.h"
 
 #include "compiler/Shard/Strategies.h"
+#include "compiler/Support/TaggedFunction.h"
 #include "dialects/Accum/Accum.h"
 
 using namespace mlir;
@@ -16,12 +17,7 @@ static ir::StateOp stateOf(Value value) {
   auto argument = dyn_cast<BlockArgument>(value);
   auto function =
       argument ? dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp()) : func::FuncOp();
-  if (!function)
-    return {};
-  auto symbol =
-      function.getArgAttrOfType<FlatSymbolRefAttr>(argument.getArgNumber(), ir::tag::state);
-  return symbol ? function->getParentOfType<ModuleOp>().lookupSymbol<ir::StateOp>(symbol.getAttr())
-                : ir::StateOp();
+  return function ? TaggedFunction(function).argumentState(argument.getArgNumber()) : ir::StateOp();
 }
 
 /// The axes of `mesh`, divided by the strategy of `recipe`.

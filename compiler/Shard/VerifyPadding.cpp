@@ -1,5 +1,6 @@
 #include "compiler/Shard/VerifyPadding.h"
 
+#include "compiler/Support/TaggedFunction.h"
 #include "dialects/Accum/Accum.h"
 #include "dialects/Dist/Dist.h"
 #include "dialects/Titan/Titan.h"
@@ -71,10 +72,7 @@ private:
   /// What a rank has of the state that `argument` is, by its placement.
   Part partOfArgument(BlockArgument argument) {
     Part part = wholeOf(argument);
-    auto symbol =
-        function_.getArgAttrOfType<FlatSymbolRefAttr>(argument.getArgNumber(), ir::tag::state);
-    auto module = function_->getParentOfType<ModuleOp>();
-    auto state = symbol ? module.lookupSymbol<ir::StateOp>(symbol.getAttr()) : ir::StateOp();
+    ir::StateOp state = TaggedFunction(function_).argumentState(argument.getArgNumber());
     std::optional<ir::PlacementAttr> placement =
         state ? state.getPlacement() : std::optional<ir::PlacementAttr>();
     if (!placement)

@@ -18,24 +18,21 @@ namespace {
 
 /// Does `function` take and return each state in the type that a rank holds?
 LogicalResult verifyStateTypes(func::FuncOp function, ArrayRef<MeshAxis> mesh) {
-  auto module = function->getParentOfType<ModuleOp>();
-  auto check = [&](Attribute tag, Type type, StringRef verb) -> LogicalResult {
-    auto symbol = dyn_cast_if_present<FlatSymbolRefAttr>(tag);
-    if (!symbol)
+  auto check = [&](ir::StateOp state, Type type, StringRef verb) -> LogicalResult {
+    if (!state)
       return success();
-    // The dialect's tags name states that the module declares.
-    auto state = module.lookupSymbol<ir::StateOp>(symbol.getAttr());
     FailureOr<RankedTensorType> local = localTypeOf(state, mesh);
     if (failed(local) || type == *local)
       return LogicalResult(local);
-    return function.emitError() << verb << " state " << symbol << " as " << type << ", a rank has "
-                                << *local << " of it";
+    return function.emitError() << verb << " state @" << state.getSymName() << " as " << type
+                                << ", a rank has " << *local << " of it";
   };
+  const TaggedFunction tags(function);
   for (auto [i, type] : llvm::enumerate(function.getArgumentTypes()))
-    if (failed(check(function.getArgAttr(i, ir::tag::state), type, "takes")))
+    if (failed(check(tags.argumentState(i), type, "takes")))
       return failure();
   for (auto [i, type] : llvm::enumerate(function.getResultTypes()))
-    if (failed(check(function.getResultAttr(i, ir::tag::state), type, "returns")))
+    if (failed(check(tags.resultState(i), type, "returns")))
       return failure();
   return success();
 }

@@ -33,6 +33,20 @@ StringRef TaggedFunction::resultTag(unsigned index, StringRef tag) const {
   return nameOf(function.getResultAttr(index, tag));
 }
 
+/// The state of the module around `function` that `symbol` names; null if it is empty.
+static ir::StateOp stateNamed(func::FuncOp function, StringRef symbol) {
+  auto module = function->getParentOfType<ModuleOp>();
+  return symbol.empty() ? ir::StateOp() : module.lookupSymbol<ir::StateOp>(symbol);
+}
+
+ir::StateOp TaggedFunction::argumentState(unsigned index) const {
+  return stateNamed(function_, argumentTag(index, ir::tag::state));
+}
+
+ir::StateOp TaggedFunction::resultState(unsigned index) const {
+  return stateNamed(function_, resultTag(index, ir::tag::state));
+}
+
 BlockArgument TaggedFunction::findArgument(StringRef tag, StringRef name) const {
   auto function = function_;
   for (unsigned i = 0; i < function.getNumArguments(); ++i)

@@ -22,6 +22,9 @@ public:
   /// empty if it is not.
   llvm::StringRef argumentTag(unsigned index, llvm::StringRef tag) const;
   llvm::StringRef resultTag(unsigned index, llvm::StringRef tag) const;
+  /// The state that argument `index` brings (result `index` gives back); null if it is none's.
+  ir::StateOp argumentState(unsigned index) const;
+  ir::StateOp resultState(unsigned index) const;
   /// The returned value tagged `tag = name`, or null.
   mlir::Value findResult(llvm::StringRef tag, llvm::StringRef name) const;
 
