@@ -73,11 +73,23 @@ Value atMost(Conversion& c, Value x, double bound) {
   return c.select(c.compare(ComparePredicate::GE, x, high), high, x);
 }
 
+/// The second operand, where it is a number. What CastLike makes of one is not known on the host:
+/// it is a constant of the function.
+std::optional<double> numberBeside(Conversion& c) {
+  if (c.count() != 2)
+    return std::nullopt;
+  if (const HostTensor* host = c.constant(1))
+    return host->shape.empty() && host->isFloat() ? std::optional(host->real(0)) : std::nullopt;
+  Result<Value> value = c.operand(1);
+  DenseFPElementsAttr elements;
+  if (!value.ok() || !matchPattern(*value, m_Constant(&elements)) ||
+      elements.getType().getRank() > 0)
+    return std::nullopt;
+  return (*elements.begin()).convertToDouble();
+}
+
 /// torch.export writes torch.clamp with numbers as Max and Min.
-bool clampsToNumber(Conversion& c) {
-  const HostTensor* bound = c.count() == 2 ? c.constant(1) : nullptr;
-  if (!bound || !bound->shape.empty() || !bound->isFloat())
-    return false;
+bool isClamp(Conversion& c) {
   Scope scope = scopeOf(c.node);
   return scope.target.starts_with("aten.clamp.") && scope.operands.empty() &&
          std::ranges::any_of(scope.values,
@@ -85,9 +97,10 @@ bool clampsToNumber(Conversion& c) {
 }
 
 template <typename Op, Value limit(Conversion&, Value, double)> Status extremum(Conversion& c) {
-  if (!clampsToNumber(c))
+  std::optional<double> bound = numberBeside(c);
+  if (!bound || !isClamp(c))
     return variadic<Op>(c);
-  return c.give(limit(c, TITAN_TRY(c.floatOperand(0)), c.constant(1)->real(0)));
+  return c.give(limit(c, TITAN_TRY(c.floatOperand(0)), *bound));
 }
 
 Status mean(Conversion& c) {
