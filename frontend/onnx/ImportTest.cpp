@@ -366,6 +366,39 @@ TEST_F(ImportTest, ClipBoundsAreOptional) {
   EXPECT_HAS(clip({"least"}), "titan.max"); // of scores: no value is there
 }
 
+TEST_F(ImportTest, EquationsOfEinsumMayHaveDotsAndNoOutput) {
+  auto einsum = [&](const std::string& equation, const std::vector<int64_t>& shape) {
+    ModelBuilder model(17);
+    model.input("x", {-1, 2, 4}).output("y");
+    model.floats("w", shape, std::vector<float>(elementCount(shape), 0.5f));
+    ::onnx::AttributeProto& attribute = *model.node("Einsum", {"x", "w"}, {"y"}).add_attribute();
+    attribute.set_name("equation");
+    attribute.set_type(::onnx::AttributeProto::STRING);
+    attribute.set_s(equation);
+    Result<std::string> text = import(model);
+    return text.ok() ? *text : "error: " + text.error().message();
+  };
+  const char* plain = "batch [] x [] contracting [2] x [0]";
+  EXPECT_HAS(einsum("b s e, e w -> b s w", {4, 3}), plain);
+  EXPECT_HAS(einsum("...e,ew->...w", {4, 3}), plain);
+  EXPECT_HAS(einsum("...e,ew", {4, 3}), plain);
+  // Dimensions behind dots are aligned at their ends; one element goes with any number.
+  EXPECT_HAS(einsum("...e,...ew->...w", {2, 4, 3}), "batch [1] x [0] contracting [2] x [1]");
+  EXPECT_HAS(einsum("...e,...ew->...w", {1, 4, 3}), plain);
+  EXPECT_HAS(einsum("b...,...->b...", {2, 1}), "batch [1] x [0] contracting [] x []");
+
+  EXPECT_HAS(einsum("bse->bs", {4, 3}), "'bse->bs' has 1 terms for 2 operands");
+  EXPECT_HAS(einsum("b0e,ew->b0w", {4, 3}), "'b0e,ew->b0w' is not one of letters");
+  EXPECT_HAS(einsum("be,ew->bw", {4, 3}), "'be,ew->bw' does not fit operand 0 of [8, 2, 4]");
+  EXPECT_HAS(einsum("bs.e,ew->bw", {4, 3}), "'bs.e,ew->bw' does not fit operand 0 of [8, 2, 4]");
+  EXPECT_HAS(einsum("bstue...,ew->bw", {4, 3}), "does not fit operand 0 of [8, 2, 4]");
+  EXPECT_HAS(einsum("bee,ew->bw", {4, 3}), "'bee,ew->bw': diagonals are not supported");
+  EXPECT_HAS(einsum("bse,sw->bew", {4, 3}), "'bse,sw->bew': 's' is 2 and 4");
+  EXPECT_HAS(einsum("...e,...ew->...w", {3, 4, 3}), "'...e,...ew->...w': '...' is 2 and 3");
+  EXPECT_HAS(einsum("...e,ew->w", {4, 3}), "'...e,ew->w': its output has no '...'");
+  EXPECT_HAS(einsum("bse,ew->bq", {4, 3}), "'bse,ew->bq': its output is not a list of its letters");
+}
+
 TEST_F(ImportTest, OpsOlderThanTheirFirstOpsetAreRefused) {
   EXPECT_HAS(node("Gelu", 19), "opset 19 is older than 20");
 }

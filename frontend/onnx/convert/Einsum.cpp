@@ -63,39 +63,98 @@ Term product(Conversion& c, const Term& a, const Term& b, const std::string& nee
   return {c.convert(value, tensorType(a.value).getElementType()), batch + freeA + freeB};
 }
 
+/// The digits that stand for `count` dimensions of "...", which are aligned at their ends.
+std::string digits(int64_t count) {
+  std::string all;
+  for (int64_t i = count; i > 0; --i)
+    all += static_cast<char>('0' + i - 1);
+  return all;
+}
+
+/// `text` with digits in place of "...", which is `count` dimensions. Nothing: other dots, digits,
+/// or too many dimensions.
+std::optional<std::string> expanded(StringRef text, int64_t count) {
+  if (!text.contains("..."))
+    return text.contains('.') ? std::nullopt : std::optional(text.str());
+  auto [before, behind] = text.split("...");
+  if (count < 0 || count > 10 || before.contains('.') || behind.contains('.'))
+    return std::nullopt;
+  return before.str() + digits(count) + behind.str();
+}
+
+/// What an equation without an output gives: "...", then the letters that occur once, in order.
+std::string impliedOutput(StringRef inputs) {
+  std::map<char, int> times;
+  for (char letter : inputs)
+    ++times[letter];
+  std::string output = inputs.contains("...") ? "..." : "";
+  for (auto [letter, count] : times)
+    if (llvm::isAlpha(letter) && count == 1)
+      output += letter;
+  return output;
+}
+
+/// Without its dimensions of one element where another term has more in the place of "...".
+Term withoutBroadcast(Conversion& c, const Term& term, const std::map<char, int64_t>& widest) {
+  Shape shape;
+  std::string kept;
+  for (auto [d, letter] : llvm::enumerate(term.letters)) {
+    const int64_t extent = c.shapeOf(term.value)[d];
+    if (llvm::isDigit(letter) && extent == 1 && widest.at(letter) > 1)
+      continue;
+    kept += letter;
+    shape.push_back(extent);
+  }
+  return kept == term.letters ? term : Term{c.reshaped(term.value, shape), kept};
+}
+
 Status einsum(Conversion& c) {
   std::string equation = c.node.text("equation", "");
   std::erase(equation, ' ');
-  size_t arrow = equation.find("->");
-  if (arrow == std::string::npos || equation.find('.') != std::string::npos)
-    return c.error("equation '{}': an explicit output without '...' is needed",
-                   printable(equation));
-  std::string output = equation.substr(arrow + 2);
+  auto [inputs, arrowed] = StringRef(equation).split("->");
+  if (llvm::any_of(inputs, llvm::isDigit))
+    return c.error("equation '{}' is not one of letters", printable(equation));
   SmallVector<StringRef> letters;
-  StringRef(equation).substr(0, arrow).split(letters, ',');
+  inputs.split(letters, ',');
   if (letters.size() != c.count())
     return c.error("equation '{}' has {} terms for {} operands", printable(equation),
                    letters.size(), c.count());
 
   std::vector<Term> terms;
-  std::map<char, int64_t> extents;
+  int64_t most = 0; // dimensions of "..."
+  std::map<char, int64_t> widest;
   for (auto [i, text] : llvm::enumerate(letters)) {
-    Term term{TITAN_TRY(c.floatOperand(i)), text.str()};
-    if (static_cast<int64_t>(term.letters.size()) != c.rankOf(term.value) ||
-        tensorType(term.value).getElementType() !=
-            tensorType(terms.empty() ? term.value : terms[0].value).getElementType())
+    Value value = TITAN_TRY(c.floatOperand(i));
+    const int64_t dots = c.rankOf(value) - (static_cast<int64_t>(text.size()) - 3);
+    std::optional<std::string> dims = expanded(text, dots);
+    if (!dims || static_cast<int64_t>(dims->size()) != c.rankOf(value) ||
+        tensorType(value).getElementType() !=
+            tensorType(terms.empty() ? value : terms[0].value).getElementType())
       return c.error("equation '{}' does not fit operand {} of {}", printable(equation), i,
-                     toString(c.shapeOf(term.value)));
+                     toString(c.shapeOf(value)));
+    most = std::max(most, text.contains("...") ? dots : 0);
+    for (auto [letter, extent] : llvm::zip_equal(*dims, c.shapeOf(value)))
+      widest[letter] = std::max(widest[letter], extent);
+    terms.push_back({value, *dims});
+  }
+  std::map<char, int64_t> extents;
+  for (Term& term : terms) {
+    term = withoutBroadcast(c, term, widest);
     for (auto [d, letter] : llvm::enumerate(term.letters)) {
       if (term.dim(letter) != static_cast<int64_t>(d))
         return c.error("equation '{}': diagonals are not supported", printable(equation));
       auto [it, fresh] = extents.try_emplace(letter, c.shapeOf(term.value)[d]);
       if (it->second != c.shapeOf(term.value)[d])
         return c.error("equation '{}': '{}' is {} and {}", printable(equation),
-                       printable(std::string(1, letter)), it->second, c.shapeOf(term.value)[d]);
+                       llvm::isDigit(letter) ? "..." : printable(std::string(1, letter)),
+                       it->second, c.shapeOf(term.value)[d]);
     }
-    terms.push_back(std::move(term));
   }
+  const std::string wanted =
+      StringRef(equation).contains("->") ? arrowed.str() : impliedOutput(inputs);
+  if (most > 0 && wanted.find("...") == std::string::npos)
+    return c.error("equation '{}': its output has no '...'", printable(equation));
+  const std::string output = expanded(wanted, most).value_or(".");
   for (size_t i = 0; i < output.size(); ++i)
     if (!extents.contains(output[i]) || output.find(output[i]) != i)
       return c.error("equation '{}': its output is not a list of its letters", printable(equation));
@@ -123,7 +182,7 @@ Status einsum(Conversion& c) {
 
 ArrayRef<ConverterEntry> einsumConverters() {
   static const ConverterEntry table[] = {
-      {"Einsum", 12, einsum, "floats, explicit output, no diagonals, no ellipsis"},
+      {"Einsum", 12, einsum, "floats, no diagonals"},
   };
   return table;
 }
