@@ -1,9 +1,13 @@
 // Exports of torch.export that a conversion to an older opset has stripped of all metadata: no
 // signature, no scopes, no fx nodes. What is left are the names of nodes, values and tensors.
 #include "frontend/onnx/name/Exporter.h"
+#include "frontend/onnx/name/FxArguments.h"
 #include "frontend/onnx/name/Rules.h"
 
 #include <algorithm>
+#include <charconv>
+#include <map>
+#include <set>
 
 namespace titan::frontend {
 
@@ -20,21 +24,82 @@ static constexpr NoteCause kShared = {
     "whether they were merged from copies of a layer; export to opset 18 or later to keep what "
     "tells: {}"};
 
+static constexpr NoteCause kBesideGap = {
+    "{}: the source has more layers of its kind than the file, so equal ones may have been merged, "
+    "and it may stand for several; export to opset 18 or later to keep what tells",
+    "{} tensors may each stand for several: the source has more layers of their kind than the "
+    "file, so equal ones may have been merged; export to opset 18 or later to keep what tells: {}"};
+
+static constexpr int64_t kLargestMerged = 1024; // elements, of onnxscript
+
+static void addDoubt(Naming& naming, NamedTensor& tensor, const NoteCause& cause) {
+  std::string shown = inQuotes(tensor.initializer);
+  if (tensor.name != tensor.initializer)
+    shown += fmt::format(" (here {})", inQuotes(tensor.name));
+  if (tensor.doubt)
+    naming.table.notes.add(cause, shown);
+  else
+    tensor.setDoubt(cause, shown);
+}
+
+/// May the tensor be one of a converted file that stands for equal ones?
+static bool mayBeMerged(const Facts& facts, const NamedTensor& tensor) {
+  return facts.isConverted && tensor.kind == TensorKind::Parameter && !tensor.isCopy &&
+         elementCount(facts.file(tensor).shape) <= kLargestMerged;
+}
+
 void doubtShared(Naming& naming) {
-  const Facts& facts = naming.facts;
-  constexpr int64_t kLargestMerged = 1024; // of onnxscript
-  for (NamedTensor& tensor : naming.table.tensors) {
-    const std::vector<Use>& uses = facts.usesOf(tensor).uses;
-    if (!facts.isConverted || tensor.kind != TensorKind::Parameter || tensor.isCopy ||
-        elementCount(facts.file(tensor).shape) > kLargestMerged || uses.size() < 2)
+  for (NamedTensor& tensor : naming.table.tensors)
+    if (mayBeMerged(naming.facts, tensor) && naming.facts.usesOf(tensor).uses.size() > 1)
+      addDoubt(naming, tensor, kShared);
+}
+
+/// "linear_2" of "node_linear_2": what torch.export calls the node of an fx value's result.
+static std::string_view fxValueOf(const Node& node) {
+  constexpr std::string_view kPrefix = "node_";
+  const std::string_view name = node.name;
+  return name.starts_with(kPrefix) ? name.substr(kPrefix.size()) : std::string_view();
+}
+
+/// The ops of which the file has not all layers: fx numbers the values of an op in turn, and the
+/// file has "linear_2" and "linear_4" only.
+static std::set<std::string_view> layersWithGaps(const Facts& facts) {
+  std::map<std::string_view, std::set<size_t>> numbers;
+  for (const Node& node : facts.graph.nodes) {
+    const std::string_view value = fxValueOf(node), op = opOfValue(value);
+    if (!isLayer(op))
       continue;
-    const std::string shown =
-        fmt::format("{} (here {})", inQuotes(tensor.initializer), inQuotes(tensor.name));
-    if (tensor.doubt)
-      naming.table.notes.add(kShared, shown);
-    else
-      tensor.setDoubt(kShared, shown);
+    size_t number = 0; // "linear" is the first
+    if (value.size() > op.size())
+      std::from_chars(value.data() + op.size() + 1, value.data() + value.size(), number);
+    numbers[op].insert(number);
   }
+  std::set<std::string_view> gaps;
+  for (const auto& [op, found] : numbers)
+    if (found.size() <= *found.rbegin())
+      gaps.insert(op);
+  return gaps;
+}
+
+void doubtLayersBesideGaps(Naming& naming) {
+  const Facts& facts = naming.facts;
+  if (!facts.isConverted)
+    return;
+  const std::set<std::string_view> gaps = layersWithGaps(facts);
+  // Of a layer that is several nodes, the last one has its name.
+  std::map<std::string_view, const Node*> readers; // of values without a name
+  for (const Node& node : facts.graph.nodes)
+    for (const std::string& input : node.inputs)
+      if (isAnonymous(input))
+        readers[input] = &node;
+  auto isBesideGap = [&](const Use& use) {
+    const Node& node = facts.nodeOf(use);
+    const auto reader = readers.find(node.outputs.front());
+    return gaps.contains(opOfValue(fxValueOf(reader == readers.end() ? node : *reader->second)));
+  };
+  for (NamedTensor& tensor : naming.table.tensors)
+    if (mayBeMerged(facts, tensor) && std::ranges::any_of(facts.usesOf(tensor).uses, isBesideGap))
+      addDoubt(naming, tensor, kBesideGap);
 }
 
 bool fromBiasBeside(Naming& naming, NamedTensor& tensor) {

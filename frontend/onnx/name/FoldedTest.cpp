@@ -444,6 +444,23 @@ TEST_F(Converted, ASmallLayerThatIsReadTwiceIsOneWithANote) {
   EXPECT_NE(notes().find("'val_0' (here 'a.weight'), 'a.bias'"), std::string::npos) << notes();
 }
 
+TEST_F(Converted, ALayerBesideOneThatIsMissingMayStandForBoth) {
+  // Copies of a layer for one input: their nodes were merged as well as their tensors.
+  floats("a.weight", {2, 2}, kDrawn);
+  floats("b.weight", {2, 2}, {0.31f, 0.113f, -0.72f, 0.944f});
+  node("MatMul", {"x", "a.weight"}, "linear");
+  node("MatMul", {"linear", "b.weight"}, "y");
+  auto isDoubted = [&](const char* last) {
+    model_.model.mutable_graph()->mutable_node(1)->set_name(last);
+    read();
+    return notes().find("2 tensors may each stand for several") != std::string::npos;
+  };
+  EXPECT_TRUE(isDoubted("node_linear_2")) << notes();
+  EXPECT_FALSE(isDoubted("node_linear_1")) << notes();
+  EXPECT_FALSE(isDoubted("node_add_7")) << notes();
+  EXPECT_FALSE(isDoubted("linear_7")) << notes();
+}
+
 TEST_F(Converted, SmallVectorsOfTwoLayersAreTwo) {
   floats("val_0", {2, 2}, kDrawn);
   floats("val_3", {2, 2}, {0.31f, 0.113f, -0.72f, 0.944f});

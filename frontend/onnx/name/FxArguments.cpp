@@ -1,5 +1,7 @@
 #include "frontend/onnx/name/FxArguments.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace titan::frontend {
@@ -127,6 +129,12 @@ std::string_view opOfValue(std::string_view name) {
 
 bool namesNumbers(std::string_view name) {
   return std::ranges::find(kNumbers, opOfValue(name)) != std::end(kNumbers);
+}
+
+bool isLayer(std::string_view op) {
+  const std::string target = fmt::format("aten.{}.", op);
+  return std::ranges::any_of(
+      kLayers, [&](const Layout& layout) { return target.starts_with(layout.target); });
 }
 
 } // namespace titan::frontend

@@ -29,6 +29,8 @@ FxArgument argumentOf(const Node& node, const Scope& scope, size_t k, size_t ran
 
 /// Is `name` that of an fx value, numbered or not, whose op makes numbers of none: "arange_1"?
 bool namesNumbers(std::string_view name);
+/// Is `op`, of an fx value, a layer: an op that has a parameter among its arguments?
+bool isLayer(std::string_view op);
 /// "add" of "add_12": fx calls values after their ops, and numbers them.
 std::string_view opOfValue(std::string_view name);
 

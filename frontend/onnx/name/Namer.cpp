@@ -119,6 +119,7 @@ NameTable namesOf(const Graph& graph) {
   // What has its name may stand for others as well.
   doubtMergedLayers(naming);
   doubtShared(naming);
+  doubtLayersBesideGaps(naming);
   doubtDetached(naming);
 
   // Names are final.

@@ -52,6 +52,8 @@ bool fromRole(Naming& naming, NamedTensor& tensor);
 bool fromBiasBeside(Naming& naming, NamedTensor& tensor);
 /// Copies of a layer, whose small tensors were merged, look like one layer that is called twice.
 void doubtShared(Naming& naming);
+/// Layers that compute the same, whose small tensors were merged, are one layer of the file.
+void doubtLayersBesideGaps(Naming& naming);
 
 // SecondReadings.cpp: tensors that read a parameter which the file has too.
 
