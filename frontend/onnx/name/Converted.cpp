@@ -48,32 +48,55 @@ static bool mayBeMerged(const Facts& facts, const NamedTensor& tensor) {
          elementCount(facts.file(tensor).shape) <= kLargestMerged;
 }
 
+/// Is something read twice of the tensor: itself, or a part of it as a node cuts or turns it?
+static bool isShared(const Facts& facts, const NamedTensor& tensor) {
+  static const std::set<std::string_view> kMoves = {"Split",     "Slice",   "Gather",   "Reshape",
+                                                    "Transpose", "Squeeze", "Unsqueeze"};
+  std::vector<std::string_view> values = {tensor.initializer};
+  for (size_t i = 0; i < values.size(); ++i) {
+    int64_t readers = 0;
+    for (const Node& node : facts.graph.nodes) {
+      if (std::ranges::find(node.inputs, values[i]) == node.inputs.end())
+        continue;
+      if (++readers > 1)
+        return true;
+      if (kMoves.contains(node.opType))
+        values.insert(values.end(), node.outputs.begin(), node.outputs.end());
+    }
+  }
+  return facts.usesOf(tensor).uses.size() > 1;
+}
+
 void doubtShared(Naming& naming) {
   for (NamedTensor& tensor : naming.table.tensors)
-    if (mayBeMerged(naming.facts, tensor) && naming.facts.usesOf(tensor).uses.size() > 1)
+    if (mayBeMerged(naming.facts, tensor) && isShared(naming.facts, tensor))
       addDoubt(naming, tensor, kShared);
 }
 
-/// "linear_2" of "node_linear_2": what torch.export calls the node of an fx value's result.
-static std::string_view fxValueOf(const Node& node) {
+/// The fx values that the node computes, perhaps: its outputs are called after them, but for those
+/// of the graph, and it may be called after the first. "linear_2" of "node_linear_2".
+static std::vector<std::string_view> fxValuesOf(const Node& node) {
   constexpr std::string_view kPrefix = "node_";
-  const std::string_view name = node.name;
-  return name.starts_with(kPrefix) ? name.substr(kPrefix.size()) : std::string_view();
+  std::vector<std::string_view> values(node.outputs.begin(), node.outputs.end());
+  if (node.name.starts_with(kPrefix))
+    values.push_back(std::string_view(node.name).substr(kPrefix.size()));
+  return values;
 }
 
 /// The ops of which the file has not all layers: fx numbers the values of an op in turn, and the
 /// file has "linear_2" and "linear_4" only.
 static std::set<std::string_view> layersWithGaps(const Facts& facts) {
   std::map<std::string_view, std::set<size_t>> numbers;
-  for (const Node& node : facts.graph.nodes) {
-    const std::string_view value = fxValueOf(node), op = opOfValue(value);
-    if (!isLayer(op))
-      continue;
-    size_t number = 0; // "linear" is the first
-    if (value.size() > op.size())
-      std::from_chars(value.data() + op.size() + 1, value.data() + value.size(), number);
-    numbers[op].insert(number);
-  }
+  for (const Node& node : facts.graph.nodes)
+    for (std::string_view value : fxValuesOf(node)) {
+      const std::string_view op = opOfValue(value);
+      if (!isLayer(op))
+        continue;
+      size_t number = 0; // "linear" is the first
+      if (value.size() > op.size())
+        std::from_chars(value.data() + op.size() + 1, value.data() + value.size(), number);
+      numbers[op].insert(number);
+    }
   std::set<std::string_view> gaps;
   for (const auto& [op, found] : numbers)
     if (found.size() <= *found.rbegin())
@@ -95,7 +118,9 @@ void doubtLayersBesideGaps(Naming& naming) {
   auto isBesideGap = [&](const Use& use) {
     const Node& node = facts.nodeOf(use);
     const auto reader = readers.find(node.outputs.front());
-    return gaps.contains(opOfValue(fxValueOf(reader == readers.end() ? node : *reader->second)));
+    return std::ranges::any_of(
+        fxValuesOf(reader == readers.end() ? node : *reader->second),
+        [&](std::string_view value) { return gaps.contains(opOfValue(value)); });
   };
   for (NamedTensor& tensor : naming.table.tensors)
     if (mayBeMerged(facts, tensor) && std::ranges::any_of(facts.usesOf(tensor).uses, isBesideGap))

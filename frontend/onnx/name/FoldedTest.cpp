@@ -444,6 +444,24 @@ TEST_F(Converted, ASmallLayerThatIsReadTwiceIsOneWithANote) {
   EXPECT_NE(notes().find("'val_0' (here 'a.weight'), 'a.bias'"), std::string::npos) << notes();
 }
 
+TEST_F(Converted, WhatIsReadTwiceMayBeAPart) {
+  floats("a.in_proj_weight", {4, 2}, {0.31f, -0.72f, 0.113f, 0.944f, 0.5f, 0.25f, -0.6f, 0.7f});
+  model_.node("Split", {"a.in_proj_weight"}, {"split_0", "split_1"}, "node_split");
+  node("MatMul", {"x", "split_0"}, "linear");
+  node("MatMul", {"linear", "split_1"}, "linear_1");
+  node("MatMul", {"linear_1", "split_1"}, "y");
+  auto isDoubted = [&] {
+    read();
+    return notes().find("'a.in_proj_weight' is read by several layers") != std::string::npos;
+  };
+  EXPECT_TRUE(isDoubted()) << notes();
+  model_.model.mutable_graph()->mutable_node(3)->set_input(1, "split_0");
+  EXPECT_TRUE(isDoubted()) << notes();
+  model_.model.mutable_graph()->mutable_node(3)->set_op_type("Add");
+  model_.model.mutable_graph()->mutable_node(3)->set_input(1, "linear");
+  EXPECT_FALSE(isDoubted()) << notes();
+}
+
 TEST_F(Converted, ALayerBesideOneThatIsMissingMayStandForBoth) {
   // Copies of a layer for one input: their nodes were merged as well as their tensors.
   floats("a.weight", {2, 2}, kDrawn);
