@@ -85,6 +85,8 @@ CASES = {
     "interpolated": (spec(part("arithmetic", form="lerp", wide=True, drawn=True)), ["dynamo eval optimized 15 batch f32"]),
     "trained-bound": (spec(part("arithmetic", form="clamp", wide=False, drawn=True)), ["legacy-train", "legacy-eval"]),
     "at-the-bounds": (spec(part("kink", form="clamp"), part("kink", form="relu6"), part("kink", form="hardtanh")), [*BOTH, "dynamo-17"]),
+    "norm-beside-ones": (spec(part("several", form="list"), part("norm", form="layer_without_affine")), ["dynamo-optimized"]),
+    "copied-tables": (spec(part("tokens", padding=None, types=True), part("copy", of=0), sequence=True), ["dynamo eval optimized 13 length f64"]),
     "between-whole-numbers": (spec(part("kink", form="clamp_both")), ["dynamo-train", "dynamo-optimized", "legacy-eval"]),
     "straight-through": (spec(part("detached", form="straight"), part("detached", form="branch")), ["dynamo-train", "dynamo-optimized"]),
     "coupling-in-f64": (spec(part("flow", form="scaled", residual=True), part("linear", bias=False, zero=False, residual=True), width=6, length=5,

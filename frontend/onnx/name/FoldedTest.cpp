@@ -384,6 +384,36 @@ protected:
   }
 };
 
+TEST_F(Folded, OnesInThePlaceOfNoneAreNoParameter) {
+  floats("a.p", {2}, {1, 1});
+  add("Mul", {"x", "a.p"}, "mul", "a", "mul.Tensor", "%x, %p_a_p");
+  add("LayerNormalization", {"mul", "a.p"}, "y", "n", "layer_norm.default",
+      "%mul, [2], None, None, 1e-05, False");
+  sign({"a.p"});
+  read();
+  EXPECT_EQ(operand(0, 1).name, "a.p");
+  EXPECT_EQ(operand(0, 1).kind, TensorKind::Parameter);
+  EXPECT_EQ(operand(1, 1).kind, TensorKind::Constant);
+}
+
+TEST_F(Folded, TheLayerOfAValueThatIsReadForAnotherMayStandForBoth) {
+  // No signature tells that there is another parameter.
+  floats("a.weight", {2, 2}, kDrawn);
+  add("MatMul", {"x", "a.weight"}, "matmul", "a", "matmul.default", "%x, %p_a_weight");
+  add("Add", {"matmul", "matmul"}, "add", "", "add.Tensor", "%matmul, %matmul_1");
+  add("Add", {"add", "x"}, "y", "", "add.Tensor", "%add, %x");
+  const std::string doubt = "'a.weight': the exporter merged layers that compute the same";
+  read();
+  EXPECT_NE(notes().find(doubt), std::string::npos) << notes();
+  // The same value twice.
+  ::onnx::NodeProto& twice = *model_.model.mutable_graph()->mutable_node(1);
+  ModelBuilder::setMetadata(twice, "pkg.torch.onnx.fx_node",
+                            "%add : [num_users=1] = call_function[target=torch.ops.aten.add.Tensor]"
+                            "(args = (%matmul, %matmul), kwargs = {})");
+  read();
+  EXPECT_EQ(notes().find(doubt), std::string::npos) << notes();
+}
+
 TEST_F(Converted, AMatrixIsCalledAfterTheBiasBesideItByAGuess) {
   floats("val_0", {2, 2}, kDrawn);
   floats("fc.bias", {2}, {0.5f, 0.25f});

@@ -90,7 +90,9 @@ bool placeAlike(const Node& node, const Scope& scope, std::string_view op, size_
 
 FxArgument argumentOf(const Node& node, const Scope& scope, size_t k, size_t rank) {
   std::string_view target = scope.target;
-  FxArgument argument{Reading::Other, false, false, scope.operands, scope.values};
+  FxArgument argument;
+  argument.lifted = scope.operands;
+  argument.values = scope.values;
   for (const Layout& layout : kLayers) {
     if (!target.starts_with(layout.target))
       continue;
@@ -100,6 +102,8 @@ FxArgument argumentOf(const Node& node, const Scope& scope, size_t k, size_t ran
     std::erase_if(argument.values, isElsewhere);
     argument.reading = layout.reading;
     argument.isPlaced = true;
+    argument.isNone =
+        scope.readsFx() && position >= 0 && argument.lifted.empty() && argument.values.empty();
     return argument;
   }
   target.remove_prefix(target.starts_with("aten.") ? 5 : 0);

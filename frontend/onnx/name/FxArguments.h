@@ -17,6 +17,7 @@ enum class Reading {
 struct FxArgument {
   Reading reading = Reading::Other;
   bool isPlaced = false; ///< the op has one place for what the operand is
+  bool isNone = false;   ///< and None stands there: the exporter wrote the operand
   /// The node is the fx op itself: the operand is one argument of it, a number where there are
   /// neither of those below.
   bool isSole = false;

@@ -17,24 +17,33 @@ static constexpr NoteCause kMergedLayers = {
     "{} tensors may each stand for several: the exporter merged layers that compute the same, or "
     "equal parameters; export with optimize=False to train each: {}"};
 
-/// Does a node read the value of one fx node where its own reads another one of the same op, which
-/// the file has not?
-static bool hasMergedNodes(const Facts& facts) {
-  for (size_t i = 0; i < facts.graph.nodes.size(); ++i) {
-    const std::vector<FxOperand>& values = facts.scopes()[i].values;
-    for (const std::string& input : facts.graph.nodes[i].inputs) {
-      if (!facts.producerOf(input) || isAnonymous(input))
-        continue;
-      auto isInput = [&](const FxOperand& value) { return value.mangled == input; };
-      auto isOther = [&](const FxOperand& value) {
-        return value.mangled != input && opOfValue(value.mangled) == opOfValue(input) &&
-               !facts.isPresent(value.mangled);
-      };
-      if (std::ranges::none_of(values, isInput) && std::ranges::any_of(values, isOther))
-        return true;
-    }
-  }
-  return false;
+/// Does `node` read `input` for another value of the same op, which its fx node reads and the file
+/// has not? Then all its values of that op are among its inputs, or this one is not its own.
+static bool readsForAnother(const Facts& facts, const Node& node, const Scope& scope,
+                            const std::string& input) {
+  const std::string_view op = opOfValue(input);
+  auto isOfOp = [&](const std::string& name) { return opOfValue(name) == op; };
+  auto valueIsOfOp = [&](const FxOperand& value) { return isOfOp(value.mangled); };
+  const bool isMissing = std::ranges::any_of(scope.values, [&](const FxOperand& value) {
+    return valueIsOfOp(value) && !facts.isPresent(value.mangled);
+  });
+  if (!isMissing)
+    return false;
+  const bool isOwn = std::ranges::any_of(
+      scope.values, [&](const FxOperand& value) { return value.mangled == input; });
+  return !isOwn || std::ranges::count_if(node.inputs, isOfOp) >=
+                       std::ranges::count_if(scope.values, valueIsOfOp);
+}
+
+/// The values that nodes read for others, which were merged with them.
+static std::set<std::string> mergedValues(const Facts& facts) {
+  std::set<std::string> merged;
+  for (size_t i = 0; i < facts.graph.nodes.size(); ++i)
+    for (const std::string& input : facts.graph.nodes[i].inputs)
+      if (facts.producerOf(input) && !isAnonymous(input) &&
+          readsForAnother(facts, facts.graph.nodes[i], facts.scopes()[i], input))
+        merged.insert(input);
+  return merged;
 }
 
 /// Are the names alike but for one segment, as those of layers beside each other?
@@ -85,12 +94,13 @@ static bool isOptimized(const Facts& facts) {
 void doubtMergedLayers(Naming& naming) {
   const Facts& facts = naming.facts;
   std::vector<const SourceTensor*> lost = naming.lostParameters();
-  if (lost.empty())
+  const std::set<std::string> values = mergedValues(facts);
+  if (lost.empty() && values.empty())
     return;
   std::map<std::string, std::string> byMangled;
   for (const SourceTensor* source : lost)
     byMangled.emplace(mangled(source->name), source->name);
-  const bool mergedNodes = hasMergedNodes(facts), optimized = mergedNodes || isOptimized(facts);
+  const bool mergedNodes = !values.empty(), optimized = mergedNodes || isOptimized(facts);
   for (NamedTensor& tensor : naming.table.tensors) {
     if (!naming.isWhole(tensor) || tensor.doubt)
       continue;
@@ -105,8 +115,16 @@ void doubtMergedLayers(Naming& naming) {
     for (const SourceTensor* source : lost)
       if (mayStandFor(source->name))
         others += (others.empty() ? " (perhaps " : ", ") + inQuotes(source->name);
+    auto makesMerged = [&](const Use& use) {
+      return std::ranges::any_of(facts.nodeOf(use).outputs, [&](const std::string& output) {
+        return values.contains(output);
+      });
+    };
+    // Where nothing is lost it stands for a copy, which nobody reads then.
     if (!others.empty())
       tensor.setDoubt(kMergedLayers, inQuotes(tensor.name) + others + ")");
+    else if ((merged && mergedNodes) || std::ranges::any_of(facts.usesOf(tensor).uses, makesMerged))
+      tensor.setDoubt(kMergedLayers, inQuotes(tensor.name));
   }
 }
 

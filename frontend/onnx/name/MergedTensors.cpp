@@ -84,6 +84,8 @@ private:
                                                  : argument.lifted.front().mangled;
     if (argument.isSole && argument.lifted.empty() && argument.values.empty())
       return numberIn(tensor, name);
+    if (argument.isNone)
+      return "%";
     if (readsItself(scope, name))
       return mangled(name);
     for (const FxOperand& value : argument.values)

@@ -25,12 +25,23 @@ Proof proofOf(const Facts& facts, const NamedTensor& constant) {
   return isNumber ? Proof::Number : Proof::None;
 }
 
+/// Ones or zeros where the source has None, as for the scale of a norm without one.
+static bool standsForNone(const Facts& facts, const NamedTensor& tensor) {
+  const Tensor& file = facts.file(tensor);
+  return isUniform(file) && std::ranges::all_of(facts.usesOf(tensor).uses, [&](const Use& use) {
+           return argumentOf(facts.nodeOf(use), facts.scopeOf(use), use.operand, file.shape.size())
+               .isNone;
+         });
+}
+
 /// A number that is written in the program, or that an op needs, as attention its scale.
 static bool isNumber(const Facts& facts, const NamedTensor& tensor) {
   const Tensor& file = facts.file(tensor);
   const std::string& name = facts.nameInFile(tensor);
   bool ofSource = !file.copyOf.empty() && !facts.isMadeUp(name); // merged into a parameter
   if (!ofSource && namesNumbers(name) && (facts.isConverted || facts.isFxValue(name)))
+    return true;
+  if (standsForNone(facts, tensor))
     return true;
   if (elementCount(file.shape) != 1)
     return false;
