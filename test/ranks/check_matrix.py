@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Rows in which each two of strategy, model, mesh, microbatches, sync, reshard, precision, optimizer and clipping meet: 20 losses and the first gradients
-of one rank, and the bytes of the closed forms. scripts/ranks runs all rows.
+of one rank, and the bytes of the closed forms. Eight ranks are simulated: the interpreter runs each pass beside one rank. scripts/ranks --all runs every
+strategy, model, microbatches and sync on 2, 4 and 8 ranks.
 
     check_matrix.py --tools build/dev/bin [--seed 7] [--row 'fsdp gpt 1x2 …'] [--all] [--jobs 2]
 """
@@ -13,7 +14,7 @@ import tempfile
 import time
 
 from covering_array import covering_array
-from matrix import FACTORS, Matrix, described, is_valid
+from matrix import FACTORS, Matrix, cells, described, is_valid
 from titan_job import Failure
 
 
@@ -27,10 +28,10 @@ def main():
     parser.add_argument("--tools", required=True)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
     parser.add_argument("--row", help="runs the rows whose description has these words")
-    parser.add_argument("--all", action="store_true", help="all rows instead of a covering array")
+    parser.add_argument("--all", action="store_true", help="all cells instead of a covering array")
     parser.add_argument("--jobs", type=int, default=2)
     arguments = parser.parse_args()
-    rows = all_rows() if arguments.all or arguments.row else covering_array(FACTORS, is_valid, arguments.seed)
+    rows = cells(arguments.seed) if arguments.all else all_rows() if arguments.row else covering_array(FACTORS, is_valid, arguments.seed)
     if arguments.row:
         rows = [row for row in rows if set(arguments.row.split()) <= set(described(row).split())]
     print(f"{len(rows)} rows, seed {arguments.seed}", flush=True)

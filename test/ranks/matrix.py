@@ -1,6 +1,8 @@
 """One job on ranks beside the same job on one: models, strategies, syncs and meshes as factors, any row of which can be run."""
+import itertools
 import json
 import math
+import random
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +15,7 @@ from ranks_test import EXAMPLES, REFERENCES, titan_job
 
 STEPS = 20
 MICRO = 2
+SIMULATED = 8  # ranks
 # Largest relative difference of a loss. Ranks add gradients in another order; AdamW divides them by their own size.
 BOUNDS = {("f32", "sgd"): 1e-5, ("f32", "adamw"): 1e-4, ("bf16", "sgd"): 1e-3, ("bf16", "adamw"): 1e-3}
 ROUNDED = 5e-3  # gradients are rounded to 8 bits before they are summed
@@ -39,7 +42,8 @@ MODELS = {
 FACTORS = {
     "strategy": ("ddp", "zero1", "zero2", "fsdp", "hsdp"),
     "model": tuple(MODELS),
-    "mesh": ((2, 1), (1, 2), (4, 1), (1, 4), (2, 2)),  # ranks on replicate, on shard
+    # Ranks on replicate, on shard: processes, eight of them simulated by the interpreter.
+    "mesh": ((2, 1), (1, 2), (4, 1), (1, 4), (2, 2), (8, 1), (1, 8), (2, 4)),
     "k": (1, 2, 3, 4),
     "sync": ("auto", "deferred", "immediate", "every 2", "shard"),  # shard: immediate there, deferred on replicate
     "reshard": ("always", "never", "step"),
@@ -56,6 +60,27 @@ def is_valid(row):
     gathers = row["strategy"] in ("fsdp", "hsdp")
     return (not cuts or shard > 1) and (row["strategy"] != "hsdp" or replicate > 1) and (row["sync"] != "every 2" or row["k"] % 2 == 0) \
         and (row["sync"] != "shard" or shard > 1) and (gathers or row["reshard"] == "always") and (row["reduce"] == "f32" or row["dtype"] == "bf16")
+
+
+def cells(seed):
+    """Rows of all strategies, microbatches and syncs, each on 2, 4 and 8 ranks; what else a row says is drawn."""
+    draw = random.Random(seed)
+    every = [{**dict(zip(("strategy", "model", "k", "sync"), values)), "mesh": mesh_of(values[0], ranks)} for *values, ranks in itertools.product(
+        FACTORS["strategy"], FACTORS["model"], (1, 2, 4), ("deferred", "immediate", "auto"), (2, 4, SIMULATED))]
+    rows = []
+    for cell in every:
+        candidates = [] if cell["mesh"] is None else [row for row in (
+            {name: cell.get(name, value) for name, value in zip(FACTORS, values)} for values in itertools.product(
+                *([cell[name]] if name in cell else FACTORS[name] for name in FACTORS))) if is_valid(row)]
+        rows += [draw.choice(candidates)] if candidates else []
+    return rows
+
+
+def mesh_of(strategy, ranks):
+    """The mesh of so many ranks that is the strategy's own; None: it has none."""
+    if strategy == "hsdp":
+        return (2, ranks // 2) if ranks > 2 else None
+    return (ranks, 1) if strategy == "ddp" else (1, ranks)
 
 
 def described(row):
@@ -122,9 +147,13 @@ class Matrix:
         replicate, shard = row["mesh"]
         ranks = replicate * shard
         folder = Path(tempfile.mkdtemp(dir=self.scratch))
+        simulated = ranks == SIMULATED
         job = self.compile(row, row["k"] * ranks, folder.name + "-job", *ranks_test.mesh({"replicate": replicate, "shard": shard}), *sync_options(row["sync"]),
                            "--set", f'mesh.strategy="{row["strategy"]}"',
-                           *(["--set", f'mesh.reshard="{row["reshard"]}"'] if row["reshard"] != "always" else []))
+                           *(["--set", f'mesh.reshard="{row["reshard"]}"'] if row["reshard"] != "always" else []),
+                           *(["--check-passes"] if simulated else []))
+        if simulated:
+            return self.wrong_plan(row, job)[0]
         launcher = (self.tools / "titan-run", "-n", ranks)
         expected, found = self.measure(row, row["k"] * ranks), self.train(row, job, folder / "run", launcher)
         return [*self.wrong_losses(row, found[0], expected[0]), *self.wrong_gradients(row, found[1], expected[1]), *self.wrong_payload(row, job, launcher)]
@@ -144,8 +173,8 @@ class Matrix:
                 wrong.append(f"the first gradient of '{name}' differs by {ulps:.0f} ulp, bound {ULPS[row['dtype']]}")
         return wrong
 
-    def wrong_payload(self, row, job, launcher):
-        """Closed forms = the plan's ledger = what the copy loop counted."""
+    def wrong_plan(self, row, job):
+        """(differences, ledger of the plan): closed forms = the plan's."""
         info = json.loads(titan_job.run([job, "info", "--json"]))
         shapes = {p["name"]: tuple(p["shape"]) for p in info["parameters"] if p["trainable"]}
         replicate, shard = row["mesh"]
@@ -153,8 +182,13 @@ class Matrix:
                             2 if row["dtype"] == "bf16" else 4, MODELS[row["model"]].tables, MODELS[row["model"]].tied)
         plan = json.loads(titan_job.run([job, "plan", "--json"]))["communication"]
         forms, planned = step_payload(exchange, shapes), payload_of(plan)
-        wrong = [f"{kind} over {', '.join(axes)} in {phase}: {planned[kind, axes, phase]} bytes planned, the form is {forms[kind, axes, phase]}"
-                 for kind, axes, phase in sorted(forms.keys() | planned.keys()) if planned[kind, axes, phase] != forms[kind, axes, phase]]
+        return [f"{kind} over {', '.join(axes)} in {phase}: {planned[kind, axes, phase]} bytes planned, the form is {forms[kind, axes, phase]}"
+                for kind, axes, phase in sorted(forms.keys() | planned.keys()) if planned[kind, axes, phase] != forms[kind, axes, phase]], plan
+
+    def wrong_payload(self, row, job, launcher):
+        """Closed forms = the plan's ledger = what the copy loop counted."""
+        replicate, shard = row["mesh"]
+        wrong, plan = self.wrong_plan(row, job)
         counted = json.loads(titan_job.run([*launcher, job, "profile", "--data", MODELS[row["model"]].data, "--steps", 2, "--json",
                                             "--trace", job.with_suffix(".trace")]))["communication"]
         of_step = [line for line in plan if line["function"] == "step"]
@@ -170,4 +204,4 @@ class Matrix:
         return wrong
 
 
-__all__ = ["EXAMPLES", "FACTORS", "Matrix", "described", "is_valid"]
+__all__ = ["EXAMPLES", "FACTORS", "Matrix", "cells", "described", "is_valid"]
