@@ -108,11 +108,19 @@ std::optional<Dims> equalityOf(const Facts& facts, const NamedTensor& tensor,
   return std::nullopt;
 }
 
-/// Makes the folded matrix `tensor` a reading of one of `others`, if it is.
-bool readAsOneOf(Naming& naming, NamedTensor& tensor, const std::vector<NamedTensor*>& others) {
+/// Makes the folded matrix `tensor` a reading of one of `others`, if it is: of its own module's,
+/// where copies of a module have equal ones.
+bool readAsOneOf(Naming& naming, NamedTensor& tensor, std::vector<NamedTensor*> others) {
   const Facts& facts = naming.facts;
   if (others.empty() || !hasThreeValues(facts.file(tensor)))
     return false;
+  auto isOfItsModule = [&](const NamedTensor* other) {
+    return std::ranges::any_of(facts.usesOf(tensor).uses, [&](const Use& use) {
+      return facts.scopeOf(use).module == moduleOf(other->name);
+    });
+  };
+  if (const auto own = std::ranges::find_if(others, isOfItsModule); own != others.end())
+    std::rotate(others.begin(), own, own + 1);
   for (NamedTensor* other : others) {
     std::optional<Dims> moved = equalityOf(facts, tensor, *other);
     if (!moved)
