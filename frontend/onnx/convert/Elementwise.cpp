@@ -73,17 +73,14 @@ Value atMost(Conversion& c, Value x, double bound) {
   return c.select(c.compare(ComparePredicate::GE, x, high), high, x);
 }
 
-/// The second operand, where it is a number. What CastLike makes of one is not known on the host:
-/// it is a constant of the function.
-std::optional<double> numberBeside(Conversion& c) {
-  if (c.count() != 2)
-    return std::nullopt;
-  if (const HostTensor* host = c.constant(1))
-    return host->shape.empty() && host->isFloat() ? std::optional(host->real(0)) : std::nullopt;
-  Result<Value> value = c.operand(1);
+/// Operand i, where it is one number of floats. What CastLike makes of one is not known on the
+/// host: it is a constant of the function.
+std::optional<double> numberAt(Conversion& c, size_t i) {
+  if (const HostTensor* host = c.constant(i))
+    return host->size() == 1 && host->isFloat() ? std::optional(host->real(0)) : std::nullopt;
+  Result<Value> value = c.operand(i);
   DenseFPElementsAttr elements;
-  if (!value.ok() || !matchPattern(*value, m_Constant(&elements)) ||
-      elements.getType().getRank() > 0)
+  if (!value.ok() || !matchPattern(*value, m_Constant(&elements)) || elements.getNumElements() != 1)
     return std::nullopt;
   return (*elements.begin()).convertToDouble();
 }
@@ -97,8 +94,9 @@ bool isClamp(Conversion& c) {
 }
 
 template <typename Op, Value limit(Conversion&, Value, double)> Status extremum(Conversion& c) {
-  std::optional<double> bound = numberBeside(c);
-  if (!bound || !isClamp(c))
+  std::optional<double> bound =
+      c.count() == 2 && isClamp(c) ? numberAt(c, 1) : std::optional<double>();
+  if (!bound)
     return variadic<Op>(c);
   return c.give(limit(c, TITAN_TRY(c.floatOperand(0)), *bound));
 }
@@ -203,11 +201,7 @@ Status clip(Conversion& c) {
   auto number = [&](size_t i, const char* attribute) -> std::optional<double> {
     if (!c.isFloat(x) || (!c.has(i) && !c.node.find(attribute)))
       return std::nullopt;
-    const HostTensor* known = c.constant(i);
-    if (c.has(i))
-      return known && known->size() == 1 && known->isFloat() ? std::optional(known->real(0))
-                                                             : std::nullopt;
-    return c.node.real(attribute, 0);
+    return c.has(i) ? numberAt(c, i) : std::optional(c.node.real(attribute, 0));
   };
   auto bound = [&](size_t i, const char* attribute) -> Result<Value> {
     if (c.has(i)) {
