@@ -210,6 +210,8 @@ TEST(Gradient, EveryFloatOpHasARuleOrIsKnownToHaveNone) {
                                          "titan.constant",
                                          "titan.iota",
                                          "titan.argmax",
+                                         "titan.exact_sum",
+                                         "titan.exact_value",
                                          "titan.compare",
                                          "titan.and",
                                          "titan.or",

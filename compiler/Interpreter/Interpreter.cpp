@@ -15,6 +15,7 @@ void registerInterpreterModels(DialectRegistry& registry) {
     attachShape(context);
     attachContraction(context);
     attachReduction(context);
+    attachExactSum(context);
     attachNormalization(context);
     attachIndexing(context);
     attachAttention(context);

@@ -58,6 +58,7 @@ void attachElementwise(mlir::MLIRContext* context);
 void attachShape(mlir::MLIRContext* context);
 void attachContraction(mlir::MLIRContext* context);
 void attachReduction(mlir::MLIRContext* context);
+void attachExactSum(mlir::MLIRContext* context);
 void attachNormalization(mlir::MLIRContext* context);
 void attachIndexing(mlir::MLIRContext* context);
 void attachAttention(mlir::MLIRContext* context);

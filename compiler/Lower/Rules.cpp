@@ -13,6 +13,7 @@ void registerLowerRules(DialectRegistry& registry) {
     attachShapeRules(context);
     attachContractionRules(context);
     attachReductionRules(context);
+    attachExactSumRules(context);
     attachNormalizationRules(context);
     attachIndexingRules(context);
     attachRotaryRules(context);

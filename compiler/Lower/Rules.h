@@ -28,6 +28,7 @@ void attachConversionRules(mlir::MLIRContext* context);
 void attachShapeRules(mlir::MLIRContext* context);
 void attachContractionRules(mlir::MLIRContext* context);
 void attachReductionRules(mlir::MLIRContext* context);
+void attachExactSumRules(mlir::MLIRContext* context);
 void attachNormalizationRules(mlir::MLIRContext* context);
 void attachIndexingRules(mlir::MLIRContext* context);
 void attachRotaryRules(mlir::MLIRContext* context);

@@ -237,6 +237,30 @@ func.func @argmax_C1(%x: tensor<2x3xf32>) {
 
 // -----
 
+func.func @exact_sum_C1(%x: tensor<32769x65536xf32>) {
+  // expected-error @+1 {{(C1) adds 2147549184 elements, more than 2147483648: words may overflow}}
+  %r = titan.exact_sum %x : tensor<32769x65536xf32> to tensor<10xi64>
+  return
+}
+
+// -----
+
+func.func @exact_sum_C2(%x: tensor<2x3xf32>) {
+  // expected-error @+1 {{(C2) gives words of 'tensor<10xi64>'}}
+  %r = titan.exact_sum %x : tensor<2x3xf32> to tensor<9xi64>
+  return
+}
+
+// -----
+
+func.func @exact_value_C1(%words: tensor<9xi64>) {
+  // expected-error @+1 {{(C1) reads words of 'tensor<10xi64>'}}
+  %r = titan.exact_value %words : tensor<9xi64> to tensor<f32>
+  return
+}
+
+// -----
+
 func.func @softmax_C1(%x: tensor<2x3xf32>) {
   // expected-error @+1 {{(C1) dim 2 is outside the rank 2}}
   %r = titan.softmax %x dim 2 : tensor<2x3xf32>

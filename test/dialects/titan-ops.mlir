@@ -285,6 +285,14 @@ func.func @argmax(%x: tensor<4x6xf32>) -> tensor<4xi64> {
   %r = titan.argmax %x dim 1 : tensor<4x6xf32> to tensor<4xi64>
   return %r : tensor<4xi64>
 }
+func.func @exact_sum(%x: tensor<4x6xf32>) -> tensor<10xi64> {
+  %r = titan.exact_sum %x : tensor<4x6xf32> to tensor<10xi64>
+  return %r : tensor<10xi64>
+}
+func.func @exact_value(%words: tensor<10xi64>) -> tensor<f32> {
+  %r = titan.exact_value %words : tensor<10xi64> to tensor<f32>
+  return %r : tensor<f32>
+}
 
 func.func @softmax(%x: tensor<4x6xf32>) -> tensor<4x6xf32> {
   %r = titan.softmax %x dim 1 : tensor<4x6xf32>

@@ -7,6 +7,7 @@ and row-major. Optimizer cases are the steps of one training: the state after a 
 """
 import json
 import math
+from fractions import Fraction
 from pathlib import Path
 
 import torch
@@ -326,9 +327,36 @@ def padding():
     case("embedding_grad_padding", embedding_grad, normal(2, 4, 6), ids)
 
 
+def exact_sums():
+    """In Python's integers and fractions, which round nothing; of numbers that f32 holds."""
+    def words(x):
+        result = [0] * 10
+        for value in x.reshape(-1).tolist():
+            if math.isfinite(value):
+                units = int(abs(Fraction(value)) * 2**149)
+                for digit in range(9):
+                    result[digit] += (-1 if value < 0 else 1) * (units >> 32 * digit & 2**32 - 1)
+            else:
+                result[9] += 1
+        return torch.tensor(result)
+
+    def value(words):
+        *digits, count = words.tolist()
+        return math.nan if count else float(Fraction(sum(digit << 32 * i for i, digit in enumerate(digits)), 2**149))
+
+    sizes = 2.0 ** integers(-149, 125, *matrix)
+    large = (normal(*matrix) * sizes).float().double()
+    unlike = large.clone()
+    unlike[2, 3:] = special[3:]
+    for x in (large, unlike, normal(*matrix).float().double(), torch.zeros(matrix)):
+        total, = case("exact_sum", words, x)
+        case("exact_value", value, total)
+    case("exact_value", value, -words(large.abs()))
+
+
 if __name__ == "__main__":
     for record in (unary, binary, shape, contraction_and_reduction, normalization_and_loss, schedules, optimizers, indexing,
-                   attention, rotary, rms_norm, padding, attention_without_keys):
+                   attention, rotary, rms_norm, padding, attention_without_keys, exact_sums):
         record()
     lines = [f" {json.dumps(name)}: [\n  " + ",\n  ".join(json.dumps(run) for run in runs) + "]"
              for name, runs in sorted(cases.items())]

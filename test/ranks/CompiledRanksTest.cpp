@@ -13,9 +13,11 @@
 #include "mlir/Pass/PassManager.h"
 #include "runtime/device/testing/RunRanks.h"
 #include "runtime/program/Ledger.h"
+#include "runtime/program/Random.h"
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -121,6 +123,7 @@ protected:
   }
 
   Program program;
+  int threads = 1; ///< of each rank
 
 private:
   /// Where the tagged value is in the arena.
@@ -158,7 +161,7 @@ private:
     }
     const auto number = program.findFunction("step") - program.functions.data();
     Result<std::vector<testing::RankRun>> found =
-        testing::runOnCpus(program, kernels, static_cast<uint32_t>(number), arenas);
+        testing::runOnCpus(program, kernels, static_cast<uint32_t>(number), arenas, threads);
     ASSERT_TRUE(found.ok()) << found.error().message();
     runs = found.take();
     for (size_t rank = 0; rank < runs.size(); ++rank)
@@ -378,6 +381,64 @@ TEST_F(PaddedRanks, PaddingReachesNothing) {
     return %w1, %v1, %s#0, %s#1 : tensor<3x4xf32>, tensor<4x3xf32>, tensor<5x4xf32>, tensor<4x5xf32>
   })");
   EXPECT_EQ(copies(), 2); // the states; padded terms are written where others read them
+}
+
+/// Arguments of all sizes.
+class ExactSums : public CompiledRanks {
+protected:
+  Tensors argumentsOf(func::FuncOp step, int64_t rank) override {
+    Tensors tensors = CompiledRanks::argumentsOf(step, rank);
+    for (Tensor& tensor : tensors)
+      for (auto [i, x] : llvm::enumerate(tensor.mutableFloats())) {
+        x = std::bit_cast<float>(philox4x32_7(rank, i, 0)[0]);
+        if (!std::isfinite(x))
+          x = -0.0;
+      }
+    if (notFinite)
+      tensors[0].mutableFloats()[rank + 5] = *notFinite;
+    return tensors;
+  }
+  std::optional<double> notFinite; ///< an argument of each rank
+};
+
+/// Any number of threads; more elements than f64 adds exactly.
+TEST_F(ExactSums, ThreadsChangeNoBit) {
+  const auto check = [&](int64_t count, int onThreads) {
+    SCOPED_TRACE(std::to_string(count) + " elements, " + std::to_string(onThreads) + " threads");
+    threads = onThreads;
+    expectEqualRuns("\"replicate\" = 1, \"shard\" = 1", 1,
+                    replaceAll(R"(
+  func.func @step(%x: tensor<1xCOUNTxf32> {titan.input = "x"}) -> (tensor<10xi64> {titan.output = "words"}, tensor<f32> {titan.output = "value"}) {
+    %words = titan.exact_sum %x : tensor<1xCOUNTxf32> to tensor<10xi64>
+    %value = titan.exact_value %words : tensor<10xi64> to tensor<f32>
+    return %words, %value : tensor<10xi64>, tensor<f32>
+  })",
+                               "COUNT", std::to_string(count)));
+  };
+  for (int64_t count : {1, 77, 5000})
+    for (int onThreads : {1, 2, 3})
+      check(count, onThreads);
+  check((1 << 21) + 3, 2);
+}
+
+/// Ranks add words, and read the value of the sum.
+TEST_F(ExactSums, RanksAddWords) {
+  const auto check = [&](const std::string& ranks) {
+    SCOPED_TRACE(ranks + " ranks");
+    expectEqualRuns("\"replicate\" = 1, \"shard\" = " + ranks, std::stoi(ranks), R"(
+  func.func @step(%x: tensor<1x40xf32> {titan.input = "x"}) -> (tensor<10xi64> {titan.output = "words"}, tensor<f32> {titan.output = "value"}) {
+    %mine = titan.exact_sum %x {phase = #titan<phase update>} : tensor<1x40xf32> to tensor<10xi64>
+    %words = dist.all_reduce sum %mine axes ["shard"] order rank {phase = #titan<phase update>} : tensor<10xi64> to tensor<10xi64>
+    %value = titan.exact_value %words {phase = #titan<phase update>} : tensor<10xi64> to tensor<f32>
+    return %words, %value : tensor<10xi64>, tensor<f32>
+  })");
+  };
+  for (const char* ranks : {"2", "3", "4"})
+    check(ranks);
+  for (double number : {INFINITY, -INFINITY, NAN}) {
+    notFinite = number;
+    check("2");
+  }
 }
 
 } // namespace

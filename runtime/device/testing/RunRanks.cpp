@@ -10,8 +10,9 @@ namespace titan::testing {
 namespace {
 
 Result<RankRun> runOn(const Program& program, std::span<const KernelFunction> kernels,
-                      uint32_t function, const std::string& arena, Communicator& communicator) {
-  const std::unique_ptr<ThreadPool> pool = ThreadPool::create(1).take();
+                      uint32_t function, const std::string& arena, int threads,
+                      Communicator& communicator) {
+  const std::unique_ptr<ThreadPool> pool = ThreadPool::create(threads).take();
   const std::unique_ptr<CpuDevice> device = TITAN_TRY(
       CpuDevice::create(program, kernels, *pool, {}, {&communicator, communicator.rank()}));
   RankRun run;
@@ -29,13 +30,13 @@ Result<RankRun> runOn(const Program& program, std::span<const KernelFunction> ke
 
 Result<std::vector<RankRun>> runOnCpus(const Program& program,
                                        std::span<const KernelFunction> kernels, uint32_t function,
-                                       std::span<const std::string> arenas) {
+                                       std::span<const std::string> arenas, int threads) {
   std::vector<RankRun> runs(arenas.size());
   std::mutex mutex;
   std::optional<Error> failed;
   onRanks(static_cast<int64_t>(arenas.size()), [&](Communicator& communicator) {
     const auto rank = static_cast<size_t>(communicator.rank());
-    Result<RankRun> run = runOn(program, kernels, function, arenas[rank], communicator);
+    Result<RankRun> run = runOn(program, kernels, function, arenas[rank], threads, communicator);
     if (run.ok()) {
       runs[rank] = run.take();
       return;
