@@ -45,6 +45,8 @@ private:
   LogicalResult checkGroups();
   /// Sum of squares of all gradients, in f32.
   Value sumOfSquares();
+  /// The same with bits that do not depend on the ranks that have parts of the gradients.
+  Value exactSumOfSquares();
   Value clipFactor(Value norm);
   void updateParameters(const UpdateRule& rule, UpdateScalars scalars);
   void updateCounters(Value applied);
@@ -86,6 +88,20 @@ Value UpdateBuilder::sumOfSquares() {
     sum = sum ? t_.add(sum, squares) : squares;
   }
   return sum ? sum : t_.splat(scalar(builder_.getF32Type()), 0);
+}
+
+/// A gradient is divided along its outermost dimension, so what stands at one index of it is summed
+/// in one order on any rank; these sums are added exactly.
+Value UpdateBuilder::exactSumOfSquares() {
+  Value words;
+  for (auto [symbol, gradient] : gradients_) {
+    Value rows = t_.mul(gradient, gradient);
+    if (const int64_t rank = ir::tensorType(rows).getRank(); rank > 1)
+      rows = t_.reduce(ir::ReduceKind::Sum, rows, llvm::to_vector(llvm::seq<int64_t>(1, rank)));
+    Value sum = t_.create<ir::ExactSumOp>(t_.convert(rows, builder_.getF32Type()));
+    words = words ? t_.add(words, sum) : sum;
+  }
+  return words ? t_.create<ir::ExactValueOp>(words) : t_.splat(scalar(builder_.getF32Type()), 0);
 }
 
 void UpdateBuilder::updateParameters(const UpdateRule& rule, UpdateScalars scalars) {
@@ -184,7 +200,7 @@ LogicalResult UpdateBuilder::run() {
       t_.create<ir::MaxOp>(count, t_.splatLike(count, 1)); // a step without targets divides by 1
   Value countF32 = t_.convert(valid, f32);
   Value inverse = t_.div(t_.splatLike(countF32, 1), countF32);
-  Value squares = sumOfSquares();
+  Value squares = recipe_.mesh.reduce == "tree" ? exactSumOfSquares() : sumOfSquares();
   Value norm = t_.mul(t_.create<ir::SqrtOp>(squares), inverse);
 
   UpdateScalars scalars;

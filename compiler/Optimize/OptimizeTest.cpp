@@ -110,6 +110,16 @@ TEST_F(Optimize, ClippingScalesToTheLimitAndNeverUp) {
   expectPlainUpdate(whole, "fc.weight", 0.5 / 3);
 }
 
+// The same norm but for rounding, and the same clip factor.
+TEST_F(Optimize, ExactNormIsTheNorm) {
+  recipe.mesh.reduce = "tree";
+  recipe.optimizer.clipNorm = 0.125;
+  const double norm = gradientNorm() / 3;
+  Results clipped = runStep();
+  EXPECT_NEAR(clipped.metrics["grad_norm"].real(), norm, 1e-12);
+  expectPlainUpdate(clipped, "fc.weight", 0.5 / 3 * 0.125 / (norm + 1e-6));
+}
+
 TEST_F(Optimize, CountersAdvance) {
   Results results = runStep();
   EXPECT_EQ(counter(results, ir::counter::step), 11);
@@ -141,10 +151,13 @@ TEST_F(Optimize, SkippedStepChangesOnlyStepSamplesAndSkipped) {
     EXPECT_EQ(counter(results, ir::counter::skipped), 11) << why;
     EXPECT_EQ(results.metrics["applied"].integer(), 0) << why;
   };
-  arguments.inputs["x"].mutableFloats()[0] = INFINITY;
-  expectSkipped("infinite input");
-  arguments.inputs["x"].mutableFloats()[0] = NAN;
-  expectSkipped("NaN input");
+  for (const char* reduce : {"fast", "tree"}) {
+    recipe.mesh.reduce = reduce;
+    arguments.inputs["x"].mutableFloats()[0] = INFINITY;
+    expectSkipped("infinite input");
+    arguments.inputs["x"].mutableFloats()[0] = NAN;
+    expectSkipped("NaN input");
+  }
   arguments.inputs["x"] = x;
   llvm::fill(arguments.inputs["targets"].mutableIntegers(), -100);
   expectSkipped("no valid target");

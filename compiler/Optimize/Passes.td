@@ -14,6 +14,9 @@ def InsertUpdate : TitanPass<"titan-optimize-insert-update", "::mlir::ModuleOp">
     The gradient of the loss sum is never scaled by a pass of its own: 1 / count and the clip factor are one scalar that the update reads. A step
     whose loss or gradient is not finite, or that has no valid target, changes the counters `step`, `samples` and `skipped` only.
 
+    With `mesh.reduce = "tree"` the squares of a gradient are summed for each index of its outermost dimension, and these sums exactly: then no bit of
+    the norm depends on the ranks that have parts of the gradient.
+
     Weight decay of a parameter: that of its group if the group has one, else 0 if a `no_decay` pattern matches, else the run-time value
     `optimizer.weight_decay`. The first group that matches counts.
 
