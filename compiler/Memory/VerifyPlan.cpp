@@ -1,6 +1,7 @@
 // titan-plan-verify-offsets: the proof of the plan.
 #include "compiler/Memory/Passes.h"
 #include "compiler/Memory/Plan.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 
@@ -141,18 +142,31 @@ struct VerifyPlan : impl::VerifyPlanBase<VerifyPlan> {
     return success();
   }
 
-  /// The bytes of the arena that the buffer `root` has.
-  static FailureOr<Extent> extentOf(Value root) {
-    FailureOr<int64_t> offset = offsetOf(root);
-    if (failed(offset))
-      return failure();
-    return Extent{*offset, bytesOf(cast<ShapedType>(root.getType())), root.getLoc(), {}};
+  /// The bytes of the arena that `buffer` shows; of a part whose place is no constant all of the
+  /// whole.
+  static FailureOr<Extent> extentOf(Value buffer) {
+    const int64_t bytes = bytesOf(cast<ShapedType>(buffer.getType()));
+    Operation* view = buffer.getDefiningOp();
+    if (!view || !isView(view)) {
+      FailureOr<int64_t> offset = offsetOf(buffer);
+      if (failed(offset))
+        return failure();
+      return Extent{*offset, bytes, buffer.getLoc(), {}};
+    }
+    FailureOr<Extent> whole = extentOf(view->getOperand(0));
+    if (failed(whole) || isa<kernel::CastShapeOp>(view))
+      return whole;
+    APInt first;
+    if (!matchPattern(view->getOperand(1), m_ConstantInt(&first)))
+      return whole;
+    const int64_t row = rowBytesOf(view->getOperand(0));
+    return Extent{whole->offset + first.getSExtValue() * row, bytes, buffer.getLoc(), {}};
   }
 
-  static FailureOr<SmallVector<Extent>> extentsOf(ArrayRef<Value> roots) {
+  static FailureOr<SmallVector<Extent>> extentsOf(ArrayRef<OpOperand*> operands) {
     SmallVector<Extent> extents;
-    for (Value root : roots) {
-      FailureOr<Extent> extent = extentOf(root);
+    for (OpOperand* operand : operands) {
+      FailureOr<Extent> extent = extentOf(operand->get());
       if (failed(extent))
         return failure();
       extents.push_back(*extent);
@@ -187,8 +201,9 @@ struct VerifyPlan : impl::VerifyPlanBase<VerifyPlan> {
       auto start = dyn_cast<dist::StartOp>(command.op);
       if (!start && open.empty())
         continue;
-      FailureOr<SmallVector<Extent>> reads = extentsOf(readsOf(command.op)),
-                                     writes = extentsOf(writesOf(command.op));
+      auto op = cast<kernel::CommandLikeOpInterface>(command.op);
+      FailureOr<SmallVector<Extent>> reads = extentsOf(op.getReads()),
+                                     writes = extentsOf(op.getWrites());
       if (failed(reads) || failed(writes))
         return failure();
       for (const Open& o : open)

@@ -202,3 +202,105 @@ module attributes {dist.mesh = #dist.mesh<["replicate" = 2]>, kernel.arena = {bi
     return
   }
 }
+
+// -----
+
+module attributes {dist.mesh = #dist.mesh<["replicate" = 2]>, kernel.arena = {bindings = 64 : i64, bytes = 8192 : i64, constants = 0 : i64, staging = 4096 : i64, staging_offset = 4096 : i64, states = 0 : i64, temporaries = 0 : i64}} {
+  func.func @c6_writes_result(%x: memref<4xf32> {kernel.offset = 0 : i64, titan.input = "x"}, %y: memref<4xf32> {kernel.offset = 64 : i64, titan.metric = "y"}) {
+    %s = kernel.buffer 4096 : memref<4xf32>
+    %v = kernel.cast_shape %y : memref<4xf32> to memref<2x2xf32>
+    // expected-note @below {{the collective starts here}}
+    %t = dist.start all_reduce ins(%s : memref<4xf32>) outs(%y : memref<4xf32>) axes ["replicate"] order rank
+    // expected-error @below {{touches a result of a collective that is not waited for (C6)}}
+    kernel.copy %x to %v : memref<4xf32> to memref<2x2xf32>
+    dist.wait %t ins(%s : memref<4xf32>) outs(%y : memref<4xf32>)
+    return
+  }
+}
+
+// -----
+
+// One buffer as source and result: nothing may read it, not even what may read a source.
+module attributes {dist.mesh = #dist.mesh<["replicate" = 2]>, kernel.arena = {bindings = 64 : i64, bytes = 8192 : i64, constants = 0 : i64, staging = 4096 : i64, staging_offset = 4096 : i64, states = 0 : i64, temporaries = 0 : i64}} {
+  func.func @c6_in_place_reads(%y: memref<4xf32> {kernel.offset = 0 : i64, titan.metric = "y"}) {
+    %s = kernel.buffer 4096 : memref<4xf32>
+    %v = kernel.cast_shape %s : memref<4xf32> to memref<2x2xf32>
+    // expected-note @below {{the collective starts here}}
+    %t = dist.start all_reduce ins(%s : memref<4xf32>) outs(%s : memref<4xf32>) axes ["replicate"] order rank
+    // expected-error @below {{touches a result of a collective that is not waited for (C6)}}
+    kernel.copy %v to %y : memref<2x2xf32> to memref<4xf32>
+    dist.wait %t ins(%s : memref<4xf32>) outs(%s : memref<4xf32>)
+    return
+  }
+}
+
+// -----
+
+module attributes {dist.mesh = #dist.mesh<["replicate" = 2]>, kernel.arena = {bindings = 64 : i64, bytes = 8192 : i64, constants = 0 : i64, staging = 4096 : i64, staging_offset = 4096 : i64, states = 0 : i64, temporaries = 0 : i64}} {
+  func.func @c6_in_place_writes(%x: memref<4xf32> {kernel.offset = 0 : i64, titan.input = "x"}) {
+    %s = kernel.buffer 4096 : memref<4xf32>
+    %v = kernel.cast_shape %s : memref<4xf32> to memref<2x2xf32>
+    // expected-note @below {{the collective starts here}}
+    %t = dist.start all_reduce ins(%s : memref<4xf32>) outs(%s : memref<4xf32>) axes ["replicate"] order rank
+    // expected-error @below {{touches a result of a collective that is not waited for (C6)}}
+    kernel.copy %x to %v : memref<4xf32> to memref<2x2xf32>
+    dist.wait %t ins(%s : memref<4xf32>) outs(%s : memref<4xf32>)
+    return
+  }
+}
+
+// -----
+
+// Only an all_reduce has ins and outs of one size: a rank's part over the whole is none in place.
+module attributes {dist.mesh = #dist.mesh<["replicate" = 2]>, kernel.arena = {bindings = 0 : i64, bytes = 4096 : i64, constants = 0 : i64, staging = 4096 : i64, staging_offset = 0 : i64, states = 0 : i64, temporaries = 0 : i64}} {
+  func.func @part_over_whole() {
+    %c0 = arith.constant 0 : index
+    %s = kernel.buffer 0 : memref<4xf32>
+    %p = kernel.rows %s[%c0] : memref<4xf32> to memref<2xf32>
+    // expected-error @below {{gives result 0 where source 0 lies}}
+    %t = dist.start reduce_scatter ins(%s : memref<4xf32>) outs(%p : memref<2xf32>) axes ["replicate"] dims [0] order rank
+    dist.wait %t ins(%s : memref<4xf32>) outs(%p : memref<2xf32>)
+    return
+  }
+}
+
+// -----
+
+// Rows of one buffer: another one may be written, the source's own not.
+module attributes {dist.mesh = #dist.mesh<["replicate" = 2]>, kernel.arena = {bindings = 128 : i64, bytes = 8192 : i64, constants = 0 : i64, staging = 4096 : i64, staging_offset = 4096 : i64, states = 0 : i64, temporaries = 0 : i64}} {
+  func.func @c6_rows(%x: memref<4xf32> {kernel.offset = 0 : i64, titan.input = "x"}, %y: memref<4xf32> {kernel.offset = 64 : i64, titan.metric = "y"}) {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %both = kernel.buffer 4096 : memref<2x4xf32>
+    %s = kernel.slice %both[%c0] : memref<2x4xf32> to memref<4xf32>
+    %other = kernel.slice %both[%c1] : memref<2x4xf32> to memref<4xf32>
+    %again = kernel.slice %both[%c0] : memref<2x4xf32> to memref<4xf32>
+    // expected-note @below {{the collective starts here}}
+    %t = dist.start all_reduce ins(%s : memref<4xf32>) outs(%y : memref<4xf32>) axes ["replicate"] order rank
+    kernel.copy %x to %other : memref<4xf32> to memref<4xf32>
+    // expected-error @below {{writes to a source of a collective that is not waited for (C6)}}
+    kernel.copy %x to %again : memref<4xf32> to memref<4xf32>
+    dist.wait %t ins(%s : memref<4xf32>) outs(%y : memref<4xf32>)
+    return
+  }
+}
+
+// -----
+
+// In a loop between start and wait, at a place that is no constant: it may be the source's.
+module attributes {dist.mesh = #dist.mesh<["replicate" = 2]>, kernel.arena = {bindings = 128 : i64, bytes = 8192 : i64, constants = 0 : i64, staging = 4096 : i64, staging_offset = 4096 : i64, states = 0 : i64, temporaries = 0 : i64}} {
+  func.func @c6_in_a_loop(%x: memref<4xf32> {kernel.offset = 0 : i64, titan.input = "x"}, %y: memref<4xf32> {kernel.offset = 64 : i64, titan.metric = "y"}) {
+    %c0 = arith.constant 0 : index
+    %both = kernel.buffer 4096 : memref<2x4xf32>
+    %s = kernel.slice %both[%c0] : memref<2x4xf32> to memref<4xf32>
+    // expected-note @below {{the collective starts here}}
+    %t = dist.start all_reduce ins(%s : memref<4xf32>) outs(%y : memref<4xf32>) axes ["replicate"] order rank
+    accum.loop %i in 2 running {
+      %row = kernel.slice %both[%i] : memref<2x4xf32> to memref<4xf32>
+      // expected-error @below {{writes to a source of a collective that is not waited for (C6)}}
+      kernel.copy %x to %row : memref<4xf32> to memref<4xf32>
+    }
+    dist.wait %t ins(%s : memref<4xf32>) outs(%y : memref<4xf32>)
+    return
+  }
+}
