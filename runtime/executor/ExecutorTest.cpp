@@ -2,6 +2,7 @@
 #include "runtime/executor/FirstWeights.h"
 
 #include "runtime/device/testing/LinearRun.h"
+#include "runtime/device/testing/RanksProgram.h"
 #include "runtime/executor/Figures.h"
 #include "runtime/executor/Poisoner.h"
 #include "runtime/executor/Profiler.h"
@@ -110,6 +111,57 @@ TEST(Poisoner, ShowsAWriteToUnplannedBytes) {
         fmt::format("byte {} of the arena was written, and the plan gives it to nobody", at)))
         << status.error().message();
   }
+}
+
+/// Moves 8 bytes from operand + scalars[0] to operand + scalars[1]: the table declares the operand.
+void reachOutside(char* const* operands, const int64_t* scalars, int64_t, int64_t) {
+  std::memcpy(operands[0] + scalars[1], operands[0] + scalars[0], 8);
+}
+
+using ErrorAndCount = std::pair<std::string, int64_t>;
+
+/// What a rank of two has under the poisoner after a step of `ranksProgram` in which 8 bytes move
+/// `from` one offset `to` another between the start of the all_gather and its wait: the error, and
+/// the metric "counts".
+ErrorAndCount moveInFlight(int64_t from, int64_t to) {
+  Program program = testing::ranksProgram(1, 2);
+  Function& step = program.functions[0];
+  const int64_t counts = step.bindings[1].offset;
+  Command move;
+  move.target = static_cast<uint32_t>(program.kernels.size());
+  move.operands = {{{counts, {}}, 8, Access::Both}};
+  move.scalars = {{from - counts, {}}, {to - counts, {}}};
+  program.kernels.push_back({"move", "move"});
+  step.commands.insert(step.commands.end() - 1, move);
+  ++step.temporaries.back().last;
+  std::vector<KernelFunction> kernels(testing::ranksKernels().begin(),
+                                      testing::ranksKernels().end());
+  kernels.push_back(reachOutside);
+  ErrorAndCount found;
+  testing::onRanks(2, [&](Communicator& communicator) {
+    const auto pool = ThreadPool::create(1).take();
+    const auto device = testing::makeRanksDevice(program, kernels, *pool, communicator).take();
+    const auto poisoner = Poisoner::create(program, *device, communicator.rank()).take();
+    ASSERT_TRUE(device->run(0, poisoner.get()).ok());
+    const Status status = poisoner->check();
+    if (communicator.rank() == 0)
+      found = {status.ok() ? "" : status.error().message(),
+               *reinterpret_cast<int64_t*>(device->window(counts, 8).data())};
+  });
+  return found;
+}
+
+TEST(Poisoner, ShowsWhatTouchesACollectiveUnderWay) {
+  const Program program = testing::ranksProgram(1, 2);
+  const Function& step = program.functions[0];
+  const int64_t sums = step.bindings[0].offset, counts = step.bindings[1].offset;
+  const int64_t source = step.commands.back().operands[0].address.base;
+  const int64_t result = step.commands.back().operands[1].address.base;
+  EXPECT_EQ(moveInFlight(sums, sums + 8), ErrorAndCount("", testing::expectedCount(1, 2)));
+  EXPECT_EQ(moveInFlight(source, counts).first, "") << "a source may be read";
+  EXPECT_EQ(moveInFlight(sums, source).first,
+            "a source of the all_gather of part was written between its start and its wait");
+  EXPECT_EQ(moveInFlight(result, counts), ErrorAndCount("", -1)) << "every bit is set";
 }
 
 TEST(Figures, ThePlanEqualsTheRun) {

@@ -2,6 +2,8 @@
 
 #include "runtime/device/Part.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace titan {
@@ -35,6 +37,7 @@ Result<std::unique_ptr<Poisoner>> Poisoner::create(const Program& program, Devic
   for (const State& state : program.states)
     std::ranges::copy(paddingOf(state, partOf(state, program.mesh, coordinates)),
                       std::back_inserter(poisoner->padding_));
+  poisoner->addExchanges(program, coordinates);
   std::vector<std::pair<int64_t, int64_t>> planned;
   auto take = [&](const auto& part) {
     planned.emplace_back(part.offset, part.offset + part.bytes);
@@ -59,6 +62,29 @@ Result<std::unique_ptr<Poisoner>> Poisoner::create(const Program& program, Devic
   return poisoner;
 }
 
+void Poisoner::addExchanges(const Program& program, std::span<const int64_t> coordinates) {
+  exchanges_.resize(program.collectives.size());
+  for (const Function& function : program.functions)
+    for (const Command& command : function.commands) {
+      if (command.kind != CommandKind::CollectiveStart)
+        continue;
+      const Collective& collective = program.collectives[command.target];
+      Exchange& exchange = exchanges_[command.target];
+      exchange.label = fmt::format("{} of {}", toString(collective.kind), collective.label);
+      for (const Operand& operand : command.operands) {
+        const Affine address = onRank(operand.address, coordinates);
+        if (!address.isConstant())
+          continue;
+        const Buffer buffer = {address.base, operand.bytes};
+        const auto isHere = [&](const Buffer& in) { return in.offset == buffer.offset; };
+        if (operand.access == Access::Read)
+          exchange.ins.push_back(buffer);
+        else if (std::erase_if(exchange.ins, isHere) == 0)
+          exchange.outs.push_back(buffer);
+      }
+    }
+}
+
 void Poisoner::poison(int64_t offset, int64_t bytes) {
   if (status_.ok())
     status_ = device_->fill(offset, bytes, poisonByte);
@@ -74,10 +100,40 @@ void Poisoner::beforeFunction(const Function& function) {
       poison(binding.offset, binding.bytes);
 }
 
+std::vector<char> Poisoner::read(Buffer buffer) {
+  std::vector<char> bytes(static_cast<size_t>(buffer.bytes));
+  if (status_.ok())
+    status_ = device_->download(buffer.offset, bytes);
+  if (status_.ok())
+    status_ = device_->wait(device_->record());
+  return bytes;
+}
+
 void Poisoner::before(const Function& function, uint32_t command) {
   for (const LiveRange& range : function.temporaries)
     if (range.first == command)
       poison(range.offset, range.bytes);
+  const Command& next = function.commands[command];
+  if (next.kind == CommandKind::CollectiveStart) {
+    Exchange& exchange = exchanges_[next.target];
+    // Before the start: from there on peers may write.
+    for (const Buffer& out : exchange.outs)
+      poison(out.offset, out.bytes);
+    exchange.held.clear();
+    for (const Buffer& in : exchange.ins)
+      exchange.held.push_back(read(in));
+  }
+  if (next.kind == CommandKind::CollectiveWait)
+    compare(exchanges_[next.target]);
+}
+
+void Poisoner::compare(const Exchange& exchange) {
+  for (size_t i = 0; i < exchange.ins.size(); ++i) {
+    const std::vector<char> found = read(exchange.ins[i]);
+    if (status_.ok() && found != exchange.held[i])
+      status_ = Error::internal("a source of the {} was written between its start and its wait",
+                                exchange.label);
+  }
 }
 
 void Poisoner::after(const Function& function, uint32_t command) {

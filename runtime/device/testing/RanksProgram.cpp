@@ -1,6 +1,7 @@
 #include "runtime/device/testing/RanksProgram.h"
 
 #include "runtime/collective/InProcess.h"
+#include "runtime/device/cpu/CpuDevice.h"
 
 #include <thread>
 
@@ -111,6 +112,13 @@ Program ranksProgram(int64_t replicate, int64_t shard) {
 std::span<const KernelFunction> ranksKernels() {
   static constexpr KernelFunction kernels[] = {produce, accumulate, producePart};
   return kernels;
+}
+
+Result<std::unique_ptr<Device>> makeRanksDevice(const Program& program,
+                                                std::span<const KernelFunction> kernels,
+                                                ThreadPool& pool, Communicator& communicator) {
+  return std::unique_ptr<Device>(TITAN_TRY(
+      CpuDevice::create(program, kernels, pool, {}, {&communicator, communicator.rank()})));
 }
 
 std::vector<float> expectedSums(int64_t replicate, int64_t shard) {

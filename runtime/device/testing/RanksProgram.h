@@ -3,9 +3,12 @@
 #pragma once
 
 #include "runtime/collective/Communicator.h"
+#include "runtime/device/Device.h"
+#include "runtime/host/ThreadPool.h"
 #include "runtime/program/Program.h"
 
 #include <functional>
+#include <memory>
 #include <vector>
 
 namespace titan::testing {
@@ -21,6 +24,11 @@ struct RanksShape {
 };
 Program ranksProgram(int64_t replicate, int64_t shard);
 std::span<const KernelFunction> ranksKernels();
+
+/// The CPU device of the rank that has `communicator`; `kernels` are those of `program`.
+Result<std::unique_ptr<Device>> makeRanksDevice(const Program& program,
+                                                std::span<const KernelFunction> kernels,
+                                                ThreadPool& pool, Communicator& communicator);
 
 /// What every rank has of the metrics.
 std::vector<float> expectedSums(int64_t replicate, int64_t shard);
