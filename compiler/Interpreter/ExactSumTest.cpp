@@ -1,7 +1,7 @@
 // Exact sums against integers made of the bits of f32, and against LLVM's rounding of a number that
 // is written in full.
-#include "compiler/Interpreter/testing/ModuleFixture.h"
 #include "dialects/Titan/ExactSum.h"
+#include "compiler/Interpreter/testing/ModuleFixture.h"
 #include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -46,10 +46,10 @@ protected:
   }
   std::vector<int64_t> words(ArrayRef<double> values, Engine engine = Engine::F32) {
     const std::string type = "tensor<" + std::to_string(values.size()) + "xf32>";
-    Tensor sum =
-        runOn("func.func @f(%x: " + type + ") -> tensor<10xi64> {\n %y = titan.exact_sum %x : " +
-                  type + " to tensor<10xi64>\n return %y : tensor<10xi64> }",
-              floats({static_cast<int64_t>(values.size())}, values), engine);
+    Tensor sum = runOn("func.func @f(%x: " + type +
+                           ") -> tensor<10xi64> {\n %y = titan.exact_sum %x : " + type +
+                           " to tensor<10xi64>\n return %y : tensor<10xi64> }",
+                       floats({static_cast<int64_t>(values.size())}, values), engine);
     return sum.integers().vec();
   }
   double value(ArrayRef<int64_t> words, Engine engine = Engine::F32) {

@@ -1,6 +1,6 @@
 // Meaning of exact sums: the integers that they are.
-#include "compiler/Interpreter/Models.h"
 #include "dialects/Titan/ExactSum.h"
+#include "compiler/Interpreter/Models.h"
 
 #include <cmath>
 

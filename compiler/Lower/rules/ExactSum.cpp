@@ -1,7 +1,7 @@
 // Lowering of exact sums. All arithmetic is exact but the last rounding, so neither the order of a
 // sum nor vectors nor f64 in place of f32 change a bit.
-#include "compiler/Lower/Rules.h"
 #include "dialects/Titan/ExactSum.h"
+#include "compiler/Lower/Rules.h"
 
 #include <cmath>
 
@@ -49,8 +49,8 @@ Value digitScales(LoweringBuilder& l) {
   for (int digit = 0; digit < exact::digits; ++digit)
     scales[digit] = std::ldexp(1.0, -(digit * static_cast<int>(exact::digitBits) + exact::unit));
   auto type = RankedTensorType::get(exact::words, l.builder.getF64Type());
-  return kernel::ConstantOp::create(
-      l.builder, l.loc, type, DenseElementsAttr::get(type, ArrayRef(scales)), IntegerAttr());
+  return kernel::ConstantOp::create(l.builder, l.loc, type,
+                                    DenseElementsAttr::get(type, ArrayRef(scales)), IntegerAttr());
 }
 
 /// Scalar arithmetic on the words of a sum.
@@ -118,12 +118,11 @@ private:
     for (auto [i, digit] : llvm::enumerate(digits)) {
       if (i > 2)
         below = both(below, digits[i - 3]);
-      const Leading here = {digit, i > 0 ? digits[i - 1] : zero, i > 1 ? digits[i - 2] : zero,
-                            below,
-                            real(std::ldexp(1.0, static_cast<int>(i * exact::digitBits) +
-                                                     exact::unit))};
+      const Leading here = {
+          digit, i > 0 ? digits[i - 1] : zero, i > 1 ? digits[i - 2] : zero, below,
+          real(std::ldexp(1.0, static_cast<int>(i * exact::digitBits) + exact::unit))};
       Value isHigher = isNot0(digit);
-      for (Value Leading::*part :
+      for (Value Leading::* part :
            {&Leading::first, &Leading::second, &Leading::third, &Leading::rest, &Leading::unit})
         found.*part = b.select(isHigher, here.*part, found.*part);
     }
@@ -134,8 +133,8 @@ private:
     const Leading leading = findLeading(digits);
     Value result = withFraction(leading, 42);
     for (auto [bits, fraction] : {std::pair(10, 32), std::pair(20, 20)}) {
-      Value isLonger = b.compare(arith::CmpIPredicate::sge, leading.first,
-                                 number(int64_t(1) << bits));
+      Value isLonger =
+          b.compare(arith::CmpIPredicate::sge, leading.first, number(int64_t(1) << bits));
       result = b.select(isLonger, withFraction(leading, fraction), result);
     }
     return result;
@@ -146,15 +145,16 @@ private:
   Value withFraction(const Leading& leading, int64_t fraction) {
     constexpr int64_t bits = exact::digitBits;
     const int64_t ofSecond = std::min(fraction, bits), ofThird = fraction - ofSecond;
-    Value head = both(up(leading.first, fraction),
-                      up(down(leading.second, bits - ofSecond), ofThird));
+    Value head =
+        both(up(leading.first, fraction), up(down(leading.second, bits - ofSecond), ofThird));
     head = both(head, down(leading.third, bits - ofThird));
-    Value rest = both(both(lowest(leading.second, bits - ofSecond),
-                           lowest(leading.third, bits - ofThird)),
-                      leading.rest);
+    Value rest =
+        both(both(lowest(leading.second, bits - ofSecond), lowest(leading.third, bits - ofThird)),
+             leading.rest);
     Value sticky = b.create<arith::ExtUIOp>(i64, isNot0(rest));
     Value whole = b.create<arith::SIToFPOp>(b.builder.getF64Type(), both(up(head, 1), sticky));
-    return b.mul(whole, b.mul(leading.unit, real(std::ldexp(1.0, -static_cast<int>(fraction) - 1))));
+    return b.mul(whole,
+                 b.mul(leading.unit, real(std::ldexp(1.0, -static_cast<int>(fraction) - 1))));
   }
 };
 
@@ -164,10 +164,9 @@ struct Rules {
     Value operand = l.castShape(op.getOperand(), elements), scales = digitScales(l), words;
     for (int64_t first = 0; first < elements; first += longestRun) {
       Value run = sumRun(l, operand, scales, first, std::min(longestRun, elements - first));
-      words = words ? l.elementwise(tensorType(run), {words, run},
-                                    [](Body& b, ValueRange v) {
-                                      return b.create<arith::AddIOp>(v[0], v[1]);
-                                    })
+      words = words ? l.elementwise(
+                          tensorType(run), {words, run},
+                          [](Body& b, ValueRange v) { return b.create<arith::AddIOp>(v[0], v[1]); })
                     : run;
     }
     l.replace(words);
@@ -181,8 +180,7 @@ struct Rules {
       WordReader reader(b);
       SmallVector<Value> words = reader.split(v[0]);
       Value count = words.pop_back_val();
-      Value isFinite = b.compare(arith::CmpIPredicate::eq, count,
-                                 b.integer(count.getType(), 0));
+      Value isFinite = b.compare(arith::CmpIPredicate::eq, count, b.integer(count.getType(), 0));
       Value value = reader.valueOf(words);
       return SmallVector<Value>{b.select(isFinite, value, b.constantLike(value, NAN))};
     }));
