@@ -122,7 +122,8 @@ def VerifyLowered : Lower_Pass<"verify-kernels"> {
   let summary = "states what holds after lower";
   let description = [{
     Functions hold func, accum and kernel ops, halves of collectives and index arithmetic only; there is no titan op and no barrier; every fused kernel has the class that its body has; kernels write to
-    kernel.empty or to a value that they continue.
+    kernel.empty or to a value that they continue. Between two neighbouring starts and waits there are products of as many FLOP as *schedule* noted
+    (`kernel.products`): no merge and no move went over one.
 
     Example: test/lower/verify-invalid.mlir.
   }];

@@ -5,6 +5,7 @@
 
 #include "mlir/IR/Dominance.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/IR/Remarks.h"
 
 using namespace mlir;
 using titan::kernel::FusedOp;
@@ -170,8 +171,12 @@ kernel::CallOp absorbRounding(RewriterBase& rewriter, kernel::CallOp call) {
   Operation* biasOp = prefix.bias ? prefix.bias.getDefiningOp() : nullptr;
   if (biasOp && biasOp->getBlock() == call->getBlock() && call->isBeforeInBlock(biasOp)) {
     rewriter.setInsertionPointAfter(biasOp);
-    if (isCollectiveBetween(call, biasOp->getNextNode()))
+    if (isCollectiveBetween(call, biasOp->getNextNode())) {
+      remark::missed(call.getLoc(), remark::RemarkOpts::name("fuse-epilogues").category("lower"))
+          << remark::add("the product of '{0}' does not round its result", ir::describePlace(call))
+          << remark::reason("a collective starts or is awaited before its bias is there");
       return nullptr;
+    }
   } else {
     rewriter.setInsertionPoint(call);
   }

@@ -1,6 +1,7 @@
 // titan-lower-verify-kernels: what holds after the stage.
 #include "compiler/Lower/Classify.h"
 #include "compiler/Lower/Passes.h"
+#include "compiler/Support/Products.h"
 #include "dialects/Accum/Accum.h"
 #include "dialects/Dist/Dist.h"
 
@@ -37,11 +38,23 @@ LogicalResult check(Operation* op) {
   return success();
 }
 
+/// What *schedule* put between a start or wait and the next one is still there.
+LogicalResult checkProducts(func::FuncOp function) {
+  for (auto [half, flops] : productsBehindHalves(function)) {
+    auto noted = half->getAttrOfType<IntegerAttr>(productsTag);
+    if (noted && noted.getInt() != flops)
+      return half->emitOpError("has products of ")
+             << flops << " FLOP between it and the next start or wait, *schedule* put "
+             << noted.getInt() << " there";
+  }
+  return success();
+}
+
 struct VerifyLowered : impl::VerifyLoweredBase<VerifyLowered> {
   void runOnOperation() override {
     auto result = getOperation().walk(
         [](Operation* op) -> WalkResult { return isa<func::FuncOp>(op) ? success() : check(op); });
-    if (result.wasInterrupted())
+    if (result.wasInterrupted() || failed(checkProducts(getOperation())))
       signalPassFailure();
     markAllAnalysesPreserved();
   }

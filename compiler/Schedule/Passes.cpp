@@ -12,6 +12,8 @@ void addSchedulePasses(OpPassManager& passes, MeasurePlan measure) {
   // Whole ops have been ordered. What measures memory sees what is live between the halves.
   passes.addPass(createSplitCollectives());
   passes.addPass(createFitMemory(std::move(measure)));
+  // Nothing moves from here on, and *lower* is to keep it so.
+  passes.addPass(createNoteProducts());
   passes.addPass(createVerifySchedule());
 }
 

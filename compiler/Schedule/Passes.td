@@ -138,6 +138,28 @@ def FitMemory : TitanPass<"titan-schedule-fit-memory", "::mlir::ModuleOp"> {
   let dependentDialects = ["::titan::ir::TitanDialect"];
 }
 
+def NoteProducts : TitanPass<"titan-schedule-note-products", "::mlir::ModuleOp"> {
+  let summary = "notes the FLOP of products between neighbouring starts and waits";
+  let facts = [IsOptional];
+  let description = [{
+    After: each `dist.start` and `dist.wait` has the attribute `kernel.products`: the FLOP of matrix products and attention between it and the next half of a
+    collective. What *schedule* put there hides an exchange; `titan-lower-verify-kernels` finds the same in kernels, or *lower* has undone it. What a loop
+    in between holds counts once. Last of all that moves ops.
+
+    ```mlir
+    %t = dist.start all_gather ins(%w ...) ...
+    %y = titan.contract %x, %v ... : (tensor<4x8xf32>, tensor<16x8xf32>) -> tensor<4x16xf32>
+    %full = dist.wait %t ins(%w ...) ...
+    // becomes
+    %t = dist.start all_gather ins(%w ...) ... {kernel.products = 1024 : i64}
+    %y = titan.contract %x, %v ...
+    %full = dist.wait %t ins(%w ...) ... {kernel.products = 0 : i64}
+    ```
+
+    Example: test/schedule/note-products.mlir.
+  }];
+}
+
 def VerifySchedule : TitanPass<"titan-schedule-verify", "::mlir::ModuleOp"> {
   let summary = "checks that each step runs forward, backward, update";
   let description = [{

@@ -6,6 +6,7 @@
 // REMARK-DAG: Reason="a collective starts or is awaited between the two", Remark="'before' keeps apart from 'behind'"
 // REMARK-DAG: Reason="a collective starts or is awaited between the two", Remark="'one' does not run together with 'other'"
 // REMARK-DAG: Reason="a collective starts or is awaited between the two", Remark="the product of 'fc' keeps apart from its bias or relu"
+// REMARK-DAG: Reason="a collective starts or is awaited before its bias is there", Remark="the product of 'fc' does not round its result"
 
 module attributes {dist.mesh = #dist.mesh<["replicate" = 2]>} {
 
