@@ -26,6 +26,17 @@ std::string line(const LedgerRow& row, int64_t count, int64_t payload, int64_t l
                      row.source);
 }
 
+/// What was counted of all collectives of a row.
+Traffic trafficOf(const LedgerRow& row, std::span<const Traffic> counted) {
+  Traffic sum;
+  for (uint32_t collective : row.collectives) {
+    sum.executions += counted[collective].executions;
+    sum.payload += counted[collective].payload;
+    sum.moved += counted[collective].moved;
+  }
+  return sum;
+}
+
 /// A whole number, unless the steps differed.
 Json perStep(int64_t total, int64_t steps) {
   if (total % steps == 0)
@@ -62,7 +73,7 @@ std::string countedText(const std::vector<LedgerRow>& rows, std::span<const Traf
       fmt::format("communication of one of {}, counted, bytes a step\n", describeRanks(mesh)) +
       heading("moved");
   for (const LedgerRow& row : rows)
-    if (const Traffic& traffic = counted[row.collective]; row.function == "step")
+    if (const Traffic traffic = trafficOf(row, counted); row.function == "step")
       text += line(row, traffic.executions / steps, traffic.payload / steps, traffic.moved / steps);
   return text;
 }
@@ -73,12 +84,15 @@ Json countedJson(const std::vector<LedgerRow>& rows, std::span<const Traffic> co
   for (const LedgerRow& row : rows) {
     if (row.function != "step")
       continue;
-    const Traffic& traffic = counted[row.collective];
+    const Traffic traffic = trafficOf(row, counted);
+    int64_t movedByRanks = 0;
+    for (uint32_t collective : row.collectives)
+      movedByRanks += movedByAll[collective];
     Json& json = list.emplace_back(nameJson(row));
     json["count"] = perStep(traffic.executions, steps);
     json["payload"] = perStep(traffic.payload, steps);
     json["moved"] = perStep(traffic.moved, steps);
-    json["moved_all"] = perStep(movedByAll[row.collective], steps);
+    json["moved_all"] = perStep(movedByRanks, steps);
   }
   return list;
 }

@@ -1,5 +1,7 @@
 #include "runtime/program/Ledger.h"
 
+#include <algorithm>
+
 namespace titan {
 
 namespace {
@@ -29,22 +31,39 @@ LedgerRow rowOf(const Program& program, const Function& function, const Command&
     row.axes.push_back(program.mesh[axis].name);
   row.dtype = dtypesOf(collective);
   row.source = collective.label;
-  row.collective = start.target;
+  row.collectives = {start.target};
   row.count = count;
   row.payload = count * payloadBytes(collective, group);
   row.wire = count * wireBytes(collective, group);
   return row;
 }
 
+/// Is `next` what `row` lists, at another place of the table?
+bool isAgain(const Program& program, const LedgerRow& row, const LedgerRow& next) {
+  return row.function == next.function && row.phase == next.phase &&
+         program.collectives[row.collectives.front()] ==
+             program.collectives[next.collectives.front()];
+}
+
 } // namespace
 
 std::vector<LedgerRow> ledgerOf(const Program& program) {
   std::vector<LedgerRow> rows;
+  const auto add = [&](LedgerRow next) {
+    const auto found = std::ranges::find_if(
+        rows, [&](const LedgerRow& row) { return isAgain(program, row, next); });
+    if (found == rows.end())
+      return rows.push_back(std::move(next));
+    found->collectives.push_back(next.collectives.front());
+    found->count += next.count;
+    found->payload += next.payload;
+    found->wire += next.wire;
+  };
   for (const Function& function : program.functions) {
     const std::vector<int64_t> times = executionsOf(function);
     for (size_t i = 0; i < times.size(); ++i)
       if (function.commands[i].kind == CommandKind::CollectiveStart)
-        rows.push_back(rowOf(program, function, function.commands[i], times[i]));
+        add(rowOf(program, function, function.commands[i], times[i]));
   }
   return rows;
 }

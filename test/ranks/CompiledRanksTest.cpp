@@ -180,16 +180,20 @@ private:
     for (const LedgerRow& row : ledgerOf(program)) {
       if (row.function != "step")
         continue;
-      const Collective& collective = program.collectives[row.collective];
+      const Collective& collective = program.collectives[row.collectives.front()];
       const int64_t group = groupSize(collective.axes, program.mesh);
       int64_t whole = 0, moved = 0;
       for (const CollectivePiece& piece : collective.pieces)
         whole += piece.wholeBytes();
       for (const testing::RankRun& run : runs) {
-        const Traffic& traffic = run.traffic[row.collective];
-        EXPECT_EQ(traffic.executions, row.count) << row.source;
-        EXPECT_EQ(traffic.payload, row.payload) << row.source;
-        moved += traffic.moved;
+        int64_t executions = 0, payload = 0;
+        for (uint32_t number : row.collectives) {
+          executions += run.traffic[number].executions;
+          payload += run.traffic[number].payload;
+          moved += run.traffic[number].moved;
+        }
+        EXPECT_EQ(executions, row.count) << row.source;
+        EXPECT_EQ(payload, row.payload) << row.source;
       }
       const int64_t times = collective.kind == CollectiveKind::AllReduce ? 2 : 1;
       EXPECT_EQ(moved, row.count * ranks / group * times * (group - 1) * whole) << row.source;

@@ -84,8 +84,8 @@ TEST(CpuRanks, FormsArePlanAreCounted) {
     int64_t reduceMoved = 0, gatherMoved = 0;
     for (const std::vector<Traffic>& rank : counted) {
       for (const LedgerRow& row : ledger) {
-        EXPECT_EQ(rank[row.collective].executions, runs * row.count);
-        EXPECT_EQ(rank[row.collective].payload, runs * row.payload);
+        EXPECT_EQ(rank[row.collectives.front()].executions, runs * row.count);
+        EXPECT_EQ(rank[row.collectives.front()].payload, runs * row.payload);
       }
       reduceMoved += rank[S::allReduce].moved;
       gatherMoved += rank[S::allGather].moved;
