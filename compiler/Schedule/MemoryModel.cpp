@@ -2,6 +2,7 @@
 
 #include "compiler/Schedule/OpCosts.h"
 #include "compiler/Support/Collectives.h"
+#include "compiler/Support/LoopChain.h"
 
 using namespace mlir;
 
@@ -62,8 +63,8 @@ static bool isReadStridedOnly(Operation* op) {
 bool isVirtual(Operation* op) {
   if (isView(op))
     return true;
-  if (isa<ir::SliceOp>(op))
-    return isReadStridedOnly(op);
+  if (auto slice = dyn_cast<ir::SliceOp>(op))
+    return isPartOfBatch(slice) || isReadStridedOnly(op);
   if (!isPointwise(op) || llvm::any_of(op->getResult(0).getUses(), needsBuffer))
     return false;
   // Readers of one phase stand close and share a kernel; what the backward pass reads of the
@@ -166,6 +167,7 @@ void MemoryModel::addOp(Operation* op, int loop) {
 }
 
 void MemoryModel::classify() {
+  llvm::DenseSet<int> readElsewhere; // in a loop around which the op stands: it needs the value
   for (Storage& storage : storages_)
     storage.isPassing =
         storage.node >= 0 && !nodes_[storage.node].isLate && isPure(nodes_[storage.node].op);
@@ -177,6 +179,8 @@ void MemoryModel::classify() {
         continue;
       }
       const Node& maker = nodes_[storage.node];
+      if (maker.op->getBlock() != node.op->getBlock())
+        readElsewhere.insert(id);
       if (node.isLate || maker.op->getBlock() != node.op->getBlock())
         storage.isPassing = false;
       ir::Phase made = ir::getPhase(maker.op), read = ir::getPhase(node.op);
@@ -186,6 +190,8 @@ void MemoryModel::classify() {
       if (made == ir::Phase::Backward && read == ir::Phase::Update)
         storage.isGradient = true;
     }
+  for (int id : readElsewhere)
+    storages_[id].isRecomputable = false;
 }
 
 SmallVector<int> MemoryModel::liveAt(const Timeline& timeline, int step) const {

@@ -9,6 +9,8 @@ void addSchedulePasses(OpPassManager& passes, MeasurePlan measure) {
   passes.addPass(createInlineSingleIteration());
   // What an order can save need not be recomputed.
   passes.addPass(createOrderOps());
+  // The last iteration in the order of its loop, with the sums over ranks behind it.
+  passes.addPass(createPeelLastMicrobatch());
   // Whole ops have been ordered. What measures memory sees what is live between the halves.
   passes.addPass(createSplitCollectives());
   passes.addPass(createFitMemory(std::move(measure)));

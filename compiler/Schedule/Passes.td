@@ -49,6 +49,42 @@ def OrderOps : TitanPass<"titan-schedule-order-ops", "::mlir::ModuleOp"> {
   }];
 }
 
+def PeelLastMicrobatch : TitanPass<"titan-schedule-peel-last-microbatch", "::mlir::ModuleOp"> {
+  let summary = "puts the last iteration of a loop behind it, where ranks sum what the loop sums";
+  let facts = [IsOptional];
+  let description = [{
+    A sum of gradients over ranks behind a loop can begin when the loop has ended, and then there is nothing left to hide it behind. Of a loop of k > 1
+    iterations behind which such a sum (of phase backward) stands, k - 1 stay, and the last follows as ops, in the same order: the gradients of a layer can
+    travel while the next one is differentiated. Batches are cut into rows, which are views. Index and accumulators of the last iteration are k - 1 and the
+    loop's sums, so every sum keeps its order and every random number its place.
+
+    Loops in the last iteration are looked at in turn: of a nest of loops of two, with the sum behind all of them, one iteration of each remains in a loop.
+    A loop that stacks rows stays whole, with a missed remark. Before: whole collectives. After: a loop of which an iteration was taken has the attribute
+    `accum.peeled`.
+
+    ```mlir
+    %s = accum.loop %i in 4 running slices(%xi = %x : tensor<4x8xf32>) accumulators(%a = %zero : tensor<8xf32>) -> (tensor<8xf32>) {
+      %next = titan.add %a, %xi : tensor<8xf32>
+      accum.yield %next : tensor<8xf32>
+    }
+    %g = dist.all_reduce sum %s axes ["shard"] order rank {phase = #titan<phase backward>} : tensor<8xf32> to tensor<8xf32>
+    // becomes
+    %x3 = titan.slice %x offsets [0, 0] strides [1, 1] : tensor<4x8xf32> to tensor<3x8xf32>
+    %s = accum.loop %i in 3 running slices(%xi = %x3 : tensor<3x8xf32>) accumulators(%a = %zero : tensor<8xf32>) -> (tensor<8xf32>) {
+      %next = titan.add %a, %xi : tensor<8xf32>
+      accum.yield %next : tensor<8xf32>
+    } {accum.peeled}
+    %row = titan.slice %x offsets [3, 0] strides [1, 1] : tensor<4x8xf32> to tensor<1x8xf32>
+    %last = titan.reshape %row : tensor<1x8xf32> to tensor<8xf32>
+    %next = titan.add %s, %last : tensor<8xf32>
+    %g = dist.all_reduce sum %next axes ["shard"] order rank {phase = #titan<phase backward>} : tensor<8xf32> to tensor<8xf32>
+    ```
+
+    Example: test/schedule/peel-last-microbatch.mlir.
+  }];
+  let dependentDialects = ["::titan::ir::TitanDialect", "::mlir::arith::ArithDialect"];
+}
+
 def SplitCollectives : TitanPass<"titan-schedule-split-collectives", "::mlir::ModuleOp"> {
   let summary = "halves collectives into start and wait";
   let facts = [IsOptional];
@@ -166,7 +202,8 @@ def VerifySchedule : TitanPass<"titan-schedule-verify", "::mlir::ModuleOp"> {
     The order of the ops is the order of the commands from here on.
 
     - In `@step` no op of phase forward or backward follows one of phase update: a snapshot of the state may be taken until the first command of phase update.
-    - `@step` has one chain of microbatch loops, whose counts multiply to those of one rank, or none if that is 1. They hold no op of phase update.
+    - `@step` has one chain of microbatch loops, whose counts multiply to those of one rank, or none if that is 1. With iterations peeled it has several, and
+      what they run adds up. They hold no op of phase update.
     - Empty tensors and `dist.coordinate`, like constants, have no place in time.
     - What a barrier passes on is read by the backward pass only.
     - There is no kernel yet: of the kernel dialect an empty tensor, into which a collective writes, and nothing else.

@@ -25,7 +25,7 @@ public:
       if (choice.evicted[id]) {
         Value value = storage.value;
         again.insert(value);
-        block = value.getParentBlock();
+        blocks.insert(value.getParentBlock());
       }
       if (choice.evicted[id] || storage.isPassing)
         chained.insert(storage.value);
@@ -33,15 +33,25 @@ public:
   }
 
   void run() {
-    if (!block)
-      return;
+    for (Block* block : blocks)
+      run(*block);
+  }
+
+private:
+  llvm::DenseSet<Value> again;   ///< evicted, or computed inside of their readers from such
+  llvm::DenseSet<Value> chained; ///< what a chain that reads it computes too
+  llvm::DenseMap<Value, Value> clones;
+  llvm::SetVector<Block*> blocks; ///< of the values: a loop's, and that of an iteration behind it
+  int64_t barriers = 0;
+
+  void run(Block& block) {
     // Before there are clones: they would be readers too.
-    for (Operation& op : *block)
+    for (Operation& op : block)
       if (ir::getPhase(&op) == ir::Phase::Forward && isVirtual(&op))
         for (auto* set : {&again, &chained})
           if (llvm::any_of(op.getOperands(), [&](Value operand) { return set->contains(operand); }))
             set->insert_range(op.getResults());
-    for (Operation& op : llvm::make_early_inc_range(*block)) {
+    for (Operation& op : llvm::make_early_inc_range(block)) {
       if (ir::getPhase(&op) == ir::Phase::Forward || op.hasTrait<OpTrait::IsTerminator>())
         continue;
       OpBuilder builder(&op);
@@ -50,13 +60,6 @@ public:
           operand.set(clone(operand.get(), builder));
     }
   }
-
-private:
-  llvm::DenseSet<Value> again;   ///< evicted, or computed inside of their readers from such
-  llvm::DenseSet<Value> chained; ///< what a chain that reads it computes too
-  llvm::DenseMap<Value, Value> clones;
-  Block* block = nullptr;
-  int64_t barriers = 0;
 
   Value clone(Value value, OpBuilder& builder) {
     if (Value found = clones.lookup(value))
@@ -91,10 +94,16 @@ private:
 
   int64_t nextBarrier() {
     if (barriers == 0)
-      block->getParentOp()->walk([&](ir::BarrierOp barrier) {
+      step()->walk([&](ir::BarrierOp barrier) {
         barriers = std::max<int64_t>(barriers, barrier.getId() + 1);
       });
     return barriers++;
+  }
+
+  Operation* step() {
+    Operation* op = blocks.front()->getParentOp();
+    auto function = dyn_cast<func::FuncOp>(op);
+    return function ? function : op->getParentOfType<func::FuncOp>();
   }
 };
 

@@ -125,11 +125,14 @@ LogicalResult verifyPlacements(func::FuncOp function) {
   return failure(walked.wasInterrupted());
 }
 
-/// *schedule* takes loops of one iteration away.
+/// *schedule* takes loops of one iteration away, and the last iteration out of others.
 bool hasAllLoops(func::FuncOp function, const Recipe& recipe) {
-  size_t loops = 0;
-  function.walk([&](accum::LoopOp) { ++loops; });
-  return loops == microbatchLoops(recipe).size();
+  size_t loops = 0, peeled = 0;
+  function.walk([&](accum::LoopOp loop) {
+    ++loops;
+    peeled += isPeeled(loop);
+  });
+  return loops == microbatchLoops(recipe).size() && peeled == 0;
 }
 
 /// From *schedule* on collectives are halves, whose place has rules of its own.

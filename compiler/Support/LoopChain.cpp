@@ -1,5 +1,6 @@
 #include "compiler/Support/LoopChain.h"
 
+#include "dialects/Dist/Dist.h"
 #include "dialects/Titan/TensorBuilder.h"
 #include "runtime/program/Affine.h"
 
@@ -75,43 +76,92 @@ accum::LoopOp splitLoop(accum::LoopOp loop, int64_t count) {
   return inner;
 }
 
-/// The loops of `step` from the outermost on, or an error.
-static FailureOr<SmallVector<accum::LoopOp>> chainOf(func::FuncOp step) {
-  SmallVector<accum::LoopOp> chain;
-  bool isChain = true;
-  step.walk<WalkOrder::PreOrder>([&](accum::LoopOp loop) {
-    if (loop.getOuter() != (chain.empty() ? accum::LoopOp() : chain.back()) && isChain) {
-      loop.emitError("stands beside another accum.loop: put one into the other");
-      isChain = false;
-    }
-    chain.push_back(loop);
-  });
-  if (!isChain)
-    return failure();
-  return chain;
+bool isPeeled(accum::LoopOp loop) { return loop->hasAttr(peeledTag); }
+
+namespace {
+
+/// Does `op` take neighbours along the outermost dimension, and all of the others?
+bool cutsOutermost(ir::SliceOp op) {
+  return op.getType().getRank() > 0 && op.getStrides()[0] == 1 &&
+         op.getType().getShape().drop_front() ==
+             ir::tensorType(op.getOperand()).getShape().drop_front();
+}
+
+/// What `op` shows rows of, all of it in another shape included; null if it shows none.
+Value shownBy(Operation* op) {
+  auto slice = dyn_cast<ir::SliceOp>(op);
+  return isa<ir::ReshapeOp, kernel::CastShapeOp, kernel::RowsOp>(op) ||
+                 (slice && cutsOutermost(slice))
+             ? op->getOperand(0)
+             : Value();
+}
+
+/// What the loops in `block` run.
+struct Microbatches {
+  int64_t number = 0;
+  std::string text;  ///< "3", "2 x 3", "3 + 1"
+  int64_t terms = 0; ///< of `text`, as a sum
+};
+
+FailureOr<Microbatches> microbatchesOf(Block& block, unsigned depth) {
+  SmallVector<accum::LoopOp> loops(block.getOps<accum::LoopOp>());
+  Microbatches all;
+  for (auto [i, loop] : llvm::enumerate(loops)) {
+    if (depth == maxRepeatDepth)
+      return loop.emitError("stands inside of ")
+             << depth << " others: at most " << int{maxRepeatDepth} << " loops nest";
+    if (i > 0 && !isPeeled(loops[i - 1]))
+      return loop.emitError("stands beside another accum.loop: put one into the other");
+    FailureOr<Microbatches> inside = microbatchesOf(loop.getBlock(), depth + 1);
+    if (failed(inside))
+      return failure();
+    all.text += (all.terms++ ? " + " : "") + std::to_string(loop.getCount());
+    if (inside->terms > 0)
+      all.text += inside->terms == 1 ? " x " + inside->text : " x (" + inside->text + ")";
+    all.number += static_cast<int64_t>(loop.getCount()) * inside->number;
+  }
+  // Without a loop the block is one microbatch; behind a peeled loop it holds one.
+  if (!loops.empty() && !isPeeled(loops.back()))
+    return all;
+  if (!loops.empty())
+    all.text += " + 1", ++all.terms;
+  ++all.number;
+  return all;
+}
+
+} // namespace
+
+bool isPartOfBatch(ir::SliceOp slice) {
+  if (!dist::meshOf(slice))
+    return false;
+  Value whole = slice.getResult();
+  while (Operation* op = whole.getDefiningOp())
+    if (whole = shownBy(op); !whole)
+      return false;
+  auto argument = cast<BlockArgument>(whole);
+  Operation* parent = argument.getOwner()->getParentOp();
+  if (auto loop = dyn_cast<accum::LoopOp>(parent))
+    return llvm::is_contained(loop.getSlices(), argument);
+  auto function = dyn_cast<func::FuncOp>(parent);
+  return function && function.getArgAttr(argument.getArgNumber(), ir::tag::input);
 }
 
 LogicalResult verifyLoopChain(func::FuncOp step, int64_t microbatches, bool mayBeInlined) {
-  FailureOr<SmallVector<accum::LoopOp>> chain = chainOf(step);
-  if (failed(chain))
-    return failure();
-  if (chain->empty())
+  Block& body = step.getBody().front();
+  auto loops = body.getOps<accum::LoopOp>();
+  if (loops.empty())
     return mayBeInlined && microbatches == 1
                ? success()
                : step.emitError("has no accum.loop for ") << microbatches << " microbatches";
-  if (chain->size() > maxRepeatDepth)
-    return chain->back().emitError("stands inside of ")
-           << chain->size() - 1 << " others: at most " << int{maxRepeatDepth} << " loops nest";
-  int64_t iterations = iterationsOf(chain->back());
-  if (iterations == microbatches)
+  FailureOr<Microbatches> run = microbatchesOf(body, 0);
+  if (failed(run))
+    return failure();
+  if (run->number == microbatches)
     return success();
-  InFlightDiagnostic error = chain->front().emitError("runs ");
-  if (chain->size() > 1) {
-    llvm::interleave(
-        *chain, [&](accum::LoopOp loop) { error << loop.getCount(); }, [&] { error << " x "; });
-    error << " = ";
-  }
-  return error << iterations << " microbatches, the recipe says " << microbatches;
+  InFlightDiagnostic error = (*loops.begin()).emitError("runs ") << run->text;
+  if (run->text != std::to_string(run->number))
+    error << " = " << run->number;
+  return error << " microbatches, the recipe says " << microbatches;
 }
 
 } // namespace titan

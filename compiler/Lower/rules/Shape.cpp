@@ -1,5 +1,6 @@
 // Lowering of the ops that only move elements: they become maps.
 #include "compiler/Lower/Rules.h"
+#include "compiler/Support/LoopChain.h"
 #include "dialects/Dist/Dist.h"
 
 using namespace mlir;
@@ -26,7 +27,7 @@ struct Rules {
   }
 
   static LogicalResult lower(ir::SliceOp op, LoweringBuilder& l) {
-    if (op.getOperand().getDefiningOp<dist::WaitOp>() && cutsOutermost(op)) {
+    if ((op.getOperand().getDefiningOp<dist::WaitOp>() && cutsOutermost(op)) || isPartOfBatch(op)) {
       Value first = arith::ConstantIndexOp::create(l.builder, l.loc, op.getOffsets()[0]);
       l.replace(kernel::RowsOp::create(l.builder, l.loc, op.getType(), op.getOperand(), first)
                     .getResult());
