@@ -65,10 +65,9 @@ private:
 
   static void peel(accum::LoopOp loop, Operation* reduction) {
     const auto last = static_cast<int64_t>(loop.getCount()) - 1;
-    remark::passed(loop.getLoc(), options())
-        << remark::add("the last of {0} iterations stands behind its loop, beside the {1} of '{2}'",
-                       last + 1, reduction->getName().stripDialect().str(),
-                       ir::describePlace(reduction));
+    remark::passed(loop.getLoc(), options()) << remark::add(
+        "the last of {0} iterations stands behind its loop, beside the {1} of '{2}'", last + 1,
+        reduction->getName().stripDialect().str(), ir::describePlace(reduction));
     Operation* next = loop->getNextNode();
     IRMapping mapping = mapArguments(loop, last);
     OpBuilder builder(next);

@@ -300,6 +300,44 @@ TEST_F(CompiledRanks, SumsInNestedLoops) {
   }
 }
 
+/// A sum behind a nest of loops of two: the last microbatch stands behind all of them, and each way to
+/// it holds the loops of before.
+TEST_F(CompiledRanks, OneSumBehindANest) {
+  expectEqualRuns("\"replicate\" = 2", 16, R"(
+  func.func @step(%all: tensor<8x3x6xf32> {titan.input = "x"}) -> (tensor<6x6xf32> {titan.output = "g"}) {
+    %z = titan.constant dense<0.0> : tensor<6x6xf32>
+    %x = titan.reshape %all : tensor<8x3x6xf32> to tensor<2x2x2x3x6xf32>
+    %s = accum.loop %h in 2 running slices(%xh = %x : tensor<2x2x2x3x6xf32>) accumulators(%a = %z : tensor<6x6xf32>) -> (tensor<6x6xf32>) {
+      %t = accum.loop %i in 2 running slices(%xi = %xh : tensor<2x2x3x6xf32>) accumulators(%b = %z : tensor<6x6xf32>) -> (tensor<6x6xf32>) {
+        %u = accum.loop %j in 2 running slices(%xj = %xi : tensor<2x3x6xf32>) accumulators(%c = %z : tensor<6x6xf32>) -> (tensor<6x6xf32>) {
+          %y = titan.relu %xj : tensor<3x6xf32>
+          %nc = titan.contract %y, %xj acc %c batch [] x [] contracting [0] x [0] {path = ["w"], phase = #titan<phase backward>} : (tensor<3x6xf32>, tensor<3x6xf32>, tensor<6x6xf32>) -> tensor<6x6xf32>
+          accum.yield %nc : tensor<6x6xf32>
+        }
+        %nb = titan.add %b, %u {phase = #titan<phase backward>} : tensor<6x6xf32>
+        accum.yield %nb : tensor<6x6xf32>
+      }
+      %na = titan.add %a, %t {phase = #titan<phase backward>} : tensor<6x6xf32>
+      accum.yield %na : tensor<6x6xf32>
+    }
+    %g = dist.all_reduce sum %s axes ["replicate"] order tree {path = ["w"], phase = #titan<phase backward>} : tensor<6x6xf32> to tensor<6x6xf32>
+    return %g : tensor<6x6xf32>
+  })");
+  const Function& step = *program.findFunction("step");
+  const std::vector<int64_t> times = executionsOf(step);
+  int64_t repeats = 0, products = 0, places = 0;
+  for (auto [command, executions] : llvm::zip_equal(step.commands, times)) {
+    repeats += command.kind == CommandKind::Repeat;
+    if (command.kind == CommandKind::Library) {
+      products += executions;
+      ++places;
+    }
+  }
+  EXPECT_EQ(repeats, 3 + 2 + 1);
+  EXPECT_EQ(places, 4);
+  EXPECT_EQ(products, 8);
+}
+
 /// Each rank updates its part of a parameter that all have, along one dimension or another.
 TEST_F(CompiledRanks, PartsOfReplicatedParameters) {
   expectEqualRuns("\"replicate\" = 2, \"shard\" = 3", 6, R"(
