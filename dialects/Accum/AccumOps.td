@@ -14,7 +14,8 @@ def Accum_Dialect : Dialect {
   let description = [{
     `@step` of a training module has one chain of `accum.loop`s, even for one microbatch: a loop whose body may hold one more loop. The innermost body is
     one microbatch, so the product of the counts is the number of microbatches. Results are sums over the microbatches, or stacks with a row for each. Loops
-    live until codegen, where they become `repeat`s of the command table.
+    live until codegen, where they become `repeat`s of the command table. Of a loop that has the attribute `accum.peeled`, *schedule* put the last iteration
+    behind it, as ops.
   }];
   let useDefaultAttributePrinterParser = 1;
   let dependentDialects = ["::mlir::arith::ArithDialect"];
