@@ -16,7 +16,7 @@ bool needsBuffer(OpOperand& use) {
   if (isView(user))
     return llvm::any_of(user->getResults(),
                         [](Value result) { return llvm::any_of(result.getUses(), needsBuffer); });
-  if (user->hasTrait<OpTrait::IsTerminator>())
+  if (user->hasTrait<OpTrait::IsTerminator>() || isCollective(user))
     return true;
   auto costed = dyn_cast<ir::CostedOpInterface>(user);
   return costed && costed.readsFromMemory(use.getOperandNumber());

@@ -39,15 +39,17 @@ protected:
     EXPECT_TRUE(succeeded(passes.run(module)));
   }
   /// A product [64, 64] of each of six microbatches; `loop` gives %g, made of them.
-  OwningOpRef<ModuleOp> parseStep(const std::string& loop) {
+  OwningOpRef<ModuleOp> parseStep(const std::string& loop, const std::string& attributes = "") {
     std::string text = replaceAll(R"(
-      func.func @step(%x: tensor<6x8x64xf32>) -> tensor<64x64xf32> {
+      module attributes {$ATTRIBUTES} {
+      func.func @step(%x: tensor<6x8x64xf32> {titan.input = "x"}) -> tensor<64x64xf32> {
         %z = titan.constant dense<0.0> : tensor<64x64xf32>
         $LOOP
         %n = titan.neg %g {phase = #titan<phase update>} : tensor<64x64xf32>
         return %n : tensor<64x64xf32>
-      })",
+      }})",
                                   "$LOOP", loop);
+    text = replaceAll(text, "$ATTRIBUTES", attributes);
     text = replaceAll(text, "$BODY", R"(
           %h = titan.exp %xi : tensor<8x64xf32>
           %d = titan.contract %h, %xi batch [] x [] contracting [0] x [0] {phase = #titan<phase backward>}
@@ -132,6 +134,34 @@ TEST_F(Schedule, AnInnerLoopSumsWhereTheOuterOneDoes) {
   EXPECT_EQ(MemoryModel(stepOf(*nested), MachineModel()).run().peak(),
             MemoryModel(stepOf(*flat), MachineModel()).run().peak());
   expectEqual(*flat, *nested, 0);
+}
+
+/// Its products have the room of those of the loop, and it goes on with the loop's sum.
+TEST_F(Schedule, AnIterationBehindItsLoopNeedsNoMore) {
+  const std::string ranks = R"(dist.mesh = #dist.mesh<["shard" = 2]>)", sum = R"(
+      %g = dist.all_reduce sum %s axes ["shard"] order rank {phase = #titan<phase backward>} : $T to $T)";
+  auto whole = parseStep(R"(
+      %s = accum.loop %i in 6 running slices(%xi = %x : tensor<6x8x64xf32>) accumulators(%a = %z : $T) -> ($T) {
+        $BODY
+        %b = titan.add %a, %d : $T
+        accum.yield %b : $T
+      })" + sum,
+                         ranks);
+  auto peeled = parseStep(R"(
+      %first = titan.slice %x offsets [0, 0, 0] strides [1, 1, 1] : tensor<6x8x64xf32> to tensor<5x8x64xf32>
+      %t = accum.loop %i in 5 running slices(%xi = %first : tensor<5x8x64xf32>) accumulators(%a = %z : $T) -> ($T) {
+        $BODY
+        %b = titan.add %a, %d : $T
+        accum.yield %b : $T
+      } {accum.peeled}
+      %row = titan.slice %x offsets [5, 0, 0] strides [1, 1, 1] : tensor<6x8x64xf32> to tensor<1x8x64xf32>
+      %xi = titan.reshape %row : tensor<1x8x64xf32> to tensor<8x64xf32>
+      $BODY
+      %s = titan.add %t, %d : $T)" +
+                              sum,
+                          ranks);
+  EXPECT_EQ(MemoryModel(stepOf(*peeled), MachineModel()).run().peak(),
+            MemoryModel(stepOf(*whole), MachineModel()).run().peak());
 }
 
 TEST_F(Schedule, AStackIsLiveInTheWholeLoop) {
