@@ -262,7 +262,8 @@ void chunkLoss(ir::CrossEntropyOp loss, int64_t chunks, std::string& why) {
 
 } // namespace
 
-void chunkLosses(func::FuncOp step, int64_t chunks, bool withRemarks) {
+SmallVector<WholeLoss> chunkLosses(func::FuncOp step, int64_t chunks, bool withRemarks) {
+  SmallVector<WholeLoss> whole;
   SmallVector<ir::CrossEntropyOp> losses;
   step.walk([&](ir::CrossEntropyOp loss) { losses.push_back(loss); });
   for (ir::CrossEntropyOp loss : losses) {
@@ -270,6 +271,8 @@ void chunkLosses(func::FuncOp step, int64_t chunks, bool withRemarks) {
     std::string place = ir::describePlace(loss), why;
     const int64_t bytes = bytesOf(loss.getLogits().getType());
     chunkLoss(loss, chunks, why);
+    if (!why.empty())
+      whole.push_back({loc, place, why});
     if (!withRemarks)
       continue;
     auto opts = remark::RemarkOpts::name("chunk-loss").category("schedule");
@@ -280,6 +283,7 @@ void chunkLosses(func::FuncOp step, int64_t chunks, bool withRemarks) {
       remark::passed(loc, opts) << remark::add("'{0}' runs in {1} chunks of rows", place, chunks)
                                 << remark::metric("Bytes", bytes - bytes / chunks);
   }
+  return whole;
 }
 
 } // namespace schedule

@@ -40,8 +40,15 @@ private:
   mlir::LogicalResult hoistOperands(std::string& why);
 };
 
+/// A loss that is not in as many pieces as it was to be.
+struct WholeLoss {
+  mlir::Location loc;
+  std::string place, why;
+};
+
 /// Cuts every cross-entropy of `step` into up to `chunks` pieces: along its first dimension as far
 /// as that goes, then each piece along the next. One remark a loss, if asked for: passed or missed.
-void chunkLosses(mlir::func::FuncOp step, int64_t chunks, bool withRemarks);
+/// Returns those in fewer pieces.
+llvm::SmallVector<WholeLoss> chunkLosses(mlir::func::FuncOp step, int64_t chunks, bool withRemarks);
 
 } // namespace titan::schedule

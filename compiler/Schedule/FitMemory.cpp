@@ -49,6 +49,8 @@ struct FitMemory : impl::FitMemoryBase<FitMemory> {
 
   MeasurePlan measure;
   MachineModel machine;
+  bool mayCutLoss =
+      true; ///< into as many pieces as fit: neither the recipe nor a tree says how many
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
@@ -58,9 +60,14 @@ struct FitMemory : impl::FitMemoryBase<FitMemory> {
       return signalPassFailure();
     machine = *numbers;
     func::FuncOp step = stepOf(module);
-    const int64_t limit = recipe->memory.limit;
+    const int64_t limit = recipe->memory.limit, chunks = recipe->memory.lossChunks;
     const bool full = recipe->memory.remat == "full";
-    if (!step || step.isDeclaration() || (limit == 0 && !full))
+    if (!step || step.isDeclaration())
+      return;
+    mayCutLoss = chunks == 0 && !recipe->mesh.isTree();
+    if (chunks > 1 && failed(cutLosses(step, chunks)))
+      return signalPassFailure();
+    if (limit == 0 && !full)
       return;
 
     Decision best;
@@ -70,6 +77,19 @@ struct FitMemory : impl::FitMemoryBase<FitMemory> {
       return signalPassFailure();
     }
     apply(module, best, /*withRemarks=*/true);
+  }
+
+  /// In as many pieces as the recipe says, or an error.
+  static LogicalResult cutLosses(func::FuncOp step, int64_t chunks) {
+    const WalkResult found = step.walk([](ir::CrossEntropyOp) { return WalkResult::interrupt(); });
+    if (!found.wasInterrupted())
+      return step.emitError("memory.loss_chunks = ")
+             << chunks << " has nothing to cut: the loss is no cross-entropy";
+    const SmallVector<WholeLoss> whole = chunkLosses(step, chunks, /*withRemarks=*/true);
+    for (const WholeLoss& loss : whole)
+      emitError(loss.loc) << "memory.loss_chunks = " << chunks << " cannot cut '" << loss.place
+                          << "': " << loss.why;
+    return success(whole.empty());
   }
 
   /// Applies `decision` to `module`. Returns the model's peak.
@@ -99,7 +119,7 @@ struct FitMemory : impl::FitMemoryBase<FitMemory> {
 
   /// The number of pieces of the loss from which on more pieces do not lower the peak.
   int64_t chooseChunks(ModuleOp module, int64_t target) {
-    const int64_t rows = rowsOf(module);
+    const int64_t rows = mayCutLoss ? rowsOf(module) : 0;
     Decision decision;
     int64_t least = tryOut(module, decision).estimate, best = 1;
     for (int64_t chunks = 2; rows / chunks >= machine.lossRows && least > target; chunks *= 2) {
@@ -150,7 +170,7 @@ struct FitMemory : impl::FitMemoryBase<FitMemory> {
     const int64_t target = std::max<int64_t>(1, smallest->estimate - (smallest->bytes - limit));
     decision.chunks = chooseChunks(module, target);
     // With the rest recomputed the loss may be the peak again: then more pieces.
-    for (const int64_t rows = rowsOf(module);; decision.chunks *= 2) {
+    for (const int64_t rows = mayCutLoss ? rowsOf(module) : 0;; decision.chunks *= 2) {
       decision.target = mayRecompute ? target : 0;
       for (int i = 0; i < mostAttempts; ++i) {
         FailureOr<Attempt> attempt = measured(module, decision);

@@ -167,6 +167,9 @@ def FitMemory : TitanPass<"titan-schedule-fit-memory", "::mlir::ModuleOp"> {
     done. If so, the loss is cut into the number of chunks from which on the peak falls no more, and values are recomputed (not with `remat = "none"`) until the
     plan fits: *lower* and *plan* run on a copy after each attempt, so what is decided here holds there. With "full" everything is recomputed that lowers the peak.
 
+    `memory.loss_chunks` says in how many pieces the loss is cut, with or without a limit: a loss that cannot be cut so is an error. With `mesh.reduce` "tree" it is
+    one piece otherwise: the order of the head's weight gradient follows from the number.
+
     Run by itself, without the stages behind it, the pass takes the memory model's estimate for the plan.
 
     Example: test/schedule/fit-memory.mlir.

@@ -115,12 +115,15 @@ struct MeshRecipe {
   std::vector<std::string> tensorRules;
   int64_t warnAfter = 30;  ///< seconds that ranks wait for another one before a note; 0: never
   int64_t killAfter = 600; ///< and before the run fails; 0: never
+  /// Does each sum over microbatches depend on them alone, on no mesh?
+  bool isTree() const { return reduce == "tree"; }
   bool operator==(const MeshRecipe&) const = default;
 };
 
 struct MemoryRecipe {
   int64_t limit = 0; ///< bytes, 0: none; TOML: an integer or "2.3GB"
   std::string remat = "auto";
+  int64_t lossChunks = 0; ///< pieces of the loss; 0: what fits, under mesh.reduce = "tree" one
   bool operator==(const MemoryRecipe&) const = default;
 };
 

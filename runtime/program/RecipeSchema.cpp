@@ -85,6 +85,7 @@ constexpr Key table[] = {
 
   key<Bytes>("memory", "limit", compiled, "bytes, or \"2.3GB\"; 0: none"),
   key<Memory<&MemoryRecipe::remat>>("memory", "remat", compiled, "recompute activations: to fit the limit, never, or all that lowers the peak", "auto | none | full"),
+  key<Memory<&MemoryRecipe::lossChunks>>("memory", "loss_chunks", compiled, "pieces of rows in which the loss is computed; 0: as the limit asks for, under mesh.reduce = \"tree\" one"),
 
   key<Files<&DataRecipe::train>>("data", "train", runTime, "files: .npy, .npz, .safetensors, .bin or .txt"),
   key<Files<&DataRecipe::eval>>("data", "eval", runTime, "files for evaluation"),

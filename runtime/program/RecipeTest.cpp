@@ -290,6 +290,12 @@ TEST(RecipeValidate, NotYetOnManyRanks) {
             "mesh.axes.shard = 65536 makes more than 2147483647 ranks");
 }
 
+TEST(RecipeValidate, LossChunks) {
+  EXPECT_EQ(validateError("[memory]\nloss_chunks = 4"), "");
+  EXPECT_EQ(validateError("[memory]\nloss_chunks = -1"),
+            "memory.loss_chunks = -1 must be at least 0");
+}
+
 /// On several ranks; one has nothing to shard.
 TEST(RecipeValidate, StrategiesNeedRanksOnTheirAxes) {
   const auto error = [](const std::string& strategy, const std::string& axes) {

@@ -308,6 +308,7 @@ Status validate(const Recipe& recipe) {
   if (recipe.dataRanks() > 1)
     TITAN_TRY(checkSums(recipe.mesh, recipe.localMicrobatches()));
   TITAN_TRY(checkLeast("memory.limit", recipe.memory.limit, 0));
+  TITAN_TRY(checkLeast("memory.loss_chunks", recipe.memory.lossChunks, 0));
   TITAN_TRY(checkData(recipe.data));
   return checkTrain(recipe.train, recipe.checkpoint);
 }

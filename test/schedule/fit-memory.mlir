@@ -7,6 +7,19 @@
 // RUN: sed -e 's/LIMIT/190000/' -e 's/auto/none/' %t/step.mlir | not titan-opt --titan-schedule-fit-memory 2>&1 | FileCheck %s --check-prefix=NONE
 // RUN: sed -e 's/LIMIT/0/' -e 's/auto/full/' %t/step.mlir | titan-opt --titan-schedule-fit-memory | FileCheck %s --check-prefix=AGAIN
 
+// The recipe says in how many pieces the loss is computed, under tree in one, whatever fits.
+// RUN: titan-opt %t/loss.mlir --titan-schedule-fit-memory --remarks-filter=schedule 2>&1 | FileCheck %s --check-prefix=FOUR
+// RUN: sed -e 's/loss_chunks = 4 : i64/limit = 90000 : i64/' %t/loss.mlir | titan-opt --titan-schedule-fit-memory --remarks-filter=schedule 2>&1 | FileCheck %s --check-prefix=CUT
+// RUN: sed -e 's/loss_chunks = 4 : i64/limit = 90000 : i64/' -e 's/fast/tree/' %t/loss.mlir | not titan-opt --titan-schedule-fit-memory 2>&1 | FileCheck %s --check-prefix=TREE
+// RUN: sed -e 's/= 4 : i64/= 3 : i64/' %t/loss.mlir | not titan-opt --titan-schedule-fit-memory 2>&1 | FileCheck %s --check-prefix=THREE
+// RUN: sed -e 's/limit = LIMIT/loss_chunks = 2 : i64, limit = 0/' %t/step.mlir | not titan-opt --titan-schedule-fit-memory 2>&1 | FileCheck %s --check-prefix=NOTHING
+
+// FOUR: remark: {{.*}}'loss' runs in 4 chunks of rows
+// CUT: runs in {{[0-9]+}} chunks of rows
+// TREE: memory.limit is
+// THREE: error: memory.loss_chunks = 3 cannot cut 'loss': 512 rows are not divisible by 3
+// NOTHING: error: memory.loss_chunks = 2 has nothing to cut: the loss is no cross-entropy
+
 // FITS-NOT: titan.barrier
 // AGAIN: titan.barrier
 // BATCH: memory.limit is 136.7 KiB, the smallest plan found needs {{.*}} with {{[0-9]+}} values recomputed; at its peak: {{.*}}params 32.0 KiB{{.*}}; use a smaller batch.micro with the same batch.global, or a higher limit
@@ -35,5 +48,18 @@ module attributes {titan.recipe = {memory = {limit = LIMIT : i64, remat = "auto"
     %p1 = titan.sgd %w1, %g1 lr %lr weight_decay %lr scale %lr apply %apply {momentum = 0.0 : f64, nesterov = false, lr_scale = 1.0 : f64, phase = #titan<phase update>} : (tensor<64x64xf32>, tensor<64x64xf32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<i1>) -> tensor<64x64xf32>
     %p2 = titan.sgd %w2, %g2 lr %lr weight_decay %lr scale %lr apply %apply {momentum = 0.0 : f64, nesterov = false, lr_scale = 1.0 : f64, phase = #titan<phase update>} : (tensor<64x64xf32>, tensor<64x64xf32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<i1>) -> tensor<64x64xf32>
     return %p1, %p2, %s : tensor<64x64xf32>, tensor<64x64xf32>, tensor<f32>
+  }
+}
+
+//--- loss.mlir
+module attributes {titan.recipe = {mesh = {reduce = "fast"}, memory = {loss_chunks = 4 : i64, remat = "none"}}} {
+  func.func @step(%h: tensor<512x3xf32>, %w: tensor<64x3xf32>, %t: tensor<512xi64>) -> (tensor<f32>, tensor<64x3xf32>) {
+    %l = titan.contract %h, %w batch [] x [] contracting [1] x [1] {path = ["head"]} : (tensor<512x3xf32>, tensor<64x3xf32>) -> tensor<512x64xf32>
+    %ce = titan.cross_entropy %l, %t ignore_index -100 label_smoothing 0.0 {path = ["loss"]} : (tensor<512x64xf32>, tensor<512xi64>) -> tensor<512xf32>
+    %s = titan.reduce sum %ce [0] {path = ["loss"]} : tensor<512xf32> to tensor<f32>
+    %one = titan.constant dense<1.0> : tensor<512xf32>
+    %d = titan.cross_entropy_grad %l, %t, %one ignore_index -100 label_smoothing 0.0 {path = ["loss"], phase = #titan<phase backward>} : (tensor<512x64xf32>, tensor<512xi64>, tensor<512xf32>) -> tensor<512x64xf32>
+    %g = titan.contract %d, %h batch [] x [] contracting [0] x [0] {path = ["head"], phase = #titan<phase backward>} : (tensor<512x64xf32>, tensor<512x3xf32>) -> tensor<64x3xf32>
+    return %s, %g : tensor<f32>, tensor<64x3xf32>
   }
 }
