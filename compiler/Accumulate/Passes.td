@@ -8,9 +8,10 @@ def FixOrder : TitanPass<"titan-accumulate-fix-order", "::mlir::ModuleOp"> {
   let summary = "fixes the order in which the microbatches' terms are summed";
   let facts = [MovesRounding];
   let description = [{
-    Before: every `accum.loop` is *unordered* or a *tree* and yields its microbatch's own terms. After: it is *running*. An unordered loop's accumulators
-    start at zero and the body adds one term to each, so the sum is taken in the order of the microbatches. A tree over 2^n microbatches becomes n nested
-    loops of count 2, each of which starts at zero. Stacked results stay what they are.
+    Before: every `accum.loop` is *unordered* or a *tree* and yields its microbatch's own terms. After: an unordered one is *running*: its accumulators
+    start at zero and the body adds one term to each, so the sum is taken in the order of the microbatches. A tree over
+    2^n microbatches becomes n nested loops of count 2, each from zero. With `mesh.reduce` "tree" both are a tree instead, whose levels *shard* divides.
+    Stacked results stay what they are.
 
     ```mlir
     %s = accum.loop %i in 4 unordered slices(%xi = %x : tensor<4x8xf32>) -> (tensor<8xf32>) {
@@ -56,7 +57,7 @@ def PlaceRandom : TitanPass<"titan-accumulate-place-random", "::mlir::ModuleOp">
 def VerifyAccumulate : TitanPass<"titan-accumulate-verify", "::mlir::ModuleOp"> {
   let summary = "checks what holds after *accumulate*";
   let description = [{
-    - `@step` has one chain of `accum.loop`s, each inside of the one before; their order is running; the product of their counts is the recipe's number
+    - `@step` has one chain of `accum.loop`s, each inside of the one before; their order is running or a tree; the product of their counts is the recipe's number
       of microbatches, those of all data ranks together.
     - Every random op of `@step` has seed, step and a window; `@eval` and `@predict` have none.
 

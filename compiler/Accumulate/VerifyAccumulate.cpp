@@ -15,7 +15,7 @@ LogicalResult verifyStep(func::FuncOp step, int64_t microbatches) {
   if (failed(verifyLoopChain(step, microbatches, /*mayBeInlined=*/false)))
     return failure();
   auto walked = step.walk([](accum::LoopOp loop) -> WalkResult {
-    if (loop.getOrder() == accum::Order::Running)
+    if (loop.getOrder() != accum::Order::Unordered)
       return WalkResult::advance();
     return loop.emitError("the order of accumulation is not fixed");
   });

@@ -1,8 +1,11 @@
 // titan-schedule-inline-single-iteration: a loop over one microbatch is its body.
 #include "compiler/Schedule/Passes.h"
+#include "compiler/Support/RecipeAttribute.h"
+#include "dialects/Dist/Dist.h"
 #include "dialects/Titan/TensorBuilder.h"
 #include "dialects/Titan/ops/Random.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
 
@@ -20,6 +23,23 @@ bool isPositiveZero(Value value) {
   if (isa<FloatType>(splat.getElementType()))
     return splat.getSplatValue<APFloat>().isPosZero();
   return splat.getSplatValue<APInt>().isZero();
+}
+
+/// Does a sum over ranks take each value of `sum` as a leaf of its tree? A leaf is 0 + x there.
+bool isLeafOfRanks(Value sum) {
+  return !sum.use_empty() && llvm::all_of(sum.getUsers(), [](Operation* user) {
+    if (auto pad = dyn_cast<ir::PadOp>(user))
+      return pad.getValue().isZero() && isLeafOfRanks(pad);
+    if (auto reduce = dyn_cast<dist::AllReduceOp>(user))
+      return reduce.getOrder() == dist::Order::Tree;
+    auto scatter = dyn_cast<dist::ReduceScatterOp>(user);
+    return scatter && scatter.getOrder() == dist::Order::Tree;
+  });
+}
+
+/// May x stand for 0 + x in `sum`? Of a tree it is a leaf, which is never -0.
+bool mayDropZero(Value sum, bool isTree) {
+  return !isTree || !isa<FloatType>(getElementTypeOrSelf(sum)) || isLeafOfRanks(sum);
 }
 
 /// Ops that add a term to an accumulator of zeros give the term alone.
@@ -70,7 +90,7 @@ void dropIndex(accum::LoopOp loop) {
     zero.getDefiningOp()->erase();
 }
 
-void inlineLoop(accum::LoopOp loop) {
+void inlineLoop(accum::LoopOp loop, bool isTree) {
   dropIndex(loop);
   OpBuilder builder(loop);
   Block& body = loop.getBlock();
@@ -78,8 +98,9 @@ void inlineLoop(accum::LoopOp loop) {
     if (!slice.use_empty())
       slice.replaceAllUsesWith(ir::ReshapeOp::create(builder, loop.getLoc(), slice.getType(), batch,
                                                      ArrayAttr(), ir::PhaseAttr()));
-  for (auto [accumulator, init] : llvm::zip_equal(loop.getAccumulators(), loop.getInits())) {
-    if (isPositiveZero(init))
+  for (auto [accumulator, init, sum] :
+       llvm::zip_equal(loop.getAccumulators(), loop.getInits(), loop.getSums())) {
+    if (isPositiveZero(init) && mayDropZero(sum, isTree))
       dropZeroAccumulator(accumulator);
     accumulator.replaceAllUsesWith(init);
   }
@@ -96,13 +117,16 @@ void inlineLoop(accum::LoopOp loop) {
 
 struct InlineSingleIteration : impl::InlineSingleIterationBase<InlineSingleIteration> {
   void runOnOperation() override {
+    FailureOr<Recipe> recipe = getRecipe(getOperation());
+    if (failed(recipe))
+      return signalPassFailure();
     SmallVector<accum::LoopOp> loops; // the inner ones first
     getOperation().walk([&](accum::LoopOp loop) {
       if (canInline(loop))
         loops.push_back(loop);
     });
     for (accum::LoopOp loop : loops)
-      inlineLoop(loop);
+      inlineLoop(loop, recipe->mesh.isTree());
   }
 };
 

@@ -9,7 +9,8 @@ def InlineSingleIteration : TitanPass<"titan-schedule-inline-single-iteration", 
   let facts = [IsOptional];
   let description = [{
     Before: `@step` has a chain of `accum.loop`s. After: none of them runs once. Where a loop's index was used there is 0. The terms that it added to zeros
-    are the results, so a gradient has a buffer from the op that makes it on, not from the beginning of the step.
+    are the results, so a gradient has a buffer from the op that makes it on, not from the beginning of the step. With `mesh.reduce` "tree" 0 + x stays where
+    it is a leaf of the tree, unless ranks sum it next, who add it to 0.
 
     ```mlir
     %s = accum.loop %i in 1 running slices(%xi = %x : tensor<1x8xf32>) accumulators(%a = %zero : tensor<8xf32>) -> (tensor<8xf32>) {

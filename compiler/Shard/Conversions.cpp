@@ -2,6 +2,7 @@
 
 #include "compiler/Shard/LoopSums.h"
 #include "compiler/Shard/Padding.h"
+#include "compiler/Support/LoopChain.h"
 #include "compiler/Support/TaggedFunction.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
@@ -152,9 +153,14 @@ std::string nameOf(const Conversion& conversion, const FunctionPlacements& place
   for (OpOperand* use : readers) {
     if (std::string name = returnedAs(*use); !name.empty())
       return name;
-    if (ArrayAttr path = ir::getPath(use->getOwner()))
-      for (auto name : path.getAsValueRange<StringAttr>())
-        names.insert(name);
+    ArrayAttr path = ir::getPath(use->getOwner());
+    if (!path)
+      continue;
+    // The next sum, over other axes, has a name for each operand.
+    if (dist::isWholeCollective(use->getOwner()))
+      names.insert(cast<StringAttr>(path[use->getOperandNumber()]).getValue());
+    else
+      names.insert_range(path.getAsValueRange<StringAttr>());
   }
   if (ir::StateOp state = stateOf(conversion.value, placements))
     return state.getName().str();

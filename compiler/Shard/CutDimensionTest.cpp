@@ -25,6 +25,12 @@ TEST(CutDimension, TheLowestOfEquals) {
   EXPECT_EQ(cutDimension({3, 2, 2}, 2), (CutDimension{1, 0}));
 }
 
+TEST(CutDimension, UnderTreeTheOutermostWhateverItPads) {
+  EXPECT_EQ(cutDimension({3, 5}, 2, /*isTree=*/true), (CutDimension{0, 5}));
+  EXPECT_EQ(cutDimension({1, 4}, 4, /*isTree=*/true), (CutDimension{0, 12}));
+  EXPECT_EQ(cutDimension({1, 3}, 4, /*isTree=*/true), std::nullopt);
+}
+
 TEST(CutDimension, AVectorHasOnlyOne) {
   EXPECT_EQ(cutDimension({10}, 4), (CutDimension{0, 2}));
   EXPECT_EQ(cutDimension({7}, 8), std::nullopt);

@@ -1,4 +1,5 @@
 #include "compiler/Shard/Passes.h"
+#include "compiler/Support/RecipeAttribute.h"
 #include "compiler/Support/SumTree.h"
 #include "dialects/Titan/TensorBuilder.h"
 
@@ -50,11 +51,15 @@ SmallVector<Value> inOrder(ArrayRef<Value> terms, Block& block) {
   return llvm::map_to_vector(keys, [&](auto key) { return terms[key.second]; });
 }
 
-/// The sum of `accumulator` and `terms`, each added where it is computed.
+/// The sum of `accumulator`, if there is one, and `terms`, each added where it is computed.
 Value sumInOrder(Value accumulator, ir::AddOp root, ArrayRef<Value> terms) {
   Block& block = *root->getBlock();
   Value sum = accumulator;
   for (Value term : inOrder(terms, block)) {
+    if (!sum) {
+      sum = term;
+      continue;
+    }
     if (ir::AccumulatingOpInterface op = foldable(term, block)) {
       op.getAccMutable().assign(sum);
       sum = term;
@@ -73,7 +78,9 @@ Value sumInOrder(Value accumulator, ir::AddOp root, ArrayRef<Value> terms) {
   return sum;
 }
 
-void fold(accum::LoopOp loop) {
+/// What a tree's leaf is must not depend on where the microbatch stands: its terms are summed before
+/// anything is added to them.
+void fold(accum::LoopOp loop, bool isTree) {
   Block& block = loop.getBlock();
   for (auto [accumulator, yielded] :
        llvm::zip_equal(loop.getAccumulators(), loop.getYieldedSums())) {
@@ -87,15 +94,22 @@ void fold(accum::LoopOp loop) {
       continue;
     llvm::erase(terms, accumulator);
     separateAccumulators(terms, block);
-    tree.replaceBy(sumInOrder(accumulator, root, terms));
+    OpBuilder builder(root);
+    tree.replaceBy(
+        isTree ? ir::TensorBuilder(builder, root).add(accumulator, sumInOrder(Value(), root, terms))
+               : sumInOrder(accumulator, root, terms));
   }
 }
 
 struct FoldContractions : impl::FoldContractionsBase<FoldContractions> {
   void runOnOperation() override {
-    getOperation().walk([](accum::LoopOp loop) {
+    FailureOr<Recipe> recipe = getRecipe(getOperation());
+    if (failed(recipe))
+      return signalPassFailure();
+    const bool isTree = recipe->mesh.isTree();
+    getOperation().walk([&](accum::LoopOp loop) {
       if (loop.getOrder() == accum::Order::Running)
-        fold(loop);
+        fold(loop, isTree);
     });
   }
 };

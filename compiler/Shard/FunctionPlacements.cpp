@@ -71,7 +71,7 @@ AxisRule FunctionPlacements::ruleAt(unsigned axis, Operation* op) const {
       llvm::map_to_vector(op->getOperands(), [&](Value operand) { return (*this)[operand][axis]; });
   auto loop = dyn_cast<accum::LoopOp>(op->getParentOp());
   const bool divides = loop && isDivided(loop, axis);
-  AxisRule rule = ruleOn(axis, op, operands, divides);
+  AxisRule rule = ruleOn(axis, op, operands, divides, isTree_);
   // A gradient is summed once for all that read it: to the part that its update takes.
   bool isPart = false;
   for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
@@ -80,7 +80,7 @@ AxisRule FunctionPlacements::ruleAt(unsigned axis, Operation* op) const {
     operands[i] = gradients_[operand][axis];
     isPart |= operands[i].isShard();
   }
-  return isPart ? ruleOn(axis, op, operands, divides) : rule;
+  return isPart ? ruleOn(axis, op, operands, divides, isTree_) : rule;
 }
 
 LogicalResult FunctionPlacements::visit(Operation* op) {
@@ -154,13 +154,13 @@ bool FunctionPlacements::isDividedAround(accum::LoopOp loop, unsigned axis) cons
 
 /// A sum of terms of all ranks is each rank's part of it, until they sum. What is of phase backward
 /// is summed right behind the loop that they divide, to what the update takes; all else once,
-/// behind all loops.
+/// behind all loops. Sums of trees take the first way, by phaseOfSum().
 AxisPlacement FunctionPlacements::accumulatorOn(unsigned axis, accum::LoopOp loop,
                                                 unsigned sum) const {
   if (isDividedAround(loop, axis))
     return AxisPlacement::iteration();
-  const bool isSummedInside =
-      phaseOfSum(loop.getResult(sum)) == ir::Phase::Backward && isDividedInside(loop, axis);
+  const bool isSummedInside = phaseOfSum(loop.getResult(sum), isTree_) == ir::Phase::Backward &&
+                              isDividedInside(loop, axis);
   if (isSummedInside)
     return gradients_[loop.getResult(sum)][axis];
   return isDivided(loop, axis) || isDividedInside(loop, axis) ? AxisPlacement::partial()
@@ -217,8 +217,10 @@ LogicalResult FunctionPlacements::enterLoop(accum::LoopOp loop, unsigned axis) {
 }
 
 LogicalResult FunctionPlacements::checkLoopEnd(accum::LoopOp loop, unsigned axis) const {
+  const bool yieldsTerms = loop.getOrder() == accum::Order::Tree && isDivided(loop, axis);
   for (auto [i, yielded] : llvm::enumerate(loop.getYieldedSums()))
-    if (accumulatorOn(axis, loop, i).isPartial() && !(*this)[yielded][axis].isPartial())
+    if (accumulatorOn(axis, loop, i).isPartial() && !yieldsTerms &&
+        !(*this)[yielded][axis].isPartial())
       return loop.emitError("result ")
              << i << " is no sum of the microbatches' terms: it cannot be divided among ranks";
   if (!isDivided(loop, axis))
@@ -261,6 +263,9 @@ AxisPlacement FunctionPlacements::takenByYield(unsigned axis, accum::LoopOp loop
   const unsigned number = operand.getOperandNumber();
   if (number >= loop.getSums().size())
     return isDivided(loop, axis) ? AxisPlacement::iteration() : on;
+  // A term of the tree, of this iteration or the same in each.
+  if (loop.getOrder() == accum::Order::Tree && isDivided(loop, axis))
+    return on.isIteration() ? on : AxisPlacement();
   const AxisPlacement accumulator = accumulatorOn(axis, loop, number);
   return accumulator.isIteration() && on.isReplicate() ? on : accumulator;
 }

@@ -44,7 +44,8 @@ public:
 private:
   FunctionPlacements(mlir::func::FuncOp function, const Recipe& recipe, Source source)
       : function_(function), mesh_(dist::meshOf(function)), source_(source),
-        loops_(microbatchLoops(recipe)), gradients_(function, recipe.mesh, mesh_) {}
+        loops_(microbatchLoops(recipe)), isTree_(recipe.mesh.isTree()),
+        gradients_(function, recipe.mesh, mesh_) {}
 
   llvm::LogicalResult placeArguments();
   llvm::LogicalResult visit(mlir::Operation* op);
@@ -68,6 +69,7 @@ private:
   dist::MeshAttr mesh_;
   Source source_;
   std::vector<MicrobatchLoop> loops_;
+  bool isTree_; ///< sums depend on the microbatches alone
   GradientPlacements gradients_;
   llvm::DenseMap<mlir::Value, ValuePlacement> placements_;
   llvm::DenseMap<mlir::Value, mlir::RankedTensorType> whole_; ///< of values that were defined

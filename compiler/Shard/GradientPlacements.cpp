@@ -55,8 +55,10 @@ void GradientPlacements::mark(Value value, const ValuePlacement& placement) {
     const unsigned number = cast<OpResult>(value).getResultNumber();
     if (number >= loop.getSums().size())
       return;
-    mark(loop.getInits()[number], placement);
-    mark(loop.getAccumulators()[number], placement);
+    if (loop.getOrder() == accum::Order::Running) {
+      mark(loop.getInits()[number], placement);
+      mark(loop.getAccumulators()[number], placement);
+    }
     mark(loop.getYieldedSums()[number], placement);
   } else if (op && (isa<ir::AddOp, ir::ConvertOp, ir::PadOp>(op) || dist::isWholeCollective(op))) {
     // What is added to the sum is summed like it; of a collective the operand in the same place.

@@ -1,7 +1,9 @@
 #include "compiler/Shard/FunctionPlacements.h"
 #include "compiler/Shard/Passes.h"
+#include "compiler/Support/RecipeAttribute.h"
 #include "compiler/Support/SumTree.h"
 #include "dialects/Titan/TensorBuilder.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
@@ -53,10 +55,17 @@ void group(ir::AddOp root, const FunctionPlacements& placements) {
   tree.replaceBy(sum);
 }
 
+/// Sums of integers have no order.
+bool isFloat(ir::AddOp add) { return isa<FloatType>(getElementTypeOrSelf(add.getType())); }
+
 struct GroupTerms : impl::GroupTermsBase<GroupTerms> {
   void runOnOperation() override {
     if (!dist::meshOf(getOperation()))
       return;
+    FailureOr<Recipe> recipe = getRecipe(getOperation());
+    if (failed(recipe))
+      return signalPassFailure();
+    const bool isTree = recipe->mesh.isTree();
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       FailureOr<FunctionPlacements> placements =
           FunctionPlacements::of(function, FunctionPlacements::Source::Rules);
@@ -65,7 +74,7 @@ struct GroupTerms : impl::GroupTermsBase<GroupTerms> {
       // Sums of the loop's body go on in each iteration, and are no terms of one sum.
       SmallVector<ir::AddOp> roots;
       for (auto add : function.getBody().front().getOps<ir::AddOp>())
-        if (SumTree::isRoot(add))
+        if (SumTree::isRoot(add) && !(isTree && isFloat(add)))
           roots.push_back(add);
       // The last first: the terms of the others are then values that were placed.
       for (ir::AddOp root : llvm::reverse(roots))

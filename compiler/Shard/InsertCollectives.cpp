@@ -17,8 +17,8 @@ namespace {
 using Kind = ConversionStep::Kind;
 
 /// What is exchanged for all values together and is no sum, the update needs.
-ir::Phase phaseOf(const Conversion& conversion) {
-  return conversion.sums() ? phaseOfSum(conversion.value) : ir::Phase::Update;
+ir::Phase phaseOf(const Conversion& conversion, bool isTree) {
+  return conversion.sums() ? phaseOfSum(conversion.value, isTree) : ir::Phase::Update;
 }
 
 Operation* later(Operation* a, Operation* b) { return !a || (b && a->isBeforeInBlock(b)) ? b : a; }
@@ -58,13 +58,13 @@ struct Bucket {
   llvm::SmallPtrSet<Operation*, 8> users = {}; ///< ops of the block that take what is exchanged
 
   /// Can `conversion`, which is made behind all others or is an argument, be exchanged with them?
-  bool takes(const Conversion& conversion) const;
+  bool takes(const Conversion& conversion, ir::Phase ofConversion) const;
   void add(Conversion conversion);
 };
 
-bool Bucket::takes(const Conversion& conversion) const {
-  if (kind != conversion.step.kind || axes != conversion.step.axes ||
-      phase != phaseOf(conversion) || block != conversion.block())
+bool Bucket::takes(const Conversion& conversion, ir::Phase ofConversion) const {
+  if (kind != conversion.step.kind || axes != conversion.step.axes || phase != ofConversion ||
+      block != conversion.block())
     return false;
   if (Operation* source = conversion.value.getDefiningOp())
     return !dependsOn(source, users);
@@ -92,7 +92,7 @@ bool comesBefore(Value a, Value b) {
   return cast<BlockArgument>(a).getArgNumber() < cast<BlockArgument>(b).getArgNumber();
 }
 
-std::vector<Bucket> bucketsOf(SmallVector<Conversion> conversions) {
+std::vector<Bucket> bucketsOf(SmallVector<Conversion> conversions, bool isTree) {
   auto order = llvm::to_vector(llvm::seq(conversions.size()));
   llvm::sort(order, [&](size_t a, size_t b) {
     const Value x = conversions[a].value, y = conversions[b].value;
@@ -101,10 +101,12 @@ std::vector<Bucket> bucketsOf(SmallVector<Conversion> conversions) {
   std::vector<Bucket> buckets;
   for (size_t i : order) {
     Conversion& conversion = conversions[i];
-    auto bucket = llvm::find_if(buckets, [&](Bucket& each) { return each.takes(conversion); });
+    const ir::Phase phase = phaseOf(conversion, isTree);
+    auto bucket =
+        llvm::find_if(buckets, [&](Bucket& each) { return each.takes(conversion, phase); });
     if (bucket == buckets.end())
-      bucket = buckets.insert(bucket, Bucket{conversion.step.kind, conversion.step.axes,
-                                             phaseOf(conversion), conversion.block()});
+      bucket = buckets.insert(
+          bucket, Bucket{conversion.step.kind, conversion.step.axes, phase, conversion.block()});
     bucket->add(std::move(conversion));
   }
   return buckets;
@@ -228,13 +230,13 @@ Operation* CollectiveBuilder::create(const Bucket& bucket, ValueRange values) {
   }
   ArrayAttr path = builder_.getStrArrayAttr(path_);
   auto phase = ir::PhaseAttr::get(builder_.getContext(), bucket.phase);
+  const dist::Order order = recipe_.mesh.isTree() ? dist::Order::Tree : dist::Order::Rank;
   switch (bucket.kind) {
   case Kind::ReduceScatter:
-    return dist::ReduceScatterOp::create(builder_, loc, types, values, dims, dist::Order::Rank,
-                                         bucket.axes, path, phase);
+    return dist::ReduceScatterOp::create(builder_, loc, types, values, dims, order, bucket.axes,
+                                         path, phase);
   case Kind::AllReduce:
-    return dist::AllReduceOp::create(builder_, loc, types, values, dist::Order::Rank, bucket.axes,
-                                     path, phase);
+    return dist::AllReduceOp::create(builder_, loc, types, values, order, bucket.axes, path, phase);
   default:
     return dist::AllGatherOp::create(builder_, loc, types, values, dims, bucket.axes, path, phase);
   }
@@ -346,7 +348,7 @@ LogicalResult insertCollectives(func::FuncOp function, FunctionPlacements& place
       else
         gathers.push_back(std::move(conversion));
     }
-    const std::vector<Bucket> buckets = bucketsOf(std::move(together));
+    const std::vector<Bucket> buckets = bucketsOf(std::move(together), recipe.mesh.isTree());
     // Each goes right behind its values. What is built first stands last: those of the update
     // behind those of backward.
     for (ir::Phase phase : {ir::Phase::Update, ir::Phase::Backward})

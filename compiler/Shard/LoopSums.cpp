@@ -1,32 +1,29 @@
 #include "compiler/Shard/LoopSums.h"
 
+#include "compiler/Support/LoopChain.h"
+#include "mlir/IR/TypeUtilities.h"
+
 using namespace mlir;
 
 namespace titan {
 
-Operation* sourceOf(Value value) {
-  Operation* op = value.getDefiningOp();
-  while (auto loop = dyn_cast_if_present<accum::LoopOp>(op)) {
-    value = loop.getYieldedSums()[cast<OpResult>(value).getResultNumber()];
-    op = value.getDefiningOp();
-  }
-  return op;
-}
-
-ir::Phase phaseOfSum(Value value) {
+ir::Phase phaseOfSum(Value value, bool isTree) {
   Operation* source = sourceOf(value);
-  return source && ir::getPhase(source) == ir::Phase::Backward ? ir::Phase::Backward
-                                                               : ir::Phase::Update;
+  const bool isLevel =
+      isTree && value.getDefiningOp<accum::LoopOp>() && isa<FloatType>(getElementTypeOrSelf(value));
+  return isLevel || (source && ir::getPhase(source) == ir::Phase::Backward) ? ir::Phase::Backward
+                                                                            : ir::Phase::Update;
 }
 
 SmallVector<OpOperand*> readersBehindLoops(OpOperand& use) {
-  auto add = dyn_cast<ir::AddOp>(use.getOwner());
-  auto loop = add ? dyn_cast<accum::LoopOp>(add->getParentOp()) : accum::LoopOp();
-  if (!loop || !add->hasOneUse() || !isa<accum::YieldOp>(*add->user_begin()))
+  OpOperand* yielded = &use;
+  if (auto add = dyn_cast<ir::AddOp>(use.getOwner()); add && add->hasOneUse())
+    yielded = &*add->use_begin();
+  if (!isa<accum::YieldOp>(yielded->getOwner()))
     return {&use};
   SmallVector<OpOperand*> readers;
-  const unsigned result = add->use_begin()->getOperandNumber();
-  for (OpOperand& next : loop->getResult(result).getUses())
+  const OpResult sum = yielded->getOwner()->getParentOp()->getResult(yielded->getOperandNumber());
+  for (OpOperand& next : sum.getUses())
     llvm::append_range(readers, readersBehindLoops(next));
   return readers;
 }

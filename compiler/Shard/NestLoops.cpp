@@ -3,7 +3,6 @@
 #include "compiler/Shard/Passes.h"
 #include "compiler/Support/LoopChain.h"
 #include "compiler/Support/RecipeAttribute.h"
-#include "dialects/Titan/TensorBuilder.h"
 #include "runtime/program/Collective.h"
 #include "runtime/program/Microbatches.h"
 
@@ -24,40 +23,31 @@ void resolveSync(ModuleOp module, Recipe& recipe) {
   setRecipe(module, recipe);
 }
 
-/// Makes what the loop around `inner` sums a sum of the sums of `inner`, each of which begins at
-/// zero.
-void sumFromZero(accum::LoopOp inner, OpBuilder& outside) {
-  accum::LoopOp outer = inner.getOuter();
-  Operation* yield = outer.getBlock().getTerminator();
-  OpBuilder builder(yield);
-  const ir::TensorBuilder zeros(outside, outer.getLoc());
-  for (unsigned i = 0; i < inner.getSums().size(); ++i) {
-    inner.getInitsMutable()[i].set(zeros.splat(inner.getResultTypes()[i], 0));
-    // The addition belongs to whatever the terms belong to.
-    Operation* source = inner.getYieldedSums()[i].getDefiningOp();
-    const auto t =
-        source ? ir::TensorBuilder(builder, source) : ir::TensorBuilder(builder, inner.getLoc());
-    yield->setOperand(i, t.add(outer.getAccumulators()[i], inner.getSums()[i]));
-  }
-}
-
-LogicalResult nest(func::FuncOp step, ArrayRef<MicrobatchLoop> loops) {
+/// The loops of `step` become those of `loops`. A tree stays one where ranks divide it; what a rank
+/// adds by itself is a running sum of two, level by level.
+LogicalResult nest(func::FuncOp step, ArrayRef<MicrobatchLoop> loops, accum::Order order) {
   SmallVector<accum::LoopOp> found;
   step.walk([&](accum::LoopOp loop) { found.push_back(loop); });
-  if (found.empty() || loops.size() == 1)
+  const bool isTree = order == accum::Order::Tree;
+  if (found.empty() || (loops.size() == 1 && !isTree))
     return success();
-  accum::LoopOp inner = found.front();
   int64_t count = 1;
   for (const MicrobatchLoop& loop : loops)
     count *= loop.count;
-  if (found.size() > 1 || static_cast<int64_t>(inner.getCount()) != count ||
-      inner.getOrder() != accum::Order::Running)
+  if (found.size() > 1 || static_cast<int64_t>(found.front().getCount()) != count ||
+      found.front().getOrder() != order)
     return found.back().emitError("has to be the one loop over all ")
-           << count << " microbatches, in order, for ranks to sum more often than once a step";
+           << count << " microbatches, "
+           << (isTree ? "a tree, by mesh.reduce"
+                      : "in order, for ranks to sum more often than once a step");
+  const SmallVector<accum::LoopOp> nested = nestLoop(
+      found.front(), llvm::map_to_vector(loops, [](const auto& loop) { return loop.count; }));
   OpBuilder outside = OpBuilder::atBlockBegin(&step.getBody().front());
-  for (const MicrobatchLoop& loop : loops.drop_back()) {
-    inner = splitLoop(inner, count /= loop.count);
-    sumFromZero(inner, outside);
+  for (size_t i = nested.size(); i-- > 0;) {
+    if (isTree && loops[i].axes.empty())
+      makeRunning(nested[i], outside);
+    else if (!isTree && i > 0)
+      sumFromZero(nested[i], outside);
   }
   return success();
 }
@@ -68,11 +58,14 @@ struct NestLoops : impl::NestLoopsBase<NestLoops> {
     FailureOr<Recipe> recipe = getRecipe(module);
     if (failed(recipe))
       return signalPassFailure();
-    if (rankCount(recipe->mesh.axes) == 1)
+    const bool isTree = recipe->mesh.isTree(), isOneRank = rankCount(recipe->mesh.axes) == 1;
+    if (isOneRank && !isTree)
       return;
-    resolveSync(module, *recipe);
+    if (!isOneRank)
+      resolveSync(module, *recipe);
     auto step = module.lookupSymbol<func::FuncOp>(ir::function::step);
-    if (step && failed(nest(step, microbatchLoops(*recipe))))
+    if (step && failed(nest(step, microbatchLoops(*recipe),
+                            isTree ? accum::Order::Tree : accum::Order::Running)))
       signalPassFailure();
   }
 };

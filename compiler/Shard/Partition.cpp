@@ -1,6 +1,7 @@
 #include "compiler/Shard/FunctionPlacements.h"
 #include "compiler/Shard/InsertCollectives.h"
 #include "compiler/Shard/Passes.h"
+#include "compiler/Support/LoopChain.h"
 #include "compiler/Support/RecipeAttribute.h"
 #include "runtime/program/Microbatches.h"
 
@@ -95,6 +96,15 @@ void removePlacements(func::FuncOp function) {
     function.removeArgAttr(i, dist::placementTag);
 }
 
+/// The leaf that a rank has of a tree is 0 + its term.
+void addTerms(func::FuncOp function) {
+  OpBuilder zeros = OpBuilder::atBlockBegin(&function.getBody().front());
+  function.walk([&](accum::LoopOp loop) {
+    if (loop.getOrder() == accum::Order::Tree)
+      makeRunning(loop, zeros);
+  });
+}
+
 LogicalResult partition(func::FuncOp function, const Recipe& recipe) {
   FailureOr<FunctionPlacements> placements =
       FunctionPlacements::of(function, FunctionPlacements::Source::Attributes);
@@ -109,6 +119,7 @@ LogicalResult partition(func::FuncOp function, const Recipe& recipe) {
   });
   placements->localizeTypes();
   removePlacements(function);
+  addTerms(function);
   return success();
 }
 

@@ -36,6 +36,10 @@ def NestLoops : TitanPass<"titan-shard-nest-loops", "::mlir::ModuleOp"> {
 
     A microbatch keeps its number. One rank has one loop: nothing changes.
 
+    With `mesh.reduce` "tree" the loop is a tree before, on one rank, too. After, its levels are loops, one inside of the other: those that ranks sum once a step,
+    as one tree that their axes are to divide; those of a rank's own microbatches, running loops of count 2, each from zero; those that ranks sum with each
+    microbatch, as one tree again.
+
     ```mlir
     %s = accum.loop %i in 4 running slices(%xi = %x : tensor<4x3xf32>) accumulators(%a = %zero : tensor<3xf32>) -> (tensor<3xf32>) {
       %n = titan.add %a, %xi : tensor<3xf32>
@@ -95,7 +99,8 @@ def GroupTerms : TitanPass<"titan-shard-group-terms", "::mlir::ModuleOp"> {
   let facts = [MovesRounding];
   let description = [{
     Before: arguments and states are placed. After: in a sum behind the loop, terms of equal placement are added first, in their order, and what all ranks
-    have is added last. So the sum is exchanged once for each placement, not once between any two terms that differ.
+    have is added last. So the sum is exchanged once for each placement, not once between any two terms that differ. With `mesh.reduce` "tree" sums of floats
+    stay as they are.
 
     The norm is such a sum: squares of a gradient of which each rank has a part are a term on each rank, those of a small gradient that all ranks have are
     none. Sums whose terms are all placed alike stay as they are.
@@ -124,10 +129,11 @@ def PropagatePlacements : TitanPass<"titan-shard-propagate-placements", "::mlir:
 
     - A loop whose batches are cut along the dimension of its iterations divides them. In its body the slices, and all that is computed from them, belong
       to the rank's own *iteration*. Its accumulators are *partial*: what each rank has added, from zero on. Of nested loops each is divided on axes of its own. Around the one
-      that an axis divides, gradients are summed before they are added: accumulators have the sum. All else stays partial until behind all loops.
+      that an axis divides, gradients are summed before they are added: accumulators have the sum. All else stays partial until behind all loops. Of a
+      tree all floats are summed like gradients.
     - An input that is reshaped for nested loops is cut, by each axis, along the dimension of the loop that it divides.
     - Behind the loop its sums are partial. A partial value passes add and sub with another, neg, reshape, transpose, and mul by a replicated scalar: each
-      rank does it with its term. All other ops take the sum.
+      rank does it with its term. All other ops take the sum. With `mesh.reduce` "tree" floats pass only what does not round: neg, reshape and transpose.
     - A value that is cut stays so through ops in which every operand has the dimension, by their factors (casts, transposes, elementwise ops, updates); in
       phase update a sum over that dimension is partial. All other ops take the whole.
     - The gradient that an update applies is summed once for all that read it: to the placement that the strategy gives it (the norm's squares are then
@@ -168,7 +174,8 @@ def Partition : TitanPass<"titan-shard-partition", "::mlir::ModuleOp"> {
       terms to a part of their sum, `dist.all_reduce` from terms to their sum, `dist.take_shard` from the whole to a part, `dist.all_gather` from parts to
       the whole.
     - Sums: one collective for all values of a phase that need the same, right behind the last op that gives them, a loop's in the body around it; ops that read a sum too early for this
-      move behind it. Sums of gradients are in phase backward (converted to `precision.reduce_dtype` and back), all others in phase update. What the update
+      move behind it. With `mesh.reduce` "tree" a sum has the order of a tree, and a leaf of a loop that ranks divide is 0 + its term.
+      Sums of gradients are in phase backward (converted to `precision.reduce_dtype` and back), all others in phase update. What the update
       gives back to all ranks is gathered alike.
     - Parameters of which each rank has a part: one gather for each value, before the first op that reads it, in forward and again in backward; what
       `mesh.reshard` keeps, once for both. Kept are also those of the last op of forward whose parameters backward reads: it begins with them.
@@ -203,6 +210,9 @@ def FoldContractions : TitanPass<"titan-shard-fold-contractions", "::mlir::Modul
     accumulator of the loop. Ops that can add to an operand (`Accumulating`: `titan.contract`, `titan.embedding_grad`) and that nothing else uses take what has been summed before them as their operand
     `acc`, in the order in which they are computed; other terms are added where they are computed. So no term has a buffer of its own, and the accumulator is
     updated in place by each. With a single term the roundings stay those of the addition; with several the order of the sum is fixed here.
+
+    With `mesh.reduce` "tree" only the terms of one microbatch are chained, and their sum is added to the accumulator: what a microbatch gives must not depend
+    on what was summed before it.
 
     ```mlir
     %g = titan.contract %dy, %x batch [] x [] contracting [0] x [0] : (tensor<8x4xf32>, tensor<8x2xf32>) -> tensor<4x2xf32>

@@ -48,11 +48,16 @@ bool isCastOfTerms(Operation* op) {
 }
 
 /// May the terms of the sums `operands` pass `op` one by one?
-bool isLinear(Operation* op, Placements operands) {
-  if (isa<ir::NegOp, ir::ReshapeOp, ir::TransposeOp, ir::SliceOp>(op) || isCastOfTerms(op))
+bool isLinear(Operation* op, Placements operands, bool isTree) {
+  if (isa<ir::NegOp, ir::ReshapeOp, ir::TransposeOp, ir::SliceOp>(op))
     return true;
   if (auto pad = dyn_cast<ir::PadOp>(op))
     return pad.getValue().isZero();
+  // What rounds a term would round the sum on one rank.
+  if (isTree && op->getNumResults() > 0 && isa<FloatType>(getElementTypeOrSelf(op->getResult(0))))
+    return false;
+  if (isCastOfTerms(op))
+    return true;
   const bool allPartial = llvm::all_of(operands, [](auto on) { return on.isPartial(); });
   if (isa<ir::AddOp, ir::SubOp>(op))
     return allPartial;
@@ -162,7 +167,7 @@ AxisRule collectiveRule(unsigned axis, Operation* op, Placements operands) {
 
 } // namespace
 
-AxisRule ruleOn(unsigned axis, Operation* op, Placements operands, bool isDivided) {
+AxisRule ruleOn(unsigned axis, Operation* op, Placements operands, bool isDivided, bool isTree) {
   auto any = [&](bool (AxisPlacement::*is)() const) {
     return llvm::any_of(operands, [&](AxisPlacement on) { return (on.*is)(); });
   };
@@ -183,7 +188,7 @@ AxisRule ruleOn(unsigned axis, Operation* op, Placements operands, bool isDivide
   }
   if (any(&AxisPlacement::isShard))
     return shardRule(op, operands).value_or(allOf(op, AxisPlacement()));
-  if (any(&AxisPlacement::isPartial) && isLinear(op, operands)) {
+  if (any(&AxisPlacement::isPartial) && isLinear(op, operands, isTree)) {
     AxisRule rule = allOf(op, AxisPlacement::partial());
     rule.operands.assign(operands.begin(), operands.end());
     return rule;

@@ -22,10 +22,11 @@ struct AxisRule {
 /// casts, transposes, elementwise ops, the optimizer's update. In phase update a sum of one tensor
 ///   over it is a term on each rank. Else the op takes the whole, as a product does.
 /// - A term passes through what is linear in it: add, sub, neg, reshape, transpose, slice, pad with
-///   zeros, and mul by a replicated scalar. Else the op takes the sum.
+///   zeros, and mul by a replicated scalar. Else the op takes the sum. With `isTree` a term of floats
+///   passes only what rounds nowhere: neg, and what moves elements.
 ///
 /// Loops and returns have no rule of their own.
 AxisRule ruleOn(unsigned axis, mlir::Operation* op, llvm::ArrayRef<AxisPlacement> operands,
-                bool isDivided);
+                bool isDivided, bool isTree);
 
 } // namespace titan

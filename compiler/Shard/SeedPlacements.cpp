@@ -46,7 +46,8 @@ void remarkOnCut(ir::StateOp state, const MeshRecipe& recipe) {
     const StrategyRow* row = findStrategyRow(recipe.strategy, axis.name);
     if (!row || row->parameters == Share::Whole || axis.ranks == 1)
       continue;
-    const std::optional<CutDimension> cut = cutDimension(type.getShape(), axis.ranks);
+    const std::optional<CutDimension> cut =
+        cutDimension(type.getShape(), axis.ranks, recipe.isTree());
     remark::passed(state.getLoc(), remark::RemarkOpts::name("seed-placements").category("shard"))
         << (cut ? remark::add(
                       "'{0}': dimension {1} of {2} is cut among {3} ranks of '{4}', {5} of {6} "

@@ -1,5 +1,5 @@
 // Drawn models on drawn meshes, by drawn strategies: the program of a rank, run on all of them, is
-// the job. TITAN_TEST_SEED draws others, TITAN_TEST_CASE runs one of them alone.
+// the job; under mesh.reduce = "tree" it has the bits of one rank. TITAN_TEST_SEED draws others, TITAN_TEST_CASE runs one of them alone.
 #include "compiler/Interpreter/Equivalence.h"
 #include "compiler/Interpreter/testing/ModuleFixture.h"
 #include "compiler/Pipeline/Pipeline.h"
@@ -7,6 +7,7 @@
 #include "compiler/Schedule/testing/GptModel.h"
 #include "compiler/Shard/testing/RandomModel.h"
 #include "compiler/Support/RecipeAttribute.h"
+#include "compiler/Support/TaggedFunction.h"
 #include "runtime/program/Random.h"
 
 #include <fmt/format.h>
@@ -23,17 +24,17 @@ using titan::shard::testing::Draws;
 namespace {
 
 constexpr uint64_t defaultSeed = 20240611;
-constexpr int64_t cases = 200;
+constexpr int64_t cases = 200, treeCases = 100;
 
 uint64_t numberOf(const char* variable, uint64_t otherwise) {
   const char* text = std::getenv(variable);
   return text ? std::strtoull(text, nullptr, 10) : otherwise;
 }
 
-/// A model with a recipe, as keys of `--set`.
+/// A model with a recipe, as keys of `--set`: those of the mesh, and all others.
 struct Case {
   std::string model, kind;
-  std::vector<std::string> keys;
+  std::vector<std::string> mesh, keys;
 };
 
 constexpr std::pair<int64_t, int64_t> meshes[] = {{2, 1}, {1, 2}, {3, 1}, {1, 3}, {2, 2},
@@ -76,28 +77,13 @@ std::string drawReshard(Draws& draws) {
 }
 
 std::vector<std::string> drawOptimizer(Draws& draws) {
-  std::vector<std::string> keys;
   if (draws.chance(50))
-    keys = {"optimizer.kind=adamw",
+    return {"optimizer.kind=adamw",
             fmt::format("optimizer.weight_decay={}", draws.chance(50) ? 0.1 : 0.0)};
-  else
-    keys = {"optimizer.kind=sgd",
-            fmt::format("optimizer.momentum={}", draws.chance(50) ? 0.9 : 0.0)};
-  keys.push_back(fmt::format("optimizer.clip_norm={}", draws.chance(50) ? 0.5 : 0.0));
-  return keys;
+  return {"optimizer.kind=sgd", fmt::format("optimizer.momentum={}", draws.chance(50) ? 0.9 : 0.0)};
 }
 
-Case draw(Draws& draws) {
-  const auto [replicate, shard] = draws.oneOf(meshes);
-  const int64_t micro = draws.number(1, 2), local = draws.number(1, 4);
-  Case drawn;
-  drawn.keys = {fmt::format("mesh.axes={{ replicate = {}, shard = {} }}", replicate, shard),
-                fmt::format("mesh.strategy={}", drawStrategy(draws, replicate, shard)),
-                fmt::format("batch.micro={}", micro),
-                fmt::format("batch.global={}", micro * local * replicate * shard)};
-  drawn.keys.push_back(drawReshard(draws));
-  llvm::append_range(drawn.keys, drawSync(draws, replicate, local));
-  llvm::append_range(drawn.keys, drawOptimizer(draws));
+void drawModel(Draws& draws, int64_t micro, Case& drawn) {
   // A transformer takes as long as twenty others.
   if (draws.chance(15)) {
     const int64_t heads = draws.number(1, 2);
@@ -116,18 +102,60 @@ Case draw(Draws& draws) {
     if (draws.chance(20))
       drawn.keys.emplace_back("model.frozen=[\"layers.0.*\"]");
   }
+}
+
+Case draw(Draws& draws) {
+  const auto [replicate, shard] = draws.oneOf(meshes);
+  const int64_t micro = draws.number(1, 2), local = draws.number(1, 4);
+  Case drawn;
+  drawn.mesh = {fmt::format("mesh.axes={{ replicate = {}, shard = {} }}", replicate, shard),
+                fmt::format("mesh.strategy={}", drawStrategy(draws, replicate, shard))};
+  drawn.keys = {fmt::format("batch.micro={}", micro),
+                fmt::format("batch.global={}", micro * local * replicate * shard)};
+  drawn.mesh.push_back(drawReshard(draws));
+  llvm::append_range(drawn.mesh, drawSync(draws, replicate, local));
+  llvm::append_range(drawn.keys, drawOptimizer(draws));
+  drawn.keys.push_back(fmt::format("optimizer.clip_norm={}", draws.chance(50) ? 0.5 : 0.0));
+  drawModel(draws, micro, drawn);
   return drawn;
 }
 
+Case drawTree(Draws& draws) {
+  constexpr std::pair<int64_t, int64_t> twos[] = {{2, 1}, {1, 2}, {4, 1}, {1, 4}, {2, 2},
+                                                  {2, 4}, {4, 2}, {1, 8}, {8, 1}};
+  const auto [replicate, shard] = draws.oneOf(twos);
+  const int64_t micro = draws.number(1, 2), local = int64_t{1} << draws.number(0, 2);
+  Case drawn;
+  drawn.mesh = {fmt::format("mesh.axes={{ replicate = {}, shard = {} }}", replicate, shard),
+                fmt::format("mesh.strategy={}", drawStrategy(draws, replicate, shard)),
+                drawReshard(draws)};
+  const std::vector<std::string> sync = drawSync(draws, replicate, local);
+  if (!sync.empty() && !llvm::StringRef(sync.front()).contains("sync_every"))
+    drawn.mesh.push_back(sync.front());
+  drawn.keys = {"mesh.reduce=tree", fmt::format("batch.micro={}", micro),
+                fmt::format("batch.global={}", micro * local * replicate * shard)};
+  llvm::append_range(drawn.keys, drawOptimizer(draws));
+  drawModel(draws, micro, drawn);
+  return drawn;
+}
+
+void dropMetric(func::FuncOp function, StringRef name) {
+  for (unsigned i = function.getNumResults(); i-- > 0;)
+    if (TaggedFunction(function).resultTag(i, ir::tag::metric) == name) {
+      TaggedFunction(function).terminator()->eraseOperand(i);
+      (void)function.eraseResult(i);
+    }
+}
+
 class ShardingProperty : public titan::interpreter::testing::ModuleFixture {
-protected:
+public:
   ShardingProperty() : ModuleFixture(registerAllDialects) {}
 
-  /// The module of `drawn` as *accumulate* leaves it; null where that fails.
-  OwningOpRef<ModuleOp> accumulated(const Case& drawn) {
-    OwningOpRef<ModuleOp> module = parse(drawn.model);
+  /// `model` as *accumulate* leaves it; null where that fails.
+  OwningOpRef<ModuleOp> accumulated(StringRef model, ArrayRef<std::string> keys) {
+    OwningOpRef<ModuleOp> module = parse(model);
     Recipe recipe;
-    for (const std::string& key : drawn.keys) {
+    for (const std::string& key : keys) {
       const Status set = setKey(recipe, key);
       EXPECT_TRUE(set.ok()) << set.error().message();
     }
@@ -135,6 +163,12 @@ protected:
     EXPECT_TRUE(valid.ok()) << valid.error().message();
     setRecipe(*module, recipe);
     return advance(std::move(module), Stage::Import, Stage::Accumulate);
+  }
+  /// On the mesh of `drawn`.
+  OwningOpRef<ModuleOp> accumulated(const Case& drawn) {
+    std::vector<std::string> keys = drawn.mesh;
+    llvm::append_range(keys, drawn.keys);
+    return accumulated(drawn.model, keys);
   }
   OwningOpRef<ModuleOp> advance(OwningOpRef<ModuleOp> module, Stage from, Stage to) {
     PassManager passes(&context);
@@ -155,21 +189,46 @@ protected:
     options.newResults = true; // the metric that stops all ranks
     EXPECT_TRUE(succeeded(checkEquivalent(*job, *rank, options))) << message;
   }
+
+  /// The program of a rank has the bits of that of one rank alone.
+  void checkBits(const Case& drawn) {
+    OwningOpRef<ModuleOp> one = accumulated(drawn.model, drawn.keys), rank = accumulated(drawn);
+    ASSERT_TRUE(one && rank) << message;
+    one = advance(std::move(one), Stage::Accumulate, Stage::Shard);
+    rank = advance(std::move(rank), Stage::Accumulate, Stage::Shard);
+    ASSERT_TRUE(one && rank) << message;
+    // Ranks add the squares of their parts: this metric, which nothing reads here, is rounded.
+    dropMetric(one->lookupSymbol<func::FuncOp>(ir::function::step), "grad_norm");
+    EquivalenceOptions options;
+    options.tolerance = 0;
+    options.newResults = true; // the metric that stops all ranks
+    EXPECT_TRUE(succeeded(checkEquivalent(*one, *rank, options))) << message;
+  }
+
+  void checkAll(int64_t count, Case (*drawOne)(Draws&),
+                void (ShardingProperty::*checkOne)(const Case&)) {
+    const uint64_t seed = numberOf("TITAN_TEST_SEED", defaultSeed);
+    const auto alone = static_cast<int64_t>(numberOf("TITAN_TEST_CASE", count));
+    fmt::print("seed {} (TITAN_TEST_SEED)\n", seed);
+    for (int64_t i = 0; i < count && !HasFailure(); ++i) {
+      if (alone < count && i != alone)
+        continue;
+      Draws draws(randomKey(seed, static_cast<uint64_t>(i)));
+      const Case drawn = drawOne(draws);
+      SCOPED_TRACE(fmt::format("TITAN_TEST_SEED={} TITAN_TEST_CASE={}: {}, {}, {}\n{}", seed, i,
+                               drawn.kind, fmt::join(drawn.mesh, ", "), fmt::join(drawn.keys, ", "),
+                               drawn.model));
+      (this->*checkOne)(drawn);
+    }
+  }
 };
 
 TEST_F(ShardingProperty, DrawnProgramsOfRanksAreTheJob) {
-  const uint64_t seed = numberOf("TITAN_TEST_SEED", defaultSeed);
-  const auto alone = static_cast<int64_t>(numberOf("TITAN_TEST_CASE", cases));
-  fmt::print("seed {} (TITAN_TEST_SEED)\n", seed);
-  for (int64_t i = 0; i < cases && !HasFailure(); ++i) {
-    if (alone < cases && i != alone)
-      continue;
-    Draws draws(randomKey(seed, static_cast<uint64_t>(i)));
-    const Case drawn = draw(draws);
-    SCOPED_TRACE(fmt::format("TITAN_TEST_SEED={} TITAN_TEST_CASE={}: {}, {}\n{}", seed, i,
-                             drawn.kind, fmt::join(drawn.keys, ", "), drawn.model));
-    check(drawn);
-  }
+  checkAll(cases, draw, &ShardingProperty::check);
+}
+
+TEST_F(ShardingProperty, DrawnTreesHaveTheBitsOfOneRank) {
+  checkAll(treeCases, drawTree, &ShardingProperty::checkBits);
 }
 
 } // namespace

@@ -17,7 +17,7 @@ ValuePlacement placeBy(Share StrategyRow::* share, ArrayRef<int64_t> shape,
     const StrategyRow* row = findStrategyRow(mesh.strategy, axis.name);
     if (!row || row->*share == Share::Whole || axis.ranks == 1)
       continue;
-    if (std::optional<CutDimension> cut = cutDimension(shape, axis.ranks))
+    if (std::optional<CutDimension> cut = cutDimension(shape, axis.ranks, mesh.isTree()))
       on = AxisPlacement::shard(cut->dim);
   }
   return placement;

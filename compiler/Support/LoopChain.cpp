@@ -15,65 +15,128 @@ int64_t iterationsOf(accum::LoopOp loop) {
   return iterations;
 }
 
-/// [n * count, ...] as [n, count, ...].
-static SmallVector<int64_t> splitShape(Value stack, int64_t count) {
-  SmallVector<int64_t> shape(ir::tensorType(stack).getShape());
-  const int64_t outer = shape[0] / count;
-  shape[0] = count;
-  shape.insert(shape.begin(), outer);
+Operation* sourceOf(Value value) {
+  Operation* op = value.getDefiningOp();
+  while (auto loop = dyn_cast_if_present<accum::LoopOp>(op)) {
+    value = loop.getYieldedSums()[cast<OpResult>(value).getResultNumber()];
+    op = value.getDefiningOp();
+  }
+  return op;
+}
+
+/// The sum of `a` and `b`, which belongs to whatever `term` belongs to.
+static Value addLike(OpBuilder& builder, Value term, Value a, Value b) {
+  if (Operation* source = sourceOf(term))
+    return ir::TensorBuilder(builder, source).add(a, b);
+  return ir::TensorBuilder(builder, term.getLoc()).add(a, b);
+}
+
+void makeRunning(accum::LoopOp loop, OpBuilder& outside) {
+  const ir::TensorBuilder constants(outside, loop.getLoc());
+  SmallVector<Value> zeros;
+  for (Type type : loop.getSums().getTypes())
+    zeros.push_back(constants.splat(type, 0));
+  loop.getInitsMutable().assign(zeros);
+  loop.setOrder(accum::Order::Running);
+  Block& block = loop.getBlock();
+  Operation* yield = block.getTerminator();
+  OpBuilder builder(yield);
+  for (unsigned i = 0; i < zeros.size(); ++i) {
+    const Value term = yield->getOperand(i);
+    const Value accumulator = block.addArgument(term.getType(), loop.getLoc());
+    yield->setOperand(i, addLike(builder, term, accumulator, term));
+  }
+}
+
+void sumFromZero(accum::LoopOp inner, OpBuilder& outside) {
+  accum::LoopOp outer = inner.getOuter();
+  Operation* yield = outer.getBlock().getTerminator();
+  OpBuilder builder(yield);
+  const ir::TensorBuilder constants(outside, outer.getLoc());
+  for (unsigned i = 0; i < inner.getSums().size(); ++i) {
+    const Value sum = inner.getSums()[i];
+    inner.getInitsMutable()[i].set(constants.splat(sum.getType(), 0));
+    yield->setOperand(i, addLike(builder, sum, outer.getAccumulators()[i], sum));
+  }
+}
+
+/// [product of `counts`, ...] as [counts..., ...].
+static SmallVector<int64_t> splitShape(Value stack, ArrayRef<int64_t> counts) {
+  SmallVector<int64_t> shape(counts);
+  llvm::append_range(shape, ir::tensorType(stack).getShape().drop_front());
   return shape;
 }
 
-/// Gives `loop` the index of its iterations in those of all loops directly around it, too.
-static void numberThrough(accum::LoopOp outer, accum::LoopOp inner) {
-  BlockArgument index = inner.getIndex();
-  if (index.use_empty())
-    return;
-  OpBuilder builder = OpBuilder::atBlockBegin(&inner.getBlock());
-  const Location loc = inner.getLoc();
-  Value first = arith::MulIOp::create(
-      builder, loc, outer.getIndex(),
-      arith::ConstantIndexOp::create(builder, loc, static_cast<int64_t>(inner.getCount())));
-  auto whole = arith::AddIOp::create(builder, loc, first, index);
-  index.replaceAllUsesExcept(whole, whole);
-}
-
-accum::LoopOp splitLoop(accum::LoopOp loop, int64_t count) {
-  OpBuilder builder(loop);
-  const Location loc = loop.getLoc();
-  ir::TensorBuilder outside(builder, loc);
-  const auto outerCount = static_cast<int64_t>(loop.getCount()) / count;
-  SmallVector<Value> batches;
-  for (Value batch : loop.getBatches())
-    batches.push_back(outside.reshape(batch, splitShape(batch, count)));
-  SmallVector<Type> types(loop.getSums().getTypes()), innerTypes(types);
-  for (Value stack : loop.getStacks()) {
-    types.push_back(ir::tensorType(stack).clone(splitShape(stack, count)));
-    innerTypes.push_back(accum::LoopOp::sliceType(types.back()));
-  }
-  auto outer = accum::LoopOp::create(builder, loc, types, batches, loop.getInits(), outerCount,
-                                     loop.getOrder(), loop.getStacked());
-  Block& body = outer.getBody().emplaceBlock();
+/// A loop with an empty body, of the order of `like`, that stacks as many results.
+static accum::LoopOp createLoop(OpBuilder& builder, Location loc, TypeRange types,
+                                ValueRange batches, ValueRange inits, int64_t count,
+                                accum::LoopOp like) {
+  auto loop = accum::LoopOp::create(builder, loc, types, batches, inits, count, like.getOrder(),
+                                    like.getStacked());
+  Block& body = loop.getBody().emplaceBlock();
   body.addArgument(builder.getIndexType(), loc);
   for (Value batch : batches)
     body.addArgument(accum::LoopOp::sliceType(batch.getType()), loc);
-  for (Value init : loop.getInits())
+  for (Value init : inits)
     body.addArgument(init.getType(), loc);
-  builder.setInsertionPointToStart(&body);
-  auto inner =
-      accum::LoopOp::create(builder, loc, innerTypes, outer.getSlices(), outer.getAccumulators(),
-                            count, loop.getOrder(), loop.getStacked());
-  accum::YieldOp::create(builder, loc, inner.getResults());
-  inner.getBody().takeBody(loop.getBody());
-  numberThrough(outer, inner);
+  return loop;
+}
 
-  builder.setInsertionPointAfter(outer);
-  for (auto [sum, replacement] : llvm::zip_equal(loop.getSums(), outer.getSums()))
+/// Gives the body of the innermost loop the index of its iterations in those of all loops.
+static void numberThrough(ArrayRef<accum::LoopOp> loops) {
+  BlockArgument index = accum::LoopOp(loops.back()).getIndex();
+  if (index.use_empty())
+    return;
+  SmallVector<OpOperand*> uses =
+      llvm::map_to_vector(index.getUses(), [](OpOperand& use) { return &use; });
+  OpBuilder builder = OpBuilder::atBlockBegin(index.getOwner());
+  const Location loc = accum::LoopOp(loops.back()).getLoc();
+  Value number = accum::LoopOp(loops.front()).getIndex();
+  for (accum::LoopOp loop : loops.drop_front()) {
+    Value first = arith::MulIOp::create(
+        builder, loc, number,
+        arith::ConstantIndexOp::create(builder, loc, static_cast<int64_t>(loop.getCount())));
+    number = arith::AddIOp::create(builder, loc, first, loop.getIndex());
+  }
+  for (OpOperand* use : uses)
+    use->set(number);
+}
+
+SmallVector<accum::LoopOp> nestLoop(accum::LoopOp loop, ArrayRef<int64_t> counts) {
+  if (counts.size() < 2)
+    return {loop};
+  OpBuilder builder(loop);
+  const Location loc = loop.getLoc();
+  ir::TensorBuilder outside(builder, loc);
+  SmallVector<Value> batches, inits(loop.getInits());
+  for (Value batch : loop.getBatches())
+    batches.push_back(outside.reshape(batch, splitShape(batch, counts)));
+  SmallVector<Type> types(loop.getSums().getTypes());
+  for (Value stack : loop.getStacks())
+    types.push_back(ir::tensorType(stack).clone(splitShape(stack, counts)));
+  SmallVector<accum::LoopOp> loops;
+  for (int64_t count : counts) {
+    accum::LoopOp inner = createLoop(builder, loc, types, batches, inits, count, loop);
+    if (!loops.empty())
+      accum::YieldOp::create(builder, loc, inner.getResults());
+    loops.push_back(inner);
+    builder.setInsertionPointToStart(&inner.getBlock());
+    batches.assign(inner.getSlices().begin(), inner.getSlices().end());
+    inits.assign(inner.getAccumulators().begin(), inner.getAccumulators().end());
+    for (Type& type : MutableArrayRef(types).take_back(loop.getStacked()))
+      type = accum::LoopOp::sliceType(type);
+  }
+  accum::LoopOp innermost = loops.back();
+  innermost.getBody().takeBody(loop.getBody());
+  numberThrough(loops);
+
+  builder.setInsertionPointAfter(loops.front());
+  for (auto [sum, replacement] : llvm::zip_equal(loop.getSums(), loops.front().getSums()))
     sum.replaceAllUsesWith(replacement);
-  for (auto [stack, replacement] : llvm::zip_equal(loop.getStacks(), outer.getStacks()))
+  for (auto [stack, replacement] : llvm::zip_equal(loop.getStacks(), loops.front().getStacks()))
     stack.replaceAllUsesWith(outside.reshape(replacement, ir::tensorType(stack).getShape()));
   loop.erase();
-  return inner;
+  return loops;
 }
 
 bool isPeeled(accum::LoopOp loop) { return loop->hasAttr(peeledTag); }
@@ -107,12 +170,14 @@ FailureOr<Microbatches> microbatchesOf(Block& block, unsigned depth) {
   SmallVector<accum::LoopOp> loops(block.getOps<accum::LoopOp>());
   Microbatches all;
   for (auto [i, loop] : llvm::enumerate(loops)) {
-    if (depth == maxRepeatDepth)
+    // One of one iteration goes before there is a command table.
+    const unsigned inner = depth + (loop.getCount() > 1 || isPeeled(loop));
+    if (inner > maxRepeatDepth)
       return loop.emitError("stands inside of ")
              << depth << " others: at most " << int{maxRepeatDepth} << " loops nest";
     if (i > 0 && !isPeeled(loops[i - 1]))
       return loop.emitError("stands beside another accum.loop: put one into the other");
-    FailureOr<Microbatches> inside = microbatchesOf(loop.getBlock(), depth + 1);
+    FailureOr<Microbatches> inside = microbatchesOf(loop.getBlock(), inner);
     if (failed(inside))
       return failure();
     all.text += (all.terms++ ? " + " : "") + std::to_string(loop.getCount());

@@ -17,12 +17,23 @@ bool isPeeled(accum::LoopOp loop);
 /// any iteration is peeled.
 int64_t iterationsOf(accum::LoopOp loop);
 
-/// Makes of `loop` one around another that has its body and runs `count` iterations each time: a
-/// divisor of the loop's own count. Batches and stacks are reshaped in front of and behind the
-/// outer one, the index of an iteration is still its number among all. Sums are the same:
-/// accumulators of the inner loop start as what those of the outer one have so far. Returns the
-/// inner loop.
-accum::LoopOp splitLoop(accum::LoopOp loop, int64_t count);
+/// The op that makes `value`, or what loops add up to it; null for an argument.
+mlir::Operation* sourceOf(mlir::Value value);
+
+/// Makes of `loop` loops that run `counts` iterations, each inside of the one before: the counts
+/// multiply to the loop's own. Batches and stacks are reshaped in front of and behind the outermost
+/// one, the index of an iteration is still its number among all. Sums are the same: accumulators of
+/// an inner loop start as what those around it have so far, and what a tree sums is a term of the
+/// tree around it. Returns the loops, the outermost first.
+llvm::SmallVector<accum::LoopOp> nestLoop(accum::LoopOp loop, llvm::ArrayRef<int64_t> counts);
+
+/// Makes `loop`, which yields terms, add them to accumulators that start at zero, one after the
+/// other. The zeros stand where `outside` builds.
+void makeRunning(accum::LoopOp loop, mlir::OpBuilder& outside);
+
+/// Makes what the running loop around `inner` sums a sum of the sums of `inner`, each of which
+/// begins at zero. The zeros stand where `outside` builds.
+void sumFromZero(accum::LoopOp inner, mlir::OpBuilder& outside);
 
 /// Is it some rows of an input, or of what an iteration takes of one, in whatever shape, where there
 /// are several ranks? These are read where the input lies, so that a peeled iteration has the

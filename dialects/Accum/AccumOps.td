@@ -41,7 +41,7 @@ def Accum_LoopOp : Op<Accum_Dialect, "loop", [
     - **unordered** (from *differentiate*): body arguments are (index, slices); the yielded values are the microbatch's own *terms* and each sum is
       in an order that is not fixed yet.
     - **tree**: as unordered, in a fixed order: that of n nested running loops of count 2, count = 2^n, each from +0. Leaf i is 0 + term i, and neighbours are
-      added first: ((0 + t0) + t1) + ((0 + t2) + t3). *accumulate* makes these loops of it.
+      added first: ((0 + t0) + t1) + ((0 + t2) + t3). *accumulate* makes these loops of it, or *shard*, where ranks have some of the levels.
     - **running** (set by *accumulate*): body arguments are (index, slices, accumulators); the accumulators start as `inits` and the body yields
       their next values; the results are the last ones. From *plan* on, batches, accumulators and stacks are buffers that the body captures, and the loop has
       neither operands nor results.

@@ -28,11 +28,27 @@ int64_t strideOf(const Affine& value, uint8_t variable) {
   return 0;
 }
 
+/// Of a tree: the levels that ranks sum once a step, those of a rank, and those that ranks sum with
+/// each microbatch.
+std::vector<MicrobatchLoop> treeLoops(const Recipe& recipe, const std::vector<uint8_t>& deferred,
+                                      const std::vector<uint8_t>& immediate) {
+  std::vector<MicrobatchLoop> loops;
+  if (!deferred.empty())
+    loops.push_back({ranksOn(recipe.mesh, deferred), 1, deferred});
+  for (int64_t left = recipe.localMicrobatches(); left > 1; left /= 2)
+    loops.push_back({2, 2, {}});
+  if (!immediate.empty())
+    loops.push_back({ranksOn(recipe.mesh, immediate), 1, immediate});
+  return loops;
+}
+
 /// The loops but for their indices.
 std::vector<MicrobatchLoop> countedLoops(const Recipe& recipe) {
   const std::vector<uint8_t> deferred = axesOf(recipe.mesh, false),
                              immediate = axesOf(recipe.mesh, true);
   const int64_t local = recipe.localMicrobatches(), global = recipe.globalMicrobatches();
+  if (recipe.mesh.isTree() && local > 1)
+    return treeLoops(recipe, deferred, immediate);
   // Nothing is summed before the step's end where all axes wait for it, or the first microbatch is
   // the last.
   const int64_t every = recipe.mesh.syncEvery;
@@ -51,7 +67,7 @@ std::vector<MicrobatchLoop> countedLoops(const Recipe& recipe) {
 } // namespace
 
 Affine microbatchNumber(const Recipe& recipe) {
-  const bool isTree = recipe.mesh.reduce == "tree";
+  const bool isTree = recipe.mesh.isTree();
   Affine number;
   int64_t stride = 1; // of the next digit, from the least significant on
   auto addIterations = [&] {

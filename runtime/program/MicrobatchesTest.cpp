@@ -96,6 +96,22 @@ TEST(MicrobatchLoops, EachIsDividedByItsAxes) {
   EXPECT_EQ(countsOf(recipe), (Counts{{6, 1, {0, 1}}}));
 }
 
+/// Levels of deferred axes, of a rank's own microbatches, of immediate axes.
+TEST(MicrobatchLoops, ATreeHasALoopForEachLevelOfARank) {
+  Recipe recipe = recipeOf({{"replicate", 2}, {"shard", 4}, {"tensor", 1}}, 32);
+  recipe.mesh.reduce = "tree";
+  EXPECT_EQ(countsOf(recipe), (Counts{{8, 1, {0, 1}}, {2, 2, {}}, {2, 2, {}}}));
+  recipe.mesh.sync.all = "immediate";
+  EXPECT_EQ(countsOf(recipe), (Counts{{2, 2, {}}, {2, 2, {}}, {8, 1, {0, 1}}}));
+  recipe.mesh.sync = {"", {{"shard", "immediate"}}};
+  EXPECT_EQ(countsOf(recipe), (Counts{{2, 1, {0}}, {2, 2, {}}, {2, 2, {}}, {4, 1, {1}}}));
+  recipe.batch.global = 3 * 8;
+  EXPECT_EQ(countsOf(recipe), (Counts{{8, 1, {0, 1}}}));
+  recipe = recipeOf({{"shard", 1}}, 4);
+  recipe.mesh.reduce = "tree";
+  EXPECT_EQ(countsOf(recipe), (Counts{{2, 2, {}}, {2, 2, {}}}));
+}
+
 TEST(MicrobatchLoops, OneRankHasOneThatNothingDivides) {
   Recipe recipe = recipeOf({{"shard", 1}, {"replicate", 1}}, 8);
   recipe.mesh.syncEvery = 2;
@@ -114,6 +130,12 @@ TEST(MicrobatchLoops, IndicesGiveTheNumber) {
   recipes[4].mesh.syncEvery = 1;
   recipes[5] = recipeOf({{"shard", 4}, {"replicate", 2}}, 24);
   recipes[5].mesh.sync = {"", {{"shard", "immediate"}}};
+  for (const char* sync : {"deferred", "immediate", ""}) {
+    Recipe& tree = recipes.emplace_back(recipeOf({{"replicate", 2}, {"shard", 4}}, 32));
+    tree.mesh.reduce = "tree";
+    tree.mesh.sync = {sync, {}};
+  }
+  recipes.back().mesh.sync.byAxis = {{"shard", "immediate"}};
   for (const Recipe& recipe : recipes) {
     const std::vector<MicrobatchLoop> loops = microbatchLoops(recipe);
     for (int64_t rank = 0; rank < rankCount(recipe.mesh.axes); ++rank) {

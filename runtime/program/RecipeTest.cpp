@@ -273,8 +273,6 @@ TEST(RecipeValidate, NotYetOnManyRanks) {
        "\"zero1\", \"zero2\", \"fsdp\" or \"hsdp\""},
       {"strategy = \"fsdp\"\nouter = \"zero1\"",
        "mesh.outer = \"zero1\" is not available yet: use \"none\""},
-      {"reduce = \"tree\"",
-       "mesh.reduce = \"tree\" is not available in this version: use \"fast\""},
       {"tensor_rules = [\"*\"]",
        "mesh.tensor_rules on more than one rank are not available yet: remove them"}};
   for (const auto& [keys, message] : refused) {
@@ -288,6 +286,54 @@ TEST(RecipeValidate, NotYetOnManyRanks) {
             "it to 1");
   EXPECT_EQ(error("", "{ replicate = 65536, shard = 65536 }"),
             "mesh.axes.shard = 65536 makes more than 2147483647 ranks");
+}
+
+/// Whatever the number of ranks: one recipe has the same bits on each mesh.
+TEST(RecipeValidate, TreesAreOfTwos) {
+  const auto error = [](const std::string& keys, int global = 32,
+                        const std::string& axes = "{ replicate = 2, shard = 2 }") {
+    return validateError("[mesh]\nreduce = \"tree\"\naxes = " + axes +
+                         "\n[batch]\nglobal = " + std::to_string(global) + "\n" + keys);
+  };
+  const char *one = "{ replicate = 1 }", *wide = "{ replicate = 2, shard = 4 }";
+  for (const char* axes : {one, wide, "{ replicate = 2, shard = 2, tensor = 1 }"})
+    EXPECT_EQ(error("", 64, axes), "") << axes;
+  EXPECT_EQ(
+      error("", 48, "{ shard = 3 }"),
+      "mesh.reduce = \"tree\" adds by twos: mesh.axes.shard = 3 is no power of two: use 2 or 4");
+  EXPECT_EQ(
+      error("", 64, "[{ name = \"shard\", ranks = 2 }, { name = \"replicate\", ranks = 2 }]"),
+      "mesh.reduce = \"tree\" sums over shard before it sums over replicate: write replicate in "
+      "front of shard in mesh.axes");
+  EXPECT_EQ(error("", 64, "[{ name = \"shard\", ranks = 2 }, { name = \"replicate\", ranks = 1 }]"),
+            "");
+  EXPECT_EQ(
+      error("", 48, one),
+      "mesh.reduce = \"tree\" adds by twos: batch.global = 48 is 6 microbatches of 8, no power "
+      "of two: use 32 or 64");
+  EXPECT_EQ(
+      error("", 96, "{ shard = 4 }"),
+      "mesh.reduce = \"tree\" adds by twos: batch.global = 96 is 12 microbatches of 8, no power "
+      "of two: use 64 or 128");
+  EXPECT_EQ(
+      error("", 24 * 8, wide),
+      "mesh.reduce = \"tree\" adds by twos: batch.global = 192 is 24 microbatches of 8, no power "
+      "of two: use 128 or 256");
+  EXPECT_EQ(
+      error("", 4096, one),
+      "mesh.reduce = \"tree\" keeps a sum for each level: 512 microbatches of a rank are more "
+      "than 256: set batch.micro higher");
+  EXPECT_EQ(error("", 4096, "{ shard = 2 }"), "");
+  EXPECT_EQ(error("[precision]\nreduce_dtype = \"bf16\""),
+            "mesh.reduce = \"tree\" sums in f32: precision.reduce_dtype = \"bf16\" would round on "
+            "some meshes only");
+  EXPECT_EQ(validateError("[mesh]\nreduce = \"tree\"\nsync_every = 2"),
+            "mesh.reduce = \"tree\" has no place for a sum after mesh.sync_every = 2 microbatches: "
+            "set mesh.sync");
+  EXPECT_EQ(
+      error("[optimizer]\nclip_norm = 0.5"),
+      "optimizer.clip_norm with mesh.reduce = \"tree\" is not available yet: set clip_norm = 0, "
+      "or reduce = \"fast\"");
 }
 
 TEST(RecipeValidate, LossChunks) {

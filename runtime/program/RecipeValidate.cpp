@@ -1,8 +1,10 @@
 // The checks of a recipe that need no model: ranges, known values, the batch's division.
+#include "runtime/program/Affine.h"
 #include "runtime/program/RecipeSchema.h"
 #include "runtime/program/Strategy.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <set>
@@ -170,8 +172,6 @@ Status checkManyRanks(const MeshRecipe& mesh) {
                              "available yet: set it to 1",
                              axis.name, axis.ranks);
   TITAN_TRY(checkStrategy(mesh));
-  if (mesh.reduce == "tree")
-    return Error::badInput("mesh.reduce = \"tree\" is not available in this version: use \"fast\"");
   if (!mesh.tensorRules.empty())
     return Error::badInput("mesh.tensor_rules on more than one rank are not available yet: remove "
                            "them");
@@ -257,6 +257,73 @@ Status checkBatch(const BatchRecipe& batch, int64_t dataRanks) {
       batch.micro, dataRanks, unit, suggestion);
 }
 
+bool isPowerOfTwo(int64_t value) { return std::has_single_bit(static_cast<uint64_t>(value)); }
+
+/// The powers of two around `value` that are at least `least`, times `unit`: "4 or 8".
+std::string powersNear(int64_t value, int64_t least = 2, int64_t unit = 1) {
+  const auto below = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(value)));
+  return below < least ? fmt::format("{}", 2 * below * unit)
+                       : fmt::format("{} or {}", below * unit, 2 * below * unit);
+}
+
+/// An axis is some levels of a tree: those of replicate lie above those of shard.
+Status checkTreeAxes(const std::vector<MeshAxis>& axes) {
+  bool isInsideOfShard = false;
+  for (const MeshAxis& axis : axes) {
+    if (!isDataAxis(axis.name) || axis.ranks == 1)
+      continue;
+    if (!isPowerOfTwo(axis.ranks))
+      return Error::badInput(
+          "mesh.reduce = \"tree\" adds by twos: mesh.axes.{} = {} is no power of "
+          "two: use {}",
+          axis.name, axis.ranks, powersNear(axis.ranks));
+    if (isInsideOfShard)
+      return Error::badInput(
+          "mesh.reduce = \"tree\" sums over shard before it sums over replicate: "
+          "write replicate in front of shard in mesh.axes");
+    isInsideOfShard = axis.name == "shard";
+  }
+  return {};
+}
+
+Status checkTreeBatch(const Recipe& recipe) {
+  constexpr int64_t most = int64_t{1} << maxRepeatDepth;
+  const int64_t microbatches = recipe.globalMicrobatches();
+  if (!isPowerOfTwo(microbatches))
+    return Error::badInput(
+        "mesh.reduce = \"tree\" adds by twos: batch.global = {} is {} microbatches "
+        "of {}, no power of two: use {}",
+        recipe.batch.global, microbatches, recipe.batch.micro,
+        powersNear(microbatches, recipe.dataRanks(), recipe.batch.micro));
+  if (recipe.localMicrobatches() > most)
+    return Error::badInput(
+        "mesh.reduce = \"tree\" keeps a sum for each level: {} microbatches of a "
+        "rank are more than {}: set batch.micro higher",
+        recipe.localMicrobatches(), most);
+  return {};
+}
+
+/// What no tree of sums can be made for, the same on any number of ranks.
+Status checkTree(const Recipe& recipe) {
+  TITAN_TRY(checkTreeAxes(recipe.mesh.axes));
+  TITAN_TRY(checkTreeBatch(recipe));
+  if (recipe.precision.reduceDtype != "f32")
+    return Error::badInput(
+        "mesh.reduce = \"tree\" sums in f32: precision.reduce_dtype = \"{}\" would "
+        "round on some meshes only",
+        recipe.precision.reduceDtype);
+  if (recipe.mesh.syncEvery > 0)
+    return Error::badInput(
+        "mesh.reduce = \"tree\" has no place for a sum after mesh.sync_every = {} "
+        "microbatches: set mesh.sync",
+        recipe.mesh.syncEvery);
+  if (recipe.optimizer.clipNorm > 0)
+    return Error::badInput(
+        "optimizer.clip_norm with mesh.reduce = \"tree\" is not available yet: set "
+        "clip_norm = 0, or reduce = \"fast\"");
+  return {};
+}
+
 Status checkData(const DataRecipe& data) {
   if (data.scale == 0)
     return Error::badInput("data.scale = 0 makes every value the same");
@@ -307,6 +374,8 @@ Status validate(const Recipe& recipe) {
   TITAN_TRY(checkBatch(recipe.batch, recipe.dataRanks()));
   if (recipe.dataRanks() > 1)
     TITAN_TRY(checkSums(recipe.mesh, recipe.localMicrobatches()));
+  if (recipe.mesh.isTree())
+    TITAN_TRY(checkTree(recipe));
   TITAN_TRY(checkLeast("memory.limit", recipe.memory.limit, 0));
   TITAN_TRY(checkLeast("memory.loss_chunks", recipe.memory.lossChunks, 0));
   TITAN_TRY(checkData(recipe.data));

@@ -137,18 +137,18 @@ module attributes {titan.recipe = {batch = {micro = 8 : i64, global = 32 : i64}}
 
 // -----
 
-module attributes {titan.recipe = {batch = {micro = 8 : i64, global = 8 : i64}}} {
+module attributes {titan.recipe = {batch = {micro = 8 : i64, global = 4096 : i64}}} {
   func.func @step(%zero: tensor<8xf32>) {
-    accum.loop %i0 in 1 running {
-      accum.loop %i1 in 1 running {
-        accum.loop %i2 in 1 running {
-          accum.loop %i3 in 1 running {
-            accum.loop %i4 in 1 running {
-              accum.loop %i5 in 1 running {
-                accum.loop %i6 in 1 running {
-                  accum.loop %i7 in 1 running {
+    accum.loop %i0 in 2 running {
+      accum.loop %i1 in 2 running {
+        accum.loop %i2 in 2 running {
+          accum.loop %i3 in 2 running {
+            accum.loop %i4 in 2 running {
+              accum.loop %i5 in 2 running {
+                accum.loop %i6 in 2 running {
+                  accum.loop %i7 in 2 running {
                     // expected-error @+1 {{stands inside of 8 others: at most 8 loops nest}}
-                    accum.loop %i8 in 1 running {
+                    accum.loop %i8 in 2 running {
                     }
                   }
                 }

@@ -91,13 +91,23 @@ class Recipe(ErrorTest):
                 self.bad_key(assignment, says=says)
 
     def test_what_is_not_there_yet(self):
-        for assignment, says in {"mesh.axes={ replicate = 4, tensor = 2 }": "tensor = 2", "mesh.reduce=tree": "tree"}.items():
+        for assignment, says in {"mesh.axes={ replicate = 4, tensor = 2 }": "tensor = 2"}.items():
             with self.subTest(assignment=assignment):
                 self.bad_key(assignment, says=says)
         for assignment, says in {"mesh.strategy=tensor": "mesh.strategy", "mesh.strategy=hsdp": "which has 1 rank: set mesh.axes.replicate",
                                  "mesh.reshard=sometimes": "mesh.reshard"}.items():
             with self.subTest(assignment=assignment):
                 self.compile_refused("--set", "mesh.axes={ shard = 2 }", "--set", "batch.global=8", "--set", assignment, says=says)
+
+    def test_sums_as_a_tree(self):
+        for assignments, says in {("mesh.axes={ shard = 3 }", "batch.global=24"): ["mesh.axes.shard = 3 is no power of two", "use 2 or 4"],
+                                  ("batch.global=48",): ["batch.global = 48 is 12 microbatches of 4", "use 32 or 64"],
+                                  ("precision.reduce_dtype=bf16",): ["precision.reduce_dtype", "f32"],
+                                  ("mesh.sync_every=2",): ["mesh.sync_every = 2", "mesh.sync"],
+                                  ("optimizer.clip_norm=1",): ["optimizer.clip_norm", "not available yet"]}.items():
+            with self.subTest(assignments=assignments):
+                options = [option for assignment in assignments for option in ("--set", assignment)]
+                self.compile_refused("--set", "mesh.reduce=tree", *options, says=says)
 
     def test_when_ranks_sum(self):
         for assignments, says in {("mesh.sync_every=3",): ["mesh.sync_every = 3", "4 microbatches", "use 2 or 4"],

@@ -1,4 +1,4 @@
-// RUN: titan-opt %s --titan-schedule-inline-single-iteration | FileCheck %s
+// RUN: titan-opt %s --titan-schedule-inline-single-iteration --split-input-file | FileCheck %s
 
 // CHECK-LABEL: func.func @step
 // CHECK-NOT: accum.loop
@@ -100,4 +100,39 @@ func.func @twice(%xs: tensor<1x4xf32>, %seed: tensor<i64>, %t: tensor<i64>) -> (
     accum.yield %n, %m : tensor<f32>, tensor<4xf32>
   }
   return %r#0, %r#1 : tensor<f32>, tensor<4xf32>
+}
+
+// -----
+
+// A leaf of a tree is 0 + x, unless ranks make a leaf of it or it is an integer.
+module attributes {dist.mesh = #dist.mesh<["shard" = 2]>, titan.recipe = {mesh = {reduce = "tree"}}} {
+// CHECK-LABEL: func.func @step
+// CHECK: %[[ZERO:.*]] = titan.constant dense<0.000000e+00> : tensor<3xf32>
+// CHECK: %[[X:.*]] = titan.reshape
+// CHECK: %[[LEAF:.*]] = titan.add %[[ZERO]], %[[X]] : tensor<3xf32>
+// CHECK: %[[OTHER:.*]] = titan.add %[[ZERO]], %[[X]] : tensor<3xf32>
+// CHECK: %[[ALL:.*]] = dist.all_reduce sum %[[X]] axes ["shard"] order tree
+// CHECK: %[[WIDE:.*]] = titan.pad %[[X]]
+// CHECK: dist.reduce_scatter sum %[[WIDE]]
+// CHECK: dist.all_reduce sum %[[OTHER]] axes ["shard"] order rank
+// CHECK: return %[[LEAF]], %[[ALL]], %{{[^,]*}}, %{{[^,]*}}, %[[COUNT:.*]] : {{.*}}tensor<i64>
+func.func @step(%xs: tensor<1x3xf32>, %ns: tensor<1xi64>) -> (tensor<3xf32>, tensor<3xf32>, tensor<2xf32>, tensor<3xf32>, tensor<i64>) {
+  %z = titan.constant dense<0.0> : tensor<3xf32>
+  %zi = titan.constant dense<0> : tensor<i64>
+  %r:5 = accum.loop %i in 1 running slices(%x = %xs : tensor<1x3xf32>, %n = %ns : tensor<1xi64>)
+      accumulators(%a = %z : tensor<3xf32>, %b = %z : tensor<3xf32>, %c = %z : tensor<3xf32>, %d = %z : tensor<3xf32>, %e = %zi : tensor<i64>)
+      -> (tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<i64>) {
+    %na = titan.add %a, %x : tensor<3xf32>
+    %nb = titan.add %b, %x : tensor<3xf32>
+    %nc = titan.add %c, %x : tensor<3xf32>
+    %nd = titan.add %d, %x : tensor<3xf32>
+    %ne = titan.add %e, %n : tensor<i64>
+    accum.yield %na, %nb, %nc, %nd, %ne : tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<i64>
+  }
+  %all = dist.all_reduce sum %r#1 axes ["shard"] order tree : tensor<3xf32> to tensor<3xf32>
+  %wide = titan.pad %r#2 low [0] interior [0] : tensor<3xf32> to tensor<4xf32>
+  %part = dist.reduce_scatter sum %wide axes ["shard"] dims [0] order tree : tensor<4xf32> to tensor<2xf32>
+  %rank = dist.all_reduce sum %r#3 axes ["shard"] order rank : tensor<3xf32> to tensor<3xf32>
+  return %r#0, %all, %part, %rank, %r#4 : tensor<3xf32>, tensor<3xf32>, tensor<2xf32>, tensor<3xf32>, tensor<i64>
+}
 }

@@ -57,6 +57,12 @@ def check(titan_compile, model):
         expect(f"{strategy}, {sync}: {err}", code == 0)
         expect(f"{strategy}, {sync}: accumulators of {accumulators(module)} bytes", accumulators(module) == GRADIENTS // share + 4)  # and the loss
 
+    # A tree has accumulators for each level of the four microbatches; an iteration that stands behind its loop has a loop of its own.
+    for strategy, sync, share, loops in (("ddp", "deferred", 1, 3), ("fsdp", "deferred", 1, 3), ("fsdp", "immediate", 2, 2)):
+        code, module, err = compiled(f"mesh.strategy={strategy}", f"mesh.sync={sync}", "mesh.reduce=tree", emit="schedule")
+        expect(f"{strategy}, {sync}, tree: {err}", code == 0)
+        expect(f"{strategy}, {sync}, tree: accumulators of {accumulators(module)} bytes", accumulators(module) == loops * (GRADIENTS // share + 4))
+
     for strategy in ("fsdp", "zero1"):
         deferred, immediate = smallest(compiled, strategy, "deferred"), smallest(compiled, strategy, "immediate")
         expect(f"{strategy}: plans of {deferred} and {immediate} bytes", immediate < deferred)

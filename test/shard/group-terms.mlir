@@ -43,3 +43,23 @@ func.func @alike(%p: tensor<f32> {dist.placement = #partial}, %q: tensor<f32> {d
   return %1 : tensor<f32>
 }
 }
+
+// -----
+
+#partial = #dist.placement<["shard" = partial]>
+// Under tree a sum of floats keeps its order, that of one rank; one of integers has none.
+module attributes {dist.mesh = #dist.mesh<["shard" = 2]>, titan.recipe = {mesh = {reduce = "tree", axes = {shard = 2 : i64}}, batch = {micro = 1 : i64, global = 2 : i64}}} {
+// CHECK-LABEL: func.func @step
+// CHECK-SAME: (%[[P:[a-z0-9]+]]: tensor<f32> {{{.*}}}, %[[R:[a-z0-9]+]]: tensor<f32>, %[[N:[a-z0-9]+]]: tensor<i64> {{{.*}}}, %[[M:[a-z0-9]+]]: tensor<i64>)
+// CHECK: titan.add %[[P]], %[[R]] : tensor<f32>
+// CHECK: titan.add %{{.*}}, %[[P]] : tensor<f32>
+// CHECK: %[[TWICE:.*]] = titan.add %[[N]], %[[N]] : tensor<i64>
+// CHECK: titan.add %[[TWICE]], %[[M]] : tensor<i64>
+func.func @step(%p: tensor<f32> {dist.placement = #partial}, %r: tensor<f32>, %n: tensor<i64> {dist.placement = #partial}, %m: tensor<i64>) -> (tensor<f32>, tensor<i64>) {
+  %0 = titan.add %p, %r : tensor<f32>
+  %1 = titan.add %0, %p : tensor<f32>
+  %2 = titan.add %n, %m : tensor<i64>
+  %3 = titan.add %2, %n : tensor<i64>
+  return %1, %3 : tensor<f32>, tensor<i64>
+}
+}

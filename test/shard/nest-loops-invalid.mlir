@@ -21,3 +21,14 @@ func.func @step(%x: tensor<2x2xf32>) {
   return
 }
 }
+
+// -----
+
+module attributes {titan.recipe = {batch = {micro = 1 : i64, global = 4 : i64}, mesh = {reduce = "tree"}}} {
+func.func @step(%x: tensor<4x2xf32>) {
+  // expected-error @+1 {{has to be the one loop over all 4 microbatches, a tree, by mesh.reduce}}
+  accum.loop %i in 4 running slices(%xi = %x : tensor<4x2xf32>) {
+  }
+  return
+}
+}
