@@ -1,9 +1,12 @@
 #include "runtime/job/Plan.h"
 
 #include "runtime/job/Communication.h"
+#include "runtime/program/Recipe.h"
+#include "runtime/program/Strategy.h"
 #include "runtime/program/Text.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace titan {
 
@@ -50,7 +53,33 @@ Json bindingMemory(const Program& program) {
   return json;
 }
 
-Json memoryPlan(const Program& program, int threads, bool library) {
+/// Bytes of the sums of all gradients that one level of a tree holds: of parts where ranks sum with
+/// each microbatch and the strategy cuts the sums, along dimension 0.
+int64_t gradientBytes(const Program& program, const MeshRecipe& recipe) {
+  int64_t bytes = 0;
+  for (const State& state : program.states) {
+    if (state.kind != StateKind::Param || !state.trainable)
+      continue;
+    Shape shape = state.shape;
+    for (const auto& [axis, ranks] : program.mesh) {
+      const StrategyRow* row = findStrategyRow(recipe.strategy, axis);
+      if (row && row->gradients == Share::Part && recipe.sync.isImmediate(axis) &&
+          elementCount(shape) >= ranks && !shape.empty())
+        shape[0] = (shape[0] + ranks - 1) / ranks;
+    }
+    bytes += elementCount(shape) * static_cast<int64_t>(sizeof(float));
+  }
+  return bytes;
+}
+
+/// What mesh.reduce = "tree" costs: a sum of each gradient for each level of a rank's microbatches.
+Json treeMemory(const Program& program, const Recipe& recipe) {
+  const int64_t levels = std::bit_width(static_cast<uint64_t>(recipe.localMicrobatches())) - 1,
+                bytes = gradientBytes(program, recipe.mesh);
+  return {{"levels", levels}, {"gradients", bytes}, {"total", levels * bytes}};
+}
+
+Json memoryPlan(const Program& program, const Recipe& recipe, int threads, bool library) {
   int64_t constants = 0;
   for (const Constant& constant : program.constants)
     constants += constant.bytes;
@@ -63,6 +92,8 @@ Json memoryPlan(const Program& program, int threads, bool library) {
                  {"bindings", bindingMemory(program)},
                  {"constants", constants},
                  {"temporaries", program.temporaryBytes}};
+  if (recipe.mesh.isTree())
+    memory["tree_sums"] = treeMemory(program, recipe);
   if (program.stagingBytes > 0)
     memory["staging"] = program.stagingBytes;
   memory["max_live"] = live;
@@ -104,7 +135,7 @@ Json gemmsJson(const Program& program) {
   return list;
 }
 
-Json planObject(const Program& program, int threads, bool library) {
+Json planObject(const Program& program, const Recipe& recipe, int threads, bool library) {
   Json functions = Json::object();
   for (const Function& function : program.functions) {
     Json& json = functions[function.name] = figuresJson(plannedFigures(function));
@@ -112,7 +143,7 @@ Json planObject(const Program& program, int threads, bool library) {
   }
   return {{"model", program.model},
           {"target", program.target.kind},
-          {"memory", memoryPlan(program, threads, library)},
+          {"memory", memoryPlan(program, recipe, threads, library)},
           {"functions", functions},
           {"kernels", program.kernels.size()},
           {"gemms", gemmsJson(program)},
@@ -136,6 +167,12 @@ void printText(const Json& plan, const Program& program) {
   }
   line("constants", memory["constants"]);
   line("temporaries", memory["temporaries"]);
+  if (memory.contains("tree_sums") && memory["tree_sums"]["levels"] > 0) {
+    const Json& sums = memory["tree_sums"];
+    line("sums of a tree", sums["total"], 4,
+         fmt::format(" = levels {} x gradients {}", sums["levels"].get<int64_t>(),
+                     readableBytes(sums["gradients"].get<int64_t>())));
+  }
   if (const int64_t ranks = rankCount(program.mesh); program.stagingBytes > 0)
     line("staging, shared", memory["staging"], 2,
          fmt::format(" a rank, {} for {} ranks", readableBytes(ranks * program.stagingBytes),
@@ -166,7 +203,7 @@ void printText(const Json& plan, const Program& program) {
 
 Status planJob(Session& session) {
   const bool library = session.options().gemm != "generated";
-  const Json plan = planObject(session.program(), session.threads(), library);
+  const Json plan = planObject(session.program(), session.recipe(), session.threads(), library);
   if (session.options().json)
     fmt::print("{}\n", plan.dump(2));
   else
