@@ -3,7 +3,8 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 
-SCALARS = 4 + 8 + 8  # bytes: the loss sum in f32, the count of valid targets and the stop flags in i64
+LOSS = 4  # bytes of the loss sum in f32
+COUNTS = 8 + 8  # of the count of valid targets and the stop flags in i64
 SQUARES = 4  # bytes of the gradients' sum of squares
 SHARDED = ("zero1", "zero2", "fsdp", "hsdp")  # strategies that cut something along axis `shard`
 
@@ -21,6 +22,7 @@ class Exchange:
     compute_bytes: int = 4  # of an element of a matrix where it is computed with
     tables: tuple = ()  # names of parameters whose rows are looked up, which is done in f32
     tied: tuple = ()  # of those, what products read too
+    tree: bool = False  # sums that depend on the microbatches alone: the loss is summed as gradients are, tensors are cut along dimension 0
 
     @property
     def axes(self):
@@ -38,13 +40,13 @@ class Exchange:
         return self.strategy in ("fsdp", "hsdp")
 
 
-def padded_elements(shape, ranks):
+def padded_elements(shape, ranks, tree=False):
     """Elements of a tensor that `ranks` hold in equal parts, padding included; None: too small to be cut."""
     elements = math.prod(shape)
     if elements < ranks or not shape:
         return None
     padded = [elements // extent * -(-extent // ranks) * ranks for extent in shape]
-    return padded[0] if padded[0] - elements <= elements / 16 else min(padded)
+    return padded[0] if tree or padded[0] - elements <= elements / 16 else min(padded)
 
 
 def gathered_bytes(exchange, name, shape):
@@ -59,13 +61,16 @@ def step_payload(exchange, shapes):
     depends on what backward reads: it is left out."""
     k, shard = exchange.microbatches, exchange.shard
     payload = Counter()
+    scalars = COUNTS if exchange.tree else COUNTS + LOSS
+    for axes, times in exchange.sums if exchange.tree else []:
+        payload["all_reduce", axes, "backward"] += times * LOSS
     if exchange.strategy not in SHARDED:
         for axes, times in exchange.sums:
             payload["all_reduce", axes, "backward"] += times * exchange.gradient_bytes * sum(map(math.prod, shapes.values()))
-        payload["all_reduce", exchange.axes, "update"] += SCALARS
+        payload["all_reduce", exchange.axes, "update"] += scalars
         return payload
     for name, shape in shapes.items():
-        padded = padded_elements(shape, shard)
+        padded = padded_elements(shape, shard, exchange.tree)
         if padded is None:
             for axes, times in exchange.sums:
                 payload["all_reduce", axes, "backward"] += times * exchange.gradient_bytes * math.prod(shape)
@@ -80,9 +85,9 @@ def step_payload(exchange, shapes):
             payload["all_gather", ("shard",), "update"] += 4 * padded // shard
     if exchange.replicate > 1:
         payload["all_reduce", ("shard",), "update"] += SQUARES
-        payload["all_reduce", exchange.axes, "update"] += SCALARS
+        payload["all_reduce", exchange.axes, "update"] += scalars
     else:
-        payload["all_reduce", exchange.axes, "update"] += SCALARS + SQUARES
+        payload["all_reduce", exchange.axes, "update"] += scalars + SQUARES
     return payload
 
 
