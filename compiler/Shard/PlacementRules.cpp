@@ -112,7 +112,7 @@ bool mayTakeParts(Operation* op, const ir::ShardingRule& factors) {
 }
 
 /// The rule of an op that takes a part, or nothing where it needs the whole.
-std::optional<AxisRule> shardRule(Operation* op, Placements operands) {
+std::optional<AxisRule> shardRule(Operation* op, Placements operands, bool isTree) {
   auto shardable = dyn_cast<ir::ShardableOpInterface>(op);
   if (!shardable)
     return std::nullopt;
@@ -139,6 +139,9 @@ std::optional<AxisRule> shardRule(Operation* op, Placements operands) {
   for (auto [i, dims] : llvm::enumerate(factors.results)) {
     const int64_t dim = ir::ShardingRule::findDim(dims, factor);
     rule.results[i] = dim >= 0 ? AxisPlacement::shard(dim) : AxisPlacement::partial();
+    // A sum of floats over parts would depend on where they are cut.
+    if (isTree && dim < 0 && isa<FloatType>(getElementTypeOrSelf(op->getResult(i))))
+      return std::nullopt;
   }
   return rule;
 }
@@ -187,7 +190,7 @@ AxisRule ruleOn(unsigned axis, Operation* op, Placements operands, bool isDivide
     return rule;
   }
   if (any(&AxisPlacement::isShard))
-    return shardRule(op, operands).value_or(allOf(op, AxisPlacement()));
+    return shardRule(op, operands, isTree).value_or(allOf(op, AxisPlacement()));
   if (any(&AxisPlacement::isPartial) && isLinear(op, operands, isTree)) {
     AxisRule rule = allOf(op, AxisPlacement::partial());
     rule.operands.assign(operands.begin(), operands.end());

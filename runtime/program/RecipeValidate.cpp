@@ -317,10 +317,6 @@ Status checkTree(const Recipe& recipe) {
         "mesh.reduce = \"tree\" has no place for a sum after mesh.sync_every = {} "
         "microbatches: set mesh.sync",
         recipe.mesh.syncEvery);
-  if (recipe.optimizer.clipNorm > 0)
-    return Error::badInput(
-        "optimizer.clip_norm with mesh.reduce = \"tree\" is not available yet: set "
-        "clip_norm = 0, or reduce = \"fast\"");
   return {};
 }
 

@@ -24,7 +24,7 @@ IDLE = (*LATER, "mesh.sync=immediate", "mesh.sync_every=2", "precision.reduce_dt
 REFUSED = (["titan-compile", "{model}", "--target=cuda"], ["titan-compile", "{model}", "--set", "mesh.axes={{ tensor = 2 }}"],
            *(["titan-compile", "{model}", "--set", "mesh.axes={{ shard = 2 }}", "--set", "batch.global=16", "--set", key] for key in LATER),
            ["titan-compile", "{model}", "--set", "mesh.axes={{ shard = 2 }}", "--set", "batch.global=16", "--set", "mesh.strategy=fsdp", "--set", "mesh.outer=zero1"],
-           ["titan-compile", "{model}", "--set", "mesh.reduce=tree", "--set", "optimizer.clip_norm=1", "-o", "{scratch}/job"], ["titan-compile", "{model}", "--recipe", "{scratch}/ema.toml"],
+           ["titan-compile", "{model}", "--recipe", "{scratch}/ema.toml"],
            ["titan-compile", "nn:mlp"], ["titan-run", "--eager", "{model}", "--engine=kernels", "train"],
            ["titan-ckpt", "export", "{scratch}"], ["titan-compile", "{model}", "--set", "checkpoint.async=true"],
            *(["titan-compile", f"{{scratch}}/{op}.onnx"] for op in OPS))

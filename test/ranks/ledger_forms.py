@@ -6,6 +6,7 @@ from dataclasses import dataclass
 LOSS = 4  # bytes of the loss sum in f32
 COUNTS = 8 + 8  # of the count of valid targets and the stop flags in i64
 SQUARES = 4  # bytes of the gradients' sum of squares
+EXACT_SQUARES = 10 * 8  # of the integers that it is added up in under mesh.reduce = "tree"
 SHARDED = ("zero1", "zero2", "fsdp", "hsdp")  # strategies that cut something along axis `shard`
 
 
@@ -61,7 +62,7 @@ def step_payload(exchange, shapes):
     depends on what backward reads: it is left out."""
     k, shard = exchange.microbatches, exchange.shard
     payload = Counter()
-    scalars = COUNTS if exchange.tree else COUNTS + LOSS
+    scalars, squares = (COUNTS, EXACT_SQUARES) if exchange.tree else (COUNTS + LOSS, SQUARES)
     for axes, times in exchange.sums if exchange.tree else []:
         payload["all_reduce", axes, "backward"] += times * LOSS
     if exchange.strategy not in SHARDED:
@@ -84,10 +85,10 @@ def step_payload(exchange, shapes):
         else:
             payload["all_gather", ("shard",), "update"] += 4 * padded // shard
     if exchange.replicate > 1:
-        payload["all_reduce", ("shard",), "update"] += SQUARES
+        payload["all_reduce", ("shard",), "update"] += squares
         payload["all_reduce", exchange.axes, "update"] += scalars
     else:
-        payload["all_reduce", exchange.axes, "update"] += scalars + SQUARES
+        payload["all_reduce", exchange.axes, "update"] += scalars + squares
     return payload
 
 
