@@ -9,7 +9,7 @@ titan.state @w : tensor<3x5xf32> {kind = #titan<kind param>, trainable, init = #
 titan.state @m : tensor<3x5xf32> {kind = #titan<kind slot>, init = #titan.init_rule<"constant", 0.0 : f64, 0.0 : f64>,
   placement = #titan.placement<["shard" = shard(0)]>}
 func.func @step(%w: tensor<2x5xf32> {titan.state = @w}, %m: tensor<2x5xf32> {titan.state = @m}, %g: tensor<3x5xf32>)
-    -> (tensor<2x5xf32> {titan.state = @w}, tensor<2x5xf32> {titan.state = @m}, tensor<f32> {titan.metric = "norm"}) {
+    -> (tensor<2x5xf32> {titan.state = @w}, tensor<2x5xf32> {titan.state = @m}, tensor<f32> {titan.metric = "norm"}, tensor<f32> {titan.metric = "exact"}) {
   %padded = titan.pad %g low [0, 0] interior [0, 0] {value = 0.0 : f64} : tensor<3x5xf32> to tensor<4x5xf32>
   %narrow = titan.convert %padded : tensor<4x5xf32> to tensor<4x5xbf16>
   %sum = dist.reduce_scatter sum %narrow axes ["shard"] dims [0] order rank : tensor<4x5xbf16> to tensor<2x5xbf16>
@@ -18,12 +18,16 @@ func.func @step(%w: tensor<2x5xf32> {titan.state = @w}, %m: tensor<2x5xf32> {tit
   %squares = titan.mul %all, %all : tensor<2x5xf32>
   %mine = titan.reduce sum %squares [0, 1] : tensor<2x5xf32> to tensor<f32>
   %norm = dist.all_reduce sum %mine axes ["shard"] order rank : tensor<f32> to tensor<f32>
+  %rows = titan.reduce sum %squares [1] : tensor<2x5xf32> to tensor<2xf32>
+  %words = titan.exact_sum %rows : tensor<2xf32> to tensor<10xi64>
+  %total = dist.all_reduce sum %words axes ["shard"] order rank : tensor<10xi64> to tensor<10xi64>
+  %exact = titan.exact_value %total : tensor<10xi64> to tensor<f32>
   %clip = titan.broadcast %norm [] : tensor<f32> to tensor<2x5xf32>
   %clipped = titan.mul %all, %clip : tensor<2x5xf32>
   %m1 = titan.add %m, %clipped : tensor<2x5xf32>
   %root = titan.sqrt %m1 : tensor<2x5xf32>
   %w1 = titan.sub %w, %root : tensor<2x5xf32>
-  return %w1, %m1, %norm : tensor<2x5xf32>, tensor<2x5xf32>, tensor<f32>
+  return %w1, %m1, %norm, %exact : tensor<2x5xf32>, tensor<2x5xf32>, tensor<f32>, tensor<f32>
 }
 func.func @eval(%w: tensor<2x5xf32> {titan.state = @w}) -> (tensor<f32>, tensor<5x3xf32>) {
   %t = titan.transpose %w [1, 0] : tensor<2x5xf32> to tensor<5x2xf32>
@@ -58,6 +62,20 @@ func.func @eval(%w: tensor<2x5xf32> {titan.state = @w}) -> tensor<5xf32> {
   // expected-error @+1 {{'titan.reduce' op reads the padding of operand 0: the parts of dimension 0 have 3 elements on 2 ranks, and what is behind them is any number}}
   %sum = titan.reduce sum %w [0] : tensor<2x5xf32> to tensor<5xf32>
   return %sum : tensor<5xf32>
+}
+}
+
+// -----
+
+// An exact one.
+module attributes {dist.mesh = #dist.mesh<["replicate" = 2, "shard" = 2]>,
+  titan.recipe = {batch = {micro = 2 : i64, global = 8 : i64}, mesh = {axes = [{name = "replicate", ranks = 2 : i64}, {name = "shard", ranks = 2 : i64}]}}} {
+titan.state @w : tensor<3x5xf32> {kind = #titan<kind param>, trainable, init = #titan.init_rule<"constant", 0.0 : f64, 0.0 : f64>,
+  placement = #titan.placement<["shard" = shard(0)]>}
+func.func @eval(%w: tensor<2x5xf32> {titan.state = @w}) -> tensor<10xi64> {
+  // expected-error @+1 {{'titan.exact_sum' op reads the padding of operand 0: the parts of dimension 0 have 3 elements on 2 ranks}}
+  %sum = titan.exact_sum %w : tensor<2x5xf32> to tensor<10xi64>
+  return %sum : tensor<10xi64>
 }
 }
 
