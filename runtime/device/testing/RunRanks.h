@@ -16,8 +16,8 @@ struct RankRun {
   std::vector<Traffic> traffic; ///< by collective
 };
 
-/// Runs Program::functions[function] on all ranks at once, each with `threads` threads; the arena of
-/// rank r begins as arenas[r].
+/// Runs Program::functions[function] on all ranks at once, each with `threads` threads; the arena
+/// of rank r begins as arenas[r].
 /// `kernels` has one function per Program::kernels. The first rank's error where one fails.
 Result<std::vector<RankRun>> runOnCpus(const Program& program,
                                        std::span<const KernelFunction> kernels, uint32_t function,
