@@ -200,7 +200,7 @@ LogicalResult UpdateBuilder::run() {
       t_.create<ir::MaxOp>(count, t_.splatLike(count, 1)); // a step without targets divides by 1
   Value countF32 = t_.convert(valid, f32);
   Value inverse = t_.div(t_.splatLike(countF32, 1), countF32);
-  Value squares = recipe_.mesh.reduce == "tree" ? exactSumOfSquares() : sumOfSquares();
+  Value squares = recipe_.mesh.isTree() ? exactSumOfSquares() : sumOfSquares();
   Value norm = t_.mul(t_.create<ir::SqrtOp>(squares), inverse);
 
   UpdateScalars scalars;

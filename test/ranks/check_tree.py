@@ -22,6 +22,7 @@ from ledger_forms import Exchange, padded_elements, payload_of, step_payload
 from ranks_test import REFERENCES, titan_job, training_test
 
 STEPS, MICRO = 6, 2
+NORM_BOUND = 1e-6  # relative: squares and microbatches in another order
 TREE = ("--set", "mesh.reduce=tree")
 
 
@@ -91,7 +92,7 @@ class Tree:
         folder = Path(tempfile.mkdtemp(dir=self.scratch))
         (folder / "train.toml").write_text(f'[optimizer]\nkind = "adamw"\nweight_decay = 0.1\nlr = 3e-3\n[batch]\nmicro = {MICRO}\n'
                                            f'global = {MICRO * model.microbatches}\n[data]\ntrain = "data.npz"\nshuffle = false\n[train]\nsteps = {STEPS}\n')
-        titan_job.compile_job(self.tools, model.file, folder / "train.toml", folder / "job", *TREE, *model.extra, *options)
+        titan_job.compile_job(self.tools, model.file, folder / "train.toml", folder / "job", *model.extra, *TREE, *options)
         return folder / "job"
 
     def launcher(self, ranks):
@@ -136,6 +137,14 @@ class Tree:
         return wrong + [f"{key}: {planned[key]} bytes planned, the form is {forms[key]}" for key in sorted(forms.keys() | planned.keys())
                 if planned[key] != forms[key]]
 
+    def check_norm(self, name):
+        """The norm of the first step is that of a job that sums squares in any order."""
+        model = MODELS[name]
+        job = self.compile(model, "--set", "mesh.reduce=fast")
+        (_, fast), = self.train(model, job, 1, job.with_name("run"), 1)[0]
+        tree = self.measure(name)[0][0][1]
+        return [] if abs(tree - fast) <= NORM_BOUND * fast else [f"the norm is {tree}, of a fast sum {fast}"]
+
     def check_changes(self):
         """One run that goes on with other ranks, again and again: the bits of one rank."""
         model = MODELS["gpt"]
@@ -178,6 +187,7 @@ def main():
         tree = Tree(arguments.tools, scratch)
         checks = [(described(row), lambda row=row: tree.check(row)) for row in rows]
         if not arguments.row:
+            checks.extend((f"norm of {name}", lambda name=name: tree.check_norm(name)) for name in MODELS)
             checks.append(("a run that goes on with other ranks", tree.check_changes))
 
         def wrong_of(check):
