@@ -9,7 +9,10 @@ namespace titan {
 
 std::string whoIs(const ControlBlock& block, int64_t rank) {
   const int32_t pid = block.slot(rank).pid;
-  return pid == 0 ? fmt::format("rank {}", rank) : fmt::format("rank {} (pid {})", rank, pid);
+  const std::string host = block.slot(rank).host.load();
+  return pid == 0
+             ? fmt::format("rank {}", rank)
+             : fmt::format("rank {} (pid {}{}{})", rank, pid, host.empty() ? "" : " on ", host);
 }
 
 std::string inStep(const ControlBlock& block, int64_t rank) {

@@ -5,7 +5,7 @@
 
 namespace titan {
 
-/// "rank 1 (pid 4711)"
+/// "rank 1 (pid 4711)", or "rank 1 (pid 4711 on node7)" where ranks share no memory.
 std::string whoIs(const ControlBlock& block, int64_t rank);
 /// " in step 12"; nothing before the first step.
 std::string inStep(const ControlBlock& block, int64_t rank);

@@ -82,14 +82,16 @@ public:
   /// For messages: the step that this rank is in. One store.
   virtual void setStep(int64_t step) = 0;
   /// For who tells what ranks did last before a failure: the absolute path of a directory to write
-  /// it to. One rank calls it, once.
+  /// it to. Every rank calls it, once.
   virtual void setRunDirectory(std::string_view path) = 0;
   /// This rank cannot go on, and has said why: the next wait of every other rank ends with the
   /// message. The first failure of a job counts, later ones change nothing. Any thread may call it.
   virtual void fail(const Error& error) = 0;
   /// Has another rank failed? What happened is said by that rank, or by who started the ranks: this
-  /// one need not say it again, saves nothing and ends with RunFailed. Any thread may call it.
+  /// one need not say it again, saves nothing and ends with failureCode(). Any thread may call it.
   virtual bool peerFailed() const = 0;
+  /// The exit code of the failure that ended the job; 0: there is none.
+  virtual int failureCode() const = 0;
   /// Waits until all ranks have come here; from then on a rank may end. The last call.
   virtual Status finish() = 0;
 

@@ -350,7 +350,7 @@ TEST(SharedMemory, RefusesWhatIsNoControlBlock) {
   const uint32_t version = ControlBlock::version + 1;
   ASSERT_EQ(pwrite(file, &version, sizeof version, 8), 4);
   EXPECT_EQ(connect(file, 2),
-            "the control block of titan-run has version 3, this job reads 2: use the titan-run of "
+            "the control block of titan-run has version 4, this job reads 3: use the titan-run of "
             "the titan-compile that made the job");
   ASSERT_EQ(pwrite(file, "NO", 2, 0), 2);
   EXPECT_NE(connect(file, 2).find("is no control block of titan-run"), std::string::npos);

@@ -38,6 +38,7 @@ struct RankSlot {
   Word phase;   ///< steps of its waits: see Rendezvous
 
   alignas(64) std::atomic<int32_t> pid{0}; ///< 0: not there yet, or a thread
+  SharedText host;                         ///< where the block is one of several; else empty
   std::atomic<uint32_t> attached{0};
   std::atomic<uint32_t> finished{0}; ///< it may end now
   std::atomic<uint64_t> beats{0};    ///< raised ten times a second while the process lives
@@ -53,6 +54,13 @@ struct RankSlot {
   /// Grows with every wait and all that is done in between.
   uint64_t done() const {
     return waits.load(std::memory_order_relaxed) + progress.load(std::memory_order_relaxed);
+  }
+
+  /// By who mirrors the slot, from news of any age.
+  void raiseWaited(int64_t nanoseconds) {
+    int64_t seen = waited.load(std::memory_order_relaxed);
+    while (seen < nanoseconds && !waited.compare_exchange_weak(seen, nanoseconds))
+      ;
   }
 
   std::atomic<uint64_t> recorded{0};          ///< collectives in the recorder, and before
@@ -71,7 +79,7 @@ struct Failure {
 
 class ControlBlock {
 public:
-  static constexpr uint32_t version = 2;
+  static constexpr uint32_t version = 3;
   static constexpr int64_t maxRanks = 1024;
   static constexpr int64_t windowBytes = int64_t{1} << 19; ///< of one half
 

@@ -22,12 +22,13 @@ Heartbeat::Peer::~Peer() {
     close(process);
 }
 
-Heartbeat::Heartbeat(ControlBlock block, int64_t rank, const WaitLimits& limits)
-    : block_(block), rank_(rank), limits_(limits), peers_(static_cast<size_t>(block.ranks())) {}
+Heartbeat::Heartbeat(ControlBlock block, int64_t rank, const WaitLimits& limits, Watch watch)
+    : block_(block), rank_(rank), limits_(limits), watch_(watch),
+      peers_(static_cast<size_t>(block.ranks())) {}
 
 Result<std::unique_ptr<Heartbeat>> Heartbeat::start(ControlBlock block, int64_t rank,
-                                                    const WaitLimits& limits) {
-  std::unique_ptr<Heartbeat> heartbeat(new Heartbeat(block, rank, limits));
+                                                    const WaitLimits& limits, Watch watch) {
+  std::unique_ptr<Heartbeat> heartbeat(new Heartbeat(block, rank, limits, watch));
   heartbeat->thread_ =
       TITAN_TRY(KernelThread::start([heartbeat = heartbeat.get()] { heartbeat->run(); }));
   return heartbeat;
@@ -50,8 +51,10 @@ void Heartbeat::run() {
     for (int64_t rank = 0; rank < block_.ranks() && !block_.hasFailed(); ++rank)
       if (rank != rank_)
         look(rank, peers_[static_cast<size_t>(rank)]);
-    lookForDeadlock();
-    lookForStuckRank();
+    if (watch_ == Watch::All) {
+      lookForDeadlock();
+      lookForStuckRank();
+    }
     wake_.wait_for(lock, std::chrono::milliseconds(millisecondsPerBeat),
                    [this] { return isStopping_; });
   }
@@ -145,6 +148,8 @@ std::string Heartbeat::idleText(int64_t rank, int64_t limit) const {
 }
 
 bool Heartbeat::hasEnded(const RankSlot& slot, Peer& peer) {
+  if (!slot.host.load().empty()) // its number says nothing here
+    return false;
   if (peer.process < 0)
     peer.process = static_cast<int>(syscall(SYS_pidfd_open, slot.pid.load(), 0));
   if (peer.process < 0)

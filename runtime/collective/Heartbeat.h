@@ -26,9 +26,12 @@ public:
   static constexpr int beatsToDeadlock = 60;   ///< later than a peer that is stopped in a wait
   static constexpr int beatsToBeReported = 10; ///< who started the ranks knows why one ended
 
+  /// What is looked for: all of it, or whether others beat, where the block does not say more.
+  enum class Watch { All, Beats };
+
   /// Environment when the thread cannot be started.
-  static Result<std::unique_ptr<Heartbeat>> start(ControlBlock block, int64_t rank,
-                                                  const WaitLimits& limits);
+  static Result<std::unique_ptr<Heartbeat>>
+  start(ControlBlock block, int64_t rank, const WaitLimits& limits, Watch watch = Watch::All);
   ~Heartbeat();
 
 private:
@@ -49,7 +52,7 @@ private:
   };
   using Clock = std::chrono::steady_clock;
 
-  Heartbeat(ControlBlock block, int64_t rank, const WaitLimits& limits);
+  Heartbeat(ControlBlock block, int64_t rank, const WaitLimits& limits, Watch watch);
   void run();
   void look(int64_t rank, Peer& peer);
   void lookForDeadlock();
@@ -62,6 +65,7 @@ private:
   ControlBlock block_;
   int64_t rank_;
   WaitLimits limits_;
+  Watch watch_;
   std::vector<Peer> peers_; ///< by rank, this one too
   Clock::time_point lastBeat_ = Clock::now();
   uint64_t waits_ = 0; ///< that all ranks together have entered

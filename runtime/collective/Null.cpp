@@ -59,6 +59,7 @@ public:
   void setRunDirectory(std::string_view) override {}
   void fail(const Error&) override {}
   bool peerFailed() const override { return false; }
+  int failureCode() const override { return 0; }
   Status finish() override { return {}; }
 
 private:

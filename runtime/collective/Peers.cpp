@@ -106,7 +106,7 @@ void Peers::readWaits(std::span<double> waited) const {
 void Peers::setRunDirectory(const std::string& directory) {
   std::error_code error;
   const std::filesystem::path path = std::filesystem::absolute(directory, error);
-  if (communicator_ && isFirst() && !error)
+  if (communicator_ && !error)
     communicator_->setRunDirectory(path.string());
 }
 
@@ -124,7 +124,7 @@ int Peers::end(Status status) {
   if (communicator_) {
     communicator_->fail(status.error());
     if (communicator_->peerFailed()) // who failed first tells what happened
-      return static_cast<int>(ErrorCode::RunFailed);
+      return communicator_->failureCode();
   }
   print(status.error());
   return status.error().exitCode();
