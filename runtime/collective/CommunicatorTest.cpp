@@ -64,10 +64,13 @@ private:
   float result_[64] = {};
 };
 
-class OnBoth : public ::testing::TestWithParam<Ranks> {};
-INSTANTIATE_TEST_SUITE_P(Communicator, OnBoth, ::testing::Values(Ranks::Threads, Ranks::Processes),
+class OnAll : public ::testing::TestWithParam<Ranks> {};
+INSTANTIATE_TEST_SUITE_P(Communicator, OnAll,
+                         ::testing::Values(Ranks::Threads, Ranks::Processes, Ranks::Messages),
                          [](const auto& info) {
-                           return info.param == Ranks::Threads ? "Threads" : "Processes";
+                           return info.param == Ranks::Threads     ? "Threads"
+                                  : info.param == Ranks::Processes ? "Processes"
+                                                                   : "Messages";
                          });
 
 /// A message of rank r: `bytes` of its number.
@@ -90,7 +93,7 @@ const std::vector<size_t> lengths = {
     5 * ControlBlock::windowBytes + 12345,
 };
 
-TEST_P(OnBoth, ExchangesMessagesOfAnyLength) {
+TEST_P(OnAll, ExchangesMessagesOfAnyLength) {
   const auto ends = runRanks(GetParam(), 3, 1, [](Communicator& communicator) {
     const auto rank = static_cast<size_t>(communicator.rank());
     for (size_t i = 0; i < 20; ++i) {
@@ -110,7 +113,7 @@ TEST_P(OnBoth, ExchangesMessagesOfAnyLength) {
     EXPECT_EQ(end.report, "ok");
 }
 
-TEST_P(OnBoth, BroadcastsAnyNumberOfBytes) {
+TEST_P(OnAll, BroadcastsAnyNumberOfBytes) {
   const auto ends = runRanks(GetParam(), 3, 1, [](Communicator& communicator) {
     for (size_t i = 0; i < 3 * lengths.size(); ++i) {
       const auto root = static_cast<int64_t>(i % 3);
@@ -241,7 +244,7 @@ TEST(Communicator, RefusesWrongCalls) {
   EXPECT_EQ(texts[1], texts[0]);
 }
 
-TEST_P(OnBoth, AFailureEndsTheOthersWaits) {
+TEST_P(OnAll, AFailureEndsTheOthersWaits) {
   const auto texts = reports(GetParam(), [](Communicator& communicator) {
     ExampleRank rank(communicator, {exampleSum()});
     if (communicator.rank() == 1) {

@@ -2,6 +2,8 @@
 
 #include "runtime/collective/InProcess.h"
 #include "runtime/collective/SharedMemory.h"
+#include "runtime/collective/mpi/MpiCommunicator.h"
+#include "runtime/collective/testing/StandInMpi.h"
 
 #include <csignal>
 #include <cstdio>
@@ -29,6 +31,31 @@ std::vector<RankEnd> runThreads(int64_t ranks, int threads, const RankBody& body
   std::vector<std::thread> running;
   for (size_t rank = 0; rank < count; ++rank)
     running.emplace_back([&, rank] { ends[rank].report = body(*communicators[rank]); });
+  for (std::thread& thread : running)
+    thread.join();
+  return ends;
+}
+
+std::vector<RankEnd> runMessages(int64_t ranks, int threads, const RankBody& body) {
+  StandInMpi mpi(ranks);
+  std::vector<RankEnd> ends(static_cast<size_t>(ranks));
+  std::vector<std::thread> running;
+  for (int64_t rank = 0; rank < ranks; ++rank)
+    running.emplace_back([&, rank] {
+      mpi.enter(rank);
+      auto pool = ThreadPool::create(threads).take();
+      const MpiOptions options = {.shim = &StandInMpi::shim(),
+                                  .library = "the stand-in",
+                                  .launcher = "the test",
+                                  .rank = rank,
+                                  .ranks = ranks,
+                                  .isCrowded = ranks > allowedCpus(),
+                                  .record = {},
+                                  .end = {}};
+      auto communicator = connectMpi(options, {.pool = pool.get()});
+      ends[static_cast<size_t>(rank)].report =
+          communicator.ok() ? body(**communicator) : communicator.error().message();
+    });
   for (std::thread& thread : running)
     thread.join();
   return ends;
@@ -102,8 +129,15 @@ std::vector<RankEnd> runProcesses(int64_t ranks, int threads, const RankBody& bo
 
 std::vector<RankEnd> runRanks(Ranks kind, int64_t ranks, int threads, const RankBody& body,
                               int seconds) {
-  return kind == Ranks::Threads ? runThreads(ranks, threads, body)
-                                : runProcesses(ranks, threads, body, seconds);
+  switch (kind) {
+  case Ranks::Threads:
+    return runThreads(ranks, threads, body);
+  case Ranks::Messages:
+    return runMessages(ranks, threads, body);
+  case Ranks::Processes:
+    break;
+  }
+  return runProcesses(ranks, threads, body, seconds);
 }
 
 StagingRegion::StagingRegion(int64_t bytes) {

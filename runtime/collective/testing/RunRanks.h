@@ -1,4 +1,5 @@
-// Ranks for tests: threads of this process, or processes of their own without a launcher.
+// Ranks for tests: threads of this process, with shared memory or by messages of a stand-in MPI, or
+// processes of their own without a launcher.
 #pragma once
 
 #include "runtime/collective/Communicator.h"
@@ -11,7 +12,7 @@
 
 namespace titan::testing {
 
-enum class Ranks { Threads, Processes };
+enum class Ranks { Threads, Processes, Messages };
 
 /// What a rank of a test does; what it returns is given to the test.
 using RankBody = std::function<std::string(Communicator& communicator)>;
