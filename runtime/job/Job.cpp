@@ -68,6 +68,8 @@ Status open(const std::vector<std::string>& arguments, const launch::RankInfo& i
                                               /*quiet=*/info.rank != 0));
   if (!opened.options)
     return {};
+  if (opened.options->threads == 0)
+    opened.options->threads = launch::defaultThreads(info);
   if (image.attachedBytes > 0) {
     opened.self = TITAN_TRY(MappedFile::open("/proc/self/exe"));
     const std::span<const char> bytes = opened.self->bytes();
@@ -128,17 +130,22 @@ Status runGuarded(const std::vector<std::string>& arguments, const JobImage& ima
   }
 }
 
-} // namespace
-
-int runJob(const std::vector<std::string>& arguments, const JobImage& image) {
+/// One rank's part in the job. The thread that connects makes every call of the communicator, the
+/// last one and its end included.
+int runRank(const std::vector<std::string>& arguments, const JobImage& image) {
   Peers peers;
-  Status status;
-  Status started = runWithKernelStack([&] { status = runGuarded(arguments, image, peers); });
-  if (!started.ok())
-    status = std::move(started);
+  Status status = runGuarded(arguments, image, peers);
   if (std::fflush(stdout) != 0 && status.ok())
     status = Error::environment("stdout cannot be written: {}", std::strerror(errno));
   return peers.end(std::move(status));
+}
+
+} // namespace
+
+int runJob(const std::vector<std::string>& arguments, const JobImage& image) {
+  int code = 0;
+  Status started = runWithKernelStack([&] { code = runRank(arguments, image); });
+  return started.ok() ? code : Peers().end(std::move(started));
 }
 
 } // namespace titan

@@ -56,6 +56,19 @@ Json rankJson(const ControlBlock& block, int64_t rank) {
   return json;
 }
 
+std::error_code write(const ControlBlock& block, int64_t rank,
+                      const std::filesystem::path& folder) {
+  std::ofstream file(folder / fmt::format("rank-{:04}.json", rank));
+  file << rankJson(block, rank).dump(1, ' ', false, Json::error_handler_t::replace) << '\n';
+  return file.flush() ? std::error_code() : std::make_error_code(std::errc::io_error);
+}
+
+Result<std::string> written(const std::filesystem::path& folder, std::error_code error) {
+  if (error)
+    return Error::environment("cannot write '{}': {}", folder.string(), error.message());
+  return folder.string();
+}
+
 } // namespace
 
 Result<std::string> writeFlightFiles(const ControlBlock& block, const std::string& runDirectory) {
@@ -63,15 +76,17 @@ Result<std::string> writeFlightFiles(const ControlBlock& block, const std::strin
   std::error_code error;
   std::filesystem::remove_all(folder, error);
   std::filesystem::create_directory(folder, error);
-  for (int64_t rank = 0; rank < block.ranks() && !error; ++rank) {
-    std::ofstream file(folder / fmt::format("rank-{:04}.json", rank));
-    file << rankJson(block, rank).dump(1, ' ', false, Json::error_handler_t::replace) << '\n';
-    if (!file.flush())
-      error = std::make_error_code(std::errc::io_error);
-  }
-  if (error)
-    return Error::environment("cannot write '{}': {}", folder.string(), error.message());
-  return folder.string();
+  for (int64_t rank = 0; rank < block.ranks() && !error; ++rank)
+    error = write(block, rank, folder);
+  return written(folder, error);
+}
+
+Result<std::string> writeFlightFile(const ControlBlock& block, int64_t rank,
+                                    const std::string& runDirectory) {
+  const std::filesystem::path folder = std::filesystem::path(runDirectory) / "ranks";
+  std::error_code error;
+  std::filesystem::create_directory(folder, error);
+  return written(folder, error ? error : write(block, rank, folder));
 }
 
 } // namespace titan::launch

@@ -22,5 +22,8 @@ namespace titan::launch {
 /// Writes the files of all ranks to `runDirectory`/ranks in place of those of an earlier failure,
 /// and returns that directory. Environment where it cannot be written.
 Result<std::string> writeFlightFiles(const ControlBlock& block, const std::string& runDirectory);
+/// The same for one rank, whose block is not that of the others; files of other ranks stay.
+Result<std::string> writeFlightFile(const ControlBlock& block, int64_t rank,
+                                    const std::string& runDirectory);
 
 } // namespace titan::launch

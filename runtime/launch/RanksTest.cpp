@@ -1,6 +1,7 @@
 #include "runtime/launch/Ranks.h"
 
 #include "runtime/collective/SharedMemory.h"
+#include "runtime/host/ThreadPool.h"
 #include "runtime/launch/Cpus.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +21,10 @@ protected:
 
   static void clear() {
     for (const char* variable :
-         {"TITAN_RANK", "TITAN_RANKS", "TITAN_LOCAL_RANK", "TITAN_LOCAL_RANKS", "TITAN_CONTROL_FD"})
+         {"TITAN_RANK", "TITAN_RANKS", "TITAN_LOCAL_RANK", "TITAN_LOCAL_RANKS", "TITAN_CONTROL_FD",
+          "TITAN_MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+          "OMPI_COMM_WORLD_LOCAL_SIZE", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID",
+          "MPI_LOCALNRANKS", "PMIX_RANK", "SLURM_STEP_ID", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"})
       unsetenv(variable);
   }
   static void set(const char* rank, const char* ranks, const char* localRank,
@@ -84,7 +88,63 @@ TEST_F(Environment, RanksWithoutALauncherCannotMeet) {
             "TITAN_RANKS = 2, and TITAN_CONTROL_FD is not set: start the job with titan-run -n 2");
   set("0", "4", "0", "2");
   EXPECT_EQ(connect(detectRank().take(), {}).error().message(),
-            "2 of 4 ranks are on this host: ranks of several hosts do not run yet");
+            "2 of 4 ranks are on this host: start ranks of several hosts with mpirun or srun");
+}
+
+TEST_F(Environment, KnowsOtherLaunchers) {
+  setenv("SLURM_STEP_ID", "0", 1);
+  setenv("SLURM_PROCID", "0", 1);
+  EXPECT_TRUE(detectRank().take().isAlone());
+  setenv("SLURM_STEP_NUM_TASKS", "1", 1);
+  EXPECT_TRUE(detectRank().take().isAlone());
+  setenv("SLURM_STEP_NUM_TASKS", "4", 1);
+  EXPECT_EQ(detectRank().error().exitCode(), 3);
+  EXPECT_EQ(detectRank().error().message(), "srun started 4 tasks without a PMI, so each would run "
+                                            "alone: use srun --mpi=pmix or --mpi=pmi2");
+  setenv("PMIX_RANK", "3", 1);
+  RankInfo info = detectRank().take();
+  EXPECT_EQ(info.starter, Starter::Pmix);
+  EXPECT_EQ(info.rank, 3);
+  EXPECT_EQ(info.ranks, 4);
+  unsetenv("SLURM_STEP_NUM_TASKS");
+  EXPECT_EQ(detectRank().error().exitCode(), 3);
+  EXPECT_EQ(detectRank().error().message(), "PMIX_RANK is set, and nothing says how many ranks "
+                                            "there are: start the job with mpirun or srun "
+                                            "--mpi=pmix");
+  setenv("PMI_RANK", "1", 1);
+  EXPECT_EQ(error(), "PMI_SIZE is not set, PMI_RANK is: start the job with titan-run");
+  setenv("PMI_SIZE", "3", 1);
+  setenv("MPI_LOCALRANKID", "0", 1);
+  setenv("MPI_LOCALNRANKS", "2", 1);
+  info = detectRank().take();
+  EXPECT_EQ(info.starter, Starter::Pmi);
+  EXPECT_EQ(info.rank, 1);
+  EXPECT_EQ(info.ranks, 3);
+  EXPECT_EQ(info.localRanks, 2);
+  setenv("OMPI_COMM_WORLD_RANK", "5", 1);
+  setenv("OMPI_COMM_WORLD_SIZE", "6", 1);
+  setenv("OMPI_COMM_WORLD_LOCAL_RANK", "1", 1);
+  setenv("OMPI_COMM_WORLD_LOCAL_SIZE", "2", 1);
+  info = detectRank().take();
+  EXPECT_EQ(info.starter, Starter::OpenMpi);
+  EXPECT_EQ(info.rank, 5);
+  EXPECT_EQ(info.localRank, 1);
+  set("0", "2", "0", "2");
+  EXPECT_EQ(detectRank().take().starter, Starter::TitanRun);
+}
+
+TEST_F(Environment, RanksOfMpirunShareTheCpusOfTheHost) {
+  EXPECT_EQ(defaultThreads(RankInfo()), allowedCpus());
+  const RankInfo many = {
+      .starter = Starter::OpenMpi, .rank = 0, .ranks = 4096, .localRank = 0, .localRanks = 4096};
+  EXPECT_EQ(defaultThreads(many), 1);
+}
+
+TEST_F(Environment, RefusesAnMpiThatIsNone) {
+  setenv("TITAN_MPI", "intel", 1);
+  const auto connected = connect({.starter = Starter::OpenMpi, .rank = 0, .ranks = 2}, {});
+  EXPECT_EQ(connected.error().exitCode(), 2);
+  EXPECT_EQ(connected.error().message(), "TITAN_MPI = 'intel' is unknown: use openmpi or mpich");
 }
 
 TEST_F(Environment, RefusesADelayThatIsNone) {
