@@ -107,7 +107,7 @@ private:
     for (auto bucket : llvm::make_early_inc_range(block.getOps<dist::ReduceScatterOp>())) {
       if (ir::getPhase(bucket) != ir::Phase::Backward)
         continue;
-      for (dist::ReduceScatterOp sum : separate(bucket)) {
+      for (Operation* sum : separate(bucket)) {
         if (Operation* gradient = lastOperand(sum))
           placeBehind(sum, gradient);
         for (Operation* user : llvm::to_vector(sum->getUsers()))

@@ -11,8 +11,11 @@ void addSchedulePasses(OpPassManager& passes, MeasurePlan measure) {
   passes.addPass(createOrderOps());
   // The last iteration in the order of its loop, with the sums over ranks behind it.
   passes.addPass(createPeelLastMicrobatch());
-  // Whole ops have been ordered. What measures memory sees what is live between the halves.
+  // Ops on tensors need no rule for what may pass a start or a wait: halves come when the order of
+  // whole ops stands.
+  passes.addPass(createBucketCollectives());
   passes.addPass(createSplitCollectives());
+  // Last: what it measures has all that is live between the halves.
   passes.addPass(createFitMemory(std::move(measure)));
   // Nothing moves from here on, and *lower* is to keep it so.
   passes.addPass(createNoteProducts());

@@ -86,6 +86,33 @@ def PeelLastMicrobatch : TitanPass<"titan-schedule-peel-last-microbatch", "::mli
   let dependentDialects = ["::titan::ir::TitanDialect", "::mlir::arith::ArithDialect"];
 }
 
+def BucketCollectives : TitanPass<"titan-schedule-bucket-collectives", "::mlir::ModuleOp"> {
+  let summary = "exchanges the tensors of neighbours at once";
+  let facts = [IsOptional];
+  let description = [{
+    Before: collectives are whole, of one tensor or several. After: those of a block that have kind, axes, order and phase in common, sums the element type
+    too, are cut into buckets: in the order in which their tensors are ready or read, as many as have `mesh.bucket` bytes together while they are whole, or
+    one that is larger. With `mesh.bucket = 0` each is by itself.
+
+    - A sum of gradients, or a gather of what the update makes, stands where the last of its tensors is ready. What takes a sum moves behind it. Where
+      something reads it that cannot wait, the bucket ends before.
+    - A gather of parameters stands where the first of its tensors is read. Casts of parts move there, too.
+    - The update's scalars are one exchange, and stay it.
+
+    ```mlir
+    %g1 = titan.contract ... ; %p1 = dist.reduce_scatter sum %g1 axes ["shard"] dims [0] order rank {path = ["fc1"], ...}
+    %g0 = titan.contract ... ; %p0 = dist.reduce_scatter sum %g0 axes ["shard"] dims [0] order rank {path = ["fc0"], ...}
+    // becomes
+    %g1 = titan.contract ...
+    %g0 = titan.contract ...
+    %p1, %p0 = dist.reduce_scatter sum %g1, %g0 axes ["shard"] dims [0, 0] order rank {path = ["fc1", "fc0"], ...}
+    ```
+
+    Example: test/schedule/bucket-collectives.mlir.
+  }];
+  let dependentDialects = ["::titan::dist::DistDialect"];
+}
+
 def SplitCollectives : TitanPass<"titan-schedule-split-collectives", "::mlir::ModuleOp"> {
   let summary = "halves collectives into start and wait";
   let facts = [IsOptional];

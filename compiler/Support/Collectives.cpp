@@ -10,27 +10,64 @@ bool isCollective(Operation* op) {
   return isa<dist::StartOp, dist::WaitOp>(op) || dist::isWholeCollective(op);
 }
 
+bool gathersForReaders(Operation* op) {
+  auto start = dyn_cast<dist::StartOp>(op);
+  const bool gathers =
+      start ? start.getCollective() == dist::Collective::AllGather : isa<dist::AllGatherOp>(op);
+  return gathers && ir::getPhase(op) != ir::Phase::Update;
+}
+
 namespace {
 
-/// What a start says of its collective.
+/// What a collective says of itself besides its tensors.
 struct Description {
   dist::Collective kind;
+  ArrayAttr axes;
   DenseI64ArrayAttr dims = {};
   dist::OrderAttr order = {};
+  ArrayAttr path = {};
+  ir::PhaseAttr phase = {};
 };
 
 Description describe(Operation* op) {
-  return TypeSwitch<Operation*, Description>(op)
-      .Case([](dist::AllGatherOp gather) {
-        return Description{dist::Collective::AllGather, gather.getDimsAttr()};
-      })
-      .Case([](dist::ReduceScatterOp reduce) {
-        return Description{dist::Collective::ReduceScatter, reduce.getDimsAttr(),
-                           reduce.getOrderAttr()};
-      })
-      .Case([](dist::AllReduceOp reduce) {
-        return Description{dist::Collective::AllReduce, {}, reduce.getOrderAttr()};
-      });
+  Description description =
+      TypeSwitch<Operation*, Description>(op)
+          .Case([](dist::AllGatherOp gather) {
+            return Description{dist::Collective::AllGather, gather.getAxesAttr(),
+                               gather.getDimsAttr()};
+          })
+          .Case([](dist::ReduceScatterOp reduce) {
+            return Description{dist::Collective::ReduceScatter, reduce.getAxesAttr(),
+                               reduce.getDimsAttr(), reduce.getOrderAttr()};
+          })
+          .Case([](dist::AllReduceOp reduce) {
+            return Description{
+                dist::Collective::AllReduce, reduce.getAxesAttr(), {}, reduce.getOrderAttr()};
+          })
+          .Case([](dist::StartOp start) {
+            return Description{start.getCollective(), start.getAxesAttr(), start.getDimsAttr(),
+                               start.getOrderAttr()};
+          });
+  description.path = op->getAttrOfType<ArrayAttr>("path");
+  description.phase = op->getAttrOfType<ir::PhaseAttr>("phase");
+  return description;
+}
+
+Operation* createWhole(OpBuilder& builder, Location loc, const Description& description,
+                       TypeRange results, ValueRange operands) {
+  switch (description.kind) {
+  case dist::Collective::AllGather:
+    return dist::AllGatherOp::create(builder, loc, results, operands, description.dims,
+                                     description.axes, description.path, description.phase);
+  case dist::Collective::ReduceScatter:
+    return dist::ReduceScatterOp::create(builder, loc, results, operands, description.dims,
+                                         description.order, description.axes, description.path,
+                                         description.phase);
+  case dist::Collective::AllReduce:
+    return dist::AllReduceOp::create(builder, loc, results, operands, description.order,
+                                     description.axes, description.path, description.phase);
+  }
+  llvm_unreachable("a kind of collective without an op");
 }
 
 /// Does `op` start or await a collective, or hold one that does?
@@ -50,13 +87,9 @@ void splitCollective(Operation* op) {
   SmallVector<Value> outs;
   for (Type type : op->getResultTypes())
     outs.push_back(kernel::EmptyOp::create(builder, loc, type));
-  const Description description = describe(op);
-  auto path = op->getAttrOfType<ArrayAttr>("path");
-  auto phase = op->getAttrOfType<ir::PhaseAttr>("phase");
-  auto start =
-      dist::StartOp::create(builder, loc, dist::TokenType::get(op->getContext()), op->getOperands(),
-                            outs, description.kind, op->getAttrOfType<ArrayAttr>("axes"),
-                            description.dims, description.order, path, phase);
+  const auto [kind, axes, dims, order, path, phase] = describe(op);
+  auto start = dist::StartOp::create(builder, loc, dist::TokenType::get(op->getContext()),
+                                     op->getOperands(), outs, kind, axes, dims, order, path, phase);
   auto wait = dist::WaitOp::create(builder, loc, op->getResultTypes(), start.getToken(),
                                    op->getOperands(), outs, path, phase);
   op->replaceAllUsesWith(wait.getResults());
@@ -72,25 +105,56 @@ void splitCollectives(Operation* root) {
   llvm::for_each(collectives, splitCollective);
 }
 
-SmallVector<dist::ReduceScatterOp> separate(dist::ReduceScatterOp bucket) {
-  if (bucket.getNumResults() == 1)
+SmallVector<Operation*> separate(Operation* bucket) {
+  if (bucket->getNumResults() == 1)
     return {bucket};
   OpBuilder builder(bucket);
-  const bool hasNames =
-      bucket.getPathAttr() && bucket.getPathAttr().size() == bucket.getNumResults();
-  SmallVector<dist::ReduceScatterOp> singles;
-  for (auto [i, operand, result, dim] :
-       llvm::enumerate(bucket.getOperands(), bucket.getResults(), bucket.getDims())) {
-    ArrayAttr path =
-        hasNames ? builder.getArrayAttr(bucket.getPathAttr()[i]) : bucket.getPathAttr();
-    singles.push_back(dist::ReduceScatterOp::create(
-        builder, bucket.getLoc(), TypeRange(result.getType()), ValueRange(operand),
-        builder.getDenseI64ArrayAttr(dim), bucket.getOrderAttr(), bucket.getAxesAttr(), path,
-        bucket.getPhaseAttr()));
-    result.replaceAllUsesWith(singles.back().getResult(0));
+  const Description all = describe(bucket);
+  const bool hasNames = all.path && all.path.size() == bucket->getNumResults();
+  SmallVector<Operation*> singles;
+  for (auto [i, operand, result] : llvm::enumerate(bucket->getOperands(), bucket->getResults())) {
+    Description one = all;
+    if (all.dims)
+      one.dims = builder.getDenseI64ArrayAttr(all.dims[i]);
+    if (hasNames)
+      one.path = builder.getArrayAttr(all.path[i]);
+    singles.push_back(createWhole(builder, bucket->getLoc(), one, TypeRange(result.getType()),
+                                  ValueRange(operand)));
+    result.replaceAllUsesWith(singles.back()->getResult(0));
   }
-  bucket.erase();
+  bucket->erase();
   return singles;
+}
+
+Operation* joinInBucket(ArrayRef<Operation*> collectives, Operation* place) {
+  if (collectives.size() == 1)
+    return collectives.front();
+  SmallVector<Value> operands;
+  SmallVector<Type> types;
+  SmallVector<int64_t> dims;
+  SmallVector<Attribute> path;
+  Description bucket = describe(place);
+  for (Operation* op : collectives) {
+    llvm::append_range(operands, op->getOperands());
+    llvm::append_range(types, op->getResultTypes());
+    const Description each = describe(op);
+    if (each.dims)
+      llvm::append_range(dims, each.dims.asArrayRef());
+    if (each.path)
+      llvm::append_range(path, each.path);
+  }
+  OpBuilder builder(place);
+  if (bucket.dims)
+    bucket.dims = builder.getDenseI64ArrayAttr(dims);
+  bucket.path = path.empty() ? ArrayAttr() : builder.getArrayAttr(path);
+  Operation* joined = createWhole(builder, place->getLoc(), bucket, types, operands);
+  ResultRange results = joined->getResults();
+  for (Operation* op : collectives) {
+    op->replaceAllUsesWith(results.take_front(op->getNumResults()));
+    results = results.drop_front(op->getNumResults());
+    op->erase();
+  }
+  return joined;
 }
 
 bool isCollectiveBetween(Operation* first, Operation* second) {

@@ -103,6 +103,7 @@ struct SyncRecipe {
 };
 
 struct MeshRecipe {
+  static constexpr int64_t maxPrefetch = 16; ///< gathers and sums: few of what may be under way
   std::vector<MeshAxis> axes = {{"replicate", 1}, {"shard", 1}, {"tensor", 1}};
   std::string strategy = "ddp";
   std::string outer = "none";     ///< zero1
@@ -111,6 +112,9 @@ struct MeshRecipe {
   bool allowReshard = false;
   SyncRecipe sync;
   int64_t syncEvery = 0; ///< microbatches of a rank between sums over the ranks; 0: as `sync` says
+  int64_t bucket =
+      25'000'000;       ///< bytes of whole tensors that are exchanged together; 0: each alone
+  int64_t prefetch = 1; ///< buckets on their way while others are in use, 0 ... maxPrefetch
   std::string reduce = "fast"; ///< tree
   std::vector<std::string> tensorRules;
   int64_t warnAfter = 30;  ///< seconds that ranks wait for another one before a note; 0: never

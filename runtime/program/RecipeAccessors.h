@@ -172,21 +172,20 @@ struct Sync {
 };
 
 /// Bytes: an integer, or a string such as "2.3GB" (decimal) or "512MiB" (binary).
-struct Bytes {
+template <auto section, auto pointer> struct Bytes : Plain<section, pointer> {
   static constexpr std::string_view type =
       "a number of bytes (an integer, \"2.3GB\" or \"512MiB\")";
-  static constexpr bool tables = false;
   static Status set(Recipe& recipe, const Json& value, const std::string& path) {
+    int64_t& out = recipe.*section.*pointer;
     if (!value.is_string())
-      return value.is_number_integer() ? Codec<int64_t>::read(value, path, recipe.memory.limit)
+      return value.is_number_integer() ? Codec<int64_t>::read(value, path, out)
                                        : Status(wrongType(path, value, type));
     const std::optional<int64_t> bytes = parse(value.get_ref<const std::string&>());
     if (!bytes)
       return wrongType(path, value, type);
-    recipe.memory.limit = *bytes;
+    out = *bytes;
     return {};
   }
-  static Json get(const Recipe& recipe) { return recipe.memory.limit; }
 
 private:
   static std::optional<int64_t> parse(std::string_view text) {

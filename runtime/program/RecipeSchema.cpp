@@ -78,12 +78,14 @@ constexpr Key table[] = {
   key<Mesh<&MeshRecipe::allowReshard>>("mesh", "allow_reshard", compiled, "gathers that the strategy does not ask for are no error"),
   key<Sync>("mesh", "sync", compiled, "when gradients are summed over the ranks: once a step or behind each microbatch; or a table by axis", "auto | deferred | immediate"),
   key<Mesh<&MeshRecipe::syncEvery>>("mesh", "sync_every", compiled, "a sum over the ranks after so many microbatches of each; 0: as sync says"),
+  key<Bytes<&Recipe::mesh, &MeshRecipe::bucket>>("mesh", "bucket", compiled, "bytes of whole tensors, or \"25MB\", that are exchanged together at most; 0: each tensor by itself"),
+  key<Mesh<&MeshRecipe::prefetch>>("mesh", "prefetch", compiled, "buckets that are on their way while others are in use; 0: none"),
   key<Mesh<&MeshRecipe::reduce>>("mesh", "reduce", compiled, "tree: the same bits on 1, 2, 4, 8 data ranks", "fast | tree"),
   key<Mesh<&MeshRecipe::tensorRules>>("mesh", "tensor_rules", compiled, "how parameters split over the tensor axis"),
   key<Mesh<&MeshRecipe::warnAfter>>("mesh", "warn_after", runTime, "seconds that ranks wait for one that gets nothing done before a note says so; 0: never"),
   key<Mesh<&MeshRecipe::killAfter>>("mesh", "kill_after", runTime, "seconds that ranks wait for one that gets nothing done before the run fails; 0: never"),
 
-  key<Bytes>("memory", "limit", compiled, "bytes, or \"2.3GB\"; 0: none"),
+  key<Bytes<&Recipe::memory, &MemoryRecipe::limit>>("memory", "limit", compiled, "bytes, or \"2.3GB\"; 0: none"),
   key<Memory<&MemoryRecipe::remat>>("memory", "remat", compiled, "recompute activations: to fit the limit, never, or all that lowers the peak", "auto | none | full"),
   key<Memory<&MemoryRecipe::lossChunks>>("memory", "loss_chunks", compiled, "pieces of rows in which the loss is computed; 0: as the limit asks for, under mesh.reduce = \"tree\" one"),
 

@@ -411,6 +411,20 @@ TEST(RecipeValidate, SumsOverRanks) {
     EXPECT_EQ(error(keys, "{ shard = 1 }"), "") << keys;
 }
 
+TEST(RecipeValidate, Buckets) {
+  const MeshRecipe mesh = parseRecipe("[mesh]\nbucket = \"2MB\"\nprefetch = 3").take().mesh;
+  EXPECT_EQ(mesh.bucket, 2'000'000);
+  EXPECT_EQ(mesh.prefetch, 3);
+  EXPECT_EQ(validateError("[mesh]\nbucket = 0\nprefetch = 0"), "");
+  EXPECT_EQ(validateError("[mesh]\nprefetch = 16"), "");
+  EXPECT_EQ(validateError("[mesh]\nprefetch = 17"), "mesh.prefetch = 17 must be at most 16");
+  EXPECT_EQ(validateError("[mesh]\nprefetch = -1"), "mesh.prefetch = -1 must be at least 0");
+  EXPECT_EQ(validateError("[mesh]\nbucket = -1"), "mesh.bucket = -1 must be at least 0");
+  EXPECT_EQ(parseError("[mesh]\nbucket = \"many\""),
+            "r.toml: mesh.bucket = \"many\" is not a number of bytes (an integer, \"2.3GB\" or "
+            "\"512MiB\")");
+}
+
 TEST(RecipeValidate, Refusals) {
   EXPECT_EQ(validateError("[optimizer]\nkind = \"lion\""),
             "optimizer.kind = \"lion\" is not known: use sgd | adam | adamw");

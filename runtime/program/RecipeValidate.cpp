@@ -234,6 +234,11 @@ Status checkMesh(const MeshRecipe& mesh) {
   TITAN_TRY(checkAxes(mesh.axes));
   TITAN_TRY(checkSync(mesh.sync));
   TITAN_TRY(checkLeast("mesh.sync_every", mesh.syncEvery, 0));
+  TITAN_TRY(checkLeast("mesh.bucket", mesh.bucket, 0));
+  TITAN_TRY(checkLeast("mesh.prefetch", mesh.prefetch, 0));
+  if (mesh.prefetch > MeshRecipe::maxPrefetch)
+    return Error::badInput("mesh.prefetch = {} must be at most {}", mesh.prefetch,
+                           MeshRecipe::maxPrefetch);
   TITAN_TRY(checkLeast("mesh.warn_after", mesh.warnAfter, 0));
   TITAN_TRY(checkLeast("mesh.kill_after", mesh.killAfter, 0));
   const bool isOneRank =

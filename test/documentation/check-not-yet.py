@@ -18,7 +18,8 @@ OPS = ("Conv", "ConvTranspose", "MaxPool", "AveragePool", "GlobalAveragePool", "
 # Values other than the default of keys that are marked: none has an effect on one rank. Some are
 # refused on more.
 LATER = ("mesh.strategy=tensor", 'mesh.tensor_rules=["*.weight"]')
-IDLE = (*LATER, "mesh.sync=immediate", "mesh.sync_every=2", "precision.reduce_dtype=bf16", "mesh.strategy=fsdp", "mesh.outer=zero1", "mesh.reshard=never", "mesh.allow_reshard=true")
+IDLE = (*LATER, "mesh.sync=immediate", "mesh.sync_every=2", "mesh.bucket=0", "mesh.prefetch=3",
+        "precision.reduce_dtype=bf16", "mesh.strategy=fsdp", "mesh.outer=zero1", "mesh.reshard=never", "mesh.allow_reshard=true")
 
 # Each is refused with a message of the section.
 REFUSED = (["titan-compile", "{model}", "--target=cuda"], ["titan-compile", "{model}", "--set", "mesh.axes={{ tensor = 2 }}"],
