@@ -134,6 +134,30 @@ def SplitCollectives : TitanPass<"titan-schedule-split-collectives", "::mlir::Mo
   let dependentDialects = ["::titan::dist::DistDialect", "::titan::kernel::KernelDialect"];
 }
 
+def OverlapReductions : TitanPass<"titan-schedule-overlap-reductions", "::mlir::ModuleOp"> {
+  let summary = "awaits sums over ranks late";
+  let facts = [IsOptional];
+  let description = [{
+    Before: the start and the wait of a sum are neighbours, behind what makes the sources. After: the wait stands before the first op that reads a result and
+    cannot wait, before the update or the end of the block, and right behind the start of the sum of its kind and axes that is `mesh.prefetch` later: the
+    sources of so many buckets live. What only takes a sum (an addition to an accumulator, a cast, a square for the norm, a sum over another axis) moves behind the wait.
+    Gathers of what the update makes, and the sum of its scalars, likewise. What is whole stays.
+
+    ```mlir
+    %t1 = dist.start reduce_scatter ins(%g1 ...) ; %p1 = dist.wait %t1 ...
+    %n1 = titan.add %a1, %p1 ...
+    %g0 = titan.contract ...
+    // becomes
+    %t1 = dist.start reduce_scatter ins(%g1 ...)
+    %g0 = titan.contract ...
+    %p1 = dist.wait %t1 ...
+    %n1 = titan.add %a1, %p1 ...
+    ```
+
+    Example: test/schedule/overlap-reductions.mlir.
+  }];
+}
+
 def ChunkLoss : TitanPass<"titan-schedule-chunk-loss", "::mlir::ModuleOp"> {
   let summary = "handles the logits of a cross-entropy in pieces of rows";
   let facts = [CutsLoss];
