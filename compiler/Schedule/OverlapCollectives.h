@@ -5,6 +5,10 @@
 
 namespace titan::schedule {
 
+/// Starts each gather of parameters of `function`, halved, before the wait of the one `count`
+/// gathers earlier in its block; the first ones together. 0: changes nothing.
+void prefetchGathers(mlir::func::FuncOp function, int64_t count, bool withRemarks);
+
 /// Moves the waits of sums, and of gathers of what the update makes, to where something reads the
 /// result that cannot wait, but not behind the start of the `count`-th later on of their kind and
 /// axes. 0: changes nothing.

@@ -15,6 +15,7 @@ void addSchedulePasses(OpPassManager& passes, MeasurePlan measure) {
   // whole ops stands.
   passes.addPass(createBucketCollectives());
   passes.addPass(createSplitCollectives());
+  passes.addPass(createPrefetchGathers());
   passes.addPass(createOverlapReductions());
   // Last: what it measures has all that is live between the halves.
   passes.addPass(createFitMemory(std::move(measure)));

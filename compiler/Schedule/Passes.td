@@ -134,6 +134,28 @@ def SplitCollectives : TitanPass<"titan-schedule-split-collectives", "::mlir::Mo
   let dependentDialects = ["::titan::dist::DistDialect", "::titan::kernel::KernelDialect"];
 }
 
+def PrefetchGathers : TitanPass<"titan-schedule-prefetch-gathers", "::mlir::ModuleOp"> {
+  let summary = "starts the gathers of parameters before they are needed";
+  let facts = [IsOptional];
+  let description = [{
+    Before: a gather's start and wait are neighbours. After: each starts before the wait of the gather that is `mesh.prefetch` earlier in its block, the
+    first ones together: while what one bucket holds is used, so many others are on their way. Casts of parts move along. What is whole stays.
+
+    ```mlir
+    %t0 = dist.start all_gather ins(%w0 ...) ; %f0 = dist.wait %t0 ...
+    %y = titan.contract %x, %f0 ...
+    %t1 = dist.start all_gather ins(%w1 ...) ; %f1 = dist.wait %t1 ...
+    // becomes
+    %t0 = dist.start all_gather ins(%w0 ...) ; %t1 = dist.start all_gather ins(%w1 ...)
+    %f0 = dist.wait %t0 ...
+    %y = titan.contract %x, %f0 ...
+    %f1 = dist.wait %t1 ...
+    ```
+
+    Example: test/schedule/prefetch-gathers.mlir.
+  }];
+}
+
 def OverlapReductions : TitanPass<"titan-schedule-overlap-reductions", "::mlir::ModuleOp"> {
   let summary = "awaits sums over ranks late";
   let facts = [IsOptional];
