@@ -53,9 +53,12 @@ void addStage(OpPassManager& passes, Stage stage, ArrayRef<std::string> disabled
 
   // Order and recomputation, with the memory model at hand and whole ops still visible.
   case Stage::Schedule:
-    addSchedulePasses(passes, [names = std::vector<std::string>(disabled)](ModuleOp module) {
-      return measurePlan(module, names);
-    });
+    addSchedulePasses(
+        passes,
+        [names = std::vector<std::string>(disabled)](ModuleOp module) {
+          return measurePlan(module, names);
+        },
+        disabled);
     break;
 
   // Tensor ops become kernels. Fusion comes after one kernel per op exists, so that fused and

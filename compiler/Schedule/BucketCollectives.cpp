@@ -26,9 +26,9 @@ namespace {
 /// The update's scalars are one exchange, and stay it.
 bool isForSources(Operation* op) {
   const ir::Phase phase = ir::getPhase(op);
-  return isa<dist::AllGatherOp>(op) ? phase == ir::Phase::Update
-                                    : isa<dist::ReduceScatterOp, dist::AllReduceOp>(op) &&
-                                          phase == ir::Phase::Backward;
+  return isa<dist::AllGatherOp>(op)
+             ? phase == ir::Phase::Update
+             : isa<dist::ReduceScatterOp, dist::AllReduceOp>(op) && phase == ir::Phase::Backward;
 }
 
 /// Bytes of the tensors that the group has whole.
@@ -77,11 +77,11 @@ Operation* build(const Bucket& bucket, Operation* place, bool withRemarks) {
   if (withRemarks && count > 1)
     remark::passed(joined->getLoc(),
                    remark::RemarkOpts::name("bucket-collectives").category("schedule"))
-        << remark::add("{0} of {1} tensors over {2} at once: {3}", joined->getName().stripDialect(),
-                       count, llvm::join(joined->getAttrOfType<ArrayAttr>("axes")
-                                             .getAsValueRange<StringAttr>(),
-                                         ", "),
-                       ir::pathString(joined))
+        << remark::add(
+               "{0} of {1} tensors over {2} at once: {3}", joined->getName().stripDialect(), count,
+               llvm::join(joined->getAttrOfType<ArrayAttr>("axes").getAsValueRange<StringAttr>(),
+                          ", "),
+               ir::pathString(joined))
         << remark::metric("Bytes", bucket.bytes);
   return joined;
 }
@@ -135,9 +135,8 @@ void bucketForReaders(Block& block, int64_t limit, bool withRemarks) {
     auto* mine = llvm::find_if(open, [&](const Bucket& bucket) { return bucket.kind == kind; });
     if (mine == open.end())
       mine = &open.emplace_back(Bucket{kind});
-    const bool isEarlyEnough =
-        mine->members.empty() ||
-        leadOf(&op, /*ownOnly=*/false).mayStandBefore(mine->members.front());
+    const bool isEarlyEnough = mine->members.empty() ||
+                               leadOf(&op, /*ownOnly=*/false).mayStandBefore(mine->members.front());
     if (!mine->hasRoomFor(&op, limit) || !isEarlyEnough)
       done.push_back(std::exchange(*mine, Bucket{kind}));
     mine->add(&op);

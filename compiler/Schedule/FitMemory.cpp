@@ -1,6 +1,7 @@
 // titan-schedule-fit-memory: what memory.limit and memory.remat ask for.
 #include "compiler/Schedule/FitMemory.h"
 
+#include "compiler/Schedule/ChooseOverlap.h"
 #include "compiler/Schedule/ChunkLoss.h"
 #include "compiler/Schedule/MemoryReasons.h"
 #include "compiler/Schedule/Passes.h"
@@ -30,6 +31,7 @@ func::FuncOp stepOf(ModuleOp module) {
 
 /// What is decided for a step. Applied to copies while it is sought, to the module once at last.
 struct Decision {
+  Overlap overlap;
   int64_t chunks = 1;
   int64_t target = 0; ///< live temporaries by the model; 0: nothing is recomputed
 };
@@ -45,12 +47,15 @@ struct Attempt {
 
 struct FitMemory : impl::FitMemoryBase<FitMemory> {
   FitMemory() = default;
-  explicit FitMemory(MeasurePlan measure) : measure(std::move(measure)) {}
+  FitMemory(MeasurePlan measure, ArrayRef<std::string> disabled)
+      : measure(std::move(measure)), passes(OverlapPasses::without(disabled)) {}
 
   MeasurePlan measure;
+  OverlapPasses passes;
   MachineModel machine;
-  bool mayCutLoss =
-      true; ///< into as many pieces as fit: neither the recipe nor a tree says how many
+  bool mayCutLoss = true; ///< as fits: neither the recipe nor a tree says into how many pieces
+  Overlap asked;                                  ///< by the recipe: what the module has
+  SmallVector<std::pair<Overlap, int64_t>> plans; ///< bytes
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
@@ -59,6 +64,8 @@ struct FitMemory : impl::FitMemoryBase<FitMemory> {
     if (failed(recipe) || failed(numbers))
       return signalPassFailure();
     machine = *numbers;
+    asked = {recipe->mesh.bucket, recipe->mesh.prefetch};
+    plans.clear();
     func::FuncOp step = stepOf(module);
     const int64_t limit = recipe->memory.limit, chunks = recipe->memory.lossChunks;
     const bool full = recipe->memory.remat == "full";
@@ -70,7 +77,7 @@ struct FitMemory : impl::FitMemoryBase<FitMemory> {
     if (limit == 0 && !full)
       return;
 
-    Decision best;
+    Decision best{asked};
     if (full) {
       best = leastMemory(module);
     } else if (failed(fit(module, limit, recipe->memory.remat != "none", best))) {
@@ -96,6 +103,11 @@ struct FitMemory : impl::FitMemoryBase<FitMemory> {
   Attempt apply(ModuleOp module, const Decision& decision, bool withRemarks) {
     Attempt attempt;
     func::FuncOp step = stepOf(module);
+    if (decision.overlap != asked) {
+      scheduleAnew(module, decision.overlap, passes);
+      if (withRemarks)
+        reportLowering(module, asked, decision.overlap);
+    }
     if (decision.chunks > 1)
       chunkLosses(step, decision.chunks, withRemarks);
     MemoryModel model(step, machine);
@@ -118,9 +130,9 @@ struct FitMemory : impl::FitMemoryBase<FitMemory> {
   }
 
   /// The number of pieces of the loss from which on more pieces do not lower the peak.
-  int64_t chooseChunks(ModuleOp module, int64_t target) {
+  int64_t chooseChunks(ModuleOp module, int64_t target, const Overlap& overlap) {
     const int64_t rows = mayCutLoss ? rowsOf(module) : 0;
-    Decision decision;
+    Decision decision{overlap};
     int64_t least = tryOut(module, decision).estimate, best = 1;
     for (int64_t chunks = 2; rows / chunks >= machine.lossRows && least > target; chunks *= 2) {
       decision.chunks = chunks;
@@ -161,14 +173,48 @@ struct FitMemory : impl::FitMemoryBase<FitMemory> {
     return attempt;
   }
 
+  /// The same of a decision on nothing but what is on its way, which is asked for again and again.
+  FailureOr<Attempt> measured(ModuleOp module, const Overlap& overlap) {
+    auto* known = llvm::find_if(plans, [&](auto& plan) { return plan.first == overlap; });
+    if (known == plans.end()) {
+      FailureOr<Attempt> attempt = measured(module, Decision{overlap});
+      if (succeeded(attempt))
+        plans.push_back({overlap, attempt->bytes});
+      return attempt;
+    }
+    Attempt attempt = tryOut(module, Decision{overlap});
+    attempt.bytes = known->second;
+    return attempt;
+  }
+
+  /// The first plan within `limit` with less on its way, else the smallest. That costs time, but
+  /// computing again costs more.
+  FailureOr<Attempt> searchOverlap(ModuleOp module, int64_t limit, Decision& decision) {
+    FailureOr<Attempt> smallest = measured(module, asked);
+    if (failed(smallest) || !dist::meshOf(module))
+      return smallest;
+    for (const Overlap& overlap : lesserOverlaps(module, asked, passes)) {
+      if (smallest->bytes <= limit)
+        break;
+      FailureOr<Attempt> attempt = measured(module, overlap);
+      if (failed(attempt))
+        return failure();
+      if (attempt->bytes < smallest->bytes) {
+        smallest = std::move(attempt);
+        decision.overlap = overlap;
+      }
+    }
+    return smallest;
+  }
+
   /// The first plan found within `limit`, with its decision, else the smallest of those tried.
   FailureOr<Attempt> search(ModuleOp module, int64_t limit, bool mayRecompute, Decision& decision) {
-    FailureOr<Attempt> smallest = measured(module, decision);
+    FailureOr<Attempt> smallest = searchOverlap(module, limit, decision);
     if (failed(smallest) || smallest->bytes <= limit)
       return smallest;
     // What is no temporary of the step stays; what exceeds the limit is to go from its peak.
     const int64_t target = std::max<int64_t>(1, smallest->estimate - (smallest->bytes - limit));
-    decision.chunks = chooseChunks(module, target);
+    decision.chunks = chooseChunks(module, target, decision.overlap);
     // With the rest recomputed the loss may be the peak again: then more pieces.
     for (const int64_t rows = mayCutLoss ? rowsOf(module) : 0;; decision.chunks *= 2) {
       decision.target = mayRecompute ? target : 0;
@@ -201,7 +247,7 @@ struct FitMemory : impl::FitMemoryBase<FitMemory> {
       return success();
     // With another limit the search goes another way: what is named as enough is to be found then.
     for (int i = 0; i < mostAttempts; ++i) {
-      Decision another;
+      Decision another{asked};
       FailureOr<Attempt> again = search(module, found->bytes, mayRecompute, another);
       if (failed(again))
         return failure();
@@ -217,8 +263,8 @@ struct FitMemory : impl::FitMemoryBase<FitMemory> {
 
   /// Everything that lowers the peak.
   Decision leastMemory(ModuleOp module) {
-    Decision decision;
-    decision.chunks = chooseChunks(module, 0);
+    Decision decision{asked};
+    decision.chunks = chooseChunks(module, 0, asked);
     Decision next = decision;
     int64_t peak = tryOut(module, decision).estimate;
     // A little at a time: asking for the impossible would recompute what never was at the peak.
@@ -235,8 +281,8 @@ struct FitMemory : impl::FitMemoryBase<FitMemory> {
 
 } // namespace
 
-std::unique_ptr<Pass> createFitMemory(MeasurePlan measure) {
-  return std::make_unique<FitMemory>(std::move(measure));
+std::unique_ptr<Pass> createFitMemory(MeasurePlan measure, ArrayRef<std::string> disabled) {
+  return std::make_unique<FitMemory>(std::move(measure), disabled);
 }
 
 } // namespace titan

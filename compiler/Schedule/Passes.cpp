@@ -4,7 +4,7 @@ using namespace mlir;
 
 namespace titan {
 
-void addSchedulePasses(OpPassManager& passes, MeasurePlan measure) {
+void addSchedulePasses(OpPassManager& passes, MeasurePlan measure, ArrayRef<std::string> disabled) {
   // First, so that everything behind sees one sequence of ops with exact lifetimes.
   passes.addPass(createInlineSingleIteration());
   // What an order can save need not be recomputed.
@@ -18,7 +18,7 @@ void addSchedulePasses(OpPassManager& passes, MeasurePlan measure) {
   passes.addPass(createPrefetchGathers());
   passes.addPass(createOverlapReductions());
   // Last: what it measures has all that is live between the halves.
-  passes.addPass(createFitMemory(std::move(measure)));
+  passes.addPass(createFitMemory(std::move(measure), disabled));
   // Nothing moves from here on, and *lower* is to keep it so.
   passes.addPass(createNoteProducts());
   passes.addPass(createVerifySchedule());

@@ -16,8 +16,11 @@ namespace titan {
 
 /// With `measure`, decisions for memory.limit are checked against the plan; without, the memory
 /// model's estimate counts.
-void addSchedulePasses(mlir::OpPassManager& passes, MeasurePlan measure = {});
-std::unique_ptr<mlir::Pass> createFitMemory(MeasurePlan measure);
+/// `disabled` are the names of passes that will be skipped.
+void addSchedulePasses(mlir::OpPassManager& passes, MeasurePlan measure = {},
+                       llvm::ArrayRef<std::string> disabled = {});
+std::unique_ptr<mlir::Pass> createFitMemory(MeasurePlan measure,
+                                            llvm::ArrayRef<std::string> disabled);
 
 #define GEN_PASS_REGISTRATION
 #include "compiler/Schedule/Passes.h.inc"

@@ -105,6 +105,27 @@ void splitCollectives(Operation* root) {
   llvm::for_each(collectives, splitCollective);
 }
 
+Operation* joinHalves(dist::StartOp start) {
+  dist::WaitOp wait = start.getWait();
+  OpBuilder builder(wait);
+  Operation* whole =
+      createWhole(builder, start.getLoc(), describe(start), wait.getResultTypes(), start.getIns());
+  wait.replaceAllUsesWith(whole->getResults());
+  const SmallVector<Value> outs(start.getOuts());
+  wait.erase();
+  start.erase();
+  for (Value out : outs)
+    if (auto empty = out.getDefiningOp<kernel::EmptyOp>(); empty && empty->use_empty())
+      empty.erase();
+  return whole;
+}
+
+void joinAllHalves(Operation* root) {
+  SmallVector<dist::StartOp> starts;
+  root->walk([&](dist::StartOp start) { starts.push_back(start); });
+  llvm::for_each(starts, joinHalves);
+}
+
 SmallVector<Operation*> separate(Operation* bucket) {
   if (bucket->getNumResults() == 1)
     return {bucket};

@@ -19,6 +19,12 @@ void splitCollective(mlir::Operation* collective);
 /// Splits every whole collective below `root`.
 void splitCollectives(mlir::Operation* root);
 
+/// Replaces a start and its wait by the whole collective, in the place of the wait.
+mlir::Operation* joinHalves(dist::StartOp start);
+
+/// Joins all halves below `root`.
+void joinAllHalves(mlir::Operation* root);
+
 /// Replaces a whole collective of several tensors by one for each of them, in order; `path` has a
 /// name for each of them, or all get all of it.
 llvm::SmallVector<mlir::Operation*> separate(mlir::Operation* bucket);

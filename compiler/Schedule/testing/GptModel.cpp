@@ -37,12 +37,12 @@ public:
     return fmt::format("module attributes {{titan.stage = \"import\", titan.model = \"gpt.onnx\", "
                        "titan.recipe = {{batch = {{micro = {} : i64, global = {} : i64}}, "
                        "optimizer = {{kind = \"adamw\"{}{}}}, schedule = {{steps = 10 : i64}}, "
-                       "memory = {{{}}}, data = {{train = [\"text.txt\"]}}}}}} {{\n"
+                       "memory = {{{}}}, mesh = {{{}}}, data = {{train = [\"text.txt\"]}}}}}} {{\n"
                        "{}func.func @model({}%ids: {} {{titan.input = \"ids\"}}) -> ({} "
                        "{{titan.output = \"logits\"}}) {{\n{}return {} : {}\n}}\n}}\n",
                        s.batch, s.batch * s.microbatches, s.optimizer.empty() ? "" : ", ",
-                       s.optimizer, s.memory, states_, arguments_, ids, typed(s.vocabulary), body_,
-                       logits, typed(s.vocabulary));
+                       s.optimizer, s.memory, s.mesh, states_, arguments_, ids, typed(s.vocabulary),
+                       body_, logits, typed(s.vocabulary));
   }
 
 private:

@@ -14,6 +14,7 @@ struct GptShape {
   double dropout = 0;         ///< of embeddings, attention and both residual branches
   int64_t microbatches = 1;   ///< a step's
   std::string memory = "";    ///< entries of the recipe's table [memory]: `limit = 1000 : i64`
+  std::string mesh = "";      ///< entries of [mesh]
   std::string optimizer = ""; ///< entries of [optimizer] besides the kind, adamw
 };
 
