@@ -9,11 +9,13 @@
 #include "compiler/Interpreter/testing/ModuleFixture.h"
 #include "compiler/Pipeline/Pipeline.h"
 #include "compiler/Pipeline/Register.h"
+#include "compiler/Support/RecipeAttribute.h"
 #include "dialects/Titan/Titan.h"
 #include "mlir/Pass/PassManager.h"
 #include "runtime/device/testing/RunRanks.h"
 #include "runtime/program/Ledger.h"
 #include "runtime/program/Random.h"
+#include "llvm/ADT/StringExtras.h"
 
 #include <gtest/gtest.h>
 
@@ -98,7 +100,32 @@ protected:
       return LogicalResult(results);
     }))) << message;
 
-    OwningOpRef<ModuleOp> planned = module->clone();
+    // With small buckets, and none of the passes on collectives, all but one, or all.
+    static const std::string passes[] = {
+        "titan-schedule-bucket-collectives", "titan-schedule-split-collectives",
+        "titan-schedule-prefetch-gathers", "titan-schedule-overlap-reductions"};
+    SmallVector<std::vector<std::string>> subsets = {{passes, std::end(passes)}, {}};
+    for (const std::string& pass : passes)
+      subsets.push_back({pass});
+    setBucket(*module, 100);
+    for (const std::vector<std::string>& skipped : subsets) {
+      SCOPED_TRACE("without " + llvm::join(skipped, ", "));
+      skipPasses(context, skipped);
+      expectEqualRun(*module, step, expected);
+      context.registerActionHandler({});
+    }
+    setBucket(*module, MeshRecipe().bucket);
+    expectEqualRun(*module, step, expected);
+  }
+
+  static void setBucket(ModuleOp module, int64_t bytes) {
+    FailureOr<Recipe> recipe = getRecipe(module);
+    recipe->mesh.bucket = bytes;
+    setRecipe(module, *recipe);
+  }
+
+  void expectEqualRun(ModuleOp module, func::FuncOp step, ArrayRef<Tensors> expected) {
+    OwningOpRef<ModuleOp> planned = module.clone();
     PassManager stages(&context);
     addStages(stages, Stage::Shard, Stage::Plan);
     ASSERT_TRUE(succeeded(stages.run(*planned))) << message;

@@ -24,6 +24,7 @@ class Exchange:
     tables: tuple = ()  # names of parameters whose rows are looked up, which is done in f32
     tied: tuple = ()  # of those, what products read too
     tree: bool = False  # sums that depend on the microbatches alone: the loss is summed as gradients are, tensors are cut along dimension 0
+    bucket: int = 25_000_000  # mesh.bucket
 
     @property
     def axes(self):
@@ -99,3 +100,53 @@ def payload_of(rows):
         if row["function"] == "step" and (row["kind"], row["phase"]) != ("all_gather", "backward"):
             payload[row["kind"], tuple(row["axes"]), row["phase"]] += row["payload"]
     return payload
+
+
+def greedy(sizes, limit):
+    """How many of `sizes` in a row are in each bucket: as many as have `limit` together, or one that has more."""
+    counts, room = [], 0
+    for size in sizes:
+        if counts and size <= room:
+            counts[-1] += 1
+            room -= size
+        else:
+            counts.append(1)
+            room = limit - size
+    return counts
+
+
+def whole_sizes(exchange, name, shape, kind, phase):
+    """Bytes of a parameter, or its gradient, as it is exchanged, in the order of a step: one size an exchange. A table in bf16 that is tied has two in
+    forward, and is read by products alone in backward. A sum over `replicate` alone is of parts where there are some."""
+    padded = padded_elements(shape, exchange.shard, exchange.tree) if exchange.strategy in SHARDED else None
+    elements = math.prod(shape) if padded is None else padded
+    if kind != "all_gather":
+        return [exchange.gradient_bytes * elements]
+    if phase == "update" or len(shape) < 2 or exchange.compute_bytes == 4:
+        return [4 * elements]
+    narrow = exchange.compute_bytes * elements
+    if name not in exchange.tables:
+        return [narrow]
+    return [narrow] if phase == "backward" else [4 * elements, narrow] if name in exchange.tied else [4 * elements]
+
+
+def wrong_buckets(exchange, shapes, rows):
+    """What is wrong with the buckets that the rows of a step's ledger are, a list of lines: in their order, tensors are cut as `greedy` says. Which tensors
+    there are and their bytes is said by `step_payload`; what stands in a loop and what behind it has rows, and buckets, of its own."""
+    wrong = []
+    groups = {}
+    for row in rows:
+        if row["function"] == "step" and not (row["phase"] == "update" and row["kind"] == "all_reduce"):
+            groups.setdefault((row["kind"], tuple(row["axes"]), row["phase"], row["count"]), []).append(row["source"].split(", "))
+    for (kind, axes, phase, _), buckets in groups.items():
+        sizes, seen = [], Counter()
+        for name in (name for bucket in buckets for name in bucket):
+            known = whole_sizes(exchange, name, shapes[name], kind, phase)
+            size = known[min(seen[name], len(known) - 1)]
+            is_part = axes == ("replicate",) and exchange.strategy in SHARDED and padded_elements(shapes[name], exchange.shard) is not None
+            sizes.append(size // exchange.shard if is_part else size)
+            seen[name] += 1
+        found, expected = [len(bucket) for bucket in buckets], greedy(sizes, exchange.bucket)
+        if found != expected:
+            wrong.append(f"{kind} over {', '.join(axes)} in {phase}: buckets of {found} tensors, by their bytes {expected}")
+    return wrong

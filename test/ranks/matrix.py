@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 import ranks_test
-from ledger_forms import Exchange, payload_of, step_payload
+from ledger_forms import Exchange, payload_of, step_payload, wrong_buckets
 from ranks_test import EXAMPLES, REFERENCES, titan_job
 
 STEPS = 20
@@ -51,6 +51,7 @@ FACTORS = {
     "reduce": ("f32", "bf16"),
     "optimizer": ("sgd", "adamw"),
     "clip": (0.0, 0.1),
+    "overlap": ("on", "small", "off"),  # small: several buckets, more of them on their way; off: none of the passes
 }
 
 
@@ -105,6 +106,16 @@ def sync_options(sync):
     return ["--set", f"mesh.sync={value}"]
 
 
+SMALL_BUCKET = 4000
+OVERLAP_PASSES = ("bucket-collectives", "split-collectives", "prefetch-gathers", "overlap-reductions")
+
+
+def overlap_options(overlap):
+    if overlap == "off":
+        return [f"--disable-pass=titan-schedule-{name}" for name in OVERLAP_PASSES]
+    return ["--set", f"mesh.bucket={SMALL_BUCKET}", "--set", "mesh.prefetch=2"] if overlap == "small" else []
+
+
 def recipe_of(row, microbatches):
     momentum = "momentum = 0.9\nlr = 0.05\n" if row["optimizer"] == "sgd" else "weight_decay = 0.1\nlr = 3e-3\neps = 1e-5\n"
     return (f'[optimizer]\nkind = "{row["optimizer"]}"\n{momentum}clip_norm = {row["clip"]}\n[batch]\nmicro = {MICRO}\nglobal = {MICRO * microbatches}\n'
@@ -149,7 +160,7 @@ class Matrix:
         folder = Path(tempfile.mkdtemp(dir=self.scratch))
         simulated = ranks == SIMULATED
         job = self.compile(row, row["k"] * ranks, folder.name + "-job", *ranks_test.mesh({"replicate": replicate, "shard": shard}), *sync_options(row["sync"]),
-                           "--set", f'mesh.strategy="{row["strategy"]}"',
+                           *overlap_options(row["overlap"]), "--set", f'mesh.strategy="{row["strategy"]}"',
                            *(["--set", f'mesh.reshard="{row["reshard"]}"'] if row["reshard"] != "always" else []),
                            *(["--check-passes"] if simulated else []))
         if simulated:
@@ -179,11 +190,13 @@ class Matrix:
         shapes = {p["name"]: tuple(p["shape"]) for p in info["parameters"] if p["trainable"]}
         replicate, shard = row["mesh"]
         exchange = Exchange(row["strategy"], replicate, shard, row["k"], every_of(row), row["reshard"], 2 if row["reduce"] == "bf16" else 4,
-                            2 if row["dtype"] == "bf16" else 4, MODELS[row["model"]].tables, MODELS[row["model"]].tied)
+                            2 if row["dtype"] == "bf16" else 4, MODELS[row["model"]].tables, MODELS[row["model"]].tied,
+                            SMALL_BUCKET if row["overlap"] == "small" else Exchange.bucket)
         plan = json.loads(titan_job.run([job, "plan", "--json"]))["communication"]
         forms, planned = step_payload(exchange, shapes), payload_of(plan)
-        return [f"{kind} over {', '.join(axes)} in {phase}: {planned[kind, axes, phase]} bytes planned, the form is {forms[kind, axes, phase]}"
-                for kind, axes, phase in sorted(forms.keys() | planned.keys()) if planned[kind, axes, phase] != forms[kind, axes, phase]], plan
+        wrong = [f"{kind} over {', '.join(axes)} in {phase}: {planned[kind, axes, phase]} bytes planned, the form is {forms[kind, axes, phase]}"
+                 for kind, axes, phase in sorted(forms.keys() | planned.keys()) if planned[kind, axes, phase] != forms[kind, axes, phase]]
+        return wrong + (wrong_buckets(exchange, shapes, plan) if row["overlap"] != "off" else []), plan
 
     def wrong_payload(self, row, job, launcher):
         """Closed forms = the plan's ledger = what the copy loop counted."""
