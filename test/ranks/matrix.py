@@ -63,16 +63,18 @@ def is_valid(row):
         and (row["sync"] != "shard" or shard > 1) and (gathers or row["reshard"] == "always") and (row["reduce"] == "f32" or row["dtype"] == "bf16")
 
 
+CELL = {"strategy": FACTORS["strategy"], "k": (1, 2, 4), "sync": ("deferred", "immediate", "auto"), "overlap": (("on", "small"), ("off",)),
+        "model": FACTORS["model"], "ranks": (2, 4, SIMULATED)}
+
+
 def cells(seed):
-    """Rows of all strategies, microbatches and syncs, each on 2, 4 and 8 ranks; what else a row says is drawn."""
+    """Rows of all strategies, microbatches, syncs and models, with and without overlap, each on 2, 4 and 8 ranks; what else a row says is drawn."""
     draw = random.Random(seed)
-    every = [{**dict(zip(("strategy", "model", "k", "sync"), values)), "mesh": mesh_of(values[0], ranks)} for *values, ranks in itertools.product(
-        FACTORS["strategy"], FACTORS["model"], (1, 2, 4), ("deferred", "immediate", "auto"), (2, 4, SIMULATED))]
     rows = []
-    for cell in every:
-        candidates = [] if cell["mesh"] is None else [row for row in (
-            {name: cell.get(name, value) for name, value in zip(FACTORS, values)} for values in itertools.product(
-                *([cell[name]] if name in cell else FACTORS[name] for name in FACTORS))) if is_valid(row)]
+    for cell in (dict(zip(CELL, values)) for values in itertools.product(*CELL.values())):
+        mesh = mesh_of(cell["strategy"], cell["ranks"])
+        choices = {name: cell[name] if name == "overlap" else (cell[name],) if name in cell else values for name, values in FACTORS.items()} | {"mesh": (mesh,)}
+        candidates = [row for row in (dict(zip(choices, values)) for values in itertools.product(*choices.values())) if mesh and is_valid(row)]
         rows += [draw.choice(candidates)] if candidates else []
     return rows
 
@@ -122,6 +124,26 @@ def recipe_of(row, microbatches):
             f'[data]\ntrain = "data.npz"\nshuffle = false\n[precision]\ncompute = "{row["dtype"]}"\nreduce_dtype = "{row["reduce"]}"\n[train]\nsteps = {STEPS}\n')
 
 
+@dataclass(frozen=True)
+class Outcome:
+    wrong: list  # lines: what differs from one rank, or from the closed forms
+    loss: float = None  # the largest relative difference of a loss; None: the interpreter compared every pass
+
+
+def table(rows, outcomes):
+    """Lines of Markdown: cells by model and ranks."""
+    columns = list(itertools.product(CELL["model"], CELL["ranks"]))
+    lines = {}
+    for row, outcome in zip(rows, outcomes):
+        line = lines.setdefault((row["strategy"], row["k"], row["sync"], "off" if row["overlap"] == "off" else "on"), {})
+        number = "ok" if outcome.loss is None else f"{outcome.loss:.0e}"
+        line[row["model"], math.prod(row["mesh"])] = "**FAIL**" if outcome.wrong else f"{number} {'bf16' if row['dtype'] == 'bf16' else ''}".strip()
+    yield f"| strategy | k | sync | overlap | {' | '.join(f'{model}, {ranks}' for model, ranks in columns)} |"
+    yield "|---" * (4 + len(columns)) + "|"
+    for key, line in lines.items():
+        yield f"| {' | '.join(map(str, key))} | {' | '.join(line.get(column, '–') for column in columns)} |"
+
+
 class Matrix:
     """Runs rows. Jobs of one rank are run once for all rows that they are the measure of."""
 
@@ -154,7 +176,7 @@ class Matrix:
         return self.alone[key]
 
     def check(self, row):
-        """What differs from one rank, or from the closed forms; a list of lines."""
+        """The outcome of a row, beside one rank and the closed forms."""
         replicate, shard = row["mesh"]
         ranks = replicate * shard
         folder = Path(tempfile.mkdtemp(dir=self.scratch))
@@ -164,15 +186,13 @@ class Matrix:
                            *(["--set", f'mesh.reshard="{row["reshard"]}"'] if row["reshard"] != "always" else []),
                            *(["--check-passes"] if simulated else []))
         if simulated:
-            return self.wrong_plan(row, job)[0]
+            return Outcome(self.wrong_plan(row, job)[0])
         launcher = (self.tools / "titan-run", "-n", ranks)
         expected, found = self.measure(row, row["k"] * ranks), self.train(row, job, folder / "run", launcher)
-        return [*self.wrong_losses(row, found[0], expected[0]), *self.wrong_gradients(row, found[1], expected[1]), *self.wrong_payload(row, job, launcher)]
-
-    def wrong_losses(self, row, found, expected):
         bound = ROUNDED if row["reduce"] == "bf16" else BOUNDS[row["dtype"], row["optimizer"]]
-        worst = max(abs(a - b) / abs(b) for a, b in zip(found, expected, strict=True))
-        return [f"a loss differs by {worst:.1e}, bound {bound:.0e}"] if not worst <= bound else []
+        loss = max(abs(a - b) / abs(b) for a, b in zip(found[0], expected[0], strict=True))
+        return Outcome([*([] if loss <= bound else [f"a loss differs by {loss:.1e}, bound {bound:.0e}"]), *self.wrong_gradients(row, found[1], expected[1]),
+                        *self.wrong_payload(row, job, launcher)], loss)
 
     def wrong_gradients(self, row, found, expected):
         if found.keys() != expected.keys() or not expected:
@@ -191,7 +211,7 @@ class Matrix:
         replicate, shard = row["mesh"]
         exchange = Exchange(row["strategy"], replicate, shard, row["k"], every_of(row), row["reshard"], 2 if row["reduce"] == "bf16" else 4,
                             2 if row["dtype"] == "bf16" else 4, MODELS[row["model"]].tables, MODELS[row["model"]].tied,
-                            SMALL_BUCKET if row["overlap"] == "small" else Exchange.bucket)
+                            bucket=SMALL_BUCKET if row["overlap"] == "small" else Exchange.bucket)
         plan = json.loads(titan_job.run([job, "plan", "--json"]))["communication"]
         forms, planned = step_payload(exchange, shapes), payload_of(plan)
         wrong = [f"{kind} over {', '.join(axes)} in {phase}: {planned[kind, axes, phase]} bytes planned, the form is {forms[kind, axes, phase]}"
@@ -217,4 +237,4 @@ class Matrix:
         return wrong
 
 
-__all__ = ["EXAMPLES", "FACTORS", "Matrix", "cells", "described", "is_valid"]
+__all__ = ["EXAMPLES", "FACTORS", "Matrix", "Outcome", "cells", "described", "is_valid", "table"]
