@@ -54,7 +54,7 @@ struct FitMemory : impl::FitMemoryBase<FitMemory> {
   OverlapPasses passes;
   MachineModel machine;
   bool mayCutLoss = true; ///< as fits: neither the recipe nor a tree says into how many pieces
-  Overlap asked;                                  ///< by the recipe: what the module has
+  Overlap asked;          ///< by the recipe: what the module has
   SmallVector<std::pair<Overlap, int64_t>> plans; ///< bytes
 
   void runOnOperation() override {
