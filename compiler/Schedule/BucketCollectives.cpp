@@ -96,8 +96,8 @@ Operation* firstReaderOf(Operation* op) {
   return first;
 }
 
-/// Casts and padding of a gradient move along with its sum; nothing of the update moves ahead, where
-/// backward may not be done.
+/// Casts and padding of a gradient move along with its sum; nothing of the update moves ahead,
+/// where backward may not be done.
 Lead leadOfSource(Operation* single) {
   if (ir::getPhase(single) != ir::Phase::Update)
     return leadOf(single, /*ownOnly=*/true);

@@ -1,5 +1,5 @@
-// titan-schedule-peel-last-microbatch: the last iteration behind its loop, beside the sum over ranks
-// that waits for it.
+// titan-schedule-peel-last-microbatch: the last iteration behind its loop, beside the sum over
+// ranks that waits for it.
 #include "compiler/Schedule/Passes.h"
 #include "compiler/Support/LoopChain.h"
 #include "dialects/Dist/Dist.h"
@@ -17,7 +17,8 @@ namespace titan {
 
 namespace {
 
-/// The first sum of gradients over ranks that follows from the sums of `loop` in its block, or null.
+/// The first sum of gradients over ranks that follows from the sums of `loop` in its block, or
+/// null.
 Operation* findReductionBehind(accum::LoopOp loop) {
   SmallVector<Value> pending(loop.getSums());
   llvm::SmallPtrSet<Operation*, 16> seen;

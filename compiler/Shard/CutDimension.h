@@ -16,8 +16,9 @@ struct CutDimension {
 
 /// The cut of a tensor of `shape` into one part for each of `ranks`, those of all axes together
 /// that cut it: dimension 0 if that pads at most 1/16 of the tensor, else the one that pads least,
-/// the lowest of equals. With `isTree` always dimension 0: the norm sums rows, which are then whole.
-/// Nothing where the tensor has fewer elements than there are ranks: every rank has all of it.
+/// the lowest of equals. With `isTree` always dimension 0: the norm sums rows, which are then
+/// whole. Nothing where the tensor has fewer elements than there are ranks: every rank has all of
+/// it.
 std::optional<CutDimension> cutDimension(llvm::ArrayRef<int64_t> shape, int64_t ranks,
                                          bool isTree = false);
 

@@ -78,8 +78,8 @@ Value sumInOrder(Value accumulator, ir::AddOp root, ArrayRef<Value> terms) {
   return sum;
 }
 
-/// What a tree's leaf is must not depend on where the microbatch stands: its terms are summed before
-/// anything is added to them.
+/// What a tree's leaf is must not depend on where the microbatch stands: its terms are summed
+/// before anything is added to them.
 void fold(accum::LoopOp loop, bool isTree) {
   Block& block = loop.getBlock();
   for (auto [accumulator, yielded] :

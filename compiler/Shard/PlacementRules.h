@@ -20,10 +20,10 @@ struct AxisRule {
 ///   all ranks is then the sum of what each rank has.
 /// - A part stays a part where every operand of rank >= 1 has the dimension, by the op's factors:
 /// casts, transposes, elementwise ops, the optimizer's update. In phase update a sum of one tensor
-///   over it is a term on each rank, with `isTree` one of integers. Else the op takes the whole, as a
+/// over it is a term on each rank, with `isTree` one of integers. Else the op takes the whole, as a
 ///   product does.
 /// - A term passes through what is linear in it: add, sub, neg, reshape, transpose, slice, pad with
-///   zeros, and mul by a replicated scalar. Else the op takes the sum. With `isTree` a term of floats
+/// zeros, and mul by a replicated scalar. Else the op takes the sum. With `isTree` a term of floats
 ///   passes only what rounds nowhere: neg, and what moves elements.
 ///
 /// Loops and returns have no rule of their own.

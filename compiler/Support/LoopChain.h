@@ -35,8 +35,8 @@ void makeRunning(accum::LoopOp loop, mlir::OpBuilder& outside);
 /// begins at zero. The zeros stand where `outside` builds.
 void sumFromZero(accum::LoopOp inner, mlir::OpBuilder& outside);
 
-/// Is it some rows of an input, or of what an iteration takes of one, in whatever shape, where there
-/// are several ranks? These are read where the input lies, so that a peeled iteration has the
+/// Is it some rows of an input, or of what an iteration takes of one, in whatever shape, where
+/// there are several ranks? These are read where the input lies, so that a peeled iteration has the
 /// kernels of its loop. On tensors of both dialects.
 bool isPartOfBatch(ir::SliceOp slice);
 

@@ -39,8 +39,8 @@ Result<RankInfo> detectRank();
 /// other launchers may share them, and share them out.
 int defaultThreads(const RankInfo& info);
 
-/// A communicator for the ranks of titan-run, on shared memory, or for those of another launcher, by
-/// its MPI or that of TITAN_MPI; of one rank, which never waits, where `info` is alone. Once a
+/// A communicator for the ranks of titan-run, on shared memory, or for those of another launcher,
+/// by its MPI or that of TITAN_MPI; of one rank, which never waits, where `info` is alone. Once a
 /// process, by the thread that walks the command table: from here on the other ranks watch whether
 /// this one lives. Environment where the control block is missing, of another version, or cannot be
 /// mapped; where MPI is not there, or is another than the launcher's. Usage for a TITAN_COMM_DELAY

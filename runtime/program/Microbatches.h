@@ -39,9 +39,9 @@ struct MicrobatchLoop {
 };
 
 /// The loops in which each sum over ranks stands right behind the one that its axes divide, the
-/// outermost first, where `sync` is not `auto`. The counts multiply to the microbatches of the step,
-/// row-major: the indices of all loops give microbatchNumber(). `tree`: those that no axis divides
-/// run two iterations each, a level of the tree.
+/// outermost first, where `sync` is not `auto`. The counts multiply to the microbatches of the
+/// step, row-major: the indices of all loops give microbatchNumber(). `tree`: those that no axis
+/// divides run two iterations each, a level of the tree.
 std::vector<MicrobatchLoop> microbatchLoops(const Recipe& recipe);
 
 } // namespace titan

@@ -327,8 +327,8 @@ TEST_F(CompiledRanks, SumsInNestedLoops) {
   }
 }
 
-/// A sum behind a nest of loops of two: the last microbatch stands behind all of them, and each way to
-/// it holds the loops of before.
+/// A sum behind a nest of loops of two: the last microbatch stands behind all of them, and each way
+/// to it holds the loops of before.
 TEST_F(CompiledRanks, OneSumBehindANest) {
   expectEqualRuns("\"replicate\" = 2", 16, R"(
   func.func @step(%all: tensor<8x3x6xf32> {titan.input = "x"}) -> (tensor<6x6xf32> {titan.output = "g"}) {

@@ -1,5 +1,5 @@
-// The MPIs that a job can use: a shim for each is carried in the program, and loaded where the ranks
-// were started by that MPI's launcher.
+// The MPIs that a job can use: a shim for each is carried in the program, and loaded where the
+// ranks were started by that MPI's launcher.
 #pragma once
 
 #include "runtime/collective/mpi/Shim.h"

@@ -34,8 +34,8 @@ struct MpiOptions {
 
 /// Joins the ranks. The calling thread makes all calls of the communicator, but those that any
 /// thread may make. Once a process, since MPI starts once. Environment where MPI does not start or
-/// knows another number of ranks than the launcher, or ranks cannot reach rank 0 by TCP. Usage where
-/// `connect.delay` is set.
+/// knows another number of ranks than the launcher, or ranks cannot reach rank 0 by TCP. Usage
+/// where `connect.delay` is set.
 Result<std::unique_ptr<Communicator>> connectMpi(const MpiOptions& options,
                                                  const ConnectOptions& connect);
 

@@ -1,5 +1,5 @@
-// Jobs of collectives that are drawn, for tests of communicators: each result is compared to the bit
-// with a reference of a few lines.
+// Jobs of collectives that are drawn, for tests of communicators: each result is compared to the
+// bit with a reference of a few lines.
 #pragma once
 
 #include "runtime/collective/Communicator.h"
