@@ -59,8 +59,10 @@ class Losses(ranks_test.RanksTest):
                 whole, _ = self.mlp(axes, 128, *options, "--disable-pass=titan-schedule-peel-last-microbatch")
                 self.assert_same(self.train(2, job, data, "peeled", "--steps", 5), self.train(2, whole, data, "whole", "--steps", 5))
                 plan, of_whole = ranks_test.plan_of(job), ranks_test.plan_of(whole)
-                self.assertEqual(plan["communication"], of_whole["communication"])
-                self.assertEqual(plan["functions"]["step"]["commands"], of_whole["functions"]["step"]["commands"])
+                # A bucket has the same tensors, in the order in which they are ready.
+                of_both = [[row | {"source": sorted(row["source"].split(", "))} for row in each["communication"]] for each in (plan, of_whole)]
+                self.assertCountEqual(*of_both)
+                self.assertLessEqual(plan["functions"]["step"]["commands"], 1.02 * of_whole["functions"]["step"]["commands"])
                 self.assertLessEqual(plan["kernels"], 1.2 * of_whole["kernels"])
                 self.assertLessEqual(job.stat().st_size, 1.05 * whole.stat().st_size)
 
