@@ -206,22 +206,23 @@ private:
     return {};
   }
 
-  /// Evaluates the node where all that it reads is known. Only the shape of a value needs to be for
-  /// Shape and Size.
+  /// Evaluates the node where all that it reads is known. Shape and Size read only the shape of a
+  /// value, CastLike the type of its second operand.
   Result<bool> tryFold(const Node& node, ArrayRef<Known> operands) {
     bool ofShape = node.domain.empty() && (node.opType == "Shape" || node.opType == "Size");
-    std::vector<HostTensor> shapes;
-    shapes.reserve(operands.size());
+    bool ofType = node.domain.empty() && node.opType == "CastLike";
+    std::vector<HostTensor> types;
+    types.reserve(operands.size());
     HostInputs inputs;
     for (auto [i, operand] : llvm::enumerate(operands)) {
       if (!node.hasInput(i)) {
         inputs.push_back(nullptr);
       } else if (operand.host) {
         inputs.push_back(&*operand.host);
-      } else if (ofShape && operand.sequence.empty()) {
-        Shape shape = operand.file ? operand.file->shape : Conversion::shapeOf(operand.value);
-        shapes.push_back(HostTensor::empty(DType::I64, std::move(shape)));
-        inputs.push_back(&shapes.back());
+      } else if (std::optional<HostTensor> type =
+                     ofShape || (ofType && i == 1) ? typeOf(operand) : std::nullopt) {
+        types.push_back(std::move(*type));
+        inputs.push_back(&types.back());
       } else {
         return false;
       }
@@ -238,6 +239,18 @@ private:
       if (!output.empty())
         values_[output].host = std::move(value);
     return true;
+  }
+
+  /// A tensor of the type and shape of `known`, without its elements. Nothing: it is a sequence.
+  static std::optional<HostTensor> typeOf(const Known& known) {
+    if (known.file)
+      return HostTensor::empty(known.file->dtype, known.file->shape);
+    if (!known.value)
+      return std::nullopt;
+    std::optional<DType> dtype = dtypeOf(ir::tensorType(known.value).getElementType());
+    if (!dtype)
+      return std::nullopt;
+    return HostTensor::empty(*dtype, Conversion::shapeOf(known.value));
   }
 
   static std::string unsupported(const Node& node) {

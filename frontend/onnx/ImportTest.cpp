@@ -357,6 +357,8 @@ TEST_F(ImportTest, ClipBoundsAreOptional) {
       m.floats("zero", {}, {0});
       m.floats("six", {}, {6});
       m.floats("least", {}, {-3e38F});
+      m.integers("whole", {6});
+      m.node("CastLike", {"whole", "x"}, {"cast"}, "c");
     });
   };
   EXPECT_HAS(clip({"", "six"}), " ge %arg0");
@@ -364,6 +366,8 @@ TEST_F(ImportTest, ClipBoundsAreOptional) {
   EXPECT_HAS(clip({"zero"}), "titan.relu");
   EXPECT_HAS(clip({"six"}), " le %arg0");
   EXPECT_HAS(clip({"least"}), "titan.max"); // of scores: no value is there
+  EXPECT_HAS(clip({"", "cast"}), " ge %arg0");
+  EXPECT_LACKS(clip({"", "cast"}), "titan.convert");
 }
 
 TEST_F(ImportTest, EquationsOfEinsumMayHaveDotsAndNoOutput) {

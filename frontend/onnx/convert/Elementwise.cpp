@@ -73,16 +73,10 @@ Value atMost(Conversion& c, Value x, double bound) {
   return c.select(c.compare(ComparePredicate::GE, x, high), high, x);
 }
 
-/// Operand i, where it is one number of floats. What CastLike makes of one is not known on the
-/// host: it is a constant of the function.
+/// Operand i, where it is one number of floats.
 std::optional<double> numberAt(Conversion& c, size_t i) {
-  if (const HostTensor* host = c.constant(i))
-    return host->size() == 1 && host->isFloat() ? std::optional(host->real(0)) : std::nullopt;
-  Result<Value> value = c.operand(i);
-  DenseFPElementsAttr elements;
-  if (!value.ok() || !matchPattern(*value, m_Constant(&elements)) || elements.getNumElements() != 1)
-    return std::nullopt;
-  return (*elements.begin()).convertToDouble();
+  const HostTensor* host = c.constant(i);
+  return host && host->size() == 1 && host->isFloat() ? std::optional(host->real(0)) : std::nullopt;
 }
 
 /// torch.export writes torch.clamp with numbers as Max and Min.
