@@ -88,7 +88,8 @@ def trained_by_pytorch(model, recipe, data, inputs, dtype):
     model.train(False)
     model._apply(lambda tensor: tensor.to(dtype) if tensor.is_floating_point() else tensor)
     gradients = set()
-    for name, parameter in model.named_parameters():
+    parameters = list(model.named_parameters(remove_duplicate=False))  # all names of each
+    for name, parameter in parameters:
         # What is frozen is trained too: no export says so.
         parameter.requires_grad_(True)
         parameter.register_hook(lambda gradient, name=name: gradients.add(name))
@@ -106,7 +107,7 @@ def trained_by_pytorch(model, recipe, data, inputs, dtype):
         one.setdefault(id(buffer), []).append(name)
     ties = aliases(model) + [names for names in one.values() if len(names) > 1]
     return Source(states, ties, {name: name in saved for names in one.values() for name in names},
-                  {name for name, _ in model.named_parameters() if name not in gradients}, losses)
+                  {name for name, _ in parameters if name not in gradients}, losses)
 
 
 def read_export(path):

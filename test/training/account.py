@@ -103,12 +103,9 @@ def judge(checked, export, run, source):
     for line in free:
         found.explained.append(f"{line['name']} {line['shape']} is trained, {line['standing']}")
         found.loose = True
-    check_losses(run, source, found)
     if not found.loose:
-        for names, lines in by_source.items():
-            for line in lines:
-                check_update(line, run.last, names, source, -1, found, "in the end ")
-        found.silent += [f"{mine} is not {name} in the end" for mine, name in found.moved if not is_moved(run.last[mine], source, name, -1)]
+        check_end(by_source, run, source, found)
+    check_losses(run, source, found)
     return found
 
 
@@ -203,6 +200,21 @@ def check_present(names, lines, account, export, run, source, free, found):
         found.loose = True
 
 
+def check_end(by_source, run, source, found):
+    """All tensors after the last step. One of a line that is noted may drift from PyTorch's slowly, as what the source detaches before a norm, and then
+    explains what the others do."""
+    noted, rest = Findings(), Findings()
+    for names, lines in by_source.items():
+        for line in lines:
+            check_update(line, run.last, names, source, -1, noted if line["noted"] else rest, "in the end ")
+    rest.silent += [f"{mine} is not {name} in the end" for mine, name in found.moved if not is_moved(run.last[mine], source, name, -1)]
+    if noted.silent:
+        found.explained += noted.silent
+        found.loose = True
+    else:
+        found.silent += rest.silent
+
+
 def find_moved(names, run, source, free, found):
     """Whether a tensor of another name is all of the parameter; takes its line from `free`."""
     line = next((line for line in free if is_moved(run.first[line["name"]], source, names[0])), None)
@@ -245,12 +257,14 @@ def is_removed(names, account, export, source):
 
 
 def stand_ins(names, account, source):
-    """Lines of doubt in such a file that may stand for the parameter too: a tensor that starts with its values, or a guess in its module, which may
-    have been computed of it."""
+    """Lines of doubt in such a file that may stand for the parameter too: a tensor that starts with its values, or one that may have been computed of
+    it, a guess in its module or a part without names there. That part may be all of another parameter: v in g * v / |v|, where no gradient comes."""
     start = source.states[0]
-    return [line for line in account if line["noted"] and line["standing"] in ("exact", "guessed")
-            and (line["name"] in start and np.array_equal(start[line["name"]], start[names[0]])
-                 or line["standing"] == "guessed" and any(name.startswith(line["name"].rpartition(".")[0] + ".") for name in names))]
+    inside = lambda module: any(name.startswith(module + "." if module else "") for name in names)
+    return [line for line in account if line["noted"] and (
+        line["standing"] in ("exact", "guessed") and line["name"] in start and np.array_equal(start[line["name"]], start[names[0]])
+        or line["standing"] == "guessed" and inside(line["name"].rpartition(".")[0])
+        or line["standing"] == "part" and not line["of"] and inside(".".join(line["name"].split(".")[:-2])))]
 
 
 def parts_of(names, account):

@@ -51,6 +51,15 @@ def unlisted_without_bias(more=(), notes=(), initializers=("a.weight", "mask")):
     return judged([ACCOUNT[0], ACCOUNT[2], *more], trained(a__bias=None), Export(list(initializers), []), notes=list(notes))
 
 
+def weight_of_two(computed):
+    """A file without names of parameters whose `computed` is g * v / |v| of module a, with the values of v."""
+    v, g = STATE["a.weight"], np.linalg.norm(STATE["a.weight"], axis=1, keepdims=True)
+    state = {"a.v": v, "a.g": g, "a.bias": STATE["a.bias"]}
+    trained = {computed["name"]: v, "a.bias": STATE["a.bias"]}
+    return judged([computed, ACCOUNT[1]], Run(RUN.losses, trained, trained), Export(["val_1", "a.bias"], []),
+                  Source([state, state, state], [], {}, set(), [2.0, 1.0]))
+
+
 class Truths(unittest.TestCase):
     def test_nothing_to_say(self):
         found = judged()
@@ -72,6 +81,20 @@ class Truths(unittest.TestCase):
         self.assertEqual(found.silent, [])
         self.assertTrue(found.loose)
 
+    def test_drift_of_what_is_noted(self):
+        last = {**RUN.last, "a.bias": RUN.last["a.bias"] + 0.1, "a.weight": RUN.last["a.weight"] + 0.1}
+        found = judged(changed(1, noted=True), Run([2.0, 1.1], RUN.first, last))
+        self.assertEqual(found.silent, [])
+        self.assertEqual(len(found.explained), 1)
+        self.assertIn("a.bias is in the end", found.explained[0])
+        self.assertTrue(found.loose)
+
+    def test_part_that_starts_as_one_of_two(self):
+        found = weight_of_two(line("part", "a.gemm_0.weight", [2, 3], noted=True, initializers=["val_1"]))
+        self.assertEqual(found.silent, [])
+        self.assertIn("a.v [2, 3] is trained as a.gemm_0.weight", found.explained)
+        self.assertIn("a.g [2, 1] is not there, and the file has no names", found.explained)
+
     def test_removed_where_nothing_is_listed(self):
         found = unlisted_without_bias(notes=[f"the metadata is gone: {UNLISTED}, and is not trained"])
         self.assertEqual(found.silent, [])
@@ -89,6 +112,17 @@ class Lies(unittest.TestCase):
     def test_last_update(self):
         last = {**RUN.last, "a.bias": RUN.last["a.bias"] + 0.1}
         self.assertSilent("in the end", judged(run=Run(RUN.losses, RUN.first, last)))
+
+    def test_last_update_beside_what_is_noted(self):
+        last = {**RUN.last, "a.weight": RUN.last["a.weight"] + 0.1}
+        self.assertSilent("a.weight is in the end", judged(changed(1, noted=True), Run(RUN.losses, RUN.first, last)))
+
+    def test_part_of_another_module(self):
+        self.assertSilent("a.g [2, 1] is not there", weight_of_two(line("part", "b.gemm_0.weight", [2, 3], noted=True, initializers=["val_1"])))
+
+    def test_part_of_named_parameters(self):
+        of_one = line("part", "a.gemm_0.weight", [2, 3], noted=True, initializers=["val_1"], of=["a.v"])
+        self.assertSilent("a.g [2, 1] is not there", weight_of_two(of_one))
 
     def test_first_loss(self):
         self.assertSilent("first loss", judged(run=Run([2.1, 1.0], RUN.first, RUN.last)))
