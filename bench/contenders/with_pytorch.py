@@ -4,18 +4,16 @@ import sys
 
 import protocol
 
-protocol.limit_threads()
+THREADS = protocol.limit_threads()
 import torch
 
-torch.set_num_threads(protocol.THREADS)
+torch.set_num_threads(THREADS)
 
 
-def serve(problem, model, loss_of, batches):
-    """`loss_of(x, y)` through `model`; `batches`: pairs of NumPy arrays, used in turn."""
+def trainer(problem, model, loss_of, batches):
+    """A function that takes n steps and returns the last one's loss, a tensor. Arguments as of `serve`."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=problem.LEARNING_RATE, betas=problem.BETAS, eps=problem.EPSILON,
                                   weight_decay=problem.WEIGHT_DECAY, fused=True)
-    if "compile" in sys.argv:
-        loss_of = torch.compile(loss_of)
     data = itertools.cycle([tuple(map(torch.from_numpy, batch)) for batch in batches])
 
     def train(steps):
@@ -24,6 +22,14 @@ def serve(problem, model, loss_of, batches):
             loss = loss_of(x, y)
             loss.backward()
             optimizer.step()
-        return loss.item()
+        return loss.detach()
 
-    protocol.serve(problem, torch.__version__, train)
+    return train
+
+
+def serve(problem, model, loss_of, batches):
+    """`loss_of(x, y)` through `model`; `batches`: pairs of NumPy arrays, used in turn."""
+    if "compile" in sys.argv:
+        loss_of = torch.compile(loss_of)
+    train = trainer(problem, model, loss_of, batches)
+    protocol.serve(problem, torch.__version__, lambda steps: train(steps).item())

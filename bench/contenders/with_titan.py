@@ -1,14 +1,17 @@
-"""Training with Titan: a job compiled from an ONNX export, and its runs."""
+"""Training with Titan: a job compiled from an ONNX export, and its runs, on one rank or several."""
 import json
 import os
 import resource
+import select
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import protocol
 
 protocol.limit_threads()
+AXES = {"ddp": "replicate", "fsdp": "shard"}  # on which a strategy has its ranks
 
 
 def run(command):
@@ -24,8 +27,10 @@ def version(tools):
     return run([tools / "titan-compile", "--version"]).split()[1]
 
 
-def recipe(problem, batch, data):
-    """The text of what both benchmarks have: a run that ends when it is told to."""
+def recipe(problem, micro, batch, data, strategy=None):
+    """The text of what all benchmarks have: a run that ends when it is told to. `micro` samples are a microbatch; with a `strategy` it is for RANKS
+    ranks."""
+    mesh = f'[mesh]\nstrategy = "{strategy}"\naxes = {{ {AXES[strategy]} = {protocol.RANKS} }}\n' if strategy else ""
     return f"""\
 [optimizer]
 kind = "adamw"
@@ -35,30 +40,49 @@ eps = {problem.EPSILON}
 weight_decay = {problem.WEIGHT_DECAY}
 no_decay = []
 [batch]
-micro = {batch}
+micro = {micro}
 global = {batch}
 [data]
 train = "{data}"
 shuffle = false
 [train]
 steps = 1000000
-"""
+{mesh}"""
+
+
+def children(process):
+    """The numbers of its child processes."""
+    try:
+        return Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    except FileNotFoundError:
+        return []
+
+
+def kill(process):
+    """Ends a process and the ranks that it started, and waits until all are gone: the next measurement has the machine for itself."""
+    ends = [os.pidfd_open(int(child)) for child in children(process.pid)]
+    process.kill()  # titan-run takes its ranks with it
+    process.wait()
+    for end in ends:
+        select.select([end], [], [])
+        os.close(end)
 
 
 class Job:
-    """An executable, whose runs each get a directory of their own; `peak`: bytes, of those that `first_steps` watched; `compile_peak`: bytes
-    of titan-compile."""
+    """An executable, whose runs each get a directory of their own; `peak`: bytes of a rank, of those that `first_steps` watched; `compile_peak`:
+    bytes of titan-compile. `ranks`: as its recipe says."""
 
-    def __init__(self, tools, model, recipe, path, data, *options):
+    def __init__(self, tools, model, recipe, path, data, *options, ranks=1):
         # A name of its own: two builds may be contenders of one row. The weights lie beside it.
         self.path = path.with_name(f"{path.name}-{os.getpid()}")
-        self.data, self.runs, self.peak = data, 0, 0
+        self.data, self.runs, self.peak, self.ranks = data, 0, 0, ranks
+        self.launcher = [tools / "titan-run", "-n", str(ranks)] if ranks > 1 else []
         run([tools / "titan-compile", model, "--recipe", recipe, "-o", self.path, *options])
         # Of all children that have ended: what told the version is smaller.
         self.compile_peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
 
     def command(self, name, *options):
-        return [self.path, name, "--data", self.data, "--threads", str(protocol.THREADS), *options]
+        return [*self.launcher, self.path, name, "--data", self.data, "--threads", str(protocol.THREADS // self.ranks), *options]
 
     def train_command(self, *options):
         """Of a fresh run, and its directory."""
@@ -66,45 +90,58 @@ class Job:
         out = self.path.with_name(f"{self.path.name}-run-{self.runs}")
         return self.command("train", "--out", out, *options), out
 
-    def first_steps(self, steps, *options):
+    def first_steps(self, steps, *options, **environment):
         """The rows of metrics.jsonl of a fresh run's first `steps` steps. The run is killed then: it has nothing to save."""
         command, out = self.train_command(*options)
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        process = subprocess.Popen(command, env=os.environ | environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         metrics = out / "metrics.jsonl"
         try:
             while process.poll() is None:
-                self.peak = max(self.peak, protocol.peak_bytes(process.pid))
+                trains = children(process.pid) if self.launcher else [process.pid]
+                self.peak = max(self.peak, *map(protocol.peak_bytes, trains), 0)
                 if metrics.exists() and metrics.read_bytes().count(b"\n") >= steps:
                     break
                 time.sleep(0.02)
             else:
                 sys.exit((process.stderr.read().strip().splitlines() or [f"exit {process.returncode} of {self.path}"])[-1])
         finally:
-            process.kill()
-            process.wait()
+            kill(process)
         return [json.loads(line) for line in metrics.read_text().splitlines()[:steps]]
+
+    def profile(self, steps):
+        return json.loads(run(self.command("profile", "--steps", str(steps), "--json", "--trace", self.path.with_name("trace.json"))))
 
     def bound(self):
         """The bound of a step and what it is made of, as `profile` says: the shorter of two, in case something disturbs the machine. Nothing
         where the machine has no library of products."""
         def measured():
-            said = json.loads(run(self.command("profile", "--steps", "1", "--json", "--trace", self.path.with_name("trace.json"))))
+            said = self.profile(1)
             return said["bound"] | {"gemm_ceiling_flops": said["gemm_ceiling_flops"]}
 
         bounds = [bound for bound in (measured(), measured()) if bound["gemm_ceiling_flops"]]
         return min(bounds, key=lambda bound: bound["seconds"], default=None)
 
+    def exchanges(self, steps=3):
+        """What `profile` says of the first rank's waits and copies, seconds a step: of all, and of each that takes longest."""
+        said = self.profile(steps)
+        total = {group["name"]: group["seconds_per_step"] for group in said["groups"]}
+        rows = [{"label": row["label"], "seconds": row["seconds"] / steps} for row in said["kernels"] if row["group"] in ("collectives", "copies")]
+        return {"step": said["seconds_per_step"], "collectives": total.get("collectives", 0), "copies": total.get("copies", 0),
+                "longest": sorted(rows, key=lambda row: -row["seconds"])[:3]}
 
-def serve(problem, tools, arguments, bound=False):
+
+def serve(problem, tools, arguments, bound=False, ranks=1):
     """Compiles a job from `arguments` of Job and answers the driver; with `bound` it says what a step takes at least."""
     started = time.perf_counter()
-    job = Job(tools, *arguments)
+    job = Job(tools, *arguments, ranks=ranks)
     facts = {"version": version(tools), "compile": time.perf_counter() - started, "compile_peak_bytes": job.compile_peak}
     job.first_steps(1)
     facts["first_step"] = time.perf_counter() - started
     facts["losses"] = [line["loss"] for line in job.first_steps(problem.CHECKED)]
     if bound:
         facts["bound"] = job.bound()
+    if ranks > 1:
+        facts["exchanges"] = job.exchanges()
 
     def measure(steps):
         rows = job.first_steps(problem.CHECKED + problem.WARM_UP + steps)

@@ -14,5 +14,5 @@ import problem
 
 folder, tools = problem.folder(), Path(sys.argv[2]).resolve()
 recipe = folder / "train.toml"
-recipe.write_text(with_titan.recipe(problem, problem.BATCH, "data.npz"))
+recipe.write_text(with_titan.recipe(problem, problem.BATCH, problem.BATCH, "data.npz"))
 with_titan.serve(problem, tools, [folder / "model.onnx", recipe, folder / "job", folder / "data.npz"])
