@@ -15,8 +15,8 @@ import tempfile
 from pathlib import Path
 
 import side_by_side
-from side_by_side import (CONTENDERS, OTHER_BUILD, add_options, against_other_build, best_peer, compare, memory, milliseconds, parse_options,
-                          processor, save, split_by_losses, table)
+from side_by_side import (CONTENDERS, add_contenders, add_options, against_other_build, best_peer, compare, memory, milliseconds,
+                          of_other_build, parse_options, processor, save, split_by_losses, table)
 
 sys.path.insert(0, str(CONTENDERS / "gpt"))
 import protocol
@@ -26,22 +26,22 @@ ROWS = {"char": ("char", 8, 256, 3), "gpt2-64": ("gpt2", 4, 64, 2), "gpt2-256": 
 LOSS_TOLERANCE = {"f32": 1e-4, "bf16": 1e-2}
 
 
-def contenders_of(folder, precision, tools, against):
-    other = {OTHER_BUILD: ["gpt/titan.py", folder, precision, against]} if against else {}
+def contenders_of(folder, precision, arguments):
+    other = {of_other_build("Titan"): ["gpt/titan.py", folder, precision, arguments.against]} if arguments.against else {}
     return other | {
         "PyTorch eager": ["gpt/pytorch.py", folder, precision],
-        "Titan": ["gpt/titan.py", folder, precision, tools],
+        "Titan": ["gpt/titan.py", folder, precision, arguments.tools],
         "torch.compile": ["gpt/pytorch.py", folder, precision, "compile"],
         "JAX jit": ["gpt/jax_jit.py", folder, precision],
         "ONNX Runtime Training": ["gpt/onnx_runtime.py", folder, precision],
     }
 
 
-def prepare(folder, name):
-    """The description of the row; nothing where it cannot be prepared."""
+def prepare(folder, name, *artifacts):
+    """The description of the row; nothing where it cannot be prepared. `artifacts`: what prepare.py makes for single contenders."""
     model, batch, length, _ = ROWS[name]
     print(f"bench: preparing {name}", file=sys.stderr, flush=True)
-    reason = side_by_side.prepare("gpt/prepare.py", folder, model, batch, length)
+    reason = side_by_side.prepare("gpt/prepare.py", folder, model, batch, length, *artifacts)
     described = folder / "row.json"
     if not described.exists():
         print(f"bench: {name} cannot be prepared: {reason}", file=sys.stderr, flush=True)
@@ -49,38 +49,76 @@ def prepare(folder, name):
     return json.loads(described.read_text())
 
 
-def run_row(name, precision, folder, row, arguments):
+def run_row(name, precision, contenders, row, arguments):
     """What results/*.json says of one row and precision."""
     steps = arguments.steps or ROWS[name][3]
-    results, failures = compare(contenders_of(folder, precision, arguments.tools, arguments.against), arguments, steps)
+    results, failures = compare(contenders, arguments, steps)
     bound = next((result["bound"] for result in results if result["name"] == "Titan"), None)
     right, wrong = split_by_losses(results, LOSS_TOLERANCE[precision])
     return {"row": name, "precision": precision, **row, "rounds": arguments.rounds, "steps": steps, "bound": bound,
             "contenders": right, "wrong": wrong, "skipped": failures}
 
 
-def text_of(result):
-    tokens = result["batch"] * result["length"]
+def heading_of(result):
+    """What all contenders of a row have in common, as lines."""
     lines = [f"### {result['row']}, {result['precision']}", "",
              f"{result['parameters'] / 1e6:.1f}M parameters, batch {result['batch']}, length {result['length']}"]
-    bound, best = result["bound"], best_peer(result["contenders"])
+    bound = result["bound"]
     if bound:
         lines[-1] += (f"; bound {bound['seconds'] * 1e3:.1f} ms: {bound['model_flops'] / 1e9:.1f} GFLOP at {bound['gemm_ceiling_flops'] / 1e9:.0f} GFLOP/s, "
                       f"{bound['optimizer_bytes'] / 1e6:.0f} MB at {bound['optimizer_bytes'] / bound['optimizer_seconds'] / 1e9:.1f} GB/s")
-    columns = milliseconds(1) | {
+    return [*lines, ""]
+
+
+def speed(result):
+    """Columns of a step's time."""
+    tokens, bound = result["batch"] * result["length"], result["bound"]
+    return milliseconds(1) | {
         "tokens/s": lambda c: f"{tokens / c['median']:.0f}",
-        "share of the bound": lambda c: f"{100 * bound['seconds'] / c['median']:.0f} %" if bound else "",
+        "share of the bound": lambda c: f"{100 * bound['seconds'] / c['median']:.0f} %" if bound else ""}
+
+
+def text_of(result):
+    best = best_peer(result["contenders"])
+    columns = speed(result) | {
         "against the best peer": lambda c: f"{c['median'] / best:.2f}" if best else "",
         **memory("GB", 1e9, 2)}
     rows = table(result["contenders"], result["wrong"] | result["skipped"], columns)
-    return "\n".join([*lines, "", *rows]) + "\n" + against_other_build(result["contenders"])
+    return "\n".join([*heading_of(result), *rows]) + "\n" + against_other_build(result["contenders"])
 
 
-def record(head, results):
+def record(benchmark, text, results):
     """Everything so far."""
-    path = save("gpt", head + "\n" + "\n".join(map(text_of, results)), "-gpt")
+    path = save(benchmark, text, f"-{benchmark}")
     content = {"date": str(datetime.date.today()), "processor": processor()[0], "threads": protocol.THREADS, "results": results}
     path.with_suffix(".json").write_text(json.dumps(content, indent=1) + "\n")
+
+
+def run(benchmark, what, rows, precisions, arguments, contenders_of, text_of, *artifacts):
+    """Runs all rows and prints each; returns the exit code. `what` is being compared; `contenders_of(folder, precision, arguments)` of a row, as of
+    `compare`; `text_of` a result of `run_row`; `artifacts` as of `prepare`."""
+    head = f"{what}; {arguments.rounds} rounds\n{processor()[0]}, {datetime.date.today()}\n"
+    print(head)
+    results = []
+    for name in rows:
+        with tempfile.TemporaryDirectory(prefix="titan-bench-") as temporary:
+            folder = Path(temporary)
+            row = prepare(folder, name, *artifacts)
+            for precision in precisions if row else []:
+                results.append(run_row(name, precision, contenders_of(folder, precision, arguments), row, arguments))
+                print(text_of(results[-1]), flush=True)
+                if arguments.save:
+                    record(benchmark, head + "\n" + "\n".join(map(text_of, results)), results)
+    ok = len(results) == len(rows) * len(precisions) and all(result["contenders"] and not result["wrong"] for result in results)
+    return 0 if ok else 1
+
+
+def chosen(parser, words, known):
+    """The comma-separated `words`, each of which is `known`."""
+    for word in words.split(","):
+        if word not in known:
+            parser.error(f"'{word}' is none of {', '.join(known)}")
+    return words.split(",")
 
 
 def main():
@@ -88,27 +126,10 @@ def main():
     parser.add_argument("--rows", default=",".join(ROWS), help=f"of {', '.join(ROWS)} (default: all)")
     parser.add_argument("--precision", default="f32,bf16", help="f32, bf16 or both (default)")
     add_options(parser, rounds=5, steps=0)
+    add_contenders(parser)
     arguments = parse_options(parser, steps=1, rows="char,gpt2-64", only="titan,eager")
-    rows, precisions = arguments.rows.split(","), arguments.precision.split(",")
-    for given, known in ((rows, ROWS), (precisions, LOSS_TOLERANCE)):
-        for word in given:
-            if word not in known:
-                parser.error(f"'{word}' is none of {', '.join(known)}")
-
-    head = f"GPTs, AdamW, {protocol.THREADS} threads; {arguments.rounds} rounds\n{processor()[0]}, {datetime.date.today()}\n"
-    print(head)
-    results = []
-    for name in rows:
-        with tempfile.TemporaryDirectory(prefix="titan-bench-") as temporary:
-            folder = Path(temporary)
-            row = prepare(folder, name)
-            for precision in precisions if row else []:
-                results.append(run_row(name, precision, folder, row, arguments))
-                print(text_of(results[-1]), flush=True)
-                if arguments.save:
-                    record(head, results)
-    ok = len(results) == len(rows) * len(precisions) and all(result["contenders"] and not result["wrong"] for result in results)
-    return 0 if ok else 1
+    rows, precisions = chosen(parser, arguments.rows, ROWS), chosen(parser, arguments.precision, LOSS_TOLERANCE)
+    return run("gpt", f"GPTs, AdamW, {protocol.THREADS} threads", rows, precisions, arguments, contenders_of, text_of, "ort")
 
 
 if __name__ == "__main__":

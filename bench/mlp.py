@@ -9,8 +9,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from side_by_side import (CONTENDERS, OTHER_BUILD, add_options, against_other_build, best_peer, compare, memory, milliseconds, parse_options,
-                          prepare, processor, save, split_by_losses, table)
+from side_by_side import (CONTENDERS, add_contenders, add_options, against_other_build, best_peer, compare, memory, milliseconds,
+                          of_other_build, parse_options, prepare, processor, save, split_by_losses, table)
 
 sys.path.insert(0, str(CONTENDERS / "mlp"))
 import problem
@@ -20,7 +20,7 @@ LOSS_TOLERANCE = 1e-4  # relative: roundings only
 
 
 def contenders_of(folder, tools, against):
-    other = {OTHER_BUILD: ["mlp/titan.py", folder, against]} if against else {}
+    other = {of_other_build("Titan"): ["mlp/titan.py", folder, against]} if against else {}
     return other | {
         "PyTorch eager": ["mlp/pytorch.py", folder],
         "Titan": ["mlp/titan.py", folder, tools],
@@ -45,7 +45,8 @@ def report(results, failures, arguments):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     add_options(parser, rounds=7, steps=2000)
-    arguments = parse_options(parser, steps=1000)
+    add_contenders(parser)
+    arguments = parse_options(parser, steps=1000, only="titan,eager,onnx")
     with tempfile.TemporaryDirectory(prefix="titan-bench-") as temporary:
         reason = prepare("mlp/prepare.py", Path(temporary))
         if reason:

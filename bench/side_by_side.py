@@ -15,7 +15,6 @@ from pathlib import Path
 HERE = Path(__file__).parent
 CONTENDERS = HERE / "contenders"
 sys.path.insert(0, str(CONTENDERS))
-OTHER_BUILD = "Titan of --against"
 REST = 0.3  # seconds until the spinning threads of the one before have gone to sleep
 CACHES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "JAX_COMPILATION_CACHE_DIR")
 PATIENCE = 900  # seconds for a contender's set-up, and for a round
@@ -124,16 +123,30 @@ def split_by_losses(results, tolerance):
 
 def best_peer(results):
     """Seconds of a step, or None."""
-    return min((result["median"] for result in results if result["name"] not in ("Titan", OTHER_BUILD)), default=None)
+    return min((result["median"] for result in results if not result["name"].startswith("Titan")), default=None)
+
+
+def of_other_build(name):
+    """What a contender `name` is called where it is of the build of `--against`."""
+    return f"{name} of --against"
+
+
+def ratios(results, name, base):
+    """The times of contender `name` as parts of those of `base`, round by round; nothing where one of them has none."""
+    times = {result["name"]: result["seconds"] for result in results}
+    return [time / other for time, other in zip(times[name], times[base])] if {name, base} <= set(times) else []
 
 
 def against_other_build(results):
-    """The times of this build as parts of those of `--against`, round by round; nothing without it."""
-    times = {result["name"]: result["seconds"] for result in results}
-    if not {"Titan", OTHER_BUILD} <= set(times):
-        return ""
-    ratios = [new / old for new, old in zip(times["Titan"], times[OTHER_BUILD])]
-    return f"this build / {OTHER_BUILD}: median {statistics.median(ratios):.3f}, {min(ratios):.3f} to {max(ratios):.3f}\n"
+    """A line for each contender that is there of `--against`, too."""
+    lines = []
+    for name in [result["name"] for result in results]:
+        parts = ratios(results, name, of_other_build(name))
+        if parts:
+            other = of_other_build(name)
+            build = "this build" if name == "Titan" else f"{name} of this build"
+            lines.append(f"{build} / {other}: median {statistics.median(parts):.3f}, {min(parts):.3f} to {max(parts):.3f}\n")
+    return "".join(lines)
 
 
 def milliseconds(digits):
@@ -181,20 +194,25 @@ def save(benchmark, text, ending=""):
 
 
 def add_options(parser, rounds, steps):
-    parser.add_argument("--tools", type=Path, default=HERE.parent / "build/release/bin", help="folder of titan-compile")
-    parser.add_argument("--against", type=Path, help="the same of another build, measured in turns with it")
+    """Those of all benchmarks."""
+    parser.add_argument("--tools", type=Path, default=HERE.parent / "build/release/bin", help="folder of titan-compile and titan-run")
     parser.add_argument("--rounds", type=int, default=rounds)
     parser.add_argument("--steps", type=int, default=steps, help="steps of a round")
-    parser.add_argument("--only", default="", help="contenders whose name contains one of these, comma-separated")
-    parser.add_argument("--quick", action="store_true", help="a look of three minutes: two rounds, and the peers that compile nothing")
+    parser.add_argument("--quick", action="store_true", help="a look of some minutes: two rounds of what takes least time")
     parser.add_argument("--save", action="store_true", help="also write results/ (results/README.md)")
+
+
+def add_contenders(parser):
+    """Those of benchmarks beside peers."""
+    parser.add_argument("--against", type=Path, help="the tools of another build, measured in turns with it")
+    parser.add_argument("--only", default="", help="contenders whose name contains one of these, comma-separated")
 
 
 def parse_options(parser, **quick):
     """The arguments; `quick` says what --quick puts in the place of defaults."""
     arguments = parser.parse_args()
     if arguments.quick:
-        for key, value in ({"rounds": 2, "only": "titan,eager,onnx"} | quick).items():
+        for key, value in ({"rounds": 2} | quick).items():
             if getattr(arguments, key) == parser.get_default(key):
                 setattr(arguments, key, value)
     if arguments.save and arguments.rounds < 5:

@@ -1,10 +1,10 @@
-"""Writes what the contenders of one row start from: prepare.py FOLDER ROW BATCH LENGTH
+"""Writes what the contenders of one row start from: prepare.py FOLDER ROW BATCH LENGTH [ort]
 
 FOLDER/row.json            sizes, number of parameters
 FOLDER/weights.safetensors the initial weights, under PyTorch's names
 FOLDER/tokens.bin          uint16 tokens; a batch is consecutive windows
 FOLDER/model.onnx          the export for Titan, its weights beside it
-FOLDER/ort/                training artifacts of an opset-15 export, for ONNX Runtime (its exporter and its tools need more memory than
+FOLDER/ort/                with `ort`: training artifacts of an opset-15 export, for ONNX Runtime (its exporter and its tools need more memory than
                            its training, which is measured), or failure.txt: why there are none
 """
 import json
@@ -44,7 +44,7 @@ def write_export(model, ids, path):
                       input_names=["ids"], output_names=["logits"], dynamic_shapes=({0: batch},), verbose=False)
 
 
-def main(folder, name, batch, length):
+def main(folder, name, batch, length, *artifacts):
     logging.disable(logging.WARNING)
     warnings.simplefilter("ignore")
     folder.mkdir(parents=True, exist_ok=True)
@@ -60,8 +60,9 @@ def main(folder, name, batch, length):
     ids = torch.zeros(batch, length, dtype=torch.int64)
     write_export(model, ids, folder / "model.onnx")
     (folder / "row.json").write_text(json.dumps(row))  # from here on there is something to compare
-    with_onnx_runtime.prepare(problem, FlatLogits(model), ids, ["ids", "logits"], folder / "ort")
+    if "ort" in artifacts:
+        with_onnx_runtime.prepare(problem, FlatLogits(model), ids, ["ids", "logits"], folder / "ort")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), *sys.argv[5:])
