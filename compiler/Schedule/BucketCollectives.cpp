@@ -58,16 +58,23 @@ Kind kindOf(Operation* op) {
 
 struct Bucket {
   Kind kind;
-  int64_t bytes = 0;
+  int64_t bytes = 0, largest = 0; ///< of all members, and of the largest one
   SmallVector<Operation*> members = {};
 
+  /// Small ones go along with one that is too large: a bucket of their own would be one of those
+  /// that may be under way, and stand for nothing.
   bool hasRoomFor(Operation* op, int64_t limit) const {
-    return members.empty() || bytes + wholeBytes(op) <= limit;
+    const int64_t more = wholeBytes(op), together = bytes + more;
+    return members.empty() || together <= limit ||
+           together - std::max(largest, more) <= limit / partBesideLarge;
   }
   void add(Operation* op) {
     members.push_back(op);
     bytes += wholeBytes(op);
+    largest = std::max(largest, wholeBytes(op));
   }
+
+  static constexpr int64_t partBesideLarge = 16; ///< of the limit
 };
 
 /// One op of the members of `bucket`, in the place of one of them.

@@ -92,7 +92,7 @@ def BucketCollectives : TitanPass<"titan-schedule-bucket-collectives", "::mlir::
   let description = [{
     Before: collectives are whole, of one tensor or several. After: those of a block that have kind, axes, order and phase in common, sums the element type
     too, are cut into buckets: in the order in which their tensors are ready or read, as many as have `mesh.bucket` bytes together while they are whole, or
-    one that is larger. With `mesh.bucket = 0` each is by itself.
+    a larger one and what has a sixteenth of `mesh.bucket` beside it. With `mesh.bucket = 0` each is by itself.
 
     - A sum of gradients, or a gather of what the update makes, stands where the last of its tensors is ready. What takes a sum moves behind it. Where
       something reads it that cannot wait, the bucket ends before.

@@ -102,17 +102,18 @@ def payload_of(rows):
     return payload
 
 
-def greedy(sizes, limit):
-    """How many of `sizes` in a row are in each bucket: as many as have `limit` together, or one that has more."""
-    counts, room = [], 0
+def greedy(sizes, limit, goes_at_once):
+    """How many of `sizes` in a row are in each bucket: as many as have `limit` together, or one that has more and what has a sixteenth of `limit` beside
+    it. `goes_at_once`: a full one does not wait for what is small."""
+    buckets = []
     for size in sizes:
-        if counts and size <= room:
-            counts[-1] += 1
-            room -= size
+        last = [*(buckets[-1] if buckets else []), size]
+        fits = sum(last) <= limit or sum(last) - max(last) <= limit // 16
+        if buckets and fits and not (goes_at_once and sum(buckets[-1]) >= limit):
+            buckets[-1] = last
         else:
-            counts.append(1)
-            room = limit - size
-    return counts
+            buckets.append([size])
+    return [len(bucket) for bucket in buckets]
 
 
 def whole_sizes(exchange, name, shape, kind, phase):
@@ -146,7 +147,7 @@ def wrong_buckets(exchange, shapes, rows):
             is_part = axes == ("replicate",) and exchange.strategy in SHARDED and padded_elements(shapes[name], exchange.shard) is not None
             sizes.append(size // exchange.shard if is_part else size)
             seen[name] += 1
-        found, expected = [len(bucket) for bucket in buckets], greedy(sizes, exchange.bucket)
+        found, expected = [len(bucket) for bucket in buckets], greedy(sizes, exchange.bucket, kind != "all_gather" or phase == "update")
         if found != expected:
             wrong.append(f"{kind} over {', '.join(axes)} in {phase}: buckets of {found} tensors, by their bytes {expected}")
     return wrong

@@ -143,4 +143,36 @@ func.func @updated(%x: tensor<4x4xf32>) -> (tensor<7x4xf32>, tensor<8x4xf32>, te
   return %true, %g#1, %g#2 : tensor<7x4xf32>, tensor<8x4xf32>, tensor<8x4xf32>
 }
 
+// What has 16 bytes goes along with one of 512, which is too large; 32 bytes are a bucket.
+// CHECK-LABEL: func.func @gathers_beside_a_large_one
+// CHECK: dist.all_gather %arg0, %arg1 axes ["shard"] dims [0, 0] {path = ["large", "small"]
+// CHECK: dist.all_gather %arg2 axes ["shard"] dims [0] {path = ["next"]
+// CHECK: dist.all_gather %arg3 axes ["shard"] dims [0] {path = ["medium"]
+func.func @gathers_beside_a_large_one(%large: tensor<8x8xf32>, %small: tensor<2xf32>, %next: tensor<8x8xf32>, %medium: tensor<4xf32>)
+    -> (tensor<16x8xf32>, tensor<4xf32>, tensor<16x8xf32>, tensor<8xf32>) {
+  %fl = dist.all_gather %large axes ["shard"] dims [0] {path = ["large"], phase = #titan<phase forward>} : tensor<8x8xf32> to tensor<16x8xf32>
+  %l = titan.exp %fl : tensor<16x8xf32>
+  %fs = dist.all_gather %small axes ["shard"] dims [0] {path = ["small"], phase = #titan<phase forward>} : tensor<2xf32> to tensor<4xf32>
+  %s = titan.exp %fs : tensor<4xf32>
+  %fn = dist.all_gather %next axes ["shard"] dims [0] {path = ["next"], phase = #titan<phase forward>} : tensor<8x8xf32> to tensor<16x8xf32>
+  %n = titan.exp %fn : tensor<16x8xf32>
+  %fm = dist.all_gather %medium axes ["shard"] dims [0] {path = ["medium"], phase = #titan<phase forward>} : tensor<4xf32> to tensor<8xf32>
+  %m = titan.exp %fm : tensor<8xf32>
+  return %l, %s, %n, %m : tensor<16x8xf32>, tensor<4xf32>, tensor<16x8xf32>, tensor<8xf32>
+}
+
+// A full one goes at once: what is small is beside the next.
+// CHECK-LABEL: func.func @sums_beside_a_large_one
+// CHECK: dist.all_reduce sum %{{[0-9]+}} axes ["shard"] order rank {path = ["large"]
+// CHECK-NEXT: dist.all_reduce sum %{{[0-9]+}}, %{{[0-9]+}} axes ["shard"] order rank {path = ["small", "next"]
+func.func @sums_beside_a_large_one(%large: tensor<16x8xf32>, %small: tensor<4xf32>, %next: tensor<16x8xf32>)
+    -> (tensor<16x8xf32>, tensor<4xf32>, tensor<16x8xf32>) {
+  %l = titan.exp %large {phase = #titan<phase backward>} : tensor<16x8xf32>
+  %s = titan.exp %small {phase = #titan<phase backward>} : tensor<4xf32>
+  %n = titan.exp %next {phase = #titan<phase backward>} : tensor<16x8xf32>
+  %r:3 = dist.all_reduce sum %l, %s, %n axes ["shard"] order rank {path = ["large", "small", "next"], phase = #titan<phase backward>}
+      : tensor<16x8xf32>, tensor<4xf32>, tensor<16x8xf32> to tensor<16x8xf32>, tensor<4xf32>, tensor<16x8xf32>
+  return %r#0, %r#1, %r#2 : tensor<16x8xf32>, tensor<4xf32>, tensor<16x8xf32>
+}
+
 }
