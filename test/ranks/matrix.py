@@ -136,7 +136,7 @@ def table(rows, outcomes):
     lines = {}
     for row, outcome in zip(rows, outcomes):
         line = lines.setdefault((row["strategy"], row["k"], row["sync"], "off" if row["overlap"] == "off" else "on"), {})
-        number = "ok" if outcome.loss is None else f"{outcome.loss:.0e}"
+        number = "ok" if outcome.loss is None else f"{outcome.loss:.0e}".replace("0e+00", "0").replace("e-0", "e-")
         line[row["model"], math.prod(row["mesh"])] = "**FAIL**" if outcome.wrong else f"{number} {'bf16' if row['dtype'] == 'bf16' else ''}".strip()
     yield f"| strategy | k | sync | overlap | {' | '.join(f'{model}, {ranks}' for model, ranks in columns)} |"
     yield "|---" * (4 + len(columns)) + "|"
