@@ -38,6 +38,9 @@ struct TensorView {
   int64_t bytes() const { return elementCount(extent()) * byteSize(dtype); }
 };
 
+/// What the rank at `coordinates` has of a state that is no counter, without its bytes.
+TensorView viewOf(const State& state, std::span<const MeshAxis> mesh,
+                  std::span<const int64_t> coordinates);
 /// All state of a program but its counters: what this rank has of it. Of ranks that have the same
 /// box, the one at coordinate 0 of all axes that do not cut the state writes it: each byte once.
 std::vector<TensorView> tensors(StateAccess& access);

@@ -63,6 +63,10 @@ struct InitReport {
   std::vector<std::string> notes;
 };
 
+/// What is sent round when a program loads what it has saved on its mesh: by `rank`, and to it.
+/// Internal: it could not have been saved.
+Result<Traffic> ownLoadTraffic(const Program& program, int64_t rank);
+
 /// Weights only. `path`: a .safetensors file, a Hugging Face index (model.safetensors.index.json),
 /// a directory of either, or a checkpoint. Writes all destinations or, on an error of the first
 /// pass, none.

@@ -10,7 +10,8 @@
 namespace titan::checkpoint {
 namespace {
 
-constexpr std::string_view waitName = "the load";
+constexpr int64_t flagBytes =
+    1; ///< behind a block that is sent round: not 0 where it could not be read
 
 Json bytesJson(const std::string& bytes) { return Json::binary({bytes.begin(), bytes.end()}); }
 
@@ -47,80 +48,45 @@ struct Block {
   bool isPrivate() const { return users.empty() || (users.size() == 1 && users[0] == reader); }
 };
 
-class BlockLoader {
+/// Who needs which block, and who reads it: alike on all ranks.
+class BlockPlan {
 public:
-  BlockLoader(const Catalog& catalog, const std::vector<Destination>& destinations,
-              std::span<const MeshAxis> mesh, Peers& peers, Env& env)
-      : catalog_(catalog), destinations_(destinations), peers_(peers), env_(env),
-        quotas_(static_cast<size_t>(peers.count())), files_(catalog.files.size()) {
-    addBlocks();
-    for (int64_t rank = 0; rank < peers.count(); ++rank)
-      addNeeds(rank, mesh);
-    chooseReaders();
-  }
-
-  Status run() {
-    Status mine; // goes on where it has failed, until the others know
-    for (const Block& block : blocks_)
-      if (block.isPrivate() && block.reader == peers_.rank() && !isDigestedWhole(block) &&
-          mine.ok())
-        mine = take(block);
-    for (const Block& block : blocks_) {
-      if (block.isPrivate()) {
-        if (block.reader == peers_.rank() && isDigestedWhole(block) && mine.ok())
-          mine = take(block);
-      } else if (!TITAN_TRY(share(block, mine))) {
-        break;
-      }
-    }
-    return peers_.agree(waitName, std::move(mine));
-  }
-
-private:
-  const Catalog::File& fileOf(const Block& block) const { return catalog_.files[block.file]; }
-  bool isDigestedWhole(const Block& block) const {
-    return fileOf(block).chunks.empty() && !fileOf(block).digest.empty();
-  }
-  int64_t bytesOf(const Block& block) const {
-    return std::min(chunkBytes, fileOf(block).bytes - block.index * chunkBytes);
-  }
-
-  void addBlocks() {
-    for (size_t file = 0; file < catalog_.files.size(); ++file) {
+  BlockPlan(const std::vector<Catalog::File>& files, int64_t ranks)
+      : files_(files), quotas_(static_cast<size_t>(ranks)) {
+    for (size_t file = 0; file < files.size(); ++file) {
       firstBlocks_.push_back(blocks_.size());
-      for (int64_t index = 0; index < chunkCount(catalog_.files[file].bytes); ++index)
+      for (int64_t index = 0; index < chunkCount(files[file].bytes); ++index)
         blocks_.push_back({file, index, {}, 0});
     }
-    piecesOf_.resize(blocks_.size());
   }
 
-  /// What is where for `rank`; of this one, how to copy it.
-  void addNeeds(int64_t rank, std::span<const MeshAxis> mesh) {
-    const std::vector<int64_t> coordinates = coordinatesOf(rank, mesh);
-    for (size_t i = 0; i < catalog_.pieces.size(); ++i) {
-      const Catalog::Piece& piece = catalog_.pieces[i];
-      const Destination& destination = destinations_[piece.destination];
-      const int64_t elementBytes = byteSize(destination.entry.dtype);
-      const Part part = partOf(destination.entry.shape, destination.placement, mesh, coordinates);
-      Overlap overlap(inBytes(Part::dense(piece.box), elementBytes), inBytes(part, elementBytes));
-      if (!overlap.isEmpty()) {
-        quotas_[static_cast<size_t>(rank)] += overlap.count();
-        const int64_t first = (piece.begin + overlap.begin()) / chunkBytes;
-        const int64_t last = (piece.begin + overlap.end() - 1) / chunkBytes;
-        for (int64_t index = first; index <= last; ++index) {
-          const size_t block = firstBlocks_[piece.file] + static_cast<size_t>(index);
-          std::vector<int64_t>& users = blocks_[block].users;
-          if (users.empty() || users.back() != rank)
-            users.push_back(rank);
-          if (rank == peers_.rank())
-            piecesOf_[block].push_back(i);
-        }
-      }
-      if (rank == peers_.rank())
-        overlaps_.push_back(std::move(overlap));
+  const std::vector<Block>& blocks() const { return blocks_; } ///< of all files, in order
+  size_t numberOf(const Block& block) const {
+    return firstBlocks_[block.file] + static_cast<size_t>(block.index);
+  }
+  bool isDigestedWhole(const Block& block) const {
+    return files_[block.file].chunks.empty() && !files_[block.file].digest.empty();
+  }
+  int64_t bytesOf(const Block& block) const {
+    return std::min(chunkBytes, files_[block.file].bytes - block.index * chunkBytes);
+  }
+
+  /// `rank` needs `count` bytes of a file, between `begin` and `end`. Ranks come in their order.
+  /// Returns the numbers of the blocks: the first, and one behind the last.
+  std::pair<size_t, size_t> need(int64_t rank, size_t file, int64_t begin, int64_t end,
+                                 int64_t count) {
+    quotas_[static_cast<size_t>(rank)] += count;
+    const size_t first = firstBlocks_[file] + static_cast<size_t>(begin / chunkBytes);
+    const size_t behind = firstBlocks_[file] + static_cast<size_t>((end - 1) / chunkBytes) + 1;
+    for (size_t block = first; block < behind; ++block) {
+      std::vector<int64_t>& users = blocks_[block].users;
+      if (users.empty() || users.back() != rank)
+        users.push_back(rank);
     }
+    return {first, behind};
   }
 
+  /// When all needs are known.
   void chooseReaders() {
     std::vector<int64_t> behind = quotas_;
     const auto assign = [&](Block& block, int64_t rank) {
@@ -132,7 +98,7 @@ private:
     };
     for (Block& block : blocks_)
       if (isDigestedWhole(block))
-        assign(block, static_cast<int64_t>(block.file) % peers_.count());
+        assign(block, static_cast<int64_t>(block.file) % std::ssize(quotas_));
       else if (!isFree(block))
         assign(block, block.users.empty() ? 0 : block.users[0]);
     for (Block& block : blocks_)
@@ -142,9 +108,79 @@ private:
                }));
   }
 
+  /// What goes round, with the flags behind it: of `rank`, and to it.
+  Traffic traffic(int64_t rank) const {
+    Traffic traffic;
+    for (const Block& block : blocks_)
+      if (!block.isPrivate()) {
+        ++traffic.executions;
+        (block.reader == rank ? traffic.payload : traffic.moved) += bytesOf(block) + flagBytes;
+      }
+    return traffic;
+  }
+
+private:
+  const std::vector<Catalog::File>& files_;
+  std::vector<Block> blocks_;
+  std::vector<size_t> firstBlocks_; ///< of each file
+  std::vector<int64_t> quotas_;     ///< bytes that each rank gets
+};
+
+class BlockLoader {
+public:
+  BlockLoader(const Catalog& catalog, const std::vector<Destination>& destinations,
+              std::span<const MeshAxis> mesh, Peers& peers, Env& env)
+      : catalog_(catalog), destinations_(destinations), peers_(peers), env_(env),
+        plan_(catalog.files, peers.count()), piecesOf_(plan_.blocks().size()),
+        files_(catalog.files.size()) {
+    for (int64_t rank = 0; rank < peers.count(); ++rank)
+      addNeeds(rank, mesh);
+    plan_.chooseReaders();
+  }
+
+  Status run() {
+    Status mine; // goes on where it has failed, until the others know
+    for (const Block& block : plan_.blocks())
+      if (block.isPrivate() && block.reader == peers_.rank() && !plan_.isDigestedWhole(block) &&
+          mine.ok())
+        mine = take(block);
+    for (const Block& block : plan_.blocks()) {
+      if (block.isPrivate()) {
+        if (block.reader == peers_.rank() && plan_.isDigestedWhole(block) && mine.ok())
+          mine = take(block);
+      } else if (!TITAN_TRY(share(block, mine))) {
+        break;
+      }
+    }
+    return peers_.agree(loadName, std::move(mine));
+  }
+
+private:
+  const Catalog::File& fileOf(const Block& block) const { return catalog_.files[block.file]; }
+
+  /// What is where for `rank`; of this one, how to copy it.
+  void addNeeds(int64_t rank, std::span<const MeshAxis> mesh) {
+    const std::vector<int64_t> coordinates = coordinatesOf(rank, mesh);
+    for (size_t i = 0; i < catalog_.pieces.size(); ++i) {
+      const Catalog::Piece& piece = catalog_.pieces[i];
+      const Destination& destination = destinations_[piece.destination];
+      const int64_t elementBytes = byteSize(destination.entry.dtype);
+      const Part part = partOf(destination.entry.shape, destination.placement, mesh, coordinates);
+      Overlap overlap(inBytes(Part::dense(piece.box), elementBytes), inBytes(part, elementBytes));
+      if (!overlap.isEmpty()) {
+        const auto [first, behind] = plan_.need(rank, piece.file, piece.begin + overlap.begin(),
+                                                piece.begin + overlap.end(), overlap.count());
+        for (size_t block = first; block < behind && rank == peers_.rank(); ++block)
+          piecesOf_[block].push_back(i);
+      }
+      if (rank == peers_.rank())
+        overlaps_.push_back(std::move(overlap));
+    }
+  }
+
   /// Does anybody read the block at all? Of the header every byte is checked, as it was parsed.
   bool isRead(const Block& block) const {
-    return !block.users.empty() || isDigestedWhole(block) ||
+    return !block.users.empty() || plan_.isDigestedWhole(block) ||
            (!fileOf(block).chunks.empty() && block.index * chunkBytes < fileOf(block).headerBytes);
   }
 
@@ -152,21 +188,21 @@ private:
   Status take(const Block& block) {
     if (!isRead(block))
       return {};
-    buffer_.resize(static_cast<size_t>(bytesOf(block)));
+    buffer_.resize(static_cast<size_t>(plan_.bytesOf(block)));
     TITAN_TRY(read(block, buffer_));
     return copy(block, buffer_);
   }
 
   /// The same with all ranks. False: its reader has failed before or here.
   Result<bool> share(const Block& block, Status& mine) {
-    buffer_.assign(static_cast<size_t>(bytesOf(block)) + 1, '\0'); // a flag behind the bytes
+    buffer_.assign(static_cast<size_t>(plan_.bytesOf(block) + flagBytes), '\0');
     const auto bytes = std::span<char>(buffer_).first(buffer_.size() - 1);
     if (block.reader == peers_.rank()) {
       if (mine.ok())
         mine = read(block, bytes);
       buffer_.back() = static_cast<char>(!mine.ok());
     }
-    TITAN_TRY(peers_.broadcast(waitName, block.reader, buffer_));
+    TITAN_TRY(peers_.broadcast(loadName, block.reader, buffer_));
     if (buffer_.back() != 0)
       return false;
     if (mine.ok())
@@ -192,7 +228,7 @@ private:
             file.path, file.bytes, block.index, expected, found,
             [&](int64_t begin, int64_t end) { return contentOf(block.file, begin, end); });
     }
-    if (isDigestedWhole(block)) {
+    if (plan_.isDigestedWhole(block)) {
       Digest& digest = digests_[block.file];
       digest.update(bytes);
       if (block.index + 1 == chunkCount(file.bytes))
@@ -220,8 +256,7 @@ private:
   }
 
   Status copy(const Block& block, std::span<const char> bytes) {
-    const size_t number = firstBlocks_[block.file] + static_cast<size_t>(block.index);
-    for (size_t i : piecesOf_[number]) {
+    for (size_t i : piecesOf_[plan_.numberOf(block)]) {
       const Catalog::Piece& piece = catalog_.pieces[i];
       const Destination& destination = destinations_[piece.destination];
       // In bytes of the piece; those of the block that lie before it are left out.
@@ -237,9 +272,7 @@ private:
   const std::vector<Destination>& destinations_;
   Peers& peers_;
   Env& env_;
-  std::vector<Block> blocks_;                 ///< of all files, in order
-  std::vector<size_t> firstBlocks_;           ///< of each file
-  std::vector<int64_t> quotas_;               ///< bytes that each rank gets
+  BlockPlan plan_;
   std::vector<Overlap> overlaps_;             ///< of each piece with this rank's part, in bytes
   std::vector<std::vector<size_t>> piecesOf_; ///< that this rank needs, by block
   std::vector<std::unique_ptr<ReadableFile>> files_; ///< once opened
@@ -297,6 +330,15 @@ Result<Catalog> Catalog::parse(const std::string& bytes) {
                               piece[2].get<int64_t>(),
                               {piece[3].get<Shape>(), piece[4].get<Shape>()}});
   return catalog;
+}
+
+Traffic plannedTraffic(const std::vector<Catalog::File>& files, std::span<const Need> needs,
+                       int64_t ranks, int64_t rank) {
+  BlockPlan plan(files, ranks);
+  for (const Need& need : needs)
+    plan.need(need.rank, need.file, need.begin, need.begin + need.bytes, need.bytes);
+  plan.chooseReaders();
+  return plan.traffic(rank);
 }
 
 Status loadBlocks(const Catalog& catalog, const std::vector<Destination>& destinations,

@@ -39,6 +39,20 @@ struct Catalog {
   static Result<Catalog> parse(const std::string& bytes);
 };
 
+/// The wait of a load, and the broadcasts of its blocks.
+inline constexpr std::string_view loadName = "the load";
+
+/// Bytes [begin, begin + bytes) of a file, all of which `rank` needs.
+struct Need {
+  int64_t rank = 0;
+  size_t file = 0; ///< index in the catalog's files
+  int64_t begin = 0, bytes = 0;
+};
+/// What a load broadcasts where that is what ranks need, in the order of ranks: what `rank` sends
+/// round, and gets of others.
+Traffic plannedTraffic(const std::vector<Catalog::File>& files, std::span<const Need> needs,
+                       int64_t ranks, int64_t rank);
+
 /// Reads all that the catalog has into the parts of this rank. Every rank calls it with the same
 /// catalog and destinations; nobody returns before all are done. The error of one is the error of
 /// all, with its number; then states are written in part. BadInput: damaged.

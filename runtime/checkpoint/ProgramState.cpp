@@ -56,21 +56,30 @@ std::string kernelsDigest(const Program& program) {
 
 } // namespace
 
+TensorView viewOf(const State& state, std::span<const MeshAxis> mesh,
+                  std::span<const int64_t> coordinates) {
+  const Part part = partOf(state, mesh, coordinates);
+  const bool isWhole = part.isWholeOf(state.shape);
+  // Without elements there are no boxes: rank 0 names the tensor.
+  const bool isEmpty = elementCount(state.shape) == 0;
+  return {state.name,
+          state.kind,
+          state.profile,
+          state.dtype,
+          state.shape,
+          {},
+          isWhole || isEmpty ? std::nullopt : std::optional(part.box),
+          isFirstReplica(state.placement, coordinates) &&
+              (isEmpty ? isFirst(coordinates) : part.elements() > 0)};
+}
+
 std::vector<TensorView> tensors(StateAccess& access) {
   std::vector<TensorView> views;
-  for (const State& state : access.program().states) {
-    if (state.kind == StateKind::Counter)
-      continue;
-    const Part part = access.part(state);
-    const bool isWhole = part.isWholeOf(state.shape);
-    // Without elements there are no boxes: rank 0 names the tensor.
-    const bool isEmpty = elementCount(state.shape) == 0;
-    views.push_back({state.name, state.kind, state.profile, state.dtype, state.shape,
-                     access.valid(state),
-                     isWhole || isEmpty ? std::nullopt : std::optional(part.box),
-                     isFirstReplica(state.placement, access.coordinates()) &&
-                         (isEmpty ? isFirst(access.coordinates()) : part.elements() > 0)});
-  }
+  for (const State& state : access.program().states)
+    if (state.kind != StateKind::Counter) {
+      views.push_back(viewOf(state, access.program().mesh, access.coordinates()));
+      views.back().source = access.valid(state);
+    }
   return views;
 }
 

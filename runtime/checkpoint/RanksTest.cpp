@@ -67,7 +67,7 @@ void saveOn(Disk& disk, const std::vector<Tensor>& tensors, const Mesh& mesh, in
 
 /// Loads a step on all ranks; what differs then, or the error, by rank.
 std::vector<std::string> loadOn(Disk& disk, const std::vector<Tensor>& tensors, const Mesh& mesh,
-                                int64_t step = 1, bool hasWindow = true) {
+                                int64_t step = 1, bool hasWindow = true, bool isOwn = false) {
   return onRanks(rankCount(mesh), [&](Peers& peers) {
     MeshState state(tensors, mesh, peers.rank(), hasWindow);
     state.fill(255);
@@ -75,6 +75,8 @@ std::vector<std::string> loadOn(Disk& disk, const std::vector<Tensor>& tensors, 
     if (!report.ok())
       return report.error().message();
     EXPECT_EQ(report->manifest.step, step);
+    if (isOwn)
+      EXPECT_EQ(peers.traffic(loadName), ownLoadTraffic(state.program(), peers.rank()).take());
     return state.differing(static_cast<uint8_t>(step));
   });
 }
@@ -132,6 +134,17 @@ std::vector<Tensor> drawTensors(Draw& draw, const Mesh& mesh) {
   return tensors;
 }
 
+/// Tensors of some MB each, cut or not.
+std::vector<Tensor> largeTensors(const Placement& placement) {
+  std::vector<Tensor> tensors;
+  for (const char* name : {"a", "b", "c"}) {
+    tensors.push_back({name, StateKind::Param, DType::F32, {1000, 700}, placement});
+    tensors.push_back(
+        {fmt::format("{}.exp_avg", name), StateKind::Slot, DType::F32, {1000, 700}, placement});
+  }
+  return tensors;
+}
+
 TEST(Ranks, AnyMeshLoadsWhatAnyMeshSaved) {
   for (uint64_t seed = 0; seed < 150; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
@@ -144,6 +157,38 @@ TEST(Ranks, AnyMeshLoadsWhatAnyMeshSaved) {
          loadOn(disk, drawTensors(draw, loading), loading, 1, /*hasWindow=*/seed % 3 != 0))
       ASSERT_EQ(differing, "");
   }
+}
+
+TEST(Ranks, WhatALoadSendsRoundIsPlanned) {
+  for (uint64_t seed = 0; seed < 50; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    Draw draw{seed};
+    const Mesh mesh = drawMesh(draw);
+    const std::vector<Tensor> tensors = drawTensors(draw, mesh);
+    Disk disk;
+    saveOn(disk, tensors, mesh);
+    loadOn(disk, tensors, mesh, 1, /*hasWindow=*/true, /*isOwn=*/true);
+  }
+  // Where everything is replicated, every block goes round but once.
+  const Mesh mesh = {{"replicate", 3}};
+  const std::vector<Tensor> tensors = largeTensors({});
+  Disk disk;
+  saveOn(disk, tensors, mesh);
+  int64_t bytes = 0, blocks = 0;
+  for (const FileRecord& file : readManifest(stepPath(1), *disk.files).take().files)
+    if (file.path.ends_with(".safetensors")) {
+      bytes += file.bytes;
+      blocks += chunkCount(file.bytes);
+    }
+  Traffic all;
+  for (int64_t rank = 0; rank < 3; ++rank) {
+    const Traffic each = ownLoadTraffic(MeshState(tensors, mesh, rank).program(), rank).take();
+    EXPECT_EQ(each.executions, blocks);
+    EXPECT_EQ(each.payload + each.moved, bytes + blocks);
+    all.payload += each.payload;
+  }
+  EXPECT_EQ(all.payload, bytes + blocks);
+  loadOn(disk, tensors, mesh, 1, /*hasWindow=*/true, /*isOwn=*/true);
 }
 
 /// What two ranks of a mesh have alike is written once; what one has alone, by that one.
@@ -220,17 +265,6 @@ TEST(Ranks, WriteWhatOneRankWritesWhereAllIsWhole) {
   EXPECT_TRUE(found.contains("model/model.safetensors.index.json"));
   EXPECT_TRUE(found.contains("optimizer/shard-00003-model-00001-of-00001.safetensors"));
   EXPECT_FALSE(found.contains("model/shard-00003-model-00001-of-00001.safetensors"));
-}
-
-/// Tensors of some MB each, cut or not.
-std::vector<Tensor> largeTensors(const Placement& placement) {
-  std::vector<Tensor> tensors;
-  for (const char* name : {"a", "b", "c"}) {
-    tensors.push_back({name, StateKind::Param, DType::F32, {1000, 700}, placement});
-    tensors.push_back(
-        {fmt::format("{}.exp_avg", name), StateKind::Slot, DType::F32, {1000, 700}, placement});
-  }
-  return tensors;
 }
 
 TEST(Ranks, ReadEachBlockOnce) {

@@ -73,7 +73,21 @@ Status Peers::agree(std::string_view name, Status mine) {
 }
 
 Status Peers::broadcast(std::string_view name, int64_t root, std::span<char> bytes) {
-  return isAlone() ? Status() : communicator_->broadcast(name, root, bytes);
+  if (isAlone())
+    return {};
+  TITAN_TRY(communicator_->broadcast(name, root, bytes));
+  Traffic& traffic = traffic_.try_emplace(std::string(name)).first->second;
+  ++traffic.executions;
+  if (root == rank())
+    traffic.payload += std::ssize(bytes);
+  else if (!areImagined_)
+    traffic.moved += std::ssize(bytes);
+  return {};
+}
+
+Traffic Peers::traffic(std::string_view name) const {
+  const auto found = traffic_.find(name);
+  return found == traffic_.end() ? Traffic() : found->second;
 }
 
 Status Peers::verdictOfFirst(std::string_view name, Status mine) {

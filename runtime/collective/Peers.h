@@ -11,6 +11,7 @@
 #include "runtime/host/ThreadPool.h"
 #include "runtime/program/Error.h"
 
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -57,6 +58,8 @@ public:
   Result<int64_t> fromFirst(std::string_view name, int64_t mine);
   /// Every rank gets the bytes of rank `root`; all bring as many.
   Status broadcast(std::string_view name, int64_t root, std::span<char> bytes);
+  /// The broadcasts of that name so far: bytes that this rank brought, and that came from others.
+  Traffic traffic(std::string_view name) const;
 
   /// What each rank brings, by rank, unless one of them could not make it: then as agree().
   Result<std::vector<std::string>> gather(std::string_view name, Result<std::string> mine);
@@ -105,6 +108,7 @@ private:
 
   std::unique_ptr<ThreadPool> pool_;
   std::unique_ptr<Communicator> communicator_;
+  std::map<std::string, Traffic, std::less<>> traffic_; ///< of broadcasts, by name
   bool areImagined_ = false;
   bool together_ = false; ///< all ranks end with one error
 };

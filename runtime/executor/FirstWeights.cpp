@@ -1,11 +1,11 @@
 #include "runtime/executor/FirstWeights.h"
 
+#include "runtime/program/Collective.h"
+
 #include <cstring>
 
 namespace titan {
 namespace {
-
-constexpr std::string_view waitName = "the first weights";
 
 /// A tensor on its way from its owner to all ranks: in pieces of StateAccess::pieceBytes, each with
 /// a byte behind it that is not 0 where the owner has failed and nothing more comes.
@@ -57,7 +57,7 @@ private:
 
   Status pass(int64_t first, bool failed) {
     buffer_.back() = static_cast<char>(failed);
-    TITAN_TRY(peers_.broadcast(waitName, owner_, buffer_));
+    TITAN_TRY(peers_.broadcast(firstWeightsName, owner_, buffer_));
     if (buffer_.back() != 0)
       return {};
     const auto piece = std::span<const char>(buffer_).first(buffer_.size() - 1);
@@ -76,6 +76,21 @@ private:
 };
 
 } // namespace
+
+Traffic firstWeightsTraffic(const Program& program, int64_t rank) {
+  Traffic traffic;
+  const int64_t ranks = rankCount(program.mesh);
+  int64_t stored = 0;
+  for (const State& state : program.states) {
+    if (!isStored(state) || ranks == 1)
+      continue;
+    const int64_t bytes = elementCount(state.shape) * byteSize(state.dtype);
+    const int64_t pieces = (bytes + StateAccess::pieceBytes - 1) / StateAccess::pieceBytes;
+    traffic.executions += pieces;
+    (stored++ % ranks == rank ? traffic.payload : traffic.moved) += bytes + pieces; // with flags
+  }
+  return traffic;
+}
 
 Status writeFirstWeights(StateAccess& access, const InitialStateSources& sources, ThreadPool& pool,
                          Peers& peers) {
@@ -99,7 +114,7 @@ Status writeFirstWeights(StateAccess& access, const InitialStateSources& sources
     if (!goesOn)
       break;
   }
-  return peers.agree(waitName, std::move(mine));
+  return peers.agree(firstWeightsName, std::move(mine));
 }
 
 } // namespace titan

@@ -11,6 +11,12 @@
 
 namespace titan {
 
+/// The wait for first weights, and the broadcasts of their bytes.
+inline constexpr std::string_view firstWeightsName = "the first weights";
+
+/// What writeFirstWeights() broadcasts: what `rank` sends round, and gets of others.
+Traffic firstWeightsTraffic(const Program& program, int64_t rank);
+
 /// Writes every state. All ranks call it; an error of one is the error of all, with its number.
 Status writeFirstWeights(StateAccess& access, const InitialStateSources& sources, ThreadPool& pool,
                          Peers& peers);

@@ -99,6 +99,8 @@ TEST(FirstWeights, AreThoseOfOneRankOnEveryRank) {
          const Status written = writeFirstWeights(
              executor.access(), {.payload = rig.payload, .seed = 7}, *pool, peers);
          EXPECT_TRUE(written.ok()) << written.error().message();
+         EXPECT_EQ(peers.traffic(firstWeightsName), firstWeightsTraffic(rig.program, peers.rank()));
+         EXPECT_GT(peers.traffic(firstWeightsName).moved, 0);
          return std::tuple(peers.rank(), partsOf(rig, executor.access()));
        })) {
     const auto& [rank, found] = parts;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/collective/Communicator.h"
+#include "runtime/program/Error.h"
 #include "runtime/program/Ledger.h"
 
 #include <nlohmann/json.hpp>
@@ -26,6 +27,25 @@ std::string countedText(const std::vector<LedgerRow>& rows, std::span<const Traf
 nlohmann::ordered_json countedJson(const std::vector<LedgerRow>& rows,
                                    std::span<const Traffic> counted,
                                    std::span<const int64_t> movedByAll, int64_t steps);
+
+/// What the host side of a rank passes on where tensors are distributed: broadcasts, of blocks.
+struct HostRow {
+  std::string function; ///< "initialize": the first weights; "load": of a checkpoint that these
+                        ///< ranks have saved. A save sends nothing: each rank writes what it has
+  Traffic traffic;      ///< of the rank: what it sends round, and what comes to it
+};
+/// Of `rank`. Internal: the program's state could not be saved.
+Result<std::vector<HostRow>> hostLedgerOf(const Program& program, int64_t rank);
+/// The same as rows of ledgerJson(), of phase "host" and kind "broadcast", over all axes.
+nlohmann::ordered_json hostLedgerJson(const std::vector<HostRow>& rows,
+                                      std::span<const MeshAxis> mesh);
+
+/// A row that was counted: { ..., count, payload, moved, moved_all } as of countedJson().
+nlohmann::ordered_json countedHostJson(const HostRow& row, int64_t movedByAll,
+                                       std::span<const MeshAxis> mesh);
+
+/// Lines below those of ledgerText().
+std::string hostLedgerText(const std::vector<HostRow>& rows, std::span<const MeshAxis> mesh);
 
 /// What came in between two counts of one communicator.
 std::vector<Traffic> trafficBetween(const std::vector<Traffic>& before, std::vector<Traffic> after);

@@ -49,9 +49,10 @@ TEST(CommunicationTest, PlanListsOneRowACollective) {
 TEST(CommunicationTest, TheTextNamesTheMesh) {
   const std::string text = ledgerText(ledgerOf(program()), program().mesh);
   EXPECT_TRUE(text.starts_with("communication of one of 2 ranks (replicate 2), bytes\n")) << text;
-  EXPECT_NE(text.find("  step      backward  all_reduce      replicate           F32              "
-                      "3             120             120  fc.weight\n"),
-            std::string::npos)
+  EXPECT_NE(
+      text.find("  step        backward  all_reduce      replicate           F32              "
+                "3             120             120  fc.weight\n"),
+      std::string::npos)
       << text;
 }
 
@@ -80,9 +81,10 @@ TEST(CommunicationTest, ProfileCountsPerStep) {
   EXPECT_NE(text.find("communication of one of 2 ranks (replicate 2), counted, bytes a step\n"),
             std::string::npos)
       << text;
-  EXPECT_NE(text.find("  step      backward  all_reduce      replicate           F32              "
-                      "3             120             120  fc.weight\n"),
-            std::string::npos)
+  EXPECT_NE(
+      text.find("  step        backward  all_reduce      replicate           F32              "
+                "3             120             120  fc.weight\n"),
+      std::string::npos)
       << text;
   p.collectives.clear();
   EXPECT_FALSE(profileJson(m, p).contains("communication"));

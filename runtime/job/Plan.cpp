@@ -135,22 +135,26 @@ Json gemmsJson(const Program& program) {
   return list;
 }
 
-Json planObject(const Program& program, const Recipe& recipe, int threads, bool library) {
+Json planObject(const Program& program, const std::vector<HostRow>& hostRows, const Recipe& recipe,
+                int threads, bool library) {
   Json functions = Json::object();
   for (const Function& function : program.functions) {
     Json& json = functions[function.name] = figuresJson(plannedFigures(function));
     json["model_flops"] = function.modelFlops;
   }
+  Json communication = ledgerJson(ledgerOf(program));
+  for (const Json& row : hostLedgerJson(hostRows, program.mesh))
+    communication.push_back(row);
   return {{"model", program.model},
           {"target", program.target.kind},
           {"memory", memoryPlan(program, recipe, threads, library)},
           {"functions", functions},
           {"kernels", program.kernels.size()},
           {"gemms", gemmsJson(program)},
-          {"communication", ledgerJson(ledgerOf(program))}};
+          {"communication", communication}};
 }
 
-void printText(const Json& plan, const Program& program) {
+void printText(const Json& plan, const Program& program, const std::vector<HostRow>& hostRows) {
   auto line = [](const char* label, const Json& bytes, int indent = 2,
                  const std::string& more = "") {
     fmt::print("{:{}}{:<{}}{:>14}  {}{}\n", "", indent, label, 26 - indent, bytes.get<int64_t>(),
@@ -197,17 +201,20 @@ void printText(const Json& plan, const Program& program) {
                g["bias"].get<bool>() ? ", bias" : "", g["relu"].get<bool>() ? ", relu" : "",
                g["label"].get<std::string>());
   fmt::print("\n{}", ledgerText(ledgerOf(program), program.mesh));
+  fmt::print("{}", hostLedgerText(hostRows, program.mesh));
 }
 
 } // namespace
 
 Status planJob(Session& session) {
   const bool library = session.options().gemm != "generated";
-  const Json plan = planObject(session.program(), session.recipe(), session.threads(), library);
+  const std::vector<HostRow> hostRows = TITAN_TRY(hostLedgerOf(session.program(), /*rank=*/0));
+  const Json plan =
+      planObject(session.program(), hostRows, session.recipe(), session.threads(), library);
   if (session.options().json)
     fmt::print("{}\n", plan.dump(2));
   else
-    printText(plan, session.program());
+    printText(plan, session.program(), hostRows);
   return {};
 }
 

@@ -14,7 +14,8 @@ nlohmann::ordered_json figuresJson(const Figures& figures);
 /// Prints figures and memory; --json: { model, target, memory: { arena, state: {...}, bindings:
 /// {...}, constants, temporaries, staging, max_live: { step, ... }, high_water, outside: {...} },
 /// functions: { step: figures and model_flops, ... }, kernels, gemms: [...], communication:
-/// ledgerJson() }. All sizes are bytes, of one rank; `staging` is there where ranks exchange.
+/// ledgerJson() and hostLedgerJson() of rank 0 }. All sizes are bytes, of one rank; `staging` is
+/// there where ranks exchange.
 Status planJob(Session& session);
 
 } // namespace titan

@@ -1,5 +1,6 @@
 #include "runtime/job/Profile.h"
 
+#include "runtime/executor/FirstWeights.h"
 #include "runtime/job/Batches.h"
 #include "runtime/job/Communication.h"
 #include "runtime/job/ProfileReport.h"
@@ -8,6 +9,7 @@
 #include "runtime/program/Text.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstring>
 #include <fstream>
@@ -92,6 +94,9 @@ Status profileJob(Session& session) {
   m.plainSeconds = TITAN_TRY(steps(m.steps));
   m.traffic = trafficBetween(before, session.device().traffic());
   m.movedByAll = TITAN_TRY(movedByAll(session.peers(), m.traffic));
+  m.firstWeights = session.peers().traffic(firstWeightsName);
+  m.firstWeightsMovedByAll =
+      TITAN_TRY(movedByAll(session.peers(), std::array{m.firstWeights})).front();
   Profiler profiler(session.program());
   executor.setObserver(&profiler);
   m.profiledSeconds = TITAN_TRY(steps(m.steps));

@@ -198,9 +198,13 @@ Json profileJson(const Measurement& m, const Program& program) {
                {"groups", sharesJson(shareByGroup(m))},
                {"modules", sharesJson(shareByModule(m))},
                {"kernels", rows}};
-  if (!program.collectives.empty())
+  if (!program.collectives.empty()) {
     json["communication"] =
         countedJson(ledgerOf(program), m.traffic, m.movedByAll, std::max<int64_t>(m.steps, 1));
+    if (m.firstWeights.executions > 0)
+      json["communication"].push_back(
+          countedHostJson({"initialize", m.firstWeights}, m.firstWeightsMovedByAll, program.mesh));
+  }
   return json;
 }
 

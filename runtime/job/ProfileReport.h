@@ -22,6 +22,8 @@ struct Measurement {
   std::vector<ProfileRow> rows;
   std::vector<Traffic> traffic;    ///< of all steps, by collective of the program
   std::vector<int64_t> movedByAll; ///< Traffic::moved of all ranks together
+  Traffic firstWeights;            ///< of the broadcasts that brought them
+  int64_t firstWeightsMovedByAll = 0;
 };
 
 /// Time of one step, spent on one kind of work or for one module.
@@ -48,7 +50,8 @@ StepBound boundOf(const Measurement& measurement, const Program& program);
 
 /// Where the program has collectives, with countedText().
 std::string profileText(const Measurement& measurement, const Program& program);
-/// Where the program has collectives, `communication` is countedJson().
+/// Where the program has collectives, `communication` is countedJson(), and countedHostJson()
+/// of the first weights.
 nlohmann::ordered_json profileJson(const Measurement& measurement, const Program& program);
 
 } // namespace titan

@@ -8,8 +8,9 @@ import json
 import numpy as np
 
 import ranks_test
-from ranks_test import plan_of, titan_job
+from ranks_test import REFERENCES, plan_of, titan_job
 
+BLOCK = 1 << 20  # bytes of what the host side sends at once
 SCALARS = 4 + 8 + 8  # bytes: the loss sum in f32, the count of valid targets and the stop flags in i64
 
 
@@ -29,7 +30,7 @@ class Ledger(ranks_test.RanksTest):
         planned = self.step_rows(plan_of(job)["communication"])
         code, out, err = self.run_ranks(ranks, job, "profile", "--data", data, "--steps", 4, "--json", "--trace", self.scratch / "trace")
         self.assertEqual(code, 0, err)
-        counted = json.loads(out)["communication"]
+        counted = self.step_rows(json.loads(out)["communication"])
 
         # Forms: the gradients once a step, whatever the number of microbatches, or as often as the recipe says; the scalars once.
         gradients = [row for row in planned if row["phase"] == "backward"]
@@ -88,6 +89,33 @@ class Ledger(ranks_test.RanksTest):
                 names = ("phase", "source", "count", "payload")
                 self.assertEqual([[row[name] for name in names] for row in counted], [[row[name] for name in names] for row in planned])
                 self.assertEqual([row["moved_all"] for row in counted], [row["payload"] for row in planned])
+
+    def test_first_weights_and_loads_pass_on_what_several_ranks_need(self):
+        # Of the job's own weights each tensor is sent round by its owner, in pieces with a flag; of a checkpoint each block that several need.
+        for strategy, axes, shared in (("ddp", {"replicate": 2}, "*/*.safetensors"), ("zero1", {"shard": 2}, "model/*.safetensors"),
+                                       ("fsdp", {"shard": 2}, "nothing")):
+            with self.subTest(strategy=strategy):
+                folder = REFERENCES / "gpt-nano"
+                job = self.compile(f"gpt-{strategy}", folder / "dynamo-train.onnx", folder / "accumulate.toml", axes, "--set", f"mesh.strategy={strategy}")
+                data = folder / "data.npz"
+                planned = {row["function"]: row for row in plan_of(job)["communication"] if row["phase"] == "host"}
+                sizes = [4 * int(np.prod(p["shape"])) for p in json.loads(titan_job.run([job, "info", "--json"]))["parameters"]]
+                pieces = [-(-size // BLOCK) for size in sizes]
+                first = planned["initialize"]
+                self.assertEqual((first["kind"], first["axes"], first["count"]), ("broadcast", list(axes), sum(pieces)))
+                self.assertEqual(first["payload"] + first["wire"], sum(sizes) + sum(pieces))
+                code, out, err = self.run_ranks(2, job, "profile", "--data", data, "--steps", 1, "--json", "--trace", self.scratch / "trace")
+                self.assertEqual(code, 0, err)
+                counted, = (row for row in json.loads(out)["communication"] if row["function"] == "initialize")
+                self.assertEqual([counted[name] for name in ("count", "payload", "moved", "moved_all")],
+                                 [first["count"], first["payload"], first["wire"], sum(sizes) + sum(pieces)])
+
+                self.train(2, job, data, strategy, "--steps", 1)
+                folder = next((self.scratch / strategy / "checkpoints").iterdir())
+                files = [path.stat().st_size for path in folder.glob(shared)]
+                blocks = sum(-(-size // BLOCK) for size in files)
+                load = planned.get("load", {"count": 0, "payload": 0, "wire": 0})
+                self.assertEqual((load["count"], load["payload"] + load["wire"]), (blocks, sum(files) + blocks))
 
     def test_one_rank_sends_nothing(self):
         self.assertEqual(plan_of(self.mlp({})[0])["communication"], [])

@@ -224,7 +224,7 @@ class Matrix:
         wrong, plan = self.wrong_plan(row, job)
         counted = json.loads(titan_job.run([*launcher, job, "profile", "--data", MODELS[row["model"]].data, "--steps", 2, "--json",
                                             "--trace", job.with_suffix(".trace")]))["communication"]
-        of_step = [line for line in plan if line["function"] == "step"]
+        of_step, counted = ([line for line in rows if line["function"] == "step"] for rows in (plan, counted))
         names = ("phase", "kind", "axes", "dtype", "source", "count", "payload")
         if [[line[name] for name in names] for line in counted] != [[line[name] for name in names] for line in of_step]:
             wrong.append("the rows that were counted are not those of the plan")

@@ -24,6 +24,7 @@ public:
   MeshState(const std::vector<Tensor>& tensors, const std::vector<MeshAxis>& mesh, int64_t rank,
             bool hasWindow = true);
 
+  const Program& program() const { return program_; }
   /// Writes every element that this rank has, and 0xee to its padding; counters are `value`.
   void fill(uint8_t value);
   /// The name of the first tensor or counter that is not as fill(value) leaves it; empty: none.
