@@ -8,6 +8,7 @@
 
 #include <csignal>
 #include <cstring>
+#include <optional>
 
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -151,9 +152,11 @@ std::vector<std::string> failures(const std::function<Status(Communicator&)>& ca
   });
 }
 
-bool oneSays(const std::vector<std::string>& texts, std::string_view what) {
+/// Either of two ranks may be the one that sees what is wrong: `other` is what the second says.
+bool oneSays(const std::vector<std::string>& texts, std::string_view what,
+             std::optional<std::string_view> other = {}) {
   for (const std::string& text : texts)
-    if (text.find(what) != text.npos)
+    if (text.find(what) != text.npos || (other && text.find(*other) != text.npos))
       return true;
   ADD_FAILURE() << texts[0] << " | " << texts[1];
   return false;
@@ -166,7 +169,8 @@ TEST(Communicator, RanksThatAreElsewhereAreNamed) {
                             communicator.rank() == 0 ? "agreement" : "barrier of save 200", "",
                             all);
                       }),
-                      "is at 'barrier of save 200', rank 0 at 'agreement'"));
+                      "rank 1 is at 'barrier of save 200', rank 0 at 'agreement'",
+                      "rank 0 is at 'agreement', rank 1 at 'barrier of save 200'"));
   EXPECT_TRUE(oneSays(failures([](Communicator& communicator) {
                         std::string bytes(communicator.rank() == 0 ? 10 : 11, ' ');
                         return communicator.broadcast("weights", 0, bytes);
@@ -190,7 +194,8 @@ TEST(Communicator, RanksThatStartAnotherCollectiveAreNamed) {
     TITAN_TRY(rank.run(0));
     return rank.run(communicator.rank() == 0 ? 0 : 1);
   });
-  EXPECT_TRUE(oneSays(texts, "started collective 1 where rank 0 started 0"));
+  EXPECT_TRUE(oneSays(texts, "rank 1 started collective 1 where rank 0 started 0",
+                      "rank 0 started collective 0 where rank 1 started 1"));
   EXPECT_TRUE(oneSays(failures([](Communicator& communicator) -> Status {
                         ExampleRank rank(communicator, {exampleSum()});
                         return rank.run(0, 64 * communicator.rank());
