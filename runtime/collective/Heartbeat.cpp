@@ -49,7 +49,7 @@ void Heartbeat::run() {
     block_.slot(rank_).beats.fetch_add(1, std::memory_order_relaxed);
     block_.slot(rank_).progress.store(progressSoFar(), std::memory_order_relaxed);
     for (int64_t rank = 0; rank < block_.ranks() && !block_.hasFailed(); ++rank)
-      if (rank != rank_)
+      if (rank != rank_ && (watch_ == Watch::All || rank == 0))
         look(rank, peers_[static_cast<size_t>(rank)]);
     if (watch_ == Watch::All) {
       lookForDeadlock();

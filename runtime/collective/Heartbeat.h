@@ -26,8 +26,8 @@ public:
   static constexpr int beatsToDeadlock = 60;   ///< later than a peer that is stopped in a wait
   static constexpr int beatsToBeReported = 10; ///< who started the ranks knows why one ended
 
-  /// What is looked for: all of it, or whether others beat, where the block does not say more.
-  enum class Watch { All, Beats };
+  /// What is looked for: all of it, or whether rank 0 beats, where the block has no other's slot.
+  enum class Watch { All, First };
 
   /// Environment when the thread cannot be started.
   static Result<std::unique_ptr<Heartbeat>>

@@ -86,7 +86,7 @@ Status MpiCommunicator::watch(std::vector<Relay::Link> links, const Relay::Optio
                               const WaitLimits& limits) {
   relay_ = TITAN_TRY(Relay::start(block(), rank(), std::move(links), options));
   heartbeat_ = TITAN_TRY(Heartbeat::start(
-      block(), rank(), limits, rank() == 0 ? Heartbeat::Watch::All : Heartbeat::Watch::Beats));
+      block(), rank(), limits, rank() == 0 ? Heartbeat::Watch::All : Heartbeat::Watch::First));
   return {};
 }
 
@@ -288,7 +288,7 @@ Status MpiCommunicator::exchange(std::string_view name, std::string_view mine,
   FirstMessage first{};
   first.head.length = mine.size();
   first.head.name = name;
-  std::memcpy(first.bytes, mine.data(), std::min(mine.size(), sizeof first.bytes));
+  mine.copy(first.bytes, sizeof first.bytes);
   TITAN_TRY(operations_.allGather(0, &first, first_.data(), sizeof first));
   all.assign(first_.size(), {});
   size_t longest = 0;

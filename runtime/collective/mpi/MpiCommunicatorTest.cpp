@@ -1,6 +1,8 @@
 // How ranks by MPI join, fail and end, with an MPI of threads (testing/StandInMpi.h).
 #include "runtime/collective/mpi/MpiCommunicator.h"
 
+#include "runtime/collective/CommDelay.h"
+#include "runtime/collective/Heartbeat.h"
 #include "runtime/collective/mpi/Library.h"
 #include "runtime/collective/testing/RunRanks.h"
 #include "runtime/collective/testing/StandInMpi.h"
@@ -66,6 +68,21 @@ TEST(Mpi, RefusesADelay) {
   const Error error = errorOf(StandInMpi::shim(), {.delay = {.latency = 50}});
   EXPECT_EQ(error.exitCode(), 2);
   EXPECT_EQ(error.message(), "TITAN_COMM_DELAY is for ranks of titan-run: unset it under mpirun");
+}
+
+/// Rank 0 alone has the slots of all: the others do not judge what they are not told.
+TEST(Mpi, RanksLiveLongerThanSilenceIsSuffered) {
+  constexpr int beats = 2 * Heartbeat::beatsToStandStill;
+  for (const auto& end : testing::runRanks(Ranks::Messages, 3, 1, [](Communicator& communicator) {
+         std::vector<std::string> all;
+         for (int i = 0; i < beats; ++i) {
+           sleepUntil(monotonicNow() + Heartbeat::millisecondsPerBeat * 1'000'000 * 6 / 10);
+           if (const Status status = communicator.exchange("a beat", "", all); !status.ok())
+             return status.error().message();
+         }
+         return std::string("ok");
+       }))
+    EXPECT_EQ(end.report, "ok");
 }
 
 TEST(Mpi, ALostRankIsNamed) {
