@@ -63,6 +63,23 @@ public:
     return success();
   }
 
+  /// Puts the code where the job carries it.
+  void addImages(std::vector<codegen::CompiledImage> images) {
+    for (codegen::CompiledImage& compiledImage : images) {
+      Image& image = compiledImage.image;
+      image.bytes = static_cast<int64_t>(compiledImage.bytes.size());
+      image.digest = digest128(compiledImage.bytes);
+      if (image.kind != Image::Kind::Object) {
+        PayloadPart part;
+        part.size = image.bytes;
+        part.bytes = compiledImage.bytes;
+        image.offset = addPart(std::move(part));
+      }
+      compiled.program.images.push_back(image);
+    }
+    compiled.images = std::move(images);
+  }
+
   CompiledModule& result() { return compiled; }
 
 private:
@@ -134,9 +151,11 @@ private:
   std::map<std::tuple<std::string, int64_t, int64_t>, int64_t> embedded;
 };
 
-/// Builds the program and the code of its kernels, with diagnostics as one error.
-Result<CompiledModule> generate(ModuleOp planned, const CodegenOptions& options,
-                                codegen::Target::CodeForm form) {
+/// Builds the program and its kernels, with diagnostics as one error, and hands them to
+/// `finish(builder, target)`.
+template <typename Finish>
+auto generate(ModuleOp planned, const CodegenOptions& options, Finish finish)
+    -> decltype(finish(std::declval<ModuleBuilder&>(), std::declval<codegen::Target&>())) {
   std::string message;
   ScopedDiagnosticHandler handler(planned.getContext(), [&](Diagnostic& diagnostic) {
     if (diagnostic.getSeverity() == DiagnosticSeverity::Error && message.empty())
@@ -151,33 +170,33 @@ Result<CompiledModule> generate(ModuleOp planned, const CodegenOptions& options,
   ModuleBuilder builder(planned, options, *target);
   if (failed(builder.build()))
     return Error::internal("code generation: {}", message);
-  CompiledModule& compiled = builder.result();
-  std::optional<codegen::CodeCache> cache;
-  if (!options.cache.empty() && form == codegen::Target::CodeForm::Image)
-    target->setCache(&cache.emplace(options.cache, options.buildIdentity));
-  compiled.code = TITAN_TRY(target->finish(form));
-  if (cache)
-    compiled.notes = cache->notes();
-  TITAN_TRY(verify(compiled.program));
-  if (form == codegen::Target::CodeForm::Image) {
-    Image image = target->image();
-    image.bytes = static_cast<int64_t>(compiled.code.size());
-    image.digest = digest128(compiled.code);
-    compiled.program.images.push_back(std::move(image));
-  }
-  return std::move(compiled);
+  TITAN_TRY(verify(builder.result().program));
+  return finish(builder, *target);
 }
 
 } // namespace
 
 Result<CompiledModule> generateCode(ModuleOp planned, const CodegenOptions& options) {
-  return generate(planned, options, codegen::Target::CodeForm::Image);
+  return generate(planned, options,
+                  [&](ModuleBuilder& builder, codegen::Target& target) -> Result<CompiledModule> {
+                    std::optional<codegen::CodeCache> cache;
+                    if (!options.cache.empty())
+                      target.setCache(&cache.emplace(options.cache, options.buildIdentity));
+                    builder.addImages(TITAN_TRY(target.finish()));
+                    CompiledModule& compiled = builder.result();
+                    compiled.notes = target.notes();
+                    if (cache)
+                      llvm::append_range(compiled.notes, cache->notes());
+                    return std::move(compiled);
+                  });
 }
 
 Result<std::string> printCode(ModuleOp planned, const CodegenOptions& options) {
-  CompiledModule compiled =
-      TITAN_TRY(generate(planned, options, codegen::Target::CodeForm::Assembly));
-  return dump(compiled.program) + "\n" + compiled.code;
+  return generate(planned, options,
+                  [](ModuleBuilder& builder, codegen::Target& target) -> Result<std::string> {
+                    const std::string text = TITAN_TRY(target.finishAsText());
+                    return dump(builder.result().program) + "\n" + text;
+                  });
 }
 
 } // namespace titan

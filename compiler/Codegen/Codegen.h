@@ -1,8 +1,7 @@
 // The last stage: a planned module becomes machine code and a command table.
 #pragma once
 
-#include "runtime/program/Error.h"
-#include "runtime/program/Program.h"
+#include "compiler/Codegen/Target.h"
 
 #include "mlir/IR/BuiltinOps.h"
 
@@ -31,11 +30,12 @@ struct PayloadPart {
 
 struct CompiledModule {
   Program program;
-  std::string
-      code; ///< the image of the kernels, under Program::kernels' symbols; for a CPU an archive
+  /// With the kernels, under Program::kernels' symbols. Those for cards are parts of the payload,
+  /// too; what is for a CPU is linked.
+  std::vector<codegen::CompiledImage> images;
   std::vector<PayloadPart> payload; ///< by rising offset
   int64_t payloadBytes = 0;
-  std::vector<std::string> notes; ///< why the cache was of no use, if it was not
+  std::vector<std::string> notes; ///< of the target, and why the cache was of no use
 };
 
 /// Internal when the module has not been through *plan*; BadInput, with the kernel's path, for a

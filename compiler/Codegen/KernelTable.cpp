@@ -52,20 +52,35 @@ std::string describe(kernel::FusedOp op) {
   return text;
 }
 
+/// "gemm"
+StringRef nameOf(Attribute routine) {
+  StringRef name = routine.getAbstractAttribute().getName();
+  return name.substr(name.find('.') + 1);
+}
+
+/// "wte, lm_head"
+std::string namesOf(kernel::CallOp op) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  llvm::interleaveComma(ir::getPath(op).getAsValueRange<StringAttr>(), stream);
+  return text;
+}
+
 } // namespace
 
 FailureOr<uint32_t> KernelTable::kernelFor(kernel::FusedOp op) {
-  return find(fused_, textOf(op), op, [&] { return describe(op); });
+  return find(fused_, textOf(op) + target_.variant(op), op, [&] { return describe(op); });
 }
 
 FailureOr<KernelTable::Routine> KernelTable::routineFor(kernel::CallOp op) {
   Routine routine;
   routine.emitter = target_.routine(op.getRoutine());
   if (!routine.emitter)
-    return op.emitOpError("has no kernel on this target");
+    return op.emitError() << namesOf(op) << ": " << nameOf(op.getRoutine()) << " has no kernel on "
+                          << target_.info().kind;
   RoutineCode code = routine.emitter->code(op);
-  FailureOr<uint32_t> kernel =
-      find(routines_, code.key, op, [&] { return routine.emitter->describe(op); });
+  FailureOr<uint32_t> kernel = find(routines_, code.key + target_.variant(op), op,
+                                    [&] { return routine.emitter->describe(op); });
   if (failed(kernel))
     return failure();
   routine.kernel = *kernel;
@@ -86,9 +101,10 @@ FailureOr<uint32_t> KernelTable::find(llvm::StringMap<uint32_t>& known, StringRe
   auto [slot, isNew] = known.try_emplace(key, kernels_.size());
   uint32_t index = slot->second;
   if (isNew) {
-    Entry entry{"titan_kernel_" + std::to_string(index), describe(), {}};
+    Entry entry{"titan_kernel_" + std::to_string(index), describe(), {}, {}};
     if (failed(target_.emit(op, entry.symbol)))
       return failure();
+    entry.launches = target_.launches(entry.symbol);
     kernels_.push_back(std::move(entry));
   }
   ArrayAttr paths = ir::getPath(op);
@@ -105,7 +121,7 @@ std::string KernelTable::Entry::label() const {
 
 void KernelTable::finish(Program& program) {
   for (const Entry& entry : kernels_)
-    program.kernels.push_back({entry.symbol, entry.label()});
+    program.kernels.push_back({entry.symbol, entry.label(), entry.launches});
   for (LibraryCall& call : libraryCalls_) {
     call.label = kernels_[call.fallback].label();
     program.libraryCalls.push_back(std::move(call));

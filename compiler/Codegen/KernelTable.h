@@ -33,6 +33,7 @@ public:
 private:
   struct Entry {
     std::string symbol, description;
+    std::vector<GridLaunch> launches;
     llvm::SetVector<mlir::Attribute> paths;
     std::string label() const;
   };

@@ -17,6 +17,13 @@
 
 namespace titan::codegen {
 
+/// Machine code with all kernels of a program, for one architecture.
+struct CompiledImage {
+  Image image;       ///< its range and digest are filled in where the bytes find their place
+  std::string bytes; ///< for a CPU an archive of objects, for a card a cubin or PTX
+  std::string log;   ///< of the assembler, if there was one
+};
+
 /// What decides the code of a kernel.call, as text: two calls with one text share a kernel. What
 /// differs between them all the same is handed to the kernel as further scalars.
 struct RoutineCode {
@@ -51,6 +58,12 @@ public:
   /// diagnostic on the op.
   virtual mlir::LogicalResult emit(kernel::FusedOp op, llvm::StringRef symbol) = 0;
   virtual mlir::LogicalResult emit(kernel::CallOp op, llvm::StringRef symbol) = 0;
+  /// What decides the code of a kernel besides its body, as text: kernels are shared by calls of
+  /// one body and one variant.
+  virtual std::string variant(kernel::FusedOp) const { return {}; }
+  virtual std::string variant(kernel::CallOp) const { return {}; }
+  /// How a card launches the kernel that was emitted as `symbol`; empty for a CPU.
+  virtual std::vector<GridLaunch> launches(llvm::StringRef) const { return {}; }
 
   virtual Launch launch(const LoopNest& nest, const Cost& cost) const = 0;
   virtual Launch launch(kernel::CallOp op, const Cost& cost) const = 0;
@@ -59,12 +72,13 @@ public:
   /// are the table's to fill in.
   virtual std::optional<LibraryCall> library(kernel::CallOp op) const = 0;
 
-  enum class CodeForm { Image, Assembly };
-  /// The code of all kernels emitted so far; called once. Internal, with MLIR's or LLVM's message,
-  /// when one of them refuses.
-  virtual Result<std::string> finish(CodeForm form) = 0;
-  /// How a job names the image of finish(); its range and digest are filled in by the caller.
-  virtual Image image() const = 0;
+  /// The code of all kernels emitted so far, for each architecture; called once. Internal, with
+  /// MLIR's or LLVM's message, when one of them refuses.
+  virtual Result<std::vector<CompiledImage>> finish() = 0;
+  /// The same as text, in place of finish().
+  virtual Result<std::string> finishAsText() = 0;
+  /// What the user is to know of finish().
+  const std::vector<std::string>& notes() const { return notes_; }
 
   /// Where finish() looks for code before it compiles, and keeps it afterwards; null: nowhere.
   void setCache(CodeCache* cache) { cache_ = cache; }
@@ -73,9 +87,11 @@ protected:
   /// `info` has a machine model.
   explicit Target(TargetInfo info) : info_(std::move(info)) {}
   CodeCache* cache() const { return cache_; }
+  void note(std::string text) { notes_.push_back(std::move(text)); }
 
 private:
   TargetInfo info_;
+  std::vector<std::string> notes_;
   CodeCache* cache_ = nullptr;
 };
 

@@ -28,7 +28,13 @@ void registerTargetInterfaces(mlir::DialectRegistry& registry) { registerCpuRout
 void addTargetKind(TargetKind kind) { kinds().push_back(std::move(kind)); }
 
 Result<TargetInfo> resolveTarget(std::string_view kind, std::string_view arch) {
-  return TITAN_TRY(findKind(kind))->resolve(arch);
+  const TargetKind* found = TITAN_TRY(findKind(kind));
+  return found->resolve(arch.empty() ? found->defaultArch : arch);
+}
+
+Status checkRecipe(std::string_view name, const Recipe& recipe) {
+  const TargetKind* kind = TITAN_TRY(findKind(name));
+  return kind->accepts ? kind->accepts(recipe) : Status();
 }
 
 Result<std::unique_ptr<Target>> createTarget(TargetInfo info, mlir::MLIRContext* context) {

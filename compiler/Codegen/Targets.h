@@ -2,6 +2,7 @@
 #pragma once
 
 #include "compiler/Codegen/Target.h"
+#include "runtime/program/Recipe.h"
 
 namespace titan::codegen {
 
@@ -12,6 +13,10 @@ struct TargetKind {
   Result<TargetInfo> (*resolve)(std::string_view arch);
   /// BadInput where the description names no machine of this kind.
   Result<std::unique_ptr<Target>> (*create)(TargetInfo info, mlir::MLIRContext* context);
+  /// What --arch is when nobody says.
+  std::string defaultArch = "native";
+  /// BadInput, with the key, for a recipe that no job for this kind can follow; null: any can.
+  Status (*accepts)(const Recipe& recipe) = nullptr;
 };
 
 /// Attaches what targets know of dialects' routines, when the dialects are loaded.
@@ -20,8 +25,11 @@ void registerTargetInterfaces(mlir::DialectRegistry& registry);
 /// Adds a kind, for a program that links further targets; before anything is compiled.
 void addTargetKind(TargetKind kind);
 
-/// Usage for an unknown kind, with the known ones, and for an unknown architecture.
+/// Usage for an unknown kind, with the known ones, and for an unknown architecture; an empty one is
+/// the kind's default.
 Result<TargetInfo> resolveTarget(std::string_view kind, std::string_view arch);
+/// Can a job for this kind follow the recipe? Usage for an unknown kind.
+Status checkRecipe(std::string_view kind, const Recipe& recipe);
 Result<std::unique_ptr<Target>> createTarget(TargetInfo info, mlir::MLIRContext* context);
 
 } // namespace titan::codegen

@@ -84,13 +84,14 @@ Result<std::unique_ptr<Compilation>> Compilation::load(const CompileOptions& opt
     return Error::usage("{}: a model is an .onnx or an .mlir file", options.model);
   if ((*compilation->module_)->hasAttr(ir::tag::target)) {
     // A printed stage was made for the machine that it names.
-    if (options.arch != CompileOptions().arch)
+    if (!options.arch.empty())
       return Error::usage("{} carries the target it was printed for: --arch has no effect on it",
                           options.model);
   } else {
     setTarget(*compilation->module_,
               TITAN_TRY(codegen::resolveTarget(options.target, options.arch)));
   }
+  TITAN_TRY(compilation->checkTarget());
   return compilation;
 }
 
@@ -137,6 +138,15 @@ Status Compilation::parse() {
   if (failed(getRecipe(*module_)))
     return compiler_.takeError(ErrorCode::BadInput);
   return checkStage();
+}
+
+/// Can a job for the target follow the recipe?
+Status Compilation::checkTarget() {
+  FailureOr<TargetInfo> target = getTarget(*module_);
+  FailureOr<Recipe> recipe = getRecipe(*module_);
+  if (failed(target) || failed(recipe))
+    return compiler_.takeError(ErrorCode::BadInput);
+  return codegen::checkRecipe(target->kind, *recipe);
 }
 
 /// Does the module, which a user may have edited, keep the promises of the stage it says it is at?

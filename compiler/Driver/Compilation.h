@@ -43,6 +43,7 @@ private:
   Compilation(const CompileOptions& options, const mlir::DialectRegistry& more);
   Status import();
   Status parse();
+  Status checkTarget();
   Status checkStage();
   Status run(Stage stage);
   Status syncWithinLimit(Error refusal);

@@ -69,15 +69,46 @@ Status emit(Compilation& compilation, const CompileOptions& options) {
                      TITAN_TRY(printCode(compilation.module(), codegenOptions(options))));
 }
 
+/// "mlp.a" for a CPU; "mlp.sm_90.cubin", "mlp.sm_80.ptx", and what the assembler said of them.
+Status saveImages(const CompiledModule& code, const std::string& base) {
+  for (const codegen::CompiledImage& compiled : code.images) {
+    const std::string name = base + "." + compiled.image.arch;
+    switch (compiled.image.kind) {
+    case Image::Kind::Object:
+      TITAN_TRY(writeOutput(base + ".a", compiled.bytes));
+      break;
+    case Image::Kind::Cubin:
+      TITAN_TRY(writeOutput(name + ".cubin", compiled.bytes));
+      break;
+    case Image::Kind::Ptx:
+      TITAN_TRY(writeOutput(name + ".ptx", compiled.bytes));
+      break;
+    }
+    if (!compiled.log.empty())
+      TITAN_TRY(writeOutput(name + ".log", compiled.log));
+  }
+  return {};
+}
+
+/// The archive of kernels for the host; empty where a card runs them.
+std::string_view hostKernels(const CompiledModule& code) {
+  for (const codegen::CompiledImage& compiled : code.images)
+    if (compiled.image.kind == Image::Kind::Object)
+      return compiled.bytes;
+  return {};
+}
+
 Status link(const CompiledModule& code, const std::string& output) {
+  const std::string_view kernels = hostKernels(code);
   std::vector<std::string> symbols;
-  for (const Kernel& kernel : code.program.kernels)
-    symbols.push_back(kernel.symbol);
+  if (!kernels.empty())
+    for (const Kernel& kernel : code.program.kernels)
+      symbols.push_back(kernel.symbol);
   std::string table = serialize(code.program);
   PayloadBytes payload = TITAN_TRY(PayloadBytes::open(code.payload));
   const auto write = [&](const link::ByteSink& sink) { return payload.write(sink); };
   const link::ProgramData program{table, symbols};
-  return link::linkJob(code.code, {{&program, 1}, static_cast<uint64_t>(code.payloadBytes), write},
+  return link::linkJob(kernels, {{&program, 1}, static_cast<uint64_t>(code.payloadBytes), write},
                        output);
 }
 
@@ -95,7 +126,7 @@ Status compile(const CompileOptions& options, const mlir::DialectRegistry& more)
   for (const std::string& note : code.notes)
     llvm::errs() << "note: " << note << "\n";
   if (!options.saveTemps.empty())
-    TITAN_TRY(writeOutput(options.saveTemps + "/" + compilation->name() + ".a", code.code));
+    TITAN_TRY(saveImages(code, options.saveTemps + "/" + compilation->name()));
   std::string output = options.output.empty() ? compilation->name() : options.output;
   TITAN_TRY(compilation->timed("link", [&] { return link(code, output); }));
   llvm::errs() << "wrote " << output << "\n";

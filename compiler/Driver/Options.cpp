@@ -33,9 +33,11 @@ parseCompileOptions(const std::vector<std::string>& arguments) {
   app.add_flag("--strict-names", options.strictNames,
                "refuse a model in which a name, a kind or a tie is not certainly the source's");
   app.add_flag("--write-recipe", options.writeRecipe, "print a starter recipe for the model");
-  app.add_option("--target", options.target, "what to generate code for")->capture_default_str();
-  app.add_option("--arch", options.arch, "native, x86-64-v3, x86-64-v4, or a CPU that LLVM knows")
+  app.add_option("--target", options.target, "what to generate code for: cpu or cuda")
       ->capture_default_str();
+  app.add_option("--arch", options.arch,
+                 "of cpu: native (default), x86-64-v3, x86-64-v4, or a CPU that LLVM knows; of "
+                 "cuda: a list (default: sm_80,sm_90)");
   app.add_option("--weights", weights,
                  "carry the initial weights in the job, or refer to their file")
       ->check(CLI::IsMember({"embed", "refer"}))

@@ -25,6 +25,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::string_view emptyArchive = "!<arch>\n";
+
 Status cannotWrite() {
   return Error::environment("the linked job cannot be written: {}", std::strerror(errno));
 }
@@ -163,13 +165,13 @@ Result<std::string> findLibraryDirectory() {
   return directory;
 }
 
-Status linkJob(const std::string& kernels, const JobData& data, const std::string& output) {
+Status linkJob(std::string_view kernels, const JobData& data, const std::string& output) {
   std::string directory = TITAN_TRY(findLibraryDirectory());
   ScratchDirectory scratch = TITAN_TRY(ScratchDirectory::createBeside(output));
   const std::string kernelObject = scratch.file("kernels.a"), dataObject = scratch.file("data.o"),
                     job = scratch.file("job");
   auto link = [&]() -> Status {
-    TITAN_TRY(writeFile(kernelObject, kernels));
+    TITAN_TRY(writeFile(kernelObject, kernels.empty() ? emptyArchive : kernels));
     TITAN_TRY(writeFile(dataObject, makeDataObject(data)));
     TITAN_TRY(runLinker(linkerArguments(directory, kernelObject, dataObject, job)));
     return attachPayload(job, data);

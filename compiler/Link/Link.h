@@ -11,9 +11,9 @@ namespace titan::link {
 Result<std::string> findLibraryDirectory();
 
 /// Writes the executable `output`, whole or not at all, through a directory beside it. `kernels` is
-/// an archive of relocatable objects that define the kernels of the programs. The result needs libc
-/// and libm at run time. Equal inputs give equal bytes. Environment: the output cannot be written;
-/// Internal: lld refuses; what `data.payload` returns.
-Status linkJob(const std::string& kernels, const JobData& data, const std::string& output);
+/// an archive of relocatable objects that define the kernels of the programs, or empty. The result
+/// needs libc and libm at run time. Equal inputs give equal bytes. Environment: the output cannot
+/// be written; Internal: lld refuses; what `data.payload` returns.
+Status linkJob(std::string_view kernels, const JobData& data, const std::string& output);
 
 } // namespace titan::link

@@ -62,6 +62,16 @@ TEST_F(MachineModelTest, APrintedTargetCarriesEveryNumber) {
   EXPECT_TRUE(*read == target);
 }
 
+TEST_F(MachineModelTest, ACardHasArchitecturesInPlaceOfACpu) {
+  TargetInfo target{"cuda", "", "", "sm_80,sm_90", MachineModel()};
+  setTarget(*module, target);
+  auto attribute = (*module)->getAttrOfType<DictionaryAttr>("titan.target");
+  EXPECT_FALSE(attribute.contains("cpu"));
+  FailureOr<TargetInfo> read = getTarget(*module);
+  ASSERT_TRUE(succeeded(read)) << message;
+  EXPECT_TRUE(*read == target);
+}
+
 TEST_F(MachineModelTest, FieldsHaveNamesOfTheirOwn) {
   std::set<std::string> names;
   size_t fields = 0;
@@ -103,6 +113,10 @@ TEST_F(MachineModelTest, DamagedTargetsAreRefused) {
   };
   EXPECT_EQ(errorOf("{kind = \"cpu\", features = \"\"}"),
             "'titan.target' is not {kind, cpu, features, machine} with 'cpu' a string");
+  EXPECT_EQ(errorOf("{kind = \"cuda\", archs = 90}"),
+            "'titan.target' is not {kind, archs, machine} with 'archs' a string");
+  EXPECT_EQ(errorOf("{kind = \"cuda\", archs = \"sm_90\", cpu = \"znver5\"}"),
+            "'titan.target' has an unknown entry 'cpu'");
   EXPECT_EQ(errorOf("{kind = \"cpu\", cpu = \"znver5\", features = \"\", speed = 1}"),
             "'titan.target' has an unknown entry 'speed'");
   EXPECT_EQ(errorOf("{kind = \"cpu\", cpu = \"znver5\", features = \"\", machine = 1}"),

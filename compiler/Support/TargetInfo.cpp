@@ -5,6 +5,19 @@
 using namespace mlir;
 
 namespace titan {
+namespace {
+
+using Field = std::pair<StringRef, std::string TargetInfo::*>;
+
+/// The entries that are strings.
+SmallVector<Field> fieldsOf(bool isCard) {
+  if (isCard)
+    return {{"kind", &TargetInfo::kind}, {"archs", &TargetInfo::archs}};
+  return {
+      {"kind", &TargetInfo::kind}, {"cpu", &TargetInfo::cpu}, {"features", &TargetInfo::features}};
+}
+
+} // namespace
 
 FailureOr<TargetInfo> getTarget(ModuleOp module) {
   TargetInfo target;
@@ -12,19 +25,21 @@ FailureOr<TargetInfo> getTarget(ModuleOp module) {
   if (!attribute)
     return target;
   auto dictionary = dyn_cast<DictionaryAttr>(attribute);
-  std::pair<StringRef, std::string*> fields[] = {
-      {"kind", &target.kind}, {"cpu", &target.cpu}, {"features", &target.features}};
+  const bool isCard = dictionary && dictionary.contains("archs");
+  const SmallVector<Field> fields = fieldsOf(isCard);
+  if (isCard)
+    target.cpu.clear();
   for (auto [name, field] : fields) {
     auto value = dictionary ? dictionary.getAs<StringAttr>(name) : StringAttr();
     if (!value)
       return module.emitError("'")
-             << ir::tag::target << "' is not {kind, cpu, features, machine} with '" << name
-             << "' a string";
-    *field = value.getValue();
+             << ir::tag::target << "' is not {kind, " << (isCard ? "archs" : "cpu, features")
+             << ", machine} with '" << name << "' a string";
+    target.*field = value.getValue();
   }
   for (NamedAttribute entry : dictionary)
     if (entry.getName() != "machine" &&
-        llvm::none_of(fields, [&](auto& field) { return entry.getName() == field.first; }))
+        llvm::none_of(fields, [&](const Field& field) { return entry.getName() == field.first; }))
       return module.emitError("'")
              << ir::tag::target << "' has an unknown entry '" << entry.getName().getValue() << "'";
   Attribute machine = dictionary.get("machine");
@@ -43,11 +58,9 @@ FailureOr<TargetInfo> getTarget(ModuleOp module) {
 
 void setTarget(ModuleOp module, const TargetInfo& target) {
   Builder builder(module.getContext());
-  auto text = [&](StringRef name, const std::string& value) {
-    return builder.getNamedAttr(name, builder.getStringAttr(value));
-  };
-  SmallVector<NamedAttribute> entries = {text("kind", target.kind), text("cpu", target.cpu),
-                                         text("features", target.features)};
+  SmallVector<NamedAttribute> entries;
+  for (auto [name, field] : fieldsOf(!target.archs.empty()))
+    entries.push_back(builder.getNamedAttr(name, builder.getStringAttr(target.*field)));
   if (target.machine)
     entries.push_back(
         builder.getNamedAttr("machine", toAttribute(*target.machine, module.getContext())));

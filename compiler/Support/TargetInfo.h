@@ -15,14 +15,15 @@ struct TargetInfo {
   std::string kind = "cpu";
   std::string cpu = "native";          ///< a name of the kind's own; LLVM's for kind cpu
   std::string features;                ///< where it differs from that CPU: "+avx512bf16,-rdpru"
+  std::string archs;                   ///< of a card, in place of both: "sm_80,sm_90"
   std::optional<MachineModel> machine; ///< none: the defaults here, the CPU class's in its code
 
   bool operator==(const TargetInfo&) const = default;
 };
 
-/// {kind = "cpu", cpu = "znver5", features = "", machine = {...}}. A module without the attribute
-/// is for this machine. Emits an error on the module
-/// when the dictionary is malformed.
+/// {kind = "cpu", cpu = "znver5", features = "", machine = {...}}, or for a card
+/// {kind = "cuda", archs = "sm_80,sm_90", machine = {...}}. A module without the attribute is for
+/// this machine. Emits an error on the module when the dictionary is malformed.
 mlir::FailureOr<TargetInfo> getTarget(mlir::ModuleOp module);
 void setTarget(mlir::ModuleOp module, const TargetInfo& target);
 

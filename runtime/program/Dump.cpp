@@ -135,6 +135,11 @@ const char* toText(Image::Kind kind) {
   return "";
 }
 
+/// Do grids say how kernels are launched?
+bool isForCards(const Program& program) {
+  return !program.kernels.empty() && !program.kernels[0].launches.empty();
+}
+
 /// What the command does, without its operands.
 std::string head(const Program& program, const Command& command) {
   switch (command.kind) {
@@ -168,9 +173,13 @@ void dumpCommand(Text out, const Program& program, const Command& command, size_
     fmt::format_to(out, " ({})", toText(command.operands));
   if (!command.scalars.empty())
     fmt::format_to(out, " [{}]", toText(command.scalars));
-  if (command.kind == CommandKind::Kernel || command.kind == CommandKind::Library)
-    fmt::format_to(out, " units {} grain {} flops {} bytes {}", command.launch.units,
-                   command.launch.grain, command.flops, command.bytes);
+  if (command.kind == CommandKind::Kernel || command.kind == CommandKind::Library) {
+    if (isForCards(program))
+      fmt::format_to(out, " flops {} bytes {}", command.flops, command.bytes);
+    else
+      fmt::format_to(out, " units {} grain {} flops {} bytes {}", command.launch.units,
+                     command.launch.grain, command.flops, command.bytes);
+  }
   fmt::format_to(out, "\n");
 }
 
@@ -199,10 +208,11 @@ std::string dump(const Program& program) {
   std::string text;
   Text out(text);
   fmt::format_to(out,
-                 "program {} target {} cpu {} arena {} bytes (state {}, bindings {}, "
+                 "program {} target {}{}{} arena {} bytes (state {}, bindings {}, "
                  "temporaries {})\n",
-                 program.model, program.target.kind, program.target.cpu, program.arenaBytes,
-                 program.stateBytes, program.bindingBytes, program.temporaryBytes);
+                 program.model, program.target.kind, program.target.cpu.empty() ? "" : " cpu ",
+                 program.target.cpu, program.arenaBytes, program.stateBytes, program.bindingBytes,
+                 program.temporaryBytes);
   if (program.stagingBytes > 0)
     fmt::format_to(out, "staging at {}, {} bytes\n", program.stagingOffset, program.stagingBytes);
   for (const State& state : program.states)
@@ -212,8 +222,12 @@ std::string dump(const Program& program) {
   for (const Constant& constant : program.constants)
     fmt::format_to(out, "constant at {}, {} bytes, payload at {}\n", constant.offset,
                    constant.bytes, constant.payloadOffset);
-  for (size_t i = 0; i < program.kernels.size(); ++i)
-    fmt::format_to(out, "kernel {} : {}\n", program.kernels[i].symbol, program.kernels[i].label);
+  for (const Kernel& kernel : program.kernels) {
+    fmt::format_to(out, "kernel {} : {}\n", kernel.symbol, kernel.label);
+    for (const GridLaunch& launch : kernel.launches)
+      fmt::format_to(out, "  launch {} blocks {} threads {} shared {}\n", launch.entry,
+                     launch.blocks, launch.threads, launch.sharedBytes);
+  }
   for (const Image& image : program.images)
     fmt::format_to(out, "image {} for {}, {} bytes, digest {}\n", toText(image.kind), image.arch,
                    image.bytes, image.digest);

@@ -77,7 +77,7 @@ struct Operand {
   bool operator==(const Operand&) const = default;
 };
 
-/// How a command is spread over a CPU's threads.
+/// How a command is spread over a CPU's threads; a card has Kernel::launches.
 struct Launch {
   int64_t units = 1; ///< independent units of work, [0, units)
   int64_t grain = 1; ///< a thread gets at least so many units (cost model, at compile time)
@@ -96,10 +96,25 @@ struct Command {
   bool operator==(const Command&) const = default;
 };
 
+/// One entry point of an image, as a card launches it: parameters are the addresses of the
+/// command's operands and then its scalars, 8 bytes each. Grids and blocks have one dimension.
+struct GridLaunch {
+  static constexpr int64_t mostBlocks = (int64_t{1} << 31) - 1, mostThreads = 1024,
+                           mostSharedBytes = int64_t{227} << 10;
+
+  std::string entry;
+  int64_t blocks = 1, threads = 1; ///< of the grid, of a block
+  int64_t sharedBytes = 0;         ///< of a block, besides what the entry declares
+  bool operator==(const GridLaunch&) const = default;
+};
+
 /// One generated kernel. Equal bodies are generated once and shared by several commands.
 struct Kernel {
   std::string symbol;
   std::string label; ///< what it computes and for which module path(s); shown by profile and plan
+  /// What a card does for a command that runs the kernel, in this order. Empty on a CPU, which
+  /// calls the symbol over the command's units.
+  std::vector<GridLaunch> launches = {};
   bool operator==(const Kernel&) const = default;
 };
 
@@ -241,10 +256,10 @@ struct Image {
   bool operator==(const Image&) const = default;
 };
 
-/// The machine that the code of a program is for.
+/// The machine that the code of a program is for. Of a card, Program::images know more.
 struct ProgramTarget {
-  std::string kind;                  ///< "cpu"
-  std::string cpu;                   ///< LLVM's name of the CPU: "znver5"
+  std::string kind;                  ///< "cpu", "cuda"
+  std::string cpu;                   ///< LLVM's name of the CPU: "znver5"; empty for a card
   std::vector<std::string> features; ///< that kernels need, and the start-up check requires: "avx2"
   bool operator==(const ProgramTarget&) const = default;
 };
@@ -253,7 +268,7 @@ struct ProgramTarget {
 constexpr int64_t stagingAlignment = 4096;
 
 struct Program {
-  static constexpr uint32_t currentVersion = 4;
+  static constexpr uint32_t currentVersion = 5;
 
   std::string model;  ///< base name of the model file
   std::string recipe; ///< the whole recipe as compiled, JSON (Recipe.h)
@@ -289,12 +304,12 @@ struct Program {
 
 /// Checks what the executor relies on, for all values of the repeat counters and on every rank:
 /// indices lie inside their tables, and operands inside the arena; a product stays inside its
-/// operands; repeats are balanced; the sources of a state cover it once and lie in what is stored
-/// of it; nothing writes to an input, a control or a constant, nor to a
-/// state before the first command of phase update; each collective is started and waited for once,
-/// in one iteration, by all ranks of a group that exists, with the bytes that it says, and in
-/// between nothing writes to its sources or touches its results. Fails with BadInput naming the
-/// function and command.
+/// operands; grids are such as a card can launch; repeats are balanced; the sources of a state
+/// cover it once and lie in what is stored of it; nothing writes to an input, a control or a
+/// constant, nor to a state before the first command of phase update; each collective is started
+/// and waited for once, in one iteration, by all ranks of a group that exists, with the bytes that
+/// it says, and in between nothing writes to its sources or touches its results. Fails with
+/// BadInput naming the function and command.
 Status verify(const Program& program);
 
 /// The programs of one job, one a device, are verified and share their states (local shape,

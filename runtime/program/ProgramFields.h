@@ -82,9 +82,17 @@ template <typename Archive> void fields(Archive& a, Is<Command> auto& v) {
   a("bytes", v.bytes);
 }
 
+template <typename Archive> void fields(Archive& a, Is<GridLaunch> auto& v) {
+  a("entry", v.entry);
+  a("blocks", v.blocks);
+  a("threads", v.threads);
+  a("sharedBytes", v.sharedBytes);
+}
+
 template <typename Archive> void fields(Archive& a, Is<Kernel> auto& v) {
   a("symbol", v.symbol);
   a("label", v.label);
+  a("launches", v.launches);
 }
 
 template <typename Archive> void fields(Archive& a, Is<LibraryCall> auto& v) {

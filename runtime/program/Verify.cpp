@@ -319,6 +319,24 @@ Status checkStates(const Program& program) {
   return {};
 }
 
+/// Grids that a card can launch; all kernels have them, or none.
+Status checkLaunches(std::span<const Kernel> kernels) {
+  for (const Kernel& kernel : kernels) {
+    if (kernel.launches.empty() != kernels[0].launches.empty())
+      return Error::badInput("damaged program: kernels '{}' and '{}' are for two kinds of device",
+                             kernels[0].symbol, kernel.symbol);
+    for (const GridLaunch& launch : kernel.launches)
+      if (launch.entry.empty() || launch.blocks < 1 || launch.blocks > GridLaunch::mostBlocks ||
+          launch.threads < 1 || launch.threads > GridLaunch::mostThreads ||
+          launch.sharedBytes < 0 || launch.sharedBytes > GridLaunch::mostSharedBytes)
+        return Error::badInput("damaged program: kernel '{}' launches '{}' on {} blocks of {} "
+                               "threads and {} bytes",
+                               kernel.symbol, launch.entry, launch.blocks, launch.threads,
+                               launch.sharedBytes);
+  }
+  return {};
+}
+
 Status checkImage(const Image& image) {
   const bool isDigest = image.digest.size() == 32 &&
                         image.digest.find_first_not_of("0123456789abcdef") == std::string::npos;
@@ -377,6 +395,7 @@ Status verify(const Program& program) {
       return Error::badInput("damaged program: a constant at {} of the payload",
                              constant.payloadOffset);
   }
+  TITAN_TRY(checkLaunches(program.kernels));
   for (const Image& image : program.images)
     TITAN_TRY(checkImage(image));
   for (const LibraryCall& call : program.libraryCalls)

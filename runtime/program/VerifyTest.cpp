@@ -235,6 +235,26 @@ TEST(Verify, OnlyPhaseUpdateWritesToStates) {
   EXPECT_EQ(zeroingTheWeight(Phase::Update), "");
 }
 
+TEST(Verify, GridsAreSuchAsACardCanLaunch) {
+  auto error = [](const GridLaunch& launch) {
+    return errorAfter([&](Program& p) {
+      for (Kernel& kernel : p.kernels)
+        kernel.launches = {{kernel.symbol, 4, 256, 0}, launch};
+    });
+  };
+  EXPECT_EQ(error({"last", GridLaunch::mostBlocks, 1024, int64_t{227} << 10}), "");
+  EXPECT_EQ(error({"last", 7, 1025, 96}), "damaged program: kernel 'kernel_0' launches 'last' on 7 "
+                                          "blocks of 1025 threads and 96 bytes");
+  EXPECT_NE(error({"", 1, 32, 0}), "");
+  EXPECT_NE(error({"last", 0, 32, 0}), "");
+  EXPECT_NE(error({"last", int64_t{1} << 31, 32, 0}), "");
+  EXPECT_NE(error({"last", 1, 0, 0}), "");
+  EXPECT_NE(error({"last", 1, 32, -1}), "");
+  EXPECT_NE(error({"last", 1, 32, (int64_t{227} << 10) + 1}), "");
+  EXPECT_EQ(errorAfter([](Program& p) { p.kernels[1].launches = {{"kernel_1", 1, 32, 0}}; }),
+            "damaged program: kernels 'kernel_0' and 'kernel_1' are for two kinds of device");
+}
+
 TEST(Verify, ImagesHaveDigests) {
   EXPECT_EQ(errorAfter([](Program& p) { p.images[0].digest.back() = 'g'; }),
             "damaged program: an image for 'znver5' of 9000 bytes at 0 of the payload, digest "

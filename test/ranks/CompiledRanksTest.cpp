@@ -165,7 +165,9 @@ private:
   }
 
   void runCompiled(const CompiledModule& compiled, func::FuncOp step, ArrayRef<Tensors> expected) {
-    Result<codegen::testing::LoadedCode> code = codegen::testing::LoadedCode::load(compiled.code);
+    ASSERT_EQ(compiled.images.size(), 1u);
+    Result<codegen::testing::LoadedCode> code =
+        codegen::testing::LoadedCode::load(compiled.images[0].bytes);
     ASSERT_TRUE(code.ok()) << code.error().message();
     std::vector<KernelFunction> kernels;
     for (const Kernel& kernel : program.kernels) {

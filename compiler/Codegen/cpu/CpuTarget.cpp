@@ -107,16 +107,14 @@ std::optional<LibraryCall> CpuTarget::library(kernel::CallOp op) const {
   return call;
 }
 
-Result<std::string> CpuTarget::finish(CodeForm form) {
-  return form == CodeForm::Image ? emitKernelObjects(*kernels_, info(), cache())
-                                 : emitKernelAssembly(*kernels_, info());
+Result<std::vector<CompiledImage>> CpuTarget::finish() {
+  CompiledImage compiled;
+  compiled.image.kind = Image::Kind::Object;
+  compiled.image.arch = info().cpu;
+  compiled.bytes = TITAN_TRY(emitKernelObjects(*kernels_, info(), cache()));
+  return std::vector{std::move(compiled)};
 }
 
-Image CpuTarget::image() const {
-  Image image;
-  image.kind = Image::Kind::Object;
-  image.arch = info().cpu;
-  return image;
-}
+Result<std::string> CpuTarget::finishAsText() { return emitKernelAssembly(*kernels_, info()); }
 
 } // namespace titan::codegen

@@ -24,8 +24,8 @@ public:
   Launch launch(const LoopNest& nest, const Cost& cost) const override;
   Launch launch(kernel::CallOp op, const Cost& cost) const override;
   std::optional<LibraryCall> library(kernel::CallOp op) const override;
-  Result<std::string> finish(CodeForm form) override;
-  Image image() const override;
+  Result<std::vector<CompiledImage>> finish() override;
+  Result<std::string> finishAsText() override;
 
 protected:
   /// With the CPU that `native` stands for, and with its class's machine model where there is none.

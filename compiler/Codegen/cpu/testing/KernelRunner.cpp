@@ -63,9 +63,9 @@ KernelRunner::compile(std::string_view text, const TargetInfo& target, const Vec
   });
   if (failedToEmit)
     return Error::internal("a kernel is not emitted");
-  std::string archive = TITAN_TRY(cpu->finish(Target::CodeForm::Image));
+  const std::vector<CompiledImage> images = TITAN_TRY(cpu->finish());
 
-  runner->code_ = std::make_unique<LoadedCode>(TITAN_TRY(LoadedCode::load(archive)));
+  runner->code_ = std::make_unique<LoadedCode>(TITAN_TRY(LoadedCode::load(images[0].bytes)));
   for (size_t i = 0; i < runner->kernels_.size(); ++i)
     runner->kernels_[i].function = TITAN_TRY(runner->code_->kernel("kernel_" + std::to_string(i)));
   return runner;
