@@ -92,7 +92,7 @@ template <bool observed> struct CpuDevice::Walker {
   [[gnu::always_inline]] bool command(uint32_t index, const RepeatCounters& counters) {
     const PreparedCommand& command = commands[index];
     for (const Varying& varying : command.varying)
-      *varying.slot = varying.origin + offsetOf(varying.terms, counters);
+      varying.update(counters);
     if constexpr (observed)
       observer->before(source, index);
     switch (command.kind) {

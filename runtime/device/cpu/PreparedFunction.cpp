@@ -1,7 +1,5 @@
 #include "runtime/device/cpu/PreparedFunction.h"
 
-#include <algorithm>
-
 namespace titan {
 namespace {
 
@@ -13,52 +11,20 @@ PreparedFunction::PreparedFunction(const Program& program, const Function& funct
                                    std::span<const int64_t> coordinates,
                                    std::span<const KernelFunction> kernels, LoadedLibrary* library,
                                    const ThreadPool& pool, char* arena)
-    : source_(&function) {
-  // Sized first: commands point into these vectors.
-  size_t slots = 0, varying = 0, terms = 0;
-  auto count = [&](const Affine& value) {
-    ++slots;
-    varying += !value.isConstant();
-    terms += value.terms.size();
-  };
-  for (const Command& command : function.commands) {
-    for (const Operand& operand : command.operands)
-      count(operand.address);
-    std::ranges::for_each(command.scalars, count);
-  }
-  slots_.resize(slots);
-  varying_.reserve(varying);
-  terms_.reserve(terms);
+    : source_(&function), slots_(function, coordinates, reinterpret_cast<int64_t>(arena)) {
   commands_.reserve(function.commands.size());
-
-  int64_t* slot = slots_.data();
   const std::vector<RepeatLink> links = linkRepeats(function);
   for (const Command& command : function.commands) {
+    const size_t index = commands_.size();
+    const CommandSlots::Command& slots = slots_.commands()[index];
     PreparedCommand& prepared = commands_.emplace_back();
-    prepared.link = links[commands_.size() - 1];
+    prepared.link = links[index];
     prepared.kind = command.kind;
     prepared.units = command.launch.units;
     prepared.threads = pool.threadsFor(command.launch.units, command.launch.grain);
-
-    const size_t firstVarying = varying_.size();
-    auto place = [&](const Affine& value, int64_t origin) {
-      const Affine local = onRank(value, coordinates);
-      *slot = origin + local.base;
-      if (!local.isConstant()) {
-        const size_t firstTerm = terms_.size();
-        terms_.insert(terms_.end(), local.terms.begin(), local.terms.end());
-        varying_.push_back(
-            {{terms_.data() + firstTerm, local.terms.size()}, slot, origin + local.base});
-      }
-      ++slot;
-    };
-    prepared.operands = reinterpret_cast<char* const*>(slot);
-    for (const Operand& operand : command.operands)
-      place(operand.address, reinterpret_cast<int64_t>(arena));
-    prepared.scalars = slot;
-    for (const Affine& scalar : command.scalars)
-      place(scalar, 0);
-    prepared.varying = {varying_.data() + firstVarying, varying_.size() - firstVarying};
+    prepared.operands = reinterpret_cast<char* const*>(slots.operands.data());
+    prepared.scalars = slots.scalars.data();
+    prepared.varying = slots.varying;
 
     switch (command.kind) {
     case CommandKind::Kernel:

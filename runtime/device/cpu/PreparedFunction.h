@@ -3,7 +3,7 @@
 // operands that depend on repeat counters.
 #pragma once
 
-#include "runtime/device/Walk.h"
+#include "runtime/device/CommandSlots.h"
 #include "runtime/device/cpu/OneDnn.h"
 
 #include <atomic>
@@ -14,13 +14,6 @@ namespace titan {
 
 /// Copying and clearing: below this many bytes a thread, a second thread does not pay.
 constexpr int64_t bytesPerThread = int64_t{1} << 18;
-
-/// An operand or scalar that has to be computed again in each iteration.
-struct Varying {
-  std::span<const Affine::Term> terms; ///< repeat counters only
-  int64_t* slot;                       ///< where the kernel reads it: an address or a scalar
-  int64_t origin;                      ///< its value where all counters are 0
-};
 
 /// The library of a device, and how it fared.
 struct LoadedLibrary {
@@ -56,10 +49,8 @@ public:
 
 private:
   const Function* source_;
-  std::vector<PreparedCommand> commands_;
-  std::vector<int64_t> slots_; ///< operands' addresses and scalars of all commands
-  std::vector<Varying> varying_;
-  std::vector<Affine::Term> terms_; ///< of varying_
+  CommandSlots slots_;
+  std::vector<PreparedCommand> commands_; ///< they point into slots_
 };
 
 } // namespace titan
