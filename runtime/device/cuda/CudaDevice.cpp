@@ -1,0 +1,288 @@
+#include "runtime/device/cuda/CudaDevice.h"
+
+#include "runtime/device/cuda/Results.h"
+#include "runtime/program/Recipe.h"
+#include "runtime/program/Text.h"
+
+#include <cstring>
+
+namespace titan {
+
+using namespace cuda;
+
+namespace {
+
+/// What a card cannot run, by name.
+Status checkTable(const Program& program) {
+  TITAN_TRY(verify(program));
+  if (!program.collectives.empty()) {
+    const Collective& first = program.collectives[0];
+    return Error::badInput("the job's {} of {} needs several ranks, and a card runs jobs of one "
+                           "rank: compile it without a mesh, or use --device=cpu",
+                           toString(first.kind), first.label);
+  }
+  for (const Kernel& kernel : program.kernels)
+    if (kernel.launches.empty())
+      return Error::internal("'{}' has no launches: the program is for {}, no card", kernel.label,
+                             program.target.kind);
+  return {};
+}
+
+/// What to do where `missing` bytes are too many: about which batch.micro would fit.
+std::string smallerBatch(const Program& program, int64_t available) {
+  int64_t fixed = program.stateBytes;
+  for (const Constant& constant : program.constants)
+    fixed += constant.bytes;
+  if (available <= fixed)
+    return fmt::format("its states alone are {}", readableBytes(fixed));
+  const Result<Recipe> recipe = parseRecipeJson(program.recipe);
+  const int64_t micro = recipe.ok() ? recipe->batch.micro : 0;
+  const double part =
+      static_cast<double>(available - fixed) / static_cast<double>(program.arenaBytes - fixed);
+  const auto fitting = static_cast<int64_t>(part * static_cast<double>(micro));
+  if (fitting < 1)
+    return "compile it with a smaller batch.micro";
+  return fmt::format("compile it with a batch.micro of about {} (it is {})", fitting, micro);
+}
+
+int64_t wholeLines(int64_t bytes) { return (bytes / 256 + 1) * 256; }
+
+} // namespace
+
+CudaDevice::CudaDevice(const Program& program, std::unique_ptr<const Driver> driver, Card card,
+                       int64_t bytes)
+    : Device(bytes), program_(&program), driver_(std::move(driver)), card_(std::move(card)) {}
+
+Result<std::unique_ptr<CudaDevice>> CudaDevice::create(const Program& program,
+                                                       std::string_view payload, int number) {
+  TITAN_TRY(checkTable(program));
+  auto driver = std::make_unique<const Driver>(TITAN_TRY(Driver::load()));
+  Card card = TITAN_TRY(chooseCard(*driver, number));
+  std::unique_ptr<CudaDevice> device(new CudaDevice(program, std::move(driver), std::move(card),
+                                                    wholeLines(program.arenaBytes)));
+  TITAN_TRY(device->open(payload));
+  return device;
+}
+
+Status CudaDevice::open(std::string_view payload) {
+  const std::string what = "opening " + card_.text();
+  TITAN_TRY(driver_->need(driver_->cuDevicePrimaryCtxRetain(&context_, card_.handle), what));
+  held_ = OwnedContext(*driver_, card_.handle);
+  TITAN_TRY(driver_->need(driver_->cuCtxSetCurrent(context_), what));
+  image_ = TITAN_TRY(LoadedImage::load(*driver_, card_, *program_, payload));
+  CUstream stream = nullptr;
+  TITAN_TRY(driver_->need(driver_->cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), what));
+  stream_ = OwnedStream(*driver_, stream);
+  for (OwnedEvent& owned : events_) {
+    CUevent event = nullptr;
+    TITAN_TRY(driver_->need(driver_->cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), what));
+    owned = OwnedEvent(*driver_, event);
+  }
+  // Last: what the driver has taken for itself by now is no longer free.
+  TITAN_TRY(reserveArena());
+  functions_.reserve(program_->functions.size());
+  for (const Function& function : program_->functions)
+    functions_.emplace_back(*program_, function, image_, arena_.get());
+  return {};
+}
+
+Status CudaDevice::reserveArena() {
+  size_t free = 0, total = 0;
+  TITAN_TRY(driver_->need(driver_->cuMemGetInfo_v2(&free, &total), "asking for free memory"));
+  const auto available = static_cast<int64_t>(free);
+  CUdeviceptr arena = 0;
+  Answer answer = {CUDA_ERROR_OUT_OF_MEMORY, driver_->cuMemAlloc_v2.name()};
+  if (bytes() + outsideBytes <= available)
+    answer = driver_->cuMemAlloc_v2(&arena, static_cast<size_t>(bytes()));
+  if (answer.result == CUDA_ERROR_OUT_OF_MEMORY)
+    return Error::environment(
+        "the job needs {} of device memory, and {} more for the driver; {} has {} free of {}: {}",
+        readableBytes(bytes()), readableBytes(outsideBytes), card_.text(), readableBytes(available),
+        readableBytes(static_cast<int64_t>(total)),
+        smallerBatch(*program_, available - outsideBytes));
+  TITAN_TRY(driver_->need(answer, fmt::format("allocating {}", readableBytes(bytes()))));
+  arena_ = OwnedMemory(*driver_, arena);
+  return {};
+}
+
+CudaDevice::~CudaDevice() {
+  if (!context_)
+    return;
+  // What is still queued may use host memory that ends with the device. A card that failed answers
+  // all of this with its error, and takes everything back when the process ends.
+  (void)driver_->cuCtxSetCurrent(context_);
+  (void)driver_->cuStreamSynchronize(stream_.get());
+}
+
+Status CudaDevice::enter() {
+  if (error_)
+    return *error_;
+  const Answer answer = driver_->cuCtxSetCurrent(context_);
+  return answer.ok() ? Status() : Status(keep(driver_->error(answer, "using " + card_.text())));
+}
+
+Error CudaDevice::keep(Error error) {
+  error_ = std::move(error);
+  return *error_;
+}
+
+Status CudaDevice::check(Answer answer, const char* what) {
+  if (answer.ok())
+    return {};
+  if (running_.empty() || !isSticky(answer.result))
+    return keep(driver_->error(answer, fmt::format("{} {}", what, card_.text())));
+  if (isFault(answer.result))
+    return keep(Error::internal("a command of {} failed on {}: {}: run it again with --poison, "
+                                "which names the command",
+                                running_, card_.text(), driver_->text(answer)));
+  return keep(Error::runFailed("{} failed while it ran {}: {}", card_.text(), running_,
+                               driver_->text(answer)));
+}
+
+Error CudaDevice::commandFailed(Answer answer, const Function& function, uint32_t index) const {
+  const Command& command = function.commands[index];
+  std::string label = command.kind == CommandKind::Copy ? "copy" : "zero";
+  if (command.kind == CommandKind::Kernel)
+    label = program_->kernels[command.target].label;
+  if (command.kind == CommandKind::Library)
+    label = program_->libraryCalls[command.target].label;
+  return driver_->error(
+      answer, fmt::format("'{}' (command {} of {}) on {}", label, index, function.name, card_.text()));
+}
+
+Answer CudaDevice::queue(const PreparedCommand& command) const {
+  const auto address = [&](size_t i) { return static_cast<CUdeviceptr>(command.operands[i]); };
+  const auto bytes = static_cast<size_t>(command.units);
+  if (command.kind == CommandKind::Copy)
+    return driver_->cuMemcpyDtoDAsync_v2(address(0), address(1), bytes, stream_.get());
+  if (command.kind == CommandKind::Zero)
+    return driver_->cuMemsetD8Async(address(0), 0, bytes, stream_.get());
+  for (const PreparedLaunch& launch : command.launches) {
+    const Answer answer = driver_->cuLaunchKernel(launch.function, launch.blocks, 1, 1,
+                                                  launch.threads, 1, 1, launch.sharedBytes,
+                                                  stream_.get(), command.parameters, nullptr);
+    if (!answer.ok() || &launch == &command.launches.back())
+      return answer;
+  }
+  return {CUDA_SUCCESS, driver_->cuLaunchKernel.name()};
+}
+
+template <bool observed> struct CudaDevice::Walker {
+  const CudaDevice& device;
+  std::span<const PreparedCommand> commands;
+  const Function& source;
+  CommandObserver* observer;
+  Answer answer = {CUDA_SUCCESS, ""}; ///< that ended the walk
+  uint32_t last = 0;                  ///< the command that did
+
+  void enter(uint32_t index) {
+    if constexpr (observed)
+      observer->before(source, index);
+  }
+  void leave(uint32_t index) {
+    if constexpr (observed)
+      observer->after(source, index);
+  }
+  bool command(uint32_t index, const RepeatCounters& counters) {
+    const PreparedCommand& command = commands[index];
+    for (const Varying& varying : command.varying)
+      varying.update(counters);
+    if constexpr (observed)
+      observer->before(source, index);
+    answer = device.queue(command);
+    if (observed && answer.ok())
+      answer = device.driver_->cuStreamSynchronize(device.stream_.get());
+    last = index;
+    if constexpr (observed)
+      if (answer.ok())
+        observer->after(source, index);
+    return answer.ok();
+  }
+};
+
+Status CudaDevice::run(uint32_t index, CommandObserver* observer) {
+  TITAN_TRY(enter());
+  const PreparedFunction& function = functions_[index];
+  if (!observer) {
+    running_ = function.source().name;
+    Walker<false> walker{*this, function.commands(), function.source(), nullptr};
+    if (walkCommands(function.commands(), walker))
+      return {};
+    // A launch may return the error of what was queued before it.
+    return isSticky(walker.answer.result)
+               ? check(walker.answer, "launching on")
+               : Status(keep(commandFailed(walker.answer, function.source(), walker.last)));
+  }
+  // What was queued before is done, so that an error is the command's after which it appears.
+  TITAN_TRY(check(driver_->cuStreamSynchronize(stream_.get()), "waiting for"));
+  running_ = function.source().name;
+  observer->beforeFunction(function.source());
+  TITAN_TRY(enter());
+  Walker<true> walker{*this, function.commands(), function.source(), observer};
+  if (!walkCommands(function.commands(), walker))
+    return error_ ? *error_ : keep(commandFailed(walker.answer, function.source(), walker.last));
+  observer->afterFunction(function.source());
+  return {};
+}
+
+Status CudaDevice::upload(int64_t offset, std::span<const char> from) {
+  TITAN_TRY(enter());
+  if (from.empty())
+    return {};
+  return check(
+      driver_->cuMemcpyHtoDAsync_v2(at(offset), from.data(), from.size(), stream_.get()),
+      "copying to");
+}
+
+Status CudaDevice::download(int64_t offset, std::span<char> into) {
+  TITAN_TRY(enter());
+  if (into.empty())
+    return {};
+  return check(driver_->cuMemcpyDtoHAsync_v2(into.data(), at(offset), into.size(), stream_.get()),
+               "copying from");
+}
+
+Status CudaDevice::fill(int64_t offset, int64_t bytes, char value) {
+  TITAN_TRY(enter());
+  if (bytes == 0)
+    return {};
+  return check(driver_->cuMemsetD8Async(at(offset), static_cast<unsigned char>(value),
+                                        static_cast<size_t>(bytes), stream_.get()),
+               "filling memory of");
+}
+
+Device::Event CudaDevice::record() {
+  if (!enter().ok())
+    return {recorded_};
+  ++recorded_;
+  const OwnedEvent& event = events_[recorded_ % eventsInTurn];
+  (void)check(driver_->cuEventRecord(event.get(), stream_.get()), "recording an event of");
+  return {recorded_};
+}
+
+Status CudaDevice::wait(Event event) {
+  TITAN_TRY(enter());
+  if (event.number <= done_)
+    return {};
+  const OwnedEvent& recorded = events_[event.number % eventsInTurn];
+  TITAN_TRY(check(driver_->cuEventSynchronize(recorded.get()), "waiting for"));
+  done_ = event.number;
+  return {};
+}
+
+Result<std::span<char>> CudaDevice::hostBuffer(int64_t bytes) {
+  TITAN_TRY(enter());
+  const size_t size = static_cast<size_t>(std::max<int64_t>(bytes, 1));
+  void* memory = nullptr;
+  const Answer answer = driver_->cuMemHostAlloc(&memory, size, 0);
+  if (answer.result == CUDA_ERROR_OUT_OF_MEMORY)
+    return Error::environment("cannot reserve {} of pinned host memory: free memory, or raise its "
+                              "limit (ulimit -l)",
+                              readableBytes(bytes));
+  TITAN_TRY(driver_->need(answer, "reserving pinned host memory"));
+  buffers_.emplace_back(*driver_, memory);
+  std::memset(memory, 0, size);
+  return std::span<char>(static_cast<char*>(memory), static_cast<size_t>(bytes));
+}
+
+} // namespace titan

@@ -1,0 +1,90 @@
+// A card as a device: walks the command table and puts its launches, copies and fills into one
+// stream. Calls return when they are queued; the host waits for events alone.
+//
+// Transfers go through the same stream, in the order of the calls. Memory of hostBuffer() is pinned:
+// an upload reads it, and a download writes it, as late as the stream comes to it. Of other memory
+// the driver makes a copy before upload() returns, and download() returns when it is filled.
+#pragma once
+
+#include "runtime/device/Device.h"
+#include "runtime/device/cuda/Card.h"
+#include "runtime/device/cuda/LoadedImage.h"
+#include "runtime/device/cuda/Owned.h"
+#include "runtime/device/cuda/PreparedFunction.h"
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace titan {
+
+class CudaDevice final : public Device {
+public:
+  /// What the driver may take of the card's memory later, for code that it loads when it is first
+  /// launched. No more than a guess before a card has been asked.
+  static constexpr int64_t outsideBytes = int64_t{64} << 20;
+
+  /// `program` outlives the device, and is for one rank. Its images lie in `payload`, which is read
+  /// here alone. Checks the program (verify()). Environment, with what there is and what is needed:
+  /// no driver, no card of that number, no image that it can run, not enough memory. BadInput: the
+  /// program has collectives, or an image is damaged.
+  static Result<std::unique_ptr<CudaDevice>> create(const Program& program,
+                                                    std::string_view payload, int card = 0);
+  ~CudaDevice() override;
+
+  const cuda::Card& card() const { return card_; }
+  /// Which of Program::images runs.
+  const Image& image() const { return image_.image(); }
+  int driverVersion() const { return driver_->version(); }
+
+  Status run(uint32_t function, CommandObserver* observer) override;
+  Status upload(int64_t offset, std::span<const char> from) override;
+  Status download(int64_t offset, std::span<char> into) override;
+  Status fill(int64_t offset, int64_t bytes, char value) override;
+  Event record() override;
+  Status wait(Event event) override;
+  Result<std::span<char>> hostBuffer(int64_t bytes) override;
+  std::span<char> window(int64_t, int64_t) override { return {}; }
+
+private:
+  template <bool observed> struct Walker;
+
+  CudaDevice(const Program& program, std::unique_ptr<const cuda::Driver> driver, cuda::Card card,
+             int64_t bytes);
+  Status open(std::string_view payload);
+  Status reserveArena();
+
+  /// Every call begins with it: the error that stays, else the card's context for this thread.
+  Status enter();
+  /// An error that every later call returns.
+  Error keep(Error error);
+  /// Of a call that queued something, or waited for it: the error may be an earlier one's.
+  Status check(cuda::Answer answer, const char* what);
+  Error commandFailed(cuda::Answer answer, const Function& function, uint32_t command) const;
+  Status walk(const cuda::PreparedFunction& function, CommandObserver* observer);
+  cuda::Answer queue(const cuda::PreparedCommand& command) const;
+  cuda::CUdeviceptr at(int64_t offset) const { return arena_.get() + static_cast<uint64_t>(offset); }
+
+  /// Recorded in turn: one that is recorded again stands for more calls than were asked for.
+  static constexpr size_t eventsInTurn = 64;
+
+  const Program* program_;
+  std::unique_ptr<const cuda::Driver> driver_;
+  cuda::Card card_;
+  cuda::OwnedContext held_;
+  cuda::CUcontext context_ = nullptr;
+  cuda::LoadedImage image_;
+  cuda::OwnedMemory arena_;
+  cuda::OwnedStream stream_;
+  std::array<cuda::OwnedEvent, eventsInTurn> events_;
+  std::vector<cuda::OwnedHostMemory> buffers_;
+  std::vector<cuda::PreparedFunction> functions_; ///< as Program::functions
+  uint64_t recorded_ = 0, done_ = 0;              ///< events, by number
+  std::string running_;                           ///< the function that was queued last
+  std::optional<Error> error_;                    ///< of the first call that failed
+};
+
+} // namespace titan

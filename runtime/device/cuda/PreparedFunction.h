@@ -1,0 +1,40 @@
+// A function's commands as a card runs them: launches, copies and fills with their addresses. What
+// is left at run time is operands that depend on repeat counters.
+#pragma once
+
+#include "runtime/device/CommandSlots.h"
+#include "runtime/device/cuda/LoadedImage.h"
+
+#include <span>
+#include <vector>
+
+namespace titan::cuda {
+
+struct PreparedCommand {
+  CommandKind kind = CommandKind::Kernel;
+  int64_t units = 0; ///< Copy, Zero: bytes; Repeat: how many times
+  std::span<const PreparedLaunch> launches; ///< Kernel, Library
+  void** parameters = nullptr; ///< of each launch: where its operands' addresses and scalars stand
+  std::span<const int64_t> operands; ///< their addresses
+  std::span<const Varying> varying;
+  RepeatLink link;
+};
+
+class PreparedFunction {
+public:
+  /// `program` has been verified, has no collectives, and outlives this object, as does `image`.
+  /// The arena lies at that address of the card.
+  PreparedFunction(const Program& program, const Function& function, const LoadedImage& image,
+                   CUdeviceptr arena);
+
+  const Function& source() const { return *source_; }
+  std::span<const PreparedCommand> commands() const { return commands_; }
+
+private:
+  const Function* source_;
+  CommandSlots slots_;
+  std::vector<void*> parameters_; ///< the address of each slot, command by command
+  std::vector<PreparedCommand> commands_;
+};
+
+} // namespace titan::cuda
