@@ -100,6 +100,7 @@ Result<int> run(const std::vector<std::string>& arguments) {
   image.chooseDevice = [&](const DeviceRequest&) -> Result<ChosenDevice> {
     ChosenDevice chosen;
     chosen.device = TITAN_TRY(eager::ReferenceEngine::create(reference));
+    chosen.name = "reference interpreter";
     // A choice of its own in the checkpoint: a job that continues the run makes its own again.
     chosen.gemm = "interpreted";
     return chosen;

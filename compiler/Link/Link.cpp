@@ -102,6 +102,7 @@ std::vector<std::string> linkerArguments(const std::string& directory, const std
           library("libtitan_job.a"),
           library("libtitan_executor.a"),
           library("libtitan_device_cpu.a"),
+          library("libtitan_device_cuda.a"),
           library("libtitan_device.a"),
           library("libtitan_launch.a"),
           library("libtitan_collective.a"),

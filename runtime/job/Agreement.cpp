@@ -101,6 +101,7 @@ std::vector<Fact> factsOf(const Session& session) {
   flag("--set-aside", options.setAside ? "given" : "not given");
   flag("--ckpt", quoted(options.checkpoint));
   flag("--output", quoted(options.output));
+  flag("--device", options.device);
   flag("--gemm", options.gemm);
   flag("--weights-dir", quoted(options.weightsDirectory));
   flag("--prompt", options.prompt ? quoted(*options.prompt) : "not given");

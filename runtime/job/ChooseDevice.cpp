@@ -1,78 +1,104 @@
-#include "runtime/job/ChooseDevice.h"
+#include "runtime/job/DeviceKind.h"
 
 #include "runtime/data/Loader.h"
-#include "runtime/device/cpu/CpuDevice.h"
-#include "runtime/device/cpu/CpuFeatures.h"
-#include "runtime/device/cpu/CpuLimits.h"
-#include "runtime/device/cpu/GemmCeiling.h"
+#include "runtime/device/cpu/OneDnn.h"
 
 #include <algorithm>
+#include <charconv>
 
 namespace titan {
 namespace {
 
-/// The library for products, or nothing: they are generated.
-Result<std::optional<OneDnn>> chooseLibrary(const DeviceRequest& request) {
-  const bool asked = request.gemm != "auto";
-  const std::string& wanted = asked ? request.gemm : request.savedGemm;
-  if (request.program.libraryCalls.empty() || wanted == "generated")
-    return std::optional<OneDnn>();
-  Result<OneDnn> library = OneDnn::load();
-  if (library.ok())
-    return std::optional(library.take());
-  if (asked)
-    return library.takeError();
-  return std::optional<OneDnn>();
+/// What runs faster first.
+const DeviceKind* const kinds[] = {&cudaKind, &cpuKind};
+
+const DeviceKind* findKind(std::string_view name) {
+  for (const DeviceKind* kind : kinds)
+    if (kind->name == name)
+      return kind;
+  return nullptr;
+}
+
+Result<const DeviceKind*> kindOf(const Program& program) {
+  if (const DeviceKind* kind = findKind(program.target.kind))
+    return kind;
+  std::vector<std::string> known;
+  for (const DeviceKind* kind : kinds)
+    known.emplace_back(kind->name);
+  return Error::environment("the job is compiled for {}, and this version runs jobs for {}",
+                            program.target.kind, fmt::join(known, ", "));
+}
+
+/// The first program that this machine can run, in the order of the kinds.
+Result<ChosenProgram> chooseRunnable(std::span<const Program> programs) {
+  ChosenProgram chosen;
+  for (const DeviceKind* kind : kinds)
+    for (chosen.index = 0; chosen.index < programs.size(); ++chosen.index) {
+      const Program& program = programs[chosen.index];
+      if (program.target.kind != kind->name)
+        continue;
+      Status fits = kind->check(program, 0);
+      if (fits.ok())
+        return chosen;
+      chosen.note = fmt::format("not on {}: {}", kind->name, fits.error().message());
+    }
+  return Error::environment("{}", chosen.note.empty() ? "the job has no program" : chosen.note);
 }
 
 } // namespace
 
+Result<DeviceWish> DeviceWish::parse(const std::string& text) {
+  if (text == "auto")
+    return DeviceWish();
+  DeviceWish wish;
+  const size_t colon = text.find(':');
+  wish.kind = text.substr(0, colon);
+  bool isKnown = findKind(wish.kind) != nullptr;
+  if (colon != std::string::npos) {
+    const char *first = text.data() + colon + 1, *last = text.data() + text.size();
+    const auto [end, failure] = std::from_chars(first, last, wish.number);
+    isKnown =
+        isKnown && wish.kind != "cpu" && failure == std::errc() && end == last && wish.number >= 0;
+  }
+  if (!isKnown)
+    return Error::usage("--device={}: use auto, cpu, cuda or cuda:N", text);
+  return wish;
+}
+
 Result<ChosenDevice> chooseDevice(const DeviceRequest& request) {
-  const std::optional<OneDnn> library = TITAN_TRY(chooseLibrary(request));
-  ThreadPool* pool = &request.pool;
-  ChosenDevice chosen;
-  chosen.device =
-      TITAN_TRY(CpuDevice::create(request.program, request.kernels, *pool, library, request.place));
-  if (const Communicator* communicator = request.place.communicator)
-    chosen.traffic = [=] {
-      const std::span<const Traffic> traffic = communicator->traffic();
-      return std::vector(traffic.begin(), traffic.end());
-    };
-  if (library) {
-    chosen.gemm = "onednn";
-    chosen.gemmVersion = library->version();
-  }
-  chosen.outsideBytes = outsideBytes(request.program, pool->threads(), library.has_value()).gemm;
-  chosen.measureProducts = [=](DType operands) {
-    return measureGemmCeiling(library, *pool, operands);
-  };
-  chosen.measureLimits = [=](DType operands) { return measureCpuLimits(library, *pool, operands); };
-  return chosen;
+  return TITAN_TRY(kindOf(request.program))->open(request);
 }
 
-Result<size_t> chooseProgram(std::span<const Program> programs) {
-  std::vector<std::string> kinds;
+Result<ChosenProgram> chooseProgram(std::span<const Program> programs, const DeviceWish& wish) {
+  if (wish.kind.empty() && programs.size() == 1) {
+    TITAN_TRY(kindOf(programs[0]));
+    return ChosenProgram();
+  }
+  if (wish.kind.empty())
+    return chooseRunnable(programs);
+  std::vector<std::string> targets;
   for (size_t i = 0; i < programs.size(); ++i) {
-    if (programs[i].target.kind == "cpu")
-      return i;
-    kinds.push_back(programs[i].target.kind);
+    if (programs[i].target.kind == wish.kind)
+      return ChosenProgram{i, {}};
+    targets.push_back(programs[i].target.kind);
   }
-  return Error::environment("the job is compiled for {}, and runs on a CPU only so far: compile it "
-                            "with --target=cpu",
-                            kinds.empty() ? "nothing" : fmt::format("{}", fmt::join(kinds, ", ")));
+  return Error::environment("--device={0}: the job is compiled for {1}: compile it with "
+                            "--target={0}",
+                            wish.kind, fmt::join(targets, ", "));
 }
 
-Status checkMachine(const Program& program) {
-  return enableCpuFeatures(program.target.features, program.target.cpu);
+Status checkMachine(const Program& program, int64_t number) {
+  return TITAN_TRY(kindOf(program))->check(program, number);
 }
 
-std::string machineName() { return cpuModelName(); }
+nlohmann::ordered_json describeMachine(const Program& program, const DescribeRequest& request) {
+  const DeviceKind* kind = findKind(program.target.kind);
+  return kind ? kind->describe(program, request) : nlohmann::ordered_json();
+}
 
-ProductLibrary findProductLibrary() {
-  const Result<OneDnn> library = OneDnn::load();
-  if (!library.ok())
-    return {false, {}, library.error().message()};
-  return {true, library->version(), {}};
+std::string describeMachineText(const Program& program, const nlohmann::ordered_json& info) {
+  const DeviceKind* kind = findKind(program.target.kind);
+  return kind ? kind->describeText(info) : std::string();
 }
 
 DType productType(const Program& program) {

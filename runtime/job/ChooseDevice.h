@@ -8,16 +8,29 @@
 #include "runtime/host/ThreadPool.h"
 #include "runtime/program/Program.h"
 
+#include <nlohmann/json.hpp>
+
 #include <functional>
 #include <memory>
 #include <string>
 
 namespace titan {
 
+/// What --device asks for.
+struct DeviceWish {
+  std::string kind;   ///< "cpu", "cuda"; empty: what there is
+  int64_t number = 0; ///< of the device among its kind
+
+  /// "auto", "cpu", "cuda" or "cuda:1". Usage for anything else.
+  static Result<DeviceWish> parse(const std::string& text);
+};
+
 struct DeviceRequest {
   const Program& program;                  ///< outlives the device, as `kernels` and `pool` do
   std::span<const KernelFunction> kernels; ///< of the program
+  std::string_view payload;                ///< of the job, with images
   ThreadPool& pool;
+  int64_t number = 0;        ///< of the device among its kind
   std::string gemm = "auto"; ///< --gemm
   std::string savedGemm;     ///< the choice of the run that is continued, or empty: auto follows it
   RankPlace place = {};      ///< among the ranks of the job
@@ -25,6 +38,7 @@ struct DeviceRequest {
 
 struct ChosenDevice {
   std::unique_ptr<Device> device;
+  std::string name;               ///< what computes: "8 threads"
   std::string gemm = "generated"; ///< what computes products: or "onednn", "interpreted"
   std::string gemmVersion;        ///< of the library: "2.6.3"
   int64_t outsideBytes = 0;       ///< what the library may allocate outside of the arena
@@ -38,14 +52,32 @@ struct ChosenDevice {
 
 using DeviceChooser = std::function<Result<ChosenDevice>(const DeviceRequest&)>;
 
-/// The CPU. Environment: no memory for the arena, or no library where --gemm names it.
+/// A device for the program. Environment: no memory for the arena, or no library where --gemm names
+/// it.
 Result<ChosenDevice> chooseDevice(const DeviceRequest& request);
 
-/// The number of the program that can run here. Environment: there is none.
-Result<size_t> chooseProgram(std::span<const Program> programs);
-/// Environment, naming what is missing, where this machine cannot run `program`. Asks the kernel
-/// for registers that a process has on request only, so it stands before threads are started.
-Status checkMachine(const Program& program);
+/// The program that runs here.
+struct ChosenProgram {
+  size_t index = 0;
+  std::string note; ///< why it is not the first that could be wished for; empty: it is
+};
+/// Of the programs of a job the one that `wish` names; without a name the first that this machine
+/// can run, cards before the CPU. Environment where there is none; with one program that is left
+/// to checkMachine().
+Result<ChosenProgram> chooseProgram(std::span<const Program> programs, const DeviceWish& wish);
+/// Environment, naming what is missing, where device `number` of this machine cannot run `program`.
+/// Asks the kernel for registers that a process has on request only, so it stands before threads
+/// are started.
+Status checkMachine(const Program& program, int64_t number = 0);
+
+struct DescribeRequest {
+  std::string gemm; ///< --gemm
+  int threads = 1;
+};
+/// Target, machine and libraries, for `info`.
+nlohmann::ordered_json describeMachine(const Program& program, const DescribeRequest& request);
+/// The same as lines.
+std::string describeMachineText(const Program& program, const nlohmann::ordered_json& info);
 /// The CPU's marketing name.
 std::string machineName();
 

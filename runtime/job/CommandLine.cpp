@@ -84,6 +84,10 @@ private:
     sub.add_option("--out", options_.out, "run directory")->type_name("DIR")->capture_default_str();
   }
   void addMachine(CLI::App& sub) {
+    sub.add_option("--device", options_.device,
+                   "what to run on: auto, a card where the job has code for one, or cpu, cuda, "
+                   "cuda:N")
+        ->capture_default_str();
     sub.add_option("--threads", options_.threads, "compute threads (default: all allowed CPUs)")
         ->type_name("N")
         ->check(CLI::Range(1, 1024));

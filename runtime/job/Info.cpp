@@ -64,26 +64,14 @@ Json infoObject(const Session& session) {
       trainable += s.trainable ? elementCount(s.shape) : 0;
     }
   }
-  const ProductLibrary oneDnn = findProductLibrary();
-  Json library = {{"found", oneDnn.found}};
-  if (oneDnn.found)
-    library["version"] = oneDnn.version;
-  else
-    library["reason"] = oneDnn.reason;
-  const Status fits = checkMachine(program);
-  const bool generated =
-      session.options().gemm == "generated" || program.libraryCalls.empty() || !oneDnn.found;
+  const Json machine = describeMachine(program, {session.options().gemm, session.threads()});
   return {{"model", program.model},
           {"fingerprint", fingerprint(program)},
           {"compiler_version", program.compilerVersion},
           {"program_version", Program::currentVersion},
-          {"target",
-           {{"device", program.target.kind},
-            {"cpu", program.target.cpu},
-            {"features", program.target.features}}},
-          {"machine",
-           {{"cpu", machineName()}, {"threads", session.threads()}, {"runs_this_job", fits.ok()}}},
-          {"libraries", {{"onednn", library}, {"gemm", generated ? "generated" : "onednn"}}},
+          {"target", machine["target"]},
+          {"machine", machine["machine"]},
+          {"libraries", machine["libraries"]},
           {"optimizer", program.optimizer},
           {"parameter_count", elements},
           {"trainable_count", trainable},
@@ -92,22 +80,13 @@ Json infoObject(const Session& session) {
           {"recipe", Json::parse(toJson(session.recipe()), nullptr, false)}};
 }
 
-void printText(const Json& info) {
+void printText(const Json& info, const Program& program) {
   auto text = [](const Json& value) {
     return value.is_string() ? value.get<std::string>() : value.dump();
   };
   fmt::print("model        {}\nfingerprint  {}\ncompiler     {}\n", text(info["model"]),
              text(info["fingerprint"]), text(info["compiler_version"]));
-  fmt::print("target       {} {}, needs", text(info["target"]["device"]),
-             text(info["target"]["cpu"]));
-  for (const Json& feature : info["target"]["features"])
-    fmt::print(" {}", text(feature));
-  fmt::print("\nmachine      {}, {} threads\n", text(info["machine"]["cpu"]),
-             text(info["machine"]["threads"]));
-  const Json& library = info["libraries"]["onednn"];
-  fmt::print("oneDNN       {}\ngemm         {}\n",
-             text(library.value("version", library.value("reason", Json()))),
-             text(info["libraries"]["gemm"]));
+  fmt::print("{}", describeMachineText(program, info));
   fmt::print("optimizer    {}\nparameters   {}, {} trainable\n\n", text(info["optimizer"]),
              text(info["parameter_count"]), text(info["trainable_count"]));
   size_t width = 4;
@@ -132,7 +111,7 @@ Status infoJob(Session& session) {
   if (session.options().json)
     fmt::print("{}\n", info.dump(2));
   else
-    printText(info);
+    printText(info, session.program());
   return {};
 }
 

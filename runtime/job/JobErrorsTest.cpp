@@ -125,7 +125,40 @@ TEST_F(JobErrorsTest, TheProgramForACpuIsChosen) {
   none.programs = {{otherBytes}};
   Outcome outcome = run({"train"}, none);
   EXPECT_EQ(outcome.exitCode, 3);
-  EXPECT_NE(outcome.err.find("the job is compiled for cuda"), std::string::npos) << outcome.err;
+  EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
+  EXPECT_EQ(run({"plan"}, none).exitCode, 0);
+  EXPECT_EQ(run({"info"}, none).exitCode, 0);
+
+  other.target.kind = "abacus";
+  const std::string unknown = serialize(other);
+  none.programs = {{unknown}};
+  outcome = run({"train"}, none);
+  EXPECT_EQ(outcome.exitCode, 3);
+  EXPECT_NE(outcome.err.find("the job is compiled for abacus, and this version runs jobs for cuda, "
+                             "cpu"),
+            std::string::npos)
+      << outcome.err;
+  none.programs = {};
+  outcome = run({"train"}, none);
+  EXPECT_EQ(outcome.exitCode, 3);
+  EXPECT_NE(outcome.err.find("the job has no program"), std::string::npos) << outcome.err;
+  other.target.kind = "cuda";
+
+  outcome = run({"train", "--device", "cuda"});
+  EXPECT_EQ(outcome.exitCode, 3);
+  EXPECT_NE(outcome.err.find("--device=cuda: the job is compiled for cpu: compile it with "
+                             "--target=cuda"),
+            std::string::npos)
+      << outcome.err;
+  EXPECT_EQ(run({"train", "--device", "cpu", "--steps", "3"}, both).exitCode, 0);
+  for (const char* wish :
+       {"gpu", "cpu:0", "cuda:", "cuda:-1", "cuda:1x", "cuda:99999999999999999999"}) {
+    outcome = run({"train", "--device", wish});
+    EXPECT_EQ(outcome.exitCode, 2) << wish;
+    EXPECT_NE(outcome.err.find(fmt::format("--device={}: use auto, cpu, cuda or cuda:N", wish)),
+              std::string::npos)
+        << outcome.err;
+  }
 
   other.optimizer = "lion";
   otherBytes = serialize(other);

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <set>
 
 namespace titan {
 
@@ -135,6 +136,15 @@ Json gemmsJson(const Program& program) {
   return list;
 }
 
+/// Entry points of an image; nothing for a CPU.
+std::optional<size_t> entriesOf(const Program& program) {
+  std::set<std::string_view> entries;
+  for (const Kernel& kernel : program.kernels)
+    for (const GridLaunch& launch : kernel.launches)
+      entries.insert(launch.entry);
+  return entries.empty() ? std::nullopt : std::optional(entries.size());
+}
+
 Json planObject(const Program& program, const std::vector<HostRow>& hostRows, const Recipe& recipe,
                 int threads, bool library) {
   Json functions = Json::object();
@@ -145,13 +155,16 @@ Json planObject(const Program& program, const std::vector<HostRow>& hostRows, co
   Json communication = ledgerJson(ledgerOf(program));
   for (const Json& row : hostLedgerJson(hostRows, program.mesh))
     communication.push_back(row);
-  return {{"model", program.model},
-          {"target", program.target.kind},
-          {"memory", memoryPlan(program, recipe, threads, library)},
-          {"functions", functions},
-          {"kernels", program.kernels.size()},
-          {"gemms", gemmsJson(program)},
-          {"communication", communication}};
+  Json plan = {{"model", program.model},
+               {"target", program.target.kind},
+               {"memory", memoryPlan(program, recipe, threads, library)},
+               {"functions", functions},
+               {"kernels", program.kernels.size()}};
+  if (const std::optional<size_t> entries = entriesOf(program))
+    plan["entries"] = *entries;
+  plan["gemms"] = gemmsJson(program);
+  plan["communication"] = communication;
+  return plan;
 }
 
 void printText(const Json& plan, const Program& program, const std::vector<HostRow>& hostRows) {
@@ -191,8 +204,11 @@ void printText(const Json& plan, const Program& program, const std::vector<HostR
                f["copies"].get<int64_t>() + f["zeros"].get<int64_t>(), f["flops"].get<int64_t>(),
                f["model_flops"].get<int64_t>(), f["bytes"].get<int64_t>(),
                memory["max_live"][name].get<int64_t>());
-  fmt::print("\n{} distinct kernels, {} product configurations\n", plan["kernels"].get<int64_t>(),
-             plan["gemms"].size());
+  fmt::print("\n{} distinct kernels, ", plan["kernels"].get<int64_t>());
+  if (plan.contains("entries"))
+    fmt::print("{} entry points\n", plan["entries"].get<int64_t>());
+  else
+    fmt::print("{} product configurations\n", plan["gemms"].size());
   for (const Json& g : plan["gemms"])
     fmt::print("  {} x {} x {} {}, tiles {} x {}{}{}{}: {}\n", g["m"].get<int64_t>(),
                g["n"].get<int64_t>(), g["k"].get<int64_t>(), g["transpose"].get<std::string>(),

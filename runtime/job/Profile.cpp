@@ -68,6 +68,9 @@ Status profileJob(Session& session) {
       "the data", openFunctionData(session.program(), "step", session.recipe())));
   const auto seed = static_cast<uint64_t>(session.recipe().train.seed);
   TITAN_TRY(session.start(seed, {}, FirstState::Weights));
+  if (!session.device().measureLimits)
+    return Error::environment("profile measures CPUs, and this job runs on {}",
+                              session.device().name);
   Executor& executor = session.executor();
   StateAccess& access = session.access();
   const Controls controls =

@@ -42,15 +42,19 @@ Result<std::unique_ptr<Session>> Session::open(const JobOptions& options, const 
                                                int64_t started, Peers& peers) {
   std::unique_ptr<Session> session(new Session(options, image, peers));
   std::vector<Program> programs = TITAN_TRY(readPrograms(image));
-  const size_t chosen = TITAN_TRY(chooseProgram(programs));
-  session->program_ = std::move(programs[chosen]);
-  session->kernels_ = image.programs[chosen].kernels;
+  const DeviceWish wish = TITAN_TRY(DeviceWish::parse(options.device));
+  const ChosenProgram chosen = TITAN_TRY(chooseProgram(programs, wish));
+  if (!chosen.note.empty())
+    session->note(chosen.note);
+  session->program_ = std::move(programs[chosen.index]);
+  session->kernels_ = image.programs[chosen.index].kernels;
+  session->deviceNumber_ = wish.number;
   session->recipe_ = TITAN_TRY(recipeOfRun(session->program_, options));
   if (!explains(options.command)) {
     TITAN_TRY(options.rank
                   ? checkImaginedRank(session->program_, started, *options.rank)
                   : checkRankCount(session->program_, started, image.executable, options.command));
-    TITAN_TRY(checkMachine(session->program_));
+    TITAN_TRY(checkMachine(session->program_, wish.number));
   }
   session->threads_ = options.threads > 0 ? options.threads : allowedCpus();
   return session;
@@ -63,8 +67,14 @@ Status Session::start(uint64_t seed, const std::string& savedGemm, FirstState fi
     ownPool_ = TITAN_TRY(ThreadPool::create(threads_));
   pool_ = ownPool_ ? ownPool_.get() : peers_->pool();
   // Devices meet while they are made, so that a failure here is told by fail() alone.
-  const DeviceRequest request{program_,       kernels_,  *pool_,
-                              options_->gemm, savedGemm, {peers_->communicator(), peers_->rank()}};
+  const DeviceRequest request{.program = program_,
+                              .kernels = kernels_,
+                              .payload = image_->payload,
+                              .pool = *pool_,
+                              .number = deviceNumber_,
+                              .gemm = options_->gemm,
+                              .savedGemm = savedGemm,
+                              .place = {peers_->communicator(), peers_->rank()}};
   device_ = TITAN_TRY(image_->chooseDevice ? image_->chooseDevice(request) : chooseDevice(request));
   executor_.emplace(program_, *device_.device, peers_->rank());
   TITAN_TRY(peers_->agree("the constants", executor_->prepare(image_->payload)));

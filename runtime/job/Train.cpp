@@ -20,9 +20,9 @@ void printHeader(const Session& session) {
   for (const State& state : program.states)
     parameters += state.kind == StateKind::Param ? elementCount(state.shape) : 0;
   const bool alone = session.peers().isAlone();
-  tell("{}: {} parameters, batch {} = {} x {}{}, {} threads{}, {}, arena {}\n", program.model,
-       parameters, recipe.batch.global, recipe.globalMicrobatches(), recipe.batch.micro,
-       alone ? "" : " on " + describeRanks(program.mesh), session.threads(), alone ? "" : " each",
+  tell("{}: {} parameters, batch {} = {} x {}{}, {}, {}, arena {}\n", program.model, parameters,
+       recipe.batch.global, recipe.globalMicrobatches(), recipe.batch.micro,
+       alone ? "" : " on " + describeRanks(program.mesh), session.device().name,
        session.device().gemmVersion.empty() ? session.gemm() + " products"
                                             : "products by oneDNN " + session.device().gemmVersion,
        readableBytes(program.arenaBytes));

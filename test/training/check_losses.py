@@ -26,10 +26,10 @@ def pairs(reference):
     yield from zip(exports[1:], itertools.cycle(recipes))
 
 
-def check(tools, folder, reference, export, recipe, scratch):
+def check(tools, folder, reference, export, recipe, scratch, *options):
     job, run = scratch / "job", scratch / "run"
     names = folder / f"{export}.names.toml"
-    titan_job.compile_job(tools, folder / f"{export}.onnx", folder / f"{recipe}.toml", job, *(["--names", names] if names.exists() else []))
+    titan_job.compile_job(tools, folder / f"{export}.onnx", folder / f"{recipe}.toml", job, *(["--names", names] if names.exists() else []), *options)
     expected = reference["recipes"][recipe]
     rows = titan_job.train(job, run, folder / "data.npz", len(expected["f32"]))
     wrong = compare_losses(rows, expected["f32"])

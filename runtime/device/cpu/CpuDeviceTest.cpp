@@ -130,6 +130,14 @@ Program emptyProgram(int64_t commands, int64_t repeat) {
   return program;
 }
 
+TEST(CpuDevice, EveryKernelHasAFunction) {
+  const Program program = emptyProgram(1, 1);
+  auto pool = ThreadPool::create(1).take();
+  const auto device = CpuDevice::create(program, {}, *pool);
+  ASSERT_FALSE(device.ok());
+  EXPECT_EQ(device.error().message(), "the job has 0 kernel functions, its table names 1");
+}
+
 TEST(CpuDevice, DispatchIsCheap) {
   Program program = emptyProgram(100, 10);
   auto pool = ThreadPool::create(1).take();

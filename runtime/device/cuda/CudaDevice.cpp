@@ -58,8 +58,8 @@ Result<std::unique_ptr<CudaDevice>> CudaDevice::create(const Program& program,
   TITAN_TRY(checkTable(program));
   auto driver = std::make_unique<const Driver>(TITAN_TRY(Driver::load()));
   Card card = TITAN_TRY(chooseCard(*driver, number));
-  std::unique_ptr<CudaDevice> device(new CudaDevice(program, std::move(driver), std::move(card),
-                                                    wholeLines(program.arenaBytes)));
+  std::unique_ptr<CudaDevice> device(
+      new CudaDevice(program, std::move(driver), std::move(card), wholeLines(program.arenaBytes)));
   TITAN_TRY(device->open(payload));
   return device;
 }
@@ -146,8 +146,8 @@ Error CudaDevice::commandFailed(Answer answer, const Function& function, uint32_
     label = program_->kernels[command.target].label;
   if (command.kind == CommandKind::Library)
     label = program_->libraryCalls[command.target].label;
-  return driver_->error(
-      answer, fmt::format("'{}' (command {} of {}) on {}", label, index, function.name, card_.text()));
+  return driver_->error(answer, fmt::format("'{}' (command {} of {}) on {}", label, index,
+                                            function.name, card_.text()));
 }
 
 Answer CudaDevice::queue(const PreparedCommand& command) const {
@@ -158,9 +158,9 @@ Answer CudaDevice::queue(const PreparedCommand& command) const {
   if (command.kind == CommandKind::Zero)
     return driver_->cuMemsetD8Async(address(0), 0, bytes, stream_.get());
   for (const PreparedLaunch& launch : command.launches) {
-    const Answer answer = driver_->cuLaunchKernel(launch.function, launch.blocks, 1, 1,
-                                                  launch.threads, 1, 1, launch.sharedBytes,
-                                                  stream_.get(), command.parameters, nullptr);
+    const Answer answer =
+        driver_->cuLaunchKernel(launch.function, launch.blocks, 1, 1, launch.threads, 1, 1,
+                                launch.sharedBytes, stream_.get(), command.parameters, nullptr);
     if (!answer.ok() || &launch == &command.launches.back())
       return answer;
   }
@@ -229,9 +229,8 @@ Status CudaDevice::upload(int64_t offset, std::span<const char> from) {
   TITAN_TRY(enter());
   if (from.empty())
     return {};
-  return check(
-      driver_->cuMemcpyHtoDAsync_v2(at(offset), from.data(), from.size(), stream_.get()),
-      "copying to");
+  return check(driver_->cuMemcpyHtoDAsync_v2(at(offset), from.data(), from.size(), stream_.get()),
+               "copying to");
 }
 
 Status CudaDevice::download(int64_t offset, std::span<char> into) {

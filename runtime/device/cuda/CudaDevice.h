@@ -66,7 +66,9 @@ private:
   Error commandFailed(cuda::Answer answer, const Function& function, uint32_t command) const;
   Status walk(const cuda::PreparedFunction& function, CommandObserver* observer);
   cuda::Answer queue(const cuda::PreparedCommand& command) const;
-  cuda::CUdeviceptr at(int64_t offset) const { return arena_.get() + static_cast<uint64_t>(offset); }
+  cuda::CUdeviceptr at(int64_t offset) const {
+    return arena_.get() + static_cast<uint64_t>(offset);
+  }
 
   /// Recorded in turn: one that is recorded again stands for more calls than were asked for.
   static constexpr size_t eventsInTurn = 64;

@@ -54,7 +54,7 @@ Status Driver::checkVersion() {
 Status Driver::lookUpAll(void* library) {
   const char* missing = nullptr;
 #define TITAN_CUDA_LOOK_UP(name, parameters)                                                       \
-  if (!missing && !name.lookUp(library))                                                                    \
+  if (!missing && !name.lookUp(library))                                                           \
     missing = #name;
   TITAN_CUDA_ENTRY_POINTS(TITAN_CUDA_LOOK_UP)
 #undef TITAN_CUDA_LOOK_UP

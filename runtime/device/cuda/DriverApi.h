@@ -95,15 +95,15 @@ enum : unsigned { TITAN_CUDA_FLAGS(TITAN_CUDA_ENUMERATOR) };
   X(cuGetErrorName, (CUresult error, const char** text))                                           \
   X(cuGetErrorString, (CUresult error, const char** text))                                         \
   X(cuDeviceGetCount, (int* count))                                                                \
-  X(cuDeviceGet, (CUdevice* device, int ordinal))                                                  \
+  X(cuDeviceGet, (CUdevice * device, int ordinal))                                                 \
   X(cuDeviceGetName, (char* name, int length, CUdevice device))                                    \
   X(cuDeviceGetAttribute, (int* value, CUdevice_attribute attribute, CUdevice device))             \
   X(cuDeviceTotalMem_v2, (size_t* bytes, CUdevice device))                                         \
-  X(cuDevicePrimaryCtxRetain, (CUcontext* context, CUdevice device))                               \
+  X(cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice device))                              \
   X(cuDevicePrimaryCtxRelease_v2, (CUdevice device))                                               \
   X(cuCtxSetCurrent, (CUcontext context))                                                          \
   X(cuMemGetInfo_v2, (size_t* free, size_t* total))                                                \
-  X(cuMemAlloc_v2, (CUdeviceptr* address, size_t bytes))                                           \
+  X(cuMemAlloc_v2, (CUdeviceptr * address, size_t bytes))                                          \
   X(cuMemFree_v2, (CUdeviceptr address))                                                           \
   X(cuMemHostAlloc, (void** address, size_t bytes, unsigned flags))                                \
   X(cuMemFreeHost, (void* address))                                                                \
@@ -111,20 +111,20 @@ enum : unsigned { TITAN_CUDA_FLAGS(TITAN_CUDA_ENUMERATOR) };
   X(cuMemcpyDtoHAsync_v2, (void* to, CUdeviceptr from, size_t bytes, CUstream stream))             \
   X(cuMemcpyDtoDAsync_v2, (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream))       \
   X(cuMemsetD8Async, (CUdeviceptr to, unsigned char value, size_t bytes, CUstream stream))         \
-  X(cuStreamCreate, (CUstream* stream, unsigned flags))                                            \
+  X(cuStreamCreate, (CUstream * stream, unsigned flags))                                           \
   X(cuStreamDestroy_v2, (CUstream stream))                                                         \
   X(cuStreamSynchronize, (CUstream stream))                                                        \
   X(cuStreamWaitEvent, (CUstream stream, CUevent event, unsigned flags))                           \
-  X(cuEventCreate, (CUevent* event, unsigned flags))                                               \
+  X(cuEventCreate, (CUevent * event, unsigned flags))                                              \
   X(cuEventDestroy_v2, (CUevent event))                                                            \
   X(cuEventRecord, (CUevent event, CUstream stream))                                               \
   X(cuEventQuery, (CUevent event))                                                                 \
   X(cuEventSynchronize, (CUevent event))                                                           \
   X(cuEventElapsedTime, (float* milliseconds, CUevent start, CUevent end))                         \
-  X(cuModuleLoadDataEx, (CUmodule* module, const void* image, unsigned options,                    \
-                         CUjit_option* names, void** values))                                      \
+  X(cuModuleLoadDataEx,                                                                            \
+    (CUmodule * module, const void* image, unsigned options, CUjit_option* names, void** values))  \
   X(cuModuleUnload, (CUmodule module))                                                             \
-  X(cuModuleGetFunction, (CUfunction* function, CUmodule module, const char* name))                \
+  X(cuModuleGetFunction, (CUfunction * function, CUmodule module, const char* name))               \
   X(cuFuncSetAttribute, (CUfunction function, CUfunction_attribute attribute, int value))          \
   X(cuLaunchKernel, (CUfunction function, unsigned gridX, unsigned gridY, unsigned gridZ,          \
                      unsigned blockX, unsigned blockY, unsigned blockZ, unsigned sharedBytes,      \

@@ -45,8 +45,8 @@ Result<Attempt> tryImage(const Driver& driver, const std::string& bytes, const s
   std::array names = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
   std::array<void*, names.size()> values = {log.data(), reinterpret_cast<void*>(log.size() - 1)};
   CUmodule module = nullptr;
-  const Answer answer = driver.cuModuleLoadDataEx(&module, bytes.c_str(), names.size(),
-                                                  names.data(), values.data());
+  const Answer answer =
+      driver.cuModuleLoadDataEx(&module, bytes.c_str(), names.size(), names.data(), values.data());
   if (answer.ok())
     return Attempt{OwnedModule(driver, module), {}};
   if (!isRefusal(answer.result))
@@ -106,11 +106,10 @@ Result<LoadedImage> LoadedImage::load(const Driver& driver, const Card& card,
       if (launch.sharedBytes <= std::max(most, sharedBytesUnasked))
         continue;
       most = launch.sharedBytes;
-      TITAN_TRY(
-          driver.need(driver.cuFuncSetAttribute(
-                          function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                          static_cast<int>(most)),
-                      fmt::format("asking for {} bytes of shared memory for '{}'", most, kernel.label)));
+      TITAN_TRY(driver.need(
+          driver.cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                    static_cast<int>(most)),
+          fmt::format("asking for {} bytes of shared memory for '{}'", most, kernel.label)));
     }
   }
   return loaded;

@@ -12,7 +12,7 @@ namespace titan::cuda {
 
 struct PreparedCommand {
   CommandKind kind = CommandKind::Kernel;
-  int64_t units = 0; ///< Copy, Zero: bytes; Repeat: how many times
+  int64_t units = 0;                        ///< Copy, Zero: bytes; Repeat: how many times
   std::span<const PreparedLaunch> launches; ///< Kernel, Library
   void** parameters = nullptr; ///< of each launch: where its operands' addresses and scalars stand
   std::span<const int64_t> operands; ///< their addresses

@@ -1,0 +1,72 @@
+#include "runtime/job/DeviceKind.h"
+
+#include "runtime/device/cuda/CudaDevice.h"
+
+namespace titan {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Result<cuda::Card> findCard(const Program& program, int64_t number) {
+  const cuda::Driver driver = TITAN_TRY(cuda::Driver::load());
+  cuda::Card card = TITAN_TRY(cuda::chooseCard(driver, static_cast<int>(number)));
+  TITAN_TRY(cuda::imagesFor(card, program.images));
+  return card;
+}
+
+Status check(const Program& program, int64_t number) {
+  TITAN_TRY(findCard(program, number));
+  return {};
+}
+
+Result<ChosenDevice> open(const DeviceRequest& request) {
+  if (request.gemm == "onednn")
+    return Error::environment("--gemm=onednn: oneDNN computes on CPUs, and this job runs on cuda");
+  std::unique_ptr<CudaDevice> device = TITAN_TRY(
+      CudaDevice::create(request.program, request.payload, static_cast<int>(request.number)));
+  ChosenDevice chosen;
+  chosen.name = fmt::format("{}, {}", device->card().text(), cuda::textOf(device->image()));
+  chosen.device = std::move(device);
+  return chosen;
+}
+
+/// [{"kind": "cubin", "arch": "sm_90", "bytes": 12345}]
+Json imagesJson(const Program& program) {
+  Json list = Json::array();
+  for (const Image& image : program.images)
+    list.push_back({{"kind", image.kind == Image::Kind::Ptx ? "ptx" : "cubin"},
+                    {"arch", image.arch},
+                    {"bytes", image.bytes}});
+  return list;
+}
+
+/// Of the first card that the driver shows, or why there is none that runs the job.
+Json describe(const Program& program, const DescribeRequest&) {
+  const Result<cuda::Card> card = findCard(program, 0);
+  Json machine = {{"cpu", machineName()}, {"runs_this_job", card.ok()}};
+  if (card.ok())
+    machine["card"] = card->text();
+  else
+    machine["reason"] = card.error().message();
+  return {{"target", {{"device", program.target.kind}, {"images", imagesJson(program)}}},
+          {"machine", machine},
+          {"libraries", {{"gemm", "generated"}}}};
+}
+
+std::string describeText(const Json& info) {
+  std::vector<std::string> images;
+  for (const Json& image : info["target"]["images"])
+    images.push_back(fmt::format("{} {}", image["kind"].get<std::string>(),
+                                 image["arch"].get<std::string>()));
+  const Json& machine = info["machine"];
+  return fmt::format("target       {}: {}\ncard         {}\ngemm         {}\n",
+                     info["target"]["device"].get<std::string>(), fmt::join(images, ", "),
+                     machine.value("card", machine.value("reason", "")),
+                     info["libraries"]["gemm"].get<std::string>());
+}
+
+} // namespace
+
+const DeviceKind cudaKind = {"cuda", check, open, describe, describeText};
+
+} // namespace titan
