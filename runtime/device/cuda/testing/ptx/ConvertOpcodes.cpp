@@ -1,0 +1,182 @@
+// cvt between all types that generated code uses, and cvta.
+//
+// A register may be wider than the type that is read from it or written to it: the low bytes are
+// read; what is written is extended by the sign of the result's type.
+#include "runtime/device/cuda/testing/ptx/Lanes.h"
+
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+namespace titan::ptx {
+namespace {
+
+/// bf16 is its own type here, so that a conversion knows it from u16.
+enum class Bfloat : uint16_t {};
+
+template <typename T> constexpr const char* nameOf = "";
+template <> constexpr const char* nameOf<int8_t> = "s8";
+template <> constexpr const char* nameOf<uint8_t> = "u8";
+template <> constexpr const char* nameOf<int16_t> = "s16";
+template <> constexpr const char* nameOf<uint16_t> = "u16";
+template <> constexpr const char* nameOf<int32_t> = "s32";
+template <> constexpr const char* nameOf<uint32_t> = "u32";
+template <> constexpr const char* nameOf<int64_t> = "s64";
+template <> constexpr const char* nameOf<uint64_t> = "u64";
+template <> constexpr const char* nameOf<float> = "f32";
+template <> constexpr const char* nameOf<double> = "f64";
+template <> constexpr const char* nameOf<Bfloat> = "bf16";
+
+/// `at` is: result, source, bytes of the result's register, bytes of the source's register.
+template <auto function> struct Conversion;
+template <typename R, typename S, R (*function)(S)> struct Conversion<function> {
+  static void run(char* file, const uint32_t* at, Mask mask) {
+    alignas(64) R result[warpSize];
+    if (at[3] == sizeof(S)) {
+      const S* source = column<S>(file, at[1]);
+      for (int lane = 0; lane < warpSize; ++lane)
+        result[lane] = function(source[lane]);
+    } else {
+      for (int lane = 0; lane < warpSize; ++lane) {
+        S source;
+        std::memcpy(&source, file + at[1] + lane * at[3], sizeof(S));
+        result[lane] = function(source);
+      }
+    }
+    if (at[2] == sizeof(R))
+      keep(file, at[0], result, mask);
+    else
+      widen(file + at[0], at[2], result, mask);
+  }
+
+  static void widen(char* to, uint32_t bytes, const R* result, Mask mask) {
+    if constexpr (std::is_integral_v<R>)
+      for (int lane = 0; lane < warpSize; ++lane)
+        if (mask >> lane & 1) {
+          auto extended = static_cast<uint64_t>(static_cast<int64_t>(result[lane]));
+          if constexpr (std::is_unsigned_v<R>)
+            extended = result[lane];
+          std::memcpy(to + lane * bytes, &extended, bytes);
+        }
+  }
+
+  static void addTo(OpcodeTable& table, const std::string& rounding) {
+    std::string name = "cvt." + rounding + nameOf<R> + "." + nameOf<S>;
+    table.insert_or_assign(name, Opcode{.counter = Class::Conversion,
+                                        .lanes = &run,
+                                        .results = 1,
+                                        .sources = 1,
+                                        .widths = {widthOf<R>(), widthOf<S>()},
+                                        .widens = true});
+  }
+};
+
+template <typename D, typename S> D saturate(S value) {
+  if (std::cmp_less(value, std::numeric_limits<D>::min()))
+    return std::numeric_limits<D>::min();
+  if (std::cmp_greater(value, std::numeric_limits<D>::max()))
+    return std::numeric_limits<D>::max();
+  return static_cast<D>(value);
+}
+
+/// Clamped to the result's range. A NaN is 0, but with 64 bits on either side only the highest bit.
+template <typename D, typename S> D toInteger(S value) {
+  if (value != value)
+    return sizeof(S) < 8 && sizeof(D) < 8 ? D{0}
+                                          : static_cast<D>(uint64_t{1} << (8 * sizeof(D) - 1));
+  // The first value above the range is a power of two, and exact in S.
+  S above = std::ldexp(S{1}, std::numeric_limits<D>::digits);
+  if (value >= above)
+    return std::numeric_limits<D>::max();
+  if (value <= static_cast<S>(std::numeric_limits<D>::min()))
+    return std::numeric_limits<D>::min();
+  return static_cast<D>(value);
+}
+
+template <typename S> S canonical(S value) {
+  if constexpr (sizeof(S) == 4)
+    return value != value ? std::bit_cast<float>(0x7fffffffu) : value;
+  else
+    return value;
+}
+
+uint16_t bfloatNearest(float value) {
+  auto bits = std::bit_cast<uint32_t>(value);
+  auto rounded = static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+  return value != value ? uint16_t{0x7fff} : rounded;
+}
+uint16_t bfloatToZero(float value) {
+  auto bits = std::bit_cast<uint32_t>(value);
+  return value != value ? uint16_t{0x7fff} : static_cast<uint16_t>(bits >> 16);
+}
+
+template <typename D, typename S> void addIntegers(OpcodeTable& table) {
+  Conversion<+[](S x) { return static_cast<D>(x); }>::addTo(table, "");
+  Conversion<+[](S x) { return saturate<D>(x); }>::addTo(table, "sat.");
+}
+
+template <typename I, typename F> void addBetween(OpcodeTable& table) {
+  Conversion<+[](I x) { return static_cast<F>(x); }>::addTo(table, "rn.");
+  Conversion<+[](F x) { return toInteger<I>(std::nearbyint(x)); }>::addTo(table, "rni.");
+  Conversion<+[](F x) { return toInteger<I>(x); }>::addTo(table, "rzi.");
+  Conversion<+[](F x) { return toInteger<I>(std::floor(x)); }>::addTo(table, "rmi.");
+  Conversion<+[](F x) { return toInteger<I>(std::ceil(x)); }>::addTo(table, "rpi.");
+}
+
+template <typename I> void addInteger(OpcodeTable& table) {
+  addIntegers<I, int8_t>(table);
+  addIntegers<I, uint8_t>(table);
+  addIntegers<I, int16_t>(table);
+  addIntegers<I, uint16_t>(table);
+  addIntegers<I, int32_t>(table);
+  addIntegers<I, uint32_t>(table);
+  addIntegers<I, int64_t>(table);
+  addIntegers<I, uint64_t>(table);
+  addBetween<I, float>(table);
+  addBetween<I, double>(table);
+}
+
+template <typename F> void addWhole(OpcodeTable& table) {
+  Conversion<+[](F x) { return canonical(std::nearbyint(x)); }>::addTo(table, "rni.");
+  Conversion<+[](F x) { return canonical(std::trunc(x)); }>::addTo(table, "rzi.");
+  Conversion<+[](F x) { return canonical(std::floor(x)); }>::addTo(table, "rmi.");
+  Conversion<+[](F x) { return canonical(std::ceil(x)); }>::addTo(table, "rpi.");
+  // To [0, 1]; a NaN is 0.
+  Conversion<+[](F x) { return x > 0 ? x < 1 ? x : F{1} : F{0}; }>::addTo(table, "sat.");
+}
+
+} // namespace
+
+void addConvert(OpcodeTable& table) {
+  addInteger<int8_t>(table);
+  addInteger<uint8_t>(table);
+  addInteger<int16_t>(table);
+  addInteger<uint16_t>(table);
+  addInteger<int32_t>(table);
+  addInteger<uint32_t>(table);
+  addInteger<int64_t>(table);
+  addInteger<uint64_t>(table);
+  addWhole<float>(table);
+  addWhole<double>(table);
+  Conversion<+[](double x) { return canonical(static_cast<float>(x)); }>::addTo(table, "rn.");
+  Conversion<+[](float x) { return static_cast<double>(x); }>::addTo(table, "");
+  Conversion<+[](Bfloat x) { return std::bit_cast<float>(static_cast<uint32_t>(x) << 16); }>::addTo(
+      table, "");
+  Conversion<+[](float x) { return static_cast<Bfloat>(bfloatNearest(x)); }>::addTo(table, "rn.");
+  Conversion<+[](float x) { return static_cast<Bfloat>(bfloatToZero(x)); }>::addTo(table, "rz.");
+
+  constexpr Class conversion = Class::Conversion;
+  // The first operand is the upper half.
+  add<+[](float a, float b) { return uint32_t{bfloatNearest(a)} << 16 | bfloatNearest(b); }>(
+      table, "cvt.rn.bf16x2.f32", conversion);
+  add<+[](float a, float b) { return uint32_t{bfloatToZero(a)} << 16 | bfloatToZero(b); }>(
+      table, "cvt.rz.bf16x2.f32", conversion);
+
+  for (const char* name : {"cvta.global.u64", "cvta.to.global.u64"})
+    add<+[](uint64_t x) { return x; }>(table, name, conversion);
+  add<+[](uint64_t x) { return x + sharedGenericBase; }>(table, "cvta.shared.u64", conversion);
+  add<+[](uint64_t x) { return x - sharedGenericBase; }>(table, "cvta.to.shared.u64", conversion);
+}
+
+} // namespace titan::ptx
