@@ -85,7 +85,9 @@ TEST(CpuDevice, NonFiniteStepsAreSkippedByTheProgram) {
 TEST(CpuDevice, RefusesATableThatDoesNotFitItsKernels) {
   Program program = testing::linearProgram();
   auto pool = ThreadPool::create(1).take();
-  EXPECT_FALSE(CpuDevice::create(program, testing::linearKernels().subspan(1), *pool).ok());
+  const auto device = CpuDevice::create(program, testing::linearKernels().subspan(1), *pool);
+  ASSERT_FALSE(device.ok());
+  EXPECT_EQ(device.error().message(), "the job has 7 kernel functions, its table names 8");
   program.functions[0].commands[3].target = 7;
   EXPECT_FALSE(CpuDevice::create(program, testing::linearKernels(), *pool).ok());
 }

@@ -19,16 +19,19 @@ struct LinearRun {
   using Maker = std::function<Result<std::unique_ptr<Device>>(
       const Program&, std::span<const KernelFunction>, ThreadPool&)>;
 
-  Program program = linearProgram();
+  Program program;
   std::unique_ptr<ThreadPool> pool;
   std::unique_ptr<Device> device;
   std::optional<StateAccess> access;
   CommandObserver* observer = nullptr;
 
-  explicit LinearRun(int threads = 1, const Maker& make = makeCpuDevice)
-      : pool(ThreadPool::create(threads).take()),
+  explicit LinearRun(int threads = 1, const Maker& make = makeCpuDevice,
+                     Program table = linearProgram())
+      : program(std::move(table)), pool(ThreadPool::create(threads).take()),
         device(make(program, linearKernels(), *pool).take()) {
     access.emplace(program, *device);
+    for (const State& state : program.states)
+      EXPECT_TRUE(access->fill(placeOf(state), 0).ok());
     const std::string payload = linearPayload();
     EXPECT_TRUE(
         access->write(*access->state(StateKind::Param, {}, "linear.weight"), 0, payload).ok());
