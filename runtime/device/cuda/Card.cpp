@@ -113,7 +113,7 @@ Result<std::vector<const Image*>> imagesFor(const Card& card, std::span<const Im
   for (const Image& image : images)
     held += (held.empty() ? "" : ", ") + textOf(image);
   return Error::environment("{} can run none of the job's images, which are {}: compile the job "
-                            "with --arch={}, or use --device=cpu",
+                            "with --arch={}, or with --target=cpu",
                             card.text(), held.empty() ? "none" : held, card.capability.arch());
 }
 

@@ -18,7 +18,7 @@ Status checkTable(const Program& program) {
   if (!program.collectives.empty()) {
     const Collective& first = program.collectives[0];
     return Error::badInput("the job's {} of {} needs several ranks, and a card runs jobs of one "
-                           "rank: compile it without a mesh, or use --device=cpu",
+                           "rank: compile it without a mesh, or with --target=cpu",
                            toString(first.kind), first.label);
   }
   for (const Kernel& kernel : program.kernels)

@@ -32,7 +32,7 @@ Result<Driver> Driver::load() {
   void* library = dlopen(libraryName, RTLD_NOW | RTLD_LOCAL);
   if (!library)
     return Error::environment("cannot load the CUDA driver: {}: install NVIDIA's driver for CUDA "
-                              "{} or later, or use --device=cpu",
+                              "{} or later, or compile the job with --target=cpu",
                               dlerror(), versionText(oldestVersion));
   Driver driver;
   // Before the other functions are looked for: an old driver may lack some.
@@ -46,7 +46,7 @@ Result<Driver> Driver::load() {
 Status Driver::checkVersion() {
   if (cuDriverGetVersion(&version_).ok() && version_ < oldestVersion)
     return Error::environment("the driver ({}) serves CUDA {}, and a job needs {} or later: update "
-                              "the driver, or use --device=cpu",
+                              "the driver, or compile the job with --target=cpu",
                               libraryName, versionText(version_), versionText(oldestVersion));
   return {};
 }

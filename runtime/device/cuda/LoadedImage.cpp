@@ -95,7 +95,7 @@ Result<LoadedImage> LoadedImage::load(const Driver& driver, const Card& card,
     for (const GridLaunch& launch : kernel.launches) {
       if (launch.sharedBytes > card.sharedBytes)
         return Error::environment("'{}' needs {} bytes of shared memory a block, and {} has {}: "
-                                  "take another card, or use --device=cpu",
+                                  "take another card, or compile the job with --target=cpu",
                                   kernel.label, launch.sharedBytes, card.text(), card.sharedBytes);
       const CUfunction function =
           TITAN_TRY(functionOf(driver, loaded.module_.get(), *loaded.image_, launch.entry));

@@ -1,0 +1,554 @@
+#include "runtime/device/cuda/CudaDevice.h"
+#include "runtime/device/cuda/testing/FakeCard.h"
+#include "runtime/device/cuda/testing/LinearPtx.h"
+#include "runtime/device/testing/LinearRun.h"
+#include "runtime/device/testing/RanksProgram.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+namespace titan {
+namespace {
+
+using testing::FakeVariable;
+using testing::LinearRun;
+using testing::LinearShape;
+using testing::ptxEntry;
+using testing::ptxHeader;
+using testing::ptxProgram;
+
+Result<std::unique_ptr<Device>> makeCudaDevice(const Program& program,
+                                               std::span<const KernelFunction>, ThreadPool&) {
+  return std::unique_ptr<Device>(
+      TITAN_TRY(CudaDevice::create(program, testing::linearCudaPayload())));
+}
+
+/// The linear program on the fake card.
+struct CudaRun : LinearRun {
+  CudaRun() : LinearRun(1, makeCudaDevice, testing::linearCudaProgram()) {}
+};
+
+/// What the fake writes down while it lives.
+class Record {
+public:
+  Record() : variable_("RECORD", path_) { std::filesystem::remove(path_); }
+  ~Record() { std::filesystem::remove(path_); }
+
+  std::vector<std::string> lines() const {
+    std::vector<std::string> lines;
+    std::ifstream file(path_);
+    for (std::string line; std::getline(file, line);)
+      lines.push_back(line);
+    return lines;
+  }
+  int64_t count(std::string_view begin) const {
+    return std::ranges::count_if(lines(),
+                                 [&](const auto& line) { return line.starts_with(begin); });
+  }
+
+private:
+  std::string path_ = fmt::format("{}/fake-cuda-record-{}",
+                                  std::filesystem::temp_directory_path().string(), getpid());
+  FakeVariable variable_;
+};
+
+/// Adds a scalar to the u64 that its operand points to.
+std::string markPtx() {
+  return ptxHeader() + ptxEntry("mark", "both 8", 1, 1,
+                                "  ld.global.u64 %d0, [%p0];\n  add.s64 %d0, %d0, %p1;\n"
+                                "  st.global.u64 [%p0], %d0;\n");
+}
+
+/// Writes 4 bytes far behind the arena.
+std::string strayPtx() {
+  return ptxHeader() + ptxEntry("good", "both 4", 0, 1, "") +
+         ptxEntry("stray", "both 4", 0, 1,
+                  "  mov.u32 %r0, 7;\n  st.global.u32 [%p0+1048576], %r0;\n");
+}
+
+Command kernelCommand(uint32_t kernel, int64_t offset = 0, int64_t bytes = 4) {
+  Command command;
+  command.target = kernel;
+  command.operands = {{{offset}, bytes, Access::Both}};
+  return command;
+}
+
+/// "step" runs `good`, then `stray`.
+Program strayProgram() {
+  Program program = ptxProgram(strayPtx(), {"good", "stray"});
+  program.kernels[1].label = "loss of the head";
+  program.functions[0].commands = {kernelCommand(0), kernelCommand(1)};
+  return program;
+}
+
+std::string errorOf(const Program& program, const std::string& payload, int card = 0) {
+  const auto device = CudaDevice::create(program, payload, card);
+  return device.ok()
+             ? std::string()
+             : fmt::format("exit {}: {}", device.error().exitCode(), device.error().message());
+}
+
+std::string textOf(const Status& status) {
+  return status.ok()
+             ? std::string()
+             : fmt::format("exit {}: {}", status.error().exitCode(), status.error().message());
+}
+
+TEST(CudaDevice, TrainsWithTheBitsOfTheCpu) {
+  LinearRun cpu;
+  const std::vector<float> losses = cpu.train(20);
+  const std::pair<const char*, const char*> settings[] = {
+      {"ascending", "0"}, {"descending", "1"}, {"random", "7"}};
+  for (const auto& [order, seed] : settings) {
+    const FakeVariable orderVariable("ORDER", order), seedVariable("SEED", seed);
+    CudaRun card;
+    EXPECT_EQ(card.train(20), losses) << order;
+    EXPECT_EQ(card.stateBytes(), cpu.stateBytes()) << order;
+    EXPECT_EQ(card.counter("samples"), 20 * LinearShape::batch);
+  }
+}
+
+TEST(CudaDevice, EvaluatesWithTheBitsOfTheCpu) {
+  LinearRun cpu;
+  CudaRun card;
+  std::vector<double> losses;
+  for (LinearRun* run : {&cpu, static_cast<LinearRun*>(&card)}) {
+    std::vector<float> x(LinearShape::micro * LinearShape::features, 0.5f);
+    std::vector<float> y(LinearShape::micro * LinearShape::outputs, 0.25f);
+    ASSERT_TRUE(run->access->write(*run->access->binding("eval", "x"), 0, run->bytesOf(x)).ok());
+    ASSERT_TRUE(
+        run->access->write(*run->access->binding("eval", "targets"), 0, run->bytesOf(y)).ok());
+    run->scalar("eval", "valid_rows").write(3);
+    const Scalar loss = run->scalar("eval", "loss_sum"), count = run->scalar("eval", "count");
+    ASSERT_TRUE(run->run("eval").ok());
+    EXPECT_EQ(count.count(), 3 * LinearShape::outputs);
+    losses.push_back(loss.read());
+  }
+  EXPECT_EQ(losses[0], losses[1]);
+  EXPECT_GT(losses[0], 0);
+}
+
+TEST(CudaDevice, NonFiniteStepsAreSkippedByTheProgram) {
+  CudaRun run;
+  run.train(2);
+  const State& weight = *run.program.findState("linear.weight");
+  const std::string before = run.bytesOfState(weight);
+  run.fill(2, INFINITY);
+  ASSERT_TRUE(run.run("step").ok());
+  EXPECT_EQ(run.bytesOfState(weight), before);
+  EXPECT_EQ(run.counter("skipped"), 1);
+}
+
+TEST(CudaDevice, OperandsAndScalarsFollowBothRepeats) {
+  Program program = ptxProgram(markPtx(), {"mark"});
+  const auto repeat = [](CommandKind kind, int64_t units) {
+    Command command;
+    command.kind = kind, command.launch.units = units;
+    return command;
+  };
+  Command mark;
+  mark.operands = {{{8, {{0, 24}, {1, 8}}}, 8, Access::Both}};
+  mark.scalars = {{5, {{0, 100}, {1, 10}}}};
+  Command copy;
+  copy.kind = CommandKind::Copy;
+  copy.operands = {{{512}, 64, Access::Write}, {{0}, 64, Access::Read}};
+  program.functions[0].commands = {
+      repeat(CommandKind::Repeat, 2),    repeat(CommandKind::Repeat, 3),    mark,
+      repeat(CommandKind::EndRepeat, 1), repeat(CommandKind::EndRepeat, 1), copy};
+  auto device = CudaDevice::create(program, markPtx()).take();
+  ASSERT_TRUE(device->fill(0, 64, 0).ok());
+  ASSERT_TRUE(device->run(0, nullptr).ok());
+  std::vector<int64_t> values(8);
+  ASSERT_TRUE(device->download(512, {reinterpret_cast<char*>(values.data()), 64}).ok());
+  ASSERT_TRUE(device->wait(device->record()).ok());
+  EXPECT_EQ(values, (std::vector<int64_t>{0, 5, 15, 25, 105, 115, 125, 0}));
+  EXPECT_TRUE(device->window(0, 64).empty());
+  EXPECT_GE(device->bytes(), program.arenaBytes);
+}
+
+/// Fills temporaries that are not live, as the poisoner does, and reads the loss after each command.
+struct Filler : CommandObserver {
+  Device& device;
+  int64_t loss;
+  std::vector<std::string> seen;
+  std::vector<float> losses;
+
+  Filler(Device& device, int64_t loss) : device(device), loss(loss) {}
+
+  void fillDead(const Function& function, uint32_t command, bool before) {
+    for (const LiveRange& range : function.temporaries)
+      if (before ? range.first == command : range.last == command)
+        EXPECT_TRUE(device.fill(range.offset, range.bytes, '\xff').ok());
+  }
+  void beforeFunction(const Function& function) override { seen.push_back("begin"); }
+  void before(const Function& function, uint32_t command) override {
+    fillDead(function, command, true);
+  }
+  void after(const Function& function, uint32_t command) override {
+    float value = 0;
+    EXPECT_TRUE(device.download(loss, {reinterpret_cast<char*>(&value), sizeof value}).ok());
+    EXPECT_TRUE(device.wait(device.record()).ok());
+    losses.push_back(value);
+    seen.push_back(std::to_string(command));
+    fillDead(function, command, false);
+  }
+  void afterFunction(const Function& function) override { seen.push_back("end"); }
+};
+
+TEST(CudaDevice, AnObserverSeesFinishedCommands) {
+  LinearRun plain;
+  plain.train(3);
+  CudaRun run;
+  run.train(2);
+  const int64_t loss = run.access->binding("step", "loss")->offset;
+  Filler filler(*run.device, loss);
+  run.observer = &filler;
+  const std::vector<float> last = [&] {
+    run.fill(2);
+    EXPECT_TRUE(run.run("step").ok());
+    return std::vector<float>{static_cast<float>(run.scalar("step", "loss").read())};
+  }();
+  EXPECT_EQ(filler.seen, (std::vector<std::string>{"begin", "0", "1", "3", "4", "5", "6", "3", "4",
+                                                   "5", "6", "7", "8", "9", "10", "end"}));
+  // The loss is the step's from command 8 on, and that of the step before until then.
+  EXPECT_EQ(filler.losses.size(), 14);
+  EXPECT_NE(filler.losses[10], last[0]);
+  EXPECT_EQ(filler.losses[11], last[0]);
+  EXPECT_EQ(run.stateBytes(), plain.stateBytes());
+}
+
+TEST(CudaDevice, ARunWaitsForNothing) {
+  const Record record;
+  CudaRun run;
+  run.train(1); // what the scalars say is on the card by now
+  const auto waits = [&] {
+    return record.count("cuStreamSynchronize") + record.count("cuEventSynchronize") +
+           record.count("cuEventQuery");
+  };
+  const int64_t launched = record.count("cuLaunchKernel"), waited = waits();
+  ASSERT_TRUE(run.device->run(0, nullptr).ok());
+  EXPECT_EQ(waits(), waited);
+  // Four commands of two microbatches, one of them two launches, and three of the update.
+  EXPECT_EQ(record.count("cuLaunchKernel"), launched + 13);
+  EXPECT_EQ(record.count("# titan_kernel_0 ran"), 2); // of the step before
+  ASSERT_TRUE(run.device->wait(run.device->record()).ok());
+  EXPECT_EQ(record.count("# titan_kernel_0 ran"), 4);
+}
+
+TEST(CudaDevice, CopiesOfPinnedMemoryAreLate) {
+  Program program;
+  program.arenaBytes = 4096;
+  program = ptxProgram(markPtx(), {"mark"});
+  auto device = CudaDevice::create(program, markPtx()).take();
+  const std::span<char> from = device->hostBuffer(64).take(), into = device->hostBuffer(64).take();
+  EXPECT_EQ(std::ranges::count(from, '\0'), 64);
+  std::ranges::fill(from, 'a');
+  ASSERT_TRUE(device->upload(100, from).ok());
+  ASSERT_TRUE(device->download(100, into).ok());
+  EXPECT_NE(into[0], 'a');
+  from[0] = 'b'; // too early: nobody has waited for the upload
+  ASSERT_TRUE(device->wait(device->record()).ok());
+  EXPECT_EQ(into[0], 'b');
+  EXPECT_EQ(into[63], 'a');
+}
+
+TEST(CudaDevice, CopiesOfOtherMemoryAreWhole) {
+  Program program = ptxProgram(markPtx(), {"mark"});
+  program.arenaBytes = 5 << 20;
+  auto device = CudaDevice::create(program, markPtx()).take();
+  std::vector<char> bytes(4'000'001), read(bytes.size());
+  for (size_t i = 0; i < bytes.size(); ++i)
+    bytes[i] = static_cast<char>(i * 31 + i / 251);
+  ASSERT_TRUE(device->upload(77, bytes).ok());
+  ASSERT_TRUE(device->upload(77, {}).ok());
+  ASSERT_TRUE(device->download(77, read).ok());
+  ASSERT_TRUE(device->download(77, {}).ok());
+  ASSERT_TRUE(device->fill(78, 3'999'999, 5).ok());
+  ASSERT_TRUE(device->fill(78, 0, 6).ok());
+  ASSERT_TRUE(device->wait(device->record()).ok());
+  EXPECT_EQ(bytes, read);
+  ASSERT_TRUE(device->download(77, read).ok());
+  ASSERT_TRUE(device->wait(device->record()).ok());
+  EXPECT_EQ(std::ranges::count(read, 5), 3'999'999 + (bytes[0] == 5) + (bytes.back() == 5));
+}
+
+TEST(CudaDevice, WaitsForAnyEvent) {
+  Program program = ptxProgram(markPtx(), {"mark"});
+  program.functions[0].commands = {kernelCommand(0, 0, 8)};
+  program.functions[0].commands[0].scalars = {{1}};
+  auto device = CudaDevice::create(program, markPtx()).take();
+  ASSERT_TRUE(device->fill(0, 8, 0).ok());
+  EXPECT_TRUE(device->wait({}).ok());
+  std::vector<Device::Event> events;
+  for (int i = 0; i < 200; ++i) {
+    ASSERT_TRUE(device->run(0, nullptr).ok());
+    events.push_back(device->record());
+  }
+  const std::span<char> count = device->hostBuffer(8).take();
+  ASSERT_TRUE(device->download(0, count).ok());
+  ASSERT_TRUE(device->wait(events[3]).ok()); // its event was recorded again since
+  ASSERT_TRUE(device->wait(events[199]).ok());
+  EXPECT_NE(count[0], static_cast<char>(200)); // the copy came later
+  ASSERT_TRUE(device->wait(device->record()).ok());
+  EXPECT_EQ(count[0], static_cast<char>(200));
+}
+
+TEST(CudaDevice, MayBeCalledByAnotherThread) {
+  CudaRun run;
+  std::thread([&] { run.train(2); }).join();
+  LinearRun cpu;
+  cpu.train(2);
+  EXPECT_EQ(run.stateBytes(), cpu.stateBytes());
+}
+
+TEST(CudaDevice, CardsDoNotShareMemory) {
+  const FakeVariable devices("DEVICES", "2");
+  const Program program = ptxProgram(markPtx(), {"mark"});
+  auto first = CudaDevice::create(program, markPtx(), 0).take();
+  auto second = CudaDevice::create(program, markPtx(), 1).take();
+  EXPECT_EQ(second->card().number, 1);
+  ASSERT_TRUE(first->fill(0, 1, 1).ok());
+  ASSERT_TRUE(second->fill(0, 1, 2).ok());
+  char read = 0;
+  ASSERT_TRUE(first->download(0, {&read, 1}).ok());
+  ASSERT_TRUE(first->wait(first->record()).ok());
+  EXPECT_EQ(read, 1);
+}
+
+TEST(CudaDevice, GivesEverythingBack) {
+  const Record record;
+  {
+    CudaRun run;
+    run.train(1);
+    ASSERT_TRUE(run.device->hostBuffer(100).ok());
+  }
+  EXPECT_EQ(record.count("cuMemAlloc_v2"), 1);
+  EXPECT_EQ(record.count("cuMemFree_v2"), 1);
+  for (const auto& [takes, gives] :
+       {std::pair{"cuMemHostAlloc", "cuMemFreeHost"},
+        std::pair{"cuStreamCreate", "cuStreamDestroy"},
+        std::pair{"cuEventCreate", "cuEventDestroy"}, std::pair{"cuModuleLoad", "cuModuleUnload"},
+        std::pair{"cuDevicePrimaryCtxRetain", "cuDevicePrimaryCtxRelease"}}) {
+    EXPECT_GE(record.count(takes), 1) << takes;
+    EXPECT_EQ(record.count(takes), record.count(gives)) << takes;
+  }
+  EXPECT_EQ(record.count("# "), 13) << "only launches that ran";
+  for (const std::string& line : record.lines())
+    EXPECT_TRUE(line.starts_with("# ") || line.ends_with("CUDA_SUCCESS")) << line;
+}
+
+TEST(CudaDevice, AFaultEndsTheRunAndStays) {
+  const Program program = strayProgram();
+  auto device = CudaDevice::create(program, strayPtx()).take();
+  ASSERT_TRUE(device->fill(0, 4096, 0).ok());
+  ASSERT_TRUE(device->run(0, nullptr).ok());
+  const std::string text = textOf(device->wait(device->record()));
+  EXPECT_EQ(text,
+            "exit 4: a command of step failed on card 0 (Titan fake card, sm_120): "
+            "cuEventSynchronize: CUDA_ERROR_ILLEGAL_ADDRESS (as the fake driver says): run it "
+            "again with --poison, which names the command");
+  EXPECT_EQ(textOf(device->run(0, nullptr)), text);
+  EXPECT_EQ(textOf(device->fill(0, 4, 0)), text);
+  EXPECT_EQ(textOf(device->wait({})), text);
+  EXPECT_FALSE(device->hostBuffer(8).ok());
+}
+
+TEST(CudaDevice, AnEarlierFaultIsNotTheLaunchsThatReportsIt) {
+  const FakeVariable fail("FAIL", "cuLaunchKernel:2:700");
+  const Program program = strayProgram();
+  auto device = CudaDevice::create(program, strayPtx()).take();
+  EXPECT_NE(textOf(device->run(0, nullptr)).find("a command of step failed on card 0"),
+            std::string::npos);
+}
+
+TEST(CudaDevice, WithAnObserverAFaultNamesItsCommand) {
+  const Program program = strayProgram();
+  auto device = CudaDevice::create(program, strayPtx()).take();
+  ASSERT_TRUE(device->fill(0, 4096, 0).ok());
+  CommandObserver observer;
+  EXPECT_EQ(textOf(device->run(0, &observer)),
+            "exit 4: 'loss of the head' (command 1 of step) on card 0 (Titan fake card, sm_120) "
+            "failed: cuStreamSynchronize: CUDA_ERROR_ILLEGAL_ADDRESS (as the fake driver says)");
+}
+
+TEST(CudaDevice, ALaunchThatIsRefusedNamesItsCommand) {
+  const FakeVariable fail("FAIL", "cuLaunchKernel:2:701");
+  const Program program = strayProgram();
+  auto device = CudaDevice::create(program, strayPtx()).take();
+  ASSERT_TRUE(device->fill(0, 4096, 0).ok());
+  EXPECT_EQ(textOf(device->run(0, nullptr)),
+            "exit 4: 'loss of the head' (command 1 of step) on card 0 (Titan fake card, sm_120) "
+            "failed: cuLaunchKernel: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES (as the fake driver says)");
+}
+
+TEST(CudaDevice, ALostCardEndsTheRun) {
+  for (const auto& [result, name] :
+       {std::pair{"214", "CUDA_ERROR_ECC_UNCORRECTABLE"},
+        std::pair{"702", "CUDA_ERROR_LAUNCH_TIMEOUT"}, std::pair{"999", "CUDA_ERROR_UNKNOWN"}}) {
+    const FakeVariable fail("FAIL", fmt::format("cuEventSynchronize:2:{}", result));
+    const Program program = ptxProgram(markPtx(), {"mark"});
+    auto device = CudaDevice::create(program, markPtx()).take();
+    ASSERT_TRUE(device->wait(device->record()).ok());
+    ASSERT_TRUE(device->run(0, nullptr).ok());
+    EXPECT_EQ(textOf(device->wait(device->record())),
+              fmt::format("exit 5: card 0 (Titan fake card, sm_120) failed while it ran step: "
+                          "cuEventSynchronize: {} (as the fake driver says)",
+                          name));
+  }
+}
+
+TEST(CudaDevice, NeedsItsArenaInFreeMemory) {
+  Program program = testing::linearCudaProgram();
+  program.arenaBytes = int64_t{1} << 30;
+  const FakeVariable memory("MEMORY", std::to_string(int64_t{600} << 20));
+  EXPECT_EQ(
+      errorOf(program, testing::linearCudaPayload()),
+      "exit 3: the job needs 1.0 GiB of device memory, and 64.0 MiB more for the driver; card "
+      "0 (Titan fake card, sm_120) has 600.0 MiB free of 600.0 MiB: compile it with a "
+      "batch.micro of about 2 (it is 4)");
+  const FakeVariable less("MEMORY", std::to_string(int64_t{64} << 20));
+  EXPECT_NE(errorOf(program, testing::linearCudaPayload()).find(": its states alone are "),
+            std::string::npos);
+  const FakeVariable little("MEMORY", std::to_string(int64_t{100} << 20));
+  EXPECT_NE(errorOf(program, testing::linearCudaPayload())
+                .find(": compile it with a smaller batch.micro"),
+            std::string::npos);
+}
+
+TEST(CudaDevice, AnAllocationMayFailAllTheSame) {
+  const FakeVariable fail("FAIL", "cuMemAlloc_v2:1:2,cuMemHostAlloc:1:2");
+  EXPECT_NE(errorOf(testing::linearCudaProgram(), testing::linearCudaPayload())
+                .find("exit 3: the job needs "),
+            std::string::npos);
+  const Program program = ptxProgram(markPtx(), {"mark"});
+  const FakeVariable host("FAIL", "cuMemHostAlloc:1:2");
+  auto device = CudaDevice::create(program, markPtx()).take();
+  const auto buffer = device->hostBuffer(1 << 20);
+  ASSERT_FALSE(buffer.ok());
+  EXPECT_EQ(buffer.error().message(), "cannot reserve 1.0 MiB of pinned host memory: free memory, "
+                                      "or raise its limit (ulimit -l)");
+}
+
+TEST(CudaDevice, TakesTheNextImageWhereOneIsRefused) {
+  const FakeVariable capability("CAPABILITY", "9.0");
+  const std::string cubin = "\177ELF of sm_90", ptx = markPtx();
+  Program program = ptxProgram(ptx, {"mark"});
+  Image compiled = testing::ptxImage(cubin);
+  compiled.kind = Image::Kind::Cubin, compiled.arch = "sm_90";
+  program.images = {testing::ptxImage(ptx, static_cast<int64_t>(cubin.size())), compiled};
+  auto device = CudaDevice::create(program, cubin + ptx).take();
+  EXPECT_EQ(device->image().kind, Image::Kind::Ptx);
+  device.reset();
+
+  const std::string path =
+      fmt::format("{}/fake-{}.ptx", std::filesystem::temp_directory_path().string(), getpid());
+  std::ofstream(path) << ptx;
+  const FakeVariable standIn("PTX", path);
+  device = CudaDevice::create(program, cubin + ptx).take();
+  EXPECT_EQ(device->image().kind, Image::Kind::Cubin);
+  EXPECT_EQ(device->driverVersion(), 13000);
+  std::filesystem::remove(path);
+}
+
+TEST(CudaDevice, SaysWhyTheDriverTakesNoImage) {
+  const FakeVariable version("VERSION", "12.0");
+  const std::string ptx = ptxHeader("9.0") + ptxEntry("mark", "", 0, 1, "");
+  EXPECT_EQ(errorOf(ptxProgram(ptx, {"mark"}), ptx),
+            "exit 3: the driver (CUDA 12.0) of card 0 (Titan fake card, sm_120) takes none of the "
+            "job's images: PTX for sm_80: cuModuleLoadDataEx: CUDA_ERROR_UNSUPPORTED_PTX_VERSION "
+            "(as the fake driver says): update the driver, or compile the job with --arch=sm_120");
+  const std::string broken = ptxHeader() + "nonsense\n";
+  EXPECT_NE(errorOf(ptxProgram(broken, {"mark"}), broken).find("CUDA_ERROR_INVALID_PTX (as the "),
+            std::string::npos);
+  const FakeVariable fail("FAIL", "cuModuleLoadDataEx:1:2");
+  EXPECT_NE(errorOf(ptxProgram(markPtx(), {"mark"}), markPtx())
+                .find("exit 3: loading PTX for sm_80 failed: cuModuleLoadDataEx: "
+                      "CUDA_ERROR_OUT_OF_MEMORY"),
+            std::string::npos);
+}
+
+TEST(CudaDevice, RefusesACardBelowEveryImage) {
+  const FakeVariable capability("CAPABILITY", "7.5");
+  EXPECT_NE(errorOf(ptxProgram(markPtx(), {"mark"}), markPtx())
+                .find("exit 3: card 0 (Titan fake card, sm_75) can run none of the job's images"),
+            std::string::npos);
+}
+
+TEST(CudaDevice, RefusesDamagedImages) {
+  const Program program = ptxProgram(markPtx(), {"mark"});
+  std::string payload = markPtx();
+  payload[20] ^= 1;
+  const std::string text = errorOf(program, payload);
+  EXPECT_NE(text.find("exit 1: PTX for sm_80 in the job is damaged: its digest is "),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find(program.images[0].digest), std::string::npos);
+  EXPECT_EQ(errorOf(program, payload.substr(0, 100)),
+            "exit 1: the job's payload of 100 bytes ends before PTX for sm_80: compile the job "
+            "again");
+}
+
+TEST(CudaDevice, RefusesTablesThatAreNotForACard) {
+  Program program = ptxProgram(markPtx(), {"mark"});
+  program.kernels[0].launches[0].entry = "other";
+  EXPECT_EQ(errorOf(program, markPtx()),
+            "exit 4: PTX for sm_80 in the job has no entry point 'other'");
+  program.kernels[0].launches.clear();
+  program.target.kind = "cpu";
+  EXPECT_EQ(errorOf(program, markPtx()),
+            "exit 4: 'mark' has no launches: the program is for cpu, no card");
+  Program damaged = ptxProgram(markPtx(), {"mark"});
+  damaged.functions[0].commands = {kernelCommand(7)};
+  EXPECT_NE(errorOf(damaged, markPtx()).find("exit 1: "), std::string::npos);
+}
+
+TEST(CudaDevice, RefusesCollectivesByName) {
+  const Program program = testing::ranksProgram(2, 2);
+  EXPECT_EQ(errorOf(program, ""),
+            fmt::format("exit 1: the job's all_reduce of {} needs several ranks, and a card runs "
+                        "jobs of one rank: compile it without a mesh, or with --target=cpu",
+                        program.collectives[0].label));
+}
+
+TEST(CudaDevice, AsksForMuchSharedMemory) {
+  Program program = ptxProgram(markPtx(), {"mark"});
+  program.kernels[0].launches[0].sharedBytes = 100 << 10;
+  program.functions[0].commands = {kernelCommand(0, 0, 8)};
+  program.functions[0].commands[0].scalars = {{1}};
+  {
+    const Record record;
+    auto device = CudaDevice::create(program, markPtx()).take();
+    EXPECT_EQ(record.count("cuFuncSetAttribute(mark, 8, 102400) = CUDA_SUCCESS"), 1);
+    ASSERT_TRUE(device->fill(0, 8, 0).ok());
+    EXPECT_TRUE(device->run(0, nullptr).ok());
+    EXPECT_TRUE(device->wait(device->record()).ok());
+  }
+  const FakeVariable shared("SHARED", "65536");
+  EXPECT_EQ(errorOf(program, markPtx()),
+            "exit 3: 'mark' needs 102400 bytes of shared memory a block, and card 0 (Titan fake "
+            "card, sm_120) has 65536: take another card, or compile the job with --target=cpu");
+}
+
+TEST(CudaDevice, NamesTheCallOfTheDriverThatFailed) {
+  const Program program = ptxProgram(markPtx(), {"mark"});
+  for (const auto& [call, what] :
+       {std::pair{"cuDevicePrimaryCtxRetain", "opening card 0 (Titan fake card, sm_120)"},
+        std::pair{"cuStreamCreate", "opening card 0 (Titan fake card, sm_120)"},
+        std::pair{"cuEventCreate", "opening card 0 (Titan fake card, sm_120)"},
+        std::pair{"cuMemGetInfo_v2", "asking for free memory"},
+        std::pair{"cuModuleGetFunction", "looking up 'mark'"}}) {
+    const FakeVariable fail("FAIL", fmt::format("{}:1:1", call));
+    EXPECT_EQ(errorOf(program, markPtx()),
+              fmt::format("exit 4: {} failed: {}: CUDA_ERROR_INVALID_VALUE (as the fake driver "
+                          "says)",
+                          what, call));
+  }
+}
+
+} // namespace
+} // namespace titan

@@ -1,0 +1,158 @@
+// A CUDA driver without a card: libcuda.so.1 for tests, on the PTX interpreter.
+//
+// Device addresses are such as the host cannot touch. Streams are as late as the API allows
+// (FakeQueue). A copy from pinned memory reads its source when the stream comes to it, a copy into
+// pinned memory leaves garbage there until then; of pageable memory the one makes a copy at the
+// call, and the other returns when it is done, as the vendor's do. A launch that fails prints what
+// the interpreter says, and its context answers every later call with the error.
+//
+// Functions return what the entry points of their names do; FakeEntryPoints.cpp has those.
+#pragma once
+
+#include "runtime/device/cuda/testing/FakeQueue.h"
+#include "runtime/device/cuda/testing/FakeSettings.h"
+#include "runtime/device/cuda/testing/ptx/Ptx.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+namespace titan::cuda {
+
+struct CUfunc_st {
+  CUmodule module;
+  std::string name;
+  ptx::EntryInfo info;
+  uint32_t mostDynamicShared = 48 << 10;
+};
+
+struct CUmod_st {
+  CUcontext context;
+  std::shared_ptr<const ptx::Module> code;
+  std::map<std::string, std::unique_ptr<CUfunc_st>> functions;
+};
+
+struct CUstream_st {
+  CUcontext context;
+  testing::FakeQueue* queue;
+};
+
+struct CUevent_st {
+  CUcontext context;
+  bool timed = false;
+  testing::Position position; ///< null: never recorded, or its stream has ended
+  std::chrono::steady_clock::time_point time;
+};
+
+struct CUctx_st {
+  CUctx_st(CUdevice device, uint64_t seed) : device(device), queues(seed) {}
+
+  CUdevice device;
+  int holders = 0;
+  CUresult error = CUDA_SUCCESS; ///< that stays
+  ptx::Memory memory;
+  std::map<CUdeviceptr, size_t> allocations;
+  testing::FakeQueues queues;
+  std::vector<std::unique_ptr<CUmod_st>> modules;
+  std::vector<std::unique_ptr<CUstream_st>> streams;
+  std::vector<std::unique_ptr<CUevent_st>> events;
+};
+
+} // namespace titan::cuda
+
+namespace titan::cuda::testing {
+
+/// Returns the result of `call` from the enclosing function unless it is success.
+#define TITAN_FAKE_TRY(call)                                                                       \
+  if (const CUresult tried = (call); tried != CUDA_SUCCESS)                                        \
+  return tried
+
+/// Is `handle` one of those that `held` owns?
+template <typename T> bool holds(const std::vector<std::unique_ptr<T>>& held, const T* handle) {
+  return std::ranges::any_of(held, [&](const auto& owned) { return owned.get() == handle; });
+}
+
+/// The results of all entry points but those that only ask for texts.
+class FakeDriver {
+public:
+  static FakeDriver& instance();
+
+  /// Takes the settings of the environment, unless a context is held. Calls are counted anew.
+  void start();
+
+  /// One call of an entry point: counts it, lets it fail where that was asked for, else does
+  /// `body`, and records it.
+  template <typename Body>
+  CUresult call(const char* entry, const std::string& arguments, Body&& body) {
+    std::lock_guard lock(mutex_);
+    CUresult result = CUDA_SUCCESS;
+    if (!fails(entry, arguments, result))
+      result = body(*this);
+    const char* name = nameOf(result);
+    record(fmt::format("{}({}) = {}", entry, arguments, name ? name : "another error"));
+    return result;
+  }
+
+  CUresult driverGetVersion(int* version);
+  CUresult init();
+  CUresult deviceGetCount(int* count);
+  CUresult deviceGet(CUdevice* device, int ordinal);
+  CUresult deviceGetName(char* name, int length, CUdevice device);
+  CUresult deviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice device);
+  CUresult deviceTotalMem(size_t* bytes, CUdevice device);
+  CUresult primaryCtxRetain(CUcontext* context, CUdevice device);
+  CUresult primaryCtxRelease(CUdevice device);
+  CUresult ctxSetCurrent(CUcontext context);
+  CUresult memGetInfo(size_t* free, size_t* total);
+  CUresult memAlloc(CUdeviceptr* address, size_t bytes);
+  CUresult memFree(CUdeviceptr address);
+  CUresult memHostAlloc(void** address, size_t bytes, unsigned flags);
+  CUresult memFreeHost(void* address);
+  CUresult memcpyHtoD(CUdeviceptr to, const void* from, size_t bytes, CUstream stream);
+  CUresult memcpyDtoH(void* to, CUdeviceptr from, size_t bytes, CUstream stream);
+  CUresult memcpyDtoD(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream);
+  CUresult memsetD8(CUdeviceptr to, unsigned char value, size_t bytes, CUstream stream);
+  CUresult streamCreate(CUstream* stream, unsigned flags);
+  CUresult streamDestroy(CUstream stream);
+  CUresult streamSynchronize(CUstream stream);
+  CUresult streamWaitEvent(CUstream stream, CUevent event);
+  CUresult eventCreate(CUevent* event, unsigned flags);
+  CUresult eventDestroy(CUevent event);
+  CUresult eventRecord(CUevent event, CUstream stream);
+  CUresult eventQuery(CUevent event);
+  CUresult eventSynchronize(CUevent event);
+  CUresult eventElapsedTime(float* milliseconds, CUevent start, CUevent end);
+  CUresult moduleLoad(CUmodule* module, const char* image, std::string& log);
+  CUresult moduleUnload(CUmodule module);
+  CUresult moduleGetFunction(CUfunction* function, CUmodule module, const char* name);
+  CUresult funcSetAttribute(CUfunction function, CUfunction_attribute attribute, int value);
+  CUresult launchKernel(CUfunction function, unsigned blocks, unsigned threads,
+                        unsigned sharedBytes, CUstream stream, void** parameters);
+
+  /// "CUDA_ERROR_INVALID_VALUE"; null where the fake knows no such result.
+  static const char* nameOf(CUresult result);
+
+private:
+  FakeDriver() = default;
+  bool fails(const char* entry, const std::string& arguments, CUresult& result);
+  void record(const std::string& line);
+  /// The context of the calling thread, or why there is none to work with.
+  CUresult enter(CUcontext& context);
+  /// The stream's queue in the context.
+  CUresult find(CUcontext context, CUstream stream, FakeQueue*& queue);
+  bool isPinned(const void* address, size_t bytes) const;
+  void execute(CUcontext context, const ptx::Launch& launch, const ptx::Module& code);
+
+  std::mutex mutex_;
+  FakeSettings settings_;
+  bool initialized_ = false;
+  std::map<std::string, int64_t> calls_; ///< by entry point
+  std::map<CUdevice, std::unique_ptr<CUctx_st>> contexts_;
+  std::map<const char*, size_t> pinned_; ///< bytes by address
+  int record_ = -1;                      ///< file descriptor
+};
+
+} // namespace titan::cuda::testing
