@@ -1,6 +1,6 @@
 #include "compiler/Codegen/cpu/AttentionForward.h"
 
-#include "compiler/Codegen/cpu/Loops.h"
+#include "compiler/Codegen/kernel/Loops.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"

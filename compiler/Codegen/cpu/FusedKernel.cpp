@@ -1,9 +1,10 @@
 #include "compiler/Codegen/cpu/FusedKernel.h"
 
-#include "compiler/Codegen/cpu/BodyEmitter.h"
-#include "compiler/Codegen/cpu/Loops.h"
 #include "compiler/Codegen/cpu/Sweep.h"
 #include "compiler/Codegen/cpu/UnitEmitter.h"
+#include "compiler/Codegen/cpu/VectorMemory.h"
+#include "compiler/Codegen/kernel/BodyEmitter.h"
+#include "compiler/Codegen/kernel/Loops.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
@@ -17,7 +18,8 @@ public:
   KernelEmitter(OpBuilder& builder, const LoopNest& nest, const VectorShape& shape,
                 func::FuncOp function, ValueRange operands)
       : builder(builder), loc(function.getLoc()), nest(nest), shape(shape), function(function),
-        body(builder, nest, operands, function.getArgument(1)), unitBody(body, shape, function) {}
+        memory(function.getArgument(1)), body(builder, nest, operands, memory),
+        unitBody(body, shape, function) {}
 
   LogicalResult emit() {
     BodyEmitter::Scope root(body, {});
@@ -73,6 +75,7 @@ private:
   const LoopNest& nest;
   const VectorShape& shape;
   func::FuncOp function;
+  VectorMemory memory;
   BodyEmitter body;
   UnitEmitter unitBody;
 };

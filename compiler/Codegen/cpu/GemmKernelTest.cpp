@@ -1,8 +1,8 @@
 // The generated matrix product against a sum in f64, over shapes around every tile's edge.
 #include "compiler/Codegen/cpu/GemmKernel.h"
 #include "compiler/Codegen/cpu/CpuFeatures.h"
-#include "compiler/Codegen/cpu/testing/GemmCase.h"
 #include "compiler/Codegen/cpu/testing/KernelRunner.h"
+#include "compiler/Codegen/kernel/testing/GemmCase.h"
 
 #include "llvm/TargetParser/Host.h"
 #include <gtest/gtest.h>

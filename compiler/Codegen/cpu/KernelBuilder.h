@@ -3,7 +3,7 @@
 #pragma once
 
 #include "compiler/Codegen/cpu/FusedKernel.h"
-#include "compiler/Codegen/cpu/Loops.h"
+#include "compiler/Codegen/kernel/Loops.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 

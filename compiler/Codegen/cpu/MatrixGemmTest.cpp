@@ -4,8 +4,8 @@
 #include "compiler/Codegen/cpu/CpuFeatures.h"
 #include "compiler/Codegen/cpu/GemmKernel.h"
 #include "compiler/Codegen/cpu/testing/EmulatedTiles.h"
-#include "compiler/Codegen/cpu/testing/GemmCase.h"
 #include "compiler/Codegen/cpu/testing/KernelRunner.h"
+#include "compiler/Codegen/kernel/testing/GemmCase.h"
 
 #include <gtest/gtest.h>
 

@@ -12,8 +12,7 @@
 // extent.
 #pragma once
 
-#include "dialects/Kernel/Kernel.h"
-#include "mlir/IR/Builders.h"
+#include <cstdint>
 
 namespace titan::codegen {
 
@@ -23,14 +22,5 @@ inline constexpr int64_t columnChunk = 64;
 
 /// The smallest power of two that is at least `count`, between low and high (powers of two).
 int64_t vectorLength(int64_t count, int64_t low, int64_t high);
-
-/// The value that changes nothing, as a scalar (length 0) or a vector.
-mlir::Value reductionIdentity(mlir::OpBuilder& builder, mlir::Location loc, kernel::ReduceKind kind,
-                              mlir::Type element, int64_t length);
-mlir::Value combine(mlir::OpBuilder& builder, mlir::Location loc, kernel::ReduceKind kind,
-                    mlir::Value a, mlir::Value b);
-/// The lanes of a vector (a power of two), combined by halves.
-mlir::Value foldLanes(mlir::OpBuilder& builder, mlir::Location loc, kernel::ReduceKind kind,
-                      mlir::Value vector);
 
 } // namespace titan::codegen

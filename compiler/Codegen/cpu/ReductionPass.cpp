@@ -1,6 +1,7 @@
 #include "compiler/Codegen/cpu/ReductionPass.h"
 
-#include "compiler/Codegen/cpu/Loops.h"
+#include "compiler/Codegen/kernel/Combine.h"
+#include "compiler/Codegen/kernel/Loops.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"

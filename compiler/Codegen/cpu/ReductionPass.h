@@ -1,9 +1,9 @@
 // The loops inside of a unit: passes that reduce, and passes over points.
 #pragma once
 
-#include "compiler/Codegen/cpu/BodyEmitter.h"
 #include "compiler/Codegen/cpu/FusedKernel.h"
 #include "compiler/Codegen/cpu/ReductionOrder.h"
+#include "compiler/Codegen/kernel/BodyEmitter.h"
 
 #include <deque>
 

@@ -1,8 +1,9 @@
 #include "compiler/Codegen/cpu/UnitEmitter.h"
 
 #include "compiler/Codegen/cpu/KeptValues.h"
-#include "compiler/Codegen/cpu/Loops.h"
 #include "compiler/Codegen/cpu/Sweep.h"
+#include "compiler/Codegen/kernel/Combine.h"
+#include "compiler/Codegen/kernel/Loops.h"
 
 using namespace mlir;
 

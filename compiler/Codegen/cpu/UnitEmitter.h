@@ -1,9 +1,9 @@
 // What one unit of a fused kernel does: its passes and its stores.
 #pragma once
 
-#include "compiler/Codegen/cpu/BodyEmitter.h"
 #include "compiler/Codegen/cpu/FusedKernel.h"
 #include "compiler/Codegen/cpu/ReductionPass.h"
+#include "compiler/Codegen/kernel/BodyEmitter.h"
 #include "compiler/Codegen/kernel/PassOrder.h"
 
 namespace titan::codegen {

@@ -1,27 +1,13 @@
-// A kernel.fused described in a few lines, its data, and the checks that every kernel must pass.
+// A kernel.fused with its data, and the checks that every kernel must pass on a CPU.
 #pragma once
 
-#include "compiler/Codegen/cpu/testing/KernelReference.h"
 #include "compiler/Codegen/cpu/testing/KernelRunner.h"
+#include "compiler/Codegen/kernel/testing/KernelSpec.h"
 
 #include <string>
 #include <vector>
 
 namespace titan::codegen::testing {
-
-struct OperandSpec {
-  std::string element; ///< "f32", "i64", "i1", ...
-  std::string map;     ///< "(r, c) -> (r, c)"
-  std::vector<int64_t> shape;
-};
-
-struct KernelSpec {
-  std::vector<int64_t> space;
-  std::vector<OperandSpec> ins, outs;
-  unsigned scalars = 0;
-  std::string kernelClass;
-  std::string body; ///< the block with its arguments
-};
 
 class KernelCase {
 public:
@@ -48,9 +34,5 @@ private:
   std::vector<Elements> ins_, outs_;
   std::vector<int64_t> scalars_;
 };
-
-/// Elements as the bytes of a buffer, and back.
-std::string encode(const std::string& element, const Elements& values);
-Elements decode(const std::string& element, const std::string& bytes);
 
 } // namespace titan::codegen::testing

@@ -1,4 +1,4 @@
-#include "compiler/Codegen/cpu/testing/GemmCase.h"
+#include "compiler/Codegen/kernel/testing/GemmCase.h"
 
 #include "runtime/program/DType.h"
 

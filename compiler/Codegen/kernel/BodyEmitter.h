@@ -34,11 +34,33 @@ struct Memory {
 /// Truth values are bytes 0 and 1 in memory.
 mlir::Type storedType(mlir::Type element);
 
+/// The elements of one load or store: the first at `pointer`, then every `stride`-th of the buffer.
+struct ElementRun {
+  const Memory& memory;
+  mlir::Value pointer;
+  mlir::Type stored;  ///< the type of each in memory
+  int64_t length = 0; ///< lanes; 0: one element, as a scalar
+  int64_t stride = 1;
+  unsigned dim = 0; ///< along which the lanes lie
+  mlir::Value mask; ///< lanes that are on; null: all
+};
+
+/// How a target reads and writes what bodies name.
+class BodyMemory {
+public:
+  virtual ~BodyMemory() = default;
+  /// Scalar `number` of the kernel, an i64.
+  virtual mlir::Value scalar(mlir::OpBuilder& builder, mlir::Location loc, unsigned number) = 0;
+  virtual mlir::Value load(mlir::OpBuilder& builder, mlir::Location loc, const ElementRun& run) = 0;
+  virtual void store(mlir::OpBuilder& builder, mlir::Location loc, const ElementRun& run,
+                     mlir::Value value) = 0;
+};
+
 class BodyEmitter {
 public:
-  /// `operands` are the addresses of ins and outs; `scalars` the address of the i64 scalars.
+  /// `operands` are the addresses of ins and outs.
   BodyEmitter(mlir::OpBuilder& builder, const LoopNest& nest, mlir::ValueRange operands,
-              mlir::Value scalars);
+              BodyMemory& access);
 
   /// Opens a scope in which the given dimensions have these coordinates; closed by its destructor.
   class Scope {
@@ -101,14 +123,13 @@ private:
   mlir::Value splat(mlir::Value scalar, mlir::Type element);
   mlir::Value elementIndex(const Memory& memory, Scope* scope);
   mlir::Value elementPointer(const Memory& memory, mlir::Type stored);
-  mlir::Value lanePointers(const Memory& memory, mlir::Type stored, int64_t stride);
   int64_t laneStride(const Memory& memory) const;
-  mlir::Value laneMask();
+  ElementRun runOf(const Memory& memory);
   const Memory* memoryOf(mlir::Value value) const;
 
   std::vector<std::unique_ptr<Memory>> ins, outs;
   llvm::DenseMap<mlir::Operation*, const Memory*> stored; ///< results that are in memory
-  mlir::Value scalars;
+  BodyMemory& access;
   Scope* scope = nullptr;
 };
 

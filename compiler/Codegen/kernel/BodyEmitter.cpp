@@ -1,9 +1,8 @@
-#include "compiler/Codegen/cpu/BodyEmitter.h"
+#include "compiler/Codegen/kernel/BodyEmitter.h"
 
-#include "compiler/Codegen/cpu/LaneAnalysis.h"
+#include "compiler/Codegen/kernel/LaneAnalysis.h"
 #include "compiler/Codegen/kernel/RandomBits.h"
 
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 #include <numeric>
@@ -24,8 +23,8 @@ bool trapsOnZero(Operation* op) {
 } // namespace
 
 BodyEmitter::BodyEmitter(OpBuilder& builder, const LoopNest& nest, ValueRange operands,
-                         Value scalars)
-    : builder(builder), loc(kernel::FusedOp(nest.op).getLoc()), nest(nest), scalars(scalars) {
+                         BodyMemory& access)
+    : builder(builder), loc(kernel::FusedOp(nest.op).getLoc()), nest(nest), access(access) {
   for (auto [i, access] : llvm::enumerate(nest.ins))
     ins.push_back(std::make_unique<Memory>(Memory{operands[i], access, std::nullopt}));
   for (auto [i, access] : llvm::enumerate(nest.outs))
@@ -159,11 +158,7 @@ Value BodyEmitter::evaluate(Value value) {
     return load(*memory);
   Type indexType = builder.getIndexType();
   if (auto argument = dyn_cast<BlockArgument>(value)) {
-    Type i64 = builder.getI64Type();
-    auto position = static_cast<int32_t>(argument.getArgNumber() - ins.size());
-    Value address =
-        LLVM::GEPOp::create(builder, loc, scalars.getType(), i64, scalars, LLVM::GEPArg(position));
-    Value scalar = LLVM::LoadOp::create(builder, loc, i64, address);
+    Value scalar = access.scalar(builder, loc, argument.getArgNumber() - ins.size());
     return arith::IndexCastOp::create(builder, loc, indexType, scalar);
   }
   Operation* definition = value.getDefiningOp();

@@ -1,4 +1,4 @@
-#include "compiler/Codegen/cpu/LaneAnalysis.h"
+#include "compiler/Codegen/kernel/LaneAnalysis.h"
 
 #include "mlir/IR/Matchers.h"
 

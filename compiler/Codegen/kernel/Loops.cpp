@@ -1,4 +1,4 @@
-#include "compiler/Codegen/cpu/Loops.h"
+#include "compiler/Codegen/kernel/Loops.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"

@@ -1,4 +1,4 @@
-#include "compiler/Codegen/cpu/testing/KernelReference.h"
+#include "compiler/Codegen/kernel/testing/KernelReference.h"
 
 #include "runtime/program/Random.h"
 

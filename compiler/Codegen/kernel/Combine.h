@@ -1,0 +1,18 @@
+// What a reduction does with two values, and where it begins.
+#pragma once
+
+#include "dialects/Kernel/Kernel.h"
+#include "mlir/IR/Builders.h"
+
+namespace titan::codegen {
+
+/// The value that changes nothing, as a scalar (length 0) or a vector.
+mlir::Value reductionIdentity(mlir::OpBuilder& builder, mlir::Location loc, kernel::ReduceKind kind,
+                              mlir::Type element, int64_t length);
+mlir::Value combine(mlir::OpBuilder& builder, mlir::Location loc, kernel::ReduceKind kind,
+                    mlir::Value a, mlir::Value b);
+/// The lanes of a vector (a power of two), combined by halves.
+mlir::Value foldLanes(mlir::OpBuilder& builder, mlir::Location loc, kernel::ReduceKind kind,
+                      mlir::Value vector);
+
+} // namespace titan::codegen
