@@ -24,4 +24,24 @@ def ExpandMath : TitanPass<"titan-codegen-expand-math", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::vector::VectorDialect"];
 }
 
+def ExpandWideMath : TitanPass<"titan-codegen-expand-wide-math", "::mlir::ModuleOp"> {
+  let summary = "replaces functions on f64 by arithmetic, for a target without libm";
+  let description = [{
+    Before: kernels with math ops on f64, scalars or vectors. After: `sin` and `cos` are polynomials behind a reduction by pi/2 (2 ulp up to 2^30, NaN
+    beyond), and a power whose exponent is an integer's value is a loop of multiplications. Other functions on f64 stay: what generates the code refuses
+    them by name.
+
+    ```mlir
+    func.func @decay(%beta: f64, %t: i64) -> f64 {
+      %e = arith.sitofp %t : i64 to f64
+      %y = math.powf %beta, %e : f64
+      return %y : f64
+    }
+    ```
+
+    Example: test/codegen/expand-wide-math.mlir.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::scf::SCFDialect"];
+}
+
 #endif // CODEGEN_KERNEL_PASSES_TD
