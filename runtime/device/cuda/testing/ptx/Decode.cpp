@@ -50,7 +50,7 @@ bool fits(uint64_t bits, Width width) {
   if (width == Width::W64)
     return true;
   if (width == Width::Predicate)
-    return bits <= 1;
+    return bits <= 1 || bits == ~uint64_t{0}; // LLVM writes a true one as -1
   int count = 8 * static_cast<int>(width);
   auto value = static_cast<int64_t>(bits);
   return value >= -(int64_t{1} << (count - 1)) && value < int64_t{1} << count;
