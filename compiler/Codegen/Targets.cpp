@@ -2,12 +2,16 @@
 
 #include "compiler/Codegen/cpu/CpuRoutines.h"
 #include "compiler/Codegen/cpu/CpuTarget.h"
+#include "compiler/Codegen/cuda/CudaArch.h"
+#include "compiler/Codegen/cuda/CudaTarget.h"
 
 namespace titan::codegen {
 namespace {
 
 std::vector<TargetKind>& kinds() {
-  static std::vector<TargetKind> list = {{"cpu", resolveCpu, CpuTarget::create}};
+  static std::vector<TargetKind> list = {
+      {"cpu", resolveCpu, CpuTarget::create},
+      {"cuda", resolveCards, CudaTarget::create, cuda::defaultArchs}};
   return list;
 }
 

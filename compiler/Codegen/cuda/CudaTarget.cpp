@@ -1,0 +1,165 @@
+#include "compiler/Codegen/cuda/CudaTarget.h"
+
+#include "compiler/Codegen/Routines.h"
+#include "compiler/Codegen/cuda/Assembler.h"
+#include "compiler/Codegen/cuda/CudaArch.h"
+#include "compiler/Codegen/cuda/FusedKernel.h"
+#include "compiler/Codegen/cuda/GemmKernel.h"
+#include "compiler/Codegen/cuda/LowerToPtx.h"
+#include "compiler/Codegen/cuda/ThreadMemory.h"
+
+#include <fmt/ranges.h>
+
+#include <future>
+
+using namespace mlir;
+
+namespace titan::codegen {
+namespace {
+
+std::string alignmentsOf(OperandRange ins, OperandRange outs) {
+  std::string text;
+  for (OperandRange operands : {ins, outs})
+    for (Value operand : operands)
+      text += fmt::format(" {}", cuda::alignmentOf(operand));
+  return text;
+}
+
+CompiledImage imageOf(Image::Kind kind, std::string arch, std::string bytes) {
+  CompiledImage compiled;
+  compiled.image.kind = kind;
+  compiled.image.arch = std::move(arch);
+  compiled.bytes = std::move(bytes);
+  return compiled;
+}
+
+/// "titan_kernel_3 keeps 40 bytes of a thread in memory", of the kernel that keeps most.
+std::optional<std::string> describeSpills(const cuda::Cubin& cubin, const std::string& arch) {
+  const cuda::EntryUsage* worst = nullptr;
+  size_t count = 0;
+  for (const cuda::EntryUsage& entry : cubin.entries)
+    if (entry.stackBytes > 0) {
+      ++count;
+      if (!worst || entry.stackBytes > worst->stackBytes)
+        worst = &entry;
+    }
+  if (!worst)
+    return std::nullopt;
+  return fmt::format("{} kernels need more registers than {} has: {} keeps {} bytes of each thread "
+                     "in memory",
+                     count, arch, worst->name, worst->stackBytes);
+}
+
+} // namespace
+
+Result<TargetInfo> resolveCards(std::string_view archs) {
+  TargetInfo info;
+  info.kind = "cuda";
+  info.cpu.clear();
+  info.archs = fmt::format("{}", fmt::join(TITAN_TRY(cuda::parseArchs(archs)), ","));
+  info.machine = cuda::cardModel();
+  return info;
+}
+
+Result<std::string> withoutAssembler(std::string_view archs) {
+  if (archs != cuda::defaultArchs)
+    return Error::environment("--arch={} takes an assembler: {}: install a CUDA toolkit, or the "
+                              "wheel nvidia-nvjitlink",
+                              archs, cuda::Assembler::whatIsMissing());
+  return fmt::format("the job carries PTX alone, which the driver of a card assembles when it "
+                     "starts: {}",
+                     cuda::Assembler::whatIsMissing());
+}
+
+Result<std::unique_ptr<Target>> CudaTarget::create(TargetInfo info, MLIRContext* context) {
+  if (!cuda::parseArchs(info.archs).ok())
+    return Error::badInput("'titan.target' names {} '{}': no such card", info.kind, info.archs);
+  if (!info.machine)
+    info.machine = cuda::cardModel();
+  return std::unique_ptr<Target>(new CudaTarget(std::move(info), context));
+}
+
+CudaTarget::CudaTarget(TargetInfo info, MLIRContext* context)
+    : Target(std::move(info)), kernels_(context) {}
+
+ProgramTarget CudaTarget::device() const { return {info().kind, "", {}}; }
+
+const RoutineEmitter* CudaTarget::routine(Attribute routine) const {
+  return isa<kernel::GemmAttr>(routine) ? &gemmRoutine : nullptr;
+}
+
+LogicalResult CudaTarget::emit(kernel::FusedOp op, StringRef symbol) {
+  return cuda::emitFusedKernel(kernels_, op, symbol);
+}
+
+LogicalResult CudaTarget::emit(kernel::CallOp op, StringRef symbol) {
+  return cuda::emitGemmKernel(kernels_, op, symbol);
+}
+
+std::string CudaTarget::variant(kernel::FusedOp op) const {
+  return alignmentsOf(op.getIns(), op.getOuts());
+}
+
+std::string CudaTarget::variant(kernel::CallOp op) const {
+  return alignmentsOf(op.getIns(), op.getOuts());
+}
+
+std::vector<GridLaunch> CudaTarget::launches(StringRef symbol) const {
+  std::vector<GridLaunch> launches;
+  for (const cuda::Entry& entry : kernels_.entries())
+    if (entry.name == symbol)
+      launches.push_back({entry.name, entry.blocks, entry.threads, 0});
+  return launches;
+}
+
+Launch CudaTarget::launch(const LoopNest&, const Cost&) const { return {}; }
+
+Launch CudaTarget::launch(kernel::CallOp, const Cost&) const { return {}; }
+
+std::optional<LibraryCall> CudaTarget::library(kernel::CallOp) const { return std::nullopt; }
+
+Result<std::string> CudaTarget::ptx() { return cuda::emitPtx(kernels_, cuda::ptxArch); }
+
+Result<std::vector<CompiledImage>> CudaTarget::finish() {
+  const std::string text = TITAN_TRY(ptx());
+  std::vector<CompiledImage> images = TITAN_TRY(cubins(text));
+  images.push_back(imageOf(Image::Kind::Ptx, cuda::ptxArch, text));
+  return images;
+}
+
+Result<std::string> CudaTarget::finishAsText() { return ptx(); }
+
+Result<std::vector<CompiledImage>> CudaTarget::cubins(const std::string& ptx) {
+  std::vector<CompiledImage> images;
+  std::unique_ptr<cuda::Assembler> assembler = cuda::Assembler::find();
+  if (!assembler) {
+    note(TITAN_TRY(withoutAssembler(info().archs)));
+    return images;
+  }
+  const std::vector<std::string> archs = TITAN_TRY(cuda::parseArchs(info().archs));
+  std::vector<std::future<Result<cuda::Cubin>>> cubins;
+  std::vector<std::string> keys;
+  for (const std::string& arch : archs) {
+    keys.push_back(fmt::format("{}\n{}\n{}", assembler->name(), arch, ptx));
+    std::optional<std::string> found = cache() ? cache()->find(keys.back()) : std::nullopt;
+    cubins.push_back(
+        std::async(found ? std::launch::deferred : std::launch::async, [&, arch, found]() {
+          return found ? Result<cuda::Cubin>(cuda::Cubin{*found, "", {}})
+                       : assembler->assemble(ptx, arch);
+        }));
+  }
+  for (auto [arch, key, future] : llvm::zip_equal(archs, keys, cubins)) {
+    cuda::Cubin cubin = TITAN_TRY(future.get());
+    if (std::optional<std::string> spills = describeSpills(cubin, arch))
+      note(*spills);
+    if (cache())
+      cache()->store(key, cubin.bytes);
+    images.push_back(imageOf(Image::Kind::Cubin, arch, std::move(cubin.bytes)));
+    images.back().log = std::move(cubin.log);
+  }
+  if (cache())
+    cache()->trim();
+  return images;
+}
+
+} // namespace titan::codegen

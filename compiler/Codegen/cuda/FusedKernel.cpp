@@ -1,0 +1,122 @@
+#include "compiler/Codegen/cuda/FusedKernel.h"
+
+#include "compiler/Codegen/cuda/ChunkKernel.h"
+#include "compiler/Codegen/cuda/TeamKernel.h"
+#include "compiler/Codegen/cuda/ThreadMemory.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+
+namespace titan::codegen::cuda {
+namespace {
+
+/// Functions that are instructions, whatever the type.
+bool isInstruction(Operation& op) {
+  return isa<math::SqrtOp, math::RsqrtOp, math::AbsFOp, math::AbsIOp, math::FmaOp, math::CopySignOp,
+             math::FloorOp, math::CeilOp, math::TruncOp, math::RoundEvenOp,
+             math::CountLeadingZerosOp, math::CountTrailingZerosOp, math::CtPopOp, math::IsNaNOp,
+             math::IsInfOp, math::IsFiniteOp>(op);
+}
+
+/// Functions that kernel/ExpandMath makes arithmetic.
+bool isExpandedF32(Operation& op) {
+  return isa<math::ExpOp, math::Exp2Op, math::ExpM1Op, math::LogOp, math::Log2Op, math::Log1pOp,
+             math::TanhOp, math::ErfOp, math::ErfcOp, math::SinOp, math::CosOp, math::AtanOp,
+             math::Atan2Op, math::SinhOp, math::CoshOp, math::AsinhOp, math::AcoshOp,
+             math::AtanhOp>(op);
+}
+
+/// Functions that kernel/ExpandWideMath makes arithmetic.
+bool isExpandedF64(Operation& op) {
+  if (auto power = dyn_cast<math::PowFOp>(op))
+    return power.getRhs().getDefiningOp<arith::SIToFPOp>() != nullptr;
+  return isa<math::SinOp, math::CosOp>(op);
+}
+
+bool hasCode(Operation& op) {
+  if (!isa<math::MathDialect>(op.getDialect()) || isInstruction(op))
+    return true;
+  Type type = op.getResult(0).getType();
+  return (type.isF32() && isExpandedF32(op)) || (type.isF64() && isExpandedF64(op));
+}
+
+bool isKnownType(Type type) {
+  if (auto integer = dyn_cast<IntegerType>(type))
+    return llvm::is_contained({1u, 8u, 16u, 32u, 64u}, integer.getWidth());
+  return type.isIndex() || type.isF32() || type.isF64() || type.isBF16();
+}
+
+LogicalResult checkBody(kernel::FusedOp op) {
+  auto check = [&](Type type) -> LogicalResult {
+    if (isKnownType(type))
+      return success();
+    return op.emitOpError("has values of ") << type << ", which this target does not compute with";
+  };
+  for (BlockArgument argument : op.getBlock().getArguments())
+    if (failed(check(argument.getType())))
+      return failure();
+  for (Operation& inner : op.getBlock().without_terminator()) {
+    for (Type type : inner.getResultTypes())
+      if (failed(check(type)))
+        return failure();
+    if (!hasCode(inner))
+      return op.emitOpError("uses ") << inner.getName() << " on " << inner.getResult(0).getType()
+                                     << ", which has no code on this target";
+  }
+  return success();
+}
+
+int64_t bytesOf(Value operand) {
+  auto type = cast<ShapedType>(operand.getType());
+  return type.getNumElements() * storedType(type.getElementType()).getIntOrFloatBitWidth() / 8;
+}
+
+Entry entryOf(kernel::FusedOp op, StringRef symbol, int64_t blocks, int64_t threads) {
+  Entry entry{symbol.str(), blocks, threads, {}, static_cast<unsigned>(op.getScalars().size())};
+  for (Value in : op.getIns())
+    entry.operands.push_back({EntryOperand::Use::Read, bytesOf(in)});
+  for (Value out : op.getOuts())
+    entry.operands.push_back({EntryOperand::Use::Write, bytesOf(out)});
+  return entry;
+}
+
+SmallVector<int64_t> alignmentsOf(kernel::FusedOp op) {
+  SmallVector<int64_t> alignments;
+  for (Value in : op.getIns())
+    alignments.push_back(alignmentOf(in));
+  for (Value out : op.getOuts())
+    alignments.push_back(alignmentOf(out));
+  return alignments;
+}
+
+} // namespace
+
+LogicalResult emitFusedKernel(KernelModule& kernels, kernel::FusedOp op, StringRef symbol) {
+  if (failed(checkBody(op)))
+    return failure();
+  LoopNest nest(op);
+  if (nest.rank() > 64)
+    return op.emitOpError("has ") << nest.rank() << " dimensions, more than 64";
+  std::optional<ChunkPlan> chunks = planChunks(nest);
+  std::optional<TeamPlan> teams = chunks ? std::nullopt : planTeams(nest);
+  if (!chunks && !teams)
+    return op.emitOpError("reduces over dimensions that no schedule of this target covers");
+  const int64_t blocks = chunks ? chunks->blocks() : teams->blocks(),
+                threads = chunks ? chunks->threads : teams->threads();
+  OpBuilder builder(op.getContext());
+  func::FuncOp function = kernels.add(builder, op.getLoc(), entryOf(op, symbol, blocks, threads));
+  const size_t operands = op.getIns().size() + op.getOuts().size();
+  ValueRange arguments = function.getArguments();
+  ThreadMemory memory(arguments.take_front(operands), alignmentsOf(op),
+                      arguments.drop_front(operands));
+  BodyEmitter body(builder, nest, arguments.take_front(operands), memory);
+  if (chunks)
+    ChunkKernel(body, *chunks).emit();
+  else
+    TeamKernel(body, *teams, kernels).emit();
+  func::ReturnOp::create(builder, op.getLoc());
+  return success();
+}
+
+} // namespace titan::codegen::cuda

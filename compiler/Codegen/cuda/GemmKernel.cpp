@@ -1,0 +1,324 @@
+#include "compiler/Codegen/cuda/GemmKernel.h"
+
+#include "compiler/Codegen/cuda/ThreadMemory.h"
+#include "compiler/Codegen/cuda/Threads.h"
+#include "compiler/Codegen/kernel/Loops.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+#include <numeric>
+
+using namespace mlir;
+
+namespace titan::codegen::cuda {
+namespace {
+
+/// Threads of a block stand in a square of `side`. Each has squares of `cell` x `cell` elements of C,
+/// one in each square of `quarter` elements of the block's tile: so neighbouring threads read
+/// neighbouring addresses of shared memory.
+constexpr int64_t side = 16, threads = side * side, cell = 4, quarter = side * cell;
+constexpr int64_t depth = 16; ///< of a step along k
+/// Padding of a line of shared memory, in elements: it moves lines to other banks.
+constexpr int64_t padding = 4;
+
+/// Quarters of a block's tile along m and along n: two, where enough blocks are left to fill a card.
+int64_t quartersOf(kernel::GemmAttr gemm) {
+  constexpr int64_t enough = 64, large = 2;
+  const int64_t blocks = gemm.getBatch() * llvm::divideCeilSigned(gemm.getM(), large * quarter) *
+                         llvm::divideCeilSigned(gemm.getN(), large * quarter);
+  return blocks >= enough && std::min(gemm.getM(), gemm.getN()) > quarter ? large : 1;
+}
+
+/// A or B as the product reads it: element (outer, k) of op(A) or of the transpose of op(B).
+struct Source {
+  Value pointer;
+  Type element;
+  int64_t outerExtent, outerStride, depthStride, batchStride;
+};
+
+class GemmEmitter {
+public:
+  GemmEmitter(OpBuilder& builder, kernel::CallOp call, func::FuncOp function, KernelModule& kernels)
+      : builder(builder), loc(call.getLoc()), call(call), gemm(call.getGemm()),
+        quarters(quartersOf(gemm)), tile(quarters * quarter), line(tile + padding),
+        run(VectorType::get({cell}, builder.getF32Type())) {
+    ValueRange operands = function.getArguments();
+    const bool ta = gemm.getTransposeA(), tb = gemm.getTransposeB();
+    auto element = [](Value value) { return cast<ShapedType>(value.getType()).getElementType(); };
+    a = {operands[0],
+         element(call.getIns()[0]),
+         gemm.getM(),
+         ta ? 1 : gemm.getLda(),
+         ta ? gemm.getLda() : 1,
+         gemm.getStrideA()};
+    b = {operands[1],
+         element(call.getIns()[1]),
+         gemm.getN(),
+         tb ? gemm.getLdb() : 1,
+         tb ? 1 : gemm.getLdb(),
+         gemm.getStrideB()};
+    c = operands[2];
+    cElement = element(call.getOuts()[0]);
+    if (gemm.getBias())
+      bias = operands[3];
+    sharedA = kernels.shared(builder, loc, depth * line * 4);
+    sharedB = kernels.shared(builder, loc, depth * line * 4);
+  }
+
+  void emit() {
+    thread = threadNumber(builder, loc);
+    SmallVector<Value> places =
+        splitNumber(builder, loc, blockNumber(builder, loc),
+                    {gemm.getBatch(), llvm::divideCeilSigned(gemm.getM(), tile),
+                     llvm::divideCeilSigned(gemm.getN(), tile)});
+    batch = places[0];
+    firstRow = mul(places[1], tile);
+    firstColumn = mul(places[2], tile);
+    SmallVector<Value> square = splitNumber(builder, loc, thread, {side, side});
+    threadRow = mul(square[0], cell);
+    threadColumn = mul(square[1], cell);
+    const int64_t whole = gemm.getK() / depth * depth, rest = gemm.getK() - whole;
+    SmallVector<Value> sums(quarters * cell * quarters, constant(run, 0));
+    sums = emitLoop(builder, loc, index(0), index(whole), depth, sums,
+                    [&](Value k, ValueRange carried) { return emitStep(k, depth, carried); });
+    if (rest != 0)
+      sums = emitStep(index(whole), rest, sums);
+    emitResults(sums);
+  }
+
+private:
+  //===--------------------------------------------------------------------===//
+  // Sums
+  //===--------------------------------------------------------------------===//
+
+  /// `steps` of k from `k` on: through shared memory, then into the sums.
+  SmallVector<Value> emitStep(Value k, int64_t steps, ValueRange sums) {
+    SmallVector<Value> fromA = read(a, firstRow, k, steps), fromB = read(b, firstColumn, k, steps);
+    emitBarrier(builder, loc); // the step before has been read
+    write(a, fromA, sharedA);
+    write(b, fromB, sharedB);
+    emitBarrier(builder, loc);
+    return emitLoop(builder, loc, index(0), index(steps), 1, sums,
+                    [&](Value step, ValueRange carried) { return multiply(step, carried); });
+  }
+
+  /// Adds the products of one k to the sums: by quarters and rows of the thread, then quarters along
+  /// its columns.
+  SmallVector<Value> multiply(Value step, ValueRange sums) {
+    SmallVector<Value> left, right, next;
+    for (int64_t part = 0; part < quarters; ++part) {
+      left.push_back(readRun(sharedA, step, add(threadRow, index(part * quarter))));
+      right.push_back(readRun(sharedB, step, add(threadColumn, index(part * quarter))));
+    }
+    for (Value rows : left)
+      for (int64_t i = 0; i < cell; ++i) {
+        Value factor = vector::ExtractOp::create(builder, loc, rows, ArrayRef<int64_t>{i});
+        factor = vector::BroadcastOp::create(builder, loc, run, factor);
+        for (Value columns : right)
+          next.push_back(math::FmaOp::create(builder, loc, factor, columns, sums[next.size()]));
+      }
+    return next;
+  }
+
+  /// Where the thread's element number `turn` of a tile lies in it: (outer, k). Neighbouring threads
+  /// read neighbouring addresses.
+  std::pair<Value, Value> placeOf(const Source& source, int64_t turn) {
+    Value number = turn == 0 ? thread : add(thread, index(turn * threads));
+    const bool alongDepth = source.depthStride == 1;
+    SmallVector<Value> places =
+        splitNumber(builder, loc, number, {alongDepth ? tile : depth, alongDepth ? depth : tile});
+    return alongDepth ? std::pair(places[0], places[1]) : std::pair(places[1], places[0]);
+  }
+
+  /// Lines beyond the matrix repeat its last one, whose sums are not written; so do terms beyond the
+  /// step, which are not read.
+  SmallVector<Value> read(const Source& source, Value first, Value k, int64_t steps) {
+    SmallVector<Value> values;
+    for (int64_t turn = 0; turn < tile * depth / threads; ++turn) {
+      auto [outer, inner] = placeOf(source, turn);
+      outer = add(first, outer);
+      if (source.outerExtent % tile != 0)
+        outer = arith::MinUIOp::create(builder, loc, outer, index(source.outerExtent - 1));
+      if (steps < depth)
+        inner = arith::MinUIOp::create(builder, loc, inner, index(steps - 1));
+      Value at = add(mul(outer, source.outerStride), mul(add(k, inner), source.depthStride));
+      at = add(at, mul(batch, source.batchStride));
+      Value value = LLVM::LoadOp::create(builder, loc, source.element,
+                                         elementPointer(source.pointer, source.element, at),
+                                         source.element.getIntOrFloatBitWidth() / 8);
+      values.push_back(toF32(source, value));
+    }
+    return values;
+  }
+
+  /// An f32 B beside a bf16 A is rounded to bf16.
+  Value toF32(const Source& source, Value value) {
+    const bool rounds = source.element.isF32() && (a.element.isBF16() || b.element.isBF16());
+    if (rounds)
+      value = arith::TruncFOp::create(builder, loc, builder.getBF16Type(), value);
+    if (value.getType().isF32())
+      return value;
+    return arith::ExtFOp::create(builder, loc, builder.getF32Type(), value);
+  }
+
+  void write(const Source& source, ArrayRef<Value> values, Value shared) {
+    for (auto [turn, value] : llvm::enumerate(values)) {
+      auto [outer, inner] = placeOf(source, static_cast<int64_t>(turn));
+      LLVM::StoreOp::create(builder, loc, value, sharedPointer(shared, inner, outer), 4);
+    }
+  }
+
+  Value readRun(Value shared, Value k, Value from) {
+    return LLVM::LoadOp::create(builder, loc, run, sharedPointer(shared, k, from), widestAccess);
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Results
+  //===--------------------------------------------------------------------===//
+
+  void emitResults(ValueRange sums) {
+    for (size_t number = 0; number < sums.size(); ++number) {
+      const auto part = static_cast<int64_t>(number) / quarters;
+      const int64_t rows = part / cell * quarter + part % cell,
+                    columns = static_cast<int64_t>(number) % quarters * quarter;
+      Value row = add(add(firstRow, threadRow), index(rows));
+      Value column = add(add(firstColumn, threadColumn), index(columns));
+      when(isBelow(row, gemm.getM()), [&] { writeRow(row, column, sums[number]); });
+    }
+  }
+
+  void writeRow(Value row, Value column, Value sums) {
+    if (gemm.getN() % cell == 0)
+      return when(isBelow(column, gemm.getN()), [&] { writeRun(row, column, sums); });
+    for (int64_t i = 0; i < cell; ++i) {
+      Value place = add(column, index(i));
+      when(isBelow(place, gemm.getN()), [&] {
+        writeRun(row, place, vector::ExtractOp::create(builder, loc, sums, ArrayRef<int64_t>{i}));
+      });
+    }
+  }
+
+  /// A run of elements of a row of C, or a single one.
+  void writeRun(Value row, Value column, Value sum) {
+    Type f32 = sum.getType(), stored = cElement;
+    const bool isRun = isa<VectorType>(f32);
+    if (isRun)
+      stored = run.clone(cElement);
+    Value at = add(add(mul(row, gemm.getLdc()), column), mul(batch, gemm.getStrideC()));
+    Value pointer = elementPointer(c, cElement, at);
+    const int64_t bytes = cElement.getIntOrFloatBitWidth() / 8;
+    const int64_t alignment =
+        isRun ? std::gcd(std::gcd(alignmentOf(call.getOuts()[0]), gemm.getLdc() * bytes),
+                         std::gcd(gemm.getStrideC() * bytes, cell * bytes))
+              : bytes;
+    if (gemm.getAccumulate()) {
+      Value held = LLVM::LoadOp::create(builder, loc, stored, pointer, alignment);
+      if (stored != f32)
+        held = arith::ExtFOp::create(builder, loc, f32, held);
+      sum = arith::AddFOp::create(builder, loc, held, sum);
+    }
+    if (bias) {
+      const int64_t biasAlignment = isRun ? alignmentOf(call.getIns()[2]) : 4;
+      Value added = LLVM::LoadOp::create(
+          builder, loc, f32, elementPointer(bias, builder.getF32Type(), column), biasAlignment);
+      sum = arith::AddFOp::create(builder, loc, sum, added);
+    }
+    if (gemm.getRelu())
+      sum = arith::MaximumFOp::create(builder, loc, sum, constant(f32, 0));
+    if (stored != f32)
+      sum = arith::TruncFOp::create(builder, loc, stored, sum);
+    LLVM::StoreOp::create(builder, loc, sum, pointer, alignment);
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Arithmetic
+  //===--------------------------------------------------------------------===//
+
+  Value index(int64_t value) { return arith::ConstantIndexOp::create(builder, loc, value); }
+  Value add(Value x, Value y) { return arith::AddIOp::create(builder, loc, x, y); }
+  Value mul(Value x, int64_t factor) {
+    return factor == 1 ? x : arith::MulIOp::create(builder, loc, x, index(factor)).getResult();
+  }
+  Value constant(Type type, double value) {
+    TypedAttr attribute = builder.getF32FloatAttr(static_cast<float>(value));
+    if (auto shaped = dyn_cast<VectorType>(type))
+      attribute = DenseElementsAttr::get(shaped, attribute);
+    return arith::ConstantOp::create(builder, loc, attribute);
+  }
+  Value isBelow(Value place, int64_t extent) {
+    return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, place, index(extent));
+  }
+  void when(Value condition, llvm::function_ref<void()> then) {
+    emitIf(builder, loc, condition, {}, [&] {
+      then();
+      return SmallVector<Value>();
+    });
+  }
+  Value elementPointer(Value pointer, Type element, Value at) {
+    at = arith::IndexCastOp::create(builder, loc, builder.getI64Type(), at);
+    return LLVM::GEPOp::create(builder, loc, pointer.getType(), element, pointer, LLVM::GEPArg(at));
+  }
+  Value sharedPointer(Value shared, Value k, Value outer) {
+    return elementPointer(shared, builder.getF32Type(), add(mul(k, line), outer));
+  }
+
+  OpBuilder& builder;
+  Location loc;
+  kernel::CallOp call;
+  kernel::GemmAttr gemm;
+  const int64_t quarters, tile, line; ///< line: elements of one of shared memory
+  VectorType run;                     ///< neighbouring elements of C of a thread
+  Source a, b;
+  Value c, bias, sharedA, sharedB;
+  Type cElement;
+  Value thread, batch, firstRow, firstColumn, threadRow, threadColumn;
+};
+
+int64_t touched(int64_t batch, int64_t stride, int64_t rows, int64_t leading, int64_t columns) {
+  return (batch - 1) * stride + (rows - 1) * leading + columns;
+}
+
+Entry entryOf(kernel::CallOp call, StringRef symbol) {
+  kernel::GemmAttr gemm = call.getGemm();
+  const int64_t m = gemm.getM(), n = gemm.getN(), k = gemm.getK(), batch = gemm.getBatch();
+  const bool ta = gemm.getTransposeA(), tb = gemm.getTransposeB();
+  auto bytes = [](Value operand, int64_t elements) {
+    return elements * cast<ShapedType>(operand.getType()).getElementTypeBitWidth() / 8;
+  };
+  const int64_t tile = quartersOf(gemm) * quarter;
+  using Use = EntryOperand::Use;
+  Entry entry{symbol.str(),
+              batch * llvm::divideCeilSigned(m, tile) * llvm::divideCeilSigned(n, tile),
+              threads,
+              {},
+              0};
+  entry.operands = {
+      {Use::Read, bytes(call.getIns()[0],
+                        touched(batch, gemm.getStrideA(), ta ? k : m, gemm.getLda(), ta ? m : k))},
+      {Use::Read, bytes(call.getIns()[1],
+                        touched(batch, gemm.getStrideB(), tb ? n : k, gemm.getLdb(), tb ? k : n))},
+      {gemm.getAccumulate() ? Use::Both : Use::Write,
+       bytes(call.getOuts()[0], touched(batch, gemm.getStrideC(), m, gemm.getLdc(), n))}};
+  if (gemm.getBias())
+    entry.operands.push_back({Use::Read, bytes(call.getIns()[2], n)});
+  return entry;
+}
+
+} // namespace
+
+LogicalResult emitGemmKernel(KernelModule& kernels, kernel::CallOp call, StringRef symbol) {
+  for (Value operand : call->getOperands()) {
+    Type element = cast<ShapedType>(operand.getType()).getElementType();
+    if (!element.isF32() && !element.isBF16())
+      return call.emitOpError("multiplies ") << element << ", which has no kernel on this target";
+  }
+  OpBuilder builder(call.getContext());
+  func::FuncOp function = kernels.add(builder, call.getLoc(), entryOf(call, symbol));
+  GemmEmitter(builder, call, function, kernels).emit();
+  func::ReturnOp::create(builder, call.getLoc());
+  return success();
+}
+
+} // namespace titan::codegen::cuda

@@ -1,0 +1,56 @@
+#include "compiler/Codegen/cuda/KernelModule.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/BuiltinOps.h"
+
+#include <fmt/format.h>
+
+using namespace mlir;
+
+namespace titan::codegen::cuda {
+
+std::string describe(const Entry& entry) {
+  std::string operands;
+  for (const EntryOperand& operand : entry.operands) {
+    const char* use = operand.use == EntryOperand::Use::Read    ? "read"
+                      : operand.use == EntryOperand::Use::Write ? "write"
+                                                                : "both";
+    operands += fmt::format("{}{} {}", operands.empty() ? "" : ", ", use, operand.bytes);
+  }
+  return fmt::format("// titan: {} operands({}) scalars({})", entry.name, operands, entry.scalars);
+}
+
+KernelModule::KernelModule(MLIRContext* context) {
+  context->loadDialect<arith::ArithDialect, func::FuncDialect, LLVM::LLVMDialect, math::MathDialect,
+                       NVVM::NVVMDialect, scf::SCFDialect, vector::VectorDialect>();
+  module_ = ModuleOp::create(UnknownLoc::get(context));
+}
+
+func::FuncOp KernelModule::add(OpBuilder& builder, Location loc, Entry entry) {
+  builder.setInsertionPointToEnd(module_->getBody());
+  SmallVector<Type> types(entry.operands.size(),
+                          LLVM::LLVMPointerType::get(builder.getContext(), globalSpace));
+  types.append(entry.scalars, builder.getI64Type());
+  auto function =
+      func::FuncOp::create(builder, loc, entry.name, builder.getFunctionType(types, {}));
+  builder.setInsertionPointToStart(function.addEntryBlock());
+  entries_.push_back(std::move(entry));
+  return function;
+}
+
+Value KernelModule::shared(OpBuilder& builder, Location loc, int64_t bytes) {
+  OpBuilder inModule = OpBuilder::atBlockBegin(module_->getBody());
+  auto type = LLVM::LLVMArrayType::get(builder.getI8Type(), static_cast<uint64_t>(bytes));
+  auto array = LLVM::GlobalOp::create(
+      inModule, loc, type, /*isConstant=*/false, LLVM::Linkage::Internal,
+      fmt::format("{}_shared_{}", entries_.back().name, sharedArrays_++), Attribute(),
+      /*alignment=*/16, sharedSpace);
+  return LLVM::AddressOfOp::create(builder, loc, array);
+}
+
+} // namespace titan::codegen::cuda

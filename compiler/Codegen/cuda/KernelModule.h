@@ -1,0 +1,54 @@
+// The module that a job's kernels are emitted into, and the entry points in it.
+#pragma once
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/OwningOpRef.h"
+
+#include <string>
+#include <vector>
+
+namespace titan::codegen::cuda {
+
+inline constexpr int64_t warpSize = 32;
+/// Address spaces of NVPTX.
+inline constexpr unsigned globalSpace = 1, sharedSpace = 3;
+
+/// What a parameter of an entry point points to.
+struct EntryOperand {
+  enum class Use { Read, Write, Both } use = Use::Read;
+  int64_t bytes = 0; ///< from the address on; no access goes beyond
+};
+
+/// An entry point: a launch of `blocks` blocks of `threads` threads along x. Its parameters are an
+/// address each operand, then an i64 each scalar.
+struct Entry {
+  std::string name;
+  int64_t blocks = 1, threads = warpSize;
+  std::vector<EntryOperand> operands;
+  unsigned scalars = 0;
+};
+
+/// "// titan: titan_kernel_3 operands(read 4096, both 64) scalars(1)": stands before the entry point
+/// in PTX.
+std::string describe(const Entry& entry);
+
+class KernelModule {
+public:
+  explicit KernelModule(mlir::MLIRContext* context);
+
+  /// Adds an entry point, with an empty body, and moves `builder` into it.
+  mlir::func::FuncOp add(mlir::OpBuilder& builder, mlir::Location loc, Entry entry);
+  /// Shared memory of `bytes` for the newest entry point, aligned to 16: its address.
+  mlir::Value shared(mlir::OpBuilder& builder, mlir::Location loc, int64_t bytes);
+
+  mlir::ModuleOp module() { return *module_; }
+  const std::vector<Entry>& entries() const { return entries_; }
+
+private:
+  mlir::OwningOpRef<mlir::ModuleOp> module_;
+  std::vector<Entry> entries_;
+  unsigned sharedArrays_ = 0;
+};
+
+} // namespace titan::codegen::cuda

@@ -1,0 +1,194 @@
+#include "compiler/Codegen/cuda/LowerToPtx.h"
+
+#include "compiler/Codegen/kernel/Passes.h"
+
+#include "mlir/Conversion/Passes.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "mlir/Transforms/Passes.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/Target/TargetMachine.h"
+
+#include <mutex>
+
+using namespace mlir;
+
+namespace titan::codegen::cuda {
+namespace {
+
+constexpr const char* triple = "nvptx64-nvidia-cuda";
+constexpr const char* ptxVersion = "+ptx80"; ///< drivers from CUDA 12.0 on know it
+
+/// Accesses are as wide as they may be when they are emitted. LLVM's vectorizer would fill gaps and
+/// read on to the next power of two: bytes that nobody wrote, or beyond a buffer's end. The switch
+/// is a global option of LLVM, of this backend alone.
+void disableLoadStoreVectorizer() {
+  auto& options = llvm::cl::getRegisteredOptions();
+  auto found = options.find("disable-nvptx-load-store-vectorizer");
+  if (found != options.end())
+    static_cast<llvm::cl::opt<bool>*>(found->second)->setValue(true);
+}
+
+void registerNvptx() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
+    disableLoadStoreVectorizer();
+  });
+}
+
+Result<std::unique_ptr<llvm::TargetMachine>> createMachine(const std::string& arch) {
+  registerNvptx();
+  std::string error;
+  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(llvm::Triple(triple), error);
+  if (!target)
+    return Error::internal("{}", error);
+  llvm::TargetOptions options;
+  // A multiplication and an addition are never merged: where an fma is meant, it is written. LLVM
+  // then writes .rn, which keeps the assembler from it.
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
+  std::unique_ptr<llvm::TargetMachine> machine(
+      target->createTargetMachine(llvm::Triple(triple), arch, ptxVersion, options, std::nullopt,
+                                  std::nullopt, llvm::CodeGenOptLevel::Aggressive));
+  if (!machine)
+    return Error::internal("LLVM has no target machine for {}", arch);
+  return machine;
+}
+
+/// Marks the entry points, which the passes have made functions of the LLVM dialect.
+void markEntries(KernelModule& kernels) {
+  Builder builder(kernels.module().getContext());
+  for (const Entry& entry : kernels.entries()) {
+    auto function = kernels.module().lookupSymbol<LLVM::LLVMFuncOp>(entry.name);
+    function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), builder.getUnitAttr());
+    function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(),
+                      builder.getDenseI32ArrayAttr({static_cast<int32_t>(entry.threads)}));
+  }
+}
+
+Status lower(KernelModule& kernels) {
+  MLIRContext* context = kernels.module().getContext();
+  std::string message;
+  ScopedDiagnosticHandler handler(context, [&](Diagnostic& diagnostic) {
+    if (diagnostic.getSeverity() == DiagnosticSeverity::Error && message.empty())
+      message = diagnostic.str();
+    return success();
+  });
+  PassManager passes(context);
+  addLowerToNvvmPasses(passes);
+  if (failed(passes.run(kernels.module())))
+    return Error::internal("kernels do not lower to LLVM: {}", message);
+  markEntries(kernels);
+  return {};
+}
+
+void optimize(llvm::Module& module, llvm::TargetMachine& machine) {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager components;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder(&machine);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(components);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, components, modules);
+  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
+}
+
+/// `text` with the line of describe() before each entry point.
+std::string withOperands(std::string_view text, const std::vector<Entry>& entries) {
+  std::string result;
+  size_t from = 0;
+  for (const Entry& entry : entries) {
+    const size_t at = text.find(".entry " + entry.name + "(", from);
+    const size_t line = text.rfind('\n', at) + 1;
+    result.append(text.substr(from, line - from)).append(describe(entry)).append("\n");
+    from = line;
+  }
+  return result.append(text.substr(from));
+}
+
+} // namespace
+
+void addLowerToNvvmPasses(OpPassManager& passes) {
+  passes.addPass(createExpandMath());
+  passes.addPass(createExpandWideMath());
+  passes.addPass(createCSEPass());
+  passes.addPass(createConvertMathToLLVMPass({.approximateLog1p = false}));
+  passes.addPass(createSCFToControlFlowPass());
+  passes.addPass(createConvertVectorToLLVMPass());
+  // Rounding division of integers has no instruction: it is expanded. Before that the rest is
+  // converted, or maximum and minimum would be, too, and lose what max.NaN says of signed zeros.
+  passes.addPass(createArithToLLVMConversionPass());
+  passes.addPass(arith::createArithExpandOpsPass({.includeBf16 = false}));
+  passes.addPass(createArithToLLVMConversionPass());
+  passes.addPass(createConvertFuncToLLVMPass());
+  passes.addPass(createConvertControlFlowToLLVMPass());
+  passes.addPass(createReconcileUnrealizedCastsPass());
+}
+
+Result<std::string> emitPtx(KernelModule& kernels, const std::string& arch) {
+  MLIRContext* context = kernels.module().getContext();
+  registerBuiltinDialectTranslation(*context);
+  registerLLVMDialectTranslation(*context);
+  registerNVVMDialectTranslation(*context);
+  TITAN_TRY(lower(kernels));
+  llvm::LLVMContext llvmContext;
+  std::unique_ptr<llvm::Module> module =
+      translateModuleToLLVMIR(kernels.module(), llvmContext, "kernels");
+  if (!module)
+    return Error::internal("kernels do not translate to LLVM IR");
+  std::unique_ptr<llvm::TargetMachine> machine = TITAN_TRY(createMachine(arch));
+  module->setTargetTriple(llvm::Triple(triple));
+  module->setDataLayout(machine->createDataLayout());
+  optimize(*module, *machine);
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream stream(bytes);
+  llvm::legacy::PassManager passes;
+  if (machine->addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::AssemblyFile))
+    return Error::internal("LLVM cannot emit files for {}", arch);
+  passes.run(*module);
+  TITAN_TRY(checkPtx({bytes.data(), bytes.size()}));
+  return withOperands({bytes.data(), bytes.size()}, kernels.entries());
+}
+
+Status checkPtx(std::string_view ptx) {
+  // A word is a part of an instruction's name; the f32 operations are whole names.
+  constexpr llvm::StringLiteral words[] = {".approx", ".ftz", ".local", "call", "atom", "red"};
+  constexpr llvm::StringLiteral contractible[] = {"add.f32", "sub.f32", "mul.f32", "mad.f32",
+                                                  "add.f64", "sub.f64", "mul.f64"};
+  SmallVector<StringRef> lines;
+  StringRef(ptx.data(), ptx.size()).split(lines, '\n');
+  for (StringRef line : lines) {
+    StringRef instruction = line.split("//").first.trim();
+    if (instruction.starts_with("@"))
+      instruction = instruction.split(' ').second.ltrim();
+    const StringRef name = instruction.take_until([](char c) { return c == ' ' || c == '\t'; });
+    for (StringRef word : words)
+      if (word.front() == '.' ? name.contains(word)
+                              : name == word || name.starts_with((word + ".").str()))
+        return Error::internal("generated PTX has '{}'", line.str());
+    for (StringRef operation : contractible)
+      if (name == operation)
+        return Error::internal("generated PTX has '{}'", line.str());
+  }
+  return {};
+}
+
+} // namespace titan::codegen::cuda
