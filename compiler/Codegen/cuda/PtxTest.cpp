@@ -1,0 +1,92 @@
+// From kernels to PTX and cubins: what the text may have, and what assemblers say.
+#include "compiler/Codegen/cuda/Assembler.h"
+#include "compiler/Codegen/cuda/LowerToPtx.h"
+#include "compiler/Codegen/cuda/testing/CudaCase.h"
+
+#include <gtest/gtest.h>
+
+namespace titan::codegen::cuda::testing {
+namespace {
+
+TEST(Ptx, ForbiddenInstructionsAreFound) {
+  for (const char* line :
+       {"\tadd.f32 \t%f1, %f2, %f3;", "\t@%p1 mul.f32 %f1, %f2, %f3;", "\tex2.approx.f32 %f1, %f2;",
+        "\tadd.rn.ftz.f32 %f1, %f2, %f3;", "\tcall.uni f, ();", "\tcall f;",
+        "\tatom.global.add.f32 %f1, [%rd1], %f2;", "\tred.global.add.u32 [%rd1], 1;",
+        "\tst.local.f32 [%rd1], %f1;", "\t.local .align 4 .b8 \t__local_depot0[32];"}) {
+    Status found = checkPtx(std::string("\tret;\n") + line + "\n");
+    ASSERT_FALSE(found.ok()) << line;
+    EXPECT_EQ(found.error().message(), fmt::format("generated PTX has '{}'", line));
+  }
+  EXPECT_TRUE(checkPtx("\tadd.rn.f32 %f1, %f2, %f3;\n\tfma.rn.f32 %f1, %f2, %f3, %f4;\n"
+                       "\tsub.s32 %r1, %r2, %r3; // call atom .approx\n"
+                       "\tredux.sync.add.s32 %r1, %r2, %r3;\n$L__BB0_1:\n")
+                  .ok());
+}
+
+TEST(Ptx, TextNamesVersionTargetAndOperands) {
+  CudaCase test({.space = {64},
+                 .ins = {{"f32", "(i) -> (i)", {64}}, {"bf16", "(i) -> (i)", {64}}},
+                 .outs = {{"f32", "(i) -> (i)", {64}}},
+                 .scalars = 1,
+                 .kernelClass = "flat",
+                 .body = R"(
+    ^bb0(%x: f32, %y: bf16, %s: index):
+      %w = arith.extf %y : bf16 to f32
+      %p = arith.mulf %x, %w : f32
+      %q = arith.addf %p, %x : f32
+      kernel.yield %q : f32
+)"});
+  ASSERT_TRUE(test.ok());
+  for (const char* part : {".version 8.0\n", ".target sm_80\n", ".address_size 64\n", ".reqntid 32",
+                           "// titan: titan_kernel_0 operands(read 256, read 128, write 256) "
+                           "scalars(1)\n.visible .entry",
+                           "mul.rn.f32", "add.rn.f32"})
+    EXPECT_NE(test.ptx().find(part), std::string::npos) << part << " is not in\n" << test.ptx();
+}
+
+TEST(Assembler, LogsAreRead) {
+  std::vector<EntryUsage> entries = parseUsage(
+      "ptxas info    : 0 bytes gmem\n"
+      "ptxas info    : Compiling entry function 'a' for 'sm_90'\n"
+      "ptxas info    : Function properties for a\n"
+      "    16 bytes stack frame, 8 bytes spill stores, 12 bytes spill loads\n"
+      "ptxas info    : Used 40 registers, used 1 barriers, 16 bytes cumulative stack size\n"
+      "ptxas info    : Compiling entry function 'b' for 'sm_90'\n"
+      "ptxas         .     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"
+      "ptxas info    : Used 8 registers, used 0 barriers\n");
+  ASSERT_EQ(entries.size(), 2);
+  EXPECT_EQ(entries[0].name, "a");
+  EXPECT_EQ(entries[0].registers, 40);
+  EXPECT_EQ(entries[0].stackBytes, 16);
+  EXPECT_EQ(entries[0].spillBytes, 20);
+  EXPECT_EQ(entries[1].registers, 8);
+  EXPECT_EQ(entries[1].spillBytes, 0);
+}
+
+constexpr const char* emptyKernel = ".version 8.0\n.target sm_80\n.address_size 64\n"
+                                    ".visible .entry k()\n{\n\tret;\n}\n";
+
+TEST(Assembler, EachThatIsHereGivesACubin) {
+  std::vector<std::unique_ptr<Assembler>> found;
+  found.push_back(Assembler::findNvJitLink());
+  found.push_back(Assembler::findPtxas());
+  std::erase(found, nullptr);
+  if (found.empty())
+    GTEST_SKIP() << Assembler::whatIsMissing();
+  for (const auto& assembler : found) {
+    SCOPED_TRACE(assembler->name());
+    Result<Cubin> cubin = assembler->assemble(emptyKernel, "sm_90");
+    ASSERT_TRUE(cubin.ok()) << cubin.error().message();
+    EXPECT_TRUE(cubin->bytes.starts_with("\x7f"
+                                         "ELF"));
+    ASSERT_EQ(cubin->entries.size(), 1);
+    EXPECT_EQ(cubin->entries[0].name, "k");
+    Result<Cubin> refused = assembler->assemble("nonsense", "sm_90");
+    ASSERT_FALSE(refused.ok());
+    EXPECT_NE(refused.error().message().find("does not assemble for sm_90"), std::string::npos);
+  }
+}
+
+} // namespace
+} // namespace titan::codegen::cuda::testing

@@ -1,0 +1,296 @@
+// Sums: their order against a slow model of SumOrder.h, bit for bit, and kernels with reductions
+// against their definition.
+#include "compiler/Codegen/cuda/SumOrder.h"
+#include "compiler/Codegen/cuda/testing/CudaCase.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+namespace titan::codegen::cuda::testing {
+namespace {
+
+/// A row's sum in the order of SumOrder.h, of the reduced extents.
+float sumOfRow(const float* terms, std::vector<int64_t> extents) {
+  const int64_t inner = extents.back();
+  int64_t rows = 1;
+  for (size_t i = 0; i + 1 < extents.size(); ++i)
+    rows *= extents[i];
+  const int64_t slots = slotsOf(chunksOf(extents));
+  std::vector<std::array<float, 8>> partials(slots);
+  int64_t chunk = 0;
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t from = 0; from < inner; from += 8, ++chunk)
+      for (int64_t x = from; x < std::min(inner, from + 8); ++x)
+        partials[chunk % slots][x - from] += terms[row * inner + x];
+  std::vector<float> lanes;
+  for (std::array<float, 8>& p : partials) {
+    for (int64_t half = 4; half >= 1; half /= 2)
+      for (int64_t i = 0; i < half; ++i)
+        p[i] += p[i + half];
+    lanes.push_back(p[0]);
+  }
+  std::vector<float> warps;
+  for (int64_t warp = 0; warp < slots; warp += 32) {
+    const int64_t count = std::min<int64_t>(32, slots);
+    for (int64_t distance = count / 2; distance >= 1; distance /= 2) {
+      std::vector<float> before(lanes.begin() + warp, lanes.begin() + warp + count);
+      for (int64_t i = 0; i < count; ++i)
+        lanes[warp + i] = before[i] + before[i ^ distance];
+    }
+    warps.push_back(lanes[warp]);
+  }
+  float total = warps[0];
+  for (size_t warp = 1; warp < warps.size(); ++warp)
+    total += warps[warp];
+  return total;
+}
+
+KernelSpec rowSum(int64_t m, int64_t n) {
+  return {.space = {m, n},
+          .ins = {{"f32", "(r, c) -> (r, c)", {m, n}}},
+          .outs = {{"f32", "(r, c) -> (r)", {m}}},
+          .kernelClass = "row",
+          .body = R"(
+    ^bb0(%v: f32):
+      %s = kernel.reduce add %v over [1] : f32
+      kernel.yield %s : f32
+)"};
+}
+
+std::vector<float> floatsOf(const std::string& bytes) {
+  std::vector<float> values(bytes.size() / sizeof(float));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+TEST(CudaSumOrder, SlotsOfARow) {
+  for (auto [n, slots] : {std::pair<int64_t, int64_t>{1, 1},
+                          {8, 1},
+                          {9, 2},
+                          {36, 8},
+                          {256, 32},
+                          {257, 64},
+                          {768, 96},
+                          {2048, 256},
+                          {8192, 1024},
+                          {50257, 1024}})
+    EXPECT_EQ(slotsOf(chunksOf({n})), slots) << n;
+  EXPECT_EQ(chunksOf({36, 10}), 72);
+}
+
+TEST(CudaSumOrder, RowsBitForBit) {
+  std::vector<int64_t> lengths = {50257, 65537};
+  for (int64_t n = 1; n <= 2100; n += n < 40 ? 1 : n < 300 ? 17 : 151)
+    lengths.push_back(n);
+  for (int64_t n : {255, 256, 257, 768, 1024, 2048})
+    lengths.push_back(n);
+  for (int64_t n : lengths) {
+    const int64_t m = n > 3000 ? 1 : 3;
+    CudaCase test(rowSum(m, n));
+    ASSERT_TRUE(test.ok());
+    Elements values = codegen::testing::randomElements({"f32", "", {m, n}}, 11);
+    test.setIn(0, values);
+    std::vector<float> terms(values.begin(), values.end());
+    std::vector<float> found = floatsOf(test.run()[0]);
+    for (int64_t row = 0; row < m; ++row)
+      EXPECT_EQ(found[row], sumOfRow(terms.data() + row * n, {n})) << "row of " << n;
+  }
+}
+
+TEST(CudaSumOrder, SeveralDimensionsBitForBit) {
+  for (auto [a, b] : {std::pair<int64_t, int64_t>{36, 256}, {36, 10}, {5, 1000}, {700, 3}}) {
+    CudaCase test({.space = {a, b},
+                   .ins = {{"f32", "(r, c) -> (r, c)", {a, b}}},
+                   .outs = {{"f32", "(r, c) -> ()", {}}},
+                   .kernelClass = "row",
+                   .body = R"(
+    ^bb0(%v: f32):
+      %s = kernel.reduce add %v over [0, 1] : f32
+      kernel.yield %s : f32
+)"});
+    ASSERT_TRUE(test.ok());
+    Elements values = codegen::testing::randomElements({"f32", "", {a, b}}, 12);
+    test.setIn(0, values);
+    std::vector<float> terms(values.begin(), values.end());
+    EXPECT_EQ(floatsOf(test.run()[0])[0], sumOfRow(terms.data(), {a, b})) << a << " x " << b;
+  }
+}
+
+TEST(CudaReduction, RowsOfEveryLength) {
+  auto softmax = [](int64_t m, int64_t n) {
+    return KernelSpec{.space = {m, n},
+                      .ins = {{"f32", "(r, c) -> (r, c)", {m, n}}},
+                      .outs = {{"f32", "(r, c) -> (r, c)", {m, n}}, {"f32", "(r, c) -> (r)", {m}}},
+                      .kernelClass = "row",
+                      .body = R"(
+    ^bb0(%v: f32):
+      %max = kernel.reduce max %v over [1] : f32
+      %d = arith.subf %v, %max : f32
+      %e = math.exp %d : f32
+      %sum = kernel.reduce add %e over [1] : f32
+      %p = arith.divf %e, %sum : f32
+      kernel.yield %p, %sum : f32, f32
+)"};
+  };
+  for (int64_t n : {1, 2, 7, 8, 9, 36, 64, 100, 256, 257, 512, 768, 1000, 4097, 9001}) {
+    CudaCase test(softmax(n < 300 ? 5 : 2, n));
+    test.check(3e-6);
+    test.checkInPlace(0, 0);
+  }
+  CudaCase(softmax(67, 64)).check(3e-6); // teams without a row
+}
+
+TEST(CudaReduction, ColumnsOfEveryLength) {
+  for (auto [m, n] : {std::pair<int64_t, int64_t>{7, 1},
+                      {7, 5},
+                      {7, 8},
+                      {7, 33},
+                      {64, 128},
+                      {65, 64},
+                      {130, 70},
+                      {1, 20},
+                      {1000, 3}})
+    CudaCase({.space = {m, n},
+              .ins = {{"f32", "(r, c) -> (r, c)", {m, n}}, {"f32", "(r, c) -> (r)", {m}}},
+              .outs = {{"f32", "(r, c) -> (c)", {n}},
+                       {"f32", "(r, c) -> (c)", {n}},
+                       {"f32", "(r, c) -> (r, c)", {m, n}}},
+              .kernelClass = "column",
+              .body = R"(
+    ^bb0(%v: f32, %w: f32):
+      %p = arith.mulf %v, %w : f32
+      %sum = kernel.reduce add %p over [0] : f32
+      %max = kernel.reduce max %v over [0] : f32
+      %q = arith.addf %sum, %max : f32
+      kernel.yield %sum, %q, %p : f32, f32, f32
+)"})
+        .check(1e-5);
+}
+
+TEST(CudaReduction, ColumnsAddToWhatIsThere) {
+  for (int64_t n : {5, 64, 300}) {
+    CudaCase test({.space = {20, n},
+                   .ins = {{"f32", "(r, c) -> (r, c)", {20, n}}, {"f32", "(r, c) -> (c)", {n}}},
+                   .outs = {{"f32", "(r, c) -> (c)", {n}}},
+                   .kernelClass = "column",
+                   .body = R"(
+    ^bb0(%v: f32, %before: f32):
+      %sum = kernel.reduce add %v over [0] : f32
+      %q = arith.addf %sum, %before : f32
+      kernel.yield %q : f32
+)"});
+    test.check(1e-5);
+    test.checkInPlace(1, 0);
+  }
+}
+
+// The gradient of a classifier: rows, chunks of rows and sums of columns, with the logits replaced.
+const std::string lossBody = R"(
+    ^bb0(%v: f32, %label: i64):
+      %max = kernel.reduce max %v over [2] : f32
+      %d = arith.subf %v, %max : f32
+      %e = math.exp %d : f32
+      %sum = kernel.reduce add %e over [2] : f32
+      %c = kernel.index 2
+      %i = arith.index_cast %c : index to i64
+      %hit = arith.cmpi eq, %i, %label : i64
+      %one = arith.constant 1.0 : f32
+      %zero = arith.constant 0.0 : f32
+      %own = arith.select %hit, %one, %zero : f32
+      %p = arith.divf %e, %sum : f32
+      %g = arith.subf %p, %own : f32
+      %columns = kernel.reduce add %g over [1] : f32
+      kernel.yield %columns, %g, %sum : f32, f32, f32
+)";
+
+TEST(CudaReduction, RowsAndColumns) {
+  for (auto [outer, m, n] : {std::tuple<int64_t, int64_t, int64_t>{4, 16, 36},
+                             {3, 5, 8},
+                             {1, 4, 64},
+                             {4, 16, 256},
+                             {5, 3, 100},
+                             {2, 3, 1000},
+                             {1, 2, 9000},
+                             {7, 2, 16},
+                             {2, 9, 1}}) {
+    const std::string row = "(o, r, c) -> (o * " + std::to_string(m) + " + r";
+    CudaCase test({.space = {outer, m, n},
+                   .ins = {{"f32", row + ", c)", {outer * m, n}}, {"i64", row + ")", {outer * m}}},
+                   .outs = {{"f32", "(o, r, c) -> (o, c)", {outer, n}},
+                            {"f32", row + ", c)", {outer * m, n}},
+                            {"f32", row + ")", {outer * m}}},
+                   .kernelClass = "column",
+                   .body = lossBody});
+    // Two chunks of sums a thread, beside 1024 threads, take more registers than there are.
+    test.check(1e-5, /*spills=*/n > 8192);
+    test.checkInPlace(0, 1);
+  }
+}
+
+TEST(CudaReduction, CountsInI64) {
+  for (int64_t n : {3, 64, 900})
+    CudaCase({.space = {n},
+              .ins = {{"i64", "(i) -> (0, i)", {1, n}}, {"i64", "(i) -> ()", {}}},
+              .outs = {{"i1", "(i) -> ()", {}}, {"f32", "(i) -> ()", {}}, {"i64", "(i) -> ()", {}}},
+              .kernelClass = "row",
+              .body = R"(
+    ^bb0(%v: i64, %before: i64):
+      %four = arith.constant 4 : i64
+      %hit = arith.cmpi slt, %v, %four : i64
+      %one = arith.extui %hit : i1 to i64
+      %count = kernel.reduce add %one over [0] : i64
+      %f = arith.sitofp %count : i64 to f32
+      %some = arith.cmpi slt, %four, %count : i64
+      %sum = arith.addi %count, %before : i64
+      kernel.yield %some, %f, %sum : i1, f32, i64
+)"})
+        .check(0);
+}
+
+// Of a product and its rows' norms: the same sum in a kernel of its own, and beside others.
+TEST(CudaReduction, FusionDoesNotChangeBits) {
+  for (int64_t n : {36, 256, 1000}) {
+    const int64_t m = 6;
+    CudaCase fused({.space = {m, n},
+                    .ins = {{"f32", "(r, c) -> (r, c)", {m, n}}},
+                    .outs = {{"f32", "(r, c) -> (r)", {m}}, {"f32", "(r, c) -> (c)", {n}}},
+                    .kernelClass = "column",
+                    .body = R"(
+    ^bb0(%v: f32):
+      %e = math.exp %v : f32
+      %s = kernel.reduce add %e over [1] : f32
+      %p = arith.divf %e, %s : f32
+      %c = kernel.reduce add %p over [0] : f32
+      kernel.yield %s, %c : f32, f32
+)"});
+    CudaCase rows({.space = {m, n},
+                   .ins = {{"f32", "(r, c) -> (r, c)", {m, n}}},
+                   .outs = {{"f32", "(r, c) -> (r)", {m}}, {"f32", "(r, c) -> (r, c)", {m, n}}},
+                   .kernelClass = "row",
+                   .body = R"(
+    ^bb0(%v: f32):
+      %e = math.exp %v : f32
+      %s = kernel.reduce add %e over [1] : f32
+      %p = arith.divf %e, %s : f32
+      kernel.yield %s, %p : f32, f32
+)"});
+    CudaCase columns({.space = {m, n},
+                      .ins = {{"f32", "(r, c) -> (r, c)", {m, n}}},
+                      .outs = {{"f32", "(r, c) -> (c)", {n}}},
+                      .kernelClass = "column",
+                      .body = R"(
+    ^bb0(%p: f32):
+      %c = kernel.reduce add %p over [0] : f32
+      kernel.yield %c : f32
+)"});
+    ASSERT_TRUE(fused.ok() && rows.ok() && columns.ok());
+    std::vector<std::string> together = fused.run(), apart = rows.run();
+    EXPECT_EQ(together[0], apart[0]);
+    columns.setIn(0, codegen::testing::decode("f32", apart[1]));
+    EXPECT_EQ(together[1], columns.run()[0]);
+  }
+}
+
+} // namespace
+} // namespace titan::codegen::cuda::testing

@@ -1,0 +1,43 @@
+// A kernel.fused with its data, and the checks that every kernel must pass on a card.
+#pragma once
+
+#include "compiler/Codegen/cuda/testing/CudaRunner.h"
+#include "compiler/Codegen/kernel/testing/KernelSpec.h"
+
+namespace titan::codegen::cuda::testing {
+
+using codegen::testing::Elements;
+using codegen::testing::KernelSpec;
+using codegen::testing::OperandSpec;
+
+class CudaCase {
+public:
+  explicit CudaCase(const KernelSpec& spec);
+
+  /// Replaces the random contents of an in.
+  void setIn(size_t in, const Elements& values);
+
+  /// Runs the kernel with blocks and warps in three orders, which must give the same bits; compares
+  /// with its definition, |error| <= tolerance * (1 + |value|); assembles it, with spills only where
+  /// the test says so.
+  void check(double tolerance, bool spills = false);
+  /// Runs the kernel with `out` in the place of `in`: every out must be what it is otherwise, bit
+  /// for bit.
+  void checkInPlace(size_t in, size_t out);
+  /// Bytes of each out after a run; `places` says which out (second) lies on which in (first).
+  std::vector<std::string> run(ptx::Order order = ptx::Order::Ascending,
+                               std::vector<std::pair<size_t, size_t>> places = {});
+  /// Of the newest run.
+  const ptx::Counters& counters() const { return counters_; }
+  const std::string& ptx() const { return runner_->ptx(); }
+  bool ok() const { return runner_ != nullptr; }
+
+private:
+  KernelSpec spec_;
+  std::unique_ptr<CudaRunner> runner_;
+  std::vector<Elements> ins_, outs_;
+  std::vector<int64_t> scalars_;
+  ptx::Counters counters_;
+};
+
+} // namespace titan::codegen::cuda::testing

@@ -1,0 +1,90 @@
+#include "compiler/Codegen/cuda/testing/CudaRunner.h"
+
+#include "compiler/Codegen/cuda/FusedKernel.h"
+#include "compiler/Codegen/cuda/GemmKernel.h"
+#include "compiler/Codegen/cuda/LowerToPtx.h"
+
+#include "mlir/Parser/Parser.h"
+#include <gtest/gtest.h>
+
+using namespace mlir;
+
+namespace titan::codegen::cuda::testing {
+
+CudaRunner::CudaRunner() {
+  DialectRegistry registry;
+  registry.insert<kernel::KernelDialect, func::FuncDialect>();
+  context_ = std::make_unique<MLIRContext>(registry);
+  context_->loadAllAvailableDialects();
+}
+
+Result<std::unique_ptr<CudaRunner>> CudaRunner::compile(std::string_view text) {
+  std::unique_ptr<CudaRunner> runner(new CudaRunner());
+  MLIRContext* context = runner->context_.get();
+  runner->module_ = parseSourceString<ModuleOp>(StringRef(text.data(), text.size()), context);
+  if (!runner->module_)
+    return Error::badInput("the kernels do not parse");
+  std::string message;
+  ScopedDiagnosticHandler handler(context, [&](Diagnostic& diagnostic) {
+    message += diagnostic.str();
+    return success();
+  });
+  KernelModule kernels(context);
+  bool failedToEmit = false;
+  runner->module_->walk([&](Operation* op) {
+    const std::string symbol = fmt::format("titan_kernel_{}", runner->kernels_.size());
+    if (auto fused = dyn_cast<kernel::FusedOp>(op))
+      failedToEmit |= failed(emitFusedKernel(kernels, fused, symbol));
+    else if (auto call = dyn_cast<kernel::CallOp>(op))
+      failedToEmit |= failed(emitGemmKernel(kernels, call, symbol));
+    else
+      return;
+    runner->kernels_.push_back(op);
+  });
+  if (failedToEmit)
+    return Error::badInput("{}", message);
+  runner->ptx_ = TITAN_TRY(emitPtx(kernels, "sm_80"));
+  runner->entries_ = kernels.entries();
+  runner->code_ = TITAN_TRY(ptx::parse(runner->ptx_));
+  return runner;
+}
+
+Result<ptx::Counters> CudaRunner::run(size_t kernel, std::span<const uint64_t> operands,
+                                      std::span<const int64_t> scalars, ptx::Order order,
+                                      ptx::Memory& memory) const {
+  const Entry& entry = entries_[kernel];
+  ptx::Launch launch;
+  launch.entry = entry.name;
+  launch.grid[0] = static_cast<uint32_t>(entry.blocks);
+  launch.block[0] = static_cast<uint32_t>(entry.threads);
+  launch.arguments.assign(operands.begin(), operands.end());
+  for (int64_t scalar : scalars)
+    launch.arguments.push_back(static_cast<uint64_t>(scalar));
+  launch.order = order;
+  launch.seed = 7;
+  return ptx::run(*code_, launch, memory);
+}
+
+void expectAssembles(const std::string& ptx, bool spills) {
+  static const std::unique_ptr<Assembler> assembler = [] {
+    std::unique_ptr<Assembler> found = Assembler::find();
+    if (!found)
+      fmt::print("not assembled: {}\n", Assembler::whatIsMissing());
+    return found;
+  }();
+  if (!assembler)
+    return;
+  for (const char* arch : {"sm_80", "sm_90", "sm_120"}) {
+    Result<Cubin> cubin = assembler->assemble(ptx, arch);
+    ASSERT_TRUE(cubin.ok()) << cubin.error().message() << "\n" << ptx;
+    EXPECT_FALSE(cubin->entries.empty()) << cubin->log;
+    for (const EntryUsage& entry : cubin->entries) {
+      if (spills)
+        continue;
+      EXPECT_EQ(entry.spillBytes, 0) << entry.name << " for " << arch;
+      EXPECT_EQ(entry.stackBytes, 0) << entry.name << " for " << arch;
+    }
+  }
+}
+
+} // namespace titan::codegen::cuda::testing

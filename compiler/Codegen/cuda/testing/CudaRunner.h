@@ -1,0 +1,41 @@
+// Compiles the kernels of a module text to PTX and runs them on the interpreter.
+#pragma once
+
+#include "compiler/Codegen/cuda/Assembler.h"
+#include "compiler/Codegen/cuda/KernelModule.h"
+#include "dialects/Kernel/Kernel.h"
+#include "runtime/device/cuda/testing/ptx/Ptx.h"
+
+#include "mlir/IR/MLIRContext.h"
+
+namespace titan::codegen::cuda::testing {
+
+class CudaRunner {
+public:
+  /// The kernels (kernel.fused and kernel.call) of `text`, in order.
+  static Result<std::unique_ptr<CudaRunner>> compile(std::string_view text);
+
+  const std::vector<mlir::Operation*>& kernels() const { return kernels_; }
+  const std::vector<Entry>& entries() const { return entries_; }
+  const std::string& ptx() const { return ptx_; }
+
+  /// Runs kernel number `kernel`. Its operands lie in `memory`.
+  Result<ptx::Counters> run(size_t kernel, std::span<const uint64_t> operands,
+                            std::span<const int64_t> scalars, ptx::Order order,
+                            ptx::Memory& memory) const;
+
+private:
+  CudaRunner();
+  std::unique_ptr<mlir::MLIRContext> context_;
+  mlir::OwningOpRef<mlir::ModuleOp> module_;
+  std::vector<mlir::Operation*> kernels_;
+  std::vector<Entry> entries_;
+  std::string ptx_;
+  std::shared_ptr<const ptx::Module> code_;
+};
+
+/// Fails the test unless `ptx` assembles for every architecture, and, unless `spills`, without spills
+/// and stack. Without an assembler it prints so and does nothing.
+void expectAssembles(const std::string& ptx, bool spills = false);
+
+} // namespace titan::codegen::cuda::testing
