@@ -248,31 +248,12 @@ private:
 
   bool shared() {
     SharedMemory& memory = *machine_.shared;
-    std::array<std::array<char, 32>, warpSize> staged;
-    if (!isLoad_) {
-      for (int lane = 0; lane < warpSize; ++lane)
-        hosts_[lane] = staged[lane].data();
-      move();
-    }
-    for (Mask left = mask_; left; left &= left - 1) {
-      int lane = firstLane(left);
-      uint64_t offset = at_[lane] - sharedBase;
-      if (at_[lane] < sharedBase || offset + bytes_ > memory.size())
-        return fail(lane, fmt::format("{} {} bytes at shared address {}: the block's {} bytes "
-                                      "start at {}",
-                                      verb(), bytes_, at_[lane], memory.size(), sharedBase));
-      uint32_t thread = warp_.number * warpSize + lane;
-      std::string wrong = isLoad_ ? memory.read(offset, static_cast<int>(bytes_), thread)
-                                  : memory.write(offset, static_cast<int>(bytes_), thread,
-                                                 staged[lane].data(), machine_.requests);
-      if (!wrong.empty())
-        return fail(lane, wrong);
-      if (!isLoad_)
-        std::memcpy(memory.at(offset), staged[lane].data(), bytes_);
-      hosts_[lane] = memory.at(offset);
-    }
-    if (isLoad_)
-      move();
+    if (!insideShared(memory))
+      return false;
+    for (Mask left = mask_; left; left &= left - 1)
+      hosts_[firstLane(left)] = memory.at(at_[firstLane(left)] - sharedBase);
+    if (!(isLoad_ ? sharedLoad(memory) : sharedStore(memory)))
+      return false;
     Traffic& traffic = isLoad_ ? machine_.counters.sharedLoads : machine_.counters.sharedStores;
     count(traffic);
     if (shape_ == Shape::Scattered)
@@ -280,9 +261,70 @@ private:
     return true;
   }
 
+  bool insideShared(const SharedMemory& memory) {
+    uint64_t bound = memory.size() < bytes_ ? 0 : memory.size() - bytes_ + 1, highest = 0;
+    for (int lane = 0; lane < warpSize; ++lane)
+      highest = std::max(highest, mask_ >> lane & 1 ? at_[lane] - sharedBase : 0);
+    if (highest < bound)
+      return true;
+    for (Mask left = mask_;; left &= left - 1)
+      if (uint64_t address = at_[firstLane(left)]; address - sharedBase >= bound)
+        return fail(firstLane(left),
+                    fmt::format("{} {} bytes at shared address {}: the block's {} bytes start at "
+                                "{}",
+                                verb(), bytes_, address, memory.size(), sharedBase));
+  }
+
+  bool sharedLoad(SharedMemory& memory) {
+    std::string wrong;
+    uint32_t thread = warp_.number * warpSize;
+    for (Mask left = mask_; left; left &= left - 1) {
+      int lane = firstLane(left);
+      if (!memory.read(at_[lane] - sharedBase, bytes_, thread + lane, wrong))
+        return fail(lane, wrong);
+    }
+    move();
+    return true;
+  }
+
+  /// Lane by lane: a lane sees what those before it wrote to the same place.
+  bool sharedStore(SharedMemory& memory) {
+    std::array<std::array<char, 32>, warpSize> staged;
+    Hosts places = hosts_;
+    for (int lane = 0; lane < warpSize; ++lane)
+      hosts_[lane] = staged[lane].data();
+    move();
+    std::string wrong;
+    uint32_t thread = warp_.number * warpSize;
+    for (Mask left = mask_; left; left &= left - 1) {
+      int lane = firstLane(left);
+      if (!memory.write(at_[lane] - sharedBase, bytes_, thread + lane, staged[lane].data(),
+                        machine_.requests, wrong))
+        return fail(lane, wrong);
+      std::memcpy(places[lane], staged[lane].data(), bytes_);
+    }
+    return true;
+  }
+
   /// A pass serves 32 words of 4 bytes in 32 banks; equal words are one. Accesses of 8 and 16 bytes
   /// go by halves and quarters of a warp.
-  int64_t bankConflicts() const {
+  int64_t bankConflicts() const { return oneWordABank() ? 0 : countConflicts(); }
+
+  bool oneWordABank() const {
+    if (bytes_ > 4)
+      return false;
+    std::array<uint64_t, 32> held{};
+    for (Mask left = mask_; left; left &= left - 1) {
+      uint64_t word = at_[firstLane(left)] / 4; // never 0: addresses start at sharedBase
+      uint64_t& bank = held[word % 32];
+      if (bank != 0 && bank != word)
+        return false;
+      bank = word;
+    }
+    return true;
+  }
+
+  int64_t countConflicts() const {
     int together = bytes_ <= 4 ? warpSize : warpSize * 4 / static_cast<int>(bytes_);
     int64_t conflicts = 0;
     for (int first = 0; first < warpSize; first += together) {

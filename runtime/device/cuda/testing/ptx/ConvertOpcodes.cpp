@@ -3,8 +3,8 @@
 // A register may be wider than the type that is read from it or written to it: the low bytes are
 // read; what is written is extended by the sign of the result's type.
 #include "runtime/device/cuda/testing/ptx/Lanes.h"
+#include "runtime/device/cuda/testing/ptx/Nan.h"
 
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -61,8 +61,9 @@ template <typename R, typename S, R (*function)(S)> struct Conversion<function> 
         }
   }
 
-  static void addTo(OpcodeTable& table, const std::string& rounding) {
-    std::string name = "cvt." + rounding + nameOf<R> + "." + nameOf<S>;
+  /// `To` names the result's type where R are its bits.
+  template <typename To = R> static void addTo(OpcodeTable& table, const std::string& rounding) {
+    std::string name = "cvt." + rounding + nameOf<To> + "." + nameOf<S>;
     table.insert_or_assign(name, Opcode{.counter = Class::Conversion,
                                         .lanes = &run,
                                         .results = 1,
@@ -94,22 +95,16 @@ template <typename D, typename S> D toInteger(S value) {
   return static_cast<D>(value);
 }
 
-template <typename S> S canonical(S value) {
-  if constexpr (sizeof(S) == 4)
-    return value != value ? std::bit_cast<float>(0x7fffffffu) : value;
-  else
-    return value;
+/// The upper half of `rounded`; 0x7fff for a NaN.
+uint16_t bfloatOf(float value, uint32_t rounded) {
+  auto nan = static_cast<uint16_t>(nanMask<float>(bitsOf(value)));
+  return static_cast<uint16_t>((rounded >> 16 | nan) & ~(nan & 0x8000));
 }
-
 uint16_t bfloatNearest(float value) {
-  auto bits = std::bit_cast<uint32_t>(value);
-  auto rounded = static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-  return value != value ? uint16_t{0x7fff} : rounded;
+  uint32_t bits = bitsOf(value);
+  return bfloatOf(value, bits + 0x7fff + (bits >> 16 & 1));
 }
-uint16_t bfloatToZero(float value) {
-  auto bits = std::bit_cast<uint32_t>(value);
-  return value != value ? uint16_t{0x7fff} : static_cast<uint16_t>(bits >> 16);
-}
+uint16_t bfloatToZero(float value) { return bfloatOf(value, bitsOf(value)); }
 
 template <typename D, typename S> void addIntegers(OpcodeTable& table) {
   Conversion<+[](S x) { return static_cast<D>(x); }>::addTo(table, "");
@@ -138,10 +133,10 @@ template <typename I> void addInteger(OpcodeTable& table) {
 }
 
 template <typename F> void addWhole(OpcodeTable& table) {
-  Conversion<+[](F x) { return canonical(std::nearbyint(x)); }>::addTo(table, "rni.");
-  Conversion<+[](F x) { return canonical(std::trunc(x)); }>::addTo(table, "rzi.");
-  Conversion<+[](F x) { return canonical(std::floor(x)); }>::addTo(table, "rmi.");
-  Conversion<+[](F x) { return canonical(std::ceil(x)); }>::addTo(table, "rpi.");
+  Conversion<+[](F x) { return canonical(std::nearbyint(x)); }>::template addTo<F>(table, "rni.");
+  Conversion<+[](F x) { return canonical(std::trunc(x)); }>::template addTo<F>(table, "rzi.");
+  Conversion<+[](F x) { return canonical(std::floor(x)); }>::template addTo<F>(table, "rmi.");
+  Conversion<+[](F x) { return canonical(std::ceil(x)); }>::template addTo<F>(table, "rpi.");
   // To [0, 1]; a NaN is 0.
   Conversion<+[](F x) { return x > 0 ? x < 1 ? x : F{1} : F{0}; }>::addTo(table, "sat.");
 }
@@ -159,7 +154,8 @@ void addConvert(OpcodeTable& table) {
   addInteger<uint64_t>(table);
   addWhole<float>(table);
   addWhole<double>(table);
-  Conversion<+[](double x) { return canonical(static_cast<float>(x)); }>::addTo(table, "rn.");
+  Conversion<+[](double x) { return canonical(static_cast<float>(x)); }>::addTo<float>(table,
+                                                                                       "rn.");
   Conversion<+[](float x) { return static_cast<double>(x); }>::addTo(table, "");
   Conversion<+[](Bfloat x) { return std::bit_cast<float>(static_cast<uint32_t>(x) << 16); }>::addTo(
       table, "");

@@ -515,10 +515,11 @@ Status Decoder::finish(uint32_t line) {
   for (const Instruction& each : entry_.code) {
     if (each.kind != Kind::Load && each.kind != Kind::Store)
       continue;
+    auto bytes = static_cast<uint8_t>(std::min<int64_t>(each.bytes(), 16));
     if (each.space == Space::Shared || each.space == Space::Generic)
-      entry_.sharedGranule = std::min(entry_.sharedGranule, each.elementBytes);
+      entry_.sharedGranule = std::min(entry_.sharedGranule, bytes);
     if (each.space == Space::Global || each.space == Space::Generic)
-      entry_.globalGranule = std::min(entry_.globalGranule, each.elementBytes);
+      entry_.globalGranule = std::min(entry_.globalGranule, bytes);
   }
   return {};
 }

@@ -1,50 +1,41 @@
 // Arithmetic of f32 and f64, to the bit of a card: round to nearest, subnormals kept.
 //
-// A NaN that an f32 instruction makes is 0x7fffffff, whatever NaN went in. Of f64 PTX promises no
-// payload; the host's stands. neg, abs and copysign move the sign bit alone.
+// A NaN that an f32 instruction makes is 0x7fffffff, whatever NaN went in. neg, abs and copysign
+// move the sign bit alone.
 #include "runtime/device/cuda/testing/ptx/Lanes.h"
+#include "runtime/device/cuda/testing/ptx/Nan.h"
 
-#include <bit>
 #include <cmath>
 
 namespace titan::ptx {
 namespace {
 
-constexpr float nan32 = std::bit_cast<float>(0x7fffffffu);
-
-inline float canonical(float x) { return x != x ? nan32 : x; }
-inline double canonical(double x) { return x; }
-
-template <typename T> using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
 template <typename T> constexpr Bits<T> signBit = Bits<T>{1} << (8 * sizeof(T) - 1);
 
-template <typename T> Bits<T> bitsOf(T x) { return std::bit_cast<Bits<T>>(x); }
-template <typename T> T valueOf(Bits<T> x) { return std::bit_cast<T>(x); }
-
-/// -0 lies below +0. The other operand where one is NaN.
-template <typename T> T lesser(T a, T b) {
-  T equal = valueOf<T>(bitsOf(a) | bitsOf(b));
-  T number = a < b ? a : b < a ? b : equal;
-  return a != a ? canonical(b) : b != b ? a : number;
-}
-template <typename T> T greater(T a, T b) {
-  T equal = valueOf<T>(bitsOf(a) & bitsOf(b));
-  T number = a > b ? a : b > a ? b : equal;
-  return a != a ? canonical(b) : b != b ? a : number;
+/// b where a is NaN, a where b is, else `number`.
+template <typename T> Bits<T> notNan(T a, T b, Bits<T> number) {
+  Bits<T> aNan = nanMask<T>(bitsOf(a)), bNan = nanMask<T>(bitsOf(b));
+  return (aNan & canonical(b)) | (~aNan & bNan & bitsOf(a)) | (~aNan & ~bNan & number);
 }
 
-template <typename T> T orNan(T a, T b, T result) {
-  if constexpr (sizeof(T) == 4)
-    return a != a || b != b ? nan32 : result;
-  else
-    return a != a ? a : b != b ? b : result;
+/// -0 lies below +0.
+template <typename T> Bits<T> lesser(T a, T b) {
+  return a < b ? bitsOf(a) : b < a ? bitsOf(b) : bitsOf(a) | bitsOf(b);
+}
+template <typename T> Bits<T> greater(T a, T b) {
+  return a > b ? bitsOf(a) : b > a ? bitsOf(b) : bitsOf(a) & bitsOf(b);
+}
+
+uint32_t orNan(float a, float b, uint32_t result) {
+  uint32_t nan = nanMask<float>(bitsOf(a)) | nanMask<float>(bitsOf(b));
+  return (result | nan) & ~(nan << 31);
 }
 
 #if defined(__x86_64__)
 /// Without these instructions a library call each lane would do it, ten times slower.
 template <typename T>
 __attribute__((target("avx2,fma"))) void fusedWide(char* file, const uint32_t* at, Mask mask) {
-  alignas(64) T result[warpSize];
+  alignas(64) Bits<T> result[warpSize];
   const T *a = column<T>(file, at[1]), *b = column<T>(file, at[2]), *c = column<T>(file, at[3]);
   for (int lane = 0; lane < warpSize; ++lane) {
     T sum = sizeof(T) == 4 ? __builtin_fmaf(a[lane], b[lane], c[lane])
@@ -81,12 +72,12 @@ template <typename T> void addType(OpcodeTable& table, const std::string& type, 
   add<+[](T a) { return canonical(std::sqrt(a)); }>(table, "sqrt.rn." + type, counter);
   add<+[](T a) { return canonical(T{1} / a); }>(table, "rcp.rn." + type, counter);
   addFused<T>(table, "fma.rn." + type, counter);
-  add<+[](T a, T b) { return lesser(a, b); }>(table, "min." + type, counter);
-  add<+[](T a, T b) { return greater(a, b); }>(table, "max." + type, counter);
-  add<+[](T a) { return valueOf<T>(bitsOf(a) ^ signBit<T>); }>(table, "neg." + type, counter);
-  add<+[](T a) { return valueOf<T>(bitsOf(a) & ~signBit<T>); }>(table, "abs." + type, counter);
+  add<+[](T a, T b) { return notNan(a, b, lesser(a, b)); }>(table, "min." + type, counter);
+  add<+[](T a, T b) { return notNan(a, b, greater(a, b)); }>(table, "max." + type, counter);
+  add<+[](T a) { return bitsOf(a) ^ signBit<T>; }>(table, "neg." + type, counter);
+  add<+[](T a) { return bitsOf(a) & ~signBit<T>; }>(table, "abs." + type, counter);
   // The sign of the first operand, the magnitude of the second.
-  add<+[](T a, T b) { return valueOf<T>((bitsOf(a) & signBit<T>) | (bitsOf(b) & ~signBit<T>)); }>(
+  add<+[](T a, T b) { return (bitsOf(a) & signBit<T>) | (bitsOf(b) & ~signBit<T>); }>(
       table, "copysign." + type, counter);
   addTests<T>(table, type, counter);
 }

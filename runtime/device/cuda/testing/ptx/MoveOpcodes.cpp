@@ -52,23 +52,31 @@ void addPacking(OpcodeTable& table, const std::string& type) {
   table.insert_or_assign("mov." + type + " unpack " + count, unpacking);
 }
 
+/// Calls `each(lane)` for the lanes of `mask`.
+template <typename Each> void forLanes(Mask mask, Each each) {
+  if (mask == ~Mask{0})
+    for (int lane = 0; lane < warpSize; ++lane)
+      each(lane);
+  else
+    for (; mask; mask &= mask - 1)
+      each(__builtin_ctz(mask));
+}
+
 /// S is the element in memory, R the register's bytes.
 template <typename S, typename R>
 void load(char* to, char* const* host, int64_t offset, Mask mask) {
-  for (int lane = 0; lane < warpSize; ++lane)
-    if (mask >> lane & 1) {
-      S value;
-      std::memcpy(&value, host[lane] + offset, sizeof(S));
-      R extended = static_cast<R>(value);
-      std::memcpy(to + lane * sizeof(R), &extended, sizeof(R));
-    }
+  forLanes(mask, [&](int lane) {
+    S value;
+    std::memcpy(&value, host[lane] + offset, sizeof(S));
+    R extended = static_cast<R>(value);
+    std::memcpy(to + lane * sizeof(R), &extended, sizeof(R));
+  });
 }
 
 template <typename S, typename R>
 void store(char* from, char* const* host, int64_t offset, Mask mask) {
-  for (int lane = 0; lane < warpSize; ++lane)
-    if (mask >> lane & 1)
-      std::memcpy(host[lane] + offset, from + lane * sizeof(R), sizeof(S));
+  forLanes(mask,
+           [&](int lane) { std::memcpy(host[lane] + offset, from + lane * sizeof(R), sizeof(S)); });
 }
 
 template <typename S> MoveFunction loadOf(int width) {

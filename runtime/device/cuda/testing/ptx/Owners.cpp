@@ -4,13 +4,27 @@
 
 namespace titan::ptx {
 
+std::vector<Owners::Page>& Owners::spare() {
+  static thread_local std::vector<Page> pages;
+  return pages;
+}
+
+Owners::~Owners() {
+  for (auto& [number, page] : pages_)
+    spare().push_back(std::move(page));
+}
+
 Owners::Page& Owners::page(uint64_t number) {
   if (number == lastNumber_)
     return *last_;
   Page& found = pages_[number];
   if (found.writers.empty()) {
-    found.writers.resize(pageBytes / granule_);
-    found.readers.resize(pageBytes / granule_);
+    if (!spare().empty()) {
+      found = std::move(spare().back());
+      spare().pop_back();
+    }
+    found.writers.assign(pageBytes / granule_, 0);
+    found.readers.assign(pageBytes / granule_, 0);
   }
   lastNumber_ = number;
   last_ = &found;

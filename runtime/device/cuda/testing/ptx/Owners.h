@@ -13,6 +13,9 @@ namespace titan::ptx {
 class Owners {
 public:
   explicit Owners(int granule) : granule_(granule) {}
+  ~Owners();
+  Owners(const Owners&) = delete;
+  Owners& operator=(const Owners&) = delete;
 
   /// A conflict: another block wrote it, or read it before this block's write.
   struct Conflict {
@@ -33,6 +36,8 @@ private:
   };
 
   Page& page(uint64_t number);
+  /// Pages of launches that are over: the next one need not get them from the system again.
+  static std::vector<Page>& spare();
 
   int granule_;
   std::unordered_map<uint64_t, Page> pages_;

@@ -86,10 +86,10 @@ std::optional<EntryInfo> info(const Module& module, std::string_view entry);
 enum class Order { Ascending, Descending, Random };
 
 struct Launch {
-  std::string entry;
+  std::string entry{};
   std::array<uint32_t, 3> grid{1, 1, 1}, block{1, 1, 1};
   uint32_t sharedBytes = 0; ///< dynamic
-  std::vector<uint64_t> arguments;
+  std::vector<uint64_t> arguments{};
   Order order = Order::Ascending;
   uint64_t seed = 0; ///< of Order::Random
   /// Instructions that a warp may execute; one that needs more is taken for an endless loop.

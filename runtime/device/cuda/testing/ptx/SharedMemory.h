@@ -20,21 +20,49 @@ public:
 
   uint32_t size() const { return size_; }
   char* at(uint64_t offset) { return bytes_.data() + offset; }
+  const char* at(uint64_t offset) const { return bytes_.data() + offset; }
 
-  /// What is wrong when `thread` reads or writes here; empty: nothing is, and it is noted.
-  /// `value` are the bytes that are about to be written: lanes that write the same value in the same
-  /// instruction do no harm. `request` numbers the instructions that ran.
-  std::string read(uint64_t offset, int size, uint32_t thread);
-  std::string write(uint64_t offset, int size, uint32_t thread, const char* value,
-                    uint64_t request);
+  /// Notes that `thread` reads or writes here. False: that is wrong, and `wrong` says why.
+  /// `value` are the bytes that are about to be written: lanes that write the same value in the
+  /// same instruction do no harm. `request` numbers the instructions that ran.
+  bool read(uint64_t offset, int64_t size, uint32_t thread, std::string& wrong) {
+    for (uint64_t at = offset; at < offset + size; at += granule_)
+      if (!quickRead(records_[at >> shift_], thread) && !carefulRead(at, thread, wrong))
+        return false;
+    return true;
+  }
+  bool write(uint64_t offset, int64_t size, uint32_t thread, const char* value, uint64_t request,
+             std::string& wrong) {
+    for (uint64_t at = offset; at < offset + size; at += granule_, value += granule_) {
+      Record& record = records_[at >> shift_];
+      bool unordered = record.writeTime >= barrierTime_ || record.readTime >= barrierTime_;
+      if (unordered && !mayWrite(record, at, thread, value, request, wrong))
+        return false;
+      record.writer = static_cast<uint16_t>(thread);
+      record.writeTime = time_;
+      record.writeRequest = static_cast<uint32_t>(request);
+    }
+    return true;
+  }
 
 private:
+  /// Which threads have read a granule since it was last in order.
+  enum class Readers : uint8_t { One, Warp, Block };
+
   /// Of one granule. Times are 0 where there was no access.
   struct Record {
-    uint64_t writeRequest = 0;
     uint32_t writeTime = 0, readTime = 0;
-    uint16_t writer = 0, reader = 0;
-    enum class Readers : uint8_t { One, Warp, Block } readers = Readers::One;
+    uint32_t writeRequest = 0;
+    uint16_t writer = 0;
+    uint16_t reader : 12 = 0;
+    uint16_t readers : 4 = 0;
+
+    Readers who() const { return static_cast<Readers>(readers); }
+    void readBy(uint32_t thread, Readers group, uint32_t time) {
+      reader = thread & 0xfff;
+      readers = static_cast<uint16_t>(group) & 0xf;
+      readTime = time;
+    }
   };
 
   static uint32_t warpOf(uint32_t thread) { return thread / warpSize; }
@@ -47,8 +75,31 @@ private:
   }
   bool readRaces(const Record& record, uint32_t thread) const;
 
+  /// The usual case: written before the last barrier, and read since by nobody, by this warp or by
+  /// many. False: look carefully.
+  bool quickRead(Record& record, uint32_t thread) {
+    if (record.writeTime == 0 || record.writeTime >= barrierTime_)
+      return false;
+    uint32_t warp = warpOf(thread);
+    if (record.readTime < barrierTime_)
+      record.readBy(thread, Readers::One, time_);
+    else if (record.who() == Readers::Block)
+      record.readTime = time_;
+    else if (warpOf(record.reader) == warp && record.readTime >= warpTimes_[warp])
+      record.readBy(thread,
+                    record.who() == Readers::One && record.reader == thread ? Readers::One
+                                                                            : Readers::Warp,
+                    time_);
+    else
+      return false;
+    return true;
+  }
+  bool carefulRead(uint64_t offset, uint32_t thread, std::string& wrong);
+  bool mayWrite(const Record& record, uint64_t offset, uint32_t thread, const char* value,
+                uint64_t request, std::string& wrong) const;
+
   uint32_t size_;
-  int granule_;
+  int granule_, shift_;
   uint32_t time_ = 1, barrierTime_ = 1;
   std::vector<uint32_t> warpTimes_;
   std::vector<char> bytes_;
