@@ -80,6 +80,7 @@ public:
     compiled.images = std::move(images);
   }
 
+  bool lacksKernel() const { return table.lacksKernel(); }
   CompiledModule& result() { return compiled; }
 
 private:
@@ -169,7 +170,8 @@ auto generate(ModuleOp planned, const CodegenOptions& options, Finish finish)
       TITAN_TRY(codegen::createTarget(std::move(*info), planned.getContext()));
   ModuleBuilder builder(planned, options, *target);
   if (failed(builder.build()))
-    return Error::internal("code generation: {}", message);
+    return builder.lacksKernel() ? Error::badInput("{}", message)
+                                 : Error::internal("code generation: {}", message);
   TITAN_TRY(verify(builder.result().program));
   return finish(builder, *target);
 }

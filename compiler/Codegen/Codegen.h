@@ -38,8 +38,8 @@ struct CompiledModule {
   std::vector<std::string> notes; ///< of the target, and why the cache was of no use
 };
 
-/// Internal when the module has not been through *plan*; BadInput, with the kernel's path, for a
-/// kernel that cannot be generated.
+/// Internal when the module has not been through *plan*; BadInput, with the op's path, where the
+/// target has no code for it.
 Result<CompiledModule> generateCode(mlir::ModuleOp planned, const CodegenOptions& options);
 
 /// The command table and the kernels' assembly, for `--emit=codegen`.

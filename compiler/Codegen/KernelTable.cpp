@@ -75,6 +75,7 @@ FailureOr<uint32_t> KernelTable::kernelFor(kernel::FusedOp op) {
 FailureOr<KernelTable::Routine> KernelTable::routineFor(kernel::CallOp op) {
   Routine routine;
   routine.emitter = target_.routine(op.getRoutine());
+  lacksKernel_ |= !routine.emitter;
   if (!routine.emitter)
     return op.emitError() << namesOf(op) << ": " << nameOf(op.getRoutine()) << " has no kernel on "
                           << target_.info().kind;
@@ -102,8 +103,10 @@ FailureOr<uint32_t> KernelTable::find(llvm::StringMap<uint32_t>& known, StringRe
   uint32_t index = slot->second;
   if (isNew) {
     Entry entry{"titan_kernel_" + std::to_string(index), describe(), {}, {}};
-    if (failed(target_.emit(op, entry.symbol)))
+    if (failed(target_.emit(op, entry.symbol))) {
+      lacksKernel_ = true;
       return failure();
+    }
     entry.launches = target_.launches(entry.symbol);
     kernels_.push_back(std::move(entry));
   }

@@ -27,6 +27,8 @@ public:
   mlir::FailureOr<Routine> routineFor(kernel::CallOp op);
 
   Target& target() { return target_; }
+  /// Is there an op that the target has no code for?
+  bool lacksKernel() const { return lacksKernel_; }
   /// Moves symbols, labels and configurations to the program.
   void finish(Program& program);
 
@@ -42,6 +44,7 @@ private:
                                  llvm::function_ref<std::string()> describe);
 
   Target& target_;
+  bool lacksKernel_ = false;
   std::vector<Entry> kernels_;
   llvm::StringMap<uint32_t> fused_, routines_;
   std::vector<LibraryCall> libraryCalls_;

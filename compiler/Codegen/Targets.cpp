@@ -11,7 +11,7 @@ namespace {
 std::vector<TargetKind>& kinds() {
   static std::vector<TargetKind> list = {
       {"cpu", resolveCpu, CpuTarget::create},
-      {"cuda", resolveCards, CudaTarget::create, cuda::defaultArchs}};
+      {"cuda", resolveCards, CudaTarget::create, cuda::defaultArchs, checkRecipeForCards}};
   return list;
 }
 

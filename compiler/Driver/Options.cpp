@@ -76,8 +76,6 @@ parseCompileOptions(const std::vector<std::string>& arguments) {
     return Error::usage("--check, --write-recipe and --emit exclude one another");
   if (options.json && !options.check)
     return Error::usage("--json goes with --check");
-  if (options.target == "cuda")
-    return Error::usage("--target=cuda is not available in this version: use --target=cpu");
   return std::optional(std::move(options));
 }
 

@@ -56,8 +56,8 @@ Json describe(const Program& program, const DescribeRequest&) {
 std::string describeText(const Json& info) {
   std::vector<std::string> images;
   for (const Json& image : info["target"]["images"])
-    images.push_back(fmt::format("{} {}", image["kind"].get<std::string>(),
-                                 image["arch"].get<std::string>()));
+    images.push_back(
+        fmt::format("{} {}", image["kind"].get<std::string>(), image["arch"].get<std::string>()));
   const Json& machine = info["machine"];
   return fmt::format("target       {}: {}\ncard         {}\ngemm         {}\n",
                      info["target"]["device"].get<std::string>(), fmt::join(images, ", "),

@@ -22,7 +22,10 @@ IDLE = (*LATER, "mesh.sync=immediate", "mesh.sync_every=2", "mesh.bucket=0", "me
         "precision.reduce_dtype=bf16", "mesh.strategy=fsdp", "mesh.outer=zero1", "mesh.reshard=never", "mesh.allow_reshard=true")
 
 # Each is refused with a message of the section.
-REFUSED = (["titan-compile", "{model}", "--target=cuda"], ["titan-compile", "{model}", "--set", "mesh.axes={{ tensor = 2 }}"],
+REFUSED = (["titan-compile", str(ROOT / "test/training/references/gpt-nano/dynamo-train.onnx"), "--target=cuda"],
+           ["titan-compile", "{model}", "--target=cuda", "--set", "mesh.axes={{ shard = 2 }}", "--set", "batch.global=16"],
+           ["titan-compile", "{model}", "--target=cuda", "--set", "mesh.reduce=tree"],
+           ["titan-compile", "{model}", "--set", "mesh.axes={{ tensor = 2 }}"],
            *(["titan-compile", "{model}", "--set", "mesh.axes={{ shard = 2 }}", "--set", "batch.global=16", "--set", key] for key in LATER),
            ["titan-compile", "{model}", "--set", "mesh.axes={{ shard = 2 }}", "--set", "batch.global=16", "--set", "mesh.strategy=fsdp", "--set", "mesh.outer=zero1"],
            ["titan-compile", "{model}", "--recipe", "{scratch}/ema.toml"],

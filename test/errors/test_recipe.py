@@ -263,8 +263,8 @@ class CommandLine(ErrorTest):
     def test_unknown_architecture(self):
         self.usage(MODEL, "--arch=z80", says="z80")
 
-    def test_cuda(self):
-        self.usage(MODEL, "--target=cuda", says="cuda")
+    def test_unknown_card(self):
+        self.usage(MODEL, "--target=cuda", "--arch=sm_12", says="sm_12")
 
     def test_unknown_pass(self):
         self.usage(MODEL, "--disable-pass=titan-no-such-pass", says="titan-no-such-pass")

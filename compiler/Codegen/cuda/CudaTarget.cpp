@@ -61,6 +61,14 @@ Result<TargetInfo> resolveCards(std::string_view archs) {
   return info;
 }
 
+Status checkRecipeForCards(const Recipe& recipe) {
+  if (const int64_t ranks = rankCount(recipe.mesh.axes); ranks > 1)
+    return Error::badInput("mesh.axes has {} ranks, and a job for cuda runs on one card", ranks);
+  if (recipe.mesh.isTree())
+    return Error::badInput("mesh.reduce = \"tree\" is not available on cuda");
+  return {};
+}
+
 Result<std::string> withoutAssembler(std::string_view archs) {
   if (archs != cuda::defaultArchs)
     return Error::environment("--arch={} takes an assembler: {}: install a CUDA toolkit, or the "

@@ -3,11 +3,15 @@
 
 #include "compiler/Codegen/Target.h"
 #include "compiler/Codegen/cuda/KernelModule.h"
+#include "runtime/program/Recipe.h"
 
 namespace titan::codegen {
 
 /// What `--arch` means for cards: "sm_80,sm_90". Usage for an unknown one, with the known ones.
 Result<TargetInfo> resolveCards(std::string_view archs);
+
+/// BadInput, with the key, for a recipe of several ranks or with `mesh.reduce = "tree"`.
+Status checkRecipeForCards(const Recipe& recipe);
 
 /// What a user is told where there is no assembler: a note that jobs carry PTX alone, or, where other
 /// architectures than the default ones were asked for, Environment with what to install.

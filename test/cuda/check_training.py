@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+"""Jobs for cuda train on a card of the tests' driver: PyTorch's losses, the CPU job's state, stopped, resumed, and on to a CPU and back.
+
+The models are those of test/training whose kernels there are on cuda; which they are is listed here, so that one that compiles no more is a failure. `./job` finds the driver by LD_LIBRARY_PATH as it
+finds a card's.
+
+    check_training.py --tools build/dev/bin --driver build/dev/lib/titan/fake-cuda [--only relu] [--seed 1]
+"""
+import argparse
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+
+TRAINING = Path(__file__).resolve().parent.parent / "training"
+sys.path.insert(0, str(TRAINING))
+import check_losses  # noqa: E402
+import titan_job  # noqa: E402
+from verdict import failed  # noqa: E402
+
+# Models without look-ups and attention.
+MODELS = ("activations", "frozen", "functional", "loss-inside", "own-parameters", "relu", "residual", "tied", "twice-used")
+CUDA = ("--target=cuda",)
+LOSSES, NARROW = 1e-4, 1e-2  # relative, of 20 steps, between devices; with products of bf16
+
+
+def relative(losses, expected, most=LOSSES):
+    if len(losses) != len(expected):
+        return [f"{len(losses)} losses, expected {len(expected)}"]
+    worst = max(abs(a - b) / max(abs(b), 1e-30) for a, b in zip(losses, expected))
+    return [f"losses differ by {worst:.1e} of them"] if not worst <= most else []
+
+
+def losses(tools, name, scratch):
+    """Each export and recipe of a model as PyTorch trained it."""
+    folder, wrong = check_losses.REFERENCES / name, []
+    reference = json.loads((folder / "reference.json").read_text())
+    for number, (export, recipe) in enumerate(check_losses.pairs(reference)):
+        place = scratch / str(number)
+        place.mkdir()
+        found = check_losses.check(tools, folder, reference, export, recipe, place, *CUDA)
+        wrong += [f"{export}, {recipe}: {line}" for line in found]
+    return wrong
+
+
+def masks(tools, scratch):
+    """Dropout draws the CPU's bits: the loss of this model is a sum over what is kept, and nothing else."""
+    (scratch / "train.toml").write_text('[loss]\nkind = "output"\n[optimizer]\nkind = "sgd"\nlr = 1e-20\n[batch]\nmicro = 8\nglobal = 16\n'
+                                        '[data]\ntrain = "data.npz"\n[train]\nsteps = 12\n')
+    np.savez(scratch / "data.npz", x=np.ones((96, 64), np.float32))
+    wrong = []
+    for model in sorted((TRAINING / "dropout").glob("*.onnx")):
+        rows = {}
+        for target in ("cpu", "cuda"):
+            job = scratch / f"{model.stem}-{target}"
+            titan_job.compile_job(tools, model, scratch / "train.toml", job, f"--target={target}")
+            rows[target] = [row["loss"] for row in titan_job.train(job, f"{job}.run", scratch / "data.npz", 12)]
+        # One element more or less is 1 / 512 of the loss.
+        wrong += [f"{model.stem}: {line}" for line in relative(rows["cuda"], rows["cpu"])]
+    return wrong
+
+
+def state(out, step):
+    folder = out / "checkpoints" / f"step-{step:08d}"
+    return {f"{part}/{path.name}": path.read_bytes() for part in ("model", "optimizer") for path in sorted((folder / part).glob("*.safetensors"))}
+
+
+def interrupted(job, out, data, draw, number, steps):
+    """Whether a run was stopped by the signal before its end."""
+    metrics = out / "metrics.jsonl"
+    before = metrics.read_bytes().count(b"\n") if metrics.exists() else 0
+    target = before + draw.randint(3, steps // 5)
+    process = subprocess.Popen([job, "train", "--out", out, "--data", data], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    while process.poll() is None:
+        if metrics.exists() and metrics.read_bytes().count(b"\n") >= target:
+            process.send_signal(number)
+            break
+        time.sleep(0.001)
+    said = process.communicate()[1].strip()
+    if number == signal.SIGTERM and process.returncode != 0:
+        raise titan_job.Failure(f"exit {process.returncode} after SIGTERM: {said}")
+    return len(titan_job.losses_of(out)) < steps
+
+
+def resume(tools, draw, scratch):
+    """Killed, or stopped, three times at random: the bits of a run that was left alone."""
+    folder, steps, wrong = check_losses.REFERENCES / "relu", 400, []
+    job, alone, data = scratch / "job", scratch / "alone", folder / "data.npz"
+    titan_job.compile_job(tools, folder / "dynamo-train.onnx", folder / "cosine-clip.toml", job, *CUDA, "--set", f"train.steps={steps}", "--set", "checkpoint.every=7")
+    expected = [row["loss"] for row in titan_job.train(job, alone, data, steps)]
+    for number in (signal.SIGKILL, signal.SIGTERM):
+        out = scratch / number.name
+        stopped = sum(interrupted(job, out, data, draw, number, steps) for _ in range(3))
+        titan_job.train(job, out, data, steps)
+        if stopped < 3:
+            wrong.append(f"{number.name}: only {stopped} of 3 runs were stopped before their end: raise the steps")
+        if titan_job.losses_of(out) != expected:
+            wrong.append(f"{number.name}: other losses than those of the run that was left alone")
+        if state(out, steps) != state(alone, steps):
+            wrong.append(f"{number.name}: another state than that of the run that was left alone")
+    return wrong
+
+
+def narrow(tools, scratch):
+    """Products of bf16: the CPU's losses, but for roundings of sums in another order."""
+    folder, found = check_losses.REFERENCES / "relu", {}
+    for target in ("cpu", "cuda"):
+        job = scratch / target
+        titan_job.compile_job(tools, folder / "dynamo-train.onnx", folder / "adamw.toml", job, f"--target={target}", "--set", "precision.compute=bf16")
+        found[target] = [row["loss"] for row in titan_job.train(job, scratch / f"{target}.run", folder / "data.npz", 20)]
+    return relative(found["cuda"], found["cpu"], NARROW)
+
+
+def devices(tools, scratch):
+    """One run on a CPU, a card, a CPU and a card: the losses of the CPU alone."""
+    folder = check_losses.REFERENCES / "relu"
+    jobs, data, out = {}, folder / "data.npz", scratch / "run"
+    for target in ("cpu", "cuda"):
+        jobs[target] = scratch / target
+        titan_job.compile_job(tools, folder / "dynamo-train.onnx", folder / "cosine-clip.toml", jobs[target], f"--target={target}")
+    expected = [row["loss"] for row in titan_job.train(jobs["cpu"], scratch / "alone", data, 20)]
+    for steps, target in ((5, "cpu"), (10, "cuda"), (15, "cpu"), (20, "cuda")):
+        titan_job.train(jobs[target], out, data, steps)
+    return relative(titan_job.losses_of(out), expected)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--tools", required=True, type=Path, help="folder of titan-compile")
+    parser.add_argument("--driver", required=True, type=Path, help="folder of the tests' libcuda.so.1")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", default="", help="checks whose name starts so")
+    arguments = parser.parse_args()
+    print(f"--seed {arguments.seed}")
+    checks = {f"losses of {name}": (losses, arguments.tools, name) for name in MODELS}
+    checks["masks of dropout"] = (masks, arguments.tools)
+    checks["products of bf16"] = (narrow, arguments.tools)
+    checks["resume"] = (resume, arguments.tools, random.Random(arguments.seed))
+    checks["cpu, cuda, cpu, cuda"] = (devices, arguments.tools)
+    checks = {name: check for name, check in checks.items() if name.startswith(arguments.only)}
+    wrong = 0
+    with mock.patch.dict(os.environ, LD_LIBRARY_PATH=str(arguments.driver.resolve())):
+        for name, (check, *rest) in checks.items():
+            with tempfile.TemporaryDirectory() as scratch:
+                wrong += failed(name, check, *rest, Path(scratch))
+    return 1 if wrong or not checks else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
