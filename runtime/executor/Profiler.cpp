@@ -1,39 +1,13 @@
 #include "runtime/executor/Profiler.h"
 
+#include "runtime/program/Text.h"
+
 #include <algorithm>
 #include <map>
 
 #include <nlohmann/json.hpp>
 
 namespace titan {
-namespace {
-
-std::string describe(const Collective& collective) {
-  return fmt::format("{} : {}", toString(collective.kind), collective.label);
-}
-
-std::string labelText(const Program& program, const Command& command) {
-  switch (command.kind) {
-  case CommandKind::Kernel:
-    return program.kernels[command.target].label;
-  case CommandKind::Library:
-    return program.libraryCalls[command.target].label;
-  case CommandKind::Copy:
-    return "copy";
-  case CommandKind::Zero:
-    return "zero";
-  case CommandKind::Repeat:
-  case CommandKind::EndRepeat:
-    return "repeat";
-  case CommandKind::CollectiveStart:
-    return "start of " + describe(program.collectives[command.target]);
-  case CommandKind::CollectiveWait:
-    return "wait for " + describe(program.collectives[command.target]);
-  }
-  return {};
-}
-
-} // namespace
 
 Profiler::Profiler(const Program& program, size_t maxEvents)
     : maxEvents_(maxEvents), origin_(Clock::now()) {
@@ -42,7 +16,7 @@ Profiler::Profiler(const Program& program, size_t maxEvents)
   for (const Function& function : program.functions) {
     auto& labels = labels_.emplace_back(&function, std::vector<uint32_t>{}).second;
     for (const Command& command : function.commands) {
-      auto [it, added] = indices.emplace(std::pair(labelText(program, command), command.phase),
+      auto [it, added] = indices.emplace(std::pair(titan::labelOf(program, command), command.phase),
                                          static_cast<uint32_t>(rows_.size()));
       if (added)
         rows_.push_back({.label = it->first.first, .kind = command.kind, .phase = command.phase});

@@ -8,6 +8,13 @@
 #include <vector>
 
 namespace titan {
+namespace {
+
+std::string textOf(const Collective& collective) {
+  return fmt::format("{} : {}", toString(collective.kind), collective.label);
+}
+
+} // namespace
 
 std::string_view nameOf(StateKind kind) {
   switch (kind) {
@@ -35,6 +42,27 @@ std::string_view nameOf(Phase phase) {
     return "update";
   }
   return "";
+}
+
+std::string labelOf(const Program& program, const Command& command) {
+  switch (command.kind) {
+  case CommandKind::Kernel:
+    return program.kernels[command.target].label;
+  case CommandKind::Library:
+    return program.libraryCalls[command.target].label;
+  case CommandKind::Copy:
+    return "copy";
+  case CommandKind::Zero:
+    return "zero";
+  case CommandKind::Repeat:
+  case CommandKind::EndRepeat:
+    return "repeat";
+  case CommandKind::CollectiveStart:
+    return "start of " + textOf(program.collectives[command.target]);
+  case CommandKind::CollectiveWait:
+    return "wait for " + textOf(program.collectives[command.target]);
+  }
+  return {};
 }
 
 std::string readableBytes(int64_t bytes) {

@@ -12,6 +12,8 @@ namespace titan {
 std::string_view nameOf(StateKind kind);
 /// "forward", "backward", "update"
 std::string_view nameOf(Phase phase);
+/// What a command of the program does, for which modules: "loss of head"; "copy", "zero".
+std::string labelOf(const Program& program, const Command& command);
 /// "1.5 MiB"; exact below 1024 bytes: "96 B"
 std::string readableBytes(int64_t bytes);
 /// XXH3-128 as 32 hex digits, the canonical (big-endian) form that `xxhsum -H2` prints: finds

@@ -140,13 +140,8 @@ Status CudaDevice::check(Answer answer, const char* what) {
 }
 
 Error CudaDevice::commandFailed(Answer answer, const Function& function, uint32_t index) const {
-  const Command& command = function.commands[index];
-  std::string label = command.kind == CommandKind::Copy ? "copy" : "zero";
-  if (command.kind == CommandKind::Kernel)
-    label = program_->kernels[command.target].label;
-  if (command.kind == CommandKind::Library)
-    label = program_->libraryCalls[command.target].label;
-  return driver_->error(answer, fmt::format("'{}' (command {} of {}) on {}", label, index,
+  return driver_->error(answer, fmt::format("'{}' (command {} of {}) on {}",
+                                            labelOf(*program_, function.commands[index]), index,
                                             function.name, card_.text()));
 }
 
