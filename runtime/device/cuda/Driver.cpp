@@ -35,7 +35,8 @@ Result<Driver> Driver::load() {
                               "{} or later, or compile the job with --target=cpu",
                               dlerror(), versionText(oldestVersion));
   Driver driver;
-  // Before the other functions are looked for: an old driver may lack some.
+  // Before the other functions are looked for: an old driver may lack some. Texts of errors are
+  // among them, so initialize() is the one that complains of this call.
   if (driver.cuDriverGetVersion.lookUp(library))
     TITAN_TRY(driver.checkVersion());
   TITAN_TRY(driver.lookUpAll(library));
@@ -43,11 +44,12 @@ Result<Driver> Driver::load() {
   return driver;
 }
 
-Status Driver::checkVersion() {
-  if (cuDriverGetVersion(&version_).ok() && version_ < oldestVersion)
+Status Driver::checkVersion() const {
+  int version = 0;
+  if (cuDriverGetVersion(&version).ok() && version < oldestVersion)
     return Error::environment("the driver ({}) serves CUDA {}, and a job needs {} or later: update "
                               "the driver, or compile the job with --target=cpu",
-                              libraryName, versionText(version_), versionText(oldestVersion));
+                              libraryName, versionText(version), versionText(oldestVersion));
   return {};
 }
 
@@ -65,7 +67,9 @@ Status Driver::lookUpAll(void* library) {
 }
 
 Status Driver::initialize() {
-  const Answer answer = cuInit(0);
+  Answer answer = cuDriverGetVersion(&version_);
+  if (answer.ok())
+    answer = cuInit(0);
   if (answer.result == CUDA_ERROR_STUB_LIBRARY)
     return Error::environment("the {} that was found is a toolkit's stand-in for linking, no "
                               "driver: take its folder out of LD_LIBRARY_PATH",
@@ -74,8 +78,8 @@ Status Driver::initialize() {
     return Error::environment("the driver (CUDA {}) finds no card{}", versionText(version_),
                               visibleDevices());
   if (!answer.ok())
-    return Error::environment("the driver (CUDA {}) does not start: {}: does nvidia-smi work?",
-                              versionText(version_), text(answer));
+    return Error::environment("the driver ({}) does not start: {}: does nvidia-smi work?",
+                              libraryName, text(answer));
   return {};
 }
 

@@ -65,7 +65,7 @@ public:
 
 private:
   Driver() = default;
-  Status checkVersion();
+  Status checkVersion() const;
   Status lookUpAll(void* library);
   Status initialize();
 

@@ -91,10 +91,13 @@ TEST(Driver, KnowsTheToolkitsStandIn) {
 }
 
 TEST(Driver, SaysWhyItDoesNotStart) {
-  const FakeVariable fail("FAIL", "cuInit:1:999");
-  EXPECT_EQ(errorOfLoad(),
-            "exit 3: the driver (CUDA 13.0) does not start: cuInit: CUDA_ERROR_UNKNOWN (as the "
-            "fake driver says): does nvidia-smi work?");
+  for (const char* call : {"cuInit", "cuDriverGetVersion"}) {
+    const FakeVariable fail("FAIL", fmt::format("{}:1:999", call));
+    EXPECT_EQ(errorOfLoad(),
+              fmt::format("exit 3: the driver (libcuda.so.1) does not start: {}: "
+                          "CUDA_ERROR_UNKNOWN (as the fake driver says): does nvidia-smi work?",
+                          call));
+  }
 }
 
 TEST(Driver, IsMissing) {
