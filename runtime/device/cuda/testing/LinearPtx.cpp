@@ -242,8 +242,8 @@ Image ptxImage(const std::string& ptx, int64_t offset) {
   return {Image::Kind::Ptx, "sm_80", offset, static_cast<int64_t>(ptx.size()), digest128(ptx)};
 }
 
-Program linearCudaProgram() {
-  Program program = linearProgram();
+Program linearCudaProgram(const std::string& recipe) {
+  Program program = linearProgram(recipe);
   program.target = {"cuda", "", {}};
   // Blocks of each entry point: one.
   const std::vector<std::vector<std::pair<const char*, int64_t>>> launches = {

@@ -8,8 +8,8 @@
 
 namespace titan::testing {
 
-/// linearProgram() for a card; its only image is PTX for sm_80 behind linearPayload().
-Program linearCudaProgram();
+/// linearProgram(recipe) for a card; its only image is PTX for sm_80 behind linearPayload().
+Program linearCudaProgram(const std::string& recipe = "");
 /// Of linearCudaProgram(): the initial weight, then the PTX.
 std::string linearCudaPayload();
 

@@ -1,0 +1,208 @@
+// Jobs on a card: the hand-made linear program, whose kernels have the same bits on both devices,
+// on the driver without a card.
+#include "runtime/checkpoint/Load.h"
+#include "runtime/device/cuda/testing/FakeCard.h"
+#include "runtime/device/cuda/testing/LinearPtx.h"
+#include "runtime/job/testing/JobTestFixture.h"
+
+#include <sys/wait.h>
+
+namespace titan::testing {
+namespace {
+
+class JobCudaTest : public JobTest {
+protected:
+  void SetUp() override {
+    JobTest::SetUp();
+    Program forCard = linearCudaProgram();
+    forCard.recipe = program.recipe;
+    cardBytes = serialize(forCard);
+    payload = linearCudaPayload();
+  }
+
+  /// A job with code for both devices.
+  JobImage both() const {
+    return {{{cardBytes, {}}, {programBytes, kernels}}, payload, path("job")};
+  }
+  std::vector<std::string> train(const std::string& out, const std::string& device,
+                                 int steps = 20) const {
+    return {"train",
+            "--out",
+            path(out),
+            "--steps",
+            std::to_string(steps),
+            "--threads",
+            "1",
+            "--set",
+            "checkpoint.every=2",
+            "--device=" + device,
+            "--gemm",
+            "generated"};
+  }
+  Outcome runBoth(const std::vector<std::string>& arguments) const {
+    return run(arguments, both());
+  }
+  int64_t newestStep(const std::string& out) const {
+    const auto checkpoints = checkpoint::listCheckpoints(checkpoint::posixEnv(), path(out));
+    return checkpoints.ok() && !checkpoints->empty() ? checkpoints->back().step : -1;
+  }
+
+  std::string cardBytes;
+};
+
+TEST_F(JobCudaTest, TrainsWithTheBitsOfTheCpu) {
+  ASSERT_EQ(runBoth(train("cpu", "cpu")).exitCode, 0);
+  const Outcome outcome = runBoth(train("card", "auto"));
+  ASSERT_EQ(outcome.exitCode, 0) << outcome.err;
+  EXPECT_NE((outcome.out + outcome.err).find("card 0 (Titan fake card, sm_120)"), std::string::npos)
+      << outcome.out << outcome.err;
+  EXPECT_EQ(stateOf("card", 20), stateOf("cpu", 20));
+  const std::vector<Json> cpu = metrics("cpu"), card = metrics("card");
+  ASSERT_EQ(card.size(), 20u);
+  for (size_t i = 0; i < 20; ++i)
+    EXPECT_EQ(card[i]["loss"], cpu[i]["loss"]) << "step " << i + 1;
+}
+
+TEST_F(JobCudaTest, OrdersOfStreamsAndBlocksDoNotMatter) {
+  ASSERT_EQ(runBoth(train("plain", "cuda")).exitCode, 0);
+  for (const char* seed : {"1", "2", "3"}) {
+    const FakeVariable order("ORDER", "random"), variable("SEED", seed);
+    ASSERT_EQ(runBoth(train(seed, "cuda")).exitCode, 0);
+    EXPECT_EQ(stateOf(seed, 20), stateOf("plain", 20));
+  }
+}
+
+TEST_F(JobCudaTest, RunsGoFromDeviceToDevice) {
+  ASSERT_EQ(runBoth(train("whole", "cpu")).exitCode, 0);
+  int steps = 0;
+  for (const char* device : {"cpu", "cuda", "cpu", "cuda"}) {
+    const Outcome outcome = runBoth(train("parts", device, steps += 5));
+    ASSERT_EQ(outcome.exitCode, 0) << outcome.err;
+  }
+  EXPECT_EQ(stateOf("parts", 20), stateOf("whole", 20));
+  const auto eval = [&](const char* device) {
+    return Json::parse(runBoth({"eval", "--out", path("parts"), "--json", "--gemm", "generated",
+                                std::string("--device=") + device})
+                           .out);
+  };
+  EXPECT_EQ(eval("cuda")["loss"], eval("cpu")["loss"]);
+}
+
+TEST_F(JobCudaTest, PoisonChangesNothing) {
+  ASSERT_EQ(runBoth(train("plain", "cuda")).exitCode, 0);
+  std::vector<std::string> arguments = train("poisoned", "cuda");
+  arguments.push_back("--poison");
+  const Outcome outcome = runBoth(arguments);
+  ASSERT_EQ(outcome.exitCode, 0) << outcome.err;
+  EXPECT_EQ(stateOf("poisoned", 20), stateOf("plain", 20));
+}
+
+TEST_F(JobCudaTest, KilledRunsResumeBitForBit) {
+  ASSERT_EQ(runBoth(train("whole", "cuda")).exitCode, 0);
+  // In the first step, in the fifth, and at a copy to the host.
+  for (const char* call : {"cuLaunchKernel:3", "cuLaunchKernel:58", "cuMemcpyDtoHAsync_v2:40"}) {
+    const pid_t child = fork();
+    if (child == 0) {
+      const FakeVariable fail("FAIL", std::string(call) + ":kill");
+      freopen("/dev/null", "w", stderr);
+      freopen("/dev/null", "w", stdout);
+      _exit(runJob(train("killed", "cuda"), both()));
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << call << ": " << status;
+  }
+  const Outcome resumed = runBoth(train("killed", "cuda"));
+  ASSERT_EQ(resumed.exitCode, 0) << resumed.err;
+  EXPECT_NE(resumed.err.find("resumed from"), std::string::npos) << resumed.err;
+  EXPECT_EQ(stateOf("killed", 20), stateOf("whole", 20));
+}
+
+TEST_F(JobCudaTest, AFailedCardSavesNothing) {
+  ASSERT_EQ(runBoth(train("whole", "cuda")).exitCode, 0);
+  for (const auto& [result, exitCode] : {std::pair{700, 4}, std::pair{214, 5}}) {
+    const std::string out = std::to_string(result);
+    {
+      const FakeVariable fail("FAIL", fmt::format("cuLaunchKernel:80:{}", result)); // of step 7
+      const Outcome failed = runBoth(train(out, "cuda"));
+      EXPECT_EQ(failed.exitCode, exitCode) << failed.err;
+      EXPECT_NE(failed.err.find("card 0 (Titan fake card, sm_120)"), std::string::npos)
+          << failed.err;
+    }
+    EXPECT_EQ(newestStep(out), 6);
+    ASSERT_EQ(runBoth(train(out, "cuda")).exitCode, 0);
+    EXPECT_EQ(stateOf(out, 20), stateOf("whole", 20));
+  }
+}
+
+TEST_F(JobCudaTest, RefusesWhatIsTheCpus) {
+  Outcome outcome = runBoth({"train", "--device=cuda", "--gemm=onednn"});
+  EXPECT_EQ(outcome.exitCode, 3);
+  EXPECT_NE(outcome.err.find("--gemm=onednn: oneDNN computes on CPUs, and this job runs on cuda"),
+            std::string::npos)
+      << outcome.err;
+  outcome = runBoth({"profile", "--device=cuda"});
+  EXPECT_EQ(outcome.exitCode, 3);
+  EXPECT_NE(outcome.err.find("profile measures CPUs, and this job runs on card 0"),
+            std::string::npos)
+      << outcome.err;
+}
+
+TEST_F(JobCudaTest, SaysWhatKeepsItFromTheCard) {
+  const FakeVariable capability("CAPABILITY", "7.5");
+  const std::string reason = "card 0 (Titan fake card, sm_75) can run none of the job's images";
+  Outcome outcome = runBoth(train("wished", "cuda"));
+  EXPECT_EQ(outcome.exitCode, 3);
+  EXPECT_NE(outcome.err.find("error: " + reason), std::string::npos) << outcome.err;
+  outcome = runBoth(train("auto", "auto")); // goes on with the CPU
+  EXPECT_EQ(outcome.exitCode, 0);
+  EXPECT_NE(outcome.err.find(reason), std::string::npos) << outcome.err;
+}
+
+/// Calls of the driver in a run, as entry point and its how manieth call.
+std::vector<std::pair<std::string, int64_t>> callsIn(const std::string& record) {
+  std::vector<std::pair<std::string, int64_t>> calls;
+  std::map<std::string, int64_t> counts;
+  std::ifstream file(record);
+  for (std::string line; std::getline(file, line);) {
+    const std::string entry = line.substr(0, line.find('('));
+    if (entry == "cuStreamSynchronize")
+      break; // the device ends: nobody hears of errors from there on
+    if (entry == "cuDriverGetVersion")
+      counts.clear(), calls.clear(); // the fake counts anew, too
+    if (!line.starts_with("#"))
+      calls.emplace_back(entry, ++counts[entry]);
+  }
+  calls.pop_back(); // cuCtxSetCurrent of the end
+  return calls;
+}
+
+TEST_F(JobCudaTest, EveryCallOfTheDriverMayFail) {
+  {
+    const FakeVariable record("RECORD", path("record"));
+    ASSERT_EQ(runBoth(train("sound", "cuda", 3)).exitCode, 0);
+  }
+  const auto calls = callsIn(path("record"));
+  ASSERT_GT(calls.size(), 200u);
+  std::set<std::string> met;
+  constexpr size_t stride = 5;
+  for (size_t i = 0; i < calls.size(); ++i) {
+    const auto& [entry, number] = calls[i];
+    if (i % stride != 0 && met.contains(entry))
+      continue;
+    met.insert(entry);
+    const int results[] = {2, 700, 999};
+    const std::string call = fmt::format("{}:{}:{}", entry, number, results[i % 3]);
+    const FakeVariable fail("FAIL", call);
+    const std::string out = fmt::format("run-{}", i);
+    const Outcome failed = runBoth(train(out, "cuda", 3));
+    EXPECT_TRUE(failed.exitCode >= 3 && failed.exitCode <= 5) << call << ": " << failed.exitCode;
+    EXPECT_NE(failed.err.find("error: "), std::string::npos) << call << ": " << failed.err;
+    const auto committed = checkpoint::listCheckpoints(checkpoint::posixEnv(), path(out));
+    for (const auto& info : *committed)
+      EXPECT_TRUE(checkpoint::verify(info.path).ok()) << info.path;
+  }
+}
+
+} // namespace
+} // namespace titan::testing
