@@ -1,9 +1,9 @@
 // A card as a device: walks the command table and puts its launches, copies and fills into one
 // stream. Calls return when they are queued; the host waits for events alone.
 //
-// Transfers go through the same stream, in the order of the calls. Memory of hostBuffer() is pinned:
-// an upload reads it, and a download writes it, as late as the stream comes to it. Of other memory
-// the driver makes a copy before upload() returns, and download() returns when it is filled.
+// Transfers go through the same stream, in the order of the calls. Memory of hostBuffer() is
+// pinned: an upload reads it, and a download writes it, as late as the stream comes to it. Of other
+// memory the driver makes a copy before upload() returns, and download() returns when it is filled.
 #pragma once
 
 #include "runtime/device/Device.h"

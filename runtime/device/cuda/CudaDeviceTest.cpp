@@ -171,7 +171,8 @@ TEST(CudaDevice, OperandsAndScalarsFollowBothRepeats) {
   EXPECT_GE(device->bytes(), program.arenaBytes);
 }
 
-/// Fills temporaries that are not live, as the poisoner does, and reads the loss after each command.
+/// Fills temporaries that are not live, as the poisoner does, and reads the loss after each
+/// command.
 struct Filler : CommandObserver {
   Device& device;
   int64_t loss;
