@@ -131,6 +131,27 @@ TEST(CudaFusedKernel, IntegersAndIndices) {
         .check(0);
 }
 
+TEST(CudaFusedKernel, DivisionsRoundAsTheySay) {
+  CudaCase test({.space = {6, 7},
+                 .ins = {{"i64", "(r, c) -> (r, c)", {6, 7}}},
+                 .outs = {{"i64", "(r, c) -> (r, c)", {6, 7}}, {"i64", "(r, c) -> (r, c)", {6, 7}}},
+                 .kernelClass = "flat",
+                 .body = R"(
+    ^bb0(%v: i64):
+      %c = kernel.index 1
+      %three = arith.constant 3 : index
+      %d = arith.ceildivui %c, %three : index
+      %i = arith.index_cast %d : index to i64
+      %five = arith.constant 5 : i64
+      %low = arith.subi %v, %five : i64
+      %f = arith.floordivsi %low, %five : i64
+      %s = arith.addi %f, %i : i64
+      %g = arith.ceildivsi %low, %five : i64
+      kernel.yield %s, %g : i64, i64
+)"});
+  test.check(0);
+}
+
 // The learning rate of a cosine schedule, and Adam's powers of beta: f64, without libm.
 TEST(CudaFusedKernel, ScalarsRankZeroAndFunctionsOfF64) {
   CudaCase({.space = {},
@@ -169,6 +190,25 @@ TEST(CudaFusedKernel, WhatHasNoCodeIsNamed) {
                     " %y = arith.extf %h : f16 to f64\n kernel.yield %y : f64\n")
                 .find("has values of 'f16', which this target does not compute with"),
             std::string::npos);
+}
+
+TEST(CudaFusedKernel, ReductionsWithoutAScheduleAreNamed) {
+  const KernelSpec spec{.space = {4, 5, 6},
+                        .ins = {{"f32", "(a, b, c) -> (a, b, c)", {4, 5, 6}}},
+                        .outs = {{"f32", "(a, b, c) -> (a)", {4}}, {"f32", "(a, b, c) -> ()", {}}},
+                        .kernelClass = "column",
+                        .body = R"(
+    ^bb0(%v: f32):
+      %s = kernel.reduce add %v over [1, 2] : f32
+      %t = kernel.reduce add %v over [0, 1, 2] : f32
+      kernel.yield %s, %t : f32, f32
+)"};
+  Result<std::unique_ptr<CudaRunner>> runner = CudaRunner::compile(moduleText(spec));
+  ASSERT_FALSE(runner.ok());
+  EXPECT_NE(runner.error().message().find(
+                "reduces over dimensions that no schedule of this target covers"),
+            std::string::npos)
+      << runner.error().message();
 }
 
 // Dropout: a Philox block serves a chunk where it begins at one, and each element elsewhere.

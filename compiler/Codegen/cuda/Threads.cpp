@@ -6,6 +6,8 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 
+#include <limits>
+
 using namespace mlir;
 
 namespace titan::codegen::cuda {
@@ -64,19 +66,31 @@ Value combineLanes(OpBuilder& builder, Location loc, kernel::ReduceKind kind, Va
 
 SmallVector<Value> splitNumber(OpBuilder& builder, Location loc, Value number,
                                ArrayRef<int64_t> extents) {
-  SmallVector<Value> coordinates(extents.size());
-  auto index = [&](int64_t value) {
-    return arith::ConstantIndexOp::create(builder, loc, value).getResult();
+  // Division of 32 bits takes a third of what one of 64 bits takes.
+  int64_t points = 1;
+  for (int64_t extent : extents)
+    points *= extent;
+  const bool isNarrow = points <= std::numeric_limits<int32_t>::max();
+  Type index = builder.getIndexType(), type = isNarrow ? builder.getI32Type() : index;
+  auto constant = [&](int64_t value) {
+    return arith::ConstantOp::create(builder, loc, builder.getIntegerAttr(type, value));
   };
-  for (size_t i = extents.size(); i-- > 0;) {
-    if (i == 0)
-      coordinates[0] = number;
-    else if (extents[i] == 1)
-      coordinates[i] = index(0);
-    else
-      coordinates[i] = arith::RemUIOp::create(builder, loc, number, index(extents[i]));
-    if (i != 0 && extents[i] != 1)
-      number = arith::DivUIOp::create(builder, loc, number, index(extents[i]));
+  auto widen = [&](Value value) -> Value {
+    return isNarrow ? arith::IndexCastUIOp::create(builder, loc, index, value).getResult() : value;
+  };
+  SmallVector<Value> coordinates(extents.size());
+  if (!extents.empty())
+    coordinates[0] = number;
+  if (isNarrow)
+    number = arith::IndexCastUIOp::create(builder, loc, type, number);
+  for (size_t i = extents.size(); i-- > 1;) {
+    if (extents[i] == 1) {
+      coordinates[i] = widen(constant(0));
+      continue;
+    }
+    coordinates[i] = widen(arith::RemUIOp::create(builder, loc, number, constant(extents[i])));
+    number = arith::DivUIOp::create(builder, loc, number, constant(extents[i]));
+    coordinates[0] = widen(number);
   }
   return coordinates;
 }

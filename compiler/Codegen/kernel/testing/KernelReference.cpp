@@ -129,6 +129,9 @@ private:
         .Case<arith::MulFOp, arith::MulIOp>([&](auto) { return in[0] * in[1]; })
         .Case([&](arith::DivFOp) { return in[0] / in[1]; })
         .Case([&](arith::DivSIOp) { return std::trunc(in[0] / in[1]); })
+        .Case<arith::CeilDivSIOp, arith::CeilDivUIOp>(
+            [&](auto) { return std::ceil(in[0] / in[1]); })
+        .Case([&](arith::FloorDivSIOp) { return std::floor(in[0] / in[1]); })
         .Case([&](arith::RemSIOp) { return std::fmod(in[0], in[1]); })
         .Case([&](arith::MaximumFOp) { return std::max(in[0], in[1]); })
         .Case([&](arith::CmpFOp) { return double(in[0] > in[1]); })
