@@ -210,12 +210,21 @@ SmallVector<Value> TeamKernel::meetWarps(const ReductionGroup& group, ValueRange
   emitBarrier(builder, loc);
   SmallVector<Value> totals;
   for (auto [i, reduction] : llvm::enumerate(group)) {
+    const kernel::ReduceKind kind = kernel::ReduceOp(reduction->op).getKind();
+    const int64_t width = widestAccess / alignment(i);
     Value total;
-    for (int64_t warp = 0; warp < warps; ++warp) {
-      Value sum = LLVM::LoadOp::create(builder, loc, sums[i].getType(), place(i, body.index(warp)),
-                                       alignment(i));
-      total = total ? combine(builder, loc, kernel::ReduceOp(reduction->op).getKind(), total, sum)
-                    : sum;
+    auto add = [&](Value sum) { total = total ? combine(builder, loc, kind, total, sum) : sum; };
+    for (int64_t warp = 0; warp < warps;) {
+      Type type = sums[i].getType();
+      if (warp + width > warps) {
+        add(LLVM::LoadOp::create(builder, loc, type, place(i, body.index(warp++)), alignment(i)));
+        continue;
+      }
+      Value several = LLVM::LoadOp::create(builder, loc, VectorType::get({width}, type),
+                                           place(i, body.index(warp)), widestAccess);
+      for (int64_t at = 0; at < width; ++at)
+        add(vector::ExtractOp::create(builder, loc, several, ArrayRef<int64_t>{at}));
+      warp += width;
     }
     totals.push_back(total);
   }
