@@ -1,4 +1,5 @@
-// Target "cuda": kernels as entry points of one PTX module, and a cubin of it for each architecture.
+// Target "cuda": kernels as entry points of one PTX module, and a cubin of it for each
+// architecture.
 #pragma once
 
 #include "compiler/Codegen/Target.h"
@@ -13,8 +14,8 @@ Result<TargetInfo> resolveCards(std::string_view archs);
 /// BadInput, with the key, for a recipe of several ranks or with `mesh.reduce = "tree"`.
 Status checkRecipeForCards(const Recipe& recipe);
 
-/// What a user is told where there is no assembler: a note that jobs carry PTX alone, or, where other
-/// architectures than the default ones were asked for, Environment with what to install.
+/// What a user is told where there is no assembler: a note that jobs carry PTX alone, or, where
+/// other architectures than the default ones were asked for, Environment with what to install.
 Result<std::string> withoutAssembler(std::string_view archs);
 
 class CudaTarget : public Target {

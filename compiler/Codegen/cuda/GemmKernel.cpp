@@ -15,15 +15,16 @@ using namespace mlir;
 namespace titan::codegen::cuda {
 namespace {
 
-/// Threads of a block stand in a square of `side`. Each has squares of `cell` x `cell` elements of C,
-/// one in each square of `quarter` elements of the block's tile: so neighbouring threads read
+/// Threads of a block stand in a square of `side`. Each has squares of `cell` x `cell` elements of
+/// C, one in each square of `quarter` elements of the block's tile: so neighbouring threads read
 /// neighbouring addresses of shared memory.
 constexpr int64_t side = 16, threads = side * side, cell = 4, quarter = side * cell;
 constexpr int64_t depth = 16; ///< of a step along k
 /// Padding of a line of shared memory, in elements: it moves lines to other banks.
 constexpr int64_t padding = 4;
 
-/// Quarters of a block's tile along m and along n: two, where enough blocks are left to fill a card.
+/// Quarters of a block's tile along m and along n: two, where enough blocks are left to fill a
+/// card.
 int64_t quartersOf(kernel::GemmAttr gemm) {
   constexpr int64_t enough = 64, large = 2;
   const int64_t blocks = gemm.getBatch() * llvm::divideCeilSigned(gemm.getM(), large * quarter) *
@@ -104,8 +105,8 @@ private:
                     [&](Value step, ValueRange carried) { return multiply(step, carried); });
   }
 
-  /// Adds the products of one k to the sums: by quarters and rows of the thread, then quarters along
-  /// its columns.
+  /// Adds the products of one k to the sums: by quarters and rows of the thread, then quarters
+  /// along its columns.
   SmallVector<Value> multiply(Value step, ValueRange sums) {
     SmallVector<Value> left, right, next;
     for (int64_t part = 0; part < quarters; ++part) {
@@ -122,8 +123,8 @@ private:
     return next;
   }
 
-  /// Where the thread's element number `turn` of a tile lies in it: (outer, k). Neighbouring threads
-  /// read neighbouring addresses.
+  /// Where the thread's element number `turn` of a tile lies in it: (outer, k). Neighbouring
+  /// threads read neighbouring addresses.
   std::pair<Value, Value> placeOf(const Source& source, int64_t turn) {
     Value number = turn == 0 ? thread : add(thread, index(turn * threads));
     const bool alongDepth = source.depthStride == 1;
@@ -132,8 +133,8 @@ private:
     return alongDepth ? std::pair(places[0], places[1]) : std::pair(places[1], places[0]);
   }
 
-  /// Lines beyond the matrix repeat its last one, whose sums are not written; so do terms beyond the
-  /// step, which are not read.
+  /// Lines beyond the matrix repeat its last one, whose sums are not written; so do terms beyond
+  /// the step, which are not read.
   SmallVector<Value> read(const Source& source, Value first, Value k, int64_t steps) {
     SmallVector<Value> values;
     for (int64_t turn = 0; turn < tile * depth / threads; ++turn) {

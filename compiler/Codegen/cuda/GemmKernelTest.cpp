@@ -1,5 +1,5 @@
-// The generated matrix product against a sum in f64, and against one chain of multiply-adds along k,
-// bit for bit.
+// The generated matrix product against a sum in f64, and against one chain of multiply-adds along
+// k, bit for bit.
 #include "compiler/Codegen/cuda/testing/CudaRunner.h"
 #include "compiler/Codegen/kernel/testing/GemmCase.h"
 #include "runtime/program/DType.h"

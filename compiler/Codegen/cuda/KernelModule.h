@@ -29,8 +29,8 @@ struct Entry {
   unsigned scalars = 0;
 };
 
-/// "// titan: titan_kernel_3 operands(read 4096, both 64) scalars(1)": stands before the entry point
-/// in PTX.
+/// "// titan: titan_kernel_3 operands(read 4096, both 64) scalars(1)": stands before the entry
+/// point in PTX.
 std::string describe(const Entry& entry);
 
 class KernelModule {

@@ -3,9 +3,9 @@
 //
 //   row order (the innermost dimension of the space is reduced): the reduced dimensions are read
 //     row-major in chunks of `chunkLength` terms of the innermost one, whose last chunk may be
-//     shorter. Chunk q goes to slot q mod S, term i of it to partial sum i of the slot, in rising q;
-//     S = slotsOf(chunks). Then the partial sums of a slot meet by halves, the slots of a warp by
-//     xor-shuffle from the widest, and the warps in order.
+//     shorter. Chunk q goes to slot q mod S, term i of it to partial sum i of the slot, in rising
+//     q; S = slotsOf(chunks). Then the partial sums of a slot meet by halves, the slots of a warp
+//     by xor-shuffle from the widest, and the warps in order.
 //   column order (it is not): one sum, in rising order of the reduced dimensions.
 //
 // Every sum starts from its kind's identity.

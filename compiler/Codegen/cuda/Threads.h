@@ -18,9 +18,9 @@ void emitBarrier(mlir::OpBuilder& builder, mlir::Location loc);
 mlir::Value shuffleXor(mlir::OpBuilder& builder, mlir::Location loc, mlir::Value value,
                        int64_t distance);
 
-/// Combines the values of `lanes` neighbouring lanes, a power of two up to 32, in each of them: with
-/// the lane at half the distance first, then at a quarter. Both lanes of a pair compute the same
-/// bits.
+/// Combines the values of `lanes` neighbouring lanes, a power of two up to 32, in each of them:
+/// with the lane at half the distance first, then at a quarter. Both lanes of a pair compute the
+/// same bits.
 mlir::Value combineLanes(mlir::OpBuilder& builder, mlir::Location loc, kernel::ReduceKind kind,
                          mlir::Value value, int64_t lanes);
 
