@@ -119,7 +119,7 @@ private:
       if (!hosts_[lane])
         return fail(lane, wrong);
     }
-    if (!isLoad_ && shape_ == Shape::Equal && lanesOf(mask_) > 1 && !sameValues())
+    if (!isLoad_ && shape_ != Shape::Consecutive && !sameValues())
       return false;
     move();
     count(isLoad_ ? machine_.counters.globalLoads : machine_.counters.globalStores);
@@ -127,19 +127,30 @@ private:
     return true;
   }
 
-  /// Lanes that store to one address must agree.
+  /// Lanes that store to one address must agree. Accesses are aligned and of one width, so they lie
+  /// on each other or apart.
   bool sameValues() {
-    int first = firstLane(mask_);
+    std::array<int, warpSize> order;
+    int count = 0;
+    for (Mask left = mask_; left; left &= left - 1)
+      order[count++] = firstLane(left);
+    auto before = [&](int a, int b) { return at_[a] != at_[b] ? at_[a] < at_[b] : a < b; };
+    if (!std::is_sorted(order.begin(), order.begin() + count, before))
+      std::sort(order.begin(), order.begin() + count, before);
+    for (int i = 1; i < count; ++i)
+      if (at_[order[i]] == at_[order[i - 1]] && !sameValue(order[i], order[i - 1]))
+        return fail(order[i], fmt::format("writes 0x{:x}, where lane {} writes another value",
+                                          at_[order[i]], order[i - 1]));
+    return true;
+  }
+
+  bool sameValue(int lane, int other) const {
     for (int i = 0; i < instruction_.elements; ++i) {
       int slot = instruction_.results + instruction_.addressed + i;
       const char* column = warp_.file + instruction_.at[slot];
       auto width = static_cast<size_t>(machine_.entry->registers[instruction_.index[slot]].width);
-      for (Mask left = mask_; left; left &= left - 1) {
-        int lane = firstLane(left);
-        if (std::memcmp(column + lane * width, column + first * width, instruction_.elementBytes))
-          return fail(lane, fmt::format("writes 0x{:x}, where lane {} writes another value",
-                                        at_[lane], first));
-      }
+      if (std::memcmp(column + lane * width, column + other * width, instruction_.elementBytes))
+        return false;
     }
     return true;
   }

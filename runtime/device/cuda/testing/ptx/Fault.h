@@ -13,7 +13,7 @@ struct Place {
   uint32_t warp = 0;
 };
 
-/// x, or (x, y, z) where the grid or block has more than one dimension.
+/// x, or (x, y, z) where grid or block have y or z.
 std::string coordinates(std::array<uint32_t, 3> at, const std::array<uint32_t, 3>& extents);
 
 /// The place of a thread by its number in the block.

@@ -85,7 +85,7 @@ private:
   Status blockComment() {
     size_t end = text_.find("*/", at_ + 2);
     if (end == std::string_view::npos)
-      return Error::badInput("PTX line {}: a comment without an end", line_);
+      return Error::badInput("PTX line {}: a comment that does not end", line_);
     for (; at_ < end + 2; ++at_)
       line_ += text_[at_] == '\n';
     return {};
@@ -94,7 +94,7 @@ private:
   Status quoted() {
     size_t end = text_.find_first_of("\"\n", at_ + 1);
     if (end == std::string_view::npos || text_[end] == '\n')
-      return Error::badInput("PTX line {}: a quoted text without an end", line_);
+      return Error::badInput("PTX line {}: a quoted text that does not end", line_);
     push(Token::Kind::Text, text_.substr(at_ + 1, end - at_ - 1));
     at_ = end + 1;
     return {};

@@ -1,9 +1,9 @@
 // What a PTX text becomes: entries of instructions that need no look at the text any more.
 //
-// The registers of a warp are one block of memory, its file. A register is a column in it: 32 values
-// of its width, lane by lane; a predicate is one word with a bit a lane. Immediates and special
-// registers (%tid.x) are columns as well, filled before the warp starts, so an operand is always an
-// offset into the file.
+// The registers of a warp are one block of memory, its file. A register is a column in it: 32
+// values of its width, lane by lane; a predicate is one word with a bit a lane. Immediates and
+// special registers (%tid.x) are columns as well, filled before the warp starts, so an operand is
+// always an offset into the file.
 #pragma once
 
 #include "runtime/device/cuda/testing/ptx/Ptx.h"
@@ -54,8 +54,8 @@ enum class VoteMode : uint8_t { All, Any, Uniform, Ballot };
 /// Bytes that a lane has in a register's column; a predicate has a bit.
 enum class Width : uint8_t { Predicate = 0, W8 = 1, W16 = 2, W32 = 4, W64 = 8 };
 
-/// Computes one instruction for the lanes of `mask`. `at` are the offsets of the operands' columns in
-/// `file`, results first.
+/// Computes one instruction for the lanes of `mask`. `at` are the offsets of the operands' columns
+/// in `file`, results first.
 using LaneFunction = void (*)(char* file, const uint32_t* at, Mask mask);
 
 /// Moves one element a lane between a column and `host[lane] + offset`, for the lanes of `mask`.

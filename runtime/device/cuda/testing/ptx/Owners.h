@@ -1,5 +1,5 @@
-// Which block of a launch touched which bytes of global memory: two blocks run in any order, so what
-// one writes no other may touch.
+// Which block of a launch touched which bytes of global memory: two blocks run in any order, so
+// what one writes no other may touch.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace titan::ptx {
 
-/// Of the allocations of one launch. Granules are as wide as the narrowest access, so they are exact.
+/// Of one launch. Granules are as wide as the narrowest access, so they are exact.
 class Owners {
 public:
   explicit Owners(int granule) : granule_(granule) {}

@@ -217,8 +217,9 @@ private:
   Status parameter(Entry& into) {
     TITAN_TRY(cursor_.expect(".param"));
     uint32_t line = cursor_.line();
-    std::string_view type = TITAN_TRY(cursor_.word("a type"));
-    uint32_t bytes = bytesOf(type);
+    if (cursor_.accept(".align"))
+      TITAN_TRY(cursor_.number("an alignment"));
+    uint32_t bytes = bytesOf(TITAN_TRY(cursor_.word("a type")));
     if (cursor_.accept(".ptr")) {
       for (const char* space : {".global", ".shared", ".const", ".local"})
         cursor_.accept(space);
@@ -226,7 +227,7 @@ private:
         TITAN_TRY(cursor_.number("an alignment"));
     }
     std::string name(TITAN_TRY(cursor_.word("a parameter's name")));
-    if (bytes == 0 || type == ".align" || cursor_.peek().is("["))
+    if (bytes == 0 || cursor_.peek().is("["))
       return errorAt(line, "parameter {} is no number: the interpreter has no others", name);
     uint32_t offset = (into.parameterBytes + bytes - 1) / bytes * bytes;
     into.parameters.push_back({name, offset, bytes});
@@ -286,7 +287,7 @@ private:
     TITAN_TRY(cursor_.expect("{"));
     for (int depth = 1; depth > 0;) {
       if (cursor_.atEnd())
-        return errorAt(cursor_.line(), "an entry without an end");
+        return errorAt(cursor_.line(), "an entry that does not end");
       if (cursor_.accept("{"))
         ++depth;
       else if (cursor_.peek().is("}") && --depth == 0)

@@ -63,8 +63,9 @@ bool SharedMemory::mayWrite(const Record& record, uint64_t offset, uint32_t thre
     wrong = fmt::format("writes shared byte {}, where thread {} writes another value", offset,
                         record.writer);
   else if (readRaces(record, thread))
-    wrong = fmt::format("writes shared byte {}, which thread {}{} read without a barrier between",
-                        offset, record.reader, record.who() == Readers::One ? "" : " and others");
+    wrong = fmt::format("writes shared byte {}, which {} read without a barrier between", offset,
+                        record.who() == Readers::One ? fmt::format("thread {}", record.reader)
+                                                     : "other threads");
   return wrong.empty();
 }
 

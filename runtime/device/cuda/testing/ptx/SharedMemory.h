@@ -1,8 +1,8 @@
 // Shared memory of one block: its bytes, and who touched them when.
 //
-// Time goes on at each barrier and each bar.warp.sync. Two accesses of different threads are in order
-// when a barrier of the block lies between them, or, for lanes of one warp, a bar.warp.sync. What is
-// not in order is a race, if one of them writes. shfl and vote order no memory (PTX ISA, 9.7.13).
+// Time goes on at each barrier and each bar.warp.sync. Two accesses of different threads are in
+// order when a barrier of the block lies between them, or, for lanes of one warp, a bar.warp.sync.
+// What is not in order is a race, if one of them writes. shfl and vote order no memory.
 #pragma once
 
 #include "runtime/device/cuda/testing/ptx/Module.h"

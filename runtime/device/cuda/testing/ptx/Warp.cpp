@@ -204,7 +204,7 @@ private:
     return Step::Reselect;
   }
 
-  /// Whether all lanes of `wanted` are here. Else the group waits for them, or they will never come.
+  /// Whether all lanes of `wanted` are here. Else the group waits for them, or they never come.
   Step gather(const Instruction& instruction, Group& group, Mask wanted) {
     wanted &= warp_.started;
     if (Mask gone = wanted & ~warp_.live) {
