@@ -261,8 +261,8 @@ private:
     SharedMemory& memory = *machine_.shared;
     if (!insideShared(memory))
       return false;
-    for (Mask left = mask_; left; left &= left - 1)
-      hosts_[firstLane(left)] = memory.at(at_[firstLane(left)] - sharedBase);
+    for (int lane = 0; lane < warpSize; ++lane)
+      hosts_[lane] = memory.at(mask_ >> lane & 1 ? at_[lane] - sharedBase : 0);
     if (!(isLoad_ ? sharedLoad(memory) : sharedStore(memory)))
       return false;
     Traffic& traffic = isLoad_ ? machine_.counters.sharedLoads : machine_.counters.sharedStores;
@@ -273,26 +273,38 @@ private:
   }
 
   bool insideShared(const SharedMemory& memory) {
-    uint64_t bound = memory.size() < bytes_ ? 0 : memory.size() - bytes_ + 1, highest = 0;
-    for (int lane = 0; lane < warpSize; ++lane)
-      highest = std::max(highest, mask_ >> lane & 1 ? at_[lane] - sharedBase : 0);
-    if (highest < bound)
+    auto last = int64_t{memory.size()} - bytes_;
+    int64_t outside = 0; // negative where a lane lies before the first byte or behind the last
+    for (int lane = 0; lane < warpSize; ++lane) {
+      auto offset = static_cast<int64_t>(at_[lane] - sharedBase);
+      outside |= mask_ >> lane & 1 ? offset | (last - offset) : 0;
+    }
+    if (outside >= 0)
       return true;
-    for (Mask left = mask_;; left &= left - 1)
-      if (uint64_t address = at_[firstLane(left)]; address - sharedBase >= bound)
+    for (Mask left = mask_;; left &= left - 1) {
+      uint64_t address = at_[firstLane(left)];
+      auto offset = static_cast<int64_t>(address - sharedBase);
+      if (offset < 0 || offset > last)
         return fail(firstLane(left),
                     fmt::format("{} {} bytes at shared address {}: the block's {} bytes start at "
                                 "{}",
                                 verb(), bytes_, address, memory.size(), sharedBase));
+    }
   }
 
   bool sharedLoad(SharedMemory& memory) {
     std::string wrong;
     uint32_t thread = warp_.number * warpSize;
+    uint64_t previous = 0, beforeIt = 0;
     for (Mask left = mask_; left; left &= left - 1) {
       int lane = firstLane(left);
-      if (!memory.read(at_[lane] - sharedBase, bytes_, thread + lane, wrong))
+      uint64_t address = at_[lane];
+      // After two lanes of a warp a third changes nothing.
+      bool known = address == previous && address == beforeIt;
+      if (!known && !memory.read(address - sharedBase, bytes_, thread + lane, wrong))
         return fail(lane, wrong);
+      beforeIt = previous;
+      previous = address;
     }
     move();
     return true;

@@ -108,7 +108,12 @@ uint16_t bfloatToZero(float value) { return bfloatOf(value, bitsOf(value)); }
 
 template <typename D, typename S> void addIntegers(OpcodeTable& table) {
   Conversion<+[](S x) { return static_cast<D>(x); }>::addTo(table, "");
-  Conversion<+[](S x) { return saturate<D>(x); }>::addTo(table, "sat.");
+  // Where all values fit, an assembler has no such instruction.
+  constexpr bool allFit =
+      std::cmp_less_equal(std::numeric_limits<D>::min(), std::numeric_limits<S>::min()) &&
+      std::cmp_greater_equal(std::numeric_limits<D>::max(), std::numeric_limits<S>::max());
+  if constexpr (!allFit)
+    Conversion<+[](S x) { return saturate<D>(x); }>::addTo(table, "sat.");
 }
 
 template <typename I, typename F> void addBetween(OpcodeTable& table) {

@@ -499,6 +499,8 @@ TEST_F(Opcodes, ConvertBetweenIntegers) {
         check({"cvt." + to + "." + from,
                {{registerOf(from), bits}},
                {{registerOf(to), extended(to, wrapped)}}});
+        if (!opcodes().count("cvt.sat." + to + "." + from))
+          continue;
         check({"cvt.sat." + to + "." + from,
                {{registerOf(from), bits}},
                {{registerOf(to), extended(to, clamped(to, value))}}});
@@ -507,6 +509,13 @@ TEST_F(Opcodes, ConvertBetweenIntegers) {
   EXPECT_EQ(unseen({"cvt.s8", "cvt.u8", "cvt.s16", "cvt.u16", "cvt.s32", "cvt.u32", "cvt.s64",
                     "cvt.u64", "cvt.sat.s", "cvt.sat.u"}),
             "");
+}
+
+TEST_F(Opcodes, SaturateWhereAValueMayNotFit) {
+  EXPECT_EQ(opcodes().count("cvt.sat.s8.s32"), 1u);
+  EXPECT_EQ(opcodes().count("cvt.sat.u64.s8"), 1u);
+  EXPECT_EQ(opcodes().count("cvt.sat.s64.u32"), 0u);
+  EXPECT_EQ(opcodes().count("cvt.sat.u32.u32"), 0u);
 }
 
 TEST_F(Opcodes, ConvertFloatsToIntegers) {
