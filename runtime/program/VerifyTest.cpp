@@ -235,6 +235,15 @@ TEST(Verify, OnlyPhaseUpdateWritesToStates) {
   EXPECT_EQ(zeroingTheWeight(Phase::Update), "");
 }
 
+TEST(Verify, RepeatsAreBalanced) {
+  EXPECT_EQ(errorAfter([](Program& p) {
+              p.collectives.clear();
+              p.functions[0].commands.resize(3);
+              p.functions[0].temporaries.clear();
+            }),
+            "damaged program: function 'step', command 3: 1 repeat without an end");
+}
+
 TEST(Verify, GridsAreSuchAsACardCanLaunch) {
   auto error = [](const GridLaunch& launch) {
     return errorAfter([&](Program& p) {
