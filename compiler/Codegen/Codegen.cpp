@@ -23,8 +23,10 @@ constexpr int64_t payloadAlignment = 64;
 /// Builds the program of one module; kernels are collected in `table`.
 class ModuleBuilder {
 public:
-  ModuleBuilder(ModuleOp module, const CodegenOptions& options, codegen::Target& target)
-      : module(module), options(options), target(target), table(target) {}
+  ModuleBuilder(ModuleOp module, const CodegenOptions& options, codegen::Target& target,
+                codegen::Target* reference)
+      : module(module), options(options), target(target), reference(reference),
+        table(target, reference) {}
 
   LogicalResult build() {
     FailureOr<Recipe> recipe = getRecipe(module);
@@ -38,6 +40,10 @@ public:
     program.optimizer = recipe->optimizer.kind;
     program.mesh = recipe->mesh.axes;
     program.target = target.device();
+    if (reference) {
+      program.target.cpu = reference->device().cpu;
+      program.target.features = reference->device().features;
+    }
     program.compilerVersion = options.compilerVersion;
     program.arenaBytes = plan->arenaBytes;
     program.stateBytes = plan->stateBytes;
@@ -64,7 +70,10 @@ public:
   }
 
   /// Puts the code where the job carries it.
-  void addImages(std::vector<codegen::CompiledImage> images) {
+  Status addImages() {
+    std::vector<codegen::CompiledImage> images = TITAN_TRY(target.finish());
+    if (reference)
+      llvm::append_range(images, TITAN_TRY(reference->finish()));
     for (codegen::CompiledImage& compiledImage : images) {
       Image& image = compiledImage.image;
       image.bytes = static_cast<int64_t>(compiledImage.bytes.size());
@@ -78,6 +87,7 @@ public:
       compiled.program.images.push_back(image);
     }
     compiled.images = std::move(images);
+    return {};
   }
 
   bool lacksKernel() const { return table.lacksKernel(); }
@@ -146,11 +156,17 @@ private:
   ModuleOp module;
   const CodegenOptions& options;
   codegen::Target& target;
+  codegen::Target* reference; ///< null: none
   codegen::KernelTable table;
   CompiledModule compiled;
   /// Where ranges of files (path, offset, bytes) start in the payload.
   std::map<std::tuple<std::string, int64_t, int64_t>, int64_t> embedded;
 };
+
+/// The CPU that compiles.
+Result<std::unique_ptr<codegen::Target>> createReference(MLIRContext* context) {
+  return codegen::createTarget(TITAN_TRY(codegen::resolveTarget("cpu", "native")), context);
+}
 
 /// Builds the program and its kernels, with diagnostics as one error, and hands them to
 /// `finish(builder, target)`.
@@ -168,7 +184,10 @@ auto generate(ModuleOp planned, const CodegenOptions& options, Finish finish)
     return Error::badInput("{}", message);
   std::unique_ptr<codegen::Target> target =
       TITAN_TRY(codegen::createTarget(std::move(*info), planned.getContext()));
-  ModuleBuilder builder(planned, options, *target);
+  std::unique_ptr<codegen::Target> reference;
+  if (options.referenceKernels)
+    reference = TITAN_TRY(createReference(planned.getContext()));
+  ModuleBuilder builder(planned, options, *target, reference.get());
   if (failed(builder.build()))
     return builder.lacksKernel() ? Error::badInput("{}", message)
                                  : Error::internal("code generation: {}", message);
@@ -184,7 +203,7 @@ Result<CompiledModule> generateCode(ModuleOp planned, const CodegenOptions& opti
                     std::optional<codegen::CodeCache> cache;
                     if (!options.cache.empty())
                       target.setCache(&cache.emplace(options.cache, options.buildIdentity));
-                    builder.addImages(TITAN_TRY(target.finish()));
+                    TITAN_TRY(builder.addImages());
                     CompiledModule& compiled = builder.result();
                     compiled.notes = target.notes();
                     if (cache)

@@ -11,8 +11,9 @@
 namespace titan {
 
 struct CodegenOptions {
-  bool embedWeights = true;     ///< weights of files travel in the job's payload; else by path
-  std::string weightsDirectory; ///< where their paths start; empty: the current directory
+  bool embedWeights = true;      ///< weights of files travel in the job's payload; else by path
+  std::string weightsDirectory;  ///< where their paths start; empty: the current directory
+  bool referenceKernels = false; ///< of a card's table, so that a CPU can walk it
   std::string compilerVersion;
   std::string cache;         ///< a folder for compiled code (CodeCache.h); empty: none
   std::string buildIdentity; ///< with a cache: tells this build of the compiler from all others

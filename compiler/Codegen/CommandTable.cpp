@@ -211,7 +211,7 @@ private:
   void setCost(const auto& work, const Cost& cost, Command& command) {
     command.flops = cost.flops;
     command.bytes = cost.bytes;
-    command.launch = table.target().launch(work, cost);
+    command.launch = table.host().launch(work, cost);
   }
 
   LogicalResult addOperands(ValueRange buffers, titan::Access access, Command& command) {

@@ -75,10 +75,12 @@ FailureOr<uint32_t> KernelTable::kernelFor(kernel::FusedOp op) {
 FailureOr<KernelTable::Routine> KernelTable::routineFor(kernel::CallOp op) {
   Routine routine;
   routine.emitter = target_.routine(op.getRoutine());
-  lacksKernel_ |= !routine.emitter;
-  if (!routine.emitter)
-    return op.emitError() << namesOf(op) << ": " << nameOf(op.getRoutine()) << " has no kernel on "
-                          << target_.info().kind;
+  for (Target* target : {&target_, reference_})
+    if (target && !target->routine(op.getRoutine())) {
+      lacksKernel_ = true;
+      return op.emitError() << namesOf(op) << ": " << nameOf(op.getRoutine())
+                            << " has no kernel on " << target->info().kind;
+    }
   RoutineCode code = routine.emitter->code(op);
   FailureOr<uint32_t> kernel = find(routines_, code.key + target_.variant(op), op,
                                     [&] { return routine.emitter->describe(op); });
@@ -103,8 +105,9 @@ FailureOr<uint32_t> KernelTable::find(llvm::StringMap<uint32_t>& known, StringRe
   uint32_t index = slot->second;
   if (isNew) {
     Entry entry{"titan_kernel_" + std::to_string(index), describe(), {}, {}};
-    if (failed(target_.emit(op, entry.symbol))) {
-      lacksKernel_ = true;
+    if (failed(target_.emit(op, entry.symbol)) ||
+        (reference_ && failed(reference_->emit(op, entry.symbol)))) {
+      lacksKernel_ = !target_.coversAll();
       return failure();
     }
     entry.launches = target_.launches(entry.symbol);

@@ -10,7 +10,10 @@ namespace titan::codegen {
 
 class KernelTable {
 public:
-  explicit KernelTable(Target& target) : target_(target) {}
+  /// With a `reference`, a target for a CPU, every kernel is emitted for it, too, under the same
+  /// symbol: a CPU can walk the table.
+  explicit KernelTable(Target& target, Target* reference = nullptr)
+      : target_(target), reference_(reference) {}
 
   /// Index in Program::kernels of the code for `op`, emitted on the first call for its body. Fails
   /// with a diagnostic on the op.
@@ -27,6 +30,8 @@ public:
   mlir::FailureOr<Routine> routineFor(kernel::CallOp op);
 
   Target& target() { return target_; }
+  /// How a CPU that walks the table spreads the work over threads.
+  Target& host() { return reference_ ? *reference_ : target_; }
   /// Is there an op that the target has no code for?
   bool lacksKernel() const { return lacksKernel_; }
   /// Moves symbols, labels and configurations to the program.
@@ -44,6 +49,7 @@ private:
                                  llvm::function_ref<std::string()> describe);
 
   Target& target_;
+  Target* reference_;
   bool lacksKernel_ = false;
   std::vector<Entry> kernels_;
   llvm::StringMap<uint32_t> fused_, routines_;

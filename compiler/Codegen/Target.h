@@ -57,6 +57,9 @@ public:
   /// Generates the kernel `symbol` (KernelFunction, runtime/program/Program.h). Fails with a
   /// diagnostic on the op.
   virtual mlir::LogicalResult emit(kernel::FusedOp op, llvm::StringRef symbol) = 0;
+  /// Is there code for all that *lower* makes? Then a kernel without is a bug of ours, and not a
+  /// model that this target cannot train.
+  virtual bool coversAll() const { return true; }
   virtual mlir::LogicalResult emit(kernel::CallOp op, llvm::StringRef symbol) = 0;
   /// What decides the code of a kernel besides its body, as text: kernels are shared by calls of
   /// one body and one variant.

@@ -47,6 +47,7 @@ Status check(const CompileOptions& options) {
 CodegenOptions codegenOptions(const CompileOptions& options) {
   CodegenOptions codegen;
   codegen.embedWeights = options.embedWeights;
+  codegen.referenceKernels = options.referenceKernels;
   codegen.weightsDirectory = options.weightsDirectory.empty()
                                  ? fs::path(options.model).parent_path().string()
                                  : options.weightsDirectory;

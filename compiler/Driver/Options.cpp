@@ -38,6 +38,9 @@ parseCompileOptions(const std::vector<std::string>& arguments) {
   app.add_option("--arch", options.arch,
                  "of cpu: native (default), x86-64-v3, x86-64-v4, or a CPU that LLVM knows; of "
                  "cuda: a list (default: sm_80,sm_90)");
+  app.add_flag("--reference-kernels", options.referenceKernels,
+               "with --target=cuda: the job has each kernel for the CPU, too, and runs on it with "
+               "--device=reference");
   app.add_option("--weights", weights,
                  "carry the initial weights in the job, or refer to their file")
       ->check(CLI::IsMember({"embed", "refer"}))
@@ -76,6 +79,8 @@ parseCompileOptions(const std::vector<std::string>& arguments) {
     return Error::usage("--check, --write-recipe and --emit exclude one another");
   if (options.json && !options.check)
     return Error::usage("--json goes with --check");
+  if (options.referenceKernels && options.target == "cpu")
+    return Error::usage("--reference-kernels goes with --target=cuda");
   return std::optional(std::move(options));
 }
 

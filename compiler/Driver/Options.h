@@ -22,7 +22,8 @@ struct CompileOptions {
   bool strictNames = false; ///< refuse a model whose tensors are not exactly the source's
   bool writeRecipe = false;
   std::string target = "cpu";
-  std::string arch; ///< empty: the target's default
+  std::string arch;              ///< empty: the target's default
+  bool referenceKernels = false; ///< of cuda
   bool embedWeights = true;
   std::string weightsDirectory; ///< empty: the model's
   std::string names;            ///< replaces recipe model.names

@@ -19,6 +19,14 @@ const DeviceKind* findKind(std::string_view name) {
   return nullptr;
 }
 
+/// What --device calls the CPU where it walks the table of a card.
+constexpr const char* reference = "reference";
+
+bool hasHostKernels(const Program& program) {
+  return std::ranges::any_of(program.images,
+                             [](const Image& image) { return image.kind == Image::Kind::Object; });
+}
+
 Result<const DeviceKind*> kindOf(const Program& program) {
   if (const DeviceKind* kind = findKind(program.target.kind))
     return kind;
@@ -37,6 +45,7 @@ Result<ChosenProgram> chooseRunnable(std::span<const Program> programs) {
       const Program& program = programs[chosen.index];
       if (program.target.kind != kind->name)
         continue;
+      chosen.device = kind->name;
       Status fits = kind->check(program, 0);
       if (fits.ok())
         return chosen;
@@ -60,26 +69,31 @@ Result<DeviceWish> DeviceWish::parse(const std::string& text) {
     isKnown =
         isKnown && wish.kind != "cpu" && failure == std::errc() && end == last && wish.number >= 0;
   }
-  if (!isKnown)
+  if (!isKnown && text != reference)
     return Error::usage("--device={}: use auto, cpu, cuda or cuda:N", text);
   return wish;
 }
 
 Result<ChosenDevice> chooseDevice(const DeviceRequest& request) {
-  return TITAN_TRY(kindOf(request.program))->open(request);
+  return findKind(request.device)->open(request);
 }
 
 Result<ChosenProgram> chooseProgram(std::span<const Program> programs, const DeviceWish& wish) {
-  if (wish.kind.empty() && programs.size() == 1) {
-    TITAN_TRY(kindOf(programs[0]));
-    return ChosenProgram();
-  }
+  if (wish.kind.empty() && programs.size() == 1)
+    return ChosenProgram{0, TITAN_TRY(kindOf(programs[0]))->name, {}};
   if (wish.kind.empty())
     return chooseRunnable(programs);
+  if (wish.kind == reference) {
+    for (size_t i = 0; i < programs.size(); ++i)
+      if (programs[i].target.kind != cpuKind.name && hasHostKernels(programs[i]))
+        return ChosenProgram{i, cpuKind.name, {}};
+    return Error::environment("--device=reference: the job has no reference kernels: compile it "
+                              "with --target=cuda --reference-kernels");
+  }
   std::vector<std::string> targets;
   for (size_t i = 0; i < programs.size(); ++i) {
     if (programs[i].target.kind == wish.kind)
-      return ChosenProgram{i, {}};
+      return ChosenProgram{i, wish.kind, {}};
     targets.push_back(programs[i].target.kind);
   }
   return Error::environment("--device={0}: the job is compiled for {1}: compile it with "
@@ -87,8 +101,8 @@ Result<ChosenProgram> chooseProgram(std::span<const Program> programs, const Dev
                             wish.kind, fmt::join(targets, ", "));
 }
 
-Status checkMachine(const Program& program, int64_t number) {
-  return TITAN_TRY(kindOf(program))->check(program, number);
+Status checkMachine(const Program& program, const std::string& device, int64_t number) {
+  return findKind(device)->check(program, number);
 }
 
 nlohmann::ordered_json describeMachine(const Program& program, const DescribeRequest& request) {

@@ -18,10 +18,10 @@ namespace titan {
 
 /// What --device asks for.
 struct DeviceWish {
-  std::string kind;   ///< "cpu", "cuda"; empty: what there is
+  std::string kind;   ///< "cpu", "cuda", "reference"; empty: what there is
   int64_t number = 0; ///< of the device among its kind
 
-  /// "auto", "cpu", "cuda" or "cuda:1". Usage for anything else.
+  /// "auto", "cpu", "cuda", "cuda:1" or "reference". Usage for anything else.
   static Result<DeviceWish> parse(const std::string& text);
 };
 
@@ -30,10 +30,11 @@ struct DeviceRequest {
   std::span<const KernelFunction> kernels; ///< of the program
   std::string_view payload;                ///< of the job, with images
   ThreadPool& pool;
-  int64_t number = 0;        ///< of the device among its kind
-  std::string gemm = "auto"; ///< --gemm
-  std::string savedGemm;     ///< the choice of the run that is continued, or empty: auto follows it
-  RankPlace place = {};      ///< among the ranks of the job
+  std::string device = "cpu"; ///< kind
+  int64_t number = 0;         ///< of the device among its kind
+  std::string gemm = "auto";  ///< --gemm
+  std::string savedGemm; ///< the choice of the run that is continued, or empty: auto follows it
+  RankPlace place = {};  ///< among the ranks of the job
 };
 
 struct ChosenDevice {
@@ -59,16 +60,18 @@ Result<ChosenDevice> chooseDevice(const DeviceRequest& request);
 /// The program that runs here.
 struct ChosenProgram {
   size_t index = 0;
+  /// The kind of device that runs it: its target's, or a CPU by its reference kernels.
+  std::string device;
   std::string note; ///< why it is not the first that could be wished for; empty: it is
 };
 /// Of the programs of a job the one that `wish` names; without a name the first that this machine
 /// can run, cards before the CPU. Environment where there is none; with one program that is left
-/// to checkMachine().
+/// to checkMachine(). `reference` is a program for a card on the CPU.
 Result<ChosenProgram> chooseProgram(std::span<const Program> programs, const DeviceWish& wish);
-/// Environment, naming what is missing, where device `number` of this machine cannot run `program`.
+/// Environment, naming what is missing, where device `number` of that kind cannot run `program`.
 /// Asks the kernel for registers that a process has on request only, so it stands before threads
 /// are started.
-Status checkMachine(const Program& program, int64_t number = 0);
+Status checkMachine(const Program& program, const std::string& device, int64_t number);
 
 struct DescribeRequest {
   std::string gemm; ///< --gemm

@@ -32,7 +32,7 @@ struct JobOptions {
   std::string checkpoint;       ///< eval, predict, sample; empty: the newest of the run directory
   std::string output;           ///< predict: the .npz
   std::string trace;            ///< profile: the Chrome trace
-  std::string device = "auto";  ///< or "cpu", "cuda", "cuda:N"
+  std::string device = "auto";  ///< or "cpu", "cuda", "cuda:N", "reference"
   std::string gemm = "auto";    ///< or "onednn", "generated"
   std::string weightsDirectory; ///< where referred weights lie; empty: beside the job
   std::optional<std::string> prompt; ///< sample: what the text starts with

@@ -43,6 +43,8 @@ Result<ChosenDevice> open(const DeviceRequest& request) {
     };
   chosen.name =
       fmt::format("{} threads{}", pool->threads(), request.place.communicator ? " each" : "");
+  if (request.program.target.kind != cpuKind.name)
+    chosen.gemm = "reference";
   if (library) {
     chosen.gemm = "onednn";
     chosen.gemmVersion = library->version();

@@ -48,13 +48,14 @@ Result<std::unique_ptr<Session>> Session::open(const JobOptions& options, const 
     session->note(chosen.note);
   session->program_ = std::move(programs[chosen.index]);
   session->kernels_ = image.programs[chosen.index].kernels;
+  session->deviceKind_ = chosen.device;
   session->deviceNumber_ = wish.number;
   session->recipe_ = TITAN_TRY(recipeOfRun(session->program_, options));
   if (!explains(options.command)) {
     TITAN_TRY(options.rank
                   ? checkImaginedRank(session->program_, started, *options.rank)
                   : checkRankCount(session->program_, started, image.executable, options.command));
-    TITAN_TRY(checkMachine(session->program_, wish.number));
+    TITAN_TRY(checkMachine(session->program_, chosen.device, wish.number));
   }
   session->threads_ = options.threads > 0 ? options.threads : allowedCpus();
   return session;
@@ -71,6 +72,7 @@ Status Session::start(uint64_t seed, const std::string& savedGemm, FirstState fi
                               .kernels = kernels_,
                               .payload = image_->payload,
                               .pool = *pool_,
+                              .device = deviceKind_,
                               .number = deviceNumber_,
                               .gemm = options_->gemm,
                               .savedGemm = savedGemm,

@@ -72,6 +72,7 @@ private:
   Peers* peers_;
   Program program_; ///< the one of the image that runs here
   std::span<const KernelFunction> kernels_;
+  std::string deviceKind_; ///< "cpu" for reference kernels, too
   int64_t deviceNumber_ = 0;
   Recipe recipe_;
   int threads_ = 1;

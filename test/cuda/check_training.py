@@ -51,6 +51,19 @@ def losses(tools, name, scratch):
     return wrong
 
 
+def reference(tools, name, scratch):
+    """The table of a card on kernels for the CPU: what the compiler decides for a card, at full speed."""
+    folder, wrong = check_losses.REFERENCES / name, []
+    recorded = json.loads((folder / "reference.json").read_text())
+    export, recipe = next(check_losses.pairs(recorded))
+    job, data, rows = scratch / "job", folder / "data.npz", {}
+    titan_job.compile_job(tools, folder / f"{export}.onnx", folder / f"{recipe}.toml", job, *CUDA, "--reference-kernels")
+    for device in ("reference", "cuda"):
+        rows[device] = [row["loss"] for row in titan_job.train(job, scratch / device, data, 20, 2, f"--device={device}", "--poison")]
+    wrong += relative(rows["reference"], recorded["recipes"][recipe]["f32"])
+    return wrong + [f"beside the card: {line}" for line in relative(rows["reference"], rows["cuda"])]
+
+
 def masks(tools, scratch):
     """Dropout draws the CPU's bits: the loss of this model is a sum over what is kept, and nothing else."""
     (scratch / "train.toml").write_text('[loss]\nkind = "output"\n[optimizer]\nkind = "sgd"\nlr = 1e-20\n[batch]\nmicro = 8\nglobal = 16\n'
@@ -141,6 +154,7 @@ def main():
     arguments = parser.parse_args()
     print(f"--seed {arguments.seed}")
     checks = {f"losses of {name}": (losses, arguments.tools, name) for name in MODELS}
+    checks |= {f"reference kernels of {name}": (reference, arguments.tools, name) for name in MODELS}
     checks["masks of dropout"] = (masks, arguments.tools)
     checks["products of bf16"] = (narrow, arguments.tools)
     checks["resume"] = (resume, arguments.tools, random.Random(arguments.seed))

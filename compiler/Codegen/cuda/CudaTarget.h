@@ -26,6 +26,7 @@ public:
   ProgramTarget device() const override;
   const RoutineEmitter* routine(mlir::Attribute routine) const override;
   mlir::LogicalResult emit(kernel::FusedOp op, llvm::StringRef symbol) override;
+  bool coversAll() const override { return false; }
   mlir::LogicalResult emit(kernel::CallOp op, llvm::StringRef symbol) override;
   /// What divides the addresses of the operands: accesses are as wide as it allows.
   std::string variant(kernel::FusedOp op) const override;
