@@ -58,14 +58,6 @@ StringRef nameOf(Attribute routine) {
   return name.substr(name.find('.') + 1);
 }
 
-/// "wte, lm_head"
-std::string namesOf(kernel::CallOp op) {
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  llvm::interleaveComma(ir::getPath(op).getAsValueRange<StringAttr>(), stream);
-  return text;
-}
-
 } // namespace
 
 FailureOr<uint32_t> KernelTable::kernelFor(kernel::FusedOp op) {
@@ -78,7 +70,7 @@ FailureOr<KernelTable::Routine> KernelTable::routineFor(kernel::CallOp op) {
   for (Target* target : {&target_, reference_})
     if (target && !target->routine(op.getRoutine())) {
       lacksKernel_ = true;
-      return op.emitError() << namesOf(op) << ": " << nameOf(op.getRoutine())
+      return op.emitError() << ir::describePlace(op) << ": " << nameOf(op.getRoutine())
                             << " has no kernel on " << target->info().kind;
     }
   RoutineCode code = routine.emitter->code(op);

@@ -51,7 +51,8 @@ LogicalResult checkBody(kernel::FusedOp op) {
   auto check = [&](Type type) -> LogicalResult {
     if (isKnownType(type))
       return success();
-    return op.emitOpError("has values of ") << type << ", which this target does not compute with";
+    return op.emitError() << ir::describePlace(op) << ": values of " << type
+                          << " have no code on cuda";
   };
   for (BlockArgument argument : op.getBlock().getArguments())
     if (failed(check(argument.getType())))
@@ -61,8 +62,8 @@ LogicalResult checkBody(kernel::FusedOp op) {
       if (failed(check(type)))
         return failure();
     if (!hasCode(inner))
-      return op.emitOpError("uses ") << inner.getName() << " on " << inner.getResult(0).getType()
-                                     << ", which has no code on this target";
+      return op.emitError() << ir::describePlace(op) << ": " << inner.getName() << " on "
+                            << inner.getResult(0).getType() << " has no code on cuda";
   }
   return success();
 }
@@ -101,7 +102,8 @@ LogicalResult emitFusedKernel(KernelModule& kernels, kernel::FusedOp op, StringR
   std::optional<ChunkPlan> chunks = planChunks(nest);
   std::optional<TeamPlan> teams = chunks ? std::nullopt : planTeams(nest);
   if (!chunks && !teams)
-    return op.emitOpError("reduces over dimensions that no schedule of this target covers");
+    return op.emitError() << ir::describePlace(op)
+                          << ": sums over dimensions that no schedule on cuda covers";
   const int64_t blocks = chunks ? chunks->blocks() : teams->blocks(),
                 threads = chunks ? chunks->threads : teams->threads();
   OpBuilder builder(op.getContext());

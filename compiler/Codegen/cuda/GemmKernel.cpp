@@ -313,7 +313,8 @@ LogicalResult emitGemmKernel(KernelModule& kernels, kernel::CallOp call, StringR
   for (Value operand : call->getOperands()) {
     Type element = cast<ShapedType>(operand.getType()).getElementType();
     if (!element.isF32() && !element.isBF16())
-      return call.emitOpError("multiplies ") << element << ", which has no kernel on this target";
+      return call.emitError() << ir::describePlace(call) << ": a product of " << element
+                              << " has no kernel on cuda";
   }
   OpBuilder builder(call.getContext());
   func::FuncOp function = kernels.add(builder, call.getLoc(), entryOf(call, symbol));
