@@ -106,13 +106,11 @@ Status checkMachine(const Program& program, const std::string& device, int64_t n
 }
 
 nlohmann::ordered_json describeMachine(const Program& program, const DescribeRequest& request) {
-  const DeviceKind* kind = findKind(program.target.kind);
-  return kind ? kind->describe(program, request) : nlohmann::ordered_json();
+  return findKind(program.target.kind)->describe(program, request);
 }
 
 std::string describeMachineText(const Program& program, const nlohmann::ordered_json& info) {
-  const DeviceKind* kind = findKind(program.target.kind);
-  return kind ? kind->describeText(info) : std::string();
+  return findKind(program.target.kind)->describeText(info);
 }
 
 DType productType(const Program& program) {

@@ -77,7 +77,7 @@ struct DescribeRequest {
   std::string gemm; ///< --gemm
   int threads = 1;
 };
-/// Target, machine and libraries, for `info`.
+/// Target, machine and libraries, for `info` of a program that was chosen.
 nlohmann::ordered_json describeMachine(const Program& program, const DescribeRequest& request);
 /// The same as lines.
 std::string describeMachineText(const Program& program, const nlohmann::ordered_json& info);
