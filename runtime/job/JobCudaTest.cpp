@@ -100,7 +100,7 @@ TEST_F(JobCudaTest, PoisonChangesNothing) {
 TEST_F(JobCudaTest, KilledRunsResumeBitForBit) {
   ASSERT_EQ(runBoth(train("whole", "cuda")).exitCode, 0);
   // In the first step, in the fifth, and at a copy to the host.
-  for (const char* call : {"cuLaunchKernel:3", "cuLaunchKernel:58", "cuMemcpyDtoHAsync_v2:40"}) {
+  for (const char* call : {"cuLaunchKernel:3", "cuGraphLaunch:4", "cuMemcpyDtoHAsync_v2:40"}) {
     const pid_t child = fork();
     if (child == 0) {
       const FakeVariable fail("FAIL", std::string(call) + ":kill");
@@ -123,7 +123,7 @@ TEST_F(JobCudaTest, AFailedCardSavesNothing) {
   for (const auto& [result, exitCode] : {std::pair{700, 4}, std::pair{214, 5}}) {
     const std::string out = std::to_string(result);
     {
-      const FakeVariable fail("FAIL", fmt::format("cuLaunchKernel:80:{}", result)); // of step 7
+      const FakeVariable fail("FAIL", fmt::format("cuGraphLaunch:6:{}", result)); // of step 7
       const Outcome failed = runBoth(train(out, "cuda"));
       EXPECT_EQ(failed.exitCode, exitCode) << failed.err;
       EXPECT_NE(failed.err.find("card 0 (Titan fake card, sm_120)"), std::string::npos)

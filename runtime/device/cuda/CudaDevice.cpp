@@ -83,6 +83,7 @@ Status CudaDevice::open(std::string_view payload) {
   functions_.reserve(program_->functions.size());
   for (const Function& function : program_->functions)
     functions_.emplace_back(*program_, function, image_, arena_.get());
+  recorded_.resize(functions_.size());
   return {};
 }
 
@@ -198,26 +199,56 @@ template <bool observed> struct CudaDevice::Walker {
 Status CudaDevice::run(uint32_t index, CommandObserver* observer) {
   TITAN_TRY(enter());
   const PreparedFunction& function = functions_[index];
-  if (!observer) {
-    running_ = function.source().name;
-    Walker<false> walker{*this, function.commands(), function.source(), nullptr};
-    if (walkCommands(function.commands(), walker))
-      return {};
-    // A launch may return the error of what was queued before it.
-    return isSticky(walker.answer.result)
-               ? check(walker.answer, "launching on")
-               : Status(keep(commandFailed(walker.answer, function.source(), walker.last)));
+  Recorded& recorded = recorded_[index];
+  if (observer || !recorded.walked) {
+    recorded.walked = true;
+    return observer ? walkObserved(function, *observer) : walk(function);
   }
+  if (function.nodes() == 0 || function.nodes() > mostGraphNodes)
+    return walk(function);
+  if (!recorded.exec.get())
+    recorded.exec = TITAN_TRY(capture(function));
+  running_ = function.source().name;
+  return check(driver_->cuGraphLaunch(recorded.exec.get(), stream_.get()), "launching on");
+}
+
+Status CudaDevice::walk(const PreparedFunction& function) {
+  running_ = function.source().name;
+  Walker<false> walker{*this, function.commands(), function.source(), nullptr};
+  if (walkCommands(function.commands(), walker))
+    return {};
+  // A launch may return the error of what was queued before it.
+  return isSticky(walker.answer.result)
+             ? check(walker.answer, "launching on")
+             : Status(keep(commandFailed(walker.answer, function.source(), walker.last)));
+}
+
+Status CudaDevice::walkObserved(const PreparedFunction& function, CommandObserver& observer) {
   // What was queued before is done, so that an error is the command's after which it appears.
   TITAN_TRY(check(driver_->cuStreamSynchronize(stream_.get()), "waiting for"));
   running_ = function.source().name;
-  observer->beforeFunction(function.source());
+  observer.beforeFunction(function.source());
   TITAN_TRY(enter());
-  Walker<true> walker{*this, function.commands(), function.source(), observer};
+  Walker<true> walker{*this, function.commands(), function.source(), &observer};
   if (!walkCommands(function.commands(), walker))
     return error_ ? *error_ : keep(commandFailed(walker.answer, function.source(), walker.last));
-  observer->afterFunction(function.source());
+  observer.afterFunction(function.source());
   return {};
+}
+
+Result<OwnedGraphExec> CudaDevice::capture(const PreparedFunction& function) {
+  TITAN_TRY(
+      check(driver_->cuStreamBeginCapture_v2(stream_.get(), CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
+            "recording for"));
+  Status walked = walk(function);
+  CUgraph graph = nullptr;
+  const Answer ended = driver_->cuStreamEndCapture(stream_.get(), &graph);
+  const OwnedGraph owned = graph ? OwnedGraph(*driver_, graph) : OwnedGraph();
+  TITAN_TRY(std::move(walked));
+  TITAN_TRY(check(ended, "recording for"));
+  CUgraphExec exec = nullptr;
+  TITAN_TRY(check(driver_->cuGraphInstantiateWithFlags(&exec, graph, 0), "preparing a graph for"));
+  return OwnedGraphExec(*driver_, exec);
 }
 
 Status CudaDevice::upload(int64_t offset, std::span<const char> from) {
@@ -247,20 +278,20 @@ Status CudaDevice::fill(int64_t offset, int64_t bytes, char value) {
 
 Device::Event CudaDevice::record() {
   if (!enter().ok())
-    return {recorded_};
-  ++recorded_;
-  const OwnedEvent& event = events_[recorded_ % eventsInTurn];
+    return {lastEvent_};
+  ++lastEvent_;
+  const OwnedEvent& event = events_[lastEvent_ % eventsInTurn];
   (void)check(driver_->cuEventRecord(event.get(), stream_.get()), "recording an event of");
-  return {recorded_};
+  return {lastEvent_};
 }
 
 Status CudaDevice::wait(Event event) {
   TITAN_TRY(enter());
-  if (event.number <= done_)
+  if (event.number <= doneEvent_)
     return {};
   const OwnedEvent& recorded = events_[event.number % eventsInTurn];
   TITAN_TRY(check(driver_->cuEventSynchronize(recorded.get()), "waiting for"));
-  done_ = event.number;
+  doneEvent_ = event.number;
   return {};
 }
 

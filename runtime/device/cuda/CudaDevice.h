@@ -1,5 +1,9 @@
-// A card as a device: walks the command table and puts its launches, copies and fills into one
-// stream. Calls return when they are queued; the host waits for events alone.
+// A card as a device: launches, copies and fills of the command table in one stream. Calls return
+// when they are queued; the host waits for events alone.
+//
+// The first run of a function walks the table, so that the driver loads what it launches. The
+// second one is recorded as a graph, and from there on a run is one launch. With an observer, and
+// where the graph would be too large, each run is a walk.
 //
 // Transfers go through the same stream, in the order of the calls. Memory of hostBuffer() is
 // pinned: an upload reads it, and a download writes it, as late as the stream comes to it. Of other
@@ -27,6 +31,10 @@ public:
   /// launched. No more than a guess before a card has been asked.
   static constexpr int64_t outsideBytes = int64_t{64} << 20;
 
+  /// Above that many launches, copies and fills a function is walked in every run: it is long
+  /// against its launches.
+  static constexpr int64_t mostGraphNodes = 32768;
+
   /// `program` outlives the device, and is for one rank. Its images lie in `payload`, which is read
   /// here alone. Checks the program (verify()). Environment, with what there is and what is needed:
   /// no driver, no card of that number, no image that it can run, not enough memory. BadInput: the
@@ -51,6 +59,11 @@ public:
 
 private:
   template <bool observed> struct Walker;
+  /// How a function runs from its second run on.
+  struct Recorded {
+    bool walked = false;       ///< once: all that it launches is loaded
+    cuda::OwnedGraphExec exec; ///< null until the second run
+  };
 
   CudaDevice(const Program& program, std::unique_ptr<const cuda::Driver> driver, cuda::Card card,
              int64_t bytes);
@@ -64,7 +77,11 @@ private:
   /// Of a call that queued something, or waited for it: the error may be an earlier one's.
   Status check(cuda::Answer answer, const char* what);
   Error commandFailed(cuda::Answer answer, const Function& function, uint32_t command) const;
-  Status walk(const cuda::PreparedFunction& function, CommandObserver* observer);
+  /// Queues each command of the function.
+  Status walk(const cuda::PreparedFunction& function);
+  Status walkObserved(const cuda::PreparedFunction& function, CommandObserver& observer);
+  /// The function's commands as one launch.
+  Result<cuda::OwnedGraphExec> capture(const cuda::PreparedFunction& function);
   cuda::Answer queue(const cuda::PreparedCommand& command) const;
   cuda::CUdeviceptr at(int64_t offset) const {
     return arena_.get() + static_cast<uint64_t>(offset);
@@ -84,7 +101,8 @@ private:
   std::array<cuda::OwnedEvent, eventsInTurn> events_;
   std::vector<cuda::OwnedHostMemory> buffers_;
   std::vector<cuda::PreparedFunction> functions_; ///< as Program::functions
-  uint64_t recorded_ = 0, done_ = 0;              ///< events, by number
+  std::vector<Recorded> recorded_;                ///< of functions_
+  uint64_t lastEvent_ = 0, doneEvent_ = 0;        ///< by number
   std::string running_;                           ///< the function that was queued last
   std::optional<Error> error_;                    ///< of the first call that failed
 };

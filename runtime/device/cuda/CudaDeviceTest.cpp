@@ -226,7 +226,7 @@ TEST(CudaDevice, AnObserverSeesFinishedCommands) {
 TEST(CudaDevice, ARunWaitsForNothing) {
   const Record record;
   CudaRun run;
-  run.train(1); // what the scalars say is on the card by now
+  run.train(2); // what the scalars say is on the card by now, and the graph is there
   const auto waits = [&] {
     return record.count("cuStreamSynchronize") + record.count("cuEventSynchronize") +
            record.count("cuEventQuery");
@@ -234,11 +234,98 @@ TEST(CudaDevice, ARunWaitsForNothing) {
   const int64_t launched = record.count("cuLaunchKernel"), waited = waits();
   ASSERT_TRUE(run.device->run(0, nullptr).ok());
   EXPECT_EQ(waits(), waited);
-  // Four commands of two microbatches, one of them two launches, and three of the update.
-  EXPECT_EQ(record.count("cuLaunchKernel"), launched + 13);
-  EXPECT_EQ(record.count("# titan_kernel_0 ran"), 2); // of the step before
+  EXPECT_EQ(record.count("cuLaunchKernel"), launched);
+  EXPECT_EQ(record.count("# titan_kernel_0 ran"), 4); // of the steps before
   ASSERT_TRUE(run.device->wait(run.device->record()).ok());
-  EXPECT_EQ(record.count("# titan_kernel_0 ran"), 4);
+  EXPECT_EQ(record.count("# titan_kernel_0 ran"), 6);
+}
+
+TEST(CudaDevice, AFunctionIsOneLaunchFromItsSecondRunOn) {
+  const Record record;
+  CudaRun run;
+  run.train(1);
+  // Four commands of two microbatches, one of them two launches, and three of the update.
+  EXPECT_EQ(record.count("cuLaunchKernel"), 13);
+  EXPECT_EQ(record.count("cuStreamBeginCapture"), 0);
+  run.train(19);
+  EXPECT_EQ(record.count("cuLaunchKernel"), 26) << "walked, and captured";
+  EXPECT_EQ(record.count("cuGraphInstantiate"), 1);
+  EXPECT_EQ(record.count("cuGraphLaunch"), 19);
+  EXPECT_EQ(record.count("# titan_kernel_0 ran"), 40);
+}
+
+TEST(CudaDevice, AGraphHasTheBitsOfTheWalk) {
+  CudaRun walked, graph;
+  CommandObserver nobody;
+  walked.observer = &nobody;
+  EXPECT_EQ(walked.train(20), graph.train(20));
+  EXPECT_EQ(walked.stateBytes(), graph.stateBytes());
+}
+
+TEST(CudaDevice, NothingOfTheHostIsInTheGraph) {
+  LinearRun cpu;
+  CudaRun card;
+  for (LinearRun* run : {&cpu, static_cast<LinearRun*>(&card)})
+    for (int step = 0; step < 8; ++step) {
+      run->fill(step);
+      run->scalar("step", "optimizer.lr").write(0.01 * (step + 1));
+      ASSERT_TRUE(run->run("step").ok());
+    }
+  EXPECT_EQ(card.stateBytes(), cpu.stateBytes());
+}
+
+TEST(CudaDevice, AnObserversRunIsAWalkThatLoads) {
+  const Record record;
+  CudaRun run;
+  CommandObserver nobody;
+  run.observer = &nobody;
+  run.train(2);
+  EXPECT_EQ(record.count("cuStreamBeginCapture"), 0);
+  run.observer = nullptr;
+  run.train(1); // has loaded all that the graph launches
+  EXPECT_EQ(record.count("cuGraphLaunch"), 1);
+}
+
+TEST(CudaDevice, ALongFunctionIsWalked) {
+  Program program = ptxProgram(markPtx(), {"mark"});
+  Command mark = kernelCommand(0, 0, 8), repeat, end;
+  mark.scalars = {{1}};
+  repeat.kind = CommandKind::Repeat, end.kind = CommandKind::EndRepeat;
+  for (const auto& [times, launches] :
+       {std::pair{CudaDevice::mostGraphNodes, 1}, std::pair{CudaDevice::mostGraphNodes + 1, 0}}) {
+    repeat.launch.units = end.launch.units = times;
+    program.functions[0].commands = {repeat, mark, end};
+    const Record record;
+    auto device = CudaDevice::create(program, markPtx()).take();
+    ASSERT_TRUE(device->fill(0, 8, 0).ok());
+    ASSERT_TRUE(device->run(0, nullptr).ok());
+    ASSERT_TRUE(device->run(0, nullptr).ok());
+    int64_t count = 0;
+    ASSERT_TRUE(device->download(0, {reinterpret_cast<char*>(&count), 8}).ok());
+    ASSERT_TRUE(device->wait(device->record()).ok());
+    EXPECT_EQ(count, 2 * times);
+    EXPECT_EQ(record.count("cuGraphLaunch"), launches);
+  }
+}
+
+TEST(CudaDevice, WhatFailsWhileAGraphIsMadeIsNamed) {
+  Program program = ptxProgram(markPtx(), {"mark"});
+  program.functions[0].commands = {kernelCommand(0, 0, 8)};
+  program.functions[0].commands[0].scalars = {{1}};
+  for (const auto& [call, text] :
+       {std::pair{"cuStreamBeginCapture_v2:1:901", "exit 4: recording for card 0"},
+        std::pair{"cuLaunchKernel:2:701", "exit 4: 'mark' (command 0 of step) on card 0"},
+        std::pair{"cuStreamEndCapture:1:901", "exit 4: recording for card 0"},
+        std::pair{"cuGraphInstantiateWithFlags:1:2", "exit 3: preparing a graph for card 0"},
+        std::pair{"cuGraphLaunch:1:719", "exit 4: a command of step failed on card 0"}}) {
+    const FakeVariable fail("FAIL", call);
+    auto device = CudaDevice::create(program, markPtx()).take();
+    ASSERT_TRUE(device->fill(0, 8, 0).ok());
+    ASSERT_TRUE(device->run(0, nullptr).ok());
+    const std::string error = textOf(device->run(0, nullptr));
+    EXPECT_TRUE(error.starts_with(text)) << error;
+    EXPECT_EQ(textOf(device->run(0, nullptr)), error);
+  }
 }
 
 TEST(CudaDevice, CopiesOfPinnedMemoryAreLate) {
@@ -325,7 +412,7 @@ TEST(CudaDevice, GivesEverythingBack) {
   const Record record;
   {
     CudaRun run;
-    run.train(1);
+    run.train(2);
     ASSERT_TRUE(run.device->hostBuffer(100).ok());
   }
   EXPECT_EQ(record.count("cuMemAlloc_v2"), 1);
@@ -333,12 +420,14 @@ TEST(CudaDevice, GivesEverythingBack) {
   for (const auto& [takes, gives] :
        {std::pair{"cuMemHostAlloc", "cuMemFreeHost"},
         std::pair{"cuStreamCreate", "cuStreamDestroy"},
+        std::pair{"cuStreamEndCapture", "cuGraphDestroy"},
+        std::pair{"cuGraphInstantiate", "cuGraphExecDestroy"},
         std::pair{"cuEventCreate", "cuEventDestroy"}, std::pair{"cuModuleLoad", "cuModuleUnload"},
         std::pair{"cuDevicePrimaryCtxRetain", "cuDevicePrimaryCtxRelease"}}) {
     EXPECT_GE(record.count(takes), 1) << takes;
     EXPECT_EQ(record.count(takes), record.count(gives)) << takes;
   }
-  EXPECT_EQ(record.count("# "), 13) << "only launches that ran";
+  EXPECT_EQ(record.count("# "), 26) << "only launches that ran";
   for (const std::string& line : record.lines())
     EXPECT_TRUE(line.starts_with("# ") || line.ends_with("CUDA_SUCCESS")) << line;
 }

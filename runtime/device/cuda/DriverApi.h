@@ -18,6 +18,8 @@ using CUmodule = struct CUmod_st*;
 using CUfunction = struct CUfunc_st*;
 using CUstream = struct CUstream_st*;
 using CUevent = struct CUevent_st*;
+using CUgraph = struct CUgraph_st*;
+using CUgraphExec = struct CUgraphExec_st*;
 
 /// Results that are told apart here. A driver may return others.
 #define TITAN_CUDA_RESULTS(X)                                                                      \
@@ -39,6 +41,7 @@ using CUevent = struct CUevent_st*;
   X(CUDA_ERROR_JIT_COMPILATION_DISABLED, 223)                                                      \
   X(CUDA_ERROR_CONTAINED, 226)                                                                     \
   X(CUDA_ERROR_INVALID_HANDLE, 400)                                                                \
+  X(CUDA_ERROR_ILLEGAL_STATE, 401)                                                                 \
   X(CUDA_ERROR_NOT_FOUND, 500)                                                                     \
   X(CUDA_ERROR_NOT_READY, 600)                                                                     \
   X(CUDA_ERROR_ILLEGAL_ADDRESS, 700)                                                               \
@@ -51,6 +54,11 @@ using CUevent = struct CUevent_st*;
   X(CUDA_ERROR_INVALID_ADDRESS_SPACE, 717)                                                         \
   X(CUDA_ERROR_INVALID_PC, 718)                                                                    \
   X(CUDA_ERROR_LAUNCH_FAILED, 719)                                                                 \
+  X(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, 900)                                                    \
+  X(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, 901)                                                    \
+  X(CUDA_ERROR_STREAM_CAPTURE_UNMATCHED, 903)                                                      \
+  X(CUDA_ERROR_STREAM_CAPTURE_ISOLATION, 905)                                                      \
+  X(CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD, 908)                                                   \
   X(CUDA_ERROR_EXTERNAL_DEVICE, 911)                                                               \
   X(CUDA_ERROR_UNKNOWN, 999)
 
@@ -76,6 +84,10 @@ enum CUfunction_attribute : int { TITAN_CUDA_FUNCTION_ATTRIBUTES(TITAN_CUDA_ENUM
   X(CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, 6) /* in: its size; out: bytes written */
 
 enum CUjit_option : int { TITAN_CUDA_JIT_OPTIONS(TITAN_CUDA_ENUMERATOR) };
+
+#define TITAN_CUDA_CAPTURE_MODES(X) X(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, 1)
+
+enum CUstreamCaptureMode : int { TITAN_CUDA_CAPTURE_MODES(TITAN_CUDA_ENUMERATOR) };
 
 /// Arguments `flags`.
 #define TITAN_CUDA_FLAGS(X)                                                                        \
@@ -115,6 +127,12 @@ enum : unsigned { TITAN_CUDA_FLAGS(TITAN_CUDA_ENUMERATOR) };
   X(cuStreamDestroy_v2, (CUstream stream))                                                         \
   X(cuStreamSynchronize, (CUstream stream))                                                        \
   X(cuStreamWaitEvent, (CUstream stream, CUevent event, unsigned flags))                           \
+  X(cuStreamBeginCapture_v2, (CUstream stream, CUstreamCaptureMode mode))                          \
+  X(cuStreamEndCapture, (CUstream stream, CUgraph * graph))                                        \
+  X(cuGraphDestroy, (CUgraph graph))                                                               \
+  X(cuGraphInstantiateWithFlags, (CUgraphExec * exec, CUgraph graph, unsigned long long flags))    \
+  X(cuGraphExecDestroy, (CUgraphExec exec))                                                        \
+  X(cuGraphLaunch, (CUgraphExec exec, CUstream stream))                                            \
   X(cuEventCreate, (CUevent * event, unsigned flags))                                              \
   X(cuEventDestroy_v2, (CUevent event))                                                            \
   X(cuEventRecord, (CUevent event, CUstream stream))                                               \

@@ -36,6 +36,8 @@ using OwnedContext = Owned<CUdevice, &Driver::cuDevicePrimaryCtxRelease_v2>;
 using OwnedModule = Owned<CUmodule, &Driver::cuModuleUnload>;
 using OwnedStream = Owned<CUstream, &Driver::cuStreamDestroy_v2>;
 using OwnedEvent = Owned<CUevent, &Driver::cuEventDestroy_v2>;
+using OwnedGraph = Owned<CUgraph, &Driver::cuGraphDestroy>;
+using OwnedGraphExec = Owned<CUgraphExec, &Driver::cuGraphExecDestroy>;
 using OwnedMemory = Owned<CUdeviceptr, &Driver::cuMemFree_v2>;
 using OwnedHostMemory = Owned<void*, &Driver::cuMemFreeHost>;
 

@@ -12,6 +12,7 @@ PreparedFunction::PreparedFunction(const Program& program, const Function& funct
   parameters_.reserve(parameters); // commands point into it
   commands_.reserve(function.commands.size());
 
+  const std::vector<int64_t> times = executionsOf(function);
   const std::vector<RepeatLink> links = linkRepeats(function);
   for (const Command& command : function.commands) {
     const size_t index = commands_.size();
@@ -30,13 +31,16 @@ PreparedFunction::PreparedFunction(const Program& program, const Function& funct
     switch (command.kind) {
     case CommandKind::Kernel:
       prepared.launches = image.launches(command.target);
+      nodes_ += times[index] * static_cast<int64_t>(prepared.launches.size());
       break;
     case CommandKind::Library:
       prepared.launches = image.launches(program.libraryCalls[command.target].fallback);
+      nodes_ += times[index] * static_cast<int64_t>(prepared.launches.size());
       break;
     case CommandKind::Copy:
     case CommandKind::Zero:
       prepared.units = command.operands[0].bytes;
+      nodes_ += times[index];
       break;
     case CommandKind::Repeat:
     case CommandKind::EndRepeat:

@@ -29,12 +29,15 @@ public:
 
   const Function& source() const { return *source_; }
   std::span<const PreparedCommand> commands() const { return commands_; }
+  /// Launches, copies and fills of a run, repeats multiplied out.
+  int64_t nodes() const { return nodes_; }
 
 private:
   const Function* source_;
   CommandSlots slots_;
   std::vector<void*> parameters_; ///< the address of each slot, command by command
   std::vector<PreparedCommand> commands_;
+  int64_t nodes_ = 0;
 };
 
 } // namespace titan::cuda

@@ -27,6 +27,11 @@ constexpr bool isSticky(CUresult result) { return isFault(result) || isLoss(resu
 constexpr bool isMisuse(CUresult result) {
   return result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_INVALID_HANDLE ||
          result == CUDA_ERROR_INVALID_CONTEXT || result == CUDA_ERROR_NOT_INITIALIZED ||
+         result == CUDA_ERROR_ILLEGAL_STATE || result == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED ||
+         result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED ||
+         result == CUDA_ERROR_STREAM_CAPTURE_UNMATCHED ||
+         result == CUDA_ERROR_STREAM_CAPTURE_ISOLATION ||
+         result == CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD ||
          result == CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
 }
 

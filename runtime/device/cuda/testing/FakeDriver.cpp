@@ -97,6 +97,37 @@ CUresult FakeDriver::find(CUcontext context, CUstream stream, FakeQueue*& queue)
   return CUDA_SUCCESS;
 }
 
+CUresult FakeDriver::enterUncaptured(CUcontext& context) {
+  TITAN_FAKE_TRY(enter(context));
+  for (const auto& stream : context->streams)
+    if (stream->capture && stream->captureThread == std::this_thread::get_id()) {
+      stream->captureFailed = true;
+      return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    }
+  return CUDA_SUCCESS;
+}
+
+CUresult FakeDriver::findUncaptured(CUcontext context, CUstream stream, FakeQueue*& queue,
+                                    CUresult result) {
+  TITAN_FAKE_TRY(find(context, stream, queue));
+  if (!stream->capture)
+    return CUDA_SUCCESS;
+  stream->captureFailed = true;
+  return result;
+}
+
+CUresult FakeDriver::add(CUcontext context, CUstream stream, std::function<void()> operation) {
+  FakeQueue* queue = nullptr;
+  TITAN_FAKE_TRY(find(context, stream, queue));
+  if (!stream->capture)
+    queue->add(std::move(operation));
+  else if (stream->captureFailed)
+    return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  else
+    stream->capture->nodes.push_back(std::move(operation));
+  return CUDA_SUCCESS;
+}
+
 CUresult FakeDriver::driverGetVersion(int* version) {
   *version = settings_.driverVersion;
   return CUDA_SUCCESS;
@@ -198,7 +229,7 @@ CUresult FakeDriver::memGetInfo(size_t* free, size_t* total) {
 
 CUresult FakeDriver::memAlloc(CUdeviceptr* address, size_t bytes) {
   CUcontext context = nullptr;
-  TITAN_FAKE_TRY(enter(context));
+  TITAN_FAKE_TRY(enterUncaptured(context));
   size_t free = 0, total = 0;
   TITAN_FAKE_TRY(memGetInfo(&free, &total));
   if (bytes == 0)
@@ -215,7 +246,7 @@ CUresult FakeDriver::memAlloc(CUdeviceptr* address, size_t bytes) {
 
 CUresult FakeDriver::memFree(CUdeviceptr address) {
   CUcontext context = nullptr;
-  TITAN_FAKE_TRY(enter(context));
+  TITAN_FAKE_TRY(enterUncaptured(context));
   if (context->allocations.erase(address) == 0)
     return CUDA_ERROR_INVALID_VALUE;
   context->queues.finishAll();
@@ -225,7 +256,7 @@ CUresult FakeDriver::memFree(CUdeviceptr address) {
 
 CUresult FakeDriver::memHostAlloc(void** address, size_t bytes, unsigned flags) {
   CUcontext context = nullptr;
-  TITAN_FAKE_TRY(enter(context));
+  TITAN_FAKE_TRY(enterUncaptured(context));
   if (bytes == 0)
     return CUDA_ERROR_INVALID_VALUE;
   const size_t rounded = (bytes + page - 1) / page * page;
@@ -239,7 +270,7 @@ CUresult FakeDriver::memHostAlloc(void** address, size_t bytes, unsigned flags) 
 
 CUresult FakeDriver::memFreeHost(void* address) {
   CUcontext context = nullptr;
-  TITAN_FAKE_TRY(enter(context));
+  TITAN_FAKE_TRY(enterUncaptured(context));
   if (pinned_.erase(static_cast<const char*>(address)) == 0)
     return CUDA_ERROR_INVALID_VALUE;
   context->queues.finishAll();
@@ -258,54 +289,53 @@ bool FakeDriver::isPinned(const void* address, size_t bytes) const {
 
 CUresult FakeDriver::memcpyHtoD(CUdeviceptr to, const void* from, size_t bytes, CUstream stream) {
   CUcontext context = nullptr;
-  FakeQueue* queue = nullptr;
   TITAN_FAKE_TRY(enter(context));
-  TITAN_FAKE_TRY(find(context, stream, queue));
   const auto size = static_cast<int64_t>(bytes);
   const std::span<char> target = context->memory.bytes(to, size);
   if (target.size() != bytes)
     return CUDA_ERROR_INVALID_VALUE;
   std::string staged;
-  if (!isPinned(from, bytes))
+  if (!isPinned(from, bytes)) {
+    FakeQueue* queue = nullptr;
+    TITAN_FAKE_TRY(findUncaptured(context, stream, queue));
     staged.assign(static_cast<const char*>(from), bytes);
-  queue->add([=, staged = std::move(staged)] {
+  }
+  return add(context, stream, [=, staged = std::move(staged)] {
     if (context->error != CUDA_SUCCESS)
       return;
     std::memcpy(target.data(), staged.empty() ? from : staged.data(), bytes);
     context->memory.markWritten(to, size);
   });
-  return CUDA_SUCCESS;
 }
 
 CUresult FakeDriver::memcpyDtoH(void* to, CUdeviceptr from, size_t bytes, CUstream stream) {
   CUcontext context = nullptr;
   FakeQueue* queue = nullptr;
   TITAN_FAKE_TRY(enter(context));
-  TITAN_FAKE_TRY(find(context, stream, queue));
+  const bool pinned = isPinned(to, bytes);
+  TITAN_FAKE_TRY(pinned ? find(context, stream, queue) : findUncaptured(context, stream, queue));
   const std::span<const char> source = context->memory.bytes(from, static_cast<int64_t>(bytes));
   if (source.size() != bytes)
     return CUDA_ERROR_INVALID_VALUE;
   std::memset(to, garbage, bytes);
-  queue->add([=] {
+  TITAN_FAKE_TRY(add(context, stream, [=] {
     if (context->error == CUDA_SUCCESS)
       std::memcpy(to, source.data(), bytes);
-  });
-  if (!isPinned(to, bytes))
+  }));
+  if (!pinned)
     queue->finish();
   return context->error;
 }
 
 CUresult FakeDriver::memcpyDtoD(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
   CUcontext context = nullptr;
-  FakeQueue* queue = nullptr;
   TITAN_FAKE_TRY(enter(context));
-  TITAN_FAKE_TRY(find(context, stream, queue));
   const auto size = static_cast<int64_t>(bytes);
   const ptx::Memory::Allocation *target = context->memory.find(to),
                                 *source = context->memory.find(from);
   if (!target || !target->holds(to, size) || !source || !source->holds(from, size))
     return CUDA_ERROR_INVALID_VALUE;
-  queue->add([=] {
+  return add(context, stream, [=] {
     if (context->error != CUDA_SUCCESS)
       return;
     const auto copy = [&](auto* into, const auto* out) {
@@ -314,25 +344,21 @@ CUresult FakeDriver::memcpyDtoD(CUdeviceptr to, CUdeviceptr from, size_t bytes, 
     copy(target->bytes.get(), source->bytes.get());
     copy(target->written.get(), source->written.get()); // what was never written stays so
   });
-  return CUDA_SUCCESS;
 }
 
 CUresult FakeDriver::memsetD8(CUdeviceptr to, unsigned char value, size_t bytes, CUstream stream) {
   CUcontext context = nullptr;
-  FakeQueue* queue = nullptr;
   TITAN_FAKE_TRY(enter(context));
-  TITAN_FAKE_TRY(find(context, stream, queue));
   const auto size = static_cast<int64_t>(bytes);
   const std::span<char> target = context->memory.bytes(to, size);
   if (target.size() != bytes)
     return CUDA_ERROR_INVALID_VALUE;
-  queue->add([=] {
+  return add(context, stream, [=] {
     if (context->error != CUDA_SUCCESS)
       return;
     std::memset(target.data(), value, bytes);
     context->memory.markWritten(to, size);
   });
-  return CUDA_SUCCESS;
 }
 
 CUresult FakeDriver::streamCreate(CUstream* stream, unsigned flags) {
@@ -348,7 +374,7 @@ CUresult FakeDriver::streamDestroy(CUstream stream) {
   CUcontext context = nullptr;
   FakeQueue* queue = nullptr;
   TITAN_FAKE_TRY(enter(context));
-  TITAN_FAKE_TRY(find(context, stream, queue));
+  TITAN_FAKE_TRY(findUncaptured(context, stream, queue));
   for (const auto& event : context->events)
     if (event->position.queue == queue)
       event->position = {};
@@ -361,7 +387,7 @@ CUresult FakeDriver::streamSynchronize(CUstream stream) {
   CUcontext context = nullptr;
   FakeQueue* queue = nullptr;
   TITAN_FAKE_TRY(enter(context));
-  TITAN_FAKE_TRY(find(context, stream, queue));
+  TITAN_FAKE_TRY(findUncaptured(context, stream, queue));
   queue->finish();
   return context->error;
 }
@@ -370,11 +396,80 @@ CUresult FakeDriver::streamWaitEvent(CUstream stream, CUevent event) {
   CUcontext context = nullptr;
   FakeQueue* queue = nullptr;
   TITAN_FAKE_TRY(enter(context));
-  TITAN_FAKE_TRY(find(context, stream, queue));
+  TITAN_FAKE_TRY(findUncaptured(context, stream, queue, CUDA_ERROR_STREAM_CAPTURE_ISOLATION));
   if (!holds(context->events, event))
     return CUDA_ERROR_INVALID_HANDLE;
   if (event->position.queue)
     queue->addWait(event->position);
+  return CUDA_SUCCESS;
+}
+
+CUresult FakeDriver::streamBeginCapture(CUstream stream) {
+  CUcontext context = nullptr;
+  FakeQueue* queue = nullptr;
+  TITAN_FAKE_TRY(enter(context));
+  TITAN_FAKE_TRY(find(context, stream, queue));
+  if (stream->capture)
+    return CUDA_ERROR_ILLEGAL_STATE;
+  stream->capture = std::make_unique<CUgraph_st>();
+  stream->captureFailed = false;
+  stream->captureThread = std::this_thread::get_id();
+  return CUDA_SUCCESS;
+}
+
+CUresult FakeDriver::streamEndCapture(CUstream stream, CUgraph* graph) {
+  CUcontext context = nullptr;
+  FakeQueue* queue = nullptr;
+  *graph = nullptr;
+  TITAN_FAKE_TRY(enter(context));
+  TITAN_FAKE_TRY(find(context, stream, queue));
+  if (!stream->capture)
+    return CUDA_ERROR_ILLEGAL_STATE;
+  if (stream->captureThread != std::this_thread::get_id())
+    return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+  std::unique_ptr<CUgraph_st> captured = std::move(stream->capture);
+  if (stream->captureFailed)
+    return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  *graph = context->graphs.emplace_back(std::move(captured)).get();
+  return CUDA_SUCCESS;
+}
+
+CUresult FakeDriver::graphDestroy(CUgraph graph) {
+  CUcontext context = nullptr;
+  TITAN_FAKE_TRY(enter(context));
+  if (!holds(context->graphs, graph))
+    return CUDA_ERROR_INVALID_VALUE;
+  std::erase_if(context->graphs, [&](const auto& held) { return held.get() == graph; });
+  return CUDA_SUCCESS;
+}
+
+CUresult FakeDriver::graphInstantiate(CUgraphExec* exec, CUgraph graph) {
+  CUcontext context = nullptr;
+  TITAN_FAKE_TRY(enterUncaptured(context));
+  if (!holds(context->graphs, graph))
+    return CUDA_ERROR_INVALID_VALUE;
+  *exec = context->execs.emplace_back(new CUgraphExec_st{graph->nodes}).get();
+  return CUDA_SUCCESS;
+}
+
+CUresult FakeDriver::graphExecDestroy(CUgraphExec exec) {
+  CUcontext context = nullptr;
+  TITAN_FAKE_TRY(enter(context));
+  if (!holds(context->execs, exec))
+    return CUDA_ERROR_INVALID_VALUE;
+  std::erase_if(context->execs, [&](const auto& held) { return held.get() == exec; });
+  return CUDA_SUCCESS;
+}
+
+CUresult FakeDriver::graphLaunch(CUgraphExec exec, CUstream stream) {
+  CUcontext context = nullptr;
+  FakeQueue* queue = nullptr;
+  TITAN_FAKE_TRY(enter(context));
+  TITAN_FAKE_TRY(findUncaptured(context, stream, queue));
+  if (!holds(context->execs, exec))
+    return CUDA_ERROR_INVALID_VALUE;
+  for (const std::function<void()>& node : exec->nodes)
+    queue->add(node);
   return CUDA_SUCCESS;
 }
 
@@ -403,7 +498,7 @@ CUresult FakeDriver::eventRecord(CUevent event, CUstream stream) {
   CUcontext context = nullptr;
   FakeQueue* queue = nullptr;
   TITAN_FAKE_TRY(enter(context));
-  TITAN_FAKE_TRY(find(context, stream, queue));
+  TITAN_FAKE_TRY(findUncaptured(context, stream, queue));
   if (!holds(context->events, event))
     return CUDA_ERROR_INVALID_HANDLE;
   queue->add([event] { event->time = std::chrono::steady_clock::now(); });

@@ -6,6 +6,11 @@
 // call, and the other returns when it is done, as the vendor's do. A launch that fails prints what
 // the interpreter says, and its context answers every later call with the error.
 //
+// A stream that is captured notes what it is told with the parameters of that moment. Whatever may
+// not be done meanwhile is refused and spoils the capture: to wait, to allocate and to free, and
+// to launch what no launch has loaded before. So are copies of pageable memory and events, which
+// the vendor's driver takes in some forms: nobody here captures more than one stream.
+//
 // Functions return what the entry points of their names do; FakeEntryPoints.cpp has those.
 #pragma once
 
@@ -14,11 +19,13 @@
 #include "runtime/device/cuda/testing/ptx/Ptx.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 
 namespace titan::cuda {
 
@@ -27,6 +34,7 @@ struct CUfunc_st {
   std::string name;
   ptx::EntryInfo info;
   uint32_t mostDynamicShared = 48 << 10;
+  bool loaded = false; ///< on the card: since its first launch
 };
 
 struct CUmod_st {
@@ -35,9 +43,21 @@ struct CUmod_st {
   std::map<std::string, std::unique_ptr<CUfunc_st>> functions;
 };
 
+/// What a stream was told while it was captured, in order.
+struct CUgraph_st {
+  std::vector<std::function<void()>> nodes;
+};
+
+struct CUgraphExec_st {
+  std::vector<std::function<void()>> nodes;
+};
+
 struct CUstream_st {
   CUcontext context;
   testing::FakeQueue* queue;
+  std::unique_ptr<CUgraph_st> capture = nullptr; ///< while one goes on
+  bool captureFailed = false;                    ///< something was done that may not be
+  std::thread::id captureThread = {};
 };
 
 struct CUevent_st {
@@ -59,6 +79,8 @@ struct CUctx_st {
   std::vector<std::unique_ptr<CUmod_st>> modules;
   std::vector<std::unique_ptr<CUstream_st>> streams;
   std::vector<std::unique_ptr<CUevent_st>> events;
+  std::vector<std::unique_ptr<CUgraph_st>> graphs;
+  std::vector<std::unique_ptr<CUgraphExec_st>> execs;
 };
 
 } // namespace titan::cuda
@@ -119,6 +141,12 @@ public:
   CUresult streamDestroy(CUstream stream);
   CUresult streamSynchronize(CUstream stream);
   CUresult streamWaitEvent(CUstream stream, CUevent event);
+  CUresult streamBeginCapture(CUstream stream);
+  CUresult streamEndCapture(CUstream stream, CUgraph* graph);
+  CUresult graphDestroy(CUgraph graph);
+  CUresult graphInstantiate(CUgraphExec* exec, CUgraph graph);
+  CUresult graphExecDestroy(CUgraphExec exec);
+  CUresult graphLaunch(CUgraphExec exec, CUstream stream);
   CUresult eventCreate(CUevent* event, unsigned flags);
   CUresult eventDestroy(CUevent event);
   CUresult eventRecord(CUevent event, CUstream stream);
@@ -141,8 +169,15 @@ private:
   void record(const std::string& line);
   /// The context of the calling thread, or why there is none to work with.
   CUresult enter(CUcontext& context);
+  /// The same for calls that must not be made while this thread captures a stream.
+  CUresult enterUncaptured(CUcontext& context);
   /// The stream's queue in the context.
   CUresult find(CUcontext context, CUstream stream, FakeQueue*& queue);
+  /// The same for calls that a captured stream does not take; `result` is what they return then.
+  CUresult findUncaptured(CUcontext context, CUstream stream, FakeQueue*& queue,
+                          CUresult result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  /// Into the stream, or the graph that it is captured to.
+  CUresult add(CUcontext context, CUstream stream, std::function<void()> operation);
   bool isPinned(const void* address, size_t bytes) const;
   void execute(CUcontext context, const ptx::Launch& launch, const ptx::Module& code);
 

@@ -5,6 +5,7 @@
 
 #include <csignal>
 #include <cstring>
+#include <functional>
 #include <string_view>
 #include <vector>
 
@@ -76,7 +77,7 @@ TEST(FakeDriver, HasTheEntryPointsOfTheListAlone) {
   TITAN_CUDA_ENTRY_POINTS(TITAN_CUDA_FIND)
 #undef TITAN_CUDA_FIND
   for (const char* none :
-       {"cuMemAlloc", "cuGraphLaunch", "cuStreamBeginCapture_v2", "cuMemAllocManaged",
+       {"cuMemAlloc", "cuGraphUpload", "cuStreamBeginCapture", "cuMemAllocManaged",
         "cuCtxSynchronize", "cuMemcpy", "cuGetProcAddress_v2"})
     EXPECT_EQ(dlsym(library, none), nullptr) << none;
   dlclose(library);
@@ -244,6 +245,85 @@ TEST(FakeDriver, LaunchesReadTheirParametersAtTheCall) {
   ASSERT_TRUE(card.driver.cuMemcpyDtoHAsync_v2(read, card.memory + 256, 4, card.first).ok());
   ASSERT_TRUE(card.driver.cuStreamSynchronize(card.first).ok());
   EXPECT_EQ(*read, 7);
+}
+
+constexpr CUstreamCaptureMode captureMode = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+
+TEST(FakeDriver, GraphsRepeatWhatWasCaptured) {
+  Opened card;
+  const CUfunction copy = card.function(card.module(copyPtx()), "copy");
+  CUdeviceptr from = card.memory, into = card.memory + 256;
+  char *source = card.pinned(4), *read = card.pinned(4);
+  std::memset(source, 'x', 4);
+  ASSERT_TRUE(card.driver.cuMemcpyHtoDAsync_v2(from, source, 4, card.first).ok());
+  ASSERT_EQ(card.launch(copy, {&from, &into}), CUDA_SUCCESS); // loads it
+  ASSERT_TRUE(card.driver.cuStreamSynchronize(card.first).ok());
+
+  ASSERT_TRUE(card.driver.cuStreamBeginCapture_v2(card.first, captureMode).ok());
+  EXPECT_EQ(card.driver.cuStreamBeginCapture_v2(card.first, captureMode).result,
+            CUDA_ERROR_ILLEGAL_STATE);
+  ASSERT_TRUE(card.driver.cuMemcpyHtoDAsync_v2(from, source, 4, card.first).ok());
+  card.set('a', card.first);
+  ASSERT_EQ(card.launch(copy, {&from, &into}), CUDA_SUCCESS);
+  ASSERT_TRUE(card.driver.cuMemcpyDtoHAsync_v2(read, into, 4, card.first).ok());
+  from = into = 0; // parameters are those of the capture
+  CUgraph graph = nullptr;
+  ASSERT_TRUE(card.driver.cuStreamEndCapture(card.first, &graph).ok());
+  CUgraphExec exec = nullptr;
+  ASSERT_TRUE(card.driver.cuGraphInstantiateWithFlags(&exec, graph, 0).ok());
+  ASSERT_TRUE(card.driver.cuGraphDestroy(graph).ok());
+  ASSERT_TRUE(card.driver.cuStreamSynchronize(card.first).ok());
+  EXPECT_NE(read[0], 'a') << "a capture does nothing";
+  for (const char value : {'1', '2'}) {
+    std::memset(source, value, 4); // memory is that of the launch
+    ASSERT_TRUE(card.driver.cuGraphLaunch(exec, card.first).ok());
+    ASSERT_TRUE(card.driver.cuStreamSynchronize(card.first).ok());
+    EXPECT_EQ(std::string_view(read, 4), std::string("a") + std::string(3, value));
+  }
+  EXPECT_TRUE(card.driver.cuGraphExecDestroy(exec).ok());
+  EXPECT_EQ(card.driver.cuGraphLaunch(exec, card.first).result, CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(card.driver.cuGraphDestroy(graph).result, CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST(FakeDriver, ACaptureRefusesWhatWaitsOrAllocates) {
+  Opened card;
+  const CUfunction copy = card.function(card.module(copyPtx()), "copy");
+  const CUevent event = card.event();
+  ASSERT_TRUE(card.driver.cuEventRecord(event, card.second).ok());
+  CUdeviceptr from = card.memory, into = card.memory + 256, more = 0;
+  void* host = nullptr;
+  char pageable = 0;
+  const std::pair<std::function<CUresult()>, CUresult> calls[] = {
+      {[&] { return card.driver.cuStreamSynchronize(card.first).result; },
+       CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED},
+      {[&] { return card.driver.cuMemAlloc_v2(&more, 8).result; },
+       CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED},
+      {[&] { return card.driver.cuMemHostAlloc(&host, 8, 0).result; },
+       CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED},
+      {[&] { return card.driver.cuMemcpyHtoDAsync_v2(from, &pageable, 1, card.first).result; },
+       CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED},
+      {[&] { return card.driver.cuMemcpyDtoHAsync_v2(&pageable, from, 1, card.first).result; },
+       CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED},
+      {[&] { return card.driver.cuStreamWaitEvent(card.first, event, 0).result; },
+       CUDA_ERROR_STREAM_CAPTURE_ISOLATION},
+      {[&] { return card.launch(copy, {&from, &into}); }, // never launched, so not loaded
+       CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED},
+  };
+  for (const auto& [call, result] : calls) {
+    ASSERT_TRUE(card.driver.cuStreamBeginCapture_v2(card.first, captureMode).ok());
+    EXPECT_EQ(call(), result);
+    EXPECT_EQ(card.driver.cuMemsetD8Async(from, 0, 1, card.first).result,
+              CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    CUgraph graph = nullptr;
+    EXPECT_EQ(card.driver.cuStreamEndCapture(card.first, &graph).result,
+              CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    EXPECT_EQ(graph, nullptr);
+  }
+  // Another stream is not concerned.
+  ASSERT_TRUE(card.driver.cuStreamBeginCapture_v2(card.first, captureMode).ok());
+  EXPECT_TRUE(card.driver.cuStreamSynchronize(card.second).ok());
+  CUgraph graph = nullptr;
+  EXPECT_TRUE(card.driver.cuStreamEndCapture(card.first, &graph).ok());
 }
 
 TEST(FakeDriver, CopiesTellWhatWasNeverWritten) {

@@ -153,6 +153,38 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
               [&](FakeDriver& fake) { return fake.streamWaitEvent(stream, event); });
 }
 
+CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode) {
+  return call("cuStreamBeginCapture_v2", text(static_cast<int>(mode)), [&](FakeDriver& fake) {
+    return mode == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL ? fake.streamBeginCapture(stream)
+                                                       : CUDA_ERROR_INVALID_VALUE;
+  });
+}
+
+CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
+  return call("cuStreamEndCapture", "",
+              [&](FakeDriver& fake) { return fake.streamEndCapture(stream, graph); });
+}
+
+CUresult cuGraphDestroy(CUgraph graph) {
+  return call("cuGraphDestroy", "", [&](FakeDriver& fake) { return fake.graphDestroy(graph); });
+}
+
+CUresult cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph graph, unsigned long long flags) {
+  return call("cuGraphInstantiateWithFlags", text(flags), [&](FakeDriver& fake) {
+    return flags == 0 ? fake.graphInstantiate(exec, graph) : CUDA_ERROR_INVALID_VALUE;
+  });
+}
+
+CUresult cuGraphExecDestroy(CUgraphExec exec) {
+  return call("cuGraphExecDestroy", "",
+              [&](FakeDriver& fake) { return fake.graphExecDestroy(exec); });
+}
+
+CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream) {
+  return call("cuGraphLaunch", "",
+              [&](FakeDriver& fake) { return fake.graphLaunch(exec, stream); });
+}
+
 CUresult cuEventCreate(CUevent* event, unsigned flags) {
   return call("cuEventCreate", text(flags),
               [&](FakeDriver& fake) { return fake.eventCreate(event, flags); });

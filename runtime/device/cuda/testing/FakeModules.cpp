@@ -61,7 +61,7 @@ CUresult resultOf(const std::string& message) {
 
 CUresult FakeDriver::moduleLoad(CUmodule* module, const char* image, std::string& log) {
   CUcontext context = nullptr;
-  TITAN_FAKE_TRY(enter(context));
+  TITAN_FAKE_TRY(enterUncaptured(context));
   std::string text;
   if (std::string_view(image, elfMagic.size()) == elfMagic) {
     std::ifstream file(settings_.ptx);
@@ -95,7 +95,7 @@ CUresult FakeDriver::moduleLoad(CUmodule* module, const char* image, std::string
 
 CUresult FakeDriver::moduleUnload(CUmodule module) {
   CUcontext context = nullptr;
-  TITAN_FAKE_TRY(enter(context));
+  TITAN_FAKE_TRY(enterUncaptured(context));
   if (!holds(context->modules, module))
     return CUDA_ERROR_INVALID_HANDLE;
   context->queues.finishAll();
@@ -140,6 +140,9 @@ CUresult FakeDriver::launchKernel(CUfunction function, unsigned blocks, unsigned
       (info.maxThreads && threads > info.maxThreads) ||
       (info.threadsRequired && threads != info.maxThreads))
     return CUDA_ERROR_INVALID_VALUE;
+  if (!function->loaded) // lazily, which a capture does not allow
+    TITAN_FAKE_TRY(findUncaptured(context, stream, queue));
+  function->loaded = true;
   ptx::Launch launch;
   launch.entry = function->name;
   launch.grid[0] = blocks;
@@ -150,10 +153,10 @@ CUresult FakeDriver::launchKernel(CUfunction function, unsigned blocks, unsigned
     launch.arguments.push_back(*static_cast<const uint64_t*>(parameters[i]));
   launch.order = settings_.order;
   launch.seed = settings_.seed;
-  queue->add([this, context, launch = std::move(launch), code = function->module->code] {
-    execute(context, launch, *code);
-  });
-  return CUDA_SUCCESS;
+  return add(context, stream,
+             [this, context, launch = std::move(launch), code = function->module->code] {
+               execute(context, launch, *code);
+             });
 }
 
 void FakeDriver::execute(CUcontext context, const ptx::Launch& launch, const ptx::Module& code) {
