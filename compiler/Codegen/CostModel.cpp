@@ -115,8 +115,12 @@ Cost costOfEmbeddingGrad(kernel::CallOp call, const MachineModel& machine) {
   auto routine = cast<kernel::EmbeddingGradAttr>(call.getRoutine());
   int64_t in = elementBytes(call.getIns()[0]), index = elementBytes(call.getIns()[1]),
           out = elementBytes(call.getOuts()[0]);
-  // Every row is read, and its entry read and written; the start is a pass over the table.
-  int64_t bytes = routine.getRows() * (routine.getWidth() * (in + 2 * out) + index) +
+  // Every row is read, and its entry read and written: for each row, or once where all rows of an
+  // entry meet. The start is a pass over the table.
+  const int64_t updates =
+      routine.getSorted() ? std::min(routine.getRows(), routine.getEntries()) : routine.getRows();
+  int64_t bytes = routine.getRows() * (routine.getWidth() * in + index) +
+                  updates * routine.getWidth() * 2 * out +
                   (routine.getAccumulate() ? 0 : routine.getEntries() * routine.getWidth() * out);
   return costOfMoving(routine.getRows() * routine.getWidth(), bytes, machine);
 }

@@ -70,12 +70,48 @@ LogicalResult embedding(CallOp op, EmbeddingAttr routine, Frame& frame) {
   return success();
 }
 
-LogicalResult embeddingGrad(CallOp op, EmbeddingGradAttr routine, Frame& frame) {
-  const Tensor &rows = frame.get(op.getIns()[0]), &indices = frame.get(op.getIns()[1]);
-  Tensor result = frame.get(op.getOuts()[0]);
+/// The order of #kernel.embedding_grad with `sorted`: the rows of an index in each tile, then the
+/// tiles.
+void addSorted(EmbeddingGradAttr routine, const Tensor& rows, const Tensor& indices, Tensor& result,
+               Frame& frame) {
   MutableArrayRef<double> sums = result.mutableFloats();
-  if (!routine.getAccumulate())
-    llvm::fill(sums, 0);
+  constexpr int64_t tile = EmbeddingGradAttr::tileRows;
+  const int64_t count = routine.getRows(), width = routine.getWidth();
+  std::vector<std::pair<int64_t, int64_t>> sorted; // entry, row
+  for (int64_t row = 0; row < count; ++row)
+    sorted.emplace_back(entryAt(indices, row, routine.getEntries()), row);
+  llvm::sort(sorted);
+  auto add = [&](double a, double b) { return frame.round(a + b, result.element()); };
+  auto term = [&](int64_t place, int64_t column) {
+    return rows.floats()[sorted[place].second * width + column];
+  };
+  auto sumOf = [&](int64_t begin, int64_t end, int64_t column) {
+    double sum = term(begin, column);
+    for (int64_t place = begin + 1; place < end; ++place)
+      sum = add(sum, term(place, column));
+    return sum;
+  };
+  for (int64_t begin = 0, end = 0; begin < count; begin = end) {
+    const int64_t entry = sorted[begin].first;
+    while (end < count && sorted[end].first == entry)
+      ++end;
+    for (int64_t column = 0; column < width && entry != routine.getPadding(); ++column) {
+      int64_t next = std::min(end, (begin / tile + 1) * tile);
+      double total = sumOf(begin, next, column);
+      for (int64_t place = next; place < end; place = next) {
+        next = std::min(end, place + tile);
+        total = add(total, sumOf(place, next, column));
+      }
+      double& sum = sums[entry * width + column];
+      sum = routine.getAccumulate() ? add(sum, total) : total;
+    }
+  }
+}
+
+/// Adds row by row.
+void addInOrder(EmbeddingGradAttr routine, const Tensor& rows, const Tensor& indices,
+                Tensor& result, Frame& frame) {
+  MutableArrayRef<double> sums = result.mutableFloats();
   int64_t width = routine.getWidth();
   for (int64_t i = 0; i < routine.getRows(); ++i) {
     int64_t entry = entryAt(indices, i, routine.getEntries());
@@ -86,7 +122,18 @@ LogicalResult embeddingGrad(CallOp op, EmbeddingGradAttr routine, Frame& frame) 
       sum = frame.round(sum + rows.floats()[i * width + column], result.element());
     }
   }
+}
+
+/// Of workspace nothing is written.
+LogicalResult embeddingGrad(CallOp op, EmbeddingGradAttr routine, Frame& frame) {
+  const Tensor &rows = frame.get(op.getIns()[0]), &indices = frame.get(op.getIns()[1]);
+  Tensor result = frame.get(op.getOuts()[0]);
+  if (!routine.getAccumulate())
+    llvm::fill(result.mutableFloats(), 0);
+  (routine.getSorted() ? addSorted : addInOrder)(routine, rows, indices, result, frame);
   frame.setExact(op->getResult(0), std::move(result));
+  for (auto [workspace, out] : llvm::drop_begin(llvm::zip_equal(op.getResults(), op.getOuts())))
+    frame.setExact(workspace, frame.get(out));
   return success();
 }
 

@@ -44,8 +44,10 @@ struct MachineModel {
   int64_t largeGradientBytes = int64_t{256} << 10; ///< has left the caches when it is read again
 
   // Choices of *lower*.
-  int64_t smallKernelPoints = 4096;   ///< launching costs more than their work
-  int64_t embeddingGradColumns = 64;  ///< of a unit: what one thread owns of a row
+  int64_t smallKernelPoints = 4096;  ///< launching costs more than their work
+  int64_t embeddingGradColumns = 64; ///< of a unit: what one thread owns of a row
+  /// The gradient of a table is summed in sorted order where at least so many rows are added.
+  int64_t embeddingGradSortedRows = int64_t{1} << 40;
   int64_t roundedOperandTileRows = 2; ///< rows of tiles that may round one operand each
 
   // Blocks of attention (`blocks` of #kernel.attention): tiles in the first two caches.
@@ -116,6 +118,7 @@ template <typename Model, typename Visitor> void visitFields(Model& m, Visitor v
   visit("large_gradient_bytes", m.largeGradientBytes);
   visit("small_kernel_points", m.smallKernelPoints);
   visit("embedding_grad_columns", m.embeddingGradColumns);
+  visit("embedding_grad_sorted_rows", m.embeddingGradSortedRows);
   visit("rounded_operand_tile_rows", m.roundedOperandTileRows);
   visit("attention_rows", m.attentionRows);
   visit("attention_rows_of_wide", m.attentionRowsOfWide);

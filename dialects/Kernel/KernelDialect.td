@@ -91,10 +91,24 @@ def Kernel_EmbeddingGradAttr : AttrDef<Kernel_Dialect, "EmbeddingGrad", [Declare
     `ins` are the gradient of the rows and the indices, clamped as in `embedding`; `outs` is the table's gradient, in f32 or f64. With `accumulate` it holds the value
     that is added to, otherwise it starts from zero. Nothing is added to row `padding`; -1: to every row. A unit is `columns` columns (the last one may have
     fewer) of all rows.
+
+    With `sorted` the order is another one: rows are sorted by index, stably, and cut into tiles of `tileRows`. What a tile has for one index is summed in
+    order, these sums are added tile by tile, and the whole to what is there. Two outs more are workspace: `getOrderElements()` numbers of type i32, and the
+    sums of two indices of each tile, in the type of the table's gradient. A CPU's kernel keeps the order of rows and leaves the workspace alone.
   }];
   let parameters = (ins "int64_t":$rows, "int64_t":$entries, "int64_t":$width, "bool":$accumulate, "int64_t":$columns,
-                        DefaultValuedParameter<"int64_t", "-1">:$padding);
+                        DefaultValuedParameter<"int64_t", "-1">:$padding, DefaultValuedParameter<"bool", "false">:$sorted);
   let assemblyFormat = "`<` struct(params) `>`";
+  let extraClassDeclaration = [{
+    /// Of `sorted`: rows of a tile, rows that one block of a card sorts, and values of a digit.
+    static constexpr int64_t tileRows = 256, sortRows = 2048, digitValues = 256;
+    int64_t getTiles() const;
+    int64_t getSortBlocks() const;
+    /// Two permutations of the rows, and how often each block of the sort has each digit.
+    int64_t getOrderElements() const;
+    /// Two sums a tile, of `width` elements.
+    int64_t getSumElements() const;
+  }];
 }
 
 #endif // KERNEL_DIALECT_TD

@@ -49,12 +49,13 @@ LogicalResult GemmAttr::verifyCall(Operation* op) const {
 
 namespace {
 
-/// What both directions of an embedding share: two ins, the second of indices, and one out, large
-/// enough.
+/// What both directions of an embedding share: two ins, the second of indices, and outs, of which the
+/// first is large enough.
 LogicalResult verifyEmbedding(CallOp call, int64_t rows, int64_t entries, int64_t width,
-                              int64_t inElements, int64_t outElements) {
-  if (call.getIns().size() != 2 || call.getOuts().size() != 1 || !call.getScalars().empty())
-    return call.emitOpError("(C1) takes two ins, the second of indices, and one out");
+                              int64_t inElements, int64_t outElements, size_t outs = 1) {
+  if (call.getIns().size() != 2 || call.getOuts().size() != outs || !call.getScalars().empty())
+    return call.emitOpError("(C1) takes two ins, the second of indices, and ")
+           << (outs == 1 ? "one out" : "outs for the sums, an order and sums of tiles");
   for (int64_t extent : {rows, entries, width})
     if (extent < 1)
       return call.emitOpError("(C3) extents are positive, found ") << extent;
@@ -87,11 +88,44 @@ LogicalResult EmbeddingAttr::verifyCall(Operation* op) const {
   return success();
 }
 
-bool EmbeddingGradAttr::readsOut(unsigned) const { return getAccumulate(); }
+bool EmbeddingGradAttr::readsOut(unsigned out) const { return out == 0 && getAccumulate(); }
+
+int64_t EmbeddingGradAttr::getTiles() const { return llvm::divideCeilSigned(getRows(), tileRows); }
+
+int64_t EmbeddingGradAttr::getSortBlocks() const {
+  return llvm::divideCeilSigned(getRows(), sortRows);
+}
+
+int64_t EmbeddingGradAttr::getOrderElements() const {
+  return 2 * getRows() + getSortBlocks() * digitValues;
+}
+
+int64_t EmbeddingGradAttr::getSumElements() const { return 2 * getTiles() * getWidth(); }
 
 int64_t EmbeddingGradAttr::getUnits() const {
   return llvm::divideCeilSigned(getWidth(), getColumns());
 }
+
+namespace {
+
+/// Numbers of rows and entries are i32 in the workspace.
+LogicalResult verifySorting(CallOp call, EmbeddingGradAttr routine) {
+  for (int64_t extent : {routine.getRows(), routine.getEntries()})
+    if (extent > std::numeric_limits<int32_t>::max())
+      return call.emitOpError("(C3) sorts fewer than 2^31 rows and entries, found ") << extent;
+  auto check = [&](Value out, Type element, int64_t elements) -> LogicalResult {
+    if (elementOf(out) == element && cast<ShapedType>(out.getType()).getNumElements() >= elements)
+      return success();
+    return call.emitOpError("(C1) has a workspace of ")
+           << elements << " " << element << ", found " << out.getType();
+  };
+  auto outs = call.getOuts();
+  if (failed(check(outs[1], IntegerType::get(call.getContext(), 32), routine.getOrderElements())))
+    return failure();
+  return check(outs[2], elementOf(outs[0]), routine.getSumElements());
+}
+
+} // namespace
 
 LogicalResult EmbeddingGradAttr::verifyCall(Operation* op) const {
   auto call = cast<CallOp>(op);
@@ -100,14 +134,14 @@ LogicalResult EmbeddingGradAttr::verifyCall(Operation* op) const {
   if (getPadding() < -1 || getPadding() >= getEntries())
     return call.emitOpError("(C1) adds nothing to row ") << getPadding() << " of " << getEntries();
   if (failed(verifyEmbedding(call, getRows(), getEntries(), getWidth(), getRows() * getWidth(),
-                             getEntries() * getWidth())))
+                             getEntries() * getWidth(), getSorted() ? 3 : 1)))
     return failure();
   auto from = dyn_cast<FloatType>(elementOf(call.getIns()[0])),
        to = dyn_cast<FloatType>(elementOf(call.getOuts()[0]));
   if (!from || !to || (!to.isF32() && !to.isF64()) || from.getWidth() > to.getWidth())
     return call.emitOpError("(C1) sums floats in f32 or f64, found ")
            << call.getIns()[0].getType() << " to " << call.getOuts()[0].getType();
-  return success();
+  return getSorted() ? verifySorting(call, *this) : success();
 }
 
 } // namespace titan::kernel

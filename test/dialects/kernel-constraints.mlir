@@ -233,3 +233,35 @@ func.func @embedding_grad_C1_padding(%a: tensor<2x3xf32>, %b: tensor<2xi64>, %o:
   %r = kernel.call #kernel.embedding_grad<rows = 2, entries = 5, width = 3, accumulate = false, columns = 3, padding = 5> ins(%a, %b : tensor<2x3xf32>, tensor<2xi64>) outs(%o : tensor<5x3xf32>) -> (tensor<5x3xf32>)
   return
 }
+
+// -----
+
+func.func @embedding_grad_C1_sorted(%a: tensor<2x3xf32>, %b: tensor<2xi64>, %o: tensor<5x3xf32>) {
+  // expected-error @+1 {{(C1) takes two ins, the second of indices, and outs for the sums, an order and sums of tiles}}
+  %r = kernel.call #kernel.embedding_grad<rows = 2, entries = 5, width = 3, accumulate = false, columns = 3, sorted = true> ins(%a, %b : tensor<2x3xf32>, tensor<2xi64>) outs(%o : tensor<5x3xf32>) -> (tensor<5x3xf32>)
+  return
+}
+
+// -----
+
+func.func @embedding_grad_C1_order(%a: tensor<2x3xf32>, %b: tensor<2xi64>, %o: tensor<5x3xf32>, %p: tensor<259xi32>, %s: tensor<6xf32>) {
+  // expected-error @+1 {{(C1) has a workspace of 260 'i32', found 'tensor<259xi32>'}}
+  %r:3 = kernel.call #kernel.embedding_grad<rows = 2, entries = 5, width = 3, accumulate = false, columns = 3, sorted = true> ins(%a, %b : tensor<2x3xf32>, tensor<2xi64>) outs(%o, %p, %s : tensor<5x3xf32>, tensor<259xi32>, tensor<6xf32>) -> (tensor<5x3xf32>, tensor<259xi32>, tensor<6xf32>)
+  return
+}
+
+// -----
+
+func.func @embedding_grad_C1_sums(%a: tensor<2x3xf32>, %b: tensor<2xi64>, %o: tensor<5x3xf32>, %p: tensor<260xi32>, %s: tensor<6xf64>) {
+  // expected-error @+1 {{(C1) has a workspace of 6 'f32', found 'tensor<6xf64>'}}
+  %r:3 = kernel.call #kernel.embedding_grad<rows = 2, entries = 5, width = 3, accumulate = false, columns = 3, sorted = true> ins(%a, %b : tensor<2x3xf32>, tensor<2xi64>) outs(%o, %p, %s : tensor<5x3xf32>, tensor<260xi32>, tensor<6xf64>) -> (tensor<5x3xf32>, tensor<260xi32>, tensor<6xf64>)
+  return
+}
+
+// -----
+
+func.func @embedding_grad_C3_sorted(%a: tensor<2x1xf32>, %b: tensor<2xi64>, %o: tensor<3000000000x1xf32>, %p: tensor<260xi32>, %s: tensor<2xf32>) {
+  // expected-error @+1 {{(C3) sorts fewer than 2^31 rows and entries, found 3000000000}}
+  %r:3 = kernel.call #kernel.embedding_grad<rows = 2, entries = 3000000000, width = 1, accumulate = false, columns = 1, sorted = true> ins(%a, %b : tensor<2x1xf32>, tensor<2xi64>) outs(%o, %p, %s : tensor<3000000000x1xf32>, tensor<260xi32>, tensor<2xf32>) -> (tensor<3000000000x1xf32>, tensor<260xi32>, tensor<2xf32>)
+  return
+}

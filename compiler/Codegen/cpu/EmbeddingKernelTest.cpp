@@ -81,17 +81,22 @@ void checkForward(const Case& c) {
   }
 }
 
-void checkGradient(const Case& c, bool accumulate, int64_t padding = -1) {
+void checkGradient(const Case& c, bool accumulate, int64_t padding = -1, bool sorted = false) {
   std::string rows = fmt::format("memref<{}x{}x{}>", c.rows, c.width, c.element),
               indices = fmt::format("memref<{}x{}>", c.rows, c.index),
               result = fmt::format("memref<{}x{}xf32>", c.entries, c.width);
-  auto runner = compile(
-      fmt::format("func.func @f(%t: {0}, %i: {1}, %r: {2}) {{\n"
-                  "kernel.call #kernel.embedding_grad<rows = {3}, entries = {4}, width = {5}, "
-                  "accumulate = {6}, columns = {7}, padding = {8}> ins(%t, %i : {0}, {1}) outs(%r "
-                  ": {2})\nreturn\n}}\n",
-                  rows, indices, result, c.rows, c.entries, c.width, accumulate,
-                  std::min<int64_t>(c.width, 64), padding));
+  const int64_t orderElements = 2 * c.rows + 256, sumElements = 2 * c.width;
+  std::string outs = "%r : " + result;
+  if (sorted)
+    outs = fmt::format("%r, %o, %s : {}, memref<{}xi32>, memref<{}xf32>", result, orderElements,
+                       sumElements);
+  auto runner = compile(fmt::format(
+      "func.func @f(%t: {0}, %i: {1}, %r: {2}, %o: memref<{10}xi32>, %s: memref<{11}xf32>) {{\n"
+      "kernel.call #kernel.embedding_grad<rows = {3}, entries = {4}, width = {5}, accumulate = "
+      "{6}, columns = {7}, padding = {8}, sorted = {9}> ins(%t, %i : {0}, {1}) outs({12})\n"
+      "return\n}}\n",
+      rows, indices, result, c.rows, c.entries, c.width, accumulate, std::min<int64_t>(c.width, 64),
+      padding, sorted, orderElements, sumElements, outs));
   ASSERT_TRUE(runner);
   Elements values = randomValues(c.element, c.rows * c.width, 1), index = randomIndices(c, true),
            start = randomValues("f32", c.entries * c.width, 2);
@@ -101,7 +106,9 @@ void checkGradient(const Case& c, bool accumulate, int64_t padding = -1) {
     for (int64_t j = 0; j < c.width && clampedIndex(index[i], c.entries) != padding; ++j)
       expected[clampedIndex(index[i], c.entries) * c.width + j] += values[i * c.width + j];
   for (int64_t step : {0, 1, 3}) {
-    Buffers buffers{{encode(c.element, values), encode(c.index, index), encode("f32", start)}};
+    Buffers buffers{{encode(c.element, values), encode(c.index, index), encode("f32", start),
+                     encode("i32", Elements(orderElements, -1)),
+                     encode("f32", Elements(sumElements, -1))}};
     runner->run(0, buffers.operands(), {}, step);
     ASSERT_EQ(decode("f32", buffers.bytes[2]), expected);
   }
@@ -121,6 +128,11 @@ TEST(EmbeddingKernel, SumsGradientsInOrder) {
       checkGradient({.rows = 20, .entries = 5, .width = width, .element = "bf16", .index = "i32"},
                     accumulate);
     }
+}
+
+TEST(EmbeddingKernel, KeepsTheOrderOfRowsBesideWorkspace) {
+  checkGradient({.rows = 40, .entries = 7, .width = 65}, false, 3, /*sorted=*/true);
+  checkGradient({.rows = 40, .entries = 7, .width = 65}, true, -1, /*sorted=*/true);
 }
 
 TEST(EmbeddingKernel, AddsNothingToTheRowOfPadding) {

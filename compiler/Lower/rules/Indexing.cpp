@@ -16,9 +16,11 @@ int64_t elementsFrom(RankedTensorType type, int64_t first) {
   return elements;
 }
 
-Value call(LoweringBuilder& l, ValueRange ins, Value out, kernel::RoutineAttrInterface routine) {
-  return kernel::CallOp::create(l.builder, l.loc, TypeRange(out.getType()), ins, ValueRange(out),
-                                ValueRange(), routine, l.path, l.phase)
+/// The first result; the others are workspace.
+Value call(LoweringBuilder& l, ValueRange ins, ValueRange outs,
+           kernel::RoutineAttrInterface routine) {
+  return kernel::CallOp::create(l.builder, l.loc, outs.getTypes(), ins, outs, ValueRange(), routine,
+                                l.path, l.phase)
       .getResult(0);
 }
 
@@ -48,11 +50,19 @@ struct Rules {
     int64_t entries = type.getDimSize(0), width = elementsFrom(type, 1);
     if (rows * entries * width == 0)
       return l.replace(op.getAcc() ? op.getAcc() : zeros(l, type)), success();
-    l.replace(call(l, {op.getDresult(), op.getIndices()}, op.getAcc() ? op.getAcc() : l.empty(type),
-                   kernel::EmbeddingGradAttr::get(l.context, rows, entries, width,
+    const bool sorted = rows >= l.machine.embeddingGradSortedRows;
+    auto routine = kernel::EmbeddingGradAttr::get(l.context, rows, entries, width,
                                                   /*accumulate=*/op.getAcc() != nullptr,
                                                   std::min(width, l.machine.embeddingGradColumns),
-                                                  op.getPadding() ? *op.getPadding() : -1)));
+                                                  op.getPadding() ? *op.getPadding() : -1, sorted);
+    SmallVector<Value> outs = {op.getAcc() ? op.getAcc() : l.empty(type)};
+    if (sorted) {
+      outs.push_back(
+          l.empty(RankedTensorType::get({routine.getOrderElements()}, l.builder.getI32Type())));
+      outs.push_back(
+          l.empty(RankedTensorType::get({routine.getSumElements()}, type.getElementType())));
+    }
+    l.replace(call(l, {op.getDresult(), op.getIndices()}, outs, routine));
     return success();
   }
 };

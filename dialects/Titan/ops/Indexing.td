@@ -33,7 +33,8 @@ def Titan_EmbeddingGradOp : Titan_TensorOp<"embedding_grad", [AccumulatingOpInte
   let summary = "adjoint of the table of titan.embedding: row v is the sum of `dresult` where the index is v";
   let description = [{
     dresult [I..., rest...] and indices [I...] give [V, rest...], V = `rows`. Sums run in f32 (f64 for f64), which is also the result's type, in the row-major
-    order of the indices, starting from `acc` or zero: one order on any number of threads. Nothing is added to row `padding`, where it is given.
+    order of the indices, starting from `acc` or zero: one order on any number of threads. On a card it is that of `sorted` in `#kernel.embedding_grad`.
+    Nothing is added to row `padding`, where it is given.
 
     Constraints:
     - (C1) dresult's leading dimensions are those of indices; the result is [rows, rest...] of the accumulation type.
