@@ -157,6 +157,18 @@ class Functional(nn.Module):
         return self.out(torch.cat([x[:, 6:], x[:, :6]], dim=1))
 
 
+class Words(nn.Module):
+    """A text as the mean of its words: look-ups without attention."""
+
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(61, 20, padding_idx=0)
+        self.head = nn.Linear(20, 5)
+
+    def forward(self, ids):
+        return self.head(torch.tanh(self.words(ids)).mean(1))
+
+
 class Sequence(nn.Module):
     """Linear layers over [batch, position, feature]: exporters write MatMul and Add, and fold the transpose."""
 
@@ -266,6 +278,10 @@ CASES = {
     "log-softmax": Case(
         lambda: nn.Sequential(nn.Flatten(), nn.Linear(16, 12), nn.Tanh(), nn.Linear(12, 4), nn.LogSoftmax(dim=1)),
         {"x": (4, 4)}, labels(4), {"sgd": SGD + BATCH}),
+    # A microbatch of 8 looks up more rows than one tile of a card's kernel has.
+    "words": Case(Words, {"ids": (64,)}, labels(5), {"adamw": ADAMW + BATCH, "sgd": SGD + "clip_norm = 1.0\n" + ACCUMULATE},
+                  tokens=61, padded=True, exports=["dynamo-train", "legacy-train"],
+                  names={"legacy-train": '["words.weight"]\npadding_idx = 0\n'}),
     "sequence": Case(Sequence, {"x": (6, 8)}, labels(7, (6,), ignored=-100), {"adamw": ADAMW + ACCUMULATE},
                      exports=["dynamo-train", "dynamo-optimized", "legacy-train", "legacy-eval", "legacy-13"]),
     "own-parameters": Case(OwnParameters, {"x": (10,)}, real(2), {"mse-sgd": loss("mse") + SGD + BATCH}),
