@@ -49,8 +49,8 @@ LogicalResult GemmAttr::verifyCall(Operation* op) const {
 
 namespace {
 
-/// What both directions of an embedding share: two ins, the second of indices, and outs, of which the
-/// first is large enough.
+/// What both directions of an embedding share: two ins, the second of indices, and outs, of which
+/// the first is large enough.
 LogicalResult verifyEmbedding(CallOp call, int64_t rows, int64_t entries, int64_t width,
                               int64_t inElements, int64_t outElements, size_t outs = 1) {
   if (call.getIns().size() != 2 || call.getOuts().size() != outs || !call.getScalars().empty())

@@ -26,8 +26,8 @@ import check_losses  # noqa: E402
 import titan_job  # noqa: E402
 from verdict import failed  # noqa: E402
 
-# Models without look-ups and attention.
-MODELS = ("activations", "frozen", "functional", "loss-inside", "own-parameters", "relu", "residual", "tied", "twice-used")
+# Models without attention.
+MODELS = ("activations", "frozen", "functional", "loss-inside", "own-parameters", "relu", "residual", "tied", "twice-used", "words")
 CUDA = ("--target=cuda",)
 LOSSES, NARROW = 1e-4, 1e-2  # relative, of 20 steps, between devices; with products of bf16
 

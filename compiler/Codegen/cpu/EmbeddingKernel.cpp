@@ -1,6 +1,7 @@
 #include "compiler/Codegen/cpu/EmbeddingKernel.h"
 
 #include "compiler/Codegen/cpu/KernelBuilder.h"
+#include "compiler/Codegen/kernel/EntryIndex.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -40,21 +41,7 @@ public:
   /// The table's row that index `i` names: clamped.
   Value entryAt(Value i) {
     auto type = cast<IntegerType>(elementOf(op.getIns()[1]));
-    bool isUnsigned = type.isUnsigned() || type.getWidth() == 1;
-    Value value = load(stored(1), address(1, i));
-    Type wide = builder.getI64Type();
-    if (stored(1) != wide)
-      value =
-          isUnsigned ? create<arith::ExtUIOp>(wide, value) : create<arith::ExtSIOp>(wide, value);
-    auto limit = [&](int64_t bound) {
-      return create<arith::ConstantOp>(builder.getI64IntegerAttr(bound));
-    };
-    // An unsigned index of 64 bits may look negative; it is too large.
-    if (isUnsigned)
-      value = fewer(value, limit(entries - 1));
-    else
-      value = smaller(larger(value, limit(0)), limit(entries - 1));
-    return toIndex(value);
+    return loadEntry(builder, loc, operands[1], i, type, entries);
   }
 
   kernel::CallOp op;

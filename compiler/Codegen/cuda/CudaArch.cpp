@@ -44,6 +44,8 @@ MachineModel cardModel() {
   machine.flopsPerByte = 260;
   // A launch of a graph's node.
   machine.threadNs = 1500;
+  // Columns alone would give a card a few blocks, each with all rows after one another.
+  machine.embeddingGradSortedRows = 1;
   // Of allocations by the driver, and enough for the widest access.
   machine.arenaAlignment = 256;
   return machine;

@@ -4,10 +4,11 @@
 #include "compiler/Codegen/cuda/Assembler.h"
 #include "compiler/Codegen/cuda/CudaArch.h"
 #include "compiler/Codegen/cuda/FusedKernel.h"
-#include "compiler/Codegen/cuda/GemmKernel.h"
 #include "compiler/Codegen/cuda/LowerToPtx.h"
+#include "compiler/Codegen/cuda/RoutineKernel.h"
 #include "compiler/Codegen/cuda/ThreadMemory.h"
 
+#include "llvm/ADT/TypeSwitch.h"
 #include <fmt/ranges.h>
 
 #include <future>
@@ -93,7 +94,11 @@ CudaTarget::CudaTarget(TargetInfo info, MLIRContext* context)
 ProgramTarget CudaTarget::device() const { return {info().kind, "", {}}; }
 
 const RoutineEmitter* CudaTarget::routine(Attribute routine) const {
-  return isa<kernel::GemmAttr>(routine) ? &gemmRoutine : nullptr;
+  return llvm::TypeSwitch<Attribute, const RoutineEmitter*>(routine)
+      .Case([](kernel::GemmAttr) { return &gemmRoutine; })
+      .Case([](kernel::EmbeddingAttr) { return &embeddingRoutine; })
+      .Case([](kernel::EmbeddingGradAttr) { return &embeddingGradRoutine; })
+      .Default(nullptr);
 }
 
 LogicalResult CudaTarget::emit(kernel::FusedOp op, StringRef symbol) {
@@ -101,7 +106,7 @@ LogicalResult CudaTarget::emit(kernel::FusedOp op, StringRef symbol) {
 }
 
 LogicalResult CudaTarget::emit(kernel::CallOp op, StringRef symbol) {
-  return cuda::emitGemmKernel(kernels_, op, symbol);
+  return cuda::emitRoutine(kernels_, op, symbol);
 }
 
 std::string CudaTarget::variant(kernel::FusedOp op) const {
@@ -114,8 +119,9 @@ std::string CudaTarget::variant(kernel::CallOp op) const {
 
 std::vector<GridLaunch> CudaTarget::launches(StringRef symbol) const {
   std::vector<GridLaunch> launches;
+  const std::string ofSeveral = symbol.str() + "_";
   for (const cuda::Entry& entry : kernels_.entries())
-    if (entry.name == symbol)
+    if (entry.name == symbol || entry.name.starts_with(ofSeveral))
       launches.push_back({entry.name, entry.blocks, entry.threads, 0});
   return launches;
 }

@@ -42,6 +42,15 @@ Value threadNumber(OpBuilder& builder, Location loc) {
 
 void emitBarrier(OpBuilder& builder, Location loc) { NVVM::Barrier0Op::create(builder, loc); }
 
+void emitWarpBarrier(OpBuilder& builder, Location loc) {
+  NVVM::SyncWarpOp::create(builder, loc, i32Constant(builder, loc, -1));
+}
+
+Value ballot(OpBuilder& builder, Location loc, Value flag) {
+  return NVVM::VoteSyncOp::create(builder, loc, builder.getI32Type(), i32Constant(builder, loc, -1),
+                                  flag, NVVM::VoteSyncKind::ballot);
+}
+
 Value shuffleXor(OpBuilder& builder, Location loc, Value value, int64_t distance) {
   Type type = value.getType(), i32 = builder.getI32Type(), i64 = builder.getI64Type();
   if (type.getIntOrFloatBitWidth() == 32)

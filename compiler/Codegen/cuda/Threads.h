@@ -13,6 +13,12 @@ mlir::Value threadNumber(mlir::OpBuilder& builder, mlir::Location loc);
 /// All threads of the block have come here, and see what the others wrote before.
 void emitBarrier(mlir::OpBuilder& builder, mlir::Location loc);
 
+/// The same of the lanes of a warp, which all take part.
+void emitWarpBarrier(mlir::OpBuilder& builder, mlir::Location loc);
+
+/// The lanes of the warp whose `flag` is set, as bits of an i32. All take part.
+mlir::Value ballot(mlir::OpBuilder& builder, mlir::Location loc, mlir::Value flag);
+
 /// `value` (of 32 or 64 bits) of the lane whose number differs in the bits of `distance`. All lanes
 /// of the warp take part.
 mlir::Value shuffleXor(mlir::OpBuilder& builder, mlir::Location loc, mlir::Value value,

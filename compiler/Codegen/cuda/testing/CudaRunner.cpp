@@ -1,8 +1,8 @@
 #include "compiler/Codegen/cuda/testing/CudaRunner.h"
 
 #include "compiler/Codegen/cuda/FusedKernel.h"
-#include "compiler/Codegen/cuda/GemmKernel.h"
 #include "compiler/Codegen/cuda/LowerToPtx.h"
+#include "compiler/Codegen/cuda/RoutineKernel.h"
 
 #include "mlir/Parser/Parser.h"
 #include <gtest/gtest.h>
@@ -36,15 +36,19 @@ Result<std::unique_ptr<CudaRunner>> CudaRunner::compile(std::string_view text) {
     if (auto fused = dyn_cast<kernel::FusedOp>(op))
       failedToEmit |= failed(emitFusedKernel(kernels, fused, symbol));
     else if (auto call = dyn_cast<kernel::CallOp>(op))
-      failedToEmit |= failed(emitGemmKernel(kernels, call, symbol));
+      failedToEmit |= failed(emitRoutine(kernels, call, symbol));
     else
       return;
     runner->kernels_.push_back(op);
+    size_t known = 0;
+    for (const std::vector<Entry>& entries : runner->entries_)
+      known += entries.size();
+    const std::vector<Entry>& all = kernels.entries();
+    runner->entries_.emplace_back(all.begin() + std::min(known, all.size()), all.end());
   });
   if (failedToEmit)
     return Error::badInput("{}", message);
   runner->ptx_ = TITAN_TRY(emitPtx(kernels, "sm_80"));
-  runner->entries_ = kernels.entries();
   runner->code_ = TITAN_TRY(ptx::parse(runner->ptx_));
   return runner;
 }
@@ -52,17 +56,20 @@ Result<std::unique_ptr<CudaRunner>> CudaRunner::compile(std::string_view text) {
 Result<ptx::Counters> CudaRunner::run(size_t kernel, std::span<const uint64_t> operands,
                                       std::span<const int64_t> scalars, ptx::Order order,
                                       ptx::Memory& memory) const {
-  const Entry& entry = entries_[kernel];
-  ptx::Launch launch;
-  launch.entry = entry.name;
-  launch.grid[0] = static_cast<uint32_t>(entry.blocks);
-  launch.block[0] = static_cast<uint32_t>(entry.threads);
-  launch.arguments.assign(operands.begin(), operands.end());
-  for (int64_t scalar : scalars)
-    launch.arguments.push_back(static_cast<uint64_t>(scalar));
-  launch.order = order;
-  launch.seed = 7;
-  return ptx::run(*code_, launch, memory);
+  ptx::Counters counters;
+  for (const Entry& entry : entries_[kernel]) {
+    ptx::Launch launch;
+    launch.entry = entry.name;
+    launch.grid[0] = static_cast<uint32_t>(entry.blocks);
+    launch.block[0] = static_cast<uint32_t>(entry.threads);
+    launch.arguments.assign(operands.begin(), operands.end());
+    for (int64_t scalar : scalars)
+      launch.arguments.push_back(static_cast<uint64_t>(scalar));
+    launch.order = order;
+    launch.seed = 7;
+    counters = TITAN_TRY(ptx::run(*code_, launch, memory));
+  }
+  return counters;
 }
 
 void expectAssembles(const std::string& ptx, bool spills) {

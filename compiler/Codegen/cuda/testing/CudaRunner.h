@@ -16,10 +16,10 @@ public:
   static Result<std::unique_ptr<CudaRunner>> compile(std::string_view text);
 
   const std::vector<mlir::Operation*>& kernels() const { return kernels_; }
-  const std::vector<Entry>& entries() const { return entries_; }
   const std::string& ptx() const { return ptx_; }
 
-  /// Runs kernel number `kernel`. Its operands lie in `memory`.
+  /// Runs kernel number `kernel`, all its launches: the counters are those of the last. Its operands
+  /// lie in `memory`.
   Result<ptx::Counters> run(size_t kernel, std::span<const uint64_t> operands,
                             std::span<const int64_t> scalars, ptx::Order order,
                             ptx::Memory& memory) const;
@@ -29,7 +29,7 @@ private:
   std::unique_ptr<mlir::MLIRContext> context_;
   mlir::OwningOpRef<mlir::ModuleOp> module_;
   std::vector<mlir::Operation*> kernels_;
-  std::vector<Entry> entries_;
+  std::vector<std::vector<Entry>> entries_; ///< of each kernel
   std::string ptx_;
   std::shared_ptr<const ptx::Module> code_;
 };
