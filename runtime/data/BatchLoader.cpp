@@ -41,6 +41,14 @@ Status BatchSlot::copyTo(std::span<const ByteSink> sinks) const {
   return {};
 }
 
+Result<Transfer> BatchSlot::beginCopyTo(std::span<const ByteSink> sinks) const {
+  Transfer last; // stands for those before it
+  for (size_t field = 0; field < sinks.size(); ++field)
+    last = TITAN_TRY(
+        sinks[field].begin(0, {addresses_[field], static_cast<size_t>(sinks[field].bytes())}));
+  return last;
+}
+
 BatchLoader::BatchLoader(const Dataset& dataset, LoaderOptions options)
     : dataset_(&dataset), options_(options) {}
 

@@ -27,6 +27,8 @@ public:
   BatchDestination destination() const { return addresses_; }
   /// Copies the batch to its sinks, one a field.
   Status copyTo(std::span<const ByteSink> sinks) const;
+  /// The same, which may go on behind the call: the memory is of StateAccess::hostBuffer().
+  Result<Transfer> beginCopyTo(std::span<const ByteSink> sinks) const;
 
 private:
   std::vector<char*> addresses_;
@@ -78,7 +80,8 @@ private:
 class BatchStream {
 public:
   virtual ~BatchStream() = default;
-  /// Brings the next batch to `sinks`, one a field.
+  /// Brings the next batch to `sinks`, one a field; where the host cannot reach them, it travels
+  /// behind the call.
   virtual Status next(std::span<const ByteSink> sinks) = 0;
   /// Position of the batch that the following `next` brings.
   virtual uint64_t position() const = 0;
@@ -115,16 +118,19 @@ public:
   /// How many batches of `bytes` to keep ready: 4, and as many small ones as 4 MiB hold, up to 16.
   /// The thread is woken once for each half of them, and a wake-up takes longer than a small batch.
   static int64_t depthFor(int64_t bytes);
+  /// Batches that travel to a device while others are made.
+  static constexpr int64_t mostOnTheWay = 2;
 
   /// `dataset` must outlive the loader, as must `memory`: as many batches are kept ready as it has
-  /// room for slots (BatchSlot::bytesFor), at least one.
+  /// room for slots (BatchSlot::bytesFor), at least one. Where sinks are not direct, up to
+  /// mostOnTheWay of them hold what is on its way; for a third one the first is waited for.
   PrefetchLoader(const Dataset& dataset, LoaderOptions options, uint64_t position,
                  std::span<char> memory);
   ~PrefetchLoader() override;
   PrefetchLoader(const PrefetchLoader&) = delete;
   PrefetchLoader& operator=(const PrefetchLoader&) = delete;
 
-  /// Waits for the next batch and copies it to `sinks`, one a field. An error of the background
+  /// Waits for the next batch and brings it to `sinks`, one a field. An error of the background
   /// thread comes out here, at the batch that it belongs to, and again at every later call.
   Status next(std::span<const ByteSink> sinks) override;
   uint64_t position() const override;

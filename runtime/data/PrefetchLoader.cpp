@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <csignal>
+#include <deque>
 #include <mutex>
 #include <optional>
 #include <pthread.h>
@@ -11,8 +12,9 @@
 
 namespace titan {
 
-/// Batch b lies in slot b % depth. Batches [consumed, produced) are ready; the producer fills slot
-/// `produced` and the consumer reads slot `consumed` outside of the lock.
+/// Batch b lies in slot b % depth. Batches [freed, taken) are on their way, [taken, produced) are
+/// ready; the producer fills slot `produced` and the consumer reads slot `taken` outside of the
+/// lock.
 struct PrefetchLoader::Ring {
   Ring(const Dataset& dataset, LoaderOptions options, uint64_t position, std::span<char> memory)
       : loader(dataset, options), start(position) {
@@ -31,8 +33,8 @@ struct PrefetchLoader::Ring {
     for (;;) {
       // Woken only when half of the slots are free: with short steps, a wake-up per batch would
       // cost more than the batch.
-      if (produced - consumed == slots.size())
-        freed.wait(lock, [&] { return stopping || produced - consumed <= slots.size() / 2; });
+      if (produced - freed == slots.size())
+        roomMade.wait(lock, [&] { return stopping || isToProduce(); });
       if (stopping)
         return;
       const BatchSlot& slot = slots[produced % slots.size()];
@@ -50,20 +52,28 @@ struct PrefetchLoader::Ring {
     }
   }
 
+  /// Of the slots that hold nothing on its way, half are free. Under the lock.
+  bool isToProduce() const { return produced - taken <= (slots.size() - (taken - freed)) / 2; }
+
   Status next(std::span<const ByteSink> sinks) {
     std::unique_lock lock(mutex);
-    filled.wait(lock, [&] { return produced > consumed || error; });
-    if (produced == consumed)
+    filled.wait(lock, [&] { return produced > taken || error; });
+    if (produced == taken)
       return *error;
-    const BatchSlot& slot = slots[consumed % slots.size()];
+    const BatchSlot& slot = slots[taken % slots.size()];
     lock.unlock();
-    Status copied = slot.copyTo(sinks);
+    const size_t most = std::min<size_t>(mostOnTheWay, slots.size() - 1);
+    onTheWay.push_back(TITAN_TRY(slot.beginCopyTo(sinks)));
+    size_t arrived = 0;
+    for (; !onTheWay.empty() && (onTheWay.front().isDone() || onTheWay.size() > most); ++arrived) {
+      TITAN_TRY(onTheWay.front().wait());
+      onTheWay.pop_front();
+    }
     lock.lock();
-    if (!copied.ok())
-      return copied;
-    ++consumed;
-    if (produced - consumed <= slots.size() / 2)
-      freed.notify_one();
+    ++taken;
+    freed += arrived;
+    if (isToProduce())
+      roomMade.notify_one();
     return {};
   }
 
@@ -72,9 +82,10 @@ struct PrefetchLoader::Ring {
   std::vector<BatchSlot> slots;
 
   std::mutex mutex;
-  std::condition_variable filled, freed;
-  uint64_t produced = 0, consumed = 0;
-  std::optional<Error> error; ///< of batch `produced`
+  std::condition_variable filled, roomMade;
+  uint64_t produced = 0, taken = 0, freed = 0;
+  std::deque<Transfer> onTheWay; ///< batches [freed, taken); of the consumer alone
+  std::optional<Error> error;    ///< of batch `produced`
   bool stopping = false;
   std::thread thread;
 };
@@ -101,7 +112,7 @@ PrefetchLoader::~PrefetchLoader() {
     const std::lock_guard lock(ring_->mutex);
     ring_->stopping = true;
   }
-  ring_->freed.notify_one();
+  ring_->roomMade.notify_one();
   ring_->thread.join();
 }
 
@@ -109,7 +120,7 @@ Status PrefetchLoader::next(std::span<const ByteSink> sinks) { return ring_->nex
 
 uint64_t PrefetchLoader::position() const {
   const std::lock_guard lock(ring_->mutex);
-  return ring_->positionOf(ring_->consumed);
+  return ring_->positionOf(ring_->taken);
 }
 
 } // namespace titan

@@ -16,6 +16,8 @@ std::span<char> pieceOf(std::string& own, int64_t bytes) {
 
 } // namespace
 
+Status Transfer::wait() const { return access_ ? access_->wait(*this) : Status(); }
+
 ByteSource ByteSource::made(int64_t bytes, Read read) {
   ByteSource source;
   source.made_ = std::make_shared<const Read>(std::move(read));
@@ -66,6 +68,13 @@ Status ByteSink::write(int64_t first, std::span<const char> from) const {
     return access_->upload(offset_ + first, from);
   std::memcpy(memory_ + first, from.data(), from.size());
   return {};
+}
+
+Result<Transfer> ByteSink::begin(int64_t first, std::span<const char> from) const {
+  if (!taken_ && !memory_ && !from.empty())
+    return access_->begin(offset_ + first, from);
+  TITAN_TRY(write(first, from));
+  return Transfer();
 }
 
 Status

@@ -13,6 +13,23 @@ namespace titan {
 
 class StateAccess;
 
+/// A copy to a device that may still go on. What it copies from must stay as it is until then.
+class Transfer {
+public:
+  Transfer() = default; ///< done
+
+  /// Returns when it is done. The errors of the device.
+  Status wait() const;
+  bool isDone() const { return access_ == nullptr; }
+
+private:
+  friend class StateAccess;
+  Transfer(StateAccess& access, uint64_t event) : access_(&access), event_(event) {}
+
+  StateAccess* access_ = nullptr;
+  uint64_t event_ = 0; ///< Device::Event::number
+};
+
 /// A range of bytes: what ByteSource (`Char` is const) and ByteSink share. A handle: it is copied
 /// freely, and what it names outlives it.
 template <typename Derived, typename Char> class ByteRange {
@@ -76,6 +93,9 @@ public:
 
   /// Complete on return.
   Status write(int64_t first, std::span<const char> from) const;
+  /// The same, but a copy to a device goes on behind the call: for what lies in memory of
+  /// StateAccess::hostBuffer(). Places that are scalars are not written so.
+  Result<Transfer> begin(int64_t first, std::span<const char> from) const;
   /// `make` is called with the pieces in order, and where each begins, and writes every byte of
   /// them; a piece holds anything before. Ends with the first error.
   Status fillPieces(const std::function<Status(int64_t first, std::span<char>)>& make) const;

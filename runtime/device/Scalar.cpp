@@ -91,7 +91,7 @@ Result<Scalar> ScalarPage::add(int64_t offset, DType dtype) {
   if (slots_.size() == most)
     return Error::internal("the program has more than {} scalars", most);
   if (page_.empty()) {
-    page_ = TITAN_TRY(device_->hostBuffer(pageBytes));
+    page_ = TITAN_TRY(device_->hostBuffer(pageBytes * static_cast<int64_t>(1 + mostRuns)));
     slots_.reserve(most);
   }
   Scalar::Slot& slot = slots_.emplace_back();
@@ -102,20 +102,36 @@ Result<Scalar> ScalarPage::add(int64_t offset, DType dtype) {
   return Scalar(dtype, slot.address, &slot);
 }
 
-Status ScalarPage::send() {
+std::span<char> ScalarPage::onTheWay(const Scalar::Slot& slot, uint64_t run) const {
+  const auto page = static_cast<int64_t>(1 + run % mostRuns) * pageBytes;
+  return {slot.address + page, static_cast<size_t>(slot.bytes)};
+}
+
+Status ScalarPage::send(uint64_t run) {
   for (Scalar::Slot& slot : slots_)
     if (slot.unsent) {
-      TITAN_TRY(device_->upload(slot.offset, {slot.address, static_cast<size_t>(slot.bytes)}));
+      const std::span<char> bytes = onTheWay(slot, run);
+      std::memcpy(bytes.data(), slot.address, bytes.size());
+      TITAN_TRY(device_->upload(slot.offset, bytes));
       slot.unsent = false;
     }
   return {};
 }
 
-Status ScalarPage::fetch() {
+Status ScalarPage::fetch(uint64_t run) {
   for (const Scalar::Slot& slot : slots_)
     if (!slot.written)
-      TITAN_TRY(device_->download(slot.offset, {slot.address, static_cast<size_t>(slot.bytes)}));
+      TITAN_TRY(device_->download(slot.offset, onTheWay(slot, run)));
+  fetched_[run % mostRuns] = slots_.size();
   return {};
+}
+
+void ScalarPage::take(uint64_t run) {
+  for (const Scalar::Slot& slot : std::span(slots_).first(fetched_[run % mostRuns]))
+    if (!slot.written) {
+      const std::span<const char> bytes = onTheWay(slot, run);
+      std::memcpy(slot.address, bytes.data(), bytes.size());
+    }
 }
 
 Status ScalarPage::refresh(int64_t offset, int64_t bytes) {

@@ -1,11 +1,12 @@
 // Scalars that host and device share: hyperparameters that go in, metrics and counters that come
 // out. Where the device has a window a scalar is an address. Elsewhere it is a slot of one page of
 // host memory: what the host wrote goes to the device before the next run, the rest comes back
-// after each.
+// after each. Each of a few runs that go on at once has a page of its own for both ways.
 #pragma once
 
 #include "runtime/device/Device.h"
 
+#include <array>
 #include <variant>
 #include <vector>
 
@@ -50,22 +51,31 @@ private:
 class ScalarPage {
 public:
   static constexpr int64_t pageBytes = 4096, slotBytes = 8;
+  /// That may go on at once.
+  static constexpr uint64_t mostRuns = 4;
 
   explicit ScalarPage(Device& device) : device_(&device) {}
 
   /// The scalar of `dtype` at `offset`, with the value that it has now. Internal: the page is full.
   Result<Scalar> add(int64_t offset, DType dtype);
-  /// Begins to upload what the host wrote since the last call.
-  Status send();
-  /// Begins to download everything else.
-  Status fetch();
+  /// Begins to upload what the host wrote since the last call, before run `run`. Runs are numbered
+  /// from 0, and the one `mostRuns` before has been waited for.
+  Status send(uint64_t run);
+  /// Begins to download everything else, behind the run.
+  Status fetch(uint64_t run);
+  /// Takes what fetch() has brought: scalars read it.
+  void take(uint64_t run);
   /// Reads again what lies in bytes [offset, offset + bytes) of the arena; done on return.
   Status refresh(int64_t offset, int64_t bytes);
 
 private:
+  /// Where the slot travels for that run.
+  std::span<char> onTheWay(const Scalar::Slot& slot, uint64_t run) const;
+
   Device* device_;
-  std::span<char> page_;
-  std::vector<Scalar::Slot> slots_; ///< never grows beyond what it was made for
+  std::span<char> page_;                      ///< what scalars read, then a page a run
+  std::array<size_t, mostRuns> fetched_ = {}; ///< slots, by run % mostRuns
+  std::vector<Scalar::Slot> slots_;           ///< never grows beyond what it was made for
 };
 
 } // namespace titan

@@ -86,10 +86,30 @@ Result<Scalar> StateAccess::scalar(const Place& place) {
 }
 
 Status StateAccess::run(uint32_t function, CommandObserver* observer) {
-  TITAN_TRY(scalars_.send());
+  TITAN_TRY(begin(function, observer));
+  while (finished_ < begun_)
+    TITAN_TRY(finish());
+  return {};
+}
+
+Status StateAccess::begin(uint32_t function, CommandObserver* observer) {
+  if (begun_ - finished_ == ScalarPage::mostRuns)
+    return Error::internal("{} runs are begun and none of them is finished", ScalarPage::mostRuns);
+  TITAN_TRY(scalars_.send(begun_));
   TITAN_TRY(device_->run(function, observer));
-  TITAN_TRY(scalars_.fetch());
-  return device_->wait(device_->record());
+  TITAN_TRY(scalars_.fetch(begun_));
+  ends_[begun_ % ScalarPage::mostRuns] = device_->record();
+  ++begun_;
+  return {};
+}
+
+Status StateAccess::finish() {
+  if (finished_ == begun_)
+    return Error::internal("no run is begun");
+  TITAN_TRY(device_->wait(ends_[finished_ % ScalarPage::mostRuns]));
+  scalars_.take(finished_);
+  ++finished_;
+  return {};
 }
 
 Status StateAccess::download(int64_t offset, std::span<char> into) {
@@ -101,6 +121,11 @@ Status StateAccess::upload(int64_t offset, std::span<const char> from) {
   TITAN_TRY(device_->upload(offset, from));
   TITAN_TRY(device_->wait(device_->record()));
   return scalars_.refresh(offset, static_cast<int64_t>(from.size()));
+}
+
+Result<Transfer> StateAccess::begin(int64_t offset, std::span<const char> from) {
+  TITAN_TRY(device_->upload(offset, from));
+  return Transfer(*this, device_->record().number);
 }
 
 Result<std::span<char>> StateAccess::staging() {

@@ -13,6 +13,7 @@
 #include "runtime/device/Part.h"
 #include "runtime/device/Scalar.h"
 
+#include <array>
 #include <optional>
 #include <string_view>
 
@@ -69,14 +70,23 @@ public:
   /// Runs a function to its end, with the scalars that were written before; afterwards scalars read
   /// what it left.
   Status run(uint32_t function, CommandObserver* observer);
+  /// Begins a run. At most ScalarPage::mostRuns are begun and not finished.
+  Status begin(uint32_t function, CommandObserver* observer);
+  /// Waits for the first run that is begun and not finished: scalars read what it left.
+  Status finish();
+  /// Is a run that was begun still going on when begin() returns? Not where there is a window.
+  bool runsBehind() const { return device_->window(0, 1).empty(); }
 
 private:
   friend class ByteSource;
   friend class ByteSink;
+  friend class Transfer;
 
   /// Offsets are of the arena; complete on return.
   Status download(int64_t offset, std::span<char> into);
   Status upload(int64_t offset, std::span<const char> from);
+  Result<Transfer> begin(int64_t offset, std::span<const char> from);
+  Status wait(const Transfer& transfer) { return device_->wait({transfer.event_}); }
   /// pieceBytes bytes, made when they are first needed.
   Result<std::span<char>> staging();
 
@@ -84,6 +94,8 @@ private:
   Device* device_;
   std::vector<int64_t> coordinates_;
   ScalarPage scalars_;
+  uint64_t begun_ = 0, finished_ = 0;                    ///< runs
+  std::array<Device::Event, ScalarPage::mostRuns> ends_; ///< of run r at r % mostRuns
   std::span<char> staging_;
 };
 

@@ -115,6 +115,27 @@ TEST(StateAccess, ReadsAndWritesAreCompleteOnReturn) {
   EXPECT_EQ(read, pattern(64));
 }
 
+TEST(StateAccess, ATransferGoesOnBehindTheCall) {
+  {
+    Rig rig(false);
+    LateDevice late(std::move(rig.null));
+    StateAccess access(rig.program, late);
+    std::string source = pattern(64), read(64, '\0');
+    const ByteSink sink = access.sink(rig.weight());
+    const Transfer transfer = sink.begin(0, source).take();
+    EXPECT_FALSE(transfer.isDone()); // LateDevice has no window
+    source[0] = 'x';                 // too early
+    ASSERT_TRUE(transfer.wait().ok());
+    source[1] = 'x';
+    ASSERT_TRUE(access.read(rig.weight(), 0, read).ok());
+    EXPECT_EQ(read, "x" + pattern(64).substr(1));
+  }
+  Rig rig(true);
+  std::string source = pattern(64), read(64, '\0');
+  EXPECT_TRUE(rig.access->sink(rig.weight()).begin(0, source).take().isDone());
+  EXPECT_FALSE(rig.access->runsBehind());
+}
+
 TEST(StateAccess, AWindowIsReadAndWrittenAtOnceWithoutACall) {
   Rig rig(true);
   const ByteSink sink = rig.access->sink(rig.weight());
@@ -266,6 +287,37 @@ TEST(Scalars, FollowEachRunWithoutAWindow) {
   ASSERT_TRUE(lr.write(2.0));
   ASSERT_TRUE(access.run(0, nullptr).ok());
   EXPECT_EQ(loss.read(), 3);
+}
+
+TEST(Scalars, OfRunsThatGoOnAtOnce) {
+  Rig rig(false);
+  const auto& bindings = rig.program.functions[0].bindings;
+  rig.device->body = [lrAt = bindings[0].offset, lossAt = bindings[1].offset](
+                         uint32_t, char* arena) { std::memcpy(arena + lossAt, arena + lrAt, 4); };
+  LateDevice late(std::move(rig.null));
+  StateAccess access(rig.program, late);
+  EXPECT_TRUE(access.runsBehind());
+  const Scalar lr = access.scalar(*access.binding("step", "lr")).take();
+  const Scalar loss = access.scalar(*access.binding("step", "loss")).take();
+  uint64_t begun = 0, finished = 0;
+  const auto begin = [&] {
+    lr.write(static_cast<double>(++begun));
+    return access.begin(0, nullptr);
+  };
+  for (uint64_t ahead : {0, 1, 2, 3}) // each run sees its lr, whatever came behind it
+    for (int i = 0; i < 6; ++i) {
+      ASSERT_TRUE(begin().ok());
+      while (begun - finished > ahead) {
+        ASSERT_TRUE(access.finish().ok());
+        ASSERT_EQ(loss.read(), static_cast<double>(++finished));
+      }
+    }
+  ASSERT_TRUE(begin().ok());
+  EXPECT_EQ(begin().error().message(), "4 runs are begun and none of them is finished");
+  for (uint64_t i = 0; i < ScalarPage::mostRuns; ++i)
+    ASSERT_TRUE(access.finish().ok());
+  EXPECT_EQ(loss.read(), static_cast<double>(finished + ScalarPage::mostRuns));
+  EXPECT_EQ(access.finish().error().message(), "no run is begun");
 }
 
 TEST(Scalars, SeeWhatIsWrittenAround) {

@@ -19,9 +19,17 @@ Status Executor::prepare(std::string_view payload) {
 }
 
 Status Executor::run(std::string_view name) {
+  return access_->run(TITAN_TRY(indexOf(name)), observer_);
+}
+
+Status Executor::begin(std::string_view name) {
+  return access_->begin(TITAN_TRY(indexOf(name)), observer_);
+}
+
+Result<uint32_t> Executor::indexOf(std::string_view name) const {
   for (uint32_t i = 0; i < program_->functions.size(); ++i)
     if (program_->functions[i].name == name)
-      return access_->run(i, observer_);
+      return i;
   return Error::internal("the program has no function '{}'", name);
 }
 

@@ -26,6 +26,8 @@ public:
   /// Runs a function from its first command to its last. Internal when the program has no such
   /// function; the errors of the device.
   Status run(std::string_view function);
+  /// StateAccess::begin of a function by name; StateAccess::finish ends it.
+  Status begin(std::string_view function);
 
   /// From now on, `observer` sees every command; null: nobody does.
   void setObserver(CommandObserver* observer) { observer_ = observer; }
@@ -35,6 +37,8 @@ public:
   StateAccess& access() const { return *access_; }
 
 private:
+  Result<uint32_t> indexOf(std::string_view function) const;
+
   const Program* program_;
   std::unique_ptr<StateAccess> access_;
   CommandObserver* observer_ = nullptr;
