@@ -70,16 +70,16 @@ Status CudaDevice::open(std::string_view payload) {
   held_ = OwnedContext(*driver_, card_.handle);
   TITAN_TRY(driver_->need(driver_->cuCtxSetCurrent(context_), what));
   image_ = TITAN_TRY(LoadedImage::load(*driver_, card_, *program_, payload));
-  CUstream stream = nullptr;
-  TITAN_TRY(driver_->need(driver_->cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), what));
-  stream_ = OwnedStream(*driver_, stream);
-  for (OwnedEvent& owned : events_) {
-    CUevent event = nullptr;
-    TITAN_TRY(driver_->need(driver_->cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), what));
-    owned = OwnedEvent(*driver_, event);
+  for (OwnedStream* owned : {&stream_, &copies_}) {
+    CUstream stream = nullptr;
+    TITAN_TRY(driver_->need(driver_->cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), what));
+    *owned = OwnedStream(*driver_, stream);
   }
+  for (OwnedEvent& event : events_)
+    event = TITAN_TRY(makeEvent());
+  TITAN_TRY(addInputs());
   // Last: what the driver has taken for itself by now is no longer free.
-  TITAN_TRY(reserveArena());
+  TITAN_TRY(reserveMemory());
   functions_.reserve(program_->functions.size());
   for (const Function& function : program_->functions)
     functions_.emplace_back(*program_, function, image_, arena_.get());
@@ -87,22 +87,56 @@ Status CudaDevice::open(std::string_view payload) {
   return {};
 }
 
-Status CudaDevice::reserveArena() {
+Result<OwnedEvent> CudaDevice::makeEvent() const {
+  CUevent event = nullptr;
+  TITAN_TRY(driver_->need(driver_->cuEventCreate(&event, CU_EVENT_DISABLE_TIMING),
+                          "opening " + card_.text()));
+  return OwnedEvent(*driver_, event);
+}
+
+Status CudaDevice::addInputs() {
+  for (const Function& function : program_->functions)
+    for (const Binding& binding : function.bindings) {
+      if (binding.role != Binding::Role::Input || inputOf(binding.offset, binding.bytes))
+        continue;
+      Input& input = inputs_.emplace_back();
+      input.offset = binding.offset;
+      input.bytes = binding.bytes;
+      input.staging = stagingBytes_;
+      input.arrived = TITAN_TRY(makeEvent());
+      input.taken = TITAN_TRY(makeEvent());
+      stagingBytes_ += wholeLines(binding.bytes);
+    }
+  return {};
+}
+
+Status CudaDevice::reserveMemory() {
   size_t free = 0, total = 0;
   TITAN_TRY(driver_->need(driver_->cuMemGetInfo_v2(&free, &total), "asking for free memory"));
   const auto available = static_cast<int64_t>(free);
-  CUdeviceptr arena = 0;
+  const int64_t needed = bytes() + stagingBytes_;
   Answer answer = {CUDA_ERROR_OUT_OF_MEMORY, driver_->cuMemAlloc_v2.name()};
-  if (bytes() + outsideBytes <= available)
-    answer = driver_->cuMemAlloc_v2(&arena, static_cast<size_t>(bytes()));
+  if (needed + outsideBytes <= available) {
+    TITAN_TRY(allocate(bytes(), arena_, answer));
+    if (answer.ok() && stagingBytes_ > 0)
+      TITAN_TRY(allocate(stagingBytes_, staging_, answer));
+  }
+  if (answer.ok())
+    return {};
+  return Error::environment(
+      "the job needs {} of device memory, and {} more for the driver; {} has {} free of {}: {}",
+      readableBytes(needed), readableBytes(outsideBytes), card_.text(), readableBytes(available),
+      readableBytes(static_cast<int64_t>(total)),
+      smallerBatch(*program_, available - stagingBytes_ - outsideBytes));
+}
+
+Status CudaDevice::allocate(int64_t bytes, OwnedMemory& memory, Answer& answer) const {
+  CUdeviceptr address = 0;
+  answer = driver_->cuMemAlloc_v2(&address, static_cast<size_t>(bytes));
   if (answer.result == CUDA_ERROR_OUT_OF_MEMORY)
-    return Error::environment(
-        "the job needs {} of device memory, and {} more for the driver; {} has {} free of {}: {}",
-        readableBytes(bytes()), readableBytes(outsideBytes), card_.text(), readableBytes(available),
-        readableBytes(static_cast<int64_t>(total)),
-        smallerBatch(*program_, available - outsideBytes));
-  TITAN_TRY(driver_->need(answer, fmt::format("allocating {}", readableBytes(bytes()))));
-  arena_ = OwnedMemory(*driver_, arena);
+    return {};
+  TITAN_TRY(driver_->need(answer, fmt::format("allocating {}", readableBytes(bytes))));
+  memory = OwnedMemory(*driver_, address);
   return {};
 }
 
@@ -112,7 +146,8 @@ CudaDevice::~CudaDevice() {
   // What is still queued may use host memory that ends with the device. A card that failed answers
   // all of this with its error, and takes everything back when the process ends.
   (void)driver_->cuCtxSetCurrent(context_);
-  (void)driver_->cuStreamSynchronize(stream_.get());
+  for (const OwnedStream* stream : {&copies_, &stream_})
+    (void)driver_->cuStreamSynchronize(stream->get());
 }
 
 Status CudaDevice::enter() {
@@ -255,8 +290,30 @@ Status CudaDevice::upload(int64_t offset, std::span<const char> from) {
   TITAN_TRY(enter());
   if (from.empty())
     return {};
+  if (const Input* input = inputOf(offset, static_cast<int64_t>(from.size())))
+    return uploadInput(*input, offset, from);
   return check(driver_->cuMemcpyHtoDAsync_v2(at(offset), from.data(), from.size(), stream_.get()),
                "copying to");
+}
+
+CudaDevice::Input* CudaDevice::inputOf(int64_t offset, int64_t bytes) {
+  const auto found = std::ranges::find_if(inputs_, [&](const Input& input) {
+    return input.offset <= offset && offset + bytes <= input.offset + input.bytes;
+  });
+  return found == inputs_.end() ? nullptr : &*found;
+}
+
+Status CudaDevice::uploadInput(const Input& input, int64_t offset, std::span<const char> from) {
+  const CUdeviceptr staged =
+      staging_.get() + static_cast<uint64_t>(input.staging + offset - input.offset);
+  const auto made = [&](Answer answer) { return check(answer, "copying to"); };
+  // An event that was never recorded is waited for at once.
+  TITAN_TRY(made(driver_->cuStreamWaitEvent(copies_.get(), input.taken.get(), 0)));
+  TITAN_TRY(made(driver_->cuMemcpyHtoDAsync_v2(staged, from.data(), from.size(), copies_.get())));
+  TITAN_TRY(made(driver_->cuEventRecord(input.arrived.get(), copies_.get())));
+  TITAN_TRY(made(driver_->cuStreamWaitEvent(stream_.get(), input.arrived.get(), 0)));
+  TITAN_TRY(made(driver_->cuMemcpyDtoDAsync_v2(at(offset), staged, from.size(), stream_.get())));
+  return made(driver_->cuEventRecord(input.taken.get(), stream_.get()));
 }
 
 Status CudaDevice::download(int64_t offset, std::span<char> into) {

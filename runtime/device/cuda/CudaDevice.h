@@ -5,7 +5,9 @@
 // second one is recorded as a graph, and from there on a run is one launch. With an observer, and
 // where the graph would be too large, each run is a walk.
 //
-// Transfers go through the same stream, in the order of the calls. Memory of hostBuffer() is
+// Transfers go through the same stream, in the order of the calls. But what is uploaded to a
+// function's input travels by a second stream to memory of its own, and is copied to its place when
+// the first stream comes to it: so a batch travels while the step before runs. Memory of hostBuffer() is
 // pinned: an upload reads it, and a download writes it, as late as the stream comes to it. Of other
 // memory the driver makes a copy before upload() returns, and download() returns when it is filled.
 #pragma once
@@ -59,6 +61,13 @@ public:
 
 private:
   template <bool observed> struct Walker;
+  /// A function's input, whose batch is staged.
+  struct Input {
+    int64_t offset = 0, bytes = 0; ///< in the arena
+    int64_t staging = 0;           ///< in the staging memory
+    cuda::OwnedEvent arrived;      ///< in the staging memory
+    cuda::OwnedEvent taken;        ///< from there
+  };
   /// How a function runs from its second run on.
   struct Recorded {
     bool walked = false;       ///< once: all that it launches is loaded
@@ -68,7 +77,14 @@ private:
   CudaDevice(const Program& program, std::unique_ptr<const cuda::Driver> driver, cuda::Card card,
              int64_t bytes);
   Status open(std::string_view payload);
-  Status reserveArena();
+  Result<cuda::OwnedEvent> makeEvent() const;
+  Status reserveMemory();
+  /// `answer` may be that there is no memory.
+  Status allocate(int64_t bytes, cuda::OwnedMemory& memory, cuda::Answer& answer) const;
+  Status addInputs();
+  /// The input that all these bytes lie in, or null.
+  Input* inputOf(int64_t offset, int64_t bytes);
+  Status uploadInput(const Input& input, int64_t offset, std::span<const char> from);
 
   /// Every call begins with it: the error that stays, else the card's context for this thread.
   Status enter();
@@ -97,7 +113,10 @@ private:
   cuda::CUcontext context_ = nullptr;
   cuda::LoadedImage image_;
   cuda::OwnedMemory arena_;
-  cuda::OwnedStream stream_;
+  cuda::OwnedMemory staging_;
+  cuda::OwnedStream stream_, copies_;
+  std::vector<Input> inputs_;
+  int64_t stagingBytes_ = 0;
   std::array<cuda::OwnedEvent, eventsInTurn> events_;
   std::vector<cuda::OwnedHostMemory> buffers_;
   std::vector<cuda::PreparedFunction> functions_; ///< as Program::functions

@@ -345,6 +345,50 @@ TEST(CudaDevice, CopiesOfPinnedMemoryAreLate) {
   EXPECT_EQ(into[63], 'a');
 }
 
+TEST(CudaDevice, InputsTravelByAStreamOfTheirOwn) {
+  const Record record;
+  CudaRun run;
+  run.train(2);
+  const Place x = *run.access->binding("step", "x");
+  const std::span<char> batch = run.device->hostBuffer(x.bytes).take();
+  const size_t before = record.lines().size();
+  ASSERT_TRUE(run.device->run(0, nullptr).ok());
+  ASSERT_TRUE(run.device->upload(x.offset, batch).ok());
+  ASSERT_TRUE(run.device->upload(x.offset + 4, batch.subspan(4)).ok());
+  std::vector<std::string> calls;
+  const std::vector<std::string> lines = record.lines();
+  for (const std::string& line : std::span(lines).subspan(before))
+    if (!line.starts_with("cuCtxSetCurrent"))
+      calls.push_back(line.substr(0, line.find('(')) + line[line.rfind(')') - 1]);
+  const std::vector<std::string> upload = {"cuStreamWaitEvent2",    "cuMemcpyHtoDAsync_v22",
+                                           "cuEventRecord2",        "cuStreamWaitEvent1",
+                                           "cuMemcpyDtoDAsync_v21", "cuEventRecord1"};
+  std::vector<std::string> expected = {"cuGraphLaunch1"};
+  for (int i = 0; i < 2; ++i)
+    expected.insert(expected.end(), upload.begin(), upload.end());
+  EXPECT_EQ(calls, expected);
+}
+
+TEST(CudaDevice, UploadsToInputsTakeEffectInTheirOrder) {
+  for (const char* seed : {"0", "1", "2", "3", "4", "5", "6", "7"}) {
+    const FakeVariable variable("SEED", seed);
+    CudaRun run;
+    const Place x = *run.access->binding("step", "x");
+    const auto size = static_cast<size_t>(x.bytes);
+    std::vector<std::span<char>> from, into;
+    for (char value = 'a'; value < 'f'; ++value) {
+      from.push_back(run.device->hostBuffer(x.bytes).take());
+      into.push_back(run.device->hostBuffer(x.bytes).take());
+      std::ranges::fill(from.back(), value);
+      ASSERT_TRUE(run.device->upload(x.offset, from.back()).ok());
+      ASSERT_TRUE(run.device->download(x.offset, into.back()).ok());
+    }
+    ASSERT_TRUE(run.device->wait(run.device->record()).ok());
+    for (size_t i = 0; i < from.size(); ++i)
+      EXPECT_EQ(std::memcmp(from[i].data(), into[i].data(), size), 0) << seed;
+  }
+}
+
 TEST(CudaDevice, CopiesOfOtherMemoryAreWhole) {
   Program program = ptxProgram(markPtx(), {"mark"});
   program.arenaBytes = 5 << 20;
@@ -415,10 +459,9 @@ TEST(CudaDevice, GivesEverythingBack) {
     run.train(2);
     ASSERT_TRUE(run.device->hostBuffer(100).ok());
   }
-  EXPECT_EQ(record.count("cuMemAlloc_v2"), 1);
-  EXPECT_EQ(record.count("cuMemFree_v2"), 1);
+  EXPECT_EQ(record.count("cuMemAlloc_v2"), 2) << "arena and staging";
   for (const auto& [takes, gives] :
-       {std::pair{"cuMemHostAlloc", "cuMemFreeHost"},
+       {std::pair{"cuMemHostAlloc", "cuMemFreeHost"}, std::pair{"cuMemAlloc", "cuMemFree_v2"},
         std::pair{"cuStreamCreate", "cuStreamDestroy"},
         std::pair{"cuStreamEndCapture", "cuGraphDestroy"},
         std::pair{"cuGraphInstantiate", "cuGraphExecDestroy"},

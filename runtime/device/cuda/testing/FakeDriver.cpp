@@ -278,6 +278,11 @@ CUresult FakeDriver::memFreeHost(void* address) {
   return context->error;
 }
 
+std::string FakeDriver::kindOf(const void* address, size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  return isPinned(address, bytes) ? "pinned" : "pageable";
+}
+
 bool FakeDriver::isPinned(const void* address, size_t bytes) const {
   const auto* first = static_cast<const char*>(address);
   auto after = pinned_.upper_bound(first);
@@ -364,8 +369,8 @@ CUresult FakeDriver::memsetD8(CUdeviceptr to, unsigned char value, size_t bytes,
 CUresult FakeDriver::streamCreate(CUstream* stream, unsigned flags) {
   CUcontext context = nullptr;
   TITAN_FAKE_TRY(enter(context));
-  context->streams.push_back(
-      std::make_unique<CUstream_st>(CUstream_st{context, &context->queues.add()}));
+  context->streams.push_back(std::make_unique<CUstream_st>(
+      CUstream_st{context, context->streams.size() + 1, &context->queues.add()}));
   *stream = context->streams.back().get();
   return CUDA_SUCCESS;
 }

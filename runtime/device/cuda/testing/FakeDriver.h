@@ -54,6 +54,7 @@ struct CUgraphExec_st {
 
 struct CUstream_st {
   CUcontext context;
+  size_t number; ///< of its context, from 1 on
   testing::FakeQueue* queue;
   std::unique_ptr<CUgraph_st> capture = nullptr; ///< while one goes on
   bool captureFailed = false;                    ///< something was done that may not be
@@ -159,6 +160,9 @@ public:
   CUresult funcSetAttribute(CUfunction function, CUfunction_attribute attribute, int value);
   CUresult launchKernel(CUfunction function, unsigned blocks, unsigned threads,
                         unsigned sharedBytes, CUstream stream, void** parameters);
+
+  /// "pinned" or "pageable"
+  std::string kindOf(const void* address, size_t bytes);
 
   /// "CUDA_ERROR_INVALID_VALUE"; null where the fake knows no such result.
   static const char* nameOf(CUresult result);

@@ -18,6 +18,13 @@ template <typename... Arguments> std::string text(const Arguments&... arguments)
 /// "0x7a00000000000000"
 std::string hex(CUdeviceptr address) { return fmt::format("{:#x}", address); }
 
+/// "stream 1"
+std::string nameOf(CUstream stream) { return fmt::format("stream {}", stream->number); }
+
+std::string kindOf(const void* address, size_t bytes) {
+  return FakeDriver::instance().kindOf(address, bytes);
+}
+
 template <typename Body>
 CUresult call(const char* entry, const std::string& arguments, Body&& body) {
   return FakeDriver::instance().call(entry, arguments, body);
@@ -114,17 +121,17 @@ CUresult cuMemFreeHost(void* address) {
 }
 
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, size_t bytes, CUstream stream) {
-  return call("cuMemcpyHtoDAsync_v2", text(hex(to), bytes),
+  return call("cuMemcpyHtoDAsync_v2", text(hex(to), bytes, kindOf(from, bytes), nameOf(stream)),
               [&](FakeDriver& fake) { return fake.memcpyHtoD(to, from, bytes, stream); });
 }
 
 CUresult cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, size_t bytes, CUstream stream) {
-  return call("cuMemcpyDtoHAsync_v2", text(hex(from), bytes),
+  return call("cuMemcpyDtoHAsync_v2", text(hex(from), bytes, kindOf(to, bytes), nameOf(stream)),
               [&](FakeDriver& fake) { return fake.memcpyDtoH(to, from, bytes, stream); });
 }
 
 CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
-  return call("cuMemcpyDtoDAsync_v2", text(hex(to), hex(from), bytes),
+  return call("cuMemcpyDtoDAsync_v2", text(hex(to), hex(from), bytes, nameOf(stream)),
               [&](FakeDriver& fake) { return fake.memcpyDtoD(to, from, bytes, stream); });
 }
 
@@ -149,7 +156,7 @@ CUresult cuStreamSynchronize(CUstream stream) {
 }
 
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
-  return call("cuStreamWaitEvent", text(flags),
+  return call("cuStreamWaitEvent", nameOf(stream),
               [&](FakeDriver& fake) { return fake.streamWaitEvent(stream, event); });
 }
 
@@ -181,7 +188,7 @@ CUresult cuGraphExecDestroy(CUgraphExec exec) {
 }
 
 CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream) {
-  return call("cuGraphLaunch", "",
+  return call("cuGraphLaunch", nameOf(stream),
               [&](FakeDriver& fake) { return fake.graphLaunch(exec, stream); });
 }
 
@@ -195,7 +202,7 @@ CUresult cuEventDestroy_v2(CUevent event) {
 }
 
 CUresult cuEventRecord(CUevent event, CUstream stream) {
-  return call("cuEventRecord", "",
+  return call("cuEventRecord", nameOf(stream),
               [&](FakeDriver& fake) { return fake.eventRecord(event, stream); });
 }
 
