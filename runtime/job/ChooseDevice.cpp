@@ -128,7 +128,9 @@ OutsideBytes outsideBytes(const Program& program, int threads, bool library) {
     for (const Binding& binding : step->bindings)
       if (binding.role == Binding::Role::Input)
         batch += binding.bytes;
-  outside.batches = PrefetchLoader::depthFor(batch) * batch;
+  const bool travels = program.target.kind != cpuKind.name;
+  outside.batches =
+      (PrefetchLoader::depthFor(batch) + (travels ? PrefetchLoader::mostOnTheWay : 0)) * batch;
   return outside;
 }
 

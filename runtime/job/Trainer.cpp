@@ -69,7 +69,7 @@ Status Trainer::findScalars() {
   if (const std::optional<Place> place = access.binding("step", "stop"))
     stop_ = TITAN_TRY(access.scalar(*place));
   stops_ = TITAN_TRY(metric(access, "step", "stop"));
-  step_ = stepCounter_.count();
+  begun_ = step_ = stepCounter_.count();
   skipped_ = skippedCounter_.count();
   return {};
 }
@@ -98,9 +98,10 @@ Status Trainer::openLoader() {
     return {};
   }
   const int64_t slot = BatchSlot::bytesFor(dataset, options.rows());
-  loader_ = std::make_unique<PrefetchLoader>(
-      dataset, options, position,
-      TITAN_TRY(access.hostBuffer(PrefetchLoader::depthFor(slot) * slot)));
+  const int64_t slots =
+      PrefetchLoader::depthFor(slot) + (access.runsBehind() ? PrefetchLoader::mostOnTheWay : 0);
+  loader_ = std::make_unique<PrefetchLoader>(dataset, options, position,
+                                             TITAN_TRY(access.hostBuffer(slots * slot)));
   return {};
 }
 
@@ -142,10 +143,16 @@ bool Trainer::isToStop() const {
 Status Trainer::run() {
   const Recipe& recipe = session_->recipe();
   beginSteps();
-  while (step_ < recipe.train.steps && !isToStop()) {
-    TITAN_TRY(oneStep());
-    const bool evaluates = evaluator_ && step_ % recipe.train.evalEvery == 0;
-    const bool saves = recipe.checkpoint.every > 0 && step_ % recipe.checkpoint.every == 0;
+  while (begun_ < recipe.train.steps && !isToStop()) {
+    if (Status begun = beginStep(); !begun.ok()) {
+      TITAN_TRY(endSteps(0)); // what was done before is told
+      return begun;
+    }
+    const bool evaluates = evaluator_ && begun_ % recipe.train.evalEvery == 0;
+    const bool saves = recipe.checkpoint.every > 0 && begun_ % recipe.checkpoint.every == 0;
+    TITAN_TRY(endSteps(1));
+    if (evaluates || saves || !mayRunAhead())
+      TITAN_TRY(endSteps(0));
     if (evaluates)
       TITAN_TRY(evaluate());
     if (saves)
@@ -153,6 +160,7 @@ Status Trainer::run() {
     if (evaluates || saves)
       beginSteps();
   }
+  TITAN_TRY(endSteps(0));
   if (savedStep_ != step_)
     TITAN_TRY(save());
   log_.finish();
@@ -182,16 +190,38 @@ void Trainer::noteWaits() {
     log_.note("note: " + *verdict);
 }
 
-Status Trainer::oneStep() {
-  Executor& executor = session_->executor();
+/// Not where a step decides on the next one: on the CPU it is done anyway, of several ranks one may
+/// ask to stop, and at the limit of skipped steps its batch and state are looked at.
+bool Trainer::mayRunAhead() const {
+  const int64_t limit = session_->recipe().train.nonFiniteLimit;
+  return session_->access().runsBehind() && !stops_.exists() &&
+         (limit == 0 || skippedInARow_ + begun_ - step_ < limit);
+}
+
+Status Trainer::endSteps(int64_t most) {
+  while (begun_ - step_ > most)
+    TITAN_TRY(endStep());
+  return {};
+}
+
+Status Trainer::beginStep() {
   TITAN_TRY(loader_->next(batches_.sinks()));
   controls_->write();
   if (stop_.exists())
     stop_.write(int64_t{signals_.received() != 0});
-  session_->peers().setStep(step_ + 1);
-  TITAN_TRY(executor.run("step"));
+  session_->peers().setStep(begun_ + 1);
+  TITAN_TRY(session_->executor().begin("step"));
+  ++begun_;
+  return {};
+}
+
+Status Trainer::endStep() {
+  TITAN_TRY(session_->access().finish());
+  last_.step = ++step_;
+  if (stepCounter_.count() != step_)
+    return Error::internal("the device counts step {} where the run is at step {}",
+                           stepCounter_.count(), step_);
   const int64_t skipped = skippedCounter_.count();
-  last_.step = step_ = stepCounter_.count();
   last_.loss = static_cast<float>(loss_.read());
   last_.gradNorm = static_cast<float>(gradNorm_.read());
   // A step is skipped because loss or gradients are not finite, or because no target counts.

@@ -55,7 +55,14 @@ private:
   Status openLoader();
   bool isToStop() const;
   void beginSteps();
-  Status oneStep();
+  /// Hands a step to the device; its metrics come with endStep().
+  Status beginStep();
+  /// The metrics of the first step that has no metrics yet.
+  Status endStep();
+  /// endStep() until at most `most` steps have no metrics.
+  Status endSteps(int64_t most);
+  /// May the step behind the one that is begun be begun before that has metrics?
+  bool mayRunAhead() const;
   void noteWaits();
   Status checkSkipped();
   Result<std::string> culprit();
@@ -80,6 +87,7 @@ private:
   Clock::time_point
       stepStart_; ///< end of the step before; what a step logs counts for the next one
   Clock::time_point residentRead_; ///< when the resident memory was last asked for
+  int64_t begun_ = 0; ///< steps of the run that the device was told of; `step_` have metrics
   int64_t step_ = 0, skipped_ = 0, skippedInARow_ = 0;
   int64_t stepsRun_ = 0;          ///< since this process started; so are the two below
   std::map<Skip, int64_t> skips_; ///< by cause
