@@ -278,7 +278,9 @@ TEST(CudaEmbeddingKernel, SumsInSortedOrder) {
     for (Indices kind : {Indices::Equal, Indices::Rare, Indices::Outside})
       checkGradient({.rows = assembledRows, .entries = 90, .width = width}, kind);
   checkGradient({.rows = 300, .entries = 300, .width = 5}, Indices::Different);
-  checkGradient({.rows = 40, .entries = 7, .width = 769}, Indices::Random);
+  // Several blocks of columns.
+  checkGradient({.rows = 600, .entries = 7, .width = 769}, Indices::Rare);
+  checkGradient({.rows = 600, .entries = 7, .width = 768, .element = "bf16"}, Indices::Rare);
   checkGradient({.rows = assembledRows, .entries = 65537, .width = 1}, Indices::Random);
   checkGradient({.rows = assembledRows, .entries = 7, .width = 4, .accumulate = true},
                 Indices::Rare);
