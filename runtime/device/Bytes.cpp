@@ -41,8 +41,10 @@ Status ByteSource::forEachPiece(const std::function<Status(std::span<const char>
     return {};
   if (memory_)
     return see(direct());
+  if (!made_)
+    return access_->forEachPiece(offset_, bytes_, see);
   std::string own;
-  const std::span<char> piece = made_ ? pieceOf(own, bytes_) : TITAN_TRY(access_->staging());
+  const std::span<char> piece = pieceOf(own, bytes_);
   for (int64_t first = 0; first < bytes_; first += StateAccess::pieceBytes) {
     const auto part =
         piece.first(static_cast<size_t>(std::min(StateAccess::pieceBytes, bytes_ - first)));
@@ -83,8 +85,10 @@ ByteSink::fillPieces(const std::function<Status(int64_t first, std::span<char>)>
     return {};
   if (memory_)
     return make(0, direct());
+  if (!taken_)
+    return access_->fillPieces(offset_, bytes_, make);
   std::string own;
-  const std::span<char> piece = taken_ ? pieceOf(own, bytes_) : TITAN_TRY(access_->staging());
+  const std::span<char> piece = pieceOf(own, bytes_);
   for (int64_t first = 0; first < bytes_; first += StateAccess::pieceBytes) {
     const auto part =
         piece.first(static_cast<size_t>(std::min(StateAccess::pieceBytes, bytes_ - first)));

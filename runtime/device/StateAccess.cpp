@@ -1,6 +1,7 @@
 #include "runtime/device/StateAccess.h"
 
 #include <algorithm>
+#include <deque>
 
 namespace titan {
 namespace {
@@ -128,10 +129,62 @@ Result<Transfer> StateAccess::begin(int64_t offset, std::span<const char> from) 
   return Transfer(*this, device_->record().number);
 }
 
-Result<std::span<char>> StateAccess::staging() {
-  if (staging_.empty())
-    staging_ = TITAN_TRY(device_->hostBuffer(pieceBytes));
-  return staging_;
+Status StateAccess::makeRing() {
+  const int64_t states = (program_->stateBytes + pieceBytes - 1) / pieceBytes * pieceBytes;
+  if (ring_.empty())
+    ring_ = TITAN_TRY(device_->hostBuffer(std::clamp(states, pieceBytes, ringBytes)));
+  return {};
+}
+
+std::span<char> StateAccess::staged(int64_t piece, int64_t bytes) const {
+  const auto slot = piece % static_cast<int64_t>(ringPieces());
+  return ring_.subspan(static_cast<size_t>(slot * pieceBytes),
+                       static_cast<size_t>(std::min(pieceBytes, bytes - piece * pieceBytes)));
+}
+
+Status StateAccess::forEachPiece(int64_t offset, int64_t bytes,
+                                 const std::function<Status(std::span<const char>)>& see) {
+  TITAN_TRY(makeRing());
+  const int64_t pieces = (bytes + pieceBytes - 1) / pieceBytes;
+  std::deque<Device::Event> coming;
+  int64_t asked = 0;
+  Status status;
+  for (int64_t piece = 0; status.ok() && piece < pieces; ++piece) {
+    for (; asked < std::min(pieces, piece + static_cast<int64_t>(ringPieces())); ++asked) {
+      TITAN_TRY(device_->download(offset + asked * pieceBytes, staged(asked, bytes)));
+      coming.push_back(device_->record());
+    }
+    TITAN_TRY(device_->wait(coming.front()));
+    coming.pop_front();
+    status = see(staged(piece, bytes));
+  }
+  // Nothing comes to the ring any more.
+  if (!coming.empty())
+    TITAN_TRY(device_->wait(coming.back()));
+  return status;
+}
+
+Status StateAccess::fillPieces(int64_t offset, int64_t bytes,
+                               const std::function<Status(int64_t first, std::span<char>)>& make) {
+  TITAN_TRY(makeRing());
+  std::deque<Device::Event> going;
+  Status status;
+  for (int64_t first = 0; status.ok() && first < bytes; first += pieceBytes) {
+    if (going.size() == ringPieces()) {
+      TITAN_TRY(device_->wait(going.front()));
+      going.pop_front();
+    }
+    const std::span<char> piece = staged(first / pieceBytes, bytes);
+    status = make(first, piece);
+    if (status.ok()) {
+      TITAN_TRY(device_->upload(offset + first, piece));
+      going.push_back(device_->record());
+    }
+  }
+  if (!going.empty())
+    TITAN_TRY(device_->wait(going.back()));
+  TITAN_TRY(std::move(status));
+  return scalars_.refresh(offset, bytes);
 }
 
 } // namespace titan

@@ -31,8 +31,9 @@ Place placeOf(const Binding& binding);
 
 class StateAccess {
 public:
-  /// The most that is staged at once where the device has no window.
-  static constexpr int64_t pieceBytes = int64_t{1} << 20;
+  /// Where the device has no window, places are staged in pieces of that size, as many at once as
+  /// the ring holds, which is no larger than all states together.
+  static constexpr int64_t pieceBytes = int64_t{1} << 20, ringBytes = int64_t{64} << 20;
 
   /// Both outlive the object, which its sources, sinks and scalars point to. `rank` is the device's
   /// in the program's mesh.
@@ -87,8 +88,17 @@ private:
   Status upload(int64_t offset, std::span<const char> from);
   Result<Transfer> begin(int64_t offset, std::span<const char> from);
   Status wait(const Transfer& transfer) { return device_->wait({transfer.event_}); }
-  /// pieceBytes bytes, made when they are first needed.
-  Result<std::span<char>> staging();
+  /// Pieces of a place of `bytes` bytes at `offset` of the arena in order, by the ring: the next
+  /// ones travel while one is looked at.
+  Status forEachPiece(int64_t offset, int64_t bytes,
+                      const std::function<Status(std::span<const char>)>& see);
+  Status fillPieces(int64_t offset, int64_t bytes,
+                    const std::function<Status(int64_t first, std::span<char>)>& make);
+  /// Whole pieces, made when they are first needed.
+  Status makeRing();
+  size_t ringPieces() const { return ring_.size() / static_cast<size_t>(pieceBytes); }
+  /// Where piece `piece` of a place of `bytes` bytes is staged.
+  std::span<char> staged(int64_t piece, int64_t bytes) const;
 
   const Program* program_;
   Device* device_;
@@ -96,7 +106,7 @@ private:
   ScalarPage scalars_;
   uint64_t begun_ = 0, finished_ = 0;                    ///< runs
   std::array<Device::Event, ScalarPage::mostRuns> ends_; ///< of run r at r % mostRuns
-  std::span<char> staging_;
+  std::span<char> ring_;
 };
 
 } // namespace titan

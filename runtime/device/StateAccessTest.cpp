@@ -191,6 +191,53 @@ TEST(StateAccess, ALargePlaceGoesInPieces) {
   EXPECT_EQ(rig.device->calls.size(), 9u);
 }
 
+TEST(StateAccess, PiecesTravelAhead) {
+  Rig rig(false);
+  rig.program.stateBytes = 2 * StateAccess::pieceBytes - 1; // a ring of two
+  const std::string mib = std::to_string(StateAccess::pieceBytes),
+                    second = fmt::format("{} {}", mib, mib),
+                    third = fmt::format("{} 1000", 2 * StateAccess::pieceBytes);
+  const auto nothing = [](int64_t, std::span<char>) { return Status(); };
+  ASSERT_TRUE(rig.access->sink(rig.weight()).fillPieces(nothing).ok());
+  EXPECT_EQ(rig.device->calls, (Calls{fmt::format("hostBuffer {}", 2 * StateAccess::pieceBytes),
+                                      "upload 0 " + mib, "record 1", "upload " + second, "record 2",
+                                      "wait 1", "upload " + third, "record 3", "wait 3"}));
+  rig.device->calls.clear();
+  const auto see = [](std::span<const char>) { return Status(); };
+  ASSERT_TRUE(rig.access->source(rig.weight()).forEachPiece(see).ok());
+  EXPECT_EQ(rig.device->calls,
+            (Calls{"download 0 " + mib, "record 4", "download " + second, "record 5", "wait 4",
+                   "download " + third, "record 6", "wait 5", "wait 6"}));
+}
+
+TEST(StateAccess, PiecesAreWholeOnALateDevice) {
+  for (int64_t pieces : {1, 2, 3, 9}) {
+    Rig rig(false);
+    rig.program.stateBytes = pieces * StateAccess::pieceBytes;
+    LateDevice late(std::move(rig.null));
+    StateAccess access(rig.program, late);
+    const std::string whole = pattern(large);
+    ASSERT_TRUE(access.sink(rig.weight())
+                    .fillPieces([&](int64_t first, std::span<char> piece) -> Status {
+                      std::ranges::copy(
+                          std::string_view(whole).substr(static_cast<size_t>(first), piece.size()),
+                          piece.begin());
+                      return {};
+                    })
+                    .ok());
+    const auto enough = [](std::span<const char>) { return Status(Error::badInput("enough")); };
+    EXPECT_FALSE(access.source(rig.weight()).forEachPiece(enough).ok());
+    std::string read;
+    ASSERT_TRUE(access.source(rig.weight())
+                    .forEachPiece([&](std::span<const char> piece) -> Status {
+                      read.append(piece.data(), piece.size());
+                      return {};
+                    })
+                    .ok());
+    EXPECT_EQ(read, whole) << pieces;
+  }
+}
+
 TEST(StateAccess, TheFirstErrorEndsAWalkOverPieces) {
   const auto refuse = [] { return Status(Error::badInput("enough")); };
   for (bool hasWindow : {true, false}) {
