@@ -14,6 +14,10 @@ public:
   /// inside are seen in every iteration.
   virtual void beforeFunction(const Function& function) {}
   virtual void before(const Function& function, uint32_t command) {}
+  /// A device that can measure its commands does so for those who want it: the seconds that one
+  /// took on the device come before its after().
+  virtual bool wantsSeconds() const { return false; }
+  virtual void took(const Function& function, uint32_t command, double seconds) {}
   virtual void after(const Function& function, uint32_t command) {}
   virtual void afterFunction(const Function& function) {}
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -34,8 +35,13 @@ void Profiler::beforeFunction(const Function&) { functionStart_ = Clock::now(); 
 
 void Profiler::before(const Function&, uint32_t) { commandStart_ = Clock::now(); }
 
+void Profiler::took(const Function&, uint32_t, double seconds) { measured_ = seconds; }
+
 void Profiler::after(const Function& function, uint32_t index) {
-  const Clock::time_point end = Clock::now();
+  Clock::time_point end = Clock::now();
+  if (const std::optional<double> measured = std::exchange(measured_, {}))
+    end = commandStart_ +
+          std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(*measured));
   const Command& command = function.commands[index];
   if (command.kind == CommandKind::EndRepeat)
     return; // its commands were timed one by one

@@ -1,10 +1,11 @@
-// Where the time of a function goes, by command, and a Chrome trace of it (chrome://tracing,
+// Where the time of a function goes, by command (as the device measures it, if it can), and a Chrome trace of it (chrome://tracing,
 // ui.perfetto.dev).
 #pragma once
 
 #include "runtime/device/CommandObserver.h"
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,8 @@ public:
 
   void beforeFunction(const Function& function) override;
   void before(const Function& function, uint32_t command) override;
+  bool wantsSeconds() const override { return true; }
+  void took(const Function& function, uint32_t command, double seconds) override;
   void after(const Function& function, uint32_t command) override;
   void afterFunction(const Function& function) override;
 
@@ -54,6 +57,7 @@ private:
   size_t maxEvents_;
   Clock::time_point origin_, functionStart_, commandStart_;
   double seconds_ = 0;
+  std::optional<double> measured_; ///< of the last command, by the device
 };
 
 } // namespace titan

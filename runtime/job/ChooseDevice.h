@@ -45,8 +45,9 @@ struct ChosenDevice {
   int64_t outsideBytes = 0;       ///< what the library may allocate outside of the arena
   /// FLOP/s of large products of a dtype; 0 without a library. Takes some tens of milliseconds.
   std::function<double(DType)> measureProducts = [](DType) { return 0.0; };
-  /// What the machine can do at most, with products of a dtype. Takes some tenths of a second.
-  std::function<MachineLimits(DType)> measureLimits;
+  /// What the machine can do at most, with products of a dtype. Takes some tenths of a second. The
+  /// errors of the device.
+  std::function<Result<MachineLimits>(DType)> measureLimits;
   /// What was exchanged with other ranks so far, by collective of the program.
   std::function<std::vector<Traffic>()> traffic = [] { return std::vector<Traffic>(); };
 };

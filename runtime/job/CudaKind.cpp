@@ -2,6 +2,8 @@
 
 #include "runtime/device/cuda/CudaDevice.h"
 
+#include <limits>
+
 namespace titan {
 namespace {
 
@@ -26,6 +28,10 @@ Result<ChosenDevice> open(const DeviceRequest& request) {
       CudaDevice::create(request.program, request.payload, static_cast<int>(request.number)));
   ChosenDevice chosen;
   chosen.name = fmt::format("{}, {}", device->card().text(), cuda::textOf(device->image()));
+  chosen.measureLimits = [card = device.get()](DType) -> Result<MachineLimits> {
+    const double copied = TITAN_TRY(card->measureCopy());
+    return MachineLimits{.copies = {{"memory", std::numeric_limits<int64_t>::max(), copied}}};
+  };
   chosen.device = std::move(device);
   return chosen;
 }

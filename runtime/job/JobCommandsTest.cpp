@@ -96,6 +96,22 @@ TEST_F(JobCommandsTest, ProfileWritesATableAndATrace) {
   EXPECT_EQ(json["max_live"], plan["memory"]["max_live"]["step"]);
 }
 
+TEST_F(JobCommandsTest, ProfileNeedsADeviceThatIsMeasured) {
+  JobImage plain = image();
+  plain.chooseDevice = [](const DeviceRequest& request) -> Result<ChosenDevice> {
+    ChosenDevice chosen = TITAN_TRY(chooseDevice(request));
+    chosen.name = "an abacus";
+    chosen.measureLimits = nullptr;
+    return chosen;
+  };
+  const Outcome outcome = run({"profile"}, plain);
+  EXPECT_EQ(outcome.exitCode, 3);
+  EXPECT_NE(outcome.err.find("profile compares with what the device can do at most, and an abacus "
+                             "cannot be asked"),
+            std::string::npos)
+      << outcome.err;
+}
+
 TEST_F(JobCommandsTest, ProfileOfOneRankAloneNeedsNoPeers) {
   program.mesh = {{"replicate", 2}, {"shard", 2}};
   programBytes = serialize(program);

@@ -136,15 +136,47 @@ TEST_F(JobCudaTest, AFailedCardSavesNothing) {
 }
 
 TEST_F(JobCudaTest, RefusesWhatIsTheCpus) {
-  Outcome outcome = runBoth({"train", "--device=cuda", "--gemm=onednn"});
+  const Outcome outcome = runBoth({"train", "--device=cuda", "--gemm=onednn"});
   EXPECT_EQ(outcome.exitCode, 3);
   EXPECT_NE(outcome.err.find("--gemm=onednn: oneDNN computes on CPUs, and this job runs on cuda"),
             std::string::npos)
       << outcome.err;
-  outcome = runBoth({"profile", "--device=cuda"});
-  EXPECT_EQ(outcome.exitCode, 3);
-  EXPECT_NE(outcome.err.find("profile measures CPUs, and this job runs on card 0"),
+}
+
+TEST_F(JobCudaTest, ProfileTimesCommandsOnTheCard) {
+  const FakeVariable record("RECORD", path("record"));
+  const std::vector<std::string> profile = {"profile", "--device=cuda", "--steps", "4"};
+  const Outcome outcome = runBoth(profile);
+  ASSERT_EQ(outcome.exitCode, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("no product library, so none for products; memory "),
             std::string::npos)
+      << outcome.out;
+  std::ifstream file(path("record"));
+  int64_t timed = 0;
+  for (std::string line; std::getline(file, line);)
+    timed += line.starts_with("cuEventElapsedTime");
+  const int64_t commands = 2 + 4 * LinearShape::microbatches + 3;
+  EXPECT_EQ(timed, 4 * commands + 1) << "each command of the profiled steps, and the copy";
+  EXPECT_EQ(Json::parse(readFile("job.trace.json"))["traceEvents"].size(),
+            static_cast<size_t>(4 * commands));
+
+  std::vector<std::string> json = profile;
+  json.push_back("--json");
+  const Json card = Json::parse(runBoth(json).out);
+  EXPECT_GT(card["copy_bytes_per_second"]["memory"], 0);
+  EXPECT_EQ(card["gemm_ceiling_flops"], 0);
+  EXPECT_EQ(
+      card["recorded"]["flops"],
+      Json::parse(runBoth({"plan", "--device=cuda", "--json"}).out)["functions"]["step"]["flops"]);
+  for (const Json& kernel : card["kernels"])
+    EXPECT_GT(kernel["seconds"], 0) << kernel;
+}
+
+TEST_F(JobCudaTest, ProfileNeedsMemoryForACopy) {
+  const FakeVariable memory("MEMORY", std::to_string(int64_t{200} << 20));
+  const Outcome outcome = runBoth({"profile", "--device=cuda", "--steps", "1"});
+  EXPECT_EQ(outcome.exitCode, 3);
+  EXPECT_NE(outcome.err.find("reserving 128.0 MiB to measure card 0"), std::string::npos)
       << outcome.err;
 }
 

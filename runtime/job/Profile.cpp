@@ -69,7 +69,8 @@ Status profileJob(Session& session) {
   const auto seed = static_cast<uint64_t>(session.recipe().train.seed);
   TITAN_TRY(session.start(seed, {}, FirstState::Weights));
   if (!session.device().measureLimits)
-    return Error::environment("profile measures CPUs, and this job runs on {}",
+    return Error::environment("profile compares with what the device can do at most, and {} "
+                              "cannot be asked",
                               session.device().name);
   Executor& executor = session.executor();
   StateAccess& access = session.access();
@@ -111,7 +112,7 @@ Status profileJob(Session& session) {
   if (!session.peers().isFirst())
     return {};
   m.rows = profiler.rows();
-  m.limits = session.device().measureLimits(productType(session.program()));
+  m.limits = TITAN_TRY(session.device().measureLimits(productType(session.program())));
 
   const std::string trace = session.options().trace.empty()
                                 ? session.image().executable + ".trace.json"

@@ -77,6 +77,8 @@ Status CudaDevice::open(std::string_view payload) {
   }
   for (OwnedEvent& event : events_)
     event = TITAN_TRY(makeEvent());
+  for (OwnedEvent* event : {&start_, &end_})
+    *event = TITAN_TRY(makeEvent(CU_EVENT_DEFAULT));
   TITAN_TRY(addInputs());
   // Last: what the driver has taken for itself by now is no longer free.
   TITAN_TRY(reserveMemory());
@@ -87,10 +89,9 @@ Status CudaDevice::open(std::string_view payload) {
   return {};
 }
 
-Result<OwnedEvent> CudaDevice::makeEvent() const {
+Result<OwnedEvent> CudaDevice::makeEvent(unsigned flags) const {
   CUevent event = nullptr;
-  TITAN_TRY(driver_->need(driver_->cuEventCreate(&event, CU_EVENT_DISABLE_TIMING),
-                          "opening " + card_.text()));
+  TITAN_TRY(driver_->need(driver_->cuEventCreate(&event, flags), "opening " + card_.text()));
   return OwnedEvent(*driver_, event);
 }
 
@@ -198,6 +199,26 @@ Answer CudaDevice::queue(const PreparedCommand& command) const {
   return {CUDA_SUCCESS, driver_->cuLaunchKernel.name()};
 }
 
+Answer CudaDevice::runAlone(const PreparedCommand& command, double* seconds) const {
+  Answer answer = {CUDA_SUCCESS, ""};
+  const auto then = [&](auto&& call) {
+    if (answer.ok())
+      answer = call();
+  };
+  if (seconds)
+    then([&] { return driver_->cuEventRecord(start_.get(), stream_.get()); });
+  then([&] { return queue(command); });
+  if (seconds)
+    then([&] { return driver_->cuEventRecord(end_.get(), stream_.get()); });
+  then([&] { return driver_->cuStreamSynchronize(stream_.get()); });
+  float milliseconds = 0;
+  if (seconds)
+    then([&] { return driver_->cuEventElapsedTime(&milliseconds, start_.get(), end_.get()); });
+  if (seconds)
+    *seconds = 1e-3 * static_cast<double>(milliseconds);
+  return answer;
+}
+
 template <bool observed> struct CudaDevice::Walker {
   const CudaDevice& device;
   std::span<const PreparedCommand> commands;
@@ -220,13 +241,18 @@ template <bool observed> struct CudaDevice::Walker {
       varying.update(counters);
     if constexpr (observed)
       observer->before(source, index);
-    answer = device.queue(command);
-    if (observed && answer.ok())
-      answer = device.driver_->cuStreamSynchronize(device.stream_.get());
     last = index;
-    if constexpr (observed)
+    if constexpr (!observed) {
+      answer = device.queue(command);
+    } else {
+      double seconds = 0;
+      const bool timed = observer->wantsSeconds();
+      answer = device.runAlone(command, timed ? &seconds : nullptr);
+      if (answer.ok() && timed)
+        observer->took(source, index, seconds);
       if (answer.ok())
         observer->after(source, index);
+    }
     return answer.ok();
   }
 };
@@ -331,6 +357,36 @@ Status CudaDevice::fill(int64_t offset, int64_t bytes, char value) {
   return check(driver_->cuMemsetD8Async(at(offset), static_cast<unsigned char>(value),
                                         static_cast<size_t>(bytes), stream_.get()),
                "filling memory of");
+}
+
+Result<OwnedMemory> CudaDevice::scratch(int64_t bytes) {
+  OwnedMemory memory;
+  Answer answer = {CUDA_SUCCESS, ""};
+  TITAN_TRY(allocate(bytes, memory, answer));
+  TITAN_TRY(driver_->need(
+      answer, fmt::format("reserving {} to measure {}", readableBytes(bytes), card_.text())));
+  return memory;
+}
+
+Result<double> CudaDevice::measureCopy() {
+  constexpr int64_t bytes = int64_t{128} << 20; // stays in no cache
+  constexpr int times = 5;
+  TITAN_TRY(enter());
+  const OwnedMemory from = TITAN_TRY(scratch(bytes)), to = TITAN_TRY(scratch(bytes));
+  const auto made = [&](Answer answer) { return check(answer, "measuring"); };
+  const auto copy = [&] {
+    return made(driver_->cuMemcpyDtoDAsync_v2(to.get(), from.get(), bytes, stream_.get()));
+  };
+  TITAN_TRY(made(driver_->cuMemsetD8Async(from.get(), 0, bytes, stream_.get())));
+  TITAN_TRY(copy());
+  TITAN_TRY(made(driver_->cuEventRecord(start_.get(), stream_.get())));
+  for (int i = 0; i < times; ++i)
+    TITAN_TRY(copy());
+  TITAN_TRY(made(driver_->cuEventRecord(end_.get(), stream_.get())));
+  TITAN_TRY(made(driver_->cuStreamSynchronize(stream_.get())));
+  float milliseconds = 0;
+  TITAN_TRY(made(driver_->cuEventElapsedTime(&milliseconds, start_.get(), end_.get())));
+  return 2e3 * times * static_cast<double>(bytes) / static_cast<double>(milliseconds);
 }
 
 Device::Event CudaDevice::record() {

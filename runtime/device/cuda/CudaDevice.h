@@ -7,9 +7,10 @@
 //
 // Transfers go through the same stream, in the order of the calls. But what is uploaded to a
 // function's input travels by a second stream to memory of its own, and is copied to its place when
-// the first stream comes to it: so a batch travels while the step before runs. Memory of hostBuffer() is
-// pinned: an upload reads it, and a download writes it, as late as the stream comes to it. Of other
-// memory the driver makes a copy before upload() returns, and download() returns when it is filled.
+// the first stream comes to it: so a batch travels while the step before runs. Memory of
+// hostBuffer() is pinned: an upload reads it, and a download writes it, as late as the stream comes
+// to it. Of other memory the driver makes a copy before upload() returns, and download() returns
+// when it is filled.
 #pragma once
 
 #include "runtime/device/Device.h"
@@ -48,6 +49,9 @@ public:
   const cuda::Card& card() const { return card_; }
   /// Which of Program::images runs.
   const Image& image() const { return image_.image(); }
+  /// How fast the card copies in its own memory, bytes read + written a second. Takes memory for as
+  /// long. Environment: there is not enough.
+  Result<double> measureCopy();
   int driverVersion() const { return driver_->version(); }
 
   Status run(uint32_t function, CommandObserver* observer) override;
@@ -77,7 +81,8 @@ private:
   CudaDevice(const Program& program, std::unique_ptr<const cuda::Driver> driver, cuda::Card card,
              int64_t bytes);
   Status open(std::string_view payload);
-  Result<cuda::OwnedEvent> makeEvent() const;
+  Result<cuda::OwnedEvent> makeEvent(unsigned flags = cuda::CU_EVENT_DISABLE_TIMING) const;
+  Result<cuda::OwnedMemory> scratch(int64_t bytes);
   Status reserveMemory();
   /// `answer` may be that there is no memory.
   Status allocate(int64_t bytes, cuda::OwnedMemory& memory, cuda::Answer& answer) const;
@@ -98,6 +103,8 @@ private:
   Status walkObserved(const cuda::PreparedFunction& function, CommandObserver& observer);
   /// The function's commands as one launch.
   Result<cuda::OwnedGraphExec> capture(const cuda::PreparedFunction& function);
+  /// Queues one command and waits for it; `seconds`, if not null, is what it took.
+  cuda::Answer runAlone(const cuda::PreparedCommand& command, double* seconds) const;
   cuda::Answer queue(const cuda::PreparedCommand& command) const;
   cuda::CUdeviceptr at(int64_t offset) const {
     return arena_.get() + static_cast<uint64_t>(offset);
@@ -118,6 +125,7 @@ private:
   std::vector<Input> inputs_;
   int64_t stagingBytes_ = 0;
   std::array<cuda::OwnedEvent, eventsInTurn> events_;
+  cuda::OwnedEvent start_, end_; ///< of what is timed
   std::vector<cuda::OwnedHostMemory> buffers_;
   std::vector<cuda::PreparedFunction> functions_; ///< as Program::functions
   std::vector<Recorded> recorded_;                ///< of functions_
