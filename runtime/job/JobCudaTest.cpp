@@ -97,25 +97,72 @@ TEST_F(JobCudaTest, PoisonChangesNothing) {
   EXPECT_EQ(stateOf("poisoned", 20), stateOf("plain", 20));
 }
 
+/// Calls of the driver in a run, as entry point and its how manieth call.
+std::vector<std::pair<std::string, int64_t>> callsIn(const std::string& record) {
+  std::vector<std::pair<std::string, int64_t>> calls;
+  std::map<std::string, int64_t> counts;
+  std::ifstream file(record);
+  for (std::string line; std::getline(file, line);) {
+    const std::string entry = line.substr(0, line.find('('));
+    if (entry == "cuStreamSynchronize")
+      break; // the device ends: nobody hears of errors from there on
+    if (entry == "cuDriverGetVersion")
+      counts.clear(), calls.clear(); // the fake counts anew, too
+    if (!line.starts_with("#"))
+      calls.emplace_back(entry, ++counts[entry]);
+  }
+  calls.pop_back(); // cuCtxSetCurrent of the end
+  return calls;
+}
+
+/// Runs a job whose `call`, as in "cuLaunchKernel:3", ends it as kill -9 does.
+void runAndKill(const std::vector<std::string>& arguments, const JobImage& image,
+                const std::string& call) {
+  const pid_t child = fork();
+  if (child == 0) {
+    const FakeVariable fail("FAIL", call + ":kill");
+    freopen("/dev/null", "w", stderr);
+    freopen("/dev/null", "w", stdout);
+    _exit(runJob(arguments, image));
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << call << ": " << status;
+}
+
 TEST_F(JobCudaTest, KilledRunsResumeBitForBit) {
   ASSERT_EQ(runBoth(train("whole", "cuda")).exitCode, 0);
   // In the first step, in the fifth, and at a copy to the host.
-  for (const char* call : {"cuLaunchKernel:3", "cuGraphLaunch:4", "cuMemcpyDtoHAsync_v2:40"}) {
-    const pid_t child = fork();
-    if (child == 0) {
-      const FakeVariable fail("FAIL", std::string(call) + ":kill");
-      freopen("/dev/null", "w", stderr);
-      freopen("/dev/null", "w", stdout);
-      _exit(runJob(train("killed", "cuda"), both()));
-    }
-    int status = 0;
-    waitpid(child, &status, 0);
-    ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << call << ": " << status;
-  }
+  for (const char* call : {"cuLaunchKernel:3", "cuGraphLaunch:4", "cuMemcpyDtoHAsync_v2:40"})
+    runAndKill(train("killed", "cuda"), both(), call);
   const Outcome resumed = runBoth(train("killed", "cuda"));
   ASSERT_EQ(resumed.exitCode, 0) << resumed.err;
   EXPECT_NE(resumed.err.find("resumed from"), std::string::npos) << resumed.err;
   EXPECT_EQ(stateOf("killed", 20), stateOf("whole", 20));
+}
+
+TEST_F(JobCudaTest, ASaveMayBeKilledAtEachCall) {
+  constexpr int steps = 4; // saves after 2 and 4
+  {
+    const FakeVariable record("RECORD", path("record"));
+    ASSERT_EQ(runBoth(train("whole", "cuda", steps)).exitCode, 0);
+  }
+  const auto calls = callsIn(path("record"));
+  const auto launch = [&](int64_t number) {
+    return std::ranges::find(calls, std::pair(std::string("cuGraphLaunch"), number));
+  };
+  int killed = 0;
+  for (auto call = launch(1); call != launch(2); ++call) {
+    const auto& [entry, number] = *call;
+    if (entry == "cuCtxSetCurrent")
+      continue; // before each of the others
+    const std::string out = fmt::format("killed-{}-{}", entry, number);
+    runAndKill(train(out, "cuda", steps), both(), fmt::format("{}:{}", entry, number));
+    ASSERT_EQ(runBoth(train(out, "cuda", steps)).exitCode, 0) << out;
+    EXPECT_EQ(stateOf(out, steps), stateOf("whole", steps)) << out;
+    ++killed;
+  }
+  EXPECT_GT(killed, 20);
 }
 
 TEST_F(JobCudaTest, AFailedCardSavesNothing) {
@@ -326,24 +373,6 @@ TEST_F(JobCudaStepsTest, MemoryIsTakenAtTheStart) {
     for (const Binding& binding : function.bindings)
       inputs += binding.role == Binding::Role::Input ? binding.bytes + 256 : 0;
   EXPECT_LE(device[1], inputs);
-}
-
-/// Calls of the driver in a run, as entry point and its how manieth call.
-std::vector<std::pair<std::string, int64_t>> callsIn(const std::string& record) {
-  std::vector<std::pair<std::string, int64_t>> calls;
-  std::map<std::string, int64_t> counts;
-  std::ifstream file(record);
-  for (std::string line; std::getline(file, line);) {
-    const std::string entry = line.substr(0, line.find('('));
-    if (entry == "cuStreamSynchronize")
-      break; // the device ends: nobody hears of errors from there on
-    if (entry == "cuDriverGetVersion")
-      counts.clear(), calls.clear(); // the fake counts anew, too
-    if (!line.starts_with("#"))
-      calls.emplace_back(entry, ++counts[entry]);
-  }
-  calls.pop_back(); // cuCtxSetCurrent of the end
-  return calls;
 }
 
 TEST_F(JobCudaTest, EveryCallOfTheDriverMayFail) {
