@@ -5,7 +5,11 @@
 namespace titan {
 
 CommandSlots::CommandSlots(const Function& function, std::span<const int64_t> coordinates,
-                           int64_t arena) {
+                           int64_t arena)
+    : CommandSlots(function, coordinates, [=](uint32_t, const Operand&) { return arena; }) {}
+
+CommandSlots::CommandSlots(const Function& function, std::span<const int64_t> coordinates,
+                           const Origin& origin) {
   // Sized first: commands point into these vectors.
   size_t slots = 0, varying = 0, terms = 0;
   auto count = [&](const Affine& value) {
@@ -40,7 +44,7 @@ CommandSlots::CommandSlots(const Function& function, std::span<const int64_t> co
     const size_t firstVarying = varying_.size();
     placed.operands = {slot, command.operands.size()};
     for (const Operand& operand : command.operands)
-      place(operand.address, arena);
+      place(operand.address, origin(static_cast<uint32_t>(commands_.size() - 1), operand));
     placed.scalars = {slot, command.scalars.size()};
     for (const Affine& scalar : command.scalars)
       place(scalar, 0);

@@ -5,6 +5,7 @@
 
 #include "runtime/device/Walk.h"
 
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -26,9 +27,15 @@ public:
     std::span<const Varying> varying;
   };
 
+  /// What is added to the offset of a command's operand to address it: the arena's address.
+  using Origin = std::function<int64_t(uint32_t command, const Operand& operand)>;
+
   /// For an arena at that address, on the rank at `coordinates`, one an axis of the mesh. What it
   /// hands out points into this object.
   CommandSlots(const Function& function, std::span<const int64_t> coordinates, int64_t arena);
+  /// The same where the arena is in several pieces.
+  CommandSlots(const Function& function, std::span<const int64_t> coordinates,
+               const Origin& origin);
   CommandSlots(const CommandSlots&) = delete;
   CommandSlots(CommandSlots&&) = default;
 

@@ -97,6 +97,28 @@ TEST_F(JobCudaTest, PoisonChangesNothing) {
   EXPECT_EQ(stateOf("poisoned", 20), stateOf("plain", 20));
 }
 
+TEST_F(JobCudaTest, ASplitArenaHasTheSameBits) {
+  ASSERT_EQ(runBoth(train("whole", "cuda")).exitCode, 0);
+  setenv("TITAN_CUDA_SPLIT_ARENA", "1", 1);
+  const FakeVariable record("RECORD", path("record"));
+  const Outcome split = runBoth(train("split", "cuda"));
+  std::vector<std::string> poisoned = train("poisoned", "cuda");
+  poisoned.push_back("--poison");
+  const Outcome refused = runBoth(poisoned);
+  unsetenv("TITAN_CUDA_SPLIT_ARENA");
+  ASSERT_EQ(split.exitCode, 0) << split.err;
+  EXPECT_EQ(stateOf("split", 20), stateOf("whole", 20));
+  int64_t allocations = 0;
+  std::ifstream file(path("record"));
+  for (std::string line; std::getline(file, line);)
+    allocations += line.starts_with("cuMemAlloc_v2");
+  EXPECT_GT(allocations, 2 * 10) << "of two devices";
+  EXPECT_EQ(refused.exitCode, 2);
+  EXPECT_NE(refused.err.find("are of no single state or binding: leave out --poison"),
+            std::string::npos)
+      << refused.err;
+}
+
 /// Calls of the driver in a run, as entry point and its how manieth call.
 std::vector<std::pair<std::string, int64_t>> callsIn(const std::string& record) {
   std::vector<std::pair<std::string, int64_t>> calls;

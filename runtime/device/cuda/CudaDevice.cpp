@@ -4,6 +4,7 @@
 #include "runtime/program/Recipe.h"
 #include "runtime/program/Text.h"
 
+#include <cstdlib>
 #include <cstring>
 
 namespace titan {
@@ -45,6 +46,9 @@ std::string smallerBatch(const Program& program, int64_t available) {
   return fmt::format("compile it with a batch.micro of about {} (it is {})", fitting, micro);
 }
 
+/// 1: an allocation for each part of the arena.
+constexpr const char* splitVariable = "TITAN_CUDA_SPLIT_ARENA";
+
 int64_t wholeLines(int64_t bytes) { return (bytes / 256 + 1) * 256; }
 
 } // namespace
@@ -83,8 +87,8 @@ Status CudaDevice::open(std::string_view payload) {
   // Last: what the driver has taken for itself by now is no longer free.
   TITAN_TRY(reserveMemory());
   functions_.reserve(program_->functions.size());
-  for (const Function& function : program_->functions)
-    functions_.emplace_back(*program_, function, image_, arena_.get());
+  for (size_t i = 0; i < program_->functions.size(); ++i)
+    functions_.emplace_back(*program_, i, image_, memory_);
   recorded_.resize(functions_.size());
   return {};
 }
@@ -115,10 +119,14 @@ Status CudaDevice::reserveMemory() {
   size_t free = 0, total = 0;
   TITAN_TRY(driver_->need(driver_->cuMemGetInfo_v2(&free, &total), "asking for free memory"));
   const auto available = static_cast<int64_t>(free);
-  const int64_t needed = bytes() + stagingBytes_;
+  const char* split = std::getenv(splitVariable);
+  memory_ = CardMemory(*program_, bytes(), split && std::string_view(split) == "1");
+  const int64_t needed = memory_.bytes() + stagingBytes_;
   Answer answer = {CUDA_ERROR_OUT_OF_MEMORY, driver_->cuMemAlloc_v2.name()};
   if (needed + outsideBytes <= available) {
-    TITAN_TRY(allocate(bytes(), arena_, answer));
+    answer = memory_.allocate(*driver_);
+    if (answer.result != CUDA_ERROR_OUT_OF_MEMORY)
+      TITAN_TRY(driver_->need(answer, fmt::format("allocating {}", readableBytes(bytes()))));
     if (answer.ok() && stagingBytes_ > 0)
       TITAN_TRY(allocate(stagingBytes_, staging_, answer));
   }
@@ -318,8 +326,17 @@ Status CudaDevice::upload(int64_t offset, std::span<const char> from) {
     return {};
   if (const Input* input = inputOf(offset, static_cast<int64_t>(from.size())))
     return uploadInput(*input, offset, from);
-  return check(driver_->cuMemcpyHtoDAsync_v2(at(offset), from.data(), from.size(), stream_.get()),
+  const CUdeviceptr to = TITAN_TRY(at(offset, static_cast<int64_t>(from.size())));
+  return check(driver_->cuMemcpyHtoDAsync_v2(to, from.data(), from.size(), stream_.get()),
                "copying to");
+}
+
+Result<CUdeviceptr> CudaDevice::at(int64_t offset, int64_t bytes) const {
+  if (const std::optional<CUdeviceptr> address = memory_.at(offset, bytes))
+    return *address;
+  return Error::usage("{}=1: bytes [{}, {}) of the arena are of no single state or binding: leave "
+                      "out --poison",
+                      splitVariable, offset, offset + bytes);
 }
 
 CudaDevice::Input* CudaDevice::inputOf(int64_t offset, int64_t bytes) {
@@ -332,13 +349,14 @@ CudaDevice::Input* CudaDevice::inputOf(int64_t offset, int64_t bytes) {
 Status CudaDevice::uploadInput(const Input& input, int64_t offset, std::span<const char> from) {
   const CUdeviceptr staged =
       staging_.get() + static_cast<uint64_t>(input.staging + offset - input.offset);
+  const CUdeviceptr to = TITAN_TRY(at(offset, static_cast<int64_t>(from.size())));
   const auto made = [&](Answer answer) { return check(answer, "copying to"); };
   // An event that was never recorded is waited for at once.
   TITAN_TRY(made(driver_->cuStreamWaitEvent(copies_.get(), input.taken.get(), 0)));
   TITAN_TRY(made(driver_->cuMemcpyHtoDAsync_v2(staged, from.data(), from.size(), copies_.get())));
   TITAN_TRY(made(driver_->cuEventRecord(input.arrived.get(), copies_.get())));
   TITAN_TRY(made(driver_->cuStreamWaitEvent(stream_.get(), input.arrived.get(), 0)));
-  TITAN_TRY(made(driver_->cuMemcpyDtoDAsync_v2(at(offset), staged, from.size(), stream_.get())));
+  TITAN_TRY(made(driver_->cuMemcpyDtoDAsync_v2(to, staged, from.size(), stream_.get())));
   return made(driver_->cuEventRecord(input.taken.get(), stream_.get()));
 }
 
@@ -346,7 +364,8 @@ Status CudaDevice::download(int64_t offset, std::span<char> into) {
   TITAN_TRY(enter());
   if (into.empty())
     return {};
-  return check(driver_->cuMemcpyDtoHAsync_v2(into.data(), at(offset), into.size(), stream_.get()),
+  const CUdeviceptr from = TITAN_TRY(at(offset, static_cast<int64_t>(into.size())));
+  return check(driver_->cuMemcpyDtoHAsync_v2(into.data(), from, into.size(), stream_.get()),
                "copying from");
 }
 
@@ -354,7 +373,8 @@ Status CudaDevice::fill(int64_t offset, int64_t bytes, char value) {
   TITAN_TRY(enter());
   if (bytes == 0)
     return {};
-  return check(driver_->cuMemsetD8Async(at(offset), static_cast<unsigned char>(value),
+  const CUdeviceptr to = TITAN_TRY(at(offset, bytes));
+  return check(driver_->cuMemsetD8Async(to, static_cast<unsigned char>(value),
                                         static_cast<size_t>(bytes), stream_.get()),
                "filling memory of");
 }

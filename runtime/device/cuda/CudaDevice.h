@@ -15,6 +15,7 @@
 
 #include "runtime/device/Device.h"
 #include "runtime/device/cuda/Card.h"
+#include "runtime/device/cuda/CardMemory.h"
 #include "runtime/device/cuda/LoadedImage.h"
 #include "runtime/device/cuda/Owned.h"
 #include "runtime/device/cuda/PreparedFunction.h"
@@ -106,9 +107,7 @@ private:
   /// Queues one command and waits for it; `seconds`, if not null, is what it took.
   cuda::Answer runAlone(const cuda::PreparedCommand& command, double* seconds) const;
   cuda::Answer queue(const cuda::PreparedCommand& command) const;
-  cuda::CUdeviceptr at(int64_t offset) const {
-    return arena_.get() + static_cast<uint64_t>(offset);
-  }
+  Result<cuda::CUdeviceptr> at(int64_t offset, int64_t bytes) const;
 
   /// Recorded in turn: one that is recorded again stands for more calls than were asked for.
   static constexpr size_t eventsInTurn = 64;
@@ -119,7 +118,7 @@ private:
   cuda::OwnedContext held_;
   cuda::CUcontext context_ = nullptr;
   cuda::LoadedImage image_;
-  cuda::OwnedMemory arena_;
+  cuda::CardMemory memory_; ///< the arena
   cuda::OwnedMemory staging_;
   cuda::OwnedStream stream_, copies_;
   std::vector<Input> inputs_;

@@ -475,6 +475,54 @@ TEST(CudaDevice, GivesEverythingBack) {
     EXPECT_TRUE(line.starts_with("# ") || line.ends_with("CUDA_SUCCESS")) << line;
 }
 
+std::string addPtx() {
+  return ptxHeader() + ptxEntry("add", "read 8, write 8", 1, 1,
+                                "  ld.global.u64 %d0, [%p0];\n  add.s64 %d0, %d0, %p2;\n"
+                                "  st.global.u64 [%p1], %d0;\n");
+}
+
+/// Three commands with two temporaries at one offset, the second in the place of the first: adds 1
+/// to the input, 10 to the first, and 100 to the second for the output.
+Program inPlaceProgram() {
+  Program program = ptxProgram(addPtx(), {"add"});
+  const auto add = [](int64_t from, int64_t to, int64_t value) {
+    Command command;
+    command.operands = {{{from}, 8, Access::Read}, {{to}, 8, Access::Write}};
+    command.scalars = {{value}};
+    return command;
+  };
+  Function& function = program.functions[0];
+  function.commands = {add(0, 512, 1), add(512, 512, 10), add(512, 256, 100)};
+  function.temporaries = {{512, 8, 0, 1}, {512, 8, 1, 2}};
+  Binding in;
+  in.role = Binding::Role::Input, in.name = "x", in.dtype = DType::I64;
+  in.offset = 0, in.bytes = 8;
+  Binding out = in;
+  out.role = Binding::Role::Output, out.name = "y", out.offset = 256;
+  function.bindings = {in, out};
+  return program;
+}
+
+TEST(CudaDevice, ASplitArenaHasAPlaceForEachPart) {
+  const Program program = inPlaceProgram();
+  setenv("TITAN_CUDA_SPLIT_ARENA", "1", 1);
+  const Record record;
+  auto device = CudaDevice::create(program, addPtx()).take();
+  unsetenv("TITAN_CUDA_SPLIT_ARENA");
+  EXPECT_EQ(record.count("cuMemAlloc_v2(8)"), 4); // x, y and two temporaries
+  int64_t value = 1000;
+  ASSERT_TRUE(device->upload(0, {reinterpret_cast<const char*>(&value), 8}).ok());
+  for (int run = 0; run < 3; ++run) {
+    ASSERT_TRUE(device->run(0, nullptr).ok());
+    ASSERT_TRUE(device->download(256, {reinterpret_cast<char*>(&value), 8}).ok());
+    ASSERT_TRUE(device->wait(device->record()).ok());
+    EXPECT_EQ(value, 1111);
+  }
+  EXPECT_EQ(textOf(device->fill(512, 8, 0)),
+            "exit 2: TITAN_CUDA_SPLIT_ARENA=1: bytes [512, 520) of the arena are of no single "
+            "state or binding: leave out --poison");
+}
+
 TEST(CudaDevice, AFaultEndsTheRunAndStays) {
   const Program program = strayProgram();
   auto device = CudaDevice::create(program, strayPtx()).take();

@@ -2,10 +2,14 @@
 
 namespace titan::cuda {
 
-PreparedFunction::PreparedFunction(const Program& program, const Function& function,
-                                   const LoadedImage& image, CUdeviceptr arena)
-    : source_(&function),
-      slots_(function, coordinatesOf(0, program.mesh), static_cast<int64_t>(arena)) {
+PreparedFunction::PreparedFunction(const Program& program, size_t index, const LoadedImage& image,
+                                   const CardMemory& memory)
+    : source_(&program.functions[index]),
+      slots_(*source_, coordinatesOf(0, program.mesh),
+             [&](uint32_t command, const Operand& operand) {
+               return static_cast<int64_t>(memory.originOf(index, command, operand));
+             }) {
+  const Function& function = *source_;
   size_t parameters = 0;
   for (const Command& command : function.commands)
     parameters += command.operands.size() + command.scalars.size();
@@ -15,11 +19,11 @@ PreparedFunction::PreparedFunction(const Program& program, const Function& funct
   const std::vector<int64_t> times = executionsOf(function);
   const std::vector<RepeatLink> links = linkRepeats(function);
   for (const Command& command : function.commands) {
-    const size_t index = commands_.size();
-    const CommandSlots::Command& slots = slots_.commands()[index];
+    const size_t at = commands_.size();
+    const CommandSlots::Command& slots = slots_.commands()[at];
     PreparedCommand& prepared = commands_.emplace_back();
     prepared.kind = command.kind;
-    prepared.link = links[index];
+    prepared.link = links[at];
     prepared.units = command.launch.units;
     prepared.operands = slots.operands;
     prepared.varying = slots.varying;
@@ -31,16 +35,16 @@ PreparedFunction::PreparedFunction(const Program& program, const Function& funct
     switch (command.kind) {
     case CommandKind::Kernel:
       prepared.launches = image.launches(command.target);
-      nodes_ += times[index] * static_cast<int64_t>(prepared.launches.size());
+      nodes_ += times[at] * static_cast<int64_t>(prepared.launches.size());
       break;
     case CommandKind::Library:
       prepared.launches = image.launches(program.libraryCalls[command.target].fallback);
-      nodes_ += times[index] * static_cast<int64_t>(prepared.launches.size());
+      nodes_ += times[at] * static_cast<int64_t>(prepared.launches.size());
       break;
     case CommandKind::Copy:
     case CommandKind::Zero:
       prepared.units = command.operands[0].bytes;
-      nodes_ += times[index];
+      nodes_ += times[at];
       break;
     case CommandKind::Repeat:
     case CommandKind::EndRepeat:

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "runtime/device/CommandSlots.h"
+#include "runtime/device/cuda/CardMemory.h"
 #include "runtime/device/cuda/LoadedImage.h"
 
 #include <span>
@@ -22,10 +23,10 @@ struct PreparedCommand {
 
 class PreparedFunction {
 public:
-  /// `program` has been verified, has no collectives, and outlives this object, as does `image`.
-  /// The arena lies at that address of the card.
-  PreparedFunction(const Program& program, const Function& function, const LoadedImage& image,
-                   CUdeviceptr arena);
+  /// Of Program::functions[index]. `program` has been verified, has no collectives, and outlives
+  /// this object, as does `image`. `memory` has been allocated.
+  PreparedFunction(const Program& program, size_t index, const LoadedImage& image,
+                   const CardMemory& memory);
 
   const Function& source() const { return *source_; }
   std::span<const PreparedCommand> commands() const { return commands_; }
