@@ -1,5 +1,5 @@
-// Where the time of a function goes, by command (as the device measures it, if it can), and a Chrome trace of it (chrome://tracing,
-// ui.perfetto.dev).
+// Where the time of a function goes, by command (as the device measures it, if it can), and a
+// Chrome trace of it (chrome://tracing, ui.perfetto.dev).
 #pragma once
 
 #include "runtime/device/CommandObserver.h"

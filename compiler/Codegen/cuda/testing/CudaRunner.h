@@ -18,8 +18,8 @@ public:
   const std::vector<mlir::Operation*>& kernels() const { return kernels_; }
   const std::string& ptx() const { return ptx_; }
 
-  /// Runs kernel number `kernel`, all its launches: the counters are those of the last. Its operands
-  /// lie in `memory`.
+  /// Runs kernel number `kernel`, all its launches: the counters are those of the last. Its
+  /// operands lie in `memory`.
   Result<ptx::Counters> run(size_t kernel, std::span<const uint64_t> operands,
                             std::span<const int64_t> scalars, ptx::Order order,
                             ptx::Memory& memory) const;
