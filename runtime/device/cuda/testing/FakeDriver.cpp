@@ -384,7 +384,7 @@ CUresult FakeDriver::streamDestroy(CUstream stream) {
     if (event->position.queue == queue)
       event->position = {};
   context->queues.remove(*queue);
-  std::erase_if(context->streams, [&](const auto& held) { return held.get() == stream; });
+  release(context->streams, stream);
   return context->error;
 }
 
@@ -442,10 +442,7 @@ CUresult FakeDriver::streamEndCapture(CUstream stream, CUgraph* graph) {
 CUresult FakeDriver::graphDestroy(CUgraph graph) {
   CUcontext context = nullptr;
   TITAN_FAKE_TRY(enter(context));
-  if (!holds(context->graphs, graph))
-    return CUDA_ERROR_INVALID_VALUE;
-  std::erase_if(context->graphs, [&](const auto& held) { return held.get() == graph; });
-  return CUDA_SUCCESS;
+  return release(context->graphs, graph) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult FakeDriver::graphInstantiate(CUgraphExec* exec, CUgraph graph) {
@@ -460,10 +457,7 @@ CUresult FakeDriver::graphInstantiate(CUgraphExec* exec, CUgraph graph) {
 CUresult FakeDriver::graphExecDestroy(CUgraphExec exec) {
   CUcontext context = nullptr;
   TITAN_FAKE_TRY(enter(context));
-  if (!holds(context->execs, exec))
-    return CUDA_ERROR_INVALID_VALUE;
-  std::erase_if(context->execs, [&](const auto& held) { return held.get() == exec; });
-  return CUDA_SUCCESS;
+  return release(context->execs, exec) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult FakeDriver::graphLaunch(CUgraphExec exec, CUstream stream) {
@@ -495,7 +489,7 @@ CUresult FakeDriver::eventDestroy(CUevent event) {
     return CUDA_ERROR_INVALID_HANDLE;
   // An operation may still want to note its time there.
   context->queues.finishAll();
-  std::erase_if(context->events, [&](const auto& held) { return held.get() == event; });
+  release(context->events, event);
   return context->error;
 }
 

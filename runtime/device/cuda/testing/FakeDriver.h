@@ -98,6 +98,11 @@ template <typename T> bool holds(const std::vector<std::unique_ptr<T>>& held, co
   return std::ranges::any_of(held, [&](const auto& owned) { return owned.get() == handle; });
 }
 
+/// Ends `handle`. False: it is none of those that `held` owns.
+template <typename T> bool release(std::vector<std::unique_ptr<T>>& held, const T* handle) {
+  return std::erase_if(held, [&](const auto& owned) { return owned.get() == handle; }) > 0;
+}
+
 /// The results of all entry points but those that only ask for texts.
 class FakeDriver {
 public:

@@ -99,7 +99,7 @@ CUresult FakeDriver::moduleUnload(CUmodule module) {
   if (!holds(context->modules, module))
     return CUDA_ERROR_INVALID_HANDLE;
   context->queues.finishAll();
-  std::erase_if(context->modules, [&](const auto& held) { return held.get() == module; });
+  release(context->modules, module);
   return context->error;
 }
 
