@@ -13,12 +13,15 @@ namespace {
 Attribute toAttribute(double value, Builder& builder) { return builder.getF64FloatAttr(value); }
 Attribute toAttribute(int64_t value, Builder& builder) { return builder.getI64IntegerAttr(value); }
 
+/// The field that may be 0.
+constexpr StringLiteral padding = "attention_padding";
+
 bool read(Attribute attribute, double& value) {
   auto number = dyn_cast<FloatAttr>(attribute);
   if (!number || !number.getType().isF64())
     return false;
   value = number.getValueAsDouble();
-  return std::isfinite(value) && value > 0;
+  return std::isfinite(value);
 }
 
 bool read(Attribute attribute, int64_t& value) {
@@ -26,7 +29,7 @@ bool read(Attribute attribute, int64_t& value) {
   if (!number || !number.getType().isInteger(64))
     return false;
   value = number.getInt();
-  return value > 0;
+  return true;
 }
 
 /// Blocks of attention are of whole tiles (dialects/Kernel/AttentionRoutine.cpp).
@@ -38,11 +41,12 @@ LogicalResult checkAttention(const MachineModel& machine, ModuleOp module) {
       return module.emitError("the machine model's attention_keys = ")
              << machine.attentionKeys << " beside " << field << " = " << rows << " gives blocks of "
              << keys << " keys, no multiple of " << keysAtOnce;
-    if (rows % keys != 0 || rows % machine.attentionPadding != 0)
+    const int64_t padding = machine.attentionPadding;
+    if (rows % keys != 0 || (padding != 0 && rows % padding != 0))
       return module.emitError("the machine model's ")
              << field << " = " << rows
              << " is no multiple of attention_keys = " << machine.attentionKeys
-             << " and attention_padding = " << machine.attentionPadding;
+             << " and attention_padding = " << padding;
     return success();
   };
   return success(succeeded(check("attention_rows", machine.attentionRows)) &&
@@ -74,7 +78,7 @@ FailureOr<MachineModel> readMachine(DictionaryAttr dictionary, ModuleOp module) 
     Attribute attribute = dictionary.get(name);
     if (!attribute)
       result = module.emitError("the machine model has no field '") << name << "'";
-    else if (!read(attribute, value))
+    else if (!read(attribute, value) || value < 0 || (value == 0 && name != padding))
       result = module.emitError("the machine model's field '")
                << name << "' is " << attribute << ": a positive " << kindOf(value) << " is needed";
   });

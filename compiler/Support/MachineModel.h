@@ -53,8 +53,9 @@ struct MachineModel {
   // Blocks of attention (`blocks` of #kernel.attention): tiles in the first two caches.
   int64_t attentionRows = 64, attentionRowsOfWide = 32; ///< queries, of narrow and of wide heads
   int64_t attentionForwardWidth = 256, attentionBackwardWidth = 128; ///< the widest narrow head
-  int64_t attentionKeys = 64;    ///< at most, and no more than queries
-  int64_t attentionPadding = 16; ///< elements: the widest vector of f32 of any CPU
+  int64_t attentionKeys = 64; ///< at most, and no more than queries
+  /// Elements: the widest vector of f32 of any CPU. 0: sums over queries stay in registers.
+  int64_t attentionPadding = 16;
 
   // Choices of *plan*.
   int64_t arenaAlignment = 64; ///< bytes: a cache line, and the widest vector

@@ -54,9 +54,10 @@ def Kernel_AttentionBlocksAttr : AttrDef<Kernel_Dialect, "AttentionBlocks"> {
   let summary = "how the routine cuts its work, as *lower* chose it for the machine";
   let description = [{
     `rows` queries and `keys` keys at most are a block. A row of sums over queries has its columns rounded up to `padding`, whole vectors of
-    the target. `workspace` is the number of elements that the backward routine has for these sums; 0 where they stand in the outs.
+    the target; 0 where the target has these sums in registers. `workspace` is the number of elements that the backward routine has for these
+    sums in memory; 0 where they stand in the outs or in registers.
 
-    `rows` is a multiple of `keys` and of `padding`; `keys` is a multiple of 8, of which one Philox block decides the dropout.
+    `rows` is a multiple of `keys` and of `padding`, if there is one; `keys` is a multiple of 8, of which one Philox block decides the dropout.
   }];
   let parameters = (ins "int64_t":$rows, "int64_t":$keys, "int64_t":$padding, "int64_t":$workspace);
   let assemblyFormat = "`<` struct(params) `>`";
@@ -92,7 +93,7 @@ def Kernel_AttentionAttr : AttrDef<Kernel_Dialect, "Attention", [DeclareAttrInte
     ::mlir::FloatType getAccumulation() const;
     /// Elements of the backward routine's sums over queries, of all key heads: what a workspace holds.
     int64_t getSumElements() const;
-    /// Have the outs the type and the padded width of these sums?
+    /// Have the outs the type and the padded width of these sums, or do they need no memory at all?
     bool canSumInOuts() const;
   }];
 }

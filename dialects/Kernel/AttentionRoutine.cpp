@@ -98,7 +98,8 @@ FloatType AttentionAttr::getAccumulation() const {
 }
 
 int64_t AttentionAttr::padded(int64_t width) const {
-  return static_cast<int64_t>(llvm::alignTo(width, getBlocks().getPadding()));
+  const int64_t padding = getBlocks().getPadding();
+  return padding == 0 ? width : static_cast<int64_t>(llvm::alignTo(width, padding));
 }
 
 int64_t AttentionAttr::getSumElements() const {
@@ -106,8 +107,9 @@ int64_t AttentionAttr::getSumElements() const {
 }
 
 bool AttentionAttr::canSumInOuts() const {
-  return getElement() == getAccumulation() && padded(getWidth()) == getWidth() &&
-         padded(getValueWidth()) == getValueWidth();
+  return getBlocks().getPadding() == 0 ||
+         (getElement() == getAccumulation() && padded(getWidth()) == getWidth() &&
+          padded(getValueWidth()) == getValueWidth());
 }
 
 bool AttentionAttr::readsOut(unsigned) const { return false; }
@@ -122,9 +124,9 @@ static LogicalResult verifyBlocks(CallOp call, AttentionAttr attention) {
   AttentionBlocksAttr blocks = attention.getBlocks();
   int64_t rows = blocks.getRows(), keys = blocks.getKeys(), padding = blocks.getPadding();
   constexpr int64_t philoxElements = 8;
-  if (rows < 1 || keys < 1 || padding < 1 || blocks.getWorkspace() < 0)
+  if (rows < 1 || keys < 1 || padding < 0 || blocks.getWorkspace() < 0)
     return call.emitOpError("(C3) blocks are of positive extents, found ") << blocks;
-  if (rows % keys != 0 || rows % padding != 0)
+  if (rows % keys != 0 || (padding != 0 && rows % padding != 0))
     return call.emitOpError("(C3) blocks of ") << rows << " rows are no multiple of " << keys
                                                << " keys and of a padding of " << padding;
   if (keys % philoxElements != 0)

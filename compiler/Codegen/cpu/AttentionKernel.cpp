@@ -34,7 +34,8 @@ LogicalResult emitAttentionKernel(OpBuilder& builder, kernel::CallOp call, Strin
   auto attention = cast<kernel::AttentionAttr>(call.getRoutine());
   Location loc = call.getLoc();
   AttentionTypes types(attention, shape);
-  if (int64_t padding = attention.getBlocks().getPadding(); padding % types.width != 0)
+  if (int64_t padding = attention.getBlocks().getPadding();
+      padding == 0 || padding % types.width != 0)
     return call.emitOpError("pads rows to ")
            << padding << " elements, which is no multiple of this target's vectors of "
            << types.width << ": use machine.attention_padding = " << types.width;
