@@ -13,20 +13,6 @@ namespace {
 
 using Mask = AttentionSpec::Mask;
 
-void compare(const AttentionTensors& found, const AttentionTensors& expected, double tolerance) {
-  for (const auto& [name, values] : found) {
-    const std::vector<double>& wanted = expected.at(name);
-    ASSERT_EQ(values.size(), wanted.size());
-    double largest = 1;
-    for (double value : wanted)
-      largest = std::isfinite(value) ? std::max(largest, std::abs(value)) : largest;
-    for (size_t i = 0; i < values.size(); ++i)
-      if (values[i] != wanted[i])
-        ASSERT_LE(std::abs(values[i] - wanted[i]), tolerance * largest)
-            << name << " " << i << ": " << values[i] << ", expected " << wanted[i];
-  }
-}
-
 /// Values, and equal bits however the units are divided.
 void check(const AttentionCase& attention, double tolerance = 4e-6) {
   const AttentionSpec& s = attention.spec();
@@ -35,8 +21,8 @@ void check(const AttentionCase& attention, double tolerance = 4e-6) {
                            s.causal ? " causal" : ""));
   AttentionTensors expected = attention.reference();
   AttentionTensors forward = attention.forward(), backward = attention.backward();
-  compare(forward, expected, tolerance);
-  compare(backward, expected, tolerance);
+  expectClose(forward, expected, tolerance);
+  expectClose(backward, expected, tolerance);
   for (int64_t step : {1, 3}) {
     EXPECT_EQ(attention.forward(step), forward) << "in calls of " << step << " units";
     EXPECT_EQ(attention.backward(step), backward) << "in calls of " << step << " units";

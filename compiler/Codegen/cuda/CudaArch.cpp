@@ -46,6 +46,9 @@ MachineModel cardModel() {
   machine.threadNs = 1500;
   // Columns alone would give a card a few blocks, each with all rows after one another.
   machine.embeddingGradSortedRows = 1;
+  // What AttentionKernel.cpp has for a block of threads; sums over queries stay in its registers.
+  machine.attentionRows = machine.attentionRowsOfWide = machine.attentionKeys = 64;
+  machine.attentionPadding = 0;
   // Of allocations by the driver, and enough for the widest access.
   machine.arenaAlignment = 256;
   return machine;

@@ -1,14 +1,12 @@
 #include "compiler/Codegen/cuda/CudaTarget.h"
 
-#include "compiler/Codegen/Routines.h"
 #include "compiler/Codegen/cuda/Assembler.h"
 #include "compiler/Codegen/cuda/CudaArch.h"
+#include "compiler/Codegen/cuda/CudaRoutines.h"
 #include "compiler/Codegen/cuda/FusedKernel.h"
 #include "compiler/Codegen/cuda/LowerToPtx.h"
-#include "compiler/Codegen/cuda/RoutineKernel.h"
 #include "compiler/Codegen/cuda/ThreadMemory.h"
 
-#include "llvm/ADT/TypeSwitch.h"
 #include <fmt/ranges.h>
 
 #include <future>
@@ -94,11 +92,7 @@ CudaTarget::CudaTarget(TargetInfo info, MLIRContext* context)
 ProgramTarget CudaTarget::device() const { return {info().kind, "", {}}; }
 
 const RoutineEmitter* CudaTarget::routine(Attribute routine) const {
-  return llvm::TypeSwitch<Attribute, const RoutineEmitter*>(routine)
-      .Case([](kernel::GemmAttr) { return &gemmRoutine; })
-      .Case([](kernel::EmbeddingAttr) { return &embeddingRoutine; })
-      .Case([](kernel::EmbeddingGradAttr) { return &embeddingGradRoutine; })
-      .Default(nullptr);
+  return cuda::findRoutine(routine);
 }
 
 LogicalResult CudaTarget::emit(kernel::FusedOp op, StringRef symbol) {
@@ -106,7 +100,7 @@ LogicalResult CudaTarget::emit(kernel::FusedOp op, StringRef symbol) {
 }
 
 LogicalResult CudaTarget::emit(kernel::CallOp op, StringRef symbol) {
-  return cuda::emitRoutine(kernels_, op, symbol);
+  return cuda::emitRoutineKernel(kernels_, op, symbol);
 }
 
 std::string CudaTarget::variant(kernel::FusedOp op) const {
@@ -119,9 +113,8 @@ std::string CudaTarget::variant(kernel::CallOp op) const {
 
 std::vector<GridLaunch> CudaTarget::launches(StringRef symbol) const {
   std::vector<GridLaunch> launches;
-  const std::string ofSeveral = symbol.str() + "_";
   for (const cuda::Entry& entry : kernels_.entries())
-    if (entry.name == symbol || entry.name.starts_with(ofSeveral))
+    if (cuda::isLaunchOf(entry, symbol))
       launches.push_back({entry.name, entry.blocks, entry.threads, 0});
   return launches;
 }

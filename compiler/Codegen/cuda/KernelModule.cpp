@@ -14,6 +14,11 @@ using namespace mlir;
 
 namespace titan::codegen::cuda {
 
+bool isLaunchOf(const Entry& entry, StringRef symbol) {
+  StringRef rest = entry.name;
+  return rest.consume_front(symbol) && (rest.empty() || rest.starts_with("_"));
+}
+
 std::string describe(const Entry& entry) {
   std::string operands;
   for (const EntryOperand& operand : entry.operands) {

@@ -27,7 +27,14 @@ struct Entry {
   int64_t blocks = 1, threads = warpSize;
   std::vector<EntryOperand> operands;
   unsigned scalars = 0;
+  /// The assembler unrolls no loop. nvJitLink reads so far ahead in unrolled ones that a thread's
+  /// registers may not suffice.
+  bool keepsLoops = false;
 };
+
+/// Is `entry` a launch of the kernel `symbol`: the only one, "titan_kernel_3", or one of several,
+/// "titan_kernel_3_0" and so on?
+bool isLaunchOf(const Entry& entry, llvm::StringRef symbol);
 
 /// "// titan: titan_kernel_3 operands(read 4096, both 64) scalars(1)": stands before the entry
 /// point in PTX.

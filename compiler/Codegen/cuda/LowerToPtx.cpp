@@ -12,6 +12,8 @@
 #include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/Analysis/LoopInfo.h"
+#include "llvm/IR/Dominators.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
@@ -111,6 +113,18 @@ void optimize(llvm::Module& module, llvm::TargetMachine& machine) {
   builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
 }
 
+void keepLoops(llvm::Module& module, const std::vector<Entry>& entries) {
+  for (const Entry& entry : entries) {
+    if (!entry.keepsLoops)
+      continue;
+    llvm::Function* function = module.getFunction(entry.name);
+    llvm::DominatorTree tree(*function);
+    llvm::LoopInfo loops(tree);
+    for (llvm::Loop* loop : loops.getLoopsInPreorder())
+      loop->setLoopAlreadyUnrolled();
+  }
+}
+
 /// `text` with the line of describe() before each entry point.
 std::string withOperands(std::string_view text, const std::vector<Entry>& entries) {
   std::string result;
@@ -158,6 +172,7 @@ Result<std::string> emitPtx(KernelModule& kernels, const std::string& arch) {
   module->setTargetTriple(llvm::Triple(triple));
   module->setDataLayout(machine->createDataLayout());
   optimize(*module, *machine);
+  keepLoops(*module, kernels.entries());
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream stream(bytes);
   llvm::legacy::PassManager passes;

@@ -1,8 +1,8 @@
 #include "compiler/Codegen/cuda/testing/CudaRunner.h"
 
+#include "compiler/Codegen/cuda/CudaRoutines.h"
 #include "compiler/Codegen/cuda/FusedKernel.h"
 #include "compiler/Codegen/cuda/LowerToPtx.h"
-#include "compiler/Codegen/cuda/RoutineKernel.h"
 
 #include "mlir/Parser/Parser.h"
 #include <gtest/gtest.h>
@@ -10,6 +10,12 @@
 using namespace mlir;
 
 namespace titan::codegen::cuda::testing {
+
+namespace {
+
+std::string symbolOf(size_t kernel) { return fmt::format("titan_kernel_{}", kernel); }
+
+} // namespace
 
 CudaRunner::CudaRunner() {
   DialectRegistry registry;
@@ -32,11 +38,11 @@ Result<std::unique_ptr<CudaRunner>> CudaRunner::compile(std::string_view text) {
   KernelModule kernels(context);
   bool failedToEmit = false;
   runner->module_->walk([&](Operation* op) {
-    const std::string symbol = fmt::format("titan_kernel_{}", runner->kernels_.size());
+    const std::string symbol = symbolOf(runner->kernels_.size());
     if (auto fused = dyn_cast<kernel::FusedOp>(op))
       failedToEmit |= failed(emitFusedKernel(kernels, fused, symbol));
     else if (auto call = dyn_cast<kernel::CallOp>(op))
-      failedToEmit |= failed(emitRoutine(kernels, call, symbol));
+      failedToEmit |= failed(emitRoutineKernel(kernels, call, symbol));
     else
       return;
     runner->kernels_.push_back(op);

@@ -1,0 +1,44 @@
+#include "compiler/Codegen/cuda/CudaRoutines.h"
+
+#include "compiler/Codegen/cuda/AttentionKernel.h"
+#include "compiler/Codegen/cuda/EmbeddingKernel.h"
+#include "compiler/Codegen/cuda/GemmKernel.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace titan::codegen::cuda {
+namespace {
+
+struct CudaRoutine {
+  const RoutineEmitter* routine;
+  LogicalResult (*emit)(KernelModule& kernels, kernel::CallOp call, StringRef symbol);
+};
+
+constexpr CudaRoutine gemm = {&gemmRoutine, emitGemmKernel};
+constexpr CudaRoutine attention = {&attentionRoutine, emitAttentionKernel};
+constexpr CudaRoutine embedding = {&embeddingRoutine, emitEmbeddingKernel};
+constexpr CudaRoutine embeddingGrad = {&embeddingGradRoutine, emitEmbeddingGradKernels};
+
+const CudaRoutine* find(Attribute routine) {
+  return llvm::TypeSwitch<Attribute, const CudaRoutine*>(routine)
+      .Case([](kernel::GemmAttr) { return &gemm; })
+      .Case([](kernel::AttentionAttr) { return &attention; })
+      .Case([](kernel::EmbeddingAttr) { return &embedding; })
+      .Case([](kernel::EmbeddingGradAttr) { return &embeddingGrad; })
+      .Default(nullptr);
+}
+
+} // namespace
+
+const RoutineEmitter* findRoutine(Attribute routine) {
+  const CudaRoutine* found = find(routine);
+  return found ? found->routine : nullptr;
+}
+
+LogicalResult emitRoutineKernel(KernelModule& kernels, kernel::CallOp call, StringRef symbol) {
+  return find(call.getRoutine())->emit(kernels, call, symbol);
+}
+
+} // namespace titan::codegen::cuda
