@@ -26,8 +26,10 @@ import check_losses  # noqa: E402
 import titan_job  # noqa: E402
 from verdict import failed  # noqa: E402
 
-# Models without attention.
-MODELS = ("activations", "frozen", "functional", "loss-inside", "own-parameters", "relu", "residual", "tied", "twice-used", "words")
+# `words` has look-ups, `decoder` attention, `gpt-nano` both.
+MODELS = ("activations", "decoder", "frozen", "functional", "gpt-nano", "loss-inside", "own-parameters", "relu", "residual", "tied", "twice-used", "words")
+# The CPU's kernels of attention want blocks with padding, which a card's have not.
+WITHOUT_REFERENCE = ("decoder", "gpt-nano")
 CUDA = ("--target=cuda",)
 LOSSES, NARROW = 1e-4, 1e-2  # relative, of 20 steps, between devices; with products of bf16
 
@@ -154,7 +156,7 @@ def main():
     arguments = parser.parse_args()
     print(f"--seed {arguments.seed}")
     checks = {f"losses of {name}": (losses, arguments.tools, name) for name in MODELS}
-    checks |= {f"reference kernels of {name}": (reference, arguments.tools, name) for name in MODELS}
+    checks |= {f"reference kernels of {name}": (reference, arguments.tools, name) for name in MODELS if name not in WITHOUT_REFERENCE}
     checks["masks of dropout"] = (masks, arguments.tools)
     checks["products of bf16"] = (narrow, arguments.tools)
     checks["resume"] = (resume, arguments.tools, random.Random(arguments.seed))

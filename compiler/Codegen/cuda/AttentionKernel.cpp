@@ -58,8 +58,8 @@ class AttentionEmitter {
 public:
   AttentionEmitter(OpBuilder& builder, kernel::CallOp call, func::FuncOp function,
                    KernelModule& kernels, Part part)
-      : call(call), attention(cast<kernel::AttentionAttr>(call.getRoutine())), part(std::move(part)),
-        b(builder, call.getLoc()),
+      : call(call), attention(cast<kernel::AttentionAttr>(call.getRoutine())),
+        part(std::move(part)), b(builder, call.getLoc()),
         product(b, kernels, static_cast<int64_t>(this->part.size())),
         block(b, product, call, function) {}
 
@@ -71,9 +71,9 @@ private:
   AttentionPlace queryPlace();
   Value endOfKeys(Value query);
   Value lengthOf(Value first, Value end, bool isWhole);
-  SmallVector<Value> forKeyBlocks(const AttentionPlace& place, ValueRange carried,
-                                  llvm::function_ref<SmallVector<Value>(const AttentionPlace&,
-                                                                        ValueRange)> body);
+  SmallVector<Value>
+  forKeyBlocks(const AttentionPlace& place, ValueRange carried,
+               llvm::function_ref<SmallVector<Value>(const AttentionPlace&, ValueRange)> body);
   SmallVector<Value> attend(const AttentionPlace& place, ValueRange carried);
   void finish(const AttentionPlace& place, ValueRange carried);
   void writeStatistics(const AttentionPlace& place, const Rows& values, int64_t out);
@@ -116,10 +116,9 @@ private:
 //===----------------------------------------------------------------------===//
 
 AttentionPlace AttentionEmitter::queryPlace() {
-  SmallVector<Value> numbers =
-      splitNumber(b.builder, b.loc, blockNumber(b.builder, b.loc),
-                  {attention.getBatch(), attention.getHeads(),
-                   llvm::divideCeilSigned(attention.getQueries(), side)});
+  SmallVector<Value> numbers = splitNumber(b.builder, b.loc, blockNumber(b.builder, b.loc),
+                                           {attention.getBatch(), attention.getHeads(),
+                                            llvm::divideCeilSigned(attention.getQueries(), side)});
   return {numbers[0], numbers[1], b.mul(numbers[2], side), Value()};
 }
 
@@ -159,12 +158,10 @@ SmallVector<Value> AttentionEmitter::add(bool ofValue, const AttentionPlace& pla
     if (piece.ofValue != ofValue)
       continue;
     numbers.push_back(number);
-    columns.push_back(block.columns(view, place.batch,
-                                    ofKeys ? place.head : block.keyHead(place.head),
-                                    ofKeys ? place.query : place.key,
-                                    ofKeys ? attention.getQueries() : attention.getKeys(),
-                                    piece.first,
-                                    ofValue ? attention.getValueWidth() : attention.getWidth()));
+    columns.push_back(block.columns(
+        view, place.batch, ofKeys ? place.head : block.keyHead(place.head),
+        ofKeys ? place.query : place.key, ofKeys ? attention.getQueries() : attention.getKeys(),
+        piece.first, ofValue ? attention.getValueWidth() : attention.getWidth()));
   }
   SmallVector<Value> own, all(sums);
   for (int64_t i = 0; i < cell; ++i)
@@ -207,11 +204,9 @@ SmallVector<Value> AttentionEmitter::attend(const AttentionPlace& place, ValueRa
       return combineLanes(b.builder, b.loc, kind, value, lanes);
     };
     Value before = carried[i];
-    maxima.push_back(
-        b.create<arith::MaximumFOp>(before, fold(kernel::ReduceKind::Max, scores[i])));
+    maxima.push_back(b.create<arith::MaximumFOp>(before, fold(kernel::ReduceKind::Max, scores[i])));
     Value shrinks = block.exponential(b.create<arith::SubFOp>(before, maxima[i]));
-    Value powers =
-        block.exponential(b.create<arith::SubFOp>(scores[i], b.splat(maxima[i], cell)));
+    Value powers = block.exponential(b.create<arith::SubFOp>(scores[i], b.splat(maxima[i], cell)));
     totals.push_back(b.create<arith::AddFOp>(b.times(carried[cell + i], shrinks),
                                              fold(kernel::ReduceKind::Add, powers)));
     scores[i] = block.rounded(block.drops() ? b.times(powers, factors[i]) : powers);
@@ -289,20 +284,20 @@ AttentionEmitter::Adjoints AttentionEmitter::adjoints(const AttentionPlace& plac
   if (block.drops())
     factors = block.dropoutFactors(place);
   if (has(false))
-    ofProbabilities = product.multiply(
-        block.rows(attention.getGradient().getDresult(), false, place.batch, place.head,
-                   place.query, attention.getQueries()),
-        block.rows(attention.getValue(), false, place.batch, block.keyHead(place.head), place.key,
-                   attention.getKeys()),
-        attention.getValueWidth());
+    ofProbabilities =
+        product.multiply(block.rows(attention.getGradient().getDresult(), false, place.batch,
+                                    place.head, place.query, attention.getQueries()),
+                         block.rows(attention.getValue(), false, place.batch,
+                                    block.keyHead(place.head), place.key, attention.getKeys()),
+                         attention.getValueWidth());
   Adjoints adjoints;
   Value zero = b.number(product.run, 0);
   for (int64_t i = 0; i < cell; ++i) {
     Value score = tile.scores[i];
     if (attention.keepsLargest())
       score = b.create<arith::SubFOp>(score, b.splat(values.largest[i], cell));
-    Value probability = block.exponential(
-        b.create<arith::SubFOp>(score, b.splat(values.logSumExp[i], cell)));
+    Value probability =
+        block.exponential(b.create<arith::SubFOp>(score, b.splat(values.logSumExp[i], cell)));
     auto limited = [&](Value value) {
       return tile.attended.empty() ? value : b.select(tile.attended[i], value, zero);
     };
@@ -313,8 +308,7 @@ AttentionEmitter::Adjoints AttentionEmitter::adjoints(const AttentionPlace& plac
     Value dp = ofProbabilities[i];
     if (block.drops())
       dp = b.times(dp, factors[i]);
-    Value ds =
-        b.times(probability, b.create<arith::SubFOp>(dp, b.splat(values.sums[i], cell)));
+    Value ds = b.times(probability, b.create<arith::SubFOp>(dp, b.splat(values.sums[i], cell)));
     if (!tile.allowed.empty())
       ds = b.select(tile.allowed[i], ds, zero);
     if (scalesAdjoints())
@@ -339,22 +333,21 @@ SmallVector<Value> AttentionEmitter::addToKeys(const AttentionPlace& place, Valu
 
 /// A block of keys of one key head: along all queries that attend to it, of each of its heads.
 void AttentionEmitter::emitOfKeys() {
-  SmallVector<Value> numbers =
-      splitNumber(b.builder, b.loc, blockNumber(b.builder, b.loc),
-                  {attention.getBatch(), attention.getKeyHeads(),
-                   llvm::divideCeilSigned(attention.getKeys(), side)});
+  SmallVector<Value> numbers = splitNumber(b.builder, b.loc, blockNumber(b.builder, b.loc),
+                                           {attention.getBatch(), attention.getKeyHeads(),
+                                            llvm::divideCeilSigned(attention.getKeys(), side)});
   Value keyHead = numbers[1], key = b.mul(numbers[2], side);
   const int64_t group = attention.getHeads() / attention.getKeyHeads();
   Value begin = attention.getCausal() ? key : b.index(0);
-  SmallVector<Value> sums = emitLoop(
-      b.builder, b.loc, b.index(0), b.index(group), 1,
-      product.zeros(static_cast<int64_t>(part.size())), [&](Value i, ValueRange ofHeads) {
-        Value head = b.add(b.mul(keyHead, group), i);
-        return emitLoop(b.builder, b.loc, begin, b.index(attention.getQueries()), side, ofHeads,
-                        [&](Value query, ValueRange ofQueries) {
-                          return addToKeys({numbers[0], head, query, key}, ofQueries);
-                        });
-      });
+  SmallVector<Value> sums =
+      emitLoop(b.builder, b.loc, b.index(0), b.index(group), 1,
+               product.zeros(static_cast<int64_t>(part.size())), [&](Value i, ValueRange ofHeads) {
+                 Value head = b.add(b.mul(keyHead, group), i);
+                 return emitLoop(b.builder, b.loc, begin, b.index(attention.getQueries()), side,
+                                 ofHeads, [&](Value query, ValueRange ofQueries) {
+                                   return addToKeys({numbers[0], head, query, key}, ofQueries);
+                                 });
+               });
   kernel::AttentionGradientAttr gradient = attention.getGradient();
   for (auto [number, piece] : llvm::enumerate(part))
     write(piece.ofValue ? gradient.getDvalue() : gradient.getDkey(), numbers[0], keyHead, key,
@@ -409,8 +402,7 @@ void AttentionEmitter::writeRun(kernel::ViewAttr view, Value pointer, Value row,
     int64_t alignment = std::gcd(alignmentOf(call.getOuts()[view.getOperand()]), cell * bytes);
     for (int64_t step : {view.getOffset(), view.getBatch(), view.getRow(), view.getHead()})
       alignment = std::gcd(alignment, step * bytes);
-    return b.when(b.isBelow(column, width),
-                  [&] { b.store(values, addressOf(column), alignment); });
+    return b.when(b.isBelow(column, width), [&] { b.store(values, addressOf(column), alignment); });
   }
   for (int64_t j = 0; j < cell; ++j) {
     Value at = b.add(column, j);
@@ -469,7 +461,8 @@ Entry entryOf(kernel::CallOp call, std::string name, int64_t blocks) {
 LogicalResult checkAttention(kernel::CallOp call, kernel::AttentionAttr attention) {
   Type element = attention.getElement();
   if (!element.isF32() && !element.isBF16())
-    return call.emitOpError("attends over ") << element << ", which has no kernel on this target";
+    return call.emitError() << ir::describePlace(call) << ": attention of " << element
+                            << " has no kernel on cuda";
   kernel::AttentionBlocksAttr blocks = attention.getBlocks();
   if (blocks.getRows() != side || blocks.getKeys() != side || blocks.getPadding() != 0)
     return call.emitOpError("has blocks of ")
@@ -487,9 +480,9 @@ LogicalResult emitAttentionKernel(KernelModule& kernels, kernel::CallOp call, St
     return failure();
   for (auto [number, launch] : llvm::enumerate(launchesOf(attention))) {
     OpBuilder builder(call.getContext());
-    func::FuncOp function = kernels.add(
-        builder, call.getLoc(),
-        entryOf(call, fmt::format("{}_{}", symbol.str(), number), launch.blocks));
+    func::FuncOp function =
+        kernels.add(builder, call.getLoc(),
+                    entryOf(call, fmt::format("{}_{}", symbol.str(), number), launch.blocks));
     AttentionEmitter emitter(builder, call, function, kernels, launch.part);
     (emitter.*launch.emit)();
     func::ReturnOp::create(builder, call.getLoc());

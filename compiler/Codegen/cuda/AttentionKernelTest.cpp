@@ -90,8 +90,7 @@ TEST(CudaAttentionKernel, ScaleWhoseSignTurnsTheMaximum) {
 TEST(CudaAttentionKernel, QueriesThatAttendToNothing) {
   for (Mask mask : {Mask::Boolean, Mask::Additive}) {
     CudaAttention attention({.queries = 20, .keys = 70, .heads = 2, .width = 16, .mask = mask});
-    const double nothing =
-        mask == Mask::Boolean ? 0 : -std::numeric_limits<double>::infinity();
+    const double nothing = mask == Mask::Boolean ? 0 : -std::numeric_limits<double>::infinity();
     for (int64_t row : {0, 7, 20, 39})
       std::fill_n(attention.inputs["mask"].begin() + row * 70, 70, nothing);
     // Masked in the first block of keys only.
@@ -180,7 +179,7 @@ TEST(CudaAttentionKernel, OtherTypesAndBlocksAreRefused) {
     return runner.ok() ? std::string("compiled") : runner.error().message();
   };
   EXPECT_NE(messageOf(codegen::testing::AttentionProblem({.element = "f64"}).moduleText())
-                .find("attends over 'f64', which has no kernel on this target"),
+                .find("attention of 'f64' has no kernel on cuda"),
             std::string::npos);
   EXPECT_NE(messageOf(codegen::testing::AttentionProblem({.rows = 32, .blockKeys = 8}).moduleText())
                 .find("has blocks of 32 queries and 8 keys, padded to 16; on this target they are "

@@ -142,9 +142,8 @@ AttentionScores::Rows AttentionScores::maskRow(const AttentionPlace& place, int6
       exists = b.both(exists, b.isBelow(b.add(key, j), attention.getKeys()));
     Value value = b.loadIf(exists, stored, b.address(first, stored, i * mask.getRow() + j));
     if (mask.getBoolean())
-      value =
-          b.create<arith::CmpIOp>(arith::CmpIPredicate::ne, value,
-                                  b.create<arith::ConstantOp>(b.builder.getI8IntegerAttr(0)));
+      value = b.create<arith::CmpIOp>(arith::CmpIPredicate::ne, value,
+                                      b.create<arith::ConstantOp>(b.builder.getI8IntegerAttr(0)));
     values.push_back(value);
   }
   return values;
@@ -174,9 +173,8 @@ AttentionScores::Tile AttentionScores::scores(const AttentionPlace& place, bool 
       attention.getWidth());
   Value scale = b.number(product.run, attention.getScale().getValueAsDouble());
   Value nothing = b.number(product.run, -infinity);
-  Value number = mask && mask.getFill()
-                     ? b.number(product.run, mask.getFill().getValueAsDouble())
-                     : nothing;
+  Value number =
+      mask && mask.getFill() ? b.number(product.run, mask.getFill().getValueAsDouble()) : nothing;
   Type i32 = b.builder.getI32Type();
   Value firstKey = b.create<arith::IndexCastOp>(i32, b.add(place.key, product.column));
   Value keys = b.create<arith::AddIOp>(
@@ -250,8 +248,8 @@ AttentionScores::Rows AttentionScores::dropoutFactors(const AttentionPlace& plac
     bits = b.create<arith::ExtUIOp>(halves.clone(i32), bits);
     Value threshold = b.number(halves.clone(i32), static_cast<double>(keepThreshold(p)));
     Value isKept = b.create<arith::CmpIOp>(arith::CmpIPredicate::ult, bits, threshold);
-    factors.push_back(b.select(isKept, b.number(product.run, 1 / (1 - p)),
-                               b.number(product.run, 0)));
+    factors.push_back(
+        b.select(isKept, b.number(product.run, 1 / (1 - p)), b.number(product.run, 0)));
   }
   return factors;
 }

@@ -16,7 +16,8 @@ struct AttentionPlace {
 
 class AttentionScores {
 public:
-  using Rows = llvm::SmallVector<mlir::Value>; ///< of each of the thread's queries a number or a run
+  using Rows =
+      llvm::SmallVector<mlir::Value>; ///< of each of the thread's queries a number or a run
 
   AttentionScores(ThreadBuilder& builder, TileProduct& product, kernel::CallOp call,
                   mlir::func::FuncOp function);

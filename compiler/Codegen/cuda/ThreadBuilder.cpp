@@ -80,9 +80,8 @@ Value ThreadBuilder::loadIf(Value condition, Type element, Value address) {
   if (!condition)
     return load(element, address, bytes);
   Value zero = create<arith::ConstantOp>(builder.getZeroAttr(element));
-  return emitIf(builder, loc, condition, zero, [&] {
-    return SmallVector<Value>{load(element, address, bytes)};
-  })[0];
+  return emitIf(builder, loc, condition, zero,
+                [&] { return SmallVector<Value>{load(element, address, bytes)}; })[0];
 }
 
 void ThreadBuilder::store(Value value, Value address, int64_t alignment) {

@@ -22,8 +22,8 @@ TileProduct::TileProduct(ThreadBuilder& builder, KernelModule& kernels, int64_t 
 /// Neighbouring threads read neighbouring addresses.
 TileProduct::Turns TileProduct::turnsOf(const Lines& lines) {
   const bool alongDepth = lines.depthStride == 1;
-  SmallVector<Value> places = splitNumber(b.builder, b.loc, thread,
-                                          {alongDepth ? side : steps, alongDepth ? steps : side});
+  SmallVector<Value> places =
+      splitNumber(b.builder, b.loc, thread, {alongDepth ? side : steps, alongDepth ? steps : side});
   if (alongDepth)
     return {places[0], places[1], threads / steps, 0};
   return {places[1], places[0], 0, threads / side};
@@ -35,9 +35,8 @@ SmallVector<Value> TileProduct::read(const Lines& lines, Value k, int64_t count)
   Value line = b.add(lines.first, turns.line), depth = b.add(k, turns.step);
   if (lines.firstDepth)
     depth = b.add(lines.firstDepth, depth);
-  Value address =
-      b.address(lines.pointer, lines.element,
-                b.add(b.mul(line, lines.stride), b.mul(depth, lines.depthStride)));
+  Value address = b.address(lines.pointer, lines.element,
+                            b.add(b.mul(line, lines.stride), b.mul(depth, lines.depthStride)));
   SmallVector<Value> values;
   for (int64_t turn = 0; turn < side * steps / threads; ++turn) {
     const int64_t moreLines = turn * turns.lines, moreSteps = turn * turns.steps;
@@ -48,8 +47,8 @@ SmallVector<Value> TileProduct::read(const Lines& lines, Value k, int64_t count)
       exists = b.both(exists, b.isBelow(b.add(turns.step, moreSteps), count));
     if (lines.firstDepth && lines.depthExtent % side != 0)
       exists = b.both(exists, b.isBelow(b.add(depth, moreSteps), lines.depthExtent));
-    Value element = b.address(address, lines.element,
-                              moreLines * lines.stride + moreSteps * lines.depthStride);
+    Value element =
+        b.address(address, lines.element, moreLines * lines.stride + moreSteps * lines.depthStride);
     values.push_back(b.widen(b.loadIf(exists, lines.element, element)));
   }
   return values;
@@ -103,9 +102,9 @@ SmallVector<Value> TileProduct::multiply(const Lines& left, const Lines& right, 
                     });
   };
   const int64_t whole = depth / steps * steps;
-  SmallVector<Value> sums = emitLoop(
-      b.builder, b.loc, b.index(0), b.index(whole), steps, zeros(1),
-      [&](Value k, ValueRange carried) { return emitStep(k, steps, carried); });
+  SmallVector<Value> sums =
+      emitLoop(b.builder, b.loc, b.index(0), b.index(whole), steps, zeros(1),
+               [&](Value k, ValueRange carried) { return emitStep(k, steps, carried); });
   if (whole < depth)
     sums = emitStep(b.index(whole), depth - whole, sums);
   return sums;
@@ -133,8 +132,7 @@ SmallVector<Value> TileProduct::accumulate(ArrayRef<Lines> right, Value depth, V
                     stage(right, k, steps);
                     return emitLoop(b.builder, b.loc, b.index(0), b.index(steps), 1, carried,
                                     [&](Value step, ValueRange inner) {
-                                      return addProducts(tile, b.add(k, step), pieces, step,
-                                                         inner);
+                                      return addProducts(tile, b.add(k, step), pieces, step, inner);
                                     });
                   });
 }

@@ -158,8 +158,8 @@ AttentionProblem::View AttentionProblem::view(const std::string& name, size_t op
   return v;
 }
 
-std::vector<AttentionProblem::View> AttentionProblem::projection(const std::string& prefix,
-                                                           std::vector<Operand>& operands) const {
+std::vector<AttentionProblem::View>
+AttentionProblem::projection(const std::string& prefix, std::vector<Operand>& operands) const {
   std::vector<View> views;
   int64_t row = 0;
   for (const char* name : {"query", "key", "value"}) {
@@ -269,9 +269,8 @@ AttentionProblem::Call AttentionProblem::call(bool isBackward) const {
   return c;
 }
 
-std::vector<std::string> AttentionProblem::buffers(bool isBackward,
-                                                   const AttentionTensors& tensors, size_t guard,
-                                                   char filler) const {
+std::vector<std::string> AttentionProblem::buffers(bool isBackward, const AttentionTensors& tensors,
+                                                   size_t guard, char filler) const {
   Call c = call(isBackward);
   std::vector<std::string> buffers;
   for (const std::vector<Operand>* list : {&c.ins, &c.outs})
@@ -301,14 +300,15 @@ std::vector<std::string> AttentionProblem::buffers(bool isBackward,
 }
 
 std::vector<int64_t> AttentionProblem::scalars() const {
-  std::vector<int64_t> scalars = spec_.p > 0 ? std::vector<int64_t>{stream} : std::vector<int64_t>();
+  std::vector<int64_t> scalars =
+      spec_.p > 0 ? std::vector<int64_t>{stream} : std::vector<int64_t>();
   if (spec_.window >= 0)
     scalars.insert(scalars.begin(), spec_.microbatch * elementsOfWindow());
   return scalars;
 }
 
 AttentionTensors AttentionProblem::unpack(bool isBackward,
-                                       const std::vector<std::string>& outs) const {
+                                          const std::vector<std::string>& outs) const {
   Call c = call(isBackward);
   AttentionTensors tensors;
   for (const View& v : c.outViews) {
@@ -445,7 +445,6 @@ AttentionTensors AttentionProblem::reference() const {
       }
   return t;
 }
-
 
 void expectClose(const AttentionTensors& found, const AttentionTensors& expected,
                  double tolerance) {

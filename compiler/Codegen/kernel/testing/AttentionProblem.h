@@ -91,7 +91,6 @@ private:
 };
 
 /// Fails the test unless all `found` are `expected` within tolerance * the largest of a tensor.
-void expectClose(const AttentionTensors& found, const AttentionTensors& expected,
-                 double tolerance);
+void expectClose(const AttentionTensors& found, const AttentionTensors& expected, double tolerance);
 
 } // namespace titan::codegen::testing
