@@ -46,7 +46,7 @@ TEST(CudaAttentionKernel, WidthsOfSeveralLaunches) {
   CudaAttention attention({.queries = 5, .keys = 9, .heads = 1, .width = 320, .valueWidth = 300});
   attention.check();
   // Forward two; of keys two for the value and two; of queries two.
-  EXPECT_EQ(attention.runner().entries().size(), 8);
+  EXPECT_EQ(attention.runner().launchCount(), 8);
 }
 
 TEST(CudaAttentionKernel, GroupedQueries) {

@@ -6,6 +6,7 @@
 
 #include "mlir/Parser/Parser.h"
 #include <gtest/gtest.h>
+#include <numeric>
 
 using namespace mlir;
 
@@ -46,9 +47,7 @@ Result<std::unique_ptr<CudaRunner>> CudaRunner::compile(std::string_view text) {
     else
       return;
     runner->kernels_.push_back(op);
-    size_t known = 0;
-    for (const std::vector<Entry>& entries : runner->entries_)
-      known += entries.size();
+    const size_t known = runner->launchCount();
     const std::vector<Entry>& all = kernels.entries();
     runner->entries_.emplace_back(all.begin() + std::min(known, all.size()), all.end());
   });
@@ -57,6 +56,11 @@ Result<std::unique_ptr<CudaRunner>> CudaRunner::compile(std::string_view text) {
   runner->ptx_ = TITAN_TRY(emitPtx(kernels, "sm_80"));
   runner->code_ = TITAN_TRY(ptx::parse(runner->ptx_));
   return runner;
+}
+
+size_t CudaRunner::launchCount() const {
+  return std::accumulate(entries_.begin(), entries_.end(), size_t(0),
+                         [](size_t sum, const auto& entries) { return sum + entries.size(); });
 }
 
 Result<ptx::Counters> CudaRunner::run(size_t kernel, std::span<const uint64_t> operands,

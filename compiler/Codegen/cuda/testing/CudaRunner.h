@@ -17,6 +17,8 @@ public:
 
   const std::vector<mlir::Operation*>& kernels() const { return kernels_; }
   const std::string& ptx() const { return ptx_; }
+  /// All launches of all kernels.
+  size_t launchCount() const;
 
   /// Runs kernel number `kernel`, all its launches: the counters are those of the last. Its
   /// operands lie in `memory`.
