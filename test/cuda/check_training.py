@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Jobs for cuda train on a card of the tests' driver: PyTorch's losses, the CPU job's state, stopped, resumed, and on to a CPU and back.
 
-The models are those of test/training whose kernels there are on cuda; which they are is listed here, so that one that compiles no more is a failure. `./job` finds the driver by LD_LIBRARY_PATH as it
-finds a card's.
+The models are those of test/training. `./job` finds the driver by LD_LIBRARY_PATH as it finds a card's.
 
-    check_training.py --tools build/dev/bin --driver build/dev/lib/titan/fake-cuda [--only relu] [--seed 1]
+    check_training.py --tools build/dev/bin --driver build/dev/lib/titan-fake-cuda [--only "losses of relu"] [--jobs 2] [--seed 1]
 """
 import argparse
+import concurrent.futures
 import json
 import os
 import random
@@ -26,7 +26,9 @@ import check_losses  # noqa: E402
 import titan_job  # noqa: E402
 from verdict import failed  # noqa: E402
 
-# `words` has look-ups, `decoder` attention, `gpt-nano` both.
+# The exports of a model give one program (test/training), so one is enough here; of these models each recipe is trained.
+EVERY_RECIPE = ("gpt-nano", "relu")
+# Models whose table is run on kernels for the CPU too.
 MODELS = ("activations", "decoder", "frozen", "functional", "gpt-nano", "loss-inside", "own-parameters", "relu", "residual", "tied", "twice-used", "words")
 # The CPU's kernels of attention want blocks with padding, which a card's have not.
 WITHOUT_REFERENCE = ("decoder", "gpt-nano")
@@ -41,16 +43,17 @@ def relative(losses, expected, most=LOSSES):
     return [f"losses differ by {worst:.1e} of them"] if not worst <= most else []
 
 
-def losses(tools, name, scratch):
-    """Each export and recipe of a model as PyTorch trained it."""
-    folder, wrong = check_losses.REFERENCES / name, []
-    reference = json.loads((folder / "reference.json").read_text())
-    for number, (export, recipe) in enumerate(check_losses.pairs(reference)):
-        place = scratch / str(number)
-        place.mkdir()
-        found = check_losses.check(tools, folder, reference, export, recipe, place, *CUDA)
-        wrong += [f"{export}, {recipe}: {line}" for line in found]
-    return wrong
+def losses(tools, folder, reference, export, recipe, scratch):
+    """A model as PyTorch trained it."""
+    return check_losses.check(tools, folder, reference, export, recipe, scratch, *CUDA)
+
+
+def loss_checks(tools):
+    for folder in sorted(check_losses.REFERENCES.glob("*/")):
+        reference = json.loads((folder / "reference.json").read_text())
+        recipes = list(reference["recipes"])
+        for recipe in recipes if folder.name in EVERY_RECIPE else recipes[:1]:
+            yield f"losses of {folder.name} by {recipe}", (losses, tools, folder, reference, reference["exports"][0], recipe)
 
 
 def reference(tools, name, scratch):
@@ -153,20 +156,23 @@ def main():
     parser.add_argument("--driver", required=True, type=Path, help="folder of the tests' libcuda.so.1")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="", help="checks whose name starts so")
+    parser.add_argument("--jobs", type=int, default=2, help="checks at once")
     arguments = parser.parse_args()
     print(f"--seed {arguments.seed}")
-    checks = {f"losses of {name}": (losses, arguments.tools, name) for name in MODELS}
+    checks = dict(loss_checks(arguments.tools))
     checks |= {f"reference kernels of {name}": (reference, arguments.tools, name) for name in MODELS if name not in WITHOUT_REFERENCE}
     checks["masks of dropout"] = (masks, arguments.tools)
     checks["products of bf16"] = (narrow, arguments.tools)
     checks["resume"] = (resume, arguments.tools, random.Random(arguments.seed))
     checks["cpu, cuda, cpu, cuda"] = (devices, arguments.tools)
     checks = {name: check for name, check in checks.items() if name.startswith(arguments.only)}
-    wrong = 0
-    with mock.patch.dict(os.environ, LD_LIBRARY_PATH=str(arguments.driver.resolve())):
-        for name, (check, *rest) in checks.items():
-            with tempfile.TemporaryDirectory() as scratch:
-                wrong += failed(name, check, *rest, Path(scratch))
+
+    def run(name):
+        with tempfile.TemporaryDirectory() as scratch:
+            return failed(name, *checks[name], Path(scratch))
+
+    with mock.patch.dict(os.environ, LD_LIBRARY_PATH=str(arguments.driver.resolve())), concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+        wrong = sum(pool.map(run, checks))
     return 1 if wrong or not checks else 0
 
 
