@@ -222,7 +222,8 @@ SmallVector<Value> AttentionEmitter::attend(const AttentionPlace& place, ValueRa
   return maxima;
 }
 
-/// log(sum e^score) = maximum + log(total), or both apart; sums of a row become a row of the result.
+/// log(sum e^score) = maximum + log(total), or both apart; sums of a row become a row of the
+/// result.
 void AttentionEmitter::finish(const AttentionPlace& place, ValueRange carried) {
   Rows logarithms, largest, sums;
   for (int64_t i = 0; i < cell; ++i) {

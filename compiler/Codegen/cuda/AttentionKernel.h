@@ -3,7 +3,8 @@
 // Forward: a block has 64 queries of one head and goes along its keys, 64 at a time, with the
 // running maximum and sum of each query. Backward, scores are computed again: one launch goes along
 // the queries of a block of keys, for the adjoints of key and value, another along the keys of a
-// block of queries. Sums stay in registers, for 256 columns at most: wider heads take more launches.
+// block of queries. Sums stay in registers, for 256 columns at most: wider heads take more
+// launches.
 #pragma once
 
 #include "compiler/Codegen/cuda/KernelModule.h"

@@ -1,4 +1,5 @@
-// Attention and its gradient against their definition in f64, over shapes around every block's edge.
+// Attention and its gradient against their definition in f64, over shapes around every block's
+// edge.
 #include "compiler/Codegen/cuda/testing/CudaAttention.h"
 
 #include <gtest/gtest.h>

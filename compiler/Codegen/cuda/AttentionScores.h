@@ -25,7 +25,8 @@ public:
   /// Lines [row, width] of `view`, for `product.multiply`: from row `first` on.
   Lines rows(kernel::ViewAttr view, bool isOut, mlir::Value batch, mlir::Value head,
              mlir::Value first, int64_t rows) const;
-  /// Columns of a part of its width, for `product.accumulate`, which sums over rows from `first` on.
+  /// Columns of a part of its width, for `product.accumulate`, which sums over rows from `first`
+  /// on.
   Lines columns(kernel::ViewAttr view, mlir::Value batch, mlir::Value head, mlir::Value first,
                 int64_t rows, int64_t firstColumn, int64_t width) const;
   mlir::Value pointer(kernel::ViewAttr view, bool isOut, mlir::Value batch, mlir::Value head) const;

@@ -1,8 +1,8 @@
 // Products of tiles whose sums the threads of a block have in registers, for attention.
 //
 // A block of 256 threads stands in a square. Each thread has four neighbouring rows and four
-// neighbouring columns of a tile of 64 x 64: the 16 threads of half a warp have its rows. An element
-// is one chain of multiply-adds in f32, in rising order of what is summed over.
+// neighbouring columns of a tile of 64 x 64: the 16 threads of half a warp have its rows. An
+// element is one chain of multiply-adds in f32, in rising order of what is summed over.
 #pragma once
 
 #include "compiler/Codegen/cuda/KernelModule.h"
@@ -38,12 +38,12 @@ public:
   /// The thread's rows of left rightᵀ over `depth` terms.
   llvm::SmallVector<mlir::Value> multiply(const Lines& left, const Lines& right, int64_t depth);
 
-  /// Writes the thread's rows of a tile that is the left factor of `accumulate`, which sums over the
-  /// tile's columns or rows.
+  /// Writes the thread's rows of a tile that is the left factor of `accumulate`, which sums over
+  /// the tile's columns or rows.
   void writeTile(llvm::ArrayRef<mlir::Value> rows, bool sumsOverColumns);
-  /// sums += tile right, over the first `depth` (an index, positive) terms rounded up to whole steps:
-  /// terms of the tile beyond `depth` are 0. `right` are tiles beside one another; sums are the
-  /// thread's rows, of each the pieces in order.
+  /// sums += tile right, over the first `depth` (an index, positive) terms rounded up to whole
+  /// steps: terms of the tile beyond `depth` are 0. `right` are tiles beside one another; sums are
+  /// the thread's rows, of each the pieces in order.
   llvm::SmallVector<mlir::Value> accumulate(llvm::ArrayRef<Lines> right, mlir::Value depth,
                                             mlir::ValueRange sums);
   /// Sums of 0 for so many pieces.
@@ -53,7 +53,8 @@ private:
   static constexpr int64_t steps = 16;      ///< of k that lie in shared memory
   static constexpr int64_t line = side + 4; ///< elements of a line there: moved to other banks
 
-  /// The thread's elements of 64 lines x 16 steps: the first, then every so many lines and steps on.
+  /// The thread's elements of 64 lines x 16 steps: the first, then every so many lines and steps
+  /// on.
   struct Turns {
     mlir::Value line, step;
     int64_t lines, steps;
