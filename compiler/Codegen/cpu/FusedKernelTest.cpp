@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
 namespace titan::codegen::testing {
 namespace {
 
@@ -128,6 +131,42 @@ TEST(FusedKernel, ScalarsAndRankZero) {
       kernel.yield %r, %n : f32, i64
 )"});
   test.check(1e-6);
+}
+
+// Ties, what overflows, and no numbers, on CPUs with and without the instruction: a value that
+// belongs to a row is rounded alone, one that varies along it in a vector.
+TEST(FusedKernel, RoundingToBf16) {
+  const double tie = 1 + 1.0 / 256, large = std::numeric_limits<float>::max(),
+               infinity = std::numeric_limits<double>::infinity();
+  const Elements values = {tie,       -tie,     tie + 1.0 / 128, tie + 1e-6, tie - 1e-6, 0,
+                           -0.0,      large,    -large,          infinity,   -infinity,  NAN,
+                           0x1p-126,  3.2e38,   1e30,            -1e-30,     1.0 / 3,    2};
+  const auto n = static_cast<int64_t>(values.size());
+  for (std::string_view arch : {"native", "x86-64-v3"}) {
+    KernelCase test({.space = {n, 3},
+                     .ins = {{"f32", "(r, c) -> (r)", {n}}, {"f32", "(r, c) -> (r, c)", {n, 3}}},
+                     .outs = {{"bf16", "(r, c) -> (r)", {n}}, {"bf16", "(r, c) -> (r, c)", {n, 3}}},
+                     .kernelClass = "flat",
+                     .body = R"(
+    ^bb0(%a: f32, %b: f32):
+      %x = arith.truncf %a : f32 to bf16
+      %y = arith.truncf %b : f32 to bf16
+      kernel.yield %x, %y : bf16, bf16
+)"},
+                    arch);
+    Elements all;
+    for (double value : values)
+      all.insert(all.end(), 3, value);
+    test.setIn(0, values);
+    test.setIn(1, all);
+    const std::vector<std::string> outs = test.run();
+    for (const auto& [out, in] : {std::pair(outs[0], values), {outs[1], all}}) {
+      const Elements found = decode("bf16", out), wanted = decode("bf16", encode("bf16", in));
+      for (size_t i = 0; i < found.size(); ++i)
+        EXPECT_TRUE(found[i] == wanted[i] || (std::isnan(found[i]) && std::isnan(in[i])))
+            << in[i] << " became " << found[i] << " for " << arch;
+    }
+  }
 }
 
 } // namespace

@@ -1,5 +1,6 @@
 #include "compiler/Codegen/cpu/ObjectFile.h"
 
+#include "compiler/Codegen/cpu/Bf16Rounding.h"
 #include "compiler/Codegen/cpu/CpuFeatures.h"
 #include "compiler/Codegen/cpu/KernelUnits.h"
 #include "compiler/Codegen/cpu/LowerToLlvm.h"
@@ -54,6 +55,8 @@ Result<std::unique_ptr<llvm::TargetMachine>> createMachine(const TargetInfo& inf
   return machine;
 }
 
+bool hasBf16(const TargetInfo& target) { return CpuFeatures(target).has("avx512bf16"); }
+
 /// `machine` is asked by one thread at a time.
 Result<std::string> emitFile(llvm::Module& module, llvm::TargetMachine& machine,
                              llvm::CodeGenFileType type) {
@@ -92,19 +95,20 @@ Status lower(ModuleOp kernels, const TargetInfo& target, bool inUnits) {
     return success();
   });
   PassManager passes(kernels.getContext());
-  const bool hasBf16 = CpuFeatures(target).has("avx512bf16");
-  addLowerToLlvmPasses(inUnits ? passes.nest<ModuleOp>() : passes, hasBf16);
+  addLowerToLlvmPasses(inUnits ? passes.nest<ModuleOp>() : passes, hasBf16(target));
   if (failed(passes.run(kernels)))
     return Error::internal("kernels do not lower to LLVM: {}", message);
   return {};
 }
 
-Result<std::string> emitLowered(ModuleOp kernels, llvm::TargetMachine& machine,
-                                llvm::CodeGenFileType type) {
+Result<std::string> emitLowered(ModuleOp kernels, const TargetInfo& target,
+                                llvm::TargetMachine& machine, llvm::CodeGenFileType type) {
   llvm::LLVMContext context;
   std::unique_ptr<llvm::Module> module = translateModuleToLLVMIR(kernels, context, "kernels");
   if (!module)
     return Error::internal("kernels do not translate to LLVM IR");
+  if (!hasBf16(target))
+    defineBf16Rounding(*module);
   return emitFile(*module, machine, type);
 }
 
@@ -129,7 +133,7 @@ Status compile(ModuleOp kernels, ArrayRef<KernelUnit> units, const TargetInfo& t
   parallelFor(context, 0, threads, [&](size_t thread) {
     for (size_t i = next++; i < units.size(); i = next++) {
       Result<std::string> object =
-          emitLowered(units[i].module, *machines[thread], llvm::CodeGenFileType::ObjectFile);
+          emitLowered(units[i].module, target, *machines[thread], llvm::CodeGenFileType::ObjectFile);
       if (object.ok())
         *objects[i] = object.take();
       else
@@ -179,7 +183,7 @@ Result<std::string> emitKernelAssembly(ModuleOp kernels, const TargetInfo& targe
   registerTranslations(*kernels.getContext());
   TITAN_TRY(lower(kernels, target, /*inUnits=*/false));
   auto machine = TITAN_TRY(createMachine(target));
-  return emitLowered(kernels, *machine, llvm::CodeGenFileType::AssemblyFile);
+  return emitLowered(kernels, target, *machine, llvm::CodeGenFileType::AssemblyFile);
 }
 
 } // namespace titan::codegen

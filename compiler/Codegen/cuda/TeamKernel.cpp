@@ -111,6 +111,7 @@ void TeamKernel::emit() {
 
 void TeamKernel::emitTeam() {
   body.hoist(roots());
+  emitRowReductions(/*ofEachRow=*/false);
   SmallVector<Value> sums;
   for (kernel::ReduceOp column : columns)
     sums.append(varies(column) ? turns() : 1, identity(column, varies(column) ? chunkLength : 0));
@@ -131,10 +132,7 @@ void TeamKernel::emitTeam() {
 /// The row's own sums, then its results and its terms of the column sums.
 SmallVector<Value> TeamKernel::emitRow(ValueRange columnSums) {
   const DimSet rows = setOf(plan.rows), inner = innerSet();
-  for (const ReductionGroup& group :
-       groupReductions(nest, nest.allDims() & ~inner,
-                       [&](const Reduction& reduction) { return reduction.over == inner; }))
-    emitRowReductions(group);
+  emitRowReductions(/*ofEachRow=*/true);
   auto belongsToRow = [&](DimSet dims) { return plan.rows.empty() || (dims & rows) != 0; };
   SmallVector<unsigned> points =
       outsWhere([&](DimSet dims) { return belongsToRow(dims) && (dims & inner) != 0; });
@@ -146,7 +144,18 @@ SmallVector<Value> TeamKernel::emitRow(ValueRange columnSums) {
   return sums;
 }
 
-void TeamKernel::emitRowReductions(const ReductionGroup& group) {
+/// Those of each row, or those that are the same for all of a team's rows.
+void TeamKernel::emitRowReductions(bool ofEachRow) {
+  const DimSet rows = setOf(plan.rows), inner = innerSet();
+  auto isWanted = [&](const Reduction& reduction) {
+    return reduction.over == inner && (rows == 0 || (reduction.space & rows) != 0) == ofEachRow;
+  };
+  for (const ReductionGroup& group :
+       groupReductions(nest, nest.allDims() & ~inner, isWanted))
+    emitRowReduction(group);
+}
+
+void TeamKernel::emitRowReduction(const ReductionGroup& group) {
   SmallVector<Value> wanted, start;
   for (const Reduction* reduction : group) {
     kernel::ReduceOp op = reduction->op;
@@ -343,7 +352,7 @@ void TeamKernel::emitColumns(ValueRange columnSums) {
 
 SmallVector<Value> TeamKernel::overChunks(ArrayRef<Value> wanted, ValueRange carried, Step step) {
   if (plan.isExact)
-    return step(carried); // in the chunk already
+    return body.lanes() ? step(carried) : inChunk(plan.inner, slot, carried, step);
   body.hoist(wanted);
   Value end = body.index(plan.chunks);
   if (isActive)

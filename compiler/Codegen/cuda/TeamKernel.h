@@ -34,7 +34,8 @@ public:
 private:
   void emitTeam();
   llvm::SmallVector<mlir::Value> emitRow(mlir::ValueRange columnSums);
-  void emitRowReductions(const ReductionGroup& group);
+  void emitRowReductions(bool ofEachRow);
+  void emitRowReduction(const ReductionGroup& group);
   llvm::SmallVector<mlir::Value> meet(const ReductionGroup& group, mlir::ValueRange partials);
   llvm::SmallVector<int64_t> sharedPlaces(const ReductionGroup& group) const;
   llvm::SmallVector<mlir::Value> meetWarps(const ReductionGroup& group, mlir::ValueRange sums);

@@ -177,8 +177,11 @@ Value BodyEmitter::evaluate(Value value) {
         builder, loc, DenseElementsAttr::get(type, ArrayRef<int64_t>(steps)));
     return arith::AddIOp::create(builder, loc, splat(scope->lanes->base, indexType), counting);
   }
-  if (auto reduce = dyn_cast<kernel::ReduceOp>(definition))
-    return get(reduce.getValue()); // over extents of 1: every other result was set
+  if (auto reduce = dyn_cast<kernel::ReduceOp>(definition)) {
+    if (nest.reductionOf(reduce).over != 0)
+      llvm::report_fatal_error("a kernel reads a reduction before the loop that computes it");
+    return get(reduce.getValue());
+  }
   if (auto random = dyn_cast<kernel::RandomHalfOp>(definition))
     return evaluateRandom(random);
 

@@ -2,6 +2,7 @@
 //
 // A register may be wider than the type that is read from it or written to it: the low bytes are
 // read; what is written is extended by the sign of the result's type.
+#include "runtime/device/cuda/testing/ptx/Bfloat.h"
 #include "runtime/device/cuda/testing/ptx/Lanes.h"
 #include "runtime/device/cuda/testing/ptx/Nan.h"
 
@@ -95,17 +96,6 @@ template <typename D, typename S> D toInteger(S value) {
   return static_cast<D>(value);
 }
 
-/// The upper half of `rounded`; 0x7fff for a NaN.
-uint16_t bfloatOf(float value, uint32_t rounded) {
-  auto nan = static_cast<uint16_t>(nanMask<float>(bitsOf(value)));
-  return static_cast<uint16_t>((rounded >> 16 | nan) & ~(nan & 0x8000));
-}
-uint16_t bfloatNearest(float value) {
-  uint32_t bits = bitsOf(value);
-  return bfloatOf(value, bits + 0x7fff + (bits >> 16 & 1));
-}
-uint16_t bfloatToZero(float value) { return bfloatOf(value, bitsOf(value)); }
-
 template <typename D, typename S> void addIntegers(OpcodeTable& table) {
   Conversion<+[](S x) { return static_cast<D>(x); }>::addTo(table, "");
   // Where all values fit, an assembler has no such instruction.
@@ -162,8 +152,7 @@ void addConvert(OpcodeTable& table) {
   Conversion<+[](double x) { return canonical(static_cast<float>(x)); }>::addTo<float>(table,
                                                                                        "rn.");
   Conversion<+[](float x) { return static_cast<double>(x); }>::addTo(table, "");
-  Conversion<+[](Bfloat x) { return std::bit_cast<float>(static_cast<uint32_t>(x) << 16); }>::addTo(
-      table, "");
+  Conversion<+[](Bfloat x) { return widened(static_cast<uint16_t>(x)); }>::addTo(table, "");
   Conversion<+[](float x) { return static_cast<Bfloat>(bfloatNearest(x)); }>::addTo(table, "rn.");
   Conversion<+[](float x) { return static_cast<Bfloat>(bfloatToZero(x)); }>::addTo(table, "rz.");
 

@@ -495,6 +495,28 @@ Result<uint32_t> Decoder::sourceRegister(const Operand& operand, Width width, bo
   }
 }
 
+/// A register that nothing writes is LLVM's word that its value does not matter, as where one part
+/// of a vector does not.
+void Decoder::undefineUnwritten() {
+  std::vector<bool> isKnown(entry_.registers.size());
+  for (const Preset& preset : entry_.presets)
+    isKnown[preset.reg] = true;
+  for (const Instruction& each : entry_.code)
+    for (int i = 0; i < each.results; ++i)
+      isKnown[each.index[i]] = true;
+  auto undefine = [&](uint32_t number) {
+    if (!isKnown[number])
+      entry_.presets.push_back({Preset::Value::Undefined, 0, number});
+    isKnown[number] = true;
+  };
+  for (const Instruction& each : entry_.code) {
+    for (int i = each.results; i < each.results + each.sources; ++i)
+      undefine(each.index[i]);
+    if (each.guarded)
+      undefine(each.guardIndex);
+  }
+}
+
 Status Decoder::finish(uint32_t line) {
   if (entry_.code.empty() ||
       (entry_.code.back().kind != Kind::Exit && entry_.code.back().kind != Kind::Branch) ||
@@ -507,6 +529,7 @@ Status Decoder::finish(uint32_t line) {
       return errorAt(at, "label {} has no instruction", branch.label);
     entry_.code[branch.instruction].target = found->second;
   }
+  undefineUnwritten();
   entry_.sharedBytes = alignTo(entry_.sharedBytes, std::max(entry_.dynamicAlignment, 1u));
   for (uint32_t at : dynamicAddresses_)
     entry_.code[at].offset += int64_t(sharedBase + entry_.sharedBytes);

@@ -72,6 +72,7 @@ private:
   Result<uint32_t> resultRegister(const Operand& operand, Width width, bool wider, uint32_t line);
   Result<uint32_t> sourceRegister(const Operand& operand, Width width, bool wider, uint32_t line);
   Result<uint32_t> declared(const Operand& operand, Width width, bool wider, uint32_t line);
+  void undefineUnwritten();
   uint32_t addRegister(const std::string& name, Width width);
   uint32_t preset(Preset::Value value, uint64_t bits, Width width, bool dynamic = false);
   uint32_t sink(Width width);

@@ -46,6 +46,12 @@ struct Machine {
   std::optional<Owners> owners; ///< none where the launch has one block
   std::optional<SharedMemory> shared;
   uint64_t requests = 0, garbage = 0;
+
+  /// For values that do not matter: they differ between orders.
+  uint64_t nextGarbage() {
+    garbage = garbage * 6364136223846793005u + 1442695040888963407u;
+    return garbage >> 32;
+  }
   std::array<int64_t, 10> classes{}; ///< lane instructions by Class
   Counters counters;
   std::optional<Error> fault;

@@ -111,6 +111,7 @@ struct Preset {
     LaneId,
     WarpId,
     NwarpId,
+    Undefined, ///< differs between orders
   };
   Value value = Value::Immediate;
   uint64_t bits = 0;

@@ -50,6 +50,7 @@ const OpcodeTable& opcodes() {
     addInteger(made);
     addBits(made);
     addFloat(made);
+    addBfloat(made);
     addCompare(made);
     addConvert(made);
     addMove(made);

@@ -31,6 +31,7 @@ const OpcodeTable& opcodes();
 void addInteger(OpcodeTable& table);
 void addBits(OpcodeTable& table);
 void addFloat(OpcodeTable& table);
+void addBfloat(OpcodeTable& table);
 void addCompare(OpcodeTable& table);
 void addConvert(OpcodeTable& table);
 void addMove(OpcodeTable& table);

@@ -167,6 +167,8 @@ private:
         return warp.number;
       case NwarpId:
         return warps_.size();
+      case Undefined:
+        return machine_.nextGarbage();
       }
       return 0;
     });

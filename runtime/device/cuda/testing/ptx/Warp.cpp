@@ -176,10 +176,8 @@ private:
     char* column = warp_.file + instruction.at[0];
     Width width = machine_.entry->registers[instruction.index[0]].width;
     size_t bytes = width == Width::Predicate ? sizeof(Mask) : warpSize * static_cast<size_t>(width);
-    for (size_t i = 0; i < bytes; ++i) {
-      machine_.garbage = machine_.garbage * 6364136223846793005u + 1442695040888963407u;
-      column[i] = static_cast<char>(machine_.garbage >> 56);
-    }
+    for (size_t i = 0; i < bytes; ++i)
+      column[i] = static_cast<char>(machine_.nextGarbage());
   }
 
   Step branch(const Instruction& instruction, Group& group, Mask taken) {
