@@ -22,8 +22,8 @@ void defineBf16Rounding(llvm::Module& module) {
     return;
   llvm::IRBuilder<> builder(module.getContext());
   auto* type = llvm::FunctionType::get(builder.getBFloatTy(), {builder.getFloatTy()}, false);
-  auto* function = llvm::Function::Create(type, llvm::GlobalValue::WeakODRLinkage, "__truncsfbf2",
-                                          module);
+  auto* function =
+      llvm::Function::Create(type, llvm::GlobalValue::WeakODRLinkage, "__truncsfbf2", module);
   function->setVisibility(llvm::GlobalValue::HiddenVisibility);
   builder.SetInsertPoint(llvm::BasicBlock::Create(module.getContext(), "", function));
   llvm::Value* value = function->getArg(0);

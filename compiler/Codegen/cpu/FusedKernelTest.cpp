@@ -138,9 +138,9 @@ TEST(FusedKernel, ScalarsAndRankZero) {
 TEST(FusedKernel, RoundingToBf16) {
   const double tie = 1 + 1.0 / 256, large = std::numeric_limits<float>::max(),
                infinity = std::numeric_limits<double>::infinity();
-  const Elements values = {tie,       -tie,     tie + 1.0 / 128, tie + 1e-6, tie - 1e-6, 0,
-                           -0.0,      large,    -large,          infinity,   -infinity,  NAN,
-                           0x1p-126,  3.2e38,   1e30,            -1e-30,     1.0 / 3,    2};
+  const Elements values = {tie,   -tie,   tie + 1.0 / 128, tie + 1e-6, tie - 1e-6, 0,        -0.0,
+                           large, -large, infinity,        -infinity,  NAN,        0x1p-126, 3.2e38,
+                           1e30,  -1e-30, 1.0 / 3,         2};
   const auto n = static_cast<int64_t>(values.size());
   for (std::string_view arch : {"native", "x86-64-v3"}) {
     KernelCase test({.space = {n, 3},

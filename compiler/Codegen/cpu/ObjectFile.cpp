@@ -132,8 +132,8 @@ Status compile(ModuleOp kernels, ArrayRef<KernelUnit> units, const TargetInfo& t
   std::atomic<size_t> next = 0;
   parallelFor(context, 0, threads, [&](size_t thread) {
     for (size_t i = next++; i < units.size(); i = next++) {
-      Result<std::string> object =
-          emitLowered(units[i].module, target, *machines[thread], llvm::CodeGenFileType::ObjectFile);
+      Result<std::string> object = emitLowered(units[i].module, target, *machines[thread],
+                                               llvm::CodeGenFileType::ObjectFile);
       if (object.ok())
         *objects[i] = object.take();
       else

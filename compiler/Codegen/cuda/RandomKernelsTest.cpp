@@ -17,7 +17,8 @@ TEST(CudaRandomKernels, MeanWhatTheySay) {
   fmt::print("seeds from {} on (TITAN_TEST_SEED)\n", first);
   for (unsigned seed = first; seed < first + 300; ++seed) {
     const codegen::testing::RandomSpec drawn = codegen::testing::drawKernel(seed);
-    SCOPED_TRACE(fmt::format("TITAN_TEST_SEED={}\n{}", seed, codegen::testing::moduleText(drawn.spec)));
+    SCOPED_TRACE(
+        fmt::format("TITAN_TEST_SEED={}\n{}", seed, codegen::testing::moduleText(drawn.spec)));
     CudaCase test(drawn.spec);
     ASSERT_TRUE(test.ok());
     test.checkValues(drawn.tolerance);

@@ -150,8 +150,7 @@ void TeamKernel::emitRowReductions(bool ofEachRow) {
   auto isWanted = [&](const Reduction& reduction) {
     return reduction.over == inner && (rows == 0 || (reduction.space & rows) != 0) == ofEachRow;
   };
-  for (const ReductionGroup& group :
-       groupReductions(nest, nest.allDims() & ~inner, isWanted))
+  for (const ReductionGroup& group : groupReductions(nest, nest.allDims() & ~inner, isWanted))
     emitRowReduction(group);
 }
 

@@ -174,15 +174,15 @@ private:
     const std::string name = argument(element, dims);
     const auto dim = below(spec_.space.size());
     if (chance(2)) {
-      values_.push_back({define(fmt::format("arith.sitofp {} : {} to {}", name, element, type_)),
-                         dims, true});
+      values_.push_back(
+          {define(fmt::format("arith.sitofp {} : {} to {}", name, element, type_)), dims, true});
       return;
     }
     const std::string index = define(fmt::format("kernel.index {}", dim)),
                       own = define(fmt::format("arith.index_cast {} : {} to index", name, element));
-    truths_.push_back({define(fmt::format("arith.cmpi {}, {}, {} : index",
-                                          chance(2) ? "eq" : "slt", index, own)),
-                       dims | 1U << dim});
+    truths_.push_back(
+        {define(fmt::format("arith.cmpi {}, {}, {} : index", chance(2) ? "eq" : "slt", index, own)),
+         dims | 1U << dim});
   }
 
   /// Random bits of the elements of the space, of the microbatch that a scalar counts.
@@ -199,11 +199,12 @@ private:
     }
     element = define(fmt::format("arith.addi {}, {} : index", element,
                                  constant("index", std::to_string(shift))));
-    const std::string half = define(fmt::format(
-        "kernel.random_half stream {} seed {} step {} element {}", below(1000), seed, step, element));
-    truths_.push_back({define(fmt::format("arith.cmpi ult, {}, {} : i32", half,
-                                          constant("i32", "45875"))),
-                       all()});
+    const std::string half =
+        define(fmt::format("kernel.random_half stream {} seed {} step {} element {}", below(1000),
+                           seed, step, element));
+    truths_.push_back(
+        {define(fmt::format("arith.cmpi ult, {}, {} : i32", half, constant("i32", "45875"))),
+         all()});
   }
 
   /// The first out has the place of the first in.
@@ -315,9 +316,9 @@ private:
         define(fmt::format("kernel.reduce {} {} over [{}] : {}", isMean ? "add" : kinds[below(2)],
                            value.name, fmt::join(listOf(dims), ", "), type_));
     if (isMean)
-      result = define(fmt::format("arith.divf {}, {} : {}", result,
-                                  constant(type_, fmt::format("{:.1f}", double(points(dims)))),
-                                  type_));
+      result =
+          define(fmt::format("arith.divf {}, {} : {}", result,
+                             constant(type_, fmt::format("{:.1f}", double(points(dims)))), type_));
     return {result, value.dims & ~dims};
   }
 
@@ -325,8 +326,8 @@ private:
   void reduce(DimMask dims) {
     const Value value = chance(2) ? values_.back() : any(), mean = reduced(value, dims);
     values_.push_back(mean);
-    values_.push_back({define(fmt::format("arith.subf {}, {} : {}", value.name, mean.name, type_)),
-                       value.dims});
+    values_.push_back(
+        {define(fmt::format("arith.subf {}, {} : {}", value.name, mean.name, type_)), value.dims});
   }
 
   /// What comes of sums over rows meets nothing that varies along them.
@@ -343,9 +344,8 @@ private:
   void finish() {
     if (spec_.scalars > 0)
       arguments_.push_back("%microbatch: index");
-    spec_.body =
-        fmt::format("\n^bb0({}):\n{}kernel.yield {} : {}\n", fmt::join(arguments_, ", "), body_,
-                    fmt::join(yielded_, ", "), fmt::join(yieldedTypes_, ", "));
+    spec_.body = fmt::format("\n^bb0({}):\n{}kernel.yield {} : {}\n", fmt::join(arguments_, ", "),
+                             body_, fmt::join(yielded_, ", "), fmt::join(yieldedTypes_, ", "));
   }
 
   unsigned below(size_t limit) { return static_cast<unsigned>(generator_() % limit); }

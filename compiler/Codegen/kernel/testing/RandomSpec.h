@@ -6,8 +6,9 @@
 namespace titan::codegen::testing {
 
 struct RandomSpec {
-  KernelSpec spec;      ///< its first out may lie on its first in
-  double tolerance = 0; ///< |error| <= tolerance * (1 + |value|): what narrow results are rounded to
+  KernelSpec spec; ///< its first out may lie on its first in
+  double tolerance =
+      0; ///< |error| <= tolerance * (1 + |value|): what narrow results are rounded to
 };
 
 /// A kernel over [outer..., rows..., inner...] with sums, means and extremes over inner, over rows,
