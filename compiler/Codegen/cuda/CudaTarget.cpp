@@ -115,7 +115,7 @@ std::vector<GridLaunch> CudaTarget::launches(StringRef symbol) const {
   std::vector<GridLaunch> launches;
   for (const cuda::Entry& entry : kernels_.entries())
     if (cuda::isLaunchOf(entry, symbol))
-      launches.push_back({entry.name, entry.blocks, entry.threads, 0});
+      launches.push_back({entry.name, entry.blocks, entry.threads, entry.sharedBytes});
   return launches;
 }
 

@@ -116,7 +116,7 @@ LogicalResult emitFusedKernel(KernelModule& kernels, kernel::FusedOp op, StringR
   if (chunks)
     ChunkKernel(body, *chunks).emit();
   else
-    TeamKernel(body, *teams, kernels).emit();
+    TeamKernel(body, *teams, kernels, memory).emit();
   func::ReturnOp::create(builder, op.getLoc());
   return success();
 }

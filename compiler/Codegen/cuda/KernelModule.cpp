@@ -58,4 +58,17 @@ Value KernelModule::shared(OpBuilder& builder, Location loc, int64_t bytes) {
   return LLVM::AddressOfOp::create(builder, loc, array);
 }
 
+Value KernelModule::dynamicShared(OpBuilder& builder, Location loc, int64_t bytes) {
+  constexpr const char* name = "titan_dynamic_shared"; // one address for all entry points
+  auto array = module_->lookupSymbol<LLVM::GlobalOp>(name);
+  if (!array) {
+    OpBuilder inModule = OpBuilder::atBlockBegin(module_->getBody());
+    array = LLVM::GlobalOp::create(inModule, loc, LLVM::LLVMArrayType::get(builder.getI8Type(), 0),
+                                   /*isConstant=*/false, LLVM::Linkage::External, name, Attribute(),
+                                   /*alignment=*/16, sharedSpace);
+  }
+  entries_.back().sharedBytes = bytes;
+  return LLVM::AddressOfOp::create(builder, loc, array);
+}
+
 } // namespace titan::codegen::cuda

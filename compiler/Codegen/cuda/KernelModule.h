@@ -27,6 +27,7 @@ struct Entry {
   int64_t blocks = 1, threads = warpSize;
   std::vector<EntryOperand> operands;
   unsigned scalars = 0;
+  int64_t sharedBytes = 0; ///< that its launch asks for (`dynamicShared`)
   /// The assembler unrolls no loop. nvJitLink reads so far ahead in unrolled ones that a thread's
   /// registers may not suffice.
   bool keepsLoops = false;
@@ -48,6 +49,9 @@ public:
   mlir::func::FuncOp add(mlir::OpBuilder& builder, mlir::Location loc, Entry entry);
   /// Shared memory of `bytes` for the newest entry point, aligned to 16: its address.
   mlir::Value shared(mlir::OpBuilder& builder, mlir::Location loc, int64_t bytes);
+  /// Further shared memory of `bytes`, aligned to 16, which its launch asks for: what an entry
+  /// point declares may not be more than 48 KiB. Once for an entry point.
+  mlir::Value dynamicShared(mlir::OpBuilder& builder, mlir::Location loc, int64_t bytes);
 
   mlir::ModuleOp module() { return *module_; }
   const std::vector<Entry>& entries() const { return entries_; }

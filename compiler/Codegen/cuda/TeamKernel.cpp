@@ -82,16 +82,12 @@ void TeamKernel::emit() {
       columns.push_back(reduction.op);
   Value thread = threadNumber(builder, loc), unit = blockNumber(builder, loc);
   slot = thread;
-  if (plan.slots > warpSize) {
-    int64_t bytes = 0;
-    for (const ReductionGroup& group :
-         groupReductions(nest, nest.allDims(), [](const Reduction&) { return true; }))
-      bytes = std::max(bytes, sharedPlaces(group).back());
-    shared = kernels.shared(builder, loc, bytes);
-  }
+  if (plan.slots > warpSize)
+    shared = kernels.shared(builder, loc, meetingBytes());
+  Value team;
   if (plan.teams > 1) {
     SmallVector<Value> places = splitNumber(builder, loc, thread, {plan.teams, plan.slots});
-    slot = places[1];
+    team = places[0], slot = places[1];
     unit = arith::AddIOp::create(
         builder, loc, arith::MulIOp::create(builder, loc, unit, body.index(plan.teams)), places[0]);
   }
@@ -105,13 +101,74 @@ void TeamKernel::emit() {
   for (auto [dim, place] :
        llvm::zip_equal(plan.outer, splitNumber(builder, loc, unit, extentsOf(plan.outer))))
     coordinates.push_back({dim, place});
+  keepRow(team);
   BodyEmitter::Scope scope(body, coordinates);
   emitTeam();
 }
 
+/// Of the shared memory in which the warps of a team meet.
+int64_t TeamKernel::meetingBytes() const {
+  int64_t bytes = 0;
+  if (plan.slots > warpSize)
+    for (const ReductionGroup& group :
+         groupReductions(nest, nest.allDims(), [](const Reduction&) { return true; }))
+      bytes = std::max(bytes, sharedPlaces(group).back());
+  return bytes;
+}
+
+/// Chooses what of a row the passes over it leave in shared memory. In an exact plan a row's values
+/// stay in registers.
+void TeamKernel::keepRow(Value team) {
+  if (plan.isExact)
+    return;
+  SmallVector<SmallVector<Value>> passes;
+  for (const ReductionGroup& group : rowGroups(/*ofEachRow=*/true)) {
+    passes.emplace_back();
+    for (const Reduction* reduction : group)
+      passes.back().push_back(kernel::ReduceOp(reduction->op).getValue());
+  }
+  passes.emplace_back(); // over the row's points
+  for (unsigned out : pointsOfRow())
+    passes.back().push_back(yielded()[out]);
+  for (kernel::ReduceOp column : columns)
+    if (varies(column))
+      passes.back().push_back(column.getValue());
+  kept.choose(passes, plan.inner, plan.chunks, (mostSharedBytes - meetingBytes()) / plan.teams);
+  if (kept.bytes() == 0)
+    return;
+  Value base = kernels.dynamicShared(builder, loc, plan.teams * kept.bytes());
+  if (team) {
+    Value offset = arith::MulIOp::create(builder, loc, team, body.index(kept.bytes()));
+    offset = arith::IndexCastOp::create(builder, loc, builder.getI64Type(), offset);
+    base = LLVM::GEPOp::create(builder, loc, base.getType(), builder.getI8Type(), base,
+                               LLVM::GEPArg(offset));
+  }
+  kept.place(base);
+}
+
+/// The reductions over a row, in the order of their passes: those of each row, or those that are
+/// the same for all of a team's rows.
+SmallVector<ReductionGroup> TeamKernel::rowGroups(bool ofEachRow) const {
+  const DimSet rows = setOf(plan.rows), inner = innerSet();
+  return groupReductions(nest, nest.allDims() & ~inner, [&](const Reduction& reduction) {
+    return reduction.over == inner && (rows == 0 || (reduction.space & rows) != 0) == ofEachRow;
+  });
+}
+
+/// Is a result of these dimensions written row by row?
+bool TeamKernel::belongsToRow(DimSet dims) const {
+  return plan.rows.empty() || (dims & setOf(plan.rows)) != 0;
+}
+
+/// The outs that each row writes along its points.
+SmallVector<unsigned> TeamKernel::pointsOfRow() {
+  return outsWhere([&](DimSet dims) { return belongsToRow(dims) && (dims & innerSet()) != 0; });
+}
+
 void TeamKernel::emitTeam() {
   body.hoist(roots());
-  emitRowReductions(/*ofEachRow=*/false);
+  for (const ReductionGroup& group : rowGroups(/*ofEachRow=*/false))
+    emitRowReductions(group);
   SmallVector<Value> sums;
   for (kernel::ReduceOp column : columns)
     sums.append(varies(column) ? turns() : 1, identity(column, varies(column) ? chunkLength : 0));
@@ -132,11 +189,10 @@ void TeamKernel::emitTeam() {
 /// The row's own sums, then its results and its terms of the column sums.
 SmallVector<Value> TeamKernel::emitRow(ValueRange columnSums) {
   const DimSet rows = setOf(plan.rows), inner = innerSet();
-  emitRowReductions(/*ofEachRow=*/true);
-  auto belongsToRow = [&](DimSet dims) { return plan.rows.empty() || (dims & rows) != 0; };
-  SmallVector<unsigned> points =
-      outsWhere([&](DimSet dims) { return belongsToRow(dims) && (dims & inner) != 0; });
-  SmallVector<Value> sums = addToColumns(columnSums, points);
+  for (const ReductionGroup& group : rowGroups(/*ofEachRow=*/true))
+    emitRowReductions(group);
+  SmallVector<Value> sums = addToColumns(columnSums, pointsOfRow());
+  kept.end();
   SmallVector<unsigned> scalars =
       outsWhere([&](DimSet dims) { return belongsToRow(dims) && (dims & inner) == 0; });
   if (!scalars.empty())
@@ -144,17 +200,7 @@ SmallVector<Value> TeamKernel::emitRow(ValueRange columnSums) {
   return sums;
 }
 
-/// Those of each row, or those that are the same for all of a team's rows.
-void TeamKernel::emitRowReductions(bool ofEachRow) {
-  const DimSet rows = setOf(plan.rows), inner = innerSet();
-  auto isWanted = [&](const Reduction& reduction) {
-    return reduction.over == inner && (rows == 0 || (reduction.space & rows) != 0) == ofEachRow;
-  };
-  for (const ReductionGroup& group : groupReductions(nest, nest.allDims() & ~inner, isWanted))
-    emitRowReduction(group);
-}
-
-void TeamKernel::emitRowReduction(const ReductionGroup& group) {
+void TeamKernel::emitRowReductions(const ReductionGroup& group) {
   SmallVector<Value> wanted, start;
   for (const Reduction* reduction : group) {
     kernel::ReduceOp op = reduction->op;
@@ -165,10 +211,12 @@ void TeamKernel::emitRowReduction(const ReductionGroup& group) {
     SmallVector<Value> terms;
     for (Value value : wanted)
       terms.push_back(body.getLanes(value));
+    kept.keep(wanted);
     for (auto [i, term] : llvm::enumerate(terms))
       term = combineTerm(group[i]->op, carried[i], term);
     return terms;
   });
+  kept.passed(wanted);
   for (auto [reduction, total] : llvm::zip_equal(group, meet(group, partials)))
     body.setReduction(reduction->op, total);
 }

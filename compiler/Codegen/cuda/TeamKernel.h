@@ -4,6 +4,7 @@
 #pragma once
 
 #include "compiler/Codegen/cuda/BodyWriter.h"
+#include "compiler/Codegen/cuda/KeptRow.h"
 #include "compiler/Codegen/cuda/KernelModule.h"
 
 namespace titan::codegen::cuda {
@@ -27,15 +28,19 @@ std::optional<TeamPlan> planTeams(const LoopNest& nest);
 
 class TeamKernel : BodyWriter {
 public:
-  TeamKernel(BodyEmitter& body, const TeamPlan& plan, KernelModule& kernels)
-      : BodyWriter(body), plan(plan), kernels(kernels) {}
+  TeamKernel(BodyEmitter& body, const TeamPlan& plan, KernelModule& kernels, ThreadMemory& access)
+      : BodyWriter(body), plan(plan), kernels(kernels), kept(body, access) {}
   void emit();
 
 private:
   void emitTeam();
+  int64_t meetingBytes() const;
+  void keepRow(mlir::Value team);
+  llvm::SmallVector<ReductionGroup> rowGroups(bool ofEachRow) const;
+  llvm::SmallVector<unsigned> pointsOfRow();
+  bool belongsToRow(DimSet dims) const;
   llvm::SmallVector<mlir::Value> emitRow(mlir::ValueRange columnSums);
-  void emitRowReductions(bool ofEachRow);
-  void emitRowReduction(const ReductionGroup& group);
+  void emitRowReductions(const ReductionGroup& group);
   llvm::SmallVector<mlir::Value> meet(const ReductionGroup& group, mlir::ValueRange partials);
   llvm::SmallVector<int64_t> sharedPlaces(const ReductionGroup& group) const;
   llvm::SmallVector<mlir::Value> meetWarps(const ReductionGroup& group, mlir::ValueRange sums);
@@ -62,7 +67,8 @@ private:
   llvm::SmallVector<kernel::ReduceOp> columns;
   mlir::Value slot;     ///< of the thread in its team
   mlir::Value isActive; ///< the team has a unit; null: all have
-  mlir::Value shared;   ///< where warps meet; null: a team is no more than a warp
+  KeptRow kept;
+  mlir::Value shared; ///< where warps meet; null: a team is no more than a warp
 };
 
 } // namespace titan::codegen::cuda

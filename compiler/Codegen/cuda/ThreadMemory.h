@@ -21,6 +21,9 @@ public:
   ThreadMemory(mlir::ValueRange operands, llvm::ArrayRef<int64_t> alignments,
                mlir::ValueRange scalars);
 
+  /// Of an address that is no operand's.
+  void setAlignment(mlir::Value pointer, int64_t alignment) { alignments_[pointer] = alignment; }
+
   mlir::Value scalar(mlir::OpBuilder& builder, mlir::Location loc, unsigned number) override;
   mlir::Value load(mlir::OpBuilder& builder, mlir::Location loc, const ElementRun& run) override;
   void store(mlir::OpBuilder& builder, mlir::Location loc, const ElementRun& run,

@@ -2,6 +2,7 @@
 // schedule was made for.
 #include "compiler/Codegen/cuda/testing/CudaCase.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 namespace titan::codegen::cuda::testing {
@@ -35,30 +36,66 @@ TEST(CudaTraffic, FlatKernelsReadOnce) {
   }
 }
 
-// Rows whose chunks fill their teams stay in registers from the first pass to the last.
-TEST(CudaTraffic, RowsInRegistersAreReadOnce) {
-  for (int64_t n : {64, 256, 768, 2048}) {
-    const int64_t m = 8;
-    CudaCase test({.space = {m, n},
-                   .ins = {{"f32", "(r, c) -> (r, c)", {m, n}}},
-                   .outs = {{"f32", "(r, c) -> (r, c)", {m, n}}},
-                   .kernelClass = "row",
-                   .body = R"(
-    ^bb0(%v: f32):
+/// Softmax of rows: three passes.
+KernelSpec softmax(int64_t m, int64_t n, const std::string& element) {
+  const bool isNarrow = element == "bf16";
+  return {.space = {m, n},
+          .ins = {{element, "(r, c) -> (r, c)", {m, n}}},
+          .outs = {{element, "(r, c) -> (r, c)", {m, n}}},
+          .kernelClass = "row",
+          .body = (isNarrow ? "\n^bb0(%x: bf16):\n%v = arith.extf %x : bf16 to f32\n"
+                            : std::string("\n^bb0(%v: f32):\n")) +
+                  R"(
       %max = kernel.reduce max %v over [1] : f32
       %d = arith.subf %v, %max : f32
       %e = math.exp %d : f32
       %sum = kernel.reduce add %e over [1] : f32
       %p = arith.divf %e, %sum : f32
-      kernel.yield %p : f32
-)"});
+)" +
+                  (isNarrow ? "%y = arith.truncf %p : f32 to bf16\nkernel.yield %y : bf16\n"
+                            : "kernel.yield %p : f32\n")};
+}
+
+// Rows whose chunks fill their teams stay in registers from the first pass to the last.
+TEST(CudaTraffic, RowsInRegistersAreReadOnce) {
+  for (int64_t n : {64, 256, 768, 2048}) {
+    const int64_t m = 8;
+    CudaCase test(softmax(m, n, "f32"));
     ASSERT_TRUE(test.ok());
     test.run();
     SCOPED_TRACE(n);
     expectOnce(test.counters().globalLoads, m * n * 4);
     expectOnce(test.counters().globalStores, m * n * 4);
     EXPECT_EQ(test.counters().globalLoads.byWidth[4], test.counters().globalLoads.requests);
+    EXPECT_EQ(test.counters().sharedStores.byWidth[4], 0);
   }
+}
+
+// Others stay in shared memory.
+TEST(CudaTraffic, RowsInSharedMemoryAreReadOnce) {
+  for (auto [n, element] : {std::pair(100, "f32"),
+                            {769, "f32"},
+                            {1000, "bf16"},
+                            {3000, "f32"},
+                            {8200, "bf16"},
+                            {50257, "bf16"}}) {
+    const int64_t m = n > 10000 ? 1 : 5, width = element == std::string("f32") ? 4 : 2;
+    CudaCase test(softmax(m, n, element));
+    test.check(4.1e-3);
+    SCOPED_TRACE(fmt::format("{} of {}", n, element));
+    expectOnce(test.counters().globalLoads, m * n * width);
+    expectOnce(test.counters().globalStores, m * n * width);
+    // A chunk of f32 is two accesses of 16 bytes, which lie 32 bytes apart in a warp.
+    if (width == 2)
+      EXPECT_EQ(test.counters().sharedLoads.bankConflicts, 0);
+  }
+}
+
+TEST(CudaTraffic, RowsBeyondSharedMemoryAreReadAgain) {
+  const int64_t n = 50257;
+  CudaCase test(softmax(1, n, "f32"));
+  test.check(1e-6);
+  EXPECT_EQ(test.counters().globalLoads.bytes, 3 * n * 4);
 }
 
 TEST(CudaTraffic, SumsDownColumnsReadOnce) {

@@ -275,14 +275,14 @@ void BodyEmitter::setReduction(kernel::ReduceOp reduce, Value value) {
   scope->values[reduce.getResult()] = value;
 }
 
-void BodyEmitter::setMemory(Value value, const Memory* memory) {
-  stored[value.getDefiningOp()] = memory;
-}
+void BodyEmitter::setMemory(Value value, const Memory* memory) { stored[value] = memory; }
 
 const Memory* BodyEmitter::memoryOf(Value value) const {
+  if (const Memory* memory = stored.lookup(value))
+    return memory;
   if (auto argument = dyn_cast<BlockArgument>(value))
     return argument.getArgNumber() < ins.size() ? ins[argument.getArgNumber()].get() : nullptr;
-  return stored.lookup(value.getDefiningOp());
+  return nullptr;
 }
 
 void BodyEmitter::store(unsigned out, Value value) { store(*outs[out], value); }

@@ -95,7 +95,8 @@ public:
 
   /// Gives the result of a reduction: a value of the innermost scope.
   void setReduction(kernel::ReduceOp reduce, mlir::Value value);
-  /// From here on `value`, of an op with one result, is loaded from `memory`, which must stay.
+  /// From here on `value`, an in or of an op with one result, is loaded from `memory`, which must
+  /// stay. Null: from where it was loaded or computed before.
   void setMemory(mlir::Value value, const Memory* memory);
   mlir::Value load(const Memory& memory);
 
@@ -128,7 +129,7 @@ private:
   const Memory* memoryOf(mlir::Value value) const;
 
   std::vector<std::unique_ptr<Memory>> ins, outs;
-  llvm::DenseMap<mlir::Operation*, const Memory*> stored; ///< results that are in memory
+  llvm::DenseMap<mlir::Value, const Memory*> stored; ///< results, and ins that are elsewhere
   BodyMemory& access;
   Scope* scope = nullptr;
 };

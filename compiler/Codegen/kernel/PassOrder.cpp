@@ -3,9 +3,7 @@
 using namespace mlir;
 
 namespace titan::codegen {
-namespace {
 
-/// What `root` is computed from before the next reduction: ins, and reductions that it waits for.
 void collectSources(const LoopNest& nest, Value root, llvm::DenseSet<Value>& sources) {
   SmallVector<Value> pending = {root};
   llvm::DenseSet<Value> seen;
@@ -21,6 +19,8 @@ void collectSources(const LoopNest& nest, Value root, llvm::DenseSet<Value>& sou
       llvm::append_range(pending, definition->getOperands());
   }
 }
+
+namespace {
 
 bool isAlike(const Access& a, const Access& b) {
   return a.offset == b.offset && a.strides == b.strides;

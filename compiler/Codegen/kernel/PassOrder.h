@@ -8,6 +8,10 @@ namespace titan::codegen {
 /// The reductions of one pass.
 using ReductionGroup = llvm::SmallVector<const Reduction*>;
 
+/// Adds what `root` is computed from before the next reduction: ins, and reductions that it waits
+/// for.
+void collectSources(const LoopNest& nest, mlir::Value root, llvm::DenseSet<mlir::Value>& sources);
+
 /// The reductions that `wanted` holds for, in the order of their passes. `bound` are the dimensions
 /// that have a coordinate already.
 llvm::SmallVector<ReductionGroup>

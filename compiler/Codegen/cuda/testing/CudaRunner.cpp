@@ -72,6 +72,7 @@ Result<ptx::Counters> CudaRunner::run(size_t kernel, std::span<const uint64_t> o
     launch.entry = entry.name;
     launch.grid[0] = static_cast<uint32_t>(entry.blocks);
     launch.block[0] = static_cast<uint32_t>(entry.threads);
+    launch.sharedBytes = static_cast<uint32_t>(entry.sharedBytes);
     launch.arguments.assign(operands.begin(), operands.end());
     for (int64_t scalar : scalars)
       launch.arguments.push_back(static_cast<uint64_t>(scalar));
