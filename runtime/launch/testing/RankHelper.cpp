@@ -130,6 +130,9 @@ Status run(Communicator& communicator, const std::vector<std::string>& arguments
     if (rank.sums[1] != 0)
       break;
   }
+  // The sum may tell of another rank's signal before the own one has come.
+  while (arguments[0] == "serve" && signalled == 0)
+    usleep(1000);
   fmt::print("sum {}, signal {}\n", rank.sums[0] > 0, signalled.load());
   return communicator.finish();
 }
