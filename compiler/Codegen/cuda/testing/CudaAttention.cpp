@@ -8,7 +8,6 @@
 #include <cstring>
 
 namespace titan::codegen::cuda::testing {
-namespace {
 
 AttentionSpec withBlocksOfCards(AttentionSpec spec) {
   const MachineModel card = cardModel();
@@ -18,8 +17,6 @@ AttentionSpec withBlocksOfCards(AttentionSpec spec) {
   spec.padding = card.attentionPadding;
   return spec;
 }
-
-} // namespace
 
 CudaAttention::CudaAttention(AttentionSpec spec) : AttentionProblem(withBlocksOfCards(spec)) {
   const std::string text = moduleText();

@@ -9,6 +9,9 @@ namespace titan::codegen::cuda::testing {
 using codegen::testing::AttentionSpec;
 using codegen::testing::AttentionTensors;
 
+/// `spec` with the blocks that the routine has on cards.
+AttentionSpec withBlocksOfCards(AttentionSpec spec);
+
 class CudaAttention : public codegen::testing::AttentionProblem {
 public:
   /// Blocks are the card's, whatever `spec` says.

@@ -65,7 +65,7 @@ size_t CudaRunner::launchCount() const {
 
 Result<ptx::Counters> CudaRunner::run(size_t kernel, std::span<const uint64_t> operands,
                                       std::span<const int64_t> scalars, ptx::Order order,
-                                      ptx::Memory& memory) const {
+                                      ptx::Memory& memory, int64_t ends) const {
   ptx::Counters counters;
   for (const Entry& entry : entries_[kernel]) {
     ptx::Launch launch;
@@ -76,6 +76,9 @@ Result<ptx::Counters> CudaRunner::run(size_t kernel, std::span<const uint64_t> o
     launch.arguments.assign(operands.begin(), operands.end());
     for (int64_t scalar : scalars)
       launch.arguments.push_back(static_cast<uint64_t>(scalar));
+    for (int64_t block = 0; ends != 0 && block < entry.blocks; ++block)
+      if (block < ends || block >= entry.blocks - ends)
+        launch.blocks.push_back(static_cast<uint32_t>(block));
     launch.order = order;
     launch.seed = 7;
     counters = TITAN_TRY(ptx::run(*code_, launch, memory));

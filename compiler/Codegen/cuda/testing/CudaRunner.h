@@ -21,10 +21,10 @@ public:
   size_t launchCount() const;
 
   /// Runs kernel number `kernel`, all its launches: the counters are those of the last. Its
-  /// operands lie in `memory`.
+  /// operands lie in `memory`. With `ends`, only that many blocks at each end of a grid run.
   Result<ptx::Counters> run(size_t kernel, std::span<const uint64_t> operands,
-                            std::span<const int64_t> scalars, ptx::Order order,
-                            ptx::Memory& memory) const;
+                            std::span<const int64_t> scalars, ptx::Order order, ptx::Memory& memory,
+                            int64_t ends = 0) const;
 
 private:
   CudaRunner();

@@ -81,13 +81,18 @@ std::string AttentionProblem::View::text() const {
                      offset, batchStride, rowStride, width);
 }
 
-AttentionProblem::AttentionProblem(AttentionSpec spec) : spec_(spec) {
+AttentionProblem::AttentionProblem(AttentionSpec spec, bool hasInputs) : spec_(spec) {
   AttentionSpec& s = spec_;
   s.keys = s.keys ? s.keys : s.queries;
   s.keyHeads = s.keyHeads ? s.keyHeads : s.heads;
   s.valueWidth = s.valueWidth ? s.valueWidth : s.width;
   s.scale = s.scale != 0 ? s.scale : 1 / std::sqrt(static_cast<double>(s.width));
+  if (hasInputs)
+    drawInputs();
+}
 
+void AttentionProblem::drawInputs() {
+  const AttentionSpec& s = spec_;
   std::mt19937 generator(5);
   auto draw = [&](int64_t count) {
     std::vector<double> values(count);

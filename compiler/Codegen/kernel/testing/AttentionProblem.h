@@ -36,7 +36,8 @@ using AttentionTensors = std::map<std::string, std::vector<double>>;
 
 class AttentionProblem {
 public:
-  explicit AttentionProblem(AttentionSpec spec);
+  /// With inputs, unless it is too large for them.
+  explicit AttentionProblem(AttentionSpec spec, bool hasInputs = true);
 
   const AttentionSpec& spec() const { return spec_; }
   bool keepsLargest() const {
@@ -78,6 +79,7 @@ private:
     std::string routine;               ///< #kernel.attention<...>
   };
 
+  void drawInputs();
   Call call(bool isBackward) const;
   View view(const std::string& name, size_t operand) const;
   std::vector<View> projection(const std::string& prefix, std::vector<Operand>& operands) const;

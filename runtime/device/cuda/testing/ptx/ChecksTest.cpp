@@ -395,6 +395,10 @@ TEST(Checks, AskThatALaunchFitsItsEntry) {
             "entry k is made for at most 64 threads a block, not 96");
   EXPECT_EQ(runError(text, {.entry = "k", .sharedBytes = 300000, .arguments = {address}}, memory),
             "entry k wants 300000 bytes of shared memory, a block has at most 232448");
+  EXPECT_EQ(runError(text,
+                     {.entry = "k", .grid = {2, 3, 1}, .arguments = {address}, .blocks = {5, 6}},
+                     memory),
+            "entry k: no block 6 in a grid of 6");
 }
 
 } // namespace

@@ -90,6 +90,8 @@ struct Launch {
   std::array<uint32_t, 3> grid{1, 1, 1}, block{1, 1, 1};
   uint32_t sharedBytes = 0; ///< dynamic
   std::vector<uint64_t> arguments{};
+  /// The only blocks that run, by number, x running fastest; empty: all.
+  std::vector<uint32_t> blocks{};
   Order order = Order::Ascending;
   uint64_t seed = 0; ///< of Order::Random
   /// Instructions that a warp may execute; one that needs more is taken for an endless loop.

@@ -11,6 +11,8 @@ namespace {
 /// The most that a block of an sm_90 has.
 constexpr uint32_t mostShared = 227 * 1024;
 constexpr uint64_t mostThreads = 1024;
+/// Along x; numbers of blocks have 32 bits here.
+constexpr uint64_t mostBlocks = (uint64_t{1} << 31) - 1;
 
 /// The same on every machine, unlike those of <random> behind a distribution.
 class Shuffler {
@@ -44,9 +46,7 @@ public:
   Result<Counters> run() {
     TITAN_TRY(check());
     prepare();
-    std::vector<uint32_t> blocks(blocks_);
-    arrange(blocks);
-    for (uint32_t block : blocks)
+    for (uint32_t block : arranged(chosenBlocks()))
       if (!runBlock(block))
         return *std::move(machine_.fault);
     return counters();
@@ -63,13 +63,16 @@ private:
     uint64_t threads = 1, blocks = 1;
     for (int i = 0; i < 3; ++i) {
       threads *= std::min<uint64_t>(launch_.block[i], mostThreads + 1);
-      blocks *= std::min<uint64_t>(launch_.grid[i], uint64_t{1} << 21);
+      blocks = std::min(blocks * launch_.grid[i], mostBlocks + 1);
     }
-    if (threads == 0 || threads > mostThreads || blocks == 0 || blocks > uint64_t{1} << 31)
+    if (threads == 0 || threads > mostThreads || blocks == 0 || blocks > mostBlocks)
       return Error::badInput("entry {}: no launch has a grid of {} x {} x {} blocks of "
                              "{} x {} x {} threads",
                              entry.name, launch_.grid[0], launch_.grid[1], launch_.grid[2],
                              launch_.block[0], launch_.block[1], launch_.block[2]);
+    for (uint32_t block : launch_.blocks)
+      if (block >= blocks)
+        return Error::badInput("entry {}: no block {} in a grid of {}", entry.name, block, blocks);
     threads_ = static_cast<uint32_t>(threads);
     blocks_ = static_cast<uint32_t>(blocks);
     if (entry.maxThreads &&
@@ -187,13 +190,23 @@ private:
     }
   }
 
-  /// 0, 1, ... in the order of the launch.
-  void arrange(std::vector<uint32_t>& numbers) {
+  std::vector<uint32_t> chosenBlocks() const {
+    return launch_.blocks.empty() ? firstNumbers(blocks_) : launch_.blocks;
+  }
+
+  static std::vector<uint32_t> firstNumbers(size_t count) {
+    std::vector<uint32_t> numbers(count);
     std::iota(numbers.begin(), numbers.end(), 0);
+    return numbers;
+  }
+
+  /// Rising numbers in the order of the launch.
+  std::vector<uint32_t> arranged(std::vector<uint32_t> numbers) {
     if (launch_.order == Order::Descending)
       std::reverse(numbers.begin(), numbers.end());
     else if (launch_.order == Order::Random)
       shuffler_.shuffle(numbers);
+    return numbers;
   }
 
   bool runBlock(uint32_t number) {
@@ -202,10 +215,8 @@ private:
     machine_.shared->reset();
     for (Warp& warp : warps_)
       start(warp);
-    std::vector<uint32_t> order(warps_.size());
     do {
-      arrange(order);
-      for (uint32_t warp : order) {
+      for (uint32_t warp : arranged(firstNumbers(warps_.size()))) {
         machine_.place.warp = warp;
         if (!runWarp(machine_, warps_[warp]))
           return false;
