@@ -5,10 +5,21 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cstring>
 
 namespace titan::codegen::cuda::testing {
 namespace {
+
+/// The first of values that meet by xor of their numbers, from the widest distance.
+float byXor(std::vector<float> values) {
+  for (size_t distance = values.size() / 2; distance >= 1; distance /= 2) {
+    const std::vector<float> before = values;
+    for (size_t i = 0; i < values.size(); ++i)
+      values[i] = before[i] + before[i ^ distance];
+  }
+  return values[0];
+}
 
 /// A row's sum in the order of SumOrder.h, of the reduced extents.
 float sumOfRow(const float* terms, std::vector<int64_t> extents) {
@@ -31,19 +42,10 @@ float sumOfRow(const float* terms, std::vector<int64_t> extents) {
     lanes.push_back(p[0]);
   }
   std::vector<float> warps;
-  for (int64_t warp = 0; warp < slots; warp += 32) {
-    const int64_t count = std::min<int64_t>(32, slots);
-    for (int64_t distance = count / 2; distance >= 1; distance /= 2) {
-      std::vector<float> before(lanes.begin() + warp, lanes.begin() + warp + count);
-      for (int64_t i = 0; i < count; ++i)
-        lanes[warp + i] = before[i] + before[i ^ distance];
-    }
-    warps.push_back(lanes[warp]);
-  }
-  float total = warps[0];
-  for (size_t warp = 1; warp < warps.size(); ++warp)
-    total += warps[warp];
-  return total;
+  for (int64_t warp = 0; warp < slots; warp += 32)
+    warps.push_back(byXor({lanes.begin() + warp, lanes.begin() + std::min(warp + 32, slots)}));
+  warps.resize(std::bit_ceil(warps.size()), 0.0F);
+  return byXor(warps);
 }
 
 KernelSpec rowSum(int64_t m, int64_t n) {

@@ -5,7 +5,8 @@
 //     row-major in chunks of `chunkLength` terms of the innermost one, whose last chunk may be
 //     shorter. Chunk q goes to slot q mod S, term i of it to partial sum i of the slot, in rising
 //     q; S = slotsOf(chunks). Then the partial sums of a slot meet by halves, the slots of a warp
-//     by xor-shuffle from the widest, and the warps in order.
+//     by xor-shuffle from the widest, and the warps likewise: missing ones, up to a power of two,
+//     have the identity.
 //   column order (it is not): one sum, in rising order of the reduced dimensions.
 //
 // Every sum starts from its kind's identity.

@@ -242,9 +242,11 @@ SmallVector<int64_t> TeamKernel::sharedPlaces(const ReductionGroup& group) const
   return places;
 }
 
-/// The first thread of each warp writes; all read the warps in order.
+/// The first thread of each warp writes. Then each warp meets the values of all warps, a lane one
+/// of them: the lanes beyond the last warp have the identity.
 SmallVector<Value> TeamKernel::meetWarps(const ReductionGroup& group, ValueRange sums) {
   const int64_t warps = plan.slots / warpSize;
+  const auto lanes = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(warps)));
   const SmallVector<int64_t> begins = sharedPlaces(group);
   auto place = [&](size_t sum, Value warp) {
     Value begin = LLVM::GEPOp::create(builder, loc, shared.getType(), builder.getI8Type(), shared,
@@ -264,26 +266,21 @@ SmallVector<Value> TeamKernel::meetWarps(const ReductionGroup& group, ValueRange
     return SmallVector<Value>();
   });
   emitBarrier(builder, loc);
+  Value warp = arith::RemUIOp::create(builder, loc, slot, body.index(lanes));
+  Value isWarp =
+      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, warp, body.index(warps));
   SmallVector<Value> totals;
-  for (auto [i, reduction] : llvm::enumerate(group)) {
-    const kernel::ReduceKind kind = kernel::ReduceOp(reduction->op).getKind();
-    const int64_t width = widestAccess / alignment(i);
-    Value total;
-    auto add = [&](Value sum) { total = total ? combine(builder, loc, kind, total, sum) : sum; };
-    for (int64_t warp = 0; warp < warps;) {
-      Type type = sums[i].getType();
-      if (warp + width > warps) {
-        add(LLVM::LoadOp::create(builder, loc, type, place(i, body.index(warp++)), alignment(i)));
-        continue;
-      }
-      Value several = LLVM::LoadOp::create(builder, loc, VectorType::get({width}, type),
-                                           place(i, body.index(warp)), widestAccess);
-      for (int64_t at = 0; at < width; ++at)
-        add(vector::ExtractOp::create(builder, loc, several, ArrayRef<int64_t>{at}));
-      warp += width;
-    }
-    totals.push_back(total);
-  }
+  for (const Reduction* reduction : group)
+    totals.push_back(identity(reduction->op, 0));
+  totals = when(isWarp, totals, [&] {
+    SmallVector<Value> read;
+    for (auto [i, sum] : llvm::enumerate(sums))
+      read.push_back(
+          LLVM::LoadOp::create(builder, loc, sum.getType(), place(i, warp), alignment(i)));
+    return read;
+  });
+  for (auto [total, reduction] : llvm::zip_equal(totals, group))
+    total = combineLanes(builder, loc, kernel::ReduceOp(reduction->op).getKind(), total, lanes);
   emitBarrier(builder, loc);
   return totals;
 }
