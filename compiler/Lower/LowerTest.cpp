@@ -20,9 +20,9 @@ using titan::interpreter::testing::Run;
 
 namespace {
 
-/// The kernels of single ops, and what fusion makes of them.
+/// The kernels of single ops, what fusion makes of them, and that with longer rows.
 struct Lowered {
-  OwningOpRef<ModuleOp> single, fused;
+  OwningOpRef<ModuleOp> single, fused, padded;
 };
 
 Lowered lower(ModuleOp module) {
@@ -33,6 +33,12 @@ Lowered lower(ModuleOp module) {
   titan::addLowerPasses(fused);
   EXPECT_TRUE(succeeded(single.run(*lowered.single)));
   EXPECT_TRUE(succeeded(fused.run(*lowered.fused)));
+  lowered.padded = lowered.fused->clone();
+  PassManager padded(module.getContext());
+  const titan::PadRowsOptions options = {.alignment = 64, .longAlignment = 64, .shortestRow = 1};
+  padded.nest<func::FuncOp>().addPass(titan::createPadRows(options));
+  padded.nest<func::FuncOp>().addPass(titan::createVerifyLowered());
+  EXPECT_TRUE(succeeded(padded.run(*lowered.padded)));
   return lowered;
 }
 
@@ -57,6 +63,7 @@ void expectEqualRuns(ModuleOp module, const Instance& instance) {
     compare(module, *lowered.single, run, Engine::F64, constantsInF32);
     compare(module, *lowered.fused, run, Engine::F64, constantsInF32);
     compare(*lowered.single, *lowered.fused, run, Engine::F32, 0);
+    compare(*lowered.single, *lowered.padded, run, Engine::F32, 0);
   }
 }
 
@@ -70,6 +77,7 @@ void expectEquivalent(ModuleOp module, int64_t integerBound = 2) {
   options.engine = Engine::F32;
   options.tolerance = 0;
   EXPECT_TRUE(succeeded(checkEquivalent(*lowered.single, *lowered.fused, options)));
+  EXPECT_TRUE(succeeded(checkEquivalent(*lowered.single, *lowered.padded, options)));
 }
 
 class Lower : public titan::interpreter::testing::ModuleFixture {

@@ -24,6 +24,7 @@ void addLowerPasses(OpPassManager& passes) {
   functions.addPass(createFuseKernels());
   // After fusion: a bias that went into a larger kernel stays there.
   functions.addPass(createFuseEpilogues());
+  functions.addPass(createPadRows());
   functions.addPass(createClassifyKernels());
   // Last of all that changes anything: from here on nothing merges equal kernels.
   functions.addPass(createRemoveBarriers());

@@ -99,6 +99,27 @@ def FuseEpilogues : Lower_Pass<"fuse-epilogues"> {
   }];
 }
 
+def PadRows : Lower_Pass<"pad-rows"> {
+  let summary = "lets rows of temporaries begin where wide accesses may";
+  let facts = [IsOptional];
+  let description = [{
+    A row of 50257 elements of bf16 ends two bytes behind a multiple of 16: the next one begins where no access of 16 bytes may, and a library's product of such
+    matrices is slow. So a temporary of which a product or a reduction reads or writes rows gets a longer innermost dimension. What is added is never read and
+    never written: iteration spaces stay, and a product's leading dimension says where rows begin.
+
+    Before: innermost dimensions are as long as rows. After: those of 128 bytes or more are multiples of the machine's `row_alignment`, of 4 KiB or more of its
+    `long_row_alignment`, where every op that uses the temporary is a kernel, a product or a cast that keeps rows. States, batches, constants and results are as
+    they were. No bit changes. A missed remark says what keeps rows as they are.
+
+    Example: test/lower/pad-rows.mlir.
+  }];
+  let options = [
+    Option<"alignment", "alignment", "int64_t", "0", "bytes; 0: the machine's">,
+    Option<"longAlignment", "long-alignment", "int64_t", "0", "bytes; 0: the machine's">,
+    Option<"shortestRow", "shortest-row", "int64_t", "128", "bytes: beside fewer, what is added would show">
+  ];
+}
+
 def RemoveBarriers : Lower_Pass<"remove-barriers"> {
   let summary = "replaces every titan.barrier by its operands";
   let description = [{

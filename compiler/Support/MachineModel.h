@@ -48,7 +48,9 @@ struct MachineModel {
   int64_t embeddingGradColumns = 64; ///< of a unit: what one thread owns of a row
   /// The gradient of a table is summed in sorted order where at least so many rows are added.
   int64_t embeddingGradSortedRows = int64_t{1} << 40;
-  int64_t roundedOperandTileRows = 2; ///< rows of tiles that may round one operand each
+  int64_t roundedOperandTileRows = 2; ///< rows of tiles that may round one operand each; 0: none
+  /// Bytes: rows of temporaries, and those above 4 KiB, begin at multiples of it.
+  int64_t rowAlignment = 1, longRowAlignment = 1;
 
   // Blocks of attention (`blocks` of #kernel.attention): tiles in the first two caches.
   int64_t attentionRows = 64, attentionRowsOfWide = 32; ///< queries, of narrow and of wide heads
@@ -121,6 +123,8 @@ template <typename Model, typename Visitor> void visitFields(Model& m, Visitor v
   visit("embedding_grad_columns", m.embeddingGradColumns);
   visit("embedding_grad_sorted_rows", m.embeddingGradSortedRows);
   visit("rounded_operand_tile_rows", m.roundedOperandTileRows);
+  visit("row_alignment", m.rowAlignment);
+  visit("long_row_alignment", m.longRowAlignment);
   visit("attention_rows", m.attentionRows);
   visit("attention_rows_of_wide", m.attentionRowsOfWide);
   visit("attention_forward_width", m.attentionForwardWidth);

@@ -15,7 +15,9 @@ AffineMap FusedOp::getOutMap(unsigned i) {
 bool FusedOp::walksAlike(OpOperand& read, OpOperand& write) {
   unsigned in = read.getOperandNumber();
   AffineMap map = getInMap(in);
-  if (map != getOutMap(write.getOperandNumber() - getIns().size()))
+  if (map != getOutMap(write.getOperandNumber() - getIns().size()) ||
+      cast<ShapedType>(read.get().getType()).getShape() !=
+          cast<ShapedType>(write.get().getType()).getShape())
     return false;
   llvm::SmallBitVector missing(getSpace().size()), reduced(getSpace().size());
   for (auto reduce : getBlock().getOps<ReduceOp>())

@@ -40,7 +40,7 @@ def Kernel_FusedOp : Kernel_Op<"fused", [AttrSizedOperandSegments, IsolatedFromA
     - (C5) every map of `outs` is injective over the dimensions it uses: no two points write one element. A result may combine dimensions as digits
       of a mixed-radix number, `16 * chunk + row`.
     - (C6) the body holds arith, math and kernel body ops only.
-    - (C7) on buffers an `outs` may be the buffer of an `ins` only if the two walk alike: both have the same map; a dimension that the map lacks is
+    - (C7) on buffers an `outs` may be the buffer of an `ins` only if the two walk alike: both have the same shape and map; a dimension that the map lacks is
       reduced over, and nothing that is computed from that `ins` depends on it. So each element is read where it is written and nowhere else, and all
       reductions are complete before anything is written.
 

@@ -46,6 +46,11 @@ MachineModel cardModel() {
   machine.threadNs = 1500;
   // Columns alone would give a card a few blocks, each with all rows after one another.
   machine.embeddingGradSortedRows = 1;
+  // The library multiplies operands of one type: a weight is rounded once, for all that read it.
+  machine.roundedOperandTileRows = 0;
+  // The widest access, and a line of the second-level cache.
+  machine.rowAlignment = 16;
+  machine.longRowAlignment = 128;
   // What AttentionKernel.cpp has for a block of threads; sums over queries stay in its registers.
   machine.attentionRows = machine.attentionRowsOfWide = machine.attentionKeys = 64;
   machine.attentionPadding = 0;
