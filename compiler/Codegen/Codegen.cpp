@@ -175,7 +175,9 @@ auto generate(ModuleOp planned, const CodegenOptions& options, Finish finish)
     -> decltype(finish(std::declval<ModuleBuilder&>(), std::declval<codegen::Target&>())) {
   std::string message;
   ScopedDiagnosticHandler handler(planned.getContext(), [&](Diagnostic& diagnostic) {
-    if (diagnostic.getSeverity() == DiagnosticSeverity::Error && message.empty())
+    if (diagnostic.getSeverity() != DiagnosticSeverity::Error)
+      return failure(); // a remark, for who asked for it
+    if (message.empty())
       message = diagnostic.str();
     return success();
   });

@@ -5,6 +5,7 @@
 #include "compiler/Codegen/cuda/ThreadMemory.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Remarks.h"
 
 using namespace mlir;
 
@@ -91,6 +92,31 @@ SmallVector<int64_t> alignmentsOf(kernel::FusedOp op) {
   return alignments;
 }
 
+remark::RemarkOpts remarkOptions() {
+  return remark::RemarkOpts::name("schedule").category("codegen");
+}
+
+void report(kernel::FusedOp op, const ChunkPlan& plan) {
+  remark::passed(op.getLoc(), remarkOptions()) << remark::add(
+      "'{0}': a thread has 8 neighbours{1}, {2} blocks of {3} threads", ir::describePlace(op),
+      plan.reduced.empty() ? "" : " and goes over what is reduced", plan.blocks(), plan.threads);
+}
+
+void report(kernel::FusedOp op, const TeamPlan& plan) {
+  remark::passed(op.getLoc(), remarkOptions()) << remark::add(
+      "'{0}': {1} threads have a row{2}, {3} blocks of {4} threads", ir::describePlace(op),
+      plan.slots, plan.isExact ? " in registers" : "", plan.blocks(), plan.threads());
+}
+
+void report(kernel::FusedOp op, const NarrowOperand& narrow) {
+  const bool isRead = narrow.number < op.getIns().size();
+  remark::missed(op.getLoc(), remarkOptions())
+      << remark::add("'{0}' {1} {2} {3} bytes at a time", ir::describePlace(op),
+                     isRead ? "reads" : "writes", op->getOperand(narrow.number).getType(),
+                     narrow.bytes)
+      << remark::reason("{0}", narrow.reason);
+}
+
 } // namespace
 
 LogicalResult emitFusedKernel(KernelModule& kernels, kernel::FusedOp op, StringRef symbol) {
@@ -117,6 +143,9 @@ LogicalResult emitFusedKernel(KernelModule& kernels, kernel::FusedOp op, StringR
     ChunkKernel(body, *chunks).emit();
   else
     TeamKernel(body, *teams, kernels, memory).emit();
+  chunks ? report(op, *chunks) : report(op, *teams);
+  for (const NarrowOperand& narrow : memory.narrow())
+    report(op, narrow);
   func::ReturnOp::create(builder, op.getLoc());
   return success();
 }

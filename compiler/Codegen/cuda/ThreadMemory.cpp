@@ -5,6 +5,8 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/ADT/TypeSwitch.h"
 
+#include <fmt/format.h>
+
 #include <numeric>
 
 using namespace mlir;
@@ -54,7 +56,7 @@ int64_t alignmentOf(Value operand) {
 }
 
 ThreadMemory::ThreadMemory(ValueRange operands, ArrayRef<int64_t> alignments, ValueRange scalars)
-    : scalars_(scalars) {
+    : operands_(operands), scalars_(scalars) {
   for (auto [operand, alignment] : llvm::zip_equal(operands, alignments))
     alignments_[operand] = alignment;
 }
@@ -70,6 +72,32 @@ unsigned ThreadMemory::alignmentOf(const ElementRun& run) const {
   for (auto [dim, stride] : llvm::enumerate(access.strides))
     alignment = std::gcd(alignment, stride * bytes * (dim == run.dim ? chunk : 1));
   return alignment;
+}
+
+std::string ThreadMemory::whatNarrows(const ElementRun& run, int64_t wanted) const {
+  const int64_t bytes = byteWidth(run.stored);
+  const Access& access = run.memory.access;
+  if (run.stride != 1)
+    return fmt::format("neighbours lie {} bytes apart", run.stride * bytes);
+  if (const int64_t address = alignments_.lookup(run.memory.pointer); address < wanted)
+    return fmt::format("its address is a multiple of {} bytes", address);
+  if (access.offset * bytes % wanted != 0)
+    return fmt::format("it begins {} bytes behind its address", access.offset * bytes);
+  for (auto [dim, stride] : llvm::enumerate(access.strides))
+    if (dim != run.dim && stride * bytes % wanted != 0)
+      return fmt::format("its rows lie {} bytes apart", stride * bytes);
+  return fmt::format("its chunks lie {} bytes apart", chunk * bytes);
+}
+
+/// Of whole chunks: a shorter one ends a row.
+void ThreadMemory::noteWidth(const ElementRun& run, int64_t alignment) {
+  const auto* operand = llvm::find(operands_, run.memory.pointer);
+  const int64_t wanted = std::min(widestAccess, chunk * byteWidth(run.stored));
+  if (operand == operands_.end() || run.length != chunk || alignment >= wanted)
+    return;
+  const auto number = static_cast<unsigned>(operand - operands_.begin());
+  if (llvm::none_of(narrow_, [&](const NarrowOperand& known) { return known.number == number; }))
+    narrow_.push_back({number, alignment, whatNarrows(run, wanted)});
 }
 
 namespace {
@@ -106,6 +134,7 @@ Value loadNeighbours(OpBuilder& builder, Location loc, const ElementRun& run, in
 
 Value ThreadMemory::load(OpBuilder& builder, Location loc, const ElementRun& run) {
   const unsigned alignment = alignmentOf(run);
+  noteWidth(run, alignment);
   if (run.length == 0)
     return LLVM::LoadOp::create(builder, loc, run.stored, run.pointer, alignment);
   if (run.stride == 1)
@@ -120,6 +149,7 @@ Value ThreadMemory::load(OpBuilder& builder, Location loc, const ElementRun& run
 
 void ThreadMemory::store(OpBuilder& builder, Location loc, const ElementRun& run, Value value) {
   const unsigned alignment = alignmentOf(run);
+  noteWidth(run, alignment);
   if (run.length == 0 || run.stride == 1) {
     LLVM::StoreOp::create(builder, loc, value, run.pointer, alignment);
     return;

@@ -14,6 +14,13 @@ inline constexpr int64_t widestAccess = 16;
 /// where nothing is known.
 int64_t alignmentOf(mlir::Value operand);
 
+/// An operand whose chunks are not reached by accesses as wide as they could be.
+struct NarrowOperand {
+  unsigned number; ///< among ins and outs
+  int64_t bytes;   ///< of an access
+  std::string reason;
+};
+
 class ThreadMemory : public BodyMemory {
 public:
   /// `operands` are the addresses of ins and outs, `alignments` what divides them; `scalars` the
@@ -24,6 +31,9 @@ public:
   /// Of an address that is no operand's.
   void setAlignment(mlir::Value pointer, int64_t alignment) { alignments_[pointer] = alignment; }
 
+  /// Of what was read and written so far.
+  llvm::ArrayRef<NarrowOperand> narrow() const { return narrow_; }
+
   mlir::Value scalar(mlir::OpBuilder& builder, mlir::Location loc, unsigned number) override;
   mlir::Value load(mlir::OpBuilder& builder, mlir::Location loc, const ElementRun& run) override;
   void store(mlir::OpBuilder& builder, mlir::Location loc, const ElementRun& run,
@@ -31,7 +41,11 @@ public:
 
 private:
   unsigned alignmentOf(const ElementRun& run) const;
+  std::string whatNarrows(const ElementRun& run, int64_t wanted) const;
+  void noteWidth(const ElementRun& run, int64_t alignment);
 
+  llvm::SmallVector<mlir::Value> operands_;
+  llvm::SmallVector<NarrowOperand> narrow_;
   llvm::DenseMap<mlir::Value, int64_t> alignments_; ///< by the operand's address
   llvm::SmallVector<mlir::Value> scalars_;
 };
