@@ -58,17 +58,18 @@ CudaDevice::CudaDevice(const Program& program, std::unique_ptr<const Driver> dri
     : Device(bytes), program_(&program), driver_(std::move(driver)), card_(std::move(card)) {}
 
 Result<std::unique_ptr<CudaDevice>> CudaDevice::create(const Program& program,
-                                                       std::string_view payload, int number) {
+                                                       std::string_view payload, int number,
+                                                       const ProductRequest& products) {
   TITAN_TRY(checkTable(program));
   auto driver = std::make_unique<const Driver>(TITAN_TRY(Driver::load()));
   Card card = TITAN_TRY(chooseCard(*driver, number));
   std::unique_ptr<CudaDevice> device(
       new CudaDevice(program, std::move(driver), std::move(card), wholeLines(program.arenaBytes)));
-  TITAN_TRY(device->open(payload));
+  TITAN_TRY(device->open(payload, products));
   return device;
 }
 
-Status CudaDevice::open(std::string_view payload) {
+Status CudaDevice::open(std::string_view payload, const ProductRequest& products) {
   const std::string what = "opening " + card_.text();
   TITAN_TRY(driver_->need(driver_->cuDevicePrimaryCtxRetain(&context_, card_.handle), what));
   held_ = OwnedContext(*driver_, card_.handle);
@@ -84,13 +85,37 @@ Status CudaDevice::open(std::string_view payload) {
   for (OwnedEvent* event : {&start_, &end_})
     *event = TITAN_TRY(makeEvent(CU_EVENT_DEFAULT));
   TITAN_TRY(addInputs());
+  products_ = TITAN_TRY(LtProducts::open(*driver_, card_, *program_, products));
   // Last: what the driver has taken for itself by now is no longer free.
   TITAN_TRY(reserveMemory());
   functions_.reserve(program_->functions.size());
   for (size_t i = 0; i < program_->functions.size(); ++i)
     functions_.emplace_back(*program_, i, image_, memory_);
   recorded_.resize(functions_.size());
+  if (products_->isOpen())
+    TITAN_TRY(products_->choose(productPlaces(), stream_.get(), start_.get(), end_.get()));
   return {};
+}
+
+std::vector<ProductPlace> CudaDevice::productPlaces() const {
+  std::vector<ProductPlace> places(program_->libraryCalls.size());
+  for (const PreparedFunction& function : functions_)
+    for (size_t i = 0; i < function.commands().size(); ++i) {
+      const PreparedCommand& command = function.commands()[i];
+      if (!command.call || places[*command.call].generate)
+        continue;
+      const LibraryCall& call = program_->libraryCalls[*command.call];
+      const std::vector<Operand>& operands = function.source().commands[i].operands;
+      ProductPlace& place = places[*command.call];
+      place.addresses = ProductAddresses::of(call, command.operands);
+      place.aBytes = operands[0].bytes;
+      place.bBytes = operands[1].bytes;
+      place.cBytes = operands[2].bytes;
+      place.biasBytes = call.gemm.bias ? operands[3].bytes : 0;
+      place.workspaceBytes = call.workspace;
+      place.generate = [this, &command] { return launch(command); };
+    }
+  return places;
 }
 
 Result<OwnedEvent> CudaDevice::makeEvent(unsigned flags) const {
@@ -197,6 +222,12 @@ Answer CudaDevice::queue(const PreparedCommand& command) const {
     return driver_->cuMemcpyDtoDAsync_v2(address(0), address(1), bytes, stream_.get());
   if (command.kind == CommandKind::Zero)
     return driver_->cuMemsetD8Async(address(0), 0, bytes, stream_.get());
+  if (command.call && products_->computes(*command.call))
+    return products_->queue(*command.call, command.operands, stream_.get());
+  return launch(command);
+}
+
+Answer CudaDevice::launch(const PreparedCommand& command) const {
   for (const PreparedLaunch& launch : command.launches) {
     const Answer answer =
         driver_->cuLaunchKernel(launch.function, launch.blocks, 1, 1, launch.threads, 1, 1,

@@ -28,7 +28,11 @@ PreparedFunction::PreparedFunction(const Program& program, size_t index, const L
     prepared.operands = slots.operands;
     prepared.varying = slots.varying;
     prepared.parameters = parameters_.data() + parameters_.size();
-    for (std::span<int64_t> list : {slots.operands, slots.scalars})
+    // The generated product has no parameter for the library's workspace.
+    const bool hasWorkspace =
+        command.kind == CommandKind::Library && program.libraryCalls[command.target].workspace > 0;
+    for (std::span<int64_t> list :
+         {slots.operands.first(slots.operands.size() - hasWorkspace), slots.scalars})
       for (int64_t& slot : list)
         parameters_.push_back(&slot);
 
@@ -38,6 +42,7 @@ PreparedFunction::PreparedFunction(const Program& program, size_t index, const L
       nodes_ += times[at] * static_cast<int64_t>(prepared.launches.size());
       break;
     case CommandKind::Library:
+      prepared.call = command.target;
       prepared.launches = image.launches(program.libraryCalls[command.target].fallback);
       nodes_ += times[at] * static_cast<int64_t>(prepared.launches.size());
       break;
