@@ -121,7 +121,7 @@ DType productType(const Program& program) {
 
 OutsideBytes outsideBytes(const Program& program, int threads, bool library) {
   OutsideBytes outside;
-  if (library && !program.libraryCalls.empty())
+  if (library && !program.libraryCalls.empty() && program.target.kind == cpuKind.name)
     outside.gemm = threads * OneDnn::outsideBytesPerThread;
   int64_t batch = 0;
   if (const Function* step = program.findFunction("step"))

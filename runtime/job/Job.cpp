@@ -9,6 +9,7 @@
 #include "runtime/job/Profile.h"
 #include "runtime/job/Sample.h"
 #include "runtime/job/Train.h"
+#include "runtime/job/Tune.h"
 #include "runtime/launch/Ranks.h"
 #include "runtime/program/Payload.h"
 #include "runtime/program/Process.h"
@@ -40,6 +41,8 @@ Status runCommand(Session& session) {
     return infoJob(session);
   case JobCommand::Profile:
     return profileJob(session);
+  case JobCommand::Tune:
+    return tuneJob(session);
   }
   return Error::internal("unknown command");
 }

@@ -80,6 +80,17 @@ Json treeMemory(const Program& program, const Recipe& recipe) {
   return {{"levels", levels}, {"gradients", bytes}, {"total", levels * bytes}};
 }
 
+/// What the library calls of a program share.
+int64_t workspaceBytes(const Program& program) {
+  int64_t bytes = 0;
+  for (const LibraryCall& call : program.libraryCalls)
+    bytes = std::max(bytes, call.workspace);
+  return bytes;
+}
+
+/// Do tiles decide the bits of its products?
+bool hasTiles(const Program& program) { return program.target.kind == "cpu"; }
+
 Json memoryPlan(const Program& program, const Recipe& recipe, int threads, bool library) {
   int64_t constants = 0;
   for (const Constant& constant : program.constants)
@@ -97,6 +108,8 @@ Json memoryPlan(const Program& program, const Recipe& recipe, int threads, bool 
     memory["tree_sums"] = treeMemory(program, recipe);
   if (program.stagingBytes > 0)
     memory["staging"] = program.stagingBytes;
+  if (const int64_t workspace = workspaceBytes(program); workspace > 0)
+    memory["workspace"] = workspace;
   memory["max_live"] = live;
   memory["high_water"] = program.arenaBytes;
   memory["outside"] = {{"gemm_buffers", outside.gemm},
@@ -120,18 +133,20 @@ Json gemmsJson(const Program& program) {
   Json list = Json::array();
   for (const LibraryCall& call : program.libraryCalls) {
     const Gemm& g = call.gemm;
-    list.push_back(
-        {{"label", call.label},
-         {"m", g.m},
-         {"n", g.n},
-         {"k", g.k},
-         {"batch", g.batch},
-         {"transpose", fmt::format("{}{}", g.transposeA ? 'T' : 'N', g.transposeB ? 'T' : 'N')},
-         {"tile", {g.tileM, g.tileN}},
-         {"accumulate", g.accumulate},
-         {"bias", g.bias},
-         {"relu", g.relu},
-         {"dtypes", {name(g.a), name(g.b), name(g.c)}}});
+    Json item = {
+        {"label", call.label},
+        {"m", g.m},
+        {"n", g.n},
+        {"k", g.k},
+        {"batch", g.batch},
+        {"transpose", fmt::format("{}{}", g.transposeA ? 'T' : 'N', g.transposeB ? 'T' : 'N')}};
+    if (hasTiles(program))
+      item["tile"] = {g.tileM, g.tileN};
+    item["accumulate"] = g.accumulate;
+    item["bias"] = g.bias;
+    item["relu"] = g.relu;
+    item["dtypes"] = {name(g.a), name(g.b), name(g.c)};
+    list.push_back(std::move(item));
   }
   return list;
 }
@@ -167,6 +182,14 @@ Json planObject(const Program& program, const std::vector<HostRow>& hostRows, co
   return plan;
 }
 
+/// ", tiles 64 x 256"
+std::string tilesText(const Json& gemm) {
+  if (!gemm.contains("tile"))
+    return {};
+  return fmt::format(", tiles {} x {}", gemm["tile"][0].get<int64_t>(),
+                     gemm["tile"][1].get<int64_t>());
+}
+
 void printText(const Json& plan, const Program& program, const std::vector<HostRow>& hostRows) {
   auto line = [](const char* label, const Json& bytes, int indent = 2,
                  const std::string& more = "") {
@@ -194,6 +217,8 @@ void printText(const Json& plan, const Program& program, const std::vector<HostR
     line("staging, shared", memory["staging"], 2,
          fmt::format(" a rank, {} for {} ranks", readableBytes(ranks * program.stagingBytes),
                      ranks));
+  if (memory.contains("workspace"))
+    line("workspace of products", memory["workspace"]);
   line("arena (high water)", memory["arena"]);
   line("outside, at most", memory["outside"]["bound"]);
   fmt::print("\n{:<10}{:>10}{:>10}{:>8}{:>8}{:>18}{:>18}{:>16}{:>16}\n", "function", "commands",
@@ -206,13 +231,11 @@ void printText(const Json& plan, const Program& program, const std::vector<HostR
                memory["max_live"][name].get<int64_t>());
   fmt::print("\n{} distinct kernels, ", plan["kernels"].get<int64_t>());
   if (plan.contains("entries"))
-    fmt::print("{} entry points\n", plan["entries"].get<int64_t>());
-  else
-    fmt::print("{} product configurations\n", plan["gemms"].size());
+    fmt::print("{} entry points, ", plan["entries"].get<int64_t>());
+  fmt::print("{} product configurations\n", plan["gemms"].size());
   for (const Json& g : plan["gemms"])
-    fmt::print("  {} x {} x {} {}, tiles {} x {}{}{}{}: {}\n", g["m"].get<int64_t>(),
-               g["n"].get<int64_t>(), g["k"].get<int64_t>(), g["transpose"].get<std::string>(),
-               g["tile"][0].get<int64_t>(), g["tile"][1].get<int64_t>(),
+    fmt::print("  {} x {} x {} {}{}{}{}{}: {}\n", g["m"].get<int64_t>(), g["n"].get<int64_t>(),
+               g["k"].get<int64_t>(), g["transpose"].get<std::string>(), tilesText(g),
                g["accumulate"].get<bool>() ? ", accumulates" : "",
                g["bias"].get<bool>() ? ", bias" : "", g["relu"].get<bool>() ? ", relu" : "",
                g["label"].get<std::string>());

@@ -2,6 +2,7 @@
 
 #include "runtime/job/Agreement.h"
 #include "runtime/job/Overrides.h"
+#include "runtime/job/ProductFile.h"
 #include "runtime/program/Process.h"
 
 #include <filesystem>
@@ -61,12 +62,16 @@ Result<std::unique_ptr<Session>> Session::open(const JobOptions& options, const 
   return session;
 }
 
-Status Session::start(uint64_t seed, const std::string& savedGemm, FirstState first) {
+Status Session::start(uint64_t seed, const SavedProducts& saved, FirstState first) {
   TITAN_TRY(agreeOn(*peers_, "the product library",
                     [&] { return std::vector<Fact>{libraryHere(program_, options_->gemm)}; }));
   if (!peers_->pool())
     ownPool_ = TITAN_TRY(ThreadPool::create(threads_));
   pool_ = ownPool_ ? ownPool_.get() : peers_->pool();
+  const bool tune = options_->command == JobCommand::Tune;
+  std::optional<LibraryChoices> tuned;
+  if (deviceKind_ == "cuda" && !tune && options_->gemm != LibraryChoices::generated)
+    tuned = TITAN_TRY(readProducts(tuningFileOf(image_->executable)));
   // Devices meet while they are made, so that a failure here is told by fail() alone.
   const DeviceRequest request{.program = program_,
                               .kernels = kernels_,
@@ -75,9 +80,13 @@ Status Session::start(uint64_t seed, const std::string& savedGemm, FirstState fi
                               .device = deviceKind_,
                               .number = deviceNumber_,
                               .gemm = options_->gemm,
-                              .savedGemm = savedGemm,
+                              .saved = saved,
+                              .tuned = std::move(tuned),
+                              .tune = tune,
                               .place = {peers_->communicator(), peers_->rank()}};
   device_ = TITAN_TRY(image_->chooseDevice ? image_->chooseDevice(request) : chooseDevice(request));
+  for (const std::string& text : device_.notes)
+    note(text);
   executor_.emplace(program_, *device_.device, peers_->rank());
   TITAN_TRY(peers_->agree("the constants", executor_->prepare(image_->payload)));
   if (first == FirstState::Weights)
@@ -105,10 +114,12 @@ InitialStateSources Session::sources(uint64_t seed) const {
 Status Session::checkMemory() const { return poisoner_ ? poisoner_->check() : Status(); }
 
 checkpoint::ProgramInfo Session::describe() const {
-  return checkpoint::describe(program_,
-                              {{program_.target.kind + ".gemm", {gemm(), device_.gemmVersion}},
-                               {"libc", {"glibc", gnu_get_libc_version()}}},
-                              recipe_);
+  return checkpoint::describe(
+      program_,
+      {{program_.target.kind + ".gemm",
+        {gemm(), device_.gemmVersion, device_.products.device, device_.products.algorithms}},
+       {"libc", {"glibc", gnu_get_libc_version()}}},
+      recipe_);
 }
 
 checkpoint::LoadRequest Session::loadRequest() {

@@ -32,11 +32,10 @@ public:
   static Result<std::unique_ptr<Session>> open(const JobOptions& options, const JobImage& image,
                                                int64_t started, Peers& peers);
 
-  /// Threads, device and state. `savedGemm` is the choice of the run that is
-  /// continued, or empty:
-  /// --gemm=auto follows it, so that a resumed run computes the same bits. May be called once.
+  /// Threads, device and state. --gemm=auto follows `saved`, so that a resumed run computes the
+  /// same bits; without it a tuning file beside the job counts. May be called once.
   /// Fails on all ranks where one of them cannot start, or would compute with another library.
-  Status start(uint64_t seed, const std::string& savedGemm, FirstState first);
+  Status start(uint64_t seed, const SavedProducts& saved, FirstState first);
 
   /// With --poison: Internal if a command wrote where the plan gives nothing.
   Status checkMemory() const;
@@ -55,7 +54,7 @@ public:
   StateAccess& access() { return executor_->access(); }
   /// What the device that was started is beside a Device.
   const ChosenDevice& device() const { return device_; }
-  /// "onednn" or "generated"
+  /// "onednn", "cublaslt" or "generated"
   const std::string& gemm() const { return device_.gemm; }
 
   /// Identity of this program and run, as checkpoints keep it.
