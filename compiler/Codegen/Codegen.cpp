@@ -57,6 +57,7 @@ public:
     for (const memory::ConstantPlan& constant : plan->constants)
       if (failed(addConstant(constant)))
         return failure();
+    table.setWorkspaceOffset(llvm::alignTo(plan->arenaBytes, target.machine().arenaAlignment));
     codegen::CollectiveTable collectives(program.mesh);
     for (const memory::FunctionPlan& function : plan->functions) {
       FailureOr<Function> built = codegen::buildFunction(function, *recipe, table, collectives);
@@ -67,6 +68,18 @@ public:
     table.finish(program);
     collectives.finish(program);
     return success();
+  }
+
+  /// BadInput where the products' workspace is what does not fit.
+  Status checkLimit() const {
+    const Program& program = compiled.program;
+    const int64_t limit = TITAN_TRY(parseRecipeJson(program.recipe)).memory.limit;
+    if (limit == 0 || program.arenaBytes <= limit)
+      return {};
+    return Error::badInput(
+        "the plan needs {} with the workspace of products, memory.limit is {}: "
+        "use a smaller batch.micro with the same batch.global, or a higher limit",
+        readableBytes(program.arenaBytes), readableBytes(limit));
   }
 
   /// Puts the code where the job carries it.
@@ -191,6 +204,7 @@ auto generate(ModuleOp planned, const CodegenOptions& options, Finish finish)
   if (failed(builder.build()))
     return builder.lacksKernel() ? Error::badInput("{}", message)
                                  : Error::internal("code generation: {}", message);
+  TITAN_TRY(builder.checkLimit());
   TITAN_TRY(verify(builder.result().program));
   return finish(builder, *target);
 }

@@ -121,6 +121,8 @@ void KernelTable::finish(Program& program) {
   for (const Entry& entry : kernels_)
     program.kernels.push_back({entry.symbol, entry.label(), entry.launches});
   for (LibraryCall& call : libraryCalls_) {
+    if (call.workspace > 0)
+      program.arenaBytes = std::max(program.arenaBytes, workspaceOffset_ + call.workspace);
     call.label = kernels_[call.fallback].label();
     program.libraryCalls.push_back(std::move(call));
   }

@@ -34,7 +34,11 @@ public:
   Target& host() { return reference_ ? *reference_ : target_; }
   /// Is there an op that the target has no code for?
   bool lacksKernel() const { return lacksKernel_; }
-  /// Moves symbols, labels and configurations to the program.
+  /// The end of the planned arena, where what library calls share begins.
+  void setWorkspaceOffset(int64_t offset) { workspaceOffset_ = offset; }
+  int64_t workspaceOffset() const { return workspaceOffset_; }
+  int64_t workspaceBytes(uint32_t library) const { return libraryCalls_[library].workspace; }
+  /// Moves symbols, labels and configurations to the program, whose arena grows by the workspace.
   void finish(Program& program);
 
 private:
@@ -54,6 +58,7 @@ private:
   std::vector<Entry> kernels_;
   llvm::StringMap<uint32_t> fused_, routines_;
   std::vector<LibraryCall> libraryCalls_;
+  int64_t workspaceOffset_ = 0;
 };
 
 } // namespace titan::codegen
