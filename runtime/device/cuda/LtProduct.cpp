@@ -48,12 +48,13 @@ ProductAddresses ProductAddresses::of(const LibraryCall& call, std::span<const i
 }
 
 ProductAlignments ProductAlignments::of(const Program& program, uint32_t call) {
-  int64_t bits[3] = {mostAlignment, mostAlignment, mostAlignment};
+  int64_t bits[4] = {mostAlignment, mostAlignment, mostAlignment, mostAlignment};
+  const size_t count = program.libraryCalls[call].gemm.bias ? 4 : 3;
   for (const Function& function : program.functions)
     for (const Command& command : function.commands) {
       if (command.kind != CommandKind::Library || command.target != call)
         continue;
-      for (size_t i = 0; i < std::size(bits); ++i) {
+      for (size_t i = 0; i < count; ++i) {
         const Affine& address = command.operands[i].address;
         bits[i] |= address.base;
         for (const Affine::Term& term : address.terms)
@@ -61,18 +62,18 @@ ProductAlignments ProductAlignments::of(const Program& program, uint32_t call) {
       }
     }
   const auto lowest = [](int64_t value) { return static_cast<uint32_t>(value & -value); };
-  return {lowest(bits[0]), lowest(bits[1]), lowest(bits[2])};
+  return {lowest(bits[0]), lowest(bits[1]), lowest(bits[2]), lowest(bits[3])};
 }
 
 std::string keyOf(const LibraryCall& call, const ProductAlignments& alignments) {
   const Gemm& g = call.gemm;
   return fmt::format(
       "{} x [{}, {}, {}] {}{} {} {} {}{}{}, leading {} {} {}, strides {} {} {}, aligned to {} {} "
-      "{}, {} bytes of workspace",
+      "{} {}, {} bytes of workspace",
       g.batch, g.m, g.n, g.k, g.transposeA ? 'T' : 'N', g.transposeB ? 'T' : 'N', name(g.a),
       name(g.b), name(g.c), g.accumulate ? " accumulate" : "", g.bias ? " bias" : "", g.lda, g.ldb,
       g.ldc, g.batchStrideA, g.batchStrideB, g.batchStrideC, alignments.a, alignments.b,
-      alignments.c, call.workspace);
+      alignments.c, alignments.bias, call.workspace);
 }
 
 Result<LtProduct> LtProduct::create(const LtLibrary& library, cublasLtHandle_t handle,
@@ -90,6 +91,7 @@ Status LtProduct::setUp(const LibraryCall& call, const ProductAlignments& alignm
   workspace_ = call.workspace;
   accumulate_ = g.accumulate;
   bias_ = g.bias;
+  biasAlignment_ = alignments.bias;
   cublasLtMatmulDesc_t desc = nullptr;
   TITAN_TRY(lt.need(lt.cublasLtMatmulDescCreate(&desc, CUBLAS_COMPUTE_32F, CUDA_R_32F),
                     "cublasLtMatmulDescCreate"));
@@ -152,19 +154,19 @@ Result<OwnedLtLayout> LtProduct::layout(DType dtype, int64_t rows, int64_t colum
   return owned;
 }
 
-cublasStatus_t LtProduct::setBias(const ProductAddresses& place) const {
+cublasStatus_t LtProduct::setBias(CUdeviceptr address) const {
   if (!bias_)
     return CUBLAS_STATUS_SUCCESS;
-  const void* bias = pointer(place.bias);
+  const void* bias = pointer(address);
   return library_->cublasLtMatmulDescSetAttribute(desc_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER,
                                                   &bias, sizeof bias);
 }
 
-std::vector<LtAlgorithm> LtProduct::algorithms(int most, const ProductAddresses& place) const {
+std::vector<LtAlgorithm> LtProduct::algorithms(int most) const {
   std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<size_t>(most));
   int count = 0;
   // No algorithm is an answer, as NOT_SUPPORTED.
-  if (setBias(place) != CUBLAS_STATUS_SUCCESS ||
+  if (setAnyBias() != CUBLAS_STATUS_SUCCESS ||
       library_->cublasLtMatmulAlgoGetHeuristic(handle_, desc_.get(), b_.get(), a_.get(), c_.get(),
                                                c_.get(), preference_.get(), most, results.data(),
                                                &count) != CUBLAS_STATUS_SUCCESS)
@@ -177,10 +179,9 @@ std::vector<LtAlgorithm> LtProduct::algorithms(int most, const ProductAddresses&
   return algorithms;
 }
 
-std::optional<LtAlgorithm> LtProduct::check(const cublasLtMatmulAlgo_t& bytes,
-                                            const ProductAddresses& place) const {
+std::optional<LtAlgorithm> LtProduct::check(const cublasLtMatmulAlgo_t& bytes) const {
   cublasLtMatmulHeuristicResult_t result = {};
-  if (setBias(place) != CUBLAS_STATUS_SUCCESS ||
+  if (setAnyBias() != CUBLAS_STATUS_SUCCESS ||
       library_->cublasLtMatmulAlgoCheck(handle_, desc_.get(), b_.get(), a_.get(), c_.get(),
                                         c_.get(), &bytes, &result) != CUBLAS_STATUS_SUCCESS ||
       static_cast<int64_t>(result.workspaceSize) > workspace_)
@@ -190,7 +191,7 @@ std::optional<LtAlgorithm> LtProduct::check(const cublasLtMatmulAlgo_t& bytes,
 
 cublasStatus_t LtProduct::queue(const LtAlgorithm& algorithm, const ProductAddresses& place,
                                 CUstream stream) const {
-  if (const cublasStatus_t status = setBias(place); status != CUBLAS_STATUS_SUCCESS)
+  if (const cublasStatus_t status = setBias(place.bias); status != CUBLAS_STATUS_SUCCESS)
     return status;
   const float alpha = 1, beta = accumulate_ ? 1.0f : 0.0f;
   void* c = reinterpret_cast<void*>(place.c);

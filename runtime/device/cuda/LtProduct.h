@@ -31,7 +31,7 @@ struct ProductAddresses {
 
 /// What divides the addresses of a product's operands, in bytes: at most 256.
 struct ProductAlignments {
-  uint32_t a = 256, b = 256, c = 256;
+  uint32_t a = 256, b = 256, c = 256, bias = 256;
 
   /// Over all commands that run Program::libraryCalls[call].
   static ProductAlignments of(const Program& program, uint32_t call);
@@ -48,11 +48,10 @@ public:
                                   const LibraryCall& call, const ProductAlignments& alignments);
 
   /// At most `most` algorithms of at most the call's workspace, in the order in which the library
-  /// thinks that they are fast. `place` has the alignments.
-  std::vector<LtAlgorithm> algorithms(int most, const ProductAddresses& place) const;
+  /// thinks that they are fast.
+  std::vector<LtAlgorithm> algorithms(int most) const;
   /// Nothing where the library cannot use the bytes for this product.
-  std::optional<LtAlgorithm> check(const cublasLtMatmulAlgo_t& bytes,
-                                   const ProductAddresses& place) const;
+  std::optional<LtAlgorithm> check(const cublasLtMatmulAlgo_t& bytes) const;
   /// Puts the product into the stream.
   cublasStatus_t queue(const LtAlgorithm& algorithm, const ProductAddresses& place,
                        CUstream stream) const;
@@ -62,12 +61,15 @@ private:
   Result<OwnedLtLayout> layout(DType dtype, int64_t rows, int64_t columns, int64_t leading,
                                int64_t batch, int64_t stride) const;
   /// The bias is an attribute of the descriptor.
-  cublasStatus_t setBias(const ProductAddresses& place) const;
+  cublasStatus_t setBias(CUdeviceptr address) const;
+  /// An address that has the alignment of all and no more: the library asks what divides it.
+  cublasStatus_t setAnyBias() const { return setBias(biasAlignment_); }
 
   const LtLibrary* library_ = nullptr;
   cublasLtHandle_t handle_ = nullptr;
   int64_t workspace_ = 0;
   bool accumulate_ = false, bias_ = false;
+  uint32_t biasAlignment_ = 0;
   OwnedLtDesc desc_;
   OwnedLtLayout a_, b_, c_; ///< by our names
   OwnedLtPreference preference_;

@@ -127,7 +127,7 @@ Status LtProducts::chooseOne(uint32_t index, const ProductPlace& place, const Bi
   }
   std::optional<LtAlgorithm> algorithm;
   if (const auto bytes = known ? algorithmOf(*known) : std::nullopt)
-    algorithm = product->check(*bytes, place.addresses);
+    algorithm = product->check(*bytes);
   if (known && !algorithm)
     notes_.push_back(fmt::format("{} {} does not take the saved algorithm of '{}': another one is "
                                  "chosen, and the bits may differ",
@@ -135,7 +135,7 @@ Status LtProducts::chooseOne(uint32_t index, const ProductPlace& place, const Bi
   if (!algorithm) {
     ProductTrial trial(*driver_, digest, stream, call.gemm, *library_, *product, place);
     std::string why = "it knows no algorithm";
-    algorithm = TITAN_TRY(admit(*product, trial, call, place, start, end, why));
+    algorithm = TITAN_TRY(admit(*product, trial, call, start, end, why));
     if (!algorithm) {
       generate(why);
       return {};
@@ -147,13 +147,12 @@ Status LtProducts::chooseOne(uint32_t index, const ProductPlace& place, const Bi
 }
 
 Result<std::optional<LtAlgorithm>> LtProducts::admit(const LtProduct& product, ProductTrial& trial,
-                                                     const LibraryCall& call,
-                                                     const ProductPlace& place, CUevent start,
+                                                     const LibraryCall& call, CUevent start,
                                                      CUevent end, std::string& why) {
   std::optional<LtAlgorithm> best;
   TunedProduct tuned;
   tuned.label = call.label;
-  for (const LtAlgorithm& algorithm : product.algorithms(mostAlgorithms, place.addresses)) {
+  for (const LtAlgorithm& algorithm : product.algorithms(mostAlgorithms)) {
     if (std::string refusal = TITAN_TRY(trial.refusal(algorithm)); !refusal.empty()) {
       why = std::move(refusal);
       continue;

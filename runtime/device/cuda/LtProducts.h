@@ -79,8 +79,8 @@ private:
   /// The first admitted one, or with Tune the fastest of the first eight; nothing, and `why`, where
   /// there is none.
   Result<std::optional<LtAlgorithm>> admit(const LtProduct& product, ProductTrial& trial,
-                                           const LibraryCall& call, const ProductPlace& place,
-                                           CUevent start, CUevent end, std::string& why);
+                                           const LibraryCall& call, CUevent start, CUevent end,
+                                           std::string& why);
 
   const Driver* driver_;
   const Program* program_;

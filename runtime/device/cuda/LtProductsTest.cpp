@@ -296,6 +296,11 @@ TEST(LtProduct, AlignmentsAreThoseOfAllCommands) {
   });
   product->operands[0].address = {512, {{0, 96}}};
   product->operands[1].address = {1024 + 8, {}};
+  ASSERT_TRUE(program.libraryCalls[0].gemm.bias);
+  product->operands[3].address = {4, {}};
+  EXPECT_EQ(alignments().bias, 4u);
+  program.libraryCalls[0].gemm.bias = false;
+  EXPECT_EQ(alignments().bias, 256u) << "it has none";
   EXPECT_EQ(alignments().a, 32u);
   EXPECT_EQ(alignments().b, 8u);
   EXPECT_LE(alignments().c, 256u);

@@ -58,6 +58,7 @@ constexpr int64_t workspaceUnit = 1024;
 struct Algorithm {
   uint64_t magic, version, number, workspace, product;
   std::array<uint32_t, 4> alignments;
+  uint64_t biasAlignment; ///< of the pointer that the heuristic saw
 };
 static_assert(sizeof(Algorithm) <= sizeof(cublasLtMatmulAlgo_t));
 
@@ -260,7 +261,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
                                  static_cast<uint64_t>(number),
                                  workspace,
                                  identityOf(desc, a->layout, b->layout, d->layout),
-                                 preference->alignments};
+                                 preference->alignments,
+                                 hasBias ? desc->bias & -desc->bias : 0};
     cublasLtMatmulHeuristicResult_t& result = results[(*found)++];
     result = {};
     std::memcpy(&result.algo, &algorithm, sizeof algorithm);
@@ -324,7 +326,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
   product.accumulate = added == 1;
   product.aAddress = address(a), product.bAddress = address(b), product.dAddress = address(d);
   if (desc->epilogue == CUBLASLT_EPILOGUE_BIAS) {
-    if (!desc->bias || !isAligned(desc->bias, product.d.elementBytes()))
+    if (!desc->bias || !isAligned(desc->bias, algorithm.biasAlignment))
       return CUBLAS_STATUS_INVALID_VALUE;
     product.biasAddress = desc->bias;
   }

@@ -133,6 +133,19 @@ TEST_F(FakeCublasLt, HoldsCallersToWhatTheyPromised) {
   EXPECT_EQ(run(results[0].algo, 4096, 8), CUBLAS_STATUS_INVALID_VALUE);
 }
 
+TEST_F(FakeCublasLt, HoldsCallersToTheBiasThatTheHeuristicSaw) {
+  const auto bias = [&](uint64_t address) {
+    describe(CUBLASLT_MATMUL_DESC_BIAS_POINTER, reinterpret_cast<const void*>(address));
+  };
+  describe(CUBLASLT_MATMUL_DESC_EPILOGUE, uint32_t{CUBLASLT_EPILOGUE_BIAS});
+  bias(16); // an alignment, and no place
+  ASSERT_EQ(heuristic(square, square, square), CUBLAS_STATUS_SUCCESS);
+  bias(memory.get() + 1024 + 16);
+  EXPECT_EQ(run(results[0].algo), CUBLAS_STATUS_SUCCESS);
+  bias(memory.get() + 1024 + 8);
+  EXPECT_EQ(run(results[0].algo), CUBLAS_STATUS_INVALID_VALUE);
+}
+
 TEST_F(FakeCublasLt, LoadsNothingInACapture) {
   ASSERT_EQ(heuristic(square, square, square), CUBLAS_STATUS_SUCCESS);
   const auto capture = [&] {
