@@ -55,7 +55,11 @@ Result<LtProducts> LtProducts::open(const Driver& driver, const Card& card, cons
 Status LtProducts::load(const Card& card) {
   library_ = std::make_unique<const LtLibrary>(TITAN_TRY(LtLibrary::load()));
   cublasLtHandle_t handle = nullptr;
-  TITAN_TRY(library_->need(library_->cublasLtCreate(&handle), "cublasLtCreate"));
+  // A library that is newer than its driver says no more than that.
+  if (Status created = library_->need(library_->cublasLtCreate(&handle), "cublasLtCreate");
+      !created.ok())
+    return Error::environment("{}; the driver is for CUDA {}", created.error().message(),
+                              versionText(driver_->version()));
   handle_ = OwnedLt(*library_, handle);
   choices_.library = libraryName;
   choices_.version = library_->version();

@@ -203,7 +203,8 @@ TEST(LtProducts, AMissingLibraryIsANoteUnlessItWasNamed) {
     check("has version 12.0.0");
   }
   const FakeLtVariable start("START", "1");
-  check("cuBLASLt 13.1.0 does not work here: cublasLtCreate: CUBLAS_STATUS_NOT_INITIALIZED");
+  check("cuBLASLt 13.1.0 does not work here: cublasLtCreate: CUBLAS_STATUS_NOT_INITIALIZED; the "
+        "driver is for CUDA 13.0");
 }
 
 /// What a run chooses whose library knows algorithm 2 alone.
