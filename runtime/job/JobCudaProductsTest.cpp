@@ -152,7 +152,7 @@ TEST_F(JobCudaProductsTest, ANamedLibraryHasToBeThere) {
 
 TEST_F(JobCudaProductsTest, TrainsWithEachMisbehaviour) {
   std::set<std::string> states;
-  for (const char* how : {"REFUSE", "MISROUND", "VARY", "GREEDY", "CARELESS"}) {
+  for (const char* how : {"REFUSE", "MISROUND", "COARSE", "VARY", "GREEDY", "CARELESS"}) {
     const FakeLtVariable misbehaves(how, "0");
     const Outcome outcome = train(how, 8);
     ASSERT_EQ(outcome.exitCode, 0) << outcome.err;

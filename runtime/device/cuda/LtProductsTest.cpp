@@ -131,7 +131,7 @@ TEST(LtProducts, ASplitArenaHasTheSameBits) {
 
 TEST(LtProducts, TakesTheNextAlgorithmWhereOneMisbehaves) {
   const std::string first = *LtRun().algorithms().begin();
-  for (const char* how : {"REFUSE", "MISROUND", "VARY", "GREEDY", "CARELESS"}) {
+  for (const char* how : {"REFUSE", "MISROUND", "COARSE", "VARY", "GREEDY", "CARELESS"}) {
     const FakeLtVariable misbehaves(how, "0");
     const Runs runs;
     LtRun run;
@@ -149,6 +149,7 @@ TEST(LtProducts, GeneratesWhatNoAlgorithmIsAdmittedFor) {
   const std::pair<const char*, const char*> ways[] = {
       {"REFUSE", "refuses: CUBLAS_STATUS_NOT_SUPPORTED"},
       {"MISROUND", "rounds otherwise than the generated product"},
+      {"COARSE", "rounds otherwise than the generated product"},
       {"VARY", "gives other bits in a second run"},
       {"GREEDY", "needs 4097 bytes of workspace, and 4096 are planned"},
       {"CARELESS", "gives other bits in a second run"}};

@@ -17,17 +17,26 @@ uint64_t mix(uint64_t x) {
   return x ^ x >> 31;
 }
 
-/// The largest of the small integers: no sum of k products leaves the integers that f32 has.
-float mostOf(int64_t k) {
-  constexpr double exact = int64_t{1} << 22, most = 64;
-  return static_cast<float>(
-      std::clamp(std::floor(std::sqrt(exact / static_cast<double>(k))), 1.0, most));
+/// Added to sums, or what they are added to.
+constexpr ProductTrial::Integers added = {1000, 1};
+
+/// Of A and B. No sum of k products leaves the integers that f32 has, in any order.
+std::pair<ProductTrial::Integers, ProductTrial::Integers> operandIntegers(const Gemm& gemm) {
+  const auto k = static_cast<double>(gemm.k);
+  if (gemm.a == DType::BF16) {
+    constexpr double exact = int64_t{1} << 22, most = 64;
+    const auto each = static_cast<float>(std::clamp(std::floor(std::sqrt(exact / k)), 1.0, most));
+    return {{each, 1}, {each, 1}};
+  }
+  // 12 bits, which tf32 has not; so few of the other operand that the sums stay small.
+  constexpr double most = 4095, terms = 2048;
+  return {{most, 1}, {1, std::min(1.0, terms / k)}};
 }
 
 } // namespace
 
 Status ProductTrial::fill(CUdeviceptr address, int64_t bytes, DType dtype, uint64_t salt,
-                          float most, Values values) {
+                          Integers integers, Values values) {
   // Repeated: a prime number, so that rows differ.
   constexpr int64_t elements = 65521;
   const int64_t size = byteSize(dtype), count = std::min(elements, bytes / size);
@@ -35,7 +44,9 @@ Status ProductTrial::fill(CUdeviceptr address, int64_t bytes, DType dtype, uint6
   for (int64_t i = 0; i < count; ++i) {
     const uint64_t bits = mix(mix(salt) + static_cast<uint64_t>(i));
     const float unit = static_cast<float>(bits >> 40) * 0x1p-23f - 1; // [-1, 1)
-    const float value = values == Values::Real ? unit : std::round(unit * most);
+    const bool kept = static_cast<double>(bits & 0xffffff) < 0x1p24 * integers.share;
+    const float integer = kept ? std::round(unit * integers.most) : 0;
+    const float value = values == Values::Real ? unit : integer;
     if (dtype == DType::BF16) {
       const uint16_t rounded = toBFloat16(value);
       std::memcpy(block.data() + i * size, &rounded, sizeof rounded);
@@ -59,12 +70,11 @@ Status ProductTrial::fill(CUdeviceptr address, int64_t bytes, DType dtype, uint6
 }
 
 Status ProductTrial::fillOperands(Values values) {
-  const float most = mostOf(gemm_.k);
+  const auto [ofA, ofB] = operandIntegers(gemm_);
   const ProductAddresses& at = place_.addresses;
-  TITAN_TRY(fill(at.a, place_.aBytes, gemm_.a, 1, most, values));
-  TITAN_TRY(fill(at.b, place_.bBytes, gemm_.b, 2, most, values));
-  constexpr float mostBias = 1000;
-  return gemm_.bias ? fill(at.bias, place_.biasBytes, DType::F32, 3, mostBias, values) : Status();
+  TITAN_TRY(fill(at.a, place_.aBytes, gemm_.a, 1, ofA, values));
+  TITAN_TRY(fill(at.b, place_.bBytes, gemm_.b, 2, ofB, values));
+  return gemm_.bias ? fill(at.bias, place_.biasBytes, DType::F32, 3, added, values) : Status();
 }
 
 /// What is added to, or NaN that has to go.
@@ -74,8 +84,7 @@ Status ProductTrial::fillResult(Values values) {
     return driver_.need(driver_.cuMemsetD8Async(place_.addresses.c, nan,
                                                 static_cast<size_t>(place_.cBytes), stream_),
                         what);
-  constexpr float most = 1000;
-  return fill(place_.addresses.c, place_.cBytes, gemm_.c, 4, most, values);
+  return fill(place_.addresses.c, place_.cBytes, gemm_.c, 4, added, values);
 }
 
 Status ProductTrial::fillWorkspace(unsigned char garbage) {

@@ -3,7 +3,8 @@
 //   (a) the planned workspace is enough for it,
 //   (b) two runs, with other garbage in the workspace, give the same bits, and
 //   (c) on operands of small integers, whose sums are exact in any order, its result has the bits
-//       of the generated product: it rounds where that does, whatever its order.
+//       of the generated product: it rounds where that does, whatever its order, and reads f32
+//       whole (tf32 has too few bits for these integers).
 //
 // A trial writes to the operands' places in the arena, so it stands before state is loaded.
 #pragma once
@@ -25,6 +26,12 @@ struct ProductPlace {
 
 class ProductTrial {
 public:
+  /// `share` of the elements are whole numbers up to `most` or their negatives, the others 0.
+  struct Integers {
+    float most;
+    double share;
+  };
+
   /// All of these outlive the trial.
   ProductTrial(const Driver& driver, const BitsDigest& digest, CUstream stream, const Gemm& gemm,
                const LtLibrary& library, const LtProduct& product, const ProductPlace& place)
@@ -39,7 +46,7 @@ public:
 private:
   enum class Values : uint8_t { Real, SmallIntegers };
 
-  Status fill(CUdeviceptr address, int64_t bytes, DType dtype, uint64_t salt, float most,
+  Status fill(CUdeviceptr address, int64_t bytes, DType dtype, uint64_t salt, Integers integers,
               Values values);
   Status fillOperands(Values values);
   Status fillResult(Values values);

@@ -335,6 +335,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
       static_cast<int64_t>(settings.careless.has(number) ? workspaceBytes : algorithm.workspace);
   product.parts = number + 1;
   product.misrounds = settings.misrounding.has(number);
+  product.coarse = settings.coarse.has(number);
   product.careless = settings.careless.has(number);
   product.flips =
       settings.varying.has(number) && ++handle->runs[static_cast<size_t>(number)] % 2 == 0;

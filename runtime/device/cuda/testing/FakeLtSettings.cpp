@@ -50,6 +50,7 @@ Result<FakeLtSettings> FakeLtSettings::read() {
       {"START", [&](Text text) { return parseNumber(text, settings.start); }},
       {"REFUSE", [&](Text text) { return settings.refusing.parse(text); }},
       {"MISROUND", [&](Text text) { return settings.misrounding.parse(text); }},
+      {"COARSE", [&](Text text) { return settings.coarse.parse(text); }},
       {"VARY", [&](Text text) { return settings.varying.parse(text); }},
       {"GREEDY", [&](Text text) { return settings.greedy.parse(text); }},
       {"CARELESS", [&](Text text) { return settings.careless.parse(text); }},

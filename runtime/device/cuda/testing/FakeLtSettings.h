@@ -26,6 +26,7 @@ struct FakeLtSettings {
   int start = 0;              ///< TITAN_FAKE_CUBLASLT_START=1: what cublasLtCreate returns
   FakeAlgorithms refusing;    ///< TITAN_FAKE_CUBLASLT_REFUSE: runs return NOT_SUPPORTED
   FakeAlgorithms misrounding; ///< TITAN_FAKE_CUBLASLT_MISROUND: sums are rounded twice
+  FakeAlgorithms coarse;      ///< TITAN_FAKE_CUBLASLT_COARSE: operands of f32 are read as tf32
   FakeAlgorithms varying;     ///< TITAN_FAKE_CUBLASLT_VARY: each second run has another bit
   FakeAlgorithms greedy;      ///< TITAN_FAKE_CUBLASLT_GREEDY: need more workspace than allowed
   FakeAlgorithms careless;    ///< TITAN_FAKE_CUBLASLT_CARELESS: read what the workspace held

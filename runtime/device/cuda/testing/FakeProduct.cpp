@@ -19,8 +19,8 @@ float roundToBits(float value, int bits) {
 /// One matrix of a batch.
 class Matrix {
 public:
-  Matrix(const FakeLayout& layout, CUdeviceptr address, int64_t number)
-      : layout_(&layout),
+  Matrix(const FakeLayout& layout, CUdeviceptr address, int64_t number, bool coarse = false)
+      : layout_(&layout), coarse_(coarse),
         address_(address + static_cast<uint64_t>(number * layout.stride * layout.elementBytes())) {}
 
   /// Its bytes, all of which lie in an allocation; with `read` they were written, too.
@@ -53,7 +53,8 @@ public:
     }
     float value = 0;
     std::memcpy(&value, at, sizeof value);
-    return value;
+    constexpr int bitsOfTf32 = 11;
+    return coarse_ ? roundToBits(value, bitsOfTf32) : value;
   }
   void set(int64_t i, int64_t j, float value, bool flip) {
     char* at = place(i, j);
@@ -72,6 +73,7 @@ private:
   }
 
   const FakeLayout* layout_;
+  bool coarse_;
   CUdeviceptr address_;
   std::span<char> bytes_;
 };
@@ -98,7 +100,8 @@ Status FakeProduct::run(ptx::Memory& memory) const {
       bias[static_cast<size_t>(i)] = vector.get(i, 0);
   }
   for (int64_t number = 0; number < d.batch; ++number) {
-    Matrix left(a, aAddress, number), right(b, bAddress, number), result(d, dAddress, number);
+    Matrix left(a, aAddress, number, coarse), right(b, bAddress, number, coarse);
+    Matrix result(d, dAddress, number);
     TITAN_TRY(left.map(memory, "A", true));
     TITAN_TRY(right.map(memory, "B", true));
     TITAN_TRY(result.map(memory, "C", accumulate));

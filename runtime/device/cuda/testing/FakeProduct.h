@@ -27,6 +27,7 @@ struct FakeProduct {
   /// parts are.
   int parts = 1;
   bool misrounds = false; ///< sums are rounded before the bias, accumulation and last rounding
+  bool coarse = false;    ///< operands of f32 are rounded to tf32
   bool flips = false;     ///< the last bit of the first element
   bool careless = false;  ///< the workspace's first byte decides that bit
 

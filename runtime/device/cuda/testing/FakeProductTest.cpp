@@ -79,6 +79,18 @@ TEST(FakeProduct, RoundsTwiceWhereItIsToldTo) {
   EXPECT_EQ(get(memory, product.dAddress, 1), (std::vector<float>{-1032 + 3}));
 }
 
+TEST(FakeProduct, ReadsF32AsTf32WhereItIsToldTo) {
+  ptx::Memory memory;
+  FakeProduct product;
+  product.a = product.b = product.d = {CUDA_R_32F, 1, 1, 1};
+  product.aAddress = put(memory, {2049}, CUDA_R_32F); // 12 bits
+  product.bAddress = put(memory, {1}, CUDA_R_32F);
+  product.dAddress = put(memory, {4097}, CUDA_R_32F);
+  product.accumulate = product.coarse = true;
+  ASSERT_TRUE(product.run(memory).ok());
+  EXPECT_EQ(get(memory, product.dAddress, 1), (std::vector<float>{2048 + 4097}));
+}
+
 TEST(FakeProduct, FindsWhatNobodyWrote) {
   ptx::Memory memory;
   FakeProduct product;
