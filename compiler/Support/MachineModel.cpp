@@ -13,8 +13,9 @@ namespace {
 Attribute toAttribute(double value, Builder& builder) { return builder.getF64FloatAttr(value); }
 Attribute toAttribute(int64_t value, Builder& builder) { return builder.getI64IntegerAttr(value); }
 
-/// The field that may be 0.
-constexpr StringLiteral padding = "attention_padding";
+bool mayBeZero(StringRef field) {
+  return field == "attention_padding" || field == "rounded_operand_tile_rows";
+}
 
 bool read(Attribute attribute, double& value) {
   auto number = dyn_cast<FloatAttr>(attribute);
@@ -78,7 +79,7 @@ FailureOr<MachineModel> readMachine(DictionaryAttr dictionary, ModuleOp module) 
     Attribute attribute = dictionary.get(name);
     if (!attribute)
       result = module.emitError("the machine model has no field '") << name << "'";
-    else if (!read(attribute, value) || value < 0 || (value == 0 && name != padding))
+    else if (!read(attribute, value) || value < 0 || (value == 0 && !mayBeZero(name)))
       result = module.emitError("the machine model's field '")
                << name << "' is " << attribute << ": a positive " << kindOf(value) << " is needed";
   });

@@ -48,7 +48,8 @@ struct MachineModel {
   int64_t embeddingGradColumns = 64; ///< of a unit: what one thread owns of a row
   /// The gradient of a table is summed in sorted order where at least so many rows are added.
   int64_t embeddingGradSortedRows = int64_t{1} << 40;
-  int64_t roundedOperandTileRows = 2; ///< rows of tiles that may round one operand each
+  /// Rows of tiles that may round one operand each; 0: products read operands of one type.
+  int64_t roundedOperandTileRows = 2;
 
   // Blocks of attention (`blocks` of #kernel.attention): tiles in the first two caches.
   int64_t attentionRows = 64, attentionRowsOfWide = 32; ///< queries, of narrow and of wide heads

@@ -44,6 +44,8 @@ MachineModel cardModel() {
   machine.flopsPerByte = 260;
   // A launch of a graph's node.
   machine.threadNs = 1500;
+  // Its library and its tensor cores want operands of one type.
+  machine.roundedOperandTileRows = 0;
   // Columns alone would give a card a few blocks, each with all rows after one another.
   machine.embeddingGradSortedRows = 1;
   // What AttentionKernel.cpp has for a block of threads; sums over queries stay in its registers.
