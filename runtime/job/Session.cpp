@@ -30,7 +30,7 @@ Result<std::vector<Program>> readPrograms(const JobImage& image) {
 /// What could compute products.
 Fact libraryHere(const Program& program, const std::string& gemm) {
   Fact fact{"oneDNN", "not used"};
-  if (program.libraryCalls.empty() || gemm == "generated")
+  if (program.libraryCalls.empty() || gemm == "generated" || program.target.kind != "cpu")
     return fact;
   const ProductLibrary library = findProductLibrary();
   fact.value = library.found ? library.version : "not found";
