@@ -5,8 +5,6 @@
 #include "runtime/device/cuda/testing/LinearPtx.h"
 #include "runtime/job/testing/JobTestFixture.h"
 
-#include <set>
-
 namespace titan::testing {
 namespace {
 
@@ -151,7 +149,6 @@ TEST_F(JobCudaProductsTest, ANamedLibraryHasToBeThere) {
 }
 
 TEST_F(JobCudaProductsTest, TrainsWithEachMisbehaviour) {
-  std::set<std::string> states;
   for (const char* how : {"REFUSE", "MISROUND", "COARSE", "VARY", "GREEDY", "CARELESS"}) {
     const FakeLtVariable misbehaves(how, "0");
     const Outcome outcome = train(how, 8);
@@ -236,6 +233,10 @@ TEST_F(JobCudaProductsTest, TuneIsForCardsWithALibrary) {
   const Outcome nothing = run({"tune"}, {{{bytes, {}}}, payload, path("job")});
   EXPECT_EQ(nothing.exitCode, 2);
   expectSays(nothing, "and this job has no products for one");
+  const Outcome without = runOnCard({"tune", "--gemm=generated"});
+  EXPECT_EQ(without.exitCode, 2);
+  expectSays(without,
+             "error: tune times the product library, and --gemm=generated does without it");
   const WithoutLt none;
   const Outcome outcome = runOnCard({"tune"});
   EXPECT_EQ(outcome.exitCode, 3);

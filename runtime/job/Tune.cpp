@@ -8,6 +8,8 @@
 namespace titan {
 
 Status tuneJob(Session& session) {
+  if (session.options().gemm == LibraryChoices::generated)
+    return Error::usage("tune times the product library, and --gemm=generated does without it");
   TITAN_TRY(
       session.start(static_cast<uint64_t>(session.recipe().train.seed), {}, FirstState::Open));
   const ChosenDevice& device = session.device();

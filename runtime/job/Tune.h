@@ -6,7 +6,8 @@
 namespace titan {
 
 /// Times the algorithms that the product library offers on this card and writes
-/// `<job>.tuning.json`, which later runs take. Environment: no card, or no library.
+/// `<job>.tuning.json`, which later runs take. Usage: the job or --gemm has no such products.
+/// Environment: no card, or no library.
 Status tuneJob(Session& session);
 
 } // namespace titan
