@@ -137,6 +137,35 @@ def narrow(tools, scratch):
     return relative(found["cuda"], found["cpu"], NARROW)
 
 
+def products(tools, name, scratch):
+    """By the library, by the job's own kernels, and continued by the algorithms that the run began with."""
+    folder, wrong = check_losses.REFERENCES / name, []
+    recorded = json.loads((folder / "reference.json").read_text())
+    export, recipe = next(check_losses.pairs(recorded))
+    for compute, most in (("f32", LOSSES), ("bf16", NARROW)):
+        job, data = scratch / compute, folder / "data.npz"
+        titan_job.compile_job(tools, folder / f"{export}.onnx", folder / f"{recipe}.toml", job, *CUDA, "--set", f"precision.compute={compute}")
+
+        def train(out, steps, *options, before=()):
+            out = scratch / f"{compute}-{out}"
+            titan_job.run([*before, job, "train", "--out", out, "--data", data, "--steps", steps, "--threads", 2, *options])
+            return titan_job.losses_of(out), state(out, steps)
+
+        library, own = train("library", 20), train("own", 20, "--gemm=generated")
+        if compute == "f32":
+            wrong += [f"own kernels: {line}" for line in relative(own[0], recorded["recipes"][recipe]["f32"])]
+        wrong += [f"{compute}: {line}" for line in relative(library[0], own[0], most)]
+        # Of another algorithm than the one that is chosen now.
+        other = ("env", "TITAN_FAKE_CUBLASLT_REFUSE=0")
+        whole = train("whole", 20, before=other)
+        train("parts", 10, before=other)
+        if train("parts", 20) != whole:
+            wrong.append(f"{compute}: a resumed run has other bits")
+        if whole in (library, own):
+            wrong.append(f"{compute}: two algorithms give the same bits, so the resumed run shows nothing")
+    return wrong
+
+
 def devices(tools, scratch):
     """One run on a CPU, a card, a CPU and a card: the losses of the CPU alone."""
     folder = check_losses.REFERENCES / "relu"
@@ -162,7 +191,8 @@ def main():
     checks = dict(loss_checks(arguments.tools))
     checks |= {f"reference kernels of {name}": (reference, arguments.tools, name) for name in MODELS if name not in WITHOUT_REFERENCE}
     checks["masks of dropout"] = (masks, arguments.tools)
-    checks["products of bf16"] = (narrow, arguments.tools)
+    checks["bf16 beside the CPU"] = (narrow, arguments.tools)
+    checks |= {f"products of {name}": (products, arguments.tools, name) for name in EVERY_RECIPE}
     checks["resume"] = (resume, arguments.tools, random.Random(arguments.seed))
     checks["cpu, cuda, cpu, cuda"] = (devices, arguments.tools)
     checks = {name: check for name, check in checks.items() if name.startswith(arguments.only)}
