@@ -1,7 +1,10 @@
 #include "runtime/device/cuda/LtLibrary.h"
+#include "runtime/device/cuda/LtProduct.h"
 #include "runtime/device/cuda/testing/FakeLt.h"
 
 #include <gtest/gtest.h>
+
+#include <filesystem>
 
 namespace titan::cuda {
 namespace {
@@ -49,6 +52,30 @@ TEST(LtLibrary, RefusesAnOldVersion) {
   EXPECT_EQ(errorOf(), "exit 3: cuBLASLt ('libcublasLt.so.13') has version 12.9.2, and a job takes "
                        "13.0.0 or later: update it, or name another folder in "
                        "TITAN_CUDA_LIBRARIES");
+}
+
+/// What needs no card: loading, and every attribute of a product.
+TEST(LtLibrary, TheVendorsTakesTheAttributesOfProducts) {
+#ifndef TITAN_CUBLASLT
+  GTEST_SKIP() << "no libcublasLt.so.13 was found";
+#else
+  const std::string folder = std::filesystem::path(TITAN_CUBLASLT).parent_path();
+  const Variable folders(LtLibrary::foldersVariable, folder);
+  const Result<LtLibrary> library = LtLibrary::load();
+  ASSERT_TRUE(library.ok()) << library.error().message();
+  EXPECT_EQ(library->text(CUBLAS_STATUS_NOT_SUPPORTED), "CUBLAS_STATUS_NOT_SUPPORTED");
+  for (const int64_t batch : {1, 3})
+    for (const bool bias : {false, true}) {
+      LibraryCall call;
+      call.gemm = {.m = 8, .n = 4, .k = 2, .batch = batch, .lda = 2, .ldb = 2, .ldc = 4};
+      call.gemm.batchStrideA = call.gemm.batchStrideB = call.gemm.batchStrideC = 64;
+      call.gemm.transposeB = true;
+      call.gemm.bias = bias;
+      call.workspace = 1024;
+      const Result<LtProduct> product = LtProduct::create(*library, nullptr, call, {});
+      EXPECT_TRUE(product.ok()) << product.error().message();
+    }
+#endif
 }
 
 } // namespace
