@@ -30,8 +30,6 @@ from verdict import failed  # noqa: E402
 EVERY_RECIPE = ("gpt-nano", "relu")
 # Models whose table is run on kernels for the CPU too.
 MODELS = ("activations", "decoder", "frozen", "functional", "gpt-nano", "loss-inside", "own-parameters", "relu", "residual", "tied", "twice-used", "words")
-# The CPU's kernels of attention want blocks with padding, which a card's have not.
-WITHOUT_REFERENCE = ("decoder", "gpt-nano")
 CUDA = ("--target=cuda",)
 LOSSES, NARROW = 1e-4, 1e-2  # relative, of 20 steps, between devices; with products of bf16
 
@@ -160,7 +158,7 @@ def main():
     arguments = parser.parse_args()
     print(f"--seed {arguments.seed}")
     checks = dict(loss_checks(arguments.tools))
-    checks |= {f"reference kernels of {name}": (reference, arguments.tools, name) for name in MODELS if name not in WITHOUT_REFERENCE}
+    checks |= {f"reference kernels of {name}": (reference, arguments.tools, name) for name in MODELS}
     checks["masks of dropout"] = (masks, arguments.tools)
     checks["products of bf16"] = (narrow, arguments.tools)
     checks["resume"] = (resume, arguments.tools, random.Random(arguments.seed))
