@@ -70,7 +70,10 @@ public:
   }
 
   /// Puts the code where the job carries it.
-  Status addImages() {
+  Status addImages(codegen::CodeCache* cache) {
+    for (codegen::Target* each : {&target, reference})
+      if (each)
+        each->setCache(cache);
     std::vector<codegen::CompiledImage> images = TITAN_TRY(target.finish());
     if (reference)
       llvm::append_range(images, TITAN_TRY(reference->finish()));
@@ -202,8 +205,8 @@ Result<CompiledModule> generateCode(ModuleOp planned, const CodegenOptions& opti
                   [&](ModuleBuilder& builder, codegen::Target& target) -> Result<CompiledModule> {
                     std::optional<codegen::CodeCache> cache;
                     if (!options.cache.empty())
-                      target.setCache(&cache.emplace(options.cache, options.buildIdentity));
-                    TITAN_TRY(builder.addImages());
+                      cache.emplace(options.cache, options.buildIdentity);
+                    TITAN_TRY(builder.addImages(cache ? &*cache : nullptr));
                     CompiledModule& compiled = builder.result();
                     compiled.notes = target.notes();
                     if (cache)
