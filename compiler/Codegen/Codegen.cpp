@@ -64,6 +64,7 @@ public:
         return failure();
       program.functions.push_back(std::move(*built));
     }
+    compiled.hostSymbols = table.hostSymbols();
     table.finish(program);
     collectives.finish(program);
     return success();

@@ -36,6 +36,8 @@ struct CompiledModule {
   std::vector<codegen::CompiledImage> images;
   std::vector<PayloadPart> payload; ///< by rising offset
   int64_t payloadBytes = 0;
+  /// Symbols of code for the host, as a job lists their addresses (KernelTable).
+  std::vector<std::string> hostSymbols;
   std::vector<std::string> notes; ///< of the target, and why the cache was of no use
 };
 

@@ -101,14 +101,10 @@ std::string_view hostKernels(const CompiledModule& code) {
 
 Status link(const CompiledModule& code, const std::string& output) {
   const std::string_view kernels = hostKernels(code);
-  std::vector<std::string> symbols;
-  if (!kernels.empty())
-    for (const Kernel& kernel : code.program.kernels)
-      symbols.push_back(kernel.symbol);
   std::string table = serialize(code.program);
   PayloadBytes payload = TITAN_TRY(PayloadBytes::open(code.payload));
   const auto write = [&](const link::ByteSink& sink) { return payload.write(sink); };
-  const link::ProgramData program{table, symbols};
+  const link::ProgramData program{table, code.hostSymbols};
   return link::linkJob(kernels, {{&program, 1}, static_cast<uint64_t>(code.payloadBytes), write},
                        output);
 }

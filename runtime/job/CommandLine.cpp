@@ -35,6 +35,7 @@ public:
     addPlan();
     addInfo();
     addProfile();
+    addCompare();
   }
 
   Result<std::optional<JobOptions>> parse(std::vector<std::string> arguments) {
@@ -42,7 +43,8 @@ public:
     if (!arguments.empty() && !arguments[0].starts_with('-') &&
         app_.get_subcommands(isFirst).empty())
       return Error::usage(
-          "unknown command '{}': use train, eval, predict, sample, plan, info or profile",
+          "unknown command '{}': use train, eval, predict, sample, plan, info, profile or "
+          "compare",
           arguments[0]);
     std::ranges::reverse(arguments); // what CLI11 expects of a vector
     try {
@@ -224,6 +226,17 @@ private:
     addJson(sub);
   }
 
+  void addCompare() {
+    CLI::App& sub = command("compare", "checks each kernel of a card against its host code",
+                            JobCommand::Compare);
+    addMachine(sub);
+    addData(sub);
+    sub.add_option("--steps", options_.steps, "steps to compare (default: 2)")
+        ->type_name("N")
+        ->check(CLI::Range(int64_t{1}, mostSteps));
+    addJson(sub);
+  }
+
   bool quiet_;
   JobOptions options_;
   std::vector<std::string> renames_;
@@ -248,6 +261,8 @@ const char* nameOf(JobCommand command) {
     return "info";
   case JobCommand::Profile:
     return "profile";
+  case JobCommand::Compare:
+    return "compare";
   }
   return "";
 }

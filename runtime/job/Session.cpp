@@ -56,6 +56,9 @@ Result<std::unique_ptr<Session>> Session::open(const JobOptions& options, const 
                   ? checkImaginedRank(session->program_, started, *options.rank)
                   : checkRankCount(session->program_, started, image.executable, options.command));
     TITAN_TRY(checkMachine(session->program_, chosen.device, wish.number));
+    // Its host code asks for a CPU, too.
+    if (options.command == JobCommand::Compare && !session->program_.comparisons.empty())
+      TITAN_TRY(checkMachine(session->program_, "cpu", 0));
   }
   session->threads_ = options.threads > 0 ? options.threads : allowedCpus();
   return session;
@@ -68,15 +71,16 @@ Status Session::start(uint64_t seed, const std::string& savedGemm, FirstState fi
     ownPool_ = TITAN_TRY(ThreadPool::create(threads_));
   pool_ = ownPool_ ? ownPool_.get() : peers_->pool();
   // Devices meet while they are made, so that a failure here is told by fail() alone.
-  const DeviceRequest request{.program = program_,
-                              .kernels = kernels_,
-                              .payload = image_->payload,
-                              .pool = *pool_,
-                              .device = deviceKind_,
-                              .number = deviceNumber_,
-                              .gemm = options_->gemm,
-                              .savedGemm = savedGemm,
-                              .place = {peers_->communicator(), peers_->rank()}};
+  const DeviceRequest request{
+      .program = program_,
+      .kernels = kernels_.first(std::min(kernels_.size(), program_.kernels.size())),
+      .payload = image_->payload,
+      .pool = *pool_,
+      .device = deviceKind_,
+      .number = deviceNumber_,
+      .gemm = options_->gemm,
+      .savedGemm = savedGemm,
+      .place = {peers_->communicator(), peers_->rank()}};
   device_ = TITAN_TRY(image_->chooseDevice ? image_->chooseDevice(request) : chooseDevice(request));
   executor_.emplace(program_, *device_.device, peers_->rank());
   TITAN_TRY(peers_->agree("the constants", executor_->prepare(image_->payload)));

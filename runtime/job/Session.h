@@ -51,6 +51,8 @@ public:
   void note(const std::string& message) const;
   int threads() const { return threads_; }
   ThreadPool& pool() { return *pool_; } ///< once started
+  /// Host code of the program's kernels, and behind it what finds their bounds.
+  std::span<const KernelFunction> kernels() const { return kernels_; }
   Executor& executor() { return *executor_; }
   StateAccess& access() { return executor_->access(); }
   /// What the device that was started is beside a Device.

@@ -337,6 +337,22 @@ Status checkLaunches(std::span<const Kernel> kernels) {
   return {};
 }
 
+Status checkComparisons(const Program& program) {
+  if (!program.comparisons.empty() && program.comparisons.size() != program.kernels.size())
+    return Error::badInput("damaged program: {} comparisons of {} kernels",
+                           program.comparisons.size(), program.kernels.size());
+  for (const Comparison& comparison : program.comparisons) {
+    const bool isBounded =
+        std::ranges::any_of(comparison.operands, [](const ComparedOperand& operand) {
+          return operand.tolerance == Tolerance::Bounded;
+        });
+    if (isBounded != (comparison.boundUnits > 0) || comparison.boundUnits < 0)
+      return Error::badInput("damaged program: a comparison has {} units of bounds",
+                             comparison.boundUnits);
+  }
+  return {};
+}
+
 Status checkImage(const Image& image) {
   const bool isDigest = image.digest.size() == 32 &&
                         image.digest.find_first_not_of("0123456789abcdef") == std::string::npos;
@@ -396,6 +412,7 @@ Status verify(const Program& program) {
                              constant.payloadOffset);
   }
   TITAN_TRY(checkLaunches(program.kernels));
+  TITAN_TRY(checkComparisons(program));
   for (const Image& image : program.images)
     TITAN_TRY(checkImage(image));
   for (const LibraryCall& call : program.libraryCalls)
