@@ -17,9 +17,6 @@ using namespace mlir;
 namespace titan {
 namespace {
 
-// Parts of the payload start at multiples of this, so that a mapped job needs no copy of them.
-constexpr int64_t payloadAlignment = 64;
-
 /// Builds the program of one module; kernels are collected in `table`.
 class ModuleBuilder {
 public:
@@ -150,8 +147,7 @@ private:
 
   /// Where the part starts in the payload.
   int64_t addPart(PayloadPart part) {
-    part.offset =
-        (compiled.payloadBytes + payloadAlignment - 1) / payloadAlignment * payloadAlignment;
+    part.offset = alignedPart(compiled.payloadBytes);
     compiled.payloadBytes = part.offset + part.size;
     compiled.payload.push_back(std::move(part));
     return compiled.payload.back().offset;

@@ -14,10 +14,10 @@ using Json = nlohmann::ordered_json;
 constexpr int64_t defaultSteps = 2;
 
 Json differenceJson(const Comparer::Difference& difference) {
-  return {{"kernel", difference.label},       {"function", difference.function},
-          {"command", difference.command},    {"operand", difference.operand},
-          {"element", difference.index},      {"device", difference.device},
-          {"reference", difference.host},     {"bound", difference.bound}};
+  return {{"kernel", difference.label},    {"function", difference.function},
+          {"command", difference.command}, {"operand", difference.operand},
+          {"element", difference.index},   {"device", difference.device},
+          {"reference", difference.host},  {"bound", difference.bound}};
 }
 
 Json summaryJson(const Comparer& comparer, int64_t steps) {
@@ -35,11 +35,10 @@ Json summaryJson(const Comparer& comparer, int64_t steps) {
 
 std::string summaryText(const Comparer& comparer, int64_t steps, const std::string& device) {
   const Comparer::Summary& summary = comparer.summary();
-  const std::string largest =
-      summary.label.empty()
-          ? "none differs"
-          : fmt::format("the largest share of a bound is {:.2g}, of '{}'", summary.largestShare,
-                        summary.label);
+  const std::string largest = summary.label.empty()
+                                  ? "none differs"
+                                  : fmt::format("the largest share of a bound is {:.2g}, of '{}'",
+                                                summary.largestShare, summary.label);
   return fmt::format("{} steps on {}: {} commands with {} elements compared, {}\n", steps, device,
                      summary.commands, summary.elements, largest);
 }
@@ -58,8 +57,7 @@ Status compareJob(Session& session) {
   if (program.comparisons.empty())
     return Error::usage("compare runs each kernel on the host, too, and the job has no code for "
                         "that: compile it with --target=cuda --reference-kernels");
-  std::unique_ptr<Dataset> dataset =
-      TITAN_TRY(openFunctionData(program, "step", session.recipe()));
+  std::unique_ptr<Dataset> dataset = TITAN_TRY(openFunctionData(program, "step", session.recipe()));
   const int64_t seed = session.recipe().train.seed;
   TITAN_TRY(session.start(static_cast<uint64_t>(seed), {}, FirstState::Weights));
   Executor& executor = session.executor();
@@ -69,8 +67,8 @@ Status compareJob(Session& session) {
   const Scalar consumed = TITAN_TRY(counter(access, "samples"));
   const BatchLoader loader(batches.dataset(),
                            loaderOptions(batches, session.recipe(), session.peers().rank()));
-  const std::unique_ptr<Comparer> comparer = TITAN_TRY(Comparer::create(
-      program, session.kernels(), *session.device().device, session.pool()));
+  const std::unique_ptr<Comparer> comparer = TITAN_TRY(
+      Comparer::create(program, session.kernels(), *session.device().device, session.pool()));
   executor.setObserver(comparer.get());
   const int64_t steps = session.options().steps.value_or(defaultSteps);
   for (int64_t i = 0; i < steps && !comparer->difference(); ++i) {

@@ -224,13 +224,25 @@ void printText(const Json& plan, const Program& program, const std::vector<HostR
 
 Status planJob(Session& session) {
   const bool library = session.options().gemm != "generated";
-  const std::vector<HostRow> hostRows = TITAN_TRY(hostLedgerOf(session.program(), /*rank=*/0));
-  const Json plan =
-      planObject(session.program(), hostRows, session.recipe(), session.threads(), library);
-  if (session.options().json)
-    fmt::print("{}\n", plan.dump(2));
-  else
-    printText(plan, session.program(), hostRows);
+  std::vector<const Program*> programs = {&session.program()};
+  for (const Program& other : session.others())
+    programs.push_back(&other);
+  Json plans = Json::array();
+  for (const Program* program : programs) {
+    const std::vector<HostRow> hostRows = TITAN_TRY(hostLedgerOf(*program, /*rank=*/0));
+    plans.push_back(planObject(*program, hostRows, session.recipe(), session.threads(), library));
+    if (session.options().json)
+      continue;
+    fmt::print("{}", program == programs.front() ? "" : "\n");
+    printText(plans.back(), *program, hostRows);
+  }
+  if (!session.options().json)
+    return {};
+  Json plan = plans.front();
+  plans.erase(0);
+  if (!plans.empty())
+    plan["others"] = std::move(plans);
+  fmt::print("{}\n", plan.dump(2));
   return {};
 }
 

@@ -47,6 +47,10 @@ Result<std::unique_ptr<Session>> Session::open(const JobOptions& options, const 
   if (!chosen.note.empty())
     session->note(chosen.note);
   session->program_ = std::move(programs[chosen.index]);
+  if (wish.kind.empty() && explains(options.command)) {
+    programs.erase(programs.begin() + static_cast<std::ptrdiff_t>(chosen.index));
+    session->others_ = std::move(programs);
+  }
   session->kernels_ = image.programs[chosen.index].kernels;
   session->deviceKind_ = chosen.device;
   session->deviceNumber_ = wish.number;

@@ -44,6 +44,8 @@ public:
   const JobImage& image() const { return *image_; }
   const JobOptions& options() const { return *options_; }
   const Program& program() const { return program_; }
+  /// The job's other programs, for commands that say what a job is, where --device names none.
+  std::span<const Program> others() const { return others_; }
   const Recipe& recipe() const { return recipe_; }
   Recipe& recipe() { return recipe_; }
   Peers& peers() const { return *peers_; }
@@ -73,6 +75,7 @@ private:
   const JobImage* image_;
   Peers* peers_;
   Program program_; ///< the one of the image that runs here
+  std::vector<Program> others_;
   std::span<const KernelFunction> kernels_;
   std::string deviceKind_; ///< "cpu" for reference kernels, too
   int64_t deviceNumber_ = 0;

@@ -192,6 +192,25 @@ def devices(tools, scratch):
     return relative(titan_job.losses_of(out), expected)
 
 
+def one_file(tools, scratch):
+    """One job for both: its run goes from device to device by --device, and its losses are those of the jobs for one, bit for bit."""
+    folder, both, wrong = check_losses.REFERENCES / "relu", scratch / "both", []
+    model, recipe, data = folder / "dynamo-train.onnx", folder / "cosine-clip.toml", folder / "data.npz"
+    titan_job.compile_job(tools, model, recipe, both, "--target=cpu,cuda")
+    for target in ("cpu", "cuda"):
+        alone, rows = scratch / target, {}
+        titan_job.compile_job(tools, model, recipe, alone, f"--target={target}")
+        for job in (alone, both):
+            titan_job.train(job, scratch / f"{job.name}-{target}", data, 20, 2, f"--device={target}")
+            rows[job] = (titan_job.losses_of(scratch / f"{job.name}-{target}"), state(scratch / f"{job.name}-{target}", 20))
+        if rows[alone] != rows[both]:
+            wrong.append(f"{target}: other losses or state than those of the job for it alone")
+    out = scratch / "run"
+    for steps, device in ((5, "cuda"), (10, "cpu"), (15, "auto"), (20, "cpu")):  # auto: there is a card
+        titan_job.train(both, out, data, steps, 2, f"--device={device}")
+    return wrong + relative(titan_job.losses_of(out), titan_job.losses_of(scratch / "both-cpu"))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--tools", required=True, type=Path, help="folder of titan-compile")
@@ -209,6 +228,7 @@ def main():
     checks["products of bf16"] = (narrow, arguments.tools)
     checks["resume"] = (resume, arguments.tools, random.Random(arguments.seed))
     checks["cpu, cuda, cpu, cuda"] = (devices, arguments.tools)
+    checks["one file for both"] = (one_file, arguments.tools)
     checks = {name: check for name, check in checks.items() if name.startswith(arguments.only)}
 
     def run(name):

@@ -1,8 +1,8 @@
 // Bounds of what two machines may differ by: between vectors of two lengths, whose sums have other
 // orders, and against the kernel's definition.
+#include "compiler/Codegen/kernel/ErrorBound.h"
 #include "compiler/Codegen/cpu/CpuFeatures.h"
 #include "compiler/Codegen/cpu/testing/KernelRunner.h"
-#include "compiler/Codegen/kernel/ErrorBound.h"
 #include "compiler/Codegen/kernel/testing/KernelSpec.h"
 
 #include "llvm/Support/raw_ostream.h"

@@ -14,9 +14,9 @@ using namespace mlir;
 namespace titan::codegen {
 namespace {
 
-constexpr double roundings = 0x1p-23;     ///< of both sides, half a unit in the last place each
-constexpr double functions = 0x1p-20;     ///< of both sides' polynomials, with their roundings
-constexpr double bf16Place = 0x1p-7;      ///< a unit in the last place of bf16, at most
+constexpr double roundings = 0x1p-23; ///< of both sides, half a unit in the last place each
+constexpr double functions = 0x1p-20; ///< of both sides' polynomials, with their roundings
+constexpr double bf16Place = 0x1p-7;  ///< a unit in the last place of bf16, at most
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
 /// Writes bounds at the end of a body. A null value is the bound 0.
@@ -102,8 +102,7 @@ private:
       return inherited;
     switch (reduce.getKind()) {
     case kernel::ReduceKind::Add: {
-      Value reordered =
-          isFloat ? mul(magnitude(reduce.getValue()), sumTolerance(terms)) : Value();
+      Value reordered = isFloat ? mul(magnitude(reduce.getValue()), sumTolerance(terms)) : Value();
       Value sum = add(inherited, reordered);
       return sum ? reduced(kernel::ReduceKind::Add, sum, reduce) : Value();
     }
@@ -132,9 +131,7 @@ private:
       return isFunction(definition) ? mul(magnitude(value), functions) : Value();
     auto operand = [&](unsigned i) { return definition->getOperand(i); };
     // Of a function whose slope is at most `slope`.
-    auto smooth = [&](double slope) {
-      return rounded(mul(bounds[0], slope), value, functions);
-    };
+    auto smooth = [&](double slope) { return rounded(mul(bounds[0], slope), value, functions); };
     return llvm::TypeSwitch<Operation*, Value>(definition)
         .Case<arith::AddFOp, arith::SubFOp>(
             [&](auto) { return rounded(add(bounds[0], bounds[1]), value); })
@@ -162,7 +159,8 @@ private:
         .Case<arith::AddIOp, arith::SubIOp>([&](auto) { return add(bounds[0], bounds[1]); })
         .Case<arith::FPToSIOp, arith::FPToUIOp, math::FloorOp, math::CeilOp, math::TruncOp,
               math::RoundEvenOp>([&](auto) { return add(bounds[0], number(1)); })
-        .Case<arith::CmpFOp, arith::CmpIOp>([&](auto) { return ofComparison(operand(0), operand(1), add(bounds[0], bounds[1])); })
+        .Case<arith::CmpFOp, arith::CmpIOp>(
+            [&](auto) { return ofComparison(operand(0), operand(1), add(bounds[0], bounds[1])); })
         .Case([&](arith::SelectOp) { return ofSelect(operand(0), operand(1), operand(2)); })
         .Case([&](math::SqrtOp) { return ofRoot(value, bounds[0]); })
         .Case([&](math::RsqrtOp) {
