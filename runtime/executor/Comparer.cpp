@@ -129,9 +129,20 @@ void Comparer::follow(const Prepared& prepared, uint32_t index) {
     }
 }
 
+size_t Comparer::comparedOperands(const Command& command) const {
+  switch (command.kind) {
+  case CommandKind::Kernel:
+    return program_->comparisons[command.target].operands.size();
+  case CommandKind::Library:
+    return program_->comparisons[program_->libraryCalls[command.target].fallback].operands.size();
+  default:
+    return command.operands.size();
+  }
+}
+
 void Comparer::layOut(const Command& command, const CommandSlots::Command& slots) {
   regions_.clear();
-  for (size_t i = 0; i < command.operands.size(); ++i)
+  for (size_t i = 0; i < comparedOperands(command); ++i)
     regions_.push_back({slots.operands[i], slots.operands[i] + command.operands[i].bytes, 0});
   std::ranges::sort(regions_, {}, &Region::begin);
   size_t count = 0;
@@ -226,8 +237,8 @@ Status Comparer::compare(uint32_t index) {
 void Comparer::runOnHost(KernelFunction code, int64_t units, const Copy& copy,
                          std::span<char* const> more) {
   std::vector<char*> operands;
-  for (int64_t offset : slots_->operands)
-    operands.push_back(addressIn(copy, offset));
+  for (size_t i = 0; i < comparedOperands(*command_); ++i)
+    operands.push_back(addressIn(copy, slots_->operands[i]));
   operands.insert(operands.end(), more.begin(), more.end());
   pool_->parallelFor(units, 1, [&](int64_t begin, int64_t end) {
     code(operands.data(), slots_->scalars.data(), begin, end);

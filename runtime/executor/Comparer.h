@@ -84,6 +84,8 @@ private:
            ThreadPool& pool);
   /// Brings the repeats' counters to the command.
   void follow(const Prepared& prepared, uint32_t command);
+  /// Operands of the host code, which come first: a library's workspace is behind them.
+  size_t comparedOperands(const Command& command) const;
   void layOut(const Command& command, const CommandSlots::Command& slots);
   Status fetch(Copy& copy);
   void copyInputs(Copy& copy);

@@ -267,6 +267,8 @@ TEST(Verify, GridsAreSuchAsACardCanLaunch) {
               p.comparisons[1].boundUnits = 3;
             }),
             "damaged program: a comparison has 3 units of bounds");
+  EXPECT_EQ(errorAfter([](Program& p) { p.comparisons[1].operands.resize(5); }),
+            "damaged program: function 'step', command 2: 5 of 4 operands are compared");
   EXPECT_EQ(errorAfter([](Program& p) { p.kernels[1].launches = {{"kernel_1", 1, 32, 0}}; }),
             "damaged program: kernels 'kernel_0' and 'kernel_1' are for two kinds of device");
 }
