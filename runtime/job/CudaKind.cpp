@@ -1,5 +1,6 @@
 #include "runtime/job/DeviceKind.h"
 
+#include "runtime/device/StateAccess.h"
 #include "runtime/device/cuda/CudaDevice.h"
 
 #include <limits>
@@ -32,8 +33,22 @@ Result<ChosenDevice> open(const DeviceRequest& request) {
     const double copied = TITAN_TRY(card->measureCopy());
     return MachineLimits{.copies = {{"memory", std::numeric_limits<int64_t>::max(), copied}}};
   };
+  chosen.graphs = [card = device.get()] {
+    std::vector<GraphFigures> graphs;
+    for (const CudaDevice::Graph& graph : card->graphs())
+      graphs.push_back({graph.function, graph.nodes, graph.seconds});
+    return graphs;
+  };
+  chosen.outsideBytes = CudaDevice::stagingBytes(request.program);
   chosen.device = std::move(device);
   return chosen;
+}
+
+DeviceMemory memory(const Program& program) {
+  const OutsideBytes host = outsideBytes(program, /*threads=*/1, /*library=*/false);
+  return {.staging = CudaDevice::stagingBytes(program),
+          .driver = CudaDevice::outsideBytes,
+          .pinned = StateAccess::ringBytesOf(program) + host.batches};
 }
 
 /// [{"kind": "cubin", "arch": "sm_90", "bytes": 12345}]
@@ -73,6 +88,6 @@ std::string describeText(const Json& info) {
 
 } // namespace
 
-const DeviceKind cudaKind = {"cuda", check, open, describe, describeText};
+const DeviceKind cudaKind = {"cuda", check, open, describe, describeText, memory};
 
 } // namespace titan

@@ -87,6 +87,7 @@ Json memoryPlan(const Program& program, const Recipe& recipe, int threads, bool 
   Json live = Json::object();
   for (const Function& function : program.functions)
     live[function.name] = function.maxLiveBytes;
+  const std::optional<DeviceMemory> device = deviceMemory(program);
   const OutsideBytes outside = outsideBytes(program, threads, library);
   Json memory = {{"arena", program.arenaBytes},
                  {"state", stateMemory(program)},
@@ -97,8 +98,15 @@ Json memoryPlan(const Program& program, const Recipe& recipe, int threads, bool 
     memory["tree_sums"] = treeMemory(program, recipe);
   if (program.stagingBytes > 0)
     memory["staging"] = program.stagingBytes;
+  if (device)
+    memory["staging"] = device->staging;
   memory["max_live"] = live;
   memory["high_water"] = program.arenaBytes;
+  if (device) {
+    memory["device"] = program.arenaBytes + device->staging;
+    memory["driver"] = device->driver;
+    memory["pinned"] = device->pinned;
+  }
   memory["outside"] = {{"gemm_buffers", outside.gemm},
                        {"batches_ahead", outside.batches},
                        {"process", outside.process},
@@ -151,6 +159,8 @@ Json planObject(const Program& program, const std::vector<HostRow>& hostRows, co
   for (const Function& function : program.functions) {
     Json& json = functions[function.name] = figuresJson(plannedFigures(function));
     json["model_flops"] = function.modelFlops;
+    if (entriesOf(program))
+      json["launches"] = launchesOf(program, function);
   }
   Json communication = ledgerJson(ledgerOf(program));
   for (const Json& row : hostLedgerJson(hostRows, program.mesh))
@@ -195,6 +205,13 @@ void printText(const Json& plan, const Program& program, const std::vector<HostR
          fmt::format(" a rank, {} for {} ranks", readableBytes(ranks * program.stagingBytes),
                      ranks));
   line("arena (high water)", memory["arena"]);
+  if (memory.contains("device")) {
+    line("staging of a batch", memory["staging"]);
+    line("on the card", memory["device"], 2,
+         fmt::format(", and {} left for the driver",
+                     readableBytes(memory["driver"].get<int64_t>())));
+    line("pinned on the host", memory["pinned"]);
+  }
   line("outside, at most", memory["outside"]["bound"]);
   fmt::print("\n{:<10}{:>10}{:>10}{:>8}{:>8}{:>18}{:>18}{:>16}{:>16}\n", "function", "commands",
              "kernels", "gemms", "copies", "FLOP", "of the model", "bytes moved", "max live");
@@ -209,6 +226,9 @@ void printText(const Json& plan, const Program& program, const std::vector<HostR
     fmt::print("{} entry points\n", plan["entries"].get<int64_t>());
   else
     fmt::print("{} product configurations\n", plan["gemms"].size());
+  for (const auto& [name, f] : plan["functions"].items())
+    if (f.contains("launches"))
+      fmt::print("  {} is {} launches, copies and fills\n", name, f["launches"].get<int64_t>());
   for (const Json& g : plan["gemms"])
     fmt::print("  {} x {} x {} {}, tiles {} x {}{}{}{}: {}\n", g["m"].get<int64_t>(),
                g["n"].get<int64_t>(), g["k"].get<int64_t>(), g["transpose"].get<std::string>(),

@@ -333,6 +333,10 @@ struct Program {
   const State* findState(std::string_view name) const;
 };
 
+/// Launches, copies and fills of one execution on a card, repeats multiplied out: the nodes of its
+/// graph. `function` is of `program`.
+int64_t launchesOf(const Program& program, const Function& function);
+
 /// Checks what the executor relies on, for all values of the repeat counters and on every rank:
 /// indices lie inside their tables, and operands inside the arena; a product stays inside its
 /// operands; grids are such as a card can launch; repeats are balanced; the sources of a state

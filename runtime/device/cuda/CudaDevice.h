@@ -35,6 +35,9 @@ public:
   /// launched. No more than a guess before a card has been asked.
   static constexpr int64_t outsideBytes = int64_t{64} << 20;
 
+  /// Of the card's memory for batches on their way: the inputs of all functions, once.
+  static int64_t stagingBytes(const Program& program);
+
   /// Above that many launches, copies and fills a function is walked in every run: it is long
   /// against its launches.
   static constexpr int64_t mostGraphNodes = 32768;
@@ -54,6 +57,13 @@ public:
   /// long. Environment: there is not enough.
   Result<double> measureCopy();
   int driverVersion() const { return driver_->version(); }
+  /// A function's graph, once it has one.
+  struct Graph {
+    std::string function;
+    int64_t nodes = 0;
+    double seconds = 0; ///< that recording and instantiating it took
+  };
+  std::vector<Graph> graphs() const;
 
   Status run(uint32_t function, CommandObserver* observer) override;
   Status upload(int64_t offset, std::span<const char> from) override;
@@ -77,6 +87,7 @@ private:
   struct Recorded {
     bool walked = false;       ///< once: all that it launches is loaded
     cuda::OwnedGraphExec exec; ///< null until the second run
+    double seconds = 0;        ///< that making it took
   };
 
   CudaDevice(const Program& program, std::unique_ptr<const cuda::Driver> driver, cuda::Card card,
