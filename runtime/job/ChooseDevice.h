@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace titan {
@@ -51,7 +52,9 @@ struct ChosenDevice {
   std::string name;               ///< what computes: "8 threads"
   std::string gemm = "generated"; ///< what computes products: or "onednn", "interpreted"
   std::string gemmVersion;        ///< of the library: "2.6.3"
-  int64_t outsideBytes = 0;       ///< what library and device allocate outside of the arena
+  /// What besides decides its bits, by name: {"cuda.card", "NVIDIA H100, sm_90"}.
+  std::vector<std::pair<std::string, std::string>> identity;
+  int64_t outsideBytes = 0; ///< what library and device allocate outside of the arena
   /// FLOP/s of large products of a dtype; 0 without a library. Takes some tens of milliseconds.
   std::function<double(DType)> measureProducts = [](DType) { return 0.0; };
   /// What the machine can do at most, with products of a dtype. Takes some tenths of a second. The

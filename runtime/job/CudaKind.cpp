@@ -22,6 +22,20 @@ Status check(const Program& program, int64_t number) {
   return {};
 }
 
+/// Its kind, whatever its number.
+std::string cardOf(const CudaDevice& device) {
+  return fmt::format("{}, {}", device.card().name, device.card().capability.arch());
+}
+
+/// A driver that assembles PTX is a part of the code.
+std::string imageOf(const CudaDevice& device) {
+  const std::string image = cuda::textOf(device.image());
+  return device.image().kind == Image::Kind::Ptx
+             ? fmt::format("{} by the driver for CUDA {}", image,
+                           cuda::versionText(device.driverVersion()))
+             : image;
+}
+
 Result<ChosenDevice> open(const DeviceRequest& request) {
   if (request.gemm == "onednn")
     return Error::environment("--gemm=onednn: oneDNN computes on CPUs, and this job runs on cuda");
@@ -33,6 +47,7 @@ Result<ChosenDevice> open(const DeviceRequest& request) {
     const double copied = TITAN_TRY(card->measureCopy());
     return MachineLimits{.copies = {{"memory", std::numeric_limits<int64_t>::max(), copied}}};
   };
+  chosen.identity = {{"cuda.card", cardOf(*device)}, {"cuda.image", imageOf(*device)}};
   chosen.graphs = [card = device.get()] {
     std::vector<GraphFigures> graphs;
     for (const CudaDevice::Graph& graph : card->graphs())

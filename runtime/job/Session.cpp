@@ -113,10 +113,12 @@ InitialStateSources Session::sources(uint64_t seed) const {
 Status Session::checkMemory() const { return poisoner_ ? poisoner_->check() : Status(); }
 
 checkpoint::ProgramInfo Session::describe() const {
-  return checkpoint::describe(program_,
-                              {{program_.target.kind + ".gemm", {gemm(), device_.gemmVersion}},
-                               {"libc", {"glibc", gnu_get_libc_version()}}},
-                              recipe_);
+  checkpoint::Libraries libraries = {
+      {program_.target.kind + ".gemm", {gemm(), device_.gemmVersion}},
+      {"libc", {"glibc", gnu_get_libc_version()}}};
+  for (const auto& [name, value] : device_.identity)
+    libraries[name] = {value, ""};
+  return checkpoint::describe(program_, std::move(libraries), recipe_);
 }
 
 checkpoint::LoadRequest Session::loadRequest() {
