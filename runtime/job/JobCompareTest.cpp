@@ -155,6 +155,15 @@ TEST_F(JobCompareTest, CodeThatIsMissingIsOurBug) {
       << outcome.err;
 }
 
+TEST_F(JobCompareTest, NeedsTheArenaInOnePiece) {
+  setenv("TITAN_CUDA_SPLIT_ARENA", "1", 1);
+  const Outcome outcome = compare();
+  unsetenv("TITAN_CUDA_SPLIT_ARENA");
+  EXPECT_EQ(outcome.exitCode, 2);
+  EXPECT_NE(outcome.err.find("leave the variable out for --poison and compare"), std::string::npos)
+      << outcome.err;
+}
+
 TEST_F(JobCompareTest, ALostCardEndsIt) {
   const FakeVariable fail("FAIL", "cuMemcpyDtoHAsync_v2:9:214");
   const Outcome outcome = compare();

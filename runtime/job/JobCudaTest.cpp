@@ -71,7 +71,7 @@ TEST_F(JobCudaTest, ASplitArenaHasTheSameBits) {
     allocations += line.starts_with("cuMemAlloc_v2");
   EXPECT_GT(allocations, 2 * 10) << "of two devices";
   EXPECT_EQ(refused.exitCode, 2);
-  EXPECT_NE(refused.err.find("are of no single state or binding: leave out --poison"),
+  EXPECT_NE(refused.err.find("are of no single state or binding: leave the variable out"),
             std::string::npos)
       << refused.err;
 }

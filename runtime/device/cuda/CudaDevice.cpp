@@ -379,7 +379,7 @@ Result<CUdeviceptr> CudaDevice::at(int64_t offset, int64_t bytes) const {
   if (const std::optional<CUdeviceptr> address = memory_.at(offset, bytes))
     return *address;
   return Error::usage("{}=1: bytes [{}, {}) of the arena are of no single state or binding: leave "
-                      "out --poison",
+                      "the variable out for --poison and compare",
                       splitVariable, offset, offset + bytes);
 }
 
