@@ -17,9 +17,6 @@ using namespace mlir;
 namespace titan {
 namespace {
 
-// Parts of the payload start at multiples of this, so that a mapped job needs no copy of them.
-constexpr int64_t payloadAlignment = 64;
-
 /// Builds the program of one module; kernels are collected in `table`.
 class ModuleBuilder {
 public:
@@ -65,6 +62,7 @@ public:
         return failure();
       program.functions.push_back(std::move(*built));
     }
+    compiled.hostSymbols = table.hostSymbols();
     table.finish(program);
     collectives.finish(program);
     return success();
@@ -83,7 +81,10 @@ public:
   }
 
   /// Puts the code where the job carries it.
-  Status addImages() {
+  Status addImages(codegen::CodeCache* cache) {
+    for (codegen::Target* each : {&target, reference})
+      if (each)
+        each->setCache(cache);
     std::vector<codegen::CompiledImage> images = TITAN_TRY(target.finish());
     if (reference)
       llvm::append_range(images, TITAN_TRY(reference->finish()));
@@ -159,8 +160,7 @@ private:
 
   /// Where the part starts in the payload.
   int64_t addPart(PayloadPart part) {
-    part.offset =
-        (compiled.payloadBytes + payloadAlignment - 1) / payloadAlignment * payloadAlignment;
+    part.offset = alignedPart(compiled.payloadBytes);
     compiled.payloadBytes = part.offset + part.size;
     compiled.payload.push_back(std::move(part));
     return compiled.payload.back().offset;
@@ -216,8 +216,8 @@ Result<CompiledModule> generateCode(ModuleOp planned, const CodegenOptions& opti
                   [&](ModuleBuilder& builder, codegen::Target& target) -> Result<CompiledModule> {
                     std::optional<codegen::CodeCache> cache;
                     if (!options.cache.empty())
-                      target.setCache(&cache.emplace(options.cache, options.buildIdentity));
-                    TITAN_TRY(builder.addImages());
+                      cache.emplace(options.cache, options.buildIdentity);
+                    TITAN_TRY(builder.addImages(cache ? &*cache : nullptr));
                     CompiledModule& compiled = builder.result();
                     compiled.notes = target.notes();
                     if (cache)

@@ -26,6 +26,7 @@
 //     "xxh3_128": "<32 hex digits>" }
 //
 // The last line's digest is of all bytes before the comma in front of it. "kernels" may be missing,
+// "libraries" has on cards "cuda.card" and "cuda.image", too: what else decides the bits of a run.
 // "profile" stands at kinds that have one, "chunks" stands at files with tensors. A source is a piece
 // of the tensor (runtime/program/Piece.h); what is left out of one is missing: "dims" alone is the
 // whole initializer, permuted.

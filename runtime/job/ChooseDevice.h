@@ -13,7 +13,10 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace titan {
 
@@ -53,6 +56,13 @@ struct TunedRow {
   double firstSeconds = 0, bestSeconds = 0; ///< of the one that is taken untuned; of the fastest
 };
 
+/// A function that a card runs as one graph.
+struct GraphFigures {
+  std::string function;
+  int64_t nodes = 0;
+  double seconds = 0; ///< that recording and instantiating it took
+};
+
 struct ChosenDevice {
   std::unique_ptr<Device> device;
   std::string name; ///< what computes: "8 threads"
@@ -62,12 +72,16 @@ struct ChosenDevice {
   LibraryChoices products = {}; ///< where the library has several algorithms
   std::vector<TunedRow> tuned = {};
   std::vector<std::string> notes = {}; ///< what the user is to know of the choice, a line each
-  int64_t outsideBytes = 0;            ///< what the library may allocate outside of the arena
+  /// What besides decides its bits, by name: {"cuda.card", "NVIDIA H100, sm_90"}.
+  std::vector<std::pair<std::string, std::string>> identity;
+  int64_t outsideBytes = 0; ///< what library and device allocate outside of the arena
   /// FLOP/s of large products of a dtype; 0 without a library. Takes some tens of milliseconds.
   std::function<double(DType)> measureProducts = [](DType) { return 0.0; };
   /// What the machine can do at most, with products of a dtype. Takes some tenths of a second. The
   /// errors of the device.
   std::function<Result<MachineLimits>(DType)> measureLimits;
+  /// What the device runs as one launch, so far.
+  std::function<std::vector<GraphFigures>()> graphs = [] { return std::vector<GraphFigures>(); };
   /// What was exchanged with other ranks so far, by collective of the program.
   std::function<std::vector<Traffic>()> traffic = [] { return std::vector<Traffic>(); };
 };
@@ -112,6 +126,14 @@ struct ProductLibrary {
   std::string reason;  ///< where it was not
 };
 ProductLibrary findProductLibrary();
+
+/// What a run takes beside its arena on a device of its own: nothing for a CPU.
+struct DeviceMemory {
+  int64_t staging = 0; ///< of the device, for batches on their way
+  int64_t driver = 0;  ///< of the device, left free for code that is loaded later
+  int64_t pinned = 0;  ///< of the host, for state and batches on their way
+};
+std::optional<DeviceMemory> deviceMemory(const Program& program);
 
 /// The operands of `program`'s products: BF16 where any of them reads it, else F32.
 DType productType(const Program& program);

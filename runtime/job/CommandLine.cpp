@@ -36,6 +36,7 @@ public:
     addInfo();
     addProfile();
     addTune();
+    addCompare();
   }
 
   Result<std::optional<JobOptions>> parse(std::vector<std::string> arguments) {
@@ -43,7 +44,8 @@ public:
     if (!arguments.empty() && !arguments[0].starts_with('-') &&
         app_.get_subcommands(isFirst).empty())
       return Error::usage(
-          "unknown command '{}': use train, eval, predict, sample, plan, info, profile or tune",
+          "unknown command '{}': use train, eval, predict, sample, plan, info, profile, compare or "
+          "tune",
           arguments[0]);
     std::ranges::reverse(arguments); // what CLI11 expects of a vector
     try {
@@ -234,6 +236,17 @@ private:
     addMachine(sub);
   }
 
+  void addCompare() {
+    CLI::App& sub = command("compare", "checks each kernel of a card against its host code",
+                            JobCommand::Compare);
+    addMachine(sub);
+    addData(sub);
+    sub.add_option("--steps", options_.steps, "steps to compare (default: 2)")
+        ->type_name("N")
+        ->check(CLI::Range(int64_t{1}, mostSteps));
+    addJson(sub);
+  }
+
   bool quiet_;
   JobOptions options_;
   std::vector<std::string> renames_;
@@ -260,6 +273,8 @@ const char* nameOf(JobCommand command) {
     return "profile";
   case JobCommand::Tune:
     return "tune";
+  case JobCommand::Compare:
+    return "compare";
   }
   return "";
 }

@@ -10,7 +10,7 @@
 
 namespace titan {
 
-enum class JobCommand { Train, Eval, Predict, Sample, Plan, Info, Profile, Tune };
+enum class JobCommand { Train, Eval, Predict, Sample, Plan, Info, Profile, Compare, Tune };
 
 /// As it is typed: "train".
 const char* nameOf(JobCommand command);
@@ -21,7 +21,7 @@ struct JobOptions {
   JobCommand command = JobCommand::Train;
   std::string out;                            ///< the run directory
   int threads = 0;                            ///< 0: all allowed CPUs
-  std::optional<int64_t> steps;               ///< train: end of the run; profile: steps measured
+  std::optional<int64_t> steps;               ///< train: end of the run; profile, compare: how many
   std::vector<std::string> data;              ///< replaces the recipe's files
   std::vector<std::string> set;               ///< key=value
   std::string init;                           ///< weights to start from

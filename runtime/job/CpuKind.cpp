@@ -100,7 +100,7 @@ std::string describeText(const Json& info) {
 
 } // namespace
 
-const DeviceKind cpuKind = {"cpu", check, open, describe, describeText};
+const DeviceKind cpuKind = {"cpu", check, open, describe, describeText, nullptr};
 
 std::string machineName() { return cpuModelName(); }
 

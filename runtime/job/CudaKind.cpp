@@ -1,5 +1,6 @@
 #include "runtime/job/DeviceKind.h"
 
+#include "runtime/device/StateAccess.h"
 #include "runtime/device/cuda/CudaDevice.h"
 #include "runtime/program/CardProducts.h"
 
@@ -41,6 +42,20 @@ cuda::ProductRequest productRequest(const DeviceRequest& request) {
   return products;
 }
 
+/// Its kind, whatever its number.
+std::string cardOf(const CudaDevice& device) {
+  return fmt::format("{}, {}", device.card().name, device.card().capability.arch());
+}
+
+/// A driver that assembles PTX is a part of the code.
+std::string imageOf(const CudaDevice& device) {
+  const std::string image = cuda::textOf(device.image());
+  return device.image().kind == Image::Kind::Ptx
+             ? fmt::format("{} by the driver for CUDA {}", image,
+                           cuda::versionText(device.driverVersion()))
+             : image;
+}
+
 Result<ChosenDevice> open(const DeviceRequest& request) {
   if (request.gemm == "onednn")
     return Error::environment("--gemm=onednn: oneDNN computes on CPUs, and this job runs on cuda");
@@ -61,8 +76,23 @@ Result<ChosenDevice> open(const DeviceRequest& request) {
     const double copied = TITAN_TRY(card->measureCopy());
     return MachineLimits{.copies = {{"memory", std::numeric_limits<int64_t>::max(), copied}}};
   };
+  chosen.identity = {{"cuda.card", cardOf(*device)}, {"cuda.image", imageOf(*device)}};
+  chosen.graphs = [card = device.get()] {
+    std::vector<GraphFigures> graphs;
+    for (const CudaDevice::Graph& graph : card->graphs())
+      graphs.push_back({graph.function, graph.nodes, graph.seconds});
+    return graphs;
+  };
+  chosen.outsideBytes = CudaDevice::stagingBytes(request.program);
   chosen.device = std::move(device);
   return chosen;
+}
+
+DeviceMemory memory(const Program& program) {
+  const OutsideBytes host = outsideBytes(program, /*threads=*/1, /*library=*/false);
+  return {.staging = CudaDevice::stagingBytes(program),
+          .driver = CudaDevice::outsideBytes,
+          .pinned = StateAccess::ringBytesOf(program) + host.batches};
 }
 
 /// [{"kind": "cubin", "arch": "sm_90", "bytes": 12345}]
@@ -118,6 +148,6 @@ std::string describeText(const Json& info) {
 
 } // namespace
 
-const DeviceKind cudaKind = {"cuda", check, open, describe, describeText};
+const DeviceKind cudaKind = {"cuda", check, open, describe, describeText, memory};
 
 } // namespace titan

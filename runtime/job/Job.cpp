@@ -1,6 +1,7 @@
 #include "runtime/data/MappedFile.h"
 #include "runtime/host/KernelThread.h"
 #include "runtime/job/Agreement.h"
+#include "runtime/job/Compare.h"
 #include "runtime/job/Evaluate.h"
 #include "runtime/job/Info.h"
 #include "runtime/job/JobImage.h"
@@ -43,6 +44,8 @@ Status runCommand(Session& session) {
     return profileJob(session);
   case JobCommand::Tune:
     return tuneJob(session);
+  case JobCommand::Compare:
+    return compareJob(session);
   }
   return Error::internal("unknown command");
 }

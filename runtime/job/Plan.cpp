@@ -98,6 +98,7 @@ Json memoryPlan(const Program& program, const Recipe& recipe, int threads, bool 
   Json live = Json::object();
   for (const Function& function : program.functions)
     live[function.name] = function.maxLiveBytes;
+  const std::optional<DeviceMemory> device = deviceMemory(program);
   const OutsideBytes outside = outsideBytes(program, threads, library);
   Json memory = {{"arena", program.arenaBytes},
                  {"state", stateMemory(program)},
@@ -110,8 +111,15 @@ Json memoryPlan(const Program& program, const Recipe& recipe, int threads, bool 
     memory["staging"] = program.stagingBytes;
   if (const int64_t workspace = workspaceBytes(program); workspace > 0)
     memory["workspace"] = workspace;
+  if (device)
+    memory["staging"] = device->staging;
   memory["max_live"] = live;
   memory["high_water"] = program.arenaBytes;
+  if (device) {
+    memory["device"] = program.arenaBytes + device->staging;
+    memory["driver"] = device->driver;
+    memory["pinned"] = device->pinned;
+  }
   memory["outside"] = {{"gemm_buffers", outside.gemm},
                        {"batches_ahead", outside.batches},
                        {"process", outside.process},
@@ -166,6 +174,8 @@ Json planObject(const Program& program, const std::vector<HostRow>& hostRows, co
   for (const Function& function : program.functions) {
     Json& json = functions[function.name] = figuresJson(plannedFigures(function));
     json["model_flops"] = function.modelFlops;
+    if (entriesOf(program))
+      json["launches"] = launchesOf(program, function);
   }
   Json communication = ledgerJson(ledgerOf(program));
   for (const Json& row : hostLedgerJson(hostRows, program.mesh))
@@ -220,6 +230,13 @@ void printText(const Json& plan, const Program& program, const std::vector<HostR
   if (memory.contains("workspace"))
     line("workspace of products", memory["workspace"]);
   line("arena (high water)", memory["arena"]);
+  if (memory.contains("device")) {
+    line("staging of a batch", memory["staging"]);
+    line("on the card", memory["device"], 2,
+         fmt::format(", and {} left for the driver",
+                     readableBytes(memory["driver"].get<int64_t>())));
+    line("pinned on the host", memory["pinned"]);
+  }
   line("outside, at most", memory["outside"]["bound"]);
   fmt::print("\n{:<10}{:>10}{:>10}{:>8}{:>8}{:>18}{:>18}{:>16}{:>16}\n", "function", "commands",
              "kernels", "gemms", "copies", "FLOP", "of the model", "bytes moved", "max live");
@@ -239,6 +256,9 @@ void printText(const Json& plan, const Program& program, const std::vector<HostR
                g["accumulate"].get<bool>() ? ", accumulates" : "",
                g["bias"].get<bool>() ? ", bias" : "", g["relu"].get<bool>() ? ", relu" : "",
                g["label"].get<std::string>());
+  for (const auto& [name, f] : plan["functions"].items())
+    if (f.contains("launches"))
+      fmt::print("{} is {} launches, copies and fills\n", name, f["launches"].get<int64_t>());
   fmt::print("\n{}", ledgerText(ledgerOf(program), program.mesh));
   fmt::print("{}", hostLedgerText(hostRows, program.mesh));
 }
@@ -247,13 +267,25 @@ void printText(const Json& plan, const Program& program, const std::vector<HostR
 
 Status planJob(Session& session) {
   const bool library = session.options().gemm != "generated";
-  const std::vector<HostRow> hostRows = TITAN_TRY(hostLedgerOf(session.program(), /*rank=*/0));
-  const Json plan =
-      planObject(session.program(), hostRows, session.recipe(), session.threads(), library);
-  if (session.options().json)
-    fmt::print("{}\n", plan.dump(2));
-  else
-    printText(plan, session.program(), hostRows);
+  std::vector<const Program*> programs = {&session.program()};
+  for (const Program& other : session.others())
+    programs.push_back(&other);
+  Json plans = Json::array();
+  for (const Program* program : programs) {
+    const std::vector<HostRow> hostRows = TITAN_TRY(hostLedgerOf(*program, /*rank=*/0));
+    plans.push_back(planObject(*program, hostRows, session.recipe(), session.threads(), library));
+    if (session.options().json)
+      continue;
+    fmt::print("{}", program == programs.front() ? "" : "\n");
+    printText(plans.back(), *program, hostRows);
+  }
+  if (!session.options().json)
+    return {};
+  Json plan = plans.front();
+  plans.erase(0);
+  if (!plans.empty())
+    plan["others"] = std::move(plans);
+  fmt::print("{}\n", plan.dump(2));
   return {};
 }
 

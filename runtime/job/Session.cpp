@@ -48,6 +48,10 @@ Result<std::unique_ptr<Session>> Session::open(const JobOptions& options, const 
   if (!chosen.note.empty())
     session->note(chosen.note);
   session->program_ = std::move(programs[chosen.index]);
+  if (wish.kind.empty() && explains(options.command)) {
+    programs.erase(programs.begin() + static_cast<std::ptrdiff_t>(chosen.index));
+    session->others_ = std::move(programs);
+  }
   session->kernels_ = image.programs[chosen.index].kernels;
   session->deviceKind_ = chosen.device;
   session->deviceNumber_ = wish.number;
@@ -57,6 +61,9 @@ Result<std::unique_ptr<Session>> Session::open(const JobOptions& options, const 
                   ? checkImaginedRank(session->program_, started, *options.rank)
                   : checkRankCount(session->program_, started, image.executable, options.command));
     TITAN_TRY(checkMachine(session->program_, chosen.device, wish.number));
+    // Its host code asks for a CPU, too.
+    if (options.command == JobCommand::Compare && !session->program_.comparisons.empty())
+      TITAN_TRY(checkMachine(session->program_, "cpu", 0));
   }
   session->threads_ = options.threads > 0 ? options.threads : allowedCpus();
   return session;
@@ -73,17 +80,18 @@ Status Session::start(uint64_t seed, const SavedProducts& saved, FirstState firs
   if (deviceKind_ == "cuda" && !tune && options_->gemm != LibraryChoices::generated)
     tuned = TITAN_TRY(readProducts(tuningFileOf(image_->executable)));
   // Devices meet while they are made, so that a failure here is told by fail() alone.
-  const DeviceRequest request{.program = program_,
-                              .kernels = kernels_,
-                              .payload = image_->payload,
-                              .pool = *pool_,
-                              .device = deviceKind_,
-                              .number = deviceNumber_,
-                              .gemm = options_->gemm,
-                              .saved = saved,
-                              .tuned = std::move(tuned),
-                              .tune = tune,
-                              .place = {peers_->communicator(), peers_->rank()}};
+  const DeviceRequest request{
+      .program = program_,
+      .kernels = kernels_.first(std::min(kernels_.size(), program_.kernels.size())),
+      .payload = image_->payload,
+      .pool = *pool_,
+      .device = deviceKind_,
+      .number = deviceNumber_,
+      .gemm = options_->gemm,
+      .saved = saved,
+      .tuned = std::move(tuned),
+      .tune = tune,
+      .place = {peers_->communicator(), peers_->rank()}};
   device_ = TITAN_TRY(image_->chooseDevice ? image_->chooseDevice(request) : chooseDevice(request));
   for (const std::string& text : device_.notes)
     note(text);
@@ -114,12 +122,13 @@ InitialStateSources Session::sources(uint64_t seed) const {
 Status Session::checkMemory() const { return poisoner_ ? poisoner_->check() : Status(); }
 
 checkpoint::ProgramInfo Session::describe() const {
-  return checkpoint::describe(
-      program_,
-      {{program_.target.kind + ".gemm",
-        {gemm(), device_.gemmVersion, device_.products.device, device_.products.algorithms}},
-       {"libc", {"glibc", gnu_get_libc_version()}}},
-      recipe_);
+  checkpoint::Libraries libraries = {
+      {program_.target.kind + ".gemm",
+       {gemm(), device_.gemmVersion, device_.products.device, device_.products.algorithms}},
+      {"libc", {"glibc", gnu_get_libc_version()}}};
+  for (const auto& [name, value] : device_.identity)
+    libraries[name] = {value, ""};
+  return checkpoint::describe(program_, std::move(libraries), recipe_);
 }
 
 checkpoint::LoadRequest Session::loadRequest() {

@@ -43,6 +43,8 @@ public:
   const JobImage& image() const { return *image_; }
   const JobOptions& options() const { return *options_; }
   const Program& program() const { return program_; }
+  /// The job's other programs, for commands that say what a job is, where --device names none.
+  std::span<const Program> others() const { return others_; }
   const Recipe& recipe() const { return recipe_; }
   Recipe& recipe() { return recipe_; }
   Peers& peers() const { return *peers_; }
@@ -50,6 +52,8 @@ public:
   void note(const std::string& message) const;
   int threads() const { return threads_; }
   ThreadPool& pool() { return *pool_; } ///< once started
+  /// Host code of the program's kernels, and behind it what finds their bounds.
+  std::span<const KernelFunction> kernels() const { return kernels_; }
   Executor& executor() { return *executor_; }
   StateAccess& access() { return executor_->access(); }
   /// What the device that was started is beside a Device.
@@ -70,6 +74,7 @@ private:
   const JobImage* image_;
   Peers* peers_;
   Program program_; ///< the one of the image that runs here
+  std::vector<Program> others_;
   std::span<const KernelFunction> kernels_;
   std::string deviceKind_; ///< "cpu" for reference kernels, too
   int64_t deviceNumber_ = 0;

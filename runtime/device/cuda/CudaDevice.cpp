@@ -4,6 +4,7 @@
 #include "runtime/program/Recipe.h"
 #include "runtime/program/Text.h"
 
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 
@@ -35,12 +36,15 @@ std::string smallerBatch(const Program& program, int64_t available) {
   for (const Constant& constant : program.constants)
     fixed += constant.bytes;
   if (available <= fixed)
-    return fmt::format("its states alone are {}", readableBytes(fixed));
+    return fmt::format("its states alone are {}: take a card with more memory",
+                       readableBytes(fixed));
   const Result<Recipe> recipe = parseRecipeJson(program.recipe);
   const int64_t micro = recipe.ok() ? recipe->batch.micro : 0;
   const double part =
       static_cast<double>(available - fixed) / static_cast<double>(program.arenaBytes - fixed);
   const auto fitting = static_cast<int64_t>(part * static_cast<double>(micro));
+  if (fitting >= micro)
+    return "something else takes it: look with nvidia-smi, and start the job again";
   if (fitting < 1)
     return "compile it with a smaller batch.micro";
   return fmt::format("compile it with a batch.micro of about {} (it is {})", fitting, micro);
@@ -50,6 +54,31 @@ std::string smallerBatch(const Program& program, int64_t available) {
 constexpr const char* splitVariable = "TITAN_CUDA_SPLIT_ARENA";
 
 int64_t wholeLines(int64_t bytes) { return (bytes / 256 + 1) * 256; }
+
+/// A range of the arena that batches are copied to.
+struct StagedInput {
+  int64_t offset = 0, bytes = 0;
+};
+
+/// Inputs of all functions; what lies inside of an earlier one shares its memory.
+std::vector<StagedInput> stagedInputs(const Program& program) {
+  std::vector<StagedInput> inputs;
+  const auto isKnown = [&](const Binding& binding) {
+    return std::ranges::any_of(inputs, [&](const StagedInput& input) {
+      return input.offset <= binding.offset &&
+             binding.offset + binding.bytes <= input.offset + input.bytes;
+    });
+  };
+  for (const Function& function : program.functions)
+    for (const Binding& binding : function.bindings)
+      if (binding.role == Binding::Role::Input && !isKnown(binding))
+        inputs.push_back({binding.offset, binding.bytes});
+  return inputs;
+}
+
+double secondsSince(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
 
 } // namespace
 
@@ -125,19 +154,31 @@ Result<OwnedEvent> CudaDevice::makeEvent(unsigned flags) const {
 }
 
 Status CudaDevice::addInputs() {
-  for (const Function& function : program_->functions)
-    for (const Binding& binding : function.bindings) {
-      if (binding.role != Binding::Role::Input || inputOf(binding.offset, binding.bytes))
-        continue;
-      Input& input = inputs_.emplace_back();
-      input.offset = binding.offset;
-      input.bytes = binding.bytes;
-      input.staging = stagingBytes_;
-      input.arrived = TITAN_TRY(makeEvent());
-      input.taken = TITAN_TRY(makeEvent());
-      stagingBytes_ += wholeLines(binding.bytes);
-    }
+  for (const StagedInput& staged : stagedInputs(*program_)) {
+    Input& input = inputs_.emplace_back();
+    input.offset = staged.offset;
+    input.bytes = staged.bytes;
+    input.staging = stagingBytes_;
+    input.arrived = TITAN_TRY(makeEvent());
+    input.taken = TITAN_TRY(makeEvent());
+    stagingBytes_ += wholeLines(staged.bytes);
+  }
   return {};
+}
+
+int64_t CudaDevice::stagingBytes(const Program& program) {
+  int64_t bytes = 0;
+  for (const StagedInput& input : stagedInputs(program))
+    bytes += wholeLines(input.bytes);
+  return bytes;
+}
+
+std::vector<CudaDevice::Graph> CudaDevice::graphs() const {
+  std::vector<Graph> graphs;
+  for (size_t i = 0; i < functions_.size(); ++i)
+    if (recorded_[i].exec.get())
+      graphs.push_back({functions_[i].source().name, functions_[i].nodes(), recorded_[i].seconds});
+  return graphs;
 }
 
 Status CudaDevice::reserveMemory() {
@@ -306,8 +347,11 @@ Status CudaDevice::run(uint32_t index, CommandObserver* observer) {
   }
   if (function.nodes() == 0 || function.nodes() > mostGraphNodes)
     return walk(function);
-  if (!recorded.exec.get())
+  if (!recorded.exec.get()) {
+    const auto start = std::chrono::steady_clock::now();
     recorded.exec = TITAN_TRY(capture(function));
+    recorded.seconds = secondsSince(start);
+  }
   running_ = function.source().name;
   return check(driver_->cuGraphLaunch(recorded.exec.get(), stream_.get()), "launching on");
 }
@@ -366,7 +410,7 @@ Result<CUdeviceptr> CudaDevice::at(int64_t offset, int64_t bytes) const {
   if (const std::optional<CUdeviceptr> address = memory_.at(offset, bytes))
     return *address;
   return Error::usage("{}=1: bytes [{}, {}) of the arena are of no single state or binding: leave "
-                      "out --poison",
+                      "the variable out for --poison and compare",
                       splitVariable, offset, offset + bytes);
 }
 

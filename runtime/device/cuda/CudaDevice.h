@@ -36,6 +36,9 @@ public:
   /// launched. No more than a guess before a card has been asked.
   static constexpr int64_t outsideBytes = int64_t{64} << 20;
 
+  /// Of the card's memory for batches on their way: the inputs of all functions, once.
+  static int64_t stagingBytes(const Program& program);
+
   /// Above that many launches, copies and fills a function is walked in every run: it is long
   /// against its launches.
   static constexpr int64_t mostGraphNodes = 32768;
@@ -59,6 +62,13 @@ public:
   int driverVersion() const { return driver_->version(); }
   /// What computes products.
   const cuda::LtProducts& products() const { return *products_; }
+  /// A function's graph, once it has one.
+  struct Graph {
+    std::string function;
+    int64_t nodes = 0;
+    double seconds = 0; ///< that recording and instantiating it took
+  };
+  std::vector<Graph> graphs() const;
 
   Status run(uint32_t function, CommandObserver* observer) override;
   Status upload(int64_t offset, std::span<const char> from) override;
@@ -82,6 +92,7 @@ private:
   struct Recorded {
     bool walked = false;       ///< once: all that it launches is loaded
     cuda::OwnedGraphExec exec; ///< null until the second run
+    double seconds = 0;        ///< that making it took
   };
 
   CudaDevice(const Program& program, std::unique_ptr<const cuda::Driver> driver, cuda::Card card,

@@ -37,10 +37,10 @@ public:
 
 private:
   const Function* source_;
+  int64_t nodes_ = 0;
   CommandSlots slots_;
   std::vector<void*> parameters_; ///< the address of each slot, command by command
   std::vector<PreparedCommand> commands_;
-  int64_t nodes_ = 0;
 };
 
 } // namespace titan::cuda
