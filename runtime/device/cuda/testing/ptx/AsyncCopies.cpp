@@ -9,6 +9,7 @@ namespace titan::ptx {
 void AsyncCopies::reset() {
   count_ = 0;
   committed_.fill(0);
+  together_ = true;
 }
 
 AsyncCopies::Copy& AsyncCopies::add() {
@@ -26,20 +27,37 @@ void AsyncCopies::enqueue(Copy& copy, Mask lanes) {
 void AsyncCopies::commit(Mask lanes) {
   for (int lane = 0; lane < warpSize; ++lane)
     committed_[lane] += lanes >> lane & 1;
+  together_ &= lanes == ~Mask{0};
 }
+
+Mask AsyncCopies::dueOf(const Copy& copy, Mask lanes, int64_t left) const {
+  if (left == allCopies)
+    return lanes;
+  if (together_)
+    return copy.groups[0] + left < committed_[0] ? lanes : 0;
+  Mask due = 0;
+  for (Mask each = lanes; each; each &= each - 1) {
+    const int lane = firstLane(each);
+    due |= Mask{copy.groups[lane] + left < committed_[lane]} << lane;
+  }
+  return due;
+}
+
+/// Bytes of the widest copy.
+static constexpr uint8_t widest = 16;
 
 void AsyncCopies::wait(Mask lanes, int64_t left, uint32_t thread, SharedMemory& memory) {
   size_t kept = 0;
   for (size_t i = 0; i < count_; ++i) {
     Copy& copy = copies_[i];
-    Mask due = copy.lanes & lanes;
-    for (Mask each = left == allCopies ? 0 : due; each; each &= each - 1) {
-      const int lane = firstLane(each);
-      due &= ~(Mask{copy.groups[lane] + left >= committed_[lane]} << lane);
-    }
+    const Mask due = dueOf(copy, copy.lanes & lanes, left);
     for (Mask each = due; each; each &= each - 1) {
       const int lane = firstLane(each);
       char* to = memory.arrive(copy.to[lane], copy.bytes, thread + static_cast<uint32_t>(lane));
+      if (copy.sizes[lane] == widest) {
+        std::memcpy(to, copy.from[lane], widest);
+        continue;
+      }
       std::memcpy(to, copy.from[lane], copy.sizes[lane]);
       std::memset(to + copy.sizes[lane], 0, copy.bytes - copy.sizes[lane]);
     }

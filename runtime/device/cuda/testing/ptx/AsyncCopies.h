@@ -37,9 +37,13 @@ public:
   Mask waiting(Mask lanes) const;
 
 private:
+  /// The lanes of `lanes` whose part of `copy` lies before their newest `left` groups.
+  Mask dueOf(const Copy& copy, Mask lanes, int64_t left) const;
+
   std::vector<Copy> copies_; ///< the first `count_` are on their way, oldest first
   size_t count_ = 0;
   std::array<uint32_t, warpSize> committed_{};
+  bool together_ = true; ///< all lanes have committed the same number of groups
 };
 
 } // namespace titan::ptx

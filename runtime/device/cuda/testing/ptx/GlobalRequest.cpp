@@ -16,6 +16,15 @@ char* refuse(std::string* wrong, fmt::format_string<Args...> format, Args&&... a
 
 } // namespace
 
+/// How many of `lanes`, from `lane` on, touch bytes one behind the other.
+int Request::runFrom(int lane, Mask lanes) const {
+  int count = 1;
+  while (lane + count < warpSize && (lanes >> (lane + count) & 1) &&
+         at[lane + count] == at[lane] + count * bytes)
+    ++count;
+  return count;
+}
+
 bool Request::touchGlobal(int64_t size) {
   if (size != bytes)
     shape = Shape::Scattered;
@@ -31,12 +40,19 @@ bool Request::touchGlobal(int64_t size) {
     hosts.fill(host);
     done = true;
   }
-  for (Mask left = done ? 0 : mask; left; left &= left - 1) {
+  std::string wrong;
+  for (Mask left = done ? 0 : mask; left;) {
     lane = firstLane(left);
-    std::string wrong;
-    hosts[lane] = range(at[lane], size, &wrong);
-    if (!hosts[lane])
+    int count = size == bytes ? runFrom(lane, left) : 1;
+    host = count > 1 ? range(at[lane], count * bytes, nullptr) : nullptr;
+    if (!host) {
+      count = 1;
+      host = range(at[lane], size, &wrong);
+    }
+    if (!host)
       return fail(lane, wrong);
+    for (int each = 0; each < count; ++each, left &= left - 1)
+      hosts[lane + each] = host + each * bytes;
   }
   count(isLoad ? machine.counters.globalLoads : machine.counters.globalStores, size);
   countSectors();

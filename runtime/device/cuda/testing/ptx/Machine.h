@@ -66,7 +66,7 @@ struct Machine {
 };
 
 inline int firstLane(Mask mask) { return __builtin_ctz(mask); }
-inline int lanesOf(Mask mask) { return __builtin_popcount(mask); }
+inline int lanesOf(Mask mask) { return mask == ~Mask{0} ? warpSize : __builtin_popcount(mask); }
 
 /// Runs until the warp is at a barrier of its block or has exited. False: a fault.
 bool runWarp(Machine& machine, Warp& warp);

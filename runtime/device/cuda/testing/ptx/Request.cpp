@@ -7,9 +7,8 @@ namespace titan::ptx {
 bool Request::locate(const Address& address, Space of) {
   space = of;
   computeAddresses(address);
-  if (!resolveGeneric() || !aligned())
+  if (!resolveGeneric() || !look())
     return false;
-  shape = shapeOf();
   ++machine.requests;
   return true;
 }
@@ -46,26 +45,32 @@ bool Request::resolveGeneric() {
   return true;
 }
 
-bool Request::aligned() {
-  uint64_t low = 0;
-  for (int lane = 0; lane < warpSize; ++lane)
-    low |= mask >> lane & 1 ? at[lane] : 0;
-  if ((low & (bytes - 1)) == 0)
-    return true;
+bool Request::look() {
+  const uint64_t first = at[firstLane(mask)];
+  uint64_t low = 0, different = 0, broken = 0;
+  if (mask == ~Mask{0})
+    for (int lane = 0; lane < warpSize; ++lane) {
+      low |= at[lane];
+      different |= at[lane] ^ first;
+      broken |= at[lane] ^ (first + lane * bytes);
+    }
+  else
+    for (int lane = 0; lane < warpSize; ++lane) {
+      const uint64_t takesPart = -uint64_t{mask >> lane & 1};
+      low |= at[lane] & takesPart;
+      different |= (at[lane] ^ first) & takesPart;
+      broken = 1;
+    }
+  shape = different == 0 ? Shape::Equal : broken == 0 ? Shape::Consecutive : Shape::Scattered;
+  return (low & (bytes - 1)) == 0 || misaligned();
+}
+
+bool Request::misaligned() {
   for (Mask left = mask;; left &= left - 1)
     if (uint64_t address = at[firstLane(left)]; address & (bytes - 1))
       return fail(firstLane(left),
                   fmt::format("{} {} bytes at 0x{:x}, which is not a multiple of {}", verb(), bytes,
                               address, bytes));
-}
-
-Shape Request::shapeOf() const {
-  uint64_t first = at[firstLane(mask)], different = 0, broken = mask != ~Mask{0};
-  for (int lane = 0; lane < warpSize; ++lane) {
-    different |= mask >> lane & 1 ? at[lane] ^ first : 0;
-    broken |= at[lane] ^ (at[0] + lane * bytes);
-  }
-  return different == 0 ? Shape::Equal : broken == 0 ? Shape::Consecutive : Shape::Scattered;
 }
 
 void Request::count(Traffic& traffic, int64_t size) const {

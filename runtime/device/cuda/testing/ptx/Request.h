@@ -53,9 +53,11 @@ public:
 private:
   void computeAddresses(const Address& address);
   bool resolveGeneric();
-  bool aligned();
-  Shape shapeOf() const;
+  /// Finds `shape`. False: some lane's address is not aligned.
+  bool look();
+  bool misaligned();
 
+  int runFrom(int lane, Mask lanes) const;
   char* range(uint64_t address, int64_t size, std::string* wrong);
   char* moduleData(uint64_t address, int64_t size, std::string* wrong);
   bool insideOperand(uint64_t address, int64_t size);
@@ -64,9 +66,15 @@ private:
   bool claim(uint64_t address, int64_t size, std::string* wrong);
   void count(Traffic& traffic, int64_t size) const;
   void countSectors();
+  /// Lanes of each address that is read: two, or one and -1.
+  struct Readers {
+    int count = 0;
+    std::array<int8_t, warpSize> first, second;
+  };
+  Readers readersByAddress() const;
   int64_t bankConflicts() const;
-  bool oneWordABank() const;
-  int64_t countConflicts() const;
+  bool fillsBanks(int shift, int units) const;
+  int64_t passesOf(Mask lanes, int shift, int units) const;
 
   const Memory::Allocation* allocation_ = nullptr;
 };

@@ -54,6 +54,13 @@ public:
         return false;
     return true;
   }
+  /// Several lanes of the warp of `thread` read here. False: look at each of them.
+  bool quickReadByMany(uint64_t offset, int64_t size, uint32_t thread) {
+    for (uint64_t at = offset; at < offset + size; at += granule_)
+      if (!quickReadByWarp(records_[at >> shift_], thread))
+        return false;
+    return true;
+  }
   /// A copy of `thread` is on its way here. False: as for a write.
   bool expect(uint64_t offset, int64_t size, uint32_t thread, std::string& wrong) {
     for (uint64_t at = offset; at < offset + size; at += granule_) {

@@ -2,8 +2,16 @@
 #include "runtime/device/cuda/testing/ptx/Request.h"
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 
 namespace titan::ptx {
+
+namespace {
+
+constexpr int64_t bankBytes = 128, wordBytes = 4;
+
+} // namespace
 
 bool Request::insideShared() {
   const SharedMemory& memory = *machine.shared;
@@ -11,7 +19,7 @@ bool Request::insideShared() {
   int64_t outside = 0; // negative where a lane lies before the first byte or behind the last
   for (int lane = 0; lane < warpSize; ++lane) {
     auto offset = static_cast<int64_t>(at[lane] - sharedBase);
-    outside |= mask >> lane & 1 ? offset | (last - offset) : 0;
+    outside |= (offset | (last - offset)) & -int64_t{mask >> lane & 1};
   }
   if (outside >= 0)
     return true;
@@ -29,19 +37,48 @@ bool Request::insideShared() {
 bool Request::readShared(bool asWarp) {
   SharedMemory& memory = *machine.shared;
   std::string wrong;
-  uint64_t previous = 0, beforeIt = 0;
-  for (Mask left = mask; left; left &= left - 1) {
-    int lane = firstLane(left);
-    uint64_t address = at[lane];
-    // After two lanes of a warp a third changes nothing.
-    bool known = address == previous && address == beforeIt;
-    if (!known && !(asWarp ? memory.readByWarp(address - sharedBase, bytes, thread(lane), wrong)
-                           : memory.read(address - sharedBase, bytes, thread(lane), wrong)))
-      return fail(lane, wrong);
-    beforeIt = previous;
-    previous = address;
+  if (asWarp || shape == Shape::Consecutive) {
+    for (Mask left = mask; left; left &= left - 1) {
+      int lane = firstLane(left);
+      if (!(asWarp ? memory.readByWarp(sharedOffset(lane), bytes, thread(lane), wrong)
+                   : memory.read(sharedOffset(lane), bytes, thread(lane), wrong)))
+        return fail(lane, wrong);
+    }
+    return true;
+  }
+  const Readers readers = readersByAddress();
+  for (int i = 0; i < readers.count; ++i) {
+    const int first = readers.first[i], second = readers.second[i];
+    const uint64_t offset = sharedOffset(first);
+    if (second >= 0 && memory.quickReadByMany(offset, bytes, thread(first)))
+      continue;
+    for (int lane : {first, second})
+      if (lane >= 0 && !memory.read(offset, bytes, thread(lane), wrong))
+        return fail(lane, wrong);
   }
   return true;
+}
+
+/// After two lanes of a warp a third that reads the same changes nothing.
+Request::Readers Request::readersByAddress() const {
+  Readers readers;
+  constexpr size_t places = 2 * warpSize;
+  std::array<uint8_t, places> held{}; // number among the readers, plus one
+  const int shift = __builtin_ctzll(bytes);
+  for (Mask left = mask; left; left &= left - 1) {
+    const int lane = firstLane(left);
+    size_t place = (at[lane] >> shift) % places;
+    while (held[place] != 0 && at[readers.first[held[place] - 1]] != at[lane])
+      place = (place + 1) % places;
+    if (held[place] != 0) {
+      readers.second[held[place] - 1] = static_cast<int8_t>(lane);
+      continue;
+    }
+    readers.first[readers.count] = static_cast<int8_t>(lane);
+    readers.second[readers.count] = -1;
+    held[place] = static_cast<uint8_t>(++readers.count);
+  }
+  return readers;
 }
 
 void Request::countShared(Traffic& traffic) {
@@ -51,40 +88,57 @@ void Request::countShared(Traffic& traffic) {
 }
 
 /// A pass serves 32 words of 4 bytes in 32 banks; equal words are one. Accesses of 8 and 16 bytes
-/// go by halves and quarters of a warp.
-int64_t Request::bankConflicts() const { return oneWordABank() ? 0 : countConflicts(); }
-
-bool Request::oneWordABank() const {
-  if (bytes > 4)
-    return false;
-  std::array<uint64_t, 32> held{};
-  for (Mask left = mask; left; left &= left - 1) {
-    uint64_t word = at[firstLane(left)] / 4; // never 0: addresses start at sharedBase
-    uint64_t& bank = held[word % 32];
-    if (bank != 0 && bank != word)
-      return false;
-    bank = word;
-  }
-  return true;
-}
-
-int64_t Request::countConflicts() const {
-  int together = bytes <= 4 ? warpSize : warpSize * 4 / static_cast<int>(bytes);
+/// go by halves and quarters of a warp. As they are aligned, a lane's words are a unit that shares
+/// its banks with others as a whole.
+int64_t Request::bankConflicts() const {
+  const int64_t unit = std::max<int64_t>(bytes, wordBytes);
+  const int units = static_cast<int>(bankBytes / unit), shift = __builtin_ctzll(unit);
+  if (mask == ~Mask{0} && fillsBanks(shift, units))
+    return 0;
   int64_t conflicts = 0;
-  for (int first = 0; first < warpSize; first += together) {
-    std::array<uint64_t, 4 * warpSize> words;
-    size_t count = 0;
-    for (int lane = first; lane < first + together; ++lane)
-      for (int64_t byte = 0; (mask >> lane & 1) && byte < bytes; byte += 4)
-        words[count++] = (at[lane] + byte) / 4;
-    std::sort(words.begin(), words.begin() + count);
-    count = std::unique(words.begin(), words.begin() + count) - words.begin();
-    std::array<int, 32> passes{};
-    for (size_t i = 0; i < count; ++i)
-      ++passes[words[i] % 32];
-    conflicts += std::max(0, *std::max_element(passes.begin(), passes.end()) - 1);
+  for (int first = 0; first < warpSize; first += units) {
+    const Mask lanes = mask & (units == warpSize ? ~Mask{0} : ((Mask{1} << units) - 1) << first);
+    std::array<uint64_t, warpSize>
+        held{}; // never 0 where there is one: addresses start at sharedBase
+    bool meet = false;
+    for (Mask left = lanes; left; left &= left - 1) {
+      const uint64_t number = at[firstLane(left)] >> shift;
+      uint64_t& other = held[number % units];
+      meet |= other != 0 && other != number;
+      other = number;
+    }
+    if (meet)
+      conflicts += passesOf(lanes, shift, units) - 1;
   }
   return conflicts;
+}
+
+/// Whether each pass of a whole warp takes every unit of the banks.
+bool Request::fillsBanks(int shift, int units) const {
+  const auto all = static_cast<uint32_t>((uint64_t{1} << units) - 1);
+  std::array<uint32_t, warpSize> taken;
+  for (int lane = 0; lane < warpSize; ++lane)
+    taken[lane] = uint32_t{1} << (at[lane] >> shift & (units - 1));
+  uint32_t missing = 0;
+  for (int first = 0; first < warpSize; first += units)
+    missing |= all & ~std::accumulate(taken.begin() + first, taken.begin() + first + units, 0U,
+                                      std::bit_or<uint32_t>());
+  return missing == 0;
+}
+
+/// The most different units that meet in one place of the banks.
+int64_t Request::passesOf(Mask lanes, int shift, int units) const {
+  std::array<uint64_t, warpSize> seen;
+  std::array<int64_t, warpSize> passes{};
+  auto end = seen.begin();
+  for (Mask left = lanes; left; left &= left - 1) {
+    const uint64_t number = at[firstLane(left)] >> shift;
+    if (std::find(seen.begin(), end, number) != end)
+      continue;
+    *end++ = number;
+    ++passes[number % units];
+  }
+  return *std::max_element(passes.begin(), passes.end());
 }
 
 } // namespace titan::ptx

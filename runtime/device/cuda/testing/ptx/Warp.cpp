@@ -120,9 +120,14 @@ private:
 
   bool defined(const Instruction& instruction, uint32_t index, Mask mask) {
     Mask missing = mask & ~warp_.written[index];
-    return missing == 0 || fail(instruction, firstLane(missing),
-                                fmt::format("reads register {}, which this thread never wrote",
-                                            machine_.entry->registers[index].name));
+    return missing == 0 || undefined(instruction, index, missing);
+  }
+
+  __attribute__((noinline)) bool undefined(const Instruction& instruction, uint32_t index,
+                                           Mask missing) {
+    return fail(instruction, firstLane(missing),
+                fmt::format("reads register {}, which this thread never wrote",
+                            machine_.entry->registers[index].name));
   }
 
   static Step stepOf(bool fine) { return fine ? Step::Next : Step::Fault; }
