@@ -59,8 +59,8 @@ public:
          tb ? gemm.getLdb() : 1,
          tb ? 1 : gemm.getLdb(),
          gemm.getStrideB()};
-    sharedA = kernels.shared(builder, loc, depth * line * 4);
-    sharedB = kernels.shared(builder, loc, depth * line * 4);
+    sharedA = kernels.shared(builder, loc, 2 * partElements() * 4);
+    sharedB = kernels.shared(builder, loc, 2 * partElements() * 4);
   }
 
   void emit() {
@@ -75,13 +75,7 @@ public:
     SmallVector<Value> square = splitNumber(builder, loc, thread, {side, side});
     threadRow = mul(square[0], cell);
     threadColumn = mul(square[1], cell);
-    const int64_t whole = gemm.getK() / depth * depth, rest = gemm.getK() - whole;
-    SmallVector<Value> sums(quarters * cell * quarters, constant(run, 0));
-    sums = emitLoop(builder, loc, index(0), index(whole), depth, sums,
-                    [&](Value k, ValueRange carried) { return emitStep(k, depth, carried); });
-    if (rest != 0)
-      sums = emitStep(index(whole), rest, sums);
-    emitResults(sums);
+    emitResults(emitSums());
   }
 
 private:
@@ -89,24 +83,63 @@ private:
   // Sums
   //===--------------------------------------------------------------------===//
 
-  /// `steps` of k from `k` on: through shared memory, then into the sums.
-  SmallVector<Value> emitStep(Value k, int64_t steps, ValueRange sums) {
-    SmallVector<Value> fromA = read(a, firstRow, k, steps), fromB = read(b, firstColumn, k, steps);
-    emitBarrier(builder, loc); // the step before has been read
-    write(a, fromA, sharedA);
-    write(b, fromB, sharedB);
-    emitBarrier(builder, loc);
-    return emitLoop(builder, loc, index(0), index(steps), 1, sums,
-                    [&](Value step, ValueRange carried) { return multiply(step, carried); });
+  /// Steps take turns in two parts of shared memory: while one is multiplied, the next one's
+  /// elements are on their way to registers.
+  SmallVector<Value> emitSums() {
+    const int64_t whole = gemm.getK() / depth * depth, rest = gemm.getK() - whole;
+    const size_t count = quarters * cell * quarters;
+    SmallVector<Value> carried(count, constant(run, 0));
+    carried.push_back(index(0));
+    carried.append(readStep(index(0), whole != 0 ? depth : rest));
+    auto step = [&](Value k, int64_t steps, int64_t next, ValueRange values) {
+      Value part = values[count];
+      writeStep(values.drop_front(count + 1), part);
+      emitBarrier(builder, loc); // all is there, and the step before the last has been read
+      SmallVector<Value> ahead;
+      if (next != 0)
+        ahead = readStep(add(k, index(depth)), next);
+      SmallVector<Value> result =
+          emitLoop(builder, loc, index(0), index(steps), 1, values.take_front(count),
+                   [&](Value each, ValueRange sums) { return multiply(each, part, sums); });
+      result.push_back(arith::SubIOp::create(builder, loc, index(partElements()), part));
+      result.append(ahead);
+      return result;
+    };
+    carried = emitLoop(builder, loc, index(0), index(std::max<int64_t>(whole - depth, 0)), depth,
+                       carried,
+                       [&](Value k, ValueRange values) { return step(k, depth, depth, values); });
+    if (whole != 0)
+      carried = step(index(whole - depth), depth, rest, carried);
+    if (rest != 0)
+      carried = step(index(whole), rest, 0, carried);
+    carried.truncate(count);
+    return carried;
+  }
+
+  int64_t partElements() const { return depth * line; }
+
+  /// The thread's elements of A and B, of `steps` terms from `k` on.
+  SmallVector<Value> readStep(Value k, int64_t steps) {
+    SmallVector<Value> values = read(a, firstRow, k, steps);
+    values.append(read(b, firstColumn, k, steps));
+    return values;
+  }
+
+  void writeStep(ValueRange values, Value part) {
+    const size_t half = values.size() / 2;
+    write(a, values.take_front(half), sharedA, part);
+    write(b, values.drop_front(half), sharedB, part);
   }
 
   /// Adds the products of one k to the sums: by quarters and rows of the thread, then quarters
   /// along its columns.
-  SmallVector<Value> multiply(Value step, ValueRange sums) {
+  SmallVector<Value> multiply(Value step, Value shared, ValueRange sums) {
     SmallVector<Value> left, right, next;
     for (int64_t part = 0; part < quarters; ++part) {
-      left.push_back(readRun(sharedA, step, add(threadRow, index(part * quarter))));
-      right.push_back(readRun(sharedB, step, add(threadColumn, index(part * quarter))));
+      Value row = add(threadRow, index(part * quarter)),
+            column = add(threadColumn, index(part * quarter));
+      left.push_back(readRun(sharedA, step, add(shared, row)));
+      right.push_back(readRun(sharedB, step, add(shared, column)));
     }
     for (Value rows : left)
       for (int64_t i = 0; i < cell; ++i) {
@@ -159,10 +192,10 @@ private:
     return arith::ExtFOp::create(builder, loc, builder.getF32Type(), value);
   }
 
-  void write(const Source& source, ArrayRef<Value> values, Value shared) {
+  void write(const Source& source, ValueRange values, Value shared, Value part) {
     for (auto [turn, value] : llvm::enumerate(values)) {
       auto [outer, inner] = placeOf(source, static_cast<int64_t>(turn));
-      LLVM::StoreOp::create(builder, loc, value, sharedPointer(shared, inner, outer), 4);
+      LLVM::StoreOp::create(builder, loc, value, sharedPointer(shared, inner, add(part, outer)), 4);
     }
   }
 
