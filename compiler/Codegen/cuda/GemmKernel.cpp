@@ -105,9 +105,9 @@ private:
       result.append(ahead);
       return result;
     };
-    carried = emitLoop(builder, loc, index(0), index(std::max<int64_t>(whole - depth, 0)), depth,
-                       carried,
-                       [&](Value k, ValueRange values) { return step(k, depth, depth, values); });
+    carried =
+        emitLoop(builder, loc, index(0), index(std::max<int64_t>(whole - depth, 0)), depth, carried,
+                 [&](Value k, ValueRange values) { return step(k, depth, depth, values); });
     if (whole != 0)
       carried = step(index(whole - depth), depth, rest, carried);
     if (rest != 0)

@@ -274,18 +274,38 @@ private:
     return held;
   }
 
+  /// Two mma beside each other give a lane two columns of each. Neighbouring lanes exchange theirs:
+  /// each then has four columns of one, and a row's lanes have all of a sector.
   void writeResults(ValueRange sums) {
     GemmResult result(b, call, operands, batch);
     const int64_t columns = plan.warpN / productColumns;
+    Value isOdd = b.create<arith::CmpIOp>(arith::CmpIPredicate::eq, b.rem(lane, 2), word(1));
+    Value inPair = b.select(isOdd, word(productColumns), word(0));
+    inPair = b.add(inPair, b.mul(b.div(b.rem(lane, 4), 2), 4));
     Value row = b.add(firstRow, index(b.add(warpRow, b.div(lane, 4))));
-    Value column = b.add(firstColumn, index(b.add(warpColumn, b.mul(b.rem(lane, 4), 2))));
+    Value column = b.add(firstColumn, index(b.add(warpColumn, inPair)));
     for (int64_t i = 0; i < plan.warpM / fragmentSide; ++i)
       for (int64_t half = 0; half < 2; ++half)
-        for (int64_t j = 0; j < columns; ++j) {
-          ValueRange pair = sums.slice(4 * (i * columns + j) + 2 * half, 2);
+        for (int64_t j = 0; j < columns; j += 2) {
+          auto ofProduct = [&](int64_t each) {
+            return sums.slice(4 * (i * columns + j + each) + 2 * half, 2);
+          };
           result.write(b.add(row, i * fragmentSide + 8 * half), b.add(column, j * productColumns),
-                       b.join({pair[0], pair[1]}));
+                       exchange(isOdd, ofProduct(0), ofProduct(1)));
         }
+  }
+
+  /// Even lanes keep what they have of the left product, odd ones what they have of the right.
+  Value exchange(Value isOdd, ValueRange left, ValueRange right) {
+    SmallVector<Value> first, second;
+    for (auto [ofLeft, ofRight] : llvm::zip_equal(left, right)) {
+      Value given = b.select(isOdd, ofLeft, ofRight);
+      Value got = shuffleXor(b.builder, b.loc, given, 1);
+      first.push_back(b.select(isOdd, got, ofLeft));
+      second.push_back(b.select(isOdd, ofRight, got));
+    }
+    llvm::append_range(first, second);
+    return b.join(first);
   }
 
   Type bf16() { return b.builder.getBF16Type(); }

@@ -166,7 +166,7 @@ TEST(CudaTensorGemm, CopiesWideAndWithoutBankConflicts) {
       const bool large = side == 128;
       GemmCase c{.m = large ? 512 : side,
                  .n = large ? 512 : side,
-                 .k = 128,
+                 .k = large ? 512 : 128,
                  .transposeA = i % 2 != 0,
                  .transposeB = i / 2 != 0,
                  .batch = large ? 8 : 1,
@@ -182,11 +182,13 @@ TEST(CudaTensorGemm, CopiesWideAndWithoutBankConflicts) {
       EXPECT_EQ(counters.sharedStores.bankConflicts, 0);
       EXPECT_EQ(counters.globalLoads.byWidth[4], counters.globalLoads.requests);
       EXPECT_LE(counters.globalLoads.sectors * 32, counters.globalLoads.bytes);
+      EXPECT_EQ(counters.globalStores.bytes, c.batch * c.m * c.n * 2);
+      EXPECT_EQ(counters.globalStores.sectors * 32, counters.globalStores.bytes);
       if (large) {
         EXPECT_EQ(counters.globalLoads.bytes, c.batch * 4 * (c.m + c.n) * c.k * 2);
         EXPECT_EQ(counters.matrix, c.batch * c.m * c.n * c.k / (16 * 8 * 16) * 32);
         // An mma does 2048 multiply-adds: the rest is little beside it.
-        EXPECT_LE(counters.laneInstructions(), 4 * counters.matrix);
+        EXPECT_LE(2 * counters.laneInstructions(), 7 * counters.matrix);
       }
     }
 }

@@ -259,8 +259,9 @@ TEST(Checks, FindSharedRacesOfLanesThatReadTheSame) {
   // Lane l and lane l + 16 read the word of lane l.
   std::string halves = "and.b32 %r3, %r1, -65;\nld.shared.b32 %r4, [%r3];\n";
   std::string write = "st.shared.b32 [%r1], %r0;";
-  EXPECT_NE(sharedError(halves, 32).find("thread 16, line 15, ld.shared.b32: reads shared byte 0, "
-                                         "which thread 0 wrote"),
+  EXPECT_NE(sharedError(halves, 32)
+                .find("thread 16, line 15, ld.shared.b32: reads shared byte 0, "
+                      "which thread 0 wrote"),
             std::string::npos)
       << sharedError(halves, 32);
   EXPECT_NE(sharedError("bar.sync 0;\n" + halves + write, 32)
