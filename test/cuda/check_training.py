@@ -127,9 +127,9 @@ def resume(tools, draw, scratch):
     return wrong
 
 
-def narrow(tools, scratch):
+def narrow(tools, name, scratch):
     """Products of bf16: the CPU's losses, but for roundings of sums in another order."""
-    folder, found = check_losses.REFERENCES / "relu", {}
+    folder, found = check_losses.REFERENCES / name, {}
     for target in ("cpu", "cuda"):
         job = scratch / target
         titan_job.compile_job(tools, folder / "dynamo-train.onnx", folder / "adamw.toml", job, f"--target={target}", "--set", "precision.compute=bf16")
@@ -162,7 +162,7 @@ def main():
     checks = dict(loss_checks(arguments.tools))
     checks |= {f"reference kernels of {name}": (reference, arguments.tools, name) for name in MODELS if name not in WITHOUT_REFERENCE}
     checks["masks of dropout"] = (masks, arguments.tools)
-    checks["products of bf16"] = (narrow, arguments.tools)
+    checks |= {f"products of bf16 of {name}": (narrow, arguments.tools, name) for name in ("gpt-nano", "relu")}
     checks["resume"] = (resume, arguments.tools, random.Random(arguments.seed))
     checks["cpu, cuda, cpu, cuda"] = (devices, arguments.tools)
     checks = {name: check for name, check in checks.items() if name.startswith(arguments.only)}

@@ -12,6 +12,7 @@ namespace {
 
 /// Chunks of all banks: 128 bytes.
 constexpr int64_t bankChunks = 8;
+constexpr int64_t elementBytes = 2;
 
 SmallVector<Value> partsOf(ThreadBuilder& b, Value tuple, int64_t count) {
   SmallVector<Value> parts;
@@ -71,10 +72,47 @@ SmallVector<Value> multiplyFragments(ThreadBuilder& b, ValueRange left, ValueRan
 }
 
 /// Whole lines of the second cache go past the first: what a block copies it does not copy again.
-void copyAsync(ThreadBuilder& b, Value to, Value from, int64_t bytes, Value read) {
+static void copyAsync(ThreadBuilder& b, Value to, Value from, int64_t bytes, Value read) {
   auto cache =
       bytes == widestAccess ? NVVM::LoadCacheModifierKind::CG : NVVM::LoadCacheModifierKind::CA;
   NVVM::CpAsyncOp::create(b.builder, b.loc, to, from, static_cast<uint32_t>(bytes), cache, read);
+}
+
+static Value word(ThreadBuilder& b, int64_t value) {
+  return b.number(b.builder.getI32Type(), static_cast<double>(value));
+}
+
+/// No copy moves 2 bytes: elements go through registers.
+static void copyElements(ThreadBuilder& b, Value to, Value from, Value read) {
+  Type element = b.builder.getBF16Type();
+  SmallVector<Value> elements;
+  for (int64_t i = 0; i < FragmentTile::chunk; ++i) {
+    Value inside =
+        read ? b.create<arith::CmpIOp>(arith::CmpIPredicate::ugt, read, word(b, i * elementBytes))
+             : Value();
+    elements.push_back(b.loadIf(inside, element, b.address(from, element, i)));
+  }
+  b.store(b.join(elements), to, FragmentTile::chunkBytes);
+}
+
+void copyChunk(ThreadBuilder& b, Value to, Value from, Value read, int64_t alignment) {
+  if (alignment == elementBytes)
+    return copyElements(b, to, from, read);
+  const int64_t width = std::min(alignment, FragmentTile::chunkBytes);
+  Type byte = b.builder.getI8Type();
+  for (int64_t at = 0; at < FragmentTile::chunkBytes; at += width) {
+    Value part = read;
+    if (read && width < FragmentTile::chunkBytes) {
+      Value behind = b.sub(b.create<arith::MaxUIOp>(read, word(b, at)), word(b, at));
+      part = b.smaller(behind, width);
+    }
+    copyAsync(b, b.address(to, byte, at), b.address(from, byte, at), width, part);
+  }
+}
+
+Value bytesBelow(ThreadBuilder& b, Value at, int64_t extent) {
+  Value left = b.smaller(b.sub(b.index(extent), b.smaller(at, extent)), FragmentTile::chunk);
+  return b.mul(b.create<arith::IndexCastUIOp>(b.builder.getI32Type(), left), elementBytes);
 }
 
 void commitCopies(ThreadBuilder& b) { NVVM::CpAsyncCommitGroupOp::create(b.builder, b.loc); }

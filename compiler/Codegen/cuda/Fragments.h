@@ -18,10 +18,11 @@ inline constexpr int64_t fragmentSide = 16, fragmentDepth = 16;
 inline constexpr int64_t productColumns = 8;
 
 struct FragmentTile {
-  static constexpr int64_t depth = 32, chunk = 8, chunkBytes = 16;
+  static constexpr int64_t chunk = 8, chunkBytes = 16;
 
   int64_t outer;   ///< a power of two, 16 or more
   bool alongDepth; ///< neighbours in memory are terms; else they are rows or columns
+  int64_t depth;   ///< a power of two, 16 or more
 
   int64_t lines() const { return alongDepth ? outer : depth; }
   int64_t chunks() const { return (alongDepth ? depth : outer) / chunk; } ///< of a line
@@ -44,9 +45,12 @@ llvm::SmallVector<mlir::Value> multiplyFragments(ThreadBuilder& b, mlir::ValueRa
                                                  mlir::ValueRange right, int64_t half,
                                                  mlir::ValueRange sums);
 
-/// Copies `bytes` (4, 8 or 16) from global to shared memory while the thread goes on; `read` (i32),
-/// if it is there, is how many are read: the others are 0.
-void copyAsync(ThreadBuilder& b, mlir::Value to, mlir::Value from, int64_t bytes, mlir::Value read);
+/// Copies a chunk from global to shared memory while the thread goes on. `alignment` divides the
+/// source, 2 at least. `read` (i32), if it is there, is how many bytes are read: the others are 0.
+void copyChunk(ThreadBuilder& b, mlir::Value to, mlir::Value from, mlir::Value read,
+               int64_t alignment);
+/// Of a chunk from `at` (an index) on, how many bytes lie below element `extent` (i32).
+mlir::Value bytesBelow(ThreadBuilder& b, mlir::Value at, int64_t extent);
 /// Ends a group of the thread's copies.
 void commitCopies(ThreadBuilder& b);
 /// Waits for all groups but the newest `left`.

@@ -13,8 +13,9 @@ using namespace mlir;
 namespace titan::codegen::cuda {
 namespace {
 
-constexpr int64_t depth = FragmentTile::depth, chunk = FragmentTile::chunk,
-                  chunkBytes = FragmentTile::chunkBytes, elementBytes = 2;
+constexpr int64_t chunk = FragmentTile::chunk, chunkBytes = FragmentTile::chunkBytes,
+                  elementBytes = 2;
+constexpr int64_t depth = 32;                             ///< terms of a step
 constexpr int64_t smallest = fragmentSide, largest = 128; ///< sides of a tile
 /// Shared memory that an entry point may have without asking for more.
 constexpr int64_t staticShared = 48 * 1024;
@@ -64,9 +65,9 @@ public:
         thread(number(threadNumber(b.builder, b.loc))), lane(b.rem(thread, warpSize)) {
     place();
     left = factor(0, firstRow, gemm.getM(), gemm.getLda(), gemm.getStrideA(),
-                  {plan.tileM, !gemm.getTransposeA()}, kernels);
+                  {plan.tileM, !gemm.getTransposeA(), depth}, kernels);
     right = factor(1, firstColumn, gemm.getN(), gemm.getLdb(), gemm.getStrideB(),
-                   {plan.tileN, gemm.getTransposeB()}, kernels);
+                   {plan.tileN, gemm.getTransposeB(), depth}, kernels);
   }
 
   void emit() {
@@ -118,7 +119,7 @@ private:
             first,
             extent,
             leading,
-            std::gcd(alignment, chunkBytes),
+            alignment,
             tile,
             kernels.shared(b.builder, b.loc, plan.stages * tile.bytes())};
   }
@@ -147,7 +148,7 @@ private:
       if (ragged && tile.alongDepth)
         outer = b.smaller(outer, factor.outerExtent - 1);
       if (ragged && !tile.alongDepth)
-        turn.bytes = bytesBelow(outer, factor.outerExtent);
+        turn.bytes = bytesBelow(b, outer, factor.outerExtent);
       Value depthPlace = index(turn.depth);
       Value at = tile.alongDepth ? b.add(b.mul(outer, factor.leading), depthPlace)
                                  : b.add(b.mul(depthPlace, factor.leading), outer);
@@ -155,12 +156,6 @@ private:
       turns.push_back(turn);
     }
     return turns;
-  }
-
-  /// Of a chunk from `at` (an index) on, how many bytes lie below `extent` (i32).
-  Value bytesBelow(Value at, int64_t extent) {
-    Value left = b.sub(b.index(extent), b.smaller(at, extent));
-    return b.mul(number(b.smaller(left, chunk)), elementBytes);
   }
 
   void prefetch(int64_t step) {
@@ -183,10 +178,7 @@ private:
         Value from = b.address(turn.address, bf16(), along);
         Value to = b.address(turn.shared, b.builder.getI8Type(), stage);
         Value bytes = isLast ? bytesOfLast(tile, turn) : turn.bytes;
-        if (factor.alignment == elementBytes)
-          copyElements(to, from, bytes);
-        else
-          copyParts(to, from, bytes, factor.alignment);
+        copyChunk(b, to, from, bytes, factor.alignment);
       };
       turn.exists ? b.when(turn.exists, copyTurn) : copyTurn();
     }
@@ -195,34 +187,9 @@ private:
   /// Of the last step, which has `rest` terms.
   Value bytesOfLast(const FragmentTile& tile, const Turn& turn) {
     if (tile.alongDepth)
-      return bytesBelow(index(turn.depth), rest());
+      return bytesBelow(b, index(turn.depth), rest());
     Value all = turn.bytes ? turn.bytes : word(chunkBytes);
     return b.select(b.isBelow(turn.depth, rest()), all, word(0));
-  }
-
-  void copyParts(Value to, Value from, Value bytes, int64_t width) {
-    for (int64_t at = 0; at < chunkBytes; at += width) {
-      Value read = bytes;
-      if (bytes && width < chunkBytes) {
-        // Of the bytes, those behind `at`.
-        Value behind = b.sub(b.create<arith::MaxUIOp>(bytes, word(at)), word(at));
-        read = b.smaller(behind, width);
-      }
-      copyAsync(b, b.address(to, b.builder.getI8Type(), at),
-                b.address(from, b.builder.getI8Type(), at), width, read);
-    }
-  }
-
-  /// No copy moves 2 bytes: elements go through registers.
-  void copyElements(Value to, Value from, Value bytes) {
-    SmallVector<Value> elements;
-    for (int64_t i = 0; i < chunk; ++i) {
-      Value inside =
-          bytes ? b.create<arith::CmpIOp>(arith::CmpIPredicate::ugt, bytes, word(i * elementBytes))
-                : Value();
-      elements.push_back(b.loadIf(inside, bf16(), b.address(from, bf16(), i)));
-    }
-    b.store(b.join(elements), to, chunkBytes);
   }
 
   //===--------------------------------------------------------------------===//
