@@ -169,9 +169,9 @@ def resume(tools, draw, scratch):
     return wrong
 
 
-def narrow(tools, scratch):
+def narrow(tools, name, scratch):
     """Products of bf16: the CPU's losses, but for roundings of sums in another order."""
-    folder, found = check_losses.REFERENCES / "relu", {}
+    folder, found = check_losses.REFERENCES / name, {}
     for target in ("cpu", "cuda"):
         job = scratch / target
         titan_job.compile_job(tools, folder / "dynamo-train.onnx", folder / "adamw.toml", job, f"--target={target}", "--set", "precision.compute=bf16")
@@ -254,7 +254,7 @@ def main():
     checks |= {f"compare {name}": (compare, arguments.tools, name) for name in MODELS}
     checks["kernels that are wrong"] = (broken, arguments.tools)
     checks["masks of dropout"] = (masks, arguments.tools)
-    checks["bf16 beside the CPU"] = (narrow, arguments.tools)
+    checks |= {f"bf16 beside the CPU of {name}": (narrow, arguments.tools, name) for name in EVERY_RECIPE}
     checks |= {f"products of {name}": (products, arguments.tools, name) for name in EVERY_RECIPE}
     checks["resume"] = (resume, arguments.tools, random.Random(arguments.seed))
     checks["cpu, cuda, cpu, cuda"] = (devices, arguments.tools)
