@@ -25,8 +25,9 @@ if "TITAN_TEST_SEED" in os.environ:
 
 config.substitutions.append(("%python", config.python))
 config.substitutions.append(("%exits", os.path.join(config.test_source_root, "exits")))
-# A driver without a card, as scripts/fake-cuda brings it.
+# A driver without a card and a product library, as scripts/fake-cuda brings them; and a folder that hides the library.
 config.substitutions.append(("%fake-cuda", "env LD_LIBRARY_PATH=" + os.path.join(config.titan_build_root, "lib", "titan-fake-cuda")))
+config.substitutions.append(("%no-cublaslt", "env TITAN_CUDA_LIBRARIES=" + os.path.join(config.titan_build_root, "lib", "titan-no-cublaslt")))
 config.substitutions.append(("%tools", config.titan_tools))
 config.substitutions.append(("%examples", os.path.join(config.titan_source_root, "examples")))
 config.substitutions.append(("%references", os.path.join(os.path.dirname(__file__), "training", "references")))

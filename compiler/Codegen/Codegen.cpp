@@ -17,9 +17,6 @@ using namespace mlir;
 namespace titan {
 namespace {
 
-// Parts of the payload start at multiples of this, so that a mapped job needs no copy of them.
-constexpr int64_t payloadAlignment = 64;
-
 /// Builds the program of one module; kernels are collected in `table`.
 class ModuleBuilder {
 public:
@@ -57,6 +54,7 @@ public:
     for (const memory::ConstantPlan& constant : plan->constants)
       if (failed(addConstant(constant)))
         return failure();
+    table.setWorkspaceOffset(llvm::alignTo(plan->arenaBytes, target.machine().arenaAlignment));
     codegen::CollectiveTable collectives(program.mesh);
     for (const memory::FunctionPlan& function : plan->functions) {
       FailureOr<Function> built = codegen::buildFunction(function, *recipe, table, collectives);
@@ -64,13 +62,29 @@ public:
         return failure();
       program.functions.push_back(std::move(*built));
     }
+    compiled.hostSymbols = table.hostSymbols();
     table.finish(program);
     collectives.finish(program);
     return success();
   }
 
+  /// BadInput where the products' workspace is what does not fit.
+  Status checkLimit() const {
+    const Program& program = compiled.program;
+    const int64_t limit = TITAN_TRY(parseRecipeJson(program.recipe)).memory.limit;
+    if (limit == 0 || program.arenaBytes <= limit)
+      return {};
+    return Error::badInput(
+        "the plan needs {} with the workspace of products, memory.limit is {}: "
+        "use a smaller batch.micro with the same batch.global, or a higher limit",
+        readableBytes(program.arenaBytes), readableBytes(limit));
+  }
+
   /// Puts the code where the job carries it.
-  Status addImages() {
+  Status addImages(codegen::CodeCache* cache) {
+    for (codegen::Target* each : {&target, reference})
+      if (each)
+        each->setCache(cache);
     std::vector<codegen::CompiledImage> images = TITAN_TRY(target.finish());
     if (reference)
       llvm::append_range(images, TITAN_TRY(reference->finish()));
@@ -146,8 +160,7 @@ private:
 
   /// Where the part starts in the payload.
   int64_t addPart(PayloadPart part) {
-    part.offset =
-        (compiled.payloadBytes + payloadAlignment - 1) / payloadAlignment * payloadAlignment;
+    part.offset = alignedPart(compiled.payloadBytes);
     compiled.payloadBytes = part.offset + part.size;
     compiled.payload.push_back(std::move(part));
     return compiled.payload.back().offset;
@@ -193,6 +206,7 @@ auto generate(ModuleOp planned, const CodegenOptions& options, Finish finish)
   if (failed(builder.build()))
     return builder.lacksKernel() ? Error::badInput("{}", message)
                                  : Error::internal("code generation: {}", message);
+  TITAN_TRY(builder.checkLimit());
   TITAN_TRY(verify(builder.result().program));
   return finish(builder, *target);
 }
@@ -204,8 +218,8 @@ Result<CompiledModule> generateCode(ModuleOp planned, const CodegenOptions& opti
                   [&](ModuleBuilder& builder, codegen::Target& target) -> Result<CompiledModule> {
                     std::optional<codegen::CodeCache> cache;
                     if (!options.cache.empty())
-                      target.setCache(&cache.emplace(options.cache, options.buildIdentity));
-                    TITAN_TRY(builder.addImages());
+                      cache.emplace(options.cache, options.buildIdentity);
+                    TITAN_TRY(builder.addImages(cache ? &*cache : nullptr));
                     CompiledModule& compiled = builder.result();
                     compiled.notes = target.notes();
                     if (cache)

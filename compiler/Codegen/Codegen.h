@@ -29,6 +29,9 @@ struct PayloadPart {
   uint64_t digest = 0; ///< XXH3-64 that the file's bytes must have
 };
 
+/// Parts of the payload start at multiples of 64, so that a mapped job needs no copy of them.
+constexpr int64_t alignedPart(int64_t offset) { return (offset + 63) / 64 * 64; }
+
 struct CompiledModule {
   Program program;
   /// With the kernels, under Program::kernels' symbols. Those for cards are parts of the payload,
@@ -36,6 +39,8 @@ struct CompiledModule {
   std::vector<codegen::CompiledImage> images;
   std::vector<PayloadPart> payload; ///< by rising offset
   int64_t payloadBytes = 0;
+  /// Symbols of code for the host, as a job lists their addresses (KernelTable).
+  std::vector<std::string> hostSymbols;
   std::vector<std::string> notes; ///< of the target, and why the cache was of no use
 };
 

@@ -54,6 +54,7 @@ public:
       result.temporaries.push_back(
           {temporary.offset, temporary.bytes, temporary.live.first, temporary.live.last});
     result.maxLiveBytes = plan.maxLiveBytes;
+    addWorkspace();
     result.modelFlops = modelFlopsOf(source);
     return result;
   }
@@ -167,7 +168,45 @@ private:
     for (unsigned number : routine->emitter->operands(op))
       if (failed(addOperand(op, number, command)))
         return failure();
+    if (int64_t bytes = routine->library ? table.workspaceBytes(*routine->library) : 0) {
+      command.operands.push_back({{table.workspaceOffset(), {}}, bytes, titan::Access::Write});
+      workspaceBytes = std::max(workspaceBytes, bytes);
+    }
     return success();
+  }
+
+  /// The workspace of the function's library calls as one temporary.
+  void addWorkspace() {
+    if (workspaceBytes == 0)
+      return;
+    auto& commands = result.commands;
+    auto usesIt = [&](const Command& command) {
+      return command.kind == CommandKind::Library && table.workspaceBytes(command.target) > 0;
+    };
+    LiveRange range = {table.workspaceOffset(), workspaceBytes, 0, 0};
+    range.first = llvm::find_if(commands, usesIt) - commands.begin();
+    range.last = commands.rend() - std::find_if(commands.rbegin(), commands.rend(), usesIt) - 1;
+    // The whole of a repeat that the range leaves; inner ones end first, outer ones include them.
+    SmallVector<uint32_t> open;
+    for (uint32_t i = 0; i < commands.size(); ++i) {
+      if (commands[i].kind == CommandKind::Repeat)
+        open.push_back(i);
+      if (commands[i].kind != CommandKind::EndRepeat)
+        continue;
+      uint32_t begin = open.pop_back_val();
+      bool holds = begin < range.first && range.last < i;
+      bool meets = begin <= range.last && range.first <= i;
+      if (meets && !holds)
+        range = {range.offset, range.bytes, std::min(range.first, begin), std::max(range.last, i)};
+    }
+    result.temporaries.push_back(range);
+    for (uint32_t i = range.first; i <= range.last; ++i) {
+      int64_t live = 0;
+      for (const LiveRange& temporary : result.temporaries)
+        if (temporary.first <= i && i <= temporary.last)
+          live += llvm::alignTo(temporary.bytes, table.target().machine().arenaAlignment);
+      result.maxLiveBytes = std::max(result.maxLiveBytes, live);
+    }
   }
 
   LogicalResult addScalars(ValueRange scalars, Command& command) {
@@ -288,7 +327,8 @@ private:
   CollectiveTable& collectives;
   llvm::DenseMap<Operation*, uint32_t> started; ///< the collectives of starts
   Function result;
-  SmallVector<Value> loops; ///< counters of the open repeats, outermost first
+  int64_t workspaceBytes = 0; ///< of the library calls so far
+  SmallVector<Value> loops;   ///< counters of the open repeats, outermost first
 };
 
 } // namespace

@@ -1,5 +1,10 @@
 #include "compiler/Codegen/KernelTable.h"
 
+#include "compiler/Codegen/Comparisons.h"
+#include "compiler/Codegen/CostModel.h"
+#include "compiler/Codegen/kernel/ErrorBound.h"
+
+#include "mlir/IR/Diagnostics.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
@@ -52,6 +57,10 @@ std::string describe(kernel::FusedOp op) {
   return text;
 }
 
+/// Of a program for a card; a program for a CPU has names of its own.
+std::string hostSymbol(size_t index) { return "titan_reference_" + std::to_string(index); }
+std::string boundSymbol(size_t index) { return "titan_bound_" + std::to_string(index); }
+
 /// "gemm"
 StringRef nameOf(Attribute routine) {
   StringRef name = routine.getAbstractAttribute().getName();
@@ -96,11 +105,16 @@ FailureOr<uint32_t> KernelTable::find(llvm::StringMap<uint32_t>& known, StringRe
   auto [slot, isNew] = known.try_emplace(key, kernels_.size());
   uint32_t index = slot->second;
   if (isNew) {
-    Entry entry{"titan_kernel_" + std::to_string(index), describe(), {}, {}};
-    if (failed(target_.emit(op, entry.symbol)) ||
-        (reference_ && failed(reference_->emit(op, entry.symbol)))) {
+    Entry entry{"titan_kernel_" + std::to_string(index), describe(), {}, {}, {}};
+    if (failed(target_.emit(op, entry.symbol))) {
       lacksKernel_ = !target_.coversAll();
       return failure();
+    }
+    if (reference_) {
+      FailureOr<Comparison> comparison = addReference(op, index);
+      if (failed(comparison))
+        return failure();
+      entry.comparison = std::move(*comparison);
     }
     entry.launches = target_.launches(entry.symbol);
     kernels_.push_back(std::move(entry));
@@ -108,6 +122,50 @@ FailureOr<uint32_t> KernelTable::find(llvm::StringMap<uint32_t>& known, StringRe
   ArrayAttr paths = ir::getPath(op);
   kernels_[index].paths.insert(paths.begin(), paths.end());
   return index;
+}
+
+FailureOr<Comparison> KernelTable::addReference(kernel::FusedOp op, size_t index) {
+  if (failed(reference_->emit(op, hostSymbol(index))))
+    return failure();
+  ErrorBounds bounds = boundErrors(op);
+  Comparison comparison = compareFused(op, bounds.bounded);
+  if (bounds.bounded.empty())
+    return comparison;
+  const LoopNest nest(bounds.op);
+  comparison.boundUnits = reference_->launch(nest, costOf(nest, reference_->machine())).units;
+  // The bounds of many values may not fit on the stack: then the results' size has to do.
+  ScopedDiagnosticHandler quiet(op.getContext(), [](Diagnostic&) { return success(); });
+  if (succeeded(reference_->emit(bounds.op, boundSymbol(index))))
+    return comparison;
+  comparison.boundUnits = 0;
+  for (ComparedOperand& operand : comparison.operands)
+    if (operand.tolerance == Tolerance::Bounded) {
+      operand.tolerance = Tolerance::Scale;
+      operand.factor = scaleTolerance;
+    }
+  return comparison;
+}
+
+FailureOr<Comparison> KernelTable::addReference(kernel::CallOp op, size_t index) {
+  if (failed(reference_->emit(op, hostSymbol(index))))
+    return failure();
+  return compareRoutine(op, target_.routine(op.getRoutine())->operands(op));
+}
+
+std::vector<std::string> KernelTable::hostSymbols() const {
+  std::vector<std::string> symbols;
+  if (!reference_) {
+    if (target_.device().kind == "cpu")
+      for (const Entry& entry : kernels_)
+        symbols.push_back(entry.symbol);
+    return symbols;
+  }
+  for (size_t i = 0; i < kernels_.size(); ++i)
+    symbols.push_back(hostSymbol(i));
+  for (size_t i = 0; i < kernels_.size(); ++i)
+    if (kernels_[i].comparison.boundUnits > 0)
+      symbols.push_back(boundSymbol(i));
+  return symbols;
 }
 
 std::string KernelTable::Entry::label() const {
@@ -120,7 +178,12 @@ std::string KernelTable::Entry::label() const {
 void KernelTable::finish(Program& program) {
   for (const Entry& entry : kernels_)
     program.kernels.push_back({entry.symbol, entry.label(), entry.launches});
+  if (reference_)
+    for (const Entry& entry : kernels_)
+      program.comparisons.push_back(entry.comparison);
   for (LibraryCall& call : libraryCalls_) {
+    if (call.workspace > 0)
+      program.arenaBytes = std::max(program.arenaBytes, workspaceOffset_ + call.workspace);
     call.label = kernels_[call.fallback].label();
     program.libraryCalls.push_back(std::move(call));
   }

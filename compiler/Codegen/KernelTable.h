@@ -10,8 +10,8 @@ namespace titan::codegen {
 
 class KernelTable {
 public:
-  /// With a `reference`, a target for a CPU, every kernel is emitted for it, too, under the same
-  /// symbol: a CPU can walk the table.
+  /// With a `reference`, a target for a CPU, every kernel is emitted for it, too: a CPU can walk the
+  /// table, and what a card computes can be compared with it.
   explicit KernelTable(Target& target, Target* reference = nullptr)
       : target_(target), reference_(reference) {}
 
@@ -34,13 +34,21 @@ public:
   Target& host() { return reference_ ? *reference_ : target_; }
   /// Is there an op that the target has no code for?
   bool lacksKernel() const { return lacksKernel_; }
-  /// Moves symbols, labels and configurations to the program.
+  /// The end of the planned arena, where what library calls share begins.
+  void setWorkspaceOffset(int64_t offset) { workspaceOffset_ = offset; }
+  int64_t workspaceOffset() const { return workspaceOffset_; }
+  int64_t workspaceBytes(uint32_t library) const { return libraryCalls_[library].workspace; }
+  /// Moves symbols, labels and configurations to the program, whose arena grows by the workspace.
   void finish(Program& program);
+  /// The symbols of host code in the order in which a job lists their addresses: of all kernels,
+  /// then of those that find bounds. Empty where there is none.
+  std::vector<std::string> hostSymbols() const;
 
 private:
   struct Entry {
     std::string symbol, description;
     std::vector<GridLaunch> launches;
+    Comparison comparison; ///< with a reference
     llvm::SetVector<mlir::Attribute> paths;
     std::string label() const;
   };
@@ -48,12 +56,17 @@ private:
   mlir::FailureOr<uint32_t> find(llvm::StringMap<uint32_t>& known, llvm::StringRef key, Op op,
                                  llvm::function_ref<std::string()> describe);
 
+  /// Emits what the reference has for a kernel, and says how the two are compared.
+  mlir::FailureOr<Comparison> addReference(kernel::FusedOp op, size_t index);
+  mlir::FailureOr<Comparison> addReference(kernel::CallOp op, size_t index);
+
   Target& target_;
   Target* reference_;
   bool lacksKernel_ = false;
   std::vector<Entry> kernels_;
   llvm::StringMap<uint32_t> fused_, routines_;
   std::vector<LibraryCall> libraryCalls_;
+  int64_t workspaceOffset_ = 0;
 };
 
 } // namespace titan::codegen

@@ -5,6 +5,8 @@
 #include "compiler/Codegen/cuda/CudaArch.h"
 #include "compiler/Codegen/cuda/CudaTarget.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 namespace titan::codegen {
 namespace {
 
@@ -34,6 +36,45 @@ void addTargetKind(TargetKind kind) { kinds().push_back(std::move(kind)); }
 Result<TargetInfo> resolveTarget(std::string_view kind, std::string_view arch) {
   const TargetKind* found = TITAN_TRY(findKind(kind));
   return found->resolve(arch.empty() ? found->defaultArch : arch);
+}
+
+namespace {
+
+std::vector<std::string> partsOf(std::string_view list) {
+  std::vector<std::string> parts;
+  while (!list.empty()) {
+    const size_t comma = std::min(list.find(','), list.size());
+    parts.emplace_back(list.substr(0, comma));
+    list.remove_prefix(std::min(comma + 1, list.size()));
+  }
+  return parts;
+}
+
+} // namespace
+
+Result<std::vector<TargetInfo>> resolveTargets(std::string_view kinds, std::string_view arch) {
+  const std::vector<std::string> names = partsOf(kinds);
+  if (names.size() < 2)
+    return std::vector{TITAN_TRY(resolveTarget(kinds, arch))};
+  std::vector<const TargetKind*> found;
+  for (const std::string& name : names) {
+    found.push_back(TITAN_TRY(findKind(name)));
+    if (llvm::count(found, found.back()) > 1)
+      return Error::usage("--target={} names {} twice", kinds, name);
+  }
+  std::vector<std::string> archs(found.size());
+  for (const std::string& part : partsOf(arch)) {
+    const auto owner =
+        llvm::find_if(found, [&](const TargetKind* kind) { return kind->resolve(part).ok(); });
+    if (owner == found.end())
+      return Error::usage("--arch={}: none of the targets {} knows '{}'", arch, kinds, part);
+    std::string& list = archs[static_cast<size_t>(owner - found.begin())];
+    list += (list.empty() ? "" : ",") + part;
+  }
+  std::vector<TargetInfo> targets;
+  for (size_t i = 0; i < found.size(); ++i)
+    targets.push_back(TITAN_TRY(resolveTarget(found[i]->name, archs[i])));
+  return targets;
 }
 
 Status checkRecipe(std::string_view name, const Recipe& recipe) {

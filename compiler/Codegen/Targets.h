@@ -28,6 +28,9 @@ void addTargetKind(TargetKind kind);
 /// Usage for an unknown kind, with the known ones, and for an unknown architecture; an empty one is
 /// the kind's default.
 Result<TargetInfo> resolveTarget(std::string_view kind, std::string_view arch);
+/// Of one kind or of several with commas between them, each once. With several, each part of `arch`
+/// is the first kind's that knows it. Usage as above, and for a kind that is named twice.
+Result<std::vector<TargetInfo>> resolveTargets(std::string_view kinds, std::string_view arch);
 /// Can a job for this kind follow the recipe? Usage for an unknown kind.
 Status checkRecipe(std::string_view kind, const Recipe& recipe);
 Result<std::unique_ptr<Target>> createTarget(TargetInfo info, mlir::MLIRContext* context);

@@ -82,17 +82,53 @@ Result<std::unique_ptr<Compilation>> Compilation::load(const CompileOptions& opt
     TITAN_TRY(compilation->parse());
   else
     return Error::usage("{}: a model is an .onnx or an .mlir file", options.model);
-  if ((*compilation->module_)->hasAttr(ir::tag::target)) {
-    // A printed stage was made for the machine that it names.
-    if (!options.arch.empty())
-      return Error::usage("{} carries the target it was printed for: --arch has no effect on it",
-                          options.model);
-  } else {
-    setTarget(*compilation->module_,
-              TITAN_TRY(codegen::resolveTarget(options.target, options.arch)));
-  }
+  TITAN_TRY(compilation->chooseTargets());
   TITAN_TRY(compilation->checkTarget());
   return compilation;
+}
+
+Status Compilation::chooseTargets() {
+  const bool areSeveral = options_.target.find(',') != std::string::npos;
+  if ((*module_)->hasAttr(ir::tag::target)) {
+    // A printed stage was made for the machine that it names.
+    if (!options_.arch.empty())
+      return Error::usage("{} carries the target it was printed for: --arch has no effect on it",
+                          options_.model);
+    if (areSeveral)
+      return Error::usage("{} carries the target it was printed for: --target={} has no effect on "
+                          "it",
+                          options_.model, options_.target);
+    return {};
+  }
+  std::vector<TargetInfo> targets =
+      TITAN_TRY(codegen::resolveTargets(options_.target, options_.arch));
+  const Stage last = options_.emit.value_or(stage_);
+  if (targets.size() > 1 && std::max(stage_, last) > Stage::Shard)
+    return Error::usage("stage {} is of one target, and --target={} has {}: give one of them",
+                        stageName(std::max(stage_, last)), options_.target, targets.size());
+  if (targets.size() > 1)
+    targets_ = std::move(targets);
+  else
+    setTarget(*module_, targets.front());
+  return {};
+}
+
+Status Compilation::enterTarget(size_t number) {
+  if (targets_.empty())
+    return {};
+  if (!shardedForAll_) {
+    TITAN_TRY(advance(Stage::Shard));
+    shardedForAll_ = module_->clone();
+  }
+  module_ = shardedForAll_->clone();
+  setTarget(*module_, targets_[number]);
+  target_ = number;
+  stage_ = Stage::Shard;
+  return {};
+}
+
+std::string Compilation::fileName(Stage stage) const {
+  return targets_.empty() || stage <= Stage::Shard ? name_ : name_ + "." + targets_[target_].kind;
 }
 
 Status Compilation::import() {
@@ -142,11 +178,21 @@ Status Compilation::parse() {
 
 /// Can a job for the target follow the recipe?
 Status Compilation::checkTarget() {
+  for (const TargetInfo& target : targets_)
+    TITAN_TRY(checkRecipeFor(target.kind));
+  if (!targets_.empty())
+    return {};
   FailureOr<TargetInfo> target = getTarget(*module_);
-  FailureOr<Recipe> recipe = getRecipe(*module_);
-  if (failed(target) || failed(recipe))
+  if (failed(target))
     return compiler_.takeError(ErrorCode::BadInput);
-  return codegen::checkRecipe(target->kind, *recipe);
+  return checkRecipeFor(target->kind);
+}
+
+Status Compilation::checkRecipeFor(StringRef kind) {
+  FailureOr<Recipe> recipe = getRecipe(*module_);
+  if (failed(recipe))
+    return compiler_.takeError(ErrorCode::BadInput);
+  return codegen::checkRecipe(std::string_view(kind), *recipe);
 }
 
 /// Does the module, which a user may have edited, keep the promises of the stage it says it is at?
@@ -196,7 +242,7 @@ Status Compilation::syncWithinLimit(Error refusal) {
 }
 
 Status Compilation::run(Stage stage) {
-  if (stage == Stage::Shard) {
+  if (stage == Stage::Shard && targets_.empty()) {
     FailureOr<Recipe> recipe = getRecipe(*module_);
     if (succeeded(recipe) && recipe->memory.limit > 0 && leanerSync(*recipe))
       unsharded_ = module_->clone();
@@ -220,7 +266,8 @@ Status Compilation::run(Stage stage) {
   if (!options_.saveTemps.empty()) {
     std::error_code failure;
     std::filesystem::create_directories(options_.saveTemps, failure);
-    TITAN_TRY(writeOutput(options_.saveTemps + "/" + name_ + "." + name + ".mlir", print()));
+    TITAN_TRY(
+        writeOutput(options_.saveTemps + "/" + fileName(stage) + "." + name + ".mlir", print()));
   }
   return {};
 }

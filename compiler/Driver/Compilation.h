@@ -5,6 +5,7 @@
 #include "compiler/Driver/CompilerContext.h"
 #include "compiler/Driver/Options.h"
 #include "compiler/Pipeline/CheckByExecution.h"
+#include "compiler/Support/TargetInfo.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -21,6 +22,12 @@ public:
 
   /// Runs all stages after the module's own up to and including `stage` (at most plan).
   Status advance(Stage stage);
+
+  /// How many targets the module is compiled for; their ways part behind *shard*.
+  size_t targets() const { return std::max<size_t>(targets_.size(), 1); }
+  /// Where there are several: goes on from what *shard* leaves, which the first call runs, for
+  /// target number `number`.
+  Status enterTarget(size_t number);
 
   /// Runs `work` under a name in the table of --timing.
   template <typename Work> auto timed(llvm::StringRef name, Work work) {
@@ -43,7 +50,11 @@ private:
   Compilation(const CompileOptions& options, const mlir::DialectRegistry& more);
   Status import();
   Status parse();
+  Status chooseTargets();
   Status checkTarget();
+  Status checkRecipeFor(llvm::StringRef kind);
+  /// "mlp", or behind *shard* for one of several targets "mlp.cuda".
+  std::string fileName(Stage stage) const;
   Status checkStage();
   Status run(Stage stage);
   Status syncWithinLimit(Error refusal);
@@ -56,6 +67,9 @@ private:
   mlir::OwningOpRef<mlir::ModuleOp> module_;
   /// As it was before *shard*, where another mesh.sync may take less memory; null elsewhere.
   mlir::OwningOpRef<mlir::ModuleOp> unsharded_;
+  std::vector<TargetInfo> targets_;                 ///< where there are several
+  mlir::OwningOpRef<mlir::ModuleOp> shardedForAll_; ///< with several targets: what *shard* left
+  size_t target_ = 0;                               ///< that was entered last
   Stage stage_ = Stage::Import;
   std::string name_;
   std::vector<std::string> notes_;

@@ -1,6 +1,7 @@
 #include "compiler/Driver/Driver.h"
 
 #include "compiler/Driver/Compilation.h"
+#include "compiler/Driver/JobPayload.h"
 #include "compiler/Driver/Output.h"
 #include "compiler/Driver/PayloadBytes.h"
 #include "compiler/Driver/Version.h"
@@ -99,37 +100,55 @@ std::string_view hostKernels(const CompiledModule& code) {
   return {};
 }
 
-Status link(const CompiledModule& code, const std::string& output) {
-  const std::string_view kernels = hostKernels(code);
-  std::vector<std::string> symbols;
-  if (!kernels.empty())
-    for (const Kernel& kernel : code.program.kernels)
-      symbols.push_back(kernel.symbol);
-  std::string table = serialize(code.program);
-  PayloadBytes payload = TITAN_TRY(PayloadBytes::open(code.payload));
+Status link(std::vector<CompiledModule>& modules, const std::string& output) {
+  const JobPayload merged = mergePayloads(modules);
+  std::vector<Program> programs;
+  std::vector<std::string> tables;
+  std::vector<link::ProgramData> data;
+  std::string_view kernels;
+  for (const CompiledModule& code : modules) {
+    programs.push_back(code.program);
+    tables.push_back(serialize(code.program));
+    if (const std::string_view archive = hostKernels(code); !archive.empty())
+      kernels = archive; // of one program: --reference-kernels is for a single target
+  }
+  TITAN_TRY(verifyJob(programs));
+  for (size_t i = 0; i < modules.size(); ++i)
+    data.push_back({tables[i], modules[i].hostSymbols});
+  PayloadBytes payload = TITAN_TRY(PayloadBytes::open(merged.parts));
   const auto write = [&](const link::ByteSink& sink) { return payload.write(sink); };
-  const link::ProgramData program{table, symbols};
-  return link::linkJob(kernels, {{&program, 1}, static_cast<uint64_t>(code.payloadBytes), write},
-                       output);
+  return link::linkJob(kernels, {data, static_cast<uint64_t>(merged.bytes), write}, output);
+}
+
+/// The code of the module for the target that was entered last.
+Result<CompiledModule> generate(Compilation& compilation, const CompileOptions& options) {
+  CompiledModule code = TITAN_TRY(compilation.timed(
+      "codegen", [&] { return generateCode(compilation.module(), codegenOptions(options)); }));
+  for (const std::string& note : code.notes)
+    llvm::errs() << "note: " << note << "\n";
+  if (!options.saveTemps.empty())
+    TITAN_TRY(saveImages(code, options.saveTemps + "/" + compilation.name()));
+  return code;
 }
 
 Status compile(const CompileOptions& options, const mlir::DialectRegistry& more) {
   std::unique_ptr<Compilation> compilation = TITAN_TRY(Compilation::load(options, more));
   for (const std::string& note : compilation->notes())
     llvm::errs() << "note: " << note << "\n";
-  TITAN_TRY(compilation->advance(lastPipelineStage(options)));
-  for (const std::string& note : compilation->checked().notes())
-    llvm::errs() << "note: " << note << "\n";
-  if (options.emit)
-    return emit(*compilation, options);
-  CompiledModule code = TITAN_TRY(compilation->timed(
-      "codegen", [&] { return generateCode(compilation->module(), codegenOptions(options)); }));
-  for (const std::string& note : code.notes)
-    llvm::errs() << "note: " << note << "\n";
-  if (!options.saveTemps.empty())
-    TITAN_TRY(saveImages(code, options.saveTemps + "/" + compilation->name()));
+  std::vector<CompiledModule> modules;
+  for (size_t target = 0; target < compilation->targets(); ++target) {
+    if (!options.emit) // what is printed for several targets is the same for all
+      TITAN_TRY(compilation->enterTarget(target));
+    TITAN_TRY(compilation->advance(lastPipelineStage(options)));
+    if (target + 1 == compilation->targets() || options.emit)
+      for (const std::string& note : compilation->checked().notes())
+        llvm::errs() << "note: " << note << "\n";
+    if (options.emit)
+      return emit(*compilation, options);
+    modules.push_back(TITAN_TRY(generate(*compilation, options)));
+  }
   std::string output = options.output.empty() ? compilation->name() : options.output;
-  TITAN_TRY(compilation->timed("link", [&] { return link(code, output); }));
+  TITAN_TRY(compilation->timed("link", [&] { return link(modules, output); }));
   llvm::errs() << "wrote " << output << "\n";
   return {};
 }

@@ -33,7 +33,8 @@ parseCompileOptions(const std::vector<std::string>& arguments) {
   app.add_flag("--strict-names", options.strictNames,
                "refuse a model in which a name, a kind or a tie is not certainly the source's");
   app.add_flag("--write-recipe", options.writeRecipe, "print a starter recipe for the model");
-  app.add_option("--target", options.target, "what to generate code for: cpu or cuda")
+  app.add_option("--target", options.target,
+                 "what to generate code for: cpu, cuda, or both as cpu,cuda")
       ->capture_default_str();
   app.add_option("--arch", options.arch,
                  "of cpu: native (default), x86-64-v3, x86-64-v4, or a CPU that LLVM knows; of "
@@ -79,8 +80,8 @@ parseCompileOptions(const std::vector<std::string>& arguments) {
     return Error::usage("--check, --write-recipe and --emit exclude one another");
   if (options.json && !options.check)
     return Error::usage("--json goes with --check");
-  if (options.referenceKernels && options.target == "cpu")
-    return Error::usage("--reference-kernels goes with --target=cuda");
+  if (options.referenceKernels && options.target != "cuda")
+    return Error::usage("--reference-kernels goes with --target=cuda alone");
   return std::optional(std::move(options));
 }
 

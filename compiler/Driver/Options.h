@@ -21,7 +21,7 @@ struct CompileOptions {
   bool json = false;        ///< with check: the report for programs
   bool strictNames = false; ///< refuse a model whose tensors are not exactly the source's
   bool writeRecipe = false;
-  std::string target = "cpu";
+  std::string target = "cpu";    ///< or "cuda", "cpu,cuda"
   std::string arch;              ///< empty: the target's default
   bool referenceKernels = false; ///< of cuda
   bool embedWeights = true;

@@ -48,7 +48,8 @@ struct MachineModel {
   int64_t embeddingGradColumns = 64; ///< of a unit: what one thread owns of a row
   /// The gradient of a table is summed in sorted order where at least so many rows are added.
   int64_t embeddingGradSortedRows = int64_t{1} << 40;
-  int64_t roundedOperandTileRows = 2; ///< rows of tiles that may round one operand each; 0: none
+  /// Rows of tiles that may round one operand each; 0: products read operands of one type.
+  int64_t roundedOperandTileRows = 2;
   /// Bytes: rows of temporaries, and those above 4 KiB, begin at multiples of it.
   int64_t rowAlignment = 1, longRowAlignment = 1;
 

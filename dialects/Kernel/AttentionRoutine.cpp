@@ -78,6 +78,18 @@ AttentionOperands countOperands(AttentionAttr attention) {
   return count;
 }
 
+namespace {
+
+AttentionAttr with(AttentionAttr a, AttentionBlocksAttr blocks, AttentionDropoutAttr dropout) {
+  return AttentionAttr::get(a.getContext(), a.getBatch(), a.getHeads(), a.getKeyHeads(),
+                            a.getQueries(), a.getKeys(), a.getWidth(), a.getValueWidth(),
+                            a.getElement(), a.getScale(), a.getCausal(), a.getQuery(), a.getKey(),
+                            a.getValue(), a.getResult(), a.getLogSumExp(), a.getLargest(), blocks,
+                            a.getMask(), dropout, a.getGradient());
+}
+
+} // namespace
+
 AttentionAttr withoutStream(AttentionAttr a) {
   AttentionDropoutAttr dropout = a.getDropout();
   if (!dropout)
@@ -85,11 +97,11 @@ AttentionAttr withoutStream(AttentionAttr a) {
   dropout =
       AttentionDropoutAttr::get(a.getContext(), dropout.getP(), /*stream=*/0, dropout.getSeed(),
                                 dropout.getStep(), dropout.getGlobal(), dropout.getMultiple());
-  return AttentionAttr::get(a.getContext(), a.getBatch(), a.getHeads(), a.getKeyHeads(),
-                            a.getQueries(), a.getKeys(), a.getWidth(), a.getValueWidth(),
-                            a.getElement(), a.getScale(), a.getCausal(), a.getQuery(), a.getKey(),
-                            a.getValue(), a.getResult(), a.getLogSumExp(), a.getLargest(),
-                            a.getBlocks(), a.getMask(), dropout, a.getGradient());
+  return with(a, a.getBlocks(), dropout);
+}
+
+AttentionAttr withBlocks(AttentionAttr a, AttentionBlocksAttr blocks) {
+  return with(a, blocks, a.getDropout());
 }
 
 FloatType AttentionAttr::getAccumulation() const {

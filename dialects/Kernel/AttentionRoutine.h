@@ -13,5 +13,7 @@ AttentionOperands countOperands(AttentionAttr attention);
 
 /// The routine without what code gets as a scalar: the stream of its dropout.
 AttentionAttr withoutStream(AttentionAttr attention);
+/// The routine with its work cut otherwise.
+AttentionAttr withBlocks(AttentionAttr attention, AttentionBlocksAttr blocks);
 
 } // namespace titan::kernel

@@ -26,9 +26,11 @@
 //     "xxh3_128": "<32 hex digits>" }
 //
 // The last line's digest is of all bytes before the comma in front of it. "kernels" may be missing,
+// "libraries" has on cards "cuda.card" and "cuda.image", too: what else decides the bits of a run.
 // "profile" stands at kinds that have one, "chunks" stands at files with tensors. A source is a piece
 // of the tensor (runtime/program/Piece.h); what is left out of one is missing: "dims" alone is the
 // whole initializer, permuted.
+// A library that has several algorithms stands there with "device" and "algorithms", by product.
 // Members that are not known are ignored: a later Titan may add some without another version.
 //
 // Version 1 is read as well. It has no mesh, no kernels and no chunks, "libraries": { "gemm":
@@ -73,6 +75,10 @@ struct DataInfo {
 struct LibraryChoice {
   std::string library; ///< "onednn", "generated", "glibc"
   std::string version; ///< empty: unknown, or the program's own
+  // Of a library with several algorithms: the device that they were chosen on, and by product the
+  // library's bytes in hexadecimal, or "generated".
+  std::string device = {};
+  std::map<std::string, std::string> algorithms = {};
   bool operator==(const LibraryChoice&) const = default;
 };
 

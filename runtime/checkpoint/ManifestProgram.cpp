@@ -46,6 +46,10 @@ OrderedJson formatLibraries(const Libraries& libraries) {
     object[routine] = {{"library", choice.library}};
     if (!choice.version.empty())
       object[routine]["version"] = choice.version;
+    if (!choice.device.empty()) {
+      object[routine]["device"] = choice.device;
+      object[routine]["algorithms"] = choice.algorithms;
+    }
   }
   return object;
 }
@@ -139,7 +143,11 @@ Result<Libraries> parseLibraries(const Json& program) {
       return Error::badInput("field 'libraries': '{}' is {}, not an object", routine,
                              choice.type_name());
     libraries[routine] = {TITAN_TRY(stringField(choice, "library")),
-                          TITAN_TRY(optionalString(choice, "version"))};
+                          TITAN_TRY(optionalString(choice, "version")),
+                          TITAN_TRY(optionalString(choice, "device")),
+                          {}};
+    if (choice.contains("algorithms"))
+      libraries[routine].algorithms = TITAN_TRY(stringMapField(choice, "algorithms"));
   }
   return libraries;
 }

@@ -141,6 +141,15 @@ TEST(Manifest, DescribesAnotherVersionOfALibrary) {
                                       "libc was 'glibc 2.36', is 'glibc 2.39'" + may}));
 }
 
+TEST(Manifest, KeepsTheAlgorithmsOfALibrary) {
+  Manifest manifest = sample();
+  manifest.program.libraries["cuda.gemm"] = {
+      "cublaslt", "13.1.0", "a card, sm_90", {{"one", "00ff"}, {"two", "generated"}}};
+  const Result<Manifest> read = parseManifest(toJson(manifest));
+  ASSERT_TRUE(read.ok()) << read.error().message();
+  EXPECT_EQ(read->program.libraries, manifest.program.libraries);
+}
+
 TEST(Manifest, DescribesNoChoiceForAnotherDevice) {
   ProgramInfo saved = sample().program;
   const ProgramInfo current = saved;

@@ -129,10 +129,14 @@ Result<Transfer> StateAccess::begin(int64_t offset, std::span<const char> from) 
   return Transfer(*this, device_->record().number);
 }
 
+int64_t StateAccess::ringBytesOf(const Program& program) {
+  const int64_t states = (program.stateBytes + pieceBytes - 1) / pieceBytes * pieceBytes;
+  return std::clamp(states, pieceBytes, ringBytes);
+}
+
 Status StateAccess::makeRing() {
-  const int64_t states = (program_->stateBytes + pieceBytes - 1) / pieceBytes * pieceBytes;
   if (ring_.empty())
-    ring_ = TITAN_TRY(device_->hostBuffer(std::clamp(states, pieceBytes, ringBytes)));
+    ring_ = TITAN_TRY(device_->hostBuffer(ringBytesOf(*program_)));
   return {};
 }
 

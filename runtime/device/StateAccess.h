@@ -35,6 +35,9 @@ public:
   /// the ring holds, which is no larger than all states together.
   static constexpr int64_t pieceBytes = int64_t{1} << 20, ringBytes = int64_t{64} << 20;
 
+  /// What the ring takes of host memory where the device has no window.
+  static int64_t ringBytesOf(const Program& program);
+
   /// Both outlive the object, which its sources, sinks and scalars point to. `rank` is the device's
   /// in the program's mesh.
   StateAccess(const Program& program, Device& device, int64_t rank = 0);

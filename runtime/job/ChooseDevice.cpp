@@ -113,6 +113,11 @@ std::string describeMachineText(const Program& program, const nlohmann::ordered_
   return findKind(program.target.kind)->describeText(info);
 }
 
+std::optional<DeviceMemory> deviceMemory(const Program& program) {
+  const DeviceKind* kind = findKind(program.target.kind);
+  return kind->memory ? std::optional(kind->memory(program)) : std::nullopt;
+}
+
 DType productType(const Program& program) {
   const bool readsBf16 = std::ranges::any_of(
       program.libraryCalls, [](const LibraryCall& call) { return call.gemm.a == DType::BF16; });
@@ -121,7 +126,7 @@ DType productType(const Program& program) {
 
 OutsideBytes outsideBytes(const Program& program, int threads, bool library) {
   OutsideBytes outside;
-  if (library && !program.libraryCalls.empty())
+  if (library && !program.libraryCalls.empty() && program.target.kind == cpuKind.name)
     outside.gemm = threads * OneDnn::outsideBytesPerThread;
   int64_t batch = 0;
   if (const Function* step = program.findFunction("step"))

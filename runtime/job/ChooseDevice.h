@@ -3,6 +3,7 @@
 #pragma once
 
 #include "runtime/device/Device.h"
+#include "runtime/device/LibraryChoices.h"
 #include "runtime/device/MachineLimits.h"
 #include "runtime/device/RankPlace.h"
 #include "runtime/host/ThreadPool.h"
@@ -12,7 +13,10 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace titan {
 
@@ -25,29 +29,59 @@ struct DeviceWish {
   static Result<DeviceWish> parse(const std::string& text);
 };
 
+/// What computed products in the run that is continued.
+struct SavedProducts {
+  LibraryChoices choices; ///< without a library: not known, or there is no such run
+  int64_t step = 0;       ///< of its checkpoint
+};
+
 struct DeviceRequest {
   const Program& program;                  ///< outlives the device, as `kernels` and `pool` do
   std::span<const KernelFunction> kernels; ///< of the program
   std::string_view payload;                ///< of the job, with images
   ThreadPool& pool;
-  std::string device = "cpu"; ///< kind
-  int64_t number = 0;         ///< of the device among its kind
-  std::string gemm = "auto";  ///< --gemm
-  std::string savedGemm; ///< the choice of the run that is continued, or empty: auto follows it
-  RankPlace place = {};  ///< among the ranks of the job
+  std::string device = "cpu";               ///< kind
+  int64_t number = 0;                       ///< of the device among its kind
+  std::string gemm = "auto";                ///< --gemm
+  SavedProducts saved = {};                 ///< auto follows it
+  std::optional<LibraryChoices> tuned = {}; ///< of a tuning file
+  bool tune = false;                        ///< look for the fastest algorithms of products
+  RankPlace place = {};                     ///< among the ranks of the job
+};
+
+/// What `tune` found for a product.
+struct TunedRow {
+  std::string label;
+  size_t admitted = 0;                      ///< algorithms that were timed
+  double firstSeconds = 0, bestSeconds = 0; ///< of the one that is taken untuned; of the fastest
+};
+
+/// A function that a card runs as one graph.
+struct GraphFigures {
+  std::string function;
+  int64_t nodes = 0;
+  double seconds = 0; ///< that recording and instantiating it took
 };
 
 struct ChosenDevice {
   std::unique_ptr<Device> device;
-  std::string name;               ///< what computes: "8 threads"
-  std::string gemm = "generated"; ///< what computes products: or "onednn", "interpreted"
-  std::string gemmVersion;        ///< of the library: "2.6.3"
-  int64_t outsideBytes = 0;       ///< what the library may allocate outside of the arena
+  std::string name; ///< what computes: "8 threads"
+  /// What computes products: or "onednn", "cublaslt", "interpreted".
+  std::string gemm = "generated";
+  std::string gemmVersion;      ///< of the library: "2.6.3"
+  LibraryChoices products = {}; ///< where the library has several algorithms
+  std::vector<TunedRow> tuned = {};
+  std::vector<std::string> notes = {}; ///< what the user is to know of the choice, a line each
+  /// What besides decides its bits, by name: {"cuda.card", "NVIDIA H100, sm_90"}.
+  std::vector<std::pair<std::string, std::string>> identity;
+  int64_t outsideBytes = 0; ///< what library and device allocate outside of the arena
   /// FLOP/s of large products of a dtype; 0 without a library. Takes some tens of milliseconds.
   std::function<double(DType)> measureProducts = [](DType) { return 0.0; };
   /// What the machine can do at most, with products of a dtype. Takes some tenths of a second. The
   /// errors of the device.
   std::function<Result<MachineLimits>(DType)> measureLimits;
+  /// What the device runs as one launch, so far.
+  std::function<std::vector<GraphFigures>()> graphs = [] { return std::vector<GraphFigures>(); };
   /// What was exchanged with other ranks so far, by collective of the program.
   std::function<std::vector<Traffic>()> traffic = [] { return std::vector<Traffic>(); };
 };
@@ -92,6 +126,14 @@ struct ProductLibrary {
   std::string reason;  ///< where it was not
 };
 ProductLibrary findProductLibrary();
+
+/// What a run takes beside its arena on a device of its own: nothing for a CPU.
+struct DeviceMemory {
+  int64_t staging = 0; ///< of the device, for batches on their way
+  int64_t driver = 0;  ///< of the device, left free for code that is loaded later
+  int64_t pinned = 0;  ///< of the host, for state and batches on their way
+};
+std::optional<DeviceMemory> deviceMemory(const Program& program);
 
 /// The operands of `program`'s products: BF16 where any of them reads it, else F32.
 DType productType(const Program& program);

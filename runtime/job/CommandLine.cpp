@@ -35,6 +35,8 @@ public:
     addPlan();
     addInfo();
     addProfile();
+    addTune();
+    addCompare();
   }
 
   Result<std::optional<JobOptions>> parse(std::vector<std::string> arguments) {
@@ -42,7 +44,8 @@ public:
     if (!arguments.empty() && !arguments[0].starts_with('-') &&
         app_.get_subcommands(isFirst).empty())
       return Error::usage(
-          "unknown command '{}': use train, eval, predict, sample, plan, info or profile",
+          "unknown command '{}': use train, eval, predict, sample, plan, info, profile, compare or "
+          "tune",
           arguments[0]);
     std::ranges::reverse(arguments); // what CLI11 expects of a vector
     try {
@@ -91,9 +94,10 @@ private:
     sub.add_option("--threads", options_.threads, "compute threads (default: all allowed CPUs)")
         ->type_name("N")
         ->check(CLI::Range(1, 1024));
-    sub.add_option("--gemm", options_.gemm, "matrix products: auto, onednn or generated")
+    sub.add_option("--gemm", options_.gemm,
+                   "matrix products: auto, cublaslt (cards), onednn (CPUs) or generated")
         ->envname("TITAN_GEMM")
-        ->check(CLI::IsMember({"auto", "onednn", "generated"}))
+        ->check(CLI::IsMember({"auto", "cublaslt", "onednn", "generated"}))
         ->capture_default_str();
     sub.add_option("--weights-dir", options_.weightsDirectory,
                    "where the weights lie that the job refers to (default: beside the job)")
@@ -224,6 +228,25 @@ private:
     addJson(sub);
   }
 
+  void addTune() {
+    CLI::App& sub = command("tune",
+                            "times the product library's algorithms on this card, and writes "
+                            "<job>.tuning.json for later runs",
+                            JobCommand::Tune);
+    addMachine(sub);
+  }
+
+  void addCompare() {
+    CLI::App& sub = command("compare", "checks each kernel of a card against its host code",
+                            JobCommand::Compare);
+    addMachine(sub);
+    addData(sub);
+    sub.add_option("--steps", options_.steps, "steps to compare (default: 2)")
+        ->type_name("N")
+        ->check(CLI::Range(int64_t{1}, mostSteps));
+    addJson(sub);
+  }
+
   bool quiet_;
   JobOptions options_;
   std::vector<std::string> renames_;
@@ -248,6 +271,10 @@ const char* nameOf(JobCommand command) {
     return "info";
   case JobCommand::Profile:
     return "profile";
+  case JobCommand::Tune:
+    return "tune";
+  case JobCommand::Compare:
+    return "compare";
   }
   return "";
 }

@@ -10,7 +10,7 @@
 
 namespace titan {
 
-enum class JobCommand { Train, Eval, Predict, Sample, Plan, Info, Profile };
+enum class JobCommand { Train, Eval, Predict, Sample, Plan, Info, Profile, Compare, Tune };
 
 /// As it is typed: "train".
 const char* nameOf(JobCommand command);
@@ -21,7 +21,7 @@ struct JobOptions {
   JobCommand command = JobCommand::Train;
   std::string out;                            ///< the run directory
   int threads = 0;                            ///< 0: all allowed CPUs
-  std::optional<int64_t> steps;               ///< train: end of the run; profile: steps measured
+  std::optional<int64_t> steps;               ///< train: end of the run; profile, compare: how many
   std::vector<std::string> data;              ///< replaces the recipe's files
   std::vector<std::string> set;               ///< key=value
   std::string init;                           ///< weights to start from
@@ -33,7 +33,7 @@ struct JobOptions {
   std::string output;           ///< predict: the .npz
   std::string trace;            ///< profile: the Chrome trace
   std::string device = "auto";  ///< or "cpu", "cuda", "cuda:N", "reference"
-  std::string gemm = "auto";    ///< or "onednn", "generated"
+  std::string gemm = "auto";    ///< or "cublaslt", "onednn", "generated"
   std::string weightsDirectory; ///< where referred weights lie; empty: beside the job
   std::optional<std::string> prompt; ///< sample: what the text starts with
   int64_t tokens = 256;              ///< sample: how many more

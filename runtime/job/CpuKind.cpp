@@ -15,8 +15,10 @@ using Json = nlohmann::ordered_json;
 /// The library for products, or nothing: they are generated.
 Result<std::optional<OneDnn>> chooseLibrary(const DeviceRequest& request) {
   const bool asked = request.gemm != "auto";
-  const std::string& wanted = asked ? request.gemm : request.savedGemm;
-  if (request.program.libraryCalls.empty() || wanted == "generated")
+  const std::string& wanted = asked ? request.gemm : request.saved.choices.library;
+  // A card's table stands for the card: its kernels are compared, not a library.
+  const bool reference = request.program.target.kind != cpuKind.name;
+  if (request.program.libraryCalls.empty() || wanted == "generated" || reference)
     return std::optional<OneDnn>();
   Result<OneDnn> library = OneDnn::load();
   if (library.ok())
@@ -31,6 +33,9 @@ Status check(const Program& program, int64_t) {
 }
 
 Result<ChosenDevice> open(const DeviceRequest& request) {
+  if (request.gemm == "cublaslt")
+    return Error::environment("--gemm=cublaslt: cuBLASLt computes on cards, and this job runs on "
+                              "the CPU");
   const std::optional<OneDnn> library = TITAN_TRY(chooseLibrary(request));
   ThreadPool* pool = &request.pool;
   ChosenDevice chosen;
@@ -95,7 +100,7 @@ std::string describeText(const Json& info) {
 
 } // namespace
 
-const DeviceKind cpuKind = {"cpu", check, open, describe, describeText};
+const DeviceKind cpuKind = {"cpu", check, open, describe, describeText, nullptr};
 
 std::string machineName() { return cpuModelName(); }
 

@@ -1,7 +1,10 @@
 #include "runtime/job/DeviceKind.h"
 
+#include "runtime/device/StateAccess.h"
 #include "runtime/device/cuda/CudaDevice.h"
+#include "runtime/program/CardProducts.h"
 
+#include <algorithm>
 #include <limits>
 
 namespace titan {
@@ -21,19 +24,75 @@ Status check(const Program& program, int64_t number) {
   return {};
 }
 
+cuda::ProductRequest productRequest(const DeviceRequest& request) {
+  using Mode = cuda::ProductRequest::Mode;
+  cuda::ProductRequest products;
+  const std::string& saved = request.saved.choices.library;
+  if (request.tune)
+    products.mode = Mode::Tune;
+  else if (request.gemm == cuda::LtProducts::libraryName)
+    products.mode = Mode::Library;
+  else if (request.gemm == "auto" && saved != "generated")
+    products.mode = Mode::IfThere;
+  if (!saved.empty())
+    products.saved = &request.saved.choices;
+  products.savedStep = request.saved.step;
+  if (request.tuned)
+    products.tuned = &*request.tuned;
+  return products;
+}
+
+/// Its kind, whatever its number.
+std::string cardOf(const CudaDevice& device) {
+  return fmt::format("{}, {}", device.card().name, device.card().capability.arch());
+}
+
+/// A driver that assembles PTX is a part of the code.
+std::string imageOf(const CudaDevice& device) {
+  const std::string image = cuda::textOf(device.image());
+  return device.image().kind == Image::Kind::Ptx
+             ? fmt::format("{} by the driver for CUDA {}", image,
+                           cuda::versionText(device.driverVersion()))
+             : image;
+}
+
 Result<ChosenDevice> open(const DeviceRequest& request) {
   if (request.gemm == "onednn")
     return Error::environment("--gemm=onednn: oneDNN computes on CPUs, and this job runs on cuda");
-  std::unique_ptr<CudaDevice> device = TITAN_TRY(
-      CudaDevice::create(request.program, request.payload, static_cast<int>(request.number)));
+  const cuda::ProductRequest products = productRequest(request);
+  std::unique_ptr<CudaDevice> device = TITAN_TRY(CudaDevice::create(
+      request.program, request.payload, static_cast<int>(request.number), products));
   ChosenDevice chosen;
+  if (const cuda::LtProducts& used = device->products(); used.isOpen()) {
+    chosen.products = used.choices();
+    chosen.gemm = used.choices().library;
+    chosen.gemmVersion = used.choices().version;
+    for (const cuda::TunedProduct& row : used.tuned())
+      chosen.tuned.push_back({row.label, row.admitted, row.firstSeconds, row.bestSeconds});
+  }
+  chosen.notes = device->products().notes();
   chosen.name = fmt::format("{}, {}", device->card().text(), cuda::textOf(device->image()));
   chosen.measureLimits = [card = device.get()](DType) -> Result<MachineLimits> {
     const double copied = TITAN_TRY(card->measureCopy());
     return MachineLimits{.copies = {{"memory", std::numeric_limits<int64_t>::max(), copied}}};
   };
+  chosen.identity = {{"cuda.card", cardOf(*device)}, {"cuda.image", imageOf(*device)}};
+  chosen.graphs = [card = device.get()] {
+    std::vector<GraphFigures> graphs;
+    for (const CudaDevice::Graph& graph : card->graphs())
+      graphs.push_back({graph.function, graph.nodes, graph.seconds});
+    return graphs;
+  };
+  chosen.outsideBytes = CudaDevice::stagingBytes(request.program);
   chosen.device = std::move(device);
   return chosen;
+}
+
+DeviceMemory memory(const Program& program) {
+  const OutsideBytes host = outsideBytes(program, /*threads=*/1, /*library=*/false);
+  return {.staging = CudaDevice::stagingBytes(program),
+          .driver = CudaDevice::outsideBytes,
+          .pinned = StateAccess::ringBytesOf(program) + host.batches};
 }
 
 /// [{"kind": "cubin", "arch": "sm_90", "bytes": 12345}]
@@ -46,17 +105,31 @@ Json imagesJson(const Program& program) {
   return list;
 }
 
+/// The library that products are offered to, if any.
+Json libraryJson() {
+  const Result<cuda::LtLibrary> library = cuda::LtLibrary::load();
+  if (!library.ok())
+    return {{"found", false}, {"reason", library.error().message()}};
+  return {{"found", true}, {"version", library->version()}};
+}
+
 /// Of the first card that the driver shows, or why there is none that runs the job.
-Json describe(const Program& program, const DescribeRequest&) {
+Json describe(const Program& program, const DescribeRequest& request) {
   const Result<cuda::Card> card = findCard(program, 0);
   Json machine = {{"cpu", machineName()}, {"runs_this_job", card.ok()}};
   if (card.ok())
     machine["card"] = card->text();
   else
     machine["reason"] = card.error().message();
+  const bool offered = std::ranges::any_of(
+      program.libraryCalls, [](const LibraryCall& call) { return suitsCardLibrary(call.gemm); });
+  const Json library = libraryJson();
+  const bool computes = offered && request.gemm != "generated" && library["found"].get<bool>();
   return {{"target", {{"device", program.target.kind}, {"images", imagesJson(program)}}},
           {"machine", machine},
-          {"libraries", {{"gemm", "generated"}}}};
+          {"libraries",
+           {{cuda::LtProducts::libraryName, library},
+            {"gemm", computes ? cuda::LtProducts::libraryName : "generated"}}}};
 }
 
 std::string describeText(const Json& info) {
@@ -65,14 +138,16 @@ std::string describeText(const Json& info) {
     images.push_back(
         fmt::format("{} {}", image["kind"].get<std::string>(), image["arch"].get<std::string>()));
   const Json& machine = info["machine"];
-  return fmt::format("target       {}: {}\ncard         {}\ngemm         {}\n",
+  const Json& library = info["libraries"][cuda::LtProducts::libraryName];
+  return fmt::format("target       {}: {}\ncard         {}\ncuBLASLt     {}\ngemm         {}\n",
                      info["target"]["device"].get<std::string>(), fmt::join(images, ", "),
                      machine.value("card", machine.value("reason", "")),
+                     library.value("version", library.value("reason", "")),
                      info["libraries"]["gemm"].get<std::string>());
 }
 
 } // namespace
 
-const DeviceKind cudaKind = {"cuda", check, open, describe, describeText};
+const DeviceKind cudaKind = {"cuda", check, open, describe, describeText, memory};
 
 } // namespace titan

@@ -15,6 +15,8 @@ struct DeviceKind {
   nlohmann::ordered_json (*describe)(const Program& program, const DescribeRequest& request);
   /// The same as lines.
   std::string (*describeText)(const nlohmann::ordered_json& info);
+  /// Memory of a device of its own; null: there is none.
+  DeviceMemory (*memory)(const Program& program);
 };
 
 extern const DeviceKind cpuKind, cudaKind;

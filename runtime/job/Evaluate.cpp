@@ -94,7 +94,7 @@ Status startForReading(Session& session) {
   const Start start =
       TITAN_TRY(chooseTogether(peers, [&] { return chooseForReading(session.options()); }));
   const uint64_t seed = start.manifest ? start.manifest->data.seed : session.recipe().train.seed;
-  TITAN_TRY(session.start(seed, start.gemm(session.program().target.kind), start.firstState()));
+  TITAN_TRY(session.start(seed, start.products(session.program().target.kind), start.firstState()));
   if (start.newest)
     TITAN_TRY(checkpoint::loadLatest(session.options().out, session.loadRequest()));
   else if (!start.checkpoint.empty())

@@ -52,8 +52,7 @@ Json stateJson(const State& state) {
           {"init", sourceOf(state)}};
 }
 
-Json infoObject(const Session& session) {
-  const Program& program = session.program();
+Json infoObject(const Session& session, const Program& program) {
   Json parameters = Json::array(), state = Json::array();
   int64_t elements = 0, trainable = 0;
   for (const State& s : program.states) {
@@ -80,13 +79,21 @@ Json infoObject(const Session& session) {
           {"recipe", Json::parse(toJson(session.recipe()), nullptr, false)}};
 }
 
-void printText(const Json& info, const Program& program) {
+/// What of `info` depends on the device.
+constexpr const char* ofDevice[] = {"fingerprint", "target", "machine", "libraries"};
+
+void printText(const Json& info, const Session& session) {
   auto text = [](const Json& value) {
     return value.is_string() ? value.get<std::string>() : value.dump();
   };
   fmt::print("model        {}\nfingerprint  {}\ncompiler     {}\n", text(info["model"]),
              text(info["fingerprint"]), text(info["compiler_version"]));
-  fmt::print("{}", describeMachineText(program, info));
+  fmt::print("{}", describeMachineText(session.program(), info));
+  for (size_t i = 0; i < session.others().size(); ++i) {
+    const Json& other = info["others"][i];
+    fmt::print("\nfingerprint  {}\n{}\n", text(other["fingerprint"]),
+               describeMachineText(session.others()[i], other));
+  }
   fmt::print("optimizer    {}\nparameters   {}, {} trainable\n\n", text(info["optimizer"]),
              text(info["parameter_count"]), text(info["trainable_count"]));
   size_t width = 4;
@@ -107,11 +114,17 @@ void printText(const Json& info, const Program& program) {
 } // namespace
 
 Status infoJob(Session& session) {
-  const Json info = infoObject(session);
+  Json info = infoObject(session, session.program());
+  for (const Program& program : session.others()) {
+    const Json whole = infoObject(session, program);
+    Json& other = info["others"].emplace_back();
+    for (const char* key : ofDevice)
+      other[key] = whole[key];
+  }
   if (session.options().json)
     fmt::print("{}\n", info.dump(2));
   else
-    printText(info, session.program());
+    printText(info, session);
   return {};
 }
 

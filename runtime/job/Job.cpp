@@ -1,6 +1,7 @@
 #include "runtime/data/MappedFile.h"
 #include "runtime/host/KernelThread.h"
 #include "runtime/job/Agreement.h"
+#include "runtime/job/Compare.h"
 #include "runtime/job/Evaluate.h"
 #include "runtime/job/Info.h"
 #include "runtime/job/JobImage.h"
@@ -9,6 +10,7 @@
 #include "runtime/job/Profile.h"
 #include "runtime/job/Sample.h"
 #include "runtime/job/Train.h"
+#include "runtime/job/Tune.h"
 #include "runtime/launch/Ranks.h"
 #include "runtime/program/Payload.h"
 #include "runtime/program/Process.h"
@@ -40,6 +42,10 @@ Status runCommand(Session& session) {
     return infoJob(session);
   case JobCommand::Profile:
     return profileJob(session);
+  case JobCommand::Tune:
+    return tuneJob(session);
+  case JobCommand::Compare:
+    return compareJob(session);
   }
   return Error::internal("unknown command");
 }

@@ -1,54 +1,11 @@
 // Jobs on a card: the hand-made linear program, whose kernels have the same bits on both devices,
 // on the driver without a card.
-#include "runtime/checkpoint/Load.h"
-#include "runtime/device/cuda/testing/FakeCard.h"
-#include "runtime/device/cuda/testing/LinearPtx.h"
-#include "runtime/job/testing/JobTestFixture.h"
+#include "runtime/job/testing/JobCudaFixture.h"
 
 #include <sys/wait.h>
 
 namespace titan::testing {
 namespace {
-
-class JobCudaTest : public JobTest {
-protected:
-  void SetUp() override {
-    JobTest::SetUp();
-    Program forCard = linearCudaProgram();
-    forCard.recipe = program.recipe;
-    cardBytes = serialize(forCard);
-    payload = linearCudaPayload();
-  }
-
-  /// A job with code for both devices.
-  JobImage both() const {
-    return {{{cardBytes, {}}, {programBytes, kernels}}, payload, path("job")};
-  }
-  std::vector<std::string> train(const std::string& out, const std::string& device,
-                                 int steps = 20) const {
-    return {"train",
-            "--out",
-            path(out),
-            "--steps",
-            std::to_string(steps),
-            "--threads",
-            "1",
-            "--set",
-            "checkpoint.every=2",
-            "--device=" + device,
-            "--gemm",
-            "generated"};
-  }
-  Outcome runBoth(const std::vector<std::string>& arguments) const {
-    return run(arguments, both());
-  }
-  int64_t newestStep(const std::string& out) const {
-    const auto checkpoints = checkpoint::listCheckpoints(checkpoint::posixEnv(), path(out));
-    return checkpoints.ok() && !checkpoints->empty() ? checkpoints->back().step : -1;
-  }
-
-  std::string cardBytes;
-};
 
 TEST_F(JobCudaTest, TrainsWithTheBitsOfTheCpu) {
   ASSERT_EQ(runBoth(train("cpu", "cpu")).exitCode, 0);
@@ -114,7 +71,7 @@ TEST_F(JobCudaTest, ASplitArenaHasTheSameBits) {
     allocations += line.starts_with("cuMemAlloc_v2");
   EXPECT_GT(allocations, 2 * 10) << "of two devices";
   EXPECT_EQ(refused.exitCode, 2);
-  EXPECT_NE(refused.err.find("are of no single state or binding: leave out --poison"),
+  EXPECT_NE(refused.err.find("are of no single state or binding: leave the variable out"),
             std::string::npos)
       << refused.err;
 }

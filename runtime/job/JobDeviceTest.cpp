@@ -36,7 +36,12 @@ TEST_F(JobDeviceTest, AFailedCommandEndsTheRunAndLeavesTheLastCheckpoint) {
       run(train("failed", 8),
           faulty([&](std::string_view call) { return call == "run" && ++runs == 6; }));
   EXPECT_EQ(failed.exitCode, 5);
-  EXPECT_NE(failed.err.find(fmt::format("error: {}\n", message)), std::string::npos) << failed.err;
+  EXPECT_NE(
+      failed.err.find(fmt::format("error: {}; it came after step 4, and the newest checkpoint "
+                                  "is {}/checkpoints/step-00000004\n",
+                                  message, path("failed"))),
+      std::string::npos)
+      << failed.err;
   EXPECT_EQ(runs, 6);
   const auto checkpoints = checkpoint::listCheckpoints(checkpoint::posixEnv(), path("failed"));
   ASSERT_EQ(checkpoints->size(), 2u);

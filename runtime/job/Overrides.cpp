@@ -35,8 +35,9 @@ Result<Recipe> recipeOfRun(const Program& program, const JobOptions& options) {
   if (options.command == JobCommand::Train && options.steps)
     recipe.train.steps = *options.steps;
   if (!options.data.empty()) {
-    const bool training =
-        options.command == JobCommand::Train || options.command == JobCommand::Profile;
+    const bool training = options.command == JobCommand::Train ||
+                          options.command == JobCommand::Profile ||
+                          options.command == JobCommand::Compare;
     (training ? recipe.data.train : recipe.data.eval) = options.data;
   }
   TITAN_TRY(validate(recipe));

@@ -80,6 +80,17 @@ Json treeMemory(const Program& program, const Recipe& recipe) {
   return {{"levels", levels}, {"gradients", bytes}, {"total", levels * bytes}};
 }
 
+/// What the library calls of a program share.
+int64_t workspaceBytes(const Program& program) {
+  int64_t bytes = 0;
+  for (const LibraryCall& call : program.libraryCalls)
+    bytes = std::max(bytes, call.workspace);
+  return bytes;
+}
+
+/// Do tiles decide the bits of its products?
+bool hasTiles(const Program& program) { return program.target.kind == "cpu"; }
+
 Json memoryPlan(const Program& program, const Recipe& recipe, int threads, bool library) {
   int64_t constants = 0;
   for (const Constant& constant : program.constants)
@@ -87,6 +98,7 @@ Json memoryPlan(const Program& program, const Recipe& recipe, int threads, bool 
   Json live = Json::object();
   for (const Function& function : program.functions)
     live[function.name] = function.maxLiveBytes;
+  const std::optional<DeviceMemory> device = deviceMemory(program);
   const OutsideBytes outside = outsideBytes(program, threads, library);
   Json memory = {{"arena", program.arenaBytes},
                  {"state", stateMemory(program)},
@@ -97,8 +109,17 @@ Json memoryPlan(const Program& program, const Recipe& recipe, int threads, bool 
     memory["tree_sums"] = treeMemory(program, recipe);
   if (program.stagingBytes > 0)
     memory["staging"] = program.stagingBytes;
+  if (const int64_t workspace = workspaceBytes(program); workspace > 0)
+    memory["workspace"] = workspace;
+  if (device)
+    memory["staging"] = device->staging;
   memory["max_live"] = live;
   memory["high_water"] = program.arenaBytes;
+  if (device) {
+    memory["device"] = program.arenaBytes + device->staging;
+    memory["driver"] = device->driver;
+    memory["pinned"] = device->pinned;
+  }
   memory["outside"] = {{"gemm_buffers", outside.gemm},
                        {"batches_ahead", outside.batches},
                        {"process", outside.process},
@@ -120,18 +141,20 @@ Json gemmsJson(const Program& program) {
   Json list = Json::array();
   for (const LibraryCall& call : program.libraryCalls) {
     const Gemm& g = call.gemm;
-    list.push_back(
-        {{"label", call.label},
-         {"m", g.m},
-         {"n", g.n},
-         {"k", g.k},
-         {"batch", g.batch},
-         {"transpose", fmt::format("{}{}", g.transposeA ? 'T' : 'N', g.transposeB ? 'T' : 'N')},
-         {"tile", {g.tileM, g.tileN}},
-         {"accumulate", g.accumulate},
-         {"bias", g.bias},
-         {"relu", g.relu},
-         {"dtypes", {name(g.a), name(g.b), name(g.c)}}});
+    Json item = {
+        {"label", call.label},
+        {"m", g.m},
+        {"n", g.n},
+        {"k", g.k},
+        {"batch", g.batch},
+        {"transpose", fmt::format("{}{}", g.transposeA ? 'T' : 'N', g.transposeB ? 'T' : 'N')}};
+    if (hasTiles(program))
+      item["tile"] = {g.tileM, g.tileN};
+    item["accumulate"] = g.accumulate;
+    item["bias"] = g.bias;
+    item["relu"] = g.relu;
+    item["dtypes"] = {name(g.a), name(g.b), name(g.c)};
+    list.push_back(std::move(item));
   }
   return list;
 }
@@ -151,6 +174,8 @@ Json planObject(const Program& program, const std::vector<HostRow>& hostRows, co
   for (const Function& function : program.functions) {
     Json& json = functions[function.name] = figuresJson(plannedFigures(function));
     json["model_flops"] = function.modelFlops;
+    if (entriesOf(program))
+      json["launches"] = launchesOf(program, function);
   }
   Json communication = ledgerJson(ledgerOf(program));
   for (const Json& row : hostLedgerJson(hostRows, program.mesh))
@@ -165,6 +190,14 @@ Json planObject(const Program& program, const std::vector<HostRow>& hostRows, co
   plan["gemms"] = gemmsJson(program);
   plan["communication"] = communication;
   return plan;
+}
+
+/// ", tiles 64 x 256"
+std::string tilesText(const Json& gemm) {
+  if (!gemm.contains("tile"))
+    return {};
+  return fmt::format(", tiles {} x {}", gemm["tile"][0].get<int64_t>(),
+                     gemm["tile"][1].get<int64_t>());
 }
 
 void printText(const Json& plan, const Program& program, const std::vector<HostRow>& hostRows) {
@@ -194,7 +227,16 @@ void printText(const Json& plan, const Program& program, const std::vector<HostR
     line("staging, shared", memory["staging"], 2,
          fmt::format(" a rank, {} for {} ranks", readableBytes(ranks * program.stagingBytes),
                      ranks));
+  if (memory.contains("workspace"))
+    line("workspace of products", memory["workspace"]);
   line("arena (high water)", memory["arena"]);
+  if (memory.contains("device")) {
+    line("staging of a batch", memory["staging"]);
+    line("on the card", memory["device"], 2,
+         fmt::format(", and {} left for the driver",
+                     readableBytes(memory["driver"].get<int64_t>())));
+    line("pinned on the host", memory["pinned"]);
+  }
   line("outside, at most", memory["outside"]["bound"]);
   fmt::print("\n{:<10}{:>10}{:>10}{:>8}{:>8}{:>18}{:>18}{:>16}{:>16}\n", "function", "commands",
              "kernels", "gemms", "copies", "FLOP", "of the model", "bytes moved", "max live");
@@ -206,16 +248,17 @@ void printText(const Json& plan, const Program& program, const std::vector<HostR
                memory["max_live"][name].get<int64_t>());
   fmt::print("\n{} distinct kernels, ", plan["kernels"].get<int64_t>());
   if (plan.contains("entries"))
-    fmt::print("{} entry points\n", plan["entries"].get<int64_t>());
-  else
-    fmt::print("{} product configurations\n", plan["gemms"].size());
+    fmt::print("{} entry points, ", plan["entries"].get<int64_t>());
+  fmt::print("{} product configurations\n", plan["gemms"].size());
   for (const Json& g : plan["gemms"])
-    fmt::print("  {} x {} x {} {}, tiles {} x {}{}{}{}: {}\n", g["m"].get<int64_t>(),
-               g["n"].get<int64_t>(), g["k"].get<int64_t>(), g["transpose"].get<std::string>(),
-               g["tile"][0].get<int64_t>(), g["tile"][1].get<int64_t>(),
+    fmt::print("  {} x {} x {} {}{}{}{}{}: {}\n", g["m"].get<int64_t>(), g["n"].get<int64_t>(),
+               g["k"].get<int64_t>(), g["transpose"].get<std::string>(), tilesText(g),
                g["accumulate"].get<bool>() ? ", accumulates" : "",
                g["bias"].get<bool>() ? ", bias" : "", g["relu"].get<bool>() ? ", relu" : "",
                g["label"].get<std::string>());
+  for (const auto& [name, f] : plan["functions"].items())
+    if (f.contains("launches"))
+      fmt::print("{} is {} launches, copies and fills\n", name, f["launches"].get<int64_t>());
   fmt::print("\n{}", ledgerText(ledgerOf(program), program.mesh));
   fmt::print("{}", hostLedgerText(hostRows, program.mesh));
 }
@@ -224,13 +267,25 @@ void printText(const Json& plan, const Program& program, const std::vector<HostR
 
 Status planJob(Session& session) {
   const bool library = session.options().gemm != "generated";
-  const std::vector<HostRow> hostRows = TITAN_TRY(hostLedgerOf(session.program(), /*rank=*/0));
-  const Json plan =
-      planObject(session.program(), hostRows, session.recipe(), session.threads(), library);
-  if (session.options().json)
-    fmt::print("{}\n", plan.dump(2));
-  else
-    printText(plan, session.program(), hostRows);
+  std::vector<const Program*> programs = {&session.program()};
+  for (const Program& other : session.others())
+    programs.push_back(&other);
+  Json plans = Json::array();
+  for (const Program* program : programs) {
+    const std::vector<HostRow> hostRows = TITAN_TRY(hostLedgerOf(*program, /*rank=*/0));
+    plans.push_back(planObject(*program, hostRows, session.recipe(), session.threads(), library));
+    if (session.options().json)
+      continue;
+    fmt::print("{}", program == programs.front() ? "" : "\n");
+    printText(plans.back(), *program, hostRows);
+  }
+  if (!session.options().json)
+    return {};
+  Json plan = plans.front();
+  plans.erase(0);
+  if (!plans.empty())
+    plan["others"] = std::move(plans);
+  fmt::print("{}\n", plan.dump(2));
   return {};
 }
 

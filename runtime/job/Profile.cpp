@@ -111,6 +111,7 @@ Status profileJob(Session& session) {
   executor.setObserver(nullptr);
   if (!session.peers().isFirst())
     return {};
+  m.graphs = session.device().graphs();
   m.rows = profiler.rows();
   m.limits = TITAN_TRY(session.device().measureLimits(productType(session.program())));
 

@@ -154,6 +154,9 @@ std::string profileText(const Measurement& m, const Program& program) {
   text += fmt::format("a step takes {:.2f} {}: {:.1f}% of the bound (profiled {:.2f} {})\n",
                       m.plainSeconds * scale, unit, 100 * bound.seconds() / m.plainSeconds,
                       step * scale, unit);
+  for (const GraphFigures& graph : m.graphs)
+    text += fmt::format("{} is one graph of {} nodes, made in {:.2f} ms\n", graph.function,
+                        graph.nodes, graph.seconds * 1e3);
   return text;
 }
 
@@ -198,6 +201,9 @@ Json profileJson(const Measurement& m, const Program& program) {
                {"groups", sharesJson(shareByGroup(m))},
                {"modules", sharesJson(shareByModule(m))},
                {"kernels", rows}};
+  for (const GraphFigures& graph : m.graphs)
+    json["graphs"].push_back(
+        {{"function", graph.function}, {"nodes", graph.nodes}, {"seconds", graph.seconds}});
   if (!program.collectives.empty()) {
     json["communication"] =
         countedJson(ledgerOf(program), m.traffic, m.movedByAll, std::max<int64_t>(m.steps, 1));

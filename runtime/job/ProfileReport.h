@@ -5,6 +5,7 @@
 #include "runtime/device/MachineLimits.h"
 #include "runtime/executor/Figures.h"
 #include "runtime/executor/Profiler.h"
+#include "runtime/job/ChooseDevice.h"
 
 #include <nlohmann/json.hpp>
 
@@ -18,7 +19,8 @@ struct Measurement {
   int64_t steps = 0;
   double plainSeconds = 0, profiledSeconds = 0; ///< per step, without and with the profiler
   MachineLimits limits;
-  Figures recorded; ///< of one step, counted while it ran
+  std::vector<GraphFigures> graphs; ///< of the device
+  Figures recorded;                 ///< of one step, counted while it ran
   std::vector<ProfileRow> rows;
   std::vector<Traffic> traffic;    ///< of all steps, by collective of the program
   std::vector<int64_t> movedByAll; ///< Traffic::moved of all ranks together

@@ -55,11 +55,14 @@ Result<Start> seenAs(const std::string& path, bool newest) {
 
 } // namespace
 
-std::string Start::gemm(const std::string& target) const {
+SavedProducts Start::products(const std::string& target) const {
   if (!manifest)
     return {};
   auto it = manifest->program.libraries.find(target + ".gemm");
-  return it == manifest->program.libraries.end() ? std::string() : it->second.library;
+  if (it == manifest->program.libraries.end())
+    return {};
+  const checkpoint::LibraryChoice& choice = it->second;
+  return {{choice.library, choice.version, choice.device, choice.algorithms}, manifest->step};
 }
 
 Result<std::string> resolveCheckpoint(const std::string& path) {

@@ -26,8 +26,8 @@ struct Start {
   FirstState firstState() const {
     return checkpoint.empty() ? FirstState::Weights : FirstState::Open;
   }
-  /// What computed products on `target` in the run that is continued; empty: not known.
-  std::string gemm(const std::string& target) const;
+  /// What computed products on `target` in the run that is continued.
+  SavedProducts products(const std::string& target) const;
 };
 
 /// A checkpoint, or the newest one of a run directory. BadInput when `path` is neither.

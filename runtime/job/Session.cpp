@@ -2,6 +2,7 @@
 
 #include "runtime/job/Agreement.h"
 #include "runtime/job/Overrides.h"
+#include "runtime/job/ProductFile.h"
 #include "runtime/program/Process.h"
 
 #include <filesystem>
@@ -29,7 +30,7 @@ Result<std::vector<Program>> readPrograms(const JobImage& image) {
 /// What could compute products.
 Fact libraryHere(const Program& program, const std::string& gemm) {
   Fact fact{"oneDNN", "not used"};
-  if (program.libraryCalls.empty() || gemm == "generated")
+  if (program.libraryCalls.empty() || gemm == "generated" || program.target.kind != "cpu")
     return fact;
   const ProductLibrary library = findProductLibrary();
   fact.value = library.found ? library.version : "not found";
@@ -47,6 +48,10 @@ Result<std::unique_ptr<Session>> Session::open(const JobOptions& options, const 
   if (!chosen.note.empty())
     session->note(chosen.note);
   session->program_ = std::move(programs[chosen.index]);
+  if (wish.kind.empty() && explains(options.command)) {
+    programs.erase(programs.begin() + static_cast<std::ptrdiff_t>(chosen.index));
+    session->others_ = std::move(programs);
+  }
   session->kernels_ = image.programs[chosen.index].kernels;
   session->deviceKind_ = chosen.device;
   session->deviceNumber_ = wish.number;
@@ -56,28 +61,40 @@ Result<std::unique_ptr<Session>> Session::open(const JobOptions& options, const 
                   ? checkImaginedRank(session->program_, started, *options.rank)
                   : checkRankCount(session->program_, started, image.executable, options.command));
     TITAN_TRY(checkMachine(session->program_, chosen.device, wish.number));
+    // Its host code asks for a CPU, too.
+    if (options.command == JobCommand::Compare && !session->program_.comparisons.empty())
+      TITAN_TRY(checkMachine(session->program_, "cpu", 0));
   }
   session->threads_ = options.threads > 0 ? options.threads : allowedCpus();
   return session;
 }
 
-Status Session::start(uint64_t seed, const std::string& savedGemm, FirstState first) {
+Status Session::start(uint64_t seed, const SavedProducts& saved, FirstState first) {
   TITAN_TRY(agreeOn(*peers_, "the product library",
                     [&] { return std::vector<Fact>{libraryHere(program_, options_->gemm)}; }));
   if (!peers_->pool())
     ownPool_ = TITAN_TRY(ThreadPool::create(threads_));
   pool_ = ownPool_ ? ownPool_.get() : peers_->pool();
+  const bool tune = options_->command == JobCommand::Tune;
+  std::optional<LibraryChoices> tuned;
+  if (deviceKind_ == "cuda" && !tune && options_->gemm != LibraryChoices::generated)
+    tuned = TITAN_TRY(readProducts(tuningFileOf(image_->executable)));
   // Devices meet while they are made, so that a failure here is told by fail() alone.
-  const DeviceRequest request{.program = program_,
-                              .kernels = kernels_,
-                              .payload = image_->payload,
-                              .pool = *pool_,
-                              .device = deviceKind_,
-                              .number = deviceNumber_,
-                              .gemm = options_->gemm,
-                              .savedGemm = savedGemm,
-                              .place = {peers_->communicator(), peers_->rank()}};
+  const DeviceRequest request{
+      .program = program_,
+      .kernels = kernels_.first(std::min(kernels_.size(), program_.kernels.size())),
+      .payload = image_->payload,
+      .pool = *pool_,
+      .device = deviceKind_,
+      .number = deviceNumber_,
+      .gemm = options_->gemm,
+      .saved = saved,
+      .tuned = std::move(tuned),
+      .tune = tune,
+      .place = {peers_->communicator(), peers_->rank()}};
   device_ = TITAN_TRY(image_->chooseDevice ? image_->chooseDevice(request) : chooseDevice(request));
+  for (const std::string& text : device_.notes)
+    note(text);
   executor_.emplace(program_, *device_.device, peers_->rank());
   TITAN_TRY(peers_->agree("the constants", executor_->prepare(image_->payload)));
   if (first == FirstState::Weights)
@@ -105,10 +122,13 @@ InitialStateSources Session::sources(uint64_t seed) const {
 Status Session::checkMemory() const { return poisoner_ ? poisoner_->check() : Status(); }
 
 checkpoint::ProgramInfo Session::describe() const {
-  return checkpoint::describe(program_,
-                              {{program_.target.kind + ".gemm", {gemm(), device_.gemmVersion}},
-                               {"libc", {"glibc", gnu_get_libc_version()}}},
-                              recipe_);
+  checkpoint::Libraries libraries = {
+      {program_.target.kind + ".gemm",
+       {gemm(), device_.gemmVersion, device_.products.device, device_.products.algorithms}},
+      {"libc", {"glibc", gnu_get_libc_version()}}};
+  for (const auto& [name, value] : device_.identity)
+    libraries[name] = {value, ""};
+  return checkpoint::describe(program_, std::move(libraries), recipe_);
 }
 
 checkpoint::LoadRequest Session::loadRequest() {

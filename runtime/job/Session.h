@@ -32,11 +32,10 @@ public:
   static Result<std::unique_ptr<Session>> open(const JobOptions& options, const JobImage& image,
                                                int64_t started, Peers& peers);
 
-  /// Threads, device and state. `savedGemm` is the choice of the run that is
-  /// continued, or empty:
-  /// --gemm=auto follows it, so that a resumed run computes the same bits. May be called once.
+  /// Threads, device and state. --gemm=auto follows `saved`, so that a resumed run computes the
+  /// same bits; without it a tuning file beside the job counts. May be called once.
   /// Fails on all ranks where one of them cannot start, or would compute with another library.
-  Status start(uint64_t seed, const std::string& savedGemm, FirstState first);
+  Status start(uint64_t seed, const SavedProducts& saved, FirstState first);
 
   /// With --poison: Internal if a command wrote where the plan gives nothing.
   Status checkMemory() const;
@@ -44,6 +43,8 @@ public:
   const JobImage& image() const { return *image_; }
   const JobOptions& options() const { return *options_; }
   const Program& program() const { return program_; }
+  /// The job's other programs, for commands that say what a job is, where --device names none.
+  std::span<const Program> others() const { return others_; }
   const Recipe& recipe() const { return recipe_; }
   Recipe& recipe() { return recipe_; }
   Peers& peers() const { return *peers_; }
@@ -51,11 +52,13 @@ public:
   void note(const std::string& message) const;
   int threads() const { return threads_; }
   ThreadPool& pool() { return *pool_; } ///< once started
+  /// Host code of the program's kernels, and behind it what finds their bounds.
+  std::span<const KernelFunction> kernels() const { return kernels_; }
   Executor& executor() { return *executor_; }
   StateAccess& access() { return executor_->access(); }
   /// What the device that was started is beside a Device.
   const ChosenDevice& device() const { return device_; }
-  /// "onednn" or "generated"
+  /// "onednn", "cublaslt" or "generated"
   const std::string& gemm() const { return device_.gemm; }
 
   /// Identity of this program and run, as checkpoints keep it.
@@ -71,6 +74,7 @@ private:
   const JobImage* image_;
   Peers* peers_;
   Program program_; ///< the one of the image that runs here
+  std::vector<Program> others_;
   std::span<const KernelFunction> kernels_;
   std::string deviceKind_; ///< "cpu" for reference kernels, too
   int64_t deviceNumber_ = 0;

@@ -2,6 +2,7 @@
 
 #include "runtime/job/Agreement.h"
 #include "runtime/job/Overrides.h"
+#include "runtime/job/ProductFile.h"
 #include "runtime/job/Resume.h"
 #include "runtime/job/Trainer.h"
 #include "runtime/program/Process.h"
@@ -9,6 +10,14 @@
 
 namespace titan {
 namespace {
+
+/// "products by oneDNN 2.6.3", "generated products"
+std::string productsText(const ChosenDevice& device) {
+  if (device.gemmVersion.empty())
+    return device.gemm + " products";
+  return fmt::format("products by {} {}", device.products.library.empty() ? "oneDNN" : "cuBLASLt",
+                     device.gemmVersion);
+}
 
 /// The first line of a run: what trains on what.
 void printHeader(const Session& session) {
@@ -23,9 +32,7 @@ void printHeader(const Session& session) {
   tell("{}: {} parameters, batch {} = {} x {}{}, {}, {}, arena {}\n", program.model, parameters,
        recipe.batch.global, recipe.globalMicrobatches(), recipe.batch.micro,
        alone ? "" : " on " + describeRanks(program.mesh), session.device().name,
-       session.device().gemmVersion.empty() ? session.gemm() + " products"
-                                            : "products by oneDNN " + session.device().gemmVersion,
-       readableBytes(program.arenaBytes));
+       productsText(session.device()), readableBytes(program.arenaBytes));
 }
 
 /// The seed of the run: a resumed run keeps the one it started with.
@@ -131,10 +138,12 @@ Status trainJob(Session& session) {
   const Start start = TITAN_TRY(chooseTogether(peers, [&] { return chooseStart(options, store); }));
   TITAN_TRY(peers.together(adoptSeed(session, start)));
   const int64_t seed = session.recipe().train.seed;
-  TITAN_TRY(session.start(static_cast<uint64_t>(seed), start.gemm(session.program().target.kind),
-                          start.firstState()));
+  TITAN_TRY(session.start(static_cast<uint64_t>(seed),
+                          start.products(session.program().target.kind), start.firstState()));
 
   printHeader(session);
+  if (const LibraryChoices& products = session.device().products; !products.library.empty())
+    TITAN_TRY(writeProducts(session.options().out + "/" + productFileName, products));
   RunIdentity identity;
   identity.data = {fmt::format("{:016x}", data.train->digest()), data.train->size(), seed};
   identity.program = session.describe();

@@ -141,6 +141,23 @@ bool Trainer::isToStop() const {
 }
 
 Status Trainer::run() {
+  Status ended = runSteps();
+  // A card that failed answers every call with its error.
+  const bool isLost =
+      !ended.ok() && session_->access().runsBehind() && !session_->device().device->wait({}).ok();
+  return isLost ? Status(located(ended.takeError())) : ended;
+}
+
+Error Trainer::located(const Error& error) const {
+  const auto saved = checkpoint::listCheckpoints(checkpoint::posixEnv(), store_->directory());
+  const std::string newest = saved.ok() && !saved->empty()
+                                 ? "the newest checkpoint is " + saved->back().path
+                                 : "there is no checkpoint yet";
+  return {error.code(),
+          fmt::format("{}; it came after step {}, and {}", error.message(), step_, newest)};
+}
+
+Status Trainer::runSteps() {
   const Recipe& recipe = session_->recipe();
   beginSteps();
   while (begun_ < recipe.train.steps && !isToStop()) {

@@ -34,7 +34,7 @@ public:
          std::unique_ptr<Dataset> evalData, RunIdentity identity);
 
   /// To the recipe's last step or a stop signal to any rank, then saves. All ranks make the same
-  /// steps. RunFailed: too many skipped steps in a row, a failed save, a lost rank.
+  /// steps. RunFailed: too many skipped steps in a row, a failed save, a lost rank or card.
   Status run();
 
   int64_t step() const { return step_; }
@@ -54,6 +54,9 @@ private:
   Status openLog();
   Status openLoader();
   bool isToStop() const;
+  Status runSteps();
+  /// With the last step that was told, and what the run can go on from.
+  Error located(const Error& error) const;
   void beginSteps();
   /// Hands a step to the device; its metrics come with endStep().
   Status beginStep();

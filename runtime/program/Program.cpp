@@ -29,4 +29,33 @@ const State* Program::findState(std::string_view name) const {
   return nullptr;
 }
 
+int64_t launchesOf(const Program& program, const Function& function) {
+  const std::vector<int64_t> times = executionsOf(function);
+  int64_t launches = 0;
+  for (size_t i = 0; i < function.commands.size(); ++i) {
+    const Command& command = function.commands[i];
+    const auto ofKernel = [&](uint32_t kernel) {
+      return times[i] * static_cast<int64_t>(program.kernels[kernel].launches.size());
+    };
+    switch (command.kind) {
+    case CommandKind::Kernel:
+      launches += ofKernel(command.target);
+      break;
+    case CommandKind::Library:
+      launches += ofKernel(program.libraryCalls[command.target].fallback);
+      break;
+    case CommandKind::Copy:
+    case CommandKind::Zero:
+      launches += times[i];
+      break;
+    case CommandKind::Repeat:
+    case CommandKind::EndRepeat:
+    case CommandKind::CollectiveStart:
+    case CommandKind::CollectiveWait:
+      break;
+    }
+  }
+  return launches;
+}
+
 } // namespace titan

@@ -118,6 +118,34 @@ struct Kernel {
   bool operator==(const Kernel&) const = default;
 };
 
+/// How far an element that a card wrote may be from what the kernel's host code makes of the same
+/// inputs. Numbers that compare equal are equal, and so are two NaN.
+enum class Tolerance : uint8_t {
+  Any,       ///< a workspace: nothing is said of it
+  Equal,     ///< not at all
+  Bounded,   ///< by what the kernel's code for bounds says
+  Magnitude, ///< by `factor` of what the host code makes of the magnitudes of all inputs
+  Scale,     ///< by `factor` of the largest magnitude of the operand
+};
+
+/// One operand of a kernel's commands, as `compare` sees it.
+struct ComparedOperand {
+  DType dtype = DType::F32;
+  Shape shape;
+  Tolerance tolerance = Tolerance::Equal; ///< of what is written
+  double factor = 0;
+  bool operator==(const ComparedOperand&) const = default;
+};
+
+/// How a kernel for cards is compared with its host code.
+struct Comparison {
+  std::vector<ComparedOperand> operands; ///< in the order of the command's
+  /// Units of the host code that finds bounds; 0: there is none. Its operands are the kernel's and
+  /// behind them one of f32 for each that is Bounded, of as many elements.
+  int64_t boundUnits = 0;
+  bool operator==(const Comparison&) const = default;
+};
+
 /// What a library computes.
 enum class LibraryRoutine : uint8_t { Gemm };
 
@@ -268,7 +296,7 @@ struct ProgramTarget {
 constexpr int64_t stagingAlignment = 4096;
 
 struct Program {
-  static constexpr uint32_t currentVersion = 5;
+  static constexpr uint32_t currentVersion = 6;
 
   std::string model;  ///< base name of the model file
   std::string recipe; ///< the whole recipe as compiled, JSON (Recipe.h)
@@ -280,6 +308,9 @@ struct Program {
   std::vector<State> states;
   std::vector<Constant> constants;
   std::vector<Kernel> kernels;
+  /// Of a card's kernels, one a kernel, where the job has host code for them; else none. The host
+  /// code that finds bounds comes behind that of all kernels, in their order.
+  std::vector<Comparison> comparisons;
   std::vector<LibraryCall> libraryCalls;
   std::vector<Collective> collectives; ///< each is started and waited for at one place of the table
   std::vector<Image> images;           ///< with the code of all kernels
@@ -301,6 +332,10 @@ struct Program {
   /// A parameter, buffer, slot or counter.
   const State* findState(std::string_view name) const;
 };
+
+/// Launches, copies and fills of one execution on a card, repeats multiplied out: the nodes of its
+/// graph. `function` is of `program`.
+int64_t launchesOf(const Program& program, const Function& function);
 
 /// Checks what the executor relies on, for all values of the repeat counters and on every rank:
 /// indices lie inside their tables, and operands inside the arena; a product stays inside its

@@ -16,6 +16,7 @@ constexpr uint8_t last(Phase) { return static_cast<uint8_t>(Phase::Update); }
 constexpr uint8_t last(CommandKind) { return static_cast<uint8_t>(CommandKind::CollectiveWait); }
 constexpr uint8_t last(Access) { return static_cast<uint8_t>(Access::Both); }
 constexpr uint8_t last(LibraryRoutine) { return static_cast<uint8_t>(LibraryRoutine::Gemm); }
+constexpr uint8_t last(Tolerance) { return static_cast<uint8_t>(Tolerance::Scale); }
 constexpr uint8_t last(Binding::Role) { return static_cast<uint8_t>(Binding::Role::Output); }
 constexpr uint8_t last(Init::Kind) { return static_cast<uint8_t>(Init::Kind::Uniform); }
 constexpr uint8_t last(Image::Kind) { return static_cast<uint8_t>(Image::Kind::Ptx); }
@@ -93,6 +94,18 @@ template <typename Archive> void fields(Archive& a, Is<Kernel> auto& v) {
   a("symbol", v.symbol);
   a("label", v.label);
   a("launches", v.launches);
+}
+
+template <typename Archive> void fields(Archive& a, Is<ComparedOperand> auto& v) {
+  a("dtype", v.dtype);
+  a("shape", v.shape);
+  a("tolerance", v.tolerance);
+  a("factor", v.factor);
+}
+
+template <typename Archive> void fields(Archive& a, Is<Comparison> auto& v) {
+  a("operands", v.operands);
+  a("boundUnits", v.boundUnits);
 }
 
 template <typename Archive> void fields(Archive& a, Is<LibraryCall> auto& v) {
@@ -230,6 +243,7 @@ template <typename Archive> void fields(Archive& a, Is<Program> auto& v) {
   a("states", v.states);
   a("constants", v.constants);
   a("kernels", v.kernels);
+  a("comparisons", v.comparisons);
   a("libraryCalls", v.libraryCalls);
   a("collectives", v.collectives);
   a("images", v.images);

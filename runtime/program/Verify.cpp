@@ -114,6 +114,16 @@ private:
     protected_.push_back({what, name, part.offset, part.offset + part.bytes});
   }
 
+  /// A library's workspace, the last operand, is not compared.
+  Status checkCompared(const Command& command, uint32_t kernel) const {
+    if (program_.comparisons.empty())
+      return {};
+    const size_t compared = program_.comparisons[kernel].operands.size();
+    return compared <= command.operands.size()
+               ? Status()
+               : fail("{} of {} operands are compared", compared, command.operands.size());
+  }
+
   Status checkCommand(const Command& command) {
     if (command.launch.units < 0 || command.launch.grain < 1)
       return fail("units = {}, grain = {}", command.launch.units, command.launch.grain);
@@ -127,10 +137,12 @@ private:
     TITAN_TRY(located(collectives_.command(command, trips_)));
     switch (command.kind) {
     case CommandKind::Kernel:
-      return checkIndex("kernel", command.target, program_.kernels.size());
+      TITAN_TRY(checkIndex("kernel", command.target, program_.kernels.size()));
+      return checkCompared(command, command.target);
     case CommandKind::Library:
       TITAN_TRY(checkIndex("library call", command.target, program_.libraryCalls.size()));
-      return checkCall(command, program_.libraryCalls[command.target]);
+      TITAN_TRY(checkCall(command, program_.libraryCalls[command.target]));
+      return checkCompared(command, program_.libraryCalls[command.target].fallback);
     case CommandKind::Copy:
       TITAN_TRY(checkCount(command, 2));
       if (command.operands[0].bytes != command.operands[1].bytes)
@@ -337,6 +349,22 @@ Status checkLaunches(std::span<const Kernel> kernels) {
   return {};
 }
 
+Status checkComparisons(const Program& program) {
+  if (!program.comparisons.empty() && program.comparisons.size() != program.kernels.size())
+    return Error::badInput("damaged program: {} comparisons of {} kernels",
+                           program.comparisons.size(), program.kernels.size());
+  for (const Comparison& comparison : program.comparisons) {
+    const bool isBounded =
+        std::ranges::any_of(comparison.operands, [](const ComparedOperand& operand) {
+          return operand.tolerance == Tolerance::Bounded;
+        });
+    if (isBounded != (comparison.boundUnits > 0) || comparison.boundUnits < 0)
+      return Error::badInput("damaged program: a comparison has {} units of bounds",
+                             comparison.boundUnits);
+  }
+  return {};
+}
+
 Status checkImage(const Image& image) {
   const bool isDigest = image.digest.size() == 32 &&
                         image.digest.find_first_not_of("0123456789abcdef") == std::string::npos;
@@ -396,6 +424,7 @@ Status verify(const Program& program) {
                              constant.payloadOffset);
   }
   TITAN_TRY(checkLaunches(program.kernels));
+  TITAN_TRY(checkComparisons(program));
   for (const Image& image : program.images)
     TITAN_TRY(checkImage(image));
   for (const LibraryCall& call : program.libraryCalls)

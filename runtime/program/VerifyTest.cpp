@@ -260,6 +260,15 @@ TEST(Verify, GridsAreSuchAsACardCanLaunch) {
   EXPECT_NE(error({"last", 1, 0, 0}), "");
   EXPECT_NE(error({"last", 1, 32, -1}), "");
   EXPECT_NE(error({"last", 1, 32, (int64_t{227} << 10) + 1}), "");
+  EXPECT_EQ(errorAfter([](Program& p) { p.comparisons.resize(1); }),
+            "damaged program: 1 comparisons of 2 kernels");
+  EXPECT_EQ(errorAfter([](Program& p) {
+              p.comparisons.resize(2);
+              p.comparisons[1].boundUnits = 3;
+            }),
+            "damaged program: a comparison has 3 units of bounds");
+  EXPECT_EQ(errorAfter([](Program& p) { p.comparisons[1].operands.resize(5); }),
+            "damaged program: function 'step', command 2: 5 of 4 operands are compared");
   EXPECT_EQ(errorAfter([](Program& p) { p.kernels[1].launches = {{"kernel_1", 1, 32, 0}}; }),
             "damaged program: kernels 'kernel_0' and 'kernel_1' are for two kinds of device");
 }

@@ -10,6 +10,7 @@ import concurrent.futures
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -30,8 +31,7 @@ from verdict import failed  # noqa: E402
 EVERY_RECIPE = ("gpt-nano", "relu")
 # Models whose table is run on kernels for the CPU too.
 MODELS = ("activations", "decoder", "frozen", "functional", "gpt-nano", "loss-inside", "own-parameters", "relu", "residual", "tied", "twice-used", "words")
-# The CPU's kernels of attention want blocks with padding, which a card's have not.
-WITHOUT_REFERENCE = ("decoder", "gpt-nano")
+NARROW_MODELS = ("gpt-nano", "relu")  # that are compared with products of bf16, too
 CUDA = ("--target=cuda",)
 LOSSES, NARROW = 1e-4, 1e-2  # relative, of 20 steps, between devices; with products of bf16
 
@@ -67,6 +67,48 @@ def reference(tools, name, scratch):
         rows[device] = [row["loss"] for row in titan_job.train(job, scratch / device, data, 20, 2, f"--device={device}", "--poison")]
     wrong += relative(rows["reference"], recorded["recipes"][recipe]["f32"])
     return wrong + [f"beside the card: {line}" for line in relative(rows["reference"], rows["cuda"])]
+
+
+def compare(tools, name, scratch):
+    """Each command of two steps on the card and on the host."""
+    folder, wrong = check_losses.REFERENCES / name, []
+    export, recipe = next(check_losses.pairs(json.loads((folder / "reference.json").read_text())))
+    for compute in ("f32", "bf16") if name in NARROW_MODELS else ("f32",):
+        job = scratch / compute
+        titan_job.compile_job(tools, folder / f"{export}.onnx", folder / f"{recipe}.toml", job, *CUDA, "--reference-kernels", "--set", f"precision.compute={compute}")
+        found = json.loads(titan_job.run([job, "compare", "--device=cuda", "--data", folder / "data.npz", "--json"]))
+        if not (found["difference"] is None and found["commands"] > 20 and 0 <= found["largest_share"] < 1):
+            wrong.append(f"{compute}: {found}")
+    return wrong
+
+
+def entry_point(ptx, kernel):
+    """Where the code of a kernel's first launch begins and ends."""
+    begin = re.search(rf"^\.visible \.entry {kernel}(_\d+)?\(", ptx, re.MULTILINE).start()
+    return begin, ptx.index("\n}", begin)
+
+
+def broken(tools, scratch):
+    """Code of a card with one kernel changed: `compare` names that kernel by its module path. The job is as it was; the driver runs other code for its cubin."""
+    folder = check_losses.REFERENCES / "relu"
+    job, ptx, wrong = scratch / "job", scratch / "broken.ptx", []
+    titan_job.compile_job(tools, folder / "dynamo-train.onnx", folder / "adamw.toml", job, *CUDA, "--reference-kernels", "--save-temps", scratch)
+    if "cubin" not in {image["kind"] for image in json.loads(titan_job.run([job, "info", "--json"]))["target"]["images"]}:
+        print("skip the changed kernels: no assembler, so the job has no cubin")
+        return []
+    sound = (scratch / "dynamo-train.sm_80.ptx").read_text()
+    table = titan_job.run([tools / "titan-compile", folder / "dynamo-train.onnx", "--recipe", folder / "adamw.toml", *CUDA, "--emit=codegen"])
+    kernels = dict(re.findall(r"^kernel (titan_kernel_\d+) : (.*)$", table, re.MULTILINE))
+    for wanted, instruction, other in ((r"gemm .* : 2, 3$", r"fma\.rn\.f32 (.*), (\S+);", r"mul.rn.f32 \1;"), (r"column .* : 3, 2", r"add\.rn\.f32", "sub.rn.f32"),
+                                       (r"flat .* : 2\.weight$", r"sub\.rn\.f32", "add.rn.f32")):
+        kernel = next(name for name, label in kernels.items() if re.match(wanted, label))
+        begin, end = entry_point(sound, kernel)
+        ptx.write_text(sound[:begin] + re.sub(instruction, other, sound[begin:end]) + sound[end:])
+        with mock.patch.dict(os.environ, TITAN_FAKE_CUDA_CAPABILITY="9.0", TITAN_FAKE_CUDA_PTX=str(ptx)):
+            done = subprocess.run([job, "compare", "--gemm=generated", "--data", folder / "data.npz"], capture_output=True, text=True)
+        if done.returncode != 4 or not done.stderr.startswith(f"error: '{kernels[kernel]}' (command "):
+            wrong.append(f"{kernels[kernel]}: exit {done.returncode}: {done.stderr}{done.stdout}")
+    return wrong
 
 
 def masks(tools, scratch):
@@ -127,14 +169,43 @@ def resume(tools, draw, scratch):
     return wrong
 
 
-def narrow(tools, scratch):
+def narrow(tools, name, scratch):
     """Products of bf16: the CPU's losses, but for roundings of sums in another order."""
-    folder, found = check_losses.REFERENCES / "relu", {}
+    folder, found = check_losses.REFERENCES / name, {}
     for target in ("cpu", "cuda"):
         job = scratch / target
         titan_job.compile_job(tools, folder / "dynamo-train.onnx", folder / "adamw.toml", job, f"--target={target}", "--set", "precision.compute=bf16")
         found[target] = [row["loss"] for row in titan_job.train(job, scratch / f"{target}.run", folder / "data.npz", 20)]
     return relative(found["cuda"], found["cpu"], NARROW)
+
+
+def products(tools, name, scratch):
+    """By the library, by the job's own kernels, and continued by the algorithms that the run began with."""
+    folder, wrong = check_losses.REFERENCES / name, []
+    recorded = json.loads((folder / "reference.json").read_text())
+    export, recipe = next(check_losses.pairs(recorded))
+    for compute, most in (("f32", LOSSES), ("bf16", NARROW)):
+        job, data = scratch / compute, folder / "data.npz"
+        titan_job.compile_job(tools, folder / f"{export}.onnx", folder / f"{recipe}.toml", job, *CUDA, "--set", f"precision.compute={compute}")
+
+        def train(out, steps, *options, before=()):
+            out = scratch / f"{compute}-{out}"
+            titan_job.run([*before, job, "train", "--out", out, "--data", data, "--steps", steps, "--threads", 2, *options])
+            return titan_job.losses_of(out), state(out, steps)
+
+        library, own = train("library", 20), train("own", 20, "--gemm=generated")
+        if compute == "f32":
+            wrong += [f"own kernels: {line}" for line in relative(own[0], recorded["recipes"][recipe]["f32"])]
+        wrong += [f"{compute}: {line}" for line in relative(library[0], own[0], most)]
+        # Of another algorithm than the one that is chosen now.
+        other = ("env", "TITAN_FAKE_CUBLASLT_REFUSE=0")
+        whole = train("whole", 20, before=other)
+        train("parts", 10, before=other)
+        if train("parts", 20) != whole:
+            wrong.append(f"{compute}: a resumed run has other bits")
+        if whole in (library, own):
+            wrong.append(f"{compute}: two algorithms give the same bits, so the resumed run shows nothing")
+    return wrong
 
 
 def devices(tools, scratch):
@@ -150,6 +221,25 @@ def devices(tools, scratch):
     return relative(titan_job.losses_of(out), expected)
 
 
+def one_file(tools, scratch):
+    """One job for both: its run goes from device to device by --device, and its losses are those of the jobs for one, bit for bit."""
+    folder, both, wrong = check_losses.REFERENCES / "relu", scratch / "both", []
+    model, recipe, data = folder / "dynamo-train.onnx", folder / "cosine-clip.toml", folder / "data.npz"
+    titan_job.compile_job(tools, model, recipe, both, "--target=cpu,cuda")
+    for target in ("cpu", "cuda"):
+        alone, rows = scratch / target, {}
+        titan_job.compile_job(tools, model, recipe, alone, f"--target={target}")
+        for job in (alone, both):
+            titan_job.train(job, scratch / f"{job.name}-{target}", data, 20, 2, f"--device={target}")
+            rows[job] = (titan_job.losses_of(scratch / f"{job.name}-{target}"), state(scratch / f"{job.name}-{target}", 20))
+        if rows[alone] != rows[both]:
+            wrong.append(f"{target}: other losses or state than those of the job for it alone")
+    out = scratch / "run"
+    for steps, device in ((5, "cuda"), (10, "cpu"), (15, "auto"), (20, "cpu")):  # auto: there is a card
+        titan_job.train(both, out, data, steps, 2, f"--device={device}")
+    return wrong + relative(titan_job.losses_of(out), titan_job.losses_of(scratch / "both-cpu"))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--tools", required=True, type=Path, help="folder of titan-compile")
@@ -160,11 +250,15 @@ def main():
     arguments = parser.parse_args()
     print(f"--seed {arguments.seed}")
     checks = dict(loss_checks(arguments.tools))
-    checks |= {f"reference kernels of {name}": (reference, arguments.tools, name) for name in MODELS if name not in WITHOUT_REFERENCE}
+    checks |= {f"reference kernels of {name}": (reference, arguments.tools, name) for name in MODELS}
+    checks |= {f"compare {name}": (compare, arguments.tools, name) for name in MODELS}
+    checks["kernels that are wrong"] = (broken, arguments.tools)
     checks["masks of dropout"] = (masks, arguments.tools)
-    checks["products of bf16"] = (narrow, arguments.tools)
+    checks |= {f"bf16 beside the CPU of {name}": (narrow, arguments.tools, name) for name in EVERY_RECIPE}
+    checks |= {f"products of {name}": (products, arguments.tools, name) for name in EVERY_RECIPE}
     checks["resume"] = (resume, arguments.tools, random.Random(arguments.seed))
     checks["cpu, cuda, cpu, cuda"] = (devices, arguments.tools)
+    checks["one file for both"] = (one_file, arguments.tools)
     checks = {name: check for name, check in checks.items() if name.startswith(arguments.only)}
 
     def run(name):

@@ -61,7 +61,7 @@ class CommandLine(ErrorTest):
                                 ("--steps", "many"): "see --help"}.items():
             with self.subTest(arguments=arguments):
                 self.train_refused(*arguments, code=USAGE, says=says)
-        self.refused(USAGE, self.job, "jump", says="unknown command 'jump': use train, eval, predict, sample, plan, info or profile")
+        self.refused(USAGE, self.job, "jump", says="unknown command 'jump': use train, eval, predict, sample, plan, info, profile, compare or tune")
 
     def test_of_keys(self):
         self.train_refused("--set", "optimizer.kind=sgd", code=USAGE, says="optimizer.kind is fixed when the job is compiled: compile it again with --set")

@@ -15,10 +15,32 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
+/// Of libc, which a job is linked with.
+func::FuncOp libcFunction(AttentionBuilder& b, StringRef name, Type argument, TypeRange results) {
+  if (auto found = b.module.lookupSymbol<func::FuncOp>(name))
+    return found;
+  OpBuilder::InsertionGuard guard(b.builder);
+  b.builder.setInsertionPointToEnd(b.module.getBody());
+  auto function =
+      func::FuncOp::create(b.builder, b.loc, name, b.builder.getFunctionType({argument}, results));
+  function.setPrivate();
+  return function;
+}
+
+Value takeMemory(AttentionBuilder& b, int64_t bytes) {
+  func::FuncOp malloc = libcFunction(b, "malloc", b.builder.getI64Type(), {b.pointer});
+  return func::CallOp::create(b.builder, b.loc, malloc, b.toI64(b.index(bytes))).getResult(0);
+}
+
+void giveBack(AttentionBuilder& b, Value memory) {
+  func::CallOp::create(b.builder, b.loc, libcFunction(b, "free", b.pointer, {}), memory);
+}
+
 } // namespace
 
 AttentionBackward::AttentionBackward(AttentionBuilder& builder, kernel::AttentionAttr attention,
-                                     const AttentionTypes& types, func::FuncOp function)
+                                     const AttentionTypes& types, func::FuncOp function,
+                                     bool ownsSums)
     : b(builder), attention(attention), gradient(attention.getGradient()), types(types),
       block(builder, attention, types, function) {
   int64_t width = attention.getWidth(), valueWidth = attention.getValueWidth();
@@ -42,16 +64,26 @@ AttentionBackward::AttentionBackward(AttentionBuilder& builder, kernel::Attentio
   if (block.keepsLargest())
     largest = b.stack(block.queryBlock);
   delta = b.stack(block.queryBlock);
+  if (ownsSums)
+    ownSums = takeMemory(b, sumElements() * types.scalar.getIntOrFloatBitWidth() / 8);
+}
+
+int64_t AttentionBackward::sumElements() {
+  return attention.getSumElements() / (attention.getBatch() * attention.getKeyHeads());
+}
+
+void AttentionBackward::end() {
+  if (ownSums)
+    giveBack(b, ownSums);
 }
 
 void AttentionBackward::emitUnit(Value unit) {
   batch = b.divide(unit, attention.getKeyHeads());
   keyHead = b.remainder(unit, attention.getKeyHeads());
-  if (gradient.getWorkspace() >= 0) {
-    int64_t units = attention.getBatch() * attention.getKeyHeads();
-    workspace =
-        b.at(block.out(gradient.getWorkspace()), b.mul(unit, attention.getSumElements() / units));
-  }
+  if (ownSums)
+    workspace = ownSums;
+  else if (gradient.getWorkspace() >= 0)
+    workspace = b.at(block.out(gradient.getWorkspace()), b.mul(unit, sumElements()));
   clearUnattended();
   int64_t heads = attention.getHeads() / attention.getKeyHeads();
   b.loop(0, heads, 1, [&](Value i) {

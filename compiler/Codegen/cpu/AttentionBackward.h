@@ -7,10 +7,14 @@ namespace titan::codegen {
 
 class AttentionBackward {
 public:
+  /// With `ownsSums` the sums over queries stand in memory that the function takes for itself:
+  /// neither outs nor a workspace are made for them.
   AttentionBackward(AttentionBuilder& builder, kernel::AttentionAttr attention,
-                    const AttentionTypes& types, mlir::func::FuncOp function);
+                    const AttentionTypes& types, mlir::func::FuncOp function, bool ownsSums);
   /// One key head with all of its query heads.
   void emitUnit(mlir::Value unit);
+  /// Behind the last unit.
+  void end();
 
 private:
   using Place = AttentionBlock::Place;
@@ -22,6 +26,8 @@ private:
     Factor queryLanes, dresultLanes; ///< right factors over queries
   };
 
+  /// Of the sums over queries that a unit has.
+  int64_t sumElements();
   void emitQueryBlock(const Place& place);
   QuerySide pack(const Place& place);
   void loadRowValues(const Place& place);
@@ -41,6 +47,7 @@ private:
   AttentionTypes types;
   AttentionBlock block;
   mlir::Value batch, keyHead, workspace; ///< of the unit
+  mlir::Value ownSums;                   ///< of each unit in turn; null: they stand elsewhere
   mlir::Value isFirstHead;               ///< of those that read the key head
   // On the stack.
   mlir::Value packedKey, packedValue, tile, adjoint, factors, dquery;

@@ -11,6 +11,7 @@ public:
                    const AttentionTypes& types, mlir::func::FuncOp function);
   /// A block of queries of one head.
   void emitUnit(mlir::Value unit);
+  void end() {}
 
 private:
   using Place = AttentionBlock::Place;

@@ -2,6 +2,7 @@
 
 #include "compiler/Codegen/cpu/AttentionBackward.h"
 #include "compiler/Codegen/cpu/AttentionForward.h"
+#include "dialects/Kernel/AttentionRoutine.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/Matchers.h"
@@ -15,6 +16,17 @@ namespace {
 /// Half of what a thread has (runtime/host/KernelThread.h): sixteen times what the usual blocks of
 /// the widest usual heads take.
 constexpr int64_t mostStackBytes = int64_t{8} << 20;
+
+/// The routine on blocks that it can walk: those of a target that has its sums in registers get
+/// rows of whole vectors.
+kernel::AttentionAttr onVectors(kernel::AttentionAttr attention, int64_t width) {
+  kernel::AttentionBlocksAttr blocks = attention.getBlocks();
+  if (blocks.getPadding() != 0 || blocks.getRows() % width != 0)
+    return attention;
+  return kernel::withBlocks(
+      attention, kernel::AttentionBlocksAttr::get(attention.getContext(), blocks.getRows(),
+                                                  blocks.getKeys(), width, blocks.getWorkspace()));
+}
 
 /// Of what `function` itself puts there.
 int64_t stackBytes(func::FuncOp function) {
@@ -31,9 +43,10 @@ int64_t stackBytes(func::FuncOp function) {
 
 LogicalResult emitAttentionKernel(OpBuilder& builder, kernel::CallOp call, StringRef name,
                                   const VectorShape& shape) {
-  auto attention = cast<kernel::AttentionAttr>(call.getRoutine());
+  auto asked = cast<kernel::AttentionAttr>(call.getRoutine());
   Location loc = call.getLoc();
-  AttentionTypes types(attention, shape);
+  AttentionTypes types(asked, shape);
+  kernel::AttentionAttr attention = onVectors(asked, types.width);
   if (int64_t padding = attention.getBlocks().getPadding();
       padding == 0 || padding % types.width != 0)
     return call.emitOpError("pads rows to ")
@@ -46,9 +59,11 @@ LogicalResult emitAttentionKernel(OpBuilder& builder, kernel::CallOp call, Strin
   auto forUnits = [&](auto emitter) {
     body.loop(body.toIndex(function.getArgument(2)), body.toIndex(function.getArgument(3)), 1,
               [&](Value unit) { emitter.emitUnit(unit); });
+    emitter.end();
   };
   if (attention.getGradient())
-    forUnits(AttentionBackward(body, attention, types, function));
+    forUnits(AttentionBackward(body, attention, types, function,
+                               /*ownsSums=*/asked.getBlocks().getPadding() == 0));
   else
     forUnits(AttentionForward(body, attention, types, function));
   func::ReturnOp::create(builder, loc);

@@ -105,6 +105,18 @@ TEST(AttentionKernel, BlocksOfOtherExtents) {
   check({.queries = 70, .heads = 1, .width = 320, .causal = true, .rowsOfWide = 16});
 }
 
+TEST(AttentionKernel, TakesMemoryForSumsThatATargetHasInRegisters) {
+  for (int64_t width : {32, 20}) {
+    AttentionSpec spec = {.batch = 2, .queries = 130, .heads = 4, .keyHeads = 2, .width = width};
+    spec.causal = true;
+    AttentionCase inMemory(spec);
+    spec.padding = 0;
+    AttentionCase inRegisters(spec);
+    check(inRegisters);
+    EXPECT_EQ(inRegisters.backward(), inMemory.backward());
+  }
+}
+
 TEST(AttentionKernel, SumsHaveTheSameBitsInAWorkspace) {
   AttentionSpec spec = {.queries = 130, .heads = 4, .keyHeads = 2, .width = 32, .causal = true};
   AttentionCase inOuts(spec);

@@ -27,13 +27,22 @@ namespace {
 constexpr const char* triple = "x86_64-unknown-linux-gnu";
 
 /// Loop strength reduction takes half of code generation's time and gains nothing on these loops.
-/// The switch is a global option of LLVM; nothing else in this process generates code.
-void disableLoopStrengthReduction() {
-  auto& options = llvm::cl::getRegisteredOptions();
-  auto found = options.find("disable-lsr");
-  if (found != options.end())
-    static_cast<llvm::cl::opt<bool>*>(found->second)->setValue(true);
-}
+/// The switch is a global option of LLVM; what is generated for a card in this process, before or
+/// behind, has it as it was.
+class WithoutLoopStrengthReduction {
+public:
+  WithoutLoopStrengthReduction() { set(true); }
+  ~WithoutLoopStrengthReduction() { set(false); }
+  WithoutLoopStrengthReduction(const WithoutLoopStrengthReduction&) = delete;
+
+private:
+  static void set(bool value) {
+    auto& options = llvm::cl::getRegisteredOptions();
+    auto found = options.find("disable-lsr");
+    if (found != options.end())
+      static_cast<llvm::cl::opt<bool>*>(found->second)->setValue(value);
+  }
+};
 
 Result<std::unique_ptr<llvm::TargetMachine>> createMachine(const TargetInfo& info) {
   registerCpus();
@@ -51,7 +60,6 @@ Result<std::unique_ptr<llvm::TargetMachine>> createMachine(const TargetInfo& inf
       llvm::CodeModel::Small, llvm::CodeGenOptLevel::Less));
   if (!machine)
     return Error::internal("LLVM has no target machine for {}", info.cpu);
-  disableLoopStrengthReduction();
   return machine;
 }
 
@@ -122,6 +130,7 @@ Status compile(ModuleOp kernels, ArrayRef<KernelUnit> units, const TargetInfo& t
                MutableArrayRef<std::string*> objects) {
   MLIRContext* context = kernels.getContext();
   ThreadsOf pool(context);
+  WithoutLoopStrengthReduction switched;
   registerTranslations(*context);
   TITAN_TRY(lower(kernels, target, /*inUnits=*/true));
   const size_t threads = std::min<size_t>(context->getNumThreads(), units.size());
@@ -181,6 +190,7 @@ Result<std::string> emitKernelObjects(ModuleOp kernels, const TargetInfo& target
 
 Result<std::string> emitKernelAssembly(ModuleOp kernels, const TargetInfo& target) {
   registerTranslations(*kernels.getContext());
+  WithoutLoopStrengthReduction switched;
   TITAN_TRY(lower(kernels, target, /*inUnits=*/false));
   auto machine = TITAN_TRY(createMachine(target));
   return emitLowered(kernels, target, *machine, llvm::CodeGenFileType::AssemblyFile);

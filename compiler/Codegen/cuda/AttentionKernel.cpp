@@ -60,8 +60,9 @@ public:
                    KernelModule& kernels, Part part)
       : call(call), attention(cast<kernel::AttentionAttr>(call.getRoutine())),
         part(std::move(part)), b(builder, call.getLoc()),
-        product(b, kernels, static_cast<int64_t>(this->part.size())),
-        block(b, product, call, function) {}
+        tiles(makeTileProduct(b, kernels, attention.getElement(),
+                              static_cast<int64_t>(this->part.size()))),
+        product(*tiles), block(b, product, call, function) {}
 
   void emitForward();
   void emitOfKeys();
@@ -89,6 +90,7 @@ private:
   Adjoints adjoints(const AttentionPlace& place, const RowValues& values, bool ofKeys);
   SmallVector<Value> addToKeys(const AttentionPlace& place, ValueRange sums);
 
+  SmallVector<Lines> columnsOf(bool ofValue, const AttentionPlace& place, bool ofKeys);
   SmallVector<Value> add(bool ofValue, const AttentionPlace& place, bool ofKeys, Value depth,
                          ValueRange sums);
   void write(kernel::ViewAttr view, Value batch, Value head, Value first, int64_t rows,
@@ -107,7 +109,8 @@ private:
   kernel::AttentionAttr attention;
   Part part;
   ThreadBuilder b;
-  TileProduct product;
+  std::unique_ptr<TileProduct> tiles;
+  TileProduct& product;
   AttentionScores block;
 };
 
@@ -144,30 +147,36 @@ SmallVector<Value> AttentionEmitter::forKeyBlocks(
                   });
 }
 
-/// Adds the tile's product with each piece of `ofValue`; other sums stay.
-SmallVector<Value> AttentionEmitter::add(bool ofValue, const AttentionPlace& place, bool ofKeys,
-                                         Value depth, ValueRange sums) {
+/// The columns of each piece of `ofValue`, which are summed over queries or keys.
+SmallVector<Lines> AttentionEmitter::columnsOf(bool ofValue, const AttentionPlace& place,
+                                               bool ofKeys) {
   kernel::ViewAttr view;
   if (ofKeys) // summed over queries
     view = ofValue ? attention.getGradient().getDresult() : attention.getQuery();
   else
     view = ofValue ? attention.getValue() : attention.getKey();
   SmallVector<Lines> columns;
+  for (const Piece& piece : part)
+    if (piece.ofValue == ofValue)
+      columns.push_back(block.columns(
+          view, place.batch, ofKeys ? place.head : block.keyHead(place.head),
+          ofKeys ? place.query : place.key, ofKeys ? attention.getQueries() : attention.getKeys(),
+          piece.first, ofValue ? attention.getValueWidth() : attention.getWidth()));
+  return columns;
+}
+
+/// Adds the tile's product with each piece of `ofValue`; other sums stay.
+SmallVector<Value> AttentionEmitter::add(bool ofValue, const AttentionPlace& place, bool ofKeys,
+                                         Value depth, ValueRange sums) {
   SmallVector<size_t> numbers;
-  for (auto [number, piece] : llvm::enumerate(part)) {
-    if (piece.ofValue != ofValue)
-      continue;
-    numbers.push_back(number);
-    columns.push_back(block.columns(
-        view, place.batch, ofKeys ? place.head : block.keyHead(place.head),
-        ofKeys ? place.query : place.key, ofKeys ? attention.getQueries() : attention.getKeys(),
-        piece.first, ofValue ? attention.getValueWidth() : attention.getWidth()));
-  }
+  for (auto [number, piece] : llvm::enumerate(part))
+    if (piece.ofValue == ofValue)
+      numbers.push_back(number);
   SmallVector<Value> own, all(sums);
   for (int64_t i = 0; i < cell; ++i)
     for (size_t number : numbers)
       own.push_back(sums[i * part.size() + number]);
-  own = product.accumulate(columns, depth, own);
+  own = product.accumulate(columnsOf(ofValue, place, ofKeys), depth, own);
   for (int64_t i = 0; i < cell; ++i)
     for (auto [at, number] : llvm::enumerate(numbers))
       all[i * part.size() + number] = own[i * numbers.size() + at];
@@ -193,6 +202,7 @@ void AttentionEmitter::emitForward() {
 /// Maxima, totals and sums after a block of keys.
 SmallVector<Value> AttentionEmitter::attend(const AttentionPlace& place, ValueRange carried) {
   Rows scores = block.scores(place, /*limitsQueries=*/false).scores, factors;
+  product.prefetch(columnsOf(/*ofValue=*/true, place, /*ofKeys=*/false).front());
   if (block.drops())
     factors = block.dropoutFactors(place);
   SmallVector<Value> maxima, totals, sums;
@@ -286,11 +296,12 @@ AttentionEmitter::Adjoints AttentionEmitter::adjoints(const AttentionPlace& plac
     factors = block.dropoutFactors(place);
   if (has(false))
     ofProbabilities =
-        product.multiply(block.rows(attention.getGradient().getDresult(), false, place.batch,
-                                    place.head, place.query, attention.getQueries()),
-                         block.rows(attention.getValue(), false, place.batch,
-                                    block.keyHead(place.head), place.key, attention.getKeys()),
+        product.multiply(block.rows(attention.getGradient().getDresult(), place.batch, place.head,
+                                    place.query, attention.getQueries()),
+                         block.rows(attention.getValue(), place.batch, block.keyHead(place.head),
+                                    place.key, attention.getKeys()),
                          attention.getValueWidth());
+  product.prefetch(columnsOf(/*ofValue=*/ofKeys && has(true), place, ofKeys).front());
   Adjoints adjoints;
   Value zero = b.number(product.run, 0);
   for (int64_t i = 0; i < cell; ++i) {
@@ -400,9 +411,8 @@ void AttentionEmitter::writeRun(kernel::ViewAttr view, Value pointer, Value row,
     return b.address(pointer, element, b.add(b.mul(row, view.getRow()), column));
   };
   if (width % cell == 0) {
-    int64_t alignment = std::gcd(alignmentOf(call.getOuts()[view.getOperand()]), cell * bytes);
-    for (int64_t step : {view.getOffset(), view.getBatch(), view.getRow(), view.getHead()})
-      alignment = std::gcd(alignment, step * bytes);
+    const int64_t alignment =
+        std::gcd(block.alignmentOf(view, call.getOuts()[view.getOperand()]), cell * bytes);
     return b.when(b.isBelow(column, width), [&] { b.store(values, addressOf(column), alignment); });
   }
   for (int64_t j = 0; j < cell; ++j) {

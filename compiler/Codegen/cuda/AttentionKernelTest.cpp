@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 namespace titan::codegen::cuda::testing {
 namespace {
@@ -172,6 +173,86 @@ TEST(CudaAttentionKernel, Bf16) {
          .mask = Mask::Boolean,
          .p = 0.25},
         ofBf16);
+}
+
+// Steps of up to 64 terms; operands and rows that let copies be 16, 8, 4 or 2 bytes wide.
+TEST(CudaAttentionKernel, Bf16OnTensorCores) {
+  struct Case {
+    int64_t width, valueWidth;
+    std::optional<int64_t> offset;
+  };
+  for (const Case& c : {Case{16, 16, 0}, {40, 72, 16}, {64, 128, 8}, {20, 6, 4}, {130, 65, {}}})
+    check({.batch = 2,
+           .queries = 66,
+           .keys = 70,
+           .heads = 1,
+           .width = c.width,
+           .valueWidth = c.valueWidth,
+           .element = "bf16",
+           .causal = true,
+           .offset = c.offset},
+          ofBf16);
+  for (auto [queries, keys] : {std::pair(1, 1), {5, 130}, {129, 17}})
+    check(
+        {.queries = queries, .keys = keys, .heads = 1, .width = 48, .element = "bf16", .offset = 0},
+        ofBf16);
+  AttentionSpec packed = {.batch = 2,
+                          .queries = 37,
+                          .heads = 4,
+                          .keyHeads = 2,
+                          .width = 24,
+                          .element = "bf16",
+                          .causal = true,
+                          .isPacked = true,
+                          .offset = 0};
+  check(packed, ofBf16);
+  EXPECT_NE(CudaAttention(packed).runner().ptx().find("mma.sync"), std::string::npos);
+}
+
+// Launches with as many sums as there are registers for.
+TEST(CudaAttentionKernel, Bf16OfWideHeads) {
+  check({.queries = 70,
+         .heads = 1,
+         .width = 128,
+         .element = "bf16",
+         .causal = true,
+         .mask = Mask::Boolean,
+         .p = 0.25,
+         .offset = 0},
+        ofBf16);
+  check({.queries = 65, .heads = 1, .width = 256, .element = "bf16", .offset = 0}, ofBf16);
+}
+
+// Of 128 queries and keys: what two blocks of 64 copy of each matrix, and no bank passed over twice.
+TEST(CudaAttentionKernel, Bf16CopiesWideAndWithoutBankConflicts) {
+  const AttentionSpec spec = {
+      .batch = 1, .queries = 128, .heads = 1, .width = 64, .element = "bf16", .offset = 0};
+  constexpr int64_t tile = 64 * 64 * 2; // bytes
+  CudaAttention attention(spec);
+  attention.forward();
+  const ptx::Counters& counters = attention.counters();
+  EXPECT_EQ(counters.sharedLoads.bankConflicts, 0);
+  EXPECT_EQ(counters.sharedStores.bankConflicts, 0);
+  EXPECT_EQ(counters.globalLoads.byWidth[4], counters.globalLoads.requests);
+  // Query, key and value for each of four pairs of blocks.
+  EXPECT_EQ(counters.globalLoads.bytes, 4 * 3 * tile);
+  EXPECT_EQ(counters.matrix, 4 * 2 * (64 * 64 * 64) / (16 * 8 * 16) * 32);
+  attention.backward();
+  EXPECT_EQ(counters.sharedLoads.bankConflicts, 0);
+  EXPECT_EQ(counters.sharedStores.bankConflicts, 0);
+}
+
+TEST(CudaAttentionKernel, Bf16SumsOfSmallWholeNumbersAreExact) {
+  CudaAttention attention(
+      {.queries = 80, .keys = 70, .heads = 1, .width = 24, .element = "bf16", .offset = 0});
+  attention.inputs["key"].assign(attention.inputs["key"].size(), 0);
+  // Scores of 0: a row of the result is the mean of the values.
+  std::vector<double>& value = attention.inputs["value"];
+  for (size_t i = 0; i < value.size(); ++i)
+    value[i] = static_cast<double>(i / 24 % 2) * static_cast<double>(i % 24);
+  AttentionTensors found = attention.forward();
+  for (size_t i = 0; i < found["result"].size(); ++i)
+    EXPECT_EQ(found["result"][i], static_cast<double>(i % 24) / 2) << i;
 }
 
 TEST(CudaAttentionKernel, OtherTypesAndBlocksAreRefused) {

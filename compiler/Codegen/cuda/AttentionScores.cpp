@@ -1,5 +1,6 @@
 #include "compiler/Codegen/cuda/AttentionScores.h"
 
+#include "compiler/Codegen/cuda/ThreadMemory.h"
 #include "compiler/Codegen/cuda/Threads.h"
 #include "compiler/Codegen/kernel/Loops.h"
 #include "compiler/Codegen/kernel/RandomBits.h"
@@ -9,6 +10,7 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 #include <limits>
+#include <numeric>
 
 using namespace mlir;
 
@@ -24,7 +26,8 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 AttentionScores::AttentionScores(ThreadBuilder& builder, TileProduct& product, kernel::CallOp call,
                                  func::FuncOp function)
     : attention(cast<kernel::AttentionAttr>(call.getRoutine())), b(builder), product(product),
-      operands(function.getArguments()), ins(static_cast<int64_t>(call.getIns().size())) {
+      call(call), operands(function.getArguments()),
+      ins(static_cast<int64_t>(call.getIns().size())) {
   kernel::AttentionDropoutAttr dropout = attention.getDropout();
   if (!dropout)
     return;
@@ -45,21 +48,36 @@ Value AttentionScores::pointer(kernel::ViewAttr view, bool isOut, Value batch, V
                    at);
 }
 
-Lines AttentionScores::rows(kernel::ViewAttr view, bool isOut, Value batch, Value head, Value first,
-                            int64_t rows) const {
-  return {pointer(view, isOut, batch, head), attention.getElement(), first, rows, view.getRow(), 1};
+Lines AttentionScores::rows(kernel::ViewAttr view, Value batch, Value head, Value first,
+                            int64_t rows) {
+  return {.pointer = pointer(view, false, batch, head),
+          .element = attention.getElement(),
+          .alignment = alignmentOf(view, call.getIns()[view.getOperand()]),
+          .first = first,
+          .extent = rows,
+          .stride = view.getRow(),
+          .depthStride = 1};
 }
 
 Lines AttentionScores::columns(kernel::ViewAttr view, Value batch, Value head, Value first,
-                               int64_t rows, int64_t firstColumn, int64_t width) const {
+                               int64_t rows, int64_t firstColumn, int64_t width) {
   return {.pointer = pointer(view, false, batch, head),
           .element = attention.getElement(),
+          .alignment = alignmentOf(view, call.getIns()[view.getOperand()]),
           .first = b.index(firstColumn),
           .extent = width,
           .stride = 1,
           .depthStride = view.getRow(),
           .firstDepth = first,
           .depthExtent = rows};
+}
+
+int64_t AttentionScores::alignmentOf(kernel::ViewAttr view, Value operand) const {
+  const int64_t bytes = attention.getElement().getIntOrFloatBitWidth() / 8;
+  int64_t alignment = cuda::alignmentOf(operand);
+  for (int64_t step : {view.getOffset(), view.getBatch(), view.getRow(), view.getHead()})
+    alignment = std::gcd(alignment, step * bytes);
+  return alignment;
 }
 
 Value AttentionScores::keyHead(Value head) {
@@ -167,9 +185,8 @@ AttentionScores::Tile AttentionScores::scores(const AttentionPlace& place, bool 
   Value key = keyHead(place.head);
   Tile tile;
   tile.scores = product.multiply(
-      rows(attention.getQuery(), false, place.batch, place.head, place.query,
-           attention.getQueries()),
-      rows(attention.getKey(), false, place.batch, key, place.key, attention.getKeys()),
+      rows(attention.getQuery(), place.batch, place.head, place.query, attention.getQueries()),
+      rows(attention.getKey(), place.batch, key, place.key, attention.getKeys()),
       attention.getWidth());
   Value scale = b.number(product.run, attention.getScale().getValueAsDouble());
   Value nothing = b.number(product.run, -infinity);

@@ -23,13 +23,16 @@ public:
                   mlir::func::FuncOp function);
 
   /// Lines [row, width] of `view`, for `product.multiply`: from row `first` on.
-  Lines rows(kernel::ViewAttr view, bool isOut, mlir::Value batch, mlir::Value head,
-             mlir::Value first, int64_t rows) const;
+  Lines rows(kernel::ViewAttr view, mlir::Value batch, mlir::Value head, mlir::Value first,
+             int64_t rows);
   /// Columns of a part of its width, for `product.accumulate`, which sums over rows from `first`
   /// on.
   Lines columns(kernel::ViewAttr view, mlir::Value batch, mlir::Value head, mlir::Value first,
-                int64_t rows, int64_t firstColumn, int64_t width) const;
+                int64_t rows, int64_t firstColumn, int64_t width);
   mlir::Value pointer(kernel::ViewAttr view, bool isOut, mlir::Value batch, mlir::Value head) const;
+  /// What divides the address of a row of `view`, which lies in `operand` of the call: bytes, up to
+  /// `widestAccess`.
+  int64_t alignmentOf(kernel::ViewAttr view, mlir::Value operand) const;
   mlir::Value keyHead(mlir::Value head);
 
   struct Tile {
@@ -67,6 +70,7 @@ private:
 
   ThreadBuilder& b;
   TileProduct& product;
+  kernel::CallOp call;
   mlir::ValueRange operands;
   int64_t ins;
   mlir::Value randomKey, randomStep, windowBase;

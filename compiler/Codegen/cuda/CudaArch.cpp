@@ -44,10 +44,10 @@ MachineModel cardModel() {
   machine.flopsPerByte = 260;
   // A launch of a graph's node.
   machine.threadNs = 1500;
+  // Its library and its tensor cores want operands of one type.
+  machine.roundedOperandTileRows = 0;
   // Columns alone would give a card a few blocks, each with all rows after one another.
   machine.embeddingGradSortedRows = 1;
-  // The library multiplies operands of one type: a weight is rounded once, for all that read it.
-  machine.roundedOperandTileRows = 0;
   // The widest access, and a line of the second-level cache.
   machine.rowAlignment = 16;
   machine.longRowAlignment = 128;

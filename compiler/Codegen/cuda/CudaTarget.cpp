@@ -1,11 +1,13 @@
 #include "compiler/Codegen/cuda/CudaTarget.h"
 
+#include "compiler/Codegen/Routines.h"
 #include "compiler/Codegen/cuda/Assembler.h"
 #include "compiler/Codegen/cuda/CudaArch.h"
 #include "compiler/Codegen/cuda/CudaRoutines.h"
 #include "compiler/Codegen/cuda/FusedKernel.h"
 #include "compiler/Codegen/cuda/LowerToPtx.h"
 #include "compiler/Codegen/cuda/ThreadMemory.h"
+#include "runtime/program/CardProducts.h"
 
 #include <fmt/ranges.h>
 
@@ -121,9 +123,22 @@ std::vector<GridLaunch> CudaTarget::launches(StringRef symbol) const {
 
 Launch CudaTarget::launch(const LoopNest&, const Cost&) const { return {}; }
 
-Launch CudaTarget::launch(kernel::CallOp, const Cost&) const { return {}; }
+/// What a CPU does for the command, with reference kernels.
+Launch CudaTarget::launch(kernel::CallOp op, const Cost&) const {
+  return {op.getGemm() ? op.getRoutine().getUnits() : 1, 1};
+}
 
-std::optional<LibraryCall> CudaTarget::library(kernel::CallOp) const { return std::nullopt; }
+std::optional<LibraryCall> CudaTarget::library(kernel::CallOp op) const {
+  if (!op.getGemm())
+    return std::nullopt;
+  LibraryCall call;
+  call.routine = LibraryRoutine::Gemm;
+  call.gemm = toGemm(op);
+  if (!suitsCardLibrary(call.gemm))
+    return std::nullopt;
+  call.workspace = cardWorkspaceBytes;
+  return call;
+}
 
 Result<std::string> CudaTarget::ptx() { return cuda::emitPtx(kernels_, cuda::ptxArch); }
 

@@ -1,5 +1,7 @@
 #include "compiler/Codegen/cuda/GemmKernel.h"
 
+#include "compiler/Codegen/cuda/GemmResult.h"
+#include "compiler/Codegen/cuda/TensorGemm.h"
 #include "compiler/Codegen/cuda/ThreadMemory.h"
 #include "compiler/Codegen/cuda/Threads.h"
 #include "compiler/Codegen/kernel/Loops.h"
@@ -7,8 +9,6 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-
-#include <numeric>
 
 using namespace mlir;
 
@@ -44,8 +44,7 @@ public:
   GemmEmitter(OpBuilder& builder, kernel::CallOp call, func::FuncOp function, KernelModule& kernels)
       : builder(builder), loc(call.getLoc()), call(call), gemm(call.getGemm()),
         quarters(quartersOf(gemm)), tile(quarters * quarter), line(tile + padding),
-        run(VectorType::get({cell}, builder.getF32Type())) {
-    ValueRange operands = function.getArguments();
+        run(VectorType::get({cell}, builder.getF32Type())), operands(function.getArguments()) {
     const bool ta = gemm.getTransposeA(), tb = gemm.getTransposeB();
     auto element = [](Value value) { return cast<ShapedType>(value.getType()).getElementType(); };
     a = {operands[0],
@@ -60,12 +59,8 @@ public:
          tb ? gemm.getLdb() : 1,
          tb ? 1 : gemm.getLdb(),
          gemm.getStrideB()};
-    c = operands[2];
-    cElement = element(call.getOuts()[0]);
-    if (gemm.getBias())
-      bias = operands[3];
-    sharedA = kernels.shared(builder, loc, depth * line * 4);
-    sharedB = kernels.shared(builder, loc, depth * line * 4);
+    sharedA = kernels.shared(builder, loc, 2 * partElements() * 4);
+    sharedB = kernels.shared(builder, loc, 2 * partElements() * 4);
   }
 
   void emit() {
@@ -80,13 +75,7 @@ public:
     SmallVector<Value> square = splitNumber(builder, loc, thread, {side, side});
     threadRow = mul(square[0], cell);
     threadColumn = mul(square[1], cell);
-    const int64_t whole = gemm.getK() / depth * depth, rest = gemm.getK() - whole;
-    SmallVector<Value> sums(quarters * cell * quarters, constant(run, 0));
-    sums = emitLoop(builder, loc, index(0), index(whole), depth, sums,
-                    [&](Value k, ValueRange carried) { return emitStep(k, depth, carried); });
-    if (rest != 0)
-      sums = emitStep(index(whole), rest, sums);
-    emitResults(sums);
+    emitResults(emitSums());
   }
 
 private:
@@ -94,24 +83,63 @@ private:
   // Sums
   //===--------------------------------------------------------------------===//
 
-  /// `steps` of k from `k` on: through shared memory, then into the sums.
-  SmallVector<Value> emitStep(Value k, int64_t steps, ValueRange sums) {
-    SmallVector<Value> fromA = read(a, firstRow, k, steps), fromB = read(b, firstColumn, k, steps);
-    emitBarrier(builder, loc); // the step before has been read
-    write(a, fromA, sharedA);
-    write(b, fromB, sharedB);
-    emitBarrier(builder, loc);
-    return emitLoop(builder, loc, index(0), index(steps), 1, sums,
-                    [&](Value step, ValueRange carried) { return multiply(step, carried); });
+  /// Steps take turns in two parts of shared memory: while one is multiplied, the next one's
+  /// elements are on their way to registers.
+  SmallVector<Value> emitSums() {
+    const int64_t whole = gemm.getK() / depth * depth, rest = gemm.getK() - whole;
+    const size_t count = quarters * cell * quarters;
+    SmallVector<Value> carried(count, constant(run, 0));
+    carried.push_back(index(0));
+    carried.append(readStep(index(0), whole != 0 ? depth : rest));
+    auto step = [&](Value k, int64_t steps, int64_t next, ValueRange values) {
+      Value part = values[count];
+      writeStep(values.drop_front(count + 1), part);
+      emitBarrier(builder, loc); // all is there, and the step before the last has been read
+      SmallVector<Value> ahead;
+      if (next != 0)
+        ahead = readStep(add(k, index(depth)), next);
+      SmallVector<Value> result =
+          emitLoop(builder, loc, index(0), index(steps), 1, values.take_front(count),
+                   [&](Value each, ValueRange sums) { return multiply(each, part, sums); });
+      result.push_back(arith::SubIOp::create(builder, loc, index(partElements()), part));
+      result.append(ahead);
+      return result;
+    };
+    carried =
+        emitLoop(builder, loc, index(0), index(std::max<int64_t>(whole - depth, 0)), depth, carried,
+                 [&](Value k, ValueRange values) { return step(k, depth, depth, values); });
+    if (whole != 0)
+      carried = step(index(whole - depth), depth, rest, carried);
+    if (rest != 0)
+      carried = step(index(whole), rest, 0, carried);
+    carried.truncate(count);
+    return carried;
+  }
+
+  int64_t partElements() const { return depth * line; }
+
+  /// The thread's elements of A and B, of `steps` terms from `k` on.
+  SmallVector<Value> readStep(Value k, int64_t steps) {
+    SmallVector<Value> values = read(a, firstRow, k, steps);
+    values.append(read(b, firstColumn, k, steps));
+    return values;
+  }
+
+  void writeStep(ValueRange values, Value part) {
+    const size_t half = values.size() / 2;
+    write(a, values.take_front(half), sharedA, part);
+    write(b, values.drop_front(half), sharedB, part);
   }
 
   /// Adds the products of one k to the sums: by quarters and rows of the thread, then quarters
   /// along its columns.
-  SmallVector<Value> multiply(Value step, ValueRange sums) {
+  SmallVector<Value> multiply(Value step, Value shared, ValueRange sums) {
     SmallVector<Value> left, right, next;
     for (int64_t part = 0; part < quarters; ++part) {
-      left.push_back(readRun(sharedA, step, add(threadRow, index(part * quarter))));
-      right.push_back(readRun(sharedB, step, add(threadColumn, index(part * quarter))));
+      Value row = add(threadRow, index(part * quarter)),
+            column = add(threadColumn, index(part * quarter));
+      left.push_back(readRun(sharedA, step, add(shared, row)));
+      right.push_back(readRun(sharedB, step, add(shared, column)));
     }
     for (Value rows : left)
       for (int64_t i = 0; i < cell; ++i) {
@@ -164,10 +192,10 @@ private:
     return arith::ExtFOp::create(builder, loc, builder.getF32Type(), value);
   }
 
-  void write(const Source& source, ArrayRef<Value> values, Value shared) {
+  void write(const Source& source, ValueRange values, Value shared, Value part) {
     for (auto [turn, value] : llvm::enumerate(values)) {
       auto [outer, inner] = placeOf(source, static_cast<int64_t>(turn));
-      LLVM::StoreOp::create(builder, loc, value, sharedPointer(shared, inner, outer), 4);
+      LLVM::StoreOp::create(builder, loc, value, sharedPointer(shared, inner, add(part, outer)), 4);
     }
   }
 
@@ -180,57 +208,16 @@ private:
   //===--------------------------------------------------------------------===//
 
   void emitResults(ValueRange sums) {
+    ThreadBuilder thread(builder, loc);
+    GemmResult result(thread, call, operands, batch);
     for (size_t number = 0; number < sums.size(); ++number) {
       const auto part = static_cast<int64_t>(number) / quarters;
       const int64_t rows = part / cell * quarter + part % cell,
                     columns = static_cast<int64_t>(number) % quarters * quarter;
       Value row = add(add(firstRow, threadRow), index(rows));
       Value column = add(add(firstColumn, threadColumn), index(columns));
-      when(isBelow(row, gemm.getM()), [&] { writeRow(row, column, sums[number]); });
+      result.write(row, column, sums[number]);
     }
-  }
-
-  void writeRow(Value row, Value column, Value sums) {
-    if (gemm.getN() % cell == 0)
-      return when(isBelow(column, gemm.getN()), [&] { writeRun(row, column, sums); });
-    for (int64_t i = 0; i < cell; ++i) {
-      Value place = add(column, index(i));
-      when(isBelow(place, gemm.getN()), [&] {
-        writeRun(row, place, vector::ExtractOp::create(builder, loc, sums, ArrayRef<int64_t>{i}));
-      });
-    }
-  }
-
-  /// A run of elements of a row of C, or a single one.
-  void writeRun(Value row, Value column, Value sum) {
-    Type f32 = sum.getType(), stored = cElement;
-    const bool isRun = isa<VectorType>(f32);
-    if (isRun)
-      stored = run.clone(cElement);
-    Value at = add(add(mul(row, gemm.getLdc()), column), mul(batch, gemm.getStrideC()));
-    Value pointer = elementPointer(c, cElement, at);
-    const int64_t bytes = cElement.getIntOrFloatBitWidth() / 8;
-    const int64_t alignment =
-        isRun ? std::gcd(std::gcd(alignmentOf(call.getOuts()[0]), gemm.getLdc() * bytes),
-                         std::gcd(gemm.getStrideC() * bytes, cell * bytes))
-              : bytes;
-    if (gemm.getAccumulate()) {
-      Value held = LLVM::LoadOp::create(builder, loc, stored, pointer, alignment);
-      if (stored != f32)
-        held = arith::ExtFOp::create(builder, loc, f32, held);
-      sum = arith::AddFOp::create(builder, loc, held, sum);
-    }
-    if (bias) {
-      const int64_t biasAlignment = isRun ? alignmentOf(call.getIns()[2]) : 4;
-      Value added = LLVM::LoadOp::create(
-          builder, loc, f32, elementPointer(bias, builder.getF32Type(), column), biasAlignment);
-      sum = arith::AddFOp::create(builder, loc, sum, added);
-    }
-    if (gemm.getRelu())
-      sum = arith::MaximumFOp::create(builder, loc, sum, constant(f32, 0));
-    if (stored != f32)
-      sum = arith::TruncFOp::create(builder, loc, stored, sum);
-    LLVM::StoreOp::create(builder, loc, sum, pointer, alignment);
   }
 
   //===--------------------------------------------------------------------===//
@@ -248,15 +235,6 @@ private:
       attribute = DenseElementsAttr::get(shaped, attribute);
     return arith::ConstantOp::create(builder, loc, attribute);
   }
-  Value isBelow(Value place, int64_t extent) {
-    return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, place, index(extent));
-  }
-  void when(Value condition, llvm::function_ref<void()> then) {
-    emitIf(builder, loc, condition, {}, [&] {
-      then();
-      return SmallVector<Value>();
-    });
-  }
   Value elementPointer(Value pointer, Type element, Value at) {
     at = arith::IndexCastOp::create(builder, loc, builder.getI64Type(), at);
     return LLVM::GEPOp::create(builder, loc, pointer.getType(), element, pointer, LLVM::GEPArg(at));
@@ -272,8 +250,8 @@ private:
   const int64_t quarters, tile, line; ///< line: elements of one of shared memory
   VectorType run;                     ///< neighbouring elements of C of a thread
   Source a, b;
-  Value c, bias, sharedA, sharedB;
-  Type cElement;
+  ValueRange operands;
+  Value sharedA, sharedB;
   Value thread, batch, firstRow, firstColumn, threadRow, threadColumn;
 };
 
@@ -281,20 +259,15 @@ int64_t touched(int64_t batch, int64_t stride, int64_t rows, int64_t leading, in
   return (batch - 1) * stride + (rows - 1) * leading + columns;
 }
 
-Entry entryOf(kernel::CallOp call, StringRef symbol) {
+Entry entryOf(kernel::CallOp call, StringRef symbol, int64_t blocks, int64_t threads) {
   kernel::GemmAttr gemm = call.getGemm();
   const int64_t m = gemm.getM(), n = gemm.getN(), k = gemm.getK(), batch = gemm.getBatch();
   const bool ta = gemm.getTransposeA(), tb = gemm.getTransposeB();
   auto bytes = [](Value operand, int64_t elements) {
     return elements * cast<ShapedType>(operand.getType()).getElementTypeBitWidth() / 8;
   };
-  const int64_t tile = quartersOf(gemm) * quarter;
   using Use = EntryOperand::Use;
-  Entry entry{symbol.str(),
-              batch * llvm::divideCeilSigned(m, tile) * llvm::divideCeilSigned(n, tile),
-              threads,
-              {},
-              0};
+  Entry entry{symbol.str(), blocks, threads, {}, 0};
   entry.operands = {
       {Use::Read, bytes(call.getIns()[0],
                         touched(batch, gemm.getStrideA(), ta ? k : m, gemm.getLda(), ta ? m : k))},
@@ -317,9 +290,23 @@ LogicalResult emitGemmKernel(KernelModule& kernels, kernel::CallOp call, StringR
                               << " has no kernel on cuda";
   }
   OpBuilder builder(call.getContext());
-  func::FuncOp function = kernels.add(builder, call.getLoc(), entryOf(call, symbol));
-  GemmEmitter(builder, call, function, kernels).emit();
-  func::ReturnOp::create(builder, call.getLoc());
+  Location loc = call.getLoc();
+  kernel::GemmAttr gemm = call.getGemm();
+  if (isTensorGemm(call)) {
+    const TensorGemmPlan plan = planTensorGemm(gemm);
+    Entry entry = entryOf(call, symbol, plan.blocks(gemm), plan.threads());
+    entry.blocksTogether = 2; // one copies or writes while the other multiplies
+    func::FuncOp function = kernels.add(builder, loc, std::move(entry));
+    ThreadBuilder thread(builder, loc);
+    emitTensorGemm(thread, kernels, call, function.getArguments(), plan);
+  } else {
+    const int64_t tile = quartersOf(gemm) * quarter;
+    const int64_t blocks = gemm.getBatch() * llvm::divideCeilSigned(gemm.getM(), tile) *
+                           llvm::divideCeilSigned(gemm.getN(), tile);
+    func::FuncOp function = kernels.add(builder, loc, entryOf(call, symbol, blocks, threads));
+    GemmEmitter(builder, call, function, kernels).emit();
+  }
+  func::ReturnOp::create(builder, loc);
   return success();
 }
 

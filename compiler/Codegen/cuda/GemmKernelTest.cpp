@@ -1,83 +1,31 @@
-// The generated matrix product against a sum in f64, and against one chain of multiply-adds along
-// k, bit for bit.
-#include "compiler/Codegen/cuda/testing/CudaRunner.h"
-#include "compiler/Codegen/kernel/testing/GemmCase.h"
-#include "runtime/program/DType.h"
+// The generated matrix product against one chain of multiply-adds along k, bit for bit.
+#include "compiler/Codegen/cuda/testing/CudaGemm.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
-#include <random>
 
 namespace titan::codegen::cuda::testing {
 namespace {
 
-using Case = codegen::testing::GemmCase;
-using codegen::testing::Matrix;
+using Case = GemmCase;
 
+/// Bit for bit one chain of multiply-adds, in three orders of blocks and warps.
 void check(const Case& c) {
   SCOPED_TRACE(describe(c));
-  Result<std::unique_ptr<CudaRunner>> runner = CudaRunner::compile(moduleText(c));
-  ASSERT_TRUE(runner.ok()) << runner.error().message();
-  auto gemm = llvm::cast<kernel::CallOp>((*runner)->kernels()[0]).getGemm();
-  std::mt19937 generator(7);
-  Matrix a(c.batch * gemm.getStrideA(), c.bf16, generator),
-      b(c.batch * gemm.getStrideB(), c.bf16 && !c.roundsB, generator),
-      start(c.batch * gemm.getStrideC(), c.toBf16, generator), bias(c.n, false, generator);
-  auto bytesOf = [](const Matrix& matrix) {
-    return static_cast<int64_t>(matrix.values.size() * (matrix.bf16 ? 2 : 4));
-  };
-  auto run = [&](ptx::Order order) {
-    Matrix result = start;
-    ptx::Memory memory;
-    std::vector<uint64_t> operands;
-    auto place = [&](Matrix& matrix) {
-      Result<uint64_t> address = memory.allocate(bytesOf(matrix));
-      std::memcpy(memory.bytes(*address, bytesOf(matrix)).data(), matrix.data(), bytesOf(matrix));
-      memory.markWritten(*address, bytesOf(matrix));
-      operands.push_back(*address);
-    };
-    place(a);
-    place(b);
-    place(result);
-    if (c.bias)
-      place(bias);
-    Result<ptx::Counters> counters = (*runner)->run(0, operands, {}, order, memory);
-    EXPECT_TRUE(counters.ok()) << counters.error().message() << "\n" << (*runner)->ptx();
-    std::memcpy(result.data(), memory.bytes(operands[2], bytesOf(result)).data(), bytesOf(result));
-    std::vector<float> values;
-    for (int64_t i = 0; i < c.batch * gemm.getStrideC(); ++i)
-      values.push_back(result.at(i));
-    return values;
-  };
-  auto valueOfB = [&](int64_t i) {
-    return c.roundsB ? fromBFloat16(toBFloat16(b.at(i))) : b.at(i);
-  };
-  std::vector<float> found = run(ptx::Order::Ascending);
-  for (int64_t matrix = 0; matrix < c.batch; ++matrix)
-    for (int64_t i = 0; i < c.m; ++i)
-      for (int64_t j = 0; j < gemm.getLdc(); ++j) {
-        const int64_t at = matrix * gemm.getStrideC() + i * gemm.getLdc() + j;
-        float want = start.at(at);
-        if (j < c.n) {
-          float sum = 0;
-          for (int64_t k = 0; k < c.k; ++k)
-            sum = std::fma(a.at(matrix * gemm.getStrideA() +
-                                (c.transposeA ? k * gemm.getLda() + i : i * gemm.getLda() + k)),
-                           valueOfB(matrix * gemm.getStrideB() +
-                                    (c.transposeB ? j * gemm.getLdb() + k : k * gemm.getLdb() + j)),
-                           sum);
-          want = c.accumulate ? want + sum : sum;
-          want = c.bias ? want + bias.at(j) : want;
-          want = c.relu ? std::max(want, 0.0F) : want;
-          want = c.toBf16 ? fromBFloat16(toBFloat16(want)) : want;
-        }
-        ASSERT_EQ(found[at], want) << i << ", " << j;
-      }
-  EXPECT_EQ(run(ptx::Order::Descending), found);
-  EXPECT_EQ(run(ptx::Order::Random), found);
-  expectAssembles((*runner)->ptx());
+  CudaGemm gemm(c);
+  ASSERT_TRUE(gemm.ok());
+  std::vector<float> found = gemm.run();
+  gemm.eachElement([&](const CudaGemm::Element& element) {
+    float sum = 0;
+    for (int64_t k = 0; k < c.k; ++k)
+      sum = std::fma(gemm.a(element, k), gemm.b(element, k), sum);
+    EXPECT_EQ(found[element.at], gemm.finish(element, sum)) << element.i << ", " << element.j;
+  });
+  EXPECT_EQ(gemm.untouched(found), "");
+  EXPECT_EQ(gemm.run(ptx::Order::Descending), found);
+  EXPECT_EQ(gemm.run(ptx::Order::Random), found);
+  expectAssembles(gemm.ptx());
 }
 
 TEST(CudaGemmKernel, ShapesAroundTheTiles) {

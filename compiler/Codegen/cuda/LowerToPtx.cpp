@@ -80,6 +80,9 @@ void markEntries(KernelModule& kernels) {
     function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), builder.getUnitAttr());
     function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(),
                       builder.getDenseI32ArrayAttr({static_cast<int32_t>(entry.threads)}));
+    if (entry.blocksTogether != 0)
+      function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
+                        builder.getI32IntegerAttr(static_cast<int32_t>(entry.blocksTogether)));
   }
 }
 
@@ -188,6 +191,8 @@ Status checkPtx(std::string_view ptx) {
   constexpr llvm::StringLiteral words[] = {".approx", ".ftz", ".local", "call", "atom", "red"};
   constexpr llvm::StringLiteral contractible[] = {"add.f32", "sub.f32", "mul.f32", "mad.f32",
                                                   "add.f64", "sub.f64", "mul.f64"};
+  constexpr llvm::StringLiteral tensorProduct =
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32";
   SmallVector<StringRef> lines;
   StringRef(ptx.data(), ptx.size()).split(lines, '\n');
   for (StringRef line : lines) {
@@ -199,6 +204,11 @@ Status checkPtx(std::string_view ptx) {
       if (word.front() == '.' ? name.contains(word)
                               : name == word || name.starts_with((word + ".").str()))
         return Error::internal("generated PTX has '{}'", line.str());
+    const bool isOtherForm =
+        ((name.contains("mma") && name != tensorProduct) || name.starts_with("cp.async.bulk") ||
+         name.starts_with("cp.async.mbarrier"));
+    if (isOtherForm)
+      return Error::internal("generated PTX has '{}'", line.str());
     for (StringRef operation : contractible)
       if (name == operation)
         return Error::internal("generated PTX has '{}'", line.str());

@@ -13,14 +13,18 @@ TEST(Ptx, ForbiddenInstructionsAreFound) {
        {"\tadd.f32 \t%f1, %f2, %f3;", "\t@%p1 mul.f32 %f1, %f2, %f3;", "\tex2.approx.f32 %f1, %f2;",
         "\tadd.rn.ftz.f32 %f1, %f2, %f3;", "\tcall.uni f, ();", "\tcall f;",
         "\tatom.global.add.f32 %f1, [%rd1], %f2;", "\tred.global.add.u32 [%rd1], 1;",
-        "\tst.local.f32 [%rd1], %f1;", "\t.local .align 4 .b8 \t__local_depot0[32];"}) {
+        "\tst.local.f32 [%rd1], %f1;", "\t.local .align 4 .b8 \t__local_depot0[32];",
+        "\tmma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32", "\twmma.mma.sync.aligned.row.col",
+        "\tcp.async.bulk.commit_group;", "\tcp.async.mbarrier.arrive.b64 [%r1];"}) {
     Status found = checkPtx(std::string("\tret;\n") + line + "\n");
     ASSERT_FALSE(found.ok()) << line;
     EXPECT_EQ(found.error().message(), fmt::format("generated PTX has '{}'", line));
   }
   EXPECT_TRUE(checkPtx("\tadd.rn.f32 %f1, %f2, %f3;\n\tfma.rn.f32 %f1, %f2, %f3, %f4;\n"
                        "\tsub.s32 %r1, %r2, %r3; // call atom .approx\n"
-                       "\tredux.sync.add.s32 %r1, %r2, %r3;\n$L__BB0_1:\n")
+                       "\tredux.sync.add.s32 %r1, %r2, %r3;\n$L__BB0_1:\n"
+                       "\tmma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32\n"
+                       "\tcp.async.wait_group 2;\n")
                   .ok());
 }
 

@@ -63,7 +63,8 @@ void ThreadBuilder::when(Value condition, llvm::function_ref<void()> then) {
 }
 
 Value ThreadBuilder::address(Value pointer, Type element, Value at) {
-  at = create<arith::IndexCastOp>(builder.getI64Type(), at);
+  if (at.getType().isIndex())
+    at = create<arith::IndexCastOp>(builder.getI64Type(), at);
   return create<LLVM::GEPOp>(pointer.getType(), element, pointer, LLVM::GEPArg(at));
 }
 

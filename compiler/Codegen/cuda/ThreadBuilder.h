@@ -16,17 +16,26 @@ public:
 
   mlir::Value index(int64_t value) { return create<mlir::arith::ConstantIndexOp>(value); }
   mlir::Value add(mlir::Value x, mlir::Value y) { return create<mlir::arith::AddIOp>(x, y); }
-  mlir::Value add(mlir::Value x, int64_t y) { return y == 0 ? x : add(x, index(y)); }
+  /// `value` in the type of `x`: an index or another integer.
+  mlir::Value like(mlir::Value x, int64_t value) {
+    return create<mlir::arith::ConstantOp>(builder.getIntegerAttr(x.getType(), value));
+  }
+  mlir::Value add(mlir::Value x, int64_t y) { return y == 0 ? x : add(x, like(x, y)); }
   mlir::Value sub(mlir::Value x, mlir::Value y) { return create<mlir::arith::SubIOp>(x, y); }
   mlir::Value mul(mlir::Value x, int64_t factor) {
-    return factor == 1 ? x : create<mlir::arith::MulIOp>(x, index(factor));
+    return factor == 1 ? x : create<mlir::arith::MulIOp>(x, like(x, factor));
   }
   /// Of numbers that are not negative.
+  mlir::Value div(mlir::Value x, int64_t y) {
+    return y == 1 ? x : create<mlir::arith::DivUIOp>(x, like(x, y));
+  }
+  mlir::Value rem(mlir::Value x, int64_t y) { return create<mlir::arith::RemUIOp>(x, like(x, y)); }
+  /// Of numbers that are not negative.
   mlir::Value smaller(mlir::Value x, int64_t y) {
-    return create<mlir::arith::MinUIOp>(x, index(y));
+    return create<mlir::arith::MinUIOp>(x, like(x, y));
   }
   mlir::Value isBelow(mlir::Value x, int64_t extent) {
-    return create<mlir::arith::CmpIOp>(mlir::arith::CmpIPredicate::ult, x, index(extent));
+    return create<mlir::arith::CmpIOp>(mlir::arith::CmpIPredicate::ult, x, like(x, extent));
   }
   mlir::Value select(mlir::Value condition, mlir::Value yes, mlir::Value no) {
     return create<mlir::arith::SelectOp>(condition, yes, no);
@@ -52,7 +61,7 @@ public:
   /// Runs `then` where `condition` holds.
   void when(mlir::Value condition, llvm::function_ref<void()> then);
 
-  /// Address of element `at` (an index) from `pointer` on.
+  /// Address of element `at` (an index or another integer) from `pointer` on.
   mlir::Value address(mlir::Value pointer, mlir::Type element, mlir::Value at);
   mlir::Value address(mlir::Value pointer, mlir::Type element, int64_t at);
   mlir::Value load(mlir::Type type, mlir::Value address, int64_t alignment);

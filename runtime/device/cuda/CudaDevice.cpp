@@ -4,6 +4,7 @@
 #include "runtime/program/Recipe.h"
 #include "runtime/program/Text.h"
 
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 
@@ -35,12 +36,15 @@ std::string smallerBatch(const Program& program, int64_t available) {
   for (const Constant& constant : program.constants)
     fixed += constant.bytes;
   if (available <= fixed)
-    return fmt::format("its states alone are {}", readableBytes(fixed));
+    return fmt::format("its states alone are {}: take a card with more memory",
+                       readableBytes(fixed));
   const Result<Recipe> recipe = parseRecipeJson(program.recipe);
   const int64_t micro = recipe.ok() ? recipe->batch.micro : 0;
   const double part =
       static_cast<double>(available - fixed) / static_cast<double>(program.arenaBytes - fixed);
   const auto fitting = static_cast<int64_t>(part * static_cast<double>(micro));
+  if (fitting >= micro)
+    return "something else takes it: look with nvidia-smi, and start the job again";
   if (fitting < 1)
     return "compile it with a smaller batch.micro";
   return fmt::format("compile it with a batch.micro of about {} (it is {})", fitting, micro);
@@ -51,6 +55,31 @@ constexpr const char* splitVariable = "TITAN_CUDA_SPLIT_ARENA";
 
 int64_t wholeLines(int64_t bytes) { return (bytes / 256 + 1) * 256; }
 
+/// A range of the arena that batches are copied to.
+struct StagedInput {
+  int64_t offset = 0, bytes = 0;
+};
+
+/// Inputs of all functions; what lies inside of an earlier one shares its memory.
+std::vector<StagedInput> stagedInputs(const Program& program) {
+  std::vector<StagedInput> inputs;
+  const auto isKnown = [&](const Binding& binding) {
+    return std::ranges::any_of(inputs, [&](const StagedInput& input) {
+      return input.offset <= binding.offset &&
+             binding.offset + binding.bytes <= input.offset + input.bytes;
+    });
+  };
+  for (const Function& function : program.functions)
+    for (const Binding& binding : function.bindings)
+      if (binding.role == Binding::Role::Input && !isKnown(binding))
+        inputs.push_back({binding.offset, binding.bytes});
+  return inputs;
+}
+
+double secondsSince(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
 } // namespace
 
 CudaDevice::CudaDevice(const Program& program, std::unique_ptr<const Driver> driver, Card card,
@@ -58,17 +87,18 @@ CudaDevice::CudaDevice(const Program& program, std::unique_ptr<const Driver> dri
     : Device(bytes), program_(&program), driver_(std::move(driver)), card_(std::move(card)) {}
 
 Result<std::unique_ptr<CudaDevice>> CudaDevice::create(const Program& program,
-                                                       std::string_view payload, int number) {
+                                                       std::string_view payload, int number,
+                                                       const ProductRequest& products) {
   TITAN_TRY(checkTable(program));
   auto driver = std::make_unique<const Driver>(TITAN_TRY(Driver::load()));
   Card card = TITAN_TRY(chooseCard(*driver, number));
   std::unique_ptr<CudaDevice> device(
       new CudaDevice(program, std::move(driver), std::move(card), wholeLines(program.arenaBytes)));
-  TITAN_TRY(device->open(payload));
+  TITAN_TRY(device->open(payload, products));
   return device;
 }
 
-Status CudaDevice::open(std::string_view payload) {
+Status CudaDevice::open(std::string_view payload, const ProductRequest& products) {
   const std::string what = "opening " + card_.text();
   TITAN_TRY(driver_->need(driver_->cuDevicePrimaryCtxRetain(&context_, card_.handle), what));
   held_ = OwnedContext(*driver_, card_.handle);
@@ -84,13 +114,37 @@ Status CudaDevice::open(std::string_view payload) {
   for (OwnedEvent* event : {&start_, &end_})
     *event = TITAN_TRY(makeEvent(CU_EVENT_DEFAULT));
   TITAN_TRY(addInputs());
+  products_ = TITAN_TRY(LtProducts::open(*driver_, card_, *program_, products));
   // Last: what the driver has taken for itself by now is no longer free.
   TITAN_TRY(reserveMemory());
   functions_.reserve(program_->functions.size());
   for (size_t i = 0; i < program_->functions.size(); ++i)
     functions_.emplace_back(*program_, i, image_, memory_);
   recorded_.resize(functions_.size());
+  if (products_->isOpen())
+    TITAN_TRY(products_->choose(productPlaces(), stream_.get(), start_.get(), end_.get()));
   return {};
+}
+
+std::vector<ProductPlace> CudaDevice::productPlaces() const {
+  std::vector<ProductPlace> places(program_->libraryCalls.size());
+  for (const PreparedFunction& function : functions_)
+    for (size_t i = 0; i < function.commands().size(); ++i) {
+      const PreparedCommand& command = function.commands()[i];
+      if (!command.call || places[*command.call].generate)
+        continue;
+      const LibraryCall& call = program_->libraryCalls[*command.call];
+      const std::vector<Operand>& operands = function.source().commands[i].operands;
+      ProductPlace& place = places[*command.call];
+      place.addresses = ProductAddresses::of(call, command.operands);
+      place.aBytes = operands[0].bytes;
+      place.bBytes = operands[1].bytes;
+      place.cBytes = operands[2].bytes;
+      place.biasBytes = call.gemm.bias ? operands[3].bytes : 0;
+      place.workspaceBytes = call.workspace;
+      place.generate = [this, &command] { return launch(command); };
+    }
+  return places;
 }
 
 Result<OwnedEvent> CudaDevice::makeEvent(unsigned flags) const {
@@ -100,19 +154,31 @@ Result<OwnedEvent> CudaDevice::makeEvent(unsigned flags) const {
 }
 
 Status CudaDevice::addInputs() {
-  for (const Function& function : program_->functions)
-    for (const Binding& binding : function.bindings) {
-      if (binding.role != Binding::Role::Input || inputOf(binding.offset, binding.bytes))
-        continue;
-      Input& input = inputs_.emplace_back();
-      input.offset = binding.offset;
-      input.bytes = binding.bytes;
-      input.staging = stagingBytes_;
-      input.arrived = TITAN_TRY(makeEvent());
-      input.taken = TITAN_TRY(makeEvent());
-      stagingBytes_ += wholeLines(binding.bytes);
-    }
+  for (const StagedInput& staged : stagedInputs(*program_)) {
+    Input& input = inputs_.emplace_back();
+    input.offset = staged.offset;
+    input.bytes = staged.bytes;
+    input.staging = stagingBytes_;
+    input.arrived = TITAN_TRY(makeEvent());
+    input.taken = TITAN_TRY(makeEvent());
+    stagingBytes_ += wholeLines(staged.bytes);
+  }
   return {};
+}
+
+int64_t CudaDevice::stagingBytes(const Program& program) {
+  int64_t bytes = 0;
+  for (const StagedInput& input : stagedInputs(program))
+    bytes += wholeLines(input.bytes);
+  return bytes;
+}
+
+std::vector<CudaDevice::Graph> CudaDevice::graphs() const {
+  std::vector<Graph> graphs;
+  for (size_t i = 0; i < functions_.size(); ++i)
+    if (recorded_[i].exec.get())
+      graphs.push_back({functions_[i].source().name, functions_[i].nodes(), recorded_[i].seconds});
+  return graphs;
 }
 
 Status CudaDevice::reserveMemory() {
@@ -197,6 +263,12 @@ Answer CudaDevice::queue(const PreparedCommand& command) const {
     return driver_->cuMemcpyDtoDAsync_v2(address(0), address(1), bytes, stream_.get());
   if (command.kind == CommandKind::Zero)
     return driver_->cuMemsetD8Async(address(0), 0, bytes, stream_.get());
+  if (command.call && products_->computes(*command.call))
+    return products_->queue(*command.call, command.operands, stream_.get());
+  return launch(command);
+}
+
+Answer CudaDevice::launch(const PreparedCommand& command) const {
   for (const PreparedLaunch& launch : command.launches) {
     const Answer answer =
         driver_->cuLaunchKernel(launch.function, launch.blocks, 1, 1, launch.threads, 1, 1,
@@ -275,8 +347,11 @@ Status CudaDevice::run(uint32_t index, CommandObserver* observer) {
   }
   if (function.nodes() == 0 || function.nodes() > mostGraphNodes)
     return walk(function);
-  if (!recorded.exec.get())
+  if (!recorded.exec.get()) {
+    const auto start = std::chrono::steady_clock::now();
     recorded.exec = TITAN_TRY(capture(function));
+    recorded.seconds = secondsSince(start);
+  }
   running_ = function.source().name;
   return check(driver_->cuGraphLaunch(recorded.exec.get(), stream_.get()), "launching on");
 }
@@ -335,7 +410,7 @@ Result<CUdeviceptr> CudaDevice::at(int64_t offset, int64_t bytes) const {
   if (const std::optional<CUdeviceptr> address = memory_.at(offset, bytes))
     return *address;
   return Error::usage("{}=1: bytes [{}, {}) of the arena are of no single state or binding: leave "
-                      "out --poison",
+                      "the variable out for --poison and compare",
                       splitVariable, offset, offset + bytes);
 }
 

@@ -17,6 +17,7 @@
 #include "runtime/device/cuda/Card.h"
 #include "runtime/device/cuda/CardMemory.h"
 #include "runtime/device/cuda/LoadedImage.h"
+#include "runtime/device/cuda/LtProducts.h"
 #include "runtime/device/cuda/Owned.h"
 #include "runtime/device/cuda/PreparedFunction.h"
 
@@ -35,6 +36,9 @@ public:
   /// launched. No more than a guess before a card has been asked.
   static constexpr int64_t outsideBytes = int64_t{64} << 20;
 
+  /// Of the card's memory for batches on their way: the inputs of all functions, once.
+  static int64_t stagingBytes(const Program& program);
+
   /// Above that many launches, copies and fills a function is walked in every run: it is long
   /// against its launches.
   static constexpr int64_t mostGraphNodes = 32768;
@@ -42,9 +46,11 @@ public:
   /// `program` outlives the device, and is for one rank. Its images lie in `payload`, which is read
   /// here alone. Checks the program (verify()). Environment, with what there is and what is needed:
   /// no driver, no card of that number, no image that it can run, not enough memory. BadInput: the
-  /// program has collectives, or an image is damaged.
+  /// program has collectives, or an image is damaged. `products`, which is read here alone, says
+  /// what computes the products; Environment where that is not there.
   static Result<std::unique_ptr<CudaDevice>> create(const Program& program,
-                                                    std::string_view payload, int card = 0);
+                                                    std::string_view payload, int card = 0,
+                                                    const cuda::ProductRequest& products = {});
   ~CudaDevice() override;
 
   const cuda::Card& card() const { return card_; }
@@ -54,6 +60,15 @@ public:
   /// long. Environment: there is not enough.
   Result<double> measureCopy();
   int driverVersion() const { return driver_->version(); }
+  /// What computes products.
+  const cuda::LtProducts& products() const { return *products_; }
+  /// A function's graph, once it has one.
+  struct Graph {
+    std::string function;
+    int64_t nodes = 0;
+    double seconds = 0; ///< that recording and instantiating it took
+  };
+  std::vector<Graph> graphs() const;
 
   Status run(uint32_t function, CommandObserver* observer) override;
   Status upload(int64_t offset, std::span<const char> from) override;
@@ -77,11 +92,14 @@ private:
   struct Recorded {
     bool walked = false;       ///< once: all that it launches is loaded
     cuda::OwnedGraphExec exec; ///< null until the second run
+    double seconds = 0;        ///< that making it took
   };
 
   CudaDevice(const Program& program, std::unique_ptr<const cuda::Driver> driver, cuda::Card card,
              int64_t bytes);
-  Status open(std::string_view payload);
+  Status open(std::string_view payload, const cuda::ProductRequest& products);
+  /// A place of each library call, for LtProducts::choose.
+  std::vector<cuda::ProductPlace> productPlaces() const;
   Result<cuda::OwnedEvent> makeEvent(unsigned flags = cuda::CU_EVENT_DISABLE_TIMING) const;
   Result<cuda::OwnedMemory> scratch(int64_t bytes);
   Status reserveMemory();
@@ -107,6 +125,8 @@ private:
   /// Queues one command and waits for it; `seconds`, if not null, is what it took.
   cuda::Answer runAlone(const cuda::PreparedCommand& command, double* seconds) const;
   cuda::Answer queue(const cuda::PreparedCommand& command) const;
+  /// The job's own kernel.
+  cuda::Answer launch(const cuda::PreparedCommand& command) const;
   Result<cuda::CUdeviceptr> at(int64_t offset, int64_t bytes) const;
 
   /// Recorded in turn: one that is recorded again stands for more calls than were asked for.
@@ -128,9 +148,10 @@ private:
   std::vector<cuda::OwnedHostMemory> buffers_;
   std::vector<cuda::PreparedFunction> functions_; ///< as Program::functions
   std::vector<Recorded> recorded_;                ///< of functions_
-  uint64_t lastEvent_ = 0, doneEvent_ = 0;        ///< by number
-  std::string running_;                           ///< the function that was queued last
-  std::optional<Error> error_;                    ///< of the first call that failed
+  std::optional<cuda::LtProducts> products_;
+  uint64_t lastEvent_ = 0, doneEvent_ = 0; ///< by number
+  std::string running_;                    ///< the function that was queued last
+  std::optional<Error> error_;             ///< of the first call that failed
 };
 
 } // namespace titan

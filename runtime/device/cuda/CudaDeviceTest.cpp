@@ -520,7 +520,7 @@ TEST(CudaDevice, ASplitArenaHasAPlaceForEachPart) {
   }
   EXPECT_EQ(textOf(device->fill(512, 8, 0)),
             "exit 2: TITAN_CUDA_SPLIT_ARENA=1: bytes [512, 520) of the arena are of no single "
-            "state or binding: leave out --poison");
+            "state or binding: leave the variable out for --poison and compare");
 }
 
 TEST(CudaDevice, AFaultEndsTheRunAndStays) {

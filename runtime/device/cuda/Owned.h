@@ -7,29 +7,31 @@
 
 namespace titan::cuda {
 
-/// A handle that `end` takes back. The driver outlives it, and the handle's context is current
+/// A handle that `end` takes back. The library outlives it, and the handle's context is current
 /// where it ends.
-template <typename Handle, auto end> class Owned {
+template <typename Library, typename Handle, auto end> class OwnedOf {
 public:
-  Owned() = default;
-  Owned(const Driver& driver, Handle handle) : driver_(&driver), handle_(handle) {}
-  Owned(Owned&& other) noexcept { *this = std::move(other); }
-  Owned& operator=(Owned&& other) noexcept {
-    std::swap(driver_, other.driver_);
+  OwnedOf() = default;
+  OwnedOf(const Library& library, Handle handle) : library_(&library), handle_(handle) {}
+  OwnedOf(OwnedOf&& other) noexcept { *this = std::move(other); }
+  OwnedOf& operator=(OwnedOf&& other) noexcept {
+    std::swap(library_, other.library_);
     std::swap(handle_, other.handle_);
     return *this;
   }
-  ~Owned() {
-    if (driver_)
-      (void)(driver_->*end)(handle_);
+  ~OwnedOf() {
+    if (library_)
+      (void)(library_->*end)(handle_);
   }
 
   Handle get() const { return handle_; }
 
 private:
-  const Driver* driver_ = nullptr;
+  const Library* library_ = nullptr;
   Handle handle_{};
 };
+
+template <typename Handle, auto end> using Owned = OwnedOf<Driver, Handle, end>;
 
 /// A card's primary context, by the card.
 using OwnedContext = Owned<CUdevice, &Driver::cuDevicePrimaryCtxRelease_v2>;

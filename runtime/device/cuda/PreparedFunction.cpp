@@ -4,7 +4,7 @@ namespace titan::cuda {
 
 PreparedFunction::PreparedFunction(const Program& program, size_t index, const LoadedImage& image,
                                    const CardMemory& memory)
-    : source_(&program.functions[index]),
+    : source_(&program.functions[index]), nodes_(launchesOf(program, *source_)),
       slots_(*source_, coordinatesOf(0, program.mesh),
              [&](uint32_t command, const Operand& operand) {
                return static_cast<int64_t>(memory.originOf(index, command, operand));
@@ -16,7 +16,6 @@ PreparedFunction::PreparedFunction(const Program& program, size_t index, const L
   parameters_.reserve(parameters); // commands point into it
   commands_.reserve(function.commands.size());
 
-  const std::vector<int64_t> times = executionsOf(function);
   const std::vector<RepeatLink> links = linkRepeats(function);
   for (const Command& command : function.commands) {
     const size_t at = commands_.size();
@@ -28,23 +27,25 @@ PreparedFunction::PreparedFunction(const Program& program, size_t index, const L
     prepared.operands = slots.operands;
     prepared.varying = slots.varying;
     prepared.parameters = parameters_.data() + parameters_.size();
-    for (std::span<int64_t> list : {slots.operands, slots.scalars})
+    // The generated product has no parameter for the library's workspace.
+    const bool hasWorkspace =
+        command.kind == CommandKind::Library && program.libraryCalls[command.target].workspace > 0;
+    for (std::span<int64_t> list :
+         {slots.operands.first(slots.operands.size() - hasWorkspace), slots.scalars})
       for (int64_t& slot : list)
         parameters_.push_back(&slot);
 
     switch (command.kind) {
     case CommandKind::Kernel:
       prepared.launches = image.launches(command.target);
-      nodes_ += times[at] * static_cast<int64_t>(prepared.launches.size());
       break;
     case CommandKind::Library:
+      prepared.call = command.target;
       prepared.launches = image.launches(program.libraryCalls[command.target].fallback);
-      nodes_ += times[at] * static_cast<int64_t>(prepared.launches.size());
       break;
     case CommandKind::Copy:
     case CommandKind::Zero:
       prepared.units = command.operands[0].bytes;
-      nodes_ += times[at];
       break;
     case CommandKind::Repeat:
     case CommandKind::EndRepeat:

@@ -6,6 +6,7 @@
 #include "runtime/device/cuda/CardMemory.h"
 #include "runtime/device/cuda/LoadedImage.h"
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -17,6 +18,7 @@ struct PreparedCommand {
   std::span<const PreparedLaunch> launches; ///< Kernel, Library
   void** parameters = nullptr; ///< of each launch: where its operands' addresses and scalars stand
   std::span<const int64_t> operands; ///< their addresses
+  std::optional<uint32_t> call; ///< Library: of Program::libraryCalls; its launches stand in for it
   std::span<const Varying> varying;
   RepeatLink link;
 };
@@ -35,10 +37,10 @@ public:
 
 private:
   const Function* source_;
+  int64_t nodes_ = 0;
   CommandSlots slots_;
   std::vector<void*> parameters_; ///< the address of each slot, command by command
   std::vector<PreparedCommand> commands_;
-  int64_t nodes_ = 0;
 };
 
 } // namespace titan::cuda

@@ -27,6 +27,9 @@ Program exampleProgram() {
   program.states.push_back(weight);
   program.constants.push_back({500000, 64, 4096});
   program.kernels = {{"kernel_0", "relu of fc"}, {"kernel_1", "gemm of fc"}};
+  program.comparisons = {
+      {{{DType::F32, {64, 128}}, {DType::BF16, {64, 128}, Tolerance::Bounded}}, 64},
+      {{{DType::F32, {128}, Tolerance::Magnitude, 0x1p-13}}, 0}};
   program.images.push_back(
       {Image::Kind::Object, "znver5", 0, 9000, "00112233445566778899aabbccddeeff"});
   Gemm gemm;

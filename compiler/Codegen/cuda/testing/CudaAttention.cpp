@@ -38,17 +38,20 @@ std::vector<std::string> CudaAttention::run(bool isBackward, const AttentionTens
   };
   for (size_t i = 0; i < buffers.size(); ++i) {
     const auto size = static_cast<int64_t>(buffers[i].size());
-    Result<uint64_t> address = memory.allocate(size);
+    const int64_t offset = spec().offset.value_or(0);
+    Result<uint64_t> address = memory.allocate(size + offset);
     EXPECT_TRUE(address.ok());
-    operands.push_back(*address);
+    operands.push_back(*address + static_cast<uint64_t>(offset));
     if (i >= ins)
       continue;
     std::memcpy(bytesAt(i).data(), buffers[i].data(), buffers[i].size());
-    memory.markWritten(*address, size);
+    memory.markWritten(operands[i], size);
   }
   Result<ptx::Counters> counters =
       runner_->run(isBackward ? 1 : 0, operands, scalars(), order, memory);
   EXPECT_TRUE(counters.ok()) << (counters.ok() ? "" : counters.error().message());
+  if (counters.ok())
+    counters_ = *counters;
   std::vector<std::string> outs;
   for (size_t i = 0; i < buffers.size(); ++i) {
     std::string bytes(bytesAt(i).begin(), bytesAt(i).end());

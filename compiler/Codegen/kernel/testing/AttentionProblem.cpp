@@ -119,10 +119,12 @@ std::string AttentionProblem::moduleText() const {
   for (bool isBackward : {false, true}) {
     Call c = call(isBackward);
     std::string arguments, ins, inTypes, outs, outTypes;
+    const std::string place =
+        spec_.offset ? fmt::format(" {{kernel.offset = {} : i64}}", *spec_.offset) : "";
     auto declare = [&](const Operand& operand, std::string& names, std::string& types) {
       std::string name = fmt::format("%p{}", ins.size() + outs.size());
       std::string type = memrefOf(operand.elements, operand.element);
-      arguments += (arguments.empty() ? "" : ", ") + name + ": " + type;
+      arguments += (arguments.empty() ? "" : ", ") + name + ": " + type + place;
       names += (names.empty() ? "" : ", ") + name;
       types += (types.empty() ? "" : ", ") + type;
     };

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,8 @@ struct AttentionSpec {
   bool hasWorkspace = false;
   /// Query, key and value are parts of one [batch, row, ...] tensor, and so are their adjoints.
   bool isPacked = false;
+  /// Bytes from an aligned address to each operand, a multiple of its elements; none: anywhere.
+  std::optional<int64_t> offset = {};
 };
 
 /// Tensors [batch, row, head, width] by name: query, key, value, dresult, mask; result,

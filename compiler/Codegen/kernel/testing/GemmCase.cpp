@@ -17,8 +17,9 @@ std::string moduleText(const GemmCase& c) {
   std::string a = flat(c.batch * strideA, c.bf16),
               b = flat(c.batch * strideB, c.bf16 && !c.roundsB),
               o = flat(c.batch * strideC, c.toBf16), bias = flat(c.n);
+  std::string place = c.offset ? fmt::format(" {{kernel.offset = {} : i64}}", *c.offset) : "";
   return fmt::format(
-      "func.func @f(%a: {0}, %b: {1}, %c: {2}, %d: {3}) {{\n"
+      "func.func @f(%a: {0}{22}, %b: {1}{22}, %c: {2}{22}, %d: {3}{22}) {{\n"
       "kernel.call #kernel.gemm<batch = {4}, m = {5}, n = {6}, k = {7}, lda = {8}, ldb = {9}, "
       "ldc = {10}, strideA = {11}, strideB = {12}, strideC = {13}, transposeA = {14}, "
       "transposeB = {15}, accumulate = {16}, bias = {17}, relu = {18}, tileM = {19}, tileN = {20}> "
@@ -26,15 +27,16 @@ std::string moduleText(const GemmCase& c) {
       a, b, o, bias, c.batch, c.m, c.n, c.k, lda, ldb, ldc, strideA, strideB, strideC, c.transposeA,
       c.transposeB, c.accumulate, c.bias, c.relu, c.tileM, c.tileN,
       c.bias ? fmt::format("%a, %b, %d : {}, {}, {}", a, b, bias)
-             : fmt::format("%a, %b : {}, {}", a, b));
+             : fmt::format("%a, %b : {}, {}", a, b),
+      place);
 }
 
 std::string describe(const GemmCase& c) {
-  return fmt::format("{} x {} x {}, transposed {} {}, batch {}{}{}{}{}{}{}", c.m, c.n, c.k,
-                     c.transposeA, c.transposeB, c.batch, c.bf16 ? ", bf16" : "",
+  return fmt::format("{} x {} x {}, transposed {} {}, batch {}{}{}{}{}{}{}, padding {}, offset {}",
+                     c.m, c.n, c.k, c.transposeA, c.transposeB, c.batch, c.bf16 ? ", bf16" : "",
                      c.toBf16 ? " to bf16" : "", c.roundsB ? ", rounds B" : "",
                      c.accumulate ? ", accumulate" : "", c.bias ? ", bias" : "",
-                     c.relu ? ", relu" : "");
+                     c.relu ? ", relu" : "", c.padding, c.offset ? *c.offset : -1);
 }
 
 Matrix::Matrix(int64_t count, bool bf16, std::mt19937& generator)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -14,6 +15,8 @@ struct GemmCase {
   int64_t batch = 1, tileM = 64, tileN = 128, padding = 0;
   bool bf16 = false, toBf16 = false;
   bool roundsB = false; ///< B is f32 and rounded
+  /// Bytes between an address that wide accesses divide and each operand; none: nothing is known.
+  std::optional<int64_t> offset = std::nullopt;
 };
 
 /// One function with one kernel.call on flat buffers; leading dimensions have `padding` elements

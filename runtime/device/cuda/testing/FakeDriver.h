@@ -16,6 +16,7 @@
 
 #include "runtime/device/cuda/testing/FakeQueue.h"
 #include "runtime/device/cuda/testing/FakeSettings.h"
+#include "runtime/device/cuda/testing/FakeWork.h"
 #include "runtime/device/cuda/testing/ptx/Ptx.h"
 
 #include <algorithm>
@@ -165,6 +166,8 @@ public:
   CUresult funcSetAttribute(CUfunction function, CUfunction_attribute attribute, int value);
   CUresult launchKernel(CUfunction function, unsigned blocks, unsigned threads,
                         unsigned sharedBytes, CUstream stream, void** parameters);
+  /// Of a library of the tests.
+  CUresult enqueue(CUstream stream, const FakeWork& work);
 
   /// "pinned" or "pageable"
   std::string kindOf(const void* address, size_t bytes);
@@ -189,6 +192,8 @@ private:
   CUresult add(CUcontext context, CUstream stream, std::function<void()> operation);
   bool isPinned(const void* address, size_t bytes) const;
   void execute(CUcontext context, const ptx::Launch& launch, const ptx::Module& code);
+  /// The context fails from here on.
+  void fail(CUcontext context, const std::string& name, const Error& error);
 
   std::mutex mutex_;
   FakeSettings settings_;

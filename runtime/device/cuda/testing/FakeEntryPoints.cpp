@@ -261,6 +261,11 @@ CUresult cuLaunchKernel(CUfunction function, unsigned gridX, unsigned gridY, uns
               });
 }
 
+CUresult titanFakeEnqueue(CUstream stream, const titan::cuda::testing::FakeWork* work) {
+  return call("titanFakeEnqueue", work->name,
+              [&](FakeDriver& fake) { return fake.enqueue(stream, *work); });
+}
+
 } // extern "C"
 #pragma GCC visibility pop
 

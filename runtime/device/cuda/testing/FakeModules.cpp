@@ -163,15 +163,33 @@ void FakeDriver::execute(CUcontext context, const ptx::Launch& launch, const ptx
   if (context->error != CUDA_SUCCESS)
     return;
   const Result<ptx::Counters> counters = ptx::run(code, launch, context->memory);
-  if (!counters.ok()) {
-    context->error = resultOf(counters.error().message());
-    std::fprintf(stderr, "fake CUDA driver: %s\n", counters.error().message().c_str());
-    record(fmt::format("# {} failed: {}", launch.entry, counters.error().message()));
-    return;
-  }
+  if (!counters.ok())
+    return fail(context, launch.entry, counters.error());
   record(fmt::format("# {} ran: {} instructions of lanes, {} bytes read, {} bytes written",
                      launch.entry, counters->laneInstructions(), counters->globalLoads.bytes,
                      counters->globalStores.bytes));
+}
+
+void FakeDriver::fail(CUcontext context, const std::string& name, const Error& error) {
+  context->error = resultOf(error.message());
+  std::fprintf(stderr, "fake CUDA driver: %s\n", error.message().c_str());
+  record(fmt::format("# {} failed: {}", name, error.message()));
+}
+
+CUresult FakeDriver::enqueue(CUstream stream, const FakeWork& work) {
+  CUcontext context = nullptr;
+  FakeQueue* queue = nullptr;
+  TITAN_FAKE_TRY(enter(context));
+  TITAN_FAKE_TRY(find(context, stream, queue));
+  if (work.loads)
+    TITAN_FAKE_TRY(findUncaptured(context, stream, queue));
+  return add(context, stream, [this, context, work] {
+    if (context->error != CUDA_SUCCESS)
+      return;
+    if (const Status status = work.run(context->memory); !status.ok())
+      return fail(context, work.name, status.error());
+    record(fmt::format("# {} ran", work.name));
+  });
 }
 
 } // namespace titan::cuda::testing

@@ -264,6 +264,22 @@ Program linearCudaProgram(const std::string& recipe) {
 
 std::string linearCudaPayload() { return linearPayload() + linearPtx(); }
 
+Program withWorkspace(Program program, int64_t bytes) {
+  constexpr int64_t alignment = 256;
+  const int64_t offset = (program.arenaBytes + alignment - 1) / alignment * alignment;
+  program.arenaBytes = offset + bytes;
+  for (LibraryCall& call : program.libraryCalls)
+    call.workspace = bytes;
+  for (Function& function : program.functions) {
+    for (Command& command : function.commands)
+      if (command.kind == CommandKind::Library)
+        command.operands.push_back({{offset}, bytes, Access::Write});
+    function.temporaries.push_back(
+        {offset, bytes, 0, static_cast<uint32_t>(function.commands.size() - 1)});
+  }
+  return program;
+}
+
 Program ptxProgram(const std::string& ptx, std::vector<std::string> entries) {
   Program program;
   program.target = {"cuda", "", {}};

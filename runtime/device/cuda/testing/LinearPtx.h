@@ -13,6 +13,9 @@ Program linearCudaProgram(const std::string& recipe = "");
 /// Of linearCudaProgram(): the initial weight, then the PTX.
 std::string linearCudaPayload();
 
+/// `program` with `bytes` of workspace behind its arena, which its library calls share.
+Program withWorkspace(Program program, int64_t bytes = 4096);
+
 /// A program without state whose kernels are the entry points of `ptx`, one launch of one thread
 /// each; its image is the whole payload.
 Program ptxProgram(const std::string& ptx, std::vector<std::string> entries);

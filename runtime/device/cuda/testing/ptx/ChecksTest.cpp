@@ -255,6 +255,23 @@ TEST(Checks, FindDifferentValuesOfOneSharedStore) {
   EXPECT_EQ(sharedError("mov.b32 %r5, 1;\nst.shared.b32 [s+2048], %r5;", 32), "");
 }
 
+TEST(Checks, FindSharedRacesOfLanesThatReadTheSame) {
+  // Lane l and lane l + 16 read the word of lane l.
+  std::string halves = "and.b32 %r3, %r1, -65;\nld.shared.b32 %r4, [%r3];\n";
+  std::string write = "st.shared.b32 [%r1], %r0;";
+  EXPECT_NE(sharedError(halves, 32)
+                .find("thread 16, line 15, ld.shared.b32: reads shared byte 0, "
+                      "which thread 0 wrote"),
+            std::string::npos)
+      << sharedError(halves, 32);
+  EXPECT_NE(sharedError("bar.sync 0;\n" + halves + write, 32)
+                .find("writes shared byte 0, which other threads read without a barrier between"),
+            std::string::npos);
+  EXPECT_EQ(sharedError("bar.sync 0;\n" + halves + "bar.warp.sync 0xffffffff;\n" + write, 32), "");
+  // Each lane's own word, read twice, is its own.
+  EXPECT_EQ(sharedError("bar.sync 0;\nld.shared.b32 %r4, [%r1];\n" + write, 32), "");
+}
+
 TEST(Checks, FindReadsOfUnwrittenSharedMemory) {
   EXPECT_NE(sharedError("ld.shared.b32 %r3, [s+2048];", 32)
                 .find("reads shared byte 2048, which was never written"),

@@ -4,7 +4,6 @@
 #include <cstring>
 
 namespace titan::ptx {
-namespace {
 
 const char* nameOf(Width width) {
   switch (width) {
@@ -21,6 +20,8 @@ const char* nameOf(Width width) {
   }
   return "";
 }
+
+namespace {
 
 /// The type of a register declaration; no value: there is no such type.
 std::optional<Width> registerWidth(std::string_view type) {
@@ -56,17 +57,13 @@ bool fits(uint64_t bits, Width width) {
   return value >= -(int64_t{1} << (count - 1)) && value < int64_t{1} << count;
 }
 
-std::vector<std::string_view> partsOf(std::string_view mnemonic) {
-  std::vector<std::string_view> parts;
-  for (size_t start = 0; start <= mnemonic.size();) {
-    size_t end = std::min(mnemonic.find('.', start), mnemonic.size());
-    parts.push_back(mnemonic.substr(start, end - start));
-    start = end + 1;
-  }
-  return parts;
+uint32_t alignTo(uint32_t value, uint32_t alignment) {
+  return (value + alignment - 1) / alignment * alignment;
 }
 
-Error unknown(std::string_view mnemonic, uint32_t line) {
+} // namespace
+
+Error unknownInstruction(std::string_view mnemonic, uint32_t line) {
   for (const char* name : {"add", "sub", "mul"})
     for (const char* type : {".f32", ".f64"})
       if (mnemonic == std::string(name) + type)
@@ -74,12 +71,6 @@ Error unknown(std::string_view mnemonic, uint32_t line) {
                        mnemonic, name, type);
   return errorAt(line, "the interpreter has no instruction {}", mnemonic);
 }
-
-uint32_t alignTo(uint32_t value, uint32_t alignment) {
-  return (value + alignment - 1) / alignment * alignment;
-}
-
-} // namespace
 
 Decoder::Decoder(Entry& entry, const Variables& variables) : entry_(entry), variables_(variables) {}
 
@@ -248,7 +239,8 @@ Status Decoder::instruction(Cursor& cursor) {
   std::vector<Operand> list = TITAN_TRY(operands(cursor));
   TITAN_TRY(decode(mnemonic, list, made));
   bool together = made.kind == Kind::Barrier || made.kind == Kind::WarpSync ||
-                  made.kind == Kind::Shuffle || made.kind == Kind::Vote;
+                  made.kind == Kind::Shuffle || made.kind == Kind::Vote ||
+                  made.kind == Kind::LoadMatrix || made.kind == Kind::Multiply;
   if (made.guarded && together)
     return errorAt(made.line, "{} under a predicate is not for all lanes: branch around it",
                    mnemonic);
@@ -263,6 +255,10 @@ Status Decoder::decode(std::string_view mnemonic, const std::vector<Operand>& op
     return decodeBranch(operands, into);
   if (mnemonic.starts_with("ld.") || mnemonic.starts_with("st."))
     return decodeMemory(mnemonic, operands, into);
+  if (mnemonic.starts_with("ldmatrix."))
+    return decodeMatrixLoad(mnemonic, operands, into);
+  if (mnemonic.starts_with("cp.async.c") && mnemonic.ends_with(".shared.global"))
+    return decodeCopy(mnemonic, operands, into);
   std::string name(mnemonic);
   std::vector<Operand> flat;
   for (const Operand& operand : operands) {
@@ -281,15 +277,18 @@ Status Decoder::decodeTable(const std::string& mnemonic, std::vector<Operand> op
                             Instruction& into) {
   auto found = opcodes().find(mnemonic);
   if (found == opcodes().end())
-    return unknown(mnemonic, into.line);
+    return unknownInstruction(mnemonic, into.line);
   const Opcode& opcode = found->second;
   into.kind = opcode.kind;
   into.counter = opcode.counter;
   into.lanes = opcode.lanes;
   into.shuffle = opcode.shuffle;
   into.vote = opcode.vote;
+  into.number = opcode.kind == Kind::WaitCopies ? allCopies : 0;
   if (into.kind == Kind::Barrier)
     TITAN_TRY(decodeBarrierCount(operands, into));
+  if (mnemonic == "cp.async.wait_group")
+    TITAN_TRY(decodeGroupCount(operands, into));
   size_t wanted = opcode.results + opcode.sources;
   if (opcode.optionalResult && operands.size() + 1 == wanted)
     operands.insert(operands.begin() + 1, Operand{});
@@ -309,8 +308,17 @@ Status Decoder::decodeBarrierCount(std::vector<Operand>& operands, Instruction& 
     return {};
   if (operands[1].kind != Operand::Kind::Immediate)
     return errorAt(into.line, "the threads of a barrier are a number");
-  into.offset = static_cast<int64_t>(operands[1].bits);
+  into.number = static_cast<int64_t>(operands[1].bits);
   operands.pop_back();
+  return {};
+}
+
+/// `cp.async.wait_group 2`.
+Status Decoder::decodeGroupCount(std::vector<Operand>& operands, Instruction& into) {
+  if (operands.size() != 1 || operands[0].kind != Operand::Kind::Immediate)
+    return errorAt(into.line, "the groups that a wait leaves are a number");
+  into.number = static_cast<int64_t>(operands[0].bits);
+  operands.clear();
   return {};
 }
 
@@ -320,100 +328,6 @@ Status Decoder::decodeBranch(const std::vector<Operand>& operands, Instruction& 
   into.kind = Kind::Branch;
   into.counter = Class::Control;
   branches_.push_back({static_cast<uint32_t>(entry_.code.size()), operands[0].name});
-  return {};
-}
-
-Status Decoder::decodeMemory(std::string_view mnemonic, const std::vector<Operand>& operands,
-                             Instruction& into) {
-  std::vector<std::string_view> parts = partsOf(mnemonic);
-  size_t at = 1;
-  auto accept = [&](std::string_view part) {
-    return at < parts.size() && parts[at] == part && ++at;
-  };
-  bool isLoad = parts[0] == "ld";
-  into.kind = isLoad ? Kind::Load : Kind::Store;
-  into.counter = Class::Memory;
-  into.space = accept("global")   ? Space::Global
-               : accept("shared") ? Space::Shared
-               : accept("const")  ? Space::Constant
-               : accept("param")  ? Space::Parameter
-                                  : Space::Generic;
-  if (into.space == Space::Global && isLoad && accept("nc"))
-    into.space = Space::ReadOnly;
-  into.elements = accept("v2") ? 2 : accept("v4") ? 4 : 1;
-  static const std::unordered_map<std::string_view, int> types{
-      {"b8", 1},  {"u8", 1},  {"s8", 1},  {"b16", 2}, {"u16", 2}, {"s16", 2}, {"b32", 4},
-      {"u32", 4}, {"s32", 4}, {"f32", 4}, {"b64", 8}, {"u64", 8}, {"s64", 8}, {"f64", 8}};
-  auto type = at + 1 == parts.size() ? types.find(parts[at]) : types.end();
-  bool writable = into.space != Space::Constant && into.space != Space::Parameter;
-  if (type == types.end() || !(isLoad || writable))
-    return unknown(mnemonic, into.line);
-  into.elementBytes = static_cast<uint8_t>(type->second);
-  if (operands.size() != 2)
-    return errorAt(into.line, "{} has 2 operands, not {}", mnemonic, operands.size());
-  const Operand& place = operands[isLoad ? 1 : 0];
-  const Operand& value = operands[isLoad ? 0 : 1];
-  std::vector<Operand> values{value};
-  if (value.kind == Operand::Kind::List)
-    values = value.list;
-  if (place.kind != Operand::Kind::Address || values.size() != into.elements)
-    return errorAt(into.line, "{} has an address and {} registers", mnemonic, into.elements);
-  auto width = static_cast<Width>(into.elementBytes);
-  if (isLoad)
-    for (const Operand& each : values)
-      TITAN_TRY(bind(each, width, true, true, into));
-  TITAN_TRY(setAddress(place, into));
-  if (!isLoad)
-    for (const Operand& each : values)
-      TITAN_TRY(bind(each, width, true, false, into));
-  // All elements have registers of one width: a move goes by it.
-  int first = isLoad ? 0 : into.addressed;
-  Width column = entry_.registers[into.index[first]].width;
-  for (int i = 0; i < into.elements; ++i)
-    if (entry_.registers[into.index[first + i]].width != column)
-      return errorAt(into.line, "registers of {} differ in width", mnemonic);
-  int bytes = static_cast<int>(column);
-  into.move = isLoad ? loadFunction(into.elementBytes, bytes, type->first[0] == 's')
-                     : storeFunction(into.elementBytes, bytes);
-  return {};
-}
-
-Status Decoder::addressOfParameter(const Operand& operand, Instruction& into) {
-  for (const Parameter& parameter : entry_.parameters) {
-    if (parameter.name != operand.name)
-      continue;
-    if (operand.bits > parameter.bytes || into.bytes() > int64_t(parameter.bytes - operand.bits))
-      return errorAt(into.line, "{} bytes at {} of parameter {}, which has {}", into.bytes(),
-                     operand.bits, parameter.name, parameter.bytes);
-    into.offset = int64_t(parameter.offset + operand.bits);
-    into.counter = Class::Parameter;
-    return {};
-  }
-  return errorAt(into.line, "entry {} has no parameter {}", entry_.name, operand.name);
-}
-
-Status Decoder::setAddress(const Operand& operand, Instruction& into) {
-  if (into.space == Space::Parameter)
-    return addressOfParameter(operand, into);
-  into.offset = static_cast<int64_t>(operand.bits);
-  auto named = registers_.find(operand.name);
-  if (named != registers_.end()) {
-    Width width = entry_.registers[named->second].width;
-    into.addressed = true;
-    into.narrowAddress = width == Width::W32;
-    if (width != Width::W64 && !(width == Width::W32 && into.space == Space::Shared))
-      return errorAt(into.line, "register {} has {}, too few for an address", operand.name,
-                     nameOf(width));
-    return bind({.kind = Operand::Kind::Register, .name = operand.name}, width, false, false, into);
-  }
-  if (operand.numeric)
-    return {};
-  Variable found = TITAN_TRY(variable(operand.name, into.line));
-  if (found.space != into.space && !(found.space == Space::Global && into.space == Space::ReadOnly))
-    return errorAt(into.line, "{} lies in another space", operand.name);
-  if (found.dynamic)
-    dynamicAddresses_.push_back(static_cast<uint32_t>(entry_.code.size()));
-  into.offset += static_cast<int64_t>(found.address);
   return {};
 }
 
@@ -517,6 +431,24 @@ void Decoder::undefineUnwritten() {
   }
 }
 
+/// How finely accesses are told apart.
+void Decoder::noteGranules(const Instruction& instruction) {
+  auto narrow = [](uint8_t& granule, int64_t bytes) {
+    granule = static_cast<uint8_t>(std::min<int64_t>(granule, bytes));
+  };
+  const bool loadsOrStores = instruction.kind == Kind::Load || instruction.kind == Kind::Store;
+  const bool either = loadsOrStores && instruction.space == Space::Generic;
+  if (instruction.kind == Kind::Copy || either ||
+      (loadsOrStores && instruction.space == Space::Shared))
+    narrow(entry_.sharedGranule, instruction.bytes());
+  // The bytes of a copy that are read are some of those that are written.
+  if (instruction.kind == Kind::Copy)
+    narrow(entry_.globalGranule,
+           std::min<int64_t>(instruction.bytes(), instruction.partial ? 1 : 16));
+  if (either || (loadsOrStores && instruction.space == Space::Global))
+    narrow(entry_.globalGranule, instruction.bytes());
+}
+
 Status Decoder::finish(uint32_t line) {
   if (entry_.code.empty() ||
       (entry_.code.back().kind != Kind::Exit && entry_.code.back().kind != Kind::Branch) ||
@@ -532,18 +464,11 @@ Status Decoder::finish(uint32_t line) {
   undefineUnwritten();
   entry_.sharedBytes = alignTo(entry_.sharedBytes, std::max(entry_.dynamicAlignment, 1u));
   for (uint32_t at : dynamicAddresses_)
-    entry_.code[at].offset += int64_t(sharedBase + entry_.sharedBytes);
+    entry_.code[at].address.offset += int64_t(sharedBase + entry_.sharedBytes);
   for (uint32_t at : dynamicPresets_)
     entry_.presets[at].bits += sharedBase + entry_.sharedBytes;
-  for (const Instruction& each : entry_.code) {
-    if (each.kind != Kind::Load && each.kind != Kind::Store)
-      continue;
-    auto bytes = static_cast<uint8_t>(std::min<int64_t>(each.bytes(), 16));
-    if (each.space == Space::Shared || each.space == Space::Generic)
-      entry_.sharedGranule = std::min(entry_.sharedGranule, bytes);
-    if (each.space == Space::Global || each.space == Space::Generic)
-      entry_.globalGranule = std::min(entry_.globalGranule, bytes);
-  }
+  for (const Instruction& each : entry_.code)
+    noteGranules(each);
   return {};
 }
 

@@ -17,6 +17,11 @@ struct Variable {
 
 using Variables = std::unordered_map<std::string, Variable>;
 
+/// Of a register, for messages.
+const char* nameOf(Width width);
+
+Error unknownInstruction(std::string_view mnemonic, uint32_t line);
+
 class Decoder {
 public:
   /// `entry` has its parameters; `variables` are those of the module.
@@ -62,10 +67,16 @@ private:
   Status decodeTable(const std::string& mnemonic, std::vector<Operand> operands, Instruction& into);
   Status decodeMemory(std::string_view mnemonic, const std::vector<Operand>& operands,
                       Instruction& into);
+  Status decodeMatrixLoad(std::string_view mnemonic, const std::vector<Operand>& operands,
+                          Instruction& into);
+  Status decodeCopy(std::string_view mnemonic, const std::vector<Operand>& operands,
+                    Instruction& into);
   Status decodeBranch(const std::vector<Operand>& operands, Instruction& into);
   Status decodeBarrierCount(std::vector<Operand>& operands, Instruction& into);
+  Status decodeGroupCount(std::vector<Operand>& operands, Instruction& into);
   Result<Variable> variable(const std::string& name, uint32_t line);
-  Status setAddress(const Operand& operand, Instruction& into);
+  Status setAddress(const Operand& operand, Space space, Address& address, Instruction& into);
+  void noteGranules(const Instruction& instruction);
   Status addressOfParameter(const Operand& operand, Instruction& into);
 
   Status bind(const Operand& operand, Width width, bool wider, bool isResult, Instruction& into);

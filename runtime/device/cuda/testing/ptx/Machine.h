@@ -1,6 +1,7 @@
 // One launch while it runs: what its blocks, its warps and their accesses share.
 #pragma once
 
+#include "runtime/device/cuda/testing/ptx/AsyncCopies.h"
 #include "runtime/device/cuda/testing/ptx/Fault.h"
 #include "runtime/device/cuda/testing/ptx/Owners.h"
 #include "runtime/device/cuda/testing/ptx/Sectors.h"
@@ -26,6 +27,7 @@ struct Warp {
   int64_t budget = 0;                ///< instructions that are left
   std::optional<uint32_t> atBarrier; ///< its number
   SectorSet loads, stores;
+  AsyncCopies copies;
 };
 
 /// Bytes that a parameter points to.
@@ -52,7 +54,7 @@ struct Machine {
     garbage = garbage * 6364136223846793005u + 1442695040888963407u;
     return garbage >> 32;
   }
-  std::array<int64_t, 10> classes{}; ///< lane instructions by Class
+  std::array<int64_t, classCount> classes{}; ///< lane instructions by Class
   Counters counters;
   std::optional<Error> fault;
 
@@ -64,13 +66,20 @@ struct Machine {
 };
 
 inline int firstLane(Mask mask) { return __builtin_ctz(mask); }
-inline int lanesOf(Mask mask) { return __builtin_popcount(mask); }
+inline int lanesOf(Mask mask) { return mask == ~Mask{0} ? warpSize : __builtin_popcount(mask); }
 
 /// Runs until the warp is at a barrier of its block or has exited. False: a fault.
 bool runWarp(Machine& machine, Warp& warp);
 
 /// A load or store of the lanes of `mask`. False: a fault.
 bool access(Machine& machine, Warp& warp, const Instruction& instruction, Mask mask);
+
+/// A cp.async of the lanes of `mask`: checks it, and notes what is to come. False: a fault.
+bool copyAsync(Machine& machine, Warp& warp, const Instruction& instruction, Mask mask);
+
+/// ldmatrix and mma.m16n8k16, of all lanes. False: a fault.
+bool loadMatrix(Machine& machine, Warp& warp, const Instruction& instruction);
+void multiply(Warp& warp, const Instruction& instruction);
 
 /// Counts what the warp touched since its last backward branch.
 void endTrip(Machine& machine, Warp& warp);

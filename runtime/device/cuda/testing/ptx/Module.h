@@ -22,6 +22,11 @@ enum class Kind : uint8_t {
   Divide, ///< the same, but no lane may divide by zero
   Load,
   Store,
+  LoadMatrix, ///< ldmatrix
+  Multiply,   ///< mma
+  Copy,       ///< cp.async
+  CommitCopies,
+  WaitCopies,
   Branch,
   Exit,
   Barrier, ///< of the block
@@ -45,7 +50,9 @@ enum class Class : uint8_t {
   Parameter,
   Control,
   Exchange,
+  Matrix,
 };
+constexpr int classCount = 11;
 
 enum class Space : uint8_t { None, Parameter, Global, ReadOnly, Shared, Constant, Generic };
 enum class ShuffleMode : uint8_t { Up, Down, Butterfly, Index };
@@ -61,8 +68,19 @@ using LaneFunction = void (*)(char* file, const uint32_t* at, Mask mask);
 /// Moves one element a lane between a column and `host[lane] + offset`, for the lanes of `mask`.
 using MoveFunction = void (*)(char* column, char* const* host, int64_t offset, Mask mask);
 
+/// Of an instruction in memory: the value of an operand plus `offset`, or `offset` alone.
+struct Address {
+  bool registered = false;
+  bool narrow = false; ///< its register has 32 bits
+  uint8_t operand = 0; ///< number of the register among the instruction's operands
+  int64_t offset = 0;
+};
+
+/// Instruction::number of a wait that leaves no copy, be it in a group or not.
+constexpr int64_t allCopies = -1;
+
 struct Instruction {
-  static constexpr int maxOperands = 8;
+  static constexpr int maxOperands = 14;
 
   Kind kind = Kind::Lanes;
   Class counter = Class::Integer;
@@ -70,14 +88,16 @@ struct Instruction {
   ShuffleMode shuffle = ShuffleMode::Up;
   VoteMode vote = VoteMode::All;
   bool guarded = false, guardNegated = false;
-  bool addressed = false; ///< the address is the first source, plus `offset`; else it is `offset`
-  bool narrowAddress = false;       ///< its register has 32 bits
+  bool transposes = false;          ///< ldmatrix.trans
+  bool partial = false;             ///< a copy reads as many bytes as its last operand says
   uint8_t results = 0, sources = 0; ///< operands: results first
   uint8_t elements = 1, elementBytes = 0;
   uint32_t line = 0;
   uint32_t target = 0; ///< index of an instruction
   uint32_t guardAt = 0, guardIndex = 0;
-  int64_t offset = 0;
+  int64_t number = 0; ///< threads of a barrier; groups that a wait leaves on their way
+  Address address{};
+  Address source{}; ///< of a copy
   LaneFunction lanes = nullptr;
   MoveFunction move = nullptr;
   std::array<uint32_t, maxOperands> at{};    ///< offsets in the file

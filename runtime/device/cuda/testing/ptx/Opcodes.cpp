@@ -6,7 +6,7 @@ namespace titan::ptx {
 void addExchange(OpcodeTable& table) {
   constexpr Width b32 = Width::W32, predicate = Width::Predicate;
   auto put = [&](const std::string& name, Opcode opcode) {
-    opcode.counter = Class::Exchange;
+    opcode.counter = opcode.kind == Kind::Multiply ? Class::Matrix : Class::Exchange;
     table.insert_or_assign(name, opcode);
   };
   auto shuffle = [&](const char* name, ShuffleMode mode) {
@@ -32,6 +32,14 @@ void addExchange(OpcodeTable& table) {
   vote("ballot.b32", VoteMode::Ballot);
   put("activemask.b32", {.kind = Kind::ActiveMask, .sources = 0, .widths = {b32}});
   put("bar.warp.sync", {.kind = Kind::WarpSync, .results = 0, .sources = 1, .widths = {b32}});
+  put("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 unpack 4 pack 4 pack 2 pack 4",
+      {.kind = Kind::Multiply,
+       .results = 4,
+       .sources = 10,
+       .widths = {b32, b32, b32, b32, b32, b32, b32, b32, b32, b32, b32, b32, b32, b32}});
+  put("cp.async.commit_group", {.kind = Kind::CommitCopies, .results = 0, .sources = 0});
+  for (const char* name : {"cp.async.wait_group", "cp.async.wait_all"})
+    put(name, {.kind = Kind::WaitCopies, .results = 0, .sources = 0});
   for (const char* name : {"bar.sync", "bar.cta.sync", "barrier.sync", "barrier.sync.aligned",
                            "barrier.cta.sync", "barrier.cta.sync.aligned"})
     put(name, {.kind = Kind::Barrier, .results = 0, .sources = 1, .widths = {b32}});

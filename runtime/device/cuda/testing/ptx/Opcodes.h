@@ -7,7 +7,7 @@ namespace titan::ptx {
 
 /// An instruction without its operands. Loads, stores and branches are not here: see Decode.cpp.
 struct Opcode {
-  static constexpr int maxWidths = 6;
+  static constexpr int maxWidths = Instruction::maxOperands;
 
   Kind kind = Kind::Lanes;
   Class counter = Class::Integer;

@@ -121,10 +121,11 @@ struct Counters {
   int64_t conversion = 0; ///< cvt, cvta
   int64_t move = 0;       ///< mov, selp, slct
   int64_t predicate = 0;  ///< setp, and arithmetic of predicates
-  int64_t memory = 0;     ///< ld and st of global, shared, const; not of parameters
+  int64_t memory = 0;     ///< ld, st, ldmatrix, cp.async; not of parameters
   int64_t parameter = 0;  ///< ld.param
   int64_t control = 0;    ///< bra, ret, exit
-  int64_t exchange = 0;   ///< shfl, vote, match, bar, fences
+  int64_t exchange = 0;   ///< shfl, vote, match, bar, fences, waits for copies
+  int64_t matrix = 0;     ///< mma
 
   Traffic globalLoads, globalStores, sharedLoads, sharedStores;
   int64_t barriers = 0;         ///< of blocks: each counts once a block
@@ -133,7 +134,7 @@ struct Counters {
 
   int64_t laneInstructions() const {
     return float32 + float64 + integer + conversion + move + predicate + memory + parameter +
-           control + exchange;
+           control + exchange + matrix;
   }
 };
 

@@ -182,6 +182,7 @@ private:
     warp.groups = {{0, warp.started, false}};
     warp.budget = launch_.warpBudget;
     warp.atBarrier.reset();
+    warp.copies.reset();
     std::fill(warp.written.begin(), warp.written.end(), 0);
     for (const Preset& preset : machine_.entry->presets) {
       warp.written[preset.reg] = ~Mask{0};
@@ -269,6 +270,7 @@ private:
     all.parameter = of(Class::Parameter);
     all.control = of(Class::Control);
     all.exchange = of(Class::Exchange);
+    all.matrix = of(Class::Matrix);
     return all;
   }
 

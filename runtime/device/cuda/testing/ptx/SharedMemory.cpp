@@ -29,14 +29,37 @@ bool SharedMemory::readRaces(const Record& record, uint32_t thread) const {
   return true;
 }
 
-bool SharedMemory::carefulRead(uint64_t offset, uint32_t thread, std::string& wrong) {
-  Record& record = records_[offset >> shift_];
+bool SharedMemory::mayRead(const Record& record, uint64_t offset, uint32_t thread,
+                           std::string& wrong) const {
   if (record.writeTime == 0)
     wrong = fmt::format("reads shared byte {}, which was never written", offset);
+  else if (record.writeTime == expected)
+    wrong = fmt::format("reads shared byte {}, which a copy of thread {} is still to write: it has "
+                        "not waited for it",
+                        offset, record.writer);
   else if (writeRaces(record, thread))
     wrong = fmt::format("reads shared byte {}, which thread {} wrote without a barrier between",
                         offset, record.writer);
-  if (!wrong.empty())
+  return wrong.empty();
+}
+
+bool SharedMemory::carefulReadByWarp(uint64_t offset, uint32_t thread, std::string& wrong) {
+  Record& record = records_[offset >> shift_];
+  // What one of the lanes wrote the others read.
+  const bool isOwn = warpOf(record.writer) == warpOf(thread);
+  const uint32_t other = isOwn && record.writer == thread ? thread ^ 1 : thread;
+  if (!mayRead(record, offset, other, wrong))
+    return false;
+  // Reads that are in order with this one need no note: what races with them races with it.
+  const bool none = record.readTime < barrierTime_;
+  const bool alone = record.who() != Readers::Block && warpOf(record.reader) == warpOf(thread);
+  record.readBy(thread, none || alone ? Readers::Warp : Readers::Block, time_);
+  return true;
+}
+
+bool SharedMemory::carefulRead(uint64_t offset, uint32_t thread, std::string& wrong) {
+  Record& record = records_[offset >> shift_];
+  if (!mayRead(record, offset, thread, wrong))
     return false;
   // Earlier reads that are in order with this one need no note: what races with them races with it.
   bool none = record.readTime < barrierTime_;
@@ -55,7 +78,12 @@ bool SharedMemory::carefulRead(uint64_t offset, uint32_t thread, std::string& wr
 
 bool SharedMemory::mayWrite(const Record& record, uint64_t offset, uint32_t thread,
                             const char* value, uint64_t request, std::string& wrong) const {
-  bool together = record.writeRequest == static_cast<uint32_t>(request);
+  if (record.writeTime == expected) {
+    wrong = fmt::format("writes shared byte {}, where a copy of thread {} is on its way", offset,
+                        record.writer);
+    return false;
+  }
+  bool together = value && record.writeRequest == static_cast<uint32_t>(request);
   if (writeRaces(record, thread) && !together)
     wrong = fmt::format("writes shared byte {}, which thread {} wrote without a barrier between",
                         offset, record.writer);

@@ -2,7 +2,9 @@
 //
 // Time goes on at each barrier and each bar.warp.sync. Two accesses of different threads are in
 // order when a barrier of the block lies between them, or, for lanes of one warp, a bar.warp.sync.
-// What is not in order is a race, if one of them writes. shfl and vote order no memory.
+// What is not in order is a race, if one of them writes. shfl and vote order no memory. A copy
+// (cp.async) writes from its instruction to the wait for it: the two ends of the time are checked,
+// and whoever touches the bytes between is wrong.
 #pragma once
 
 #include "runtime/device/cuda/testing/ptx/Module.h"
@@ -45,7 +47,46 @@ public:
     return true;
   }
 
+  /// Lanes of the warp of `thread` read together what each of several gets a part of (ldmatrix).
+  bool readByWarp(uint64_t offset, int64_t size, uint32_t thread, std::string& wrong) {
+    for (uint64_t at = offset; at < offset + size; at += granule_)
+      if (!quickReadByWarp(records_[at >> shift_], thread) && !carefulReadByWarp(at, thread, wrong))
+        return false;
+    return true;
+  }
+  /// Several lanes of the warp of `thread` read here. False: look at each of them.
+  bool quickReadByMany(uint64_t offset, int64_t size, uint32_t thread) {
+    for (uint64_t at = offset; at < offset + size; at += granule_)
+      if (!quickReadByWarp(records_[at >> shift_], thread))
+        return false;
+    return true;
+  }
+  /// A copy of `thread` is on its way here. False: as for a write.
+  bool expect(uint64_t offset, int64_t size, uint32_t thread, std::string& wrong) {
+    for (uint64_t at = offset; at < offset + size; at += granule_) {
+      Record& record = records_[at >> shift_];
+      bool unordered = record.writeTime >= barrierTime_ || record.readTime >= barrierTime_;
+      if (unordered && !mayWrite(record, at, thread, nullptr, 0, wrong))
+        return false;
+      record.writer = static_cast<uint16_t>(thread);
+      record.writeTime = expected;
+    }
+    return true;
+  }
+  /// The copy has come: where its bytes go.
+  char* arrive(uint64_t offset, int64_t size, uint32_t thread) {
+    for (uint64_t at = offset; at < offset + size; at += granule_) {
+      Record& record = records_[at >> shift_];
+      record.writer = static_cast<uint16_t>(thread);
+      record.writeTime = time_;
+    }
+    return at(offset);
+  }
+
 private:
+  /// Time of a write that a copy is still to do: later than all others.
+  static constexpr uint32_t expected = ~uint32_t{0};
+
   /// Which threads have read a granule since it was last in order.
   enum class Readers : uint8_t { One, Warp, Block };
 
@@ -94,6 +135,17 @@ private:
       return false;
     return true;
   }
+  /// The same of a warp that reads together.
+  bool quickReadByWarp(Record& record, uint32_t thread) {
+    if (record.writeTime == 0 || record.writeTime >= barrierTime_)
+      return false;
+    const bool others = record.readTime >= barrierTime_ &&
+                        (record.who() == Readers::Block || warpOf(record.reader) != warpOf(thread));
+    record.readBy(thread, others ? Readers::Block : Readers::Warp, time_);
+    return true;
+  }
+  bool carefulReadByWarp(uint64_t offset, uint32_t thread, std::string& wrong);
+  bool mayRead(const Record& record, uint64_t offset, uint32_t thread, std::string& wrong) const;
   bool carefulRead(uint64_t offset, uint32_t thread, std::string& wrong);
   bool mayWrite(const Record& record, uint64_t offset, uint32_t thread, const char* value,
                 uint64_t request, std::string& wrong) const;

@@ -16,8 +16,10 @@ public:
     while (!warp_.groups.empty() && !warp_.atBarrier) {
       merge();
       Group* group = lowest();
-      if (!group)
+      if (!group && warp_.groups.size() > 1)
         return deadlock();
+      if (!group) // those it waits for have exited: it says so
+        group = &warp_.groups[0];
       if (!runGroup(*group))
         return false;
     }
@@ -118,9 +120,14 @@ private:
 
   bool defined(const Instruction& instruction, uint32_t index, Mask mask) {
     Mask missing = mask & ~warp_.written[index];
-    return missing == 0 || fail(instruction, firstLane(missing),
-                                fmt::format("reads register {}, which this thread never wrote",
-                                            machine_.entry->registers[index].name));
+    return missing == 0 || undefined(instruction, index, missing);
+  }
+
+  __attribute__((noinline)) bool undefined(const Instruction& instruction, uint32_t index,
+                                           Mask missing) {
+    return fail(instruction, firstLane(missing),
+                fmt::format("reads register {}, which this thread never wrote",
+                            machine_.entry->registers[index].name));
   }
 
   static Step stepOf(bool fine) { return fine ? Step::Next : Step::Fault; }
@@ -137,11 +144,21 @@ private:
     case Kind::Load:
     case Kind::Store:
       return stepOf(access(machine_, warp_, instruction, mask));
+    case Kind::LoadMatrix:
+    case Kind::Multiply:
+      return matrices(instruction, group);
+    case Kind::Copy:
+      return stepOf(copyAsync(machine_, warp_, instruction, mask));
+    case Kind::CommitCopies:
+      warp_.copies.commit(mask);
+      return Step::Next;
+    case Kind::WaitCopies:
+      warp_.copies.wait(mask, instruction.number, warp_.number * warpSize, *machine_.shared);
+      return Step::Next;
     case Kind::Branch:
       return branch(instruction, group, mask);
     case Kind::Exit:
-      warp_.live &= ~mask;
-      return leave(group, mask);
+      return exit(instruction, group, mask);
     case Kind::Barrier:
       return barrier(instruction, group);
     case Kind::WarpSync:
@@ -194,7 +211,12 @@ private:
     return Step::Reselect;
   }
 
-  Step leave(Group& group, Mask mask) {
+  Step exit(const Instruction& instruction, Group& group, Mask mask) {
+    if (Mask waiting = warp_.copies.waiting(mask)) {
+      fail(instruction, firstLane(waiting), "exits before its copies have come: it waits for none");
+      return Step::Fault;
+    }
+    warp_.live &= ~mask;
     group.mask &= ~mask;
     if (group.mask)
       return Step::Next;
@@ -222,10 +244,10 @@ private:
   Step barrier(const Instruction& instruction, Group& group) {
     auto threads =
         machine_.launch->block[0] * machine_.launch->block[1] * machine_.launch->block[2];
-    if (instruction.offset != 0 && instruction.offset != int64_t{threads}) {
+    if (instruction.number != 0 && instruction.number != int64_t{threads}) {
       fail(
           instruction, firstLane(group.mask),
-          fmt::format("is a barrier of {} threads, in a block of {}", instruction.offset, threads));
+          fmt::format("is a barrier of {} threads, in a block of {}", instruction.number, threads));
       return Step::Fault;
     }
     Step gathered = gather(instruction, group, warp_.started);
@@ -235,6 +257,22 @@ private:
     warp_.atBarrier = numbers[firstLane(group.mask)];
     ++group.pc;
     return Step::Reselect;
+  }
+
+  Step matrices(const Instruction& instruction, Group& group) {
+    if (warp_.started != ~Mask{0}) {
+      fail(instruction, firstLane(group.mask),
+           fmt::format("is for the 32 lanes of a warp, and this one has {}",
+                       lanesOf(warp_.started)));
+      return Step::Fault;
+    }
+    Step gathered = gather(instruction, group, warp_.started);
+    if (gathered != Step::Next)
+      return gathered;
+    if (instruction.kind == Kind::LoadMatrix)
+      return stepOf(loadMatrix(machine_, warp_, instruction));
+    multiply(warp_, instruction);
+    return Step::Next;
   }
 
   Step together(const Instruction& instruction, Group& group) {

@@ -1,0 +1,26 @@
+// How a library computed the products of a run: enough to have the same bits again.
+#pragma once
+
+#include <map>
+#include <string>
+
+namespace titan {
+
+struct LibraryChoices {
+  /// What stands for an algorithm where the product is the job's own.
+  static constexpr const char* generated = "generated";
+
+  std::string library; ///< "cublaslt"; empty: none
+  std::string version; ///< "13.1.0"
+  std::string device;  ///< that it was chosen on: "NVIDIA H100 80GB HBM3, sm_90"
+  /// By product, as the device names it: the library's own bytes in hexadecimal, or `generated`.
+  std::map<std::string, std::string> algorithms;
+
+  bool operator==(const LibraryChoices&) const = default;
+  /// Are they for that library on that device?
+  bool fit(const LibraryChoices& here) const {
+    return library == here.library && version == here.version && device == here.device;
+  }
+};
+
+} // namespace titan
