@@ -10,8 +10,8 @@ namespace titan::codegen {
 
 class KernelTable {
 public:
-  /// With a `reference`, a target for a CPU, every kernel is emitted for it, too: a CPU can walk the
-  /// table, and what a card computes can be compared with it.
+  /// With a `reference`, a target for a CPU, every kernel is emitted for it, too: a CPU can walk
+  /// the table, and what a card computes can be compared with it.
   explicit KernelTable(Target& target, Target* reference = nullptr)
       : target_(target), reference_(reference) {}
 

@@ -1,4 +1,4 @@
-// The comparer on a CPU that is its own reference: what it sees of repeats, shared bytes and errors.
+// The comparer on a CPU that is its own reference: what it sees of repeats and of errors.
 #include "runtime/executor/Comparer.h"
 
 #include "runtime/device/testing/TestDevices.h"

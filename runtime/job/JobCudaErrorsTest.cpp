@@ -1,5 +1,5 @@
-// What keeps a job from a card or ends it there: exit codes, what is said and what is left, for each
-// cause that a run can meet. What the driver and the device say by themselves is tested with them.
+// What keeps a job from a card or ends it there: exit codes, what is said and what is left, for
+// each cause that a run can meet. What driver and device say by themselves is tested with them.
 #include "runtime/device/testing/FaultDevice.h"
 #include "runtime/job/testing/JobCudaFixture.h"
 

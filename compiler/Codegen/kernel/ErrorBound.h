@@ -1,7 +1,7 @@
-// How far two machines that evaluate one kernel.fused may come apart, as a kernel of its own: beside
-// each value of the body stands a bound of |a - b|, where a and b are what the two find for it
-// (running error analysis: Wilkinson, Rounding Errors in Algebraic Processes, 1963; Higham, Accuracy
-// and Stability of Numerical Algorithms, 3.3).
+// How far two machines that evaluate one kernel.fused may come apart, as a kernel of its own:
+// beside each value of the body stands a bound of |a - b|, where a and b are what the two find for
+// it (running error analysis: Wilkinson, Rounding Errors in Algebraic Processes, 1963; Higham,
+// Accuracy and Stability of Numerical Algorithms, 3.3).
 //
 // Both read the same inputs, and round arithmetic alike: what is computed from inputs by additions,
 // products, divisions and roots has the same bits. They part where a sum is taken in another order,
