@@ -1,0 +1,117 @@
+// titan-card-kernels CASES [--json FILE] [--only TEXT] [--ptx]
+//
+// Runs recorded kernel cases on card 0 and compares them with what the interpreter of PTX gave:
+// equal bits, or within the bound of a case. Links no LLVM, so it runs where there is no compiler.
+// Exit 0: all are equal; 1: the file is not one; 3: no card; 4: differences.
+#include "runtime/device/cuda/testing/cases/CardRunner.h"
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <fstream>
+#include <iostream>
+#include <iterator>
+
+namespace {
+
+using namespace titan;
+using namespace titan::cases;
+
+/// Lines that are printed; the JSON has all.
+constexpr size_t mostPrinted = 40;
+
+struct Options {
+  std::string cases, json, only;
+  bool onlyPtx = false;
+};
+
+struct Outcome {
+  int64_t ran = 0, differing = 0;
+  std::vector<std::string> lines;
+  std::optional<Error> stopped;
+};
+
+Result<CaseFile> readCases(const std::string& path) {
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream)
+    return Error::badInput("no such file '{}'", path);
+  const std::string bytes(std::istreambuf_iterator<char>(stream), {});
+  Result<CaseFile> file = parseCases(bytes);
+  if (!file.ok())
+    return file.takeError().withContext(path);
+  return file;
+}
+
+Outcome runAll(CardRunner& runner, const CaseFile& file, const Options& options) {
+  Outcome outcome;
+  for (const KernelCase& kernel : file.cases) {
+    if (!options.only.empty() && kernel.name.find(options.only) == std::string::npos)
+      continue;
+    Result<std::vector<std::string>> differences = runner.run(file, kernel, options.onlyPtx);
+    ++outcome.ran;
+    if (!differences.ok()) {
+      outcome.stopped = differences.takeError().withContext(kernel.name);
+      return outcome;
+    }
+    outcome.differing += !differences->empty();
+    for (const std::string& line : *differences)
+      outcome.lines.push_back(kernel.name + ": " + line);
+  }
+  return outcome;
+}
+
+Status writeJson(const std::string& path, const CardRunner& runner, const CaseFile& file,
+                 const Outcome& outcome) {
+  nlohmann::json json = {{"card", runner.card().name},
+                         {"arch", runner.card().capability.arch()},
+                         {"driver", cuda::versionText(runner.driverVersion())},
+                         {"cases", file.cases.size()},
+                         {"ran", outcome.ran},
+                         {"cubins", runner.cubins()},
+                         {"ptx", runner.texts()},
+                         {"differing", outcome.differing},
+                         {"differences", outcome.lines}};
+  if (outcome.stopped)
+    json["stopped"] = outcome.stopped->message();
+  std::ofstream stream(path);
+  stream << json.dump(1) << "\n";
+  if (!stream.flush())
+    return Error::environment("cannot write '{}'", path);
+  return {};
+}
+
+Status run(const Options& options) {
+  const CaseFile file = TITAN_TRY(readCases(options.cases));
+  const std::unique_ptr<CardRunner> runner = TITAN_TRY(CardRunner::open());
+  const Outcome outcome = runAll(*runner, file, options);
+  for (size_t i = 0; i < std::min(outcome.lines.size(), mostPrinted); ++i)
+    fmt::print("{}\n", outcome.lines[i]);
+  fmt::print("{}: {} of {} cases ran ({} cubins, {} PTX), {} differ\n", runner->card().text(),
+             outcome.ran, file.cases.size(), runner->cubins(), runner->texts(), outcome.differing);
+  if (!options.json.empty())
+    TITAN_TRY(writeJson(options.json, *runner, file, outcome));
+  if (outcome.stopped)
+    return *outcome.stopped;
+  if (outcome.ran == 0)
+    return Error::usage("no case has a name with '{}'", options.only);
+  if (outcome.differing > 0)
+    return Error::internal("{} of {} cases differ", outcome.differing, outcome.ran);
+  return {};
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("runs recorded kernels on a card and compares them with the interpreter of PTX");
+  Options options;
+  app.add_option("cases", options.cases, "what titan_codegen_cuda_test recorded")->required();
+  app.add_option("--json", options.json, "the file to write the outcome to");
+  app.add_option("--only", options.only, "cases whose name has this text");
+  app.add_flag("--ptx", options.onlyPtx, "let the driver assemble, where a cubin is there too");
+  CLI11_PARSE(app, argc, argv);
+  const Status status = run(options);
+  if (status.ok())
+    return 0;
+  std::cerr << "titan-card-kernels: error: " << status.error().message() << "\n";
+  return status.error().exitCode();
+}
