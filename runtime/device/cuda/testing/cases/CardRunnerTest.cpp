@@ -120,6 +120,25 @@ TEST(CardRunner, APlantedDifferenceIsFound) {
                                      "1 of 32 elements differ"});
 }
 
+TEST(CardRunner, ASpoiltBitIsFoundAndNamed) {
+  CaseFile file = additions();
+  Result<std::string> spoilt = spoil(file.cases[0]);
+  ASSERT_TRUE(spoilt.ok());
+  EXPECT_EQ(*spoilt, "operand 1 (I32), element 31");
+  EXPECT_EQ(differences(file), std::vector<std::string>{
+                                   "operand 1 (I32), element 31: 0x0000002b, expected 0x0000002a; "
+                                   "1 of 32 elements differ"});
+}
+
+TEST(KernelCases, WhatAllowsDifferencesIsNotSpoilt) {
+  KernelCase bounded = additions().cases[0], empty = bounded;
+  bounded.bound = 0.5;
+  EXPECT_EQ(spoil(bounded).error().message(),
+            "case 'addition' allows differences: spoil another one");
+  empty.operands.clear();
+  EXPECT_EQ(spoil(empty).error().message(), "case 'addition' is of no values: spoil another one");
+}
+
 TEST(CardRunner, AWriteOutsideOfOperandsIsFound) {
   CaseFile file = additions();
   file.cases[0].regions[1].after[3] = 'x';

@@ -277,4 +277,19 @@ std::vector<std::string> compareRegion(const KernelCase& kernel, uint64_t region
   return differences;
 }
 
+Result<std::string> spoil(KernelCase& kernel) {
+  if (kernel.bound > 0)
+    return Error::badInput("case '{}' allows differences: spoil another one", kernel.name);
+  for (size_t i = kernel.operands.size(); i-- > 0;) {
+    const CaseOperand& operand = kernel.operands[i];
+    const int64_t size = byteSize(operand.dtype);
+    if (operand.bytes < size)
+      continue;
+    const int64_t last = operand.bytes / size - 1;
+    kernel.regions[operand.region].after[operand.offset + last * size] ^= 1;
+    return fmt::format("operand {} ({}), element {}", i, name(operand.dtype), last);
+  }
+  return Error::badInput("case '{}' is of no values: spoil another one", kernel.name);
+}
+
 } // namespace titan::cases

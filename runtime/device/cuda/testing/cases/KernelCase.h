@@ -3,6 +3,7 @@
 #pragma once
 
 #include "runtime/program/DType.h"
+#include "runtime/program/Error.h"
 
 #include <string>
 #include <string_view>
@@ -74,5 +75,10 @@ Result<CaseFile> parseCases(std::string_view bytes);
 /// differs, both values, and how many do. `found` has the size of the region.
 std::vector<std::string> compareRegion(const KernelCase& kernel, uint64_t region,
                                        std::string_view found);
+
+/// Makes an expected bit wrong, the lowest of the last element of the last operand that has any,
+/// and says which: "operand 1 (I32), element 31". BadInput: the case allows differences, or is of
+/// no values.
+Result<std::string> spoil(KernelCase& kernel);
 
 } // namespace titan::cases

@@ -1,7 +1,10 @@
 // titan-card-kernels CASES [--json FILE] [--only TEXT] [--ptx]
+// titan-card-kernels CASES --spoil FILE [--only TEXT]
 //
 // Runs recorded kernel cases on card 0 and compares them with what the interpreter of PTX gave:
 // equal bits, or within the bound of a case. Links no LLVM, so it runs where there is no compiler.
+// --spoil runs nothing: it writes the cases to FILE with one expected bit that is wrong, and says
+// which, so that a run of FILE shows that differences are seen.
 // Exit 0: all are equal; 1: the file is not one; 3: no card; 4: differences.
 #include "runtime/device/cuda/testing/cases/CardRunner.h"
 
@@ -21,7 +24,7 @@ using namespace titan::cases;
 constexpr size_t mostPrinted = 40;
 
 struct Options {
-  std::string cases, json, only;
+  std::string cases, json, only, spoilt;
   bool onlyPtx = false;
 };
 
@@ -42,10 +45,18 @@ Result<CaseFile> readCases(const std::string& path) {
   return file;
 }
 
+bool isChosen(const KernelCase& kernel, const Options& options) {
+  return kernel.name.find(options.only) != std::string::npos;
+}
+
+Error noCase(const Options& options) {
+  return Error::usage("no case has a name with '{}'", options.only);
+}
+
 Outcome runAll(CardRunner& runner, const CaseFile& file, const Options& options) {
   Outcome outcome;
   for (const KernelCase& kernel : file.cases) {
-    if (!options.only.empty() && kernel.name.find(options.only) == std::string::npos)
+    if (!isChosen(kernel, options))
       continue;
     Result<std::vector<std::string>> differences = runner.run(file, kernel, options.onlyPtx);
     ++outcome.ran;
@@ -58,6 +69,14 @@ Outcome runAll(CardRunner& runner, const CaseFile& file, const Options& options)
       outcome.lines.push_back(kernel.name + ": " + line);
   }
   return outcome;
+}
+
+Status writeFile(const std::string& path, const std::string& bytes) {
+  std::ofstream stream(path, std::ios::binary);
+  stream << bytes;
+  if (!stream.flush())
+    return Error::environment("cannot write '{}'", path);
+  return {};
 }
 
 Status writeJson(const std::string& path, const CardRunner& runner, const CaseFile& file,
@@ -73,15 +92,27 @@ Status writeJson(const std::string& path, const CardRunner& runner, const CaseFi
                          {"differences", outcome.lines}};
   if (outcome.stopped)
     json["stopped"] = outcome.stopped->message();
-  std::ofstream stream(path);
-  stream << json.dump(1) << "\n";
-  if (!stream.flush())
-    return Error::environment("cannot write '{}'", path);
-  return {};
+  return writeFile(path, json.dump(1) + "\n");
+}
+
+/// Spoils the first case that is chosen and whose bits are to be equal.
+Status writeSpoilt(CaseFile file, const Options& options) {
+  for (KernelCase& kernel : file.cases) {
+    if (!isChosen(kernel, options))
+      continue;
+    Result<std::string> place = spoil(kernel);
+    if (!place.ok())
+      continue;
+    fmt::print("{}: {}\n", kernel.name, *place);
+    return writeFile(options.spoilt, serialize(file));
+  }
+  return noCase(options);
 }
 
 Status run(const Options& options) {
-  const CaseFile file = TITAN_TRY(readCases(options.cases));
+  CaseFile file = TITAN_TRY(readCases(options.cases));
+  if (!options.spoilt.empty())
+    return writeSpoilt(std::move(file), options);
   const std::unique_ptr<CardRunner> runner = TITAN_TRY(CardRunner::open());
   const Outcome outcome = runAll(*runner, file, options);
   for (size_t i = 0; i < std::min(outcome.lines.size(), mostPrinted); ++i)
@@ -93,7 +124,7 @@ Status run(const Options& options) {
   if (outcome.stopped)
     return *outcome.stopped;
   if (outcome.ran == 0)
-    return Error::usage("no case has a name with '{}'", options.only);
+    return noCase(options);
   if (outcome.differing > 0)
     return Error::internal("{} of {} cases differ", outcome.differing, outcome.ran);
   return {};
@@ -107,6 +138,7 @@ int main(int argc, char** argv) {
   app.add_option("cases", options.cases, "what titan_codegen_cuda_test recorded")->required();
   app.add_option("--json", options.json, "the file to write the outcome to");
   app.add_option("--only", options.only, "cases whose name has this text");
+  app.add_option("--spoil", options.spoilt, "writes the cases with one wrong bit, and runs none");
   app.add_flag("--ptx", options.onlyPtx, "let the driver assemble, where a cubin is there too");
   CLI11_PARSE(app, argc, argv);
   const Status status = run(options);
