@@ -1,5 +1,5 @@
-// Prints how many lane instructions of generated kernels the PTX interpreter runs in a second of one
-// CPU, with all its checks.
+// Prints how many lane instructions of generated kernels the PTX interpreter runs in a second of
+// one CPU, with all its checks.
 //
 //   build/dev/bin/titan_ptx_bench [seconds a kernel] [filter]
 #include "compiler/Codegen/cuda/testing/CudaRunner.h"

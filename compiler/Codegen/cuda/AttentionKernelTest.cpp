@@ -223,7 +223,8 @@ TEST(CudaAttentionKernel, Bf16OfWideHeads) {
   check({.queries = 65, .heads = 1, .width = 256, .element = "bf16", .offset = 0}, ofBf16);
 }
 
-// Of 128 queries and keys: what two blocks of 64 copy of each matrix, and no bank passed over twice.
+// Of 128 queries and keys: what two blocks of 64 copy of each matrix, and no bank passed over
+// twice.
 TEST(CudaAttentionKernel, Bf16CopiesWideAndWithoutBankConflicts) {
   const AttentionSpec spec = {
       .batch = 1, .queries = 128, .heads = 1, .width = 64, .element = "bf16", .offset = 0};

@@ -2,17 +2,17 @@
 // (ldmatrix), and their products (mma.sync).
 //
 // A tile has `outer` rows or columns of the result and `depth` terms. It lies in lines of chunks: 8
-// neighbouring elements of memory, 16 bytes. Chunks of a line are exchanged by the line's number, so
-// that neither the 8 chunks that a matrix of ldmatrix takes nor 8 that are written one after another
-// meet in a bank.
+// neighbouring elements of memory, 16 bytes. Chunks of a line are exchanged by the line's number,
+// so that neither the 8 chunks that a matrix of ldmatrix takes nor 8 that are written one after
+// another meet in a bank.
 #pragma once
 
 #include "compiler/Codegen/cuda/ThreadBuilder.h"
 
 namespace titan::codegen::cuda {
 
-/// Rows or columns of a fragment, and terms. The warp holds it as four registers a lane: both halves
-/// of the rows over the first 8 terms, then over the others.
+/// Rows or columns of a fragment, and terms. The warp holds it as four registers a lane: both
+/// halves of the rows over the first 8 terms, then over the others.
 inline constexpr int64_t fragmentSide = 16, fragmentDepth = 16;
 /// Columns of one mma: half a fragment of the right factor.
 inline constexpr int64_t productColumns = 8;
@@ -30,8 +30,8 @@ struct FragmentTile {
 
   /// Bytes from the tile on to a chunk. Places are i32.
   mlir::Value offset(ThreadBuilder& b, mlir::Value line, mlir::Value chunk) const;
-  /// Bytes from the tile on to what `lane` names of a fragment. It begins at `first` + `more` of the
-  /// outer places (multiples of 16; `more` is below what divides `first`) and at term `k`.
+  /// Bytes from the tile on to what `lane` names of a fragment. It begins at `first` + `more` of
+  /// the outer places (multiples of 16; `more` is below what divides `first`) and at term `k`.
   mlir::Value laneOffset(ThreadBuilder& b, mlir::Value lane, mlir::Value first, int64_t more,
                          int64_t k) const;
   /// The fragment whose lane offset leads to `address`: four i32, of (outer half, half of the
@@ -39,8 +39,9 @@ struct FragmentTile {
   llvm::SmallVector<mlir::Value> load(ThreadBuilder& b, mlir::Value address) const;
 };
 
-/// sums + left right: `sums` are four f32 of 16 rows and 8 columns, `half` says which columns of the
-/// right fragment. Of lane l they are rows l / 4 and 8 more, of each columns 2 (l % 4) and the next.
+/// sums + left right: `sums` are four f32 of 16 rows and 8 columns, `half` says which columns of
+/// the right fragment. Of lane l they are rows l / 4 and 8 more, of each columns 2 (l % 4) and the
+/// next.
 llvm::SmallVector<mlir::Value> multiplyFragments(ThreadBuilder& b, mlir::ValueRange left,
                                                  mlir::ValueRange right, int64_t half,
                                                  mlir::ValueRange sums);

@@ -31,8 +31,8 @@ struct Entry {
   /// The assembler unrolls no loop. nvJitLink reads so far ahead in unrolled ones that a thread's
   /// registers may not suffice.
   bool keepsLoops = false;
-  /// Blocks that shall find room on a multiprocessor at once: bounds the registers of a thread. 0: no
-  /// matter.
+  /// Blocks that shall find room on a multiprocessor at once: bounds the registers of a thread. 0:
+  /// no matter.
   int64_t blocksTogether = 0;
 };
 

@@ -1,5 +1,5 @@
-// Products of tiles by multiply-adds: an element is one chain of them in f32, in rising order of what
-// is summed over.
+// Products of tiles by multiply-adds: an element is one chain of them in f32, in rising order of
+// what is summed over.
 #pragma once
 
 #include "compiler/Codegen/cuda/TileProduct.h"

@@ -60,8 +60,8 @@ protected:
   mlir::Value thread;
 };
 
-/// Of operands of `element`: by tensor cores for bf16, else by multiply-adds. Takes shared memory of
-/// the newest entry point for a factor of `pieces` tiles and for a tile.
+/// Of operands of `element`: by tensor cores for bf16, else by multiply-adds. Takes shared memory
+/// of the newest entry point for a factor of `pieces` tiles and for a tile.
 std::unique_ptr<TileProduct> makeTileProduct(ThreadBuilder& builder, KernelModule& kernels,
                                              mlir::Type element, int64_t pieces);
 

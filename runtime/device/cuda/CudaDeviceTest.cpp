@@ -64,11 +64,12 @@ std::string markPtx() {
                                 "  st.global.u64 [%p0], %d0;\n");
 }
 
-/// Writes 4 bytes far behind the arena.
+/// Writes 4 bytes where no memory of a card can be, 2^44 bytes behind the arena.
 std::string strayPtx() {
   return ptxHeader() + ptxEntry("good", "both 4", 0, 1, "") +
          ptxEntry("stray", "both 4", 0, 1,
-                  "  mov.u32 %r0, 7;\n  st.global.u32 [%p0+1048576], %r0;\n");
+                  "  add.s64 %d0, %p0, 17592186044416;\n  mov.u32 %r0, 7;\n"
+                  "  st.global.u32 [%d0], %r0;\n");
 }
 
 Command kernelCommand(uint32_t kernel, int64_t offset = 0, int64_t bytes = 4) {
@@ -555,6 +556,32 @@ TEST(CudaDevice, WithAnObserverAFaultNamesItsCommand) {
   EXPECT_EQ(textOf(device->run(0, &observer)),
             "exit 4: 'loss of the head' (command 1 of step) on card 0 (Titan fake card, sm_120) "
             "failed: cuStreamSynchronize: CUDA_ERROR_ILLEGAL_ADDRESS (as the fake driver says)");
+}
+
+/// What every card says, whatever its name. Behind it the process has no use for the card.
+TEST(CudaDevice, AFaultOnAnyCardEndsTheRun) {
+  const Program program = strayProgram();
+  auto device = CudaDevice::create(program, strayPtx()).take();
+  ASSERT_TRUE(device->fill(0, 4096, 0).ok());
+  ASSERT_TRUE(device->run(0, nullptr).ok());
+  const Status status = device->wait(device->record());
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().exitCode(), 4);
+  const std::string& text = status.error().message();
+  EXPECT_TRUE(text.starts_with("a command of step failed on card 0 (")) << text;
+  EXPECT_NE(text.find("CUDA_ERROR_ILLEGAL_ADDRESS"), std::string::npos) << text;
+  EXPECT_EQ(textOf(device->fill(0, 4, 0)), textOf(status));
+}
+
+TEST(CudaDevice, AFaultOnAnyCardNamesItsCommand) {
+  const Program program = strayProgram();
+  auto device = CudaDevice::create(program, strayPtx()).take();
+  ASSERT_TRUE(device->fill(0, 4096, 0).ok());
+  CommandObserver observer;
+  const std::string text = textOf(device->run(0, &observer));
+  EXPECT_TRUE(text.starts_with("exit 4: 'loss of the head' (command 1 of step) on card 0 ("))
+      << text;
+  EXPECT_NE(text.find("CUDA_ERROR_ILLEGAL_ADDRESS"), std::string::npos) << text;
 }
 
 TEST(CudaDevice, ALaunchThatIsRefusedNamesItsCommand) {

@@ -3,6 +3,7 @@
 #include "compiler/Codegen/cuda/CudaRoutines.h"
 #include "compiler/Codegen/cuda/FusedKernel.h"
 #include "compiler/Codegen/cuda/LowerToPtx.h"
+#include "compiler/Codegen/cuda/testing/CaseRecorder.h"
 
 #include "mlir/Parser/Parser.h"
 #include <gtest/gtest.h>
@@ -66,6 +67,10 @@ size_t CudaRunner::launchCount() const {
 Result<ptx::Counters> CudaRunner::run(size_t kernel, std::span<const uint64_t> operands,
                                       std::span<const int64_t> scalars, ptx::Order order,
                                       ptx::Memory& memory, int64_t ends) const {
+  const bool isRecorded = order == ptx::Order::Ascending && ends == 0;
+  CaseRecorder* recorder = isRecorded ? CaseRecorder::get() : nullptr;
+  if (recorder)
+    recorder->begin(ptx_, kernels_[kernel], entries_[kernel], operands, scalars, memory);
   ptx::Counters counters;
   for (const Entry& entry : entries_[kernel]) {
     ptx::Launch launch;
@@ -83,6 +88,8 @@ Result<ptx::Counters> CudaRunner::run(size_t kernel, std::span<const uint64_t> o
     launch.seed = 7;
     counters = TITAN_TRY(ptx::run(*code_, launch, memory));
   }
+  if (recorder)
+    recorder->end(memory);
   return counters;
 }
 

@@ -13,7 +13,8 @@ namespace {
 
 constexpr const char* sharedTile = ".shared .align 16 .b8 tile[8192];\n";
 
-/// Copies the first `bytes` of p0 to shared memory; lane l has the word l of p1 as an address there.
+/// Copies the first `bytes` of p0 to shared memory; lane l has the word l of p1 as an address
+/// there.
 std::string withTile(const std::string& body, int bytes = 2048) {
   std::string text = std::string(sharedTile) + "mov.u32 %r30, tile;\nmul.lo.u32 %r29, %r0, 16;\n"
                                                "add.u32 %r29, %r29, %r30;\n"
@@ -90,7 +91,8 @@ TEST(LoadMatrix, TakesAddressesOfTheLanesThatNameRows) {
   }
 }
 
-/// What the interpreter says of `body`, for 32 threads or `threads`, with rows `stride` bytes apart.
+/// What the interpreter says of `body`, for 32 threads or `threads`, with rows `stride` bytes
+/// apart.
 std::string errorOf(const std::string& body, uint32_t threads = 32, uint32_t stride = 16,
                     Counters* counters = nullptr) {
   Memory memory;
@@ -173,7 +175,8 @@ using Matrix = std::vector<float>; // row by row
 
 uint16_t bf16(float value) { return static_cast<uint16_t>(std::bit_cast<uint32_t>(value) >> 16); }
 
-/// a (16 x 16) b (16 x 8) + c (16 x 8), each element in the lane and register that the PTX ISA says.
+/// a (16 x 16) b (16 x 8) + c (16 x 8), each element in the lane and register that the PTX ISA
+/// says.
 Matrix product(const Matrix& a, const Matrix& b, const Matrix& c, Launch launch) {
   std::vector<uint16_t> lanes(32 * 20);
   auto half = [&](int lane, int reg, int k) -> uint16_t& {

@@ -1,5 +1,5 @@
-// What the lanes of one instruction touch in memory: where, and how many bytes each. The checks that
-// loads, stores, ldmatrix and cp.async have in common.
+// What the lanes of one instruction touch in memory: where, and how many bytes each. The checks
+// that loads, stores, ldmatrix and cp.async have in common.
 #pragma once
 
 #include "runtime/device/cuda/testing/ptx/Machine.h"
