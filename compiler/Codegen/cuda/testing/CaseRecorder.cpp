@@ -50,6 +50,18 @@ std::string bytesAt(ptx::Memory& memory, uint64_t address) {
   return {allocation->bytes.get(), static_cast<size_t>(allocation->size)};
 }
 
+/// Of all allocations that operands lie in.
+int64_t bytesOf(std::span<const uint64_t> operands, ptx::Memory& memory) {
+  std::map<uint64_t, int64_t> allocations;
+  for (uint64_t operand : operands)
+    if (const ptx::Memory::Allocation* allocation = memory.find(operand))
+      allocations[allocation->address] = static_cast<int64_t>(allocation->size);
+  int64_t bytes = 0;
+  for (const auto& [address, size] : allocations)
+    bytes += size;
+  return bytes;
+}
+
 class WriteAtEnd : public ::testing::Environment {
 public:
   void TearDown() override {
@@ -106,7 +118,10 @@ void CaseRecorder::begin(const std::string& ptx, Operation* kernel, llvm::ArrayR
   case_.scalars.assign(scalars.begin(), scalars.end());
   for (const Entry& entry : entries)
     case_.launches.push_back({entry.name, entry.blocks, entry.threads, entry.sharedBytes});
-  int64_t bytes = 0;
+  if (bytesOf(operands, memory) > mostBytes_) {
+    ++large_;
+    return;
+  }
   for (size_t i = 0; i < operands.size(); ++i) {
     const ptx::Memory::Allocation* allocation = memory.find(operands[i]);
     ASSERT_NE(allocation, nullptr) << "operand " << i << " of " << case_.name;
@@ -115,17 +130,11 @@ void CaseRecorder::begin(const std::string& ptx, Operation* kernel, llvm::ArrayR
     if (known == addresses_.end()) {
       addresses_.push_back(allocation->address);
       case_.regions.push_back({bytesAt(memory, allocation->address), ""});
-      bytes += allocation->size;
     }
     case_.operands.push_back({region, static_cast<int64_t>(operands[i] - allocation->address),
                               entries[0].operands[i].bytes, dtypeOf(kernel->getOperand(i))});
   }
   const std::string digest = digest128(ptx);
-  if (bytes > mostBytes_) {
-    ++large_;
-    addresses_.clear();
-    return;
-  }
   if (!code_.contains(digest))
     code_[digest] = file_.add(moduleOf(ptx));
   case_.module = code_[digest];
