@@ -26,7 +26,7 @@ struct Lowered {
 };
 
 Lowered lower(ModuleOp module) {
-  Lowered lowered = {module.clone(), module.clone()};
+  Lowered lowered = {module.clone(), module.clone(), nullptr};
   PassManager single(module.getContext()), fused(module.getContext());
   single.nest<func::FuncOp>().addPass(titan::createFormKernels());
   single.nest<func::FuncOp>().addPass(titan::createClassifyKernels());
