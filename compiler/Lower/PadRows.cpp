@@ -20,38 +20,30 @@ RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getTy
 
 int64_t rowOf(Value value) { return typeOf(value).getShape().back(); }
 
-/// A, B or C of a product, as `operand` of `call`.
-struct Matrix {
-  int64_t leading, stride, columns;
+/// Distances in A, B and C of a product, in this order.
+struct Pitches {
+  explicit Pitches(kernel::GemmAttr gemm)
+      : leading{gemm.getLda(), gemm.getLdb(), gemm.getLdc()},
+        strides{gemm.getStrideA(), gemm.getStrideB(), gemm.getStrideC()} {}
+
+  int64_t leading[3], strides[3];
 };
 
-Matrix matrixOf(kernel::CallOp call, OpOperand& operand) {
-  kernel::GemmAttr gemm = call.getGemm();
-  switch (operand.getOperandNumber()) {
-  case 0:
-    return {gemm.getLda(), gemm.getStrideA(), gemm.getTransposeA() ? gemm.getM() : gemm.getK()};
-  case 1:
-    return {gemm.getLdb(), gemm.getStrideB(), gemm.getTransposeB() ? gemm.getK() : gemm.getN()};
-  default:
-    return {gemm.getLdc(), gemm.getStrideC(), gemm.getN()};
-  }
-}
+/// Which of these `operand` is: only the bias, which is none, stands between B and C.
+unsigned matrixOf(OpOperand& operand) { return std::min(operand.getOperandNumber(), 2u); }
 
 /// `call` with `pitch` elements from row to row of `operand`.
 void setLeading(kernel::CallOp call, OpOperand& operand, int64_t pitch) {
   kernel::GemmAttr gemm = call.getGemm();
-  const Matrix matrix = matrixOf(call, operand);
-  const int64_t stride = matrix.stride / matrix.leading * pitch;
-  int64_t leading[] = {gemm.getLda(), gemm.getLdb(), gemm.getLdc()},
-          strides[] = {gemm.getStrideA(), gemm.getStrideB(), gemm.getStrideC()};
-  const unsigned which = std::min(operand.getOperandNumber(), 2u);
-  leading[which] = pitch;
-  strides[which] = stride;
+  Pitches of(gemm);
+  const unsigned matrix = matrixOf(operand);
+  of.strides[matrix] = of.strides[matrix] / of.leading[matrix] * pitch;
+  of.leading[matrix] = pitch;
   call.setRoutineAttr(kernel::GemmAttr::get(
-      gemm.getContext(), gemm.getBatch(), gemm.getM(), gemm.getN(), gemm.getK(), leading[0],
-      leading[1], leading[2], strides[0], strides[1], strides[2], gemm.getTransposeA(),
-      gemm.getTransposeB(), gemm.getAccumulate(), gemm.getBias(), gemm.getRelu(), gemm.getTileM(),
-      gemm.getTileN()));
+      gemm.getContext(), gemm.getBatch(), gemm.getM(), gemm.getN(), gemm.getK(), of.leading[0],
+      of.leading[1], of.leading[2], of.strides[0], of.strides[1], of.strides[2],
+      gemm.getTransposeA(), gemm.getTransposeB(), gemm.getAccumulate(), gemm.getBias(),
+      gemm.getRelu(), gemm.getTileM(), gemm.getTileN()));
 }
 
 /// What lies in the memory that one op takes from a kernel.empty: the values, and all that reads or
@@ -121,8 +113,9 @@ private:
   static bool isMatrix(kernel::CallOp call, OpOperand& use) {
     if (!call.getGemm() || (use.getOperandNumber() == 2 && call.getGemm().getBias()))
       return false;
-    const Matrix matrix = matrixOf(call, use);
-    return matrix.leading == rowOf(use.get()) && matrix.stride % matrix.leading == 0;
+    const Pitches of(call.getGemm());
+    const unsigned matrix = matrixOf(use);
+    return of.leading[matrix] == rowOf(use.get()) && of.strides[matrix] % of.leading[matrix] == 0;
   }
 
   OpOperand& out_;
