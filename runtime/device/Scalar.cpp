@@ -1,6 +1,6 @@
 #include "runtime/device/Scalar.h"
 
-#include "runtime/program/DType.h"
+#include "runtime/program/Element.h"
 
 #include <algorithm>
 #include <cstring>
@@ -12,12 +12,6 @@ namespace {
 template <typename T> void store(char* address, ScalarValue value) {
   const T converted = std::visit([](auto v) { return static_cast<T>(v); }, value);
   std::memcpy(address, &converted, sizeof converted);
-}
-
-template <typename T> T load(const char* address) {
-  T value;
-  std::memcpy(&value, address, sizeof value);
-  return value;
 }
 
 } // namespace
@@ -47,15 +41,11 @@ bool writeScalar(DType dtype, char* address, ScalarValue value) {
 double readScalar(DType dtype, const char* address) {
   switch (dtype) {
   case DType::F64:
-    return load<double>(address);
   case DType::F32:
-    return load<float>(address);
   case DType::BF16:
-    return fromBFloat16(load<uint16_t>(address));
   case DType::I64:
-    return static_cast<double>(load<int64_t>(address));
   case DType::I32:
-    return load<int32_t>(address);
+    return readElement(dtype, address);
   case DType::Bool:
     return *address != 0;
   default:

@@ -1,5 +1,6 @@
 #include "runtime/executor/Comparer.h"
 
+#include "runtime/program/Element.h"
 #include "runtime/program/Text.h"
 
 #include <algorithm>
@@ -15,45 +16,6 @@ constexpr int64_t alignment = 256, behind = 256;
 constexpr double bf16Place = 0x1p-7; ///< a unit in the last place, at most
 /// Magnitudes are summed with roundings, too.
 constexpr double slack = 1 + 0x1p-6;
-
-bool isFloat(DType dtype) {
-  return dtype == DType::F64 || dtype == DType::F32 || dtype == DType::F16 || dtype == DType::BF16;
-}
-
-template <typename T> T readAs(const char* from) {
-  T value;
-  std::memcpy(&value, from, sizeof value);
-  return value;
-}
-
-double valueAt(DType dtype, const char* from) {
-  switch (dtype) {
-  case DType::F64:
-    return readAs<double>(from);
-  case DType::F32:
-    return readAs<float>(from);
-  case DType::F16:
-    return fromFloat16(readAs<uint16_t>(from));
-  case DType::BF16:
-    return fromBFloat16(readAs<uint16_t>(from));
-  case DType::I64:
-    return static_cast<double>(readAs<int64_t>(from));
-  case DType::I32:
-    return readAs<int32_t>(from);
-  case DType::I16:
-    return readAs<int16_t>(from);
-  case DType::I8:
-    return readAs<int8_t>(from);
-  case DType::U32:
-    return readAs<uint32_t>(from);
-  case DType::U16:
-    return readAs<uint16_t>(from);
-  case DType::U8:
-  case DType::Bool:
-    return readAs<uint8_t>(from);
-  }
-  return 0;
-}
 
 /// Clears the signs of floats; the other numbers stay.
 void takeMagnitudes(DType dtype, char* data, int64_t bytes) {
@@ -289,9 +251,9 @@ void Comparer::findMagnitudes(const Comparison& comparison, KernelFunction code)
     const char* host = addressIn(host_, slots_->operands[i]);
     const int64_t size = byteSize(operand.dtype), bytes = command_->operands[i].bytes;
     for (int64_t at = 0; at < bytes; at += size) {
-      double bound = slack * operand.factor * valueAt(operand.dtype, sums + at);
+      double bound = slack * operand.factor * readElement(operand.dtype, sums + at);
       if (operand.dtype == DType::BF16)
-        bound += bf16Place * std::abs(valueAt(operand.dtype, host + at));
+        bound += bf16Place * std::abs(readElement(operand.dtype, host + at));
       limits_[i].push_back(static_cast<float>(bound));
     }
   }
@@ -306,13 +268,13 @@ void Comparer::compareOperand(uint32_t index, size_t number, const ComparedOpera
   double scale = 0;
   if (how.tolerance == Tolerance::Scale)
     for (int64_t at = 0; at < bytes; at += size)
-      scale = std::fmax(scale, std::abs(valueAt(how.dtype, host + at)));
+      scale = std::fmax(scale, std::abs(readElement(how.dtype, host + at)));
   summary_.elements += bytes / size;
   const std::vector<float>* limits = number < limits_.size() ? &limits_[number] : nullptr;
   for (int64_t at = 0; at < bytes; at += size) {
     if (std::memcmp(device + at, host + at, static_cast<size_t>(size)) == 0)
       continue;
-    const double a = valueAt(how.dtype, device + at), b = valueAt(how.dtype, host + at);
+    const double a = readElement(how.dtype, device + at), b = readElement(how.dtype, host + at);
     if (isFloat(how.dtype) && (a == b || (std::isnan(a) && std::isnan(b))))
       continue;
     double bound = how.factor * scale;

@@ -2,6 +2,7 @@
 // little-endian u64, texts and lists begin with their length.
 #include "runtime/device/cuda/testing/cases/KernelCase.h"
 
+#include "runtime/program/Element.h"
 #include "runtime/program/Text.h"
 
 #include <algorithm>
@@ -135,18 +136,7 @@ template <typename T> T load(std::string_view bytes) {
 
 /// None where the type has no floats.
 std::optional<double> floatOf(DType dtype, std::string_view element) {
-  switch (dtype) {
-  case DType::F64:
-    return load<double>(element);
-  case DType::F32:
-    return load<float>(element);
-  case DType::BF16:
-    return fromBFloat16(load<uint16_t>(element));
-  case DType::F16:
-    return fromFloat16(load<uint16_t>(element));
-  default:
-    return std::nullopt;
-  }
+  return isFloat(dtype) ? std::optional(readElement(dtype, element.data())) : std::nullopt;
 }
 
 std::string textOf(DType dtype, std::string_view element) {
