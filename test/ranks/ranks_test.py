@@ -1,4 +1,5 @@
 """What tests of jobs on ranks have in common: jobs for a mesh, ranks that are started and found, and what they left."""
+import contextlib
 import json
 import os
 import signal
@@ -150,7 +151,9 @@ def ranks_of(process):
     """{rank: pid} of the children of a titan-run."""
     found = {}
     for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():
-        variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        variables = []
+        with contextlib.suppress(OSError):  # a child may end meanwhile
+            variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
         for variable in variables:  # none before the child has become the job
             if variable.startswith(b"TITAN_RANK="):
                 found[int(variable.split(b"=")[1])] = int(pid)
