@@ -137,8 +137,12 @@ Status CheckpointStore::publish(Attempt& attempt, const SaveRequest& request,
                                 std::vector<FileRecord> files) {
   Manifest manifest = manifestOf(request);
   manifest.files = std::move(files);
-  TITAN_TRY(attempt.publish(manifest, stepName(request.step)));
-  return syncParent();
+  const std::string name = stepName(request.step);
+  TITAN_TRY(attempt.publish(manifest, name));
+  Status synced = syncParent();
+  if (!synced.ok())
+    attempt.withdraw(name);
+  return synced;
 }
 
 Result<SaveReport> CheckpointStore::commit(const SaveRequest& request, const std::string& name) {
@@ -166,7 +170,6 @@ Result<SaveReport> CheckpointStore::commit(const SaveRequest& request, const std
     return peers_->byFirst(name, [&] { return publish(*attempt, request, files); });
   };
   if (Status finished = finish(); !finished.ok()) {
-    // After a rename nothing is left at that path.
     if (peers_->isFirst())
       attempt->abandon();
     return finished.takeError();

@@ -82,10 +82,19 @@ Status Attempt::publish(const Manifest& manifest, const std::string& finalName) 
   TITAN_TRY(write(name + ".tmp", pieces, nullptr));
   TITAN_TRY(env_->rename(joinPath(path_, name + ".tmp"), joinPath(path_, name)));
   TITAN_TRY(env_->syncDirectory(path_));
-  return env_->rename(path_, joinPath(parent_, finalName));
+  TITAN_TRY(env_->rename(path_, joinPath(parent_, finalName)));
+  isPublished_ = true;
+  return {};
 }
 
-void Attempt::abandon() { (void)removeTree(*env_, path_); }
+void Attempt::abandon() {
+  if (!isPublished_)
+    (void)removeTree(*env_, path_);
+}
+
+void Attempt::withdraw(const std::string& finalName) {
+  (void)env_->rename(joinPath(parent_, finalName), path_);
+}
 
 Status removeCommitted(Env& env, const std::string& path, bool& syncFailed) {
   const std::string parent = parentPath(path);

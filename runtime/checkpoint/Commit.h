@@ -47,8 +47,11 @@ public:
   /// Steps 3 to 5; the manifest has all files' records.
   Status publish(const Manifest& manifest, const std::string& finalName);
   /// Removes what is there, as far as that is possible: what stays is removed by the next holder of
-  /// the lock.
+  /// the lock. Nothing of what was published.
   void abandon();
+  /// After step 6 has failed: the name is taken back, as far as that is possible, so that nobody
+  /// counts the checkpoint. Its files stay: the name may be on the disk.
+  void withdraw(const std::string& finalName);
 
   const std::string& path() const { return path_; }
   /// Of the files that were written here.
@@ -64,6 +67,7 @@ private:
 
   Env* env_;
   std::string parent_, path_;
+  bool isPublished_ = false;
   std::set<std::string> directories_; ///< with new names in them
   std::vector<FileRecord> files_;
 };

@@ -1,30 +1,42 @@
-// A crash at every single operation of a save: afterwards a load finds the old or the new
+// The power fails at every single operation of a save: afterwards a load finds the old or the new
 // checkpoint, never another, and what was reported as committed is there.
+//
+// What a power loss may leave is tried in full where there are at most 2^12 ways, else drawn.
+// TITAN_TEST_POWER_LOSSES=N draws N at each operation, TITAN_TEST_SEED=S others.
 #include "runtime/checkpoint/testing/CrashEnv.h"
 #include "runtime/checkpoint/testing/FaultEnv.h"
 #include "runtime/checkpoint/testing/SampleState.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdlib>
+#include <unordered_set>
 
 namespace titan::checkpoint {
 namespace {
 
 using Loss = CrashEnv::Loss;
+using SyncFault = CrashEnv::SyncFault;
 
 constexpr const char* directory = "runs/mlp.run";
 constexpr int64_t keep = 2;
 
-uint8_t fillOf(int64_t step) { return static_cast<uint8_t>(step * 16); }
+/// The state at `step`, with averages; its files have several pages.
+SampleState stateAt(int64_t step) {
+  SampleState state;
+  state.add("fc2.weight", StateKind::Param, DType::F32, {40, 60});
+  state.add("fc2.weight.exp_avg", StateKind::Slot, DType::F32, {40, 60});
+  state.addAverages({"fast", "slow"});
+  state.refill(static_cast<uint8_t>(step * 16));
+  return state;
+}
 
 /// One process: opens the directory and saves `step`. What it believes to have committed.
 bool openAndSave(Env& env, int64_t step) {
   auto store = CheckpointStore::open(directory, env);
-  if (!store.ok())
-    return false;
-  const SampleState state(fillOf(step));
-  return store->save(state.saveRequest(step), keep).ok();
+  return store.ok() && store->save(stateAt(step).saveRequest(step), keep).ok();
 }
 
 std::unique_ptr<CrashEnv> withCheckpoints(std::initializer_list<int64_t> steps) {
@@ -36,163 +48,298 @@ std::unique_ptr<CrashEnv> withCheckpoints(std::initializer_list<int64_t> steps) 
   return env;
 }
 
-/// Every checkpoint that is there is whole and what was saved under its step; returns the steps.
-std::vector<int64_t> checkedSteps(Env& env) {
-  std::vector<int64_t> steps;
-  auto all = listCheckpoints(env, directory);
-  EXPECT_TRUE(all.ok());
-  for (const CheckpointInfo& info : *all) {
-    SampleState loaded(255);
-    auto report = load(info.path, loaded.loadRequest(), env);
-    EXPECT_TRUE(report.ok()) << report.error().message();
-    EXPECT_TRUE(loaded == SampleState(fillOf(info.step))) << "other bytes in " << info.path;
-    steps.push_back(info.step);
-  }
-  return steps;
-}
-
-void expectNoLeftovers(Env& env) {
-  const auto entries = env.readDirectory(checkpointsPath(directory));
-  for (const DirectoryEntry& entry : *entries)
-    EXPECT_FALSE(entry.name.starts_with(".")) << entry.name;
-}
-
-struct PowerLoss {
-  Loss loss;
-  uint64_t seed = 0;
+/// What has to be found: checkpoints whose newest is at `atLeast` or later (0: none is needed), and
+/// one of step `kept` (0: of none).
+struct Promise {
+  int64_t atLeast = 0, kept = 0;
 };
 
-std::vector<PowerLoss> powerLosses(uint64_t seeds) {
-  std::vector<PowerLoss> all = {{Loss::Everything}, {Loss::Data}, {Loss::Nothing}};
-  for (uint64_t seed = 0; seed < seeds; ++seed)
-    all.push_back({Loss::Random, seed});
-  return all;
+/// Whether the checkpoint is whole and what was saved under its step: the error, or empty. Looks at
+/// bytes that it has seen there only once.
+std::string damageOf(CrashEnv& env, const CheckpointInfo& info) {
+  static std::map<std::pair<std::string, uint64_t>, std::string> known;
+  const auto [found, isNew] = known.try_emplace({info.path, env.hash(info.path)});
+  if (isNew) {
+    SampleState loaded = stateAt(0);
+    if (auto report = load(info.path, loaded.loadRequest(), env); !report.ok())
+      found->second = report.error().message();
+    else if (loaded != stateAt(info.step))
+      found->second = fmt::format("other bytes in {}", info.path);
+  }
+  return found->second;
+}
+
+/// What of a promise a restarted machine breaks; empty if it breaks nothing. Then the next
+/// process saves `nextStep` there, if that is not 0.
+std::string brokenPromise(CrashEnv& env, Promise promise, int64_t nextStep) {
+  const auto all = listCheckpoints(env, directory);
+  if (!all.ok())
+    return all.error().message();
+  int64_t newest = 0;
+  bool isKept = promise.kept == 0;
+  for (const CheckpointInfo& info : *all) {
+    if (std::string damage = damageOf(env, info); !damage.empty())
+      return damage;
+    newest = std::max(newest, info.step);
+    isKept = isKept || info.step == promise.kept;
+  }
+  if (newest < promise.atLeast)
+    return fmt::format("step {} was committed, and {} is the newest", promise.atLeast, newest);
+  if (!isKept)
+    return fmt::format("step {} is gone", promise.kept);
+
+  if (nextStep == 0)
+    return {};
+  if (!openAndSave(env, nextStep))
+    return "the next process cannot save";
+  const auto entries = env.readDirectory(checkpointsPath(directory));
+  for (const DirectoryEntry& entry : *entries)
+    if (entry.name.starts_with("."))
+      return fmt::format("'{}' is left over", entry.name);
+  return brokenPromise(env, {nextStep, 0}, 0);
+}
+
+uint64_t numberOf(const char* variable, uint64_t otherwise) {
+  const char* text = std::getenv(variable);
+  return text ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
+/// All that power losses may leave of machines, each state once.
+class PowerLosses {
+public:
+  explicit PowerLosses(uint64_t draws)
+      : draws_(numberOf("TITAN_TEST_POWER_LOSSES", draws)), seed_(numberOf("TITAN_TEST_SEED", 1)) {}
+
+  /// The first promise that a restart of `machine` breaks, with how to see it again.
+  std::string broken(const CrashEnv& machine, Promise promise, int64_t nextStep) {
+    for (Loss loss : {Loss::Everything, Loss::Data, Loss::Nothing})
+      if (auto text = brokenIn(*machine.crashed(loss), promise, nextStep); !text.empty())
+        return fmt::format("loss {}: {}", static_cast<int>(loss), text);
+    CountedChoices count;
+    machine.crashed(count);
+    return count.ways() <= 1 << 12 ? anyBroken(machine, promise, nextStep)
+                                   : drawnBroken(machine, promise, nextStep);
+  }
+
+  size_t states() const { return seen_.size(); }
+
+private:
+  std::string anyBroken(const CrashEnv& machine, Promise promise, int64_t nextStep) {
+    EveryChoice choices;
+    do {
+      if (auto text = brokenIn(*machine.crashed(choices), promise, nextStep); !text.empty())
+        return text;
+    } while (choices.next());
+    return {};
+  }
+
+  std::string drawnBroken(const CrashEnv& machine, Promise promise, int64_t nextStep) {
+    for (uint64_t draw = 0; draw < draws_; ++draw) {
+      const uint64_t seed = seed_++;
+      DrawnChoices choices(seed);
+      if (auto text = brokenIn(*machine.crashed(choices), promise, nextStep); !text.empty())
+        return fmt::format("seed {}: {}", seed, text);
+    }
+    return {};
+  }
+
+  std::string brokenIn(CrashEnv& restarted, Promise promise, int64_t nextStep) {
+    const uint64_t key = restarted.hash() * 31 + static_cast<uint64_t>(promise.atLeast);
+    if (!seen_.insert(key).second)
+      return {};
+    // A save takes longer than a look, so that the next process tries one in eight.
+    return brokenPromise(restarted, promise, seen_.size() % 8 == 0 ? nextStep : 0);
+  }
+
+  uint64_t draws_, seed_;
+  std::unordered_set<uint64_t> seen_;
+};
+
+/// The power fails at each operation of `process`, which starts on `before`, in turn: calls
+/// `look(machine, result of process, operation)`.
+template <typename Process, typename Look>
+void atEachOperation(const CrashEnv& before, Process process, Look look) {
+  bool finished = false;
+  for (int64_t operation = 0; !finished && !testing::Test::HasFailure(); ++operation) {
+    const auto machine = before.clone();
+    FaultEnv env(*machine);
+    env.failAt(operation, EIO, /*forGood=*/true);
+    const auto result = process(env);
+    finished = env.failed().empty();
+    SCOPED_TRACE(fmt::format("operation {}: {}", operation, env.failed()));
+    look(*machine, result, operation);
+  }
+}
+
+/// The two tests that call it try more than 10^4 together.
+void expectManyStates(size_t states) {
+  EXPECT_GT(states, 5000u);
+  std::printf("%zu states after a power loss\n", states);
 }
 
 TEST(Crash, AtEveryOperationOfASaveLeavesTheOldOrTheNewCheckpoint) {
-  const auto before = withCheckpoints({1, 2});
+  PowerLosses losses(1200);
   int64_t operations = 0;
-  for (bool finished = false; !finished; ++operations) {
-    const auto machine = before->clone();
-    FaultEnv env(*machine);
-    env.failAt(operations, EIO, /*forGood=*/true);
-    const bool committed = openAndSave(env, 3);
-    finished = env.failed().empty();
-    for (const PowerLoss& power : powerLosses(24)) {
-      SCOPED_TRACE(fmt::format("crash before operation {}: {}, loss {}, seed {}", operations,
-                               env.failed(), static_cast<int>(power.loss), power.seed));
-      const auto restarted = machine->clone();
-      restarted->crash(power.loss, power.seed);
-      const std::vector<int64_t> steps = checkedSteps(*restarted);
-      ASSERT_FALSE(steps.empty());
-      if (committed)
-        EXPECT_EQ(steps.back(), 3);
-      else
-        EXPECT_TRUE(steps.back() == 2 || steps.back() == 3);
-      // Step 1 may go when step 3 is committed, step 2 never.
-      EXPECT_TRUE(std::find(steps.begin(), steps.end(), 2) != steps.end());
-
-      ASSERT_TRUE(openAndSave(*restarted, 4));
-      EXPECT_EQ(checkedSteps(*restarted).back(), 4);
-      expectNoLeftovers(*restarted);
-    }
-    if (HasFailure())
-      return;
-  }
+  atEachOperation(
+      *withCheckpoints({1, 2}), [](Env& env) { return openAndSave(env, 3); },
+      [&](const CrashEnv& machine, bool committed, int64_t operation) {
+        // Step 1 may go when step 3 is committed, step 2 never.
+        EXPECT_EQ(losses.broken(machine, {committed ? 3 : 2, 2}, 4), "");
+        operations = operation;
+      });
   EXPECT_GT(operations, 40) << "fewer operations than a save has";
+  expectManyStates(losses.states());
 }
 
 TEST(Crash, AtEveryOperationOfTheFirstSaveLeavesNothingOrTheCheckpoint) {
-  CrashEnv before;
-  int64_t operations = 0;
-  for (bool finished = false; !finished; ++operations) {
-    const auto machine = before.clone();
-    FaultEnv env(*machine);
-    env.failAt(operations, EIO, /*forGood=*/true);
-    const bool committed = openAndSave(env, 1);
-    finished = env.failed().empty();
-    for (const PowerLoss& power : powerLosses(24)) {
-      SCOPED_TRACE(fmt::format("crash before operation {}: {}, loss {}, seed {}", operations,
-                               env.failed(), static_cast<int>(power.loss), power.seed));
-      const auto restarted = machine->clone();
-      restarted->crash(power.loss, power.seed);
-      const std::vector<int64_t> steps = checkedSteps(*restarted);
-      EXPECT_TRUE(steps == std::vector<int64_t>{1} || (steps.empty() && !committed));
-      ASSERT_TRUE(openAndSave(*restarted, 2));
-    }
-    if (HasFailure())
-      return;
-  }
+  PowerLosses losses(100);
+  atEachOperation(
+      CrashEnv(), [](Env& env) { return openAndSave(env, 1); },
+      [&](const CrashEnv& machine, bool committed, int64_t) {
+        EXPECT_EQ(losses.broken(machine, {committed ? 1 : 0, 0}, 2), "");
+      });
 }
 
 TEST(Crash, WhileLaterCheckpointsAreSetAsideLosesNone) {
-  const auto before = withCheckpoints({1, 2});
-  bool finished = false;
-  for (int64_t operation = 0; !finished; ++operation) {
-    const auto machine = before->clone();
-    FaultEnv env(*machine);
+  const auto setAside = [](Env& env) {
     auto store = CheckpointStore::open(directory, env);
-    ASSERT_TRUE(store.ok());
-    env.failAt(operation, EIO, /*forGood=*/true);
-    const bool isAside = store->setAsideAfter(0).ok();
-    finished = env.failed().empty();
-    for (const PowerLoss& power : powerLosses(24)) {
-      SCOPED_TRACE(fmt::format("crash before {}, loss {}, seed {}", env.failed(),
-                               static_cast<int>(power.loss), power.seed));
-      const auto restarted = machine->clone();
-      restarted->crash(power.loss, power.seed);
-      size_t whole = 0, aside = 0;
-      const auto entries = restarted->readDirectory(checkpointsPath(directory));
-      for (const DirectoryEntry& entry : *entries) {
-        whole += verify(joinPath(checkpointsPath(directory), entry.name), *restarted).ok();
-        aside += entry.name.starts_with("aside-step-");
-      }
-      EXPECT_EQ(whole, 2u);
-      EXPECT_TRUE(aside == 2 || !isAside);
-    }
-    ASSERT_FALSE(HasFailure());
-  }
+    return store.ok() && store->setAsideAfter(0).ok();
+  };
+  atEachOperation(*withCheckpoints({1, 2}), setAside,
+                  [](const CrashEnv& machine, bool isAside, int64_t) {
+                    EveryChoice choices;
+                    do {
+                      const auto restarted = machine.crashed(choices);
+                      size_t whole = 0, aside = 0;
+                      const auto entries = restarted->readDirectory(checkpointsPath(directory));
+                      for (const DirectoryEntry& entry : *entries) {
+                        const std::string path = joinPath(checkpointsPath(directory), entry.name);
+                        whole += verify(path, *restarted).ok();
+                        aside += entry.name.starts_with("aside-step-");
+                      }
+                      EXPECT_EQ(whole, 2u);
+                      EXPECT_TRUE(aside == 2 || !isAside);
+                    } while (choices.next());
+                  });
 }
 
-/// The process is killed (nothing is lost yet), a second one takes over, and the power fails under
-/// that one.
-void crashUnderTheNextProcess(const CrashEnv& before, bool hasCheckpoints) {
-  bool firstFinished = false;
-  for (int64_t first = 0; !firstFinished; ++first) {
-    const auto killed = before.clone();
-    FaultEnv firstEnv(*killed);
-    firstEnv.failAt(first, EIO, /*forGood=*/true);
-    const bool firstCommitted = openAndSave(firstEnv, 3);
-    firstFinished = firstEnv.failed().empty();
-    bool secondFinished = false;
-    for (int64_t second = 0; !secondFinished; ++second) {
-      const auto machine = killed->clone();
-      FaultEnv env(*machine);
-      env.failAt(second, EIO, /*forGood=*/true);
-      const bool secondCommitted = openAndSave(env, 4);
-      secondFinished = env.failed().empty();
-      for (const PowerLoss& power : {PowerLoss{Loss::Everything}, PowerLoss{Loss::Random}}) {
-        SCOPED_TRACE(fmt::format("killed before {}: {}; crash before {}: {}; loss {}", first,
-                                 firstEnv.failed(), second, env.failed(),
-                                 static_cast<int>(power.loss)));
-        const auto restarted = machine->clone();
-        restarted->crash(power.loss, static_cast<uint64_t>(first * 1000 + second));
-        const std::vector<int64_t> steps = checkedSteps(*restarted);
-        const int64_t newest = steps.empty() ? 0 : steps.back();
-        EXPECT_GE(newest, secondCommitted ? 4 : firstCommitted ? 3 : hasCheckpoints ? 2 : 0);
-      }
-      if (testing::Test::HasFailure())
-        return;
-    }
-  }
+/// The process that saves step 3 is killed at its first operations and at each `stride`-th (nothing
+/// is lost yet), or ends; calls `look(machine, newest step that is committed)`.
+template <typename Look>
+void afterEachKill(const CrashEnv& before, int64_t saved, int64_t stride, Look look) {
+  atEachOperation(
+      before, [](Env& env) { return openAndSave(env, 3); },
+      [&](const CrashEnv& killed, bool committed, int64_t operation) {
+        if (committed || operation < 25 || operation % stride == 0)
+          look(killed, committed ? 3 : saved);
+      });
 }
 
 TEST(Crash, OfTheProcessThenOfTheMachineUnderTheNextProcess) {
-  crashUnderTheNextProcess(*withCheckpoints({1, 2}), true);
+  uint64_t seed = numberOf("TITAN_TEST_SEED", 1);
+  std::unordered_set<uint64_t> states;
+  const auto look = [&](const CrashEnv& killed, int64_t saved) {
+    atEachOperation(
+        killed, [](Env& env) { return openAndSave(env, 4); },
+        [&](const CrashEnv& machine, bool committed, int64_t) {
+          const Promise promise{committed ? 4 : saved, 0};
+          EXPECT_EQ(brokenPromise(*machine.crashed(Loss::Everything), promise, 0), "");
+          DrawnChoices choices(++seed);
+          const auto drawn = machine.crashed(choices);
+          EXPECT_EQ(brokenPromise(*drawn, promise, 0), "") << "seed " << seed;
+          states.insert(drawn->hash());
+        });
+  };
+  afterEachKill(*withCheckpoints({1, 2}), 2, 1, look);
+  afterEachKill(CrashEnv(), 0, 1, look);
+  expectManyStates(states.size());
 }
 
-TEST(Crash, OfTheFirstProcessThenOfTheMachineUnderTheNextProcess) {
-  crashUnderTheNextProcess(CrashEnv(), false);
+/// "runs/mlp.run/checkpoints, sync 2": which sync of a process that is, attempts without their
+/// numbers.
+std::string siteOf(const std::vector<std::string>& syncs, size_t sync) {
+  const int64_t nth =
+      std::count(syncs.begin(), syncs.begin() + static_cast<ptrdiff_t>(sync) + 1, syncs[sync]);
+  std::string path = syncs[sync];
+  if (const size_t attempt = path.find("-00000004-"); attempt != std::string::npos)
+    path.erase(attempt + 9, 17);
+  return fmt::format("{}, sync {}", path, nth);
+}
+
+TEST(Crash, LeavingOutAnySyncBreaksAPromise) {
+  std::map<std::string, bool> sites; // does leaving it out break one?
+  const auto look = [&](const CrashEnv& killed, int64_t saved) {
+    const auto whole = killed.clone();
+    whole->faultAtSync(-1, SyncFault::LeftOut);
+    ASSERT_TRUE(openAndSave(*whole, 4));
+    for (size_t sync = 0; sync < whole->syncs().size(); ++sync) {
+      bool& breaks = sites[siteOf(whole->syncs(), sync)];
+      if (breaks)
+        continue;
+      const auto started = killed.clone();
+      started->faultAtSync(static_cast<int64_t>(sync), SyncFault::LeftOut);
+      atEachOperation(
+          *started, [](Env& env) { return openAndSave(env, 4); },
+          [&](const CrashEnv& machine, bool committed, int64_t operation) {
+            for (uint64_t draw = 0; draw < 4 && !breaks; ++draw) {
+              DrawnChoices choices(static_cast<uint64_t>(operation) * 4 + draw);
+              const auto restarted =
+                  draw == 0 ? machine.crashed(Loss::Everything) : machine.crashed(choices);
+              breaks = !brokenPromise(*restarted, {committed ? 4 : saved, 0}, 0).empty();
+            }
+          });
+    }
+  };
+  afterEachKill(*withCheckpoints({1, 2}), 2, 5, look);
+  afterEachKill(CrashEnv(), 0, 5, look);
+
+  std::vector<std::string> needless;
+  for (const auto& [site, breaks] : sites)
+    if (!breaks)
+      needless.push_back(site);
+  // RATIONALE says why these stand there all the same.
+  EXPECT_EQ(needless,
+            (std::vector<std::string>{"runs, sync 2", "runs/mlp.run, sync 2",
+                                      "runs/mlp.run/checkpoints/.attempt-step-00000004, sync 1"}));
+  EXPECT_GT(sites.size(), 10u);
+}
+
+// What a failed sync was to write is clean afterwards: the next sync succeeds, and it is lost.
+TEST(Crash, AfterASyncThatFailedLosesNothingThatWasReported) {
+  constexpr int64_t stride = 7; // of the operations at which the machine stops in the next save
+  const auto before = withCheckpoints({1, 2});
+  bool isHit = true;
+  for (int64_t sync = 0; isHit; ++sync) {
+    bool isCut = true;
+    for (int64_t operation = sync % stride; isCut; operation += stride) {
+      const auto machine = before->clone();
+      machine->faultAtSync(sync, SyncFault::Fails);
+      FaultEnv env(*machine);
+      int64_t committed = 2;
+      if (auto store = CheckpointStore::open(directory, env); store.ok()) {
+        // As a run does that goes on after a failure.
+        committed = store->save(stateAt(3).saveRequest(3), keep).ok() ? 3 : committed;
+        env.failAt(operation, EIO, /*forGood=*/true);
+        committed = store->save(stateAt(4).saveRequest(4), keep).ok() ? 4 : committed;
+      }
+      isCut = !env.failed().empty();
+      isHit = static_cast<int64_t>(machine->syncs().size()) > sync;
+      SCOPED_TRACE(fmt::format("sync {} of '{}' failed, then operation {}: {}", sync,
+                               isHit ? machine->syncs()[static_cast<size_t>(sync)] : "none",
+                               operation, env.failed()));
+      const Promise promise{committed, 0};
+      EXPECT_EQ(brokenPromise(*machine->crashed(Loss::Everything), promise, 5), "");
+      for (uint64_t seed = 0; seed < 8; ++seed) {
+        DrawnChoices choices(seed);
+        EXPECT_EQ(brokenPromise(*machine->crashed(choices), promise, seed ? 0 : 5), "") << seed;
+      }
+      // No power is lost, but the next process relies on what it sees.
+      const auto next = machine->crashed(Loss::Nothing);
+      EXPECT_EQ(brokenPromise(*next, promise, 5), "");
+      if (HasFailure())
+        return;
+    }
+  }
 }
 
 } // namespace

@@ -18,8 +18,8 @@ struct Fault {
   int errorNumber;
   bool forGood;
 };
-constexpr Fault faults[] = {{ENOSPC, true}, {ENOSPC, false}, {EROFS, true},
-                            {EIO, true},    {EIO, false},    {EDQUOT, true}};
+constexpr Fault faults[] = {{ENOSPC, true}, {ENOSPC, false}, {EROFS, true}, {EIO, true},
+                            {EIO, false},   {EDQUOT, true},  {EINTR, false}};
 
 std::unique_ptr<CrashEnv> withCheckpoints(int64_t steps) {
   auto env = std::make_unique<CrashEnv>();
@@ -194,6 +194,10 @@ TEST(Fault, OfTheLastSyncMakesTheStoreRefuseFurtherSaves) {
   env.failAt(FaultEnv::never, 0, false);
   EXPECT_FALSE(store->save(SampleState(2).saveRequest(2), 0).ok());
   EXPECT_FALSE(store->save(SampleState(3).saveRequest(3), 0).ok());
+  // Nobody counts it: its name is taken back.
+  const auto checkpoints = store->list();
+  ASSERT_EQ(checkpoints->size(), 1u);
+  EXPECT_EQ(checkpoints->front().step, 1);
 }
 
 } // namespace

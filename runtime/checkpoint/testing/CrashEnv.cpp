@@ -1,9 +1,10 @@
 #include "runtime/checkpoint/testing/CrashEnv.h"
 
+#include "runtime/checkpoint/Digest.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <random>
 
 namespace titan::checkpoint {
 namespace {
@@ -13,20 +14,57 @@ using NodePointer = CrashEnv::NodePointer;
 using Names = CrashEnv::Names;
 using Loss = CrashEnv::Loss;
 
+constexpr size_t pageBytes = 4096, sectorBytes = 512;
+
+/// Bytes [page * pageBytes, ...) of a file of `size` bytes, zeros where it had none.
+std::string pageOf(const std::string& bytes, size_t page, size_t size) {
+  const size_t begin = page * pageBytes, wanted = std::min(pageBytes, size - begin);
+  std::string found = begin < bytes.size() ? bytes.substr(begin, wanted) : std::string();
+  found.resize(wanted, '\0');
+  return found;
+}
+
 class MemoryWritableFile : public WritableFile {
 public:
-  explicit MemoryWritableFile(NodePointer node) : node_(std::move(node)) {}
+  MemoryWritableFile(CrashEnv& env, std::string path, NodePointer node)
+      : env_(env), path_(std::move(path)), node_(std::move(node)) {}
+
   Status append(std::string_view bytes) override {
+    if (bytes.empty())
+      return {};
+    const size_t first = node_->bytes.size() / pageBytes;
     node_->bytes += bytes;
+    for (size_t page = first; page * pageBytes < node_->bytes.size(); ++page)
+      node_->dirty.insert(page);
+    node_->isSizeDirty = true;
+    node_->sizes.push_back(node_->bytes.size());
     return {};
   }
+
   Status sync() override {
-    node_->durableBytes = node_->bytes;
-    return {};
+    const auto fault = env_.enterSync(path_);
+    if (fault == CrashEnv::SyncFault::LeftOut)
+      return {};
+    if (!fault) {
+      std::string& durable = node_->durableBytes;
+      if (node_->isSizeDirty) {
+        durable.resize(node_->bytes.size(), '\0');
+        node_->sizes.clear();
+      }
+      for (size_t page : node_->dirty)
+        durable.replace(page * pageBytes, pageBytes,
+                        pageOf(node_->bytes, page, node_->bytes.size()));
+    }
+    node_->dirty.clear();
+    node_->isSizeDirty = false;
+    return fault ? Status(fileError("sync", path_, EIO)) : Status();
   }
+
   Status close() override { return {}; }
 
 private:
+  CrashEnv& env_;
+  std::string path_;
   NodePointer node_;
 };
 
@@ -56,10 +94,18 @@ private:
   std::shared_ptr<std::string> held_;
 };
 
+void applyChange(const CrashEnv::Change& change, Names& names) {
+  if (!change.removed.empty())
+    names.erase(change.removed);
+  if (!change.added.empty())
+    names[change.added] = change.node;
+}
+
 /// What a machine finds after a crash, decided node by node.
 class Survivors {
 public:
-  Survivors(Loss loss, uint64_t seed) : loss_(loss), random_(seed) {}
+  explicit Survivors(Loss loss) : loss_(loss) {}
+  explicit Survivors(Choices& choices) : choices_(&choices) {}
 
   NodePointer of(const NodePointer& node) {
     auto [found, isNew] = made_.try_emplace(node.get());
@@ -80,38 +126,48 @@ public:
 
 private:
   Names namesOf(const Node& node) {
-    if (loss_ == Loss::Nothing || loss_ == Loss::Data)
+    if (!choices_ && loss_ != Loss::Everything)
       return node.names;
     Names names = node.durableNames;
-    if (loss_ == Loss::Everything)
-      return names;
-    for (const CrashEnv::Change& change : node.changes) {
-      if (random_() % 2)
-        continue;
-      if (!change.removed.empty())
-        names.erase(change.removed);
-      if (!change.added.empty())
-        names[change.added] = change.node;
-    }
+    for (const CrashEnv::Change& change : node.changes)
+      if (change.state == CrashEnv::Change::State::Durable || (choices_ && choices_->choose(2)))
+        applyChange(change, names);
     return names;
   }
 
   std::string bytesOf(const Node& node) {
-    if (loss_ == Loss::Nothing || node.bytes == node.durableBytes)
+    if (!choices_)
+      return loss_ == Loss::Nothing ? node.bytes : node.durableBytes;
+    if (node.bytes == node.durableBytes)
       return node.bytes;
-    if (loss_ != Loss::Random)
-      return node.durableBytes;
-    // What was appended since the sync: a part of it, its size without its bytes, or all.
-    const size_t synced = node.durableBytes.size();
-    const size_t kept = synced + random_() % (node.bytes.size() - synced + 1);
-    std::string bytes = node.bytes.substr(0, kept);
-    if (random_() % 2)
-      std::fill(bytes.begin() + static_cast<ptrdiff_t>(synced), bytes.end(), '\0');
+    const size_t way = choices_->choose(node.sizes.size() + 1);
+    const size_t size = way == 0 ? node.durableBytes.size() : node.sizes[way - 1];
+    std::string bytes;
+    for (size_t page = 0; page * pageBytes < size; ++page)
+      bytes += survivingPage(pageOf(node.durableBytes, page, size), pageOf(node.bytes, page, size),
+                             (page + 1) * pageBytes >= size);
     return bytes;
   }
 
-  Loss loss_;
-  std::mt19937_64 random_;
+  /// A page that was `before`, and is `now` in memory.
+  std::string survivingPage(const std::string& before, const std::string& now, bool isLast) {
+    if (before == now)
+      return now;
+    const std::string zeros(now.size(), '\0');
+    const size_t tears = isLast ? (now.size() - 1) / sectorBytes : 0;
+    const size_t way = choices_->choose(2 + (before != zeros) + tears);
+    if (way == 0)
+      return now;
+    if (way == 1)
+      return before;
+    if (way == 2 + tears)
+      return zeros;
+    const size_t written = (way - 1) * sectorBytes;
+    return now.substr(0, written) + before.substr(written);
+  }
+
+  Loss loss_ = Loss::Everything;
+  Choices* choices_ = nullptr; ///< null: `loss_` decides
   std::map<const Node*, NodePointer> made_;
 };
 
@@ -135,15 +191,54 @@ NodePointer copyOf(const NodePointer& node, std::map<const Node*, NodePointer>& 
 
 CrashEnv::CrashEnv() : root_(std::make_shared<Node>()) { root_->isDirectory = true; }
 
-void CrashEnv::crash(Loss loss, uint64_t seed) { root_ = Survivors(loss, seed).of(root_); }
+std::unique_ptr<CrashEnv> CrashEnv::crashed(Loss loss) const {
+  return withRoot(Survivors(loss).of(root_));
+}
+
+std::unique_ptr<CrashEnv> CrashEnv::crashed(Choices& choices) const {
+  return withRoot(Survivors(choices).of(root_));
+}
+
+void CrashEnv::faultAtSync(int64_t sync, SyncFault fault) {
+  fault_ = fault;
+  faultAt_ = sync;
+  syncs_.clear();
+}
+
+std::optional<CrashEnv::SyncFault> CrashEnv::enterSync(const std::string& path) {
+  syncs_.push_back(path);
+  return static_cast<int64_t>(syncs_.size()) == faultAt_ + 1 ? fault_ : std::nullopt;
+}
+
+uint64_t CrashEnv::hash(const std::string& path) const {
+  Digest digest;
+  const auto add = [&](auto& self, const Node& node) -> void {
+    digest.update(fmt::format("{} {} {};", node.isDirectory, node.names.size(), node.bytes.size()));
+    digest.update(node.bytes);
+    for (const auto& [name, child] : node.names) {
+      digest.update(fmt::format("{} {};", name.size(), name));
+      self(self, *child);
+    }
+  };
+  add(add, *find(path));
+  return std::stoull(digest.hex().substr(0, 16), nullptr, 16);
+}
 
 std::unique_ptr<CrashEnv> CrashEnv::clone() const {
-  auto copy = std::make_unique<CrashEnv>();
   std::map<const Node*, NodePointer> made;
-  copy->root_ = copyOf(root_, made);
-  copy->space_ = space_;
-  copy->unique_ = unique_;
+  auto copy = withRoot(copyOf(root_, made));
+  copy->fault_ = fault_;
+  copy->faultAt_ = faultAt_;
+  copy->syncs_ = syncs_;
   return copy;
+}
+
+std::unique_ptr<CrashEnv> CrashEnv::withRoot(NodePointer root) const {
+  auto env = std::make_unique<CrashEnv>();
+  env->root_ = std::move(root);
+  env->space_ = space_;
+  env->unique_ = unique_;
+  return env;
 }
 
 NodePointer CrashEnv::find(const std::string& path) const {
@@ -172,14 +267,14 @@ Status CrashEnv::add(std::string_view verb, const std::string& path, NodePointer
   const std::string name = baseName(path);
   if (!parent->names.try_emplace(name, node).second)
     return fileError(verb, path, EEXIST);
-  parent->changes.push_back({"", name, std::move(node)});
+  parent->changes.push_back({"", name, std::move(node), {}});
   return {};
 }
 
 Result<std::unique_ptr<WritableFile>> CrashEnv::createFile(const std::string& path) {
   auto node = std::make_shared<Node>();
   TITAN_TRY(add("create", path, node));
-  return std::unique_ptr<WritableFile>(new MemoryWritableFile(std::move(node)));
+  return std::unique_ptr<WritableFile>(new MemoryWritableFile(*this, path, std::move(node)));
 }
 
 Result<std::unique_ptr<ReadableFile>> CrashEnv::openFile(const std::string& path) {
@@ -216,8 +311,21 @@ Status CrashEnv::syncDirectory(const std::string& path) {
   const NodePointer node = find(path);
   if (!node || !node->isDirectory)
     return fileError("sync directory", path, ENOENT);
-  node->durableNames = node->names;
-  node->changes.clear();
+  const auto fault = enterSync(path);
+  if (fault == SyncFault::LeftOut)
+    return {};
+  for (Change& change : node->changes)
+    if (change.state == Change::State::Pending)
+      change.state = fault ? Change::State::Clean : Change::State::Durable;
+  if (fault)
+    return fileError("sync directory", path, EIO);
+  // Behind a change that may be lost the order still matters.
+  const auto behind =
+      std::find_if(node->changes.begin(), node->changes.end(),
+                   [](const Change& change) { return change.state != Change::State::Durable; });
+  for (auto change = node->changes.begin(); change != behind; ++change)
+    applyChange(*change, node->durableNames);
+  node->changes.erase(node->changes.begin(), behind);
   return {};
 }
 
@@ -238,7 +346,7 @@ Status CrashEnv::rename(const std::string& from, const std::string& to) {
   const NodePointer node = found->second;
   parent->names.erase(found);
   parent->names[newName] = node;
-  parent->changes.push_back({oldName, newName, node});
+  parent->changes.push_back({oldName, newName, node, {}});
   return {};
 }
 
@@ -247,7 +355,7 @@ Status CrashEnv::removeFile(const std::string& path) {
   const auto found = parent->names.find(baseName(path));
   if (found == parent->names.end() || found->second->isDirectory)
     return fileError("remove", path, found == parent->names.end() ? ENOENT : EISDIR);
-  parent->changes.push_back({found->first, "", nullptr});
+  parent->changes.push_back({found->first, "", nullptr, {}});
   parent->names.erase(found);
   return {};
 }
@@ -259,7 +367,7 @@ Status CrashEnv::removeDirectory(const std::string& path) {
     return fileError("remove directory", path, ENOENT);
   if (!found->second->names.empty())
     return fileError("remove directory", path, ENOTEMPTY);
-  parent->changes.push_back({found->first, "", nullptr});
+  parent->changes.push_back({found->first, "", nullptr, {}});
   parent->names.erase(found);
   return {};
 }
