@@ -8,7 +8,7 @@
 namespace titan::cuda {
 namespace {
 
-constexpr unsigned threads = 256, mostBlocks = 64;
+constexpr unsigned threads = 256, mostBlocks = 1024;
 
 /// Thread t of n takes pairs of bytes t, t + n, t + 2 n, ... and writes FNV-1a of them to parts[t].
 constexpr const char* ptx = R"(.version 8.0

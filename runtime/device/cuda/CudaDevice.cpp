@@ -52,6 +52,13 @@ std::string smallerBatch(const Program& program, int64_t available) {
 
 /// 1: an allocation for each part of the arena.
 constexpr const char* splitVariable = "TITAN_CUDA_SPLIT_ARENA";
+/// 0: every run is a walk, so that a driver which cannot record or replay still trains.
+constexpr const char* graphsVariable = "TITAN_CUDA_GRAPHS";
+
+bool isSet(const char* variable, std::string_view value) {
+  const char* found = std::getenv(variable);
+  return found && value == found;
+}
 
 int64_t wholeLines(int64_t bytes) { return (bytes / 256 + 1) * 256; }
 
@@ -117,6 +124,7 @@ Status CudaDevice::open(std::string_view payload, const ProductRequest& products
   products_ = TITAN_TRY(LtProducts::open(*driver_, card_, *program_, products));
   // Last: what the driver has taken for itself by now is no longer free.
   TITAN_TRY(reserveMemory());
+  TITAN_TRY(clearScalars());
   functions_.reserve(program_->functions.size());
   for (size_t i = 0; i < program_->functions.size(); ++i)
     functions_.emplace_back(*program_, i, image_, memory_);
@@ -145,6 +153,14 @@ std::vector<ProductPlace> CudaDevice::productPlaces() const {
       place.generate = [this, &command] { return launch(command); };
     }
   return places;
+}
+
+Status CudaDevice::clearScalars() {
+  for (const Function& function : program_->functions)
+    for (const Binding& binding : function.bindings)
+      if (binding.role == Binding::Role::Metric || binding.role == Binding::Role::Control)
+        TITAN_TRY(fill(binding.offset, binding.bytes, 0));
+  return {};
 }
 
 Result<OwnedEvent> CudaDevice::makeEvent(unsigned flags) const {
@@ -185,8 +201,7 @@ Status CudaDevice::reserveMemory() {
   size_t free = 0, total = 0;
   TITAN_TRY(driver_->need(driver_->cuMemGetInfo_v2(&free, &total), "asking for free memory"));
   const auto available = static_cast<int64_t>(free);
-  const char* split = std::getenv(splitVariable);
-  memory_ = CardMemory(*program_, bytes(), split && std::string_view(split) == "1");
+  memory_ = CardMemory(*program_, bytes(), isSet(splitVariable, "1"));
   const int64_t needed = memory_.bytes() + stagingBytes_;
   Answer answer = {CUDA_ERROR_OUT_OF_MEMORY, driver_->cuMemAlloc_v2.name()};
   if (needed + outsideBytes <= available) {
@@ -228,8 +243,8 @@ CudaDevice::~CudaDevice() {
 Status CudaDevice::enter() {
   if (error_)
     return *error_;
-  const Answer answer = driver_->cuCtxSetCurrent(context_);
-  return answer.ok() ? Status() : Status(keep(driver_->error(answer, "using " + card_.text())));
+  // It may return the error of what was queued before it.
+  return check(driver_->cuCtxSetCurrent(context_), "using");
 }
 
 Error CudaDevice::keep(Error error) {
@@ -345,7 +360,7 @@ Status CudaDevice::run(uint32_t index, CommandObserver* observer) {
     recorded.walked = true;
     return observer ? walkObserved(function, *observer) : walk(function);
   }
-  if (function.nodes() == 0 || function.nodes() > mostGraphNodes)
+  if (function.nodes() == 0 || function.nodes() > mostGraphNodes || isSet(graphsVariable, "0"))
     return walk(function);
   if (!recorded.exec.get()) {
     const auto start = std::chrono::steady_clock::now();

@@ -33,8 +33,8 @@ namespace titan {
 class CudaDevice final : public Device {
 public:
   /// What the driver may take of the card's memory later, for code that it loads when it is first
-  /// launched. No more than a guess before a card has been asked.
-  static constexpr int64_t outsideBytes = int64_t{64} << 20;
+  /// launched, graphs and libraries. No more than a guess before a card has been asked.
+  static constexpr int64_t outsideBytes = int64_t{192} << 20;
 
   /// Of the card's memory for batches on their way: the inputs of all functions, once.
   static int64_t stagingBytes(const Program& program);
@@ -101,6 +101,8 @@ private:
   /// A place of each library call, for LtProducts::choose.
   std::vector<cuda::ProductPlace> productPlaces() const;
   Result<cuda::OwnedEvent> makeEvent(unsigned flags = cuda::CU_EVENT_DISABLE_TIMING) const;
+  /// The host reads them as a whole, also what no command has written yet.
+  Status clearScalars();
   Result<cuda::OwnedMemory> scratch(int64_t bytes);
   Status reserveMemory();
   /// `answer` may be that there is no memory.

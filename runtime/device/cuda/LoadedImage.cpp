@@ -8,9 +8,6 @@
 namespace titan::cuda {
 namespace {
 
-/// A block gets so much dynamic shared memory without being asked for.
-constexpr int64_t sharedBytesUnasked = int64_t{48} << 10;
-
 Result<std::string> bytesOf(const Image& image, std::string_view payload) {
   const uint64_t offset = static_cast<uint64_t>(image.offset);
   const uint64_t bytes = static_cast<uint64_t>(image.bytes);
@@ -102,8 +99,9 @@ Result<LoadedImage> LoadedImage::load(const Driver& driver, const Card& card,
       launches.push_back({function, static_cast<unsigned>(launch.blocks),
                           static_cast<unsigned>(launch.threads),
                           static_cast<unsigned>(launch.sharedBytes)});
+      // A block gets 48 KiB unasked, of which the image's own take an amount that is not known here.
       int64_t& most = largest[launch.entry];
-      if (launch.sharedBytes <= std::max(most, sharedBytesUnasked))
+      if (launch.sharedBytes <= most)
         continue;
       most = launch.sharedBytes;
       TITAN_TRY(driver.need(

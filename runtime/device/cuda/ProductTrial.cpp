@@ -58,6 +58,8 @@ Status ProductTrial::fill(CUdeviceptr address, int64_t bytes, DType dtype, uint6
   TITAN_TRY(driver_.need(
       driver_.cuMemcpyHtoDAsync_v2(address, block.data(), static_cast<size_t>(done), stream_),
       what));
+  // A driver need not have made a copy of the block, which ends here.
+  TITAN_TRY(driver_.need(driver_.cuStreamSynchronize(stream_), what));
   while (done < bytes) {
     const int64_t next = std::min(done, bytes - done);
     TITAN_TRY(
@@ -144,6 +146,7 @@ Result<std::string> ProductTrial::refusal(const LtAlgorithm& algorithm) {
 
 Result<double> ProductTrial::seconds(const LtAlgorithm& algorithm, CUevent start, CUevent end) {
   std::array<float, 5> milliseconds{};
+  constexpr int runs = 10; // between two events, which take microseconds themselves
   const auto run = [&] {
     const cublasStatus_t status = product_.queue(algorithm, place_.addresses, stream_);
     return library_.need(status, "cublasLtMatmul");
@@ -153,13 +156,14 @@ Result<double> ProductTrial::seconds(const LtAlgorithm& algorithm, CUevent start
   TITAN_TRY(run());
   for (float& time : milliseconds) {
     TITAN_TRY(driver_.need(driver_.cuEventRecord(start, stream_), what));
-    TITAN_TRY(run());
+    for (int i = 0; i < runs; ++i)
+      TITAN_TRY(run());
     TITAN_TRY(driver_.need(driver_.cuEventRecord(end, stream_), what));
     TITAN_TRY(driver_.need(driver_.cuStreamSynchronize(stream_), what));
     TITAN_TRY(driver_.need(driver_.cuEventElapsedTime(&time, start, end), what));
   }
   std::ranges::sort(milliseconds);
-  return 1e-3 * static_cast<double>(milliseconds[milliseconds.size() / 2]);
+  return 1e-3 / runs * static_cast<double>(milliseconds[milliseconds.size() / 2]);
 }
 
 } // namespace titan::cuda

@@ -34,8 +34,8 @@ struct CUfunc_st {
   CUmodule module;
   std::string name;
   ptx::EntryInfo info;
-  uint32_t mostDynamicShared = 48 << 10;
-  bool loaded = false; ///< on the card: since its first launch
+  uint32_t mostDynamicShared = 0; ///< as asked for
+  bool loaded = false;            ///< on the card: since its first launch
 };
 
 struct CUmod_st {

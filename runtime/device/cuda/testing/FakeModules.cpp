@@ -136,7 +136,11 @@ CUresult FakeDriver::launchKernel(CUfunction function, unsigned blocks, unsigned
   TITAN_FAKE_TRY(enter(context));
   TITAN_FAKE_TRY(find(context, stream, queue));
   const ptx::EntryInfo& info = function->info;
-  if (blocks == 0 || threads == 0 || threads > 1024 || sharedBytes > function->mostDynamicShared ||
+  // Unasked, dynamic shared memory and the entry's own are so much together.
+  constexpr uint32_t sharedUnasked = 48 << 10;
+  const uint32_t most = std::max(function->mostDynamicShared,
+                                 sharedUnasked - std::min(info.sharedBytes, sharedUnasked));
+  if (blocks == 0 || threads == 0 || threads > 1024 || sharedBytes > most ||
       (info.maxThreads && threads > info.maxThreads) ||
       (info.threadsRequired && threads != info.maxThreads))
     return CUDA_ERROR_INVALID_VALUE;

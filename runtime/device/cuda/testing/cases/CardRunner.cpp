@@ -9,7 +9,6 @@ using namespace cuda;
 
 constexpr int64_t guard = 256; ///< bytes; keeps the alignment of what lies between
 constexpr char guardValue = '\xa5';
-constexpr int64_t sharedBytesUnasked = int64_t{48} << 10;
 
 /// Can the card run the module's cubin?
 bool hasCubin(const CaseModule& module, const Card& card) {
@@ -103,7 +102,7 @@ Status CardRunner::launch(const KernelCase& kernel, CUmodule module,
     CUfunction function = nullptr;
     TITAN_TRY(driver_->need(driver_->cuModuleGetFunction(&function, module, one.entry.c_str()),
                             "looking up " + what));
-    if (one.sharedBytes > sharedBytesUnasked)
+    if (one.sharedBytes > 0)
       TITAN_TRY(driver_->need(
           driver_->cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                       static_cast<int>(one.sharedBytes)),
