@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """GPT on a card: a job of Titan beside PyTorch, eager and compiled, in one run.
 
-    gpt.py ROW.json JOB [--only 'titan,eager,compile,titan again,titan tuned'] [--work DIR] [--json FILE] [--seconds N]
+    train_gpt.py ROW.json JOB [--only 'titan,eager,compile,titan again,titan tuned'] [--work DIR] [--json FILE] [--seconds N]
 
 ROW.json: batch, length, layers, width, heads, positions, vocabulary, tokens (that occur). JOB: compiled of problem.recipe(). The contenders run one
 after the other, since two of them may not fit a card; Titan runs before and behind the others, so that a card that slows down is seen, and once
