@@ -4,16 +4,16 @@ import sys
 
 import stage
 
-MARGIN = 5  # seconds for gpt.py to say what it has
+MARGIN = 5  # seconds for train_gpt.py to say what it has
 
 
 def row(description, work, seconds):
-    """Of what gpt.py has when its time is over, all is kept."""
+    """Of what train_gpt.py has when its time is over, all is kept."""
     folder = work / description["name"]
     folder.mkdir()
     (folder / "row.json").write_text(json.dumps(description))
     found = folder / "found.json"
-    command = [sys.executable, stage.PACK / "bench" / "gpt.py", folder / "row.json", stage.PACK / "jobs" / description["job"],
+    command = [sys.executable, stage.PACK / "bench" / "train_gpt.py", folder / "row.json", stage.PACK / "jobs" / description["job"],
                "--work", folder / "runs", "--json", found, "--seconds", str(seconds - MARGIN)]
 
     def facts(text=""):
