@@ -92,7 +92,7 @@ class GPT(nn.Module):
 
 def export(description, sizes, default):
     """The command [--length T] [OUTPUT]: writes the structure with a length named `seq`, which the recipe or the job sets, or of T tokens."""
-    from structure import export_structure  # needs packages that the model itself does not
+    from structure import NAMING, export_structure  # needs packages that the model itself does not
 
     parser = argparse.ArgumentParser(description=description.split("\n")[0])
     parser.add_argument("output", nargs="?", type=Path, default=default)
@@ -101,4 +101,4 @@ def export(description, sizes, default):
     torch.manual_seed(0)
     dims = {0: ("batch", 1, 65536)} | ({} if arguments.length else {1: ("seq", 2, sizes.positions)})
     ids = torch.zeros(2, arguments.length or 16, dtype=torch.int64)
-    export_structure(GPT(sizes), ids, ["ids", "logits"], dims, arguments.output, lean=True)
+    export_structure(GPT(sizes), ids, ["ids", "logits"], dims, arguments.output, notes=NAMING)

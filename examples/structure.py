@@ -12,26 +12,34 @@ import onnx
 import torch
 
 LARGEST = 300 * 1024
-# What Titan recovers names from.
-NAMING = {"pkg.torch.onnx.name_scopes", "pkg.torch.onnx.class_hierarchy", "pkg.torch.onnx.fx_node"}
+# Notes about a node: which module it is of, which is what `profile` shows; and what Titan recovers names from where an exporter lost them.
+MODULES = {"pkg.torch.onnx.name_scopes"}
+NAMING = MODULES | {"pkg.torch.onnx.class_hierarchy", "pkg.torch.onnx.fx_node"}
 
 
-def strip(model, lean):
-    """Removes what holds file paths of the exporting machine; with `lean` all notes about nodes but NAMING, which are half of a large file."""
+def kept_notes(node, notes, tensors):
+    """Of those that stay: no constant needs any; what reads one of `tensors` needs all, for these have names to be told."""
+    if getattr(node, "op_type", "") == "Constant":
+        return set()
+    return NAMING if hasattr(node, "op_type") and tensors.intersection(node.input) else notes
+
+
+def strip(model, notes):
+    """Removes what holds file paths of the exporting machine; with `notes` all about nodes but these, which is more than half of a large file."""
     graph = model.graph
-    if lean:
+    tensors = {tensor.name for tensor in graph.initializer}
+    if notes:
         del graph.value_info[:]
     for holder in [model, graph, *graph.node, *graph.input, *graph.output, *graph.value_info, *graph.initializer]:
-        is_constant = getattr(holder, "op_type", "") == "Constant"
         kept = [entry for entry in holder.metadata_props
-                if (entry.key in NAMING and not is_constant if lean else entry.key != "pkg.torch.onnx.stack_trace")]
+                if (entry.key in kept_notes(holder, notes, tensors) if notes else entry.key != "pkg.torch.onnx.stack_trace")]
         del holder.metadata_props[:]
         holder.metadata_props.extend(kept)
 
 
-def export_structure(model, sample, names, dims, output, lean=False):
+def export_structure(model, sample, names, dims, output, notes=None):
     """Writes `model`, called with `sample`, to `output`; `names` are those of its input and its output, `dims` the dimensions of `sample` that have
-    names: {dimension: (name, least, most)}."""
+    names: {dimension: (name, least, most)}. `notes` about nodes are kept, None: all."""
     logging.disable(logging.WARNING)
     warnings.simplefilter("ignore")
     dynamic = {dimension: torch.export.Dim(name, min=least, max=most) for dimension, (name, least, most) in dims.items()}
@@ -40,7 +48,7 @@ def export_structure(model, sample, names, dims, output, lean=False):
         torch.onnx.export(model.train(), (sample,), str(path), dynamo=True, optimize=False, opset_version=23, external_data=True,
                           input_names=names[:1], output_names=names[1:], dynamic_shapes=(dynamic,), verbose=False)
         exported = onnx.load(str(path), load_external_data=False)
-    strip(exported, lean)
+    strip(exported, notes)
     content = exported.SerializeToString(deterministic=True)
     assert len(content) <= LARGEST, f"{len(content)} bytes: the weights are inside"
     output.write_bytes(content)

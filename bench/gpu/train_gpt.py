@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""GPT on a card: a job of Titan beside PyTorch, eager and compiled, in one run.
+"""GPT or Llama on a card: a job of Titan beside PyTorch, eager and compiled, in one run.
 
     train_gpt.py ROW.json JOB [--only 'titan,eager,compile,titan again,titan tuned'] [--work DIR] [--json FILE] [--seconds N]
 
-ROW.json: batch, length, layers, width, heads, positions, vocabulary, tokens (that occur). JOB: compiled of problem.recipe(). The contenders run one
+ROW.json: model (gpt2, llama), batch, length, layers, width, heads, positions, vocabulary, tokens (that occur), token_type (uint16, or what else the
+file of tokens holds); of a Llama key_heads and hidden. JOB: compiled of problem.recipe(). The contenders run one
 after the other, since two of them may not fit a card; Titan runs before and behind the others, so that a card that slows down is seen, and once
 more with the algorithms that `JOB tune` finds to be fastest. All start
 from the weights that the job draws. The row's `contenders` leaves some out. Who is not
@@ -13,6 +14,7 @@ import argparse
 import json
 import math
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -76,7 +78,9 @@ def first_weights(job, work, tokens):
 
 def titan(job, work, tokens, name):
     steps = problem.CHECKED + problem.WARM_UP + problem.MEASURED
-    rows = train(job, work / name.replace(" ", "-"), tokens, steps)
+    out = work / name.replace(" ", "-")
+    rows = train(job, out, tokens, steps)
+    shutil.rmtree(out / "checkpoints", ignore_errors=True)  # 15 GB of a Llama: the disk holds few
     return {"losses": [row["loss"] for row in rows[:problem.CHECKED]], "seconds": [row["seconds"] for row in rows[-problem.MEASURED:]],
             "first_step": rows[0]["seconds"]}
 
@@ -221,7 +225,7 @@ def main():
     flops = plan["functions"]["step"]["model_flops"]
     wrong = judge(found, row, flops, peaks["peak_flops"]) if "titan" in found else []
     keep()
-    print(f"{peaks['name']}: batch {row['batch']} x {row['length']} tokens, {row['layers']} layers of {row['width']}")
+    print(f"{peaks['name']}: {row['model']}, batch {row['batch']} x {row['length']} tokens, {row['layers']} layers of {row['width']}")
     print(table(found))
     if "kernels" in content.get("profile", {}):
         ceiling, mine = content["profile"]["gemm_ceiling_flops"], found["titan"].get("median_seconds")

@@ -20,8 +20,15 @@ except ImportError as error:
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "examples"), str(HERE.parent.parent / "examples")]
+import gpt  # noqa: E402
+import llama  # noqa: E402
 import problem  # noqa: E402
-from gpt import GPT, Sizes  # noqa: E402
+
+
+def model_of(row):
+    if row["model"] == "llama":
+        return llama.Llama(llama.Sizes(row["layers"], row["width"], row["heads"], row["key_heads"], row["hidden"], row["positions"], row["vocabulary"]))
+    return gpt.GPT(gpt.Sizes(row["layers"], row["width"], row["heads"], row["positions"], row["vocabulary"]))
 
 
 def read_weights(folder):
@@ -44,10 +51,11 @@ def main(row, folder, tokens, mode):
         print("PyTorch sees no card")
         return 77
     row = json.loads(Path(row).read_text())
-    model = GPT(Sizes(row["layers"], row["width"], row["heads"], row["positions"], row["vocabulary"]))
+    with torch.device("cuda"):  # where weights that are replaced below are drawn in no time
+        model = model_of(row)
     missing, unexpected = model.load_state_dict(read_weights(folder), strict=False)
     assert set(missing) <= {"head.weight"} and not unexpected, (missing, unexpected)  # the head is the token embedding
-    model = model.cuda().train()
+    model = model.train()
     optimizer = torch.optim.AdamW(model.parameters(), problem.LEARNING_RATE, problem.BETAS, problem.EPSILON, problem.WEIGHT_DECAY, fused=True)
 
     def loss_of(ids, targets):

@@ -81,7 +81,7 @@ def otherwise(cases):
 
 
 def examples(scratch):
-    """Small data in the shapes that the examples read; GPT-2 is compiled, not trained."""
+    """Small data in the shapes that the examples read; GPT-2 and the Llama are compiled, not trained."""
     random = np.random.default_rng(0)
     glyphs, text = scratch / "glyphs.npz", scratch / "train.txt"
     np.savez(glyphs, x=random.integers(0, 256, (256, 1, 28, 28), np.uint8), targets=random.integers(0, 36, 256))
@@ -89,7 +89,8 @@ def examples(scratch):
     short = ("--set", "model.dims={ seq = 32 }", "--set", "batch.micro=4", "--set", "batch.global=8")
     yield Case("mlp/example/train", EXAMPLES / "mlp/mlp.onnx", EXAMPLES / "mlp/train.toml", glyphs)
     yield Case("char/example/train", EXAMPLES / "char/char.onnx", EXAMPLES / "char/train.toml", text, short)
-    yield Case("gpt2/example/train", EXAMPLES / "gpt2/gpt2.onnx", EXAMPLES / "gpt2/train.toml", None)
+    for name in ("gpt2", "llama"):
+        yield Case(f"{name}/example/train", EXAMPLES / f"{name}/{name}.onnx", EXAMPLES / f"{name}/train.toml", None)
 
 
 def variants(case, pairs):

@@ -176,10 +176,12 @@ class Suite(unittest.TestCase):
             done = subprocess.run([*command, *arguments], capture_output=True, text=True, env=self.variables())
             self.assertEqual([done.returncode, done.stderr.strip()], [2, text])
 
-    def test_an_unknown_job_is_refused(self):
-        done = subprocess.run([sys.executable, SCRIPT, "pack", "-o", self.scratch / "none", "--jobs", "relu,rely"], capture_output=True, text=True)
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("gpu-suite: no job 'rely': there are activations, ", done.stderr)
+    def test_unknown_jobs_and_rows_are_refused(self):
+        for option, names, text in (("--jobs", "relu,rely", "gpu-suite: no job 'rely': there are activations, "),
+                                    ("--rows", "llama", "gpu-suite: no row 'llama': there are gpt2-16x1024, gpt2-64x1024, llama-8x2048\n")):
+            done = subprocess.run([sys.executable, SCRIPT, "pack", "-o", self.scratch / "none", option, names], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(text, done.stderr)
 
     def test_too_large_an_archive_is_refused(self):
         out = self.scratch / "large"

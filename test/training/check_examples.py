@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The GPT examples as their pages tell: compiled from the structure, trained on the machine's text, sampled. Short windows and few steps;
-scripts/demo trains the real thing.
+"""The examples of language models as their pages tell: compiled from the structure; `char` also trained on the machine's text, sampled. Short
+windows and few steps; scripts/demo trains the real thing.
 
     check_examples.py --tools build/dev/bin [unittest's options]
 """
@@ -80,15 +80,31 @@ class Char(training_test.ToolsTest):
             self.assertIn(group, groups)
 
 
-class Gpt2(training_test.ToolsTest):
-    def test_it_compiles_and_says_what_it_needs(self):
+class Large(training_test.ToolsTest):
+    """Compiled, and what they need is said; training takes more than a test has."""
+
+    def compiled(self, name, *options):
+        """(parameters, their names, FLOP of a step)"""
         with tempfile.TemporaryDirectory() as temporary:
-            job = Path(temporary) / "gpt2"
-            titan_job.compile_job(self.tools, EXAMPLES / "gpt2/gpt2.onnx", EXAMPLES / "gpt2/train.toml", job)
+            job = Path(temporary) / name
+            titan_job.compile_job(self.tools, EXAMPLES / f"{name}/{name}.onnx", EXAMPLES / f"{name}/train.toml", job, *options)
             said = json.loads(titan_job.run([job, "info", "--json"]))
-            self.assertEqual(said["parameter_count"], 124475904)
             plan = json.loads(titan_job.run([job, "plan", "--json"]))
-            self.assertGreater(plan["functions"]["step"]["flops"], 8 * 6 * 123e6 * 4 * 256)
+            return said["parameter_count"], [entry["name"] for entry in said["parameters"]], plan["functions"]["step"]["flops"]
+
+    def test_gpt2(self):
+        count, _, flops = self.compiled("gpt2")
+        self.assertEqual(count, 124475904)
+        self.assertGreater(flops, 8 * 6 * 123e6 * 4 * 256)
+
+    def test_llama(self):
+        count, names, flops = self.compiled("llama", "--target=cuda")
+        self.assertEqual(count, 1235814400)
+        # PyTorch's names, which its state_dict has.
+        self.assertIn("blocks.15.attention.key.weight", names)
+        self.assertIn("norm.weight", names)
+        self.assertEqual(len(names), 16 * 9 + 2)
+        self.assertGreater(flops, 6 * 1.235e9 * 32 * 2048)
 
 
 if __name__ == "__main__":
