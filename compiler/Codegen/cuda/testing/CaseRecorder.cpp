@@ -77,6 +77,13 @@ public:
   return true;
 }();
 
+/// Operand `i` of the entry points: those of a product are A, B, C and then the bias.
+Value valueOf(Operation* kernel, size_t i) {
+  auto call = dyn_cast<kernel::CallOp>(kernel);
+  const bool hasBias = call && call.getGemm() && call.getGemm().getBias();
+  return kernel->getOperand(hasBias && i >= 2 ? 5 - i : i);
+}
+
 } // namespace
 
 CaseRecorder* CaseRecorder::get() {
@@ -132,7 +139,7 @@ void CaseRecorder::begin(const std::string& ptx, Operation* kernel, llvm::ArrayR
       case_.regions.push_back({bytesAt(memory, allocation->address), ""});
     }
     case_.operands.push_back({region, static_cast<int64_t>(operands[i] - allocation->address),
-                              entries[0].operands[i].bytes, dtypeOf(kernel->getOperand(i))});
+                              entries[0].operands[i].bytes, dtypeOf(valueOf(kernel, i))});
   }
   const std::string digest = digest128(ptx);
   if (!code_.contains(digest))
