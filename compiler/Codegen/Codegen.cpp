@@ -75,7 +75,7 @@ public:
     if (limit == 0 || program.arenaBytes <= limit)
       return {};
     return Error::badInput(
-        "the plan needs {} with the workspace of products, memory.limit is {}: "
+        "the plan needs {} with the workspace of libraries, memory.limit is {}: "
         "use a smaller batch.micro with the same batch.global, or a higher limit",
         readableBytes(program.arenaBytes), readableBytes(limit));
   }

@@ -1,4 +1,5 @@
-// How a library computed the products of a run: enough to have the same bits again.
+// How a library computed the products, or the attention, of a run: enough to have the same bits
+// again.
 #pragma once
 
 #include <map>
@@ -7,13 +8,14 @@
 namespace titan {
 
 struct LibraryChoices {
-  /// What stands for an algorithm where the product is the job's own.
+  /// What stands for an algorithm where the call is the job's own.
   static constexpr const char* generated = "generated";
 
-  std::string library; ///< "cublaslt"; empty: none
+  std::string library; ///< "cublaslt", "cudnn"; empty: none
   std::string version; ///< "13.1.0"
   std::string device;  ///< that it was chosen on: "NVIDIA H100 80GB HBM3, sm_90"
-  /// By product, as the device names it: the library's own bytes in hexadecimal, or `generated`.
+  /// By call, as the device names it: the library's own bytes in hexadecimal or its name of a plan,
+  /// or `generated`.
   std::map<std::string, std::string> algorithms;
 
   bool operator==(const LibraryChoices&) const = default;

@@ -7,8 +7,9 @@
 namespace titan {
 
 struct Figures {
-  int64_t kernels = 0, gemms = 0, copies = 0,
-          zeros = 0; ///< commands executed, repeats multiplied out
+  /// Commands executed, repeats multiplied out. `gemms`: what a library may compute, which on cards
+  /// is attention, too.
+  int64_t kernels = 0, gemms = 0, copies = 0, zeros = 0;
   int64_t flops = 0;
   int64_t bytes = 0;        ///< read + written, each command's operands once
   int64_t maxLiveBytes = 0; ///< the largest sum of live temporaries at any command

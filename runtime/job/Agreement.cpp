@@ -103,6 +103,7 @@ std::vector<Fact> factsOf(const Session& session) {
   flag("--output", quoted(options.output));
   flag("--device", options.device);
   flag("--gemm", options.gemm);
+  flag("--attention", options.attention);
   flag("--weights-dir", quoted(options.weightsDirectory));
   flag("--prompt", options.prompt ? quoted(*options.prompt) : "not given");
   flag("--tokens", std::to_string(options.tokens));

@@ -119,8 +119,9 @@ std::optional<DeviceMemory> deviceMemory(const Program& program) {
 }
 
 DType productType(const Program& program) {
-  const bool readsBf16 = std::ranges::any_of(
-      program.libraryCalls, [](const LibraryCall& call) { return call.gemm.a == DType::BF16; });
+  const bool readsBf16 = std::ranges::any_of(program.libraryCalls, [](const LibraryCall& call) {
+    return call.routine == LibraryRoutine::Gemm && call.gemm.a == DType::BF16;
+  });
   return readsBf16 ? DType::BF16 : DType::F32;
 }
 

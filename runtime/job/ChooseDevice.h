@@ -20,6 +20,11 @@
 
 namespace titan {
 
+namespace cuda {
+class AttentionLibrary;
+struct Card;
+} // namespace cuda
+
 /// What --device asks for.
 struct DeviceWish {
   std::string kind;   ///< "cpu", "cuda", "reference"; empty: what there is
@@ -29,10 +34,11 @@ struct DeviceWish {
   static Result<DeviceWish> parse(const std::string& text);
 };
 
-/// What computed products in the run that is continued.
+/// What computed products and attention in the run that is continued.
 struct SavedProducts {
-  LibraryChoices choices; ///< without a library: not known, or there is no such run
-  int64_t step = 0;       ///< of its checkpoint
+  LibraryChoices choices;   ///< without a library: not known, or there is no such run
+  LibraryChoices attention; ///< likewise
+  int64_t step = 0;         ///< of its checkpoint
 };
 
 struct DeviceRequest {
@@ -43,10 +49,14 @@ struct DeviceRequest {
   std::string device = "cpu";               ///< kind
   int64_t number = 0;                       ///< of the device among its kind
   std::string gemm = "auto";                ///< --gemm
+  std::string attention = "auto";           ///< --attention
   SavedProducts saved = {};                 ///< auto follows it
   std::optional<LibraryChoices> tuned = {}; ///< of a tuning file
   bool tune = false;                        ///< look for the fastest algorithms of products
   RankPlace place = {};                     ///< among the ranks of the job
+  /// The attention library; empty: cuDNN. Tests have another one.
+  std::function<Result<std::unique_ptr<cuda::AttentionLibrary>>(const cuda::Card&)>
+      attentionLibrary = {};
 };
 
 /// What `tune` found for a product.
@@ -70,6 +80,8 @@ struct ChosenDevice {
   std::string gemm = "generated";
   std::string gemmVersion;      ///< of the library: "2.6.3"
   LibraryChoices products = {}; ///< where the library has several algorithms
+  /// What computes attention, where the program has calls that a library may compute.
+  LibraryChoices attention = {};
   std::vector<TunedRow> tuned = {};
   std::vector<std::string> notes = {}; ///< what the user is to know of the choice, a line each
   /// What besides decides its bits, by name: {"cuda.card", "NVIDIA H100, sm_90"}.
@@ -109,7 +121,8 @@ Result<ChosenProgram> chooseProgram(std::span<const Program> programs, const Dev
 Status checkMachine(const Program& program, const std::string& device, int64_t number);
 
 struct DescribeRequest {
-  std::string gemm; ///< --gemm
+  std::string gemm;      ///< --gemm
+  std::string attention; ///< --attention
   int threads = 1;
 };
 /// Target, machine and libraries, for `info` of a program that was chosen.

@@ -99,6 +99,11 @@ private:
         ->envname("TITAN_GEMM")
         ->check(CLI::IsMember({"auto", "cublaslt", "onednn", "generated"}))
         ->capture_default_str();
+    sub.add_option("--attention", options_.attention,
+                   "attention on cards: auto, cudnn or generated")
+        ->envname("TITAN_ATTENTION")
+        ->check(CLI::IsMember({"auto", "cudnn", "generated"}))
+        ->capture_default_str();
     sub.add_option("--weights-dir", options_.weightsDirectory,
                    "where the weights lie that the job refers to (default: beside the job)")
         ->type_name("DIR");

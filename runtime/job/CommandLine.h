@@ -29,12 +29,13 @@ struct JobOptions {
   std::map<std::string, std::string> renames; ///< name in the file -> canonical name, with init
   std::string resume = "auto";                ///< or "good", "never", or a checkpoint
   bool setAside = false;                      ///< with a checkpoint: later ones make way
-  std::string checkpoint;       ///< eval, predict, sample; empty: the newest of the run directory
-  std::string output;           ///< predict: the .npz
-  std::string trace;            ///< profile: the Chrome trace
-  std::string device = "auto";  ///< or "cpu", "cuda", "cuda:N", "reference"
-  std::string gemm = "auto";    ///< or "cublaslt", "onednn", "generated"
-  std::string weightsDirectory; ///< where referred weights lie; empty: beside the job
+  std::string checkpoint;         ///< eval, predict, sample; empty: the newest of the run directory
+  std::string output;             ///< predict: the .npz
+  std::string trace;              ///< profile: the Chrome trace
+  std::string device = "auto";    ///< or "cpu", "cuda", "cuda:N", "reference"
+  std::string gemm = "auto";      ///< or "cublaslt", "onednn", "generated"
+  std::string attention = "auto"; ///< or "cudnn", "generated"
+  std::string weightsDirectory;   ///< where referred weights lie; empty: beside the job
   std::optional<std::string> prompt; ///< sample: what the text starts with
   int64_t tokens = 256;              ///< sample: how many more
   double temperature = 0.8;          ///< sample

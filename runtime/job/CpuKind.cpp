@@ -36,6 +36,9 @@ Result<ChosenDevice> open(const DeviceRequest& request) {
   if (request.gemm == "cublaslt")
     return Error::environment("--gemm=cublaslt: cuBLASLt computes on cards, and this job runs on "
                               "the CPU");
+  if (request.attention == "cudnn")
+    return Error::environment("--attention=cudnn: cuDNN computes on cards, and this job runs on "
+                              "the CPU");
   const std::optional<OneDnn> library = TITAN_TRY(chooseLibrary(request));
   ThreadPool* pool = &request.pool;
   ChosenDevice chosen;

@@ -42,6 +42,22 @@ cuda::ProductRequest productRequest(const DeviceRequest& request) {
   return products;
 }
 
+cuda::AttentionRequest attentionRequest(const DeviceRequest& request) {
+  using Mode = cuda::AttentionRequest::Mode;
+  cuda::AttentionRequest attention;
+  const LibraryChoices& saved = request.saved.attention;
+  if (request.attention == cuda::CardAttention::libraryName)
+    attention.mode = Mode::Library;
+  else if (request.attention == "auto" && saved.library != LibraryChoices::generated)
+    attention.mode = Mode::IfThere;
+  if (!saved.library.empty())
+    attention.saved = &saved;
+  attention.savedStep = request.saved.step;
+  if (request.attentionLibrary)
+    attention.load = request.attentionLibrary;
+  return attention;
+}
+
 /// Its kind, whatever its number.
 std::string cardOf(const CudaDevice& device) {
   return fmt::format("{}, {}", device.card().name, device.card().capability.arch());
@@ -60,8 +76,9 @@ Result<ChosenDevice> open(const DeviceRequest& request) {
   if (request.gemm == "onednn")
     return Error::environment("--gemm=onednn: oneDNN computes on CPUs, and this job runs on cuda");
   const cuda::ProductRequest products = productRequest(request);
+  const cuda::AttentionRequest attention = attentionRequest(request);
   std::unique_ptr<CudaDevice> device = TITAN_TRY(CudaDevice::create(
-      request.program, request.payload, static_cast<int>(request.number), products));
+      request.program, request.payload, static_cast<int>(request.number), products, attention));
   ChosenDevice chosen;
   if (const cuda::LtProducts& used = device->products(); used.isOpen()) {
     chosen.products = used.choices();
@@ -70,7 +87,14 @@ Result<ChosenDevice> open(const DeviceRequest& request) {
     for (const cuda::TunedProduct& row : used.tuned())
       chosen.tuned.push_back({row.label, row.admitted, row.firstSeconds, row.bestSeconds});
   }
+  if (cuda::hasAttentionCalls(request.program)) {
+    chosen.attention = device->attention().choices();
+    if (!device->attention().isOpen())
+      chosen.attention.library = LibraryChoices::generated;
+  }
   chosen.notes = device->products().notes();
+  chosen.notes.insert(chosen.notes.end(), device->attention().notes().begin(),
+                      device->attention().notes().end());
   chosen.name = fmt::format("{}, {}", device->card().text(), cuda::textOf(device->image()));
   chosen.measureLimits = [card = device.get()](DType) -> Result<MachineLimits> {
     const double copied = TITAN_TRY(card->measureCopy());
@@ -113,6 +137,14 @@ Json libraryJson() {
   return {{"found", true}, {"version", library->version()}};
 }
 
+/// The library that attention is offered to, if any.
+Json attentionLibraryJson() {
+  const Result<std::string> version = cuda::findCudnn();
+  if (!version.ok())
+    return {{"found", false}, {"reason", version.error().message()}};
+  return {{"found", true}, {"version", *version}};
+}
+
 /// Of the first card that the driver shows, or why there is none that runs the job.
 Json describe(const Program& program, const DescribeRequest& request) {
   const Result<cuda::Card> card = findCard(program, 0);
@@ -122,14 +154,21 @@ Json describe(const Program& program, const DescribeRequest& request) {
   else
     machine["reason"] = card.error().message();
   const bool offered = std::ranges::any_of(
-      program.libraryCalls, [](const LibraryCall& call) { return suitsCardLibrary(call.gemm); });
+      program.libraryCalls, [](const LibraryCall& call) { return suitsCardLibrary(call); });
   const Json library = libraryJson();
   const bool computes = offered && request.gemm != "generated" && library["found"].get<bool>();
-  return {{"target", {{"device", program.target.kind}, {"images", imagesJson(program)}}},
-          {"machine", machine},
-          {"libraries",
-           {{cuda::LtProducts::libraryName, library},
-            {"gemm", computes ? cuda::LtProducts::libraryName : "generated"}}}};
+  const Json ofAttention = attentionLibraryJson();
+  const bool attends = cuda::hasAttentionCalls(program) &&
+                       request.attention != LibraryChoices::generated &&
+                       ofAttention["found"].get<bool>();
+  return {
+      {"target", {{"device", program.target.kind}, {"images", imagesJson(program)}}},
+      {"machine", machine},
+      {"libraries",
+       {{cuda::LtProducts::libraryName, library},
+        {cuda::CardAttention::libraryName, ofAttention},
+        {"gemm", computes ? cuda::LtProducts::libraryName : LibraryChoices::generated},
+        {"attention", attends ? cuda::CardAttention::libraryName : LibraryChoices::generated}}}};
 }
 
 std::string describeText(const Json& info) {
@@ -138,12 +177,18 @@ std::string describeText(const Json& info) {
     images.push_back(
         fmt::format("{} {}", image["kind"].get<std::string>(), image["arch"].get<std::string>()));
   const Json& machine = info["machine"];
-  const Json& library = info["libraries"][cuda::LtProducts::libraryName];
-  return fmt::format("target       {}: {}\ncard         {}\ncuBLASLt     {}\ngemm         {}\n",
+  const Json& libraries = info["libraries"];
+  const auto versionOf = [&](const char* name) {
+    const Json& library = libraries[name];
+    return library.value("version", library.value("reason", ""));
+  };
+  return fmt::format("target       {}: {}\ncard         {}\ncuBLASLt     {}\ngemm         {}\n"
+                     "cuDNN        {}\nattention    {}\n",
                      info["target"]["device"].get<std::string>(), fmt::join(images, ", "),
                      machine.value("card", machine.value("reason", "")),
-                     library.value("version", library.value("reason", "")),
-                     info["libraries"]["gemm"].get<std::string>());
+                     versionOf(cuda::LtProducts::libraryName), libraries["gemm"].get<std::string>(),
+                     versionOf(cuda::CardAttention::libraryName),
+                     libraries["attention"].get<std::string>());
 }
 
 } // namespace

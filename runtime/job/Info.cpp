@@ -63,7 +63,8 @@ Json infoObject(const Session& session, const Program& program) {
       trainable += s.trainable ? elementCount(s.shape) : 0;
     }
   }
-  const Json machine = describeMachine(program, {session.options().gemm, session.threads()});
+  const Json machine = describeMachine(
+      program, {session.options().gemm, session.options().attention, session.threads()});
   return {{"model", program.model},
           {"fingerprint", fingerprint(program)},
           {"compiler_version", program.compilerVersion},

@@ -68,7 +68,7 @@ std::string groupOf(const ProfileRow& row) {
     return "collectives";
   if (row.phase == Phase::Update)
     return "optimizer";
-  if (row.kind == CommandKind::Library || description.starts_with("gemm"))
+  if (description.starts_with("gemm"))
     return "products";
   for (const char* routine : {"attention", "embedding"})
     if (description.starts_with(routine))

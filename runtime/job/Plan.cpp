@@ -140,6 +140,8 @@ namespace {
 Json gemmsJson(const Program& program) {
   Json list = Json::array();
   for (const LibraryCall& call : program.libraryCalls) {
+    if (call.routine != LibraryRoutine::Gemm)
+      continue;
     const Gemm& g = call.gemm;
     Json item = {
         {"label", call.label},
@@ -155,6 +157,28 @@ Json gemmsJson(const Program& program) {
     item["relu"] = g.relu;
     item["dtypes"] = {name(g.a), name(g.b), name(g.c)};
     list.push_back(std::move(item));
+  }
+  return list;
+}
+
+/// Of a card's program: the calls that a library may compute.
+Json attentionJson(const Program& program) {
+  Json list = Json::array();
+  for (const LibraryCall& call : program.libraryCalls) {
+    if (call.routine != LibraryRoutine::Attention)
+      continue;
+    const Attention& a = call.attention;
+    list.push_back({{"label", call.label},
+                    {"backward", a.backward},
+                    {"batch", a.batch},
+                    {"heads", a.heads},
+                    {"key_heads", a.keyHeads},
+                    {"queries", a.queries},
+                    {"keys", a.keys},
+                    {"width", a.width},
+                    {"value_width", a.valueWidth},
+                    {"causal", a.causal},
+                    {"workspace", call.workspace}});
   }
   return list;
 }
@@ -188,6 +212,8 @@ Json planObject(const Program& program, const std::vector<HostRow>& hostRows, co
   if (const std::optional<size_t> entries = entriesOf(program))
     plan["entries"] = *entries;
   plan["gemms"] = gemmsJson(program);
+  if (Json attention = attentionJson(program); !attention.empty())
+    plan["attention"] = std::move(attention);
   plan["communication"] = communication;
   return plan;
 }
@@ -228,7 +254,7 @@ void printText(const Json& plan, const Program& program, const std::vector<HostR
          fmt::format(" a rank, {} for {} ranks", readableBytes(ranks * program.stagingBytes),
                      ranks));
   if (memory.contains("workspace"))
-    line("workspace of products", memory["workspace"]);
+    line("workspace of libraries", memory["workspace"]);
   line("arena (high water)", memory["arena"]);
   if (memory.contains("device")) {
     line("staging of a batch", memory["staging"]);

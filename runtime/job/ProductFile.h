@@ -12,8 +12,9 @@
 
 namespace titan {
 
-/// In the run directory.
+/// In the run directory. What is said of attention names plans by the library's names.
 inline constexpr const char* productFileName = "products.json";
+inline constexpr const char* attentionFileName = "attention.json";
 /// Beside the job.
 std::string tuningFileOf(const std::string& executable);
 

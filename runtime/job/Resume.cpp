@@ -58,11 +58,15 @@ Result<Start> seenAs(const std::string& path, bool newest) {
 SavedProducts Start::products(const std::string& target) const {
   if (!manifest)
     return {};
-  auto it = manifest->program.libraries.find(target + ".gemm");
-  if (it == manifest->program.libraries.end())
-    return {};
-  const checkpoint::LibraryChoice& choice = it->second;
-  return {{choice.library, choice.version, choice.device, choice.algorithms}, manifest->step};
+  const checkpoint::Libraries& libraries = manifest->program.libraries;
+  const auto choicesOf = [&](const char* routine) {
+    const auto found = libraries.find(target + routine);
+    if (found == libraries.end())
+      return LibraryChoices();
+    const checkpoint::LibraryChoice& choice = found->second;
+    return LibraryChoices{choice.library, choice.version, choice.device, choice.algorithms};
+  };
+  return {choicesOf(".gemm"), choicesOf(".attention"), manifest->step};
 }
 
 Result<std::string> resolveCheckpoint(const std::string& path) {

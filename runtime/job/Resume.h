@@ -26,7 +26,7 @@ struct Start {
   FirstState firstState() const {
     return checkpoint.empty() ? FirstState::Weights : FirstState::Open;
   }
-  /// What computed products on `target` in the run that is continued.
+  /// What computed products and attention on `target` in the run that is continued.
   SavedProducts products(const std::string& target) const;
 };
 

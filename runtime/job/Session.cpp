@@ -88,6 +88,7 @@ Status Session::start(uint64_t seed, const SavedProducts& saved, FirstState firs
       .device = deviceKind_,
       .number = deviceNumber_,
       .gemm = options_->gemm,
+      .attention = options_->attention,
       .saved = saved,
       .tuned = std::move(tuned),
       .tune = tune,
@@ -126,6 +127,9 @@ checkpoint::ProgramInfo Session::describe() const {
       {program_.target.kind + ".gemm",
        {gemm(), device_.gemmVersion, device_.products.device, device_.products.algorithms}},
       {"libc", {"glibc", gnu_get_libc_version()}}};
+  if (const LibraryChoices& attention = device_.attention; !attention.library.empty())
+    libraries[program_.target.kind + ".attention"] = {attention.library, attention.version,
+                                                      attention.device, attention.algorithms};
   for (const auto& [name, value] : device_.identity)
     libraries[name] = {value, ""};
   return checkpoint::describe(program_, std::move(libraries), recipe_);

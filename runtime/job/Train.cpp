@@ -19,6 +19,15 @@ std::string productsText(const ChosenDevice& device) {
                      device.gemmVersion);
 }
 
+/// ", attention by cuDNN 9.19.0" where a library might compute it.
+std::string attentionText(const LibraryChoices& attention) {
+  if (attention.library.empty())
+    return "";
+  return attention.library == LibraryChoices::generated
+             ? ", generated attention"
+             : fmt::format(", attention by cuDNN {}", attention.version);
+}
+
 /// The first line of a run: what trains on what.
 void printHeader(const Session& session) {
   if (!session.peers().isFirst())
@@ -29,10 +38,11 @@ void printHeader(const Session& session) {
   for (const State& state : program.states)
     parameters += state.kind == StateKind::Param ? elementCount(state.shape) : 0;
   const bool alone = session.peers().isAlone();
-  tell("{}: {} parameters, batch {} = {} x {}{}, {}, {}, arena {}\n", program.model, parameters,
+  tell("{}: {} parameters, batch {} = {} x {}{}, {}, {}{}, arena {}\n", program.model, parameters,
        recipe.batch.global, recipe.globalMicrobatches(), recipe.batch.micro,
        alone ? "" : " on " + describeRanks(program.mesh), session.device().name,
-       productsText(session.device()), readableBytes(program.arenaBytes));
+       productsText(session.device()), attentionText(session.device().attention),
+       readableBytes(program.arenaBytes));
 }
 
 /// The seed of the run: a resumed run keeps the one it started with.
@@ -144,6 +154,8 @@ Status trainJob(Session& session) {
   printHeader(session);
   if (const LibraryChoices& products = session.device().products; !products.library.empty())
     TITAN_TRY(writeProducts(session.options().out + "/" + productFileName, products));
+  if (const LibraryChoices& attention = session.device().attention; !attention.algorithms.empty())
+    TITAN_TRY(writeProducts(session.options().out + "/" + attentionFileName, attention));
   RunIdentity identity;
   identity.data = {fmt::format("{:016x}", data.train->digest()), data.train->size(), seed};
   identity.program = session.describe();

@@ -12,4 +12,8 @@ bool suitsCardLibrary(const Gemm& gemm) {
          gemm.k <= longest && gemm.batch <= most;
 }
 
+bool suitsCardLibrary(const LibraryCall& call) {
+  return call.routine == LibraryRoutine::Gemm && suitsCardLibrary(call.gemm);
+}
+
 } // namespace titan

@@ -15,5 +15,7 @@ constexpr int64_t cardWorkspaceBytes = int64_t{32} << 20;
 /// not known what the library makes of NaN. Sums of small integers must be exact in any order, so
 /// that its rounding can be tested: k is at most 2^22.
 bool suitsCardLibrary(const Gemm& gemm);
+/// Is the call such a product?
+bool suitsCardLibrary(const LibraryCall& call);
 
 } // namespace titan

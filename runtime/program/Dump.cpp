@@ -111,6 +111,16 @@ std::string toText(const Gemm& gemm) {
                      gemm.tileM, gemm.tileN);
 }
 
+std::string toText(const Attention& a) {
+  return fmt::format("attention{} [{}, {} / {}, {}, {}, {} / {}], {}{}",
+                     a.backward ? " backward" : "", a.batch, a.heads, a.keyHeads, a.queries, a.keys,
+                     a.width, a.valueWidth, name(a.element), a.causal ? ", causal" : "");
+}
+
+std::string toText(const LibraryCall& call) {
+  return call.routine == LibraryRoutine::Gemm ? toText(call.gemm) : toText(call.attention);
+}
+
 std::string toText(const Collective& collective, std::span<const MeshAxis> mesh) {
   const bool sums = collective.kind != CollectiveKind::AllGather;
   std::string axes;
@@ -232,7 +242,7 @@ std::string dump(const Program& program) {
     fmt::format_to(out, "image {} for {}, {} bytes, digest {}\n", toText(image.kind), image.arch,
                    image.bytes, image.digest);
   for (size_t i = 0; i < program.libraryCalls.size(); ++i)
-    fmt::format_to(out, "library #{} {} : {}\n", i, toText(program.libraryCalls[i].gemm),
+    fmt::format_to(out, "library #{} {} : {}\n", i, toText(program.libraryCalls[i]),
                    program.libraryCalls[i].label);
   for (size_t i = 0; i < program.collectives.size(); ++i)
     fmt::format_to(out, "collective #{} {}\n", i, toText(program.collectives[i], program.mesh));

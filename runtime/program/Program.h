@@ -52,6 +52,32 @@ struct Gemm {
   bool operator==(const Gemm&) const = default;
 };
 
+/// A tensor [batch, row, head, width] inside of an operand: strides and offset count elements, the
+/// width is contiguous.
+struct AttentionView {
+  uint32_t operand = 0; ///< of the command
+  int64_t offset = 0, batch = 0, row = 0, head = 0;
+  bool operator==(const AttentionView&) const = default;
+};
+
+/// softmax(scale query keyT) value for each head, without masks of its own and without dropout, or
+/// its gradient: titan.attention, titan.attention_grad. Head h has the keys of head
+/// h / (heads / keyHeads).
+struct Attention {
+  int64_t batch = 0, heads = 0, keyHeads = 0;
+  int64_t queries = 0, keys = 0;     ///< rows
+  int64_t width = 0, valueWidth = 0; ///< of a head
+  bool causal = false;               ///< query i attends to keys up to i
+  bool backward = false;
+  double scale = 1;
+  DType element = DType::BF16; ///< of all views; scores and sums are f32
+  uint32_t operands = 0;       ///< of a command, without the workspace
+  uint32_t logSumExp = 0;      ///< the operand f32 [batch, heads, queries], natural logarithms
+  AttentionView query, key, value, result;
+  AttentionView dresult, dquery, dkey, dvalue; ///< backward: read, and written
+  bool operator==(const Attention&) const = default;
+};
+
 /// The kind implies the queue on which a device runs the command.
 enum class CommandKind : uint8_t {
   Kernel,  ///< run kernel `target` over the units of `launch`
@@ -147,13 +173,14 @@ struct Comparison {
 };
 
 /// What a library computes.
-enum class LibraryRoutine : uint8_t { Gemm };
+enum class LibraryRoutine : uint8_t { Gemm, Attention };
 
 /// One configuration of a library's routine, with the generated kernel (same units, same operands)
 /// that stands in where the library is missing.
 struct LibraryCall {
   LibraryRoutine routine = LibraryRoutine::Gemm;
-  Gemm gemm; ///< the descriptor of routine Gemm
+  Gemm gemm;           ///< the descriptor of routine Gemm
+  Attention attention; ///< that of routine Attention
   std::string label;
   uint32_t fallback = 0; ///< index in Program::kernels
   /// The cost model takes the generated kernel even where the library is there: a small product.
@@ -296,7 +323,7 @@ struct ProgramTarget {
 constexpr int64_t stagingAlignment = 4096;
 
 struct Program {
-  static constexpr uint32_t currentVersion = 6;
+  static constexpr uint32_t currentVersion = 7;
 
   std::string model;  ///< base name of the model file
   std::string recipe; ///< the whole recipe as compiled, JSON (Recipe.h)

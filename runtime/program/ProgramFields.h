@@ -15,7 +15,7 @@ constexpr uint8_t last(DType) { return static_cast<uint8_t>(DType::Bool); }
 constexpr uint8_t last(Phase) { return static_cast<uint8_t>(Phase::Update); }
 constexpr uint8_t last(CommandKind) { return static_cast<uint8_t>(CommandKind::CollectiveWait); }
 constexpr uint8_t last(Access) { return static_cast<uint8_t>(Access::Both); }
-constexpr uint8_t last(LibraryRoutine) { return static_cast<uint8_t>(LibraryRoutine::Gemm); }
+constexpr uint8_t last(LibraryRoutine) { return static_cast<uint8_t>(LibraryRoutine::Attention); }
 constexpr uint8_t last(Tolerance) { return static_cast<uint8_t>(Tolerance::Scale); }
 constexpr uint8_t last(Binding::Role) { return static_cast<uint8_t>(Binding::Role::Output); }
 constexpr uint8_t last(Init::Kind) { return static_cast<uint8_t>(Init::Kind::Uniform); }
@@ -72,6 +72,38 @@ template <typename Archive> void fields(Archive& a, Is<Gemm> auto& v) {
   a("tileN", v.tileN);
 }
 
+template <typename Archive> void fields(Archive& a, Is<AttentionView> auto& v) {
+  a("operand", v.operand);
+  a("offset", v.offset);
+  a("batch", v.batch);
+  a("row", v.row);
+  a("head", v.head);
+}
+
+template <typename Archive> void fields(Archive& a, Is<Attention> auto& v) {
+  a("batch", v.batch);
+  a("heads", v.heads);
+  a("keyHeads", v.keyHeads);
+  a("queries", v.queries);
+  a("keys", v.keys);
+  a("width", v.width);
+  a("valueWidth", v.valueWidth);
+  a("causal", v.causal);
+  a("backward", v.backward);
+  a("scale", v.scale);
+  a("element", v.element);
+  a("operands", v.operands);
+  a("logSumExp", v.logSumExp);
+  a("query", v.query);
+  a("key", v.key);
+  a("value", v.value);
+  a("result", v.result);
+  a("dresult", v.dresult);
+  a("dquery", v.dquery);
+  a("dkey", v.dkey);
+  a("dvalue", v.dvalue);
+}
+
 template <typename Archive> void fields(Archive& a, Is<Command> auto& v) {
   a("kind", v.kind);
   a("phase", v.phase);
@@ -111,6 +143,7 @@ template <typename Archive> void fields(Archive& a, Is<Comparison> auto& v) {
 template <typename Archive> void fields(Archive& a, Is<LibraryCall> auto& v) {
   a("routine", v.routine);
   a("gemm", v.gemm);
+  a("attention", v.attention);
   a("label", v.label);
   a("fallback", v.fallback);
   a("generated", v.generated);

@@ -44,6 +44,56 @@ struct ProductOperand {
   Access access;
 };
 
+/// One tensor of attention: the operand that it lies in, and the elements that this must hold.
+struct AttentionOperand {
+  const char* name;
+  uint32_t operand;
+  std::optional<int64_t> elements;
+  DType dtype;
+  Access access;
+};
+
+/// Elements of [batch, rows, heads, width]; nothing where the view is no such tensor.
+std::optional<int64_t> extentOf(const AttentionView& view, int64_t batch, int64_t rows,
+                                int64_t heads, int64_t width) {
+  int64_t extent = width;
+  const std::pair<int64_t, int64_t> dims[] = {
+      {batch, view.batch}, {rows, view.row}, {heads, view.head}, {2, view.offset}};
+  for (const auto& [count, stride] : dims) {
+    int64_t last = 0;
+    if (count < 1 || width < 1 || stride < 0 || __builtin_mul_overflow(count - 1, stride, &last) ||
+        __builtin_add_overflow(extent, last, &extent))
+      return std::nullopt;
+  }
+  return extent;
+}
+
+std::vector<AttentionOperand> operandsOf(const Attention& a) {
+  const auto view = [&](const char* name, const AttentionView& at, bool ofKeys, int64_t width,
+                        Access access) {
+    return AttentionOperand{
+        name, at.operand,
+        extentOf(at, a.batch, ofKeys ? a.keys : a.queries, ofKeys ? a.keyHeads : a.heads, width),
+        a.element, access};
+  };
+  const Access forward = a.backward ? Access::Read : Access::Write;
+  const AttentionView statistics = {a.logSumExp, 0, a.heads * a.queries, 1, a.queries};
+  std::vector<AttentionOperand> operands = {
+      view("the query", a.query, false, a.width, Access::Read),
+      view("the key", a.key, true, a.width, Access::Read),
+      view("the value", a.value, true, a.valueWidth, Access::Read),
+      view("the result", a.result, false, a.valueWidth, forward),
+      view("the logarithms", statistics, false, 1, forward)};
+  operands.back().dtype = DType::F32;
+  if (a.backward) {
+    operands.push_back(view("the result's adjoint", a.dresult, false, a.valueWidth, Access::Read));
+    operands.push_back(view("the query's adjoint", a.dquery, false, a.width, Access::Write));
+    operands.push_back(view("the key's adjoint", a.dkey, true, a.width, Access::Write));
+    operands.push_back(view("the value's adjoint", a.dvalue, true, a.valueWidth, Access::Write));
+  }
+  return operands;
+}
+
 std::vector<ProductOperand> operandsOf(const Gemm& g) {
   std::vector<ProductOperand> operands = {
       {"A",
@@ -214,8 +264,35 @@ private:
     return {};
   }
 
-  /// The product reads and writes inside of its operands.
+  /// The library reads and writes inside of its operands.
   Status checkCall(const Command& command, const LibraryCall& call) const {
+    return call.routine == LibraryRoutine::Gemm ? checkProduct(command, call)
+                                                : checkAttention(command, call);
+  }
+
+  Status checkWorkspace(const Command& command, const LibraryCall& call) const {
+    if (call.workspace > 0 && command.operands.back().bytes < call.workspace)
+      return fail("'{}' needs {} bytes of workspace, {} are there", call.label, call.workspace,
+                  command.operands.back().bytes);
+    return {};
+  }
+
+  /// Attention reads and writes inside of its operands.
+  Status checkAttention(const Command& command, const LibraryCall& call) const {
+    TITAN_TRY(checkCount(command, call.attention.operands + (call.workspace > 0)));
+    TITAN_TRY(checkWorkspace(command, call));
+    for (const AttentionOperand& used : operandsOf(call.attention)) {
+      const Operand& operand = command.operands[used.operand];
+      if (!used.elements || operand.bytes / byteSize(used.dtype) < *used.elements)
+        return fail("'{}' needs {} elements of {}, {} bytes are there", call.label,
+                    used.elements.value_or(-1), used.name, operand.bytes);
+      if ((operand.access == Access::Read) != (used.access == Access::Read))
+        return fail("'{}' does not use {} as the table says", call.label, used.name);
+    }
+    return {};
+  }
+
+  Status checkProduct(const Command& command, const LibraryCall& call) const {
     const std::vector<ProductOperand> expected = operandsOf(call.gemm);
     TITAN_TRY(checkCount(command, expected.size() + (call.workspace > 0)));
     for (size_t i = 0; i < expected.size(); ++i) {
@@ -227,9 +304,7 @@ private:
       if (operand.access != access)
         return fail("'{}' does not use {} as the table says", call.label, name);
     }
-    if (call.workspace > 0 && command.operands.back().bytes < call.workspace)
-      return fail("'{}' needs {} bytes of workspace, {} are there", call.label, call.workspace,
-                  command.operands.back().bytes);
+    TITAN_TRY(checkWorkspace(command, call));
     const std::optional<int64_t> units = unitsOf(call.gemm);
     if (!units || command.launch.units != *units)
       return fail("'{}' has {} tiles, the command {} units", call.label, units.value_or(-1),
@@ -247,8 +322,24 @@ private:
   std::vector<int64_t> ranks_; ///< of the mesh's axes
 };
 
+Status checkAttentionCall(const LibraryCall& call, size_t kernels) {
+  const Attention& a = call.attention;
+  const std::vector<AttentionOperand> used = operandsOf(a);
+  const bool named = std::ranges::all_of(
+      used, [&](const AttentionOperand& operand) { return operand.operand < a.operands; });
+  if (call.fallback < kernels && call.workspace >= 0 && named && a.keyHeads >= 1 &&
+      a.heads % a.keyHeads == 0 && (a.element == DType::F32 || a.element == DType::BF16))
+    return {};
+  return Error::badInput("damaged program: library call '{}' has {} operands, {} heads with {} of "
+                         "keys, {} bytes of workspace and fallback {} of {} kernels",
+                         call.label, a.operands, a.heads, a.keyHeads, call.workspace, call.fallback,
+                         kernels);
+}
+
 /// Tiles that exist, and a fallback. Extents are compared with operands where commands call it.
 Status checkLibraryCall(const LibraryCall& call, size_t kernels) {
+  if (call.routine == LibraryRoutine::Attention)
+    return checkAttentionCall(call, kernels);
   const Gemm& gemm = call.gemm;
   if (call.fallback < kernels && gemm.tileM >= 1 && gemm.tileN >= 1 && call.workspace >= 0)
     return {};

@@ -207,6 +207,61 @@ TEST(Verify, ACallHasTheOperandsOfItsRoutine) {
             std::string(inCall) + "'fc' needs 64 bytes of workspace, 32 are there");
 }
 
+/// The library call is attention of 2 heads that share keys, [4, 8] each.
+std::string attentionError(const std::function<void(LibraryCall&, Command&)>& change) {
+  return errorAfter([&](Program& p) {
+    LibraryCall& call = p.libraryCalls[0];
+    call.routine = LibraryRoutine::Attention;
+    Attention& a = call.attention;
+    a.batch = a.keyHeads = 1, a.heads = 2, a.queries = a.keys = 4, a.width = a.valueWidth = 8;
+    a.query = {0, 0, 64, 16, 8}, a.key = {1, 0, 32, 8, 8}, a.value = {2, 0, 32, 8, 8};
+    a.result = {3, 0, 64, 16, 8};
+    a.logSumExp = 4, a.operands = 5;
+    Command& command = p.functions[0].commands[2];
+    const Operand read = command.operands[0], written = command.operands[2];
+    command.operands = {read, read, read, written, written};
+    change(call, command);
+  });
+}
+
+TEST(Verify, AttentionStaysInsideItsOperands) {
+  const std::string inCall = attentionError([](auto&, Command& c) { c.operands.pop_back(); });
+  const std::string where = inCall.substr(0, inCall.find("4 operands, expected 5"));
+  EXPECT_NE(where, inCall) << inCall;
+  EXPECT_EQ(attentionError([](auto&, auto&) {}), "");
+  EXPECT_EQ(attentionError([](auto&, Command& c) { c.operands[3].bytes = 126; }),
+            where + "'fc' needs 64 elements of the result, 126 bytes are there");
+  EXPECT_EQ(attentionError([](LibraryCall& l, Command& c) {
+              c.operands[0].bytes = 256;
+              l.attention.query.offset = 65;
+            }),
+            where + "'fc' needs 129 elements of the query, 256 bytes are there");
+  EXPECT_EQ(attentionError([](auto&, Command& c) { c.operands[4].bytes = 28; }),
+            where + "'fc' needs 8 elements of the logarithms, 28 bytes are there");
+  EXPECT_EQ(attentionError([](auto&, Command& c) { std::swap(c.operands[2], c.operands[3]); }),
+            where + "'fc' does not use the value as the table says");
+  EXPECT_NE(attentionError([](LibraryCall& l, auto&) { l.attention.key.row = -8; }), "");
+  EXPECT_NE(attentionError([](LibraryCall& l, auto&) { l.attention.key.row = INT64_MAX; }), "");
+  EXPECT_NE(attentionError([](LibraryCall& l, auto&) { l.attention.batch = 0; }), "");
+  EXPECT_EQ(attentionError([](LibraryCall& l, Command& c) {
+              l.workspace = 64;
+              c.operands.push_back({{940000}, 32, Access::Write});
+            }),
+            where + "'fc' needs 64 bytes of workspace, 32 are there");
+  // The gradient has operands of its own.
+  EXPECT_NE(attentionError([](LibraryCall& l, auto&) { l.attention.backward = true; }), "");
+}
+
+TEST(Verify, AttentionNamesOperandsAndSharesHeadsEvenly) {
+  EXPECT_EQ(attentionError([](LibraryCall& l, auto&) { l.attention.keyHeads = 3; }),
+            "damaged program: library call 'fc' has 5 operands, 2 heads with 3 of keys, 0 bytes of "
+            "workspace and fallback 1 of 2 kernels");
+  EXPECT_NE(attentionError([](LibraryCall& l, auto&) { l.attention.keyHeads = 0; }), "");
+  EXPECT_NE(attentionError([](LibraryCall& l, auto&) { l.attention.value.operand = 5; }), "");
+  EXPECT_NE(attentionError([](LibraryCall& l, auto&) { l.attention.element = DType::I32; }), "");
+  EXPECT_NE(attentionError([](LibraryCall& l, auto&) { l.fallback = 2; }), "");
+}
+
 TEST(Verify, NothingWritesToInputsControlsAndConstants) {
   auto zeroing = [](int64_t offset) {
     return errorAfterCommands([offset](auto& c) {

@@ -2,6 +2,7 @@
 
 #include "compiler/Codegen/Routines.h"
 #include "compiler/Codegen/cuda/Assembler.h"
+#include "compiler/Codegen/cuda/AttentionCall.h"
 #include "compiler/Codegen/cuda/CudaArch.h"
 #include "compiler/Codegen/cuda/CudaRoutines.h"
 #include "compiler/Codegen/cuda/FusedKernel.h"
@@ -130,7 +131,7 @@ Launch CudaTarget::launch(kernel::CallOp op, const Cost&) const {
 
 std::optional<LibraryCall> CudaTarget::library(kernel::CallOp op) const {
   if (!op.getGemm())
-    return std::nullopt;
+    return cuda::libraryAttention(op);
   LibraryCall call;
   call.routine = LibraryRoutine::Gemm;
   call.gemm = toGemm(op);

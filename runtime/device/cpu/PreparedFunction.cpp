@@ -32,7 +32,8 @@ PreparedFunction::PreparedFunction(const Program& program, const Function& funct
       break;
     case CommandKind::Library: {
       const LibraryCall& call = program.libraryCalls[command.target];
-      if (library && !call.generated && library->oneDnn.supports(call.gemm)) {
+      if (library && !call.generated && call.routine == LibraryRoutine::Gemm &&
+          library->oneDnn.supports(call.gemm)) {
         prepared.gemm = &call.gemm;
         prepared.library = library;
       } else {

@@ -95,17 +95,19 @@ CudaDevice::CudaDevice(const Program& program, std::unique_ptr<const Driver> dri
 
 Result<std::unique_ptr<CudaDevice>> CudaDevice::create(const Program& program,
                                                        std::string_view payload, int number,
-                                                       const ProductRequest& products) {
+                                                       const ProductRequest& products,
+                                                       const AttentionRequest& attention) {
   TITAN_TRY(checkTable(program));
   auto driver = std::make_unique<const Driver>(TITAN_TRY(Driver::load()));
   Card card = TITAN_TRY(chooseCard(*driver, number));
   std::unique_ptr<CudaDevice> device(
       new CudaDevice(program, std::move(driver), std::move(card), wholeLines(program.arenaBytes)));
-  TITAN_TRY(device->open(payload, products));
+  TITAN_TRY(device->open(payload, products, attention));
   return device;
 }
 
-Status CudaDevice::open(std::string_view payload, const ProductRequest& products) {
+Status CudaDevice::open(std::string_view payload, const ProductRequest& products,
+                        const AttentionRequest& attention) {
   const std::string what = "opening " + card_.text();
   TITAN_TRY(driver_->need(driver_->cuDevicePrimaryCtxRetain(&context_, card_.handle), what));
   held_ = OwnedContext(*driver_, card_.handle);
@@ -122,6 +124,7 @@ Status CudaDevice::open(std::string_view payload, const ProductRequest& products
     *event = TITAN_TRY(makeEvent(CU_EVENT_DEFAULT));
   TITAN_TRY(addInputs());
   products_ = TITAN_TRY(LtProducts::open(*driver_, card_, *program_, products));
+  attention_ = TITAN_TRY(CardAttention::open(*driver_, card_, *program_, attention));
   // Last: what the driver has taken for itself by now is no longer free.
   TITAN_TRY(reserveMemory());
   TITAN_TRY(clearScalars());
@@ -131,6 +134,8 @@ Status CudaDevice::open(std::string_view payload, const ProductRequest& products
   recorded_.resize(functions_.size());
   if (products_->isOpen())
     TITAN_TRY(products_->choose(productPlaces(), stream_.get(), start_.get(), end_.get()));
+  if (attention_->isOpen())
+    TITAN_TRY(attention_->choose(attentionPlaces(), stream_.get()));
   return {};
 }
 
@@ -142,6 +147,8 @@ std::vector<ProductPlace> CudaDevice::productPlaces() const {
       if (!command.call || places[*command.call].generate)
         continue;
       const LibraryCall& call = program_->libraryCalls[*command.call];
+      if (call.routine != LibraryRoutine::Gemm)
+        continue;
       const std::vector<Operand>& operands = function.source().commands[i].operands;
       ProductPlace& place = places[*command.call];
       place.addresses = ProductAddresses::of(call, command.operands);
@@ -150,6 +157,23 @@ std::vector<ProductPlace> CudaDevice::productPlaces() const {
       place.cBytes = operands[2].bytes;
       place.biasBytes = call.gemm.bias ? operands[3].bytes : 0;
       place.workspaceBytes = call.workspace;
+      place.generate = [this, &command] { return launch(command); };
+    }
+  return places;
+}
+
+std::vector<AttentionPlace> CudaDevice::attentionPlaces() const {
+  std::vector<AttentionPlace> places(program_->libraryCalls.size());
+  for (const PreparedFunction& function : functions_)
+    for (size_t i = 0; i < function.commands().size(); ++i) {
+      const PreparedCommand& command = function.commands()[i];
+      if (!command.call || places[*command.call].generate ||
+          program_->libraryCalls[*command.call].routine != LibraryRoutine::Attention)
+        continue;
+      AttentionPlace& place = places[*command.call];
+      place.operands.assign(command.operands.begin(), command.operands.end());
+      for (const Operand& operand : function.source().commands[i].operands)
+        place.bytes.push_back(operand.bytes);
       place.generate = [this, &command] { return launch(command); };
     }
   return places;
@@ -280,6 +304,8 @@ Answer CudaDevice::queue(const PreparedCommand& command) const {
     return driver_->cuMemsetD8Async(address(0), 0, bytes, stream_.get());
   if (command.call && products_->computes(*command.call))
     return products_->queue(*command.call, command.operands, stream_.get());
+  if (command.call && attention_->computes(*command.call))
+    return attention_->queue(*command.call, command.operands, stream_.get());
   return launch(command);
 }
 

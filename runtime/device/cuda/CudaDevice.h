@@ -15,6 +15,7 @@
 
 #include "runtime/device/Device.h"
 #include "runtime/device/cuda/Card.h"
+#include "runtime/device/cuda/CardAttention.h"
 #include "runtime/device/cuda/CardMemory.h"
 #include "runtime/device/cuda/LoadedImage.h"
 #include "runtime/device/cuda/LtProducts.h"
@@ -50,7 +51,8 @@ public:
   /// what computes the products; Environment where that is not there.
   static Result<std::unique_ptr<CudaDevice>> create(const Program& program,
                                                     std::string_view payload, int card = 0,
-                                                    const cuda::ProductRequest& products = {});
+                                                    const cuda::ProductRequest& products = {},
+                                                    const cuda::AttentionRequest& attention = {});
   ~CudaDevice() override;
 
   const cuda::Card& card() const { return card_; }
@@ -62,6 +64,8 @@ public:
   int driverVersion() const { return driver_->version(); }
   /// What computes products.
   const cuda::LtProducts& products() const { return *products_; }
+  /// What computes attention.
+  const cuda::CardAttention& attention() const { return *attention_; }
   /// A function's graph, once it has one.
   struct Graph {
     std::string function;
@@ -97,9 +101,12 @@ private:
 
   CudaDevice(const Program& program, std::unique_ptr<const cuda::Driver> driver, cuda::Card card,
              int64_t bytes);
-  Status open(std::string_view payload, const cuda::ProductRequest& products);
+  Status open(std::string_view payload, const cuda::ProductRequest& products,
+              const cuda::AttentionRequest& attention);
   /// A place of each library call, for LtProducts::choose.
   std::vector<cuda::ProductPlace> productPlaces() const;
+  /// Likewise for CardAttention::choose.
+  std::vector<cuda::AttentionPlace> attentionPlaces() const;
   Result<cuda::OwnedEvent> makeEvent(unsigned flags = cuda::CU_EVENT_DISABLE_TIMING) const;
   /// The host reads them as a whole, also what no command has written yet.
   Status clearScalars();
@@ -151,6 +158,7 @@ private:
   std::vector<cuda::PreparedFunction> functions_; ///< as Program::functions
   std::vector<Recorded> recorded_;                ///< of functions_
   std::optional<cuda::LtProducts> products_;
+  std::optional<cuda::CardAttention> attention_;
   uint64_t lastEvent_ = 0, doneEvent_ = 0; ///< by number
   std::string running_;                    ///< the function that was queued last
   std::optional<Error> error_;             ///< of the first call that failed

@@ -99,7 +99,8 @@ Result<LoadedImage> LoadedImage::load(const Driver& driver, const Card& card,
       launches.push_back({function, static_cast<unsigned>(launch.blocks),
                           static_cast<unsigned>(launch.threads),
                           static_cast<unsigned>(launch.sharedBytes)});
-      // A block gets 48 KiB unasked, of which the image's own take an amount that is not known here.
+      // A block gets 48 KiB unasked, of which the image's own take an amount that is not known
+      // here.
       int64_t& most = largest[launch.entry];
       if (launch.sharedBytes <= most)
         continue;

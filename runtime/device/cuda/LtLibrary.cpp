@@ -1,27 +1,11 @@
 #include "runtime/device/cuda/LtLibrary.h"
 
-#include <cstdlib>
-#include <filesystem>
+#include "runtime/device/cuda/VendorLibrary.h"
 
 #include <dlfcn.h>
 
 namespace titan::cuda {
 namespace {
-
-/// The file in the first of the folders that has it, or the name alone, for the loader.
-std::string locate(const char* name) {
-  const char* folders = std::getenv(LtLibrary::foldersVariable);
-  std::string_view rest = folders ? folders : "";
-  while (!rest.empty()) {
-    const size_t colon = std::min(rest.find(':'), rest.size());
-    const std::filesystem::path path = std::filesystem::path(rest.substr(0, colon)) / name;
-    std::error_code error;
-    if (colon > 0 && std::filesystem::exists(path, error))
-      return path.string();
-    rest.remove_prefix(std::min(colon + 1, rest.size()));
-  }
-  return name;
-}
 
 std::string textOfVersion(size_t version) {
   return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
@@ -30,13 +14,13 @@ std::string textOfVersion(size_t version) {
 } // namespace
 
 Result<LtLibrary> LtLibrary::load(const char* name) {
-  const std::string path = locate(name);
+  const std::string path = locateLibrary(name);
   // Never unloaded: it has state of the process.
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library)
     return Error::environment("cannot load cuBLASLt: {}: install CUDA 13's libcublas, or the wheel "
                               "nvidia-cublas, and name its folder in {}",
-                              dlerror(), foldersVariable);
+                              dlerror(), librariesVariable);
   LtLibrary loaded;
   // Before the other functions are looked for: an old library may lack some.
   if (void* version = dlsym(library, "cublasLtGetVersion")) {
@@ -46,7 +30,7 @@ Result<LtLibrary> LtLibrary::load(const char* name) {
       return Error::environment("cuBLASLt ('{}') has version {}, and a job takes {} or later: "
                                 "update it, or name another folder in {}",
                                 path, loaded.version_, textOfVersion(oldestVersion),
-                                foldersVariable);
+                                librariesVariable);
   }
   TITAN_TRY(loaded.lookUpAll(library, path));
   return loaded;

@@ -11,9 +11,6 @@ namespace titan::cuda {
 class LtLibrary {
 public:
   static constexpr size_t oldestVersion = 130000;
-  /// Folders with the vendor's libraries, in the order in which they are looked for, ':' between
-  /// them.
-  static constexpr const char* foldersVariable = "TITAN_CUDA_LIBRARIES";
   static constexpr const char* defaultName = "libcublasLt.so.13";
 
   /// Loads `name` from the first folder of TITAN_CUDA_LIBRARIES that has such a file, else as the

@@ -1,5 +1,6 @@
 #include "runtime/device/cuda/LtLibrary.h"
 #include "runtime/device/cuda/LtProduct.h"
+#include "runtime/device/cuda/VendorLibrary.h"
 #include "runtime/device/cuda/testing/FakeLt.h"
 
 #include <gtest/gtest.h>
@@ -30,8 +31,7 @@ TEST(LtLibrary, IsFoundByTheLoader) {
 }
 
 TEST(LtLibrary, IsFoundInTheFirstFolderThatHasIt) {
-  const Variable folders(LtLibrary::foldersVariable,
-                         ":/nowhere:" TITAN_EMPTY_CUDA ":" TITAN_NO_CUBLASLT);
+  const Variable folders(librariesVariable, ":/nowhere:" TITAN_EMPTY_CUDA ":" TITAN_NO_CUBLASLT);
   EXPECT_EQ(errorOf(), "exit 3: '" TITAN_EMPTY_CUDA "/libcublasLt.so.13' has no function "
                        "cublasLtGetStatusName: it is no cuBLASLt 13.0.0 or later");
 }
@@ -60,7 +60,7 @@ TEST(LtLibrary, TheVendorsTakesTheAttributesOfProducts) {
   GTEST_SKIP() << "no libcublasLt.so.13 was found";
 #else
   const std::string folder = std::filesystem::path(TITAN_CUBLASLT).parent_path();
-  const Variable folders(LtLibrary::foldersVariable, folder);
+  const Variable folders(librariesVariable, folder);
   const Result<LtLibrary> library = LtLibrary::load();
   ASSERT_TRUE(library.ok()) << library.error().message();
   EXPECT_EQ(library->text(CUBLAS_STATUS_NOT_SUPPORTED), "CUBLAS_STATUS_NOT_SUPPORTED");

@@ -14,7 +14,7 @@ constexpr int mostAlgorithms = 32, mostTimed = 8;
 
 bool hasProducts(const Program& program) {
   return std::ranges::any_of(program.libraryCalls,
-                             [](const LibraryCall& call) { return suitsCardLibrary(call.gemm); });
+                             [](const LibraryCall& call) { return suitsCardLibrary(call); });
 }
 
 /// As the driver would answer: a card that failed is told from a product that the library refuses.
@@ -122,7 +122,7 @@ Status LtProducts::choose(std::span<const ProductPlace> places, CUstream stream,
   }
   const BitsDigest digest = made.take();
   for (uint32_t call = 0; call < places.size(); ++call)
-    if (places[call].generate && suitsCardLibrary(program_->libraryCalls[call].gemm))
+    if (places[call].generate && suitsCardLibrary(program_->libraryCalls[call]))
       TITAN_TRY(chooseOne(call, places[call], digest, stream, start, end));
   if (!refused_.empty())
     notes_.push_back(fmt::format("{} of {} products are generated, since {} {} does not compute "

@@ -1,5 +1,7 @@
 #include "runtime/device/cuda/ProductTrial.h"
 
+#include "runtime/device/cuda/RepeatedFill.h"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -54,21 +56,7 @@ Status ProductTrial::fill(CUdeviceptr address, int64_t bytes, DType dtype, uint6
       std::memcpy(block.data() + i * size, &value, sizeof value);
     }
   }
-  int64_t done = std::min(bytes, static_cast<int64_t>(block.size()));
-  TITAN_TRY(driver_.need(
-      driver_.cuMemcpyHtoDAsync_v2(address, block.data(), static_cast<size_t>(done), stream_),
-      what));
-  // A driver need not have made a copy of the block, which ends here.
-  TITAN_TRY(driver_.need(driver_.cuStreamSynchronize(stream_), what));
-  while (done < bytes) {
-    const int64_t next = std::min(done, bytes - done);
-    TITAN_TRY(
-        driver_.need(driver_.cuMemcpyDtoDAsync_v2(address + static_cast<uint64_t>(done), address,
-                                                  static_cast<size_t>(next), stream_),
-                     what));
-    done += next;
-  }
-  return {};
+  return fillRepeatedly(driver_, stream_, address, bytes, {block.data(), block.size()}, what);
 }
 
 Status ProductTrial::fillOperands(Values values) {

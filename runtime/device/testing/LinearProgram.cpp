@@ -195,7 +195,7 @@ LibraryCall forwardGemm() {
   g.m = S::micro, g.n = S::outputs, g.k = S::features;
   g.lda = S::features, g.ldb = S::features, g.ldc = S::outputs;
   g.transposeB = true, g.bias = true, g.tileM = 2, g.tileN = S::outputs;
-  return {LibraryRoutine::Gemm, g, "forward product of linear", Forward};
+  return {LibraryRoutine::Gemm, g, {}, "forward product of linear", Forward};
 }
 
 LibraryCall weightGradientGemm() {
@@ -203,7 +203,7 @@ LibraryCall weightGradientGemm() {
   g.m = S::outputs, g.n = S::features, g.k = S::micro;
   g.lda = S::outputs, g.ldb = S::features, g.ldc = S::features;
   g.transposeA = true, g.accumulate = true, g.tileM = 2, g.tileN = S::features;
-  return {LibraryRoutine::Gemm, g, "weight gradient of linear", WeightGradient};
+  return {LibraryRoutine::Gemm, g, {}, "weight gradient of linear", WeightGradient};
 }
 
 int64_t largestLive(const Function& function) {

@@ -37,7 +37,7 @@ Program exampleProgram() {
   gemm.lda = 784, gemm.ldb = 784, gemm.ldc = 128;
   gemm.transposeB = gemm.bias = true;
   gemm.tileM = 64, gemm.tileN = 64;
-  program.libraryCalls.push_back({LibraryRoutine::Gemm, gemm, "fc", 1});
+  program.libraryCalls.push_back({LibraryRoutine::Gemm, gemm, {}, "fc", 1});
   program.stagingOffset = 950272, program.stagingBytes = 4096;
   program.collectives.push_back({CollectiveKind::AllReduce,
                                  SumOrder::Rank,

@@ -280,6 +280,67 @@ Program withWorkspace(Program program, int64_t bytes) {
   return program;
 }
 
+Program withAttention(Program program, std::string& payload, int64_t workspace) {
+  constexpr int64_t line = 256;
+  Attention a;
+  a.batch = a.heads = a.keyHeads = 2;
+  a.queries = a.keys = 4;
+  a.width = a.valueWidth = 8;
+  const int64_t elements = a.batch * a.heads * a.queries * a.width;
+  const auto view = [&](uint32_t operand) {
+    return AttentionView{operand, 0, a.queries * a.heads * a.width, a.heads * a.width, a.width};
+  };
+  a.query = view(0), a.key = view(1), a.value = view(2), a.result = view(3);
+  a.logSumExp = 4, a.operands = 5;
+
+  // 4 bytes of the value a thread, and a statistic where there is one.
+  const std::string entry = "titan_attention";
+  const std::string code = ptxEntry(
+      entry, "read 256, read 256, read 256, write 256, write 64", 0, 64,
+      "  mov.u32 %r0, %tid.x;\n  mul.wide.u32 %d0, %r0, 4;\n  add.s64 %d1, %p2, %d0;\n"
+      "  add.s64 %d2, %p3, %d0;\n  ld.global.b32 %r1, [%d1];\n  st.global.b32 [%d2], %r1;\n"
+      "  setp.lt.u32 %q0, %r0, 16;\n  @!%q0 bra DONE;\n  add.s64 %d3, %p4, %d0;\n"
+      "  mov.b32 %r2, 0x3f3f3f3f;\n  st.global.b32 [%d3], %r2;\nDONE:\n");
+  payload += code;
+  Image& image = program.images.front();
+  image.bytes += static_cast<int64_t>(code.size());
+  image.digest = digest128(std::string_view(payload).substr(static_cast<size_t>(image.offset)));
+  program.kernels.push_back({entry, "attention forward", {{entry, 1, 64, 0}}});
+
+  Command command;
+  command.kind = CommandKind::Library;
+  command.target = static_cast<uint32_t>(program.libraryCalls.size());
+  int64_t offset = (program.arenaBytes + line - 1) / line * line;
+  std::vector<LiveRange> ranges;
+  const auto add = [&](int64_t bytes, Access access) {
+    if (bytes == 0)
+      return;
+    command.operands.push_back({{offset}, bytes, access});
+    ranges.push_back({offset, bytes, 0, 0});
+    offset += (bytes + line - 1) / line * line;
+  };
+  for (int i = 0; i < 3; ++i)
+    add(2 * elements, Access::Read);
+  add(2 * elements, Access::Write);
+  add(4 * a.batch * a.heads * a.queries, Access::Write);
+  add(workspace, Access::Write);
+  program.arenaBytes = offset;
+  LibraryCall call;
+  call.routine = LibraryRoutine::Attention;
+  call.attention = a;
+  call.label = "attention forward";
+  call.fallback = static_cast<uint32_t>(program.kernels.size() - 1);
+  call.workspace = workspace;
+  program.libraryCalls.push_back(call);
+
+  Function& function = program.functions.front();
+  for (LiveRange& range : function.temporaries)
+    ++range.first, ++range.last;
+  function.commands.insert(function.commands.begin(), command);
+  function.temporaries.insert(function.temporaries.end(), ranges.begin(), ranges.end());
+  return program;
+}
+
 Program ptxProgram(const std::string& ptx, std::vector<std::string> entries) {
   Program program;
   program.target = {"cuda", "", {}};

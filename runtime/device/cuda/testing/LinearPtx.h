@@ -16,6 +16,11 @@ std::string linearCudaPayload();
 /// `program` with `bytes` of workspace behind its arena, which its library calls share.
 Program withWorkspace(Program program, int64_t bytes = 4096);
 
+/// `program` with an attention call at the head of its first function, which nothing else touches,
+/// and its code behind that of `payload`. What computes it is no attention, but enough for a trial:
+/// the result is the value, and each statistic has the bytes 0x3f. `workspace`: bytes.
+Program withAttention(Program program, std::string& payload, int64_t workspace = 1024);
+
 /// A program without state whose kernels are the entry points of `ptx`, one launch of one thread
 /// each; its image is the whole payload.
 Program ptxProgram(const std::string& ptx, std::vector<std::string> entries);

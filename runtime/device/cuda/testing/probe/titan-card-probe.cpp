@@ -1,10 +1,12 @@
-// titan-card-probe [--bytes N] [--repeats N] [--card N]
+// titan-card-probe [--bytes N] [--repeats N] [--card N] [--attention]
 //
 // Prints as JSON what a machine with a card is: the card and its driver, where the vendor's
 // libraries lie and how old they are, what memory a context takes, how fast the card copies, and
-// what a launch and a node of a graph cost. Exit 3: there is no card.
+// what a launch and a node of a graph cost. With --attention also what cuDNN's attention is there.
+// Exit 3: there is no card, or no cuDNN where it is asked for.
 #include "runtime/device/cuda/Card.h"
 #include "runtime/device/cuda/Owned.h"
+#include "runtime/device/cuda/testing/probe/AttentionProbe.h"
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -27,6 +29,7 @@ struct Options {
   int64_t bytes = int64_t{1} << 30; ///< of a copy
   int repeats = 7, card = 0;
   int launches = 1000; ///< of a row of empty kernels
+  bool attention = false;
 };
 
 constexpr const char* emptyPtx = R"(
@@ -128,6 +131,9 @@ private:
     found["memory"] = TITAN_TRY(memory());
     found["copies"] = TITAN_TRY(copies());
     found["launches"] = TITAN_TRY(launches());
+    if (options_.attention)
+      found["attention"] =
+          TITAN_TRY(probeAttention(driver_, card, stream_.get(), options_.repeats));
     return found;
   }
 
@@ -275,6 +281,7 @@ int main(int argc, char** argv) {
   app.add_option("--repeats", options.repeats, "of a measurement")->check(CLI::Range(1, 1000));
   app.add_option("--launches", options.launches, "in a row")->check(CLI::Range(1, 100000));
   app.add_option("--card", options.card, "as the driver counts");
+  app.add_flag("--attention", options.attention, "cuDNN's, beside that of the host");
   CLI11_PARSE(app, argc, argv);
   Result<ordered_json> found = Probe::run(options);
   ordered_json all = found.ok() ? *found : ordered_json{{"error", found.error().message()}};
