@@ -1,9 +1,9 @@
 # Functions that all layers use to declare their targets:
 #
-#   titan_library(NAME SRCS... [LINK ...])        a static library, no MLIR
+#   titan_library(NAME SRCS... [LINK ...] [NO_PCH])     a static library, no MLIR
 #   titan_mlir_library(NAME SRCS... [LINK ...] [DEPENDS tablegen targets...])
 #   titan_tablegen(NAME FILE.td -flag out ...)    tablegen targets; headers land beside the build tree's copy
-#   titan_test(NAME SRCS... [LINK ...])           a GoogleTest executable, registered with ctest
+#   titan_test(NAME SRCS... [MLIR] [OPTIMIZED] [LINK ...])   a GoogleTest executable, registered with ctest
 #   titan_fuzz(NAME SRCS... [LINK ...])           a libFuzzer executable, with TITAN_FUZZ only
 #
 # The include root is the repository root (and its mirror in the build tree, for generated headers).
@@ -32,13 +32,52 @@ separate_arguments(titan_llvm_definitions NATIVE_COMMAND ${LLVM_DEFINITIONS})
 target_compile_definitions(titan_mlir_flags INTERFACE ${titan_llvm_definitions})
 target_link_libraries(titan_mlir_flags INTERFACE titan_flags MLIR LLVM)
 
+# NO_PCH: for a library whose own options a precompiled header does not match.
 function(titan_library name)
-  cmake_parse_arguments(arg "" "" "LINK" ${ARGN})
+  cmake_parse_arguments(arg "NO_PCH" "" "LINK" ${ARGN})
   add_library(${name} STATIC ${arg_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PUBLIC titan_flags ${arg_LINK})
+  if(NOT arg_NO_PCH)
+    titan_reuse_pch(${name} titan_pch)
+  endif()
 endfunction()
 
-# One precompiled header serves every MLIR target.
+# Precompiled headers: of sources and of tests, without MLIR and with it. Most tests are compiled without optimization,
+# which takes a third of the time; what they test is optimized.
+set(titan_pch_headers Pch.h)
+set(titan_test_pch_headers Pch.h TestPch.h)
+set(titan_optimized_test_pch_headers Pch.h TestPch.h)
+set(titan_mlir_pch_headers MlirPch.h)
+set(titan_mlir_test_pch_headers MlirPch.h TestPch.h)
+set(titan_test_options $<$<CONFIG:Dev>:-O0>)
+
+# titan_reuse_pch(TARGET PCH): PCH is one of these; it is made where it is first asked for.
+function(titan_reuse_pch name pch)
+  if(NOT TARGET ${pch})
+    file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/${pch}.cpp CONTENT "")
+    add_library(${pch} STATIC ${PROJECT_BINARY_DIR}/${pch}.cpp)
+    target_link_libraries(${pch} PRIVATE titan_flags fmt::fmt-header-only nlohmann_json::nlohmann_json)
+    if(pch MATCHES mlir)
+      target_link_libraries(${pch} PRIVATE titan_mlir_flags)
+    endif()
+    if(pch MATCHES test)
+      target_link_libraries(${pch} PRIVATE GTest::gtest)
+      if(NOT pch MATCHES optimized)
+        target_compile_options(${pch} PRIVATE ${titan_test_options})
+      endif()
+    endif()
+    list(TRANSFORM ${pch}_headers PREPEND ${PROJECT_SOURCE_DIR}/cmake/ OUTPUT_VARIABLE headers)
+    target_precompile_headers(${pch} PRIVATE ${headers})
+  endif()
+  target_precompile_headers(${name} REUSE_FROM ${pch})
+  # An executable compiles with -fPIE, which the shared header does not match.
+  get_target_property(type ${name} TYPE)
+  if(type STREQUAL "EXECUTABLE")
+    set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+    target_compile_options(${name} PRIVATE -fPIC)
+  endif()
+endfunction()
+
 function(titan_mlir_library name)
   cmake_parse_arguments(arg "" "" "LINK;DEPENDS" ${ARGN})
   add_library(${name} STATIC ${arg_UNPARSED_ARGUMENTS})
@@ -50,19 +89,7 @@ function(titan_mlir_library name)
 endfunction()
 
 function(titan_reuse_mlir_pch name)
-  if(NOT TARGET titan_mlir_pch)
-    file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/titan_mlir_pch.cpp CONTENT "")
-    add_library(titan_mlir_pch STATIC ${PROJECT_BINARY_DIR}/titan_mlir_pch.cpp)
-    target_link_libraries(titan_mlir_pch PUBLIC titan_mlir_flags)
-    target_precompile_headers(titan_mlir_pch PRIVATE ${PROJECT_SOURCE_DIR}/cmake/MlirPch.h)
-  endif()
-  target_precompile_headers(${name} REUSE_FROM titan_mlir_pch)
-  # An executable compiles with -fPIE, which the shared header does not match.
-  get_target_property(type ${name} TYPE)
-  if(type STREQUAL "EXECUTABLE")
-    set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
-    target_compile_options(${name} PRIVATE -fPIC)
-  endif()
+  titan_reuse_pch(${name} titan_mlir_pch)
 endfunction()
 
 # titan_tablegen(target file.td [-flag output]...)
@@ -78,12 +105,19 @@ function(titan_tablegen target td)
 endfunction()
 
 function(titan_test name)
-  cmake_parse_arguments(arg "MLIR" "" "LINK;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "MLIR;OPTIMIZED" "" "LINK;LABELS" ${ARGN})
   add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE titan_flags ${arg_LINK} GTest::gtest GTest::gtest_main)
+  if(NOT arg_OPTIMIZED)
+    target_compile_options(${name} PRIVATE ${titan_test_options})
+  endif()
   if(arg_MLIR)
     target_link_libraries(${name} PRIVATE titan_mlir_flags)
-    titan_reuse_mlir_pch(${name})
+    titan_reuse_pch(${name} titan_mlir_test_pch)
+  elseif(arg_OPTIMIZED) # tests that compute for seconds themselves
+    titan_reuse_pch(${name} titan_optimized_test_pch)
+  else()
+    titan_reuse_pch(${name} titan_test_pch)
   endif()
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/test)
   add_test(NAME ${name} COMMAND ${name})

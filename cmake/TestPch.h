@@ -1,0 +1,3 @@
+// What every test includes, compiled once.
+#pragma once
+#include <gtest/gtest.h>
