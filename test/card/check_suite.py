@@ -150,8 +150,8 @@ class Suite(unittest.TestCase):
         self.assertEqual(code, 1, output)
         checks = self.checks(result, "sanitize")
         self.assertEqual({name: check["status"] for name, check in checks.items()},
-                         {"memcheck": "ok", "racecheck": "failed", "synccheck": "ok", "initcheck": "ok"})
-        self.assertEqual(checks["racecheck"]["reason"], "racecheck found: Invalid __global__ write of size 4 bytes")
+                         {"memcheck of relu": "ok", "racecheck of relu": "failed", "synccheck of relu": "ok", "initcheck of relu": "ok"})
+        self.assertEqual(checks["racecheck of relu"]["reason"], "racecheck found: Invalid __global__ write of size 4 bytes")
 
     def test_a_stage_that_hangs_is_ended_and_the_next_is_not_begun(self):
         path = self.folder / "suite" / "stage_probe.py"

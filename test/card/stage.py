@@ -3,6 +3,7 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -41,12 +42,17 @@ def said(command, limit=60, **options):
     """(exit code, output and errors) of a command; a missing program is Skipped."""
     limit = min(limit, left())
     try:
-        done = subprocess.run([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=limit, **options)
+        process = subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True, **options)
     except FileNotFoundError:
         raise Skipped(f"no program {command[0]}") from None
+    try:
+        output = process.communicate(timeout=limit)[0]
+        return process.returncode, output
     except subprocess.TimeoutExpired:
-        raise Failed(f"still running after {limit:.0f} s: {' '.join(map(str, command))}") from None
-    return done.returncode, done.stdout
+        # With what it started, which would keep the card busy.
+        os.killpg(process.pid, signal.SIGKILL)
+        output = process.communicate()[0]
+        raise Failed(f"still running after {limit:.0f} s: {' '.join(map(str, command))}", output.splitlines()[-20:]) from None
 
 
 def last_line(text):

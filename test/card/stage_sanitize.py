@@ -4,16 +4,14 @@ import shutil
 
 import stage
 
-TOOLS = ("memcheck", "racecheck", "synccheck", "initcheck")
 FOUND = 9  # the exit code that we ask for where a tool found something
 
 
-def sanitize(tool, program, work):
-    name = stage.DESCRIPTION["sanitized"]
-    log = work / f"{tool}.log"
+def sanitize(tool, name, program, work):
+    log = work / f"{tool}-{name}.log"
     command = [program, "--tool", tool, "--error-exitcode", str(FOUND), "--log-file", log, "--print-limit", "20", stage.job(name), "train", "--steps", "2",
-               "--out", work / tool, "--data", stage.data(name),
-               "--gemm=generated"]  # the vendor's kernels are not ours to check, and slow to
+               "--out", work / f"{tool}-{name}", "--data", stage.data(name),
+               "--gemm=generated", "--attention=generated"]  # the vendor's kernels are not ours to check, and slow to
     code, output = stage.said(command, limit=60, env=os.environ | {"TITAN_CUDA_SPLIT_ARENA": "1"})
     lines = log.read_text(errors="replace").splitlines() if log.exists() else []
     if code == FOUND:
@@ -33,11 +31,12 @@ def missing():
 def main():
     report, work = stage.begin()
     program = shutil.which("compute-sanitizer") or shutil.which("compute-sanitizer", path="/usr/local/cuda/bin")
-    for tool in TOOLS:
-        if program:
-            report.check(tool, sanitize, tool, program, work)
-        else:
-            report.check(tool, missing)
+    for name, tools in stage.DESCRIPTION["sanitized"].items():
+        for tool in tools:
+            if program:
+                report.check(f"{tool} of {name}", sanitize, tool, name, program, work)
+            else:
+                report.check(f"{tool} of {name}", missing)
 
 
 if __name__ == "__main__":
