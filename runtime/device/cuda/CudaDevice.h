@@ -34,7 +34,7 @@ namespace titan {
 class CudaDevice final : public Device {
 public:
   /// What the driver may take of the card's memory later, for code that it loads when it is first
-  /// launched, graphs and libraries. No more than a guess before a card has been asked.
+  /// launched, graphs and libraries: about twice what an H200 takes.
   static constexpr int64_t outsideBytes = int64_t{192} << 20;
 
   /// Of the card's memory for batches on their way: the inputs of all functions, once.
