@@ -23,6 +23,13 @@ struct LibraryChoices {
   bool fit(const LibraryChoices& here) const {
     return library == here.library && version == here.version && device == here.device;
   }
+  /// What stands for the call, where they fit; else null.
+  const std::string* find(const std::string& call, const LibraryChoices& here) const {
+    const auto found = fit(here) ? algorithms.find(call) : algorithms.end();
+    return found == algorithms.end() ? nullptr : &found->second;
+  }
+  /// "cudnn 9.19.0 on NVIDIA H200, sm_90"
+  std::string text() const { return library + " " + version + " on " + device; }
 };
 
 } // namespace titan

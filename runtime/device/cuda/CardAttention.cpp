@@ -11,10 +11,6 @@ using Mode = AttentionRequest::Mode;
 
 bool isAttention(const LibraryCall& call) { return call.routine == LibraryRoutine::Attention; }
 
-std::string textOf(const LibraryChoices& choices) {
-  return fmt::format("{} {} on {}", choices.library, choices.version, choices.device);
-}
-
 std::string textOf(const AttentionView& view) {
   return fmt::format("{}+{}:{},{},{}", view.operand, view.offset, view.batch, view.row, view.head);
 }
@@ -81,15 +77,11 @@ void CardAttention::compareSaved() {
   if (saved && saved->library == libraryName && !saved->fit(choices_))
     notes_.push_back(fmt::format("the run's attention was planned for {}, and here is {}: it is "
                                  "planned anew, and the bits may differ from step {} on",
-                                 textOf(*saved), textOf(choices_), request_->savedStep + 1));
+                                 saved->text(), choices_.text(), request_->savedStep + 1));
 }
 
 const std::string* CardAttention::savedFor(const std::string& key) const {
-  const LibraryChoices* saved = request_->saved;
-  if (!saved || !saved->fit(choices_))
-    return nullptr;
-  const auto found = saved->algorithms.find(key);
-  return found == saved->algorithms.end() ? nullptr : &found->second;
+  return request_->saved ? request_->saved->find(key, choices_) : nullptr;
 }
 
 Status CardAttention::choose(std::span<const AttentionPlace> places, CUstream stream) {

@@ -44,10 +44,6 @@ Answer answerOf(cublasStatus_t status) {
   return {CUDA_ERROR_UNKNOWN, "cublasLtMatmul"};
 }
 
-std::string textOf(const LibraryChoices& choices) {
-  return fmt::format("{} {} on {}", choices.library, choices.version, choices.device);
-}
-
 } // namespace
 
 Result<LtProducts> LtProducts::open(const Driver& driver, const Card& card, const Program& program,
@@ -88,21 +84,20 @@ void LtProducts::compareSaved() {
     notes_.push_back(
         fmt::format("the run's products were chosen for {}, and here is {}: they are chosen anew, "
                     "and the bits may differ from step {} on",
-                    textOf(*saved), textOf(choices_), request_->savedStep + 1));
+                    saved->text(), choices_.text(), request_->savedStep + 1));
   if (tuned && !tuned->fit(choices_))
     notes_.push_back(fmt::format("the tuning file is for {}, and here is {}: products are chosen "
                                  "anew; `tune` makes another file",
-                                 textOf(*tuned), textOf(choices_)));
+                                 tuned->text(), choices_.text()));
 }
 
 const std::string* LtProducts::knownFor(const std::string& key) const {
   if (request_->mode == Mode::Tune)
     return nullptr;
   for (const LibraryChoices* known : {request_->saved, request_->tuned}) {
-    if (!known || !known->fit(choices_))
-      continue;
-    if (auto found = known->algorithms.find(key); found != known->algorithms.end())
-      return &found->second;
+    const std::string* found = known ? known->find(key, choices_) : nullptr;
+    if (found)
+      return found;
   }
   return nullptr;
 }
