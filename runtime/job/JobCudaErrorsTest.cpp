@@ -158,8 +158,7 @@ TEST_F(JobCudaEndsTest, AFailedSave) {
 
 TEST_F(JobCudaEndsTest, ASignal) {
   std::thread sender([&] {
-    while (metrics("run").size() < 5)
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    waitForSteps("run", 5);
     kill(getpid(), SIGTERM);
   });
   const Outcome stopped = runBoth(train("run", "cuda", 100000000));

@@ -309,8 +309,7 @@ TEST_F(JobTrainTest, SignalsStopAfterTheStepAndSave) {
   for (int signal : {SIGTERM, SIGINT, SIGUSR1}) {
     const std::string out = fmt::format("run{}", signal);
     std::thread sender([&] {
-      while (metrics(out).size() < 5)
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      waitForSteps(out, 5);
       kill(getpid(), signal);
     });
     Outcome outcome = run({"train", "--out", path(out), "--steps", "100000000"});

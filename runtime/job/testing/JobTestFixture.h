@@ -11,8 +11,10 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include <unistd.h>
 
@@ -114,6 +116,22 @@ steps = 20
     for (std::string line; std::getline(file, line);)
       lines.push_back(Json::parse(line));
     return lines;
+  }
+
+  /// Returns once `run` has as many steps behind it. Reads no further: a run may write faster than
+  /// a reader that wants the end of the file can read.
+  void waitForSteps(const std::string& run, int steps) const {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(2);
+    while (std::chrono::steady_clock::now() < deadline) {
+      std::ifstream file(path(run) + "/metrics.jsonl");
+      int lines = 0;
+      for (std::string line; lines < steps && std::getline(file, line) && !file.eof();)
+        ++lines;
+      if (lines == steps)
+        return;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    ADD_FAILURE() << run << " has not come to step " << steps;
   }
 
   std::string readFile(const std::string& name) const {
