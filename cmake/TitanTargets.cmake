@@ -12,6 +12,8 @@ add_library(titan_flags INTERFACE)
 target_include_directories(titan_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
 # No contraction of a*b+c: the source says where an fma is (equal bits).
 target_compile_options(titan_flags INTERFACE -Wall -Wextra -Wno-unused-parameter -ffp-contract=off)
+# ccache gives back a precompiled header whose text is the same: it must not ask when its files were written.
+target_compile_options(titan_flags INTERFACE "SHELL:-Xclang -fno-pch-timestamp")
 if(TITAN_ASAN)
   target_compile_options(titan_flags INTERFACE -fsanitize=address,undefined -fno-omit-frame-pointer)
   target_link_options(titan_flags INTERFACE -fsanitize=address,undefined)
