@@ -74,7 +74,7 @@ Status ProductTrial::fillOperands(Values values) {
   const ProductAddresses& at = place_.addresses;
   TITAN_TRY(fill(at.a, place_.aBytes, gemm_.a, 1, ofA, values));
   TITAN_TRY(fill(at.b, place_.bBytes, gemm_.b, 2, ofB, values));
-  return gemm_.bias ? fill(at.bias, place_.biasBytes, DType::F32, 3, added, values) : Status();
+  return gemm_.bias ? fill(at.bias, place_.biasBytes, gemm_.c, 3, added, values) : Status();
 }
 
 /// What is added to, or NaN that has to go.
