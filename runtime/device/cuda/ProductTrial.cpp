@@ -17,6 +17,9 @@ uint64_t mix(uint64_t x) {
   return x ^ x >> 31;
 }
 
+/// That have values of their own: A, B, bias, C.
+constexpr uint64_t operands = 4;
+
 /// Added to sums, or what they are added to.
 constexpr ProductTrial::Integers added = {1000, 1};
 
@@ -24,7 +27,7 @@ constexpr ProductTrial::Integers added = {1000, 1};
 std::pair<ProductTrial::Integers, ProductTrial::Integers> operandIntegers(const Gemm& gemm) {
   const auto k = static_cast<double>(gemm.k);
   if (gemm.a == DType::BF16) {
-    constexpr double exact = int64_t{1} << 22, most = 64;
+    constexpr double exact = int64_t{1} << 22, most = 256; // 8 bits and the next power of two
     const auto each = static_cast<float>(std::clamp(std::floor(std::sqrt(exact / k)), 1.0, most));
     return {{each, 1}, {each, 1}};
   }
@@ -69,12 +72,13 @@ Status ProductTrial::fill(CUdeviceptr address, int64_t bytes, DType dtype, uint6
   return {};
 }
 
-Status ProductTrial::fillOperands(Values values) {
+Status ProductTrial::fillOperands(Values values, uint64_t round) {
   const auto [ofA, ofB] = operandIntegers(gemm_);
   const ProductAddresses& at = place_.addresses;
-  TITAN_TRY(fill(at.a, place_.aBytes, gemm_.a, 1, ofA, values));
-  TITAN_TRY(fill(at.b, place_.bBytes, gemm_.b, 2, ofB, values));
-  return gemm_.bias ? fill(at.bias, place_.biasBytes, gemm_.c, 3, added, values) : Status();
+  const uint64_t salt = round * operands;
+  TITAN_TRY(fill(at.a, place_.aBytes, gemm_.a, salt + 1, ofA, values));
+  TITAN_TRY(fill(at.b, place_.bBytes, gemm_.b, salt + 2, ofB, values));
+  return gemm_.bias ? fill(at.bias, place_.biasBytes, gemm_.c, salt + 3, added, values) : Status();
 }
 
 /// What is added to, or NaN that has to go.
@@ -108,13 +112,20 @@ Result<std::optional<std::string>> ProductTrial::digestOf(const LtAlgorithm& alg
   return std::optional(TITAN_TRY(digest_.of(place_.addresses.c, place_.cBytes, stream_)));
 }
 
-Result<std::string> ProductTrial::expected() {
-  if (!expected_) {
+uint64_t ProductTrial::rounds() const {
+  // A sum that is rounded to 12 bits first shows in one of some 32 elements of bf16.
+  constexpr int64_t enough = 4096, most = 8;
+  const int64_t results = gemm_.batch * gemm_.m * gemm_.n;
+  return static_cast<uint64_t>(std::clamp(enough / results, int64_t{1}, most));
+}
+
+Result<std::string> ProductTrial::expected(uint64_t round) {
+  if (round == expected_.size()) {
     TITAN_TRY(fillResult(Values::SmallIntegers));
     TITAN_TRY(driver_.need(place_.generate(), what));
-    expected_ = TITAN_TRY(digest_.of(place_.addresses.c, place_.cBytes, stream_));
+    expected_.push_back(TITAN_TRY(digest_.of(place_.addresses.c, place_.cBytes, stream_)));
   }
-  return *expected_;
+  return expected_[round];
 }
 
 Result<std::string> ProductTrial::refusal(const LtAlgorithm& algorithm) {
@@ -133,12 +144,14 @@ Result<std::string> ProductTrial::refusal(const LtAlgorithm& algorithm) {
   }
   if (digests[0] != digests[1])
     return std::string("gives other bits in a second run");
-  TITAN_TRY(fillOperands(Values::SmallIntegers));
-  const auto digest = TITAN_TRY(digestOf(algorithm, Values::SmallIntegers, garbage[0], why));
-  if (!digest)
-    return why;
-  if (*digest != TITAN_TRY(expected()))
-    return std::string("rounds otherwise than the generated product");
+  for (uint64_t round = 0; round < rounds(); ++round) {
+    TITAN_TRY(fillOperands(Values::SmallIntegers, round));
+    const auto digest = TITAN_TRY(digestOf(algorithm, Values::SmallIntegers, garbage[0], why));
+    if (!digest)
+      return why;
+    if (*digest != TITAN_TRY(expected(round)))
+      return std::string("rounds otherwise than the generated product");
+  }
   return std::string();
 }
 
