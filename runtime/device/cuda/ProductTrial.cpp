@@ -24,15 +24,18 @@ constexpr uint64_t operands = 4;
 constexpr ProductTrial::Integers added = {1000, 1};
 
 /// Of A and B. No sum of k products leaves the integers that f32 has, in any order.
-std::pair<ProductTrial::Integers, ProductTrial::Integers> operandIntegers(const Gemm& gemm) {
+std::pair<ProductTrial::Integers, ProductTrial::Integers> operandIntegers(const Gemm& gemm,
+                                                                          F32Products f32) {
   const auto k = static_cast<double>(gemm.k);
   if (gemm.a == DType::BF16) {
     constexpr double exact = int64_t{1} << 22, most = 256; // 8 bits and the next power of two
     const auto each = static_cast<float>(std::clamp(std::floor(std::sqrt(exact / k)), 1.0, most));
     return {{each, 1}, {each, 1}};
   }
-  // 12 bits, which tf32 has not; so few of the other operand that the sums stay small.
-  constexpr double most = 4095, terms = 2048;
+  // 12 bits, which tf32 has not, or 11, which it has; so few of the other operand that the sums
+  // stay small.
+  const float most = f32 == F32Products::Whole ? 4095 : 2047;
+  constexpr double terms = 2048;
   return {{most, 1}, {1, std::min(1.0, terms / k)}};
 }
 
@@ -73,7 +76,7 @@ Status ProductTrial::fill(CUdeviceptr address, int64_t bytes, DType dtype, uint6
 }
 
 Status ProductTrial::fillOperands(Values values, uint64_t round) {
-  const auto [ofA, ofB] = operandIntegers(gemm_);
+  const auto [ofA, ofB] = operandIntegers(gemm_, f32_);
   const ProductAddresses& at = place_.addresses;
   const uint64_t salt = round * operands;
   TITAN_TRY(fill(at.a, place_.aBytes, gemm_.a, salt + 1, ofA, values));

@@ -4,7 +4,7 @@
 //   (b) two runs, with other garbage in the workspace, give the same bits, and
 //   (c) on operands of small integers, whose sums are exact in any order, its result has the bits
 //       of the generated product: it rounds where that does, whatever its order, and reads f32
-//       whole (tf32 has too few bits for these integers). Small results are tried several times,
+//       whole (tf32 has too few bits for these integers) unless tf32 is allowed. Small results are tried several times,
 //       since few elements show where it rounds.
 //
 // A trial writes to the operands' places in the arena, so it stands before state is loaded.
@@ -35,9 +35,10 @@ public:
 
   /// All of these outlive the trial.
   ProductTrial(const Driver& driver, const BitsDigest& digest, CUstream stream, const Gemm& gemm,
-               const LtLibrary& library, const LtProduct& product, const ProductPlace& place)
-      : driver_(driver), digest_(digest), stream_(stream), gemm_(gemm), library_(library),
-        product_(product), place_(place) {}
+               F32Products f32, const LtLibrary& library, const LtProduct& product,
+               const ProductPlace& place)
+      : driver_(driver), digest_(digest), stream_(stream), gemm_(gemm), f32_(f32),
+        library_(library), product_(product), place_(place) {}
 
   /// Why the algorithm is not admitted; empty: it is. The errors of the driver.
   Result<std::string> refusal(const LtAlgorithm& algorithm);
@@ -64,6 +65,7 @@ private:
   const BitsDigest& digest_;
   CUstream stream_;
   const Gemm& gemm_;
+  F32Products f32_;
   const LtLibrary& library_;
   const LtProduct& product_;
   const ProductPlace& place_;
