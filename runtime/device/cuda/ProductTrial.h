@@ -4,8 +4,8 @@
 //   (b) two runs, with other garbage in the workspace, give the same bits, and
 //   (c) on operands of small integers, whose sums are exact in any order, its result has the bits
 //       of the generated product: it rounds where that does, whatever its order, and reads f32
-//       whole (tf32 has too few bits for these integers) unless tf32 is allowed. Small results are tried several times,
-//       since few elements show where it rounds.
+//       whole (tf32 has too few bits for these integers) unless tf32 is allowed. Small results are
+//       tried several times, since few elements show where it rounds.
 //
 // A trial writes to the operands' places in the arena, so it stands before state is loaded.
 #pragma once
@@ -58,7 +58,7 @@ private:
                                               unsigned char garbage, std::string& why);
   /// How often small integers are drawn.
   uint64_t rounds() const;
-  /// The digest of the generated product of what is there, which is round `round` of small integers.
+  /// The digest of the generated product of what is there: small integers of round `round`.
   Result<std::string> expected(uint64_t round);
 
   const Driver& driver_;
