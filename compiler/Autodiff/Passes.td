@@ -94,7 +94,7 @@ def DecidePrecision : DifferentiatePass<"decide-precision"> {
     stand as `titan.convert`. Later stages may move or duplicate a cast, never change where a value is rounded. A model that computes in f16 or bf16 itself is refused.
 
     With precision.compute = "bf16" states stay f32 (the master weights), and contractions and attention read bf16: every operand is rounded once, where it is
-    defined, so a weight once a step. A contraction gives f32, which is rounded to bf16 behind bias and relu, attention and its gradient give bf16; gradients of weights stay
+    defined, so a weight once a step. A contraction gives f32, which is rounded to bf16 behind bias and relu; the bias is rounded as the weight is. Attention and its gradient give bf16; gradients of weights stay
     f32 and accumulate so. All else (norms, softmax, losses, the residual stream, reductions) computes in f32 on widened values. A remark for each contraction.
 
     Example: test/autodiff/decide-precision.mlir, test/autodiff/decide-precision-bf16.mlir.

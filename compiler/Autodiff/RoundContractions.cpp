@@ -25,14 +25,14 @@ bool isWidened(Value value) {
     return false;
   if (isa<ConvertOp>(source))
     return isBf16(source->getOperand(0));
-  return isa<ReshapeOp, TransposeOp, SliceOp, ConcatOp>(source) &&
+  return isa<BroadcastOp, ReshapeOp, TransposeOp, SliceOp, ConcatOp>(source) &&
          llvm::all_of(source->getOperands(), isWidened);
 }
 
 /// Is rounding in front of `op` better than behind it? Not in front of a part that is cut out of
 /// more, unless all of it is rounded anyway.
 bool roundsInFront(Operation* op) {
-  return isa<ReshapeOp, TransposeOp, ConcatOp>(op) ||
+  return isa<BroadcastOp, ReshapeOp, TransposeOp, ConcatOp>(op) ||
          (isa<SliceOp>(op) && isWidened(op->getOperand(0)));
 }
 
@@ -41,6 +41,13 @@ bool addsBias(Operation* op) {
   auto add = dyn_cast_or_null<AddOp>(op);
   return add &&
          (add.getLhs().getDefiningOp<BroadcastOp>() || add.getRhs().getDefiningOp<BroadcastOp>());
+}
+
+/// Is `value` a bias along one dimension? Other sums have no place in a product: a mask, a table of
+/// positions.
+bool isBias(Value value) {
+  auto broadcast = value.getDefiningOp<BroadcastOp>();
+  return broadcast && tensorType(broadcast.getOperand()).getRank() == 1;
 }
 
 /// Does a product's `result` reach the end of its block through sums and moves alone? Such a
@@ -105,9 +112,26 @@ private:
 
   void roundEndOfLayer(Operation* op, Value result) {
     bool isGradient = getPhase(op) == Phase::Backward && isYielded(result);
-    if (!isGradient)
-      roundForAll(endOfLayer(result));
+    if (!isGradient) {
+      Value end = endOfLayer(result);
+      if (getPhase(op) == Phase::Forward)
+        roundBiases(result, end);
+      roundForAll(end);
+    }
     report(op, isGradient ? "its sum stays f32" : "its result is rounded to bf16");
+  }
+
+  /// Biases between a product and the end of its layer: their sum stays f32, in which they are
+  /// widened again.
+  void roundBiases(Value product, Value end) {
+    for (Value value = product; value != end; value = reader->getResult(0)) {
+      reader = onlyUser(value);
+      if (!addsBias(reader))
+        continue;
+      for (OpOperand& operand : reader->getOpOperands())
+        if (isBias(operand.get()))
+          operand.set(widened(rounded(operand.get())));
+    }
   }
 
   /// Every reader of `value` gets it as bf16, or rounded and widened again.
@@ -188,7 +212,7 @@ private:
 
   OpBuilder builder;
   Type bf16, f32;
-  Operation* reader = nullptr; ///< whose operands are rounded
+  Operation* reader = nullptr; ///< the op whose operands are rounded
   llvm::DenseMap<Value, Value> narrow_, wide_;
 };
 

@@ -2,6 +2,7 @@
 
 #include "compiler/Codegen/CommandTable.h"
 #include "compiler/Codegen/kernel/ErrorBound.h"
+#include "compiler/Support/RecipeAttribute.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -15,8 +16,17 @@ ComparedOperand describe(Value buffer) {
   return {dtypeOf(type.getElementType()).value_or(DType::U8), shapeOf(type), Tolerance::Equal, 0};
 }
 
-/// Of each term of a product, for both sides.
-constexpr double productRounding = 0x1p-23;
+/// Of each term of a product, for both sides; and of both factors of a term, where a library may
+/// read them as tf32.
+constexpr double productRounding = 0x1p-23, tf32Rounding = 0x1p-9;
+
+double productTolerance(kernel::CallOp op, kernel::GemmAttr gemm) {
+  const double sum = productRounding * static_cast<double>(gemm.getK());
+  FailureOr<Recipe> recipe = getRecipe(op->getParentOfType<ModuleOp>());
+  const bool isF32 = cast<ShapedType>(op.getIns()[0].getType()).getElementType().isF32();
+  const bool mayUseTf32 = isF32 && succeeded(recipe) && recipe->precision.matmul == "tf32";
+  return mayUseTf32 ? sum + tf32Rounding : sum;
+}
 
 /// Attention is judged by the size of its results alone: a bound that follows the data would be
 /// another attention. Roundings of scores, probabilities and their adjoints to `element` count.
@@ -27,7 +37,7 @@ void judge(kernel::CallOp op, unsigned out, ComparedOperand& operand) {
   llvm::TypeSwitch<Attribute>(op.getRoutine())
       .Case([&](kernel::GemmAttr gemm) {
         operand.tolerance = Tolerance::Magnitude;
-        operand.factor = productRounding * static_cast<double>(gemm.getK());
+        operand.factor = productTolerance(op, gemm);
       })
       .Case([&](kernel::EmbeddingAttr) { operand.tolerance = Tolerance::Equal; })
       .Case([&](kernel::EmbeddingGradAttr routine) {

@@ -55,7 +55,7 @@ Cost costOf(const Gemm& gemm, const MachineModel& machine) {
   cost.bytes =
       gemm.batch * (byteSize(gemm.a) * gemm.m * gemm.k + byteSize(gemm.b) * gemm.k * gemm.n +
                     byteSize(gemm.c) * gemm.m * gemm.n * (gemm.accumulate ? 2 : 1)) +
-      (gemm.bias ? 4 * gemm.n : 0);
+      (gemm.bias ? byteSize(gemm.c) * gemm.n : 0);
   cost.nanoseconds =
       static_cast<double>(cost.flops) /
       (gemm.a == DType::BF16 ? machine.productFlopsPerNsBf16 : machine.productFlopsPerNsF32);

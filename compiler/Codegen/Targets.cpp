@@ -10,9 +10,16 @@
 namespace titan::codegen {
 namespace {
 
+std::vector<std::string> ignoredByCpus(const Recipe& recipe) {
+  if (recipe.precision.matmul == "f32")
+    return {};
+  return {fmt::format("precision.matmul = \"{}\" has no effect on cpu: products read f32 whole",
+                      recipe.precision.matmul)};
+}
+
 std::vector<TargetKind>& kinds() {
   static std::vector<TargetKind> list = {
-      {"cpu", resolveCpu, CpuTarget::create},
+      {"cpu", resolveCpu, CpuTarget::create, "native", nullptr, ignoredByCpus},
       {"cuda", resolveCards, CudaTarget::create, cuda::defaultArchs, checkRecipeForCards}};
   return list;
 }
@@ -80,6 +87,11 @@ Result<std::vector<TargetInfo>> resolveTargets(std::string_view kinds, std::stri
 Status checkRecipe(std::string_view name, const Recipe& recipe) {
   const TargetKind* kind = TITAN_TRY(findKind(name));
   return kind->accepts ? kind->accepts(recipe) : Status();
+}
+
+Result<std::vector<std::string>> ignoredKeys(std::string_view name, const Recipe& recipe) {
+  const TargetKind* kind = TITAN_TRY(findKind(name));
+  return kind->ignores ? kind->ignores(recipe) : std::vector<std::string>();
 }
 
 Result<std::unique_ptr<Target>> createTarget(TargetInfo info, mlir::MLIRContext* context) {

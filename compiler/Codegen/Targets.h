@@ -17,6 +17,8 @@ struct TargetKind {
   std::string defaultArch = "native";
   /// BadInput, with the key, for a recipe that no job for this kind can follow; null: any can.
   Status (*accepts)(const Recipe& recipe) = nullptr;
+  /// A note for each key that has no effect on this kind; null: all have.
+  std::vector<std::string> (*ignores)(const Recipe& recipe) = nullptr;
 };
 
 /// Attaches what targets know of dialects' routines, when the dialects are loaded.
@@ -33,6 +35,8 @@ Result<TargetInfo> resolveTarget(std::string_view kind, std::string_view arch);
 Result<std::vector<TargetInfo>> resolveTargets(std::string_view kinds, std::string_view arch);
 /// Can a job for this kind follow the recipe? Usage for an unknown kind.
 Status checkRecipe(std::string_view kind, const Recipe& recipe);
+/// What the user is to know of a recipe that it can follow. Usage for an unknown kind.
+Result<std::vector<std::string>> ignoredKeys(std::string_view kind, const Recipe& recipe);
 Result<std::unique_ptr<Target>> createTarget(TargetInfo info, mlir::MLIRContext* context);
 
 } // namespace titan::codegen

@@ -192,7 +192,9 @@ Status Compilation::checkRecipeFor(StringRef kind) {
   FailureOr<Recipe> recipe = getRecipe(*module_);
   if (failed(recipe))
     return compiler_.takeError(ErrorCode::BadInput);
-  return codegen::checkRecipe(std::string_view(kind), *recipe);
+  TITAN_TRY(codegen::checkRecipe(std::string_view(kind), *recipe));
+  llvm::append_range(notes_, TITAN_TRY(codegen::ignoredKeys(std::string_view(kind), *recipe)));
+  return {};
 }
 
 /// Does the module, which a user may have edited, keep the promises of the stage it says it is at?

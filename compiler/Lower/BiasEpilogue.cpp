@@ -49,7 +49,7 @@ std::optional<EpilogueBody> matchBody(kernel::FusedOp op) {
 }
 
 /// Is operand `in` of `op` a vector of `columns` elements, one for each index of the last
-/// dimension?
+/// dimension? Of f32, as the product is: one that a layer of bf16 adds goes with the rounding.
 bool isBias(kernel::FusedOp op, unsigned in, int64_t columns) {
   auto type = cast<ShapedType>(op.getIns()[in].getType());
   unsigned last = op.getSpace().size() - 1;

@@ -96,6 +96,10 @@ private:
       why = "it would be computed again and again";
       return nullptr;
     }
+    if (lower::roundsVector(producer) && consumer.getSpace().size() > 1) {
+      why = "each of the reader's rows would round the vector again";
+      return nullptr;
+    }
     // A strided read is worth one operand's detour, not several.
     if (consumer.getKernelClass() == kernel::KernelClass::Transpose &&
         producer.getIns().size() > 1) {

@@ -58,6 +58,13 @@ bool isDuplicable(FusedOp op) {
   return largest <= written && (read - largest) * 16 <= written && isReadByKernels(op);
 }
 
+bool roundsVector(FusedOp op) {
+  auto yield = cast<kernel::YieldOp>(op.getBlock().getTerminator());
+  return op.getSpace().size() == 1 && llvm::any_of(yield.getValues(), [](Value value) {
+           return value.getDefiningOp<arith::TruncFOp>() != nullptr;
+         });
+}
+
 bool repeatsWork(const MergedSpace& space, FusedOp producer) {
   if (pointsOf(producer.getSpace()) == 1)
     return pointsOf(space.extents) > 1;

@@ -16,6 +16,10 @@ bool isCheap(kernel::FusedOp op);
 /// kernels (a bias added to a product that is used forwards and backwards).
 bool isDuplicable(kernel::FusedOp op);
 
+/// Does `op` round a vector? Readers with rows read it rounded, rather than rounding it for each of
+/// them; and a product takes up a bias that is rounded already.
+bool roundsVector(kernel::FusedOp op);
+
 /// Does the merged space repeat the producer's points in a way that codegen cannot hoist out of the
 /// inner loop? Hoistable are repeats over the innermost dimensions only.
 bool repeatsWork(const MergedSpace& space, kernel::FusedOp producer);

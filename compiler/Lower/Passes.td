@@ -90,7 +90,7 @@ def FuseEpilogues : Lower_Pass<"fuse-epilogues"> {
     A kernel that adds a row vector to the result of a `kernel.call`, applies relu to it, or both, and is the only reader of that result becomes the call's
     epilogue. Both are elementwise after the complete sum, so that no bit changes.
 
-    Where every kernel that reads a product begins by rounding it to bf16, behind one bias and relu or none, the call gives the rounded value and the kernels keep the rest
+    Where every kernel that reads a product begins by rounding it to bf16, behind one bias of bf16 and relu or none, the call gives the rounded value and the kernels keep the rest
     of their bodies. A kernel that only rounds a weight for such products goes: they round it while they read it.
 
     Before: the bias is added by a kernel of its own. After: by the call, while the tile is in cache.

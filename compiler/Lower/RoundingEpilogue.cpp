@@ -22,18 +22,23 @@ struct Prefix {
 
 Operation* onlyUser(Value value) { return value.hasOneUse() ? *value.user_begin() : nullptr; }
 
-/// The operand of `op` that the body adds as a bias to `argument`: a vector along the last
-/// dimension of what the argument reads.
+/// What `add` adds to `argument`.
+Value addedTo(BlockArgument argument, arith::AddFOp add) {
+  return add.getLhs() == argument ? add.getRhs() : add.getLhs();
+}
+
+/// The operand of `op` that the body widens and adds as a bias to `argument`: a vector of bf16, as
+/// the result will be, along the last dimension of what the argument reads.
 Value biasOf(FusedOp op, BlockArgument argument, arith::AddFOp add, int64_t columns) {
-  Value other = add.getLhs() == argument ? add.getRhs() : add.getLhs();
-  auto bias = dyn_cast<BlockArgument>(other);
+  auto widened = addedTo(argument, add).getDefiningOp<arith::ExtFOp>();
+  auto bias = widened ? dyn_cast<BlockArgument>(widened.getIn()) : BlockArgument();
   if (!bias || bias == argument || bias.getArgNumber() >= op.getIns().size())
     return nullptr;
   Value operand = op.getIns()[bias.getArgNumber()];
   auto type = cast<ShapedType>(operand.getType());
   AffineMap map = op.getInMap(argument.getArgNumber()), biasMap = op.getInMap(bias.getArgNumber());
   bool isVector =
-      type.getRank() == 1 && type.getDimSize(0) == columns && type.getElementType().isF32();
+      type.getRank() == 1 && type.getDimSize(0) == columns && type.getElementType().isBF16();
   auto read = cast<ShapedType>(op.getIns()[argument.getArgNumber()].getType());
   if (!isVector || read.getShape().back() != columns ||
       map.getResult(map.getNumResults() - 1) != biasMap.getResult(0))
@@ -151,8 +156,13 @@ void readRounded(RewriterBase& rewriter, Reader& reader, Value product) {
     chain.push_back(op);
   rewriter.replaceAllUsesWith(reader.prefix.rounding.getResult(), argument);
   rewriter.eraseOp(reader.prefix.rounding);
-  for (Operation* op : llvm::reverse(chain))
+  for (Operation* op : llvm::reverse(chain)) {
+    auto add = dyn_cast<arith::AddFOp>(op);
+    Operation* widenedBias = add ? addedTo(argument, add).getDefiningOp() : nullptr;
     rewriter.eraseOp(op);
+    if (widenedBias && widenedBias->use_empty())
+      rewriter.eraseOp(widenedBias);
+  }
   argument.setType(rewriter.getBF16Type());
   reader.op->setOperand(reader.in, product);
 }

@@ -8,9 +8,9 @@
 namespace titan::lower {
 
 /// Makes `call` (a matrix product without an epilogue, of f32) give bf16, if every kernel that
-/// reads it begins with one and the same add of a bias, relu and rounding to bf16. The readers keep
-/// the rest of their bodies and read bf16; one that did nothing else is erased. Null, and nothing
-/// changed, where that does not hold.
+/// reads it begins with one and the same add of a bias of bf16, relu and rounding to bf16. The
+/// readers keep the rest of their bodies and read bf16; one that did nothing else is erased. Null,
+/// and nothing changed, where that does not hold.
 kernel::CallOp absorbRounding(mlir::RewriterBase& rewriter, kernel::CallOp call);
 
 } // namespace titan::lower

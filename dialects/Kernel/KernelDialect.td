@@ -59,7 +59,7 @@ def Kernel_GemmAttr : AttrDef<Kernel_Dialect, "Gemm", [DeclareAttrInterfaceMetho
   let mnemonic = "gemm";
   let summary = "C[m, n] (+)= op(A) op(B) over a batch, row-major, on a fixed tile grid; see Gemm in runtime/program/Program.h";
   let description = [{
-    `ins` are A, B and, with `bias`, the f32 bias [n]. With `accumulate` the `outs` operand holds the value that is added to. Products of
+    `ins` are A, B and, with `bias`, the bias [n], of C's type. With `accumulate` the `outs` operand holds the value that is added to. Products of
     bf16 are summed in f32; an f32 B beside a bf16 A is rounded to bf16 as it is read, and a bf16 C is rounded last, after bias and relu.
     Leading dimensions and batch strides count elements. K is never split; a tile is `tile_m` x `tile_n`.
   }];

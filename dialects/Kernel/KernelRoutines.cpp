@@ -44,6 +44,13 @@ LogicalResult GemmAttr::verifyCall(Operation* op) const {
       return call.emitOpError("(C1) touches ")
              << touched << " elements of " << matrix.name << ", which has " << held;
   }
+  if (!getBias())
+    return success();
+  auto bias = cast<ShapedType>(call.getIns()[2].getType());
+  Type element = cast<ShapedType>(call.getOuts()[0].getType()).getElementType();
+  if (bias.getElementType() != element)
+    return call.emitOpError("(C1) adds a bias of ")
+           << bias.getElementType() << " where C has " << element;
   return success();
 }
 

@@ -3,6 +3,7 @@
 #include "runtime/device/StateAccess.h"
 #include "runtime/device/cuda/CudaDevice.h"
 #include "runtime/program/CardProducts.h"
+#include "runtime/program/Recipe.h"
 
 #include <algorithm>
 #include <limits>
@@ -24,7 +25,7 @@ Status check(const Program& program, int64_t number) {
   return {};
 }
 
-cuda::ProductRequest productRequest(const DeviceRequest& request) {
+Result<cuda::ProductRequest> productRequest(const DeviceRequest& request) {
   using Mode = cuda::ProductRequest::Mode;
   cuda::ProductRequest products;
   const std::string& saved = request.saved.choices.library;
@@ -39,6 +40,8 @@ cuda::ProductRequest productRequest(const DeviceRequest& request) {
   products.savedStep = request.saved.step;
   if (request.tuned)
     products.tuned = &*request.tuned;
+  if (TITAN_TRY(parseRecipeJson(request.program.recipe)).precision.matmul == "tf32")
+    products.f32 = cuda::F32Products::MayUseTf32;
   return products;
 }
 
@@ -75,7 +78,7 @@ std::string imageOf(const CudaDevice& device) {
 Result<ChosenDevice> open(const DeviceRequest& request) {
   if (request.gemm == "onednn")
     return Error::environment("--gemm=onednn: oneDNN computes on CPUs, and this job runs on cuda");
-  const cuda::ProductRequest products = productRequest(request);
+  const cuda::ProductRequest products = TITAN_TRY(productRequest(request));
   const cuda::AttentionRequest attention = attentionRequest(request);
   std::unique_ptr<CudaDevice> device = TITAN_TRY(CudaDevice::create(
       request.program, request.payload, static_cast<int>(request.number), products, attention));
@@ -95,6 +98,9 @@ Result<ChosenDevice> open(const DeviceRequest& request) {
   chosen.notes = device->products().notes();
   chosen.notes.insert(chosen.notes.end(), device->attention().notes().begin(),
                       device->attention().notes().end());
+  if (products.f32 == cuda::F32Products::MayUseTf32 && !device->products().isOpen())
+    chosen.notes.emplace_back("precision.matmul = \"tf32\" has no effect: generated products read "
+                              "f32 whole");
   chosen.name = fmt::format("{}, {}", device->card().text(), cuda::textOf(device->image()));
   chosen.measureLimits = [card = device.get()](DType) -> Result<MachineLimits> {
     const double copied = TITAN_TRY(card->measureCopy());

@@ -30,8 +30,8 @@ enum class Phase : uint8_t { Forward, Backward, Update };
 /// C[m, n] (+)= op(A) * op(B), row-major, computed tile by tile: unit u of a command is one tile of
 /// the grid batch x ceil(m / tileM) x ceil(n / tileN), in row-major order; the last tile of a row
 /// or a column may be smaller. K is never split. The grid is part of the meaning (it decides bits),
-/// so it is fixed at compile time. Operands of the command: A, B, C, then bias (f32 [n]) when
-/// `bias`.
+/// so it is fixed at compile time. Operands of the command: A, B, C, then bias ([n], of C's
+/// type) when `bias`.
 struct Gemm {
   int64_t m = 0, n = 0, k = 0, batch = 1;
   int64_t lda = 0, ldb = 0, ldc = 0;                            ///< leading dimensions, elements

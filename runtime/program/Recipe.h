@@ -89,6 +89,7 @@ struct BatchRecipe {
 struct PrecisionRecipe {
   std::string compute = "f32"; ///< bf16
   std::string reduceDtype = "f32";
+  std::string matmul = "f32"; ///< tf32
   bool operator==(const PrecisionRecipe&) const = default;
 };
 

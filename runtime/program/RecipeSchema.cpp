@@ -70,6 +70,7 @@ constexpr Key table[] = {
 
   key<Precision<&PrecisionRecipe::compute>>("precision", "compute", compiled, "type of contractions' operands", "f32 | bf16"),
   key<Precision<&PrecisionRecipe::reduceDtype>>("precision", "reduce_dtype", compiled, "type of gradient collectives", "f32 | bf16"),
+  key<Precision<&PrecisionRecipe::matmul>>("precision", "matmul", compiled, "tf32: products of f32 that cuBLASLt computes on a card may use it", "f32 | tf32"),
 
   key<Axes>("mesh", "axes", compiled, "ranks along each axis"),
   key<Mesh<&MeshRecipe::strategy>>("mesh", "strategy", compiled, "what is sharded", "ddp | zero1 | zero2 | zero3 | fsdp | hsdp | tensor"),

@@ -429,6 +429,8 @@ TEST(RecipeValidate, Refusals) {
   EXPECT_EQ(validateError("[optimizer]\nkind = \"lion\""),
             "optimizer.kind = \"lion\" is not known: use sgd | adam | adamw");
   EXPECT_EQ(validateError("[precision]\ncompute = \"bf16\""), "");
+  EXPECT_EQ(validateError("[precision]\nmatmul = \"bf16\""),
+            "precision.matmul = \"bf16\" is not known: use f32 | tf32");
   EXPECT_EQ(
       validateError("[loss]\nkind = \"mse\"\nlabel_smoothing = 0.1"),
       "loss.label_smoothing = 0.1 is for cross_entropy, loss.kind = \"mse\" has no use for it");

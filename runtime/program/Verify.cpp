@@ -105,7 +105,7 @@ std::vector<ProductOperand> operandsOf(const Gemm& g) {
       {"C", extentOf(g.m, g.n, g.ldc, g.batch, g.batchStrideC), g.c,
        g.accumulate ? Access::Both : Access::Write}};
   if (g.bias)
-    operands.push_back({"the bias", g.n, DType::F32, Access::Read});
+    operands.push_back({"the bias", g.n, g.c, Access::Read});
   return operands;
 }
 

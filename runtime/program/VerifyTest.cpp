@@ -183,6 +183,11 @@ TEST(Verify, ProductsStayInsideTheirOperands) {
             std::string(inCall) + "'fc' needs 50240 elements of A, 200704 bytes are there");
   EXPECT_EQ(error([](Gemm& g) { g.ldb = 1000; }),
             std::string(inCall) + "'fc' needs 127784 elements of B, 401408 bytes are there");
+  EXPECT_EQ(errorAfter([](Program& p) {
+              p.libraryCalls[0].gemm.c = DType::BF16; // and so the bias
+              p.functions[0].commands[2].operands[3].bytes = 254;
+            }),
+            std::string(inCall) + "'fc' needs 128 elements of the bias, 254 bytes are there");
   EXPECT_NE(error([](Gemm& g) { g.batch = 2, g.batchStrideC = 1; }), "");
   EXPECT_NE(error([](Gemm& g) { g.lda = 783; }), "") << "rows overlap";
   EXPECT_NE(error([](Gemm& g) { g.m = 0; }), "");

@@ -1,19 +1,23 @@
 // RUN: titan-opt %s --titan-differentiate-decide-precision --split-input-file | FileCheck %s
 
-// The cast follows bias and relu; the relu's derivative reads what was rounded. Weights are rounded outside of the loop, their gradients
-// stay f32, and so do sums over f32 adjoints.
+// The cast follows bias and relu; the relu's derivative reads what was rounded. Weights and biases are rounded outside of the loop, their
+// gradients stay f32, and so do sums over f32 adjoints.
 // CHECK-LABEL: func.func @step
 // CHECK-SAME: (%[[W:.*]]: tensor<8x6xf32>, %[[B:.*]]: tensor<8xf32>, %[[V:.*]]: tensor<5x8xf32>,
 module attributes {titan.recipe = {precision = {compute = "bf16"}}} {
   func.func @step(%w: tensor<8x6xf32>, %b: tensor<8xf32>, %v: tensor<5x8xf32>, %xs: tensor<2x4x6xf32>)
       -> (tensor<8x6xf32>, tensor<8xf32>, tensor<5x8xf32>) {
     // CHECK-DAG: %[[W16:.*]] = titan.convert %[[W]] {path = ["0"]} : tensor<8x6xf32> to tensor<8x6xbf16>
+    // CHECK-DAG: %[[B16:.*]] = titan.convert %[[B]] {path = ["0"]} : tensor<8xf32> to tensor<8xbf16>
     // CHECK-DAG: %[[V16:.*]] = titan.convert %[[V]] {path = ["2"]} : tensor<5x8xf32> to tensor<5x8xbf16>
     // CHECK: accum.loop %{{.*}} in 2 unordered slices(%[[X:.*]] = %{{.*}} : tensor<2x4x6xf32>)
     %gw, %gb, %gv = accum.loop %i in 2 unordered slices(%x = %xs : tensor<2x4x6xf32>) -> (tensor<8x6xf32>, tensor<8xf32>, tensor<5x8xf32>) {
       // CHECK: %[[X16:.*]] = titan.convert %[[X]] {path = ["0"]} : tensor<4x6xf32> to tensor<4x6xbf16>
       // CHECK: %[[H:.*]] = titan.contract %[[X16]], %[[W16]] {{.*}} {path = ["0"]} : (tensor<4x6xbf16>, tensor<8x6xbf16>) -> tensor<4x8xf32>
       %h = titan.contract %x, %w batch [] x [] contracting [1] x [1] {path = ["0"]} : (tensor<4x6xf32>, tensor<8x6xf32>) -> tensor<4x8xf32>
+      // CHECK: %[[BS16:.*]] = titan.broadcast %[[B16]] [1] {{.*}} : tensor<8xbf16> to tensor<4x8xbf16>
+      // CHECK-NEXT: %[[BS:.*]] = titan.convert %[[BS16]] {path = ["0"]} : tensor<4x8xbf16> to tensor<4x8xf32>
+      // CHECK-NEXT: titan.add %[[H]], %[[BS]]
       %bs = titan.broadcast %b [1] {path = ["0"]} : tensor<8xf32> to tensor<4x8xf32>
       %s = titan.add %h, %bs {path = ["0"]} : tensor<4x8xf32>
       // CHECK: %[[A:.*]] = titan.relu %{{.*}} : tensor<4x8xf32>
@@ -75,5 +79,27 @@ module attributes {titan.recipe = {precision = {compute = "bf16"}}} {
     %g = titan.gelu tanh %y : tensor<2x4x8xf32>
     // CHECK: return %[[G]]
     return %g : tensor<2x4x8xf32>
+  }
+}
+
+// -----
+
+// A mask that is added to scores is no bias, and what the backward pass adds to an adjoint is none either.
+// CHECK-LABEL: func.func @step
+// CHECK-NOT: titan.convert {{.*}} : tensor<4xf32> to tensor<4xbf16>
+// CHECK-NOT: titan.convert {{.*}} : tensor<4x4xf32> to tensor<4x4xbf16>
+module attributes {titan.recipe = {precision = {compute = "bf16"}}} {
+  func.func @step(%q: tensor<2x4x6xf32>, %mask: tensor<4x4xf32>, %w: tensor<6x4xf32>, %mean: tensor<4xf32>) -> (tensor<2x4x4xf32>, tensor<2x4x4xf32>) {
+    %s = titan.contract %q, %q batch [0] x [0] contracting [2] x [2] : (tensor<2x4x6xf32>, tensor<2x4x6xf32>) -> tensor<2x4x4xf32>
+    // CHECK: titan.broadcast %{{.*}} [1, 2] : tensor<4x4xf32> to tensor<2x4x4xf32>
+    %ms = titan.broadcast %mask [1, 2] : tensor<4x4xf32> to tensor<2x4x4xf32>
+    %a = titan.add %s, %ms : tensor<2x4x4xf32>
+    %p = titan.exp %a : tensor<2x4x4xf32>
+    %d = titan.contract %q, %w batch [] x [] contracting [2] x [0] {phase = #titan<phase backward>} : (tensor<2x4x6xf32>, tensor<6x4xf32>) -> tensor<2x4x4xf32>
+    // CHECK: titan.broadcast %{{.*}} [2] {phase = #titan<phase backward>} : tensor<4xf32> to tensor<2x4x4xf32>
+    %bs = titan.broadcast %mean [2] {phase = #titan<phase backward>} : tensor<4xf32> to tensor<2x4x4xf32>
+    %b = titan.add %d, %bs {phase = #titan<phase backward>} : tensor<2x4x4xf32>
+    %e = titan.exp %b {phase = #titan<phase backward>} : tensor<2x4x4xf32>
+    return %p, %e : tensor<2x4x4xf32>, tensor<2x4x4xf32>
   }
 }

@@ -134,6 +134,16 @@ func.func @call_C1_elements(%x: tensor<4x6xf32>, %w: tensor<2x6xf32>, %c: tensor
 
 // -----
 
+func.func @call_C1_bias(%x: tensor<4x6xbf16>, %w: tensor<3x6xbf16>, %b: tensor<3xf32>, %c: tensor<4x3xbf16>) {
+  // expected-error @+1 {{(C1) adds a bias of 'f32' where C has 'bf16'}}
+  %y = kernel.call #kernel.gemm<batch = 1, m = 4, n = 3, k = 6, lda = 6, ldb = 6, ldc = 3, strideA = 0, strideB = 0,
+      strideC = 0, transposeA = false, transposeB = true, accumulate = false, bias = true, relu = false, tileM = 4, tileN = 3>
+      ins(%x, %w, %b : tensor<4x6xbf16>, tensor<3x6xbf16>, tensor<3xf32>) outs(%c : tensor<4x3xbf16>) -> (tensor<4x3xbf16>)
+  return
+}
+
+// -----
+
 func.func @call_C2(%x: tensor<4x6xf32>, %w: tensor<3x6xf32>, %c: tensor<4x3xf32>) {
   // expected-error @+1 {{(C2) results have the types of outs}}
   %y = kernel.call #kernel.gemm<batch = 1, m = 4, n = 3, k = 6, lda = 6, ldb = 6, ldc = 3, strideA = 0, strideB = 0,

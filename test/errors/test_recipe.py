@@ -86,7 +86,8 @@ class Recipe(ErrorTest):
                                  "model.init=zeros": ["model.init", "zeros", "fresh"],
                                  "model.mode=test": ["model.mode", "test", "train"],
                                  "mesh.reduce=slow": ["mesh.reduce", "slow", "fast"],
-                                 "precision.compute=f16": ["precision.compute", "f16", "f32"]}.items():
+                                 "precision.compute=f16": ["precision.compute", "f16", "f32"],
+                                 "precision.matmul=bf16": ["precision.matmul", "bf16", "tf32"]}.items():
             with self.subTest(assignment=assignment):
                 self.bad_key(assignment, says=says)
 

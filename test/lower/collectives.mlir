@@ -117,11 +117,12 @@ func.func @epilogue(%x: tensor<8x4xf32>, %w: tensor<16x4xf32>, %b: tensor<16xf32
 // CHECK: dist.wait
 // CHECK: kernel.fused
 // CHECK: arith.truncf
-func.func @rounding(%x: tensor<8x4xbf16>, %w: tensor<16x4xbf16>, %b: tensor<16xf32>) -> tensor<8x16xbf16> {
+func.func @rounding(%x: tensor<8x4xbf16>, %w: tensor<16x4xbf16>, %b: tensor<16xbf16>) -> tensor<8x16xbf16> {
   %p = titan.contract %x, %w batch [] x [] contracting [1] x [1] {path = ["fc"]} : (tensor<8x4xbf16>, tensor<16x4xbf16>) -> tensor<8x16xf32>
-  %r = dist.all_reduce sum %b axes ["replicate"] order rank : tensor<16xf32> to tensor<16xf32>
-  %s = titan.broadcast %r [1] {path = ["fc"]} : tensor<16xf32> to tensor<8x16xf32>
-  %y = titan.add %p, %s {path = ["fc"]} : tensor<8x16xf32>
+  %r = dist.all_reduce sum %b axes ["replicate"] order rank : tensor<16xbf16> to tensor<16xbf16>
+  %s = titan.broadcast %r [1] {path = ["fc"]} : tensor<16xbf16> to tensor<8x16xbf16>
+  %v = titan.convert %s {path = ["fc"]} : tensor<8x16xbf16> to tensor<8x16xf32>
+  %y = titan.add %p, %v {path = ["fc"]} : tensor<8x16xf32>
   %z = titan.convert %y {path = ["fc"]} : tensor<8x16xf32> to tensor<8x16xbf16>
   return %z : tensor<8x16xbf16>
 }

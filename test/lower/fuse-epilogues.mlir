@@ -34,22 +34,38 @@ func.func @row_bias(%x: tensor<8x4xf32>, %w: tensor<8x4xf32>, %b: tensor<8xf32>)
   return %s : tensor<8x8xf32>
 }
 
-// Every reader begins with the bias and the rounding: the product gives bf16, of which the readers keep the rest.
+// Every reader begins with the bias and the rounding: the product gives bf16, of which the readers keep the rest. The bias is of bf16, as the
+// result is; the kernel that rounds it stays.
 // CHECK-LABEL: func.func @rounds
-// CHECK: %[[H:.*]] = kernel.call #kernel.gemm<{{.*}}bias = true, relu = false{{.*}}> ins({{.*}} : tensor<8x4xbf16>, tensor<6x4xbf16>, tensor<6xf32>) outs({{.*}} : tensor<8x6xbf16>)
+// CHECK: %[[B:.*]] = kernel.fused flat [6]
+// CHECK: %[[H:.*]] = kernel.call #kernel.gemm<{{.*}}bias = true, relu = false{{.*}}> ins(%{{.*}}, %{{.*}}, %[[B]] : tensor<8x4xbf16>, tensor<6x4xbf16>, tensor<6xbf16>) outs({{.*}} : tensor<8x6xbf16>)
 // CHECK: kernel.fused flat [8, 6] ins(%[[H]] : tensor<8x6xbf16>)
 // CHECK: ^bb0(%[[V:.*]]: bf16):
 // CHECK-NEXT: arith.extf %[[V]]
 // CHECK: return %[[H]]
 func.func @rounds(%x: tensor<8x4xbf16>, %w: tensor<6x4xbf16>, %b: tensor<6xf32>) -> (tensor<8x6xbf16>, tensor<8x6xbf16>) {
   %p = titan.contract %x, %w batch [] x [] contracting [1] x [1] {path = ["fc"]} : (tensor<8x4xbf16>, tensor<6x4xbf16>) -> tensor<8x6xf32>
-  %r = titan.broadcast %b [1] {path = ["fc"]} : tensor<6xf32> to tensor<8x6xf32>
-  %s = titan.add %p, %r {path = ["fc"]} : tensor<8x6xf32>
+  %n = titan.convert %b {path = ["fc"]} : tensor<6xf32> to tensor<6xbf16>
+  %r = titan.broadcast %n [1] {path = ["fc"]} : tensor<6xbf16> to tensor<8x6xbf16>
+  %f = titan.convert %r {path = ["fc"]} : tensor<8x6xbf16> to tensor<8x6xf32>
+  %s = titan.add %p, %f {path = ["fc"]} : tensor<8x6xf32>
   %h = titan.convert %s {path = ["fc"]} : tensor<8x6xf32> to tensor<8x6xbf16>
   %v = titan.convert %h {path = ["fc"]} : tensor<8x6xbf16> to tensor<8x6xf32>
   %g = titan.gelu tanh %v {path = ["act"]} : tensor<8x6xf32>
   %y = titan.convert %g {path = ["act"]} : tensor<8x6xf32> to tensor<8x6xbf16>
   return %h, %y : tensor<8x6xbf16>, tensor<8x6xbf16>
+}
+
+// A product in bf16 adds no bias of f32: no library has such a product.
+// CHECK-LABEL: func.func @wide_bias
+// CHECK: kernel.call #kernel.gemm<{{.*}}bias = false, relu = false{{.*}}> {{.*}} outs({{.*}} : tensor<8x6xf32>)
+// CHECK: kernel.fused flat [8, 6]
+func.func @wide_bias(%x: tensor<8x4xbf16>, %w: tensor<6x4xbf16>, %b: tensor<6xf32>) -> tensor<8x6xbf16> {
+  %p = titan.contract %x, %w batch [] x [] contracting [1] x [1] : (tensor<8x4xbf16>, tensor<6x4xbf16>) -> tensor<8x6xf32>
+  %r = titan.broadcast %b [1] : tensor<6xf32> to tensor<8x6xf32>
+  %s = titan.add %p, %r : tensor<8x6xf32>
+  %h = titan.convert %s : tensor<8x6xf32> to tensor<8x6xbf16>
+  return %h : tensor<8x6xbf16>
 }
 
 // A weight that products alone read as bf16 is rounded by them.

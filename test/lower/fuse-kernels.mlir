@@ -65,6 +65,19 @@ func.func @repeated(%x: tensor<4x8xf32>, %b: tensor<8xf32>) -> tensor<4x8xf32> {
   return %y : tensor<4x8xf32>
 }
 
+// A vector is rounded once, and read rounded.
+// CHECK-LABEL: func.func @rounded_vector
+// CHECK: %[[N:.*]] = kernel.fused flat [8]
+// CHECK: kernel.fused flat [4, 8] ins({{.*}}%[[N]]{{.*}} : {{.*}}tensor<8xbf16>
+// CHECK-NOT: kernel.fused
+func.func @rounded_vector(%x: tensor<4x8xf32>, %b: tensor<8xf32>) -> tensor<4x8xf32> {
+  %n = titan.convert %b : tensor<8xf32> to tensor<8xbf16>
+  %r = titan.broadcast %n [1] : tensor<8xbf16> to tensor<4x8xbf16>
+  %f = titan.convert %r : tensor<4x8xbf16> to tensor<4x8xf32>
+  %y = titan.add %x, %f : tensor<4x8xf32>
+  return %y : tensor<4x8xf32>
+}
+
 // What the forward pass stores anyway is read again, not stored in another form as well.
 // CHECK-LABEL: func.func @stored
 // CHECK: %[[Y:.*]] = kernel.fused flat [64, 100]

@@ -20,7 +20,7 @@ class Exchange:
     every: dict
     reshard: str = "always"
     gradient_bytes: int = 4  # of an element on its way
-    compute_bytes: int = 4  # of an element of a matrix where it is computed with
+    compute_bytes: int = 4  # of an element of a matrix, or of the bias beside it, where it is computed with
     tables: tuple = ()  # names of parameters whose rows are looked up, which is done in f32
     tied: tuple = ()  # of those, what products read too
     tree: bool = False  # sums that depend on the microbatches alone: the loss is summed as gradients are, tensors are cut along dimension 0
@@ -51,9 +51,14 @@ def padded_elements(shape, ranks, tree=False):
     return padded[0] if tree or padded[0] - elements <= elements / 16 else min(padded)
 
 
-def gathered_bytes(exchange, name, shape):
+def is_read_by_products(name, shapes):
+    """A matrix, or the bias beside one."""
+    return len(shapes[name]) > 1 or (name.endswith("bias") and len(shapes.get(name.removesuffix("bias") + "weight", ())) > 1)
+
+
+def gathered_bytes(exchange, name, shapes):
     """Bytes of an element of all gathers of a parameter in forward. A gather follows the cast of what products read; two casts are two gathers."""
-    if len(shape) < 2 or exchange.compute_bytes == 4:
+    if not is_read_by_products(name, shapes) or exchange.compute_bytes == 4:
         return 4
     return (4 if name in exchange.tables else 0) + (exchange.compute_bytes if name not in exchange.tables or name in exchange.tied else 0)
 
@@ -82,7 +87,7 @@ def step_payload(exchange, shapes):
             payload["all_reduce", ("replicate",), "backward"] += k // exchange.every["replicate"] * exchange.gradient_bytes * padded // shard
         if exchange.gathers_parameters:
             times = 1 if exchange.reshard == "step" else k
-            payload["all_gather", ("shard",), "forward"] += times * gathered_bytes(exchange, name, shape) * padded // shard
+            payload["all_gather", ("shard",), "forward"] += times * gathered_bytes(exchange, name, shapes) * padded // shard
         else:
             payload["all_gather", ("shard",), "update"] += 4 * padded // shard
     if exchange.replicate > 1:
@@ -116,14 +121,14 @@ def greedy(sizes, limit, goes_at_once):
     return [len(bucket) for bucket in buckets]
 
 
-def whole_sizes(exchange, name, shape, kind, phase):
+def whole_sizes(exchange, name, shapes, kind, phase):
     """Bytes of a parameter, or its gradient, as it is exchanged, in the order of a step: one size an exchange. A table in bf16 that is tied has two in
     forward, and is read by products alone in backward. A sum over `replicate` alone is of parts where there are some."""
-    padded = padded_elements(shape, exchange.shard, exchange.tree) if exchange.strategy in SHARDED else None
-    elements = math.prod(shape) if padded is None else padded
+    padded = padded_elements(shapes[name], exchange.shard, exchange.tree) if exchange.strategy in SHARDED else None
+    elements = math.prod(shapes[name]) if padded is None else padded
     if kind != "all_gather":
         return [exchange.gradient_bytes * elements]
-    if phase == "update" or len(shape) < 2 or exchange.compute_bytes == 4:
+    if phase == "update" or not is_read_by_products(name, shapes) or exchange.compute_bytes == 4:
         return [4 * elements]
     narrow = exchange.compute_bytes * elements
     if name not in exchange.tables:
@@ -142,7 +147,7 @@ def wrong_buckets(exchange, shapes, rows):
     for (kind, axes, phase, _), buckets in groups.items():
         sizes, seen = [], Counter()
         for name in (name for bucket in buckets for name in bucket):
-            known = whole_sizes(exchange, name, shapes[name], kind, phase)
+            known = whole_sizes(exchange, name, shapes, kind, phase)
             size = known[min(seen[name], len(known) - 1)]
             is_part = axes == ("replicate",) and exchange.strategy in SHARDED and padded_elements(shapes[name], exchange.shard) is not None
             sizes.append(size // exchange.shard if is_part else size)

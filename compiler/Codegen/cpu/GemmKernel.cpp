@@ -90,7 +90,7 @@ private:
         Value bBlock =
             g.at(b, gemm.getTransposeB() ? g.mul(j.first, gemm.getLdb()) : j.first, elementB);
         Value cBlock = g.at(c, g.add(g.mul(i.first, gemm.getLdc()), j.first), resultElement);
-        Value bias = gemm.getBias() ? g.at(operands[3], j.first, g.f32) : operands[2];
+        Value bias = gemm.getBias() ? g.at(operands[3], j.first, resultElement) : operands[2];
         // A loop even over one panel, which LLVM takes apart.
         auto panel = [&](OpBuilder&, Location, Value k, ValueRange) {
           Value elements = g.fewer(g.index(depth), g.sub(g.index(gemm.getK()), k));
@@ -214,13 +214,14 @@ private:
     arguments.toRow = g.select(isLast, g.index(tile.columns()), leading);
     callShared(g, t.callee, arguments);
     g.when(isLast, [&] {
-      callShared(g, finish,
-                 EpilogueArguments{.sums = finished,
-                                   .c = cCorner,
-                                   .cRow = g.index(gemm.getLdc()),
-                                   .bias = gemm.getBias() ? g.at(t.bias, t.column, g.f32) : t.bias,
-                                   .rows = g.index(t.height),
-                                   .columns = t.columns});
+      callShared(
+          g, finish,
+          EpilogueArguments{.sums = finished,
+                            .c = cCorner,
+                            .cRow = g.index(gemm.getLdc()),
+                            .bias = gemm.getBias() ? g.at(t.bias, t.column, resultElement) : t.bias,
+                            .rows = g.index(t.height),
+                            .columns = t.columns});
     });
   }
 

@@ -26,7 +26,7 @@ void check(const Case& c) {
   std::mt19937 generator(7);
   Matrix a(c.batch * gemm.getStrideA(), c.bf16, generator),
       b(c.batch * gemm.getStrideB(), c.bf16 && !c.roundsB, generator),
-      start(c.batch * gemm.getStrideC(), c.toBf16, generator), bias(c.n, false, generator);
+      start(c.batch * gemm.getStrideC(), c.toBf16, generator), bias(c.n, c.toBf16, generator);
   auto run = [&](int64_t step) {
     Matrix result = start;
     std::vector<char*> operands;

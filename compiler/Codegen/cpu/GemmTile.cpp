@@ -82,6 +82,15 @@ void emitTile(KernelBuilder& g, const TileArguments& arg, const GemmTile& tile,
     g.storeMasked(sums[i], pointer, masks[i % tile.vectors]);
 }
 
+/// As f32; a bf16 is the upper half of one.
+Value widened(KernelBuilder& g, Value value) {
+  if (!getElementTypeOrSelf(value).isInteger(16))
+    return value;
+  VectorType bits = g.vectorOf(g.i32);
+  Value upper = g.create<arith::ShLIOp>(g.create<arith::ExtUIOp>(bits, value), g.splat(bits, 16));
+  return g.create<arith::BitcastOp>(g.vectorOf(g.f32), upper);
+}
+
 } // namespace
 
 void emitEpilogue(KernelBuilder& g, const EpilogueArguments& arg, const GemmTile& tile,
@@ -91,9 +100,10 @@ void emitEpilogue(KernelBuilder& g, const EpilogueArguments& arg, const GemmTile
   SmallVector<Value> masks, shifts;
   for (int64_t v = 0; v < tile.vectors; ++v) {
     masks.push_back(g.maskBelow(arg.columns, tile.width, v * tile.width));
-    if (epilogue.bias)
-      shifts.push_back(
-          g.loadMasked(g.vectorOf(g.f32), g.at(arg.bias, v * tile.width, g.f32), masks[v]));
+    if (epilogue.bias) {
+      Value bias = g.at(arg.bias, v * tile.width, element);
+      shifts.push_back(widened(g, g.loadMasked(g.vectorOf(element), bias, masks[v])));
+    }
   }
   g.loop(g.index(0), arg.rows, 1, [&](Value row) {
     Value from = g.at(arg.sums, g.mul(row, tile.columns()), g.f32),

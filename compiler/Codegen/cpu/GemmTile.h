@@ -70,7 +70,7 @@ struct GemmEpilogue {
 struct EpilogueArguments {
   mlir::Value sums; ///< f32, of which each row has tile.columns() elements
   mlir::Value c, cRow;
-  mlir::Value bias; ///< any address without one
+  mlir::Value bias; ///< of c's type; any address without one
   mlir::Value rows, columns;
   auto slots() { return std::array{&sums, &c, &cRow, &bias, &rows, &columns}; }
 };

@@ -102,7 +102,7 @@ private:
                                      .depth = k.count,
                                      .panel = panelA});
       Value corner = g.at(c, g.add(g.mul(row, ldc), j.first), resultElement);
-      Value bias = gemm.getBias() ? g.at(operands[3], j.first, g.f32) : operands[2];
+      Value bias = gemm.getBias() ? g.at(operands[3], j.first, resultElement) : operands[2];
       Value rowOfSums = cutsB() ? inBlock.first : g.index(0);
       forParts(k.count, panel, [&](GemmRange inPart) {
         Value first = g.add(k.first, inPart.first);

@@ -56,7 +56,7 @@ public:
     a.emplace(operand(c.batch * strideA, true, values, generator));
     b.emplace(operand(c.batch * strideB, !c.roundsB, values, generator));
     start.emplace(operand(c.batch * strideC, c.toBf16, values, generator));
-    bias.emplace(operand(c.n, false, values, generator));
+    bias.emplace(operand(c.n, c.toBf16, values, generator));
     compute();
   }
 

@@ -114,7 +114,7 @@ private:
                  {.sums = scratch,
                   .c = g.at(c, column, element),
                   .cRow = cRow,
-                  .bias = epilogue.bias ? g.at(arg.bias, column, g.f32) : arg.bias,
+                  .bias = epilogue.bias ? g.at(arg.bias, column, element) : arg.bias,
                   .rows = arg.rows,
                   .columns = width},
                  block, epilogue);

@@ -10,7 +10,7 @@ struct MatrixStripArguments {
   mlir::Value a, b;          ///< packed (MatrixPack.h); `steps` of A, `panelSteps` to a block of B
   mlir::Value sums, sumsRow; ///< f32, and its elements from row to row
   mlir::Value c, cRow;       ///< the result, likewise
-  mlir::Value bias;          ///< any address without one
+  mlir::Value bias;          ///< of c's type; any address without one
   mlir::Value steps, panelSteps;
   mlir::Value rows, columns;     ///< of C; at most 32 rows
   mlir::Value continues, isLast; ///< i1

@@ -28,7 +28,9 @@ using cublasLtMatmulPreference_t = struct cublasLtMatmulPreferenceOpaque_t*;
 
 enum cublasStatus_t : int { TITAN_CUBLAS_STATUSES(TITAN_CUBLAS_ENUMERATOR) };
 
-#define TITAN_CUBLAS_COMPUTE_TYPES(X) X(CUBLAS_COMPUTE_32F, 68)
+#define TITAN_CUBLAS_COMPUTE_TYPES(X)                                                              \
+  X(CUBLAS_COMPUTE_32F, 68)                                                                        \
+  X(CUBLAS_COMPUTE_32F_FAST_TF32, 77) /* of operands of f32 */
 enum cublasComputeType_t : int { TITAN_CUBLAS_COMPUTE_TYPES(TITAN_CUBLAS_ENUMERATOR) };
 
 #define TITAN_CUBLAS_OPERATIONS(X)                                                                 \

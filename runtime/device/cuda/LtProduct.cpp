@@ -9,6 +9,10 @@ constexpr int64_t mostAlignment = 256;
 
 cudaDataType_t typeOf(DType dtype) { return dtype == DType::BF16 ? CUDA_R_16BF : CUDA_R_32F; }
 
+bool mayUseTf32(const Gemm& gemm, F32Products f32) {
+  return f32 == F32Products::MayUseTf32 && gemm.a == DType::F32;
+}
+
 const void* pointer(CUdeviceptr address) { return reinterpret_cast<const void*>(address); }
 
 } // namespace
@@ -65,27 +69,29 @@ ProductAlignments ProductAlignments::of(const Program& program, uint32_t call) {
   return {lowest(bits[0]), lowest(bits[1]), lowest(bits[2]), lowest(bits[3])};
 }
 
-std::string keyOf(const LibraryCall& call, const ProductAlignments& alignments) {
+std::string keyOf(const LibraryCall& call, const ProductAlignments& alignments, F32Products f32) {
   const Gemm& g = call.gemm;
   return fmt::format(
-      "{} x [{}, {}, {}] {}{} {} {} {}{}{}, leading {} {} {}, strides {} {} {}, aligned to {} {} "
+      "{} x [{}, {}, {}] {}{} {} {} {}{}{}{}, leading {} {} {}, strides {} {} {}, aligned to {} {} "
       "{} {}, {} bytes of workspace",
       g.batch, g.m, g.n, g.k, g.transposeA ? 'T' : 'N', g.transposeB ? 'T' : 'N', name(g.a),
-      name(g.b), name(g.c), g.accumulate ? " accumulate" : "", g.bias ? " bias" : "", g.lda, g.ldb,
-      g.ldc, g.batchStrideA, g.batchStrideB, g.batchStrideC, alignments.a, alignments.b,
-      alignments.c, alignments.bias, call.workspace);
+      name(g.b), name(g.c), mayUseTf32(g, f32) ? " tf32" : "", g.accumulate ? " accumulate" : "",
+      g.bias ? " bias" : "", g.lda, g.ldb, g.ldc, g.batchStrideA, g.batchStrideB, g.batchStrideC,
+      alignments.a, alignments.b, alignments.c, alignments.bias, call.workspace);
 }
 
 Result<LtProduct> LtProduct::create(const LtLibrary& library, cublasLtHandle_t handle,
-                                    const LibraryCall& call, const ProductAlignments& alignments) {
+                                    const LibraryCall& call, const ProductAlignments& alignments,
+                                    F32Products f32) {
   LtProduct product;
   product.library_ = &library;
   product.handle_ = handle;
-  TITAN_TRY(product.setUp(call, alignments));
+  TITAN_TRY(product.setUp(call, alignments, f32));
   return product;
 }
 
-Status LtProduct::setUp(const LibraryCall& call, const ProductAlignments& alignments) {
+Status LtProduct::setUp(const LibraryCall& call, const ProductAlignments& alignments,
+                        F32Products f32) {
   const LtLibrary& lt = *library_;
   const Gemm& g = call.gemm;
   workspace_ = call.workspace;
@@ -93,8 +99,10 @@ Status LtProduct::setUp(const LibraryCall& call, const ProductAlignments& alignm
   bias_ = g.bias;
   biasAlignment_ = alignments.bias;
   cublasLtMatmulDesc_t desc = nullptr;
-  TITAN_TRY(lt.need(lt.cublasLtMatmulDescCreate(&desc, CUBLAS_COMPUTE_32F, CUDA_R_32F),
-                    "cublasLtMatmulDescCreate"));
+  const cublasComputeType_t compute =
+      mayUseTf32(g, f32) ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+  TITAN_TRY(
+      lt.need(lt.cublasLtMatmulDescCreate(&desc, compute, CUDA_R_32F), "cublasLtMatmulDescCreate"));
   desc_ = OwnedLtDesc(lt, desc);
   const auto describe = [&](cublasLtMatmulDescAttributes_t attribute, auto value) {
     return lt.need(lt.cublasLtMatmulDescSetAttribute(desc, attribute, &value, sizeof value),

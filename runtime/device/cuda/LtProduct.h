@@ -37,15 +37,19 @@ struct ProductAlignments {
   static ProductAlignments of(const Program& program, uint32_t call);
 };
 
+/// How operands of f32 are read: whole, or as tf32, with 11 of their 24 bits.
+enum class F32Products : uint8_t { Whole, MayUseTf32 };
+
 /// What decides which algorithms there are, as text.
-std::string keyOf(const LibraryCall& call, const ProductAlignments& alignments);
+std::string keyOf(const LibraryCall& call, const ProductAlignments& alignments, F32Products f32);
 
 class LtProduct {
 public:
   /// suitsCardLibrary(call.gemm) holds. `library` outlives the object. Environment: the library
   /// refuses it.
   static Result<LtProduct> create(const LtLibrary& library, cublasLtHandle_t handle,
-                                  const LibraryCall& call, const ProductAlignments& alignments);
+                                  const LibraryCall& call, const ProductAlignments& alignments,
+                                  F32Products f32 = F32Products::Whole);
 
   /// At most `most` algorithms of at most the call's workspace, in the order in which the library
   /// thinks that they are fast.
@@ -57,7 +61,7 @@ public:
                        CUstream stream) const;
 
 private:
-  Status setUp(const LibraryCall& call, const ProductAlignments& alignments);
+  Status setUp(const LibraryCall& call, const ProductAlignments& alignments, F32Products f32);
   Result<OwnedLtLayout> layout(DType dtype, int64_t rows, int64_t columns, int64_t leading,
                                int64_t batch, int64_t stride) const;
   /// The bias is an attribute of the descriptor.

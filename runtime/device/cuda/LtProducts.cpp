@@ -131,7 +131,7 @@ Status LtProducts::chooseOne(uint32_t index, const ProductPlace& place, const Bi
                              CUstream stream, CUevent start, CUevent end) {
   const LibraryCall& call = program_->libraryCalls[index];
   const ProductAlignments alignments = ProductAlignments::of(*program_, index);
-  const std::string key = keyOf(call, alignments);
+  const std::string key = keyOf(call, alignments, request_->f32);
   const auto generate = [&](const std::string& why) {
     choices_.algorithms[key] = LibraryChoices::generated;
     if (!why.empty())
@@ -142,7 +142,8 @@ Status LtProducts::chooseOne(uint32_t index, const ProductPlace& place, const Bi
     generate("");
     return {};
   }
-  Result<LtProduct> product = LtProduct::create(*library_, handle_.get(), call, alignments);
+  Result<LtProduct> product =
+      LtProduct::create(*library_, handle_.get(), call, alignments, request_->f32);
   if (!product.ok()) {
     generate(product.error().message());
     return {};
@@ -155,7 +156,8 @@ Status LtProducts::chooseOne(uint32_t index, const ProductPlace& place, const Bi
                                  "chosen, and the bits may differ",
                                  libraryName, choices_.version, call.label));
   if (!algorithm) {
-    ProductTrial trial(*driver_, digest, stream, call.gemm, *library_, *product, place);
+    ProductTrial trial(*driver_, digest, stream, call.gemm, request_->f32, *library_, *product,
+                       place);
     std::string why = "it knows no algorithm";
     algorithm = TITAN_TRY(admit(*product, trial, call, start, end, why));
     if (!algorithm) {

@@ -28,6 +28,7 @@ struct ProductRequest {
   const LibraryChoices* saved = nullptr; ///< of the run that is continued; null: it is a fresh one
   int64_t savedStep = 0;                 ///< of that run
   const LibraryChoices* tuned = nullptr; ///< of a tuning file; null: there is none
+  F32Products f32 = F32Products::Whole;
 };
 
 /// What `Tune` found for a product.

@@ -104,7 +104,7 @@ TEST(LtProducts, ComputesWhatTheJobsKernelsDo) {
   EXPECT_EQ(library.products().choices().algorithms.size(), 2u);
   EXPECT_EQ(library.products().notes(), std::vector<std::string>());
   const size_t before = runs.count();
-  EXPECT_EQ(before, 2 * 3u) << "three runs admit an algorithm";
+  EXPECT_EQ(before, 2 * (2 + 8u)) << "two runs, and eight of small results of integers";
   const std::vector<float> losses = library.train(5);
   for (size_t i = 0; i < expected.size(); ++i)
     EXPECT_NEAR(losses[i], expected[i], 1e-5 * expected[i]);
@@ -264,6 +264,28 @@ TEST(LtProducts, ReplacesASavedAlgorithmThatTheLibraryDoesNotTake) {
             "another one is chosen, and the bits may differ");
   EXPECT_EQ(run.algorithms().size(), 2u);
   EXPECT_FALSE(run.algorithms().contains(LibraryChoices::generated));
+}
+
+TEST(LtProducts, ReadsF32AsTf32WhereThatIsAllowed) {
+  const auto request = [](F32Products f32) {
+    return ProductRequest{.mode = Mode::Library, .f32 = f32};
+  };
+  LtRun whole(request(F32Products::Whole)), coarse(request(F32Products::MayUseTf32));
+  EXPECT_EQ(coarse.products().notes(), std::vector<std::string>());
+  EXPECT_EQ(coarse.algorithms().count(LibraryChoices::generated), 0u);
+  for (const auto& [product, algorithm] : coarse.products().choices().algorithms) {
+    EXPECT_NE(product.find(" F32 F32 F32 tf32"), product.npos) << product;
+    EXPECT_EQ(whole.products().choices().algorithms.count(product), 0u);
+  }
+  const std::vector<float> expected = whole.train(5), losses = coarse.train(5);
+  EXPECT_NE(losses, expected);
+  for (size_t i = 0; i < expected.size(); ++i)
+    EXPECT_NEAR(losses[i], expected[i], 1e-2 * expected[i]);
+
+  // Where it rounds sums otherwise, it is still found out.
+  const FakeLtVariable misrounds("MISROUND", "all");
+  EXPECT_EQ(LtRun(request(F32Products::MayUseTf32)).algorithms(),
+            std::set<std::string>{LibraryChoices::generated});
 }
 
 TEST(LtProducts, TunesByTime) {

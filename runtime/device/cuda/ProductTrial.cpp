@@ -19,19 +19,25 @@ uint64_t mix(uint64_t x) {
   return x ^ x >> 31;
 }
 
+/// That have values of their own: A, B, bias, C.
+constexpr uint64_t operands = 4;
+
 /// Added to sums, or what they are added to.
 constexpr ProductTrial::Integers added = {1000, 1};
 
 /// Of A and B. No sum of k products leaves the integers that f32 has, in any order.
-std::pair<ProductTrial::Integers, ProductTrial::Integers> operandIntegers(const Gemm& gemm) {
+std::pair<ProductTrial::Integers, ProductTrial::Integers> operandIntegers(const Gemm& gemm,
+                                                                          F32Products f32) {
   const auto k = static_cast<double>(gemm.k);
   if (gemm.a == DType::BF16) {
-    constexpr double exact = int64_t{1} << 22, most = 64;
+    constexpr double exact = int64_t{1} << 22, most = 256; // 8 bits and the next power of two
     const auto each = static_cast<float>(std::clamp(std::floor(std::sqrt(exact / k)), 1.0, most));
     return {{each, 1}, {each, 1}};
   }
-  // 12 bits, which tf32 has not; so few of the other operand that the sums stay small.
-  constexpr double most = 4095, terms = 2048;
+  // 12 bits, which tf32 has not, or 11, which it has; so few of the other operand that the sums
+  // stay small.
+  const float most = f32 == F32Products::Whole ? 4095 : 2047;
+  constexpr double terms = 2048;
   return {{most, 1}, {1, std::min(1.0, terms / k)}};
 }
 
@@ -59,12 +65,13 @@ Status ProductTrial::fill(CUdeviceptr address, int64_t bytes, DType dtype, uint6
   return fillRepeatedly(driver_, stream_, address, bytes, {block.data(), block.size()}, what);
 }
 
-Status ProductTrial::fillOperands(Values values) {
-  const auto [ofA, ofB] = operandIntegers(gemm_);
+Status ProductTrial::fillOperands(Values values, uint64_t round) {
+  const auto [ofA, ofB] = operandIntegers(gemm_, f32_);
   const ProductAddresses& at = place_.addresses;
-  TITAN_TRY(fill(at.a, place_.aBytes, gemm_.a, 1, ofA, values));
-  TITAN_TRY(fill(at.b, place_.bBytes, gemm_.b, 2, ofB, values));
-  return gemm_.bias ? fill(at.bias, place_.biasBytes, DType::F32, 3, added, values) : Status();
+  const uint64_t salt = round * operands;
+  TITAN_TRY(fill(at.a, place_.aBytes, gemm_.a, salt + 1, ofA, values));
+  TITAN_TRY(fill(at.b, place_.bBytes, gemm_.b, salt + 2, ofB, values));
+  return gemm_.bias ? fill(at.bias, place_.biasBytes, gemm_.c, salt + 3, added, values) : Status();
 }
 
 /// What is added to, or NaN that has to go.
@@ -98,13 +105,20 @@ Result<std::optional<std::string>> ProductTrial::digestOf(const LtAlgorithm& alg
   return std::optional(TITAN_TRY(digest_.of(place_.addresses.c, place_.cBytes, stream_)));
 }
 
-Result<std::string> ProductTrial::expected() {
-  if (!expected_) {
+uint64_t ProductTrial::rounds() const {
+  // A sum that is rounded to 12 bits first shows in one of some 32 elements of bf16.
+  constexpr int64_t enough = 4096, most = 8;
+  const int64_t results = gemm_.batch * gemm_.m * gemm_.n;
+  return static_cast<uint64_t>(std::clamp(enough / results, int64_t{1}, most));
+}
+
+Result<std::string> ProductTrial::expected(uint64_t round) {
+  if (round == expected_.size()) {
     TITAN_TRY(fillResult(Values::SmallIntegers));
     TITAN_TRY(driver_.need(place_.generate(), what));
-    expected_ = TITAN_TRY(digest_.of(place_.addresses.c, place_.cBytes, stream_));
+    expected_.push_back(TITAN_TRY(digest_.of(place_.addresses.c, place_.cBytes, stream_)));
   }
-  return *expected_;
+  return expected_[round];
 }
 
 Result<std::string> ProductTrial::refusal(const LtAlgorithm& algorithm) {
@@ -123,12 +137,14 @@ Result<std::string> ProductTrial::refusal(const LtAlgorithm& algorithm) {
   }
   if (digests[0] != digests[1])
     return std::string("gives other bits in a second run");
-  TITAN_TRY(fillOperands(Values::SmallIntegers));
-  const auto digest = TITAN_TRY(digestOf(algorithm, Values::SmallIntegers, garbage[0], why));
-  if (!digest)
-    return why;
-  if (*digest != TITAN_TRY(expected()))
-    return std::string("rounds otherwise than the generated product");
+  for (uint64_t round = 0; round < rounds(); ++round) {
+    TITAN_TRY(fillOperands(Values::SmallIntegers, round));
+    const auto digest = TITAN_TRY(digestOf(algorithm, Values::SmallIntegers, garbage[0], why));
+    if (!digest)
+      return why;
+    if (*digest != TITAN_TRY(expected(round)))
+      return std::string("rounds otherwise than the generated product");
+  }
   return std::string();
 }
 

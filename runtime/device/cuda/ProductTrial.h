@@ -4,7 +4,8 @@
 //   (b) two runs, with other garbage in the workspace, give the same bits, and
 //   (c) on operands of small integers, whose sums are exact in any order, its result has the bits
 //       of the generated product: it rounds where that does, whatever its order, and reads f32
-//       whole (tf32 has too few bits for these integers).
+//       whole (tf32 has too few bits for these integers) unless tf32 is allowed. Small results are
+//       tried several times, since few elements show where it rounds.
 //
 // A trial writes to the operands' places in the arena, so it stands before state is loaded.
 #pragma once
@@ -34,9 +35,10 @@ public:
 
   /// All of these outlive the trial.
   ProductTrial(const Driver& driver, const BitsDigest& digest, CUstream stream, const Gemm& gemm,
-               const LtLibrary& library, const LtProduct& product, const ProductPlace& place)
-      : driver_(driver), digest_(digest), stream_(stream), gemm_(gemm), library_(library),
-        product_(product), place_(place) {}
+               F32Products f32, const LtLibrary& library, const LtProduct& product,
+               const ProductPlace& place)
+      : driver_(driver), digest_(digest), stream_(stream), gemm_(gemm), f32_(f32),
+        library_(library), product_(product), place_(place) {}
 
   /// Why the algorithm is not admitted; empty: it is. The errors of the driver.
   Result<std::string> refusal(const LtAlgorithm& algorithm);
@@ -48,22 +50,26 @@ private:
 
   Status fill(CUdeviceptr address, int64_t bytes, DType dtype, uint64_t salt, Integers integers,
               Values values);
-  Status fillOperands(Values values);
+  Status fillOperands(Values values, uint64_t round = 0);
   Status fillResult(Values values);
   Status fillWorkspace(unsigned char garbage);
   /// The digest of the library's result; nothing, and `why`, where it refuses.
   Result<std::optional<std::string>> digestOf(const LtAlgorithm& algorithm, Values values,
                                               unsigned char garbage, std::string& why);
-  Result<std::string> expected();
+  /// How often small integers are drawn.
+  uint64_t rounds() const;
+  /// The digest of the generated product of what is there: small integers of round `round`.
+  Result<std::string> expected(uint64_t round);
 
   const Driver& driver_;
   const BitsDigest& digest_;
   CUstream stream_;
   const Gemm& gemm_;
+  F32Products f32_;
   const LtLibrary& library_;
   const LtProduct& product_;
   const ProductPlace& place_;
-  std::optional<std::string> expected_; ///< the digest of the generated product of small integers
+  std::vector<std::string> expected_; ///< by round
 };
 
 } // namespace titan::cuda

@@ -20,7 +20,7 @@ CudaGemm::CudaGemm(const GemmCase& gemm, unsigned seed) : case_(gemm) {
   a_.emplace(gemm.batch * gemm_.getStrideA(), gemm.bf16, generator);
   b_.emplace(gemm.batch * gemm_.getStrideB(), gemm.bf16 && !gemm.roundsB, generator);
   start_.emplace(gemm.batch * gemm_.getStrideC(), gemm.toBf16, generator);
-  bias_.emplace(gemm.n, false, generator);
+  bias_.emplace(gemm.n, gemm.toBf16, generator);
 }
 
 void CudaGemm::eachElement(const std::function<void(const Element&)>& visit) const {

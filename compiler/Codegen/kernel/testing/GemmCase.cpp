@@ -16,7 +16,7 @@ std::string moduleText(const GemmCase& c) {
   };
   std::string a = flat(c.batch * strideA, c.bf16),
               b = flat(c.batch * strideB, c.bf16 && !c.roundsB),
-              o = flat(c.batch * strideC, c.toBf16), bias = flat(c.n);
+              o = flat(c.batch * strideC, c.toBf16), bias = flat(c.n, c.toBf16);
   std::string place = c.offset ? fmt::format(" {{kernel.offset = {} : i64}}", *c.offset) : "";
   return fmt::format(
       "func.func @f(%a: {0}{22}, %b: {1}{22}, %c: {2}{22}, %d: {3}{22}) {{\n"

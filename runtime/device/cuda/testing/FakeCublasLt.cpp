@@ -102,9 +102,10 @@ cublasStatus_t check(cublasLtMatmulDesc_t desc, const FakeLayout& a, const FakeL
   if (depth != extents.k || d.rows != extents.m || d.columns != extents.n || c.rows != extents.m ||
       c.columns != extents.n)
     return CUBLAS_STATUS_INVALID_VALUE;
-  const bool known = desc->compute == CUBLAS_COMPUTE_32F && desc->scale == CUDA_R_32F &&
-                     a.type == b.type && c.type == d.type &&
-                     (d.type == CUDA_R_32F || d.type == a.type);
+  const bool computes = desc->compute == CUBLAS_COMPUTE_32F ||
+                        (desc->compute == CUBLAS_COMPUTE_32F_FAST_TF32 && a.type == CUDA_R_32F);
+  const bool known = computes && desc->scale == CUDA_R_32F && a.type == b.type &&
+                     c.type == d.type && (d.type == CUDA_R_32F || d.type == a.type);
   return known ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
 }
 
@@ -118,7 +119,7 @@ uint64_t identityOf(cublasLtMatmulDesc_t desc, const FakeLayout& a, const FakeLa
   for (const FakeLayout* layout : {&a, &b, &d})
     take(layout->type), take(layout->rows), take(layout->columns), take(layout->leading),
         take(layout->batch), take(layout->stride);
-  take(desc->transposeA), take(desc->transposeB), take(desc->epilogue);
+  take(desc->compute), take(desc->transposeA), take(desc->transposeB), take(desc->epilogue);
   return identity;
 }
 
@@ -335,7 +336,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
       static_cast<int64_t>(settings.careless.has(number) ? workspaceBytes : algorithm.workspace);
   product.parts = number + 1;
   product.misrounds = settings.misrounding.has(number);
-  product.coarse = settings.coarse.has(number);
+  product.coarse = desc->compute == CUBLAS_COMPUTE_32F_FAST_TF32 || settings.coarse.has(number);
   product.careless = settings.careless.has(number);
   product.flips =
       settings.varying.has(number) && ++handle->runs[static_cast<size_t>(number)] % 2 == 0;

@@ -117,6 +117,16 @@ TEST_F(FakeCublasLt, RefusesShapesAndTypesThatDoNotFit) {
             CUBLAS_STATUS_INVALID_VALUE);
 }
 
+TEST_F(FakeCublasLt, ReadsF32AloneAsTf32) {
+  cublasLtMatmulDesc_t described = nullptr;
+  ASSERT_EQ(lt.cublasLtMatmulDescCreate(&described, CUBLAS_COMPUTE_32F_FAST_TF32, CUDA_R_32F),
+            CUBLAS_STATUS_SUCCESS);
+  desc = OwnedLtDesc(lt, described);
+  const OwnedLtLayout narrow = layout(CUDA_R_16BF, 4, 4, 4);
+  EXPECT_EQ(heuristic(narrow, narrow, square), CUBLAS_STATUS_NOT_SUPPORTED);
+  EXPECT_EQ(heuristic(square, square, square), CUBLAS_STATUS_SUCCESS);
+}
+
 TEST_F(FakeCublasLt, HoldsCallersToWhatTheyPromised) {
   ASSERT_EQ(heuristic(square, square, square), CUBLAS_STATUS_SUCCESS);
   EXPECT_EQ(run(results[0].algo, 0, /*offset=*/16), CUBLAS_STATUS_INVALID_VALUE)
