@@ -1,6 +1,7 @@
 #include "compiler/Codegen/cuda/FusedKernel.h"
 
 #include "compiler/Codegen/cuda/ChunkKernel.h"
+#include "compiler/Codegen/cuda/TallKernel.h"
 #include "compiler/Codegen/cuda/TeamKernel.h"
 #include "compiler/Codegen/cuda/ThreadMemory.h"
 
@@ -102,6 +103,12 @@ void report(kernel::FusedOp op, const ChunkPlan& plan) {
       plan.reduced.empty() ? "" : " and goes over what is reduced", plan.blocks(), plan.threads);
 }
 
+void report(kernel::FusedOp op, const TallPlan& plan) {
+  remark::passed(op.getLoc(), remarkOptions())
+      << remark::add("'{0}': {1} threads share the rows of 8 columns, {2} blocks of {3} threads",
+                     ir::describePlace(op), columnSlots, plan.blocks(), plan.threads());
+}
+
 void report(kernel::FusedOp op, const TeamPlan& plan) {
   remark::passed(op.getLoc(), remarkOptions()) << remark::add(
       "'{0}': {1} threads have a row{2}, {3} blocks of {4} threads", ir::describePlace(op),
@@ -125,25 +132,34 @@ LogicalResult emitFusedKernel(KernelModule& kernels, kernel::FusedOp op, StringR
   LoopNest nest(op);
   if (nest.rank() > 64)
     return op.emitOpError("has ") << nest.rank() << " dimensions, more than 64";
-  std::optional<ChunkPlan> chunks = planChunks(nest);
-  std::optional<TeamPlan> teams = chunks ? std::nullopt : planTeams(nest);
-  if (!chunks && !teams)
+  std::optional<TallPlan> tall = planTallColumns(nest);
+  std::optional<ChunkPlan> chunks = tall ? std::nullopt : planChunks(nest);
+  std::optional<TeamPlan> teams = tall || chunks ? std::nullopt : planTeams(nest);
+  if (!tall && !chunks && !teams)
     return op.emitError() << ir::describePlace(op)
                           << ": sums over dimensions that no schedule on cuda covers";
-  const int64_t blocks = chunks ? chunks->blocks() : teams->blocks(),
-                threads = chunks ? chunks->threads : teams->threads();
+  Entry entry = tall     ? entryOf(op, symbol, tall->blocks(), tall->threads())
+                : chunks ? entryOf(op, symbol, chunks->blocks(), chunks->threads)
+                         : entryOf(op, symbol, teams->blocks(), teams->threads());
+  if (teams)
+    entry.blocksTogether = teams->blocksTogether();
   OpBuilder builder(op.getContext());
-  func::FuncOp function = kernels.add(builder, op.getLoc(), entryOf(op, symbol, blocks, threads));
+  func::FuncOp function = kernels.add(builder, op.getLoc(), entry);
   const size_t operands = op.getIns().size() + op.getOuts().size();
   ValueRange arguments = function.getArguments();
   ThreadMemory memory(arguments.take_front(operands), alignmentsOf(op),
                       arguments.drop_front(operands));
   BodyEmitter body(builder, nest, arguments.take_front(operands), memory);
-  if (chunks)
+  if (tall) {
+    TallKernel(body, *tall, kernels).emit();
+    report(op, *tall);
+  } else if (chunks) {
     ChunkKernel(body, *chunks).emit();
-  else
+    report(op, *chunks);
+  } else {
     TeamKernel(body, *teams, kernels, memory).emit();
-  chunks ? report(op, *chunks) : report(op, *teams);
+    report(op, *teams);
+  }
   for (const NarrowOperand& narrow : memory.narrow())
     report(op, narrow);
   func::ReturnOp::create(builder, op.getLoc());

@@ -146,6 +146,7 @@ std::string withOperands(std::string_view text, const std::vector<Entry>& entrie
 void addLowerToNvvmPasses(OpPassManager& passes) {
   passes.addPass(createExpandMath());
   passes.addPass(createExpandWideMath());
+  passes.addPass(createCardForms());
   passes.addPass(createCSEPass());
   passes.addPass(createConvertMathToLLVMPass({.approximateLog1p = false}));
   passes.addPass(createSCFToControlFlowPass());

@@ -76,7 +76,8 @@ TEST(CudaSumOrder, SlotsOfARow) {
                           {768, 96},
                           {2048, 256},
                           {8192, 1024},
-                          {50257, 1024}})
+                          {8193, 512},
+                          {50257, 512}})
     EXPECT_EQ(slotsOf(chunksOf({n})), slots) << n;
   EXPECT_EQ(chunksOf({36, 10}), 72);
 }
@@ -116,6 +117,46 @@ TEST(CudaSumOrder, SeveralDimensionsBitForBit) {
     test.setIn(0, values);
     std::vector<float> terms(values.begin(), values.end());
     EXPECT_EQ(floatsOf(test.run()[0])[0], sumOfRow(terms.data(), {a, b})) << a << " x " << b;
+  }
+}
+
+/// Sums of the columns of [m, n] in the order of SumOrder.h.
+std::vector<float> sumsOfColumns(const std::vector<float>& terms, int64_t m, int64_t n) {
+  const int64_t slots = m < tallColumn ? 1 : columnSlots;
+  std::vector<float> sums(n);
+  for (int64_t column = 0; column < n; ++column) {
+    std::vector<float> partials(slots);
+    for (int64_t row = 0; row < m; ++row)
+      partials[row % slots] += terms[row * n + column];
+    sums[column] = partials[0];
+    for (int64_t slot = 1; slot < slots; ++slot)
+      sums[column] += partials[slot];
+  }
+  return sums;
+}
+
+TEST(CudaSumOrder, ColumnsBitForBit) {
+  for (auto [m, n] : {std::pair<int64_t, int64_t>{255, 9},
+                      {256, 9},
+                      {257, 64},
+                      {300, 70},
+                      {1024, 768},
+                      {1030, 131}}) {
+    CudaCase test({.space = {m, n},
+                   .ins = {{"f32", "(r, c) -> (r, c)", {m, n}}},
+                   .outs = {{"f32", "(r, c) -> (c)", {n}}},
+                   .kernelClass = "column",
+                   .body = R"(
+    ^bb0(%v: f32):
+      %s = kernel.reduce add %v over [0] : f32
+      kernel.yield %s : f32
+)"});
+    ASSERT_TRUE(test.ok());
+    Elements values = codegen::testing::randomElements({"f32", "", {m, n}}, 13);
+    test.setIn(0, values);
+    EXPECT_EQ(floatsOf(test.run()[0]),
+              sumsOfColumns(std::vector<float>(values.begin(), values.end()), m, n))
+        << m << " x " << n;
   }
 }
 
@@ -184,6 +225,36 @@ TEST(CudaReduction, ColumnsAddToWhatIsThere) {
 )"});
     test.check(1e-5);
     test.checkInPlace(1, 0);
+  }
+}
+
+// Several sums of one pass, one of which does not vary along the columns, one of another type;
+// rows that two dimensions count.
+TEST(CudaReduction, TallColumns) {
+  for (auto [a, b, n] :
+       {std::tuple<int64_t, int64_t, int64_t>{20, 13, 8}, {3, 100, 70}, {16, 64, 33}}) {
+    CudaCase test({.space = {a, n, b},
+                   .ins = {{"f32", "(a, c, b) -> (a, b, c)", {a, b, n}},
+                           {"f32", "(a, c, b) -> (a, b)", {a, b}},
+                           {"f32", "(a, c, b) -> (c)", {n}}},
+                   .outs = {{"f32", "(a, c, b) -> (c)", {n}},
+                            {"i64", "(a, c, b) -> (c)", {n}},
+                            {"f32", "(a, c, b) -> (c)", {n}}},
+                   .kernelClass = "column",
+                   .body = R"(
+    ^bb0(%v: f32, %w: f32, %before: f32):
+      %p = arith.mulf %v, %w : f32
+      %sum = kernel.reduce add %p over [0, 2] : f32
+      %weights = kernel.reduce max %w over [0, 2] : f32
+      %zero = arith.constant 0.0 : f32
+      %hit = arith.cmpf ogt, %v, %zero : f32
+      %one = arith.extui %hit : i1 to i64
+      %count = kernel.reduce add %one over [0, 2] : i64
+      %q = arith.addf %sum, %before : f32
+      kernel.yield %q, %count, %weights : f32, i64, f32
+)"});
+    test.check(1e-5);
+    test.checkInPlace(2, 0);
   }
 }
 

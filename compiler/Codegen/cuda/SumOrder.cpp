@@ -15,10 +15,11 @@ int64_t chunksOf(llvm::ArrayRef<int64_t> extents) {
 }
 
 int64_t slotsOf(int64_t chunks) {
-  constexpr int64_t warp = 32, mostWarps = 32;
+  constexpr int64_t warp = 32, mostWarps = 32, warpsOfTurns = 16;
   if (chunks <= warp)
     return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(chunks)));
-  return warp * std::min<int64_t>(mostWarps, llvm::divideCeilSigned(chunks, warp));
+  const int64_t warps = llvm::divideCeilSigned(chunks, warp);
+  return warp * (warps <= mostWarps ? warps : warpsOfTurns);
 }
 
 } // namespace titan::codegen::cuda

@@ -8,6 +8,9 @@
 //     by xor-shuffle from the widest, and the warps likewise: missing ones, up to a power of two,
 //     have the identity.
 //   column order (it is not): one sum, in rising order of the reduced dimensions.
+//   tall column order (the same, with `tallColumn` rows or more, in kernels of sums alone): row r
+//     goes to slot r mod `columnSlots`, in rising r. Then the slots' sums are added in rising order
+//     to that of slot 0.
 //
 // Every sum starts from its kind's identity.
 #pragma once
@@ -21,11 +24,17 @@ namespace titan::codegen::cuda {
 /// Elements of the innermost dimension that a thread owns, whatever their type.
 inline constexpr int64_t chunkLength = 8;
 
+/// Rows of a tall column: a thread that went down all of them would wait for memory most of the
+/// time. Slots that share them.
+inline constexpr int64_t tallColumn = 256, columnSlots = 32;
+
 /// Chunks of a row with these reduced extents, outermost first.
 int64_t chunksOf(llvm::ArrayRef<int64_t> extents);
 
 /// Threads of a row: the smallest power of two that covers the chunks, up to a warp; above that a
-/// warp for each 32 chunks, up to 32 warps.
+/// warp for each 32 chunks, up to 32 warps. A row of more chunks has 16 warps: its threads go over
+/// it in turns anyway, and of two such rows on a multiprocessor one is read while the other is
+/// computed.
 int64_t slotsOf(int64_t chunks);
 
 } // namespace titan::codegen::cuda

@@ -121,19 +121,8 @@ int64_t TeamKernel::meetingBytes() const {
 void TeamKernel::keepRow(Value team) {
   if (plan.isExact)
     return;
-  SmallVector<SmallVector<Value>> passes;
-  for (const ReductionGroup& group : rowGroups(/*ofEachRow=*/true)) {
-    passes.emplace_back();
-    for (const Reduction* reduction : group)
-      passes.back().push_back(kernel::ReduceOp(reduction->op).getValue());
-  }
-  passes.emplace_back(); // over the row's points
-  for (unsigned out : pointsOfRow())
-    passes.back().push_back(yielded()[out]);
-  for (kernel::ReduceOp column : columns)
-    if (varies(column))
-      passes.back().push_back(column.getValue());
-  kept.choose(passes, plan.inner, plan.chunks, (mostSharedBytes - meetingBytes()) / plan.teams);
+  kept.choose(passesOfRow(), plan.inner, plan.chunks,
+              (mostSharedBytes - meetingBytes()) / plan.teams);
   if (kept.bytes() == 0)
     return;
   Value base = kernels.dynamicShared(builder, loc, plan.teams * kept.bytes());
@@ -144,6 +133,23 @@ void TeamKernel::keepRow(Value team) {
                                LLVM::GEPArg(offset));
   }
   kept.place(base);
+}
+
+/// What each pass over a row evaluates: one for each group of its reductions, one over its points.
+SmallVector<SmallVector<Value>> TeamKernel::passesOfRow() {
+  SmallVector<SmallVector<Value>> passes;
+  for (const ReductionGroup& group : rowGroups(/*ofEachRow=*/true)) {
+    passes.emplace_back();
+    for (const Reduction* reduction : group)
+      passes.back().push_back(kernel::ReduceOp(reduction->op).getValue());
+  }
+  passes.emplace_back();
+  for (unsigned out : pointsOfRow())
+    passes.back().push_back(yielded()[out]);
+  for (kernel::ReduceOp column : columns)
+    if (varies(column))
+      passes.back().push_back(column.getValue());
+  return passes;
 }
 
 /// The reductions over a row, in the order of their passes: those of each row, or those that are
@@ -186,9 +192,23 @@ void TeamKernel::emitTeam() {
 // Rows
 //===----------------------------------------------------------------------===//
 
+/// Reads what any pass over the row reads, so that nothing waits for memory behind a meeting.
+void TeamKernel::loadRow() {
+  llvm::DenseSet<Value> sources;
+  for (const SmallVector<Value>& pass : passesOfRow())
+    for (Value root : pass)
+      collectSources(nest, root, sources);
+  Block& block = kernel::FusedOp(nest.op).getBlock();
+  for (auto [in, argument] : llvm::zip(nest.ins, block.getArguments()))
+    if (contains(in.dims(), plan.inner.back()) && sources.contains(argument))
+      body.get(argument);
+}
+
 /// The row's own sums, then its results and its terms of the column sums.
 SmallVector<Value> TeamKernel::emitRow(ValueRange columnSums) {
   const DimSet rows = setOf(plan.rows), inner = innerSet();
+  if (plan.isExact)
+    loadRow();
   for (const ReductionGroup& group : rowGroups(/*ofEachRow=*/true))
     emitRowReductions(group);
   SmallVector<Value> sums = addToColumns(columnSums, pointsOfRow());

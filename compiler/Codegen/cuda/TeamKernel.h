@@ -19,6 +19,9 @@ struct TeamPlan {
   int64_t teams = 1;                    ///< of a block
   int64_t threads() const { return teams * slots; }
   int64_t blocks() const { return llvm::divideCeilSigned(units, teams); }
+  /// Of a multiprocessor. Where threads go over a row in turns, another block shall compute while
+  /// one waits for its row. Sums of columns want the registers instead.
+  int64_t blocksTogether() const { return chunks > slots && rows.empty() ? 2 : 0; }
   /// Each thread has one whole chunk of its row: its values stay in registers.
   bool isExact = false;
 };
@@ -36,6 +39,8 @@ private:
   void emitTeam();
   int64_t meetingBytes() const;
   void keepRow(mlir::Value team);
+  void loadRow();
+  llvm::SmallVector<llvm::SmallVector<mlir::Value>> passesOfRow();
   llvm::SmallVector<ReductionGroup> rowGroups(bool ofEachRow) const;
   llvm::SmallVector<unsigned> pointsOfRow();
   bool belongsToRow(DimSet dims) const;

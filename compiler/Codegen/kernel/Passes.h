@@ -1,4 +1,4 @@
-// Passes on generated kernels that every target runs.
+// Passes on generated kernels.
 #pragma once
 
 #include "mlir/Pass/Pass.h"

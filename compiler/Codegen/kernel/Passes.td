@@ -1,4 +1,4 @@
-// Passes on generated kernels that every target runs.
+// Passes on generated kernels: those that every target runs, and CardForms for cards alone.
 #ifndef CODEGEN_KERNEL_PASSES_TD
 #define CODEGEN_KERNEL_PASSES_TD
 
@@ -42,6 +42,26 @@ def ExpandWideMath : TitanPass<"titan-codegen-expand-wide-math", "::mlir::Module
     Example: test/codegen/expand-wide-math.mlir.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::scf::SCFDialect"];
+}
+
+def CardForms : TitanPass<"titan-codegen-card-forms", "::mlir::ModuleOp"> {
+  let summary = "writes clamps and comparisons as a card computes them in the fewest instructions";
+  let description = [{
+    Before: kernels whose math is expanded. After: a select that clamps f32 at a constant other than zero, and keeps NaN, is `arith.maximumf` or
+    `arith.minimumf`; lanes numbered from a base on, in 64 bits, are compared with a number in 32 bits. Values are the same. Of NaN the payload is not.
+
+    ```mlir
+    func.func @clamp(%x: vector<8xf32>) -> vector<8xf32> {
+      %limit = arith.constant dense<-1.0> : vector<8xf32>
+      %low = arith.cmpf olt, %x, %limit : vector<8xf32>
+      %y = arith.select %low, %limit, %x : vector<8xi1>, vector<8xf32>
+      return %y : vector<8xf32>
+    }
+    ```
+
+    Example: test/codegen/card-forms.mlir.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::vector::VectorDialect"];
 }
 
 #endif // CODEGEN_KERNEL_PASSES_TD
