@@ -57,7 +57,7 @@ func.func @label(%base: index, %label: i64) -> vector<4xi1> {
   // CHECK: %[[SHORT:.*]] = arith.trunci %[[PLACE]] : i64 to i32
   // CHECK: %[[LANE:.*]] = arith.select %[[IS]], %[[SHORT]], %[[NONE]] : i32
   // CHECK: %[[LANES:.*]] = vector.broadcast %[[LANE]] : i32 to vector<4xi32>
-  // CHECK: arith.cmpi eq, %[[EACH]], %[[LANES]] : vector<4xi32>
+  // CHECK: arith.cmpi eq, %[[LANES]], %[[EACH]] : vector<4xi32>
   %hit = arith.cmpi eq, %numbers, %labels : vector<4xi64>
   return %hit : vector<4xi1>
 }
