@@ -24,8 +24,9 @@ constexpr unsigned mostOpsToMove = 16;
 
 class Fuser {
 public:
-  Fuser(MLIRContext* context, unsigned maxOperands, int64_t smallKernel)
-      : rewriter(context), maxOperands(maxOperands), smallKernel(smallKernel) {}
+  Fuser(MLIRContext* context, unsigned maxOperands, const MachineModel& machine)
+      : rewriter(context), maxOperands(maxOperands), smallKernel(machine.smallKernelPoints),
+        mostColumnSums(machine.columnSums) {}
 
   void run(Block& block) {
     for (Operation& op : llvm::make_early_inc_range(llvm::reverse(block)))
@@ -48,7 +49,8 @@ public:
 private:
   IRRewriter rewriter;
   unsigned maxOperands;
-  int64_t smallKernel; ///< points up to which a launch costs more than the work
+  int64_t smallKernel;    ///< points up to which a launch costs more than the work
+  int64_t mostColumnSums; ///< elements (`columnSumsOf`)
 
   void fuseProducersInto(FusedOp consumer) {
     SmallVector<std::pair<FusedOp, std::string>> missed;
@@ -104,6 +106,10 @@ private:
     if (consumer.getKernelClass() == kernel::KernelClass::Transpose &&
         producer.getIns().size() > 1) {
       why = "the reader transposes it";
+      return nullptr;
+    }
+    if (lower::columnSumsOf(producer, consumer) > mostColumnSums) {
+      why = "the sums of so long rows' columns cannot be held";
       return nullptr;
     }
     SmallVector<unsigned> kept;
@@ -179,7 +185,8 @@ private:
   }
 
   FusedOp fuseReaders(FusedOp first, FusedOp second, Value value) {
-    if (first->getNumOperands() + second->getNumOperands() > maxOperands)
+    if (first->getNumOperands() + second->getNumOperands() > maxOperands ||
+        lower::columnSumsOf(first, second) > mostColumnSums)
       return nullptr;
     std::optional<lower::MergedSpace> space = lower::findSharedSpace(first, second, value);
     if (!space)
@@ -236,7 +243,7 @@ struct FuseKernels : impl::FuseKernelsBase<FuseKernels> {
     FailureOr<MachineModel> machine = getMachine(getOperation());
     if (failed(machine))
       return signalPassFailure();
-    Fuser fuser(&getContext(), maxOperands, machine->smallKernelPoints);
+    Fuser fuser(&getContext(), maxOperands, *machine);
     SmallVector<Block*> blocks;
     getOperation().walk([&](Block* block) {
       if (!isa<FusedOp>(block->getParentOp()))

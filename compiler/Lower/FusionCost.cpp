@@ -65,6 +65,29 @@ bool roundsVector(FusedOp op) {
          });
 }
 
+int64_t columnSumsOf(FusedOp first, FusedOp second) {
+  int64_t row = 0, columns = 0;
+  for (FusedOp op : {first, second}) {
+    ArrayRef<int64_t> space = op.getSpace();
+    const auto wide =
+        llvm::find_if(llvm::reverse(space), [](int64_t extent) { return extent > 1; });
+    if (wide == space.rend())
+      continue;
+    const int64_t innermost = std::distance(wide, space.rend()) - 1;
+    for (auto reduce : op.getBlock().getOps<kernel::ReduceOp>()) {
+      if (!llvm::is_contained(reduce.getDims(), innermost)) {
+        ++columns;
+        continue;
+      }
+      int64_t length = 1;
+      for (int64_t dim : reduce.getDims())
+        length *= space[dim];
+      row = std::max(row, length);
+    }
+  }
+  return row * columns;
+}
+
 bool repeatsWork(const MergedSpace& space, FusedOp producer) {
   if (pointsOf(producer.getSpace()) == 1)
     return pointsOf(space.extents) > 1;

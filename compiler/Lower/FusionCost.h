@@ -20,6 +20,10 @@ bool isDuplicable(kernel::FusedOp op);
 /// them; and a product takes up a bias that is rounded already.
 bool roundsVector(kernel::FusedOp op);
 
+/// Elements of the sums down columns that one kernel of two would hold while it goes down rows, a
+/// reduction of which either has; 0 where nothing is reduced along rows.
+int64_t columnSumsOf(kernel::FusedOp first, kernel::FusedOp second);
+
 /// Does the merged space repeat the producer's points in a way that codegen cannot hoist out of the
 /// inner loop? Hoistable are repeats over the innermost dimensions only.
 bool repeatsWork(const MergedSpace& space, kernel::FusedOp producer);

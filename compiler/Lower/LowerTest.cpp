@@ -5,6 +5,7 @@
 #include "compiler/Interpreter/testing/OpInstances.h"
 #include "compiler/Lower/Passes.h"
 #include "compiler/Lower/TileGrid.h"
+#include "compiler/Support/TargetInfo.h"
 #include "dialects/Accum/Accum.h"
 #include "dialects/Kernel/Kernel.h"
 #include "mlir/Pass/PassManager.h"
@@ -346,6 +347,27 @@ TEST_F(Lower, KernelsRunTogetherOnlyWhereOneFindsTheOther) {
               "xf32>\n" + "%r = titan.broadcast %s [1] : tensor<" + n + "xf32> to " + x +
               "\n%y = titan.tanh %r : " + x + "\nreturn %e, %y : " + x + ", " + x + "\n}");
     expectEquivalent(*rows);
+  }
+}
+
+// Sums down columns beside sums along the rows: together as far as the machine holds the former.
+TEST_F(Lower, SumsDownColumnsOfLongRowsStayApart) {
+  auto module = parse(R"(
+    func.func @f(%x: tensor<12x1000xf32>) -> (tensor<12x1000xf32>, tensor<1000xf32>) {
+      %s = titan.reduce sum %x [1] : tensor<12x1000xf32> to tensor<12xf32>
+      %b = titan.broadcast %s [0] : tensor<12xf32> to tensor<12x1000xf32>
+      %y = titan.mul %x, %b : tensor<12x1000xf32>
+      %c = titan.reduce sum %y [0] : tensor<12x1000xf32> to tensor<1000xf32>
+      return %y, %c : tensor<12x1000xf32>, tensor<1000xf32>
+    })");
+  for (auto [columnSums, kernels] : {std::pair<int64_t, int>{1000, 1}, {999, 2}}) {
+    titan::TargetInfo target;
+    target.cpu = "x86-64-v3";
+    target.machine = titan::MachineModel();
+    target.machine->columnSums = columnSums;
+    titan::setTarget(*module, target);
+    expectEquivalent(*module);
+    EXPECT_EQ(count<titan::kernel::FusedOp>(*lower(*module).fused), kernels);
   }
 }
 

@@ -44,7 +44,10 @@ struct MachineModel {
   int64_t largeGradientBytes = int64_t{256} << 10; ///< has left the caches when it is read again
 
   // Choices of *lower*.
-  int64_t smallKernelPoints = 4096;  ///< launching costs more than their work
+  int64_t smallKernelPoints = 4096; ///< launching costs more than their work
+  /// Elements of sums down columns that a kernel may hold while it reduces the rows it goes down:
+  /// the length of a row, times its sums of columns.
+  int64_t columnSums = int64_t{1} << 40;
   int64_t embeddingGradColumns = 64; ///< of a unit: what one thread owns of a row
   /// The gradient of a table is summed in sorted order where at least so many rows are added.
   int64_t embeddingGradSortedRows = int64_t{1} << 40;
@@ -121,6 +124,7 @@ template <typename Model, typename Visitor> void visitFields(Model& m, Visitor v
   visit("loss_rows", m.lossRows);
   visit("large_gradient_bytes", m.largeGradientBytes);
   visit("small_kernel_points", m.smallKernelPoints);
+  visit("column_sums", m.columnSums);
   visit("embedding_grad_columns", m.embeddingGradColumns);
   visit("embedding_grad_sorted_rows", m.embeddingGradSortedRows);
   visit("rounded_operand_tile_rows", m.roundedOperandTileRows);

@@ -48,6 +48,8 @@ MachineModel cardModel() {
   machine.roundedOperandTileRows = 0;
   // Columns alone would give a card a few blocks, each with all rows after one another.
   machine.embeddingGradSortedRows = 1;
+  // 32 registers of each of 512 threads.
+  machine.columnSums = 16384;
   // The widest access, and a line of the second-level cache.
   machine.rowAlignment = 16;
   machine.longRowAlignment = 128;

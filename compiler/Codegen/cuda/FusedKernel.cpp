@@ -70,6 +70,12 @@ LogicalResult checkBody(kernel::FusedOp op) {
   return success();
 }
 
+bool computesF64(kernel::FusedOp op) {
+  return llvm::any_of(op.getBlock(), [](Operation& inner) {
+    return llvm::any_of(inner.getResultTypes(), [](Type type) { return type.isF64(); });
+  });
+}
+
 int64_t bytesOf(Value operand) {
   auto type = cast<ShapedType>(operand.getType());
   return type.getNumElements() * storedType(type.getElementType()).getIntOrFloatBitWidth() / 8;
@@ -141,7 +147,8 @@ LogicalResult emitFusedKernel(KernelModule& kernels, kernel::FusedOp op, StringR
   Entry entry = tall     ? entryOf(op, symbol, tall->blocks(), tall->threads())
                 : chunks ? entryOf(op, symbol, chunks->blocks(), chunks->threads)
                          : entryOf(op, symbol, teams->blocks(), teams->threads());
-  if (teams)
+  // Values of f64 take twice the registers.
+  if (teams && !computesF64(op))
     entry.blocksTogether = teams->blocksTogether();
   OpBuilder builder(op.getContext());
   func::FuncOp function = kernels.add(builder, op.getLoc(), entry);

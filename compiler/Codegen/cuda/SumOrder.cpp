@@ -15,11 +15,10 @@ int64_t chunksOf(llvm::ArrayRef<int64_t> extents) {
 }
 
 int64_t slotsOf(int64_t chunks) {
-  constexpr int64_t warp = 32, mostWarps = 32, warpsOfTurns = 16;
+  constexpr int64_t warp = 32, mostWarps = 16;
   if (chunks <= warp)
     return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(chunks)));
-  const int64_t warps = llvm::divideCeilSigned(chunks, warp);
-  return warp * (warps <= mostWarps ? warps : warpsOfTurns);
+  return warp * std::min(mostWarps, llvm::divideCeilSigned(chunks, warp));
 }
 
 } // namespace titan::codegen::cuda

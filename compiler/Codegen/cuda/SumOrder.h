@@ -32,9 +32,8 @@ inline constexpr int64_t tallColumn = 256, columnSlots = 32;
 int64_t chunksOf(llvm::ArrayRef<int64_t> extents);
 
 /// Threads of a row: the smallest power of two that covers the chunks, up to a warp; above that a
-/// warp for each 32 chunks, up to 32 warps. A row of more chunks has 16 warps: its threads go over
-/// it in turns anyway, and of two such rows on a multiprocessor one is read while the other is
-/// computed.
+/// warp for each 32 chunks, up to 16 warps. With more a thread has too few registers for sums of
+/// columns, and a multiprocessor no second row to compute while one is read.
 int64_t slotsOf(int64_t chunks);
 
 } // namespace titan::codegen::cuda

@@ -63,6 +63,8 @@ std::optional<TeamPlan> planTeams(const LoopNest& nest) {
     extents.push_back(nest.extents[dim]);
   plan.chunks = chunksOf(extents);
   plan.slots = slotsOf(plan.chunks);
+  plan.streams = llvm::count_if(
+      nest.ins, [&](const Access& in) { return contains(in.dims(), plan.inner.back()); });
   plan.teams = teamsOf(plan.slots, plan.units);
   plan.isExact = plan.chunks == plan.slots && extents.back() % chunkLength == 0;
   return plan;

@@ -19,9 +19,11 @@ struct TeamPlan {
   int64_t teams = 1;                    ///< of a block
   int64_t threads() const { return teams * slots; }
   int64_t blocks() const { return llvm::divideCeilSigned(units, teams); }
+  int64_t streams = 0; ///< ins that vary along a row
   /// Of a multiprocessor. Where threads go over a row in turns, another block shall compute while
-  /// one waits for its row. Sums of columns want the registers instead.
-  int64_t blocksTogether() const { return chunks > slots && rows.empty() ? 2 : 0; }
+  /// one waits for its row: with 64 registers a thread, which suffice for two streams without sums
+  /// of columns.
+  int64_t blocksTogether() const { return chunks > slots && rows.empty() && streams <= 2 ? 2 : 0; }
   /// Each thread has one whole chunk of its row: its values stay in registers.
   bool isExact = false;
 };

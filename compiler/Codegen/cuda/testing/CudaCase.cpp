@@ -101,10 +101,10 @@ void CudaCase::checkValues(double tolerance) {
     EXPECT_EQ(run(order), results) << "in order " << static_cast<int>(order);
 }
 
-void CudaCase::check(double tolerance, bool spills) {
+void CudaCase::check(double tolerance) {
   checkValues(tolerance);
   if (runner_)
-    expectAssembles(runner_->ptx(), spills);
+    expectAssembles(runner_->ptx());
 }
 
 void CudaCase::checkInPlace(size_t in, size_t out) {

@@ -20,8 +20,8 @@ public:
   /// Runs the kernel with blocks and warps in three orders, which must give the same bits; compares
   /// with its definition, |error| <= tolerance * (1 + |value|).
   void checkValues(double tolerance);
-  /// The same; assembles it too, with spills only where the test says so.
-  void check(double tolerance, bool spills = false);
+  /// The same; assembles it too.
+  void check(double tolerance);
   /// Runs the kernel with `out` in the place of `in`: every out must be what it is otherwise, bit
   /// for bit.
   void checkInPlace(size_t in, size_t out);

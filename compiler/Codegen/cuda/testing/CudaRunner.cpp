@@ -93,7 +93,7 @@ Result<ptx::Counters> CudaRunner::run(size_t kernel, std::span<const uint64_t> o
   return counters;
 }
 
-void expectAssembles(const std::string& ptx, bool spills) {
+void expectAssembles(const std::string& ptx) {
   static const std::unique_ptr<Assembler> assembler = [] {
     std::unique_ptr<Assembler> found = Assembler::find();
     if (!found)
@@ -107,8 +107,6 @@ void expectAssembles(const std::string& ptx, bool spills) {
     ASSERT_TRUE(cubin.ok()) << cubin.error().message() << "\n" << ptx;
     EXPECT_FALSE(cubin->entries.empty()) << cubin->log;
     for (const EntryUsage& entry : cubin->entries) {
-      if (spills)
-        continue;
       EXPECT_EQ(entry.spillBytes, 0) << entry.name << " for " << arch;
       EXPECT_EQ(entry.stackBytes, 0) << entry.name << " for " << arch;
     }

@@ -36,8 +36,8 @@ private:
   std::shared_ptr<const ptx::Module> code_;
 };
 
-/// Fails the test unless `ptx` assembles for every architecture, and, unless `spills`, without
-/// spills and stack. Without an assembler it prints so and does nothing.
-void expectAssembles(const std::string& ptx, bool spills = false);
+/// Fails the test unless `ptx` assembles for every architecture without spills and stack. Without
+/// an assembler it prints so and does nothing.
+void expectAssembles(const std::string& ptx);
 
 } // namespace titan::codegen::cuda::testing
