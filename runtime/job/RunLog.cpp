@@ -51,6 +51,20 @@ Status RunLog::write(int64_t step, const Evaluation& evaluation) {
   return {};
 }
 
+Status RunLog::write(const SaveFigures& figures) {
+  if (!files_)
+    return {};
+  const Metric values[] = {{"bytes", figures.bytes},
+                           {"stall", figures.stallSeconds},
+                           {"write", figures.writeSeconds},
+                           {"cpu", figures.cpuSeconds},
+                           {"committed_after_step", figures.endedAfterStep}};
+  const EventScalar scalars[] = {{"save/stall", static_cast<float>(figures.stallSeconds)},
+                                 {"save/write", static_cast<float>(figures.writeSeconds)}};
+  TITAN_TRY(files_->metrics.write(figures.step, values));
+  return files_->events.write(figures.step, scalars);
+}
+
 void RunLog::note(const std::string& message) {
   if (files_)
     files_->progress.note(message);

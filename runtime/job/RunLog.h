@@ -12,6 +12,16 @@
 
 namespace titan {
 
+/// What one save took.
+struct SaveFigures {
+  int64_t step = 0;
+  int64_t bytes = 0;          ///< written
+  double stallSeconds = 0;    ///< that the run waited for
+  double writeSeconds = 0;    ///< from its begin to its commit
+  double cpuSeconds = 0;      ///< of the thread that saved
+  int64_t endedAfterStep = 0; ///< the last step of the run when the save was seen to have ended
+};
+
 class RunLog {
 public:
   /// Says nothing: of a rank that another one speaks for.
@@ -22,6 +32,8 @@ public:
   /// One step; the events get each logEvery-th and the last.
   Status write(const StepMetrics& metrics);
   Status write(int64_t step, const Evaluation& evaluation);
+  /// A committed save.
+  Status write(const SaveFigures& figures);
   /// A line of its own, above the progress line.
   void note(const std::string& message);
   /// Ends the progress line.

@@ -1,6 +1,8 @@
 #include "runtime/job/Trainer.h"
 
+#include "runtime/host/AvailableMemory.h"
 #include "runtime/host/ResidentMemory.h"
+#include "runtime/program/Text.h"
 
 #include <algorithm>
 #include <chrono>
@@ -126,6 +128,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(Session& session,
   t.last_.tokens = t.last_.samples * t.batches_.dataset().tokensPerSample();
   t.last_.memoryBytes = session.program().arenaBytes + session.device().outsideBytes;
   TITAN_TRY(t.openLoader());
+  TITAN_TRY(t.prepareSaves());
   if (const Peers& peers = session.peers(); peers.isFirst() && !peers.isAlone()) {
     t.stragglers_.emplace(peers.count());
     t.waited_.resize(static_cast<size_t>(peers.count()));
@@ -142,6 +145,9 @@ bool Trainer::isToStop() const {
 
 Status Trainer::run() {
   Status ended = runSteps();
+  // Whatever ended the run: a save that was begun is finished.
+  if (Status saved = endSaveInFlight(); ended.ok())
+    ended = std::move(saved);
   // A card that failed answers every call with its error.
   const bool isLost =
       !ended.ok() && session_->access().runsBehind() && !session_->device().device->wait({}).ok();
@@ -173,13 +179,17 @@ Status Trainer::runSteps() {
     if (evaluates)
       TITAN_TRY(evaluate());
     if (saves)
-      TITAN_TRY(save());
+      TITAN_TRY(saveOnTheWay());
     if (evaluates || saves)
       beginSteps();
+    if (saver_)
+      if (const std::optional<checkpoint::Saved> saved = saver_->poll())
+        TITAN_TRY(endSave(*saved));
   }
   TITAN_TRY(endSteps(0));
+  TITAN_TRY(endSaveInFlight());
   if (savedStep_ != step_)
-    TITAN_TRY(save());
+    TITAN_TRY(saveNow());
   log_.finish();
   if (isToStop() && step_ < recipe.train.steps)
     log_.note(fmt::format("stopped by {} after step {}",
@@ -328,15 +338,80 @@ Result<checkpoint::SaveRequest> Trainer::saveRequest() const {
   return request;
 }
 
-Status Trainer::save() {
-  // Nobody goes on after a failed save.
-  const checkpoint::SaveReport report =
-      TITAN_TRY(store_->save(TITAN_TRY(saveRequest()), session_->recipe().checkpoint.keep));
+Status Trainer::prepareSaves() {
+  const CheckpointRecipe& recipe = session_->recipe().checkpoint;
+  // Of several ranks a save is an exchange, which would meet those of the steps.
+  if (recipe.every == 0 || !recipe.async || !session_->peers().isAlone())
+    return {};
+  snapshot_ = checkpoint::Snapshot::of(session_->access(), session_->pool());
+  if (!snapshot_)
+    return {};
+  if (const int64_t available = availableMemoryBytes(); snapshot_->bytes() > available) {
+    session_->note(fmt::format("steps wait for saves: a copy of the state takes {}, and {} are "
+                               "available",
+                               readableBytes(snapshot_->bytes()), readableBytes(available)));
+    snapshot_.reset();
+    return {};
+  }
+  TITAN_TRY(snapshot_->reserve());
+  saver_ = TITAN_TRY(checkpoint::BackgroundSaver::create(*store_));
+  return {};
+}
+
+Status Trainer::saveOnTheWay() {
+  if (!saver_)
+    return saveNow();
+  const Clock::time_point start = Clock::now();
+  if (saver_->isBusy() && session_->recipe().checkpoint.whenBusy == "skip") {
+    if (const std::optional<checkpoint::Saved> saved = saver_->poll()) {
+      TITAN_TRY(endSave(*saved));
+    } else {
+      log_.note(fmt::format("note: step {} is not saved: the save before it goes on", step_));
+      return {};
+    }
+  }
+  TITAN_TRY(endSaveInFlight());
+  snapshot_->take();
+  checkpoint::SaveRequest request = TITAN_TRY(saveRequest());
+  request.tensors = snapshot_->tensors();
+  saver_->begin(std::move(request), session_->recipe().checkpoint.keep);
   savedStep_ = step_;
+  stallSeconds_ = std::chrono::duration<double>(Clock::now() - start).count();
+  return {};
+}
+
+Status Trainer::saveNow() {
+  const Clock::time_point start = Clock::now();
+  auto report = store_->save(TITAN_TRY(saveRequest()), session_->recipe().checkpoint.keep);
+  savedStep_ = step_;
+  stallSeconds_ = std::chrono::duration<double>(Clock::now() - start).count();
+  return endSave({step_, std::move(report), stallSeconds_});
+}
+
+Status Trainer::endSaveInFlight() {
+  return saver_ && saver_->isBusy() ? endSave(saver_->wait()) : Status();
+}
+
+Status Trainer::endSave(const checkpoint::Saved& saved) {
+  const bool isLast =
+      saved.step == step_ && (step_ == session_->recipe().train.steps || isToStop());
+  if (!saved.report.ok()) {
+    ++failedInARow_;
+    savedStep_ = -1;
+    constexpr int64_t mostFailures = 3;
+    if (session_->recipe().checkpoint.onFailure == "stop" || isLast ||
+        failedInARow_ == mostFailures)
+      return located(saved.report.error());
+    log_.note(fmt::format("note: {}", saved.report.error().message()));
+    return {};
+  }
+  failedInARow_ = 0;
+  const checkpoint::SaveReport& report = *saved.report;
   savedPath_ = report.path;
   for (const std::string& message : report.notes)
     log_.note("note: " + message);
-  return {};
+  return log_.write(SaveFigures{saved.step, report.bytes, stallSeconds_, report.seconds,
+                                saved.cpuSeconds, step_});
 }
 
 } // namespace titan

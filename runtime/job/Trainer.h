@@ -2,7 +2,9 @@
 // checkpoints in between.
 #pragma once
 
+#include "runtime/checkpoint/BackgroundSaver.h"
 #include "runtime/checkpoint/CheckpointStore.h"
+#include "runtime/checkpoint/Snapshot.h"
 #include "runtime/job/Batches.h"
 #include "runtime/job/Evaluate.h"
 #include "runtime/job/RunLog.h"
@@ -70,7 +72,16 @@ private:
   Status checkSkipped();
   Result<std::string> culprit();
   Status evaluate();
-  Status save();
+  /// Memory and thread of saves beside the steps, where the recipe wants such saves.
+  Status prepareSaves();
+  /// A save that falls due between steps.
+  Status saveOnTheWay();
+  /// The save of the last step, or any where none goes on beside the steps.
+  Status saveNow();
+  /// Counts, tells and decides on a save that has ended.
+  Status endSave(const checkpoint::Saved& saved);
+  Status endSaveInFlight();
+  /// The state lies where the device has it, unless `tensors` says otherwise.
   Result<checkpoint::SaveRequest> saveRequest() const;
 
   Session* session_;
@@ -94,8 +105,12 @@ private:
   int64_t step_ = 0, skipped_ = 0, skippedInARow_ = 0;
   int64_t stepsRun_ = 0;          ///< since this process started; so are the two below
   std::map<Skip, int64_t> skips_; ///< by cause
-  int64_t savedStep_ = -1;
+  int64_t savedStep_ = -1;        ///< the last one that a save was begun for, and did not fail
   std::string savedPath_;
+  std::optional<checkpoint::Snapshot> snapshot_;       ///< and `saver_`: of saves beside the steps
+  double stallSeconds_ = 0;                            ///< that the save in flight took of the run
+  int64_t failedInARow_ = 0;                           ///< saves
+  std::unique_ptr<checkpoint::BackgroundSaver> saver_; ///< the last member: it uses the others
 };
 
 } // namespace titan

@@ -152,8 +152,11 @@ struct TrainRecipe {
 };
 
 struct CheckpointRecipe {
-  int64_t every = 0; ///< steps; 0: only at the end
-  int64_t keep = 2;  ///< committed checkpoints kept; 0: all
+  int64_t every = 0;              ///< steps; 0: only at the end
+  int64_t keep = 2;               ///< committed checkpoints kept; 0: all
+  bool async = true;              ///< a save goes on beside the next steps
+  std::string whenBusy = "wait";  ///< of a save that falls due during another
+  std::string onFailure = "stop"; ///< of a save between steps
   bool operator==(const CheckpointRecipe&) const = default;
 };
 

@@ -97,6 +97,9 @@ seed = 7
 [checkpoint]
 every = 50
 keep = 3
+async = false
+when_busy = "skip"
+on_failure = "continue"
 )";
 
 TEST(Recipe, EmptyGivesDefaults) { EXPECT_EQ(parsed(""), Recipe()); }
@@ -114,6 +117,9 @@ TEST(Recipe, EveryTable) {
   EXPECT_EQ(recipe.optimizer.groups[0].weightDecay, std::nullopt);
   EXPECT_EQ(recipe.optimizer.groups[1].weightDecay, 0.0);
   EXPECT_EQ(recipe.memory.limit, 2'300'000'000);
+  EXPECT_FALSE(recipe.checkpoint.async);
+  EXPECT_EQ(recipe.checkpoint.whenBusy, "skip");
+  EXPECT_EQ(recipe.checkpoint.onFailure, "continue");
   EXPECT_EQ(recipe.data.train, (std::vector<std::string>{"a.npz", "b.npz"}));
   EXPECT_EQ(recipe.data.eval, (std::vector<std::string>{"c.npz"}));
   EXPECT_EQ(recipe.globalMicrobatches(), 4);
@@ -233,8 +239,8 @@ TEST(Recipe, SetKeyErrors) {
 TEST(Recipe, RunTimeKeys) {
   for (const char* key :
        {"train.steps", "train.seed", "data.train", "data.fields.x", "checkpoint.every",
-        "optimizer.lr", "optimizer.weight_decay", "schedule.warmup_steps", "schedule.steps",
-        "schedule.min_lr_ratio", "mesh.warn_after", "mesh.kill_after"})
+        "checkpoint.async", "optimizer.lr", "optimizer.weight_decay", "schedule.warmup_steps",
+        "schedule.steps", "schedule.min_lr_ratio", "mesh.warn_after", "mesh.kill_after"})
     EXPECT_TRUE(isRunTimeKey(key)) << key;
   for (const char* key : {"optimizer.kind", "optimizer.betas", "schedule.kind", "batch.micro",
                           "model.dims.seq", "train.nonsense", "train", ""})

@@ -110,11 +110,17 @@ steps = 20
     return {exitCode, out, ::testing::internal::GetCapturedStderr()};
   }
 
-  std::vector<Json> metrics(const std::string& run) const {
+  /// The lines of steps and evaluations.
+  std::vector<Json> metrics(const std::string& run) const { return linesOf(run, false); }
+  /// Those of saves.
+  std::vector<Json> saves(const std::string& run) const { return linesOf(run, true); }
+
+  std::vector<Json> linesOf(const std::string& run, bool ofSaves) const {
     std::vector<Json> lines;
     std::ifstream file(path(run) + "/metrics.jsonl");
     for (std::string line; std::getline(file, line);)
-      lines.push_back(Json::parse(line));
+      if (Json parsed = Json::parse(line); parsed.contains("committed_after_step") == ofSaves)
+        lines.push_back(std::move(parsed));
     return lines;
   }
 

@@ -3,7 +3,8 @@ last are less than LEFT, two thirds unless told."""
 import json
 import sys
 
-a, b = ([json.loads(line)["loss"] for line in open(f"{run}/metrics.jsonl")] for run in sys.argv[1:3])
+rows = ([json.loads(line) for line in open(f"{run}/metrics.jsonl")] for run in sys.argv[1:3])
+a, b = ([row["loss"] for row in lines if "loss" in row] for lines in rows)
 tolerance = float(sys.argv[3])
 left = float(sys.argv[4]) if len(sys.argv) > 4 else 2 / 3
 assert len(a) == len(b) >= 20, f"{len(a)} and {len(b)} losses"

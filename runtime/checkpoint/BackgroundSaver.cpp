@@ -1,0 +1,95 @@
+#include "runtime/checkpoint/BackgroundSaver.h"
+
+#include <ctime>
+
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace titan::checkpoint {
+namespace {
+
+/// The lowest of the normal priorities for CPU and I/O, of this thread alone: on Linux both belong
+/// to threads. Where the system does not allow it the thread works as others do.
+void lowerPriority() {
+  constexpr int lowestNice = 19, whoProcess = 1, bestEffort = 2, classShift = 13, lowestLevel = 7;
+  const auto thread = static_cast<id_t>(::syscall(SYS_gettid));
+  (void)::setpriority(PRIO_PROCESS, thread, lowestNice);
+  (void)::syscall(SYS_ioprio_set, whoProcess, 0, bestEffort << classShift | lowestLevel);
+}
+
+double threadCpuSeconds() {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+} // namespace
+
+Result<std::unique_ptr<BackgroundSaver>> BackgroundSaver::create(CheckpointStore& store) {
+  std::unique_ptr<BackgroundSaver> saver(new BackgroundSaver(store));
+  saver->thread_ = TITAN_TRY(KernelThread::start([s = saver.get()] { s->work(); }));
+  return saver;
+}
+
+BackgroundSaver::~BackgroundSaver() {
+  {
+    const std::lock_guard lock(mutex_);
+    isToEnd_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void BackgroundSaver::work() {
+  lowerPriority();
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [&] { return request_ || isToEnd_; });
+    if (!request_)
+      return;
+    const SaveRequest request = std::move(*request_);
+    const int64_t keep = keep_;
+    request_.reset();
+    lock.unlock();
+    const double before = threadCpuSeconds();
+    Result<SaveReport> report = store_->save(request, keep);
+    const double seconds = threadCpuSeconds() - before;
+    lock.lock();
+    saved_.emplace(request.step, std::move(report), seconds);
+    changed_.notify_all();
+  }
+}
+
+void BackgroundSaver::begin(SaveRequest request, int64_t keep) {
+  {
+    const std::lock_guard lock(mutex_);
+    request_ = std::move(request);
+    keep_ = keep;
+  }
+  isBusy_ = true;
+  changed_.notify_all();
+}
+
+std::optional<Saved> BackgroundSaver::poll() {
+  if (!isBusy_)
+    return std::nullopt;
+  const std::lock_guard lock(mutex_);
+  return saved_ ? std::optional(take()) : std::nullopt;
+}
+
+Saved BackgroundSaver::wait() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return saved_.has_value(); });
+  return take();
+}
+
+/// Under the mutex.
+Saved BackgroundSaver::take() {
+  Saved saved = std::move(*saved_);
+  saved_.reset();
+  isBusy_ = false;
+  return saved;
+}
+
+} // namespace titan::checkpoint

@@ -1,0 +1,64 @@
+// Saves behind a run's back: a thread of low priority that has the store while it saves.
+//
+//   snapshot.take();
+//   request.tensors = snapshot.tensors();
+//   saver->begin(std::move(request), keep);
+//   ...                                         // the next steps
+//   if (std::optional<Saved> saved = saver->poll())
+//     report(*saved);
+#pragma once
+
+#include "runtime/checkpoint/CheckpointStore.h"
+#include "runtime/host/KernelThread.h"
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+namespace titan::checkpoint {
+
+/// How a save ended.
+struct Saved {
+  int64_t step = 0;
+  Result<SaveReport> report;
+  double cpuSeconds = 0; ///< of the thread that saved
+};
+
+class BackgroundSaver {
+public:
+  /// Starts the thread. The store outlives the saver; from begin() until the save was taken by
+  /// poll() or wait() nobody else calls it. Environment: no thread can be started.
+  static Result<std::unique_ptr<BackgroundSaver>> create(CheckpointStore& store);
+  /// Waits for a save that is under way.
+  ~BackgroundSaver();
+  BackgroundSaver(const BackgroundSaver&) = delete;
+  BackgroundSaver& operator=(const BackgroundSaver&) = delete;
+
+  /// Begins a save; none is under way. What the request's sources read stays as it is until the
+  /// save was taken.
+  void begin(SaveRequest request, int64_t keep);
+  /// Was a save begun that was not taken?
+  bool isBusy() const { return isBusy_; }
+  /// Takes the save that was begun, once it has ended.
+  std::optional<Saved> poll();
+  /// The same, and sleeps until then: on a busy machine the thread gets what others leave.
+  Saved wait();
+
+private:
+  explicit BackgroundSaver(CheckpointStore& store) : store_(&store) {}
+  void work();
+  Saved take();
+
+  CheckpointStore* store_;
+  bool isBusy_ = false; ///< of the caller's side
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::optional<SaveRequest> request_; ///< these under the mutex
+  int64_t keep_ = 0;
+  std::optional<Saved> saved_;
+  bool isToEnd_ = false;
+  KernelThread thread_; ///< the last member: it uses the others
+};
+
+} // namespace titan::checkpoint
