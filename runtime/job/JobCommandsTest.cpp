@@ -58,6 +58,13 @@ TEST_F(JobCommandsTest, PlanIsTheTruthOfTheProgram) {
   EXPECT_EQ(plan["gemms"].size(), 2u);
   EXPECT_GT(plan["functions"]["step"]["flops"], 0);
   EXPECT_EQ(run({"plan"}).exitCode, 0);
+  EXPECT_FALSE(plan["memory"]["outside"].contains("copy_for_saves"));
+  compile("[checkpoint]\nevery = 5\n");
+  Json saving = Json::parse(run({"plan", "--json"}).out);
+  EXPECT_EQ(saving["memory"]["outside"]["copy_for_saves"], program.stateBytes);
+  EXPECT_EQ(saving["memory"]["outside"]["bound"],
+            plan["memory"]["outside"]["bound"].get<int64_t>() + program.stateBytes);
+  compile();
   ASSERT_EQ(run({"train", "--steps", "1", "--gemm", "generated"}).exitCode, 0);
   EXPECT_EQ(metrics("job.run")[0]["memory"], plan["memory"]["arena"]);
 }

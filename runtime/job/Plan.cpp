@@ -88,6 +88,13 @@ int64_t workspaceBytes(const Program& program) {
   return bytes;
 }
 
+/// The copy of the state that saves beside the steps are made of (checkpoint::Snapshot), at most.
+int64_t copyForSaves(const Program& program, const Recipe& recipe) {
+  const bool isCopied = recipe.checkpoint.every > 0 && recipe.checkpoint.async &&
+                        rankCount(program.mesh) == 1 && program.target.kind == "cpu";
+  return isCopied ? program.stateBytes : 0;
+}
+
 /// Do tiles decide the bits of its products?
 bool hasTiles(const Program& program) { return program.target.kind == "cpu"; }
 
@@ -120,10 +127,12 @@ Json memoryPlan(const Program& program, const Recipe& recipe, int threads, bool 
     memory["driver"] = device->driver;
     memory["pinned"] = device->pinned;
   }
-  memory["outside"] = {{"gemm_buffers", outside.gemm},
-                       {"batches_ahead", outside.batches},
-                       {"process", outside.process},
-                       {"bound", outside.total()}};
+  const int64_t copy = copyForSaves(program, recipe);
+  memory["outside"] = {{"gemm_buffers", outside.gemm}, {"batches_ahead", outside.batches}};
+  if (copy > 0)
+    memory["outside"]["copy_for_saves"] = copy;
+  memory["outside"]["process"] = outside.process;
+  memory["outside"]["bound"] = outside.total() + copy;
   return memory;
 }
 
@@ -264,6 +273,8 @@ void printText(const Json& plan, const Program& program, const std::vector<HostR
     line("pinned on the host", memory["pinned"]);
   }
   line("outside, at most", memory["outside"]["bound"]);
+  if (memory["outside"].contains("copy_for_saves"))
+    line("copy of the state for saves", memory["outside"]["copy_for_saves"], 4);
   fmt::print("\n{:<10}{:>10}{:>10}{:>8}{:>8}{:>18}{:>18}{:>16}{:>16}\n", "function", "commands",
              "kernels", "gemms", "copies", "FLOP", "of the model", "bytes moved", "max live");
   for (const auto& [name, f] : plan["functions"].items())
