@@ -3,9 +3,7 @@
 
 #include "runtime/checkpoint/CheckpointStore.h"
 #include "runtime/device/StateAccess.h"
-#include "runtime/host/ThreadPool.h"
 
-#include <cstring>
 #include <optional>
 #include <span>
 #include <vector>
@@ -14,28 +12,28 @@ namespace titan::checkpoint {
 
 class Snapshot {
 public:
-  /// Of all that tensors() of `access` gives. Nothing where the host does not reach the state, or a
-  /// state lies in several pieces. `access` and `pool` outlive the snapshot.
-  static std::optional<Snapshot> of(StateAccess& access, ThreadPool& pool);
-  /// Reserves and touches its memory. Environment: there is not so much.
-  Status reserve();
+  /// Of all that tensors() of `access` gives, without its memory. Nothing where this rank has a
+  /// part of a state only. `access` outlives the snapshot.
+  static std::optional<Snapshot> of(StateAccess& access);
 
   /// Host memory that it takes.
-  int64_t bytes() const { return static_cast<int64_t>(state_.size()); }
+  int64_t bytes() const { return region_.bytes; }
+  /// Reserves and touches it. Environment: there is not so much.
+  Status reserve();
 
-  /// Copies the state as it is now, on all threads of the pool.
-  void take();
+  /// Copies the state as it is now, in one sweep. The errors of the device.
+  Status take() { return access_->copy(region_, copy_); }
   /// What was taken; the bytes stay as they are until the next take().
   const std::vector<TensorView>& tensors() const { return tensors_; }
 
 private:
-  Snapshot() = default;
+  explicit Snapshot(StateAccess& access) : access_(&access) {}
 
-  StateAccess* access_ = nullptr;
-  ThreadPool* pool_ = nullptr;
-  std::span<const char> state_; ///< from the first byte of a state to the last
-  std::span<char> copy_;        ///< of `state_`
+  StateAccess* access_;
+  Place region_; ///< of the arena, from the first byte of a state to the last
   std::vector<TensorView> tensors_;
+  std::vector<int64_t> offsets_; ///< of the tensors, in `region_`
+  std::span<char> copy_;
 };
 
 } // namespace titan::checkpoint

@@ -47,6 +47,11 @@ Status StateAccess::read(const Place& place, int64_t first, std::span<char> into
   return source(place).read(first, into);
 }
 
+Status StateAccess::copy(const Place& place, std::span<char> into) {
+  TITAN_TRY(checkRange(place, 0, into.size()));
+  return download(place.offset, into);
+}
+
 Status StateAccess::write(const Place& place, int64_t first, std::span<const char> from) {
   TITAN_TRY(checkRange(place, first, from.size()));
   return sink(place).write(first, from);

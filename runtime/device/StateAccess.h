@@ -62,6 +62,10 @@ public:
   Status write(const Place& place, int64_t first, std::span<const char> from);
   Status fill(const Place& place, char value);
 
+  /// All bytes of `place` to memory of hostBuffer(), by the device: a CPU has all threads copy.
+  /// Complete on return; the errors of the device.
+  Status copy(const Place& place, std::span<char> into);
+
   ByteSource source(const Place& place);
   ByteSink sink(const Place& place);
 

@@ -341,9 +341,10 @@ Result<checkpoint::SaveRequest> Trainer::saveRequest() const {
 Status Trainer::prepareSaves() {
   const CheckpointRecipe& recipe = session_->recipe().checkpoint;
   // Of several ranks a save is an exchange, which would meet those of the steps.
-  if (recipe.every == 0 || !recipe.async || !session_->peers().isAlone())
+  if (recipe.every == 0 || !recipe.async || !session_->peers().isAlone() ||
+      session_->access().runsBehind())
     return {};
-  snapshot_ = checkpoint::Snapshot::of(session_->access(), session_->pool());
+  snapshot_ = checkpoint::Snapshot::of(session_->access());
   if (!snapshot_)
     return {};
   if (const int64_t available = availableMemoryBytes(); snapshot_->bytes() > available) {
@@ -371,7 +372,7 @@ Status Trainer::saveOnTheWay() {
     }
   }
   TITAN_TRY(endSaveInFlight());
-  snapshot_->take();
+  TITAN_TRY(snapshot_->take());
   checkpoint::SaveRequest request = TITAN_TRY(saveRequest());
   request.tensors = snapshot_->tensors();
   saver_->begin(std::move(request), session_->recipe().checkpoint.keep);
