@@ -1,5 +1,6 @@
 #include "runtime/checkpoint/BackgroundSaver.h"
 
+#include <chrono>
 #include <ctime>
 
 #include <sys/resource.h>
@@ -78,9 +79,15 @@ std::optional<Saved> BackgroundSaver::poll() {
   return saved_ ? std::optional(take()) : std::nullopt;
 }
 
-Saved BackgroundSaver::wait() {
+Saved BackgroundSaver::wait(const std::function<void()>& meanwhile) {
+  constexpr std::chrono::milliseconds interval{100};
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return saved_.has_value(); });
+  while (!changed_.wait_for(lock, interval, [&] { return saved_.has_value(); }))
+    if (meanwhile) {
+      lock.unlock();
+      meanwhile();
+      lock.lock();
+    }
   return take();
 }
 

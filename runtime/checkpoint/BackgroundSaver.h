@@ -12,6 +12,7 @@
 #include "runtime/host/KernelThread.h"
 
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -42,8 +43,9 @@ public:
   bool isBusy() const { return isBusy_; }
   /// Takes the save that was begun, once it has ended.
   std::optional<Saved> poll();
-  /// The same, and sleeps until then: on a busy machine the thread gets what others leave.
-  Saved wait();
+  /// The same, and sleeps until then: on a busy machine the thread gets what others leave. Calls
+  /// `meanwhile` every now and then.
+  Saved wait(const std::function<void()>& meanwhile = {});
 
 private:
   explicit BackgroundSaver(CheckpointStore& store) : store_(&store) {}

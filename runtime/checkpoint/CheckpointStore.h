@@ -112,6 +112,9 @@ public:
   /// small chunk, and everything is read back. Every rank calls it. Environment: path and cause.
   Status preflight(const SaveRequest& request, int64_t keep);
 
+  /// Did a sync fail after which nobody knows what is on the disk? Every later save fails.
+  bool isBroken() const { return broken_.has_value(); }
+
   const std::string& directory() const { return directory_; }
 
 private:

@@ -127,8 +127,9 @@ Result<RunData> openData(const Session& session) {
 }
 
 /// The run directory, locked; rank 0 has it for all.
-Result<checkpoint::CheckpointStore> openStore(Session& session) {
-  auto store = TITAN_TRY(checkpoint::CheckpointStore::open(session.options().out, session.peers()));
+Result<checkpoint::CheckpointStore> openStore(Session& session, checkpoint::Env& files) {
+  auto store =
+      TITAN_TRY(checkpoint::CheckpointStore::open(session.options().out, session.peers(), files));
   TITAN_TRY(checkIsShared(session.peers(), session.options().out));
   session.peers().setRunDirectory(session.options().out);
   return store;
@@ -144,7 +145,8 @@ Status trainJob(Session& session) {
   TITAN_TRY(agreeOnData(peers, "data.train", *data.train));
   if (data.eval)
     TITAN_TRY(agreeOnData(peers, "data.eval", *data.eval));
-  checkpoint::CheckpointStore store = TITAN_TRY(openStore(session));
+  checkpoint::WatchedEnv files(checkpoint::posixEnv());
+  checkpoint::CheckpointStore store = TITAN_TRY(openStore(session, files));
   const Start start = TITAN_TRY(chooseTogether(peers, [&] { return chooseStart(options, store); }));
   TITAN_TRY(peers.together(adoptSeed(session, start)));
   const int64_t seed = session.recipe().train.seed;
@@ -170,7 +172,7 @@ Status trainJob(Session& session) {
   }
 
   std::unique_ptr<Trainer> trainer = TITAN_TRY(Trainer::create(
-      session, store, std::move(data.train), std::move(data.eval), std::move(identity)));
+      session, store, files, std::move(data.train), std::move(data.eval), std::move(identity)));
   TITAN_TRY(trainer->run());
   if (!peers.isFirst())
     return {};

@@ -2,11 +2,14 @@
 
 #include "runtime/host/AvailableMemory.h"
 #include "runtime/host/ResidentMemory.h"
+#include "runtime/program/Process.h"
 #include "runtime/program/Text.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+
+#include <unistd.h>
 
 namespace titan {
 namespace {
@@ -56,9 +59,9 @@ Result<size_t> nonFiniteState(StateAccess& access) {
 
 } // namespace
 
-Trainer::Trainer(Session& session, checkpoint::CheckpointStore& store, Batches batches,
-                 RunIdentity identity)
-    : session_(&session), store_(&store), batches_(std::move(batches)),
+Trainer::Trainer(Session& session, checkpoint::CheckpointStore& store,
+                 const checkpoint::WatchedEnv& files, Batches batches, RunIdentity identity)
+    : session_(&session), store_(&store), files_(&files), batches_(std::move(batches)),
       identity_(std::move(identity)) {}
 
 Status Trainer::findScalars() {
@@ -107,16 +110,15 @@ Status Trainer::openLoader() {
   return {};
 }
 
-Result<std::unique_ptr<Trainer>> Trainer::create(Session& session,
-                                                 checkpoint::CheckpointStore& store,
-                                                 std::unique_ptr<Dataset> trainData,
-                                                 std::unique_ptr<Dataset> evalData,
-                                                 RunIdentity identity) {
+Result<std::unique_ptr<Trainer>>
+Trainer::create(Session& session, checkpoint::CheckpointStore& store,
+                const checkpoint::WatchedEnv& files, std::unique_ptr<Dataset> trainData,
+                std::unique_ptr<Dataset> evalData, RunIdentity identity) {
   const Recipe& recipe = session.recipe();
   StateAccess& access = session.access();
   Batches batches = TITAN_TRY(Batches::create(std::move(trainData), access, "step"));
   std::unique_ptr<Trainer> trainer(
-      new Trainer(session, store, std::move(batches), std::move(identity)));
+      new Trainer(session, store, files, std::move(batches), std::move(identity)));
   Trainer& t = *trainer;
   TITAN_TRY(t.findScalars());
   TITAN_TRY(store.preflight(TITAN_TRY(t.saveRequest()), recipe.checkpoint.keep));
@@ -182,9 +184,11 @@ Status Trainer::runSteps() {
       TITAN_TRY(saveOnTheWay());
     if (evaluates || saves)
       beginSteps();
-    if (saver_)
+    if (saver_ && saver_->isBusy()) {
+      checkProgress();
       if (const std::optional<checkpoint::Saved> saved = saver_->poll())
         TITAN_TRY(endSave(*saved));
+    }
   }
   TITAN_TRY(endSteps(0));
   TITAN_TRY(endSaveInFlight());
@@ -390,7 +394,22 @@ Status Trainer::saveNow() {
 }
 
 Status Trainer::endSaveInFlight() {
-  return saver_ && saver_->isBusy() ? endSave(saver_->wait()) : Status();
+  return saver_ && saver_->isBusy() ? endSave(saver_->wait([this] { checkProgress(); })) : Status();
+}
+
+void Trainer::checkProgress() {
+  const std::optional<checkpoint::WatchedEnv::Operation> running = files_->running();
+  const int64_t timeout = session_->recipe().checkpoint.timeout;
+  if (!running || running->seconds < static_cast<double>(timeout))
+    return;
+  log_.finish();
+  const Error error = located(Error::runFailed(
+      "the checkpoint of step {} makes no progress: to {} '{}' takes more than {} s, "
+      "checkpoint.timeout; the process stays until the system gives the operation back",
+      savedStep_, running->verb, running->path, timeout));
+  tell("error: {}\n", error.message());
+  // Nothing that waits for the thread can end.
+  ::_exit(error.exitCode());
 }
 
 Status Trainer::endSave(const checkpoint::Saved& saved) {
@@ -400,7 +419,7 @@ Status Trainer::endSave(const checkpoint::Saved& saved) {
     ++failedInARow_;
     savedStep_ = -1;
     constexpr int64_t mostFailures = 3;
-    if (session_->recipe().checkpoint.onFailure == "stop" || isLast ||
+    if (session_->recipe().checkpoint.onFailure == "stop" || isLast || store_->isBroken() ||
         failedInARow_ == mostFailures)
       return located(saved.report.error());
     log_.note(fmt::format("note: {}", saved.report.error().message()));

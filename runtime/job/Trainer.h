@@ -5,6 +5,7 @@
 #include "runtime/checkpoint/BackgroundSaver.h"
 #include "runtime/checkpoint/CheckpointStore.h"
 #include "runtime/checkpoint/Snapshot.h"
+#include "runtime/checkpoint/WatchedEnv.h"
 #include "runtime/job/Batches.h"
 #include "runtime/job/Evaluate.h"
 #include "runtime/job/RunLog.h"
@@ -30,10 +31,11 @@ struct RunIdentity {
 class Trainer {
 public:
   /// The session has been started and its state loaded; `evalData` may be null. Runs the store's
-  /// preflight; rank 0 opens the metrics files of the run directory.
+  /// preflight; rank 0 opens the metrics files of the run directory. `files` are the store's.
   static Result<std::unique_ptr<Trainer>>
-  create(Session& session, checkpoint::CheckpointStore& store, std::unique_ptr<Dataset> trainData,
-         std::unique_ptr<Dataset> evalData, RunIdentity identity);
+  create(Session& session, checkpoint::CheckpointStore& store, const checkpoint::WatchedEnv& files,
+         std::unique_ptr<Dataset> trainData, std::unique_ptr<Dataset> evalData,
+         RunIdentity identity);
 
   /// To the recipe's last step or a stop signal to any rank, then saves. All ranks make the same
   /// steps. RunFailed: too many skipped steps in a row, a failed save, a lost rank or card.
@@ -47,8 +49,8 @@ public:
   const std::string& savedPath() const { return savedPath_; }
 
 private:
-  Trainer(Session& session, checkpoint::CheckpointStore& store, Batches batches,
-          RunIdentity identity);
+  Trainer(Session& session, checkpoint::CheckpointStore& store, const checkpoint::WatchedEnv& files,
+          Batches batches, RunIdentity identity);
 
   using Clock = std::chrono::steady_clock;
 
@@ -81,11 +83,14 @@ private:
   /// Counts, tells and decides on a save that has ended.
   Status endSave(const checkpoint::Saved& saved);
   Status endSaveInFlight();
+  /// Ends the process where the save beside the steps is stuck.
+  void checkProgress();
   /// The state lies where the device has it, unless `tensors` says otherwise.
   Result<checkpoint::SaveRequest> saveRequest() const;
 
   Session* session_;
   checkpoint::CheckpointStore* store_;
+  const checkpoint::WatchedEnv* files_;
   Batches batches_;
   RunIdentity identity_;
   StopSignals signals_;

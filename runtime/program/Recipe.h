@@ -157,6 +157,7 @@ struct CheckpointRecipe {
   bool async = true;              ///< a save goes on beside the next steps
   std::string whenBusy = "wait";  ///< of a save that falls due during another
   std::string onFailure = "stop"; ///< of a save between steps
+  int64_t timeout = 600;          ///< seconds that one operation of a save may take
   bool operator==(const CheckpointRecipe&) const = default;
 };
 

@@ -110,6 +110,7 @@ constexpr Key table[] = {
   key<Checkpoint<&CheckpointRecipe::async>>("checkpoint", "async", runTime, "a copy of the state is saved beside the next steps"),
   key<Checkpoint<&CheckpointRecipe::whenBusy>>("checkpoint", "when_busy", runTime, "a save that falls due during another waits, or is left out", "wait | skip"),
   key<Checkpoint<&CheckpointRecipe::onFailure>>("checkpoint", "on_failure", runTime, "what a failed save between steps does to the run", "stop | continue"),
+  key<Checkpoint<&CheckpointRecipe::timeout>>("checkpoint", "timeout", runTime, "seconds that a save beside the steps may be without progress"),
 };
 // clang-format on
 

@@ -100,6 +100,7 @@ keep = 3
 async = false
 when_busy = "skip"
 on_failure = "continue"
+timeout = 60
 )";
 
 TEST(Recipe, EmptyGivesDefaults) { EXPECT_EQ(parsed(""), Recipe()); }
@@ -120,6 +121,7 @@ TEST(Recipe, EveryTable) {
   EXPECT_FALSE(recipe.checkpoint.async);
   EXPECT_EQ(recipe.checkpoint.whenBusy, "skip");
   EXPECT_EQ(recipe.checkpoint.onFailure, "continue");
+  EXPECT_EQ(recipe.checkpoint.timeout, 60);
   EXPECT_EQ(recipe.data.train, (std::vector<std::string>{"a.npz", "b.npz"}));
   EXPECT_EQ(recipe.data.eval, (std::vector<std::string>{"c.npz"}));
   EXPECT_EQ(recipe.globalMicrobatches(), 4);

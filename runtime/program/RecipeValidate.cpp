@@ -346,7 +346,8 @@ Status checkTrain(const TrainRecipe& train, const CheckpointRecipe& checkpoint) 
   TITAN_TRY(checkLeast("train.eval_batches", train.evalBatches, 0));
   TITAN_TRY(checkLeast("train.non_finite_limit", train.nonFiniteLimit, 1));
   TITAN_TRY(checkLeast("checkpoint.every", checkpoint.every, 0));
-  return checkLeast("checkpoint.keep", checkpoint.keep, 0);
+  TITAN_TRY(checkLeast("checkpoint.keep", checkpoint.keep, 0));
+  return checkLeast("checkpoint.timeout", checkpoint.timeout, 1);
 }
 
 } // namespace
