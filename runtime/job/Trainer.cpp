@@ -1,15 +1,10 @@
 #include "runtime/job/Trainer.h"
 
-#include "runtime/host/AvailableMemory.h"
 #include "runtime/host/ResidentMemory.h"
-#include "runtime/program/Process.h"
-#include "runtime/program/Text.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-
-#include <unistd.h>
 
 namespace titan {
 namespace {
@@ -61,8 +56,8 @@ Result<size_t> nonFiniteState(StateAccess& access) {
 
 Trainer::Trainer(Session& session, checkpoint::CheckpointStore& store,
                  const checkpoint::WatchedEnv& files, Batches batches, RunIdentity identity)
-    : session_(&session), store_(&store), files_(&files), batches_(std::move(batches)),
-      identity_(std::move(identity)) {}
+    : session_(&session), store_(&store), batches_(std::move(batches)),
+      saves_(session, store, files, log_, std::move(identity)) {}
 
 Status Trainer::findScalars() {
   StateAccess& access = session_->access();
@@ -121,7 +116,7 @@ Trainer::create(Session& session, checkpoint::CheckpointStore& store,
       new Trainer(session, store, files, std::move(batches), std::move(identity)));
   Trainer& t = *trainer;
   TITAN_TRY(t.findScalars());
-  TITAN_TRY(store.preflight(TITAN_TRY(t.saveRequest()), recipe.checkpoint.keep));
+  TITAN_TRY(t.saves_.preflight(t.step_));
   t.controls_ = TITAN_TRY(Controls::create(access, "step", recipe, recipe.train.seed));
   if (evalData)
     t.evaluator_ = TITAN_TRY(Evaluator::create(session, std::move(evalData)));
@@ -130,13 +125,11 @@ Trainer::create(Session& session, checkpoint::CheckpointStore& store,
   t.last_.tokens = t.last_.samples * t.batches_.dataset().tokensPerSample();
   t.last_.memoryBytes = session.program().arenaBytes + session.device().outsideBytes;
   TITAN_TRY(t.openLoader());
-  TITAN_TRY(t.prepareSaves());
+  TITAN_TRY(t.saves_.prepare(/*savedStep=*/t.step_ > 0 ? t.step_ : -1));
   if (const Peers& peers = session.peers(); peers.isFirst() && !peers.isAlone()) {
     t.stragglers_.emplace(peers.count());
     t.waited_.resize(static_cast<size_t>(peers.count()));
   }
-  if (t.step_ > 0)
-    t.savedStep_ = t.step_;
   return trainer;
 }
 
@@ -148,8 +141,8 @@ bool Trainer::isToStop() const {
 Status Trainer::run() {
   Status ended = runSteps();
   // Whatever ended the run: a save that was begun is finished.
-  if (Status saved = endSaveInFlight(); ended.ok())
-    ended = std::move(saved);
+  if (Status saved = saves_.await(step_); !saved.ok())
+    log_.note("note: " + saved.error().message());
   // A card that failed answers every call with its error.
   const bool isLost =
       !ended.ok() && session_->access().runsBehind() && !session_->device().device->wait({}).ok();
@@ -157,12 +150,8 @@ Status Trainer::run() {
 }
 
 Error Trainer::located(const Error& error) const {
-  const auto saved = checkpoint::listCheckpoints(checkpoint::posixEnv(), store_->directory());
-  const std::string newest = saved.ok() && !saved->empty()
-                                 ? "the newest checkpoint is " + saved->back().path
-                                 : "there is no checkpoint yet";
-  return {error.code(),
-          fmt::format("{}; it came after step {}, and {}", error.message(), step_, newest)};
+  return {error.code(), fmt::format("{}; it came after step {}, and {}", error.message(), step_,
+                                    describeNewest(*store_))};
 }
 
 Status Trainer::runSteps() {
@@ -181,19 +170,13 @@ Status Trainer::runSteps() {
     if (evaluates)
       TITAN_TRY(evaluate());
     if (saves)
-      TITAN_TRY(saveOnTheWay());
+      TITAN_TRY(saves_.begin(step_));
     if (evaluates || saves)
       beginSteps();
-    if (saver_ && saver_->isBusy()) {
-      checkProgress();
-      if (const std::optional<checkpoint::Saved> saved = saver_->poll())
-        TITAN_TRY(endSave(*saved));
-    }
+    TITAN_TRY(saves_.look(step_));
   }
   TITAN_TRY(endSteps(0));
-  TITAN_TRY(endSaveInFlight());
-  if (savedStep_ != step_)
-    TITAN_TRY(saveNow());
+  TITAN_TRY(saves_.finish(step_));
   log_.finish();
   if (isToStop() && step_ < recipe.train.steps)
     log_.note(fmt::format("stopped by {} after step {}",
@@ -328,110 +311,6 @@ Status Trainer::checkSkipped() {
 
 Status Trainer::evaluate() {
   return log_.write(step_, TITAN_TRY(evaluator_->run(session_->recipe().train.evalBatches)));
-}
-
-Result<checkpoint::SaveRequest> Trainer::saveRequest() const {
-  StateAccess& access = session_->access();
-  checkpoint::SaveRequest request;
-  request.step = step_;
-  request.tensors = checkpoint::tensors(access);
-  request.counters = TITAN_TRY(checkpoint::counters(access));
-  request.data = identity_.data;
-  request.program = identity_.program;
-  request.init = identity_.init;
-  return request;
-}
-
-Status Trainer::prepareSaves() {
-  const CheckpointRecipe& recipe = session_->recipe().checkpoint;
-  // Of several ranks a save is an exchange, which would meet those of the steps.
-  if (recipe.every == 0 || !recipe.async || !session_->peers().isAlone() ||
-      session_->access().runsBehind())
-    return {};
-  snapshot_ = checkpoint::Snapshot::of(session_->access());
-  if (!snapshot_)
-    return {};
-  if (const int64_t available = availableMemoryBytes(); snapshot_->bytes() > available) {
-    session_->note(fmt::format("steps wait for saves: a copy of the state takes {}, and {} are "
-                               "available",
-                               readableBytes(snapshot_->bytes()), readableBytes(available)));
-    snapshot_.reset();
-    return {};
-  }
-  TITAN_TRY(snapshot_->reserve());
-  saver_ = TITAN_TRY(checkpoint::BackgroundSaver::create(*store_));
-  return {};
-}
-
-Status Trainer::saveOnTheWay() {
-  if (!saver_)
-    return saveNow();
-  const Clock::time_point start = Clock::now();
-  if (saver_->isBusy() && session_->recipe().checkpoint.whenBusy == "skip") {
-    if (const std::optional<checkpoint::Saved> saved = saver_->poll()) {
-      TITAN_TRY(endSave(*saved));
-    } else {
-      log_.note(fmt::format("note: step {} is not saved: the save before it goes on", step_));
-      return {};
-    }
-  }
-  TITAN_TRY(endSaveInFlight());
-  TITAN_TRY(snapshot_->take());
-  checkpoint::SaveRequest request = TITAN_TRY(saveRequest());
-  request.tensors = snapshot_->tensors();
-  saver_->begin(std::move(request), session_->recipe().checkpoint.keep);
-  savedStep_ = step_;
-  stallSeconds_ = std::chrono::duration<double>(Clock::now() - start).count();
-  return {};
-}
-
-Status Trainer::saveNow() {
-  const Clock::time_point start = Clock::now();
-  auto report = store_->save(TITAN_TRY(saveRequest()), session_->recipe().checkpoint.keep);
-  savedStep_ = step_;
-  stallSeconds_ = std::chrono::duration<double>(Clock::now() - start).count();
-  return endSave({step_, std::move(report), stallSeconds_});
-}
-
-Status Trainer::endSaveInFlight() {
-  return saver_ && saver_->isBusy() ? endSave(saver_->wait([this] { checkProgress(); })) : Status();
-}
-
-void Trainer::checkProgress() {
-  const std::optional<checkpoint::WatchedEnv::Operation> running = files_->running();
-  const int64_t timeout = session_->recipe().checkpoint.timeout;
-  if (!running || running->seconds < static_cast<double>(timeout))
-    return;
-  log_.finish();
-  const Error error = located(Error::runFailed(
-      "the checkpoint of step {} makes no progress: to {} '{}' takes more than {} s, "
-      "checkpoint.timeout; the process stays until the system gives the operation back",
-      savedStep_, running->verb, running->path, timeout));
-  tell("error: {}\n", error.message());
-  // Nothing that waits for the thread can end.
-  ::_exit(error.exitCode());
-}
-
-Status Trainer::endSave(const checkpoint::Saved& saved) {
-  const bool isLast =
-      saved.step == step_ && (step_ == session_->recipe().train.steps || isToStop());
-  if (!saved.report.ok()) {
-    ++failedInARow_;
-    savedStep_ = -1;
-    constexpr int64_t mostFailures = 3;
-    if (session_->recipe().checkpoint.onFailure == "stop" || isLast || store_->isBroken() ||
-        failedInARow_ == mostFailures)
-      return located(saved.report.error());
-    log_.note(fmt::format("note: {}", saved.report.error().message()));
-    return {};
-  }
-  failedInARow_ = 0;
-  const checkpoint::SaveReport& report = *saved.report;
-  savedPath_ = report.path;
-  for (const std::string& message : report.notes)
-    log_.note("note: " + message);
-  return log_.write(SaveFigures{saved.step, report.bytes, stallSeconds_, report.seconds,
-                                saved.cpuSeconds, step_});
 }
 
 } // namespace titan

@@ -2,13 +2,10 @@
 // checkpoints in between.
 #pragma once
 
-#include "runtime/checkpoint/BackgroundSaver.h"
-#include "runtime/checkpoint/CheckpointStore.h"
-#include "runtime/checkpoint/Snapshot.h"
-#include "runtime/checkpoint/WatchedEnv.h"
 #include "runtime/job/Batches.h"
 #include "runtime/job/Evaluate.h"
 #include "runtime/job/RunLog.h"
+#include "runtime/job/Saves.h"
 #include "runtime/job/Scalars.h"
 #include "runtime/job/Session.h"
 #include "runtime/job/StopSignals.h"
@@ -20,13 +17,6 @@
 #include <optional>
 
 namespace titan {
-
-/// What every checkpoint of the run says beside its state.
-struct RunIdentity {
-  checkpoint::DataInfo data;
-  checkpoint::ProgramInfo program;
-  checkpoint::InitInfo init;
-};
 
 class Trainer {
 public:
@@ -46,7 +36,7 @@ public:
   /// "skipped 3 of 100 steps (2 non-finite gradients, 1 no valid targets)"; empty without any.
   std::string skippedSteps() const;
   /// Of the newest checkpoint of this run; empty before the first.
-  const std::string& savedPath() const { return savedPath_; }
+  const std::string& savedPath() const { return saves_.newestPath(); }
 
 private:
   Trainer(Session& session, checkpoint::CheckpointStore& store, const checkpoint::WatchedEnv& files,
@@ -74,30 +64,16 @@ private:
   Status checkSkipped();
   Result<std::string> culprit();
   Status evaluate();
-  /// Memory and thread of saves beside the steps, where the recipe wants such saves.
-  Status prepareSaves();
-  /// A save that falls due between steps.
-  Status saveOnTheWay();
-  /// The save of the last step, or any where none goes on beside the steps.
-  Status saveNow();
-  /// Counts, tells and decides on a save that has ended.
-  Status endSave(const checkpoint::Saved& saved);
-  Status endSaveInFlight();
-  /// Ends the process where the save beside the steps is stuck.
-  void checkProgress();
-  /// The state lies where the device has it, unless `tensors` says otherwise.
-  Result<checkpoint::SaveRequest> saveRequest() const;
 
   Session* session_;
   checkpoint::CheckpointStore* store_;
-  const checkpoint::WatchedEnv* files_;
   Batches batches_;
-  RunIdentity identity_;
   StopSignals signals_;
   std::optional<Controls> controls_;
   std::optional<Evaluator> evaluator_;
   std::unique_ptr<BatchStream> loader_;
   RunLog log_;
+  Saves saves_; ///< tells in `log_`
   Scalar loss_, gradNorm_, lr_, stepCounter_, skippedCounter_;
   Scalar stop_, stops_; ///< does this rank ask to stop; how many do. Of more than one rank only
   std::optional<Stragglers> stragglers_; ///< of rank 0, where there are others
@@ -110,12 +86,6 @@ private:
   int64_t step_ = 0, skipped_ = 0, skippedInARow_ = 0;
   int64_t stepsRun_ = 0;          ///< since this process started; so are the two below
   std::map<Skip, int64_t> skips_; ///< by cause
-  int64_t savedStep_ = -1;        ///< the last one that a save was begun for, and did not fail
-  std::string savedPath_;
-  std::optional<checkpoint::Snapshot> snapshot_;       ///< and `saver_`: of saves beside the steps
-  double stallSeconds_ = 0;                            ///< that the save in flight took of the run
-  int64_t failedInARow_ = 0;                           ///< saves
-  std::unique_ptr<checkpoint::BackgroundSaver> saver_; ///< the last member: it uses the others
 };
 
 } // namespace titan

@@ -1,0 +1,157 @@
+#include "runtime/job/Saves.h"
+
+#include "runtime/host/AvailableMemory.h"
+#include "runtime/program/Process.h"
+#include "runtime/program/Text.h"
+
+#include <chrono>
+
+#include <unistd.h>
+
+namespace titan {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Saves that may fail one after another before the run ends.
+constexpr int64_t mostFailures = 2;
+
+double secondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+} // namespace
+
+std::string describeNewest(const checkpoint::CheckpointStore& store) {
+  const auto saved = checkpoint::listCheckpoints(checkpoint::posixEnv(), store.directory());
+  return saved.ok() && !saved->empty() ? "the newest checkpoint is " + saved->back().path
+                                       : "there is no checkpoint yet";
+}
+
+Saves::Saves(Session& session, checkpoint::CheckpointStore& store,
+             const checkpoint::WatchedEnv& files, RunLog& log, RunIdentity identity)
+    : session_(&session), store_(&store), files_(&files), log_(&log),
+      identity_(std::move(identity)) {}
+
+Result<checkpoint::SaveRequest> Saves::request(int64_t step) const {
+  StateAccess& access = session_->access();
+  checkpoint::SaveRequest request;
+  request.step = step;
+  request.tensors = checkpoint::tensors(access);
+  request.counters = TITAN_TRY(checkpoint::counters(access));
+  request.data = identity_.data;
+  request.program = identity_.program;
+  request.init = identity_.init;
+  return request;
+}
+
+Status Saves::preflight(int64_t step) {
+  return store_->preflight(TITAN_TRY(request(step)), recipe().keep);
+}
+
+Status Saves::prepare(int64_t savedStep) {
+  savedStep_ = savedStep;
+  // Of several ranks a save is an exchange, which would meet those of the steps.
+  if (recipe().every == 0 || !recipe().async || !session_->peers().isAlone() ||
+      session_->access().runsBehind())
+    return {};
+  snapshot_ = checkpoint::Snapshot::of(session_->access());
+  if (!snapshot_)
+    return {};
+  if (const int64_t available = availableMemoryBytes(); snapshot_->bytes() > available) {
+    session_->note(fmt::format("steps wait for saves: a copy of the state takes {}, and {} are "
+                               "available",
+                               readableBytes(snapshot_->bytes()), readableBytes(available)));
+    snapshot_.reset();
+    return {};
+  }
+  TITAN_TRY(snapshot_->reserve());
+  saver_ = TITAN_TRY(checkpoint::BackgroundSaver::create(*store_));
+  return {};
+}
+
+Status Saves::begin(int64_t step) {
+  if (!saver_)
+    return saveNow(step, /*isLast=*/false);
+  const Clock::time_point start = Clock::now();
+  if (recipe().whenBusy == "skip") {
+    TITAN_TRY(look(step));
+    if (saver_->isBusy()) {
+      log_->note(
+          fmt::format("note: step {} is not saved: the save of step {} goes on", step, savedStep_));
+      return {};
+    }
+  }
+  TITAN_TRY(await(step));
+  TITAN_TRY(snapshot_->take());
+  checkpoint::SaveRequest wanted = TITAN_TRY(request(step));
+  wanted.tensors = snapshot_->tensors();
+  saver_->begin(std::move(wanted), recipe().keep);
+  savedStep_ = step;
+  stallSeconds_ = secondsSince(start);
+  return {};
+}
+
+Status Saves::look(int64_t step) {
+  if (!saver_ || !saver_->isBusy())
+    return {};
+  checkProgress();
+  const std::optional<checkpoint::Saved> saved = saver_->poll();
+  return saved ? end(*saved, step, /*isLast=*/false) : Status();
+}
+
+Status Saves::await(int64_t step) {
+  if (!saver_ || !saver_->isBusy())
+    return {};
+  return end(saver_->wait([this] { checkProgress(); }), step, /*isLast=*/false);
+}
+
+Status Saves::finish(int64_t step) {
+  if (saver_ && saver_->isBusy())
+    TITAN_TRY(end(saver_->wait([this] { checkProgress(); }), step,
+                  /*isLast=*/savedStep_ == step));
+  return savedStep_ == step ? Status() : saveNow(step, /*isLast=*/true);
+}
+
+Status Saves::saveNow(int64_t step, bool isLast) {
+  const Clock::time_point start = Clock::now();
+  Result<checkpoint::SaveReport> report = store_->save(TITAN_TRY(request(step)), recipe().keep);
+  savedStep_ = step;
+  stallSeconds_ = secondsSince(start);
+  return end({step, std::move(report), stallSeconds_}, step, isLast);
+}
+
+Status Saves::end(const checkpoint::Saved& saved, int64_t step, bool isLast) {
+  if (saved.report.ok()) {
+    failedInARow_ = 0;
+    newestPath_ = saved.report->path;
+    for (const std::string& message : saved.report->notes)
+      log_->note("note: " + message);
+    return log_->write(SaveFigures{saved.step, saved.report->bytes, stallSeconds_,
+                                   saved.report->seconds, saved.cpuSeconds, step});
+  }
+  const Error& error = saved.report.error();
+  savedStep_ = -1;
+  ++failedInARow_;
+  if (recipe().onFailure == "continue" && !isLast && !store_->isBroken() &&
+      failedInARow_ <= mostFailures) {
+    log_->note("note: " + error.message());
+    return {};
+  }
+  return Error{error.code(), fmt::format("{}; the run ends after step {}, and {}", error.message(),
+                                         step, describeNewest(*store_))};
+}
+
+void Saves::checkProgress() const {
+  const std::optional<checkpoint::WatchedEnv::Operation> running = files_->running();
+  if (!running || running->seconds < static_cast<double>(recipe().timeout))
+    return;
+  log_->finish();
+  tell("error: the checkpoint of step {} makes no progress: to {} '{}' takes more than {} s, "
+       "checkpoint.timeout; {}; the process stays until the system gives the operation back\n",
+       savedStep_, running->verb, running->path, recipe().timeout, describeNewest(*store_));
+  // Not by a return: what waits for the thread would wait for ever.
+  ::_exit(static_cast<int>(ErrorCode::RunFailed));
+}
+
+} // namespace titan
