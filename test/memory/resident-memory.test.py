@@ -8,7 +8,7 @@ if sys.argv[1] == "text":
 else:
     memory = json.load(open(sys.argv[2]))["memory"]
     steps = [json.loads(line) for line in open(sys.argv[3])]
-    resident = max(step["resident"] for step in steps)
+    resident = max(step["resident"] for step in steps if "resident" in step)
     bound = memory["arena"] + memory["outside"]["bound"]
     print(f"resident {resident}, arena {memory['arena']}, outside at most {memory['outside']['bound']}")
     assert memory["arena"] * 0.9 < resident <= bound
