@@ -23,9 +23,13 @@ double secondsSince(Clock::time_point start) {
 } // namespace
 
 std::string describeNewest(const checkpoint::CheckpointStore& store) {
-  const auto saved = checkpoint::listCheckpoints(checkpoint::posixEnv(), store.directory());
-  return saved.ok() && !saved->empty() ? "the newest checkpoint is " + saved->back().path
-                                       : "there is no checkpoint yet";
+  checkpoint::Env& files = checkpoint::posixEnv();
+  const auto saved = checkpoint::listCheckpoints(files, store.directory());
+  // A name alone is no checkpoint: something else may stand there.
+  for (size_t i = saved.ok() ? saved->size() : 0; i-- > 0;)
+    if (checkpoint::readManifest((*saved)[i].path, files).ok())
+      return "the newest checkpoint is " + (*saved)[i].path;
+  return "there is no checkpoint yet";
 }
 
 Saves::Saves(Session& session, checkpoint::CheckpointStore& store,
