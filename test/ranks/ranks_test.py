@@ -116,8 +116,9 @@ class RanksTest(training_test.ToolsTest):
             time.sleep(0.002)
 
     def lines(self, out):
+        """Of steps."""
         metrics = self.scratch / out / "metrics.jsonl"
-        return metrics.read_bytes().count(b"\n") if metrics.exists() else 0
+        return metrics.read_bytes().count(b"grad_norm") if metrics.exists() else 0
 
     def wait_for_steps(self, process, out, steps):
         """Of a new run, or more than an earlier run logged."""
