@@ -38,11 +38,15 @@ Saves::Saves(Session& session, checkpoint::CheckpointStore& store,
       identity_(std::move(identity)) {}
 
 Result<checkpoint::SaveRequest> Saves::request(int64_t step) const {
-  StateAccess& access = session_->access();
+  return request(step, checkpoint::tensors(session_->access()));
+}
+
+Result<checkpoint::SaveRequest> Saves::request(int64_t step,
+                                               std::vector<checkpoint::TensorView> tensors) const {
   checkpoint::SaveRequest request;
   request.step = step;
-  request.tensors = checkpoint::tensors(access);
-  request.counters = TITAN_TRY(checkpoint::counters(access));
+  request.tensors = std::move(tensors);
+  request.counters = TITAN_TRY(checkpoint::counters(session_->access()));
   request.data = identity_.data;
   request.program = identity_.program;
   request.init = identity_.init;
@@ -88,9 +92,7 @@ Status Saves::begin(int64_t step) {
   }
   TITAN_TRY(await(step));
   TITAN_TRY(snapshot_->take());
-  checkpoint::SaveRequest wanted = TITAN_TRY(request(step));
-  wanted.tensors = snapshot_->tensors();
-  saver_->begin(std::move(wanted), recipe().keep);
+  saver_->begin(TITAN_TRY(request(step, snapshot_->tensors())), recipe().keep);
   savedStep_ = step;
   stallSeconds_ = secondsSince(start);
   return {};
@@ -104,16 +106,14 @@ Status Saves::look(int64_t step) {
   return saved ? end(*saved, step, /*isLast=*/false) : Status();
 }
 
-Status Saves::await(int64_t step) {
+Status Saves::await(int64_t step, bool isLast) {
   if (!saver_ || !saver_->isBusy())
     return {};
-  return end(saver_->wait([this] { checkProgress(); }), step, /*isLast=*/false);
+  return end(saver_->wait([this] { checkProgress(); }), step, isLast);
 }
 
 Status Saves::finish(int64_t step) {
-  if (saver_ && saver_->isBusy())
-    TITAN_TRY(end(saver_->wait([this] { checkProgress(); }), step,
-                  /*isLast=*/savedStep_ == step));
+  TITAN_TRY(await(step, /*isLast=*/savedStep_ == step));
   return savedStep_ == step ? Status() : saveNow(step, /*isLast=*/true);
 }
 

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace titan {
 
@@ -41,7 +42,7 @@ public:
   /// After a step: what became of the save in flight. RunFailed: it failed, and the run is to end.
   Status look(int64_t step);
   /// The same, and waits for it.
-  Status await(int64_t step);
+  Status await(int64_t step) { return await(step, /*isLast=*/false); }
   /// The state is that of the last step: saves it, unless it is saved.
   Status finish(int64_t step);
 
@@ -50,8 +51,11 @@ public:
 
 private:
   const CheckpointRecipe& recipe() const { return session_->recipe().checkpoint; }
+  Result<checkpoint::SaveRequest> request(int64_t step,
+                                          std::vector<checkpoint::TensorView> tensors) const;
   /// Of the state as the device has it.
   Result<checkpoint::SaveRequest> request(int64_t step) const;
+  Status await(int64_t step, bool isLast);
   Status saveNow(int64_t step, bool isLast);
   /// Counts, tells and decides on a save that has ended; `step` is the run's.
   Status end(const checkpoint::Saved& saved, int64_t step, bool isLast);
