@@ -49,6 +49,12 @@ Value BodyWriter::firstLanes(Value sum, int64_t length) {
                                                ArrayRef<int64_t>{length}, ArrayRef<int64_t>{1});
 }
 
+Value BodyWriter::sumOfChunk(kernel::ReduceOp column, Value sums) {
+  if (contains(nest.dependence(column.getValue()), body.lanes()->dim))
+    return firstLanes(sums, body.lanes()->length);
+  return vector::ExtractOp::create(builder, loc, sums, ArrayRef<int64_t>{0});
+}
+
 /// `term` may have fewer lanes than `sum`: the others keep theirs.
 Value BodyWriter::combineTerm(kernel::ReduceOp reduce, Value sum, Value term) {
   if (sum.getType() == term.getType())

@@ -44,6 +44,9 @@ protected:
   mlir::Value combineTerm(kernel::ReduceOp reduce, mlir::Value sum, mlir::Value term);
   /// The first `length` lanes of `sum`.
   mlir::Value firstLanes(mlir::Value sum, int64_t length);
+  /// Of the `sums` of a chunk of columns those at the lanes of the scope; one, where they do not
+  /// vary along these.
+  mlir::Value sumOfChunk(kernel::ReduceOp column, mlir::Value sums);
   mlir::Value identity(kernel::ReduceOp reduce, int64_t length);
   llvm::SmallVector<int64_t> extentsOf(llvm::ArrayRef<unsigned> dims) const;
 

@@ -6,7 +6,6 @@
 #include "compiler/Codegen/kernel/Loops.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 #include <bit>
 
@@ -138,14 +137,8 @@ void TallKernel::meet(ValueRange sums) {
         }
         return next;
       });
-  for (auto [reduction, total] : llvm::zip_equal(nest.reductions, totals)) {
-    kernel::ReduceOp op = reduction.op;
-    const bool varies = contains(nest.dependence(op.getValue()), body.lanes()->dim);
-    body.setReduction(
-        op, varies
-                ? firstLanes(total, body.lanes()->length)
-                : vector::ExtractOp::create(builder, loc, total, ArrayRef<int64_t>{0}).getResult());
-  }
+  for (auto [reduction, total] : llvm::zip_equal(nest.reductions, totals))
+    body.setReduction(reduction.op, sumOfChunk(reduction.op, total));
   storeOuts(outsWhere([](DimSet) { return true; }), nest.parallelDims());
 }
 

@@ -6,7 +6,6 @@
 #include "compiler/Codegen/kernel/Loops.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 #include <bit>
 
@@ -372,13 +371,6 @@ void TeamKernel::writePoints(ArrayRef<unsigned> outs, ValueRange values) {
     writeOuts(outs, values, nest.allDims());
     return SmallVector<Value>();
   });
-}
-
-/// A column's sums at the lanes of the scope; one, where they do not vary along these.
-Value TeamKernel::sumOfChunk(kernel::ReduceOp column, Value sums) {
-  if (contains(nest.dependence(column.getValue()), plan.inner.back()))
-    return firstLanes(sums, body.lanes()->length);
-  return vector::ExtractOp::create(builder, loc, sums, ArrayRef<int64_t>{0});
 }
 
 /// What belongs to the columns, behind the last row.

@@ -53,7 +53,6 @@ private:
   llvm::SmallVector<mlir::Value> meetWarps(const ReductionGroup& group, mlir::ValueRange sums);
   llvm::SmallVector<mlir::Value> addToColumns(mlir::ValueRange columnSums,
                                               llvm::ArrayRef<unsigned> outs);
-  mlir::Value sumOfChunk(kernel::ReduceOp column, mlir::Value sums);
   void writePoints(llvm::ArrayRef<unsigned> outs, mlir::ValueRange values);
   void emitColumns(mlir::ValueRange columnSums);
 
