@@ -169,6 +169,7 @@ Status ReferenceEngine::run(uint32_t index, CommandObserver* observer) {
       interpreter::run(slots.function, arguments, source_.engine_);
   if (failed(results)) // the diagnostic handler has the message
     return Error::internal("'{}' cannot run @{}", source_.program_.kernels[0].label, function.name);
+  passGate();
   for (auto [slot, result] : llvm::zip_equal(slots.results, *results))
     write(slot, result);
   if (observer) {

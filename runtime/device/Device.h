@@ -16,7 +16,9 @@
 #include "runtime/program/Error.h"
 
 #include <cstdint>
+#include <functional>
 #include <span>
+#include <utility>
 
 namespace titan {
 
@@ -52,6 +54,17 @@ public:
   /// were waited for left there.
   virtual std::span<char> window(int64_t offset, int64_t bytes) = 0;
 
+  /// `gate` is called once, before the next change of a state, and takes the place of one that was
+  /// not: whoever still reads states through the window is waited for in it. run() passes it before
+  /// the first command of phase update, which verify() knows to be the first that may change one.
+  void setGate(std::function<void()> gate) { gate_ = std::move(gate); }
+  bool hasGate() const { return gate_ != nullptr; }
+  /// For who changes a state otherwise.
+  void passGate() {
+    if (gate_)
+      std::exchange(gate_, nullptr)();
+  }
+
   /// Of the arena, with the padding behind it that calls may touch: Program::arenaBytes or more.
   int64_t bytes() const { return bytes_; }
 
@@ -60,6 +73,7 @@ protected:
 
 private:
   int64_t bytes_;
+  std::function<void()> gate_;
 };
 
 } // namespace titan

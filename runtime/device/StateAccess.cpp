@@ -58,6 +58,7 @@ Status StateAccess::write(const Place& place, int64_t first, std::span<const cha
 }
 
 Status StateAccess::fill(const Place& place, char value) {
+  passGate(place);
   TITAN_TRY(device_->fill(place.offset, place.bytes, value));
   TITAN_TRY(device_->wait(device_->record()));
   return scalars_.refresh(place.offset, place.bytes);
@@ -72,7 +73,16 @@ ByteSource StateAccess::source(const Place& place) {
   return source;
 }
 
+void StateAccess::passGate(const Place& place) {
+  const auto overlaps = [&](const State& state) {
+    return state.offset < place.offset + place.bytes && place.offset < state.offset + state.bytes;
+  };
+  if (device_->hasGate() && std::ranges::any_of(program_->states, overlaps))
+    device_->passGate();
+}
+
 ByteSink StateAccess::sink(const Place& place) {
+  passGate(place);
   ByteSink sink(device_->window(place.offset, place.bytes));
   sink.access_ = this;
   sink.offset_ = place.offset;

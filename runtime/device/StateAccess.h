@@ -72,6 +72,10 @@ public:
   /// A handle on a place of one element. Internal: more than one, or the page of scalars is full.
   Result<Scalar> scalar(const Place& place);
 
+  /// Device::setGate. The gate is passed by runs, by the calls that write to a state's place, and by
+  /// sink() of one.
+  void setGate(std::function<void()> gate) { device_->setGate(std::move(gate)); }
+
   /// Host memory that is good to copy batches from: Device::hostBuffer.
   Result<std::span<char>> hostBuffer(int64_t bytes) { return device_->hostBuffer(bytes); }
 
@@ -90,6 +94,8 @@ private:
   friend class ByteSink;
   friend class Transfer;
 
+  /// Passes the gate where states lie in `place`.
+  void passGate(const Place& place);
   /// Offsets are of the arena; complete on return.
   Status download(int64_t offset, std::span<char> into);
   Status upload(int64_t offset, std::span<const char> from);

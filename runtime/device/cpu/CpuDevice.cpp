@@ -67,22 +67,29 @@ Result<std::unique_ptr<CpuDevice>> CpuDevice::create(const Program& program,
   return device;
 }
 
-template <bool observed> struct CpuDevice::Walker {
-  ThreadPool& pool;
-  std::span<const PreparedCommand> commands;
-  const Function& source;
+/// A watched walk tells its observer of each command, if it has one, and passes the device's gate.
+template <bool watched> struct CpuDevice::Walker {
+  CpuDevice& device;
+  const PreparedFunction& function;
   CommandObserver* observer;
-  Exchange& exchange;
+  std::span<const PreparedCommand> commands = function.commands();
+  ThreadPool& pool = *device.pool_;
+  Exchange& exchange = device.exchange_;
   uint32_t last = 0;  ///< the command that ended the walk
   Status status = {}; ///< of a collective that ended it
 
   void enter(uint32_t index) {
-    if constexpr (observed)
-      observer->before(source, index);
+    if constexpr (watched) {
+      if (index == function.firstUpdate())
+        device.passGate();
+      if (observer)
+        observer->before(function.source(), index);
+    }
   }
   void leave(uint32_t index) {
-    if constexpr (observed)
-      observer->after(source, index);
+    if constexpr (watched)
+      if (observer)
+        observer->after(function.source(), index);
   }
   void dispatch(const PreparedCommand& command, ThreadPool::Body body) {
     pool.region(command.threads, command.units, body, const_cast<PreparedCommand*>(&command));
@@ -93,8 +100,7 @@ template <bool observed> struct CpuDevice::Walker {
     const PreparedCommand& command = commands[index];
     for (const Varying& varying : command.varying)
       varying.update(counters);
-    if constexpr (observed)
-      observer->before(source, index);
+    enter(index);
     switch (command.kind) {
     case CommandKind::Kernel:
       dispatch(command, runKernel);
@@ -126,27 +132,26 @@ template <bool observed> struct CpuDevice::Walker {
     case CommandKind::EndRepeat:
       break;
     }
-    if constexpr (observed)
-      observer->after(source, index);
+    leave(index);
     return true;
   }
 };
 
+template <bool watched>
+Status CpuDevice::walk(const PreparedFunction& function, CommandObserver* observer) {
+  Walker<watched> walker{*this, function, observer};
+  if (walkCommands(function.commands(), walker))
+    return {};
+  return walker.status.ok() ? commandFailed(function, walker.last) : walker.status;
+}
+
 Status CpuDevice::run(uint32_t index, CommandObserver* observer) {
   const PreparedFunction& function = functions_[index];
-  const std::span<const PreparedCommand> commands = function.commands();
-  const Function& source = function.source();
-  if (!observer) {
-    Walker<false> walker{*pool_, commands, source, nullptr, exchange_};
-    if (!walkCommands(commands, walker))
-      return walker.status.ok() ? commandFailed(function, walker.last) : walker.status;
-    return {};
-  }
-  observer->beforeFunction(source);
-  Walker<true> walker{*pool_, commands, source, observer, exchange_};
-  if (!walkCommands(commands, walker))
-    return walker.status.ok() ? commandFailed(function, walker.last) : walker.status;
-  observer->afterFunction(source);
+  if (!observer)
+    return hasGate() ? walk<true>(function, nullptr) : walk<false>(function, nullptr);
+  observer->beforeFunction(function.source());
+  TITAN_TRY(walk<true>(function, observer));
+  observer->afterFunction(function.source());
   return {};
 }
 

@@ -33,9 +33,10 @@ public:
   Status fill(int64_t offset, int64_t bytes, char value) override;
 
 private:
-  template <bool observed> struct Walker;
+  template <bool watched> struct Walker;
 
   CpuDevice(const Program& program, ThreadPool& pool, Arena arena, std::optional<OneDnn> oneDnn);
+  template <bool watched> Status walk(const PreparedFunction& function, CommandObserver* observer);
   Error commandFailed(const PreparedFunction& function, uint32_t command);
 
   const Program* program_;

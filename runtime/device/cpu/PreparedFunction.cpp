@@ -1,5 +1,7 @@
 #include "runtime/device/cpu/PreparedFunction.h"
 
+#include <algorithm>
+
 namespace titan {
 namespace {
 
@@ -11,7 +13,10 @@ PreparedFunction::PreparedFunction(const Program& program, const Function& funct
                                    std::span<const int64_t> coordinates,
                                    std::span<const KernelFunction> kernels, LoadedLibrary* library,
                                    const ThreadPool& pool, char* arena)
-    : source_(&function), slots_(function, coordinates, reinterpret_cast<int64_t>(arena)) {
+    : source_(&function), slots_(function, coordinates, reinterpret_cast<int64_t>(arena)),
+      firstUpdate_(static_cast<uint32_t>(
+          std::ranges::find(function.commands, Phase::Update, &Command::phase) -
+          function.commands.begin())) {
   commands_.reserve(function.commands.size());
   const std::vector<RepeatLink> links = linkRepeats(function);
   for (const Command& command : function.commands) {

@@ -46,11 +46,14 @@ public:
 
   const Function& source() const { return *source_; }
   std::span<const PreparedCommand> commands() const { return commands_; }
+  /// The first command of phase update; the number of commands where there is none.
+  uint32_t firstUpdate() const { return firstUpdate_; }
 
 private:
   const Function* source_;
   CommandSlots slots_;
   std::vector<PreparedCommand> commands_; ///< they point into slots_
+  uint32_t firstUpdate_;
 };
 
 } // namespace titan
