@@ -20,6 +20,7 @@ namespace titan::checkpoint {
 class WritableFile {
 public:
   virtual ~WritableFile() = default;
+  /// Takes the bytes; they may wait for the next call, and its error may be theirs.
   virtual Status append(std::string_view bytes) = 0;
   /// fdatasync: contents and size are durable. The name is durable after syncDirectory only.
   /// After a failure the file must be given up: the kernel may have dropped the dirty pages (never
