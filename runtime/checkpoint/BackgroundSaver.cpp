@@ -1,5 +1,6 @@
 #include "runtime/checkpoint/BackgroundSaver.h"
 
+#include <algorithm>
 #include <chrono>
 #include <ctime>
 
@@ -63,8 +64,12 @@ void BackgroundSaver::work() {
 }
 
 void BackgroundSaver::begin(SaveRequest request, int64_t keep) {
+  request.onRead = [this](const TensorView& tensor) { noteRead(tensor); };
   {
     const std::lock_guard lock(mutex_);
+    unread_ = std::ranges::count_if(request.tensors, [](const TensorView& tensor) {
+      return tensor.isBorrowed && tensor.isWritten;
+    });
     request_ = std::move(request);
     keep_ = keep;
   }
@@ -80,15 +85,34 @@ std::optional<Saved> BackgroundSaver::poll() {
 }
 
 Saved BackgroundSaver::wait(const std::function<void()>& meanwhile) {
+  sleep([this] { return saved_.has_value(); }, meanwhile);
+  const std::lock_guard lock(mutex_);
+  return take();
+}
+
+void BackgroundSaver::waitUntilRead(const std::function<void()>& meanwhile) {
+  if (isBusy_)
+    sleep([this] { return unread_ == 0 || saved_; }, meanwhile);
+}
+
+void BackgroundSaver::noteRead(const TensorView& tensor) {
+  if (!tensor.isBorrowed)
+    return;
+  const std::lock_guard lock(mutex_);
+  if (--unread_ == 0)
+    changed_.notify_all();
+}
+
+void BackgroundSaver::sleep(const std::function<bool()>& isDone,
+                            const std::function<void()>& meanwhile) {
   constexpr std::chrono::milliseconds interval{100};
   std::unique_lock lock(mutex_);
-  while (!changed_.wait_for(lock, interval, [&] { return saved_.has_value(); }))
+  while (!changed_.wait_for(lock, interval, isDone))
     if (meanwhile) {
       lock.unlock();
       meanwhile();
       lock.lock();
     }
-  return take();
 }
 
 /// Under the mutex.

@@ -37,8 +37,11 @@ public:
   BackgroundSaver& operator=(const BackgroundSaver&) = delete;
 
   /// Begins a save; none is under way. What the request's sources read stays as it is until the
-  /// save was taken.
+  /// save was taken; what is borrowed, until waitUntilRead() has returned.
   void begin(SaveRequest request, int64_t keep);
+  /// Sleeps until the save reads nothing more that is borrowed, at the latest until it has ended.
+  /// Calls `meanwhile` every now and then.
+  void waitUntilRead(const std::function<void()>& meanwhile = {});
   /// Was a save begun that was not taken?
   bool isBusy() const { return isBusy_; }
   /// Takes the save that was begun, once it has ended.
@@ -50,6 +53,9 @@ public:
 private:
   explicit BackgroundSaver(CheckpointStore& store) : store_(&store) {}
   void work();
+  void noteRead(const TensorView& tensor);
+  /// Sleeps until `isDone`, which is asked under the mutex.
+  void sleep(const std::function<bool()>& isDone, const std::function<void()>& meanwhile);
   Saved take();
 
   CheckpointStore* store_;
@@ -58,6 +64,7 @@ private:
   std::condition_variable changed_;
   std::optional<SaveRequest> request_; ///< these under the mutex
   int64_t keep_ = 0;
+  int64_t unread_ = 0; ///< tensors that are borrowed
   std::optional<Saved> saved_;
   bool isToEnd_ = false;
   KernelThread thread_; ///< the last member: it uses the others

@@ -160,7 +160,7 @@ Result<SaveReport> CheckpointStore::commit(const SaveRequest& request, const std
   const auto write = [&]() -> Result<std::string> {
     TITAN_TRY(checkRequest(request));
     const auto folders = TITAN_TRY(planFolders(request.tensors, peers_->rank()));
-    TITAN_TRY(writeFolders(*attempt, folders, sourcesOf));
+    TITAN_TRY(writeFolders(*attempt, folders, sourcesOf, request.onRead));
     return toJson(attempt->files());
   };
   const auto finish = [&]() -> Status {

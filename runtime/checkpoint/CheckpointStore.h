@@ -19,6 +19,7 @@
 #include "runtime/collective/Peers.h"
 #include "runtime/device/StateAccess.h"
 
+#include <functional>
 #include <optional>
 
 namespace titan::checkpoint {
@@ -29,10 +30,11 @@ struct TensorView {
   StateKind kind = StateKind::Param;
   std::string profile; ///< of kinds that have one (Folders.h)
   DType dtype = DType::F32;
-  Shape shape;            ///< of the whole
-  ByteSource source;      ///< bytes() bytes
-  std::optional<Box> box; ///< what the source is of it; nothing: the whole
-  bool isWritten = true;  ///< by this rank, where a checkpoint is saved
+  Shape shape;             ///< of the whole
+  ByteSource source;       ///< bytes() bytes
+  std::optional<Box> box;  ///< what the source is of it; nothing: the whole
+  bool isWritten = true;   ///< by this rank, where a checkpoint is saved
+  bool isBorrowed = false; ///< whose the source is waits until it was read (SaveRequest::onRead)
 
   const Shape& extent() const { return box ? box->extent : shape; }
   int64_t bytes() const { return elementCount(extent()) * byteSize(dtype); }
@@ -55,6 +57,8 @@ struct SaveRequest {
   DataInfo data;
   ProgramInfo program;
   InitInfo init;
+  /// Called by the thread that saves when it needs the source of a tensor no more.
+  std::function<void(const TensorView&)> onRead = {};
 };
 
 struct SaveReport {

@@ -20,7 +20,8 @@ Status Attempt::makeDirectory(const std::string& name) {
 }
 
 Result<FileRecord> Attempt::write(const std::string& relativePath,
-                                  std::span<const ByteSource> pieces, ChunkDigests* chunks) {
+                                  std::span<const ByteSource> pieces, ChunkDigests* chunks,
+                                  const std::function<void(size_t)>& onRead) {
   const std::string path = joinPath(path_, relativePath);
   auto file = TITAN_TRY(env_->createFile(path));
   directories_.insert(parentPath(path));
@@ -41,8 +42,11 @@ Result<FileRecord> Attempt::write(const std::string& relativePath,
     }
     return {};
   };
-  for (const ByteSource& piece : pieces)
-    TITAN_TRY(piece.forEachPiece(append));
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    TITAN_TRY(pieces[i].forEachPiece(append));
+    if (onRead)
+      onRead(i);
+  }
   TITAN_TRY(file->sync());
   TITAN_TRY(file->close());
   record.digest = digest.hex();
@@ -52,15 +56,16 @@ Result<FileRecord> Attempt::write(const std::string& relativePath,
 Status Attempt::writeFile(const std::string& relativePath,
                           std::span<const std::string_view> pieces) {
   const std::vector<ByteSource> sources(pieces.begin(), pieces.end());
-  files_.push_back(TITAN_TRY(write(relativePath, sources, nullptr)));
+  files_.push_back(TITAN_TRY(write(relativePath, sources)));
   return {};
 }
 
-Status Attempt::writeDataFile(const std::string& relativePath, std::span<const ByteSource> pieces) {
+Status Attempt::writeDataFile(const std::string& relativePath, std::span<const ByteSource> pieces,
+                              const std::function<void(size_t)>& onRead) {
   ChunkDigests chunks;
-  FileRecord record = TITAN_TRY(write(relativePath, pieces, &chunks));
+  FileRecord record = TITAN_TRY(write(relativePath, pieces, &chunks, onRead));
   const ByteSource list[] = {std::span<const char>(chunks.finish())};
-  FileRecord listRecord = TITAN_TRY(write(chunkListPath(relativePath), list, nullptr));
+  FileRecord listRecord = TITAN_TRY(write(chunkListPath(relativePath), list));
   record.chunks = {std::move(listRecord.path), std::move(listRecord.digest)};
   files_.push_back(std::move(record));
   return {};
@@ -79,7 +84,7 @@ Status Attempt::publish(const Manifest& manifest, const std::string& finalName) 
   const std::string name = Manifest::fileName;
   const std::string text = toJson(manifest);
   const ByteSource pieces[] = {std::span<const char>(text)};
-  TITAN_TRY(write(name + ".tmp", pieces, nullptr));
+  TITAN_TRY(write(name + ".tmp", pieces));
   TITAN_TRY(env_->rename(joinPath(path_, name + ".tmp"), joinPath(path_, name)));
   TITAN_TRY(env_->syncDirectory(path_));
   TITAN_TRY(env_->rename(path_, joinPath(parent_, finalName)));

@@ -20,6 +20,7 @@
 #include "runtime/checkpoint/Manifest.h"
 #include "runtime/device/Bytes.h"
 
+#include <functional>
 #include <set>
 #include <span>
 
@@ -40,8 +41,10 @@ public:
   Status makeDirectory(const std::string& name);
   /// Step 2: the file is the concatenation of `pieces`.
   Status writeFile(const std::string& relativePath, std::span<const std::string_view> pieces);
-  /// The same of bytes that may lie on a device, with the list of its chunks' digests.
-  Status writeDataFile(const std::string& relativePath, std::span<const ByteSource> pieces);
+  /// The same of bytes that may lie on a device, with the list of its chunks' digests. `onRead` is
+  /// called with the number of each piece that is needed no more.
+  Status writeDataFile(const std::string& relativePath, std::span<const ByteSource> pieces,
+                       const std::function<void(size_t)>& onRead = {});
   /// Step 3, of the directories that this process has written to.
   Status syncDirectories();
   /// Steps 3 to 5; the manifest has all files' records.
@@ -63,7 +66,8 @@ private:
 
   /// `chunks`, if not null, takes what is written.
   Result<FileRecord> write(const std::string& relativePath, std::span<const ByteSource> pieces,
-                           ChunkDigests* chunks);
+                           ChunkDigests* chunks = nullptr,
+                           const std::function<void(size_t)>& onRead = {});
 
   Env* env_;
   std::string parent_, path_;

@@ -1,13 +1,23 @@
 #include "runtime/checkpoint/Snapshot.h"
 
+#include "runtime/checkpoint/WriteState.h"
+
 #include <algorithm>
 
 namespace titan::checkpoint {
+namespace {
+
+/// Tensors that lie so near to each other in the arena are copied together, with what is between.
+constexpr int64_t largestGap = 256;
+
+/// What the copy of a tensor takes at most.
+int64_t copyBytes(const Place& place) { return place.bytes + largestGap; }
+
+} // namespace
 
 std::optional<Snapshot> Snapshot::of(StateAccess& access) {
   Snapshot snapshot(access);
   const Program& program = access.program();
-  int64_t end = 0;
   for (const State& state : program.states) {
     if (state.kind == StateKind::Counter)
       continue;
@@ -15,24 +25,59 @@ std::optional<Snapshot> Snapshot::of(StateAccess& access) {
     TensorView view = viewOf(state, program.mesh, access.coordinates());
     if (view.box || view.bytes() != place.bytes)
       return std::nullopt;
-    Place& region = snapshot.region_;
-    region.offset =
-        snapshot.tensors_.empty() ? place.offset : std::min(region.offset, place.offset);
-    end = std::max(end, place.offset + place.bytes);
+    view.source = access.source(place);
+    view.isBorrowed = true;
     snapshot.tensors_.push_back(std::move(view));
-    snapshot.offsets_.push_back(place.offset);
+    snapshot.places_.push_back(place);
   }
-  snapshot.region_.bytes = std::max<int64_t>(0, end - snapshot.region_.offset);
-  for (int64_t& offset : snapshot.offsets_)
-    offset -= snapshot.region_.offset;
   return snapshot;
 }
 
-Status Snapshot::reserve() {
-  copy_ = TITAN_TRY(access_->hostBuffer(bytes()));
-  for (size_t i = 0; i < tensors_.size(); ++i)
-    tensors_[i].source = std::span<const char>(copy_).subspan(
-        static_cast<size_t>(offsets_[i]), static_cast<size_t>(tensors_[i].bytes()));
+int64_t Snapshot::bytes() const {
+  int64_t bytes = 0;
+  for (const Place& place : places_)
+    bytes += copyBytes(place);
+  return bytes;
+}
+
+Status Snapshot::reserve(int64_t most) {
+  const std::vector<const TensorView*> order = TITAN_TRY(inSaveOrder(tensors_));
+  std::vector<size_t> staged;
+  int64_t bytes = 0;
+  for (size_t i = order.size(); i-- > 0;) {
+    const auto tensor = static_cast<size_t>(order[i] - tensors_.data());
+    if (copyBytes(places_[tensor]) > most - bytes)
+      break;
+    bytes += copyBytes(places_[tensor]);
+    staged.push_back(tensor);
+  }
+  std::ranges::sort(staged, {}, [&](size_t tensor) { return places_[tensor].offset; });
+  int64_t end = 0; // of the copy so far
+  std::vector<int64_t> offsets;
+  for (const size_t tensor : staged) {
+    const Place& place = places_[tensor];
+    Sweep* last = sweeps_.empty() ? nullptr : &sweeps_.back();
+    if (!last || place.offset - (last->place.offset + last->place.bytes) > largestGap)
+      last = &sweeps_.emplace_back(Place{place.offset, 0}, end);
+    last->place.bytes = place.offset + place.bytes - last->place.offset;
+    offsets.push_back(last->offset + place.offset - last->place.offset);
+    end = offsets.back() + copyBytes(place);
+  }
+  copy_ = TITAN_TRY(access_->hostBuffer(end));
+  for (size_t i = 0; i < staged.size(); ++i) {
+    TensorView& tensor = tensors_[staged[i]];
+    tensor.source = std::span<const char>(copy_).subspan(static_cast<size_t>(offsets[i]),
+                                                         static_cast<size_t>(tensor.bytes()));
+    tensor.isBorrowed = false;
+  }
+  isPartial_ = staged.size() < tensors_.size();
+  return {};
+}
+
+Status Snapshot::take() {
+  for (const Sweep& sweep : sweeps_)
+    TITAN_TRY(access_->copy(sweep.place, copy_.subspan(static_cast<size_t>(sweep.offset),
+                                                       static_cast<size_t>(sweep.place.bytes))));
   return {};
 }
 

@@ -1,4 +1,5 @@
-// A copy of the state in host memory, that a save reads while the run goes on.
+// What a save reads while the run goes on: copies in host memory of the tensors that it reads last,
+// and the state itself for those that it reads first, which must be done before the state changes.
 #pragma once
 
 #include "runtime/checkpoint/CheckpointStore.h"
@@ -12,28 +13,41 @@ namespace titan::checkpoint {
 
 class Snapshot {
 public:
-  /// Of all that tensors() of `access` gives, without its memory. Nothing where this rank has a
-  /// part of a state only. `access` outlives the snapshot.
+  /// Of all that tensors() of `access` gives. Nothing where this rank has a part of a state only.
+  /// `access` outlives the snapshot.
   static std::optional<Snapshot> of(StateAccess& access);
 
-  /// Host memory that it takes.
-  int64_t bytes() const { return region_.bytes; }
-  /// Reserves and touches it. Environment: there is not so much.
-  Status reserve();
+  /// What copies of all tensors take at most.
+  int64_t bytes() const;
+  /// Reserves and touches memory for the copies: of the last tensors in the order of a save, as
+  /// many as `most` bytes hold. Environment: there is not so much.
+  Status reserve(int64_t most);
+  /// What was reserved.
+  int64_t stagedBytes() const { return static_cast<int64_t>(copy_.size()); }
+  /// Are there tensors without a copy?
+  bool isPartial() const { return isPartial_; }
 
-  /// Copies the state as it is now, in one sweep. The errors of the device.
-  Status take() { return access_->copy(region_, copy_); }
-  /// What was taken; the bytes stay as they are until the next take().
+  /// Copies the state as it is now. The errors of the device.
+  Status take();
+  /// The bytes of copies are as they were taken until the next take(). All others are borrowed
+  /// (TensorView::isBorrowed).
   const std::vector<TensorView>& tensors() const { return tensors_; }
 
 private:
+  /// Bytes of the arena that lie together, and where their copy is in `copy_`.
+  struct Sweep {
+    Place place;
+    int64_t offset = 0;
+  };
+
   explicit Snapshot(StateAccess& access) : access_(&access) {}
 
   StateAccess* access_;
-  Place region_; ///< of the arena, from the first byte of a state to the last
   std::vector<TensorView> tensors_;
-  std::vector<int64_t> offsets_; ///< of the tensors, in `region_`
+  std::vector<Place> places_; ///< of the tensors
+  std::vector<Sweep> sweeps_;
   std::span<char> copy_;
+  bool isPartial_ = true;
 };
 
 } // namespace titan::checkpoint

@@ -19,6 +19,16 @@ void sortInFileOrder(std::vector<const TensorView*>& ordered) {
   });
 }
 
+/// What this rank writes to each folder, in the order of the file.
+Result<ByFolder<TensorView>> filesOf(const std::vector<TensorView>& tensors) {
+  ByFolder<TensorView> folders = TITAN_TRY(byFolder(tensors));
+  for (auto& [folder, ordered] : folders) {
+    std::erase_if(ordered, [](const TensorView* tensor) { return !tensor->isWritten; });
+    sortInFileOrder(ordered);
+  }
+  return folders;
+}
+
 std::vector<SafetensorsEntry> entriesOf(const std::vector<const TensorView*>& tensors) {
   std::vector<SafetensorsEntry> entries;
   for (const TensorView* tensor : tensors) {
@@ -69,9 +79,7 @@ std::string shardFileName(int64_t shard, int file, int files) {
 
 Result<std::vector<FolderPlan>> planFolders(const std::vector<TensorView>& tensors, int64_t rank) {
   const std::string fileName = shardFileName(rank + 1, 1, 1);
-  auto folders = TITAN_TRY(byFolder(tensors));
-  for (auto& [folder, all] : folders)
-    std::erase_if(all, [](const TensorView* tensor) { return !tensor->isWritten; });
+  ByFolder<TensorView> folders = TITAN_TRY(filesOf(tensors));
   // Other readers look for the model's, even where it holds nothing; plain SGD has no slots, and so
   // no folder of them.
   folders[folderOfModel()];
@@ -82,7 +90,6 @@ Result<std::vector<FolderPlan>> planFolders(const std::vector<TensorView>& tenso
     FolderPlan plan;
     plan.folder = folder;
     plan.file = joinPath(folder.name, fileName);
-    sortInFileOrder(ordered);
     plan.tensors = std::move(ordered);
     TITAN_TRY(checkNames(plan));
     plan.entries = entriesOf(plan.tensors);
@@ -94,6 +101,13 @@ Result<std::vector<FolderPlan>> planFolders(const std::vector<TensorView>& tenso
   return plans;
 }
 
+Result<std::vector<const TensorView*>> inSaveOrder(const std::vector<TensorView>& tensors) {
+  std::vector<const TensorView*> all;
+  for (const auto& [folder, ordered] : TITAN_TRY(filesOf(tensors)))
+    all.insert(all.end(), ordered.begin(), ordered.end());
+  return all;
+}
+
 Status makeFolders(Attempt& attempt, const std::vector<FolderPlan>& folders) {
   for (const FolderPlan& plan : folders)
     TITAN_TRY(attempt.makeDirectory(plan.folder.name));
@@ -101,11 +115,15 @@ Status makeFolders(Attempt& attempt, const std::vector<FolderPlan>& folders) {
 }
 
 Status writeFolders(Attempt& attempt, const std::vector<FolderPlan>& folders,
-                    const std::function<std::vector<ByteSource>(const FolderPlan&)>& bytesOf) {
+                    const std::function<std::vector<ByteSource>(const FolderPlan&)>& bytesOf,
+                    const std::function<void(const TensorView&)>& onRead) {
   for (const FolderPlan& plan : folders) {
     std::vector<ByteSource> pieces = bytesOf(plan);
     pieces.insert(pieces.begin(), std::span<const char>(plan.header));
-    TITAN_TRY(attempt.writeDataFile(plan.file, pieces));
+    TITAN_TRY(attempt.writeDataFile(plan.file, pieces, [&](size_t piece) {
+      if (onRead && piece > 0) // the first one is the header
+        onRead(*plan.tensors[piece - 1]);
+    }));
     if (plan.index.empty())
       continue;
     const std::string_view index[] = {plan.index};

@@ -33,11 +33,17 @@ struct FolderPlan {
 /// plan. Internal: a tensor without a folder, or two of one name in one.
 Result<std::vector<FolderPlan>> planFolders(const std::vector<TensorView>& tensors, int64_t rank);
 
+/// Those that this rank writes, in the order in which a save reads them. Internal: a tensor without a
+/// folder.
+Result<std::vector<const TensorView*>> inSaveOrder(const std::vector<TensorView>& tensors);
+
 /// Rank 0 makes the folders of all: it has a part of every tensor.
 Status makeFolders(Attempt& attempt, const std::vector<FolderPlan>& folders);
-/// Durable when it returns, names included. `bytesOf` gives what a file has after its header.
+/// Durable when it returns, names included. `bytesOf` gives what a file has after its header; where
+/// that is the tensors' bytes, `onRead` is called with each that is needed no more.
 Status writeFolders(Attempt& attempt, const std::vector<FolderPlan>& folders,
-                    const std::function<std::vector<ByteSource>(const FolderPlan&)>& bytesOf);
+                    const std::function<std::vector<ByteSource>(const FolderPlan&)>& bytesOf,
+                    const std::function<void(const TensorView&)>& onRead = {});
 /// The tensors' bytes.
 std::vector<ByteSource> sourcesOf(const FolderPlan& plan);
 

@@ -1,9 +1,12 @@
 #include "runtime/job/CommandLine.h"
 
+#include "runtime/program/Text.h"
+
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <cstdlib>
+#include <span>
 
 namespace titan {
 namespace {
@@ -40,6 +43,7 @@ public:
   }
 
   Result<std::optional<JobOptions>> parse(std::vector<std::string> arguments) {
+    options_.goOn = goOn(app_.get_name(), arguments);
     auto isFirst = [&](const CLI::App* sub) { return sub->get_name() == arguments[0]; };
     if (!arguments.empty() && !arguments[0].starts_with('-') &&
         app_.get_subcommands(isFirst).empty())
@@ -77,6 +81,16 @@ public:
   }
 
 private:
+  static std::string goOn(const std::string& executable, std::span<const std::string> arguments) {
+    std::string words = shellQuoted(executable);
+    for (size_t i = 0; i < arguments.size(); ++i)
+      if (arguments[i] == "--resume")
+        ++i; // its value
+      else if (arguments[i] != "--set-aside" && !arguments[i].starts_with("--resume="))
+        words += " " + shellQuoted(arguments[i]);
+    return words;
+  }
+
   CLI::App& command(const char* name, const char* help, JobCommand value) {
     CLI::App* sub = app_.add_subcommand(name, help);
     sub->callback([this, value] { options_.command = value; });

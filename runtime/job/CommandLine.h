@@ -19,8 +19,9 @@ bool explains(JobCommand command);
 
 struct JobOptions {
   JobCommand command = JobCommand::Train;
-  std::string out;                            ///< the run directory
-  int threads = 0;                            ///< 0: all allowed CPUs
+  std::string goOn; ///< the same command line without what says where to start, for a shell
+  std::string out;  ///< the run directory
+  int threads = 0;  ///< 0: all allowed CPUs
   std::optional<int64_t> steps;               ///< train: end of the run; profile, compare: how many
   std::vector<std::string> data;              ///< replaces the recipe's files
   std::vector<std::string> set;               ///< key=value

@@ -155,53 +155,6 @@ TEST_F(JobTrainTest, CheckpointsEveryNStepsAndKeepsSome) {
   EXPECT_EQ(names, (std::vector<std::string>{"step-00000012", "step-00000016", "step-00000020"}));
 }
 
-TEST_F(JobTrainTest, SavesBesideTheStepsHoldWhatThoseBetweenThemHold) {
-  for (const std::string name : {"async", "sync"}) {
-    std::vector<std::string> words = {
-        "train", "--out", path(name), "--set", "checkpoint.every=1", "--set", "checkpoint.keep=0"};
-    if (name == "sync")
-      words.insert(words.end(), {"--set", "checkpoint.async=false"});
-    const Outcome outcome = run(words);
-    ASSERT_EQ(outcome.exitCode, 0) << outcome.err;
-    EXPECT_EQ(metrics(name).size(), 20u);
-    ASSERT_EQ(saves(name).size(), 20u);
-    for (int step = 1; step <= 20; ++step) {
-      const Json line = saves(name)[step - 1];
-      EXPECT_EQ(line["step"], step);
-      EXPECT_GE(line["committed_after_step"], step);
-      EXPECT_GT(line["bytes"], 0);
-      EXPECT_GE(line["write"], 0);
-    }
-  }
-  for (int step = 1; step <= 20; ++step)
-    EXPECT_EQ(stateOf("async", step), stateOf("sync", step)) << step;
-}
-
-// What takes the place of checkpoints/ makes every later save fail.
-TEST_F(JobTrainTest, AFailedSaveEndsTheRunOrIsNoted) {
-  for (const std::string policy : {"stop", "continue"}) {
-    const std::string out = "run-" + policy;
-    std::thread breaker([&] {
-      waitForSteps(out, 5);
-      fs::rename(path(out + "/checkpoints"), path(out + "/elsewhere"));
-      std::ofstream(path(out + "/checkpoints")) << "no directory";
-    });
-    const Outcome outcome = run({"train", "--out", path(out), "--steps", "100000000", "--set",
-                                 "checkpoint.every=2", "--set", "checkpoint.on_failure=" + policy});
-    breaker.join();
-    EXPECT_EQ(outcome.exitCode, 5) << outcome.err;
-    EXPECT_NE(outcome.err.find("was not saved"), std::string::npos) << outcome.err;
-    size_t notes = 0;
-    for (size_t at = 0;
-         (at = outcome.err.find("note: the checkpoint of step", at)) != std::string::npos; ++at)
-      ++notes;
-    // Fewer where checkpoints/ went between a rename and its sync: such a store saves no more.
-    const bool isBroken = outcome.err.find("cannot sync") != std::string::npos;
-    if (!isBroken)
-      EXPECT_EQ(notes, policy == "continue" ? 2u : 0u) << outcome.err;
-  }
-}
-
 TEST_F(JobTrainTest, ResumeNeverAndResumeFromAPath) {
   ASSERT_EQ(run({"train", "--steps", "5"}).exitCode, 0);
   ASSERT_EQ(run({"train", "--steps", "10"}).exitCode, 0);

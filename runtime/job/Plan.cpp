@@ -88,11 +88,13 @@ int64_t workspaceBytes(const Program& program) {
   return bytes;
 }
 
-/// The copy of the state that saves beside the steps are made of (checkpoint::Snapshot), at most.
+/// What saves beside the steps copy of the state (checkpoint::Snapshot), at most.
 int64_t copyForSaves(const Program& program, const Recipe& recipe) {
-  const bool isCopied = recipe.checkpoint.every > 0 && recipe.checkpoint.async &&
-                        rankCount(program.mesh) == 1 && program.target.kind == "cpu";
-  return isCopied ? program.stateBytes : 0;
+  const StagingRecipe& staging = recipe.checkpoint.staging;
+  if (recipe.checkpoint.every == 0 || !recipe.checkpoint.async || rankCount(program.mesh) > 1 ||
+      staging.amount == "none")
+    return 0;
+  return staging.amount.empty() ? std::min(staging.bytes, program.stateBytes) : program.stateBytes;
 }
 
 /// Do tiles decide the bits of its products?
@@ -274,7 +276,7 @@ void printText(const Json& plan, const Program& program, const std::vector<HostR
   }
   line("outside, at most", memory["outside"]["bound"]);
   if (memory["outside"].contains("copy_for_saves"))
-    line("copy of the state for saves", memory["outside"]["copy_for_saves"], 4);
+    line("saves copy, at most", memory["outside"]["copy_for_saves"], 4);
   fmt::print("\n{:<10}{:>10}{:>10}{:>8}{:>8}{:>18}{:>18}{:>16}{:>16}\n", "function", "commands",
              "kernels", "gemms", "copies", "FLOP", "of the model", "bytes moved", "max live");
   for (const auto& [name, f] : plan["functions"].items())

@@ -51,6 +51,26 @@ Status RunLog::write(int64_t step, const Evaluation& evaluation) {
   return {};
 }
 
+void RunLog::showSave(int64_t step, double share) {
+  if (files_)
+    files_->progress.setSave(step, share);
+}
+
+void RunLog::hideSave() {
+  if (files_)
+    files_->progress.clearSave();
+}
+
+Status RunLog::write(int64_t step, std::string_view name, int64_t count) {
+  if (!files_)
+    return {};
+  const Metric values[] = {{name, count}};
+  const std::string tag = fmt::format("save/{}", name);
+  const EventScalar scalars[] = {{tag, static_cast<float>(count)}};
+  TITAN_TRY(files_->metrics.write(step, values));
+  return files_->events.write(step, scalars);
+}
+
 Status RunLog::write(const SaveFigures& figures) {
   if (!files_)
     return {};

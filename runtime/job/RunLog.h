@@ -32,6 +32,12 @@ public:
   /// One step; the events get each logEvery-th and the last.
   Status write(const StepMetrics& metrics);
   Status write(int64_t step, const Evaluation& evaluation);
+  /// A save that goes on, for the progress line (ProgressLine::setSave).
+  void showSave(int64_t step, double share);
+  void hideSave();
+  /// A count of what became of saves: `name` is "save_failures" or "saves_skipped", `step` the one
+  /// that is not saved.
+  Status write(int64_t step, std::string_view name, int64_t count);
   /// A committed save.
   Status write(const SaveFigures& figures);
   /// A line of its own, above the progress line.

@@ -5,6 +5,7 @@
 #include "runtime/program/Text.h"
 
 #include <chrono>
+#include <utility>
 
 #include <unistd.h>
 
@@ -13,6 +14,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+/// Of the available memory, what a copy of the state leaves: one part in so many.
+constexpr int64_t marginShare = 16;
 /// Saves that may fail one after another before the run ends.
 constexpr int64_t mostFailures = 2;
 
@@ -57,23 +60,58 @@ Status Saves::preflight(int64_t step) {
   return store_->preflight(TITAN_TRY(request(step)), recipe().keep);
 }
 
+Result<std::optional<int64_t>> Saves::staging(int64_t bytes) const {
+  const StagingRecipe& wanted = recipe().staging;
+  const int64_t available = availableMemoryBytes();
+  const int64_t most = wanted.amount == "none" ? 0
+                       : wanted.amount.empty() ? std::min(wanted.bytes, bytes)
+                                               : bytes;
+  const bool fits = most <= available - available / marginShare;
+  const auto figures = [&] {
+    return fmt::format("a copy of the state takes {}, and {} are available", readableBytes(most),
+                       readableBytes(available));
+  };
+  if (!fits && wanted.amount != "auto")
+    return Error::environment(
+        "checkpoint.staging = {}: {}: free some memory, or leave it to \"auto\"",
+        wanted.amount.empty() ? std::to_string(wanted.bytes) : '"' + wanted.amount + '"',
+        figures());
+  // Of a device that the host does not see into, the thread that saves reads nothing.
+  if (session_->access().runsBehind() && (!fits || most < bytes)) {
+    session_->note(fits ? "steps wait for saves: without a copy of the whole state nobody but the "
+                          "run can read it on this device"
+                        : "steps wait for saves: " + figures());
+    return std::optional<int64_t>();
+  }
+  if (fits)
+    return std::optional(most);
+  session_->note(fmt::format("{}: what is not copied is read before the next update", figures()));
+  return std::optional(available - available / marginShare);
+}
+
 Status Saves::prepare(int64_t savedStep) {
   savedStep_ = savedStep;
-  // Of several ranks a save is an exchange, which would meet those of the steps.
-  if (recipe().every == 0 || !recipe().async || !session_->peers().isAlone() ||
-      session_->access().runsBehind())
+  if (recipe().every == 0 || !recipe().async)
     return {};
   snapshot_ = checkpoint::Snapshot::of(session_->access());
-  if (!snapshot_)
+  // Of several ranks a save is an exchange, which would meet those of the steps.
+  if (!session_->peers().isAlone() || !snapshot_) {
+    snapshot_.reset();
+    session_->note("steps wait for saves, in which all ranks take part");
     return {};
-  if (const int64_t available = availableMemoryBytes(); snapshot_->bytes() > available) {
-    session_->note(fmt::format("steps wait for saves: a copy of the state takes {}, and {} are "
-                               "available",
-                               readableBytes(snapshot_->bytes()), readableBytes(available)));
+  }
+  const std::optional<int64_t> bytes = TITAN_TRY(staging(snapshot_->bytes()));
+  if (!bytes) {
     snapshot_.reset();
     return {};
   }
-  TITAN_TRY(snapshot_->reserve());
+  TITAN_TRY(snapshot_->reserve(*bytes));
+  const Clock::time_point start = Clock::now();
+  TITAN_TRY(snapshot_->take());
+  session_->note(
+      fmt::format("a save copies {} of the state in about {:.0f} ms{}",
+                  readableBytes(snapshot_->stagedBytes()), 1e3 * secondsSince(start),
+                  snapshot_->isPartial() ? ", and the next update waits for the rest" : ""));
   saver_ = TITAN_TRY(checkpoint::BackgroundSaver::create(*store_));
   return {};
 }
@@ -81,38 +119,71 @@ Status Saves::prepare(int64_t savedStep) {
 Status Saves::begin(int64_t step) {
   if (!saver_)
     return saveNow(step, /*isLast=*/false);
+  TITAN_TRY(look(step));
+  if (saver_->isBusy() && recipe().whenBusy == "skip") // the last one is finish()'s
+    return step == session_->recipe().train.steps ? Status() : skip(step);
   const Clock::time_point start = Clock::now();
-  if (recipe().whenBusy == "skip") {
-    TITAN_TRY(look(step));
-    if (saver_->isBusy()) {
-      log_->note(
-          fmt::format("note: step {} is not saved: the save of step {} goes on", step, savedStep_));
-      return {};
-    }
-  }
+  if (saver_->isBusy())
+    noteSlowness();
   TITAN_TRY(await(step));
+  begun_ = Clock::now();
   TITAN_TRY(snapshot_->take());
+  writtenBefore_ = files_->bytesWritten();
   saver_->begin(TITAN_TRY(request(step, snapshot_->tensors())), recipe().keep);
+  if (snapshot_->isPartial())
+    session_->access().setGate([this] { passGate(); });
   savedStep_ = step;
   stallSeconds_ = secondsSince(start);
   return {};
+}
+
+Status Saves::skip(int64_t step) {
+  log_->note(
+      fmt::format("note: step {} is not saved: the save of step {} goes on", step, savedStep_));
+  return log_->write(step, "saves_skipped", ++skipped_);
+}
+
+void Saves::noteSlowness() {
+  if (!std::exchange(isSlownessTold_, true))
+    log_->note(
+        fmt::format("note: the save of step {} goes on after {:.1f} s, in which the run has "
+                    "made the {} steps to the next one and now waits: raise checkpoint.every, "
+                    "or set checkpoint.when_busy = \"skip\"",
+                    savedStep_, secondsSince(begun_), recipe().every));
+}
+
+void Saves::passGate() {
+  const Clock::time_point start = Clock::now();
+  saver_->waitUntilRead([this] { checkProgress(); });
+  stallSeconds_ += secondsSince(start);
 }
 
 Status Saves::look(int64_t step) {
   if (!saver_ || !saver_->isBusy())
     return {};
   checkProgress();
-  const std::optional<checkpoint::Saved> saved = saver_->poll();
-  return saved ? end(*saved, step, /*isLast=*/false) : Status();
+  if (const std::optional<checkpoint::Saved> saved = saver_->poll())
+    return end(*saved, step, /*isLast=*/false);
+  // What it writes beside the tensors is small.
+  const auto written = static_cast<double>(files_->bytesWritten() - writtenBefore_);
+  log_->showSave(savedStep_, std::min(1.0, written / static_cast<double>(snapshot_->bytes())));
+  return {};
 }
 
 Status Saves::await(int64_t step, bool isLast) {
   if (!saver_ || !saver_->isBusy())
     return {};
-  return end(saver_->wait([this] { checkProgress(); }), step, isLast);
+  bool isTold = !isFinishing_; // of the others the metrics tell
+  return end(saver_->wait([&] {
+    checkProgress();
+    if (!std::exchange(isTold, true))
+      log_->note(fmt::format("note: waiting for the save of step {}", savedStep_));
+  }),
+             step, isLast);
 }
 
 Status Saves::finish(int64_t step) {
+  isFinishing_ = true;
   TITAN_TRY(await(step, /*isLast=*/savedStep_ == step));
   return savedStep_ == step ? Status() : saveNow(step, /*isLast=*/true);
 }
@@ -126,6 +197,8 @@ Status Saves::saveNow(int64_t step, bool isLast) {
 }
 
 Status Saves::end(const checkpoint::Saved& saved, int64_t step, bool isLast) {
+  session_->access().setGate(nullptr);
+  log_->hideSave();
   if (saved.report.ok()) {
     failedInARow_ = 0;
     newestPath_ = saved.report->path;
@@ -140,10 +213,16 @@ Status Saves::end(const checkpoint::Saved& saved, int64_t step, bool isLast) {
   if (recipe().onFailure == "continue" && !isLast && !store_->isBroken() &&
       failedInARow_ <= mostFailures) {
     log_->note("note: " + error.message());
-    return {};
+    return log_->write(saved.step, "save_failures", ++failures_);
   }
   return Error{error.code(), fmt::format("{}; the run ends after step {}, and {}", error.message(),
-                                         step, describeNewest(*store_))};
+                                         step, describeRestart())};
+}
+
+std::string Saves::describeRestart() const {
+  // Of several ranks the launcher has a command line of its own.
+  return describeNewest(*store_) +
+         (session_->peers().isAlone() ? "; to go on: " + session_->options().goOn : "");
 }
 
 void Saves::checkProgress() const {
@@ -153,7 +232,7 @@ void Saves::checkProgress() const {
   log_->finish();
   tell("error: the checkpoint of step {} makes no progress: to {} '{}' takes more than {} s, "
        "checkpoint.timeout; {}; the process stays until the system gives the operation back\n",
-       savedStep_, running->verb, running->path, recipe().timeout, describeNewest(*store_));
+       savedStep_, running->verb, running->path, recipe().timeout, describeRestart());
   // Not by a return: what waits for the thread would wait for ever.
   ::_exit(static_cast<int>(ErrorCode::RunFailed));
 }

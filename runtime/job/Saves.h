@@ -8,6 +8,7 @@
 #include "runtime/job/RunLog.h"
 #include "runtime/job/Session.h"
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,7 +35,7 @@ public:
   /// The store's preflight, of what a save of `step` would write.
   Status preflight(int64_t step);
   /// Memory and thread of saves beside the steps, where the recipe wants such saves. `savedStep` is
-  /// saved already; -1: none is.
+  /// saved already; -1: none is. Environment: the memory that the recipe names is not there.
   Status prepare(int64_t savedStep);
 
   /// The state is that of `step`, and more steps follow: saves it, or begins to.
@@ -55,12 +56,23 @@ private:
                                           std::vector<checkpoint::TensorView> tensors) const;
   /// Of the state as the device has it.
   Result<checkpoint::SaveRequest> request(int64_t step) const;
+  /// Memory for copies of the state, `bytes` in all, of what is available; nothing: steps wait for
+  /// saves. Notes what is less than the recipe says.
+  Result<std::optional<int64_t>> staging(int64_t bytes) const;
+  /// Leaves the save of `step` out.
+  Status skip(int64_t step);
+  /// The save in flight is not done when the next one is due: said once.
+  void noteSlowness();
+  /// Before the state changes: waits for the save in flight to read what it has no copy of.
+  void passGate();
   Status await(int64_t step, bool isLast);
   Status saveNow(int64_t step, bool isLast);
   /// Counts, tells and decides on a save that has ended; `step` is the run's.
   Status end(const checkpoint::Saved& saved, int64_t step, bool isLast);
   /// Ends the process where the save in flight is stuck.
   void checkProgress() const;
+  /// Where the run could go on from, and how.
+  std::string describeRestart() const;
 
   Session* session_;
   checkpoint::CheckpointStore* store_;
@@ -69,7 +81,11 @@ private:
   RunIdentity identity_;
   int64_t savedStep_ = -1; ///< the last one that a save was begun for and did not fail
   int64_t failedInARow_ = 0;
-  double stallSeconds_ = 0; ///< that the last save took of the run
+  int64_t failures_ = 0, skipped_ = 0;          ///< of this process
+  std::chrono::steady_clock::time_point begun_; ///< of the last save beside the steps
+  bool isSlownessTold_ = false, isFinishing_ = false;
+  int64_t writtenBefore_ = 0; ///< bytes, when it began
+  double stallSeconds_ = 0;   ///< that the run waited for the last save
   std::string newestPath_;
   std::optional<checkpoint::Snapshot> snapshot_;       ///< of saves beside the steps
   std::unique_ptr<checkpoint::BackgroundSaver> saver_; ///< likewise; the last: it uses the others

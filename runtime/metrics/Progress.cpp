@@ -84,7 +84,13 @@ std::string ProgressLine::format(const StepMetrics& metrics) const {
         inTime(seconds * static_cast<double>(std::max<int64_t>(options_.steps - metrics.step, 0))));
   if (skippedSteps_ > 0)
     line += fmt::format("  skipped {}: {}", skippedSteps_, nameOf(lastSkip_));
+  if (!save_.empty())
+    line += "  " + save_;
   return line;
+}
+
+void ProgressLine::setSave(int64_t step, double share) {
+  save_ = fmt::format("ckpt {} {:.0f}%", step, 100 * share);
 }
 
 void ProgressLine::update(const StepMetrics& metrics) {

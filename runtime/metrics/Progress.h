@@ -28,13 +28,18 @@ public:
   ProgressLine& operator=(const ProgressLine&) = delete;
 
   void update(const StepMetrics& metrics);
+  /// Later lines end with "ckpt 200 64%": the checkpoint of `step` is being written, `share` in
+  /// [0, 1] of it is done.
+  void setSave(int64_t step, double share);
+  /// No more.
+  void clearSave() { save_.clear(); }
   /// Prints `message` on a line of its own, above the progress line.
   void note(const std::string& message);
   /// Ends the refreshed line; called by the destructor.
   void finish();
 
   /// "step 120/1000  loss 0.4312  lr 1.0e-03  grad 1.24  52.1k samples/s  MFU 41%  mem 12.0 MiB eta
-  /// 0:42", and "skipped 3: non-finite gradients" from the first skipped step on.
+  /// 0:42", and "skipped 3: non-finite gradients" from the first skipped step on; then the save.
   std::string format(const StepMetrics& metrics) const;
 
 private:
@@ -47,6 +52,7 @@ private:
   double secondsPerStep_ = 0; ///< moving average
   int64_t skippedSteps_ = 0;  ///< of this run
   Skip lastSkip_ = Skip::No;
+  std::string save_;      ///< empty: none goes on
   size_t shownWidth_ = 0; ///< of the line that now stands on the terminal
 };
 

@@ -74,6 +74,17 @@ TEST(Progress, SkippedStepsStayInTheLine) {
   EXPECT_TRUE(line.format(step(3)).ends_with("  skipped 2: no valid targets"));
 }
 
+TEST(Progress, ASaveThatGoesOnIsInTheLine) {
+  Captured captured;
+  ProgressLine line(captured.stream(), {.steps = 10});
+  line.setSave(200, 0.64);
+  EXPECT_TRUE(line.format(step(1)).ends_with("  ckpt 200 64%"));
+  line.setSave(200, 1);
+  EXPECT_TRUE(line.format(step(2)).ends_with("  ckpt 200 100%"));
+  line.clearSave();
+  EXPECT_EQ(line.format(step(3)).find("ckpt"), std::string::npos);
+}
+
 TEST(Progress, PlainLinesAreFew) {
   Captured captured;
   {

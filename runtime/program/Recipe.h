@@ -151,10 +151,19 @@ struct TrainRecipe {
   bool operator==(const TrainRecipe&) const = default;
 };
 
+/// How much of the state is copied before a save goes on beside the next steps.
+struct StagingRecipe {
+  static constexpr int64_t leastBytes = 16'000'000;
+  std::string amount = "auto"; ///< | full | none; empty: `bytes`
+  int64_t bytes = 0;           ///< at most
+  bool operator==(const StagingRecipe&) const = default;
+};
+
 struct CheckpointRecipe {
   int64_t every = 0;              ///< steps; 0: only at the end
   int64_t keep = 2;               ///< committed checkpoints kept; 0: all
   bool async = true;              ///< a save goes on beside the next steps
+  StagingRecipe staging;
   std::string whenBusy = "wait";  ///< of a save that falls due during another
   std::string onFailure = "stop"; ///< of a save between steps
   int64_t timeout = 600;          ///< seconds that one operation of a save may take

@@ -172,11 +172,10 @@ struct Sync {
 };
 
 /// Bytes: an integer, or a string such as "2.3GB" (decimal) or "512MiB" (binary).
-template <auto section, auto pointer> struct Bytes : Plain<section, pointer> {
+struct ByteCount {
   static constexpr std::string_view type =
       "a number of bytes (an integer, \"2.3GB\" or \"512MiB\")";
-  static Status set(Recipe& recipe, const Json& value, const std::string& path) {
-    int64_t& out = recipe.*section.*pointer;
+  static Status read(const Json& value, const std::string& path, int64_t& out) {
     if (!value.is_string())
       return value.is_number_integer() ? Codec<int64_t>::read(value, path, out)
                                        : Status(wrongType(path, value, type));
@@ -203,6 +202,33 @@ private:
     if (found == std::end(units) || !(number * found->second < 0x1p62) || number < 0)
       return std::nullopt;
     return std::llround(number * found->second);
+  }
+};
+
+template <auto section, auto pointer> struct Bytes : Plain<section, pointer> {
+  static constexpr std::string_view type = ByteCount::type;
+  static Status set(Recipe& recipe, const Json& value, const std::string& path) {
+    return ByteCount::read(value, path, recipe.*section.*pointer);
+  }
+};
+
+/// A word, or bytes.
+struct Staging {
+  static constexpr std::string_view type =
+      "\"auto\", \"full\", \"none\" or a number of bytes (an integer, \"512MB\" or \"512MiB\")";
+  static constexpr bool tables = false;
+  static Status set(Recipe& recipe, const Json& value, const std::string& path) {
+    StagingRecipe staging;
+    if (value.is_string() && isChoice("auto | full | none", value.get<std::string>()))
+      staging.amount = value.get<std::string>();
+    else if (staging.amount.clear(); !ByteCount::read(value, path, staging.bytes).ok())
+      return wrongType(path, value, type);
+    recipe.checkpoint.staging = staging;
+    return {};
+  }
+  static Json get(const Recipe& recipe) {
+    const StagingRecipe& staging = recipe.checkpoint.staging;
+    return staging.amount.empty() ? Json(staging.bytes) : Json(staging.amount);
   }
 };
 

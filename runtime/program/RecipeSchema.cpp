@@ -107,7 +107,8 @@ constexpr Key table[] = {
 
   key<Checkpoint<&CheckpointRecipe::every>>("checkpoint", "every", runTime, "steps between checkpoints; 0: only at the end"),
   key<Checkpoint<&CheckpointRecipe::keep>>("checkpoint", "keep", runTime, "committed checkpoints kept; 0: all"),
-  key<Checkpoint<&CheckpointRecipe::async>>("checkpoint", "async", runTime, "a copy of the state is saved beside the next steps"),
+  key<Checkpoint<&CheckpointRecipe::async>>("checkpoint", "async", runTime, "a save goes on beside the next steps"),
+  key<Staging>("checkpoint", "staging", runTime, "memory for copies of the state: all of it, as much as fits, none, or \"512MB\"; what is not copied is read before the next update"),
   key<Checkpoint<&CheckpointRecipe::whenBusy>>("checkpoint", "when_busy", runTime, "a save that falls due during another waits, or is left out", "wait | skip"),
   key<Checkpoint<&CheckpointRecipe::onFailure>>("checkpoint", "on_failure", runTime, "what a failed save between steps does to the run", "stop | continue"),
   key<Checkpoint<&CheckpointRecipe::timeout>>("checkpoint", "timeout", runTime, "seconds that a save beside the steps may be without progress"),

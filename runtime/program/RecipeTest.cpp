@@ -98,6 +98,7 @@ seed = 7
 every = 50
 keep = 3
 async = false
+staging = "512MB"
 when_busy = "skip"
 on_failure = "continue"
 timeout = 60
@@ -119,6 +120,7 @@ TEST(Recipe, EveryTable) {
   EXPECT_EQ(recipe.optimizer.groups[1].weightDecay, 0.0);
   EXPECT_EQ(recipe.memory.limit, 2'300'000'000);
   EXPECT_FALSE(recipe.checkpoint.async);
+  EXPECT_EQ(recipe.checkpoint.staging, (StagingRecipe{"", 512'000'000}));
   EXPECT_EQ(recipe.checkpoint.whenBusy, "skip");
   EXPECT_EQ(recipe.checkpoint.onFailure, "continue");
   EXPECT_EQ(recipe.checkpoint.timeout, 60);
@@ -225,6 +227,23 @@ TEST(Recipe, SetKey) {
   EXPECT_EQ(recipe.loss.output, "2024");
   EXPECT_FALSE(recipe.data.shuffle);
   EXPECT_EQ(recipe.schedule.kind, "cosine");
+}
+
+TEST(Recipe, StagingIsAWordOrBytes) {
+  Recipe recipe;
+  EXPECT_EQ(recipe.checkpoint.staging.amount, "auto");
+  for (const char* word : {"full", "none", "auto"}) {
+    ASSERT_TRUE(setKey(recipe, fmt::format("checkpoint.staging={}", word)).ok());
+    EXPECT_EQ(recipe.checkpoint.staging, (StagingRecipe{word, 0}));
+    EXPECT_EQ(parseRecipeJson(toJson(recipe)).take(), recipe);
+  }
+  ASSERT_TRUE(setKey(recipe, "checkpoint.staging=16MB").ok());
+  EXPECT_EQ(recipe.checkpoint.staging, (StagingRecipe{"", 16'000'000}));
+  EXPECT_EQ(parseRecipeJson(toJson(recipe)).take(), recipe);
+  for (const char* wrong : {"some", "true"})
+    EXPECT_FALSE(setKey(recipe, fmt::format("checkpoint.staging={}", wrong)).ok()) << wrong;
+  EXPECT_EQ(validateError("[checkpoint]\nstaging = \"1MB\""),
+            "checkpoint.staging = 1000000 must be at least 16000000, or \"none\"");
 }
 
 TEST(Recipe, SetKeyErrors) {

@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -111,15 +112,20 @@ steps = 20
   }
 
   /// The lines of steps and evaluations.
-  std::vector<Json> metrics(const std::string& run) const { return linesOf(run, false); }
-  /// Those of saves.
-  std::vector<Json> saves(const std::string& run) const { return linesOf(run, true); }
-
-  std::vector<Json> linesOf(const std::string& run, bool ofSaves) const {
+  std::vector<Json> metrics(const std::string& run) const {
+    return linesWith(run, {"loss", "eval_loss"});
+  }
+  /// Those of committed saves.
+  std::vector<Json> saves(const std::string& run) const {
+    return linesWith(run, {"committed_after_step"});
+  }
+  /// Those that have one of `keys`.
+  std::vector<Json> linesWith(const std::string& run, const std::vector<std::string>& keys) const {
     std::vector<Json> lines;
     std::ifstream file(path(run) + "/metrics.jsonl");
     for (std::string line; std::getline(file, line);)
-      if (Json parsed = Json::parse(line); parsed.contains("committed_after_step") == ofSaves)
+      if (Json parsed = Json::parse(line);
+          std::ranges::any_of(keys, [&](const std::string& key) { return parsed.contains(key); }))
         lines.push_back(std::move(parsed));
     return lines;
   }
