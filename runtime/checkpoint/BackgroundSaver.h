@@ -2,7 +2,7 @@
 //
 //   snapshot.take();
 //   request.tensors = snapshot.tensors();
-//   saver->begin(std::move(request), keep);
+//   saver->begin(std::move(request), retention);
 //   ...                                         // the next steps
 //   if (std::optional<Saved> saved = saver->poll())
 //     report(*saved);
@@ -38,7 +38,7 @@ public:
 
   /// Begins a save; none is under way. What the request's sources read stays as it is until the
   /// save was taken.
-  void begin(SaveRequest request, int64_t keep);
+  void begin(SaveRequest request, Retention retention);
   /// Was a save begun that was not taken?
   bool isBusy() const { return isBusy_; }
   /// Takes the save that was begun, once it has ended.
@@ -57,7 +57,7 @@ private:
   std::mutex mutex_;
   std::condition_variable changed_;
   std::optional<SaveRequest> request_; ///< these under the mutex
-  int64_t keep_ = 0;
+  Retention retention_{0};
   std::optional<Saved> saved_;
   bool isToEnd_ = false;
   KernelThread thread_; ///< the last member: it uses the others

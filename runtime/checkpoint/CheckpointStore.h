@@ -20,6 +20,7 @@
 #include "runtime/device/StateAccess.h"
 
 #include <optional>
+#include <set>
 
 namespace titan::checkpoint {
 
@@ -65,6 +66,16 @@ struct SaveReport {
   std::vector<std::string> notes; ///< an old checkpoint that could not be deleted
 };
 
+/// Which checkpoints stay behind a newer one.
+struct Retention {
+  Retention(int64_t newest) : keep(newest) {}
+  int64_t keep;              ///< the newest ones; 0: all
+  int64_t keepEvery = 0;     ///< those of steps that it divides stay for good and are not counted
+  std::set<int64_t> inUse{}; ///< steps whose checkpoints stay until a later commit
+
+  bool isForGood(int64_t step) const { return keepEvery > 0 && step % keepEvery == 0; }
+};
+
 struct CheckpointInfo {
   int64_t step = 0;
   std::string path;
@@ -90,10 +101,10 @@ public:
   static Result<CheckpointStore> open(const std::string& directory, Peers& peers,
                                       Env& env = posixEnv());
 
-  /// Commits a checkpoint, then deletes the oldest committed ones until `keep` are left (0: all are
-  /// kept). Every rank calls it and writes what is its part; an error of one is the error of all,
+  /// Commits a checkpoint, then deletes older ones as `retention` says. What a load holds is left to
+  /// the next commit. Every rank calls it and writes what is its part; an error of one is the error of all,
   /// with its number. RunFailed names the cause; everything committed before is as it was.
-  Result<SaveReport> save(const SaveRequest& request, int64_t keep);
+  Result<SaveReport> save(const SaveRequest& request, const Retention& retention);
 
   // Of these, rank 0 alone calls what changes the directory.
 
@@ -107,10 +118,10 @@ public:
   Result<std::vector<std::string>> setAsideAfter(int64_t step);
 
   /// Before step 1: would a save work? Checks what stands at the names of later steps, the room for
-  /// `keep` + 1 checkpoints of the request's size, every name, header, table and the manifest: the
+  /// as many checkpoints as stay and one more, of the request's size, every name, header, table and the manifest: the
   /// whole protocol is run on all that a save writes but the tensors' bytes, of which it writes a
   /// small chunk, and everything is read back. Every rank calls it. Environment: path and cause.
-  Status preflight(const SaveRequest& request, int64_t keep);
+  Status preflight(const SaveRequest& request, const Retention& retention);
 
   /// Did a sync fail after which nobody knows what is on the disk? Every later save fails.
   bool isBroken() const { return broken_.has_value(); }
@@ -124,8 +135,10 @@ private:
   /// Of rank 0: the attempt, or nothing where the step is committed already.
   Result<std::optional<Attempt>> begin(const SaveRequest& request);
   Status publish(Attempt& attempt, const SaveRequest& request, std::vector<FileRecord> files);
-  Status checkAll(const SaveRequest& request, int64_t keep);
-  Status retire(int64_t newest, int64_t keep);
+  Status checkAll(const SaveRequest& request, const Retention& retention);
+  /// Committed checkpoints up to step `newest` that retention counts, oldest first.
+  Result<std::vector<CheckpointInfo>> counted(int64_t newest, const Retention& retention) const;
+  Status retire(int64_t newest, const Retention& retention);
   Status syncParent();
 
   std::string directory_;

@@ -48,6 +48,9 @@ struct LockAttempt {
   std::string holder;
 };
 
+/// Shared: others may hold it as well, but not Exclusive.
+enum class LockKind : uint8_t { Shared, Exclusive };
+
 enum class FileKind : uint8_t { Missing, File, Directory, Other };
 
 struct DirectoryEntry {
@@ -87,6 +90,10 @@ public:
   /// Advisory lock on `path`, made if it is not there; `self` is written into it for others to
   /// read.
   virtual Result<LockAttempt> lockFile(const std::string& path, std::string_view self) = 0;
+  /// Advisory lock on a file that others made, which is not changed; does not wait. Null: others
+  /// hold it. Where the file is missing, or its file system knows no locks, one that keeps nobody
+  /// out.
+  virtual Result<std::unique_ptr<FileLock>> tryLock(const std::string& path, LockKind kind) = 0;
   virtual Result<Space> space(const std::string& path) = 0;
   /// A number no other attempt of any process is likely to have.
   virtual uint64_t uniqueNumber() = 0;

@@ -219,6 +219,31 @@ public:
     return LockAttempt{std::make_unique<PosixFileLock>(std::move(fd)), {}};
   }
 
+  Result<std::unique_ptr<FileLock>> tryLock(const std::string& path, LockKind kind) override {
+    const bool isShared = kind == LockKind::Shared;
+    const auto openAs = [&](int mode) {
+      return Descriptor(
+          retryInterrupted([&] { return ::open(path.c_str(), mode | O_NONBLOCK | O_CLOEXEC); }));
+    };
+    // NFS makes of an exclusive lock one of a file that is open for writing.
+    Descriptor fd = openAs(isShared ? O_RDONLY : O_RDWR);
+    if (fd.get() < 0 && !isShared && (errno == EACCES || errno == EROFS))
+      fd = openAs(O_RDONLY);
+    if (fd.get() < 0 && (errno == ENOENT || errno == ENOTDIR))
+      return std::make_unique<FileLock>();
+    if (fd.get() < 0)
+      return fileError("lock", path, errno);
+    if (retryInterrupted(
+            [&] { return ::flock(fd.get(), (isShared ? LOCK_SH : LOCK_EX) | LOCK_NB); }) == 0)
+      return std::unique_ptr<FileLock>(new PosixFileLock(std::move(fd)));
+    if (errno == EWOULDBLOCK)
+      return std::unique_ptr<FileLock>();
+    if (errno == ENOLCK || errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL ||
+        errno == EBADF)
+      return std::make_unique<FileLock>();
+    return fileError("lock", path, errno);
+  }
+
   Result<Space> space(const std::string& path) override {
     struct statvfs status;
     if (::statvfs(path.c_str(), &status) != 0)

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 namespace titan::checkpoint {
 namespace {
@@ -200,7 +201,7 @@ Status runProtocol(Env& env, Peers& peers, Attempt& attempt, const std::string& 
 
 } // namespace
 
-Status CheckpointStore::checkAll(const SaveRequest& request, int64_t keep) {
+Status CheckpointStore::checkAll(const SaveRequest& request, const Retention& retention) {
   const std::string parent = checkpointsPath(directory_);
   TITAN_TRY(peers_->agree(waitName, checkRequest(request)));
   TITAN_TRY(peers_->byFirst(waitName, [&] { return checkLaterSteps(*env_, parent, request); }));
@@ -210,8 +211,10 @@ Status CheckpointStore::checkAll(const SaveRequest& request, int64_t keep) {
   std::optional<Attempt> attempt =
       TITAN_TRY(peers_->byFirst(waitName, [&]() -> Result<std::optional<Attempt>> {
         // A new checkpoint is written before the oldest is deleted.
-        const int64_t there = static_cast<int64_t>(TITAN_TRY(list()).size());
-        const int64_t more = std::max<int64_t>(1, keep > 0 ? keep + 1 - there : 1);
+        constexpr int64_t newest = std::numeric_limits<int64_t>::max();
+        const auto there = static_cast<int64_t>(TITAN_TRY(counted(newest, retention)).size());
+        const int64_t more =
+            std::max<int64_t>(1, retention.keep > 0 ? retention.keep + 1 - there : 1);
         // The checkpoint's directory, the folders and the manifest.
         need.bytes += toJson(manifest).size(), need.inodes += folders->size() + 2;
         TITAN_TRY(checkSpace(*env_, parent, static_cast<uint64_t>(more), need));
@@ -236,8 +239,8 @@ Status CheckpointStore::checkAll(const SaveRequest& request, int64_t keep) {
   return passed;
 }
 
-Status CheckpointStore::preflight(const SaveRequest& request, int64_t keep) {
-  Status passed = checkAll(request, keep);
+Status CheckpointStore::preflight(const SaveRequest& request, const Retention& retention) {
+  Status passed = checkAll(request, retention);
   if (!passed.ok() && passed.error().code() != ErrorCode::Internal)
     return Error::environment("checkpoints cannot be saved: {}", passed.error().message());
   return passed;

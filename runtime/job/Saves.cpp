@@ -53,8 +53,14 @@ Result<checkpoint::SaveRequest> Saves::request(int64_t step,
   return request;
 }
 
+checkpoint::Retention Saves::retention() const {
+  checkpoint::Retention retention(recipe().keep);
+  retention.keepEvery = recipe().keepEvery;
+  return retention;
+}
+
 Status Saves::preflight(int64_t step) {
-  return store_->preflight(TITAN_TRY(request(step)), recipe().keep);
+  return store_->preflight(TITAN_TRY(request(step)), retention());
 }
 
 Status Saves::prepare(int64_t savedStep) {
@@ -92,7 +98,7 @@ Status Saves::begin(int64_t step) {
   }
   TITAN_TRY(await(step));
   TITAN_TRY(snapshot_->take());
-  saver_->begin(TITAN_TRY(request(step, snapshot_->tensors())), recipe().keep);
+  saver_->begin(TITAN_TRY(request(step, snapshot_->tensors())), retention());
   savedStep_ = step;
   stallSeconds_ = secondsSince(start);
   return {};
@@ -119,7 +125,7 @@ Status Saves::finish(int64_t step) {
 
 Status Saves::saveNow(int64_t step, bool isLast) {
   const Clock::time_point start = Clock::now();
-  Result<checkpoint::SaveReport> report = store_->save(TITAN_TRY(request(step)), recipe().keep);
+  Result<checkpoint::SaveReport> report = store_->save(TITAN_TRY(request(step)), retention());
   savedStep_ = step;
   stallSeconds_ = secondsSince(start);
   return end({step, std::move(report), stallSeconds_}, step, isLast);

@@ -51,6 +51,7 @@ public:
 
 private:
   const CheckpointRecipe& recipe() const { return session_->recipe().checkpoint; }
+  checkpoint::Retention retention() const;
   Result<checkpoint::SaveRequest> request(int64_t step,
                                           std::vector<checkpoint::TensorView> tensors) const;
   /// Of the state as the device has it.

@@ -107,6 +107,7 @@ constexpr Key table[] = {
 
   key<Checkpoint<&CheckpointRecipe::every>>("checkpoint", "every", runTime, "steps between checkpoints; 0: only at the end"),
   key<Checkpoint<&CheckpointRecipe::keep>>("checkpoint", "keep", runTime, "committed checkpoints kept; 0: all"),
+  key<Checkpoint<&CheckpointRecipe::keepEvery>>("checkpoint", "keep_every", runTime, "checkpoints of steps that it divides are kept for good and not counted by keep; 0: none"),
   key<Checkpoint<&CheckpointRecipe::async>>("checkpoint", "async", runTime, "a copy of the state is saved beside the next steps"),
   key<Checkpoint<&CheckpointRecipe::whenBusy>>("checkpoint", "when_busy", runTime, "a save that falls due during another waits, or is left out", "wait | skip"),
   key<Checkpoint<&CheckpointRecipe::onFailure>>("checkpoint", "on_failure", runTime, "what a failed save between steps does to the run", "stop | continue"),

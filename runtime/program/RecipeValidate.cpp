@@ -347,6 +347,7 @@ Status checkTrain(const TrainRecipe& train, const CheckpointRecipe& checkpoint) 
   TITAN_TRY(checkLeast("train.non_finite_limit", train.nonFiniteLimit, 1));
   TITAN_TRY(checkLeast("checkpoint.every", checkpoint.every, 0));
   TITAN_TRY(checkLeast("checkpoint.keep", checkpoint.keep, 0));
+  TITAN_TRY(checkLeast("checkpoint.keep_every", checkpoint.keepEvery, 0));
   return checkLeast("checkpoint.timeout", checkpoint.timeout, 1);
 }
 
