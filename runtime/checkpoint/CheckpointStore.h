@@ -118,9 +118,10 @@ public:
   Result<std::vector<std::string>> setAsideAfter(int64_t step);
 
   /// Before step 1: would a save work? Checks what stands at the names of later steps, the room for
-  /// as many checkpoints as stay and one more, of the request's size, every name, header, table and the manifest: the
-  /// whole protocol is run on all that a save writes but the tensors' bytes, of which it writes a
-  /// small chunk, and everything is read back. Every rank calls it. Environment: path and cause.
+  /// as many checkpoints of the request's size as stay and one more, every name, header, table and
+  /// the manifest: the whole protocol is run on all that a save writes but the tensors' bytes, of
+  /// which it writes a small chunk, and everything is read back. Every rank calls it. Environment:
+  /// path and cause.
   Status preflight(const SaveRequest& request, const Retention& retention);
 
   /// Did a sync fail after which nobody knows what is on the disk? Every later save fails.

@@ -5,6 +5,7 @@
 #include "runtime/checkpoint/CheckpointStore.h"
 #include "runtime/checkpoint/Snapshot.h"
 #include "runtime/checkpoint/WatchedEnv.h"
+#include "runtime/job/CommitHooks.h"
 #include "runtime/job/RunLog.h"
 #include "runtime/job/Session.h"
 
@@ -72,6 +73,7 @@ private:
   int64_t failedInARow_ = 0;
   double stallSeconds_ = 0; ///< that the last save took of the run
   std::string newestPath_;
+  std::optional<CommitHooks> hooks_;                   ///< of rank 0, where there is a command
   std::optional<checkpoint::Snapshot> snapshot_;       ///< of saves beside the steps
   std::unique_ptr<checkpoint::BackgroundSaver> saver_; ///< likewise; the last: it uses the others
 };

@@ -348,6 +348,7 @@ Status checkTrain(const TrainRecipe& train, const CheckpointRecipe& checkpoint) 
   TITAN_TRY(checkLeast("checkpoint.every", checkpoint.every, 0));
   TITAN_TRY(checkLeast("checkpoint.keep", checkpoint.keep, 0));
   TITAN_TRY(checkLeast("checkpoint.keep_every", checkpoint.keepEvery, 0));
+  TITAN_TRY(checkLeast("checkpoint.hook_timeout", checkpoint.hookTimeout, 0));
   return checkLeast("checkpoint.timeout", checkpoint.timeout, 1);
 }
 

@@ -16,6 +16,8 @@ std::string_view nameOf(Phase phase);
 std::string labelOf(const Program& program, const Command& command);
 /// "1.5 MiB"; exact below 1024 bytes: "96 B"
 std::string readableBytes(int64_t bytes);
+/// As a word of a shell's command line: in quotes where it needs them.
+std::string shellQuoted(std::string_view word);
 /// XXH3-128 as 32 hex digits, the canonical (big-endian) form that `xxhsum -H2` prints: finds
 /// damage, is no protection against forgery.
 std::string digest128(std::string_view bytes);
