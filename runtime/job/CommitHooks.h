@@ -1,5 +1,5 @@
-// checkpoint.on_commit: a command for each checkpoint that was committed. It is a process of its own
-// that no save waits for.
+// checkpoint.on_commit: a command for each checkpoint that was committed. It is a process of its
+// own that no save waits for.
 //
 //   committed(10)  runs 10
 //   committed(20)  20 waits

@@ -19,8 +19,8 @@ class CommitHooksTest : public ::testing::Test {
 protected:
   void SetUp() override {
     const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
-    directory = fs::path(::testing::TempDir()) /
-                fmt::format("titan-hooks-{}-{}", info->name(), ::getpid());
+    directory =
+        fs::path(::testing::TempDir()) / fmt::format("titan-hooks-{}-{}", info->name(), ::getpid());
     fs::remove_all(directory);
     fs::create_directories(directory);
   }
@@ -66,8 +66,9 @@ protected:
 };
 
 TEST_F(CommitHooksTest, GivesItsValuesAsWords) {
-  EXPECT_EQ(CommitHooks::commandFor("copy {path} to:{name} {step} {other} ${x}", 7, "/r/it's $HOME"),
-            "copy '/r/it'\\''s $HOME' to:step-00000007 7 {other} ${x}");
+  EXPECT_EQ(
+      CommitHooks::commandFor("copy {path} to:{name} {step} {other} ${x}", 7, "/r/it's $HOME"),
+      "copy '/r/it'\\''s $HOME' to:step-00000007 7 {other} ${x}");
   // A value is not looked through for names.
   EXPECT_EQ(CommitHooks::commandFor("{path}", 7, "/r/{step}"), "'/r/{step}'");
 }
@@ -88,8 +89,9 @@ TEST_F(CommitHooksTest, RunsBesideWithItsOutputInTheLog) {
 }
 
 TEST_F(CommitHooksTest, RunsOneAtATimeTheNewestAndWhatIsKeptForGood) {
-  CommitHooks hooks = this->hooks(fmt::format(
-      "echo {{step}} >> {0}/begun; while [ ! -e {0}/go ]; do sleep 0.01; done", directory.string()));
+  CommitHooks hooks = this->hooks(
+      fmt::format("echo {{step}} >> {0}/begun; while [ ! -e {0}/go ]; do sleep 0.01; done",
+                  directory.string()));
   for (int64_t step : {10, 20, 30, 40, 50})
     commit(hooks, step, /*isForGood=*/step == 20);
   EXPECT_EQ(hooks.inUse(), (std::set<int64_t>{10, 20, 50}));
@@ -98,10 +100,11 @@ TEST_F(CommitHooksTest, RunsOneAtATimeTheNewestAndWhatIsKeptForGood) {
   std::ofstream(file("go")) << "";
   runOut(hooks);
   EXPECT_EQ(read("begun"), "10\n20\n50\n");
-  EXPECT_EQ(allTold(), "checkpoint.on_commit is left out for step 30: step 40 was committed while it "
-                       "waited for step 10\n"
-                       "checkpoint.on_commit is left out for step 40: step 50 was committed while it "
-                       "waited for step 10");
+  EXPECT_EQ(allTold(),
+            "checkpoint.on_commit is left out for step 30: step 40 was committed while it "
+            "waited for step 10\n"
+            "checkpoint.on_commit is left out for step 40: step 50 was committed while it "
+            "waited for step 10");
 }
 
 TEST_F(CommitHooksTest, TriesWhatFailedAgainAtTheNextCommit) {
@@ -114,9 +117,10 @@ TEST_F(CommitHooksTest, TriesWhatFailedAgainAtTheNextCommit) {
   commit(hooks, 20);
   runOut(hooks);
   EXPECT_EQ(read("begun"), "10\n10\n20\n");
-  EXPECT_EQ(allTold(), fmt::format("checkpoint.on_commit failed for step 10: exit status 3 ({}); it "
-                                   "is tried again at the next commit",
-                                   file("hooks.log")));
+  EXPECT_EQ(allTold(),
+            fmt::format("checkpoint.on_commit failed for step 10: exit status 3 ({}); it "
+                        "is tried again at the next commit",
+                        file("hooks.log")));
 }
 
 TEST_F(CommitHooksTest, TriesTwiceUnlessItIsKeptForGood) {
@@ -176,9 +180,17 @@ TEST_F(CommitHooksTest, FailsWithoutItsLog) {
   fs::create_directory(file(CommitHooks::logName));
   CommitHooks hooks = this->hooks("true");
   commit(hooks, 10);
-  EXPECT_EQ(allTold(), fmt::format("checkpoint.on_commit failed for step 10: cannot write '{0}': Is "
-                                   "a directory ({0}); it is tried again at the next commit",
-                                   file("hooks.log")));
+  EXPECT_EQ(allTold(),
+            fmt::format("checkpoint.on_commit failed for step 10: cannot write '{0}': Is "
+                        "a directory ({0}); it is tried again at the next commit",
+                        file("hooks.log")));
+}
+
+TEST_F(CommitHooksTest, FailsWithACommandThatTheSystemDoesNotTake) {
+  CommitHooks hooks = this->hooks("true " + std::string(1 << 20, 'x'));
+  commit(hooks, 10);
+  EXPECT_NE(allTold().find("cannot start /bin/sh: Argument list too long"), std::string::npos)
+      << allTold();
 }
 
 TEST_F(CommitHooksTest, FindsCommandsAsShDoes) {
@@ -188,8 +200,8 @@ TEST_F(CommitHooksTest, FindsCommandsAsShDoes) {
     EXPECT_TRUE(CommitHooks::check(command, tell).ok()) << command;
   EXPECT_TRUE(told.empty()) << allTold();
   std::ofstream(file("no-program")) << "";
-  for (const std::string& word : {std::string("rclone-of-nobody"), file("missing"),
-                                  file("no-program")}) {
+  for (const std::string& word :
+       {std::string("rclone-of-nobody"), file("missing"), file("no-program")}) {
     const Status found = CommitHooks::check(word + " {path}", tell);
     ASSERT_FALSE(found.ok()) << word;
     EXPECT_EQ(found.error().exitCode(), 3);
