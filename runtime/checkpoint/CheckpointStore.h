@@ -76,6 +76,12 @@ struct Retention {
   bool isForGood(int64_t step) const { return keepEvery > 0 && step % keepEvery == 0; }
 };
 
+/// What preflight writes of tensors.
+enum class Probe : uint8_t {
+  Chunk, ///< a few KiB of each file
+  Whole, ///< all of them, as a save does
+};
+
 struct CheckpointInfo {
   int64_t step = 0;
   std::string path;
@@ -101,9 +107,10 @@ public:
   static Result<CheckpointStore> open(const std::string& directory, Peers& peers,
                                       Env& env = posixEnv());
 
-  /// Commits a checkpoint, then deletes older ones as `retention` says. What a load holds is left to
-  /// the next commit. Every rank calls it and writes what is its part; an error of one is the error of all,
-  /// with its number. RunFailed names the cause; everything committed before is as it was.
+  /// Commits a checkpoint, then deletes older ones as `retention` says. What a load holds is left
+  /// to the next commit. Every rank calls it and writes what is its part; an error of one is the
+  /// error of all, with its number. RunFailed names the cause; everything committed before is as it
+  /// was.
   Result<SaveReport> save(const SaveRequest& request, const Retention& retention);
 
   // Of these, rank 0 alone calls what changes the directory.
@@ -120,9 +127,10 @@ public:
   /// Before step 1: would a save work? Checks what stands at the names of later steps, the room for
   /// as many checkpoints of the request's size as stay and one more, every name, header, table and
   /// the manifest: the whole protocol is run on all that a save writes but the tensors' bytes, of
-  /// which it writes a small chunk, and everything is read back. Every rank calls it. Environment:
-  /// path and cause.
-  Status preflight(const SaveRequest& request, const Retention& retention);
+  /// which it writes what `probe` says, and everything is read back. Every rank calls it.
+  /// Environment: path and cause.
+  Status preflight(const SaveRequest& request, const Retention& retention,
+                   Probe probe = Probe::Chunk);
 
   /// Did a sync fail after which nobody knows what is on the disk? Every later save fails.
   bool isBroken() const { return broken_.has_value(); }
@@ -136,7 +144,7 @@ private:
   /// Of rank 0: the attempt, or nothing where the step is committed already.
   Result<std::optional<Attempt>> begin(const SaveRequest& request);
   Status publish(Attempt& attempt, const SaveRequest& request, std::vector<FileRecord> files);
-  Status checkAll(const SaveRequest& request, const Retention& retention);
+  Status checkAll(const SaveRequest& request, const Retention& retention, Probe probe);
   /// Committed checkpoints up to step `newest` that retention counts, oldest first.
   Result<std::vector<CheckpointInfo>> counted(int64_t newest, const Retention& retention) const;
   Status retire(int64_t newest, const Retention& retention);

@@ -8,6 +8,7 @@
 #include "runtime/program/Error.h"
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -63,6 +64,8 @@ struct Space {
   uint64_t bytes = 0;       ///< free for this user
   uint64_t inodes = 0;      ///< free; meaningless when !countsInodes
   bool countsInodes = true; ///< some file systems (btrfs) make inodes as they go
+  /// Bytes that one file may have: of this process (ulimit -f) and of the file system.
+  uint64_t largestFile = std::numeric_limits<uint64_t>::max();
 };
 
 class Env {

@@ -9,8 +9,11 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -97,6 +100,18 @@ FileKind kindOfMode(mode_t mode) {
   if (S_ISREG(mode))
     return FileKind::File;
   return S_ISDIR(mode) ? FileKind::Directory : FileKind::Other;
+}
+
+/// FAT is the one file system in use whose files end before 2^43 bytes, and no call tells.
+uint64_t largestFile(const std::string& path) {
+  rlimit limit{};
+  uint64_t most = std::numeric_limits<uint64_t>::max();
+  if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+    most = limit.rlim_cur;
+  struct statfs system;
+  if (::statfs(path.c_str(), &system) == 0 && system.f_type == MSDOS_SUPER_MAGIC)
+    most = std::min<uint64_t>(most, std::numeric_limits<uint32_t>::max());
+  return most;
 }
 
 class PosixEnv : public Env {
@@ -249,7 +264,7 @@ public:
     if (::statvfs(path.c_str(), &status) != 0)
       return fileError("ask for the free space of", path, errno);
     return Space{static_cast<uint64_t>(status.f_bavail) * status.f_frsize, status.f_favail,
-                 status.f_files != 0};
+                 status.f_files != 0, largestFile(path)};
   }
 
   uint64_t uniqueNumber() override {

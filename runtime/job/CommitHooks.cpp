@@ -90,8 +90,8 @@ Result<pid_t> startShell(const std::string& command, int output) {
   char shell[] = "sh", option[] = "-c";
   char* arguments[] = {shell, option, text.data(), nullptr};
   pid_t process = 0;
-  if (const int error = ::posix_spawn(&process, "/bin/sh", &settings.actions,
-                                      &settings.attributes, arguments, environ);
+  if (const int error = ::posix_spawn(&process, "/bin/sh", &settings.actions, &settings.attributes,
+                                      arguments, environ);
       error != 0)
     return Error::environment("cannot start /bin/sh: {}", std::strerror(error));
   return process;
@@ -204,9 +204,8 @@ void CommitHooks::startNext() {
       return;
     Hook hook = std::move(*next);
     waiting_.erase(next);
-    const Result<pid_t> process =
-        startLogged(commandFor(command_, hook.step, hook.path),
-                    checkpoint::joinPath(directory_, logName));
+    const Result<pid_t> process = startLogged(commandFor(command_, hook.step, hook.path),
+                                              checkpoint::joinPath(directory_, logName));
     if (!process.ok()) {
       failed(std::move(hook), process.error().message());
       continue;
@@ -226,15 +225,15 @@ void CommitHooks::ended(int waitStatus) {
 void CommitHooks::failed(Hook hook, const std::string& how) {
   ++hook.failures;
   const bool isTriedAgain = !isFinishing_ && (hook.isForGood || hook.failures < mostFailures);
-  tell_(fmt::format("checkpoint.on_commit failed for step {}: {} ({}); {}", hook.step, how,
-                    checkpoint::joinPath(directory_, logName),
-                    isTriedAgain ? "it is tried again at the next commit"
-                                 : "it is not tried again"));
+  tell_(
+      fmt::format("checkpoint.on_commit failed for step {}: {} ({}); {}", hook.step, how,
+                  checkpoint::joinPath(directory_, logName),
+                  isTriedAgain ? "it is tried again at the next commit" : "it is not tried again"));
   if (!isTriedAgain)
     return;
   hook.isReady = false;
-  const auto behind = std::ranges::find_if(
-      waiting_, [&](const Hook& other) { return other.step > hook.step; });
+  const auto behind =
+      std::ranges::find_if(waiting_, [&](const Hook& other) { return other.step > hook.step; });
   waiting_.insert(behind, std::move(hook));
 }
 

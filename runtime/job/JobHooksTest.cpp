@@ -28,8 +28,8 @@ protected:
 };
 
 TEST_F(JobHooksTest, KeepsSomeCheckpointsForGood) {
-  const Outcome outcome = train(
-      "job.run", {"checkpoint.every=2", "checkpoint.keep=1", "checkpoint.keep_every=8"});
+  const Outcome outcome =
+      train("job.run", {"checkpoint.every=2", "checkpoint.keep=1", "checkpoint.keep_every=8"});
   ASSERT_EQ(outcome.exitCode, 0) << outcome.err;
   EXPECT_EQ(stepsOf("job.run"), (std::vector<int64_t>{8, 16, 20}));
 }
@@ -66,10 +66,10 @@ TEST_F(JobHooksTest, IsNotDelayedByAHookThatHangs) {
   EXPECT_EQ(saved, (std::vector<int64_t>{2, 4, 6, 8, 10, 12, 14, 16, 18, 20}));
   EXPECT_EQ(stepsOf("job.run").front(), 2);
   EXPECT_EQ(readFile("begun"), "2\n20\n");
-  for (const char* part : {"on_commit is left out for step 18: step 20 was committed",
-                           "waiting up to 1 s for checkpoint.on_commit of step 2\n",
-                           "on_commit of step 2 was ended: it took longer than 1 s",
-                           "on_commit of step 20 was ended"})
+  for (const char* part :
+       {"on_commit is left out for step 18: step 20 was committed",
+        "waiting up to 1 s for checkpoint.on_commit of step 2\n",
+        "on_commit of step 2 was ended: it took longer than 1 s", "on_commit of step 20 was ended"})
     EXPECT_NE(outcome.err.find(part), std::string::npos) << part << " in " << outcome.err;
 }
 
@@ -103,6 +103,19 @@ TEST_F(JobHooksTest, FindsWhatAHookHasWrittenIntoACheckpoint) {
   EXPECT_EQ(resumed.exitCode, 1);
   EXPECT_NE(resumed.err.find("safetensors' is damaged: expected "), std::string::npos)
       << resumed.err;
+}
+
+TEST_F(JobHooksTest, TriesSavesAsFarAsItIsAskedTo) {
+  const std::string missing = onCommit("rclone-of-nobody copy {path} x:");
+  EXPECT_EQ(train("job.run", {"checkpoint.preflight=full", missing}).exitCode, 3);
+  const Outcome off = train("job.run", {"checkpoint.preflight=off", missing});
+  EXPECT_EQ(off.exitCode, 0) << off.err;
+  EXPECT_NE(off.err.find("note: checkpoint.preflight = \"off\": whether checkpoints can be saved "
+                         "shows at the first one"),
+            std::string::npos)
+      << off.err;
+  EXPECT_EQ(train("full.run", {"checkpoint.preflight=full"}).exitCode, 0);
+  EXPECT_EQ(stepsOf("full.run"), std::vector<int64_t>{20});
 }
 
 TEST_F(JobHooksTest, RefusesValuesThatMeanNothing) {

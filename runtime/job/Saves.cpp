@@ -66,11 +66,19 @@ checkpoint::Retention Saves::retention() const {
 }
 
 Status Saves::preflight(int64_t step) {
+  if (recipe().preflight == "off") {
+    session_->note(
+        "checkpoint.preflight = \"off\": whether checkpoints can be saved shows at the first "
+        "one");
+    return {};
+  }
   if (!recipe().onCommit.empty())
     TITAN_TRY(session_->peers().byFirst("the check of checkpoint.on_commit", [&] {
       return CommitHooks::check(recipe().onCommit, printNote);
     }));
-  return store_->preflight(TITAN_TRY(request(step)), retention());
+  return store_->preflight(TITAN_TRY(request(step)), retention(),
+                           recipe().preflight == "full" ? checkpoint::Probe::Whole
+                                                        : checkpoint::Probe::Chunk);
 }
 
 Status Saves::prepare(int64_t savedStep) {

@@ -159,6 +159,7 @@ struct CheckpointRecipe {
   std::string whenBusy = "wait";  ///< of a save that falls due during another
   std::string onFailure = "stop"; ///< of a save between steps
   int64_t timeout = 600;          ///< seconds that one operation of a save may take
+  std::string preflight = "on";   ///< | full | off: what is tried before the first step
   std::string onCommit;           ///< a command of sh for each checkpoint; empty: none
   int64_t hookTimeout = 600;      ///< seconds that the end of a run waits for it
   bool operator==(const CheckpointRecipe&) const = default;

@@ -112,6 +112,7 @@ constexpr Key table[] = {
   key<Checkpoint<&CheckpointRecipe::whenBusy>>("checkpoint", "when_busy", runTime, "a save that falls due during another waits, or is left out", "wait | skip"),
   key<Checkpoint<&CheckpointRecipe::onFailure>>("checkpoint", "on_failure", runTime, "what a failed save between steps does to the run", "stop | continue"),
   key<Checkpoint<&CheckpointRecipe::timeout>>("checkpoint", "timeout", runTime, "seconds that a save beside the steps may be without progress"),
+  key<Checkpoint<&CheckpointRecipe::preflight>>("checkpoint", "preflight", runTime, "before the first step a save is tried: all but the bytes of its tensors, all of it, or nothing", "on | full | off"),
   key<Checkpoint<&CheckpointRecipe::onCommit>>("checkpoint", "on_commit", runTime, "a command of sh for each checkpoint, with {path}, {name} and {step} for its own; nothing waits for it but the end of the run"),
   key<Checkpoint<&CheckpointRecipe::hookTimeout>>("checkpoint", "hook_timeout", runTime, "seconds that the end of a run waits for on_commit"),
 };
