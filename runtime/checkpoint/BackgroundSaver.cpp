@@ -51,11 +51,11 @@ void BackgroundSaver::work() {
     if (!request_)
       return;
     const SaveRequest request = std::move(*request_);
-    const int64_t keep = keep_;
+    const Retention retention = std::move(retention_);
     request_.reset();
     lock.unlock();
     const double before = threadCpuSeconds();
-    Result<SaveReport> report = store_->save(request, keep);
+    Result<SaveReport> report = store_->save(request, retention);
     const double seconds = threadCpuSeconds() - before;
     lock.lock();
     saved_.emplace(request.step, std::move(report), seconds);
@@ -63,7 +63,7 @@ void BackgroundSaver::work() {
   }
 }
 
-void BackgroundSaver::begin(SaveRequest request, int64_t keep) {
+void BackgroundSaver::begin(SaveRequest request, Retention retention) {
   request.onRead = [this](const TensorView& tensor) { noteRead(tensor); };
   {
     const std::lock_guard lock(mutex_);
@@ -71,7 +71,7 @@ void BackgroundSaver::begin(SaveRequest request, int64_t keep) {
       return tensor.isBorrowed && tensor.isWritten;
     });
     request_ = std::move(request);
-    keep_ = keep;
+    retention_ = std::move(retention);
   }
   isBusy_ = true;
   changed_.notify_all();

@@ -2,7 +2,7 @@
 //
 //   snapshot.take();
 //   request.tensors = snapshot.tensors();
-//   saver->begin(std::move(request), keep);
+//   saver->begin(std::move(request), retention);
 //   ...                                         // the next steps
 //   if (std::optional<Saved> saved = saver->poll())
 //     report(*saved);
@@ -38,7 +38,7 @@ public:
 
   /// Begins a save; none is under way. What the request's sources read stays as it is until the
   /// save was taken; what is borrowed, until waitUntilRead() has returned.
-  void begin(SaveRequest request, int64_t keep);
+  void begin(SaveRequest request, Retention retention);
   /// Sleeps until the save reads nothing more that is borrowed, at the latest until it has ended.
   /// Calls `meanwhile` every now and then.
   void waitUntilRead(const std::function<void()>& meanwhile = {});
@@ -63,7 +63,7 @@ private:
   std::mutex mutex_;
   std::condition_variable changed_;
   std::optional<SaveRequest> request_; ///< these under the mutex
-  int64_t keep_ = 0;
+  Retention retention_{0};
   int64_t unread_ = 0; ///< tensors that are borrowed
   std::optional<Saved> saved_;
   bool isToEnd_ = false;

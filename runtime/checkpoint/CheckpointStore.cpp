@@ -177,14 +177,26 @@ Result<SaveReport> CheckpointStore::commit(const SaveRequest& request, const std
   return report;
 }
 
-Status CheckpointStore::retire(int64_t newest, int64_t keep) {
+Result<std::vector<CheckpointInfo>> CheckpointStore::counted(int64_t newest,
+                                                             const Retention& retention) const {
   auto all = TITAN_TRY(list());
   // A checkpoint of a later step is no reason to delete this one.
-  std::erase_if(all, [&](const CheckpointInfo& info) { return info.step > newest; });
-  const int64_t surplus = keep > 0 ? static_cast<int64_t>(all.size()) - keep : 0;
+  std::erase_if(all, [&](const CheckpointInfo& info) {
+    return info.step > newest || retention.isForGood(info.step);
+  });
+  return all;
+}
+
+Status CheckpointStore::retire(int64_t newest, const Retention& retention) {
+  const auto all = TITAN_TRY(counted(newest, retention));
+  const int64_t surplus =
+      retention.keep > 0 ? static_cast<int64_t>(all.size()) - retention.keep : 0;
   for (int64_t i = 0; i < surplus; ++i) {
+    const CheckpointInfo& info = all[static_cast<size_t>(i)];
+    if (retention.inUse.contains(info.step))
+      continue;
     bool syncFailed = false;
-    Status removed = removeCommitted(*env_, all[static_cast<size_t>(i)].path, syncFailed);
+    Result<bool> removed = removeCommitted(*env_, info.path, syncFailed);
     if (syncFailed)
       broken_ = removed.error();
     TITAN_TRY(std::move(removed));
@@ -192,7 +204,7 @@ Status CheckpointStore::retire(int64_t newest, int64_t keep) {
   return {};
 }
 
-Result<SaveReport> CheckpointStore::save(const SaveRequest& request, int64_t keep) {
+Result<SaveReport> CheckpointStore::save(const SaveRequest& request, const Retention& retention) {
   const auto start = std::chrono::steady_clock::now();
   auto report = commit(request, fmt::format("save {}", request.step));
   if (!report.ok() && report.error().code() == ErrorCode::Internal)
@@ -201,7 +213,8 @@ Result<SaveReport> CheckpointStore::save(const SaveRequest& request, int64_t kee
     return Error::runFailed("the checkpoint of step {} was not saved: {}", request.step,
                             report.error().message());
   // The new checkpoint is there, whatever happens to the old ones.
-  if (Status retired = peers_->isFirst() ? retire(request.step, keep) : Status(); !retired.ok())
+  if (Status retired = peers_->isFirst() ? retire(request.step, retention) : Status();
+      !retired.ok())
     report->notes.push_back(
         fmt::format("an old checkpoint was not deleted: {}", retired.error().message()));
   report->seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -21,6 +21,7 @@
 
 #include <functional>
 #include <optional>
+#include <set>
 
 namespace titan::checkpoint {
 
@@ -69,6 +70,22 @@ struct SaveReport {
   std::vector<std::string> notes; ///< an old checkpoint that could not be deleted
 };
 
+/// Which checkpoints stay behind a newer one.
+struct Retention {
+  Retention(int64_t newest) : keep(newest) {}
+  int64_t keep;              ///< the newest ones; 0: all
+  int64_t keepEvery = 0;     ///< those of steps that it divides stay for good and are not counted
+  std::set<int64_t> inUse{}; ///< steps whose checkpoints stay until a later commit
+
+  bool isForGood(int64_t step) const { return keepEvery > 0 && step % keepEvery == 0; }
+};
+
+/// What preflight writes of tensors.
+enum class Probe : uint8_t {
+  Chunk, ///< a few KiB of each file
+  Whole, ///< all of them, as a save does
+};
+
 struct CheckpointInfo {
   int64_t step = 0;
   std::string path;
@@ -94,10 +111,11 @@ public:
   static Result<CheckpointStore> open(const std::string& directory, Peers& peers,
                                       Env& env = posixEnv());
 
-  /// Commits a checkpoint, then deletes the oldest committed ones until `keep` are left (0: all are
-  /// kept). Every rank calls it and writes what is its part; an error of one is the error of all,
-  /// with its number. RunFailed names the cause; everything committed before is as it was.
-  Result<SaveReport> save(const SaveRequest& request, int64_t keep);
+  /// Commits a checkpoint, then deletes older ones as `retention` says. What a load holds is left
+  /// to the next commit. Every rank calls it and writes what is its part; an error of one is the
+  /// error of all, with its number. RunFailed names the cause; everything committed before is as it
+  /// was.
+  Result<SaveReport> save(const SaveRequest& request, const Retention& retention);
 
   // Of these, rank 0 alone calls what changes the directory.
 
@@ -111,10 +129,12 @@ public:
   Result<std::vector<std::string>> setAsideAfter(int64_t step);
 
   /// Before step 1: would a save work? Checks what stands at the names of later steps, the room for
-  /// `keep` + 1 checkpoints of the request's size, every name, header, table and the manifest: the
-  /// whole protocol is run on all that a save writes but the tensors' bytes, of which it writes a
-  /// small chunk, and everything is read back. Every rank calls it. Environment: path and cause.
-  Status preflight(const SaveRequest& request, int64_t keep);
+  /// as many checkpoints of the request's size as stay and one more, every name, header, table and
+  /// the manifest: the whole protocol is run on all that a save writes but the tensors' bytes, of
+  /// which it writes what `probe` says, and everything is read back. Every rank calls it.
+  /// Environment: path and cause.
+  Status preflight(const SaveRequest& request, const Retention& retention,
+                   Probe probe = Probe::Chunk);
 
   /// Did a sync fail after which nobody knows what is on the disk? Every later save fails.
   bool isBroken() const { return broken_.has_value(); }
@@ -128,8 +148,10 @@ private:
   /// Of rank 0: the attempt, or nothing where the step is committed already.
   Result<std::optional<Attempt>> begin(const SaveRequest& request);
   Status publish(Attempt& attempt, const SaveRequest& request, std::vector<FileRecord> files);
-  Status checkAll(const SaveRequest& request, int64_t keep);
-  Status retire(int64_t newest, int64_t keep);
+  Status checkAll(const SaveRequest& request, const Retention& retention, Probe probe);
+  /// Committed checkpoints up to step `newest` that retention counts, oldest first.
+  Result<std::vector<CheckpointInfo>> counted(int64_t newest, const Retention& retention) const;
+  Status retire(int64_t newest, const Retention& retention);
   Status syncParent();
 
   std::string directory_;

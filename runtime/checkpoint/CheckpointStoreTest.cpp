@@ -1,4 +1,6 @@
+#include "runtime/checkpoint/Load.h"
 #include "runtime/checkpoint/testing/CrashEnv.h"
+#include "runtime/checkpoint/testing/FaultEnv.h"
 #include "runtime/checkpoint/testing/SampleState.h"
 #include "runtime/checkpoint/testing/TemporaryDirectory.h"
 
@@ -98,6 +100,125 @@ TEST(CheckpointStore, KeepsTheNewest) {
   EXPECT_EQ(stepsOf(*store), (std::vector<int64_t>{30, 40, 50}));
   ASSERT_TRUE(store->save(SampleState(1).saveRequest(60), 1).ok());
   EXPECT_EQ(stepsOf(*store), (std::vector<int64_t>{60}));
+}
+
+TEST(CheckpointStore, KeepsWhatIsForGoodWithoutCountingIt) {
+  CrashEnv env;
+  auto store = CheckpointStore::open("run", env);
+  Retention retention(1);
+  retention.keepEvery = 20;
+  for (int64_t step : {10, 20, 30, 40, 50, 60, 70})
+    ASSERT_TRUE(store->save(SampleState(1).saveRequest(step), retention).ok());
+  EXPECT_EQ(stepsOf(*store), (std::vector<int64_t>{20, 40, 60, 70}));
+  // Behind one that stays for good, the newest that is counted is still there.
+  ASSERT_TRUE(store->save(SampleState(1).saveRequest(80), retention).ok());
+  EXPECT_EQ(stepsOf(*store), (std::vector<int64_t>{20, 40, 60, 70, 80}));
+}
+
+TEST(CheckpointStore, LeavesWhatIsInUseToALaterCommit) {
+  CrashEnv env;
+  auto store = CheckpointStore::open("run", env);
+  Retention retention(1);
+  retention.inUse = {10};
+  for (int64_t step : {10, 20, 30})
+    ASSERT_TRUE(store->save(SampleState(1).saveRequest(step), retention).ok());
+  EXPECT_EQ(stepsOf(*store), (std::vector<int64_t>{10, 30}));
+  ASSERT_TRUE(store->save(SampleState(1).saveRequest(40), 1).ok());
+  EXPECT_EQ(stepsOf(*store), (std::vector<int64_t>{40}));
+}
+
+TEST(CheckpointStore, LeavesWhatALoadHoldsToALaterCommit) {
+  CrashEnv memory;
+  TemporaryDirectory directory;
+  for (auto [env, run] : {std::pair<Env*, std::string>(&memory, "run"),
+                          std::pair<Env*, std::string>(&posixEnv(), directory.path("run"))}) {
+    auto store = CheckpointStore::open(run, *env);
+    ASSERT_TRUE(store->save(SampleState(10).saveRequest(10), 1).ok());
+    const std::string held = joinPath(run, "checkpoints/step-00000010");
+    {
+      const auto hold = holdCheckpoint(held, *env), second = holdCheckpoint(held, *env);
+      ASSERT_TRUE(hold.ok() && second.ok());
+      for (int64_t step : {20, 30}) {
+        auto report = store->save(SampleState(1).saveRequest(step), 1);
+        ASSERT_TRUE(report.ok());
+        EXPECT_TRUE(report->notes.empty()) << report->notes.front();
+      }
+      EXPECT_EQ(stepsOf(*store), (std::vector<int64_t>{10, 30}));
+      SampleState loaded(255);
+      EXPECT_TRUE(load(held, loaded.loadRequest(), *env).ok());
+      EXPECT_TRUE(loaded == SampleState(10));
+    }
+    ASSERT_TRUE(store->save(SampleState(1).saveRequest(40), 1).ok());
+    EXPECT_EQ(stepsOf(*store), (std::vector<int64_t>{40}));
+  }
+}
+
+TEST(CheckpointStore, LeavesWhatAnotherProcessLoads) {
+  TemporaryDirectory directory;
+  auto store = CheckpointStore::open(directory.path("run"));
+  const std::string held = store->save(SampleState(1).saveRequest(10), 1)->path;
+  int ready[2], done[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  ASSERT_EQ(::pipe(done), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto hold = holdCheckpoint(held);
+    char byte = hold.ok() ? 'y' : 'n';
+    (void)!::write(ready[1], &byte, 1);
+    (void)!::read(done[0], &byte, 1);
+    ::_exit(0);
+  }
+  char isHeld = 'n';
+  ASSERT_EQ(::read(ready[0], &isHeld, 1), 1);
+  ASSERT_EQ(isHeld, 'y');
+  ASSERT_TRUE(store->save(SampleState(1).saveRequest(20), 1).ok());
+  EXPECT_EQ(stepsOf(*store), (std::vector<int64_t>{10, 20}));
+  ASSERT_EQ(::write(done[1], "x", 1), 1);
+  ::waitpid(child, nullptr, 0);
+  ASSERT_TRUE(store->save(SampleState(1).saveRequest(30), 1).ok());
+  EXPECT_EQ(stepsOf(*store), (std::vector<int64_t>{30}));
+}
+
+/// Every reader of a checkpoint holds it for as long as it reads: a run that commits before any one
+/// of the reader's operations, and keeps one checkpoint, does not delete it.
+TEST(CheckpointStore, IsHeldByEveryReaderWhileItReads) {
+  SampleState loaded(255);
+  const std::string path = "run/checkpoints/step-00000010";
+  const std::function<bool(Env&)> readers[] = {
+      [&](Env& env) { return load(path, loaded.loadRequest(), env).ok(); },
+      [&](Env& env) { return loadWeights(path, loaded.initRequest(), env).ok(); },
+      [&](Env& env) { return verify(path, env).ok(); }};
+  for (const auto& read : readers)
+    for (int64_t at = 1;; ++at) {
+      CrashEnv memory;
+      auto store = CheckpointStore::open("run", memory);
+      ASSERT_TRUE(store->save(SampleState(1).saveRequest(10), 1).ok());
+      FaultEnv env(memory);
+      bool isCommitted = false;
+      env.beforeEach([&](int64_t operation) {
+        if (operation == at)
+          isCommitted = store->save(SampleState(1).saveRequest(20), 1).ok();
+      });
+      EXPECT_TRUE(read(env)) << "operation " << at;
+      if (!isCommitted)
+        break;
+      EXPECT_EQ(stepsOf(*store), (std::vector<int64_t>{10, 20})) << "operation " << at;
+    }
+}
+
+TEST(CheckpointStore, IsNotHeldWhileItIsDeleted) {
+  CrashEnv env;
+  auto store = CheckpointStore::open("run", env);
+  const std::string path = store->save(SampleState(1).saveRequest(10), 1)->path;
+  const auto deleting = env.tryLock(joinPath(path, Manifest::fileName), LockKind::Exclusive);
+  ASSERT_TRUE(deleting.ok() && *deleting);
+  SampleState loaded(255);
+  const auto report = load(path, loaded.loadRequest(), env);
+  ASSERT_FALSE(report.ok());
+  EXPECT_EQ(report.error().exitCode(), 1);
+  EXPECT_EQ(report.error().message(),
+            "'run/checkpoints/step-00000010' is being deleted by the run that wrote it: load a "
+            "newer checkpoint");
 }
 
 TEST(CheckpointStore, CountsOnlyCommittedCheckpoints) {

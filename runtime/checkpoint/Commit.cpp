@@ -101,17 +101,23 @@ void Attempt::withdraw(const std::string& finalName) {
   (void)env_->rename(joinPath(parent_, finalName), path_);
 }
 
-Status removeCommitted(Env& env, const std::string& path, bool& syncFailed) {
+Result<bool> removeCommitted(Env& env, const std::string& path, bool& syncFailed) {
+  auto lock = TITAN_TRY(env.tryLock(joinPath(path, Manifest::fileName), LockKind::Exclusive));
+  if (!lock)
+    return false;
   const std::string parent = parentPath(path);
   const std::string doomed = joinPath(
       parent, fmt::format("{}{}-{:016x}", doomedPrefix, baseName(path), env.uniqueNumber()));
   TITAN_TRY(env.rename(path, doomed));
+  // No load finds it any more. NFS keeps the name of a file that is open.
+  lock.reset();
   // Without this the files could be gone after a crash, and the name still be there.
   if (Status synced = env.syncDirectory(parent); !synced.ok()) {
     syncFailed = true;
-    return synced;
+    return synced.takeError();
   }
-  return removeTree(env, doomed);
+  TITAN_TRY(removeTree(env, doomed));
+  return true;
 }
 
 } // namespace titan::checkpoint

@@ -77,7 +77,8 @@ private:
 };
 
 /// Renames `path` to a doomed name, makes that durable and removes it; a crash at any point leaves
-/// the whole checkpoint or none. Sets `syncFailed` if the directory's state on the disk is unknown.
-Status removeCommitted(Env& env, const std::string& path, bool& syncFailed);
+/// the whole checkpoint or none. False: a load holds it (Load.h), and nothing was done. Sets
+/// `syncFailed` if the directory's state on the disk is unknown.
+Result<bool> removeCommitted(Env& env, const std::string& path, bool& syncFailed);
 
 } // namespace titan::checkpoint

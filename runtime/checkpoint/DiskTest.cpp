@@ -10,6 +10,7 @@
 
 #include <sched.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -86,6 +87,27 @@ TEST(Disk, WithoutInodesIsFoundByPreflight) {
     const Status passed = store->preflight(SampleState(1).saveRequest(0), 2);
     return passed.ok() ? 2 : compare(passed.error(), 3, "inodes free");
   });
+}
+
+TEST(Disk, WithALimitOnFilesIsFoundByPreflight) {
+  TemporaryDirectory directory;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    // ulimit -f, in bytes: more than preflight writes, less than a save does.
+    const rlimit limit{512 << 10, 512 << 10};
+    if (::setrlimit(RLIMIT_FSIZE, &limit) != 0)
+      ::_exit(notAllowed);
+    auto store = CheckpointStore::open(directory.path("run"));
+    SampleState big(2);
+    big.add("big", StateKind::Param, DType::U8, {1 << 20});
+    const Status passed = store->preflight(big.saveRequest(0), 2);
+    ::_exit(passed.ok() ? 2
+                        : compare(passed.error(), 3, "may have at most 524288: raise ulimit -f"));
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 TEST(Disk, ThatIsReadOnlyCannotBeOpenedButRead) {

@@ -8,6 +8,7 @@
 #include "runtime/program/Error.h"
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -49,6 +50,9 @@ struct LockAttempt {
   std::string holder;
 };
 
+/// Shared: others may hold it as well, but not Exclusive.
+enum class LockKind : uint8_t { Shared, Exclusive };
+
 enum class FileKind : uint8_t { Missing, File, Directory, Other };
 
 struct DirectoryEntry {
@@ -61,6 +65,8 @@ struct Space {
   uint64_t bytes = 0;       ///< free for this user
   uint64_t inodes = 0;      ///< free; meaningless when !countsInodes
   bool countsInodes = true; ///< some file systems (btrfs) make inodes as they go
+  /// Bytes that one file may have: of this process (ulimit -f) and of the file system.
+  uint64_t largestFile = std::numeric_limits<uint64_t>::max();
 };
 
 class Env {
@@ -88,6 +94,10 @@ public:
   /// Advisory lock on `path`, made if it is not there; `self` is written into it for others to
   /// read.
   virtual Result<LockAttempt> lockFile(const std::string& path, std::string_view self) = 0;
+  /// Advisory lock on a file that others made, which is not changed; does not wait. Null: others
+  /// hold it. Where the file is missing, or its file system knows no locks, one that keeps nobody
+  /// out.
+  virtual Result<std::unique_ptr<FileLock>> tryLock(const std::string& path, LockKind kind) = 0;
   virtual Result<Space> space(const std::string& path) = 0;
   /// A number no other attempt of any process is likely to have.
   virtual uint64_t uniqueNumber() = 0;

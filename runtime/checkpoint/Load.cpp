@@ -80,6 +80,7 @@ Status writeCounters(const LoadRequest& request, const Counters& saved) {
 }
 
 Result<LoadReport> loadAlone(const std::string& path, const LoadRequest& request, Env& env) {
+  const auto hold = TITAN_TRY(holdCheckpoint(path, env));
   Found found = TITAN_TRY(find(path, request, env, Reading::All));
   // Everything fits. What fails below is the storage, or somebody who writes to the files.
   TITAN_TRY(readMatches(found.matches));
@@ -92,7 +93,9 @@ Result<LoadReport> loadTogether(const std::string& path, const LoadRequest& requ
   Peers& peers = *request.peers;
   LoadReport report;
   Catalog catalog;
+  std::unique_ptr<FileLock> hold; // of rank 0, until all have loaded
   TITAN_TRY(peers.byFirst(name, [&]() -> Status {
+    hold = TITAN_TRY(holdCheckpoint(path, env));
     Found found = TITAN_TRY(find(path, request, env, Reading::Header));
     catalog = Catalog::of(found.matches, request.destinations);
     report = std::move(found.report);

@@ -38,6 +38,11 @@ struct LoadReport {
              ///< saving run
 };
 
+/// While it lives, no run deletes the checkpoint at `path`: a shared lock on its manifest, on which
+/// a deletion tries the exclusive one. The reads below hold theirs themselves; one from the choice
+/// of a checkpoint to its load is the caller's. BadInput: it is being deleted.
+Result<std::unique_ptr<FileLock>> holdCheckpoint(const std::string& path, Env& env = posixEnv());
+
 /// `path`: a checkpoint (step-00000100). Writes all destinations or, on an error of the first pass,
 /// none. BadInput: no checkpoint, damaged (file, expected and found size or digest), a diff, or
 /// changed between the passes. Environment: the storage failed.

@@ -104,7 +104,9 @@ Result<Found> find(const std::string& path, const InitRequest& request, Env& env
 
 Result<InitReport> loadWeights(const std::string& path, const InitRequest& request, Env& env) {
   Matching matching;
+  std::unique_ptr<FileLock> hold; // of rank 0, until all have loaded
   if (isAlone(request.peers)) {
+    hold = TITAN_TRY(holdCheckpoint(path, env));
     Found found = TITAN_TRY(find(path, request, env, Reading::All));
     TITAN_TRY(readMatches(found.matching.matches));
     matching = std::move(found.matching);
@@ -113,6 +115,7 @@ Result<InitReport> loadWeights(const std::string& path, const InitRequest& reque
     Peers& peers = *request.peers;
     Catalog catalog;
     TITAN_TRY(peers.byFirst(name, [&]() -> Status {
+      hold = TITAN_TRY(holdCheckpoint(path, env));
       Found found = TITAN_TRY(find(path, request, env, Reading::Header));
       catalog = Catalog::of(found.matching.matches, request.destinations);
       matching = std::move(found.matching);

@@ -13,8 +13,11 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -156,6 +159,18 @@ FileKind kindOfMode(mode_t mode) {
   return S_ISDIR(mode) ? FileKind::Directory : FileKind::Other;
 }
 
+/// FAT is the one file system in use whose files end before 2^43 bytes, and no call tells.
+uint64_t largestFile(const std::string& path) {
+  rlimit limit{};
+  uint64_t most = std::numeric_limits<uint64_t>::max();
+  if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+    most = limit.rlim_cur;
+  struct statfs system;
+  if (::statfs(path.c_str(), &system) == 0 && system.f_type == MSDOS_SUPER_MAGIC)
+    most = std::min<uint64_t>(most, std::numeric_limits<uint32_t>::max());
+  return most;
+}
+
 class PosixEnv : public Env {
 public:
   Result<std::unique_ptr<WritableFile>> createFile(const std::string& path) override {
@@ -276,12 +291,37 @@ public:
     return LockAttempt{std::make_unique<PosixFileLock>(std::move(fd)), {}};
   }
 
+  Result<std::unique_ptr<FileLock>> tryLock(const std::string& path, LockKind kind) override {
+    const bool isShared = kind == LockKind::Shared;
+    const auto openAs = [&](int mode) {
+      return Descriptor(
+          retryInterrupted([&] { return ::open(path.c_str(), mode | O_NONBLOCK | O_CLOEXEC); }));
+    };
+    // NFS makes of an exclusive lock one of a file that is open for writing.
+    Descriptor fd = openAs(isShared ? O_RDONLY : O_RDWR);
+    if (fd.get() < 0 && !isShared && (errno == EACCES || errno == EROFS))
+      fd = openAs(O_RDONLY);
+    if (fd.get() < 0 && (errno == ENOENT || errno == ENOTDIR))
+      return std::make_unique<FileLock>();
+    if (fd.get() < 0)
+      return fileError("lock", path, errno);
+    if (retryInterrupted(
+            [&] { return ::flock(fd.get(), (isShared ? LOCK_SH : LOCK_EX) | LOCK_NB); }) == 0)
+      return std::unique_ptr<FileLock>(new PosixFileLock(std::move(fd)));
+    if (errno == EWOULDBLOCK)
+      return std::unique_ptr<FileLock>();
+    if (errno == ENOLCK || errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL ||
+        errno == EBADF)
+      return std::make_unique<FileLock>();
+    return fileError("lock", path, errno);
+  }
+
   Result<Space> space(const std::string& path) override {
     struct statvfs status;
     if (::statvfs(path.c_str(), &status) != 0)
       return fileError("ask for the free space of", path, errno);
     return Space{static_cast<uint64_t>(status.f_bavail) * status.f_frsize, status.f_favail,
-                 status.f_files != 0};
+                 status.f_files != 0, largestFile(path)};
   }
 
   uint64_t uniqueNumber() override {

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 namespace titan::checkpoint {
 namespace {
@@ -35,10 +36,25 @@ Need needOf(const std::vector<FolderPlan>& folders) {
   return need;
 }
 
-Result<Need> needOfAll(Peers& peers, const Result<std::vector<FolderPlan>>& folders) {
+/// Of this rank's files: each process has a limit of its own.
+Status checkFileSizes(Env& env, const std::string& parent, const std::vector<FolderPlan>& folders) {
+  const Space space = TITAN_TRY(env.space(parent));
+  for (const FolderPlan& plan : folders)
+    if (const uint64_t bytes = plan.header.size() + static_cast<uint64_t>(plan.dataBytes());
+        bytes > space.largestFile)
+      return Error::environment("'{}' of a checkpoint takes {} bytes, and a file in '{}' may have "
+                                "at most {}: raise ulimit -f, or give an --out on a file system "
+                                "that holds it",
+                                plan.file, bytes, parent, space.largestFile);
+  return {};
+}
+
+Result<Need> needOfAll(Peers& peers, Env& env, const std::string& parent,
+                       const Result<std::vector<FolderPlan>>& folders) {
   const auto mine = [&]() -> Result<std::string> {
     if (!folders.ok())
       return folders.error();
+    TITAN_TRY(checkFileSizes(env, parent, *folders));
     const Need need = needOf(*folders);
     return std::string(reinterpret_cast<const char*>(&need), sizeof need);
   };
@@ -156,9 +172,11 @@ Status checkReadsBack(Env& env, const std::string& file, const std::string& writ
 
 /// What this rank wrote reads back, under the name that it was published by.
 Status checkFolders(Env& env, const std::string& path, const std::vector<FolderPlan>& folders,
-                    const std::vector<FileRecord>& files) {
+                    const std::vector<FileRecord>& files, Probe probe) {
   for (const FolderPlan& plan : folders) {
-    TITAN_TRY(checkReadsBack(env, joinPath(path, plan.file), plan.header + probeOf(plan)));
+    // A whole file is checked by its digests below.
+    if (probe == Probe::Chunk)
+      TITAN_TRY(checkReadsBack(env, joinPath(path, plan.file), plan.header + probeOf(plan)));
     TITAN_TRY(checkHeader(plan, plan.header));
     if (!plan.index.empty())
       TITAN_TRY(checkIndex(plan));
@@ -179,14 +197,16 @@ Status publishProbe(Env& env, Attempt& attempt, const Manifest& manifest,
 
 /// The whole protocol on probes, under a name that no load looks at. `attempt` is this rank's.
 Status runProtocol(Env& env, Peers& peers, Attempt& attempt, const std::string& published,
-                   const std::vector<FolderPlan>& folders, Manifest manifest) {
+                   const std::vector<FolderPlan>& folders, Manifest manifest, Probe probe) {
   std::vector<std::string> probes;
   for (const FolderPlan& plan : folders)
     probes.push_back(probeOf(plan));
   const auto write = [&]() -> Result<std::string> {
     TITAN_TRY(writeFolders(attempt, folders, [&](const FolderPlan& plan) {
-      const std::string& probe = probes[static_cast<size_t>(&plan - folders.data())];
-      return std::vector<ByteSource>{std::span<const char>(probe)};
+      if (probe == Probe::Whole)
+        return sourcesOf(plan);
+      const std::string& chunk = probes[static_cast<size_t>(&plan - folders.data())];
+      return std::vector<ByteSource>{std::span<const char>(chunk)};
     }));
     return toJson(attempt.files());
   };
@@ -194,24 +214,27 @@ Status runProtocol(Env& env, Peers& peers, Attempt& attempt, const std::string& 
   TITAN_TRY(
       peers.byFirst(waitName, [&] { return publishProbe(env, attempt, manifest, published); }));
   const std::string path = joinPath(parentPath(attempt.path()), published);
-  TITAN_TRY(peers.agree(waitName, checkFolders(env, path, folders, attempt.files())));
+  TITAN_TRY(peers.agree(waitName, checkFolders(env, path, folders, attempt.files(), probe)));
   return peers.byFirst(waitName, [&] { return removeTree(env, path); });
 }
 
 } // namespace
 
-Status CheckpointStore::checkAll(const SaveRequest& request, int64_t keep) {
+Status CheckpointStore::checkAll(const SaveRequest& request, const Retention& retention,
+                                 Probe probe) {
   const std::string parent = checkpointsPath(directory_);
   TITAN_TRY(peers_->agree(waitName, checkRequest(request)));
   TITAN_TRY(peers_->byFirst(waitName, [&] { return checkLaterSteps(*env_, parent, request); }));
   const auto folders = planFolders(request.tensors, peers_->rank());
   const Manifest manifest = manifestOf(request);
-  Need need = TITAN_TRY(needOfAll(*peers_, folders));
+  Need need = TITAN_TRY(needOfAll(*peers_, *env_, parent, folders));
   std::optional<Attempt> attempt =
       TITAN_TRY(peers_->byFirst(waitName, [&]() -> Result<std::optional<Attempt>> {
         // A new checkpoint is written before the oldest is deleted.
-        const int64_t there = static_cast<int64_t>(TITAN_TRY(list()).size());
-        const int64_t more = std::max<int64_t>(1, keep > 0 ? keep + 1 - there : 1);
+        constexpr int64_t newest = std::numeric_limits<int64_t>::max();
+        const auto there = static_cast<int64_t>(TITAN_TRY(counted(newest, retention)).size());
+        const int64_t more =
+            std::max<int64_t>(1, retention.keep > 0 ? retention.keep + 1 - there : 1);
         // The checkpoint's directory, the folders and the manifest.
         need.bytes += toJson(manifest).size(), need.inodes += folders->size() + 2;
         TITAN_TRY(checkSpace(*env_, parent, static_cast<uint64_t>(more), need));
@@ -228,7 +251,7 @@ Status CheckpointStore::checkAll(const SaveRequest& request, int64_t keep) {
     attempt = Attempt::join(*env_, path);
   const std::string published =
       fmt::format("{}{}", doomedPrefix, baseName(path).substr(attemptPrefix.size()));
-  Status passed = runProtocol(*env_, *peers_, *attempt, published, *folders, manifest);
+  Status passed = runProtocol(*env_, *peers_, *attempt, published, *folders, manifest, probe);
   if (!passed.ok() && peers_->isFirst()) {
     attempt->abandon();
     (void)removeTree(*env_, joinPath(parent, published));
@@ -236,8 +259,9 @@ Status CheckpointStore::checkAll(const SaveRequest& request, int64_t keep) {
   return passed;
 }
 
-Status CheckpointStore::preflight(const SaveRequest& request, int64_t keep) {
-  Status passed = checkAll(request, keep);
+Status CheckpointStore::preflight(const SaveRequest& request, const Retention& retention,
+                                  Probe probe) {
+  Status passed = checkAll(request, retention, probe);
   if (!passed.ok() && passed.error().code() != ErrorCode::Internal)
     return Error::environment("checkpoints cannot be saved: {}", passed.error().message());
   return passed;

@@ -1,4 +1,5 @@
 // What preflight finds: everything that a later save could find in its names, formats and storage.
+#include "runtime/checkpoint/WatchedEnv.h"
 #include "runtime/checkpoint/testing/CrashEnv.h"
 #include "runtime/checkpoint/testing/SampleState.h"
 #include "runtime/checkpoint/testing/TemporaryDirectory.h"
@@ -16,6 +17,21 @@ TEST(Preflight, PassesAndLeavesNothing) {
   const Status passed = store->preflight(SampleState(1).saveRequest(0), 2);
   ASSERT_TRUE(passed.ok()) << passed.error().message();
   EXPECT_TRUE(std::filesystem::is_empty(directory.path("run/checkpoints")));
+}
+
+TEST(Preflight, WritesAWholeSaveOnRequest) {
+  SampleState big(0);
+  big.add("big", StateKind::Param, DType::U8, {1 << 20});
+  CrashEnv memory;
+  for (const Probe probe : {Probe::Chunk, Probe::Whole}) {
+    WatchedEnv env(memory);
+    auto store = CheckpointStore::open("run", env);
+    const int64_t before = env.bytesWritten();
+    const Status passed = store->preflight(big.saveRequest(0), 2, probe);
+    ASSERT_TRUE(passed.ok()) << passed.error().message();
+    EXPECT_EQ(env.bytesWritten() - before > (1 << 20), probe == Probe::Whole);
+    EXPECT_TRUE(env.readDirectory("run/checkpoints")->empty());
+  }
 }
 
 TEST(Preflight, ChecksSpaceForOneMoreThanIsKept) {

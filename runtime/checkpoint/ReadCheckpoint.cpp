@@ -102,6 +102,14 @@ Result<std::string> readManifestText(const std::string& path, Env& env) {
 
 } // namespace
 
+Result<std::unique_ptr<FileLock>> holdCheckpoint(const std::string& path, Env& env) {
+  auto lock = TITAN_TRY(env.tryLock(joinPath(path, Manifest::fileName), LockKind::Shared));
+  if (!lock)
+    return Error::badInput(
+        "'{}' is being deleted by the run that wrote it: load a newer checkpoint", path);
+  return lock;
+}
+
 Result<std::string> identityOf(const std::string& path, Env& env) {
   const std::string file = joinPath(path, Manifest::fileName);
   if (TITAN_TRY(env.kindOf(path)) == FileKind::Directory &&
@@ -138,6 +146,7 @@ Result<StoredTensors> openModel(const std::string& path, const Manifest& manifes
 }
 
 Result<Manifest> verify(const std::string& path, Env& env) {
+  const auto hold = TITAN_TRY(holdCheckpoint(path, env));
   Manifest manifest = TITAN_TRY(readManifest(path, env));
   const auto folders = TITAN_TRY(foldersOf(path, manifest));
   for (const auto& [folder, rows] : folders) {

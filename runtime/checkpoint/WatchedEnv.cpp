@@ -128,6 +128,11 @@ Result<LockAttempt> WatchedEnv::lockFile(const std::string& path, std::string_vi
   return base_.lockFile(path, self);
 }
 
+Result<std::unique_ptr<FileLock>> WatchedEnv::tryLock(const std::string& path, LockKind kind) {
+  const Watch watch(*this, "lock", path);
+  return base_.tryLock(path, kind);
+}
+
 Result<Space> WatchedEnv::space(const std::string& path) {
   const Watch watch(*this, "measure", path);
   return base_.space(path);

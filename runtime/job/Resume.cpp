@@ -12,8 +12,9 @@ namespace {
 
 using checkpoint::CheckpointInfo;
 
-Start fromNewest(const std::string& path) {
+Result<Start> fromNewest(const std::string& path) {
   Start start;
+  start.hold = TITAN_TRY(checkpoint::holdCheckpoint(path));
   start.checkpoint = path;
   start.newest = true;
   if (Result<checkpoint::Manifest> manifest = checkpoint::readManifest(path); manifest.ok())
@@ -24,6 +25,7 @@ Start fromNewest(const std::string& path) {
 Result<Start> fromNamed(const std::string& path) {
   Start start;
   start.checkpoint = TITAN_TRY(resolveCheckpoint(path));
+  start.hold = TITAN_TRY(checkpoint::holdCheckpoint(start.checkpoint));
   start.manifest = TITAN_TRY(checkpoint::readManifest(start.checkpoint));
   return start;
 }
@@ -50,7 +52,7 @@ Result<Start> fromNewestGood(const std::vector<CheckpointInfo>& all, const std::
 
 /// The same checkpoint as another rank sees it.
 Result<Start> seenAs(const std::string& path, bool newest) {
-  return newest ? Result<Start>(fromNewest(path)) : fromNamed(path);
+  return newest ? fromNewest(path) : fromNamed(path);
 }
 
 } // namespace

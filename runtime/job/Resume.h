@@ -18,6 +18,8 @@ struct Start {
   std::string checkpoint; ///< empty: a fresh run
   bool newest = false;    ///< of the run directory, not named by the user
   std::optional<checkpoint::Manifest> manifest;
+  /// Keeps a run that goes on in that directory from deleting it; needed until it is loaded.
+  std::unique_ptr<checkpoint::FileLock> hold;
   /// The run directory's checkpoints after this step are set aside once the start is loaded.
   std::optional<int64_t> setAsideAfter;
   std::vector<std::string> damage; ///< what is wrong with some of these

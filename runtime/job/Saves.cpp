@@ -38,7 +38,11 @@ std::string describeNewest(const checkpoint::CheckpointStore& store) {
 Saves::Saves(Session& session, checkpoint::CheckpointStore& store,
              const checkpoint::WatchedEnv& files, RunLog& log, RunIdentity identity)
     : session_(&session), store_(&store), files_(&files), log_(&log),
-      identity_(std::move(identity)) {}
+      identity_(std::move(identity)) {
+  if (!recipe().onCommit.empty() && session.peers().isFirst())
+    hooks_.emplace(recipe().onCommit, store.directory(),
+                   [this](const std::string& message) { log_->note("note: " + message); });
+}
 
 Result<checkpoint::SaveRequest> Saves::request(int64_t step) const {
   return request(step, checkpoint::tensors(session_->access()));
@@ -56,8 +60,28 @@ Result<checkpoint::SaveRequest> Saves::request(int64_t step,
   return request;
 }
 
+checkpoint::Retention Saves::retention() const {
+  checkpoint::Retention retention(recipe().keep);
+  retention.keepEvery = recipe().keepEvery;
+  if (hooks_)
+    retention.inUse = hooks_->inUse();
+  return retention;
+}
+
 Status Saves::preflight(int64_t step) {
-  return store_->preflight(TITAN_TRY(request(step)), recipe().keep);
+  if (recipe().preflight == "off") {
+    session_->note(
+        "checkpoint.preflight = \"off\": whether checkpoints can be saved shows at the first "
+        "one");
+    return {};
+  }
+  if (!recipe().onCommit.empty())
+    TITAN_TRY(session_->peers().byFirst("the check of checkpoint.on_commit", [&] {
+      return CommitHooks::check(recipe().onCommit, printNote);
+    }));
+  return store_->preflight(TITAN_TRY(request(step)), retention(),
+                           recipe().preflight == "full" ? checkpoint::Probe::Whole
+                                                        : checkpoint::Probe::Chunk);
 }
 
 Result<std::optional<int64_t>> Saves::staging(int64_t bytes) const {
@@ -129,7 +153,7 @@ Status Saves::begin(int64_t step) {
   begun_ = Clock::now();
   TITAN_TRY(snapshot_->take());
   writtenBefore_ = files_->bytesWritten();
-  saver_->begin(TITAN_TRY(request(step, snapshot_->tensors())), recipe().keep);
+  saver_->begin(TITAN_TRY(request(step, snapshot_->tensors())), retention());
   if (snapshot_->isPartial())
     session_->access().setGate([this] { passGate(); });
   savedStep_ = step;
@@ -159,6 +183,8 @@ void Saves::passGate() {
 }
 
 Status Saves::look(int64_t step) {
+  if (hooks_)
+    hooks_->look();
   if (!saver_ || !saver_->isBusy())
     return {};
   checkProgress();
@@ -185,12 +211,16 @@ Status Saves::await(int64_t step, bool isLast) {
 Status Saves::finish(int64_t step) {
   isFinishing_ = true;
   TITAN_TRY(await(step, /*isLast=*/savedStep_ == step));
-  return savedStep_ == step ? Status() : saveNow(step, /*isLast=*/true);
+  if (savedStep_ != step)
+    TITAN_TRY(saveNow(step, /*isLast=*/true));
+  if (hooks_)
+    hooks_->finish(std::chrono::seconds(recipe().hookTimeout));
+  return {};
 }
 
 Status Saves::saveNow(int64_t step, bool isLast) {
   const Clock::time_point start = Clock::now();
-  Result<checkpoint::SaveReport> report = store_->save(TITAN_TRY(request(step)), recipe().keep);
+  Result<checkpoint::SaveReport> report = store_->save(TITAN_TRY(request(step)), retention());
   savedStep_ = step;
   stallSeconds_ = secondsSince(start);
   return end({step, std::move(report), stallSeconds_}, step, isLast);
@@ -204,6 +234,8 @@ Status Saves::end(const checkpoint::Saved& saved, int64_t step, bool isLast) {
     newestPath_ = saved.report->path;
     for (const std::string& message : saved.report->notes)
       log_->note("note: " + message);
+    if (hooks_)
+      hooks_->committed(saved.step, newestPath_, retention().isForGood(saved.step));
     return log_->write(SaveFigures{saved.step, saved.report->bytes, stallSeconds_,
                                    saved.report->seconds, saved.cpuSeconds, step});
   }

@@ -5,6 +5,7 @@
 #include "runtime/checkpoint/CheckpointStore.h"
 #include "runtime/checkpoint/Snapshot.h"
 #include "runtime/checkpoint/WatchedEnv.h"
+#include "runtime/job/CommitHooks.h"
 #include "runtime/job/RunLog.h"
 #include "runtime/job/Session.h"
 
@@ -52,6 +53,7 @@ public:
 
 private:
   const CheckpointRecipe& recipe() const { return session_->recipe().checkpoint; }
+  checkpoint::Retention retention() const;
   Result<checkpoint::SaveRequest> request(int64_t step,
                                           std::vector<checkpoint::TensorView> tensors) const;
   /// Of the state as the device has it.
@@ -87,6 +89,7 @@ private:
   int64_t writtenBefore_ = 0; ///< bytes, when it began
   double stallSeconds_ = 0;   ///< that the run waited for the last save
   std::string newestPath_;
+  std::optional<CommitHooks> hooks_;                   ///< of rank 0, where there is a command
   std::optional<checkpoint::Snapshot> snapshot_;       ///< of saves beside the steps
   std::unique_ptr<checkpoint::BackgroundSaver> saver_; ///< likewise; the last: it uses the others
 };

@@ -147,7 +147,7 @@ Status trainJob(Session& session) {
     TITAN_TRY(agreeOnData(peers, "data.eval", *data.eval));
   checkpoint::WatchedEnv files(checkpoint::posixEnv());
   checkpoint::CheckpointStore store = TITAN_TRY(openStore(session, files));
-  const Start start = TITAN_TRY(chooseTogether(peers, [&] { return chooseStart(options, store); }));
+  Start start = TITAN_TRY(chooseTogether(peers, [&] { return chooseStart(options, store); }));
   TITAN_TRY(peers.together(adoptSeed(session, start)));
   const int64_t seed = session.recipe().train.seed;
   TITAN_TRY(session.start(static_cast<uint64_t>(seed),
@@ -162,6 +162,7 @@ Status trainJob(Session& session) {
   identity.data = {fmt::format("{:016x}", data.train->digest()), data.train->size(), seed};
   identity.program = session.describe();
   identity.init = TITAN_TRY(loadStart(session, start, identity.data));
+  start.hold.reset();
   TITAN_TRY(peers.byFirst("setting aside", [&] { return setAside(store, start); }));
   const int64_t step = TITAN_TRY(counter(session.access(), "step")).count();
   if (!start.checkpoint.empty() && step >= session.recipe().train.steps) {

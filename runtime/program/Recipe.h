@@ -162,11 +162,15 @@ struct StagingRecipe {
 struct CheckpointRecipe {
   int64_t every = 0;              ///< steps; 0: only at the end
   int64_t keep = 2;               ///< committed checkpoints kept; 0: all
+  int64_t keepEvery = 0;          ///< those of steps that it divides stay, uncounted; 0: none
   bool async = true;              ///< a save goes on beside the next steps
   StagingRecipe staging;
   std::string whenBusy = "wait";  ///< of a save that falls due during another
   std::string onFailure = "stop"; ///< of a save between steps
   int64_t timeout = 600;          ///< seconds that one operation of a save may take
+  std::string preflight = "on";   ///< | full | off: what is tried before the first step
+  std::string onCommit;           ///< a command of sh for each checkpoint; empty: none
+  int64_t hookTimeout = 600;      ///< seconds that the end of a run waits for it
   bool operator==(const CheckpointRecipe&) const = default;
 };
 

@@ -107,11 +107,15 @@ constexpr Key table[] = {
 
   key<Checkpoint<&CheckpointRecipe::every>>("checkpoint", "every", runTime, "steps between checkpoints; 0: only at the end"),
   key<Checkpoint<&CheckpointRecipe::keep>>("checkpoint", "keep", runTime, "committed checkpoints kept; 0: all"),
+  key<Checkpoint<&CheckpointRecipe::keepEvery>>("checkpoint", "keep_every", runTime, "checkpoints of steps that it divides are kept for good and not counted by keep; 0: none"),
   key<Checkpoint<&CheckpointRecipe::async>>("checkpoint", "async", runTime, "a save goes on beside the next steps"),
   key<Staging>("checkpoint", "staging", runTime, "memory for copies of the state: all of it, as much as fits, none, or \"512MB\"; what is not copied is read before the next update"),
   key<Checkpoint<&CheckpointRecipe::whenBusy>>("checkpoint", "when_busy", runTime, "a save that falls due during another waits, or is left out", "wait | skip"),
   key<Checkpoint<&CheckpointRecipe::onFailure>>("checkpoint", "on_failure", runTime, "what a failed save between steps does to the run", "stop | continue"),
   key<Checkpoint<&CheckpointRecipe::timeout>>("checkpoint", "timeout", runTime, "seconds that a save beside the steps may be without progress"),
+  key<Checkpoint<&CheckpointRecipe::preflight>>("checkpoint", "preflight", runTime, "before the first step a save is tried: all but the bytes of its tensors, all of it, or nothing", "on | full | off"),
+  key<Checkpoint<&CheckpointRecipe::onCommit>>("checkpoint", "on_commit", runTime, "a command of sh for each checkpoint, with {path}, {name} and {step} for its own; nothing waits for it but the end of the run"),
+  key<Checkpoint<&CheckpointRecipe::hookTimeout>>("checkpoint", "hook_timeout", runTime, "seconds that the end of a run waits for on_commit"),
 };
 // clang-format on
 

@@ -347,6 +347,8 @@ Status checkTrain(const TrainRecipe& train, const CheckpointRecipe& checkpoint) 
   TITAN_TRY(checkLeast("train.non_finite_limit", train.nonFiniteLimit, 1));
   TITAN_TRY(checkLeast("checkpoint.every", checkpoint.every, 0));
   TITAN_TRY(checkLeast("checkpoint.keep", checkpoint.keep, 0));
+  TITAN_TRY(checkLeast("checkpoint.keep_every", checkpoint.keepEvery, 0));
+  TITAN_TRY(checkLeast("checkpoint.hook_timeout", checkpoint.hookTimeout, 0));
   if (const StagingRecipe& staging = checkpoint.staging;
       staging.amount.empty() && staging.bytes < StagingRecipe::leastBytes)
     return Error::badInput("checkpoint.staging = {} must be at least {}, or \"none\"",

@@ -152,6 +152,7 @@ private:
 
 Result<Report> diff(const std::string& a, const std::string& b, bool json) {
   Env& env = posixEnv();
+  const auto holdA = TITAN_TRY(holdCheckpoint(a)), holdB = TITAN_TRY(holdCheckpoint(b));
   const Manifest manifestA = TITAN_TRY(readManifest(a)), manifestB = TITAN_TRY(readManifest(b));
   CheckpointTensors tensorsA = TITAN_TRY(openCheckpoint(a, manifestA, env));
   CheckpointTensors tensorsB = TITAN_TRY(openCheckpoint(b, manifestB, env));

@@ -178,6 +178,7 @@ NodePointer copyOf(const NodePointer& node, std::map<const Node*, NodePointer>& 
   auto copy = std::make_shared<Node>(*node);
   found->second = copy;
   copy->lock.reset();
+  copy->sharedLock.reset();
   for (Names* names : {&copy->names, &copy->durableNames})
     for (auto& [name, child] : *names)
       child = copyOf(child, made);
@@ -383,6 +384,20 @@ Result<LockAttempt> CrashEnv::lockFile(const std::string& path, std::string_view
   auto held = std::make_shared<std::string>(self);
   node->lock = held;
   return LockAttempt{std::make_unique<MemoryLock>(std::move(held)), {}};
+}
+
+Result<std::unique_ptr<FileLock>> CrashEnv::tryLock(const std::string& path, LockKind kind) {
+  const NodePointer node = find(path);
+  if (!node)
+    return std::make_unique<FileLock>();
+  std::shared_ptr<std::string> readers = node->sharedLock.lock();
+  const bool isShared = kind == LockKind::Shared;
+  if (node->lock.lock() || (readers && !isShared))
+    return std::unique_ptr<FileLock>();
+  if (!readers)
+    readers = std::make_shared<std::string>();
+  (isShared ? node->sharedLock : node->lock) = readers;
+  return std::unique_ptr<FileLock>(new MemoryLock(std::move(readers)));
 }
 
 Result<Space> CrashEnv::space(const std::string&) { return space_; }

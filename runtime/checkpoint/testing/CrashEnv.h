@@ -62,6 +62,7 @@ public:
   Status removeFile(const std::string& path) override;
   Status removeDirectory(const std::string& path) override;
   Result<LockAttempt> lockFile(const std::string& path, std::string_view self) override;
+  Result<std::unique_ptr<FileLock>> tryLock(const std::string& path, LockKind kind) override;
   Result<Space> space(const std::string& path) override;
   uint64_t uniqueNumber() override { return ++unique_; }
 
@@ -90,8 +91,9 @@ public:
     std::vector<size_t> sizes; ///< that it had since durableBytes.size(), in order
     // Of a directory.
     Names names, durableNames;
-    std::vector<Change> changes;     ///< from durableNames to names, in order
-    std::weak_ptr<std::string> lock; ///< of a lock file: what the holder wrote, while it holds it
+    std::vector<Change> changes;           ///< from durableNames to names, in order
+    std::weak_ptr<std::string> lock;       ///< held alone: what the holder wrote, while it holds it
+    std::weak_ptr<std::string> sharedLock; ///< held by readers, while one of them does
   };
 
   /// Counts a sync of `path`: the fault that hits it.

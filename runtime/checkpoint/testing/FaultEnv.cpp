@@ -126,6 +126,11 @@ Result<LockAttempt> FaultEnv::lockFile(const std::string& path, std::string_view
   return base_.lockFile(path, self);
 }
 
+Result<std::unique_ptr<FileLock>> FaultEnv::tryLock(const std::string& path, LockKind kind) {
+  TITAN_TRY(enter("lock", path));
+  return base_.tryLock(path, kind);
+}
+
 Result<Space> FaultEnv::space(const std::string& path) {
   TITAN_TRY(enter("ask for the free space of", path));
   return base_.space(path);

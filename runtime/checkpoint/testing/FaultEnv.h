@@ -35,6 +35,7 @@ public:
   Status removeFile(const std::string& path) override;
   Status removeDirectory(const std::string& path) override;
   Result<LockAttempt> lockFile(const std::string& path, std::string_view self) override;
+  Result<std::unique_ptr<FileLock>> tryLock(const std::string& path, LockKind kind) override;
   Result<Space> space(const std::string& path) override;
   uint64_t uniqueNumber() override { return base_.uniqueNumber(); }
 

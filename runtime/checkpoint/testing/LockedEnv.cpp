@@ -110,6 +110,11 @@ Result<LockAttempt> LockedEnv::lockFile(const std::string& path, std::string_vie
   return base_.lockFile(path, self);
 }
 
+Result<std::unique_ptr<FileLock>> LockedEnv::tryLock(const std::string& path, LockKind kind) {
+  const std::lock_guard lock(mutex_);
+  return base_.tryLock(path, kind);
+}
+
 Result<Space> LockedEnv::space(const std::string& path) {
   const std::lock_guard lock(mutex_);
   return base_.space(path);
