@@ -160,10 +160,10 @@ struct StagingRecipe {
 };
 
 struct CheckpointRecipe {
-  int64_t every = 0;              ///< steps; 0: only at the end
-  int64_t keep = 2;               ///< committed checkpoints kept; 0: all
-  int64_t keepEvery = 0;          ///< those of steps that it divides stay, uncounted; 0: none
-  bool async = true;              ///< a save goes on beside the next steps
+  int64_t every = 0;     ///< steps; 0: only at the end
+  int64_t keep = 2;      ///< committed checkpoints kept; 0: all
+  int64_t keepEvery = 0; ///< those of steps that it divides stay, uncounted; 0: none
+  bool async = true;     ///< a save goes on beside the next steps
   StagingRecipe staging;
   std::string whenBusy = "wait";  ///< of a save that falls due during another
   std::string onFailure = "stop"; ///< of a save between steps

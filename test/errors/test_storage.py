@@ -157,6 +157,26 @@ class RunFolder(ErrorTest):
         self.succeeds(CKPT, "verify", self.checkpoint)
         self.train("--steps", 400)
 
+    def test_memory_that_copies_for_saves_do_not_have(self):
+        """What the system says is available, in a namespace of the job's own."""
+        (self.folder / "meminfo").write_text("MemAvailable: 4 kB\n")
+        little = ["unshare", "-m", "sh", "-c", 'mount --bind meminfo /proc/meminfo && exec "$0" "$@"']
+        if self.run_tool(*little, "true").returncode != 0:
+            self.skipTest("no permission to mount")
+        train = [*little, self.job, "train", "--out", "run", "--threads", 1, *KEEP_ALL]
+        self.refused(ENVIRONMENT, *train, "--set", "checkpoint.staging=full", may_change=["run"],
+                     says=['checkpoint.staging = "full": a copy of the state takes ', ' and 4.0 KiB are available: '
+                           'free some memory, or leave it to "auto"'])
+        said = self.succeeds(*train).stderr
+        self.assertIn("4.0 KiB are available: what is not copied is read before the next update", said)
+        self.assertIn(", and the next update waits for the rest", said)
+        self.succeeds(self.job, "train", "--out", "alone", "--threads", 1, *KEEP_ALL)
+        for step in range(1, 5):
+            folders = [self.folder / run / "checkpoints" / f"step-{step:08d}" for run in ("run", "alone")]
+            for name in ("model", "optimizer"):
+                bytes_ = [next((folder / name).glob("*.safetensors")).read_bytes() for folder in folders]
+                self.assertEqual(*bytes_)
+
     def test_closed_streams(self):
         """What is closed does not get the number of a file of the run, which messages would go into."""
         for closed in ("<&- >&- 2>&-", "2>&-", "<&-", ">&-", "2>/dev/full"):
