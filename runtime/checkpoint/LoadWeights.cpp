@@ -10,7 +10,6 @@ namespace titan::checkpoint {
 namespace {
 
 constexpr int64_t maxIndexBytes = 64 << 20;
-constexpr std::string_view tensorSuffix = ".safetensors";
 
 /// A Hugging Face index names, for each tensor, the file beside it that holds it.
 Status openIndexed(const std::string& path, StoredTensors& tensors, Env& env) {

@@ -8,10 +8,9 @@ namespace titan::checkpoint {
 namespace {
 
 constexpr int64_t maxManifestBytes = 256 << 20;
-constexpr std::string_view tensorSuffix = ".safetensors";
 
-Result<StoredTensors> openFolder(const std::string& path, const Manifest& manifest,
-                                 const std::string& folder, Env& env, Reading reading) {
+Result<StoredTensors> openFiles(const std::string& path, const Manifest& manifest,
+                                const std::string& folder, Env& env, Reading reading) {
   StoredTensors tensors(reading);
   for (const FileRecord& file : manifest.files) {
     if (parentPath(file.path) != folder)
@@ -51,7 +50,7 @@ Status checkTable(const std::string& path, const Folder& folder, const Rows& row
 Result<StoredTensors> openChecked(const std::string& path, const Manifest& manifest,
                                   const Folder& folder, const Rows& rows, Env& env,
                                   Reading reading) {
-  StoredTensors tensors = TITAN_TRY(openFolder(path, manifest, folder.name, env, reading));
+  StoredTensors tensors = TITAN_TRY(openFiles(path, manifest, folder.name, env, reading));
   TITAN_TRY(checkTable(path, folder, rows, tensors));
   return tensors;
 }
@@ -139,10 +138,15 @@ Result<CheckpointTensors> openCheckpoint(const std::string& path, const Manifest
   return tensors;
 }
 
+Result<StoredTensors> openFolder(const std::string& path, const Manifest& manifest,
+                                 const Folder& folder, Env& env, Reading reading) {
+  auto folders = TITAN_TRY(foldersOf(path, manifest));
+  return openChecked(path, manifest, folder, folders[folder], env, reading);
+}
+
 Result<StoredTensors> openModel(const std::string& path, const Manifest& manifest, Env& env,
                                 Reading reading) {
-  auto folders = TITAN_TRY(foldersOf(path, manifest));
-  return openChecked(path, manifest, folderOfModel(), folders[folderOfModel()], env, reading);
+  return openFolder(path, manifest, folderOfModel(), env, reading);
 }
 
 Result<Manifest> verify(const std::string& path, Env& env) {

@@ -13,6 +13,9 @@ using CheckpointTensors = std::map<Folder, StoredTensors>;
 /// checked. Of Reading::Header, no digest of the tensors' bytes.
 Result<CheckpointTensors> openCheckpoint(const std::string& path, const Manifest& manifest,
                                          Env& env, Reading reading = Reading::All);
+/// Those of one folder; none where the checkpoint has no such folder.
+Result<StoredTensors> openFolder(const std::string& path, const Manifest& manifest,
+                                 const Folder& folder, Env& env, Reading reading = Reading::All);
 /// Parameters and buffers only.
 Result<StoredTensors> openModel(const std::string& path, const Manifest& manifest, Env& env,
                                 Reading reading = Reading::All);

@@ -10,15 +10,6 @@
 namespace titan::checkpoint {
 namespace {
 
-/// In the order of their data: wide elements first, so that every tensor of a file is aligned to
-/// its element. Readers that map the file need that.
-void sortInFileOrder(std::vector<const TensorView*>& ordered) {
-  std::sort(ordered.begin(), ordered.end(), [](const TensorView* a, const TensorView* b) {
-    return std::pair(-byteSize(a->dtype), std::string_view(a->name)) <
-           std::pair(-byteSize(b->dtype), std::string_view(b->name));
-  });
-}
-
 /// What this rank writes to each folder, in the order of the file.
 Result<ByFolder<TensorView>> filesOf(const std::vector<TensorView>& tensors) {
   ByFolder<TensorView> folders = TITAN_TRY(byFolder(tensors));
@@ -27,20 +18,6 @@ Result<ByFolder<TensorView>> filesOf(const std::vector<TensorView>& tensors) {
     sortInFileOrder(ordered);
   }
   return folders;
-}
-
-std::vector<SafetensorsEntry> entriesOf(const std::vector<const TensorView*>& tensors) {
-  std::vector<SafetensorsEntry> entries;
-  for (const TensorView* tensor : tensors) {
-    SafetensorsEntry entry;
-    entry.name = tensor->name;
-    entry.dtype = tensor->dtype;
-    entry.shape = tensor->extent();
-    if (tensor->box)
-      entry.offsets = tensor->box->at;
-    entries.push_back(std::move(entry));
-  }
-  return entries;
 }
 
 Status checkNames(const FolderPlan& plan) {
@@ -52,18 +29,11 @@ Status checkNames(const FolderPlan& plan) {
   return {};
 }
 
-std::string formatIndex(const std::vector<const TensorView*>& tensors,
-                        const std::string& fileName) {
-  int64_t total = 0;
-  std::string map;
-  for (const TensorView* tensor : tensors) {
-    total += tensor->bytes();
-    map += fmt::format("{}\n    {}: {}", tensor == tensors.front() ? "" : ",",
-                       jsonString(tensor->name), jsonString(fileName));
-  }
-  return fmt::format(
-      "{{\n  \"metadata\": {{ \"total_size\": {} }},\n  \"weight_map\": {{{}\n  }}\n}}\n", total,
-      map);
+std::string indexOf(const FolderPlan& plan) {
+  std::vector<std::pair<std::string, std::string>> files;
+  for (const TensorView* tensor : plan.tensors)
+    files.emplace_back(tensor->name, baseName(plan.file));
+  return formatIndex(files, plan.dataBytes());
 }
 
 bool areWhole(const std::vector<const TensorView*>& tensors) {
@@ -90,12 +60,10 @@ Result<std::vector<FolderPlan>> planFolders(const std::vector<TensorView>& tenso
     FolderPlan plan;
     plan.folder = folder;
     plan.file = joinPath(folder.name, fileName);
-    plan.tensors = std::move(ordered);
+    static_cast<TensorFile&>(plan) = planTensorFile(std::move(ordered), /*sharded=*/true);
     TITAN_TRY(checkNames(plan));
-    plan.entries = entriesOf(plan.tensors);
-    plan.header = formatSafetensorsHeader(plan.entries, {{"format", "pt"}}, /*sharded=*/true);
     if (folder == folderOfModel() && rank == 0 && areWhole(plan.tensors))
-      plan.index = formatIndex(plan.tensors, fileName);
+      plan.index = indexOf(plan);
     plans.push_back(std::move(plan));
   }
   return plans;
@@ -130,13 +98,6 @@ Status writeFolders(Attempt& attempt, const std::vector<FolderPlan>& folders,
     TITAN_TRY(attempt.writeFile(plan.indexFile(), index));
   }
   return attempt.syncDirectories();
-}
-
-std::vector<ByteSource> sourcesOf(const FolderPlan& plan) {
-  std::vector<ByteSource> sources;
-  for (const TensorView* tensor : plan.tensors)
-    sources.push_back(tensor->source);
-  return sources;
 }
 
 Result<std::vector<FileRecord>> gatherFiles(Peers& peers, std::string_view name,

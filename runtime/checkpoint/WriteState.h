@@ -5,28 +5,22 @@
 #include "runtime/checkpoint/CheckpointStore.h"
 #include "runtime/checkpoint/Commit.h"
 #include "runtime/checkpoint/Folders.h"
-#include "runtime/checkpoint/Safetensors.h"
+#include "runtime/checkpoint/TensorFile.h"
 
 #include <functional>
 
 namespace titan::checkpoint {
 
-inline constexpr const char* indexFileName = "model.safetensors.index.json";
-
 /// "shard-00001-model-00001-of-00001.safetensors": the names that HuggingFaceStorageWriter gives.
 std::string shardFileName(int64_t shard, int file, int files);
 
 /// What one rank writes to one folder of a save.
-struct FolderPlan {
+struct FolderPlan : TensorFile {
   Folder folder;
-  std::string file;                       ///< "model/shard-...": header, then the tensors
-  std::string header;                     ///< its bytes before the data
-  std::vector<SafetensorsEntry> entries;  ///< in the order of their data
-  std::vector<const TensorView*> tensors; ///< likewise
+  std::string file; ///< "model/shard-..."
   /// Of the model, where every tensor is whole: the Hugging Face index.
   std::string index;
   std::string indexFile() const { return joinPath(folder.name, indexFileName); }
-  int64_t dataBytes() const { return entries.empty() ? 0 : entries.back().end; }
 };
 
 /// Of those that `rank` writes; only rank 0 has a file without a tensor. `tensors` must outlive the
@@ -44,9 +38,6 @@ Status makeFolders(Attempt& attempt, const std::vector<FolderPlan>& folders);
 Status writeFolders(Attempt& attempt, const std::vector<FolderPlan>& folders,
                     const std::function<std::vector<ByteSource>(const FolderPlan&)>& bytesOf,
                     const std::function<void(const TensorView&)>& onRead = {});
-/// The tensors' bytes.
-std::vector<ByteSource> sourcesOf(const FolderPlan& plan);
-
 /// The records of all ranks' files, in the order of ranks. `mine` is toJson() of this one's.
 Result<std::vector<FileRecord>> gatherFiles(Peers& peers, std::string_view name,
                                             Result<std::string> mine);

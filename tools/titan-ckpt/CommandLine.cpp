@@ -11,7 +11,9 @@
 namespace titan::ckpt {
 
 Outcome runCommandLine(const std::vector<std::string>& arguments) {
-  CLI::App app{"lists, shows, checks and compares the checkpoints of training runs", "titan-ckpt"};
+  CLI::App app{"lists, shows, checks, compares and copies the checkpoints of training runs, and "
+               "exports their weights",
+               "titan-ckpt"};
   app.set_version_flag("--version", std::string("titan-ckpt ") + TITAN_VERSION);
   app.require_subcommand(1);
 
@@ -39,6 +41,34 @@ Outcome runCommandLine(const std::vector<std::string>& arguments) {
   comparing->add_option("B", other, "checkpoint")->required();
   comparing->callback([&] { command = [&] { return diff(path, other, json); }; });
 
+  std::string output, dtype;
+  CLI::App* copying = app.add_subcommand("copy", "the checkpoint in another run directory");
+  copying->add_option("CKPT", path, "checkpoint")->required();
+  copying->add_option("-o,--output", output, "run directory")->type_name("RUN")->required();
+  copying->callback([&] { command = [&] { return copy(path, output); }; });
+
+  checkpoint::ExportRequest weights;
+  bool shards = false;
+  CLI::App* exporting =
+      app.add_subcommand("export", "the weights, for safetensors, PyTorch and Hugging Face");
+  exporting->add_option("CKPT", weights.checkpoint, "checkpoint")->required();
+  exporting->add_option("-o,--output", weights.output, "file to write, or with --hf the folder")
+      ->type_name("F.safetensors")
+      ->required();
+  exporting->add_option("--ema", weights.profile, "the averages of this profile")
+      ->type_name("PROFILE");
+  exporting->add_option("--dtype", dtype, "rounds the weights: bf16, f16, or f32 for wider ones")
+      ->check(CLI::IsMember({"bf16", "f16", "f32"}));
+  exporting->add_flag("--hf", shards, "a folder: files of up to 5 GB and an index");
+  exporting->add_flag("--torch", weights.allNames, "a tied weight under each of its names");
+  exporting->callback([&] {
+    if (!dtype.empty())
+      weights.dtype = dtype == "bf16" ? DType::BF16 : dtype == "f16" ? DType::F16 : DType::F32;
+    if (shards)
+      weights.shardBytes = checkpoint::commonShardBytes;
+    command = [&] { return exportTo(weights); };
+  });
+
   for (CLI::App* subcommand : {listing, inspecting, verifying, comparing})
     subcommand->add_flag("--json", json, "for programs: one JSON value");
 
@@ -52,7 +82,8 @@ Outcome runCommandLine(const std::vector<std::string>& arguments) {
   } catch (const CLI::ParseError& error) {
     if (!arguments.empty() && !arguments[0].starts_with('-') && app.get_subcommands().empty())
       return {Error::usage("").exitCode(), "",
-              fmt::format("error: unknown command '{}': use list, inspect, verify or diff\n",
+              fmt::format("error: unknown command '{}': use list, inspect, verify, diff, copy or "
+                          "export\n",
                           arguments[0])};
     std::string message = error.what();
     std::ranges::replace(message, '\n', ' ');

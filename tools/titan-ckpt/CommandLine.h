@@ -1,4 +1,5 @@
-// titan-ckpt: lists, shows, checks and compares checkpoints. Reads only; takes no lock.
+// titan-ckpt: lists, shows, checks, compares and copies checkpoints, and exports their weights. What
+// is there already it only reads.
 #pragma once
 
 #include <string>

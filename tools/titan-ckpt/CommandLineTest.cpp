@@ -116,11 +116,45 @@ TEST_F(TitanCkpt, KnowsTheAveragesOfEachProfile) {
   }
 }
 
+TEST_F(TitanCkpt, CopiesACheckpoint) {
+  const std::string run = directory_.path("copy");
+  const Outcome outcome = runCommandLine({"copy", checkpoint(100), "-o", run});
+  EXPECT_EQ(outcome.exitCode, 0) << outcome.err;
+  EXPECT_TRUE(outcome.out.starts_with("copied: '" + run + "/checkpoints/step-00000100', "))
+      << outcome.out;
+  const std::string copied = run + "/checkpoints/step-00000100";
+  EXPECT_EQ(runCommandLine({"verify", copied}).exitCode, 0);
+  EXPECT_EQ(runCommandLine({"diff", checkpoint(100), copied}).exitCode, 0);
+  const Outcome again = runCommandLine({"copy", checkpoint(100), "-o", run});
+  EXPECT_EQ(again.exitCode, 2);
+  EXPECT_TRUE(contains(again.err, "exists already")) << again.err;
+  damage(200);
+  EXPECT_EQ(runCommandLine({"copy", checkpoint(200), "-o", run}).exitCode, 1);
+  EXPECT_EQ(runCommandLine({"copy", checkpoint(100)}).exitCode, 2);
+}
+
+TEST_F(TitanCkpt, ExportsWeights) {
+  const std::string file = directory_.path("w.safetensors"), folder = directory_.path("hf");
+  const Outcome outcome =
+      runCommandLine({"export", checkpoint(100), "-o", file, "--torch", "--dtype", "bf16"});
+  EXPECT_EQ(outcome.exitCode, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, "exported: '" + file + "', 6 tensors, 1 file, 98 B\n");
+  EXPECT_EQ(runCommandLine({"export", checkpoint(100), "-o", folder, "--hf"}).out,
+            "exported: '" + folder + "', 5 tensors, 1 file, 98 B\n");
+  EXPECT_EQ(runCommandLine({"export", checkpoint(100), "-o", folder, "--hf"}).exitCode, 2);
+  const std::string other = directory_.path("o.safetensors");
+  const Outcome slow = runCommandLine({"export", checkpoint(100), "-o", other, "--ema", "slow"});
+  EXPECT_EQ(slow.exitCode, 1);
+  EXPECT_TRUE(contains(slow.err, "has no averages 'slow'")) << slow.err;
+  EXPECT_EQ(runCommandLine({"export", checkpoint(100), "-o", other, "--dtype", "i8"}).exitCode, 2);
+  EXPECT_FALSE(std::filesystem::exists(other));
+}
+
 TEST_F(TitanCkpt, ExplainsItsUsage) {
   EXPECT_EQ(runCommandLine({"--version"}).exitCode, 0);
   const Outcome help = runCommandLine({"--help"});
   EXPECT_EQ(help.exitCode, 0);
-  for (const char* command : {"list", "inspect", "verify", "diff"})
+  for (const char* command : {"list", "inspect", "verify", "diff", "copy", "export"})
     EXPECT_TRUE(contains(help.out, command));
   EXPECT_EQ(runCommandLine({}).exitCode, 2);
   EXPECT_EQ(runCommandLine({"frobnicate"}).exitCode, 2);

@@ -1,7 +1,7 @@
 // The commands of titan-ckpt. Each yields what goes to stdout.
 #pragma once
 
-#include "runtime/program/Error.h"
+#include "runtime/checkpoint/Export.h"
 
 #include <string>
 
@@ -20,5 +20,8 @@ Result<Report> inspect(const std::string& path, bool json);
 Result<Report> verifyAll(const std::string& path, bool json);
 /// Names, shapes, dtypes, values and counters; not good if there is a difference.
 Result<Report> diff(const std::string& a, const std::string& b, bool json);
+/// Into the run directory `directory`.
+Result<Report> copy(const std::string& path, const std::string& directory);
+Result<Report> exportTo(const checkpoint::ExportRequest& request);
 
 } // namespace titan::ckpt

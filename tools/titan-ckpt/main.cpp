@@ -1,4 +1,4 @@
-// titan-ckpt: lists, shows, checks and compares checkpoints.
+// titan-ckpt: looks into checkpoints, and makes others and other files of them.
 #include "runtime/program/Error.h"
 #include "runtime/program/Process.h"
 #include "tools/titan-ckpt/CommandLine.h"
