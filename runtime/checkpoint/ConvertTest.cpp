@@ -97,8 +97,11 @@ TEST(Convert, RefusesAValueThatBecomesInfinite) {
   refused(DType::F32, DType::BF16, std::vector<float>{std::numeric_limits<float>::max()},
           "element 0 is 3.40282e+38, which is too large for BF16");
   std::string into(8, '\0');
-  EXPECT_EQ(convertElements(DType::I32, "abcd", DType::F32, into).error().exitCode(), 4);
-  EXPECT_EQ(convertElements(DType::F32, "abcd", DType::I32, into).error().exitCode(), 4);
+  for (const auto& [from, to] : {std::pair{DType::I32, DType::F32}, {DType::F32, DType::I32}}) {
+    const Status status = convertElements(from, "abcd", to, into);
+    EXPECT_EQ(status.error().exitCode(), 4);
+    EXPECT_EQ(status.error().message(), "I32 is no floating-point type");
+  }
 }
 
 } // namespace

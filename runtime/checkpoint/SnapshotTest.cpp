@@ -104,8 +104,8 @@ TEST_F(SnapshotTest, CopiesStayAndTheRestIsTheStateItself) {
   }
 }
 
-// The state is spoiled as soon as the save has read what it borrowed: before it has written the rest
-// and before anything is durable.
+// The state is spoiled as soon as the save has read what it borrowed: before it has written the
+// rest and before anything is durable.
 TEST_F(SnapshotTest, ASaveThatBorrowsIsTheStateOfItsStep) {
   const std::vector<std::string> before = bytesOf(tensors(*run.access));
   for (int64_t most : {int64_t{0}, Snapshot::of(*run.access)->bytes() / 2, all}) {

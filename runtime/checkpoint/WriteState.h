@@ -27,8 +27,8 @@ struct FolderPlan : TensorFile {
 /// plan. Internal: a tensor without a folder, or two of one name in one.
 Result<std::vector<FolderPlan>> planFolders(const std::vector<TensorView>& tensors, int64_t rank);
 
-/// Those that this rank writes, in the order in which a save reads them. Internal: a tensor without a
-/// folder.
+/// Those that this rank writes, in the order in which a save reads them. Internal: a tensor without
+/// a folder.
 Result<std::vector<const TensorView*>> inSaveOrder(const std::vector<TensorView>& tensors);
 
 /// Rank 0 makes the folders of all: it has a part of every tensor.

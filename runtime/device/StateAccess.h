@@ -72,8 +72,8 @@ public:
   /// A handle on a place of one element. Internal: more than one, or the page of scalars is full.
   Result<Scalar> scalar(const Place& place);
 
-  /// Device::setGate. The gate is passed by runs, by the calls that write to a state's place, and by
-  /// sink() of one.
+  /// Device::setGate. The gate is passed by runs, by the calls that write to a state's place, and
+  /// by sink() of one.
   void setGate(std::function<void()> gate) { device_->setGate(std::move(gate)); }
 
   /// Host memory that is good to copy batches from: Device::hostBuffer.

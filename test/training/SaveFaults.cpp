@@ -1,5 +1,5 @@
-// Preloaded into a job of a test (LD_PRELOAD): what storage may do to its saves. Counted and changed are
-// operations on what lies below a folder named checkpoints.
+// Preloaded into a job of a test (LD_PRELOAD): what storage may do to its saves. Counted and
+// changed are operations on what lies below a folder named checkpoints.
 //
 //   TITAN_TEST_KILL_AT=N       the process is killed before operation N (from 1)
 //   TITAN_TEST_COUNT=FILE      the number of operations is written to FILE when the process exits

@@ -1,5 +1,5 @@
-// titan-ckpt: lists, shows, checks, compares and copies checkpoints, and exports their weights. What
-// is there already it only reads.
+// titan-ckpt: lists, shows, checks, compares and copies checkpoints, and exports their weights.
+// What is there already it only reads.
 #pragma once
 
 #include <string>
