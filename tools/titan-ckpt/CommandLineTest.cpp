@@ -162,6 +162,13 @@ TEST_F(TitanCkpt, ExplainsItsUsage) {
   EXPECT_EQ(runCommandLine({"inspect", checkpoint(1)}).exitCode, 1);
 }
 
+TEST_F(TitanCkpt, AnUnknownCommandIsNamed) {
+  const Outcome outcome = runCommandLine({"prune"});
+  EXPECT_EQ(outcome.exitCode, 2);
+  EXPECT_EQ(outcome.err, "error: unknown command 'prune': use list, inspect, verify, diff, copy or "
+                         "export\n");
+}
+
 TEST_F(TitanCkpt, ReadsWhatRanksWrote) {
   const auto save = [&](const std::string& run, const std::vector<MeshAxis>& mesh,
                         const Placement& placement) {
