@@ -7,7 +7,8 @@
 namespace titan::checkpoint {
 namespace {
 
-/// Tensors that lie so near to each other in the arena are copied together, with what is between.
+/// Tensors that lie so near to each other in a window are copied together, with what is between.
+/// Without one the device may have each place by itself.
 constexpr int64_t largestGap = 256;
 
 /// What the copy of a tensor takes at most.
@@ -52,12 +53,13 @@ Status Snapshot::reserve(int64_t most) {
     staged.push_back(tensor);
   }
   std::ranges::sort(staged, {}, [&](size_t tensor) { return places_[tensor].offset; });
+  const bool hasWindow = !access_->runsBehind();
   int64_t end = 0; // of the copy so far
   std::vector<int64_t> offsets;
   for (const size_t tensor : staged) {
     const Place& place = places_[tensor];
     Sweep* last = sweeps_.empty() ? nullptr : &sweeps_.back();
-    if (!last || place.offset - (last->place.offset + last->place.bytes) > largestGap)
+    if (!last || !hasWindow || place.offset - (last->place.offset + last->place.bytes) > largestGap)
       last = &sweeps_.emplace_back(Place{place.offset, 0}, end);
     last->place.bytes = place.offset + place.bytes - last->place.offset;
     offsets.push_back(last->offset + place.offset - last->place.offset);
