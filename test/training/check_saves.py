@@ -92,8 +92,9 @@ class Storage(Saves):
             self.assertEqual(self.tensors(staging, 8), self.tensors("alone", 8))
             stalls[staging] = self.saves(staging)[0]["stall"]
             self.assertGreater(self.saves(staging)[0]["write"], 0.1)
-        self.assertLess(stalls["full"], 0.02)
-        self.assertGreater(stalls["none"], 0.02)
+        # Between the first tensor that is read and the last there are the writes of a whole file and its list.
+        self.assertGreater(stalls["none"], 0.04)
+        self.assertLess(stalls["full"], stalls["none"])
 
     def test_a_full_disk_ends_the_run_with_a_command_that_works(self):
         save = sum(path.stat().st_size for path in self.checkpoint_files())
