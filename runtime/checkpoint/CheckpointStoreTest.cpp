@@ -23,6 +23,37 @@ std::vector<int64_t> stepsOf(const CheckpointStore& store) {
   return steps;
 }
 
+/// Has what `take` gives from its construction to end().
+class OtherProcess {
+public:
+  template <typename Take> explicit OtherProcess(Take take) {
+    EXPECT_EQ(::pipe(ready_), 0);
+    EXPECT_EQ(::pipe(done_), 0);
+    child_ = ::fork();
+    if (child_ != 0)
+      return;
+    const auto taken = take();
+    char byte = taken.ok() ? 'y' : 'n';
+    (void)!::write(ready_[1], &byte, 1);
+    (void)!::read(done_[0], &byte, 1);
+    ::_exit(0);
+  }
+  pid_t number() const { return child_; }
+  bool holds() const {
+    char byte = 'n';
+    EXPECT_EQ(::read(ready_[0], &byte, 1), 1);
+    return byte == 'y';
+  }
+  void end() {
+    EXPECT_EQ(::write(done_[1], "x", 1), 1);
+    ::waitpid(child_, nullptr, 0);
+  }
+
+private:
+  int ready_[2], done_[2];
+  pid_t child_ = 0;
+};
+
 TEST(CheckpointStore, LaysOutTheTreeAndLoadsItBack) {
   TemporaryDirectory directory;
   auto store = CheckpointStore::open(directory.path("a/b/job.run"));
@@ -157,24 +188,11 @@ TEST(CheckpointStore, LeavesWhatAnotherProcessLoads) {
   TemporaryDirectory directory;
   auto store = CheckpointStore::open(directory.path("run"));
   const std::string held = store->save(SampleState(1).saveRequest(10), 1)->path;
-  int ready[2], done[2];
-  ASSERT_EQ(::pipe(ready), 0);
-  ASSERT_EQ(::pipe(done), 0);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    const auto hold = holdCheckpoint(held);
-    char byte = hold.ok() ? 'y' : 'n';
-    (void)!::write(ready[1], &byte, 1);
-    (void)!::read(done[0], &byte, 1);
-    ::_exit(0);
-  }
-  char isHeld = 'n';
-  ASSERT_EQ(::read(ready[0], &isHeld, 1), 1);
-  ASSERT_EQ(isHeld, 'y');
+  OtherProcess other([&] { return holdCheckpoint(held); });
+  ASSERT_TRUE(other.holds());
   ASSERT_TRUE(store->save(SampleState(1).saveRequest(20), 1).ok());
   EXPECT_EQ(stepsOf(*store), (std::vector<int64_t>{10, 20}));
-  ASSERT_EQ(::write(done[1], "x", 1), 1);
-  ::waitpid(child, nullptr, 0);
+  other.end();
   ASSERT_TRUE(store->save(SampleState(1).saveRequest(30), 1).ok());
   EXPECT_EQ(stepsOf(*store), (std::vector<int64_t>{30}));
 }
@@ -266,30 +284,18 @@ TEST(CheckpointStore, SetsLaterCheckpointsAside) {
 
 TEST(CheckpointStore, IsLockedAgainstASecondProcess) {
   TemporaryDirectory directory;
-  int ready[2], done[2];
-  ASSERT_EQ(::pipe(ready), 0);
-  ASSERT_EQ(::pipe(done), 0);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    auto store = CheckpointStore::open(directory.path("run"));
-    char byte = store.ok() ? 'y' : 'n';
-    (void)!::write(ready[1], &byte, 1);
-    (void)!::read(done[0], &byte, 1);
-    ::_exit(0);
-  }
-  char held = 'n';
-  ASSERT_EQ(::read(ready[0], &held, 1), 1);
-  ASSERT_EQ(held, 'y');
+  OtherProcess other([&] { return CheckpointStore::open(directory.path("run")); });
+  ASSERT_TRUE(other.holds());
   auto second = CheckpointStore::open(directory.path("run"));
   ASSERT_FALSE(second.ok());
   EXPECT_EQ(second.error().exitCode(), 3);
-  EXPECT_NE(second.error().message().find(fmt::format("pid {} ", child)), std::string::npos)
+  EXPECT_NE(second.error().message().find(fmt::format("pid {} ", other.number())),
+            std::string::npos)
       << second.error().message();
   // Reading needs no lock.
   EXPECT_TRUE(listCheckpoints(posixEnv(), directory.path("run")).ok());
 
-  ASSERT_EQ(::write(done[1], "x", 1), 1);
-  ::waitpid(child, nullptr, 0);
+  other.end();
   EXPECT_TRUE(CheckpointStore::open(directory.path("run")).ok());
 }
 

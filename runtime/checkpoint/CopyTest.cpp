@@ -16,13 +16,6 @@
 namespace titan::checkpoint {
 namespace {
 
-SampleState withAverages(uint8_t fill) {
-  SampleState state(fill);
-  state.addAverages({"fast", "slow"});
-  state.refill(fill);
-  return state;
-}
-
 /// A run "a" with the checkpoint of step 7.
 class Copy : public ::testing::Test {
 protected:

@@ -67,17 +67,17 @@ Status checkEnding(const ExportRequest& request) {
 }
 
 /// Of the checkpoint's profiles, in their order.
-std::vector<std::string> profilesOf(const Manifest& manifest) {
+std::set<std::string> profilesOf(const Manifest& manifest) {
   std::set<std::string> profiles;
   for (const TableEntry& row : manifest.program.table)
     if (!row.profile.empty())
       profiles.insert(row.profile);
-  return {profiles.begin(), profiles.end()};
+  return profiles;
 }
 
 Status checkProfile(const std::string& path, const Manifest& manifest, const std::string& profile) {
-  const std::vector<std::string> profiles = profilesOf(manifest);
-  if (std::ranges::find(profiles, profile) == profiles.end())
+  const std::set<std::string> profiles = profilesOf(manifest);
+  if (!profiles.contains(profile))
     return Error::badInput("checkpoint '{}' has no averages '{}': it has {}", path, profile,
                            profiles.empty() ? "none"
                                             : fmt::format("'{}'", fmt::join(profiles, "', '")));
@@ -95,9 +95,9 @@ public:
     Weights weights;
     if (!request.profile.empty()) {
       const auto folder = TITAN_TRY(folderOf(StateKind::Ema, request.profile));
-      TITAN_TRY(weights.add(TITAN_TRY(openFolder(request.checkpoint, manifest, *folder, env))));
+      weights.add(TITAN_TRY(openFolder(request.checkpoint, manifest, *folder, env)));
     }
-    TITAN_TRY(weights.add(TITAN_TRY(openModel(request.checkpoint, manifest, env))));
+    weights.add(TITAN_TRY(openModel(request.checkpoint, manifest, env)));
     if (request.allNames)
       weights.addAliases(manifest.program.table);
     return weights;
@@ -115,12 +115,11 @@ public:
 
 private:
   /// What is there already stays.
-  Status add(StoredTensors stored) {
+  void add(StoredTensors stored) {
     // Tensors point to their files, not to the object that holds both.
     stored_.push_back(std::make_unique<StoredTensors>(std::move(stored)));
     for (const auto& [name, tensor] : stored_.back()->tensors())
       byName_.try_emplace(name, &tensor);
-    return {};
   }
 
   void addAliases(const std::vector<TableEntry>& table) {

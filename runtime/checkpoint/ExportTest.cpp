@@ -15,13 +15,6 @@ namespace {
 
 constexpr const char* checkpointPath = "a/checkpoints/step-00000007";
 
-SampleState withAverages(uint8_t fill) {
-  SampleState state(fill);
-  state.addAverages({"fast", "slow"});
-  state.refill(fill);
-  return state;
-}
-
 /// A run "a" with the checkpoint of step 7.
 class Export : public ::testing::Test {
 protected:

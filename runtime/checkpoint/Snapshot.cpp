@@ -72,7 +72,6 @@ Status Snapshot::reserve(int64_t most) {
                                                          static_cast<size_t>(tensor.bytes()));
     tensor.isBorrowed = false;
   }
-  isPartial_ = staged.size() < tensors_.size();
   return {};
 }
 

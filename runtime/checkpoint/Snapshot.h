@@ -5,6 +5,7 @@
 #include "runtime/checkpoint/CheckpointStore.h"
 #include "runtime/device/StateAccess.h"
 
+#include <algorithm>
 #include <optional>
 #include <span>
 #include <vector>
@@ -25,7 +26,7 @@ public:
   /// What was reserved.
   int64_t stagedBytes() const { return static_cast<int64_t>(copy_.size()); }
   /// Are there tensors without a copy?
-  bool isPartial() const { return isPartial_; }
+  bool isPartial() const { return std::ranges::any_of(tensors_, &TensorView::isBorrowed); }
 
   /// Copies the state as it is now. The errors of the device.
   Status take();
@@ -47,7 +48,6 @@ private:
   std::vector<Place> places_; ///< of the tensors
   std::vector<Sweep> sweeps_;
   std::span<char> copy_;
-  bool isPartial_ = true;
 };
 
 } // namespace titan::checkpoint

@@ -90,7 +90,8 @@ Result<std::optional<int64_t>> Saves::staging(int64_t bytes) const {
   const int64_t most = wanted.amount == "none" ? 0
                        : wanted.amount.empty() ? std::min(wanted.bytes, bytes)
                                                : bytes;
-  const bool fits = most <= available - available / marginShare;
+  const int64_t room = available - available / marginShare;
+  const bool fits = most <= room;
   const auto figures = [&] {
     return fmt::format("a copy of the state takes {}, and {} are available", readableBytes(most),
                        readableBytes(available));
@@ -110,7 +111,7 @@ Result<std::optional<int64_t>> Saves::staging(int64_t bytes) const {
   if (fits)
     return std::optional(most);
   session_->note(fmt::format("{}: what is not copied is read before the next update", figures()));
-  return std::optional(available - available / marginShare);
+  return std::optional(room);
 }
 
 Status Saves::prepare(int64_t savedStep) {

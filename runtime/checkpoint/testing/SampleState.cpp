@@ -109,4 +109,11 @@ TableEntry& SampleState::entry(const std::string& name) {
                        [&](const TableEntry& row) { return keyOf(row) == name; });
 }
 
+SampleState withAverages(uint8_t fill) {
+  SampleState state(fill);
+  state.addAverages({"fast", "slow"});
+  state.refill(fill);
+  return state;
+}
+
 } // namespace titan::checkpoint

@@ -35,4 +35,7 @@ private:
   std::map<std::string, std::string> bytes_;
 };
 
+/// With averages of the profiles "fast" and "slow".
+SampleState withAverages(uint8_t fill);
+
 } // namespace titan::checkpoint
