@@ -104,5 +104,35 @@ TEST(Convert, RefusesAValueThatBecomesInfinite) {
   }
 }
 
+TEST(Convert, OfBytesThatComeInAnyOrderAndCutElements) {
+  const std::vector<float> values = {1.0f, -2.5f, 0x1.03p0f, 1e-3f, 7.0f};
+  const std::span<const char> bytes(reinterpret_cast<const char*>(values.data()),
+                                    values.size() * sizeof(float));
+  const auto expected = converted<uint16_t>(DType::F32, DType::BF16, values);
+  // Pieces end at these bytes.
+  for (const std::vector<size_t>& cuts :
+       std::vector<std::vector<size_t>>{{20}, {1, 20}, {4, 7, 20}, {1, 2, 3, 4, 18, 19, 20}})
+    for (const bool backwards : {false, true}) {
+      std::vector<uint16_t> results(values.size());
+      const ByteSink sink = convertingSink(
+          DType::F32, DType::BF16,
+          std::span(reinterpret_cast<char*>(results.data()), results.size() * sizeof(uint16_t)));
+      EXPECT_EQ(sink.bytes(), 20);
+      for (size_t i = 0; i < cuts.size(); ++i) {
+        const size_t piece = backwards ? cuts.size() - 1 - i : i;
+        const size_t begin = piece == 0 ? 0 : cuts[piece - 1];
+        EXPECT_TRUE(sink.part(static_cast<int64_t>(begin), 20 - static_cast<int64_t>(begin))
+                        .write(0, bytes.subspan(begin, cuts[piece] - begin))
+                        .ok());
+      }
+      EXPECT_EQ(results, expected);
+    }
+  std::string into(4, '\0');
+  const ByteSink sink = convertingSink(DType::F32, DType::F16, std::span<char>(into));
+  const float large = 1e9f;
+  const Status status = sink.write(4, {reinterpret_cast<const char*>(&large), sizeof large});
+  EXPECT_EQ(status.error().message(), "element 1 is 1e+09, which is too large for F16");
+}
+
 } // namespace
 } // namespace titan::checkpoint

@@ -39,11 +39,12 @@ std::string nearestName(std::string_view name, const std::vector<std::string>& c
   return nearest;
 }
 
-void Diff::mismatch(const Tensor& wanted, const Tensor& found) {
+void Diff::mismatch(const Tensor& wanted, const Tensor& found, std::string_view hint) {
   shapes_ += wanted.shape != found.shape;
   dtypes_ += wanted.dtype != found.dtype;
-  mismatches_.push_back(fmt::format("! {} is {}, the program wants {}", wanted.name,
-                                    describe(found), describe(wanted)));
+  mismatches_.push_back(fmt::format("! {} is {}, the program wants {}{}{}", wanted.name,
+                                    describe(found), describe(wanted), hint.empty() ? "" : ": ",
+                                    hint));
 }
 
 Error Diff::error(std::string_view subject, std::string_view advice) const {

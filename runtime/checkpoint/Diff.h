@@ -19,7 +19,8 @@ public:
 
   void missing(const Tensor& wanted) { missing_.push_back(wanted); }
   void unexpected(const Tensor& found) { unexpected_.push_back(found); }
-  void mismatch(const Tensor& wanted, const Tensor& found);
+  /// `hint`: what would make it fit, or nothing.
+  void mismatch(const Tensor& wanted, const Tensor& found, std::string_view hint = {});
 
   bool empty() const { return missing_.empty() && unexpected_.empty() && mismatches_.empty(); }
   /// A summary line and one line per difference, at most 20 of each sort:

@@ -53,6 +53,9 @@ Result<LoadReport> load(const std::string& path, const LoadRequest& request, Env
 Result<std::optional<LoadReport>> loadLatest(const std::string& directory,
                                              const LoadRequest& request, Env& env = posixEnv());
 
+/// "old=new", one a rename, as InitRequest has them. Usage: another form.
+Result<std::map<std::string, std::string>> parseRenames(const std::vector<std::string>& texts);
+
 struct InitRequest {
   std::vector<Destination>
       destinations;               ///< parameters and buffers are loaded; other kinds are left alone
@@ -61,6 +64,10 @@ struct InitRequest {
       renames;            ///< name in the file -> canonical name; both may have one `*`
   Peers* peers = nullptr; ///< as in LoadRequest
   std::vector<MeshAxis> mesh = {};
+  std::vector<std::string> ignored = {}; ///< globs: these tensors of the file are not read
+  /// Floating-point types that have all values of the file's are taken in any case; with `cast`
+  /// others are rounded to nearest even.
+  bool cast = false;
 };
 
 struct InitReport {

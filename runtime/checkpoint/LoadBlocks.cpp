@@ -1,6 +1,7 @@
 #include "runtime/checkpoint/LoadBlocks.h"
 
 #include "runtime/checkpoint/Chunks.h"
+#include "runtime/checkpoint/Convert.h"
 #include "runtime/checkpoint/StrictJson.h"
 #include "runtime/program/Collective.h"
 
@@ -164,7 +165,8 @@ private:
     for (size_t i = 0; i < catalog_.pieces.size(); ++i) {
       const Catalog::Piece& piece = catalog_.pieces[i];
       const Destination& destination = destinations_[piece.destination];
-      const int64_t elementBytes = byteSize(destination.entry.dtype);
+      const DType dtype = destination.entry.dtype;
+      const int64_t elementBytes = byteSize(piece.dtype);
       const Part part = partOf(destination.entry.shape, destination.placement, mesh, coordinates);
       Overlap overlap(inBytes(Part::dense(piece.box), elementBytes), inBytes(part, elementBytes));
       if (!overlap.isEmpty()) {
@@ -173,8 +175,11 @@ private:
         for (size_t block = first; block < behind && rank == peers_.rank(); ++block)
           piecesOf_[block].push_back(i);
       }
-      if (rank == peers_.rank())
-        overlaps_.push_back(std::move(overlap));
+      if (rank != peers_.rank())
+        continue;
+      overlaps_.push_back(std::move(overlap));
+      sinks_.push_back(piece.dtype == dtype ? destination.sink
+                                            : convertingSink(piece.dtype, dtype, destination.sink));
     }
   }
 
@@ -247,10 +252,9 @@ private:
   std::string contentOf(size_t file, int64_t begin, int64_t end) const {
     std::vector<std::string> names;
     for (const Catalog::Piece& piece : catalog_.pieces) {
-      const TableEntry& entry = destinations_[piece.destination].entry;
-      const int64_t bytes = elementCount(piece.box.extent) * byteSize(entry.dtype);
+      const int64_t bytes = elementCount(piece.box.extent) * byteSize(piece.dtype);
       if (piece.file == file && piece.begin < end && piece.begin + bytes > begin)
-        names.push_back(entry.name);
+        names.push_back(destinations_[piece.destination].entry.name);
     }
     return describeContent(begin < catalog_.files[file].headerBytes, names);
   }
@@ -258,12 +262,15 @@ private:
   Status copy(const Block& block, std::span<const char> bytes) {
     for (size_t i : piecesOf_[plan_.numberOf(block)]) {
       const Catalog::Piece& piece = catalog_.pieces[i];
-      const Destination& destination = destinations_[piece.destination];
       // In bytes of the piece; those of the block that lie before it are left out.
       const int64_t first = block.index * chunkBytes - piece.begin;
       const int64_t skipped = std::max<int64_t>(0, -first);
-      TITAN_TRY(copyInto(overlaps_[i], 1, first + skipped,
-                         bytes.subspan(static_cast<size_t>(skipped)), destination.sink));
+      Status copied = copyInto(overlaps_[i], 1, first + skipped,
+                               bytes.subspan(static_cast<size_t>(skipped)), sinks_[i]);
+      if (!copied.ok() && piece.dtype != destinations_[piece.destination].entry.dtype)
+        return copied.takeError().withContext(
+            fmt::format("'{}'", destinations_[piece.destination].entry.name));
+      TITAN_TRY(std::move(copied));
     }
     return {};
   }
@@ -273,7 +280,9 @@ private:
   Peers& peers_;
   Env& env_;
   BlockPlan plan_;
-  std::vector<Overlap> overlaps_;             ///< of each piece with this rank's part, in bytes
+  std::vector<Overlap>
+      overlaps_; ///< of each piece with this rank's part, in bytes of the file's type
+  std::vector<ByteSink> sinks_;               ///< of each piece: takes bytes of the file's type
   std::vector<std::vector<size_t>> piecesOf_; ///< that this rank needs, by block
   std::vector<std::unique_ptr<ReadableFile>> files_; ///< once opened
   std::map<size_t, Digest> digests_;                 ///< of files that have one digest
@@ -299,7 +308,8 @@ Catalog Catalog::of(const std::vector<Match>& matches,
           {found->second,
            static_cast<size_t>(match.destination - destinations.data()),
            piece.file->header().dataStart + piece.file->header().entries[piece.entry].begin,
-           {piece.offsets, piece.shape}});
+           {piece.offsets, piece.shape},
+           match.tensor->dtype});
     }
   return catalog;
 }
@@ -311,7 +321,7 @@ std::string Catalog::toBytes() const {
                              bytesJson(file.header), bytesJson(file.chunks), file.digest});
   for (const Piece& piece : pieces)
     json["pieces"].push_back(
-        {piece.file, piece.destination, piece.begin, piece.box.at, piece.box.extent});
+        {piece.file, piece.destination, piece.begin, piece.box.at, piece.box.extent, piece.dtype});
   const std::vector<uint8_t> bytes = Json::to_cbor(json);
   return {bytes.begin(), bytes.end()};
 }
@@ -328,7 +338,8 @@ Result<Catalog> Catalog::parse(const std::string& bytes) {
     catalog.pieces.push_back({piece[0].get<size_t>(),
                               piece[1].get<size_t>(),
                               piece[2].get<int64_t>(),
-                              {piece[3].get<Shape>(), piece[4].get<Shape>()}});
+                              {piece[3].get<Shape>(), piece[4].get<Shape>()},
+                              piece[5].get<DType>()});
   return catalog;
 }
 

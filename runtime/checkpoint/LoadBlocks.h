@@ -27,6 +27,7 @@ struct Catalog {
     size_t file = 0, destination = 0; ///< indices in `files` and in the request's destinations
     int64_t begin = 0;                ///< in the file; bytes
     Box box;
+    DType dtype = DType::F32; ///< in the file; a destination of another type gets it converted
   };
   std::vector<File> files;
   std::vector<Piece> pieces;

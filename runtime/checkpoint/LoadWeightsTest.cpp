@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstring>
 #include <numeric>
 
 namespace titan::checkpoint {
@@ -13,15 +15,25 @@ struct Piece {
   std::string name;
   Shape shape, offsets;
   std::string bytes;
+  DType dtype = DType::U8;
 };
 
-/// State of U8 parameters, and files for it.
+std::string bytesOf(const std::vector<float>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
+}
+
+std::string bytesOfHalves(const std::vector<uint16_t>& halves) {
+  return {reinterpret_cast<const char*>(halves.data()), halves.size() * sizeof(uint16_t)};
+}
+
+/// State of parameters, U8 where nothing is said, and files for it.
 class LoadWeights : public testing::Test {
 protected:
   LoadWeights() { state_.program.table.clear(); }
 
-  void want(const std::string& name, Shape shape, std::vector<std::string> aliases = {}) {
-    state_.add(name, StateKind::Param, DType::U8, std::move(shape), std::move(aliases));
+  void want(const std::string& name, Shape shape, std::vector<std::string> aliases = {},
+            DType dtype = DType::U8) {
+    state_.add(name, StateKind::Param, dtype, std::move(shape), std::move(aliases));
   }
 
   void writeFile(const std::string& path, const std::string& bytes) {
@@ -37,7 +49,7 @@ protected:
     for (const Piece& piece : pieces) {
       SafetensorsEntry entry;
       entry.name = piece.name;
-      entry.dtype = DType::U8;
+      entry.dtype = piece.dtype;
       entry.shape = piece.shape;
       entry.offsets = piece.offsets;
       sharded |= !piece.offsets.empty();
@@ -217,7 +229,7 @@ TEST_F(LoadWeights, Renames) {
   EXPECT_EQ(state_.bytes("layers.0.w") + state_.bytes("layers.1.w") + state_.bytes("out"), "abc");
   EXPECT_EQ(report->init.renames, request_.renames);
   request_.renames["gone"] = "out";
-  expectRefused("w.safetensors", "--map 'gone=out' matches no tensor");
+  expectRefused("w.safetensors", "--map 'gone=out' matches no tensor of the file");
 }
 
 TEST_F(LoadWeights, RefusesWhatIsNotThere) {
@@ -227,6 +239,100 @@ TEST_F(LoadWeights, RefusesWhatIsNotThere) {
   expectRefused("d", "holds no manifest.json");
   writeFile("text.safetensors", "hello");
   expectRefused("text.safetensors", "'text.safetensors': 5 bytes are too few");
+}
+
+TEST_F(LoadWeights, TakesTypesThatHaveFewerValues) {
+  want("a", {2}, {}, DType::F32);
+  want("b", {2}, {}, DType::F64);
+  write("w.safetensors", {{"a", {2}, {}, bytesOfHalves({0x3f81, 0xc000}), DType::BF16},
+                          {"b", {2}, {}, bytesOfHalves({0x3c01, 0x7c00}), DType::F16}});
+  auto report = run("w.safetensors");
+  ASSERT_TRUE(report.ok()) << report.error().message();
+  EXPECT_EQ(state_.bytes("a"), bytesOf({0x1.02p0f, -2.0f}));
+  double b[2];
+  std::memcpy(b, state_.bytes("b").data(), sizeof b);
+  EXPECT_EQ(b[0], 0x1.004p0);
+  EXPECT_TRUE(std::isinf(b[1]));
+  EXPECT_EQ(report->notes,
+            (std::vector<std::string>{"1 tensor(s) of F16 became F64: no value changed: 'b'",
+                                      "1 tensor(s) of BF16 became F32: no value changed: 'a'"}));
+  EXPECT_TRUE(report->init.rounded.empty());
+}
+
+TEST_F(LoadWeights, RoundsWhereThatIsAskedFor) {
+  want("a", {2}, {}, DType::BF16);
+  write("w.safetensors", {{"a", {2}, {}, bytesOf({1.0f, 0x1.03p0f}), DType::F32}});
+  expectRefused("w.safetensors", "! a is F32 [2], the program wants BF16 [2]: --cast rounds it");
+  request_.cast = true;
+  auto report = run("w.safetensors");
+  ASSERT_TRUE(report.ok()) << report.error().message();
+  EXPECT_EQ(state_.bytes("a"), bytesOfHalves({0x3f80, 0x3f82}));
+  EXPECT_EQ(report->init.rounded, std::vector<std::string>{"a"});
+  EXPECT_EQ(report->notes,
+            std::vector<std::string>{"1 tensor(s) of F32 were rounded to BF16: --cast: 'a'"});
+  write("large.safetensors", {{"a", {2}, {}, bytesOf({1.0f, 3.4e38f}), DType::F32}});
+  EXPECT_NE(run("large.safetensors")
+                .error()
+                .message()
+                .find("tensor 'a': element 1 is 3.4e+38, which is too large for BF16"),
+            std::string::npos);
+  // No rounding makes floats of integers.
+  write("i.safetensors", {{"a", {2}, {}, std::string(8, '1'), DType::I32}});
+  expectRefused("i.safetensors", "a is I32 [2], the program wants BF16 [2]\n");
+}
+
+TEST_F(LoadWeights, LeavesOutWhatAGlobNames) {
+  want("a", {1});
+  write("w.safetensors", {{"a", {1}, {}, "x"},
+                          {"old.0", {1}, {}, "y"},
+                          {"old.1", {1}, {}, "z"},
+                          {"mask", {1}, {}, "m"}});
+  expectRefused("w.safetensors", "3 unexpected");
+  request_.ignored = {"old.*", "mask"};
+  auto report = run("w.safetensors");
+  ASSERT_TRUE(report.ok()) << report.error().message();
+  EXPECT_EQ(state_.bytes("a"), "x");
+  EXPECT_EQ(report->init.ignored, (std::vector<std::string>{"mask", "old.0", "old.1"}));
+  EXPECT_EQ(report->notes,
+            std::vector<std::string>{
+                "3 tensor(s) of the file were ignored: --ignore: 'mask', 'old.0', 'old.1'"});
+  request_.ignored = {"old.*", "mask", "odl.*"};
+  expectRefused("w.safetensors", "--ignore 'odl.*' matches no tensor of the file");
+  request_.ignored = {"*"};
+  expectRefused("w.safetensors",
+                "--ignore leaves 'a' out, which this program needs as 'a': use a narrower glob");
+}
+
+TEST_F(LoadWeights, LeavesOutOneOfTwoThatDiffer) {
+  want("embed", {1}, {"head"});
+  write("w.safetensors", {{"embed", {1}, {}, "y"}, {"head", {1}, {}, "z"}});
+  request_.ignored = {"head"};
+  EXPECT_TRUE(run("w.safetensors").ok());
+  EXPECT_EQ(state_.bytes("embed"), "y");
+}
+
+TEST_F(LoadWeights, RefusesPicklesWithWhatConvertsThem) {
+  want("a", {1});
+  const std::string line = "is a pickle, which may run code when it is read: convert it with "
+                           "python3 -c \"import torch, safetensors.torch as s; ";
+  writeFile("m.pt", "anything");
+  writeFile("archive", std::string("PK\x03\x04\0\0\x08\x08", 8) + "archive/data.pkl");
+  writeFile("bare", "\x80\x02\x8a\nl\xfc\x9c\x46\xf9");
+  for (const char* path : {"m.pt", "archive", "bare"})
+    expectRefused(path, fmt::format("'{}' {}", path, line));
+  expectRefused("m.pt", "torch.load('m.pt', map_location='cpu', weights_only=True).items()}");
+  for (const char* directory : {"hf", "dcp"})
+    ASSERT_TRUE(env_.makeDirectory(directory).ok());
+  writeFile("hf/pytorch_model.bin", "anything");
+  expectRefused("hf", "'hf/pytorch_model.bin' is a pickle");
+  writeFile("dcp/__0_0.distcp", "anything");
+  for (const char* path : {"dcp", "dcp/__0_0.distcp"}) {
+    expectRefused(path, "'dcp' holds a distributed checkpoint of pickles");
+    expectRefused(path, "f.dcp_to_torch_save('dcp', 'model.pt'); s.save_file(");
+  }
+  // A safetensors file beside them is taken.
+  write("hf/model.safetensors", {{"a", {1}, {}, "x"}});
+  EXPECT_TRUE(run("hf").ok());
 }
 
 } // namespace

@@ -134,6 +134,29 @@ std::string sealManifest(std::string_view body) {
   return fmt::format("{}{}{}{}", body, sealStart, digestOf(body), sealEnd);
 }
 
+namespace {
+
+OrderedJson formatInit(const InitInfo& init) {
+  OrderedJson json = {{"source", init.source}, {"fresh", init.fresh}, {"map", init.renames}};
+  if (!init.ignored.empty())
+    json["ignored"] = init.ignored;
+  if (!init.rounded.empty())
+    json["rounded"] = init.rounded;
+  return json;
+}
+
+Result<InitInfo> parseInit(const Json& json) {
+  InitInfo init{TITAN_TRY(stringField(json, "source")), TITAN_TRY(stringsField(json, "fresh")),
+                TITAN_TRY(stringMapField(json, "map"))};
+  if (json.contains("ignored"))
+    init.ignored = TITAN_TRY(stringsField(json, "ignored"));
+  if (json.contains("rounded"))
+    init.rounded = TITAN_TRY(stringsField(json, "rounded"));
+  return init;
+}
+
+} // namespace
+
 std::string toJson(const Manifest& manifest) {
   const OrderedJson json = {{"format", formatName},
                             {"version", Manifest::currentVersion},
@@ -145,10 +168,7 @@ std::string toJson(const Manifest& manifest) {
                               {"seed", manifest.data.seed}}},
                             {"mesh", formatMesh(manifest.program.mesh)},
                             {"program", formatProgram(manifest.program)},
-                            {"init",
-                             {{"source", manifest.init.source},
-                              {"fresh", manifest.init.fresh},
-                              {"map", manifest.init.renames}}},
+                            {"init", formatInit(manifest.init)},
                             {"files", formatFiles(manifest.files)}};
   return sealManifest(json.dump(2, ' ', false, OrderedJson::error_handler_t::replace));
 }
@@ -173,9 +193,7 @@ Result<Manifest> parseManifest(std::string_view text) {
   manifest.data = {TITAN_TRY(stringField(data, "digest")), TITAN_TRY(integerField(data, "length")),
                    TITAN_TRY(integerField(data, "seed"))};
   manifest.program = TITAN_TRY(parseProgram(json, version));
-  const Json& init = *TITAN_TRY(objectField(json, "init"));
-  manifest.init = {TITAN_TRY(stringField(init, "source")), TITAN_TRY(stringsField(init, "fresh")),
-                   TITAN_TRY(stringMapField(init, "map"))};
+  manifest.init = TITAN_TRY(parseInit(*TITAN_TRY(objectField(json, "init"))));
   manifest.files = TITAN_TRY(parseFileList(json));
   return manifest;
 }

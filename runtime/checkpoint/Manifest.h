@@ -18,7 +18,8 @@
 //                                "sources": [ { "initializer", "at": [...],
 //                                               "from": [...], "extent": [...],
 //                                               "dims": [...] } ] } ] },
-//     "init":     { "source": "w.safetensors", "fresh": [...], "map": {...} },
+//     "init":     { "source": "w.safetensors", "fresh": [...], "map": {...},
+//                   "ignored": [...], "rounded": [...] },
 //     "files":    [ { "path": "model/shard-...", "bytes": n,
 //                     "xxh3_128": "<32 hex digits>",
 //                     "chunks": { "path": "model/shard-....chunks",
@@ -27,11 +28,12 @@
 //
 // The last line's digest is of all bytes before the comma in front of it. "kernels" may be missing,
 // "libraries" has on cards "cuda.card" and "cuda.image", too: what else decides the bits of a run.
-// "profile" stands at kinds that have one, "chunks" stands at files with tensors. A source is a piece
-// of the tensor (runtime/program/Piece.h); what is left out of one is missing: "dims" alone is the
-// whole initializer, permuted.
-// A library that has several algorithms stands there with "device" and "algorithms", by product.
-// Members that are not known are ignored: a later Titan may add some without another version.
+// "ignored" and "rounded" stand there where a list has names, "profile" at kinds that have one,
+// "chunks" stands at files with tensors. A source is a piece of the tensor
+// (runtime/program/Piece.h); what is left out of one is missing: "dims" alone is the whole
+// initializer, permuted. A library that has several algorithms stands there with "device" and
+// "algorithms", by product. Members that are not known are ignored: a later Titan may add some
+// without another version.
 //
 // Version 1 is read as well. It has no mesh, no kernels and no chunks, "libraries": { "gemm":
 // "onednn" }, and in a row of the table "source_name" and "source_layout", which are one source.
@@ -103,6 +105,8 @@ struct InitInfo {
   std::string source;
   std::vector<std::string> fresh; ///< canonical names that kept their own initialisation
   std::map<std::string, std::string> renames; ///< name in the file -> canonical name
+  std::vector<std::string> ignored = {};      ///< names in the file: --ignore
+  std::vector<std::string> rounded = {};      ///< canonical names: --cast
   bool operator==(const InitInfo&) const = default;
 };
 

@@ -1,5 +1,6 @@
 // Checkpoints of jobs on ranks: saved on one mesh and loaded on another, each byte written and read
 // once, and what goes wrong on one rank ends all.
+#include "runtime/checkpoint/Convert.h"
 #include "runtime/checkpoint/LoadBlocks.h"
 #include "runtime/checkpoint/ReadCheckpoint.h"
 #include "runtime/checkpoint/WriteState.h"
@@ -444,6 +445,73 @@ TEST(Ranks, InitTakesWeightsOfAnyMesh) {
          return loadWeights("nowhere", state.initRequest(&peers), disk.of(peers)).error().message();
        }))
     EXPECT_EQ(error, "no such file or directory: 'nowhere'");
+}
+
+/// The bytes of a tensor of a committed checkpoint.
+std::string modelBytes(const std::string& path, const std::string& name, Env& env) {
+  const StoredTensors stored = openModel(path, readManifest(path, env).take(), env).take();
+  const StoredTensors::Tensor& tensor = stored.tensors().at(name);
+  std::string bytes(static_cast<size_t>(elementCount(tensor.shape) * byteSize(tensor.dtype)), '\0');
+  EXPECT_EQ(messageOf(tensor.readInto(std::span<char>(bytes))), "");
+  return bytes;
+}
+
+/// An F32 tensor 'w' [900, 700] behind three bytes of 'pad', so that blocks cut its elements.
+std::string writeUnaligned(Env& env, const Tensor& tensor) {
+  std::vector<SafetensorsEntry> entries(2);
+  entries[0] = {"pad", DType::U8, {3}, 0, 0, {}};
+  entries[1] = {tensor.name, tensor.dtype, tensor.shape, 0, 0, {}};
+  const std::string header = formatSafetensorsHeader(entries, {}, false);
+  auto file = env.createFile("w.safetensors");
+  EXPECT_EQ(messageOf((*file)->append(header + "123" + MeshState::whole(tensor, 1))), "");
+  return "w.safetensors";
+}
+
+TEST(Ranks, InitConvertsOnAnyMesh) {
+  const Tensor stored = {"w", StateKind::Param, DType::F32, {900, 700}, {}};
+  for (const DType type : {DType::F64, DType::BF16})
+    for (const Mesh& mesh : {Mesh{{"shard", 1}}, Mesh{{"shard", 3}}, Mesh{{"a", 2}, {"b", 2}}}) {
+      Disk disk;
+      const std::string path = writeUnaligned(*disk.files, stored);
+      // Rows, columns, or all on each rank.
+      Placement placement = {{0, 1}};
+      if (mesh.size() == 2)
+        placement = {{0, 0}, {1, 1}};
+      for (const std::string& error : onRanks(rankCount(mesh), [&](Peers& peers) -> std::string {
+             MeshState state({{"w", StateKind::Param, type, {900, 700}, placement}}, mesh,
+                             peers.rank());
+             InitRequest request = state.initRequest(&peers);
+             request.ignored = {"pad"};
+             request.cast = type == DType::BF16;
+             const auto loaded = loadWeights(path, request, disk.of(peers));
+             if (!loaded.ok())
+               return loaded.error().message();
+             auto store = CheckpointStore::open(directory, peers, disk.of(peers));
+             return store->save(state.saveRequest(1), 0).ok() ? "" : "not saved";
+           }))
+        EXPECT_EQ(error, "");
+      const std::string whole = MeshState::whole(stored, 1);
+      std::string expected(whole.size() / 4 * static_cast<size_t>(byteSize(type)), '\0');
+      ASSERT_EQ(messageOf(convertElements(DType::F32, whole, type, expected)), "");
+      EXPECT_TRUE(modelBytes(stepPath(1), "w", *disk.files) == expected) << name(type);
+    }
+}
+
+TEST(Ranks, InitNamesTheTensorThatDoesNotRound) {
+  Disk disk;
+  const Mesh mesh = {{"shard", 2}};
+  std::vector<SafetensorsEntry> entries = {{"w", DType::F32, {2}, 0, 0, {}}};
+  const std::string header = formatSafetensorsHeader(entries, {}, false);
+  const float values[] = {1.0f, 1e30f};
+  auto file = disk.files->createFile("w.safetensors");
+  ASSERT_TRUE((*file)->append(header + std::string(reinterpret_cast<const char*>(values), 8)).ok());
+  for (const std::string& error : onRanks(2, [&](Peers& peers) {
+         MeshState state({{"w", StateKind::Param, DType::F16, {2}, {{0, 0}}}}, mesh, peers.rank());
+         InitRequest request = state.initRequest(&peers);
+         request.cast = true;
+         return loadWeights("w.safetensors", request, disk.of(peers)).error().message();
+       }))
+    EXPECT_EQ(error, "rank 1: 'w': element 0 is 1e+30, which is too large for F16");
 }
 
 TEST(Ranks, PreflightLeavesNothing) {

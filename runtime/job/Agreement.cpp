@@ -97,6 +97,8 @@ std::vector<Fact> factsOf(const Session& session) {
   flag("--init", quoted(options.init));
   flag("--fresh", fmt::format("[{}]", fmt::join(options.fresh, ", ")));
   flag("--map", renames.dump(-1, ' ', false, Json::error_handler_t::replace));
+  flag("--ignore", fmt::format("[{}]", fmt::join(options.ignored, ", ")));
+  flag("--cast", options.cast ? "given" : "not given");
   flag("--resume", quoted(options.resume));
   flag("--set-aside", options.setAside ? "given" : "not given");
   flag("--ckpt", quoted(options.checkpoint));

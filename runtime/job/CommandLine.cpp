@@ -1,5 +1,6 @@
 #include "runtime/job/CommandLine.h"
 
+#include "runtime/checkpoint/Load.h"
 #include "runtime/program/Text.h"
 
 #include <CLI/CLI.hpp>
@@ -65,14 +66,11 @@ public:
         message[0] = static_cast<char>(std::tolower(message[0]));
       return Error::usage("{}: see --help", message);
     }
-    for (const std::string& rename : renames_) {
-      const size_t equals = rename.find('=');
-      if (equals == std::string::npos || equals == 0 || equals + 1 == rename.size())
-        return Error::usage("--map '{}' is not <name in the file>=<canonical name>", rename);
-      options_.renames[rename.substr(0, equals)] = rename.substr(equals + 1);
-    }
-    if (options_.init.empty() && (!options_.fresh.empty() || !options_.renames.empty()))
-      return Error::usage("--fresh and --map belong to --init, which is not given");
+    options_.renames = TITAN_TRY(checkpoint::parseRenames(renames_));
+    if (options_.init.empty() && (!options_.fresh.empty() || !options_.renames.empty() ||
+                                  !options_.ignored.empty() || options_.cast))
+      return Error::usage(
+          "--fresh, --map, --ignore and --cast belong to --init, which is not given");
     if (options_.setAside &&
         (options_.resume == "auto" || options_.resume == "good" || options_.resume == "never"))
       return Error::usage("--set-aside belongs to --resume PATH, and --resume is {}",
@@ -161,6 +159,12 @@ private:
     sub.add_option("--map", renames_, "with --init: renames a tensor of the file")
         ->type_name("old=new")
         ->allow_extra_args(false);
+    sub.add_option("--ignore", options_.ignored,
+                   "with --init: tensors of the file that are not read")
+        ->type_name("GLOB")
+        ->allow_extra_args(false);
+    sub.add_flag("--cast", options_.cast,
+                 "with --init: rounds weights to the types that the job has");
     sub.add_option("--resume", options_.resume,
                    "where to start: auto, the newest checkpoint; good, the newest that is not "
                    "damaged, later ones are set aside; never, a fresh run; or a checkpoint")

@@ -28,6 +28,8 @@ struct JobOptions {
   std::string init;                           ///< weights to start from
   std::vector<std::string> fresh;             ///< globs, with init
   std::map<std::string, std::string> renames; ///< name in the file -> canonical name, with init
+  std::vector<std::string> ignored;           ///< globs of names in the file, with init
+  bool cast = false;                          ///< with init: rounds to the program's types
   std::string resume = "auto";                ///< or "good", "never", or a checkpoint
   bool setAside = false;                      ///< with a checkpoint: later ones make way
   std::string checkpoint;         ///< eval, predict, sample; empty: the newest of the run directory

@@ -102,7 +102,7 @@ Result<checkpoint::InitInfo> loadStart(Session& session, const Start& start,
     return checkpoint::InitInfo();
   checkpoint::InitReport report = TITAN_TRY(checkpoint::loadWeights(
       options.init, {checkpoint::destinations(session.access()), options.fresh, options.renames,
-                     &session.peers(), session.program().mesh}));
+                     &session.peers(), session.program().mesh, options.ignored, options.cast}));
   for (const std::string& message : report.notes)
     session.note(message);
   return std::move(report.init);

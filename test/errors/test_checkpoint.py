@@ -11,7 +11,7 @@ from support import BAD_INPUT, CKPT, ENVIRONMENT, MODEL, PEER, USAGE, ErrorTest,
 
 
 def write_safetensors(path, arrays):
-    names = {"float32": "F32", "float64": "F64", "int64": "I64"}
+    names = {"float32": "F32", "float64": "F64", "float16": "F16", "int64": "I64"}
     header, offset = {}, 0
     for name, array in arrays.items():
         header[name] = {"dtype": names[str(array.dtype)], "shape": list(array.shape),
@@ -268,6 +268,45 @@ class Init(ErrorTest):
 
     def test_other_dtype(self):
         self.bad(["2.bias", "I64", "F32"], **{"2__bias": np.zeros(16, np.int64)})
+
+    def test_wider_dtype(self):
+        self.bad(["2.bias", "F64 [16]", "the program wants F32 [16]: --cast rounds it"], **{"2__bias": np.zeros(16)})
+        done = self.train("--init", "w.safetensors", "--cast")
+        self.assertIn("note: 1 tensor(s) of F64 were rounded to F32: --cast: '2.bias'", done.stderr)
+        init = json.loads((self.checkpoint / "manifest.json").read_text())["init"]
+        self.assertEqual(init["rounded"], ["2.bias"])
+
+    def test_value_that_does_not_round(self):
+        self.bad(["tensor '2.bias': element 3", "1e+300", "too large for F32"], "--cast",
+                 **{"2__bias": np.where(np.arange(16) == 3, 1e300, 0)})
+
+    def test_narrower_dtype_is_taken(self):
+        arrays = {n: np.zeros(s, np.float16 if n == "2.bias" else np.float32) for n, s in WEIGHTS.items()}
+        write_safetensors(self.folder / "w.safetensors", arrays)
+        done = self.train("--init", "w.safetensors")
+        self.assertIn("note: 1 tensor(s) of F16 became F32: no value changed: '2.bias'", done.stderr)
+
+    def test_ignore(self):
+        more = {"9__bias": np.zeros(3, np.float32)}
+        self.bad(["+ 9.bias F32 [3] is unexpected", "--ignore"], **more)
+        self.bad(["--ignore '8.*' matches no tensor of the file"], "--ignore", "8.*", "--ignore", "9.*", **more)
+        self.bad(["--ignore leaves '0.bias' out, which this program needs"], "--ignore", "*.bias", **more)
+        done = self.train("--init", "w.safetensors", "--ignore", "9.*")
+        self.assertIn("note: 1 tensor(s) of the file were ignored: --ignore: '9.bias'", done.stderr)
+        init = json.loads((self.checkpoint / "manifest.json").read_text())["init"]
+        self.assertEqual(init["ignored"], ["9.bias"])
+
+    def test_ignore_and_cast_without_init(self):
+        for option in (("--ignore", "a"), ("--cast",)):
+            self.train_refused(*option, code=USAGE, says="--fresh, --map, --ignore and --cast belong to --init")
+
+    def test_pickle(self):
+        for name in ("w.pt", "pytorch_model.bin", "w.pth"):
+            (self.folder / name).write_bytes(b"any bytes")
+            self.train_refused("--init", name, says=[f"'{name}' is a pickle", "python3 -c", "weights_only=True"], may_change=["run"])
+        (self.folder / "dcp").mkdir()
+        (self.folder / "dcp" / "__0_0.distcp").write_bytes(b"PK")
+        self.train_refused("--init", "dcp", says=["'dcp' holds a distributed checkpoint", "dcp_to_torch_save"], may_change=["run"])
 
     def test_fresh_that_matches_nothing(self):
         self.bad("head", "--fresh", "head.*")

@@ -56,7 +56,7 @@ class Arrays(ErrorTest):
 
 class CommandLine(ErrorTest):
     def test_of_flags(self):
-        for arguments, says in {("--map", "a=b"): "--fresh and --map belong to --init, which is not given",
+        for arguments, says in {("--map", "a=b"): "--fresh, --map, --ignore and --cast belong to --init, which is not given",
                                 ("--init", "w.safetensors", "--map", "ab"): "--map 'ab' is not <name in the file>=<canonical name>",
                                 ("--steps", "many"): "see --help"}.items():
             with self.subTest(arguments=arguments):
