@@ -61,6 +61,8 @@ Status adoptSeed(Session& session, const Start& start) {
 
 void noteDataDifferences(const Session& session, const checkpoint::DataInfo& saved,
                          const checkpoint::DataInfo& current) {
+  if (saved.digest.empty()) // imported weights know no data
+    return;
   if (saved.digest != current.digest || saved.length != current.length)
     session.note(
         fmt::format("the training data differs from the run's: {} samples (digest {}) were {} ({})",

@@ -334,6 +334,55 @@ class Init(ErrorTest):
                 self.train_refused("--init", "w.safetensors", says="w.safetensors", may_change=["run"])
 
 
+class Import(ErrorTest):
+    """titan-ckpt import"""
+
+    def setUp(self):
+        super().setUp()
+        write_safetensors(self.folder / "w.safetensors", {n: np.ones(s, np.float32) for n, s in WEIGHTS.items()})
+
+    def import_refused(self, code, *arguments, says, lines=1, weights="w.safetensors"):
+        self.refused(code, CKPT, "import", weights, "-o", "run", *arguments, says=says, lines=lines)
+
+    def test_fitting(self):
+        self.succeeds(CKPT, "import", "w.safetensors", "-o", "run", "--job", self.job)
+        done = self.train("--steps", 2)
+        self.assertIn("resumed from run/checkpoints/step-00000000 at step 0", done.stderr)
+        self.assertNotIn("differs", done.stderr)
+        self.succeeds(CKPT, "import", "w.safetensors", "-o", "other", "--like", self.checkpoint)
+        self.succeeds(CKPT, "verify", "other")
+        self.import_refused(USAGE, "--job", self.job, says=["'run' has checkpoints already", "step-00000002"])
+
+    def test_no_target_or_two(self):
+        self.import_refused(USAGE, says="--job")
+        self.import_refused(USAGE, "--job", self.job, "--like", "run", says="--like")
+
+    def test_job_that_is_none(self):
+        stripped = self.folder / "stripped"
+        shutil.copy(self.job, stripped)
+        self.succeeds("strip", stripped)
+        for job, says in (("data.npz", "it is no ELF file"), ("nowhere", "nowhere"), (CKPT, "no symbol titan_job_program_count"),
+                          ("stripped", "it was stripped")):
+            self.import_refused(BAD_INPUT, "--job", job, says=says)
+
+    def test_like_what_is_no_checkpoint(self):
+        self.import_refused(BAD_INPUT, "--like", "nowhere", says="'nowhere' is no checkpoint")
+
+    def test_what_does_not_fit(self):
+        arrays = {n: np.ones(s, np.float32) for n, s in WEIGHTS.items() if n != "2.bias"}
+        write_safetensors(self.folder / "w.safetensors", arrays | {"9.bias": np.ones(3, np.float32)})
+        self.import_refused(BAD_INPUT, "--job", self.job, says=["- 2.bias F32 [16] is missing", "+ 9.bias", "--ignore"], lines=20)
+        self.import_refused(BAD_INPUT, "--job", self.job, "--ignore", "8.*", says="--ignore '8.*' matches no tensor")
+        self.import_refused(USAGE, "--job", self.job, "--map", "9.bias", says="--map '9.bias' is not")
+
+    def test_pickle(self):
+        (self.folder / "w.pt").write_bytes(b"PK")
+        self.import_refused(BAD_INPUT, "--job", self.job, weights="w.pt", says=["'w.pt' is a pickle", "python3 -c"])
+
+    def test_nothing_there(self):
+        self.import_refused(BAD_INPUT, "--job", self.job, weights="none", says="no such file or directory: 'none'")
+
+
 class Tool(ErrorTest):
     """titan-ckpt on nonsense."""
 

@@ -1,7 +1,7 @@
 """Titan's checkpoint files and PyTorch's are the same files: torch.distributed.checkpoint's HuggingFaceStorageReader and the
 safetensors package read the folders of a checkpoint, and Titan reads what they write.
 
-    test/peers/run-with-peers test/peers/checkpoint_files.py --peer build/dev/test/titan_checkpoint_peer
+    test/peers/run-with-peers test/peers/checkpoint_files.py --peer build/dev/test/titan_checkpoint_peer --ckpt build/dev/bin/titan-ckpt
 """
 import argparse
 import json
@@ -134,16 +134,62 @@ def check_pieces_of_theirs(peer, root, model):
     assert_same(titan(peer, "init", folder), wanted)
 
 
+def check_imports(peer, ckpt, root):
+    """titan-ckpt import of what the real packages wrote, bf16 among it, becomes a checkpoint with these tensors."""
+    written = titan(peer, "save", root / "run")
+    like = root / "run" / "checkpoints" / "step-00000001"
+    model = {name: tensor for name, tensor in written.items() if not name.endswith(".exp_avg")}
+    wanted = other_values(model)
+    halves = {name: t.bfloat16() if t.dtype == torch.float32 else t for name, t in wanted.items()}
+    safetensors.torch.save_file(wanted, root / "file.safetensors", metadata={"format": "pt"})
+    safetensors.torch.save_file(halves, root / "halves.safetensors")
+    mapping = {name: 1 + i % 2 for i, name in enumerate(wanted)}
+    dcp.save(wanted, storage_writer=HuggingFaceStorageWriter(str(root / "hf"), mapping), no_dist=True)
+    dcp.save(wanted, storage_writer=HuggingFaceStorageWriter(str(root / "dcp"), save_distributed=True), no_dist=True)
+    for source in ("file.safetensors", "halves.safetensors", "hf", "hf/model.safetensors.index.json", "dcp"):
+        run = root / ("import-" + source.replace("/", "-"))
+        subprocess.run([ckpt, "import", root / source, "-o", run, "--like", like], check=True, capture_output=True)
+        subprocess.run([ckpt, "verify", run], check=True, capture_output=True)
+        checkpoint = run / "checkpoints" / "step-00000000"
+        # Small integers, which every floating-point type has.
+        assert_same(read_distributed(checkpoint / "model", wanted), wanted)
+        slots = {name: torch.zeros_like(tensor) for name, tensor in written.items() if name.endswith(".exp_avg")}
+        assert_same(read_distributed(checkpoint / "optimizer", slots), slots)
+
+
+def check_pickles(peer, ckpt, root):
+    """A pickle is refused, and what the refusal says makes a file that is imported."""
+    written = titan(peer, "save", root / "run")
+    like = root / "run" / "checkpoints" / "step-00000001"
+    wanted = other_values({name: tensor for name, tensor in written.items() if not name.endswith(".exp_avg")})
+    torch.save(wanted, root / "w.pt")
+    torch.save(wanted, root / "w.old", _use_new_zipfile_serialization=False)
+    dcp.save(wanted, checkpoint_id=str(root / "pickles"), no_dist=True)
+    for source in ("w.pt", "w.old", "pickles"):
+        done = subprocess.run([ckpt, "import", source, "-o", "never", "--like", like], cwd=root, capture_output=True, text=True)
+        assert done.returncode == 1 and "which may run code" in done.stderr, done.stderr
+        command = done.stderr.strip().split("convert it with python3 ")[1]
+        subprocess.run(f"{sys.executable} {command}", shell=True, cwd=root, check=True, capture_output=True)
+        run = root / f"import-{source}"
+        subprocess.run([ckpt, "import", "model.safetensors", "-o", run, "--like", like], cwd=root, check=True, capture_output=True)
+        assert_same(read_distributed(run / "checkpoints" / "step-00000000" / "model", wanted), wanted)
+        (root / "model.safetensors").unlink()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--peer", required=True, help="the titan_checkpoint_peer to run")
-    peer = parser.parse_args().peer
+    parser.add_argument("--ckpt", required=True, help="the titan-ckpt to run")
+    arguments = parser.parse_args()
+    peer, ckpt = (Path(program).resolve() for program in (arguments.peer, arguments.ckpt))
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         model = check_reading_ours(peer, root / "run")
         check_reading_ranks(peer, root / "ranks")
         check_reading_theirs(peer, root, model)
         check_pieces_of_theirs(peer, root, model)
+        check_imports(peer, ckpt, root / "imports")
+        check_pickles(peer, ckpt, root / "pickles")
     print(f"ok: torch {torch.__version__} and safetensors {safetensors.__version__} read and write Titan's files")
 
 

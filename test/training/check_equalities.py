@@ -137,6 +137,27 @@ class Equalities(training_test.TrainingTest):
         expected = json.loads((folder / "reference.json").read_text())["recipes"]["sgd"]["f32"]
         self.assertEqual(compare_losses(rows, expected), [])
 
+    def test_an_import_trains_as_init_does(self):
+        """Weights of another run, as a file, a Hugging Face folder and in bf16: `import` and `train` have the bits of `train --init`."""
+        job = self.compile("job", "relu", "cosine-clip")
+        self.train(job, "source", "relu", 5)
+        checkpoint, ckpt = self.scratch / "source" / "checkpoints" / "step-00000005", self.tools / "titan-ckpt"
+        ways = {"file.safetensors": [], "hf": ["--hf"], "half.safetensors": ["--dtype", "bf16"]}
+        for way, options in ways.items():
+            weights = self.scratch / way
+            titan_job.run([ckpt, "export", checkpoint, "-o", weights, *options])
+            expected = self.train(job, f"{way}-init", "relu", 20, 2, "--init", weights)
+            for target in (["--job", job], ["--like", checkpoint]):
+                with self.subTest(way=way, target=target[0]):
+                    out = self.scratch / f"{way}{target[0]}"
+                    titan_job.run([ckpt, "import", weights, "-o", out, *target])
+                    titan_job.run([ckpt, "verify", out])
+                    self.assert_same_bits(self.train(job, out.name, "relu", 20), expected)
+                    end = "checkpoints/step-00000020"
+                    self.assertEqual(titan_job.run([ckpt, "diff", self.scratch / f"{way}-init" / end, out / end]).count("\n"), 1)
+                    manifest = json.loads((out / end / "manifest.json").read_text())
+                    self.assertEqual(manifest["init"]["source"], str(weights))
+
 
 if __name__ == "__main__":
     training_test.main(__doc__)

@@ -12,7 +12,7 @@ namespace titan::ckpt {
 
 Outcome runCommandLine(const std::vector<std::string>& arguments) {
   CLI::App app{"lists, shows, checks, compares and copies the checkpoints of training runs, and "
-               "exports their weights",
+               "exports and imports their weights",
                "titan-ckpt"};
   app.set_version_flag("--version", std::string("titan-ckpt ") + TITAN_VERSION);
   app.require_subcommand(1);
@@ -69,6 +69,32 @@ Outcome runCommandLine(const std::vector<std::string>& arguments) {
     command = [&] { return exportTo(weights); };
   });
 
+  checkpoint::ImportRequest imported;
+  std::string job, like;
+  std::vector<std::string> renames;
+  CLI::App* importing =
+      app.add_subcommand("import", "weights of other programs as the first checkpoint of a run");
+  importing
+      ->add_option("FILE", imported.weights,
+                   ".safetensors file, Hugging Face index, or a folder of either")
+      ->required();
+  importing->add_option("-o,--output", imported.directory, "run directory")
+      ->type_name("RUN")
+      ->required();
+  CLI::Option_group* target = importing->add_option_group("program", "whose run it is");
+  target->add_option("--job", job, "compiled job, which is not run")->type_name("JOB");
+  target->add_option("--like", like, "checkpoint of the same model and optimizer")
+      ->type_name("CKPT");
+  target->require_option(1);
+  importing->add_option("--map", renames, "renames a tensor of the file")
+      ->type_name("old=new")
+      ->allow_extra_args(false);
+  importing->add_option("--ignore", imported.ignored, "tensors of the file that are not read")
+      ->type_name("GLOB")
+      ->allow_extra_args(false);
+  importing->add_flag("--cast", imported.cast, "rounds weights to the types that the run has");
+  importing->callback([&] { command = [&] { return importFrom(imported, renames, job, like); }; });
+
   for (CLI::App* subcommand : {listing, inspecting, verifying, comparing})
     subcommand->add_flag("--json", json, "for programs: one JSON value");
 
@@ -82,8 +108,8 @@ Outcome runCommandLine(const std::vector<std::string>& arguments) {
   } catch (const CLI::ParseError& error) {
     if (!arguments.empty() && !arguments[0].starts_with('-') && app.get_subcommands().empty())
       return {Error::usage("").exitCode(), "",
-              fmt::format("error: unknown command '{}': use list, inspect, verify, diff, copy or "
-                          "export\n",
+              fmt::format("error: unknown command '{}': use list, inspect, verify, diff, copy, "
+                          "export or import\n",
                           arguments[0])};
     std::string message = error.what();
     std::ranges::replace(message, '\n', ' ');
@@ -93,8 +119,12 @@ Outcome runCommandLine(const std::vector<std::string>& arguments) {
   auto report = command();
   if (!report.ok())
     return {report.error().exitCode(), "", fmt::format("error: {}\n", report.error().message())};
-  return {report->good ? 0 : static_cast<int>(ErrorCode::BadInput), report->text,
-          report->problem.empty() ? "" : fmt::format("error: {}\n", report->problem)};
+  std::string said;
+  for (const std::string& note : report->notes)
+    said += fmt::format("note: {}\n", note);
+  if (!report->problem.empty())
+    said += fmt::format("error: {}\n", report->problem);
+  return {report->good ? 0 : static_cast<int>(ErrorCode::BadInput), report->text, said};
 }
 
 } // namespace titan::ckpt

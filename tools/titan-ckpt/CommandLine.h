@@ -1,4 +1,4 @@
-// titan-ckpt: lists, shows, checks, compares and copies checkpoints, and exports their weights.
+// titan-ckpt: lists, shows, checks, compares and copies checkpoints, exports and imports weights.
 // What is there already it only reads.
 #pragma once
 

@@ -150,11 +150,40 @@ TEST_F(TitanCkpt, ExportsWeights) {
   EXPECT_FALSE(std::filesystem::exists(other));
 }
 
+TEST_F(TitanCkpt, ImportsWeights) {
+  const std::string file = directory_.path("w.safetensors"), run = directory_.path("b");
+  ASSERT_EQ(runCommandLine({"export", checkpoint(100), "-o", file, "--dtype", "bf16"}).exitCode, 0);
+  const Outcome outcome = runCommandLine(
+      {"import", file, "-o", run, "--like", checkpoint(200), "--map", "fc1.bias=fc1.bias"});
+  EXPECT_EQ(outcome.exitCode, 0) << outcome.err;
+  EXPECT_TRUE(outcome.out.starts_with("imported: '" + run + "/checkpoints/step-00000000', "))
+      << outcome.out;
+  EXPECT_EQ(outcome.err, "note: 3 tensor(s) of BF16 became F32: no value changed: 'fc1.weight', "
+                         "'fc1.bias', 'norm.empty'\n");
+  EXPECT_EQ(runCommandLine({"verify", run}).exitCode, 0);
+  const Outcome shown = runCommandLine({"inspect", run + "/checkpoints/step-00000000"});
+  EXPECT_TRUE(contains(shown.out, "started from")) << shown.out;
+  EXPECT_EQ(runCommandLine({"import", file, "-o", run, "--like", checkpoint(200)}).exitCode, 2);
+  const std::string other = directory_.path("c");
+  for (const std::vector<std::string>& more :
+       std::vector<std::vector<std::string>>{{},
+                                             {"--like", checkpoint(200), "--job", "j"},
+                                             {"--like", checkpoint(200), "--map", "x"}}) {
+    std::vector<std::string> arguments = {"import", file, "-o", other};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    EXPECT_EQ(runCommandLine(arguments).exitCode, 2);
+  }
+  const Outcome job = runCommandLine({"import", file, "-o", other, "--job", file});
+  EXPECT_EQ(job.exitCode, 1);
+  EXPECT_EQ(job.err, "error: '" + file + "' is no job that can be read: it is no ELF file\n");
+  EXPECT_FALSE(std::filesystem::exists(other));
+}
+
 TEST_F(TitanCkpt, ExplainsItsUsage) {
   EXPECT_EQ(runCommandLine({"--version"}).exitCode, 0);
   const Outcome help = runCommandLine({"--help"});
   EXPECT_EQ(help.exitCode, 0);
-  for (const char* command : {"list", "inspect", "verify", "diff", "copy", "export"})
+  for (const char* command : {"list", "inspect", "verify", "diff", "copy", "export", "import"})
     EXPECT_TRUE(contains(help.out, command));
   EXPECT_EQ(runCommandLine({}).exitCode, 2);
   EXPECT_EQ(runCommandLine({"frobnicate"}).exitCode, 2);
@@ -165,8 +194,8 @@ TEST_F(TitanCkpt, ExplainsItsUsage) {
 TEST_F(TitanCkpt, AnUnknownCommandIsNamed) {
   const Outcome outcome = runCommandLine({"prune"});
   EXPECT_EQ(outcome.exitCode, 2);
-  EXPECT_EQ(outcome.err, "error: unknown command 'prune': use list, inspect, verify, diff, copy or "
-                         "export\n");
+  EXPECT_EQ(outcome.err, "error: unknown command 'prune': use list, inspect, verify, diff, copy, "
+                         "export or import\n");
 }
 
 TEST_F(TitanCkpt, ReadsWhatRanksWrote) {

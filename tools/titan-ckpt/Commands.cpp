@@ -89,8 +89,10 @@ Result<Report> inspect(const std::string& path, bool json) {
       {"program", program.fingerprint},
       {"target", fmt::format("{} ({})", program.target, program.cpu)},
       {"compiler", program.compilerVersion},
-      {"data", fmt::format("{} samples, digest {}, seed {}", manifest.data.length,
-                           manifest.data.digest, manifest.data.seed)}};
+      {"data", manifest.data.digest.empty()
+                   ? fmt::format("none yet, seed {}", manifest.data.seed)
+                   : fmt::format("{} samples, digest {}, seed {}", manifest.data.length,
+                                 manifest.data.digest, manifest.data.seed)}};
   for (const auto& [library, choice] : program.libraries)
     head.push_back({library, fmt::format("{}{}{}", choice.library,
                                          choice.version.empty() ? "" : " ", choice.version)});

@@ -2,15 +2,18 @@
 #pragma once
 
 #include "runtime/checkpoint/Export.h"
+#include "runtime/checkpoint/Import.h"
 
 #include <string>
+#include <vector>
 
 namespace titan::ckpt {
 
 struct Report {
   std::string text;
-  bool good = true;         ///< false: exit code 1, the text says why
-  std::string problem = {}; ///< one line for stderr
+  bool good = true;                    ///< false: exit code 1, the text says why
+  std::string problem = {};            ///< one line for stderr
+  std::vector<std::string> notes = {}; ///< a line each, likewise
 };
 
 /// One line a checkpoint, oldest first. `path`: a run directory or the checkpoints/ in it.
@@ -23,5 +26,10 @@ Result<Report> diff(const std::string& a, const std::string& b, bool json);
 /// Into the run directory `directory`.
 Result<Report> copy(const std::string& path, const std::string& directory);
 Result<Report> exportTo(const checkpoint::ExportRequest& request);
+/// For the run that the compiled job `job` begins or, where that is empty, one like the checkpoint
+/// `like`. `renames` is as --map is given; `request` has neither.
+Result<Report> importFrom(checkpoint::ImportRequest request,
+                          const std::vector<std::string>& renames, const std::string& job,
+                          const std::string& like);
 
 } // namespace titan::ckpt

@@ -17,4 +17,17 @@ Result<Report> exportTo(const checkpoint::ExportRequest& request) {
                             formatBytes(done.bytes))};
 }
 
+Result<Report> importFrom(checkpoint::ImportRequest request,
+                          const std::vector<std::string>& renames, const std::string& job,
+                          const std::string& like) {
+  request.renames = TITAN_TRY(checkpoint::parseRenames(renames));
+  request.target =
+      TITAN_TRY(job.empty() ? checkpoint::targetLike(like) : checkpoint::targetOfJob(job));
+  auto done = TITAN_TRY(checkpoint::importWeights(request));
+  Report report{
+      fmt::format("imported: '{}', {}\n", done.saved.path, formatBytes(done.saved.bytes))};
+  report.notes = std::move(done.notes);
+  return report;
+}
+
 } // namespace titan::ckpt
