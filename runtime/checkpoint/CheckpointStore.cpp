@@ -1,6 +1,7 @@
 #include "runtime/checkpoint/CheckpointStore.h"
 
 #include "runtime/checkpoint/Load.h"
+#include "runtime/checkpoint/RunListing.h"
 #include "runtime/checkpoint/WriteState.h"
 
 #include <algorithm>
@@ -13,7 +14,6 @@ namespace titan::checkpoint {
 namespace {
 
 constexpr std::string_view stepPrefix = "step-";
-constexpr const char* lockName = ".lock";
 
 std::string describeSelf() {
   char host[256] = "";
@@ -69,11 +69,12 @@ CheckpointStore::CheckpointStore(std::string directory, Env& env, std::unique_pt
 
 Result<CheckpointStore> CheckpointStore::open(const std::string& directory, Env& env) {
   TITAN_TRY(makeDirectories(env, directory));
-  LockAttempt attempt = TITAN_TRY(env.lockFile(joinPath(directory, lockName), describeSelf()));
+  const LockText self{describeSelf(), {}};
+  LockAttempt attempt = TITAN_TRY(env.lockFile(lockPath(directory), self.toString()));
   if (!attempt.lock)
     return Error::environment("directory '{}' is in use by another process ({}): wait until it "
                               "has ended, or give another --out",
-                              directory, attempt.holder);
+                              directory, LockText::parse(attempt.holder).holder);
   const std::string parent = checkpointsPath(directory);
   TITAN_TRY(makeDirectories(env, parent));
   // Another process may have made these, or renamed a checkpoint into place, and died before its
@@ -145,6 +146,18 @@ Status CheckpointStore::publish(Attempt& attempt, const SaveRequest& request,
   return synced;
 }
 
+void CheckpointStore::tellSave(const SaveRequest* request) {
+  if (!lock_)
+    return;
+  LockText text{describeSelf(), {}};
+  if (request) {
+    text.save = {request->step, 0};
+    for (const TensorView& tensor : request->tensors)
+      text.save->bytes += elementCount(tensor.shape) * byteSize(tensor.dtype);
+  }
+  lock_->rewrite(text.toString());
+}
+
 Result<SaveReport> CheckpointStore::commit(const SaveRequest& request, const std::string& name) {
   SaveReport report;
   report.path = joinPath(checkpointsPath(directory_), stepName(request.step));
@@ -206,7 +219,9 @@ Status CheckpointStore::retire(int64_t newest, const Retention& retention) {
 
 Result<SaveReport> CheckpointStore::save(const SaveRequest& request, const Retention& retention) {
   const auto start = std::chrono::steady_clock::now();
+  tellSave(&request);
   auto report = commit(request, fmt::format("save {}", request.step));
+  tellSave(nullptr);
   if (!report.ok() && report.error().code() == ErrorCode::Internal)
     return report.takeError();
   if (!report.ok())

@@ -1,7 +1,7 @@
 // The checkpoints of one run directory. The store's holders, the ranks of one job, are the only
 // writers:
 //
-//   DIR/.lock                               flock; holds the pid of the holder
+//   DIR/.lock                               flock; the holder's pid, and its save (RunListing.h)
 //   DIR/checkpoints/step-00000100/          committed: whole, durable, never written again
 //     model/shard-00001-model-00001-of-00001.safetensors      parameters and buffers
 //     model/model.safetensors.index.json
@@ -145,6 +145,8 @@ private:
   CheckpointStore(std::string directory, Env& env, std::unique_ptr<FileLock> lock);
 
   Result<SaveReport> commit(const SaveRequest& request, const std::string& name);
+  /// Says in the lock what is saved, or that nothing is.
+  void tellSave(const SaveRequest* request);
   /// Of rank 0: the attempt, or nothing where the step is committed already.
   Result<std::optional<Attempt>> begin(const SaveRequest& request);
   Status publish(Attempt& attempt, const SaveRequest& request, std::vector<FileRecord> files);

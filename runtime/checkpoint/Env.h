@@ -42,6 +42,9 @@ public:
 class FileLock {
 public:
   virtual ~FileLock() = default;
+  /// Of lockFile's: replaces what it wrote for others, as far as that works and without a sync.
+  /// Text that has the same first lines is never seen torn in these.
+  virtual void rewrite(std::string_view) {}
 };
 
 /// Either the lock, or what its holder wrote about itself.

@@ -5,6 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
+
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -97,6 +100,35 @@ TEST_P(EveryEnv, LocksOnce) {
   EXPECT_EQ(second->holder, "me");
   first->lock.reset();
   EXPECT_TRUE(env().lockFile(path("lock"), "you")->lock);
+}
+
+TEST_P(EveryEnv, RewritesWhatALockSays) {
+  auto first = env().lockFile(path("lock"), "me");
+  ASSERT_TRUE(first.ok() && first->lock);
+  for (const char* text : {"me\nlonger", "me", ""}) {
+    first->lock->rewrite(text);
+    EXPECT_EQ(env().lockFile(path("lock"), "you")->holder, text);
+  }
+  // A lock on what others made changes nothing.
+  write("file", "bytes");
+  auto other = env().tryLock(path("file"), LockKind::Exclusive);
+  ASSERT_TRUE(other.ok() && *other);
+  (*other)->rewrite("text");
+  EXPECT_EQ(readWholeFile(env(), path("file"), 100).take(), "bytes");
+}
+
+TEST(PosixEnv, LocksBehindAMomentOfReading) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path("lock");
+  ASSERT_TRUE(posixEnv().lockFile(path, "me").ok());
+  auto reader = posixEnv().tryLock(path, LockKind::Shared);
+  ASSERT_TRUE(reader.ok() && *reader);
+  EXPECT_FALSE(posixEnv().lockFile(path, "you")->lock);
+  std::jthread leaves([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    reader->reset();
+  });
+  EXPECT_TRUE(posixEnv().lockFile(path, "you")->lock);
 }
 
 TEST(PosixEnv, DoesNotFollowLinksWhenItRemoves) {

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <random>
+#include <thread>
 #include <utility>
 
 #include <dirent.h>
@@ -135,6 +137,21 @@ private:
 class PosixFileLock : public FileLock {
 public:
   explicit PosixFileLock(Descriptor fd) : fd_(std::move(fd)) {}
+
+private:
+  Descriptor fd_; // closing it releases the lock
+};
+
+/// A lock with a text in it.
+class PosixTextLock : public FileLock {
+public:
+  explicit PosixTextLock(Descriptor fd) : fd_(std::move(fd)) {}
+
+  void rewrite(std::string_view self) override {
+    const auto size = static_cast<off_t>(self.size());
+    if (retryInterrupted([&] { return ::pwrite(fd_.get(), self.data(), self.size(), 0); }) == size)
+      (void)retryInterrupted([&] { return ::ftruncate(fd_.get(), size); });
+  }
 
 private:
   Descriptor fd_; // closing it releases the lock
@@ -277,7 +294,18 @@ public:
         retryInterrupted([&] { return ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666); }));
     if (fd.get() < 0)
       return fileError("lock", path, errno);
-    if (retryInterrupted([&] { return ::flock(fd.get(), LOCK_EX | LOCK_NB); }) != 0) {
+    // Who lists the run has a shared lock for a moment (RunListing.h).
+    constexpr int tries = 5;
+    constexpr auto pause = std::chrono::milliseconds(10);
+    const auto isLocked = [&] {
+      return retryInterrupted([&] { return ::flock(fd.get(), LOCK_EX | LOCK_NB); }) == 0;
+    };
+    bool locked = isLocked();
+    for (int i = 1; i < tries && !locked && errno == EWOULDBLOCK; ++i) {
+      std::this_thread::sleep_for(pause);
+      locked = isLocked();
+    }
+    if (!locked) {
       if (errno != EWOULDBLOCK)
         return fileError("lock", path, errno);
       char holder[256];
@@ -288,7 +316,7 @@ public:
       return fileError("write", path, errno);
     if (!writeAll(fd, self))
       return fileError("write", path, errno);
-    return LockAttempt{std::make_unique<PosixFileLock>(std::move(fd)), {}};
+    return LockAttempt{std::make_unique<PosixTextLock>(std::move(fd)), {}};
   }
 
   Result<std::unique_ptr<FileLock>> tryLock(const std::string& path, LockKind kind) override {

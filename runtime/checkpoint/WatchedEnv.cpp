@@ -47,6 +47,22 @@ private:
   std::string path_;
 };
 
+class WatchedEnv::Lock : public FileLock {
+public:
+  Lock(WatchedEnv& env, std::unique_ptr<FileLock> lock, std::string path)
+      : env_(env), lock_(std::move(lock)), path_(std::move(path)) {}
+
+  void rewrite(std::string_view self) override {
+    const Watch watch(env_, "write", path_);
+    lock_->rewrite(self);
+  }
+
+private:
+  WatchedEnv& env_;
+  std::unique_ptr<FileLock> lock_;
+  std::string path_;
+};
+
 class WatchedEnv::Reader : public ReadableFile {
 public:
   Reader(WatchedEnv& env, std::unique_ptr<ReadableFile> file, std::string path)
@@ -125,7 +141,10 @@ Status WatchedEnv::removeDirectory(const std::string& path) {
 
 Result<LockAttempt> WatchedEnv::lockFile(const std::string& path, std::string_view self) {
   const Watch watch(*this, "lock", path);
-  return base_.lockFile(path, self);
+  LockAttempt attempt = TITAN_TRY(base_.lockFile(path, self));
+  if (attempt.lock)
+    attempt.lock = std::make_unique<Lock>(*this, std::move(attempt.lock), path);
+  return attempt;
 }
 
 Result<std::unique_ptr<FileLock>> WatchedEnv::tryLock(const std::string& path, LockKind kind) {

@@ -43,6 +43,7 @@ private:
   class Watch;
   class Writer;
   class Reader;
+  class Lock;
 
   Env& base_;
   std::atomic<int64_t> written_ = 0;

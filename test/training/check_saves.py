@@ -154,6 +154,39 @@ class Storage(Saves):
                              r"checkpoint\.timeout; .*to go on: ")
             self.assertLess(time.monotonic() - began, 30)
 
+    def test_list_beside_a_save_and_after_its_end(self):
+        """A save that hangs: titan-ckpt list names its step and its process, and after kill -9 that this is dead."""
+        self.assertEqual(self.run_job(self.words("counted", 2), count=self.scratch / "count")[0], 0)
+        operations = int((self.scratch / "count").read_text())
+        process = self.start(self.words("listed", 100000, "checkpoint.every=2"), hang=operations // 2 + 5)
+
+        def saving():
+            done = subprocess.run([self.tools / "titan-ckpt", "list", "--json", self.scratch / "listed"], capture_output=True, text=True)
+            rows = json.loads(done.stdout) if done.returncode == 0 else []
+            return [row for row in rows if row["state"] == "saving"]
+
+        held = []
+        deadline = time.monotonic() + LIMIT
+        while time.monotonic() < deadline and process.poll() is None:
+            rows = saving()
+            # The one that hangs is there twice in a row.
+            if rows and held == rows:
+                break
+            held = rows
+            time.sleep(0.2)
+        (row,) = held
+        self.assertTrue(row["holder_alive"])
+        self.assertIn(f"pid {process.pid} on ", row["holder"])
+        self.assertGreater(row["total"], 0)
+        self.assertLessEqual(row["bytes"], row["total"] * 1.1)
+        process.kill()
+        process.communicate()
+        (dead,) = saving()
+        self.assertEqual(dead, row | {"holder_alive": False})
+        code, err = self.run_job(self.words("listed", max(self.committed("listed"), default=0) + 2))
+        self.assertEqual(code, 0, err)
+        self.assertEqual(saving(), [])
+
     def test_signals_while_a_save_goes_on(self):
         """SIGTERM: the save is awaited and the state of now saved. Another SIGINT ends the run at once, and the next start cleans up."""
         for signals in ((signal.SIGTERM,), (signal.SIGINT, signal.SIGINT)):

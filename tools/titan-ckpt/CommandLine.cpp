@@ -21,7 +21,8 @@ Outcome runCommandLine(const std::vector<std::string>& arguments) {
   bool json = false;
   std::function<Result<Report>()> command;
 
-  CLI::App* listing = app.add_subcommand("list", "the committed checkpoints of a run directory");
+  CLI::App* listing =
+      app.add_subcommand("list", "the checkpoints of a run directory, and what is being saved");
   listing->add_option("DIR", path, "run directory, or its checkpoints/")->required();
   listing->callback([&] { command = [&] { return list(path, json); }; });
 

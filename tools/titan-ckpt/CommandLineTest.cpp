@@ -150,6 +150,35 @@ TEST_F(TitanCkpt, ExportsWeights) {
   EXPECT_FALSE(std::filesystem::exists(other));
 }
 
+TEST_F(TitanCkpt, ListsWhatIsNotCommitted) {
+  const std::string parent = checkpointsPath(directory_.path());
+  for (const char* name : {"/.attempt-step-00000300-00ff/model", "/.doomed-step-00000001-00ff",
+                           "/aside-step-00000400-00ff"})
+    std::filesystem::create_directories(parent + name);
+  std::ofstream(parent + "/.attempt-step-00000300-00ff/model/a.safetensors")
+      << std::string(600, 'x');
+  std::ofstream(directory_.path(".lock")) << "pid 7 on host\nsaving step 300 of 1000 bytes\n";
+  const Outcome dead = runCommandLine({"list", directory_.path()});
+  EXPECT_EQ(dead.exitCode, 0) << dead.err;
+  for (const char* part : {"100   committed", "saving, cut off (pid 7 on host is dead)", " 600 B ",
+                           "deleting, cut off (pid 7 on host is dead)", "400   set aside"})
+    EXPECT_TRUE(contains(dead.out, part)) << part << " not in\n" << dead.out;
+  auto lock = posixEnv().lockFile(directory_.path(".lock"),
+                                  "pid 8 on host\nsaving step 300 of 1000 bytes\n");
+  ASSERT_TRUE(lock->lock);
+  const Outcome alive = runCommandLine({"list", directory_.path()});
+  for (const char* part : {"saving 60% (pid 8 on host)", "deleting (pid 8 on host)"})
+    EXPECT_TRUE(contains(alive.out, part)) << part << " not in\n" << alive.out;
+  const auto json = nlohmann::json::parse(runCommandLine({"list", "--json", parent}).out);
+  ASSERT_EQ(json.size(), 5u);
+  EXPECT_EQ(json[0]["state"], "committed");
+  EXPECT_EQ(json[2]["state"], "saving");
+  EXPECT_EQ(json[2]["bytes"], 600);
+  EXPECT_EQ(json[2]["total"], 1000);
+  EXPECT_EQ(json[2]["holder_alive"], true);
+  EXPECT_FALSE(json[4].contains("holder"));
+}
+
 TEST_F(TitanCkpt, ImportsWeights) {
   const std::string file = directory_.path("w.safetensors"), run = directory_.path("b");
   ASSERT_EQ(runCommandLine({"export", checkpoint(100), "-o", file, "--dtype", "bf16"}).exitCode, 0);

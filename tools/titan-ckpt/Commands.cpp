@@ -1,10 +1,13 @@
 #include "tools/titan-ckpt/Commands.h"
 
 #include "runtime/checkpoint/Load.h"
+#include "runtime/checkpoint/RunListing.h"
 #include "runtime/program/Text.h"
 #include "tools/titan-ckpt/Format.h"
 
 #include <nlohmann/json.hpp>
+
+#include <algorithm>
 
 namespace titan::ckpt {
 namespace {
@@ -23,14 +26,72 @@ int64_t bytesOf(const Manifest& manifest) {
   return bytes;
 }
 
-/// The checkpoints below `path`: a run directory or the checkpoints/ in it.
-Result<std::vector<CheckpointInfo>> checkpointsOf(const std::string& path) {
+/// The run directory that `path` is, or whose checkpoints/ it is.
+Result<std::string> directoryOf(const std::string& path) {
   Env& env = posixEnv();
   if (TITAN_TRY(env.kindOf(path)) != FileKind::Directory)
     return Error::badInput("'{}' is no directory", path);
   const bool isInner = checkpointsPath("") == baseName(path) &&
                        TITAN_TRY(env.kindOf(checkpointsPath(path))) == FileKind::Missing;
-  return listCheckpoints(env, isInner ? parentPath(path) : path);
+  return isInner ? parentPath(path) : path;
+}
+
+const char* nameOf(RunEntry::State state) {
+  switch (state) {
+  case RunEntry::State::Committed:
+    return "committed";
+  case RunEntry::State::Saving:
+    return "saving";
+  case RunEntry::State::Deleting:
+    return "deleting";
+  case RunEntry::State::SetAside:
+    return "set aside";
+  }
+  return "";
+}
+
+/// What is being done, and whether somebody still does it: "saving 64% (pid 12 on host)".
+std::string stateOf(const RunEntry& entry, const RunListing& listing) {
+  std::string state = nameOf(entry.state);
+  if (entry.state == RunEntry::State::SetAside)
+    return state;
+  if (!listing.isHeld)
+    return fmt::format("{}, cut off ({} is dead)", state,
+                       listing.holder.empty() ? "its process" : listing.holder);
+  // The last percent is the manifest.
+  if (entry.total && *entry.total > 0)
+    state += fmt::format(" {}%", std::min<int64_t>(99, entry.bytes * 100 / *entry.total));
+  return fmt::format("{} ({})", state, listing.holder);
+}
+
+/// One that is committed, which may be damaged; nothing where it was deleted since.
+Status listCommitted(const RunEntry& entry, std::vector<std::vector<std::string>>& rows,
+                     Json& items, std::string& problem) {
+  const std::string step = std::to_string(*entry.step);
+  auto manifest = readManifest(entry.path);
+  if (!manifest.ok()) {
+    if (TITAN_TRY(posixEnv().kindOf(entry.path)) == FileKind::Missing)
+      return {};
+    if (problem.empty())
+      problem = manifest.error().message();
+    rows.push_back({step, "damaged", "", "", "", entry.path});
+    items.push_back({{"step", *entry.step},
+                     {"path", entry.path},
+                     {"state", "damaged"},
+                     {"error", manifest.error().message()}});
+    return {};
+  }
+  const auto samples = manifest->counters.find("samples");
+  const int64_t count = samples == manifest->counters.end() ? 0 : samples->second;
+  rows.push_back({step, nameOf(entry.state), formatBytes(bytesOf(*manifest)), std::to_string(count),
+                  manifest->program.model, entry.path});
+  items.push_back({{"step", *entry.step},
+                   {"path", entry.path},
+                   {"state", nameOf(entry.state)},
+                   {"bytes", bytesOf(*manifest)},
+                   {"samples", count},
+                   {"model", manifest->program.model}});
+  return {};
 }
 
 int64_t parametersOf(const Manifest& manifest) {
@@ -44,33 +105,35 @@ int64_t parametersOf(const Manifest& manifest) {
 } // namespace
 
 Result<Report> list(const std::string& path, bool json) {
-  const auto checkpoints = TITAN_TRY(checkpointsOf(path));
-  std::vector<std::vector<std::string>> rows = {{"step", "bytes", "samples", "model", "path"}};
+  const RunListing listing = TITAN_TRY(listRun(posixEnv(), TITAN_TRY(directoryOf(path))));
+  std::vector<std::vector<std::string>> rows = {
+      {"step", "state", "bytes", "samples", "model", "path"}};
   Json items = Json::array();
   std::string problem;
-  for (const CheckpointInfo& info : checkpoints) {
-    auto manifest = readManifest(info.path);
-    if (!manifest.ok()) {
-      if (problem.empty())
-        problem = manifest.error().message();
-      rows.push_back({std::to_string(info.step), "damaged", "", "", info.path});
-      items.push_back(
-          {{"step", info.step}, {"path", info.path}, {"error", manifest.error().message()}});
+  for (const RunEntry& entry : listing.entries) {
+    if (entry.state == RunEntry::State::Committed) {
+      TITAN_TRY(listCommitted(entry, rows, items, problem));
       continue;
     }
-    const auto samples = manifest->counters.find("samples");
-    const int64_t count = samples == manifest->counters.end() ? 0 : samples->second;
-    rows.push_back({std::to_string(info.step), formatBytes(bytesOf(*manifest)),
-                    std::to_string(count), manifest->program.model, info.path});
-    items.push_back({{"step", info.step},
-                     {"path", info.path},
-                     {"bytes", bytesOf(*manifest)},
-                     {"samples", count},
-                     {"model", manifest->program.model}});
+    const std::string step = entry.step ? std::to_string(*entry.step) : "";
+    rows.push_back({step, stateOf(entry, listing), entry.bytes > 0 ? formatBytes(entry.bytes) : "",
+                    "", "", entry.path});
+    Json item = {{"path", entry.path}, {"state", nameOf(entry.state)}};
+    if (entry.step)
+      item["step"] = *entry.step;
+    if (entry.state == RunEntry::State::Saving)
+      item["bytes"] = entry.bytes;
+    if (entry.total)
+      item["total"] = *entry.total;
+    if (entry.state != RunEntry::State::SetAside) {
+      item["holder"] = listing.holder;
+      item["holder_alive"] = listing.isHeld;
+    }
+    items.push_back(std::move(item));
   }
   if (json)
     return Report{dump(items), problem.empty(), problem};
-  if (checkpoints.empty())
+  if (listing.entries.empty())
     return Report{fmt::format("no checkpoints in '{}'\n", path), true};
   return Report{formatTable(rows), problem.empty(), problem};
 }
@@ -112,7 +175,8 @@ Result<Report> inspect(const std::string& path, bool json) {
 }
 
 Result<Report> verifyAll(const std::string& path, bool json) {
-  std::vector<CheckpointInfo> checkpoints = TITAN_TRY(checkpointsOf(path));
+  std::vector<CheckpointInfo> checkpoints =
+      TITAN_TRY(listCheckpoints(posixEnv(), TITAN_TRY(directoryOf(path))));
   if (checkpoints.empty())
     checkpoints.push_back({0, path});
   Report report;

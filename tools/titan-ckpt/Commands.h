@@ -16,7 +16,8 @@ struct Report {
   std::vector<std::string> notes = {}; ///< a line each, likewise
 };
 
-/// One line a checkpoint, oldest first. `path`: a run directory or the checkpoints/ in it.
+/// One line a checkpoint, oldest first, and one for each that is being saved or deleted, or was set
+/// aside. `path`: a run directory or the checkpoints/ in it.
 Result<Report> list(const std::string& path, bool json);
 Result<Report> inspect(const std::string& path, bool json);
 /// One line a checkpoint; not good if one of them is damaged.

@@ -89,6 +89,7 @@ private:
 class MemoryLock : public FileLock {
 public:
   explicit MemoryLock(std::shared_ptr<std::string> held) : held_(std::move(held)) {}
+  void rewrite(std::string_view self) override { *held_ = self; }
 
 private:
   std::shared_ptr<std::string> held_;
