@@ -164,6 +164,28 @@ Result<Manifest> verify(const std::string& path, Env& env) {
   return manifest;
 }
 
+std::vector<Status> checkStructure(const std::string& path, const Manifest& manifest,
+                                   const std::set<std::string>& leftOut, Env& env) {
+  std::vector<Status> wrong;
+  const auto note = [&](Status status) {
+    if (!status.ok())
+      wrong.push_back(std::move(status));
+  };
+  auto folders = foldersOf(path, manifest);
+  if (!folders.ok()) {
+    note(folders.takeError());
+    return wrong;
+  }
+  for (const auto& [folder, rows] : *folders) {
+    note(checkNoStrangers(path, manifest, folder.name, env));
+    if (leftOut.contains(folder.name))
+      continue;
+    if (auto opened = openChecked(path, manifest, folder, rows, env, Reading::Header); !opened.ok())
+      note(opened.takeError());
+  }
+  return wrong;
+}
+
 Result<std::optional<Error>> findDamage(const std::string& path, Env& env) {
   auto verified = verify(path, env);
   if (verified.ok())

@@ -5,6 +5,8 @@
 #include "runtime/checkpoint/Load.h"
 #include "runtime/checkpoint/StoredTensors.h"
 
+#include <set>
+
 namespace titan::checkpoint {
 
 using CheckpointTensors = std::map<Folder, StoredTensors>;
@@ -16,6 +18,11 @@ Result<CheckpointTensors> openCheckpoint(const std::string& path, const Manifest
 /// Those of one folder; none where the checkpoint has no such folder.
 Result<StoredTensors> openFolder(const std::string& path, const Manifest& manifest,
                                  const Folder& folder, Env& env, Reading reading = Reading::All);
+/// What does not fit between the manifest's table and the files' headers, and files that it does
+/// not know; but for the digests of tensors, which are not read. Of folders in `leftOut` strangers
+/// only.
+std::vector<Status> checkStructure(const std::string& path, const Manifest& manifest,
+                                   const std::set<std::string>& leftOut, Env& env);
 /// Parameters and buffers only.
 Result<StoredTensors> openModel(const std::string& path, const Manifest& manifest, Env& env,
                                 Reading reading = Reading::All);

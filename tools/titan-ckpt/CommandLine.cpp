@@ -1,5 +1,6 @@
 #include "tools/titan-ckpt/CommandLine.h"
 
+#include "runtime/host/ThreadPool.h"
 #include "tools/titan-ckpt/Commands.h"
 
 #include <CLI/CLI.hpp>
@@ -31,11 +32,15 @@ Outcome runCommandLine(const std::vector<std::string>& arguments) {
       ->required();
   inspecting->callback([&] { command = [&] { return inspect(path, json); }; });
 
+  int threads = allowedCpus();
   CLI::App* verifying =
       app.add_subcommand("verify", "reads every byte and checks sizes, digests and names");
   verifying->add_option("PATH", path, "checkpoint, or run directory: all of its checkpoints")
       ->required();
-  verifying->callback([&] { command = [&] { return verifyAll(path, json); }; });
+  verifying->add_option("--threads", threads, "that read and check (default: all allowed CPUs)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024));
+  verifying->callback([&] { command = [&] { return verifyAll(path, threads, json); }; });
 
   CLI::App* comparing = app.add_subcommand("diff", "compares two checkpoints tensor by tensor");
   comparing->add_option("A", path, "checkpoint")->required();

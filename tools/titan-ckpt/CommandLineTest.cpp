@@ -179,6 +179,22 @@ TEST_F(TitanCkpt, ListsWhatIsNotCommitted) {
   EXPECT_FALSE(json[4].contains("holder"));
 }
 
+TEST_F(TitanCkpt, VerifiesWithAsManyThreadsAsAreAskedFor) {
+  std::fstream shard(checkpoint(200) + "/model/shard-00001-model-00001-of-00001.safetensors",
+                     std::ios::in | std::ios::out);
+  shard.seekp(-1, std::ios::end);
+  shard.put('\xff');
+  shard.close();
+  const Outcome one = runCommandLine({"verify", "--threads", "1", directory_.path()});
+  EXPECT_EQ(one.exitCode, 1);
+  EXPECT_TRUE(contains(one.out, "of chunk 0 (bytes 0 to ")) << one.out;
+  for (const char* threads : {"2", "64"})
+    EXPECT_EQ(runCommandLine({"verify", "--threads", threads, directory_.path()}).out, one.out);
+  EXPECT_EQ(runCommandLine({"verify", "--threads", "0", directory_.path()}).exitCode, 2);
+  const Outcome json = runCommandLine({"verify", "--json", checkpoint(200)});
+  EXPECT_EQ(nlohmann::json::parse(json.out)[0]["damages"].size(), 1u);
+}
+
 TEST_F(TitanCkpt, ImportsWeights) {
   const std::string file = directory_.path("w.safetensors"), run = directory_.path("b");
   ASSERT_EQ(runCommandLine({"export", checkpoint(100), "-o", file, "--dtype", "bf16"}).exitCode, 0);

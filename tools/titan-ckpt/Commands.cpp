@@ -2,6 +2,7 @@
 
 #include "runtime/checkpoint/Load.h"
 #include "runtime/checkpoint/RunListing.h"
+#include "runtime/checkpoint/Verify.h"
 #include "runtime/program/Text.h"
 #include "tools/titan-ckpt/Format.h"
 
@@ -174,7 +175,7 @@ Result<Report> inspect(const std::string& path, bool json) {
   return Report{formatTable(head) + "\n" + formatTable(table), true};
 }
 
-Result<Report> verifyAll(const std::string& path, bool json) {
+Result<Report> verifyAll(const std::string& path, int threads, bool json) {
   std::vector<CheckpointInfo> checkpoints =
       TITAN_TRY(listCheckpoints(posixEnv(), TITAN_TRY(directoryOf(path))));
   if (checkpoints.empty())
@@ -182,20 +183,23 @@ Result<Report> verifyAll(const std::string& path, bool json) {
   Report report;
   Json items = Json::array();
   for (const CheckpointInfo& info : checkpoints) {
-    auto manifest = verify(info.path);
-    if (!manifest.ok() && manifest.error().code() != ErrorCode::BadInput)
-      return manifest.takeError();
-    report.good &= manifest.ok();
-    if (manifest.ok()) {
-      report.text += fmt::format("ok: '{}', step {}, {} files, {}\n", info.path, manifest->step,
-                                 manifest->files.size(), formatBytes(bytesOf(*manifest)));
-      items.push_back({{"path", info.path}, {"ok", true}, {"step", manifest->step}});
-    } else {
-      report.text += fmt::format("damaged: {}\n", manifest.error().message());
-      if (report.problem.empty())
-        report.problem = manifest.error().message();
-      items.push_back({{"path", info.path}, {"ok", false}, {"error", manifest.error().message()}});
+    const VerifyReport found = TITAN_TRY(verifyWhole(info.path, threads));
+    if (found.damages.empty()) {
+      report.text +=
+          fmt::format("ok: '{}', step {}, {} files, {}\n", info.path, found.manifest->step,
+                      found.manifest->files.size(), formatBytes(bytesOf(*found.manifest)));
+      items.push_back({{"path", info.path}, {"ok", true}, {"step", found.manifest->step}});
+      continue;
     }
+    report.good = false;
+    for (const std::string& damage : found.damages)
+      report.text += fmt::format("damaged: {}\n", damage);
+    if (report.problem.empty())
+      report.problem = found.damages.front();
+    items.push_back({{"path", info.path},
+                     {"ok", false},
+                     {"error", found.damages.front()},
+                     {"damages", found.damages}});
   }
   if (json)
     report.text = dump(items);

@@ -20,8 +20,9 @@ struct Report {
 /// aside. `path`: a run directory or the checkpoints/ in it.
 Result<Report> list(const std::string& path, bool json);
 Result<Report> inspect(const std::string& path, bool json);
-/// One line a checkpoint; not good if one of them is damaged.
-Result<Report> verifyAll(const std::string& path, bool json);
+/// One line a checkpoint, or one for each damage of it; not good if one is damaged. The same text
+/// whatever the number of threads.
+Result<Report> verifyAll(const std::string& path, int threads, bool json);
 /// Names, shapes, dtypes, values and counters; not good if there is a difference.
 Result<Report> diff(const std::string& a, const std::string& b, bool json);
 /// Into the run directory `directory`.
