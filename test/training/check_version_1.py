@@ -38,6 +38,9 @@ def check(tools, scratch):
     job, out = scratch / "job", scratch / "run"
     shutil.copytree(OLD / f"step-{FIRST:08d}", out / "checkpoints" / f"step-{FIRST:08d}")
     titan_job.run([tools / "titan-ckpt", "verify", out])
+    # Its weights start a run like it, too.
+    titan_job.run([tools / "titan-ckpt", "import", OLD / f"step-{FIRST:08d}", "-o", scratch / "imported", "--like", OLD / f"step-{FIRST:08d}"])
+    titan_job.run([tools / "titan-ckpt", "verify", "--threads", 3, scratch / "imported"])
     titan_job.compile_job(tools, RELU / "dynamo-train.onnx", OLD / "recipe.toml", job, "--arch=x86-64-v3")
     losses = [row["loss"] for row in titan_job.train(job, out, RELU / "data.npz", LAST)]
     if losses != expected["losses"]:
