@@ -2,6 +2,7 @@
 
 #include "compiler/Codegen/CommandTable.h"
 #include "compiler/Support/LocalType.h"
+#include "compiler/Support/StateNames.h"
 
 using namespace mlir;
 
@@ -74,6 +75,7 @@ FailureOr<State> describeState(ir::StateOp source, std::span<const MeshAxis> mes
   State state;
   state.name = source.getName();
   state.kind = toKind(source.getKind());
+  state.profile = profileOf(source).str();
   state.dtype = *dtype;
   state.shape = shapeOf(type);
   state.local = shapeOf(*local);

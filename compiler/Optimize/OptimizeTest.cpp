@@ -59,6 +59,12 @@ protected:
     addDifferentiatePasses(passes);
     if (update)
       addOptimizePasses(passes);
+    if (update && !profiles.empty()) {
+      AverageParametersOptions options;
+      options.profiles.assign(profiles.begin(), profiles.end());
+      passes.addPass(createAverageParameters(options));
+      passes.addPass(createVerifyOptimize());
+    }
     EXPECT_TRUE(succeeded(passes.run(*module)));
     FailureOr<Results> results =
         run(module->lookupSymbol<func::FuncOp>("step"), arguments, Engine::F64);
@@ -85,6 +91,7 @@ protected:
   }
 
   Recipe recipe;
+  std::vector<std::string> profiles; ///< averages that @step keeps
   Arguments arguments;
 };
 
@@ -197,6 +204,50 @@ TEST_F(Optimize, FrozenParametersPassThroughWithoutSlots) {
   EXPECT_EQ(results.states["fc.bias"].floats(), arguments.states["fc.bias"].floats());
   EXPECT_EQ(results.states.count("fc.bias.momentum_buffer"), 0u);
   expectPlainUpdate(results, "fc.weight", 0.5 / 3);
+}
+
+std::string averageOf(const std::string& profile, const std::string& name) {
+  return "ema." + profile + "." + name;
+}
+
+TEST_F(Optimize, AveragesFollowTheUpdate) {
+  // Decays that are exact in f32.
+  profiles = {"slow:0.75", "fast:0.5:warmup"};
+  recipe.model.frozen = {"*.bias"};
+  const SmallVector<double> before = {1, 2, 3, 4, 5, 6};
+  arguments.states[averageOf("slow", "fc.weight")] = floats({3, 2}, before);
+  arguments.states[averageOf("fast", "fc.weight")] = floats({3, 2}, before);
+  // By updates applied before: weights of `slow` and of `fast`, whose warm-up ends at 8.
+  for (auto [updates, slow, fast] :
+       {std::tuple{0, 1.0, 1.0}, std::tuple{1, 0.25, 1 - 2.0 / 11},
+        std::tuple{7, 0.25, 1 - 8.0 / 17}, std::tuple{8, 0.25, 0.5}, std::tuple{100, 0.25, 0.5}}) {
+    arguments.states[std::string(ir::counter::updates)] = integer(updates);
+    Results results = runStep();
+    for (auto [profile, weight] : {std::pair{"slow", slow}, std::pair{"fast", fast}})
+      for (int64_t i = 0; i < 6; ++i)
+        EXPECT_NEAR(results.states[averageOf(profile, "fc.weight")].floats()[i],
+                    before[i] + weight * (results.states["fc.weight"].floats()[i] - before[i]),
+                    1e-12)
+            << profile << " after " << updates << " updates";
+    EXPECT_EQ(results.states.count(averageOf("slow", "fc.bias")), 0u) << "a frozen parameter";
+  }
+}
+
+TEST_F(Optimize, SkippedStepKeepsTheBitsOfAverages) {
+  profiles = {"slow:0.75"};
+  const SmallVector<double> before = {-0.0, 0.0, INFINITY, 4, 5, 6};
+  arguments.states[averageOf("slow", "fc.weight")] = floats({3, 2}, before);
+  arguments.states[averageOf("slow", "fc.bias")] = floats({3}, {1, 2, 3});
+  arguments.inputs["x"].mutableFloats()[0] = NAN;
+  for (int64_t updates : {0, 10}) {
+    arguments.states[std::string(ir::counter::updates)] = integer(updates);
+    Results results = runStep();
+    ASSERT_EQ(results.metrics["applied"].integer(), 0);
+    const auto after = results.states[averageOf("slow", "fc.weight")].floats();
+    for (int64_t i = 0; i < 6; ++i)
+      EXPECT_EQ(after[i], before[i]) << i;
+    EXPECT_TRUE(std::signbit(after[0]));
+  }
 }
 
 } // namespace

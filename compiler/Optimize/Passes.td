@@ -33,6 +33,32 @@ def InsertUpdate : TitanPass<"titan-optimize-insert-update", "::mlir::ModuleOp">
   let dependentDialects = ["::titan::ir::TitanDialect"];
 }
 
+def AverageParameters : TitanPass<"titan-optimize-average-parameters", "::mlir::ModuleOp"> {
+  let summary = "keeps exponential moving averages of the parameters that an update changes";
+  let description = [{
+    Before: what *insert-update* leaves. After: for each profile and each parameter that `@step` changes there is a state `@ema.<profile>.<symbol>` of kind
+    *ema*, in f32, whose canonical name is the parameter's. `@step` takes and returns it. All new ops are in phase *update*.
+
+    With e the average, p' the new parameter and n the updates applied before this one, e' = e + w (p' - e). The weight w is 1 where n = 0, so the first
+    update copies and e starts as zeros. Later w is 1 - decay, with `warmup` 1 - min(decay, (1 + n) / (10 + n)). A step that is not applied changes no bit
+    of e. This is `torch.optim.swa_utils.AveragedModel` with a decay.
+
+    A frozen parameter has no average: it would equal the parameter. The weight is one scalar of a step and profile.
+
+    ```mlir
+    // with profiles=slow:0.75, behind the update that makes %w_new
+    %change = titan.sub %w_new, %e : tensor<4xf32>
+    %part = titan.mul %weight, %change : tensor<4xf32>
+    %moved = titan.add %e, %part : tensor<4xf32>
+    %next = titan.select %applied, %moved, %e : tensor<4xi1>, tensor<4xf32>
+    ```
+
+    Example: test/optimize/average-parameters.mlir.
+  }];
+  let options = [ListOption<"profiles", "profiles", "std::string", "NAME:DECAY or NAME:DECAY:warmup, with commas between them">];
+  let dependentDialects = ["::titan::ir::TitanDialect"];
+}
+
 def VerifyOptimize : TitanPass<"titan-optimize-verify", "::mlir::ModuleOp"> {
   let summary = "checks what holds after *optimize*";
   let description = [{

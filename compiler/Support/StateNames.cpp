@@ -14,4 +14,15 @@ bool matchesName(StringRef glob, ir::StateOp state) {
                                  [&](StringRef alias) { return matchesGlob(glob, alias); });
 }
 
+std::string averageSymbol(llvm::StringRef profile, llvm::StringRef symbol) {
+  return ("ema." + profile + "." + symbol).str();
+}
+
+llvm::StringRef profileOf(ir::StateOp state) {
+  if (state.getKind() != ir::StateKind::Ema)
+    return {};
+  llvm::StringRef symbol = state.getSymName();
+  return symbol.consume_front("ema.") ? symbol.split('.').first : llvm::StringRef();
+}
+
 } // namespace titan

@@ -9,4 +9,9 @@ namespace titan {
 /// may say `lm_head.*` or `*.wte.*` of one table.
 bool matchesName(llvm::StringRef glob, ir::StateOp state);
 
+/// The symbol of the average that `profile` keeps of the state with symbol `symbol`.
+std::string averageSymbol(llvm::StringRef profile, llvm::StringRef symbol);
+/// The profile of an average, from its symbol; empty for states of other kinds.
+llvm::StringRef profileOf(ir::StateOp state);
+
 } // namespace titan
