@@ -35,6 +35,7 @@ Value Body::add(Value a, Value b) { return create<arith::AddFOp>(a, b); }
 Value Body::sub(Value a, Value b) { return create<arith::SubFOp>(a, b); }
 Value Body::mul(Value a, Value b) { return create<arith::MulFOp>(a, b); }
 Value Body::div(Value a, Value b) { return create<arith::DivFOp>(a, b); }
+Value Body::reciprocal(Value a) { return div(constantLike(a, 1), a); }
 Value Body::neg(Value a) { return create<arith::NegFOp>(a); }
 Value Body::abs(Value a) { return create<math::AbsFOp>(a); }
 Value Body::exp(Value a) { return create<math::ExpOp>(a); }

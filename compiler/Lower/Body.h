@@ -34,6 +34,8 @@ public:
   mlir::Value sub(mlir::Value a, mlir::Value b);
   mlir::Value mul(mlir::Value a, mlir::Value b);
   mlir::Value div(mlir::Value a, mlir::Value b);
+  /// 1 / a. What divides each element of a row is better a factor: one division for the row.
+  mlir::Value reciprocal(mlir::Value a);
   mlir::Value neg(mlir::Value a);
   mlir::Value abs(mlir::Value a);
   mlir::Value exp(mlir::Value a);

@@ -35,8 +35,7 @@ LogicalResult binary(Operation* op, LoweringBuilder& lowering,
 }
 
 Value sigmoid(Body& b, Value x) {
-  Value one = b.constantLike(x, 1);
-  return b.div(one, b.add(one, b.exp(b.neg(x))));
+  return b.reciprocal(b.add(b.constantLike(x, 1), b.exp(b.neg(x))));
 }
 
 Value isPositive(Body& b, Value x) {
@@ -158,7 +157,7 @@ struct Rules {
   // Not math.rsqrt, which targets approximate: the quotient of the rounded root is the op's
   // definition.
   static LogicalResult lower(ir::RsqrtOp op, LoweringBuilder& l) {
-    return unary(op, l, [](Body& b, Value x) { return b.div(b.constantLike(x, 1), b.sqrt(x)); });
+    return unary(op, l, [](Body& b, Value x) { return b.reciprocal(b.sqrt(x)); });
   }
   static LogicalResult lower(ir::SigmoidOp op, LoweringBuilder& l) { return unary(op, l, sigmoid); }
   static LogicalResult lower(ir::ReluOp op, LoweringBuilder& l) {

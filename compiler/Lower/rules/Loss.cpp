@@ -77,7 +77,7 @@ struct Rules {
         shape, reads, LoweringBuilder::Write{type, l.identity(rank)}, [&](Body& b, ValueRange v) {
           Row row = exponentials(b, v[0], dim);
           Target target = compareTarget(b, v[1], hasUnsignedTargets(op), op.getIgnoreIndex(), dim);
-          Value probability = b.div(row.exponential, row.sum);
+          Value probability = b.mul(row.exponential, b.reciprocal(row.sum));
           Value distribution = b.select(
               target.isClass, b.constantLike(probability, 1 - smoothing + smoothing / shape[dim]),
               b.constantLike(probability, smoothing / shape[dim]));

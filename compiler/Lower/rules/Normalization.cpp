@@ -46,14 +46,14 @@ struct NormRows {
 /// 1 / sqrt(variance + epsilon)
 Value reciprocalRoot(Body& b, Value variance, const APFloat& epsilon) {
   Value shifted = b.add(variance, b.constantLike(variance, epsilon.convertToDouble()));
-  return b.div(b.constantLike(variance, 1), b.sqrt(shifted));
+  return b.reciprocal(b.sqrt(shifted));
 }
 
 struct Rules {
   static LogicalResult lower(ir::SoftmaxOp op, LoweringBuilder& l) {
     return alongInnermost(op, l, [](Body& b, Value x, int64_t dim) {
       Value e = b.exp(b.sub(x, b.reduce(kernel::ReduceKind::Max, x, dim)));
-      return b.div(e, b.reduce(kernel::ReduceKind::Add, e, dim));
+      return b.mul(e, b.reciprocal(b.reduce(kernel::ReduceKind::Add, e, dim)));
     });
   }
 
