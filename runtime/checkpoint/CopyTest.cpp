@@ -1,10 +1,10 @@
 #include "runtime/checkpoint/Copy.h"
 
 #include "runtime/checkpoint/testing/CrashEnv.h"
-#include "runtime/checkpoint/testing/FaultEnv.h"
 #include "runtime/checkpoint/testing/MeshState.h"
 #include "runtime/checkpoint/testing/SampleState.h"
 #include "runtime/checkpoint/testing/TemporaryDirectory.h"
+#include "runtime/checkpoint/testing/WholeOrNothing.h"
 #include "runtime/collective/testing/RankThreads.h"
 #include "runtime/program/Collective.h"
 
@@ -81,34 +81,15 @@ TEST_F(Copy, OfWhatIsNoCheckpointIsRefused) {
 
 // Whatever fails, there is no checkpoint and nothing of an attempt, or the whole.
 TEST_F(Copy, LeavesNothingWhereAnyOperationFails) {
-  for (const bool forGood : {false, true}) {
-    bool finished = false;
-    for (int64_t operation = 0; !finished; ++operation) {
-      const auto disk = env_.clone();
-      FaultEnv env(*disk);
-      env.failAt(operation, EIO, forGood);
-      const auto report = copyCheckpoint(from_, "b", env);
-      finished = env.failed().empty();
-      SCOPED_TRACE(fmt::format("operation {}: {}", operation, env.failed()));
-      if (!report.ok()) {
-        EXPECT_TRUE(report.error().exitCode() == 3 || report.error().exitCode() == 5);
-        EXPECT_NE(report.error().message().find(std::strerror(EIO)), std::string::npos);
-        EXPECT_EQ(report.error().message().find('\n'), std::string::npos);
-      }
-      EXPECT_TRUE(verify(from_, *disk).ok());
-      const auto all = listCheckpoints(*disk, "b");
-      ASSERT_TRUE(all.ok());
-      // After the last rename nothing can be taken back where nothing works any more.
-      EXPECT_TRUE(all->size() == (report.ok() ? 1u : 0u) || forGood);
-      for (const CheckpointInfo& info : *all)
-        EXPECT_TRUE(verify(info.path, *disk).ok());
-      // After a failed last sync the next process removes what there is.
-      ASSERT_TRUE(CheckpointStore::open("b", *disk).ok());
-      EXPECT_EQ(disk->readDirectory("b/checkpoints")->size(), all->size());
-      if (HasFailure())
-        return;
-    }
-  }
+  expectWholeOrNothing(
+      env_,
+      [&](Env& env) {
+        auto report = copyCheckpoint(from_, "b", env);
+        if (!report.ok())
+          EXPECT_NE(report.error().message().find(std::strerror(EIO)), std::string::npos);
+        return report;
+      },
+      [&](Env& disk) { EXPECT_TRUE(verify(from_, disk).ok()); });
 }
 
 TEST(CopyOfRanks, PutsPiecesTogether) {

@@ -2,15 +2,12 @@
 
 #include "runtime/checkpoint/Export.h"
 #include "runtime/checkpoint/testing/CrashEnv.h"
-#include "runtime/checkpoint/testing/FaultEnv.h"
 #include "runtime/checkpoint/testing/JobElf.h"
 #include "runtime/checkpoint/testing/SampleState.h"
+#include "runtime/checkpoint/testing/WholeOrNothing.h"
 #include "runtime/device/testing/LinearProgram.h"
 
 #include <gtest/gtest.h>
-
-#include <cerrno>
-#include <cstring>
 
 namespace titan::checkpoint {
 namespace {
@@ -128,30 +125,9 @@ TEST_F(Import, RefusesARunThatHasCheckpoints) {
 // Whatever fails, there is no checkpoint and nothing of an attempt, or the whole.
 TEST_F(Import, LeavesNothingWhereAnyOperationFails) {
   const ImportRequest wanted = request("hf");
-  for (const bool forGood : {false, true}) {
-    bool finished = false;
-    for (int64_t operation = 0; !finished; ++operation) {
-      const auto disk = env_.clone();
-      FaultEnv env(*disk);
-      env.failAt(operation, EIO, forGood);
-      const auto report = importWeights(wanted, env);
-      finished = env.failed().empty();
-      SCOPED_TRACE(fmt::format("operation {}: {}", operation, env.failed()));
-      if (!report.ok()) {
-        EXPECT_TRUE(report.error().exitCode() == 3 || report.error().exitCode() == 5);
-        EXPECT_EQ(report.error().message().find('\n'), std::string::npos);
-      }
-      const auto all = listCheckpoints(*disk, "b");
-      ASSERT_TRUE(all.ok());
-      EXPECT_TRUE(all->size() == (report.ok() ? 1u : 0u) || forGood);
-      for (const CheckpointInfo& info : *all)
-        EXPECT_TRUE(verify(info.path, *disk).ok());
-      ASSERT_TRUE(CheckpointStore::open("b", *disk).ok());
-      EXPECT_EQ(disk->readDirectory("b/checkpoints")->size(), all->size());
-      if (HasFailure())
-        return;
-    }
-  }
+  expectWholeOrNothing(env_, [&](Env& env) -> Result<SaveReport> {
+    return TITAN_TRY(importWeights(wanted, env)).saved;
+  });
 }
 
 TEST(ImportTargets, OfAJobAreWhatItsRunSays) {
