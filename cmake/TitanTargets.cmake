@@ -58,9 +58,11 @@ function(titan_reuse_pch name pch)
   if(NOT TARGET ${pch})
     file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/${pch}.cpp CONTENT "")
     add_library(${pch} STATIC ${PROJECT_BINARY_DIR}/${pch}.cpp)
-    target_link_libraries(${pch} PRIVATE titan_flags fmt::fmt-header-only nlohmann_json::nlohmann_json)
-    if(pch MATCHES mlir)
+    target_link_libraries(${pch} PRIVATE titan_flags nlohmann_json::nlohmann_json)
+    if(pch MATCHES mlir) # it includes what these generate
       target_link_libraries(${pch} PRIVATE titan_mlir_flags)
+      add_dependencies(${pch} titan_interfaces_gen titan_ops_gen titan_accum_gen titan_dist_gen titan_dist_attrs_gen
+        titan_kernel_gen titan_kernel_attrs_gen titan_kernel_interfaces_gen)
     endif()
     if(pch MATCHES test)
       target_link_libraries(${pch} PRIVATE GTest::gtest)
