@@ -16,17 +16,6 @@ AxisRule allOf(Operation* op, AxisPlacement result) {
           SmallVector<AxisPlacement>(op->getNumResults(), result)};
 }
 
-/// Is `value` a scalar, or one value in each element?
-bool isScalar(Value value) {
-  if (cast<ShapedType>(value.getType()).getRank() == 0)
-    return true;
-  Operation* op = value.getDefiningOp();
-  if (auto constant = dyn_cast_if_present<ir::ConstantOp>(op))
-    return isa<SplatElementsAttr>(constant.getValue());
-  auto broadcast = dyn_cast_if_present<ir::BroadcastOp>(op);
-  return broadcast && isScalar(broadcast.getOperand());
-}
-
 /// Does a collective sum all that is made of `value`, padded or not?
 bool isSummed(Value value) {
   return !value.use_empty() && llvm::all_of(value.getUsers(), [](Operation* user) {
@@ -63,7 +52,7 @@ bool isLinear(Operation* op, Placements operands, bool isTree) {
     return allPartial;
   if (!isa<ir::MulOp>(op) || allPartial)
     return false;
-  return isScalar(op->getOperand(operands[0].isPartial() ? 1 : 0));
+  return isOneValue(op->getOperand(operands[0].isPartial() ? 1 : 0));
 }
 
 /// Does operand `i` of `op` continue what the loop around it has summed so far?
@@ -169,6 +158,17 @@ AxisRule collectiveRule(unsigned axis, Operation* op, Placements operands) {
 }
 
 } // namespace
+
+bool isOneValue(Value value) {
+  auto type = dyn_cast<ShapedType>(value.getType());
+  if (!type || type.getRank() == 0)
+    return true;
+  Operation* op = value.getDefiningOp();
+  if (auto constant = dyn_cast_if_present<ir::ConstantOp>(op))
+    return isa<SplatElementsAttr>(constant.getValue());
+  auto broadcast = dyn_cast_if_present<ir::BroadcastOp>(op);
+  return broadcast && isOneValue(broadcast.getOperand());
+}
 
 AxisRule ruleOn(unsigned axis, Operation* op, Placements operands, bool isDivided, bool isTree) {
   auto any = [&](bool (AxisPlacement::*is)() const) {

@@ -6,6 +6,9 @@
 
 namespace titan {
 
+/// Is `value` a scalar, or a tensor that is made of one? Then each part of it is made alike.
+bool isOneValue(mlir::Value value);
+
 /// On one axis of the mesh. Where an operand is taken in another way than it comes, ranks must
 /// exchange something.
 struct AxisRule {

@@ -105,6 +105,18 @@ LogicalResult verifyPlaceOfSum(Operation* op, const FunctionPlacements& placemen
   return success();
 }
 
+/// What of `operand` a rank has where its op takes `taken`: a part of one value in each element is
+/// made as such, and nothing in the op that makes it says of what it is a part.
+ValuePlacement placementFor(OpOperand& operand, const ValuePlacement& taken,
+                            const FunctionPlacements& placements) {
+  ValuePlacement placement = placements[operand.get()];
+  if (isOneValue(operand.get()))
+    for (auto [on, wanted] : llvm::zip_equal(placement, taken))
+      if (on.isReplicate() && wanted.isShard())
+        on = wanted;
+  return placement;
+}
+
 /// What a rank has of each value is what its readers take: sums over ranks are taken once, and
 /// behind the loop, parts are gathered where the whole is read.
 LogicalResult verifyPlacements(func::FuncOp function) {
@@ -115,11 +127,13 @@ LogicalResult verifyPlacements(func::FuncOp function) {
   WalkResult walked = function.getBody().walk([&](Operation* op) -> WalkResult {
     if (failed(verifyPlaceOfSum(op, *placements)))
       return WalkResult::interrupt();
-    for (OpOperand& operand : op->getOpOperands())
-      if (ValuePlacement taken = placements->taken(operand); taken != (*placements)[operand.get()])
+    for (OpOperand& operand : op->getOpOperands()) {
+      const ValuePlacement taken = placements->taken(operand);
+      if (ValuePlacement given = placementFor(operand, taken, *placements); given != taken)
         return op->emitError("takes operand ")
                << operand.getOperandNumber() << " as " << toAttribute(taken, placements->mesh())
-               << ", a rank has " << toAttribute((*placements)[operand.get()], placements->mesh());
+               << ", a rank has " << toAttribute(given, placements->mesh());
+    }
     return WalkResult::advance();
   });
   return failure(walked.wasInterrupted());
