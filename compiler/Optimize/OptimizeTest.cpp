@@ -59,12 +59,6 @@ protected:
     addDifferentiatePasses(passes);
     if (update)
       addOptimizePasses(passes);
-    if (update && !profiles.empty()) {
-      AverageParametersOptions options;
-      options.profiles.assign(profiles.begin(), profiles.end());
-      passes.addPass(createAverageParameters(options));
-      passes.addPass(createVerifyOptimize());
-    }
     EXPECT_TRUE(succeeded(passes.run(*module)));
     FailureOr<Results> results =
         run(module->lookupSymbol<func::FuncOp>("step"), arguments, Engine::F64);
@@ -91,7 +85,6 @@ protected:
   }
 
   Recipe recipe;
-  std::vector<std::string> profiles; ///< averages that @step keeps
   Arguments arguments;
 };
 
@@ -212,7 +205,7 @@ std::string averageOf(const std::string& profile, const std::string& name) {
 
 TEST_F(Optimize, AveragesFollowTheUpdate) {
   // Decays that are exact in f32.
-  profiles = {"slow:0.75", "fast:0.5:warmup"};
+  recipe.ema.profiles = {{"slow", {.decay = 0.75}}, {"fast", {.decay = 0.5, .warmup = true}}};
   recipe.model.frozen = {"*.bias"};
   const SmallVector<double> before = {1, 2, 3, 4, 5, 6};
   arguments.states[averageOf("slow", "fc.weight")] = floats({3, 2}, before);
@@ -234,7 +227,7 @@ TEST_F(Optimize, AveragesFollowTheUpdate) {
 }
 
 TEST_F(Optimize, SkippedStepKeepsTheBitsOfAverages) {
-  profiles = {"slow:0.75"};
+  recipe.ema.profiles = {{"slow", {.decay = 0.75}}};
   const SmallVector<double> before = {-0.0, 0.0, INFINITY, 4, 5, 6};
   arguments.states[averageOf("slow", "fc.weight")] = floats({3, 2}, before);
   arguments.states[averageOf("slow", "fc.bias")] = floats({3}, {1, 2, 3});

@@ -8,6 +8,7 @@ namespace titan {
 
 void addOptimizePasses(OpPassManager& passes) {
   passes.addPass(createInsertUpdate());
+  passes.addPass(createAverageParameters());
   // Parameters of one group share their scalars.
   passes.addPass(createCSEPass());
   passes.addPass(createVerifyOptimize());

@@ -36,7 +36,7 @@ def InsertUpdate : TitanPass<"titan-optimize-insert-update", "::mlir::ModuleOp">
 def AverageParameters : TitanPass<"titan-optimize-average-parameters", "::mlir::ModuleOp"> {
   let summary = "keeps exponential moving averages of the parameters that an update changes";
   let description = [{
-    Before: what *insert-update* leaves. After: for each profile and each parameter that `@step` changes there is a state `@ema.<profile>.<symbol>` of kind
+    Before: what *insert-update* leaves. After: for each profile of the recipe's `[ema]` and each parameter that `@step` changes there is a state `@ema.<profile>.<symbol>` of kind
     *ema*, in f32, whose canonical name is the parameter's. `@step` takes and returns it. All new ops are in phase *update*.
 
     With e the average, p' the new parameter and n the updates applied before this one, e' = e + w (p' - e). The weight w is 1 where n = 0, so the first
@@ -46,7 +46,7 @@ def AverageParameters : TitanPass<"titan-optimize-average-parameters", "::mlir::
     A frozen parameter has no average: it would equal the parameter. The weight is one scalar of a step and profile.
 
     ```mlir
-    // with profiles=slow:0.75, behind the update that makes %w_new
+    // with profiles = { slow = 0.75 }, behind the update that makes %w_new
     %change = titan.sub %w_new, %e : tensor<4xf32>
     %part = titan.mul %weight, %change : tensor<4xf32>
     %moved = titan.add %e, %part : tensor<4xf32>
@@ -55,7 +55,6 @@ def AverageParameters : TitanPass<"titan-optimize-average-parameters", "::mlir::
 
     Example: test/optimize/average-parameters.mlir.
   }];
-  let options = [ListOption<"profiles", "profiles", "std::string", "NAME:DECAY or NAME:DECAY:warmup, with commas between them">];
   let dependentDialects = ["::titan::ir::TitanDialect"];
 }
 

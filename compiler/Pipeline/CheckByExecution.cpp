@@ -72,6 +72,9 @@ const Exception* exceptionOf(StringRef pass) {
        .notCompared = "the results of @step become those of the update; @eval and @predict were "
                       "compared",
        .omitted = ir::function::step},
+      {.pass = "titan-optimize-average-parameters",
+       .notCompared = "the averages are new; the rest was compared",
+       .newResults = true},
       {.pass = "titan-shard-seed-placements",
        .notCompared = "the metric that stops all ranks is new; the rest was compared",
        .newResults = true},

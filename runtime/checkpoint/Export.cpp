@@ -66,17 +66,8 @@ Status checkEnding(const ExportRequest& request) {
                       request.output, tensorSuffix);
 }
 
-/// Of the checkpoint's profiles, in their order.
-std::set<std::string> profilesOf(const Manifest& manifest) {
-  std::set<std::string> profiles;
-  for (const TableEntry& row : manifest.program.table)
-    if (!row.profile.empty())
-      profiles.insert(row.profile);
-  return profiles;
-}
-
 Status checkProfile(const std::string& path, const Manifest& manifest, const std::string& profile) {
-  const std::set<std::string> profiles = profilesOf(manifest);
+  const std::set<std::string> profiles = profilesOf(manifest.program);
   if (!profiles.contains(profile))
     return Error::badInput("checkpoint '{}' has no averages '{}': it has {}", path, profile,
                            profiles.empty() ? "none"

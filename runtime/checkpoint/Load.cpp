@@ -4,6 +4,7 @@
 #include "runtime/checkpoint/ReadCheckpoint.h"
 
 #include <algorithm>
+#include <set>
 
 namespace titan::checkpoint {
 namespace {
@@ -36,6 +37,35 @@ struct Found {
   std::vector<Match> matches;
 };
 
+Status leaveOutProfiles(const LoadRequest& request, ByFolder<Destination>& wanted,
+                        CheckpointTensors& stored) {
+  for (const std::string& profile : request.started)
+    if (const auto folder = TITAN_TRY(folderOf(StateKind::Ema, profile)); !stored.contains(*folder))
+      wanted.erase(*folder);
+  for (const std::string& profile : request.dropped)
+    if (const auto folder = TITAN_TRY(folderOf(StateKind::Ema, profile)); stored.erase(*folder) > 0)
+      wanted.erase(*folder);
+  return {};
+}
+
+/// What a user can do about a difference: of profiles that one side alone has, how to go on.
+std::string adviceFor(const LoadRequest& request, const ProgramInfo& saved) {
+  const std::set<std::string> savedProfiles = profilesOf(saved);
+  std::set<std::string> wanted;
+  for (const Destination& destination : request.destinations)
+    if (!destination.entry.profile.empty())
+      wanted.insert(destination.entry.profile);
+  std::string advice;
+  for (const std::string& profile : savedProfiles)
+    if (!wanted.contains(profile))
+      advice += fmt::format("--ema-drop {} leaves these averages out; ", profile);
+  for (const std::string& profile : wanted)
+    if (!savedProfiles.contains(profile))
+      advice += fmt::format("--ema-start {} begins these averages from the parameters; ", profile);
+  return advice + "resume with the model that wrote it; to start from some of its weights use "
+                  "--init with --map and --fresh";
+}
+
 /// Names, shapes, dtypes and counters; `reading` says how much of the files is checked.
 Result<Found> find(const std::string& path, const LoadRequest& request, Env& env, Reading reading) {
   Found found;
@@ -52,6 +82,7 @@ Result<Found> find(const std::string& path, const LoadRequest& request, Env& env
   // What one side alone has is in the diff, too.
   for (const auto& [folder, tensors] : found.stored)
     wanted[folder];
+  TITAN_TRY(leaveOutProfiles(request, wanted, found.stored));
   Diff diff;
   std::vector<std::string>& notes = found.report.notes;
   for (const auto& [folder, destinations] : wanted) {
@@ -62,9 +93,7 @@ Result<Found> find(const std::string& path, const LoadRequest& request, Env& env
   }
   diffCounters(TITAN_TRY(countersOf(request.destinations)), manifest.counters, diff);
   if (!diff.empty())
-    return diff.error(fmt::format("checkpoint '{}'", path),
-                      "resume with the model that wrote it; to start from some of its weights use "
-                      "--init with --map and --fresh");
+    return diff.error(fmt::format("checkpoint '{}'", path), adviceFor(request, manifest.program));
   std::ranges::move(describeDifferences(manifest.program, request.program),
                     std::back_inserter(notes));
   return found;

@@ -29,6 +29,9 @@ struct LoadRequest {
                           ///< differences give notes
   Peers* peers = nullptr; ///< who load together, all with this request; null: nobody else
   std::vector<MeshAxis> mesh = {}; ///< their places
+  /// Profiles of averages that may be on one side alone: the program's `started` are left as they
+  /// are where the checkpoint does not have them, its `dropped` are not read.
+  std::vector<std::string> started = {}, dropped = {};
 };
 
 struct LoadReport {

@@ -142,6 +142,10 @@ OrderedJson formatInit(const InitInfo& init) {
     json["ignored"] = init.ignored;
   if (!init.rounded.empty())
     json["rounded"] = init.rounded;
+  if (!init.averagesStarted.empty())
+    json["ema_start"] = init.averagesStarted;
+  if (!init.averagesDropped.empty())
+    json["ema_drop"] = init.averagesDropped;
   return json;
 }
 
@@ -152,10 +156,22 @@ Result<InitInfo> parseInit(const Json& json) {
     init.ignored = TITAN_TRY(stringsField(json, "ignored"));
   if (json.contains("rounded"))
     init.rounded = TITAN_TRY(stringsField(json, "rounded"));
+  if (json.contains("ema_start"))
+    init.averagesStarted = TITAN_TRY(stringsField(json, "ema_start"));
+  if (json.contains("ema_drop"))
+    init.averagesDropped = TITAN_TRY(stringsField(json, "ema_drop"));
   return init;
 }
 
 } // namespace
+
+std::set<std::string> profilesOf(const ProgramInfo& program) {
+  std::set<std::string> profiles;
+  for (const TableEntry& row : program.table)
+    if (!row.profile.empty())
+      profiles.insert(row.profile);
+  return profiles;
+}
 
 std::string toJson(const Manifest& manifest) {
   const OrderedJson json = {{"format", formatName},

@@ -19,7 +19,8 @@
 //                                               "from": [...], "extent": [...],
 //                                               "dims": [...] } ] } ] },
 //     "init":     { "source": "w.safetensors", "fresh": [...], "map": {...},
-//                   "ignored": [...], "rounded": [...] },
+//                   "ignored": [...], "rounded": [...],
+//                   "ema_start": [...], "ema_drop": [...] },
 //     "files":    [ { "path": "model/shard-...", "bytes": n,
 //                     "xxh3_128": "<32 hex digits>",
 //                     "chunks": { "path": "model/shard-....chunks",
@@ -44,6 +45,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -100,13 +102,18 @@ struct ProgramInfo {
   bool operator==(const ProgramInfo&) const = default;
 };
 
-/// Where a run's first weights came from, when it was `--init`.
+/// The profiles of averages that the table has.
+std::set<std::string> profilesOf(const ProgramInfo& program);
+
+/// Where a run's state came from, but for checkpoints that it went on from as they were.
 struct InitInfo {
-  std::string source;
+  std::string source;             ///< of the first weights: --init
   std::vector<std::string> fresh; ///< canonical names that kept their own initialisation
-  std::map<std::string, std::string> renames; ///< name in the file -> canonical name
-  std::vector<std::string> ignored = {};      ///< names in the file: --ignore
-  std::vector<std::string> rounded = {};      ///< canonical names: --cast
+  std::map<std::string, std::string> renames;    ///< name in the file -> canonical name
+  std::vector<std::string> ignored = {};         ///< names in the file: --ignore
+  std::vector<std::string> rounded = {};         ///< canonical names: --cast
+  std::vector<std::string> averagesStarted = {}; ///< profiles: --ema-start
+  std::vector<std::string> averagesDropped = {}; ///< profiles: --ema-drop
   bool operator==(const InitInfo&) const = default;
 };
 

@@ -29,7 +29,8 @@ Manifest sample() {
        {{"onnx::MatMul_1", {.at = {}, .from = {}, .extent = {2, 4}, .dims = {1, 0}}},
         {"W", {.at = {2, 0}, .from = {1, 0, 0}, .extent = {1, 4}, .dims = {1, 2}}}}},
       {"fc.weight", StateKind::Ema, "slow", DType::F32, {3, 4}, false, {}, {}}};
-  manifest.init = {"w.safetensors", {"head.weight"}, {{"a.*", "b.*"}}, {"old.bias"}, {"fc.weight"}};
+  manifest.init = {"w.safetensors", {"head.weight"}, {{"a.*", "b.*"}}, {"old.bias"},
+                   {"fc.weight"},   {"slow"},        {"fast"}};
   manifest.files = {
       {"model/x.safetensors", 12, std::string(32, 'a'), {}},
       {"model/y", 5, std::string(32, 'b'), {{"model/y.chunks", std::string(32, 'c')}}}};

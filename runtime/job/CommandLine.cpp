@@ -137,6 +137,9 @@ private:
     sub.add_option("--ckpt", options_.checkpoint,
                    "checkpoint (default: the newest of the run directory)")
         ->type_name("C");
+    sub.add_option("--ema", options_.average,
+                   "the averages of this profile, in place of the parameters")
+        ->type_name("P");
   }
   void addJson(CLI::App& sub) { sub.add_flag("--json", options_.json, "print JSON"); }
 
@@ -170,6 +173,14 @@ private:
                    "damaged, later ones are set aside; never, a fresh run; or a checkpoint")
         ->type_name("auto|good|never|PATH")
         ->capture_default_str();
+    sub.add_option("--ema-start", options_.emaStart,
+                   "averages of the job that the checkpoint may lack: they begin as its parameters")
+        ->type_name("PROFILE")
+        ->allow_extra_args(false);
+    sub.add_option("--ema-drop", options_.emaDrop,
+                   "averages of the checkpoint that the job does not keep: they are left out")
+        ->type_name("PROFILE")
+        ->allow_extra_args(false);
     sub.add_flag("--set-aside", options_.setAside,
                  "with --resume PATH: renames the later checkpoints of the run directory");
   }

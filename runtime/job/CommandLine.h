@@ -30,9 +30,12 @@ struct JobOptions {
   std::map<std::string, std::string> renames; ///< name in the file -> canonical name, with init
   std::vector<std::string> ignored;           ///< globs of names in the file, with init
   bool cast = false;                          ///< with init: rounds to the program's types
+  std::vector<std::string> emaStart, emaDrop; ///< train: profiles that the checkpoint or the job
+                                              ///< may lack
   std::string resume = "auto";                ///< or "good", "never", or a checkpoint
   bool setAside = false;                      ///< with a checkpoint: later ones make way
   std::string checkpoint;         ///< eval, predict, sample; empty: the newest of the run directory
+  std::string average;            ///< eval, predict, sample: a profile of [ema]; empty: the model
   std::string output;             ///< predict: the .npz
   std::string trace;              ///< profile: the Chrome trace
   std::string device = "auto";    ///< or "cpu", "cuda", "cuda:N", "reference"

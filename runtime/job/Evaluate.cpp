@@ -1,6 +1,7 @@
 #include "runtime/job/Evaluate.h"
 
 #include "runtime/job/Agreement.h"
+#include "runtime/job/Averages.h"
 #include "runtime/job/Resume.h"
 #include "runtime/program/Process.h"
 
@@ -95,11 +96,17 @@ Status startForReading(Session& session) {
       TITAN_TRY(chooseTogether(peers, [&] { return chooseForReading(session.options()); }));
   const uint64_t seed = start.manifest ? start.manifest->data.seed : session.recipe().train.seed;
   TITAN_TRY(session.start(seed, start.products(session.program().target.kind), start.firstState()));
+  const JobOptions& options = session.options();
+  std::optional<checkpoint::LoadReport> report;
   if (start.newest)
-    TITAN_TRY(checkpoint::loadLatest(session.options().out, session.loadRequest()));
+    report =
+        TITAN_TRY(checkpoint::loadLatest(options.out, requestForReading(session, start.manifest)));
   else if (!start.checkpoint.empty())
-    TITAN_TRY(checkpoint::load(start.checkpoint, session.loadRequest()));
-  return {};
+    report =
+        TITAN_TRY(checkpoint::load(start.checkpoint, requestForReading(session, start.manifest)));
+  if (options.average.empty())
+    return {};
+  return useAverages(session, options.average, report ? &report->manifest : nullptr);
 }
 
 namespace {

@@ -47,8 +47,8 @@ private:
 
 /// `./job eval`
 Status evaluateJob(Session& session);
-/// Starts the session from --ckpt or the newest checkpoint of the run directory, for eval and
-/// predict.
+/// Starts the session from --ckpt or the newest checkpoint of the run directory, with the averages
+/// that --ema names: for what reads a model.
 Status startForReading(Session& session);
 
 } // namespace titan

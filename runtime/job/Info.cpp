@@ -42,14 +42,17 @@ Json sourcesJson(const State& state) {
 }
 
 Json stateJson(const State& state) {
-  return {{"name", state.name},
-          {"shape", state.shape},
-          {"dtype", name(state.dtype)},
-          {"kind", nameOf(state.kind)},
-          {"trainable", state.trainable},
-          {"aliases", state.aliases},
-          {"sources", sourcesJson(state)},
-          {"init", sourceOf(state)}};
+  Json json = {{"name", state.name},
+               {"shape", state.shape},
+               {"dtype", name(state.dtype)},
+               {"kind", nameOf(state.kind)},
+               {"trainable", state.trainable},
+               {"aliases", state.aliases},
+               {"sources", sourcesJson(state)},
+               {"init", sourceOf(state)}};
+  if (!state.profile.empty())
+    json["profile"] = state.profile;
+  return json;
 }
 
 Json infoObject(const Session& session, const Program& program) {

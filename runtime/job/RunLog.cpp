@@ -29,22 +29,33 @@ Status RunLog::write(const StepMetrics& metrics) {
   return {};
 }
 
-Status RunLog::write(int64_t step, const Evaluation& evaluation) {
+Status RunLog::write(int64_t step, const Evaluation& evaluation, const std::string& profile) {
   if (!files_)
     return {};
-  std::vector<Metric> values = {{"eval_loss", evaluation.loss}};
-  std::vector<EventScalar> scalars = {{"eval/loss", static_cast<float>(evaluation.loss)}};
-  std::string text = fmt::format("step {}  eval loss {:.6g}", step, evaluation.loss);
-  const auto add = [&](std::string_view key, std::string_view tag, std::string_view label,
-                       std::optional<double> value) {
+  struct Named {
+    std::string key, tag;
+    double value;
+  };
+  std::vector<Named> named;
+  const std::string of = profile.empty() ? "" : "_ema_" + profile;
+  std::string text =
+      fmt::format("step {}  eval{}", step, profile.empty() ? "" : fmt::format(" of '{}'", profile));
+  const auto add = [&](std::string_view name, std::optional<double> value) {
     if (!value)
       return;
-    values.emplace_back(key, *value);
-    scalars.emplace_back(tag, static_cast<float>(*value));
-    text += fmt::format("  {} {:.6g}", label, *value);
+    text += fmt::format("{} {} {:.6g}", named.empty() ? "" : " ", name, *value);
+    named.push_back(
+        {fmt::format("eval_{}{}", name, of), fmt::format("eval/{}{}", name, of), *value});
   };
-  add("eval_accuracy", "eval/accuracy", "accuracy", evaluation.accuracy);
-  add("eval_perplexity", "eval/perplexity", "perplexity", evaluation.perplexity);
+  add("loss", evaluation.loss);
+  add("accuracy", evaluation.accuracy);
+  add("perplexity", evaluation.perplexity);
+  std::vector<Metric> values;
+  std::vector<EventScalar> scalars;
+  for (const Named& one : named) {
+    values.emplace_back(one.key, one.value);
+    scalars.emplace_back(one.tag, static_cast<float>(one.value));
+  }
   TITAN_TRY(files_->metrics.write(step, values));
   TITAN_TRY(files_->events.write(step, scalars));
   note(text);

@@ -31,7 +31,8 @@ public:
 
   /// One step; the events get each logEvery-th and the last.
   Status write(const StepMetrics& metrics);
-  Status write(int64_t step, const Evaluation& evaluation);
+  /// Of the model, or of the averages of `profile`: "eval_loss", "eval_loss_ema_slow".
+  Status write(int64_t step, const Evaluation& evaluation, const std::string& profile = "");
   /// A save that goes on, for the progress line (ProgressLine::setSave).
   void showSave(int64_t step, double share);
   void hideSave();

@@ -1,6 +1,7 @@
 #include "runtime/job/Train.h"
 
 #include "runtime/job/Agreement.h"
+#include "runtime/job/Averages.h"
 #include "runtime/job/Overrides.h"
 #include "runtime/job/ProductFile.h"
 #include "runtime/job/Resume.h"
@@ -86,20 +87,25 @@ Result<checkpoint::InitInfo> loadStart(Session& session, const Start& start,
                                        const checkpoint::DataInfo& data) {
   const JobOptions& options = session.options();
   if (!start.checkpoint.empty()) {
+    const checkpoint::LoadRequest request = TITAN_TRY(requestForTraining(session));
     std::optional<checkpoint::LoadReport> report;
     if (start.newest)
-      report = TITAN_TRY(checkpoint::loadLatest(options.out, session.loadRequest()));
+      report = TITAN_TRY(checkpoint::loadLatest(options.out, request));
     else
-      report = TITAN_TRY(checkpoint::load(start.checkpoint, session.loadRequest()));
+      report = TITAN_TRY(checkpoint::load(start.checkpoint, request));
     if (session.peers().isFirst())
       tell("resumed from {} at step {}\n", start.checkpoint, report->manifest.step);
     for (const std::string& message : report->notes)
       session.note(message);
+    TITAN_TRY(startAverages(session, report->manifest));
     noteDataDifferences(session, report->manifest.data, data);
     if (!options.init.empty() && options.init != report->manifest.init.source)
       session.note(fmt::format("--init {} is for a fresh run and was not read", options.init));
     return report->manifest.init;
   }
+  if (!options.emaStart.empty() || !options.emaDrop.empty())
+    session.note("--ema-start and --ema-drop are for a run that goes on: this one begins, and its "
+                 "averages with the first update");
   if (options.init.empty())
     return checkpoint::InitInfo();
   checkpoint::InitReport report = TITAN_TRY(checkpoint::loadWeights(

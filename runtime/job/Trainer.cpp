@@ -1,6 +1,7 @@
 #include "runtime/job/Trainer.h"
 
 #include "runtime/host/ResidentMemory.h"
+#include "runtime/job/Averages.h"
 
 #include <algorithm>
 #include <chrono>
@@ -310,7 +311,17 @@ Status Trainer::checkSkipped() {
 }
 
 Status Trainer::evaluate() {
-  return log_.write(step_, TITAN_TRY(evaluator_->run(session_->recipe().train.evalBatches)));
+  const TrainRecipe& train = session_->recipe().train;
+  TITAN_TRY(log_.write(step_, TITAN_TRY(evaluator_->run(train.evalBatches))));
+  if (step_ == skipped_) // an average begins with the first update
+    return {};
+  for (const std::string& profile : train.evalEma) {
+    TITAN_TRY(exchangeAverages(session_->access(), profile));
+    Result<Evaluation> evaluation = evaluator_->run(train.evalBatches);
+    TITAN_TRY(exchangeAverages(session_->access(), profile));
+    TITAN_TRY(log_.write(step_, TITAN_TRY(std::move(evaluation)), profile));
+  }
+  return {};
 }
 
 } // namespace titan

@@ -63,6 +63,7 @@ private:
   void noteWaits();
   Status checkSkipped();
   Result<std::string> culprit();
+  /// The model, then each profile of train.eval_ema; the state is the same afterwards.
   Status evaluate();
 
   Session* session_;

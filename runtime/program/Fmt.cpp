@@ -9,7 +9,7 @@ template auto dragonbox::to_decimal(double) noexcept -> dragonbox::decimal_fp<do
 template auto locale_ref::get<std::locale>() const -> std::locale;
 template auto thousands_sep_impl(locale_ref) -> thousands_sep_result<char>;
 template auto decimal_point_impl(locale_ref) -> char;
-template void buffer<char>::append(const char *, const char *);
+template void buffer<char>::append(const char*, const char*);
 } // namespace detail
 } // namespace v9
 } // namespace fmt

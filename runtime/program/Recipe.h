@@ -145,10 +145,24 @@ struct TrainRecipe {
   int64_t steps = 100;
   int64_t seed = 0;
   int64_t logEvery = 1;
-  int64_t evalEvery = 0;        ///< 0: only on request
-  int64_t evalBatches = 0;      ///< 0: all
-  int64_t nonFiniteLimit = 100; ///< consecutive skipped steps that end the run with exit code 5
+  int64_t evalEvery = 0;            ///< 0: only on request
+  int64_t evalBatches = 0;          ///< 0: all
+  std::vector<std::string> evalEma; ///< profiles of [ema] that are evaluated with the model
+  int64_t nonFiniteLimit = 100;     ///< consecutive skipped steps that end the run with exit code 5
   bool operator==(const TrainRecipe&) const = default;
+};
+
+/// An exponential moving average of the parameters.
+struct EmaProfile {
+  double decay = 0;    ///< [0, 1)
+  int64_t every = 1;   ///< applied updates from one change of the average to the next
+  bool warmup = false; ///< after n updates a decay of at most (1 + n) / (10 + n)
+  bool operator==(const EmaProfile&) const = default;
+};
+
+struct EmaRecipe {
+  std::map<std::string, EmaProfile> profiles; ///< by name: letters, digits and '_'
+  bool operator==(const EmaRecipe&) const = default;
 };
 
 /// How much of the state is copied before a save goes on beside the next steps.
@@ -188,6 +202,7 @@ struct Recipe {
   MemoryRecipe memory;
   DataRecipe data;
   TrainRecipe train;
+  EmaRecipe ema;
   CheckpointRecipe checkpoint;
   bool operator==(const Recipe&) const = default;
 

@@ -46,6 +46,26 @@ template <> struct Codec<MeshAxis> {
   static Json write(const MeshAxis& axis) { return writeMembers(axisMembers, axis); }
 };
 
+inline constexpr Member<EmaProfile> profileMembers[] = {
+    member<&EmaProfile::decay, EmaProfile>("decay"),
+    member<&EmaProfile::every, EmaProfile>("every"),
+    member<&EmaProfile::warmup, EmaProfile>("warmup"),
+};
+/// A decay, or a table with one.
+template <> struct Codec<EmaProfile> {
+  static Status read(const Json& value, const std::string& path, EmaProfile& out) {
+    if (!value.is_object())
+      return Codec<double>::read(value, path, out.decay);
+    if (!value.contains("decay"))
+      return Error::badInput("{} needs decay, what an update leaves of the average", path);
+    return readMembers(profileMembers, value, path, out);
+  }
+  static Json write(const EmaProfile& profile) {
+    return profile == EmaProfile{.decay = profile.decay} ? Json(profile.decay)
+                                                         : writeMembers(profileMembers, profile);
+  }
+};
+
 // --- How a key reaches its value ---
 // Each accessor has `type`, `set` and `get`; the table below names one for each key.
 

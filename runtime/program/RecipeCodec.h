@@ -99,8 +99,9 @@ template <typename T> struct Codec<std::vector<T>> {
 };
 
 template <typename T> struct Codec<std::map<std::string, T>> {
-  static constexpr std::string_view type =
-      std::is_same_v<T, std::string> ? "a table of strings" : "a table of integers";
+  static constexpr std::string_view type = std::is_same_v<T, std::string> ? "a table of strings"
+                                           : std::is_same_v<T, int64_t>   ? "a table of integers"
+                                                                          : "a table of tables";
   static Status read(const Json& value, const std::string& path, std::map<std::string, T>& out) {
     if (!value.is_object())
       return wrongType(path, value, type);

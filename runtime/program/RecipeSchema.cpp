@@ -29,6 +29,7 @@ template <auto pointer> using Mesh = Plain<&Recipe::mesh, pointer>;
 template <auto pointer> using Memory = Plain<&Recipe::memory, pointer>;
 template <auto pointer> using Data = Plain<&Recipe::data, pointer>;
 template <auto pointer> using Train = Plain<&Recipe::train, pointer>;
+template <auto pointer> using Ema = Plain<&Recipe::ema, pointer>;
 template <auto pointer> using Checkpoint = Plain<&Recipe::checkpoint, pointer>;
 
 constexpr bool compiled = false, runTime = true;
@@ -103,7 +104,10 @@ constexpr Key table[] = {
   key<Train<&TrainRecipe::logEvery>>("train", "log_every", runTime, "steps between progress lines"),
   key<Train<&TrainRecipe::evalEvery>>("train", "eval_every", runTime, "steps between evaluations; 0: only on request"),
   key<Train<&TrainRecipe::evalBatches>>("train", "eval_batches", runTime, "batches of an evaluation; 0: all"),
+  key<Train<&TrainRecipe::evalEma>>("train", "eval_ema", runTime, "profiles of [ema] that are evaluated with the model"),
   key<Train<&TrainRecipe::nonFiniteLimit>>("train", "non_finite_limit", runTime, "consecutive skipped steps that end the run"),
+
+  key<Ema<&EmaRecipe::profiles>>("ema", "profiles", compiled, "moving averages of the parameters: the decay of each, { slow = 0.999 }, or a table with decay and warmup (a decay of at most (1 + n) / (10 + n) after n updates)"),
 
   key<Checkpoint<&CheckpointRecipe::every>>("checkpoint", "every", runTime, "steps between checkpoints; 0: only at the end"),
   key<Checkpoint<&CheckpointRecipe::keep>>("checkpoint", "keep", runTime, "committed checkpoints kept; 0: all"),
@@ -183,9 +187,6 @@ Status assign(Recipe& recipe, const Json& document) {
     return Error::badInput("a recipe is a table of tables");
   const std::vector<std::string> known = sections();
   for (const auto& [section, values] : document.items()) {
-    if (section == "ema")
-      return Error::badInput("[ema]: the exponential moving average of weights is not available "
-                             "yet: remove the table");
     if (std::ranges::find(known, section) == known.end())
       return values.is_object() ? unknownSection(section) : unknownKey(section);
     if (!values.is_object())

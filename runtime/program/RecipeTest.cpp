@@ -190,10 +190,46 @@ TEST(Recipe, WhatTheParserMishandlesIsRefused) {
   EXPECT_NE(parseError("\u03d5 = 1"), "");
 }
 
-TEST(Recipe, EmaIsReserved) {
-  EXPECT_EQ(parseError("[ema]\nprofiles = { slow = 0.999 }"),
-            "r.toml: [ema]: the exponential moving average of weights is not available yet: "
-            "remove the table");
+TEST(Recipe, ProfilesAreDecaysOrTables) {
+  Recipe recipe =
+      parsed("[ema]\nprofiles = { slow = 0.999, fast = { decay = 0.5, warmup = true } }");
+  ASSERT_EQ(recipe.ema.profiles.size(), 2);
+  EXPECT_EQ(recipe.ema.profiles["slow"], (EmaProfile{.decay = 0.999}));
+  EXPECT_EQ(recipe.ema.profiles["fast"], (EmaProfile{.decay = 0.5, .warmup = true}));
+  EXPECT_EQ(parsed("[ema.profiles.fast]\ndecay = 0.5\nwarmup = true\n[ema.profiles]\nslow = 0.999"),
+            recipe);
+  EXPECT_EQ(*parseRecipeJson(toJson(recipe)), recipe);
+  EXPECT_EQ(parsed(toToml(recipe)), recipe);
+  ASSERT_TRUE(setKey(recipe, "ema.profiles.third=0.9").ok());
+  EXPECT_EQ(recipe.ema.profiles.size(), 3);
+  EXPECT_TRUE(validate(recipe).ok());
+}
+
+TEST(Recipe, ProfilesThatMeanNothingAreRefused) {
+  EXPECT_EQ(parseError("[ema]\nprofiles = 0.9"),
+            "r.toml: ema.profiles = 0.9 is not a table of tables");
+  EXPECT_EQ(parseError("[ema.profiles.slow]\nwarmup = true"),
+            "r.toml: ema.profiles.slow needs decay, what an update leaves of the average");
+  EXPECT_EQ(parseError("[ema.profiles.slow]\ndecay = 0.9\nwarmpu = true"),
+            "r.toml: unknown key 'ema.profiles.slow.warmpu'; did you mean 'warmup'?");
+  EXPECT_EQ(parseError("[ema]\nprofiles = { slow = \"0.9\" }"),
+            "r.toml: ema.profiles.slow = \"0.9\" is not a finite number");
+  const auto refusal = [](const char* toml) {
+    Status status = validate(parsed(toml));
+    return status.ok() ? "" : status.takeError().message();
+  };
+  EXPECT_EQ(refusal("[ema]\nprofiles = { slow = 1.0 }"),
+            "ema.profiles.slow.decay = 1 must be in [0, 1)");
+  EXPECT_EQ(refusal("[ema]\nprofiles = { \"a-b\" = 0.9 }"),
+            "ema.profiles has a profile 'a-b': a name is letters, digits and '_'");
+  EXPECT_EQ(refusal("[ema]\nprofiles = { slow = { decay = 0.9, every = 0 } }"),
+            "ema.profiles.slow.every = 0 must be at least 1");
+  EXPECT_EQ(refusal("[ema]\nprofiles = { slow = { decay = 0.9, every = 4 } }"),
+            "ema.profiles.slow.every = 4 is not available yet: use 1");
+  EXPECT_EQ(refusal("[train]\neval_ema = [\"slow\"]"),
+            "train.eval_ema names 'slow': [ema] has 0 profiles");
+  EXPECT_EQ(refusal("[train]\neval_ema = [\"slow\"]\n[ema]\nprofiles = { a = 0.9, b = 0.5 }"),
+            "train.eval_ema names 'slow': [ema] has 2 profiles: a, b");
 }
 
 TEST(Recipe, WeightDecayFollowsTheKind) {

@@ -338,6 +338,39 @@ Status checkData(const DataRecipe& data) {
   return {};
 }
 
+/// The name of a profile is part of a folder's name and of symbols.
+bool isProfileName(std::string_view name) {
+  return !name.empty() && std::ranges::all_of(name, [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '_';
+  });
+}
+
+std::string joinedNames(const std::map<std::string, EmaProfile>& profiles) {
+  std::string names;
+  for (const auto& [name, profile] : profiles)
+    names += (names.empty() ? "" : ", ") + name;
+  return names;
+}
+
+Status checkEma(const EmaRecipe& ema, const std::vector<std::string>& evaluated) {
+  for (const auto& [name, profile] : ema.profiles) {
+    if (!isProfileName(name))
+      return Error::badInput("ema.profiles has a profile '{}': a name is letters, digits and '_'",
+                             name);
+    const std::string path = "ema.profiles." + name;
+    TITAN_TRY(checkRange((path + ".decay").c_str(), profile.decay, 0, 1));
+    TITAN_TRY(checkLeast((path + ".every").c_str(), profile.every, 1));
+    if (profile.every > 1)
+      return Error::badInput("{}.every = {} is not available yet: use 1", path, profile.every);
+  }
+  for (const std::string& name : evaluated)
+    if (!ema.profiles.contains(name))
+      return Error::badInput("train.eval_ema names '{}': [ema] has {} profiles{}", name,
+                             ema.profiles.size(),
+                             ema.profiles.empty() ? "" : ": " + joinedNames(ema.profiles));
+  return {};
+}
+
 Status checkTrain(const TrainRecipe& train, const CheckpointRecipe& checkpoint) {
   TITAN_TRY(checkLeast("train.steps", train.steps, 1));
   TITAN_TRY(checkLeast("train.seed", train.seed, 0));
@@ -387,6 +420,7 @@ Status validate(const Recipe& recipe) {
   TITAN_TRY(checkLeast("memory.limit", recipe.memory.limit, 0));
   TITAN_TRY(checkLeast("memory.loss_chunks", recipe.memory.lossChunks, 0));
   TITAN_TRY(checkData(recipe.data));
+  TITAN_TRY(checkEma(recipe.ema, recipe.train.evalEma));
   return checkTrain(recipe.train, recipe.checkpoint);
 }
 

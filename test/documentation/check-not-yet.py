@@ -49,7 +49,7 @@ def messages_of(text):
 
 
 def write_inputs(scratch):
-    (scratch / "ema.toml").write_text("[ema]\nprofiles = { slow = 0.999 }\n")
+    (scratch / "ema.toml").write_text("[ema]\nprofiles = { slow = { decay = 0.999, every = 4 } }\n")
     for op in OPS:
         nodes = [node(op, ["x"], ["y"], f"/{op.lower()}")]
         (scratch / f"{op}.onnx").write_bytes(model(graph(nodes, [value("x", ["batch", 3, 8])], [value("y", ["batch", 3, 8])])))

@@ -1,0 +1,214 @@
+#!/usr/bin/env python3
+"""Moving averages of the weights: against NumPy in f64, beside a run without them, over a resume, on ranks, in evaluations.
+
+    check_averages.py --tools build/dev/bin [unittest's options]
+"""
+import json
+
+import numpy as np
+
+import titan_job
+import training_test
+from training_test import REFERENCES
+
+PROFILES = {"slow": (0.9, False), "fast": (0.5, True)}  # decay, warm-up
+EMA = "ema.profiles={ slow = 0.9, fast = { decay = 0.5, warmup = true } }"
+DATA = REFERENCES / "relu" / "data.npz"
+BOUND = 5e-7  # of an average, relative to the largest element of its tensor: a few roundings of f32
+EAGER_BOUND = 2e-5
+
+
+def expected_averages(weights):
+    """{profile: {name: f64}} after all updates, from the trained weights after each: torch.optim.swa_utils.AveragedModel with
+    multi_avg_fn get_ema_multi_avg_fn(decay), which copies first."""
+    averages = {}
+    for profile, (decay, warmup) in PROFILES.items():
+        average = {name: tensor.astype(np.float64) for name, tensor in weights[0].items()}
+        for n, new in enumerate(weights[1:], start=1):
+            d = min(decay, (1 + n) / (10 + n)) if warmup else decay
+            average = {name: e + (1 - d) * (new[name] - e) for name, e in average.items()}
+        averages[profile] = average
+    return averages
+
+
+class Averages(training_test.TrainingTest):
+    def job(self, name, *options, recipe="cosine-clip"):
+        return self.compile(name, "relu", recipe, "--set", EMA, *options)
+
+    def run_of(self, job, out, steps, *options, ranks=None):
+        launcher = [] if ranks is None else [self.tools / "titan-run", "-n", ranks]
+        threads = ["--threads", 2] if ranks is None else ["--threads", 1]
+        titan_job.run([*launcher, job, "train", "--out", self.scratch / out, "--data", DATA, "--steps", steps, *threads, *options])
+        return self.scratch / out
+
+    def folder(self, run, step, folder):
+        path = run / "checkpoints" / f"step-{step:08d}" / folder
+        self.assertTrue(path.is_dir(), path)
+        return titan_job.read_safetensors(path)
+
+    def assert_averages(self, run, steps, trained=None):
+        """Of a run that kept the checkpoint of every step."""
+        weights = [self.folder(run, step, "model") for step in range(1, steps + 1)]
+        if trained is not None:
+            weights = [{name: tensors[name] for name in trained} for tensors in weights]
+        for profile, expected in expected_averages(weights).items():
+            found = self.folder(run, steps, f"ema-{profile}")
+            self.assertEqual(found.keys(), expected.keys())
+            for name, tensor in expected.items():
+                error = np.abs(found[name] - tensor).max() / np.abs(tensor).max()
+                self.assertLessEqual(error, BOUND, f"{profile}: {name}")
+                moved = np.abs(tensor - weights[-1][name]).max() / np.abs(tensor).max()
+                self.assertGreater(moved, 20 * BOUND, f"{profile}: {name} hardly differs from the weights")
+
+    def assert_same_state(self, run, other, steps):
+        for folder in ("model", "optimizer", *(f"ema-{profile}" for profile in PROFILES)):
+            found, expected = (self.folder(of, steps, folder) for of in (run, other))
+            self.assertEqual(found.keys(), expected.keys())
+            for name, tensor in expected.items():
+                self.assertEqual(found[name].tobytes(), tensor.tobytes(), f"{folder}/{name}")
+
+    EVERY = ["--set", "checkpoint.every=1", "--set", "checkpoint.keep=0"]
+
+    def test_averages_are_those_of_numpy(self):
+        for recipe in ("cosine-clip", "sgd"):
+            with self.subTest(recipe=recipe):
+                run = self.run_of(self.job(recipe, recipe=recipe), f"{recipe}.run", 12, *self.EVERY)
+                self.assert_averages(run, 12)
+                titan_job.run([self.tools / "titan-ckpt", "verify", run])
+
+    def test_averages_change_nothing_else(self):
+        with_averages = self.run_of(self.job("with"), "with.run", 20)
+        without = self.run_of(self.compile("without", "relu", "cosine-clip"), "without.run", 20)
+        self.assertEqual(titan_job.losses_of(with_averages), titan_job.losses_of(without))
+        for folder in ("model", "optimizer"):
+            found, expected = self.folder(with_averages, 20, folder), self.folder(without, 20, folder)
+            self.assertEqual({n: t.tobytes() for n, t in found.items()}, {n: t.tobytes() for n, t in expected.items()})
+
+    def test_a_resume_is_exact(self):
+        job = self.job("job")
+        whole = self.run_of(job, "whole", 20)
+        for steps in (7, 20):
+            parts = self.run_of(job, "parts", steps)
+        self.assert_same_state(parts, whole, 20)
+
+    def test_frozen_parameters_have_no_average_and_are_exported(self):
+        job = self.job("job", "--set", "model.frozen=['*.bias']")
+        run = self.run_of(job, "run", 5, *self.EVERY)
+        model = self.folder(run, 5, "model")
+        trained = [name for name in model if not name.endswith(".bias")]
+        self.assertLess(len(trained), len(model))
+        self.assert_averages(run, 5, trained)
+        path = self.scratch / "slow" / "w.safetensors"
+        path.parent.mkdir()
+        titan_job.run([self.tools / "titan-ckpt", "export", run / "checkpoints/step-00000005", "--ema", "slow", "-o", path])
+        expected = model | self.folder(run, 5, "ema-slow")
+        found = titan_job.read_safetensors(path.parent)
+        self.assertEqual({n: t.tobytes() for n, t in found.items()}, {n: t.tobytes() for n, t in expected.items()})
+
+    def evaluation(self, job, run, *options):
+        return json.loads(titan_job.run([job, "eval", "--json", "--out", run, "--data", DATA, *options]))["loss"]
+
+    def test_evaluation_reads_the_averages(self):
+        """`eval --ema` is the evaluation of the exported averages; so are those between steps, which leave no trace."""
+        options = ["--set", "train.eval_every=5", "--set", "train.eval_ema=['fast', 'slow']", "--set", f"data.eval='{DATA}'"]
+        job = self.job("job")
+        run, plain = self.run_of(job, "run", 15, *options, *self.EVERY), self.run_of(job, "plain", 15)
+        self.assert_same_state(run, plain, 15)
+        rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+        for profile in PROFILES:
+            during = {row["step"]: row[key] for row in rows if (key := f"eval_loss_ema_{profile}") in row}
+            self.assertEqual(list(during), [5, 10, 15])
+            for step, loss in during.items():
+                path = self.scratch / f"{profile}-{step}.safetensors"
+                checkpoint = run / "checkpoints" / f"step-{step:08d}"
+                titan_job.run([self.tools / "titan-ckpt", "export", checkpoint, "--ema", profile, "-o", path])
+                started = self.scratch / f"{profile}-{step}.run"
+                titan_job.run([self.tools / "titan-ckpt", "import", path, "-o", started, "--job", job])
+                self.assertEqual(self.evaluation(job, started), loss)
+                self.assertEqual(self.evaluation(job, run, "--ema", profile, "--ckpt", checkpoint), loss)
+                self.assertNotEqual(self.evaluation(job, run, "--ckpt", checkpoint), loss)
+
+    def test_predict_reads_the_averages(self):
+        job = self.job("job")
+        run = self.run_of(job, "run", 10)
+        outputs = []
+        for name, options in (("model", []), ("slow", ["--ema", "slow"])):
+            titan_job.run([job, "predict", "--out", run, "--data", DATA, "-o", self.scratch / f"{name}.npz", *options])
+            outputs.append(np.load(self.scratch / f"{name}.npz"))
+        for name in outputs[0]:
+            self.assertFalse(np.array_equal(outputs[0][name], outputs[1][name]))
+
+    def test_ranks_keep_the_same_averages(self):
+        for strategy in ("ddp", "zero1", "fsdp"):
+            with self.subTest(strategy=strategy):
+                axes = "replicate = 2" if strategy == "ddp" else "shard = 2"
+                job = self.job(strategy, "--set", f"mesh.axes={{ {axes} }}", "--set", f"mesh.strategy={strategy}", "--set",
+                               "batch.micro=4")
+                run = self.run_of(job, f"{strategy}.run", 6, *self.EVERY, ranks=2)
+                self.assert_averages(run, 6)
+
+    def test_the_reference_engine_keeps_them(self):
+        folder, out = REFERENCES / "relu", self.scratch / "eager"
+        titan_job.run([self.tools / "titan-run", "--eager", folder / "dynamo-train.onnx", "--recipe", folder / "cosine-clip.toml",
+                       "--engine=reference", "--set", EMA, "train", "--out", out, "--data", DATA, "--steps", 8])
+        compiled = self.run_of(self.job("job"), "run", 8)
+        for profile in PROFILES:
+            found, expected = self.folder(out, 8, f"ema-{profile}"), self.folder(compiled, 8, f"ema-{profile}")
+            self.assertEqual(found.keys(), expected.keys())
+            for name, tensor in expected.items():
+                self.assertLessEqual(np.abs(found[name] - tensor).max() / np.abs(tensor).max(), EAGER_BOUND, f"{profile}: {name}")
+
+    def test_a_run_goes_on_with_other_profiles(self):
+        """--ema-start begins averages as the parameters of the checkpoint, --ema-drop leaves some out; both stay in the manifest."""
+        both = self.job("both")
+        slow = self.compile("slow", "relu", "cosine-clip", "--set", "ema.profiles={ slow = 0.9 }")
+        run = self.run_of(slow, "run", 4, *self.EVERY)
+        self.run_of(both, "run", 8, *self.EVERY, "--ema-start", "fast")
+        weights = [self.folder(run, step, "model") for step in range(4, 9)]
+        expected = {name: tensor.astype(np.float64) for name, tensor in weights[0].items()}
+        for n, new in enumerate(weights[1:], start=4):
+            decay = min(0.5, (1 + n) / (10 + n))
+            expected = {name: e + (1 - decay) * (new[name] - e) for name, e in expected.items()}
+        for name, tensor in self.folder(run, 8, "ema-fast").items():
+            self.assertLessEqual(np.abs(tensor - expected[name]).max() / np.abs(tensor).max(), BOUND, name)
+        self.run_of(both, "run", 9, *self.EVERY, "--ema-start", "fast")  # the same command line again
+        self.assertEqual(self.init_of(run, 9)["ema_start"], ["fast"])
+        self.run_of(slow, "run", 12, *self.EVERY, "--ema-drop", "fast")
+        self.assertEqual(self.init_of(run, 12)["ema_drop"], ["fast"])
+        self.assertFalse((run / "checkpoints/step-00000012/ema-fast").exists())
+        whole = self.run_of(slow, "whole", 12)
+        for folder in ("model", "optimizer", "ema-slow"):
+            found, other = self.folder(run, 12, folder), self.folder(whole, 12, folder)
+            self.assertEqual({n: t.tobytes() for n, t in found.items()}, {n: t.tobytes() for n, t in other.items()})
+
+    def init_of(self, run, step):
+        return json.loads((run / "checkpoints" / f"step-{step:08d}" / "manifest.json").read_text())["init"]
+
+    def test_reading_ignores_profiles_of_one_side(self):
+        job, plain = self.job("job"), self.compile("plain", "relu", "cosine-clip")
+        run, without = self.run_of(job, "run", 3), self.run_of(plain, "without", 3)
+        self.assertEqual(self.evaluation(plain, run), self.evaluation(job, run))
+        self.assertEqual(self.evaluation(job, without), self.evaluation(plain, without))
+
+    def test_what_is_not_there_is_refused_by_name(self):
+        job, plain = self.job("job"), self.compile("plain", "relu", "cosine-clip")
+        run = self.run_of(job, "run", 3)
+        fresh = self.scratch / "fresh"
+        titan_job.run([self.tools / "titan-ckpt", "import", run / "checkpoints/step-00000003", "-o", fresh, "--job", job])
+        without = self.run_of(plain, "without", 3)
+        for command, says in (
+                ([job, "eval", "--out", run, "--data", DATA, "--ema", "slwo"], "the job keeps no averages 'slwo': it keeps 'fast', 'slow'"),
+                ([plain, "eval", "--out", without, "--data", DATA, "--ema", "slow"], "the job keeps no averages 'slow': it keeps none"),
+                ([job, "eval", "--out", fresh, "--data", DATA, "--ema", "slow"], "there are no averages 'slow' yet: no update was made"),
+                ([job, "eval", "--out", without, "--data", DATA, "--ema", "slow"], "the checkpoint has no averages 'slow': it has none"),
+                ([plain, "train", "--out", run, "--data", DATA, "--steps", 5], "ema-slow/(.|\n)*--ema-drop fast(.|\n)*--ema-drop slow"),
+                ([job, "train", "--out", without, "--data", DATA, "--steps", 5], "ema-fast/(.|\n)*--ema-start fast(.|\n)*--ema-start slow"),
+                ([job, "train", "--out", run, "--data", DATA, "--ema-start", "slwo"],
+                 "--ema-start slwo: the job keeps no such averages; it keeps 'fast', 'slow'"),
+                ([job, "train", "--out", run, "--data", DATA, "--ema-drop", "slow"], "--ema-drop slow: the job keeps these averages")):
+            with self.subTest(says=says), self.assertRaisesRegex(titan_job.Failure, f"exit 1 (.|\n)*{says}"):
+                titan_job.run(command)
+
+
+if __name__ == "__main__":
+    training_test.main(__doc__)
