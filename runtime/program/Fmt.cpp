@@ -1,4 +1,5 @@
-// What fmt's library holds, compiled once: Debian ships it as a shared library only, and a job needs nothing installed.
+// What fmt's library holds, compiled once: Debian ships a shared one only, and a job needs nothing
+// installed.
 #include <fmt/format-inl.h>
 
 namespace fmt {
