@@ -1,6 +1,6 @@
 # Functions that all layers use to declare their targets:
 #
-#   titan_library(NAME SRCS... [LINK ...] [NO_PCH])     a static library, no MLIR
+#   titan_library(NAME SRCS... [LINK ...] [NO_PCH | PCH state|onnx])     a static library, no MLIR
 #   titan_mlir_library(NAME SRCS... [LINK ...] [DEPENDS tablegen targets...])
 #   titan_tablegen(NAME FILE.td -flag out ...)    tablegen targets; headers land beside the build tree's copy
 #   titan_test(NAME SRCS... [MLIR] [OPTIMIZED] [LINK ...])   a GoogleTest executable, registered with ctest
@@ -34,12 +34,14 @@ separate_arguments(titan_llvm_definitions NATIVE_COMMAND ${LLVM_DEFINITIONS})
 target_compile_definitions(titan_mlir_flags INTERFACE ${titan_llvm_definitions})
 target_link_libraries(titan_mlir_flags INTERFACE titan_flags MLIR LLVM)
 
-# NO_PCH: for a library whose own options a precompiled header does not match.
+# NO_PCH: for a library whose own options a precompiled header does not match. PCH: more than standard headers.
 function(titan_library name)
-  cmake_parse_arguments(arg "NO_PCH" "" "LINK" ${ARGN})
+  cmake_parse_arguments(arg "NO_PCH" "PCH" "LINK" ${ARGN})
   add_library(${name} STATIC ${arg_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PUBLIC titan_flags ${arg_LINK})
-  if(NOT arg_NO_PCH)
+  if(arg_PCH)
+    titan_reuse_pch(${name} titan_${arg_PCH}_pch)
+  elseif(NOT arg_NO_PCH)
     titan_reuse_pch(${name} titan_pch)
   endif()
 endfunction()
@@ -47,6 +49,8 @@ endfunction()
 # Precompiled headers: of sources and of tests, without MLIR and with it. Most tests are compiled without optimization,
 # which takes a third of the time; what they test is optimized.
 set(titan_pch_headers Pch.h)
+set(titan_state_pch_headers Pch.h StatePch.h)
+set(titan_onnx_pch_headers Pch.h OnnxPch.h)
 set(titan_test_pch_headers Pch.h TestPch.h)
 set(titan_optimized_test_pch_headers Pch.h TestPch.h)
 set(titan_mlir_pch_headers MlirPch.h)

@@ -1,0 +1,3 @@
+// ONNX's protobuf classes, compiled once.
+#pragma once
+#include "frontend/onnx/read/Protos.h"
