@@ -17,9 +17,9 @@ def losses(name, out, steps=STEPS, *options, target="cuda"):
 
 
 def state(out, step):
-    """The bytes of what a checkpoint holds of model and optimizer."""
+    """The bytes of what a checkpoint holds of model, optimizer and averages."""
     folder = out / "checkpoints" / f"step-{step:08d}"
-    return {f"{part}/{path.name}": path.read_bytes() for part in ("model", "optimizer") for path in sorted((folder / part).glob("*.safetensors"))}
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.glob("*/*.safetensors"))}
 
 
 def near(name, found):
