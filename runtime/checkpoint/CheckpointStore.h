@@ -41,10 +41,19 @@ struct TensorView {
   int64_t bytes() const { return elementCount(extent()) * byteSize(dtype); }
 };
 
-/// What the rank at `coordinates` has of a state that is no counter, without its bytes.
-TensorView viewOf(const State& state, std::span<const MeshAxis> mesh,
+/// A tensor of a checkpoint, and the state that it is saved from.
+struct SavedState {
+  const State* state = nullptr;
+  std::string copyFor; ///< a profile whose folder has the state once more; empty: the state itself
+};
+
+/// Of all state but counters, then of what makes the folder of each profile a whole model: states
+/// of the model that have no average there.
+std::vector<SavedState> savedStates(const Program& program);
+/// What the rank at `coordinates` has of `saved`, without its bytes.
+TensorView viewOf(const SavedState& saved, std::span<const MeshAxis> mesh,
                   std::span<const int64_t> coordinates);
-/// All state of a program but its counters: what this rank has of it. Of ranks that have the same
+/// The savedStates() of a program: what this rank has of them. Of ranks that have the same
 /// box, the one at coordinate 0 of all axes that do not cut the state writes it: each byte once.
 std::vector<TensorView> tensors(StateAccess& access);
 /// The counters' values now. The errors of the device.

@@ -40,8 +40,9 @@ Result<std::vector<TensorView>> viewsOf(const std::vector<TableEntry>& table,
     if (!folder)
       continue;
     views.push_back({row.name, row.kind, row.profile, row.dtype, row.shape, {}, {}});
-    views.back().source = *folder == folderOfModel() ? sourceOf(*weights.at(row.name), row.dtype)
-                                                     : zeros(views.back().bytes());
+    const bool isModels = row.isCopy || *folder == folderOfModel();
+    views.back().source =
+        isModels ? sourceOf(*weights.at(row.name), row.dtype) : zeros(views.back().bytes());
   }
   return views;
 }

@@ -78,6 +78,9 @@ Result<Found> find(const std::string& path, const LoadRequest& request, Env& env
                            path, savedOptimizer, request.program.optimizer, savedOptimizer, path);
 
   found.stored = TITAN_TRY(openCheckpoint(path, manifest, env, reading));
+  for (const TableEntry& row : manifest.program.table)
+    if (row.isCopy)
+      found.stored.at(*TITAN_TRY(folderOf(row.kind, row.profile))).leaveOut(row.name);
   auto wanted = TITAN_TRY(byFolder(request.destinations, entryOf));
   // What one side alone has is in the diff, too.
   for (const auto& [folder, tensors] : found.stored)

@@ -13,7 +13,7 @@
 //                                  "libc": { ... } },
 //                   "table": [ { "name", "shape", "dtype",
 //                                "layout": "row-major",
-//                                "kind", "profile", "trainable",
+//                                "kind", "profile", "copy", "trainable",
 //                                "aliases": [...],
 //                                "sources": [ { "initializer", "at": [...],
 //                                               "from": [...], "extent": [...],
@@ -62,6 +62,7 @@ struct TableEntry {
   std::vector<std::string> aliases;
   /// Cover the tensor once; empty: an initializer of the same name and layout, or none.
   std::vector<TensorSource> sources;
+  bool isCopy = false; ///< of a profile: the model's tensor once more, which no load reads
   bool operator==(const TableEntry&) const = default;
 };
 

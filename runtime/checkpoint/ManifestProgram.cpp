@@ -3,6 +3,7 @@
 #include "runtime/checkpoint/Folders.h"
 #include "runtime/program/Text.h"
 
+#include <map>
 #include <set>
 
 namespace titan::checkpoint {
@@ -34,6 +35,8 @@ OrderedJson formatEntry(const TableEntry& entry) {
                      {"kind", std::string(nameOf(entry.kind))}};
   if (hasProfile(entry.kind))
     row["profile"] = entry.profile;
+  if (entry.isCopy)
+    row["copy"] = true;
   row["trainable"] = entry.trainable;
   row["aliases"] = entry.aliases;
   row["sources"] = formatSources(entry.sources);
@@ -107,6 +110,7 @@ Result<TableEntry> parseEntry(const Json& json, int64_t version) {
                              "and '_'",
                              entry.name, entry.profile);
   }
+  entry.isCopy = json.contains("copy") && TITAN_TRY(booleanField(json, "copy"));
   entry.trainable = TITAN_TRY(booleanField(json, "trainable"));
   entry.aliases = TITAN_TRY(stringsField(json, "aliases"));
   entry.sources = TITAN_TRY(version == 1 ? parseOneSource(json, entry.name) : parseSources(json));
@@ -124,6 +128,26 @@ Status checkTableNames(const std::vector<TableEntry>& table) {
     if (!names.emplace(folder, row.name).second)
       return Error::badInput("field 'table' names '{}' twice",
                              folder ? folder->shown(row.name) : row.name);
+  }
+  return {};
+}
+
+/// What a profile has once more is in the model, and belongs to a profile.
+Status checkCopies(const std::vector<TableEntry>& table) {
+  std::map<std::string_view, const TableEntry*> model;
+  for (const TableEntry& row : table)
+    if (row.kind == StateKind::Param || row.kind == StateKind::Buffer)
+      model[row.name] = &row;
+  for (const TableEntry& copy : table) {
+    if (!copy.isCopy)
+      continue;
+    if (!hasProfile(copy.kind))
+      return Error::badInput("field 'copy' of '{}': a {} is no copy", copy.name, nameOf(copy.kind));
+    const auto found = model.find(copy.name);
+    if (found == model.end() || found->second->dtype != copy.dtype ||
+        found->second->shape != copy.shape)
+      return Error::badInput("field 'copy' of '{}': the model has no {} {} of that name", copy.name,
+                             name(copy.dtype), toString(copy.shape));
   }
   return {};
 }
@@ -216,6 +240,7 @@ Result<ProgramInfo> parseProgram(const Json& manifest, int64_t version) {
     program.table.push_back(TITAN_TRY(parseEntry(row, version)));
   }
   TITAN_TRY(checkTableNames(program.table));
+  TITAN_TRY(checkCopies(program.table));
   return program;
 }
 

@@ -28,7 +28,9 @@ Manifest sample() {
        {"tied.weight"},
        {{"onnx::MatMul_1", {.at = {}, .from = {}, .extent = {2, 4}, .dims = {1, 0}}},
         {"W", {.at = {2, 0}, .from = {1, 0, 0}, .extent = {1, 4}, .dims = {1, 2}}}}},
-      {"fc.weight", StateKind::Ema, "slow", DType::F32, {3, 4}, false, {}, {}}};
+      {"fc.weight", StateKind::Ema, "slow", DType::F32, {3, 4}, false, {}, {}},
+      {"count", StateKind::Buffer, "", DType::I64, {2}, false, {}, {}},
+      {"count", StateKind::Ema, "slow", DType::I64, {2}, false, {}, {}, /*isCopy=*/true}};
   manifest.init = {"w.safetensors", {"head.weight"}, {{"a.*", "b.*"}}, {"old.bias"},
                    {"fc.weight"},   {"slow"},        {"fast"}};
   manifest.files = {
@@ -287,6 +289,14 @@ TEST(Manifest, IgnoresMembersThatItDoesNotKnow) {
     ASSERT_TRUE(manifest.ok()) << place << ": " << manifest.error().message();
     EXPECT_EQ(*manifest, sample()) << place;
   }
+}
+
+TEST(Manifest, RefusesCopiesOfNothing) {
+  expectRefused("\"copy\": true", "\"copy\": 1", "'copy'");
+  expectRefused("\"kind\": \"buffer\"", "\"kind\": \"buffer\", \"copy\": true",
+                "field 'copy' of 'count': a buffer is no copy");
+  expectRefused("\"kind\": \"buffer\"", "\"kind\": \"slot\"",
+                "field 'copy' of 'count': the model has no I64 [2] of that name");
 }
 
 TEST(Manifest, RefusesImpossibleRowsAndChoices) {

@@ -13,11 +13,7 @@ namespace {
 /// them.
 class Layout {
 public:
-  explicit Layout(const Program& program) : program_(program) {
-    for (const State& state : program.states)
-      if (state.kind != StateKind::Counter)
-        states_.push_back(&state);
-  }
+  explicit Layout(const Program& program) : program_(program), states_(savedStates(program)) {}
 
   Status addFilesOf(int64_t rank);
   /// What each rank needs, in their order. Files have the numbers that a load gives them: in the
@@ -37,20 +33,22 @@ private:
   int64_t writerOf(const State& state, int64_t rank) const;
 
   const Program& program_;
-  std::vector<const State*> states_;
+  std::vector<SavedState> states_;
   std::vector<Catalog::File> written_, files_;
   std::map<std::pair<size_t, int64_t>, Place> places_; ///< by state and rank
 };
 
 Status Layout::addFilesOf(int64_t rank) {
   std::vector<TensorView> views;
-  for (const State* state : states_)
-    views.push_back(viewOf(*state, program_.mesh, coordinates(rank)));
+  for (const SavedState& state : states_)
+    views.push_back(viewOf(state, program_.mesh, coordinates(rank)));
   for (const FolderPlan& plan : TITAN_TRY(planFolders(views, rank))) {
     const auto header = static_cast<int64_t>(plan.header.size());
     for (size_t i = 0; i < plan.entries.size(); ++i)
-      places_[{static_cast<size_t>(plan.tensors[i] - views.data()), rank}] = {
-          written_.size(), header + plan.entries[i].begin, plan.entries[i].bytes()};
+      if (const auto state = static_cast<size_t>(plan.tensors[i] - views.data());
+          states_[state].copyFor.empty()) // no load reads copies
+        places_[{state, rank}] = {written_.size(), header + plan.entries[i].begin,
+                                  plan.entries[i].bytes()};
     written_.push_back({plan.file, header + plan.dataBytes(), header, /*header=*/{},
                         /*chunks=*/"of a save to come", /*digest=*/{}});
   }
@@ -77,7 +75,7 @@ std::vector<Need> Layout::needs() {
   std::vector<Need> needs;
   for (int64_t rank = 0; rank < rankCount(program_.mesh); ++rank)
     for (size_t i = 0; i < states_.size(); ++i)
-      if (const auto found = places_.find({i, writerOf(*states_[i], rank)});
+      if (const auto found = places_.find({i, writerOf(*states_[i].state, rank)});
           found != places_.end() && found->second.bytes > 0)
         needs.push_back(
             {rank, numbers.at(found->second.file), found->second.begin, found->second.bytes});

@@ -3,6 +3,7 @@
 #include "runtime/program/Text.h"
 
 #include <algorithm>
+#include <set>
 
 namespace titan::checkpoint {
 namespace {
@@ -32,6 +33,16 @@ TableEntry entryOf(const Program& program, const State& state) {
   return entry;
 }
 
+/// The row of what the folder of a profile has once more.
+TableEntry copyOf(TableEntry row, const std::string& profile) {
+  row.kind = StateKind::Ema;
+  row.profile = profile;
+  row.trainable = false;
+  row.sources.clear();
+  row.isCopy = true;
+  return row;
+}
+
 bool isFirst(std::span<const int64_t> coordinates) {
   return std::ranges::all_of(coordinates, [](int64_t coordinate) { return coordinate == 0; });
 }
@@ -56,15 +67,36 @@ std::string kernelsDigest(const Program& program) {
 
 } // namespace
 
-TensorView viewOf(const State& state, std::span<const MeshAxis> mesh,
+std::vector<SavedState> savedStates(const Program& program) {
+  std::vector<SavedState> saved;
+  std::set<std::string> profiles;
+  std::set<std::pair<std::string_view, std::string_view>> averages; // profile and name
+  for (const State& state : program.states) {
+    if (state.kind != StateKind::Counter)
+      saved.push_back({&state, {}});
+    if (state.kind == StateKind::Ema) {
+      profiles.insert(state.profile);
+      averages.emplace(state.profile, state.name);
+    }
+  }
+  for (const std::string& profile : profiles)
+    for (const State& state : program.states)
+      if ((state.kind == StateKind::Param || state.kind == StateKind::Buffer) &&
+          !averages.contains({profile, state.name}))
+        saved.push_back({&state, profile});
+  return saved;
+}
+
+TensorView viewOf(const SavedState& saved, std::span<const MeshAxis> mesh,
                   std::span<const int64_t> coordinates) {
+  const State& state = *saved.state;
   const Part part = partOf(state, mesh, coordinates);
   const bool isWhole = part.isWholeOf(state.shape);
   // Without elements there are no boxes: rank 0 names the tensor.
   const bool isEmpty = elementCount(state.shape) == 0;
   return {state.name,
-          state.kind,
-          state.profile,
+          saved.copyFor.empty() ? state.kind : StateKind::Ema,
+          saved.copyFor.empty() ? state.profile : saved.copyFor,
           state.dtype,
           state.shape,
           {},
@@ -75,11 +107,10 @@ TensorView viewOf(const State& state, std::span<const MeshAxis> mesh,
 
 std::vector<TensorView> tensors(StateAccess& access) {
   std::vector<TensorView> views;
-  for (const State& state : access.program().states)
-    if (state.kind != StateKind::Counter) {
-      views.push_back(viewOf(state, access.program().mesh, access.coordinates()));
-      views.back().source = access.valid(state);
-    }
+  for (const SavedState& saved : savedStates(access.program())) {
+    views.push_back(viewOf(saved, access.program().mesh, access.coordinates()));
+    views.back().source = access.valid(*saved.state);
+  }
   return views;
 }
 
@@ -115,6 +146,9 @@ ProgramInfo describe(const Program& program, Libraries libraries, const Recipe& 
   info.mesh = recipe.mesh.axes;
   for (const State& state : program.states)
     info.table.push_back(entryOf(program, state));
+  for (const SavedState& saved : savedStates(program))
+    if (!saved.copyFor.empty())
+      info.table.push_back(copyOf(entryOf(program, *saved.state), saved.copyFor));
   return info;
 }
 

@@ -210,7 +210,9 @@ TEST(Ranks, WriteEachByteOnce) {
   for (const auto& [rank, env] : disk.ranks)
     for (const auto& [path, written] : env->bytesWritten())
       bytes += written;
-  EXPECT_LE(bytes, MeshState::bytesOf(tensors) + rankCount(mesh) * (64 << 10));
+  // "w" and "one" have no average: its folder has copies.
+  const int64_t copies = (101 * 40 + 1) * 4;
+  EXPECT_LE(bytes, MeshState::bytesOf(tensors) + copies + rankCount(mesh) * (64 << 10));
   const Manifest manifest = readManifest(stepPath(1), *disk.files).take();
   std::vector<std::string> files;
   for (const FileRecord& file : manifest.files) {
@@ -231,6 +233,7 @@ TEST(Ranks, WriteEachByteOnce) {
                                       "ema-slow/shard-00001-model-00001-of-00001.safetensors",
                                       "model/shard-00002-model-00001-of-00001.safetensors",
                                       "optimizer/shard-00002-model-00001-of-00001.safetensors",
+                                      "ema-slow/shard-00002-model-00001-of-00001.safetensors",
                                       "optimizer/shard-00003-model-00001-of-00001.safetensors",
                                       "optimizer/shard-00004-model-00001-of-00001.safetensors"}));
 }
@@ -350,8 +353,12 @@ TEST(Ranks, AFlippedBitAnywhereEndsALoad) {
       SCOPED_TRACE(fmt::format("byte {} of {}", position, name));
       Disk disk(whole.files->clone());
       damage(*disk.files, joinPath(stepPath(1), name), position);
-      for (const std::string& error : loadOn(disk, tensors, mesh))
+      for (std::string error : loadOn(disk, tensors, mesh)) {
+        // Of a block that has copies for a profile alone, no rank needs anything; a check does.
+        if (error.empty() && name.starts_with("ema-"))
+          error = verify(stepPath(1), *disk.files).error().message();
         EXPECT_NE(error.find("damaged"), std::string::npos) << error;
+      }
     }
 }
 

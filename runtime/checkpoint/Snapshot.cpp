@@ -19,11 +19,9 @@ int64_t copyBytes(const Place& place) { return place.bytes + largestGap; }
 std::optional<Snapshot> Snapshot::of(StateAccess& access) {
   Snapshot snapshot(access);
   const Program& program = access.program();
-  for (const State& state : program.states) {
-    if (state.kind == StateKind::Counter)
-      continue;
-    const Place place = placeOf(state);
-    TensorView view = viewOf(state, program.mesh, access.coordinates());
+  for (const SavedState& saved : savedStates(program)) {
+    const Place place = placeOf(*saved.state);
+    TensorView view = viewOf(saved, program.mesh, access.coordinates());
     if (view.box || view.bytes() != place.bytes)
       return std::nullopt;
     view.source = access.source(place);

@@ -41,6 +41,9 @@ public:
   /// After the last file: the pieces of each tensor must cover it once.
   Status finish() const;
 
+  /// Forgets a tensor, which its file goes on to hold.
+  void leaveOut(const std::string& name) { tensors_.erase(name); }
+
   const std::map<std::string, Tensor>& tensors() const { return tensors_; }
   const std::vector<std::unique_ptr<StoredFile>>& files() const { return files_; }
 

@@ -62,7 +62,8 @@ Result<std::vector<FolderPlan>> planFolders(const std::vector<TensorView>& tenso
     plan.file = joinPath(folder.name, fileName);
     static_cast<TensorFile&>(plan) = planTensorFile(std::move(ordered), /*sharded=*/true);
     TITAN_TRY(checkNames(plan));
-    if (folder == folderOfModel() && rank == 0 && areWhole(plan.tensors))
+    const bool isModel = folder == folderOfModel() || !folder.profile.empty();
+    if (isModel && rank == 0 && areWhole(plan.tensors))
       plan.index = indexOf(plan);
     plans.push_back(std::move(plan));
   }

@@ -18,7 +18,8 @@ std::string shardFileName(int64_t shard, int file, int files);
 struct FolderPlan : TensorFile {
   Folder folder;
   std::string file; ///< "model/shard-..."
-  /// Of the model, where every tensor is whole: the Hugging Face index.
+  /// Of a model, the folder of a profile among them, where every tensor is whole: the Hugging Face
+  /// index.
   std::string index;
   std::string indexFile() const { return joinPath(folder.name, indexFileName); }
 };

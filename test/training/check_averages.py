@@ -51,9 +51,12 @@ class Averages(training_test.TrainingTest):
         weights = [self.folder(run, step, "model") for step in range(1, steps + 1)]
         if trained is not None:
             weights = [{name: tensors[name] for name in trained} for tensors in weights]
+        model = self.folder(run, steps, "model")
         for profile, expected in expected_averages(weights).items():
             found = self.folder(run, steps, f"ema-{profile}")
-            self.assertEqual(found.keys(), expected.keys())
+            self.assertEqual(found.keys(), model.keys())
+            for name in found.keys() - expected.keys():
+                self.assertEqual(found[name].tobytes(), model[name].tobytes(), f"{profile}: {name} is no copy")
             for name, tensor in expected.items():
                 error = np.abs(found[name] - tensor).max() / np.abs(tensor).max()
                 self.assertLessEqual(error, BOUND, f"{profile}: {name}")
@@ -91,9 +94,11 @@ class Averages(training_test.TrainingTest):
             parts = self.run_of(job, "parts", steps)
         self.assert_same_state(parts, whole, 20)
 
-    def test_frozen_parameters_have_no_average_and_are_exported(self):
+    def test_the_folder_of_a_profile_is_a_whole_model(self):
+        """Frozen parameters have no average and are copied: for other programs, for `--init`, for an export; no load reads them."""
         job = self.job("job", "--set", "model.frozen=['*.bias']")
         run = self.run_of(job, "run", 5, *self.EVERY)
+        self.assert_same_state(self.run_of(job, "at-once", 5, "--set", "checkpoint.async=false"), run, 5)
         model = self.folder(run, 5, "model")
         trained = [name for name in model if not name.endswith(".bias")]
         self.assertLess(len(trained), len(model))
@@ -101,9 +106,23 @@ class Averages(training_test.TrainingTest):
         path = self.scratch / "slow" / "w.safetensors"
         path.parent.mkdir()
         titan_job.run([self.tools / "titan-ckpt", "export", run / "checkpoints/step-00000005", "--ema", "slow", "-o", path])
-        expected = model | self.folder(run, 5, "ema-slow")
-        found = titan_job.read_safetensors(path.parent)
+        whole = run / "checkpoints/step-00000005/ema-slow"
+        expected, found = titan_job.read_safetensors(whole), titan_job.read_safetensors(path.parent)
         self.assertEqual({n: t.tobytes() for n, t in found.items()}, {n: t.tobytes() for n, t in expected.items()})
+        index = json.loads((whole / "model.safetensors.index.json").read_text())
+        self.assertEqual(index["weight_map"].keys(), model.keys())
+        started = self.scratch / "started"
+        titan_job.run([self.tools / "titan-ckpt", "import", whole, "-o", started, "--job", job])
+        titan_job.run([self.tools / "titan-ckpt", "verify", started])
+        self.assertEqual(self.evaluation(job, started), self.evaluation(job, run, "--ema", "slow"))
+        imported = titan_job.read_safetensors(started / "checkpoints/step-00000000/ema-slow")
+        for name in model:
+            self.assertEqual(imported[name].tobytes(), (expected[name] if name.endswith(".bias") else np.zeros_like(expected[name])).tobytes())
+        self.assert_same_state(self.run_of(job, "run", 9, *self.EVERY), self.run_of(job, "whole", 9), 9)
+        titan_job.run([self.tools / "titan-ckpt", "verify", run])
+        table = json.loads((run / "checkpoints/step-00000009/manifest.json").read_text())["program"]["table"]
+        self.assertEqual({(row["profile"], row["name"]) for row in table if row.get("copy")},
+                         {(profile, name) for profile in PROFILES for name in model if name.endswith(".bias")})
 
     def evaluation(self, job, run, *options):
         return json.loads(titan_job.run([job, "eval", "--json", "--out", run, "--data", DATA, *options]))["loss"]
@@ -146,6 +165,17 @@ class Averages(training_test.TrainingTest):
                                "batch.micro=4")
                 run = self.run_of(job, f"{strategy}.run", 6, *self.EVERY, ranks=2)
                 self.assert_averages(run, 6)
+
+    def test_ranks_share_the_copies(self):
+        """Of a frozen parameter that is cut each rank copies its part; the run goes on, and on one rank as well."""
+        options = ["--set", "model.frozen=['0.*', '*.bias']"]
+        job = self.job("fsdp", *options, "--set", "mesh.axes={ shard = 2 }", "--set", "mesh.strategy=fsdp", "--set", "batch.micro=4")
+        run = self.run_of(job, "run", 4, *self.EVERY, ranks=2)
+        trained = [name for name in self.folder(run, 4, "model") if not name.startswith("0.") and not name.endswith(".bias")]
+        self.run_of(job, "run", 6, *self.EVERY, ranks=2)
+        self.assert_averages(run, 6, trained)
+        self.run_of(self.job("alone", *options, "--set", "batch.micro=4"), "run", 8, *self.EVERY)
+        self.assert_averages(run, 8, trained)
 
     def test_the_reference_engine_keeps_them(self):
         folder, out = REFERENCES / "relu", self.scratch / "eager"

@@ -167,11 +167,11 @@ Result<Report> inspect(const std::string& path, bool json) {
 
   std::vector<std::vector<std::string>> table = {{"name", "kind", "dtype", "shape", "also named"}};
   for (const TableEntry& row : program.table)
-    table.push_back(
-        {row.name,
-         fmt::format("{}{}{}", nameOf(row.kind), row.profile.empty() ? "" : " ", row.profile),
-         std::string(name(row.dtype)), toString(row.shape),
-         fmt::format("{}", fmt::join(row.aliases, ", "))});
+    table.push_back({row.name,
+                     fmt::format("{}{}{}", row.isCopy ? "copy" : nameOf(row.kind),
+                                 row.profile.empty() ? "" : " ", row.profile),
+                     std::string(name(row.dtype)), toString(row.shape),
+                     fmt::format("{}", fmt::join(row.aliases, ", "))});
   return Report{formatTable(head) + "\n" + formatTable(table), true};
 }
 
