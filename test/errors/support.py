@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "training"))  # titan_job
 REFERENCES = HERE.parent / "training" / "references"
 TOOLS = Path(os.environ.get("TITAN_TOOLS", HERE.parents[1] / "build" / "dev" / "bin"))
 COMPILE, OPT, RUN, CKPT = (TOOLS / name for name in ("titan-compile", "titan-opt", "titan-run", "titan-ckpt"))

@@ -8,18 +8,7 @@ import unittest
 import numpy as np
 
 from support import BAD_INPUT, CKPT, ENVIRONMENT, MODEL, PEER, USAGE, ErrorTest, compiled_job, tree
-
-
-def write_safetensors(path, arrays):
-    names = {"float32": "F32", "float64": "F64", "float16": "F16", "int64": "I64"}
-    header, offset = {}, 0
-    for name, array in arrays.items():
-        header[name] = {"dtype": names[str(array.dtype)], "shape": list(array.shape),
-                        "data_offsets": [offset, offset + array.nbytes]}
-        offset += array.nbytes
-    text = json.dumps(header).encode()
-    path.write_bytes(struct.pack("<Q", len(text)) + text + b"".join(a.tobytes() for a in arrays.values()))
-
+from titan_job import write_safetensors
 
 WEIGHTS = {"0.weight": (16, 12), "0.bias": (16,), "2.weight": (16, 16), "2.bias": (16,), "4.weight": (5, 16), "4.bias": (5,)}
 

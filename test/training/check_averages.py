@@ -147,6 +147,16 @@ class Averages(training_test.TrainingTest):
                 self.assertEqual(self.evaluation(job, run, "--ema", profile, "--ckpt", checkpoint), loss)
                 self.assertNotEqual(self.evaluation(job, run, "--ckpt", checkpoint), loss)
 
+    def test_averages_of_pytorch_are_imported(self):
+        """The state dict of torch.optim.swa_utils.AveragedModel: `module.` in front of each name, and a count."""
+        job = self.job("job")
+        run = self.run_of(job, "run", 5)
+        averages = {f"module.{name}": tensor for name, tensor in self.folder(run, 5, "ema-slow").items()}
+        path, out = self.scratch / "averaged.safetensors", self.scratch / "imported"
+        titan_job.write_safetensors(path, averages | {"n_averaged": np.array(5, np.int64)})
+        titan_job.run([self.tools / "titan-ckpt", "import", path, "-o", out, "--job", job, "--ignore", "n_averaged"])
+        self.assertEqual(self.evaluation(job, out), self.evaluation(job, run, "--ema", "slow"))
+
     def test_predict_reads_the_averages(self):
         job = self.job("job")
         run = self.run_of(job, "run", 10)

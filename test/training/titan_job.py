@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-DTYPES = {"F64": np.float64, "F32": np.float32, "I64": np.int64, "I32": np.int32, "U8": np.uint8}
+DTYPES = {"F64": np.float64, "F32": np.float32, "F16": np.float16, "I64": np.int64, "I32": np.int32, "U8": np.uint8}
+NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items()}
 
 
 class Failure(Exception):
@@ -61,6 +62,15 @@ def read_safetensors(folder):
             offsets = sharding.get(name, {}).get("saved_offsets", [0] * len(entry["shape"]))
             tensors.setdefault(name, []).append((offsets, flat.reshape(entry["shape"])))
     return {name: assemble(pieces) for name, pieces in tensors.items()}
+
+
+def write_safetensors(path, arrays):
+    header, offset = {}, 0
+    for name, array in arrays.items():
+        header[name] = {"dtype": NAMES[array.dtype], "shape": list(array.shape), "data_offsets": [offset, offset + array.nbytes]}
+        offset += array.nbytes
+    text = json.dumps(header).encode()
+    Path(path).write_bytes(struct.pack("<Q", len(text)) + text + b"".join(array.tobytes() for array in arrays.values()))
 
 
 def assemble(pieces):
