@@ -19,23 +19,6 @@ constexpr int64_t probeBytes = 64 << 10;
 /// The rounding of files to blocks, and what a manifest grows by.
 constexpr uint64_t overheadPerCheckpoint = 1 << 20;
 
-/// What ranks' files take.
-struct Need {
-  uint64_t bytes = 0, inodes = 0;
-};
-
-/// Of each file the list of its chunks, too, and the index where there is one.
-Need needOf(const std::vector<FolderPlan>& folders) {
-  Need need;
-  for (const FolderPlan& plan : folders) {
-    const int64_t file = static_cast<int64_t>(plan.header.size()) + plan.dataBytes();
-    need.bytes +=
-        static_cast<uint64_t>(file + chunkCount(file) * chunkDigestBytes) + plan.index.size();
-    need.inodes += plan.index.empty() ? 2 : 3;
-  }
-  return need;
-}
-
 /// Of this rank's files: each process has a limit of its own.
 Status checkFileSizes(Env& env, const std::string& parent, const std::vector<FolderPlan>& folders) {
   const Space space = TITAN_TRY(env.space(parent));
@@ -49,34 +32,34 @@ Status checkFileSizes(Env& env, const std::string& parent, const std::vector<Fol
   return {};
 }
 
-Result<Need> needOfAll(Peers& peers, Env& env, const std::string& parent,
-                       const Result<std::vector<FolderPlan>>& folders) {
+Result<SaveSize> sizeOfAll(Peers& peers, Env& env, const std::string& parent,
+                           const Result<std::vector<FolderPlan>>& folders) {
   const auto mine = [&]() -> Result<std::string> {
     if (!folders.ok())
       return folders.error();
     TITAN_TRY(checkFileSizes(env, parent, *folders));
-    const Need need = needOf(*folders);
-    return std::string(reinterpret_cast<const char*>(&need), sizeof need);
+    const SaveSize size = sizeOf(*folders);
+    return std::string(reinterpret_cast<const char*>(&size), sizeof size);
   };
-  Need all;
+  SaveSize all;
   for (const std::string& bytes : TITAN_TRY(peers.gather(waitName, mine()))) {
-    Need need;
-    std::memcpy(&need, bytes.data(), sizeof need);
-    all.bytes += need.bytes, all.inodes += need.inodes;
+    SaveSize size;
+    std::memcpy(&size, bytes.data(), sizeof size);
+    all.bytes += size.bytes, all.files += size.files;
   }
   return all;
 }
 
-Status checkSpace(Env& env, const std::string& path, uint64_t checkpoints, const Need& need) {
+Status checkSpace(Env& env, const std::string& path, uint64_t checkpoints, uint64_t each,
+                  uint64_t inodesOfEach) {
   const Space space = TITAN_TRY(env.space(path));
-  const uint64_t each = need.bytes;
   const uint64_t bytes = checkpoints * (each + overheadPerCheckpoint);
   if (space.bytes < bytes)
     return Error::environment("'{}' has {} bytes free, {} more checkpoint(s) of {} and {} for "
                               "blocks and manifest growth each need {}: free some space, lower "
                               "checkpoint.keep, or give another --out",
                               path, space.bytes, checkpoints, each, overheadPerCheckpoint, bytes);
-  const uint64_t inodes = checkpoints * need.inodes;
+  const uint64_t inodes = checkpoints * inodesOfEach;
   if (space.countsInodes && space.inodes < inodes)
     return Error::environment("'{}' has {} inodes free, {} more checkpoint(s) need {}: delete some "
                               "files, or give another --out",
@@ -227,7 +210,7 @@ Status CheckpointStore::checkAll(const SaveRequest& request, const Retention& re
   TITAN_TRY(peers_->byFirst(waitName, [&] { return checkLaterSteps(*env_, parent, request); }));
   const auto folders = planFolders(request.tensors, peers_->rank());
   const Manifest manifest = manifestOf(request);
-  Need need = TITAN_TRY(needOfAll(*peers_, *env_, parent, folders));
+  const SaveSize size = TITAN_TRY(sizeOfAll(*peers_, *env_, parent, folders));
   std::optional<Attempt> attempt =
       TITAN_TRY(peers_->byFirst(waitName, [&]() -> Result<std::optional<Attempt>> {
         // A new checkpoint is written before the oldest is deleted.
@@ -235,9 +218,10 @@ Status CheckpointStore::checkAll(const SaveRequest& request, const Retention& re
         const auto there = static_cast<int64_t>(TITAN_TRY(counted(newest, retention)).size());
         const int64_t more =
             std::max<int64_t>(1, retention.keep > 0 ? retention.keep + 1 - there : 1);
-        // The checkpoint's directory, the folders and the manifest.
-        need.bytes += toJson(manifest).size(), need.inodes += folders->size() + 2;
-        TITAN_TRY(checkSpace(*env_, parent, static_cast<uint64_t>(more), need));
+        const uint64_t bytes = static_cast<uint64_t>(size.bytes) + toJson(manifest).size();
+        // The checkpoint's directory, the folders and the manifest, too.
+        const uint64_t inodes = static_cast<uint64_t>(size.files) + folders->size() + 2;
+        TITAN_TRY(checkSpace(*env_, parent, static_cast<uint64_t>(more), bytes, inodes));
         Attempt begun = TITAN_TRY(Attempt::begin(*env_, parent, "preflight"));
         if (Status made = makeFolders(begun, *folders); !made.ok()) {
           begun.abandon();

@@ -70,6 +70,29 @@ Result<std::vector<FolderPlan>> planFolders(const std::vector<TensorView>& tenso
   return plans;
 }
 
+SaveSize sizeOf(const std::vector<FolderPlan>& folders) {
+  SaveSize size;
+  for (const FolderPlan& plan : folders) {
+    const int64_t file = static_cast<int64_t>(plan.header.size()) + plan.dataBytes();
+    size.bytes +=
+        file + chunkCount(file) * chunkDigestBytes + static_cast<int64_t>(plan.index.size());
+    size.files += plan.index.empty() ? 2 : 3;
+  }
+  return size;
+}
+
+Result<SaveSize> sizeOfSave(const Program& program) {
+  SaveSize all;
+  for (int64_t rank = 0; rank < rankCount(program.mesh); ++rank) {
+    std::vector<TensorView> views;
+    for (const SavedState& saved : savedStates(program))
+      views.push_back(viewOf(saved, program.mesh, coordinatesOf(rank, program.mesh)));
+    const SaveSize mine = sizeOf(TITAN_TRY(planFolders(views, rank)));
+    all.bytes += mine.bytes, all.files += mine.files;
+  }
+  return all;
+}
+
 Result<std::vector<const TensorView*>> inSaveOrder(const std::vector<TensorView>& tensors) {
   std::vector<const TensorView*> all;
   for (const auto& [folder, ordered] : TITAN_TRY(filesOf(tensors)))

@@ -28,6 +28,14 @@ struct FolderPlan : TensorFile {
 /// plan. Internal: a tensor without a folder, or two of one name in one.
 Result<std::vector<FolderPlan>> planFolders(const std::vector<TensorView>& tensors, int64_t rank);
 
+/// What files take, without a manifest: lists of chunks and indexes among them.
+struct SaveSize {
+  int64_t bytes = 0, files = 0;
+};
+SaveSize sizeOf(const std::vector<FolderPlan>& folders);
+/// Of a save of all ranks. Internal: as planFolders().
+Result<SaveSize> sizeOfSave(const Program& program);
+
 /// Those that this rank writes, in the order in which a save reads them. Internal: a tensor without
 /// a folder.
 Result<std::vector<const TensorView*>> inSaveOrder(const std::vector<TensorView>& tensors);

@@ -67,6 +67,13 @@ TEST_F(JobCommandsTest, PlanIsTheTruthOfTheProgram) {
   compile();
   ASSERT_EQ(run({"train", "--steps", "1", "--gemm", "generated"}).exitCode, 0);
   EXPECT_EQ(metrics("job.run")[0]["memory"], plan["memory"]["arena"]);
+  int64_t bytes = 0, files = 0;
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(path("job.run/checkpoints/step-00000001")))
+    if (entry.is_regular_file() && entry.path().filename() != "manifest.json")
+      bytes += static_cast<int64_t>(entry.file_size()), ++files;
+  EXPECT_EQ(plan["save"]["bytes"], bytes);
+  EXPECT_EQ(plan["save"]["files"], files);
 }
 
 TEST_F(JobCommandsTest, InfoListsParametersAndLibraries) {

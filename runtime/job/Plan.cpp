@@ -1,5 +1,6 @@
 #include "runtime/job/Plan.h"
 
+#include "runtime/checkpoint/WriteState.h"
 #include "runtime/job/Communication.h"
 #include "runtime/program/Recipe.h"
 #include "runtime/program/Strategy.h"
@@ -204,7 +205,7 @@ std::optional<size_t> entriesOf(const Program& program) {
 }
 
 Json planObject(const Program& program, const std::vector<HostRow>& hostRows, const Recipe& recipe,
-                int threads, bool library) {
+                const checkpoint::SaveSize& save, int threads, bool library) {
   Json functions = Json::object();
   for (const Function& function : program.functions) {
     Json& json = functions[function.name] = figuresJson(plannedFigures(function));
@@ -225,6 +226,7 @@ Json planObject(const Program& program, const std::vector<HostRow>& hostRows, co
   plan["gemms"] = gemmsJson(program);
   if (Json attention = attentionJson(program); !attention.empty())
     plan["attention"] = std::move(attention);
+  plan["save"] = {{"bytes", save.bytes}, {"files", save.files}};
   plan["communication"] = communication;
   return plan;
 }
@@ -277,6 +279,12 @@ void printText(const Json& plan, const Program& program, const std::vector<HostR
   line("outside, at most", memory["outside"]["bound"]);
   if (memory["outside"].contains("copy_for_saves"))
     line("saves copy, at most", memory["outside"]["copy_for_saves"], 4);
+  const int64_t saved = plan["save"]["bytes"].get<int64_t>();
+  fmt::print(
+      "\na save writes {} bytes, {}, in {} files and a manifest; a run that is stopped takes {}\n",
+      saved, readableBytes(saved), plan["save"]["files"].get<int64_t>(),
+      memory["outside"].contains("copy_for_saves") ? "up to the rest of one save and one more"
+                                                   : "as long as one save");
   fmt::print("\n{:<10}{:>10}{:>10}{:>8}{:>8}{:>18}{:>18}{:>16}{:>16}\n", "function", "commands",
              "kernels", "gemms", "copies", "FLOP", "of the model", "bytes moved", "max live");
   for (const auto& [name, f] : plan["functions"].items())
@@ -312,7 +320,9 @@ Status planJob(Session& session) {
   Json plans = Json::array();
   for (const Program* program : programs) {
     const std::vector<HostRow> hostRows = TITAN_TRY(hostLedgerOf(*program, /*rank=*/0));
-    plans.push_back(planObject(*program, hostRows, session.recipe(), session.threads(), library));
+    const checkpoint::SaveSize save = TITAN_TRY(checkpoint::sizeOfSave(*program));
+    plans.push_back(
+        planObject(*program, hostRows, session.recipe(), save, session.threads(), library));
     if (session.options().json)
       continue;
     fmt::print("{}", program == programs.front() ? "" : "\n");

@@ -186,6 +186,10 @@ class Averages(training_test.TrainingTest):
         self.assert_averages(run, 6, trained)
         self.run_of(self.job("alone", *options, "--set", "batch.micro=4"), "run", 8, *self.EVERY)
         self.assert_averages(run, 8, trained)
+        # What `plan` says of a save, of two ranks and with copies.
+        saved = [path for path in (run / "checkpoints/step-00000006").rglob("*") if path.is_file() and path.name != "manifest.json"]
+        plan = json.loads(titan_job.run([job, "plan", "--json"]))["save"]
+        self.assertEqual(plan, {"bytes": sum(path.stat().st_size for path in saved), "files": len(saved)})
 
     def test_the_reference_engine_keeps_them(self):
         folder, out = REFERENCES / "relu", self.scratch / "eager"
