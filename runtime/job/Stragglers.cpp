@@ -39,7 +39,8 @@ std::optional<std::string> Stragglers::verdict() {
   const double longest = compute_[slowest];
   const auto middle = compute_.begin() + static_cast<int64_t>(compute_.size() - 1) / 2;
   std::ranges::nth_element(compute_, middle);
-  if (longest <= limit * *middle) {
+  // A rank whose waits fill the window, as beside a save, is no measure.
+  if (*middle == 0 || longest <= limit * *middle) {
     isTold_.assign(isTold_.size(), false);
     return std::nullopt;
   }

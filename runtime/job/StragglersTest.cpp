@@ -64,6 +64,11 @@ TEST(Stragglers, ASlowRankIsToldOnceUntilItKeepsUp) {
   EXPECT_NE(steps.window(1, {0.875, 0.5, 0.5}), "");
 }
 
+TEST(Stragglers, ARankThatOnlyWaitedIsNoMeasure) {
+  EXPECT_EQ(Steps(2).window(1, {0.5, 0}), "");
+  EXPECT_EQ(Steps(2).window(1, {0.5, -0.25}), "");
+}
+
 TEST(Stragglers, OfTwoRanksTheFasterIsTheMeasure) {
   Steps steps(2);
   EXPECT_NE(steps.window(1, {0.5, 0.75}), "");
