@@ -58,12 +58,6 @@ Result<std::optional<Folder>> folderOf(StateKind kind, std::string_view profile)
                               fmt::format("{}{}", place->folder, profile), std::string(profile)});
 }
 
-bool isProfileName(std::string_view text) {
-  constexpr std::string_view allowed =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
-  return !text.empty() && text.find_first_not_of(allowed) == std::string_view::npos;
-}
-
 std::optional<StateKind> kindNamed(std::string_view name) {
   for (const Place& place : places)
     if (nameOf(place.kind) == name)

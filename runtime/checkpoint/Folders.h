@@ -9,6 +9,7 @@
 // Keys in the files are the bare names, so a name occurs once in each folder.
 #pragma once
 
+#include "runtime/program/Names.h"
 #include "runtime/program/Program.h"
 
 #include <map>
@@ -41,9 +42,6 @@ Folder folderOfModel();
 /// Nothing: the state is kept in the manifest. Internal: a kind without a place, or a profile that
 /// the kind does not have or that is no profile's name.
 Result<std::optional<Folder>> folderOf(StateKind kind, std::string_view profile);
-
-/// Letters, digits and '_', at least one: it becomes a part of a folder's name.
-bool isProfileName(std::string_view text);
 
 /// The kind of that name ("param"), or nothing.
 std::optional<StateKind> kindNamed(std::string_view name);

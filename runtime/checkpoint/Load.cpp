@@ -43,8 +43,7 @@ Status leaveOutProfiles(const LoadRequest& request, ByFolder<Destination>& wante
     if (const auto folder = TITAN_TRY(folderOf(StateKind::Ema, profile)); !stored.contains(*folder))
       wanted.erase(*folder);
   for (const std::string& profile : request.dropped)
-    if (const auto folder = TITAN_TRY(folderOf(StateKind::Ema, profile)); stored.erase(*folder) > 0)
-      wanted.erase(*folder);
+    stored.erase(*TITAN_TRY(folderOf(StateKind::Ema, profile)));
   return {};
 }
 
@@ -82,10 +81,10 @@ Result<Found> find(const std::string& path, const LoadRequest& request, Env& env
     if (row.isCopy)
       found.stored.at(*TITAN_TRY(folderOf(row.kind, row.profile))).leaveOut(row.name);
   auto wanted = TITAN_TRY(byFolder(request.destinations, entryOf));
+  TITAN_TRY(leaveOutProfiles(request, wanted, found.stored));
   // What one side alone has is in the diff, too.
   for (const auto& [folder, tensors] : found.stored)
     wanted[folder];
-  TITAN_TRY(leaveOutProfiles(request, wanted, found.stored));
   Diff diff;
   std::vector<std::string>& notes = found.report.notes;
   for (const auto& [folder, destinations] : wanted) {

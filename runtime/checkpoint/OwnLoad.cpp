@@ -39,9 +39,7 @@ private:
 };
 
 Status Layout::addFilesOf(int64_t rank) {
-  std::vector<TensorView> views;
-  for (const SavedState& state : states_)
-    views.push_back(viewOf(state, program_.mesh, coordinates(rank)));
+  const std::vector<TensorView> views = viewsOf(states_, program_.mesh, coordinates(rank));
   for (const FolderPlan& plan : TITAN_TRY(planFolders(views, rank))) {
     const auto header = static_cast<int64_t>(plan.header.size());
     for (size_t i = 0; i < plan.entries.size(); ++i)

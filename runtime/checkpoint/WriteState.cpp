@@ -81,12 +81,21 @@ SaveSize sizeOf(const std::vector<FolderPlan>& folders) {
   return size;
 }
 
+std::vector<TensorView> viewsOf(const std::vector<SavedState>& saved,
+                                std::span<const MeshAxis> mesh,
+                                std::span<const int64_t> coordinates) {
+  std::vector<TensorView> views;
+  for (const SavedState& state : saved)
+    views.push_back(viewOf(state, mesh, coordinates));
+  return views;
+}
+
 Result<SaveSize> sizeOfSave(const Program& program) {
+  const std::vector<SavedState> saved = savedStates(program);
   SaveSize all;
   for (int64_t rank = 0; rank < rankCount(program.mesh); ++rank) {
-    std::vector<TensorView> views;
-    for (const SavedState& saved : savedStates(program))
-      views.push_back(viewOf(saved, program.mesh, coordinatesOf(rank, program.mesh)));
+    const std::vector<TensorView> views =
+        viewsOf(saved, program.mesh, coordinatesOf(rank, program.mesh));
     const SaveSize mine = sizeOf(TITAN_TRY(planFolders(views, rank)));
     all.bytes += mine.bytes, all.files += mine.files;
   }

@@ -36,6 +36,11 @@ SaveSize sizeOf(const std::vector<FolderPlan>& folders);
 /// Of a save of all ranks. Internal: as planFolders().
 Result<SaveSize> sizeOfSave(const Program& program);
 
+/// What the rank at `coordinates` has of each of `saved`, without its bytes.
+std::vector<TensorView> viewsOf(const std::vector<SavedState>& saved,
+                                std::span<const MeshAxis> mesh,
+                                std::span<const int64_t> coordinates);
+
 /// Those that this rank writes, in the order in which a save reads them. Internal: a tensor without
 /// a folder.
 Result<std::vector<const TensorView*>> inSaveOrder(const std::vector<TensorView>& tensors);

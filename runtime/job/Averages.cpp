@@ -33,19 +33,33 @@ Result<std::vector<Pair>> pairsOf(const StateAccess& access, std::string_view pr
   return pairs;
 }
 
-/// `see(first, of parameter, of average)` with the bytes of both from `first` on, piece by piece.
-template <typename See> Status forEachPiece(StateAccess& access, const Pair& pair, See see) {
+/// `see(first, bytes)` for one piece of a place of `bytes` bytes after the other.
+template <typename See> Status inPieces(int64_t bytes, See see) {
+  for (int64_t first = 0; first < bytes; first += StateAccess::pieceBytes)
+    TITAN_TRY(see(first, static_cast<size_t>(std::min(StateAccess::pieceBytes, bytes - first))));
+  return {};
+}
+
+Status exchange(StateAccess& access, const Pair& pair) {
   std::vector<char> ofParameter, ofAverage;
-  for (int64_t first = 0; first < pair.parameter.bytes; first += StateAccess::pieceBytes) {
-    const auto bytes =
-        static_cast<size_t>(std::min(StateAccess::pieceBytes, pair.parameter.bytes - first));
+  return inPieces(pair.parameter.bytes, [&](int64_t first, size_t bytes) -> Status {
     ofParameter.resize(bytes);
     ofAverage.resize(bytes);
     TITAN_TRY(access.read(pair.parameter, first, ofParameter));
     TITAN_TRY(access.read(pair.average, first, ofAverage));
-    TITAN_TRY(see(first, ofParameter, ofAverage));
-  }
-  return {};
+    TITAN_TRY(access.write(pair.parameter, first, ofAverage));
+    return access.write(pair.average, first, ofParameter);
+  });
+}
+
+/// The average becomes the parameter.
+Status begin(StateAccess& access, const Pair& pair) {
+  std::vector<char> piece;
+  return inPieces(pair.parameter.bytes, [&](int64_t first, size_t bytes) -> Status {
+    piece.resize(bytes);
+    TITAN_TRY(access.read(pair.parameter, first, piece));
+    return access.write(pair.average, first, piece);
+  });
 }
 
 std::set<std::string> profilesOf(const Recipe& recipe) {
@@ -75,12 +89,7 @@ void record(std::vector<std::string>& list, const std::string& profile) {
 
 Status exchangeAverages(StateAccess& access, std::string_view profile) {
   for (const Pair& pair : TITAN_TRY(pairsOf(access, profile)))
-    TITAN_TRY(forEachPiece(
-        access, pair,
-        [&](int64_t first, std::span<const char> parameter, std::span<const char> average) {
-          const Status status = access.write(pair.parameter, first, average);
-          return status.ok() ? access.write(pair.average, first, parameter) : status;
-        }));
+    TITAN_TRY(exchange(access, pair));
   return {};
 }
 
@@ -134,12 +143,8 @@ Status startAverages(Session& session, checkpoint::Manifest& loaded) {
       session.note(fmt::format("the checkpoint has averages '{}': they go on", profile));
       continue;
     }
-    StateAccess& access = session.access();
-    for (const Pair& pair : TITAN_TRY(pairsOf(access, profile)))
-      TITAN_TRY(forEachPiece(
-          access, pair, [&](int64_t first, std::span<const char> parameter, std::span<const char>) {
-            return access.write(pair.average, first, parameter);
-          }));
+    for (const Pair& pair : TITAN_TRY(pairsOf(session.access(), profile)))
+      TITAN_TRY(begin(session.access(), pair));
     session.note(fmt::format("averages '{}' begin as the parameters of this checkpoint", profile));
     record(loaded.init.averagesStarted, profile);
   }

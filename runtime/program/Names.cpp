@@ -15,4 +15,10 @@ std::string stripWrapperSegments(std::string_view name) {
   return canonical.append(name);
 }
 
+bool isProfileName(std::string_view text) {
+  constexpr std::string_view allowed =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+  return !text.empty() && text.find_first_not_of(allowed) == std::string_view::npos;
+}
+
 } // namespace titan

@@ -1,4 +1,5 @@
-// Canonical names of parameters: the module path of the source framework.
+// Names: canonical ones of parameters, which are module paths of the source framework, and those of
+// profiles.
 #pragma once
 
 #include <string>
@@ -11,5 +12,9 @@ namespace titan {
 /// whole segment.
 /// The last segment is the tensor's own name and stays.
 std::string stripWrapperSegments(std::string_view name);
+
+/// Letters, digits and '_', at least one: a profile's name becomes a part of a folder's name and of
+/// symbols.
+bool isProfileName(std::string_view text);
 
 } // namespace titan

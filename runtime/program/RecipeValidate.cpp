@@ -1,5 +1,6 @@
 // The checks of a recipe that need no model: ranges, known values, the batch's division.
 #include "runtime/program/Affine.h"
+#include "runtime/program/Names.h"
 #include "runtime/program/RecipeSchema.h"
 #include "runtime/program/Strategy.h"
 
@@ -7,6 +8,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <ranges>
 #include <set>
 
 namespace titan {
@@ -338,20 +340,6 @@ Status checkData(const DataRecipe& data) {
   return {};
 }
 
-/// The name of a profile is part of a folder's name and of symbols.
-bool isProfileName(std::string_view name) {
-  return !name.empty() && std::ranges::all_of(name, [](unsigned char c) {
-    return std::isalnum(c) != 0 || c == '_';
-  });
-}
-
-std::string joinedNames(const std::map<std::string, EmaProfile>& profiles) {
-  std::string names;
-  for (const auto& [name, profile] : profiles)
-    names += (names.empty() ? "" : ", ") + name;
-  return names;
-}
-
 Status checkEma(const EmaRecipe& ema, const std::vector<std::string>& evaluated) {
   for (const auto& [name, profile] : ema.profiles) {
     if (!isProfileName(name))
@@ -365,9 +353,9 @@ Status checkEma(const EmaRecipe& ema, const std::vector<std::string>& evaluated)
   }
   for (const std::string& name : evaluated)
     if (!ema.profiles.contains(name))
-      return Error::badInput("train.eval_ema names '{}': [ema] has {} profiles{}", name,
-                             ema.profiles.size(),
-                             ema.profiles.empty() ? "" : ": " + joinedNames(ema.profiles));
+      return Error::badInput("train.eval_ema names '{}': [ema] has {} profiles{}{}", name,
+                             ema.profiles.size(), ema.profiles.empty() ? "" : ": ",
+                             fmt::join(ema.profiles | std::views::keys, ", "));
   return {};
 }
 

@@ -126,9 +126,7 @@ class RanksTest(training_test.ToolsTest):
 
     def assert_same(self, found, expected):
         self.assertEqual(found[0], expected[0])
-        self.assertEqual(found[1].keys(), expected[1].keys())
-        for name, tensor in expected[1].items():
-            self.assertEqual(found[1][name].tobytes(), tensor.tobytes(), name)
+        self.assert_same_tensors(found[1], expected[1])
 
     def assert_told_once(self, err, *texts):
         errors = [line for line in err.splitlines() if "error:" in line]

@@ -65,10 +65,7 @@ class Averages(training_test.TrainingTest):
 
     def assert_same_state(self, run, other, steps):
         for folder in ("model", "optimizer", *(f"ema-{profile}" for profile in PROFILES)):
-            found, expected = (self.folder(of, steps, folder) for of in (run, other))
-            self.assertEqual(found.keys(), expected.keys())
-            for name, tensor in expected.items():
-                self.assertEqual(found[name].tobytes(), tensor.tobytes(), f"{folder}/{name}")
+            self.assert_same_tensors(self.folder(run, steps, folder), self.folder(other, steps, folder), f"{folder}/")
 
     EVERY = ["--set", "checkpoint.every=1", "--set", "checkpoint.keep=0"]
 
@@ -84,8 +81,7 @@ class Averages(training_test.TrainingTest):
         without = self.run_of(self.compile("without", "relu", "cosine-clip"), "without.run", 20)
         self.assertEqual(titan_job.losses_of(with_averages), titan_job.losses_of(without))
         for folder in ("model", "optimizer"):
-            found, expected = self.folder(with_averages, 20, folder), self.folder(without, 20, folder)
-            self.assertEqual({n: t.tobytes() for n, t in found.items()}, {n: t.tobytes() for n, t in expected.items()})
+            self.assert_same_tensors(self.folder(with_averages, 20, folder), self.folder(without, 20, folder))
 
     def test_a_resume_is_exact(self):
         job = self.job("job")
@@ -108,7 +104,7 @@ class Averages(training_test.TrainingTest):
         titan_job.run([self.tools / "titan-ckpt", "export", run / "checkpoints/step-00000005", "--ema", "slow", "-o", path])
         whole = run / "checkpoints/step-00000005/ema-slow"
         expected, found = titan_job.read_safetensors(whole), titan_job.read_safetensors(path.parent)
-        self.assertEqual({n: t.tobytes() for n, t in found.items()}, {n: t.tobytes() for n, t in expected.items()})
+        self.assert_same_tensors(found, expected)
         index = json.loads((whole / "model.safetensors.index.json").read_text())
         self.assertEqual(index["weight_map"].keys(), model.keys())
         started = self.scratch / "started"
@@ -222,8 +218,7 @@ class Averages(training_test.TrainingTest):
         self.assertFalse((run / "checkpoints/step-00000012/ema-fast").exists())
         whole = self.run_of(slow, "whole", 12)
         for folder in ("model", "optimizer", "ema-slow"):
-            found, other = self.folder(run, 12, folder), self.folder(whole, 12, folder)
-            self.assertEqual({n: t.tobytes() for n, t in found.items()}, {n: t.tobytes() for n, t in other.items()})
+            self.assert_same_tensors(self.folder(run, 12, folder), self.folder(whole, 12, folder))
 
     def init_of(self, run, step):
         return json.loads((run / "checkpoints" / f"step-{step:08d}" / "manifest.json").read_text())["init"]

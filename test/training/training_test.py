@@ -16,6 +16,12 @@ UNFUSED = [f"--disable-pass=titan-{name}" for name in ("lower-fuse-kernels", "lo
 class ToolsTest(unittest.TestCase):
     tools = Path()  # main() sets it
 
+    def assert_same_tensors(self, found, expected, of=""):
+        """{name: array} with equal bits."""
+        self.assertEqual(found.keys(), expected.keys())
+        for name, tensor in expected.items():
+            self.assertEqual(found[name].tobytes(), tensor.tobytes(), of + name)
+
 
 class TrainingTest(ToolsTest):
     def setUp(self):
@@ -38,9 +44,7 @@ class TrainingTest(ToolsTest):
 
     def assert_same_bits(self, found, expected):
         self.assertEqual(found[0], expected[0])
-        self.assertEqual(found[1].keys(), expected[1].keys())
-        for name, tensor in expected[1].items():
-            self.assertEqual(found[1][name].tobytes(), tensor.tobytes(), name)
+        self.assert_same_tensors(found[1], expected[1])
 
 
 def main(description):
