@@ -26,7 +26,7 @@ class Fuser {
 public:
   Fuser(MLIRContext* context, unsigned maxOperands, const MachineModel& machine)
       : rewriter(context), maxOperands(maxOperands), smallKernel(machine.smallKernelPoints),
-        mostColumnSums(machine.columnSums) {}
+        smallSiblings(machine.smallSiblings), mostColumnSums(machine.columnSums) {}
 
   void run(Block& block) {
     for (Operation& op : llvm::make_early_inc_range(llvm::reverse(block)))
@@ -50,6 +50,7 @@ private:
   IRRewriter rewriter;
   unsigned maxOperands;
   int64_t smallKernel;    ///< points up to which a launch costs more than the work
+  int64_t smallSiblings;  ///< that run together whatever operands they have
   int64_t mostColumnSums; ///< elements (`columnSumsOf`)
 
   void fuseProducersInto(FusedOp consumer) {
@@ -81,6 +82,17 @@ private:
         << remark::add("'{0}' keeps apart from '{1}'", ir::describePlace(producer),
                        ir::describePlace(consumer))
         << remark::reason("{0}", why.str());
+  }
+
+  /// Would one kernel of the two, which writes `outs` operands, have too many? In one sweep, what is
+  /// one element for all points is read once.
+  bool hasTooMany(FusedOp first, FusedOp second, size_t outs) const {
+    const bool isOneSweep = first.getKernelClass() == kernel::KernelClass::Flat &&
+                            second.getKernelClass() == kernel::KernelClass::Flat &&
+                            lower::pointsOf(first.getSpace()) == lower::pointsOf(second.getSpace());
+    const size_t ins = isOneSweep ? lower::streamsInto(first) + lower::streamsInto(second)
+                                  : first.getIns().size() + second.getIns().size();
+    return ins + outs > maxOperands;
   }
 
   FusedOp fuse(FusedOp producer, FusedOp consumer, std::string& why) {
@@ -137,10 +149,8 @@ private:
       why = "others read its result, which the reader does not cover";
       return nullptr;
     }
-    if (consumer.getIns().size() + producer.getIns().size() + consumer.getOuts().size() +
-            kept.size() >
-        maxOperands) {
-      why = "the merged kernel has too many operands";
+    if (hasTooMany(producer, consumer, consumer.getOuts().size() + kept.size())) {
+      why = "the merged kernel would have too many operands";
       return nullptr;
     }
     return lower::replacePair(rewriter, producer, consumer, space, kept, /*keepProducer=*/duplicate,
@@ -185,7 +195,7 @@ private:
   }
 
   FusedOp fuseReaders(FusedOp first, FusedOp second, Value value) {
-    if (first->getNumOperands() + second->getNumOperands() > maxOperands ||
+    if (hasTooMany(first, second, first.getOuts().size() + second.getOuts().size()) ||
         lower::columnSumsOf(first, second) > mostColumnSums)
       return nullptr;
     std::optional<lower::MergedSpace> space = lower::findSharedSpace(first, second, value);
@@ -211,18 +221,23 @@ private:
   /// Small kernels cost their launch and little else: independent ones over one space run together,
   /// where nothing between the two has to move.
   void fuseSmallSiblings(Block& block) {
-    llvm::MapVector<Attribute, FusedOp> last; // by space
+    struct Siblings {
+      FusedOp kernel;
+      int64_t count = 0;
+    };
+    llvm::MapVector<Attribute, Siblings> last; // by space
     // All of them first: a merge erases views too, and a walk would go on from an erased one.
     SmallVector<FusedOp> kernels(block.getOps<FusedOp>());
     for (FusedOp fused : kernels) {
       if (lower::pointsOf(fused.getSpace()) > smallKernel)
         continue;
-      FusedOp& first = last[fused.getSpaceAttr()];
-      FusedOp merged;
+      Siblings& siblings = last[fused.getSpaceAttr()];
+      FusedOp first = siblings.kernel, merged;
       if (first && first.getKernelClass() == fused.getKernelClass() &&
-          first->getNumOperands() + fused->getNumOperands() <= mostSiblingOperands)
+          (siblings.count < smallSiblings ||
+           first->getNumOperands() + fused->getNumOperands() <= mostSiblingOperands))
         merged = fuseSiblings(first, fused);
-      first = merged ? merged : fused;
+      siblings = merged ? Siblings{merged, siblings.count + 1} : Siblings{fused, 1};
     }
   }
 

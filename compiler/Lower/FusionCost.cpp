@@ -65,6 +65,13 @@ bool roundsVector(FusedOp op) {
          });
 }
 
+size_t streamsInto(FusedOp op) {
+  size_t streams = 0;
+  for (unsigned i = 0; i < op.getIns().size(); ++i)
+    streams += !op.getInMap(i).isConstant() && op.getInMap(i).getNumResults() > 0;
+  return streams;
+}
+
 int64_t columnSumsOf(FusedOp first, FusedOp second) {
   int64_t row = 0, columns = 0;
   for (FusedOp op : {first, second}) {

@@ -24,6 +24,10 @@ bool roundsVector(kernel::FusedOp op);
 /// reduction of which either has; 0 where nothing is reduced along rows.
 int64_t columnSumsOf(kernel::FusedOp first, kernel::FusedOp second);
 
+/// Operands that a kernel reads along its space; one that is the same element for all points is
+/// none.
+size_t streamsInto(kernel::FusedOp op);
+
 /// Does the merged space repeat the producer's points in a way that codegen cannot hoist out of the
 /// inner loop? Hoistable are repeats over the innermost dimensions only.
 bool repeatsWork(const MergedSpace& space, kernel::FusedOp producer);

@@ -45,6 +45,9 @@ struct MachineModel {
 
   // Choices of *lower*.
   int64_t smallKernelPoints = 4096; ///< launching costs more than their work
+  /// So many of them over one space are one, whatever operands they have: the updates of as many
+  /// small parameters, with and without averages.
+  int64_t smallSiblings = 6;
   /// Elements of sums down columns that a kernel may hold while it reduces the rows it goes down:
   /// the length of a row, times its sums of columns.
   int64_t columnSums = int64_t{1} << 40;
@@ -124,6 +127,7 @@ template <typename Model, typename Visitor> void visitFields(Model& m, Visitor v
   visit("loss_rows", m.lossRows);
   visit("large_gradient_bytes", m.largeGradientBytes);
   visit("small_kernel_points", m.smallKernelPoints);
+  visit("small_siblings", m.smallSiblings);
   visit("column_sums", m.columnSums);
   visit("embedding_grad_columns", m.embeddingGradColumns);
   visit("embedding_grad_sorted_rows", m.embeddingGradSortedRows);

@@ -1,4 +1,4 @@
-// One profile adds one kernel to those of a step: the weights. The averages are computed by the optimizer's kernels.
+// Three profiles add one kernel to those of a step, as one does: the averages are computed by the optimizer's kernels, their weights together.
 // RUN: sed 's/, ema = {.*}}}}/}}/' %s | titan-opt --titan-stage-differentiate --titan-stage-optimize --titan-stage-accumulate --titan-stage-shard --titan-stage-schedule --titan-stage-lower | grep kernel.fused | FileCheck %s --check-prefix=PLAIN
 // RUN: titan-opt %s --titan-stage-differentiate --titan-stage-optimize --titan-stage-accumulate --titan-stage-shard --titan-stage-schedule --titan-stage-lower | grep kernel.fused | FileCheck %s
 
@@ -6,7 +6,7 @@
 // PLAIN-NOT: kernel.fused
 // CHECK-COUNT-13: kernel.fused
 // CHECK-NOT: kernel.fused
-module attributes {titan.recipe = {batch = {micro = 2 : i64, global = 4 : i64}, ema = {profiles = {slow = 0.75}}}} {
+module attributes {titan.recipe = {batch = {micro = 2 : i64, global = 4 : i64}, ema = {profiles = {slow = 0.75, middle = 0.5, fast = 0.6}}}} {
   titan.state @fc.weight : tensor<3x2xf32> {kind = #titan<kind param>, trainable, init = #titan.init_rule<"normal", 0.0 : f64, 1.0 : f64>}
   titan.state @fc.bias : tensor<3xf32> {kind = #titan<kind param>, trainable, init = #titan.init_rule<"normal", 0.0 : f64, 1.0 : f64>}
   func.func @model(%w: tensor<3x2xf32> {titan.state = @fc.weight}, %b: tensor<3xf32> {titan.state = @fc.bias},

@@ -50,6 +50,7 @@ MachineModel cardModel() {
   machine.embeddingGradSortedRows = 1;
   // 32 registers of each of 512 threads.
   machine.columnSums = 16384;
+  machine.smallSiblings = 1; // the addresses of many operands leave no registers
   // The widest access, and a line of the second-level cache.
   machine.rowAlignment = 16;
   machine.longRowAlignment = 128;
