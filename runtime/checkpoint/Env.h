@@ -79,6 +79,9 @@ public:
   /// Fails if the path exists.
   virtual Result<std::unique_ptr<WritableFile>> createFile(const std::string& path) = 0;
   virtual Result<std::unique_ptr<ReadableFile>> openFile(const std::string& path) = 0;
+  /// Lets go of what the system holds of a file's contents, as far as it does: what is read next is
+  /// what the storage has.
+  virtual void dropCached(const std::string& path) = 0;
   /// Missing is an answer, not an error. Follows symbolic links.
   virtual Result<FileKind> kindOf(const std::string& path) = 0;
   /// Sorted by name, without "." and "..".

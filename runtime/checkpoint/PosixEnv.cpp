@@ -211,6 +211,13 @@ public:
         new PosixReadableFile(path, std::move(fd), status.st_size));
   }
 
+  void dropCached(const std::string& path) override {
+    const Descriptor fd(
+        retryInterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC); }));
+    if (fd.get() >= 0)
+      ::posix_fadvise(fd.get(), 0, 0, POSIX_FADV_DONTNEED);
+  }
+
   Result<FileKind> kindOf(const std::string& path) override {
     struct stat status;
     if (::stat(path.c_str(), &status) == 0)

@@ -153,9 +153,15 @@ Status checkReadsBack(Env& env, const std::string& file, const std::string& writ
   return {};
 }
 
-/// What this rank wrote reads back, under the name that it was published by.
+/// What this rank wrote reads back, under the name that it was published by: from the storage, for
+/// what the system still holds in memory says nothing of it.
 Status checkFolders(Env& env, const std::string& path, const std::vector<FolderPlan>& folders,
                     const std::vector<FileRecord>& files, Probe probe) {
+  for (const FileRecord& file : files) {
+    env.dropCached(joinPath(path, file.path));
+    if (file.chunks)
+      env.dropCached(joinPath(path, file.chunks->path));
+  }
   for (const FolderPlan& plan : folders) {
     // A whole file is checked by its digests below.
     if (probe == Probe::Chunk)
@@ -173,9 +179,10 @@ Status checkFolders(Env& env, const std::string& path, const std::vector<FolderP
 Status publishProbe(Env& env, Attempt& attempt, const Manifest& manifest,
                     const std::string& published) {
   TITAN_TRY(attempt.publish(manifest, published));
-  const std::string parent = parentPath(attempt.path());
+  const std::string parent = parentPath(attempt.path()), path = joinPath(parent, published);
   TITAN_TRY(env.syncDirectory(parent));
-  return checkManifest(manifest, TITAN_TRY(readManifest(joinPath(parent, published), env)));
+  env.dropCached(joinPath(path, Manifest::fileName));
+  return checkManifest(manifest, TITAN_TRY(readManifest(path, env)));
 }
 
 /// The whole protocol on probes, under a name that no load looks at. `attempt` is this rank's.

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 
 namespace titan::checkpoint {
@@ -105,6 +106,24 @@ protected:
 
   CrashEnv env_;
 };
+
+TEST_F(PreflightRefusal, OfADiskThatDoesNotKeepWhatItSaysItDoes) {
+  const SaveRequest request = SampleState(1).saveRequest(0);
+  ASSERT_EQ(refusal(request), "");                 // makes the directories
+  env_.faultAtSync(-1, CrashEnv::SyncFault::Lost); // counts from here
+  ASSERT_EQ(refusal(request), "");
+  const std::vector<std::string> syncs = env_.syncs();
+  int files = 0;
+  for (size_t sync = 0; sync < syncs.size(); ++sync) {
+    constexpr std::string_view endings[] = {".safetensors", ".chunks", ".json", ".json.tmp"};
+    if (std::ranges::none_of(endings, [&](auto end) { return syncs[sync].ends_with(end); }))
+      continue; // a directory's names are not read from the storage
+    ++files;
+    env_.faultAtSync(static_cast<int64_t>(sync), CrashEnv::SyncFault::Lost);
+    EXPECT_NE(refusal(request), "") << syncs[sync];
+  }
+  EXPECT_EQ(files, 6); // of model and optimizer a file and its chunks, the index, the manifest
+}
 
 TEST_F(PreflightRefusal, OfNamesThatNoFileCanHold) {
   for (const char* name : {"__metadata__", "bad\xff"}) {

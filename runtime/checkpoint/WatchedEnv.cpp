@@ -99,6 +99,11 @@ Result<std::unique_ptr<ReadableFile>> WatchedEnv::openFile(const std::string& pa
   return std::unique_ptr<ReadableFile>(new Reader(*this, TITAN_TRY(base_.openFile(path)), path));
 }
 
+void WatchedEnv::dropCached(const std::string& path) {
+  const Watch watch(*this, "let go", path);
+  base_.dropCached(path);
+}
+
 Result<FileKind> WatchedEnv::kindOf(const std::string& path) {
   const Watch watch(*this, "look at", path);
   return base_.kindOf(path);

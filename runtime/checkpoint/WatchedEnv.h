@@ -26,6 +26,7 @@ public:
 
   Result<std::unique_ptr<WritableFile>> createFile(const std::string& path) override;
   Result<std::unique_ptr<ReadableFile>> openFile(const std::string& path) override;
+  void dropCached(const std::string& path) override;
   Result<FileKind> kindOf(const std::string& path) override;
   Result<std::vector<DirectoryEntry>> readDirectory(const std::string& path) override;
   Status makeDirectory(const std::string& path) override;

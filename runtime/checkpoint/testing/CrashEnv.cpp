@@ -57,7 +57,7 @@ public:
     }
     node_->dirty.clear();
     node_->isSizeDirty = false;
-    return fault ? Status(fileError("sync", path_, EIO)) : Status();
+    return fault == CrashEnv::SyncFault::Fails ? Status(fileError("sync", path_, EIO)) : Status();
   }
 
   Status close() override { return {}; }
@@ -286,6 +286,14 @@ Result<std::unique_ptr<ReadableFile>> CrashEnv::openFile(const std::string& path
   return std::unique_ptr<ReadableFile>(new MemoryReadableFile(path, std::move(node)));
 }
 
+void CrashEnv::dropCached(const std::string& path) {
+  const NodePointer node = find(path);
+  if (node && node->dirty.empty() && !node->isSizeDirty) {
+    node->bytes = node->durableBytes;
+    node->sizes.clear();
+  }
+}
+
 Result<FileKind> CrashEnv::kindOf(const std::string& path) {
   const NodePointer node = find(path);
   if (!node)
@@ -319,7 +327,7 @@ Status CrashEnv::syncDirectory(const std::string& path) {
   for (Change& change : node->changes)
     if (change.state == Change::State::Pending)
       change.state = fault ? Change::State::Clean : Change::State::Durable;
-  if (fault)
+  if (fault == SyncFault::Fails)
     return fileError("sync directory", path, EIO);
   // Behind a change that may be lost the order still matters.
   const auto behind =

@@ -42,6 +42,7 @@ public:
   enum class SyncFault : uint8_t {
     Fails,   ///< with EIO
     LeftOut, ///< it succeeds and does nothing
+    Lost,    ///< it succeeds, what it was to write counts as clean, and no disk has it
   };
   /// Of the syncs from now on, the one of this number, from 0.
   void faultAtSync(int64_t sync, SyncFault fault);
@@ -53,6 +54,7 @@ public:
 
   Result<std::unique_ptr<WritableFile>> createFile(const std::string& path) override;
   Result<std::unique_ptr<ReadableFile>> openFile(const std::string& path) override;
+  void dropCached(const std::string& path) override;
   Result<FileKind> kindOf(const std::string& path) override;
   Result<std::vector<DirectoryEntry>> readDirectory(const std::string& path) override;
   Status makeDirectory(const std::string& path) override;

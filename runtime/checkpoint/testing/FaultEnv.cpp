@@ -81,6 +81,9 @@ Result<std::unique_ptr<ReadableFile>> FaultEnv::openFile(const std::string& path
   return std::unique_ptr<ReadableFile>(new FaultReadableFile(*this, path, std::move(file)));
 }
 
+// It has no error.
+void FaultEnv::dropCached(const std::string& path) { base_.dropCached(path); }
+
 Result<FileKind> FaultEnv::kindOf(const std::string& path) {
   TITAN_TRY(enter("look at", path));
   return base_.kindOf(path);

@@ -65,6 +65,11 @@ Result<std::unique_ptr<ReadableFile>> LockedEnv::openFile(const std::string& pat
   return std::unique_ptr<ReadableFile>(new Reader(*this, TITAN_TRY(base_.openFile(path))));
 }
 
+void LockedEnv::dropCached(const std::string& path) {
+  const std::lock_guard lock(mutex_);
+  base_.dropCached(path);
+}
+
 Result<FileKind> LockedEnv::kindOf(const std::string& path) {
   const std::lock_guard lock(mutex_);
   return base_.kindOf(path);
