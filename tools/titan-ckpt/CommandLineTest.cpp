@@ -52,6 +52,21 @@ TEST_F(TitanCkpt, ListsCheckpoints) {
   EXPECT_GT(json[1]["bytes"], 0);
 }
 
+TEST_F(TitanCkpt, ListsTheProfilesOfACheckpoint) {
+  {
+    auto store = CheckpointStore::open(directory_.path());
+    SampleState averaged(44);
+    averaged.addAverages({"slow", "fast"});
+    ASSERT_TRUE(store->save(averaged.saveRequest(300), 0).ok());
+  }
+  const Outcome outcome = runCommandLine({"list", directory_.path()});
+  EXPECT_TRUE(contains(outcome.out, "  fast, slow  " + checkpoint(300))) << outcome.out;
+  const auto json =
+      nlohmann::json::parse(runCommandLine({"list", "--json", directory_.path()}).out);
+  EXPECT_EQ(json[1]["profiles"], nlohmann::json::array());
+  EXPECT_EQ(json[2]["profiles"], nlohmann::json::array({"fast", "slow"}));
+}
+
 TEST_F(TitanCkpt, ListsADamagedCheckpointAsSuch) {
   damage(200);
   const Outcome outcome = runCommandLine({"list", directory_.path()});

@@ -75,7 +75,7 @@ Status listCommitted(const RunEntry& entry, std::vector<std::vector<std::string>
       return {};
     if (problem.empty())
       problem = manifest.error().message();
-    rows.push_back({step, "damaged", "", "", "", entry.path});
+    rows.push_back({step, "damaged", "", "", "", "", entry.path});
     items.push_back({{"step", *entry.step},
                      {"path", entry.path},
                      {"state", "damaged"},
@@ -84,14 +84,17 @@ Status listCommitted(const RunEntry& entry, std::vector<std::vector<std::string>
   }
   const auto samples = manifest->counters.find("samples");
   const int64_t count = samples == manifest->counters.end() ? 0 : samples->second;
+  const std::set<std::string> profiles = profilesOf(manifest->program);
   rows.push_back({step, nameOf(entry.state), formatBytes(bytesOf(*manifest)), std::to_string(count),
-                  manifest->program.model, entry.path});
+                  manifest->program.model, fmt::format("{}", fmt::join(profiles, ", ")),
+                  entry.path});
   items.push_back({{"step", *entry.step},
                    {"path", entry.path},
                    {"state", nameOf(entry.state)},
                    {"bytes", bytesOf(*manifest)},
                    {"samples", count},
-                   {"model", manifest->program.model}});
+                   {"model", manifest->program.model},
+                   {"profiles", profiles}});
   return {};
 }
 
@@ -108,7 +111,7 @@ int64_t parametersOf(const Manifest& manifest) {
 Result<Report> list(const std::string& path, bool json) {
   const RunListing listing = TITAN_TRY(listRun(posixEnv(), TITAN_TRY(directoryOf(path))));
   std::vector<std::vector<std::string>> rows = {
-      {"step", "state", "bytes", "samples", "model", "path"}};
+      {"step", "state", "bytes", "samples", "model", "averages", "path"}};
   Json items = Json::array();
   std::string problem;
   for (const RunEntry& entry : listing.entries) {
@@ -118,7 +121,7 @@ Result<Report> list(const std::string& path, bool json) {
     }
     const std::string step = entry.step ? std::to_string(*entry.step) : "";
     rows.push_back({step, stateOf(entry, listing), entry.bytes > 0 ? formatBytes(entry.bytes) : "",
-                    "", "", entry.path});
+                    "", "", "", entry.path});
     Json item = {{"path", entry.path}, {"state", nameOf(entry.state)}};
     if (entry.step)
       item["step"] = *entry.step;
