@@ -66,11 +66,12 @@ LogicalResult ReferenceProgram::describe() {
     program_.states.push_back(std::move(*state));
   }
   program_.stateBytes = program_.arenaBytes;
-  for (StringRef name : {ir::function::step, ir::function::eval, ir::function::predict}) {
-    auto function = module_.lookupSymbol<func::FuncOp>(name);
-    if (!function || failed(describeFunction(function)))
-      return function ? failure() : module_.emitError("the module has no @") << name;
-  }
+  for (StringRef name : {ir::function::step, ir::function::eval, ir::function::predict})
+    if (!module_.lookupSymbol<func::FuncOp>(name))
+      return module_.emitError("the module has no @") << name;
+  for (auto function : module_.getOps<func::FuncOp>())
+    if (failed(describeFunction(function)))
+      return failure();
   program_.bindingBytes = program_.arenaBytes - program_.stateBytes;
   return success();
 }
@@ -93,7 +94,7 @@ LogicalResult ReferenceProgram::describeFunction(func::FuncOp op) {
     Binding* binding = nullptr;
     if (!stateSymbol.empty()) {
       const State& state = program_.states[stateIndex_.at(stateSymbol.str())];
-      slot.state = state.name;
+      slot.isState = true;
       slot.offset = state.offset;
     } else {
       slot.offset = place(slot.bytes);
@@ -139,9 +140,9 @@ Result<std::unique_ptr<ReferenceEngine>> ReferenceEngine::create(ReferenceProgra
 interpreter::Tensor ReferenceEngine::read(const Slot& slot) {
   const std::span<char> window = this->window(slot.offset, slot.bytes);
   const std::string_view bytes(window.data(), window.size());
-  if (!slot.state.empty()) {
+  if (slot.isState) {
     // A load or an init may have changed the state behind our back.
-    auto found = remembered_.find(slot.state);
+    auto found = remembered_.find(slot.offset);
     if (found != remembered_.end() && found->second.bytes == bytes)
       return found->second.tensor;
   }
@@ -151,8 +152,8 @@ interpreter::Tensor ReferenceEngine::read(const Slot& slot) {
 void ReferenceEngine::write(const Slot& slot, const interpreter::Tensor& tensor) {
   char* bytes = window(slot.offset, slot.bytes).data();
   encode(tensor, slot.dtype, bytes);
-  if (!slot.state.empty() && source_.engine_ == interpreter::Engine::F64)
-    remembered_[slot.state] = {tensor, std::string(bytes, slot.bytes)};
+  if (slot.isState && source_.engine_ == interpreter::Engine::F64)
+    remembered_[slot.offset] = {tensor, std::string(bytes, slot.bytes)};
 }
 
 Status ReferenceEngine::run(uint32_t index, CommandObserver* observer) {

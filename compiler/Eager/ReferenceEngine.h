@@ -27,7 +27,7 @@ private:
   struct Slot {
     mlir::RankedTensorType type;
     DType dtype = DType::F32;
-    std::string state; ///< canonical name; empty: no state
+    bool isState = false;
     int64_t offset = 0, bytes = 0;
   };
   struct FunctionSlots {
@@ -72,7 +72,7 @@ private:
 
   ReferenceProgram source_;
   HostMemory memory_;
-  std::map<std::string, Remembered> remembered_;
+  std::map<int64_t, Remembered> remembered_; ///< by the offset of a state
 };
 
 } // namespace titan::eager

@@ -2,7 +2,12 @@
 #include "compiler/Support/RecipeAttribute.h"
 #include "compiler/Support/StateNames.h"
 #include "compiler/Support/TaggedFunction.h"
+#include "compiler/Support/TargetInfo.h"
 #include "dialects/Titan/TensorBuilder.h"
+
+#include "llvm/ADT/DenseSet.h"
+
+#include <cmath>
 
 using namespace mlir;
 
@@ -13,102 +18,205 @@ namespace titan {
 
 namespace {
 
-/// Adds the averages of all profiles to one @step behind its update.
+/// A parameter or buffer that a step changes.
+struct Averaged {
+  ir::StateOp state;
+  Value value; ///< the new one
+};
+
+/// Adds the averages of some profiles to one function.
 class AverageBuilder {
 public:
-  AverageBuilder(ModuleOp module, func::FuncOp step)
-      : module_(module), step_(step), builder_(step_.terminator()),
-        t_(builder_, step.getLoc(), ArrayAttr(),
-           ir::PhaseAttr::get(step.getContext(), ir::Phase::Update)) {}
+  AverageBuilder(ModuleOp module, func::FuncOp function)
+      : module_(module), function_(function), builder_(function_.terminator()),
+        t_(builder_, function.getLoc(), ArrayAttr(),
+           ir::PhaseAttr::get(function.getContext(), ir::Phase::Update)) {}
 
-  LogicalResult run(const EmaRecipe& ema);
+  const ir::TensorBuilder& ops() const { return t_; }
+
+  /// `updates`: with the one behind which the averages move, i64. `applied`: was there one, i1;
+  /// null: yes.
+  void add(StringRef profile, const EmaProfile& what, ArrayRef<Averaged> averaged, Value updates,
+           Value applied);
 
 private:
   Value weightOf(const EmaProfile& profile, Value updates);
-  Value addState(StringRef profile, ir::StateOp param);
+  Value power(Value base, int64_t exponent);
+  BlockArgument addState(StringRef profile, ir::StateOp state);
 
   ModuleOp module_;
-  TaggedFunction step_;
+  TaggedFunction function_;
   OpBuilder builder_;
   ir::TensorBuilder t_;
 };
 
-/// What the new parameter counts for, f32; 1 at the first update, whatever the decay.
-Value AverageBuilder::weightOf(const EmaProfile& profile, Value updates) {
-  Value count = t_.convert(updates, builder_.getF32Type());
-  Value weight = t_.splatLike(count, 1 - profile.decay);
-  if (profile.warmup) {
-    Value decay = t_.create<ir::MinOp>(t_.splatLike(count, profile.decay),
-                                       t_.div(t_.shift(count, 1), t_.shift(count, 10)));
-    weight = t_.sub(t_.splatLike(count, 1), decay);
+/// base^exponent, exponent >= 1, by squaring: a fixed order of products.
+Value AverageBuilder::power(Value base, int64_t exponent) {
+  Value result;
+  for (; exponent > 0; exponent >>= 1) {
+    if (exponent & 1)
+      result = result ? t_.mul(result, base) : base;
+    if (exponent > 1)
+      base = t_.mul(base, base);
   }
-  Value first = t_.compare(ir::ComparePredicate::EQ, updates, t_.splatLike(updates, 0));
+  return result;
+}
+
+/// What the new value counts for, f32; 1 the first time, whatever the decay. min(a, b)^k is
+/// min(a^k, b^k), and a^k is known here.
+Value AverageBuilder::weightOf(const EmaProfile& profile, Value updates) {
+  const double decay = std::pow(profile.decay, static_cast<double>(profile.every));
+  Value before = t_.sub(updates, t_.splatLike(updates, 1));
+  Value count = t_.convert(before, builder_.getF32Type());
+  Value weight = t_.splatLike(count, 1 - decay);
+  if (profile.warmup) {
+    Value most = power(t_.div(t_.shift(count, 1), t_.shift(count, 10)), profile.every);
+    weight = t_.sub(t_.splatLike(count, 1), t_.create<ir::MinOp>(t_.splatLike(count, decay), most));
+  }
+  Value first = t_.compare(ir::ComparePredicate::LT, before,
+                           t_.splatLike(before, static_cast<double>(profile.every)));
   return t_.select(first, t_.splatLike(count, 1), weight);
 }
 
-/// Declares the average of `param`, in f32 and from zeros; returns its argument of @step.
-Value AverageBuilder::addState(StringRef profile, ir::StateOp param) {
-  OpBuilder builder(step_.function());
-  auto type = RankedTensorType::get(param.getTensorType().getShape(), builder.getF32Type());
-  auto state = ir::StateOp::create(
-      builder, param.getLoc(), averageSymbol(profile, param.getSymName()), type, ir::StateKind::Ema,
+/// Declares the average of `state`, in f32 and from zeros; returns its argument of the function.
+BlockArgument AverageBuilder::addState(StringRef profile, ir::StateOp state) {
+  OpBuilder builder(*module_.getOps<func::FuncOp>().begin());
+  auto type = RankedTensorType::get(state.getTensorType().getShape(), builder.getF32Type());
+  auto average = ir::StateOp::create(
+      builder, state.getLoc(), averageSymbol(profile, state.getSymName()), type, ir::StateKind::Ema,
       /*trainable=*/false, ir::RuleInitAttr::get(module_.getContext(), "constant", 0, 0));
-  state.setCanonicalName(param.getName());
-  return step_.addArgument(type, ir::tag::state, FlatSymbolRefAttr::get(state.getSymNameAttr()));
+  average.setCanonicalName(state.getName());
+  return function_.addArgument(type, ir::tag::state,
+                               FlatSymbolRefAttr::get(average.getSymNameAttr()));
 }
 
-LogicalResult AverageBuilder::run(const EmaRecipe& ema) {
-  Value updates = step_.findArgument(ir::tag::state, ir::counter::updates);
-  Value applied = step_.findResult(ir::tag::metric, "applied");
+void AverageBuilder::add(StringRef name, const EmaProfile& profile, ArrayRef<Averaged> averaged,
+                         Value updates, Value applied) {
+  Value weight = weightOf(profile, updates);
+  for (auto [state, value] : averaged) {
+    ir::TensorBuilder t = t_;
+    t.path = builder_.getStrArrayAttr(state.getName());
+    ArrayRef<int64_t> shape = state.getTensorType().getShape();
+    Value old = addState(name, state);
+    Value change = t.sub(t.convert(value, builder_.getF32Type()), old);
+    Value moved = t.add(old, t.mul(t.broadcast(weight, shape, {}), change));
+    // A product with 0 instead would lose the sign of a zero, and keep no average of infinity.
+    if (applied)
+      moved = t.select(t.broadcast(applied, shape, {}), moved, old);
+    function_.addResult(
+        moved, ir::tag::state,
+        FlatSymbolRefAttr::get(builder_.getContext(), averageSymbol(name, state.getSymName())));
+  }
+}
+
+/// The buffers of a model that `patterns` name, in its order. Fails where a pattern names none, or
+/// one that is not f32.
+FailureOr<llvm::DenseSet<ir::StateOp>> namedBuffers(ModuleOp module,
+                                                    ArrayRef<std::string> patterns) {
+  llvm::DenseSet<ir::StateOp> named;
+  for (const std::string& pattern : patterns) {
+    bool matched = false;
+    for (auto state : module.getOps<ir::StateOp>()) {
+      if (state.getKind() != ir::StateKind::Buffer || !matchesName(pattern, state))
+        continue;
+      if (Type element = state.getTensorType().getElementType(); !element.isF32())
+        return module.emitError("ema.buffers '")
+               << pattern << "' matches buffer '" << state.getName() << "' of " << element
+               << ": only f32 is averaged, the others are copied";
+      matched = true;
+      named.insert(state);
+    }
+    if (!matched)
+      return module.emitError("ema.buffers '") << pattern << "' matches no buffer";
+  }
+  return named;
+}
+
+/// What @step changes of parameters and of the buffers that the recipe names.
+FailureOr<SmallVector<Averaged>> findAveraged(TaggedFunction step, const EmaRecipe& ema) {
+  auto module = step.function()->getParentOfType<ModuleOp>();
+  FailureOr<llvm::DenseSet<ir::StateOp>> buffers = namedBuffers(module, ema.buffers);
+  if (failed(buffers))
+    return failure();
+  SmallVector<Averaged> averaged;
+  for (unsigned i = 0; i < step.terminator().getNumOperands(); ++i) {
+    ir::StateOp state = step.resultState(i);
+    Value value = step.terminator().getOperand(i);
+    if (state && (state.getKind() == ir::StateKind::Param || buffers->contains(state)) &&
+        value != step.findArgument(ir::tag::state, state.getSymName()))
+      averaged.push_back({state, value});
+  }
+  return averaged;
+}
+
+/// Behind the update of @step: the averages that follow each one.
+LogicalResult extendStep(TaggedFunction step, const EmaRecipe& ema, ArrayRef<Averaged> averaged) {
+  Value updates = step.findResult(ir::tag::state, ir::counter::updates);
+  Value applied = step.findResult(ir::tag::metric, "applied");
   if (!updates || !applied)
-    return step_.function().emitError("@step has no update to average: run insert-update first");
+    return step.function().emitError("@step has no update to average: run insert-update first");
+  AverageBuilder builder(step.function()->getParentOfType<ModuleOp>(), step.function());
+  const ir::TensorBuilder& t = builder.ops();
   // The update reads what the metric was converted from: no kernel gets another operand for it.
   auto converted = applied.getDefiningOp<ir::ConvertOp>();
   if (converted && ir::tensorType(converted.getOperand()).getElementType().isInteger(1))
     applied = converted.getOperand();
   else
-    applied = t_.compare(ir::ComparePredicate::GT, applied, t_.splatLike(applied, 0));
-  SmallVector<std::pair<ir::StateOp, Value>> updated;
-  for (unsigned i = 0; i < step_.terminator().getNumOperands(); ++i) {
-    ir::StateOp state = step_.resultState(i);
-    Value value = step_.terminator().getOperand(i);
-    if (state && state.getKind() == ir::StateKind::Param &&
-        value != step_.findArgument(ir::tag::state, state.getSymName()))
-      updated.push_back({state, value});
-  }
-  for (const auto& [name, profile] : ema.profiles) {
-    Value weight = weightOf(profile, updates);
-    for (auto [param, value] : updated) {
-      ir::TensorBuilder t = t_;
-      t.path = builder_.getStrArrayAttr(param.getName());
-      ArrayRef<int64_t> shape = param.getTensorType().getShape();
-      Value before = addState(name, param);
-      Value change = t.sub(t.convert(value, builder_.getF32Type()), before);
-      Value after = t.add(before, t.mul(t.broadcast(weight, shape, {}), change));
-      // A product with 0 instead would lose the sign of a zero, and keep no average of infinity.
-      after = t.select(t.broadcast(applied, shape, {}), after, before);
-      step_.addResult(
-          after, ir::tag::state,
-          FlatSymbolRefAttr::get(builder_.getContext(), averageSymbol(name, param.getSymName())));
-    }
-  }
+    applied = t.compare(ir::ComparePredicate::GT, applied, t.splatLike(applied, 0));
+  for (const auto& [name, profile] : ema.profiles)
+    if (profile.every == 1)
+      builder.add(name, profile, averaged, updates, applied);
   return success();
 }
 
+/// A function that moves the averages of all profiles with this `every`: it is run behind an
+/// applied update, when that many were made since it last was.
+void addFunction(ModuleOp module, const EmaRecipe& ema, int64_t every,
+                 ArrayRef<Averaged> averaged) {
+  OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+  auto op = func::FuncOp::create(builder, module.getLoc(), averageFunction(every),
+                                 builder.getFunctionType({}, {}));
+  builder.setInsertionPointToEnd(op.addEntryBlock());
+  func::ReturnOp::create(builder, op.getLoc());
+  TaggedFunction function(op);
+  const auto argumentOf = [&](ir::StateOp state) {
+    return function.addArgument(state.getTensorType(), ir::tag::state,
+                                FlatSymbolRefAttr::get(state.getSymNameAttr()));
+  };
+  SmallVector<Averaged> values;
+  for (auto [state, value] : averaged)
+    values.push_back({state, argumentOf(state)});
+  Value updates = argumentOf(ir::getOrDeclareCounter(module, ir::counter::updates));
+  AverageBuilder average(module, op);
+  for (const auto& [name, profile] : ema.profiles)
+    if (profile.every == every)
+      average.add(name, profile, values, updates, /*applied=*/{});
+}
+
 struct AverageParameters : impl::AverageParametersBase<AverageParameters> {
-  void runOnOperation() override {
-    ModuleOp module = getOperation();
-    FailureOr<Recipe> recipe = getRecipe(module);
-    if (failed(recipe))
-      return signalPassFailure();
-    if (recipe->ema.profiles.empty())
-      return;
+  LogicalResult run(ModuleOp module, const EmaRecipe& ema) {
     auto step = module.lookupSymbol<func::FuncOp>(ir::function::step);
-    if (!step) {
-      module.emitError("the module has no @step to average: run insert-update first");
-      return signalPassFailure();
-    }
-    if (failed(AverageBuilder(module, step).run(recipe->ema)))
+    if (!step)
+      return module.emitError("the module has no @step to average: run insert-update first");
+    FailureOr<TargetInfo> target = getTarget(module);
+    if (failed(target))
+      return failure();
+    if (ema.device == "host" && target->kind != "cpu")
+      return module.emitError("ema.device = \"host\" is not available yet where the parameters are "
+                              "elsewhere, with target ")
+             << target->kind << ": use \"device\"";
+    FailureOr<SmallVector<Averaged>> averaged = findAveraged(TaggedFunction(step), ema);
+    if (failed(averaged) || failed(extendStep(TaggedFunction(step), ema, *averaged)))
+      return failure();
+    for (int64_t every : ema.intervals())
+      addFunction(module, ema, every, *averaged);
+    return success();
+  }
+
+  void runOnOperation() override {
+    FailureOr<Recipe> recipe = getRecipe(getOperation());
+    if (failed(recipe) ||
+        (!recipe->ema.profiles.empty() && failed(run(getOperation(), recipe->ema))))
       signalPassFailure();
   }
 };

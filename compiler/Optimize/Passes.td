@@ -37,10 +37,12 @@ def AverageParameters : TitanPass<"titan-optimize-average-parameters", "::mlir::
   let summary = "keeps exponential moving averages of the parameters that an update changes";
   let description = [{
     Before: what *insert-update* leaves. After: for each profile of the recipe's `[ema]` and each parameter that `@step` changes there is a state `@ema.<profile>.<symbol>` of kind
-    *ema*, in f32, whose canonical name is the parameter's. `@step` takes and returns it. All new ops are in phase *update*.
+    *ema*, in f32, whose canonical name is the parameter's; so there is of a buffer that `@step` changes and `ema.buffers` names. `@step` takes and returns those of profiles that
+    follow each update. Those of profiles with `every = k` above 1 are taken and returned by a function `@ema.k`, which the trainer runs behind an applied update that k divides. All
+    new ops are in phase *update*.
 
-    With e the average, p' the new parameter and n the updates applied before this one, e' = e + w (p' - e). The weight w is 1 where n = 0, so the first
-    update copies and e starts as zeros. Later w is 1 - decay, with `warmup` 1 - min(decay, (1 + n) / (10 + n)). A step that is not applied changes no bit
+    With e the average, p' the new parameter and n the updates applied before this one, e' = e + w (p' - e). The weight w is 1 where n < k, so the first
+    move copies and e starts as zeros. Later w is 1 - decay^k, with `warmup` 1 - min(decay, (1 + n) / (10 + n))^k. A step that is not applied changes no bit
     of e. This is `torch.optim.swa_utils.AveragedModel` with a decay.
 
     A frozen parameter has no average: it would equal the parameter. The weight is one scalar of a step and profile.

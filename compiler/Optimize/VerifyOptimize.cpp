@@ -12,17 +12,19 @@ namespace titan {
 
 namespace {
 
-LogicalResult verifyStates(TaggedFunction step) {
-  func::FuncOp function = step.function();
+/// The states that `function` returns: each once, in the type of its argument, written in phase
+/// update. Adds their symbols to `written`.
+LogicalResult verifyStates(TaggedFunction tagged, llvm::StringSet<>& written) {
+  func::FuncOp function = tagged.function();
   llvm::StringSet<> returned;
-  for (unsigned i = 0; i < step.terminator().getNumOperands(); ++i) {
+  for (unsigned i = 0; i < tagged.terminator().getNumOperands(); ++i) {
     if (function.getResultAttr(i, ir::tag::gradient))
       return function.emitError("result ") << i << " is still a gradient";
-    StringRef symbol = step.resultTag(i, ir::tag::state);
+    StringRef symbol = tagged.resultTag(i, ir::tag::state);
     if (symbol.empty())
       continue;
-    Value value = step.terminator().getOperand(i);
-    BlockArgument argument = step.findArgument(ir::tag::state, symbol);
+    Value value = tagged.terminator().getOperand(i);
+    BlockArgument argument = tagged.findArgument(ir::tag::state, symbol);
     if (!argument || argument.getType() != value.getType())
       return function.emitError("returns state '")
              << symbol << "' as " << value.getType() << ", which is not its argument's type";
@@ -31,11 +33,8 @@ LogicalResult verifyStates(TaggedFunction step) {
     Operation* writer = value.getDefiningOp();
     if (value != argument && !(writer && ir::getPhase(writer) == ir::Phase::Update))
       return function.emitError("state '") << symbol << "' changes outside of phase update";
+    written.insert(symbol);
   }
-  auto module = function->getParentOfType<ModuleOp>();
-  for (auto state : module.getOps<ir::StateOp>())
-    if (!returned.contains(state.getSymName()))
-      return state.emitError("state '") << state.getName() << "' is not returned by @step";
   return success();
 }
 
@@ -46,9 +45,16 @@ struct VerifyOptimize : impl::VerifyOptimizeBase<VerifyOptimize> {
       getOperation().emitError("the module has no @step");
       return signalPassFailure();
     }
+    llvm::StringSet<> written;
+    for (auto each : getOperation().getOps<func::FuncOp>())
+      if (failed(verifyStates(TaggedFunction(each), written)))
+        return signalPassFailure();
+    for (auto state : getOperation().getOps<ir::StateOp>())
+      if (!written.contains(state.getSymName())) {
+        state.emitError("no function returns state '") << state.getName() << "'";
+        return signalPassFailure();
+      }
     TaggedFunction step(function);
-    if (failed(verifyStates(step)))
-      return signalPassFailure();
     for (StringRef name : {"loss", "grad_norm", "lr", "count", "applied"})
       if (!step.findResult(ir::tag::metric, name)) {
         function.emitError("metric '") << name << "' is not returned";

@@ -1,6 +1,7 @@
 #include "compiler/Shard/Strategies.h"
 
 #include "compiler/Shard/CutDimension.h"
+#include "compiler/Support/StateNames.h"
 #include "runtime/program/Strategy.h"
 
 using namespace mlir;
@@ -29,7 +30,10 @@ ValuePlacement placementOfState(ir::StateOp state, const MeshRecipe& mesh) {
   const ArrayRef<int64_t> shape = state.getTensorType().getShape();
   switch (state.getKind()) {
   case ir::StateKind::Param:
-  case ir::StateKind::Ema:
+    return placeBy(&StrategyRow::parameters, shape, mesh);
+  case ir::StateKind::Ema: // in the place of what it is an average of
+    if (ir::StateOp averaged = averagedBy(state))
+      return placementOfState(averaged, mesh);
     return placeBy(&StrategyRow::parameters, shape, mesh);
   case ir::StateKind::Slot:
     return placeBy(&StrategyRow::slots, shape, mesh);

@@ -18,11 +18,20 @@ std::string averageSymbol(llvm::StringRef profile, llvm::StringRef symbol) {
   return ("ema." + profile + "." + symbol).str();
 }
 
-llvm::StringRef profileOf(ir::StateOp state) {
-  if (state.getKind() != ir::StateKind::Ema)
-    return {};
-  llvm::StringRef symbol = state.getSymName();
-  return symbol.consume_front("ema.") ? symbol.split('.').first : llvm::StringRef();
+/// "slow.w" of the average @ema.slow.w; empty for states of other kinds.
+static llvm::StringRef withoutPrefix(ir::StateOp average) {
+  llvm::StringRef symbol = average.getSymName();
+  return average.getKind() == ir::StateKind::Ema && symbol.consume_front("ema.")
+             ? symbol
+             : llvm::StringRef();
+}
+
+llvm::StringRef profileOf(ir::StateOp state) { return withoutPrefix(state).split('.').first; }
+
+ir::StateOp averagedBy(ir::StateOp average) {
+  llvm::StringRef symbol = withoutPrefix(average).split('.').second;
+  return symbol.empty() ? ir::StateOp()
+                        : average->getParentOfType<ModuleOp>().lookupSymbol<ir::StateOp>(symbol);
 }
 
 } // namespace titan

@@ -13,5 +13,7 @@ bool matchesName(llvm::StringRef glob, ir::StateOp state);
 std::string averageSymbol(llvm::StringRef profile, llvm::StringRef symbol);
 /// The profile of an average, from its symbol; empty for states of other kinds.
 llvm::StringRef profileOf(ir::StateOp state);
+/// What an average is of; null for states of other kinds.
+ir::StateOp averagedBy(ir::StateOp average);
 
 } // namespace titan

@@ -4,6 +4,7 @@
 #include "runtime/checkpoint/StoredSource.h"
 #include "runtime/checkpoint/TensorFile.h"
 #include "runtime/program/Element.h"
+#include "runtime/program/Recipe.h"
 
 #include <algorithm>
 #include <set>
@@ -73,9 +74,15 @@ Status checkProfile(const std::string& path, const Manifest& manifest, const std
                            profiles.empty() ? "none"
                                             : fmt::format("'{}'", fmt::join(profiles, "', '")));
   const auto updates = manifest.counters.find(updateCounter);
-  if (updates != manifest.counters.end() && updates->second == 0)
-    return Error::badInput("checkpoint '{}' has no averages '{}' yet: no update was made", path,
-                           profile);
+  if (updates == manifest.counters.end())
+    return {};
+  const Result<Recipe> recipe = parseRecipeJson(manifest.program.recipe);
+  // Of a recipe that this build does not read, the interval is not known.
+  const auto kept = recipe.ok() ? recipe->ema.profiles : decltype(recipe->ema.profiles)();
+  const auto found = kept.find(profile);
+  const EmaProfile what = found == kept.end() ? EmaProfile() : found->second;
+  if (const std::string why = what.whyNone(updates->second); !why.empty())
+    return Error::badInput("checkpoint '{}' has no averages '{}' yet: {}", path, profile, why);
   return {};
 }
 

@@ -9,9 +9,9 @@ namespace titan {
 
 namespace {
 
-/// The averages of one profile beside their parameters.
+/// An average and what it is of.
 struct Pair {
-  Place parameter, average;
+  Place model, average;
 };
 
 Result<std::vector<Pair>> pairsOf(const StateAccess& access, std::string_view profile) {
@@ -19,16 +19,18 @@ Result<std::vector<Pair>> pairsOf(const StateAccess& access, std::string_view pr
   for (const State& average : access.program().states) {
     if (average.kind != StateKind::Ema || average.profile != profile)
       continue;
-    const std::optional<Place> parameter = access.state(StateKind::Param, {}, average.name);
+    std::optional<Place> model = access.state(StateKind::Param, {}, average.name);
+    if (!model)
+      model = access.state(StateKind::Buffer, {}, average.name);
     const Place place = placeOf(average);
-    if (!parameter)
-      return Error::internal("the average '{}' is of no parameter", average.name);
-    if (parameter->dtype != place.dtype || parameter->bytes != place.bytes)
-      return Error::badInput("parameter '{}' is {} of {} bytes here, and its average {} of {}: one "
-                             "cannot stand in the other's place",
-                             average.name, name(parameter->dtype), parameter->bytes,
-                             name(place.dtype), place.bytes);
-    pairs.push_back({*parameter, place});
+    if (!model)
+      return Error::internal("the average '{}' is of no parameter and no buffer", average.name);
+    if (model->dtype != place.dtype || model->bytes != place.bytes)
+      return Error::badInput("'{}' is {} of {} bytes here, and its average {} of {}: one cannot "
+                             "stand in the other's place",
+                             average.name, name(model->dtype), model->bytes, name(place.dtype),
+                             place.bytes);
+    pairs.push_back({*model, place});
   }
   return pairs;
 }
@@ -41,23 +43,23 @@ template <typename See> Status inPieces(int64_t bytes, See see) {
 }
 
 Status exchange(StateAccess& access, const Pair& pair) {
-  std::vector<char> ofParameter, ofAverage;
-  return inPieces(pair.parameter.bytes, [&](int64_t first, size_t bytes) -> Status {
-    ofParameter.resize(bytes);
+  std::vector<char> ofModel, ofAverage;
+  return inPieces(pair.model.bytes, [&](int64_t first, size_t bytes) -> Status {
+    ofModel.resize(bytes);
     ofAverage.resize(bytes);
-    TITAN_TRY(access.read(pair.parameter, first, ofParameter));
+    TITAN_TRY(access.read(pair.model, first, ofModel));
     TITAN_TRY(access.read(pair.average, first, ofAverage));
-    TITAN_TRY(access.write(pair.parameter, first, ofAverage));
-    return access.write(pair.average, first, ofParameter);
+    TITAN_TRY(access.write(pair.model, first, ofAverage));
+    return access.write(pair.average, first, ofModel);
   });
 }
 
-/// The average becomes the parameter.
+/// The average becomes what it is of.
 Status begin(StateAccess& access, const Pair& pair) {
   std::vector<char> piece;
-  return inPieces(pair.parameter.bytes, [&](int64_t first, size_t bytes) -> Status {
+  return inPieces(pair.model.bytes, [&](int64_t first, size_t bytes) -> Status {
     piece.resize(bytes);
-    TITAN_TRY(access.read(pair.parameter, first, piece));
+    TITAN_TRY(access.read(pair.model, first, piece));
     return access.write(pair.average, first, piece);
   });
 }
@@ -103,8 +105,10 @@ Status useAverages(Session& session, const std::string& profile,
         !saved.contains(profile))
       return Error::badInput("the checkpoint has no averages '{}': it has {}", profile,
                              listOf(saved));
-  if (TITAN_TRY(counter(session.access(), "optimizer.t")).count() == 0)
-    return Error::badInput("there are no averages '{}' yet: no update was made", profile);
+  const int64_t updates = TITAN_TRY(counter(session.access(), "optimizer.t")).count();
+  if (const std::string why = session.recipe().ema.profiles.at(profile).whyNone(updates);
+      !why.empty())
+    return Error::badInput("there are no averages '{}' yet: {}", profile, why);
   return exchangeAverages(session.access(), profile);
 }
 

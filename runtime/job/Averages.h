@@ -6,8 +6,8 @@
 
 namespace titan {
 
-/// Exchanges the parameters and their averages of `profile`, byte for byte: what runs next reads
-/// averages, and doing it twice changes nothing. What has no average stays. The errors of the
+/// Exchanges parameters and buffers with their averages of `profile`, byte for byte: what runs next
+/// reads averages, and doing it twice changes nothing. What has no average stays. The errors of the
 /// device; BadInput when a parameter is no f32, as its average is.
 Status exchangeAverages(StateAccess& access, std::string_view profile);
 

@@ -75,6 +75,8 @@ Status compareJob(Session& session) {
     TITAN_TRY(batches.fill(loader, static_cast<uint64_t>(consumed.count())));
     controls.write();
     TITAN_TRY(executor.run("step"));
+    for (int64_t every : session.recipe().ema.intervals())
+      TITAN_TRY(executor.run(averageFunction(every)));
     TITAN_TRY(comparer->status());
   }
   executor.setObserver(nullptr);

@@ -239,7 +239,8 @@ std::string tilesText(const Json& gemm) {
                      gemm["tile"][1].get<int64_t>());
 }
 
-void printText(const Json& plan, const Program& program, const std::vector<HostRow>& hostRows) {
+void printText(const Json& plan, const Program& program, const Recipe& recipe,
+               const std::vector<HostRow>& hostRows) {
   auto line = [](const char* label, const Json& bytes, int indent = 2,
                  const std::string& more = "") {
     fmt::print("{:{}}{:<{}}{:>14}  {}{}\n", "", indent, label, 26 - indent, bytes.get<int64_t>(),
@@ -252,7 +253,10 @@ void printText(const Json& plan, const Program& program, const std::vector<HostR
     line(part, memory[part]["total"]);
     for (const auto& [kind, bytes] : memory[part].items())
       if (kind != "total" && bytes != 0)
-        line(kind.c_str(), bytes, 4);
+        line(kind.c_str(), bytes, 4,
+             kind == nameOf(StateKind::Ema) && recipe.ema.device == "host"
+                 ? " on the host, which is the device here"
+                 : "");
   }
   line("constants", memory["constants"]);
   line("temporaries", memory["temporaries"]);
@@ -326,7 +330,7 @@ Status planJob(Session& session) {
     if (session.options().json)
       continue;
     fmt::print("{}", program == programs.front() ? "" : "\n");
-    printText(plans.back(), *program, hostRows);
+    printText(plans.back(), *program, session.recipe(), hostRows);
   }
   if (!session.options().json)
     return {};

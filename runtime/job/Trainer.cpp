@@ -67,11 +67,13 @@ Status Trainer::findScalars() {
   lr_ = TITAN_TRY(metric(access, "step", "lr"));
   stepCounter_ = TITAN_TRY(counter(access, "step"));
   skippedCounter_ = TITAN_TRY(counter(access, "skipped"));
+  updateCounter_ = TITAN_TRY(counter(access, "optimizer.t"));
   if (const std::optional<Place> place = access.binding("step", "stop"))
     stop_ = TITAN_TRY(access.scalar(*place));
   stops_ = TITAN_TRY(metric(access, "step", "stop"));
   begun_ = step_ = stepCounter_.count();
   skipped_ = skippedCounter_.count();
+  updates_ = updateCounter_.count();
   return {};
 }
 
@@ -166,8 +168,11 @@ Status Trainer::runSteps() {
     const bool evaluates = evaluator_ && begun_ % recipe.train.evalEvery == 0;
     const bool saves = recipe.checkpoint.every > 0 && begun_ % recipe.checkpoint.every == 0;
     TITAN_TRY(endSteps(1));
-    if (evaluates || saves || !mayRunAhead())
+    const bool averages = mayMoveAverages();
+    if (averages || evaluates || saves || !mayRunAhead())
       TITAN_TRY(endSteps(0));
+    if (averages && last_.skipped == Skip::No)
+      TITAN_TRY(moveAverages());
     if (evaluates)
       TITAN_TRY(evaluate());
     if (saves)
@@ -203,6 +208,19 @@ void Trainer::noteWaits() {
   last_.slowestRank = step.slowestRank;
   if (const std::optional<std::string> verdict = stragglers_->verdict())
     log_.note("note: " + *verdict);
+}
+
+bool Trainer::mayMoveAverages() const {
+  const int64_t updates = updates_ + begun_ - step_;
+  return std::ranges::any_of(session_->recipe().ema.intervals(),
+                             [&](int64_t every) { return updates % every == 0; });
+}
+
+Status Trainer::moveAverages() {
+  for (int64_t every : session_->recipe().ema.intervals())
+    if (updates_ % every == 0)
+      TITAN_TRY(session_->executor().run(averageFunction(every)));
+  return {};
 }
 
 /// Not where a step decides on the next one: on the CPU it is done anyway, of several ranks one may
@@ -245,6 +263,7 @@ Status Trainer::endStep() {
                   : finite            ? Skip::NoValidTargets
                                       : Skip::NonFiniteGradients;
   skipped_ = skipped;
+  updates_ = updateCounter_.count();
   ++stepsRun_;
   if (last_.skipped != Skip::No)
     ++skips_[last_.skipped];
@@ -313,9 +332,10 @@ Status Trainer::checkSkipped() {
 Status Trainer::evaluate() {
   const TrainRecipe& train = session_->recipe().train;
   TITAN_TRY(log_.write(step_, TITAN_TRY(evaluator_->run(train.evalBatches))));
-  if (step_ == skipped_) // an average begins with the first update
-    return {};
+  const std::map<std::string, EmaProfile>& profiles = session_->recipe().ema.profiles;
   for (const std::string& profile : train.evalEma) {
+    if (!profiles.at(profile).whyNone(updates_).empty())
+      continue;
     TITAN_TRY(exchangeAverages(session_->access(), profile));
     Result<Evaluation> evaluation = evaluator_->run(train.evalBatches);
     TITAN_TRY(exchangeAverages(session_->access(), profile));

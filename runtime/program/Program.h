@@ -220,7 +220,7 @@ struct LiveRange {
 };
 
 struct Function {
-  std::string name; ///< "step", "eval" or "predict"
+  std::string name; ///< "step", "eval", "predict", averageFunction()
   std::vector<Binding> bindings;
   std::vector<Command> commands;
   std::vector<LiveRange> temporaries;

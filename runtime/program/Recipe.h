@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -157,13 +158,23 @@ struct EmaProfile {
   double decay = 0;    ///< [0, 1)
   int64_t every = 1;   ///< applied updates from one change of the average to the next
   bool warmup = false; ///< after n updates a decay of at most (1 + n) / (10 + n)
+  /// Of a run that has made so many updates: "no update was made", "2 updates were made, and the
+  /// first average is that after 4"; empty where there is an average.
+  std::string whyNone(int64_t updates) const;
   bool operator==(const EmaProfile&) const = default;
 };
 
 struct EmaRecipe {
   std::map<std::string, EmaProfile> profiles; ///< by name: letters, digits and '_'
+  std::vector<std::string> buffers;           ///< patterns; those of no pattern are copied
+  std::string device = "device";              ///< | host: whose memory has the averages
+  /// The values of `every` above 1: what each such interval moves is a function of its own.
+  std::set<int64_t> intervals() const;
   bool operator==(const EmaRecipe&) const = default;
 };
+
+/// The function that moves the averages of all profiles with this `every`, above 1: "ema.4".
+std::string averageFunction(int64_t every);
 
 /// How much of the state is copied before a save goes on beside the next steps.
 struct StagingRecipe {

@@ -107,7 +107,9 @@ constexpr Key table[] = {
   key<Train<&TrainRecipe::evalEma>>("train", "eval_ema", runTime, "profiles of [ema] that are evaluated with the model"),
   key<Train<&TrainRecipe::nonFiniteLimit>>("train", "non_finite_limit", runTime, "consecutive skipped steps that end the run"),
 
-  key<Ema<&EmaRecipe::profiles>>("ema", "profiles", compiled, "moving averages of the parameters: the decay of each, { slow = 0.999 }, or a table with decay and warmup (a decay of at most (1 + n) / (10 + n) after n updates)"),
+  key<Ema<&EmaRecipe::profiles>>("ema", "profiles", compiled, "moving averages of the parameters: the decay of each, { slow = 0.999 }, or a table with decay, every (updates from one change of the average to the next) and warmup (a decay of at most (1 + n) / (10 + n) after n updates)"),
+  key<Ema<&EmaRecipe::buffers>>("ema", "buffers", compiled, "patterns of buffers that are averaged too; all others are copied"),
+  key<Ema<&EmaRecipe::device>>("ema", "device", compiled, "whose memory holds the averages; on a CPU they are the same", "device | host"),
 
   key<Checkpoint<&CheckpointRecipe::every>>("checkpoint", "every", runTime, "steps between checkpoints; 0: only at the end"),
   key<Checkpoint<&CheckpointRecipe::keep>>("checkpoint", "keep", runTime, "committed checkpoints kept; 0: all"),

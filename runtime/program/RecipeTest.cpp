@@ -205,6 +205,21 @@ TEST(Recipe, ProfilesAreDecaysOrTables) {
   EXPECT_TRUE(validate(recipe).ok());
 }
 
+TEST(Recipe, ProfilesHaveIntervals) {
+  const Recipe recipe = parsed("[ema]\nbuffers = [\"*.running_mean\"]\ndevice = \"host\"\n"
+                               "[ema.profiles]\nslow = 0.999\na = { decay = 0.9, every = 4 }\n"
+                               "b = { decay = 0.8, every = 4 }\nc = { decay = 0.8, every = 10 }");
+  EXPECT_TRUE(validate(recipe).ok());
+  EXPECT_EQ(recipe.ema.intervals(), (std::set<int64_t>{4, 10}));
+  EXPECT_EQ(averageFunction(10), "ema.10");
+  EXPECT_EQ(*parseRecipeJson(toJson(recipe)), recipe);
+  EXPECT_EQ(parsed(toToml(recipe)), recipe);
+  const EmaProfile& fourth = recipe.ema.profiles.at("a");
+  EXPECT_EQ(fourth.whyNone(0), "no update was made");
+  EXPECT_EQ(fourth.whyNone(3), "3 updates were made, and the first average is that after 4");
+  EXPECT_EQ(fourth.whyNone(4), "");
+}
+
 TEST(Recipe, ProfilesThatMeanNothingAreRefused) {
   EXPECT_EQ(parseError("[ema]\nprofiles = 0.9"),
             "r.toml: ema.profiles = 0.9 is not a table of tables");
@@ -224,8 +239,6 @@ TEST(Recipe, ProfilesThatMeanNothingAreRefused) {
             "ema.profiles has a profile 'a-b': a name is letters, digits and '_'");
   EXPECT_EQ(refusal("[ema]\nprofiles = { slow = { decay = 0.9, every = 0 } }"),
             "ema.profiles.slow.every = 0 must be at least 1");
-  EXPECT_EQ(refusal("[ema]\nprofiles = { slow = { decay = 0.9, every = 4 } }"),
-            "ema.profiles.slow.every = 4 is not available yet: use 1");
   EXPECT_EQ(refusal("[train]\neval_ema = [\"slow\"]"),
             "train.eval_ema names 'slow': [ema] has 0 profiles");
   EXPECT_EQ(refusal("[train]\neval_ema = [\"slow\"]\n[ema]\nprofiles = { a = 0.9, b = 0.5 }"),

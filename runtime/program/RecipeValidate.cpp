@@ -348,8 +348,6 @@ Status checkEma(const EmaRecipe& ema, const std::vector<std::string>& evaluated)
     const std::string path = "ema.profiles." + name;
     TITAN_TRY(checkRange((path + ".decay").c_str(), profile.decay, 0, 1));
     TITAN_TRY(checkLeast((path + ".every").c_str(), profile.every, 1));
-    if (profile.every > 1)
-      return Error::badInput("{}.every = {} is not available yet: use 1", path, profile.every);
   }
   for (const std::string& name : evaluated)
     if (!ema.profiles.contains(name))
@@ -385,6 +383,24 @@ bool SyncRecipe::isImmediate(const std::string& axis) const {
   const auto found = byAxis.find(axis);
   return (found == byAxis.end() ? all : found->second) == "immediate";
 }
+
+std::string EmaProfile::whyNone(int64_t updates) const {
+  if (updates >= every)
+    return "";
+  return updates == 0 ? "no update was made"
+                      : fmt::format("{} updates were made, and the first average is that after {}",
+                                    updates, every);
+}
+
+std::set<int64_t> EmaRecipe::intervals() const {
+  std::set<int64_t> intervals;
+  for (const auto& [name, profile] : profiles)
+    if (profile.every > 1)
+      intervals.insert(profile.every);
+  return intervals;
+}
+
+std::string averageFunction(int64_t every) { return fmt::format("ema.{}", every); }
 
 int64_t Recipe::dataRanks() const {
   int64_t ranks = 1;

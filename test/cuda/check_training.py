@@ -34,6 +34,7 @@ MODELS = ("activations", "decoder", "frozen", "functional", "gpt-nano", "loss-in
 NARROW_MODELS = ("gpt-nano", "relu")  # that are compared with products of bf16, too
 CUDA = ("--target=cuda",)
 LOSSES, NARROW = 1e-4, 1e-2  # relative, of 20 steps, between devices; with products of bf16
+AVERAGES = 1e-5  # of the largest element, after 20 steps, between devices
 
 
 def relative(losses, expected, most=LOSSES):
@@ -221,6 +222,27 @@ def devices(tools, scratch):
     return relative(titan_job.losses_of(out), expected)
 
 
+def averages(tools, scratch):
+    """Averages of the CPU's run, of intervals too, where two of five batches are skipped: with a save of every step, and with steps that are begun
+    before the one before them has said whether it was an update."""
+    folder, wrong, states = check_losses.REFERENCES / "relu", [], {}
+    arrays = dict(np.load(folder / "data.npz"))
+    arrays["targets"][8:16] = arrays["targets"][24:32] = -100
+    np.savez(scratch / "gaps.npz", **arrays)
+    profiles = "ema.profiles={ each = 0.9, third = { decay = 0.8, every = 3 }, fifth = { decay = 0.6, every = 5, warmup = true } }"
+    for name, target, options in (("cpu", "cpu", ()), ("saved", "cuda", ("--set", "checkpoint.every=1")), ("ahead", "cuda", ())):
+        job = scratch / name
+        titan_job.compile_job(tools, folder / "dynamo-train.onnx", folder / "cosine-clip.toml", job, f"--target={target}", "--set", profiles)
+        titan_job.train(job, scratch / f"{name}.run", scratch / "gaps.npz", 20, 2, *options)
+        kept = scratch / f"{name}.run" / "checkpoints" / "step-00000020"
+        states[name] = {part: titan_job.read_safetensors(kept / part) for part in ("model", "ema-each", "ema-third", "ema-fifth")}
+    for name in ("saved", "ahead"):
+        for part, tensors in states[name].items():
+            worst = max(np.abs(tensor - states["cpu"][part][key]).max() / np.abs(tensor).max() for key, tensor in tensors.items())
+            wrong += [f"{name}: {part} differs from the CPU's by {worst:.1e}"] if not worst <= AVERAGES else []
+    return wrong
+
+
 def one_file(tools, scratch):
     """One job for both: its run goes from device to device by --device, and its losses are those of the jobs for one, bit for bit."""
     folder, both, wrong = check_losses.REFERENCES / "relu", scratch / "both", []
@@ -258,6 +280,7 @@ def main():
     checks |= {f"products of {name}": (products, arguments.tools, name) for name in EVERY_RECIPE}
     checks["resume"] = (resume, arguments.tools, random.Random(arguments.seed))
     checks["cpu, cuda, cpu, cuda"] = (devices, arguments.tools)
+    checks["averages"] = (averages, arguments.tools)
     checks["one file for both"] = (one_file, arguments.tools)
     checks = {name: check for name, check in checks.items() if name.startswith(arguments.only)}
 

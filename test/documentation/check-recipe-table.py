@@ -5,7 +5,7 @@ import tomllib
 from pathlib import Path
 
 # Assigned in the table, but inside a key's value or in a [[section.key]] table.
-NESTED = {"model": {"seq", "dist"}, "mesh": {"replicate", "shard", "tensor"}, "data": {"input"}, "ema": {"slow", "fast", "decay", "warmup"}}
+NESTED = {"model": {"seq", "dist"}, "mesh": {"replicate", "shard", "tensor"}, "data": {"input"}, "ema": {"slow", "fast", "decay", "every", "warmup"}}
 # [[section.key]] tables, which a recipe without any does not show.
 TABLES = {"model": {"init_rule"}, "optimizer": {"group"}}
 

@@ -19,6 +19,35 @@ module attributes {titan.recipe = {ema = {profiles = {slow = 0.5}}}} {
 
 // -----
 
+// CHECK: error: ema.buffers '*.mean' matches no buffer
+module attributes {titan.recipe = {ema = {profiles = {slow = 0.5}, buffers = ["*.mean"]}}} {
+  titan.state @norm.count : tensor<i64> {kind = #titan<kind buffer>, init = #titan.init_rule<"constant", 0.0 : f64, 0.0 : f64>}
+  func.func @step() {
+    return
+  }
+}
+
+// -----
+
+// CHECK: error: ema.buffers 'norm.*' matches buffer 'norm.count' of 'i64': only f32 is averaged, the others are copied
+module attributes {titan.recipe = {ema = {profiles = {slow = 0.5}, buffers = ["norm.*"]}}} {
+  titan.state @norm.count : tensor<i64> {kind = #titan<kind buffer>, init = #titan.init_rule<"constant", 0.0 : f64, 0.0 : f64>}
+  func.func @step() {
+    return
+  }
+}
+
+// -----
+
+// CHECK: error: ema.device = "host" is not available yet where the parameters are elsewhere, with target cuda: use "device"
+module attributes {titan.recipe = {ema = {profiles = {slow = 0.5}, device = "host"}}, titan.target = {kind = "cuda", archs = "sm_80"}} {
+  func.func @step() {
+    return
+  }
+}
+
+// -----
+
 // CHECK: error: @step has no update to average: run insert-update first
 module attributes {titan.recipe = {ema = {profiles = {slow = 0.5}}}} {
   func.func @step(%x: tensor<f32> {titan.input = "x"}) -> (tensor<f32> {titan.metric = "loss"}) {

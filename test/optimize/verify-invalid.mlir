@@ -8,7 +8,7 @@ func.func @step(%w: tensor<4xf32> {titan.state = @w}) -> (tensor<4xf32> {titan.g
 
 // -----
 
-// expected-error @+1 {{state 'w' is not returned by @step}}
+// expected-error @+1 {{no function returns state 'w'}}
 titan.state @w : tensor<4xf32> {kind = #titan<kind param>, trainable, init = #titan.init_rule<"constant", 0.0 : f64, 0.0 : f64>}
 func.func @step(%w: tensor<4xf32> {titan.state = @w}) {
   return

@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 """Moving averages of the weights: against NumPy in f64, beside a run without them, over a resume, on ranks, in evaluations.
 
+Profiles of the first class follow each update, those of the second are moved by functions of their own.
+
     check_averages.py --tools build/dev/bin [unittest's options]
 """
 import json
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,34 +14,47 @@ import titan_job
 import training_test
 from training_test import REFERENCES
 
-PROFILES = {"slow": (0.9, False), "fast": (0.5, True)}  # decay, warm-up
-EMA = "ema.profiles={ slow = 0.9, fast = { decay = 0.5, warmup = true } }"
 DATA = REFERENCES / "relu" / "data.npz"
 BOUND = 5e-7  # of an average, relative to the largest element of its tensor: a few roundings of f32
 EAGER_BOUND = 2e-5
 
 
-def expected_averages(weights):
-    """{profile: {name: f64}} after all updates, from the trained weights after each: torch.optim.swa_utils.AveragedModel with
-    multi_avg_fn get_ema_multi_avg_fn(decay), which copies first."""
-    averages = {}
-    for profile, (decay, warmup) in PROFILES.items():
-        average = {name: tensor.astype(np.float64) for name, tensor in weights[0].items()}
-        for n, new in enumerate(weights[1:], start=1):
-            d = min(decay, (1 + n) / (10 + n)) if warmup else decay
-            average = {name: e + (1 - d) * (new[name] - e) for name, e in average.items()}
-        averages[profile] = average
-    return averages
+class Profile(NamedTuple):
+    """An entry of ema.profiles."""
+    decay: float
+    warmup: bool = False
+    every: int = 1
+
+    def recipe(self):
+        return f"{{ decay = {self.decay}, warmup = {str(self.warmup).lower()}, every = {self.every} }}"
+
+    def average(self, weights):
+        """{name: f64} after the last update, from the trained weights after each: torch.optim.swa_utils.AveragedModel with multi_avg_fn
+        get_ema_multi_avg_fn(decay), which copies first, on every k-th update with the decay of k."""
+        average = None
+        for n, new in enumerate(weights):
+            if (n + 1) % self.every != 0:
+                continue
+            decay = (min(self.decay, (1 + n) / (10 + n)) if self.warmup else self.decay) ** self.every
+            average = {name: (average[name] if average else tensor.astype(np.float64)) for name, tensor in new.items()}
+            average = {name: e + (1 - decay) * (new[name] - e) for name, e in average.items()}
+        return average
 
 
-class Averages(training_test.TrainingTest):
+class AveragesTest(training_test.TrainingTest):
+    """Jobs with `profiles`, and what a run left of them."""
+    profiles = {}
+
+    def ema(self):
+        return f"ema.profiles={{ {', '.join(f'{name} = {profile.recipe()}' for name, profile in self.profiles.items())} }}"
+
     def job(self, name, *options, recipe="cosine-clip"):
-        return self.compile(name, "relu", recipe, "--set", EMA, *options)
+        return self.compile(name, "relu", recipe, "--set", self.ema(), *options)
 
-    def run_of(self, job, out, steps, *options, ranks=None):
+    def run_of(self, job, out, steps, *options, ranks=None, data=DATA):
         launcher = [] if ranks is None else [self.tools / "titan-run", "-n", ranks]
         threads = ["--threads", 2] if ranks is None else ["--threads", 1]
-        titan_job.run([*launcher, job, "train", "--out", self.scratch / out, "--data", DATA, "--steps", steps, *threads, *options])
+        titan_job.run([*launcher, job, "train", "--out", self.scratch / out, "--data", data, "--steps", steps, *threads, *options])
         return self.scratch / out
 
     def folder(self, run, step, folder):
@@ -52,7 +68,8 @@ class Averages(training_test.TrainingTest):
         if trained is not None:
             weights = [{name: tensors[name] for name in trained} for tensors in weights]
         model = self.folder(run, steps, "model")
-        for profile, expected in expected_averages(weights).items():
+        for profile in self.profiles:
+            expected = self.profiles[profile].average(weights)
             found = self.folder(run, steps, f"ema-{profile}")
             self.assertEqual(found.keys(), model.keys())
             for name in found.keys() - expected.keys():
@@ -64,10 +81,40 @@ class Averages(training_test.TrainingTest):
                 self.assertGreater(moved, 20 * BOUND, f"{profile}: {name} hardly differs from the weights")
 
     def assert_same_state(self, run, other, steps):
-        for folder in ("model", "optimizer", *(f"ema-{profile}" for profile in PROFILES)):
+        for folder in ("model", "optimizer", *(f"ema-{profile}" for profile in self.profiles)):
             self.assert_same_tensors(self.folder(run, steps, folder), self.folder(other, steps, folder), f"{folder}/")
 
     EVERY = ["--set", "checkpoint.every=1", "--set", "checkpoint.keep=0"]
+
+    def evaluation(self, job, run, *options):
+        return json.loads(titan_job.run([job, "eval", "--json", "--out", run, "--data", DATA, *options]))["loss"]
+
+    def eager(self, out, steps):
+        folder = REFERENCES / "relu"
+        titan_job.run([self.tools / "titan-run", "--eager", folder / "dynamo-train.onnx", "--recipe", folder / "cosine-clip.toml",
+                       "--engine=reference", "--set", self.ema(), "train", "--out", self.scratch / out, "--data", DATA, "--steps", steps])
+        return self.scratch / out
+
+    def assert_the_reference_engine_agrees(self, steps):
+        eager, compiled = self.eager("eager", steps), self.run_of(self.job("job"), "run", steps)
+        for profile in self.profiles:
+            found, expected = self.folder(eager, steps, f"ema-{profile}"), self.folder(compiled, steps, f"ema-{profile}")
+            self.assertEqual(found.keys(), expected.keys())
+            for name, tensor in expected.items():
+                self.assertLessEqual(np.abs(found[name] - tensor).max() / np.abs(tensor).max(), EAGER_BOUND, f"{profile}: {name}")
+
+    def assert_ranks_agree(self, steps):
+        for strategy in ("ddp", "zero1", "fsdp"):
+            with self.subTest(strategy=strategy):
+                axes = "replicate = 2" if strategy == "ddp" else "shard = 2"
+                job = self.job(strategy, "--set", f"mesh.axes={{ {axes} }}", "--set", f"mesh.strategy={strategy}", "--set",
+                               "batch.micro=4")
+                run = self.run_of(job, f"{strategy}.run", steps, *self.EVERY, ranks=2)
+                self.assert_averages(run, steps)
+
+
+class Averages(AveragesTest):
+    profiles = {"slow": Profile(0.9), "fast": Profile(0.5, warmup=True)}
 
     def test_averages_are_those_of_numpy(self):
         for recipe in ("cosine-clip", "sgd"):
@@ -118,10 +165,7 @@ class Averages(training_test.TrainingTest):
         titan_job.run([self.tools / "titan-ckpt", "verify", run])
         table = json.loads((run / "checkpoints/step-00000009/manifest.json").read_text())["program"]["table"]
         self.assertEqual({(row["profile"], row["name"]) for row in table if row.get("copy")},
-                         {(profile, name) for profile in PROFILES for name in model if name.endswith(".bias")})
-
-    def evaluation(self, job, run, *options):
-        return json.loads(titan_job.run([job, "eval", "--json", "--out", run, "--data", DATA, *options]))["loss"]
+                         {(profile, name) for profile in self.profiles for name in model if name.endswith(".bias")})
 
     def test_evaluation_reads_the_averages(self):
         """`eval --ema` is the evaluation of the exported averages; so are those between steps, which leave no trace."""
@@ -130,7 +174,7 @@ class Averages(training_test.TrainingTest):
         run, plain = self.run_of(job, "run", 15, *options, *self.EVERY), self.run_of(job, "plain", 15)
         self.assert_same_state(run, plain, 15)
         rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-        for profile in PROFILES:
+        for profile in self.profiles:
             during = {row["step"]: row[key] for row in rows if (key := f"eval_loss_ema_{profile}") in row}
             self.assertEqual(list(during), [5, 10, 15])
             for step, loss in during.items():
@@ -164,13 +208,7 @@ class Averages(training_test.TrainingTest):
             self.assertFalse(np.array_equal(outputs[0][name], outputs[1][name]))
 
     def test_ranks_keep_the_same_averages(self):
-        for strategy in ("ddp", "zero1", "fsdp"):
-            with self.subTest(strategy=strategy):
-                axes = "replicate = 2" if strategy == "ddp" else "shard = 2"
-                job = self.job(strategy, "--set", f"mesh.axes={{ {axes} }}", "--set", f"mesh.strategy={strategy}", "--set",
-                               "batch.micro=4")
-                run = self.run_of(job, f"{strategy}.run", 6, *self.EVERY, ranks=2)
-                self.assert_averages(run, 6)
+        self.assert_ranks_agree(6)
 
     def test_ranks_share_the_copies(self):
         """Of a frozen parameter that is cut each rank copies its part; the run goes on, and on one rank as well."""
@@ -188,15 +226,7 @@ class Averages(training_test.TrainingTest):
         self.assertEqual(plan, {"bytes": sum(path.stat().st_size for path in saved), "files": len(saved)})
 
     def test_the_reference_engine_keeps_them(self):
-        folder, out = REFERENCES / "relu", self.scratch / "eager"
-        titan_job.run([self.tools / "titan-run", "--eager", folder / "dynamo-train.onnx", "--recipe", folder / "cosine-clip.toml",
-                       "--engine=reference", "--set", EMA, "train", "--out", out, "--data", DATA, "--steps", 8])
-        compiled = self.run_of(self.job("job"), "run", 8)
-        for profile in PROFILES:
-            found, expected = self.folder(out, 8, f"ema-{profile}"), self.folder(compiled, 8, f"ema-{profile}")
-            self.assertEqual(found.keys(), expected.keys())
-            for name, tensor in expected.items():
-                self.assertLessEqual(np.abs(found[name] - tensor).max() / np.abs(tensor).max(), EAGER_BOUND, f"{profile}: {name}")
+        self.assert_the_reference_engine_agrees(8)
 
     def test_a_run_goes_on_with_other_profiles(self):
         """--ema-start begins averages as the parameters of the checkpoint, --ema-drop leaves some out; both stay in the manifest."""
@@ -247,6 +277,65 @@ class Averages(training_test.TrainingTest):
                 ([job, "train", "--out", run, "--data", DATA, "--ema-drop", "slow"], "--ema-drop slow: the job keeps these averages")):
             with self.subTest(says=says), self.assertRaisesRegex(titan_job.Failure, f"exit 1 (.|\n)*{says}"):
                 titan_job.run(command)
+
+
+class AveragesOfIntervals(AveragesTest):
+    profiles = {"third": Profile(0.8, every=3), "warm": Profile(0.6, warmup=True, every=3), "fourth": Profile(0.7, every=4), "slow": Profile(0.9)}
+
+    def test_averages_are_those_of_numpy(self):
+        run = self.run_of(self.job("job"), "run", 14, *self.EVERY)
+        for steps in (8, 12, 13, 14):
+            self.assert_averages(run, steps)
+        for folder in ("ema-third", "ema-warm", "ema-fourth"):  # nothing moves in between
+            self.assert_same_tensors(self.folder(run, 13, folder), self.folder(run, 14, folder))
+
+    def test_they_change_nothing_else(self):
+        run, without = self.run_of(self.job("with"), "with.run", 20), self.run_of(self.compile("without", "relu", "cosine-clip"), "without.run", 20)
+        self.assertEqual(titan_job.losses_of(run), titan_job.losses_of(without))
+        self.assert_same_tensors(self.folder(run, 20, "model"), self.folder(without, 20, "model"))
+
+    def test_skipped_steps_do_not_count(self):
+        """Two of five batches have no target: the third update is that of step 5."""
+        arrays = dict(np.load(DATA))
+        arrays["targets"][8:16] = arrays["targets"][24:32] = -100
+        data = self.scratch / "gaps.npz"
+        np.savez(data, **arrays)
+        run = self.run_of(self.job("job"), "run", 20, *self.EVERY, data=data)
+        applied = [step for step in range(1, 21) if step % 5 not in (2, 4)]
+        weights = [self.folder(run, step, "model") for step in applied]
+        for name, profile in self.profiles.items():
+            for name_of, tensor in profile.average(weights).items():
+                found = self.folder(run, 20, f"ema-{name}")[name_of]
+                self.assertLessEqual(np.abs(found - tensor).max() / np.abs(tensor).max(), BOUND, f"{name}: {name_of}")
+
+    def test_a_resume_is_exact(self):
+        """Also between two moves of an average, and behind one."""
+        job = self.job("job")
+        whole = self.run_of(job, "whole", 20, *self.EVERY)
+        for steps in (2, 7, 12, 13, 20):
+            parts = self.run_of(job, "parts", steps)
+        self.assert_same_state(parts, whole, 20)
+        self.assert_same_state(self.run_of(job, "at-once", 20, *self.EVERY, "--set", "checkpoint.async=false"), whole, 20)
+
+    def test_ranks_keep_the_same_averages(self):
+        self.assert_ranks_agree(7)
+
+    def test_the_reference_engine_keeps_them(self):
+        self.assert_the_reference_engine_agrees(9)
+
+    def test_there_is_none_before_the_first_move(self):
+        evaluates = ["--set", "train.eval_every=1", "--set", "train.eval_ema=['third']", "--set", f"data.eval='{DATA}'"]
+        job = self.job("job")
+        run = self.run_of(job, "run", 4, *evaluates, *self.EVERY)
+        rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+        self.assertEqual([row["step"] for row in rows if "eval_loss_ema_third" in row], [3, 4])
+        second = run / "checkpoints/step-00000002"
+        export = [self.tools / "titan-ckpt", "export", second, "-o", self.scratch / "w.safetensors", "--ema"]
+        says = "no averages 'third' yet: 2 updates were made, and the first average is that after 3"
+        for command in ([job, "eval", "--out", run, "--data", DATA, "--ckpt", second, "--ema", "third"], [*export, "third"]):
+            with self.assertRaisesRegex(titan_job.Failure, f"exit 1 (.|\n)*{says}"):
+                titan_job.run(command)
+        titan_job.run([*export, "slow"])
 
 
 if __name__ == "__main__":
