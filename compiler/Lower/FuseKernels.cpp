@@ -84,8 +84,8 @@ private:
         << remark::reason("{0}", why.str());
   }
 
-  /// Would one kernel of the two, which writes `outs` operands, have too many? In one sweep, what is
-  /// one element for all points is read once.
+  /// Would one kernel of the two, which writes `outs` operands, have too many? In one sweep, what
+  /// is one element for all points is read once.
   bool hasTooMany(FusedOp first, FusedOp second, size_t outs) const {
     const bool isOneSweep = first.getKernelClass() == kernel::KernelClass::Flat &&
                             second.getKernelClass() == kernel::KernelClass::Flat &&
