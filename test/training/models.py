@@ -213,6 +213,19 @@ class LossInside(nn.Module):
         return ((self.head(F.elu(self.layer(x))) - wanted) ** 2).mean()
 
 
+class WeightedLoss(nn.Module):
+    """The model's output is its loss, for which classes count differently and one does not."""
+
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(5, 8)
+        self.head = nn.Linear(48, 5)
+        self.loss = nn.CrossEntropyLoss(weight=torch.tensor([0.2, 1.0, 3.0, 0.7, 1.5]), ignore_index=3)
+
+    def forward(self, ids, wanted):
+        return self.loss(self.head(self.words(ids).flatten(1)), wanted)
+
+
 def labels(classes, shape=(), ignored=None):
     def draw(random, n):
         values = random.integers(0, classes, (n, *shape))
@@ -288,6 +301,9 @@ CASES = {
     "loss-inside": Case(LossInside, {"x": (5,), "wanted": (2,)}, None,
                         {"output": loss("output") + ADAM + BATCH, "output-accumulate": loss("output") + ADAM + ACCUMULATE},
                         exports=["dynamo-train", "legacy-train"]),
+    "loss-weighted": Case(WeightedLoss, {"ids": (6,), "wanted": ()}, None,
+                          {"output": loss("output") + ADAM + BATCH, "output-accumulate": loss("output") + SGD + ACCUMULATE},
+                          tokens=5, exports=["dynamo-train", "legacy-train"]),
     "dropout-eval": Case(
         lambda: nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Dropout(0.5), nn.Linear(16, 3)),
         {"x": (8,)}, labels(3), {"adamw": ADAMW + BATCH}, exports=["dynamo-eval", "dynamo-optimized", "legacy-eval"]),

@@ -175,11 +175,25 @@ TEST_F(LookupTest, ALossWithoutItsSourceIsNoted) {
   EXPECT_TRUE(notes(model).empty());
 }
 
-TEST_F(LookupTest, ClassWeightsAreRefused) {
+TEST_F(LookupTest, ClassWeightsHaveOneForEachClass) {
   ModelBuilder model;
-  model.input("x", {-1, 2}).input("t", {-1}, kInt64).output("y").floats("w", {2}, some(2));
+  model.input("x", {-1, 2}).input("t", {-1}, kInt64).output("y").floats("w", {3}, some(3));
   model.node("SoftmaxCrossEntropyLoss", {"x", "t", "w"}, {"y"}, "loss");
-  EXPECT_HAS(import(model), "node 'loss' (SoftmaxCrossEntropyLoss): class weights");
+  EXPECT_HAS(import(model), "node 'loss' (SoftmaxCrossEntropyLoss): class weights of [3] for "
+                            "scores of [8, 2]");
+}
+
+TEST_F(LookupTest, ClassWeightsWithLabelSmoothingAreRefused) {
+  ModelBuilder model;
+  model.model.set_producer_name("pytorch");
+  model.input("x", {-1, 2}).input("t", {-1}, kInt64).output("y").floats("w", {2}, some(2));
+  auto& loss = model.node("SoftmaxCrossEntropyLoss", {"x", "t", "w"}, {"y"}, "loss");
+  ModelBuilder::setMetadata(loss, "pkg.torch.onnx.name_scopes", "['', 'cross_entropy']");
+  ModelBuilder::setMetadata(
+      loss, "pkg.torch.onnx.fx_node",
+      "%cross_entropy : [num_users=1] = call_function[target=torch.ops.aten.cross_entropy_loss."
+      "default](args = (%x, %t, %w, 1, -100, 0.1), kwargs = {})");
+  EXPECT_HAS(import(model), "label_smoothing = 0.1 with class weights is not supported");
 }
 
 TEST_F(LookupTest, SequencesDisappear) {

@@ -15,6 +15,7 @@ namespace {
 struct Classes {
   Value scores;  ///< [targets..., C]
   Value targets; ///< [targets...]
+  Value weights; ///< [C], one for each class; null: all count alike
   int64_t ignored = INT64_MIN;
 };
 
@@ -29,8 +30,12 @@ Result<Classes> classesOf(Conversion& c) {
   if (c.shapeOf(classes.targets) != wanted)
     return c.error("targets of {} for scores of {}", toString(c.shapeOf(classes.targets)),
                    toString(shape));
-  if (c.has(2))
-    return c.error("class weights are not supported");
+  if (c.has(2)) {
+    classes.weights = TITAN_TRY(c.floatOperand(2));
+    if (c.shapeOf(classes.weights) != Shape{shape[1]})
+      return c.error("class weights of {} for scores of {}", toString(c.shapeOf(classes.weights)),
+                     toString(shape));
+  }
   SmallVector<int64_t> permutation{0};
   for (int64_t d = 2; d < c.rankOf(scores); ++d)
     permutation.push_back(d);
@@ -43,23 +48,54 @@ Result<Classes> classesOf(Conversion& c) {
   return classes;
 }
 
-/// `loss` per target as the node's reduction says; the mean is over the targets that count.
+/// Of each class in its place along the last dimension of the scores, where it is the target's:
+/// `values`, of the scores' shape, else 0; summed over the classes. A target that is no class
+/// picks nothing.
+Value pickedOf(Conversion& c, const Classes& classes, Value values) {
+  Shape shape = c.shapeOf(classes.scores);
+  int64_t last = c.rankOf(classes.scores) - 1;
+  auto counts = RankedTensorType::get(shape, tensorType(classes.targets).getElementType());
+  Value count = c.create<IotaOp>(counts, c.builder.getI64IntegerAttr(last));
+  auto dims = llvm::to_vector(llvm::seq<int64_t>(0, last));
+  Value match = c.compare(ComparePredicate::EQ, c.broadcast(classes.targets, shape, dims), count);
+  return c.reduce(ReduceKind::Sum, c.select(match, values, c.splatLike(values, 0)), {last});
+}
+
+/// What each target counts, in `element`: the weight of its class, 0 where it is ignored. Null: all
+/// count 1.
+Value weightsOf(Conversion& c, const Classes& classes, Type element) {
+  Value weights;
+  if (classes.weights) {
+    Shape shape = c.shapeOf(classes.scores);
+    weights = pickedOf(c, classes,
+                       c.broadcast(c.convert(classes.weights, element), shape,
+                                   {static_cast<int64_t>(shape.size()) - 1}));
+  }
+  if (classes.ignored == INT64_MIN)
+    return weights;
+  Value ignored = c.splatLike(classes.targets, static_cast<double>(classes.ignored));
+  Value valid = c.compare(ComparePredicate::NE, classes.targets, ignored);
+  return weights ? c.select(valid, weights, c.splatLike(weights, 0)) : c.convert(valid, element);
+}
+
+/// `loss` per target as the node's reduction says, 0 where it is ignored. The mean is over what the
+/// targets count: torch.nn.CrossEntropyLoss with a weight divides by the sum of their weights.
 Status reduced(Conversion& c, const Classes& classes, Value loss, Type element) {
   std::string reduction = c.node.text("reduction", "mean");
   if (reduction != "none" && reduction != "sum" && reduction != "mean")
     return c.error("reduction = '{}' is not known", printable(reduction));
+  const bool isMean = reduction == "mean";
+  Value weights;
+  if (classes.weights || isMean)
+    weights = weightsOf(c, classes, tensorType(loss).getElementType());
+  if (classes.weights)
+    loss = c.mul(loss, weights);
   if (reduction != "none") {
+    const auto count = static_cast<double>(tensorType(loss).getNumElements());
     Value sum = c.reduceAll(ReduceKind::Sum, loss);
-    double count = static_cast<double>(tensorType(loss).getNumElements());
-    if (reduction == "mean" && classes.ignored == INT64_MIN) {
-      sum = c.mean(sum, count);
-    } else if (reduction == "mean") {
-      Value ignored = c.splatLike(classes.targets, static_cast<double>(classes.ignored));
-      Value counts = c.compare(ComparePredicate::NE, classes.targets, ignored);
-      Value valid = c.convert(counts, tensorType(loss).getElementType());
-      sum = c.div(sum, c.reduceAll(ReduceKind::Sum, valid));
-    }
-    loss = sum;
+    loss = !isMean   ? sum
+           : weights ? c.div(sum, c.reduceAll(ReduceKind::Sum, weights))
+                     : c.mean(sum, count);
   }
   return c.give(c.convert(loss, element));
 }
@@ -88,6 +124,9 @@ Status softmaxCrossEntropyLoss(Conversion& c) {
     c.results[1] = c.create<LogSoftmaxOp>(scores, c.builder.getI64IntegerAttr(1));
   }
   double smoothing = TITAN_TRY(labelSmoothing(c));
+  if (smoothing != 0 && classes.weights)
+    return c.error("label_smoothing = {} with class weights is not supported: export the scores",
+                   smoothing);
   Value loss = c.pickLoss(classes.scores, classes.targets, classes.ignored, smoothing);
   return reduced(c, classes, loss, element);
 }
@@ -108,13 +147,7 @@ Status negativeLogLikelihoodLoss(Conversion& c) {
     loss =
         c.pickLoss(c.transposed(logs.getOperand(), permutation), classes.targets, classes.ignored);
   } else {
-    Shape shape = c.shapeOf(classes.scores);
-    auto counts = RankedTensorType::get(shape, tensorType(classes.targets).getElementType());
-    Value count = c.create<IotaOp>(counts, c.builder.getI64IntegerAttr(last));
-    auto dims = llvm::to_vector(llvm::seq<int64_t>(0, last));
-    Value match = c.compare(ComparePredicate::EQ, c.broadcast(classes.targets, shape, dims), count);
-    Value chosen = c.select(match, classes.scores, c.splatLike(classes.scores, 0));
-    loss = c.neg(c.reduce(ReduceKind::Sum, chosen, {last}));
+    loss = c.neg(pickedOf(c, classes, classes.scores));
     if (classes.ignored != INT64_MIN) {
       Value ignored = c.splatLike(classes.targets, static_cast<double>(classes.ignored));
       Value dropped = c.compare(ComparePredicate::EQ, classes.targets, ignored);
@@ -128,8 +161,8 @@ Status negativeLogLikelihoodLoss(Conversion& c) {
 
 ArrayRef<ConverterEntry> lossConverters() {
   static const ConverterEntry table[] = {
-      {"NegativeLogLikelihoodLoss", 12, negativeLogLikelihoodLoss, "without class weights"},
-      {"SoftmaxCrossEntropyLoss", 12, softmaxCrossEntropyLoss, "without class weights"},
+      {"NegativeLogLikelihoodLoss", 12, negativeLogLikelihoodLoss, ""},
+      {"SoftmaxCrossEntropyLoss", 12, softmaxCrossEntropyLoss, ""},
   };
   return table;
 }

@@ -106,7 +106,7 @@ void classify(Naming& naming, NamedTensor& tensor) {
     tensor.proof = Proof::Source;
     return;
   }
-  if (tensor.role == Role::Statistic)
+  if (tensor.role == Role::Statistic || tensor.role == Role::ClassWeight)
     tensor.kind = TensorKind::Buffer;
   else if (!isFloating(file.dtype) || !facts.usesOf(tensor).differentiable)
     tensor.kind = TensorKind::Constant;

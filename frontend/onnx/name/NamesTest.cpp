@@ -513,6 +513,14 @@ TEST(Names, StripsWrappers) {
   EXPECT_EQ(named(model, "module._orig_mod.fc.weight").name, "fc.weight");
 }
 
+TEST(Names, ClassWeightsOfALossAreABuffer) {
+  ModelBuilder model;
+  model.input("x", {-1, 2}).input("t", {-1}, ::onnx::TensorProto::INT64).output("y");
+  model.floats("loss.weight", {2}, {1, 2});
+  model.node("SoftmaxCrossEntropyLoss", {"x", "t", "loss.weight"}, {"y"}, "loss");
+  EXPECT_EQ(nameTensors(graphOf(model)).take().find("loss.weight")->kind, TensorKind::Buffer);
+}
+
 TEST(Names, FileOverrides) {
   ModelBuilder model = linear("17", "");
   Graph graph = graphOf(model, "other");

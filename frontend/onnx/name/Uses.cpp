@@ -4,6 +4,10 @@
 
 namespace titan::frontend {
 
+static bool isLoss(std::string_view op) {
+  return op == "SoftmaxCrossEntropyLoss" || op == "NegativeLogLikelihoodLoss";
+}
+
 Role roleOf(const Node& node, size_t operand, size_t rank) {
   const std::string& op = node.opType;
   if (op == "Gemm")
@@ -18,6 +22,8 @@ Role roleOf(const Node& node, size_t operand, size_t rank) {
            : operand == 2 ? Role::NormBias
            : operand >= 3 ? Role::Statistic
                           : Role::Other;
+  if (isLoss(op) && operand == 2)
+    return Role::ClassWeight;
   if (op == "Gather" && operand == 0)
     return Role::Embedding;
   if ((op == "Add" || op == "Sum") && rank <= 1)
@@ -86,8 +92,8 @@ const std::map<std::string, std::set<size_t>>& blockedOperands() {
       {"LSTM", {4}},
       {"GRU", {4}},
       {"RNN", {4}},
-      {"SoftmaxCrossEntropyLoss", {1}},
-      {"NegativeLogLikelihoodLoss", {1}},
+      {"SoftmaxCrossEntropyLoss", {1, 2}},
+      {"NegativeLogLikelihoodLoss", {1, 2}},
   };
   return table;
 }

@@ -10,12 +10,13 @@ namespace titan::frontend {
 
 /// The part that an operand plays in its op.
 enum class Role {
-  Weight,    ///< matrix or kernel of a contraction or convolution
-  Bias,      ///< added
-  NormScale, ///< scale of a normalisation
-  NormBias,  ///< bias of a normalisation
-  Statistic, ///< running mean or variance
-  Embedding, ///< table that rows are gathered from
+  Weight,      ///< matrix or kernel of a contraction or convolution
+  Bias,        ///< added
+  NormScale,   ///< scale of a normalisation
+  NormBias,    ///< bias of a normalisation
+  Statistic,   ///< running mean or variance
+  ClassWeight, ///< what each class counts in a loss: no gradient passes there in PyTorch
+  Embedding,   ///< table that rows are gathered from
   Other,
 };
 
