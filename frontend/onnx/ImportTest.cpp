@@ -443,6 +443,32 @@ TEST_F(ImportTest, EmptyPiecesAddNothing) {
   EXPECT_LACKS(text, "titan.concat");
 }
 
+TEST_F(ImportTest, WhatDoesNotFitAPadOrABlockIsRefused) {
+  const auto refusal = [&](const char* op, std::vector<int64_t> pads, auto set) {
+    ModelBuilder model;
+    model.input("x", {-1, 6, 5, 4}).output("y").integers("pads", pads);
+    auto& node = pads.empty() ? model.node(op, {"x"}, {"y"}, "n")
+                              : model.node(op, {"x", "pads"}, {"y"}, "n");
+    set(node);
+    return import(model).error().message();
+  };
+  const auto mode = [](const char* text) {
+    return [text](auto& node) { ModelBuilder::setText(node, "mode", text); };
+  };
+  const auto block = [](int64_t size) {
+    return [size](auto& node) { ModelBuilder::setInt(node, "blocksize", size); };
+  };
+  EXPECT_HAS(refusal("Pad", {0, 0, 5, 0, 0, 0, 0, 0}, mode("reflect")),
+             "pads 5 and 0 reflect more of dimension 2 than its extent 5 has");
+  EXPECT_HAS(refusal("Pad", {0, 0, 1, 0, 0, 0, 0, 0}, mode("wrap")),
+             "mode = 'wrap' is not supported: constant, edge and reflect are");
+  EXPECT_HAS(refusal("DepthToSpace", {}, block(2)),
+             "6 channels are no multiple of blocksize 2 squared");
+  EXPECT_HAS(refusal("SpaceToDepth", {}, block(2)), "5 x 4 is no multiple of blocksize 2");
+  EXPECT_HAS(refusal("SpaceToDepth", {}, block(0)),
+             "blocksize = 0 for an operand of shape [8, 6, 5, 4]");
+}
+
 TEST_F(ImportTest, CheckListsEverything) {
   CheckReport report = checkModel(context_, (kInputs / "tied-dynamo-train-optimized.onnx").string(),
                                   recipe_, options_)

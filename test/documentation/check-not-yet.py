@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "errors"))
 from onnx_bytes import graph, model, node, value  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
-OPS = ("Conv", "ConvTranspose", "MaxPool", "AveragePool", "GlobalAveragePool", "BatchNormalization", "InstanceNormalization",
+OPS = ("Conv", "ConvTranspose", "MaxPool", "AveragePool", "GlobalMaxPool", "BatchNormalization", "InstanceNormalization",
        "GroupNormalization", "LSTM", "GRU", "RNN")
 # Values other than the default of keys that are marked: none has an effect on one rank. Some are
 # refused on more.

@@ -112,11 +112,43 @@ Status concat(Conversion& c) {
   return c.give(TITAN_TRY(c.joined(values, axis)));
 }
 
+/// `low` and `high` more elements along `axis`, the first and the last one repeated.
+Result<Value> repeated(Conversion& c, Value x, int64_t axis, int64_t low, int64_t high) {
+  const int64_t extent = c.shapeOf(x)[axis];
+  SmallVector<Value> parts;
+  const auto add = [&](int64_t from, int64_t count) {
+    if (count == 0)
+      return;
+    Shape shape = c.shapeOf(x);
+    shape[axis] = count;
+    parts.push_back(c.broadcastTo(c.run(x, axis, from, 1), shape));
+  };
+  add(0, low);
+  parts.push_back(x);
+  add(extent - 1, high);
+  return c.joined(parts, axis);
+}
+
+/// The same, mirrored in the first and the last one, which are not repeated themselves.
+Result<Value> reflected(Conversion& c, Value x, int64_t axis, int64_t low, int64_t high) {
+  const int64_t extent = c.shapeOf(x)[axis];
+  if (low >= extent || high >= extent)
+    return c.error("pads {} and {} reflect more of dimension {} than its extent {} has", low, high,
+                   axis, extent);
+  SmallVector<Value> parts;
+  for (int64_t i = low; i > 0; --i)
+    parts.push_back(c.run(x, axis, i, 1));
+  parts.push_back(x);
+  for (int64_t i = 1; i <= high; ++i)
+    parts.push_back(c.run(x, axis, extent - 1 - i, 1));
+  return c.joined(parts, axis);
+}
+
 Status pad(Conversion& c) {
   Value x = TITAN_TRY(c.operand(0));
   std::string mode = c.node.text("mode", "constant");
-  if (mode != "constant")
-    return c.error("mode = '{}' is not supported: only constant is", printable(mode));
+  if (mode != "constant" && mode != "edge" && mode != "reflect")
+    return c.error("mode = '{}' is not supported: constant, edge and reflect are", printable(mode));
   int64_t rank = c.rankOf(x);
   std::vector<int64_t> pads;
   if (c.node.opset < 11)
@@ -154,9 +186,52 @@ Status pad(Conversion& c) {
   x = c.slice(x, inner, offsets, ones);
   if (inner == outer)
     return c.give(x);
+  if (mode != "constant") {
+    for (int64_t d = 0; d < rank; ++d)
+      if (low[d] > 0 || high[d] > 0)
+        x = TITAN_TRY((mode == "edge" ? repeated : reflected)(c, x, d, low[d], high[d]));
+    return c.give(x);
+  }
   return c.give(c.create<PadOp>(tensorType(x).clone(outer), x, c.builder.getDenseI64ArrayAttr(low),
                                 c.builder.getDenseI64ArrayAttr(zeros),
                                 c.builder.getF64FloatAttr(value)));
+}
+
+/// Of DepthToSpace and SpaceToDepth, whose operand is `x`.
+Result<int64_t> blockSize(Conversion& c, Value x) {
+  const int64_t block = c.node.integer("blocksize", 0);
+  if (c.rankOf(x) != 4 || block < 1 || block > 1 << 20)
+    return c.error("blocksize = {} for an operand of shape {}", block, toString(c.shapeOf(x)));
+  return block;
+}
+
+/// [N, C b b, H, W] to [N, C, H b, W b]: torch.nn.PixelShuffle is mode CRD.
+Status depthToSpace(Conversion& c) {
+  Value x = TITAN_TRY(c.operand(0));
+  const int64_t b = TITAN_TRY(blockSize(c, x));
+  const Shape from = c.shapeOf(x);
+  const int64_t n = from[0], depth = from[1] / (b * b), h = from[2], w = from[3];
+  if (from[1] % (b * b) != 0)
+    return c.error("{} channels are no multiple of blocksize {} squared", from[1], b);
+  const std::string mode = c.node.text("mode", "DCR");
+  if (mode != "DCR" && mode != "CRD")
+    return c.error("mode = '{}' is not known", printable(mode));
+  const bool blockFirst = mode == "DCR";
+  x = c.reshaped(x, blockFirst ? Shape{n, b, b, depth, h, w} : Shape{n, depth, b, b, h, w});
+  x = blockFirst ? c.transposed(x, {0, 3, 4, 1, 5, 2}) : c.transposed(x, {0, 1, 4, 2, 5, 3});
+  return c.give(c.reshape(x, {n, depth, h * b, w * b}));
+}
+
+/// [N, C, H b, W b] to [N, b b C, H, W]
+Status spaceToDepth(Conversion& c) {
+  Value x = TITAN_TRY(c.operand(0));
+  const int64_t b = TITAN_TRY(blockSize(c, x));
+  const Shape from = c.shapeOf(x);
+  const int64_t n = from[0], depth = from[1], h = from[2] / b, w = from[3] / b;
+  if (from[2] % b != 0 || from[3] % b != 0)
+    return c.error("{} x {} is no multiple of blocksize {}", from[2], from[3], b);
+  x = c.transposed(c.reshaped(x, {n, depth, h, b, w, b}), {0, 3, 5, 1, 2, 4});
+  return c.give(c.reshape(x, {n, b * b * depth, h, w}));
 }
 
 } // namespace
@@ -164,10 +239,12 @@ Status pad(Conversion& c) {
 ArrayRef<ConverterEntry> movementConverters() {
   static const ConverterEntry table[] = {
       {"Concat", 4, concat, ""},
+      {"DepthToSpace", 1, depthToSpace, ""},
       {"Expand", 8, expand, "static target"},
       {"Flatten", 1, flatten, ""},
-      {"Pad", 2, pad, "constant mode"},
+      {"Pad", 2, pad, "modes constant, edge and reflect"},
       {"Reshape", 5, reshapeOp, "static target"},
+      {"SpaceToDepth", 1, spaceToDepth, ""},
       {"Squeeze", 1, squeeze, ""},
       {"Tile", 6, tile, "static repeats"},
       {"Transpose", 1, transposeOp, ""},

@@ -74,6 +74,20 @@ Status reduceMean(Conversion& c) {
   return give(c, r, r.dims.empty() ? sum : c.mean(sum, r.elements(c)));
 }
 
+/// The mean over all dimensions behind sample and channel, which stay with extent 1.
+Status globalAveragePool(Conversion& c) {
+  Value x = TITAN_TRY(c.floatOperand(0));
+  Shape kept = c.shapeOf(x);
+  if (kept.size() < 3)
+    return c.error("operand of shape {} has no space dimensions", toString(kept));
+  Reduction r;
+  r.x = x;
+  r.dims = llvm::to_vector(llvm::seq<int64_t>(2, c.rankOf(x)));
+  std::fill(kept.begin() + 2, kept.end(), 1);
+  r.kept = kept;
+  return give(c, r, c.mean(reduced(c, r, ReduceKind::Sum, x), r.elements(c)));
+}
+
 Status reduceL1(Conversion& c) {
   Reduction r = TITAN_TRY(floatReduction(c));
   return give(c, r, reduced(c, r, ReduceKind::Sum, c.create<AbsOp>(r.x)));
@@ -155,6 +169,7 @@ ArrayRef<ConverterEntry> reductionConverters() {
       {"ArgMax", 1, argMax, "first index only"},
       {"ArgMin", 1, argMax, "floats, first index only"},
       {"CumSum", 11, cumSum, "static axis"},
+      {"GlobalAveragePool", 1, globalAveragePool, ""},
       {"ReduceL1", 1, reduceL1, ""},
       {"ReduceL2", 1, reduceL2, ""},
       {"ReduceLogSum", 1, reduceLogSum, ""},

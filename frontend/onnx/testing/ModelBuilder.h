@@ -98,6 +98,12 @@ public:
     attribute->set_type(::onnx::AttributeProto::INT);
     attribute->set_i(value);
   }
+  static void setText(::onnx::NodeProto& node, const std::string& name, const std::string& value) {
+    auto* attribute = node.add_attribute();
+    attribute->set_name(name);
+    attribute->set_type(::onnx::AttributeProto::STRING);
+    attribute->set_s(value);
+  }
   static void setInts(::onnx::NodeProto& node, const std::string& name,
                       const std::vector<int64_t>& values) {
     auto* attribute = node.add_attribute();
