@@ -126,6 +126,22 @@ Status power(Conversion& c) {
   return c.give(c.create<PowOp>(c.broadcastTo(base, *shape), c.broadcastTo(exponent, *shape)));
 }
 
+/// Of integers, with the sign of the divisor, or with fmod = 1 of the dividend.
+Status modulo(Conversion& c) {
+  auto values = TITAN_TRY(numbers(c, {0, 1}));
+  Value x = values[0], y = values[1];
+  if (c.isFloat(x))
+    return c.error("the remainder of floats is not supported");
+  Value rest = c.sub(x, c.mul(c.div(x, y), y)); // the quotient is truncated
+  if (c.node.integer("fmod", 0) != 0)
+    return c.give(rest);
+  Value zero = c.splatLike(x, 0);
+  auto isNegative = [&](Value value) { return c.compare(ComparePredicate::LT, value, zero); };
+  Value isOther = c.create<AndOp>(c.compare(ComparePredicate::NE, rest, zero),
+                                  c.compare(ComparePredicate::NE, isNegative(rest), isNegative(y)));
+  return c.give(c.select(isOther, c.add(rest, y), rest));
+}
+
 Status reciprocal(Conversion& c) {
   Value x = TITAN_TRY(c.floatOperand(0));
   return c.give(c.div(c.splatLike(x, 1), x));
@@ -271,6 +287,7 @@ ArrayRef<ConverterEntry> elementwiseConverters() {
       {"Max", 8, extremum<MaxOp, atLeast>, ""},
       {"Mean", 8, mean, ""},
       {"Min", 8, extremum<MinOp, atMost>, ""},
+      {"Mod", 10, modulo, "integers"},
       {"Mul", 7, binary<MulOp>, ""},
       {"Neg", 6, numeric<NegOp>, ""},
       {"Not", 1, logicalNot, ""},
