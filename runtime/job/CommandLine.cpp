@@ -129,6 +129,9 @@ private:
     sub.add_option("--data", options_.data, "data files, in place of the recipe's")
         ->type_name("F")
         ->allow_extra_args(false);
+    addSet(sub);
+  }
+  void addSet(CLI::App& sub) {
     sub.add_option("--set", options_.set, "overrides a run-time recipe key")
         ->type_name("key=value")
         ->allow_extra_args(false);
@@ -237,6 +240,7 @@ private:
     CLI::App& sub = command("plan", "prints memory, FLOP and kernels of the compiled program",
                             JobCommand::Plan);
     addMachine(sub);
+    addSet(sub);
     addJson(sub);
   }
   void addInfo() {

@@ -59,6 +59,9 @@ TEST_F(JobCommandsTest, PlanIsTheTruthOfTheProgram) {
   EXPECT_GT(plan["functions"]["step"]["flops"], 0);
   EXPECT_EQ(run({"plan"}).exitCode, 0);
   EXPECT_FALSE(plan["memory"]["outside"].contains("copy_for_saves"));
+  const Json asked = Json::parse(run({"plan", "--json", "--set", "checkpoint.every=5"}).out);
+  EXPECT_EQ(asked["memory"]["outside"]["copy_for_saves"], program.stateBytes);
+  EXPECT_EQ(run({"plan", "--set", "batch.micro=4"}).exitCode, 2);
   compile("[checkpoint]\nevery = 5\n");
   Json saving = Json::parse(run({"plan", "--json"}).out);
   EXPECT_EQ(saving["memory"]["outside"]["copy_for_saves"], program.stateBytes);
