@@ -111,11 +111,7 @@ FailureOr<Model> readModel(ModuleOp module) {
 /// An empty function before @model, with the model's states as arguments.
 TaggedFunction createFunction(const Model& model, StringRef name, IRMapping& mapping) {
   OpBuilder builder(model.op());
-  auto op =
-      func::FuncOp::create(builder, model.op().getLoc(), name, builder.getFunctionType({}, {}));
-  builder.setInsertionPointToEnd(op.addEntryBlock());
-  func::ReturnOp::create(builder, op.getLoc());
-  TaggedFunction function(op);
+  auto function = TaggedFunction::create(builder, model.op().getLoc(), name);
   for (BlockArgument argument : model.op().getArguments())
     if (Attribute state = model.op().getArgAttr(argument.getArgNumber(), tag::state))
       mapping.map(argument, function.addArgument(argument.getType(), tag::state, state));

@@ -174,11 +174,7 @@ LogicalResult extendStep(TaggedFunction step, const EmaRecipe& ema, ArrayRef<Ave
 void addFunction(ModuleOp module, const EmaRecipe& ema, int64_t every,
                  ArrayRef<Averaged> averaged) {
   OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
-  auto op = func::FuncOp::create(builder, module.getLoc(), averageFunction(every),
-                                 builder.getFunctionType({}, {}));
-  builder.setInsertionPointToEnd(op.addEntryBlock());
-  func::ReturnOp::create(builder, op.getLoc());
-  TaggedFunction function(op);
+  auto function = TaggedFunction::create(builder, module.getLoc(), averageFunction(every));
   const auto argumentOf = [&](ir::StateOp state) {
     return function.addArgument(state.getTensorType(), ir::tag::state,
                                 FlatSymbolRefAttr::get(state.getSymNameAttr()));
@@ -187,7 +183,7 @@ void addFunction(ModuleOp module, const EmaRecipe& ema, int64_t every,
   for (auto [state, value] : averaged)
     values.push_back({state, argumentOf(state)});
   Value updates = argumentOf(ir::getOrDeclareCounter(module, ir::counter::updates));
-  AverageBuilder average(module, op);
+  AverageBuilder average(module, function.function());
   for (const auto& [name, profile] : ema.profiles)
     if (profile.every == every)
       average.add(name, profile, values, updates, /*applied=*/{});

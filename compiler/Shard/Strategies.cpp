@@ -29,11 +29,11 @@ ValuePlacement placeBy(Share StrategyRow::* share, ArrayRef<int64_t> shape,
 ValuePlacement placementOfState(ir::StateOp state, const MeshRecipe& mesh) {
   const ArrayRef<int64_t> shape = state.getTensorType().getShape();
   switch (state.getKind()) {
-  case ir::StateKind::Param:
-    return placeBy(&StrategyRow::parameters, shape, mesh);
   case ir::StateKind::Ema: // in the place of what it is an average of
     if (ir::StateOp averaged = averagedBy(state))
       return placementOfState(averaged, mesh);
+    [[fallthrough]];
+  case ir::StateKind::Param:
     return placeBy(&StrategyRow::parameters, shape, mesh);
   case ir::StateKind::Slot:
     return placeBy(&StrategyRow::slots, shape, mesh);

@@ -18,6 +18,14 @@ StringRef nameOf(Attribute value) {
 
 } // namespace
 
+TaggedFunction TaggedFunction::create(OpBuilder& builder, Location loc, StringRef name) {
+  auto op = func::FuncOp::create(builder, loc, name, builder.getFunctionType({}, {}));
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToEnd(op.addEntryBlock());
+  func::ReturnOp::create(builder, loc);
+  return TaggedFunction(op);
+}
+
 func::ReturnOp TaggedFunction::terminator() const {
   auto function = function_;
   return cast<func::ReturnOp>(function.getBody().front().getTerminator());

@@ -9,6 +9,9 @@ class TaggedFunction {
 public:
   explicit TaggedFunction(mlir::func::FuncOp function) : function_(function) {}
 
+  /// A new one at `builder`'s place, without arguments and results.
+  static TaggedFunction create(mlir::OpBuilder& builder, mlir::Location loc, llvm::StringRef name);
+
   mlir::func::FuncOp function() const { return function_; }
   mlir::func::ReturnOp terminator() const;
 

@@ -76,11 +76,10 @@ Status checkProfile(const std::string& path, const Manifest& manifest, const std
   const auto updates = manifest.counters.find(updateCounter);
   if (updates == manifest.counters.end())
     return {};
-  const Result<Recipe> recipe = parseRecipeJson(manifest.program.recipe);
-  // Of a recipe that this build does not read, the interval is not known.
-  const auto kept = recipe.ok() ? recipe->ema.profiles : decltype(recipe->ema.profiles)();
-  const auto found = kept.find(profile);
-  const EmaProfile what = found == kept.end() ? EmaProfile() : found->second;
+  EmaProfile what; // of a recipe that this build does not read, the interval is not known
+  if (const Result<Recipe> recipe = parseRecipeJson(manifest.program.recipe);
+      recipe.ok() && recipe->ema.profiles.contains(profile))
+    what = recipe->ema.profiles.at(profile);
   if (const std::string why = what.whyNone(updates->second); !why.empty())
     return Error::badInput("checkpoint '{}' has no averages '{}' yet: {}", path, profile, why);
   return {};

@@ -106,6 +106,12 @@ private:
   bool isDirect_ = false, isRefused_ = false;
 };
 
+/// O_NONBLOCK: a pipe in the place of a file must not make us wait for its writer.
+Descriptor openToRead(const std::string& path) {
+  return Descriptor(
+      retryInterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC); }));
+}
+
 class PosixReadableFile : public ReadableFile {
 public:
   PosixReadableFile(std::string path, Descriptor fd, int64_t size)
@@ -199,9 +205,7 @@ public:
   }
 
   Result<std::unique_ptr<ReadableFile>> openFile(const std::string& path) override {
-    // O_NONBLOCK: a pipe in the place of a file must not make us wait for its writer.
-    Descriptor fd(
-        retryInterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC); }));
+    Descriptor fd = openToRead(path);
     struct stat status;
     if (fd.get() < 0 || ::fstat(fd.get(), &status) != 0)
       return fileError("open", path, errno);
@@ -212,9 +216,7 @@ public:
   }
 
   void dropCached(const std::string& path) override {
-    const Descriptor fd(
-        retryInterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC); }));
-    if (fd.get() >= 0)
+    if (const Descriptor fd = openToRead(path); fd.get() >= 0)
       ::posix_fadvise(fd.get(), 0, 0, POSIX_FADV_DONTNEED);
   }
 

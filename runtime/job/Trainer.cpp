@@ -67,13 +67,12 @@ Status Trainer::findScalars() {
   lr_ = TITAN_TRY(metric(access, "step", "lr"));
   stepCounter_ = TITAN_TRY(counter(access, "step"));
   skippedCounter_ = TITAN_TRY(counter(access, "skipped"));
-  updateCounter_ = TITAN_TRY(counter(access, "optimizer.t"));
   if (const std::optional<Place> place = access.binding("step", "stop"))
     stop_ = TITAN_TRY(access.scalar(*place));
   stops_ = TITAN_TRY(metric(access, "step", "stop"));
   begun_ = step_ = stepCounter_.count();
   skipped_ = skippedCounter_.count();
-  updates_ = updateCounter_.count();
+  averageIntervals_ = session_->recipe().ema.intervals();
   return {};
 }
 
@@ -211,14 +210,13 @@ void Trainer::noteWaits() {
 }
 
 bool Trainer::mayMoveAverages() const {
-  const int64_t updates = updates_ + begun_ - step_;
-  return std::ranges::any_of(session_->recipe().ema.intervals(),
-                             [&](int64_t every) { return updates % every == 0; });
+  const int64_t most = updates() + begun_ - step_;
+  return std::ranges::any_of(averageIntervals_, [&](int64_t every) { return most % every == 0; });
 }
 
 Status Trainer::moveAverages() {
-  for (int64_t every : session_->recipe().ema.intervals())
-    if (updates_ % every == 0)
+  for (int64_t every : averageIntervals_)
+    if (updates() % every == 0)
       TITAN_TRY(session_->executor().run(averageFunction(every)));
   return {};
 }
@@ -263,7 +261,6 @@ Status Trainer::endStep() {
                   : finite            ? Skip::NoValidTargets
                                       : Skip::NonFiniteGradients;
   skipped_ = skipped;
-  updates_ = updateCounter_.count();
   ++stepsRun_;
   if (last_.skipped != Skip::No)
     ++skips_[last_.skipped];
@@ -334,7 +331,7 @@ Status Trainer::evaluate() {
   TITAN_TRY(log_.write(step_, TITAN_TRY(evaluator_->run(train.evalBatches))));
   const std::map<std::string, EmaProfile>& profiles = session_->recipe().ema.profiles;
   for (const std::string& profile : train.evalEma) {
-    if (!profiles.at(profile).whyNone(updates_).empty())
+    if (!profiles.at(profile).whyNone(updates()).empty())
       continue;
     TITAN_TRY(exchangeAverages(session_->access(), profile));
     Result<Evaluation> evaluation = evaluator_->run(train.evalBatches);

@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 
 namespace titan {
 
@@ -58,6 +59,8 @@ private:
   Status endStep();
   /// endStep() until at most `most` steps have no metrics.
   Status endSteps(int64_t most);
+  /// Of the steps that have metrics: those that were not skipped.
+  int64_t updates() const { return step_ - skipped_; }
   /// Would the step that is begun be an update that averages of ema.profiles follow, those of an
   /// interval above 1?
   bool mayMoveAverages() const;
@@ -80,17 +83,17 @@ private:
   std::unique_ptr<BatchStream> loader_;
   RunLog log_;
   Saves saves_; ///< tells in `log_`
-  Scalar loss_, gradNorm_, lr_, stepCounter_, skippedCounter_, updateCounter_;
+  Scalar loss_, gradNorm_, lr_, stepCounter_, skippedCounter_;
   Scalar stop_, stops_; ///< does this rank ask to stop; how many do. Of more than one rank only
   std::optional<Stragglers> stragglers_; ///< of rank 0, where there are others
   std::vector<double> waited_;           ///< by rank
+  std::set<int64_t> averageIntervals_;   ///< EmaRecipe::intervals()
   StepMetrics last_;
   Clock::time_point
       stepStart_; ///< end of the step before; what a step logs counts for the next one
   Clock::time_point residentRead_; ///< when the resident memory was last asked for
   int64_t begun_ = 0; ///< steps of the run that the device was told of; `step_` have metrics
   int64_t step_ = 0, skipped_ = 0, skippedInARow_ = 0;
-  int64_t updates_ = 0;           ///< of the steps that have metrics
   int64_t stepsRun_ = 0;          ///< since this process started; so are the two below
   std::map<Skip, int64_t> skips_; ///< by cause
 };

@@ -171,6 +171,17 @@ Value Conversion::slice(Value value, ArrayRef<int64_t> shape, ArrayRef<int64_t> 
   return create<ir::SliceOp>(ir::tensorType(value).clone(shape), value, offsets, strides);
 }
 
+Value Conversion::isIndex(Value indices, int64_t dim, int64_t extent) const {
+  Shape shape = shapeOf(indices);
+  SmallVector<int64_t> dims;
+  for (int64_t d = 0; d < static_cast<int64_t>(shape.size()); ++d)
+    dims.push_back(d < dim ? d : d + 1);
+  shape.insert(shape.begin() + dim, extent);
+  auto type = RankedTensorType::get(shape, ir::tensorType(indices).getElementType());
+  Value count = create<ir::IotaOp>(type, builder.getI64IntegerAttr(dim));
+  return compare(ir::ComparePredicate::EQ, broadcast(indices, shape, dims), count);
+}
+
 Value Conversion::run(Value value, int64_t axis, int64_t begin, int64_t count) const {
   Shape shape = shapeOf(value);
   SmallVector<int64_t> offsets(shape.size(), 0), strides(shape.size(), 1);

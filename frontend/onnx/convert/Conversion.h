@@ -84,6 +84,9 @@ public:
   mlir::Value slice(mlir::Value value, llvm::ArrayRef<int64_t> shape,
                     llvm::ArrayRef<int64_t> offsets, llvm::ArrayRef<int64_t> strides) const;
 
+  /// Where a new dimension `dim` of `extent` counts up to the index at its place: [shape with
+  /// extent inserted at dim].
+  mlir::Value isIndex(mlir::Value indices, int64_t dim, int64_t extent) const;
   /// `count` elements along `axis` from `begin` on.
   mlir::Value run(mlir::Value value, int64_t axis, int64_t begin, int64_t count) const;
   /// Under another shape; what only undoes an earlier change of shape disappears with it.

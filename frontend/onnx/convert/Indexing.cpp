@@ -249,19 +249,6 @@ Status gatherND(Conversion& c) {
 // GatherElements, OneHot
 //===----------------------------------------------------------------------===//
 
-/// Where a new dimension `dim` of `extent` counts up to the index at its place: [shape with extent
-/// inserted at dim].
-Value isIndex(Conversion& c, Value indices, int64_t dim, int64_t extent) {
-  Shape shape = c.shapeOf(indices);
-  SmallVector<int64_t> dims;
-  for (int64_t d = 0; d < static_cast<int64_t>(shape.size()); ++d)
-    dims.push_back(d < dim ? d : d + 1);
-  shape.insert(shape.begin() + dim, extent);
-  auto type = RankedTensorType::get(shape, tensorType(indices).getElementType());
-  Value count = c.create<IotaOp>(type, c.builder.getI64IntegerAttr(dim));
-  return c.compare(ComparePredicate::EQ, c.broadcast(indices, shape, dims), count);
-}
-
 /// result[.., j, ..] = data[.., indices[.., j, ..], ..] along `axis`. One pick of log-probabilities
 /// per row is a loss; else compare, select and sum: no element is looked up twice, and the gradient
 /// is one of elementwise ops.
@@ -289,7 +276,7 @@ Status gatherElements(Conversion& c) {
   wideShape.push_back(from[axis]);
   TITAN_TRY(checkedElementCount(wideShape, c.node.shown()));
   // [.., extent, j, ..]: the data repeats along j, the indices along the extent.
-  Value match = isIndex(c, indices, axis, from[axis]);
+  Value match = c.isIndex(indices, axis, from[axis]);
   SmallVector<int64_t> dims;
   for (int64_t d = 0; d < rank; ++d)
     dims.push_back(d <= axis ? d : d + 1);
@@ -315,7 +302,7 @@ Status oneHot(Conversion& c) {
   shape.push_back(depth);
   TITAN_TRY(checkedElementCount(shape, c.node.shown()));
   indices = countedFromFront(c, indices, depth);
-  Value match = isIndex(c, indices, axis, depth);
+  Value match = c.isIndex(indices, axis, depth);
   auto side = [&](int64_t k) {
     return c.broadcastTo(c.reshape(c.run(values, 0, k, 1), {}), c.shapeOf(match));
   };

@@ -19,6 +19,15 @@ struct Classes {
   int64_t ignored = INT64_MIN;
 };
 
+/// [N, C, rest...] as [N, rest..., C].
+Value classesLast(Conversion& c, Value scores) {
+  SmallVector<int64_t> permutation{0};
+  for (int64_t d = 2; d < c.rankOf(scores); ++d)
+    permutation.push_back(d);
+  permutation.push_back(1);
+  return c.transposed(scores, permutation);
+}
+
 Result<Classes> classesOf(Conversion& c) {
   Classes classes;
   Value scores = TITAN_TRY(c.floatOperand(0));
@@ -36,11 +45,7 @@ Result<Classes> classesOf(Conversion& c) {
       return c.error("class weights of {} for scores of {}", toString(c.shapeOf(classes.weights)),
                      toString(shape));
   }
-  SmallVector<int64_t> permutation{0};
-  for (int64_t d = 2; d < c.rankOf(scores); ++d)
-    permutation.push_back(d);
-  permutation.push_back(1);
-  classes.scores = c.transposed(scores, permutation);
+  classes.scores = classesLast(c, scores);
   classes.ignored = c.node.integer("ignore_index", INT64_MIN);
   constexpr int64_t kMost = int64_t(1) << 31;
   if (classes.ignored != INT64_MIN && (classes.ignored > kMost || classes.ignored < -kMost))
@@ -52,13 +57,15 @@ Result<Classes> classesOf(Conversion& c) {
 /// `values`, of the scores' shape, else 0; summed over the classes. A target that is no class
 /// picks nothing.
 Value pickedOf(Conversion& c, const Classes& classes, Value values) {
-  Shape shape = c.shapeOf(classes.scores);
-  int64_t last = c.rankOf(classes.scores) - 1;
-  auto counts = RankedTensorType::get(shape, tensorType(classes.targets).getElementType());
-  Value count = c.create<IotaOp>(counts, c.builder.getI64IntegerAttr(last));
-  auto dims = llvm::to_vector(llvm::seq<int64_t>(0, last));
-  Value match = c.compare(ComparePredicate::EQ, c.broadcast(classes.targets, shape, dims), count);
+  const int64_t last = c.rankOf(classes.scores) - 1;
+  Value match = c.isIndex(classes.targets, last, c.shapeOf(classes.scores)[last]);
   return c.reduce(ReduceKind::Sum, c.select(match, values, c.splatLike(values, 0)), {last});
+}
+
+/// Of each target, where some may be ignored.
+Value isCounted(Conversion& c, const Classes& classes) {
+  Value ignored = c.splatLike(classes.targets, static_cast<double>(classes.ignored));
+  return c.compare(ComparePredicate::NE, classes.targets, ignored);
 }
 
 /// What each target counts, in `element`: the weight of its class, 0 where it is ignored. Null: all
@@ -73,8 +80,7 @@ Value weightsOf(Conversion& c, const Classes& classes, Type element) {
   }
   if (classes.ignored == INT64_MIN)
     return weights;
-  Value ignored = c.splatLike(classes.targets, static_cast<double>(classes.ignored));
-  Value valid = c.compare(ComparePredicate::NE, classes.targets, ignored);
+  Value valid = isCounted(c, classes);
   return weights ? c.select(valid, weights, c.splatLike(weights, 0)) : c.convert(valid, element);
 }
 
@@ -137,22 +143,13 @@ Status negativeLogLikelihoodLoss(Conversion& c) {
   Classes classes = TITAN_TRY(classesOf(c));
   Type element = tensorType(classes.scores).getElementType();
   Value input = TITAN_TRY(c.operand(0)), loss;
-  int64_t last = c.rankOf(classes.scores) - 1;
   auto logs = input.getDefiningOp<LogSoftmaxOp>();
   if (logs && logs.getDim() == 1) {
-    SmallVector<int64_t> permutation{0};
-    for (int64_t d = 2; d <= last; ++d)
-      permutation.push_back(d);
-    permutation.push_back(1);
-    loss =
-        c.pickLoss(c.transposed(logs.getOperand(), permutation), classes.targets, classes.ignored);
+    loss = c.pickLoss(classesLast(c, logs.getOperand()), classes.targets, classes.ignored);
   } else {
     loss = c.neg(pickedOf(c, classes, classes.scores));
-    if (classes.ignored != INT64_MIN) {
-      Value ignored = c.splatLike(classes.targets, static_cast<double>(classes.ignored));
-      Value dropped = c.compare(ComparePredicate::EQ, classes.targets, ignored);
-      loss = c.select(dropped, c.splatLike(loss, 0), loss);
-    }
+    if (classes.ignored != INT64_MIN)
+      loss = c.select(isCounted(c, classes), loss, c.splatLike(loss, 0));
   }
   return reduced(c, classes, loss, element);
 }

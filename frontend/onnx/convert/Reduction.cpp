@@ -24,26 +24,33 @@ struct Reduction {
   }
 };
 
+Reduction along(Conversion& c, Value x, SmallVector<int64_t> dims) {
+  Reduction r;
+  r.x = x;
+  r.dims = std::move(dims);
+  r.kept = c.shapeOf(x);
+  for (int64_t d : r.dims)
+    r.kept[d] = 1;
+  return r;
+}
+
 /// Axes are an attribute up to opset 17 (12 for ReduceSum), then an operand.
 Result<Reduction> reductionOf(Conversion& c) {
-  Reduction r;
-  r.x = TITAN_TRY(c.operand(0));
-  if (tensorType(r.x).getElementType().isInteger(1))
+  Value x = TITAN_TRY(c.operand(0));
+  if (tensorType(x).getElementType().isInteger(1))
     return c.error("operand is boolean");
-  int64_t rank = c.rankOf(r.x);
+  int64_t rank = c.rankOf(x);
   auto given = TITAN_TRY(c.axes(1));
   if (given && given->empty())
     given.reset();
-  r.isNoOp = !given && c.node.integer("noop_with_empty_axes", 0) != 0;
-  if (given) {
-    auto dims = TITAN_TRY(normalizeAxes(c.node, *given, rank));
-    r.dims.assign(dims.begin(), dims.end());
-  } else if (!r.isNoOp) {
-    r.dims = llvm::to_vector(llvm::seq<int64_t>(0, rank));
-  }
-  r.kept = c.shapeOf(r.x);
-  for (int64_t d : r.dims)
-    r.kept[d] = 1;
+  const bool isNoOp = !given && c.node.integer("noop_with_empty_axes", 0) != 0;
+  SmallVector<int64_t> dims;
+  if (given)
+    llvm::append_range(dims, TITAN_TRY(normalizeAxes(c.node, *given, rank)));
+  else if (!isNoOp)
+    llvm::append_range(dims, llvm::seq<int64_t>(0, rank));
+  Reduction r = along(c, x, std::move(dims));
+  r.isNoOp = isNoOp;
   r.keep = c.node.integer("keepdims", 1) != 0;
   return r;
 }
@@ -68,24 +75,19 @@ Result<Reduction> floatReduction(Conversion& c) {
   return r;
 }
 
-Status reduceMean(Conversion& c) {
-  Reduction r = TITAN_TRY(floatReduction(c));
+Status giveMean(Conversion& c, const Reduction& r) {
   Value sum = reduced(c, r, ReduceKind::Sum, r.x);
   return give(c, r, r.dims.empty() ? sum : c.mean(sum, r.elements(c)));
 }
 
+Status reduceMean(Conversion& c) { return giveMean(c, TITAN_TRY(floatReduction(c))); }
+
 /// The mean over all dimensions behind sample and channel, which stay with extent 1.
 Status globalAveragePool(Conversion& c) {
   Value x = TITAN_TRY(c.floatOperand(0));
-  Shape kept = c.shapeOf(x);
-  if (kept.size() < 3)
-    return c.error("operand of shape {} has no space dimensions", toString(kept));
-  Reduction r;
-  r.x = x;
-  r.dims = llvm::to_vector(llvm::seq<int64_t>(2, c.rankOf(x)));
-  std::fill(kept.begin() + 2, kept.end(), 1);
-  r.kept = kept;
-  return give(c, r, c.mean(reduced(c, r, ReduceKind::Sum, x), r.elements(c)));
+  if (c.rankOf(x) < 3)
+    return c.error("operand of shape {} has no space dimensions", toString(c.shapeOf(x)));
+  return giveMean(c, along(c, x, llvm::to_vector(llvm::seq<int64_t>(2, c.rankOf(x)))));
 }
 
 Status reduceL1(Conversion& c) {
