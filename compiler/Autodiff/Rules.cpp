@@ -9,6 +9,8 @@ void registerDerivativeRules(DialectRegistry& registry) {
     attachElementwiseRules(context);
     attachShapeRules(context);
     attachContractionRules(context);
+    attachConvolutionRules(context);
+    attachPoolRules(context);
     attachReductionRules(context);
     attachNormalizationRules(context);
     attachIndexingRules(context);

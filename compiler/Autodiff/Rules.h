@@ -42,6 +42,8 @@ template <typename OpTy> void attachZeroRule(mlir::MLIRContext* context) {
 void attachElementwiseRules(mlir::MLIRContext* context);
 void attachShapeRules(mlir::MLIRContext* context);
 void attachContractionRules(mlir::MLIRContext* context);
+void attachConvolutionRules(mlir::MLIRContext* context);
+void attachPoolRules(mlir::MLIRContext* context);
 void attachReductionRules(mlir::MLIRContext* context);
 void attachNormalizationRules(mlir::MLIRContext* context);
 void attachIndexingRules(mlir::MLIRContext* context);

@@ -56,11 +56,13 @@ namespace {
 
 std::string describeGemm(kernel::CallOp call) {
   Gemm gemm = toGemm(call);
-  return fmt::format(
-      "gemm {}[{}, {}, {}]{}{}{}{}{}{}{}", gemm.batch > 1 ? std::to_string(gemm.batch) + " x " : "",
-      gemm.m, gemm.n, gemm.k, gemm.transposeA ? " A^T" : "", gemm.transposeB ? " B^T" : "",
-      gemm.a == DType::BF16 ? " bf16" : "", gemm.accumulate ? " accumulate" : "",
-      gemm.bias ? " bias" : "", gemm.relu ? " relu" : "", gemm.c == DType::BF16 ? " to bf16" : "");
+  return fmt::format("gemm {}[{}, {}, {}]{}{}{}{}{}{}{}{}",
+                     gemm.batch > 1 ? std::to_string(gemm.batch) + " x " : "", gemm.m, gemm.n,
+                     gemm.k, call.getGemm().hasPatches() ? " of patches" : "",
+                     gemm.transposeA ? " A^T" : "", gemm.transposeB ? " B^T" : "",
+                     gemm.a == DType::BF16 ? " bf16" : "", gemm.accumulate ? " accumulate" : "",
+                     gemm.bias ? " bias" : "", gemm.relu ? " relu" : "",
+                     gemm.c == DType::BF16 ? " to bf16" : "");
 }
 
 /// Shapes of the operands play no part: the parameters count elements.

@@ -14,6 +14,8 @@ void registerInterpreterModels(DialectRegistry& registry) {
     attachElementwise(context);
     attachShape(context);
     attachContraction(context);
+    attachConvolution(context);
+    attachPool(context);
     attachReduction(context);
     attachExactSum(context);
     attachNormalization(context);

@@ -57,6 +57,8 @@ template <typename OpTy, auto function> void attachBinary(mlir::MLIRContext* con
 void attachElementwise(mlir::MLIRContext* context);
 void attachShape(mlir::MLIRContext* context);
 void attachContraction(mlir::MLIRContext* context);
+void attachConvolution(mlir::MLIRContext* context);
+void attachPool(mlir::MLIRContext* context);
 void attachReduction(mlir::MLIRContext* context);
 void attachExactSum(mlir::MLIRContext* context);
 void attachNormalization(mlir::MLIRContext* context);

@@ -19,18 +19,26 @@ LogicalResult product(CallOp op, GemmAttr gemm, Frame& frame) {
   MutableArrayRef<double> out = result.mutableFloats();
   int64_t m = gemm.getM(), n = gemm.getN(), k = gemm.getK();
   Type f32 = Float32Type::get(op.getContext()); // the epilogue's, whatever C is rounded to
-  std::vector<double> right(k * n), product(m * n);
+  std::vector<double> left(gemm.getPatchesA() ? m * k : 0), right(k * n), product(m * n);
   for (int64_t batch = 0; batch < gemm.getBatch(); ++batch) {
     const double* matrixA = a.floats().data() + batch * gemm.getStrideA();
     const double* matrixB = b.floats().data() + batch * gemm.getStrideB();
     for (int64_t p = 0; p < k; ++p)
       for (int64_t j = 0; j < n; ++j)
-        right[p * n + j] = frame.round(gemm.getTransposeB() ? matrixB[j * gemm.getLdb() + p]
-                                                            : matrixB[p * gemm.getLdb() + j],
+        right[p * n + j] = frame.round(gemm.getPatchesB()     ? matrixB[gemm.getPatchesB().at(p, j)]
+                                       : gemm.getTransposeB() ? matrixB[j * gemm.getLdb() + p]
+                                                              : matrixB[p * gemm.getLdb() + j],
                                        a.element()); // an f32 B may meet a bf16 A
+    if (gemm.getPatchesA()) {
+      for (int64_t i = 0; i < m; ++i)
+        for (int64_t p = 0; p < k; ++p)
+          left[i * k + p] = matrixA[gemm.getPatchesA().at(i, p)];
+      matrixA = left.data();
+    }
+    const int64_t leading = gemm.getPatchesA() ? k : gemm.getLda();
     llvm::fill(product, 0);
-    multiplyAdd(m, n, k, matrixA, gemm.getTransposeA() ? 1 : gemm.getLda(),
-                gemm.getTransposeA() ? gemm.getLda() : 1, right.data(), n, product.data(), n);
+    multiplyAdd(m, n, k, matrixA, gemm.getTransposeA() ? 1 : leading,
+                gemm.getTransposeA() ? leading : 1, right.data(), n, product.data(), n);
     for (int64_t i = 0; i < m; ++i)
       for (int64_t j = 0; j < n; ++j) {
         double& c = out[batch * gemm.getStrideC() + i * gemm.getLdc() + j];

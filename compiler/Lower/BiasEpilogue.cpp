@@ -106,11 +106,11 @@ kernel::CallOp absorbBiasEpilogue(RewriterBase& rewriter, kernel::FusedOp op,
 }
 
 kernel::GemmAttr withEpilogue(kernel::GemmAttr gemm, bool bias, bool relu) {
-  return kernel::GemmAttr::get(gemm.getContext(), gemm.getBatch(), gemm.getM(), gemm.getN(),
-                               gemm.getK(), gemm.getLda(), gemm.getLdb(), gemm.getLdc(),
-                               gemm.getStrideA(), gemm.getStrideB(), gemm.getStrideC(),
-                               gemm.getTransposeA(), gemm.getTransposeB(), gemm.getAccumulate(),
-                               bias, relu, gemm.getTileM(), gemm.getTileN());
+  return kernel::GemmAttr::get(
+      gemm.getContext(), gemm.getBatch(), gemm.getM(), gemm.getN(), gemm.getK(), gemm.getLda(),
+      gemm.getLdb(), gemm.getLdc(), gemm.getStrideA(), gemm.getStrideB(), gemm.getStrideC(),
+      gemm.getTransposeA(), gemm.getTransposeB(), gemm.getAccumulate(), bias, relu, gemm.getTileM(),
+      gemm.getTileN(), gemm.getPatchesA(), gemm.getPatchesB());
 }
 
 } // namespace titan::lower

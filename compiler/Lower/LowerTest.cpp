@@ -12,6 +12,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <iostream>
+#include <random>
+
 using namespace mlir;
 using titan::interpreter::checkEquivalent;
 using titan::interpreter::Engine;
@@ -135,6 +139,63 @@ TEST_F(Lower, ReductionsOfAnyExtent) {
       SCOPED_TRACE(kind + " over " + n);
       expectEquivalent(*module);
     }
+}
+
+/// A function of each of the three ops of one drawn convolution.
+std::string drawConvolution(std::mt19937& generator, StringRef element) {
+  auto below = [&](int64_t count) { return static_cast<int64_t>(generator() % count); };
+  auto joined = [](ArrayRef<int64_t> values, StringRef separator) {
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    llvm::interleave(values, stream, separator);
+    return text;
+  };
+  const int64_t rank = 1 + below(3);
+  const bool isDepthwise = below(4) == 0;
+  const int64_t groups = isDepthwise ? 2 + below(4) : 1 + below(2);
+  const int64_t inputs = isDepthwise ? 1 : 1 + below(4), outputs = isDepthwise ? 1 : 1 + below(4);
+  SmallVector<int64_t> x = {1 + below(3)}, w = {groups * outputs}, y = {x[0]};
+  SmallVector<int64_t> lists[4]; // strides, low, high, dilations
+  for (int64_t d = 0; d < rank; ++d) {
+    const int64_t taps = 1 + below(3), stride = 1 + below(3), dilation = 1 + below(2);
+    const int64_t low = below(4), high = below(4), covered = dilation * (taps - 1) + 1;
+    const int64_t extent = std::max<int64_t>(1, covered - low - high) + below(6);
+    const int64_t values[] = {stride, low, high, dilation};
+    for (auto [list, value] : llvm::zip_equal(lists, values))
+      list.push_back(value);
+    x.push_back(extent);
+    w.push_back(taps);
+    y.push_back((low + extent + high - covered) / stride + 1);
+  }
+  x.push_back(groups * inputs);
+  w.push_back(inputs);
+  y.push_back(groups * outputs);
+  auto type = [&](ArrayRef<int64_t> shape) {
+    return "tensor<" + joined(shape, "x") + "x" + element.str() + ">";
+  };
+  std::string windows = " strides [" + joined(lists[0], ", ") + "] low [" + joined(lists[1], ", ") +
+                        "] high [" + joined(lists[2], ", ") + "] dilations [" +
+                        joined(lists[3], ", ") + "] groups " + std::to_string(groups);
+  auto function = [&](const std::string& op, ArrayRef<int64_t> a, ArrayRef<int64_t> b,
+                      ArrayRef<int64_t> result) {
+    return "func.func @" + op + "(%a: " + type(a) + ", %b: " + type(b) + ") -> " + type(result) +
+           " {\n %r = titan." + op + " %a, %b" + windows + " : (" + type(a) + ", " + type(b) +
+           ") -> " + type(result) + "\n return %r : " + type(result) + " }\n";
+  };
+  return function("convolution", x, w, y) + function("convolution_input_grad", y, w, x) +
+         function("convolution_kernel_grad", x, y, w);
+}
+
+TEST_F(Lower, DrawnConvolutions) {
+  const char* chosen = std::getenv("TITAN_TEST_SEED");
+  const unsigned first = chosen ? static_cast<unsigned>(std::atoi(chosen)) : 1;
+  std::cout << "seeds from " << first << " on (TITAN_TEST_SEED)\n";
+  for (unsigned seed = first; seed < first + 300 && !HasFailure(); ++seed) {
+    std::mt19937 generator(seed);
+    const std::string text = drawConvolution(generator, seed % 4 == 0 ? "f64" : "f32");
+    SCOPED_TRACE("TITAN_TEST_SEED=" + std::to_string(seed) + "\n" + text);
+    expectEquivalent(*parse(text));
+  }
 }
 
 TEST_F(Lower, LongRowsAreCutIntoPieces) {

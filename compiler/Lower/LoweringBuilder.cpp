@@ -74,6 +74,19 @@ Value LoweringBuilder::move(RankedTensorType type, Value source, AffineMap map) 
                [&](Body&, ValueRange values) { return SmallVector<Value>(values); })[0];
 }
 
+Value LoweringBuilder::pad(RankedTensorType type, Value source, ArrayRef<int64_t> low,
+                           ArrayRef<int64_t> interior, function_ref<Value(Body&)> padding) {
+  Value filled = fused(type.getShape(), {}, Write{type, identity(type.getRank())},
+                       [&](Body& b, ValueRange) { return SmallVector<Value>{padding(b)}; })[0];
+  ArrayRef<int64_t> shape = tensorType(source).getShape();
+  SmallVector<AffineExpr> places;
+  for (auto [d, pair] : llvm::enumerate(llvm::zip_equal(low, interior)))
+    places.push_back(dim(d) * (1 + std::get<1>(pair)) + std::get<0>(pair));
+  return fused(shape, Read{source, identity(shape.size())},
+               Write{type, map(shape.size(), places), filled},
+               [](Body&, ValueRange values) { return SmallVector<Value>(values); })[0];
+}
+
 Value LoweringBuilder::transpose(Value source, ArrayRef<int64_t> permutation) {
   // Result dimension i is source dimension permutation[i]: source dimension permutation[i] is read
   // at d_i.

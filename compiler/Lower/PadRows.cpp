@@ -43,7 +43,7 @@ void setLeading(kernel::CallOp call, OpOperand& operand, int64_t pitch) {
       gemm.getContext(), gemm.getBatch(), gemm.getM(), gemm.getN(), gemm.getK(), of.leading[0],
       of.leading[1], of.leading[2], of.strides[0], of.strides[1], of.strides[2],
       gemm.getTransposeA(), gemm.getTransposeB(), gemm.getAccumulate(), gemm.getBias(),
-      gemm.getRelu(), gemm.getTileM(), gemm.getTileN()));
+      gemm.getRelu(), gemm.getTileM(), gemm.getTileN(), gemm.getPatchesA(), gemm.getPatchesB()));
 }
 
 /// What lies in the memory that one op takes from a kernel.empty: the values, and all that reads or
@@ -115,6 +115,9 @@ private:
       return false;
     const Pitches of(call.getGemm());
     const unsigned matrix = matrixOf(use);
+    if ((matrix == 0 && call.getGemm().getPatchesA()) ||
+        (matrix == 1 && call.getGemm().getPatchesB()))
+      return false;
     return of.leading[matrix] == rowOf(use.get()) && of.strides[matrix] % of.leading[matrix] == 0;
   }
 
@@ -152,7 +155,8 @@ struct PadRows : impl::PadRowsBase<PadRows> {
     const int64_t width = typeOf(out.get()).getElementTypeBitWidth();
     const int64_t element = llvm::divideCeilSigned(width, 8), bytes = rowOf(out.get()) * element;
     const int64_t pitch = llvm::alignTo(bytes, bytes > longRowBytes ? ofLong : ofShort);
-    if (bytes < shortestRow || pitch == bytes || pitch % element != 0)
+    // A row of one element is a line's element to all others.
+    if (bytes < shortestRow || rowOf(out.get()) == 1 || pitch == bytes || pitch % element != 0)
       return;
     Temporary temporary(out);
     if (!temporary.hasRows())

@@ -12,6 +12,8 @@ void registerLowerRules(DialectRegistry& registry) {
     attachConversionRules(context);
     attachShapeRules(context);
     attachContractionRules(context);
+    attachConvolutionRules(context);
+    attachPoolRules(context);
     attachReductionRules(context);
     attachExactSumRules(context);
     attachNormalizationRules(context);

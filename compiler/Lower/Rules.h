@@ -27,6 +27,8 @@ void attachElementwiseRules(mlir::MLIRContext* context);
 void attachConversionRules(mlir::MLIRContext* context);
 void attachShapeRules(mlir::MLIRContext* context);
 void attachContractionRules(mlir::MLIRContext* context);
+void attachConvolutionRules(mlir::MLIRContext* context);
+void attachPoolRules(mlir::MLIRContext* context);
 void attachReductionRules(mlir::MLIRContext* context);
 void attachExactSumRules(mlir::MLIRContext* context);
 void attachNormalizationRules(mlir::MLIRContext* context);

@@ -42,9 +42,9 @@ int64_t callFlops(kernel::CallOp call) {
              : 0;
 }
 
-/// Products of other types are kernels like any other.
-int64_t contractFlops(ir::ContractOp op) {
-  Type element = ir::tensorType(op.getLhs()).getElementType();
+/// Of a contraction or a convolution. Products of other types are kernels like any other.
+template <typename Op> int64_t sumOfProductsFlops(Op op) {
+  Type element = ir::tensorType(op->getOperand(0)).getElementType();
   return element.isF32() || element.isBF16() ? op.getFlops() : 0;
 }
 
@@ -52,7 +52,8 @@ int64_t contractFlops(ir::ContractOp op) {
 
 int64_t productFlopsOf(Operation* op) {
   return llvm::TypeSwitch<Operation*, int64_t>(op)
-      .Case([](ir::ContractOp contract) { return contractFlops(contract); })
+      .Case<ir::ContractOp, ir::ConvolutionOp, ir::ConvolutionInputGradOp,
+            ir::ConvolutionKernelGradOp>([](auto op) { return sumOfProductsFlops(op); })
       .Case<ir::AttentionOp, ir::AttentionGradOp>([](auto op) { return attentionFlops(op); })
       .Case([](kernel::CallOp call) { return callFlops(call); })
       .Default([](Operation*) { return int64_t{0}; });

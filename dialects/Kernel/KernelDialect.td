@@ -55,6 +55,32 @@ def Kernel_RoutineAttrInterface : AttrInterface<"RoutineAttrInterface"> {
   ];
 }
 
+def Kernel_PatchesAttr : AttrDef<Kernel_Dialect, "Patches"> {
+  let mnemonic = "patches";
+  let summary = "where the elements of a matrix stand whose lines, or whose columns, are several dimensions: the windows of a convolution";
+  let description = [{
+    Line i is a number with the digits of `lineExtents`, most significant first, column j one with those of `columnExtents`. Element (i, j) of the matrix is
+    that at `offset` + the sum of all digits times their strides. Elements may stand in several places of the matrix. Neighbouring columns of the last digit are neighbours in memory.
+  }];
+  let parameters = (ins ArrayRefParameter<"int64_t">:$lineExtents, ArrayRefParameter<"int64_t">:$lineStrides,
+                        ArrayRefParameter<"int64_t">:$columnExtents, ArrayRefParameter<"int64_t">:$columnStrides, "int64_t":$offset);
+  let assemblyFormat = [{
+    `<` `lines` `=` `[` $lineExtents `]` `by` ` ` `[` $lineStrides `]` `,` `columns` `=` `[` $columnExtents `]` `by` ` ` `[` $columnStrides `]` `,`
+    `offset` `=` $offset `>`
+  }];
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    int64_t getLines() const;
+    int64_t getColumns() const;
+    /// Columns that are neighbours in memory.
+    int64_t getRun() const { return getColumnExtents().back(); }
+    /// The element at line `line` and column `column`.
+    int64_t at(int64_t line, int64_t column) const;
+    /// One more than the last element that the matrix has.
+    int64_t getSpan() const;
+  }];
+}
+
 def Kernel_GemmAttr : AttrDef<Kernel_Dialect, "Gemm", [DeclareAttrInterfaceMethods<Kernel_RoutineAttrInterface>]> {
   let mnemonic = "gemm";
   let summary = "C[m, n] (+)= op(A) op(B) over a batch, row-major, on a fixed tile grid; see Gemm in runtime/program/Program.h";
@@ -62,13 +88,17 @@ def Kernel_GemmAttr : AttrDef<Kernel_Dialect, "Gemm", [DeclareAttrInterfaceMetho
     `ins` are A, B and, with `bias`, the bias [n], of C's type. With `accumulate` the `outs` operand holds the value that is added to. Products of
     bf16 are summed in f32; an f32 B beside a bf16 A is rounded to bf16 as it is read, and a bf16 C is rounded last, after bias and relu.
     Leading dimensions and batch strides count elements. K is never split; a tile is `tile_m` x `tile_n`.
+
+    With `patchesA` A has its elements where that says, and `lda` says nothing; B likewise. Neither is transposed then.
   }];
   let parameters = (ins "int64_t":$batch, "int64_t":$m, "int64_t":$n, "int64_t":$k,
     "int64_t":$lda, "int64_t":$ldb, "int64_t":$ldc,
     "int64_t":$strideA, "int64_t":$strideB, "int64_t":$strideC,
     "bool":$transposeA, "bool":$transposeB, "bool":$accumulate, "bool":$bias, "bool":$relu,
-    "int64_t":$tileM, "int64_t":$tileN);
+    "int64_t":$tileM, "int64_t":$tileN,
+    OptionalParameter<"::titan::kernel::PatchesAttr">:$patchesA, OptionalParameter<"::titan::kernel::PatchesAttr">:$patchesB);
   let assemblyFormat = "`<` struct(params) `>`";
+  let extraClassDeclaration = "bool hasPatches() const { return getPatchesA() || getPatchesB(); }";
 }
 
 include "dialects/Kernel/Attention.td"

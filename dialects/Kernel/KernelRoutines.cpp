@@ -7,6 +7,59 @@ using namespace mlir;
 
 namespace titan::kernel {
 
+namespace {
+
+int64_t product(ArrayRef<int64_t> extents) {
+  int64_t result = 1;
+  for (int64_t extent : extents)
+    result *= extent;
+  return result;
+}
+
+/// The sum of the digits of `number` times their strides.
+int64_t offsetOf(int64_t number, ArrayRef<int64_t> extents, ArrayRef<int64_t> strides) {
+  int64_t offset = 0;
+  for (size_t d = extents.size(); d-- > 0; number /= extents[d])
+    offset += number % extents[d] * strides[d];
+  return offset;
+}
+
+} // namespace
+
+int64_t PatchesAttr::getLines() const { return product(getLineExtents()); }
+
+int64_t PatchesAttr::getColumns() const { return product(getColumnExtents()); }
+
+int64_t PatchesAttr::at(int64_t line, int64_t column) const {
+  return getOffset() + offsetOf(line, getLineExtents(), getLineStrides()) +
+         offsetOf(column, getColumnExtents(), getColumnStrides());
+}
+
+int64_t PatchesAttr::getSpan() const { return at(getLines() - 1, getColumns() - 1) + 1; }
+
+LogicalResult PatchesAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
+                                  ArrayRef<int64_t> lineExtents, ArrayRef<int64_t> lineStrides,
+                                  ArrayRef<int64_t> columnExtents, ArrayRef<int64_t> columnStrides,
+                                  int64_t offset) {
+  if (lineExtents.empty() || columnExtents.empty() || lineExtents.size() != lineStrides.size() ||
+      columnExtents.size() != columnStrides.size())
+    return emitError() << "patches have one extent and one stride for each dimension, and one "
+                          "dimension or more";
+  for (int64_t extent : llvm::concat<const int64_t>(lineExtents, columnExtents))
+    if (extent < 1)
+      return emitError() << "extents of patches are positive, found " << extent;
+  for (int64_t stride : llvm::concat<const int64_t>(lineStrides, columnStrides))
+    if (stride < 0)
+      return emitError() << "strides of patches are not negative, found " << stride;
+  if (columnStrides.back() != 1)
+    return emitError() << "neighbouring columns of patches are neighbours in memory, found a "
+                          "stride of "
+                       << columnStrides.back();
+  if (offset < 0)
+    return emitError() << "the offset of patches is not negative, found " << offset;
+  return success();
+}
+
 bool GemmAttr::readsOut(unsigned) const { return getAccumulate(); }
 
 int64_t GemmAttr::getUnits() const {
@@ -26,19 +79,29 @@ LogicalResult GemmAttr::verifyCall(Operation* op) const {
     StringRef name;
     Value value;
     int64_t rows, columns, leading, stride;
+    PatchesAttr patches = {};
   };
   bool ta = getTransposeA(), tb = getTransposeB();
-  Matrix matrices[] = {
-      {"A", call.getIns()[0], ta ? getK() : getM(), ta ? getM() : getK(), getLda(), getStrideA()},
-      {"B", call.getIns()[1], tb ? getN() : getK(), tb ? getK() : getN(), getLdb(), getStrideB()},
-      {"C", call.getOuts()[0], getM(), getN(), getLdc(), getStrideC()}};
+  if ((ta && getPatchesA()) || (tb && getPatchesB()))
+    return call.emitOpError("(C3) a matrix of patches is not transposed");
+  Matrix matrices[] = {{"A", call.getIns()[0], ta ? getK() : getM(), ta ? getM() : getK(), getLda(),
+                        getStrideA(), getPatchesA()},
+                       {"B", call.getIns()[1], tb ? getN() : getK(), tb ? getK() : getN(), getLdb(),
+                        getStrideB(), getPatchesB()},
+                       {"C", call.getOuts()[0], getM(), getN(), getLdc(), getStrideC()}};
   for (const Matrix& matrix : matrices) {
-    if (matrix.leading < matrix.columns)
+    PatchesAttr patches = matrix.patches;
+    if (patches && (patches.getLines() != matrix.rows || patches.getColumns() != matrix.columns))
+      return call.emitOpError("(C3) ")
+             << matrix.name << " has " << patches.getLines() << " x " << patches.getColumns()
+             << " elements of patches, not " << matrix.rows << " x " << matrix.columns;
+    if (!patches && matrix.leading < matrix.columns)
       return call.emitOpError("(C3) leading dimension ")
              << matrix.leading << " of " << matrix.name << " is below its row length "
              << matrix.columns;
-    int64_t touched =
-        (getBatch() - 1) * matrix.stride + (matrix.rows - 1) * matrix.leading + matrix.columns;
+    int64_t ofOne =
+        patches ? patches.getSpan() : (matrix.rows - 1) * matrix.leading + matrix.columns;
+    int64_t touched = (getBatch() - 1) * matrix.stride + ofOne;
     int64_t held = cast<ShapedType>(matrix.value.getType()).getNumElements();
     if (touched > held)
       return call.emitOpError("(C1) touches ")

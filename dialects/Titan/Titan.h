@@ -18,6 +18,7 @@
 #define GET_ATTRDEF_CLASSES
 #include "dialects/Titan/TitanAttrs.h.inc"
 
+#include "dialects/Titan/ConvolutionShape.h"
 #include "dialects/Titan/Interfaces.h"
 
 #define GET_OP_CLASSES

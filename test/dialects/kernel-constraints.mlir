@@ -275,3 +275,68 @@ func.func @embedding_grad_C3_sorted(%a: tensor<2x1xf32>, %b: tensor<2xi64>, %o: 
   %r:3 = kernel.call #kernel.embedding_grad<rows = 2, entries = 3000000000, width = 1, accumulate = false, columns = 1, sorted = true> ins(%a, %b : tensor<2x1xf32>, tensor<2xi64>) outs(%o, %p, %s : tensor<3000000000x1xf32>, tensor<260xi32>, tensor<2xf32>) -> (tensor<3000000000x1xf32>, tensor<260xi32>, tensor<2xf32>)
   return
 }
+
+// -----
+
+func.func @patches_elements(%x: tensor<40xf32>, %w: tensor<3x6xf32>, %c: tensor<4x3xf32>) {
+  // expected-error @+1 {{(C1) touches 42 elements of A, which has 40}}
+  %y = kernel.call #kernel.gemm<batch = 1, m = 4, n = 3, k = 6, lda = 6, ldb = 6, ldc = 3, strideA = 0, strideB = 0,
+      strideC = 0, transposeA = false, transposeB = true, accumulate = false, bias = false, relu = false, tileM = 4, tileN = 3, patchesA = <lines = [2, 2] by [20, 4], columns = [3, 2] by [4, 1], offset = 8>>
+      ins(%x, %w : tensor<40xf32>, tensor<3x6xf32>) outs(%c : tensor<4x3xf32>) -> (tensor<4x3xf32>)
+  return
+}
+
+// -----
+
+func.func @patches_extents(%x: tensor<40xf32>, %w: tensor<3x6xf32>, %c: tensor<4x3xf32>) {
+  // expected-error @+1 {{(C3) A has 6 x 6 elements of patches, not 4 x 6}}
+  %y = kernel.call #kernel.gemm<batch = 1, m = 4, n = 3, k = 6, lda = 6, ldb = 6, ldc = 3, strideA = 0, strideB = 0,
+      strideC = 0, transposeA = false, transposeB = true, accumulate = false, bias = false, relu = false, tileM = 4, tileN = 3, patchesA = <lines = [2, 3] by [20, 4], columns = [3, 2] by [4, 1], offset = 0>>
+      ins(%x, %w : tensor<40xf32>, tensor<3x6xf32>) outs(%c : tensor<4x3xf32>) -> (tensor<4x3xf32>)
+  return
+}
+
+// -----
+
+func.func @patches_transposed(%x: tensor<40xf32>, %w: tensor<3x6xf32>, %c: tensor<4x3xf32>) {
+  // expected-error @+1 {{(C3) a matrix of patches is not transposed}}
+  %y = kernel.call #kernel.gemm<batch = 1, m = 4, n = 3, k = 6, lda = 6, ldb = 6, ldc = 3, strideA = 0, strideB = 0,
+      strideC = 0, transposeA = true, transposeB = true, accumulate = false, bias = false, relu = false, tileM = 4, tileN = 3, patchesA = <lines = [2, 3] by [20, 4], columns = [2, 2] by [4, 1], offset = 0>>
+      ins(%x, %w : tensor<40xf32>, tensor<3x6xf32>) outs(%c : tensor<4x3xf32>) -> (tensor<4x3xf32>)
+  return
+}
+
+// -----
+
+// expected-error @+1 {{patches have one extent and one stride for each dimension, and one dimension or more}}
+func.func @patches_lists() attributes {kernel.patches = #kernel.patches<lines = [4] by [20, 4], columns = [3, 2] by [4, 1], offset = 0>} {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{extents of patches are positive, found 0}}
+func.func @patches_extent() attributes {kernel.patches = #kernel.patches<lines = [4, 0] by [20, 4], columns = [3, 2] by [4, 1], offset = 0>} {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{strides of patches are not negative, found -4}}
+func.func @patches_stride() attributes {kernel.patches = #kernel.patches<lines = [4, 1] by [20, -4], columns = [3, 2] by [4, 1], offset = 0>} {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{neighbouring columns of patches are neighbours in memory, found a stride of 2}}
+func.func @patches_run() attributes {kernel.patches = #kernel.patches<lines = [4] by [4], columns = [3, 2] by [4, 2], offset = 0>} {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{the offset of patches is not negative, found -1}}
+func.func @patches_offset() attributes {kernel.patches = #kernel.patches<lines = [4] by [4], columns = [3, 2] by [4, 1], offset = -1>} {
+  return
+}

@@ -35,6 +35,16 @@ func.func @call(%x: tensor<4x6xf32>, %w: tensor<3x6xf32>, %c: tensor<4x3xf32>) -
   return %r : tensor<12xf32>
 }
 
+// CHECK-LABEL: func.func @patches
+// CHECK: kernel.call #kernel.gemm<{{.*}} tileM = 4, tileN = 3, patchesA = <lines = [2, 2] by [20, 4], columns = [3, 2] by [4, 1], offset = 6>>
+func.func @patches(%x: tensor<40xf32>, %w: tensor<3x6xf32>, %c: tensor<4x3xf32>) -> tensor<4x3xf32> {
+  %y = kernel.call #kernel.gemm<batch = 1, m = 4, n = 3, k = 6, lda = 6, ldb = 6, ldc = 3, strideA = 0, strideB = 0,
+      strideC = 0, transposeA = false, transposeB = true, accumulate = false, bias = false, relu = false, tileM = 4, tileN = 3,
+      patchesA = <lines = [2, 2] by [20, 4], columns = [3, 2] by [4, 1], offset = 6>>
+      ins(%x, %w : tensor<40xf32>, tensor<3x6xf32>) outs(%c : tensor<4x3xf32>) -> (tensor<4x3xf32>)
+  return %y : tensor<4x3xf32>
+}
+
 // CHECK-LABEL: func.func @rows
 // CHECK: kernel.rows %{{.*}}[%{{.*}}] : tensor<4x2xf32> to tensor<3x2xf32>
 // CHECK: kernel.rows %{{.*}}[%{{.*}}] : memref<4x2xf32> to memref<1x2xf32>

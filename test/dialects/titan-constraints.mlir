@@ -630,3 +630,139 @@ func.func @attribute_model_flops() attributes {titan.model_flops = -1 : i64} {
 func.func @attribute_model_flops_type() attributes {titan.model_flops = 1.0 : f64} {
   return
 }
+
+// -----
+
+func.func @convolution_C1_rank(%x: tensor<2x6x3xf32>, %w: tensor<4x3x3x3xf32>) {
+  // expected-error @+1 {{(C1) operand, kernel and result have one rank of 3 or more, found 3, 4 and 3}}
+  %r = titan.convolution %x, %w strides [1] low [0] high [0] dilations [1] groups 1 : (tensor<2x6x3xf32>, tensor<4x3x3x3xf32>) -> tensor<2x4x4xf32>
+  return
+}
+
+// -----
+
+func.func @convolution_C1_list(%x: tensor<2x6x3xf32>, %w: tensor<4x3x3xf32>) {
+  // expected-error @+1 {{(C1) has 1 dimensions of space, and a list of 2}}
+  %r = titan.convolution %x, %w strides [1] low [0, 0] high [0] dilations [1] groups 1 : (tensor<2x6x3xf32>, tensor<4x3x3xf32>) -> tensor<2x4x4xf32>
+  return
+}
+
+// -----
+
+func.func @convolution_C1_signs(%x: tensor<2x6x3xf32>, %w: tensor<4x3x3xf32>) {
+  // expected-error @+1 {{(C1) strides [0] and dilations [1] are positive, padding [0] and [0] is not negative}}
+  %r = titan.convolution %x, %w strides [0] low [0] high [0] dilations [1] groups 1 : (tensor<2x6x3xf32>, tensor<4x3x3xf32>) -> tensor<2x4x4xf32>
+  return
+}
+
+// -----
+
+func.func @convolution_C2(%x: tensor<2x6x3xf32>, %w: tensor<4x3x3xf32>) {
+  // expected-error @+1 {{(C2) 2 groups do not divide 3 channels into a kernel of 3, and 4 into one of 4}}
+  %r = titan.convolution %x, %w strides [1] low [0] high [0] dilations [1] groups 2 : (tensor<2x6x3xf32>, tensor<4x3x3xf32>) -> tensor<2x4x4xf32>
+  return
+}
+
+// -----
+
+func.func @convolution_C3(%x: tensor<2x6x3xbf16>, %w: tensor<4x3x3xbf16>) {
+  // expected-error @+1 {{(C3) 'bf16' and 'bf16' do not give 'bf16'}}
+  %r = titan.convolution %x, %w strides [1] low [0] high [0] dilations [1] groups 1 : (tensor<2x6x3xbf16>, tensor<4x3x3xbf16>) -> tensor<2x4x4xbf16>
+  return
+}
+
+// -----
+
+func.func @convolution_C4_batch(%x: tensor<2x6x3xf32>, %w: tensor<4x3x3xf32>) {
+  // expected-error @+1 {{(C4) batches of 2 and 3 differ}}
+  %r = titan.convolution %x, %w strides [1] low [0] high [0] dilations [1] groups 1 : (tensor<2x6x3xf32>, tensor<4x3x3xf32>) -> tensor<3x4x4xf32>
+  return
+}
+
+// -----
+
+func.func @convolution_C4_window(%x: tensor<2x6x3xf32>, %w: tensor<4x3x3xf32>) {
+  // expected-error @+1 {{(C4) a window of 9 is larger than the padded extent 8 of dimension 0 of space}}
+  %r = titan.convolution %x, %w strides [1] low [1] high [1] dilations [4] groups 1 : (tensor<2x6x3xf32>, tensor<4x3x3xf32>) -> tensor<2x4x4xf32>
+  return
+}
+
+// -----
+
+func.func @convolution_input_grad_C4(%d: tensor<2x3x4xf32>, %w: tensor<4x3x3xf32>) {
+  // expected-error @+1 {{(C4) dimension 0 of space has 2 positions, not 3}}
+  %r = titan.convolution_input_grad %d, %w strides [2] low [0] high [0] dilations [1] groups 1 : (tensor<2x3x4xf32>, tensor<4x3x3xf32>) -> tensor<2x6x3xf32>
+  return
+}
+
+// -----
+
+func.func @convolution_kernel_grad_C4(%x: tensor<2x6x3xf32>, %d: tensor<2x4x4xf32>, %a: tensor<4x3x2xf32>) {
+  // expected-error @+1 {{(C4) acc has the result's type 'tensor<4x3x3xf32>'}}
+  %r = titan.convolution_kernel_grad %x, %d acc %a strides [1] low [0] high [0] dilations [1] groups 1 : (tensor<2x6x3xf32>, tensor<2x4x4xf32>, tensor<4x3x2xf32>) -> tensor<4x3x3xf32>
+  return
+}
+
+// -----
+
+func.func @pool_C1_list(%x: tensor<2x6x3xf32>) {
+  // expected-error @+1 {{(C1) has 3 dimensions, and a list of 1}}
+  %r = titan.pool sum %x window [2] strides [1, 1, 1] low [0, 0, 0] high [0, 0, 0] dilations [1, 1, 1] : tensor<2x6x3xf32> to tensor<2x5x3xf32>
+  return
+}
+
+// -----
+
+func.func @pool_C1_signs(%x: tensor<2x6x3xf32>) {
+  // expected-error @+1 {{(C1) windows [1, 2, 1], strides [1, 1, 1] and dilations [1, 1, 1] are positive, padding [0, -1, 0] and [0, 0, 0] is not negative}}
+  %r = titan.pool sum %x window [1, 2, 1] strides [1, 1, 1] low [0, -1, 0] high [0, 0, 0] dilations [1, 1, 1] : tensor<2x6x3xf32> to tensor<2x5x3xf32>
+  return
+}
+
+// -----
+
+func.func @pool_C2_window(%x: tensor<2x6x3xf32>) {
+  // expected-error @+1 {{(C2) a window of 7 is larger than the padded extent 6 of dimension 1}}
+  %r = titan.pool sum %x window [1, 7, 1] strides [1, 1, 1] low [0, 0, 0] high [0, 0, 0] dilations [1, 1, 1] : tensor<2x6x3xf32> to tensor<2x5x3xf32>
+  return
+}
+
+// -----
+
+func.func @pool_C2_result(%x: tensor<2x6x3xf32>) {
+  // expected-error @+1 {{(C2) dimension 1 has 3 windows, not 5}}
+  %r = titan.pool sum %x window [1, 2, 1] strides [1, 2, 1] low [0, 0, 0] high [0, 0, 0] dilations [1, 1, 1] : tensor<2x6x3xf32> to tensor<2x5x3xf32>
+  return
+}
+
+// -----
+
+func.func @pool_C3_kind(%x: tensor<2x6x3xf32>) {
+  // expected-error @+1 {{(C3) min is neither sum nor max}}
+  %r = titan.pool min %x window [1, 2, 1] strides [1, 1, 1] low [0, 0, 0] high [0, 0, 0] dilations [1, 1, 1] : tensor<2x6x3xf32> to tensor<2x5x3xf32>
+  return
+}
+
+// -----
+
+func.func @pool_C3_padding(%x: tensor<2x6x3xf32>) {
+  // expected-error @+1 {{(C3) window 3 of dimension 1 lies in the padding alone}}
+  %r = titan.pool max %x window [1, 2, 1] strides [1, 2, 1] low [0, 0, 0] high [0, 2, 0] dilations [1, 1, 1] : tensor<2x6x3xf32> to tensor<2x4x3xf32>
+  return
+}
+
+// -----
+
+func.func @max_pool_grad_C3(%x: tensor<2x6x3xf32>, %d: tensor<2x5x3xbf16>) {
+  // expected-error @+1 {{(C3) the adjoint of 'tensor<2x6x3xf32>' is not 'tensor<2x6x3xf32>', of 'bf16'}}
+  %r = titan.max_pool_grad %x, %d window [1, 2, 1] strides [1, 1, 1] low [0, 0, 0] high [0, 0, 0] dilations [1, 1, 1] : (tensor<2x6x3xf32>, tensor<2x5x3xbf16>) -> tensor<2x6x3xf32>
+  return
+}
+
+// -----
+
+func.func @pool_C2_rank(%x: tensor<2x6x3xf32>) {
+  // expected-error @+1 {{(C2) 'tensor<2x6x3xf32>' and 'tensor<2x5xf32>' differ in rank}}
+  %r = titan.pool sum %x window [1, 2, 1] strides [1, 1, 1] low [0, 0, 0] high [0, 0, 0] dilations [1, 1, 1] : tensor<2x6x3xf32> to tensor<2x5xf32>
+  return
+}

@@ -511,6 +511,146 @@ func.func @adamw(%p: tensor<5xf32>, %g: tensor<5xf32>, %m: tensor<5xf32>, %v: te
   %r:3 = titan.adam %p, %g, %m, %v lr %lr weight_decay %wd scale %scale t %t apply %apply {beta1 = 0.9 : f64, beta2 = 0.99 : f64, epsilon = 1.0e-8 : f64, decoupled = true, lr_scale = 2.0 : f64} : tensor<5xf32>
   return %r#0, %r#1, %r#2 : tensor<5xf32>, tensor<5xf32>, tensor<5xf32>
 }
+// CHECK: titan.convolution %{{.*}}, %{{.*}} strides [2, 1] low [1, 0] high [1, 1] dilations [1, 2] groups 1 :
+func.func @convolution(%x: tensor<2x5x6x3xf32>, %w: tensor<4x3x2x3xf32>) -> tensor<2x3x5x4xf32> {
+  %r = titan.convolution %x, %w strides [2, 1] low [1, 0] high [1, 1] dilations [1, 2] groups 1
+      : (tensor<2x5x6x3xf32>, tensor<4x3x2x3xf32>) -> tensor<2x3x5x4xf32>
+  return %r : tensor<2x3x5x4xf32>
+}
+// CHECK: titan.convolution_input_grad %{{.*}}, %{{.*}} strides [2, 1] low [1, 0] high [1, 1] dilations [1, 2] groups 1 :
+func.func @convolution_input_grad(%d: tensor<2x3x5x4xf32>, %w: tensor<4x3x2x3xf32>) -> tensor<2x5x6x3xf32> {
+  %r = titan.convolution_input_grad %d, %w strides [2, 1] low [1, 0] high [1, 1] dilations [1, 2] groups 1
+      : (tensor<2x3x5x4xf32>, tensor<4x3x2x3xf32>) -> tensor<2x5x6x3xf32>
+  return %r : tensor<2x5x6x3xf32>
+}
+// CHECK: titan.convolution_kernel_grad %{{.*}}, %{{.*}} strides [2, 1] low [1, 0] high [1, 1] dilations [1, 2] groups 1 :
+func.func @convolution_kernel_grad(%x: tensor<2x5x6x3xf32>, %d: tensor<2x3x5x4xf32>) -> tensor<4x3x2x3xf32> {
+  %r = titan.convolution_kernel_grad %x, %d strides [2, 1] low [1, 0] high [1, 1] dilations [1, 2] groups 1
+      : (tensor<2x5x6x3xf32>, tensor<2x3x5x4xf32>) -> tensor<4x3x2x3xf32>
+  return %r : tensor<4x3x2x3xf32>
+}
+func.func @convolution_kernel_grad_acc(%x: tensor<2x5x6x3xf32>, %d: tensor<2x3x5x4xf32>, %a: tensor<4x3x2x3xf32>) -> tensor<4x3x2x3xf32> {
+  %r = titan.convolution_kernel_grad %x, %d acc %a strides [2, 1] low [1, 0] high [1, 1] dilations [1, 2] groups 1
+      : (tensor<2x5x6x3xf32>, tensor<2x3x5x4xf32>, tensor<4x3x2x3xf32>) -> tensor<4x3x2x3xf32>
+  return %r : tensor<4x3x2x3xf32>
+}
+func.func @convolution_groups(%x: tensor<2x4x5x4xf32>, %w: tensor<6x2x3x2xf32>) -> tensor<2x4x3x6xf32> {
+  %r = titan.convolution %x, %w strides [1, 2] low [0, 1] high [1, 1] dilations [1, 1] groups 2
+      : (tensor<2x4x5x4xf32>, tensor<6x2x3x2xf32>) -> tensor<2x4x3x6xf32>
+  return %r : tensor<2x4x3x6xf32>
+}
+func.func @convolution_input_grad_groups(%d: tensor<2x4x3x6xf32>, %w: tensor<6x2x3x2xf32>) -> tensor<2x4x5x4xf32> {
+  %r = titan.convolution_input_grad %d, %w strides [1, 2] low [0, 1] high [1, 1] dilations [1, 1] groups 2
+      : (tensor<2x4x3x6xf32>, tensor<6x2x3x2xf32>) -> tensor<2x4x5x4xf32>
+  return %r : tensor<2x4x5x4xf32>
+}
+func.func @convolution_kernel_grad_groups(%x: tensor<2x4x5x4xf32>, %d: tensor<2x4x3x6xf32>) -> tensor<6x2x3x2xf32> {
+  %r = titan.convolution_kernel_grad %x, %d strides [1, 2] low [0, 1] high [1, 1] dilations [1, 1] groups 2
+      : (tensor<2x4x5x4xf32>, tensor<2x4x3x6xf32>) -> tensor<6x2x3x2xf32>
+  return %r : tensor<6x2x3x2xf32>
+}
+func.func @convolution_depthwise(%x: tensor<2x5x4x3xf32>, %w: tensor<3x3x3x1xf32>) -> tensor<2x5x2x3xf32> {
+  %r = titan.convolution %x, %w strides [1, 2] low [1, 1] high [1, 0] dilations [1, 1] groups 3
+      : (tensor<2x5x4x3xf32>, tensor<3x3x3x1xf32>) -> tensor<2x5x2x3xf32>
+  return %r : tensor<2x5x2x3xf32>
+}
+func.func @convolution_input_grad_depthwise(%d: tensor<2x5x2x3xf32>, %w: tensor<3x3x3x1xf32>) -> tensor<2x5x4x3xf32> {
+  %r = titan.convolution_input_grad %d, %w strides [1, 2] low [1, 1] high [1, 0] dilations [1, 1] groups 3
+      : (tensor<2x5x2x3xf32>, tensor<3x3x3x1xf32>) -> tensor<2x5x4x3xf32>
+  return %r : tensor<2x5x4x3xf32>
+}
+func.func @convolution_kernel_grad_depthwise(%x: tensor<2x5x4x3xf32>, %d: tensor<2x5x2x3xf32>) -> tensor<3x3x3x1xf32> {
+  %r = titan.convolution_kernel_grad %x, %d strides [1, 2] low [1, 1] high [1, 0] dilations [1, 1] groups 3
+      : (tensor<2x5x4x3xf32>, tensor<2x5x2x3xf32>) -> tensor<3x3x3x1xf32>
+  return %r : tensor<3x3x3x1xf32>
+}
+func.func @convolution_kernel_grad_depthwise_acc(%x: tensor<2x5x4x3xf32>, %d: tensor<2x5x2x3xf32>, %a: tensor<3x3x3x1xf32>) -> tensor<3x3x3x1xf32> {
+  %r = titan.convolution_kernel_grad %x, %d acc %a strides [1, 2] low [1, 1] high [1, 0] dilations [1, 1] groups 3
+      : (tensor<2x5x4x3xf32>, tensor<2x5x2x3xf32>, tensor<3x3x3x1xf32>) -> tensor<3x3x3x1xf32>
+  return %r : tensor<3x3x3x1xf32>
+}
+func.func @convolution_line(%x: tensor<3x9x2xf32>, %w: tensor<4x3x2xf32>) -> tensor<3x2x4xf32> {
+  %r = titan.convolution %x, %w strides [3] low [0] high [0] dilations [2] groups 1
+      : (tensor<3x9x2xf32>, tensor<4x3x2xf32>) -> tensor<3x2x4xf32>
+  return %r : tensor<3x2x4xf32>
+}
+func.func @convolution_input_grad_line(%d: tensor<3x2x4xf32>, %w: tensor<4x3x2xf32>) -> tensor<3x9x2xf32> {
+  %r = titan.convolution_input_grad %d, %w strides [3] low [0] high [0] dilations [2] groups 1
+      : (tensor<3x2x4xf32>, tensor<4x3x2xf32>) -> tensor<3x9x2xf32>
+  return %r : tensor<3x9x2xf32>
+}
+func.func @convolution_kernel_grad_line(%x: tensor<3x9x2xf32>, %d: tensor<3x2x4xf32>) -> tensor<4x3x2xf32> {
+  %r = titan.convolution_kernel_grad %x, %d strides [3] low [0] high [0] dilations [2] groups 1
+      : (tensor<3x9x2xf32>, tensor<3x2x4xf32>) -> tensor<4x3x2xf32>
+  return %r : tensor<4x3x2xf32>
+}
+func.func @convolution_cropped(%x: tensor<1x3x3x2xf32>, %w: tensor<3x1x1x2xf32>) -> tensor<1x6x6x3xf32> {
+  %r = titan.convolution %x, %w strides [1, 1] low [2, 1] high [1, 2] dilations [1, 1] groups 1
+      : (tensor<1x3x3x2xf32>, tensor<3x1x1x2xf32>) -> tensor<1x6x6x3xf32>
+  return %r : tensor<1x6x6x3xf32>
+}
+func.func @convolution_input_grad_cropped(%d: tensor<1x6x6x3xf32>, %w: tensor<3x1x1x2xf32>) -> tensor<1x3x3x2xf32> {
+  %r = titan.convolution_input_grad %d, %w strides [1, 1] low [2, 1] high [1, 2] dilations [1, 1] groups 1
+      : (tensor<1x6x6x3xf32>, tensor<3x1x1x2xf32>) -> tensor<1x3x3x2xf32>
+  return %r : tensor<1x3x3x2xf32>
+}
+func.func @convolution_kernel_grad_cropped(%x: tensor<1x3x3x2xf32>, %d: tensor<1x6x6x3xf32>) -> tensor<3x1x1x2xf32> {
+  %r = titan.convolution_kernel_grad %x, %d strides [1, 1] low [2, 1] high [1, 2] dilations [1, 1] groups 1
+      : (tensor<1x3x3x2xf32>, tensor<1x6x6x3xf32>) -> tensor<3x1x1x2xf32>
+  return %r : tensor<3x1x1x2xf32>
+}
+func.func @convolution_volume(%x: tensor<1x3x4x3x2xf32>, %w: tensor<3x2x2x2x2xf32>) -> tensor<1x2x3x2x3xf32> {
+  %r = titan.convolution %x, %w strides [2, 1, 2] low [1, 0, 1] high [0, 1, 1] dilations [1, 2, 1] groups 1
+      : (tensor<1x3x4x3x2xf32>, tensor<3x2x2x2x2xf32>) -> tensor<1x2x3x2x3xf32>
+  return %r : tensor<1x2x3x2x3xf32>
+}
+func.func @convolution_input_grad_volume(%d: tensor<1x2x3x2x3xf32>, %w: tensor<3x2x2x2x2xf32>) -> tensor<1x3x4x3x2xf32> {
+  %r = titan.convolution_input_grad %d, %w strides [2, 1, 2] low [1, 0, 1] high [0, 1, 1] dilations [1, 2, 1] groups 1
+      : (tensor<1x2x3x2x3xf32>, tensor<3x2x2x2x2xf32>) -> tensor<1x3x4x3x2xf32>
+  return %r : tensor<1x3x4x3x2xf32>
+}
+func.func @convolution_kernel_grad_volume(%x: tensor<1x3x4x3x2xf32>, %d: tensor<1x2x3x2x3xf32>) -> tensor<3x2x2x2x2xf32> {
+  %r = titan.convolution_kernel_grad %x, %d strides [2, 1, 2] low [1, 0, 1] high [0, 1, 1] dilations [1, 2, 1] groups 1
+      : (tensor<1x3x4x3x2xf32>, tensor<1x2x3x2x3xf32>) -> tensor<3x2x2x2x2xf32>
+  return %r : tensor<3x2x2x2x2xf32>
+}
+// CHECK: titan.pool max %{{.*}} window [1, 3, 2, 1] strides [1, 2, 2, 1] low [0, 1, 0, 0] high [0, 1, 1, 0] dilations [1, 1, 1, 1] : tensor<2x6x5x3xf32> to tensor<2x3x3x3xf32>
+func.func @pool_max(%x: tensor<2x6x5x3xf32>) -> tensor<2x3x3x3xf32> {
+  %r = titan.pool max %x window [1, 3, 2, 1] strides [1, 2, 2, 1] low [0, 1, 0, 0] high [0, 1, 1, 0] dilations [1, 1, 1, 1]
+      : tensor<2x6x5x3xf32> to tensor<2x3x3x3xf32>
+  return %r : tensor<2x3x3x3xf32>
+}
+// CHECK: titan.max_pool_grad %{{.*}}, %{{.*}} window [1, 3, 2, 1] strides [1, 2, 2, 1] low [0, 1, 0, 0] high [0, 1, 1, 0] dilations [1, 1, 1, 1] :
+func.func @max_pool_grad(%x: tensor<2x6x5x3xf32>, %d: tensor<2x3x3x3xf32>) -> tensor<2x6x5x3xf32> {
+  %r = titan.max_pool_grad %x, %d window [1, 3, 2, 1] strides [1, 2, 2, 1] low [0, 1, 0, 0] high [0, 1, 1, 0] dilations [1, 1, 1, 1]
+      : (tensor<2x6x5x3xf32>, tensor<2x3x3x3xf32>) -> tensor<2x6x5x3xf32>
+  return %r : tensor<2x6x5x3xf32>
+}
+func.func @pool_max_overlapping(%x: tensor<2x7x3xf32>) -> tensor<2x5x3xf32> {
+  %r = titan.pool max %x window [1, 3, 1] strides [1, 1, 1] low [0, 1, 0] high [0, 1, 0] dilations [1, 2, 1]
+      : tensor<2x7x3xf32> to tensor<2x5x3xf32>
+  return %r : tensor<2x5x3xf32>
+}
+func.func @max_pool_grad_overlapping(%x: tensor<2x7x3xf32>, %d: tensor<2x5x3xf32>) -> tensor<2x7x3xf32> {
+  %r = titan.max_pool_grad %x, %d window [1, 3, 1] strides [1, 1, 1] low [0, 1, 0] high [0, 1, 0] dilations [1, 2, 1]
+      : (tensor<2x7x3xf32>, tensor<2x5x3xf32>) -> tensor<2x7x3xf32>
+  return %r : tensor<2x7x3xf32>
+}
+func.func @pool_max_integer(%x: tensor<2x4x4x1xi8>) -> tensor<2x4x4x1xi8> {
+  %r = titan.pool max %x window [1, 2, 2, 1] strides [1, 1, 1, 1] low [0, 1, 1, 0] high [0, 0, 0, 0] dilations [1, 1, 1, 1]
+      : tensor<2x4x4x1xi8> to tensor<2x4x4x1xi8>
+  return %r : tensor<2x4x4x1xi8>
+}
+func.func @pool_sum(%x: tensor<2x5x6x3xf32>) -> tensor<2x3x5x3xf32> {
+  %r = titan.pool sum %x window [1, 3, 2, 1] strides [1, 2, 1, 1] low [0, 1, 0, 0] high [0, 1, 1, 0] dilations [1, 1, 2, 1]
+      : tensor<2x5x6x3xf32> to tensor<2x3x5x3xf32>
+  return %r : tensor<2x3x5x3xf32>
+}
+func.func @pool_sum_channels(%x: tensor<2x3x5xf32>) -> tensor<2x3x5xf32> {
+  %r = titan.pool sum %x window [1, 1, 3] strides [1, 1, 1] low [0, 0, 1] high [0, 0, 1] dilations [1, 1, 1]
+      : tensor<2x3x5xf32> to tensor<2x3x5xf32>
+  return %r : tensor<2x3x5xf32>
+}
 
 // CHECK-LABEL: titan.state @fc.weight : tensor<2x3xf32>
 // CHECK-SAME: init = #titan.init_file<"w.bin", offset = 64, bytes = 24, digest = 17, shape = [3, 2]>, kind = #titan<kind param>

@@ -124,7 +124,7 @@ LogicalResult ProductOp::lower(LoweringBuilder& l) {
   auto routine = kernel::GemmAttr::get(
       l.context, /*batch=*/1, m(), n(), k(), columns(getA()), columns(getB()), n(), 0, 0, 0,
       getTransposeA(), getTransposeB(), /*accumulate=*/bool(getAcc()), /*bias=*/false,
-      /*relu=*/false, grid.tileM, grid.tileN);
+      /*relu=*/false, grid.tileM, grid.tileN, /*patchesA=*/{}, /*patchesB=*/{});
   Value out = getAcc() ? getAcc() : l.empty(cast<RankedTensorType>(getType()));
   l.replace(kernel::CallOp::create(l.builder, l.loc, TypeRange(getType()),
                                    ValueRange{getA(), getB()}, ValueRange(out), ValueRange(),

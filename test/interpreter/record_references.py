@@ -354,9 +354,87 @@ def exact_sums():
     case("exact_value", value, -words(large.abs()))
 
 
+def convolutions():
+    """Channels last: PyTorch's functions between permutations. Names are those of the instances."""
+    def first(x):
+        return x.movedim(-1, 1)
+
+    def last(x):
+        return x.movedim(1, -1)
+
+    def convolve(x, w, strides, low, high, dilations, groups):
+        pads = [p for pair in zip(reversed(low), reversed(high)) for p in pair]
+        function = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}[len(strides)]
+        return last(function(F.pad(first(x), pads), first(w), stride=strides, dilation=dilations, groups=groups))
+
+    def adjoint(index, function, arguments, gradient):
+        arguments = [a.clone().requires_grad_(i == index) for i, a in enumerate(arguments)]
+        function(*arguments).backward(gradient)
+        return arguments[index].grad
+
+    instances = {
+        "": ((2, 5, 6, 3), (4, 3, 2, 3), (2, 1), (1, 0), (1, 1), (1, 2), 1),
+        "_groups": ((2, 4, 5, 4), (6, 2, 3, 2), (1, 2), (0, 1), (1, 1), (1, 1), 2),
+        "_depthwise": ((2, 5, 4, 3), (3, 3, 3, 1), (1, 2), (1, 1), (1, 0), (1, 1), 3),
+        "_line": ((3, 9, 2), (4, 3, 2), (3,), (0,), (0,), (2,), 1),
+        "_cropped": ((1, 3, 3, 2), (3, 1, 1, 2), (1, 1), (2, 1), (1, 2), (1, 1), 1),
+        "_volume": ((1, 3, 4, 3, 2), (3, 2, 2, 2, 2), (2, 1, 2), (1, 0, 1), (0, 1, 1), (1, 2, 1), 1),
+    }
+    for name, (x, w, *window) in instances.items():
+        def function(x, w, window=window):
+            return convolve(x, w, *window)
+        x, w = normal(*x), normal(*w)
+        y, = case(f"convolution{name}", function, x, w)
+        d = normal(*y.shape)
+        case(f"convolution_input_grad{name}", lambda d, w: adjoint(0, function, (torch.zeros_like(x), w), d), d, w)
+        case(f"convolution_kernel_grad{name}", lambda x, d: adjoint(1, function, (x, torch.zeros_like(w)), d), x, d)
+        if name in ("", "_depthwise"):
+            case(f"convolution_kernel_grad{name}_acc",
+                 lambda x, d, a: a + adjoint(1, function, (x, torch.zeros_like(w)), d), x, d, normal(*w.shape))
+
+
+def pools():
+    """Maxima of elements that are apart, so that differences see no other one."""
+    def padded(x, low, high, value):
+        pads = [p for pair in zip(reversed(low), reversed(high)) for p in pair]
+        return F.pad(x, pads, value=value)
+
+    def largest(x):  # of [N, H, W, C], padding included: PyTorch's own is symmetric
+        return F.max_pool2d(padded(x, (0, 1, 0, 0), (0, 1, 1, 0), -math.inf).movedim(-1, 1), (3, 2), (2, 2)).movedim(1, -1)
+
+    def overlapping(x):  # of [N, L, C]
+        return F.max_pool1d(x.movedim(-1, 1), 3, 1, padding=1, dilation=2).movedim(1, -1)
+
+    def adjoint(function):
+        def gradient(x, d):
+            x = x.clone().requires_grad_()
+            function(x).backward(d)
+            return x.grad
+        return gradient
+
+    for name, function, shape in (("max", largest, (2, 6, 5, 3)), ("max_overlapping", overlapping, (2, 7, 3))):
+        apart = torch.randperm(math.prod(shape), generator=generator).reshape(shape) / 10.0
+        y, = case(f"pool_{name}", function, apart)
+        instance = f"max_pool_grad{name.removeprefix('max')}"
+        case(instance, adjoint(function), apart, normal(*y.shape))
+
+    def of_integers(x):
+        x = padded(x.double(), (0, 1, 1, 0), (0, 0, 0, 0), -math.inf)
+        return F.max_pool2d(x.movedim(-1, 1), 2, 1).movedim(1, -1).to(torch.int64)
+    case("pool_max_integer", of_integers, integers(-128, 0, 2, 4, 4, 1))
+
+    def windows(x):  # every element that a window of pool_sum has, dilated along W
+        x = padded(x, (0, 1, 0, 0), (0, 1, 1, 0), 0.0)
+        x = x.unfold(1, 3, 2).sum(-1)
+        return x[:, :, :-2] + x[:, :, 2:]
+    case("pool_sum", windows, normal(2, 5, 6, 3))
+    case("pool_sum_channels", lambda x: padded(x, (0, 0, 1), (0, 0, 1), 0.0).unfold(2, 3, 1).sum(-1), normal(2, 3, 5))
+
+
 if __name__ == "__main__":
     for record in (unary, binary, shape, contraction_and_reduction, normalization_and_loss, schedules, optimizers, indexing,
-                   attention, rotary, rms_norm, padding, attention_without_keys, exact_sums):
+                   attention, rotary, rms_norm, padding, attention_without_keys, exact_sums, convolutions,
+                   pools):
         record()
     lines = [f" {json.dumps(name)}: [\n  " + ",\n  ".join(json.dumps(run) for run in runs) + "]"
              for name, runs in sorted(cases.items())]

@@ -103,3 +103,60 @@ func.func @rotary(%x: tensor<2x4x2x8xf32>, %cos: tensor<4x3xf32>, %sin: tensor<4
   %y = titan.rotary %x, %cos, %sin : (tensor<2x4x2x8xf32>, tensor<4x3xf32>, tensor<4x3xf32>) -> tensor<2x4x2x8xf32>
   return %y : tensor<2x4x2x8xf32>
 }
+
+// A convolution reads a padded copy of its operand as a matrix of patches: a line is a position, a column a tap and a channel. Those of one row
+// of the window are neighbours.
+// CHECK-LABEL: func.func @convolution
+// CHECK: %[[FILLED:.*]] = kernel.fused flat [2, 10, 10, 16] outs(
+// CHECK: %[[PADDED:.*]] = kernel.fused flat [2, 8, 8, 16] ins(%{{.*}} : tensor<2x8x8x16xf32>) outs(%[[FILLED]] :
+// CHECK: kernel.call #kernel.gemm<batch = 1, m = 32, n = 32, k = 144, {{.*}} transposeA = false, transposeB = true,
+// CHECK-SAME: patchesA = <lines = [2, 4, 4] by [1600, 320, 32], columns = [3, 48] by [160, 1], offset = 0>> ins(%[[PADDED]],
+func.func @convolution(%x: tensor<2x8x8x16xf32>, %w: tensor<32x3x3x16xf32>) -> tensor<2x4x4x32xf32> {
+  %y = titan.convolution %x, %w strides [2, 2] low [1, 1] high [1, 1] dilations [1, 1] groups 1
+      : (tensor<2x8x8x16xf32>, tensor<32x3x3x16xf32>) -> tensor<2x4x4x32xf32>
+  return %y : tensor<2x4x4x32xf32>
+}
+
+// Its gradients: of the operand over the gradient with zeros between its elements, of the kernel over the same patches.
+// CHECK-LABEL: func.func @convolution_gradients
+// CHECK: kernel.fused flat [1, 3, 3, 32, 16] ins(%{{.*}} : tensor<32x3x3x16xf32>)
+// CHECK: kernel.call #kernel.gemm<batch = 1, m = 128, n = 16, k = 288, {{.*}} patchesA = <lines = [2, 8, 8] by [3200, 320, 32], columns = [3, 96] by [320, 1], offset = 0>>
+// CHECK: kernel.call #kernel.gemm<batch = 1, m = 32, n = 144, k = 32, {{.*}} transposeA = true, transposeB = false,
+// CHECK-SAME: patchesB = <lines = [2, 4, 4] by [1600, 320, 32], columns = [3, 48] by [160, 1], offset = 0>>
+func.func @convolution_gradients(%x: tensor<2x8x8x16xf32>, %w: tensor<32x3x3x16xf32>, %d: tensor<2x4x4x32xf32>) -> (tensor<2x8x8x16xf32>, tensor<32x3x3x16xf32>) {
+  %dx = titan.convolution_input_grad %d, %w strides [2, 2] low [1, 1] high [1, 1] dilations [1, 1] groups 1
+      : (tensor<2x4x4x32xf32>, tensor<32x3x3x16xf32>) -> tensor<2x8x8x16xf32>
+  %dw = titan.convolution_kernel_grad %x, %d strides [2, 2] low [1, 1] high [1, 1] dilations [1, 1] groups 1
+      : (tensor<2x8x8x16xf32>, tensor<2x4x4x32xf32>) -> tensor<32x3x3x16xf32>
+  return %dx, %dw : tensor<2x8x8x16xf32>, tensor<32x3x3x16xf32>
+}
+
+// One tap without padding is a product; two groups are two.
+// CHECK-LABEL: func.func @one_tap
+// CHECK-NOT: kernel.fused
+// CHECK: kernel.call #kernel.gemm<batch = 2, m = 128, n = 16, k = 8, lda = 16, ldb = 8, ldc = 32, strideA = 8, strideB = 128, strideC = 16,
+// CHECK-NOT: patches
+func.func @one_tap(%x: tensor<2x8x8x16xf32>, %w: tensor<32x1x1x8xf32>) -> tensor<2x8x8x32xf32> {
+  %y = titan.convolution %x, %w strides [1, 1] low [0, 0] high [0, 0] dilations [1, 1] groups 2
+      : (tensor<2x8x8x16xf32>, tensor<32x1x1x8xf32>) -> tensor<2x8x8x32xf32>
+  return %y : tensor<2x8x8x32xf32>
+}
+
+// Lanes of a depthwise one are channels.
+// CHECK-LABEL: func.func @depthwise
+// CHECK: kernel.fused column [2, 6, 6, 3, 3, 1, 16, 1] ins(
+// CHECK: kernel.reduce add %{{.*}} over [3, 4, 5]
+func.func @depthwise(%x: tensor<2x8x8x16xf32>, %w: tensor<16x3x3x1xf32>) -> tensor<2x6x6x16xf32> {
+  %y = titan.convolution %x, %w strides [1, 1] low [0, 0] high [0, 0] dilations [1, 1] groups 16
+      : (tensor<2x8x8x16xf32>, tensor<16x3x3x1xf32>) -> tensor<2x6x6x16xf32>
+  return %y : tensor<2x6x6x16xf32>
+}
+
+// CHECK-LABEL: func.func @pool
+// CHECK: kernel.fused column [2, 4, 4, 1, 2, 2, 1, 16] ins(
+// CHECK: kernel.reduce max %{{.*}} over [3, 4, 5, 6]
+func.func @pool(%x: tensor<2x8x8x16xf32>) -> tensor<2x4x4x16xf32> {
+  %y = titan.pool max %x window [1, 2, 2, 1] strides [1, 2, 2, 1] low [0, 0, 0, 0] high [0, 0, 0, 0] dilations [1, 1, 1, 1]
+      : tensor<2x8x8x16xf32> to tensor<2x4x4x16xf32>
+  return %y : tensor<2x4x4x16xf32>
+}

@@ -98,7 +98,7 @@ Launch CpuTarget::launch(kernel::CallOp op, const Cost& cost) const {
 }
 
 std::optional<LibraryCall> CpuTarget::library(kernel::CallOp op) const {
-  if (!op.getGemm())
+  if (!op.getGemm() || op.getGemm().hasPatches())
     return std::nullopt;
   LibraryCall call;
   call.routine = LibraryRoutine::Gemm;

@@ -1,6 +1,7 @@
 #include "compiler/Codegen/cpu/GemmKernel.h"
 
 #include "compiler/Codegen/cpu/CpuFeatures.h"
+#include "compiler/Codegen/cpu/GatherPatches.h"
 #include "compiler/Codegen/cpu/GemmPack.h"
 #include "compiler/Codegen/cpu/GemmUnits.h"
 #include "compiler/Codegen/cpu/MatrixGemm.h"
@@ -56,6 +57,10 @@ public:
       finished = reserve(tile.rows * tile.columns());
     if (keepsSumsApart())
       sums = reserve(rows * leadingOfSums());
+    if (gemm.getPatchesA() && !packsInPlace())
+      lineOfA = g.stack(depth, elementA);
+    if (gemm.getPatchesB())
+      linesOfB = g.stack(depth * tile.columns(), elementB);
     forEachRectangle(
         g, gemm, g.toIndex(function.getArgument(2)), g.toIndex(function.getArgument(3)),
         [&](Value matrix, Range rows, Range columns) { emitRectangle(matrix, rows, columns); });
@@ -68,6 +73,8 @@ private:
   Value reserve(int64_t lanes) {
     return g.create<LLVM::AllocaOp>(g.pointer, g.f32, g.toI64(g.index(lanes)), /*alignment=*/64);
   }
+  /// Is a packed row of A what the row is in memory?
+  bool packsInPlace() const { return tile.lane != GemmLane::WidenedBf16; }
   int64_t rowsOfPanel() const { return machine.gemmRows * gemmDepth / tile.depth(); }
   /// bf16 cannot hold the sums between two panels.
   bool keepsSumsApart() const { return epilogue.toBf16 && depth < gemm.getK(); }
@@ -86,15 +93,19 @@ private:
     forEachPiece(g, rows, rowsOfPanel(), tile.rows, [&](Range i) {
       forEachPiece(g, columns, mostColumns(), tile.columns(), [&](Range j) {
         Value aBlock =
-            g.at(a, gemm.getTransposeA() ? i.first : g.mul(i.first, gemm.getLda()), elementA);
+            gemm.getPatchesA()
+                ? a
+                : g.at(a, gemm.getTransposeA() ? i.first : g.mul(i.first, gemm.getLda()), elementA);
         Value bBlock =
-            g.at(b, gemm.getTransposeB() ? g.mul(j.first, gemm.getLdb()) : j.first, elementB);
+            gemm.getPatchesB()
+                ? b
+                : g.at(b, gemm.getTransposeB() ? g.mul(j.first, gemm.getLdb()) : j.first, elementB);
         Value cBlock = g.at(c, g.add(g.mul(i.first, gemm.getLdc()), j.first), resultElement);
         Value bias = gemm.getBias() ? g.at(operands[3], j.first, resultElement) : operands[2];
         // A loop even over one panel, which LLVM takes apart.
         auto panel = [&](OpBuilder&, Location, Value k, ValueRange) {
           Value elements = g.fewer(g.index(depth), g.sub(g.index(gemm.getK()), k));
-          emitBlock(aBlock, bBlock, cBlock, bias, {k, elements}, i.count, j.count);
+          emitBlock(aBlock, bBlock, cBlock, bias, {k, elements}, i, j);
           scf::YieldOp::create(g.builder, g.loc);
         };
         scf::ForOp::create(g.builder, g.loc, g.index(0), g.index(gemm.getK()), g.index(depth),
@@ -103,17 +114,58 @@ private:
     });
   }
 
-  /// One panel of A against one of B for each register tile's columns.
-  void emitBlock(Value a, Value b, Value c, Value bias, Range k, Value rows, Value columns) {
-    Value corner = gemm.getTransposeA() ? g.mul(k.first, gemm.getLda()) : k.first;
-    callShared(g, packA,
-               PackAArguments{.a = g.at(a, corner, elementA),
-                              .leading = g.index(gemm.getLda()),
-                              .rows = rows,
-                              .depth = k.count,
-                              .panel = panelA});
-    g.loop(g.index(0), columns, tile.columns(), [&](Value j) {
-      Value width = g.fewer(g.index(tile.columns()), g.sub(columns, j));
+  /// One panel of A against one of B for each register tile's columns. `a` and `b` are the block's
+  /// first elements, or the whole matrix where it is one of patches.
+  void emitBlock(Value a, Value b, Value c, Value bias, Range k, Range i, Range j) {
+    if (gemm.getPatchesA())
+      packPatchesA(a, i, k);
+    else
+      callShared(g, packA,
+                 PackAArguments{
+                     .a = g.at(a, gemm.getTransposeA() ? g.mul(k.first, gemm.getLda()) : k.first,
+                               elementA),
+                     .leading = g.index(gemm.getLda()),
+                     .rows = i.count,
+                     .depth = k.count,
+                     .panel = panelA});
+    emitColumns(b, c, bias, k, i.count, j);
+  }
+
+  /// Row by row, so that a gathered one is still near when it is packed.
+  void packPatchesA(Value a, Range i, Range k) {
+    g.loop(g.index(0), i.count, 1, [&](Value row) {
+      Value packed = g.at(panelA, g.mul(row, layout.row), g.f32);
+      Value to = packsInPlace() ? packed : lineOfA;
+      gatherPatches(g, gemm.getPatchesA(), elementA, a, g.add(i.first, row), k, to);
+      if (!packsInPlace())
+        callShared(g, packA,
+                   PackAArguments{.a = lineOfA,
+                                  .leading = k.count,
+                                  .rows = g.index(1),
+                                  .depth = k.count,
+                                  .panel = packed});
+      else if (tile.lane == GemmLane::Bf16Pair) // the partner of a last odd one
+        g.when(g.compare(arith::CmpIPredicate::ne, g.remainder(k.count, 2), g.index(0)),
+               [&] { g.store(g.zeros(g.i16), g.at(to, k.count, g.i16)); });
+    });
+  }
+
+  /// Columns `j` of `b`, as packPlainB takes them.
+  PackBArguments gatherB(Value b, Range k, Range j) {
+    g.loop(g.index(0), k.count, 1, [&](Value line) {
+      gatherPatches(g, gemm.getPatchesB(), elementB, b, g.add(k.first, line), j,
+                    g.at(linesOfB, g.mul(line, tile.columns()), elementB));
+    });
+    return {.b = linesOfB,
+            .leading = g.index(tile.columns()),
+            .depth = k.count,
+            .columns = j.count,
+            .panel = panelB};
+  }
+
+  void emitColumns(Value b, Value c, Value bias, Range k, Value rows, Range allColumns) {
+    g.loop(g.index(0), allColumns.count, tile.columns(), [&](Value j) {
+      Value width = g.fewer(g.index(tile.columns()), g.sub(allColumns.count, j));
       auto source = [&](Value j) {
         return g.at(b,
                     gemm.getTransposeB() ? g.add(g.mul(j, gemm.getLdb()), k.first)
@@ -121,11 +173,12 @@ private:
                     elementB);
       };
       callShared(g, packB,
-                 PackBArguments{.b = source(j),
-                                .leading = g.index(gemm.getLdb()),
-                                .depth = k.count,
-                                .columns = width,
-                                .panel = panelB});
+                 gemm.getPatchesB() ? gatherB(b, k, {g.add(allColumns.first, j), width})
+                                    : PackBArguments{.b = source(j),
+                                                     .leading = g.index(gemm.getLdb()),
+                                                     .depth = k.count,
+                                                     .columns = width,
+                                                     .panel = panelB});
       Value next = source(g.add(j, tile.columns()));
       Value whole = g.sub(rows, g.remainder(rows, tile.rows));
       auto strip = [&](func::FuncOp callee, int64_t height, Value first, Value last) {
@@ -157,6 +210,8 @@ private:
     Value first, stride;
   };
   Fetch fetched(Value next, Value i, Value depth) {
+    if (gemm.getPatchesB()) // whose next panel lies in many places
+      return {panelB, g.index(0)};
     int64_t bytes = byteSize(elementB), leading = gemm.getLdb() * bytes;
     Value row = i, offset = g.index(0), exists;
     if (gemm.getTransposeB()) {
@@ -236,6 +291,8 @@ private:
   int64_t depth; ///< elements along k of a panel
   SmallVector<Value> operands;
   Value panelA, panelB; ///< packed operands
+  Value lineOfA;        ///< one gathered row of patches
+  Value linesOfB;       ///< gathered columns of patches, for one register tile
   Value finished;       ///< complete sums of one register tile, for the epilogue
   Value sums;           ///< sums of a block between panels, where C cannot hold them
 };

@@ -147,7 +147,8 @@ private:
 bool usesMatrixUnit(kernel::CallOp call, const VectorShape& shape) {
   kernel::GemmAttr gemm = call.getGemm();
   int64_t m = gemm.getM(), n = gemm.getN(), k = gemm.getK();
-  return shape.matrixUnit != MatrixUnitKind::None && elementOf(call.getIns()[0]).isBF16() &&
+  return shape.matrixUnit != MatrixUnitKind::None && !gemm.hasPatches() &&
+         elementOf(call.getIns()[0]).isBF16() &&
          std::min({m, n, k}) >= shape.machine.matrixExtent && m * n >= shape.machine.matrixSums &&
          m * n * k >= shape.machine.matrixMultiplyAdds;
 }

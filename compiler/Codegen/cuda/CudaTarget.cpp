@@ -130,7 +130,7 @@ Launch CudaTarget::launch(kernel::CallOp op, const Cost&) const {
 }
 
 std::optional<LibraryCall> CudaTarget::library(kernel::CallOp op) const {
-  if (!op.getGemm())
+  if (!op.getGemm() || op.getGemm().hasPatches())
     return cuda::libraryAttention(op);
   LibraryCall call;
   call.routine = LibraryRoutine::Gemm;

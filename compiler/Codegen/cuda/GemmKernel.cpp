@@ -292,6 +292,8 @@ LogicalResult emitGemmKernel(KernelModule& kernels, kernel::CallOp call, StringR
   OpBuilder builder(call.getContext());
   Location loc = call.getLoc();
   kernel::GemmAttr gemm = call.getGemm();
+  if (gemm.hasPatches())
+    return call.emitError() << ir::describePlace(call) << ": a convolution has no kernel on cuda";
   if (isTensorGemm(call)) {
     const TensorGemmPlan plan = planTensorGemm(gemm);
     Entry entry = entryOf(call, symbol, plan.blocks(gemm), plan.threads());

@@ -92,5 +92,16 @@ TEST(CudaGemmKernel, OtherTypesAreRefused) {
       << runner.error().message();
 }
 
+TEST(CudaGemmKernel, PatchesAreRefused) {
+  std::string text = moduleText(Case{.m = 4, .n = 4, .k = 4});
+  const std::string tile = "tileN = 128";
+  text.replace(text.find(tile), tile.size(),
+               tile + ", patchesA = <lines = [4] by [3], columns = [4] by [1], offset = 0>");
+  Result<std::unique_ptr<CudaRunner>> runner = CudaRunner::compile(text);
+  ASSERT_FALSE(runner.ok());
+  EXPECT_NE(runner.error().message().find("a convolution has no kernel on cuda"), std::string::npos)
+      << runner.error().message();
+}
+
 } // namespace
 } // namespace titan::codegen::cuda::testing

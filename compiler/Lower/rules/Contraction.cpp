@@ -150,7 +150,7 @@ struct Rules {
         batch > 1 ? b->batchStride : 0, batch > 1 ? m * n : 0,
         /*transposeA=*/!a->innerIsContracting,
         /*transposeB=*/b->innerIsContracting, /*accumulate=*/op.getAcc() != nullptr, /*bias=*/false,
-        /*relu=*/false, grid.tileM, grid.tileN);
+        /*relu=*/false, grid.tileM, grid.tileN, /*patchesA=*/{}, /*patchesB=*/{});
     Value out = op.getAcc() ? op.getAcc() : l.empty(type);
     l.replace(kernel::CallOp::create(l.builder, l.loc, TypeRange(type),
                                      ValueRange{lhs.value, rhs.value}, ValueRange(out),

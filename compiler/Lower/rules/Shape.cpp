@@ -40,29 +40,29 @@ struct Rules {
     return success();
   }
 
-  /// The value everywhere, then the operand over it. What other ranks read is written once: the
-  /// value goes behind the operand only.
   static LogicalResult lower(ir::PadOp op, LoweringBuilder& l) {
-    RankedTensorType type = op.getType();
-    auto shape = tensorType(op.getOperand()).getShape();
     std::optional<int64_t> end = isSent(op) ? endPadded(op) : std::nullopt;
+    l.replace(end ? padEnd(op, *end, l)
+                  : l.pad(op.getType(), op.getOperand(), op.getLow(), op.getInterior(),
+                          [&](Body& b) { return paddingOf(op, b); }));
+    return success();
+  }
+
+  /// What other ranks read is written once: the value goes behind the operand only.
+  static Value padEnd(ir::PadOp op, int64_t end, LoweringBuilder& l) {
+    RankedTensorType type = op.getType();
+    ArrayRef<int64_t> shape = tensorType(op.getOperand()).getShape();
     SmallVector<int64_t> space(type.getShape());
     SmallVector<AffineExpr> places;
     for (int64_t d = 0; d < type.getRank(); ++d)
       places.push_back(d == end ? l.dim(d) + shape[d] : l.dim(d));
-    if (end)
-      space[*end] -= shape[*end];
-    Value filled =
+    space[end] -= shape[end];
+    Value behind =
         l.fused(space, {}, LoweringBuilder::Write{type, l.map(space.size(), places)},
                 [&](Body& b, ValueRange) { return SmallVector<Value>{paddingOf(op, b)}; })[0];
-    SmallVector<AffineExpr> results;
-    for (auto [d, pair] : llvm::enumerate(llvm::zip_equal(op.getLow(), op.getInterior())))
-      results.push_back(l.dim(d) * (1 + std::get<1>(pair)) + std::get<0>(pair));
     LoweringBuilder::Read read = {op.getOperand(), l.identity(shape.size())};
-    l.replace(l.fused(shape, read,
-                      LoweringBuilder::Write{type, l.map(shape.size(), results), filled},
-                      [](Body&, ValueRange values) { return SmallVector<Value>(values); }));
-    return success();
+    return l.fused(shape, read, LoweringBuilder::Write{type, l.identity(shape.size()), behind},
+                   [](Body&, ValueRange values) { return SmallVector<Value>(values); })[0];
   }
 
   static Value paddingOf(ir::PadOp op, Body& b) {
