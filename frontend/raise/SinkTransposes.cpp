@@ -68,6 +68,66 @@ struct SinkThroughSlice : RaisePattern<ir::SliceOp> {
   }
 };
 
+/// The kept dimensions stay in the order that they have before the transposition.
+struct SinkThroughReduce : RaisePattern<ir::ReduceOp> {
+  using RaisePattern::RaisePattern;
+
+  Value raise(ir::ReduceOp op, ir::TensorBuilder& b) const override {
+    auto transpose = op.getOperand().getDefiningOp<ir::TransposeOp>();
+    if (!transpose)
+      return {};
+    ArrayRef<int64_t> permutation = transpose.getPermutation();
+    SmallVector<int64_t> dims =
+        llvm::map_to_vector(op.getDims(), [&](int64_t d) { return permutation[d]; });
+    llvm::sort(dims);
+    SmallVector<int64_t> order;
+    for (auto [i, d] : llvm::enumerate(permutation))
+      if (!llvm::is_contained(op.getDims(), static_cast<int64_t>(i)))
+        order.push_back(d - llvm::count_if(dims, [&](int64_t gone) { return gone < d; }));
+    return transposed(b, b.reduce(op.getKind(), transpose.getOperand(), dims), order);
+  }
+};
+
+/// Several tensors in one other order.
+struct SinkThroughConcat : RaisePattern<ir::ConcatOp> {
+  using RaisePattern::RaisePattern;
+
+  Value raise(ir::ConcatOp op, ir::TensorBuilder& b) const override {
+    ArrayRef<int64_t> permutation;
+    SmallVector<Value> inputs;
+    for (Value input : op.getInputs()) {
+      auto transpose = input.getDefiningOp<ir::TransposeOp>();
+      if (!transpose || (!inputs.empty() && transpose.getPermutation() != permutation))
+        return {};
+      permutation = transpose.getPermutation();
+      inputs.push_back(transpose.getOperand());
+    }
+    return b.transpose(b.create<ir::ConcatOp>(inputs, permutation[op.getDim()]), permutation);
+  }
+};
+
+struct SinkThroughPad : RaisePattern<ir::PadOp> {
+  using RaisePattern::RaisePattern;
+
+  Value raise(ir::PadOp op, ir::TensorBuilder& b) const override {
+    auto transpose = op.getOperand().getDefiningOp<ir::TransposeOp>();
+    if (!transpose)
+      return {};
+    ArrayRef<int64_t> permutation = transpose.getPermutation();
+    RankedTensorType type = op.getType();
+    SmallVector<int64_t> shape(permutation.size()), low(shape), interior(shape);
+    for (auto [i, d] : llvm::enumerate(permutation)) {
+      shape[d] = type.getDimSize(i);
+      low[d] = op.getLow()[i];
+      interior[d] = op.getInterior()[i];
+    }
+    Value padded = b.create<ir::PadOp>(type.clone(shape), transpose.getOperand(),
+                                       b.builder.getDenseI64ArrayAttr(low),
+                                       b.builder.getDenseI64ArrayAttr(interior), op.getValueAttr());
+    return b.transpose(padded, permutation);
+  }
+};
+
 /// A reshape that splits dimensions, or merges ones that are neighbours before the transposition
 /// too.
 struct SinkThroughReshape : RaisePattern<ir::ReshapeOp> {
@@ -117,7 +177,8 @@ struct SinkThroughReshape : RaisePattern<ir::ReshapeOp> {
 } // namespace
 
 void addTransposeSinks(RewritePatternSet& set) {
-  set.add<SinkThroughElementwise, SinkThroughSlice, SinkThroughReshape>(set.getContext());
+  set.add<SinkThroughElementwise, SinkThroughSlice, SinkThroughReduce, SinkThroughConcat,
+          SinkThroughPad, SinkThroughReshape>(set.getContext());
 }
 
 } // namespace titan::frontend

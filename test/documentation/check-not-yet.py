@@ -9,12 +9,13 @@ import sys
 import tempfile
 from pathlib import Path
 
+import numpy as np
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "errors"))
-from onnx_bytes import graph, model, node, value  # noqa: E402
+from onnx_bytes import graph, model, node, tensor, value  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
-OPS = ("Conv", "ConvTranspose", "MaxPool", "AveragePool", "GlobalMaxPool", "BatchNormalization", "InstanceNormalization",
-       "GroupNormalization", "LSTM", "GRU", "RNN")
+OPS = ("InstanceNormalization", "GroupNormalization", "LSTM", "GRU", "RNN")
 # Values other than the default of keys that are marked: none has an effect on one rank. Some are
 # refused on more.
 LATER = ("mesh.strategy=tensor", 'mesh.tensor_rules=["*.weight"]')
@@ -32,6 +33,8 @@ REFUSED = (["titan-compile", "{model}", "--target=cuda", "--set", "mesh.axes={{ 
            ["titan-compile", "{model}", "--recipe", "{scratch}/ema.toml", "--target=cuda"],
            ["titan-compile", "nn:mlp"], ["titan-run", "--eager", "{model}", "--engine=kernels", "train"],
            ["titan-ckpt", "export", "{scratch}", "-o", "{scratch}/w.onnx"],
+           ["titan-compile", str(ROOT / "test/training/references/convolutions/dynamo-train.onnx"), "--target=cuda"],
+           *(["titan-compile", f"{{scratch}}/{name}.onnx"] for name in ("indices", "batch-statistics")),
            *(["titan-compile", f"{{scratch}}/{op}.onnx"] for op in OPS))
 
 
@@ -50,9 +53,16 @@ def messages_of(text):
 
 def write_inputs(scratch):
     (scratch / "ema.toml").write_text("[ema]\nprofiles = { slow = 0.999 }\ndevice = \"host\"\n")
+    def write(name, outputs, *of, **attributes):
+        nodes = [node(*of, f"/{name.lower()}", **attributes)]
+        ports = [value(output, ["batch", 3, 8]) for output in outputs]
+        vectors = [tensor(v, np.ones(3, np.float32)) for v in of[1][1:]]
+        (scratch / f"{name}.onnx").write_bytes(model(graph(nodes, [value("x", ["batch", 3, 8])], ports, vectors)))
+
     for op in OPS:
-        nodes = [node(op, ["x"], ["y"], f"/{op.lower()}")]
-        (scratch / f"{op}.onnx").write_bytes(model(graph(nodes, [value("x", ["batch", 3, 8])], [value("y", ["batch", 3, 8])])))
+        write(op, ["y"], op, ["x"], ["y"])
+    write("indices", ["y", "i"], "MaxPool", ["x"], ["y", "i"], kernel_shape=[1])
+    write("batch-statistics", ["y"], "BatchNormalization", ["x", "s", "b", "m", "v"], ["y"], training_mode=1)
 
 
 def said_by(tools, command, places):

@@ -44,7 +44,9 @@ def external_tensor(name, dims, location, offset=None, length=None):
 
 
 def attribute(name, value):
-    """AttributeProto of an int, a float or a subgraph (bytes)."""
+    """AttributeProto of an int, a float, a list of ints or a subgraph (bytes)."""
+    if isinstance(value, list):
+        return block(1, name) + b"".join(number(8, v) for v in value) + number(20, 7)
     if isinstance(value, int):
         return block(1, name) + number(3, value) + number(20, 2)
     if isinstance(value, float):

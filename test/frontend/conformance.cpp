@@ -71,9 +71,9 @@ std::optional<::onnx::TensorProto> load(const fs::path& file, const ::onnx::Valu
 /// Files of an opset before the oldest that is read, where their ops did not change up to that one.
 void raiseOpset(::onnx::ModelProto& model) {
   constexpr int64_t oldest = 7;
-  static const std::set<std::string> unchanged = {"Elu",      "GlobalAveragePool", "HardSigmoid",
-                                                  "Not",      "ReduceLogSum",      "Selu",
-                                                  "Softplus", "Softsign"};
+  static const std::set<std::string> unchanged = {
+      "Elu",  "GlobalAveragePool", "GlobalMaxPool", "HardSigmoid", "Not", "ReduceLogSum",
+      "Selu", "Softplus",          "Softsign"};
   const auto isUnchanged = [](const ::onnx::NodeProto& node) {
     return unchanged.contains(node.op_type());
   };

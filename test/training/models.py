@@ -201,6 +201,60 @@ class OwnParameters(nn.Module):
         return (weights * centred * self.gain) @ self.output[0]
 
 
+class Convolutions(nn.Module):
+    """Strides, dilation, groups, depthwise; pools with overlapping and with cut windows; a residual sum and a flatten behind channels."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 8, 3, stride=2, padding=1)
+        self.pool = nn.MaxPool2d(3, 2, 1)
+        self.inner = nn.Conv2d(8, 8, 3, padding=1, bias=False)
+        self.depthwise = nn.Conv2d(8, 8, 5, padding=2, groups=8)
+        self.pointwise = nn.Conv2d(8, 16, 1)
+        self.grouped = nn.Conv2d(16, 16, 3, padding=2, dilation=2, groups=4)
+        self.average = nn.AvgPool2d(2, ceil_mode=True)
+        self.head = nn.Linear(16 * 4, 5)
+
+    def forward(self, x):
+        x = self.pool(F.relu(self.stem(x)))
+        x = x + F.relu(self.inner(x))
+        x = F.silu(self.grouped(F.gelu(self.pointwise(self.depthwise(x)))))
+        return self.head(self.average(x).flatten(1))
+
+
+class Segmentation(nn.Module):
+    """Down, up by transposed convolutions, and a joint; classes last at the end."""
+
+    def __init__(self):
+        super().__init__()
+        self.down = nn.Conv2d(1, 4, 3, padding=1)
+        self.inner = nn.Conv2d(4, 8, 3, padding=1)
+        self.up = nn.ConvTranspose2d(8, 4, 3, 2, 1, output_padding=1, groups=2)
+        self.out = nn.Conv2d(8, 3, (1, 3), padding=(0, 1), padding_mode="replicate")
+
+    def forward(self, x):
+        left = F.relu(self.down(x))
+        right = self.up(F.relu(self.inner(F.max_pool2d(left, 2))))
+        return self.out(torch.cat([right, left], 1)).permute(0, 2, 3, 1)
+
+
+class FixedStatistics(nn.Module):
+    """Batch normalisation as eval() has it, with statistics that are no fresh ones."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv1d(2, 6, 3)
+        self.norm = nn.BatchNorm1d(6, eps=1e-3)
+        self.head = nn.Linear(6, 4)
+        with torch.no_grad():
+            self.norm.running_mean.normal_()
+            self.norm.running_var.uniform_(0.5, 2)
+            self.norm.weight.normal_(1, 0.1)
+
+    def forward(self, x):
+        return self.head(F.adaptive_avg_pool1d(F.relu(self.norm(self.conv(x))), 1).flatten(1))
+
+
 class LossInside(nn.Module):
     """The model's output is its loss."""
 
@@ -304,6 +358,12 @@ CASES = {
     "loss-weighted": Case(WeightedLoss, {"ids": (6,), "wanted": ()}, None,
                           {"output": loss("output") + ADAM + BATCH, "output-accumulate": loss("output") + SGD + ACCUMULATE},
                           tokens=5, exports=["dynamo-train", "legacy-train"]),
+    "convolutions": Case(Convolutions, {"image": (3, 13, 14)}, labels(5), {"adamw": ADAMW + BATCH, "sgd": SGD + ACCUMULATE},
+                         exports=["dynamo-train", "legacy-eval"]),
+    "segmentation": Case(Segmentation, {"image": (1, 8, 8)}, labels(3, (8, 8)), {"adamw": ADAMW + BATCH, "sgd": SGD + ACCUMULATE},
+                         exports=["dynamo-optimized", "legacy-train"]),
+    "fixed-statistics": Case(FixedStatistics, {"x": (2, 9)}, labels(4), {"adamw": ADAMW + BATCH, "sgd": SGD + ACCUMULATE},
+                             exports=["dynamo-eval"]),
     "dropout-eval": Case(
         lambda: nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Dropout(0.5), nn.Linear(16, 3)),
         {"x": (8,)}, labels(3), {"adamw": ADAMW + BATCH}, exports=["dynamo-eval", "dynamo-optimized", "legacy-eval"]),

@@ -163,6 +163,7 @@ const ConverterEntry* findConverter(const Node& node);
 llvm::ArrayRef<ConverterEntry> elementwiseConverters();
 llvm::ArrayRef<ConverterEntry> activationConverters();
 llvm::ArrayRef<ConverterEntry> contractionConverters();
+llvm::ArrayRef<ConverterEntry> convolutionConverters();
 llvm::ArrayRef<ConverterEntry> normalizationConverters();
 llvm::ArrayRef<ConverterEntry> dropoutConverters();
 llvm::ArrayRef<ConverterEntry> einsumConverters();

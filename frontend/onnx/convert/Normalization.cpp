@@ -76,10 +76,51 @@ Status rmsNormalization(Conversion& c) {
   return c.give(inside ? result : c.mul(result, c.broadcastTo(scale, shape)));
 }
 
+/// Is a BatchNormalization written, or was it run, in training form? One exporter writes the form
+/// of inference in both cases, and keeps PyTorch's call beside it.
+bool usesBatchStatistics(const Conversion& c) {
+  if (c.trainingMode || c.node.integer("training_mode", 0) != 0)
+    return true;
+  if (c.node.opset < 14 && c.wants(1)) // up to opset 13 its other outputs say so
+    return true;
+  auto call = c.node.metadata.find("pkg.torch.onnx.fx_node");
+  return call != c.node.metadata.end() && call->second.find("batch_norm") != std::string::npos &&
+         call->second.find("no_training") == std::string::npos &&
+         call->second.find(", True, ") != std::string::npos;
+}
+
+/// (x - mean) / sqrt(var + epsilon) * scale + bias with statistics that are fixed, as PyTorch's
+/// eval(): one factor and one term for each channel.
+Status batchNormalization(Conversion& c) {
+  Value x = TITAN_TRY(c.floatOperand(0));
+  if (c.rankOf(x) < 2)
+    return c.error("operand of shape {} has no channels", toString(c.shapeOf(x)));
+  if (usesBatchStatistics(c))
+    return c.error("it normalises by the statistics of the batch, which is not supported: export "
+                   "the model after eval() and train it with fixed statistics");
+  if (c.node.opset < 9 && c.node.integer("spatial", 1) == 0)
+    return c.error("spatial = 0 is not supported");
+  const int64_t channels = c.shapeOf(x)[1];
+  Value of[4];
+  for (size_t i = 0; i < 4; ++i) {
+    of[i] = TITAN_TRY(c.floatOperand(i + 1));
+    if (c.shapeOf(of[i]) != Shape{channels})
+      return c.error("operand {} of shape {} for {} channels", i + 1, toString(c.shapeOf(of[i])),
+                     channels);
+    of[i] = c.convert(of[i], tensorType(x).getElementType());
+  }
+  auto [scale, bias, mean, variance] = of;
+  Value factor = c.mul(c.create<RsqrtOp>(c.shift(variance, c.node.real("epsilon", 1e-5))), scale);
+  Value term = c.sub(bias, c.mul(mean, factor));
+  auto along = [&](Value vector) { return c.broadcast(vector, c.shapeOf(x), 1); };
+  return c.give(c.add(c.mul(x, along(factor)), along(term)));
+}
+
 } // namespace
 
 ArrayRef<ConverterEntry> normalizationConverters() {
   static const ConverterEntry table[] = {
+      {"BatchNormalization", 1, batchNormalization, "with fixed statistics"},
       {"LayerNormalization", 17, layerNormalization, ""},
       {"LogSoftmax", 1, softmaxLike<LogSoftmaxOp>, ""},
       {"RMSNormalization", 23, rmsNormalization, ""},

@@ -8,7 +8,7 @@ ArrayRef<ConverterEntry> converterTable() {
   static const std::vector<ConverterEntry> table = [] {
     std::vector<ConverterEntry> all;
     for (auto family :
-         {elementwiseConverters, activationConverters, contractionConverters,
+         {elementwiseConverters, activationConverters, contractionConverters, convolutionConverters,
           normalizationConverters, dropoutConverters, einsumConverters, movementConverters,
           pieceConverters, reductionConverters, indexingConverters, sequenceConverters,
           attentionConverters, lossConverters})

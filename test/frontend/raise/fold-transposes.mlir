@@ -1,4 +1,5 @@
 // RUN: titan-opt %s --titan-import-fold-transposes | FileCheck %s
+// RUN: titan-opt %s '--titan-import-fold-transposes=sink=true' | FileCheck %s --check-prefix=SINK
 
 // CHECK-LABEL: func.func @weight
 // CHECK-SAME: %[[X:.*]]: tensor<3x4xf32>, %[[W:.*]]: tensor<5x4xf32>
@@ -48,4 +49,26 @@ func.func @bias_second(%x: tensor<2x3xf32>, %bias: tensor<3xf32>) -> tensor<2x3x
   %b = titan.broadcast %bias [1] : tensor<3xf32> to tensor<2x3xf32>
   %y = titan.add %b, %x : tensor<2x3xf32>
   return %y : tensor<2x3xf32>
+}
+
+// What stands between two convolutions has channels last.
+// SINK-LABEL: func.func @between_convolutions
+// SINK: titan.transpose %{{.*}} [0, 2, 3, 1] : tensor<2x3x8x8xf32>
+// SINK-NOT: titan.transpose
+// SINK: titan.pad %{{.*}} low [0, 1, 0, 0]
+// SINK: titan.concat %{{.*}} dim 3
+// SINK: titan.reduce sum %{{.*}} [1, 2]
+// SINK-NOT: titan.transpose
+// SINK: return
+func.func @between_convolutions(%x: tensor<2x3x8x8xf32>, %w: tensor<4x3x3x3xf32>) -> tensor<2x8xf32> {
+  %last = titan.transpose %x [0, 2, 3, 1] : tensor<2x3x8x8xf32> to tensor<2x8x8x3xf32>
+  %y = titan.convolution %last, %w strides [1, 1] low [0, 0] high [0, 0] dilations [1, 1] groups 1
+      : (tensor<2x8x8x3xf32>, tensor<4x3x3x3xf32>) -> tensor<2x6x6x4xf32>
+  %first = titan.transpose %y [0, 3, 1, 2] : tensor<2x6x6x4xf32> to tensor<2x4x6x6xf32>
+  %a = titan.relu %first : tensor<2x4x6x6xf32>
+  %p = titan.pad %a low [0, 0, 1, 0] interior [0, 0, 0, 0] : tensor<2x4x6x6xf32> to tensor<2x4x7x6xf32>
+  %n = titan.neg %p : tensor<2x4x7x6xf32>
+  %j = titan.concat %p, %n dim 1 : (tensor<2x4x7x6xf32>, tensor<2x4x7x6xf32>) -> tensor<2x8x7x6xf32>
+  %s = titan.reduce sum %j [2, 3] : tensor<2x8x7x6xf32> to tensor<2x8xf32>
+  return %s : tensor<2x8xf32>
 }

@@ -1,0 +1,177 @@
+// Convolutions and pools: what each becomes, and what each refusal says.
+#include "frontend/onnx/testing/ImportFixture.h"
+
+namespace titan::frontend {
+namespace {
+
+using testing::ModelBuilder;
+using Lists = std::vector<std::pair<std::string, std::vector<int64_t>>>;
+
+class ConvolutionTest : public testing::ImportFixture {
+protected:
+  /// A model of one node, with `x` and, where it has a shape, a kernel `w`.
+  std::string importNode(const std::string& op, const std::vector<int64_t>& x,
+                         const std::vector<int64_t>& w, const Lists& lists,
+                         const std::string& autoPad = "", int64_t ceilMode = 0, int64_t group = 1) {
+    ModelBuilder model;
+    model.input("x", x).output("y");
+    std::vector<std::string> inputs = {"x"};
+    if (!w.empty()) {
+      size_t count = 1;
+      for (int64_t extent : w)
+        count *= static_cast<size_t>(extent);
+      model.floats("w", w, std::vector<float>(count, 0.5f));
+      inputs.push_back("w");
+    }
+    auto& node = model.node(op, inputs, {"y"});
+    for (const auto& [name, values] : lists)
+      ModelBuilder::setInts(node, name, values);
+    if (!autoPad.empty())
+      ModelBuilder::setText(node, "auto_pad", autoPad);
+    if (ceilMode != 0)
+      ModelBuilder::setInt(node, "ceil_mode", ceilMode);
+    if (group != 1)
+      ModelBuilder::setInt(node, "group", group);
+    return import(model);
+  }
+};
+
+TEST_F(ConvolutionTest, HasChannelsLast) {
+  std::string text = importNode("Conv", {-1, 4, 9, 8}, {6, 2, 3, 3},
+                                {{"strides", {2, 1}}, {"pads", {1, 0, 0, 2}}}, "", 0, 2);
+  EXPECT_HAS(text, "strides [2, 1] low [1, 0] high [0, 2] dilations [1, 1] groups 2");
+  EXPECT_HAS(text, "(tensor<8x9x8x4xf32>, tensor<6x3x3x2xf32>) -> tensor<8x4x8x6xf32>");
+}
+
+TEST_F(ConvolutionTest, AutoPadSharesOut) {
+  for (auto [mode, pads] : {std::pair("SAME_UPPER", "low [0] high [1]"),
+                            {"SAME_LOWER", "low [1] high [0]"},
+                            {"VALID", "low [0] high [0]"}}) {
+    std::string text = importNode("Conv", {-1, 4, 8}, {6, 4, 3}, {{"strides", {2}}}, mode);
+    EXPECT_HAS(text, pads);
+  }
+}
+
+TEST_F(ConvolutionTest, TransposedIsTheGradientOfItsOperand) {
+  std::string text = importNode("ConvTranspose", {-1, 4, 5}, {4, 3, 3},
+                                {{"strides", {2}}, {"pads", {1, 1}}, {"output_padding", {1}}});
+  EXPECT_HAS(text, "titan.convolution_input_grad");
+  EXPECT_HAS(text, "(tensor<8x5x4xf32>, tensor<4x3x3xf32>) -> tensor<8x10x3xf32>");
+}
+
+TEST_F(ConvolutionTest, ABiasOfZerosIsNone) {
+  for (float value : {0.0f, 0.5f}) {
+    ModelBuilder model;
+    model.input("x", {-1, 2, 5}).output("y").floats("w", {3, 2, 2}, std::vector<float>(12, 1));
+    model.integers("shape", {3});
+    model.floats("value", {}, {value});
+    model.node("Expand", {"value", "shape"}, {"bias"});
+    model.node("Conv", {"x", "w", "bias"}, {"y"});
+    EXPECT_EQ(import(model).find("titan.add") != std::string::npos, value != 0);
+  }
+}
+
+TEST_F(ConvolutionTest, CeilModeHasNoWindowBehindTheOperand) {
+  const auto pool = [&](int64_t extent, const std::vector<int64_t>& pads) {
+    return importNode("MaxPool", {-1, 2, extent}, {},
+                      {{"kernel_shape", {2}}, {"strides", {3}}, {"pads", pads}}, "", 1);
+  };
+  EXPECT_HAS(pool(7, {0, 0}), "tensor<8x7x2xf32> to tensor<8x3x2xf32>");
+  EXPECT_HAS(pool(8, {0, 0}), "tensor<8x8x2xf32> to tensor<8x3x2xf32>");
+  EXPECT_HAS(pool(6, {0, 1}), "tensor<8x6x2xf32> to tensor<8x2x2xf32>");
+}
+
+TEST_F(ConvolutionTest, AveragesCountWhatIsThere) {
+  const Lists lists = {{"kernel_shape", {3}}, {"pads", {1, 1}}};
+  std::string text = importNode("AveragePool", {-1, 1, 4}, {}, lists);
+  EXPECT_HAS(text, "dense<[5.000000e-01, 0.333333343, 0.333333343, 5.000000e-01]>");
+}
+
+TEST_F(ConvolutionTest, RefusesWhatHasNoMeaning) {
+  const auto conv = [&](const std::vector<int64_t>& w, const Lists& lists, int64_t group = 1) {
+    return importNode("Conv", {-1, 4, 9, 8}, w, lists, "", 0, group);
+  };
+  EXPECT_HAS(conv({6, 4, 10, 3}, {}),
+             "a window of 10 is larger than the padded extent 9 of dimension 0 of space");
+  EXPECT_HAS(conv({6, 2, 3, 3}, {}),
+             "group = 1 does not divide 4 channels into kernels of 2, and 6 kernels");
+  EXPECT_HAS(conv({6, 4, 3, 3}, {}, 3),
+             "group = 3 does not divide 4 channels into kernels of 4, and 6 kernels");
+  EXPECT_HAS(conv({6, 4, 3, 3}, {}, -1), "group = -1");
+  EXPECT_HAS(conv({6, 4, 3, 3}, {{"strides", {0, 1}}}), "strides = [0, 1]");
+  EXPECT_HAS(conv({6, 4, 3, 3}, {{"dilations", {1, 0}}}), "dilations = [1, 0]");
+  EXPECT_HAS(conv({6, 4, 3, 3}, {{"pads", {1, 1}}}),
+             "pads has 2 entries for 2 dimensions of space");
+  EXPECT_HAS(conv({6, 4, 3, 3}, {{"pads", {-1, 0, 0, 0}}}), "pads = [-1, 0, 0, 0]");
+  EXPECT_HAS(conv({6, 4, 3, 3}, {{"kernel_shape", {3, 2}}}),
+             "kernel_shape = [3, 2] for a kernel of [3, 3]");
+  EXPECT_HAS(conv({6, 4, 3}, {}),
+             "a kernel of shape [6, 4, 3] for an operand of shape [8, 4, 9, 8]");
+  EXPECT_HAS(importNode("Conv", {-1, 4, 9}, {6, 4, 3}, {}, "SAME"),
+             "auto_pad = 'SAME' is not known");
+}
+
+TEST_F(ConvolutionTest, RefusesPoolsWithoutElements) {
+  const auto pool = [&](const Lists& lists) {
+    return importNode("MaxPool", {-1, 2, 4}, {}, lists);
+  };
+  EXPECT_HAS(pool({{"kernel_shape", {2}}, {"strides", {2}}, {"pads", {2, 0}}}),
+             "window 0 of dimension 0 of space lies in the padding alone");
+  EXPECT_HAS(pool({{"kernel_shape", {2, 2}}}),
+             "kernel_shape has 2 entries for 1 dimensions of space");
+  EXPECT_HAS(pool({{"kernel_shape", {0}}}), "a window of 0 in dimension 0 of space");
+}
+
+TEST_F(ConvolutionTest, IndicesOfMaximaAreRefused) {
+  ModelBuilder model;
+  model.input("x", {-1, 2, 4}).output("y").output("i");
+  ModelBuilder::setInts(model.node("MaxPool", {"x"}, {"y", "i"}), "kernel_shape", {2});
+  EXPECT_HAS(import(model), "its indices are read, which is not supported");
+}
+
+TEST_F(ConvolutionTest, TransposedRefusesWhatWindowsDoNotCover) {
+  const auto transposed = [&](const Lists& lists) {
+    return importNode("ConvTranspose", {-1, 4, 5}, {4, 3, 3}, lists);
+  };
+  EXPECT_HAS(transposed({{"strides", {2}}, {"output_padding", {2}}}),
+             "2 more elements than windows cover in dimension 0 of space, whose stride is 2");
+  EXPECT_HAS(transposed({{"pads", {4, 3}}}), "pads 4 and 3 leave nothing of 7 in dimension 0");
+}
+
+class BatchNormTest : public testing::ImportFixture {
+protected:
+  std::string importNorm(const std::string& call, int64_t trainingMode = 0) {
+    ModelBuilder model;
+    model.model.set_producer_name("pytorch");
+    model.input("x", {-1, 2, 4}).output("y");
+    for (const char* name : {"scale", "bias", "mean", "variance"})
+      model.floats(name, {2}, {0.5f, 1.5f});
+    auto& node =
+        model.node("BatchNormalization", {"x", "scale", "bias", "mean", "variance"}, {"y"});
+    if (trainingMode != 0)
+      ModelBuilder::setInt(node, "training_mode", trainingMode);
+    if (!call.empty())
+      ModelBuilder::setMetadata(node, "pkg.torch.onnx.fx_node", call);
+    return import(model);
+  }
+};
+
+TEST_F(BatchNormTest, FixedStatisticsAreOneFactorAndOneTerm) {
+  std::string text =
+      importNorm("%norm : call_function[target=torch.ops.aten._native_batch_norm_"
+                 "legit_no_training.default](args = (%x, %s, %b, %m, %v, 0.1, 1e-05))");
+  EXPECT_HAS(text, "titan.rsqrt");
+  EXPECT_HAS(text, "titan.state @mean : tensor<2xf32> {init");
+  EXPECT_HAS(text, "kind = #titan<kind buffer>");
+}
+
+// One exporter writes the same node for both forms.
+TEST_F(BatchNormTest, StatisticsOfTheBatchAreRefused) {
+  const char* call = "%norm : call_function[target=torch.ops.aten._native_batch_norm_legit_"
+                     "functional.default](args = (%x, %s, %b, %m, %v, True, 0.1, 1e-05))";
+  for (const std::string& text : {importNorm(call), importNorm("", /*trainingMode=*/1)})
+    EXPECT_HAS(text, "it normalises by the statistics of the batch, which is not supported");
+}
+
+} // namespace
+} // namespace titan::frontend
