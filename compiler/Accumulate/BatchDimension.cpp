@@ -44,10 +44,13 @@ void BatchDimension::visit(Operation* op) {
     return setAll({Kind::Unknown, -1});
   case ir::FactorKind::Reduction:
     return setAll({Kind::Summed, -1});
+  case ir::FactorKind::Joint:
   case ir::FactorKind::Parallel:
     for (auto [i, result] : llvm::enumerate(op->getResults())) {
       int64_t dim = ir::ShardingRule::findDim(rule.results[i], factor);
-      places_[result] = dim >= 0 ? Place{Kind::Dim, dim} : Place{Kind::Unknown, -1};
+      const bool isStatistic = rule.factors[factor].kind == ir::FactorKind::Joint;
+      places_[result] =
+          dim >= 0 ? Place{Kind::Dim, dim} : Place{isStatistic ? Kind::Summed : Kind::Unknown, -1};
     }
   }
 }

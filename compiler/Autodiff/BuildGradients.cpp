@@ -14,16 +14,21 @@ namespace titan {
 
 namespace {
 
-/// `loop` with `terms` yielded and returned after what it has.
+/// `loop` with `terms` yielded and returned behind its sums.
 accum::LoopOp appendTerms(accum::LoopOp loop, ArrayRef<Value> terms) {
-  loop.getBlock().getTerminator()->insertOperands(loop.getNumResults(), terms);
-  SmallVector<Type> types(loop.getResultTypes());
+  const auto sums = static_cast<unsigned>(loop.getSums().size());
+  loop.getBlock().getTerminator()->insertOperands(sums, terms);
+  SmallVector<Type> types(loop.getSums().getTypes());
   llvm::append_range(types, ValueRange(terms).getTypes());
+  llvm::append_range(types, loop.getStacks().getTypes());
   OpBuilder builder(loop);
-  auto extended = accum::LoopOp::create(builder, loop.getLoc(), types, loop.getBatches(),
-                                        loop.getInits(), loop.getCount(), loop.getOrder());
+  auto extended =
+      accum::LoopOp::create(builder, loop.getLoc(), types, loop.getBatches(), loop.getInits(),
+                            loop.getCount(), loop.getOrder(), loop.getStacked());
   extended.getBody().takeBody(loop.getBody());
-  loop.replaceAllUsesWith(extended.getResults().take_front(loop.getNumResults()));
+  SmallVector<Value> results(extended.getResults().take_front(sums));
+  llvm::append_range(results, extended.getStacks());
+  loop.replaceAllUsesWith(results);
   loop.erase();
   return extended;
 }
@@ -74,7 +79,7 @@ struct BuildGradientsPass : impl::BuildGradientsBase<BuildGradientsPass> {
     }
     if (terms.empty())
       return step.emitError() << "no trainable parameter reaches the loss";
-    unsigned first = loop.getNumResults();
+    const auto first = static_cast<unsigned>(loop.getSums().size());
     loop = appendTerms(loop, terms);
     for (auto [i, name] : llvm::enumerate(names))
       tagged.addResult(loop.getResult(first + i), tag::gradient,

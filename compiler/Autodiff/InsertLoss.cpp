@@ -4,6 +4,7 @@
 #include "compiler/Support/VerifyTags.h"
 
 #include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -59,9 +60,7 @@ FailureOr<unsigned> chooseOutput(TaggedFunction model, const LossRecipe& loss) {
   SmallVector<StringRef> names;
   for (unsigned i = 0; i < function.getNumResults(); ++i) {
     if (!function.getResultAttr(i, tag::output))
-      return function.emitError()
-             << "result " << i
-             << " of @model is no output: models that update buffers cannot be trained";
+      return function.emitError() << "result " << i << " of @model is no output";
     names.push_back(model.resultTag(i, tag::output));
   }
   if (!loss.output.empty()) {
@@ -77,6 +76,16 @@ FailureOr<unsigned> chooseOutput(TaggedFunction model, const LossRecipe& loss) {
       if (cast<RankedTensorType>(type).getNumElements() == 1)
         return static_cast<unsigned>(i);
   return 0u;
+}
+
+/// Rows of several ranks would have to be brought together first.
+LogicalResult checkStatistics(const Model& model) {
+  for (auto norm : model.function.terminator()->getBlock()->getOps<BatchNormOp>())
+    if (model.recipe.dataRanks() > 1)
+      return norm.emitError() << describePlace(norm)
+                              << ": statistics of the batch are not available yet on "
+                              << model.recipe.dataRanks() << " ranks";
+  return success();
 }
 
 FailureOr<Model> readModel(ModuleOp module) {
@@ -103,7 +112,7 @@ FailureOr<Model> readModel(ModuleOp module) {
     target = RankedTensorType();
   }
   Model model{tagged, *recipe, *output, *target};
-  if (failed(checkFields(model)))
+  if (failed(checkFields(model)) || failed(checkStatistics(model)))
     return failure();
   return model;
 }
@@ -118,11 +127,73 @@ TaggedFunction createFunction(const Model& model, StringRef name, IRMapping& map
   return function;
 }
 
+/// A running statistic of the model, and what moves it in each microbatch, in the model's order.
+struct RunningStatistic {
+  struct Term {
+    OpResult sample; ///< of a norm of @model
+    double momentum;
+    double correction; ///< makes the sample statistic unbiased, where that is what is kept
+  };
+  BlockArgument argument; ///< of @model
+  SmallVector<Term, 1> terms;
+};
+
+/// Those that are states: others are what the model computes them to be.
+SmallVector<RunningStatistic> findRunningStatistics(const Model& model) {
+  llvm::MapVector<BlockArgument, RunningStatistic> found;
+  for (auto norm : model.function.terminator()->getBlock()->getOps<BatchNormOp>())
+    for (auto [i, running] : llvm::enumerate(norm.getRunning()))
+      if (auto argument = dyn_cast<BlockArgument>(running);
+          argument && model.op().getArgAttr(argument.getArgNumber(), tag::state)) {
+        RunningStatistic& statistic = found[argument];
+        statistic.argument = argument;
+        const auto n = static_cast<double>(norm.getCount());
+        const bool isVariance = i == 1;
+        statistic.terms.push_back({norm->getResult(static_cast<unsigned>(i) + 1),
+                                   norm.getMomentum().convertToDouble(),
+                                   isVariance && norm.getUnbiased() ? n / (n - 1) : 1});
+      }
+  return llvm::map_to_vector(found.takeVector(), [](auto& entry) { return entry.second; });
+}
+
+/// b' = (1 - m) b + m s for each s of a microbatch, in order: the sum of all s, each times its
+/// share of the last b, and of the first b times its own. `rows` has the stack [microbatches, C] of
+/// each term.
+Value foldRows(OpBuilder& builder, const RunningStatistic& statistic, Value before,
+               ArrayRef<Value> rows) {
+  const TensorBuilder b(builder, statistic.terms.front().sample.getOwner(), Phase::Update);
+  const int64_t count = tensorType(rows.front()).getDimSize(0);
+  double share = 1; // of what is there before a term
+  SmallVector<SmallVector<double>> shares(rows.size(), SmallVector<double>(count));
+  for (int64_t i = count; i-- > 0;)
+    for (size_t k = rows.size(); k-- > 0;) {
+      const RunningStatistic::Term& term = statistic.terms[k];
+      shares[k][i] = share * term.momentum * term.correction;
+      share *= 1 - term.momentum;
+    }
+  Type element = tensorType(rows.front()).getElementType();
+  Value sum = b.scale(b.convert(before, element), share);
+  for (auto [stack, weights] : llvm::zip_equal(rows, shares)) {
+    auto type = RankedTensorType::get(count, element);
+    const auto& semantics = cast<FloatType>(element).getFloatSemantics();
+    auto values = llvm::map_to_vector(weights, [&](double weight) {
+      APFloat value(weight);
+      bool isExact = false;
+      value.convert(semantics, APFloat::rmNearestTiesToEven, &isExact);
+      return value;
+    });
+    Value factors = b.create<ConstantOp>(type, DenseElementsAttr::get(type, values));
+    Value weighted = b.mul(stack, b.broadcast(factors, tensorType(stack).getShape(), 0));
+    sum = b.add(sum, b.reduce(ReduceKind::Sum, weighted, 0));
+  }
+  return b.convert(sum, tensorType(before).getElementType());
+}
+
 /// By name, a value for each field of the batch.
 using Fields = llvm::StringMap<Value>;
 
-/// Clones the model's body with the fields as its inputs. Random ops draw with `seed` and `step`;
-/// without them nothing is random. Returns the outputs.
+/// Clones the model's body with the fields as its inputs: in training with `seed` and `step`, with
+/// which random ops draw, and in evaluation without them. Returns the outputs.
 SmallVector<Value> cloneBody(const Model& model, OpBuilder& builder, IRMapping& mapping,
                              const Fields& fields, Value seed = {}, Value step = {}) {
   for (BlockArgument argument : model.op().getArguments())
@@ -130,11 +201,13 @@ SmallVector<Value> cloneBody(const Model& model, OpBuilder& builder, IRMapping& 
         !name.empty())
       mapping.map(argument, fields.lookup(name));
   for (Operation& op : model.function.terminator()->getBlock()->without_terminator()) {
-    RandomOpInterface random = asRandom(builder.clone(op, mapping));
-    if (random && seed)
+    Operation* clone = builder.clone(op, mapping);
+    if (!seed)
+      mapping.map(op.getResults(), replaceByEvaluation(clone));
+    else if (RandomOpInterface random = asRandom(clone))
       random.seed(seed, step);
-    else if (random)
-      mapping.map(op.getResults(), replaceByDeterministic(random));
+    else if (auto norm = dyn_cast<BatchNormOp>(clone))
+      norm.getRunningMutable().clear(); // the step reads them behind its loop
   }
   SmallVector<Value> outputs;
   for (Value output : model.function.terminator().getOperands())
@@ -172,9 +245,17 @@ void buildStep(const Model& model) {
   Value seed = step.addArgument(scalar, tag::control, builder.getStringAttr("train.seed"));
 
   Location loc = model.op().getLoc();
+  const SmallVector<RunningStatistic> statistics = findRunningStatistics(model);
   auto sumType = RankedTensorType::get({}, builder.getF32Type());
-  auto loop = accum::LoopOp::create(builder, loc, TypeRange{sumType, scalar}, batches, ValueRange{},
-                                    count, accum::Order::Unordered);
+  SmallVector<Type> types = {sumType, scalar};
+  for (const RunningStatistic& statistic : statistics)
+    for (const RunningStatistic::Term& term : statistic.terms) {
+      RankedTensorType row = tensorType(term.sample);
+      types.push_back(row.clone(ArrayRef{count, row.getDimSize(0)}));
+    }
+  const auto stacked = static_cast<int64_t>(types.size()) - 2;
+  auto loop = accum::LoopOp::create(builder, loc, types, batches, ValueRange{}, count,
+                                    accum::Order::Unordered, stacked);
   Block& body = loop.getBody().emplaceBlock();
   body.addArgument(builder.getIndexType(), loc);
   Fields slices;
@@ -184,11 +265,25 @@ void buildStep(const Model& model) {
   builder.setInsertionPointToEnd(&body);
   SmallVector<Value> outputs = cloneBody(model, builder, mapping, slices, seed, counterValue);
   autodiff::LossTerms loss = buildLoss(model, builder, outputs, slices, /*validRows=*/{});
-  accum::YieldOp::create(builder, loc, ValueRange{loss.sum, loss.count});
+  SmallVector<Value> yielded = {loss.sum, loss.count};
+  for (const RunningStatistic& statistic : statistics)
+    for (const RunningStatistic::Term& term : statistic.terms)
+      yielded.push_back(mapping.lookup(Value(term.sample)));
+  accum::YieldOp::create(builder, loc, yielded);
 
-  for (unsigned i = 0; i < stateCount; ++i)
-    step.addResult(step.function().getArgument(i), tag::state,
-                   step.function().getArgAttr(i, tag::state));
+  builder.setInsertionPointAfter(loop);
+  llvm::DenseMap<Value, Value> moved; // by the state's argument
+  SmallVector<Value> stacks(loop.getStacks());
+  for (ArrayRef<Value> left = stacks; const RunningStatistic& statistic : statistics) {
+    const size_t terms = statistic.terms.size();
+    Value before = mapping.lookup(Value(statistic.argument));
+    moved[before] = foldRows(builder, statistic, before, left.take_front(terms));
+    left = left.drop_front(terms);
+  }
+  for (unsigned i = 0; i < stateCount; ++i) {
+    Value state = step.function().getArgument(i), after = moved.lookup(state);
+    step.addResult(after ? after : state, tag::state, step.function().getArgAttr(i, tag::state));
+  }
   step.addResult(loop.getResult(0), tag::metric, builder.getStringAttr("loss_sum"));
   step.addResult(loop.getResult(1), tag::metric, builder.getStringAttr("count"));
 }

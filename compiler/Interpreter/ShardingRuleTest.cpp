@@ -171,7 +171,7 @@ TEST(ShardingRule, PiecesRecombineToTheWhole) {
       operands.push_back(arguments[cast<BlockArgument>(operand).getArgNumber()]);
     ShardingRule rule = shardable.getShardingRule();
     for (auto [f, factor] : llvm::enumerate(rule.factors)) {
-      if (factor.kind == FactorKind::Whole || factor.size < 2 || isInnerSomewhere(rule, f))
+      if (!titan::ir::isSplittable(factor.kind) || factor.size < 2 || isInnerSomewhere(rule, f))
         continue;
       int64_t pieces = factor.size % 2 == 0 ? 2 : factor.size;
       Split(instance, rule, f, pieces).check(operands);

@@ -198,6 +198,27 @@ TEST_F(Lower, DrawnConvolutions) {
   }
 }
 
+// As many elements a channel as are summed in chunks, the channel in any place.
+TEST_F(Lower, StatisticsOfManyElements) {
+  auto module = parse(R"(
+    func.func @last(%x: tensor<1031x3xf32>, %s: tensor<3xf32>, %b: tensor<3xf32>) -> (tensor<1031x3xf32>, tensor<3xf32>, tensor<3xf32>) {
+      %r:3 = titan.batch_norm %x scale %s bias %b dim 1 epsilon 0.1 momentum 0.1
+          : (tensor<1031x3xf32>, tensor<3xf32>, tensor<3xf32>) -> (tensor<1031x3xf32>, tensor<3xf32>, tensor<3xf32>)
+      return %r#0, %r#1, %r#2 : tensor<1031x3xf32>, tensor<3xf32>, tensor<3xf32>
+    }
+    func.func @inner(%x: tensor<7x3x20x11xbf16>, %s: tensor<3xf32>, %b: tensor<3xf32>) -> tensor<7x3x20x11xbf16> {
+      %r:3 = titan.batch_norm %x scale %s bias %b dim 1 epsilon 0.1 momentum 0.1
+          : (tensor<7x3x20x11xbf16>, tensor<3xf32>, tensor<3xf32>) -> (tensor<7x3x20x11xbf16>, tensor<3xf32>, tensor<3xf32>)
+      return %r#0 : tensor<7x3x20x11xbf16>
+    }
+    func.func @first(%x: tensor<3x40x17xf64>, %s: tensor<3xf64>, %b: tensor<3xf64>) -> tensor<3x40x17xf64> {
+      %r:3 = titan.batch_norm %x scale %s bias %b dim 0 epsilon 0.1 momentum 0.1
+          : (tensor<3x40x17xf64>, tensor<3xf64>, tensor<3xf64>) -> (tensor<3x40x17xf64>, tensor<3xf64>, tensor<3xf64>)
+      return %r#0 : tensor<3x40x17xf64>
+    })");
+  expectEquivalent(*module);
+}
+
 TEST_F(Lower, LongRowsAreCutIntoPieces) {
   auto module = parse(R"(
     func.func @f(%x: tensor<50000xf32>) -> tensor<f32> {

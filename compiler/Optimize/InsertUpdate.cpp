@@ -50,6 +50,7 @@ private:
   Value clipFactor(Value norm);
   void updateParameters(const UpdateRule& rule, UpdateScalars scalars);
   void updateCounters(Value applied);
+  Value movedBuffer(BlockArgument before, FlatSymbolRefAttr symbol);
   void setResults(ArrayRef<TaggedFunction::TaggedValue> metrics);
 
   ModuleOp module_;
@@ -60,6 +61,7 @@ private:
   /// By state symbol, in the order of @step's results.
   llvm::MapVector<StringAttr, Value> gradients_;
   llvm::DenseMap<StringAttr, Value> next_; ///< states that change
+  Value apply_;                            ///< is the step's update made?
 };
 
 ir::StateOp UpdateBuilder::declareSlot(ir::StateOp param, StringRef suffix) {
@@ -142,6 +144,16 @@ void UpdateBuilder::updateCounters(Value applied) {
   advance(ir::counter::skipped, t_.sub(one, applied));
 }
 
+/// What the loop made of a buffer; what it was where the step is skipped.
+Value UpdateBuilder::movedBuffer(BlockArgument before, FlatSymbolRefAttr symbol) {
+  Value after = step_.findResult(ir::tag::state, symbol.getValue());
+  if (!after || after == before)
+    return after;
+  ir::TensorBuilder t = t_;
+  t.path = builder_.getStrArrayAttr(module_.lookupSymbol<ir::StateOp>(symbol.getAttr()).getName());
+  return t.select(t.broadcast(apply_, ir::tensorType(before).getShape(), {}), after, before);
+}
+
 void UpdateBuilder::setResults(ArrayRef<TaggedFunction::TaggedValue> metrics) {
   SmallVector<TaggedFunction::TaggedValue> results;
   func::FuncOp function = step_.function();
@@ -151,9 +163,8 @@ void UpdateBuilder::setResults(ArrayRef<TaggedFunction::TaggedValue> metrics) {
     if (!symbol)
       continue;
     Value next = next_.lookup(symbol.getAttr());
-    // Buffers that the loop itself changed keep their new value.
     if (!next)
-      next = step_.findResult(ir::tag::state, symbol.getValue());
+      next = movedBuffer(argument, symbol);
     results.push_back({next ? next : Value(argument), ir::tag::state, symbol});
   }
   llvm::append_range(results, metrics);
@@ -211,7 +222,8 @@ LogicalResult UpdateBuilder::run() {
       t_.create<ir::AndOp>(t_.create<ir::IsFiniteOp>(lossSum), t_.create<ir::IsFiniteOp>(squares));
   scalars.apply = t_.create<ir::AndOp>(
       finite, t_.compare(ir::ComparePredicate::GT, count, t_.splatLike(count, 0)));
-  Value applied = t_.convert(scalars.apply, i64);
+  apply_ = scalars.apply;
+  Value applied = t_.convert(apply_, i64);
 
   Value stepCounter = stateArgument(ir::getOrDeclareCounter(module_, ir::counter::step));
   scalars.updates = stateArgument(ir::getOrDeclareCounter(module_, ir::counter::updates));

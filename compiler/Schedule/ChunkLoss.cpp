@@ -131,7 +131,7 @@ LogicalResult LossRegion::add(Operation* op, std::string& why) {
   ir::FactorKind kind = rule.factors[role.factor].kind;
   if (auto sum = dyn_cast<ir::AccumulatingOpInterface>(op); sum && sum.getAcc())
     kind = kindWithoutAccumulator(op, role.factor);
-  if (kind == ir::FactorKind::Whole)
+  if (!ir::isSplittable(kind))
     return refuse("needs all rows at once");
   role.isSum = kind == ir::FactorKind::Reduction;
   if (!role.isSum) {

@@ -110,7 +110,7 @@ std::optional<AxisRule> shardRule(Operation* op, Placements operands, bool isTre
     return std::nullopt;
   const auto* cut = llvm::find_if(operands, [](auto on) { return on.isShard(); });
   const auto& list = factors.operands[cut - operands.begin()][cut->dim];
-  if (list.empty() || factors.factors[list.front()].kind == ir::FactorKind::Whole)
+  if (list.empty() || !ir::isSplittable(factors.factors[list.front()].kind))
     return std::nullopt;
   const int64_t factor = list.front();
   AxisRule rule = allOf(op, AxisPlacement());

@@ -18,9 +18,16 @@ class AdjointBuilder;
 enum class FactorKind {
   Parallel,  ///< appears in operands and results: pieces of the results are concatenated
   Reduction, ///< appears in operands only: the pieces' results are summed
+  Joint,     ///< has any extent, but the results are those of all of it together: the statistics of
+             ///< a batch
   Whole,     ///< cannot be split (a softmax row, a maximum, a reshaped dimension that is not the
              ///< outermost)
 };
+
+/// Can an op run on the pieces of such a factor?
+inline bool isSplittable(FactorKind kind) {
+  return kind == FactorKind::Parallel || kind == FactorKind::Reduction;
+}
 
 struct Factor {
   int64_t size;

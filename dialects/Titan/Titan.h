@@ -83,5 +83,8 @@ RandomOpInterface asRandom(mlir::Operation* op);
 llvm::SmallVector<RandomOpInterface> randomOps(mlir::Operation* root);
 /// Puts the form of `random` that draws nothing in its place: returns the values of its results.
 llvm::SmallVector<mlir::Value> replaceByDeterministic(RandomOpInterface random);
+/// Puts what `op` is in evaluation in its place: nothing is drawn, and norms of the batch have
+/// fixed statistics. Returns the values of its results; its own where it is the same.
+llvm::SmallVector<mlir::Value> replaceByEvaluation(mlir::Operation* op);
 
 } // namespace titan::ir

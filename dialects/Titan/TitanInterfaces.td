@@ -139,6 +139,17 @@ def ComputesNarrowOpInterface : OpInterface<"ComputesNarrowOpInterface"> {
   ];
 }
 
+def EvaluatedOtherwiseOpInterface : OpInterface<"EvaluatedOtherwiseOpInterface"> {
+  let cppNamespace = "::titan::ir";
+  let description = [{
+    An op that a model in evaluation computes otherwise than one in training: a norm whose statistics are then fixed.
+  }];
+  let methods = [
+    InterfaceMethod<"Builds what its results are in evaluation; empty where that is what it computes anyway.",
+                    "::llvm::SmallVector<::mlir::Value>", "buildEvaluation", (ins "::mlir::OpBuilder &":$builder)>
+  ];
+}
+
 def CostedOpInterface : OpInterface<"CostedOpInterface"> {
   let cppNamespace = "::titan::ir";
   let description = [{

@@ -106,6 +106,28 @@ struct SinkThroughConcat : RaisePattern<ir::ConcatOp> {
   }
 };
 
+/// A norm of each channel, wherever that is. Its statistics have one dimension.
+struct SinkThroughBatchNorm : OpRewritePattern<ir::BatchNormOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(ir::BatchNormOp op, PatternRewriter& rewriter) const override {
+    auto transpose = op.getOperand().getDefiningOp<ir::TransposeOp>();
+    if (!transpose)
+      return failure();
+    ArrayRef<int64_t> permutation = transpose.getPermutation();
+    ir::TensorBuilder b(rewriter, op);
+    SmallVector<Type> types(op->getResultTypes());
+    types.front() = transpose.getOperand().getType();
+    auto norm = b.create<ir::BatchNormOp>(
+        types, transpose.getOperand(), op.getScale(), op.getBias(), op.getRunning(),
+        rewriter.getI64IntegerAttr(permutation[op.getDim()]), op.getEpsilonAttr(),
+        op.getMomentumAttr(), op.getUnbiasedAttr());
+    rewriter.replaceOp(
+        op, {b.transpose(norm.getResult(), permutation), norm.getMean(), norm.getVariance()});
+    return success();
+  }
+};
+
 struct SinkThroughPad : RaisePattern<ir::PadOp> {
   using RaisePattern::RaisePattern;
 
@@ -178,7 +200,7 @@ struct SinkThroughReshape : RaisePattern<ir::ReshapeOp> {
 
 void addTransposeSinks(RewritePatternSet& set) {
   set.add<SinkThroughElementwise, SinkThroughSlice, SinkThroughReduce, SinkThroughConcat,
-          SinkThroughPad, SinkThroughReshape>(set.getContext());
+          SinkThroughBatchNorm, SinkThroughPad, SinkThroughReshape>(set.getContext());
 }
 
 } // namespace titan::frontend

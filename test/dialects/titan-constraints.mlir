@@ -766,3 +766,35 @@ func.func @pool_C2_rank(%x: tensor<2x6x3xf32>) {
   %r = titan.pool sum %x window [1, 2, 1] strides [1, 1, 1] low [0, 0, 0] high [0, 0, 0] dilations [1, 1, 1] : tensor<2x6x3xf32> to tensor<2x5xf32>
   return
 }
+
+// -----
+
+func.func @batch_norm_C1(%x: tensor<1x4xf32>, %s: tensor<4xf32>) {
+  // expected-error @+1 {{(C1) the statistics of 1 elements for each index of dimension 1}}
+  %r, %m, %v = titan.batch_norm %x scale %s bias %s dim 1 epsilon 0.01 momentum 0.1 : (tensor<1x4xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<1x4xf32>, tensor<4xf32>, tensor<4xf32>)
+  return
+}
+
+// -----
+
+func.func @batch_norm_C2_running(%x: tensor<3x4xf32>, %s: tensor<4xf32>) {
+  // expected-error @+1 {{(C2) running are a mean and a variance, found 1}}
+  %r, %m, %v = titan.batch_norm %x scale %s bias %s running %s dim 1 epsilon 0.01 momentum 0.1 : (tensor<3x4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<3x4xf32>, tensor<4xf32>, tensor<4xf32>)
+  return
+}
+
+// -----
+
+func.func @batch_norm_C2(%x: tensor<3x4xf32>, %s: tensor<3xf32>) {
+  // expected-error @+1 {{(C2) 'tensor<3xf32>' for 4 channels}}
+  %r, %m, %v = titan.batch_norm %x scale %s bias %s dim 1 epsilon 0.01 momentum 0.1 : (tensor<3x4xf32>, tensor<3xf32>, tensor<3xf32>) -> (tensor<3x4xf32>, tensor<4xf32>, tensor<4xf32>)
+  return
+}
+
+// -----
+
+func.func @batch_norm_C3(%x: tensor<3x4xbf16>, %s: tensor<4xf32>) {
+  // expected-error @+1 {{(C3) results are 'tensor<3x4xbf16>' and two of 'tensor<4xf32>'}}
+  %r, %m, %v = titan.batch_norm %x scale %s bias %s dim 1 epsilon 0.01 momentum 0.1 : (tensor<3x4xbf16>, tensor<4xf32>, tensor<4xf32>) -> (tensor<3x4xbf16>, tensor<4xbf16>, tensor<4xbf16>)
+  return
+}

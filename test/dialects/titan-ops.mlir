@@ -651,6 +651,18 @@ func.func @pool_sum_channels(%x: tensor<2x3x5xf32>) -> tensor<2x3x5xf32> {
       : tensor<2x3x5xf32> to tensor<2x3x5xf32>
   return %r : tensor<2x3x5xf32>
 }
+// CHECK: titan.batch_norm %{{.*}} scale %{{.*}} bias %{{.*}} dim 1 epsilon 1.000000e-02 momentum 1.000000e-01 :
+func.func @batch_norm(%x: tensor<3x4x2xf32>, %s: tensor<4xf32>, %b: tensor<4xf32>) -> (tensor<3x4x2xf32>, tensor<4xf32>, tensor<4xf32>) {
+  %r, %m, %v = titan.batch_norm %x scale %s bias %b dim 1 epsilon 0.01 momentum 0.1
+      : (tensor<3x4x2xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<3x4x2xf32>, tensor<4xf32>, tensor<4xf32>)
+  return %r, %m, %v : tensor<3x4x2xf32>, tensor<4xf32>, tensor<4xf32>
+}
+// CHECK: running %{{.*}}, %{{.*}} dim 3 epsilon 1.000000e-05 momentum 3.000000e-01 unbiased :
+func.func @batch_norm_running(%x: tensor<2x3x5x6xf32>, %s: tensor<6xf32>, %b: tensor<6xf32>, %rm: tensor<6xf32>, %rv: tensor<6xf32>) -> (tensor<2x3x5x6xf32>, tensor<6xf32>, tensor<6xf32>) {
+  %r, %m, %v = titan.batch_norm %x scale %s bias %b running %rm, %rv dim 3 epsilon 1.0e-5 momentum 0.3 unbiased
+      : (tensor<2x3x5x6xf32>, tensor<6xf32>, tensor<6xf32>, tensor<6xf32>, tensor<6xf32>) -> (tensor<2x3x5x6xf32>, tensor<6xf32>, tensor<6xf32>)
+  return %r, %m, %v : tensor<2x3x5x6xf32>, tensor<6xf32>, tensor<6xf32>
+}
 
 // CHECK-LABEL: titan.state @fc.weight : tensor<2x3xf32>
 // CHECK-SAME: init = #titan.init_file<"w.bin", offset = 64, bytes = 24, digest = 17, shape = [3, 2]>, kind = #titan<kind param>

@@ -431,10 +431,21 @@ def pools():
     case("pool_sum_channels", lambda x: padded(x, (0, 0, 1), (0, 0, 1), 0.0).unfold(2, 3, 1).sum(-1), normal(2, 3, 5))
 
 
+def batch_norms():
+    """The statistics are those of PyTorch's buffers after one step with momentum 1, the variance without its correction."""
+    def norm(x, scale, bias, *running, dim=1, epsilon=0.01):
+        rows = x.movedim(dim, -1).reshape(-1, x.shape[dim])
+        y = F.batch_norm(x.movedim(dim, 1), None, None, scale, bias, training=True, eps=epsilon).movedim(1, dim)
+        return y, rows.mean(0), rows.var(0, unbiased=False)
+    case("batch_norm", norm, normal(3, 4, 2), normal(4), normal(4))
+    case("batch_norm", norm, normal(3, 4, 2) * 0.1 + 3, normal(4), normal(4))
+    case("batch_norm_running", lambda *arguments: norm(*arguments, dim=3, epsilon=1e-5), normal(2, 3, 5, 6), normal(6), normal(6), normal(6), positive(6))
+
+
 if __name__ == "__main__":
     for record in (unary, binary, shape, contraction_and_reduction, normalization_and_loss, schedules, optimizers, indexing,
                    attention, rotary, rms_norm, padding, attention_without_keys, exact_sums, convolutions,
-                   pools):
+                   pools, batch_norms):
         record()
     lines = [f" {json.dumps(name)}: [\n  " + ",\n  ".join(json.dumps(run) for run in runs) + "]"
              for name, runs in sorted(cases.items())]

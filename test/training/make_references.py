@@ -51,7 +51,7 @@ def measure(case, initial, trained):
 def record(case, module, recipe, data):
     runs, states, inputs = {}, {}, list(case.inputs)
     for label, dtype in (("f32", torch.float32), ("f64", torch.float64)):
-        trained = copy.deepcopy(module).train(False)
+        trained = copy.deepcopy(module).train(case.training)
         runs[label] = train(trained, recipe, data, inputs, dtype)
         states[label] = trained.state_dict()
     worst = max(abs(a - b) / abs(b) for a, b in zip(runs["f32"], runs["f64"]))

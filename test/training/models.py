@@ -51,6 +51,7 @@ class Case:
     instead: dict = field(default_factory=dict)  # by export and parameter: what the export has of it (compare_state)
     updates: bool = False  # compare each parameter's own update: only where rounding does not decide any
     names: dict = field(default_factory=dict)  # by export: what its names file says
+    training: bool = False  # PyTorch trains it in train mode, as norms of the batch ask for; else in eval mode, without dropout
     metadata: set = None  # of the exports, by key; None: all, of a language model NAMING
     exports: list = field(default_factory=lambda: ["dynamo-train", "dynamo-optimized", "legacy-train", "legacy-eval"])
 
@@ -255,6 +256,20 @@ class FixedStatistics(nn.Module):
         return self.head(F.adaptive_avg_pool1d(F.relu(self.norm(self.conv(x))), 1).flatten(1))
 
 
+class BatchNorms(nn.Module):
+    """A residual block between norms of the batch, one of which is called twice."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.norm = nn.Conv2d(2, 6, 3, padding=1, bias=False), nn.BatchNorm2d(6, momentum=0.3)
+        self.conv, self.inner = nn.Conv2d(6, 6, 3, padding=1, bias=False), nn.BatchNorm2d(6, eps=1e-3)
+        self.head = nn.Linear(6, 4)
+
+    def forward(self, x):
+        x = F.relu(self.norm(self.stem(x)))
+        return self.head(F.relu(x + self.norm(self.inner(self.conv(x)))).mean((2, 3)))
+
+
 class LossInside(nn.Module):
     """The model's output is its loss."""
 
@@ -364,6 +379,10 @@ CASES = {
                          exports=["dynamo-optimized", "legacy-train"]),
     "fixed-statistics": Case(FixedStatistics, {"x": (2, 9)}, labels(4), {"adamw": ADAMW + BATCH, "sgd": SGD + ACCUMULATE},
                              exports=["dynamo-eval"]),
+    # With SGD: what a bias in front of a norm gets is rounding alone, of which Adam makes updates. The legacy exporter moves the statistics.
+    "batch-norms": Case(BatchNorms, {"image": (2, 6, 5)}, labels(4),
+                        {"sgd": SGD + BATCH, "accumulate": SGD + "clip_norm = 1.0\n" + ACCUMULATE},
+                        training=True, exports=["dynamo-train"]),
     "dropout-eval": Case(
         lambda: nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Dropout(0.5), nn.Linear(16, 3)),
         {"x": (8,)}, labels(3), {"adamw": ADAMW + BATCH}, exports=["dynamo-eval", "dynamo-optimized", "legacy-eval"]),

@@ -118,11 +118,56 @@ void rmsNorm(Builder& b, RmsNormOp op) {
     rows.setAffine(1, op.getScale(), b.mul(dy, xhat));
 }
 
+/// As layer_norm over all dimensions but that of the channel: with xhat = (x - mean) rstd and
+/// g = dy scale, dx = rstd (g - mean(g) - xhat mean(g xhat)). The statistics are results too:
+/// d mean / dx = 1/n, d variance / dx = 2 (x - mean) / n.
+void batchNorm(Builder& b, BatchNormOp op) {
+  RankedTensorType type = tensorType(op.getOperand());
+  Type statistic = tensorType(op.getMean()).getElementType();
+  const SmallVector<int64_t> reduced = op.getReducedDims();
+  const double n = static_cast<double>(op.getCount());
+  const auto along = [&](Value vector) {
+    return b.broadcast(b.convert(vector, statistic), type.getShape(), op.getDim());
+  };
+  const auto sum = [&](Value v) { return b.reduce(ReduceKind::Sum, v, reduced); };
+  Value epsilon = b.splatLike(op.getVariance(), op.getEpsilon().convertToDouble());
+  Value rstd = b.create<RsqrtOp>(b.add(op.getVariance(), epsilon));
+  Value centred = b.sub(b.convert(op.getOperand(), statistic), along(op.getMean()));
+  Value xhat = b.mul(centred, along(rstd));
+  Value dy = b.result(0) ? b.convert(b.result(0), statistic) : Value(), sumOfDy, sumOfDyXhat;
+  if (dy) {
+    sumOfDy = sum(dy);
+    sumOfDyXhat = sum(b.mul(dy, xhat));
+  }
+  if (b.needs(0)) {
+    Value dx;
+    auto accumulate = [&](Value term) { dx = dx ? b.add(dx, term) : term; };
+    if (dy) {
+      Value factor = b.mul(rstd, b.convert(op.getScale(), statistic));
+      Value rest = b.sub(b.sub(dy, along(b.scale(sumOfDy, 1 / n))),
+                         b.mul(xhat, along(b.scale(sumOfDyXhat, 1 / n))));
+      accumulate(b.mul(along(factor), rest));
+    }
+    if (Value dmean = b.result(1))
+      accumulate(along(b.scale(dmean, 1 / n)));
+    if (Value dvariance = b.result(2))
+      accumulate(b.mul(along(b.scale(dvariance, 2 / n)), centred));
+    b.set(0, b.convert(dx, type.getElementType()));
+  }
+  const auto setVector = [&](unsigned operand, Value gradient) {
+    if (dy && b.needs(operand))
+      b.set(operand, b.convert(gradient, tensorType(op->getOperand(operand)).getElementType()));
+  };
+  setVector(1, sumOfDyXhat);
+  setVector(2, sumOfDy);
+}
+
 } // namespace
 
 void attachNormalizationRules(MLIRContext* context) {
   attachUnaryRule<SoftmaxOp, softmax>(context);
   attachUnaryRule<LogSoftmaxOp, logSoftmax>(context);
+  attachRule<BatchNormOp, batchNorm>(context);
   attachRule<LayerNormOp, layerNorm>(context);
   attachRule<RmsNormOp, rmsNorm>(context);
 }

@@ -1,5 +1,6 @@
 // Meaning of softmax, layer and root-mean-square normalisation.
 #include "compiler/Interpreter/Models.h"
+#include "compiler/Interpreter/Rows.h"
 
 #include <cmath>
 
@@ -118,9 +119,44 @@ LogicalResult rmsNorm(RmsNormOp op, Frame& frame) {
   return success();
 }
 
+LogicalResult batchNorm(BatchNormOp op, Frame& frame) {
+  Rows rows(frame.get(op.getOperand()), op.getReducedDims());
+  const Tensor& x = frame.get(op.getOperand());
+  ArrayRef<double> scale = frame.get(op.getScale()).floats(),
+                   bias = frame.get(op.getBias()).floats();
+  Tensor result(cast<ShapedType>(op.getResult().getType())),
+      mean(cast<ShapedType>(op.getMean().getType())),
+      variance(cast<ShapedType>(op.getVariance().getType()));
+  const double count = static_cast<double>(op.getCount());
+  const auto channels = static_cast<int64_t>(scale.size());
+  for (int64_t channel = 0; channel < channels; ++channel) {
+    double sum = 0, squares = 0;
+    for (double value : rows.floats(channel))
+      sum += value;
+    const double middle = sum / count;
+    for (double value : rows.floats(channel))
+      squares += (value - middle) * (value - middle);
+    mean.mutableFloats()[channel] = middle;
+    variance.mutableFloats()[channel] = squares / count;
+  }
+  const int64_t inner = x.strides()[op.getDim()];
+  const double epsilon = op.getEpsilon().convertToDouble();
+  for (auto [i, y] : llvm::enumerate(result.mutableFloats())) {
+    const int64_t channel = static_cast<int64_t>(i) / inner % channels;
+    y = (x.floats()[i] - mean.floats()[channel]) / std::sqrt(variance.floats()[channel] + epsilon) *
+            scale[channel] +
+        bias[channel];
+  }
+  frame.set(op.getResult(), std::move(result));
+  frame.set(op.getMean(), std::move(mean));
+  frame.set(op.getVariance(), std::move(variance));
+  return success();
+}
+
 } // namespace
 
 void attachNormalization(MLIRContext* context) {
+  attach<BatchNormOp, batchNorm>(context);
   attach<SoftmaxOp, softmax>(context);
   attach<LogSoftmaxOp, logSoftmax>(context);
   attach<LayerNormOp, layerNorm>(context);

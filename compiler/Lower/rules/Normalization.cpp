@@ -1,4 +1,5 @@
 // Lowering of softmax, layer and root-mean-square normalisation: kernels over whole rows.
+#include "compiler/Lower/Reductions.h"
 #include "compiler/Lower/Rules.h"
 
 using namespace mlir;
@@ -90,6 +91,45 @@ struct Rules {
     return success();
   }
 
+  /// Sums for the mean, sums of squared differences, one factor for each channel; then each
+  /// element.
+  static LogicalResult lower(ir::BatchNormOp op, LoweringBuilder& l) {
+    auto type = cast<RankedTensorType>(op.getResult().getType());
+    auto statistic = cast<RankedTensorType>(op.getMean().getType());
+    const auto rank = static_cast<unsigned>(type.getRank());
+    const AffineMap all = l.identity(rank), channel = l.project(rank, op.getDim());
+    const auto n = static_cast<double>(op.getCount());
+    Value x = op.getOperand();
+    const auto meanOf = [&](Value terms) {
+      Value sum = buildReduction(l, ir::ReduceKind::Sum, terms, op.getReducedDims());
+      return l.elementwise(statistic, sum, [&](Body& b, ValueRange v) {
+        return b.div(v[0], b.constantLike(v[0], n));
+      });
+    };
+    RankedTensorType wide = type.clone(statistic.getElementType());
+    Value terms =
+        wide == type ? x : l.elementwise(wide, x, [](Body&, ValueRange v) { return v[0]; });
+    Value mean = meanOf(terms);
+    LoweringBuilder::Read centred[] = {{x, all}, {mean, channel}};
+    Value squares = l.fused(type.getShape(), centred, LoweringBuilder::Write{wide, all},
+                            [&](Body& b, ValueRange v) {
+                              Value difference = b.sub(v[0], v[1]);
+                              return SmallVector<Value>{b.mul(difference, difference)};
+                            })[0];
+    Value variance = meanOf(squares);
+    Value factor = l.elementwise(statistic, {variance, op.getScale()}, [&](Body& b, ValueRange v) {
+      return b.mul(reciprocalRoot(b, v[0], op.getEpsilon()), v[1]);
+    });
+    LoweringBuilder::Read reads[] = {
+        {x, all}, {mean, channel}, {factor, channel}, {op.getBias(), channel}};
+    Value result = l.fused(type.getShape(), reads, LoweringBuilder::Write{type, all},
+                           [](Body& b, ValueRange v) {
+                             return SmallVector<Value>{b.add(b.mul(b.sub(v[0], v[1]), v[2]), v[3])};
+                           })[0];
+    l.replace({result, mean, variance});
+    return success();
+  }
+
   static LogicalResult lower(ir::RmsNormOp op, LoweringBuilder& l) {
     auto type = cast<RankedTensorType>(op.getResult().getType());
     NormRows norm(l, type, op.getAxis());
@@ -111,7 +151,8 @@ struct Rules {
 } // namespace
 
 void attachNormalizationRules(MLIRContext* context) {
-  attachRules<Rules, ir::SoftmaxOp, ir::LogSoftmaxOp, ir::LayerNormOp, ir::RmsNormOp>(context);
+  attachRules<Rules, ir::SoftmaxOp, ir::LogSoftmaxOp, ir::BatchNormOp, ir::LayerNormOp,
+              ir::RmsNormOp>(context);
 }
 
 } // namespace titan::lower

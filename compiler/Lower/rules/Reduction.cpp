@@ -1,5 +1,6 @@
 // Lowering of reductions. The order of a sum is decided here, from the op's shape alone: see "Order
 // of reductions" in README.md.
+#include "compiler/Lower/Reductions.h"
 #include "compiler/Lower/Rules.h"
 
 using namespace mlir;
@@ -188,6 +189,11 @@ struct Rules {
 };
 
 } // namespace
+
+Value buildReduction(LoweringBuilder& lowering, ir::ReduceKind kind, Value operand,
+                     ArrayRef<int64_t> dims) {
+  return Reducer(lowering, kind, tensorType(operand).getElementType()).reduce(operand, dims);
+}
 
 void attachReductionRules(MLIRContext* context) {
   attachRules<Rules, ir::ReduceOp, ir::ArgmaxOp>(context);

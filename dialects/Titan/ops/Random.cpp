@@ -66,4 +66,18 @@ SmallVector<Value> replaceByDeterministic(RandomOpInterface random) {
   return values;
 }
 
+SmallVector<Value> replaceByEvaluation(Operation* op) {
+  if (RandomOpInterface random = asRandom(op))
+    return replaceByDeterministic(random);
+  if (auto other = dyn_cast<EvaluatedOtherwiseOpInterface>(op)) {
+    OpBuilder builder(op);
+    if (SmallVector<Value> values = other.buildEvaluation(builder); !values.empty()) {
+      op->replaceAllUsesWith(values);
+      op->erase();
+      return values;
+    }
+  }
+  return op->getResults();
+}
+
 } // namespace titan::ir

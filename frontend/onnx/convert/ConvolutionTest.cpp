@@ -156,7 +156,7 @@ protected:
   }
 };
 
-TEST_F(BatchNormTest, FixedStatisticsAreOneFactorAndOneTerm) {
+TEST_F(BatchNormTest, FixedStatisticsAreBuffers) {
   std::string text =
       importNorm("%norm : call_function[target=torch.ops.aten._native_batch_norm_"
                  "legit_no_training.default](args = (%x, %s, %b, %m, %v, 0.1, 1e-05))");
@@ -166,11 +166,26 @@ TEST_F(BatchNormTest, FixedStatisticsAreOneFactorAndOneTerm) {
 }
 
 // One exporter writes the same node for both forms.
-TEST_F(BatchNormTest, StatisticsOfTheBatchAreRefused) {
+TEST_F(BatchNormTest, StatisticsOfTheBatchMoveTheRunningOnes) {
   const char* call = "%norm : call_function[target=torch.ops.aten._native_batch_norm_legit_"
                      "functional.default](args = (%x, %s, %b, %m, %v, True, 0.1, 1e-05))";
-  for (const std::string& text : {importNorm(call), importNorm("", /*trainingMode=*/1)})
-    EXPECT_HAS(text, "it normalises by the statistics of the batch, which is not supported");
+  for (const std::string& text : {importNorm(call), importNorm("", /*trainingMode=*/1)}) {
+    EXPECT_HAS(text, "titan.batch_norm");
+    EXPECT_HAS(text, "running %arg2, %arg3 dim 1 epsilon 1.000000e-05 momentum 1.000000e-01 "
+                     "unbiased");
+  }
+}
+
+TEST_F(BatchNormTest, OneElementHasNoStatistic) {
+  ModelBuilder model;
+  model.input("x", {1, 2}).output("y");
+  for (const char* name : {"scale", "bias", "mean", "variance"})
+    model.floats(name, {2}, {0.5f, 1.5f});
+  auto& node = model.node("BatchNormalization", {"x", "scale", "bias", "mean", "variance"}, {"y"});
+  ModelBuilder::setInt(node, "training_mode", 1);
+  EXPECT_HAS(
+      import(model),
+      "an operand of shape [1, 2] has 1 element for each channel, of which there is no statistic");
 }
 
 } // namespace

@@ -1,4 +1,6 @@
 // Softmax and its kin, layer and root-mean-square normalisation.
+#include "dialects/Titan/BatchNorm.h"
+#include "frontend/Decimal.h"
 #include "frontend/onnx/convert/Conversion.h"
 
 using namespace mlir;
@@ -89,38 +91,71 @@ bool usesBatchStatistics(const Conversion& c) {
          call->second.find(", True, ") != std::string::npos;
 }
 
-/// (x - mean) / sqrt(var + epsilon) * scale + bias with statistics that are fixed, as PyTorch's
-/// eval(): one factor and one term for each channel.
+/// With fixed statistics, as PyTorch's eval(), or with those of the batch, as train(). Outputs 1
+/// and 2 of the latter are the running statistics as one step leaves them.
 Status batchNormalization(Conversion& c) {
   Value x = TITAN_TRY(c.floatOperand(0));
   if (c.rankOf(x) < 2)
     return c.error("operand of shape {} has no channels", toString(c.shapeOf(x)));
-  if (usesBatchStatistics(c))
-    return c.error("it normalises by the statistics of the batch, which is not supported: export "
-                   "the model after eval() and train it with fixed statistics");
   if (c.node.opset < 9 && c.node.integer("spatial", 1) == 0)
     return c.error("spatial = 0 is not supported");
-  const int64_t channels = c.shapeOf(x)[1];
+  const Shape shape = c.shapeOf(x);
+  const int64_t channels = shape[1];
   Value of[4];
   for (size_t i = 0; i < 4; ++i) {
     of[i] = TITAN_TRY(c.floatOperand(i + 1));
     if (c.shapeOf(of[i]) != Shape{channels})
       return c.error("operand {} of shape {} for {} channels", i + 1, toString(c.shapeOf(of[i])),
                      channels);
-    of[i] = c.convert(of[i], tensorType(x).getElementType());
   }
   auto [scale, bias, mean, variance] = of;
-  Value factor = c.mul(c.create<RsqrtOp>(c.shift(variance, c.node.real("epsilon", 1e-5))), scale);
-  Value term = c.sub(bias, c.mul(mean, factor));
-  auto along = [&](Value vector) { return c.broadcast(vector, c.shapeOf(x), 1); };
-  return c.give(c.add(c.mul(x, along(factor)), along(term)));
+  const double epsilon = c.node.real("epsilon", 1e-5);
+  if (!usesBatchStatistics(c)) {
+    if (c.wants(1) || c.wants(2))
+      return c.error("its running statistics are read, which it does not change");
+    return c.give(buildFixedBatchNorm(c, x,
+                                      {.scale = scale,
+                                       .bias = bias,
+                                       .mean = mean,
+                                       .variance = variance,
+                                       .epsilon = epsilon,
+                                       .dim = 1}));
+  }
+  const int64_t count = elementCount(shape) / std::max<int64_t>(channels, 1);
+  if (count < 2)
+    return c.error("an operand of shape {} has {} element for each channel, of which there is no "
+                   "statistic",
+                   toString(shape), count);
+  if (c.wants(3) || c.wants(4))
+    return c.error("its saved statistics are read, which is not supported");
+  // ONNX counts what stays, PyTorch what comes.
+  const double momentum = asWritten(static_cast<float>(1 - c.node.real("momentum", 0.9)));
+  auto statistic =
+      RankedTensorType::get(channels, accumulationType(tensorType(x).getElementType()));
+  auto norm = c.create<BatchNormOp>(
+      TypeRange{x.getType(), statistic, statistic}, x, scale, bias, ValueRange{mean, variance},
+      c.builder.getI64IntegerAttr(1), c.builder.getF64FloatAttr(epsilon),
+      c.builder.getF64FloatAttr(momentum), c.fromPyTorch ? c.builder.getUnitAttr() : UnitAttr());
+  c.results[0] = norm.getResult();
+  const auto moved = [&](Value before, Value sample) {
+    Value after = c.add(c.scale(c.convert(before, statistic.getElementType()), 1 - momentum),
+                        c.scale(sample, momentum));
+    return c.convert(after, tensorType(before).getElementType());
+  };
+  const auto n = static_cast<double>(count);
+  if (c.wants(1))
+    c.results[1] = moved(mean, norm.getMean());
+  if (c.wants(2))
+    c.results[2] = moved(variance, c.fromPyTorch ? c.scale(norm.getVariance(), n / (n - 1))
+                                                 : norm.getVariance());
+  return {};
 }
 
 } // namespace
 
 ArrayRef<ConverterEntry> normalizationConverters() {
   static const ConverterEntry table[] = {
-      {"BatchNormalization", 1, batchNormalization, "with fixed statistics"},
+      {"BatchNormalization", 1, batchNormalization, "without its saved statistics"},
       {"LayerNormalization", 17, layerNormalization, ""},
       {"LogSoftmax", 1, softmaxLike<LogSoftmaxOp>, ""},
       {"RMSNormalization", 23, rmsNormalization, ""},

@@ -104,7 +104,8 @@ private:
       sums_.insert(sum.getResult());
       return {};
     }
-    if (batch.kind != ir::FactorKind::Parallel)
+    const bool isJoint = batch.kind == ir::FactorKind::Joint;
+    if (batch.kind != ir::FactorKind::Parallel && !isJoint)
       return refuse(op, "combines the samples of a batch");
     // Operands that share the factor must have the new batch too.
     for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
@@ -118,6 +119,8 @@ private:
     }
     for (auto [i, result] : llvm::enumerate(op->getResults())) {
       int64_t dim = ir::ShardingRule::findDim(rule.results[i], *factor);
+      if (dim < 0 && isJoint) // a statistic of any batch
+        continue;
       if (dim < 0)
         return refuse(op, "does not keep samples apart");
       batchDims_[result] = {dim, inner};
