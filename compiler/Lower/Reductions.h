@@ -5,8 +5,8 @@
 
 namespace titan::lower {
 
-/// The combination of `operand` along `dims`, in the order of titan.reduce (README.md), in its type,
-/// which is f32, f64 or an integer.
+/// The combination of `operand` along `dims`, in the order of titan.reduce (README.md), in its
+/// type, which is f32, f64 or an integer.
 mlir::Value buildReduction(LoweringBuilder& lowering, ir::ReduceKind kind, mlir::Value operand,
                            llvm::ArrayRef<int64_t> dims);
 

@@ -117,10 +117,18 @@ func.func @convolution(%x: tensor<2x8x8x16xf32>, %w: tensor<32x3x3x16xf32>) -> t
   return %y : tensor<2x4x4x32xf32>
 }
 
-// Its gradients: of the operand over the gradient with zeros between its elements, of the kernel over the same patches.
+// Its gradients. Of the operand each residue modulo the strides is a product: one tap, two and two, and four. Of the kernel there is one over the same
+// patches.
 // CHECK-LABEL: func.func @convolution_gradients
-// CHECK: kernel.fused flat [1, 3, 3, 32, 16] ins(%{{.*}} : tensor<32x3x3x16xf32>)
-// CHECK: kernel.call #kernel.gemm<batch = 1, m = 128, n = 16, k = 288, {{.*}} patchesA = <lines = [2, 8, 8] by [3200, 320, 32], columns = [3, 96] by [320, 1], offset = 0>>
+// CHECK: kernel.fused flat [1, 1, 1, 32, 16] ins(%{{.*}} : tensor<32x3x3x16xf32>)
+// CHECK: kernel.call #kernel.gemm<batch = 1, m = 32, n = 16, k = 32, {{.*}} patchesA = <lines = [2, 4, 4] by [800, 160, 32], columns = [32] by [1], offset = 0>>
+// CHECK: kernel.fused flat [2, 4, 4, 16] ins(%{{.*}} : tensor<2x4x4x16xf32>) outs(%{{.*}} : tensor<2x8x8x16xf32>)
+// CHECK: kernel.fused flat [1, 1, 2, 32, 16] ins(
+// CHECK: kernel.call #kernel.gemm<batch = 1, m = 32, n = 16, k = 64,
+// CHECK: kernel.fused flat [1, 2, 1, 32, 16] ins(
+// CHECK: kernel.call #kernel.gemm<batch = 1, m = 32, n = 16, k = 64,
+// CHECK: kernel.fused flat [1, 2, 2, 32, 16] ins(
+// CHECK: kernel.call #kernel.gemm<batch = 1, m = 32, n = 16, k = 128, {{.*}} columns = [2, 64] by [160, 1]
 // CHECK: kernel.call #kernel.gemm<batch = 1, m = 32, n = 144, k = 32, {{.*}} transposeA = true, transposeB = false,
 // CHECK-SAME: patchesB = <lines = [2, 4, 4] by [1600, 320, 32], columns = [3, 48] by [160, 1], offset = 0>>
 func.func @convolution_gradients(%x: tensor<2x8x8x16xf32>, %w: tensor<32x3x3x16xf32>, %d: tensor<2x4x4x32xf32>) -> (tensor<2x8x8x16xf32>, tensor<32x3x3x16xf32>) {

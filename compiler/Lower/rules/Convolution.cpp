@@ -5,6 +5,8 @@
 #include "compiler/Lower/TileGrid.h"
 #include "dialects/Titan/Windows.h"
 
+#include <numeric>
+
 using namespace mlir;
 using titan::ir::ConvolutionShape;
 
@@ -142,6 +144,7 @@ public:
     const int64_t k = product(s.taps) * s.inputs;
     return multiply({.a = matrixOf(l, operand, rows, depth),
                      .b = {kernel, k},
+                     .type = result,
                      .transposeB = true,
                      .m = s.batch * product(s.positions),
                      .n = s.outputs,
@@ -152,30 +155,51 @@ public:
                      .strideC = s.outputs});
   }
 
-  /// Rows are places of all samples, columns the channels of the operand.
+  /// Of the operand's places those of one residue modulo the stride meet the same taps: a product
+  /// for each residue, over the gradient as it is. Rows are places of all samples, columns the
+  /// channels of the operand.
   Value inputGrad(Value dresult, Value kernel) {
-    dresult = spreadGradient(dresult);
-    SmallVector<int64_t> strides = stridesOf(tensorType(dresult).getShape());
-    Digits rows, depth;
-    int64_t offset = 0;
-    rows.append(s.batch, strides[0]);
+    SmallVector<Residues> dims;
+    SmallVector<int64_t> shape = {s.batch}, low = {0};
     for (size_t d = 0; d < s.rank(); ++d) {
-      rows.append(s.operand[d], strides[d + 1]);
-      offset += firstOfSpread(d) * strides[d + 1];
+      dims.push_back(Residues(windows(d)));
+      shape.push_back(dims.back().extent);
+      low.push_back(dims.back().before);
     }
-    for (size_t d = 0; d < s.rank(); ++d)
-      depth.append(s.taps[d], s.dilations[d] * strides[d + 1]);
-    depth.append(s.outputs, 1);
-    const int64_t k = product(s.taps) * s.outputs;
-    return multiply({.a = matrixOf(l, dresult, rows, depth, offset),
-                     .b = {kernelByInputs(kernel), s.inputs},
-                     .m = s.batch * product(s.operand),
-                     .n = s.inputs,
-                     .k = k,
-                     .leadingC = s.groups * s.inputs,
-                     .strideA = s.outputs,
-                     .strideB = k * s.inputs,
-                     .strideC = s.inputs});
+    shape.push_back(s.groups * s.outputs);
+    low.push_back(0);
+    dresult = padded(dresult, shape, low, SmallVector<int64_t>(shape.size(), 0));
+    if (llvm::all_of(s.strides, [](int64_t stride) { return stride == 1; }))
+      return ofResidue(dresult, kernel, dims, SmallVector<int64_t>(s.rank(), 0), result);
+
+    Value whole;
+    if (llvm::any_of(dims, [](const Residues& dim) { return dim.hasGaps(); }))
+      whole = l.fused(result.getShape(), {},
+                      LoweringBuilder::Write{result, l.identity(result.getRank())},
+                      [&](Body& b, ValueRange) {
+                        return SmallVector<Value>{b.constant(result.getElementType(), 0)};
+                      })[0];
+    SmallVector<int64_t> residue(s.rank(), 0);
+    do {
+      SmallVector<int64_t> places = {s.batch};
+      SmallVector<AffineExpr> at = {l.dim(0)};
+      bool isEmpty = false;
+      for (size_t d = 0; d < s.rank(); ++d) {
+        const Residue& of = dims[d].all[residue[d]];
+        isEmpty |= of.taps == 0 || of.places == 0;
+        places.push_back(of.places);
+        at.push_back(l.dim(1 + d) * s.strides[d] + residue[d]);
+      }
+      if (isEmpty)
+        continue;
+      places.push_back(s.groups * s.inputs);
+      at.push_back(l.dim(1 + s.rank()));
+      Value part = ofResidue(dresult, kernel, dims, residue, result.clone(places));
+      LoweringBuilder::Read read = {part, l.identity(places.size())};
+      whole = l.fused(places, read, LoweringBuilder::Write{result, l.map(places.size(), at), whole},
+                      [](Body&, ValueRange v) { return SmallVector<Value>(v); })[0];
+    } while (advance(residue));
+    return whole;
   }
 
   /// Rows are channels of the result, columns taps and channels of the operand.
@@ -192,6 +216,7 @@ public:
     const int64_t n = product(s.taps) * s.inputs;
     return multiply({.a = {dresult, s.groups * s.outputs},
                      .b = matrixOf(l, operand, depth, columns),
+                     .type = result,
                      .acc = acc,
                      .transposeA = true,
                      .m = s.outputs,
@@ -206,6 +231,7 @@ public:
 private:
   struct Product {
     Matrix a, b;
+    RankedTensorType type;
     Value acc = {};
     bool transposeA = false, transposeB = false;
     int64_t m, n, k, leadingC;
@@ -221,24 +247,107 @@ private:
         several ? p.strideA : 0, several ? p.strideB : 0, several ? p.strideC : 0, p.transposeA,
         p.transposeB, /*accumulate=*/p.acc != nullptr, /*bias=*/false, /*relu=*/false, grid.tileM,
         grid.tileN, p.a.patches, p.b.patches);
-    Value out = p.acc ? p.acc : l.empty(result);
-    return kernel::CallOp::create(l.builder, l.loc, TypeRange(result),
+    Value out = p.acc ? p.acc : l.empty(p.type);
+    return kernel::CallOp::create(l.builder, l.loc, TypeRange(p.type),
                                   ValueRange{p.a.value, p.b.value}, ValueRange(out), ValueRange(),
                                   routine, l.path, l.phase)
         ->getResult(0);
   }
 
-  /// [g, taps backwards..., O, C]
-  Value kernelByInputs(Value kernel) {
+  /// What the places of one residue along a dimension meet: taps `first`, `first + step`, ... of
+  /// the kernel. Place q and the last of them meet position `position` + q, which is within the
+  /// padded gradient, and each tap before it one `distance` further on.
+  struct Residue {
+    int64_t taps = 0, first = 0, step = 1, places = 0, position = 0, distance = 0;
+  };
+
+  /// All residues along a dimension, and the zeros around the gradient that they read.
+  struct Residues {
+    SmallVector<Residue> all;
+    int64_t before = 0, extent;
+
+    explicit Residues(const ir::Windows& w) : extent(w.positions) {
+      for (int64_t r = 0; r < w.stride; ++r) {
+        Residue of;
+        of.places = llvm::divideCeilSigned(w.extent - r, w.stride);
+        // Place r + q stride meets tap t at a position only if t dilation has its residue.
+        const auto meets = [&](int64_t t) { return (r + w.low - t * w.dilation) % w.stride == 0; };
+        of.step = w.stride / std::gcd(w.stride, w.dilation);
+        of.distance = of.step * w.dilation / w.stride;
+        while (of.first < w.taps && !meets(of.first))
+          ++of.first;
+        if (of.first < w.taps && of.places > 0) {
+          of.taps = (w.taps - 1 - of.first) / of.step + 1;
+          of.position =
+              (r + w.low - of.first * w.dilation) / w.stride - (of.taps - 1) * of.distance;
+          before = std::max(before, -of.position);
+        }
+        all.push_back(of);
+      }
+      extent += before;
+      for (Residue& of : all)
+        if (of.taps > 0) {
+          of.position += before;
+          extent = std::max(extent, of.position + (of.taps - 1) * of.distance + of.places);
+        }
+    }
+    bool hasGaps() const {
+      return llvm::any_of(all, [](const Residue& of) { return of.taps == 0 && of.places > 0; });
+    }
+  };
+
+  /// The next residue, in row-major order; false behind the last one.
+  bool advance(SmallVectorImpl<int64_t>& residue) const {
+    for (size_t d = s.rank(); d-- > 0;) {
+      if (++residue[d] < s.strides[d])
+        return true;
+      residue[d] = 0;
+    }
+    return false;
+  }
+
+  /// The gradient of the places of one residue.
+  Value ofResidue(Value dresult, Value kernel, ArrayRef<Residues> dims, ArrayRef<int64_t> residue,
+                  RankedTensorType type) {
+    SmallVector<int64_t> strides = stridesOf(tensorType(dresult).getShape());
+    Digits rows, depth;
+    int64_t offset = 0, m = s.batch, k = s.outputs;
+    rows.append(s.batch, strides[0]);
+    SmallVector<Residue> of;
+    for (size_t d = 0; d < s.rank(); ++d) {
+      of.push_back(dims[d].all[residue[d]]);
+      rows.append(of[d].places, strides[d + 1]);
+      offset += of[d].position * strides[d + 1];
+      m *= of[d].places;
+      k *= of[d].taps;
+    }
+    for (size_t d = 0; d < s.rank(); ++d)
+      depth.append(of[d].taps, of[d].distance * strides[d + 1]);
+    depth.append(s.outputs, 1);
+    return multiply({.a = matrixOf(l, dresult, rows, depth, offset),
+                     .b = {kernelByInputs(kernel, of), s.inputs},
+                     .type = type,
+                     .m = m,
+                     .n = s.inputs,
+                     .k = k,
+                     .leadingC = s.groups * s.inputs,
+                     .strideA = s.outputs,
+                     .strideB = k * s.inputs,
+                     .strideC = s.inputs});
+  }
+
+  /// [g, taps of the residue backwards..., O, C]
+  Value kernelByInputs(Value kernel, ArrayRef<Residue> of) {
     if (product(s.taps) == 1)
       return kernel;
     SmallVector<int64_t> shape = {s.groups};
-    llvm::append_range(shape, s.taps);
+    for (const Residue& residue : of)
+      shape.push_back(residue.taps);
     llvm::append_range(shape, ArrayRef{s.outputs, s.inputs});
     const auto rank = static_cast<unsigned>(shape.size());
     SmallVector<AffineExpr> places = {l.dim(0) * s.outputs + l.dim(rank - 2)};
     for (unsigned d = 0; d < s.rank(); ++d)
-      places.push_back(l.dim(d + 1) * -1 + (s.taps[d] - 1));
+      places.push_back(l.dim(d + 1) * -of[d].step + (of[d].first + (of[d].taps - 1) * of[d].step));
     places.push_back(l.dim(rank - 1));
     return l.move(tensorType(kernel).clone(shape), kernel, l.map(rank, places));
   }
