@@ -60,6 +60,13 @@ bool isYielded(Value result) {
   });
 }
 
+/// Does a product have an operand that is known when the job is compiled? The weights of a
+/// resampling stay as exact as its operand.
+bool isResampling(ComputesNarrowOpInterface op) {
+  return llvm::any_of(op.getNarrowOperands(),
+                      [&](unsigned i) { return op->getOperand(i).getDefiningOp<ConstantOp>(); });
+}
+
 /// The value in which a linear layer ends: the product behind bias and relu. The decision may not
 /// depend on what else reads it, because backward does and evaluation has none.
 Value endOfLayer(Value product) {
@@ -83,7 +90,7 @@ public:
   void round(func::FuncOp function) {
     SmallVector<ComputesNarrowOpInterface> ops;
     function.walk([&](ComputesNarrowOpInterface op) {
-      if (isF32(op->getOperand(op.getNarrowOperands().front())))
+      if (isF32(op->getOperand(op.getNarrowOperands().front())) && !isResampling(op))
         ops.push_back(op);
     });
     // Ends of layers first: what the next contraction reads is then rounded already.

@@ -103,3 +103,22 @@ module attributes {titan.recipe = {precision = {compute = "bf16"}}} {
     return %p, %e : tensor<2x4x4xf32>, tensor<2x4x4xf32>
   }
 }
+
+// -----
+
+// A convolution reads bf16, and ends in it behind bias and relu. A product with numbers known at compile time resamples, in f32.
+// CHECK-LABEL: func.func @predict
+module attributes {titan.recipe = {precision = {compute = "bf16"}}} {
+  func.func @predict(%x: tensor<2x6x3xf32>, %w: tensor<4x3x3xf32>) -> tensor<2x4x2xf32> {
+    // CHECK: titan.convolution %{{.*}} : (tensor<2x6x3xbf16>, tensor<4x3x3xbf16>) -> tensor<2x4x4xf32>
+    // CHECK-NEXT: titan.relu
+    // CHECK-NEXT: titan.convert %{{.*}} : tensor<2x4x4xf32> to tensor<2x4x4xbf16>
+    %y = titan.convolution %x, %w strides [1] low [0] high [0] dilations [1] groups 1 : (tensor<2x6x3xf32>, tensor<4x3x3xf32>) -> tensor<2x4x4xf32>
+    %a = titan.relu %y : tensor<2x4x4xf32>
+    // CHECK: titan.contract %{{.*}} : (tensor<2x4x4xf32>, tensor<2x4xf32>) -> tensor<2x4x2xf32>
+    // CHECK-NEXT: return
+    %m = titan.constant dense<[[0.5, 0.5, 0.0, 0.0], [0.0, 0.0, 0.5, 0.5]]> : tensor<2x4xf32>
+    %r = titan.contract %a, %m batch [] x [] contracting [1] x [1] : (tensor<2x4x4xf32>, tensor<2x4xf32>) -> tensor<2x4x2xf32>
+    return %r : tensor<2x4x2xf32>
+  }
+}

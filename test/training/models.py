@@ -239,6 +239,22 @@ class Segmentation(nn.Module):
         return self.out(torch.cat([right, left], 1)).permute(0, 2, 3, 1)
 
 
+class Resampled(nn.Module):
+    """Larger by repetition and by cubic interpolation, smaller by linear interpolation."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Conv2d(1, 3, 3, stride=2, padding=1)
+        self.head = nn.Conv2d(6, 3, 1)
+
+    def forward(self, x):
+        x = torch.tanh(self.inner(x))
+        near = F.interpolate(x, scale_factor=2, mode="nearest")
+        smooth = F.interpolate(x, scale_factor=2, mode="bicubic", align_corners=False)
+        both = self.head(torch.cat([near, smooth], 1))
+        return F.interpolate(both, size=(5, 3), mode="bilinear", align_corners=True).permute(0, 2, 3, 1)
+
+
 class FixedStatistics(nn.Module):
     """Batch normalisation as eval() has it, with statistics that are no fresh ones."""
 
@@ -377,6 +393,8 @@ CASES = {
                          exports=["dynamo-train", "legacy-eval"]),
     "segmentation": Case(Segmentation, {"image": (1, 8, 8)}, labels(3, (8, 8)), {"adamw": ADAMW + BATCH, "sgd": SGD + ACCUMULATE},
                          exports=["dynamo-optimized", "legacy-train"]),
+    "resampled": Case(Resampled, {"image": (1, 6, 4)}, labels(3, (5, 3)), {"adamw": ADAMW + BATCH, "sgd": SGD + ACCUMULATE},
+                      exports=["dynamo-train", "legacy-eval"]),
     "fixed-statistics": Case(FixedStatistics, {"x": (2, 9)}, labels(4), {"adamw": ADAMW + BATCH, "sgd": SGD + ACCUMULATE},
                              exports=["dynamo-eval"]),
     # With SGD: what a bias in front of a norm gets is rounding alone, of which Adam makes updates. The legacy exporter moves the statistics.

@@ -164,6 +164,7 @@ llvm::ArrayRef<ConverterEntry> elementwiseConverters();
 llvm::ArrayRef<ConverterEntry> activationConverters();
 llvm::ArrayRef<ConverterEntry> contractionConverters();
 llvm::ArrayRef<ConverterEntry> convolutionConverters();
+llvm::ArrayRef<ConverterEntry> resizeConverters();
 llvm::ArrayRef<ConverterEntry> normalizationConverters();
 llvm::ArrayRef<ConverterEntry> dropoutConverters();
 llvm::ArrayRef<ConverterEntry> einsumConverters();

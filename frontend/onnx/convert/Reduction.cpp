@@ -121,20 +121,31 @@ Status reduceLogSumExp(Conversion& c) {
   return give(c, r, c.add(peak, c.create<LogOp>(sum)));
 }
 
-Status argMax(Conversion& c) {
+/// The index of the extreme element, or of NaN where one is: of several the first, or the last with
+/// select_last_index.
+Status argExtreme(Conversion& c) {
   Value x = TITAN_TRY(c.operand(0));
   if (tensorType(x).getElementType().isInteger(1))
     return c.error("operand is boolean");
-  if (c.node.integer("select_last_index", 0) != 0)
-    return c.error("select_last_index = 1 is not supported");
-  int64_t axis = TITAN_TRY(c.axis(0, c.rankOf(x)));
-  if (c.node.opType == "ArgMin") {
-    if (!c.isFloat(x))
-      return c.error("operand is not floating"); // the smallest integer has no negative
-    x = c.neg(x);
+  const bool isLast = c.node.integer("select_last_index", 0) != 0,
+             isMin = c.node.opType == "ArgMin";
+  const int64_t axis = TITAN_TRY(c.axis(0, c.rankOf(x)));
+  const Shape shape = c.shapeOf(x);
+  Value index;
+  if (!isLast && !(isMin && !c.isFloat(x))) {
+    index = c.create<ArgmaxOp>(isMin ? c.neg(x) : x, axis);
+  } else {
+    Value extreme = c.reduce(isMin ? ReduceKind::Min : ReduceKind::Max, x, axis);
+    Value found = c.compare(ComparePredicate::EQ, x, c.unreduce(extreme, shape, axis));
+    if (c.isFloat(x))
+      found = c.create<OrOp>(found, c.compare(ComparePredicate::NE, x, x));
+    auto places = RankedTensorType::get(shape, c.builder.getI64Type());
+    Value place = c.create<IotaOp>(places, c.builder.getI64IntegerAttr(axis));
+    Value none = c.splat(places, isLast ? -1 : static_cast<double>(shape[axis]));
+    index =
+        c.reduce(isLast ? ReduceKind::Max : ReduceKind::Min, c.select(found, place, none), axis);
   }
-  Value index = c.create<ArgmaxOp>(x, axis);
-  Shape kept = c.shapeOf(x);
+  Shape kept = shape;
   kept[axis] = 1;
   return c.give(c.node.integer("keepdims", 1) != 0 ? c.reshape(index, kept) : index);
 }
@@ -168,8 +179,8 @@ Status cumSum(Conversion& c) {
 
 ArrayRef<ConverterEntry> reductionConverters() {
   static const ConverterEntry table[] = {
-      {"ArgMax", 1, argMax, "first index only"},
-      {"ArgMin", 1, argMax, "floats, first index only"},
+      {"ArgMax", 1, argExtreme, ""},
+      {"ArgMin", 1, argExtreme, ""},
       {"CumSum", 11, cumSum, "static axis"},
       {"GlobalAveragePool", 1, globalAveragePool, ""},
       {"ReduceL1", 1, reduceL1, ""},

@@ -9,9 +9,9 @@ ArrayRef<ConverterEntry> converterTable() {
     std::vector<ConverterEntry> all;
     for (auto family :
          {elementwiseConverters, activationConverters, contractionConverters, convolutionConverters,
-          normalizationConverters, dropoutConverters, einsumConverters, movementConverters,
-          pieceConverters, reductionConverters, indexingConverters, sequenceConverters,
-          attentionConverters, lossConverters})
+          resizeConverters, normalizationConverters, dropoutConverters, einsumConverters,
+          movementConverters, pieceConverters, reductionConverters, indexingConverters,
+          sequenceConverters, attentionConverters, lossConverters})
       llvm::append_range(all, family());
     llvm::sort(all, [](const ConverterEntry& a, const ConverterEntry& b) {
       return StringRef(a.opType) < StringRef(b.opType);

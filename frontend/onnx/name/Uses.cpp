@@ -85,6 +85,8 @@ const std::map<std::string, std::set<size_t>>& blockedOperands() {
       {"ReduceLogSum", {1}},
       {"ReduceLogSumExp", {1}},
       {"BatchNormalization", {3, 4}},
+      {"Resize", {1, 2, 3}},
+      {"Upsample", {1}},
       {"GatherElements", {1}},
       {"GatherND", {1}},
       {"RotaryEmbedding", {3}},
