@@ -122,6 +122,16 @@ public:
     return Error::badInput("{}: {}", node.shown(),
                            fmt::format(format, std::forward<Args>(args)...));
   }
+  /// What torch.export's node called, "torch.ops.aten.linear.default", and the text of its
+  /// arguments; empty without its metadata.
+  struct SourceCall {
+    std::string_view target, arguments;
+  };
+  SourceCall sourceCall() const;
+  /// Error: the exporter multiplied a norm of the batch into the weights of this node, a
+  /// convolution or a product. They keep the source's names and are other tensors, which train
+  /// otherwise.
+  Status checkHasNoNorm() const;
   bool wants(size_t output) const {
     return output < node.outputs.size() && !node.outputs[output].empty();
   }

@@ -71,6 +71,16 @@ TEST_F(ConvolutionTest, ABiasOfZerosIsNone) {
   }
 }
 
+TEST_F(ConvolutionTest, AFoldedNormIsRefused) {
+  ModelBuilder model;
+  model.input("x", {-1, 2, 5}).output("y").floats("c.weight", {3, 2, 2}, std::vector<float>(12, 1));
+  auto& node = model.node("Conv", {"x", "c.weight"}, {"y"});
+  ModelBuilder::setMetadata(node, "pkg.torch.onnx.fx_node",
+                            "%norm : call_function[target=torch.ops.aten._native_batch_norm_legit_"
+                            "no_training.default](args = (%conv, %s, %b, %m, %v, 0.1, 1e-05))");
+  EXPECT_HAS(import(model), "node 'y' (Conv): the exporter folded a batch norm into its weights");
+}
+
 TEST_F(ConvolutionTest, CeilModeHasNoWindowBehindTheOperand) {
   const auto pool = [&](int64_t extent, const std::vector<int64_t>& pads) {
     return importNode("MaxPool", {-1, 2, extent}, {},

@@ -85,10 +85,9 @@ bool usesBatchStatistics(const Conversion& c) {
     return true;
   if (c.node.opset < 14 && c.wants(1)) // up to opset 13 its other outputs say so
     return true;
-  auto call = c.node.metadata.find("pkg.torch.onnx.fx_node");
-  return call != c.node.metadata.end() && call->second.find("batch_norm") != std::string::npos &&
-         call->second.find("no_training") == std::string::npos &&
-         call->second.find(", True, ") != std::string::npos;
+  const auto [target, arguments] = c.sourceCall();
+  return target.find("batch_norm") != target.npos && target.find("no_training") == target.npos &&
+         arguments.find(", True, ") != arguments.npos;
 }
 
 /// With fixed statistics, as PyTorch's eval(), or with those of the batch, as train(). Outputs 1
