@@ -102,7 +102,7 @@ Result<CheckReport> checkModel(mlir::MLIRContext& context, const std::string& pa
   report.graph = TITAN_TRY(readModel(path, recipe, options));
   NameOverrides overrides = TITAN_TRY(nameOverrides(recipe, options));
   report.names = TITAN_TRY(nameTensors(report.graph, overrides));
-  report.notes = notesOf(report.graph, report.names);
+  report.notes = notesOf(report.graph, report.names, recipe);
   report.microbatch = recipe.batch.micro;
   if (options.strictNames)
     if (Status strict = requireExact(report.names.account); !strict.ok()) {

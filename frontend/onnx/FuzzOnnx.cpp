@@ -27,7 +27,7 @@ extern "C" int LLVMFuzzerTestOneInput(const char* data, size_t size) {
         recipe.model.dims[dim.symbol] = 3;
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   auto module = importGraph(context, *graph, *names, recipe);
-  const CheckReport report = {*graph, *names, notesOf(*graph, *names)};
+  const CheckReport report = {*graph, *names, notesOf(*graph, *names, recipe)};
   if (toText(report).empty() || toJson(report).empty())
     std::abort();
   // Bad input is what we expect; an internal error means that a converter made invalid IR.

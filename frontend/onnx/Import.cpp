@@ -5,6 +5,7 @@
 #include "frontend/onnx/convert/Conversion.h"
 #include "frontend/onnx/convert/InputDims.h"
 #include "frontend/onnx/convert/RebindBatch.h"
+#include "frontend/onnx/convert/SourceCall.h"
 #include "frontend/onnx/convert/States.h"
 #include "frontend/onnx/name/MissingMasks.h"
 #include "frontend/onnx/name/Scopes.h"
@@ -407,10 +408,24 @@ static void noteSmoothing(Notes& notes, const Graph& graph) {
       notes.add(kUnsmoothed, node.shown());
 }
 
-std::vector<std::string> notesOf(const Graph& graph, const NameTable& names) {
+static constexpr NoteCause kFixedStatistics = {
+    "{} trains with fixed statistics, as the model was exported: model.mode = \"train\" "
+    "normalises by the batch",
+    "{} batch norms train with fixed statistics, as the model was exported: model.mode = "
+    "\"train\" normalises by the batch: {}"};
+
+static void noteFixedStatistics(Notes& notes, const Graph& graph) {
+  for (const Node& node : graph.nodes)
+    if (node.domain.empty() && node.opType == "BatchNormalization" && !usesBatchStatistics(node))
+      notes.add(kFixedStatistics, node.shown());
+}
+
+std::vector<std::string> notesOf(const Graph& graph, const NameTable& names, const Recipe& recipe) {
   Notes all = graph.notes;
   all.append(names.notes);
   noteSmoothing(all, graph);
+  if (recipe.model.mode != "train")
+    noteFixedStatistics(all, graph);
   return all.lines();
 }
 
@@ -436,7 +451,7 @@ Result<OwningOpRef<ModuleOp>> importOnnx(MLIRContext& context, const std::string
   Result<NameTable> names = nameTensors(graph, overrides);
   if (!names.ok())
     return names.takeError().withContext(path);
-  report.notes = notesOf(graph, *names);
+  report.notes = notesOf(graph, *names, recipe);
   if (options.strictNames)
     TITAN_TRY(requireExact(names->account));
   Result<OwningOpRef<ModuleOp>> module =

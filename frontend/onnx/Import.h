@@ -46,7 +46,7 @@ Result<Graph> readModel(const std::string& path, const Recipe& recipe,
 
 /// What the user should know of a model, a line each, a cause once: `--check` and a compilation
 /// print the same.
-std::vector<std::string> notesOf(const Graph& graph, const NameTable& names);
+std::vector<std::string> notesOf(const Graph& graph, const NameTable& names, const Recipe& recipe);
 
 /// The names file that `options` or `recipe` name, or no overrides.
 Result<NameOverrides> nameOverrides(const Recipe& recipe, const ImportOptions& options);

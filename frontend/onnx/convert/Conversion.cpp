@@ -1,5 +1,7 @@
 #include "frontend/onnx/convert/Conversion.h"
 
+#include "frontend/onnx/convert/SourceCall.h"
+
 #include "frontend/Decimal.h"
 
 #include <algorithm>
@@ -270,20 +272,8 @@ static Value absorbTranspose(Value value, SmallVector<int64_t>& batch, int64_t& 
   return transpose.getOperand();
 }
 
-Conversion::SourceCall Conversion::sourceCall() const {
-  auto found = node.metadata.find("pkg.torch.onnx.fx_node");
-  if (found == node.metadata.end())
-    return {};
-  constexpr std::string_view begin = "[target=";
-  const std::string_view text = found->second;
-  const size_t at = text.find(begin), end = at == text.npos ? at : text.find(']', at);
-  if (end == text.npos)
-    return {};
-  return {text.substr(at + begin.size(), end - at - begin.size()), text.substr(end + 1)};
-}
-
 Status Conversion::checkHasNoNorm() const {
-  if (sourceCall().target.find("batch_norm") != std::string_view::npos)
+  if (sourceCallOf(node).target.find("batch_norm") != std::string_view::npos)
     return error(
         "the exporter folded a batch norm into its weights, which are no parameters of "
         "the source then: export with torch.onnx.export(..., dynamo=True, optimize=False)");

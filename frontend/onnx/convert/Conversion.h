@@ -122,12 +122,6 @@ public:
     return Error::badInput("{}: {}", node.shown(),
                            fmt::format(format, std::forward<Args>(args)...));
   }
-  /// What torch.export's node called, "torch.ops.aten.linear.default", and the text of its
-  /// arguments; empty without its metadata.
-  struct SourceCall {
-    std::string_view target, arguments;
-  };
-  SourceCall sourceCall() const;
   /// Error: the exporter multiplied a norm of the batch into the weights of this node, a
   /// convolution or a product. They keep the source's names and are other tensors, which train
   /// otherwise.

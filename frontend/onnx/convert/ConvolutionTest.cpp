@@ -150,7 +150,7 @@ TEST_F(ConvolutionTest, TransposedRefusesWhatWindowsDoNotCover) {
 
 class BatchNormTest : public testing::ImportFixture {
 protected:
-  std::string importNorm(const std::string& call, int64_t trainingMode = 0) {
+  ModelBuilder normModel(const std::string& call, int64_t trainingMode = 0) {
     ModelBuilder model;
     model.model.set_producer_name("pytorch");
     model.input("x", {-1, 2, 4}).output("y");
@@ -162,7 +162,10 @@ protected:
       ModelBuilder::setInt(node, "training_mode", trainingMode);
     if (!call.empty())
       ModelBuilder::setMetadata(node, "pkg.torch.onnx.fx_node", call);
-    return import(model);
+    return model;
+  }
+  std::string importNorm(const std::string& call, int64_t trainingMode = 0) {
+    return import(normModel(call, trainingMode));
   }
 };
 
@@ -173,6 +176,16 @@ TEST_F(BatchNormTest, FixedStatisticsAreBuffers) {
   EXPECT_HAS(text, "titan.rsqrt");
   EXPECT_HAS(text, "titan.state @mean : tensor<2xf32> {init");
   EXPECT_HAS(text, "kind = #titan<kind buffer>");
+}
+
+TEST_F(BatchNormTest, FixedStatisticsAreNoted) {
+  const std::string note = "node 'y' (BatchNormalization) trains with fixed statistics, as the "
+                           "model was exported: model.mode = \"train\" normalises by the batch";
+  EXPECT_TRUE(llvm::is_contained(notes(normModel("")), note));
+  EXPECT_FALSE(llvm::is_contained(notes(normModel("", /*trainingMode=*/1)), note));
+  Recipe train;
+  train.model.mode = "train";
+  EXPECT_FALSE(llvm::is_contained(notes(normModel(""), train), note));
 }
 
 // One exporter writes the same node for both forms.

@@ -2,6 +2,7 @@
 #include "dialects/Titan/BatchNorm.h"
 #include "frontend/Decimal.h"
 #include "frontend/onnx/convert/Conversion.h"
+#include "frontend/onnx/convert/SourceCall.h"
 
 using namespace mlir;
 
@@ -78,18 +79,6 @@ Status rmsNormalization(Conversion& c) {
   return c.give(inside ? result : c.mul(result, c.broadcastTo(scale, shape)));
 }
 
-/// Is a BatchNormalization written, or was it run, in training form? One exporter writes the form
-/// of inference in both cases, and keeps PyTorch's call beside it.
-bool usesBatchStatistics(const Conversion& c) {
-  if (c.trainingMode || c.node.integer("training_mode", 0) != 0)
-    return true;
-  if (c.node.opset < 14 && c.wants(1)) // up to opset 13 its other outputs say so
-    return true;
-  const auto [target, arguments] = c.sourceCall();
-  return target.find("batch_norm") != target.npos && target.find("no_training") == target.npos &&
-         arguments.find(", True, ") != arguments.npos;
-}
-
 /// With fixed statistics, as PyTorch's eval(), or with those of the batch, as train(). Outputs 1
 /// and 2 of the latter are the running statistics as one step leaves them.
 Status batchNormalization(Conversion& c) {
@@ -109,7 +98,7 @@ Status batchNormalization(Conversion& c) {
   }
   auto [scale, bias, mean, variance] = of;
   const double epsilon = c.node.real("epsilon", 1e-5);
-  if (!usesBatchStatistics(c)) {
+  if (!c.trainingMode && !usesBatchStatistics(c.node)) {
     if (c.wants(1) || c.wants(2))
       return c.error("its running statistics are read, which it does not change");
     return c.give(buildFixedBatchNorm(c, x,

@@ -29,9 +29,9 @@ protected:
   }
 
   /// What the user is told of the model.
-  static std::vector<std::string> notes(const ModelBuilder& model) {
+  static std::vector<std::string> notes(const ModelBuilder& model, const Recipe& recipe = {}) {
     Graph graph = parseGraph(model.bytes(), "m.onnx", "").take();
-    return notesOf(graph, nameTensors(graph).take());
+    return notesOf(graph, nameTensors(graph).take(), recipe);
   }
 
   mlir::MLIRContext context_;
