@@ -5,7 +5,6 @@
 #include "frontend/onnx/convert/Conversion.h"
 #include "frontend/onnx/convert/InputDims.h"
 #include "frontend/onnx/convert/RebindBatch.h"
-#include "frontend/onnx/convert/SourceCall.h"
 #include "frontend/onnx/convert/States.h"
 #include "frontend/onnx/name/MissingMasks.h"
 #include "frontend/onnx/name/Scopes.h"

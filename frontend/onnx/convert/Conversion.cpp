@@ -1,6 +1,6 @@
 #include "frontend/onnx/convert/Conversion.h"
 
-#include "frontend/onnx/convert/SourceCall.h"
+#include "frontend/onnx/name/Scopes.h"
 
 #include "frontend/Decimal.h"
 
@@ -273,7 +273,7 @@ static Value absorbTranspose(Value value, SmallVector<int64_t>& batch, int64_t& 
 }
 
 Status Conversion::checkHasNoNorm() const {
-  if (sourceCallOf(node).target.find("batch_norm") != std::string_view::npos)
+  if (scopeOf(node).isBatchNorm)
     return error(
         "the exporter folded a batch norm into its weights, which are no parameters of "
         "the source then: export with torch.onnx.export(..., dynamo=True, optimize=False)");

@@ -147,6 +147,9 @@ public:
   std::map<size_t, HostTensor> empty;      ///< outputs that have no elements
 };
 
+/// Is a BatchNormalization written, or was it run, in training form?
+bool usesBatchStatistics(const Node& node);
+
 /// Converts the node of `c` and sets its results.
 using Converter = Status (*)(Conversion& c);
 

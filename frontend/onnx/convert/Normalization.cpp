@@ -2,7 +2,7 @@
 #include "dialects/Titan/BatchNorm.h"
 #include "frontend/Decimal.h"
 #include "frontend/onnx/convert/Conversion.h"
-#include "frontend/onnx/convert/SourceCall.h"
+#include "frontend/onnx/name/Scopes.h"
 
 using namespace mlir;
 
@@ -140,6 +140,15 @@ Status batchNormalization(Conversion& c) {
 }
 
 } // namespace
+
+bool usesBatchStatistics(const Node& node) {
+  if (node.integer("training_mode", 0) != 0)
+    return true;
+  // Up to opset 13 its other outputs say so.
+  if (node.opset < 14 && node.outputs.size() > 1 && !node.outputs[1].empty())
+    return true;
+  return scopeOf(node).usesBatchStatistics;
+}
 
 ArrayRef<ConverterEntry> normalizationConverters() {
   static const ConverterEntry table[] = {

@@ -134,8 +134,23 @@ static std::string legacyModule(const std::string& name) {
   return module;
 }
 
+/// What the fx node is of a norm of the batch: one exporter writes one form of BatchNormalization
+/// for both.
+static void readBatchNorm(std::string_view text, Scope& scope) {
+  constexpr std::string_view begin = "[target=";
+  const size_t at = text.find(begin), end = at == text.npos ? at : text.find(']', at);
+  if (end == text.npos)
+    return;
+  const std::string_view target = text.substr(at + begin.size(), end - at - begin.size());
+  scope.isBatchNorm = target.find("batch_norm") != target.npos;
+  scope.usesBatchStatistics = scope.isBatchNorm && target.find("no_training") == target.npos &&
+                              text.find(", True, ", end) != text.npos;
+}
+
 Scope scopeOf(const Node& node) {
   Scope scope;
+  if (auto fx = node.metadata.find("pkg.torch.onnx.fx_node"); fx != node.metadata.end())
+    readBatchNorm(fx->second, scope);
   if (auto it = node.metadata.find("pkg.torch.onnx.name_scopes"); it != node.metadata.end()) {
     std::vector<std::string> names = pythonStrings(it->second);
     scope.known = true;
