@@ -174,15 +174,7 @@ Value foldRows(OpBuilder& builder, const RunningStatistic& statistic, Value befo
   Type element = tensorType(rows.front()).getElementType();
   Value sum = b.scale(b.convert(before, element), share);
   for (auto [stack, weights] : llvm::zip_equal(rows, shares)) {
-    auto type = RankedTensorType::get(count, element);
-    const auto& semantics = cast<FloatType>(element).getFloatSemantics();
-    auto values = llvm::map_to_vector(weights, [&](double weight) {
-      APFloat value(weight);
-      bool isExact = false;
-      value.convert(semantics, APFloat::rmNearestTiesToEven, &isExact);
-      return value;
-    });
-    Value factors = b.create<ConstantOp>(type, DenseElementsAttr::get(type, values));
+    Value factors = b.constant(RankedTensorType::get(count, element), weights);
     Value weighted = b.mul(stack, b.broadcast(factors, tensorType(stack).getShape(), 0));
     sum = b.add(sum, b.reduce(ReduceKind::Sum, weighted, 0));
   }

@@ -24,6 +24,25 @@ Value TensorBuilder::splat(Type type, double value) const {
   return create<ConstantOp>(cast<TypedAttr>(DenseElementsAttr::get(tensor, scalar)));
 }
 
+DenseElementsAttr denseFloats(RankedTensorType type, ArrayRef<double> values) {
+  auto element = cast<FloatType>(type.getElementType());
+  if (element.isF64())
+    return DenseElementsAttr::get(type, values);
+  if (element.isF32())
+    return DenseElementsAttr::get(type, ArrayRef(SmallVector<float>(values)));
+  SmallVector<APFloat> rounded;
+  for (double value : values) {
+    bool losesInfo = false;
+    rounded.emplace_back(value);
+    rounded.back().convert(element.getFloatSemantics(), APFloat::rmNearestTiesToEven, &losesInfo);
+  }
+  return DenseElementsAttr::get(type, rounded);
+}
+
+Value TensorBuilder::constant(RankedTensorType type, ArrayRef<double> values) const {
+  return create<ConstantOp>(cast<TypedAttr>(denseFloats(type, values)));
+}
+
 Value TensorBuilder::convert(Value a, Type element) const {
   RankedTensorType type = tensorType(a);
   if (type.getElementType() == element)

@@ -47,6 +47,9 @@ public:
     return splat(like.getType(), value);
   }
 
+  /// A constant of a floating `type`: `values` in row-major order, each rounded to the type.
+  mlir::Value constant(mlir::RankedTensorType type, llvm::ArrayRef<double> values) const;
+
   mlir::Value convert(mlir::Value a, mlir::Type element) const; ///< `a` itself if it has the type
   mlir::Value reduce(ReduceKind kind, mlir::Value a, llvm::ArrayRef<int64_t> dims) const;
   mlir::Value reduceAll(ReduceKind kind, mlir::Value a) const;
@@ -59,6 +62,9 @@ public:
   mlir::Value reshape(mlir::Value a, llvm::ArrayRef<int64_t> shape) const;
   mlir::Value transpose(mlir::Value a, llvm::ArrayRef<int64_t> permutation) const;
 };
+
+/// `values` in row-major order, rounded to the floating element type of `type`.
+mlir::DenseElementsAttr denseFloats(mlir::RankedTensorType type, llvm::ArrayRef<double> values);
 
 inline mlir::RankedTensorType tensorType(mlir::Value value) {
   return llvm::cast<mlir::RankedTensorType>(value.getType());

@@ -325,21 +325,8 @@ Known Evaluator::compute(Operation* op) const {
 
 DenseElementsAttr toAttribute(const Elements& elements, RankedTensorType type) {
   Type element = type.getElementType();
-  if (element.isF64())
-    return DenseElementsAttr::get(type, ArrayRef<double>(elements.data));
-  if (element.isF32()) {
-    SmallVector<float> values(elements.data.begin(), elements.data.end());
-    return DenseElementsAttr::get(type, ArrayRef<float>(values));
-  }
-  if (auto narrow = dyn_cast<FloatType>(element)) {
-    SmallVector<APFloat> values;
-    for (double number : elements.data) {
-      bool losesInfo;
-      values.emplace_back(number);
-      values.back().convert(narrow.getFloatSemantics(), APFloat::rmNearestTiesToEven, &losesInfo);
-    }
-    return DenseElementsAttr::get(type, values);
-  }
+  if (isa<FloatType>(element))
+    return ir::denseFloats(type, elements.data);
   SmallVector<APInt> values;
   values.reserve(elements.data.size());
   for (double number : elements.data)

@@ -158,14 +158,7 @@ Status averagePool(Conversion& c) {
   if (llvm::all_equal(shares))
     return c.give(channelsFirst(c, c.scale(sum, shares.front())));
   auto type = RankedTensorType::get(dims.positions, tensorType(x).getElementType());
-  auto values = llvm::map_to_vector(shares, [&](double share) {
-    APFloat value(share);
-    bool isExact = false;
-    value.convert(cast<FloatType>(type.getElementType()).getFloatSemantics(),
-                  APFloat::rmNearestTiesToEven, &isExact);
-    return value;
-  });
-  Value factors = c.create<ConstantOp>(type, DenseElementsAttr::get(type, values));
+  Value factors = c.TensorBuilder::constant(type, shares);
   SmallVector<int64_t> space = llvm::to_vector(llvm::seq<int64_t>(1, c.rankOf(x) - 1));
   return c.give(channelsFirst(c, c.mul(sum, c.broadcast(factors, c.shapeOf(sum), space))));
 }

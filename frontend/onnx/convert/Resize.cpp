@@ -138,13 +138,7 @@ Result<Value> sampled(Conversion& c, Value x, const Axis& axis, ArrayRef<double>
     return c.error("dimension {} of integers goes from {} to {}: only repetition is supported",
                    axis.dim, axis.in, axis.out);
   auto type = RankedTensorType::get({axis.out, axis.in}, element);
-  auto values = llvm::map_to_vector(matrix, [&](double weight) {
-    APFloat value(weight);
-    bool isExact = false;
-    value.convert(element.getFloatSemantics(), APFloat::rmNearestTiesToEven, &isExact);
-    return value;
-  });
-  Value constant = c.create<ConstantOp>(type, DenseElementsAttr::get(type, values));
+  Value constant = c.TensorBuilder::constant(type, matrix);
   Value product = TITAN_TRY(c.contract(x, constant, {}, {}, axis.dim, 1));
   // What was summed over is the last dimension now.
   SmallVector<int64_t> back;
