@@ -76,6 +76,8 @@ Value LoweringBuilder::move(RankedTensorType type, Value source, AffineMap map) 
 
 Value LoweringBuilder::pad(RankedTensorType type, Value source, ArrayRef<int64_t> low,
                            ArrayRef<int64_t> interior, function_ref<Value(Body&)> padding) {
+  if (type == source.getType())
+    return source;
   Value filled = fused(type.getShape(), {}, Write{type, identity(type.getRank())},
                        [&](Body& b, ValueRange) { return SmallVector<Value>{padding(b)}; })[0];
   ArrayRef<int64_t> shape = tensorType(source).getShape();

@@ -51,7 +51,8 @@ public:
   /// One kernel.fused that copies `source`, read through `map`, to every element of `type`.
   mlir::Value move(mlir::RankedTensorType type, mlir::Value source, mlir::AffineMap map);
   /// Element i of dimension d of `source` at low[d] + i * (1 + interior[d]) of `type`, and what
-  /// `padding` builds everywhere else: the padding everywhere, then the source over it.
+  /// `padding` builds everywhere else: the padding everywhere, then the source over it. The source
+  /// itself where nothing is padded.
   mlir::Value pad(mlir::RankedTensorType type, mlir::Value source, llvm::ArrayRef<int64_t> low,
                   llvm::ArrayRef<int64_t> interior, llvm::function_ref<mlir::Value(Body&)> padding);
   mlir::Value transpose(mlir::Value source, llvm::ArrayRef<int64_t> permutation);

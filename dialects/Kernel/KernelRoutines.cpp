@@ -9,13 +9,6 @@ namespace titan::kernel {
 
 namespace {
 
-int64_t product(ArrayRef<int64_t> extents) {
-  int64_t result = 1;
-  for (int64_t extent : extents)
-    result *= extent;
-  return result;
-}
-
 /// The sum of the digits of `number` times their strides.
 int64_t offsetOf(int64_t number, ArrayRef<int64_t> extents, ArrayRef<int64_t> strides) {
   int64_t offset = 0;
@@ -26,9 +19,9 @@ int64_t offsetOf(int64_t number, ArrayRef<int64_t> extents, ArrayRef<int64_t> st
 
 } // namespace
 
-int64_t PatchesAttr::getLines() const { return product(getLineExtents()); }
+int64_t PatchesAttr::getLines() const { return ShapedType::getNumElements(getLineExtents()); }
 
-int64_t PatchesAttr::getColumns() const { return product(getColumnExtents()); }
+int64_t PatchesAttr::getColumns() const { return ShapedType::getNumElements(getColumnExtents()); }
 
 int64_t PatchesAttr::at(int64_t line, int64_t column) const {
   return getOffset() + offsetOf(line, getLineExtents(), getLineStrides()) +

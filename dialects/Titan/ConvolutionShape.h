@@ -1,6 +1,7 @@
 // The extents of a convolution, by which its three ops are verified, interpreted and lowered.
 #pragma once
 
+#include "dialects/Titan/Windows.h"
 #include "mlir/Support/LLVM.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
@@ -18,8 +19,11 @@ struct ConvolutionShape {
   llvm::ArrayRef<int64_t> strides, low, high, dilations;
 
   size_t rank() const { return operand.size(); } ///< of space
+  Windows windows(size_t d) const {
+    return {taps[d], strides[d], low[d], dilations[d], operand[d], positions[d]};
+  }
   /// Elements that a window covers along `d`, those between its taps included.
-  int64_t window(size_t d) const { return dilations[d] * (taps[d] - 1) + 1; }
+  int64_t window(size_t d) const { return windows(d).covered(); }
   int64_t padded(size_t d) const { return low[d] + operand[d] + high[d]; }
   /// Positions along `d` of windows in the padded operand; below 1 where it is too small for one.
   int64_t fitting(size_t d) const {

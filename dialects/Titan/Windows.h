@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 
 namespace titan::ir {
 
@@ -13,6 +14,16 @@ struct Windows {
   int64_t positions; ///< windows
 
   int64_t covered() const { return dilation * (taps - 1) + 1; }
+  /// The first position whose window has no element of the operand, if there is one.
+  std::optional<int64_t> firstInPadding() const {
+    for (int64_t p = 0; p < positions; ++p) {
+      const int64_t start = p * stride - low;
+      const int64_t tap = start < 0 ? (dilation - 1 - start) / dilation : 0;
+      if (tap >= taps || start + tap * dilation >= extent)
+        return p;
+    }
+    return std::nullopt;
+  }
 };
 
 /// The gradient of the windows with `interior` zeros between its elements, `before` zeros in front
@@ -27,11 +38,6 @@ struct SpreadGradient {
         extent(before + std::max((windows.positions - 1) * windows.stride + 1,
                                  windows.extent + windows.low)),
         first(windows.low - windows.covered() + 1 + before) {}
-
-  /// Is it the gradient as it is?
-  bool isTrivial(const Windows& windows) const {
-    return before == 0 && interior == 0 && extent == windows.positions;
-  }
 };
 
 } // namespace titan::ir

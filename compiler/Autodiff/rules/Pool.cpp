@@ -1,6 +1,5 @@
 // Derivatives of titan.pool.
 #include "compiler/Autodiff/Rules.h"
-#include "dialects/Titan/Windows.h"
 
 using namespace mlir;
 using namespace titan::ir;
@@ -17,8 +16,7 @@ Value spreadSum(AdjointBuilder& b, PoolOp op) {
   SmallVector<int64_t> spread(rank), before(rank), interior(rank), none(rank, 0), one(rank, 1);
   SmallVector<int64_t> offsets(rank), extents(rank);
   for (size_t d = 0; d < rank; ++d) {
-    const SpreadGradient of({op.getWindow()[d], op.getStrides()[d], op.getLow()[d],
-                             op.getDilations()[d], operand.getDimSize(d), result.getDimSize(d)});
+    const SpreadGradient of(op.getWindows(d));
     spread[d] = of.extent;
     before[d] = of.before;
     interior[d] = of.interior;

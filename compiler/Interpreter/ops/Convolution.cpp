@@ -2,22 +2,14 @@
 // operand with one of the kernel.
 #include "compiler/Interpreter/Models.h"
 
+#include "mlir/Dialect/Utils/IndexingUtils.h"
+
 using namespace mlir;
 using namespace titan::ir;
 
 namespace titan::interpreter {
 
 namespace {
-
-/// The next index within `extents`, in row-major order; false behind the last one.
-bool advance(SmallVectorImpl<int64_t>& index, ArrayRef<int64_t> extents) {
-  for (size_t d = extents.size(); d-- > 0;) {
-    if (++index[d] < extents[d])
-      return true;
-    index[d] = 0;
-  }
-  return false;
-}
 
 /// The row-major number of the element that tap `tap` reads at `position`; none in the padding.
 std::optional<int64_t> elementAt(const ConvolutionShape& shape, ArrayRef<int64_t> position,
@@ -32,39 +24,26 @@ std::optional<int64_t> elementAt(const ConvolutionShape& shape, ArrayRef<int64_t
   return element;
 }
 
-int64_t countOf(ArrayRef<int64_t> extents) {
-  int64_t count = 1;
-  for (int64_t extent : extents)
-    count *= extent;
-  return count;
-}
-
 /// Calls `visit` with the places of the three elements of every product, padding left out, in the
 /// order (n, position, tap, group, o, c).
 void forEachProduct(
     const ConvolutionShape& shape,
     llvm::function_ref<void(int64_t operand, int64_t kernel, int64_t result)> visit) {
-  const int64_t elements = countOf(shape.operand), taps = countOf(shape.taps),
-                positions = countOf(shape.positions);
+  const int64_t elements = ShapedType::getNumElements(shape.operand),
+                taps = ShapedType::getNumElements(shape.taps),
+                positions = ShapedType::getNumElements(shape.positions);
   const int64_t inputs = shape.inputs, outputs = shape.outputs, groups = shape.groups;
-  for (int64_t n = 0; n < shape.batch; ++n) {
-    SmallVector<int64_t> position(shape.rank(), 0);
-    int64_t p = 0;
-    do {
-      SmallVector<int64_t> tap(shape.rank(), 0);
-      int64_t t = 0;
-      do {
-        if (auto element = elementAt(shape, position, tap))
+  const SmallVector<int64_t> strides = computeStrides(shape.positions),
+                             tapStrides = computeStrides(shape.taps);
+  for (int64_t n = 0; n < shape.batch; ++n)
+    for (int64_t p = 0; p < positions; ++p)
+      for (int64_t t = 0; t < taps; ++t)
+        if (auto element = elementAt(shape, delinearize(p, strides), delinearize(t, tapStrides)))
           for (int64_t g = 0; g < groups; ++g)
             for (int64_t o = g * outputs; o < (g + 1) * outputs; ++o)
               for (int64_t c = 0; c < inputs; ++c)
                 visit((n * elements + *element) * groups * inputs + g * inputs + c,
                       (o * taps + t) * inputs + c, (n * positions + p) * groups * outputs + o);
-        ++t;
-      } while (advance(tap, shape.taps));
-      ++p;
-    } while (advance(position, shape.positions));
-  }
 }
 
 LogicalResult convolution(ConvolutionOp op, Frame& frame) {

@@ -1,6 +1,8 @@
 // Meaning of titan.pool and titan.max_pool_grad.
 #include "compiler/Interpreter/Models.h"
 
+#include "mlir/Dialect/Utils/IndexingUtils.h"
+
 using namespace mlir;
 using namespace titan::ir;
 
@@ -8,26 +10,9 @@ namespace titan::interpreter {
 
 namespace {
 
-/// The row-major number of `index`.
-int64_t numberOf(ArrayRef<int64_t> index, ArrayRef<int64_t> extents) {
-  int64_t number = 0;
-  for (auto [i, extent] : llvm::zip_equal(index, extents))
-    number = number * extent + i;
-  return number;
-}
-
+/// The index of the element with this row-major number.
 SmallVector<int64_t> indexOf(int64_t number, ArrayRef<int64_t> extents) {
-  SmallVector<int64_t> index(extents.size());
-  for (size_t d = extents.size(); d-- > 0; number /= extents[d])
-    index[d] = number % extents[d];
-  return index;
-}
-
-int64_t countOf(ArrayRef<int64_t> extents) {
-  int64_t count = 1;
-  for (int64_t extent : extents)
-    count *= extent;
-  return count;
+  return delinearize(number, computeStrides(extents));
 }
 
 /// Calls `visit` with each element of the operand that the window at `position` has, in row-major
@@ -35,7 +20,7 @@ int64_t countOf(ArrayRef<int64_t> extents) {
 template <typename Op>
 void forEachElement(Op op, ArrayRef<int64_t> position, ArrayRef<int64_t> operand,
                     llvm::function_ref<void(int64_t)> visit) {
-  for (int64_t t = 0, taps = countOf(op.getWindow()); t < taps; ++t) {
+  for (int64_t t = 0, taps = ShapedType::getNumElements(op.getWindow()); t < taps; ++t) {
     SmallVector<int64_t> index = indexOf(t, op.getWindow());
     bool isInside = true;
     for (size_t d = 0; d < index.size(); ++d) {
@@ -44,7 +29,7 @@ void forEachElement(Op op, ArrayRef<int64_t> position, ArrayRef<int64_t> operand
       isInside &= index[d] >= 0 && index[d] < operand[d];
     }
     if (isInside)
-      visit(numberOf(index, operand));
+      visit(linearize(index, computeStrides(operand)));
   }
 }
 

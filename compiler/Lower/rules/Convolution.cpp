@@ -3,7 +3,7 @@
 // larger than the operand, and no product asks for bounds.
 #include "compiler/Lower/Rules.h"
 #include "compiler/Lower/TileGrid.h"
-#include "dialects/Titan/Windows.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
 
 #include <numeric>
 
@@ -14,19 +14,7 @@ namespace titan::lower {
 
 namespace {
 
-int64_t product(ArrayRef<int64_t> extents) {
-  int64_t result = 1;
-  for (int64_t extent : extents)
-    result *= extent;
-  return result;
-}
-
-SmallVector<int64_t> stridesOf(ArrayRef<int64_t> shape) {
-  SmallVector<int64_t> strides(shape.size(), 1);
-  for (size_t d = shape.size() - 1; d-- > 0;)
-    strides[d] = strides[d + 1] * shape[d + 1];
-  return strides;
-}
+int64_t product(ArrayRef<int64_t> extents) { return ShapedType::getNumElements(extents); }
 
 /// One side of a matrix of patches: digits, most significant first. Neighbours that chain are one.
 struct Digits {
@@ -90,32 +78,10 @@ public:
     return padded(operand, shape, low, SmallVector<int64_t>(shape.size(), 0));
   }
 
-  /// The gradient of the result as windows over it give that of the operand.
-  Value spreadGradient(Value dresult) {
-    SmallVector<int64_t> shape = {s.batch}, low = {0}, interior = {0};
-    for (size_t d = 0; d < s.rank(); ++d) {
-      const ir::SpreadGradient spread(windows(d));
-      shape.push_back(spread.extent);
-      low.push_back(spread.before);
-      interior.push_back(spread.interior);
-    }
-    shape.push_back(s.groups * s.outputs);
-    low.push_back(0);
-    interior.push_back(0);
-    return padded(dresult, shape, low, interior);
-  }
-
-  ir::Windows windows(size_t d) const {
-    return {s.taps[d], s.strides[d], s.low[d], s.dilations[d], s.operand[d], s.positions[d]};
-  }
-  int64_t firstOfSpread(size_t d) const { return ir::SpreadGradient(windows(d)).first; }
-
 protected:
   Value padded(Value value, ArrayRef<int64_t> shape, ArrayRef<int64_t> low,
                ArrayRef<int64_t> interior) {
     RankedTensorType type = tensorType(value);
-    if (type.getShape() == shape)
-      return value;
     return l.pad(type.clone(shape), value, low, interior,
                  [&](Body& b) { return b.constant(Body::computeType(type.getElementType()), 0); });
   }
@@ -133,7 +99,7 @@ public:
   /// Rows are positions of all samples, columns the channels of the result.
   Value forward(Value operand, Value kernel) {
     operand = paddedOperand(operand);
-    SmallVector<int64_t> strides = stridesOf(tensorType(operand).getShape());
+    SmallVector<int64_t> strides = computeStrides(tensorType(operand).getShape());
     Digits rows, depth;
     rows.append(s.batch, strides[0]);
     for (size_t d = 0; d < s.rank(); ++d)
@@ -162,7 +128,7 @@ public:
     SmallVector<Residues> dims;
     SmallVector<int64_t> shape = {s.batch}, low = {0};
     for (size_t d = 0; d < s.rank(); ++d) {
-      dims.push_back(Residues(windows(d)));
+      dims.push_back(Residues(s.windows(d)));
       shape.push_back(dims.back().extent);
       low.push_back(dims.back().before);
     }
@@ -179,8 +145,8 @@ public:
                       [&](Body& b, ValueRange) {
                         return SmallVector<Value>{b.constant(result.getElementType(), 0)};
                       })[0];
-    SmallVector<int64_t> residue(s.rank(), 0);
-    do {
+    for (int64_t number = 0; number < product(s.strides); ++number) {
+      const SmallVector<int64_t> residue = delinearize(number, computeStrides(s.strides));
       SmallVector<int64_t> places = {s.batch};
       SmallVector<AffineExpr> at = {l.dim(0)};
       bool isEmpty = false;
@@ -198,14 +164,14 @@ public:
       LoweringBuilder::Read read = {part, l.identity(places.size())};
       whole = l.fused(places, read, LoweringBuilder::Write{result, l.map(places.size(), at), whole},
                       [](Body&, ValueRange v) { return SmallVector<Value>(v); })[0];
-    } while (advance(residue));
+    }
     return whole;
   }
 
   /// Rows are channels of the result, columns taps and channels of the operand.
   Value kernelGrad(Value operand, Value dresult, Value acc) {
     operand = paddedOperand(operand);
-    SmallVector<int64_t> strides = stridesOf(tensorType(operand).getShape());
+    SmallVector<int64_t> strides = computeStrides(tensorType(operand).getShape());
     Digits depth, columns;
     depth.append(s.batch, strides[0]);
     for (size_t d = 0; d < s.rank(); ++d)
@@ -296,20 +262,10 @@ private:
     }
   };
 
-  /// The next residue, in row-major order; false behind the last one.
-  bool advance(SmallVectorImpl<int64_t>& residue) const {
-    for (size_t d = s.rank(); d-- > 0;) {
-      if (++residue[d] < s.strides[d])
-        return true;
-      residue[d] = 0;
-    }
-    return false;
-  }
-
   /// The gradient of the places of one residue.
   Value ofResidue(Value dresult, Value kernel, ArrayRef<Residues> dims, ArrayRef<int64_t> residue,
                   RankedTensorType type) {
-    SmallVector<int64_t> strides = stridesOf(tensorType(dresult).getShape());
+    SmallVector<int64_t> strides = computeStrides(tensorType(dresult).getShape());
     Digits rows, depth;
     int64_t offset = 0, m = s.batch, k = s.outputs;
     rows.append(s.batch, strides[0]);
@@ -434,6 +390,23 @@ public:
   }
 
 private:
+  /// The gradient of the result as windows over it give that of the operand.
+  Value spreadGradient(Value dresult) {
+    SmallVector<int64_t> shape = {s.batch}, low = {0}, interior = {0};
+    for (size_t d = 0; d < s.rank(); ++d) {
+      const ir::SpreadGradient spread(s.windows(d));
+      shape.push_back(spread.extent);
+      low.push_back(spread.before);
+      interior.push_back(spread.interior);
+    }
+    shape.push_back(s.groups * s.outputs);
+    low.push_back(0);
+    interior.push_back(0);
+    return padded(dresult, shape, low, interior);
+  }
+
+  int64_t firstOfSpread(size_t d) const { return ir::SpreadGradient(s.windows(d)).first; }
+
   /// Dimensions of the space of sumOfTaps.
   AffineExpr place(unsigned d) const { return l.dim(1 + d); }
   AffineExpr tap(unsigned d) const { return l.dim(1 + s.rank() + d); }

@@ -1,7 +1,6 @@
 // Lowering of titan.pool and titan.max_pool_grad: reductions over a padded copy. The dimensions of
 // a window stand in front of those behind it, so that lanes are channels.
 #include "compiler/Lower/Rules.h"
-#include "dialects/Titan/Windows.h"
 
 using namespace mlir;
 
@@ -106,8 +105,6 @@ Value padded(Op op, Value operand, LoweringBuilder& l, llvm::function_ref<Value(
   SmallVector<int64_t> shape(type.getShape());
   for (size_t d = 0; d < shape.size(); ++d)
     shape[d] += op.getLow()[d] + op.getHigh()[d];
-  if (type.getShape() == ArrayRef(shape))
-    return operand;
   return l.pad(type.clone(shape), operand, op.getLow(), SmallVector<int64_t>(shape.size(), 0),
                padding);
 }
@@ -176,26 +173,19 @@ struct Rules {
     Value first = firstMaximum(op, operand, largest, l);
 
     SmallVector<int64_t> extents, before, interior, start;
-    bool isTrivial = true;
     for (size_t d = 0; d < none.size(); ++d) {
-      const ir::Windows windows = {op.getWindow()[d],    op.getStrides()[d], op.getLow()[d],
-                                   op.getDilations()[d], type.getDimSize(d), dtype.getDimSize(d)};
-      const ir::SpreadGradient spread(windows);
+      const ir::SpreadGradient spread(op.getWindows(d));
       extents.push_back(spread.extent);
       before.push_back(spread.before);
       interior.push_back(spread.interior);
       start.push_back(spread.first);
-      isTrivial &= spread.isTrivial(windows);
     }
-    Value gradient = op.getDresult();
-    if (!isTrivial) {
-      gradient = l.pad(dtype.clone(extents), gradient, before, interior, [&](Body& b) {
-        return b.constant(Body::computeType(dtype.getElementType()), 0);
-      });
-      // No tap has the number -1.
-      first = l.pad(tensorType(first).clone(extents), first, before, interior,
-                    [&](Body& b) { return b.integer(b.builder.getI32Type(), -1); });
-    }
+    Value gradient = l.pad(dtype.clone(extents), op.getDresult(), before, interior, [&](Body& b) {
+      return b.constant(Body::computeType(dtype.getElementType()), 0);
+    });
+    // No tap has the number -1.
+    first = l.pad(tensorType(first).clone(extents), first, before, interior,
+                  [&](Body& b) { return b.integer(b.builder.getI32Type(), -1); });
     WindowSpace space(l, type.getShape(), op.getWindow());
     const SmallVector<int64_t> ones(none.size(), 1);
     AffineMap at = space.read(ones, op.getDilations(), start);

@@ -6,13 +6,6 @@ namespace titan::ir {
 
 namespace {
 
-int64_t product(ArrayRef<int64_t> extents) {
-  int64_t result = 1;
-  for (int64_t extent : extents)
-    result *= extent;
-  return result;
-}
-
 SmallVector<int64_t> joined(int64_t first, ArrayRef<int64_t> middle, int64_t last) {
   SmallVector<int64_t> dims = {first};
   llvm::append_range(dims, middle);
@@ -93,7 +86,7 @@ LogicalResult verifyShape(Op op, ArrayRef<int64_t> operand, ArrayRef<int64_t> ke
 } // namespace
 
 int64_t ConvolutionShape::flops() const {
-  return 2 * batch * product(positions) * product(taps) * groups * inputs * outputs;
+  return 2 * ShapedType::getNumElements(positionDims()) * ShapedType::getNumElements(taps) * inputs;
 }
 SmallVector<int64_t> ConvolutionShape::operandDims() const {
   return joined(batch, operand, groups * inputs);
@@ -131,84 +124,62 @@ namespace {
 
 using Dims = ShardingRule::Dims;
 
+/// The three tensors of an op, as it has them among its operands and results.
+struct OfConvolution {
+  Dims &operand, &kernel, &positions;
+};
+
+struct Kinds {
+  FactorKind batch, inputs, outputs;
+};
+
 /// Batch, channels of both sides, and each dimension of space, which is whole: a window reads its
 /// neighbours. Channels of several groups are whole too, because a piece would have other groups.
-struct Factors {
-  Factors(ShardingRule& rule, const ConvolutionShape& shape, FactorKind ofBatch,
-          FactorKind ofInputs, FactorKind ofOutputs)
-      : rule(rule) {
-    const bool isDense = shape.groups == 1;
-    const auto channels = [&](int64_t count, FactorKind kind) {
-      return rule.addFactor(count, isDense ? kind : FactorKind::Whole);
-    };
-    batch = rule.addFactor(shape.batch, ofBatch);
-    inputs = channels(shape.groups * shape.inputs, ofInputs);
-    outputs = channels(shape.groups * shape.outputs, ofOutputs);
-    if (isDense)
-      kernelInputs = inputs;
-    else
-      kernelInputs = rule.addFactor(shape.inputs, FactorKind::Whole);
-  }
-
-  void setOperand(Dims& dims) { set(dims, batch, inputs); }
-  void setKernel(Dims& dims) { set(dims, outputs, kernelInputs); }
-  void setPositions(Dims& dims) { set(dims, batch, outputs); }
-  /// `extents` are those of the tensor of `dims`.
-  void setSpace(Dims& dims, ArrayRef<int64_t> extents) {
-    for (auto [d, extent] : llvm::enumerate(extents))
-      dims[d + 1] = {rule.addFactor(extent, FactorKind::Whole)};
-  }
-
-private:
-  void set(Dims& dims, int64_t first, int64_t last) {
+void addFactors(ShardingRule& rule, const ConvolutionShape& shape, Kinds kinds, OfConvolution of) {
+  const bool isDense = shape.groups == 1;
+  const auto channels = [&](int64_t count, FactorKind kind) {
+    return rule.addFactor(count, isDense ? kind : FactorKind::Whole);
+  };
+  const int64_t batch = rule.addFactor(shape.batch, kinds.batch),
+                inputs = channels(shape.groups * shape.inputs, kinds.inputs),
+                outputs = channels(shape.groups * shape.outputs, kinds.outputs),
+                kernelInputs = isDense ? inputs : rule.addFactor(shape.inputs, FactorKind::Whole);
+  const auto set = [&](Dims& dims, int64_t first, ArrayRef<int64_t> space, int64_t last) {
     dims.front() = {first};
+    for (auto [d, extent] : llvm::enumerate(space))
+      dims[d + 1] = {rule.addFactor(extent, FactorKind::Whole)};
     dims.back() = {last};
-  }
-
-  ShardingRule& rule;
-  int64_t batch, inputs, outputs, kernelInputs;
-};
+  };
+  set(of.operand, batch, shape.operand, inputs);
+  set(of.kernel, outputs, shape.taps, kernelInputs);
+  set(of.positions, batch, shape.positions, outputs);
+}
 
 } // namespace
 
 ShardingRule ConvolutionOp::getShardingRule() {
   ShardingRule rule = emptyRule(*this);
-  const ConvolutionShape shape = getConvolutionShape();
-  Factors factors(rule, shape, FactorKind::Parallel, FactorKind::Reduction, FactorKind::Parallel);
-  factors.setOperand(rule.operands[0]);
-  factors.setSpace(rule.operands[0], shape.operand);
-  factors.setKernel(rule.operands[1]);
-  factors.setSpace(rule.operands[1], shape.taps);
-  factors.setPositions(rule.results[0]);
-  factors.setSpace(rule.results[0], shape.positions);
+  addFactors(rule, getConvolutionShape(),
+             {FactorKind::Parallel, FactorKind::Reduction, FactorKind::Parallel},
+             {rule.operands[0], rule.operands[1], rule.results[0]});
   return rule;
 }
 
 ShardingRule ConvolutionInputGradOp::getShardingRule() {
   ShardingRule rule = emptyRule(*this);
-  const ConvolutionShape shape = getConvolutionShape();
-  Factors factors(rule, shape, FactorKind::Parallel, FactorKind::Parallel, FactorKind::Reduction);
-  factors.setPositions(rule.operands[0]);
-  factors.setSpace(rule.operands[0], shape.positions);
-  factors.setKernel(rule.operands[1]);
-  factors.setSpace(rule.operands[1], shape.taps);
-  factors.setOperand(rule.results[0]);
-  factors.setSpace(rule.results[0], shape.operand);
+  addFactors(rule, getConvolutionShape(),
+             {FactorKind::Parallel, FactorKind::Parallel, FactorKind::Reduction},
+             {rule.results[0], rule.operands[1], rule.operands[0]});
   return rule;
 }
 
 ShardingRule ConvolutionKernelGradOp::getShardingRule() {
   ShardingRule rule = emptyRule(*this);
-  const ConvolutionShape shape = getConvolutionShape();
   // With an accumulator the pieces' sum would count it once a piece.
-  Factors factors(rule, shape, getAcc() ? FactorKind::Whole : FactorKind::Reduction,
-                  FactorKind::Parallel, FactorKind::Parallel);
-  factors.setOperand(rule.operands[0]);
-  factors.setSpace(rule.operands[0], shape.operand);
-  factors.setPositions(rule.operands[1]);
-  factors.setSpace(rule.operands[1], shape.positions);
-  factors.setKernel(rule.results[0]);
-  factors.setSpace(rule.results[0], shape.taps);
+  addFactors(rule, getConvolutionShape(),
+             {getAcc() ? FactorKind::Whole : FactorKind::Reduction, FactorKind::Parallel,
+              FactorKind::Parallel},
+             {rule.operands[0], rule.results[0], rule.operands[1]});
   if (getAcc())
     rule.operands[2] = rule.results[0];
   return rule;

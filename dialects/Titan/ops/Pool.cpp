@@ -25,31 +25,38 @@ LogicalResult verifyWindows(Op op, RankedTensorType operand, RankedTensorType po
   if (positions.getRank() != operand.getRank())
     return op.emitOpError("(C2) ") << operand << " and " << positions << " differ in rank";
   for (size_t d = 0; d < rank; ++d) {
-    const int64_t covered = op.getDilations()[d] * (op.getWindow()[d] - 1) + 1,
-                  padded = op.getLow()[d] + operand.getDimSize(d) + op.getHigh()[d];
-    if (covered > padded)
+    const Windows windows = op.getWindows(d);
+    const int64_t padded = windows.low + windows.extent + op.getHigh()[d];
+    if (windows.covered() > padded)
       return op.emitOpError("(C2) a window of ")
-             << covered << " is larger than the padded extent " << padded << " of dimension " << d;
-    const int64_t fitting = (padded - covered) / op.getStrides()[d] + 1;
-    if (fitting != positions.getDimSize(d))
+             << windows.covered() << " is larger than the padded extent " << padded
+             << " of dimension " << d;
+    const int64_t fitting = (padded - windows.covered()) / windows.stride + 1;
+    if (fitting != windows.positions)
       return op.emitOpError("(C2) dimension ")
-             << d << " has " << fitting << " windows, not " << positions.getDimSize(d);
+             << d << " has " << fitting << " windows, not " << windows.positions;
   }
   return success();
 }
 
-/// (C3): the first element of `operand` that a window reads is in front of the end, in each.
-template <typename Op>
-LogicalResult verifyWindowsAreFilled(Op op, RankedTensorType operand, RankedTensorType positions) {
-  for (int64_t d = 0; d < operand.getRank(); ++d)
-    for (int64_t p = 0; p < positions.getDimSize(d); ++p) {
-      const int64_t start = p * op.getStrides()[d] - op.getLow()[d], step = op.getDilations()[d];
-      const int64_t tap = start < 0 ? llvm::divideCeil(-start, step) : 0;
-      if (tap >= op.getWindow()[d] || start + tap * step >= operand.getDimSize(d))
-        return op.emitOpError("(C3) window ")
-               << p << " of dimension " << d << " lies in the padding alone";
-    }
+/// (C3)
+template <typename Op> LogicalResult verifyWindowsAreFilled(Op op) {
+  for (size_t d = 0; d < op.getWindow().size(); ++d)
+    if (auto position = op.getWindows(d).firstInPadding())
+      return op.emitOpError("(C3) window ")
+             << *position << " of dimension " << d << " lies in the padding alone";
   return success();
+}
+
+/// Along dimension `d`, over `operand`, one for each element of `positions`.
+template <typename Op>
+Windows windowsOf(Op op, size_t d, RankedTensorType operand, RankedTensorType positions) {
+  return {.taps = op.getWindow()[d],
+          .stride = op.getStrides()[d],
+          .low = op.getLow()[d],
+          .dilation = op.getDilations()[d],
+          .extent = operand.getDimSize(d),
+          .positions = positions.getDimSize(d)};
 }
 
 /// Dimensions without a window are parallel; along the others a piece would read its neighbours.
@@ -72,13 +79,21 @@ void addWindowFactors(Op op, ShardingRule& rule, ArrayRef<ShardingRule::Dims*> o
 
 } // namespace
 
+Windows PoolOp::getWindows(size_t dim) {
+  return windowsOf(*this, dim, tensorType(getOperand()), getType());
+}
+
+Windows MaxPoolGradOp::getWindows(size_t dim) {
+  return windowsOf(*this, dim, tensorType(getOperand()), tensorType(getDresult()));
+}
+
 LogicalResult PoolOp::verify() {
   RankedTensorType operand = tensorType(getOperand()), result = tensorType(getResult());
   if (getKind() != ReduceKind::Sum && getKind() != ReduceKind::Max)
     return emitOpError("(C3) ") << stringifyReduceKind(getKind()) << " is neither sum nor max";
   if (failed(verifyWindows(*this, operand, result)))
     return failure();
-  return getKind() == ReduceKind::Max ? verifyWindowsAreFilled(*this, operand, result) : success();
+  return getKind() == ReduceKind::Max ? verifyWindowsAreFilled(*this) : success();
 }
 
 LogicalResult MaxPoolGradOp::verify() {
@@ -88,7 +103,7 @@ LogicalResult MaxPoolGradOp::verify() {
            << operand << " is not " << getType() << ", of " << dresult.getElementType();
   if (failed(verifyWindows(*this, operand, dresult)))
     return failure();
-  return verifyWindowsAreFilled(*this, operand, dresult);
+  return verifyWindowsAreFilled(*this);
 }
 
 ShardingRule PoolOp::getShardingRule() {

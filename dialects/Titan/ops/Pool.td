@@ -28,7 +28,7 @@ def Titan_PoolOp : Titan_TensorOp<"pool", [SameOperandsAndResultElementType]> {
     `:` type($operand) `to` type($result)
   }];
   let hasVerifier = 1;
-  let extraClassDeclaration = Titan_worksFromMemory;
+  let extraClassDeclaration = Titan_worksFromMemory # "::titan::ir::Windows getWindows(size_t dim);";
 }
 
 def Titan_MaxPoolGradOp : Titan_TensorOp<"max_pool_grad"> {
@@ -50,7 +50,7 @@ def Titan_MaxPoolGradOp : Titan_TensorOp<"max_pool_grad"> {
     `:` functional-type(operands, $result)
   }];
   let hasVerifier = 1;
-  let extraClassDeclaration = Titan_worksFromMemory;
+  let extraClassDeclaration = Titan_worksFromMemory # "::titan::ir::Windows getWindows(size_t dim);";
 }
 
 #endif // TITAN_OPS_POOL_TD

@@ -131,13 +131,12 @@ Result<WindowDims> poolWindowsOf(const Conversion& c, const Shape& operand) {
                    taps ? taps->size() : 0, operand.size() - 2);
   WindowDims dims =
       TITAN_TRY(dimsOf(c, operand, Shape(*taps), c.node.integer("ceil_mode", 0) != 0));
-  for (size_t d = 0; d < dims.taps.size(); ++d)
-    for (int64_t p = 0; p < dims.positions[d]; ++p) {
-      const int64_t start = p * dims.strides[d] - dims.low[d], step = dims.dilations[d];
-      const int64_t tap = start < 0 ? (-start + step - 1) / step : 0;
-      if (tap >= dims.taps[d] || start + tap * step >= dims.extents[d])
-        return c.error("window {} of dimension {} of space lies in the padding alone", p, d);
-    }
+  for (size_t d = 0; d < dims.taps.size(); ++d) {
+    const ir::Windows windows = {dims.taps[d],      dims.strides[d], dims.low[d],
+                                 dims.dilations[d], dims.extents[d], dims.positions[d]};
+    if (auto position = windows.firstInPadding())
+      return c.error("window {} of dimension {} of space lies in the padding alone", *position, d);
+  }
   return dims;
 }
 
