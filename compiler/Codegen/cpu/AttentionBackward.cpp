@@ -16,7 +16,7 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
 /// Of libc, which a job is linked with.
-func::FuncOp libcFunction(AttentionBuilder& b, StringRef name, Type argument, TypeRange results) {
+func::FuncOp libcFunction(FloatBuilder& b, StringRef name, Type argument, TypeRange results) {
   if (auto found = b.module.lookupSymbol<func::FuncOp>(name))
     return found;
   OpBuilder::InsertionGuard guard(b.builder);
@@ -27,18 +27,18 @@ func::FuncOp libcFunction(AttentionBuilder& b, StringRef name, Type argument, Ty
   return function;
 }
 
-Value takeMemory(AttentionBuilder& b, int64_t bytes) {
+Value takeMemory(FloatBuilder& b, int64_t bytes) {
   func::FuncOp malloc = libcFunction(b, "malloc", b.builder.getI64Type(), {b.pointer});
   return func::CallOp::create(b.builder, b.loc, malloc, b.toI64(b.index(bytes))).getResult(0);
 }
 
-void giveBack(AttentionBuilder& b, Value memory) {
+void giveBack(FloatBuilder& b, Value memory) {
   func::CallOp::create(b.builder, b.loc, libcFunction(b, "free", b.pointer, {}), memory);
 }
 
 } // namespace
 
-AttentionBackward::AttentionBackward(AttentionBuilder& builder, kernel::AttentionAttr attention,
+AttentionBackward::AttentionBackward(FloatBuilder& builder, kernel::AttentionAttr attention,
                                      const AttentionTypes& types, func::FuncOp function,
                                      bool ownsSums)
     : b(builder), attention(attention), gradient(attention.getGradient()), types(types),

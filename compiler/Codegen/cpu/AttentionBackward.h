@@ -9,7 +9,7 @@ class AttentionBackward {
 public:
   /// With `ownsSums` the sums over queries stand in memory that the function takes for itself:
   /// neither outs nor a workspace are made for them.
-  AttentionBackward(AttentionBuilder& builder, kernel::AttentionAttr attention,
+  AttentionBackward(FloatBuilder& builder, kernel::AttentionAttr attention,
                     const AttentionTypes& types, mlir::func::FuncOp function, bool ownsSums);
   /// One key head with all of its query heads.
   void emitUnit(mlir::Value unit);
@@ -41,7 +41,7 @@ private:
   void writeRows(mlir::Value from, int64_t fromRow, mlir::Value rows, int64_t columns,
                  mlir::Value to, int64_t toRow, double scale);
 
-  AttentionBuilder& b;
+  FloatBuilder& b;
   kernel::AttentionAttr attention;
   kernel::AttentionGradientAttr gradient;
   AttentionTypes types;

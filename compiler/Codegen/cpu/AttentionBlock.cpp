@@ -20,7 +20,7 @@ constexpr int64_t philoxElements = 8; ///< that one Philox block decides
 
 } // namespace
 
-AttentionBlock::AttentionBlock(AttentionBuilder& builder, kernel::AttentionAttr attention,
+AttentionBlock::AttentionBlock(FloatBuilder& builder, kernel::AttentionAttr attention,
                                const AttentionTypes& types, func::FuncOp function)
     : attention(attention), types(types),
       queryBlock(std::min<int64_t>(attention.getBlocks().getRows(),

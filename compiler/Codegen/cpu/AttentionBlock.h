@@ -8,7 +8,7 @@ namespace titan::codegen {
 
 class AttentionBlock {
 public:
-  AttentionBlock(AttentionBuilder& builder, kernel::AttentionAttr attention,
+  AttentionBlock(FloatBuilder& builder, kernel::AttentionAttr attention,
                  const AttentionTypes& types, mlir::func::FuncOp function);
 
   kernel::AttentionAttr attention;
@@ -114,7 +114,7 @@ private:
   void limitCausally(const Place& place, mlir::Value tile);
   mlir::Value elementIndex(const Place& place);
 
-  AttentionBuilder& b;
+  FloatBuilder& b;
   llvm::SmallVector<mlir::Value> ins, outs;
   mlir::Value maskValues, randomKey, randomStep, windowBase;
 };

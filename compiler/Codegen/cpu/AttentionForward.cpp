@@ -22,7 +22,7 @@ double lowest(FloatType type) {
 
 } // namespace
 
-AttentionForward::AttentionForward(AttentionBuilder& builder, kernel::AttentionAttr attention,
+AttentionForward::AttentionForward(FloatBuilder& builder, kernel::AttentionAttr attention,
                                    const AttentionTypes& types, func::FuncOp function)
     : b(builder), attention(attention), types(types), block(builder, attention, types, function) {
   int64_t tileElements = block.keyBlock * block.queryBlock;

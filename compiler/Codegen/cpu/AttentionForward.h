@@ -7,7 +7,7 @@ namespace titan::codegen {
 
 class AttentionForward {
 public:
-  AttentionForward(AttentionBuilder& builder, kernel::AttentionAttr attention,
+  AttentionForward(FloatBuilder& builder, kernel::AttentionAttr attention,
                    const AttentionTypes& types, mlir::func::FuncOp function);
   /// A block of queries of one head.
   void emitUnit(mlir::Value unit);
@@ -22,7 +22,7 @@ private:
   void exponentials(const Place& place, mlir::Value first, int64_t vectors);
   void finish(const Place& place);
 
-  AttentionBuilder& b;
+  FloatBuilder& b;
   kernel::AttentionAttr attention;
   AttentionTypes types;
   AttentionBlock block;

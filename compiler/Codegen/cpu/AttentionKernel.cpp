@@ -55,7 +55,7 @@ LogicalResult emitAttentionKernel(OpBuilder& builder, kernel::CallOp call, Strin
   OpBuilder::InsertionGuard guard(builder);
   func::FuncOp function = createKernelFunction(builder, loc, name);
   builder.setInsertionPointToStart(&function.getBody().front());
-  AttentionBuilder body(builder, loc, types.scalar, types.width);
+  FloatBuilder body(builder, loc, types.scalar, types.width);
   auto forUnits = [&](auto emitter) {
     body.loop(body.toIndex(function.getArgument(2)), body.toIndex(function.getArgument(3)), 1,
               [&](Value unit) { emitter.emitUnit(unit); });

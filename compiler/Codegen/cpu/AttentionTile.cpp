@@ -29,7 +29,7 @@ int64_t tileRows(const AttentionTypes& types, int64_t vectors) {
 }
 
 /// sums + factor * b, where factor is one element of A, or a pair, in every lane.
-Value multiplyAdd(AttentionBuilder& b, const AttentionTypes& types, Value factor, Value right,
+Value multiplyAdd(FloatBuilder& b, const AttentionTypes& types, Value factor, Value right,
                   Value sum) {
   if (types.pair == 1)
     return b.fma(factor, right, sum);
@@ -40,7 +40,7 @@ Value multiplyAdd(AttentionBuilder& b, const AttentionTypes& types, Value factor
 }
 
 /// Rows row .. row + rows - 1 of a strip.
-void emitProductRows(AttentionBuilder& b, const AttentionTypes& types, const ProductArguments& arg,
+void emitProductRows(FloatBuilder& b, const AttentionTypes& types, const ProductArguments& arg,
                      int64_t vectors, int64_t rows, Value row) {
   SmallVector<Value> cPointers, aRows;
   for (int64_t i = 0; i < rows; ++i) {
@@ -105,7 +105,7 @@ void emitProductRows(AttentionBuilder& b, const AttentionTypes& types, const Pro
 }
 
 /// All rows of a strip on the matrix unit, 16 at a time.
-void emitTileProduct(AttentionBuilder& b, const AttentionTypes& types, const ProductArguments& arg,
+void emitTileProduct(FloatBuilder& b, const AttentionTypes& types, const ProductArguments& arg,
                      int64_t vectors, bool hasLeftInColumns) {
   constexpr int64_t height = MatrixTile::rows, step = MatrixTile::depth, left = 4, right = 5;
   auto unit = MatrixUnit::create(b, types.unit);
@@ -172,7 +172,7 @@ void emitTileProduct(AttentionBuilder& b, const AttentionTypes& types, const Pro
 }
 
 /// Loads `lanes` elements of a row as `to` (i1: what a mask adds), the masked-off ones as 0.
-Value loadAs(AttentionBuilder& b, Type from, FloatType to, Value place, int64_t lanes, Value mask) {
+Value loadAs(FloatBuilder& b, Type from, FloatType to, Value place, int64_t lanes, Value mask) {
   Type stored = from.isInteger(1) ? b.builder.getI8Type() : from;
   VectorType type = b.vectorOf(stored, lanes);
   Value loaded = mask ? b.loadMasked(type, place, mask) : b.load(type, place);
@@ -185,7 +185,7 @@ Value loadAs(AttentionBuilder& b, Type from, FloatType to, Value place, int64_t 
 }
 
 /// A square of rows x chunk (`width` lanes, each an element or a pair) to columns.
-void emitTransposedSquare(AttentionBuilder& b, Type from, FloatType to, int64_t pair,
+void emitTransposedSquare(FloatBuilder& b, Type from, FloatType to, int64_t pair,
                           const TransposeArguments& arg, Value row, Value column, Value mask) {
   Value lastRow = b.sub(arg.rows, b.index(1));
   Type stored = from.isInteger(1) ? b.builder.getI8Type() : from;
@@ -207,7 +207,7 @@ void emitTransposedSquare(AttentionBuilder& b, Type from, FloatType to, int64_t 
 }
 
 /// Calls `body` for whole chunks of `lanes` of the dynamic `columns`, then with a mask.
-void forChunks(AttentionBuilder& b, Value columns, int64_t lanes,
+void forChunks(FloatBuilder& b, Value columns, int64_t lanes,
                function_ref<void(Value column, Value mask)> body) {
   Value rest = b.remainder(columns, lanes), whole = b.sub(columns, rest);
   b.loop(b.index(0), whole, lanes, [&](Value column) { body(column, Value()); });
@@ -238,12 +238,12 @@ AttentionTypes::AttentionTypes(kernel::AttentionAttr attention, const VectorShap
   }
 }
 
-void prefetchRow(AttentionBuilder& b, const AttentionTypes& types, Value row) {
+void prefetchRow(FloatBuilder& b, const AttentionTypes& types, Value row) {
   for (int64_t byte = 0; byte < types.aheadBytes; byte += cacheLine)
     b.prefetch(b.at(row, b.index(byte), b.builder.getI8Type()));
 }
 
-func::FuncOp getAttentionProduct(AttentionBuilder& b, const AttentionTypes& types, int64_t vectors,
+func::FuncOp getAttentionProduct(FloatBuilder& b, const AttentionTypes& types, int64_t vectors,
                                  bool hasLeftInColumns) {
   Type p = b.pointer, n = b.indexType, flag = b.builder.getI1Type();
   bool onTiles = types.unit != MatrixUnitKind::None;
@@ -265,7 +265,7 @@ func::FuncOp getAttentionProduct(AttentionBuilder& b, const AttentionTypes& type
                        });
 }
 
-func::FuncOp getAttentionTranspose(AttentionBuilder& b, const AttentionTypes& types, Type from,
+func::FuncOp getAttentionTranspose(FloatBuilder& b, const AttentionTypes& types, Type from,
                                    FloatType to) {
   Type p = b.pointer, n = b.indexType;
   int64_t pair = to == types.scalar ? 1 : types.pair;
@@ -280,7 +280,7 @@ func::FuncOp getAttentionTranspose(AttentionBuilder& b, const AttentionTypes& ty
                        });
 }
 
-func::FuncOp getAttentionRows(AttentionBuilder& b, const AttentionTypes& types) {
+func::FuncOp getAttentionRows(FloatBuilder& b, const AttentionTypes& types) {
   Type p = b.pointer, n = b.indexType;
   return b.getFunction(
       join("attention_rows_", types.element, "_", types.packed), {p, n, n, n, p, n},

@@ -8,7 +8,7 @@
 // and 32 elements along k.
 #pragma once
 
-#include "compiler/Codegen/cpu/AttentionBuilder.h"
+#include "compiler/Codegen/cpu/FloatBuilder.h"
 #include "dialects/Kernel/Kernel.h"
 
 #include <array>
@@ -55,13 +55,13 @@ struct ProductArguments {
 };
 /// The function of ProductArguments for a strip of `vectors` vectors of C. `hasLeftInColumns`: aRow
 /// is one step, so that neighbouring rows of A lie side by side.
-mlir::func::FuncOp getAttentionProduct(AttentionBuilder& builder, const AttentionTypes& types,
+mlir::func::FuncOp getAttentionProduct(FloatBuilder& builder, const AttentionTypes& types,
                                        int64_t vectors, bool hasLeftInColumns);
 /// Large enough a skew to count every k.
 inline constexpr int64_t everySkew = int64_t{1} << 30;
 
 /// Fetches the first `types.aheadBytes` from `row` on.
-void prefetchRow(AttentionBuilder& builder, const AttentionTypes& types, mlir::Value row);
+void prefetchRow(FloatBuilder& builder, const AttentionTypes& types, mlir::Value row);
 
 struct TransposeArguments {
   mlir::Value source, sourceRow, rows, columns; ///< the stride of rows in elements
@@ -71,7 +71,7 @@ struct TransposeArguments {
 /// target[column / pair][row][pair] = source[row][column] for all `targetRows` rows; those from
 /// `rows` on repeat the last one. Columns are filled with 0 to whole vectors. `source` elements are
 /// of type `from`; i1 are bytes and become 0 where true, -inf where false.
-mlir::func::FuncOp getAttentionTranspose(AttentionBuilder& builder, const AttentionTypes& types,
+mlir::func::FuncOp getAttentionTranspose(FloatBuilder& builder, const AttentionTypes& types,
                                          mlir::Type from, mlir::FloatType to);
 
 struct RowsArguments {
@@ -81,6 +81,6 @@ struct RowsArguments {
 };
 /// target[row / pair][column][pair] = source[row][column], 0 beyond `rows` and beyond `columns`, to
 /// whole vectors.
-mlir::func::FuncOp getAttentionRows(AttentionBuilder& builder, const AttentionTypes& types);
+mlir::func::FuncOp getAttentionRows(FloatBuilder& builder, const AttentionTypes& types);
 
 } // namespace titan::codegen

@@ -1,4 +1,4 @@
-#include "compiler/Codegen/cpu/AttentionBuilder.h"
+#include "compiler/Codegen/cpu/FloatBuilder.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -9,24 +9,23 @@ using namespace mlir;
 
 namespace titan::codegen {
 
-AttentionBuilder::AttentionBuilder(OpBuilder& builder, Location loc, FloatType scalar,
-                                   int64_t width)
+FloatBuilder::FloatBuilder(OpBuilder& builder, Location loc, FloatType scalar, int64_t width)
     : KernelBuilder(builder, loc, width), scalar(scalar), vector(vectorOf(scalar)) {}
 
-Value AttentionBuilder::number(double value) {
+Value FloatBuilder::number(double value) {
   return create<arith::ConstantOp>(builder.getFloatAttr(scalar, value));
 }
-Value AttentionBuilder::numbers(double value) {
+Value FloatBuilder::numbers(double value) {
   return create<arith::ConstantOp>(
       DenseElementsAttr::get(vector, builder.getFloatAttr(scalar, value)));
 }
-Value AttentionBuilder::fma(Value a, Value b, Value c) { return create<math::FmaOp>(a, b, c); }
+Value FloatBuilder::fma(Value a, Value b, Value c) { return create<math::FmaOp>(a, b, c); }
 
-Value AttentionBuilder::maximum(Value a, Value b) {
+Value FloatBuilder::maximum(Value a, Value b) {
   return select(create<arith::CmpFOp>(arith::CmpFPredicate::OGT, a, b), a, b);
 }
 
-Value AttentionBuilder::sumLanes(Value value) {
+Value FloatBuilder::sumLanes(Value value) {
   for (int64_t half = width / 2; half > 0; half /= 2) {
     SmallVector<int64_t> low(half), high(half);
     std::iota(low.begin(), low.end(), 0);
@@ -39,7 +38,7 @@ Value AttentionBuilder::sumLanes(Value value) {
 }
 
 // A bf16 is the upper half of an f32.
-Value AttentionBuilder::widen(Value value) {
+Value FloatBuilder::widen(Value value) {
   Type element = getElementTypeOrSelf(value);
   if (element == scalar)
     return value;
@@ -51,7 +50,7 @@ Value AttentionBuilder::widen(Value value) {
   return create<arith::BitcastOp>(type.clone(scalar), upper);
 }
 
-Value AttentionBuilder::narrow(Value value, Type element) {
+Value FloatBuilder::narrow(Value value, Type element) {
   if (element == scalar)
     return value;
   auto type = cast<VectorType>(value.getType());

@@ -1,15 +1,14 @@
-// The arithmetic of generated attention: vectors of scores and sums.
+// Arithmetic of kernels that are written by hand on vectors of one floating type: attention, recurrence.
 #pragma once
 
 #include "compiler/Codegen/cpu/KernelBuilder.h"
 
 namespace titan::codegen {
 
-class AttentionBuilder : public KernelBuilder {
+class FloatBuilder : public KernelBuilder {
 public:
   /// Vectors of `width` elements of `scalar`, f32 or f64. `builder` stands in a function.
-  AttentionBuilder(mlir::OpBuilder& builder, mlir::Location loc, mlir::FloatType scalar,
-                   int64_t width);
+  FloatBuilder(mlir::OpBuilder& builder, mlir::Location loc, mlir::FloatType scalar, int64_t width);
 
   // Elements are `scalar` where no type is given.
   using KernelBuilder::at;
