@@ -34,8 +34,13 @@ OpInstances& instances() {
   return *loaded;
 }
 
-/// Attention has no derivative of its log_sum_exp, nor of the largest score.
+/// Attention has no derivative of its log_sum_exp, nor of the largest score; a recurrent layer none
+/// of its gates.
 bool isStatistic(Value value) {
+  if (auto recurrence = value.getDefiningOp<titan::ir::RecurrenceOp>()) {
+    const bool isLstm = recurrence.getCell() == titan::ir::RecurrentCell::Lstm;
+    return value != recurrence.getResult() && !(isLstm && value == recurrence.getKept().back());
+  }
   auto attention = value.getDefiningOp<titan::ir::AttentionOp>();
   return attention && attention.getResult() != value;
 }
@@ -223,6 +228,7 @@ TEST(Gradient, EveryFloatOpHasARuleOrIsKnownToHaveNone) {
                                          "titan.cross_entropy_grad",
                                          "titan.embedding_grad",
                                          "titan.attention_grad",
+                                         "titan.recurrence_grad",
                                          "titan.max_pool_grad"};
   for (RegisteredOperationName op : instances().context().getRegisteredOperations())
     if (op.getDialectNamespace() == "titan")

@@ -16,6 +16,7 @@ void registerDerivativeRules(DialectRegistry& registry) {
     attachIndexingRules(context);
     attachAttentionRules(context);
     attachRandomRules(context);
+    attachRecurrenceRules(context);
     attachLossRules(context);
   });
 }

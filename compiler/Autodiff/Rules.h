@@ -49,6 +49,7 @@ void attachNormalizationRules(mlir::MLIRContext* context);
 void attachIndexingRules(mlir::MLIRContext* context);
 void attachAttentionRules(mlir::MLIRContext* context);
 void attachRandomRules(mlir::MLIRContext* context);
+void attachRecurrenceRules(mlir::MLIRContext* context);
 void attachLossRules(mlir::MLIRContext* context);
 
 } // namespace titan::autodiff

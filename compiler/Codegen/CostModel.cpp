@@ -125,6 +125,16 @@ Cost costOfEmbeddingGrad(kernel::CallOp call, const MachineModel& machine) {
   return costOfMoving(routine.getRows() * routine.getWidth(), bytes, machine);
 }
 
+Cost costOfRecurrence(kernel::CallOp call, const MachineModel& machine) {
+  auto routine = cast<kernel::RecurrenceAttr>(call.getRoutine());
+  Cost cost;
+  cost.flops = routine.getShape().flops();
+  for (Value operand : call->getOperands())
+    cost.bytes += elementBytes(operand) * cast<ShapedType>(operand.getType()).getNumElements();
+  cost.nanoseconds = static_cast<double>(cost.flops) / machine.productFlopsPerNsF32;
+  return cost;
+}
+
 int64_t grainOf(const Cost& cost, int64_t units, const MachineModel& machine) {
   if (units <= 1)
     return 1;

@@ -126,6 +126,18 @@ std::string describeEmbeddingGrad(kernel::CallOp call) {
                      padding, routine.getWidth(), routine.getAccumulate() ? " accumulate" : "");
 }
 
+/// "recurrence lstm backward [128, 32, 512] f32 reverse": steps, batch, width.
+std::string describeRecurrence(kernel::CallOp call) {
+  auto routine = cast<kernel::RecurrenceAttr>(call.getRoutine());
+  std::string element;
+  llvm::raw_string_ostream(element) << routine.getElement();
+  return fmt::format("recurrence {} {} [{}, {}, {}] {}{}",
+                     std::string(ir::stringifyRecurrentCell(routine.getCell())),
+                     routine.getGradient() ? "backward" : "forward", routine.getSteps(),
+                     routine.getBatch(), routine.getWidth(), element,
+                     routine.getReverse() ? " reverse" : "");
+}
+
 } // namespace
 
 const RoutineEmitter gemmRoutine = {
@@ -138,5 +150,7 @@ const RoutineEmitter embeddingRoutine = {describeEmbedding, costOfEmbedding, cod
                                          insThenOuts};
 const RoutineEmitter embeddingGradRoutine = {describeEmbeddingGrad, costOfEmbeddingGrad,
                                              codeOfParameters, insThenOuts};
+const RoutineEmitter recurrenceRoutine = {describeRecurrence, costOfRecurrence, codeOfParameters,
+                                          insThenOuts};
 
 } // namespace titan::codegen

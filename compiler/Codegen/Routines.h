@@ -6,7 +6,8 @@
 
 namespace titan::codegen {
 
-extern const RoutineEmitter gemmRoutine, attentionRoutine, embeddingRoutine, embeddingGradRoutine;
+extern const RoutineEmitter gemmRoutine, attentionRoutine, embeddingRoutine, embeddingGradRoutine,
+    recurrenceRoutine;
 
 /// For a routine without peculiarities: the parameters and the operands' types decide the code, and
 /// operands are ins, then outs.

@@ -21,6 +21,7 @@ void registerInterpreterModels(DialectRegistry& registry) {
     attachNormalization(context);
     attachIndexing(context);
     attachAttention(context);
+    attachRecurrence(context);
     attachRandom(context);
     attachLoss(context);
     attachOptimizer(context);

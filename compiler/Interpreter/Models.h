@@ -65,6 +65,7 @@ void attachNormalization(mlir::MLIRContext* context);
 void attachIndexing(mlir::MLIRContext* context);
 void attachAttention(mlir::MLIRContext* context);
 void attachRandom(mlir::MLIRContext* context);
+void attachRecurrence(mlir::MLIRContext* context);
 void attachLoss(mlir::MLIRContext* context);
 void attachOptimizer(mlir::MLIRContext* context);
 void attachAccum(mlir::MLIRContext* context);

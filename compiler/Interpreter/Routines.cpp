@@ -2,6 +2,8 @@
 
 #include "compiler/Interpreter/Attention.h"
 #include "compiler/Interpreter/Matmul.h"
+#include "compiler/Interpreter/Recurrence.h"
+#include "dialects/Kernel/RecurrenceRoutine.h"
 #include "runtime/program/Random.h"
 
 #include "llvm/ADT/TypeSwitch.h"
@@ -265,6 +267,53 @@ LogicalResult attention(CallOp op, AttentionAttr a, Frame& frame) {
   return success();
 }
 
+/// [G H, H] from the panels of either direction.
+std::vector<double> weightsOf(RecurrenceAttr routine, ArrayRef<double> panels) {
+  const int64_t width = routine.getWidth(), columns = routine.getColumns(),
+                rows = routine.getShape().rows();
+  std::vector<double> weights(rows * width);
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t k = 0; k < width; ++k) {
+      const int64_t column = routine.getGradient() ? k : row % width,
+                    line = routine.getGradient() ? row : k,
+                    lines = routine.getGradient() ? rows : width,
+                    gate = routine.getGradient() ? 0 : row / width;
+      weights[row * width + k] =
+          panels[((gate * routine.getPanels() + column / columns) * lines + line) * columns +
+                 column % columns];
+    }
+  return weights;
+}
+
+LogicalResult recurrence(CallOp op, RecurrenceAttr routine, Frame& frame) {
+  const RecurrenceOperands numbers = operandsOf(routine);
+  SmallVector<Tensor> outs;
+  for (Value out : op.getOuts())
+    outs.push_back(frame.get(out));
+  const auto in = [&](RecurrenceOperands::Number number) -> const double* {
+    return number ? frame.get(op->getOperand(*number)).floats().data() : nullptr;
+  };
+  const auto out = [&](RecurrenceOperands::Number number) {
+    return number ? outs[*number - numbers.ins].mutableFloats().data() : nullptr;
+  };
+  const auto narrow = [&](double x) { return frame.round(x, routine.getElement()); };
+  const auto wide = [&](double x) { return frame.round(x, routine.getAccumulation()); };
+  const std::vector<double> weights =
+      weightsOf(routine, frame.get(op->getOperand(*numbers.panels)).floats());
+  const RecurrenceProblem problem = {routine.getShape(), weights, in(numbers.h0),
+                                     in(numbers.c0),     narrow,  wide};
+  if (routine.getGradient())
+    recurBackward(problem, in(numbers.result), in(numbers.gates), in(numbers.cells),
+                  {in(numbers.dresult), in(numbers.dcells), out(numbers.projected),
+                   out(numbers.dsums), out(numbers.dh0), out(numbers.dc0)});
+  else
+    recur(problem, in(numbers.projected), in(numbers.bias), out(numbers.result), out(numbers.gates),
+          out(numbers.cells));
+  for (auto [result, tensor] : llvm::zip_equal(op.getResults(), outs))
+    frame.set(result, std::move(tensor));
+  return success();
+}
+
 } // namespace
 
 LogicalResult callRoutine(CallOp op, Frame& frame) {
@@ -273,6 +322,7 @@ LogicalResult callRoutine(CallOp op, Frame& frame) {
       .Case([&](AttentionAttr routine) { return attention(op, routine, frame); })
       .Case([&](EmbeddingAttr routine) { return embedding(op, routine, frame); })
       .Case([&](EmbeddingGradAttr routine) { return embeddingGrad(op, routine, frame); })
+      .Case([&](RecurrenceAttr routine) { return recurrence(op, routine, frame); })
       .Default([&](RoutineAttrInterface routine) -> LogicalResult {
         if (auto* meaning = routine.getDialect().getRegisteredInterface<RoutineMeaning>())
           return meaning->call(op, frame);

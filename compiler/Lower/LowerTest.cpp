@@ -198,6 +198,103 @@ TEST_F(Lower, DrawnConvolutions) {
   }
 }
 
+/// A function of one drawn recurrent layer, and one of its gradient.
+std::string drawRecurrence(std::mt19937& generator) {
+  auto below = [&](int64_t count) { return static_cast<int64_t>(generator() % count); };
+  const auto cell = static_cast<titan::ir::RecurrentCell>(below(5));
+  const int64_t gates = titan::ir::gatesOf(cell), steps = 1 + below(4), batch = 1 + below(4),
+                width = 1 + below(20);
+  const char* elements[] = {"f32", "bf16", "f64"};
+  const std::string element = elements[below(3)], wide = element == "f64" ? "f64" : "f32";
+  SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(0, gates));
+  std::shuffle(order.begin(), order.end() - (titan::ir::isGru(cell) ? 1 : 0), generator);
+  const bool isLstm = cell == titan::ir::RecurrentCell::Lstm, isGru = titan::ir::isGru(cell),
+             hasCells = isLstm || cell == titan::ir::RecurrentCell::Gru, hasBias = below(2) == 0,
+             hasDcells = isLstm && below(2) == 0;
+  std::string tail = " order [";
+  llvm::raw_string_ostream stream(tail);
+  llvm::interleaveComma(order, stream);
+  stream << (below(2) == 0 ? "] reverse" : "]");
+  auto type = [](std::initializer_list<int64_t> shape, const std::string& element) {
+    std::string text = "tensor<";
+    for (int64_t extent : shape)
+      text += std::to_string(extent) + "x";
+    return text + element + ">";
+  };
+  const std::string projected = type({steps, batch, gates * width}, element),
+                    recurrent = type({gates * width, width}, element),
+                    state = type({batch, width}, wide), all = type({steps, batch, width}, wide),
+                    kept = type({steps, batch, gates * width}, wide),
+                    name = titan::ir::stringifyRecurrentCell(cell).str();
+  using Named = std::pair<std::string, std::string>;
+  auto function = [&](const std::string& op, const std::string& operands, ArrayRef<Named> arguments,
+                      ArrayRef<std::string> results) {
+    std::string signature, types, names, given;
+    for (const auto& [argument, type] : arguments) {
+      signature += (signature.empty() ? "%" : ", %") + argument + ": " + type;
+      given += (given.empty() ? "" : ", ") + type;
+    }
+    for (auto [i, type] : llvm::enumerate(results)) {
+      types += (i ? ", " : "") + type;
+      names += (i ? ", %r" : "%r") + std::to_string(i);
+    }
+    return "func.func @" + op + "(" + signature + ") -> (" + types + ") {\n " + names +
+           " = titan." + op + " " + name + " " + operands + tail + " : (" + given + ") -> (" +
+           types + ")\n return " + names + " : " + types + " }\n";
+  };
+  const std::string first = isLstm ? "%h, %c" : "%h";
+  SmallVector<Named> states = {{"h", state}};
+  if (isLstm)
+    states.push_back({"c", state});
+  SmallVector<Named> arguments = {{"p", projected}, {"r", recurrent}};
+  llvm::append_range(arguments, states);
+  if (hasBias)
+    arguments.push_back({"b", type({gates * width}, wide)});
+  SmallVector<std::string> results = {all};
+  if (isLstm || isGru)
+    results.push_back(kept);
+  if (hasCells)
+    results.push_back(all);
+  std::string text = function("recurrence", "%p, %r initial " + first + (hasBias ? " bias %b" : ""),
+                              arguments, results);
+  arguments = {{"r", recurrent}};
+  llvm::append_range(arguments, states);
+  arguments.push_back({"y", all});
+  std::string keptNames;
+  if (isLstm || isGru) {
+    arguments.push_back({"g", kept});
+    keptNames = " kept %g";
+  }
+  if (hasCells) {
+    arguments.push_back({"k", all});
+    keptNames += ", %k";
+  }
+  arguments.push_back({"dy", all});
+  if (hasDcells)
+    arguments.push_back({"dc", all});
+  results = {projected};
+  if (cell == titan::ir::RecurrentCell::Gru)
+    results.push_back(projected);
+  for (size_t i = 0; i < states.size(); ++i)
+    results.push_back(state);
+  return text + function("recurrence_grad",
+                         "%r initial " + first + " result %y" + keptNames + " adjoint %dy" +
+                             (hasDcells ? " cells %dc" : ""),
+                         arguments, results);
+}
+
+TEST_F(Lower, DrawnRecurrences) {
+  const char* chosen = std::getenv("TITAN_TEST_SEED");
+  const unsigned first = chosen ? static_cast<unsigned>(std::atoi(chosen)) : 1;
+  std::cout << "seeds from " << first << " on (TITAN_TEST_SEED)\n";
+  for (unsigned seed = first; seed < first + 60 && !HasFailure(); ++seed) {
+    std::mt19937 generator(seed);
+    const std::string text = drawRecurrence(generator);
+    SCOPED_TRACE("TITAN_TEST_SEED=" + std::to_string(seed) + "\n" + text);
+    expectEquivalent(*parse(text));
+  }
+}
+
 // As many elements a channel as are summed in chunks, the channel in any place.
 TEST_F(Lower, StatisticsOfManyElements) {
   auto module = parse(R"(

@@ -20,6 +20,7 @@ void registerLowerRules(DialectRegistry& registry) {
     attachIndexingRules(context);
     attachRotaryRules(context);
     attachAttentionRules(context);
+    attachRecurrenceRules(context);
     attachLossRules(context);
     attachRandomRules(context);
     attachOptimizerRules(context);

@@ -29,6 +29,7 @@ void attachShapeRules(mlir::MLIRContext* context);
 void attachContractionRules(mlir::MLIRContext* context);
 void attachConvolutionRules(mlir::MLIRContext* context);
 void attachPoolRules(mlir::MLIRContext* context);
+void attachRecurrenceRules(mlir::MLIRContext* context);
 void attachReductionRules(mlir::MLIRContext* context);
 void attachExactSumRules(mlir::MLIRContext* context);
 void attachNormalizationRules(mlir::MLIRContext* context);

@@ -66,6 +66,10 @@ struct MachineModel {
   /// Elements: the widest vector of f32 of any CPU. 0: sums over queries stay in registers.
   int64_t attentionPadding = 16;
 
+  // Recurrent layers (#kernel.recurrence): samples of a unit, and columns of a panel of weights, a
+  // multiple of the widest vector of f32.
+  int64_t recurrentSamples = 16, recurrentColumns = 16;
+
   // Choices of *plan*.
   int64_t arenaAlignment = 64; ///< bytes: a cache line, and the widest vector
 
@@ -140,6 +144,8 @@ template <typename Model, typename Visitor> void visitFields(Model& m, Visitor v
   visit("attention_backward_width", m.attentionBackwardWidth);
   visit("attention_keys", m.attentionKeys);
   visit("attention_padding", m.attentionPadding);
+  visit("recurrent_samples", m.recurrentSamples);
+  visit("recurrent_columns", m.recurrentColumns);
   visit("arena_alignment", m.arenaAlignment);
   visit("flat_block", m.flatBlock);
   visit("swept_block", m.sweptBlock);

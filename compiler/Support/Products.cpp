@@ -33,6 +33,8 @@ template <typename Op> int64_t attentionFlops(Op op) {
 int64_t callFlops(kernel::CallOp call) {
   if (kernel::GemmAttr gemm = call.getGemm())
     return 2 * gemm.getBatch() * gemm.getM() * gemm.getN() * gemm.getK();
+  if (auto recurrence = dyn_cast<kernel::RecurrenceAttr>(call.getRoutine()))
+    return recurrence.getShape().flops();
   auto attention = dyn_cast<kernel::AttentionAttr>(call.getRoutine());
   return attention
              ? attentionFlops(attention.getBatch() * attention.getHeads(), attention.getQueries(),
@@ -53,7 +55,8 @@ template <typename Op> int64_t sumOfProductsFlops(Op op) {
 int64_t productFlopsOf(Operation* op) {
   return llvm::TypeSwitch<Operation*, int64_t>(op)
       .Case<ir::ContractOp, ir::ConvolutionOp, ir::ConvolutionInputGradOp,
-            ir::ConvolutionKernelGradOp>([](auto op) { return sumOfProductsFlops(op); })
+            ir::ConvolutionKernelGradOp, ir::RecurrenceOp, ir::RecurrenceGradOp>(
+          [](auto op) { return sumOfProductsFlops(op); })
       .Case<ir::AttentionOp, ir::AttentionGradOp>([](auto op) { return attentionFlops(op); })
       .Case([](kernel::CallOp call) { return callFlops(call); })
       .Default([](Operation*) { return int64_t{0}; });

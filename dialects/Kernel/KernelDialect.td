@@ -102,6 +102,7 @@ def Kernel_GemmAttr : AttrDef<Kernel_Dialect, "Gemm", [DeclareAttrInterfaceMetho
 }
 
 include "dialects/Kernel/Attention.td"
+include "dialects/Kernel/Recurrence.td"
 
 def Kernel_EmbeddingAttr : AttrDef<Kernel_Dialect, "Embedding", [DeclareAttrInterfaceMethods<Kernel_RoutineAttrInterface>]> {
   let mnemonic = "embedding";

@@ -20,6 +20,7 @@
 
 #include "dialects/Titan/ConvolutionShape.h"
 #include "dialects/Titan/Interfaces.h"
+#include "dialects/Titan/RecurrenceShape.h"
 #include "dialects/Titan/Windows.h"
 
 #define GET_OP_CLASSES

@@ -82,6 +82,11 @@ def Titan_GeluForm : Titan_Enum<"GeluForm", "exact (erf) or the tanh approximati
   I32EnumAttrCase<"Erf", 0, "erf">, I32EnumAttrCase<"Tanh", 1, "tanh">]>;
 def Titan_GeluFormAttr : Titan_EnumAttr<Titan_GeluForm, "gelu_form">;
 
+def Titan_RecurrentCell : Titan_Enum<"RecurrentCell", "what a recurrent layer computes in a step", [
+  I32EnumAttrCase<"Lstm", 0, "lstm">, I32EnumAttrCase<"Gru", 1, "gru">, I32EnumAttrCase<"GruResetBefore", 2, "gru_reset_before">,
+  I32EnumAttrCase<"Tanh", 3, "tanh">, I32EnumAttrCase<"Relu", 4, "relu">]>;
+def Titan_RecurrentCellAttr : Titan_EnumAttr<Titan_RecurrentCell, "cell">;
+
 def Titan_ScheduleKind : Titan_Enum<"ScheduleKind", "shape of the learning rate after warm-up", [
   I32EnumAttrCase<"Constant", 0, "constant">, I32EnumAttrCase<"Cosine", 1, "cosine">,
   I32EnumAttrCase<"Linear", 2, "linear">, I32EnumAttrCase<"Wsd", 3, "wsd">]>;

@@ -9,7 +9,8 @@
 
 namespace titan {
 
-/// "collectives", "products", "attention", "embedding", "norms", "loss", "optimizer", "copies" or "elementwise".
+/// "collectives", "products", "attention", "embedding", "recurrence", "norms", "loss", "optimizer",
+/// "copies" or "elementwise".
 std::string groupOf(const ProfileRow& row);
 /// The module paths of a label, layers' numbers replaced by *: "blocks.*.norm_1".
 std::vector<std::string> modulesOf(const std::string& label);

@@ -340,3 +340,57 @@ func.func @patches_run() attributes {kernel.patches = #kernel.patches<lines = [4
 func.func @patches_offset() attributes {kernel.patches = #kernel.patches<lines = [4] by [4], columns = [3, 2] by [4, 1], offset = -1>} {
   return
 }
+
+// -----
+
+func.func @recurrence_C3(%p: memref<2x3x4xf32>, %w: memref<1x1x4x16xf32>, %s: memref<3x4xf32>, %y: memref<2x3x4xf32>) {
+  // expected-error @+1 {{(C3) extents are positive, found 0}}
+  kernel.call #kernel.recurrence<cell = tanh, steps = 2, batch = 3, width = 4, order = [0], reverse = false, gradient = false, bias = false, dcells = false, element = f32, samples = 0, columns = 16>
+      ins(%p, %w, %s : memref<2x3x4xf32>, memref<1x1x4x16xf32>, memref<3x4xf32>) outs(%y : memref<2x3x4xf32>)
+  return
+}
+
+// -----
+
+func.func @recurrence_C1_element(%p: memref<2x3x4xi32>, %w: memref<1x1x4x16xf32>, %s: memref<3x4xf32>, %y: memref<2x3x4xf32>) {
+  // expected-error @+1 {{(C1) recurs over elements of type 'i32'}}
+  kernel.call #kernel.recurrence<cell = tanh, steps = 2, batch = 3, width = 4, order = [0], reverse = false, gradient = false, bias = false, dcells = false, element = i32, samples = 4, columns = 16>
+      ins(%p, %w, %s : memref<2x3x4xi32>, memref<1x1x4x16xf32>, memref<3x4xf32>) outs(%y : memref<2x3x4xf32>)
+  return
+}
+
+// -----
+
+func.func @recurrence_C1_order(%p: memref<2x3x4xf32>, %w: memref<1x1x4x16xf32>, %s: memref<3x4xf32>, %y: memref<2x3x4xf32>) {
+  // expected-error @+1 {{(C1) has 1 gates, and places for 2}}
+  kernel.call #kernel.recurrence<cell = tanh, steps = 2, batch = 3, width = 4, order = [0, 1], reverse = false, gradient = false, bias = false, dcells = false, element = f32, samples = 4, columns = 16>
+      ins(%p, %w, %s : memref<2x3x4xf32>, memref<1x1x4x16xf32>, memref<3x4xf32>) outs(%y : memref<2x3x4xf32>)
+  return
+}
+
+// -----
+
+func.func @recurrence_C1_direction(%p: memref<2x3x4xf32>, %w: memref<1x1x4x16xf32>, %s: memref<3x4xf32>, %y: memref<2x3x4xf32>) {
+  // expected-error @+1 {{(C1) reads a bias forward and the adjoint of cells backward}}
+  kernel.call #kernel.recurrence<cell = tanh, steps = 2, batch = 3, width = 4, order = [0], reverse = false, gradient = false, bias = false, dcells = true, element = f32, samples = 4, columns = 16>
+      ins(%p, %w, %s : memref<2x3x4xf32>, memref<1x1x4x16xf32>, memref<3x4xf32>) outs(%y : memref<2x3x4xf32>)
+  return
+}
+
+// -----
+
+func.func @recurrence_C1_operands(%p: memref<2x3x4xf32>, %w: memref<1x1x4x16xf32>, %s: memref<3x4xf32>, %y: memref<2x3x4xf32>) {
+  // expected-error @+1 {{(C1) takes 4 ins and 1 outs, found 3 and 1}}
+  kernel.call #kernel.recurrence<cell = tanh, steps = 2, batch = 3, width = 4, order = [0], reverse = false, gradient = false, bias = true, dcells = false, element = f32, samples = 4, columns = 16>
+      ins(%p, %w, %s : memref<2x3x4xf32>, memref<1x1x4x16xf32>, memref<3x4xf32>) outs(%y : memref<2x3x4xf32>)
+  return
+}
+
+// -----
+
+func.func @recurrence_C1_panels(%p: memref<2x3x4xf32>, %w: memref<4x16xf32>, %s: memref<3x4xf32>, %y: memref<2x3x4xf32>) {
+  // expected-error @+1 {{(C1) takes 128 elements 'f32' of panels, found 'memref<4x16xf32>'}}
+  kernel.call #kernel.recurrence<cell = tanh, steps = 2, batch = 3, width = 4, order = [0], reverse = false, gradient = false, bias = false, dcells = false, element = f32, samples = 4, columns = 32>
+      ins(%p, %w, %s : memref<2x3x4xf32>, memref<4x16xf32>, memref<3x4xf32>) outs(%y : memref<2x3x4xf32>)
+  return
+}

@@ -798,3 +798,107 @@ func.func @batch_norm_C3(%x: tensor<3x4xbf16>, %s: tensor<4xf32>) {
   %r, %m, %v = titan.batch_norm %x scale %s bias %s dim 1 epsilon 0.01 momentum 0.1 : (tensor<3x4xbf16>, tensor<4xf32>, tensor<4xf32>) -> (tensor<3x4xbf16>, tensor<4xbf16>, tensor<4xbf16>)
   return
 }
+
+// -----
+
+func.func @recurrence_C1(%p: tensor<4x3x20xf32>, %r: tensor<20x4xf32>, %s: tensor<3x4xf32>) {
+  // expected-error @+1 {{(C1) takes [T, B, ...] and weights of 4 row blocks, found 'tensor<4x3x20xf32>' and 'tensor<20x4xf32>'}}
+  %y, %k:2 = titan.recurrence lstm %p, %r initial %s, %s order [0, 1, 2, 3] : (tensor<4x3x20xf32>, tensor<20x4xf32>, tensor<3x4xf32>, tensor<3x4xf32>) -> (tensor<4x3x4xf32>, tensor<4x3x20xf32>, tensor<4x3x4xf32>)
+  return
+}
+
+// -----
+
+func.func @recurrence_C1_columns(%p: tensor<4x3x5xf32>, %r: tensor<4x4xf32>, %s: tensor<3x4xf32>) {
+  // expected-error @+1 {{(C1) 'tensor<4x4xf32>' does not belong to 'tensor<4x3x5xf32>'}}
+  %y = titan.recurrence tanh %p, %r initial %s order [0] : (tensor<4x3x5xf32>, tensor<4x4xf32>, tensor<3x4xf32>) -> tensor<4x3x4xf32>
+  return
+}
+
+// -----
+
+func.func @recurrence_C2(%p: tensor<4x3x16xf32>, %r: tensor<16x4xf32>, %s: tensor<3x4xf32>) {
+  // expected-error @+1 {{(C2) 4 row blocks are not in the order [0, 1, 1, 3]}}
+  %y, %k:2 = titan.recurrence lstm %p, %r initial %s, %s order [0, 1, 1, 3] : (tensor<4x3x16xf32>, tensor<16x4xf32>, tensor<3x4xf32>, tensor<3x4xf32>) -> (tensor<4x3x4xf32>, tensor<4x3x16xf32>, tensor<4x3x4xf32>)
+  return
+}
+
+// -----
+
+func.func @recurrence_C2_candidate(%p: tensor<4x3x12xf32>, %r: tensor<12x4xf32>, %s: tensor<3x4xf32>) {
+  // expected-error @+1 {{(C2) the rows of n are not the last ones: order [2, 1, 0]}}
+  %y, %k:2 = titan.recurrence gru %p, %r initial %s order [2, 1, 0] : (tensor<4x3x12xf32>, tensor<12x4xf32>, tensor<3x4xf32>) -> (tensor<4x3x4xf32>, tensor<4x3x12xf32>, tensor<4x3x4xf32>)
+  return
+}
+
+// -----
+
+func.func @recurrence_C3(%p: tensor<4x3x16xf32>, %r: tensor<16x4xf32>, %s: tensor<3x4xf32>) {
+  // expected-error @+1 {{(C3) initial is 'tensor<3x4xf32>', 'tensor<3x4xf32>', found 'tensor<3x4xf32>'}}
+  %y, %k:2 = titan.recurrence lstm %p, %r initial %s order [0, 1, 2, 3] : (tensor<4x3x16xf32>, tensor<16x4xf32>, tensor<3x4xf32>) -> (tensor<4x3x4xf32>, tensor<4x3x16xf32>, tensor<4x3x4xf32>)
+  return
+}
+
+// -----
+
+func.func @recurrence_C3_bias(%p: tensor<4x3x4xbf16>, %r: tensor<4x4xbf16>, %s: tensor<3x4xf32>, %b: tensor<4xbf16>) {
+  // expected-error @+1 {{(C3) bias is 'tensor<4xf32>', found 'tensor<4xbf16>'}}
+  %y = titan.recurrence tanh %p, %r initial %s bias %b order [0] : (tensor<4x3x4xbf16>, tensor<4x4xbf16>, tensor<3x4xf32>, tensor<4xbf16>) -> tensor<4x3x4xf32>
+  return
+}
+
+// -----
+
+func.func @recurrence_C4(%p: tensor<4x3x4xbf16>, %r: tensor<4x4xbf16>, %s: tensor<3x4xf32>) {
+  // expected-error @+1 {{(C4) result is 'tensor<4x3x4xf32>', found 'tensor<4x3x4xbf16>'}}
+  %y = titan.recurrence tanh %p, %r initial %s order [0] : (tensor<4x3x4xbf16>, tensor<4x4xbf16>, tensor<3x4xf32>) -> tensor<4x3x4xbf16>
+  return
+}
+
+// -----
+
+func.func @recurrence_C4_kept(%p: tensor<4x3x12xf32>, %r: tensor<12x4xf32>, %s: tensor<3x4xf32>) {
+  // expected-error @+1 {{(C4) kept is 'tensor<4x3x12xf32>', 'tensor<4x3x4xf32>', found 'tensor<4x3x12xf32>'}}
+  %y, %k = titan.recurrence gru %p, %r initial %s order [0, 1, 2] : (tensor<4x3x12xf32>, tensor<12x4xf32>, tensor<3x4xf32>) -> (tensor<4x3x4xf32>, tensor<4x3x12xf32>)
+  return
+}
+
+// -----
+
+func.func @recurrence_grad_C1(%r: tensor<4x5xf32>, %s: tensor<3x4xf32>, %y: tensor<4x3x4xf32>) {
+  // expected-error @+1 {{(C1) takes [T, B, ...] and weights of 1 row blocks, found 'tensor<4x3x4xf32>' and 'tensor<4x5xf32>'}}
+  %d:2 = titan.recurrence_grad tanh %r initial %s result %y adjoint %y order [0] : (tensor<4x5xf32>, tensor<3x4xf32>, tensor<4x3x4xf32>, tensor<4x3x4xf32>) -> (tensor<4x3x4xf32>, tensor<3x4xf32>)
+  return
+}
+
+// -----
+
+func.func @recurrence_grad_C2(%r: tensor<4x4xf32>, %s: tensor<3x4xf32>, %y: tensor<4x3x4xf32>) {
+  // expected-error @+1 {{(C2) 1 row blocks are not in the order [1]}}
+  %d:2 = titan.recurrence_grad tanh %r initial %s result %y adjoint %y order [1] : (tensor<4x4xf32>, tensor<3x4xf32>, tensor<4x3x4xf32>, tensor<4x3x4xf32>) -> (tensor<4x3x4xf32>, tensor<3x4xf32>)
+  return
+}
+
+// -----
+
+func.func @recurrence_grad_C3(%r: tensor<4x4xf32>, %s: tensor<3x4xf32>, %y: tensor<4x3x4xf32>) {
+  // expected-error @+1 {{(C3) has no cells}}
+  %d:2 = titan.recurrence_grad tanh %r initial %s result %y adjoint %y cells %y order [0] : (tensor<4x4xf32>, tensor<3x4xf32>, tensor<4x3x4xf32>, tensor<4x3x4xf32>, tensor<4x3x4xf32>) -> (tensor<4x3x4xf32>, tensor<3x4xf32>)
+  return
+}
+
+// -----
+
+func.func @recurrence_grad_C4(%r: tensor<4x4xf32>, %s: tensor<3x4xf32>, %y: tensor<4x3x4xf32>) {
+  // expected-error @+1 {{(C4) has 1 results behind dprojected, found 2}}
+  %d:3 = titan.recurrence_grad tanh %r initial %s result %y adjoint %y order [0] : (tensor<4x4xf32>, tensor<3x4xf32>, tensor<4x3x4xf32>, tensor<4x3x4xf32>) -> (tensor<4x3x4xf32>, tensor<4x3x4xf32>, tensor<3x4xf32>)
+  return
+}
+
+// -----
+
+func.func @recurrence_grad_C4_type(%r: tensor<4x4xbf16>, %s: tensor<3x4xf32>, %y: tensor<4x3x4xf32>) {
+  // expected-error @+1 {{(C4) dprojected is 'tensor<4x3x4xbf16>', found 'tensor<4x3x4xf32>'}}
+  %d:2 = titan.recurrence_grad tanh %r initial %s result %y adjoint %y order [0] : (tensor<4x4xbf16>, tensor<3x4xf32>, tensor<4x3x4xf32>, tensor<4x3x4xf32>) -> (tensor<4x3x4xf32>, tensor<3x4xf32>)
+  return
+}

@@ -663,6 +663,90 @@ func.func @batch_norm_running(%x: tensor<2x3x5x6xf32>, %s: tensor<6xf32>, %b: te
       : (tensor<2x3x5x6xf32>, tensor<6xf32>, tensor<6xf32>, tensor<6xf32>, tensor<6xf32>) -> (tensor<2x3x5x6xf32>, tensor<6xf32>, tensor<6xf32>)
   return %r, %m, %v : tensor<2x3x5x6xf32>, tensor<6xf32>, tensor<6xf32>
 }
+// CHECK: titan.recurrence lstm %{{.*}}, %{{.*}} initial %{{.*}} bias %{{.*}} order [0, 1, 2, 3] :
+func.func @recurrence_lstm(%p: tensor<4x3x20xf32>, %r: tensor<20x5xf32>, %h: tensor<3x5xf32>, %c: tensor<3x5xf32>, %b: tensor<20xf32>) -> (tensor<4x3x5xf32>, tensor<4x3x20xf32>, tensor<4x3x5xf32>) {
+  %y, %k:2 = titan.recurrence lstm %p, %r initial %h, %c bias %b order [0, 1, 2, 3]
+      : (tensor<4x3x20xf32>, tensor<20x5xf32>, tensor<3x5xf32>, tensor<3x5xf32>, tensor<20xf32>) -> (tensor<4x3x5xf32>, tensor<4x3x20xf32>, tensor<4x3x5xf32>)
+  return %y, %k#0, %k#1 : tensor<4x3x5xf32>, tensor<4x3x20xf32>, tensor<4x3x5xf32>
+}
+// CHECK: titan.recurrence lstm %{{.*}}, %{{.*}} initial %{{.*}} order [0, 2, 3, 1] reverse :
+func.func @recurrence_lstm_onnx(%p: tensor<2x3x20xf32>, %r: tensor<20x5xf32>, %h: tensor<3x5xf32>, %c: tensor<3x5xf32>) -> (tensor<2x3x5xf32>, tensor<2x3x20xf32>, tensor<2x3x5xf32>) {
+  %y, %k:2 = titan.recurrence lstm %p, %r initial %h, %c order [0, 2, 3, 1] reverse
+      : (tensor<2x3x20xf32>, tensor<20x5xf32>, tensor<3x5xf32>, tensor<3x5xf32>) -> (tensor<2x3x5xf32>, tensor<2x3x20xf32>, tensor<2x3x5xf32>)
+  return %y, %k#0, %k#1 : tensor<2x3x5xf32>, tensor<2x3x20xf32>, tensor<2x3x5xf32>
+}
+func.func @recurrence_gru(%p: tensor<4x3x15xf32>, %r: tensor<15x5xf32>, %h: tensor<3x5xf32>, %b: tensor<15xf32>) -> (tensor<4x3x5xf32>, tensor<4x3x15xf32>, tensor<4x3x5xf32>) {
+  %y, %k:2 = titan.recurrence gru %p, %r initial %h bias %b order [0, 1, 2] reverse
+      : (tensor<4x3x15xf32>, tensor<15x5xf32>, tensor<3x5xf32>, tensor<15xf32>) -> (tensor<4x3x5xf32>, tensor<4x3x15xf32>, tensor<4x3x5xf32>)
+  return %y, %k#0, %k#1 : tensor<4x3x5xf32>, tensor<4x3x15xf32>, tensor<4x3x5xf32>
+}
+func.func @recurrence_gru_reset_before(%p: tensor<4x3x15xf32>, %r: tensor<15x5xf32>, %h: tensor<3x5xf32>, %b: tensor<15xf32>) -> (tensor<4x3x5xf32>, tensor<4x3x15xf32>) {
+  %y, %k = titan.recurrence gru_reset_before %p, %r initial %h bias %b order [1, 0, 2]
+      : (tensor<4x3x15xf32>, tensor<15x5xf32>, tensor<3x5xf32>, tensor<15xf32>) -> (tensor<4x3x5xf32>, tensor<4x3x15xf32>)
+  return %y, %k : tensor<4x3x5xf32>, tensor<4x3x15xf32>
+}
+func.func @recurrence_tanh(%p: tensor<4x3x5xf32>, %r: tensor<5x5xf32>, %h: tensor<3x5xf32>, %b: tensor<5xf32>) -> tensor<4x3x5xf32> {
+  %y = titan.recurrence tanh %p, %r initial %h bias %b order [0]
+      : (tensor<4x3x5xf32>, tensor<5x5xf32>, tensor<3x5xf32>, tensor<5xf32>) -> tensor<4x3x5xf32>
+  return %y : tensor<4x3x5xf32>
+}
+func.func @recurrence_relu(%p: tensor<4x3x5xf32>, %r: tensor<5x5xf32>, %h: tensor<3x5xf32>) -> tensor<4x3x5xf32> {
+  %y = titan.recurrence relu %p, %r initial %h order [0] reverse
+      : (tensor<4x3x5xf32>, tensor<5x5xf32>, tensor<3x5xf32>) -> tensor<4x3x5xf32>
+  return %y : tensor<4x3x5xf32>
+}
+func.func @recurrence_one_step(%p: tensor<1x2x68xf32>, %r: tensor<68x17xf32>, %h: tensor<2x17xf32>, %c: tensor<2x17xf32>, %b: tensor<68xf32>) -> (tensor<1x2x17xf32>, tensor<1x2x68xf32>, tensor<1x2x17xf32>) {
+  %y, %k:2 = titan.recurrence lstm %p, %r initial %h, %c bias %b order [0, 1, 2, 3]
+      : (tensor<1x2x68xf32>, tensor<68x17xf32>, tensor<2x17xf32>, tensor<2x17xf32>, tensor<68xf32>) -> (tensor<1x2x17xf32>, tensor<1x2x68xf32>, tensor<1x2x17xf32>)
+  return %y, %k#0, %k#1 : tensor<1x2x17xf32>, tensor<1x2x68xf32>, tensor<1x2x17xf32>
+}
+func.func @recurrence_f64(%p: tensor<3x2x15xf64>, %r: tensor<15x5xf64>, %h: tensor<2x5xf64>, %b: tensor<15xf64>) -> (tensor<3x2x5xf64>, tensor<3x2x15xf64>, tensor<3x2x5xf64>) {
+  %y, %k:2 = titan.recurrence gru %p, %r initial %h bias %b order [1, 0, 2]
+      : (tensor<3x2x15xf64>, tensor<15x5xf64>, tensor<2x5xf64>, tensor<15xf64>) -> (tensor<3x2x5xf64>, tensor<3x2x15xf64>, tensor<3x2x5xf64>)
+  return %y, %k#0, %k#1 : tensor<3x2x5xf64>, tensor<3x2x15xf64>, tensor<3x2x5xf64>
+}
+// CHECK: titan.recurrence_grad lstm %{{.*}} initial %{{.*}} result %{{.*}} kept %{{.*}} adjoint %{{.*}} order [0, 1, 2, 3] :
+func.func @recurrence_grad_lstm(%r: tensor<20x5xf32>, %h: tensor<3x5xf32>, %c: tensor<3x5xf32>, %y: tensor<4x3x5xf32>, %g: tensor<4x3x20xf32>, %k: tensor<4x3x5xf32>, %dy: tensor<4x3x5xf32>) -> (tensor<4x3x20xf32>, tensor<3x5xf32>, tensor<3x5xf32>) {
+  %dp, %d:2 = titan.recurrence_grad lstm %r initial %h, %c result %y kept %g, %k adjoint %dy order [0, 1, 2, 3]
+      : (tensor<20x5xf32>, tensor<3x5xf32>, tensor<3x5xf32>, tensor<4x3x5xf32>, tensor<4x3x20xf32>, tensor<4x3x5xf32>, tensor<4x3x5xf32>) -> (tensor<4x3x20xf32>, tensor<3x5xf32>, tensor<3x5xf32>)
+  return %dp, %d#0, %d#1 : tensor<4x3x20xf32>, tensor<3x5xf32>, tensor<3x5xf32>
+}
+// CHECK: titan.recurrence_grad lstm %{{.*}} initial %{{.*}} result %{{.*}} kept %{{.*}} adjoint %{{.*}} cells %{{.*}} order [0, 2, 3, 1] reverse :
+func.func @recurrence_grad_lstm_cells(%r: tensor<20x5xf32>, %h: tensor<2x5xf32>, %c: tensor<2x5xf32>, %y: tensor<3x2x5xf32>, %g: tensor<3x2x20xf32>, %k: tensor<3x2x5xf32>, %dy: tensor<3x2x5xf32>, %dc: tensor<3x2x5xf32>) -> (tensor<3x2x20xf32>, tensor<2x5xf32>, tensor<2x5xf32>) {
+  %dp, %d:2 = titan.recurrence_grad lstm %r initial %h, %c result %y kept %g, %k adjoint %dy cells %dc order [0, 2, 3, 1] reverse
+      : (tensor<20x5xf32>, tensor<2x5xf32>, tensor<2x5xf32>, tensor<3x2x5xf32>, tensor<3x2x20xf32>, tensor<3x2x5xf32>, tensor<3x2x5xf32>, tensor<3x2x5xf32>) -> (tensor<3x2x20xf32>, tensor<2x5xf32>, tensor<2x5xf32>)
+  return %dp, %d#0, %d#1 : tensor<3x2x20xf32>, tensor<2x5xf32>, tensor<2x5xf32>
+}
+func.func @recurrence_grad_gru(%r: tensor<15x5xf32>, %h: tensor<3x5xf32>, %y: tensor<4x3x5xf32>, %g: tensor<4x3x15xf32>, %k: tensor<4x3x5xf32>, %dy: tensor<4x3x5xf32>) -> (tensor<4x3x15xf32>, tensor<4x3x15xf32>, tensor<3x5xf32>) {
+  %dp, %ds, %d = titan.recurrence_grad gru %r initial %h result %y kept %g, %k adjoint %dy order [0, 1, 2] reverse
+      : (tensor<15x5xf32>, tensor<3x5xf32>, tensor<4x3x5xf32>, tensor<4x3x15xf32>, tensor<4x3x5xf32>, tensor<4x3x5xf32>) -> (tensor<4x3x15xf32>, tensor<4x3x15xf32>, tensor<3x5xf32>)
+  return %dp, %ds, %d : tensor<4x3x15xf32>, tensor<4x3x15xf32>, tensor<3x5xf32>
+}
+func.func @recurrence_grad_gru_reset_before(%r: tensor<15x5xf32>, %h: tensor<3x5xf32>, %y: tensor<4x3x5xf32>, %g: tensor<4x3x15xf32>, %dy: tensor<4x3x5xf32>) -> (tensor<4x3x15xf32>, tensor<3x5xf32>) {
+  %dp, %d = titan.recurrence_grad gru_reset_before %r initial %h result %y kept %g adjoint %dy order [1, 0, 2]
+      : (tensor<15x5xf32>, tensor<3x5xf32>, tensor<4x3x5xf32>, tensor<4x3x15xf32>, tensor<4x3x5xf32>) -> (tensor<4x3x15xf32>, tensor<3x5xf32>)
+  return %dp, %d : tensor<4x3x15xf32>, tensor<3x5xf32>
+}
+func.func @recurrence_grad_tanh(%r: tensor<5x5xf32>, %h: tensor<3x5xf32>, %y: tensor<4x3x5xf32>, %dy: tensor<4x3x5xf32>) -> (tensor<4x3x5xf32>, tensor<3x5xf32>) {
+  %dp, %d = titan.recurrence_grad tanh %r initial %h result %y adjoint %dy order [0] reverse
+      : (tensor<5x5xf32>, tensor<3x5xf32>, tensor<4x3x5xf32>, tensor<4x3x5xf32>) -> (tensor<4x3x5xf32>, tensor<3x5xf32>)
+  return %dp, %d : tensor<4x3x5xf32>, tensor<3x5xf32>
+}
+func.func @recurrence_grad_relu(%r: tensor<5x5xf32>, %h: tensor<3x5xf32>, %y: tensor<4x3x5xf32>, %dy: tensor<4x3x5xf32>) -> (tensor<4x3x5xf32>, tensor<3x5xf32>) {
+  %dp, %d = titan.recurrence_grad relu %r initial %h result %y adjoint %dy order [0]
+      : (tensor<5x5xf32>, tensor<3x5xf32>, tensor<4x3x5xf32>, tensor<4x3x5xf32>) -> (tensor<4x3x5xf32>, tensor<3x5xf32>)
+  return %dp, %d : tensor<4x3x5xf32>, tensor<3x5xf32>
+}
+func.func @recurrence_grad_one_step(%r: tensor<68x17xf32>, %h: tensor<2x17xf32>, %c: tensor<2x17xf32>, %y: tensor<1x2x17xf32>, %g: tensor<1x2x68xf32>, %k: tensor<1x2x17xf32>, %dy: tensor<1x2x17xf32>) -> (tensor<1x2x68xf32>, tensor<2x17xf32>, tensor<2x17xf32>) {
+  %dp, %d:2 = titan.recurrence_grad lstm %r initial %h, %c result %y kept %g, %k adjoint %dy order [0, 1, 2, 3]
+      : (tensor<68x17xf32>, tensor<2x17xf32>, tensor<2x17xf32>, tensor<1x2x17xf32>, tensor<1x2x68xf32>, tensor<1x2x17xf32>, tensor<1x2x17xf32>) -> (tensor<1x2x68xf32>, tensor<2x17xf32>, tensor<2x17xf32>)
+  return %dp, %d#0, %d#1 : tensor<1x2x68xf32>, tensor<2x17xf32>, tensor<2x17xf32>
+}
+func.func @recurrence_grad_f64(%r: tensor<15x5xf64>, %h: tensor<2x5xf64>, %y: tensor<3x2x5xf64>, %g: tensor<3x2x15xf64>, %k: tensor<3x2x5xf64>, %dy: tensor<3x2x5xf64>) -> (tensor<3x2x15xf64>, tensor<3x2x15xf64>, tensor<2x5xf64>) {
+  %dp, %ds, %d = titan.recurrence_grad gru %r initial %h result %y kept %g, %k adjoint %dy order [0, 1, 2]
+      : (tensor<15x5xf64>, tensor<2x5xf64>, tensor<3x2x5xf64>, tensor<3x2x15xf64>, tensor<3x2x5xf64>, tensor<3x2x5xf64>) -> (tensor<3x2x15xf64>, tensor<3x2x15xf64>, tensor<2x5xf64>)
+  return %dp, %ds, %d : tensor<3x2x15xf64>, tensor<3x2x15xf64>, tensor<2x5xf64>
+}
 
 // CHECK-LABEL: titan.state @fc.weight : tensor<2x3xf32>
 // CHECK-SAME: init = #titan.init_file<"w.bin", offset = 64, bytes = 24, digest = 17, shape = [3, 2]>, kind = #titan<kind param>

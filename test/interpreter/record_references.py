@@ -442,10 +442,105 @@ def batch_norms():
     case("batch_norm_running", lambda *arguments: norm(*arguments, dim=3, epsilon=1e-5), normal(2, 3, 5, 6), normal(6), normal(6), normal(6), positive(6))
 
 
+def recurrences():
+    """The steps as titan.recurrence defines them; beside nn.LSTM, nn.GRU and nn.RNN, which have one place for the gates. Inputs that are
+    projected already are inputs whose weights are the identity."""
+    gates = {"lstm": 4, "gru": 3, "gru_reset_before": 3, "tanh": 1, "relu": 1}
+
+    def recur(cell, order, reverse, p, r, initial, bias, extra):
+        """`extra` is added to the sums over states: what it gets is their adjoint."""
+        width = r.shape[1]
+        h, c = initial[0], initial[-1]
+
+        def block(x, gate):
+            return x[..., order[gate] * width:(order[gate] + 1) * width]
+        steps = [None] * len(p)
+        for t in reversed(range(len(p))) if reverse else range(len(p)):
+            s = h @ r.T + bias + extra[t]
+            a = [block(p[t] + s, g) for g in range(gates[cell])]
+            kept = []
+            if cell == "lstm":
+                kept = [torch.sigmoid(a[0]), torch.sigmoid(a[1]), torch.tanh(a[2]), torch.sigmoid(a[3])]
+                c = kept[1] * c + kept[0] * kept[2]
+                h = kept[3] * torch.tanh(c)
+            elif cell == "gru":
+                reset, update = torch.sigmoid(a[0]), torch.sigmoid(a[1])
+                c = block(s, 2)
+                kept = [reset, update, torch.tanh(block(p[t], 2) + reset * c)]
+                h = (1 - update) * kept[2] + update * h
+            elif cell == "gru_reset_before":
+                reset, update = torch.sigmoid(a[0]), torch.sigmoid(a[1])
+                rows = slice(order[2] * width, (order[2] + 1) * width)
+                new = (reset * h) @ r[rows].T + bias[rows] + block(extra[t], 2)
+                kept = [reset, update, torch.tanh(block(p[t], 2) + new)]
+                h = (1 - update) * kept[2] + update * h
+            else:
+                h = torch.tanh(a[0]) if cell == "tanh" else torch.relu(a[0])
+            in_place = [None] * len(kept)
+            for gate, value in enumerate(kept):
+                in_place[order[gate]] = value
+            steps[t] = [h] + ([torch.cat(in_place, -1)] if kept else []) + ([c] if cell in ("lstm", "gru") else [])
+        return tuple(torch.stack(each) for each in zip(*steps))
+
+    def check(cell, order, reverse, p, r, initial, bias, result):
+        width, count = r.shape[1], gates[cell]
+        name = {"lstm": "LSTM", "gru": "GRU"}.get(cell, "RNN")
+        layer = getattr(torch.nn, name)(count * width, width, **({"nonlinearity": cell} if name == "RNN" else {}))
+        order = [row for gate in order for row in range(gate * width, (gate + 1) * width)]
+        with torch.no_grad():
+            layer.weight_ih_l0.copy_(torch.eye(count * width))
+            layer.weight_hh_l0.copy_(r[order])
+            layer.bias_ih_l0.zero_()
+            layer.bias_hh_l0.copy_(bias[order])
+            first = tuple(state[None] for state in initial)
+            y, _ = layer(p[..., order].flip(0) if reverse else p[..., order], first if cell == "lstm" else first[0])
+        torch.testing.assert_close(y.flip(0) if reverse else y, result)
+
+    def record(name, cell, steps, batch, width, order=None, reverse=False, with_bias=True, with_cells=False):
+        count = gates[cell]
+        order = order or list(range(count))
+        p, r, bias = normal(steps, batch, count * width), normal(count * width, width) * 0.5, normal(count * width)
+        initial = [normal(batch, width) for _ in range(2 if cell == "lstm" else 1)]
+        if not with_bias:
+            bias = torch.zeros(count * width)
+        extra = torch.zeros(p.shape, requires_grad=True)
+        leaves = [p.requires_grad_(), extra] + [state.requires_grad_() for state in initial]
+        results = recur(cell, order, reverse, p, r, initial, bias, extra)
+        if cell != "gru_reset_before":
+            check(cell, order, reverse, p, r, initial, bias, results[0])
+        if name.startswith("recurrence_grad"):
+            dy, dc = normal(steps, batch, width), normal(steps, batch, width)
+            loss = (results[0] * dy).sum() + ((results[-1] * dc).sum() if with_cells else 0)
+            dp, ds, *dinitial = torch.autograd.grad(loss, leaves)
+            adjoints = (dp, *([ds] if cell == "gru" else []), *dinitial)
+            arguments = [r, *initial, *results, dy] + ([dc] if with_cells else [])
+            case(name, lambda *_: adjoints, *[a.detach() for a in arguments])
+        else:
+            arguments = [p, r, *initial] + ([bias] if with_bias else [])
+            case(name, lambda *_: tuple(each.detach() for each in results), *[a.detach() for a in arguments])
+
+    record("recurrence_lstm", "lstm", 4, 3, 5)
+    record("recurrence_lstm_onnx", "lstm", 2, 3, 5, order=[0, 2, 3, 1], reverse=True, with_bias=False)
+    record("recurrence_gru", "gru", 4, 3, 5, reverse=True)
+    record("recurrence_gru_reset_before", "gru_reset_before", 4, 3, 5, order=[1, 0, 2])
+    record("recurrence_tanh", "tanh", 4, 3, 5)
+    record("recurrence_relu", "relu", 4, 3, 5, reverse=True, with_bias=False)
+    record("recurrence_one_step", "lstm", 1, 2, 17)
+    record("recurrence_f64", "gru", 3, 2, 5, order=[1, 0, 2])
+    record("recurrence_grad_lstm", "lstm", 4, 3, 5)
+    record("recurrence_grad_lstm_cells", "lstm", 3, 2, 5, order=[0, 2, 3, 1], reverse=True, with_cells=True)
+    record("recurrence_grad_gru", "gru", 4, 3, 5, reverse=True)
+    record("recurrence_grad_gru_reset_before", "gru_reset_before", 4, 3, 5, order=[1, 0, 2])
+    record("recurrence_grad_tanh", "tanh", 4, 3, 5, reverse=True)
+    record("recurrence_grad_relu", "relu", 4, 3, 5)
+    record("recurrence_grad_one_step", "lstm", 1, 2, 17)
+    record("recurrence_grad_f64", "gru", 3, 2, 5)
+
+
 if __name__ == "__main__":
     for record in (unary, binary, shape, contraction_and_reduction, normalization_and_loss, schedules, optimizers, indexing,
                    attention, rotary, rms_norm, padding, attention_without_keys, exact_sums, convolutions,
-                   pools, batch_norms):
+                   pools, batch_norms, recurrences):
         record()
     lines = [f" {json.dumps(name)}: [\n  " + ",\n  ".join(json.dumps(run) for run in runs) + "]"
              for name, runs in sorted(cases.items())]

@@ -168,3 +168,12 @@ func.func @pool(%x: tensor<2x8x8x16xf32>) -> tensor<2x4x4x16xf32> {
       : tensor<2x8x8x16xf32> to tensor<2x4x4x16xf32>
   return %y : tensor<2x4x4x16xf32>
 }
+
+// The weights of a recurrent layer in panels, widened; then all steps at once.
+// CHECK-LABEL: func.func @recurrence
+// CHECK: kernel.fused transpose [1, 2, 20, 16] ins(%{{.*}} : tensor<1x32x20xbf16>) outs(%{{.*}} : tensor<1x2x20x16xf32>)
+// CHECK: kernel.call #kernel.recurrence<cell = tanh, steps = 7, batch = 3, width = 20, order = [0], reverse = true, gradient = false, bias = false, dcells = false, element = bf16, samples = 16, columns = 16>
+func.func @recurrence(%p: tensor<7x3x20xbf16>, %r: tensor<20x20xbf16>, %h: tensor<3x20xf32>) -> tensor<7x3x20xf32> {
+  %y = titan.recurrence tanh %p, %r initial %h order [0] reverse : (tensor<7x3x20xbf16>, tensor<20x20xbf16>, tensor<3x20xf32>) -> tensor<7x3x20xf32>
+  return %y : tensor<7x3x20xf32>
+}

@@ -4,6 +4,7 @@
 #include "compiler/Codegen/cpu/AttentionKernel.h"
 #include "compiler/Codegen/cpu/EmbeddingKernel.h"
 #include "compiler/Codegen/cpu/GemmKernel.h"
+#include "compiler/Codegen/cpu/RecurrenceKernel.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -32,6 +33,8 @@ const CpuRoutine embeddingGrad = {embeddingGradRoutine, [](OpBuilder& builder, k
                                     return success();
                                   }};
 
+const CpuRoutine recurrence = {recurrenceRoutine, emitRecurrenceKernel};
+
 struct KernelRoutines : CpuRoutineTable {
   using CpuRoutineTable::CpuRoutineTable;
 
@@ -41,6 +44,7 @@ struct KernelRoutines : CpuRoutineTable {
         .Case([](kernel::AttentionAttr) { return &attention; })
         .Case([](kernel::EmbeddingAttr) { return &embedding; })
         .Case([](kernel::EmbeddingGradAttr) { return &embeddingGrad; })
+        .Case([](kernel::RecurrenceAttr) { return &recurrence; })
         .Default(nullptr);
   }
 };
