@@ -34,6 +34,24 @@ static bool standsForNone(const Facts& facts, const NamedTensor& tensor) {
          });
 }
 
+/// The first states of recurrent layers that are made of nothing: zeros, which nn.LSTM starts from
+/// where its caller has no others.
+static bool areFirstStates(const Facts& facts, const NamedTensor& tensor) {
+  return std::ranges::all_of(facts.usesOf(tensor).uses, [&](const Use& use) {
+    const Node& node = facts.nodeOf(use);
+    const Scope& scope = facts.scopeOf(use);
+    if ((node.opType != "LSTM" && node.opType != "GRU" && node.opType != "RNN") || use.operand < 5)
+      return false;
+    constexpr int states = 1; // of aten.lstm(input, hx, params, ...)
+    const auto isOne = [](const FxOperand& operand) { return operand.position == states; };
+    const auto isMade = [&](const FxOperand& operand) {
+      return !isOne(operand) || namesNumbers(operand.mangled);
+    };
+    return std::ranges::any_of(scope.values, isOne) && std::ranges::all_of(scope.values, isMade) &&
+           std::ranges::none_of(scope.operands, isOne);
+  });
+}
+
 /// A number that is written in the program, or that an op needs, as attention its scale.
 static bool isNumber(const Facts& facts, const NamedTensor& tensor) {
   const Tensor& file = facts.file(tensor);
@@ -41,7 +59,7 @@ static bool isNumber(const Facts& facts, const NamedTensor& tensor) {
   bool ofSource = !file.copyOf.empty() && !facts.isMadeUp(name); // merged into a parameter
   if (!ofSource && namesNumbers(name) && (facts.isConverted || facts.isFxValue(name)))
     return true;
-  if (standsForNone(facts, tensor))
+  if (standsForNone(facts, tensor) || areFirstStates(facts, tensor))
     return true;
   if (elementCount(file.shape) != 1)
     return false;
