@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "errors"))
 from onnx_bytes import graph, model, node, value  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
-OPS = ("InstanceNormalization", "GroupNormalization", "LSTM", "GRU", "RNN")
+OPS = ("InstanceNormalization", "GroupNormalization")
 # Values other than the default of keys that are marked: none has an effect on one rank. Some are
 # refused on more.
 LATER = ("mesh.strategy=tensor", 'mesh.tensor_rules=["*.weight"]')
@@ -34,7 +34,8 @@ REFUSED = (["titan-compile", "{model}", "--target=cuda", "--set", "mesh.axes={{ 
            ["titan-compile", str(ROOT / "test/training/references/convolutions/dynamo-train.onnx"), "--target=cuda"],
            ["titan-compile", str(ROOT / "test/training/references/batch-norms/dynamo-train.onnx"), "--set", "mesh.axes={{ shard = 2 }}",
             "--set", "batch.global=16"],
-           ["titan-compile", "{scratch}/indices.onnx"],
+           ["titan-compile", "{scratch}/indices.onnx"], ["titan-compile", "{scratch}/peepholes.onnx"],
+           ["titan-compile", str(ROOT / "test/training/references/recurrent/dynamo-train.onnx"), "--target=cuda"],
            *(["titan-compile", f"{{scratch}}/{op}.onnx"] for op in OPS))
 
 
@@ -60,6 +61,7 @@ def write_inputs(scratch):
 
     for op in OPS:
         write(op, ["y"], op, ["x"], ["y"])
+    write("peepholes", ["y"], "LSTM", ["x", "x", "x", "", "", "", "", "x"], ["y"])
     write("indices", ["y", "i"], "MaxPool", ["x"], ["y", "i"], kernel_shape=[1])
 
 

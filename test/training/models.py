@@ -239,6 +239,36 @@ class Segmentation(nn.Module):
         return self.out(torch.cat([right, left], 1)).permute(0, 2, 3, 1)
 
 
+class Recurrent(nn.Module):
+    """Two layers in both directions, and an encoder whose last state is the first one of a decoder."""
+
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(11, 6)
+        self.both = nn.LSTM(6, 5, num_layers=2, bidirectional=True, batch_first=True)
+        self.encoder = nn.GRU(10, 7)
+        self.decoder = nn.LSTM(10, 7)
+        self.out = nn.Linear(7, 11)
+
+    def forward(self, ids):
+        x = self.both(self.words(ids))[0].transpose(0, 1)
+        _, h = self.encoder(x)
+        y, (_, c) = self.decoder(x, (h, torch.tanh(h)))
+        return self.out((y + c).transpose(0, 1))
+
+
+class PlainRecurrent(nn.Module):
+    """Layers without gates. torch.export writes their steps one by one, the other exporter an op."""
+
+    def __init__(self):
+        super().__init__()
+        self.relu = nn.RNN(5, 6, num_layers=2, nonlinearity="relu", bias=False)
+        self.tanh = nn.RNN(6, 4)
+
+    def forward(self, x):
+        return self.tanh(self.relu(x.transpose(0, 1))[0])[1][0]
+
+
 class Resampled(nn.Module):
     """Larger by repetition and by cubic interpolation, smaller by linear interpolation."""
 
@@ -395,6 +425,10 @@ CASES = {
                          exports=["dynamo-optimized", "legacy-train"]),
     "resampled": Case(Resampled, {"image": (1, 6, 4)}, labels(3, (5, 3)), {"adamw": ADAMW + BATCH, "sgd": SGD + ACCUMULATE},
                       exports=["dynamo-train", "legacy-eval"]),
+    "recurrent": Case(Recurrent, {"ids": (6,)}, labels(11, (6,)), {"adamw": ADAMW + BATCH, "sgd": SGD + ACCUMULATE},
+                      tokens=11, exports=["dynamo-train", "dynamo-optimized", "legacy-train"]),
+    "recurrent-plain": Case(PlainRecurrent, {"x": (5, 5)}, labels(4), {"adamw": ADAMW + BATCH, "sgd": SGD + ACCUMULATE},
+                            exports=["dynamo-train", "legacy-train"]),
     "fixed-statistics": Case(FixedStatistics, {"x": (2, 9)}, labels(4), {"adamw": ADAMW + BATCH, "sgd": SGD + ACCUMULATE},
                              exports=["dynamo-eval"]),
     # With SGD: what a bias in front of a norm gets is rounding alone, of which Adam makes updates. The legacy exporter moves the statistics.

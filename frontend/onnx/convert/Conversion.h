@@ -181,6 +181,7 @@ llvm::ArrayRef<ConverterEntry> indexingConverters();
 llvm::ArrayRef<ConverterEntry> sequenceConverters();
 llvm::ArrayRef<ConverterEntry> attentionConverters();
 llvm::ArrayRef<ConverterEntry> lossConverters();
+llvm::ArrayRef<ConverterEntry> recurrenceConverters();
 llvm::ArrayRef<ConverterEntry> reductionConverters();
 
 } // namespace titan::frontend

@@ -11,7 +11,7 @@ ArrayRef<ConverterEntry> converterTable() {
          {elementwiseConverters, activationConverters, contractionConverters, convolutionConverters,
           resizeConverters, normalizationConverters, dropoutConverters, einsumConverters,
           movementConverters, pieceConverters, reductionConverters, indexingConverters,
-          sequenceConverters, attentionConverters, lossConverters})
+          recurrenceConverters, sequenceConverters, attentionConverters, lossConverters})
       llvm::append_range(all, family());
     llvm::sort(all, [](const ConverterEntry& a, const ConverterEntry& b) {
       return StringRef(a.opType) < StringRef(b.opType);

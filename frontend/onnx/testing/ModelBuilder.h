@@ -98,6 +98,12 @@ public:
     attribute->set_type(::onnx::AttributeProto::INT);
     attribute->set_i(value);
   }
+  static void setFloat(::onnx::NodeProto& node, const std::string& name, float value) {
+    auto* attribute = node.add_attribute();
+    attribute->set_name(name);
+    attribute->set_type(::onnx::AttributeProto::FLOAT);
+    attribute->set_f(value);
+  }
   static void setText(::onnx::NodeProto& node, const std::string& name, const std::string& value) {
     auto* attribute = node.add_attribute();
     attribute->set_name(name);
