@@ -81,9 +81,9 @@ struct MachineModel {
   int64_t keptBytes = int64_t{256} << 10; ///< of a row's kept values: the second-level cache
 
   // Register tiles of products on vectors, rows x vectors of C: their efficiency in the first-level
-  // cache. The last two are those of 16 registers.
+  // cache. The last three are those of 16 registers.
   double tile8x3 = 1, tile4x4 = 0.97, tile8x2 = 0.93, tile8x1 = 0.7;
-  double tile4x2 = 1, tile4x1 = 0.7;
+  double tile6x2 = 1, tile4x2 = 0.95, tile4x1 = 0.7;
 
   // Generated products of vectors: elements of C in one block.
   int64_t gemmRows = 1024;      ///< of A, packed at a time: 832 KiB of the second-level cache
@@ -158,6 +158,7 @@ template <typename Model, typename Visitor> void visitFields(Model& m, Visitor v
   visit("tile_4x4", m.tile4x4);
   visit("tile_8x2", m.tile8x2);
   visit("tile_8x1", m.tile8x1);
+  visit("tile_6x2", m.tile6x2);
   visit("tile_4x2", m.tile4x2);
   visit("tile_4x1", m.tile4x1);
   visit("gemm_rows", m.gemmRows);

@@ -120,8 +120,10 @@ public:
           }
         });
       };
-      pack(g.index(0), whole(g.width), g.width);
-      pack(whole(g.width), whole(tile.rows), tile.rows);
+      // Whole vectors, where they are whole blocks.
+      const int64_t most = g.width % tile.rows == 0 ? g.width : tile.rows;
+      pack(g.index(0), whole(most), most);
+      pack(whole(most), whole(tile.rows), tile.rows);
       pack(whole(tile.rows), rows, 1);
     });
   }

@@ -2,6 +2,7 @@
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
@@ -78,8 +79,20 @@ void emitTile(KernelBuilder& g, const TileArguments& arg, const GemmTile& tile,
     }
     return added;
   });
-  for (auto [i, pointer] : llvm::enumerate(vectorsOf(arg.to, arg.toRow)))
-    g.storeMasked(sums[i], pointer, masks[i % tile.vectors]);
+  // A masked store is slow on some CPUs, whatever its mask is.
+  SmallVector<Value> to = vectorsOf(arg.to, arg.toRow);
+  Value isWhole = g.compare(arith::CmpIPredicate::eq, arg.columns, g.index(tile.columns()));
+  auto store = [&](bool masked) {
+    return [&, masked](OpBuilder&, Location) {
+      for (auto [i, pointer] : llvm::enumerate(to))
+        if (masked)
+          g.storeMasked(sums[i], pointer, masks[i % tile.vectors]);
+        else
+          g.store(sums[i], pointer);
+      scf::YieldOp::create(g.builder, g.loc);
+    };
+  };
+  scf::IfOp::create(g.builder, g.loc, isWhole, store(false), store(true));
 }
 
 /// As f32; a bf16 is the upper half of one.
@@ -146,7 +159,7 @@ GemmTile gemmTile(const VectorShape& shape, GemmLane lane, int64_t rows, int64_t
   const MachineModel& m = shape.machine;
   const Candidate wide[] = {
       {8, 3, m.tile8x3}, {4, 4, m.tile4x4}, {8, 2, m.tile8x2}, {8, 1, m.tile8x1}};
-  const Candidate narrow[] = {{4, 2, m.tile4x2}, {4, 1, m.tile4x1}};
+  const Candidate narrow[] = {{6, 2, m.tile6x2}, {4, 2, m.tile4x2}, {4, 1, m.tile4x1}};
   GemmTile best;
   double bestCost = 0;
   for (const Candidate& candidate : shape.width >= 16 ? ArrayRef(wide) : ArrayRef(narrow)) {
