@@ -18,6 +18,7 @@ struct CpuCaches {
 
 enum class CpuClass {
   Avx2,      ///< and below: x86-64-v2, -v3
+  AmdAvx2,   ///< AMD without AVX-512: Zen to Zen 3
   Avx512,    ///< x86-64-v4, Skylake to Ice Lake
   Zen4,      ///< AMD with AVX512_BF16: Zen 4 and 5
   IntelBf16, ///< Intel with AVX512_BF16: Cooper Lake

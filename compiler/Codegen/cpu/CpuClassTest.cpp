@@ -16,8 +16,10 @@ TargetInfo named(const char* arch) { return resolveCpu(arch).take(); }
 
 TEST(CpuClass, NamedCpusAreClassedByTheirInstructionSets) {
   auto classed = [](const char* arch) { return classOf(named(arch), makerOf(arch)); };
-  for (const char* arch : {"x86-64-v2", "x86-64-v3", "haswell", "znver3"})
+  for (const char* arch : {"x86-64-v2", "x86-64-v3", "haswell", "bdver1"})
     EXPECT_EQ(classed(arch), CpuClass::Avx2) << arch;
+  for (const char* arch : {"znver1", "znver3"})
+    EXPECT_EQ(classed(arch), CpuClass::AmdAvx2) << arch;
   for (const char* arch : {"x86-64-v4", "skylake-avx512", "icelake-server"})
     EXPECT_EQ(classed(arch), CpuClass::Avx512) << arch;
   for (const char* arch : {"znver4", "znver5"})
@@ -88,6 +90,8 @@ TEST(CpuClass, WeightGradientsAreGeneratedWhereTheLibraryIsSlower) {
   EXPECT_FALSE(generatesGradient("znver5", 1536, 384, 2048));
   EXPECT_TRUE(generatesGradient("graniterapids", 3072, 768, 1024));
   EXPECT_TRUE(generatesGradient("znver5", 3072, 768, 1024));
+  EXPECT_TRUE(generatesGradient("znver3", 1536, 384, 2048));
+  EXPECT_FALSE(generatesGradient("x86-64-v3", 1536, 384, 2048));
   EXPECT_FALSE(generatesGradient("graniterapids", 50304, 768, 256));
   EXPECT_TRUE(generatesGradient("znver5", 50304, 768, 256));
 }
