@@ -365,7 +365,7 @@ TEST_F(Lower, TransformerBlockWithGradients) {
   auto module = parse(R"(
     func.func @f(%x: tensor<24x32xf32>, %scale: tensor<32xf32>, %bias: tensor<32xf32>, %dy: tensor<24x32xf32>)
         -> (tensor<24x32xf32>, tensor<24x32xf32>, tensor<32xf32>, tensor<32xf32>) {
-      %y, %mean, %rstd = titan.layer_norm %x scale %scale bias %bias axis 1 epsilon 1.0e-5 {path = ["norm"]}
+      %y, %mean, %rstd = titan.layer_norm %x scale %scale bias %bias over [1] epsilon 1.0e-5 {path = ["norm"]}
         : (tensor<24x32xf32>, tensor<32xf32>, tensor<32xf32>) -> (tensor<24x32xf32>, tensor<24xf32>, tensor<24xf32>)
       %g = titan.gelu erf %y {path = ["act"]} : tensor<24x32xf32>
       %r = titan.add %g, %x {path = ["residual"]} : tensor<24x32xf32>
@@ -445,7 +445,7 @@ TEST_F(Lower, RowsOfSamplesAndRowsOfProducts) {
     func.func @f(%x: tensor<3xTx24xf32>, %scale: tensor<24xf32>, %b: tensor<40xf32>, %w: tensor<40x24xf32>,
                  %dz: tensor<Nx40xf32>, %t: tensor<Nxi64>)
         -> (tensor<Nx40xf32>, tensor<40xf32>, tensor<3xTx24xf32>, tensor<24xf32>, tensor<N xf32>, tensor<Nx40xf32>) {
-      %n, %mean, %rstd = titan.layer_norm %x scale %scale axis 2 epsilon 1.0e-5
+      %n, %mean, %rstd = titan.layer_norm %x scale %scale over [2] epsilon 1.0e-5
         : (tensor<3xTx24xf32>, tensor<24xf32>) -> (tensor<3xTx24xf32>, tensor<3xTxf32>, tensor<3xTxf32>)
       %r = titan.reshape %n : tensor<3xTx24xf32> to tensor<Nx24xf32>
       %h = titan.contract %r, %w batch [] x [] contracting [1] x [1] : (tensor<Nx24xf32>, tensor<40x24xf32>) -> tensor<Nx40xf32>

@@ -99,12 +99,13 @@ void ArgmaxOp::build(OpBuilder& builder, OperationState& state, Value operand, i
 }
 
 void LayerNormOp::build(OpBuilder& builder, OperationState& state, Value operand, Value scale,
-                        Value bias, int64_t axis, double epsilon, ArrayAttr path, PhaseAttr phase) {
+                        Value bias, ArrayRef<int64_t> dims, double epsilon, ArrayAttr path,
+                        PhaseAttr phase) {
   RankedTensorType type = tensorType(operand);
-  auto statistic = RankedTensorType::get(type.getShape().take_front(axis),
+  auto statistic = RankedTensorType::get(withoutDims(type.getShape(), dims),
                                          accumulationType(type.getElementType()));
   build(builder, state, {type, statistic, statistic}, operand, scale, bias,
-        builder.getI64IntegerAttr(axis), builder.getF64FloatAttr(epsilon), path, phase);
+        builder.getDenseI64ArrayAttr(dims), builder.getF64FloatAttr(epsilon), path, phase);
 }
 
 void RmsNormOp::build(OpBuilder& builder, OperationState& state, Value operand, Value scale,

@@ -134,14 +134,14 @@ template <typename Op> struct SinkThroughNorm : RaisePattern<Op> {
 
   Value raise(Op op, ir::TensorBuilder& b) const override {
     auto transpose = op.getOperand().template getDefiningOp<ir::TransposeOp>();
-    auto axis = static_cast<size_t>(op.getAxis());
     if (!transpose || !hasOnlyResult(op))
       return {};
     ArrayRef<int64_t> permutation = transpose.getPermutation();
-    for (size_t d = axis; d < permutation.size(); ++d)
-      if (permutation[d] != static_cast<int64_t>(d))
+    const SmallVector<int64_t> dims = normalisedDims(op);
+    for (int64_t d : dims)
+      if (permutation[d] != d)
         return {};
-    return b.transpose(cloneNorm(b, op, transpose.getOperand(), op.getAxis()), permutation);
+    return b.transpose(cloneNorm(b, op, transpose.getOperand(), dims), permutation);
   }
 };
 

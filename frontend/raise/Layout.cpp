@@ -62,15 +62,28 @@ Value cloneElementwise(OpBuilder& builder, Operation* op, ValueRange operands) {
   return result;
 }
 
-Value cloneNorm(const ir::TensorBuilder& b, ir::LayerNormOp op, Value operand, int64_t axis) {
+SmallVector<int64_t> normalisedDims(ir::LayerNormOp op) {
+  return SmallVector<int64_t>(op.getDims());
+}
+
+SmallVector<int64_t> normalisedDims(ir::RmsNormOp op) {
+  const auto rank = ir::tensorType(op.getOperand()).getRank();
+  return llvm::to_vector(llvm::seq(static_cast<int64_t>(op.getAxis()), rank));
+}
+
+Value cloneNorm(const ir::TensorBuilder& b, ir::LayerNormOp op, Value operand,
+                ArrayRef<int64_t> dims) {
   return b
-      .create<ir::LayerNormOp>(operand, op.getScale(), op.getBias(), axis,
+      .create<ir::LayerNormOp>(operand, op.getScale(), op.getBias(), dims,
                                op.getEpsilon().convertToDouble())
       .getResult();
 }
 
-Value cloneNorm(const ir::TensorBuilder& b, ir::RmsNormOp op, Value operand, int64_t axis) {
-  return b.create<ir::RmsNormOp>(operand, op.getScale(), axis, op.getEpsilon().convertToDouble())
+Value cloneNorm(const ir::TensorBuilder& b, ir::RmsNormOp op, Value operand,
+                ArrayRef<int64_t> dims) {
+  return b
+      .create<ir::RmsNormOp>(operand, op.getScale(), dims.front(),
+                             op.getEpsilon().convertToDouble())
       .getResult();
 }
 

@@ -33,11 +33,16 @@ template <typename Op> bool hasOnlyResult(Op norm) {
                       [](mlir::Value statistic) { return statistic.use_empty(); });
 }
 
-/// The same norm of another operand, over the dimensions from `axis` on.
+/// The dimensions that a norm is over.
+llvm::SmallVector<int64_t> normalisedDims(ir::LayerNormOp op);
+llvm::SmallVector<int64_t> normalisedDims(ir::RmsNormOp op);
+
+/// The same norm of another operand, over `dims`, of the same extents in the same order: those of
+/// rms_norm are the last.
 mlir::Value cloneNorm(const ir::TensorBuilder& b, ir::LayerNormOp op, mlir::Value operand,
-                      int64_t axis);
+                      llvm::ArrayRef<int64_t> dims);
 mlir::Value cloneNorm(const ir::TensorBuilder& b, ir::RmsNormOp op, mlir::Value operand,
-                      int64_t axis);
+                      llvm::ArrayRef<int64_t> dims);
 
 /// `value` under another shape of as many elements: without an op where it is a splat, a reshape of
 /// such a tensor, or a broadcast whose repeated dimensions stay apart.

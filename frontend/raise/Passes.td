@@ -98,7 +98,7 @@ def RaiseLayerNorm : TitanPass<"titan-import-raise-layer-norm", "::mlir::func::F
     ...
     %y = titan.div %d, %s : tensor<2x4xf32>
     // becomes
-    %y, %mean, %rstd = titan.layer_norm %x axis 1 epsilon 1.0e-05 : (tensor<2x4xf32>) -> (tensor<2x4xf32>, tensor<2xf32>, tensor<2xf32>)
+    %y, %mean, %rstd = titan.layer_norm %x over [1] epsilon 1.0e-05 : (tensor<2x4xf32>) -> (tensor<2x4xf32>, tensor<2xf32>, tensor<2xf32>)
     ```
 
     Example: test/frontend/raise/raise-layer-norm.mlir.

@@ -22,6 +22,11 @@ std::optional<Mean> matchDeviation(Value value) {
   return mean;
 }
 
+/// The dimensions of `value` from `axis` on.
+SmallVector<int64_t> rowDims(Value value, int64_t axis) {
+  return llvm::to_vector(llvm::seq(axis, ir::tensorType(value).getRank()));
+}
+
 /// d / sqrt(mean(d^2) + epsilon) of the deviation d. (That alone would be RMSNorm of d.)
 template <typename Op> struct RaiseNormalization : RaisePattern<Op> {
   using RaisePattern<Op>::RaisePattern;
@@ -35,8 +40,8 @@ template <typename Op> struct RaiseNormalization : RaisePattern<Op> {
       if (inner && inner->operand == deviation->operand && inner->axis == deviation->axis &&
           root->axis == deviation->axis)
         return b
-            .create<ir::LayerNormOp>(deviation->operand, Value(), Value(), deviation->axis,
-                                     root->epsilon)
+            .create<ir::LayerNormOp>(deviation->operand, Value(), Value(),
+                                     rowDims(deviation->operand, deviation->axis), root->epsilon)
             .getResult();
       if (std::is_same_v<Op, ir::DivOp>)
         break;
@@ -57,14 +62,16 @@ template <typename Op> struct FoldAffine : RaisePattern<Op> {
       if (!norm || left != norm.getResult() || !left.hasOneUse() || !norm.getMean().use_empty() ||
           !norm.getRstd().use_empty() || norm.getBias() || (isScale && norm.getScale()))
         continue;
-      auto axis = static_cast<int64_t>(norm.getAxis());
+      const int64_t axis = norm.getDims().front();
+      if (!norm.getDimsApart().empty())
+        continue;
       Value operand = trailingOperand(right, axis);
       if (!operand)
         continue;
       b.path = joinedPath(norm, op);
       return b
           .create<ir::LayerNormOp>(norm.getOperand(), isScale ? operand : norm.getScale(),
-                                   isScale ? Value() : operand, axis,
+                                   isScale ? Value() : operand, norm.getDims(),
                                    norm.getEpsilon().convertToDouble())
           .getResult();
     }

@@ -241,13 +241,15 @@ template <typename Op> struct SinkThroughNorm : RaisePattern<Op> {
 
   Value raise(Op op, ir::TensorBuilder& b) const override {
     std::optional<Merge> merge = matchMerge(op.getOperand());
-    auto axis = static_cast<size_t>(op.getAxis());
     if (!merge || !hasOnlyResult(op))
       return {};
-    for (const auto& group : ArrayRef(merge->groups).drop_front(axis))
-      if (group.size() != 1)
+    SmallVector<int64_t> dims;
+    for (int64_t d : normalisedDims(op)) {
+      if (merge->groups[d].size() != 1)
         return {};
-    Value norm = cloneNorm(b, op, merge->operand(b), merge->groups[axis].front());
+      dims.push_back(merge->groups[d].front());
+    }
+    Value norm = cloneNorm(b, op, merge->operand(b), dims);
     return b.reshape(norm, ir::tensorType(op.getResult()).getShape());
   }
 };

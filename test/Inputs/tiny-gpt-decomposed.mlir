@@ -65,7 +65,7 @@ module attributes {titan.recipe = {batch = {micro = 2 : i64, global = 4 : i64}}}
     %v4 = titan.broadcast %v3 [1, 2] {path = ["transformer.wpe"]} : tensor<6x8xf32> to tensor<2x6x8xf32>
     %v5 = titan.add %v1, %v4 {path = ["transformer"]} : tensor<2x6x8xf32>
     %v6 = titan.dropout %v5 p 0.125 stream 1 {path = ["transformer.drop"]} : tensor<2x6x8xf32> to tensor<2x6x8xf32>
-    %n7, %mean7, %rstd7 = titan.layer_norm %v6 scale %h_0_ln_1_weight bias %h_0_ln_1_bias axis 2 epsilon 1.0e-5 {path = ["transformer.h.0.ln_1"]} : (tensor<2x6x8xf32>, tensor<8xf32>, tensor<8xf32>) -> (tensor<2x6x8xf32>, tensor<2x6xf32>, tensor<2x6xf32>)
+    %n7, %mean7, %rstd7 = titan.layer_norm %v6 scale %h_0_ln_1_weight bias %h_0_ln_1_bias over [2] epsilon 1.0e-5 {path = ["transformer.h.0.ln_1"]} : (tensor<2x6x8xf32>, tensor<8xf32>, tensor<8xf32>) -> (tensor<2x6x8xf32>, tensor<2x6xf32>, tensor<2x6xf32>)
     %v8 = titan.contract %n7, %h_0_attn_c_attn_weight batch [] x [] contracting [2] x [1] {path = ["transformer.h.0.attn.c_attn"]} : (tensor<2x6x8xf32>, tensor<24x8xf32>) -> tensor<2x6x24xf32>
     %v9 = titan.broadcast %h_0_attn_c_attn_bias [2] {path = ["transformer.h.0.attn.c_attn"]} : tensor<24xf32> to tensor<2x6x24xf32>
     %v10 = titan.add %v8, %v9 {path = ["transformer.h.0.attn.c_attn"]} : tensor<2x6x24xf32>
@@ -93,7 +93,7 @@ module attributes {titan.recipe = {batch = {micro = 2 : i64, global = 4 : i64}}}
     %v32 = titan.add %v30, %v31 {path = ["transformer.h.0.attn.c_proj"]} : tensor<2x6x8xf32>
     %v33 = titan.dropout %v32 p 0.125 stream 11 {path = ["transformer.h.0.attn.resid_dropout"]} : tensor<2x6x8xf32> to tensor<2x6x8xf32>
     %v34 = titan.add %v6, %v33 {path = ["transformer.h.0"]} : tensor<2x6x8xf32>
-    %n35, %mean35, %rstd35 = titan.layer_norm %v34 scale %h_0_ln_2_weight bias %h_0_ln_2_bias axis 2 epsilon 1.0e-5 {path = ["transformer.h.0.ln_2"]} : (tensor<2x6x8xf32>, tensor<8xf32>, tensor<8xf32>) -> (tensor<2x6x8xf32>, tensor<2x6xf32>, tensor<2x6xf32>)
+    %n35, %mean35, %rstd35 = titan.layer_norm %v34 scale %h_0_ln_2_weight bias %h_0_ln_2_bias over [2] epsilon 1.0e-5 {path = ["transformer.h.0.ln_2"]} : (tensor<2x6x8xf32>, tensor<8xf32>, tensor<8xf32>) -> (tensor<2x6x8xf32>, tensor<2x6xf32>, tensor<2x6xf32>)
     %v36 = titan.contract %n35, %h_0_mlp_c_fc_weight batch [] x [] contracting [2] x [1] {path = ["transformer.h.0.mlp.c_fc"]} : (tensor<2x6x8xf32>, tensor<32x8xf32>) -> tensor<2x6x32xf32>
     %v37 = titan.broadcast %h_0_mlp_c_fc_bias [2] {path = ["transformer.h.0.mlp.c_fc"]} : tensor<32xf32> to tensor<2x6x32xf32>
     %v38 = titan.add %v36, %v37 {path = ["transformer.h.0.mlp.c_fc"]} : tensor<2x6x32xf32>
@@ -103,7 +103,7 @@ module attributes {titan.recipe = {batch = {micro = 2 : i64, global = 4 : i64}}}
     %v42 = titan.add %v40, %v41 {path = ["transformer.h.0.mlp.c_proj"]} : tensor<2x6x8xf32>
     %v43 = titan.dropout %v42 p 0.125 stream 12 {path = ["transformer.h.0.mlp.dropout"]} : tensor<2x6x8xf32> to tensor<2x6x8xf32>
     %v44 = titan.add %v34, %v43 {path = ["transformer.h.0"]} : tensor<2x6x8xf32>
-    %n45, %mean45, %rstd45 = titan.layer_norm %v44 scale %h_1_ln_1_weight bias %h_1_ln_1_bias axis 2 epsilon 1.0e-5 {path = ["transformer.h.1.ln_1"]} : (tensor<2x6x8xf32>, tensor<8xf32>, tensor<8xf32>) -> (tensor<2x6x8xf32>, tensor<2x6xf32>, tensor<2x6xf32>)
+    %n45, %mean45, %rstd45 = titan.layer_norm %v44 scale %h_1_ln_1_weight bias %h_1_ln_1_bias over [2] epsilon 1.0e-5 {path = ["transformer.h.1.ln_1"]} : (tensor<2x6x8xf32>, tensor<8xf32>, tensor<8xf32>) -> (tensor<2x6x8xf32>, tensor<2x6xf32>, tensor<2x6xf32>)
     %v46 = titan.contract %n45, %h_1_attn_c_attn_weight batch [] x [] contracting [2] x [1] {path = ["transformer.h.1.attn.c_attn"]} : (tensor<2x6x8xf32>, tensor<24x8xf32>) -> tensor<2x6x24xf32>
     %v47 = titan.broadcast %h_1_attn_c_attn_bias [2] {path = ["transformer.h.1.attn.c_attn"]} : tensor<24xf32> to tensor<2x6x24xf32>
     %v48 = titan.add %v46, %v47 {path = ["transformer.h.1.attn.c_attn"]} : tensor<2x6x24xf32>
@@ -131,7 +131,7 @@ module attributes {titan.recipe = {batch = {micro = 2 : i64, global = 4 : i64}}}
     %v70 = titan.add %v68, %v69 {path = ["transformer.h.1.attn.c_proj"]} : tensor<2x6x8xf32>
     %v71 = titan.dropout %v70 p 0.125 stream 21 {path = ["transformer.h.1.attn.resid_dropout"]} : tensor<2x6x8xf32> to tensor<2x6x8xf32>
     %v72 = titan.add %v44, %v71 {path = ["transformer.h.1"]} : tensor<2x6x8xf32>
-    %n73, %mean73, %rstd73 = titan.layer_norm %v72 scale %h_1_ln_2_weight bias %h_1_ln_2_bias axis 2 epsilon 1.0e-5 {path = ["transformer.h.1.ln_2"]} : (tensor<2x6x8xf32>, tensor<8xf32>, tensor<8xf32>) -> (tensor<2x6x8xf32>, tensor<2x6xf32>, tensor<2x6xf32>)
+    %n73, %mean73, %rstd73 = titan.layer_norm %v72 scale %h_1_ln_2_weight bias %h_1_ln_2_bias over [2] epsilon 1.0e-5 {path = ["transformer.h.1.ln_2"]} : (tensor<2x6x8xf32>, tensor<8xf32>, tensor<8xf32>) -> (tensor<2x6x8xf32>, tensor<2x6xf32>, tensor<2x6xf32>)
     %v74 = titan.contract %n73, %h_1_mlp_c_fc_weight batch [] x [] contracting [2] x [1] {path = ["transformer.h.1.mlp.c_fc"]} : (tensor<2x6x8xf32>, tensor<32x8xf32>) -> tensor<2x6x32xf32>
     %v75 = titan.broadcast %h_1_mlp_c_fc_bias [2] {path = ["transformer.h.1.mlp.c_fc"]} : tensor<32xf32> to tensor<2x6x32xf32>
     %v76 = titan.add %v74, %v75 {path = ["transformer.h.1.mlp.c_fc"]} : tensor<2x6x32xf32>
@@ -141,7 +141,7 @@ module attributes {titan.recipe = {batch = {micro = 2 : i64, global = 4 : i64}}}
     %v80 = titan.add %v78, %v79 {path = ["transformer.h.1.mlp.c_proj"]} : tensor<2x6x8xf32>
     %v81 = titan.dropout %v80 p 0.125 stream 22 {path = ["transformer.h.1.mlp.dropout"]} : tensor<2x6x8xf32> to tensor<2x6x8xf32>
     %v82 = titan.add %v72, %v81 {path = ["transformer.h.1"]} : tensor<2x6x8xf32>
-    %n83, %mean83, %rstd83 = titan.layer_norm %v82 scale %ln_f_weight bias %ln_f_bias axis 2 epsilon 1.0e-5 {path = ["transformer.ln_f"]} : (tensor<2x6x8xf32>, tensor<8xf32>, tensor<8xf32>) -> (tensor<2x6x8xf32>, tensor<2x6xf32>, tensor<2x6xf32>)
+    %n83, %mean83, %rstd83 = titan.layer_norm %v82 scale %ln_f_weight bias %ln_f_bias over [2] epsilon 1.0e-5 {path = ["transformer.ln_f"]} : (tensor<2x6x8xf32>, tensor<8xf32>, tensor<8xf32>) -> (tensor<2x6x8xf32>, tensor<2x6xf32>, tensor<2x6xf32>)
     %v84 = titan.contract %n83, %wte_weight batch [] x [] contracting [2] x [1] {path = ["lm_head"]} : (tensor<2x6x8xf32>, tensor<19x8xf32>) -> tensor<2x6x19xf32>
     return %v84 : tensor<2x6x19xf32>
   }

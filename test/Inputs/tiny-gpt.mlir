@@ -65,7 +65,7 @@ module attributes {titan.recipe = {batch = {micro = 2 : i64, global = 4 : i64}}}
     %v4 = titan.broadcast %v3 [1, 2] {path = ["transformer.wpe"]} : tensor<6x8xf32> to tensor<2x6x8xf32>
     %v5 = titan.add %v1, %v4 {path = ["transformer"]} : tensor<2x6x8xf32>
     %v6 = titan.dropout %v5 p 0.125 stream 1 {path = ["transformer.drop"]} : tensor<2x6x8xf32> to tensor<2x6x8xf32>
-    %n7, %mean7, %rstd7 = titan.layer_norm %v6 scale %h_0_ln_1_weight bias %h_0_ln_1_bias axis 2 epsilon 1.0e-5 {path = ["transformer.h.0.ln_1"]} : (tensor<2x6x8xf32>, tensor<8xf32>, tensor<8xf32>) -> (tensor<2x6x8xf32>, tensor<2x6xf32>, tensor<2x6xf32>)
+    %n7, %mean7, %rstd7 = titan.layer_norm %v6 scale %h_0_ln_1_weight bias %h_0_ln_1_bias over [2] epsilon 1.0e-5 {path = ["transformer.h.0.ln_1"]} : (tensor<2x6x8xf32>, tensor<8xf32>, tensor<8xf32>) -> (tensor<2x6x8xf32>, tensor<2x6xf32>, tensor<2x6xf32>)
     %v8 = titan.contract %n7, %h_0_attn_c_attn_weight batch [] x [] contracting [2] x [1] {path = ["transformer.h.0.attn.c_attn"]} : (tensor<2x6x8xf32>, tensor<24x8xf32>) -> tensor<2x6x24xf32>
     %v9 = titan.broadcast %h_0_attn_c_attn_bias [2] {path = ["transformer.h.0.attn.c_attn"]} : tensor<24xf32> to tensor<2x6x24xf32>
     %v10 = titan.add %v8, %v9 {path = ["transformer.h.0.attn.c_attn"]} : tensor<2x6x24xf32>
@@ -82,7 +82,7 @@ module attributes {titan.recipe = {batch = {micro = 2 : i64, global = 4 : i64}}}
     %v21 = titan.add %v19, %v20 {path = ["transformer.h.0.attn.c_proj"]} : tensor<2x6x8xf32>
     %v22 = titan.dropout %v21 p 0.125 stream 11 {path = ["transformer.h.0.attn.resid_dropout"]} : tensor<2x6x8xf32> to tensor<2x6x8xf32>
     %v23 = titan.add %v6, %v22 {path = ["transformer.h.0"]} : tensor<2x6x8xf32>
-    %n24, %mean24, %rstd24 = titan.layer_norm %v23 scale %h_0_ln_2_weight bias %h_0_ln_2_bias axis 2 epsilon 1.0e-5 {path = ["transformer.h.0.ln_2"]} : (tensor<2x6x8xf32>, tensor<8xf32>, tensor<8xf32>) -> (tensor<2x6x8xf32>, tensor<2x6xf32>, tensor<2x6xf32>)
+    %n24, %mean24, %rstd24 = titan.layer_norm %v23 scale %h_0_ln_2_weight bias %h_0_ln_2_bias over [2] epsilon 1.0e-5 {path = ["transformer.h.0.ln_2"]} : (tensor<2x6x8xf32>, tensor<8xf32>, tensor<8xf32>) -> (tensor<2x6x8xf32>, tensor<2x6xf32>, tensor<2x6xf32>)
     %v25 = titan.contract %n24, %h_0_mlp_c_fc_weight batch [] x [] contracting [2] x [1] {path = ["transformer.h.0.mlp.c_fc"]} : (tensor<2x6x8xf32>, tensor<32x8xf32>) -> tensor<2x6x32xf32>
     %v26 = titan.broadcast %h_0_mlp_c_fc_bias [2] {path = ["transformer.h.0.mlp.c_fc"]} : tensor<32xf32> to tensor<2x6x32xf32>
     %v27 = titan.add %v25, %v26 {path = ["transformer.h.0.mlp.c_fc"]} : tensor<2x6x32xf32>
@@ -92,7 +92,7 @@ module attributes {titan.recipe = {batch = {micro = 2 : i64, global = 4 : i64}}}
     %v31 = titan.add %v29, %v30 {path = ["transformer.h.0.mlp.c_proj"]} : tensor<2x6x8xf32>
     %v32 = titan.dropout %v31 p 0.125 stream 12 {path = ["transformer.h.0.mlp.dropout"]} : tensor<2x6x8xf32> to tensor<2x6x8xf32>
     %v33 = titan.add %v23, %v32 {path = ["transformer.h.0"]} : tensor<2x6x8xf32>
-    %n34, %mean34, %rstd34 = titan.layer_norm %v33 scale %h_1_ln_1_weight bias %h_1_ln_1_bias axis 2 epsilon 1.0e-5 {path = ["transformer.h.1.ln_1"]} : (tensor<2x6x8xf32>, tensor<8xf32>, tensor<8xf32>) -> (tensor<2x6x8xf32>, tensor<2x6xf32>, tensor<2x6xf32>)
+    %n34, %mean34, %rstd34 = titan.layer_norm %v33 scale %h_1_ln_1_weight bias %h_1_ln_1_bias over [2] epsilon 1.0e-5 {path = ["transformer.h.1.ln_1"]} : (tensor<2x6x8xf32>, tensor<8xf32>, tensor<8xf32>) -> (tensor<2x6x8xf32>, tensor<2x6xf32>, tensor<2x6xf32>)
     %v35 = titan.contract %n34, %h_1_attn_c_attn_weight batch [] x [] contracting [2] x [1] {path = ["transformer.h.1.attn.c_attn"]} : (tensor<2x6x8xf32>, tensor<24x8xf32>) -> tensor<2x6x24xf32>
     %v36 = titan.broadcast %h_1_attn_c_attn_bias [2] {path = ["transformer.h.1.attn.c_attn"]} : tensor<24xf32> to tensor<2x6x24xf32>
     %v37 = titan.add %v35, %v36 {path = ["transformer.h.1.attn.c_attn"]} : tensor<2x6x24xf32>
@@ -109,7 +109,7 @@ module attributes {titan.recipe = {batch = {micro = 2 : i64, global = 4 : i64}}}
     %v48 = titan.add %v46, %v47 {path = ["transformer.h.1.attn.c_proj"]} : tensor<2x6x8xf32>
     %v49 = titan.dropout %v48 p 0.125 stream 21 {path = ["transformer.h.1.attn.resid_dropout"]} : tensor<2x6x8xf32> to tensor<2x6x8xf32>
     %v50 = titan.add %v33, %v49 {path = ["transformer.h.1"]} : tensor<2x6x8xf32>
-    %n51, %mean51, %rstd51 = titan.layer_norm %v50 scale %h_1_ln_2_weight bias %h_1_ln_2_bias axis 2 epsilon 1.0e-5 {path = ["transformer.h.1.ln_2"]} : (tensor<2x6x8xf32>, tensor<8xf32>, tensor<8xf32>) -> (tensor<2x6x8xf32>, tensor<2x6xf32>, tensor<2x6xf32>)
+    %n51, %mean51, %rstd51 = titan.layer_norm %v50 scale %h_1_ln_2_weight bias %h_1_ln_2_bias over [2] epsilon 1.0e-5 {path = ["transformer.h.1.ln_2"]} : (tensor<2x6x8xf32>, tensor<8xf32>, tensor<8xf32>) -> (tensor<2x6x8xf32>, tensor<2x6xf32>, tensor<2x6xf32>)
     %v52 = titan.contract %n51, %h_1_mlp_c_fc_weight batch [] x [] contracting [2] x [1] {path = ["transformer.h.1.mlp.c_fc"]} : (tensor<2x6x8xf32>, tensor<32x8xf32>) -> tensor<2x6x32xf32>
     %v53 = titan.broadcast %h_1_mlp_c_fc_bias [2] {path = ["transformer.h.1.mlp.c_fc"]} : tensor<32xf32> to tensor<2x6x32xf32>
     %v54 = titan.add %v52, %v53 {path = ["transformer.h.1.mlp.c_fc"]} : tensor<2x6x32xf32>
@@ -119,7 +119,7 @@ module attributes {titan.recipe = {batch = {micro = 2 : i64, global = 4 : i64}}}
     %v58 = titan.add %v56, %v57 {path = ["transformer.h.1.mlp.c_proj"]} : tensor<2x6x8xf32>
     %v59 = titan.dropout %v58 p 0.125 stream 22 {path = ["transformer.h.1.mlp.dropout"]} : tensor<2x6x8xf32> to tensor<2x6x8xf32>
     %v60 = titan.add %v50, %v59 {path = ["transformer.h.1"]} : tensor<2x6x8xf32>
-    %n61, %mean61, %rstd61 = titan.layer_norm %v60 scale %ln_f_weight bias %ln_f_bias axis 2 epsilon 1.0e-5 {path = ["transformer.ln_f"]} : (tensor<2x6x8xf32>, tensor<8xf32>, tensor<8xf32>) -> (tensor<2x6x8xf32>, tensor<2x6xf32>, tensor<2x6xf32>)
+    %n61, %mean61, %rstd61 = titan.layer_norm %v60 scale %ln_f_weight bias %ln_f_bias over [2] epsilon 1.0e-5 {path = ["transformer.ln_f"]} : (tensor<2x6x8xf32>, tensor<8xf32>, tensor<8xf32>) -> (tensor<2x6x8xf32>, tensor<2x6xf32>, tensor<2x6xf32>)
     %v62 = titan.contract %n61, %wte_weight batch [] x [] contracting [2] x [1] {path = ["lm_head"]} : (tensor<2x6x8xf32>, tensor<19x8xf32>) -> tensor<2x6x19xf32>
     return %v62 : tensor<2x6x19xf32>
   }

@@ -278,24 +278,48 @@ func.func @log_softmax_C1(%x: tensor<2x3xf32>) {
 // -----
 
 func.func @layer_norm_C1(%x: tensor<2x3xf32>) {
-  // expected-error @+1 {{(C1) axis 2 is outside the rank 2}}
-  %r, %m, %s = titan.layer_norm %x axis 2 epsilon 1.0e-5 : (tensor<2x3xf32>) -> (tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>)
+  // expected-error @+1 {{(C1) dims [2] are none, or not increasing within the rank 2}}
+  %r, %m, %s = titan.layer_norm %x over [2] epsilon 1.0e-5 : (tensor<2x3xf32>) -> (tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>)
+  return
+}
+
+// -----
+
+func.func @layer_norm_C1_order(%x: tensor<2x3xf32>) {
+  // expected-error @+1 {{(C1) dims [1, 0] are none, or not increasing within the rank 2}}
+  %r, %m, %s = titan.layer_norm %x over [1, 0] epsilon 1.0e-5 : (tensor<2x3xf32>) -> (tensor<2x3xf32>, tensor<f32>, tensor<f32>)
+  return
+}
+
+// -----
+
+func.func @layer_norm_C1_none(%x: tensor<2x3xf32>) {
+  // expected-error @+1 {{(C1) dims [] are none, or not increasing within the rank 2}}
+  %r, %m, %s = titan.layer_norm %x over [] epsilon 1.0e-5 : (tensor<2x3xf32>) -> (tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>)
   return
 }
 
 // -----
 
 func.func @layer_norm_C2(%x: tensor<2x3xf32>, %w: tensor<2xf32>) {
-  // expected-error @+1 {{(C2) scale or bias 'tensor<2xf32>' does not have the shape of dimensions 1 on of 'tensor<2x3xf32>'}}
-  %r, %m, %s = titan.layer_norm %x scale %w axis 1 epsilon 1.0e-5 : (tensor<2x3xf32>, tensor<2xf32>) -> (tensor<2x3xf32>, tensor<2xf32>, tensor<2xf32>)
+  // expected-error @+1 {{(C2) scale or bias 'tensor<2xf32>' for dimensions [1] of 'tensor<2x3xf32>'}}
+  %r, %m, %s = titan.layer_norm %x scale %w over [1] epsilon 1.0e-5 : (tensor<2x3xf32>, tensor<2xf32>) -> (tensor<2x3xf32>, tensor<2xf32>, tensor<2xf32>)
+  return
+}
+
+// -----
+
+func.func @layer_norm_C2_apart(%x: tensor<2x3x4xf32>, %w: tensor<4x2xf32>) {
+  // expected-error @+1 {{(C2) scale or bias 'tensor<4x2xf32>' for dimensions [0, 2] of 'tensor<2x3x4xf32>'}}
+  %r, %m, %s = titan.layer_norm %x scale %w over [0, 2] epsilon 1.0e-5 : (tensor<2x3x4xf32>, tensor<4x2xf32>) -> (tensor<2x3x4xf32>, tensor<3xf32>, tensor<3xf32>)
   return
 }
 
 // -----
 
 func.func @layer_norm_C3(%x: tensor<2x3xf32>) {
-  // expected-error @+1 {{(C3) results do not match 'tensor<2x3xf32>' normalised from 1}}
-  %r, %m, %s = titan.layer_norm %x axis 1 epsilon 1.0e-5 : (tensor<2x3xf32>) -> (tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>)
+  // expected-error @+1 {{(C3) results do not match 'tensor<2x3xf32>' normalised over [1]}}
+  %r, %m, %s = titan.layer_norm %x over [1] epsilon 1.0e-5 : (tensor<2x3xf32>) -> (tensor<2x3xf32>, tensor<3xf32>, tensor<3xf32>)
   return
 }
 

@@ -307,11 +307,23 @@ func.func @log_softmax(%x: tensor<4x6xf32>) -> tensor<4x6xf32> {
   return %r : tensor<4x6xf32>
 }
 func.func @layer_norm(%x: tensor<4x2x3xf32>, %s: tensor<2x3xf32>, %b: tensor<2x3xf32>) -> (tensor<4x2x3xf32>, tensor<4xf32>, tensor<4xf32>) {
-  %r, %mean, %rstd = titan.layer_norm %x scale %s bias %b axis 1 epsilon 1.0e-5 : (tensor<4x2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>) -> (tensor<4x2x3xf32>, tensor<4xf32>, tensor<4xf32>)
+  %r, %mean, %rstd = titan.layer_norm %x scale %s bias %b over [1, 2] epsilon 1.0e-5 : (tensor<4x2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>) -> (tensor<4x2x3xf32>, tensor<4xf32>, tensor<4xf32>)
   return %r, %mean, %rstd : tensor<4x2x3xf32>, tensor<4xf32>, tensor<4xf32>
 }
+func.func @layer_norm_groups(%x: tensor<2x3x2x2x3xf32>) -> (tensor<2x3x2x2x3xf32>, tensor<2x2xf32>, tensor<2x2xf32>) {
+  %r, %mean, %rstd = titan.layer_norm %x over [1, 2, 4] epsilon 1.0e-5 : (tensor<2x3x2x2x3xf32>) -> (tensor<2x3x2x2x3xf32>, tensor<2x2xf32>, tensor<2x2xf32>)
+  return %r, %mean, %rstd : tensor<2x3x2x2x3xf32>, tensor<2x2xf32>, tensor<2x2xf32>
+}
+func.func @layer_norm_middle(%x: tensor<2x3x4xf32>, %s: tensor<3xf32>, %b: tensor<3xf32>) -> tensor<2x3x4xf32> {
+  %r, %mean, %rstd = titan.layer_norm %x scale %s bias %b over [1] epsilon 1.0e-5 : (tensor<2x3x4xf32>, tensor<3xf32>, tensor<3xf32>) -> (tensor<2x3x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>)
+  return %r : tensor<2x3x4xf32>
+}
+func.func @layer_norm_ends(%x: tensor<20x3x4xf32>, %s: tensor<20x4xf32>) -> (tensor<20x3x4xf32>, tensor<3xf32>) {
+  %r, %mean, %rstd = titan.layer_norm %x scale %s over [0, 2] epsilon 1.0e-2 : (tensor<20x3x4xf32>, tensor<20x4xf32>) -> (tensor<20x3x4xf32>, tensor<3xf32>, tensor<3xf32>)
+  return %r, %rstd : tensor<20x3x4xf32>, tensor<3xf32>
+}
 func.func @layer_norm_bias(%x: tensor<4x6xf32>, %b: tensor<6xf32>) -> tensor<4x6xf32> {
-  %r, %mean, %rstd = titan.layer_norm %x bias %b axis 1 epsilon 1.0e-5 : (tensor<4x6xf32>, tensor<6xf32>) -> (tensor<4x6xf32>, tensor<4xf32>, tensor<4xf32>)
+  %r, %mean, %rstd = titan.layer_norm %x bias %b over [1] epsilon 1.0e-5 : (tensor<4x6xf32>, tensor<6xf32>) -> (tensor<4x6xf32>, tensor<4xf32>, tensor<4xf32>)
   return %r : tensor<4x6xf32>
 }
 func.func @rms_norm(%x: tensor<4x2x3xf32>, %s: tensor<2x3xf32>) -> (tensor<4x2x3xf32>, tensor<4xf32>) {

@@ -537,10 +537,31 @@ def recurrences():
     record("recurrence_grad_f64", "gru", 3, 2, 5)
 
 
+def norms_over_dims():
+    """By PyTorch's layer_norm: the normalised dimensions are moved behind the others, and back."""
+    def norm(dims, epsilon, biased):
+        def function(x, scale=None, bias=None):
+            last = range(-len(dims), 0)
+            rows = x.movedim(dims, tuple(last))
+            shape = rows.shape[-len(dims):]
+            y = F.layer_norm(rows, shape, scale, bias if biased else None, epsilon)
+            variance = rows.var(tuple(last), correction=0)
+            return y.movedim(tuple(last), dims), rows.mean(tuple(last)), (variance + epsilon).rsqrt()
+        return function
+    case("layer_norm_groups", norm((1, 2, 4), 1e-5, False), normal(2, 3, 2, 2, 3))
+    case("layer_norm_groups", norm((1, 2, 4), 1e-5, False), normal(2, 3, 2, 2, 3) * 0.1 + 3)
+    case("layer_norm_middle", lambda *arguments: norm((1,), 1e-5, True)(*arguments)[0], normal(2, 3, 4), normal(3), normal(3))
+
+    def ends(x, scale):
+        y, mean, rstd = norm((0, 2), 1e-2, False)(x, scale)
+        return y, rstd
+    case("layer_norm_ends", ends, normal(20, 3, 4), normal(20, 4))
+
+
 if __name__ == "__main__":
     for record in (unary, binary, shape, contraction_and_reduction, normalization_and_loss, schedules, optimizers, indexing,
                    attention, rotary, rms_norm, padding, attention_without_keys, exact_sums, convolutions,
-                   pools, batch_norms, recurrences):
+                   pools, batch_norms, recurrences, norms_over_dims):
         record()
     lines = [f" {json.dumps(name)}: [\n  " + ",\n  ".join(json.dumps(run) for run in runs) + "]"
              for name, runs in sorted(cases.items())]

@@ -24,16 +24,19 @@ Value logSoftmax(Builder& b, LogSoftmaxOp op, Value dy) {
   return b.sub(dy, b.mul(b.exp(op.getResult()), sumAlong(b, dy, op.getDim())));
 }
 
-/// What the derivatives of layer_norm and rms_norm share: the shapes of the dimensions before and
-/// from `axis` on. Statistics are f32 (f64 for f64), and so is everything between them.
+/// What the derivatives of layer_norm and rms_norm share: the dimensions that are normalised, those
+/// of them that are summed first, and the others. Statistics are f32 (f64 for f64), and so is
+/// everything between them.
 class Normalised {
 public:
   double n = 1; ///< elements of a row
 
-  Normalised(Builder& b, Value operand, int64_t axis, Value rstd)
-      : b(b), type(tensorType(operand)), statistic(tensorType(rstd).getElementType()),
-        outer(llvm::to_vector(llvm::seq<int64_t>(0, axis))),
-        inner(llvm::to_vector(llvm::seq<int64_t>(axis, type.getRank()))) {
+  Normalised(Builder& b, Value operand, ArrayRef<int64_t> dims, ArrayRef<int64_t> apart, Value rstd)
+      : b(b), type(tensorType(operand)), statistic(tensorType(rstd).getElementType()), inner(dims),
+        apart(apart) {
+    for (int64_t d = 0; d < type.getRank(); ++d)
+      if (!llvm::is_contained(dims, d))
+        outer.push_back(d);
     for (int64_t d : inner)
       n *= static_cast<double>(type.getDimSize(d));
   }
@@ -43,7 +46,7 @@ public:
   Value overRows(Value v) { return b.broadcast(v, type.getShape(), outer); }
   Value overColumns(Value v) { return b.broadcast(wide(v), type.getShape(), inner); }
   /// The mean of each row, repeated along it.
-  Value mean(Value v) { return overRows(b.scale(b.reduce(ReduceKind::Sum, v, inner), 1 / n)); }
+  Value mean(Value v) { return overRows(b.scale(sumOfRows(v), 1 / n)); }
   /// Sets the adjoint of operand number `operand`, a scale or bias: the sum of `term` over rows.
   void setAffine(unsigned operand, Value parameter, Value term) {
     if (!b.needs(operand))
@@ -53,17 +56,26 @@ public:
   }
 
 private:
+  Value sumOfRows(Value v) {
+    if (apart.empty() || apart.size() == inner.size())
+      return b.reduce(ReduceKind::Sum, v, inner);
+    Value sums = b.reduce(ReduceKind::Sum, v, apart);
+    const int64_t rank = tensorType(sums).getRank();
+    const auto left = static_cast<int64_t>(inner.size() - apart.size());
+    return b.reduce(ReduceKind::Sum, sums, llvm::to_vector(llvm::seq(rank - left, rank)));
+  }
+
   Builder& b;
   RankedTensorType type;
   Type statistic;
-  SmallVector<int64_t> outer, inner;
+  SmallVector<int64_t> outer, inner, apart;
 };
 
 /// With xhat = (x - mean) rstd, g = dy scale and means over the normalised dimensions:
 /// dx = rstd (g - mean(g) - xhat mean(g xhat)), dscale = sum over rows of dy xhat, dbias = sum over
 /// rows of dy. The statistics are results too: d mean / dx = 1/n, d rstd / dx = -rstd^2 xhat / n.
 void layerNorm(Builder& b, LayerNormOp op) {
-  Normalised rows(b, op.getOperand(), op.getAxis(), op.getRstd());
+  Normalised rows(b, op.getOperand(), op.getDims(), op.getDimsApart(), op.getRstd());
   Value rstd = rows.overRows(op.getRstd());
   Value xhat = b.mul(b.sub(rows.wide(op.getOperand()), rows.overRows(op.getMean())), rstd);
   Value dy = b.result(0) ? rows.wide(b.result(0)) : Value();
@@ -96,7 +108,9 @@ void layerNorm(Builder& b, LayerNormOp op) {
 /// With xhat = x rstd, g = dy scale: dx = rstd (g - xhat mean(g xhat)), dscale = sum over rows of
 /// dy xhat; d rstd / dx = -rstd^2 xhat / n.
 void rmsNorm(Builder& b, RmsNormOp op) {
-  Normalised rows(b, op.getOperand(), op.getAxis(), op.getRstd());
+  const auto rank = tensorType(op.getOperand()).getRank();
+  Normalised rows(b, op.getOperand(), llvm::to_vector(llvm::seq<int64_t>(op.getAxis(), rank)),
+                  /*apart=*/{}, op.getRstd());
   Value rstd = rows.overRows(op.getRstd());
   Value xhat = b.mul(rows.wide(op.getOperand()), rstd);
   Value dy = b.result(0) ? rows.wide(b.result(0)) : Value();

@@ -65,7 +65,8 @@ private:
     case 9:
       return b.reshape(b.create<ErfOp>(b.reshape(x, {2, 8})), {4, 4});
     case 10: {
-      Value normalised = b.create<LayerNormOp>(x, Value(), Value(), int64_t(1), 0.1).getResult();
+      Value normalised =
+          b.create<LayerNormOp>(x, Value(), Value(), ArrayRef<int64_t>{1}, 0.1).getResult();
       return b.create<GeluOp>(normalised, GeluForm::Erf);
     }
     case 11: {

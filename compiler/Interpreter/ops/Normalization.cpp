@@ -59,35 +59,44 @@ LogicalResult logSoftmax(LogSoftmaxOp op, Frame& frame) {
   return success();
 }
 
+/// The index of each element of `tensor` in the tensor of its dimensions `dims` alone.
+std::vector<int64_t> indicesAlong(const Tensor& tensor, ArrayRef<int64_t> dims) {
+  std::vector<int64_t> indices(tensor.size());
+  for (int64_t d : dims)
+    for (auto [i, index] : llvm::enumerate(indices))
+      index = index * tensor.extent(d) +
+              static_cast<int64_t>(i) / tensor.strides()[d] % tensor.extent(d);
+  return indices;
+}
+
 LogicalResult layerNorm(LayerNormOp op, Frame& frame) {
   Tensor result = frame.get(op.getOperand());
   Tensor mean(cast<ShapedType>(op.getMean().getType())), rstd = mean;
-  MutableArrayRef<double> x = result.mutableFloats();
   ArrayRef<double> scale, bias;
   if (op.getScale())
     scale = frame.get(op.getScale()).floats();
   if (op.getBias())
     bias = frame.get(op.getBias()).floats();
-  int64_t rows = mean.size(), length = rows == 0 ? 0 : result.size() / rows;
-  double epsilon = op.getEpsilon().convertToDouble();
-  for (int64_t row = 0; row < rows; ++row) {
-    MutableArrayRef<double> line = x.slice(row * length, length);
+  const Rows rows(result, op.getDims());
+  const double epsilon = op.getEpsilon().convertToDouble();
+  for (int64_t row = 0; row < rows.count; ++row) {
     double sum = 0, squares = 0;
-    for (double value : line)
+    for (double value : rows.floats(row))
       sum += value;
-    double average = sum / length;
-    for (double value : line)
+    double average = sum / rows.length;
+    for (double value : rows.floats(row))
       squares += (value - average) * (value - average);
-    double inverse = 1 / std::sqrt(squares / length + epsilon);
     mean.mutableFloats()[row] = average;
-    rstd.mutableFloats()[row] = inverse;
-    for (auto [i, value] : llvm::enumerate(line)) {
-      value = (value - average) * inverse;
-      if (!scale.empty())
-        value *= scale[i];
-      if (!bias.empty())
-        value += bias[i];
-    }
+    rstd.mutableFloats()[row] = 1 / std::sqrt(squares / rows.length + epsilon);
+  }
+  const std::vector<int64_t> rowOf = indicesAlong(result, op.getKeptDims()),
+                             columnOf = indicesAlong(result, op.getDims());
+  for (auto [i, value] : llvm::enumerate(result.mutableFloats())) {
+    value = (value - mean.floats()[rowOf[i]]) * rstd.floats()[rowOf[i]];
+    if (!scale.empty())
+      value *= scale[columnOf[i]];
+    if (!bias.empty())
+      value += bias[columnOf[i]];
   }
   frame.set(op.getResult(), std::move(result));
   frame.set(op.getMean(), std::move(mean));

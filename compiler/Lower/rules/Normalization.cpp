@@ -24,13 +24,15 @@ LogicalResult alongInnermost(Op op, LoweringBuilder& l,
   return success();
 }
 
-/// The rows that a norm over the dimensions from `axis` on runs over.
+/// The rows that a norm over some dimensions runs over.
 struct NormRows {
-  NormRows(LoweringBuilder& l, RankedTensorType type, int64_t axis)
-      : inner(llvm::to_vector(llvm::seq<int64_t>(axis, type.getRank()))),
-        all(l.identity(type.getRank())),
-        rows(l.project(type.getRank(), llvm::to_vector(llvm::seq<int64_t>(0, axis)))),
-        columns(l.project(type.getRank(), inner)) {
+  NormRows(LoweringBuilder& l, RankedTensorType type, ArrayRef<int64_t> dims)
+      : inner(dims), all(l.identity(type.getRank())), columns(l.project(type.getRank(), inner)) {
+    SmallVector<int64_t> outer;
+    for (int64_t d = 0; d < type.getRank(); ++d)
+      if (!llvm::is_contained(inner, d))
+        outer.push_back(d);
+    rows = l.project(type.getRank(), outer);
     for (int64_t d : inner)
       extent *= type.getDimSize(d);
   }
@@ -48,6 +50,33 @@ struct NormRows {
 Value reciprocalRoot(Body& b, Value variance, const APFloat& epsilon) {
   Value shifted = b.add(variance, b.constantLike(variance, epsilon.convertToDouble()));
   return b.reciprocal(b.sqrt(shifted));
+}
+
+struct Statistics {
+  Value mean, variance;
+};
+
+/// Of rows that are no runs of memory: sums for the mean, sums of squared differences for the
+/// variance (biased), as kernels of their own. `sum` adds up each row of `count` elements, `rows`
+/// maps an element to its row.
+Statistics statisticsApart(LoweringBuilder& l, Value x, RankedTensorType statistic, AffineMap rows,
+                           double count, function_ref<Value(Value)> sum) {
+  RankedTensorType type = tensorType(x), wide = type.clone(statistic.getElementType());
+  const AffineMap all = l.identity(type.getRank());
+  const auto meanOf = [&](Value terms) {
+    return l.elementwise(statistic, sum(terms), [&](Body& b, ValueRange v) {
+      return b.div(v[0], b.constantLike(v[0], count));
+    });
+  };
+  Value terms = wide == type ? x : l.elementwise(wide, x, [](Body&, ValueRange v) { return v[0]; });
+  Value mean = meanOf(terms);
+  LoweringBuilder::Read centred[] = {{x, all}, {mean, rows}};
+  Value squares = l.fused(type.getShape(), centred, LoweringBuilder::Write{wide, all},
+                          [&](Body& b, ValueRange v) {
+                            Value difference = b.sub(v[0], v[1]);
+                            return SmallVector<Value>{b.mul(difference, difference)};
+                          })[0];
+  return {mean, meanOf(squares)};
 }
 
 struct Rules {
@@ -68,7 +97,9 @@ struct Rules {
 
   static LogicalResult lower(ir::LayerNormOp op, LoweringBuilder& l) {
     auto type = cast<RankedTensorType>(op.getResult().getType());
-    NormRows norm(l, type, op.getAxis());
+    NormRows norm(l, type, op.getDims());
+    if (!op.getDimsApart().empty())
+      return lowerApart(op, norm, l);
     SmallVector<LoweringBuilder::Read> reads = {{op.getOperand(), norm.all}};
     if (op.getScale())
       reads.push_back({op.getScale(), norm.columns});
@@ -91,32 +122,50 @@ struct Rules {
     return success();
   }
 
-  /// Sums for the mean, sums of squared differences, one factor for each channel; then each
-  /// element.
+  /// Statistics of rows whose elements lie apart, then each element.
+  static LogicalResult lowerApart(ir::LayerNormOp op, const NormRows& norm, LoweringBuilder& l) {
+    auto type = cast<RankedTensorType>(op.getResult().getType());
+    auto statistic = cast<RankedTensorType>(op.getMean().getType());
+    const ArrayRef<int64_t> apart = op.getDimsApart();
+    const auto left = static_cast<int64_t>(op.getDims().size() - apart.size());
+    auto [mean, variance] =
+        statisticsApart(l, op.getOperand(), statistic, norm.rows, static_cast<double>(norm.extent),
+                        [&](Value terms) {
+                          Value sums = buildReduction(l, ir::ReduceKind::Sum, terms, apart);
+                          const int64_t rank = tensorType(sums).getRank();
+                          return buildReduction(l, ir::ReduceKind::Sum, sums,
+                                                llvm::to_vector(llvm::seq(rank - left, rank)));
+                        });
+    Value rstd = l.elementwise(statistic, variance, [&](Body& b, ValueRange v) {
+      return reciprocalRoot(b, v[0], op.getEpsilon());
+    });
+    SmallVector<LoweringBuilder::Read> reads = {
+        {op.getOperand(), norm.all}, {mean, norm.rows}, {rstd, norm.rows}};
+    for (Value affine : {op.getScale(), op.getBias()})
+      if (affine)
+        reads.push_back({affine, norm.columns});
+    Value result = l.fused(type.getShape(), reads, LoweringBuilder::Write{type, norm.all},
+                           [&](Body& b, ValueRange v) {
+                             Value y = b.mul(b.sub(v[0], v[1]), v[2]);
+                             if (op.getScale())
+                               y = b.mul(y, v[3]);
+                             return SmallVector<Value>{op.getBias() ? b.add(y, v.back()) : y};
+                           })[0];
+    l.replace({result, mean, rstd});
+    return success();
+  }
+
+  /// Statistics, one factor for each channel; then each element.
   static LogicalResult lower(ir::BatchNormOp op, LoweringBuilder& l) {
     auto type = cast<RankedTensorType>(op.getResult().getType());
     auto statistic = cast<RankedTensorType>(op.getMean().getType());
     const auto rank = static_cast<unsigned>(type.getRank());
     const AffineMap all = l.identity(rank), channel = l.project(rank, op.getDim());
-    const auto n = static_cast<double>(op.getCount());
     Value x = op.getOperand();
-    const auto meanOf = [&](Value terms) {
-      Value sum = buildReduction(l, ir::ReduceKind::Sum, terms, op.getReducedDims());
-      return l.elementwise(statistic, sum, [&](Body& b, ValueRange v) {
-        return b.div(v[0], b.constantLike(v[0], n));
-      });
-    };
-    RankedTensorType wide = type.clone(statistic.getElementType());
-    Value terms =
-        wide == type ? x : l.elementwise(wide, x, [](Body&, ValueRange v) { return v[0]; });
-    Value mean = meanOf(terms);
-    LoweringBuilder::Read centred[] = {{x, all}, {mean, channel}};
-    Value squares = l.fused(type.getShape(), centred, LoweringBuilder::Write{wide, all},
-                            [&](Body& b, ValueRange v) {
-                              Value difference = b.sub(v[0], v[1]);
-                              return SmallVector<Value>{b.mul(difference, difference)};
-                            })[0];
-    Value variance = meanOf(squares);
+    auto [mean, variance] = statisticsApart(
+        l, x, statistic, channel, static_cast<double>(op.getCount()), [&](Value terms) {
+          return buildReduction(l, ir::ReduceKind::Sum, terms, op.getReducedDims());
+        });
     Value factor = l.elementwise(statistic, {variance, op.getScale()}, [&](Body& b, ValueRange v) {
       return b.mul(reciprocalRoot(b, v[0], op.getEpsilon()), v[1]);
     });
@@ -132,7 +181,7 @@ struct Rules {
 
   static LogicalResult lower(ir::RmsNormOp op, LoweringBuilder& l) {
     auto type = cast<RankedTensorType>(op.getResult().getType());
-    NormRows norm(l, type, op.getAxis());
+    NormRows norm(l, type, llvm::to_vector(llvm::seq<int64_t>(op.getAxis(), type.getRank())));
     SmallVector<LoweringBuilder::Read> reads = {{op.getOperand(), norm.all}};
     if (op.getScale())
       reads.push_back({op.getScale(), norm.columns});

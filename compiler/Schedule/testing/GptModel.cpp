@@ -103,7 +103,7 @@ private:
   std::string norm(const std::string& path, const std::string& in) {
     std::string scale = parameter(path + ".weight", {s.width}),
                 bias = parameter(path + ".bias", {s.width});
-    return values(3, fmt::format("titan.layer_norm {} scale {} bias {} axis 2 epsilon 1.0e-5 "
+    return values(3, fmt::format("titan.layer_norm {} scale {} bias {} over [2] epsilon 1.0e-5 "
                                  "{{path = [\"{}\"]}} : "
                                  "({}, tensor<{}xf32>, tensor<{}xf32>) -> ({}, "
                                  "tensor<{}xf32>, tensor<{}xf32>)",

@@ -116,7 +116,7 @@ private:
       const std::string scale = parameter(path + ".norm.weight", {width}),
                         bias = parameter(path + ".norm.bias", {width});
       hidden =
-          value("titan.layer_norm {} scale {} bias {} axis 1 epsilon 1.0e-5 {{path = [\"{}"
+          value("titan.layer_norm {} scale {} bias {} over [1] epsilon 1.0e-5 {{path = [\"{}"
                 ".norm\"]}} : ({}, tensor<{}xf32>, tensor<{}xf32>) -> ({}, tensor<{}xf32>, "
                 "tensor<{}xf32>)",
                 hidden, scale, bias, path, rows(width), width, width, rows(width), micro_, micro_);

@@ -21,27 +21,36 @@ def Titan_SoftmaxOp : Titan_SoftmaxLikeOp<"softmax", "e^(x - max) / sum of the s
 def Titan_LogSoftmaxOp : Titan_SoftmaxLikeOp<"log_softmax", "x - max - log(sum e^(x - max)), along `dim`">;
 
 def Titan_LayerNormOp : Titan_TensorOp<"layer_norm", [AttrSizedOperandSegments]> {
-  let summary = "(x - mean) * rstd [* scale] [+ bias] over the last dimensions (Ba et al., arXiv:1607.06450)";
+  let summary = "(x - mean) * rstd [* scale] [+ bias] over some dimensions (Ba et al., arXiv:1607.06450)";
   let description = [{
-    Mean and variance (biased) are taken over the dimensions from `axis` on; rstd = 1 / sqrt(variance + epsilon). The second and third results
-    are mean and rstd, of the operand's leading dimensions, in f32 (f64 for f64).
+    Mean and variance (biased) are taken over `dims`; rstd = 1 / sqrt(variance + epsilon). The second and third results are mean and rstd, of the
+    operand's other dimensions, in f32 (f64 for f64).
+
+    A norm of groups of channels or of instances is one too, over space and the channels of a group: `over [1, 2, 4]` of [N, height, width, G, C/G].
 
     Constraints:
-    - (C1) 0 <= axis < rank.
-    - (C2) scale and bias have the shape of the dimensions from `axis` on.
-    - (C3) the result has the operand's type; mean and rstd have the shape of the dimensions before `axis`.
+    - (C1) dims are increasing and within the rank; there is one.
+    - (C2) scale and bias have the shape of the dimensions in `dims`.
+    - (C3) the result has the operand's type; mean and rstd have the shape of the dimensions that are not in `dims`.
   }];
   let opArguments = (ins Titan_FloatTensor:$operand, Optional<Titan_FloatTensor>:$scale,
-                         Optional<Titan_FloatTensor>:$bias, I64Attr:$axis, F64Attr:$epsilon);
+                         Optional<Titan_FloatTensor>:$bias, DenseI64ArrayAttr:$dims, F64Attr:$epsilon);
   let results = (outs Titan_FloatTensor:$result, Titan_FloatTensor:$mean, Titan_FloatTensor:$rstd);
   let assemblyFormat = [{
-    $operand (`scale` $scale^)? (`bias` $bias^)? `axis` $axis `epsilon` $epsilon attr-dict
+    $operand (`scale` $scale^)? (`bias` $bias^)? `over` $dims `epsilon` $epsilon attr-dict
     `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
   let builders = [OpBuilder<(ins "::mlir::Value":$operand, "::mlir::Value":$scale, "::mlir::Value":$bias,
-                                 "int64_t":$axis, "double":$epsilon,
+                                 "::llvm::ArrayRef<int64_t>":$dims, "double":$epsilon,
                                  "::mlir::ArrayAttr":$path, "::titan::ir::PhaseAttr":$phase)>];
+  let extraClassDeclaration = [{
+    /// The dimensions that are not in `dims`.
+    ::llvm::SmallVector<int64_t> getKeptDims();
+    /// Those in `dims` behind which is another one. None: rows are runs of memory. Sums over rows begin with them: a group of channels is short, and
+    /// space is summed for all channels at once.
+    ::llvm::ArrayRef<int64_t> getDimsApart();
+  }];
 }
 
 def Titan_RmsNormOp : Titan_TensorOp<"rms_norm"> {

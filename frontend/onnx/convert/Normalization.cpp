@@ -51,7 +51,8 @@ Status layerNormalization(Conversion& c) {
     return c.broadcastTo(value, normalized);
   };
   Value scale = TITAN_TRY(affine(1)), bias = TITAN_TRY(affine(2));
-  auto norm = c.create<LayerNormOp>(x, scale, bias, axis, c.node.real("epsilon", 1e-5));
+  auto norm = c.create<LayerNormOp>(x, scale, bias, llvm::to_vector(llvm::seq(axis, c.rankOf(x))),
+                                    c.node.real("epsilon", 1e-5));
   c.results[0] = norm.getResult();
   // Mean and inverse deviation keep the normalised dimensions as 1.
   Shape kept = shape;

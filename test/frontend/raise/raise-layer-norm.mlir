@@ -4,7 +4,7 @@
 // CHECK-LABEL: func.func @affine
 // CHECK-SAME: %[[X:.*]]: tensor<2x4xf32>, %[[W:.*]]: tensor<4xf32>, %[[B:.*]]: tensor<4xf32>
 func.func @affine(%x: tensor<2x4xf32>, %w: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<2x4xf32> {
-  // CHECK: %[[Y:.*]], %{{.*}}, %{{.*}} = titan.layer_norm %[[X]] scale %[[W]] bias %[[B]] axis 1 epsilon 1.000000e-05
+  // CHECK: %[[Y:.*]], %{{.*}}, %{{.*}} = titan.layer_norm %[[X]] scale %[[W]] bias %[[B]] over [1] epsilon 1.000000e-05
   // CHECK: return %[[Y]]
   %n = titan.constant dense<0.25> : tensor<2xf32>
   %eps = titan.constant dense<1.0e-5> : tensor<2x1xf32>
@@ -30,7 +30,7 @@ func.func @affine(%x: tensor<2x4xf32>, %w: tensor<4xf32>, %b: tensor<4xf32>) -> 
 
 // CHECK-LABEL: func.func @times_rsqrt
 func.func @times_rsqrt(%x: tensor<2x4xf32>) -> tensor<2x4xf32> {
-  // CHECK: titan.layer_norm %{{.*}} axis 1 epsilon 1.000000e-03
+  // CHECK: titan.layer_norm %{{.*}} over [1] epsilon 1.000000e-03
   %n = titan.constant dense<0.25> : tensor<2xf32>
   %eps = titan.constant dense<1.0e-3> : tensor<2xf32>
   %0 = titan.reduce sum %x [1] : tensor<2x4xf32> to tensor<2xf32>
@@ -71,9 +71,9 @@ func.func @not_a_mean(%x: tensor<2x4xf32>) -> tensor<2x4xf32> {
 // A bias before a scale cannot be one op.
 // CHECK-LABEL: func.func @scale_after_bias
 func.func @scale_after_bias(%x: tensor<2x4xf32>, %w: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<2x4xf32> {
-  // CHECK: titan.layer_norm %{{.*}} bias %{{.*}} axis 1
+  // CHECK: titan.layer_norm %{{.*}} bias %{{.*}} over [1]
   // CHECK: titan.mul
-  %r, %mean, %rstd = titan.layer_norm %x axis 1 epsilon 1.0e-5
+  %r, %mean, %rstd = titan.layer_norm %x over [1] epsilon 1.0e-5
     : (tensor<2x4xf32>) -> (tensor<2x4xf32>, tensor<2xf32>, tensor<2xf32>)
   %bb = titan.broadcast %b [1] : tensor<4xf32> to tensor<2x4xf32>
   %0 = titan.add %r, %bb : tensor<2x4xf32>
