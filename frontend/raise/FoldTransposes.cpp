@@ -39,7 +39,7 @@ struct ComposeTransposes : RaisePattern<ir::TransposeOp> {
       return reshaped(b, operand, ir::tensorType(op.getResult()).getShape());
     // Dimensions of extent 1 are put where they belong by a reshape: one below may have added them,
     // one above may drop them.
-    if (!llvm::is_contained(shape, 1) || !(sink_ || operand.getDefiningOp<ir::ReshapeOp>()))
+    if (!llvm::is_contained(shape, 1) || !(sink_ ? meetsUnits(op) : isReshape(operand)))
       return {};
     SmallVector<int64_t> kept, permutation;
     for (auto [d, extent] : llvm::enumerate(shape))
@@ -54,6 +54,16 @@ struct ComposeTransposes : RaisePattern<ir::TransposeOp> {
   }
 
 private:
+  static bool isReshape(Value value) { return value.getDefiningOp<ir::ReshapeOp>() != nullptr; }
+
+  static bool meetsUnits(ir::TransposeOp op) {
+    const auto isOfUnits = [](Operation* other) {
+      auto reshape = dyn_cast_if_present<ir::ReshapeOp>(other);
+      return reshape && movesUnitsAlone(reshape);
+    };
+    return isOfUnits(op.getOperand().getDefiningOp()) || llvm::any_of(op->getUsers(), isOfUnits);
+  }
+
   bool sink_;
 };
 

@@ -143,6 +143,14 @@ Value transposed(const ir::TensorBuilder& b, Value value, ArrayRef<int64_t> perm
   return b.transpose(value, permutation);
 }
 
+bool movesUnitsAlone(ir::ReshapeOp reshape) {
+  SmallVector<int64_t> from(ir::tensorType(reshape.getOperand()).getShape()),
+      to(reshape.getType().getShape());
+  llvm::erase(from, 1);
+  llvm::erase(to, 1);
+  return from == to;
+}
+
 bool isIdentity(ArrayRef<int64_t> permutation) {
   for (auto [i, d] : llvm::enumerate(permutation))
     if (d != static_cast<int64_t>(i))

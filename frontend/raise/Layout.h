@@ -61,6 +61,8 @@ void addTransposeSinks(mlir::RewritePatternSet& set);
 /// The pattern that composes reshapes.
 void addReshapeFolds(mlir::RewritePatternSet& set);
 
+/// Does a reshape only add or drop dimensions of extent 1?
+bool movesUnitsAlone(ir::ReshapeOp reshape);
 bool isIdentity(llvm::ArrayRef<int64_t> permutation);
 llvm::SmallVector<int64_t> inverse(llvm::ArrayRef<int64_t> permutation);
 

@@ -128,6 +128,51 @@ struct SinkThroughBatchNorm : OpRewritePattern<ir::BatchNormOp> {
   }
 };
 
+/// A norm over the same dimensions, wherever they are. What has one scale for each element of a
+/// row keeps its rows together: that is a feature's, of which the next layer makes a product.
+struct SinkThroughLayerNorm : OpRewritePattern<ir::LayerNormOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(ir::LayerNormOp op, PatternRewriter& rewriter) const override {
+    auto transpose = op.getOperand().getDefiningOp<ir::TransposeOp>();
+    if (!transpose)
+      return failure();
+    ArrayRef<int64_t> permutation = transpose.getPermutation();
+    SmallVector<int64_t> dims =
+        llvm::map_to_vector(op.getDims(), [&](int64_t d) { return permutation[d]; });
+    SmallVector<int64_t> scaleOrder = sortedOrder(dims), rowOrder;
+    const int64_t rank = static_cast<int64_t>(permutation.size()),
+                  count = static_cast<int64_t>(dims.size());
+    const bool areTogether = dims.front() + count == rank && dims.back() == rank - 1;
+    if ((op.getScale() || op.getBias()) && op.getDimsApart().empty() && !areTogether)
+      return failure();
+    for (int64_t d : op.getKeptDims())
+      rowOrder.push_back(permutation[d] -
+                         llvm::count_if(dims, [&](int64_t gone) { return gone < permutation[d]; }));
+    ir::TensorBuilder b(rewriter, op);
+    const auto ordered = [&](Value affine) {
+      return affine ? transposed(b, affine, scaleOrder) : Value();
+    };
+    auto norm =
+        b.create<ir::LayerNormOp>(transpose.getOperand(), ordered(op.getScale()),
+                                  ordered(op.getBias()), dims, op.getEpsilon().convertToDouble());
+    rewriter.replaceOp(op, {b.transpose(norm.getResult(), permutation),
+                            transposed(b, norm.getMean(), rowOrder),
+                            transposed(b, norm.getRstd(), rowOrder)});
+    return success();
+  }
+
+private:
+  /// Sorts `dims`; the place of each before.
+  static SmallVector<int64_t> sortedOrder(SmallVector<int64_t>& dims) {
+    const SmallVector<int64_t> before = dims;
+    llvm::sort(dims);
+    return llvm::map_to_vector(dims, [&](int64_t d) {
+      return static_cast<int64_t>(llvm::find(before, d) - before.begin());
+    });
+  }
+};
+
 struct SinkThroughPad : RaisePattern<ir::PadOp> {
   using RaisePattern::RaisePattern;
 
@@ -151,48 +196,81 @@ struct SinkThroughPad : RaisePattern<ir::PadOp> {
 };
 
 /// A reshape that splits dimensions, or merges ones that are neighbours before the transposition
-/// too.
+/// too. Dimensions of extent 1 belong to none of the others: they are first, in the result's order.
 struct SinkThroughReshape : RaisePattern<ir::ReshapeOp> {
   using RaisePattern::RaisePattern;
 
   Value raise(ir::ReshapeOp op, ir::TensorBuilder& b) const override {
     auto transpose = op.getOperand().getDefiningOp<ir::TransposeOp>();
-    ArrayRef<int64_t> to = op.getType().getShape();
-    if (!transpose)
+    if (!transpose || movesUnitsAlone(op))
       return {};
-    ArrayRef<int64_t> from = ir::tensorType(transpose.getResult()).getShape();
-    ArrayRef<int64_t> permutation = transpose.getPermutation();
-    // Dimensions of extent 1 belong to none of the others.
-    if (llvm::is_contained(from, 1) || llvm::is_contained(to, 1))
+    const Squeezed operand(ir::tensorType(transpose.getOperand()).getShape()),
+        from(ir::tensorType(transpose.getResult()).getShape()), to(op.getType().getShape());
+    SmallVector<int64_t> permutation;
+    for (int64_t d : transpose.getPermutation())
+      if (operand.places[d] >= 0)
+        permutation.push_back(operand.places[d]);
+    std::optional<Moved> moved = move(from.shape, to.shape, permutation);
+    if (!moved)
       return {};
+    const auto units = static_cast<int64_t>(to.places.size() - to.shape.size());
+    SmallVector<int64_t> shape(units, 1), order;
+    llvm::append_range(shape, moved->shape);
+    int64_t unit = 0;
+    for (int64_t place : to.places)
+      order.push_back(place < 0 ? unit++ : units + moved->order[place]);
+    return transposed(b, reshaped(b, transpose.getOperand(), shape), order);
+  }
+
+private:
+  /// A shape without its dimensions of extent 1.
+  struct Squeezed {
+    explicit Squeezed(ArrayRef<int64_t> whole) {
+      for (int64_t extent : whole) {
+        places.push_back(extent == 1 ? -1 : static_cast<int64_t>(shape.size()));
+        if (extent != 1)
+          shape.push_back(extent);
+      }
+    }
+    SmallVector<int64_t> shape, places; ///< of each dimension; -1: it is none
+  };
+
+  /// The shape before the transposition, and the transposition of that.
+  struct Moved {
     SmallVector<int64_t> shape, order;
+  };
+
+  static std::optional<Moved> move(ArrayRef<int64_t> from, ArrayRef<int64_t> to,
+                                   ArrayRef<int64_t> permutation) {
+    Moved moved;
     if (auto groups = matchMerge(to, from)) {
       SmallVector<SmallVector<int64_t>> places(from.size());
       for (auto [d, position] : llvm::enumerate(inverse(permutation)))
         for (int64_t part : (*groups)[position]) {
-          places[d].push_back(static_cast<int64_t>(shape.size()));
-          shape.push_back(to[part]);
+          places[d].push_back(static_cast<int64_t>(moved.shape.size()));
+          moved.shape.push_back(to[part]);
         }
       for (int64_t d : permutation)
-        llvm::append_range(order, places[d]);
-    } else if (auto groups = matchMerge(from, to)) {
-      SmallVector<std::pair<int64_t, size_t>> firsts; // of each result dimension in the operand
-      for (auto [i, group] : llvm::enumerate(*groups)) {
-        for (auto [k, d] : llvm::enumerate(group))
-          if (permutation[d] != permutation[group.front()] + static_cast<int64_t>(k))
-            return {};
-        firsts.push_back({permutation[group.front()], i});
-      }
-      llvm::sort(firsts);
-      order.resize(to.size());
-      for (auto [place, first] : llvm::enumerate(firsts)) {
-        shape.push_back(to[first.second]);
-        order[first.second] = static_cast<int64_t>(place);
-      }
-    } else {
-      return {};
+        llvm::append_range(moved.order, places[d]);
+      return moved;
     }
-    return transposed(b, reshaped(b, transpose.getOperand(), shape), order);
+    auto groups = matchMerge(from, to);
+    if (!groups)
+      return std::nullopt;
+    SmallVector<std::pair<int64_t, size_t>> firsts; // of each result dimension in the operand
+    for (auto [i, group] : llvm::enumerate(*groups)) {
+      for (auto [k, d] : llvm::enumerate(group))
+        if (permutation[d] != permutation[group.front()] + static_cast<int64_t>(k))
+          return std::nullopt;
+      firsts.push_back({permutation[group.front()], i});
+    }
+    llvm::sort(firsts);
+    moved.order.resize(to.size());
+    for (auto [place, first] : llvm::enumerate(firsts)) {
+      moved.shape.push_back(to[first.second]);
+      moved.order[first.second] = static_cast<int64_t>(place);
+    }
+    return moved;
   }
 };
 
@@ -200,7 +278,8 @@ struct SinkThroughReshape : RaisePattern<ir::ReshapeOp> {
 
 void addTransposeSinks(RewritePatternSet& set) {
   set.add<SinkThroughElementwise, SinkThroughSlice, SinkThroughReduce, SinkThroughConcat,
-          SinkThroughBatchNorm, SinkThroughPad, SinkThroughReshape>(set.getContext());
+          SinkThroughBatchNorm, SinkThroughLayerNorm, SinkThroughPad, SinkThroughReshape>(
+      set.getContext());
 }
 
 } // namespace titan::frontend
