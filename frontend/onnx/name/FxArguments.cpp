@@ -102,6 +102,12 @@ FxArgument argumentOf(const Node& node, const Scope& scope, size_t k, size_t ran
     std::erase_if(argument.values, isElsewhere);
     argument.reading = layout.reading;
     argument.isPlaced = true;
+    // A norm of groups is written as one of instances, which has ones and zeros.
+    if (node.opType == "InstanceNormalization" && target.find("group_norm.") != target.npos &&
+        k > 0) {
+      argument.lifted.clear();
+      argument.values.clear();
+    }
     argument.isNone =
         scope.readsFx() && position >= 0 && argument.lifted.empty() && argument.values.empty();
     return argument;

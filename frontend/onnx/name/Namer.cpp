@@ -33,9 +33,10 @@ bool isOfProgram(const Facts& facts, NamedTensor& tensor) {
 bool recover(Naming& naming, NamedTensor& tensor) {
   const Facts& facts = naming.facts;
   return isOfProgram(facts, tensor) || fromRecurrence(naming, tensor) ||
-         fromProjection(naming, tensor) || fromLegacyFold(naming, tensor) ||
-         fromMetadata(naming, tensor) || fromScope(naming, tensor) ||
-         fromBiasBeside(naming, tensor) || (!isFolded(facts, tensor) && fromRole(naming, tensor));
+         fromProjection(naming, tensor) || fromNormOfGroups(naming, tensor) ||
+         fromLegacyFold(naming, tensor) || fromMetadata(naming, tensor) ||
+         fromScope(naming, tensor) || fromBiasBeside(naming, tensor) ||
+         (!isFolded(facts, tensor) && fromRole(naming, tensor));
 }
 
 /// Names each tensor by itself. Returns those that are still unknown, by position.

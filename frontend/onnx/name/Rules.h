@@ -25,6 +25,11 @@ bool fromRecurrence(Naming& naming, NamedTensor& tensor);
 void findProjections(Naming& naming);
 bool fromProjection(Naming& naming, NamedTensor& tensor);
 
+// NormsOfGroups.cpp: what scales and shifts a norm of groups of channels.
+
+/// The parameters of torch.nn.GroupNorm, which an exporter that folds has as [C, 1, 1].
+bool fromNormOfGroups(Naming& naming, NamedTensor& tensor);
+
 // LegacyFolds.cpp: what the TorchScript exporter computed from parameters and buffers.
 
 bool fromLegacyFold(Naming& naming, NamedTensor& tensor);

@@ -12,6 +12,7 @@ void addCopy(Graph& graph, const std::string& original, const std::string& name,
 }
 
 void recoverSource(Graph& graph) {
+  separateNormsOfGroups(graph);
   restoreRemovedBiases(graph);
   shareRepeatedSamples(graph);
   separateEqualTensors(graph);

@@ -35,6 +35,10 @@ void splitMergedTensors(Graph& graph);
 /// and biases. Where the signature lists as many, they have its names.
 void splitMergedLayers(Graph& graph);
 
+/// PyTorch's exporters write a norm of groups as one of instances, whose ones and zeros are theirs.
+/// Where those were merged with parameters of equal values, they are numbers of their own again.
+void separateNormsOfGroups(Graph& graph);
+
 /// With a fixed batch, optimizers also fold what each sample repeats: positions looked up for every
 /// sample are [batch, position, width]. Such an initializer keeps one sample, [1, position, width],
 /// which its users broadcast: as a parameter it then has the source's gradient.

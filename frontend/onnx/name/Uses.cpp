@@ -1,5 +1,7 @@
 #include "frontend/onnx/name/Uses.h"
 
+#include "frontend/onnx/name/NormsOfGroups.h"
+
 #include <algorithm>
 
 namespace titan::frontend {
@@ -137,6 +139,12 @@ public:
           readers_[graph.nodes[i].inputs[k]].emplace_back(i, k);
     findData();
     findFromInputs();
+    for (const NormOfGroups& norm : normsOfGroups(graph)) {
+      if (norm.scale)
+        roles_[{*norm.scale, norm.scaleOperand}] = Role::NormScale;
+      if (norm.shift)
+        roles_[{*norm.shift, norm.shiftOperand}] = Role::NormBias;
+    }
   }
 
   std::map<std::string, TensorUses> run() {
@@ -215,6 +223,8 @@ private:
     for (auto [index, operand] : readers_[value]) {
       const Node& node = graph_.nodes[index];
       Use use{index, operand, roleOf(node, operand, shape.size())};
+      if (auto known = roles_.find({index, operand}); known != roles_.end())
+        use.role = known->second;
       if (use.role == Role::Weight)
         contraction(node, operand, shape, swapped, use);
       if (node.opType.starts_with("Gather") && operand == 0 && node.hasInput(1))
@@ -256,6 +266,7 @@ private:
   const GradientPaths gradients_;
   std::map<std::string, std::vector<std::pair<size_t, size_t>>> readers_;
   std::set<std::string> data_, fromInputs_;
+  std::map<std::pair<size_t, size_t>, Role> roles_; ///< that the node alone does not tell
 };
 
 } // namespace
