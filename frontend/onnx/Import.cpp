@@ -419,10 +419,28 @@ static void noteFixedStatistics(Notes& notes, const Graph& graph) {
       notes.add(kFixedStatistics, node.shown());
 }
 
+static constexpr NoteCause kInstanceStatistics = {
+    "{} normalises by each instance in evaluation too: the running statistics, which PyTorch takes "
+    "after eval(), are not in the file",
+    "{} norms normalise by each instance in evaluation too: the running statistics, which PyTorch "
+    "takes after eval(), are not in the file: {}"};
+
+/// Exported after train(), torch.nn.InstanceNorm leaves out the buffers that it moves.
+static void noteInstanceStatistics(Notes& notes, const Graph& graph) {
+  for (const Node& node : graph.nodes) {
+    const Scope scope = scopeOf(node);
+    if (node.domain.empty() && node.opType == "InstanceNormalization" &&
+        scope.target.starts_with("aten.instance_norm.") &&
+        llvm::any_of(scope.operands, [](const FxOperand& operand) { return operand.kind == 'b'; }))
+      notes.add(kInstanceStatistics, node.shown());
+  }
+}
+
 std::vector<std::string> notesOf(const Graph& graph, const NameTable& names, const Recipe& recipe) {
   Notes all = graph.notes;
   all.append(names.notes);
   noteSmoothing(all, graph);
+  noteInstanceStatistics(all, graph);
   if (recipe.model.mode != "train")
     noteFixedStatistics(all, graph);
   return all.lines();

@@ -1,4 +1,4 @@
-// Softmax and its kin, layer and root-mean-square normalisation.
+// Softmax and its kin; norms of layers, groups, instances and batches, and by root mean squares.
 #include "dialects/Titan/BatchNorm.h"
 #include "frontend/Decimal.h"
 #include "frontend/onnx/convert/Conversion.h"
@@ -80,6 +80,119 @@ Status rmsNormalization(Conversion& c) {
   return c.give(inside ? result : c.mul(result, c.broadcastTo(scale, shape)));
 }
 
+/// The value of a constant all of whose elements are `number`.
+bool isSplat(Value value, double number) {
+  auto constant = value.getDefiningOp<ConstantOp>();
+  auto splat = constant ? dyn_cast<SplatElementsAttr>(constant.getValue()) : SplatElementsAttr();
+  return splat && splat.getSplatValue<APFloat>().isExactlyValue(number);
+}
+
+/// y * scale + bias, of which each has one element for each index of dimension `dim` of `y`. Ones
+/// and zeros are what an exporter writes for a norm without them.
+Value scaledAndShifted(Conversion& c, Value y, int64_t dim, Value scale, Value bias) {
+  if (!isSplat(scale, 1))
+    y = c.mul(y, c.broadcast(scale, c.shapeOf(y), dim));
+  return isSplat(bias, 0) ? y : c.add(y, c.broadcast(bias, c.shapeOf(y), dim));
+}
+
+/// `x` [N, C, space...] with the channels in groups, and its norm over each of them and space. The
+/// result is [N, groups, C of a group, space...]; where a group is one channel, or all are one, `x`
+/// is not reshaped.
+Result<Value> normOfGroups(Conversion& c, Value x, int64_t groups) {
+  const Shape shape = c.shapeOf(x);
+  if (shape.size() < 2)
+    return c.error("operand of shape {} has no channels", toString(shape));
+  if (groups < 1 || shape[1] % groups != 0)
+    return c.error("{} channels in {} groups", shape[1], groups);
+  const int64_t count = elementCount(shape) / std::max<int64_t>(shape[0] * groups, 1);
+  if (count < 2)
+    return c.error("an operand of shape {} in {} groups has {} element for each, of which there is "
+                   "no statistic",
+                   toString(shape), groups, count);
+  Shape split = shape;
+  if (groups != 1 && groups != shape[1]) {
+    split[1] = groups;
+    split.insert(split.begin() + 2, shape[1] / groups);
+  }
+  const int64_t first = groups == 1 ? 1 : 2;
+  auto dims = llvm::to_vector(llvm::seq(first, static_cast<int64_t>(split.size())));
+  return c
+      .create<LayerNormOp>(c.reshaped(x, split), Value(), Value(), dims,
+                           c.node.real("epsilon", 1e-5))
+      .getResult();
+}
+
+/// Operands 1 and 2, vectors of `extent` elements of the type of `x`.
+Result<std::pair<Value, Value>> scaleAndBias(Conversion& c, Value x, int64_t extent) {
+  Value of[2];
+  for (size_t i = 0; i < 2; ++i) {
+    of[i] = TITAN_TRY(c.floatOperand(i + 1));
+    if (c.shapeOf(of[i]) != Shape{extent})
+      return c.error("operand {} of shape {}, where {} elements are", i + 1,
+                     toString(c.shapeOf(of[i])), extent);
+    if (tensorType(of[i]).getElementType() != tensorType(x).getElementType())
+      return c.error("scale and bias must have the operand's type");
+  }
+  return std::pair(of[0], of[1]);
+}
+
+/// Scale and bias have one element a group up to opset 20, one a channel from then on.
+Status groupNormalization(Conversion& c) {
+  Value x = TITAN_TRY(c.floatOperand(0));
+  const int64_t groups = c.node.integer("num_groups", 0);
+  Value norm = TITAN_TRY(normOfGroups(c, x, groups));
+  const Shape shape = c.shapeOf(x);
+  const bool isByGroup = c.node.opset < 21;
+  auto [scale, bias] = TITAN_TRY(scaleAndBias(c, x, isByGroup ? groups : shape[1]));
+  if (isByGroup) {
+    const Shape split{groups, shape[1] / groups};
+    for (Value* vector : {&scale, &bias})
+      *vector = c.reshaped(c.broadcast(*vector, split, 0), Shape{shape[1]});
+  }
+  return c.give(scaledAndShifted(c, c.reshaped(norm, shape), 1, scale, bias));
+}
+
+/// Each channel of each sample. PyTorch's exporters write a norm of groups so, over a view
+/// [N, groups, rest] of [N, C, space...]: that is undone.
+Status instanceNormalization(Conversion& c) {
+  Value x = TITAN_TRY(c.floatOperand(0));
+  const Shape shape = c.shapeOf(x);
+  if (shape.size() < 3)
+    return c.error("operand of shape {} has no space dimensions", toString(shape));
+  auto [scale, bias] = TITAN_TRY(scaleAndBias(c, x, shape[1]));
+  Value source = x;
+  if (auto view = x.getDefiningOp<ReshapeOp>()) {
+    const Shape whole = c.shapeOf(view.getOperand());
+    if (whole.size() >= 2 && whole[0] == shape[0] && whole[1] % shape[1] == 0)
+      source = view.getOperand();
+  }
+  Value norm = TITAN_TRY(normOfGroups(c, source, shape[1]));
+  if (isSplat(scale, 1) && isSplat(bias, 0))
+    return c.give(c.reshaped(norm, shape));
+  return c.give(scaledAndShifted(c, c.reshaped(norm, shape), 1, scale, bias));
+}
+
+/// (x - mean) / (deviation + 1e-9); the small number is below the root here.
+Status meanVarianceNormalization(Conversion& c) {
+  Value x = TITAN_TRY(c.floatOperand(0));
+  auto axes = c.node.integers("axes").value_or(std::vector<int64_t>{0, 2, 3});
+  std::vector<int64_t> dims = TITAN_TRY(normalizeAxes(c.node, axes, c.rankOf(x)));
+  if (dims.empty())
+    return c.error("axes are empty");
+  return c.give(c.create<LayerNormOp>(x, Value(), Value(), dims, 1e-18).getResult());
+}
+
+/// Is `x` a view [1, N C, space...] of [N, C, space...], over which each sample has statistics of
+/// its own?
+bool isOfInstances(Conversion& c, Value x) {
+  auto view = x.getDefiningOp<ReshapeOp>();
+  if (!view || c.shapeOf(x)[0] != 1)
+    return false;
+  const Shape shape = c.shapeOf(x), whole = c.shapeOf(view.getOperand());
+  return whole.size() == shape.size() && whole[0] * whole[1] == shape[1] &&
+         std::equal(shape.begin() + 2, shape.end(), whole.begin() + 2);
+}
+
 /// With fixed statistics, as PyTorch's eval(), or with those of the batch, as train(). Outputs 1
 /// and 2 of the latter are the running statistics as one step leaves them.
 Status batchNormalization(Conversion& c) {
@@ -88,6 +201,9 @@ Status batchNormalization(Conversion& c) {
     return c.error("operand of shape {} has no channels", toString(c.shapeOf(x)));
   if (c.node.opset < 9 && c.node.integer("spatial", 1) == 0)
     return c.error("spatial = 0 is not supported");
+  if (isOfInstances(c, x) || scopeOf(c.node).target.starts_with("aten.instance_norm."))
+    return c.error("a norm of instances with running statistics (track_running_stats) is not "
+                   "supported");
   const Shape shape = c.shapeOf(x);
   const int64_t channels = shape[1];
   Value of[4];
@@ -154,8 +270,11 @@ bool usesBatchStatistics(const Node& node) {
 ArrayRef<ConverterEntry> normalizationConverters() {
   static const ConverterEntry table[] = {
       {"BatchNormalization", 1, batchNormalization, "without its saved statistics"},
+      {"GroupNormalization", 18, groupNormalization, ""},
+      {"InstanceNormalization", 1, instanceNormalization, ""},
       {"LayerNormalization", 17, layerNormalization, ""},
       {"LogSoftmax", 1, softmaxLike<LogSoftmaxOp>, ""},
+      {"MeanVarianceNormalization", 9, meanVarianceNormalization, ""},
       {"RMSNormalization", 23, rmsNormalization, ""},
       {"Softmax", 1, softmaxLike<SoftmaxOp>, ""},
   };
