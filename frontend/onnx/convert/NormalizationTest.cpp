@@ -112,6 +112,18 @@ TEST_F(NormalizationTest, MeanAndVarianceOverAxes) {
   }
 }
 
+// The TorchScript exporter tells no buffers from parameters.
+TEST_F(NormalizationTest, TheBiasOfANormOfImagesIsNoBuffer) {
+  ModelBuilder model;
+  model.model.set_producer_name("pytorch");
+  model.input("x", {-1, 2, 3}).output("y");
+  model.floats("n.weight", {2, 3}, std::vector<float>(6, 1));
+  model.floats("n.bias", {2, 3}, std::vector<float>(6, 0));
+  auto& node = model.node("LayerNormalization", {"x", "n.weight", "n.bias"}, {"y"}, "/n/Norm");
+  ModelBuilder::setInt(node, "axis", -2);
+  EXPECT_TRUE(notes(model).empty());
+}
+
 TEST_F(NormalizationTest, RunningStatisticsOfInstancesAreRefused) {
   ModelBuilder model;
   model.input("x", {-1, 2, 5}).output("y");

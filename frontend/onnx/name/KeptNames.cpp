@@ -69,7 +69,7 @@ static void classifyLegacy(const Facts& facts, NamedTensor& tensor) {
   std::string_view leaf = leafOf(tensor.initializer);
   bool weight = leaf.starts_with("weight") || leaf.ends_with("weight");
   bool bias = leaf.starts_with("bias") || leaf.ends_with("bias");
-  if (weight || (bias && file.shape.size() <= 1) ||
+  if (weight || (bias && (file.shape.size() <= 1 || tensor.role == Role::NormBias)) ||
       tensor.initializer.find("parametrizations.") != std::string::npos) {
     // "weight_0" is a value of a function that the exporter inlined.
     if (facts.isConverted && moduleOf(tensor.initializer).empty())
