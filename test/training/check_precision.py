@@ -10,10 +10,10 @@ import training_test
 from training_test import REFERENCES, UNFUSED
 
 BF16 = ("--set", "precision.compute=bf16")
-MODELS = (("relu", "accumulate"), ("norm-gelu", "smoothing-ignore"), ("gpt-nano", "accumulate"), ("gpt-llama", "adamw"), ("gpt-left-padded", "sgd"))
+MODELS = (("relu", "accumulate"), ("norm-gelu", "smoothing-ignore"), ("gpt-nano", "accumulate"), ("gpt-llama", "adamw"), ("gpt-left-padded", "sgd"), ("channel-norms", "accumulate"))
 SEEDS, STEPS, LAST = range(5), 200, 20
 # Without attention, whose sums in blocks round elsewhere. With momentum: the buffers are the gradients of the first step.
-ROUNDED = (("relu", "sgd"), ("norm-gelu", "ignore-accumulate"), ("residual", "l1-sgd"), ("log-softmax", "sgd"), ("convolutions", "sgd"))
+ROUNDED = (("relu", "sgd"), ("norm-gelu", "ignore-accumulate"), ("residual", "l1-sgd"), ("log-softmax", "sgd"), ("convolutions", "sgd"), ("sequence-norms", "sgd"))
 # Units in the last place of bf16 at the largest element of a tensor: a sum in another order may round one value to its neighbour, and
 # that is rare. What is not rounded at all is off everywhere.
 MOST_ULPS, NEAR_ULPS, MOST_FAR = 1, 0.05, 0.1

@@ -316,6 +316,39 @@ class BatchNorms(nn.Module):
         return self.head(F.relu(x + self.norm(self.inner(self.conv(x)))).mean((2, 3)))
 
 
+class ChannelNorms(nn.Module):
+    """Norms of groups, of instances and of whole images, whose ones and zeros exporters take for each other."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.groups = nn.Conv2d(2, 6, 3, padding=1), nn.GroupNorm(3, 6)
+        self.conv, self.instances = nn.Conv2d(6, 6, 3, padding=1), nn.InstanceNorm2d(6, affine=True, eps=1e-3)
+        self.plain, self.single = nn.InstanceNorm2d(6), nn.GroupNorm(6, 6)
+        self.image, self.all = nn.LayerNorm([6, 5, 4]), nn.GroupNorm(1, 6)
+        self.last = nn.GroupNorm(2, 6, affine=False)
+        self.head = nn.Linear(6, 4)
+
+    def forward(self, x):
+        x = F.silu(self.groups(self.stem(x)))
+        x = x + self.plain(F.relu(self.instances(self.conv(x))))
+        x = self.all(self.image(self.single(x)))
+        return self.head(F.relu(self.last(x)).mean((2, 3)))
+
+
+class SequenceNorms(nn.Module):
+    """Norms of groups of features, which positions come between: no convolution is near."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner, self.groups = nn.Linear(5, 8), nn.GroupNorm(2, 8)
+        self.second, self.instances = nn.Linear(8, 6, bias=False), nn.InstanceNorm1d(6, affine=True)
+        self.head = nn.Linear(6, 3)
+
+    def forward(self, x):
+        x = F.gelu(self.groups(self.inner(x).transpose(1, 2))).transpose(1, 2)
+        return self.head(torch.tanh(self.instances(self.second(x).transpose(1, 2))).mean(2))
+
+
 class LossInside(nn.Module):
     """The model's output is its loss."""
 
@@ -435,6 +468,12 @@ CASES = {
     "batch-norms": Case(BatchNorms, {"image": (2, 6, 5)}, labels(4),
                         {"sgd": SGD + BATCH, "accumulate": SGD + "clip_norm = 1.0\n" + ACCUMULATE},
                         training=True, exports=["dynamo-train"]),
+    # With SGD, as batch-norms: a bias in front of a norm of instances gets rounding alone.
+    "channel-norms": Case(ChannelNorms, {"image": (2, 5, 4)}, labels(4),
+                          {"sgd": SGD + BATCH, "accumulate": SGD + "clip_norm = 1.0\n" + ACCUMULATE},
+                          exports=["dynamo-train", "dynamo-optimized", "legacy-train", "legacy-eval"]),
+    "sequence-norms": Case(SequenceNorms, {"x": (7, 5)}, labels(3), {"adamw": ADAMW + BATCH, "sgd": SGD + ACCUMULATE},
+                           exports=["dynamo-train", "dynamo-eval", "legacy-eval"]),
     "dropout-eval": Case(
         lambda: nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Dropout(0.5), nn.Linear(16, 3)),
         {"x": (8,)}, labels(3), {"adamw": ADAMW + BATCH}, exports=["dynamo-eval", "dynamo-optimized", "legacy-eval"]),
