@@ -114,6 +114,10 @@ private:
       why = "each of the reader's rows would round the vector again";
       return nullptr;
     }
+    if (repeats && lower::repeatsAlongShortRows(space, producer)) {
+      why = "the reader's rows would be cut into those along which it repeats elements";
+      return nullptr;
+    }
     // A strided read is worth one operand's detour, not several.
     if (consumer.getKernelClass() == kernel::KernelClass::Transpose &&
         producer.getIns().size() > 1) {

@@ -65,6 +65,23 @@ bool roundsVector(FusedOp op) {
          });
 }
 
+bool repeatsAlongShortRows(const MergedSpace& space, FusedOp op) {
+  constexpr int64_t shortRow = 32, many = 16;
+  SmallVector<unsigned> dims; // of more than one element
+  for (auto [d, extent] : llvm::enumerate(op.getSpace()))
+    if (extent != 1)
+      dims.push_back(static_cast<unsigned>(d));
+  if (dims.size() < 2 || op.getSpace()[dims.back()] >= shortRow ||
+      pointsOf(op.getSpace()) * many > pointsOf(space.extents))
+    return false;
+  const unsigned last = dims.pop_back_val();
+  return llvm::any_of(llvm::seq<unsigned>(0, op.getIns().size()), [&](unsigned i) {
+    AffineMap map = op.getInMap(i);
+    return !map.isFunctionOfDim(last) &&
+           llvm::any_of(dims, [&](unsigned d) { return map.isFunctionOfDim(d); });
+  });
+}
+
 size_t streamsInto(FusedOp op) {
   size_t streams = 0;
   for (unsigned i = 0; i < op.getIns().size(); ++i)

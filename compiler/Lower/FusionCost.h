@@ -20,6 +20,11 @@ bool isDuplicable(kernel::FusedOp op);
 /// them; and a product takes up a bias that is rounded already.
 bool roundsVector(kernel::FusedOp op);
 
+/// Does `op` repeat elements along short innermost rows, for a space many times larger? Evaluated
+/// there it would cut the reader's rows, which are longer in memory: a statistic of each group of
+/// channels, for each channel.
+bool repeatsAlongShortRows(const MergedSpace& space, kernel::FusedOp op);
+
 /// Elements of the sums down columns that one kernel of two would hold while it goes down rows, a
 /// reduction of which either has; 0 where nothing is reduced along rows.
 int64_t columnSumsOf(kernel::FusedOp first, kernel::FusedOp second);

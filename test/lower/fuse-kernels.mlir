@@ -208,3 +208,27 @@ func.func @two_places(%x: tensor<4x6xf64>, %y: tensor<4x6xf64>, %w: tensor<6x6xf
   %both = titan.add %sum, %product : tensor<4x6xf64>
   return %both, %sum : tensor<4x6xf64>, tensor<4x6xf64>
 }
+
+// A number of each group of channels is repeated for each channel once: read by group, a row of channels would be eight
+// rows of four.
+// CHECK-LABEL: func.func @short_rows
+// CHECK: %[[WIDE:.*]] = kernel.fused flat [2, 8, 4] ins(%{{.*}} : tensor<2x8xf32>)
+// CHECK: kernel.fused flat [2, 16, 8, 4] ins(%[[WIDE]], %{{.*}} : tensor<2x8x4xf32>, tensor<2x16x8x4xf32>)
+// CHECK-NOT: kernel.fused
+// REMARK-DAG: the reader's rows would be cut into those along which it repeats elements
+func.func @short_rows(%x: tensor<2x16x8x4xf32>, %s: tensor<2x8xf32>) -> tensor<2x16x8x4xf32> {
+  %wide = titan.broadcast %s [0, 1] {path = ["groups"]} : tensor<2x8xf32> to tensor<2x8x4xf32>
+  %all = titan.broadcast %wide [0, 2, 3] {path = ["norm"]} : tensor<2x8x4xf32> to tensor<2x16x8x4xf32>
+  %y = titan.mul %x, %all {path = ["norm"]} : tensor<2x16x8x4xf32>
+  return %y : tensor<2x16x8x4xf32>
+}
+
+// CHECK-LABEL: func.func @long_rows
+// CHECK: kernel.fused flat [2, 16, 8, 32]
+// CHECK-NOT: kernel.fused
+func.func @long_rows(%x: tensor<2x16x8x32xf32>, %s: tensor<2x8xf32>) -> tensor<2x16x8x32xf32> {
+  %wide = titan.broadcast %s [0, 1] : tensor<2x8xf32> to tensor<2x8x32xf32>
+  %all = titan.broadcast %wide [0, 2, 3] : tensor<2x8x32xf32> to tensor<2x16x8x32xf32>
+  %y = titan.mul %x, %all : tensor<2x16x8x32xf32>
+  return %y : tensor<2x16x8x32xf32>
+}

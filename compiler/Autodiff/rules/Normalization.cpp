@@ -43,7 +43,19 @@ public:
 
   Value wide(Value v) { return b.convert(v, statistic); }
   Value narrow(Value v) { return b.convert(v, type.getElementType()); }
-  Value overRows(Value v) { return b.broadcast(v, type.getShape(), outer); }
+  /// Of groups of channels first for each channel: kernels then read one row of all channels.
+  Value overRows(Value v) {
+    const size_t left = inner.size() - apart.size();
+    if (apart.empty() || left == 0)
+      return b.broadcast(v, type.getShape(), outer);
+    SmallVector<int64_t> dims = outer, shape;
+    llvm::append_range(dims, ArrayRef(inner).take_back(left));
+    for (int64_t d : dims)
+      shape.push_back(type.getDimSize(d));
+    Value wide = b.broadcast(
+        v, shape, llvm::to_vector(llvm::seq<int64_t>(0, static_cast<int64_t>(outer.size()))));
+    return b.broadcast(wide, type.getShape(), dims);
+  }
   Value overColumns(Value v) { return b.broadcast(wide(v), type.getShape(), inner); }
   /// The mean of each row, repeated along it.
   Value mean(Value v) { return overRows(b.scale(sumOfRows(v), 1 / n)); }

@@ -27,7 +27,8 @@ LogicalResult alongInnermost(Op op, LoweringBuilder& l,
 /// The rows that a norm over some dimensions runs over.
 struct NormRows {
   NormRows(LoweringBuilder& l, RankedTensorType type, ArrayRef<int64_t> dims)
-      : inner(dims), all(l.identity(type.getRank())), columns(l.project(type.getRank(), inner)) {
+      : type(type), inner(dims), all(l.identity(type.getRank())),
+        columns(l.project(type.getRank(), inner)) {
     SmallVector<int64_t> outer;
     for (int64_t d = 0; d < type.getRank(); ++d)
       if (!llvm::is_contained(inner, d))
@@ -37,9 +38,30 @@ struct NormRows {
       extent *= type.getDimSize(d);
   }
 
+  RankedTensorType type;
   SmallVector<int64_t> inner;
   AffineMap all, rows, columns;
   int64_t extent = 1;
+
+  /// A statistic, to be read by each element; over `left` innermost dimensions as repeated elements,
+  /// so that a kernel's rows are all channels and not those of one group.
+  LoweringBuilder::Read readRows(LoweringBuilder& l, Value statistic, int64_t left) const {
+    if (left == 0)
+      return {statistic, rows};
+    const auto rank = all.getNumDims();
+    SmallVector<int64_t> dims;
+    for (AffineExpr row : rows.getResults())
+      dims.push_back(cast<AffineDimExpr>(row).getPosition());
+    SmallVector<int64_t> shape(tensorType(statistic).getShape());
+    for (int64_t d : ArrayRef(inner).take_back(left)) {
+      dims.push_back(d);
+      shape.push_back(type.getDimSize(d));
+    }
+    const auto kept = static_cast<int64_t>(rows.getNumResults());
+    Value wide = l.move(tensorType(statistic).clone(shape), statistic,
+                        l.project(shape.size(), llvm::to_vector(llvm::seq<int64_t>(0, kept))));
+    return {wide, l.project(rank, dims)};
+  }
 
   Value mean(Body& b, Value x) const {
     return b.div(b.reduce(kernel::ReduceKind::Add, x, inner), b.constantLike(x, extent));
@@ -57,10 +79,11 @@ struct Statistics {
 };
 
 /// Of rows that are no runs of memory: sums for the mean, sums of squared differences for the
-/// variance (biased), as kernels of their own. `sum` adds up each row of `count` elements, `rows`
-/// maps an element to its row.
-Statistics statisticsApart(LoweringBuilder& l, Value x, RankedTensorType statistic, AffineMap rows,
-                           double count, function_ref<Value(Value)> sum) {
+/// variance (biased), as kernels of their own. `sum` adds up each row of `count` elements, `read`
+/// says how an element reads the statistic of its row.
+Statistics statisticsApart(LoweringBuilder& l, Value x, RankedTensorType statistic, double count,
+                           function_ref<Value(Value)> sum,
+                           function_ref<LoweringBuilder::Read(Value)> read) {
   RankedTensorType type = tensorType(x), wide = type.clone(statistic.getElementType());
   const AffineMap all = l.identity(type.getRank());
   const auto meanOf = [&](Value terms) {
@@ -70,7 +93,7 @@ Statistics statisticsApart(LoweringBuilder& l, Value x, RankedTensorType statist
   };
   Value terms = wide == type ? x : l.elementwise(wide, x, [](Body&, ValueRange v) { return v[0]; });
   Value mean = meanOf(terms);
-  LoweringBuilder::Read centred[] = {{x, all}, {mean, rows}};
+  LoweringBuilder::Read centred[] = {{x, all}, read(mean)};
   Value squares = l.fused(type.getShape(), centred, LoweringBuilder::Write{wide, all},
                           [&](Body& b, ValueRange v) {
                             Value difference = b.sub(v[0], v[1]);
@@ -128,19 +151,21 @@ struct Rules {
     auto statistic = cast<RankedTensorType>(op.getMean().getType());
     const ArrayRef<int64_t> apart = op.getDimsApart();
     const auto left = static_cast<int64_t>(op.getDims().size() - apart.size());
+    const auto sum = [&](Value terms) {
+      Value sums = buildReduction(l, ir::ReduceKind::Sum, terms, apart);
+      const int64_t rank = tensorType(sums).getRank();
+      return buildReduction(l, ir::ReduceKind::Sum, sums,
+                            llvm::to_vector(llvm::seq(rank - left, rank)));
+    };
+    LoweringBuilder::Read readMean;
     auto [mean, variance] =
-        statisticsApart(l, op.getOperand(), statistic, norm.rows, static_cast<double>(norm.extent),
-                        [&](Value terms) {
-                          Value sums = buildReduction(l, ir::ReduceKind::Sum, terms, apart);
-                          const int64_t rank = tensorType(sums).getRank();
-                          return buildReduction(l, ir::ReduceKind::Sum, sums,
-                                                llvm::to_vector(llvm::seq(rank - left, rank)));
-                        });
+        statisticsApart(l, op.getOperand(), statistic, static_cast<double>(norm.extent), sum,
+                        [&](Value of) { return readMean = norm.readRows(l, of, left); });
     Value rstd = l.elementwise(statistic, variance, [&](Body& b, ValueRange v) {
       return reciprocalRoot(b, v[0], op.getEpsilon());
     });
     SmallVector<LoweringBuilder::Read> reads = {
-        {op.getOperand(), norm.all}, {mean, norm.rows}, {rstd, norm.rows}};
+        {op.getOperand(), norm.all}, readMean, norm.readRows(l, rstd, left)};
     for (Value affine : {op.getScale(), op.getBias()})
       if (affine)
         reads.push_back({affine, norm.columns});
@@ -163,9 +188,11 @@ struct Rules {
     const AffineMap all = l.identity(rank), channel = l.project(rank, op.getDim());
     Value x = op.getOperand();
     auto [mean, variance] = statisticsApart(
-        l, x, statistic, channel, static_cast<double>(op.getCount()), [&](Value terms) {
+        l, x, statistic, static_cast<double>(op.getCount()),
+        [&](Value terms) {
           return buildReduction(l, ir::ReduceKind::Sum, terms, op.getReducedDims());
-        });
+        },
+        [&](Value of) { return LoweringBuilder::Read{of, channel}; });
     Value factor = l.elementwise(statistic, {variance, op.getScale()}, [&](Body& b, ValueRange v) {
       return b.mul(reciprocalRoot(b, v[0], op.getEpsilon()), v[1]);
     });
