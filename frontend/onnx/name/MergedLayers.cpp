@@ -5,6 +5,7 @@
 #include "frontend/onnx/name/Derived.h"
 #include "frontend/onnx/name/Exporter.h"
 #include "frontend/onnx/name/Names.h"
+#include "frontend/onnx/name/NormsOfGroups.h"
 #include "frontend/onnx/name/SourceModel.h"
 #include "frontend/onnx/name/Values.h"
 
@@ -66,6 +67,12 @@ public:
       for (size_t k = 0; k < graph.nodes[i].inputs.size(); ++k)
         reads_[graph.nodes[i].inputs[k]].push_back({i, k});
     }
+    for (const NormOfGroups& norm : normsOfGroups(graph)) {
+      if (norm.scale)
+        ofGroups_[{*norm.scale, norm.scaleOperand}] = Role::NormScale;
+      if (norm.shift)
+        ofGroups_[{*norm.shift, norm.shiftOperand}] = Role::NormBias;
+    }
   }
 
   void run() {
@@ -114,6 +121,8 @@ private:
     bool named = !isAnonymous(name);
     if (tensor.fromConstantNode || tensor.shape.empty() || !isFloating(tensor.dtype))
       return Role::Other;
+    if (auto known = ofGroups_.find({read.node, read.index}); known != ofGroups_.end())
+      return mayBeMerged(tensor) ? known->second : Role::Other;
     if (named && converted_ && role != Role::Weight && role != Role::Embedding)
       return !mayBeMerged(tensor) ? Role::Other : role == Role::Other ? Role::NormScale : role;
     // A norm that the exporter took apart. What it computed itself has no name.
@@ -359,7 +368,8 @@ private:
   const bool converted_;
   const GradientPaths gradients_;
   std::map<std::string, size_t> producer_;
-  std::map<std::string, bool> equalByChance_; ///< by tensor
+  std::map<std::pair<size_t, size_t>, Role> ofGroups_; ///< by node and operand
+  std::map<std::string, bool> equalByChance_;          ///< by tensor
   std::map<std::string, std::vector<Operand>> reads_;
   std::map<std::string, std::vector<Layer>> layers_; ///< by tensor
 };

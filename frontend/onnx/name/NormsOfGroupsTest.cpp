@@ -206,6 +206,26 @@ TEST_F(NormsOfGroups, ConvertedFilesHaveStructuralNames) {
   EXPECT_TRUE(names_.find("val_20")->structural);
 }
 
+// Norms beside matrices of their own are several, whatever was merged.
+TEST_F(NormsOfGroups, ConvertedFilesHaveParametersForEachNorm) {
+  hasMetadata_ = false;
+  model_.floats("val_8", {2}, {1, 1});
+  model_.floats("val_11", {2}, {0, 0});
+  model_.floats("val_20", {4, 1}, kOnes);
+  model_.floats("val_22", {4, 1}, kZeros);
+  for (const char* name : {"c.weight", "d.weight"})
+    model_.floats(name, {4, 4, 1},
+                  std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8, 9, 8, 7, 6, 5, 4, 3, 2});
+  model_.node("Conv", {"x", "c.weight"}, {"a"}, "node_conv1d");
+  addNorm("g", "a", "b", {{"val_8", "val_11"}, {"val_20", "val_22"}});
+  model_.node("Conv", {"b", "d.weight"}, {"c"}, "node_conv1d_1");
+  addNorm("h", "c", "y", {{"val_8", "val_11"}, {"val_20", "val_22"}});
+  read();
+  EXPECT_EQ(states(), "mul_0.weight[4] add_0.bias[4] c.weight[4, 4, 1] d.weight[4, 4, 1] "
+                      "mul_1.weight[4] add_1.bias[4]");
+  EXPECT_THAT(notes(), HasSubstr("'val_20' was merged from parameters of equal value"));
+}
+
 // The source's own norm of instances between views of its own.
 TEST_F(NormsOfGroups, ANormOfInstancesKeepsItsParameters) {
   hasMetadata_ = false;
