@@ -143,14 +143,16 @@ bool fromNormOfGroups(Naming& naming, NamedTensor& tensor) {
       !shape.empty() &&
       std::all_of(shape.begin() + 1, shape.end(), [](int64_t extent) { return extent == 1; });
   const std::vector<Use>& uses = facts.usesOf(tensor).uses;
+  // Only what scales or shifts such a norm has this role in these ops (Uses.cpp).
+  const auto isOfNorm = [&](const Use& use) {
+    const std::string& op = facts.nodeOf(use).opType;
+    return use.role == uses.front().role && ((op == "Mul" && use.role == Role::NormScale) ||
+                                             (op == "Add" && use.role == Role::NormBias));
+  };
   if ((!facts.isLegacyFold(tensor) && !facts.isConverted) || !facts.isDifferentiable(tensor) ||
-      !isByChannel || uses.size() != 1)
+      !isByChannel || uses.empty() || !std::ranges::all_of(uses, isOfNorm))
     return false;
   const Use& use = uses.front();
-  // Only what scales or shifts such a norm has this role in these ops (Uses.cpp).
-  const std::string& op = facts.nodeOf(use).opType;
-  if ((op != "Mul" || use.role != Role::NormScale) && (op != "Add" || use.role != Role::NormBias))
-    return false;
   tensor.kind = TensorKind::Parameter;
   const Scope& scope = facts.scopeOf(use);
   const char* leaf = use.role == Role::NormScale ? "weight" : "bias";

@@ -193,6 +193,21 @@ TEST_F(NormsOfGroups, LegacyFoldsAreTheParametersByAGuess) {
                                  "parameters of the norms of groups that they belong to"));
 }
 
+TEST_F(NormsOfGroups, ALegacyNormThatIsCalledTwiceIsOne) {
+  hasMetadata_ = false;
+  isLegacy_ = true;
+  addConstant("/g/Constant_1_output_0", 1);
+  addConstant("/g/Constant_2_output_0", 0);
+  model_.floats("onnx::Mul_23", {4, 1}, {1, 2, 3, 4});
+  model_.floats("onnx::Add_24", {4, 1}, {5, 6, 7, 8});
+  const Operands of{{"/g/Constant_1_output_0", "/g/Constant_2_output_0"},
+                    {"onnx::Mul_23", "onnx::Add_24"}};
+  addNorm("g", "x", "z", of);
+  addNorm("g_1", "z", "y", of);
+  read();
+  EXPECT_EQ(states(), "g.weight[4] g.bias[4]");
+}
+
 // A conversion to an older opset leaves no metadata, and numbers under the exporter's names.
 TEST_F(NormsOfGroups, ConvertedFilesHaveStructuralNames) {
   hasMetadata_ = false;
