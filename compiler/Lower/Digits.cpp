@@ -23,7 +23,8 @@ static bool covers(AffineExpr expr, ArrayRef<int64_t> space, int64_t extent) {
   if (!linear || linear->constant != 0)
     return false;
   int64_t expected = 1;
-  for (const Digit& digit : llvm::reverse(digitsOf(*linear, space))) {
+  const auto digits = digitsOf(*linear, space);
+  for (const Digit& digit : llvm::reverse(digits)) {
     if (digit.stride != expected)
       return false;
     expected *= digit.extent;

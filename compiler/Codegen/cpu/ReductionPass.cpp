@@ -54,7 +54,8 @@ FailureOr<Value> ReductionPass::allocateBytes(Value value, int64_t elements) {
 FailureOr<const Memory*> ReductionPass::allocate(Value value, DimSet dims) {
   int64_t elements = 1;
   SmallVector<int64_t, 4> strides(nest.rank(), 0);
-  for (unsigned dim : llvm::reverse(listOf(dims))) {
+  const SmallVector<unsigned, 4> inOrder = listOf(dims);
+  for (unsigned dim : llvm::reverse(inOrder)) {
     strides[dim] = elements;
     elements *= nest.extents[dim];
   }
@@ -166,7 +167,8 @@ LogicalResult ReductionPass::emit(ArrayRef<const Reduction*> members,
   if (kept != 0) {
     int64_t lanes = hasLanes ? body.lanes()->length : 1, elements = lanes;
     SmallVector<int64_t, 4> strides(nest.rank(), 0);
-    for (unsigned dim : llvm::reverse(listOf(kept))) {
+    const SmallVector<unsigned, 4> inOrder = listOf(kept);
+    for (unsigned dim : llvm::reverse(inOrder)) {
       strides[dim] = elements;
       elements *= nest.extents[dim];
     }

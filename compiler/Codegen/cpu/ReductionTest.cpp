@@ -31,6 +31,25 @@ TEST(Reduction, RowsOfEveryLength) {
     KernelCase(softmax(3, n)).check(3e-6);
 }
 
+// What is kept for the pass that writes lies in a buffer of as many dimensions.
+TEST(Reduction, RowsOfManyDimensions) {
+  KernelCase({.space = {2, 3, 2, 3, 5},
+              .ins = {{"f32", "(a, b, c, d, e) -> (a, b, c, d, e)", {2, 3, 2, 3, 5}},
+                      {"f32", "(a, b, c, d, e) -> (a, c, e)", {2, 2, 5}}},
+              .outs = {{"f32", "(a, b, c, d, e) -> ()", {}},
+                       {"f32", "(a, b, c, d, e) -> (a, b, c, d, e)", {2, 3, 2, 3, 5}}},
+              .kernelClass = "row",
+              .body = R"(
+    ^bb0(%v: f32, %w: f32):
+      %d = arith.subf %v, %w : f32
+      %e = math.exp %d : f32
+      %s = arith.mulf %e, %e : f32
+      %sum = kernel.reduce add %s over [0, 1, 2, 3, 4] : f32
+      kernel.yield %sum, %e : f32, f32
+)"})
+      .check(1e-5);
+}
+
 TEST(Reduction, NarrowerVectors) {
   for (std::string_view arch : {"x86-64-v3", "x86-64-v2"})
     for (int64_t n : {1, 3, 7, 8, 9, 31, 33, 100, 5000})
