@@ -56,20 +56,22 @@ Result<Operands> operandsOf(Conversion& c) {
   return Operands{x, kernel, groups};
 }
 
-/// Operand 2, [O], added behind the convolution. A bias of zeros is one that the exporter made up.
+/// Operand 2, [O], added behind the convolution. A bias of zeros is one that the exporter made up:
+/// PyTorch's has two dimensions behind a strided convolution of three.
 Result<Value> withBias(Conversion& c, Value y) {
   if (!c.has(2))
     return y;
   Value bias = TITAN_TRY(c.operand(2));
+  DenseElementsAttr constant;
+  if (auto known = bias.getDefiningOp<ConstantOp>())
+    constant = dyn_cast<DenseElementsAttr>(known.getValue());
+  if (constant && constant.isSplat() && isa<FloatType>(constant.getElementType()) &&
+      constant.getSplatValue<APFloat>().isZero())
+    return y;
   const int64_t channels = c.shapeOf(y).back();
   if (c.shapeOf(bias) != Shape{channels} ||
       tensorType(bias).getElementType() != tensorType(y).getElementType())
     return c.error("a bias of shape {} for {} channels", toString(c.shapeOf(bias)), channels);
-  DenseElementsAttr constant;
-  if (auto known = bias.getDefiningOp<ConstantOp>())
-    constant = dyn_cast<DenseElementsAttr>(known.getValue());
-  if (constant && constant.isSplat() && constant.getSplatValue<APFloat>().isZero())
-    return y;
   return c.add(y, c.broadcast(bias, c.shapeOf(y), c.rankOf(y) - 1));
 }
 

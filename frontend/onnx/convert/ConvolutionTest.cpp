@@ -71,6 +71,19 @@ TEST_F(ConvolutionTest, ABiasOfZerosIsNone) {
   }
 }
 
+TEST_F(ConvolutionTest, ABiasOfZerosMayHaveAnyShape) {
+  for (float value : {0.0f, 0.5f}) {
+    ModelBuilder model;
+    model.input("x", {-1, 2, 5}).output("y").floats("w", {3, 2, 2}, std::vector<float>(12, 1));
+    model.integers("shape", {3, 2});
+    model.floats("value", {}, {value});
+    model.node("Expand", {"value", "shape"}, {"bias"});
+    model.node("Conv", {"x", "w", "bias"}, {"y"});
+    const std::string text = import(model);
+    EXPECT_EQ(text.find("a bias of shape [3, 2] for 3 channels") != std::string::npos, value != 0);
+  }
+}
+
 TEST_F(ConvolutionTest, AFoldedNormIsRefused) {
   ModelBuilder model;
   model.input("x", {-1, 2, 5}).output("y").floats("c.weight", {3, 2, 2}, std::vector<float>(12, 1));
