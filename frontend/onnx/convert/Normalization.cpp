@@ -104,7 +104,7 @@ Result<Value> normOfGroups(Conversion& c, Value x, int64_t groups) {
     return c.error("operand of shape {} has no channels", toString(shape));
   if (groups < 1 || shape[1] % groups != 0)
     return c.error("{} channels in {} groups", shape[1], groups);
-  const int64_t count = elementCount(shape) / std::max<int64_t>(shape[0] * groups, 1);
+  const int64_t count = shape[1] / groups * elementCount(std::span(shape).subspan(2));
   if (count < 2)
     return c.error("an operand of shape {} in {} groups has {} element for each, of which there is "
                    "no statistic",

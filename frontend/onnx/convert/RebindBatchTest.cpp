@@ -54,6 +54,21 @@ TEST_F(RebindBatchTest, AMeanOverTheBatchIsThatOfTheNewOne) {
   EXPECT_HAS(import(model), "dense<2.500000e-02>"); // 1 / 40
 }
 
+// The statistics of a batch are those of any, but a scale has a number for each sample.
+TEST_F(RebindBatchTest, ANormOverTheBatchIsThatOfTheNewOne) {
+  ModelBuilder model;
+  model.input("x", {2, 3, 5}).output("y");
+  auto& node = model.node("MeanVarianceNormalization", {"x"}, {"y"});
+  ModelBuilder::setInts(node, "axes", {0, 2});
+  EXPECT_HAS(import(model),
+             "over [0, 2] epsilon 1.000000e-18 {path = [\"y\"]} : (tensor<8x3x5xf32>)");
+
+  ModelBuilder scaled;
+  scaled.input("x", {2, 3}).output("y").floats("w", {2, 3}, {1, 2, 3, 4, 5, 6});
+  ModelBuilder::setInt(scaled.node("LayerNormalization", {"x", "w"}, {"y"}, "n"), "axis", 0);
+  EXPECT_HAS(import(scaled), "node 'n' combines the samples of a batch");
+}
+
 TEST_F(RebindBatchTest, RefusesArithmeticOnASumOverTheBatch) {
   ModelBuilder model;
   model.input("x", {2, 5}).output("y").floats("c", {1}, {3});
