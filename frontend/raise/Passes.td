@@ -59,7 +59,7 @@ def FoldTransposes : TitanPass<"titan-import-fold-transposes", "::mlir::func::Fu
 
     Example: test/frontend/raise/fold-transposes.mlir.
   }];
-  let options = [Option<"sink", "sink", "bool", "false", "also move transpositions behind biases, slices, reductions, joins, padding and reshapes, where patterns would not look through them: what stands between convolutions has channels last">];
+  let options = [Option<"sink", "sink", "bool", "false", "also move transpositions behind biases, slices, reductions, joins, norms, padding and reshapes, where patterns would not look through them: what stands between convolutions has channels last">];
   let dependentDialects = ["::titan::ir::TitanDialect"];
 }
 
