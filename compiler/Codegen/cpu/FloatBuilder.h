@@ -1,4 +1,5 @@
-// Arithmetic of kernels that are written by hand on vectors of one floating type: attention, recurrence.
+// Arithmetic of kernels that are written by hand, on vectors of one floating type: attention,
+// recurrence.
 #pragma once
 
 #include "compiler/Codegen/cpu/KernelBuilder.h"

@@ -43,8 +43,8 @@ struct NormRows {
   AffineMap all, rows, columns;
   int64_t extent = 1;
 
-  /// A statistic, to be read by each element; over `left` innermost dimensions as repeated elements,
-  /// so that a kernel's rows are all channels and not those of one group.
+  /// A statistic, to be read by each element; over `left` innermost dimensions as repeated
+  /// elements, so that a kernel's rows are all channels and not those of one group.
   LoweringBuilder::Read readRows(LoweringBuilder& l, Value statistic, int64_t left) const {
     if (left == 0)
       return {statistic, rows};

@@ -21,8 +21,8 @@ protected:
     return import(model);
   }
 
-  /// A norm of instances of a view of `x`, with a scale of equal numbers and a bias of zeros; `back`
-  /// is the shape of the result.
+  /// A norm of instances of a view of `x`, with a scale of equal numbers and a bias of zeros;
+  /// `back` is the shape of the result.
   static ModelBuilder instances(const std::vector<int64_t>& x, const std::vector<int64_t>& view,
                                 const std::vector<int64_t>& back, float scale = 1) {
     ModelBuilder model;
