@@ -56,8 +56,9 @@ private:
         norm.shiftOperand = otherOperand(*norm.shift, *norm.scale);
     }
     const std::string target = scopeOf(node).target;
+    // Without a product behind it the norm's own scale would be the module's.
     if (target.starts_with("aten.group_norm.") || target.starts_with("aten.native_group_norm."))
-      return norm;
+      return norm.scale ? std::optional(norm) : std::nullopt;
     // Without metadata its own scale and bias say that they are no parameters: those are behind.
     return target.empty() && norm.shift && isMadeUp(node.inputs[1]) && isMadeUp(node.inputs[2])
                ? std::optional(norm)

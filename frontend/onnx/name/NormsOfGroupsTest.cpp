@@ -161,6 +161,20 @@ TEST_F(NormsOfGroups, NumbersThatAnotherReadsStayItsParameter) {
   EXPECT_EQ(names_.find(graph_.nodes[1].inputs[1])->kind, TensorKind::Constant);
 }
 
+// No exporter writes so, but nothing else would be the parameters.
+TEST_F(NormsOfGroups, AScaleOfItsOwnIsAParameterWhereNoneIsBehind) {
+  model_.floats("g.weight", {2}, {1, 1});
+  model_.floats("g.bias", {2}, {0, 0});
+  model_.output("gb");
+  model_.floats("val_20", {4, 1}, kOnes);
+  model_.floats("val_22", {4, 1}, kZeros);
+  addNorm("g", "x", "y", {{"g.weight", "g.bias"}, {"val_20", "val_22"}});
+  sign({"g"});
+  read();
+  EXPECT_EQ(names_.find("g.weight")->kind, TensorKind::Parameter);
+  EXPECT_EQ(names_.find("g.bias")->kind, TensorKind::Parameter);
+}
+
 // affine=False
 TEST_F(NormsOfGroups, OnesAndZerosForNoneAreConstants) {
   model_.floats("val_8", {2}, {1, 1});
