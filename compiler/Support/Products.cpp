@@ -44,19 +44,47 @@ int64_t callFlops(kernel::CallOp call) {
              : 0;
 }
 
-/// Of a contraction or a convolution. Products of other types are kernels like any other.
-template <typename Op> int64_t sumOfProductsFlops(Op op) {
+/// Products of other types are kernels like any other.
+bool hasRoutine(Operation* op) {
   Type element = ir::tensorType(op->getOperand(0)).getElementType();
-  return element.isF32() || element.isBF16() ? op.getFlops() : 0;
+  return element.isF32() || element.isBF16();
+}
+
+/// The pairs of a place and a tap that have a position, or would have one in the padding: what a
+/// product for each residue of the place modulo the stride multiplies.
+int64_t pairsOf(const ir::Windows& w) {
+  int64_t pairs = 0;
+  for (int64_t residue = 0; residue < w.stride; ++residue) {
+    const int64_t places = llvm::divideCeilSigned(w.extent - residue, w.stride);
+    for (int64_t tap = 0; tap < w.taps; ++tap)
+      pairs += (residue + w.low - tap * w.dilation) % w.stride == 0 ? places : 0;
+  }
+  return pairs;
+}
+
+/// Where each channel is by itself kernels that are no products do the work.
+int64_t convolutionFlops(const ir::ConvolutionShape& shape, bool isInputGrad) {
+  if (shape.inputs == 1 && shape.outputs == 1 && shape.groups > 1)
+    return 0;
+  if (!isInputGrad)
+    return shape.flops();
+  int64_t flops = 2 * shape.batch * shape.groups * shape.inputs * shape.outputs;
+  for (size_t d = 0; d < shape.rank(); ++d)
+    flops *= pairsOf(shape.windows(d));
+  return flops;
 }
 
 } // namespace
 
 int64_t productFlopsOf(Operation* op) {
   return llvm::TypeSwitch<Operation*, int64_t>(op)
-      .Case<ir::ContractOp, ir::ConvolutionOp, ir::ConvolutionInputGradOp,
-            ir::ConvolutionKernelGradOp, ir::RecurrenceOp, ir::RecurrenceGradOp>(
-          [](auto op) { return sumOfProductsFlops(op); })
+      .Case<ir::ContractOp>([](auto op) { return hasRoutine(op) ? op.getFlops() : 0; })
+      .Case<ir::ConvolutionOp, ir::ConvolutionInputGradOp, ir::ConvolutionKernelGradOp>(
+          [](auto op) {
+            constexpr bool isInputGrad = std::is_same_v<decltype(op), ir::ConvolutionInputGradOp>;
+            return hasRoutine(op) ? convolutionFlops(op.getConvolutionShape(), isInputGrad) : 0;
+          })
+      .Case<ir::RecurrenceOp, ir::RecurrenceGradOp>([](auto op) { return op.getFlops(); })
       .Case<ir::AttentionOp, ir::AttentionGradOp>([](auto op) { return attentionFlops(op); })
       .Case([](kernel::CallOp call) { return callFlops(call); })
       .Default([](Operation*) { return int64_t{0}; });

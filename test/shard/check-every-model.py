@@ -2,7 +2,7 @@
 
 On each mesh the loop runs a rank's microbatches, one collective sums a gradient for each trained parameter, and one the scalars. One rank has no
 trace of it. The FLOP of a step are those of all ranks together. Each model is also sharded by a drawn strategy on a drawn mesh (TITAN_TEST_SEED draws
-others): the gradient of each trained parameter is summed once over `shard`, and what zero updates in parts is gathered again.
+others): the gradient of each trained parameter is summed once over `shard`, and what zero updates in parts is gathered again. That program is lowered, too.
 """
 import os
 import random
@@ -86,10 +86,10 @@ class Compiler:
     def __init__(self, titan_compile, scratch):
         self.titan_compile, self.out = titan_compile, Path(scratch) / "shard.mlir"
 
-    def shard(self, model, recipe, ranks, *settings):
-        """The stage's text and an error, one of them empty."""
+    def shard(self, model, recipe, ranks, *settings, stage="shard"):
+        """The text of a stage and an error, one of them empty."""
         keys = [f"batch.micro={MICRO}", f"batch.global={MICRO * LOCAL * ranks}", *settings]
-        done = subprocess.run([self.titan_compile, model, "--recipe", recipe, *(word for key in keys for word in ("--set", key)), "--emit=shard", "-o", self.out],
+        done = subprocess.run([self.titan_compile, model, "--recipe", recipe, *(word for key in keys for word in ("--set", key)), f"--emit={stage}", "-o", self.out],
                               capture_output=True, text=True)
         return (self.out.read_text(), "") if done.returncode == 0 else ("", done.stderr.strip())
 
@@ -111,8 +111,12 @@ def check(compiler, model, recipe, draws):
             flops[ranks] = flops_of(module)
     strategy, replicate, shard = draws.choice(SHARDED)
     ranks = replicate * shard
-    module, error = compiler.shard(model, recipe, ranks, f"mesh.axes={{ replicate = {replicate}, shard = {shard} }}", f"mesh.strategy={strategy}",
-                                   f"mesh.reshard={draws.choice(['always', 'never', 'step'])}")
+    settings = (f"mesh.axes={{ replicate = {replicate}, shard = {shard} }}", f"mesh.strategy={strategy}",
+                f"mesh.reshard={draws.choice(['always', 'never', 'step'])}")
+    module, error = compiler.shard(model, recipe, ranks, *settings)
+    if module:  # the products are kernels where *schedule* put them
+        lowered, error = compiler.shard(model, recipe, ranks, *settings, stage="lower")
+        wrong += [] if lowered else [f"{strategy} on {replicate} x {shard}: {error}"]
     wrong += [f"{strategy} on {replicate} x {shard}: {what}" for what in (wrong_of_parts(module, strategy, replicate) if module else [error])]
     if module and ranks not in flops:
         flops[ranks] = flops_of(module)
