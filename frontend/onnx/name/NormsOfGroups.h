@@ -18,7 +18,8 @@ struct NormOfGroups {
   size_t scaleOperand = 0, shiftOperand = 0; ///< what the module has there
 };
 
-/// Those of `graph`, in its order. Each has a scale; where no metadata says what it is, a shift too.
+/// Those of `graph`, in its order. Each has a scale; where no metadata says what it is, a shift,
+/// too.
 std::vector<NormOfGroups> normsOfGroups(const Graph& graph);
 
 } // namespace titan::frontend
