@@ -4,18 +4,11 @@
 #include "compiler/Codegen/cpu/AttentionForward.h"
 #include "dialects/Kernel/AttentionRoutine.h"
 
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/IR/Matchers.h"
-
 using namespace mlir;
 
 namespace titan::codegen {
 
 namespace {
-
-/// Half of what a thread has (runtime/host/KernelThread.h): sixteen times what the usual blocks of
-/// the widest usual heads take.
-constexpr int64_t mostStackBytes = int64_t{8} << 20;
 
 /// The routine on blocks that it can walk: those of a target that has its sums in registers get
 /// rows of whole vectors.
@@ -26,17 +19,6 @@ kernel::AttentionAttr onVectors(kernel::AttentionAttr attention, int64_t width) 
   return kernel::withBlocks(
       attention, kernel::AttentionBlocksAttr::get(attention.getContext(), blocks.getRows(),
                                                   blocks.getKeys(), width, blocks.getWorkspace()));
-}
-
-/// Of what `function` itself puts there.
-int64_t stackBytes(func::FuncOp function) {
-  int64_t bytes = 0;
-  function.walk([&](LLVM::AllocaOp op) {
-    APInt count;
-    if (matchPattern(op.getArraySize(), m_ConstantInt(&count)))
-      bytes += count.getSExtValue() * op.getElemType().getIntOrFloatBitWidth() / 8;
-  });
-  return bytes;
 }
 
 } // namespace

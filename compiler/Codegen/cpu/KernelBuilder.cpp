@@ -2,6 +2,7 @@
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
 
 #include <numeric>
 
@@ -22,6 +23,16 @@ void emitPrefetch(KernelBuilder& b, Value pointer, bool toWrite, unsigned locali
 }
 
 } // namespace
+
+int64_t stackBytes(func::FuncOp function) {
+  int64_t bytes = 0;
+  function.walk([&](LLVM::AllocaOp op) {
+    APInt count;
+    if (matchPattern(op.getArraySize(), m_ConstantInt(&count)))
+      bytes += count.getSExtValue() * op.getElemType().getIntOrFloatBitWidth() / 8;
+  });
+  return bytes;
+}
 
 KernelBuilder::KernelBuilder(OpBuilder& builder, Location loc, int64_t width)
     : builder(builder), loc(loc),

@@ -9,6 +9,11 @@
 
 namespace titan::codegen {
 
+/// Of the stack, for one kernel: half of what a thread has (runtime/host/KernelThread.h).
+inline constexpr int64_t mostStackBytes = int64_t{8} << 20;
+/// What `function` itself puts there.
+int64_t stackBytes(mlir::func::FuncOp function);
+
 class KernelBuilder {
 public:
   /// `builder` stands in a function. Vectors have `width` lanes where nothing else is said.

@@ -16,9 +16,6 @@ namespace {
 
 namespace gate = titan::ir::gate;
 
-/// Half of what a thread has (runtime/host/KernelThread.h).
-constexpr int64_t mostStackBytes = int64_t{8} << 20;
-
 //===----------------------------------------------------------------------===//
 // Products
 //===----------------------------------------------------------------------===//
@@ -443,14 +440,6 @@ private:
   Value t, h, c;  ///< of the step
 };
 
-/// Scratch memory of one unit, in bytes.
-int64_t stackBytes(kernel::RecurrenceAttr a) {
-  const int64_t width = a.getWidth(), rows = a.getShape().rows(),
-                padded = a.getPanels() * a.getColumns(), gates = rows / width;
-  const int64_t perSample = a.getGradient() ? rows + padded + width : width + gates * padded;
-  return a.getSamples() * perSample * (a.getAccumulation().getWidth() / 8);
-}
-
 } // namespace
 
 LogicalResult emitRecurrenceKernel(OpBuilder& builder, kernel::CallOp call, StringRef name,
@@ -462,11 +451,6 @@ LogicalResult emitRecurrenceKernel(OpBuilder& builder, kernel::CallOp call, Stri
     return call.emitOpError("has panels of ")
            << routine.getColumns() << " columns, which is no multiple of this target's vectors of "
            << width << ": use machine.recurrent_columns = " << width;
-  if (int64_t bytes = stackBytes(routine); bytes > mostStackBytes)
-    return call.emitOpError("has ")
-           << routine.getSamples() << " samples of " << routine.getWidth()
-           << " states in a unit, which take " << bytes << " bytes of the stack; " << mostStackBytes
-           << " are there: use fewer (machine.recurrent_samples)";
   OpBuilder::InsertionGuard guard(builder);
   func::FuncOp function = createKernelFunction(builder, call.getLoc(), name);
   builder.setInsertionPointToStart(&function.getBody().front());
@@ -480,6 +464,11 @@ LogicalResult emitRecurrenceKernel(OpBuilder& builder, kernel::CallOp call, Stri
   else
     forUnits(Forward(b, call, shape, function));
   func::ReturnOp::create(builder, call.getLoc());
+  if (int64_t bytes = stackBytes(function); bytes > mostStackBytes)
+    return call.emitOpError("has ")
+           << routine.getSamples() << " samples of " << routine.getWidth()
+           << " states in a unit, which take " << bytes << " bytes of the stack; " << mostStackBytes
+           << " are there: use fewer (machine.recurrent_samples)";
   return success();
 }
 
