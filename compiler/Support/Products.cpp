@@ -44,11 +44,7 @@ int64_t callFlops(kernel::CallOp call) {
              : 0;
 }
 
-/// Products of other types are kernels like any other.
-bool hasRoutine(Operation* op) {
-  Type element = ir::tensorType(op->getOperand(0)).getElementType();
-  return element.isF32() || element.isBF16();
-}
+bool hasRoutine(Type element) { return element.isF32() || element.isBF16(); }
 
 /// The pairs of a place and a tap that have a position, or would have one in the padding: what a
 /// product for each residue of the place modulo the stride multiplies.
@@ -62,28 +58,34 @@ int64_t pairsOf(const ir::Windows& w) {
   return pairs;
 }
 
-/// Where each channel is by itself kernels that are no products do the work.
-int64_t convolutionFlops(const ir::ConvolutionShape& shape, bool isInputGrad) {
-  if (shape.inputs == 1 && shape.outputs == 1 && shape.groups > 1)
-    return 0;
-  if (!isInputGrad)
-    return shape.flops();
+int64_t flopsOfInputGrad(const ir::ConvolutionShape& shape) {
   int64_t flops = 2 * shape.batch * shape.groups * shape.inputs * shape.outputs;
   for (size_t d = 0; d < shape.rank(); ++d)
     flops *= pairsOf(shape.windows(d));
   return flops;
 }
 
+template <typename Op> int64_t convolutionFlops(Op op) {
+  const ir::ConvolutionShape shape = op.getConvolutionShape();
+  if (!isProduct(shape, ir::tensorType(op->getOperand(0)).getElementType()))
+    return 0;
+  return isa<ir::ConvolutionInputGradOp>(op) ? flopsOfInputGrad(shape) : shape.flops();
+}
+
 } // namespace
+
+bool isProduct(const ir::ConvolutionShape& shape, Type element) {
+  const bool isDepthwise = shape.inputs == 1 && shape.outputs == 1 && shape.groups > 1;
+  return hasRoutine(element) && !isDepthwise;
+}
 
 int64_t productFlopsOf(Operation* op) {
   return llvm::TypeSwitch<Operation*, int64_t>(op)
-      .Case<ir::ContractOp>([](auto op) { return hasRoutine(op) ? op.getFlops() : 0; })
+      .Case([](ir::ContractOp op) {
+        return hasRoutine(ir::tensorType(op.getLhs()).getElementType()) ? op.getFlops() : 0;
+      })
       .Case<ir::ConvolutionOp, ir::ConvolutionInputGradOp, ir::ConvolutionKernelGradOp>(
-          [](auto op) {
-            constexpr bool isInputGrad = std::is_same_v<decltype(op), ir::ConvolutionInputGradOp>;
-            return hasRoutine(op) ? convolutionFlops(op.getConvolutionShape(), isInputGrad) : 0;
-          })
+          [](auto op) { return convolutionFlops(op); })
       .Case<ir::RecurrenceOp, ir::RecurrenceGradOp>([](auto op) { return op.getFlops(); })
       .Case<ir::AttentionOp, ir::AttentionGradOp>([](auto op) { return attentionFlops(op); })
       .Case([](kernel::CallOp call) { return callFlops(call); })

@@ -9,6 +9,10 @@ namespace titan {
 /// a collective, as *schedule* put them there.
 inline constexpr llvm::StringLiteral productsTag = "kernel.products";
 
+/// Is a convolution of elements of this type a product? Where each channel is by itself it would
+/// have one row or column for each, and products of other types are kernels like any other.
+bool isProduct(const ir::ConvolutionShape& shape, mlir::Type element);
+
 /// FLOP of `op` where it is a matrix product or attention that a routine computes, on tensors or as
 /// the call that *lower* makes of it: the same number. A mask counts as allowing all; 0 for all
 /// else.

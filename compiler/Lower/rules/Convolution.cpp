@@ -3,6 +3,7 @@
 // larger than the operand, and no product asks for bounds.
 #include "compiler/Lower/Rules.h"
 #include "compiler/Lower/TileGrid.h"
+#include "compiler/Support/Products.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"
 
 #include <numeric>
@@ -489,9 +490,7 @@ private:
   static LogicalResult replace(Op op, LoweringBuilder& l, Build build) {
     const ConvolutionShape shape = op.getConvolutionShape();
     Type element = tensorType(op->getOperand(0)).getElementType();
-    // Each channel by itself: a product would have one row or column for each.
-    const bool isDepthwise = shape.inputs == 1 && shape.outputs == 1 && shape.groups > 1;
-    if ((element.isF32() || element.isBF16()) && !isDepthwise) {
+    if (isProduct(shape, element)) {
       AsProduct as(l, shape, op.getType());
       l.replace(build(as));
     } else {
