@@ -60,6 +60,15 @@ protected:
     model_.signature(lines);
   }
 
+  /// The numbers of an exporter, and the parameters of a fresh norm.
+  void addFresh() {
+    model_.floats("val_8", {2}, {1, 1});
+    model_.floats("val_11", {2}, {0, 0});
+    model_.floats("val_20", {4, 1}, {1, 1, 1, 1});
+    model_.floats("val_22", {4, 1}, {0, 0, 0, 0});
+  }
+  static Operands fresh() { return {{"val_8", "val_11"}, {"val_20", "val_22"}}; }
+
   void addConstant(const std::string& name, float number) {
     auto& constant = model_.node("Constant", {}, {name}, name.substr(0, name.rfind("_output_")));
     auto* value = constant.add_attribute();
@@ -106,11 +115,8 @@ private:
 const std::vector<float> kOnes(4, 1), kZeros(4, 0);
 
 TEST_F(NormsOfGroups, WhatScalesAndShiftsAreTheParameters) {
-  model_.floats("val_8", {2}, {1, 1});
-  model_.floats("val_11", {2}, {0, 0});
-  model_.floats("val_20", {4, 1}, kOnes);
-  model_.floats("val_22", {4, 1}, kZeros);
-  addNorm("g", "x", "y", {{"val_8", "val_11"}, {"val_20", "val_22"}});
+  addFresh();
+  addNorm("g", "x", "y", fresh());
   sign({"g"});
   read();
   EXPECT_EQ(states(), "g.weight[4] g.bias[4]");
@@ -119,12 +125,9 @@ TEST_F(NormsOfGroups, WhatScalesAndShiftsAreTheParameters) {
 
 // Fresh norms are equal: the optimizer keeps one tensor of each value.
 TEST_F(NormsOfGroups, MergedOnesAreParametersOfTheirOwn) {
-  model_.floats("val_8", {2}, {1, 1});
-  model_.floats("val_11", {2}, {0, 0});
-  model_.floats("val_20", {4, 1}, kOnes);
-  model_.floats("val_22", {4, 1}, kZeros);
-  addNorm("g", "x", "z", {{"val_8", "val_11"}, {"val_20", "val_22"}});
-  addNorm("h", "z", "y", {{"val_8", "val_11"}, {"val_20", "val_22"}});
+  addFresh();
+  addNorm("g", "x", "z", fresh());
+  addNorm("h", "z", "y", fresh());
   sign({"g", "h"});
   read();
   EXPECT_EQ(states(), "g.weight[4] g.bias[4] h.weight[4] h.bias[4]");
@@ -177,12 +180,9 @@ TEST_F(NormsOfGroups, AScaleOfItsOwnIsAParameterWhereNoneIsBehind) {
 
 // affine=False
 TEST_F(NormsOfGroups, OnesAndZerosForNoneAreConstants) {
-  model_.floats("val_8", {2}, {1, 1});
-  model_.floats("val_11", {2}, {0, 0});
-  model_.floats("val_20", {4, 1}, kOnes);
-  model_.floats("val_22", {4, 1}, kZeros);
+  addFresh();
   parameters_ = "None, None";
-  addNorm("g", "x", "y", {{"val_8", "val_11"}, {"val_20", "val_22"}});
+  addNorm("g", "x", "y", fresh());
   model_.signature("x: USER_INPUT\n");
   read();
   EXPECT_EQ(states(), "");
@@ -225,11 +225,8 @@ TEST_F(NormsOfGroups, ALegacyNormThatIsCalledTwiceIsOne) {
 // A conversion to an older opset leaves no metadata, and numbers under the exporter's names.
 TEST_F(NormsOfGroups, ConvertedFilesHaveStructuralNames) {
   hasMetadata_ = false;
-  model_.floats("val_8", {2}, {1, 1});
-  model_.floats("val_11", {2}, {0, 0});
-  model_.floats("val_20", {4, 1}, kOnes);
-  model_.floats("val_22", {4, 1}, kZeros);
-  addNorm("g", "x", "y", {{"val_8", "val_11"}, {"val_20", "val_22"}});
+  addFresh();
+  addNorm("g", "x", "y", fresh());
   read();
   EXPECT_EQ(states(), "mul_0.weight[4] add_0.bias[4]");
   EXPECT_TRUE(names_.find("val_20")->structural);
@@ -238,17 +235,14 @@ TEST_F(NormsOfGroups, ConvertedFilesHaveStructuralNames) {
 // Norms beside matrices of their own are several, whatever was merged.
 TEST_F(NormsOfGroups, ConvertedFilesHaveParametersForEachNorm) {
   hasMetadata_ = false;
-  model_.floats("val_8", {2}, {1, 1});
-  model_.floats("val_11", {2}, {0, 0});
-  model_.floats("val_20", {4, 1}, kOnes);
-  model_.floats("val_22", {4, 1}, kZeros);
+  addFresh();
   for (const char* name : {"c.weight", "d.weight"})
     model_.floats(name, {4, 4, 1},
                   std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8, 9, 8, 7, 6, 5, 4, 3, 2});
   model_.node("Conv", {"x", "c.weight"}, {"a"}, "node_conv1d");
-  addNorm("g", "a", "b", {{"val_8", "val_11"}, {"val_20", "val_22"}});
+  addNorm("g", "a", "b", fresh());
   model_.node("Conv", {"b", "d.weight"}, {"c"}, "node_conv1d_1");
-  addNorm("h", "c", "y", {{"val_8", "val_11"}, {"val_20", "val_22"}});
+  addNorm("h", "c", "y", fresh());
   read();
   EXPECT_EQ(states(), "mul_0.weight[4] add_0.bias[4] c.weight[4, 4, 1] d.weight[4, 4, 1] "
                       "mul_1.weight[4] add_1.bias[4]");
