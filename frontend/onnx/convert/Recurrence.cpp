@@ -3,6 +3,7 @@
 // that is all that happened to a weight, the op takes the parameter as it is and the order as an
 // attribute.
 #include "frontend/onnx/convert/Conversion.h"
+#include "frontend/onnx/name/Recurrent.h"
 
 #include "mlir/Dialect/Utils/IndexingUtils.h"
 
@@ -106,14 +107,8 @@ std::optional<Blocks> parameterOf(Value operand, int64_t first, const Shape& sha
 /// What the three ops differ in.
 struct Kind {
   RecurrentCell cell;
-  SmallVector<int64_t> order;           ///< where ONNX has the gates of the cell
   std::vector<std::string> activations; ///< the only ones that the cell computes
-  int64_t gates() const { return gatesOf(cell); }
-};
-
-struct Direction {
-  int64_t number;
-  bool isReverse;
+  int64_t gates() const { return ir::gatesOf(cell); }
 };
 
 class Recurrence {
@@ -126,7 +121,7 @@ public:
     TITAN_TRY(checkLengths());
     std::vector<Value> results, cells;
     for (int64_t d = 0; d < directions; ++d) {
-      auto op = TITAN_TRY(convert({d, isReverse(d)}));
+      auto op = TITAN_TRY(convert(d));
       results.push_back(op.getResult());
       if (kind.cell == RecurrentCell::Lstm)
         cells.push_back(op.getKept().back());
@@ -202,7 +197,7 @@ private:
     return {};
   }
 
-  Result<RecurrenceOp> convert(Direction direction) {
+  Result<RecurrenceOp> convert(int64_t direction) {
     const int64_t rows = kind.gates() * width;
     const auto blocks = [&](size_t operand, const Shape& shape, int64_t first) -> Result<Blocks> {
       Value value = TITAN_TRY(c.operand(operand));
@@ -214,8 +209,8 @@ private:
       return Blocks{part, llvm::to_vector(llvm::seq<int64_t>(0, kind.gates()))};
     };
     std::vector<Blocks> weights;
-    weights.push_back(TITAN_TRY(blocks(1, {rows, inputs}, direction.number * rows * inputs)));
-    weights.push_back(TITAN_TRY(blocks(2, {rows, width}, direction.number * rows * width)));
+    weights.push_back(TITAN_TRY(blocks(1, {rows, inputs}, direction * rows * inputs)));
+    weights.push_back(TITAN_TRY(blocks(2, {rows, width}, direction * rows * width)));
     if (c.has(3)) {
       Value bias = TITAN_TRY(c.operand(3));
       if (c.shapeOf(bias) != Shape{directions, 2 * rows} ||
@@ -223,7 +218,7 @@ private:
         return c.error("B {} is not {} of {}", toString(c.shapeOf(bias)),
                        toString(Shape{directions, 2 * rows}), printed(element));
       for (int64_t part = 0; part < 2; ++part)
-        weights.push_back(TITAN_TRY(blocks(3, {rows}, (2 * direction.number + part) * rows)));
+        weights.push_back(TITAN_TRY(blocks(3, {rows}, (2 * direction + part) * rows)));
     }
     const SmallVector<int64_t> order = inOneOrder(weights);
 
@@ -236,9 +231,9 @@ private:
     }
     SmallVector<Value> initial;
     for (unsigned state = 0; state < statesOf(kind.cell); ++state)
-      initial.push_back(c.convert(TITAN_TRY(firstState(5 + state, direction.number)), wide));
+      initial.push_back(c.convert(TITAN_TRY(firstState(5 + state, direction)), wide));
     return c.create<RecurrenceOp>(kind.cell, projected, weights[1].value, ValueRange(initial), bias,
-                                  ArrayRef<int64_t>(order), direction.isReverse);
+                                  ArrayRef<int64_t>(order), isReverse(direction));
   }
 
   /// Where each gate of the cell lies. Weights that do not agree are put in the order of ONNX.
@@ -253,7 +248,7 @@ private:
         each.value = c.create<ConcatOp>(ValueRange(parts), int64_t(0));
       }
     SmallVector<int64_t> order;
-    for (int64_t block : kind.order)
+    for (int64_t block : frontend::gatesOf(c.node)) // a cell of titan has PyTorch's order
       order.push_back(agree ? weights.front().order[block] : block);
     return order;
   }
@@ -319,15 +314,12 @@ private:
 };
 
 Status lstm(Conversion& c) {
-  // i f g o of titan; ONNX has i o f g.
-  return Recurrence(c, {RecurrentCell::Lstm, {0, 2, 3, 1}, {"Sigmoid", "Tanh", "Tanh"}}).convert();
+  return Recurrence(c, {RecurrentCell::Lstm, {"Sigmoid", "Tanh", "Tanh"}}).convert();
 }
 
 Status gru(Conversion& c) {
-  // r z n of titan; ONNX has z r n.
   const bool resetsAfter = c.node.integer("linear_before_reset", 0) != 0;
   return Recurrence(c, {resetsAfter ? RecurrentCell::Gru : RecurrentCell::GruResetBefore,
-                        {1, 0, 2},
                         {"Sigmoid", "Tanh"}})
       .convert();
 }
@@ -337,8 +329,7 @@ Status rnn(Conversion& c) {
   const bool isRelu =
       given && given->strings_size() > 0 && StringRef(given->strings(0)).equals_insensitive("Relu");
   return Recurrence(
-             c,
-             {isRelu ? RecurrentCell::Relu : RecurrentCell::Tanh, {0}, {isRelu ? "Relu" : "Tanh"}})
+             c, {isRelu ? RecurrentCell::Relu : RecurrentCell::Tanh, {isRelu ? "Relu" : "Tanh"}})
       .convert();
 }
 

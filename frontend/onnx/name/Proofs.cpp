@@ -2,6 +2,7 @@
 // cosines of positions, masks.
 #include "frontend/onnx/name/Angles.h"
 #include "frontend/onnx/name/Exporter.h"
+#include "frontend/onnx/name/Recurrent.h"
 #include "frontend/onnx/name/Rules.h"
 #include "frontend/onnx/name/Values.h"
 
@@ -40,7 +41,7 @@ static bool areFirstStates(const Facts& facts, const NamedTensor& tensor) {
   return std::ranges::all_of(facts.usesOf(tensor).uses, [&](const Use& use) {
     const Node& node = facts.nodeOf(use);
     const Scope& scope = facts.scopeOf(use);
-    if ((node.opType != "LSTM" && node.opType != "GRU" && node.opType != "RNN") || use.operand < 5)
+    if (gatesOf(node).empty() || use.operand < 5)
       return false;
     constexpr int states = 1; // of aten.lstm(input, hx, params, ...)
     const auto isOne = [](const FxOperand& operand) { return operand.position == states; };

@@ -1,15 +1,14 @@
 // The operands W, R and B of LSTM, GRU and RNN. Each holds a parameter of nn.LSTM, nn.GRU or nn.RNN
 // for each direction, B two of them, and the gates lie in another order than in PyTorch. Exports
 // that fold constants have only these operands.
+#include "frontend/onnx/name/Recurrent.h"
+
 #include "frontend/onnx/name/Rules.h"
 
 #include <algorithm>
 
 namespace titan::frontend {
 
-namespace {
-
-/// Where the gates of PyTorch's order lie in ONNX', in units of the hidden size; empty: no such op.
 std::vector<int64_t> gatesOf(const Node& node) {
   if (!node.domain.empty())
     return {};
@@ -21,6 +20,8 @@ std::vector<int64_t> gatesOf(const Node& node) {
     return {0};
   return {};
 }
+
+namespace {
 
 /// The layers of a module are one node each, in order; a node that reads the same weights is
 /// another call.
