@@ -14,9 +14,44 @@ namespace titan {
 
 namespace {
 
+/// Where the batch is in `value`, which does not depend on it, by the first of its readers that
+/// combines it with what does. None: one is there for all samples.
+BatchDimension::Place placeByReaders(Value value, const BatchDimension& batch) {
+  using Place = BatchDimension::Place;
+  using Kind = BatchDimension::Kind;
+  for (OpOperand& use : value.getUses()) {
+    auto reader = dyn_cast<ir::ShardableOpInterface>(use.getOwner());
+    if (!reader)
+      continue;
+    ir::ShardingRule rule = reader.getShardingRule();
+    std::optional<int64_t> factor;
+    for (auto [i, operand] : llvm::enumerate(reader->getOperands()))
+      if (Place place = batch.of(operand);
+          place.kind == Kind::Dim && !rule.operands[i][place.dim].empty())
+        factor = rule.operands[i][place.dim].front();
+    if (!factor && batch.of(reader->getResult(0)).kind == Kind::None)
+      for (auto [i, result] : llvm::enumerate(reader->getResults()))
+        if (Place place = placeByReaders(result, batch);
+            place.kind == Kind::Dim && !rule.results[i][place.dim].empty())
+          factor = rule.results[i][place.dim].front();
+    if (!factor)
+      continue;
+    if (int64_t dim = ir::ShardingRule::findDim(rule.operands[use.getOperandNumber()], *factor);
+        dim >= 0)
+      return {Kind::Dim, dim};
+  }
+  return {};
+}
+
 /// Where the batch is in the tensor that `random` decides on, by the first of its operands that
-/// depends on the batch.
+/// depends on the batch; of numbers that have no operand by their readers.
 BatchDimension::Place placeOf(ir::RandomOpInterface random, const BatchDimension& batch) {
+  if (auto numbers = dyn_cast<ir::RandomOp>(*random)) {
+    // Of numbers that all samples share each microbatch has its own, stacked along the first
+    // dimension.
+    BatchDimension::Place place = placeByReaders(numbers.getResult(), batch);
+    return {BatchDimension::Kind::Dim, std::max<int64_t>(place.dim, 0)};
+  }
   for (auto [i, operand] : llvm::enumerate(random->getOperands())) {
     SmallVector<int64_t> dims = random.getDrawnDims(i);
     BatchDimension::Place place = batch.of(operand);

@@ -62,9 +62,9 @@ LogicalResult verifyInference(func::FuncOp function) {
     if (function.getResultAttr(i, tag::state))
       return function.emitError() << "@" << function.getName() << " returns the state @"
                                   << TaggedFunction(function).resultTag(i, tag::state);
-  SmallVector<RandomOpInterface> random = randomOps(function);
-  if (!random.empty())
-    return random.front().emitError() << "dropout outside of training";
+  for (RandomOpInterface random : randomOps(function))
+    if (!random.drawsInEvaluation())
+      return random.emitError() << "dropout outside of training";
   return success();
 }
 

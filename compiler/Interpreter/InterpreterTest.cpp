@@ -80,6 +80,44 @@ TEST_F(Interpreter, DropoutIsKeyedByTheGlobalElementIndex) {
     }
 }
 
+TEST_F(Interpreter, SharedDimensionsHaveOneDecision) {
+  func::FuncOp f = parse(R"(
+    func.func @f(%x: tensor<3x2x4xf32>, %seed: tensor<i64>, %step: tensor<i64>, %base: index) -> tensor<3x2x4xf32> {
+      %y = titan.dropout %x p 0.25 stream 7 shared [1] seed %seed step %step base %base
+          {window = #titan.window<[6, 1, 4], multiple = 1>} : tensor<3x2x4xf32> to tensor<3x2x4xf32>
+      return %y : tensor<3x2x4xf32>
+    })");
+  Tensor ones = Tensor::splat(cast<ShapedType>(f.getArgumentTypes()[0]), 1);
+  Tensor second = Tensor::scalar(IndexType::get(&context), 12);
+  Tensor y = runOne(f, {ones, integer(11), integer(5), second});
+  for (int64_t i = 0; i < y.size(); ++i) {
+    bool keeps = titan::dropoutKeeps(titan::randomKey(11, 7), 5, 12 + i / 8 * 4 + i % 4,
+                                     titan::keepThreshold(0.25));
+    EXPECT_DOUBLE_EQ(y.floats()[i], keeps ? 1 / 0.75 : 0);
+  }
+}
+
+TEST_F(Interpreter, RandomNumbersAreKeyedByTheGlobalElementIndex) {
+  for (StringRef kind : {"uniform", "normal"}) {
+    func::FuncOp f = parse((Twine("func.func @f(%seed: tensor<i64>, %step: tensor<i64>, "
+                                  "%base: index) -> tensor<3x4xf32> {\n"
+                                  "  %y = titan.random ") +
+                            kind +
+                            " stream 7 seed %seed step %step base %base "
+                            "{window = #titan.window<[3, 9], multiple = 1>} : tensor<3x4xf32>\n"
+                            "  return %y : tensor<3x4xf32>\n}")
+                               .str());
+    Tensor y = runOne(f, {integer(11), integer(5), Tensor::scalar(IndexType::get(&context), 4)});
+    const uint64_t key = titan::randomKey(11, 7);
+    for (int64_t i = 0; i < y.size(); ++i) {
+      const uint64_t element = i / 4 * 9 + 4 + i % 4;
+      EXPECT_FLOAT_EQ(static_cast<float>(y.floats()[i]), kind == "normal"
+                                                             ? titan::normalDraw(key, 5, element)
+                                                             : titan::uniformDraw(key, 5, element));
+    }
+  }
+}
+
 TEST_F(Interpreter, LoopSumsTermsOrCarriesAccumulators) {
   StringRef unordered = R"(
     func.func @f(%x: tensor<3x2xf32>) -> tensor<2xf32> {

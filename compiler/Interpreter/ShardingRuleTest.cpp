@@ -114,13 +114,10 @@ private:
   void placeInWhole(titan::ir::RandomOpInterface random, int64_t piece) {
     SmallVector<int64_t> global = cast<titan::ir::RandomOpInterface>(instance.op).getDrawnShape(),
                          local = random.getDrawnShape();
-    size_t dim = 0;
+    int64_t base = 0; // stays where all pieces share their decisions
     for (auto [d, extent] : llvm::enumerate(global))
       if (extent != local[d])
-        dim = d;
-    int64_t base = piece * local[dim];
-    for (int64_t extent : ArrayRef(global).drop_front(dim + 1))
-      base *= extent;
+        base = piece * local[d] * ShapedType::getNumElements(ArrayRef(global).drop_front(d + 1));
     OpBuilder builder(random);
     Location loc = instance.op->getLoc();
     random.place(titan::ir::WindowAttr::get(builder.getContext(), global, /*multiple=*/1),

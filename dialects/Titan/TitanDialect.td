@@ -82,6 +82,10 @@ def Titan_GeluForm : Titan_Enum<"GeluForm", "exact (erf) or the tanh approximati
   I32EnumAttrCase<"Erf", 0, "erf">, I32EnumAttrCase<"Tanh", 1, "tanh">]>;
 def Titan_GeluFormAttr : Titan_EnumAttr<Titan_GeluForm, "gelu_form">;
 
+def Titan_RandomKind : Titan_Enum<"RandomKind", "a distribution", [
+  I32EnumAttrCase<"Uniform", 0, "uniform">, I32EnumAttrCase<"Normal", 1, "normal">]>;
+def Titan_RandomKindAttr : Titan_EnumAttr<Titan_RandomKind, "random_kind">;
+
 def Titan_RecurrentCell : Titan_Enum<"RecurrentCell", "what a recurrent layer computes in a step", [
   I32EnumAttrCase<"Lstm", 0, "lstm">, I32EnumAttrCase<"Gru", 1, "gru">, I32EnumAttrCase<"GruResetBefore", 2, "gru_reset_before">,
   I32EnumAttrCase<"Tanh", 3, "tanh">, I32EnumAttrCase<"Relu", 4, "relu">]>;

@@ -94,14 +94,16 @@ def RandomOpInterface : OpInterface<"RandomOpInterface"> {
   }];
   let methods = [
     InterfaceMethod<"Does the op draw as it stands? Attention without dropout does not.", "bool", "draws", (ins), "", "return true;">,
+    InterfaceMethod<"Does it draw in evaluation too, where seed and step count as 0? Dropout does not: there it keeps everything.",
+                    "bool", "drawsInEvaluation", (ins), "", "return false;">,
     InterfaceMethod<"Ops of one stream draw alike.", "uint64_t", "getStream">,
     InterfaceMethod<"The shape of the tensor whose elements the decisions belong to.",
                     "::llvm::SmallVector<int64_t>", "getDrawnShape">,
     InterfaceMethod<"For each dimension of operand number `operand` the dimension of that tensor that it is, or -1. Empty: the operand says nothing of it.",
                     "::llvm::SmallVector<int64_t>", "getDrawnDims", (ins "unsigned":$operand)>,
     InterfaceMethod<[{
-      Changes the op into its form without randomness: dropout keeps everything. Returns what its results are then: themselves, or operands that they
-      would be equal to.
+      Changes the op into its form without randomness: dropout keeps everything, numbers become their mean. Returns what its results are then:
+      themselves, or values that they would be equal to.
     }], "::llvm::SmallVector<::mlir::Value>", "makeDeterministic">,
     InterfaceMethod<"The run's seed, an i64 scalar.", "::mlir::MutableOperandRange", "getSeedMutable">,
     InterfaceMethod<"The step, an i64 scalar.", "::mlir::MutableOperandRange", "getStepMutable">,

@@ -113,7 +113,9 @@ Result<CheckReport> checkModel(mlir::MLIRContext& context, const std::string& pa
       importGraph(context, report.graph, report.names, recipe);
   if (!module.ok() && module.error().code() != ErrorCode::BadInput)
     return module.takeError();
-  if (!module.ok())
+  if (module.ok())
+    llvm::append_range(report.notes, notesOfNumbers(**module));
+  else
     report.error = module.error().message();
   return report;
 }

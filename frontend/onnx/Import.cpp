@@ -436,6 +436,20 @@ static void noteInstanceStatistics(Notes& notes, const Graph& graph) {
   }
 }
 
+static constexpr NoteCause kDrawsInEvaluation = {
+    "{} draws random numbers, in evaluation too, there with seed and step 0",
+    "{} nodes draw random numbers, in evaluation too, there with seed and step 0: {}"};
+
+std::vector<std::string> notesOfNumbers(ModuleOp module) {
+  Notes notes;
+  module.walk([&](ir::RandomOp random) {
+    auto name = dyn_cast<NameLoc>(random.getLoc());
+    notes.add(kDrawsInEvaluation,
+              fmt::format("node '{}'", name ? printable(name.getName().str()) : ""));
+  });
+  return notes.lines();
+}
+
 std::vector<std::string> notesOf(const Graph& graph, const NameTable& names, const Recipe& recipe) {
   Notes all = graph.notes;
   all.append(names.notes);
@@ -475,6 +489,7 @@ Result<OwningOpRef<ModuleOp>> importOnnx(MLIRContext& context, const std::string
       importGraph(context, graph, *names, recipe, options.instrument);
   if (!module.ok())
     return module.takeError().withContext(path);
+  llvm::append_range(report.notes, notesOfNumbers(**module));
   return module;
 }
 

@@ -124,7 +124,8 @@ Probabilities followProbabilities(View view) {
       view = *moved;
       continue;
     }
-    if (auto dropout = dyn_cast<ir::DropoutOp>(user); dropout && !found.dropout) {
+    if (auto dropout = dyn_cast<ir::DropoutOp>(user);
+        dropout && !found.dropout && dropout.getShared().empty()) {
       found.dropout = dropout;
       found.dropoutRoles = view.roles;
     } else if (!isa<ir::ConvertOp>(user)) {

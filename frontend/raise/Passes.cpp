@@ -13,6 +13,7 @@ void addRaisePasses(OpPassManager& functions) {
   // One spelling of what exporters fold, flatten and transpose in different ways, so that the
   // patterns see one.
   functions.addPass(createFoldConstants());
+  functions.addPass(createRaiseDropout());
   functions.addPass(createSinkReshapes());
   functions.addPass(createFoldTransposes());
   functions.addPass(createCSEPass());

@@ -63,6 +63,31 @@ def FoldTransposes : TitanPass<"titan-import-fold-transposes", "::mlir::func::Fu
   let dependentDialects = ["::titan::ir::TitanDialect"];
 }
 
+def RaiseDropout : TitanPass<"titan-import-raise-dropout", "::mlir::func::FuncOp"> {
+  let summary = "a product with a random mask over its mean becomes dropout";
+  let description = [{
+    Recognises `x m / k` where m is 1 with probability k, 0 < k < 1: `u < k` or `floor(u + k)` of uniform numbers u. Constants may stand at either
+    factor, in front of a broadcast or behind it. The dimensions along which m is repeated share their decisions: stochastic depth, dropout of channels.
+    So evaluation keeps everything, where the numbers would be drawn. A mask without the factor 1 / k stays as it is: its mean is not 1.
+
+    Element i of m is decided by 16 bits of the stream of u, no longer by 24.
+
+    ```mlir
+    %u = titan.random uniform stream 7 : tensor<8xf32>
+    %m = titan.compare lt %u, %k : tensor<8xf32>
+    %f = titan.convert %m : tensor<8xi1> to tensor<8xf32>
+    %s = titan.div %f, %k : tensor<8xf32>
+    %b = titan.broadcast %s [0] : tensor<8xf32> to tensor<8x4xf32>
+    %y = titan.mul %x, %b : tensor<8x4xf32>
+    // becomes, with k = 0.75
+    %y = titan.dropout %x p 0.25 stream 7 shared [1] : tensor<8x4xf32> to tensor<8x4xf32>
+    ```
+
+    Example: test/frontend/raise/raise-dropout.mlir.
+  }];
+  let dependentDialects = ["::titan::ir::TitanDialect"];
+}
+
 def RaiseActivations : TitanPass<"titan-import-raise-activations", "::mlir::func::FuncOp"> {
   let summary = "products that spell out GELU or SiLU become one op";
   let facts = [MovesRounding];

@@ -263,8 +263,12 @@ struct SinkThroughDropout : RaisePattern<ir::DropoutOp> {
     if (!merge || op.getSeed() || op.getWindow())
       return {};
     Value operand = merge->operand(b);
-    Value dropped = b.create<ir::DropoutOp>(operand.getType(), operand, Value(), Value(), Value(),
-                                            op.getPAttr(), op.getStreamAttr(), ir::WindowAttr());
+    SmallVector<int64_t> shared;
+    for (int64_t d : op.getShared())
+      llvm::append_range(shared, merge->groups[d]);
+    Value dropped = b.create<ir::DropoutOp>(
+        operand.getType(), operand, Value(), Value(), Value(), op.getPAttr(), op.getStreamAttr(),
+        b.builder.getDenseI64ArrayAttr(shared), ir::WindowAttr());
     return b.reshape(dropped, ir::tensorType(op.getResult()).getShape());
   }
 };

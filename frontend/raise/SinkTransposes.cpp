@@ -173,6 +173,30 @@ private:
   }
 };
 
+/// Decisions are counted in row-major order: those that elements share may stand anywhere.
+struct SinkThroughDropout : RaisePattern<ir::DropoutOp> {
+  using RaisePattern::RaisePattern;
+
+  Value raise(ir::DropoutOp op, ir::TensorBuilder& b) const override {
+    auto transpose = op.getOperand().getDefiningOp<ir::TransposeOp>();
+    if (!transpose || op.getSeed() || op.getWindow())
+      return {};
+    ArrayRef<int64_t> permutation = transpose.getPermutation();
+    SmallVector<int64_t> shared, apart;
+    for (auto [i, d] : llvm::enumerate(permutation))
+      (llvm::is_contained(op.getShared(), static_cast<int64_t>(i)) ? shared : apart).push_back(d);
+    if (!llvm::is_sorted(apart))
+      return {};
+    llvm::sort(shared);
+    Value operand = transpose.getOperand();
+    return b.transpose(b.create<ir::DropoutOp>(operand.getType(), operand, Value(), Value(),
+                                               Value(), op.getPAttr(), op.getStreamAttr(),
+                                               b.builder.getDenseI64ArrayAttr(shared),
+                                               ir::WindowAttr()),
+                       permutation);
+  }
+};
+
 struct SinkThroughPad : RaisePattern<ir::PadOp> {
   using RaisePattern::RaisePattern;
 
@@ -278,8 +302,8 @@ private:
 
 void addTransposeSinks(RewritePatternSet& set) {
   set.add<SinkThroughElementwise, SinkThroughSlice, SinkThroughReduce, SinkThroughConcat,
-          SinkThroughBatchNorm, SinkThroughLayerNorm, SinkThroughPad, SinkThroughReshape>(
-      set.getContext());
+          SinkThroughBatchNorm, SinkThroughLayerNorm, SinkThroughDropout, SinkThroughPad,
+          SinkThroughReshape>(set.getContext());
 }
 
 } // namespace titan::frontend

@@ -65,13 +65,17 @@ float uniformDraw(uint64_t key, uint64_t step, uint64_t element) {
   return static_cast<float>(word(key, step, element) >> 8) * 0x1p-24f;
 }
 
-float normalDraw(uint64_t key, uint64_t step, uint64_t element) {
+double normalNumber(uint64_t key, uint64_t step, uint64_t element) {
   const PhiloxBlock block = philox4x32_7(key, element / 4, step);
   const size_t pair = element % 4 / 2 * 2;
   const double u = (block[pair] + 1.0) * 0x1p-32; // (0, 1]: the logarithm is finite
   const double angle = 2 * std::numbers::pi * (block[pair + 1] * 0x1p-32);
   const double radius = std::sqrt(-2 * std::log(u));
-  return static_cast<float>(radius * (element % 2 ? std::sin(angle) : std::cos(angle)));
+  return radius * (element % 2 ? std::sin(angle) : std::cos(angle));
+}
+
+float normalDraw(uint64_t key, uint64_t step, uint64_t element) {
+  return static_cast<float>(normalNumber(key, step, element));
 }
 
 } // namespace titan

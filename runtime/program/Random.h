@@ -26,8 +26,9 @@ uint32_t keepThreshold(double dropProbability);
 bool dropoutKeeps(uint64_t key, uint64_t step, uint64_t element, uint32_t threshold);
 /// Uniform in [0, 1): the top 24 bits of the element's word / 2^24.
 float uniformDraw(uint64_t key, uint64_t step, uint64_t element);
-/// Standard normal: Box-Muller over the element's pair of words (elements 2i and 2i+1 share them),
-/// in f64, rounded once.
+/// Standard normal: Box-Muller over the element's pair of words (elements 2i and 2i+1 share them).
+double normalNumber(uint64_t key, uint64_t step, uint64_t element);
+/// The same, rounded once.
 float normalDraw(uint64_t key, uint64_t step, uint64_t element);
 
 } // namespace titan

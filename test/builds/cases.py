@@ -16,7 +16,7 @@ TRAINING = ROOT / "test" / "training"
 EXAMPLES = ROOT / "examples"
 sys.path.insert(0, str(TRAINING))
 
-import check_dropout  # noqa: E402
+import check_random  # noqa: E402
 import check_losses  # noqa: E402
 from training_test import GPT_DROPOUT, REFERENCES, UNFUSED  # noqa: E402
 
@@ -50,12 +50,12 @@ def recorded():
 
 
 def with_dropout(scratch):
-    """What check_dropout.py and check_equalities.py train."""
-    recipe, data = scratch / "dropout.toml", scratch / "dropout.npz"
-    recipe.write_text(check_dropout.RECIPE)
-    np.savez(data, x=np.ones((96, check_dropout.FEATURES), np.float32))
-    for model in sorted((TRAINING / "dropout").glob("*.onnx")):
-        yield Case(f"dropout/{model.stem}/sgd", model, recipe, data)
+    """What check_random.py and check_equalities.py train."""
+    recipe, data = scratch / "random.toml", scratch / "random.npz"
+    recipe.write_text(check_random.recipe())
+    np.savez(data, x=np.ones((96, check_random.FEATURES), np.float32))
+    for model in sorted((TRAINING / "random").glob("*.onnx")):
+        yield Case(f"random/{model.stem}/sgd", model, recipe, data)
     folder = REFERENCES / "gpt-nano"
     for model in sorted(GPT_DROPOUT.glob("*.onnx")):
         for recipe in ("sgd", "adamw", "accumulate"):

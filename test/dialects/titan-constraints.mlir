@@ -373,6 +373,48 @@ func.func @dropout_C4_positive(%x: tensor<2x3xf32>) {
 
 // -----
 
+func.func @dropout_C5(%x: tensor<2x3xf32>) {
+  // expected-error @+1 {{(C5) [0, 2] are not dimensions of a rank of 2, in ascending order}}
+  %r = titan.dropout %x p 0.5 stream 1 shared [0, 2] : tensor<2x3xf32> to tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @dropout_C5_order(%x: tensor<2x3xf32>) {
+  // expected-error @+1 {{(C5) [1, 1] are not dimensions}}
+  %r = titan.dropout %x p 0.5 stream 1 shared [1, 1] : tensor<2x3xf32> to tensor<2x3xf32>
+  return
+}
+
+// -----
+
+// The decisions are the window's elements, not those of the operand.
+func.func @dropout_C3_shared(%x: tensor<2x3xf32>) {
+  %0 = titan.dropout %x p 0.5 stream 1 shared [1] {window = #titan.window<[8, 1], multiple = 1>} : tensor<2x3xf32> to tensor<2x3xf32>
+  // expected-error @+1 {{(C3) [1, 3] is no window of}}
+  %1 = titan.dropout %x p 0.5 stream 1 shared [0] {window = #titan.window<[8, 1], multiple = 1>} : tensor<2x3xf32> to tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @random_C2(%seed: tensor<i64>) {
+  // expected-error @+1 {{(C2) seed and step come together}}
+  %r = titan.random uniform stream 1 seed %seed : tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @random_C3() {
+  // expected-error @+1 {{(C3) [2, 3] is no window of}}
+  %r = titan.random uniform stream 1 {window = #titan.window<[8, 2], multiple = 1>} : tensor<2x3xf32>
+  return
+}
+
+// -----
+
 func.func @dropout_C4(%x: tensor<2x3xf32>, %i: index) {
   %c4 = arith.constant 4 : index
   %c6 = arith.constant 6 : index

@@ -469,6 +469,39 @@ func.func @dropout_window(%x: tensor<4x6xf32>, %seed: tensor<i64>, %step: tensor
   return %r : tensor<4x6xf32>
 }
 
+// CHECK: titan.dropout %{{.*}} p 2.500000e-01 stream 7 shared [1, 3] : tensor<4x2x6x3xf32>
+func.func @dropout_shared(%x: tensor<4x2x6x3xf32>) -> tensor<4x2x6x3xf32> {
+  %r = titan.dropout %x p 0.25 stream 7 shared [1, 3] : tensor<4x2x6x3xf32> to tensor<4x2x6x3xf32>
+  return %r : tensor<4x2x6x3xf32>
+}
+func.func @dropout_shared_window(%x: tensor<4x6x2xf32>, %seed: tensor<i64>, %step: tensor<i64>, %i: index) -> tensor<4x6x2xf32> {
+  %c4 = arith.constant 4 : index
+  %base = arith.muli %i, %c4 : index
+  %r = titan.dropout %x p 0.25 stream 7 shared [1, 2] seed %seed step %step base %base
+      {window = #titan.window<[8, 1, 1], multiple = 4>} : tensor<4x6x2xf32> to tensor<4x6x2xf32>
+  return %r : tensor<4x6x2xf32>
+}
+// CHECK: titan.random {{ *}}uniform stream 7 : tensor<4x6xf32>
+func.func @random_uniform() -> tensor<4x6xf32> {
+  %r = titan.random uniform stream 7 : tensor<4x6xf32>
+  return %r : tensor<4x6xf32>
+}
+func.func @random_normal() -> tensor<4x7xf32> {
+  %r = titan.random normal stream 7 : tensor<4x7xf32>
+  return %r : tensor<4x7xf32>
+}
+func.func @random_normal_f64() -> tensor<5xf64> {
+  %r = titan.random normal stream 7 : tensor<5xf64>
+  return %r : tensor<5xf64>
+}
+// CHECK: titan.random {{ *}}normal stream 7 seed %{{.*}} step %{{.*}} base %{{.*}} {window = #titan.window<[8, 7], multiple = 28>}
+func.func @random_window(%seed: tensor<i64>, %step: tensor<i64>, %i: index) -> tensor<4x7xf32> {
+  %c28 = arith.constant 28 : index
+  %base = arith.muli %i, %c28 : index
+  %r = titan.random normal stream 7 seed %seed step %step base %base {window = #titan.window<[8, 7], multiple = 28>} : tensor<4x7xf32>
+  return %r : tensor<4x7xf32>
+}
+
 func.func @cross_entropy(%x: tensor<4x6xf32>, %t: tensor<4xi64>) -> tensor<4xf32> {
   %r = titan.cross_entropy %x, %t ignore_index -100 label_smoothing 0.0 : (tensor<4x6xf32>, tensor<4xi64>) -> tensor<4xf32>
   return %r : tensor<4xf32>

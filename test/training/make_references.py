@@ -4,7 +4,7 @@
 
 Writes references/<model>/: data.npz, <export>.onnx with the initial weights inside, <export>.names.toml where it needs one, <recipe>.toml, and
 reference.json: the losses of each recipe in f32 and f64, the state_dict's names and shapes, the aliases of tied
-parameters, what an export destroys, and the L2 norm and the projection (compare.py) of each trained tensor. check_losses.py compares a Titan job with them. Also dropout/, for check_dropout.py, and gpt-dropout/,
+parameters, what an export destroys, and the L2 norm and the projection (compare.py) of each trained tensor. check_losses.py compares a Titan job with them. Also random/, for check_random.py, and gpt-dropout/,
 for check_resume.py and check_equalities.py.
 """
 import argparse
@@ -21,7 +21,7 @@ import torch
 import gpt_models
 from compare import values_of
 from export_model import NAMING, WAYS, export
-from models import CASES, COMMON, DropoutMoment
+from models import CASES, COMMON, RANDOM, Moment
 from torch_training import train
 
 # The f32 losses are PyTorch's own; where they leave f64 by more than this, the recipe is too chaotic to compare.
@@ -135,11 +135,12 @@ def write_case(name, case, folder, seed):
     print(f"{name}: {len(case.exports)} exports, {len(case.recipes)} recipes, {size / 1024:.0f} KiB")
 
 
-def write_dropout(folder):
-    """The exports that check_dropout.py trains; there is nothing to record, its expectations are formulas."""
+def write_random(folder):
+    """The exports that check_random.py trains; there is nothing to record, its expectations are formulas."""
     folder.mkdir(parents=True, exist_ok=True)
-    for way in ("dynamo-train", "legacy-train"):
-        export(DropoutMoment(p=0.3), (torch.ones(3, 64),), ["x"], folder / f"{way}.onnx", **WAYS[way])
+    for name, (make, ways) in RANDOM.items():
+        for way in ways:
+            export(Moment(make()), (torch.ones(3, 64),), ["x"], folder / f"{name}.{way}.onnx", **WAYS[way])
 
 
 def write_gpt_dropout(folder):
@@ -161,8 +162,8 @@ def main():
     for name, case in CASES.items():
         if arguments.only in (None, name):
             write_case(name, case, arguments.output / name, seed=zlib.crc32(name.encode()))
-    if arguments.only in (None, "dropout"):
-        write_dropout(arguments.output.parent / "dropout")
+    if arguments.only in (None, "random"):
+        write_random(arguments.output.parent / "random")
     if arguments.only in (None, "gpt-dropout"):
         write_gpt_dropout(arguments.output.parent / "gpt-dropout")
 

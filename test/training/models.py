@@ -556,13 +556,54 @@ CASES["called-twice"] = Case(
                                   {"up": 0, "down": 1})})
 
 
-class DropoutMoment(nn.Module):
-    """Second moment of dropout: for x = 1 and scale = 1, the mean over elements of (kept / (1 - p))^2."""
+class Moment(nn.Module):
+    """Second moment of what draws random numbers: for x = 1 and scale = 1, the mean over elements of draw(1)^2."""
 
-    def __init__(self, p):
+    def __init__(self, draw):
         super().__init__()
         self.scale = nn.Parameter(torch.tensor(1.0))
-        self.dropout = nn.Dropout(p)
+        self.draw = draw
 
     def forward(self, x):
-        return (self.dropout(x * self.scale) ** 2).mean()
+        return (self.draw(x * self.scale) ** 2).mean()
+
+
+class Drawn(nn.Module):
+    """A function as a module."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x):
+        return self.function(x)
+
+
+DROP_RATE = 0.3
+
+
+def depth_by_bernoulli(x, rows):
+    """Stochastic depth as in torchvision.ops.stochastic_depth and timm.layers.drop_path: of a sample, or of the batch."""
+    mask = x.new_empty((x.shape[0] if rows else 1,) + (1,) * (x.ndim - 1)).bernoulli_(1 - DROP_RATE)
+    return x * mask.div_(1 - DROP_RATE)
+
+
+def depth_by_floor(x):
+    """Stochastic depth as in the models of Hugging Face's transformers (drop_path)."""
+    mask = (1 - DROP_RATE + torch.rand((x.shape[0],) + (1,) * (x.ndim - 1), dtype=x.dtype)).floor_()
+    return x.div(1 - DROP_RATE) * mask
+
+
+# What check_random.py knows the statistics of. PyTorch's legacy exporter refuses dropout of channels in training.
+RANDOM = {
+    "dropout": (lambda: nn.Dropout(DROP_RATE), ["dynamo-train", "legacy-train"]),
+    "depth-rows": (lambda: Drawn(lambda x: depth_by_bernoulli(x, rows=True)), ["dynamo-train", "legacy-train"]),
+    "depth-batch": (lambda: Drawn(lambda x: depth_by_bernoulli(x, rows=False)), ["dynamo-train", "legacy-train"]),
+    "depth-floor": (lambda: Drawn(depth_by_floor), ["dynamo-train", "legacy-train"]),
+    "channels": (lambda: Drawn(lambda x: nn.functional.dropout1d(x.unflatten(1, (8, 8)), DROP_RATE, True).flatten(1)),
+                 ["dynamo-train"]),
+    "normal": (lambda: Drawn(lambda x: x * (1 + torch.randn_like(x))), ["dynamo-train", "legacy-train"]),
+    "uniform": (lambda: Drawn(lambda x: x * (1 + torch.rand_like(x))), ["dynamo-train", "legacy-train"]),
+    "normal-rows": (lambda: Drawn(lambda x: x * torch.randn(x.shape[0], 1)), ["dynamo-train", "legacy-train"]),
+    "bernoulli": (lambda: Drawn(lambda x: x * torch.bernoulli(torch.full_like(x, 1 - DROP_RATE))), ["dynamo-train"]),
+}

@@ -65,9 +65,9 @@ Value maskAdjoint(Builder& b, AttentionOp op) {
 
   Value dprobabilities = productPerHead(b, b.result(0), op.getValue());
   if (!op.getP().isZero())
-    dprobabilities =
-        b.create<DropoutOp>(dprobabilities.getType(), dprobabilities, op.getSeed(), op.getStep(),
-                            op.getBase(), op.getPAttr(), op.getStreamAttr(), op.getWindowAttr());
+    dprobabilities = b.create<DropoutOp>(
+        dprobabilities.getType(), dprobabilities, op.getSeed(), op.getStep(), op.getBase(),
+        op.getPAttr(), op.getStreamAttr(), DenseI64ArrayAttr(), op.getWindowAttr());
   Type wide = tensorType(total).getElementType();
   Value overlap = b.mul(b.convert(b.result(0), wide), b.convert(op.getResult(), wide));
   Value delta = b.transpose(b.reduce(ReduceKind::Sum, overlap, {3}), {0, 2, 1});

@@ -10,9 +10,9 @@ namespace titan::autodiff {
 void attachRandomRules(MLIRContext* context) {
   attachRule<DropoutOp, [](AdjointBuilder& b, DropoutOp op) {
     if (b.needs(0))
-      b.set(0,
-            b.create<DropoutOp>(op.getType(), b.result(), op.getSeed(), op.getStep(), op.getBase(),
-                                op.getPAttr(), op.getStreamAttr(), op.getWindowAttr()));
+      b.set(0, b.create<DropoutOp>(op.getType(), b.result(), op.getSeed(), op.getStep(),
+                                   op.getBase(), op.getPAttr(), op.getStreamAttr(),
+                                   op.getSharedAttr(), op.getWindowAttr()));
   }>(context);
 }
 

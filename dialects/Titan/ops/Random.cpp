@@ -1,4 +1,5 @@
 #include "dialects/Titan/ops/Random.h"
+#include "dialects/Titan/TensorBuilder.h"
 #include "dialects/Titan/ops/OpSupport.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
@@ -24,11 +25,21 @@ LogicalResult DropoutOp::verify() {
   RankedTensorType type = tensorType(getOperand());
   if (tensorType(getResult()) != type)
     return emitOpError("the result's type is ") << type;
-  return verifyRandom(*this, type.getShape());
+  if (failed(verifyProbability(*this)))
+    return failure();
+  ArrayRef<int64_t> shared = getShared();
+  if (!llvm::is_sorted(shared, std::less_equal<int64_t>()) ||
+      (!shared.empty() && (shared.front() < 0 || shared.back() >= type.getRank())))
+    return emitOpError("(C5) [") << shared << "] are not dimensions of a rank of " << type.getRank()
+                                 << ", in ascending order";
+  return verifyRandom(*this, getDrawnShape());
 }
 
 SmallVector<int64_t> DropoutOp::getDrawnShape() {
-  return SmallVector<int64_t>(tensorType(getOperand()).getShape());
+  SmallVector<int64_t> shape(tensorType(getOperand()).getShape());
+  for (int64_t d : getShared())
+    shape[d] = 1;
+  return shape;
 }
 
 SmallVector<int64_t> DropoutOp::getDrawnDims(unsigned operand) {
@@ -42,6 +53,20 @@ ShardingRule DropoutOp::getShardingRule() {
   // dropout (accumulate, shard) sets it. The dimensions themselves are independent.
   return elementwiseRule(*this);
 }
+
+LogicalResult RandomOp::verify() { return verifyRandom(*this, getType().getShape()); }
+
+SmallVector<int64_t> RandomOp::getDrawnShape() {
+  return SmallVector<int64_t>(getType().getShape());
+}
+
+SmallVector<Value> RandomOp::makeDeterministic() {
+  OpBuilder builder(*this);
+  return {
+      TensorBuilder(builder, *this).splat(getType(), getKind() == RandomKind::Uniform ? 0.5 : 0)};
+}
+
+ShardingRule RandomOp::getShardingRule() { return elementwiseRule(*this); }
 
 RandomOpInterface asRandom(Operation* op) {
   auto random = dyn_cast<RandomOpInterface>(op);
@@ -68,7 +93,8 @@ SmallVector<Value> replaceByDeterministic(RandomOpInterface random) {
 
 SmallVector<Value> replaceByEvaluation(Operation* op) {
   if (RandomOpInterface random = asRandom(op))
-    return replaceByDeterministic(random);
+    return random.drawsInEvaluation() ? SmallVector<Value>(op->getResults())
+                                      : replaceByDeterministic(random);
   if (auto other = dyn_cast<EvaluatedOtherwiseOpInterface>(op)) {
     OpBuilder builder(op);
     if (SmallVector<Value> values = other.buildEvaluation(builder); !values.empty()) {

@@ -9,11 +9,16 @@ namespace titan::ir {
 /// factors are; 0 for the constant 0.
 int64_t divisorOf(mlir::Value index);
 
-/// What all random ops share (C1 to C4 of titan.dropout): `shape` is that of the decisions.
-template <typename OpTy> llvm::LogicalResult verifyRandom(OpTy op, llvm::ArrayRef<int64_t> shape) {
+/// C1 of titan.dropout.
+template <typename OpTy> llvm::LogicalResult verifyProbability(OpTy op) {
   double p = op.getP().convertToDouble();
   if (!(p >= 0 && p < 1))
     return op.emitOpError("(C1) p = ") << p << " is outside [0, 1)";
+  return llvm::success();
+}
+
+/// What all random ops share (C2 to C4 of titan.dropout): `shape` is that of the decisions.
+template <typename OpTy> llvm::LogicalResult verifyRandom(OpTy op, llvm::ArrayRef<int64_t> shape) {
   if (!op.getSeed() != !op.getStep())
     return op.emitOpError("(C2) seed and step come together");
   std::optional<WindowAttr> window = op.getWindow();

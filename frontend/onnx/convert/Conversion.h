@@ -173,7 +173,7 @@ llvm::ArrayRef<ConverterEntry> contractionConverters();
 llvm::ArrayRef<ConverterEntry> convolutionConverters();
 llvm::ArrayRef<ConverterEntry> resizeConverters();
 llvm::ArrayRef<ConverterEntry> normalizationConverters();
-llvm::ArrayRef<ConverterEntry> dropoutConverters();
+llvm::ArrayRef<ConverterEntry> randomConverters();
 llvm::ArrayRef<ConverterEntry> einsumConverters();
 llvm::ArrayRef<ConverterEntry> movementConverters();
 llvm::ArrayRef<ConverterEntry> pieceConverters();

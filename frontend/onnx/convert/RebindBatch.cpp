@@ -200,6 +200,8 @@ private:
     auto type = ir::tensorType(value);
     SmallVector<int64_t> shape(type.getShape());
     bool single = shape[at.dim] == 1;
+    if (single && isDrawn(value))
+      return {}; // one number for each sample, or one for all of them?
     shape[at.dim] = shape[at.dim] / from_ * to_;
     auto constant = value.getDefiningOp<ir::ConstantOp>();
     auto elements = constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : nullptr;
@@ -231,8 +233,14 @@ private:
     return elements ? widenedConstant(b, elements, at, shape) : Value();
   }
 
+  /// Is `value`, which does not depend on the batch, made of random numbers?
+  static bool isDrawn(Value value) {
+    Operation* op = value.getDefiningOp();
+    return op && (isa<ir::RandomOp>(op) || llvm::any_of(op->getOperands(), isDrawn));
+  }
+
   /// What an op makes of operands that are the same for every sample: rows that it looks up by
-  /// equal positions, for example.
+  /// equal positions, for example. Random numbers are drawn for the new batch.
   Value widenedOp(Operation* user, Value value, const BatchDim& at) {
     Operation* op = value.getDefiningOp();
     auto shardable = dyn_cast_or_null<ir::ShardableOpInterface>(op);

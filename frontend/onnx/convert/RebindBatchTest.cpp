@@ -69,6 +69,29 @@ TEST_F(RebindBatchTest, ANormOverTheBatchIsThatOfTheNewOne) {
   EXPECT_HAS(import(scaled), "node 'n' combines the samples of a batch");
 }
 
+// Noise of each sample is drawn for the new batch; noise that all samples share stays one.
+TEST_F(RebindBatchTest, RandomNumbersFollowTheirReaders) {
+  ModelBuilder model;
+  model.input("x", {2, 5}).output("y").integers("rows", {2, 1});
+  model.node("ConstantOfShape", {"rows"}, {"zeros"});
+  model.node("RandomUniformLike", {"zeros"}, {"u"});
+  model.node("Exp", {"u"}, {"e"});
+  model.node("Mul", {"x", "e"}, {"m"});
+  ModelBuilder::setInts(model.node("RandomNormal", {}, {"n"}), "shape", {5});
+  model.node("Add", {"m", "n"}, {"y"});
+  std::string text = import(model);
+  EXPECT_HAS(text, ": tensor<8x1xf32>");
+  EXPECT_HAS(text, ": tensor<5xf32>");
+
+  ModelBuilder single;
+  single.input("x", {1, 5}).output("y").integers("rows", {1, 1});
+  single.node("ConstantOfShape", {"rows"}, {"zeros"});
+  single.node("RandomUniformLike", {"zeros"}, {"u"});
+  single.node("Concat", {"x", "u"}, {"y"}, "join");
+  ModelBuilder::setInt(*single.model.mutable_graph()->mutable_node(2), "axis", 1);
+  EXPECT_HAS(import(single), "node 'join' holds a tensor of the exported batch");
+}
+
 TEST_F(RebindBatchTest, RefusesArithmeticOnASumOverTheBatch) {
   ModelBuilder model;
   model.input("x", {2, 5}).output("y").floats("c", {1}, {3});

@@ -9,7 +9,7 @@ ArrayRef<ConverterEntry> converterTable() {
     std::vector<ConverterEntry> all;
     for (auto family :
          {elementwiseConverters, activationConverters, contractionConverters, convolutionConverters,
-          resizeConverters, normalizationConverters, dropoutConverters, einsumConverters,
+          resizeConverters, normalizationConverters, randomConverters, einsumConverters,
           movementConverters, pieceConverters, reductionConverters, indexingConverters,
           recurrenceConverters, sequenceConverters, attentionConverters, lossConverters})
       llvm::append_range(all, family());
