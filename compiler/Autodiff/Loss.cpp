@@ -7,6 +7,11 @@ using namespace titan::ir;
 
 namespace titan::autodiff {
 
+/// The dimension of an output of `rank` dimensions that the recipe counts, perhaps from the end.
+static int64_t classDim(const LossRecipe& loss, int64_t rank) {
+  return loss.classDim < 0 ? rank + loss.classDim : loss.classDim;
+}
+
 FailureOr<RankedTensorType> targetType(const LossRecipe& loss, RankedTensorType output,
                                        StringRef outputName, int64_t micro, Location loc) {
   Builder builder(loc.getContext());
@@ -23,7 +28,13 @@ FailureOr<RankedTensorType> targetType(const LossRecipe& loss, RankedTensorType 
     if (output.getRank() < 2)
       return emitError(loc) << "loss.kind = \"cross_entropy\": output '" << outputName << "' is "
                             << output << ", not [rows, ..., classes]";
-    SmallVector<int64_t> rows(output.getShape().drop_back());
+    const int64_t rank = output.getRank(), dim = classDim(loss, rank);
+    if (dim < 1 || dim >= rank)
+      return emitError(loc) << "loss.class_dim = " << loss.classDim << ": output '" << outputName
+                            << "' is " << output
+                            << ", whose classes are in one of the dimensions 1 to " << rank - 1;
+    SmallVector<int64_t> rows(output.getShape());
+    rows.erase(rows.begin() + dim);
     // A model that flattens [micro, positions] for its loss.
     if (rows.size() == 1 && rows[0] != micro && micro > 0 && rows[0] % micro == 0)
       rows = {micro, rows[0] / micro};
@@ -55,6 +66,12 @@ LossTerms crossEntropy(const TensorBuilder& b, const LossRecipe& loss, Value log
   Value ignored = b.splatLike(targets, static_cast<double>(loss.ignoreIndex));
   if (validRows) // padding is ignored like any other target
     targets = b.select(validMask(b, rows, validRows), targets, ignored);
+  const int64_t rank = tensorType(logits).getRank(), dim = classDim(loss, rank);
+  if (dim != rank - 1) {
+    SmallVector<int64_t> classesLast = llvm::to_vector(llvm::seq(rank));
+    std::rotate(classesLast.begin() + dim, classesLast.begin() + dim + 1, classesLast.end());
+    logits = b.transpose(logits, classesLast);
+  }
   SmallVector<int64_t> shape(rows);
   shape.push_back(tensorType(logits).getShape().back());
   if (tensorType(logits).getShape() != ArrayRef(shape))

@@ -14,8 +14,9 @@ struct LossTerms {
 };
 
 /// The type of the targets for an output of type `output` of `micro` samples; null for a loss that
-/// takes none. Classes of [micro * positions, classes] have targets [micro, positions]. An error
-/// names the output where its shape does not fit the loss.
+/// takes none. Those of cross-entropy have no dimension of classes; of an output [micro *
+/// positions, classes] they are [micro, positions]. An error names the output where its shape does
+/// not fit the loss.
 mlir::FailureOr<mlir::RankedTensorType> targetType(const LossRecipe& loss,
                                                    mlir::RankedTensorType output,
                                                    llvm::StringRef outputName, int64_t micro,

@@ -41,6 +41,7 @@ struct LossRecipe {
   std::string target = "targets";     ///< name of the target field
   int64_t ignoreIndex = -100;
   double labelSmoothing = 0;
+  int64_t classDim = -1; ///< of the output; -1 is its last dimension
   bool operator==(const LossRecipe&) const = default;
 };
 

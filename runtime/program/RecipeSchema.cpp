@@ -49,6 +49,7 @@ constexpr Key table[] = {
   key<Loss<&LossRecipe::target>>("loss", "target", compiled, "data field with the targets"),
   key<Loss<&LossRecipe::ignoreIndex>>("loss", "ignore_index", compiled, "cross_entropy: targets with this value do not count"),
   key<Loss<&LossRecipe::labelSmoothing>>("loss", "label_smoothing", compiled, "cross_entropy: in [0, 1)"),
+  key<Loss<&LossRecipe::classDim>>("loss", "class_dim", compiled, "cross_entropy: the output's dimension of classes, 1 of [batch, classes, height, width]; -1: the last"),
 
   key<Optimizer<&OptimizerRecipe::kind>>("optimizer", "kind", compiled, "update rule", "sgd | adam | adamw"),
   key<Optimizer<&OptimizerRecipe::lr>>("optimizer", "lr", runTime, "learning rate before the schedule"),

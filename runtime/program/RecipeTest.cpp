@@ -49,6 +49,7 @@ output = "logits"
 target = "labels"
 ignore_index = -1
 label_smoothing = 0.1
+class_dim = 1
 
 [optimizer]
 kind = "adam"
@@ -512,6 +513,10 @@ TEST(RecipeValidate, Refusals) {
       "loss.label_smoothing = 0.1 is for cross_entropy, loss.kind = \"mse\" has no use for it");
   EXPECT_EQ(validateError("[loss]\nkind = \"output\"\nignore_index = 0"),
             "loss.ignore_index = 0 is for cross_entropy, loss.kind = \"output\" has no use for it");
+  EXPECT_EQ(validateError("[loss]\nkind = \"mse\"\nclass_dim = 1"),
+            "loss.class_dim = 1 is for cross_entropy, loss.kind = \"mse\" has no use for it");
+  EXPECT_EQ(validateError("[loss]\nclass_dim = 0"),
+            "loss.class_dim = 0 is the batch, not the classes");
   EXPECT_EQ(validateError("[optimizer]\nkind = \"sgd\"\nbetas = [0.9, 0.95]"),
             "optimizer.betas = [0.9, 0.95] are for adam and adamw; sgd has momentum");
   EXPECT_EQ(validateError("[optimizer]\nkind = \"sgd\"\neps = 1e-6"),

@@ -70,6 +70,8 @@ Status checkLoss(const LossRecipe& loss) {
   if (loss.kind != "output" && loss.target.empty())
     return Error::badInput("loss.target is empty: name the data field with the targets");
   TITAN_TRY(checkRange("loss.label_smoothing", loss.labelSmoothing, 0, 1));
+  if (loss.classDim == 0)
+    return Error::badInput("loss.class_dim = 0 is the batch, not the classes");
   if (loss.kind == "cross_entropy")
     return {};
   if (loss.labelSmoothing != 0)
@@ -80,6 +82,11 @@ Status checkLoss(const LossRecipe& loss) {
     return Error::badInput("loss.ignore_index = {} is for cross_entropy, loss.kind = \"{}\" has no "
                            "use for it",
                            loss.ignoreIndex, loss.kind);
+  if (loss.classDim != LossRecipe().classDim)
+    return Error::badInput(
+        "loss.class_dim = {} is for cross_entropy, loss.kind = \"{}\" has no use "
+        "for it",
+        loss.classDim, loss.kind);
   return {};
 }
 

@@ -42,6 +42,24 @@ module {
 
 // -----
 
+module attributes {titan.recipe = {loss = {class_dim = 3 : i64}}} {
+  // expected-error @+1 {{loss.class_dim = 3: output 'y' is 'tensor<8x3x5xf32>', whose classes are in one of the dimensions 1 to 2}}
+  func.func @model(%x: tensor<8x3x5xf32> {titan.input = "x"}) -> (tensor<8x3x5xf32> {titan.output = "y"}) {
+    return %x : tensor<8x3x5xf32>
+  }
+}
+
+// -----
+
+module attributes {titan.recipe = {loss = {class_dim = -3 : i64}}} {
+  // expected-error @+1 {{loss.class_dim = -3: output 'y' is 'tensor<8x3x5xf32>', whose classes}}
+  func.func @model(%x: tensor<8x3x5xf32> {titan.input = "x"}) -> (tensor<8x3x5xf32> {titan.output = "y"}) {
+    return %x : tensor<8x3x5xf32>
+  }
+}
+
+// -----
+
 module attributes {titan.recipe = {loss = {kind = "mse"}}} {
   // expected-error @+1 {{loss.kind = "mse": output 'y' is a scalar, not [rows, ...]: is it the loss (kind = "output")?}}
   func.func @model(%x: tensor<8xf32> {titan.input = "x"}) -> (tensor<f32> {titan.output = "y"}) {

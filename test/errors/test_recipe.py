@@ -189,8 +189,10 @@ class Recipe(ErrorTest):
     def test_values_that_another_kind_has(self):
         for assignment, says in {
                 "loss.label_smoothing=0.1": "loss.label_smoothing = 0.1 is for cross_entropy, loss.kind = \"mse\" has no use",
+                "loss.class_dim=1": "loss.class_dim = 1 is for cross_entropy, loss.kind = \"mse\" has no use",
                 "loss.ignore_index=3": "loss.ignore_index = 3 is for cross_entropy, loss.kind = \"mse\" has no use"}.items():
             self.compile_refused("--set", "loss.kind=mse", "--set", assignment, says=says)
+        self.compile_refused("--set", "loss.class_dim=0", says="loss.class_dim = 0 is the batch, not the classes")
         for assignment, says in {
                 "optimizer.betas=[0.9, 0.95]": "optimizer.betas = [0.9, 0.95] are for adam and adamw; sgd has momentum",
                 "optimizer.eps=1e-6": "optimizer.eps = 1e-06 is for adam and adamw; sgd has none"}.items():

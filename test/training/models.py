@@ -224,7 +224,7 @@ class Convolutions(nn.Module):
 
 
 class Segmentation(nn.Module):
-    """Down, up by transposed convolutions, and a joint; classes last at the end."""
+    """Down, up by transposed convolutions, and a joint; classes are channels."""
 
     def __init__(self):
         super().__init__()
@@ -236,7 +236,7 @@ class Segmentation(nn.Module):
     def forward(self, x):
         left = F.relu(self.down(x))
         right = self.up(F.relu(self.inner(F.max_pool2d(left, 2))))
-        return self.out(torch.cat([right, left], 1)).permute(0, 2, 3, 1)
+        return self.out(torch.cat([right, left], 1))
 
 
 class Recurrent(nn.Module):
@@ -454,7 +454,9 @@ CASES = {
                           tokens=5, exports=["dynamo-train", "legacy-train"]),
     "convolutions": Case(Convolutions, {"image": (3, 13, 14)}, labels(5), {"adamw": ADAMW + BATCH, "sgd": SGD + ACCUMULATE},
                          exports=["dynamo-train", "legacy-eval"]),
-    "segmentation": Case(Segmentation, {"image": (1, 8, 8)}, labels(3, (8, 8)), {"adamw": ADAMW + BATCH, "sgd": SGD + ACCUMULATE},
+    "segmentation": Case(Segmentation, {"image": (1, 8, 8)}, labels(3, (8, 8)),
+                         {"adamw": loss("cross_entropy", "class_dim = 1\n") + ADAMW + BATCH,
+                          "sgd": loss("cross_entropy", "class_dim = -3\n") + SGD + ACCUMULATE},
                          exports=["dynamo-optimized", "legacy-train"]),
     "resampled": Case(Resampled, {"image": (1, 6, 4)}, labels(3, (5, 3)), {"adamw": ADAMW + BATCH, "sgd": SGD + ACCUMULATE},
                       exports=["dynamo-train", "legacy-eval"]),

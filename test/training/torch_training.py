@@ -42,6 +42,7 @@ def loss_sum_and_count(recipe, output, target):
         return output, 1
     if kind == "cross_entropy":
         ignore = loss.get("ignore_index", -100)
+        output = output.movedim(loss.get("class_dim", -1), -1)
         logits, labels = output.reshape(-1, output.shape[-1]), target.reshape(-1)
         total = F.cross_entropy(logits, labels, ignore_index=ignore, reduction="sum",
                                 label_smoothing=loss.get("label_smoothing", 0.0))
