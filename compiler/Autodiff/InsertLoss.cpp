@@ -181,6 +181,16 @@ Value foldRows(OpBuilder& builder, const RunningStatistic& statistic, Value befo
   return b.convert(sum, tensorType(before).getElementType());
 }
 
+/// For each state that counts the batches of running statistics: how many norms count a microbatch.
+llvm::MapVector<BlockArgument, int64_t> findBatchCounters(const Model& model) {
+  llvm::MapVector<BlockArgument, int64_t> norms;
+  for (auto norm : model.function.terminator()->getBlock()->getOps<BatchNormOp>())
+    if (auto counter = dyn_cast_if_present<BlockArgument>(norm.getBatches());
+        counter && model.op().getArgAttr(counter.getArgNumber(), tag::state))
+      ++norms[counter];
+  return norms;
+}
+
 /// By name, a value for each field of the batch.
 using Fields = llvm::StringMap<Value>;
 
@@ -198,8 +208,10 @@ SmallVector<Value> cloneBody(const Model& model, OpBuilder& builder, IRMapping& 
       mapping.map(op.getResults(), replaceByEvaluation(clone));
     else if (RandomOpInterface random = asRandom(clone))
       random.seed(seed, step);
-    else if (auto norm = dyn_cast<BatchNormOp>(clone))
-      norm.getRunningMutable().clear(); // the step reads them behind its loop
+    else if (auto norm = dyn_cast<BatchNormOp>(clone)) { // the step reads them behind its loop
+      norm.getRunningMutable().clear();
+      norm.getBatchesMutable().clear();
+    }
   }
   SmallVector<Value> outputs;
   for (Value output : model.function.terminator().getOperands())
@@ -271,6 +283,11 @@ void buildStep(const Model& model) {
     Value before = mapping.lookup(Value(statistic.argument));
     moved[before] = foldRows(builder, statistic, before, left.take_front(terms));
     left = left.drop_front(terms);
+  }
+  for (auto [counter, norms] : findBatchCounters(model)) {
+    const TensorBuilder b(builder, loc, {}, PhaseAttr::get(builder.getContext(), Phase::Update));
+    Value before = mapping.lookup(Value(counter));
+    moved[before] = b.shift(before, static_cast<double>(norms * count));
   }
   for (unsigned i = 0; i < stateCount; ++i) {
     Value state = step.function().getArgument(i), after = moved.lookup(state);

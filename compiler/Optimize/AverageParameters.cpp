@@ -109,23 +109,27 @@ void AverageBuilder::add(StringRef name, const EmaProfile& profile, ArrayRef<Ave
   }
 }
 
-/// The buffers of a model that `patterns` name, in its order. Fails where a pattern names none, or
-/// one that is not f32.
+/// The buffers of f32 that `patterns` name. Fails where a pattern names none, or others alone.
 FailureOr<llvm::DenseSet<ir::StateOp>> namedBuffers(ModuleOp module,
                                                     ArrayRef<std::string> patterns) {
   llvm::DenseSet<ir::StateOp> named;
   for (const std::string& pattern : patterns) {
     bool matched = false;
+    ir::StateOp other; // of another type
     for (auto state : module.getOps<ir::StateOp>()) {
       if (state.getKind() != ir::StateKind::Buffer || !matchesName(pattern, state))
         continue;
-      if (Type element = state.getTensorType().getElementType(); !element.isF32())
-        return module.emitError("ema.buffers '")
-               << pattern << "' matches buffer '" << state.getName() << "' of " << element
-               << ": only f32 is averaged, the others are copied";
+      if (!state.getTensorType().getElementType().isF32()) {
+        other = state;
+        continue;
+      }
       matched = true;
       named.insert(state);
     }
+    if (!matched && other)
+      return module.emitError("ema.buffers '") << pattern << "' matches buffer '" << other.getName()
+                                               << "' of " << other.getTensorType().getElementType()
+                                               << ": only f32 is averaged, the others are copied";
     if (!matched)
       return module.emitError("ema.buffers '") << pattern << "' matches no buffer";
   }

@@ -1,6 +1,7 @@
 #include "frontend/onnx/Check.h"
 
 #include "frontend/onnx/convert/Conversion.h"
+#include "frontend/onnx/name/Scopes.h"
 
 #include <nlohmann/json.hpp>
 
@@ -96,6 +97,41 @@ static std::string absentOnes(const CheckReport& report) {
   return count == 0 ? "" : fmt::format("absent ({}):\n{}", count, lines);
 }
 
+namespace {
+struct BatchNorm {
+  enum Form { Batch, Fixed, Folded } form;
+  const Node* node;
+};
+} // namespace
+
+/// The norms of the batch, in the file's order, also those that are in another node's weights.
+static std::vector<BatchNorm> batchNorms(const CheckReport& report) {
+  std::vector<BatchNorm> norms;
+  for (const Node& node : report.graph.nodes) {
+    const bool isNorm = node.domain.empty() && node.opType == "BatchNormalization";
+    const bool takesWeights = node.opType == "Conv" || node.opType == "ConvTranspose" ||
+                              node.opType == "Gemm" || node.opType == "MatMul";
+    if (isNorm)
+      norms.push_back(
+          {report.trainingMode || usesBatchStatistics(node) ? BatchNorm::Batch : BatchNorm::Fixed,
+           &node});
+    else if (takesWeights && scopeOf(node).isBatchNorm)
+      norms.push_back({BatchNorm::Folded, &node});
+  }
+  return norms;
+}
+
+static std::string listOfBatchNorms(const CheckReport& report) {
+  static constexpr const char* forms[] = {
+      "by the batch", "fixed statistics, as exported (model.mode = \"train\": by the batch)",
+      "folded into the weights of this node"};
+  std::string lines;
+  const std::vector<BatchNorm> norms = batchNorms(report);
+  for (const BatchNorm& norm : norms)
+    lines += fmt::format("  {:<40} {}\n", printable(pathOf(*norm.node)), forms[norm.form]);
+  return norms.empty() ? "" : fmt::format("batch norms ({}):\n{}", norms.size(), lines);
+}
+
 Result<CheckReport> checkModel(mlir::MLIRContext& context, const std::string& path,
                                const Recipe& recipe, const ImportOptions& options) {
   CheckReport report;
@@ -104,6 +140,7 @@ Result<CheckReport> checkModel(mlir::MLIRContext& context, const std::string& pa
   report.names = TITAN_TRY(nameTensors(report.graph, overrides));
   report.notes = notesOf(report.graph, report.names, recipe);
   report.microbatch = recipe.batch.micro;
+  report.trainingMode = recipe.model.mode == "train";
   if (options.strictNames)
     if (Status strict = requireExact(report.names.account); !strict.ok()) {
       report.error = strict.error().message();
@@ -129,6 +166,7 @@ std::string toText(const CheckReport& report) {
   for (TensorKind kind : {TensorKind::Parameter, TensorKind::Buffer, TensorKind::Constant})
     text += tensors(report, kind);
   text += absentOnes(report);
+  text += listOfBatchNorms(report);
   for (const std::string& note : report.notes)
     text += "note: " + note + "\n";
   text += report.error.empty()
@@ -160,13 +198,20 @@ std::string toJson(const CheckReport& report) {
       tensor["proof"] = name(line.proof);
     tensors.push_back(std::move(tensor));
   }
+  ordered_json batchNormsFound = ordered_json::array();
+  for (const BatchNorm& norm : batchNorms(report)) {
+    static constexpr const char* forms[] = {"batch", "fixed", "folded"};
+    batchNormsFound.push_back(
+        {{"node", norm.node->name}, {"module", pathOf(*norm.node)}, {"form", forms[norm.form]}});
+  }
   ordered_json json = {{"model", report.graph.source},
                        {"producer", report.graph.producer},
                        {"importable", report.error.empty()},
                        {"error", nullptr},
                        {"notes", report.notes},
                        {"counts", std::move(counts)},
-                       {"tensors", std::move(tensors)}};
+                       {"tensors", std::move(tensors)},
+                       {"batch_norms", std::move(batchNormsFound)}};
   if (!report.error.empty())
     json["error"] = report.error;
   return json.dump(2, ' ', /*ensure_ascii=*/false, ordered_json::error_handler_t::replace) + "\n";

@@ -120,7 +120,7 @@ struct SinkThroughBatchNorm : OpRewritePattern<ir::BatchNormOp> {
     types.front() = transpose.getOperand().getType();
     auto norm = b.create<ir::BatchNormOp>(
         types, transpose.getOperand(), op.getScale(), op.getBias(), op.getRunning(),
-        rewriter.getI64IntegerAttr(permutation[op.getDim()]), op.getEpsilonAttr(),
+        op.getBatches(), rewriter.getI64IntegerAttr(permutation[op.getDim()]), op.getEpsilonAttr(),
         op.getMomentumAttr(), op.getUnbiasedAttr());
     rewriter.replaceOp(
         op, {b.transpose(norm.getResult(), permutation), norm.getMean(), norm.getVariance()});

@@ -851,6 +851,15 @@ func.func @batch_norm_C2_running(%x: tensor<3x4xf32>, %s: tensor<4xf32>) {
 
 // -----
 
+func.func @batch_norm_C2_batches(%x: tensor<3x4xf32>, %s: tensor<4xf32>, %n: tensor<i64>) {
+  %r, %m, %v = titan.batch_norm %x scale %s bias %s running %s, %s batches %n dim 1 epsilon 0.01 momentum 0.1 : (tensor<3x4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<i64>) -> (tensor<3x4xf32>, tensor<4xf32>, tensor<4xf32>)
+  // expected-error @+1 {{(C2) counts the batches of no running statistics}}
+  %r1, %m1, %v1 = titan.batch_norm %x scale %s bias %s batches %n dim 1 epsilon 0.01 momentum 0.1 : (tensor<3x4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<i64>) -> (tensor<3x4xf32>, tensor<4xf32>, tensor<4xf32>)
+  return
+}
+
+// -----
+
 func.func @batch_norm_C2(%x: tensor<3x4xf32>, %s: tensor<3xf32>) {
   // expected-error @+1 {{(C2) 'tensor<3xf32>' for 4 channels}}
   %r, %m, %v = titan.batch_norm %x scale %s bias %s dim 1 epsilon 0.01 momentum 0.1 : (tensor<3x4xf32>, tensor<3xf32>, tensor<3xf32>) -> (tensor<3x4xf32>, tensor<4xf32>, tensor<4xf32>)

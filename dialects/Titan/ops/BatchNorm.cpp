@@ -29,7 +29,11 @@ LogicalResult BatchNormOp::verify() {
            << getDim();
   if (!getRunning().empty() && getRunning().size() != 2)
     return emitOpError("(C2) running are a mean and a variance, found ") << getRunning().size();
-  for (Value vector : llvm::drop_begin(getOperands()))
+  if (getBatches() && getRunning().empty())
+    return emitOpError("(C2) counts the batches of no running statistics");
+  SmallVector<Value> vectors = {getScale(), getBias()};
+  llvm::append_range(vectors, getRunning());
+  for (Value vector : vectors)
     if (tensorType(vector).getShape() != ArrayRef{channels})
       return emitOpError("(C2) ") << vector.getType() << " for " << channels << " channels";
   auto statistic = RankedTensorType::get(channels, accumulationType(type.getElementType()));
@@ -49,7 +53,8 @@ ShardingRule BatchNormOp::getShardingRule() {
     if (!isChannel)
       continue;
     for (ShardingRule::Dims& dims : MutableArrayRef(rule.operands).drop_front())
-      dims[0] = {factor};
+      if (!dims.empty())
+        dims[0] = {factor};
     for (ShardingRule::Dims& dims : MutableArrayRef(rule.results).drop_front())
       dims[0] = {factor};
   }

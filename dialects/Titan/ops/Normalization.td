@@ -73,7 +73,7 @@ def Titan_RmsNormOp : Titan_TensorOp<"rms_norm"> {
                                  "::mlir::ArrayAttr":$path, "::titan::ir::PhaseAttr":$phase)>];
 }
 
-def Titan_BatchNormOp : Titan_TensorOp<"batch_norm", [DeclareOpInterfaceMethods<EvaluatedOtherwiseOpInterface>]> {
+def Titan_BatchNormOp : Titan_TensorOp<"batch_norm", [AttrSizedOperandSegments, DeclareOpInterfaceMethods<EvaluatedOtherwiseOpInterface>]> {
   let summary = "(x - mean) / sqrt(variance + epsilon) * scale + bias by the statistics of each channel (Ioffe and Szegedy, arXiv:1502.03167)";
   let description = [{
     Mean and variance (biased) are those of all elements of one index of `dim`: mean first, then the squared differences. They are the second and third
@@ -81,18 +81,19 @@ def Titan_BatchNormOp : Titan_TensorOp<"batch_norm", [DeclareOpInterfaceMethods<
 
     `running` are a running mean and a running variance, where the model has them. They change nothing here: in evaluation they are the statistics, and a
     training step moves them, b' = (1 - momentum) b + momentum s, by the s of each microbatch in order. `unbiased` says that n / (n - 1) times the variance
-    is the s of the running one.
+    is the s of the running one. `batches`, if there is one, counts the microbatches that have moved them: PyTorch's num_batches_tracked.
 
     Constraints:
     - (C1) `dim` is within the rank; each index of it has 2 elements or more.
-    - (C2) scale, bias and what is running have one element for each index of `dim`; running are two.
+    - (C2) scale, bias and what is running have one element for each index of `dim`; running are two, and `batches` goes with them.
     - (C3) the result has the operand's type; mean and variance are of the accumulation type.
   }];
   let opArguments = (ins Titan_FloatTensor:$operand, Titan_FloatTensor:$scale, Titan_FloatTensor:$bias, Variadic<Titan_FloatTensor>:$running,
+                         Optional<Titan_IntScalar>:$batches,
                          I64Attr:$dim, F64Attr:$epsilon, F64Attr:$momentum, UnitAttr:$unbiased);
   let results = (outs Titan_FloatTensor:$result, Titan_FloatTensor:$mean, Titan_FloatTensor:$variance);
   let assemblyFormat = [{
-    $operand `scale` $scale `bias` $bias (`running` $running^)? `dim` $dim `epsilon` $epsilon `momentum` $momentum (`unbiased` $unbiased^)? attr-dict
+    $operand `scale` $scale `bias` $bias (`running` $running^)? (`batches` $batches^)? `dim` $dim `epsilon` $epsilon `momentum` $momentum (`unbiased` $unbiased^)? attr-dict
     `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;

@@ -3,6 +3,7 @@
 #include "frontend/Decimal.h"
 #include "frontend/onnx/convert/Conversion.h"
 #include "frontend/onnx/name/Scopes.h"
+#include "frontend/onnx/name/SourceModel.h"
 
 using namespace mlir;
 
@@ -239,6 +240,7 @@ Status batchNormalization(Conversion& c) {
       RankedTensorType::get(channels, accumulationType(tensorType(x).getElementType()));
   auto norm = c.create<BatchNormOp>(
       TypeRange{x.getType(), statistic, statistic}, x, scale, bias, ValueRange{mean, variance},
+      c.has(kBatchCounter) ? TITAN_TRY(c.operand(kBatchCounter)) : Value(),
       c.builder.getI64IntegerAttr(1), c.builder.getF64FloatAttr(epsilon),
       c.builder.getF64FloatAttr(momentum), c.fromPyTorch ? c.builder.getUnitAttr() : UnitAttr());
   c.results[0] = norm.getResult();

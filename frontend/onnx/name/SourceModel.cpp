@@ -14,6 +14,7 @@ void addCopy(Graph& graph, const std::string& original, const std::string& name,
 void recoverSource(Graph& graph) {
   separateNormsOfGroups(graph);
   restoreRemovedBiases(graph);
+  addBatchCounters(graph);
   shareRepeatedSamples(graph);
   separateEqualTensors(graph);
   splitMergedTensors(graph);

@@ -18,6 +18,13 @@ void resolveScopes(Graph& graph);
 /// zeros.
 void restoreRemovedBiases(Graph& graph);
 
+/// The input of BatchNormalization, behind those of ONNX, that counts the batches of its running
+/// statistics.
+inline constexpr size_t kBatchCounter = 5;
+/// PyTorch's norms of the batch have num_batches_tracked, which no file has. Each node whose
+/// running mean is called so has it here, from zero, as its input `kBatchCounter`.
+void addBatchCounters(Graph& graph);
+
 /// Gives the graph a tensor `name` of the bytes of `original`, an initializer. Nobody reads it yet.
 /// `nameless`: what it is called in the source is still to be found.
 void addCopy(Graph& graph, const std::string& original, const std::string& name, bool nameless);

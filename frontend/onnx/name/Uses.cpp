@@ -1,6 +1,7 @@
 #include "frontend/onnx/name/Uses.h"
 
 #include "frontend/onnx/name/NormsOfGroups.h"
+#include "frontend/onnx/name/SourceModel.h"
 
 #include <algorithm>
 
@@ -86,7 +87,7 @@ const std::map<std::string, std::set<size_t>>& blockedOperands() {
       {"ReduceSumSquare", {1}},
       {"ReduceLogSum", {1}},
       {"ReduceLogSumExp", {1}},
-      {"BatchNormalization", {3, 4}},
+      {"BatchNormalization", {3, 4, kBatchCounter}},
       {"Resize", {1, 2, 3}},
       {"Upsample", {1}},
       {"GatherElements", {1}},
