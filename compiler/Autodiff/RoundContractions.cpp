@@ -25,14 +25,14 @@ bool isWidened(Value value) {
     return false;
   if (isa<ConvertOp>(source))
     return isBf16(source->getOperand(0));
-  return isa<BroadcastOp, ReshapeOp, TransposeOp, SliceOp, ConcatOp>(source) &&
+  return isa<BroadcastOp, ReshapeOp, TransposeOp, SliceOp, ReverseOp, ConcatOp>(source) &&
          llvm::all_of(source->getOperands(), isWidened);
 }
 
 /// Is rounding in front of `op` better than behind it? Not in front of a part that is cut out of
 /// more, unless all of it is rounded anyway.
 bool roundsInFront(Operation* op) {
-  return isa<BroadcastOp, ReshapeOp, TransposeOp, ConcatOp>(op) ||
+  return isa<BroadcastOp, ReshapeOp, TransposeOp, ReverseOp, ConcatOp>(op) ||
          (isa<SliceOp>(op) && isWidened(op->getOperand(0)));
 }
 

@@ -61,7 +61,8 @@ std::optional<Linear> follow(kernel::FusedOp copy, const Linear& address, ArrayR
 }
 
 bool isView(const Linear& address, ArrayRef<int64_t> space) {
-  return address.strides.back() == 1 || space.back() == 1;
+  return (address.strides.back() == 1 || space.back() == 1) &&
+         llvm::all_of(address.strides, [](int64_t stride) { return stride >= 0; });
 }
 
 ViewAttr toView(const Linear& address, int64_t operand, MLIRContext* context) {

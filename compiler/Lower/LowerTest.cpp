@@ -295,6 +295,54 @@ TEST_F(Lower, DrawnRecurrences) {
   }
 }
 
+/// Reversed dimensions between ops that fusion merges them with: arithmetic on either side, other
+/// moves, a sum.
+std::string drawReverse(std::mt19937& generator) {
+  auto below = [&](int64_t count) { return static_cast<int64_t>(generator() % count); };
+  const char* elements[] = {"f32", "bf16", "f64"};
+  const std::string element = elements[below(3)];
+  SmallVector<int64_t> shape(1 + below(3)), dims;
+  for (auto [d, extent] : llvm::enumerate(shape)) {
+    extent = 1 + below(19);
+    if (below(2) == 0)
+      dims.push_back(static_cast<int64_t>(d));
+  }
+  std::string extents, order, list, rest, summed = std::to_string(shape.size() - 1);
+  for (auto [d, extent] : llvm::enumerate(shape)) {
+    const std::string comma = d == 0 ? "" : ", ";
+    extents += std::to_string(extent) + "x";
+    if (d + 1 < shape.size())
+      rest += std::to_string(extent) + "x";
+    order += comma + std::to_string(shape.size() - 1 - d);
+  }
+  llvm::raw_string_ostream stream(list);
+  llvm::interleaveComma(dims, stream);
+  std::string turned;
+  for (int64_t extent : llvm::reverse(shape))
+    turned += std::to_string(extent) + "x";
+  const std::string type = "tensor<" + extents + element + ">",
+                    back = "tensor<" + turned + element + ">";
+  return "func.func @f(%x: " + type + ", %y: " + type + ") -> (" + type + ", " + back +
+         ", tensor<" + rest + element + ">) {\n %a = titan.exp %x : " + type +
+         "\n %b = titan.reverse %a [" + list + "] : " + type +
+         "\n %c = titan.mul %b, %y : " + type + "\n %d = titan.transpose %b [" + order +
+         "] : " + type + " to " + back + "\n %e = titan.add %x, %b : " + type +
+         "\n %s = titan.reduce sum %e [" + summed + "] : " + type + " to tensor<" + rest + element +
+         ">\n return %c, %d, %s : " + type + ", " + back + ", tensor<" + rest + element + "> }\n";
+}
+
+TEST_F(Lower, DrawnReverses) {
+  const char* chosen = std::getenv("TITAN_TEST_SEED");
+  const unsigned first = chosen ? static_cast<unsigned>(std::atoi(chosen)) : 1;
+  std::cout << "seeds from " << first << " on (TITAN_TEST_SEED)\n";
+  for (unsigned seed = first; seed < first + 100 && !HasFailure(); ++seed) {
+    std::mt19937 generator(seed);
+    const std::string text = drawReverse(generator);
+    SCOPED_TRACE("TITAN_TEST_SEED=" + std::to_string(seed) + "\n" + text);
+    expectEquivalent(*parse(text));
+  }
+}
+
 // As many elements a channel as are summed in chunks, the channel in any place.
 TEST_F(Lower, StatisticsOfManyElements) {
   auto module = parse(R"(

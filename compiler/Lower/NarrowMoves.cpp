@@ -28,7 +28,7 @@ struct NarrowMoves : impl::NarrowMovesBase<NarrowMoves> {
   void runOnOperation() override {
     SmallVector<Operation*> moves;
     getOperation().walk([&](Operation* op) {
-      if (isa<ir::ReshapeOp, ir::TransposeOp, ir::SliceOp, ir::ConcatOp>(op))
+      if (isa<ir::ReshapeOp, ir::TransposeOp, ir::SliceOp, ir::ReverseOp, ir::ConcatOp>(op))
         moves.push_back(op);
     });
     IRRewriter rewriter(&getContext());

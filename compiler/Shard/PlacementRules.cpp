@@ -38,7 +38,7 @@ bool isCastOfTerms(Operation* op) {
 
 /// May the terms of the sums `operands` pass `op` one by one?
 bool isLinear(Operation* op, Placements operands, bool isTree) {
-  if (isa<ir::NegOp, ir::ReshapeOp, ir::TransposeOp, ir::SliceOp>(op))
+  if (isa<ir::NegOp, ir::ReshapeOp, ir::TransposeOp, ir::SliceOp, ir::ReverseOp>(op))
     return true;
   if (auto pad = dyn_cast<ir::PadOp>(op))
     return pad.getValue().isZero();

@@ -19,8 +19,8 @@ int64_t indexBound(Value input) {
     else if (auto loop = dyn_cast<accum::LoopOp>(user);
              loop && use.getOperandNumber() < loop.getBatches().size())
       found = indexBound(loop.getSlices()[use.getOperandNumber()]);
-    else if (isa<ir::ReshapeOp, ir::TransposeOp, ir::BroadcastOp, ir::SliceOp, ir::ConcatOp,
-                 ir::SelectOp>(user))
+    else if (isa<ir::ReshapeOp, ir::TransposeOp, ir::BroadcastOp, ir::SliceOp, ir::ReverseOp,
+                 ir::ConcatOp, ir::SelectOp>(user))
       found = indexBound(user->getResult(0));
     else if (auto convert = dyn_cast<ir::ConvertOp>(user);
              convert && isa<IntegerType>(getElementTypeOrSelf(convert.getType())))

@@ -427,6 +427,17 @@ TEST_F(ImportTest, EmptyResultsAreRefused) {
   EXPECT_HAS(node("Slice", 13, nullptr, {"s", "e"}, tensors), "of shape [0, 4] is empty");
 }
 
+TEST_F(ImportTest, StepsBackwardsAreReversed) {
+  ModelBuilder model;
+  model.input("x", {-1, 7}).output("y");
+  for (auto [name, value] : {std::pair("start", -1), {"end", 0}, {"axis", 1}, {"step", -2}})
+    model.integers(name, {value});
+  model.node("Slice", {"x", "start", "end", "axis", "step"}, {"y"});
+  std::string text = import(model).take();
+  EXPECT_HAS(text, "offsets [0, 2] strides [1, 2]");
+  EXPECT_HAS(text, "titan.reverse %0 [1]");
+}
+
 TEST_F(ImportTest, EmptyPiecesAddNothing) {
   // A rotary embedding of the whole head, written for one of its part: concat(turned, x[..., 3:]).
   ModelBuilder model;

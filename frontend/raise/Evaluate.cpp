@@ -213,6 +213,16 @@ Known apply(Operation* op, RankedTensorType type, ArrayRef<Known> operands, int6
         }
         return pick(*operands[0], shape, strides, base);
       })
+      .Case<ir::ReverseOp>([&](ir::ReverseOp reverse) {
+        std::vector<int64_t> from = rowMajorStrides(operands[0]->shape);
+        SmallVector<int64_t> strides(from.begin(), from.end());
+        int64_t base = 0;
+        for (int64_t d : reverse.getDims()) {
+          base += from[d] * (shape[d] - 1);
+          strides[d] = -from[d];
+        }
+        return pick(*operands[0], shape, strides, base);
+      })
       .Case<ir::ConcatOp>([&](ir::ConcatOp op) { return concat(op, operands); })
       .Case<ir::ContractOp>(
           [&](ir::ContractOp op) { return contract(op, *operands[0], *operands[1], largest); })
@@ -247,8 +257,8 @@ Known apply(Operation* op, RankedTensorType type, ArrayRef<Known> operands, int6
 /// Is the meaning of `op` known here?
 bool isEvaluated(Operation* op) {
   return op->getNumResults() == 1 &&
-         (isa<ir::ReshapeOp, ir::TransposeOp, ir::BroadcastOp, ir::SliceOp, ir::ConcatOp,
-              ir::ContractOp, ir::IotaOp>(op) ||
+         (isa<ir::ReshapeOp, ir::TransposeOp, ir::BroadcastOp, ir::SliceOp, ir::ReverseOp,
+              ir::ConcatOp, ir::ContractOp, ir::IotaOp>(op) ||
           elementwise(op));
 }
 

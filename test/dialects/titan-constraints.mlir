@@ -157,6 +157,14 @@ func.func @slice_C2(%x: tensor<2x3xf32>) {
 
 // -----
 
+func.func @reverse_C1(%x: tensor<2x3xf32>) {
+  // expected-error @+1 {{(C1) dims [1, 0] are no increasing dimensions of 'tensor<2x3xf32>'}}
+  %r = titan.reverse %x [1, 0] : tensor<2x3xf32>
+  return
+}
+
+// -----
+
 func.func @pad_C1(%x: tensor<3xf32>) {
   // expected-error @+1 {{(C1) needs one non-negative low and interior for each of 1 dimensions}}
   %r = titan.pad %x low [-1] interior [0] : tensor<3xf32> to tensor<5xf32>

@@ -233,6 +233,19 @@ func.func @slice(%x: tensor<4x9xf32>) -> tensor<4x3xf32> {
   %r = titan.slice %x offsets [0, 1] strides [1, 3] : tensor<4x9xf32> to tensor<4x3xf32>
   return %r : tensor<4x3xf32>
 }
+// CHECK: titan.reverse %{{.*}} [0, 2] : tensor<4x3x5xf32>
+func.func @reverse(%x: tensor<4x3x5xf32>) -> tensor<4x3x5xf32> {
+  %r = titan.reverse %x [0, 2] : tensor<4x3x5xf32>
+  return %r : tensor<4x3x5xf32>
+}
+func.func @reverse_middle(%x: tensor<2x5x3xf64>) -> tensor<2x5x3xf64> {
+  %r = titan.reverse %x [1] : tensor<2x5x3xf64>
+  return %r : tensor<2x5x3xf64>
+}
+func.func @reverse_integer(%x: tensor<7xi64>) -> tensor<7xi64> {
+  %r = titan.reverse %x [0] : tensor<7xi64>
+  return %r : tensor<7xi64>
+}
 func.func @pad(%x: tensor<4x3xf32>) -> tensor<4x9xf32> {
   %r = titan.pad %x low [0, 1] interior [0, 2] {value = 2.5 : f64} : tensor<4x3xf32> to tensor<4x9xf32>
   return %r : tensor<4x9xf32>

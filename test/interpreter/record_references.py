@@ -558,10 +558,16 @@ def norms_over_dims():
     case("layer_norm_ends", ends, normal(20, 3, 4), normal(20, 4))
 
 
+def reverses():
+    case("reverse", lambda x: x.flip(0, 2), normal(4, 3, 5))
+    case("reverse_middle", lambda x: x.flip(1), normal(2, 5, 3))
+    case("reverse_integer", lambda x: x.flip(0), integers(-9, 9, 7))
+
+
 if __name__ == "__main__":
     for record in (unary, binary, shape, contraction_and_reduction, normalization_and_loss, schedules, optimizers, indexing,
                    attention, rotary, rms_norm, padding, attention_without_keys, exact_sums, convolutions,
-                   pools, batch_norms, recurrences, norms_over_dims):
+                   pools, batch_norms, recurrences, norms_over_dims, reverses):
         record()
     lines = [f" {json.dumps(name)}: [\n  " + ",\n  ".join(json.dumps(run) for run in runs) + "]"
              for name, runs in sorted(cases.items())]

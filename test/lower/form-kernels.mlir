@@ -95,6 +95,14 @@ func.func @embedding(%t: tensor<50x96xf32>, %i: tensor<2x4xi64>, %acc: tensor<50
   return %g : tensor<50x96xf32>
 }
 
+// A dimension read backwards is a map.
+// CHECK-LABEL: func.func @reverse
+// CHECK: kernel.fused transpose [2, 4] {{.*}}
+func.func @reverse(%x: tensor<2x4xf32>) -> tensor<2x4xf32> {
+  %y = titan.reverse %x [1] : tensor<2x4xf32>
+  return %y : tensor<2x4xf32>
+}
+
 // The other half of each pair is another map of the operand; what is not rotated is copied.
 // CHECK-LABEL: func.func @rotary
 // CHECK: kernel.fused flat [2, 4, 2, 2, 3]

@@ -47,6 +47,8 @@ Value slice(Builder& b, SliceOp op, Value dy) {
                          APFloat(0.0));
 }
 
+Value reverse(Builder& b, ReverseOp op, Value dy) { return b.create<ReverseOp>(dy, op.getDims()); }
+
 Value pad(Builder& b, PadOp op, Value dy) {
   SmallVector<int64_t> strides;
   for (int64_t interior : op.getInterior())
@@ -62,6 +64,7 @@ void attachShapeRules(MLIRContext* context) {
   attachUnaryRule<BroadcastOp, broadcast>(context);
   attachRule<ConcatOp, concat>(context);
   attachUnaryRule<SliceOp, slice>(context);
+  attachUnaryRule<ReverseOp, reverse>(context);
   attachUnaryRule<PadOp, pad>(context);
   attachRule<BarrierOp, [](Builder& b, BarrierOp op) {
     for (unsigned i = 0; i < op.getNumResults(); ++i)

@@ -76,6 +76,31 @@ TEST(FusedKernel, TransposedOperandsAndSlices) {
   }
 }
 
+// Lanes that lie in memory last to first, whole vectors and rests of them, also along the rows.
+TEST(FusedKernel, ReadsAndWritesBackwards) {
+  for (int64_t n : {1, 2, 7, 8, 15, 16, 17, 33, 100, 1025})
+    for (std::string element : {"f32", "f64", "bf16", "i32", "i1"}) {
+      const int64_t rows = 3;
+      std::string last = std::to_string(n - 1), backwards = "(r, c) -> (r, -c + " + last + ")",
+                  both = "(r, c) -> (-r + 2, -c + " + last + ")", body = R"(
+    ^bb0(%a: E, %b: E, %c: E):
+      kernel.yield %a, %b, %c : E, E, E
+)";
+      for (size_t at = 0; (at = body.find('E', at)) != std::string::npos;)
+        body.replace(at, 1, element);
+      KernelCase test({.space = {rows, n},
+                       .ins = {{element, backwards, {rows, n}},
+                               {element, "(r, c) -> (r, c)", {rows, n}},
+                               {element, both, {rows, n}}},
+                       .outs = {{element, "(r, c) -> (r, c)", {rows, n}},
+                                {element, backwards, {rows, n}},
+                                {element, "(r, c) -> (r, c)", {rows, n}}},
+                       .kernelClass = "transpose",
+                       .body = body});
+      test.check(0);
+    }
+}
+
 TEST(FusedKernel, TruthValuesAreBytes) {
   for (int64_t n : {1, 15, 16, 40, 100}) {
     KernelCase test({.space = {n},

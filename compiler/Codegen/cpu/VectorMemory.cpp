@@ -30,6 +30,25 @@ Value laneMask(OpBuilder& builder, Location loc, const ElementRun& run) {
   return arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(type, true));
 }
 
+/// Lanes last to first.
+Value reversed(OpBuilder& builder, Location loc, Value vector) {
+  const auto length = static_cast<int32_t>(cast<VectorType>(vector.getType()).getNumElements());
+  SmallVector<int32_t> lanes;
+  for (int32_t lane = length; lane-- > 0;)
+    lanes.push_back(lane);
+  return LLVM::ShuffleVectorOp::create(builder, loc, vector, vector, lanes);
+}
+
+/// A run of stride -1 as one of stride 1, from its last element on.
+ElementRun fromLast(OpBuilder& builder, Location loc, ElementRun run) {
+  run.pointer = LLVM::GEPOp::create(builder, loc, run.pointer.getType(), run.stored, run.pointer,
+                                    LLVM::GEPArg(static_cast<int32_t>(1 - run.length)));
+  run.stride = 1;
+  if (run.mask)
+    run.mask = reversed(builder, loc, run.mask);
+  return run;
+}
+
 } // namespace
 
 Value VectorMemory::scalar(OpBuilder& builder, Location loc, unsigned number) {
@@ -43,6 +62,8 @@ Value VectorMemory::load(OpBuilder& builder, Location loc, const ElementRun& run
   const unsigned alignment = byteWidth(run);
   if (run.length == 0)
     return LLVM::LoadOp::create(builder, loc, run.stored, run.pointer, alignment);
+  if (run.stride == -1)
+    return reversed(builder, loc, load(builder, loc, fromLast(builder, loc, run)));
   auto type = VectorType::get({run.length}, run.stored);
   if (run.stride != 1)
     return LLVM::masked_gather::create(builder, loc, type, lanePointers(builder, loc, run),
@@ -57,6 +78,8 @@ Value VectorMemory::load(OpBuilder& builder, Location loc, const ElementRun& run
 
 void VectorMemory::store(OpBuilder& builder, Location loc, const ElementRun& run, Value value) {
   const unsigned alignment = byteWidth(run);
+  if (run.length != 0 && run.stride == -1)
+    return store(builder, loc, fromLast(builder, loc, run), reversed(builder, loc, value));
   if (run.length != 0 && run.stride != 1)
     LLVM::masked_scatter::create(builder, loc, value, lanePointers(builder, loc, run),
                                  laneMask(builder, loc, run), alignment);

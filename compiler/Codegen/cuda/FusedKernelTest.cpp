@@ -80,6 +80,24 @@ TEST(CudaFusedKernel, TransposedOperandsAndSlices) {
         .check(1e-6);
 }
 
+TEST(CudaFusedKernel, ReadsAndWritesBackwards) {
+  for (int64_t n : {1, 7, 8, 40, 333}) {
+    const std::string last = std::to_string(n - 1);
+    CudaCase({.space = {3, n},
+              .ins = {{"f32", "(r, c) -> (r, -c + " + last + ")", {3, n}},
+                      {"f32", "(r, c) -> (-r + 2, c)", {3, n}}},
+              .outs = {{"f32", "(r, c) -> (r, c)", {3, n}},
+                       {"f32", "(r, c) -> (-r + 2, -c + " + last + ")", {3, n}}},
+              .kernelClass = "transpose",
+              .body = R"(
+    ^bb0(%x: f32, %y: f32):
+      %1 = arith.addf %x, %y : f32
+      kernel.yield %1, %x : f32, f32
+)"})
+        .check(1e-6);
+  }
+}
+
 TEST(CudaFusedKernel, TruthValuesAreBytes) {
   for (int64_t n : {1, 15, 16, 40, 100})
     CudaCase({.space = {n},

@@ -106,6 +106,19 @@ LogicalResult slice(SliceOp op, Frame& frame) {
   return success();
 }
 
+LogicalResult reverse(ReverseOp op, Frame& frame) {
+  const Tensor& operand = frame.get(op.getOperand());
+  Tensor result(resultType(op));
+  Walk from = wholeWalk(operand);
+  for (int64_t d : op.getDims()) {
+    from.start += (operand.extent(d) - 1) * from.strides[d];
+    from.strides[d] = -from.strides[d];
+  }
+  copyElements(result.shape(), operand, from, result, wholeWalk(result));
+  frame.setExact(op, std::move(result));
+  return success();
+}
+
 LogicalResult pad(PadOp op, Frame& frame) {
   const Tensor& operand = frame.get(op.getOperand());
   Tensor result = Tensor::splat(resultType(op), op.getValue().convertToDouble());
@@ -143,6 +156,7 @@ void attachShape(MLIRContext* context) {
   attach<BroadcastOp, broadcast>(context);
   attach<ConcatOp, concat>(context);
   attach<SliceOp, slice>(context);
+  attach<ReverseOp, reverse>(context);
   attach<PadOp, pad>(context);
   attach<IotaOp, iota>(context);
 }

@@ -40,6 +40,17 @@ struct Rules {
     return success();
   }
 
+  static LogicalResult lower(ir::ReverseOp op, LoweringBuilder& l) {
+    RankedTensorType type = op.getType();
+    SmallVector<AffineExpr> results;
+    for (int64_t d = 0; d < type.getRank(); ++d)
+      results.push_back(llvm::is_contained(op.getDims(), d)
+                            ? l.dim(d) * -1 + (type.getDimSize(d) - 1)
+                            : l.dim(d));
+    l.replace(l.move(type, op.getOperand(), l.map(type.getRank(), results)));
+    return success();
+  }
+
   static LogicalResult lower(ir::PadOp op, LoweringBuilder& l) {
     std::optional<int64_t> end = isSent(op) ? endPadded(op) : std::nullopt;
     l.replace(end ? padEnd(op, *end, l)
@@ -138,8 +149,8 @@ struct Rules {
 } // namespace
 
 void attachShapeRules(MLIRContext* context) {
-  attachRules<Rules, ir::ReshapeOp, ir::TransposeOp, ir::BroadcastOp, ir::SliceOp, ir::PadOp,
-              ir::ConcatOp, ir::IotaOp>(context);
+  attachRules<Rules, ir::ReshapeOp, ir::TransposeOp, ir::BroadcastOp, ir::SliceOp, ir::ReverseOp,
+              ir::PadOp, ir::ConcatOp, ir::IotaOp>(context);
 }
 
 } // namespace titan::lower

@@ -92,6 +92,13 @@ LogicalResult SliceOp::verify() {
   return success();
 }
 
+LogicalResult ReverseOp::verify() {
+  if (!isIncreasingWithin(getDims(), tensorType(getOperand()).getRank()))
+    return emitOpError("(C1) dims [")
+           << getDims() << "] are no increasing dimensions of " << tensorType(getOperand());
+  return success();
+}
+
 LogicalResult PadOp::verify() {
   RankedTensorType from = tensorType(getOperand()), to = tensorType(getResult());
   int64_t rank = from.getRank();
@@ -147,6 +154,16 @@ OpFoldResult BroadcastOp::fold(FoldAdaptor adaptor) {
 OpFoldResult SliceOp::fold(FoldAdaptor adaptor) {
   if (getOperand().getType() == getType())
     return getOperand();
+  return foldSplat(adaptor.getOperand(), getType());
+}
+
+OpFoldResult ReverseOp::fold(FoldAdaptor adaptor) {
+  RankedTensorType type = tensorType(getOperand());
+  if (llvm::all_of(getDims(), [&](int64_t d) { return type.getDimSize(d) == 1; }))
+    return getOperand();
+  auto inner = getOperand().getDefiningOp<ReverseOp>();
+  if (inner && inner.getDims() == getDims())
+    return inner.getOperand();
   return foldSplat(adaptor.getOperand(), getType());
 }
 
@@ -260,6 +277,8 @@ ShardingRule SliceOp::getShardingRule() {
     return tensorType(getOperand()).getDimSize(d) == tensorType(getResult()).getDimSize(d);
   });
 }
+
+ShardingRule ReverseOp::getShardingRule() { return elementwiseRule(*this, getDims()); }
 
 ShardingRule PadOp::getShardingRule() {
   return movedRule(*this, [&](int64_t d) {

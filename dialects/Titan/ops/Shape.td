@@ -86,6 +86,30 @@ def Titan_SliceOp : Titan_TensorOp<"slice", [SameOperandsAndResultElementType]> 
   let hasVerifier = 1;
 }
 
+def Titan_ReverseOp : Titan_TensorOp<"reverse", [SameOperandsAndResultType]> {
+  let summary = "element i of each dimension of `dims` is the operand's element extent - 1 - i; the other dimensions stay";
+  let description = [{
+    Its own adjoint.
+
+    Constraints:
+    - (C1) `dims` are dimensions of the operand, strictly increasing.
+
+    ```mlir
+    %back = titan.reverse %x [0] : tensor<16x4x8xf32>
+    ```
+  }];
+  let opArguments = (ins Titan_Tensor:$operand, DenseI64ArrayAttr:$dims);
+  let results = (outs Titan_Tensor:$result);
+  let assemblyFormat = "$operand $dims attr-dict `:` type($result)";
+  let extraClassDeclaration = Titan_overwritesNothing;
+  let hasFolder = 1;
+  let hasVerifier = 1;
+  let builders = [OpBuilder<(ins "::mlir::Value":$operand, "::llvm::ArrayRef<int64_t>":$dims,
+                                 "::mlir::ArrayAttr":$path, "::titan::ir::PhaseAttr":$phase), [{
+    build($_builder, $_state, operand.getType(), operand, dims, path, phase);
+  }]>];
+}
+
 def Titan_PadOp : Titan_TensorOp<"pad", [SameOperandsAndResultElementType]> {
   let summary = "operand element i of dimension d lands at low[d] + i * (1 + interior[d]); all else is `value`";
   let description = [{

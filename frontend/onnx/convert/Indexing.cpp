@@ -52,7 +52,7 @@ bool mayBeNegative(Conversion& c, Value indices) {
       return !elements || llvm::any_of(elements.getValues<APInt>(),
                                        [](const APInt& value) { return value.isNegative(); });
     }
-    if (!isa<ReshapeOp, TransposeOp, BroadcastOp, SliceOp, ConvertOp>(op))
+    if (!isa<ReshapeOp, TransposeOp, BroadcastOp, SliceOp, ReverseOp, ConvertOp>(op))
       return true;
     indices = op->getOperand(0);
   }

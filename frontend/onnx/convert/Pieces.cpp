@@ -47,26 +47,28 @@ Status slice(Conversion& c) {
       steps = TITAN_TRY(c.list(4, "steps"));
   }
   auto dims = TITAN_TRY(sliceDims(c.node, c.shapeOf(x), starts, ends, axes, steps));
-  SmallVector<int64_t> shape, offsets, strides;
-  for (const auto& dim : dims) {
-    if (dim.step < 0)
-      return c.error("a step of {} is not supported: only positive steps are", dim.step);
+  SmallVector<int64_t> shape, offsets, strides, backward;
+  for (const auto& [d, dim] : llvm::enumerate(dims)) {
+    const bool isBackward = dim.step < 0;
+    if (isBackward)
+      backward.push_back(static_cast<int64_t>(d));
     shape.push_back(dim.count);
-    offsets.push_back(dim.start);
-    strides.push_back(dim.step);
+    offsets.push_back(isBackward ? dim.start + dim.step * (dim.count - 1) : dim.start);
+    strides.push_back(isBackward ? -dim.step : dim.step);
   }
   if (llvm::is_contained(shape, 0)) {
     c.giveEmpty(0, x, Shape(shape.begin(), shape.end()));
     return {};
   }
-  return c.give(c.slice(x, shape, offsets, strides));
+  x = c.slice(x, shape, offsets, strides);
+  return c.give(backward.empty() ? x : c.create<ReverseOp>(x, backward));
 }
 
 } // namespace
 
 ArrayRef<ConverterEntry> pieceConverters() {
   static const ConverterEntry table[] = {
-      {"Slice", 1, slice, "static, positive steps"},
+      {"Slice", 1, slice, "static"},
       {"Split", 2, split, "static sizes"},
   };
   return table;
