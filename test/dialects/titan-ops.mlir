@@ -36,6 +36,10 @@ func.func @exp(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
   %r = titan.exp %x : tensor<3x4xf32>
   return %r : tensor<3x4xf32>
 }
+func.func @expm1(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %r = titan.expm1 %x : tensor<3x4xf32>
+  return %r : tensor<3x4xf32>
+}
 func.func @log(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
   %r = titan.log %x : tensor<3x4xf32>
   return %r : tensor<3x4xf32>
@@ -58,6 +62,10 @@ func.func @sin(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
 }
 func.func @cos(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
   %r = titan.cos %x : tensor<3x4xf32>
+  return %r : tensor<3x4xf32>
+}
+func.func @atan(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %r = titan.atan %x : tensor<3x4xf32>
   return %r : tensor<3x4xf32>
 }
 func.func @tanh(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {

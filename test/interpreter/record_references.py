@@ -564,10 +564,17 @@ def reverses():
     case("reverse_integer", lambda x: x.flip(0), integers(-9, 9, 7))
 
 
+def angles():
+    case("expm1", torch.expm1, normal(*rows))
+    case("expm1", torch.expm1, 1e-9 * normal(*rows))
+    case("atan", torch.atan, normal(*rows))
+    case("atan", torch.atan, 100 * normal(*rows))
+
+
 if __name__ == "__main__":
     for record in (unary, binary, shape, contraction_and_reduction, normalization_and_loss, schedules, optimizers, indexing,
                    attention, rotary, rms_norm, padding, attention_without_keys, exact_sums, convolutions,
-                   pools, batch_norms, recurrences, norms_over_dims, reverses):
+                   pools, batch_norms, recurrences, norms_over_dims, reverses, angles):
         record()
     lines = [f" {json.dumps(name)}: [\n  " + ",\n  ".join(json.dumps(run) for run in runs) + "]"
              for name, runs in sorted(cases.items())]

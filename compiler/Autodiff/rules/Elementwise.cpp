@@ -80,6 +80,9 @@ void attachUnaryRules(MLIRContext* context) {
   attachZeroRule<RoundOp>(context);
   attachUnaryRule<ExpOp, [](Builder& b, ExpOp op, Value dy) { return b.mul(dy, op.getResult()); }>(
       context);
+  attachUnaryRule<Expm1Op, [](Builder& b, Expm1Op op, Value dy) {
+    return b.mul(dy, b.shift(op.getResult(), 1));
+  }>(context);
   attachUnaryRule<LogOp, [](Builder& b, LogOp op, Value dy) { return b.div(dy, op.getOperand()); }>(
       context);
   attachUnaryRule<Log1pOp, [](Builder& b, Log1pOp op, Value dy) {
@@ -97,6 +100,9 @@ void attachUnaryRules(MLIRContext* context) {
   }>(context);
   attachUnaryRule<CosOp, [](Builder& b, CosOp op, Value dy) {
     return b.neg(b.mul(dy, b.create<SinOp>(op.getOperand())));
+  }>(context);
+  attachUnaryRule<AtanOp, [](Builder& b, AtanOp op, Value dy) {
+    return b.div(dy, b.shift(square(b, op.getOperand()), 1));
   }>(context);
   attachUnaryRule<TanhOp, [](Builder& b, TanhOp op, Value dy) {
     return b.mul(dy, b.shift(b.neg(square(b, op.getResult())), 1));

@@ -98,6 +98,21 @@ TEST(CudaFusedKernel, ReadsAndWritesBackwards) {
   }
 }
 
+TEST(CudaFusedKernel, AnglesAndSmallExponentials) {
+  for (int64_t n : {1, 9, 333})
+    CudaCase({.space = {n},
+              .ins = {{"f32", "(i) -> (i)", {n}}},
+              .outs = {{"f32", "(i) -> (i)", {n}}, {"f32", "(i) -> (i)", {n}}},
+              .kernelClass = "flat",
+              .body = R"(
+    ^bb0(%x: f32):
+      %1 = math.atan %x : f32
+      %2 = math.expm1 %x : f32
+      kernel.yield %1, %2 : f32, f32
+)"})
+        .check(2e-6);
+}
+
 TEST(CudaFusedKernel, TruthValuesAreBytes) {
   for (int64_t n : {1, 15, 16, 40, 100})
     CudaCase({.space = {n},

@@ -179,7 +179,7 @@ private:
           Value shifted = create<arith::AddFOp>(toF32(operand(0)), number(1));
           return rounded(quotient(bounds[0], shifted, bounds[0]), value, functions);
         })
-        .Case<math::TanhOp, math::SinOp, math::CosOp>([&](auto) { return smooth(1); })
+        .Case<math::TanhOp, math::SinOp, math::CosOp, math::AtanOp>([&](auto) { return smooth(1); })
         .Case([&](math::ErfOp) { return smooth(1.2); })
         .Default([&](Operation*) { return number(infinity); });
   }

@@ -178,11 +178,13 @@ void attachElementwise(MLIRContext* context) {
   attachUnary<CeilOp, [](double x) { return std::ceil(x); }>(context);
   attachUnary<RoundOp, [](double x) { return std::nearbyint(x); }>(context);
   attachUnary<ExpOp, [](double x) { return std::exp(x); }>(context);
+  attachUnary<Expm1Op, [](double x) { return std::expm1(x); }>(context);
   attachUnary<LogOp, [](double x) { return std::log(x); }>(context);
   attachUnary<Log1pOp, [](double x) { return std::log1p(x); }>(context);
   attachUnary<SqrtOp, [](double x) { return std::sqrt(x); }>(context);
   attachUnary<SinOp, [](double x) { return std::sin(x); }>(context);
   attachUnary<CosOp, [](double x) { return std::cos(x); }>(context);
+  attachUnary<AtanOp, [](double x) { return std::atan(x); }>(context);
   attachUnary<TanhOp, [](double x) { return std::tanh(x); }>(context);
   attachUnary<SigmoidOp, [](double x) { return sigmoid(x); }>(context);
   attachUnary<ErfOp, [](double x) { return std::erf(x); }>(context);

@@ -44,6 +44,7 @@ void attachMath(MLIRContext* context) {
   attachUnary<RsqrtOp, [](double x) { return 1 / std::sqrt(x); }>(context);
   attachUnary<SinOp, [](double x) { return std::sin(x); }>(context);
   attachUnary<CosOp, [](double x) { return std::cos(x); }>(context);
+  attachUnary<AtanOp, [](double x) { return std::atan(x); }>(context);
   attachUnary<TanhOp, [](double x) { return std::tanh(x); }>(context);
   attachUnary<ErfOp, [](double x) { return std::erf(x); }>(context);
   attachBinary<PowFOp, [](double x, double y) { return std::pow(x, y); }>(context);

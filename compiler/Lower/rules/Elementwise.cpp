@@ -133,6 +133,9 @@ struct Rules {
   static LogicalResult lower(ir::ExpOp op, LoweringBuilder& l) {
     return function<math::ExpOp>(op, l);
   }
+  static LogicalResult lower(ir::Expm1Op op, LoweringBuilder& l) {
+    return function<math::ExpM1Op>(op, l);
+  }
   static LogicalResult lower(ir::LogOp op, LoweringBuilder& l) {
     return function<math::LogOp>(op, l);
   }
@@ -147,6 +150,9 @@ struct Rules {
   }
   static LogicalResult lower(ir::CosOp op, LoweringBuilder& l) {
     return function<math::CosOp>(op, l);
+  }
+  static LogicalResult lower(ir::AtanOp op, LoweringBuilder& l) {
+    return function<math::AtanOp>(op, l);
   }
   static LogicalResult lower(ir::TanhOp op, LoweringBuilder& l) {
     return function<math::TanhOp>(op, l);
@@ -261,11 +267,11 @@ struct Rules {
 
 void attachElementwiseRules(MLIRContext* context) {
   attachRules<Rules, ir::NegOp, ir::AbsOp, ir::SignOp, ir::FloorOp, ir::CeilOp, ir::RoundOp,
-              ir::ExpOp, ir::LogOp, ir::Log1pOp, ir::SqrtOp, ir::RsqrtOp, ir::SinOp, ir::CosOp,
-              ir::TanhOp, ir::SigmoidOp, ir::ErfOp, ir::ReluOp, ir::SiluOp, ir::SoftplusOp,
-              ir::NotOp, ir::GeluOp, ir::LeakyReluOp, ir::EluOp, ir::HardSigmoidOp, ir::IsFiniteOp,
-              ir::AddOp, ir::SubOp, ir::MulOp, ir::DivOp, ir::MaxOp, ir::MinOp, ir::PowOp,
-              ir::AndOp, ir::OrOp, ir::CompareOp, ir::SelectOp>(context);
+              ir::ExpOp, ir::Expm1Op, ir::LogOp, ir::Log1pOp, ir::SqrtOp, ir::RsqrtOp, ir::SinOp,
+              ir::CosOp, ir::AtanOp, ir::TanhOp, ir::SigmoidOp, ir::ErfOp, ir::ReluOp, ir::SiluOp,
+              ir::SoftplusOp, ir::NotOp, ir::GeluOp, ir::LeakyReluOp, ir::EluOp, ir::HardSigmoidOp,
+              ir::IsFiniteOp, ir::AddOp, ir::SubOp, ir::MulOp, ir::DivOp, ir::MaxOp, ir::MinOp,
+              ir::PowOp, ir::AndOp, ir::OrOp, ir::CompareOp, ir::SelectOp>(context);
 }
 
 } // namespace titan::lower

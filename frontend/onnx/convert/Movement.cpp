@@ -100,6 +100,29 @@ Status trilu(Conversion& c) {
   return c.give(c.select(c.broadcastTo(keep, shape), x, c.splatLike(x, 0)));
 }
 
+/// 1 where column - row = k, of the operand's shape and, without `dtype`, of its type.
+Status eyeLike(Conversion& c) {
+  Value like = TITAN_TRY(c.operand(0));
+  if (c.rankOf(like) != 2)
+    return c.error("operand of rank {} is no matrix", c.rankOf(like));
+  Type element = tensorType(like).getElementType();
+  if (c.node.find("dtype")) {
+    std::optional<DType> dtype = elementType(static_cast<int32_t>(c.node.integer("dtype", 0)));
+    if (!dtype)
+      return c.error("element type {} is not supported",
+                     onnxTypeName(static_cast<int32_t>(c.node.integer("dtype", 0))));
+    element = elementTypeOf(c.builder.getContext(), *dtype);
+  }
+  const Shape shape = c.shapeOf(like);
+  const int64_t k = std::clamp(c.node.integer("k", 0), -shape[0], shape[1]);
+  auto indices = RankedTensorType::get(shape, c.builder.getI64Type());
+  Value row = c.create<IotaOp>(indices, c.builder.getI64IntegerAttr(0));
+  Value column = c.create<IotaOp>(indices, c.builder.getI64IntegerAttr(1));
+  Value isOn =
+      c.compare(ComparePredicate::EQ, c.sub(column, row), c.splat(indices, static_cast<double>(k)));
+  return c.give(c.convert(isOn, element));
+}
+
 Status concat(Conversion& c) {
   SmallVector<Value> values;
   for (size_t i = 0; i < c.count(); ++i)
@@ -241,6 +264,7 @@ ArrayRef<ConverterEntry> movementConverters() {
       {"Concat", 4, concat, ""},
       {"DepthToSpace", 1, depthToSpace, ""},
       {"Expand", 8, expand, "static target"},
+      {"EyeLike", 9, eyeLike, ""},
       {"Flatten", 1, flatten, ""},
       {"Pad", 2, pad, "modes constant, edge and reflect"},
       {"Reshape", 5, reshapeOp, "static target"},

@@ -14,24 +14,31 @@ using namespace ir;
 namespace {
 
 /// From opset 13 on along one axis; before, over all dimensions from `axis` on, flattened.
-template <typename Op> Status softmaxLike(Conversion& c) {
+template <Value build(Conversion&, Value, int64_t dim)> Status alongRows(Conversion& c) {
   Value x = TITAN_TRY(c.floatOperand(0));
   int64_t rank = c.rankOf(x);
   if (rank == 0)
     return c.error("operand is a scalar");
-  auto along = [&](Value value, int64_t dim) -> Value {
-    return c.create<Op>(value, c.builder.getI64IntegerAttr(dim));
-  };
   if (c.node.opset >= 13)
-    return c.give(along(x, TITAN_TRY(c.axis(-1, rank))));
+    return c.give(build(c, x, TITAN_TRY(c.axis(-1, rank))));
   int64_t axis = TITAN_TRY(c.axis(1, rank));
   if (axis == rank - 1)
-    return c.give(along(x, axis));
+    return c.give(build(c, x, axis));
   Shape shape = c.shapeOf(x);
   int64_t row = elementCount(std::span(shape).subspan(axis));
   Shape flat(shape.begin(), shape.begin() + axis);
   flat.push_back(row);
-  return c.give(c.reshape(along(c.reshape(x, flat), axis), shape));
+  return c.give(c.reshape(build(c, c.reshape(x, flat), axis), shape));
+}
+
+template <typename Op> Value softmaxLike(Conversion& c, Value x, int64_t dim) {
+  return c.create<Op>(x, c.builder.getI64IntegerAttr(dim));
+}
+
+/// 1 at the first maximum, 0 elsewhere.
+Value hardmax(Conversion& c, Value x, int64_t dim) {
+  Value place = c.create<ArgmaxOp>(x, dim);
+  return c.convert(c.isIndex(place, dim, c.shapeOf(x)[dim]), tensorType(x).getElementType());
 }
 
 Status layerNormalization(Conversion& c) {
@@ -273,12 +280,13 @@ ArrayRef<ConverterEntry> normalizationConverters() {
   static const ConverterEntry table[] = {
       {"BatchNormalization", 1, batchNormalization, "without its saved statistics"},
       {"GroupNormalization", 18, groupNormalization, ""},
+      {"Hardmax", 1, alongRows<hardmax>, ""},
       {"InstanceNormalization", 1, instanceNormalization, ""},
       {"LayerNormalization", 17, layerNormalization, ""},
-      {"LogSoftmax", 1, softmaxLike<LogSoftmaxOp>, ""},
+      {"LogSoftmax", 1, alongRows<softmaxLike<LogSoftmaxOp>>, ""},
       {"MeanVarianceNormalization", 9, meanVarianceNormalization, ""},
       {"RMSNormalization", 23, rmsNormalization, ""},
-      {"Softmax", 1, softmaxLike<SoftmaxOp>, ""},
+      {"Softmax", 1, alongRows<softmaxLike<SoftmaxOp>>, ""},
   };
   return table;
 }

@@ -8,10 +8,11 @@ ArrayRef<ConverterEntry> converterTable() {
   static const std::vector<ConverterEntry> table = [] {
     std::vector<ConverterEntry> all;
     for (auto family :
-         {elementwiseConverters, activationConverters, contractionConverters, convolutionConverters,
-          resizeConverters, normalizationConverters, randomConverters, einsumConverters,
-          movementConverters, pieceConverters, reductionConverters, indexingConverters,
-          recurrenceConverters, sequenceConverters, attentionConverters, lossConverters})
+         {elementwiseConverters, functionConverters, activationConverters,
+          contractionConverters, convolutionConverters, resizeConverters, normalizationConverters,
+          randomConverters, einsumConverters, movementConverters, pieceConverters,
+          reductionConverters, indexingConverters, recurrenceConverters, sequenceConverters,
+          attentionConverters, lossConverters})
       llvm::append_range(all, family());
     llvm::sort(all, [](const ConverterEntry& a, const ConverterEntry& b) {
       return StringRef(a.opType) < StringRef(b.opType);

@@ -81,9 +81,11 @@ template <typename T> std::optional<bool> compareOp(const std::string& op, T a, 
 
 std::optional<double> unaryReal(const std::string& op, double x) {
   static const std::map<std::string, double (*)(double)> table = {
-      {"Sqrt", std::sqrt}, {"Exp", std::exp},  {"Log", std::log},         {"Floor", std::floor},
-      {"Ceil", std::ceil}, {"Erf", std::erf},  {"Tanh", std::tanh},       {"Sin", std::sin},
-      {"Cos", std::cos},   {"Abs", std::fabs}, {"Round", std::nearbyint},
+      {"Sqrt", std::sqrt}, {"Exp", std::exp},     {"Log", std::log},         {"Floor", std::floor},
+      {"Ceil", std::ceil}, {"Erf", std::erf},     {"Tanh", std::tanh},       {"Sin", std::sin},
+      {"Cos", std::cos},   {"Abs", std::fabs},    {"Round", std::nearbyint}, {"Tan", std::tan},
+      {"Asin", std::asin}, {"Acos", std::acos},   {"Atan", std::atan},       {"Sinh", std::sinh},
+      {"Cosh", std::cosh}, {"Asinh", std::asinh}, {"Acosh", std::acosh},     {"Atanh", std::atanh},
   };
   if (auto it = table.find(op); it != table.end())
     return it->second(x);

@@ -143,8 +143,10 @@ private:
         .Case<arith::IndexCastOp, arith::ExtFOp, arith::TruncFOp, arith::UIToFPOp, arith::SIToFPOp,
               arith::ExtUIOp>([&](auto) { return in[0]; })
         .Case([&](math::ExpOp) { return std::exp(in[0]); })
+        .Case([&](math::ExpM1Op) { return std::expm1(in[0]); })
         .Case([&](math::LogOp) { return std::log(in[0]); })
         .Case([&](math::Log1pOp) { return std::log1p(in[0]); })
+        .Case([&](math::AtanOp) { return std::atan(in[0]); })
         .Case([&](math::TanhOp) { return std::tanh(in[0]); })
         .Case([&](math::ErfOp) { return std::erf(in[0]); })
         .Case([&](math::SqrtOp) { return std::sqrt(in[0]); })
