@@ -14,6 +14,7 @@ void registerDerivativeRules(DialectRegistry& registry) {
     attachReductionRules(context);
     attachNormalizationRules(context);
     attachIndexingRules(context);
+    attachScatterRules(context);
     attachAttentionRules(context);
     attachRandomRules(context);
     attachRecurrenceRules(context);

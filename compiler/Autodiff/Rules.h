@@ -47,6 +47,7 @@ void attachPoolRules(mlir::MLIRContext* context);
 void attachReductionRules(mlir::MLIRContext* context);
 void attachNormalizationRules(mlir::MLIRContext* context);
 void attachIndexingRules(mlir::MLIRContext* context);
+void attachScatterRules(mlir::MLIRContext* context);
 void attachAttentionRules(mlir::MLIRContext* context);
 void attachRandomRules(mlir::MLIRContext* context);
 void attachRecurrenceRules(mlir::MLIRContext* context);

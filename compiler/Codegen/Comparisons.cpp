@@ -39,7 +39,8 @@ void judge(kernel::CallOp op, unsigned out, ComparedOperand& operand) {
         operand.tolerance = Tolerance::Magnitude;
         operand.factor = productTolerance(op, gemm);
       })
-      .Case([&](kernel::EmbeddingAttr) { operand.tolerance = Tolerance::Equal; })
+      .Case<kernel::EmbeddingAttr, kernel::ScatterAttr, kernel::TopKAttr>(
+          [&](auto) { operand.tolerance = Tolerance::Equal; })
       .Case([&](kernel::EmbeddingGradAttr routine) {
         operand.tolerance = out == 0 ? Tolerance::Magnitude : Tolerance::Any;
         operand.factor = sumTolerance(routine.getRows());

@@ -135,6 +135,27 @@ Cost costOfRecurrence(kernel::CallOp call, const MachineModel& machine) {
   return cost;
 }
 
+Cost costOfScatter(kernel::CallOp call, const MachineModel& machine) {
+  auto routine = cast<kernel::ScatterAttr>(call.getRoutine());
+  const int64_t places = routine.getOuter() * routine.getRows() * routine.getInner(),
+                updates = places * routine.getWidth();
+  const bool isRead = routine.getKind() != ir::ScatterKind::None;
+  int64_t bytes = places * elementBytes(call.getIns()[0]) +
+                  updates * elementBytes(call.getOuts()[0]) * (isRead ? 3 : 2);
+  return costOfMoving(isRead ? updates : 0, bytes, machine);
+}
+
+Cost costOfTopK(kernel::CallOp call, const MachineModel& machine) {
+  auto routine = cast<kernel::TopKAttr>(call.getRoutine());
+  const int64_t elements = routine.getRows() * routine.getLength();
+  Cost cost = costOfMoving(elements * static_cast<int64_t>(llvm::Log2_64_Ceil(routine.getLength())),
+                           elements * elementBytes(call.getIns()[0]), machine);
+  // A step of a merge waits for the one before it.
+  constexpr double nanosecondsPerStep = 4;
+  cost.nanoseconds += nanosecondsPerStep * static_cast<double>(cost.flops);
+  return cost;
+}
+
 int64_t grainOf(const Cost& cost, int64_t units, const MachineModel& machine) {
   if (units <= 1)
     return 1;

@@ -20,6 +20,8 @@ Cost costOfAttention(kernel::CallOp call, const MachineModel& machine);
 Cost costOfEmbedding(kernel::CallOp call, const MachineModel& machine);
 Cost costOfEmbeddingGrad(kernel::CallOp call, const MachineModel& machine);
 Cost costOfRecurrence(kernel::CallOp call, const MachineModel& machine);
+Cost costOfScatter(kernel::CallOp call, const MachineModel& machine);
+Cost costOfTopK(kernel::CallOp call, const MachineModel& machine);
 
 /// Units that a thread should get at least: work that is worth waking it (`threadNs`).
 int64_t grainOf(const Cost& cost, int64_t units, const MachineModel& machine);

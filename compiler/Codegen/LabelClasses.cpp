@@ -26,8 +26,8 @@ public:
     for (OpOperand& use : buffer.getUses()) {
       if (memory::isView(use.getOwner()))
         classes = std::max(classes, inBuffer(use.getOwner()->getResult(0)));
-      if (auto call = dyn_cast<kernel::CallOp>(use.getOwner()); call && use.getOperandNumber() == 1)
-        classes = std::max(classes, entriesOf(call.getRoutine()));
+      if (auto call = dyn_cast<kernel::CallOp>(use.getOwner()); call)
+        classes = std::max(classes, entriesOf(call.getRoutine(), use.getOperandNumber()));
       if (auto fused = dyn_cast<kernel::FusedOp>(use.getOwner()))
         if (use.getOperandNumber() < fused.getIns().size())
           classes = std::max(classes,
@@ -37,10 +37,13 @@ public:
   }
 
 private:
-  /// The rows of the table that an embedding's indices, its second operand, choose from.
-  static int64_t entriesOf(kernel::RoutineAttrInterface routine) {
-    if (auto embedding = dyn_cast<kernel::EmbeddingAttr>(routine))
+  /// The rows of a table, or the places along a dimension, that operand number `operand` chooses
+  /// from.
+  static int64_t entriesOf(kernel::RoutineAttrInterface routine, unsigned operand) {
+    if (auto embedding = dyn_cast<kernel::EmbeddingAttr>(routine); embedding && operand == 1)
       return embedding.getEntries();
+    if (auto scatter = dyn_cast<kernel::ScatterAttr>(routine); scatter && operand == 0)
+      return scatter.getEntries();
     return 0;
   }
 

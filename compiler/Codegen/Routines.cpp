@@ -138,6 +138,22 @@ std::string describeRecurrence(kernel::CallOp call) {
                      routine.getReverse() ? " reverse" : "");
 }
 
+/// "scatter add [4, 3 into 10, 2, 64]": outer, rows and entries, inner, width.
+std::string describeScatter(kernel::CallOp call) {
+  auto routine = cast<kernel::ScatterAttr>(call.getRoutine());
+  return fmt::format("scatter {} [{}, {} into {}, {}, {}]",
+                     std::string(ir::stringifyScatterKind(routine.getKind())), routine.getOuter(),
+                     routine.getRows(), routine.getEntries(), routine.getInner(),
+                     routine.getWidth());
+}
+
+/// "top_k [32, 5 of 1000] smallest"
+std::string describeTopK(kernel::CallOp call) {
+  auto routine = cast<kernel::TopKAttr>(call.getRoutine());
+  return fmt::format("top_k [{}, {} of {}]{}", routine.getRows(), routine.getCount(),
+                     routine.getLength(), routine.getSmallest() ? " smallest" : "");
+}
+
 } // namespace
 
 const RoutineEmitter gemmRoutine = {
@@ -152,5 +168,8 @@ const RoutineEmitter embeddingGradRoutine = {describeEmbeddingGrad, costOfEmbedd
                                              codeOfParameters, insThenOuts};
 const RoutineEmitter recurrenceRoutine = {describeRecurrence, costOfRecurrence, codeOfParameters,
                                           insThenOuts};
+const RoutineEmitter scatterRoutine = {describeScatter, costOfScatter, codeOfParameters,
+                                       insThenOuts};
+const RoutineEmitter topKRoutine = {describeTopK, costOfTopK, codeOfParameters, insThenOuts};
 
 } // namespace titan::codegen

@@ -7,7 +7,7 @@
 namespace titan::codegen {
 
 extern const RoutineEmitter gemmRoutine, attentionRoutine, embeddingRoutine, embeddingGradRoutine,
-    recurrenceRoutine;
+    recurrenceRoutine, scatterRoutine, topKRoutine;
 
 /// For a routine without peculiarities: the parameters and the operands' types decide the code, and
 /// operands are ins, then outs.

@@ -20,6 +20,7 @@ void registerInterpreterModels(DialectRegistry& registry) {
     attachExactSum(context);
     attachNormalization(context);
     attachIndexing(context);
+    attachScatter(context);
     attachAttention(context);
     attachRecurrence(context);
     attachRandom(context);

@@ -62,6 +62,21 @@ TEST_F(Interpreter, MaximumPropagatesNaNFromEitherSide) {
   EXPECT_TRUE(std::isnan(z.floats()[0]) && std::isnan(z.floats()[1]));
 }
 
+TEST_F(Interpreter, EqualElementsAreSortedByIndexAndNaNIsTheLargest) {
+  auto indicesBy = [&](const std::string& order) {
+    func::FuncOp f = parse("func.func @f(%x: tensor<8xf32>) -> tensor<8xi64> {\n"
+                           "  %v, %i = titan.top_k %x " +
+                           order +
+                           " : (tensor<8xf32>) -> (tensor<8xf32>, tensor<8xi64>)\n"
+                           "  return %i : tensor<8xi64>\n}");
+    Tensor x = Tensor::of(cast<ShapedType>(f.getArgumentTypes()[0]),
+                          ArrayRef<double>{0, NAN, -0.0, INFINITY, 3, -INFINITY, -NAN, 3});
+    return runOne(f, x).integers().vec();
+  };
+  EXPECT_EQ(indicesBy(""), (std::vector<int64_t>{1, 6, 3, 4, 7, 0, 2, 5}));
+  EXPECT_EQ(indicesBy("smallest"), (std::vector<int64_t>{5, 0, 2, 4, 7, 3, 1, 6}));
+}
+
 TEST_F(Interpreter, DropoutIsKeyedByTheGlobalElementIndex) {
   func::FuncOp f = parse(R"(
     func.func @f(%x: tensor<3x4xf32>, %seed: tensor<i64>, %step: tensor<i64>, %base: index) -> tensor<3x4xf32> {

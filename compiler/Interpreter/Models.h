@@ -63,6 +63,7 @@ void attachReduction(mlir::MLIRContext* context);
 void attachExactSum(mlir::MLIRContext* context);
 void attachNormalization(mlir::MLIRContext* context);
 void attachIndexing(mlir::MLIRContext* context);
+void attachScatter(mlir::MLIRContext* context);
 void attachAttention(mlir::MLIRContext* context);
 void attachRandom(mlir::MLIRContext* context);
 void attachRecurrence(mlir::MLIRContext* context);

@@ -3,6 +3,7 @@
 #include "compiler/Interpreter/Attention.h"
 #include "compiler/Interpreter/Matmul.h"
 #include "compiler/Interpreter/Recurrence.h"
+#include "compiler/Interpreter/Scatter.h"
 #include "dialects/Kernel/RecurrenceRoutine.h"
 #include "runtime/program/Random.h"
 
@@ -314,6 +315,25 @@ LogicalResult recurrence(CallOp op, RecurrenceAttr routine, Frame& frame) {
   return success();
 }
 
+LogicalResult scatter(CallOp op, ScatterAttr routine, Frame& frame) {
+  Tensor result = frame.get(op.getOuts()[0]);
+  scatterRows(routine.getKind(),
+              {routine.getOuter(), routine.getEntries(), routine.getInner(), routine.getRows(),
+               routine.getWidth()},
+              frame.get(op.getIns()[0]), frame.get(op.getIns()[1]), result, result.element(),
+              frame);
+  frame.setExact(op->getResult(0), std::move(result));
+  return success();
+}
+
+LogicalResult topK(CallOp op, TopKAttr routine, Frame& frame) {
+  Tensor values = frame.get(op.getOuts()[0]), indices = frame.get(op.getOuts()[1]);
+  takeFirst(frame.get(op.getIns()[0]), routine.getRows(), routine.getSmallest(), values, indices);
+  frame.setExact(op->getResult(0), std::move(values));
+  frame.setExact(op->getResult(1), std::move(indices));
+  return success();
+}
+
 } // namespace
 
 LogicalResult callRoutine(CallOp op, Frame& frame) {
@@ -323,6 +343,8 @@ LogicalResult callRoutine(CallOp op, Frame& frame) {
       .Case([&](EmbeddingAttr routine) { return embedding(op, routine, frame); })
       .Case([&](EmbeddingGradAttr routine) { return embeddingGrad(op, routine, frame); })
       .Case([&](RecurrenceAttr routine) { return recurrence(op, routine, frame); })
+      .Case([&](ScatterAttr routine) { return scatter(op, routine, frame); })
+      .Case([&](TopKAttr routine) { return topK(op, routine, frame); })
       .Default([&](RoutineAttrInterface routine) -> LogicalResult {
         if (auto* meaning = routine.getDialect().getRegisteredInterface<RoutineMeaning>())
           return meaning->call(op, frame);

@@ -331,16 +331,67 @@ std::string drawReverse(std::mt19937& generator) {
          ">\n return %c, %d, %s : " + type + ", " + back + ", tensor<" + rest + element + "> }\n";
 }
 
-TEST_F(Lower, DrawnReverses) {
+/// A scatter of each kind, a sort, and a few elements of it.
+std::string drawScatters(std::mt19937& generator) {
+  auto below = [&](int64_t count) { return static_cast<int64_t>(generator() % count); };
+  const char* elements[] = {"f32", "bf16", "f64", "i32"};
+  const std::string element = elements[below(4)];
+  SmallVector<int64_t> shape(1 + below(4));
+  for (int64_t& extent : shape)
+    extent = 1 + below(6);
+  const int64_t rank = static_cast<int64_t>(shape.size()), dim = below(rank),
+                shared = dim + 1 + below(rank - dim);
+  SmallVector<int64_t> updates(shape), first(shape);
+  updates[dim] = 1 + below(7);
+  first.back() = 1 + below(first.back());
+  auto type = [&](ArrayRef<int64_t> extents, const std::string& element) {
+    std::string text = "tensor<";
+    for (int64_t extent : extents)
+      text += std::to_string(extent) + "x";
+    return text + element + ">";
+  };
+  const std::string x = type(shape, element), u = type(updates, element),
+                    i = type(ArrayRef(updates).take_front(shared), "i64"), v = type(first, element),
+                    n = type(first, "i64");
+  std::string text;
+  for (const char* kind : {"none", "add", "mul", "max", "min"})
+    text += std::string("func.func @") + kind + "(%x: " + x + ", %i: " + i + ", %u: " + u +
+            ") -> " + x + " {\n %r = titan.scatter " + kind + " %x, %i, %u dim " +
+            std::to_string(dim) + " : (" + x + ", " + i + ", " + u + ") -> " + x +
+            "\n return %r : " + x + " }\n";
+  return text + "func.func @top(%x: " + x + ") -> (" + v + ", " + n +
+         ") {\n %v, %n = titan.top_k %x" + (below(2) == 0 ? " smallest" : "") + " : (" + x +
+         ") -> (" + v + ", " + n + ")\n return %v, %n : " + v + ", " + n + " }\n";
+}
+
+TEST_F(Lower, DrawnReversesAndScatters) {
   const char* chosen = std::getenv("TITAN_TEST_SEED");
   const unsigned first = chosen ? static_cast<unsigned>(std::atoi(chosen)) : 1;
   std::cout << "seeds from " << first << " on (TITAN_TEST_SEED)\n";
   for (unsigned seed = first; seed < first + 100 && !HasFailure(); ++seed) {
     std::mt19937 generator(seed);
-    const std::string text = drawReverse(generator);
+    const std::string text = seed % 2 == 0 ? drawReverse(generator) : drawScatters(generator);
     SCOPED_TRACE("TITAN_TEST_SEED=" + std::to_string(seed) + "\n" + text);
-    expectEquivalent(*parse(text));
+    expectEquivalent(*parse(text), /*integerBound=*/5);
   }
+}
+
+TEST_F(Lower, RefusesToSortMoreThanAThreadCan) {
+  auto module = parse(R"(
+    func.func @f(%x: tensor<524289xf32>) -> (tensor<1xf32>, tensor<1xi64>) {
+      %v, %i = titan.top_k %x : (tensor<524289xf32>) -> (tensor<1xf32>, tensor<1xi64>)
+      return %v, %i : tensor<1xf32>, tensor<1xi64>
+    })");
+  std::string said;
+  ScopedDiagnosticHandler handler(module->getContext(), [&](Diagnostic& diagnostic) {
+    said = diagnostic.str();
+    return success();
+  });
+  PassManager passes(module->getContext());
+  titan::addLowerPasses(passes);
+  EXPECT_TRUE(failed(passes.run(*module)));
+  EXPECT_EQ(said, "'titan.top_k' op has no kernel: it sorts 524289 elements, more than the 524288 "
+                  "that one thread can");
 }
 
 // As many elements a channel as are summed in chunks, the channel in any place.

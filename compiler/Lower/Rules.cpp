@@ -18,6 +18,7 @@ void registerLowerRules(DialectRegistry& registry) {
     attachExactSumRules(context);
     attachNormalizationRules(context);
     attachIndexingRules(context);
+    attachScatterRules(context);
     attachRotaryRules(context);
     attachAttentionRules(context);
     attachRecurrenceRules(context);

@@ -34,6 +34,7 @@ void attachReductionRules(mlir::MLIRContext* context);
 void attachExactSumRules(mlir::MLIRContext* context);
 void attachNormalizationRules(mlir::MLIRContext* context);
 void attachIndexingRules(mlir::MLIRContext* context);
+void attachScatterRules(mlir::MLIRContext* context);
 void attachRotaryRules(mlir::MLIRContext* context);
 void attachAttentionRules(mlir::MLIRContext* context);
 void attachLossRules(mlir::MLIRContext* context);

@@ -142,4 +142,7 @@ def Kernel_EmbeddingGradAttr : AttrDef<Kernel_Dialect, "EmbeddingGrad", [Declare
   }];
 }
 
+include "dialects/Kernel/Scatter.td"
+include "dialects/Kernel/TopK.td"
+
 #endif // KERNEL_DIALECT_TD

@@ -78,6 +78,11 @@ def Titan_ComparePredicate : Titan_Enum<"ComparePredicate", "ordered comparison;
   I32EnumAttrCase<"LE", 3, "le">, I32EnumAttrCase<"GT", 4, "gt">, I32EnumAttrCase<"GE", 5, "ge">]>;
 def Titan_ComparePredicateAttr : Titan_EnumAttr<Titan_ComparePredicate, "predicate">;
 
+def Titan_ScatterKind : Titan_Enum<"ScatterKind", "what an update does to the element that it meets", [
+  I32EnumAttrCase<"None", 0, "none">, I32EnumAttrCase<"Add", 1, "add">, I32EnumAttrCase<"Mul", 2, "mul">,
+  I32EnumAttrCase<"Max", 3, "max">, I32EnumAttrCase<"Min", 4, "min">]>;
+def Titan_ScatterKindAttr : Titan_EnumAttr<Titan_ScatterKind, "scatter_kind">;
+
 def Titan_GeluForm : Titan_Enum<"GeluForm", "exact (erf) or the tanh approximation", [
   I32EnumAttrCase<"Erf", 0, "erf">, I32EnumAttrCase<"Tanh", 1, "tanh">]>;
 def Titan_GeluFormAttr : Titan_EnumAttr<Titan_GeluForm, "gelu_form">;

@@ -70,7 +70,7 @@ std::string groupOf(const ProfileRow& row) {
     return "optimizer";
   if (description.starts_with("gemm"))
     return "products";
-  for (const char* routine : {"attention", "embedding", "recurrence"})
+  for (const char* routine : {"attention", "embedding", "recurrence", "scatter", "top_k"})
     if (description.starts_with(routine))
       return routine;
   const std::vector<std::string> modules = modulesOf(row.label);

@@ -9,7 +9,7 @@
 
 namespace titan {
 
-/// "collectives", "products", "attention", "embedding", "recurrence", "norms", "loss", "optimizer",
+/// "collectives", "products", "attention", "embedding", "recurrence", "scatter", "top_k", "norms", "loss", "optimizer",
 /// "copies" or "elementwise".
 std::string groupOf(const ProfileRow& row);
 /// The module paths of a label, layers' numbers replaced by *: "blocks.*.norm_1".

@@ -198,6 +198,94 @@ func.func @cast_shape_C1(%x: tensor<4x2xf32>) {
 
 // -----
 
+func.func @scatter_C1_count(%a: tensor<2x4xi64>, %o: tensor<2x5x3xf32>) {
+  // expected-error @+1 {{(C1) takes indices, updates and one out}}
+  %r = kernel.call #kernel.scatter<kind = add, outer = 2, entries = 5, inner = 1, rows = 4, width = 3, columns = 3> ins(%a : tensor<2x4xi64>) outs(%o : tensor<2x5x3xf32>) -> (tensor<2x5x3xf32>)
+  return
+}
+
+// -----
+
+func.func @scatter_C3(%a: tensor<2x4xi64>, %b: tensor<2x4x3xf32>, %o: tensor<2x5x3xf32>) {
+  // expected-error @+1 {{(C3) extents are positive, found 0}}
+  %r = kernel.call #kernel.scatter<kind = add, outer = 2, entries = 5, inner = 1, rows = 4, width = 3, columns = 0> ins(%a, %b : tensor<2x4xi64>, tensor<2x4x3xf32>) outs(%o : tensor<2x5x3xf32>) -> (tensor<2x5x3xf32>)
+  return
+}
+
+// -----
+
+func.func @scatter_C1_indices(%a: tensor<2x4xf32>, %b: tensor<2x4x3xf32>, %o: tensor<2x5x3xf32>) {
+  // expected-error @+1 {{(C1) indices are integers, found 'tensor<2x4xf32>'}}
+  %r = kernel.call #kernel.scatter<kind = add, outer = 2, entries = 5, inner = 1, rows = 4, width = 3, columns = 3> ins(%a, %b : tensor<2x4xf32>, tensor<2x4x3xf32>) outs(%o : tensor<2x5x3xf32>) -> (tensor<2x5x3xf32>)
+  return
+}
+
+// -----
+
+func.func @scatter_C1_element(%a: tensor<2x4xi64>, %b: tensor<2x4x3xf64>, %o: tensor<2x5x3xf32>) {
+  // expected-error @+1 {{(C1) updates and result have one element type, found 'tensor<2x4x3xf64>' and 'tensor<2x5x3xf32>'}}
+  %r = kernel.call #kernel.scatter<kind = add, outer = 2, entries = 5, inner = 1, rows = 4, width = 3, columns = 3> ins(%a, %b : tensor<2x4xi64>, tensor<2x4x3xf64>) outs(%o : tensor<2x5x3xf32>) -> (tensor<2x5x3xf32>)
+  return
+}
+
+// -----
+
+func.func @scatter_C1_narrow(%a: tensor<2x4xi64>, %b: tensor<2x4x3xbf16>, %o: tensor<2x5x3xbf16>) {
+  // expected-error @+1 {{(C1) cannot combine elements of type 'bf16'}}
+  %r = kernel.call #kernel.scatter<kind = add, outer = 2, entries = 5, inner = 1, rows = 4, width = 3, columns = 3> ins(%a, %b : tensor<2x4xi64>, tensor<2x4x3xbf16>) outs(%o : tensor<2x5x3xbf16>) -> (tensor<2x5x3xbf16>)
+  return
+}
+
+// -----
+
+func.func @scatter_C1_touched(%a: tensor<2x4xi64>, %b: tensor<2x4x3xf32>, %o: tensor<2x5x3xf32>) {
+  // expected-error @+1 {{(C1) touches 16 elements of 'tensor<2x4xi64>'}}
+  %r = kernel.call #kernel.scatter<kind = add, outer = 2, entries = 5, inner = 2, rows = 4, width = 3, columns = 3> ins(%a, %b : tensor<2x4xi64>, tensor<2x4x3xf32>) outs(%o : tensor<2x5x3xf32>) -> (tensor<2x5x3xf32>)
+  return
+}
+
+// -----
+
+func.func @top_k_C1_count(%a: tensor<3x5xf32>, %o: tensor<3x2xf32>) {
+  // expected-error @+1 {{(C1) takes one in, and outs for values and indices}}
+  %r = kernel.call #kernel.top_k<rows = 3, length = 5, count = 2, smallest = false> ins(%a : tensor<3x5xf32>) outs(%o : tensor<3x2xf32>) -> (tensor<3x2xf32>)
+  return
+}
+
+// -----
+
+func.func @top_k_C3(%a: tensor<3x5xf32>, %o: tensor<3x2xf32>, %p: tensor<3x2xi64>) {
+  // expected-error @+1 {{(C3) takes 6 of 5 elements of 3 rows}}
+  %r:2 = kernel.call #kernel.top_k<rows = 3, length = 5, count = 6, smallest = false> ins(%a : tensor<3x5xf32>) outs(%o, %p : tensor<3x2xf32>, tensor<3x2xi64>) -> (tensor<3x2xf32>, tensor<3x2xi64>)
+  return
+}
+
+// -----
+
+func.func @top_k_C1_element(%a: tensor<3x5xf32>, %o: tensor<3x2xf64>, %p: tensor<3x2xi64>) {
+  // expected-error @+1 {{(C1) orders numbers of one type, found 'tensor<3x5xf32>' and 'tensor<3x2xf64>'}}
+  %r:2 = kernel.call #kernel.top_k<rows = 3, length = 5, count = 2, smallest = false> ins(%a : tensor<3x5xf32>) outs(%o, %p : tensor<3x2xf64>, tensor<3x2xi64>) -> (tensor<3x2xf64>, tensor<3x2xi64>)
+  return
+}
+
+// -----
+
+func.func @top_k_C1_indices(%a: tensor<3x5xf32>, %o: tensor<3x2xf32>, %p: tensor<3x2xi32>) {
+  // expected-error @+1 {{(C1) indices are i64, found 'tensor<3x2xi32>'}}
+  %r:2 = kernel.call #kernel.top_k<rows = 3, length = 5, count = 2, smallest = false> ins(%a : tensor<3x5xf32>) outs(%o, %p : tensor<3x2xf32>, tensor<3x2xi32>) -> (tensor<3x2xf32>, tensor<3x2xi32>)
+  return
+}
+
+// -----
+
+func.func @top_k_C1_touched(%a: tensor<3x5xf32>, %o: tensor<3x2xf32>, %p: tensor<3x2xi64>) {
+  // expected-error @+1 {{(C1) touches 18 elements of 'tensor<3x5xf32>'}}
+  %r:2 = kernel.call #kernel.top_k<rows = 3, length = 6, count = 2, smallest = false> ins(%a : tensor<3x5xf32>) outs(%o, %p : tensor<3x2xf32>, tensor<3x2xi64>) -> (tensor<3x2xf32>, tensor<3x2xi64>)
+  return
+}
+
+// -----
+
 func.func @embedding_C1_count(%a: tensor<5x3xf32>, %o: tensor<2x3xf32>) {
   // expected-error @+1 {{(C1) takes two ins, the second of indices, and one out}}
   %r = kernel.call #kernel.embedding<rows = 2, entries = 5, width = 3> ins(%a : tensor<5x3xf32>) outs(%o : tensor<2x3xf32>) -> (tensor<2x3xf32>)

@@ -549,6 +549,86 @@ func.func @rms_norm_C3(%x: tensor<2x3xbf16>) {
 
 // -----
 
+func.func @scatter_C1_dim(%x: tensor<5x3xf32>, %i: tensor<4xi64>, %u: tensor<4x3xf32>) {
+  // expected-error @+1 {{(C1) dim 2 is outside the rank 2}}
+  %r = titan.scatter none %x, %i, %u dim 2 : (tensor<5x3xf32>, tensor<4xi64>, tensor<4x3xf32>) -> tensor<5x3xf32>
+  return
+}
+
+// -----
+
+func.func @scatter_C1_updates(%x: tensor<5x3xf32>, %i: tensor<4xi64>, %u: tensor<4x2xf32>) {
+  // expected-error @+1 {{(C1) updates 'tensor<4x2xf32>' do not fit 'tensor<5x3xf32>' along 0}}
+  %r = titan.scatter none %x, %i, %u dim 0 : (tensor<5x3xf32>, tensor<4xi64>, tensor<4x2xf32>) -> tensor<5x3xf32>
+  return
+}
+
+// -----
+
+func.func @scatter_C1_element(%x: tensor<5x3xf32>, %i: tensor<4xi64>, %u: tensor<4x3xf64>) {
+  // expected-error @+1 {{(C1) updates 'tensor<4x3xf64>' do not fit 'tensor<5x3xf32>' along 0}}
+  %r = titan.scatter none %x, %i, %u dim 0 : (tensor<5x3xf32>, tensor<4xi64>, tensor<4x3xf64>) -> tensor<5x3xf32>
+  return
+}
+
+// -----
+
+func.func @scatter_C2(%x: tensor<5x3xf32>, %i: tensor<4x2xi64>, %u: tensor<4x3xf32>) {
+  // expected-error @+1 {{(C2) indices 'tensor<4x2xi64>' do not have the leading dimensions of 'tensor<4x3xf32>', 0 among them}}
+  %r = titan.scatter none %x, %i, %u dim 0 : (tensor<5x3xf32>, tensor<4x2xi64>, tensor<4x3xf32>) -> tensor<5x3xf32>
+  return
+}
+
+// -----
+
+func.func @scatter_C2_dim(%x: tensor<5x3xf32>, %i: tensor<5xi64>, %u: tensor<5x4xf32>) {
+  // expected-error @+1 {{(C2) indices 'tensor<5xi64>' do not have the leading dimensions of 'tensor<5x4xf32>', 1 among them}}
+  %r = titan.scatter none %x, %i, %u dim 1 : (tensor<5x3xf32>, tensor<5xi64>, tensor<5x4xf32>) -> tensor<5x3xf32>
+  return
+}
+
+// -----
+
+func.func @scatter_C3(%x: tensor<5x3xf32>, %i: tensor<4xi64>, %u: tensor<4x3xf32>) {
+  // expected-error @+1 {{(C3) the result has the type 'tensor<5x3xf32>'}}
+  %r = titan.scatter none %x, %i, %u dim 0 : (tensor<5x3xf32>, tensor<4xi64>, tensor<4x3xf32>) -> tensor<5x3xf64>
+  return
+}
+
+// -----
+
+func.func @scatter_C3_boolean(%x: tensor<5xi1>, %i: tensor<4xi64>, %u: tensor<4xi1>) {
+  // expected-error @+1 {{(C3) truth values are replaced only}}
+  %r = titan.scatter add %x, %i, %u dim 0 : (tensor<5xi1>, tensor<4xi64>, tensor<4xi1>) -> tensor<5xi1>
+  return
+}
+
+// -----
+
+func.func @top_k_C1(%x: tensor<2x3xf32>) {
+  // expected-error @+1 {{(C1) 'tensor<2x4xf32>' are no elements of the rows of 'tensor<2x3xf32>'}}
+  %v, %i = titan.top_k %x : (tensor<2x3xf32>) -> (tensor<2x4xf32>, tensor<2x4xi64>)
+  return
+}
+
+// -----
+
+func.func @top_k_C1_element(%x: tensor<2x3xf32>) {
+  // expected-error @+1 {{(C1) 'tensor<2x3xf64>' are no elements of the rows of 'tensor<2x3xf32>'}}
+  %v, %i = titan.top_k %x : (tensor<2x3xf32>) -> (tensor<2x3xf64>, tensor<2x3xi64>)
+  return
+}
+
+// -----
+
+func.func @top_k_C2(%x: tensor<2x3xf32>) {
+  // expected-error @+1 {{(C2) indices 'tensor<2x3xi64>' do not have the shape of 'tensor<2x2xf32>'}}
+  %v, %i = titan.top_k %x : (tensor<2x3xf32>) -> (tensor<2x2xf32>, tensor<2x3xi64>)
+  return
+}
+
+// -----
+
 func.func @embedding_C1_scalar(%table: tensor<f32>, %ids: tensor<2xi64>) {
   // expected-error @+1 {{(C1) the table has no rows}}
   %r = titan.embedding %table, %ids : (tensor<f32>, tensor<2xi64>) -> tensor<2xf32>

@@ -383,6 +383,61 @@ func.func @embedding_grad_acc(%d: tensor<2x4x6xf32>, %i: tensor<2x4xi64>, %a: te
   %r = titan.embedding_grad %d, %i acc %a rows 5 : (tensor<2x4x6xf32>, tensor<2x4xi64>, tensor<5x6xf32>) -> tensor<5x6xf32>
   return %r : tensor<5x6xf32>
 }
+// CHECK: titan.scatter none %{{.*}}, %{{.*}}, %{{.*}} dim 1 : (tensor<2x5x3xf32>, tensor<2x4x3xi64>, tensor<2x4x3xf32>) -> tensor<2x5x3xf32>
+func.func @scatter_none(%x: tensor<2x5x3xf32>, %i: tensor<2x4x3xi64>, %u: tensor<2x4x3xf32>) -> tensor<2x5x3xf32> {
+  %r = titan.scatter none %x, %i, %u dim 1 : (tensor<2x5x3xf32>, tensor<2x4x3xi64>, tensor<2x4x3xf32>) -> tensor<2x5x3xf32>
+  return %r : tensor<2x5x3xf32>
+}
+func.func @scatter_add(%x: tensor<2x5x3xf32>, %i: tensor<2x4x3xi64>, %u: tensor<2x4x3xf32>) -> tensor<2x5x3xf32> {
+  %r = titan.scatter add %x, %i, %u dim 1 : (tensor<2x5x3xf32>, tensor<2x4x3xi64>, tensor<2x4x3xf32>) -> tensor<2x5x3xf32>
+  return %r : tensor<2x5x3xf32>
+}
+func.func @scatter_mul(%x: tensor<2x5x3xf32>, %i: tensor<2x4x3xi64>, %u: tensor<2x4x3xf32>) -> tensor<2x5x3xf32> {
+  %r = titan.scatter mul %x, %i, %u dim 1 : (tensor<2x5x3xf32>, tensor<2x4x3xi64>, tensor<2x4x3xf32>) -> tensor<2x5x3xf32>
+  return %r : tensor<2x5x3xf32>
+}
+func.func @scatter_max(%x: tensor<2x5x3xf32>, %i: tensor<2x4x3xi64>, %u: tensor<2x4x3xf32>) -> tensor<2x5x3xf32> {
+  %r = titan.scatter max %x, %i, %u dim 1 : (tensor<2x5x3xf32>, tensor<2x4x3xi64>, tensor<2x4x3xf32>) -> tensor<2x5x3xf32>
+  return %r : tensor<2x5x3xf32>
+}
+func.func @scatter_min(%x: tensor<2x5x3xf32>, %i: tensor<2x4x3xi64>, %u: tensor<2x4x3xf32>) -> tensor<2x5x3xf32> {
+  %r = titan.scatter min %x, %i, %u dim 1 : (tensor<2x5x3xf32>, tensor<2x4x3xi64>, tensor<2x4x3xf32>) -> tensor<2x5x3xf32>
+  return %r : tensor<2x5x3xf32>
+}
+func.func @scatter_rows(%x: tensor<5x3xf32>, %i: tensor<4xi64>, %u: tensor<4x3xf32>) -> tensor<5x3xf32> {
+  %r = titan.scatter none %x, %i, %u dim 0 : (tensor<5x3xf32>, tensor<4xi64>, tensor<4x3xf32>) -> tensor<5x3xf32>
+  return %r : tensor<5x3xf32>
+}
+func.func @scatter_rows_add(%x: tensor<5x3xf64>, %i: tensor<4xi32>, %u: tensor<4x3xf64>) -> tensor<5x3xf64> {
+  %r = titan.scatter add %x, %i, %u dim 0 : (tensor<5x3xf64>, tensor<4xi32>, tensor<4x3xf64>) -> tensor<5x3xf64>
+  return %r : tensor<5x3xf64>
+}
+func.func @scatter_shared(%x: tensor<2x5x3xf32>, %i: tensor<2x4xi64>, %u: tensor<2x4x3xf32>) -> tensor<2x5x3xf32> {
+  %r = titan.scatter mul %x, %i, %u dim 1 : (tensor<2x5x3xf32>, tensor<2x4xi64>, tensor<2x4x3xf32>) -> tensor<2x5x3xf32>
+  return %r : tensor<2x5x3xf32>
+}
+func.func @scatter_integer(%x: tensor<6xi64>, %i: tensor<4xi64>, %u: tensor<4xi64>) -> tensor<6xi64> {
+  %r = titan.scatter add %x, %i, %u dim 0 : (tensor<6xi64>, tensor<4xi64>, tensor<4xi64>) -> tensor<6xi64>
+  return %r : tensor<6xi64>
+}
+func.func @scatter_boolean(%x: tensor<6xi1>, %i: tensor<4xi64>, %u: tensor<4xi1>) -> tensor<6xi1> {
+  %r = titan.scatter none %x, %i, %u dim 0 : (tensor<6xi1>, tensor<4xi64>, tensor<4xi1>) -> tensor<6xi1>
+  return %r : tensor<6xi1>
+}
+// CHECK: titan.top_k %{{.*}} : (tensor<2x3x7xf32>) -> (tensor<2x3x4xf32>, tensor<2x3x4xi64>)
+func.func @top_k(%x: tensor<2x3x7xf32>) -> (tensor<2x3x4xf32>, tensor<2x3x4xi64>) {
+  %v, %i = titan.top_k %x : (tensor<2x3x7xf32>) -> (tensor<2x3x4xf32>, tensor<2x3x4xi64>)
+  return %v, %i : tensor<2x3x4xf32>, tensor<2x3x4xi64>
+}
+// CHECK: titan.top_k %{{.*}} smallest : (tensor<4x6xf64>) -> (tensor<4x6xf64>, tensor<4x6xi64>)
+func.func @top_k_smallest(%x: tensor<4x6xf64>) -> (tensor<4x6xf64>, tensor<4x6xi64>) {
+  %v, %i = titan.top_k %x smallest : (tensor<4x6xf64>) -> (tensor<4x6xf64>, tensor<4x6xi64>)
+  return %v, %i : tensor<4x6xf64>, tensor<4x6xi64>
+}
+func.func @top_k_integer(%x: tensor<9xi32>) -> (tensor<5xi32>, tensor<5xi64>) {
+  %v, %i = titan.top_k %x : (tensor<9xi32>) -> (tensor<5xi32>, tensor<5xi64>)
+  return %v, %i : tensor<5xi32>, tensor<5xi64>
+}
 // CHECK: titan.attention %{{.*}}, %{{.*}}, %{{.*}} scale 7.500000e-01 :
 func.func @attention(%q: tensor<2x4x4x3xf32>, %k: tensor<2x5x2x3xf32>, %v: tensor<2x5x2x2xf32>) -> (tensor<2x4x4x2xf32>, tensor<2x4x4xf32>) {
   %r, %lse = titan.attention %q, %k, %v scale 0.75

@@ -571,10 +571,51 @@ def angles():
     case("atan", torch.atan, 100 * normal(*rows))
 
 
+def scatters():
+    reductions = {"add": "sum", "mul": "prod", "max": "amax", "min": "amin"}
+
+    def scatter(kind, dim):
+        def function(x, index, updates):
+            index = index.long().clamp(0, x.shape[dim] - 1)
+            index = index.reshape(*index.shape, *[1] * (x.dim() - index.dim())).expand(updates.shape)
+            if kind != "none":
+                return x.scatter_reduce(dim, index, updates, reductions[kind])
+            result = x.clone()  # PyTorch leaves open which of equal indices wins; here it is the last one
+            for j in range(updates.shape[dim]):
+                piece = index.narrow(dim, j, 1), updates.narrow(dim, j, 1)
+                result = result.scatter(dim, *piece)
+            return result
+        return function
+
+    for kind in ("none", *reductions):
+        for low, high in ((0, 5), (-3, 9)):  # also below 0 and beyond the extent
+            case(f"scatter_{kind}", scatter(kind, 1), normal(2, 5, 3), integers(low, high, 2, 4, 3), normal(2, 4, 3))
+    index = torch.tensor([3, 0, 3, 1])
+    case("scatter_rows", scatter("none", 0), normal(5, 3), index, normal(4, 3))
+    case("scatter_rows_add", scatter("add", 0), normal(5, 3), index, normal(4, 3))
+    zeros = normal(2, 4, 3)
+    zeros[0, 1], zeros[0, 2, 0], zeros[1, 3, 1] = 0, 0, 0  # the adjoint of products with one zero and with several
+    case("scatter_shared", scatter("mul", 1), normal(2, 5, 3), torch.tensor([[0, 2, 2, 4], [1, 1, 1, 1]]), zeros)
+    case("scatter_integer", scatter("add", 0), integers(-9, 9, 6), index, integers(-9, 9, 4))
+    case("scatter_boolean", scatter("none", 0), flags(6), index, flags(4))
+
+
+def orders():
+    def top(count, largest):
+        """torch.sort, stable: the lower index first."""
+        def function(x):
+            values, indices = torch.sort(x, dim=-1, descending=largest, stable=True)
+            return values[..., :count].contiguous(), indices[..., :count].contiguous()
+        return function
+    case("top_k", top(4, True), normal(2, 3, 7))
+    case("top_k_smallest", top(6, False), normal(4, 6))
+    case("top_k_integer", top(5, True), torch.tensor([3, -1, 3, 7, 0, 3, 7, -5, 2]))
+
+
 if __name__ == "__main__":
     for record in (unary, binary, shape, contraction_and_reduction, normalization_and_loss, schedules, optimizers, indexing,
                    attention, rotary, rms_norm, padding, attention_without_keys, exact_sums, convolutions,
-                   pools, batch_norms, recurrences, norms_over_dims, reverses, angles):
+                   pools, batch_norms, recurrences, norms_over_dims, reverses, angles, scatters, orders):
         record()
     lines = [f" {json.dumps(name)}: [\n  " + ",\n  ".join(json.dumps(run) for run in runs) + "]"
              for name, runs in sorted(cases.items())]

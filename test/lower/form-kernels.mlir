@@ -95,12 +95,27 @@ func.func @embedding(%t: tensor<50x96xf32>, %i: tensor<2x4xi64>, %acc: tensor<50
   return %g : tensor<50x96xf32>
 }
 
-// A dimension read backwards is a map.
+// A dimension read backwards is a map; where indices lead is none. Narrow terms are summed in f32, and the operand is what is changed.
 // CHECK-LABEL: func.func @reverse
 // CHECK: kernel.fused transpose [2, 4] {{.*}}
 func.func @reverse(%x: tensor<2x4xf32>) -> tensor<2x4xf32> {
   %y = titan.reverse %x [1] : tensor<2x4xf32>
   return %y : tensor<2x4xf32>
+}
+// CHECK-LABEL: func.func @scatter
+// CHECK: kernel.call #kernel.scatter<kind = none, outer = 2, entries = 5, inner = 1, rows = 3, width = 96, columns = 64> ins(%arg1, %arg2 : {{.*}}) outs(%arg0 :
+// CHECK: kernel.fused flat {{.*}} ins(%{{.*}} : tensor<2x5x96xbf16>) outs(%{{.*}} : tensor<2x5x96xf32>)
+// CHECK: kernel.call #kernel.scatter<kind = add, {{.*}} : tensor<2x5x96xf32>) -> (tensor<2x5x96xf32>)
+func.func @scatter(%x: tensor<2x5x96xbf16>, %i: tensor<2x3xi64>, %u: tensor<2x3x96xbf16>) -> tensor<2x5x96xbf16> {
+  %y = titan.scatter none %x, %i, %u dim 1 : (tensor<2x5x96xbf16>, tensor<2x3xi64>, tensor<2x3x96xbf16>) -> tensor<2x5x96xbf16>
+  %z = titan.scatter add %y, %i, %u dim 1 : (tensor<2x5x96xbf16>, tensor<2x3xi64>, tensor<2x3x96xbf16>) -> tensor<2x5x96xbf16>
+  return %z : tensor<2x5x96xbf16>
+}
+// CHECK-LABEL: func.func @top_k
+// CHECK: kernel.call #kernel.top_k<rows = 6, length = 7, count = 2, smallest = true>
+func.func @top_k(%x: tensor<2x3x7xf32>) -> (tensor<2x3x2xf32>, tensor<2x3x2xi64>) {
+  %v, %i = titan.top_k %x smallest : (tensor<2x3x7xf32>) -> (tensor<2x3x2xf32>, tensor<2x3x2xi64>)
+  return %v, %i : tensor<2x3x2xf32>, tensor<2x3x2xi64>
 }
 
 // The other half of each pair is another map of the operand; what is not rotated is copied.

@@ -5,6 +5,8 @@
 #include "compiler/Codegen/cpu/EmbeddingKernel.h"
 #include "compiler/Codegen/cpu/GemmKernel.h"
 #include "compiler/Codegen/cpu/RecurrenceKernel.h"
+#include "compiler/Codegen/cpu/ScatterKernel.h"
+#include "compiler/Codegen/cpu/TopKKernel.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -33,6 +35,16 @@ const CpuRoutine embeddingGrad = {embeddingGradRoutine, [](OpBuilder& builder, k
                                     return success();
                                   }};
 
+const CpuRoutine scatter = {scatterRoutine, [](OpBuilder& builder, kernel::CallOp call,
+                                               StringRef symbol, const VectorShape&) {
+                              emitScatterKernel(builder, call, symbol);
+                              return success();
+                            }};
+const CpuRoutine topK = {
+    topKRoutine, [](OpBuilder& builder, kernel::CallOp call, StringRef symbol, const VectorShape&) {
+      emitTopKKernel(builder, call, symbol);
+      return success();
+    }};
 const CpuRoutine recurrence = {recurrenceRoutine, emitRecurrenceKernel};
 
 struct KernelRoutines : CpuRoutineTable {
@@ -45,6 +57,8 @@ struct KernelRoutines : CpuRoutineTable {
         .Case([](kernel::EmbeddingAttr) { return &embedding; })
         .Case([](kernel::EmbeddingGradAttr) { return &embeddingGrad; })
         .Case([](kernel::RecurrenceAttr) { return &recurrence; })
+        .Case([](kernel::ScatterAttr) { return &scatter; })
+        .Case([](kernel::TopKAttr) { return &topK; })
         .Default(nullptr);
   }
 };

@@ -169,6 +169,7 @@ const ConverterEntry* findConverter(const Node& node);
 // The families of the table.
 llvm::ArrayRef<ConverterEntry> elementwiseConverters();
 llvm::ArrayRef<ConverterEntry> functionConverters();
+llvm::ArrayRef<ConverterEntry> scatterConverters();
 llvm::ArrayRef<ConverterEntry> activationConverters();
 llvm::ArrayRef<ConverterEntry> contractionConverters();
 llvm::ArrayRef<ConverterEntry> convolutionConverters();

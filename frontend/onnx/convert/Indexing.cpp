@@ -1,6 +1,6 @@
 // Elements by index: rows of a table, picks along an axis, one-hot vectors. Known indices become
 // slices and broadcasts where they are regular, so that nothing is looked up at run time.
-#include "frontend/onnx/convert/Conversion.h"
+#include "frontend/onnx/convert/Lookup.h"
 
 using namespace mlir;
 
@@ -59,12 +59,27 @@ bool mayBeNegative(Conversion& c, Value indices) {
   return !c.fromPyTorch;
 }
 
+} // namespace
+
 Value countedFromFront(Conversion& c, Value indices, int64_t extent) {
   if (!mayBeNegative(c, indices))
     return indices;
   Value negative = c.compare(ComparePredicate::LT, indices, c.splatLike(indices, 0));
   return c.select(negative, c.shift(indices, static_cast<double>(extent)), indices);
 }
+
+Value tuplePlaces(Conversion& c, Value indices, const Shape& shape) {
+  const Shape tuples = c.shapeOf(indices), lead(tuples.begin(), tuples.end() - 1);
+  Value place;
+  for (int64_t k = 0; k < tuples.back(); ++k) {
+    Value component = c.reshape(c.run(indices, static_cast<int64_t>(lead.size()), k, 1), lead);
+    component = countedFromFront(c, component, shape[k]);
+    place = place ? c.add(c.scale(place, static_cast<double>(shape[k])), component) : component;
+  }
+  return place;
+}
+
+namespace {
 
 /// Along axis 0 rows of a table; another axis is brought to the front and its rows back.
 Value gatherRows(Conversion& c, Value x, int64_t axis, Value indices) {
@@ -229,17 +244,8 @@ Status gatherND(Conversion& c) {
     if (std::optional<Value> piece = TITAN_TRY(gatherRegular(c, x, *known)))
       return c.give(*piece);
   indices = TITAN_TRY(c.integerOperand(1));
-  int64_t width = tuples.back(), rank = static_cast<int64_t>(tuples.size());
-  Shape lead(tuples.begin(), tuples.end() - 1);
-  Value position;
-  for (int64_t k = 0; k < width; ++k) {
-    Value component = c.reshape(c.run(indices, rank - 1, k, 1), lead);
-    component = countedFromFront(c, component, from[k]);
-    if (position)
-      position = c.add(c.scale(position, static_cast<double>(from[k])), component);
-    else
-      position = component;
-  }
+  int64_t width = tuples.back();
+  Value position = tuplePlaces(c, indices, from);
   Shape table{elementCount(std::span(from).first(width))};
   table.insert(table.end(), from.begin() + width, from.end());
   return c.give(c.create<EmbeddingOp>(c.reshaped(x, table), position));

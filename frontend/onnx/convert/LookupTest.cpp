@@ -124,6 +124,17 @@ TEST_F(LookupTest, OtherPicksAreComparedAndSummed) {
   EXPECT_HAS(text, "tensor<8x5x2xf32> to tensor<8x2xf32>");
 }
 
+TEST_F(LookupTest, PicksOfMoreThanThereIsAreRefused) {
+  ModelBuilder model;
+  model.input("x", {-1, 5}).input("t", {-1, 2, 1}, kInt64).output("y");
+  model.node("GatherElements", {"x", "t"}, {"y"}, "n");
+  EXPECT_HAS(import(model), "node 'n' (GatherElements): indices of [8, 2, 1] for data of [8, 5]");
+  ModelBuilder wide;
+  wide.input("x", {-1, 5, 2}).input("t", {-1, 5, 3}, kInt64).output("y");
+  ModelBuilder::setInt(wide.node("GatherElements", {"x", "t"}, {"y"}, "n"), "axis", 1);
+  EXPECT_HAS(import(wide), "node 'n' (GatherElements): indices of [8, 5, 3] for data of [8, 5, 2]");
+}
+
 TEST_F(LookupTest, TheMeanLossCountsTheTargetsThatAreNotIgnored) {
   ModelBuilder model;
   model.input("x", {-1, 5}).input("t", {-1}, kInt64).output("y");

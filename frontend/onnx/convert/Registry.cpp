@@ -8,7 +8,7 @@ ArrayRef<ConverterEntry> converterTable() {
   static const std::vector<ConverterEntry> table = [] {
     std::vector<ConverterEntry> all;
     for (auto family :
-         {elementwiseConverters, functionConverters, activationConverters,
+         {elementwiseConverters, functionConverters, scatterConverters, activationConverters,
           contractionConverters, convolutionConverters, resizeConverters, normalizationConverters,
           randomConverters, einsumConverters, movementConverters, pieceConverters,
           reductionConverters, indexingConverters, recurrenceConverters, sequenceConverters,

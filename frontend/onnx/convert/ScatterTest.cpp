@@ -1,0 +1,106 @@
+// Updates by index and sorted rows; what is refused of them.
+#include "frontend/onnx/testing/ImportFixture.h"
+
+namespace titan::frontend {
+namespace {
+
+using testing::ModelBuilder;
+
+constexpr int32_t kFloat = ::onnx::TensorProto::FLOAT, kInt64 = ::onnx::TensorProto::INT64;
+
+class ScatterTest : public testing::ImportFixture {
+protected:
+  struct Scatter {
+    std::vector<int64_t> data, indices, updates;
+    std::string reduction = "none";
+    int64_t axis = 0;
+    int32_t dataType = kFloat, updateType = kFloat;
+  };
+
+  std::string importScatter(const std::string& op, const Scatter& s) {
+    ModelBuilder model;
+    model.model.set_producer_name("pytorch");
+    model.input("x", s.data, s.dataType).input("i", s.indices, kInt64);
+    model.input("u", s.updates, s.updateType).output("y");
+    auto& node = model.node(op, {"x", "i", "u"}, {"y"}, "n");
+    ModelBuilder::setText(node, "reduction", s.reduction.c_str());
+    if (op != "ScatterND")
+      ModelBuilder::setInt(node, "axis", s.axis);
+    return import(model);
+  }
+};
+
+TEST_F(ScatterTest, ElementsKeepTheirBatch) {
+  std::string text = importScatter("ScatterElements", {.data = {-1, 5, 3},
+                                                       .indices = {-1, 4, 3},
+                                                       .updates = {-1, 4, 3},
+                                                       .reduction = "add",
+                                                       .axis = 1});
+  EXPECT_HAS(text, "add %arg0, %arg1, %arg2 dim 1");
+  EXPECT_HAS(text, "-> tensor<8x5x3xf32>");
+}
+
+TEST_F(ScatterTest, WhatNoUpdateReachesIsJoinedAgain) {
+  std::string text =
+      importScatter("ScatterElements",
+                    {.data = {-1, 5, 3}, .indices = {-1, 4, 2}, .updates = {-1, 4, 2}, .axis = 1});
+  EXPECT_HAS(text, "tensor<8x5x2xf32>, tensor<8x4x2xi64>, tensor<8x4x2xf32>) -> tensor<8x5x2xf32>");
+  EXPECT_HAS(text, "titan.concat");
+}
+
+TEST_F(ScatterTest, TuplesArePlacesInTheLeadingDimensions) {
+  recipe_.batch.micro = 2;
+  std::string text = importScatter(
+      "ScatterND",
+      {.data = {2, 5, 3}, .indices = {2, 4, 2}, .updates = {2, 4, 3}, .reduction = "max"});
+  EXPECT_HAS(text, "titan.scatter");
+  EXPECT_HAS(text, "(tensor<10x3xf32>, tensor<8xi64>, tensor<8x3xf32>) -> tensor<10x3xf32>");
+}
+
+TEST_F(ScatterTest, RefusesWhatDoesNotFit) {
+  recipe_.batch.micro = 2;
+  Scatter fits = {.data = {2, 5}, .indices = {2, 4}, .updates = {2, 4}, .axis = 1}, other = fits;
+  other.updates = {2, 3};
+  EXPECT_HAS(importScatter("ScatterElements", other),
+             "indices of [2, 4] and updates of [2, 3] for data of [2, 5]");
+  other = fits;
+  other.updates = {2};
+  EXPECT_HAS(importScatter("ScatterND", other),
+             "indices of [2, 4] and updates of [2] for data of [2, 5]");
+  other = fits;
+  other.reduction = "mean";
+  EXPECT_HAS(importScatter("ScatterElements", other), "reduction = 'mean' is not known");
+  other = fits;
+  other.updateType = kInt64;
+  EXPECT_HAS(importScatter("ScatterElements", other),
+             "updates must have the element type of the data");
+  other = fits;
+  other.dataType = other.updateType = ::onnx::TensorProto::BOOL;
+  other.reduction = "add";
+  EXPECT_HAS(importScatter("ScatterElements", other), "booleans are replaced only");
+}
+
+void addTopK(ModelBuilder& model, int64_t k, int64_t axis) {
+  model.input("x", {-1, 4, 3}).output("v").output("i").integers("k", {k});
+  auto& node = model.node("TopK", {"x", "k"}, {"v", "i"}, "n");
+  ModelBuilder::setInt(node, "axis", axis);
+  ModelBuilder::setInt(node, "largest", 0);
+}
+
+TEST_F(ScatterTest, AnotherAxisIsSortedAsTheLast) {
+  ModelBuilder model;
+  addTopK(model, 2, 1);
+  std::string text = import(model);
+  EXPECT_HAS(text, "titan.top_k %0 smallest");
+  EXPECT_HAS(text, "(tensor<8x3x4xf32>) -> (tensor<8x3x2xf32>, tensor<8x3x2xi64>)");
+  EXPECT_HAS(text, "tensor<8x3x2xi64> to tensor<8x2x3xi64>");
+}
+
+TEST_F(ScatterTest, TakesNoMoreThanThereIs) {
+  ModelBuilder model;
+  addTopK(model, 5, 1);
+  EXPECT_HAS(import(model), "node 'n' (TopK): takes 5 elements of 4");
+}
+
+} // namespace
+} // namespace titan::frontend
