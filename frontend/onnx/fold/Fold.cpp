@@ -14,9 +14,8 @@ Folded fold(const Node& node, const HostInputs& inputs, int64_t largest) {
 }
 
 bool isOnlyFolded(const Node& node) {
-  static const std::set<std::string_view> ops = {
-      "ConstantOfShape", "EyeLike",         "Mod",       "NonZero", "Range",
-      "Scatter",         "ScatterElements", "ScatterND", "Shape",   "Size"};
+  static const std::set<std::string_view> ops = {"ConstantOfShape", "Mod",   "NonZero",
+                                                 "Range",           "Shape", "Size"};
   return node.domain.empty() && ops.contains(node.opType);
 }
 
