@@ -30,7 +30,7 @@ size_t productsOf(const Facts& facts, const std::string& module, const Shape* sh
 }
 
 /// What the module of `use` calls the matrix: as the bias that is added to the product
-/// (`in_proj_bias` beside `in_proj_weight`), as nn.MultiheadAttention calls its projections, else
+/// (`in_proj_bias` beside `in_proj_weight`, `qkv.bias` beside `qkv.weight`), as nn.MultiheadAttention calls its projections, else
 /// `weight`, as nn.Linear does, which has one.
 Attribute weightAttribute(const Naming& naming, const NamedTensor& tensor, const Use& use) {
   const Facts& facts = naming.facts;
@@ -40,10 +40,13 @@ Attribute weightAttribute(const Naming& naming, const NamedTensor& tensor, const
     if (add.opType != "Add" ||
         std::find(add.inputs.begin(), add.inputs.end(), product) == add.inputs.end())
       continue;
-    for (const std::string& input : add.inputs)
-      if (facts.graph.initializers.contains(input) && moduleOf(input) == module &&
-          leafOf(input).ends_with("_bias"))
-        return {std::string(leafOf(input).substr(0, leafOf(input).size() - 4)) + "weight"};
+    for (const std::string& input : add.inputs) {
+      if (!facts.graph.initializers.contains(input) || !input.starts_with(module + "."))
+        continue;
+      const std::string inside = input.substr(module.size() + 1);
+      if (inside.ends_with("_bias") || inside.ends_with(".bias"))
+        return {inside.substr(0, inside.size() - 4) + "weight"};
+    }
   }
   Shape shape = facts.file(tensor).shape; // [in, out]
   bool fused = shape.size() == 2 && shape[1] == 3 * shape[0];

@@ -370,6 +370,23 @@ TEST(Names, AttributesThatOnlyShapesTellAreGuesses) {
   EXPECT_EQ(table.notes.lines().size(), 1u);
 }
 
+TEST(Names, AMatrixIsCalledAsTheBiasBesideIt) {
+  // F.linear in a module whose parameters are those of modules that it does not call.
+  ModelBuilder model;
+  model.input("x", {4, 2}).output("y");
+  model.floats("onnx::MatMul_1", {2, 6}, std::vector<float>(12));
+  model.floats("attn.qkv.bias", {6}, {1, 2, 3, 4, 5, 6});
+  model.floats("onnx::MatMul_2", {6, 2}, std::vector<float>(12));
+  model.floats("attn.proj.bias", {2}, {1, 2});
+  model.node("MatMul", {"x", "onnx::MatMul_1"}, {"a"}, "/attn/MatMul");
+  model.node("Add", {"attn.qkv.bias", "a"}, {"b"}, "/attn/Add");
+  model.node("MatMul", {"b", "onnx::MatMul_2"}, {"c"}, "/attn/MatMul_1");
+  model.node("Add", {"attn.proj.bias", "c"}, {"y"}, "/attn/Add_1");
+  NameTable table = nameTensors(graphOf(model)).take();
+  EXPECT_EQ(table.find("onnx::MatMul_1")->name, "attn.qkv.weight");
+  EXPECT_EQ(table.find("onnx::MatMul_2")->name, "attn.proj.weight");
+}
+
 TEST(Names, ClassifiesWithoutMetadata) {
   ModelBuilder model;
   model.input("x", {-1, 3}).output("y");
