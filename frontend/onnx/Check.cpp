@@ -109,13 +109,11 @@ static std::vector<BatchNorm> batchNorms(const CheckReport& report) {
   std::vector<BatchNorm> norms;
   for (const Node& node : report.graph.nodes) {
     const bool isNorm = node.domain.empty() && node.opType == "BatchNormalization";
-    const bool takesWeights = node.opType == "Conv" || node.opType == "ConvTranspose" ||
-                              node.opType == "Gemm" || node.opType == "MatMul";
     if (isNorm)
       norms.push_back(
           {report.trainingMode || usesBatchStatistics(node) ? BatchNorm::Batch : BatchNorm::Fixed,
            &node});
-    else if (takesWeights && scopeOf(node).isBatchNorm)
+    else if (holdsFoldedNorm(node))
       norms.push_back({BatchNorm::Folded, &node});
   }
   return norms;

@@ -157,6 +157,12 @@ private:
       return;
     if (!converter)
       return fail(node, Error::badInput("{}: {}", node.shown(), unsupported(node)));
+    if (holdsFoldedNorm(node))
+      return fail(node, Error::badInput(
+                            "{}: the exporter folded a batch norm into its weights, which are no "
+                            "parameters of the source then: export with torch.onnx.export(..., "
+                            "dynamo=True, optimize=False)",
+                            node.shown()));
     if (!complete)
       return;
     std::string path = pathOf(node);
@@ -450,12 +456,35 @@ std::vector<std::string> notesOfNumbers(ModuleOp module) {
   return notes.lines();
 }
 
+static constexpr NoteCause kPerhapsFoldedNorm = {
+    "the weight of {} was computed by the exporter, perhaps from a batch norm too, which "
+    "model.mode = \"train\" does not bring back: export after train(), or with "
+    "do_constant_folding=False",
+    "the weights of {} convolutions were computed by the exporter, perhaps from batch norms too, "
+    "which model.mode = \"train\" does not bring back: export after train(), or with "
+    "do_constant_folding=False: {}"};
+
+/// The legacy exporter folds a norm into the convolution before it, where it exports for
+/// evaluation.
+static void noteFoldedNorms(Notes& notes, const Graph& graph, const NameTable& names) {
+  for (const Node& node : graph.nodes) {
+    if (!node.domain.empty() || (node.opType != "Conv" && node.opType != "ConvTranspose") ||
+        !node.hasInput(1))
+      continue;
+    const NamedTensor* weight = names.find(node.inputs[1]);
+    if (weight && weight->isPart)
+      notes.add(kPerhapsFoldedNorm, node.shown());
+  }
+}
+
 std::vector<std::string> notesOf(const Graph& graph, const NameTable& names, const Recipe& recipe) {
   Notes all = graph.notes;
   all.append(names.notes);
   noteSmoothing(all, graph);
   noteInstanceStatistics(all, graph);
-  if (recipe.model.mode != "train")
+  if (recipe.model.mode == "train")
+    noteFoldedNorms(all, graph, names);
+  else
     noteFixedStatistics(all, graph);
   return all.lines();
 }

@@ -43,7 +43,6 @@ Status matmul(Conversion& c) {
 
 /// alpha * A' * B' + beta * C
 Status gemm(Conversion& c) {
-  TITAN_TRY(c.checkHasNoNorm());
   Value a = TITAN_TRY(c.floatOperand(0)), b = TITAN_TRY(c.floatOperand(1));
   if (c.rankOf(a) != 2 || c.rankOf(b) != 2)
     return c.error("operands {} and {} must be matrices", toString(c.shapeOf(a)),

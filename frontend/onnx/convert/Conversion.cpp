@@ -272,12 +272,10 @@ static Value absorbTranspose(Value value, SmallVector<int64_t>& batch, int64_t& 
   return transpose.getOperand();
 }
 
-Status Conversion::checkHasNoNorm() const {
-  if (scopeOf(node).isBatchNorm)
-    return error(
-        "the exporter folded a batch norm into its weights, which are no parameters of "
-        "the source then: export with torch.onnx.export(..., dynamo=True, optimize=False)");
-  return {};
+bool holdsFoldedNorm(const Node& node) {
+  const bool takesWeights =
+      node.opType == "Conv" || node.opType == "ConvTranspose" || node.opType == "Gemm";
+  return node.domain.empty() && takesWeights && scopeOf(node).isBatchNorm;
 }
 
 Result<Value> Conversion::contract(Value lhs, Value rhs, ArrayRef<int64_t> lhsBatch,

@@ -122,10 +122,6 @@ public:
     return Error::badInput("{}: {}", node.shown(),
                            fmt::format(format, std::forward<Args>(args)...));
   }
-  /// Error: the exporter multiplied a norm of the batch into the weights of this node, a
-  /// convolution or a product. They keep the source's names and are other tensors, which train
-  /// otherwise.
-  Status checkHasNoNorm() const;
   bool wants(size_t output) const {
     return output < node.outputs.size() && !node.outputs[output].empty();
   }
@@ -147,6 +143,9 @@ public:
   std::map<size_t, HostTensor> empty;      ///< outputs that have no elements
 };
 
+/// Did the exporter multiply a norm of the batch into the weights of `node`, a convolution or a
+/// product? They keep the source's names and are other tensors, which train otherwise.
+bool holdsFoldedNorm(const Node& node);
 /// Is a BatchNormalization written, or was it run, in training form?
 bool usesBatchStatistics(const Node& node);
 

@@ -42,7 +42,6 @@ struct Operands {
 };
 
 Result<Operands> operandsOf(Conversion& c) {
-  TITAN_TRY(c.checkHasNoNorm());
   Value x = TITAN_TRY(operandWithSpace(c)), kernel = TITAN_TRY(c.operand(1));
   const Shape shape = c.shapeOf(x), taps = c.shapeOf(kernel);
   if (!c.isFloat(x) || tensorType(kernel).getElementType() != tensorType(x).getElementType())

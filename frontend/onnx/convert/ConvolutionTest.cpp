@@ -94,6 +94,39 @@ TEST_F(ConvolutionTest, AFoldedNormIsRefused) {
   EXPECT_HAS(import(model), "node 'y' (Conv): the exporter folded a batch norm into its weights");
 }
 
+// Training mode cannot bring a folded norm back; whether there was one, a legacy export does not say.
+TEST_F(ConvolutionTest, TrainingModeNotesWhatMayHoldANorm) {
+  ModelBuilder model;
+  model.input("x", {-1, 2, 5}).output("y");
+  model.floats("onnx::Conv_7", {2, 2, 1}, {1, 2, 3, 4});
+  model.floats("last.weight", {2, 2, 1}, {1, 2, 3, 4});
+  model.node("Conv", {"x", "onnx::Conv_7"}, {"h"}, "/conv/Conv");
+  model.node("Conv", {"h", "last.weight"}, {"y"}, "/last/Conv");
+  model.model.set_producer_name("pytorch");
+  const std::string about = "the weight of node '/conv/Conv' (Conv) was computed by the exporter, "
+                            "perhaps from a batch norm too";
+  const auto isNoted = [&](const Recipe& recipe) {
+    return llvm::any_of(notes(model, recipe),
+                        [&](const std::string& note) { return note.starts_with(about); });
+  };
+  EXPECT_FALSE(isNoted(recipe_));
+  recipe_.model.mode = "train";
+  EXPECT_TRUE(isNoted(recipe_));
+}
+
+TEST_F(ConvolutionTest, EachFoldedNormIsNamed) {
+  ModelBuilder model;
+  model.input("x", {-1, 2, 5}).output("y").floats("w", {2, 2, 1}, {1, 2, 3, 4});
+  for (auto [from, to] : {std::pair("x", "h"), std::pair("h", "y")}) {
+    auto& node = model.node("Conv", {from, "w"}, {to});
+    ModelBuilder::setMetadata(node, "pkg.torch.onnx.fx_node",
+                              "%n : call_function[target=torch.ops.aten.batch_norm.default](args)");
+  }
+  const std::string text = import(model);
+  EXPECT_HAS(text, "node 'h' (Conv): the exporter folded");
+  EXPECT_HAS(text, "node 'y' (Conv): the exporter folded");
+}
+
 TEST_F(ConvolutionTest, CeilModeHasNoWindowBehindTheOperand) {
   const auto pool = [&](int64_t extent, const std::vector<int64_t>& pads) {
     return importNode("MaxPool", {-1, 2, extent}, {},
