@@ -94,7 +94,8 @@ TEST_F(ConvolutionTest, AFoldedNormIsRefused) {
   EXPECT_HAS(import(model), "node 'y' (Conv): the exporter folded a batch norm into its weights");
 }
 
-// Training mode cannot bring a folded norm back; whether there was one, a legacy export does not say.
+// Training mode cannot bring a folded norm back; whether there was one, a legacy export does not
+// say.
 TEST_F(ConvolutionTest, TrainingModeNotesWhatMayHoldANorm) {
   ModelBuilder model;
   model.input("x", {-1, 2, 5}).output("y");

@@ -46,8 +46,11 @@ const Node* Facts::producerOf(const std::string& value) const {
 }
 
 bool Facts::isMadeUp(const std::string& initializer) const {
-  if (isAnonymous(initializer) || graph.initializers.at(initializer).nameless)
+  const Tensor& tensor = graph.initializers.at(initializer);
+  if (isAnonymous(initializer) || tensor.nameless)
     return true;
+  if (tensor.restored && !isFloating(tensor.dtype)) // a counter, which no node of the source reads
+    return false;
   if (signature().known())
     return !signature().byName(initializer);
   if (isConverted)

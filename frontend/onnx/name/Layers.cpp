@@ -30,8 +30,8 @@ size_t productsOf(const Facts& facts, const std::string& module, const Shape* sh
 }
 
 /// What the module of `use` calls the matrix: as the bias that is added to the product
-/// (`in_proj_bias` beside `in_proj_weight`, `qkv.bias` beside `qkv.weight`), as nn.MultiheadAttention calls its projections, else
-/// `weight`, as nn.Linear does, which has one.
+/// (`in_proj_bias` beside `in_proj_weight`, `qkv.bias` beside `qkv.weight`), as
+/// nn.MultiheadAttention calls its projections, else `weight`, as nn.Linear does, which has one.
 Attribute weightAttribute(const Naming& naming, const NamedTensor& tensor, const Use& use) {
   const Facts& facts = naming.facts;
   const std::string& module = facts.scopeOf(use).module;
