@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Renders glyphs of installed fonts to 28x28 images: the demo's data set, from what every machine has.
+"""Renders glyphs of installed fonts to small images: the data set of two demos, from what every machine has.
 
-    make_data.py OUTPUT [--fonts DIRECTORY] [--jitters 60] [--seed 0]
+    make_data.py OUTPUT [--size 28] [--fonts DIRECTORY] [--jitters 60] [--seed 0]
 
-Writes OUTPUT/train.npz and OUTPUT/eval.npz, each {x: uint8 [N, 1, 28, 28], targets: int64 [N]}; the class of a
+Writes OUTPUT/train.npz and OUTPUT/eval.npz, each {x: uint8 [N, 1, size, size], targets: int64 [N]}; the class of a
 sample is the index of its character in CLASSES. Each glyph (font, character) is drawn many times under random
 rotation, shear, scale and shift. One font of each character, another one from character to character, is held out:
 whatever the model sees in eval is a shape that it was never trained on, under any jitter.
@@ -21,7 +21,6 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 CLASSES = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-SIZE = 28
 DRAWN = 56  # a glyph is drawn twice as large and reduced to this, so that sampling it down misses no stroke
 CORE = ["DejaVuSans", "DejaVuSans-Bold", "DejaVuSansMono", "DejaVuSansMono-Bold", "DejaVuSerif", "DejaVuSerif-Bold"]
 
@@ -52,29 +51,32 @@ def glyphs(path):
     return images if len(bitmaps) == len(CLASSES) and missing not in bitmaps else None
 
 
-def jitter(image, random):
-    """One 28x28 sample: a random affine map about the centre, strength chosen to look like careless print."""
+def jitter(image, size, random):
+    """One sample of size x size: a random affine map about the centre, strength chosen to look like careless print."""
     angle = math.radians(random.uniform(-12, 12))
     shear = random.uniform(-0.2, 0.2)
-    width, height = random.uniform(0.85, 1.15, 2) * DRAWN / SIZE
+    width, height = random.uniform(0.85, 1.15, 2) * DRAWN / size
     dx, dy = random.uniform(-2, 2, 2)
     cosine, sine = math.cos(angle), math.sin(angle)
     a, b = width * (cosine + shear * sine), width * (-sine + shear * cosine)
     d, e = height * sine, height * cosine
-    middle = SIZE / 2
+    middle = size / 2
     c = DRAWN / 2 - a * (middle + dx) - b * (middle + dy)
     f = DRAWN / 2 - d * (middle + dx) - e * (middle + dy)
-    return image.transform((SIZE, SIZE), Image.Transform.AFFINE, (a, b, c, d, e, f), Image.Resampling.BILINEAR)
+    return image.transform((size, size), Image.Transform.AFFINE, (a, b, c, d, e, f), Image.Resampling.BILINEAR)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("output", type=Path)
+    parser.add_argument("--size", type=int, default=28, help="pixels of a side, at most 56")
     parser.add_argument("--fonts", type=Path, help="take all fonts below this folder")
     parser.add_argument("--jitters", type=int, default=60, help="samples of each glyph")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
 
+    if not 8 <= arguments.size <= DRAWN:
+        parser.error(f"--size {arguments.size} is not in 8 to {DRAWN}")
     paths = core_fonts()
     if arguments.fonts:
         paths = sorted(path for path in arguments.fonts.rglob("*") if path.suffix.lower() in (".ttf", ".otf"))
@@ -91,7 +93,7 @@ def main():
         for label, character in enumerate(CLASSES):
             part = "eval" if label % len(fonts) == index else "train"
             image = drawn[path][character]
-            parts[part] += [(np.asarray(jitter(image, random)), label) for _ in range(arguments.jitters)]
+            parts[part] += [(np.asarray(jitter(image, arguments.size, random)), label) for _ in range(arguments.jitters)]
 
     arguments.output.mkdir(parents=True, exist_ok=True)
     for part, samples in parts.items():

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The examples of language models as their pages tell: compiled from the structure; `char` also trained on the machine's text, sampled. Short
+"""The larger examples as their pages tell: compiled from the structure; `char` also trained on the machine's text, sampled. Short
 windows and few steps; scripts/demo trains the real thing.
 
     check_examples.py --tools build/dev/bin [unittest's options]
@@ -96,6 +96,15 @@ class Large(training_test.ToolsTest):
         count, _, flops = self.compiled("gpt2")
         self.assertEqual(count, 124475904)
         self.assertGreater(flops, 8 * 6 * 123e6 * 4 * 256)
+
+    def test_resnet18(self):
+        count, names, flops = self.compiled("resnet18")
+        self.assertEqual(count, 11186148)
+        self.assertIn("layer4.0.downsample.1.weight", names)
+        self.assertIn("layer4.0.downsample.1.num_batches_tracked", names)
+        self.assertEqual(len(names), 20 + 20 * 5 + 2)  # convolutions, norms with their buffers, the classifier
+        # 1.11 GFLOP forward for an image, and as much for each of two gradients; norms and the update are little beside them.
+        self.assertAlmostEqual(flops / (3 * 32 * 1.11e9), 1, delta=0.01)
 
     def test_llama(self):
         count, names, flops = self.compiled("llama", "--target=cuda")
