@@ -14,42 +14,60 @@ namespace titan {
 
 namespace {
 
-/// Where the batch is in `value`, which does not depend on it, by the first of its readers that
-/// combines it with what does. None: one is there for all samples.
-BatchDimension::Place placeByReaders(Value value, const BatchDimension& batch) {
-  using Place = BatchDimension::Place;
+/// Where the batch is in values that do not depend on it, by the first of their readers that
+/// combines them with what does. None: one is there for all samples.
+class PlacesByReaders {
+public:
+  explicit PlacesByReaders(const BatchDimension& batch) : batch_(batch) {}
+
+  BatchDimension::Place of(Value value) {
+    auto [entry, isNew] = places_.try_emplace(value);
+    if (!isNew)
+      return entry->second;
+    BatchDimension::Place place;
+    for (OpOperand& use : value.getUses())
+      if (place = placeBy(use); place.kind == Kind::Dim)
+        break;
+    return places_[value] = place;
+  }
+
+private:
   using Kind = BatchDimension::Kind;
-  for (OpOperand& use : value.getUses()) {
+
+  BatchDimension::Place placeBy(OpOperand& use) {
     auto reader = dyn_cast<ir::ShardableOpInterface>(use.getOwner());
     if (!reader)
-      continue;
-    ir::ShardingRule rule = reader.getShardingRule();
+      return {};
+    const ir::ShardingRule rule = reader.getShardingRule();
     std::optional<int64_t> factor;
+    const auto take = [&](BatchDimension::Place place, ArrayRef<ir::ShardingRule::Dims> values,
+                          size_t i) {
+      if (place.kind == Kind::Dim && !values[i][place.dim].empty())
+        factor = values[i][place.dim].front();
+    };
     for (auto [i, operand] : llvm::enumerate(reader->getOperands()))
-      if (Place place = batch.of(operand);
-          place.kind == Kind::Dim && !rule.operands[i][place.dim].empty())
-        factor = rule.operands[i][place.dim].front();
-    if (!factor && batch.of(reader->getResult(0)).kind == Kind::None)
-      for (auto [i, result] : llvm::enumerate(reader->getResults()))
-        if (Place place = placeByReaders(result, batch);
-            place.kind == Kind::Dim && !rule.results[i][place.dim].empty())
-          factor = rule.results[i][place.dim].front();
+      take(batch_.of(operand), rule.operands, i);
     if (!factor)
-      continue;
-    if (int64_t dim = ir::ShardingRule::findDim(rule.operands[use.getOperandNumber()], *factor);
-        dim >= 0)
-      return {Kind::Dim, dim};
+      for (auto [i, result] : llvm::enumerate(reader->getResults()))
+        if (batch_.of(result).kind == Kind::None)
+          take(of(result), rule.results, i);
+    const int64_t dim =
+        factor ? ir::ShardingRule::findDim(rule.operands[use.getOperandNumber()], *factor) : -1;
+    return dim < 0 ? BatchDimension::Place() : BatchDimension::Place{Kind::Dim, dim};
   }
-  return {};
-}
+
+  const BatchDimension& batch_;
+  llvm::DenseMap<Value, BatchDimension::Place> places_;
+};
 
 /// Where the batch is in the tensor that `random` decides on, by the first of its operands that
 /// depends on the batch; of numbers that have no operand by their readers.
-BatchDimension::Place placeOf(ir::RandomOpInterface random, const BatchDimension& batch) {
+BatchDimension::Place placeOf(ir::RandomOpInterface random, const BatchDimension& batch,
+                              PlacesByReaders& byReaders) {
   if (auto numbers = dyn_cast<ir::RandomOp>(*random)) {
     // Of numbers that all samples share each microbatch has its own, stacked along the first
     // dimension.
-    BatchDimension::Place place = placeByReaders(numbers.getResult(), batch);
+    BatchDimension::Place place = byReaders.of(numbers.getResult());
     return {BatchDimension::Kind::Dim, std::max<int64_t>(place.dim, 0)};
   }
   for (auto [i, operand] : llvm::enumerate(random->getOperands())) {
@@ -118,6 +136,7 @@ struct PlaceRandom : impl::PlaceRandomBase<PlaceRandom> {
       if (!loop.getBlock().getOps<accum::LoopOp>().empty())
         return; // the innermost is the one over microbatches
       BatchDimension batch(loop);
+      PlacesByReaders byReaders(batch);
       Bases bases(loop);
       // An adjoint draws what its forward op drew: the ops of one stream share the place of the
       // first. (The adjoint's own operand may be a constant, which says nothing about the batch.)
@@ -125,7 +144,7 @@ struct PlaceRandom : impl::PlaceRandomBase<PlaceRandom> {
       for (ir::RandomOpInterface random : ir::randomOps(loop)) {
         auto [entry, isNew] = places.try_emplace(random.getStream());
         if (isNew)
-          entry->second = placeOf(random, batch);
+          entry->second = placeOf(random, batch, byReaders);
         place(random, loop, entry->second, bases);
       }
     });

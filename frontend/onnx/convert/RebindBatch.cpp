@@ -234,9 +234,16 @@ private:
   }
 
   /// Is `value`, which does not depend on the batch, made of random numbers?
-  static bool isDrawn(Value value) {
+  bool isDrawn(Value value) {
     Operation* op = value.getDefiningOp();
-    return op && (isa<ir::RandomOp>(op) || llvm::any_of(op->getOperands(), isDrawn));
+    if (!op)
+      return false;
+    auto [entry, isNew] = drawn_.try_emplace(op, isa<ir::RandomOp>(op));
+    if (!isNew || entry->second)
+      return entry->second;
+    const bool drawn =
+        llvm::any_of(op->getOperands(), [&](Value operand) { return isDrawn(operand); });
+    return drawn_[op] = drawn;
   }
 
   /// What an op makes of operands that are the same for every sample: rows that it looks up by
@@ -306,7 +313,8 @@ private:
   func::FuncOp function_;
   int64_t from_, to_;
   llvm::MapVector<Value, BatchDim> batchDims_;
-  llvm::DenseSet<Value> sums_; ///< over the batch
+  llvm::DenseSet<Value> sums_;             ///< over the batch
+  llvm::DenseMap<Operation*, bool> drawn_; ///< what isDrawn() found
 };
 
 } // namespace
