@@ -132,7 +132,7 @@ def broken(tools, scratch):
 
 
 def masks(tools, scratch):
-    """Random numbers are the CPU's: the loss of a model is a mean over what is drawn, and nothing else."""
+    """Random numbers are the CPU's: the loss is a mean over what is drawn, and nothing else."""
     (scratch / "train.toml").write_text('[loss]\nkind = "output"\n[optimizer]\nkind = "sgd"\nlr = 1e-20\n[batch]\nmicro = 8\nglobal = 16\n'
                                         '[data]\ntrain = "data.npz"\n[train]\nsteps = 12\n')
     np.savez(scratch / "data.npz", x=np.ones((96, 64), np.float32))
