@@ -21,9 +21,8 @@ public:
     key = randomKey(seed, op.getStream());
     if (MutableOperandRange base = op.getBaseMutable(); !base.empty())
       base_ = frame.get(base[0].get()).integer();
-    SmallVector<int64_t> shape = op.getDrawnShape();
-    global_ = op.isPlaced() ? SmallVector<int64_t>(op.getWindowAttr().getGlobal()) : shape;
-    drawn_ = std::move(shape);
+    drawn_ = op.getDrawnShape();
+    global_ = op.isPlaced() ? SmallVector<int64_t>(op.getWindowAttr().getGlobal()) : drawn_;
   }
 
   /// Of the element of `tensor` at row-major index i: its index in the global tensor.

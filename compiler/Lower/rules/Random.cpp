@@ -30,39 +30,58 @@ Value globalIndex(Body& b, ir::RandomOpInterface op, ArrayRef<int64_t> shared = 
   return element ? element : constant(0);
 }
 
-/// The seed and the step of a random op, read by a kernel; 0 where it has none.
-class Key {
+/// The kernel of a random op: its seed and step, 0 where it has none, and where its window begins.
+class RandomKernel {
 public:
-  Key(ir::RandomOpInterface op) : op_(op) {}
+  RandomKernel(ir::RandomOpInterface op, LoweringBuilder& l) : op_(op), l_(l) {}
 
-  void addReads(LoweringBuilder& l, unsigned rank, SmallVectorImpl<LoweringBuilder::Read>& reads) {
-    if (!op_.isSeeded())
-      return;
-    first_ = reads.size();
-    reads.push_back({op_.getSeedMutable()[0].get(), l.map(rank, {})});
-    reads.push_back({op_.getStepMutable()[0].get(), l.map(rank, {})});
+  /// Replaces the op by one fused kernel on elements of `operand`, if it has one. `body` makes an
+  /// element of what it reads there.
+  void replaceOp(Value operand, llvm::function_ref<Value(Body&, ValueRange)> body) {
+    auto type = cast<RankedTensorType>(op_->getResult(0).getType());
+    const unsigned rank = type.getRank();
+    SmallVector<LoweringBuilder::Read> reads;
+    if (operand)
+      reads.push_back({operand, l_.identity(rank)});
+    const size_t key = reads.size();
+    if (op_.isSeeded())
+      for (Value scalar : {op_.getSeedMutable()[0].get(), op_.getStepMutable()[0].get()})
+        reads.push_back({scalar, l_.map(rank, {})});
+    SmallVector<Value> scalars;
+    for (OpOperand& base : op_.getBaseMutable())
+      scalars.push_back(base.get());
+    l_.replace(l_.fused(
+        type.getShape(), reads, LoweringBuilder::Write{type, l_.identity(rank)},
+        [&](Body& b, ValueRange v) {
+          Type i64 = b.builder.getI64Type();
+          seed_ = op_.isSeeded() ? v[key] : b.integer(i64, 0);
+          step_ = op_.isSeeded() ? v[key + 1] : b.integer(i64, 0);
+          base_ = scalars.empty() ? Value() : v.back();
+          return SmallVector<Value>{body(b, v)};
+        },
+        scalars));
   }
-  /// The half of `element`, an index; `values` are what the kernel reads.
-  Value half(Body& b, ValueRange values, Value element, Value base = {}) {
-    Type i64 = b.builder.getI64Type();
-    Value seed = first_ ? values[*first_] : b.integer(i64, 0),
-          step = first_ ? values[*first_ + 1] : b.integer(i64, 0);
-    return b.create<kernel::RandomHalfOp>(b.builder.getI32Type(), seed, step, element, base,
+
+  /// Of the window's first element; null for 0.
+  Value base() const { return base_; }
+  /// The half of `element`, an index, counted from `base`.
+  Value half(Body& b, Value element, Value base = {}) {
+    return b.create<kernel::RandomHalfOp>(b.builder.getI32Type(), seed_, step_, element, base,
                                           static_cast<int64_t>(op_.getStream()),
                                           base ? op_.getWindowAttr().getMultiple() : 1);
   }
   /// The 32-bit word of `element`: its low and its high half are elements of their own.
-  Value word(Body& b, ValueRange values, Value element) {
-    Type i32 = b.builder.getI32Type();
+  Value word(Body& b, Value element) {
     Value low = b.create<arith::MulIOp>(element, b.create<arith::ConstantIndexOp>(2)),
           high = b.create<arith::AddIOp>(low, b.create<arith::ConstantIndexOp>(1));
-    return b.create<arith::OrIOp>(
-        half(b, values, low), b.create<arith::ShLIOp>(half(b, values, high), b.integer(i32, 16)));
+    Value sixteen = b.integer(b.builder.getI32Type(), 16);
+    return b.create<arith::OrIOp>(half(b, low), b.create<arith::ShLIOp>(half(b, high), sixteen));
   }
 
 private:
   ir::RandomOpInterface op_;
-  std::optional<size_t> first_; ///< of the kernel's values: the seed, before the step
+  LoweringBuilder& l_;
+  Value seed_, step_, base_; ///< in the body
 };
 
 /// Uniform in [0, 1): the top 24 bits of `word`.
@@ -92,56 +111,34 @@ Value normal(Body& b, Type type, Value first, Value second, Value isOdd) {
 
 struct Rules {
   static LogicalResult lower(ir::DropoutOp op, LoweringBuilder& l) {
-    RankedTensorType type = op.getType();
-    unsigned rank = type.getRank();
-    double p = op.getP().convertToDouble();
-    SmallVector<LoweringBuilder::Read> reads = {{op.getOperand(), l.identity(rank)}};
-    Key key(op);
-    key.addReads(l, rank, reads);
-    SmallVector<Value> scalars;
-    if (op.getBase())
-      scalars.push_back(op.getBase());
-    l.replace(l.fused(
-        type.getShape(), reads, LoweringBuilder::Write{type, l.identity(rank)},
-        [&](Body& b, ValueRange v) {
-          Value element = globalIndex(b, op, op.getShared());
-          Value half = key.half(b, v, element, scalars.empty() ? Value() : v.back());
-          Value kept = b.compare(arith::CmpIPredicate::ult, half,
-                                 b.integer(half.getType(), keepThreshold(p)));
-          Value scaled = b.mul(v[0], b.constantLike(v[0], 1 / (1 - p)));
-          return SmallVector<Value>{b.select(kept, scaled, b.constantLike(scaled, 0))};
-        },
-        scalars));
+    const double p = op.getP().convertToDouble();
+    RandomKernel kernel(op, l);
+    kernel.replaceOp(op.getOperand(), [&](Body& b, ValueRange v) {
+      Value half = kernel.half(b, globalIndex(b, op, op.getShared()), kernel.base());
+      Value kept =
+          b.compare(arith::CmpIPredicate::ult, half, b.integer(half.getType(), keepThreshold(p)));
+      Value scaled = b.mul(v[0], b.constantLike(v[0], 1 / (1 - p)));
+      return b.select(kept, scaled, b.constantLike(scaled, 0));
+    });
     return success();
   }
 
   static LogicalResult lower(ir::RandomOp op, LoweringBuilder& l) {
-    RankedTensorType type = op.getType();
-    unsigned rank = type.getRank();
-    SmallVector<LoweringBuilder::Read> reads;
-    Key key(op);
-    key.addReads(l, rank, reads);
-    SmallVector<Value> scalars;
-    if (op.getBase())
-      scalars.push_back(op.getBase());
-    l.replace(l.fused(
-        type.getShape(), reads, LoweringBuilder::Write{type, l.identity(rank)},
-        [&](Body& b, ValueRange v) {
-          Value element = globalIndex(b, op);
-          if (!scalars.empty())
-            element = b.create<arith::AddIOp>(element, v.back());
-          Type compute = Body::computeType(type.getElementType());
-          if (op.getKind() == ir::RandomKind::Uniform)
-            return SmallVector<Value>{uniform(b, compute, key.word(b, v, element))};
-          auto constant = [&](int64_t value) { return b.create<arith::ConstantIndexOp>(value); };
-          Value odd = b.create<arith::RemUIOp>(element, constant(2));
-          Value first = b.create<arith::SubIOp>(element, odd),
-                second = b.create<arith::AddIOp>(first, constant(1));
-          Value isOdd = b.compare(arith::CmpIPredicate::ne, odd, constant(0));
-          return SmallVector<Value>{
-              normal(b, compute, key.word(b, v, first), key.word(b, v, second), isOdd)};
-        },
-        scalars));
+    RandomKernel kernel(op, l);
+    kernel.replaceOp(/*operand=*/{}, [&](Body& b, ValueRange) {
+      Value element = globalIndex(b, op);
+      if (kernel.base())
+        element = b.create<arith::AddIOp>(element, kernel.base());
+      Type compute = Body::computeType(op.getType().getElementType());
+      if (op.getKind() == ir::RandomKind::Uniform)
+        return uniform(b, compute, kernel.word(b, element));
+      auto constant = [&](int64_t value) { return b.create<arith::ConstantIndexOp>(value); };
+      Value odd = b.create<arith::RemUIOp>(element, constant(2));
+      Value first = b.create<arith::SubIOp>(element, odd),
+            second = b.create<arith::AddIOp>(first, constant(1));
+      Value isOdd = b.compare(arith::CmpIPredicate::ne, odd, constant(0));
+      return normal(b, compute, kernel.word(b, first), kernel.word(b, second), isOdd);
+    });
     return success();
   }
 };
