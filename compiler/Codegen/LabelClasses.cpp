@@ -26,7 +26,7 @@ public:
     for (OpOperand& use : buffer.getUses()) {
       if (memory::isView(use.getOwner()))
         classes = std::max(classes, inBuffer(use.getOwner()->getResult(0)));
-      if (auto call = dyn_cast<kernel::CallOp>(use.getOwner()); call)
+      if (auto call = dyn_cast<kernel::CallOp>(use.getOwner()))
         classes = std::max(classes, entriesOf(call.getRoutine(), use.getOperandNumber()));
       if (auto fused = dyn_cast<kernel::FusedOp>(use.getOwner()))
         if (use.getOperandNumber() < fused.getIns().size())

@@ -15,37 +15,25 @@ using namespace mlir;
 namespace titan::codegen {
 namespace {
 
+/// An emitter that always succeeds, and needs no shape of vectors.
+template <void emit(OpBuilder&, kernel::CallOp, StringRef)>
+LogicalResult always(OpBuilder& builder, kernel::CallOp call, StringRef symbol,
+                     const VectorShape&) {
+  emit(builder, call, symbol);
+  return success();
+}
+
 const CpuRoutine gemm = {gemmRoutine, [](OpBuilder& builder, kernel::CallOp call, StringRef symbol,
                                          const VectorShape& shape) {
                            emitGemmKernel(builder, call, symbol, shape);
                            return success();
                          }};
-const CpuRoutine attention = {attentionRoutine, [](OpBuilder& builder, kernel::CallOp call,
-                                                   StringRef symbol, const VectorShape& shape) {
-                                return emitAttentionKernel(builder, call, symbol, shape);
-                              }};
-const CpuRoutine embedding = {embeddingRoutine, [](OpBuilder& builder, kernel::CallOp call,
-                                                   StringRef symbol, const VectorShape&) {
-                                emitEmbeddingKernel(builder, call, symbol);
-                                return success();
-                              }};
-const CpuRoutine embeddingGrad = {embeddingGradRoutine, [](OpBuilder& builder, kernel::CallOp call,
-                                                           StringRef symbol, const VectorShape&) {
-                                    emitEmbeddingGradKernel(builder, call, symbol);
-                                    return success();
-                                  }};
-
-const CpuRoutine scatter = {scatterRoutine, [](OpBuilder& builder, kernel::CallOp call,
-                                               StringRef symbol, const VectorShape&) {
-                              emitScatterKernel(builder, call, symbol);
-                              return success();
-                            }};
-const CpuRoutine topK = {
-    topKRoutine, [](OpBuilder& builder, kernel::CallOp call, StringRef symbol, const VectorShape&) {
-      emitTopKKernel(builder, call, symbol);
-      return success();
-    }};
+const CpuRoutine attention = {attentionRoutine, emitAttentionKernel};
+const CpuRoutine embedding = {embeddingRoutine, always<emitEmbeddingKernel>};
+const CpuRoutine embeddingGrad = {embeddingGradRoutine, always<emitEmbeddingGradKernel>};
 const CpuRoutine recurrence = {recurrenceRoutine, emitRecurrenceKernel};
+const CpuRoutine scatter = {scatterRoutine, always<emitScatterKernel>};
+const CpuRoutine topK = {topKRoutine, always<emitTopKKernel>};
 
 struct KernelRoutines : CpuRoutineTable {
   using CpuRoutineTable::CpuRoutineTable;

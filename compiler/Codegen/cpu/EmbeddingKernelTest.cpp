@@ -44,14 +44,6 @@ struct Buffers {
   }
 };
 
-std::unique_ptr<KernelRunner> compile(const std::string& text) {
-  Result<std::unique_ptr<KernelRunner>> runner = KernelRunner::compile(text);
-  if (runner.ok())
-    return runner.take();
-  ADD_FAILURE() << runner.error().message() << "\n" << text;
-  return nullptr;
-}
-
 int64_t clampedIndex(double index, int64_t entries) {
   return std::clamp<int64_t>(static_cast<int64_t>(index), 0, entries - 1);
 }

@@ -24,14 +24,6 @@ Elements drawValues(std::mt19937& generator, int64_t count, bool isInteger) {
   return values;
 }
 
-std::unique_ptr<KernelRunner> compile(const std::string& text) {
-  Result<std::unique_ptr<KernelRunner>> runner = KernelRunner::compile(text);
-  if (runner.ok())
-    return runner.take();
-  ADD_FAILURE() << runner.error().message() << "\n" << text;
-  return nullptr;
-}
-
 /// What `units` at a time make of the operands' bytes.
 std::vector<std::string> runIn(KernelRunner& runner, std::vector<std::string> bytes,
                                int64_t units) {

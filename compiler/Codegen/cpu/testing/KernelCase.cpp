@@ -13,6 +13,14 @@ constexpr char guardByte = 0x5a;
 
 } // namespace
 
+std::unique_ptr<KernelRunner> compile(const std::string& text) {
+  Result<std::unique_ptr<KernelRunner>> runner = KernelRunner::compile(text);
+  if (runner.ok())
+    return runner.take();
+  ADD_FAILURE() << runner.error().message() << "\n" << text;
+  return nullptr;
+}
+
 KernelCase::KernelCase(const KernelSpec& spec, std::string_view arch) : spec_(spec) {
   Result<TargetInfo> target = resolveCpu(arch);
   if (!target.ok()) {

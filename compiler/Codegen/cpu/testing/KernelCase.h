@@ -9,6 +9,9 @@
 
 namespace titan::codegen::testing {
 
+/// The function of a module's text for this machine; null, and the test fails, where there is none.
+std::unique_ptr<KernelRunner> compile(const std::string& text);
+
 class KernelCase {
 public:
   /// For this machine, or for another CPU whose code it can run.
