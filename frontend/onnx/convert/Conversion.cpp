@@ -272,6 +272,15 @@ static Value absorbTranspose(Value value, SmallVector<int64_t>& batch, int64_t& 
   return transpose.getOperand();
 }
 
+std::optional<DType> Conversion::namedType(const char* attribute,
+                                           std::optional<DType> otherwise) const {
+  const int64_t number = node.integer(attribute, 0);
+  if (number == 0)
+    return otherwise;
+  return number == static_cast<int32_t>(number) ? elementType(static_cast<int32_t>(number))
+                                                : std::nullopt;
+}
+
 bool holdsFoldedNorm(const Node& node) {
   const bool takesWeights =
       node.opType == "Conv" || node.opType == "ConvTranspose" || node.opType == "Gemm";

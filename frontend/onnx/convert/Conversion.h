@@ -55,6 +55,10 @@ public:
   Result<int64_t> integerScalar(size_t i, const char* what) const;
   /// Axes: operand i where the opset has them as one, else the attribute. Nothing: not given.
   Result<std::optional<std::vector<int64_t>>> axes(size_t i, const char* attribute = "axes") const;
+  /// The element type that an attribute names, by its number; `otherwise` where there is none.
+  /// Nothing: it is not one that is known.
+  std::optional<DType> namedType(const char* attribute,
+                                 std::optional<DType> otherwise = std::nullopt) const;
   Result<int64_t> axis(int64_t otherwise, int64_t rank) const {
     return normalizeAxis(node, node.integer("axis", otherwise), rank);
   }

@@ -245,11 +245,7 @@ Status castTo(Conversion& c, std::optional<DType> dtype) {
   return c.give(c.convert(x, elementTypeOf(c.builder.getContext(), *dtype)));
 }
 
-Status cast(Conversion& c) {
-  int64_t to = c.node.integer("to", 0);
-  return castTo(c, to == static_cast<int32_t>(to) ? elementType(static_cast<int32_t>(to))
-                                                  : std::nullopt);
-}
+Status cast(Conversion& c) { return castTo(c, c.namedType("to")); }
 
 Status castLike(Conversion& c) {
   if (const HostTensor* like = c.constant(1))

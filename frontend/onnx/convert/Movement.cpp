@@ -107,7 +107,7 @@ Status eyeLike(Conversion& c) {
     return c.error("operand of rank {} is no matrix", c.rankOf(like));
   Type element = tensorType(like).getElementType();
   if (c.node.find("dtype")) {
-    std::optional<DType> dtype = elementType(static_cast<int32_t>(c.node.integer("dtype", 0)));
+    std::optional<DType> dtype = c.namedType("dtype");
     if (!dtype)
       return c.error("element type {} is not supported",
                      onnxTypeName(static_cast<int32_t>(c.node.integer("dtype", 0))));

@@ -43,10 +43,7 @@ Value draw(Conversion& c, RandomKind kind, const Shape& shape, Type element) {
 
 /// The element type that `dtype` names, else `otherwise`. Error: it is none of floats.
 Result<Type> drawnType(Conversion& c, std::optional<DType> otherwise) {
-  std::optional<DType> dtype = otherwise;
-  if (int64_t named = c.node.integer("dtype", 0))
-    dtype = named == static_cast<int32_t>(named) ? elementType(static_cast<int32_t>(named))
-                                                 : std::nullopt;
+  std::optional<DType> dtype = c.namedType("dtype", otherwise);
   Type element = dtype ? elementTypeOf(c.builder.getContext(), *dtype) : Type();
   if (!element || !isa<FloatType>(element))
     return c.error("draws numbers that are no floats");
@@ -92,10 +89,7 @@ template <RandomKind kind> Status randomLike(Conversion& c) {
 /// 1 with the probability that operand 0 says.
 Status bernoulli(Conversion& c) {
   Value p = TITAN_TRY(c.floatOperand(0));
-  std::optional<DType> dtype = dtypeOf(tensorType(p).getElementType());
-  if (int64_t named = c.node.integer("dtype", 0))
-    dtype = named == static_cast<int32_t>(named) ? elementType(static_cast<int32_t>(named))
-                                                 : std::nullopt;
+  std::optional<DType> dtype = c.namedType("dtype", dtypeOf(tensorType(p).getElementType()));
   if (!dtype)
     return c.error("element type {} is not supported",
                    onnxTypeName(static_cast<int32_t>(c.node.integer("dtype", 0))));
