@@ -1,3 +1,4 @@
+#include "frontend/raise/Layout.h"
 #include "frontend/raise/Matching.h"
 #include "frontend/raise/Passes.h"
 #include "frontend/raise/RaisePass.h"
@@ -18,25 +19,14 @@ struct Mask {
   SmallVector<int64_t> dims; ///< for each dimension of that shape the numbers' one, or -1
 };
 
-/// For each dimension of `to` the one of `from` that a reshape makes it of, where the reshape only
-/// adds and drops dimensions of extent 1; these are -1.
-std::optional<SmallVector<int64_t>> unitsMoved(ArrayRef<int64_t> from, ArrayRef<int64_t> to) {
-  SmallVector<int64_t> wide;
-  for (auto [d, extent] : llvm::enumerate(from))
-    if (extent != 1)
-      wide.push_back(static_cast<int64_t>(d));
-  SmallVector<int64_t> dims;
-  size_t next = 0;
-  for (int64_t extent : to) {
-    if (extent == 1) {
-      dims.push_back(-1);
-      continue;
-    }
-    if (next == wide.size() || from[wide[next]] != extent)
-      return std::nullopt;
-    dims.push_back(wide[next++]);
-  }
-  return next == wide.size() ? std::optional(dims) : std::nullopt;
+/// For each dimension of the result the operand's one, where the reshape only adds and drops
+/// dimensions of extent 1; these are -1.
+std::optional<SmallVector<int64_t>> unitsMoved(ir::ReshapeOp op) {
+  if (!movesUnitsAlone(op))
+    return std::nullopt;
+  auto groups = matchMerge(ir::tensorType(op.getOperand()).getShape(), op.getType().getShape());
+  return llvm::map_to_vector(
+      *groups, [](const auto& group) -> int64_t { return group.empty() ? -1 : group.front(); });
 }
 
 /// The keep rate of `value`, a mask as it is computed, and the numbers that it compares.
@@ -87,8 +77,7 @@ std::optional<Mask> matchMask(Value value) {
         of[d] = static_cast<int64_t>(i);
       moveThrough(of);
     } else if (auto reshape = dyn_cast<ir::ReshapeOp>(op)) {
-      auto of =
-          unitsMoved(ir::tensorType(reshape.getOperand()).getShape(), reshape.getType().getShape());
+      auto of = unitsMoved(reshape);
       if (!of)
         return std::nullopt;
       moveThrough(*of);
