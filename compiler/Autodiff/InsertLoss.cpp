@@ -78,16 +78,6 @@ FailureOr<unsigned> chooseOutput(TaggedFunction model, const LossRecipe& loss) {
   return 0u;
 }
 
-/// Rows of several ranks would have to be brought together first.
-LogicalResult checkStatistics(const Model& model) {
-  for (auto norm : model.function.terminator()->getBlock()->getOps<BatchNormOp>())
-    if (model.recipe.dataRanks() > 1)
-      return norm.emitError() << describePlace(norm)
-                              << ": statistics of the batch are not available yet on "
-                              << model.recipe.dataRanks() << " ranks";
-  return success();
-}
-
 FailureOr<Model> readModel(ModuleOp module) {
   FailureOr<Recipe> recipe = getRecipe(module);
   if (failed(recipe))
@@ -112,7 +102,7 @@ FailureOr<Model> readModel(ModuleOp module) {
     target = RankedTensorType();
   }
   Model model{tagged, *recipe, *output, *target};
-  if (failed(checkFields(model)) || failed(checkStatistics(model)))
+  if (failed(checkFields(model)))
     return failure();
   return model;
 }

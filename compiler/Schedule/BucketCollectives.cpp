@@ -109,7 +109,9 @@ Lead leadOfSource(Operation* single) {
   if (ir::getPhase(single) != ir::Phase::Update)
     return leadOf(single, /*ownOnly=*/true);
   Operation* source = single->getOperand(0).getDefiningOp();
-  return {source && source->getBlock() == single->getBlock() ? source : nullptr, {}};
+  const bool isOfUpdate = source && source->getBlock() == single->getBlock() &&
+                          ir::getPhase(source) == ir::Phase::Update;
+  return {isOfUpdate ? source : nullptr, {}};
 }
 
 /// Each tensor by itself, where its readers, or its sources, want it.

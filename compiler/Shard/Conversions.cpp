@@ -62,19 +62,6 @@ std::string returnedAs(OpOperand& operand) {
   return state ? state.getName().str() : std::string();
 }
 
-/// The metric that `value` becomes first; empty if it becomes none.
-std::string metricOf(Value value) {
-  llvm::SetVector<Value> values;
-  values.insert(value);
-  for (size_t i = 0; i < values.size(); ++i)
-    for (OpOperand& use : values[i].getUses()) {
-      if (std::string name = returnedAs(use); !name.empty())
-        return name;
-      values.insert_range(use.getOwner()->getResults());
-    }
-  return {};
-}
-
 } // namespace
 
 std::optional<ConversionStep> firstStep(const ValuePlacement& from, const ValuePlacement& to,
@@ -129,6 +116,18 @@ FailureOr<SmallVector<Conversion>> conversionsOf(func::FuncOp function,
   return list;
 }
 
+std::string returnedName(Value value) {
+  llvm::SetVector<Value> values;
+  values.insert(value);
+  for (size_t i = 0; i < values.size(); ++i)
+    for (OpOperand& use : values[i].getUses()) {
+      if (std::string name = returnedAs(use); !name.empty())
+        return name;
+      values.insert_range(use.getOwner()->getResults());
+    }
+  return {};
+}
+
 ir::StateOp stateOf(Value value, const FunctionPlacements& placements) {
   auto isPart = [&](Value operand) {
     return llvm::any_of(placements[operand], [](AxisPlacement on) { return on.isShard(); });
@@ -168,7 +167,7 @@ std::string nameOf(const Conversion& conversion, const FunctionPlacements& place
     return llvm::join(names, ", ");
   Operation* source = sourceOf(conversion.value);
   std::string path = source ? ir::pathString(source) : std::string();
-  return path.empty() ? metricOf(conversion.value) : path;
+  return path.empty() ? returnedName(conversion.value) : path;
 }
 
 RankedTensorType typeBefore(const Conversion& conversion, const FunctionPlacements& placements) {

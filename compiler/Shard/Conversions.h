@@ -56,6 +56,9 @@ ir::StateOp stateOf(mlir::Value value, const FunctionPlacements& placements);
 /// is a part of, the parameter that it updates, or the modules that made it.
 std::string nameOf(const Conversion& conversion, const FunctionPlacements& placements);
 
+/// The metric or state that `value` becomes first; empty if it becomes none.
+std::string returnedName(mlir::Value value);
+
 /// The type of what a rank has of `value` before and after `step`.
 mlir::RankedTensorType typeBefore(const Conversion& conversion,
                                   const FunctionPlacements& placements);

@@ -23,6 +23,13 @@ dist::PlacementAttr asValue(ir::PlacementAttr placement) {
                    : dist::PlacementAttr();
 }
 
+/// Ranks stack rows in the order of their own iterations, which need not be neighbours: what reads
+/// them takes the rows of all ranks.
+bool isStack(Value value) {
+  auto loop = value.getDefiningOp<accum::LoopOp>();
+  return loop && llvm::is_contained(loop.getStacks(), value);
+}
+
 bool isZero(Value value) {
   auto constant = value.getDefiningOp<ir::ConstantOp>();
   auto splat = constant ? dyn_cast<SplatElementsAttr>(constant.getValue()) : SplatElementsAttr();
@@ -67,8 +74,11 @@ LogicalResult FunctionPlacements::placeArguments() {
 }
 
 AxisRule FunctionPlacements::ruleAt(unsigned axis, Operation* op) const {
-  auto operands =
-      llvm::map_to_vector(op->getOperands(), [&](Value operand) { return (*this)[operand][axis]; });
+  const bool isCollective = dist::isWholeCollective(op);
+  auto operands = llvm::map_to_vector(op->getOperands(), [&](Value operand) {
+    const AxisPlacement on = (*this)[operand][axis];
+    return on.isShard() && isStack(operand) && !isCollective ? AxisPlacement() : on;
+  });
   auto loop = dyn_cast<accum::LoopOp>(op->getParentOp());
   const bool divides = loop && isDivided(loop, axis);
   AxisRule rule = ruleOn(axis, op, operands, divides, isTree_);
@@ -167,6 +177,14 @@ AxisPlacement FunctionPlacements::accumulatorOn(unsigned axis, accum::LoopOp loo
                                                               : AxisPlacement();
 }
 
+/// The rows of a loop inside of `loop` lie behind each other in a row of its own stack.
+AxisPlacement FunctionPlacements::stackOn(unsigned axis, accum::LoopOp loop, Value row) const {
+  if (isDivided(loop, axis))
+    return AxisPlacement::shard(0);
+  const AxisPlacement on = (*this)[row][axis];
+  return on.isShard() ? AxisPlacement::shard(on.dim + 1) : on;
+}
+
 LogicalResult FunctionPlacements::visitLoop(accum::LoopOp loop) {
   for (BlockArgument argument : loop.getBlock().getArguments())
     placements_[argument] = ValuePlacement(mesh_.getAxes().size());
@@ -181,12 +199,11 @@ LogicalResult FunctionPlacements::visitLoop(accum::LoopOp loop) {
   for (unsigned axis = 0; axis < mesh_.getAxes().size(); ++axis) {
     if (failed(checkLoopEnd(loop, axis)))
       return failure();
-    for (auto [i, placement] : llvm::enumerate(results)) {
-      if (i < loop.getSums().size())
-        placement[axis] = accumulatorOn(axis, loop, i);
-      else if (isDivided(loop, axis))
-        placement[axis] = AxisPlacement::shard(0);
-    }
+    for (unsigned i = 0; i < loop.getSums().size(); ++i)
+      results[i][axis] = accumulatorOn(axis, loop, i);
+    for (auto [placement, row] : llvm::zip_equal(
+             MutableArrayRef(results).take_back(loop.getStacked()), loop.getYieldedRows()))
+      placement[axis] = stackOn(axis, loop, row);
   }
   return place(loop, results);
 }
@@ -262,7 +279,7 @@ AxisPlacement FunctionPlacements::takenByYield(unsigned axis, accum::LoopOp loop
   const AxisPlacement on = (*this)[operand.get()][axis];
   const unsigned number = operand.getOperandNumber();
   if (number >= loop.getSums().size())
-    return isDivided(loop, axis) ? AxisPlacement::iteration() : on;
+    return isDivided(loop, axis) && !on.isReplicate() ? AxisPlacement::iteration() : on;
   // A term of the tree, of this iteration or the same in each.
   if (loop.getOrder() == accum::Order::Tree && isDivided(loop, axis))
     return on.isIteration() ? on : AxisPlacement();
@@ -279,6 +296,11 @@ void FunctionPlacements::define(Value value, Value from, ValuePlacement placemen
   const auto element = cast<ShapedType>(value.getType()).getElementType();
   whole_[value] = wholeType(from).clone(element);
   placements_[value] = std::move(placement);
+}
+
+void FunctionPlacements::defineWhole(Value value) {
+  whole_[value] = cast<RankedTensorType>(value.getType());
+  placements_[value] = ValuePlacement(mesh_.getAxes().size());
 }
 
 void FunctionPlacements::localizeTypes() {

@@ -31,6 +31,8 @@ public:
   /// Adds a value that a collective made of `from`: of the same tensor, in another placement. Its
   /// type is already the rank's.
   void define(mlir::Value value, mlir::Value from, ValuePlacement placement);
+  /// Adds a value that all ranks have alike, in its own type.
+  void defineWhole(mlir::Value value);
   /// Gives every value the type of what a rank has of it. Those that were defined have it.
   void localizeTypes();
   dist::MeshAttr mesh() const { return mesh_; }
@@ -61,6 +63,7 @@ private:
   bool isDividedInside(accum::LoopOp loop, unsigned axis) const;
   /// Is it one around it?
   bool isDividedAround(accum::LoopOp loop, unsigned axis) const;
+  AxisPlacement stackOn(unsigned axis, accum::LoopOp loop, mlir::Value row) const;
   AxisPlacement accumulatorOn(unsigned axis, accum::LoopOp loop, unsigned sum) const;
   AxisPlacement takenByLoop(unsigned axis, accum::LoopOp loop, mlir::OpOperand& operand) const;
   AxisPlacement takenByYield(unsigned axis, accum::LoopOp loop, mlir::OpOperand& operand) const;

@@ -1,5 +1,6 @@
 #include "compiler/Shard/FunctionPlacements.h"
 #include "compiler/Shard/InsertCollectives.h"
+#include "compiler/Shard/JoinStacks.h"
 #include "compiler/Shard/Passes.h"
 #include "compiler/Support/LoopChain.h"
 #include "compiler/Support/RecipeAttribute.h"
@@ -34,13 +35,7 @@ LogicalResult checkCuts(func::FuncOp function, const FunctionPlacements& placeme
                << toAttribute(placements[argument], placements.mesh())
                << ": only the batches of the loop can be divided";
   }
-  WalkResult walked = function.getBody().walk([&](accum::LoopOp loop) -> WalkResult {
-    if (loop.getStacked() > 0 && isCut(placements[loop.getStacks().front()]))
-      return loop.emitError("stacks ")
-             << loop.getStacked() << " results: rows of several ranks cannot be joined";
-    return WalkResult::advance();
-  });
-  return failure(walked.wasInterrupted());
+  return success();
 }
 
 /// `value`, of a counter that `index` is and of this rank's coordinates.
@@ -109,8 +104,10 @@ LogicalResult partition(func::FuncOp function, const Recipe& recipe) {
   FailureOr<FunctionPlacements> placements =
       FunctionPlacements::of(function, FunctionPlacements::Source::Attributes);
   if (failed(placements) || failed(checkCuts(function, *placements)) ||
-      failed(checkLoops(function, *placements)) ||
-      failed(insertCollectives(function, *placements, recipe)))
+      failed(checkLoops(function, *placements)))
+    return failure();
+  joinStacks(function, *placements);
+  if (failed(insertCollectives(function, *placements, recipe)))
     return failure();
   size_t depth = 0;
   function.walk<WalkOrder::PreOrder>([&](accum::LoopOp loop) {

@@ -180,10 +180,12 @@ def Partition : TitanPass<"titan-shard-partition", "::mlir::ModuleOp"> {
     - Parameters of which each rank has a part: one gather for each value, before the first op that reads it, in forward and again in backward; what
       `mesh.reshard` keeps, once for both. Kept are also those of the last op of forward whose parameters backward reads: it begins with them.
 
+    - What a loop stacks: one gather behind it for each loop that axes divide, then the order of the microbatches.
+
     `path` names the operands one by one: a parameter, a metric or a module. Each collective has a remark (category `shard`): what is exchanged, over which
     axes, the bytes of its operands, why.
 
-    Refused by name: rows that a loop stacks, arguments that are cut and neither batch nor state, and a gather that the strategy does not ask for, unless
+    Refused by name: arguments that are cut and neither batch nor state, and a gather that the strategy does not ask for, unless
     `mesh.allow_reshard` is set (a *missed* remark says it then).
 
     ```mlir

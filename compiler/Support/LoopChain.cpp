@@ -133,8 +133,12 @@ SmallVector<accum::LoopOp> nestLoop(accum::LoopOp loop, ArrayRef<int64_t> counts
   builder.setInsertionPointAfter(loops.front());
   for (auto [sum, replacement] : llvm::zip_equal(loop.getSums(), loops.front().getSums()))
     sum.replaceAllUsesWith(replacement);
-  for (auto [stack, replacement] : llvm::zip_equal(loop.getStacks(), loops.front().getStacks()))
-    stack.replaceAllUsesWith(outside.reshape(replacement, ir::tensorType(stack).getShape()));
+  for (auto [stack, replacement] : llvm::zip_equal(loop.getStacks(), loops.front().getStacks())) {
+    if (stack.use_empty())
+      continue;
+    const ir::TensorBuilder forReader(builder, *stack.user_begin());
+    stack.replaceAllUsesWith(forReader.reshape(replacement, ir::tensorType(stack).getShape()));
+  }
   loop.erase();
   return loops;
 }

@@ -110,14 +110,3 @@ module {
 // expected-error @+1 {{titan.recipe: }}
 module attributes {titan.recipe = {batch = {mikro = 4 : i64}}} {
 }
-
-// -----
-
-module attributes {titan.recipe = {mesh = {axes = [{name = "replicate", ranks = 1 : i64}, {name = "shard", ranks = 2 : i64}, {name = "tensor", ranks = 1 : i64}]}, batch = {micro = 8 : i64, global = 16 : i64}}} {
-  titan.state @s : tensor<3xf32> {kind = #titan<kind param>, trainable, init = #titan.init_rule<"constant", 1.0 : f64, 0.0 : f64>}
-  func.func @model(%s: tensor<3xf32> {titan.state = @s}, %x: tensor<8x3xf32> {titan.input = "x"}) -> (tensor<8x3xf32> {titan.output = "y"}) {
-    // expected-error @+1 {{norm: statistics of the batch are not available yet on 2 ranks}}
-    %y:3 = titan.batch_norm %x scale %s bias %s dim 1 epsilon 0.1 momentum 0.1 {path = ["norm"]} : (tensor<8x3xf32>, tensor<3xf32>, tensor<3xf32>) -> (tensor<8x3xf32>, tensor<3xf32>, tensor<3xf32>)
-    return %y#0 : tensor<8x3xf32>
-  }
-}

@@ -19,7 +19,7 @@ from pathlib import Path
 import ranks_test
 from covering_array import covering_array
 from ledger_forms import Exchange, padded_elements, payload_of, step_payload
-from ranks_test import REFERENCES, titan_job, training_test
+from ranks_test import BATCH_NORM_ROWS, REFERENCES, titan_job, training_test
 
 STEPS, MICRO = 6, 2
 NORM_BOUND = 1e-6  # relative: squares and microbatches in another order
@@ -35,6 +35,7 @@ class Model:
     matrix_bytes: int = 4  # of an element of a matrix where it is computed with
     tables: tuple = ()  # parameters whose rows are looked up
     tied: tuple = ()  # of those, what the head multiplies by
+    rows: tuple = ()  # (buffer, elements) of each statistic of a batch
 
 
 MODELS = {
@@ -42,6 +43,7 @@ MODELS = {
     "gpt": Model(training_test.GPT_DROPOUT / "dynamo-train.onnx", REFERENCES / "gpt-nano/data.npz", 8, ("--set", "memory.loss_chunks=2", "--set", "optimizer.clip_norm=0.5")),
     "llama": Model(REFERENCES / "gpt-llama-tied/dynamo-train.onnx", REFERENCES / "gpt-llama-tied/data.npz", 4, ("--set", "precision.compute=bf16"), 2,
                    ("wte.weight",), ("wte.weight",)),
+    "norms": Model(REFERENCES / "batch-norms/dynamo-train.onnx", REFERENCES / "batch-norms/data.npz", 8, rows=BATCH_NORM_ROWS),
 }
 
 FACTORS = {
@@ -126,7 +128,7 @@ class Tree:
         info = json.loads(titan_job.run([job, "info", "--json"]))
         shapes = {p["name"]: tuple(p["shape"]) for p in info["parameters"] if p["trainable"]}
         exchange = Exchange(row["strategy"], replicate, shard, local, every_of(row, local), row["reshard"], 4, model.matrix_bytes, model.tables, model.tied,
-                            tree=True)
+                            tree=True, rows=model.rows)
         forms = step_payload(exchange, shapes)
         plan = json.loads(titan_job.run([job, "plan", "--json"]))
         planned = payload_of(plan["communication"])

@@ -25,6 +25,7 @@ class Exchange:
     tied: tuple = ()  # of those, what products read too
     tree: bool = False  # sums that depend on the microbatches alone: the loss is summed as gradients are, tensors are cut along dimension 0
     bucket: int = 25_000_000  # mesh.bucket
+    rows: tuple = ()  # (buffer, elements) of each row that a microbatch leaves: the statistics of its batch
 
     @property
     def axes(self):
@@ -36,6 +37,19 @@ class Exchange:
         if len({self.every[axis] for axis in self.axes}) == 1:
             return [(self.axes, self.microbatches // self.every[self.axes[0]])]
         return [((axis,), self.microbatches // self.every[axis]) for axis in self.axes]
+
+    @property
+    def row_gathers(self):
+        """[(axes, rows before, rows after)] of what is gathered of the microbatches' rows: one gather for each loop that axes divide, that of the outer
+        loop first. The next takes what it joined."""
+        if not self.rows:
+            return []
+        divisions = list(reversed(self.sums)) if self.sums[0][1] > self.sums[-1][1] else self.sums
+        joined, gathers = self.microbatches, []
+        for axes, _ in divisions:
+            before, joined = joined, joined * math.prod({"replicate": self.replicate, "shard": self.shard}[axis] for axis in axes)
+            gathers.append((axes, before, joined))
+        return gathers
 
     @property
     def gathers_parameters(self):
@@ -68,6 +82,8 @@ def step_payload(exchange, shapes):
     depends on what backward reads: it is left out."""
     k, shard = exchange.microbatches, exchange.shard
     payload = Counter()
+    for axes, rows, _ in exchange.row_gathers:
+        payload["all_gather", axes, "update"] += rows * 4 * sum(elements for _, elements in exchange.rows)
     scalars, squares = (COUNTS, EXACT_SQUARES) if exchange.tree else (COUNTS + LOSS, SQUARES)
     for axes, times in exchange.sums if exchange.tree else []:
         payload["all_reduce", axes, "backward"] += times * LOSS
@@ -145,8 +161,12 @@ def wrong_buckets(exchange, shapes, rows):
         if row["function"] == "step" and not (row["phase"] == "update" and row["kind"] == "all_reduce"):
             groups.setdefault((row["kind"], tuple(row["axes"]), row["phase"], row["count"]), []).append(row["source"].split(", "))
     for (kind, axes, phase, _), buckets in groups.items():
+        rows = {name: 4 * elements * after for over, _, after in exchange.row_gathers if over == axes for name, elements in exchange.rows}
         sizes, seen = [], Counter()
         for name in (name for bucket in buckets for name in bucket):
+            if name in rows:
+                sizes.append(rows[name])
+                continue
             known = whole_sizes(exchange, name, shapes, kind, phase)
             size = known[min(seen[name], len(known) - 1)]
             is_part = axes == ("replicate",) and exchange.strategy in SHARDED and padded_elements(shapes[name], exchange.shard) is not None

@@ -18,6 +18,8 @@ import training_test  # noqa: E402
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 REFERENCES = training_test.REFERENCES
+# (buffer, elements) of each statistic of a batch of the reference batch-norms: one of its norms is called twice.
+BATCH_NORM_ROWS = tuple((f"{norm}.running_{kind}", 6) for norm in ("norm", "norm", "inner") for kind in ("mean", "var"))
 LIMIT = 120  # seconds that any run of a test may take, many times what it takes
 GONE = 10  # seconds in which a job ends whose rank is lost
 

@@ -125,6 +125,22 @@ func.func @gathers(%w: tensor<2x8xf32>, %b: tensor<4xf32>, %v: tensor<4x4xf32>, 
   return %z, %wide, %fu : tensor<8x8xf32>, tensor<4x8xf32>, tensor<16x8xf32>
 }
 
+// What a loop stacks is gathered for the update: never in front of a sum of gradients.
+// CHECK-LABEL: func.func @rows
+// CHECK: %[[L:.*]]:2 = accum.loop
+// CHECK: dist.all_reduce sum %[[L]]#0
+// CHECK: dist.all_gather %[[L]]#1
+func.func @rows(%x: tensor<4x8xf32>) -> (tensor<8xf32>, tensor<8x8xf32>) {
+  %zero = titan.constant dense<0.0> : tensor<8xf32>
+  %sum, %rows = accum.loop %i in 4 running stacked = 1 slices(%xi = %x : tensor<4x8xf32>) accumulators(%a = %zero : tensor<8xf32>) -> (tensor<8xf32>, tensor<4x8xf32>) {
+    %next = titan.add %a, %xi {phase = #titan<phase backward>} : tensor<8xf32>
+    accum.yield %next, %xi : tensor<8xf32>, tensor<8xf32>
+  }
+  %g = dist.all_reduce sum %sum axes ["shard"] order rank {path = ["w"], phase = #titan<phase backward>} : tensor<8xf32> to tensor<8xf32>
+  %all = dist.all_gather %rows axes ["shard"] dims [0] {path = ["bn.running_mean"], phase = #titan<phase update>} : tensor<4x8xf32> to tensor<8x8xf32>
+  return %g, %all : tensor<8xf32>, tensor<8x8xf32>
+}
+
 // What the update makes is gathered as it is ready; what cuts the padding off moves behind.
 // CHECK-LABEL: func.func @updated
 // CHECK: %[[A:.*]] = titan.contract

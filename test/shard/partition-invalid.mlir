@@ -1,20 +1,5 @@
 // RUN: titan-opt %s --titan-shard-partition --split-input-file --verify-diagnostics
 
-#x = #dist.placement<["shard" = shard(0)]>
-#p = #dist.placement<["shard" = partial]>
-#i = #dist.placement<["shard" = iteration]>
-module attributes {dist.mesh = #dist.mesh<["shard" = 2]>} {
-func.func @stacks(%x: tensor<4x2xf32> {dist.placement = #x, titan.input = "x"}) -> tensor<4x2xf32> {
-  // expected-error @+1 {{stacks 1 results: rows of several ranks cannot be joined}}
-  %s = accum.loop %i in 4 running stacked = 1 slices(%xi = %x : tensor<4x2xf32>) -> (tensor<4x2xf32>) {
-    accum.yield %xi : tensor<2xf32>
-  } {dist.placements = [#x]}
-  return %s : tensor<4x2xf32>
-}
-}
-
-// -----
-
 module attributes {dist.mesh = #dist.mesh<["shard" = 2]>} {
 func.func @reads_an_input_outside(%x: tensor<4x2xf32> {dist.placement = #dist.placement<["shard" = shard(0)]>, titan.input = "x"}) -> tensor<4x2xf32> {
   // expected-error @+1 {{an operand is cut by #dist.placement<["shard" = shard(0)]>: only the batches of the loop can be divided}}

@@ -68,3 +68,59 @@ func.func @step(%w: tensor<4xf32> {titan.state = @w}, %x: tensor<8x3x2xf32> {tit
   return %e, %b, %mean, %s#1, %stop : tensor<4xf32>, tensor<2xf32>, tensor<f32>, tensor<i64>, tensor<i64>
 }
 }
+
+// -----
+
+// What microbatches leave is gathered right behind their loop. A rank has rows 2 i + s: those of ranks take turns.
+// REMARK: Remark="all_gather of bn.running_mean over shard, 16 bytes: each rank has a row of each of its own microbatches, and all need those of the step"
+#x1 = #dist.placement<["shard" = shard(0)]>
+// CHECK-LABEL: func.func @step
+// CHECK: %[[S:.*]] = accum.loop %{{.*}} in 2 running stacked = 1 slices(%{{.*}} = %{{.*}} : tensor<2x2xf32>) -> (tensor<2x2xf32>)
+// CHECK: %[[ROWS:.*]] = dist.all_gather %[[S]] axes ["shard"] dims [0] {path = ["bn.running_mean"], phase = #titan<phase update>} : tensor<2x2xf32> to tensor<4x2xf32>
+// CHECK: %[[BY_RANK:.*]] = titan.reshape %[[ROWS]] {{.*}} : tensor<4x2xf32> to tensor<2x2x2xf32>
+// CHECK: %[[IN_TURN:.*]] = titan.transpose %[[BY_RANK]] [1, 0, 2]
+// CHECK: %[[ALL:.*]] = titan.reshape %[[IN_TURN]] {{.*}} : tensor<2x2x2xf32> to tensor<4x2xf32>
+// CHECK: titan.reduce sum %[[ALL]] [0]
+module attributes {dist.mesh = #dist.mesh<["shard" = 2]>, titan.recipe = {batch = {micro = 2 : i64, global = 8 : i64}, mesh = {axes = [{name = "shard", ranks = 2 : i64}]}}} {
+titan.state @bn.running_mean : tensor<2xf32> {kind = #titan<kind buffer>, init = #titan.init_rule<"constant", 0.0 : f64, 0.0 : f64>}
+func.func @step(%b: tensor<2xf32> {titan.state = @bn.running_mean}, %x: tensor<4x2xf32> {dist.placement = #x1, titan.input = "x"}) -> (tensor<2xf32> {titan.state = @bn.running_mean}) {
+  %s = accum.loop %i in 4 running stacked = 1 slices(%xi = %x : tensor<4x2xf32>) -> (tensor<4x2xf32>) {
+    accum.yield %xi : tensor<2xf32>
+  } {dist.placements = [#x1]}
+  %sum = titan.reduce sum %s [0] {phase = #titan<phase update>} : tensor<4x2xf32> to tensor<2xf32>
+  %next = titan.add %b, %sum {phase = #titan<phase update>} : tensor<2xf32>
+  return %next : tensor<2xf32>
+}
+}
+
+// -----
+
+// Two loops, each divided by an axis: a gather for each. The outer one's ranks take turns, the inner one has one iteration of each rank.
+#x2 = #dist.placement<["replicate" = shard(0), "shard" = shard(1)]>
+// CHECK-LABEL: func.func @step
+// CHECK: %[[S:.*]] = accum.loop %{{.*}} in 2 running stacked = 1 slices({{.*}} : tensor<2x1x2xf32>) -> (tensor<2x1x2xf32>)
+// CHECK: %[[P:.*]] = dist.all_gather %[[S]] axes ["replicate"] dims [0] {{.*}} : tensor<2x1x2xf32> to tensor<4x1x2xf32>
+// CHECK: %[[Q:.*]] = dist.all_gather %[[P]] axes ["shard"] dims [1] {{.*}} : tensor<4x1x2xf32> to tensor<4x2x2xf32>
+// CHECK: %[[APART:.*]] = titan.reshape %[[Q]] {{.*}} : tensor<4x2x2xf32> to tensor<2x2x2x2xf32>
+// CHECK: %[[TURN:.*]] = titan.transpose %[[APART]] [1, 0, 2, 3]
+// CHECK: %[[ALL:.*]] = titan.reshape %[[TURN]] {{.*}} : tensor<2x2x2x2xf32> to tensor<4x2x2xf32>
+// CHECK: titan.reshape %[[ALL]] {{.*}} : tensor<4x2x2xf32> to tensor<8x2xf32>
+module attributes {dist.mesh = #dist.mesh<["replicate" = 2, "shard" = 2]>,
+    titan.recipe = {batch = {micro = 2 : i64, global = 16 : i64},
+                    mesh = {axes = [{name = "replicate", ranks = 2 : i64}, {name = "shard", ranks = 2 : i64}], sync = {replicate = "deferred", shard = "immediate"}}}} {
+titan.state @bn.running_mean : tensor<2xf32> {kind = #titan<kind buffer>, init = #titan.init_rule<"constant", 0.0 : f64, 0.0 : f64>}
+func.func @step(%b: tensor<2xf32> {titan.state = @bn.running_mean}, %x: tensor<8x2xf32> {dist.placement = #dist.placement<["replicate" = shard(0), "shard" = shard(0)]>, titan.input = "x"})
+    -> (tensor<2xf32> {titan.state = @bn.running_mean}) {
+  %nest = titan.reshape %x {dist.placements = [#x2]} : tensor<8x2xf32> to tensor<4x2x2xf32>
+  %s = accum.loop %i in 4 running stacked = 1 slices(%xi = %nest : tensor<4x2x2xf32>) -> (tensor<4x2x2xf32>) {
+    %r = accum.loop %j in 2 running stacked = 1 slices(%xj = %xi : tensor<2x2xf32>) -> (tensor<2x2xf32>) {
+      accum.yield %xj : tensor<2xf32>
+    } {dist.placements = [#dist.placement<["replicate" = iteration, "shard" = shard(0)]>]}
+    accum.yield %r : tensor<2x2xf32>
+  } {dist.placements = [#x2]}
+  %rows = titan.reshape %s {phase = #titan<phase update>} : tensor<4x2x2xf32> to tensor<8x2xf32>
+  %sum = titan.reduce sum %rows [0] {phase = #titan<phase update>} : tensor<8x2xf32> to tensor<2xf32>
+  %next = titan.add %b, %sum {phase = #titan<phase update>} : tensor<2xf32>
+  return %next : tensor<2xf32>
+}
+}

@@ -52,12 +52,23 @@ private:
   std::string rows(int64_t width) const { return fmt::format("tensor<{}x{}xf32>", micro_, width); }
 
   std::string parameter(const std::string& name, const std::vector<int64_t>& shape) {
+    return state(name, shape,
+                 "kind = #titan<kind param>, trainable, init = #titan.init_rule<\"normal\", 0.0 : "
+                 "f64, 0.5 : f64>");
+  }
+
+  std::string buffer(const std::string& name, int64_t width, double value) {
+    return state(name, {width},
+                 fmt::format("kind = #titan<kind buffer>, init = #titan.init_rule<\"constant\", "
+                             "{:.1f} : f64, 0.0 : f64>",
+                             value));
+  }
+
+  std::string state(const std::string& name, const std::vector<int64_t>& shape,
+                    const std::string& attributes) {
     const std::string type = fmt::format("tensor<{}xf32>", fmt::join(shape, "x"));
     const std::string argument = fmt::format("%p{}", parameters_++);
-    states_ +=
-        fmt::format("titan.state @\"{}\" : {} {{kind = #titan<kind param>, trainable, init = "
-                    "#titan.init_rule<\"normal\", 0.0 : f64, 0.5 : f64>}}\n",
-                    name, type);
+    states_ += fmt::format("titan.state @\"{}\" : {} {{{}}}\n", name, type, attributes);
     arguments_ += fmt::format("{}: {} {{titan.state = @\"{}\"}}, ", argument, type, name);
     return argument;
   }
@@ -110,6 +121,25 @@ private:
     return value("titan.{} {}, {} {{path = [\"{}\"]}} : {}", op, in, wide, path, rows(width));
   }
 
+  std::string batchNorm(const std::string& path, const std::string& in, int64_t width) {
+    const std::string scale = parameter(path + ".weight", {width}),
+                      bias = parameter(path + ".bias", {width}),
+                      mean = buffer(path + ".running_mean", width, 0),
+                      variance = buffer(path + ".running_var", width, 1);
+    const std::string vector = fmt::format("tensor<{}xf32>", width);
+    const std::string out =
+        value("titan.batch_norm {0} scale {1} bias {2} running {3}, {4} dim 1 epsilon 0.1 momentum "
+              "0.25 unbiased {{path = [\"{5}\"]}} : ({6}, {7}, {7}, {7}, {7}) -> ({6}, {7}, {7})",
+              in, scale, bias, mean, variance, path, rows(width), vector);
+    return firstOfThree(out, "batch_norm");
+  }
+
+  /// The first result of the op of three that was built last.
+  std::string firstOfThree(const std::string& name, const std::string& op) {
+    body_.insert(body_.rfind(" = titan." + op), ":3");
+    return name + "#0";
+  }
+
   /// What may stand behind a layer.
   std::string decorate(const std::string& path, std::string hidden, int64_t width) {
     if (width > 2 && draws_.chance(30)) {
@@ -120,10 +150,10 @@ private:
                 ".norm\"]}} : ({}, tensor<{}xf32>, tensor<{}xf32>) -> ({}, tensor<{}xf32>, "
                 "tensor<{}xf32>)",
                 hidden, scale, bias, path, rows(width), width, width, rows(width), micro_, micro_);
-      // The first of three results.
-      body_.insert(body_.rfind(" = titan.layer_norm"), ":3");
-      hidden += "#0";
+      hidden = firstOfThree(hidden, "layer_norm");
     }
+    if (micro_ > 1 && draws_.chance(30))
+      hidden = batchNorm(path + ".bn", hidden, width);
     if (draws_.chance(40))
       hidden = value("titan.{} {} {{path = [\"{}.act\"]}} : {}",
                      draws_.chance(50) ? "tanh" : "silu", hidden, path, rows(width));
