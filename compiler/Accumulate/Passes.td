@@ -4,6 +4,31 @@
 
 include "dialects/PassFacts.td"
 
+def MoveTransposes : TitanPass<"titan-accumulate-move-transposes", "::mlir::ModuleOp"> {
+  let summary = "turns weights, and their gradients, once a step and not once a microbatch";
+  let facts = [IsOptional];
+  let description = [{
+    Where a rank runs several microbatches in a step: transpositions of what is there before the loop over them move in front of it, with the cast behind
+    them; transpositions of terms that the loop sums move behind it, through additions. So a kernel adds the gradient of a weight in place, in its own layout.
+    Every bit stays.
+
+    ```mlir
+    %s = accum.loop %i in 4 unordered slices(%xi = %x : tensor<4x2x8xf32>) -> (tensor<8x2xf32>) {
+      %t = titan.transpose %xi [1, 0] : tensor<2x8xf32> to tensor<8x2xf32>
+      accum.yield %t : tensor<8x2xf32>
+    }
+    // becomes
+    %r = accum.loop %i in 4 unordered slices(%xi = %x : tensor<4x2x8xf32>) -> (tensor<2x8xf32>) {
+      accum.yield %xi : tensor<2x8xf32>
+    }
+    %s = titan.transpose %r [1, 0] : tensor<2x8xf32> to tensor<8x2xf32>
+    ```
+
+    Example: test/accumulate/move-transposes.mlir.
+  }];
+  let dependentDialects = ["::titan::ir::TitanDialect"];
+}
+
 def FixOrder : TitanPass<"titan-accumulate-fix-order", "::mlir::ModuleOp"> {
   let summary = "fixes the order in which the microbatches' terms are summed";
   let facts = [MovesRounding];

@@ -6,6 +6,7 @@
 #include "compiler/Schedule/Passes.h"
 #include "compiler/Schedule/Postponer.h"
 #include "compiler/Support/Collectives.h"
+#include "compiler/Support/LoopChain.h"
 #include "compiler/Support/RecipeAttribute.h"
 #include "mlir/IR/Remarks.h"
 #include "mlir/IR/TypeUtilities.h"
@@ -93,16 +94,6 @@ Operation* build(const Bucket& bucket, Operation* place, bool withRemarks) {
   return joined;
 }
 
-/// The first op of the block that reads what `op` gives; null: nobody does.
-Operation* firstReaderOf(Operation* op) {
-  Operation* first = nullptr;
-  for (Operation* user : op->getUsers())
-    if (Operation* here = op->getBlock()->findAncestorOpInBlock(*user);
-        !first || here->isBeforeInBlock(first))
-      first = here;
-  return first;
-}
-
 /// Casts and padding of a gradient move along with its sum; nothing of the update moves ahead,
 /// where backward may not be done.
 Lead leadOfSource(Operation* single) {
@@ -124,7 +115,7 @@ void separateAll(Block& block) {
   for (Operation* op : collectives)
     for (Operation* single : separate(op)) {
       if (gathersForReaders(single)) {
-        if (Operation* reader = firstReaderOf(single))
+        if (Operation* reader = firstReader(single->getResult(0)))
           single->moveBefore(reader);
       } else if (const Lead lead = leadOfSource(single); lead.behind) {
         Operation*& last = lastBehind.try_emplace(lead.behind, lead.behind).first->second;

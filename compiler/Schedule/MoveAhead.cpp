@@ -14,7 +14,7 @@ namespace {
 /// Does moving `op` cost nothing but its result?
 bool isLight(Operation* op) {
   return isView(op) || isPointwise(op) ||
-         isa<ir::PadOp, ir::ConstantOp, kernel::EmptyOp, arith::ConstantOp>(op);
+         isa<ir::TransposeOp, ir::PadOp, ir::ConstantOp, kernel::EmptyOp, arith::ConstantOp>(op);
 }
 
 bool isReadElsewhere(Operation* op, const llvm::SetVector<Operation*>& along) {

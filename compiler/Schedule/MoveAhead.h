@@ -9,7 +9,7 @@ namespace titan::schedule {
 struct Lead {
   /// The op that it, or what moves along, has to stand behind; null: none of the block.
   mlir::Operation* behind = nullptr;
-  /// Views, casts, pads and empty tensors that it reads, in the order of the block.
+  /// Views, casts, transpositions, pads and empty tensors that it reads, in the order of the block.
   llvm::SmallVector<mlir::Operation*> along;
 
   bool mayStandBefore(mlir::Operation* place) const {

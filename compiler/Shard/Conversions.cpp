@@ -149,6 +149,12 @@ std::string nameOf(const Conversion& conversion, const FunctionPlacements& place
   SmallVector<OpOperand*> readers;
   for (OpOperand* use : conversion.uses)
     llvm::append_range(readers, readersBehindLoops(*use));
+  // A transposed tensor is called like the tensor.
+  for (size_t i = 0; i < readers.size(); ++i)
+    if (isa<ir::TransposeOp>(readers[i]->getOwner()))
+      for (OpOperand& use : readers[i]->getOwner()->getUses())
+        readers.push_back(&use);
+  llvm::erase_if(readers, [](OpOperand* use) { return isa<ir::TransposeOp>(use->getOwner()); });
   for (OpOperand* use : readers) {
     if (std::string name = returnedAs(*use); !name.empty())
       return name;

@@ -60,6 +60,12 @@ void GradientPlacements::mark(Value value, const ValuePlacement& placement) {
       mark(loop.getAccumulators()[number], placement);
     }
     mark(loop.getYieldedSums()[number], placement);
+  } else if (auto transpose = dyn_cast_if_present<ir::TransposeOp>(op)) {
+    ValuePlacement before = placement;
+    for (AxisPlacement& on : before)
+      if (on.isShard())
+        on = AxisPlacement::shard(transpose.getPermutation()[on.dim]);
+    mark(transpose.getOperand(), before);
   } else if (op && (isa<ir::AddOp, ir::ConvertOp, ir::PadOp>(op) || dist::isWholeCollective(op))) {
     // What is added to the sum is summed like it; of a collective the operand in the same place.
     for (auto [i, operand] : llvm::enumerate(op->getOperands()))

@@ -161,11 +161,13 @@ private:
   SmallVector<StringRef> path_; ///< of the collective that is built
 };
 
+/// Right behind the values, and behind what else of backward follows them if it is the update's.
 void CollectiveBuilder::setInsertionPoint(const Bucket& bucket) {
-  if (bucket.last)
-    builder_.setInsertionPointAfter(bucket.last);
-  else
-    builder_.setInsertionPointToStart(bucket.block);
+  Operation* next = bucket.last ? bucket.last->getNextNode() : &bucket.block->front();
+  if (bucket.phase == ir::Phase::Update && bucket.last)
+    while (ir::getPhase(next) == ir::Phase::Backward)
+      next = next->getNextNode();
+  builder_.setInsertionPoint(next);
 }
 
 /// What takes a sum that is there later than its values, stands behind it.

@@ -1,6 +1,7 @@
 #include "compiler/Shard/JoinStacks.h"
 
 #include "compiler/Shard/Conversions.h"
+#include "compiler/Support/LoopChain.h"
 #include "dialects/Titan/TensorBuilder.h"
 #include "mlir/IR/Remarks.h"
 #include "llvm/ADT/StringExtras.h"
@@ -44,7 +45,7 @@ Value inOrder(const ir::TensorBuilder& t, Value rows, ArrayRef<MicrobatchLoop> l
     const SmallVector<Digit> digits = digitsOf(loop, placements.mesh());
     auto significant = llvm::to_vector(llvm::seq<int64_t>(digits.size()));
     llvm::sort(significant,
-                      [&](int64_t a, int64_t b) { return digits[a].stride > digits[b].stride; });
+               [&](int64_t a, int64_t b) { return digits[a].stride > digits[b].stride; });
     for (int64_t digit : significant)
       order.push_back(static_cast<int64_t>(split.size()) + digit);
     for (const Digit& digit : digits)
@@ -109,18 +110,23 @@ void joinStacks(accum::LoopOp loop, FunctionPlacements& placements) {
     }
   if (stacks.empty())
     return;
-  OpBuilder builder(loop->getNextNode());
+  // What of backward stands behind the loop comes first.
+  Operation* reader = firstReader(stacks.front());
+  for (Value stack : stacks)
+    if (Operation* other = firstReader(stack); other->isBeforeInBlock(reader))
+      reader = other;
+  OpBuilder builder(reader);
   const ArrayRef<MicrobatchLoop> loops = placements.loops();
   SmallVector<Value> joined = stacks;
   for (auto [dim, division] : llvm::enumerate(loops))
     if (!division.axes.empty())
       joined = gather(builder, joined, names, static_cast<int64_t>(dim), division.axes, placements);
-  Operation* first = loop->getNextNode();
   for (auto [stack, whole, name] : llvm::zip_equal(stacks, joined, names)) {
     const ir::TensorBuilder t(builder, loop.getLoc(), builder.getStrArrayAttr(StringRef(name)),
                               ir::PhaseAttr::get(builder.getContext(), ir::Phase::Update));
     const Value rows = inOrder(t, whole, loops, placements);
-    stack.replaceUsesWithIf(rows, [&](OpOperand& use) { return use.getOwner() != first; });
+    stack.replaceUsesWithIf(rows,
+                            [](OpOperand& use) { return !isa<dist::AllGatherOp>(use.getOwner()); });
   }
 }
 

@@ -102,6 +102,16 @@ static void numberThrough(ArrayRef<accum::LoopOp> loops) {
     use->set(number);
 }
 
+Operation* firstReader(Value value) {
+  Block* block = value.getParentBlock();
+  Operation* first = nullptr;
+  for (Operation* user : value.getUsers())
+    if (Operation* here = block->findAncestorOpInBlock(*user);
+        !first || here->isBeforeInBlock(first))
+      first = here;
+  return first;
+}
+
 SmallVector<accum::LoopOp> nestLoop(accum::LoopOp loop, ArrayRef<int64_t> counts) {
   if (counts.size() < 2)
     return {loop};
@@ -130,13 +140,14 @@ SmallVector<accum::LoopOp> nestLoop(accum::LoopOp loop, ArrayRef<int64_t> counts
   innermost.getBody().takeBody(loop.getBody());
   numberThrough(loops);
 
-  builder.setInsertionPointAfter(loops.front());
   for (auto [sum, replacement] : llvm::zip_equal(loop.getSums(), loops.front().getSums()))
     sum.replaceAllUsesWith(replacement);
   for (auto [stack, replacement] : llvm::zip_equal(loop.getStacks(), loops.front().getStacks())) {
-    if (stack.use_empty())
+    Operation* reader = firstReader(stack);
+    if (!reader)
       continue;
-    const ir::TensorBuilder forReader(builder, *stack.user_begin());
+    builder.setInsertionPoint(reader);
+    const ir::TensorBuilder forReader(builder, reader);
     stack.replaceAllUsesWith(forReader.reshape(replacement, ir::tensorType(stack).getShape()));
   }
   loop.erase();

@@ -154,13 +154,16 @@ def whole_sizes(exchange, name, shapes, kind, phase):
 
 def wrong_buckets(exchange, shapes, rows):
     """What is wrong with the buckets that the rows of a step's ledger are, a list of lines: in their order, tensors are cut as `greedy` says. Which tensors
-    there are and their bytes is said by `step_payload`; what stands in a loop and what behind it has rows, and buckets, of its own."""
+    there are and their bytes is said by `step_payload`; what stands in a loop and what behind it has rows, and buckets, of its own,
+    and so have statistics of batches, which are read before parameters are updated."""
     wrong = []
     groups = {}
     for row in rows:
         if row["function"] == "step" and not (row["phase"] == "update" and row["kind"] == "all_reduce"):
-            groups.setdefault((row["kind"], tuple(row["axes"]), row["phase"], row["count"]), []).append(row["source"].split(", "))
-    for (kind, axes, phase, _), buckets in groups.items():
+            names = row["source"].split(", ")
+            group = (row["kind"], tuple(row["axes"]), row["phase"], row["count"], set(names) <= dict(exchange.rows).keys())
+            groups.setdefault(group, []).append(names)
+    for (kind, axes, phase, *_), buckets in groups.items():
         rows = {name: 4 * elements * after for over, _, after in exchange.row_gathers if over == axes for name, elements in exchange.rows}
         sizes, seen = [], Counter()
         for name in (name for bucket in buckets for name in bucket):
