@@ -4,6 +4,7 @@
 // attribute.
 #include "frontend/onnx/convert/Conversion.h"
 #include "frontend/onnx/name/Recurrent.h"
+#include "frontend/onnx/name/Scopes.h"
 
 #include "mlir/Dialect/Utils/IndexingUtils.h"
 
@@ -171,6 +172,12 @@ private:
   Status checkForm() {
     if (c.has(7))
       return c.error("peepholes (operand P) are not supported");
+    // Exporters write the cell without them, on the first rows of each gate.
+    for (const FxOperand& operand : scopeOf(c.node).operands)
+      if (operand.mangled.find("_weight_hr_l") != std::string::npos)
+        return c.error("a projection of the output (proj_size) is not supported: '{}' is not in "
+                       "the file",
+                       printable(operand.mangled));
     if (c.node.find("clip"))
       return c.error("clip = {} is not supported", c.node.real("clip", 0));
     if (c.node.integer("input_forget", 0) != 0)

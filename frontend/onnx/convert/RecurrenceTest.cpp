@@ -128,6 +128,18 @@ TEST_F(RecurrenceTest, RefusesWhatNoCellComputes) {
   const auto nothing = [](auto&) {};
   EXPECT_HAS(importLstm([&](auto&) { floats("p", {1, 6}); }, {"", "", "", "p"}),
              "peepholes (operand P) are not supported");
+  EXPECT_HAS(importLstm([](auto& node) {
+               ModelBuilder::setMetadata(node, "pkg.torch.onnx.name_scopes", "['', 'l', 'lstm']");
+               ModelBuilder::setMetadata(node, "pkg.torch.onnx.class_hierarchy",
+                                         "['M', 'L', 'aten.lstm.input']");
+               ModelBuilder::setMetadata(
+                   node, "pkg.torch.onnx.fx_node",
+                   "%lstm : [num_users=1] = call_function[target=torch.ops.aten.lstm.input](args = "
+                   "(%x, [%zeros, %zeros_1], [%p_l_weight_ih_l0, %p_l_weight_hh_l0, "
+                   "%p_l_weight_hr_l0], False, 1, 0.0, True, False, True), kwargs = {})");
+             }),
+             "a projection of the output (proj_size) is not supported: 'l_weight_hr_l0' is not in "
+             "the file");
   EXPECT_HAS(importLstm([&](auto&) { floats("h", {1, 7, hidden}); }, {"", "h"}),
              "first states of shape [1, 7, 2] are not [1, 8, 2]");
   EXPECT_HAS(importLstm([&](auto&) { model.integers("n", {4, 3}); }, {"n"}),
