@@ -5,17 +5,35 @@
 
 namespace titan::frontend {
 
-/// What each Identity is another name of: exporters write one for the statistics that a norm leaves
-/// to its next call.
-static std::map<std::string, std::string> identities(const Graph& graph) {
+namespace {
+
+/// What each Identity is another name of.
+std::map<std::string, std::string> identities(const Graph& graph) {
   std::map<std::string, std::string> sources;
   for (const Node& node : graph.nodes)
-    if (node.domain.empty() && node.opType == "Identity" && node.hasInput(0)) {
-      auto source = sources.find(node.inputs[0]);
-      sources[node.outputs[0]] = source == sources.end() ? node.inputs[0] : source->second;
-    }
+    if (node.domain.empty() && node.opType == "Identity" && node.hasInput(0))
+      sources.emplace(node.outputs[0], node.inputs[0]);
   return sources;
 }
+
+/// The name of the running mean that a norm reads as `operand`; empty: it reads none. Exporters
+/// write an Identity for the statistics that a norm leaves to its next call, and for a mean that
+/// equals another tensor.
+std::string runningMean(std::string operand, const Graph& graph,
+                        const std::map<std::string, std::string>& identities) {
+  std::string name;
+  for (auto source = identities.find(operand); source != identities.end();
+       source = identities.find(operand)) {
+    if (name.empty() && leafOf(operand) == "running_mean")
+      name = operand;
+    operand = source->second;
+  }
+  if (!graph.initializers.contains(operand))
+    return {};
+  return name.empty() && leafOf(operand) == "running_mean" ? operand : name;
+}
+
+} // namespace
 
 void addBatchCounters(Graph& graph) {
   if (!graph.fromPyTorch())
@@ -25,9 +43,8 @@ void addBatchCounters(Graph& graph) {
   for (Node& node : graph.nodes) {
     if (!node.domain.empty() || node.opType != "BatchNormalization" || !node.hasInput(kVariance))
       continue;
-    auto source = sources.find(node.inputs[kMean]);
-    const std::string mean = source == sources.end() ? node.inputs[kMean] : source->second;
-    if (!graph.initializers.contains(mean) || leafOf(mean) != "running_mean")
+    const std::string mean = runningMean(node.inputs[kMean], graph, sources);
+    if (mean.empty())
       continue;
     const std::string name =
         mean.substr(0, mean.size() - leafOf(mean).size()) + "num_batches_tracked";

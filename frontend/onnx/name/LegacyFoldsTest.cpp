@@ -192,5 +192,19 @@ TEST(LegacyFolds, TheTranspositionInACopyOfTheLayerIsSeparate) {
   EXPECT_THAT(names.notes, HasSubstr("in layers that are copies: they are separate here"));
 }
 
+TEST(LegacyFolds, AFreshNormWhoseMeanWasMergedCountsItsBatches) {
+  ModelBuilder model = onVectors();
+  model.floats("norm.weight", {3}, {1, 1, 1});
+  model.floats("norm.bias", {3}, {0, 0, 0});
+  model.node("Identity", {"norm.bias"}, {"norm.running_mean"}, "Identity_0");
+  model.node("Identity", {"norm.weight"}, {"norm.running_var"}, "Identity_1");
+  model.node("BatchNormalization",
+             {"x", "norm.weight", "norm.bias", "norm.running_mean", "norm.running_var"}, {"y"},
+             "/norm/BatchNormalization");
+  Named names = named(model);
+  EXPECT_EQ(names["norm.running_mean"].name, "norm.running_mean");
+  EXPECT_EQ(names["norm.num_batches_tracked"].kind, TensorKind::Buffer);
+}
+
 } // namespace
 } // namespace titan::frontend
