@@ -242,6 +242,21 @@ TEST_F(Folded, ANodeWithoutMetadataReadsTheParameterOfTheNodesBehindIt) {
   EXPECT_EQ(operand(0, 1).name, "a.in_proj_bias");
 }
 
+TEST_F(Folded, OfALayerWhoseProductWasFoldedTheVectorIsTheBias) {
+  floats("val_1", {1, 3, 2}, {1, 2, 3, 4, 5, 6});
+  floats("val_5", {1, 3, 2}, {6, 5, 4, 3, 2, 1});
+  floats("a.bias", {2}, {0, 0});
+  add("Add", {"val_1", "a.bias"}, "h", "a", "linear.default", "%t, %p_a_weight, %p_a_bias");
+  add("Add", {"val_5", "a.bias"}, "g", "b", "linear.default", "%u, %p_b_weight, %p_b_bias");
+  add("Add", {"h", "g"}, "hg", "", "add.Tensor", "%h, %g");
+  add("Add", {"x", "hg"}, "y", "", "add.Tensor", "%x, %hg");
+  sign({"a.weight", "a.bias", "b.weight", "b.bias"});
+  read();
+  EXPECT_EQ(operand(0, 1).name, "a.bias");
+  EXPECT_EQ(operand(1, 1).name, "b.bias");
+  EXPECT_TRUE(operand(1, 0).structural);
+}
+
 TEST_F(Folded, RowsThatAreAllEqualAreOne) {
   floats("embedding", {1, 3, 2}, {0.31f, -0.72f, 0.31f, -0.72f, 0.31f, -0.72f});
   add("Add", {"x", "embedding"}, "y", "types", "add.Tensor", "%x, %embedding");

@@ -61,10 +61,14 @@ constexpr std::string_view kNumbers[] = {
     "ones_like",       "zeros_like",    "scalar_tensor", "scalar_tensor_default",
     "lift_fresh_copy", "zeros"};
 
-int positionOf(const Layout& layout, const Node& node, size_t k, Role role) {
+int positionOf(const Layout& layout, const Node& node, size_t k, size_t rank) {
+  const Role role = roleOf(node, k, rank);
   if (role == Role::Statistic)
     return k == 3 ? layout.mean : layout.variance;
-  // What a layer that was taken apart adds is its bias.
+  // What a layer that was taken apart adds is its bias: a vector. Else it is the folded product.
+  const bool isLinear = layout.target == "aten.linear." || layout.target == "aten.addmm.";
+  if (isLinear && node.opType == "Add" && rank > 1)
+    return -1;
   bool bias = role == Role::Bias || role == Role::NormBias || node.opType == "Add";
   return bias ? layout.bias : layout.weight;
 }
@@ -96,7 +100,7 @@ FxArgument argumentOf(const Node& node, const Scope& scope, size_t k, size_t ran
   for (const Layout& layout : kLayers) {
     if (!target.starts_with(layout.target))
       continue;
-    int position = positionOf(layout, node, k, roleOf(node, k, rank));
+    int position = positionOf(layout, node, k, rank);
     auto isElsewhere = [&](const FxOperand& operand) { return operand.position != position; };
     std::erase_if(argument.lifted, isElsewhere);
     std::erase_if(argument.values, isElsewhere);

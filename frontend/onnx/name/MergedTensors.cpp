@@ -2,6 +2,7 @@
 // which parameter, or which value that it folded, each of them reads.
 #include "frontend/onnx/name/Derived.h"
 #include "frontend/onnx/name/FxArguments.h"
+#include "frontend/onnx/name/Names.h"
 #include "frontend/onnx/name/SourceModel.h"
 
 #include <algorithm>
@@ -67,7 +68,9 @@ private:
     if (fresh) {
       it->second = fmt::format("{}#{}", original, names.size() - 1);
       addCopy(graph_, original, it->second, /*nameless=*/true);
-      graph_.notes.add(kMerged, inQuotes(original));
+      // Integers without a name of the source are axes and shapes.
+      if (isFloating(tensor.dtype) || graph_.signature.byName(original))
+        graph_.notes.add(kMerged, inQuotes(original));
     }
     read = it->second;
   }
