@@ -33,8 +33,6 @@ REFUSED = (["titan-compile", "{model}", "--target=cuda", "--set", "mesh.axes={{ 
            ["titan-compile", "nn:mlp"], ["titan-run", "--eager", "{model}", "--engine=kernels", "train"],
            ["titan-ckpt", "export", "{scratch}", "-o", "{scratch}/w.onnx"],
            ["titan-compile", str(ROOT / "test/training/references/convolutions/dynamo-train.onnx"), "--target=cuda"],
-           ["titan-compile", str(ROOT / "test/training/references/batch-norms/dynamo-train.onnx"), "--set", "mesh.axes={{ shard = 2 }}",
-            "--set", "batch.global=16"],
            ["titan-compile", "{scratch}/indices.onnx"], ["titan-compile", "{scratch}/peepholes.onnx"],
            ["titan-compile", str(ROOT / "test/training/references/recurrent/dynamo-train.onnx"), "--target=cuda"],
            *(["titan-compile", f"{{scratch}}/{name}.onnx", "--target=cuda", "--set", "loss.kind=mse"] for name in ("scattered", "sorted")),

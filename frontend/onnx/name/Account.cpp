@@ -42,6 +42,12 @@ static constexpr NoteCause kLostBuffer = {
     "{} buffers of the source are not in the file: the exporter folded them away or the model does "
     "not use them; checkpoints do not have them: {}"};
 
+static constexpr NoteCause kWritten = {
+    "buffer {} is written by each forward of the source in training, which the file leaves out: it "
+    "stays what it is",
+    "{} buffers are written by each forward of the source in training, which the file leaves out: "
+    "they stay what they are: {}"};
+
 std::string_view name(TensorKind kind) {
   return kind == TensorKind::Parameter ? "parameter"
          : kind == TensorKind::Buffer  ? "buffer"
@@ -303,7 +309,21 @@ private:
 
 } // namespace
 
+/// Files have no outputs for what a forward writes. What a norm of the batch writes is what it is.
+static void noteWrittenBuffers(const Graph& graph, NameTable& names) {
+  std::set<std::string> moved;
+  for (const Node& node : graph.nodes)
+    if (node.domain.empty() && node.opType == "BatchNormalization")
+      for (size_t k = 3; k < node.inputs.size(); ++k)
+        if (const NamedTensor* statistic = names.find(node.inputs[k]))
+          moved.insert(statistic->name);
+  for (const SourceTensor& source : graph.signature.tensors())
+    if (source.written && !moved.contains(source.name))
+      names.notes.add(kWritten, inQuotes(source.name));
+}
+
 Result<Account> accountOf(const Graph& graph, NameTable& names) {
+  noteWrittenBuffers(graph, names);
   return Accountant(graph, names).run();
 }
 

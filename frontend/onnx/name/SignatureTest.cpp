@@ -87,6 +87,39 @@ TEST(Signature, RowsThatWereLookedUpAreAPartOfTheirTable) {
             std::string::npos);
 }
 
+TEST(Signature, ABufferThatEachForwardWritesIsNoted) {
+  ModelBuilder model(20);
+  model.model.set_producer_name("pytorch");
+  model.input("x", {-1, 3}).output("y");
+  model.floats("count", {3}, {1, 2, 3});
+  for (const char* name : {"n.weight", "n.bias", "n.running_mean", "n.running_var"})
+    model.floats(name, {3}, {1, 2, 3});
+  auto& add = model.node("Add", {"x", "count"}, {"a"}, "add");
+  ModelBuilder::setMetadata(add, "pkg.torch.onnx.name_scopes", "['', 'add']");
+  ModelBuilder::setMetadata(add, "pkg.torch.onnx.fx_node", "%add : args = (%x, %b_count)");
+  model.node("BatchNormalization", {"a", "n.weight", "n.bias", "n.running_mean", "n.running_var"},
+             {"y"}, "n");
+  model.signature("\n# inputs\n"
+                  "p_n_weight: PARAMETER target='n.weight'\n"
+                  "p_n_bias: PARAMETER target='n.bias'\n"
+                  "b_count: BUFFER target='count' persistent=True\n"
+                  "b_n_running_mean: BUFFER target='n.running_mean' persistent=True\n"
+                  "b_n_running_var: BUFFER target='n.running_var' persistent=True\n"
+                  "b_n_num_batches_tracked: BUFFER target='n.num_batches_tracked' persistent=True\n"
+                  "x: USER_INPUT\n\n# outputs\n"
+                  "add_1: BUFFER_MUTATION target='count'\n"
+                  "add_2: BUFFER_MUTATION target='n.num_batches_tracked'\n"
+                  "getitem_3: BUFFER_MUTATION target='n.running_mean'\n"
+                  "getitem_4: BUFFER_MUTATION target='n.running_var'\n"
+                  "y: USER_OUTPUT\n");
+  Graph graph = parseGraph(model.bytes(), "m.onnx", "").take();
+  NameTable names = nameTensors(graph).take();
+  ASSERT_EQ(names.notes.lines().size(), 1u);
+  EXPECT_EQ(names.notes.lines()[0],
+            "buffer 'count' is written by each forward of the source in training, which the file "
+            "leaves out: it stays what it is");
+}
+
 /// Sines and cosines in turn, by position.
 std::vector<float> sines(int rows, int width) {
   std::vector<float> table;

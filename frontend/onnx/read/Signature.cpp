@@ -13,18 +13,31 @@ static std::string lowered(std::string_view text) {
   return out;
 }
 
+/// What `line` has between quotes from `begin` on; empty: no quote ends it.
+static std::string quotedAt(const std::string& line, size_t begin) {
+  const size_t end = line.find('\'', begin);
+  return end == std::string::npos ? std::string() : line.substr(begin, end - begin);
+}
+
 Signature Signature::parse(const std::string& text) {
   Signature signature;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
+    constexpr std::string_view mutation = ": BUFFER_MUTATION target='";
+    if (size_t at = line.find(mutation); at != std::string::npos) {
+      auto buffer = signature.byName_.find(quotedAt(line, at + mutation.size()));
+      if (buffer != signature.byName_.end())
+        signature.tensors_[buffer->second].written = true;
+      continue;
+    }
     size_t colon = line.find(": "), target = line.find(" target='");
     if (colon == std::string::npos || colon < 3 || line[1] != '_' || target == std::string::npos)
       continue;
     std::string_view kind = std::string_view(line).substr(colon + 2, target - colon - 2);
-    size_t begin = target + 9, end = line.find('\'', begin);
-    if ((kind != "PARAMETER" && kind != "BUFFER") || end == std::string::npos || end == begin)
+    std::string name = quotedAt(line, target + 9);
+    if ((kind != "PARAMETER" && kind != "BUFFER") || name.empty())
       continue;
-    std::string name = line.substr(begin, end - begin);
+    const size_t end = target + 9 + name.size();
     if (!isText(name) || signature.byName(name))
       continue;
     bool persistent = line.find("persistent=False", end) == std::string::npos;

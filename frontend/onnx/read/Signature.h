@@ -15,6 +15,7 @@ struct SourceTensor {
   std::string name; ///< "wte.weight"
   bool parameter = true;
   bool persistent = true; ///< a buffer that state_dict() has
+  bool written = false;   ///< a buffer that each forward writes, as the model was exported
 };
 
 /// By the name that fx nodes use, without its prefix: "wte_weight". In module order.
