@@ -1,6 +1,7 @@
 // Lowering and fusion by execution: what the kernels compute is what the titan ops say, and fusion
 // changes no bit of it.
 #include "compiler/Interpreter/Equivalence.h"
+#include "compiler/Interpreter/testing/DrawnConvolution.h"
 #include "compiler/Interpreter/testing/ModuleFixture.h"
 #include "compiler/Interpreter/testing/OpInstances.h"
 #include "compiler/Lower/Passes.h"
@@ -142,48 +143,22 @@ TEST_F(Lower, ReductionsOfAnyExtent) {
 }
 
 /// A function of each of the three ops of one drawn convolution.
-std::string drawConvolution(std::mt19937& generator, StringRef element) {
-  auto below = [&](int64_t count) { return static_cast<int64_t>(generator() % count); };
-  auto joined = [](ArrayRef<int64_t> values, StringRef separator) {
-    std::string text;
-    llvm::raw_string_ostream stream(text);
-    llvm::interleave(values, stream, separator);
-    return text;
+std::string drawConvolution(std::mt19937& generator, const std::string& element) {
+  using namespace titan::interpreter::testing;
+  const auto drawn = DrawnConvolution::draw(generator, /*channels=*/4, /*products=*/100000);
+  const std::string wide = element == "f64" ? "f64" : "f32";
+  const auto function = [&](const std::string& name, ArrayRef<int64_t> a, ArrayRef<int64_t> b,
+                            ArrayRef<int64_t> result, const std::string& op) {
+    return "func.func @" + name + "(%a: " + tensorType(a, element) +
+           ", %b: " + tensorType(b, element) + ") -> " + tensorType(result, wide) +
+           " {\n %r = " + op + "\n return %r : " + tensorType(result, wide) + " }\n";
   };
-  const int64_t rank = 1 + below(3);
-  const bool isDepthwise = below(4) == 0;
-  const int64_t groups = isDepthwise ? 2 + below(4) : 1 + below(2);
-  const int64_t inputs = isDepthwise ? 1 : 1 + below(4), outputs = isDepthwise ? 1 : 1 + below(4);
-  SmallVector<int64_t> x = {1 + below(3)}, w = {groups * outputs}, y = {x[0]};
-  SmallVector<int64_t> lists[4]; // strides, low, high, dilations
-  for (int64_t d = 0; d < rank; ++d) {
-    const int64_t taps = 1 + below(3), stride = 1 + below(3), dilation = 1 + below(2);
-    const int64_t low = below(4), high = below(4), covered = dilation * (taps - 1) + 1;
-    const int64_t extent = std::max<int64_t>(1, covered - low - high) + below(6);
-    const int64_t values[] = {stride, low, high, dilation};
-    for (auto [list, value] : llvm::zip_equal(lists, values))
-      list.push_back(value);
-    x.push_back(extent);
-    w.push_back(taps);
-    y.push_back((low + extent + high - covered) / stride + 1);
-  }
-  x.push_back(groups * inputs);
-  w.push_back(inputs);
-  y.push_back(groups * outputs);
-  auto type = [&](ArrayRef<int64_t> shape) {
-    return "tensor<" + joined(shape, "x") + "x" + element.str() + ">";
-  };
-  std::string windows = " strides [" + joined(lists[0], ", ") + "] low [" + joined(lists[1], ", ") +
-                        "] high [" + joined(lists[2], ", ") + "] dilations [" +
-                        joined(lists[3], ", ") + "] groups " + std::to_string(groups);
-  auto function = [&](const std::string& op, ArrayRef<int64_t> a, ArrayRef<int64_t> b,
-                      ArrayRef<int64_t> result) {
-    return "func.func @" + op + "(%a: " + type(a) + ", %b: " + type(b) + ") -> " + type(result) +
-           " {\n %r = titan." + op + " %a, %b" + windows + " : (" + type(a) + ", " + type(b) +
-           ") -> " + type(result) + "\n return %r : " + type(result) + " }\n";
-  };
-  return function("convolution", x, w, y) + function("convolution_input_grad", y, w, x) +
-         function("convolution_kernel_grad", x, y, w);
+  return function("forward", drawn.operand, drawn.kernel, drawn.result,
+                  drawn.forward("%a, %b", element, wide)) +
+         function("input_grad", drawn.result, drawn.kernel, drawn.operand,
+                  drawn.inputGrad("%a, %b", element, wide)) +
+         function("kernel_grad", drawn.operand, drawn.result, drawn.kernel,
+                  drawn.kernelGrad("%a, %b", "", element, wide));
 }
 
 TEST_F(Lower, DrawnConvolutions) {
@@ -192,7 +167,8 @@ TEST_F(Lower, DrawnConvolutions) {
   std::cout << "seeds from " << first << " on (TITAN_TEST_SEED)\n";
   for (unsigned seed = first; seed < first + 300 && !HasFailure(); ++seed) {
     std::mt19937 generator(seed);
-    const std::string text = drawConvolution(generator, seed % 4 == 0 ? "f64" : "f32");
+    const char* elements[] = {"f32", "bf16", "f64"};
+    const std::string text = drawConvolution(generator, elements[seed % 3]);
     SCOPED_TRACE("TITAN_TEST_SEED=" + std::to_string(seed) + "\n" + text);
     expectEquivalent(*parse(text));
   }

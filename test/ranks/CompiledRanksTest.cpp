@@ -1,27 +1,21 @@
 // Programs of ranks, as *shard* leaves them, through every stage behind it and on CPU devices that
 // meet in one process: each rank ends with the bits that the interpreter gives, and what it
 // exchanged is what the ledger says.
-#include "compiler/Codegen/Codegen.h"
-#include "compiler/Codegen/cpu/testing/LoadedCode.h"
 #include "compiler/Interpreter/Equivalence.h"
-#include "compiler/Interpreter/RandomArguments.h"
 #include "compiler/Interpreter/Ranks.h"
 #include "compiler/Interpreter/testing/ModuleFixture.h"
 #include "compiler/Pipeline/Pipeline.h"
 #include "compiler/Pipeline/Register.h"
 #include "compiler/Support/RecipeAttribute.h"
-#include "dialects/Titan/Titan.h"
-#include "mlir/Pass/PassManager.h"
-#include "runtime/device/testing/RunRanks.h"
 #include "runtime/program/Ledger.h"
 #include "runtime/program/Random.h"
+#include "test/compiled/CompiledStep.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include <gtest/gtest.h>
 
 #include <bit>
 #include <cmath>
-#include <cstring>
 
 using namespace mlir;
 using titan::interpreter::Tensor;
@@ -29,46 +23,6 @@ using titan::interpreter::Tensors;
 
 namespace titan {
 namespace {
-
-template <typename T> void put(char* at, T value) { std::memcpy(at, &value, sizeof value); }
-template <typename T> T get(const char* at) {
-  T value;
-  std::memcpy(&value, at, sizeof value);
-  return value;
-}
-
-void store(const Tensor& tensor, char* at) {
-  for (int64_t i = 0; i < tensor.size(); ++i) {
-    if (tensor.element().isF32())
-      put(at + 4 * i, static_cast<float>(tensor.floats()[i]));
-    else if (tensor.element().isBF16())
-      put(at + 2 * i, toBFloat16(static_cast<float>(tensor.floats()[i])));
-    else
-      put(at + 8 * i, tensor.integers()[i]);
-  }
-}
-
-Tensor load(ShapedType type, const char* at) {
-  Tensor tensor(type);
-  for (int64_t i = 0; i < tensor.size(); ++i) {
-    if (type.getElementType().isF32())
-      tensor.mutableFloats()[i] = get<float>(at + 4 * i);
-    else if (type.getElementType().isBF16())
-      tensor.mutableFloats()[i] = fromBFloat16(get<uint16_t>(at + 2 * i));
-    else
-      tensor.mutableIntegers()[i] = get<int64_t>(at + 8 * i);
-  }
-  return tensor;
-}
-
-/// Small whole numbers, so that every order of a sum gives the same bits; other ones on each rank.
-Tensor wholeNumbers(ShapedType type, uint64_t stream) {
-  Tensor tensor = interpreter::randomTensor(type, stream, {.integerBound = 4});
-  if (tensor.isFloat())
-    for (double& x : tensor.mutableFloats())
-      x = std::round(x);
-  return tensor;
-}
 
 class CompiledRanks : public interpreter::testing::ModuleFixture {
 protected:
@@ -111,11 +65,11 @@ protected:
     for (const std::vector<std::string>& skipped : subsets) {
       SCOPED_TRACE("without " + llvm::join(skipped, ", "));
       skipPasses(context, skipped);
-      expectEqualRun(*module, step, expected);
+      expectEqualRun(*module, expected);
       context.registerActionHandler({});
     }
     setBucket(*module, MeshRecipe().bucket);
-    expectEqualRun(*module, step, expected);
+    expectEqualRun(*module, expected);
   }
 
   static void setBucket(ModuleOp module, int64_t bytes) {
@@ -124,23 +78,26 @@ protected:
     setRecipe(module, *recipe);
   }
 
-  void expectEqualRun(ModuleOp module, func::FuncOp step, ArrayRef<Tensors> expected) {
-    OwningOpRef<ModuleOp> planned = module.clone();
-    PassManager stages(&context);
-    addStages(stages, Stage::Shard, Stage::Plan);
-    ASSERT_TRUE(succeeded(stages.run(*planned))) << message;
-    Result<CompiledModule> compiled = generateCode(*planned, {});
-    ASSERT_TRUE(compiled.ok()) << compiled.error().message();
-    program = compiled->program;
-    runCompiled(*compiled, step, expected);
-    expectLedger();
+  void expectEqualRun(ModuleOp module, ArrayRef<Tensors> expected) {
+    Result<testing::CompiledStep> compiled = testing::CompiledStep::compile(module);
+    ASSERT_TRUE(compiled.ok()) << compiled.error().message() << ": " << message;
+    program = compiled->program();
+    Result<std::vector<Tensors>> found = compiled->run(arguments, threads);
+    ASSERT_TRUE(found.ok()) << found.error().message();
+    for (size_t rank = 0; rank < found->size(); ++rank)
+      for (auto [i, both] : llvm::enumerate(llvm::zip_equal(expected[rank], (*found)[rank])))
+        EXPECT_EQ(
+            interpreter::describeDifference(std::get<0>(both), std::get<1>(both), /*tolerance=*/0),
+            "")
+            << "rank " << rank << ", result " << i;
+    expectLedger(compiled->runs());
   }
 
-  /// What rank `rank` has of the arguments, which may be changed before it runs.
+  /// What rank `rank` has of the arguments: other whole numbers on each. They may be changed before it runs.
   virtual Tensors argumentsOf(func::FuncOp step, int64_t rank) {
     Tensors tensors;
     for (auto [i, type] : llvm::enumerate(step.getArgumentTypes()))
-      tensors.push_back(wholeNumbers(cast<ShapedType>(type), 100 * rank + i));
+      tensors.push_back(testing::wholeNumbers(cast<ShapedType>(type), 100 * rank + i));
     return tensors;
   }
 
@@ -153,58 +110,8 @@ protected:
   int threads = 1; ///< of each rank
 
 private:
-  /// Where the tagged value is in the arena.
-  int64_t offsetOf(Attribute state, StringAttr binding) const {
-    if (state)
-      return program.findState(cast<FlatSymbolRefAttr>(state).getValue())->offset;
-    for (const Binding& each : program.findFunction("step")->bindings)
-      if (each.name == binding.getValue())
-        return each.offset;
-    ADD_FAILURE() << "no binding " << binding.str();
-    return 0;
-  }
-
-  void runCompiled(const CompiledModule& compiled, func::FuncOp step, ArrayRef<Tensors> expected) {
-    ASSERT_EQ(compiled.images.size(), 1u);
-    Result<codegen::testing::LoadedCode> code =
-        codegen::testing::LoadedCode::load(compiled.images[0].bytes);
-    ASSERT_TRUE(code.ok()) << code.error().message();
-    std::vector<KernelFunction> kernels;
-    for (const Kernel& kernel : program.kernels) {
-      Result<KernelFunction> function = code->kernel(kernel.symbol);
-      ASSERT_TRUE(function.ok()) << function.error().message();
-      kernels.push_back(*function);
-    }
-    std::vector<std::string> arenas;
-    for (const Tensors& mine : arguments) {
-      // What nobody has written is NaN.
-      std::string& arena = arenas.emplace_back(program.arenaBytes, '\xff');
-      for (const Constant& constant : program.constants)
-        for (const PayloadPart& part : compiled.payload)
-          if (part.offset == constant.payloadOffset)
-            arena.replace(constant.offset, part.bytes.size(), part.bytes);
-      for (auto [i, tensor] : llvm::enumerate(mine))
-        store(tensor,
-              arena.data() + offsetOf(step.getArgAttr(i, ir::tag::state),
-                                      step.getArgAttrOfType<StringAttr>(i, ir::tag::input)));
-    }
-    const auto number = program.findFunction("step") - program.functions.data();
-    Result<std::vector<testing::RankRun>> found =
-        testing::runOnCpus(program, kernels, static_cast<uint32_t>(number), arenas, threads);
-    ASSERT_TRUE(found.ok()) << found.error().message();
-    runs = found.take();
-    for (size_t rank = 0; rank < runs.size(); ++rank)
-      for (auto [i, tensor] : llvm::enumerate(expected[rank])) {
-        const int64_t offset = offsetOf(step.getResultAttr(i, ir::tag::state),
-                                        step.getResultAttrOfType<StringAttr>(i, ir::tag::output));
-        const Tensor mine = load(tensor.type(), runs[rank].arena.data() + offset);
-        EXPECT_EQ(interpreter::describeDifference(tensor, mine, 0), "")
-            << "rank " << rank << ", result " << i;
-      }
-  }
-
   /// Planned is counted; a group moves (r - 1) n bytes of n, an all_reduce twice that.
-  void expectLedger() {
+  void expectLedger(const std::vector<testing::RankRun>& runs) {
     const int64_t ranks = rankCount(program.mesh);
     for (const LedgerRow& row : ledgerOf(program)) {
       if (row.function != "step")
@@ -230,7 +137,6 @@ private:
   }
 
   std::vector<Tensors> arguments; ///< of each rank
-  std::vector<testing::RankRun> runs;
 };
 
 /// Two weights of a model, of which each rank on "shard" has rows or columns.
