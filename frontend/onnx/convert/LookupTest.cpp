@@ -223,6 +223,30 @@ TEST_F(LookupTest, SequencesDisappear) {
   EXPECT_HAS(text, "tensor<8x2xf32>, tensor<8x4xf32>");
 }
 
+// Two pieces and one more: where it lands, by the types of what is joined.
+TEST_F(LookupTest, SequencesCountFromBothEnds) {
+  const auto joined = [&](int64_t position) {
+    ModelBuilder model;
+    model.input("x", {-1, 6}).output("y").integers("sizes", {2, 4});
+    model.integers("position", {position});
+    model.integers("start", {0});
+    model.integers("end", {3});
+    model.integers("axis", {1});
+    ModelBuilder::setInt(model.node("SplitToSequence", {"x", "sizes"}, {"s"}), "axis", 1);
+    model.node("Slice", {"x", "start", "end", "axis"}, {"more"});
+    model.node("SequenceInsert", {"s", "more", "position"}, {"t"}, "n");
+    ModelBuilder::setInt(model.node("ConcatFromSequence", {"t"}, {"y"}), "axis", 1);
+    return import(model);
+  };
+  EXPECT_HAS(joined(-2), "tensor<8x3xf32>, tensor<8x2xf32>, tensor<8x4xf32>");
+  EXPECT_HAS(joined(0), "tensor<8x3xf32>, tensor<8x2xf32>, tensor<8x4xf32>");
+  EXPECT_HAS(joined(-1), "tensor<8x2xf32>, tensor<8x3xf32>, tensor<8x4xf32>");
+  EXPECT_HAS(joined(1), "tensor<8x2xf32>, tensor<8x3xf32>, tensor<8x4xf32>");
+  EXPECT_HAS(joined(2), "tensor<8x2xf32>, tensor<8x4xf32>, tensor<8x3xf32>");
+  EXPECT_HAS(joined(3), "node 'n' (SequenceInsert): axis 3 is outside of rank 2");
+  EXPECT_HAS(joined(-3), "node 'n' (SequenceInsert): axis -3 is outside of rank 2");
+}
+
 TEST_F(LookupTest, RunningSumsTakeLogarithmicallyManySteps) {
   ModelBuilder model;
   model.input("x", {-1, 6}).output("y").integers("axis", {1});

@@ -65,9 +65,10 @@ Status sequenceConstruct(Conversion& c) {
 Status sequenceInsert(Conversion& c) {
   auto elements = TITAN_TRY(c.sequence(0));
   Value tensor = TITAN_TRY(c.operand(1));
+  // In front of the element there, so that -1 is no end; the size is one.
   size_t position = elements.size();
-  if (c.has(2))
-    position = static_cast<size_t>(TITAN_TRY(positionOf(c, 2, elements.size() + 1)));
+  if (c.has(2) && TITAN_TRY(c.integerScalar(2, "the position")) != int64_t(elements.size()))
+    position = static_cast<size_t>(TITAN_TRY(positionOf(c, 2, elements.size())));
   if (elements.size() >= kMostPieces)
     return c.error("more than {} elements", kMostPieces);
   elements.insert(elements.begin() + static_cast<long>(position), tensor);
