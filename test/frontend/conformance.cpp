@@ -1,16 +1,18 @@
-// ONNX's backend suite: imports every node case that is found, runs it in the reference interpreter
-// and compares with the recorded outputs.
+// ONNX's backend suite: imports every case that is found, runs it in the reference interpreter and
+// compares with the recorded outputs.
 //
-//   onnx-conformance DATA [--expect FILE] [--filter GLOB] [--verbose]
+//   onnx-conformance DATA... [--expect FILE] [--filter GLOB] [--verbose]
 //
-// DATA holds one folder a case: model.onnx and test_data_set_0/{input,output}_N.pb
-// (libonnx-testdata: /usr/share/libonnx-testdata/data/node). A case whose model is refused counts
+// DATA holds one folder a case: model.onnx and test_data_set_0/{input,output}_N.pb, inputs that the
+// model has itself (weights) left out (libonnx-testdata: /usr/share/libonnx-testdata/data/node, and
+// pytorch-converted, pytorch-operator, simple beside it). A case whose model is refused counts
 // as unsupported, one that cannot be read as unreadable. A wrong result is a failure; so is a case
 // of FILE (one name a line) that does not pass, whatever the reason, or that DATA does not hold;
 // and so is a run without any case. Exit code 77: there is no DATA.
 #include "compiler/Interpreter/Interpreter.h"
 #include "frontend/onnx/Import.h"
 #include "frontend/onnx/ReadGraph.h"
+#include "test/frontend/RaiseOpset.h"
 #include "test/frontend/Recorded.h"
 
 #include "llvm/Support/raw_ostream.h"
@@ -51,6 +53,7 @@ bool fits(const ::onnx::TensorProto& tensor, const ::onnx::ValueInfoProto& info)
 struct Case {
   std::string name;
   ::onnx::ModelProto model;
+  std::vector<::onnx::ValueInfoProto> infos; ///< of inputs that the model does not have itself
   std::vector<::onnx::TensorProto> inputs, outputs;
   std::string detail;
 };
@@ -68,21 +71,6 @@ std::optional<::onnx::TensorProto> load(const fs::path& file, const ::onnx::Valu
   return std::nullopt;
 }
 
-/// Files of an opset before the oldest that is read, where their ops did not change up to that one.
-void raiseOpset(::onnx::ModelProto& model) {
-  constexpr int64_t oldest = 7;
-  static const std::set<std::string> unchanged = {
-      "Elu",  "GlobalAveragePool", "GlobalMaxPool", "HardSigmoid", "Not", "ReduceLogSum",
-      "Selu", "Softplus",          "Softsign"};
-  const auto isUnchanged = [](const ::onnx::NodeProto& node) {
-    return unchanged.contains(node.op_type());
-  };
-  const auto& nodes = model.graph().node();
-  if (model.opset_import_size() == 1 && model.opset_import(0).version() < oldest &&
-      std::all_of(nodes.begin(), nodes.end(), isUnchanged))
-    model.mutable_opset_import(0)->set_version(oldest);
-}
-
 bool load(const fs::path& folder, Case& test) {
   std::ifstream file(folder / "model.onnx", std::ios::binary);
   if (!file || !test.model.ParseFromIstream(&file)) {
@@ -91,12 +79,17 @@ bool load(const fs::path& folder, Case& test) {
   }
   raiseOpset(test.model);
   const fs::path recording = folder / "test_data_set_0";
-  for (int i = 0; i < test.model.graph().input_size(); ++i) {
-    auto tensor =
-        load(recording / fmt::format("input_{}.pb", i), test.model.graph().input(i), test.detail);
+  std::set<std::string> known;
+  for (const ::onnx::TensorProto& initializer : test.model.graph().initializer())
+    known.insert(initializer.name());
+  for (const ::onnx::ValueInfoProto& info : test.model.graph().input())
+    if (!known.contains(info.name()))
+      test.infos.push_back(info);
+  for (size_t i = 0; i < test.infos.size(); ++i) {
+    auto tensor = load(recording / fmt::format("input_{}.pb", i), test.infos[i], test.detail);
     if (!tensor)
       return false;
-    tensor->set_name(test.model.graph().input(i).name());
+    tensor->set_name(test.infos[i].name());
     test.inputs.push_back(std::move(*tensor));
   }
   for (int i = 0; i < test.model.graph().output_size(); ++i) {
@@ -114,9 +107,9 @@ bool load(const fs::path& folder, Case& test) {
 Outcome run(mlir::MLIRContext& context, Case& test, int firstConstant) {
   ::onnx::ModelProto model = test.model;
   model.mutable_graph()->clear_input();
-  for (int i = 0; i < test.model.graph().input_size(); ++i) {
+  for (int i = 0; i < static_cast<int>(test.infos.size()); ++i) {
     if (i < firstConstant)
-      *model.mutable_graph()->add_input() = test.model.graph().input(i);
+      *model.mutable_graph()->add_input() = test.infos[i];
     else
       *model.mutable_graph()->add_initializer() = test.inputs[i];
   }
@@ -175,7 +168,7 @@ Outcome run(mlir::MLIRContext& context, const fs::path& folder, Case& test) {
 }
 
 struct Options {
-  fs::path data;
+  std::vector<fs::path> data;
   std::string filter = "*";
   std::set<std::string> expected; ///< cases that have to pass
   bool verbose = false;
@@ -194,7 +187,7 @@ Options parse(int argc, char** argv) {
     } else if (argument == "--verbose") {
       options.verbose = true;
     } else {
-      options.data = argument;
+      options.data.push_back(argument);
     }
   }
   return options;
@@ -204,15 +197,16 @@ Options parse(int argc, char** argv) {
 /// are taken out of `expected`.
 std::vector<fs::path> casesOf(const Options& options, std::set<std::string>& expected) {
   std::set<fs::path> folders;
-  for (const auto& entry : fs::directory_iterator(options.data)) {
-    std::string name = entry.path().filename().string();
-    // What is drawn depends on the generator.
-    if (!matchesGlob(options.filter, name) || matchesGlob("test_training_dropout*", name) ||
-        matchesGlob("test_bernoulli*", name))
-      continue;
-    folders.insert(entry.path());
-    expected.erase(name);
-  }
+  for (const fs::path& data : options.data)
+    for (const auto& entry : fs::directory_iterator(data)) {
+      std::string name = entry.path().filename().string();
+      // What is drawn depends on the generator.
+      if (!matchesGlob(options.filter, name) || matchesGlob("test_training_dropout*", name) ||
+          matchesGlob("test_bernoulli*", name))
+        continue;
+      folders.insert(entry.path());
+      expected.erase(name);
+    }
   return {folders.begin(), folders.end()};
 }
 
@@ -220,10 +214,13 @@ std::vector<fs::path> casesOf(const Options& options, std::set<std::string>& exp
 
 int main(int argc, char** argv) {
   Options options = parse(argc, argv);
-  if (!fs::is_directory(options.data)) {
-    llvm::outs() << "skipped: no test data in '" << options.data.string()
-                 << "' (libonnx-testdata)\n";
-    return 77;
+  std::string folders;
+  for (const fs::path& data : options.data) {
+    if (!fs::is_directory(data)) {
+      llvm::outs() << "skipped: no test data in '" << data.string() << "' (libonnx-testdata)\n";
+      return 77;
+    }
+    folders += (folders.empty() ? "" : ", ") + data.string();
   }
   mlir::DialectRegistry registry;
   interpreter::registerInterpreterModels(registry);
@@ -248,8 +245,7 @@ int main(int argc, char** argv) {
                    << "\n";
   }
   for (const std::string& name : missing)
-    llvm::outs() << "FAIL " << name << ": expected to pass, not in " << options.data.string()
-                 << "\n";
+    llvm::outs() << "FAIL " << name << ": expected to pass, not in " << folders << "\n";
   int seen = 0;
   for (auto [outcome, count] : counts)
     seen += count;
