@@ -30,8 +30,8 @@ Cost costOf(const LoopNest& nest, const MachineModel& machine) {
     int64_t points = pointsOf(nest, dims);
     if (isFloat(op.getResult(0)) || (op.getNumOperands() > 0 && isFloat(op.getOperand(0))))
       cost.flops += points;
-    bool isFunction =
-        isa<math::MathDialect>(op.getDialect()) && !isa<math::AbsFOp, math::FmaOp>(op);
+    bool isFunction = isa<arith::RemFOp>(op) || (isa<math::MathDialect>(op.getDialect()) &&
+                                                 !isa<math::AbsFOp, math::FmaOp>(op));
     operations += static_cast<double>(points) * (isFunction ? machine.functionOps
                                                  : isa<kernel::RandomHalfOp>(op) ? machine.randomOps
                                                                                  : 1);

@@ -12,8 +12,8 @@ bool isCheap(FusedOp op) {
   for (Operation& body : op.getBlock().without_terminator()) {
     if (isa<arith::ConstantOp>(body))
       continue;
-    if (isa<kernel::ReduceOp, kernel::RandomHalfOp, arith::DivFOp, arith::DivSIOp, arith::DivUIOp>(
-            body) ||
+    if (isa<kernel::ReduceOp, kernel::RandomHalfOp, arith::DivFOp, arith::RemFOp, arith::DivSIOp,
+            arith::DivUIOp>(body) ||
         isa<math::MathDialect>(body.getDialect()))
       return false;
     ++operations;

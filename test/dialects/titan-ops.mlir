@@ -182,6 +182,11 @@ func.func @pow(%x: tensor<3x4xf32>, %y: tensor<3x4xf32>) -> tensor<3x4xf32> {
   %r = titan.pow %x, %y : tensor<3x4xf32>
   return %r : tensor<3x4xf32>
 }
+// CHECK: titan.rem %{{.*}}, %{{.*}} : tensor<3x4xf32>
+func.func @rem(%x: tensor<3x4xf32>, %y: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %r = titan.rem %x, %y : tensor<3x4xf32>
+  return %r : tensor<3x4xf32>
+}
 func.func @and(%x: tensor<6xi1>, %y: tensor<6xi1>) -> tensor<6xi1> {
   %r = titan.and %x, %y : tensor<6xi1>
   return %r : tensor<6xi1>

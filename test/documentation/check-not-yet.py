@@ -35,7 +35,7 @@ REFUSED = (["titan-compile", "{model}", "--target=cuda", "--set", "mesh.axes={{ 
            ["titan-compile", str(ROOT / "test/training/references/convolutions/dynamo-train.onnx"), "--target=cuda"],
            ["titan-compile", "{scratch}/indices.onnx"], ["titan-compile", "{scratch}/peepholes.onnx"],
            ["titan-compile", str(ROOT / "test/training/references/recurrent/dynamo-train.onnx"), "--target=cuda"],
-           *(["titan-compile", f"{{scratch}}/{name}.onnx", "--target=cuda", "--set", "loss.kind=mse"] for name in ("scattered", "sorted")),
+           *(["titan-compile", f"{{scratch}}/{name}.onnx", "--target=cuda", "--set", "loss.kind=mse"] for name in ("scattered", "sorted", "remainder")),
            ["titan-compile", "{scratch}/instances.onnx"])
 
 
@@ -65,7 +65,8 @@ def write_inputs(scratch):
     instances = graph(view, [value("x", ["batch", 3, 8])], [value("y", [1, 24, 8])], [tensor("v", np.ones(24, np.float32))])
     (scratch / "instances.onnx").write_bytes(model(instances))
     weight, three = [tensor("w", np.ones(8, np.float32)), tensor("k", np.array([8]))], ["batch", 3, 8]
-    moved = {"scattered": node("ScatterElements", ["wx", "i", "wx"], ["y"], "/move", axis=2), "sorted": node("TopK", ["wx", "k"], ["y", ""], "/move")}
+    moved = {"scattered": node("ScatterElements", ["wx", "i", "wx"], ["y"], "/move", axis=2), "sorted": node("TopK", ["wx", "k"], ["y", ""], "/move"),
+             "remainder": node("Mod", ["wx", "w"], ["y"], "/move", fmod=1)}
     for name, move in moved.items():
         ports = [value("x", three)] + ([value("i", three, INT64)] if name == "scattered" else [])
         nodes = [node("Mul", ["x", "w"], ["wx"], "/scale"), move]

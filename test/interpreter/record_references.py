@@ -612,10 +612,18 @@ def orders():
     case("top_k_integer", top(5, True), torch.tensor([3, -1, 3, 7, 0, 3, 7, -5, 2]))
 
 
+def remainders():
+    case("rem", torch.fmod, 4 * normal(*rows), positive(*rows))
+    # Whole quotients of either sign, at a distance from where they jump.
+    quotients, share = integers(-9, 10, *rows), away_from([0], *rows).clamp(-0.9, 0.9).abs()
+    divisors = positive(*rows)
+    case("rem", torch.fmod, (quotients + torch.where(quotients < 0, -share, share)) * divisors, divisors)
+
+
 if __name__ == "__main__":
     for record in (unary, binary, shape, contraction_and_reduction, normalization_and_loss, schedules, optimizers, indexing,
                    attention, rotary, rms_norm, padding, attention_without_keys, exact_sums, convolutions,
-                   pools, batch_norms, recurrences, norms_over_dims, reverses, angles, scatters, orders):
+                   pools, batch_norms, recurrences, norms_over_dims, reverses, angles, scatters, orders, remainders):
         record()
     lines = [f" {json.dumps(name)}: [\n  " + ",\n  ".join(json.dumps(run) for run in runs) + "]"
              for name, runs in sorted(cases.items())]

@@ -61,6 +61,18 @@ void power(Builder& b, PowOp op) {
   }
 }
 
+void remainder(Builder& b, RemOp op) {
+  Value dy = b.result();
+  b.set(0, dy);
+  if (!b.needs(1))
+    return;
+  // What the remainder leaves of x is a multiple of y, so that the quotient of the two is the whole
+  // number that x / y, rounded, may be beside.
+  Value multiple = b.sub(op.getLhs(), op.getResult());
+  Value quotient = b.create<RoundOp>(b.div(multiple, op.getRhs()));
+  b.set(1, b.neg(b.mul(dy, quotient)));
+}
+
 void select(Builder& b, SelectOp op) {
   Value dy = b.result();
   if (b.needs(1))
@@ -175,6 +187,7 @@ void attachElementwiseRules(MLIRContext* context) {
   attachRule<MaxOp, [](Builder& b, MaxOp op) { extremum<ComparePredicate::GT>(b, op); }>(context);
   attachRule<MinOp, [](Builder& b, MinOp op) { extremum<ComparePredicate::LT>(b, op); }>(context);
   attachRule<PowOp, power>(context);
+  attachRule<RemOp, remainder>(context);
   attachRule<SelectOp, select>(context);
 }
 

@@ -71,8 +71,8 @@ private:
       sum = machine.keptRandomOps;
     else if (isa<arith::DivFOp, math::SqrtOp>(definition))
       sum = machine.keptDivisionOps;
-    else if (isa<math::MathDialect>(definition->getDialect()) &&
-             !isa<math::AbsFOp, math::FmaOp>(definition))
+    else if (isa<arith::RemFOp>(definition) || (isa<math::MathDialect>(definition->getDialect()) &&
+                                                !isa<math::AbsFOp, math::FmaOp>(definition)))
       sum = machine.keptFunctionOps;
     for (Value operand : definition->getOperands())
       sum += costOf(operand, kept, counted);

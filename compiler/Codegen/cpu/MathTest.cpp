@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <random>
 
 namespace titan::codegen::testing {
 namespace {
@@ -98,6 +99,55 @@ TEST(DoubleFunctions, Expm1IsAccurateNearZero) {
     EXPECT_TRUE(found == want || std::abs(found - want) <= 4 * 0x1p-52 * std::abs(want))
         << "expm1(" << x << ") = " << found << ", not " << want;
   }
+}
+
+/// Quotients of any size, of either sign, and what has no remainder.
+std::pair<Elements, Elements> dividends(const std::string& element, int64_t count) {
+  std::mt19937 generator(1);
+  const int exponents = element == "f64" ? 600 : 60;
+  auto draw = [&] {
+    const double mantissa = 1 + generator() % 65536 / 65536.0 + generator() % 127 * 0x1p-23;
+    const int exponent = static_cast<int>(generator() % (2 * exponents)) - exponents;
+    return std::ldexp(generator() % 2 == 0 ? mantissa : -mantissa, exponent);
+  };
+  Elements x, y;
+  for (double a : {0.0, -0.0, 1.0, -5.5, double(INFINITY), double(NAN)})
+    for (double b : {0.0, -0.0, 2.0, -5.5, double(INFINITY), double(NAN)}) {
+      x.push_back(a);
+      y.push_back(b);
+    }
+  while (static_cast<int64_t>(x.size()) < count) {
+    x.push_back(draw());
+    y.push_back(draw());
+  }
+  return {decode(element, encode(element, x)), decode(element, encode(element, y))};
+}
+
+TEST(Remainder, IsExact) {
+  constexpr int64_t count = 2003; // whole vectors, and a rest
+  for (const std::string element : {"f32", "f64"})
+    for (int64_t length : {count, int64_t{1}}) {
+      SCOPED_TRACE(element);
+      KernelCase kernel(
+          {.space = {length},
+           .ins = {{element, "(i) -> (i)", {length}}, {element, "(i) -> (i)", {length}}},
+           .outs = {{element, "(i) -> (i)", {length}}},
+           .kernelClass = "flat",
+           .body = "\n^bb0(%x: " + element + ", %y: " + element +
+                   "):\n  %r = arith.remf %x, %y : " + element +
+                   "\n  kernel.yield %r : " + element + "\n"});
+      const auto [x, y] = dividends(element, count);
+      kernel.setIn(0, Elements(x.end() - length, x.end()));
+      kernel.setIn(1, Elements(y.end() - length, y.end()));
+      const Elements found = decode(element, kernel.run()[0]);
+      for (int64_t i = 0; i < length; ++i) {
+        const double a = x[count - length + i], b = y[count - length + i], want = std::fmod(a, b);
+        ASSERT_TRUE(std::isnan(want)
+                        ? std::isnan(found[i])
+                        : found[i] == want && std::signbit(found[i]) == std::signbit(want))
+            << "the remainder of " << a << " by " << b << " is " << want << ", not " << found[i];
+      }
+    }
 }
 
 TEST(Functions, LimitsAreKept) {

@@ -219,6 +219,9 @@ TEST(CudaFusedKernel, WhatHasNoCodeIsNamed) {
   EXPECT_NE(message("^bb0(%x: f64):\n %y = math.exp %x : f64\n kernel.yield %y : f64\n")
                 .find("math.exp on 'f64' has no code on cuda"),
             std::string::npos);
+  EXPECT_NE(message("^bb0(%x: f64):\n %y = arith.remf %x, %x : f64\n kernel.yield %y : f64\n")
+                .find("arith.remf on 'f64' has no code on cuda"),
+            std::string::npos);
   EXPECT_NE(message("^bb0(%x: f64):\n %h = arith.truncf %x : f64 to f16\n"
                     " %y = arith.extf %h : f16 to f64\n kernel.yield %y : f64\n")
                 .find("values of 'f16' have no code on cuda"),

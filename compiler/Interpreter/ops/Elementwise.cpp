@@ -214,6 +214,7 @@ void attachElementwise(MLIRContext* context) {
   attachBinary<MaxOp, [](auto x, auto y) { return x > y || x != x ? x : y; }>(context);
   attachBinary<MinOp, [](auto x, auto y) { return x < y || x != x ? x : y; }>(context);
   attachBinary<PowOp, [](double x, double y) { return std::pow(x, y); }>(context);
+  attachBinary<RemOp, [](double x, double y) { return std::fmod(x, y); }>(context);
   attachBinary<AndOp, [](auto x, auto y) { return static_cast<decltype(x)>(x && y); }>(context);
   attachBinary<OrOp, [](auto x, auto y) { return static_cast<decltype(x)>(x || y); }>(context);
   attach<CompareOp, compare>(context);

@@ -249,6 +249,9 @@ struct Rules {
   static LogicalResult lower(ir::PowOp op, LoweringBuilder& l) {
     return binary(op, l, [](Body& b, Value x, Value y) { return b.create<math::PowFOp>(x, y); });
   }
+  static LogicalResult lower(ir::RemOp op, LoweringBuilder& l) {
+    return binary(op, l, [](Body& b, Value x, Value y) { return b.create<arith::RemFOp>(x, y); });
+  }
   static LogicalResult lower(ir::CompareOp op, LoweringBuilder& l) {
     bool noSign = isUnsigned(op.getLhs());
     return binary(op, l, [&](Body& b, Value x, Value y) {
@@ -271,7 +274,7 @@ void attachElementwiseRules(MLIRContext* context) {
               ir::CosOp, ir::AtanOp, ir::TanhOp, ir::SigmoidOp, ir::ErfOp, ir::ReluOp, ir::SiluOp,
               ir::SoftplusOp, ir::NotOp, ir::GeluOp, ir::LeakyReluOp, ir::EluOp, ir::HardSigmoidOp,
               ir::IsFiniteOp, ir::AddOp, ir::SubOp, ir::MulOp, ir::DivOp, ir::MaxOp, ir::MinOp,
-              ir::PowOp, ir::AndOp, ir::OrOp, ir::CompareOp, ir::SelectOp>(context);
+              ir::PowOp, ir::RemOp, ir::AndOp, ir::OrOp, ir::CompareOp, ir::SelectOp>(context);
 }
 
 } // namespace titan::lower

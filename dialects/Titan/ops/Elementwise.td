@@ -127,6 +127,11 @@ def Titan_PowOp : Titan_BinaryOp<"pow", "x^y", Titan_FloatTensor> {
     C's `pow`. The derivative by y is x^y log x where x > 0, and 0 elsewhere; by x it is y x^(y-1), 0 where y is 0.
   }];
 }
+def Titan_RemOp : Titan_BinaryOp<"rem", "x - q y for the quotient q, truncated toward zero", Titan_FloatTensor> {
+  let description = [{
+    C's `fmod`, which is exact: the sign of x, or of zero, and less than |y|. NaN where y is 0 or x is infinite. The derivative by x is 1, by y it is -q.
+  }];
+}
 def Titan_AndOp : Titan_BinaryOp<"and", "logical and", Titan_BoolTensor, [Commutative]> { let hasFolder = 1; }
 def Titan_OrOp : Titan_BinaryOp<"or", "logical or", Titan_BoolTensor, [Commutative]> { let hasFolder = 1; }
 

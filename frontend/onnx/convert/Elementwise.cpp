@@ -126,14 +126,18 @@ Status power(Conversion& c) {
   return c.give(c.create<PowOp>(c.broadcastTo(base, *shape), c.broadcastTo(exponent, *shape)));
 }
 
-/// Of integers, with the sign of the divisor, or with fmod = 1 of the dividend.
+/// With the sign of the divisor, or with fmod = 1 of the dividend, as floats always.
 Status modulo(Conversion& c) {
   auto values = TITAN_TRY(numbers(c, {0, 1}));
   Value x = values[0], y = values[1];
-  if (c.isFloat(x))
-    return c.error("the remainder of floats is not supported");
+  const bool ofDividend = c.node.integer("fmod", 0) != 0;
+  if (c.isFloat(x)) {
+    if (!ofDividend)
+      return c.error("the remainder of floats has the sign of the dividend: fmod must be 1");
+    return c.give(c.create<RemOp>(x, y));
+  }
   Value rest = c.sub(x, c.mul(c.div(x, y), y)); // the quotient is truncated
-  if (c.node.integer("fmod", 0) != 0)
+  if (ofDividend)
     return c.give(rest);
   Value zero = c.splatLike(x, 0);
   auto isNegative = [&](Value value) { return c.compare(ComparePredicate::LT, value, zero); };
@@ -283,7 +287,7 @@ ArrayRef<ConverterEntry> elementwiseConverters() {
       {"Max", 8, extremum<MaxOp, atLeast>, ""},
       {"Mean", 8, mean, ""},
       {"Min", 8, extremum<MinOp, atMost>, ""},
-      {"Mod", 10, modulo, "integers"},
+      {"Mod", 10, modulo, "floats with fmod = 1"},
       {"Mul", 7, binary<MulOp>, ""},
       {"Neg", 6, numeric<NegOp>, ""},
       {"Not", 1, logicalNot, ""},

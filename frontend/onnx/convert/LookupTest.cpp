@@ -207,11 +207,15 @@ TEST_F(LookupTest, ClassWeightsWithLabelSmoothingAreRefused) {
   EXPECT_HAS(import(model), "label_smoothing = 0.1 with class weights is not supported");
 }
 
-TEST_F(LookupTest, RemaindersOfFloatsAreRefused) {
-  ModelBuilder model;
-  model.input("x", {-1, 2}).output("y").floats("d", {2}, {2, 3});
-  ModelBuilder::setInt(model.node("Mod", {"x", "d"}, {"y"}, "n"), "fmod", 1);
-  EXPECT_HAS(import(model), "node 'n' (Mod): the remainder of floats is not supported");
+TEST_F(LookupTest, RemaindersOfFloatsAreOfTheDividend) {
+  const auto remainder = [&](int64_t fmod) {
+    ModelBuilder model;
+    model.input("x", {-1, 2}).output("y").floats("d", {2}, {2, 3});
+    ModelBuilder::setInt(model.node("Mod", {"x", "d"}, {"y"}, "n"), "fmod", fmod);
+    return import(model);
+  };
+  EXPECT_HAS(remainder(1), "titan.rem");
+  EXPECT_HAS(remainder(0), "node 'n' (Mod): the remainder of floats has the sign of the dividend");
 }
 
 TEST_F(LookupTest, SequencesDisappear) {

@@ -132,6 +132,7 @@ private:
         .Case<arith::CeilDivSIOp, arith::CeilDivUIOp>(
             [&](auto) { return std::ceil(in[0] / in[1]); })
         .Case([&](arith::FloorDivSIOp) { return std::floor(in[0] / in[1]); })
+        .Case([&](arith::RemFOp) { return std::fmod(in[0], in[1]); })
         .Case([&](arith::RemSIOp) { return std::fmod(in[0], in[1]); })
         .Case([&](arith::MaximumFOp) { return std::max(in[0], in[1]); })
         .Case([&](arith::CmpFOp) { return double(in[0] > in[1]); })
