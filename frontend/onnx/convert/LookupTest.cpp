@@ -251,15 +251,19 @@ TEST_F(LookupTest, SequencesCountFromBothEnds) {
   EXPECT_HAS(joined(-3), "node 'n' (SequenceInsert): axis -3 is outside of rank 2");
 }
 
-TEST_F(LookupTest, RunningSumsTakeLogarithmicallyManySteps) {
-  ModelBuilder model;
-  model.input("x", {-1, 6}).output("y").integers("axis", {1});
-  model.node("CumSum", {"x", "axis"}, {"y"});
-  std::string text = import(model);
-  size_t pads = 0;
-  for (size_t at = 0; (at = text.find("titan.pad", at)) != std::string::npos; ++at)
-    ++pads;
-  EXPECT_EQ(pads, 3u);
+TEST_F(LookupTest, RunningSumsAndProductsTakeLogarithmicallyManySteps) {
+  for (const std::string op : {"CumSum", "CumProd"}) {
+    ModelBuilder model(26);
+    model.input("x", {-1, 6}).output("y").integers("axis", {1});
+    model.node(op, {"x", "axis"}, {"y"});
+    std::string text = import(model);
+    size_t pads = 0;
+    for (size_t at = 0; (at = text.find("titan.pad", at)) != std::string::npos; ++at)
+      ++pads;
+    EXPECT_EQ(pads, 3u);
+    EXPECT_LACKS(text, "titan.div");
+    EXPECT_HAS(text, op == "CumSum" ? "titan.add" : "value = 1.000000e+00");
+  }
 }
 
 } // namespace

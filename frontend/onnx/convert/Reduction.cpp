@@ -150,9 +150,10 @@ Status argExtreme(Conversion& c) {
   return c.give(c.node.integer("keepdims", 1) != 0 ? c.reshape(index, kept) : index);
 }
 
-/// Sums of what comes before, in log2(extent) steps: after step k each element holds the sum of the
-/// 2^(k+1) elements up to it (Hillis and Steele, doi:10.1145/7902.7903).
-Status cumSum(Conversion& c) {
+/// Sums or products of what comes before, in log2(extent) steps: after step k each element holds that
+/// of the 2^(k+1) elements up to it (Hillis and Steele, doi:10.1145/7902.7903). No step divides, so
+/// that a product's gradient holds at zeros, too.
+template <typename Op, int64_t neutral> Status cumulative(Conversion& c) {
   Value x = TITAN_TRY(c.operand(0));
   if (tensorType(x).getElementType().isInteger(1))
     return c.error("operand is boolean");
@@ -160,18 +161,19 @@ Status cumSum(Conversion& c) {
   int64_t axis = TITAN_TRY(normalizeAxis(c.node, TITAN_TRY(c.integerScalar(1, "axis")), rank));
   bool reverse = c.node.integer("reverse", 0) != 0;
   int64_t extent = c.shapeOf(x)[axis];
-  // The element `distance` before (reverse: behind), 0 where there is none.
+  // The element `distance` before (reverse: behind), `neutral` where there is none.
   auto shifted = [&](Value value, int64_t distance) -> Value {
     Value kept = c.run(value, axis, reverse ? distance : 0, extent - distance);
     SmallVector<int64_t> low(rank, 0), zeros(rank, 0);
     low[axis] = reverse ? 0 : distance;
     return c.create<PadOp>(value.getType(), kept, c.builder.getDenseI64ArrayAttr(low),
-                           c.builder.getDenseI64ArrayAttr(zeros), c.builder.getF64FloatAttr(0));
+                           c.builder.getDenseI64ArrayAttr(zeros),
+                           c.builder.getF64FloatAttr(neutral));
   };
   if (c.node.integer("exclusive", 0) != 0)
-    x = extent == 1 ? c.splatLike(x, 0) : shifted(x, 1);
+    x = extent == 1 ? c.splatLike(x, neutral) : shifted(x, 1);
   for (int64_t distance = 1; distance < extent; distance *= 2)
-    x = c.add(x, shifted(x, distance));
+    x = c.create<Op>(x, shifted(x, distance));
   return c.give(x);
 }
 
@@ -181,7 +183,8 @@ ArrayRef<ConverterEntry> reductionConverters() {
   static const ConverterEntry table[] = {
       {"ArgMax", 1, argExtreme, ""},
       {"ArgMin", 1, argExtreme, ""},
-      {"CumSum", 11, cumSum, "static axis"},
+      {"CumProd", 26, cumulative<MulOp, 1>, "static axis"},
+      {"CumSum", 11, cumulative<AddOp, 0>, "static axis"},
       {"GlobalAveragePool", 1, globalAveragePool, ""},
       {"ReduceL1", 1, reduceL1, ""},
       {"ReduceL2", 1, reduceL2, ""},

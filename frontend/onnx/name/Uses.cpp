@@ -93,6 +93,7 @@ const std::map<std::string, std::set<size_t>>& blockedOperands() {
       {"GatherElements", {1}},
       {"GatherND", {1}},
       {"RotaryEmbedding", {3}},
+      {"CumProd", {1}},
       {"CumSum", {1}},
       {"Hardmax", {}},
       {"Scatter", {1}},

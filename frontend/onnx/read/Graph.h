@@ -83,6 +83,6 @@ Result<Graph> buildGraph(std::string_view bytes, const std::string& source,
                          const std::string& directory, const GraphOptions& options = {});
 
 /// The opsets of the ONNX domain that are understood.
-inline constexpr int64_t kOldestOpset = 7, kNewestOpset = 25;
+inline constexpr int64_t kOldestOpset = 7, kNewestOpset = 26;
 
 } // namespace titan::frontend
