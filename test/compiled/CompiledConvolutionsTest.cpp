@@ -1,6 +1,6 @@
 // Drawn convolutions and both of their gradients, from the titan dialect to machine code: the
-// numbers of the interpreter where every order of a sum gives the same, close to them elsewhere, and
-// the same bits on one thread and on two.
+// numbers of the interpreter where every order of a sum gives the same, close to them elsewhere,
+// and the same bits on one thread and on two.
 #include "compiler/Interpreter/Equivalence.h"
 #include "compiler/Interpreter/RandomArguments.h"
 #include "compiler/Interpreter/Ranks.h"

@@ -93,7 +93,8 @@ protected:
     expectLedger(compiled->runs());
   }
 
-  /// What rank `rank` has of the arguments: other whole numbers on each. They may be changed before it runs.
+  /// What rank `rank` has of the arguments: other whole numbers on each. They may be changed before
+  /// it runs.
   virtual Tensors argumentsOf(func::FuncOp step, int64_t rank) {
     Tensors tensors;
     for (auto [i, type] : llvm::enumerate(step.getArgumentTypes()))

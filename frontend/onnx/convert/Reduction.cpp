@@ -150,9 +150,9 @@ Status argExtreme(Conversion& c) {
   return c.give(c.node.integer("keepdims", 1) != 0 ? c.reshape(index, kept) : index);
 }
 
-/// Sums or products of what comes before, in log2(extent) steps: after step k each element holds that
-/// of the 2^(k+1) elements up to it (Hillis and Steele, doi:10.1145/7902.7903). No step divides, so
-/// that a product's gradient holds at zeros, too.
+/// Sums or products of what comes before, in log2(extent) steps: after step k each element holds
+/// that of the 2^(k+1) elements up to it (Hillis and Steele, doi:10.1145/7902.7903). No step
+/// divides, so that a product's gradient holds at zeros, too.
 template <typename Op, int64_t neutral> Status cumulative(Conversion& c) {
   Value x = TITAN_TRY(c.operand(0));
   if (tensorType(x).getElementType().isInteger(1))
