@@ -43,7 +43,7 @@ void judge(kernel::CallOp op, unsigned out, ComparedOperand& operand) {
           [&](auto) { operand.tolerance = Tolerance::Equal; })
       .Case([&](kernel::EmbeddingGradAttr routine) {
         operand.tolerance = out == 0 ? Tolerance::Magnitude : Tolerance::Any;
-        operand.factor = sumTolerance(routine.getRows());
+        operand.factor = sumTolerance(routine.getAllRows());
       })
       .Case([&](kernel::AttentionAttr attention) {
         kernel::AttentionGradientAttr gradient = attention.getGradient();

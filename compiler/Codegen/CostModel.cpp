@@ -108,7 +108,7 @@ Cost costOfEmbedding(kernel::CallOp call, const MachineModel& machine) {
   auto routine = cast<kernel::EmbeddingAttr>(call.getRoutine());
   int64_t in = elementBytes(call.getIns()[0]), index = elementBytes(call.getIns()[1]),
           out = elementBytes(call.getOuts()[0]);
-  return costOfMoving(0, routine.getRows() * (routine.getWidth() * (in + out) + index), machine);
+  return costOfMoving(0, routine.getAllRows() * (routine.getWidth() * (in + out) + index), machine);
 }
 
 Cost costOfEmbeddingGrad(kernel::CallOp call, const MachineModel& machine) {
@@ -117,12 +117,12 @@ Cost costOfEmbeddingGrad(kernel::CallOp call, const MachineModel& machine) {
           out = elementBytes(call.getOuts()[0]);
   // Every row is read, and its entry read and written: for each row, or once where all rows of an
   // entry meet. The start is a pass over the table.
-  const int64_t updates =
-      routine.getSorted() ? std::min(routine.getRows(), routine.getEntries()) : routine.getRows();
-  int64_t bytes = routine.getRows() * (routine.getWidth() * in + index) +
+  const int64_t rows = routine.getAllRows(), entries = routine.getTableRows(),
+                updates = routine.getSorted() ? std::min(rows, entries) : rows;
+  int64_t bytes = rows * (routine.getWidth() * in + index) +
                   updates * routine.getWidth() * 2 * out +
-                  (routine.getAccumulate() ? 0 : routine.getEntries() * routine.getWidth() * out);
-  return costOfMoving(routine.getRows() * routine.getWidth(), bytes, machine);
+                  (routine.getAccumulate() ? 0 : entries * routine.getWidth() * out);
+  return costOfMoving(rows * routine.getWidth(), bytes, machine);
 }
 
 Cost costOfRecurrence(kernel::CallOp call, const MachineModel& machine) {

@@ -112,18 +112,28 @@ RoutineCode codeOfAttention(kernel::CallOp call) {
   return code;
 }
 
+/// "5 of 10, 64": rows and entries, width. With inner or outer dimensions these too, in the order
+/// of the table.
+template <typename Routine> std::string describeRows(Routine routine, const std::string& rows) {
+  if (routine.getOuter() == 1 && routine.getInner() == 1)
+    return fmt::format("{}, {}", rows, routine.getWidth());
+  return fmt::format("{}, {}, {}, {}", routine.getOuter(), rows, routine.getInner(),
+                     routine.getWidth());
+}
+
 std::string describeEmbedding(kernel::CallOp call) {
   auto routine = cast<kernel::EmbeddingAttr>(call.getRoutine());
-  return fmt::format("embedding [{} of {}, {}]", routine.getRows(), routine.getEntries(),
-                     routine.getWidth());
+  const std::string rows = fmt::format("{} of {}", routine.getRows(), routine.getEntries());
+  return fmt::format("embedding [{}]", describeRows(routine, rows));
 }
 
 std::string describeEmbeddingGrad(kernel::CallOp call) {
   auto routine = cast<kernel::EmbeddingGradAttr>(call.getRoutine());
-  std::string padding =
-      routine.getPadding() < 0 ? "" : fmt::format(" but {}", routine.getPadding());
-  return fmt::format("embedding_grad [{} into {}{}, {}]{}", routine.getRows(), routine.getEntries(),
-                     padding, routine.getWidth(), routine.getAccumulate() ? " accumulate" : "");
+  std::string rows = fmt::format("{} into {}", routine.getRows(), routine.getEntries());
+  if (routine.getPadding() >= 0)
+    rows += fmt::format(" but {}", routine.getPadding());
+  return fmt::format("embedding_grad [{}]{}", describeRows(routine, rows),
+                     routine.getAccumulate() ? " accumulate" : "");
 }
 
 /// "recurrence lstm backward [128, 32, 512] f32 reverse": steps, batch, width.

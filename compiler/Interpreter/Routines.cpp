@@ -59,9 +59,11 @@ LogicalResult product(CallOp op, GemmAttr gemm, Frame& frame) {
   return success();
 }
 
-/// The row of the table that index `i` names.
-int64_t entryAt(const Tensor& indices, int64_t i, int64_t entries) {
-  return std::clamp<int64_t>(indices.integers()[i], 0, entries - 1);
+/// The row of the table that index number `i` names.
+template <typename Routine> int64_t rowAt(Routine routine, const Tensor& indices, int64_t i) {
+  const int64_t entries = routine.getEntries(), inner = routine.getInner();
+  const int64_t entry = std::clamp<int64_t>(indices.integers()[i], 0, entries - 1);
+  return (i / (routine.getRows() * inner) * entries + entry) * inner + i % inner;
 }
 
 LogicalResult embedding(CallOp op, EmbeddingAttr routine, Frame& frame) {
@@ -69,9 +71,8 @@ LogicalResult embedding(CallOp op, EmbeddingAttr routine, Frame& frame) {
   Tensor result = frame.get(op.getOuts()[0]);
   int64_t width = routine.getWidth();
   auto copy = [&](auto from, auto to) {
-    for (int64_t i = 0; i < routine.getRows(); ++i)
-      std::copy_n(from.begin() + entryAt(indices, i, routine.getEntries()) * width, width,
-                  to.begin() + i * width);
+    for (int64_t i = 0; i < routine.getAllRows(); ++i)
+      std::copy_n(from.begin() + rowAt(routine, indices, i) * width, width, to.begin() + i * width);
   };
   if (table.isFloat())
     copy(table.floats(), result.mutableFloats());
@@ -87,10 +88,10 @@ void addSorted(EmbeddingGradAttr routine, const Tensor& rows, const Tensor& indi
                Frame& frame) {
   MutableArrayRef<double> sums = result.mutableFloats();
   constexpr int64_t tile = EmbeddingGradAttr::tileRows;
-  const int64_t count = routine.getRows(), width = routine.getWidth();
+  const int64_t count = routine.getAllRows(), width = routine.getWidth();
   std::vector<std::pair<int64_t, int64_t>> sorted; // entry, row
   for (int64_t row = 0; row < count; ++row)
-    sorted.emplace_back(entryAt(indices, row, routine.getEntries()), row);
+    sorted.emplace_back(rowAt(routine, indices, row), row);
   llvm::sort(sorted);
   auto add = [&](double a, double b) { return frame.round(a + b, result.element()); };
   auto term = [&](int64_t place, int64_t column) {
@@ -124,8 +125,8 @@ void addInOrder(EmbeddingGradAttr routine, const Tensor& rows, const Tensor& ind
                 Tensor& result, Frame& frame) {
   MutableArrayRef<double> sums = result.mutableFloats();
   int64_t width = routine.getWidth();
-  for (int64_t i = 0; i < routine.getRows(); ++i) {
-    int64_t entry = entryAt(indices, i, routine.getEntries());
+  for (int64_t i = 0; i < routine.getAllRows(); ++i) {
+    int64_t entry = rowAt(routine, indices, i);
     if (entry == routine.getPadding())
       continue;
     for (int64_t column = 0; column < width; ++column) {

@@ -33,29 +33,49 @@ template <typename T> T combine(ScatterKind kind, T x, T update) {
   return update;
 }
 
+/// Calls `visit` with the row of the operand that each index names and that of the updates, which
+/// is the index's own number, in order.
+void forEachRow(const ir::ScatterShape& shape, const Tensor& indices,
+                llvm::function_ref<void(int64_t entry, int64_t row)> visit) {
+  int64_t number = 0;
+  for (int64_t o = 0; o < shape.outer; ++o)
+    for (int64_t row = 0; row < shape.rows; ++row)
+      for (int64_t i = 0; i < shape.inner; ++i, ++number) {
+        const int64_t entry = std::clamp<int64_t>(indices.integers()[number], 0, shape.entries - 1);
+        visit((o * shape.entries + entry) * shape.inner + i, number);
+      }
+}
+
 } // namespace
 
 void scatterRows(ScatterKind kind, const ir::ScatterShape& shape, const Tensor& indices,
                  const Tensor& updates, Tensor& result, Type accumulation, const Frame& frame) {
   auto apply = [&](auto from, auto to, auto round) {
-    int64_t place = 0; // of the index, and of its block of updates
-    for (int64_t o = 0; o < shape.outer; ++o)
-      for (int64_t row = 0; row < shape.rows; ++row)
-        for (int64_t i = 0; i < shape.inner; ++i, ++place) {
-          const int64_t entry =
-              std::clamp<int64_t>(indices.integers()[place], 0, shape.entries - 1);
-          const int64_t met = (o * shape.entries + entry) * shape.inner + i;
-          for (int64_t column = 0; column < shape.width; ++column) {
-            auto& x = to[met * shape.width + column];
-            x = round(combine(kind, x, from[place * shape.width + column]));
-          }
-        }
+    forEachRow(shape, indices, [&](int64_t entry, int64_t row) {
+      for (int64_t column = 0; column < shape.width; ++column) {
+        auto& x = to[entry * shape.width + column];
+        x = round(combine(kind, x, from[row * shape.width + column]));
+      }
+    });
   };
   if (!result.isFloat())
     return apply(updates.integers(), result.mutableIntegers(), [](int64_t x) { return x; });
   const bool rounds = kind == ScatterKind::Add || kind == ScatterKind::Mul;
   apply(updates.floats(), result.mutableFloats(),
         [&](double x) { return rounds ? frame.round(x, accumulation) : x; });
+}
+
+void gatherRows(const ir::ScatterShape& shape, const Tensor& operand, const Tensor& indices,
+                Tensor& result) {
+  auto copy = [&](auto from, auto to) {
+    forEachRow(shape, indices, [&](int64_t entry, int64_t row) {
+      std::copy_n(from.begin() + entry * shape.width, shape.width, to.begin() + row * shape.width);
+    });
+  };
+  if (operand.isFloat())
+    copy(operand.floats(), result.mutableFloats());
+  else
+    copy(operand.integers(), result.mutableIntegers());
 }
 
 void takeFirst(const Tensor& operand, int64_t rows, bool smallest, Tensor& values,

@@ -307,7 +307,7 @@ std::string drawReverse(std::mt19937& generator) {
          ">\n return %c, %d, %s : " + type + ", " + back + ", tensor<" + rest + element + "> }\n";
 }
 
-/// A scatter of each kind, a sort, and a few elements of it.
+/// A scatter of each kind, a gather from where it goes, a sort, and a few elements of it.
 std::string drawScatters(std::mt19937& generator) {
   auto below = [&](int64_t count) { return static_cast<int64_t>(generator() % count); };
   const char* elements[] = {"f32", "bf16", "f64", "i32"};
@@ -335,6 +335,9 @@ std::string drawScatters(std::mt19937& generator) {
             ") -> " + x + " {\n %r = titan.scatter " + kind + " %x, %i, %u dim " +
             std::to_string(dim) + " : (" + x + ", " + i + ", " + u + ") -> " + x +
             "\n return %r : " + x + " }\n";
+  text += "func.func @gather(%x: " + x + ", %i: " + i + ") -> " + u +
+          " {\n %r = titan.gather %x, %i dim " + std::to_string(dim) + " : (" + x + ", " + i +
+          ") -> " + u + "\n return %r : " + u + " }\n";
   return text + "func.func @top(%x: " + x + ") -> (" + v + ", " + n +
          ") {\n %v, %n = titan.top_k %x" + (below(2) == 0 ? " smallest" : "") + " : (" + x +
          ") -> (" + v + ", " + n + ")\n return %v, %n : " + v + ", " + n + " }\n";

@@ -4,6 +4,10 @@
 #include "compiler/Lower/LoweringBuilder.h"
 #include "mlir/IR/DialectRegistry.h"
 
+namespace titan::ir {
+struct ScatterShape;
+}
+
 namespace titan::lower {
 
 /// Attaches LowerableOpInterface to every op that has a rule, when its dialect is loaded.
@@ -22,6 +26,13 @@ struct RuleModel : ir::LowerableOpInterface::ExternalModel<RuleModel<Rules, Op>,
 template <typename Rules, typename... Ops> void attachRules(mlir::MLIRContext* context) {
   (Ops::template attachInterface<RuleModel<Rules, Ops>>(*context), ...);
 }
+
+/// Adds each row of `terms` to that of a table of `type` which its index names, as
+/// #kernel.embedding_grad does: to the rows of `acc`, or to zero where it is null. Nothing is added
+/// to row `padding`; -1: to every row.
+mlir::Value addRows(LoweringBuilder& lowering, mlir::Value terms, mlir::Value indices,
+                    mlir::Value acc, mlir::RankedTensorType type, const ir::ScatterShape& shape,
+                    int64_t padding = -1);
 
 void attachElementwiseRules(mlir::MLIRContext* context);
 void attachConversionRules(mlir::MLIRContext* context);

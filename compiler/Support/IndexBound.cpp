@@ -18,6 +18,8 @@ int64_t indexBound(Value input) {
       found = cast<RankedTensorType>(lookup.getTable().getType()).getDimSize(0);
     else if (auto scatter = dyn_cast<ir::ScatterOp>(user); scatter && scatter.getIndices() == input)
       found = cast<RankedTensorType>(scatter.getType()).getDimSize(scatter.getDim());
+    else if (auto gather = dyn_cast<ir::GatherOp>(user); gather && gather.getIndices() == input)
+      found = cast<RankedTensorType>(gather.getOperand().getType()).getDimSize(gather.getDim());
     else if (auto loop = dyn_cast<accum::LoopOp>(user);
              loop && use.getOperandNumber() < loop.getBatches().size())
       found = indexBound(loop.getSlices()[use.getOperandNumber()]);

@@ -104,15 +104,25 @@ def Kernel_GemmAttr : AttrDef<Kernel_Dialect, "Gemm", [DeclareAttrInterfaceMetho
 include "dialects/Kernel/Attention.td"
 include "dialects/Kernel/Recurrence.td"
 
+defvar Kernel_countsOfRows = [{
+  /// Of the result, or of the gradient: as many as there are indices.
+  int64_t getAllRows() const { return getOuter() * getRows() * getInner(); }
+  int64_t getTableRows() const { return getOuter() * getEntries() * getInner(); }
+}];
+
 def Kernel_EmbeddingAttr : AttrDef<Kernel_Dialect, "Embedding", [DeclareAttrInterfaceMethods<Kernel_RoutineAttrInterface>]> {
   let mnemonic = "embedding";
   let summary = "row `index[i]` of a table of `entries` rows of `width` elements becomes row i of the result, for `rows` indices";
   let description = [{
     `ins` are the table and the indices, `outs` is the result, of the table's element type. An index below 0 counts as 0, one from `entries` on as the last. A
     unit is one row.
+
+    With `outer` and `inner` the table is [outer, entries, inner, width], and index [o, j, i] of [outer, rows, inner] names the row [o, index, i] of it.
   }];
-  let parameters = (ins "int64_t":$rows, "int64_t":$entries, "int64_t":$width);
+  let parameters = (ins "int64_t":$rows, "int64_t":$entries, "int64_t":$width, DefaultValuedParameter<"int64_t", "1">:$outer,
+                        DefaultValuedParameter<"int64_t", "1">:$inner);
   let assemblyFormat = "`<` struct(params) `>`";
+  let extraClassDeclaration = Kernel_countsOfRows;
 }
 
 def Kernel_EmbeddingGradAttr : AttrDef<Kernel_Dialect, "EmbeddingGrad", [DeclareAttrInterfaceMethods<Kernel_RoutineAttrInterface>]> {
@@ -126,11 +136,14 @@ def Kernel_EmbeddingGradAttr : AttrDef<Kernel_Dialect, "EmbeddingGrad", [Declare
     With `sorted` the order is another one: rows are sorted by index, stably, and cut into tiles of `tileRows`. What a tile has for one index is summed in
     order, these sums are added tile by tile, and the whole to what is there. Two outs more are workspace: `getOrderElements()` numbers of type i32, and the
     sums of two indices of each tile, in the type of the table's gradient. A CPU's kernel keeps the order of rows and leaves the workspace alone.
+
+    `outer` and `inner` are those of `embedding`; rows and entries of the order and the padding are then those of the whole table.
   }];
   let parameters = (ins "int64_t":$rows, "int64_t":$entries, "int64_t":$width, "bool":$accumulate, "int64_t":$columns,
-                        DefaultValuedParameter<"int64_t", "-1">:$padding, DefaultValuedParameter<"bool", "false">:$sorted);
+                        DefaultValuedParameter<"int64_t", "-1">:$padding, DefaultValuedParameter<"bool", "false">:$sorted,
+                        DefaultValuedParameter<"int64_t", "1">:$outer, DefaultValuedParameter<"int64_t", "1">:$inner);
   let assemblyFormat = "`<` struct(params) `>`";
-  let extraClassDeclaration = [{
+  let extraClassDeclaration = Kernel_countsOfRows # [{
     /// Of `sorted`: rows of a tile, rows that one block of a card sorts, and values of a digit.
     static constexpr int64_t tileRows = 256, sortRows = 2048, digitValues = 256;
     int64_t getTiles() const;

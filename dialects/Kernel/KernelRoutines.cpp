@@ -114,20 +114,22 @@ namespace {
 
 /// What both directions of an embedding share: two ins, the second of indices, and outs, of which
 /// the first is large enough.
-LogicalResult verifyEmbedding(CallOp call, int64_t rows, int64_t entries, int64_t width,
-                              int64_t inElements, int64_t outElements, size_t outs = 1) {
+template <typename Routine>
+LogicalResult verifyEmbedding(CallOp call, Routine routine, int64_t inRows, int64_t outRows,
+                              size_t outs = 1) {
   if (call.getIns().size() != 2 || call.getOuts().size() != outs || !call.getScalars().empty())
     return call.emitOpError("(C1) takes two ins, the second of indices, and ")
            << (outs == 1 ? "one out" : "outs for the sums, an order and sums of tiles");
-  for (int64_t extent : {rows, entries, width})
+  for (int64_t extent : {routine.getRows(), routine.getEntries(), routine.getWidth(),
+                         routine.getOuter(), routine.getInner()})
     if (extent < 1)
       return call.emitOpError("(C3) extents are positive, found ") << extent;
   auto typeOf = [](Value value) { return cast<ShapedType>(value.getType()); };
   if (!isa<IntegerType>(typeOf(call.getIns()[1]).getElementType()))
     return call.emitOpError("(C1) indices are integers, found ") << call.getIns()[1].getType();
-  for (auto [value, touched] : {std::pair(call.getIns()[0], inElements),
-                                {call.getIns()[1], rows},
-                                {call.getOuts()[0], outElements}})
+  for (auto [value, touched] : {std::pair(call.getIns()[0], inRows * routine.getWidth()),
+                                {call.getIns()[1], routine.getAllRows()},
+                                {call.getOuts()[0], outRows * routine.getWidth()}})
     if (typeOf(value).getNumElements() < touched)
       return call.emitOpError("(C1) touches ") << touched << " elements of " << value.getType();
   return success();
@@ -139,12 +141,11 @@ Type elementOf(Value value) { return cast<ShapedType>(value.getType()).getElemen
 
 bool EmbeddingAttr::readsOut(unsigned) const { return false; }
 
-int64_t EmbeddingAttr::getUnits() const { return getRows(); }
+int64_t EmbeddingAttr::getUnits() const { return getAllRows(); }
 
 LogicalResult EmbeddingAttr::verifyCall(Operation* op) const {
   auto call = cast<CallOp>(op);
-  if (failed(verifyEmbedding(call, getRows(), getEntries(), getWidth(), getEntries() * getWidth(),
-                             getRows() * getWidth())))
+  if (failed(verifyEmbedding(call, *this, getTableRows(), getAllRows())))
     return failure();
   if (elementOf(call.getIns()[0]) != elementOf(call.getOuts()[0]))
     return call.emitOpError("(C1) table and result have one element type");
@@ -153,14 +154,16 @@ LogicalResult EmbeddingAttr::verifyCall(Operation* op) const {
 
 bool EmbeddingGradAttr::readsOut(unsigned out) const { return out == 0 && getAccumulate(); }
 
-int64_t EmbeddingGradAttr::getTiles() const { return llvm::divideCeilSigned(getRows(), tileRows); }
+int64_t EmbeddingGradAttr::getTiles() const {
+  return llvm::divideCeilSigned(getAllRows(), tileRows);
+}
 
 int64_t EmbeddingGradAttr::getSortBlocks() const {
-  return llvm::divideCeilSigned(getRows(), sortRows);
+  return llvm::divideCeilSigned(getAllRows(), sortRows);
 }
 
 int64_t EmbeddingGradAttr::getOrderElements() const {
-  return 2 * getRows() + getSortBlocks() * digitValues;
+  return 2 * getAllRows() + getSortBlocks() * digitValues;
 }
 
 int64_t EmbeddingGradAttr::getSumElements() const { return 2 * getTiles() * getWidth(); }
@@ -173,7 +176,7 @@ namespace {
 
 /// Numbers of rows and entries are i32 in the workspace.
 LogicalResult verifySorting(CallOp call, EmbeddingGradAttr routine) {
-  for (int64_t extent : {routine.getRows(), routine.getEntries()})
+  for (int64_t extent : {routine.getAllRows(), routine.getTableRows()})
     if (extent > std::numeric_limits<int32_t>::max())
       return call.emitOpError("(C3) sorts fewer than 2^31 rows and entries, found ") << extent;
   auto check = [&](Value out, Type element, int64_t elements) -> LogicalResult {
@@ -194,10 +197,10 @@ LogicalResult EmbeddingGradAttr::verifyCall(Operation* op) const {
   auto call = cast<CallOp>(op);
   if (getColumns() < 1)
     return call.emitOpError("(C3) columns of a unit are positive, found ") << getColumns();
-  if (getPadding() < -1 || getPadding() >= getEntries())
-    return call.emitOpError("(C1) adds nothing to row ") << getPadding() << " of " << getEntries();
-  if (failed(verifyEmbedding(call, getRows(), getEntries(), getWidth(), getRows() * getWidth(),
-                             getEntries() * getWidth(), getSorted() ? 3 : 1)))
+  if (getPadding() < -1 || getPadding() >= getTableRows())
+    return call.emitOpError("(C1) adds nothing to row ")
+           << getPadding() << " of " << getTableRows();
+  if (failed(verifyEmbedding(call, *this, getAllRows(), getTableRows(), getSorted() ? 3 : 1)))
     return failure();
   auto from = dyn_cast<FloatType>(elementOf(call.getIns()[0])),
        to = dyn_cast<FloatType>(elementOf(call.getOuts()[0]));

@@ -310,6 +310,22 @@ func.func @embedding_C1_element(%a: tensor<5x3xf32>, %b: tensor<2xi64>, %o: tens
 
 // -----
 
+func.func @embedding_C1_touched(%a: tensor<2x5x3xf32>, %b: tensor<2x4xi64>, %o: tensor<2x4x3xf32>) {
+  // expected-error @+1 {{(C1) touches 20 elements of 'tensor<2x4xi64>'}}
+  %r = kernel.call #kernel.embedding<rows = 10, entries = 5, width = 3, outer = 2> ins(%a, %b : tensor<2x5x3xf32>, tensor<2x4xi64>) outs(%o : tensor<2x4x3xf32>) -> (tensor<2x4x3xf32>)
+  return
+}
+
+// -----
+
+func.func @embedding_C3_inner(%a: tensor<5x3xf32>, %b: tensor<2xi64>, %o: tensor<2x3xf32>) {
+  // expected-error @+1 {{(C3) extents are positive, found 0}}
+  %r = kernel.call #kernel.embedding<rows = 2, entries = 5, width = 3, inner = 0> ins(%a, %b : tensor<5x3xf32>, tensor<2xi64>) outs(%o : tensor<2x3xf32>) -> (tensor<2x3xf32>)
+  return
+}
+
+// -----
+
 func.func @embedding_grad_C1_element(%a: tensor<2x3xbf16>, %b: tensor<2xi64>, %o: tensor<5x3xbf16>) {
   // expected-error @+1 {{(C1) sums floats in f32 or f64, found}}
   %r = kernel.call #kernel.embedding_grad<rows = 2, entries = 5, width = 3, accumulate = false, columns = 3> ins(%a, %b : tensor<2x3xbf16>, tensor<2xi64>) outs(%o : tensor<5x3xbf16>) -> (tensor<5x3xbf16>)

@@ -549,6 +549,30 @@ func.func @rms_norm_C3(%x: tensor<2x3xbf16>) {
 
 // -----
 
+func.func @gather_C1_dim(%x: tensor<5x3xf32>, %i: tensor<4xi64>) {
+  // expected-error @+1 {{(C1) dim 2 is outside the rank 2}}
+  %r = titan.gather %x, %i dim 2 : (tensor<5x3xf32>, tensor<4xi64>) -> tensor<4x3xf32>
+  return
+}
+
+// -----
+
+func.func @gather_C1_indices(%x: tensor<5x3xf32>, %i: tensor<4x2xi64>) {
+  // expected-error @+1 {{(C1) indices 'tensor<4x2xi64>' do not have the leading dimensions of 'tensor<5x3xf32>', 0 among them}}
+  %r = titan.gather %x, %i dim 0 : (tensor<5x3xf32>, tensor<4x2xi64>) -> tensor<4x2xf32>
+  return
+}
+
+// -----
+
+func.func @gather_C2(%x: tensor<5x3xf32>, %i: tensor<4xi64>) {
+  // expected-error @+1 {{(C2) the result's type is 'tensor<4x3xf32>'}}
+  %r = titan.gather %x, %i dim 0 : (tensor<5x3xf32>, tensor<4xi64>) -> tensor<5x3xf32>
+  return
+}
+
+// -----
+
 func.func @scatter_C1_dim(%x: tensor<5x3xf32>, %i: tensor<4xi64>, %u: tensor<4x3xf32>) {
   // expected-error @+1 {{(C1) dim 2 is outside the rank 2}}
   %r = titan.scatter none %x, %i, %u dim 2 : (tensor<5x3xf32>, tensor<4xi64>, tensor<4x3xf32>) -> tensor<5x3xf32>

@@ -388,6 +388,23 @@ func.func @embedding_grad_acc(%d: tensor<2x4x6xf32>, %i: tensor<2x4xi64>, %a: te
   %r = titan.embedding_grad %d, %i acc %a rows 5 : (tensor<2x4x6xf32>, tensor<2x4xi64>, tensor<5x6xf32>) -> tensor<5x6xf32>
   return %r : tensor<5x6xf32>
 }
+// CHECK: titan.gather %{{.*}}, %{{.*}} dim 1 : (tensor<2x5x3xf32>, tensor<2x4x3xi64>) -> tensor<2x4x3xf32>
+func.func @gather(%x: tensor<2x5x3xf32>, %i: tensor<2x4x3xi64>) -> tensor<2x4x3xf32> {
+  %r = titan.gather %x, %i dim 1 : (tensor<2x5x3xf32>, tensor<2x4x3xi64>) -> tensor<2x4x3xf32>
+  return %r : tensor<2x4x3xf32>
+}
+func.func @gather_last(%x: tensor<3x5xf32>, %i: tensor<3x8xi32>) -> tensor<3x8xf32> {
+  %r = titan.gather %x, %i dim 1 : (tensor<3x5xf32>, tensor<3x8xi32>) -> tensor<3x8xf32>
+  return %r : tensor<3x8xf32>
+}
+func.func @gather_shared(%x: tensor<2x5x3xf64>, %i: tensor<2x4xi64>) -> tensor<2x4x3xf64> {
+  %r = titan.gather %x, %i dim 1 : (tensor<2x5x3xf64>, tensor<2x4xi64>) -> tensor<2x4x3xf64>
+  return %r : tensor<2x4x3xf64>
+}
+func.func @gather_boolean(%x: tensor<6xi1>, %i: tensor<4xi64>) -> tensor<4xi1> {
+  %r = titan.gather %x, %i dim 0 : (tensor<6xi1>, tensor<4xi64>) -> tensor<4xi1>
+  return %r : tensor<4xi1>
+}
 // CHECK: titan.scatter none %{{.*}}, %{{.*}}, %{{.*}} dim 1 : (tensor<2x5x3xf32>, tensor<2x4x3xi64>, tensor<2x4x3xf32>) -> tensor<2x5x3xf32>
 func.func @scatter_none(%x: tensor<2x5x3xf32>, %i: tensor<2x4x3xi64>, %u: tensor<2x4x3xf32>) -> tensor<2x5x3xf32> {
   %r = titan.scatter none %x, %i, %u dim 1 : (tensor<2x5x3xf32>, tensor<2x4x3xi64>, tensor<2x4x3xf32>) -> tensor<2x5x3xf32>

@@ -612,6 +612,18 @@ def orders():
     case("top_k_integer", top(5, True), torch.tensor([3, -1, 3, 7, 0, 3, 7, -5, 2]))
 
 
+def gathers():
+    def gather(x, index):
+        index = index.long().clamp(0, x.shape[min(1, x.dim() - 1)] - 1)
+        return torch.gather(x, min(1, x.dim() - 1), index)
+
+    for low, high in ((0, 5), (-3, 9)):  # also below 0 and beyond the extent
+        case("gather", gather, normal(2, 5, 3), integers(low, high, 2, 4, 3))
+    case("gather_last", gather, normal(3, 5), integers(0, 5, 3, 8))
+    case("gather_shared", lambda x, index: gather(x, index[..., None].expand(*index.shape, 3)), normal(2, 5, 3), integers(0, 5, 2, 4))
+    case("gather_boolean", gather, flags(6), integers(0, 6, 4))
+
+
 def remainders():
     case("rem", torch.fmod, 4 * normal(*rows), positive(*rows))
     # Whole quotients of either sign, at a distance from where they jump.
@@ -623,7 +635,8 @@ def remainders():
 if __name__ == "__main__":
     for record in (unary, binary, shape, contraction_and_reduction, normalization_and_loss, schedules, optimizers, indexing,
                    attention, rotary, rms_norm, padding, attention_without_keys, exact_sums, convolutions,
-                   pools, batch_norms, recurrences, norms_over_dims, reverses, angles, scatters, orders, remainders):
+                   pools, batch_norms, recurrences, norms_over_dims, reverses, angles, scatters, orders, gathers,
+                   remainders):
         record()
     lines = [f" {json.dumps(name)}: [\n  " + ",\n  ".join(json.dumps(run) for run in runs) + "]"
              for name, runs in sorted(cases.items())]

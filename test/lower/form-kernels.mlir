@@ -111,6 +111,15 @@ func.func @scatter(%x: tensor<2x5x96xbf16>, %i: tensor<2x3xi64>, %u: tensor<2x3x
   %z = titan.scatter add %y, %i, %u dim 1 : (tensor<2x5x96xbf16>, tensor<2x3xi64>, tensor<2x3x96xbf16>) -> tensor<2x5x96xbf16>
   return %z : tensor<2x5x96xbf16>
 }
+// Elements by index are rows of a table with dimensions around it.
+// CHECK-LABEL: func.func @gather
+// CHECK: kernel.call #kernel.embedding<rows = 3, entries = 5, width = 96, outer = 2> ins(%arg0, %arg1 : tensor<2x5x96xf32>, tensor<2x3xi64>)
+// CHECK: kernel.call #kernel.embedding<rows = 7, entries = 3, width = 1, outer = 2, inner = 96>
+func.func @gather(%x: tensor<2x5x96xf32>, %i: tensor<2x3xi64>, %j: tensor<2x7x96xi64>) -> tensor<2x7x96xf32> {
+  %y = titan.gather %x, %i dim 1 : (tensor<2x5x96xf32>, tensor<2x3xi64>) -> tensor<2x3x96xf32>
+  %z = titan.gather %y, %j dim 1 : (tensor<2x3x96xf32>, tensor<2x7x96xi64>) -> tensor<2x7x96xf32>
+  return %z : tensor<2x7x96xf32>
+}
 // CHECK-LABEL: func.func @top_k
 // CHECK: kernel.call #kernel.top_k<rows = 6, length = 7, count = 2, smallest = true>
 func.func @top_k(%x: tensor<2x3x7xf32>) -> (tensor<2x3x2xf32>, tensor<2x3x2xi64>) {

@@ -1,5 +1,5 @@
-// Derivative of embedding: the adjoint of a table's row is the sum of the results that read it; the
-// row of the padding has none.
+// Derivatives of embedding and gather: the adjoint of a row or an element is the sum of the results
+// that read it; the row of the padding has none.
 #include "compiler/Autodiff/Rules.h"
 
 using namespace mlir;
@@ -18,6 +18,11 @@ void attachIndexingRules(MLIRContext* context) {
                                            b.builder.getI64IntegerAttr(table.getDimSize(0)),
                                            op.getPaddingAttr());
     b.set(0, b.convert(rows, element));
+  }>(context);
+  attachRule<GatherOp, [](AdjointBuilder& b, GatherOp op) {
+    if (b.needs(0))
+      b.set(0, b.create<ScatterOp>(ScatterKind::Add, b.splatLike(op.getOperand(), 0),
+                                   op.getIndices(), b.result(), op.getDim()));
   }>(context);
 }
 

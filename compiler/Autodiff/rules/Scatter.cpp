@@ -70,34 +70,7 @@ private:
 
   /// For each update the element of `tensor`, of the operand's shape, that it meets.
   Value met(Value tensor) {
-    ArrayRef<int64_t> shape = tensorType(tensor).getShape();
-    const int64_t shared = tensorType(op.getIndices()).getRank();
-    SmallVector<int64_t> table = {ShapedType::getNumElements(shape.take_front(shared))};
-    llvm::append_range(table, shape.drop_front(shared));
-    return b.create<EmbeddingOp>(b.reshape(tensor, table), places());
-  }
-
-  /// The row-major place, among the operand's elements of the leading dimensions, that each index
-  /// names.
-  Value places() {
-    if (places_)
-      return places_;
-    RankedTensorType type = tensorType(op.getIndices()).clone(b.builder.getI64Type());
-    ArrayRef<int64_t> shape = tensorType(x).getShape();
-    const auto dim = static_cast<int64_t>(op.getDim());
-    Value index = b.convert(op.getIndices(), type.getElementType());
-    index = b.create<MinOp>(b.create<MaxOp>(index, b.splat(type, 0)),
-                            b.splat(type, static_cast<double>(shape[dim] - 1)));
-    int64_t stride = 1;
-    for (int64_t d = type.getRank() - 1; d >= 0; stride *= shape[d--]) {
-      Value coordinate = d == dim ? index : coordinateAlong(type, d);
-      Value term = b.scale(coordinate, static_cast<double>(stride));
-      places_ = places_ ? b.add(places_, term) : term;
-    }
-    return places_;
-  }
-  Value coordinateAlong(RankedTensorType type, int64_t dim) {
-    return b.create<IotaOp>(type, b.builder.getI64IntegerAttr(dim));
+    return b.create<GatherOp>(tensor, op.getIndices(), static_cast<int64_t>(op.getDim()));
   }
 
   /// Is an update the last one at its place? The rows are scattered themselves, one for all updates
@@ -105,7 +78,7 @@ private:
   Value isLast() {
     RankedTensorType type = tensorType(op.getIndices()).clone(b.builder.getI64Type());
     const auto dim = static_cast<int64_t>(op.getDim());
-    Value row = coordinateAlong(type, dim);
+    Value row = b.create<IotaOp>(type, b.builder.getI64IntegerAttr(dim));
     auto elements = RankedTensorType::get(tensorType(x).getShape().take_front(type.getRank()),
                                           type.getElementType());
     Value last = scatter(ScatterKind::None, b.splat(elements, -1), row);
@@ -118,7 +91,6 @@ private:
   Builder& b;
   ScatterOp op;
   Value x, updates, y, dy;
-  Value places_;
 };
 
 void scatter(Builder& b, ScatterOp op) {

@@ -20,11 +20,12 @@ Type storedType(Type element) {
                  : element;
 }
 
-class Emitter : public KernelBuilder {
+template <typename Routine> class Emitter : public KernelBuilder {
 public:
-  Emitter(OpBuilder& builder, kernel::CallOp op, func::FuncOp function, int64_t entries)
+  Emitter(OpBuilder& builder, kernel::CallOp op, func::FuncOp function)
       : KernelBuilder(builder, op.getLoc(), /*width=*/1), op(op), function(function),
-        entries(entries), operands(loadOperands(builder, loc, function, 3)) {}
+        routine(cast<Routine>(op.getRoutine())), operands(loadOperands(builder, loc, function, 3)) {
+  }
 
   /// Runs `body` for the units that the function is called for.
   void overUnits(llvm::function_ref<void(Value unit)> body) {
@@ -39,14 +40,14 @@ public:
   Type stored(unsigned operand) { return storedType(elementOf(op->getOperand(operand))); }
 
   /// The table's row that index `i` names: clamped.
-  Value entryAt(Value i) {
+  Value rowAt(Value i) {
     auto type = cast<IntegerType>(elementOf(op.getIns()[1]));
-    return loadEntry(builder, loc, operands[1], i, type, entries);
+    return loadRow(builder, loc, operands[1], i, type, routine);
   }
 
   kernel::CallOp op;
   func::FuncOp function;
-  int64_t entries;
+  Routine routine;
   SmallVector<Value> operands;
 };
 
@@ -54,14 +55,13 @@ public:
 
 void emitEmbeddingKernel(OpBuilder& builder, kernel::CallOp op, StringRef name) {
   OpBuilder::InsertionGuard guard(builder);
-  auto routine = cast<kernel::EmbeddingAttr>(op.getRoutine());
   func::FuncOp function = createKernelFunction(builder, op.getLoc(), name);
   builder.setInsertionPointToStart(&function.getBody().front());
-  Emitter b(builder, op, function, routine.getEntries());
-  int64_t width = routine.getWidth();
+  Emitter<kernel::EmbeddingAttr> b(builder, op, function);
+  int64_t width = b.routine.getWidth();
   int64_t bytes = width * (b.stored(0).getIntOrFloatBitWidth() / 8);
   b.overUnits([&](Value row) {
-    Value from = b.address(0, b.mul(b.entryAt(row), width));
+    Value from = b.address(0, b.mul(b.rowAt(row), width));
     Value to = b.address(2, b.mul(row, width));
     LLVM::MemcpyOp::create(builder, b.loc, to, from, b.toI64(b.index(bytes)), /*isVolatile=*/false);
   });
@@ -69,24 +69,24 @@ void emitEmbeddingKernel(OpBuilder& builder, kernel::CallOp op, StringRef name) 
 
 void emitEmbeddingGradKernel(OpBuilder& builder, kernel::CallOp op, StringRef name) {
   OpBuilder::InsertionGuard guard(builder);
-  auto routine = cast<kernel::EmbeddingGradAttr>(op.getRoutine());
   func::FuncOp function = createKernelFunction(builder, op.getLoc(), name);
   builder.setInsertionPointToStart(&function.getBody().front());
-  Emitter b(builder, op, function, routine.getEntries());
+  Emitter<kernel::EmbeddingGradAttr> b(builder, op, function);
+  kernel::EmbeddingGradAttr routine = b.routine;
   int64_t width = routine.getWidth(), columns = routine.getColumns();
   Type from = b.stored(0), to = b.stored(2);
   auto emitColumns = [&](Value first, int64_t length) {
     VectorType type = b.vectorOf(to, length);
     if (!routine.getAccumulate()) {
       Value zero = b.zeros(type);
-      b.loop(0, routine.getEntries(), 1,
+      b.loop(0, routine.getTableRows(), 1,
              [&](Value entry) { b.store(zero, b.address(2, b.add(b.mul(entry, width), first))); });
     }
-    b.loop(0, routine.getRows(), 1, [&](Value row) {
+    b.loop(0, routine.getAllRows(), 1, [&](Value row) {
       Value term = b.load(b.vectorOf(from, length), b.address(0, b.add(b.mul(row, width), first)));
       if (from != to)
         term = b.create<arith::ExtFOp>(type, term);
-      Value entry = b.entryAt(row);
+      Value entry = b.rowAt(row);
       auto addTerm = [&] {
         Value at = b.add(b.mul(entry, width), first);
         Value sum = b.create<arith::AddFOp>(b.load(type, b.address(2, at)), term);

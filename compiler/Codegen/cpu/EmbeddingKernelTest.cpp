@@ -12,11 +12,20 @@ namespace {
 struct Case {
   int64_t rows, entries, width;
   std::string element = "f32", index = "i64";
+  int64_t outer = 1, inner = 1;
+
+  int64_t allRows() const { return outer * rows * inner; }
+  int64_t tableRows() const { return outer * entries * inner; }
+  /// The row of the table that number `i` of the indices names.
+  int64_t rowOf(double index, int64_t i) const {
+    const int64_t entry = std::clamp<int64_t>(static_cast<int64_t>(index), 0, entries - 1);
+    return (i / (rows * inner) * entries + entry) * inner + i % inner;
+  }
 };
 
 Elements randomIndices(const Case& c, bool withOutliers) {
   std::mt19937 generator(3);
-  Elements indices(c.rows);
+  Elements indices(c.allRows());
   for (double& index : indices)
     index = static_cast<double>(generator() % c.entries);
   if (withOutliers) {
@@ -44,40 +53,37 @@ struct Buffers {
   }
 };
 
-int64_t clampedIndex(double index, int64_t entries) {
-  return std::clamp<int64_t>(static_cast<int64_t>(index), 0, entries - 1);
-}
-
 void checkForward(const Case& c) {
-  std::string table = fmt::format("memref<{}x{}x{}>", c.entries, c.width, c.element),
-              indices = fmt::format("memref<{}x{}>", c.rows, c.index),
-              result = fmt::format("memref<{}x{}x{}>", c.rows, c.width, c.element);
-  auto runner = compile(fmt::format("func.func @f(%t: {0}, %i: {1}, %r: {2}) {{\n"
-                                    "kernel.call #kernel.embedding<rows = {3}, entries = {4}, "
-                                    "width = {5}> ins(%t, %i : {0}, {1}) outs(%r : {2})\n"
-                                    "return\n}}\n",
-                                    table, indices, result, c.rows, c.entries, c.width));
+  std::string table = fmt::format("memref<{}x{}x{}>", c.tableRows(), c.width, c.element),
+              indices = fmt::format("memref<{}x{}>", c.allRows(), c.index),
+              result = fmt::format("memref<{}x{}x{}>", c.allRows(), c.width, c.element);
+  auto runner =
+      compile(fmt::format("func.func @f(%t: {0}, %i: {1}, %r: {2}) {{\n"
+                          "kernel.call #kernel.embedding<rows = {3}, entries = {4}, "
+                          "width = {5}, outer = {6}, inner = {7}> ins(%t, %i : {0}, "
+                          "{1}) outs(%r : {2})\nreturn\n}}\n",
+                          table, indices, result, c.rows, c.entries, c.width, c.outer, c.inner));
   ASSERT_TRUE(runner);
   Elements values =
-      decode(c.element, encode(c.element, randomValues(c.element, c.entries * c.width, 1)));
+      decode(c.element, encode(c.element, randomValues(c.element, c.tableRows() * c.width, 1)));
   Elements index = randomIndices(c, true);
   for (int64_t step : {0, 1, 3}) {
     Buffers buffers{{encode(c.element, values), encode(c.index, index),
-                     encode(c.element, Elements(c.rows * c.width, -1))}};
+                     encode(c.element, Elements(c.allRows() * c.width, -1))}};
     runner->run(0, buffers.operands(), {}, step);
     Elements found = decode(c.element, buffers.bytes[2]);
-    for (int64_t i = 0; i < c.rows; ++i)
+    for (int64_t i = 0; i < c.allRows(); ++i)
       for (int64_t j = 0; j < c.width; ++j)
-        ASSERT_EQ(found[i * c.width + j], values[clampedIndex(index[i], c.entries) * c.width + j])
+        ASSERT_EQ(found[i * c.width + j], values[c.rowOf(index[i], i) * c.width + j])
             << "row " << i << ", column " << j;
   }
 }
 
 void checkGradient(const Case& c, bool accumulate, int64_t padding = -1, bool sorted = false) {
-  std::string rows = fmt::format("memref<{}x{}x{}>", c.rows, c.width, c.element),
-              indices = fmt::format("memref<{}x{}>", c.rows, c.index),
-              result = fmt::format("memref<{}x{}xf32>", c.entries, c.width);
-  const int64_t orderElements = 2 * c.rows + 256, sumElements = 2 * c.width;
+  std::string rows = fmt::format("memref<{}x{}x{}>", c.allRows(), c.width, c.element),
+              indices = fmt::format("memref<{}x{}>", c.allRows(), c.index),
+              result = fmt::format("memref<{}x{}xf32>", c.tableRows(), c.width);
+  const int64_t orderElements = 2 * c.allRows() + 256, sumElements = 2 * c.width;
   std::string outs = "%r : " + result;
   if (sorted)
     outs = fmt::format("%r, %o, %s : {}, memref<{}xi32>, memref<{}xf32>", result, orderElements,
@@ -85,18 +91,19 @@ void checkGradient(const Case& c, bool accumulate, int64_t padding = -1, bool so
   auto runner = compile(fmt::format(
       "func.func @f(%t: {0}, %i: {1}, %r: {2}, %o: memref<{10}xi32>, %s: memref<{11}xf32>) {{\n"
       "kernel.call #kernel.embedding_grad<rows = {3}, entries = {4}, width = {5}, accumulate = "
-      "{6}, columns = {7}, padding = {8}, sorted = {9}> ins(%t, %i : {0}, {1}) outs({12})\n"
+      "{6}, columns = {7}, padding = {8}, sorted = {9}, outer = {13}, inner = {14}> ins(%t, %i : "
+      "{0}, {1}) outs({12})\n"
       "return\n}}\n",
       rows, indices, result, c.rows, c.entries, c.width, accumulate, std::min<int64_t>(c.width, 64),
-      padding, sorted, orderElements, sumElements, outs));
+      padding, sorted, orderElements, sumElements, outs, c.outer, c.inner));
   ASSERT_TRUE(runner);
-  Elements values = randomValues(c.element, c.rows * c.width, 1), index = randomIndices(c, true),
-           start = randomValues("f32", c.entries * c.width, 2);
+  Elements values = randomValues(c.element, c.allRows() * c.width, 1),
+           index = randomIndices(c, true), start = randomValues("f32", c.tableRows() * c.width, 2);
   // All terms are multiples of 1/16 below 2^20: the sums are exact.
   Elements expected = accumulate ? start : Elements(start.size(), 0);
-  for (int64_t i = 0; i < c.rows; ++i)
-    for (int64_t j = 0; j < c.width && clampedIndex(index[i], c.entries) != padding; ++j)
-      expected[clampedIndex(index[i], c.entries) * c.width + j] += values[i * c.width + j];
+  for (int64_t i = 0; i < c.allRows(); ++i)
+    for (int64_t j = 0; j < c.width && c.rowOf(index[i], i) != padding; ++j)
+      expected[c.rowOf(index[i], i) * c.width + j] += values[i * c.width + j];
   for (int64_t step : {0, 1, 3}) {
     Buffers buffers{{encode(c.element, values), encode(c.index, index), encode("f32", start),
                      encode("i32", Elements(orderElements, -1)),
@@ -120,6 +127,17 @@ TEST(EmbeddingKernel, SumsGradientsInOrder) {
       checkGradient({.rows = 20, .entries = 5, .width = width, .element = "bf16", .index = "i32"},
                     accumulate);
     }
+}
+
+// As titan.gather reads along any dimension.
+TEST(EmbeddingKernel, TablesWithDimensionsAround) {
+  for (auto [outer, inner] : {std::pair<int64_t, int64_t>{3, 1}, {1, 4}, {3, 5}})
+    for (int64_t width : {1, 7}) {
+      checkForward({.rows = 9, .entries = 7, .width = width, .outer = outer, .inner = inner});
+      checkGradient({.rows = 9, .entries = 7, .width = width, .outer = outer, .inner = inner},
+                    true);
+    }
+  checkForward({.rows = 6, .entries = 9, .width = 1, .element = "i1", .outer = 2, .inner = 3});
 }
 
 TEST(EmbeddingKernel, KeepsTheOrderOfRowsBesideWorkspace) {

@@ -4,6 +4,7 @@
 #include "compiler/Codegen/kernel/EntryIndex.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 #include <fmt/format.h>
 
@@ -93,8 +94,10 @@ void EmbeddingBuilder::store(Value value, Value pointer, int64_t alignment) {
 }
 
 Value EmbeddingBuilder::entryAt(Value i) {
-  return loadEntry(builder, loc, operands[1], i, cast<IntegerType>(elementOf(call.getIns()[1])),
-                   entries);
+  auto type = cast<IntegerType>(elementOf(call.getIns()[1]));
+  return llvm::TypeSwitch<Attribute, Value>(call.getRoutine())
+      .Case<kernel::EmbeddingAttr, kernel::EmbeddingGradAttr>(
+          [&](auto routine) { return loadRow(builder, loc, operands[1], i, type, routine); });
 }
 
 } // namespace titan::codegen::cuda

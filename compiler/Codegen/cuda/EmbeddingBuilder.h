@@ -45,10 +45,8 @@ private:
 
 class EmbeddingBuilder {
 public:
-  EmbeddingBuilder(mlir::OpBuilder& builder, kernel::CallOp call, mlir::func::FuncOp function,
-                   int64_t entries)
-      : builder(builder), loc(call.getLoc()), call(call), operands(function.getArguments()),
-        entries(entries) {}
+  EmbeddingBuilder(mlir::OpBuilder& builder, kernel::CallOp call, mlir::func::FuncOp function)
+      : builder(builder), loc(call.getLoc()), call(call), operands(function.getArguments()) {}
 
 protected:
   template <typename Op, typename... Arguments> mlir::Value create(Arguments&&... arguments) {
@@ -90,7 +88,6 @@ protected:
   mlir::Location loc;
   kernel::CallOp call;
   mlir::ValueRange operands; ///< addresses of ins and outs
-  int64_t entries;
 };
 
 } // namespace titan::codegen::cuda

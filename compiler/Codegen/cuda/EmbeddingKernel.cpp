@@ -19,9 +19,8 @@ constexpr int64_t flatThreads = 256;
 /// A copy or a fill in units of up to 16 bytes, one a thread.
 class FlatEmitter : EmbeddingBuilder {
 public:
-  FlatEmitter(OpBuilder& builder, kernel::CallOp call, func::FuncOp function, int64_t unitBytes,
-              int64_t entries = 1)
-      : EmbeddingBuilder(builder, call, function, entries), unitBytes(unitBytes),
+  FlatEmitter(OpBuilder& builder, kernel::CallOp call, func::FuncOp function, int64_t unitBytes)
+      : EmbeddingBuilder(builder, call, function), unitBytes(unitBytes),
         unit(unitBytes > 4 ? VectorType::get({unitBytes / 4}, builder.getI32Type())
                            : Type(builder.getIntegerType(unitBytes * 8))) {}
 
@@ -60,15 +59,15 @@ LogicalResult emitEmbeddingKernel(KernelModule& kernels, kernel::CallOp call, St
   Value table = call.getIns()[0], indices = call.getIns()[1], result = call.getOuts()[0];
   const int64_t rowBytes = routine.getWidth() * bytesOf(elementOf(table));
   const int64_t unitBytes = std::gcd(rowBytes, std::gcd(alignmentOf(table), alignmentOf(result)));
-  const int64_t rowUnits = rowBytes / unitBytes, rows = routine.getRows();
+  const int64_t rowUnits = rowBytes / unitBytes, rows = routine.getAllRows();
   using Use = EntryOperand::Use;
   Entry entry{symbol.str(), flatBlocks(rows * rowUnits), flatThreads, {}, 0};
-  entry.operands = {{Use::Read, routine.getEntries() * rowBytes},
+  entry.operands = {{Use::Read, routine.getTableRows() * rowBytes},
                     {Use::Read, rows * bytesOf(elementOf(indices))},
                     {Use::Write, rows * rowBytes}};
   OpBuilder builder(call.getContext());
   func::FuncOp function = kernels.add(builder, call.getLoc(), std::move(entry));
-  FlatEmitter(builder, call, function, unitBytes, routine.getEntries()).emitRows(rows, rowUnits);
+  FlatEmitter(builder, call, function, unitBytes).emitRows(rows, rowUnits);
   func::ReturnOp::create(builder, call.getLoc());
   return success();
 }
@@ -88,7 +87,7 @@ LogicalResult emitEmbeddingGradKernels(KernelModule& kernels, kernel::CallOp cal
   OpBuilder builder(call.getContext());
   LaunchSeries launches(kernels, builder, call, symbol);
   if (!routine.getAccumulate()) {
-    const int64_t bytes = routine.getEntries() * routine.getWidth() * bytesOf(elementOf(table));
+    const int64_t bytes = routine.getTableRows() * routine.getWidth() * bytesOf(elementOf(table));
     const int64_t unitBytes = std::gcd(bytes, alignmentOf(table));
     launches.add(flatBlocks(bytes / unitBytes), flatThreads, EntryOperand::Use::Write,
                  [&](func::FuncOp function) {

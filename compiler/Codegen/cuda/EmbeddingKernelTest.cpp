@@ -23,11 +23,20 @@ struct Case {
   bool accumulate = false;
   int64_t padding = -1;
   int64_t offset = 0; ///< bytes of the operands' places
+  int64_t outer = 1, inner = 1;
+
+  int64_t allRows() const { return outer * rows * inner; }
+  int64_t tableRows() const { return outer * entries * inner; }
+  /// The row of the table that number `i` of the indices names.
+  int64_t rowOf(double index, int64_t i) const {
+    const int64_t entry = std::clamp<int64_t>(static_cast<int64_t>(index), 0, entries - 1);
+    return (i / (rows * inner) * entries + entry) * inner + i % inner;
+  }
 };
 
 std::string describe(const Case& c) {
-  return fmt::format("{} rows of {} x {} {} to {}, indices {}, {}, padding {}, at {}", c.rows,
-                     c.entries, c.width, c.element, c.to, c.index,
+  return fmt::format("{} x {} x {} rows of {} x {} {} to {}, indices {}, {}, padding {}, at {}",
+                     c.outer, c.rows, c.inner, c.entries, c.width, c.element, c.to, c.index,
                      c.accumulate ? "accumulated" : "from zero", c.padding, c.offset);
 }
 
@@ -36,8 +45,8 @@ enum class Indices { Equal, Different, Rare, Random, Outside };
 
 Elements indicesOf(const Case& c, Indices kind) {
   std::mt19937 generator(3);
-  Elements indices(c.rows);
-  for (int64_t i = 0; i < c.rows; ++i) {
+  Elements indices(c.allRows());
+  for (int64_t i = 0; i < c.allRows(); ++i) {
     const double uniform = (generator() % 65536 + 1) / 65537.0;
     switch (kind) {
     case Indices::Equal:
@@ -69,10 +78,6 @@ Elements randomValues(const std::string& element, int64_t count, unsigned seed) 
   return decode(element, encode(element, values));
 }
 
-int64_t entryOf(double index, int64_t entries) {
-  return std::clamp<int64_t>(static_cast<int64_t>(index), 0, entries - 1);
-}
-
 uint64_t place(ptx::Memory& memory, int64_t bytes, int64_t offset, const std::string* content) {
   Result<uint64_t> base = memory.allocate(bytes + offset);
   EXPECT_TRUE(base.ok());
@@ -102,23 +107,23 @@ std::string argument(const std::string& name, const std::string& type, int64_t o
 
 void checkForward(const Case& c, Indices kind) {
   SCOPED_TRACE(describe(c));
-  const std::string table = fmt::format("memref<{}x{}x{}>", c.entries, c.width, c.element),
-                    indices = fmt::format("memref<{}x{}>", c.rows, c.index),
-                    result = fmt::format("memref<{}x{}x{}>", c.rows, c.width, c.element);
+  const std::string table = fmt::format("memref<{}x{}x{}>", c.tableRows(), c.width, c.element),
+                    indices = fmt::format("memref<{}x{}>", c.allRows(), c.index),
+                    result = fmt::format("memref<{}x{}x{}>", c.allRows(), c.width, c.element);
   auto runner = compile(fmt::format(
       "func.func @f({0}, {1}, {2}) {{\nkernel.call #kernel.embedding<rows = {3}, entries = {4}, "
-      "width = {5}> ins(%t, %i : {6}, {7}) outs(%r : {8})\nreturn\n}}\n",
+      "width = {5}, outer = {9}, inner = {10}> ins(%t, %i : {6}, {7}) outs(%r : {8})\nreturn\n}}\n",
       argument("%t", table, c.offset), argument("%i", indices, 0), argument("%r", result, c.offset),
-      c.rows, c.entries, c.width, table, indices, result));
+      c.rows, c.entries, c.width, table, indices, result, c.outer, c.inner));
   ASSERT_TRUE(runner);
-  Elements values = randomValues(c.element, c.entries * c.width, 1), index = indicesOf(c, kind);
+  Elements values = randomValues(c.element, c.tableRows() * c.width, 1), index = indicesOf(c, kind);
   if (c.element.front() == 'i')
     for (size_t i = 0; i < values.size(); ++i)
       values[i] = static_cast<double>(i);
   const std::string tableBytes = encode(c.element, values), indexBytes = encode(c.index, index);
   for (ptx::Order order : {ptx::Order::Ascending, ptx::Order::Descending, ptx::Order::Random}) {
     ptx::Memory memory;
-    std::string found = encode(c.element, Elements(c.rows * c.width, 0));
+    std::string found = encode(c.element, Elements(c.allRows() * c.width, 0));
     const auto size = static_cast<int64_t>(found.size());
     std::vector<uint64_t> operands = {
         place(memory, static_cast<int64_t>(tableBytes.size()), c.offset, &tableBytes),
@@ -128,10 +133,10 @@ void checkForward(const Case& c, Indices kind) {
     ASSERT_TRUE(counters.ok()) << counters.error().message() << "\n" << runner->ptx();
     ASSERT_FALSE(memory.firstUnwritten(operands[2], size));
     std::memcpy(found.data(), memory.bytes(operands[2], size).data(), size);
-    const int64_t rowBytes = size / c.rows;
-    for (int64_t i = 0; i < c.rows; ++i)
+    const int64_t rowBytes = size / c.allRows();
+    for (int64_t i = 0; i < c.allRows(); ++i)
       ASSERT_EQ(found.substr(i * rowBytes, rowBytes),
-                tableBytes.substr(entryOf(index[i], c.entries) * rowBytes, rowBytes))
+                tableBytes.substr(c.rowOf(index[i], i) * rowBytes, rowBytes))
           << "row " << i;
     if (c.offset == 0 && rowBytes % 16 == 0)
       EXPECT_EQ(counters->globalStores.byWidth.back(), counters->globalStores.requests);
@@ -159,12 +164,13 @@ TEST(CudaEmbeddingKernel, CopiesRows) {
 template <typename T>
 void addSorted(const Case& c, const Elements& terms, const Elements& index, Elements& table) {
   std::vector<std::pair<int64_t, int64_t>> sorted; // entry, row
-  for (int64_t row = 0; row < c.rows; ++row)
-    sorted.emplace_back(entryOf(index[row], c.entries), row);
+  const int64_t rows = c.allRows();
+  for (int64_t row = 0; row < rows; ++row)
+    sorted.emplace_back(c.rowOf(index[row], row), row);
   std::sort(sorted.begin(), sorted.end());
   auto entryAt = [&](int64_t i) { return sorted[i].first; };
-  for (int64_t begin = 0, end = 0; begin < c.rows; begin = end) {
-    for (end = begin; end < c.rows && entryAt(end) == entryAt(begin);)
+  for (int64_t begin = 0, end = 0; begin < rows; begin = end) {
+    for (end = begin; end < rows && entryAt(end) == entryAt(begin);)
       ++end;
     for (int64_t column = 0; column < c.width && entryAt(begin) != c.padding; ++column) {
       T total = 0, part = 0;
@@ -185,28 +191,30 @@ void addSorted(const Case& c, const Elements& terms, const Elements& index, Elem
 
 /// In f64 and in the order of rows.
 void addInOrder(const Case& c, const Elements& terms, const Elements& index, Elements& table) {
-  for (int64_t i = 0; i < c.rows; ++i)
-    for (int64_t j = 0; j < c.width && entryOf(index[i], c.entries) != c.padding; ++j)
-      table[entryOf(index[i], c.entries) * c.width + j] += terms[i * c.width + j];
+  for (int64_t i = 0; i < c.allRows(); ++i)
+    for (int64_t j = 0; j < c.width && c.rowOf(index[i], i) != c.padding; ++j)
+      table[c.rowOf(index[i], i) * c.width + j] += terms[i * c.width + j];
 }
 
 constexpr int64_t assembledRows = 700;
 
 std::string gradientText(const Case& c, bool sorted = true) {
-  const int64_t tiles = (c.rows + 255) / 256, blocks = (c.rows + 2047) / 2048;
-  const std::string rows = fmt::format("memref<{}x{}x{}>", c.rows, c.width, c.element),
-                    indices = fmt::format("memref<{}x{}>", c.rows, c.index),
-                    table = fmt::format("memref<{}x{}x{}>", c.entries, c.width, c.to),
-                    order = fmt::format("memref<{}xi32>", 2 * c.rows + blocks * 256),
+  const int64_t tiles = (c.allRows() + 255) / 256, blocks = (c.allRows() + 2047) / 2048;
+  const std::string rows = fmt::format("memref<{}x{}x{}>", c.allRows(), c.width, c.element),
+                    indices = fmt::format("memref<{}x{}>", c.allRows(), c.index),
+                    table = fmt::format("memref<{}x{}x{}>", c.tableRows(), c.width, c.to),
+                    order = fmt::format("memref<{}xi32>", 2 * c.allRows() + blocks * 256),
                     sums = fmt::format("memref<{}x{}>", 2 * tiles * c.width, c.to);
   return fmt::format(
       "func.func @f({}, {}, {}, {}, {}) {{\nkernel.call #kernel.embedding_grad<rows = {}, entries "
       "= "
-      "{}, width = {}, accumulate = {}, columns = 1, padding = {}, sorted = {}> ins(%g, %i : {}, "
+      "{}, width = {}, accumulate = {}, columns = 1, padding = {}, sorted = {}, outer = {}, inner "
+      "= "
+      "{}> ins(%g, %i : {}, "
       "{}) outs({})\nreturn\n}}\n",
       argument("%g", rows, c.offset), argument("%i", indices, 0), argument("%t", table, c.offset),
       argument("%o", order, 0), argument("%s", sums, c.offset), c.rows, c.entries, c.width,
-      c.accumulate, c.padding, sorted, rows, indices,
+      c.accumulate, c.padding, sorted, c.outer, c.inner, rows, indices,
       sorted ? fmt::format("%t, %o, %s : {}, {}, {}", table, order, sums) : "%t : " + table);
 }
 
@@ -221,7 +229,7 @@ Outcome runGradient(const Case& c, const CudaRunner& runner, const Elements& ter
   Outcome outcome{encode(c.to, start), {}};
   std::string& table = outcome.table;
   const auto size = static_cast<int64_t>(table.size());
-  const int64_t tiles = (c.rows + 255) / 256, blocks = (c.rows + 2047) / 2048;
+  const int64_t tiles = (c.allRows() + 255) / 256, blocks = (c.allRows() + 2047) / 2048;
   const std::string termBytes = encode(c.element, terms), indexBytes = encode(c.index, index);
   for (int call = 0; call < calls; ++call) {
     ptx::Memory memory;
@@ -229,7 +237,7 @@ Outcome runGradient(const Case& c, const CudaRunner& runner, const Elements& ter
         place(memory, static_cast<int64_t>(termBytes.size()), c.offset, &termBytes),
         place(memory, static_cast<int64_t>(indexBytes.size()), 0, &indexBytes),
         place(memory, size, c.offset, c.accumulate ? &table : nullptr),
-        place(memory, (2 * c.rows + blocks * 256) * 4, 0, nullptr),
+        place(memory, (2 * c.allRows() + blocks * 256) * 4, 0, nullptr),
         place(memory, 2 * tiles * c.width * (c.to == "f64" ? 8 : 4), c.offset, nullptr)};
     Result<ptx::Counters> counters = runner.run(0, operands, {}, order, memory);
     EXPECT_TRUE(counters.ok()) << counters.error().message() << "\n" << runner.ptx();
@@ -247,8 +255,8 @@ void checkGradient(const Case& c, Indices kind, int calls = 1, ptx::Counters* co
   SCOPED_TRACE(fmt::format("{}, kind {}", describe(c), static_cast<int>(kind)));
   auto runner = compile(gradientText(c));
   ASSERT_TRUE(runner);
-  const Elements terms = randomValues(c.element, c.rows * c.width, 1), index = indicesOf(c, kind),
-                 start = randomValues(c.to, c.entries * c.width, 2);
+  const Elements terms = randomValues(c.element, c.allRows() * c.width, 1),
+                 index = indicesOf(c, kind), start = randomValues(c.to, c.tableRows() * c.width, 2);
   const Outcome outcome =
       runGradient(c, *runner, terms, index, start, calls, ptx::Order::Ascending);
   const std::string& found = outcome.table;
@@ -285,6 +293,21 @@ TEST(CudaEmbeddingKernel, SumsInSortedOrder) {
   checkGradient({.rows = assembledRows, .entries = 7, .width = 4, .accumulate = true},
                 Indices::Rare);
   checkGradient({.rows = assembledRows, .entries = 7, .width = 4, .padding = 3}, Indices::Rare);
+}
+
+// As titan.gather and sums of titan.scatter have them.
+TEST(CudaEmbeddingKernel, TablesWithDimensionsAround) {
+  for (auto [outer, inner] : {std::pair<int64_t, int64_t>{3, 1}, {1, 4}, {3, 5}})
+    for (int64_t width : {1, 8}) {
+      const Case c{.rows = 37,
+                   .entries = 11,
+                   .width = width,
+                   .accumulate = true,
+                   .outer = outer,
+                   .inner = inner};
+      checkForward(c, Indices::Outside);
+      checkGradient(c, Indices::Rare);
+    }
 }
 
 // Rows around the tiles of the sums, and blocks and warps of the sort.

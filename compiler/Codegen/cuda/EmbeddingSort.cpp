@@ -31,8 +31,8 @@ struct Item {
 class SortEmitter : EmbeddingBuilder {
 public:
   SortEmitter(LaunchSeries& launches, Routine routine, func::FuncOp function, int64_t pass)
-      : EmbeddingBuilder(launches.builder, launches.call, function, routine.getEntries()),
-        kernels(launches.kernels), routine(routine), pass(pass), i32(builder.getI32Type()) {}
+      : EmbeddingBuilder(launches.builder, launches.call, function), kernels(launches.kernels),
+        routine(routine), pass(pass), i32(builder.getI32Type()) {}
 
   void emitCount() {
     countItems();
@@ -82,8 +82,8 @@ private:
 
   Item read(Value position, Value histogramOfWarp) {
     Item item;
-    item.exists = isBelow(position, index(routine.getRows()));
-    position = create<arith::MinUIOp>(position, index(routine.getRows() - 1));
+    item.exists = isBelow(position, index(routine.getAllRows()));
+    position = create<arith::MinUIOp>(position, index(routine.getAllRows() - 1));
     item.row = toWord(position);
     if (pass > 0)
       item.row = load(i32, at(operands[3], i32, add(position, orderAfter(routine, pass - 1))));
@@ -98,7 +98,7 @@ private:
   /// Adds the lanes of each digit to its count; what it was is the rank of the first.
   Value count(const Item& item, Value lower) {
     Value peers = ballot(builder, loc, item.exists);
-    const int64_t bits = std::min(digitBits, indexBits(entries) - pass * digitBits);
+    const int64_t bits = std::min(digitBits, indexBits(routine.getTableRows()) - pass * digitBits);
     for (int64_t bit = 0; bit < bits; ++bit) {
       Value masked = create<arith::AndIOp>(item.digit, word(int64_t{1} << bit));
       Value isSet = inverse(isSame(masked, word(0)));
@@ -147,7 +147,7 @@ private:
   Value histogramAt(int64_t warp) { return at(histogram, i32, add(thread, warp * digits)); }
   /// What a block counted of this thread's digit.
   Value countAt(Value ofBlock) {
-    return at(operands[3], i32, add(add(mul(ofBlock, digits), thread), 2 * routine.getRows()));
+    return at(operands[3], i32, add(add(mul(ofBlock, digits), thread), 2 * routine.getAllRows()));
   }
 
   KernelModule& kernels;
@@ -164,7 +164,7 @@ int64_t sortPasses(int64_t entries) {
 }
 
 int64_t orderAfter(kernel::EmbeddingGradAttr routine, int64_t pass) {
-  return pass % 2 * routine.getRows();
+  return pass % 2 * routine.getAllRows();
 }
 
 void emitSort(LaunchSeries& launches, kernel::EmbeddingGradAttr routine) {
@@ -173,7 +173,7 @@ void emitSort(LaunchSeries& launches, kernel::EmbeddingGradAttr routine) {
         routine.getSortBlocks(), threads, EntryOperand::Use::Both,
         [&](func::FuncOp function) { (SortEmitter(launches, routine, function, pass).*emit)(); });
   };
-  for (int64_t pass = 0; pass < sortPasses(routine.getEntries()); ++pass) {
+  for (int64_t pass = 0; pass < sortPasses(routine.getTableRows()); ++pass) {
     add(pass, &SortEmitter::emitCount);
     add(pass, &SortEmitter::emitPlace);
   }

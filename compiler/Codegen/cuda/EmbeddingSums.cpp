@@ -22,19 +22,19 @@ static_assert(Routine::tileRows % batch == 0);
 class SumEmitter : EmbeddingBuilder {
 public:
   SumEmitter(LaunchSeries& launches, Routine routine, func::FuncOp function)
-      : EmbeddingBuilder(launches.builder, launches.call, function, routine.getEntries()),
-        kernels(launches.kernels), routine(routine),
-        plan(planRow(routine.getWidth(), elementOf(call.getIns()[0]))),
+      : EmbeddingBuilder(launches.builder, launches.call, function), kernels(launches.kernels),
+        routine(routine), plan(planRow(routine.getWidth(), elementOf(call.getIns()[0]))),
         from(elementOf(call.getIns()[0])), to(elementOf(call.getOuts()[0])),
-        i32(builder.getI32Type()), order(orderAfter(routine, sortPasses(entries) - 1)) {}
+        i32(builder.getI32Type()),
+        order(orderAfter(routine, sortPasses(routine.getTableRows()) - 1)) {}
 
   void emitTiles() {
     place(routine.getTiles());
     firstRow = mul(tile, Routine::tileRows);
     readTile();
     emitBarrier(builder, loc);
-    Value end = create<arith::MinUIOp>(index(Routine::tileRows),
-                                       create<arith::SubIOp>(index(routine.getRows()), firstRow));
+    Value end = create<arith::MinUIOp>(
+        index(Routine::tileRows), create<arith::SubIOp>(index(routine.getAllRows()), firstRow));
     Value isTrue = create<arith::ConstantOp>(builder.getBoolAttr(true));
     when(isActive, [&] {
       emitLoop(builder, loc, index(0), end, batch, {zero(chunkOf(to)), isTrue},
@@ -85,8 +85,8 @@ private:
     emitLoop(builder, loc, thread, index(held), plan.threads, {}, [&](Value i, ValueRange) {
       // Of the first tile's first number it is the largest there is: no row either.
       Value position = create<arith::SubIOp>(add(firstRow, i), index(1));
-      Value exists = isBelow(position, index(routine.getRows()));
-      position = create<arith::MinUIOp>(position, index(routine.getRows() - 1));
+      Value exists = isBelow(position, index(routine.getAllRows()));
+      position = create<arith::MinUIOp>(position, index(routine.getAllRows() - 1));
       Value row = rowAt(position);
       store(row, at(sharedRows, i32, i));
       store(select(exists, toWord(entryAt(toIndex(row))), word(-1)), at(sharedEntries, i32, i));
@@ -169,7 +169,7 @@ private:
     for (int64_t i = 0; i < batch; ++i) {
       Value other = add(first, i);
       Value position =
-          create<arith::MinUIOp>(mul(other, Routine::tileRows), index(routine.getRows() - 1));
+          create<arith::MinUIOp>(mul(other, Routine::tileRows), index(routine.getAllRows() - 1));
       has.push_back(
           both(isBelow(other, index(routine.getTiles())), isSame(entryOf(position), entry)));
     }

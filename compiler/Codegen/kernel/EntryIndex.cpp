@@ -35,4 +35,26 @@ Value loadEntry(OpBuilder& builder, Location loc, Value pointer, Value i, Intege
   return arith::IndexCastOp::create(builder, loc, builder.getIndexType(), value);
 }
 
+Value rowOfEntry(OpBuilder& builder, Location loc, Value i, Value entry,
+                 const ir::ScatterShape& shape) {
+  auto number = [&](int64_t value) {
+    return arith::ConstantIndexOp::create(builder, loc, value).getResult();
+  };
+  auto add = [&](Value a, Value b) {
+    return arith::AddIOp::create(builder, loc, a, b).getResult();
+  };
+  auto mul = [&](Value a, int64_t b) {
+    return b == 1 ? a : arith::MulIOp::create(builder, loc, a, number(b)).getResult();
+  };
+  if (shape.outer > 1) {
+    Value outer = arith::DivUIOp::create(builder, loc, i, number(shape.rows * shape.inner));
+    entry = add(mul(outer, shape.entries), entry);
+  }
+  if (shape.inner > 1) {
+    Value inner = arith::RemUIOp::create(builder, loc, i, number(shape.inner));
+    entry = add(mul(entry, shape.inner), inner);
+  }
+  return entry;
+}
+
 } // namespace titan::codegen

@@ -1,5 +1,6 @@
-// Meaning of embedding and its gradient.
+// Meaning of embedding and its gradient, and of gather.
 #include "compiler/Interpreter/Models.h"
+#include "compiler/Interpreter/Scatter.h"
 
 #include <algorithm>
 
@@ -46,11 +47,19 @@ LogicalResult embeddingGrad(EmbeddingGradOp op, Frame& frame) {
   return success();
 }
 
+LogicalResult gather(GatherOp op, Frame& frame) {
+  Tensor result(cast<ShapedType>(op.getType()));
+  gatherRows(shapeOf(op), frame.get(op.getOperand()), frame.get(op.getIndices()), result);
+  frame.setExact(op, std::move(result));
+  return success();
+}
+
 } // namespace
 
 void attachIndexing(MLIRContext* context) {
   attach<EmbeddingOp, embedding>(context);
   attach<EmbeddingGradOp, embeddingGrad>(context);
+  attach<GatherOp, gather>(context);
 }
 
 } // namespace titan::interpreter

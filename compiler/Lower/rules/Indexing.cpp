@@ -1,6 +1,7 @@
-// Lowering of titan.embedding and its gradient: rows found by an index are no affine map, so they
-// are routines.
+// Lowering of titan.embedding and its gradient and of titan.gather: rows found by an index are no
+// affine map, so they are routines.
 #include "compiler/Lower/Rules.h"
+#include "dialects/Titan/ScatterShape.h"
 
 using namespace mlir;
 
@@ -30,6 +31,27 @@ Value zeros(LoweringBuilder& l, RankedTensorType type) {
   });
 }
 
+} // namespace
+
+Value addRows(LoweringBuilder& l, Value terms, Value indices, Value acc, RankedTensorType type,
+              const ir::ScatterShape& shape, int64_t padding) {
+  const bool sorted = shape.outer * shape.rows * shape.inner >= l.machine.embeddingGradSortedRows;
+  auto routine = kernel::EmbeddingGradAttr::get(
+      l.context, shape.rows, shape.entries, shape.width, /*accumulate=*/acc != nullptr,
+      std::min(shape.width, l.machine.embeddingGradColumns), padding, sorted, shape.outer,
+      shape.inner);
+  SmallVector<Value> outs = {acc ? acc : l.empty(type)};
+  if (sorted) {
+    outs.push_back(
+        l.empty(RankedTensorType::get({routine.getOrderElements()}, l.builder.getI32Type())));
+    outs.push_back(
+        l.empty(RankedTensorType::get({routine.getSumElements()}, type.getElementType())));
+  }
+  return call(l, {terms, indices}, outs, routine);
+}
+
+namespace {
+
 struct Rules {
   static LogicalResult lower(ir::EmbeddingOp op, LoweringBuilder& l) {
     RankedTensorType table = tensorType(op.getTable()), type = op.getType();
@@ -39,30 +61,34 @@ struct Rules {
       return l.replace(l.empty(type)), success();
     if (entries == 0)
       return l.refuse("its table has no rows");
-    l.replace(call(l, {op.getTable(), op.getIndices()}, l.empty(type),
-                   kernel::EmbeddingAttr::get(l.context, rows, entries, width)));
+    l.replace(call(
+        l, {op.getTable(), op.getIndices()}, l.empty(type),
+        kernel::EmbeddingAttr::get(l.context, rows, entries, width, /*outer=*/1, /*inner=*/1)));
+    return success();
+  }
+
+  static LogicalResult lower(ir::GatherOp op, LoweringBuilder& l) {
+    RankedTensorType type = op.getType();
+    if (type.getNumElements() == 0)
+      return l.replace(l.empty(type)), success();
+    const ir::ScatterShape shape = ir::shapeOf(op);
+    if (shape.entries == 0)
+      return l.refuse("its operand has no elements");
+    l.replace(call(l, {op.getOperand(), op.getIndices()}, l.empty(type),
+                   kernel::EmbeddingAttr::get(l.context, shape.rows, shape.entries, shape.width,
+                                              shape.outer, shape.inner)));
     return success();
   }
 
   static LogicalResult lower(ir::EmbeddingGradOp op, LoweringBuilder& l) {
     RankedTensorType type = op.getType();
-    int64_t rows = tensorType(op.getIndices()).getNumElements();
-    int64_t entries = type.getDimSize(0), width = elementsFrom(type, 1);
-    if (rows * entries * width == 0)
+    const ir::ScatterShape shape = {.entries = type.getDimSize(0),
+                                    .rows = tensorType(op.getIndices()).getNumElements(),
+                                    .width = elementsFrom(type, 1)};
+    if (shape.rows * shape.entries * shape.width == 0)
       return l.replace(op.getAcc() ? op.getAcc() : zeros(l, type)), success();
-    const bool sorted = rows >= l.machine.embeddingGradSortedRows;
-    auto routine = kernel::EmbeddingGradAttr::get(l.context, rows, entries, width,
-                                                  /*accumulate=*/op.getAcc() != nullptr,
-                                                  std::min(width, l.machine.embeddingGradColumns),
-                                                  op.getPadding() ? *op.getPadding() : -1, sorted);
-    SmallVector<Value> outs = {op.getAcc() ? op.getAcc() : l.empty(type)};
-    if (sorted) {
-      outs.push_back(
-          l.empty(RankedTensorType::get({routine.getOrderElements()}, l.builder.getI32Type())));
-      outs.push_back(
-          l.empty(RankedTensorType::get({routine.getSumElements()}, type.getElementType())));
-    }
-    l.replace(call(l, {op.getDresult(), op.getIndices()}, outs, routine));
+    l.replace(addRows(l, op.getDresult(), op.getIndices(), op.getAcc(), type, shape,
+                      op.getPadding() ? *op.getPadding() : -1));
     return success();
   }
 };
@@ -70,7 +96,7 @@ struct Rules {
 } // namespace
 
 void attachIndexingRules(MLIRContext* context) {
-  attachRules<Rules, ir::EmbeddingOp, ir::EmbeddingGradOp>(context);
+  attachRules<Rules, ir::EmbeddingOp, ir::EmbeddingGradOp, ir::GatherOp>(context);
 }
 
 } // namespace titan::lower

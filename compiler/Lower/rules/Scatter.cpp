@@ -16,6 +16,17 @@ Value inElements(LoweringBuilder& l, Value tensor, Type element) {
                        [](Body&, ValueRange values) { return values[0]; });
 }
 
+Value scatter(ir::ScatterOp op, LoweringBuilder& l, Value operand, Value updates,
+              const ir::ScatterShape& shape) {
+  auto routine = kernel::ScatterAttr::get(l.context, op.getKind(), shape.outer, shape.entries,
+                                          shape.inner, shape.rows, shape.width,
+                                          std::min(shape.width, l.machine.embeddingGradColumns));
+  return kernel::CallOp::create(l.builder, l.loc, operand.getType(),
+                                ValueRange{op.getIndices(), updates}, operand, ValueRange(),
+                                routine, l.path, l.phase)
+      .getResult(0);
+}
+
 struct Rules {
   static LogicalResult lower(ir::ScatterOp op, LoweringBuilder& l) {
     RankedTensorType type = op.getType();
@@ -31,13 +42,14 @@ struct Rules {
       updates = inElements(l, updates, wide);
     }
     const ir::ScatterShape shape = ir::shapeOf(op);
-    auto routine = kernel::ScatterAttr::get(l.context, op.getKind(), shape.outer, shape.entries,
-                                            shape.inner, shape.rows, shape.width,
-                                            std::min(shape.width, l.machine.embeddingGradColumns));
-    Value result = kernel::CallOp::create(l.builder, l.loc, operand.getType(),
-                                          ValueRange{op.getIndices(), updates}, operand,
-                                          ValueRange(), routine, l.path, l.phase)
-                       .getResult(0);
+    Value result;
+    // A card has sums of rows in sorted order alone.
+    const bool isSorted =
+        shape.outer * shape.rows * shape.inner >= l.machine.embeddingGradSortedRows;
+    if (isSorted && isa<FloatType>(wide) && op.getKind() == ir::ScatterKind::Add)
+      result = addRows(l, updates, op.getIndices(), operand, tensorType(operand), shape);
+    else
+      result = scatter(op, l, operand, updates, shape);
     l.replace(wide == element ? result : inElements(l, result, element));
     return success();
   }

@@ -40,6 +40,57 @@ LogicalResult EmbeddingGradOp::verify() {
   return success();
 }
 
+/// The operand's type with the extent of indices along `dim`; null where they do not fit.
+static RankedTensorType gatheredType(RankedTensorType operand, RankedTensorType indices,
+                                     int64_t dim) {
+  if (dim < 0 || dim >= indices.getRank() || indices.getRank() > operand.getRank())
+    return {};
+  SmallVector<int64_t> shape(operand.getShape());
+  shape[dim] = indices.getDimSize(dim);
+  if (indices.getShape() != ArrayRef(shape).take_front(indices.getRank()))
+    return {};
+  return operand.clone(shape);
+}
+
+void GatherOp::build(OpBuilder& builder, OperationState& state, Value operand, Value indices,
+                     int64_t dim, ArrayAttr path, PhaseAttr phase) {
+  build(builder, state, gatheredType(tensorType(operand), tensorType(indices), dim), operand,
+        indices, builder.getI64IntegerAttr(dim), path, phase);
+}
+
+LogicalResult GatherOp::verify() {
+  RankedTensorType operand = tensorType(getOperand()), indices = tensorType(getIndices());
+  const auto dim = static_cast<int64_t>(getDim());
+  if (dim < 0 || dim >= operand.getRank())
+    return emitOpError("(C1) dim ") << dim << " is outside the rank " << operand.getRank();
+  RankedTensorType type = gatheredType(operand, indices, dim);
+  if (!type)
+    return emitOpError("(C1) indices ") << indices << " do not have the leading dimensions of "
+                                        << operand << ", " << dim << " among them";
+  if (tensorType(getResult()) != type)
+    return emitOpError("(C2) the result's type is ") << type;
+  return success();
+}
+
+ShardingRule GatherOp::getShardingRule() {
+  // Elements are looked up anywhere along `dim`; the other coordinates are the result's own.
+  ShardingRule rule = emptyRule(*this);
+  RankedTensorType operand = tensorType(getOperand()), indices = tensorType(getIndices());
+  const auto shared = static_cast<size_t>(indices.getRank());
+  for (size_t d = 0; d < static_cast<size_t>(operand.getRank()); ++d) {
+    const bool isPlaced = d == getDim();
+    int64_t factor =
+        rule.addFactor(operand.getDimSize(d), isPlaced ? FactorKind::Whole : FactorKind::Parallel);
+    rule.operands[0][d] = {factor};
+    if (isPlaced)
+      factor = rule.addFactor(indices.getDimSize(d), FactorKind::Parallel);
+    rule.results[0][d] = {factor};
+    if (d < shared)
+      rule.operands[1][d] = {factor};
+  }
+  return rule;
+}
+
 ShardingRule EmbeddingOp::getShardingRule() {
   // Rows are looked up anywhere in the table, so it stays whole along them.
   ShardingRule rule = emptyRule(*this);

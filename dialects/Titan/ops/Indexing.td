@@ -1,4 +1,4 @@
-// Rows of a table by index, and their gradient.
+// Rows of a table and elements by index, and the gradient of rows.
 #ifndef TITAN_OPS_INDEXING_TD
 #define TITAN_OPS_INDEXING_TD
 
@@ -49,6 +49,30 @@ def Titan_EmbeddingGradOp : Titan_TensorOp<"embedding_grad", [AccumulatingOpInte
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = Titan_worksFromMemory;
+}
+
+def Titan_GatherOp : Titan_TensorOp<"gather"> {
+  let summary = "elements of the operand at the places along `dim` that indices name";
+  let description = [{
+    Element u of the result is the operand's element with u's coordinates, but with an index for that along `dim`. The index is the one at the leading
+    coordinates of u, as many as `indices` has dimensions: those that it lacks share it. So this reads what `titan.scatter` changes. An index below 0 counts
+    as 0, one from the extent on as the last, as in `titan.embedding`.
+
+    Constraints:
+    - (C1) `dim` is within the rank; indices have the operand's leading extents but along `dim`, which is among them.
+    - (C2) the result has the operand's type, but along `dim` the extent of indices.
+
+    ```mlir
+    %y = titan.gather %x, %places dim 1 : (tensor<4x10xf32>, tensor<4x3xi64>) -> tensor<4x3xf32>
+    ```
+  }];
+  let opArguments = (ins Titan_Tensor:$operand, Titan_IntTensor:$indices, I64Attr:$dim);
+  let results = (outs Titan_Tensor:$result);
+  let assemblyFormat = "$operand `,` $indices `dim` $dim attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+  let builders = [OpBuilder<(ins "::mlir::Value":$operand, "::mlir::Value":$indices, "int64_t":$dim,
+                                 "::mlir::ArrayAttr":$path, "::titan::ir::PhaseAttr":$phase)>];
+  let extraClassDeclaration = Titan_overwritesNothing;
 }
 
 #endif // TITAN_OPS_INDEXING_TD

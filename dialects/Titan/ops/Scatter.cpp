@@ -5,12 +5,10 @@ using namespace mlir;
 
 namespace titan::ir {
 
-ScatterShape shapeOf(ScatterOp op) {
-  RankedTensorType operand = tensorType(op.getOperand());
-  const auto dim = static_cast<int64_t>(op.getDim()),
-             shared = tensorType(op.getIndices()).getRank();
-  ScatterShape shape{.entries = operand.getDimSize(dim),
-                     .rows = tensorType(op.getUpdates()).getDimSize(dim)};
+template <typename Op> static ScatterShape shapeOfPlaced(Op op) {
+  RankedTensorType operand = tensorType(op.getOperand()), indices = tensorType(op.getIndices());
+  const auto dim = static_cast<int64_t>(op.getDim()), shared = indices.getRank();
+  ScatterShape shape{.entries = operand.getDimSize(dim), .rows = indices.getDimSize(dim)};
   for (auto [d, extent] : llvm::enumerate(operand.getShape())) {
     const auto at = static_cast<int64_t>(d);
     if (at != dim)
@@ -18,6 +16,9 @@ ScatterShape shapeOf(ScatterOp op) {
   }
   return shape;
 }
+
+ScatterShape shapeOf(ScatterOp op) { return shapeOfPlaced(op); }
+ScatterShape shapeOf(GatherOp op) { return shapeOfPlaced(op); }
 
 LogicalResult ScatterOp::verify() {
   RankedTensorType operand = tensorType(getOperand()), indices = tensorType(getIndices()),

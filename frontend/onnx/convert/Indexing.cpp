@@ -256,8 +256,7 @@ Status gatherND(Conversion& c) {
 //===----------------------------------------------------------------------===//
 
 /// result[.., j, ..] = data[.., indices[.., j, ..], ..] along `axis`. One pick of log-probabilities
-/// per row is a loss; else compare, select and sum: no element is looked up twice, and the gradient
-/// is one of elementwise ops.
+/// per row is a loss.
 Status gatherElements(Conversion& c) {
   Value x = TITAN_TRY(c.operand(0)), indices = TITAN_TRY(c.integerOperand(1));
   int64_t rank = c.rankOf(x), axis = TITAN_TRY(c.axis(0, rank));
@@ -278,19 +277,7 @@ Status gatherElements(Conversion& c) {
     Value picked = c.convert(c.neg(loss), tensorType(x).getElementType());
     return c.give(c.reshape(picked, shape));
   }
-  Shape wideShape = shape;
-  wideShape.push_back(from[axis]);
-  TITAN_TRY(checkedElementCount(wideShape, c.node.shown()));
-  // [.., extent, j, ..]: the data repeats along j, the indices along the extent.
-  Value match = c.isIndex(indices, axis, from[axis]);
-  SmallVector<int64_t> dims;
-  for (int64_t d = 0; d < rank; ++d)
-    dims.push_back(d <= axis ? d : d + 1);
-  Value wide = c.broadcast(x, c.shapeOf(match), dims);
-  if (tensorType(x).getElementType().isInteger(1))
-    return c.error("boolean data is not supported");
-  Value chosen = c.select(match, wide, c.splatLike(wide, 0));
-  return c.give(c.reduce(ReduceKind::Sum, chosen, {axis}));
+  return c.give(c.create<GatherOp>(x, indices, axis));
 }
 
 /// `values` = [off, on]; indices outside of the depth give no `on`.
@@ -320,7 +307,7 @@ Status oneHot(Conversion& c) {
 ArrayRef<ConverterEntry> indexingConverters() {
   static const ConverterEntry table[] = {
       {"Gather", 1, gather, ""},
-      {"GatherElements", 11, gatherElements, "not of booleans"},
+      {"GatherElements", 11, gatherElements, ""},
       {"GatherND", 11, gatherND, "batch_dims = 0"},
       {"OneHot", 9, oneHot, "static depth"},
   };

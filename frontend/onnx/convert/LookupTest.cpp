@@ -115,13 +115,22 @@ TEST_F(LookupTest, APickOfLogProbabilitiesIsALoss) {
   EXPECT_LACKS(text, "titan.log_softmax");
 }
 
-TEST_F(LookupTest, OtherPicksAreComparedAndSummed) {
+TEST_F(LookupTest, OtherPicksAreGathered) {
   ModelBuilder model;
+  model.model.set_producer_name("pytorch");
   model.input("x", {-1, 5}).input("t", {-1, 2}, kInt64).output("y");
   ModelBuilder::setInt(model.node("GatherElements", {"x", "t"}, {"y"}), "axis", 1);
   std::string text = import(model);
-  EXPECT_HAS(text, "titan.iota");
-  EXPECT_HAS(text, "tensor<8x5x2xf32> to tensor<8x2xf32>");
+  EXPECT_HAS(text, "titan.gather %arg0, %arg1 dim 1");
+  EXPECT_LACKS(text, "titan.select");
+}
+
+// Rows that nothing is picked from are left out, so that the op knows the batch.
+TEST_F(LookupTest, PicksOfFewerRowsReadThose) {
+  ModelBuilder model;
+  model.input("x", {-1, 5, 4}).input("t", {-1, 2, 3}, kInt64).output("y");
+  ModelBuilder::setInt(model.node("GatherElements", {"x", "t"}, {"y"}), "axis", 1);
+  EXPECT_HAS(import(model), "(tensor<8x5x3xf32>, tensor<8x2x3xi64>) -> tensor<8x2x3xf32>");
 }
 
 TEST_F(LookupTest, PicksOfMoreThanThereIsAreRefused) {
