@@ -20,6 +20,20 @@ func.func @scalar(%x: f32) -> f32 {
   return %y : f32
 }
 
+// A remainder is computed in f64 where that is exact for every lane.
+// CHECK-LABEL: @remainder
+func.func @remainder(%x: vector<16xf32>, %y: vector<16xf32>) -> vector<16xf32> {
+  // CHECK: %[[Q:.*]] = math.trunc {{.*}} : vector<16xf64>
+  // CHECK: %[[ALL:.*]] = vector.reduction <and>
+  // CHECK: scf.if %[[ALL]] -> (vector<16xf32>)
+  // CHECK: math.fma {{.*}} : vector<16xf64>
+  // CHECK: else
+  // CHECK: arith.remf %{{.*}}, %{{.*}} : vector<16xf32>
+  // CHECK-NOT: arith.remf
+  %r = arith.remf %x, %y : vector<16xf32>
+  return %r : vector<16xf32>
+}
+
 // f64 is left to libm.
 // CHECK-LABEL: @double
 func.func @double(%x: f64, %n: f64) -> f64 {

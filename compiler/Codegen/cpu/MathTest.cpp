@@ -101,53 +101,66 @@ TEST(DoubleFunctions, Expm1IsAccurateNearZero) {
   }
 }
 
-/// Quotients of any size, of either sign, and what has no remainder.
-std::pair<Elements, Elements> dividends(const std::string& element, int64_t count) {
-  std::mt19937 generator(1);
-  const int exponents = element == "f64" ? 600 : 60;
-  auto draw = [&] {
-    const double mantissa = 1 + generator() % 65536 / 65536.0 + generator() % 127 * 0x1p-23;
-    const int exponent = static_cast<int>(generator() % (2 * exponents)) - exponents;
-    return std::ldexp(generator() % 2 == 0 ? mantissa : -mantissa, exponent);
+/// Pairs whose quotients are up to 2^`exponents`, of either sign.
+std::pair<Elements, Elements> dividends(const std::string& element, int64_t count, int exponents) {
+  std::mt19937 generator(exponents);
+  auto mantissa = [&] {
+    const double drawn = 1 + generator() % 65536 / 65536.0 + generator() % 127 * 0x1p-23;
+    return generator() % 2 == 0 ? drawn : -drawn;
   };
-  Elements x, y;
-  for (double a : {0.0, -0.0, 1.0, -5.5, double(INFINITY), double(NAN)})
-    for (double b : {0.0, -0.0, 2.0, -5.5, double(INFINITY), double(NAN)}) {
-      x.push_back(a);
-      y.push_back(b);
-    }
-  while (static_cast<int64_t>(x.size()) < count) {
-    x.push_back(draw());
-    y.push_back(draw());
+  auto below = [&](int limit) { return static_cast<int>(generator() % limit); };
+  Elements x(count), y(count);
+  for (int64_t i = 0; i < count; ++i) {
+    const int exponent = below(40) - 20;
+    y[i] = std::ldexp(mantissa(), exponent);
+    x[i] = std::ldexp(mantissa(), exponent + below(exponents + 3) - 3);
+    if (below(4) == 0) // whole quotients, and what is next to one
+      x[i] = std::nextafter(static_cast<float>(below(1000) * y[i]), 0.0F + below(3) - 1);
   }
   return {decode(element, encode(element, x)), decode(element, encode(element, y))};
 }
 
+void checkRemainders(const std::string& element, const Elements& x, const Elements& y) {
+  const auto count = static_cast<int64_t>(x.size());
+  const OperandSpec operand{element, "(i) -> (i)", {count}};
+  KernelCase kernel({.space = {count},
+                     .ins = {operand, operand},
+                     .outs = {operand},
+                     .kernelClass = "flat",
+                     .body = "\n^bb0(%x: " + element + ", %y: " + element +
+                             "):\n  %r = arith.remf %x, %y : " + element +
+                             "\n  kernel.yield %r : " + element + "\n"});
+  kernel.setIn(0, x);
+  kernel.setIn(1, y);
+  const Elements found = decode(element, kernel.run()[0]);
+  for (int64_t i = 0; i < count; ++i) {
+    const double want = std::fmod(x[i], y[i]);
+    ASSERT_TRUE(std::isnan(want) ? std::isnan(found[i])
+                                 : found[i] == want && std::signbit(found[i]) == std::signbit(want))
+        << "the remainder of " << x[i] << " by " << y[i] << " is " << want << ", not " << found[i];
+  }
+}
+
 TEST(Remainder, IsExact) {
-  constexpr int64_t count = 2003; // whole vectors, and a rest
   for (const std::string element : {"f32", "f64"})
-    for (int64_t length : {count, int64_t{1}}) {
-      SCOPED_TRACE(element);
-      KernelCase kernel(
-          {.space = {length},
-           .ins = {{element, "(i) -> (i)", {length}}, {element, "(i) -> (i)", {length}}},
-           .outs = {{element, "(i) -> (i)", {length}}},
-           .kernelClass = "flat",
-           .body = "\n^bb0(%x: " + element + ", %y: " + element +
-                   "):\n  %r = arith.remf %x, %y : " + element +
-                   "\n  kernel.yield %r : " + element + "\n"});
-      const auto [x, y] = dividends(element, count);
-      kernel.setIn(0, Elements(x.end() - length, x.end()));
-      kernel.setIn(1, Elements(y.end() - length, y.end()));
-      const Elements found = decode(element, kernel.run()[0]);
-      for (int64_t i = 0; i < length; ++i) {
-        const double a = x[count - length + i], b = y[count - length + i], want = std::fmod(a, b);
-        ASSERT_TRUE(std::isnan(want)
-                        ? std::isnan(found[i])
-                        : found[i] == want && std::signbit(found[i]) == std::signbit(want))
-            << "the remainder of " << a << " by " << b << " is " << want << ", not " << found[i];
+    for (int exponents : {1, 10, 27, 28, 29, 60}) { // around what f64 does for f32
+      SCOPED_TRACE(element + " up to 2^" + std::to_string(exponents));
+      for (int64_t count : {4003, 1}) { // whole vectors, and a rest
+        const auto [x, y] = dividends(element, count, exponents);
+        checkRemainders(element, x, y);
       }
     }
+}
+
+TEST(Remainder, LimitsAreKept) {
+  for (const std::string element : {"f32", "f64"})
+    for (double x : {0.0, -0.0, 1.0, -5.5, 3e38, 1e-45, -1e-40, double(INFINITY), double(NAN)})
+      for (double y : {0.0, -0.0, 2.0, -5.5, 3e38, 1e-45, -1e-40, double(INFINITY), double(NAN)}) {
+        const auto rounded = [&](double value) {
+          return decode(element, encode(element, {value}));
+        };
+        checkRemainders(element, rounded(x), rounded(y));
+      }
 }
 
 TEST(Functions, LimitsAreKept) {

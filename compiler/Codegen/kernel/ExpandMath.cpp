@@ -3,8 +3,10 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Math/Transforms/Passes.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 using namespace mlir;
@@ -233,6 +235,43 @@ struct ExpandWideExpm1 : OpRewritePattern<math::ExpM1Op> {
   }
 };
 
+/// The remainder of f32 in f64, where every quotient is below 2^28; elsewhere, and where there is
+/// no number or an infinity, all lanes are left to libm. A quotient that is not whole is more than
+/// 2^-25 below the next whole number, and f64 loses less of it. The whole quotient has 28 bits and
+/// the divisor 24, so that their product fits, and what remains is an f32.
+void expandRemainder(arith::RemFOp op) {
+  ImplicitLocOpBuilder b(op.getLoc(), op);
+  Type wide = b.getF64Type();
+  if (auto vector = dyn_cast<VectorType>(op.getType()))
+    wide = vector.clone(wide);
+  auto constant = [&](double value) -> Value {
+    TypedAttr number = b.getF64FloatAttr(value);
+    if (auto vector = dyn_cast<VectorType>(wide))
+      number = DenseElementsAttr::get(vector, number);
+    return arith::ConstantOp::create(b, number);
+  };
+  auto isBelow = [&](Value x, double limit) -> Value {
+    return arith::CmpFOp::create(b, CmpFPredicate::OLT, math::AbsFOp::create(b, x),
+                                 constant(limit));
+  };
+  Value x = arith::ExtFOp::create(b, wide, op.getLhs());
+  Value y = arith::ExtFOp::create(b, wide, op.getRhs());
+  Value quotient = math::TruncOp::create(b, arith::DivFOp::create(b, x, y));
+  Value isExact = arith::AndIOp::create(b, isBelow(quotient, 0x1p28),
+                                        isBelow(y, std::numeric_limits<double>::infinity()));
+  if (isa<VectorType>(op.getType()))
+    isExact = vector::ReductionOp::create(b, vector::CombiningKind::AND, isExact);
+  auto branch = scf::IfOp::create(b, op.getType(), isExact, /*withElseRegion=*/true);
+  b.setInsertionPointToStart(branch.thenBlock());
+  Value rest = math::FmaOp::create(b, arith::NegFOp::create(b, quotient), y, x);
+  rest = math::CopySignOp::create(b, rest, x); // of zeros
+  scf::YieldOp::create(b, arith::TruncFOp::create(b, op.getType(), rest).getResult());
+  b.setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(b, b.clone(*op)->getResults());
+  op.replaceAllUsesWith(branch.getResult(0));
+  op.erase();
+}
+
 struct ExpandMath : impl::ExpandMathBase<ExpandMath> {
   LogicalResult initialize(MLIRContext* context) override {
     RewritePatternSet set(context);
@@ -254,6 +293,14 @@ struct ExpandMath : impl::ExpandMathBase<ExpandMath> {
   }
 
   void runOnOperation() override {
+    // No pattern: each leaves a remainder for libm.
+    SmallVector<arith::RemFOp> remainders;
+    getOperation()->walk([&](arith::RemFOp op) {
+      if (getElementTypeOrSelf(op.getType()).isF32())
+        remainders.push_back(op);
+    });
+    llvm::for_each(remainders, expandRemainder);
+
     GreedyRewriteConfig config;
     // Folding would be the same; erasing and merging blocks is not this pass's business.
     config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);

@@ -9,7 +9,8 @@ def ExpandMath : TitanPass<"titan-codegen-expand-math", "::mlir::ModuleOp"> {
   let description = [{
     Before: kernels with math ops on scalars and vectors. After: f32 functions are arithmetic with explicit `math.fma`, the same on a scalar and on
     each lane of a vector, so that a value's bits depend neither on the vector's length nor on its place in it. Errors in ulp: exp 1, log 1, tanh 6,
-    erf 6. f64 functions and `pow` stay: they become calls of libm.
+    erf 6. f64 functions and `pow` stay: they become calls of libm. Remainders are exact: by f64 where no lane has a quotient of 2^28 or more,
+    else by libm.
 
     ```mlir
     func.func @softplus(%x: vector<16xf32>) -> vector<16xf32> {
@@ -21,7 +22,8 @@ def ExpandMath : TitanPass<"titan-codegen-expand-math", "::mlir::ModuleOp"> {
 
     Example: test/codegen/expand-math.mlir.
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::vector::VectorDialect"];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
+                           "::mlir::vector::VectorDialect"];
 }
 
 def ExpandWideMath : TitanPass<"titan-codegen-expand-wide-math", "::mlir::ModuleOp"> {
