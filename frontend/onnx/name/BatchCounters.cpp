@@ -1,3 +1,4 @@
+#include "frontend/onnx/name/FxArguments.h"
 #include "frontend/onnx/name/Names.h"
 #include "frontend/onnx/name/SourceModel.h"
 
@@ -16,12 +17,19 @@ std::map<std::string, std::string> identities(const Graph& graph) {
   return sources;
 }
 
-/// The name of the running mean that a norm reads as `operand`; empty: it reads none. Exporters
-/// write an Identity for the statistics that a norm leaves to its next call, and for a mean that
-/// equals another tensor.
-std::string runningMean(std::string operand, const Graph& graph,
+constexpr size_t kMean = 3, kVariance = 4;
+
+/// The name of the running mean that the norm `node` reads; empty: it reads none. The source says
+/// it, or the operand is called so: exporters write an Identity for the statistics that a norm
+/// leaves to its next call, and for a mean that equals another tensor.
+std::string runningMean(const Node& node, const Graph& graph,
                         const std::map<std::string, std::string>& identities) {
-  std::string name;
+  std::string name, operand = node.inputs[kMean];
+  const FxArgument argument = argumentOf(node, scopeOf(node), kMean, /*rank=*/1);
+  if (argument.isPlaced && argument.lifted.size() == 1)
+    if (const SourceTensor* source = graph.signature.byMangled(argument.lifted.front().mangled);
+        source && leafOf(source->name) == "running_mean")
+      name = source->name;
   for (auto source = identities.find(operand); source != identities.end();
        source = identities.find(operand)) {
     if (name.empty() && leafOf(operand) == "running_mean")
@@ -38,12 +46,11 @@ std::string runningMean(std::string operand, const Graph& graph,
 void addBatchCounters(Graph& graph) {
   if (!graph.fromPyTorch())
     return;
-  constexpr size_t kMean = 3, kVariance = 4;
   const std::map<std::string, std::string> sources = identities(graph);
   for (Node& node : graph.nodes) {
     if (!node.domain.empty() || node.opType != "BatchNormalization" || !node.hasInput(kVariance))
       continue;
-    const std::string mean = runningMean(node.inputs[kMean], graph, sources);
+    const std::string mean = runningMean(node, graph, sources);
     if (mean.empty())
       continue;
     const std::string name =

@@ -39,13 +39,18 @@ protected:
                                       " : [num_users=1] = call_function[target=torch.ops.aten." +
                                       op + "](args = (" + args + "), kwargs = {" + keywords + "})");
   }
-  void sign(const std::vector<std::string>& parameters) {
+  void sign(const std::vector<std::string>& parameters,
+            const std::vector<std::string>& buffers = {}) {
     std::string lines;
-    for (const std::string& name : parameters) {
+    auto list = [&](const std::string& name, const char* prefix, const char* kind) {
       std::string flat = name;
       std::replace(flat.begin(), flat.end(), '.', '_');
-      lines += "p_" + flat + ": PARAMETER target='" + name + "'\n";
-    }
+      lines += prefix + flat + ": " + kind + " target='" + name + "'\n";
+    };
+    for (const std::string& name : parameters)
+      list(name, "p_", "PARAMETER");
+    for (const std::string& name : buffers)
+      list(name, "b_", "BUFFER");
     model_.signature(lines);
   }
   void read() {
@@ -255,6 +260,26 @@ TEST_F(Folded, OfALayerWhoseProductWasFoldedTheVectorIsTheBias) {
   EXPECT_EQ(operand(0, 1).name, "a.bias");
   EXPECT_EQ(operand(1, 1).name, "b.bias");
   EXPECT_TRUE(operand(1, 0).structural);
+}
+
+TEST_F(Folded, AFreshNormHasStatisticsOfItsOwn) {
+  floats("n.weight", {2}, {1, 1});
+  floats("n.bias", {2}, {0, 0});
+  const char* arguments = "%x, %p_n_weight, %p_n_bias, %b_n_running_mean, %b_n_running_var, 0.1";
+  for (const char* output : {"h", "y"})
+    add("BatchNormalization",
+        {*output == 'h' ? "x" : "h", "n.weight", "n.bias", "n.bias", "n.weight"}, output, "n",
+        "_native_batch_norm_legit_no_training.default", arguments);
+  sign({"n.weight", "n.bias"}, {"n.running_mean", "n.running_var", "n.num_batches_tracked"});
+  read();
+  for (int node : {0, 1}) {
+    EXPECT_EQ(operand(node, 1).name, "n.weight");
+    EXPECT_EQ(operand(node, 2).name, "n.bias");
+    EXPECT_EQ(operand(node, 3).name, "n.running_mean");
+    EXPECT_EQ(operand(node, 4).name, "n.running_var");
+    EXPECT_EQ(operand(node, 5).name, "n.num_batches_tracked");
+    EXPECT_EQ(operand(node, 3).kind, TensorKind::Buffer);
+  }
 }
 
 TEST_F(Folded, RowsThatAreAllEqualAreOne) {

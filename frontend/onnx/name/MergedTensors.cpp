@@ -89,6 +89,9 @@ private:
       return numberIn(tensor, name);
     if (argument.isNone)
       return "%";
+    // A fresh norm reads its bias as its mean, too.
+    if (node.opType == "BatchNormalization" && k < kBatchCounter && argument.lifted.size() == 1)
+      return argument.lifted.front().mangled;
     if (readsItself(scope, name))
       return mangled(name);
     for (const FxOperand& value : argument.values)
