@@ -241,13 +241,17 @@ void buildStep(const Model& model) {
   Location loc = model.op().getLoc();
   const SmallVector<RunningStatistic> statistics = findRunningStatistics(model);
   auto sumType = RankedTensorType::get({}, builder.getF32Type());
+  const bool hasWeights = !model.recipe.loss.classWeights.empty();
   SmallVector<Type> types = {sumType, scalar};
+  if (hasWeights)
+    types.push_back(sumType);
+  const size_t sums = types.size();
   for (const RunningStatistic& statistic : statistics)
     for (const RunningStatistic::Term& term : statistic.terms) {
       RankedTensorType row = tensorType(term.sample);
       types.push_back(row.clone(ArrayRef{count, row.getDimSize(0)}));
     }
-  const auto stacked = static_cast<int64_t>(types.size()) - 2;
+  const auto stacked = static_cast<int64_t>(types.size() - sums);
   auto loop = accum::LoopOp::create(builder, loc, types, batches, ValueRange{}, count,
                                     accum::Order::Unordered, stacked);
   Block& body = loop.getBody().emplaceBlock();
@@ -260,6 +264,8 @@ void buildStep(const Model& model) {
   SmallVector<Value> outputs = cloneBody(model, builder, mapping, slices, seed, counterValue);
   autodiff::LossTerms loss = buildLoss(model, builder, outputs, slices, /*validRows=*/{});
   SmallVector<Value> yielded = {loss.sum, loss.count};
+  if (hasWeights)
+    yielded.push_back(loss.weight);
   for (const RunningStatistic& statistic : statistics)
     for (const RunningStatistic::Term& term : statistic.terms)
       yielded.push_back(mapping.lookup(Value(term.sample)));
@@ -285,6 +291,8 @@ void buildStep(const Model& model) {
   }
   step.addResult(loop.getResult(0), tag::metric, builder.getStringAttr("loss_sum"));
   step.addResult(loop.getResult(1), tag::metric, builder.getStringAttr("count"));
+  if (hasWeights)
+    step.addResult(loop.getResult(2), tag::metric, builder.getStringAttr("weight_sum"));
 }
 
 /// The arguments of one [micro, ...] tensor each.
@@ -308,6 +316,8 @@ void buildEval(const Model& model) {
   eval.addResult(loss.sum, tag::metric, builder.getStringAttr("loss_sum"));
   eval.addResult(loss.count, tag::metric, builder.getStringAttr("count"));
   eval.addResult(loss.correct, tag::metric, builder.getStringAttr("correct"));
+  if (loss.weight)
+    eval.addResult(loss.weight, tag::metric, builder.getStringAttr("weight_sum"));
 }
 
 void buildPredict(const Model& model) {

@@ -33,6 +33,11 @@ FailureOr<RankedTensorType> targetType(const LossRecipe& loss, RankedTensorType 
       return emitError(loc) << "loss.class_dim = " << loss.classDim << ": output '" << outputName
                             << "' is " << output
                             << ", whose classes are in one of the dimensions 1 to " << rank - 1;
+    const auto classes = static_cast<size_t>(output.getDimSize(dim));
+    if (!loss.classWeights.empty() && loss.classWeights.size() != classes)
+      return emitError(loc) << "loss.class_weights has " << loss.classWeights.size()
+                            << " weights: output '" << outputName << "' is " << output << ", with "
+                            << classes << " classes";
     SmallVector<int64_t> rows(output.getShape());
     rows.erase(rows.begin() + dim);
     // A model that flattens [micro, positions] for its loss.
@@ -60,6 +65,16 @@ Value validMask(const TensorBuilder& b, ArrayRef<int64_t> shape, Value validRows
   return b.compare(ComparePredicate::LT, rows, b.broadcast(validRows, shape, {}));
 }
 
+/// The weight of each target's class, 0 for those that are not `valid`.
+Value weightsOf(const TensorBuilder& b, const LossRecipe& loss, Value targets, Value valid,
+                Type element) {
+  const auto classes = static_cast<int64_t>(loss.classWeights.size());
+  Value table = b.constant(RankedTensorType::get({classes, 1}, element), loss.classWeights);
+  Value known = b.select(valid, targets, b.splatLike(targets, 0));
+  Value weights = b.reshape(b.create<EmbeddingOp>(table, known), tensorType(targets).getShape());
+  return b.select(valid, weights, b.splatLike(weights, 0));
+}
+
 LossTerms crossEntropy(const TensorBuilder& b, const LossRecipe& loss, Value logits, Value targets,
                        Value validRows) {
   ArrayRef<int64_t> rows = tensorType(targets).getShape();
@@ -82,7 +97,14 @@ LossTerms crossEntropy(const TensorBuilder& b, const LossRecipe& loss, Value log
                                           b.builder.getI64IntegerAttr(loss.ignoreIndex),
                                           b.builder.getF64FloatAttr(loss.labelSmoothing));
   Value valid = b.compare(ComparePredicate::NE, targets, ignored);
-  LossTerms terms{b.convert(b.reduceAll(ReduceKind::Sum, losses), f32), countTrue(b, valid), {}};
+  LossTerms terms;
+  if (!loss.classWeights.empty()) {
+    Value weights = weightsOf(b, loss, targets, valid, lossType.getElementType());
+    losses = b.mul(losses, weights);
+    terms.weight = b.convert(b.reduceAll(ReduceKind::Sum, weights), f32);
+  }
+  terms.sum = b.convert(b.reduceAll(ReduceKind::Sum, losses), f32);
+  terms.count = countTrue(b, valid);
   if (validRows) {
     Value best = b.create<ArgmaxOp>(logits, static_cast<int64_t>(rows.size()));
     Value hit = b.compare(ComparePredicate::EQ, best, targets);
@@ -95,11 +117,12 @@ LossTerms outputLoss(const TensorBuilder& b, Value output, Value validRows, int6
   auto scalar = RankedTensorType::get({}, i64(b));
   Value sum = b.reshape(b.convert(output, b.builder.getF32Type()), {});
   if (!validRows)
-    return {sum, b.splat(scalar, 1), {}};
+    return {sum, b.splat(scalar, 1), {}, {}};
   // The model has already averaged over the rows, padding included: only a full batch counts.
   Value full =
       b.compare(ComparePredicate::GE, validRows, b.splat(scalar, static_cast<double>(rows)));
-  return {b.select(full, sum, b.splatLike(sum, 0)), b.convert(full, i64(b)), b.splat(scalar, 0)};
+  return {
+      b.select(full, sum, b.splatLike(sum, 0)), b.convert(full, i64(b)), {}, b.splat(scalar, 0)};
 }
 
 Value elementwiseLoss(const TensorBuilder& b, StringRef kind, Value output, Value targets) {
@@ -121,11 +144,13 @@ LossTerms buildLoss(const TensorBuilder& b, const LossRecipe& loss, Value output
   Value losses = elementwiseLoss(b, loss.kind, b.convert(output, b.builder.getF32Type()), targets);
   int64_t elements = tensorType(losses).getNumElements();
   if (!validRows)
-    return {
-        b.reduceAll(ReduceKind::Sum, losses), b.splat(scalar, static_cast<double>(elements)), {}};
+    return {b.reduceAll(ReduceKind::Sum, losses),
+            b.splat(scalar, static_cast<double>(elements)),
+            {},
+            {}};
   Value mask = validMask(b, tensorType(losses).getShape(), validRows);
   Value kept = b.select(mask, losses, b.splatLike(losses, 0));
-  return {b.reduceAll(ReduceKind::Sum, kept), countTrue(b, mask), b.splat(scalar, 0)};
+  return {b.reduceAll(ReduceKind::Sum, kept), countTrue(b, mask), {}, b.splat(scalar, 0)};
 }
 
 } // namespace titan::autodiff

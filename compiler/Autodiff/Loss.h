@@ -6,10 +6,12 @@
 
 namespace titan::autodiff {
 
-/// Scalars over one microbatch. `correct` is null unless it is asked for.
+/// Scalars over one microbatch. `correct` is null unless it is asked for, `weight`
+/// unless the classes have weights.
 struct LossTerms {
   mlir::Value sum;     ///< f32
   mlir::Value count;   ///< i64, the number of terms of the sum
+  mlir::Value weight;  ///< f32, what the sum is divided by; null: the count
   mlir::Value correct; ///< i64
 };
 

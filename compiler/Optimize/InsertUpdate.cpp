@@ -47,6 +47,7 @@ private:
   Value sumOfSquares();
   /// The same with bits that do not depend on the ranks that have parts of the gradients.
   Value exactSumOfSquares();
+  Value divisorOf(Value count);
   Value clipFactor(Value norm);
   void updateParameters(const UpdateRule& rule, UpdateScalars scalars);
   void updateCounters(Value applied);
@@ -187,6 +188,17 @@ LogicalResult UpdateBuilder::checkGroups() {
 }
 
 /// Clipping as torch.nn.utils.clip_grad_norm_, where `norm` is that of the mean gradient.
+/// What the sums of the loss and of its gradients are divided by. A step without targets, or
+/// without one whose class has a weight, divides by 1.
+Value UpdateBuilder::divisorOf(Value count) {
+  if (Value weight = step_.findResult(ir::tag::metric, "weight_sum")) {
+    Value zero = t_.splatLike(weight, 0), one = t_.splatLike(weight, 1);
+    return t_.select(t_.compare(ir::ComparePredicate::GT, weight, zero), weight, one);
+  }
+  Value valid = t_.create<ir::MaxOp>(count, t_.splatLike(count, 1));
+  return t_.convert(valid, builder_.getF32Type());
+}
+
 Value UpdateBuilder::clipFactor(Value norm) {
   Value limit = t_.splatLike(norm, recipe_.optimizer.clipNorm);
   return t_.create<ir::MinOp>(t_.div(limit, t_.shift(norm, 1e-6)), t_.splatLike(norm, 1));
@@ -207,10 +219,8 @@ LogicalResult UpdateBuilder::run() {
     return failure();
 
   Type f32 = builder_.getF32Type(), i64 = builder_.getI64Type();
-  Value valid =
-      t_.create<ir::MaxOp>(count, t_.splatLike(count, 1)); // a step without targets divides by 1
-  Value countF32 = t_.convert(valid, f32);
-  Value inverse = t_.div(t_.splatLike(countF32, 1), countF32);
+  Value divisor = divisorOf(count);
+  Value inverse = t_.div(t_.splatLike(divisor, 1), divisor);
   Value squares = recipe_.mesh.isTree() ? exactSumOfSquares() : sumOfSquares();
   Value norm = t_.mul(t_.create<ir::SqrtOp>(squares), inverse);
 
@@ -237,7 +247,7 @@ LogicalResult UpdateBuilder::run() {
   auto metric = [&](StringRef name, Value value) {
     return TaggedFunction::TaggedValue{value, ir::tag::metric, builder_.getStringAttr(name)};
   };
-  Value loss = t_.div(t_.convert(lossSum, f32), countF32);
+  Value loss = t_.div(t_.convert(lossSum, f32), divisor);
   setResults({metric("loss", loss), metric("grad_norm", norm), metric("lr", scalars.lr),
               metric("count", count), metric("applied", applied)});
   return success();

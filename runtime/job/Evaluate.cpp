@@ -25,6 +25,7 @@ Result<Evaluator> Evaluator::create(Session& session, std::unique_ptr<Dataset> d
   evaluator.lossSum_ = TITAN_TRY(metric(access, "eval", "loss_sum"));
   evaluator.count_ = TITAN_TRY(metric(access, "eval", "count"));
   evaluator.correct_ = TITAN_TRY(metric(access, "eval", "correct"));
+  evaluator.weightSum_ = TITAN_TRY(metric(access, "eval", "weight_sum"));
   return evaluator;
 }
 
@@ -43,7 +44,13 @@ Result<Evaluator::Sums> Evaluator::runBatch(const BatchLoader& loader, int64_t f
   noteProgress();
   if (!counts)
     return Sums{.dropped = rows};
-  return Sums{lossSum_.read(), count_.read(), correct_.read(), rows, 0};
+  const double count = count_.read();
+  return Sums{lossSum_.read(),
+              count,
+              correct_.read(),
+              weightSum_.exists() ? weightSum_.read() : count,
+              rows,
+              0};
 }
 
 Result<std::vector<Evaluator::Sums>> Evaluator::gather(const std::vector<Sums>& mine) {
@@ -70,19 +77,20 @@ Result<Evaluation> Evaluator::run(int64_t maxBatches) {
     mine.push_back(TITAN_TRY(runBatch(loader, batch < batches ? batch * rows : dataset.size())));
 
   Evaluation result;
-  double loss = 0, count = 0, correct = 0;
+  double loss = 0, count = 0, correct = 0, weight = 0;
   for (const Sums& batch : TITAN_TRY(gather(mine))) {
     loss += batch.loss;
     count += batch.count;
     correct += batch.correct;
+    weight += batch.weight;
     result.samples += batch.rows;
     result.dropped += batch.dropped;
   }
-  if (count == 0)
+  if (count == 0 || weight == 0)
     return session_->peers().together(Error::badInput(
         "the evaluation data has no valid target in {} samples (batch {}): give more data",
         dataset.size(), batches_.samples()));
-  result.loss = loss / count;
+  result.loss = loss / weight;
   if (dataset.tokensPerSample() > 0)
     result.perplexity = std::exp(result.loss);
   else if (correct_.exists())

@@ -30,6 +30,7 @@ private:
   /// What one batch adds; f32 and integers, which a double holds.
   struct Sums {
     double loss = 0, count = 0, correct = 0;
+    double weight = 0; ///< what the loss is divided by
     int64_t rows = 0, dropped = 0;
   };
 
@@ -43,6 +44,7 @@ private:
   Batches batches_;
   Controls controls_;
   Scalar validRows_, lossSum_, count_, correct_;
+  Scalar weightSum_; ///< where the classes have weights
 };
 
 /// `./job eval`

@@ -41,7 +41,8 @@ struct LossRecipe {
   std::string target = "targets";     ///< name of the target field
   int64_t ignoreIndex = -100;
   double labelSmoothing = 0;
-  int64_t classDim = -1; ///< of the output; -1 is its last dimension
+  int64_t classDim = -1;            ///< of the output; -1 is its last dimension
+  std::vector<double> classWeights; ///< one for each class; empty: all count alike
   bool operator==(const LossRecipe&) const = default;
 };
 

@@ -50,6 +50,7 @@ constexpr Key table[] = {
   key<Loss<&LossRecipe::ignoreIndex>>("loss", "ignore_index", compiled, "cross_entropy: targets with this value do not count"),
   key<Loss<&LossRecipe::labelSmoothing>>("loss", "label_smoothing", compiled, "cross_entropy: in [0, 1)"),
   key<Loss<&LossRecipe::classDim>>("loss", "class_dim", compiled, "cross_entropy: the output's dimension of classes, 1 of [batch, classes, height, width]; -1: the last"),
+  key<Loss<&LossRecipe::classWeights>>("loss", "class_weights", compiled, "cross_entropy: how much a target of each class counts; the loss is the weighted mean; empty: all alike"),
 
   key<Optimizer<&OptimizerRecipe::kind>>("optimizer", "kind", compiled, "update rule", "sgd | adam | adamw"),
   key<Optimizer<&OptimizerRecipe::lr>>("optimizer", "lr", runTime, "learning rate before the schedule"),

@@ -67,13 +67,26 @@ Status checkModel(const ModelRecipe& model) {
 
 /// Values of another kind of loss are a mistake; the defaults may be written out.
 Status checkLoss(const LossRecipe& loss) {
+  const std::vector<double>& weights = loss.classWeights;
+  for (size_t i = 0; i < weights.size(); ++i)
+    TITAN_TRY(
+        checkRange(fmt::format("loss.class_weights[{}]", i).c_str(), weights[i], 0, INFINITY));
+  if (!weights.empty() && std::ranges::all_of(weights, [](double weight) { return weight == 0; }))
+    return Error::badInput("loss.class_weights are all 0: no target would count");
   if (loss.kind != "output" && loss.target.empty())
     return Error::badInput("loss.target is empty: name the data field with the targets");
   TITAN_TRY(checkRange("loss.label_smoothing", loss.labelSmoothing, 0, 1));
   if (loss.classDim == 0)
     return Error::badInput("loss.class_dim = 0 is the batch, not the classes");
+  if (!weights.empty() && loss.labelSmoothing != 0)
+    return Error::badInput("loss.class_weights with loss.label_smoothing = {} are not supported",
+                           loss.labelSmoothing);
   if (loss.kind == "cross_entropy")
     return {};
+  if (!weights.empty())
+    return Error::badInput(
+        "loss.class_weights are for cross_entropy, loss.kind = \"{}\" has no use for them",
+        loss.kind);
   if (loss.labelSmoothing != 0)
     return Error::badInput("loss.label_smoothing = {} is for cross_entropy, loss.kind = \"{}\" has "
                            "no use for it",

@@ -51,6 +51,15 @@ module attributes {titan.recipe = {loss = {class_dim = 3 : i64}}} {
 
 // -----
 
+module attributes {titan.recipe = {loss = {class_dim = 1 : i64, class_weights = [1.0 : f64, 2.0 : f64]}}} {
+  // expected-error @+1 {{loss.class_weights has 2 weights: output 'y' is 'tensor<8x3x5xf32>', with 3 classes}}
+  func.func @model(%x: tensor<8x3x5xf32> {titan.input = "x"}) -> (tensor<8x3x5xf32> {titan.output = "y"}) {
+    return %x : tensor<8x3x5xf32>
+  }
+}
+
+// -----
+
 module attributes {titan.recipe = {loss = {class_dim = -3 : i64}}} {
   // expected-error @+1 {{loss.class_dim = -3: output 'y' is 'tensor<8x3x5xf32>', whose classes}}
   func.func @model(%x: tensor<8x3x5xf32> {titan.input = "x"}) -> (tensor<8x3x5xf32> {titan.output = "y"}) {

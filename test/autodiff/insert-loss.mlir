@@ -117,3 +117,28 @@ module attributes {titan.recipe = {loss = {kind = "output"}, batch = {micro = 2 
     return %y, %l : tensor<2x3xf32>, tensor<f32>
   }
 }
+
+// -----
+
+// Classes have weights: each loss is multiplied by that of its target, and their sum is what the loss is divided by. What does not count weighs 0.
+// CHECK-LABEL: func.func @step(
+// CHECK: %[[L:.*]]:3 = accum.loop
+// CHECK: %[[CE:.*]] = titan.cross_entropy
+// CHECK: %[[VALID:.*]] = titan.compare ne
+// CHECK: %[[TABLE:.*]] = titan.constant dense<{{.*}}> : tensor<3x1xf32>
+// CHECK: %[[KNOWN:.*]] = titan.select %[[VALID]]
+// CHECK: titan.embedding %[[TABLE]], %[[KNOWN]]
+// CHECK: %[[WEIGHTS:.*]] = titan.select %[[VALID]]
+// CHECK: titan.mul %[[CE]], %[[WEIGHTS]]
+// CHECK: titan.reduce sum %[[WEIGHTS]] [0]
+// CHECK: return {{.*}}%[[L]]#0, %[[L]]#1, %[[L]]#2
+// CHECK-LABEL: func.func @eval(
+// CHECK-SAME: titan.metric = "correct"
+// CHECK-SAME: titan.metric = "weight_sum"
+module attributes {titan.recipe = {batch = {micro = 4 : i64, global = 8 : i64}, loss = {class_weights = [0.5 : f64, 1.0 : f64, 2.0 : f64]}}} {
+  titan.state @fc.weight : tensor<3x6xf32> {kind = #titan<kind param>, trainable, init = #titan.init_rule<"normal", 0.0 : f64, 1.0 : f64>}
+  func.func @model(%w: tensor<3x6xf32> {titan.state = @fc.weight}, %x: tensor<4x6xf32> {titan.input = "x"}) -> (tensor<4x3xf32> {titan.output = "logits"}) {
+    %y = titan.contract %x, %w batch [] x [] contracting [1] x [1] {path = ["fc"]} : (tensor<4x6xf32>, tensor<3x6xf32>) -> tensor<4x3xf32>
+    return %y : tensor<4x3xf32>
+  }
+}

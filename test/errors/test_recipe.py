@@ -190,9 +190,11 @@ class Recipe(ErrorTest):
         for assignment, says in {
                 "loss.label_smoothing=0.1": "loss.label_smoothing = 0.1 is for cross_entropy, loss.kind = \"mse\" has no use",
                 "loss.class_dim=1": "loss.class_dim = 1 is for cross_entropy, loss.kind = \"mse\" has no use",
+                "loss.class_weights=[1, 2]": "loss.class_weights are for cross_entropy, loss.kind = \"mse\" has no use",
                 "loss.ignore_index=3": "loss.ignore_index = 3 is for cross_entropy, loss.kind = \"mse\" has no use"}.items():
             self.compile_refused("--set", "loss.kind=mse", "--set", assignment, says=says)
         self.compile_refused("--set", "loss.class_dim=0", says="loss.class_dim = 0 is the batch, not the classes")
+        self.compile_refused("--set", "loss.class_weights=[0, 0]", says="loss.class_weights are all 0: no target would count")
         for assignment, says in {
                 "optimizer.betas=[0.9, 0.95]": "optimizer.betas = [0.9, 0.95] are for adam and adamw; sgd has momentum",
                 "optimizer.eps=1e-6": "optimizer.eps = 1e-06 is for adam and adamw; sgd has none"}.items():

@@ -41,12 +41,15 @@ def loss_sum_and_count(recipe, output, target):
     if kind == "output":
         return output, 1
     if kind == "cross_entropy":
+        weights = loss.get("class_weights")
         ignore = loss.get("ignore_index", -100)
         output = output.movedim(loss.get("class_dim", -1), -1)
         logits, labels = output.reshape(-1, output.shape[-1]), target.reshape(-1)
-        total = F.cross_entropy(logits, labels, ignore_index=ignore, reduction="sum",
+        weights = None if weights is None else torch.tensor(weights, dtype=logits.dtype)
+        total = F.cross_entropy(logits, labels, weights, ignore_index=ignore, reduction="sum",
                                 label_smoothing=loss.get("label_smoothing", 0.0))
-        return total, int((labels != ignore).sum())
+        counted = labels[labels != ignore]
+        return total, len(counted) if weights is None else weights[counted].sum().item()
     function = {"mse": F.mse_loss, "l1": F.l1_loss, "bce_with_logits": F.binary_cross_entropy_with_logits}[kind]
     return function(output, target, reduction="sum"), output.numel()
 
