@@ -36,6 +36,19 @@ class Equalities(training_test.TrainingTest):
                     np.testing.assert_allclose(losses, whole[0], rtol=MICROBATCH_BOUND)
                     self.assert_close(state, whole[1], MICROBATCH_BOUND)
 
+    def test_evaluation_weighs_classes_as_training_does(self):
+        """The loss of eval, the last batch of which has samples less, is the weighted mean of what predict gives."""
+        weights, data = np.array([0.2, 1, 2.5]), REFERENCES / "segmentation" / "data.npz"
+        job = self.compile("weighed", "segmentation", "sgd", "--set", f"loss.class_weights={weights.tolist()}", "--set", "batch.micro=3",
+                           "--set", "batch.global=6", export="dynamo-optimized")
+        titan_job.train(job, self.scratch / "weighed.run", data, 2)
+        titan_job.run([job, "predict", "--out", self.scratch / "weighed.run", "--data", data, "-o", self.scratch / "scores.npz"])
+        (scores,), targets = np.load(self.scratch / "scores.npz").values(), np.load(data)["targets"]
+        scores = np.moveaxis(scores.astype(np.float64), 1, -1)
+        losses = np.log(np.exp(scores).sum(-1)) - np.take_along_axis(scores, targets[..., None], -1)[..., 0]
+        found = json.loads(titan_job.run([job, "eval", "--json", "--out", self.scratch / "weighed.run", "--data", data]))
+        self.assertAlmostEqual(found["loss"], (losses * weights[targets]).sum() / weights[targets].sum(), delta=1e-5)
+
     def test_threads_do_not_matter(self):
         for reference, recipe in (("relu", "cosine-clip"), ("norm-gelu", "smoothing-ignore"), ("residual", "mse-clip")):
             job = self.compile(reference, reference, recipe)
