@@ -24,10 +24,10 @@ mlir::Operation* sourceOf(mlir::Value value);
 mlir::Operation* firstReader(mlir::Value value);
 
 /// Makes of `loop` loops that run `counts` iterations, each inside of the one before: the counts
-/// multiply to the loop's own. Batches are reshaped in front of the outermost one, stacks in front of the first op that
-/// reads them, the index of an iteration is still its number among all. Sums are the same: accumulators of
-/// an inner loop start as what those around it have so far, and what a tree sums is a term of the
-/// tree around it. Returns the loops, the outermost first.
+/// multiply to the loop's own. Batches are reshaped in front of the outermost one, stacks in front
+/// of the first op that reads them, the index of an iteration is still its number among all. Sums
+/// are the same: accumulators of an inner loop start as what those around it have so far, and what
+/// a tree sums is a term of the tree around it. Returns the loops, the outermost first.
 llvm::SmallVector<accum::LoopOp> nestLoop(accum::LoopOp loop, llvm::ArrayRef<int64_t> counts);
 
 /// Makes `loop`, which yields terms, add them to accumulators that start at zero, one after the
