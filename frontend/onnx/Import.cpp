@@ -9,6 +9,7 @@
 #include "frontend/onnx/name/MissingMasks.h"
 #include "frontend/onnx/name/Scopes.h"
 #include "frontend/onnx/name/Values.h"
+#include "frontend/onnx/read/Branches.h"
 #include "frontend/raise/Evaluate.h"
 #include "frontend/raise/Passes.h"
 #include "runtime/program/Random.h"
@@ -139,6 +140,11 @@ private:
   }
 
   void convert(const Node& node) {
+    if (isIf(node)) {
+      if (Status status = convertIf(node); !status.ok())
+        fail(node, status.takeError());
+      return;
+    }
     std::vector<Known> operands = operandsOf(node);
     const ConverterEntry* converter = findConverter(node);
     // Operands that failed make this node fail too, silently: its own problem, if it has one, is
@@ -189,6 +195,38 @@ private:
         return fail(node, Error::badInput("{}: its result is empty", node.shown()));
       values_[output].value = value;
     }
+  }
+
+  /// Exporters write an If where they do not know an extent or a rank that the model has: the
+  /// branch that it takes stands in its place.
+  Status convertIf(const Node& node) {
+    const std::vector<Known> operands = operandsOf(node);
+    if (operands.empty() || !operands.front().isKnown())
+      return {}; // its operand has failed
+    const std::optional<HostTensor>& condition = operands.front().host;
+    if (!condition || condition->size() != 1)
+      return Error::badInput("{}: its condition is computed by the model: only one that follows "
+                             "from shapes is supported",
+                             node.shown());
+    Branch branch = TITAN_TRY(branchOf(node, condition->integer(0) != 0));
+    for (const Node& inner : branch.nodes) {
+      for (const std::string& output : inner.outputs)
+        if (!output.empty() && values_.contains(output) && !ofBranches_.contains(output))
+          return Error::badInput("{}: '{}' is produced more than once", inner.shown(),
+                                 printable(output));
+      ofBranches_.insert(inner.outputs.begin(), inner.outputs.end());
+      if (std::optional<::onnx::TensorProto> constant =
+              inner.opType == "Constant" ? constantValue(inner) : std::nullopt) {
+        const Tensor tensor = TITAN_TRY(takeTensor(*constant, inner.shown()));
+        values_[inner.outputs.front()] = {.host = TITAN_TRY(toHost(tensor))};
+        continue;
+      }
+      convert(inner);
+    }
+    for (auto [output, inner] : llvm::zip_equal(node.outputs, branch.outputs))
+      if (auto value = values_.find(inner); value != values_.end() && !output.empty())
+        values_[output] = value->second;
+    return {};
   }
 
   /// What the names file says of the table goes before what the source said of the node.
@@ -380,6 +418,7 @@ private:
   OwningOpRef<ModuleOp> module_;
   func::FuncOp function_;
   std::map<std::string, Known> values_;
+  std::set<std::string> ofBranches_; ///< values that a branch of an If gives
   std::map<std::string, uint64_t> randomOrdinals_;
   struct Padding {
     const NamedTensor* tensor;

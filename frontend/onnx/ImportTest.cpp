@@ -114,6 +114,79 @@ TEST_F(ImportTest, ExportsKeepTheNamesOfTheirModule) {
   EXPECT_EQ(exports, 30);
 }
 
+/// y = x squeezed where its extent `dim` is 1, as the legacy exporter writes it.
+ModelBuilder squeezedWhereOne(int64_t extent) {
+  ModelBuilder model;
+  model.input("x", {-1, extent, 3}).output("y");
+  model.floats("w", {3}, {1, 2, 3});
+  model.integers("dim", {1});
+  model.integers("one", {1});
+  model.node("Shape", {"x"}, {"shape"});
+  model.node("Gather", {"shape", "dim"}, {"extent"});
+  model.node("Equal", {"extent", "one"}, {"isOne"});
+  model.node("Mul", {"x", "w"}, {"scaled"});
+  ::onnx::NodeProto& choice = model.node("If", {"isOne"}, {"chosen"}, "choice");
+  auto branch = [&](const char* name) -> ::onnx::GraphProto& {
+    ::onnx::AttributeProto& attribute = *choice.add_attribute();
+    attribute.set_name(name);
+    attribute.set_type(::onnx::AttributeProto::GRAPH);
+    return *attribute.mutable_g();
+  };
+  auto add = [](::onnx::GraphProto& graph, const char* type, const char* in, const char* out) {
+    ::onnx::NodeProto& node = *graph.add_node();
+    node.set_op_type(type);
+    if (*in)
+      node.add_input(in);
+    node.add_output(out);
+    return &node;
+  };
+  ::onnx::GraphProto& squeezes = branch("then_branch");
+  ::onnx::AttributeProto& value = *add(squeezes, "Constant", "", "axes")->add_attribute();
+  value.set_name("value_ints");
+  value.set_type(::onnx::AttributeProto::INTS);
+  value.add_ints(1);
+  add(squeezes, "Squeeze", "scaled", "squeezed")->add_input("axes");
+  squeezes.add_output()->set_name("squeezed");
+  ::onnx::GraphProto& passes = branch("else_branch");
+  add(passes, "Identity", "scaled", "same");
+  passes.add_output()->set_name("same");
+  model.node("Tanh", {"chosen"}, {"y"});
+  return model;
+}
+
+TEST_F(ImportTest, AnIfTakesTheBranchThatShapesChoose) {
+  ModelBuilder one = squeezedWhereOne(1), four = squeezedWhereOne(4);
+  EXPECT_HAS(import(one).take(), "-> (tensor<8x3xf32>");
+  EXPECT_HAS(import(four).take(), "-> (tensor<8x4x3xf32>");
+}
+
+TEST_F(ImportTest, AnIfThatTheModelDecidesIsRefused) {
+  ModelBuilder model = squeezedWhereOne(4);
+  auto refusal = [&](auto change) {
+    ModelBuilder changed = model;
+    change(*std::ranges::find(*changed.model.mutable_graph()->mutable_node(), "choice",
+                              [](const auto& node) { return node.name(); }));
+    return import(changed).error().message();
+  };
+  EXPECT_EQ(refusal([](auto& node) { node.set_input(0, "scaled"); }),
+            "node 'choice' (If): its condition is computed by the model: only one that follows from "
+            "shapes is supported");
+  EXPECT_EQ(refusal([](auto& node) { node.mutable_attribute(1)->set_name("other"); }),
+            "node 'choice' (If): has no else_branch");
+  EXPECT_EQ(refusal([](auto& node) {
+              node.mutable_attribute(1)->mutable_g()->add_initializer()->set_name("own");
+            }),
+            "node 'choice' (If): its else_branch has weights of its own, which is not supported");
+  EXPECT_EQ(refusal([](auto& node) { node.add_output("more"); }),
+            "node 'choice' (If): its else_branch has 1 outputs, the node 2");
+  EXPECT_EQ(refusal([](auto& node) {
+              ::onnx::GraphProto& graph = *node.mutable_attribute(1)->mutable_g();
+              graph.mutable_node(0)->set_output(0, "shape");
+              graph.mutable_output(0)->set_name("shape");
+            }),
+            "node 'shape' (Identity): 'shape' is produced more than once");
+}
+
 TEST_F(ImportTest, EveryExportOfAGptHasOneAttentionAndOneTiedTable) {
   int exports = 0;
   for (const auto& entry : fs::directory_iterator(kInputs)) {

@@ -60,6 +60,33 @@ std::string Node::shown() const {
 static constexpr NoteCause kUnused = {"initializer {} is not used and left out",
                                       "{} initializers are not used and left out: {}"};
 
+std::optional<::onnx::TensorProto> constantValue(const Node& node) {
+  ::onnx::TensorProto tensor;
+  for (const ::onnx::AttributeProto& attribute : node.attributes) {
+    if (attribute.name() == "value" && attribute.has_t())
+      return attribute.t();
+    if (attribute.name() == "value_float" || attribute.name() == "value_floats") {
+      tensor.set_data_type(::onnx::TensorProto::FLOAT);
+      if (attribute.name() == "value_float")
+        tensor.add_float_data(attribute.f());
+      else
+        *tensor.mutable_float_data() = attribute.floats();
+    } else if (attribute.name() == "value_int" || attribute.name() == "value_ints") {
+      tensor.set_data_type(::onnx::TensorProto::INT64);
+      if (attribute.name() == "value_int")
+        tensor.add_int64_data(attribute.i());
+      else
+        *tensor.mutable_int64_data() = attribute.ints();
+    } else {
+      continue;
+    }
+    if (attribute.name().back() == 's')
+      tensor.add_dims(attribute.floats_size() + attribute.ints_size());
+    return tensor;
+  }
+  return std::nullopt;
+}
+
 namespace {
 
 Result<Port> portOf(const ::onnx::ValueInfoProto& info) {
@@ -98,34 +125,6 @@ Result<Port> portOf(const ::onnx::ValueInfoProto& info) {
     }
   }
   return port;
-}
-
-/// A Constant node's value as a TensorProto; nothing for strings and sparse tensors.
-std::optional<::onnx::TensorProto> constantValue(const Node& node) {
-  ::onnx::TensorProto tensor;
-  for (const ::onnx::AttributeProto& attribute : node.attributes) {
-    if (attribute.name() == "value" && attribute.has_t())
-      return attribute.t();
-    if (attribute.name() == "value_float" || attribute.name() == "value_floats") {
-      tensor.set_data_type(::onnx::TensorProto::FLOAT);
-      if (attribute.name() == "value_float")
-        tensor.add_float_data(attribute.f());
-      else
-        *tensor.mutable_float_data() = attribute.floats();
-    } else if (attribute.name() == "value_int" || attribute.name() == "value_ints") {
-      tensor.set_data_type(::onnx::TensorProto::INT64);
-      if (attribute.name() == "value_int")
-        tensor.add_int64_data(attribute.i());
-      else
-        *tensor.mutable_int64_data() = attribute.ints();
-    } else {
-      continue;
-    }
-    if (attribute.name().back() == 's')
-      tensor.add_dims(attribute.floats_size() + attribute.ints_size());
-    return tensor;
-  }
-  return std::nullopt;
 }
 
 class GraphBuilder {

@@ -82,6 +82,9 @@ struct GraphOptions {
 Result<Graph> buildGraph(std::string_view bytes, const std::string& source,
                          const std::string& directory, const GraphOptions& options = {});
 
+/// A Constant node's value as a TensorProto; nothing for strings and sparse tensors.
+std::optional<::onnx::TensorProto> constantValue(const Node& node);
+
 /// The opsets of the ONNX domain that are understood.
 inline constexpr int64_t kOldestOpset = 7, kNewestOpset = 26;
 

@@ -1,5 +1,6 @@
 #include "frontend/onnx/read/Inline.h"
 
+#include "frontend/onnx/read/Branches.h"
 #include "frontend/onnx/read/Reader.h"
 
 #include <algorithm>
@@ -53,18 +54,16 @@ private:
              std::vector<FunctionKey> stack, Frame* frame,
              const std::map<std::string, std::string>& outerMetadata) {
     std::string domain = normalizedDomain(proto.domain());
-    Node node;
-    node.name = frame ? frame->prefix + proto.name() : proto.name();
-    node.domain = domain;
-    node.opType = proto.op_type();
-    node.metadata = metadataOf(proto);
+    Node node = nodeOf(proto);
+    if (frame)
+      node.name = frame->prefix + node.name;
     // A function body from a library carries no scopes of its own: it computes for its caller.
     for (const auto& [key, value] : outerMetadata)
       node.metadata.try_emplace(key, value);
-    for (const std::string& input : proto.input())
-      node.inputs.push_back(rename(input, frame));
-    for (const std::string& output : proto.output())
-      node.outputs.push_back(rename(output, frame));
+    for (std::string& input : node.inputs)
+      input = rename(input, frame);
+    for (std::string& output : node.outputs)
+      output = rename(output, frame);
     for (const ::onnx::AttributeProto& attribute : proto.attribute()) {
       // A body's tensors are copied at every call.
       copiedBytes_ += frame ? attribute.ByteSizeLong() : 0;
@@ -95,6 +94,10 @@ private:
       node.opset = it->second;
     else if (domain.empty())
       return Error::badInput("{}: the model imports no ONNX opset", node.shown());
+    // What a branch reads is there before the node. In a function its names would have to change.
+    if (isIf(node) && !frame)
+      for (const std::string& name : readByBranches(node))
+        node.inputs.push_back(name);
     nodes_.push_back(std::move(node));
     if (nodes_.size() > kMostNodes)
       return Error::badInput("has more than {} nodes when local functions are inlined", kMostNodes);
@@ -162,6 +165,17 @@ private:
 };
 
 } // namespace
+
+Node nodeOf(const ::onnx::NodeProto& proto) {
+  Node node;
+  node.name = proto.name();
+  node.domain = normalizedDomain(proto.domain());
+  node.opType = proto.op_type();
+  node.inputs.assign(proto.input().begin(), proto.input().end());
+  node.outputs.assign(proto.output().begin(), proto.output().end());
+  node.metadata = metadataOf(proto);
+  return node;
+}
 
 Result<std::vector<Node>> inlineFunctions(const ::onnx::ModelProto& model) {
   return Inliner(model).run();

@@ -10,4 +10,7 @@ namespace titan::frontend {
 /// value.
 Result<std::vector<Node>> inlineFunctions(const ::onnx::ModelProto& model);
 
+/// The node of `proto` but for its opset and attributes, which may be large.
+Node nodeOf(const ::onnx::NodeProto& proto);
+
 } // namespace titan::frontend
