@@ -201,7 +201,7 @@ private:
   /// branch that it takes stands in its place.
   Status convertIf(const Node& node) {
     const std::vector<Known> operands = operandsOf(node);
-    if (operands.empty() || !operands.front().isKnown())
+    if (!operands.front().isKnown())
       return {}; // its operand has failed
     const std::optional<HostTensor>& condition = operands.front().host;
     if (!condition || condition->size() != 1)
@@ -215,8 +215,9 @@ private:
           return Error::badInput("{}: '{}' is produced more than once", inner.shown(),
                                  printable(output));
       ofBranches_.insert(inner.outputs.begin(), inner.outputs.end());
+      const bool isConstant = inner.opType == "Constant" && inner.outputs.size() == 1;
       if (std::optional<::onnx::TensorProto> constant =
-              inner.opType == "Constant" ? constantValue(inner) : std::nullopt) {
+              isConstant ? constantValue(inner) : std::nullopt) {
         const Tensor tensor = TITAN_TRY(takeTensor(*constant, inner.shown()));
         values_[inner.outputs.front()] = {.host = TITAN_TRY(toHost(tensor))};
         continue;

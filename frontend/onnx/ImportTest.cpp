@@ -168,11 +168,13 @@ TEST_F(ImportTest, AnIfThatTheModelDecidesIsRefused) {
                               [](const auto& node) { return node.name(); }));
     return import(changed).error().message();
   };
-  EXPECT_EQ(refusal([](auto& node) { node.set_input(0, "scaled"); }),
-            "node 'choice' (If): its condition is computed by the model: only one that follows from "
-            "shapes is supported");
+  EXPECT_EQ(
+      refusal([](auto& node) { node.set_input(0, "scaled"); }),
+      "node 'choice' (If): its condition is computed by the model: only one that follows from "
+      "shapes is supported");
   EXPECT_EQ(refusal([](auto& node) { node.mutable_attribute(1)->set_name("other"); }),
-            "node 'choice' (If): has no else_branch");
+            "node 'choice' (If): has no else_branch, or is in a local function, which is not "
+            "supported");
   EXPECT_EQ(refusal([](auto& node) {
               node.mutable_attribute(1)->mutable_g()->add_initializer()->set_name("own");
             }),

@@ -47,7 +47,8 @@ Result<Branch> branchOf(const Node& node, bool condition) {
   const char* name = condition ? "then_branch" : "else_branch";
   const ::onnx::AttributeProto* attribute = node.find(name);
   if (!attribute || !attribute->has_g())
-    return Error::badInput("{}: has no {}", node.shown(), name);
+    return Error::badInput("{}: has no {}, or is in a local function, which is not supported",
+                           node.shown(), name);
   const ::onnx::GraphProto& graph = attribute->g();
   if (graph.initializer_size() > 0 || graph.sparse_initializer_size() > 0)
     return Error::badInput("{}: its {} has weights of its own, which is not supported",

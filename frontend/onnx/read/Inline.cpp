@@ -94,13 +94,24 @@ private:
       node.opset = it->second;
     else if (domain.empty())
       return Error::badInput("{}: the model imports no ONNX opset", node.shown());
-    // What a branch reads is there before the node. In a function its names would have to change.
-    if (isIf(node) && !frame)
-      for (const std::string& name : readByBranches(node))
-        node.inputs.push_back(name);
+    if (isIf(node))
+      TITAN_TRY(prepareIf(node, frame));
     nodes_.push_back(std::move(node));
     if (nodes_.size() > kMostNodes)
       return Error::badInput("has more than {} nodes when local functions are inlined", kMostNodes);
+    return {};
+  }
+
+  /// What a branch reads is there before the node. In a function its names would have to change:
+  /// there an If has no branches that could be taken.
+  static Status prepareIf(Node& node, const Frame* frame) {
+    if (node.inputs.size() != 1 || node.inputs.front().empty())
+      return Error::badInput("{}: has {} inputs, not a condition alone", node.shown(),
+                             node.inputs.size());
+    if (frame)
+      node.attributes.clear();
+    for (const std::string& name : readByBranches(node))
+      node.inputs.push_back(name);
     return {};
   }
 

@@ -109,6 +109,12 @@ TEST(Reader, LimitsSubgraphDepth) {
   EXPECT_REFUSED(model.bytes(), "nested deeper than 16");
 }
 
+TEST(Reader, AnIfHasOneCondition) {
+  ModelBuilder model = identity();
+  model.node("If", {}, {"y"}, "choice");
+  EXPECT_REFUSED(model.bytes(), "node 'choice' (If): has 0 inputs, not a condition alone");
+}
+
 TEST(Reader, ChecksTensorsAgainstTheirShape) {
   auto refused = [](auto change, const char* text) {
     ModelBuilder model = identity();
