@@ -3,6 +3,7 @@
 #include "compiler/Shard/LoopSums.h"
 #include "compiler/Shard/Padding.h"
 #include "compiler/Shard/PlaceGathers.h"
+#include "compiler/Support/LoopChain.h"
 #include "compiler/Support/TaggedFunction.h"
 #include "mlir/IR/Remarks.h"
 #include "llvm/ADT/StringExtras.h"

@@ -21,18 +21,13 @@ struct Digit {
 
 /// Those of `loop` in the order in which a gather leaves its rows: by rank, then by iteration.
 SmallVector<Digit> digitsOf(const MicrobatchLoop& loop, dist::MeshAttr mesh) {
-  auto strideOf = [&](uint8_t variable) {
-    const auto* term = llvm::find_if(ArrayRef(loop.index.terms), [&](const Affine::Term& each) {
-      return each.variable == variable;
-    });
-    return term == ArrayRef(loop.index.terms).end() ? 0 : term->stride;
-  };
+  const ArrayRef<Affine::Term> terms = loop.index.terms; // the rank's own iteration comes first
   SmallVector<Digit> digits;
-  for (uint8_t axis = 0; axis < mesh.getAxes().size(); ++axis)
-    if (llvm::is_contained(loop.axes, axis))
-      digits.push_back({mesh.getExtents()[axis], strideOf(Affine::meshVariable(axis))});
+  for (const Affine::Term& term : terms)
+    if (term.variable != 0)
+      digits.push_back({mesh.getExtents()[term.variable - Affine::meshVariable(0)], term.stride});
   if (loop.local > 1)
-    digits.push_back({loop.local, strideOf(0)});
+    digits.push_back({loop.local, terms.front().stride});
   return digits;
 }
 
@@ -111,11 +106,11 @@ void joinStacks(accum::LoopOp loop, FunctionPlacements& placements) {
   if (stacks.empty())
     return;
   // What of backward stands behind the loop comes first.
-  Operation* reader = firstReader(stacks.front());
+  SmallVector<OpOperand*> uses;
   for (Value stack : stacks)
-    if (Operation* other = firstReader(stack); other->isBeforeInBlock(reader))
-      reader = other;
-  OpBuilder builder(reader);
+    for (OpOperand& use : stack.getUses())
+      uses.push_back(&use);
+  OpBuilder builder(firstReader(uses, loop->getBlock()));
   const ArrayRef<MicrobatchLoop> loops = placements.loops();
   SmallVector<Value> joined = stacks;
   for (auto [dim, division] : llvm::enumerate(loops))

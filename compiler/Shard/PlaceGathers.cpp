@@ -1,5 +1,6 @@
 #include "compiler/Shard/PlaceGathers.h"
 
+#include "compiler/Support/LoopChain.h"
 #include "compiler/Support/StateNames.h"
 #include "mlir/IR/Remarks.h"
 #include "llvm/ADT/MapVector.h"
@@ -126,16 +127,6 @@ std::string describe(dist::AllGatherOp op, const Conversion& conversion,
 }
 
 } // namespace
-
-Operation* firstReader(ArrayRef<OpOperand*> uses, Block* block) {
-  Operation* first = nullptr;
-  for (OpOperand* use : uses) {
-    Operation* user = block->findAncestorOpInBlock(*use->getOwner());
-    if (!first || user->isBeforeInBlock(first))
-      first = user;
-  }
-  return first;
-}
 
 LogicalResult placeGathers(ArrayRef<Conversion> conversions, FunctionPlacements& placements,
                            const MeshRecipe& recipe) {

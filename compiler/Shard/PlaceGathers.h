@@ -12,7 +12,4 @@ namespace titan {
 llvm::LogicalResult placeGathers(llvm::ArrayRef<Conversion> conversions,
                                  FunctionPlacements& placements, const MeshRecipe& recipe);
 
-/// The first op of `block` that is the owner of one of `uses`, or an op around it.
-mlir::Operation* firstReader(llvm::ArrayRef<mlir::OpOperand*> uses, mlir::Block* block);
-
 } // namespace titan

@@ -102,14 +102,19 @@ static void numberThrough(ArrayRef<accum::LoopOp> loops) {
     use->set(number);
 }
 
-Operation* firstReader(Value value) {
-  Block* block = value.getParentBlock();
+Operation* firstReader(ArrayRef<OpOperand*> uses, Block* block) {
   Operation* first = nullptr;
-  for (Operation* user : value.getUsers())
-    if (Operation* here = block->findAncestorOpInBlock(*user);
-        !first || here->isBeforeInBlock(first))
-      first = here;
+  for (OpOperand* use : uses) {
+    Operation* user = block->findAncestorOpInBlock(*use->getOwner());
+    if (!first || user->isBeforeInBlock(first))
+      first = user;
+  }
   return first;
+}
+
+Operation* firstReader(Value value) {
+  return firstReader(llvm::map_to_vector(value.getUses(), [](OpOperand& use) { return &use; }),
+                     value.getParentBlock());
 }
 
 SmallVector<accum::LoopOp> nestLoop(accum::LoopOp loop, ArrayRef<int64_t> counts) {

@@ -20,7 +20,9 @@ int64_t iterationsOf(accum::LoopOp loop);
 /// The op that makes `value`, or what loops add up to it; null for an argument.
 mlir::Operation* sourceOf(mlir::Value value);
 
-/// The first op in the block of `value` that reads it, or holds one that does; null: nobody does.
+/// The first op of `block` that one of `uses` is of, or is in; null without uses.
+mlir::Operation* firstReader(llvm::ArrayRef<mlir::OpOperand*> uses, mlir::Block* block);
+/// The same of all uses of `value` in its own block.
 mlir::Operation* firstReader(mlir::Value value);
 
 /// Makes of `loop` loops that run `counts` iterations, each inside of the one before: the counts
