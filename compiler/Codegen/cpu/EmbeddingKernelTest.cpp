@@ -1,5 +1,6 @@
 // Rows of a table by index, and the sums of their gradients.
 #include "compiler/Codegen/cpu/testing/KernelCase.h"
+#include "compiler/Codegen/kernel/testing/LookupRows.h"
 
 #include <gtest/gtest.h>
 
@@ -13,19 +14,11 @@ struct Case {
   int64_t rows, entries, width;
   std::string element = "f32", index = "i64";
   int64_t outer = 1, inner = 1;
-
-  int64_t allRows() const { return outer * rows * inner; }
-  int64_t tableRows() const { return outer * entries * inner; }
-  /// The row of the table that number `i` of the indices names.
-  int64_t rowOf(double index, int64_t i) const {
-    const int64_t entry = std::clamp<int64_t>(static_cast<int64_t>(index), 0, entries - 1);
-    return (i / (rows * inner) * entries + entry) * inner + i % inner;
-  }
 };
 
 Elements randomIndices(const Case& c, bool withOutliers) {
   std::mt19937 generator(3);
-  Elements indices(c.allRows());
+  Elements indices(allRows(c));
   for (double& index : indices)
     index = static_cast<double>(generator() % c.entries);
   if (withOutliers) {
@@ -54,9 +47,9 @@ struct Buffers {
 };
 
 void checkForward(const Case& c) {
-  std::string table = fmt::format("memref<{}x{}x{}>", c.tableRows(), c.width, c.element),
-              indices = fmt::format("memref<{}x{}>", c.allRows(), c.index),
-              result = fmt::format("memref<{}x{}x{}>", c.allRows(), c.width, c.element);
+  std::string table = fmt::format("memref<{}x{}x{}>", tableRows(c), c.width, c.element),
+              indices = fmt::format("memref<{}x{}>", allRows(c), c.index),
+              result = fmt::format("memref<{}x{}x{}>", allRows(c), c.width, c.element);
   auto runner =
       compile(fmt::format("func.func @f(%t: {0}, %i: {1}, %r: {2}) {{\n"
                           "kernel.call #kernel.embedding<rows = {3}, entries = {4}, "
@@ -65,25 +58,25 @@ void checkForward(const Case& c) {
                           table, indices, result, c.rows, c.entries, c.width, c.outer, c.inner));
   ASSERT_TRUE(runner);
   Elements values =
-      decode(c.element, encode(c.element, randomValues(c.element, c.tableRows() * c.width, 1)));
+      decode(c.element, encode(c.element, randomValues(c.element, tableRows(c) * c.width, 1)));
   Elements index = randomIndices(c, true);
   for (int64_t step : {0, 1, 3}) {
     Buffers buffers{{encode(c.element, values), encode(c.index, index),
-                     encode(c.element, Elements(c.allRows() * c.width, -1))}};
+                     encode(c.element, Elements(allRows(c) * c.width, -1))}};
     runner->run(0, buffers.operands(), {}, step);
     Elements found = decode(c.element, buffers.bytes[2]);
-    for (int64_t i = 0; i < c.allRows(); ++i)
+    for (int64_t i = 0; i < allRows(c); ++i)
       for (int64_t j = 0; j < c.width; ++j)
-        ASSERT_EQ(found[i * c.width + j], values[c.rowOf(index[i], i) * c.width + j])
+        ASSERT_EQ(found[i * c.width + j], values[rowOf(c, index[i], i) * c.width + j])
             << "row " << i << ", column " << j;
   }
 }
 
 void checkGradient(const Case& c, bool accumulate, int64_t padding = -1, bool sorted = false) {
-  std::string rows = fmt::format("memref<{}x{}x{}>", c.allRows(), c.width, c.element),
-              indices = fmt::format("memref<{}x{}>", c.allRows(), c.index),
-              result = fmt::format("memref<{}x{}xf32>", c.tableRows(), c.width);
-  const int64_t orderElements = 2 * c.allRows() + 256, sumElements = 2 * c.width;
+  std::string rows = fmt::format("memref<{}x{}x{}>", allRows(c), c.width, c.element),
+              indices = fmt::format("memref<{}x{}>", allRows(c), c.index),
+              result = fmt::format("memref<{}x{}xf32>", tableRows(c), c.width);
+  const int64_t orderElements = 2 * allRows(c) + 256, sumElements = 2 * c.width;
   std::string outs = "%r : " + result;
   if (sorted)
     outs = fmt::format("%r, %o, %s : {}, memref<{}xi32>, memref<{}xf32>", result, orderElements,
@@ -97,13 +90,13 @@ void checkGradient(const Case& c, bool accumulate, int64_t padding = -1, bool so
       rows, indices, result, c.rows, c.entries, c.width, accumulate, std::min<int64_t>(c.width, 64),
       padding, sorted, orderElements, sumElements, outs, c.outer, c.inner));
   ASSERT_TRUE(runner);
-  Elements values = randomValues(c.element, c.allRows() * c.width, 1),
-           index = randomIndices(c, true), start = randomValues("f32", c.tableRows() * c.width, 2);
+  Elements values = randomValues(c.element, allRows(c) * c.width, 1),
+           index = randomIndices(c, true), start = randomValues("f32", tableRows(c) * c.width, 2);
   // All terms are multiples of 1/16 below 2^20: the sums are exact.
   Elements expected = accumulate ? start : Elements(start.size(), 0);
-  for (int64_t i = 0; i < c.allRows(); ++i)
-    for (int64_t j = 0; j < c.width && c.rowOf(index[i], i) != padding; ++j)
-      expected[c.rowOf(index[i], i) * c.width + j] += values[i * c.width + j];
+  for (int64_t i = 0; i < allRows(c); ++i)
+    for (int64_t j = 0; j < c.width && rowOf(c, index[i], i) != padding; ++j)
+      expected[rowOf(c, index[i], i) * c.width + j] += values[i * c.width + j];
   for (int64_t step : {0, 1, 3}) {
     Buffers buffers{{encode(c.element, values), encode(c.index, index), encode("f32", start),
                      encode("i32", Elements(orderElements, -1)),

@@ -2,6 +2,7 @@
 // order of blocks and warps.
 #include "compiler/Codegen/cuda/testing/CudaRunner.h"
 #include "compiler/Codegen/kernel/testing/KernelSpec.h"
+#include "compiler/Codegen/kernel/testing/LookupRows.h"
 
 #include <gtest/gtest.h>
 
@@ -13,9 +14,12 @@
 namespace titan::codegen::cuda::testing {
 namespace {
 
+using codegen::testing::allRows;
 using codegen::testing::decode;
 using codegen::testing::Elements;
 using codegen::testing::encode;
+using codegen::testing::rowOf;
+using codegen::testing::tableRows;
 
 struct Case {
   int64_t rows, entries, width;
@@ -24,14 +28,6 @@ struct Case {
   int64_t padding = -1;
   int64_t offset = 0; ///< bytes of the operands' places
   int64_t outer = 1, inner = 1;
-
-  int64_t allRows() const { return outer * rows * inner; }
-  int64_t tableRows() const { return outer * entries * inner; }
-  /// The row of the table that number `i` of the indices names.
-  int64_t rowOf(double index, int64_t i) const {
-    const int64_t entry = std::clamp<int64_t>(static_cast<int64_t>(index), 0, entries - 1);
-    return (i / (rows * inner) * entries + entry) * inner + i % inner;
-  }
 };
 
 std::string describe(const Case& c) {
@@ -45,8 +41,8 @@ enum class Indices { Equal, Different, Rare, Random, Outside };
 
 Elements indicesOf(const Case& c, Indices kind) {
   std::mt19937 generator(3);
-  Elements indices(c.allRows());
-  for (int64_t i = 0; i < c.allRows(); ++i) {
+  Elements indices(allRows(c));
+  for (int64_t i = 0; i < allRows(c); ++i) {
     const double uniform = (generator() % 65536 + 1) / 65537.0;
     switch (kind) {
     case Indices::Equal:
@@ -107,23 +103,23 @@ std::string argument(const std::string& name, const std::string& type, int64_t o
 
 void checkForward(const Case& c, Indices kind) {
   SCOPED_TRACE(describe(c));
-  const std::string table = fmt::format("memref<{}x{}x{}>", c.tableRows(), c.width, c.element),
-                    indices = fmt::format("memref<{}x{}>", c.allRows(), c.index),
-                    result = fmt::format("memref<{}x{}x{}>", c.allRows(), c.width, c.element);
+  const std::string table = fmt::format("memref<{}x{}x{}>", tableRows(c), c.width, c.element),
+                    indices = fmt::format("memref<{}x{}>", allRows(c), c.index),
+                    result = fmt::format("memref<{}x{}x{}>", allRows(c), c.width, c.element);
   auto runner = compile(fmt::format(
       "func.func @f({0}, {1}, {2}) {{\nkernel.call #kernel.embedding<rows = {3}, entries = {4}, "
       "width = {5}, outer = {9}, inner = {10}> ins(%t, %i : {6}, {7}) outs(%r : {8})\nreturn\n}}\n",
       argument("%t", table, c.offset), argument("%i", indices, 0), argument("%r", result, c.offset),
       c.rows, c.entries, c.width, table, indices, result, c.outer, c.inner));
   ASSERT_TRUE(runner);
-  Elements values = randomValues(c.element, c.tableRows() * c.width, 1), index = indicesOf(c, kind);
+  Elements values = randomValues(c.element, tableRows(c) * c.width, 1), index = indicesOf(c, kind);
   if (c.element.front() == 'i')
     for (size_t i = 0; i < values.size(); ++i)
       values[i] = static_cast<double>(i);
   const std::string tableBytes = encode(c.element, values), indexBytes = encode(c.index, index);
   for (ptx::Order order : {ptx::Order::Ascending, ptx::Order::Descending, ptx::Order::Random}) {
     ptx::Memory memory;
-    std::string found = encode(c.element, Elements(c.allRows() * c.width, 0));
+    std::string found = encode(c.element, Elements(allRows(c) * c.width, 0));
     const auto size = static_cast<int64_t>(found.size());
     std::vector<uint64_t> operands = {
         place(memory, static_cast<int64_t>(tableBytes.size()), c.offset, &tableBytes),
@@ -133,10 +129,10 @@ void checkForward(const Case& c, Indices kind) {
     ASSERT_TRUE(counters.ok()) << counters.error().message() << "\n" << runner->ptx();
     ASSERT_FALSE(memory.firstUnwritten(operands[2], size));
     std::memcpy(found.data(), memory.bytes(operands[2], size).data(), size);
-    const int64_t rowBytes = size / c.allRows();
-    for (int64_t i = 0; i < c.allRows(); ++i)
+    const int64_t rowBytes = size / allRows(c);
+    for (int64_t i = 0; i < allRows(c); ++i)
       ASSERT_EQ(found.substr(i * rowBytes, rowBytes),
-                tableBytes.substr(c.rowOf(index[i], i) * rowBytes, rowBytes))
+                tableBytes.substr(rowOf(c, index[i], i) * rowBytes, rowBytes))
           << "row " << i;
     if (c.offset == 0 && rowBytes % 16 == 0)
       EXPECT_EQ(counters->globalStores.byWidth.back(), counters->globalStores.requests);
@@ -164,9 +160,9 @@ TEST(CudaEmbeddingKernel, CopiesRows) {
 template <typename T>
 void addSorted(const Case& c, const Elements& terms, const Elements& index, Elements& table) {
   std::vector<std::pair<int64_t, int64_t>> sorted; // entry, row
-  const int64_t rows = c.allRows();
+  const int64_t rows = allRows(c);
   for (int64_t row = 0; row < rows; ++row)
-    sorted.emplace_back(c.rowOf(index[row], row), row);
+    sorted.emplace_back(rowOf(c, index[row], row), row);
   std::sort(sorted.begin(), sorted.end());
   auto entryAt = [&](int64_t i) { return sorted[i].first; };
   for (int64_t begin = 0, end = 0; begin < rows; begin = end) {
@@ -191,19 +187,19 @@ void addSorted(const Case& c, const Elements& terms, const Elements& index, Elem
 
 /// In f64 and in the order of rows.
 void addInOrder(const Case& c, const Elements& terms, const Elements& index, Elements& table) {
-  for (int64_t i = 0; i < c.allRows(); ++i)
-    for (int64_t j = 0; j < c.width && c.rowOf(index[i], i) != c.padding; ++j)
-      table[c.rowOf(index[i], i) * c.width + j] += terms[i * c.width + j];
+  for (int64_t i = 0; i < allRows(c); ++i)
+    for (int64_t j = 0; j < c.width && rowOf(c, index[i], i) != c.padding; ++j)
+      table[rowOf(c, index[i], i) * c.width + j] += terms[i * c.width + j];
 }
 
 constexpr int64_t assembledRows = 700;
 
 std::string gradientText(const Case& c, bool sorted = true) {
-  const int64_t tiles = (c.allRows() + 255) / 256, blocks = (c.allRows() + 2047) / 2048;
-  const std::string rows = fmt::format("memref<{}x{}x{}>", c.allRows(), c.width, c.element),
-                    indices = fmt::format("memref<{}x{}>", c.allRows(), c.index),
-                    table = fmt::format("memref<{}x{}x{}>", c.tableRows(), c.width, c.to),
-                    order = fmt::format("memref<{}xi32>", 2 * c.allRows() + blocks * 256),
+  const int64_t tiles = (allRows(c) + 255) / 256, blocks = (allRows(c) + 2047) / 2048;
+  const std::string rows = fmt::format("memref<{}x{}x{}>", allRows(c), c.width, c.element),
+                    indices = fmt::format("memref<{}x{}>", allRows(c), c.index),
+                    table = fmt::format("memref<{}x{}x{}>", tableRows(c), c.width, c.to),
+                    order = fmt::format("memref<{}xi32>", 2 * allRows(c) + blocks * 256),
                     sums = fmt::format("memref<{}x{}>", 2 * tiles * c.width, c.to);
   return fmt::format(
       "func.func @f({}, {}, {}, {}, {}) {{\nkernel.call #kernel.embedding_grad<rows = {}, entries "
@@ -229,7 +225,7 @@ Outcome runGradient(const Case& c, const CudaRunner& runner, const Elements& ter
   Outcome outcome{encode(c.to, start), {}};
   std::string& table = outcome.table;
   const auto size = static_cast<int64_t>(table.size());
-  const int64_t tiles = (c.allRows() + 255) / 256, blocks = (c.allRows() + 2047) / 2048;
+  const int64_t tiles = (allRows(c) + 255) / 256, blocks = (allRows(c) + 2047) / 2048;
   const std::string termBytes = encode(c.element, terms), indexBytes = encode(c.index, index);
   for (int call = 0; call < calls; ++call) {
     ptx::Memory memory;
@@ -237,7 +233,7 @@ Outcome runGradient(const Case& c, const CudaRunner& runner, const Elements& ter
         place(memory, static_cast<int64_t>(termBytes.size()), c.offset, &termBytes),
         place(memory, static_cast<int64_t>(indexBytes.size()), 0, &indexBytes),
         place(memory, size, c.offset, c.accumulate ? &table : nullptr),
-        place(memory, (2 * c.allRows() + blocks * 256) * 4, 0, nullptr),
+        place(memory, (2 * allRows(c) + blocks * 256) * 4, 0, nullptr),
         place(memory, 2 * tiles * c.width * (c.to == "f64" ? 8 : 4), c.offset, nullptr)};
     Result<ptx::Counters> counters = runner.run(0, operands, {}, order, memory);
     EXPECT_TRUE(counters.ok()) << counters.error().message() << "\n" << runner.ptx();
@@ -255,8 +251,8 @@ void checkGradient(const Case& c, Indices kind, int calls = 1, ptx::Counters* co
   SCOPED_TRACE(fmt::format("{}, kind {}", describe(c), static_cast<int>(kind)));
   auto runner = compile(gradientText(c));
   ASSERT_TRUE(runner);
-  const Elements terms = randomValues(c.element, c.allRows() * c.width, 1),
-                 index = indicesOf(c, kind), start = randomValues(c.to, c.tableRows() * c.width, 2);
+  const Elements terms = randomValues(c.element, allRows(c) * c.width, 1),
+                 index = indicesOf(c, kind), start = randomValues(c.to, tableRows(c) * c.width, 2);
   const Outcome outcome =
       runGradient(c, *runner, terms, index, start, calls, ptx::Order::Ascending);
   const std::string& found = outcome.table;
