@@ -8,6 +8,8 @@
 #include "compiler/Shard/AutoSync.h"
 #include "compiler/Support/RecipeAttribute.h"
 #include "dialects/Titan/Titan.h"
+#include "frontend/nn/Builder.h"
+#include "frontend/nn/Models.h"
 #include "frontend/onnx/Import.h"
 #include "frontend/raise/Passes.h"
 
@@ -73,15 +75,16 @@ Result<std::unique_ptr<Compilation>> Compilation::load(const CompileOptions& opt
   if (!options.remarks.empty())
     TITAN_TRY(compilation->compiler_.enableRemarks(options.remarks));
   std::string extension = std::filesystem::path(options.model).extension().string();
-  if (options.model.starts_with("nn:"))
-    return Error::usage("{}: models of Titan's own frontend are not available in this version",
-                        options.model);
-  if (extension == ".onnx")
+  if (nn::isModelRequest(options.model))
+    TITAN_TRY(compilation->build());
+  else if (extension == ".onnx")
     TITAN_TRY(compilation->import());
   else if (extension == ".mlir")
     TITAN_TRY(compilation->parse());
   else
-    return Error::usage("{}: a model is an .onnx or an .mlir file", options.model);
+    return Error::usage(
+        "{}: a model is an .onnx or an .mlir file, or one that Titan knows (nn:gpt)",
+        options.model);
   TITAN_TRY(compilation->chooseTargets());
   TITAN_TRY(compilation->checkTarget());
   return compilation;
@@ -131,26 +134,52 @@ std::string Compilation::fileName(Stage stage) const {
   return targets_.empty() || stage <= Stage::Shard ? name_ : name_ + "." + targets_[target_].kind;
 }
 
-Status Compilation::import() {
-  TimingScope scope = timingRoot_.nest("import");
+/// The recipe as a job is compiled under it.
+Result<Recipe> Compilation::recipeOfRun() const {
   Recipe recipe = TITAN_TRY(readRecipe(options_));
   // The schedule's length is that of the run as compiled, whatever the run's --steps says later.
   if (recipe.schedule.steps == 0)
     recipe.schedule.steps = recipe.train.steps;
+  return recipe;
+}
+
+Status Compilation::finishImport(const Recipe& recipe) {
+  TITAN_TRY(checkMismatch());
+  setRecipe(*module_, recipe);
+  setStage(*module_, Stage::Import);
+  return {};
+}
+
+Status Compilation::import() {
+  TimingScope scope = timingRoot_.nest("import");
+  const Recipe recipe = TITAN_TRY(recipeOfRun());
   frontend::ImportOptions import;
   import.weightsDirectory = options_.weightsDirectory;
   import.namesFile = options_.names;
   import.strictNames = options_.strictNames;
-  if (options_.checkPasses)
-    import.instrument = [this](PassManager& passes) { addExecutionCheck(passes, checked_); };
+  import.instrument = checksOfPasses();
   frontend::ImportReport report;
   module_ =
       TITAN_TRY(frontend::importOnnx(compiler_.context(), options_.model, recipe, import, report));
-  TITAN_TRY(checkMismatch());
   notes_ = std::move(report.notes);
-  setRecipe(*module_, recipe);
-  setStage(*module_, Stage::Import);
-  return {};
+  return finishImport(recipe);
+}
+
+Status Compilation::build() {
+  TimingScope scope = timingRoot_.nest("build");
+  const nn::ModelRequest request = TITAN_TRY(nn::parseModelRequest(options_.model));
+  const Recipe recipe = TITAN_TRY(recipeOfRun());
+  module_ = TITAN_TRY(nn::buildModule(compiler_.context(), options_.model, recipe,
+                                      request.builder(), checksOfPasses()));
+  name_ = request.model->name;
+  return finishImport(recipe);
+}
+
+/// For the passes that end an import.
+std::function<void(PassManager&)> Compilation::checksOfPasses() {
+  if (!options_.checkPasses)
+    return {};
+  return [this](PassManager& passes) { addExecutionCheck(passes, checked_); };
 }
 
 Status Compilation::parse() {

@@ -9,14 +9,17 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "mlir/Pass/PassManager.h"
 #include "mlir/Support/Timing.h"
+
+#include <functional>
 
 namespace titan {
 
 class Compilation {
 public:
-  /// Reads `options.model`: imports an .onnx file under the recipe, or parses a printed stage,
-  /// which carries its own. `more` as in CompilerContext.
+  /// Reads `options.model`: imports an .onnx file or builds a model that Titan knows under the
+  /// recipe, or parses a printed stage, which carries its own. `more` as in CompilerContext.
   static Result<std::unique_ptr<Compilation>>
   load(const CompileOptions& options, const mlir::DialectRegistry& more = mlir::DialectRegistry());
 
@@ -49,7 +52,11 @@ public:
 private:
   Compilation(const CompileOptions& options, const mlir::DialectRegistry& more);
   Status import();
+  Status build();
   Status parse();
+  Result<Recipe> recipeOfRun() const;
+  Status finishImport(const Recipe& recipe);
+  std::function<void(mlir::PassManager&)> checksOfPasses();
   Status chooseTargets();
   Status checkTarget();
   Status checkRecipeFor(llvm::StringRef kind);

@@ -6,6 +6,7 @@
 #include "compiler/Driver/PayloadBytes.h"
 #include "compiler/Driver/Version.h"
 #include "compiler/Link/Link.h"
+#include "frontend/nn/StarterRecipe.h"
 #include "frontend/onnx/Check.h"
 #include "frontend/onnx/StarterRecipe.h"
 
@@ -43,6 +44,30 @@ Status check(const CompileOptions& options) {
   if (!report.error.empty())
     return Error::badInput("{} cannot be compiled: see the report", options.model);
   return {};
+}
+
+/// Flags that say how a file is read mean nothing to a model of Titan's own frontend.
+Status requireNoFileFlags(const CompileOptions& options) {
+  if (!options.names.empty())
+    TITAN_TRY(requireOnnx(options, "--names"));
+  if (options.strictNames)
+    TITAN_TRY(requireOnnx(options, "--strict-names"));
+  if (!options.weightsDirectory.empty())
+    TITAN_TRY(requireOnnx(options, "--weights-dir"));
+  return {};
+}
+
+Status writeRecipe(const CompileOptions& options) {
+  std::string recipe;
+  if (nn::isModelRequest(options.model)) {
+    CompilerContext compiler;
+    recipe = TITAN_TRY(
+        nn::starterRecipe(compiler.context(), TITAN_TRY(nn::parseModelRequest(options.model))));
+  } else {
+    TITAN_TRY(requireOnnx(options, "--write-recipe"));
+    recipe = TITAN_TRY(frontend::starterRecipe(options.model, importOptions(options)));
+  }
+  return writeOutput(options.output, recipe);
 }
 
 CodegenOptions codegenOptions(const CompileOptions& options) {
@@ -157,13 +182,16 @@ Status run(const std::vector<std::string>& arguments, const mlir::DialectRegistr
   std::optional<CompileOptions> options = TITAN_TRY(parseCompileOptions(arguments));
   if (!options)
     return {};
+  if (nn::isModelRequest(options->model)) {
+    const nn::ModelRequest request = TITAN_TRY(nn::parseModelRequest(options->model));
+    if (request.help)
+      return writeOutput(options->output, nn::helpOf(*request.model));
+    TITAN_TRY(requireNoFileFlags(*options));
+  }
   if (options->check)
     return check(*options);
-  if (options->writeRecipe) {
-    TITAN_TRY(requireOnnx(*options, "--write-recipe"));
-    return writeOutput(options->output,
-                       TITAN_TRY(frontend::starterRecipe(options->model, importOptions(*options))));
-  }
+  if (options->writeRecipe)
+    return writeRecipe(*options);
   return compile(*options, more);
 }
 

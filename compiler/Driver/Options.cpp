@@ -1,6 +1,9 @@
 #include "compiler/Driver/Options.h"
 
 #include "compiler/Driver/Version.h"
+#include "frontend/nn/Models.h"
+#include "runtime/program/RecipeSchema.h"
+#include "runtime/program/TomlDocument.h"
 
 #include <CLI/CLI.hpp>
 #include <iostream>
@@ -17,7 +20,10 @@ parseCompileOptions(const std::vector<std::string>& arguments) {
 
   CLI::App app{"compiles a model file into an executable that trains it", "titan-compile"};
   app.set_version_flag("--version", compilerVersion());
-  app.add_option("model", options.model, "an .onnx file, or a printed stage (.mlir)")->required();
+  app.add_option("model", options.model,
+                 "an .onnx file, a printed stage (.mlir), or a model that Titan "
+                 "knows (nn:gpt?layers=12; nn:gpt?help lists its options)")
+      ->required();
   app.add_option("-r,--recipe", options.recipe,
                  "the training recipe (TOML); without one, defaults");
   app.add_option("--set", options.set, "change a recipe key: --set optimizer.lr=1e-3")
@@ -87,10 +93,14 @@ parseCompileOptions(const std::vector<std::string>& arguments) {
 
 Result<Recipe> readRecipe(const CompileOptions& options) {
   Recipe recipe;
+  if (nn::isModelRequest(options.model)) // there is no file whose weights could be the default
+    recipe.model.init = "fresh";
+  std::string text;
   if (!options.recipe.empty())
-    recipe = TITAN_TRY(readRecipe(options.recipe));
-  else
-    recipe = TITAN_TRY(parseRecipe(""));
+    text = TITAN_TRY(recipe::readText(options.recipe, "recipe"));
+  const recipe::Json document = TITAN_TRY(recipe::parseToml(text, options.recipe));
+  if (Status status = recipe::assign(recipe, document); !status.ok())
+    return status.takeError().withContext(options.recipe);
   for (const std::string& assignment : options.set)
     TITAN_TRY(setKey(recipe, assignment));
   if (!options.names.empty())

@@ -67,8 +67,8 @@ class Model(ErrorTest):
         (self.folder / "model.pt").write_bytes(b"PK")
         self.compile_refused(model="model.pt", code=USAGE, says=["model.pt", ".onnx"])
 
-    def test_own_frontend_is_refused(self):
-        self.compile_refused(model="nn:mlp?layers=2", code=USAGE, says="nn:mlp")
+    def test_a_model_that_titan_does_not_know(self):
+        self.compile_refused(model="nn:mpl?layers=2", code=USAGE, says=["nn:mpl", "did you mean 'mlp'"])
 
     # Versions
 

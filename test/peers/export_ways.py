@@ -17,6 +17,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "training"))
 from export_model import export
+from raised_graph import canonical, first_difference
 from gpt_spellings import MODELS, sample
 
 WAYS = {
@@ -43,50 +44,6 @@ EXPECTED = {"titan.attention": 2, "titan.softmax": 0, "titan.transpose": 0, "tit
 EXPECTED_OF = {"normed": {"titan.transpose": 2}}
 RECIPE = '[loss]\nkind = "output"\n[batch]\nmicro = 2\nglobal = 2\n'
 
-OP = re.compile(r"^\s*(?:((?:%[\w]+(?::\d+)?(?:, )?)+) = )?([\w.]+)(.*)$")
-VALUE = re.compile(r"%\w+")
-
-
-def canonical(text):
-    """The function's ops from its results back, each printed with operands numbered in the order of their first use. Module paths, streams of
-    random numbers and the digits of constants go."""
-    header = next(line for line in text.splitlines() if "func.func @model" in line)
-    number = {value: f"@{state or name}" for value, state, name in
-              re.findall(r'(%arg\d+): [^{]*\{(?:titan\.state = @"?([^",}]*)"?|titan\.input = "(\w+)")', header)}
-    ops, defined = [], {}
-    for line in text[text.index(header) + len(header):].splitlines():
-        match = OP.match(line)
-        if not match or not (match[1] or match[2] == "return"):
-            continue
-        results = VALUE.findall(match[1] or "")
-        ops.append((results, match[2], match[3]))
-        for result in results:
-            defined[result] = len(ops) - 1
-    lines, done = [], set()
-
-    def show(index):
-        if index in done:
-            return
-        done.add(index)
-        results, name, rest = ops[index]
-        for operand in VALUE.findall(rest):
-            if operand in defined:
-                show(defined[operand])
-        rest = re.sub(r',? ?path = \[[^\]]*\],? ?', "", rest)
-        rest = re.sub(r",? ?stream = -?\d+ : i64", "", rest)
-        rest = re.sub(r"stream -?\d+", "", rest).replace("{}", "")
-        if name == "titan.constant":
-            # The last digits of folded tables are the exporter's.
-            rest = re.sub(r"-?\d\.\d+(e[+-]\d+|E-?\d+)?|\d+\.\d+", lambda m: f"{float(m[0]):.5g}", rest)
-        for result in results:
-            number.setdefault(result, f"#{len(number)}")
-        rest = VALUE.sub(lambda m: number[m[0]], rest)
-        lines.append(f"{', '.join(number[r] for r in results)} = {name} {' '.join(rest.split())}")
-
-    show(next(i for i, (_, name, _) in enumerate(ops) if name == "return"))
-    return lines
-
-
 def count(lines, op):
     return sum(f"= {op} " in line for line in lines)
 
@@ -110,13 +67,6 @@ def without_dropout(lines):
             kept.append(re.sub(r"\{?p = [^,}]* : f64(, )?\}? ?", "", line))
     order = {}
     return [re.sub(r"#\d+", lambda m: order.setdefault(m[0], f"#{len(order)}"), line) for line in kept]
-
-
-def first_difference(a, b):
-    for i, (left, right) in enumerate(zip(a, b)):
-        if left != right:
-            return f"line {i}:\n    {left}\n    {right}"
-    return f"{len(a)} against {len(b)} ops"
 
 
 def check(name, tools, folder):

@@ -6,6 +6,7 @@
 #include "dialects/Titan/TensorBuilder.h"
 #include "frontend/onnx/convert/RebindBatch.h"
 #include "frontend/onnx/fold/Fold.h"
+#include "frontend/state/ElementTypes.h"
 
 #include <functional>
 #include <map>
@@ -23,8 +24,6 @@ struct Known {
   bool isKnown() const { return host || file || value || !sequence.empty(); }
 };
 
-mlir::Type elementTypeOf(mlir::MLIRContext* context, DType dtype);
-std::optional<DType> dtypeOf(mlir::Type element);
 /// A dense constant of these little-endian bytes; a splat where all elements are equal.
 mlir::DenseElementsAttr denseFromBytes(mlir::MLIRContext* context, DType dtype, const Shape& shape,
                                        const std::string& bytes);

@@ -1,50 +1,37 @@
 #include "frontend/onnx/convert/States.h"
 
 #include "frontend/onnx/convert/Conversion.h"
-
-#include <cmath>
+#include "frontend/state/InitRules.h"
 
 using namespace mlir;
 
 namespace titan::frontend {
 
-/// Does `glob` match a name of the tensor, or another one that it is tied to?
-static bool matchesName(const std::string& glob, const NamedTensor& tensor) {
-  auto matches = [&](const std::string& name) { return matchesGlob(glob, name); };
-  return matches(tensor.name) || llvm::any_of(tensor.aliases, matches);
-}
+static StateNames namesOf(const NamedTensor& tensor) { return {tensor.name, tensor.aliases}; }
 
-ir::RuleInitAttr freshInit(MLIRContext* context, const NamedTensor& tensor,
-                           const Shape& sourceShape, const Recipe& recipe) {
-  auto rule = [&](StringRef distribution, double a, double b) {
-    return ir::RuleInitAttr::get(context, distribution, a, b);
-  };
-  for (const InitRule& entry : recipe.model.initRules) {
-    if (!matchesName(entry.match, tensor))
-      continue;
-    if (entry.dist == "constant")
-      return rule("constant", entry.value, 0);
-    if (entry.dist == "uniform")
-      return rule("uniform", entry.low, entry.high);
-    return rule("normal", entry.mean, entry.std);
-  }
+/// Norm weights 1, biases 0, embeddings normal(0, 0.02), other weights normal(0,
+/// 1/sqrt(fan_in)); the first matching `[[model.init_rule]]` comes before these.
+static ir::RuleInitAttr freshInit(MLIRContext* context, const NamedTensor& tensor,
+                                  const Shape& sourceShape, const Recipe& recipe) {
+  if (ir::RuleInitAttr rule = initByRecipe(context, namesOf(tensor), recipe))
+    return rule;
   std::string_view leaf = leafOf(tensor.name);
   bool vector = sourceShape.size() == 1;
   // A vector that is called `weight` scales: the weight of a normalisation that the exporter took
   // apart.
   if (tensor.role == Role::NormScale || (tensor.role == Role::Other && vector && leaf == "weight"))
-    return rule("constant", 1, 0);
+    return defaultInit(context, DefaultInit::One);
   if (tensor.role == Role::Bias || tensor.role == Role::NormBias || leaf == "bias")
-    return rule("constant", 0, 0);
+    return defaultInit(context, DefaultInit::Zero);
   if (tensor.role == Role::Embedding)
-    return rule("normal", 0, 0.02);
+    return defaultInit(context, DefaultInit::Table);
   int64_t fanIn = tensor.fanIn;
   if (fanIn == 0) {
     fanIn = vector ? sourceShape[0] : 1;
     for (size_t d = 1; d < sourceShape.size(); ++d)
       fanIn *= sourceShape[d];
   }
-  return rule("normal", 0, 1 / std::sqrt(static_cast<double>(fanIn)));
+  return defaultInit(context, DefaultInit::FanIn, fanIn);
 }
 
 /// Where `file`'s bytes are; `name` is the state's.
@@ -127,16 +114,6 @@ static Status checkDecided(const Graph& graph, const NameTable& names) {
                          fmt::join(open, ", "));
 }
 
-/// Functions share the symbol table: a tensor that is called like one of them gets a symbol of its
-/// own.
-static std::string symbolOf(const std::string& name) {
-  for (StringRef reserved :
-       {ir::function::model, ir::function::step, ir::function::eval, ir::function::predict})
-    if (name == reserved)
-      return "state." + name;
-  return name;
-}
-
 Result<std::vector<ir::StateOp>> addStates(ModuleOp module, const Graph& graph,
                                            const NameTable& names, const Recipe& recipe) {
   MLIRContext* context = module.getContext();
@@ -144,6 +121,7 @@ Result<std::vector<ir::StateOp>> addStates(ModuleOp module, const Graph& graph,
   bool fresh = recipe.model.init == "fresh";
   TITAN_TRY(checkDecided(graph, names));
   std::vector<ir::StateOp> states;
+  std::vector<StateNames> parameters;
   std::vector<std::string> problems;
   for (const NamedState& named : names.states) {
     NamedTensor tensor = names.tensors[named.tensor];
@@ -169,9 +147,9 @@ Result<std::vector<ir::StateOp>> addStates(ModuleOp module, const Graph& graph,
       }
       init = *attribute;
     }
-    bool frozen = false;
-    for (const std::string& glob : recipe.model.frozen)
-      frozen |= matchesName(glob, tensor);
+    const bool frozen = isFrozen(namesOf(tensor), recipe);
+    if (parameter)
+      parameters.push_back(namesOf(tensor));
     auto state = ir::StateOp::create(
         builder, module.getLoc(), symbolOf(tensor.name),
         RankedTensorType::get(shape, elementTypeOf(context, file.dtype)),
@@ -190,17 +168,7 @@ Result<std::vector<ir::StateOp>> addStates(ModuleOp module, const Graph& graph,
         problems.size() > 1 ? fmt::format(" (and {} more tensors)", problems.size() - 1) : "";
     return Error::badInput("{}{}", problems.front(), more);
   }
-  for (const std::string& glob : recipe.model.frozen) {
-    bool matched = false;
-    for (const NamedState& state : names.states) {
-      NamedTensor tensor = names.tensors[state.tensor];
-      tensor.name = state.name;
-      matched |= tensor.kind == TensorKind::Parameter && matchesName(glob, tensor);
-    }
-    if (!matched)
-      return Error::badInput("model.frozen: '{}' matches no parameter; --check lists them",
-                             printable(glob));
-  }
+  TITAN_TRY(checkFrozen(parameters, recipe, "--check"));
   return states;
 }
 

@@ -13,9 +13,4 @@ namespace titan::frontend {
 Result<std::vector<ir::StateOp>> addStates(mlir::ModuleOp module, const Graph& graph,
                                            const NameTable& names, const Recipe& recipe);
 
-/// Norm weights 1, biases 0, embeddings normal(0, 0.02), other weights normal(0,
-/// 1/sqrt(fan_in)); the first matching `[[model.init_rule]]` comes before these.
-ir::RuleInitAttr freshInit(mlir::MLIRContext* context, const NamedTensor& tensor,
-                           const Shape& sourceShape, const Recipe& recipe);
-
 } // namespace titan::frontend

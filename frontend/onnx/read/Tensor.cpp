@@ -9,9 +9,6 @@
 
 namespace titan::frontend {
 
-static constexpr int64_t kMostElements = int64_t(1) << 40;
-static constexpr size_t kHighestRank = 32;
-
 std::optional<DType> elementType(int32_t type) {
   using P = ::onnx::TensorProto;
   switch (type) {
@@ -53,25 +50,6 @@ std::string onnxTypeName(int32_t type) {
   if (::onnx::TensorProto_DataType_IsValid(type))
     return ::onnx::TensorProto_DataType_Name(static_cast<::onnx::TensorProto_DataType>(type));
   return fmt::format("type {}", type);
-}
-
-Result<int64_t> checkedElementCount(std::span<const int64_t> shape, std::string_view what) {
-  if (shape.size() > kHighestRank)
-    return Error::badInput("{}: rank {} is above {}", what, shape.size(), kHighestRank);
-  int64_t count = 1;
-  for (int64_t extent : shape)
-    if (extent == 0)
-      count = 0;
-  for (int64_t extent : shape) {
-    if (extent < 0)
-      return Error::badInput("{}: negative extent {}", what, extent);
-    if (count == 0)
-      continue;
-    if (extent > kMostElements / count)
-      return Error::badInput("{}: more than {} elements", what, kMostElements);
-    count *= extent;
-  }
-  return count;
 }
 
 uint64_t Tensor::byteCount() const {

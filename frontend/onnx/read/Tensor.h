@@ -2,6 +2,7 @@
 // are never all in memory.
 #pragma once
 
+#include "frontend/Extents.h"
 #include "frontend/onnx/read/Protos.h"
 #include "runtime/program/DType.h"
 
@@ -18,9 +19,6 @@ class DataFile;
 std::optional<DType> elementType(int32_t onnxDataType);
 /// "FLOAT", "STRING", "FLOAT8E4M3FN", "type 99": for messages.
 std::string onnxTypeName(int32_t onnxDataType);
-
-/// The elements of `shape`, refused when negative, more than 2^40 or of rank above 32.
-Result<int64_t> checkedElementCount(std::span<const int64_t> shape, std::string_view what);
 
 /// A contiguous, little-endian, row-major run of bytes in a file beside the model (or the model
 /// itself).
