@@ -76,7 +76,7 @@ Result<std::unique_ptr<Compilation>> Compilation::load(const CompileOptions& opt
     TITAN_TRY(compilation->compiler_.enableRemarks(options.remarks));
   std::string extension = std::filesystem::path(options.model).extension().string();
   if (nn::isModelRequest(options.model))
-    TITAN_TRY(compilation->build());
+    TITAN_TRY(compilation->buildByName());
   else if (extension == ".onnx")
     TITAN_TRY(compilation->import());
   else if (extension == ".mlir")
@@ -85,6 +85,17 @@ Result<std::unique_ptr<Compilation>> Compilation::load(const CompileOptions& opt
     return Error::usage(
         "{}: a model is an .onnx or an .mlir file, or one that Titan knows (nn:gpt)",
         options.model);
+  TITAN_TRY(compilation->chooseTargets());
+  TITAN_TRY(compilation->checkTarget());
+  return compilation;
+}
+
+Result<std::unique_ptr<Compilation>> Compilation::build(const CompileOptions& options,
+                                                        const nn::ModelFunction& build,
+                                                        const Recipe& recipe) {
+  std::unique_ptr<Compilation> compilation(new Compilation(options, DialectRegistry()));
+  TITAN_TRY(validate(recipe));
+  TITAN_TRY(compilation->buildModel(build, recipe));
   TITAN_TRY(compilation->chooseTargets());
   TITAN_TRY(compilation->checkTarget());
   return compilation;
@@ -134,10 +145,9 @@ std::string Compilation::fileName(Stage stage) const {
   return targets_.empty() || stage <= Stage::Shard ? name_ : name_ + "." + targets_[target_].kind;
 }
 
-/// The recipe as a job is compiled under it.
-Result<Recipe> Compilation::recipeOfRun() const {
-  Recipe recipe = TITAN_TRY(readRecipe(options_));
-  // The schedule's length is that of the run as compiled, whatever the run's --steps says later.
+/// The recipe as a job is compiled under it. The schedule's length is that of the run as compiled,
+/// whatever the run's --steps says later.
+static Recipe forRun(Recipe recipe) {
   if (recipe.schedule.steps == 0)
     recipe.schedule.steps = recipe.train.steps;
   return recipe;
@@ -152,7 +162,7 @@ Status Compilation::finishImport(const Recipe& recipe) {
 
 Status Compilation::import() {
   TimingScope scope = timingRoot_.nest("import");
-  const Recipe recipe = TITAN_TRY(recipeOfRun());
+  const Recipe recipe = forRun(TITAN_TRY(readRecipe(options_)));
   frontend::ImportOptions import;
   import.weightsDirectory = options_.weightsDirectory;
   import.namesFile = options_.names;
@@ -165,14 +175,19 @@ Status Compilation::import() {
   return finishImport(recipe);
 }
 
-Status Compilation::build() {
-  TimingScope scope = timingRoot_.nest("build");
+Status Compilation::buildByName() {
   const nn::ModelRequest request = TITAN_TRY(nn::parseModelRequest(options_.model));
-  const Recipe recipe = TITAN_TRY(recipeOfRun());
-  module_ = TITAN_TRY(nn::buildModule(compiler_.context(), options_.model, recipe,
-                                      request.builder(), checksOfPasses()));
+  TITAN_TRY(buildModel(request.builder(), TITAN_TRY(readRecipe(options_))));
   name_ = request.model->name;
-  return finishImport(recipe);
+  return {};
+}
+
+Status Compilation::buildModel(const nn::ModelFunction& build, const Recipe& recipe) {
+  TimingScope scope = timingRoot_.nest("build");
+  const Recipe used = forRun(recipe);
+  module_ = TITAN_TRY(
+      nn::buildModule(compiler_.context(), options_.model, used, build, checksOfPasses()));
+  return finishImport(used);
 }
 
 /// For the passes that end an import.

@@ -6,6 +6,7 @@
 #include "compiler/Driver/Options.h"
 #include "compiler/Pipeline/CheckByExecution.h"
 #include "compiler/Support/TargetInfo.h"
+#include "frontend/nn/Model.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -22,6 +23,10 @@ public:
   /// recipe, or parses a printed stage, which carries its own. `more` as in CompilerContext.
   static Result<std::unique_ptr<Compilation>>
   load(const CompileOptions& options, const mlir::DialectRegistry& more = mlir::DialectRegistry());
+
+  /// The model that `build` makes under `recipe`; `options.model` is what it is called.
+  static Result<std::unique_ptr<Compilation>>
+  build(const CompileOptions& options, const nn::ModelFunction& build, const Recipe& recipe);
 
   /// Runs all stages after the module's own up to and including `stage` (at most plan).
   Status advance(Stage stage);
@@ -52,9 +57,9 @@ public:
 private:
   Compilation(const CompileOptions& options, const mlir::DialectRegistry& more);
   Status import();
-  Status build();
+  Status buildByName();
+  Status buildModel(const nn::ModelFunction& build, const Recipe& recipe);
   Status parse();
-  Result<Recipe> recipeOfRun() const;
   Status finishImport(const Recipe& recipe);
   std::function<void(mlir::PassManager&)> checksOfPasses();
   Status chooseTargets();

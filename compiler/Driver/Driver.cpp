@@ -1,6 +1,7 @@
 #include "compiler/Driver/Driver.h"
 
 #include "compiler/Driver/Compilation.h"
+#include "compiler/Driver/CompileJob.h"
 #include "compiler/Driver/JobPayload.h"
 #include "compiler/Driver/Output.h"
 #include "compiler/Driver/PayloadBytes.h"
@@ -145,36 +146,45 @@ Status link(std::vector<CompiledModule>& modules, const std::string& output) {
   return link::linkJob(kernels, {data, static_cast<uint64_t>(merged.bytes), write}, output);
 }
 
+using Note = std::function<void(const std::string&)>;
+
+void printNote(const std::string& note) { llvm::errs() << "note: " << note << "\n"; }
+
 /// The code of the module for the target that was entered last.
-Result<CompiledModule> generate(Compilation& compilation, const CompileOptions& options) {
+Result<CompiledModule> generate(Compilation& compilation, const CompileOptions& options,
+                                const Note& note) {
   CompiledModule code = TITAN_TRY(compilation.timed(
       "codegen", [&] { return generateCode(compilation.module(), codegenOptions(options)); }));
-  for (const std::string& note : code.notes)
-    llvm::errs() << "note: " << note << "\n";
+  llvm::for_each(code.notes, note);
   if (!options.saveTemps.empty())
     TITAN_TRY(saveImages(code, options.saveTemps + "/" + compilation.name()));
   return code;
 }
 
+/// Compiles for all targets and links the job, or prints the stage that `options` ask for.
+Status compile(Compilation& compilation, const CompileOptions& options, const std::string& output,
+               const Note& note) {
+  llvm::for_each(compilation.notes(), note);
+  std::vector<CompiledModule> modules;
+  for (size_t target = 0; target < compilation.targets(); ++target) {
+    if (!options.emit) // what is printed for several targets is the same for all
+      TITAN_TRY(compilation.enterTarget(target));
+    TITAN_TRY(compilation.advance(lastPipelineStage(options)));
+    if (target + 1 == compilation.targets() || options.emit)
+      llvm::for_each(compilation.checked().notes(), note);
+    if (options.emit)
+      return emit(compilation, options);
+    modules.push_back(TITAN_TRY(generate(compilation, options, note)));
+  }
+  return compilation.timed("link", [&] { return link(modules, output); });
+}
+
 Status compile(const CompileOptions& options, const mlir::DialectRegistry& more) {
   std::unique_ptr<Compilation> compilation = TITAN_TRY(Compilation::load(options, more));
-  for (const std::string& note : compilation->notes())
-    llvm::errs() << "note: " << note << "\n";
-  std::vector<CompiledModule> modules;
-  for (size_t target = 0; target < compilation->targets(); ++target) {
-    if (!options.emit) // what is printed for several targets is the same for all
-      TITAN_TRY(compilation->enterTarget(target));
-    TITAN_TRY(compilation->advance(lastPipelineStage(options)));
-    if (target + 1 == compilation->targets() || options.emit)
-      for (const std::string& note : compilation->checked().notes())
-        llvm::errs() << "note: " << note << "\n";
-    if (options.emit)
-      return emit(*compilation, options);
-    modules.push_back(TITAN_TRY(generate(*compilation, options)));
-  }
-  std::string output = options.output.empty() ? compilation->name() : options.output;
-  TITAN_TRY(compilation->timed("link", [&] { return link(modules, output); }));
-  llvm::errs() << "wrote " << output << "\n";
+  const std::string output = options.output.empty() ? compilation->name() : options.output;
+  TITAN_TRY(compile(*compilation, options, output, printNote));
+  if (!options.emit)
+    llvm::errs() << "wrote " << output << "\n";
   return {};
 }
 
@@ -196,6 +206,17 @@ Status run(const std::vector<std::string>& arguments, const mlir::DialectRegistr
 }
 
 } // namespace
+
+Status compileJob(const nn::ModelFunction& build, const Recipe& recipe, const JobOptions& job) {
+  CompileOptions options;
+  options.model = job.name;
+  options.target = job.target;
+  options.arch = job.arch;
+  options.cache = job.cache;
+  std::unique_ptr<Compilation> compilation = TITAN_TRY(Compilation::build(options, build, recipe));
+  return compile(*compilation, options, job.output.empty() ? job.name : job.output,
+                 job.note ? job.note : printNote);
+}
 
 int compileMain(const std::vector<std::string>& arguments, const std::string&,
                 const mlir::DialectRegistry& more) {

@@ -13,8 +13,10 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <filesystem>
+#include <link.h>
 #include <unistd.h>
 
 LLD_HAS_DRIVER(elf)
@@ -148,6 +150,18 @@ Status runLinker(const std::vector<std::string>& arguments) {
   return Error::internal("linking failed: {}", message);
 }
 
+/// The file that this code was loaded from: an executable, or the shared library.
+fs::path ownFile() {
+  std::error_code failure;
+  Dl_info info;
+  void* map = nullptr;
+  if (dladdr1(reinterpret_cast<void*>(&ownFile), &info, &map, RTLD_DL_LINKMAP) != 0 && map)
+    // The program itself has no name here.
+    if (const char* name = static_cast<const link_map*>(map)->l_name; name && *name)
+      return fs::canonical(name, failure);
+  return fs::read_symlink("/proc/self/exe", failure);
+}
+
 } // namespace
 
 Result<std::string> findLibraryDirectory() {
@@ -155,9 +169,7 @@ Result<std::string> findLibraryDirectory() {
   if (const char* chosen = std::getenv("TITAN_LIBRARY_DIR")) {
     directory = chosen;
   } else {
-    std::error_code failure;
-    fs::path self = fs::read_symlink("/proc/self/exe", failure);
-    directory = (self.parent_path().parent_path() / "lib" / "titan").string();
+    directory = (ownFile().parent_path().parent_path() / "lib" / "titan").string();
   }
   if (!fs::exists(directory + "/libtitan_job.a"))
     return Error::environment(
