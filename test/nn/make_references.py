@@ -24,23 +24,11 @@ sys.path += [str(Path(__file__).parent.parent / "training"), str(Path(__file__).
 from compare import values_of
 from export_model import LISTING
 from known_models import MODELS
+from logits import Logits
 from structure import export_structure
 from torch_training import train
 
 STEPS = 20
-
-
-class Logits(torch.nn.Module):
-    """What a language model of transformers gives of token numbers, without a name of its own in the path."""
-
-    def __init__(self, model):
-        super().__init__()
-        for name, child in model.named_children():
-            self.add_module(name, child)
-        self.run = [model]  # not a module of this one
-
-    def forward(self, input_ids):
-        return self.run[0](input_ids=input_ids, use_cache=False).logits
 
 
 def save_weights(known, model, folder):
