@@ -6,6 +6,7 @@
 
 #include "mlir/IR/SymbolTable.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
 
@@ -24,9 +25,12 @@ ir::ScheduleKind scheduleKind(const std::string& kind) {
 class UpdateBuilder {
 public:
   UpdateBuilder(ModuleOp module, func::FuncOp step, const Recipe& recipe)
-      : module_(module), step_(step), recipe_(recipe), builder_(step_.terminator()),
-        t_(builder_, step.getLoc(), ArrayAttr(),
-           ir::PhaseAttr::get(step.getContext(), ir::Phase::Update)) {}
+      : module_(module), parameters_(module), step_(step), recipe_(recipe),
+        builder_(step_.terminator()), t_(builder_, step.getLoc(), ArrayAttr(),
+                                         ir::PhaseAttr::get(step.getContext(), ir::Phase::Update)) {
+    for (BlockArgument argument : step.getArguments())
+      arguments_[step_.argumentTag(argument.getArgNumber(), ir::tag::state)] = argument;
+  }
 
   LogicalResult run();
 
@@ -37,8 +41,11 @@ private:
   }
   /// The state's argument of @step; appended when it is new.
   Value stateArgument(ir::StateOp state) {
-    return step_.getArgument(state.getTensorType(), ir::tag::state,
-                             FlatSymbolRefAttr::get(state.getSymNameAttr()));
+    BlockArgument& argument = arguments_[state.getSymName()];
+    if (!argument)
+      argument = step_.addArgument(state.getTensorType(), ir::tag::state,
+                                   FlatSymbolRefAttr::get(state.getSymNameAttr()));
+    return argument;
   }
   ir::StateOp declareSlot(ir::StateOp param, StringRef suffix);
   void collectGradients();
@@ -55,7 +62,9 @@ private:
   void setResults(ArrayRef<TaggedFunction::TaggedValue> metrics);
 
   ModuleOp module_;
+  SymbolTable parameters_; ///< what was declared before the slots
   TaggedFunction step_;
+  llvm::StringMap<BlockArgument> arguments_; ///< of `step_`, by state symbol
   const Recipe& recipe_;
   OpBuilder builder_;
   ir::TensorBuilder t_;
@@ -110,7 +119,7 @@ Value UpdateBuilder::exactSumOfSquares() {
 void UpdateBuilder::updateParameters(const UpdateRule& rule, UpdateScalars scalars) {
   Value runTimeDecay = control("optimizer.weight_decay", builder_.getF32Type());
   for (auto [symbol, gradient] : gradients_) {
-    auto param = module_.lookupSymbol<ir::StateOp>(symbol);
+    auto param = parameters_.lookup<ir::StateOp>(symbol);
     ParameterGroup group = groupOf(recipe_.optimizer, param);
     ir::TensorBuilder t = t_;
     t.path = builder_.getStrArrayAttr(param.getName());
@@ -151,7 +160,7 @@ Value UpdateBuilder::movedBuffer(BlockArgument before, FlatSymbolRefAttr symbol)
   if (!after || after == before)
     return after;
   ir::TensorBuilder t = t_;
-  t.path = builder_.getStrArrayAttr(module_.lookupSymbol<ir::StateOp>(symbol.getAttr()).getName());
+  t.path = builder_.getStrArrayAttr(parameters_.lookup<ir::StateOp>(symbol.getAttr()).getName());
   return t.select(t.broadcast(apply_, ir::tensorType(before).getShape(), {}), after, before);
 }
 

@@ -1,6 +1,7 @@
 #include "compiler/Optimize/Passes.h"
 #include "compiler/Support/TaggedFunction.h"
 
+#include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -16,6 +17,9 @@ namespace {
 /// update. Adds their symbols to `written`.
 LogicalResult verifyStates(TaggedFunction tagged, llvm::StringSet<>& written) {
   func::FuncOp function = tagged.function();
+  llvm::StringMap<BlockArgument> arguments;
+  for (BlockArgument argument : function.getArguments())
+    arguments.try_emplace(tagged.argumentTag(argument.getArgNumber(), ir::tag::state), argument);
   llvm::StringSet<> returned;
   for (unsigned i = 0; i < tagged.terminator().getNumOperands(); ++i) {
     if (function.getResultAttr(i, ir::tag::gradient))
@@ -24,7 +28,7 @@ LogicalResult verifyStates(TaggedFunction tagged, llvm::StringSet<>& written) {
     if (symbol.empty())
       continue;
     Value value = tagged.terminator().getOperand(i);
-    BlockArgument argument = tagged.findArgument(ir::tag::state, symbol);
+    BlockArgument argument = arguments.lookup(symbol);
     if (!argument || argument.getType() != value.getType())
       return function.emitError("returns state '")
              << symbol << "' as " << value.getType() << ", which is not its argument's type";

@@ -17,8 +17,10 @@ namespace titan {
 namespace {
 
 /// Does `function` take and return each state in the type that a rank holds?
-LogicalResult verifyStateTypes(func::FuncOp function, ArrayRef<MeshAxis> mesh) {
-  auto check = [&](ir::StateOp state, Type type, StringRef verb) -> LogicalResult {
+LogicalResult verifyStateTypes(func::FuncOp function, const SymbolTable& symbols,
+                               ArrayRef<MeshAxis> mesh) {
+  auto check = [&](StringRef symbol, Type type, StringRef verb) -> LogicalResult {
+    auto state = symbols.lookup<ir::StateOp>(symbol);
     if (!state)
       return success();
     FailureOr<RankedTensorType> local = localTypeOf(state, mesh);
@@ -29,10 +31,10 @@ LogicalResult verifyStateTypes(func::FuncOp function, ArrayRef<MeshAxis> mesh) {
   };
   const TaggedFunction tags(function);
   for (auto [i, type] : llvm::enumerate(function.getArgumentTypes()))
-    if (failed(check(tags.argumentState(i), type, "takes")))
+    if (failed(check(tags.argumentTag(i, ir::tag::state), type, "takes")))
       return failure();
   for (auto [i, type] : llvm::enumerate(function.getResultTypes()))
-    if (failed(check(tags.resultState(i), type, "returns")))
+    if (failed(check(tags.resultTag(i, ir::tag::state), type, "returns")))
       return failure();
   return success();
 }
@@ -154,8 +156,10 @@ bool hasHalves(func::FuncOp function) {
   return function.walk([](dist::StartOp) { return WalkResult::interrupt(); }).wasInterrupted();
 }
 
-LogicalResult verifyFunction(func::FuncOp function, const Recipe& recipe) {
-  if (failed(verifyStateTypes(function, recipe.mesh.axes)) || failed(verifyNoPlacements(function)))
+LogicalResult verifyFunction(func::FuncOp function, const SymbolTable& symbols,
+                             const Recipe& recipe) {
+  if (failed(verifyStateTypes(function, symbols, recipe.mesh.axes)) ||
+      failed(verifyNoPlacements(function)))
     return failure();
   const bool isStep = function.getName() == ir::function::step;
   if (isStep &&
@@ -178,8 +182,9 @@ struct VerifyShard : impl::VerifyShardBase<VerifyShard> {
     FailureOr<Recipe> recipe = getRecipe(module);
     if (failed(recipe) || failed(verifyMesh(module, recipe->mesh.axes)))
       return signalPassFailure();
+    const SymbolTable symbols(module);
     for (auto function : module.getOps<func::FuncOp>())
-      if (failed(verifyFunction(function, *recipe)))
+      if (failed(verifyFunction(function, symbols, *recipe)))
         return signalPassFailure();
   }
 };

@@ -1,5 +1,8 @@
 #include "compiler/Support/VerifyTags.h"
 
+#include "mlir/IR/SymbolTable.h"
+#include "llvm/ADT/StringMap.h"
+
 using namespace mlir;
 
 namespace titan {
@@ -12,8 +15,12 @@ func::FuncOp getFunction(ModuleOp module, StringRef name) {
 }
 
 LogicalResult verifyTags(func::FuncOp function, bool returnsStates) {
-  auto module = function->getParentOfType<ModuleOp>();
+  const SymbolTable symbols(function->getParentOfType<ModuleOp>());
   TaggedFunction tagged(function);
+  llvm::StringMap<Value> results;
+  for (OpOperand& operand : tagged.terminator()->getOpOperands())
+    results.try_emplace(tagged.resultTag(operand.getOperandNumber(), ir::tag::state),
+                        operand.get());
   for (unsigned i = 0; i < function.getNumArguments(); ++i) {
     if (function.getArgAttr(i, ir::tag::input) || function.getArgAttr(i, ir::tag::control))
       continue;
@@ -22,11 +29,11 @@ LogicalResult verifyTags(func::FuncOp function, bool returnsStates) {
     if (name.empty())
       return function.emitError() << "argument " << i << " of @" << function.getName()
                                   << " is neither state, input nor control";
-    auto state = module.lookupSymbol<ir::StateOp>(name);
+    auto state = symbols.lookup<ir::StateOp>(name);
     if (!state || state.getType() != type)
       return function.emitError() << "argument " << i << " of @" << function.getName()
                                   << " has no state @" << name << " of type " << type;
-    Value result = tagged.findResult(ir::tag::state, name);
+    Value result = results.lookup(name);
     if (returnsStates && (!result || result.getType() != type))
       return function.emitError() << "@" << function.getName() << " takes state @" << name
                                   << " but returns no " << type << " for it";

@@ -26,19 +26,14 @@ LogicalResult TitanDialect::verifyOperationAttribute(Operation* op, NamedAttribu
 }
 
 /// (C1) of the function tags: `titan.state` and `titan.gradient` are references to states of the
-/// module, the others strings.
+/// module (`TaggedStates`), the others strings.
 static LogicalResult verifyTag(Operation* op, StringRef where, NamedAttribute attribute,
                                ArrayRef<StringRef> symbols, ArrayRef<StringRef> strings) {
   StringRef name = attribute.getName();
   if (llvm::is_contained(symbols, name)) {
-    auto symbol = dyn_cast<FlatSymbolRefAttr>(attribute.getValue());
-    if (!symbol)
-      return op->emitOpError() << "'" << name << "' of " << where << " is a symbol reference";
-    auto module = op->getParentOfType<ModuleOp>();
-    if (module && !module.lookupSymbol<StateOp>(symbol.getAttr()))
-      return op->emitOpError() << "'" << name << "' of " << where << " is " << symbol
-                               << ", which the module does not declare";
-    return success();
+    return isa<FlatSymbolRefAttr>(attribute.getValue())
+               ? success()
+               : op->emitOpError() << "'" << name << "' of " << where << " is a symbol reference";
   }
   if (llvm::is_contained(strings, name))
     return isa<StringAttr>(attribute.getValue())
@@ -59,6 +54,41 @@ LogicalResult TitanDialect::verifyRegionResultAttribute(Operation* op, unsigned,
                                                         NamedAttribute attribute) {
   return verifyTag(op, "a result", attribute, {tag::state, tag::gradient},
                    {tag::metric, tag::output});
+}
+
+namespace {
+
+/// The other half of (C1). A lookup by itself walks the module, and a function has as many tags as
+/// the module has states: so they are looked up in the one table of a verification.
+struct TaggedStates : SymbolUserOpInterface::ExternalModel<TaggedStates, func::FuncOp> {
+  LogicalResult verifySymbolUses(Operation* op, SymbolTableCollection& tables) const {
+    auto function = cast<func::FuncOp>(op);
+    for (unsigned i = 0; i < function.getNumArguments(); ++i)
+      if (failed(verify(op, tables, "an argument", function.getArgAttrDict(i))))
+        return failure();
+    for (unsigned i = 0; i < function.getNumResults(); ++i)
+      if (failed(verify(op, tables, "a result", function.getResultAttrDict(i))))
+        return failure();
+    return success();
+  }
+
+private:
+  static LogicalResult verify(Operation* op, SymbolTableCollection& tables, StringRef where,
+                              DictionaryAttr tags) {
+    for (StringRef name : {tag::state, tag::gradient}) {
+      auto symbol = tags ? tags.getAs<FlatSymbolRefAttr>(name) : FlatSymbolRefAttr();
+      if (symbol && !tables.lookupNearestSymbolFrom<StateOp>(op, symbol))
+        return op->emitOpError() << "'" << name << "' of " << where << " is " << symbol
+                                 << ", which the module does not declare";
+    }
+    return success();
+  }
+};
+
+} // namespace
+
+void attachTaggedStates(MLIRContext* context) {
+  func::FuncOp::attachInterface<TaggedStates>(*context);
 }
 
 } // namespace titan::ir

@@ -17,7 +17,10 @@ using namespace mlir;
 
 namespace titan::ir {
 
+void attachTaggedStates(MLIRContext* context); // TitanAttributes.cpp
+
 void TitanDialect::initialize() {
+  attachTaggedStates(getContext());
   addAttributes<
 #define GET_ATTRDEF_LIST
 #include "dialects/Titan/TitanAttrs.cpp.inc"

@@ -525,6 +525,20 @@ func.func @tag_C1_gradient(%x: tensor<f32> {titan.gradient = @w}) {
 
 // -----
 
+// expected-error @+1 {{'titan.gradient' of a result is @w, which the module does not declare}}
+func.func @tag_C1_declared(%x: tensor<f32>) -> (tensor<f32> {titan.gradient = @w}) {
+  return %x : tensor<f32>
+}
+
+// -----
+
+// expected-error @+1 {{'titan.state' of an argument is @tag_C1_function, which the module does not declare}}
+func.func @tag_C1_function(%x: tensor<f32> {titan.state = @tag_C1_function}) {
+  return
+}
+
+// -----
+
 func.func @rms_norm_C1(%x: tensor<2x3xf32>) {
   // expected-error @+1 {{(C1) axis 2 is outside the rank 2}}
   %r, %s = titan.rms_norm %x axis 2 epsilon 1.0e-5 : (tensor<2x3xf32>) -> (tensor<2x3xf32>, tensor<2x3xf32>)
