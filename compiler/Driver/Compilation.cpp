@@ -40,6 +40,15 @@ bool isRejected(Operation* op, StringRef reported) {
   return failed(verify(op)) && reported.contains(first);
 }
 
+/// Is each pass verified? It is in builds with assertions. Others verify behind each stage: most of
+/// the time of a compilation would be the verifier's, who reads all of the module for passes that
+/// change a little of it.
+#ifdef NDEBUG
+constexpr bool verifiesEachPass = false;
+#else
+constexpr bool verifiesEachPass = true;
+#endif
+
 /// Remembers which pass failed, and whose fault that is: a stage's own checks, or the verifier
 /// behind a pass, are our bug; any other failing pass refuses the user's input.
 struct FailureRecorder : PassInstrumentation {
@@ -297,6 +306,8 @@ Status Compilation::run(Stage stage) {
   TimingScope scope = timingRoot_.nest(name);
   PassManager passes(&compiler_.context());
   passes.enableTiming(scope);
+  const bool verifiesEach = verifiesEachPass || options_.checkPasses;
+  passes.enableVerifier(verifiesEach);
   std::string failedPass;
   ErrorCode code = ErrorCode::Internal;
   passes.addInstrumentation(std::make_unique<FailureRecorder>(compiler_, failedPass, code));
@@ -307,6 +318,8 @@ Status Compilation::run(Stage stage) {
     Error error = compiler_.takeError(code).withContext(failedPass);
     return stage == Stage::Schedule ? syncWithinLimit(std::move(error)) : Status(std::move(error));
   }
+  if (!verifiesEach && failed(verify(*module_)))
+    return compiler_.takeError(ErrorCode::Internal).withContext("behind stage " + name);
   TITAN_TRY(checkMismatch());
   stage_ = stage;
   if (!options_.saveTemps.empty()) {
