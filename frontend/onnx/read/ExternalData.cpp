@@ -10,13 +10,26 @@
 namespace titan::frontend {
 
 Result<std::string> DataFile::read(uint64_t offset, uint64_t bytes) const {
+  std::string out;
+  // Before memory is taken for them.
+  TITAN_TRY(checkRange(offset, bytes));
+  out.resize(bytes);
+  TITAN_TRY(readInto(offset, out));
+  return out;
+}
+
+Status DataFile::checkRange(uint64_t offset, uint64_t bytes) const {
   if (offset > size_ || bytes > size_ - offset)
     return Error::badInput("{}: {} bytes at {} are outside of its {} bytes", path_, bytes, offset,
                            size_);
-  std::string out(bytes, '\0');
-  for (uint64_t done = 0; done < bytes;) {
+  return {};
+}
+
+Status DataFile::readInto(uint64_t offset, std::span<char> out) const {
+  TITAN_TRY(checkRange(offset, out.size()));
+  for (uint64_t done = 0; done < out.size();) {
     ssize_t got = retryInterrupted([&] {
-      return ::pread(descriptor_.get(), out.data() + done, bytes - done,
+      return ::pread(descriptor_.get(), out.data() + done, out.size() - done,
                      static_cast<off_t>(offset + done));
     });
     if (got < 0)
@@ -25,7 +38,7 @@ Result<std::string> DataFile::read(uint64_t offset, uint64_t bytes) const {
       return Error::badInput("{}: became shorter than {} bytes while it was read", path_, size_);
     done += static_cast<uint64_t>(got);
   }
-  return out;
+  return {};
 }
 
 Result<std::shared_ptr<DataFile>> ExternalData::open(const std::string& location) {

@@ -9,6 +9,7 @@
 #include "runtime/program/File.h"
 
 #include <map>
+#include <span>
 #include <string>
 
 namespace titan::frontend {
@@ -22,8 +23,12 @@ public:
 
   uint64_t size() const { return size_; }
   Result<std::string> read(uint64_t offset, uint64_t bytes) const;
+  /// Fills `out` with the bytes from `offset` on.
+  Status readInto(uint64_t offset, std::span<char> out) const;
 
 private:
+  Status checkRange(uint64_t offset, uint64_t bytes) const;
+
   Descriptor descriptor_;
   uint64_t size_;
   std::string path_;

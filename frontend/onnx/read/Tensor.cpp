@@ -6,6 +6,7 @@
 #include <xxhash.h>
 
 #include <cstring>
+#include <vector>
 
 namespace titan::frontend {
 
@@ -79,13 +80,15 @@ Result<uint64_t> Tensor::digest() const {
     return XXH3_64bits(inlineBytes->data(), inlineBytes->size());
   if (!file)
     return Error::badInput("tensor '{}': {}", printable(name), missing);
-  constexpr uint64_t kPiece = 4 << 20;
+  // What is hashed is still in the cache that it was read into.
+  constexpr uint64_t kPiece = 256 << 10;
+  std::vector<char> buffer(std::min(kPiece, span->bytes));
   std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(),
                                                                  &XXH3_freeState);
   XXH3_64bits_reset(state.get());
   for (uint64_t done = 0; done < span->bytes; done += kPiece) {
-    std::string piece =
-        TITAN_TRY(file->read(span->offset + done, std::min(kPiece, span->bytes - done)));
+    const std::span<char> piece(buffer.data(), std::min(kPiece, span->bytes - done));
+    TITAN_TRY(file->readInto(span->offset + done, piece));
     XXH3_64bits_update(state.get(), piece.data(), piece.size());
   }
   return XXH3_64bits_digest(state.get());
