@@ -88,13 +88,18 @@ FailureOr<LossRegion> LossRegion::find(ir::CrossEntropyOp loss, std::string& why
   region.rowDim_[head->getResult(0)] = dim;
   if (failed(region.add(head, why)))
     return failure();
+  Value logits = head->getResult(0);
+  region.large_.insert(logits);
   for (Operation* op = head->getNextNode(); op; op = op->getNextNode()) {
-    bool reads = llvm::any_of(op->getOperands(), [&](Value operand) {
-      return region.rowDim_.contains(operand) &&
-             elementsOf(operand) >= elementsOf(head->getResult(0));
-    });
-    if (reads && failed(region.add(op, why)))
+    if (llvm::none_of(op->getOperands(), [&](Value v) { return region.large_.contains(v); }))
+      continue;
+    if (failed(region.add(op, why)))
       return failure();
+    // What a product makes of them is the gradient of the features or of the weight. Where classes
+    // are few it is larger than they are, and all of the backward pass reads it.
+    if (!region.ops_[op].isSum && !isa<ir::AccumulatingOpInterface>(op) &&
+        elementsOf(op->getResult(0)) >= elementsOf(logits))
+      region.large_.insert(op->getResult(0));
   }
   if (failed(region.hoistOperands(why)))
     return failure();

@@ -10,7 +10,8 @@
 namespace titan::schedule {
 
 /// The ops of one block that handle the logits of a `titan.cross_entropy`: the product that makes
-/// them, all that reads them or anything of their size.
+/// them, and all that reads them or what follows from them in their size, up to the products of
+/// their gradient.
 class LossRegion {
 public:
   /// Fails with the reason in `why`.
@@ -34,6 +35,7 @@ private:
   };
   llvm::MapVector<mlir::Operation*, Role> ops_; ///< in program order
   llvm::DenseMap<mlir::Value, int64_t> rowDim_; ///< of every value with rows: the dimension
+  llvm::DenseSet<mlir::Value> large_;           ///< whose readers belong to the region
   int64_t rows_ = 0;
 
   mlir::LogicalResult add(mlir::Operation* op, std::string& why);

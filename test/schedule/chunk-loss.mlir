@@ -139,3 +139,25 @@ func.func @step(%h: tensor<8x3xf32>, %w: tensor<16x3xf32>, %part: tensor<8x3xf32
   return %ce, %dh : tensor<8xf32>, tensor<8x3xf32>
 }
 }
+
+// -----
+
+// Few classes: the gradient of the features is larger than the logits, and the backward pass behind it stays whole.
+// REMARK: remark: [Passed] chunk-loss
+// CHECK: func.func @step{{.*}} -> (tensor<f32>, tensor<2x3xf32>, tensor<8x3xf32>)
+// CHECK: titan.contract %{{.*}} -> tensor<4x2xf32>
+// CHECK: titan.contract %{{.*}} -> tensor<4x2xf32>
+// CHECK: %[[DX:.*]] = titan.concat %{{.*}} : (tensor<4x3xf32>, tensor<4x3xf32>) -> tensor<8x3xf32>
+// CHECK: titan.mul %[[DX]], %{{.*}} : tensor<8x3xf32>
+// CHECK: return
+func.func @step(%h: tensor<8x3xf32>, %w: tensor<2x3xf32>, %t: tensor<8xi64>) -> (tensor<f32>, tensor<2x3xf32>, tensor<8x3xf32>) {
+  %l = titan.contract %h, %w batch [] x [] contracting [1] x [1] {path = ["head"]} : (tensor<8x3xf32>, tensor<2x3xf32>) -> tensor<8x2xf32>
+  %ce = titan.cross_entropy %l, %t ignore_index -100 label_smoothing 0.0 {path = ["loss"]} : (tensor<8x2xf32>, tensor<8xi64>) -> tensor<8xf32>
+  %one = titan.constant dense<1.0> : tensor<8xf32>
+  %d = titan.cross_entropy_grad %l, %t, %one ignore_index -100 label_smoothing 0.0 {path = ["loss"], phase = #titan<phase backward>} : (tensor<8x2xf32>, tensor<8xi64>, tensor<8xf32>) -> tensor<8x2xf32>
+  %dh = titan.contract %d, %w batch [] x [] contracting [1] x [0] {path = ["head"], phase = #titan<phase backward>} : (tensor<8x2xf32>, tensor<2x3xf32>) -> tensor<8x3xf32>
+  %dx = titan.mul %dh, %h {path = ["body"], phase = #titan<phase backward>} : tensor<8x3xf32>
+  %norm = titan.reduce sum %dx [0, 1] {path = ["body"], phase = #titan<phase backward>} : tensor<8x3xf32> to tensor<f32>
+  %g = titan.contract %d, %h batch [] x [] contracting [0] x [0] {path = ["head"], phase = #titan<phase backward>} : (tensor<8x2xf32>, tensor<8x3xf32>) -> tensor<2x3xf32>
+  return %norm, %g, %dx : tensor<f32>, tensor<2x3xf32>, tensor<8x3xf32>
+}
