@@ -75,6 +75,23 @@ Value weightsOf(const TensorBuilder& b, const LossRecipe& loss, Value targets, V
   return b.select(valid, weights, b.splatLike(weights, 0));
 }
 
+/// What label smoothing adds to the loss of each target where classes have weights, as
+/// torch.nn.functional.cross_entropy: s / C * the sum over all classes of weight * nll.
+Value smoothingOf(const TensorBuilder& b, const LossRecipe& loss, Value logits, Value valid,
+                  Type element) {
+  const RankedTensorType type = tensorType(logits);
+  const int64_t last = type.getRank() - 1, classes = type.getDimSize(last);
+  std::vector<double> factors = loss.classWeights;
+  for (double& factor : factors)
+    factor *= -loss.labelSmoothing / static_cast<double>(classes);
+  Value logs =
+      b.create<LogSoftmaxOp>(b.convert(logits, element), b.builder.getI64IntegerAttr(last));
+  Value table = b.constant(RankedTensorType::get({classes}, element), factors);
+  Value terms = b.mul(logs, b.broadcast(table, type.getShape(), {last}));
+  Value sum = b.reduce(ReduceKind::Sum, terms, {last});
+  return b.select(valid, sum, b.splatLike(sum, 0));
+}
+
 LossTerms crossEntropy(const TensorBuilder& b, const LossRecipe& loss, Value logits, Value targets,
                        Value validRows) {
   ArrayRef<int64_t> rows = tensorType(targets).getShape();
@@ -93,14 +110,18 @@ LossTerms crossEntropy(const TensorBuilder& b, const LossRecipe& loss, Value log
     logits = b.reshape(logits, shape);
   Type f32 = b.builder.getF32Type(), element = tensorType(logits).getElementType();
   auto lossType = RankedTensorType::get(rows, element.isF64() ? element : f32);
-  Value losses = b.create<CrossEntropyOp>(lossType, logits, targets,
-                                          b.builder.getI64IntegerAttr(loss.ignoreIndex),
-                                          b.builder.getF64FloatAttr(loss.labelSmoothing));
+  const bool hasWeights = !loss.classWeights.empty();
+  Value losses = b.create<CrossEntropyOp>(
+      lossType, logits, targets, b.builder.getI64IntegerAttr(loss.ignoreIndex),
+      b.builder.getF64FloatAttr(hasWeights ? 0 : loss.labelSmoothing));
   Value valid = b.compare(ComparePredicate::NE, targets, ignored);
   LossTerms terms;
-  if (!loss.classWeights.empty()) {
+  if (hasWeights) {
     Value weights = weightsOf(b, loss, targets, valid, lossType.getElementType());
     losses = b.mul(losses, weights);
+    if (loss.labelSmoothing != 0)
+      losses = b.add(b.scale(losses, 1 - loss.labelSmoothing),
+                     smoothingOf(b, loss, logits, valid, lossType.getElementType()));
     terms.weight = b.convert(b.reduceAll(ReduceKind::Sum, weights), f32);
   }
   terms.sum = b.convert(b.reduceAll(ReduceKind::Sum, losses), f32);

@@ -522,8 +522,7 @@ TEST(RecipeValidate, Refusals) {
             "loss.class_weights are all 0: no target would count");
   EXPECT_EQ(validateError("[loss]\nkind = \"mse\"\nclass_weights = [1]"),
             "loss.class_weights are for cross_entropy, loss.kind = \"mse\" has no use for them");
-  EXPECT_EQ(validateError("[loss]\nclass_weights = [1, 2]\nlabel_smoothing = 0.1"),
-            "loss.class_weights with loss.label_smoothing = 0.1 are not supported");
+  EXPECT_EQ(validateError("[loss]\nclass_weights = [1, 2]\nlabel_smoothing = 0.1"), "");
   EXPECT_EQ(validateError("[optimizer]\nkind = \"sgd\"\nbetas = [0.9, 0.95]"),
             "optimizer.betas = [0.9, 0.95] are for adam and adamw; sgd has momentum");
   EXPECT_EQ(validateError("[optimizer]\nkind = \"sgd\"\neps = 1e-6"),

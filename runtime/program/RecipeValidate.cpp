@@ -78,9 +78,6 @@ Status checkLoss(const LossRecipe& loss) {
   TITAN_TRY(checkRange("loss.label_smoothing", loss.labelSmoothing, 0, 1));
   if (loss.classDim == 0)
     return Error::badInput("loss.class_dim = 0 is the batch, not the classes");
-  if (!weights.empty() && loss.labelSmoothing != 0)
-    return Error::badInput("loss.class_weights with loss.label_smoothing = {} are not supported",
-                           loss.labelSmoothing);
   if (loss.kind == "cross_entropy")
     return {};
   if (!weights.empty())

@@ -142,3 +142,25 @@ module attributes {titan.recipe = {batch = {micro = 4 : i64, global = 8 : i64}, 
     return %y : tensor<4x3xf32>
   }
 }
+
+// -----
+
+// With label smoothing the losses of all classes count with their weights, as PyTorch's do: the op's own smoothing weighs them alike.
+// CHECK-LABEL: func.func @step(
+// CHECK: %[[CE:.*]] = titan.cross_entropy %[[Y:.*]], %{{.*}} label_smoothing 0.000000e+00
+// CHECK: %[[WEIGHTED:.*]] = titan.mul %[[CE]]
+// CHECK: %[[OWN:.*]] = titan.mul %[[WEIGHTED]]
+// CHECK: %[[LOGS:.*]] = titan.log_softmax %[[Y]]
+// CHECK: %[[TABLE:.*]] = titan.constant dense<[-5.000000e-02, -1.000000e-01, -2.000000e-01]>
+// CHECK: titan.broadcast %[[TABLE]] [1]
+// CHECK: %[[TERMS:.*]] = titan.mul %[[LOGS]]
+// CHECK: %[[SUM:.*]] = titan.reduce sum %[[TERMS]] [1]
+// CHECK: %[[ALL:.*]] = titan.select %{{.*}}, %[[SUM]]
+// CHECK: titan.add %[[OWN]], %[[ALL]]
+module attributes {titan.recipe = {batch = {micro = 4 : i64, global = 8 : i64}, loss = {class_weights = [0.5 : f64, 1.0 : f64, 2.0 : f64], label_smoothing = 0.3 : f64}}} {
+  titan.state @fc.weight : tensor<3x6xf32> {kind = #titan<kind param>, trainable, init = #titan.init_rule<"normal", 0.0 : f64, 1.0 : f64>}
+  func.func @model(%w: tensor<3x6xf32> {titan.state = @fc.weight}, %x: tensor<4x6xf32> {titan.input = "x"}) -> (tensor<4x3xf32> {titan.output = "logits"}) {
+    %y = titan.contract %x, %w batch [] x [] contracting [1] x [1] {path = ["fc"]} : (tensor<4x6xf32>, tensor<3x6xf32>) -> tensor<4x3xf32>
+    return %y : tensor<4x3xf32>
+  }
+}

@@ -39,15 +39,38 @@ class Equalities(training_test.TrainingTest):
     def test_evaluation_weighs_classes_as_training_does(self):
         """The loss of eval, the last batch of which has samples less, is the weighted mean of what predict gives."""
         weights, data = np.array([0.2, 1, 2.5]), REFERENCES / "segmentation" / "data.npz"
-        job = self.compile("weighed", "segmentation", "sgd", "--set", f"loss.class_weights={weights.tolist()}", "--set", "batch.micro=3",
+        for recipe, smoothing, ignored in (("sgd", 0, -100), ("smoothed", 0.2, 1)):
+            with self.subTest(recipe=recipe):
+                self.check_weighed_evaluation(recipe, weights, smoothing, ignored, data)
+
+    def check_weighed_evaluation(self, recipe, weights, smoothing, ignored, data):
+        job = self.compile("weighed", "segmentation", recipe, "--set", f"loss.class_weights={weights.tolist()}", "--set", "batch.micro=3",
                            "--set", "batch.global=6", export="dynamo-optimized")
-        titan_job.train(job, self.scratch / "weighed.run", data, 2)
-        titan_job.run([job, "predict", "--out", self.scratch / "weighed.run", "--data", data, "-o", self.scratch / "scores.npz"])
+        run = self.scratch / f"{recipe}.run"
+        titan_job.train(job, run, data, 2)
+        titan_job.run([job, "predict", "--out", run, "--data", data, "-o", self.scratch / "scores.npz"])
         (scores,), targets = np.load(self.scratch / "scores.npz").values(), np.load(data)["targets"]
         scores = np.moveaxis(scores.astype(np.float64), 1, -1)
-        losses = np.log(np.exp(scores).sum(-1)) - np.take_along_axis(scores, targets[..., None], -1)[..., 0]
-        found = json.loads(titan_job.run([job, "eval", "--json", "--out", self.scratch / "weighed.run", "--data", data]))
-        self.assertAlmostEqual(found["loss"], (losses * weights[targets]).sum() / weights[targets].sum(), delta=1e-5)
+        losses = np.log(np.exp(scores).sum(-1, keepdims=True)) - scores
+        picked = np.take_along_axis(losses, targets[..., None], -1)[..., 0]
+        losses = (1 - smoothing) * weights[targets] * picked + smoothing / 3 * (losses * weights).sum(-1)
+        counted = targets != ignored
+        found = json.loads(titan_job.run([job, "eval", "--json", "--out", run, "--data", data]))
+        self.assertAlmostEqual(found["loss"], losses[counted].sum() / weights[targets[counted]].sum(), delta=1e-5)
+
+    def test_pieces_of_the_loss_do_not_matter(self):
+        """Where classes are few and where they are many, with and without weights: what is made of the logits is cut, and nothing behind it."""
+        weights = [0.5, 1, 2, 0, 1.5]
+        for reference, recipe, options in (("convolutions", "adamw", ()), ("gpt-course", "adamw", ()),
+                                           ("convolutions", "sgd", (f"loss.class_weights={weights}", "loss.label_smoothing=0.1"))):
+            settings = [word for option in options for word in ("--set", option)]
+            whole = self.compile(f"{reference}-whole", reference, recipe, *settings)
+            cut = self.compile(f"{reference}-cut", reference, recipe, *settings, "--set", "memory.loss_chunks=4")
+            with self.subTest(reference=reference, recipe=recipe):
+                losses, state = self.train(whole, f"{recipe}-{reference}-whole.run", reference, 20, 2)
+                found = self.train(cut, f"{recipe}-{reference}-cut.run", reference, 20, 2)
+                np.testing.assert_allclose(found[0], losses, rtol=MICROBATCH_BOUND)
+                self.assert_close(found[1], state, MICROBATCH_BOUND)
 
     def test_threads_do_not_matter(self):
         for reference, recipe in (("relu", "cosine-clip"), ("norm-gelu", "smoothing-ignore"), ("residual", "mse-clip")):

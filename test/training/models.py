@@ -456,7 +456,9 @@ CASES = {
                          exports=["dynamo-train", "legacy-eval"]),
     "segmentation": Case(Segmentation, {"image": (1, 8, 8)}, labels(3, (8, 8)),
                          {"adamw": loss("cross_entropy", "class_dim = 1\n") + ADAMW + BATCH,
-                          "sgd": loss("cross_entropy", "class_dim = -3\nclass_weights = [0.2, 1.0, 2.5]\n") + SGD + ACCUMULATE},
+                          "sgd": loss("cross_entropy", "class_dim = -3\nclass_weights = [0.2, 1.0, 2.5]\n") + SGD + ACCUMULATE,
+                          "smoothed": loss("cross_entropy", "class_dim = 1\nclass_weights = [0.2, 1.0, 2.5]\nlabel_smoothing = 0.2\nignore_index = 1\n")
+                          + SGD + ACCUMULATE},
                          exports=["dynamo-optimized", "legacy-train"]),
     "resampled": Case(Resampled, {"image": (1, 6, 4)}, labels(3, (5, 3)), {"adamw": ADAMW + BATCH, "sgd": SGD + ACCUMULATE},
                       exports=["dynamo-train", "legacy-eval"]),

@@ -203,7 +203,7 @@ TEST_F(LookupTest, ClassWeightsHaveOneForEachClass) {
                             "scores of [8, 2]");
 }
 
-TEST_F(LookupTest, ClassWeightsWithLabelSmoothingAreRefused) {
+TEST_F(LookupTest, ClassWeightsWithLabelSmoothingAreOfAllClasses) {
   ModelBuilder model;
   model.model.set_producer_name("pytorch");
   model.input("x", {-1, 2}).input("t", {-1}, kInt64).output("y").floats("w", {2}, some(2));
@@ -213,7 +213,10 @@ TEST_F(LookupTest, ClassWeightsWithLabelSmoothingAreRefused) {
       loss, "pkg.torch.onnx.fx_node",
       "%cross_entropy : [num_users=1] = call_function[target=torch.ops.aten.cross_entropy_loss."
       "default](args = (%x, %t, %w, 1, -100, 0.1), kwargs = {})");
-  EXPECT_HAS(import(model), "label_smoothing = 0.1 with class weights is not supported");
+  const std::string found = import(model);
+  EXPECT_HAS(found, "titan.log_softmax");
+  EXPECT_HAS(found, "dense<0.899999976>");   // of the target's own class
+  EXPECT_HAS(found, "dense<-5.000000e-02>"); // of each of two classes
 }
 
 TEST_F(LookupTest, RemaindersOfFloatsAreOfTheDividend) {

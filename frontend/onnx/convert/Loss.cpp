@@ -84,9 +84,25 @@ Value weightsOf(Conversion& c, const Classes& classes, Type element) {
   return weights ? c.select(valid, weights, c.splatLike(weights, 0)) : c.convert(valid, element);
 }
 
+/// What label smoothing adds to the loss of each target where classes have weights, as PyTorch has
+/// it: s / C * the sum over all classes of weight * nll; 0 where the target is ignored.
+Value smoothingOf(Conversion& c, const Classes& classes, double smoothing, Type element) {
+  const Shape shape = c.shapeOf(classes.scores);
+  const auto last = static_cast<int64_t>(shape.size()) - 1;
+  Value logs =
+      c.create<LogSoftmaxOp>(c.convert(classes.scores, element), c.builder.getI64IntegerAttr(last));
+  Value factors =
+      c.scale(c.convert(classes.weights, element), -smoothing / static_cast<double>(shape[last]));
+  Value sum = c.reduce(ReduceKind::Sum, c.mul(logs, c.broadcast(factors, shape, {last})), {last});
+  return classes.ignored == INT64_MIN ? sum
+                                      : c.select(isCounted(c, classes), sum, c.splatLike(sum, 0));
+}
+
 /// `loss` per target as the node's reduction says, 0 where it is ignored. The mean is over what the
 /// targets count: torch.nn.CrossEntropyLoss with a weight divides by the sum of their weights.
-Status reduced(Conversion& c, const Classes& classes, Value loss, Type element) {
+/// `smoothing` is what `loss` does not contain yet.
+Status reduced(Conversion& c, const Classes& classes, Value loss, Type element,
+               double smoothing = 0) {
   std::string reduction = c.node.text("reduction", "mean");
   if (reduction != "none" && reduction != "sum" && reduction != "mean")
     return c.error("reduction = '{}' is not known", printable(reduction));
@@ -96,6 +112,9 @@ Status reduced(Conversion& c, const Classes& classes, Value loss, Type element) 
     weights = weightsOf(c, classes, tensorType(loss).getElementType());
   if (classes.weights)
     loss = c.mul(loss, weights);
+  if (smoothing != 0)
+    loss = c.add(c.scale(loss, 1 - smoothing),
+                 smoothingOf(c, classes, smoothing, tensorType(loss).getElementType()));
   if (reduction != "none") {
     const auto count = static_cast<double>(tensorType(loss).getNumElements());
     Value sum = c.reduceAll(ReduceKind::Sum, loss);
@@ -129,12 +148,11 @@ Status softmaxCrossEntropyLoss(Conversion& c) {
     Value scores = TITAN_TRY(c.operand(0));
     c.results[1] = c.create<LogSoftmaxOp>(scores, c.builder.getI64IntegerAttr(1));
   }
-  double smoothing = TITAN_TRY(labelSmoothing(c));
-  if (smoothing != 0 && classes.weights)
-    return c.error("label_smoothing = {} with class weights is not supported: export the scores",
-                   smoothing);
-  Value loss = c.pickLoss(classes.scores, classes.targets, classes.ignored, smoothing);
-  return reduced(c, classes, loss, element);
+  const double smoothing = TITAN_TRY(labelSmoothing(c));
+  const bool hasWeights = bool(classes.weights);
+  Value loss =
+      c.pickLoss(classes.scores, classes.targets, classes.ignored, hasWeights ? 0 : smoothing);
+  return reduced(c, classes, loss, element, hasWeights ? smoothing : 0);
 }
 
 /// Of log-probabilities. Those of a softmax are its scores' cross-entropy; others are picked one by
