@@ -465,6 +465,36 @@ static void noteFixedStatistics(Notes& notes, const Graph& graph) {
       notes.add(kFixedStatistics, node.shown());
 }
 
+static constexpr NoteCause kLastStatistics = {
+    "{} keeps the statistics of the last batch alone, as its momentum says: where the source "
+    "averages those of all batches (momentum=None), the file does not say so; give it a momentum "
+    "before the export",
+    "{} batch norms keep the statistics of the last batch alone, as their momentum says: where the "
+    "source averages those of all batches (momentum=None), the file does not say so; give them a "
+    "momentum before the export: {}"};
+static constexpr NoteCause kUnmovedStatistics = {
+    "{} normalises by the batch and never moves its running statistics, as its momentum says: "
+    "where the source averages those of all batches (momentum=None), the file does not say so; "
+    "give it a momentum before the export",
+    "{} batch norms normalise by the batch and never move their running statistics, as their "
+    "momentum says: where the source averages those of all batches (momentum=None), the file does "
+    "not say so; give them a momentum before the export: {}"};
+
+/// A norm that averages all batches has a momentum that depends on their number. The legacy
+/// exporter writes that of the first batch, or of none; of a later one it could be any norm's.
+static void noteCumulativeStatistics(Notes& notes, const Graph& graph, bool trains) {
+  for (const Node& node : graph.nodes) {
+    if (!graph.fromPyTorch() || !node.domain.empty() || node.opType != "BatchNormalization" ||
+        !(trains || usesBatchStatistics(node)))
+      continue;
+    const double kept = node.real("momentum", 0.9);
+    if (kept == 0)
+      notes.add(kLastStatistics, node.shown());
+    else if (kept == 1)
+      notes.add(kUnmovedStatistics, node.shown());
+  }
+}
+
 static constexpr NoteCause kInstanceStatistics = {
     "{} normalises by each instance in evaluation too: the running statistics, which PyTorch takes "
     "after eval(), are not in the file",
@@ -522,6 +552,7 @@ std::vector<std::string> notesOf(const Graph& graph, const NameTable& names, con
   all.append(names.notes);
   noteSmoothing(all, graph);
   noteInstanceStatistics(all, graph);
+  noteCumulativeStatistics(all, graph, recipe.model.mode == "train");
   if (recipe.model.mode == "train")
     noteFoldedNorms(all, graph, names);
   else

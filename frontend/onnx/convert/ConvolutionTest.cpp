@@ -235,6 +235,29 @@ TEST_F(BatchNormTest, FixedStatisticsAreNoted) {
   EXPECT_FALSE(llvm::is_contained(notes(normModel(""), train), note));
 }
 
+// A norm with momentum=None, as the legacy exporter writes it after train() and after eval().
+TEST_F(BatchNormTest, MeansOfAllBatchesAreNoted) {
+  const std::string text = "where the source averages those of all batches (momentum=None), the "
+                           "file does not say so; give it a momentum before the export";
+  const std::string last = "node 'y' (BatchNormalization) keeps the statistics of the last batch "
+                           "alone, as its momentum says: " +
+                           text;
+  const std::string unmoved = "node 'y' (BatchNormalization) normalises by the batch and never "
+                              "moves its running statistics, as its momentum says: " +
+                              text;
+  ModelBuilder train = normModel("", /*trainingMode=*/1), eval = normModel("");
+  ModelBuilder::setFloat(*train.model.mutable_graph()->mutable_node(0), "momentum", 0);
+  ModelBuilder::setFloat(*eval.model.mutable_graph()->mutable_node(0), "momentum", 1);
+  Recipe trains;
+  trains.model.mode = "train";
+  EXPECT_TRUE(llvm::is_contained(notes(train), last));
+  EXPECT_TRUE(llvm::is_contained(notes(eval, trains), unmoved));
+  // Fixed statistics have no momentum.
+  EXPECT_FALSE(llvm::is_contained(notes(eval), unmoved));
+  for (const std::string& note : notes(normModel("", /*trainingMode=*/1)))
+    EXPECT_LACKS(note, "momentum=None");
+}
+
 // One exporter writes the same node for both forms.
 TEST_F(BatchNormTest, StatisticsOfTheBatchMoveTheRunningOnes) {
   const char* call = "%norm : call_function[target=torch.ops.aten._native_batch_norm_legit_"
