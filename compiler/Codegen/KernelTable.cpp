@@ -12,25 +12,36 @@ using namespace mlir;
 namespace titan::codegen {
 namespace {
 
-/// Everything that decides a kernel's code, and nothing else: two ops with one text share it.
-std::string textOf(kernel::FusedOp op) {
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  stream << op.getSpaceAttr() << op.getMaps() << op.getIns().getTypes() << '|'
-         << op.getOuts().getTypes() << '|' << op.getScalars().size();
+/// Everything that decides a kernel's code, and nothing else: two ops with one key share it.
+/// Attributes, types and names of ops exist once in their context, so their addresses stand for
+/// them; values are numbered.
+std::string keyOf(kernel::FusedOp op) {
+  std::string key;
+  auto add = [&](auto word) { key.append(reinterpret_cast<const char*>(&word), sizeof(word)); };
+  auto addTypes = [&](TypeRange types) {
+    add(types.size());
+    for (Type type : types)
+      add(type.getAsOpaquePointer());
+  };
+  add(op.getSpaceAttr().getAsOpaquePointer());
+  add(op.getMaps().getAsOpaquePointer());
+  addTypes(op.getIns().getTypes());
+  addTypes(op.getOuts().getTypes());
+  add(op.getScalars().size());
   llvm::DenseMap<Value, unsigned> numbers;
   for (BlockArgument argument : op.getBlock().getArguments())
     numbers.try_emplace(argument, numbers.size());
   for (Operation& inner : op.getBlock()) {
-    stream << '\n' << inner.getName() << inner.getAttrDictionary();
+    add(inner.getName().getAsOpaquePointer());
+    add(inner.getAttrDictionary().getAsOpaquePointer());
+    add(inner.getNumOperands());
     for (Value operand : inner.getOperands())
-      stream << ' ' << numbers.lookup(operand);
-    for (Value result : inner.getResults()) {
-      stream << ':' << result.getType();
+      add(numbers.lookup(operand));
+    addTypes(inner.getResultTypes());
+    for (Value result : inner.getResults())
       numbers.try_emplace(result, numbers.size());
-    }
   }
-  return text;
+  return key;
 }
 
 /// "row [64, 10] max exp add div"
@@ -70,7 +81,7 @@ StringRef nameOf(Attribute routine) {
 } // namespace
 
 FailureOr<uint32_t> KernelTable::kernelFor(kernel::FusedOp op) {
-  return find(fused_, textOf(op) + target_.variant(op), op, [&] { return describe(op); });
+  return find(fused_, keyOf(op) + target_.variant(op), op, [&] { return describe(op); });
 }
 
 FailureOr<KernelTable::Routine> KernelTable::routineFor(kernel::CallOp op) {

@@ -38,11 +38,15 @@ std::string describeParts(const memory::ModulePlan& plan) {
 struct CheckLimit : impl::CheckLimitBase<CheckLimit> {
   void runOnOperation() override {
     FailureOr<Recipe> recipe = getRecipe(getOperation());
-    FailureOr<memory::ModulePlan> plan = memory::readPlan(getOperation());
-    if (failed(recipe) || failed(plan))
+    if (failed(recipe))
       return signalPassFailure();
-    int64_t limit = recipe->memory.limit;
-    if (limit == 0 || plan->arenaBytes <= limit)
+    const int64_t limit = recipe->memory.limit;
+    if (limit == 0)
+      return;
+    FailureOr<memory::ModulePlan> plan = memory::readPlan(getOperation());
+    if (failed(plan))
+      return signalPassFailure();
+    if (plan->arenaBytes <= limit)
       return;
     getOperation().emitError("the plan needs ")
         << readableBytes(plan->arenaBytes) << " (" << plan->arenaBytes
