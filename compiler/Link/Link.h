@@ -6,8 +6,8 @@
 
 namespace titan::link {
 
-/// Where the runtime's archives and the C and C++ start files lie: lib/titan beside the directory of
-/// the executable, or of the shared library that this is part of, or $TITAN_LIBRARY_DIR.
+/// Where the runtime's archives and the C and C++ start files lie: lib/titan beside the directory
+/// of the executable, or of the shared library that this is part of, or $TITAN_LIBRARY_DIR.
 /// Environment when it is not there.
 Result<std::string> findLibraryDirectory();
 
