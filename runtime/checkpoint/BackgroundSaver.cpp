@@ -1,8 +1,8 @@
 #include "runtime/checkpoint/BackgroundSaver.h"
 
-#include <algorithm>
 #include <chrono>
 #include <ctime>
+#include <utility>
 
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -47,30 +47,29 @@ void BackgroundSaver::work() {
   lowerPriority();
   std::unique_lock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [&] { return request_ || isToEnd_; });
-    if (!request_)
+    changed_.wait(lock, [&] { return plan_ || isToEnd_; });
+    if (!plan_)
       return;
-    const SaveRequest request = std::move(*request_);
+    const SavePlan& plan = *std::exchange(plan_, nullptr);
+    const PlannedSave save = std::move(save_);
     const Retention retention = std::move(retention_);
-    request_.reset();
     lock.unlock();
     const double before = threadCpuSeconds();
-    Result<SaveReport> report = store_->save(request, retention);
+    Result<SaveReport> report = store_->save(plan, save, retention);
     const double seconds = threadCpuSeconds() - before;
     lock.lock();
-    saved_.emplace(request.step, std::move(report), seconds);
+    saved_.emplace(save.step, std::move(report), seconds);
     changed_.notify_all();
   }
 }
 
-void BackgroundSaver::begin(SaveRequest request, Retention retention) {
-  request.onRead = [this](const TensorView& tensor) { noteRead(tensor); };
+void BackgroundSaver::begin(const SavePlan& plan, PlannedSave save, Retention retention) {
+  save.onRead = [this](const TensorView& tensor) { noteRead(tensor); };
   {
     const std::lock_guard lock(mutex_);
-    unread_ = std::ranges::count_if(request.tensors, [](const TensorView& tensor) {
-      return tensor.isBorrowed && tensor.isWritten;
-    });
-    request_ = std::move(request);
+    unread_ = plan.borrowed();
+    plan_ = &plan;
+    save_ = std::move(save);
     retention_ = std::move(retention);
   }
   isBusy_ = true;

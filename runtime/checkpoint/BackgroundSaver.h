@@ -1,14 +1,14 @@
 // Saves behind a run's back: a thread of low priority that has the store while it saves.
 //
+//   plan.readFrom(snapshot.tensors());          // once
 //   snapshot.take();
-//   request.tensors = snapshot.tensors();
-//   saver->begin(std::move(request), retention);
+//   saver->begin(plan, {step, counters}, retention);
 //   ...                                         // the next steps
 //   if (std::optional<Saved> saved = saver->poll())
 //     report(*saved);
 #pragma once
 
-#include "runtime/checkpoint/CheckpointStore.h"
+#include "runtime/checkpoint/SavePlan.h"
 #include "runtime/host/KernelThread.h"
 
 #include <condition_variable>
@@ -36,9 +36,9 @@ public:
   BackgroundSaver(const BackgroundSaver&) = delete;
   BackgroundSaver& operator=(const BackgroundSaver&) = delete;
 
-  /// Begins a save; none is under way. What the request's sources read stays as it is until the
-  /// save was taken; what is borrowed, until waitUntilRead() has returned.
-  void begin(SaveRequest request, Retention retention);
+  /// Begins a save; none is under way. The plan and what its sources read stay as they are until
+  /// the save was taken; what is borrowed, until waitUntilRead() has returned.
+  void begin(const SavePlan& plan, PlannedSave save, Retention retention);
   /// Sleeps until the save reads nothing more that is borrowed, at the latest until it has ended.
   /// Calls `meanwhile` every now and then.
   void waitUntilRead(const std::function<void()>& meanwhile = {});
@@ -62,7 +62,8 @@ private:
   bool isBusy_ = false; ///< of the caller's side
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::optional<SaveRequest> request_; ///< these under the mutex
+  const SavePlan* plan_ = nullptr; ///< these under the mutex; null: nothing is to be saved
+  PlannedSave save_;
   Retention retention_{0};
   int64_t unread_ = 0; ///< tensors that are borrowed
   std::optional<Saved> saved_;

@@ -27,11 +27,22 @@ protected:
     saver = created.take();
   }
 
+  void begin(int64_t step, int64_t keep) {
+    const SaveRequest request = state.saveRequest(step);
+    if (!plan) {
+      auto planned = store->plan(request);
+      ASSERT_TRUE(planned.ok()) << planned.error().message();
+      plan.emplace(planned.take());
+    }
+    saver->begin(*plan, {step, request.counters}, keep);
+  }
+
   TemporaryDirectory directory;
   FaultEnv env{posixEnv()};
-  std::optional<CheckpointStore> store;
-  std::unique_ptr<BackgroundSaver> saver;
   SampleState state{1};
+  std::optional<CheckpointStore> store;
+  std::optional<SavePlan> plan;
+  std::unique_ptr<BackgroundSaver> saver;
 };
 
 TEST_F(BackgroundSaverTest, SavesBesideTheCaller) {
@@ -43,7 +54,7 @@ TEST_F(BackgroundSaverTest, SavesBesideTheCaller) {
   });
   EXPECT_FALSE(saver->isBusy());
   EXPECT_FALSE(saver->poll());
-  saver->begin(state.saveRequest(7), 0);
+  begin(7, 0);
   EXPECT_TRUE(saver->isBusy());
   EXPECT_FALSE(saver->poll()); // its first operation waits for this thread
   goOn.release();
@@ -61,7 +72,7 @@ TEST_F(BackgroundSaverTest, SavesBesideTheCaller) {
 TEST_F(BackgroundSaverTest, OneAfterAnother) {
   for (int64_t step = 1; step <= 20; ++step) {
     state.refill(static_cast<uint8_t>(step));
-    saver->begin(state.saveRequest(step), 3);
+    begin(step, 3);
     std::optional<Saved> saved;
     while (step % 2 == 0 && !saved)
       saved = saver->poll();
@@ -77,16 +88,16 @@ TEST_F(BackgroundSaverTest, OneAfterAnother) {
 
 TEST_F(BackgroundSaverTest, AFailureIsTakenAndTheNextSaveWorks) {
   env.failAt(3, ENOSPC, /*forGood=*/false);
-  saver->begin(state.saveRequest(1), 0);
+  begin(1, 0);
   const Saved failed = saver->wait();
   ASSERT_FALSE(failed.report.ok());
   EXPECT_EQ(failed.report.error().code(), ErrorCode::RunFailed);
-  saver->begin(state.saveRequest(2), 0);
+  begin(2, 0);
   EXPECT_TRUE(saver->wait().report.ok());
 }
 
 TEST_F(BackgroundSaverTest, TheEndWaitsForASave) {
-  saver->begin(state.saveRequest(5), 0);
+  begin(5, 0);
   saver.reset();
   SampleState loaded(9);
   ASSERT_TRUE(load(directory.path() + "/run/checkpoints/step-00000005", loaded.loadRequest()).ok());
@@ -97,7 +108,7 @@ TEST_F(BackgroundSaverTest, OnlyItsThreadHasALowPriority) {
   std::atomic<int> priority = -1;
   env.beforeEach([&](int64_t) { priority = getpriority(PRIO_PROCESS, 0); });
   const int own = getpriority(PRIO_PROCESS, 0);
-  saver->begin(state.saveRequest(1), 0);
+  begin(1, 0);
   ASSERT_TRUE(saver->wait().report.ok());
   EXPECT_EQ(priority, 19);
   EXPECT_EQ(getpriority(PRIO_PROCESS, 0), own);

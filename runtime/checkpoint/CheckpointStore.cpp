@@ -2,7 +2,7 @@
 
 #include "runtime/checkpoint/Load.h"
 #include "runtime/checkpoint/RunListing.h"
-#include "runtime/checkpoint/WriteState.h"
+#include "runtime/checkpoint/SavePlan.h"
 
 #include <algorithm>
 #include <charconv>
@@ -19,6 +19,15 @@ std::string describeSelf() {
   char host[256] = "";
   ::gethostname(host, sizeof host - 1);
   return fmt::format("pid {} on {}", ::getpid(), host);
+}
+
+/// What ranks call a save.
+std::string waitNameOf(int64_t step) { return fmt::format("save {}", step); }
+
+Error notSaved(int64_t step, Error error) {
+  if (error.code() == ErrorCode::Internal)
+    return error;
+  return Error::runFailed("the checkpoint of step {} was not saved: {}", step, error.message());
 }
 
 /// What cut-off saves and deletions left. The parent is synced: no name of theirs can come back.
@@ -112,33 +121,28 @@ Status CheckpointStore::syncParent() {
   return synced;
 }
 
-Result<std::optional<Attempt>> CheckpointStore::begin(const SaveRequest& request) {
+Result<std::optional<Attempt>> CheckpointStore::begin(const SavePlan& plan, int64_t step) {
   if (broken_)
     return *broken_;
-  TITAN_TRY(checkRequest(request));
-  const std::string parent = checkpointsPath(directory_), name = stepName(request.step);
+  const std::string parent = checkpointsPath(directory_), name = stepName(step);
   const std::string path = joinPath(parent, name);
   if (TITAN_TRY(env_->kindOf(path)) != FileKind::Missing) {
     const Manifest there = TITAN_TRY(readManifest(path, *env_));
-    if (there.program.fingerprint != request.program.fingerprint)
+    if (there.program.fingerprint != plan.fingerprint())
       return Error::badInput("'{}' was saved by another program (fingerprint {}, this one's is {})",
-                             path, there.program.fingerprint, request.program.fingerprint);
+                             path, there.program.fingerprint, plan.fingerprint());
     return std::optional<Attempt>();
   }
-  const auto folders = TITAN_TRY(planFolders(request.tensors, 0));
   Attempt attempt = TITAN_TRY(Attempt::begin(*env_, parent, name));
-  if (Status made = makeFolders(attempt, folders); !made.ok()) {
+  if (Status made = makeFolders(attempt, plan.folders()); !made.ok()) {
     attempt.abandon();
     return made.takeError();
   }
   return std::optional(std::move(attempt));
 }
 
-Status CheckpointStore::publish(Attempt& attempt, const SaveRequest& request,
-                                std::vector<FileRecord> files) {
-  Manifest manifest = manifestOf(request);
-  manifest.files = std::move(files);
-  const std::string name = stepName(request.step);
+Status CheckpointStore::publish(Attempt& attempt, std::string_view manifest, int64_t step) {
+  const std::string name = stepName(step);
   TITAN_TRY(attempt.publish(manifest, name));
   Status synced = syncParent();
   if (!synced.ok())
@@ -146,22 +150,23 @@ Status CheckpointStore::publish(Attempt& attempt, const SaveRequest& request,
   return synced;
 }
 
-void CheckpointStore::tellSave(const SaveRequest* request) {
-  if (!lock_)
-    return;
-  LockText text{describeSelf(), {}};
-  if (request) {
-    text.save = {request->step, 0};
-    for (const TensorView& tensor : request->tensors)
-      text.save->bytes += elementCount(tensor.shape) * byteSize(tensor.dtype);
-  }
-  lock_->rewrite(text.toString());
+void CheckpointStore::tellSave(int64_t step, int64_t bytes) {
+  if (lock_)
+    lock_->rewrite(LockText{describeSelf(), {{step, bytes}}}.toString());
 }
 
-Result<SaveReport> CheckpointStore::commit(const SaveRequest& request, const std::string& name) {
+void CheckpointStore::tellNoSave() {
+  if (lock_)
+    lock_->rewrite(LockText{describeSelf(), {}}.toString());
+}
+
+Result<SaveReport> CheckpointStore::commit(const SavePlan& plan, const PlannedSave& save) {
+  TITAN_TRY(plan.checkCounters(save.counters));
+  const std::string name = waitNameOf(save.step);
   SaveReport report;
-  report.path = joinPath(checkpointsPath(directory_), stepName(request.step));
-  std::optional<Attempt> attempt = TITAN_TRY(peers_->byFirst(name, [&] { return begin(request); }));
+  report.path = joinPath(checkpointsPath(directory_), stepName(save.step));
+  std::optional<Attempt> attempt =
+      TITAN_TRY(peers_->byFirst(name, [&] { return begin(plan, save.step); }));
   const std::string path =
       TITAN_TRY(peers_->fromFirst(name, attempt ? attempt->path() : std::string()));
   report.alreadyCommitted = path.empty();
@@ -171,16 +176,16 @@ Result<SaveReport> CheckpointStore::commit(const SaveRequest& request, const std
   if (!attempt)
     attempt = Attempt::join(*env_, path);
   const auto write = [&]() -> Result<std::string> {
-    TITAN_TRY(checkRequest(request));
-    const auto folders = TITAN_TRY(planFolders(request.tensors, peers_->rank()));
-    TITAN_TRY(writeFolders(*attempt, folders, sourcesOf, request.onRead));
+    const auto pieces = [](const FolderPlan& folder) { return std::span(folder.pieces); };
+    TITAN_TRY(writeFolders(*attempt, plan.folders(), pieces, save.onRead));
     return toJson(attempt->files());
   };
   const auto finish = [&]() -> Status {
     const std::vector<FileRecord> files = TITAN_TRY(gatherFiles(*peers_, name, write()));
     for (const FileRecord& file : files)
       report.bytes += file.bytes + (file.chunks ? chunkCount(file.bytes) * chunkDigestBytes : 0);
-    return peers_->byFirst(name, [&] { return publish(*attempt, request, files); });
+    return peers_->byFirst(
+        name, [&] { return publish(*attempt, plan.manifest(save, files), save.step); });
   };
   if (Status finished = finish(); !finished.ok()) {
     if (peers_->isFirst())
@@ -217,19 +222,27 @@ Status CheckpointStore::retire(int64_t newest, const Retention& retention) {
   return {};
 }
 
+Result<SavePlan> CheckpointStore::plan(const SaveRequest& request) {
+  return peers_->agree(waitNameOf(request.step), SavePlan::of(request, peers_->rank()));
+}
+
 Result<SaveReport> CheckpointStore::save(const SaveRequest& request, const Retention& retention) {
+  Result<SavePlan> planned = plan(request);
+  if (!planned.ok())
+    return notSaved(request.step, planned.takeError());
+  return save(*planned, {request.step, request.counters}, retention);
+}
+
+Result<SaveReport> CheckpointStore::save(const SavePlan& plan, const PlannedSave& save,
+                                         const Retention& retention) {
   const auto start = std::chrono::steady_clock::now();
-  tellSave(&request);
-  auto report = commit(request, fmt::format("save {}", request.step));
-  tellSave(nullptr);
-  if (!report.ok() && report.error().code() == ErrorCode::Internal)
-    return report.takeError();
+  tellSave(save.step, plan.tensorBytes());
+  auto report = commit(plan, save);
+  tellNoSave();
   if (!report.ok())
-    return Error::runFailed("the checkpoint of step {} was not saved: {}", request.step,
-                            report.error().message());
+    return notSaved(save.step, report.takeError());
   // The new checkpoint is there, whatever happens to the old ones.
-  if (Status retired = peers_->isFirst() ? retire(request.step, retention) : Status();
-      !retired.ok())
+  if (Status retired = peers_->isFirst() ? retire(save.step, retention) : Status(); !retired.ok())
     report->notes.push_back(
         fmt::format("an old checkpoint was not deleted: {}", retired.error().message()));
   report->seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

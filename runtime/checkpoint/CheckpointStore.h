@@ -35,7 +35,7 @@ struct TensorView {
   ByteSource source;       ///< bytes() bytes
   std::optional<Box> box;  ///< what the source is of it; nothing: the whole
   bool isWritten = true;   ///< by this rank, where a checkpoint is saved
-  bool isBorrowed = false; ///< whose the source is waits until it was read (SaveRequest::onRead)
+  bool isBorrowed = false; ///< whose the source is waits until it was read (PlannedSave::onRead)
 
   const Shape& extent() const { return box ? box->extent : shape; }
   int64_t bytes() const { return elementCount(extent()) * byteSize(dtype); }
@@ -67,9 +67,17 @@ struct SaveRequest {
   DataInfo data;
   ProgramInfo program;
   InitInfo init;
+};
+
+/// What one save says beside its plan (SavePlan.h). Alike on all ranks.
+struct PlannedSave {
+  int64_t step = 0;
+  Counters counters;
   /// Called by the thread that saves when it needs the source of a tensor no more.
   std::function<void(const TensorView&)> onRead = {};
 };
+
+class SavePlan;
 
 struct SaveReport {
   std::string path;  ///< DIR/checkpoints/step-00000100
@@ -124,7 +132,12 @@ public:
   /// to the next commit. Every rank calls it and writes what is its part; an error of one is the
   /// error of all, with its number. RunFailed names the cause; everything committed before is as it
   /// was.
+  Result<SaveReport> save(const SavePlan& plan, const PlannedSave& save,
+                          const Retention& retention);
+  /// The same of a save that comes once.
   Result<SaveReport> save(const SaveRequest& request, const Retention& retention);
+  /// For saves without a preflight. The errors of SavePlan::of, of any rank.
+  Result<SavePlan> plan(const SaveRequest& request);
 
   // Of these, rank 0 alone calls what changes the directory.
 
@@ -140,10 +153,10 @@ public:
   /// Before step 1: would a save work? Checks what stands at the names of later steps, the room for
   /// as many checkpoints of the request's size as stay and one more, every name, header, table and
   /// the manifest: the whole protocol is run on all that a save writes but the tensors' bytes, of
-  /// which it writes what `probe` says, and everything is read back. Every rank calls it.
-  /// Environment: path and cause.
-  Status preflight(const SaveRequest& request, const Retention& retention,
-                   Probe probe = Probe::Chunk);
+  /// which it writes what `probe` says, and everything is read back. Every rank calls it. What was
+  /// tried is the plan of the saves to come. Environment: path and cause.
+  Result<SavePlan> preflight(const SaveRequest& request, const Retention& retention,
+                             Probe probe = Probe::Chunk);
 
   /// Did a sync fail after which nobody knows what is on the disk? Every later save fails.
   bool isBroken() const { return broken_.has_value(); }
@@ -153,13 +166,14 @@ public:
 private:
   CheckpointStore(std::string directory, Env& env, std::unique_ptr<FileLock> lock);
 
-  Result<SaveReport> commit(const SaveRequest& request, const std::string& name);
+  Result<SaveReport> commit(const SavePlan& plan, const PlannedSave& save);
   /// Says in the lock what is saved, or that nothing is.
-  void tellSave(const SaveRequest* request);
+  void tellSave(int64_t step, int64_t bytes);
+  void tellNoSave();
   /// Of rank 0: the attempt, or nothing where the step is committed already.
-  Result<std::optional<Attempt>> begin(const SaveRequest& request);
-  Status publish(Attempt& attempt, const SaveRequest& request, std::vector<FileRecord> files);
-  Status checkAll(const SaveRequest& request, const Retention& retention, Probe probe);
+  Result<std::optional<Attempt>> begin(const SavePlan& plan, int64_t step);
+  Status publish(Attempt& attempt, std::string_view manifest, int64_t step);
+  Result<SavePlan> checkAll(const SaveRequest& request, const Retention& retention, Probe probe);
   /// Committed checkpoints up to step `newest` that retention counts, oldest first.
   Result<std::vector<CheckpointInfo>> counted(int64_t newest, const Retention& retention) const;
   Status retire(int64_t newest, const Retention& retention);

@@ -27,6 +27,10 @@ Result<std::string> readChunkList(Env& env, const std::string& path, const FileR
 /// Digests of the chunks of a stream.
 class ChunkDigests {
 public:
+  /// Of `bytes` bytes, as far as that is known.
+  explicit ChunkDigests(int64_t bytes = 0) {
+    list_.reserve(static_cast<size_t>(chunkCount(bytes) * chunkDigestBytes));
+  }
   void update(std::string_view bytes);
   /// After the last byte: the list, chunkDigestBytes a chunk.
   const std::string& finish();

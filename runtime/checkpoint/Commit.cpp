@@ -28,7 +28,7 @@ Result<FileRecord> Attempt::write(const std::string& relativePath,
   FileRecord record;
   record.path = relativePath;
   Digest digest;
-  const auto append = [&](std::span<const char> bytes) -> Status {
+  const std::function append = [&](std::span<const char> bytes) -> Status {
     std::string_view rest(bytes.data(), bytes.size());
     while (!rest.empty()) {
       // What was just written is in the cache when its digests are taken.
@@ -62,7 +62,10 @@ Status Attempt::writeFile(const std::string& relativePath,
 
 Status Attempt::writeDataFile(const std::string& relativePath, std::span<const ByteSource> pieces,
                               const std::function<void(size_t)>& onRead) {
-  ChunkDigests chunks;
+  int64_t bytes = 0;
+  for (const ByteSource& piece : pieces)
+    bytes += piece.bytes();
+  ChunkDigests chunks(bytes);
   FileRecord record = TITAN_TRY(write(relativePath, pieces, &chunks, onRead));
   const ByteSource list[] = {std::span<const char>(chunks.finish())};
   FileRecord listRecord = TITAN_TRY(write(chunkListPath(relativePath), list));
@@ -78,12 +81,11 @@ Status Attempt::syncDirectories() {
   return {};
 }
 
-Status Attempt::publish(const Manifest& manifest, const std::string& finalName) {
+Status Attempt::publish(std::string_view manifest, const std::string& finalName) {
   TITAN_TRY(env_->syncDirectory(path_));
 
   const std::string name = Manifest::fileName;
-  const std::string text = toJson(manifest);
-  const ByteSource pieces[] = {std::span<const char>(text)};
+  const ByteSource pieces[] = {std::span<const char>(manifest)};
   TITAN_TRY(write(name + ".tmp", pieces));
   TITAN_TRY(env_->rename(joinPath(path_, name + ".tmp"), joinPath(path_, name)));
   TITAN_TRY(env_->syncDirectory(path_));

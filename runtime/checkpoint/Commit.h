@@ -48,7 +48,7 @@ public:
   /// Step 3, of the directories that this process has written to.
   Status syncDirectories();
   /// Steps 3 to 5; the manifest has all files' records.
-  Status publish(const Manifest& manifest, const std::string& finalName);
+  Status publish(std::string_view manifest, const std::string& finalName);
   /// Removes what is there, as far as that is possible: what stays is removed by the next holder of
   /// the lock. Nothing of what was published.
   void abandon();

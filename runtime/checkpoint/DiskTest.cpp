@@ -1,5 +1,6 @@
 // Real full and read-only disks: tmpfs mounts in a mount namespace of the test's own. Where the
 // kernel does not allow that, the test says so; FaultTest covers the same errors without a kernel.
+#include "runtime/checkpoint/SavePlan.h"
 #include "runtime/checkpoint/testing/SampleState.h"
 #include "runtime/checkpoint/testing/TemporaryDirectory.h"
 
@@ -76,7 +77,7 @@ TEST(Disk, WithoutRoomIsFoundByPreflight) {
     auto store = CheckpointStore::open(path + "/run");
     SampleState big(2);
     big.add("big", StateKind::Param, DType::U8, {1 << 20});
-    const Status passed = store->preflight(big.saveRequest(0), 2);
+    const auto passed = store->preflight(big.saveRequest(0), 2);
     return passed.ok() ? 2 : compare(passed.error(), 3, "bytes free, 3 more checkpoint(s)");
   });
 }
@@ -84,7 +85,7 @@ TEST(Disk, WithoutRoomIsFoundByPreflight) {
 TEST(Disk, WithoutInodesIsFoundByPreflight) {
   onSmallDisk("size=64m,nr_inodes=10", [](const std::string& path) {
     auto store = CheckpointStore::open(path + "/run");
-    const Status passed = store->preflight(SampleState(1).saveRequest(0), 2);
+    const auto passed = store->preflight(SampleState(1).saveRequest(0), 2);
     return passed.ok() ? 2 : compare(passed.error(), 3, "inodes free");
   });
 }
@@ -100,7 +101,7 @@ TEST(Disk, WithALimitOnFilesIsFoundByPreflight) {
     auto store = CheckpointStore::open(directory.path("run"));
     SampleState big(2);
     big.add("big", StateKind::Param, DType::U8, {1 << 20});
-    const Status passed = store->preflight(big.saveRequest(0), 2);
+    const auto passed = store->preflight(big.saveRequest(0), 2);
     ::_exit(passed.ok() ? 2
                         : compare(passed.error(), 3, "may have at most 524288: raise ulimit -f"));
   }

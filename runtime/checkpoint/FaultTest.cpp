@@ -1,5 +1,6 @@
 // Every single operation fails, once and for good, with each error a disk can give: the caller gets
 // an error with the right exit code, and nothing that existed is damaged.
+#include "runtime/checkpoint/SavePlan.h"
 #include "runtime/checkpoint/testing/CrashEnv.h"
 #include "runtime/checkpoint/testing/FaultEnv.h"
 #include "runtime/checkpoint/testing/SampleState.h"
@@ -86,7 +87,7 @@ TEST(Fault, InPreflightIsAnEnvironmentError) {
     auto store = CheckpointStore::open(directory, env);
     ASSERT_TRUE(store.ok());
     arm();
-    const Status passed = store->preflight(SampleState(3).saveRequest(3), 2);
+    const auto passed = store->preflight(SampleState(3).saveRequest(3), 2);
     EXPECT_EQ(passed.ok(), env.failed().empty());
     if (!passed.ok()) {
       EXPECT_EQ(passed.error().exitCode(), 3);

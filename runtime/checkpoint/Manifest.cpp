@@ -127,14 +127,30 @@ Result<std::string> unsealManifest(std::string_view text) {
   return std::string(body) + "\n}";
 }
 
-std::string sealManifest(std::string_view body) {
-  const size_t brace = body.rfind('}');
-  const size_t last = body.find_last_not_of(" \n", brace == 0 ? 0 : brace - 1);
-  body = body.substr(0, last == std::string_view::npos ? 0 : last + 1);
+namespace {
+
+/// `body` is an object's text without its end.
+std::string sealed(std::string_view body) {
   return fmt::format("{}{}{}{}", body, sealStart, digestOf(body), sealEnd);
 }
 
+} // namespace
+
+std::string sealManifest(std::string_view body) {
+  const size_t brace = body.rfind('}');
+  const size_t last = body.find_last_not_of(" \n", brace == 0 ? 0 : brace - 1);
+  return sealed(body.substr(0, last == std::string_view::npos ? 0 : last + 1));
+}
+
 namespace {
+
+/// The text of the members of `object` among those of another one: each behind a comma.
+std::string membersOf(const OrderedJson& object) {
+  std::string text = object.dump(2, ' ', false, OrderedJson::error_handler_t::replace);
+  text.erase(text.rfind("\n}"));
+  text.front() = ',';
+  return text;
+}
 
 OrderedJson formatInit(const InitInfo& init) {
   OrderedJson json = {{"source", init.source}, {"fresh", init.fresh}, {"map", init.renames}};
@@ -173,20 +189,27 @@ std::set<std::string> profilesOf(const ProgramInfo& program) {
   return profiles;
 }
 
+ManifestText::ManifestText(const Manifest& common)
+    : common_(membersOf({{"data",
+                          {{"digest", common.data.digest},
+                           {"length", common.data.length},
+                           {"seed", common.data.seed}}},
+                         {"mesh", formatMesh(common.program.mesh)},
+                         {"program", formatProgram(common.program)},
+                         {"init", formatInit(common.init)}})) {}
+
+std::string ManifestText::format(int64_t step, const Counters& counters,
+                                 const std::vector<FileRecord>& files) const {
+  const std::string first = membersOf({{"format", formatName},
+                                       {"version", Manifest::currentVersion},
+                                       {"step", step},
+                                       {"counters", counters}}),
+                    last = membersOf({{"files", formatFiles(files)}});
+  return sealed(fmt::format("{{{}{}{}", std::string_view(first).substr(1), common_, last));
+}
+
 std::string toJson(const Manifest& manifest) {
-  const OrderedJson json = {{"format", formatName},
-                            {"version", Manifest::currentVersion},
-                            {"step", manifest.step},
-                            {"counters", manifest.counters},
-                            {"data",
-                             {{"digest", manifest.data.digest},
-                              {"length", manifest.data.length},
-                              {"seed", manifest.data.seed}}},
-                            {"mesh", formatMesh(manifest.program.mesh)},
-                            {"program", formatProgram(manifest.program)},
-                            {"init", formatInit(manifest.init)},
-                            {"files", formatFiles(manifest.files)}};
-  return sealManifest(json.dump(2, ' ', false, OrderedJson::error_handler_t::replace));
+  return ManifestText(manifest).format(manifest.step, manifest.counters, manifest.files);
 }
 
 Result<int64_t> manifestVersion(std::string_view text) {

@@ -152,6 +152,21 @@ Result<std::vector<FileRecord>> parseFiles(std::string_view json);
 
 /// In the current version.
 std::string toJson(const Manifest& manifest);
+
+/// The texts of manifests that differ in step, counters and files alone. All else is formatted
+/// once.
+class ManifestText {
+public:
+  /// With `common`'s data, program and init.
+  explicit ManifestText(const Manifest& common);
+  /// toJson() of the manifest that has these, too.
+  std::string format(int64_t step, const Counters& counters,
+                     const std::vector<FileRecord>& files) const;
+
+private:
+  std::string common_; ///< members of the object, each with a comma before it
+};
+
 /// Reads untrusted text: digest, types, ranges and paths are checked; BadInput names the field.
 Result<Manifest> parseManifest(std::string_view json);
 constexpr bool isKnownVersion(int64_t version) {

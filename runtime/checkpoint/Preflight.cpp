@@ -3,11 +3,12 @@
 #include "runtime/checkpoint/CheckpointStore.h"
 #include "runtime/checkpoint/Digest.h"
 #include "runtime/checkpoint/Load.h"
+#include "runtime/checkpoint/SavePlan.h"
 #include "runtime/checkpoint/StoredFile.h"
 #include "runtime/checkpoint/StrictJson.h"
-#include "runtime/checkpoint/WriteState.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <limits>
 
@@ -33,12 +34,10 @@ Status checkFileSizes(Env& env, const std::string& parent, const std::vector<Fol
 }
 
 Result<SaveSize> sizeOfAll(Peers& peers, Env& env, const std::string& parent,
-                           const Result<std::vector<FolderPlan>>& folders) {
+                           const std::vector<FolderPlan>& folders) {
   const auto mine = [&]() -> Result<std::string> {
-    if (!folders.ok())
-      return folders.error();
-    TITAN_TRY(checkFileSizes(env, parent, *folders));
-    const SaveSize size = sizeOf(*folders);
+    TITAN_TRY(checkFileSizes(env, parent, folders));
+    const SaveSize size = sizeOf(folders);
     return std::string(reinterpret_cast<const char*>(&size), sizeof size);
   };
   SaveSize all;
@@ -176,9 +175,9 @@ Status checkFolders(Env& env, const std::string& path, const std::vector<FolderP
 }
 
 /// Rank 0 sees what the others wrote, and everything of its own.
-Status publishProbe(Env& env, Attempt& attempt, const Manifest& manifest,
+Status publishProbe(Env& env, Attempt& attempt, std::string_view text, const Manifest& manifest,
                     const std::string& published) {
-  TITAN_TRY(attempt.publish(manifest, published));
+  TITAN_TRY(attempt.publish(text, published));
   const std::string parent = parentPath(attempt.path()), path = joinPath(parent, published);
   TITAN_TRY(env.syncDirectory(parent));
   env.dropCached(joinPath(path, Manifest::fileName));
@@ -187,22 +186,26 @@ Status publishProbe(Env& env, Attempt& attempt, const Manifest& manifest,
 
 /// The whole protocol on probes, under a name that no load looks at. `attempt` is this rank's.
 Status runProtocol(Env& env, Peers& peers, Attempt& attempt, const std::string& published,
-                   const std::vector<FolderPlan>& folders, Manifest manifest, Probe probe) {
-  std::vector<std::string> probes;
-  for (const FolderPlan& plan : folders)
-    probes.push_back(probeOf(plan));
+                   const SavePlan& plan, const SaveRequest& request, Probe probe) {
+  const std::vector<FolderPlan>& folders = plan.folders();
+  std::string chunk;
+  std::array<ByteSource, 2> pieces;
+  const auto piecesOf = [&](const FolderPlan& folder) -> std::span<const ByteSource> {
+    if (probe == Probe::Whole)
+      return folder.pieces;
+    chunk = probeOf(folder);
+    pieces = {std::span<const char>(folder.header), std::span<const char>(chunk)};
+    return pieces;
+  };
   const auto write = [&]() -> Result<std::string> {
-    TITAN_TRY(writeFolders(attempt, folders, [&](const FolderPlan& plan) {
-      if (probe == Probe::Whole)
-        return sourcesOf(plan);
-      const std::string& chunk = probes[static_cast<size_t>(&plan - folders.data())];
-      return std::vector<ByteSource>{std::span<const char>(chunk)};
-    }));
+    TITAN_TRY(writeFolders(attempt, folders, piecesOf));
     return toJson(attempt.files());
   };
-  manifest.files = TITAN_TRY(gatherFiles(peers, waitName, write()));
-  TITAN_TRY(
-      peers.byFirst(waitName, [&] { return publishProbe(env, attempt, manifest, published); }));
+  const auto files = TITAN_TRY(gatherFiles(peers, waitName, write()));
+  TITAN_TRY(peers.byFirst(waitName, [&] {
+    return publishProbe(env, attempt, plan.manifest({request.step, request.counters}, files),
+                        manifestOf(request), published);
+  }));
   const std::string path = joinPath(parentPath(attempt.path()), published);
   TITAN_TRY(peers.agree(waitName, checkFolders(env, path, folders, attempt.files(), probe)));
   return peers.byFirst(waitName, [&] { return removeTree(env, path); });
@@ -210,13 +213,12 @@ Status runProtocol(Env& env, Peers& peers, Attempt& attempt, const std::string& 
 
 } // namespace
 
-Status CheckpointStore::checkAll(const SaveRequest& request, const Retention& retention,
-                                 Probe probe) {
+Result<SavePlan> CheckpointStore::checkAll(const SaveRequest& request, const Retention& retention,
+                                           Probe probe) {
   const std::string parent = checkpointsPath(directory_);
-  TITAN_TRY(peers_->agree(waitName, checkRequest(request)));
+  SavePlan plan = TITAN_TRY(peers_->agree(waitName, SavePlan::of(request, peers_->rank())));
+  const std::vector<FolderPlan>& folders = plan.folders();
   TITAN_TRY(peers_->byFirst(waitName, [&] { return checkLaterSteps(*env_, parent, request); }));
-  const auto folders = planFolders(request.tensors, peers_->rank());
-  const Manifest manifest = manifestOf(request);
   const SaveSize size = TITAN_TRY(sizeOfAll(*peers_, *env_, parent, folders));
   std::optional<Attempt> attempt =
       TITAN_TRY(peers_->byFirst(waitName, [&]() -> Result<std::optional<Attempt>> {
@@ -225,12 +227,13 @@ Status CheckpointStore::checkAll(const SaveRequest& request, const Retention& re
         const auto there = static_cast<int64_t>(TITAN_TRY(counted(newest, retention)).size());
         const int64_t more =
             std::max<int64_t>(1, retention.keep > 0 ? retention.keep + 1 - there : 1);
-        const uint64_t bytes = static_cast<uint64_t>(size.bytes) + toJson(manifest).size();
+        const uint64_t bytes = static_cast<uint64_t>(size.bytes) +
+                               plan.manifest({request.step, request.counters}, {}).size();
         // The checkpoint's directory, the folders and the manifest, too.
-        const uint64_t inodes = static_cast<uint64_t>(size.files) + folders->size() + 2;
+        const uint64_t inodes = static_cast<uint64_t>(size.files) + folders.size() + 2;
         TITAN_TRY(checkSpace(*env_, parent, static_cast<uint64_t>(more), bytes, inodes));
         Attempt begun = TITAN_TRY(Attempt::begin(*env_, parent, "preflight"));
-        if (Status made = makeFolders(begun, *folders); !made.ok()) {
+        if (Status made = makeFolders(begun, folders); !made.ok()) {
           begun.abandon();
           return made.takeError();
         }
@@ -242,17 +245,18 @@ Status CheckpointStore::checkAll(const SaveRequest& request, const Retention& re
     attempt = Attempt::join(*env_, path);
   const std::string published =
       fmt::format("{}{}", doomedPrefix, baseName(path).substr(attemptPrefix.size()));
-  Status passed = runProtocol(*env_, *peers_, *attempt, published, *folders, manifest, probe);
+  Status passed = runProtocol(*env_, *peers_, *attempt, published, plan, request, probe);
   if (!passed.ok() && peers_->isFirst()) {
     attempt->abandon();
     (void)removeTree(*env_, joinPath(parent, published));
   }
-  return passed;
+  TITAN_TRY(std::move(passed));
+  return plan;
 }
 
-Status CheckpointStore::preflight(const SaveRequest& request, const Retention& retention,
-                                  Probe probe) {
-  Status passed = checkAll(request, retention, probe);
+Result<SavePlan> CheckpointStore::preflight(const SaveRequest& request, const Retention& retention,
+                                            Probe probe) {
+  Result<SavePlan> passed = checkAll(request, retention, probe);
   if (!passed.ok() && passed.error().code() != ErrorCode::Internal)
     return Error::environment("checkpoints cannot be saved: {}", passed.error().message());
   return passed;

@@ -1,4 +1,5 @@
 // What preflight finds: everything that a later save could find in its names, formats and storage.
+#include "runtime/checkpoint/SavePlan.h"
 #include "runtime/checkpoint/WatchedEnv.h"
 #include "runtime/checkpoint/testing/CrashEnv.h"
 #include "runtime/checkpoint/testing/SampleState.h"
@@ -15,7 +16,7 @@ namespace {
 TEST(Preflight, PassesAndLeavesNothing) {
   TemporaryDirectory directory;
   auto store = CheckpointStore::open(directory.path("run"));
-  const Status passed = store->preflight(SampleState(1).saveRequest(0), 2);
+  const auto passed = store->preflight(SampleState(1).saveRequest(0), 2);
   ASSERT_TRUE(passed.ok()) << passed.error().message();
   EXPECT_TRUE(std::filesystem::is_empty(directory.path("run/checkpoints")));
 }
@@ -28,7 +29,7 @@ TEST(Preflight, WritesAWholeSaveOnRequest) {
     WatchedEnv env(memory);
     auto store = CheckpointStore::open("run", env);
     const int64_t before = env.bytesWritten();
-    const Status passed = store->preflight(big.saveRequest(0), 2, probe);
+    const auto passed = store->preflight(big.saveRequest(0), 2, probe);
     ASSERT_TRUE(passed.ok()) << passed.error().message();
     EXPECT_EQ(env.bytesWritten() - before > (1 << 20), probe == Probe::Whole);
     EXPECT_TRUE(env.readDirectory("run/checkpoints")->empty());
@@ -42,7 +43,7 @@ TEST(Preflight, ChecksSpaceForOneMoreThanIsKept) {
   big.add("big", StateKind::Param, DType::U8, {10 << 20});
   const SaveRequest request = big.saveRequest(0);
   env.setSpace({uint64_t{32} << 20, 1000, true});
-  Status passed = store->preflight(request, 2);
+  auto passed = store->preflight(request, 2);
   ASSERT_FALSE(passed.ok());
   EXPECT_EQ(passed.error().exitCode(), 3);
   const std::string message = passed.error().message();
@@ -95,7 +96,7 @@ protected:
   std::string refusal(const SaveRequest& request) {
     auto store = CheckpointStore::open("run", env_);
     const auto before = env_.readDirectory("run/checkpoints");
-    const Status passed = store->preflight(request, 2);
+    const auto passed = store->preflight(request, 2);
     EXPECT_EQ(*env_.readDirectory("run/checkpoints"), *before);
     if (passed.ok())
       return "";
@@ -175,7 +176,7 @@ TEST(Preflight, OfARequestThatContradictsItselfIsAnInternalError) {
   auto store = CheckpointStore::open("run", env);
   SaveRequest request = SampleState(1).saveRequest(0);
   request.tensors.pop_back();
-  const Status passed = store->preflight(request, 2);
+  const auto passed = store->preflight(request, 2);
   ASSERT_FALSE(passed.ok());
   EXPECT_EQ(passed.error().code(), ErrorCode::Internal);
 }

@@ -3,6 +3,7 @@
 #include "runtime/checkpoint/Convert.h"
 #include "runtime/checkpoint/LoadBlocks.h"
 #include "runtime/checkpoint/ReadCheckpoint.h"
+#include "runtime/checkpoint/SavePlan.h"
 #include "runtime/checkpoint/WriteState.h"
 #include "runtime/checkpoint/testing/CrashEnv.h"
 #include "runtime/checkpoint/testing/FaultEnv.h"
@@ -31,7 +32,7 @@ constexpr const char* directory = "run";
 
 std::string stepPath(int64_t step) { return joinPath(checkpointsPath(directory), stepName(step)); }
 
-std::string messageOf(const Status& status) { return status.ok() ? "" : status.error().message(); }
+std::string messageOf(const auto& result) { return result.ok() ? "" : result.error().message(); }
 
 /// A file system that ranks share, and what each of them did there.
 struct Disk {
@@ -551,7 +552,7 @@ TEST(Ranks, PreflightNamesTheRankWhoseDiskFails) {
            auto store = CheckpointStore::open(directory, peers, env);
            if (peers.rank() == 2)
              env.failAt(operation, EROFS, /*forGood=*/false);
-           const Status passed = store->preflight(state.saveRequest(0), 2);
+           const auto passed = store->preflight(state.saveRequest(0), 2);
            EXPECT_TRUE(passed.ok() || passed.error().exitCode() == 3);
            return messageOf(passed);
          })) {

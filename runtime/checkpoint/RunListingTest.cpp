@@ -1,6 +1,7 @@
 // What somebody sees of a run who holds no lock.
 #include "runtime/checkpoint/RunListing.h"
 
+#include "runtime/checkpoint/SavePlan.h"
 #include "runtime/checkpoint/testing/CrashEnv.h"
 #include "runtime/checkpoint/testing/SampleState.h"
 #include "runtime/checkpoint/testing/TemporaryDirectory.h"
@@ -71,12 +72,14 @@ TEST(RunListing, SeesASaveGrow) {
   ASSERT_TRUE(store.ok());
   SampleState state(7);
   state.add("large", StateKind::Buffer, DType::F64, {3'000'000}); // first in its file
-  SaveRequest request = state.saveRequest(5);
+  const SaveRequest request = state.saveRequest(5);
+  const auto plan = store->plan(request);
+  ASSERT_TRUE(plan.ok());
   int64_t total = 0, seen = 0;
   for (const TensorView& tensor : request.tensors)
     total += tensor.bytes();
   std::vector<int64_t> bytes;
-  request.onRead = [&](const TensorView&) {
+  const auto look = [&](const TensorView&) {
     const RunListing listing = listRun(env, directory.path("run")).take();
     ++seen;
     ASSERT_EQ(listing.entries.size(), 1u);
@@ -87,7 +90,7 @@ TEST(RunListing, SeesASaveGrow) {
     EXPECT_TRUE(listing.holder.starts_with("pid ")) << listing.holder;
     bytes.push_back(listing.entries[0].bytes);
   };
-  ASSERT_TRUE(store->save(request, 0).ok());
+  ASSERT_TRUE(store->save(*plan, {5, request.counters, look}, 0).ok());
   EXPECT_EQ(seen, std::ssize(request.tensors));
   EXPECT_TRUE(std::ranges::is_sorted(bytes));
   EXPECT_GT(bytes.back(), total / 2);

@@ -39,13 +39,16 @@ protected:
     EXPECT_TRUE(snapshot.take().ok());
     return snapshot;
   }
-  SaveRequest request(const std::vector<TensorView>& tensors) {
-    SaveRequest request;
-    request.step = nextStep++;
-    request.tensors = tensors;
-    request.counters = counters(*run.access).take();
-    request.program = describe(run.program, {}, Recipe());
-    return request;
+  void begin(const Snapshot& snapshot) {
+    if (!plan) {
+      SaveRequest request;
+      request.tensors = tensors(*run.access);
+      request.counters = counters(*run.access).take();
+      request.program = describe(run.program, {}, Recipe());
+      plan.emplace(store->plan(request).take());
+    }
+    ASSERT_TRUE(plan->readFrom(snapshot.tensors()).ok());
+    saver->begin(*plan, {nextStep++, counters(*run.access).take()}, 0);
   }
   /// Every byte of every state that is no counter.
   void spoil() {
@@ -67,6 +70,7 @@ protected:
   TemporaryDirectory directory;
   FaultEnv env{posixEnv()};
   std::optional<CheckpointStore> store;
+  std::optional<SavePlan> plan;
   std::unique_ptr<BackgroundSaver> saver;
 };
 
@@ -110,7 +114,7 @@ TEST_F(SnapshotTest, ASaveThatBorrowsIsTheStateOfItsStep) {
   const std::vector<std::string> before = bytesOf(tensors(*run.access));
   for (int64_t most : {int64_t{0}, Snapshot::of(*run.access)->bytes() / 2, all}) {
     const Snapshot snapshot = take(most);
-    saver->begin(request(snapshot.tensors()), 0);
+    begin(snapshot);
     run.access->setGate([&] { saver->waitUntilRead(); });
     std::vector<std::string> kept;
     for (const State& state : run.program.states)
@@ -128,7 +132,7 @@ TEST_F(SnapshotTest, ASaveThatBorrowsIsTheStateOfItsStep) {
 TEST_F(SnapshotTest, TheGateOpensBeforeTheSaveHasEndedAndWhenItFails) {
   const Snapshot snapshot = take(0);
   const int64_t before = env.operations();
-  saver->begin(request(snapshot.tensors()), 0);
+  begin(snapshot);
   ASSERT_TRUE(saver->wait().report.ok());
   const int64_t operations = env.operations() - before;
 
@@ -140,7 +144,7 @@ TEST_F(SnapshotTest, TheGateOpensBeforeTheSaveHasEndedAndWhenItFails) {
     ++reached;
     goOn.acquire();
   });
-  saver->begin(request(snapshot.tensors()), 0);
+  begin(snapshot);
   std::atomic<bool> isOpen = false;
   std::thread gate([&] {
     saver->waitUntilRead();
@@ -164,7 +168,7 @@ TEST_F(SnapshotTest, TheGateOpensBeforeTheSaveHasEndedAndWhenItFails) {
 
   env.beforeEach({});
   env.failAt(2, ENOSPC, /*forGood=*/false);
-  saver->begin(request(snapshot.tensors()), 0);
+  begin(snapshot);
   saver->waitUntilRead();
   EXPECT_FALSE(saver->wait().report.ok());
 }

@@ -116,12 +116,10 @@ Status makeFolders(Attempt& attempt, const std::vector<FolderPlan>& folders) {
 }
 
 Status writeFolders(Attempt& attempt, const std::vector<FolderPlan>& folders,
-                    const std::function<std::vector<ByteSource>(const FolderPlan&)>& bytesOf,
+                    const std::function<std::span<const ByteSource>(const FolderPlan&)>& piecesOf,
                     const std::function<void(const TensorView&)>& onRead) {
   for (const FolderPlan& plan : folders) {
-    std::vector<ByteSource> pieces = bytesOf(plan);
-    pieces.insert(pieces.begin(), std::span<const char>(plan.header));
-    TITAN_TRY(attempt.writeDataFile(plan.file, pieces, [&](size_t piece) {
+    TITAN_TRY(attempt.writeDataFile(plan.file, piecesOf(plan), [&](size_t piece) {
       if (onRead && piece > 0) // the first one is the header
         onRead(*plan.tensors[piece - 1]);
     }));

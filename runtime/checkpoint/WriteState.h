@@ -21,6 +21,7 @@ struct FolderPlan : TensorFile {
   /// Of a model, the folder of a profile among them, where every tensor is whole: the Hugging Face
   /// index.
   std::string index;
+  std::vector<ByteSource> pieces; ///< of a SavePlan: the header, then each tensor
   std::string indexFile() const { return joinPath(folder.name, indexFileName); }
 };
 
@@ -47,10 +48,10 @@ Result<std::vector<const TensorView*>> inSaveOrder(const std::vector<TensorView>
 
 /// Rank 0 makes the folders of all: it has a part of every tensor.
 Status makeFolders(Attempt& attempt, const std::vector<FolderPlan>& folders);
-/// Durable when it returns, names included. `bytesOf` gives what a file has after its header; where
-/// that is the tensors' bytes, `onRead` is called with each that is needed no more.
+/// Durable when it returns, names included. `piecesOf` gives what a file consists of, the header
+/// first; where the others are the tensors, `onRead` is called with each that is needed no more.
 Status writeFolders(Attempt& attempt, const std::vector<FolderPlan>& folders,
-                    const std::function<std::vector<ByteSource>(const FolderPlan&)>& bytesOf,
+                    const std::function<std::span<const ByteSource>(const FolderPlan&)>& piecesOf,
                     const std::function<void(const TensorView&)>& onRead = {});
 /// The records of all ranks' files, in the order of ranks. `mine` is toJson() of this one's.
 Result<std::vector<FileRecord>> gatherFiles(Peers& peers, std::string_view name,

@@ -44,19 +44,14 @@ Saves::Saves(Session& session, checkpoint::CheckpointStore& store,
                    [this](const std::string& message) { log_->note("note: " + message); });
 }
 
-Result<checkpoint::SaveRequest> Saves::request(int64_t step) const {
-  return request(step, checkpoint::tensors(session_->access()));
-}
-
-Result<checkpoint::SaveRequest> Saves::request(int64_t step,
-                                               std::vector<checkpoint::TensorView> tensors) const {
+Result<checkpoint::SaveRequest> Saves::request(int64_t step) {
   checkpoint::SaveRequest request;
   request.step = step;
-  request.tensors = std::move(tensors);
+  request.tensors = checkpoint::tensors(session_->access());
   request.counters = TITAN_TRY(checkpoint::counters(session_->access()));
-  request.data = identity_.data;
-  request.program = identity_.program;
-  request.init = identity_.init;
+  request.data = std::move(identity_.data);
+  request.program = std::move(identity_.program);
+  request.init = std::move(identity_.init);
   return request;
 }
 
@@ -73,15 +68,17 @@ Status Saves::preflight(int64_t step) {
     session_->note(
         "checkpoint.preflight = \"off\": whether checkpoints can be saved shows at the first "
         "one");
+    plan_ = TITAN_TRY(store_->plan(TITAN_TRY(request(step))));
     return {};
   }
   if (!recipe().onCommit.empty())
     TITAN_TRY(session_->peers().byFirst("the check of checkpoint.on_commit", [&] {
       return CommitHooks::check(recipe().onCommit, printNote);
     }));
-  return store_->preflight(TITAN_TRY(request(step)), retention(),
-                           recipe().preflight == "full" ? checkpoint::Probe::Whole
-                                                        : checkpoint::Probe::Chunk);
+  plan_ = TITAN_TRY(store_->preflight(TITAN_TRY(request(step)), retention(),
+                                      recipe().preflight == "full" ? checkpoint::Probe::Whole
+                                                                   : checkpoint::Probe::Chunk));
+  return {};
 }
 
 Result<std::optional<int64_t>> Saves::staging(int64_t bytes) const {
@@ -131,6 +128,7 @@ Status Saves::prepare(int64_t savedStep) {
     return {};
   }
   TITAN_TRY(snapshot_->reserve(*bytes));
+  TITAN_TRY(plan_->readFrom(snapshot_->tensors()));
   const Clock::time_point start = Clock::now();
   TITAN_TRY(snapshot_->take());
   session_->note(
@@ -154,7 +152,7 @@ Status Saves::begin(int64_t step) {
   begun_ = Clock::now();
   TITAN_TRY(snapshot_->take());
   writtenBefore_ = files_->bytesWritten();
-  saver_->begin(TITAN_TRY(request(step, snapshot_->tensors())), retention());
+  saver_->begin(*plan_, {step, TITAN_TRY(checkpoint::counters(session_->access()))}, retention());
   if (snapshot_->isPartial())
     session_->access().setGate([this] { passGate(); });
   savedStep_ = step;
@@ -221,7 +219,11 @@ Status Saves::finish(int64_t step) {
 
 Status Saves::saveNow(int64_t step, bool isLast) {
   const Clock::time_point start = Clock::now();
-  Result<checkpoint::SaveReport> report = store_->save(TITAN_TRY(request(step)), retention());
+  // The last save of a run needs no copy.
+  if (saver_)
+    TITAN_TRY(plan_->readFrom(checkpoint::tensors(session_->access())));
+  Result<checkpoint::SaveReport> report = store_->save(
+      *plan_, {step, TITAN_TRY(checkpoint::counters(session_->access()))}, retention());
   savedStep_ = step;
   stallSeconds_ = secondsSince(start);
   return end({step, std::move(report), stallSeconds_}, step, isLast);

@@ -3,6 +3,7 @@
 
 #include "runtime/checkpoint/BackgroundSaver.h"
 #include "runtime/checkpoint/CheckpointStore.h"
+#include "runtime/checkpoint/SavePlan.h"
 #include "runtime/checkpoint/Snapshot.h"
 #include "runtime/checkpoint/WatchedEnv.h"
 #include "runtime/job/CommitHooks.h"
@@ -33,10 +34,10 @@ public:
   Saves(Session& session, checkpoint::CheckpointStore& store, const checkpoint::WatchedEnv& files,
         RunLog& log, RunIdentity identity);
 
-  /// The store's preflight, of what a save of `step` would write.
+  /// Plans the saves of the run, and tries one, of `step`, as far as the recipe says.
   Status preflight(int64_t step);
-  /// Memory and thread of saves beside the steps, where the recipe wants such saves. `savedStep` is
-  /// saved already; -1: none is. Environment: the memory that the recipe names is not there.
+  /// Behind preflight(): memory and thread of saves beside the steps, where the recipe wants such
+  /// saves. `savedStep` is saved already; -1: none is. Environment: the memory that the recipe names is not there.
   Status prepare(int64_t savedStep);
 
   /// The state is that of `step`, and more steps follow: saves it, or begins to.
@@ -54,10 +55,8 @@ public:
 private:
   const CheckpointRecipe& recipe() const { return session_->recipe().checkpoint; }
   checkpoint::Retention retention() const;
-  Result<checkpoint::SaveRequest> request(int64_t step,
-                                          std::vector<checkpoint::TensorView> tensors) const;
   /// Of the state as the device has it.
-  Result<checkpoint::SaveRequest> request(int64_t step) const;
+  Result<checkpoint::SaveRequest> request(int64_t step);
   /// Memory for copies of the state, `bytes` in all, of what is available; nothing: steps wait for
   /// saves. Notes what is less than the recipe says.
   Result<std::optional<int64_t>> staging(int64_t bytes) const;
@@ -80,7 +79,7 @@ private:
   checkpoint::CheckpointStore* store_;
   const checkpoint::WatchedEnv* files_;
   RunLog* log_;
-  RunIdentity identity_;
+  RunIdentity identity_;   ///< until the plan has it
   int64_t savedStep_ = -1; ///< the last one that a save was begun for and did not fail
   int64_t failedInARow_ = 0;
   int64_t failures_ = 0, skipped_ = 0;          ///< of this process
@@ -89,6 +88,7 @@ private:
   int64_t writtenBefore_ = 0; ///< bytes, when it began
   double stallSeconds_ = 0;   ///< that the run waited for the last save
   std::string newestPath_;
+  std::optional<checkpoint::SavePlan> plan_;
   std::optional<CommitHooks> hooks_;                   ///< of rank 0, where there is a command
   std::optional<checkpoint::Snapshot> snapshot_;       ///< of saves beside the steps
   std::unique_ptr<checkpoint::BackgroundSaver> saver_; ///< likewise; the last: it uses the others
