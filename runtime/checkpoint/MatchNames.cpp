@@ -221,18 +221,35 @@ private:
 
 } // namespace
 
-Status readMatches(const std::vector<Match>& matches) {
-  const auto readOne = [](const Match& match) -> Status {
+namespace {
+
+/// The tensor's elements, as the type that its destination has.
+Status readTo(const ByteSink& sink, const Match& match) {
+  const DType from = match.tensor->dtype, to = match.destination->entry.dtype;
+  if (from == to)
+    return match.tensor->readInto(sink);
+  Status read = match.tensor->readInto(convertingSink(from, to, sink));
+  if (!read.ok())
+    return read.takeError().withContext(fmt::format("tensor '{}'", match.tensor->name));
+  return {};
+}
+
+} // namespace
+
+Status checkRounding(const std::vector<Match>& matches) {
+  const auto ignore = [](int64_t, std::span<const char>) { return Status(); };
+  for (const Match& match : matches) {
     const DType from = match.tensor->dtype, to = match.destination->entry.dtype;
-    if (from == to)
-      return match.tensor->readInto(match.destination->sink);
-    Status read = match.tensor->readInto(convertingSink(from, to, match.destination->sink));
-    if (!read.ok())
-      return read.takeError().withContext(fmt::format("tensor '{}'", match.tensor->name));
-    return {};
-  };
+    if (from != to && !isExact(from, to))
+      TITAN_TRY(
+          readTo(ByteSink::taken(elementCount(match.tensor->shape) * byteSize(to), ignore), match));
+  }
+  return {};
+}
+
+Status readMatches(const std::vector<Match>& matches) {
   for (const Match& match : matches)
-    if (Status read = readOne(match); !read.ok())
+    if (Status read = readTo(match.destination->sink, match); !read.ok())
       return Error(read.error().code(),
                    fmt::format("{}; the state is loaded in part, nothing was saved: start again",
                                read.error().message()));

@@ -14,6 +14,10 @@ struct Match {
   const StoredTensors::Tensor* tensor = nullptr;
 };
 
+/// Reads what is to be rounded once more, to nowhere. BadInput: a value that its new type has not,
+/// with tensor and element.
+Status checkRounding(const std::vector<Match>& matches);
+
 /// Second pass: reads the tensors to their destinations, as the types that these have. Errors say
 /// that the state is loaded in part.
 Status readMatches(const std::vector<Match>& matches);

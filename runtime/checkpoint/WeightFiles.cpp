@@ -99,6 +99,8 @@ Result<FoundWeights> findWeights(const std::string& path, const InitRequest& req
   found.matching = TITAN_TRY(matchNames(wanted, found.stored, diff));
   if (!diff.empty())
     return diff.error(fmt::format("'{}'", path), advice);
+  if (reading == Reading::All)
+    TITAN_TRY(checkRounding(found.matching.matches));
   return found;
 }
 

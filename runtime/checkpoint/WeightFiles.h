@@ -24,7 +24,8 @@ struct FoundWeights {
 };
 
 /// Which tensor at `path` goes where. BadInput, beside openWeights' and matchNames': a diff, and
-/// behind it `advice`.
+/// behind it `advice`; of Reading::All, a value that is too large for the type that it is rounded
+/// to.
 Result<FoundWeights> findWeights(const std::string& path, const InitRequest& request,
                                  std::string_view advice, Env& env, Reading reading);
 
