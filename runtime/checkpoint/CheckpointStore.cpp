@@ -8,18 +8,10 @@
 #include <charconv>
 #include <chrono>
 
-#include <unistd.h>
-
 namespace titan::checkpoint {
 namespace {
 
 constexpr std::string_view stepPrefix = "step-";
-
-std::string describeSelf() {
-  char host[256] = "";
-  ::gethostname(host, sizeof host - 1);
-  return fmt::format("pid {} on {}", ::getpid(), host);
-}
 
 /// What ranks call a save.
 std::string waitNameOf(int64_t step) { return fmt::format("save {}", step); }

@@ -90,6 +90,28 @@ Status addHolder(Env& env, const std::string& directory, RunListing& listing) {
   return {};
 }
 
+/// Of committed checkpoints; is one of the hooks still to change?
+Result<bool> addHooks(Env& env, const std::string& directory, RunListing& listing) {
+  const std::map<int64_t, HookState> states = TITAN_TRY(readHookStates(env, directory));
+  bool isOpen = false;
+  for (RunEntry& entry : listing.entries) {
+    const auto found =
+        entry.state == RunEntry::State::Committed ? states.find(*entry.step) : states.end();
+    if (found == states.end())
+      continue;
+    entry.hook = found->second;
+    isOpen |= entry.hook->isOpen();
+  }
+  return isOpen;
+}
+
+/// What waits or runs for a process that holds the directory no more.
+void closeHooks(RunListing& listing) {
+  for (RunEntry& entry : listing.entries)
+    if (entry.hook && entry.hook->isOpen() && (!listing.isHeld || entry.hook->by != listing.holder))
+      entry.hook->kind = HookState::Kind::Unknown;
+}
+
 } // namespace
 
 std::string lockPath(const std::string& directory) { return joinPath(directory, ".lock"); }
@@ -135,8 +157,9 @@ Result<RunListing> listRun(Env& env, const std::string& directory) {
   std::ranges::sort(listing.entries, {}, [](const RunEntry& entry) {
     return std::tuple(entry.state, entry.step, entry.path);
   });
-  if (isBusy)
+  if (TITAN_TRY(addHooks(env, directory, listing)) || isBusy)
     TITAN_TRY(addHolder(env, directory, listing));
+  closeHooks(listing);
   return listing;
 }
 

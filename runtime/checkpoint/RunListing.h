@@ -10,6 +10,7 @@
 #pragma once
 
 #include "runtime/checkpoint/CheckpointStore.h"
+#include "runtime/checkpoint/HookStates.h"
 
 namespace titan::checkpoint {
 
@@ -37,14 +38,15 @@ struct RunEntry {
   State state = State::Committed;
   std::optional<int64_t> step; ///< nothing: preflight's attempt
   std::string path;
-  int64_t bytes = 0;            ///< Saving: of tensors that are in its files by now
-  std::optional<int64_t> total; ///< Saving: of tensors in the end, where the lock says it
+  int64_t bytes = 0;                  ///< Saving: of tensors that are in its files by now
+  std::optional<int64_t> total;       ///< Saving: of tensors in the end, where the lock says it
+  std::optional<HookState> hook = {}; ///< Committed: of checkpoint.on_commit, where it has one
 };
 
 struct RunListing {
   std::vector<RunEntry> entries; ///< committed ones first, oldest first; then the others by state
-  /// Where something is being saved or deleted: who holds the directory, or did last, and whether
-  /// that process is alive. Else not looked at.
+  /// Where something is being saved or deleted, or a hook waits or runs: who holds the directory,
+  /// or did last, and whether that process is alive. Else not looked at.
   std::string holder;
   bool isHeld = false;
 };

@@ -8,6 +8,8 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 namespace titan::checkpoint {
 namespace {
 
@@ -105,6 +107,49 @@ TEST(RunListing, SeesASaveGrow) {
   const RunListing after = listRun(env, directory.path("run")).take();
   ASSERT_EQ(after.entries.size(), 1u);
   EXPECT_EQ(after.entries[0].state, State::Committed);
+}
+
+void append(const std::string& path, const std::string& text) {
+  std::ofstream(path, std::ios::app) << text;
+}
+
+TEST(RunListing, SeesHooksAsTheirRunKnowsThem) {
+  using Kind = HookState::Kind;
+  const TemporaryDirectory directory;
+  const std::string run = directory.path("run"), states = hookStatesPath(run);
+  auto store = CheckpointStore::open(run);
+  ASSERT_TRUE(store.ok());
+  for (const int64_t step : {1, 2, 3, 4})
+    ASSERT_TRUE(store->save(SampleState(7).saveRequest(step), 0).ok());
+  const auto hooks = [&] {
+    std::vector<std::string> found;
+    for (const RunEntry& entry : listRun(posixEnv(), run).take().entries)
+      found.push_back(!entry.hook
+                          ? ""
+                          : fmt::format("{}{}{}", nameOf(entry.hook->kind),
+                                        entry.hook->how.empty() ? "" : ": ", entry.hook->how));
+    return found;
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(hooks(), (Names{"", "", "", ""}));
+  const std::string self = describeSelf();
+  append(states, hookLine(1, {Kind::Running, "", self}));
+  append(states, hookLine(2, {Kind::Waiting, "", self}));
+  EXPECT_EQ(hooks(), (Names{"running", "waiting", "", ""}));
+  append(states, hookLine(1, {Kind::Failed, "exit status \"3\"", self}));
+  append(states, hookLine(2, {Kind::LeftOut, "", self}));
+  append(states, hookLine(3, {Kind::Done, "", self}));
+  append(states, "{\"step\": 3, \"state\": \"unknown\", \"by\": \"x\"}\n\xff\n[]\n");
+  append(states, hookLine(4, {Kind::Running, "", self}));
+  append(states, "{\"step\": 4, \"state\": \"do"); // torn
+  EXPECT_EQ(hooks(), (Names{"failed: exit status \"3\"", "left out", "done", "running"}));
+  // Another run of the directory knows nothing of the hooks before it.
+  append(states, "\n" + hookLine(4, {Kind::Running, "", "pid 1 on elsewhere"}));
+  EXPECT_EQ(hooks(), (Names{"failed: exit status \"3\"", "left out", "done", "unknown"}));
+  append(states, hookLine(4, {Kind::Waiting, "", self}));
+  EXPECT_EQ(hooks().back(), "waiting");
+  store = Error::internal("closed");
+  EXPECT_EQ(hooks(), (Names{"failed: exit status \"3\"", "left out", "done", "unknown"}));
 }
 
 TEST(RunListing, ASaveCostsNoSyncOfTheLock) {

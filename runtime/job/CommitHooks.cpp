@@ -11,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 #include <thread>
+#include <utility>
 
 #include <fcntl.h>
 #include <spawn.h>
@@ -23,6 +24,7 @@ namespace titan {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using Kind = checkpoint::HookState::Kind;
 
 /// Turns of a hook that fails.
 constexpr int64_t mostFailures = 2;
@@ -171,6 +173,8 @@ void CommitHooks::committed(int64_t step, const std::string& path, bool isForGoo
   std::erase_if(waiting_, [&](const Hook& hook) {
     const bool givesWay = !hook.isForGood && hook.failures == 0;
     if (givesWay)
+      record(hook, Kind::LeftOut);
+    if (givesWay)
       tell_(fmt::format("checkpoint.on_commit is left out for step {}: step {} was committed while "
                         "it waited for step {}",
                         hook.step, step, running_ ? running_->step : step));
@@ -180,6 +184,8 @@ void CommitHooks::committed(int64_t step, const std::string& path, bool isForGoo
     hook.isReady = true;
   waiting_.push_back({step, path, isForGood});
   startNext();
+  if (!waiting_.empty() && waiting_.back().step == step && waiting_.back().failures == 0)
+    record(waiting_.back(), Kind::Waiting);
 }
 
 std::set<int64_t> CommitHooks::inUse() const {
@@ -212,6 +218,7 @@ void CommitHooks::startNext() {
     }
     hook.process = *process;
     running_ = std::move(hook);
+    record(*running_, Kind::Running);
   }
 }
 
@@ -220,10 +227,24 @@ void CommitHooks::ended(int waitStatus) {
   running_.reset();
   if (waitStatus != 0)
     failed(std::move(hook), describe(waitStatus));
+  else
+    record(hook, Kind::Done);
+}
+
+void CommitHooks::record(const Hook& hook, Kind kind, const std::string& how) {
+  const std::string path = checkpoint::hookStatesPath(directory_);
+  const Descriptor file(retryInterrupted(
+      [&] { return ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666); }));
+  const std::string line = checkpoint::hookLine(hook.step, {kind, how, checkpoint::describeSelf()});
+  if ((file.get() < 0 || !writeAll(file, line)) && !std::exchange(isUnrecordedTold_, true))
+    tell_(fmt::format("titan-ckpt list does not see what becomes of checkpoint.on_commit: cannot "
+                      "write '{}': {}",
+                      path, std::strerror(errno)));
 }
 
 void CommitHooks::failed(Hook hook, const std::string& how) {
   ++hook.failures;
+  record(hook, Kind::Failed, how);
   const bool isTriedAgain = !isFinishing_ && (hook.isForGood || hook.failures < mostFailures);
   tell_(
       fmt::format("checkpoint.on_commit failed for step {}: {} ({}); {}", hook.step, how,
@@ -263,6 +284,7 @@ void CommitHooks::endRunning(std::chrono::seconds timeout) {
   (void)endsBy(process, Clock::now() + grace);
   ::kill(-process, SIGKILL);
   (void)statusOf(process);
+  record(*running_, Kind::Failed, fmt::format("took longer than {} s", timeout.count()));
   tell_(fmt::format("checkpoint.on_commit of step {} was ended: it took longer than {} s, "
                     "checkpoint.hook_timeout",
                     running_->step, timeout.count()));

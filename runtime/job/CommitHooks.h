@@ -9,7 +9,7 @@
 // has a turn at each commit until it succeeds.
 #pragma once
 
-#include "runtime/program/Error.h"
+#include "runtime/checkpoint/HookStates.h"
 
 #include <chrono>
 #include <deque>
@@ -31,7 +31,8 @@ public:
   /// Would sh find the command? Environment: it would not. Tells where only a run of it can say.
   static Status check(const std::string& command, const Tell& tell);
 
-  /// What the processes print is appended to DIRECTORY/hooks.log.
+  /// What the processes print is appended to DIRECTORY/hooks.log, what becomes of them to
+  /// hooks.jsonl (HookStates.h).
   CommitHooks(std::string command, std::string directory, Tell tell)
       : command_(std::move(command)), directory_(std::move(directory)), tell_(std::move(tell)) {}
 
@@ -62,12 +63,14 @@ private:
   void ended(int waitStatus);
   void failed(Hook hook, const std::string& how);
   void endRunning(std::chrono::seconds timeout);
+  /// For who looks at the run from outside.
+  void record(const Hook& hook, checkpoint::HookState::Kind kind, const std::string& how = {});
 
   std::string command_, directory_;
   Tell tell_;
   std::optional<Hook> running_;
   std::deque<Hook> waiting_; ///< oldest first
-  bool isFinishing_ = false;
+  bool isFinishing_ = false, isUnrecordedTold_ = false;
 };
 
 } // namespace titan

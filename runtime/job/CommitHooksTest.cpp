@@ -59,6 +59,17 @@ protected:
       std::this_thread::sleep_for(milliseconds(5));
     EXPECT_TRUE(fs::exists(file(name))) << name;
   }
+  /// "10 done, 20 failed: exit status 3": as it stands in hooks.jsonl.
+  std::string states() const {
+    std::vector<std::string> found;
+    const auto all = checkpoint::readHookStates(checkpoint::posixEnv(), directory.string());
+    for (const auto& [step, state] : *all) {
+      found.push_back(fmt::format("{} {}{}{}", step, nameOf(state.kind),
+                                  state.how.empty() ? "" : ": ", state.how));
+      EXPECT_EQ(state.by, checkpoint::describeSelf());
+    }
+    return fmt::format("{}", fmt::join(found, ", "));
+  }
   std::string allTold() const { return fmt::format("{}", fmt::join(told, "\n")); }
 
   fs::path directory;
@@ -97,8 +108,10 @@ TEST_F(CommitHooksTest, RunsOneAtATimeTheNewestAndWhatIsKeptForGood) {
   EXPECT_EQ(hooks.inUse(), (std::set<int64_t>{10, 20, 50}));
   waitFor("begun");
   EXPECT_EQ(read("begun"), "10\n");
+  EXPECT_EQ(states(), "10 running, 20 waiting, 30 left out, 40 left out, 50 waiting");
   std::ofstream(file("go")) << "";
   runOut(hooks);
+  EXPECT_EQ(states(), "10 done, 20 done, 30 left out, 40 left out, 50 done");
   EXPECT_EQ(read("begun"), "10\n20\n50\n");
   EXPECT_EQ(allTold(),
             "checkpoint.on_commit is left out for step 30: step 40 was committed while it "
@@ -113,9 +126,11 @@ TEST_F(CommitHooksTest, TriesWhatFailedAgainAtTheNextCommit) {
   commit(hooks, 10);
   lookUntilTold(hooks, 1);
   EXPECT_EQ(hooks.inUse(), std::set<int64_t>{10});
+  EXPECT_EQ(states(), "10 failed: exit status 3");
   std::ofstream(file("works")) << "";
   commit(hooks, 20);
   runOut(hooks);
+  EXPECT_EQ(states(), "10 done, 20 done");
   EXPECT_EQ(read("begun"), "10\n10\n20\n");
   EXPECT_EQ(allTold(),
             fmt::format("checkpoint.on_commit failed for step 10: exit status 3 ({}); it "
@@ -151,6 +166,7 @@ TEST_F(CommitHooksTest, WaitsAtTheEndAndThenEndsTheWholeGroup) {
   hooks.finish(seconds(0));
   EXPECT_LT(std::chrono::steady_clock::now() - start, seconds(20));
   EXPECT_TRUE(hooks.inUse().empty());
+  EXPECT_EQ(states(), "10 failed: took longer than 0 s");
   EXPECT_NE(allTold().find("checkpoint.on_commit of step 10 was ended: it took longer than 0 s, "
                            "checkpoint.hook_timeout"),
             std::string::npos)
@@ -184,6 +200,17 @@ TEST_F(CommitHooksTest, FailsWithoutItsLog) {
             fmt::format("checkpoint.on_commit failed for step 10: cannot write '{0}': Is "
                         "a directory ({0}); it is tried again at the next commit",
                         file("hooks.log")));
+}
+
+TEST_F(CommitHooksTest, RunsWithoutARecordAndSaysSoOnce) {
+  fs::create_directory(file("hooks.jsonl"));
+  CommitHooks hooks = this->hooks("echo {step} >> " + file("done"));
+  commit(hooks, 10);
+  runOut(hooks);
+  EXPECT_EQ(read("done"), "10\n");
+  EXPECT_EQ(allTold(), fmt::format("titan-ckpt list does not see what becomes of "
+                                   "checkpoint.on_commit: cannot write '{}': Is a directory",
+                                   file("hooks.jsonl")));
 }
 
 TEST_F(CommitHooksTest, FailsWithACommandThatTheSystemDoesNotTake) {

@@ -1,5 +1,6 @@
 #include "tools/titan-ckpt/CommandLine.h"
 
+#include "runtime/checkpoint/HookStates.h"
 #include "runtime/checkpoint/testing/MeshState.h"
 #include "runtime/checkpoint/testing/SampleState.h"
 #include "runtime/checkpoint/testing/TemporaryDirectory.h"
@@ -65,6 +66,25 @@ TEST_F(TitanCkpt, ListsTheProfilesOfACheckpoint) {
       nlohmann::json::parse(runCommandLine({"list", "--json", directory_.path()}).out);
   EXPECT_EQ(json[1]["profiles"], nlohmann::json::array());
   EXPECT_EQ(json[2]["profiles"], nlohmann::json::array({"fast", "slow"}));
+}
+
+TEST_F(TitanCkpt, ListsHooksOfCommits) {
+  using Kind = HookState::Kind;
+  EXPECT_FALSE(contains(runCommandLine({"list", directory_.path()}).out, "hook"));
+  std::ofstream(hookStatesPath(directory_.path()))
+      << hookLine(100, {Kind::Failed, "exit status 3", "pid 12 on a"})
+      << hookLine(200, {Kind::Running, "", "pid 12 on a"});
+  const Outcome outcome = runCommandLine({"list", directory_.path()});
+  EXPECT_TRUE(contains(outcome.out, "averages  hook  ")) << outcome.out;
+  EXPECT_TRUE(contains(outcome.out, "  failed (exit status 3)  " + checkpoint(100))) << outcome.out;
+  EXPECT_TRUE(contains(outcome.out, "  unknown  ")) << outcome.out;
+  damage(200);
+  const auto json =
+      nlohmann::json::parse(runCommandLine({"list", "--json", directory_.path()}).out);
+  EXPECT_EQ(json[0]["hook"]["state"], "failed");
+  EXPECT_EQ(json[0]["hook"]["how"], "exit status 3");
+  EXPECT_EQ(json[1]["hook"]["state"], "unknown");
+  EXPECT_EQ(json[1]["hook"].size(), 1u);
 }
 
 TEST_F(TitanCkpt, ListsADamagedCheckpointAsSuch) {

@@ -65,6 +65,22 @@ std::string stateOf(const RunEntry& entry, const RunListing& listing) {
   return fmt::format("{} ({})", state, listing.holder);
 }
 
+/// "failed (exit status 3)"
+std::string textOf(const std::optional<HookState>& hook) {
+  if (!hook)
+    return "";
+  return fmt::format("{}{}", nameOf(hook->kind),
+                     hook->how.empty() ? "" : fmt::format(" ({})", hook->how));
+}
+
+void addHook(const RunEntry& entry, Json& item) {
+  if (!entry.hook)
+    return;
+  item["hook"] = {{"state", nameOf(entry.hook->kind)}};
+  if (!entry.hook->how.empty())
+    item["hook"]["how"] = entry.hook->how;
+}
+
 /// One that is committed, which may be damaged; nothing where it was deleted since.
 Status listCommitted(const RunEntry& entry, std::vector<std::vector<std::string>>& rows,
                      Json& items, std::string& problem) {
@@ -75,11 +91,12 @@ Status listCommitted(const RunEntry& entry, std::vector<std::vector<std::string>
       return {};
     if (problem.empty())
       problem = manifest.error().message();
-    rows.push_back({step, "damaged", "", "", "", "", entry.path});
+    rows.push_back({step, "damaged", "", "", "", "", textOf(entry.hook), entry.path});
     items.push_back({{"step", *entry.step},
                      {"path", entry.path},
                      {"state", "damaged"},
                      {"error", manifest.error().message()}});
+    addHook(entry, items.back());
     return {};
   }
   const auto samples = manifest->counters.find("samples");
@@ -87,7 +104,7 @@ Status listCommitted(const RunEntry& entry, std::vector<std::vector<std::string>
   const std::set<std::string> profiles = profilesOf(manifest->program);
   rows.push_back({step, nameOf(entry.state), formatBytes(bytesOf(*manifest)), std::to_string(count),
                   manifest->program.model, fmt::format("{}", fmt::join(profiles, ", ")),
-                  entry.path});
+                  textOf(entry.hook), entry.path});
   items.push_back({{"step", *entry.step},
                    {"path", entry.path},
                    {"state", nameOf(entry.state)},
@@ -95,6 +112,7 @@ Status listCommitted(const RunEntry& entry, std::vector<std::vector<std::string>
                    {"samples", count},
                    {"model", manifest->program.model},
                    {"profiles", profiles}});
+  addHook(entry, items.back());
   return {};
 }
 
@@ -111,7 +129,7 @@ int64_t parametersOf(const Manifest& manifest) {
 Result<Report> list(const std::string& path, bool json) {
   const RunListing listing = TITAN_TRY(listRun(posixEnv(), TITAN_TRY(directoryOf(path))));
   std::vector<std::vector<std::string>> rows = {
-      {"step", "state", "bytes", "samples", "model", "averages", "path"}};
+      {"step", "state", "bytes", "samples", "model", "averages", "hook", "path"}};
   Json items = Json::array();
   std::string problem;
   for (const RunEntry& entry : listing.entries) {
@@ -121,7 +139,7 @@ Result<Report> list(const std::string& path, bool json) {
     }
     const std::string step = entry.step ? std::to_string(*entry.step) : "";
     rows.push_back({step, stateOf(entry, listing), entry.bytes > 0 ? formatBytes(entry.bytes) : "",
-                    "", "", "", entry.path});
+                    "", "", "", "", entry.path});
     Json item = {{"path", entry.path}, {"state", nameOf(entry.state)}};
     if (entry.step)
       item["step"] = *entry.step;
@@ -139,6 +157,11 @@ Result<Report> list(const std::string& path, bool json) {
     return Report{dump(items), problem.empty(), problem};
   if (listing.entries.empty())
     return Report{fmt::format("no checkpoints in '{}'\n", path), true};
+  // Few runs have hooks.
+  if (std::ranges::none_of(listing.entries,
+                           [](const RunEntry& entry) { return entry.hook.has_value(); }))
+    for (std::vector<std::string>& row : rows)
+      row.erase(row.end() - 2);
   return Report{formatTable(rows), problem.empty(), problem};
 }
 
