@@ -10,6 +10,10 @@
 
 namespace titan {
 
+namespace checkpoint {
+class Env;
+}
+
 /// One program of a job.
 struct JobProgram {
   std::string_view table; ///< serialize() of the Program
@@ -27,6 +31,8 @@ struct JobImage {
   uint64_t attachedBytes = 0;
   /// Brings a device in place of chooseDevice()'s; called once.
   DeviceChooser chooseDevice = {};
+  /// The files that a run saves to; null: the system's.
+  checkpoint::Env* files = nullptr;
 };
 
 /// `./job <arguments>`: parses, runs, prints errors as one line `error: ...` on stderr. Returns the

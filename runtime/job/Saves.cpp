@@ -28,8 +28,10 @@ double secondsSince(Clock::time_point start) {
 std::string describeNewest(const checkpoint::CheckpointStore& store) {
   checkpoint::Env& files = checkpoint::posixEnv();
   const auto saved = checkpoint::listCheckpoints(files, store.directory());
+  if (!saved.ok())
+    return "which checkpoint is the newest is not known: " + saved.error().message();
   // A name alone is no checkpoint: something else may stand there.
-  for (size_t i = saved.ok() ? saved->size() : 0; i-- > 0;)
+  for (size_t i = saved->size(); i-- > 0;)
     if (checkpoint::readManifest((*saved)[i].path, files).ok())
       return "the newest checkpoint is " + (*saved)[i].path;
   return "there is no checkpoint yet";

@@ -153,7 +153,8 @@ Status trainJob(Session& session) {
   TITAN_TRY(agreeOnData(peers, "data.train", *data.train));
   if (data.eval)
     TITAN_TRY(agreeOnData(peers, "data.eval", *data.eval));
-  checkpoint::WatchedEnv files(checkpoint::posixEnv());
+  checkpoint::Env* const given = session.image().files;
+  checkpoint::WatchedEnv files(given ? *given : checkpoint::posixEnv());
   checkpoint::CheckpointStore store = TITAN_TRY(openStore(session, files));
   Start start = TITAN_TRY(chooseTogether(peers, [&] { return chooseStart(options, store); }));
   TITAN_TRY(peers.together(adoptSeed(session, start)));

@@ -7,6 +7,7 @@
 //   TITAN_TEST_ROOM=N          the disk is full after N bytes
 //   TITAN_TEST_HANG=N          operation N does not return
 //   TITAN_TEST_FAIL=N          write N fails, as on a disk that is full for a moment
+//   TITAN_TEST_SHORT=1         each write takes a half, and writes and syncs are interrupted before
 #include <atomic>
 #include <cerrno>
 #include <csignal>
@@ -34,7 +35,8 @@ long number(const char* variable) {
 const long killAt = number("TITAN_TEST_KILL_AT"), hangAt = number("TITAN_TEST_HANG"),
            failAt = number("TITAN_TEST_FAIL"), room = number("TITAN_TEST_ROOM"),
            writeMs = number("TITAN_TEST_WRITE_MS");
-std::atomic<long> operations = 0, writes = 0, written = 0;
+const bool isShort = number("TITAN_TEST_SHORT") != 0;
+std::atomic<long> operations = 0, writes = 0, written = 0, interruptible = 0;
 
 bool concerns(const char* path) { return std::strstr(path, "/checkpoints") != nullptr; }
 
@@ -60,6 +62,14 @@ template <typename Where> bool enter(Where where) {
   return true;
 }
 
+/// Every second call that may be interrupted is.
+bool isInterrupted() {
+  if (!isShort || ++interruptible % 2 == 0)
+    return false;
+  errno = EINTR;
+  return true;
+}
+
 __attribute__((destructor)) void tellCount() {
   const char* path = std::getenv("TITAN_TEST_COUNT");
   std::FILE* file = path ? std::fopen(path, "w") : nullptr;
@@ -77,6 +87,10 @@ ssize_t write(int file, const void* bytes, size_t count) {
   static const auto next = original<ssize_t(int, const void*, size_t)>("write");
   if (!enter(file))
     return next(file, bytes, count);
+  if (isInterrupted())
+    return -1;
+  if (isShort)
+    count = (count + 1) / 2;
   const timespec pause = {writeMs / 1000, writeMs % 1000 * 1'000'000};
   if (writeMs > 0)
     nanosleep(&pause, nullptr);
@@ -88,18 +102,17 @@ ssize_t write(int file, const void* bytes, size_t count) {
   return next(file, bytes, count);
 }
 
-#define TITAN_TEST_CALL(name, parameters, where, arguments)                                        \
+#define TITAN_TEST_CALL(name, parameters, where, fails, arguments)                                 \
   int name parameters {                                                                            \
     static const auto next = original<int parameters>(#name);                                      \
-    enter(where);                                                                                  \
-    return next arguments;                                                                         \
+    return enter(where) && fails ? -1 : next arguments;                                            \
   }
 
-TITAN_TEST_CALL(fdatasync, (int file), file, (file))
-TITAN_TEST_CALL(fsync, (int file), file, (file))
-TITAN_TEST_CALL(rename, (const char* from, const char* to), from, (from, to))
-TITAN_TEST_CALL(mkdir, (const char* path, mode_t mode), path, (path, mode))
-TITAN_TEST_CALL(unlink, (const char* path), path, (path))
-TITAN_TEST_CALL(rmdir, (const char* path), path, (path))
+TITAN_TEST_CALL(fdatasync, (int file), file, isInterrupted(), (file))
+TITAN_TEST_CALL(fsync, (int file), file, isInterrupted(), (file))
+TITAN_TEST_CALL(rename, (const char* from, const char* to), from, false, (from, to))
+TITAN_TEST_CALL(mkdir, (const char* path, mode_t mode), path, false, (path, mode))
+TITAN_TEST_CALL(unlink, (const char* path), path, false, (path))
+TITAN_TEST_CALL(rmdir, (const char* path), path, false, (path))
 
 } // extern "C"

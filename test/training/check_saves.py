@@ -124,6 +124,17 @@ class Storage(Saves):
         self.assertEqual(self.committed("continued"), sorted({*range(1, 9)} - {failures[0]["step"]}))
         self.assert_equal_runs("continued", "alone", 8)
 
+    def test_what_the_kernel_takes_in_parts_is_saved_whole(self):
+        """Each write takes a half, and before it, as before each sync, a signal comes."""
+        self.assertEqual(self.run_job(self.words("alone", 3, "checkpoint.async=false"))[0], 0)
+        code, err = self.run_job(self.words("short", 3), short=1)
+        self.assertEqual(code, 0, err)
+        self.assertEqual(self.committed("short"), [1, 2, 3])
+        for step in (1, 2, 3):
+            self.assertEqual(self.tensors("short", step), self.tensors("alone", step))
+        done = subprocess.run([self.tools / "titan-ckpt", "verify", self.scratch / "short"], capture_output=True, text=True, timeout=LIMIT)
+        self.assertEqual(done.returncode, 0, done.stdout)
+
     def test_a_save_may_be_left_out_while_another_goes_on(self):
         code, err = self.run_job(self.words("skipping", 12, "checkpoint.when_busy=skip"), write_ms=30)
         self.assertEqual(code, 0, err)

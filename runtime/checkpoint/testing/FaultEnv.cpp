@@ -51,7 +51,7 @@ private:
 } // namespace
 
 void FaultEnv::failAt(int64_t operation, int errorNumber, bool forGood) {
-  count_ = 0;
+  history_.clear();
   failAt_ = operation;
   errorNumber_ = errorNumber;
   forGood_ = forGood;
@@ -59,13 +59,14 @@ void FaultEnv::failAt(int64_t operation, int errorNumber, bool forGood) {
 }
 
 Status FaultEnv::enter(std::string_view verb, const std::string& path) {
-  const int64_t operation = count_++;
+  const int64_t operation = operations();
+  history_.push_back(fmt::format("{} '{}'", verb, path));
   if (happen_)
     happen_(operation);
   if (failAt_ == never || operation < failAt_ || (operation > failAt_ && !forGood_))
     return {};
   if (failed_.empty())
-    failed_ = fmt::format("{} '{}'", verb, path);
+    failed_ = history_.back();
   return fileError(verb, path, errorNumber_);
 }
 

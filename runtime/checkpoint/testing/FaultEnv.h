@@ -5,6 +5,8 @@
 #include "runtime/checkpoint/Env.h"
 
 #include <functional>
+#include <string>
+#include <vector>
 
 namespace titan::checkpoint {
 
@@ -20,8 +22,10 @@ public:
   /// `happen` is called with the number of each operation (counted as by failAt) before it.
   void beforeEach(std::function<void(int64_t)> happen) { happen_ = std::move(happen); }
   /// Operations so far, since the last failAt.
-  int64_t operations() const { return count_; }
-  /// "sync 'a/b'": the first one that failed.
+  int64_t operations() const { return std::ssize(history_); }
+  /// They: "sync 'a/b'".
+  const std::vector<std::string>& history() const { return history_; }
+  /// The first one that failed.
   const std::string& failed() const { return failed_; }
 
   Result<std::unique_ptr<WritableFile>> createFile(const std::string& path) override;
@@ -45,7 +49,7 @@ public:
 
 private:
   Env& base_;
-  int64_t count_ = 0;
+  std::vector<std::string> history_;
   int64_t failAt_ = never;
   int errorNumber_ = 0;
   bool forGood_ = false;
