@@ -4,6 +4,7 @@
 #include "runtime/program/Process.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
@@ -17,6 +18,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -25,6 +27,29 @@
 
 namespace titan::checkpoint {
 namespace {
+
+/// What a file collects before it writes. The kernel looks up each page of a direct write, and a
+/// page is made when it is first touched: so pages are large where the system has such, and one
+/// buffer stays for the next file.
+namespace write_buffer {
+
+constexpr size_t bytes = 4 << 20, largePage = 2 << 20;
+std::atomic<char*> spare = nullptr;
+
+char* take() {
+  if (char* kept = spare.exchange(nullptr))
+    return kept;
+  auto* buffer = static_cast<char*>(std::aligned_alloc(largePage, bytes));
+  if (buffer)
+    (void)::madvise(buffer, bytes, MADV_HUGEPAGE);
+  return buffer;
+}
+
+struct GiveBack {
+  void operator()(char* buffer) const { std::free(spare.exchange(buffer)); }
+};
+
+} // namespace write_buffer
 
 /// Collects what is appended, and writes it past the page cache where the system can: the kernel's
 /// copy of a large file would cost more of a CPU than everything else that a save does.
@@ -35,14 +60,14 @@ public:
   Status append(std::string_view bytes) override {
     while (!bytes.empty()) {
       if (!buffer_)
-        buffer_.reset(static_cast<char*>(std::aligned_alloc(alignment, bufferBytes)));
+        buffer_.reset(write_buffer::take());
       if (!buffer_)
         return fileError("write", path_, ENOMEM);
-      const size_t count = std::min(bytes.size(), bufferBytes - filled_);
+      const size_t count = std::min(bytes.size(), write_buffer::bytes - filled_);
       std::memcpy(buffer_.get() + filled_, bytes.data(), count);
       filled_ += count;
       bytes.remove_prefix(count);
-      if (filled_ == bufferBytes)
+      if (filled_ == write_buffer::bytes)
         TITAN_TRY(flush(/*direct=*/true));
     }
     return {};
@@ -62,12 +87,6 @@ public:
   }
 
 private:
-  static constexpr size_t alignment = 4096, bufferBytes = 4 << 20;
-
-  struct Free {
-    void operator()(char* bytes) const { std::free(bytes); }
-  };
-
   /// `direct`: the buffer is full, and the file so far is full buffers.
   Status flush(bool direct) {
     const std::string_view bytes(buffer_.get(), std::exchange(filled_, 0));
@@ -101,7 +120,7 @@ private:
 
   std::string path_;
   Descriptor fd_;
-  std::unique_ptr<char, Free> buffer_;
+  std::unique_ptr<char, write_buffer::GiveBack> buffer_;
   size_t filled_ = 0;
   bool isDirect_ = false, isRefused_ = false;
 };

@@ -37,8 +37,8 @@ public:
   /// Plans the saves of the run, and tries one, of `step`, as far as the recipe says.
   Status preflight(int64_t step);
   /// Behind preflight(): memory and thread of saves beside the steps, where the recipe wants such
-  /// saves. `savedStep` is saved already; -1: none is. Environment: the memory that the recipe names
-  /// is not there.
+  /// saves. `savedStep` is saved already; -1: none is. Environment: the memory that the recipe
+  /// names is not there.
   Status prepare(int64_t savedStep);
 
   /// The state is that of `step`, and more steps follow: saves it, or begins to.
