@@ -2,7 +2,9 @@
 // checkpoint, never another, and what was reported as committed is there.
 //
 // What a power loss may leave is tried in full where there are at most 2^12 ways, else drawn.
-// TITAN_TEST_POWER_LOSSES=N draws N at each operation, TITAN_TEST_SEED=S others.
+// TITAN_TEST_POWER_LOSSES=N draws N at each operation, TITAN_TEST_SEED=S others. There are some
+// 40,000 states in all; TITAN_TEST_ROWS=N gives the largest tensors N rows of 240 bytes, and so
+// pages for more.
 #include "runtime/checkpoint/testing/CrashEnv.h"
 #include "runtime/checkpoint/testing/FaultEnv.h"
 #include "runtime/checkpoint/testing/SampleState.h"
@@ -23,11 +25,17 @@ using SyncFault = CrashEnv::SyncFault;
 constexpr const char* directory = "runs/mlp.run";
 constexpr int64_t keep = 2;
 
+uint64_t numberOf(const char* variable, uint64_t otherwise) {
+  const char* text = std::getenv(variable);
+  return text ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
 /// The state at `step`, with averages; its files have several pages.
 SampleState stateAt(int64_t step) {
+  static const Shape shape = {static_cast<int64_t>(numberOf("TITAN_TEST_ROWS", 40)), 60};
   SampleState state;
-  state.add("fc2.weight", StateKind::Param, DType::F32, {40, 60});
-  state.add("fc2.weight.exp_avg", StateKind::Slot, DType::F32, {40, 60});
+  state.add("fc2.weight", StateKind::Param, DType::F32, shape);
+  state.add("fc2.weight.exp_avg", StateKind::Slot, DType::F32, shape);
   state.addAverages({"fast", "slow"});
   state.refill(static_cast<uint8_t>(step * 16));
   return state;
@@ -97,11 +105,6 @@ std::string brokenPromise(CrashEnv& env, Promise promise, int64_t nextStep) {
     if (entry.name.starts_with("."))
       return fmt::format("'{}' is left over", entry.name);
   return brokenPromise(env, {nextStep, 0}, 0);
-}
-
-uint64_t numberOf(const char* variable, uint64_t otherwise) {
-  const char* text = std::getenv(variable);
-  return text ? std::strtoull(text, nullptr, 10) : otherwise;
 }
 
 /// All that power losses may leave of machines, each state once.

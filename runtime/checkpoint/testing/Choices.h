@@ -13,16 +13,21 @@ public:
   virtual ~Choices() = default;
   /// A number below `ways`, which is at least 1.
   virtual size_t choose(size_t ways) = 0;
+  /// Is a name there that may be lost?
+  virtual bool keepsName() { return choose(2) == 1; }
 };
 
-/// Draws each one.
+/// Draws each one. Every second time most names are kept: what becomes of a file's pages is seen
+/// below a whole path alone.
 class DrawnChoices : public Choices {
 public:
-  explicit DrawnChoices(uint64_t seed) : random_(seed) {}
+  explicit DrawnChoices(uint64_t seed) : random_(seed), oneNameLostOf_(seed % 2 == 0 ? 2 : 16) {}
   size_t choose(size_t ways) override { return random_() % ways; }
+  bool keepsName() override { return choose(oneNameLostOf_) > 0; }
 
 private:
   std::mt19937_64 random_;
+  size_t oneNameLostOf_;
 };
 
 /// Takes the last way of each, and counts: `ways()` is at least the number of rounds of EveryChoice

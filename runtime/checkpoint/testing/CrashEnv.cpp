@@ -131,7 +131,7 @@ private:
       return node.names;
     Names names = node.durableNames;
     for (const CrashEnv::Change& change : node.changes)
-      if (change.state == CrashEnv::Change::State::Durable || (choices_ && choices_->choose(2)))
+      if (change.state == CrashEnv::Change::State::Durable || (choices_ && choices_->keepsName()))
         applyChange(change, names);
     return names;
   }
