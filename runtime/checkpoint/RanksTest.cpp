@@ -728,7 +728,8 @@ TEST(RankFaults, OfAnyRankAtAnyOperationOfALoadEndAllRanks) {
         MeshState state(rig.tensors, rig.mesh, peers.rank());
         state.fill(255);
         auto report = load(stepPath(2), state.loadRequest(&peers), env);
-        failed = failed || !env.failed().empty();
+        if (!env.failed().empty()) // the others do not take it back
+          failed = true;
         if (report.ok())
           return state.differing(2);
         EXPECT_EQ(report.error().exitCode(), 3);
