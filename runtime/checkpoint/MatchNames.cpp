@@ -219,10 +219,6 @@ private:
   Matching matching_;
 };
 
-} // namespace
-
-namespace {
-
 /// The tensor's elements, as the type that its destination has.
 Status readTo(const ByteSink& sink, const Match& match) {
   const DType from = match.tensor->dtype, to = match.destination->entry.dtype;
