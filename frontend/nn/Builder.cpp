@@ -1,6 +1,7 @@
 #include "frontend/nn/Builder.h"
 
 #include "frontend/Extents.h"
+#include "frontend/Internally.h"
 #include "frontend/raise/Passes.h"
 #include "frontend/state/ElementTypes.h"
 #include "runtime/program/Random.h"
@@ -180,20 +181,14 @@ Result<OwningOpRef<ModuleOp>> Builder::finish(const std::function<void(PassManag
   for (auto [i, output] : llvm::enumerate(outputs_))
     function_.setResultAttr(i, ir::tag::output, builder_.getStringAttr(output.first));
 
-  // What the verifier finds here is a fault of the layers, which refuse what does not fit.
-  std::string messages;
-  ScopedDiagnosticHandler handler(&context_, [&](Diagnostic& diagnostic) {
-    if (diagnostic.getSeverity() != DiagnosticSeverity::Error)
-      return failure(); // a remark: for the user
-    messages += (messages.empty() ? "" : "; ") + diagnostic.str();
-    return success();
-  });
   PassManager passes(&context_);
   if (instrument)
     instrument(passes);
   frontend::addImportPasses(passes);
-  if (failed(verify(*module_)) || failed(passes.run(*module_)))
-    return Error::internal("{}: the module that was built is not valid: {}", name_, messages);
+  // What the verifier finds here is a fault of the layers, which refuse what does not fit.
+  TITAN_TRY(frontend::internally(context_, name_ + ": the module that was built is not valid", [&] {
+    return failed(verify(*module_)) ? failure() : passes.run(*module_);
+  }));
   return std::move(module_);
 }
 

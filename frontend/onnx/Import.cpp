@@ -1,4 +1,5 @@
 #include "frontend/onnx/Import.h"
+#include "frontend/Internally.h"
 #include "frontend/onnx/ReadGraph.h"
 
 #include "frontend/onnx/convert/AsInFile.h"
@@ -368,7 +369,8 @@ private:
 
   /// Whatever the verifier finds here is ours: bad models are refused before.
   Status verifyModule() {
-    return internally("the imported module is not valid", [&] { return verify(*module_); });
+    return internally(context_, "the imported module is not valid",
+                      [&] { return verify(*module_); });
   }
 
   /// Tells the raise passes what buffers hold in the file, so that a mask among them is known as
@@ -394,20 +396,7 @@ private:
     if (instrument_)
       instrument_(passes);
     addImportPasses(passes);
-    return internally("raising failed", [&] { return passes.run(*module_); });
-  }
-
-  Status internally(const char* what, llvm::function_ref<LogicalResult()> action) {
-    std::string messages;
-    ScopedDiagnosticHandler handler(&context_, [&](Diagnostic& diagnostic) {
-      if (diagnostic.getSeverity() != DiagnosticSeverity::Error)
-        return failure(); // a remark: for the user
-      messages += (messages.empty() ? "" : "; ") + diagnostic.str();
-      return success();
-    });
-    if (failed(action()))
-      return Error::internal("{}: {}", what, messages);
-    return {};
+    return internally(context_, "raising failed", [&] { return passes.run(*module_); });
   }
 
   MLIRContext& context_;

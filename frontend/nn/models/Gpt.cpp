@@ -1,7 +1,6 @@
 // GPT-2's family (Radford et al., Language models are unsupervised multitask learners, 2019), with
 // the names, layouts and initial weights of transformers' GPT2LMHeadModel.
-#include "frontend/nn/Layers.h"
-#include "frontend/nn/Models.h"
+#include "frontend/nn/models/Text.h"
 
 #include <cmath>
 
@@ -65,10 +64,6 @@ void build(Model& model, const OptionValues& options) {
                 hidden = options.integer("hidden"), positions = options.integer("length");
   if (width % heads != 0)
     return model.fail(fmt::format("heads = {} do not divide width = {}", heads, width));
-  const int64_t length = model.dim("seq", positions);
-  if (length > positions)
-    return model.fail(
-        fmt::format("model.dims: seq = {} is more than length = {} positions", length, positions));
   const Sizes sizes = {options.integer("layers"),
                        width,
                        heads,
@@ -78,15 +73,11 @@ void build(Model& model, const OptionValues& options) {
   const Scope root = model.root(), body = root.child("transformer");
   const bool tied = options.flag("tied");
   const Init init = Init::normal(0, 0.02);
-  Tensor ids = model.input("input_ids", DType::I64, {length});
-  std::vector<std::string> aliases;
-  if (tied)
-    aliases.push_back("lm_head.weight");
-  Tensor table =
-      body.child("wte").parameter("weight", {options.integer("vocab"), width}, init, aliases);
+  Tensor ids = tokenInput(model, positions);
+  Tensor table = tokenTable(body.child("wte"), options.integer("vocab"), width, init, tied);
   Tensor places = body.child("wpe").parameter("weight", {positions, width}, init);
   Tensor x = add(body, lookUp(body.child("wte"), table, ids),
-                 slice(body.child("wpe"), places, 0, 0, length));
+                 slice(body.child("wpe"), places, 0, 0, ids.extent(1)));
   x = dropout(body.child("drop"), x, sizes.dropout);
   for (int64_t i = 0; i < sizes.layers; ++i)
     x = block(body.child("h").child(i), x, sizes);
@@ -98,15 +89,7 @@ void build(Model& model, const OptionValues& options) {
 }
 
 void suggest(Recipe& recipe, const OptionValues& options) {
-  recipe.optimizer.lr = 6e-4;
-  recipe.optimizer.beta2 = 0.95;
-  recipe.optimizer.weightDecay = 0.1;
-  recipe.optimizer.noDecay = {"*.bias", "*.ln_*"};
-  recipe.optimizer.clipNorm = 1;
-  recipe.schedule.kind = "cosine";
-  recipe.schedule.warmupSteps = 100;
-  recipe.schedule.minLrRatio = 0.1;
-  recipe.data.train = {options.integer("vocab") == 256 ? "train.txt" : "train.bin"};
+  suggestForText(recipe, options, 6e-4, {"*.bias", "*.ln_*"});
 }
 
 } // namespace

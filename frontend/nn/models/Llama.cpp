@@ -1,7 +1,6 @@
 // Llama's family (Touvron et al., arXiv:2302.13971; Grattafiori et al., arXiv:2407.21783), with the
 // names, layouts and initial weights of transformers' LlamaForCausalLM. Positions are not scaled.
-#include "frontend/nn/Layers.h"
-#include "frontend/nn/Models.h"
+#include "frontend/nn/models/Text.h"
 
 namespace titan::nn {
 
@@ -68,18 +67,11 @@ void build(Model& model, const OptionValues& options) {
   if (sizes.width / sizes.heads % 2 != 0)
     return model.fail(fmt::format("width / heads = {} is odd: positions turn pairs of elements",
                                   sizes.width / sizes.heads));
-  const int64_t length = model.dim("seq", positions);
-  if (length > positions)
-    return model.fail(
-        fmt::format("model.dims: seq = {} is more than length = {} positions", length, positions));
   const Scope root = model.root(), body = root.child("model");
   const bool tied = options.flag("tied");
-  Tensor ids = model.input("input_ids", DType::I64, {length});
-  std::vector<std::string> aliases;
-  if (tied)
-    aliases.push_back("lm_head.weight");
+  Tensor ids = tokenInput(model, positions);
   const Scope tokens = body.child("embed_tokens");
-  Tensor table = tokens.parameter("weight", {vocabulary, sizes.width}, kInit, aliases);
+  Tensor table = tokenTable(tokens, vocabulary, sizes.width, kInit, tied);
   Tensor x = lookUp(tokens, table, ids);
   for (int64_t i = 0; i < options.integer("layers"); ++i)
     x = block(body.child("layers").child(i), x, sizes);
@@ -89,15 +81,7 @@ void build(Model& model, const OptionValues& options) {
 }
 
 void suggest(Recipe& recipe, const OptionValues& options) {
-  recipe.optimizer.lr = 3e-4;
-  recipe.optimizer.beta2 = 0.95;
-  recipe.optimizer.weightDecay = 0.1;
-  recipe.optimizer.noDecay = {"*norm.weight"};
-  recipe.optimizer.clipNorm = 1;
-  recipe.schedule.kind = "cosine";
-  recipe.schedule.warmupSteps = 100;
-  recipe.schedule.minLrRatio = 0.1;
-  recipe.data.train = {options.integer("vocab") == 256 ? "train.txt" : "train.bin"};
+  suggestForText(recipe, options, 3e-4, {"*norm.weight"});
 }
 
 } // namespace
