@@ -1,6 +1,7 @@
 """GPTs, AdamW, two threads: the time of one training step and its memory, Titan beside its peers.
 
     gpt.py [--rows char,gpt2-64,gpt2-256] [--precision f32,bf16] [--only titan,jax] [--rounds 5] [--save]
+    gpt.py --alone [--against OLD/bin] ...       Titan by itself, on models that it knows by name: no PyTorch is needed
 
 All contenders of a row start from the same weights and see the same batches; those whose first losses are not PyTorch's are named. The figure is
 the median over rounds of (seconds of a round / steps). The bound of a row is that which the Titan job's `profile` prints, measured in this run:
@@ -28,6 +29,8 @@ LOSS_TOLERANCE = {"f32": 1e-4, "bf16": 1e-2}
 
 def contenders_of(folder, precision, arguments):
     other = {of_other_build("Titan"): ["gpt/titan.py", folder, precision, arguments.against]} if arguments.against else {}
+    if arguments.alone:
+        return other | {"Titan": ["gpt/titan.py", folder, precision, arguments.tools]}
     return other | {
         "PyTorch eager": ["gpt/pytorch.py", folder, precision],
         "Titan": ["gpt/titan.py", folder, precision, arguments.tools],
@@ -37,11 +40,11 @@ def contenders_of(folder, precision, arguments):
     }
 
 
-def prepare(folder, name, *artifacts):
-    """The description of the row; nothing where it cannot be prepared. `artifacts`: what prepare.py makes for single contenders."""
+def prepare(folder, name, *artifacts, script="prepare.py"):
+    """The description of the row; nothing where it cannot be prepared. `artifacts`: what `script` makes for single contenders."""
     model, batch, length, _ = ROWS[name]
     print(f"bench: preparing {name}", file=sys.stderr, flush=True)
-    reason = side_by_side.prepare("gpt/prepare.py", folder, model, batch, length, *artifacts)
+    reason = side_by_side.prepare(f"gpt/{script}", folder, model, batch, length, *artifacts)
     described = folder / "row.json"
     if not described.exists():
         print(f"bench: {name} cannot be prepared: {reason}", file=sys.stderr, flush=True)
@@ -62,7 +65,7 @@ def run_row(name, precision, contenders, row, arguments):
 def heading_of(result):
     """What all contenders of a row have in common, as lines."""
     lines = [f"### {result['row']}, {result['precision']}", "",
-             f"{result['parameters'] / 1e6:.1f}M parameters, batch {result['batch']}, length {result['length']}"]
+             (f"{result['parameters'] / 1e6:.1f}M parameters, " if "parameters" in result else "") + f"batch {result['batch']}, length {result['length']}"]
     bound = result["bound"]
     if bound:
         lines[-1] += (f"; bound {bound['seconds'] * 1e3:.1f} ms: {bound['model_flops'] / 1e9:.1f} GFLOP at {bound['gemm_ceiling_flops'] / 1e9:.0f} GFLOP/s, "
@@ -94,16 +97,16 @@ def record(benchmark, text, results):
     path.with_suffix(".json").write_text(json.dumps(content, indent=1) + "\n")
 
 
-def run(benchmark, what, rows, precisions, arguments, contenders_of, text_of, *artifacts):
+def run(benchmark, what, rows, precisions, arguments, contenders_of, text_of, *artifacts, script="prepare.py"):
     """Runs all rows and prints each; returns the exit code. `what` is being compared; `contenders_of(folder, precision, arguments)` of a row, as of
-    `compare`; `text_of` a result of `run_row`; `artifacts` as of `prepare`."""
+    `compare`; `text_of` a result of `run_row`; `script` and `artifacts` as of `prepare`."""
     head = f"{what}; {arguments.rounds} rounds\n{processor()[0]}, {datetime.date.today()}\n"
     print(head)
     results = []
     for name in rows:
         with tempfile.TemporaryDirectory(prefix="titan-bench-") as temporary:
             folder = Path(temporary)
-            row = prepare(folder, name, *artifacts)
+            row = prepare(folder, name, *artifacts, script=script)
             for precision in precisions if row else []:
                 results.append(run_row(name, precision, contenders_of(folder, precision, arguments), row, arguments))
                 print(text_of(results[-1]), flush=True)
@@ -127,9 +130,15 @@ def main():
     parser.add_argument("--precision", default="f32,bf16", help="f32, bf16 or both (default)")
     add_options(parser, rounds=5, steps=0)
     add_contenders(parser)
+    parser.add_argument("--alone", action="store_true", help="Titan by itself, without PyTorch")
     arguments = parse_options(parser, steps=1, rows="char,gpt2-64", only="titan,eager")
+    if arguments.alone and arguments.save:
+        parser.error("--save keeps runs beside peers")
     rows, precisions = chosen(parser, arguments.rows, ROWS), chosen(parser, arguments.precision, LOSS_TOLERANCE)
-    return run("gpt", f"GPTs, AdamW, {protocol.THREADS} threads", rows, precisions, arguments, contenders_of, text_of, "ort")
+    what = f"GPTs, AdamW, {protocol.THREADS} threads"
+    if arguments.alone:
+        return run("gpt", what, rows, precisions, arguments, contenders_of, text_of, script="prepare_alone.py")
+    return run("gpt", what, rows, precisions, arguments, contenders_of, text_of, "ort")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Titan, from an ONNX export that refers to the weights beside it; a measurement is a run that is killed when it has done enough.
+"""Titan, from an ONNX export that refers to the weights beside it, or by the name of the model; a measurement is a run that is killed when it has done enough.
 
     titan.py FOLDER f32|bf16 TOOLS [ddp|fsdp]       TOOLS: the folder of titan-compile and titan-run
 
@@ -19,5 +19,7 @@ ranks = protocol.RANKS if strategy else 1
 name = f"{strategy or 'alone'}-{precision}"
 recipe = folder / f"train-{name}.toml"
 recipe.write_text(with_titan.recipe(problem, row["batch"] // ranks, row["batch"], "tokens.bin", strategy))
-with_titan.serve(problem, tools, [folder / "model.onnx", recipe, folder / f"job-{name}", folder / "tokens.bin", "--weights=refer",
+named = folder / "model.txt"
+model = [named.read_text(), "--set", f"model.dims.seq={row['length']}"] if named.exists() else [folder / "model.onnx", "--weights=refer"]
+with_titan.serve(problem, tools, [model[0], recipe, folder / f"job-{name}", folder / "tokens.bin", *model[1:],
                                   "--set", f"precision.compute={precision}"], bound=not strategy, ranks=ranks)
