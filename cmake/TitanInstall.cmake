@@ -29,8 +29,8 @@ set_target_properties(titan_shared PROPERTIES OUTPUT_NAME titan EXPORT_NAME tita
 target_link_libraries(titan_shared PRIVATE titan_driver)
 # All of these, whether or not the driver calls it; CMake's own way refuses archives that others link in part.
 target_link_options(titan_shared PRIVATE
-  LINKER:--whole-archive,$<TARGET_FILE:titan_driver>,$<TARGET_FILE:titan_nn>,$<TARGET_FILE:titan_program>,--no-whole-archive LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/exported.map
-  LINKER:--no-undefined LINKER:--build-id)
+  LINKER:--whole-archive,$<TARGET_FILE:titan_driver>,$<TARGET_FILE:titan_nn>,$<TARGET_FILE:titan_program>,--no-whole-archive
+  LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/exported.map LINKER:--build-id)
 target_include_directories(titan_shared INTERFACE $<INSTALL_INTERFACE:include/titan>)
 target_compile_features(titan_shared INTERFACE cxx_std_20)
 target_link_libraries(titan_shared INTERFACE fmt::fmt-header-only)
