@@ -39,7 +39,11 @@ ir::FactorKind kindWithoutAccumulator(Operation* op, int64_t factor) {
   return kind;
 }
 
-int64_t elementsOf(Value value) { return cast<RankedTensorType>(value.getType()).getNumElements(); }
+/// 0 of what is no tensor: a position in the batch, which random ops read.
+int64_t elementsOf(Value value) {
+  auto tensor = dyn_cast<RankedTensorType>(value.getType());
+  return tensor ? tensor.getNumElements() : 0;
+}
 
 RankedTensorType cutType(Type type, int64_t dim, int64_t chunks) {
   auto tensor = cast<RankedTensorType>(type);

@@ -68,7 +68,7 @@ class Model(ErrorTest):
         self.compile_refused(model="model.pt", code=USAGE, says=["model.pt", ".onnx"])
 
     def test_a_model_that_titan_does_not_know(self):
-        self.compile_refused(model="nn:mpl?layers=2", code=USAGE, says=["nn:mpl", "did you mean 'mlp'"])
+        self.compile_refused(model="nn:mlpp?layers=2", code=USAGE, says=["nn:mlpp", "did you mean 'mlp'"])
 
     # Versions
 

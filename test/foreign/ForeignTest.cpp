@@ -189,14 +189,30 @@ TEST_F(Foreign, TheLossIsCut) {
   EXPECT_TRUE(succeeded(interpreter::checkEquivalent(*whole, *cut, options)));
 }
 
-TEST_F(Foreign, NoiseIsNotCut) {
-  // With few classes the gradient of the hidden values is larger than the logits, and belongs to
-  // what is cut.
-  auto module = compile(model, ways[0], Stage::Shard);
+TEST_F(Foreign, NoiseOnTheLogitsIsNotCut) {
+  const std::string noisy =
+      replaceAll(model, "return %h2",
+                 "%n = foreign.flip %h2 p 0.125 stream 4 {path = [\"last\"]} : "
+                 "tensor<8x5xf32>\n    return %n");
+  auto module = compile(noisy, ways[0], Stage::Shard);
   std::string why;
   EXPECT_TRUE(failed(schedule::LossRegion::find(
       all<ir::CrossEntropyOp>(module->lookupSymbol(ir::function::step)).front(), why)));
-  EXPECT_EQ(why, "noise: flip reads the logits as a whole");
+  EXPECT_EQ(why, "last: flip reads the logits as a whole");
+}
+
+TEST_F(Foreign, NoiseOnTheFeaturesIsBehindWhatIsCut) {
+  // With few classes the gradient of the features is larger than the logits, and still no part.
+  auto whole = compile(model, ways[0], Stage::Shard);
+  OwningOpRef<ModuleOp> cut = whole->clone();
+  auto step = cut->lookupSymbol<func::FuncOp>(ir::function::step);
+  const size_t flips = all<foreign::FlipOp>(step).size();
+  schedule::chunkLosses(step, 4, /*withRemarks=*/false);
+  EXPECT_EQ(all<ir::CrossEntropyOp>(step).size(), 4u);
+  EXPECT_EQ(all<foreign::FlipOp>(step).size(), flips);
+  interpreter::EquivalenceOptions options;
+  options.tolerance = 1e-9;
+  EXPECT_TRUE(succeeded(interpreter::checkEquivalent(*whole, *cut, options)));
 }
 
 } // namespace
