@@ -98,9 +98,7 @@ Result<Recipe> readRecipe(const CompileOptions& options) {
   std::string text;
   if (!options.recipe.empty())
     text = TITAN_TRY(recipe::readText(options.recipe, "recipe"));
-  const recipe::Json document = TITAN_TRY(recipe::parseToml(text, options.recipe));
-  if (Status status = recipe::assign(recipe, document); !status.ok())
-    return status.takeError().withContext(options.recipe);
+  TITAN_TRY(recipe::assignToml(recipe, text, options.recipe));
   for (const std::string& assignment : options.set)
     TITAN_TRY(setKey(recipe, assignment));
   if (!options.names.empty())

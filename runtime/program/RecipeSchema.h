@@ -45,6 +45,8 @@ bool isChoice(std::string_view choices, std::string_view value);
 /// Sets all keys that `document` ({"optimizer": {"lr": ...}}) holds and then the defaults that
 /// depend on others.
 Status assign(Recipe& recipe, const Json& document);
+/// The same of TOML; `source` names the text in errors.
+Status assignToml(Recipe& recipe, std::string_view toml, std::string_view source);
 /// The whole recipe as {"section": {"key": value}}.
 Json toDocument(const Recipe& recipe);
 

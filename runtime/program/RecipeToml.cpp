@@ -105,11 +105,16 @@ Status assignOne(Recipe& recipe, const Key& key, std::string_view entry, const J
 
 } // namespace
 
-Result<Recipe> parseRecipe(std::string_view toml, std::string_view source) {
-  const Json document = TITAN_TRY(recipe::parseToml(toml, source));
-  Recipe recipe;
-  if (Status status = recipe::assign(recipe, document); !status.ok())
+Status recipe::assignToml(Recipe& recipe, std::string_view toml, std::string_view source) {
+  const Json document = TITAN_TRY(parseToml(toml, source));
+  if (Status status = assign(recipe, document); !status.ok())
     return status.takeError().withContext(std::string(source));
+  return {};
+}
+
+Result<Recipe> parseRecipe(std::string_view toml, std::string_view source) {
+  Recipe recipe;
+  TITAN_TRY(recipe::assignToml(recipe, toml, source));
   return recipe;
 }
 
