@@ -256,7 +256,7 @@ Tensor linear(const Scope& scope, Tensor x, int64_t outputs, const LinearOptions
   Tensor bias = options.bias
                     ? scope.parameter("bias", {outputs}, options.biasInit.value_or(Init::zeros()))
                     : Tensor();
-  if (!weight || (options.bias && !bias))
+  if (scope.builder().hasFailed())
     return {};
   Tensor y = multiplied(scope, x, weight, outIn ? 1 : 0);
   return bias ? add(scope, y, bias) : y;
@@ -297,7 +297,7 @@ Tensor layerNorm(const Scope& scope, Tensor x, const NormOptions& options) {
   const Shape width = {x.extent(-1)};
   Tensor weight = scope.parameter("weight", width, Init::ones());
   Tensor bias = options.bias ? scope.parameter("bias", width, Init::zeros()) : Tensor();
-  if (!weight || (options.bias && !bias))
+  if (scope.builder().hasFailed())
     return {};
   return out(at(scope)
                  .create<LayerNormOp>(in(x), in(weight), in(bias), ArrayRef<int64_t>(x.rank() - 1),
@@ -328,7 +328,7 @@ Tensor groupNorm(const Scope& scope, Tensor x, int64_t groups, const NormOptions
   Tensor weight = scope.parameter("weight", {channels}, Init::ones());
   Tensor bias = options.bias ? scope.parameter("bias", {channels}, Init::zeros()) : Tensor();
   Tensor groupsApart = reshape(scope, x, split);
-  if (!weight || !groupsApart || (options.bias && !bias))
+  if (scope.builder().hasFailed())
     return {};
   Tensor normed =
       out(at(scope)
@@ -352,7 +352,7 @@ Tensor batchNorm(const Scope& scope, Tensor x, const BatchNormOptions& options) 
   Tensor mean = scope.buffer("running_mean", shape, Init::zeros());
   Tensor variance = scope.buffer("running_var", shape, Init::ones());
   Tensor batches = scope.buffer("num_batches_tracked", {}, Init::zeros(), DType::I64);
-  if (!weight || !bias || !mean || !variance || !batches)
+  if (scope.builder().hasFailed())
     return {};
   ir::TensorBuilder b = at(scope);
   auto statistic = RankedTensorType::get(shape, b.builder.getF32Type());
@@ -544,7 +544,7 @@ Tensor convolution(const Scope& scope, Tensor x, int64_t outputs, const Shape& k
       options.weightInit.value_or(Init::fanIn(channels / groups * elementCount(kernel))));
   Tensor bias = options.bias ? scope.parameter("bias", {outputs}, Init::zeros()) : Tensor();
   Tensor taps = transpose(scope, weight, last);
-  if (!taps || (options.bias && !bias))
+  if (scope.builder().hasFailed())
     return {};
   ir::TensorBuilder b = at(scope);
   const auto list = [&](const Shape& values) { return b.builder.getDenseI64ArrayAttr(values); };

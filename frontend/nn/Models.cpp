@@ -1,27 +1,12 @@
 #include "frontend/nn/Models.h"
 
 #include <algorithm>
-#include <charconv>
 
 namespace titan::nn {
 
 std::span<const KnownModel* const> knownModels() {
   static constexpr const KnownModel* models[] = {&gptModel, &llamaModel, &mlpModel, &resnetModel};
   return models;
-}
-
-int64_t OptionValues::integer(std::string_view name) const {
-  const std::string& value = text(name);
-  int64_t number = 0;
-  std::from_chars(value.data(), value.data() + value.size(), number);
-  return number;
-}
-
-double OptionValues::real(std::string_view name) const {
-  const std::string& value = text(name);
-  double number = 0;
-  std::from_chars(value.data(), value.data() + value.size(), number);
-  return number;
 }
 
 static std::string_view kindOf(const Option& option) {

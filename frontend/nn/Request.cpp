@@ -47,7 +47,7 @@ Result<const KnownModel*> findModel(std::string_view name) {
                       nearest(name, models, nameOf), fmt::join(names, ", "));
 }
 
-/// Is `value` of the option's kind?
+/// All of `value` as a number; nothing: it is none.
 template <typename Number> std::optional<Number> numberIn(std::string_view value) {
   Number number{};
   const auto [end, failure] = std::from_chars(value.data(), value.data() + value.size(), number);
@@ -91,6 +91,11 @@ Status checkValue(const std::string& what, const Option& option, std::string_vie
 }
 
 } // namespace
+
+int64_t OptionValues::integer(std::string_view name) const {
+  return *numberIn<int64_t>(text(name));
+}
+double OptionValues::real(std::string_view name) const { return *numberIn<double>(text(name)); }
 
 bool isModelRequest(std::string_view text) { return text.starts_with(kPrefix); }
 
