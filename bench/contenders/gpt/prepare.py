@@ -14,7 +14,6 @@ import warnings
 from pathlib import Path
 
 import with_onnx_runtime  # before PyTorch: it limits the threads
-import numpy as np
 import torch
 from safetensors.torch import save_file
 
@@ -55,8 +54,7 @@ def main(folder, name, batch, length, *artifacts):
     row = {"model": name, "batch": batch, "length": length, "layers": sizes.layers, "width": sizes.width, "heads": sizes.heads,
            "vocabulary": sizes.vocabulary, "parameters": sum(p.numel() for p in weights.values())}
     save_file({key: value.detach().contiguous() for key, value in weights.items()}, folder / "weights.safetensors")
-    tokens = np.random.default_rng(0).integers(0, sizes.vocabulary, problem.BATCHES * batch * length + 1, np.uint16)
-    tokens.tofile(folder / "tokens.bin")
+    problem.write_tokens(folder, sizes.vocabulary, batch, length)
     ids = torch.zeros(batch, length, dtype=torch.int64)
     write_export(model, ids, folder / "model.onnx")
     (folder / "row.json").write_text(json.dumps(row))  # from here on there is something to compare

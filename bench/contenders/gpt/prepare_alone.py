@@ -8,8 +8,6 @@ import json
 import sys
 from pathlib import Path
 
-import numpy as np
-
 import problem
 
 # As examples/gpt.py has them.
@@ -21,8 +19,7 @@ def main(folder, name, batch, length):
     folder.mkdir(parents=True, exist_ok=True)
     sizes = SIZES[name]
     (folder / "model.txt").write_text("nn:gpt?" + ",".join(f"{key}={value}" for key, value in sizes.items()))
-    tokens = np.random.default_rng(0).integers(0, sizes["vocab"], problem.BATCHES * batch * length + 1, np.uint16)
-    tokens.tofile(folder / "tokens.bin")
+    problem.write_tokens(folder, sizes["vocab"], batch, length)
     (folder / "row.json").write_text(json.dumps({
         "model": name, "batch": batch, "length": length, "layers": sizes["layers"], "width": sizes["width"], "heads": sizes["heads"],
         "vocabulary": sizes["vocab"]}))

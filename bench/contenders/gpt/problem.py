@@ -17,6 +17,11 @@ def arguments():
     return folder, sys.argv[2], json.loads((folder / "row.json").read_text())
 
 
+def write_tokens(folder, vocabulary, batch, length):
+    """FOLDER/tokens.bin: uint16 tokens for BATCHES batches, each of consecutive windows, and one to follow."""
+    np.random.default_rng(0).integers(0, vocabulary, BATCHES * batch * length + 1, np.uint16).tofile(folder / "tokens.bin")
+
+
 def batches(folder, row):
     """BATCHES pairs of [batch, length]: numbers of tokens and of the tokens that follow them, int64."""
     text = np.fromfile(folder / "tokens.bin", np.uint16).astype(np.int64)

@@ -1,4 +1,5 @@
-"""Titan, from an ONNX export that refers to the weights beside it, or by the name of the model; a measurement is a run that is killed when it has done enough.
+"""Titan, from an ONNX export that refers to the weights beside it, or from a model that it knows by name; a measurement is a run that is killed
+when it has done enough.
 
     titan.py FOLDER f32|bf16 TOOLS [ddp|fsdp]       TOOLS: the folder of titan-compile and titan-run
 
