@@ -172,12 +172,12 @@ void CommitHooks::committed(int64_t step, const std::string& path, bool isForGoo
   look();
   std::erase_if(waiting_, [&](const Hook& hook) {
     const bool givesWay = !hook.isForGood && hook.failures == 0;
-    if (givesWay)
+    if (givesWay) {
       record(hook, Kind::LeftOut);
-    if (givesWay)
       tell_(fmt::format("checkpoint.on_commit is left out for step {}: step {} was committed while "
                         "it waited for step {}",
                         hook.step, step, running_ ? running_->step : step));
+    }
     return givesWay;
   });
   for (Hook& hook : waiting_)
