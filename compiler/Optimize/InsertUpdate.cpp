@@ -6,7 +6,6 @@
 
 #include "mlir/IR/SymbolTable.h"
 #include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
 
@@ -25,11 +24,10 @@ ir::ScheduleKind scheduleKind(const std::string& kind) {
 class UpdateBuilder {
 public:
   UpdateBuilder(ModuleOp module, func::FuncOp step, const Recipe& recipe)
-      : module_(module), parameters_(module), step_(step), recipe_(recipe),
+      : module_(module), parameters_(module), step_(step),
+        arguments_(step_.argumentsBy(ir::tag::state)), recipe_(recipe),
         builder_(step_.terminator()), t_(builder_, step.getLoc(), ArrayAttr(),
                                          ir::PhaseAttr::get(step.getContext(), ir::Phase::Update)) {
-    for (BlockArgument argument : step.getArguments())
-      arguments_[step_.argumentTag(argument.getArgNumber(), ir::tag::state)] = argument;
   }
 
   LogicalResult run();

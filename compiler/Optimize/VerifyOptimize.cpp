@@ -1,7 +1,6 @@
 #include "compiler/Optimize/Passes.h"
 #include "compiler/Support/TaggedFunction.h"
 
-#include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -17,9 +16,7 @@ namespace {
 /// update. Adds their symbols to `written`.
 LogicalResult verifyStates(TaggedFunction tagged, llvm::StringSet<>& written) {
   func::FuncOp function = tagged.function();
-  llvm::StringMap<BlockArgument> arguments;
-  for (BlockArgument argument : function.getArguments())
-    arguments.try_emplace(tagged.argumentTag(argument.getArgNumber(), ir::tag::state), argument);
+  const llvm::StringMap<BlockArgument> arguments = tagged.argumentsBy(ir::tag::state);
   llvm::StringSet<> returned;
   for (unsigned i = 0; i < tagged.terminator().getNumOperands(); ++i) {
     if (function.getResultAttr(i, ir::tag::gradient))

@@ -63,6 +63,23 @@ BlockArgument TaggedFunction::findArgument(StringRef tag, StringRef name) const 
   return {};
 }
 
+llvm::StringMap<BlockArgument> TaggedFunction::argumentsBy(StringRef tag) const {
+  auto function = function_;
+  llvm::StringMap<BlockArgument> arguments;
+  for (BlockArgument argument : function.getArguments())
+    if (StringRef name = argumentTag(argument.getArgNumber(), tag); !name.empty())
+      arguments.try_emplace(name, argument);
+  return arguments;
+}
+
+llvm::StringMap<Value> TaggedFunction::resultsBy(StringRef tag) const {
+  llvm::StringMap<Value> results;
+  for (OpOperand& operand : terminator()->getOpOperands())
+    if (StringRef name = resultTag(operand.getOperandNumber(), tag); !name.empty())
+      results.try_emplace(name, operand.get());
+  return results;
+}
+
 BlockArgument TaggedFunction::addArgument(Type type, StringRef tag, Attribute value) {
   Builder builder(function_.getContext());
   unsigned index = function_.getNumArguments();

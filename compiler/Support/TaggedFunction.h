@@ -3,6 +3,8 @@
 
 #include "dialects/Titan/Titan.h"
 
+#include "llvm/ADT/StringMap.h"
+
 namespace titan {
 
 class TaggedFunction {
@@ -17,6 +19,9 @@ public:
 
   /// The argument tagged `tag = name`, or null. `name` of a symbol tag is the symbol.
   mlir::BlockArgument findArgument(llvm::StringRef tag, llvm::StringRef name) const;
+  /// All of `tag` by their names, for who looks for many; of several with one name the first.
+  llvm::StringMap<mlir::BlockArgument> argumentsBy(llvm::StringRef tag) const;
+  llvm::StringMap<mlir::Value> resultsBy(llvm::StringRef tag) const;
   /// Appends an argument with that tag; `value` is a string or a symbol reference.
   mlir::BlockArgument addArgument(mlir::Type type, llvm::StringRef tag, mlir::Attribute value);
   /// The argument tagged so, appended if it is not there.

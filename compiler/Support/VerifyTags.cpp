@@ -1,7 +1,6 @@
 #include "compiler/Support/VerifyTags.h"
 
 #include "mlir/IR/SymbolTable.h"
-#include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
 
@@ -17,10 +16,7 @@ func::FuncOp getFunction(ModuleOp module, StringRef name) {
 LogicalResult verifyTags(func::FuncOp function, bool returnsStates) {
   const SymbolTable symbols(function->getParentOfType<ModuleOp>());
   TaggedFunction tagged(function);
-  llvm::StringMap<Value> results;
-  for (OpOperand& operand : tagged.terminator()->getOpOperands())
-    results.try_emplace(tagged.resultTag(operand.getOperandNumber(), ir::tag::state),
-                        operand.get());
+  const llvm::StringMap<Value> results = tagged.resultsBy(ir::tag::state);
   for (unsigned i = 0; i < function.getNumArguments(); ++i) {
     if (function.getArgAttr(i, ir::tag::input) || function.getArgAttr(i, ir::tag::control))
       continue;
