@@ -38,7 +38,7 @@ def peak_bytes(process="self"):
             for line in status:
                 if line.startswith("VmHWM:"):
                     return int(line.split()[1]) * 1024
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         pass
     return 0
 

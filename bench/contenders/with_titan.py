@@ -54,7 +54,7 @@ def children(process):
     """The numbers of its child processes."""
     try:
         return Path(f"/proc/{process}/task/{process}/children").read_text().split()
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return []
 
 
