@@ -304,9 +304,9 @@ struct AbsorbViews : impl::AbsorbViewsBase<AbsorbViews> {
     for (kernel::CallOp call : calls)
       if (auto attention = dyn_cast<AttentionAttr>(call.getRoutine()))
         Absorption(call, attention).run();
-    // The copies that nothing reads now, from the last on.
+    // The copies that nothing reads now, from the last on; what is in an op before the op.
     SmallVector<Operation*> ops;
-    getOperation().walk([&](Operation* op) { ops.push_back(op); });
+    getOperation().walk<WalkOrder::PreOrder>([&](Operation* op) { ops.push_back(op); });
     for (Operation* op : llvm::reverse(ops))
       if (isOpTriviallyDead(op))
         op->erase();
