@@ -22,11 +22,14 @@ SmallVector<int64_t> significant(ArrayRef<int64_t> dims, ArrayRef<int64_t> space
 } // namespace
 
 bool isRowReduction(kernel::ReduceOp reduce) {
-  auto space = cast<kernel::FusedOp>(reduce->getParentOp()).getSpace();
-  SmallVector<int64_t> dims = significant(reduce.getDims(), space);
-  for (int64_t d = dims.empty() ? space.size() : dims.front();
+  return isRowReduction(reduce.getDims(), cast<kernel::FusedOp>(reduce->getParentOp()).getSpace());
+}
+
+bool isRowReduction(ArrayRef<int64_t> dims, ArrayRef<int64_t> space) {
+  SmallVector<int64_t> kept = significant(dims, space);
+  for (int64_t d = kept.empty() ? space.size() : kept.front();
        d < static_cast<int64_t>(space.size()); ++d)
-    if (space[d] != 1 && !llvm::is_contained(dims, d))
+    if (space[d] != 1 && !llvm::is_contained(kept, d))
       return false;
   return true;
 }

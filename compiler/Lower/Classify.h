@@ -21,6 +21,8 @@ mlir::FailureOr<Loops> classify(kernel::FusedOp op, std::string* why = nullptr);
 /// a vector's lanes, otherwise row after row: the two give different bits, so fusion never turns
 /// one into the other.)
 bool isRowReduction(kernel::ReduceOp reduce);
+/// Is one over `dims` of `space`?
+bool isRowReduction(llvm::ArrayRef<int64_t> dims, llvm::ArrayRef<int64_t> space);
 
 /// The linear distance, in elements, between neighbours along dimension `dim` of the space in an
 /// operand of shape `shape` read through `map`.

@@ -18,44 +18,59 @@ class BodyMerger {
 public:
   BodyMerger(OpBuilder& builder, const MergedSpace& space) : builder(builder), space(space) {}
 
-  /// False, with `why` set, if a reduction or a coordinate has no counterpart in the merged space.
-  bool clone(FusedOp from, AffineMap toOwn, IRMapping& mapping, std::string& why) {
+  /// Has each reduction of `from` a counterpart in the merged space, in its own order? If not,
+  /// `why` is set.
+  bool keepsReductions(FusedOp from, AffineMap toOwn, std::string& why) const {
+    for (auto reduce : from.getBlock().getOps<kernel::ReduceOp>()) {
+      std::optional<SmallVector<int64_t>> dims = reducedDims(reduce, toOwn);
+      if (!dims) {
+        why = "a reduced dimension is cut up";
+        return false;
+      }
+      if (isRowReduction(*dims, space.extents) != isRowReduction(reduce)) {
+        why = "a reduction would change its order";
+        return false;
+      }
+    }
+    return true;
+  }
+
+  /// Of a body that keeps its reductions.
+  void clone(FusedOp from, AffineMap toOwn, IRMapping& mapping) {
     for (Operation& op : from.getBlock().without_terminator()) {
       if (auto reduce = dyn_cast<kernel::ReduceOp>(op)) {
-        SmallVector<int64_t> dims;
-        for (int64_t d : reduce.getDims()) {
-          auto dim = dyn_cast<AffineDimExpr>(toOwn.getResult(d));
-          if (!dim && from.getSpace()[d] == 1)
-            continue;
-          if (!dim || space.extents[dim.getPosition()] != from.getSpace()[d] ||
-              (!dims.empty() && dims.back() >= dim.getPosition()) ||
-              isUsedBesides(toOwn, d, dim.getPosition())) {
-            why = "a reduced dimension is cut up";
-            return false;
-          }
-          dims.push_back(dim.getPosition());
-        }
-        Value value =
-            kernel::ReduceOp::create(builder, op.getLoc(), reduce.getType(), reduce.getKind(),
-                                     mapping.lookup(reduce.getValue()), dims);
+        Value value = kernel::ReduceOp::create(builder, op.getLoc(), reduce.getType(),
+                                               reduce.getKind(), mapping.lookup(reduce.getValue()),
+                                               *reducedDims(reduce, toOwn));
         mapping.map(reduce.getResult(), value);
-        if (isRowReduction(cast<kernel::ReduceOp>(value.getDefiningOp())) !=
-            isRowReduction(reduce)) {
-          why = "a reduction would change its order";
-          return false;
-        }
       } else if (auto index = dyn_cast<kernel::IndexOp>(op)) {
         mapping.map(index.getResult(), materialize(toOwn.getResult(index.getDim()), op.getLoc()));
       } else {
         builder.clone(op, mapping);
       }
     }
-    return true;
   }
 
 private:
   OpBuilder& builder;
   const MergedSpace& space;
+
+  /// The dimensions of the merged space that `reduce` combines; none if they are not its own.
+  std::optional<SmallVector<int64_t>> reducedDims(kernel::ReduceOp reduce, AffineMap toOwn) const {
+    ArrayRef<int64_t> own = cast<FusedOp>(reduce->getParentOp()).getSpace();
+    SmallVector<int64_t> dims;
+    for (int64_t d : reduce.getDims()) {
+      auto dim = dyn_cast<AffineDimExpr>(toOwn.getResult(d));
+      if (!dim && own[d] == 1)
+        continue;
+      if (!dim || space.extents[dim.getPosition()] != own[d] ||
+          (!dims.empty() && dims.back() >= dim.getPosition()) ||
+          isUsedBesides(toOwn, d, dim.getPosition()))
+        return std::nullopt;
+      dims.push_back(dim.getPosition());
+    }
+    return dims;
+  }
 
   /// Does another result than `number` depend on dimension `dim`?
   static bool isUsedBesides(AffineMap map, unsigned number, unsigned dim) {
@@ -101,6 +116,15 @@ public:
         consumer{consumer, space.toConsumer}, kept(kept) {}
 
   FailureOr<FusedOp> build(std::string& why) {
+    // Most pairs that cannot be merged are found before anything is built.
+    BodyMerger merger(rewriter, space);
+    for (const Part* part : {&producer, &consumer})
+      if (!merger.keepsReductions(part->op, part->toOwn, why))
+        return failure();
+    if (reducesColumnSums()) {
+      why = "a reduction of a column reduction's result";
+      return failure();
+    }
     OpBuilder::InsertionGuard guard(rewriter);
     rewriter.setInsertionPoint(consumer.op);
     for (Part* part : {&producer, &consumer})
@@ -110,14 +134,10 @@ public:
     for (unsigned j : kept)
       addOut(producer, j);
     FusedOp merged = createKernel();
-    Block* block = createBlock(merged);
-    FailureOr<Loops> loops = failure();
-    if (fillBody(merged, why))
-      loops = classify(merged, &why);
+    createBlock(merged);
+    fillBody(merger, merged);
+    FailureOr<Loops> loops = classify(merged, &why);
     if (failed(loops)) {
-      // A body without its terminator cannot be walked by listeners.
-      if (block->empty() || !block->back().hasTrait<OpTrait::IsTerminator>())
-        kernel::YieldOp::create(rewriter, merged.getLoc());
       rewriter.eraseOp(merged);
       return failure();
     }
@@ -197,7 +217,7 @@ private:
   }
 
   /// The merged body with its arguments, which those of both kernels are mapped to.
-  Block* createBlock(FusedOp merged) {
+  void createBlock(FusedOp merged) {
     Block* block = rewriter.createBlock(&merged.getBody());
     SmallVector<Type> types(ins.size() + scalars.size(), rewriter.getIndexType());
     for (const Part* part : {&producer, &consumer})
@@ -209,7 +229,6 @@ private:
       forEachArgument(*part, [&](BlockArgument argument, unsigned position) {
         part->body.map(argument, block->getArgument(position));
       });
-    return block;
   }
 
   /// Calls `visit` on each argument of the part's body that the merged body has too, with its
@@ -225,26 +244,52 @@ private:
     }
   }
 
-  /// Clones both bodies, the consumer's reading what the producer's yields. False, with `why` set,
-  /// where that cannot be.
-  bool fillBody(FusedOp merged, std::string& why) {
-    BodyMerger merger(rewriter, space);
-    if (!merger.clone(producer.op, producer.toOwn, producer.body, why))
+  /// Does a reduction of the consumer take in what comes from a column reduction of the producer?
+  /// One sweep (`classify`) has no place for it.
+  bool reducesColumnSums() {
+    llvm::SmallPtrSet<Operation*, 16> afterSweep;
+    llvm::DenseSet<Value> late; // of the consumer's arguments
+    auto readsLate = [&](Operation& op) {
+      return llvm::any_of(op.getOperands(), [&](Value value) {
+        return late.contains(value) || afterSweep.contains(value.getDefiningOp());
+      });
+    };
+    for (Operation& op : producer.op.getBlock().without_terminator()) {
+      auto reduce = dyn_cast<kernel::ReduceOp>(op);
+      if (readsLate(op) || (reduce && !isRowReduction(reduce)))
+        afterSweep.insert(&op);
+    }
+    if (afterSweep.empty())
       return false;
+    for (auto [in, argument] :
+         llvm::zip(consumer.op.getIns(), consumer.op.getBlock().getArguments()))
+      if (OpResult result = producedBy(in))
+        if (afterSweep.contains(yieldedBy(producer.op)[result.getResultNumber()].getDefiningOp()))
+          late.insert(argument);
+    for (Operation& op : consumer.op.getBlock().without_terminator())
+      if (readsLate(op)) {
+        if (isa<kernel::ReduceOp>(op))
+          return true;
+        afterSweep.insert(&op);
+      }
+    return false;
+  }
+
+  /// Clones both bodies, the consumer's reading what the producer's yields.
+  void fillBody(BodyMerger& merger, FusedOp merged) {
+    merger.clone(producer.op, producer.toOwn, producer.body);
     ValueRange produced = yieldedBy(producer.op);
     for (auto [i, in] : llvm::enumerate(consumer.op.getIns()))
       if (OpResult result = producedBy(in))
         consumer.body.map(consumer.op.getBlock().getArgument(i),
                           producer.body.lookup(produced[result.getResultNumber()]));
-    if (!merger.clone(consumer.op, consumer.toOwn, consumer.body, why))
-      return false;
+    merger.clone(consumer.op, consumer.toOwn, consumer.body);
     SmallVector<Value> yields;
     for (Value value : yieldedBy(consumer.op))
       yields.push_back(consumer.body.lookup(value));
     for (unsigned j : kept)
       yields.push_back(producer.body.lookup(produced[j]));
     kernel::YieldOp::create(rewriter, merged.getLoc(), yields);
-    return true;
   }
 
   static ValueRange yieldedBy(FusedOp op) {
