@@ -47,7 +47,7 @@ public:
   }
 
 private:
-  IRRewriter rewriter;
+  lower::PairRewriter rewriter;
   unsigned maxOperands;
   int64_t smallKernel;    ///< points up to which a launch costs more than the work
   int64_t smallSiblings;  ///< that run together whatever operands they have
@@ -214,11 +214,11 @@ private:
         (ir::getPhase(second) == ir::Phase::Update || ir::getPhase(first) == ir::Phase::Update ||
          lower::isReadBesides(value, {first, second})))
       return nullptr;
-    if (!lower::moveBehind(rewriter, first, second)) {
-      std::optional<SmallVector<Operation*>> toMove = lower::findOpsToMove(first, second);
-      if (!toMove || toMove->size() > mostOpsToMove)
-        return nullptr;
-    }
+    unsigned toMove = 0;
+    auto mayMove = [&](Operation*) { return ++toMove <= mostOpsToMove; };
+    if (!lower::moveBehind(rewriter, first, second) &&
+        !lower::findOpsToMove(rewriter.order, first, second, mayMove))
+      return nullptr;
     return lower::fuseIndependent(rewriter, first, second, *space);
   }
 
@@ -246,8 +246,8 @@ private:
   }
 
   FusedOp fuseSiblings(FusedOp first, FusedOp second) {
-    std::optional<SmallVector<Operation*>> toMove = lower::findOpsToMove(first, second);
-    if (!toMove || !toMove->empty())
+    auto mayMove = [](Operation*) { return false; };
+    if (!lower::findOpsToMove(rewriter.order, first, second, mayMove))
       return nullptr;
     AffineMap same = AffineMap::getMultiDimIdentityMap(first.getSpace().size(), first.getContext());
     return lower::fuseIndependent(rewriter, first, second,

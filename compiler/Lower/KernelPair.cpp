@@ -20,7 +20,9 @@ bool isReadBesides(Value value, ArrayRef<Operation*> readers) {
   });
 }
 
-std::optional<SmallVector<Operation*>> findOpsToMove(FusedOp producer, FusedOp consumer) {
+std::optional<SmallVector<Operation*>> findOpsToMove(BlockOrder& order, FusedOp producer,
+                                                     FusedOp consumer,
+                                                     llvm::function_ref<bool(Operation*)> mayMove) {
   Block* block = producer->getBlock();
   SmallVector<Operation*> pending = {producer};
   llvm::SetVector<Operation*> dependent;
@@ -31,26 +33,28 @@ std::optional<SmallVector<Operation*>> findOpsToMove(FusedOp producer, FusedOp c
       Operation* place = block->findAncestorOpInBlock(*user);
       if (place == consumer && !views.contains(op))
         return std::nullopt;
-      if (!place || !place->isBeforeInBlock(consumer) || !dependent.insert(place))
+      if (!place || !order.isBefore(place, consumer) || !dependent.insert(place))
         continue;
+      if (!mayMove(place))
+        return std::nullopt;
       if (isa<kernel::CastShapeOp>(place) && views.contains(op))
         views.insert(place);
       pending.push_back(place);
     }
   }
   SmallVector<Operation*> ordered = dependent.takeVector();
-  llvm::sort(ordered, [](Operation* a, Operation* b) { return a->isBeforeInBlock(b); });
+  llvm::sort(ordered, [&](Operation* a, Operation* b) { return order.isBefore(a, b); });
   return ordered;
 }
 
-bool moveBehind(RewriterBase& rewriter, FusedOp first, FusedOp second) {
+bool moveBehind(PairRewriter& rewriter, FusedOp first, FusedOp second) {
   if (isCollectiveBetween(first, second))
     return false;
   SmallVector<Operation*> along;
   std::function<bool(Value)> isThere = [&](Value value) {
     Operation* definition = value.getDefiningOp();
     if (!definition || definition->getBlock() != first->getBlock() ||
-        definition->isBeforeInBlock(first) || llvm::is_contained(along, definition))
+        rewriter.order.isBefore(definition, first) || llvm::is_contained(along, definition))
       return true;
     if (!isa<kernel::EmptyOp, kernel::CastShapeOp>(definition) ||
         !llvm::all_of(definition->getOperands(), isThere))
@@ -80,7 +84,7 @@ void eraseUnusedViews(RewriterBase& rewriter, Operation* of) {
 
 } // namespace
 
-FusedOp replacePair(RewriterBase& rewriter, FusedOp producer, FusedOp consumer,
+FusedOp replacePair(PairRewriter& rewriter, FusedOp producer, FusedOp consumer,
                     const MergedSpace& space, ArrayRef<unsigned> kept, bool keepProducer,
                     std::string& why) {
   bool producerIsRead =
@@ -97,18 +101,19 @@ FusedOp replacePair(RewriterBase& rewriter, FusedOp producer, FusedOp consumer,
           << remark::reason("{0}", why);
     return nullptr;
   }
-  std::optional<SmallVector<Operation*>> toMove = SmallVector<Operation*>();
-  if (!kept.empty())
-    toMove = findOpsToMove(producer, consumer);
-  if (!toMove) {
-    why = "the reader also needs something made from it";
-    return nullptr;
-  }
   // Nothing moves behind the update: a run that waits there for a snapshot would hold it up.
   auto isUpdate = [](Operation* op) { return ir::getPhase(op) == ir::Phase::Update; };
-  if ((isUpdate(producer) || isUpdate(consumer)) &&
-      llvm::any_of(*toMove, [&](Operation* op) { return !isUpdate(op); })) {
-    why = "what else reads its result belongs to an earlier phase";
+  bool isEarlier = false;
+  auto mayMove = [&](Operation* op) {
+    isEarlier = (isUpdate(producer) || isUpdate(consumer)) && !isUpdate(op);
+    return !isEarlier;
+  };
+  std::optional<SmallVector<Operation*>> toMove = SmallVector<Operation*>();
+  if (!kept.empty())
+    toMove = findOpsToMove(rewriter.order, producer, consumer, mayMove);
+  if (!toMove) {
+    why = isEarlier ? "what else reads its result belongs to an earlier phase"
+                    : "the reader also needs something made from it";
     return nullptr;
   }
   FailureOr<FusedOp> merged = buildMerged(rewriter, producer, consumer, space, kept, why);
@@ -139,7 +144,7 @@ FusedOp replacePair(RewriterBase& rewriter, FusedOp producer, FusedOp consumer,
   return *merged;
 }
 
-FusedOp fuseIndependent(RewriterBase& rewriter, FusedOp first, FusedOp second,
+FusedOp fuseIndependent(PairRewriter& rewriter, FusedOp first, FusedOp second,
                         const MergedSpace& space) {
   if (!visitsWholeSpace(space, first) || !readsAtSamePoint(space, first, second) ||
       llvm::any_of(second.getOuts(), [&](Value out) { return producerOf(out) == first; }))
