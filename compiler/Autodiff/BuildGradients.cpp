@@ -81,9 +81,11 @@ struct BuildGradientsPass : impl::BuildGradientsBase<BuildGradientsPass> {
       return step.emitError() << "no trainable parameter reaches the loss";
     const auto first = static_cast<unsigned>(loop.getSums().size());
     loop = appendTerms(loop, terms);
+    SmallVector<TaggedFunction::TaggedValue> results;
     for (auto [i, name] : llvm::enumerate(names))
-      tagged.addResult(loop.getResult(first + i), tag::gradient,
-                       FlatSymbolRefAttr::get(module.getContext(), name));
+      results.push_back({loop.getResult(first + i), tag::gradient,
+                         FlatSymbolRefAttr::get(module.getContext(), name)});
+    tagged.addResults(results);
     return success();
   }
 };

@@ -111,9 +111,14 @@ FailureOr<Model> readModel(ModuleOp module) {
 TaggedFunction createFunction(const Model& model, StringRef name, IRMapping& mapping) {
   OpBuilder builder(model.op());
   auto function = TaggedFunction::create(builder, model.op().getLoc(), name);
+  SmallVector<BlockArgument> states;
+  SmallVector<TaggedFunction::TaggedType> arguments;
   for (BlockArgument argument : model.op().getArguments())
-    if (Attribute state = model.op().getArgAttr(argument.getArgNumber(), tag::state))
-      mapping.map(argument, function.addArgument(argument.getType(), tag::state, state));
+    if (Attribute state = model.op().getArgAttr(argument.getArgNumber(), tag::state)) {
+      states.push_back(argument);
+      arguments.push_back({argument.getType(), tag::state, state});
+    }
+  mapping.map(states, function.addArguments(arguments));
   return function;
 }
 
@@ -285,14 +290,17 @@ void buildStep(const Model& model) {
     Value before = mapping.lookup(Value(counter));
     moved[before] = b.shift(before, static_cast<double>(norms * count));
   }
+  SmallVector<TaggedFunction::TaggedValue> results;
   for (unsigned i = 0; i < stateCount; ++i) {
     Value state = step.function().getArgument(i), after = moved.lookup(state);
-    step.addResult(after ? after : state, tag::state, step.function().getArgAttr(i, tag::state));
+    results.push_back(
+        {after ? after : state, tag::state, step.function().getArgAttr(i, tag::state)});
   }
-  step.addResult(loop.getResult(0), tag::metric, builder.getStringAttr("loss_sum"));
-  step.addResult(loop.getResult(1), tag::metric, builder.getStringAttr("count"));
+  results.push_back({loop.getResult(0), tag::metric, builder.getStringAttr("loss_sum")});
+  results.push_back({loop.getResult(1), tag::metric, builder.getStringAttr("count")});
   if (hasWeights)
-    step.addResult(loop.getResult(2), tag::metric, builder.getStringAttr("weight_sum"));
+    results.push_back({loop.getResult(2), tag::metric, builder.getStringAttr("weight_sum")});
+  step.addResults(results);
 }
 
 /// The arguments of one [micro, ...] tensor each.

@@ -5,6 +5,7 @@
 #include "compiler/Support/TargetInfo.h"
 #include "dialects/Titan/TensorBuilder.h"
 
+#include "mlir/IR/SymbolTable.h"
 #include "llvm/ADT/DenseSet.h"
 
 #include <cmath>
@@ -42,7 +43,7 @@ public:
 private:
   Value weightOf(const EmaProfile& profile, Value updates);
   Value power(Value base, int64_t exponent);
-  BlockArgument addState(StringRef profile, ir::StateOp state);
+  ir::StateOp declare(StringRef profile, ir::StateOp state);
 
   ModuleOp module_;
   TaggedFunction function_;
@@ -78,35 +79,42 @@ Value AverageBuilder::weightOf(const EmaProfile& profile, Value updates) {
   return t_.select(first, t_.splatLike(count, 1), weight);
 }
 
-/// Declares the average of `state`, in f32 and from zeros; returns its argument of the function.
-BlockArgument AverageBuilder::addState(StringRef profile, ir::StateOp state) {
+/// Declares the average of `state`, in f32 and from zeros.
+ir::StateOp AverageBuilder::declare(StringRef profile, ir::StateOp state) {
   OpBuilder builder(*module_.getOps<func::FuncOp>().begin());
   auto type = RankedTensorType::get(state.getTensorType().getShape(), builder.getF32Type());
   auto average = ir::StateOp::create(
       builder, state.getLoc(), averageSymbol(profile, state.getSymName()), type, ir::StateKind::Ema,
       /*trainable=*/false, ir::RuleInitAttr::get(module_.getContext(), "constant", 0, 0));
   average.setCanonicalName(state.getName());
-  return function_.addArgument(type, ir::tag::state,
-                               FlatSymbolRefAttr::get(average.getSymNameAttr()));
+  return average;
 }
 
 void AverageBuilder::add(StringRef name, const EmaProfile& profile, ArrayRef<Averaged> averaged,
                          Value updates, Value applied) {
   Value weight = weightOf(profile, updates);
-  for (auto [state, value] : averaged) {
+  SmallVector<TaggedFunction::TaggedType> arguments;
+  for (const Averaged& each : averaged) {
+    ir::StateOp average = declare(name, each.state);
+    arguments.push_back({average.getTensorType(), ir::tag::state,
+                         FlatSymbolRefAttr::get(average.getSymNameAttr())});
+  }
+  SmallVector<TaggedFunction::TaggedValue> results;
+  for (auto [each, added, argument] :
+       llvm::zip_equal(averaged, arguments, function_.addArguments(arguments))) {
+    auto [state, value] = each;
+    Value old = argument;
     ir::TensorBuilder t = t_;
     t.path = builder_.getStrArrayAttr(state.getName());
     ArrayRef<int64_t> shape = state.getTensorType().getShape();
-    Value old = addState(name, state);
     Value change = t.sub(t.convert(value, builder_.getF32Type()), old);
     Value moved = t.add(old, t.mul(t.broadcast(weight, shape, {}), change));
     // A product with 0 instead would lose the sign of a zero, and keep no average of infinity.
     if (applied)
       moved = t.select(t.broadcast(applied, shape, {}), moved, old);
-    function_.addResult(
-        moved, ir::tag::state,
-        FlatSymbolRefAttr::get(builder_.getContext(), averageSymbol(name, state.getSymName())));
+    results.push_back({moved, ir::tag::state, added.name});
   }
+  function_.addResults(results);
 }
 
 /// The buffers of f32 that `patterns` name. Fails where a pattern names none, or others alone.
@@ -143,11 +151,13 @@ FailureOr<SmallVector<Averaged>> findAveraged(TaggedFunction step, const EmaReci
   if (failed(buffers))
     return failure();
   SmallVector<Averaged> averaged;
+  const llvm::StringMap<BlockArgument> arguments = step.argumentsBy(ir::tag::state);
+  const SymbolTable states(module);
   for (unsigned i = 0; i < step.terminator().getNumOperands(); ++i) {
-    ir::StateOp state = step.resultState(i);
+    auto state = states.lookup<ir::StateOp>(step.resultTag(i, ir::tag::state));
     Value value = step.terminator().getOperand(i);
     if (state && (state.getKind() == ir::StateKind::Param || buffers->contains(state)) &&
-        value != step.findArgument(ir::tag::state, state.getSymName()))
+        value != arguments.lookup(state.getSymName()))
       averaged.push_back({state, value});
   }
   return averaged;

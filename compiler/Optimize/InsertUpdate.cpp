@@ -46,6 +46,8 @@ private:
     return argument;
   }
   ir::StateOp declareSlot(ir::StateOp param, StringRef suffix);
+  /// Declares the slots of all parameters, by parameter, and appends their arguments.
+  llvm::DenseMap<StringAttr, SmallVector<ir::StateOp, 2>> addSlots(ArrayRef<StringRef> suffixes);
   void collectGradients();
   LogicalResult checkGroups();
   /// Sum of squares of all gradients, in f32.
@@ -114,20 +116,35 @@ Value UpdateBuilder::exactSumOfSquares() {
   return words ? t_.create<ir::ExactValueOp>(words) : t_.splat(scalar(builder_.getF32Type()), 0);
 }
 
+llvm::DenseMap<StringAttr, SmallVector<ir::StateOp, 2>>
+UpdateBuilder::addSlots(ArrayRef<StringRef> suffixes) {
+  llvm::DenseMap<StringAttr, SmallVector<ir::StateOp, 2>> slots;
+  SmallVector<TaggedFunction::TaggedType> arguments;
+  for (auto& [symbol, gradient] : gradients_)
+    for (StringRef suffix : suffixes) {
+      ir::StateOp slot = declareSlot(parameters_.lookup<ir::StateOp>(symbol), suffix);
+      slots[symbol].push_back(slot);
+      arguments.push_back(
+          {slot.getTensorType(), ir::tag::state, FlatSymbolRefAttr::get(slot.getSymNameAttr())});
+    }
+  for (auto [added, argument] : llvm::zip_equal(arguments, step_.addArguments(arguments)))
+    arguments_[cast<FlatSymbolRefAttr>(added.name).getValue()] = argument;
+  return slots;
+}
+
 void UpdateBuilder::updateParameters(const UpdateRule& rule, UpdateScalars scalars) {
   Value runTimeDecay = control("optimizer.weight_decay", builder_.getF32Type());
+  llvm::DenseMap<StringAttr, SmallVector<ir::StateOp, 2>> slotsOf = addSlots(rule.slots);
   for (auto [symbol, gradient] : gradients_) {
     auto param = parameters_.lookup<ir::StateOp>(symbol);
     ParameterGroup group = groupOf(recipe_.optimizer, param);
     ir::TensorBuilder t = t_;
     t.path = builder_.getStrArrayAttr(param.getName());
 
-    SmallVector<ir::StateOp> slotStates;
+    MutableArrayRef<ir::StateOp> slotStates = slotsOf[symbol];
     SmallVector<Value> slots;
-    for (StringRef suffix : rule.slots) {
-      slotStates.push_back(declareSlot(param, suffix));
-      slots.push_back(stateArgument(slotStates.back()));
-    }
+    for (ir::StateOp slot : slotStates)
+      slots.push_back(stateArgument(slot));
     scalars.weightDecay = group.weightDecay
                               ? t_.splat(scalar(builder_.getF32Type()), *group.weightDecay)
                               : runTimeDecay;

@@ -80,13 +80,25 @@ llvm::StringMap<Value> TaggedFunction::resultsBy(StringRef tag) const {
   return results;
 }
 
-BlockArgument TaggedFunction::addArgument(Type type, StringRef tag, Attribute value) {
+MutableArrayRef<BlockArgument> TaggedFunction::addArguments(ArrayRef<TaggedType> arguments) {
   Builder builder(function_.getContext());
-  unsigned index = function_.getNumArguments();
-  auto attributes = builder.getDictionaryAttr(builder.getNamedAttr(tag, value));
-  if (failed(function_.insertArgument(index, type, attributes, function_.getLoc())))
+  const unsigned first = function_.getNumArguments();
+  SmallVector<Type> types;
+  SmallVector<DictionaryAttr> attributes;
+  for (const TaggedType& argument : arguments) {
+    types.push_back(argument.type);
+    attributes.push_back(
+        builder.getDictionaryAttr(builder.getNamedAttr(argument.tag, argument.name)));
+  }
+  const SmallVector<unsigned> places(arguments.size(), first);
+  const SmallVector<Location> locations(arguments.size(), function_.getLoc());
+  if (failed(function_.insertArguments(places, types, attributes, locations)))
     llvm::report_fatal_error("a tagged function takes no more arguments");
-  return function_.getArgument(index);
+  return function_.getArguments().drop_front(first);
+}
+
+BlockArgument TaggedFunction::addArgument(Type type, StringRef tag, Attribute name) {
+  return addArguments(TaggedType{type, tag, name}).front();
 }
 
 BlockArgument TaggedFunction::getArgument(Type type, StringRef tag, Attribute value) {
@@ -102,12 +114,25 @@ Value TaggedFunction::findResult(StringRef tag, StringRef name) const {
   return {};
 }
 
-void TaggedFunction::addResult(Value value, StringRef tag, Attribute name) {
+void TaggedFunction::addResults(ArrayRef<TaggedValue> results) {
   Builder builder(function_.getContext());
-  auto attributes = builder.getDictionaryAttr(builder.getNamedAttr(tag, name));
-  if (failed(function_.insertResult(function_.getNumResults(), value.getType(), attributes)))
+  const unsigned first = function_.getNumResults();
+  SmallVector<Value> values;
+  SmallVector<Type> types;
+  SmallVector<DictionaryAttr> attributes;
+  for (const TaggedValue& result : results) {
+    values.push_back(result.value);
+    types.push_back(result.value.getType());
+    attributes.push_back(builder.getDictionaryAttr(builder.getNamedAttr(result.tag, result.name)));
+  }
+  const SmallVector<unsigned> places(results.size(), first);
+  if (failed(function_.insertResults(places, types, attributes)))
     llvm::report_fatal_error("a tagged function has no more results");
-  terminator()->insertOperands(terminator().getNumOperands(), value);
+  terminator()->insertOperands(first, values);
+}
+
+void TaggedFunction::addResult(Value value, StringRef tag, Attribute name) {
+  addResults(TaggedValue{value, tag, name});
 }
 
 void TaggedFunction::setResults(ArrayRef<TaggedValue> results) {

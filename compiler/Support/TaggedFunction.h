@@ -22,8 +22,14 @@ public:
   /// All of `tag` by their names, for who looks for many; of several with one name the first.
   llvm::StringMap<mlir::BlockArgument> argumentsBy(llvm::StringRef tag) const;
   llvm::StringMap<mlir::Value> resultsBy(llvm::StringRef tag) const;
-  /// Appends an argument with that tag; `value` is a string or a symbol reference.
-  mlir::BlockArgument addArgument(mlir::Type type, llvm::StringRef tag, mlir::Attribute value);
+  struct TaggedType {
+    mlir::Type type;
+    llvm::StringRef tag;
+    mlir::Attribute name; ///< a string or a symbol reference
+  };
+  /// Appends arguments with those tags. Several at once: each call copies the signature.
+  llvm::MutableArrayRef<mlir::BlockArgument> addArguments(llvm::ArrayRef<TaggedType> arguments);
+  mlir::BlockArgument addArgument(mlir::Type type, llvm::StringRef tag, mlir::Attribute name);
   /// The argument tagged so, appended if it is not there.
   mlir::BlockArgument getArgument(mlir::Type type, llvm::StringRef tag, mlir::Attribute value);
   /// What argument `index` (result `index`) is tagged with under `tag`: the string or the symbol;
@@ -41,7 +47,8 @@ public:
     llvm::StringRef tag;
     mlir::Attribute name;
   };
-  /// Appends a result with that tag.
+  /// Appends results with those tags; several at once, as with arguments.
+  void addResults(llvm::ArrayRef<TaggedValue> results);
   void addResult(mlir::Value value, llvm::StringRef tag, mlir::Attribute name);
   /// Replaces what the function returns.
   void setResults(llvm::ArrayRef<TaggedValue> results);
