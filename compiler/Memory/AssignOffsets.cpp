@@ -53,6 +53,20 @@ struct AssignOffsets : impl::AssignOffsetsBase<AssignOffsets> {
     return offset;
   }
 
+  /// Tags the arguments to which `offsetOf` gives an offset: all at once, because a change of one
+  /// argument's tags copies the tags of all.
+  void tagArguments(func::FuncOp function,
+                    function_ref<std::optional<int64_t>(BlockArgument)> offsetOf) {
+    SmallVector<DictionaryAttr> tags;
+    for (BlockArgument argument : function.getArguments()) {
+      NamedAttrList tagged(function.getArgAttrDict(argument.getArgNumber()));
+      if (std::optional<int64_t> offset = offsetOf(argument))
+        tagged.set(kernel::offsetTag, i64(*offset));
+      tags.push_back(tagged.getDictionary(&getContext()));
+    }
+    function.setAllArgAttrs(tags);
+  }
+
   void placeStates(ModuleOp module, ArrayRef<MeshAxis> mesh) {
     llvm::DenseMap<Attribute, int64_t> offsets;
     for (ir::StateOp state : module.getOps<ir::StateOp>()) {
@@ -64,9 +78,10 @@ struct AssignOffsets : impl::AssignOffsetsBase<AssignOffsets> {
       offsets[FlatSymbolRefAttr::get(state.getSymNameAttr())] = offset;
     }
     for (func::FuncOp function : module.getOps<func::FuncOp>())
-      for (BlockArgument argument : function.getArguments())
-        if (FlatSymbolRefAttr state = memory::stateOf(argument); state && offsets.contains(state))
-          function.setArgAttr(argument.getArgNumber(), kernel::offsetTag, i64(offsets[state]));
+      tagArguments(function, [&](BlockArgument argument) -> std::optional<int64_t> {
+        auto found = offsets.find(memory::stateOf(argument));
+        return found == offsets.end() ? std::nullopt : std::optional(found->second);
+      });
   }
 
   void placeConstants(ModuleOp module) {
@@ -79,6 +94,10 @@ struct AssignOffsets : impl::AssignOffsetsBase<AssignOffsets> {
     });
   }
 
+  std::optional<int64_t> placed(BlockArgument argument) {
+    return place(cast<ShapedType>(argument.getType()));
+  }
+
   static bool isOutput(BlockArgument argument) {
     auto binding = memory::bindingOf(argument);
     return binding && binding->first == memory::BindingRole::Output;
@@ -86,10 +105,9 @@ struct AssignOffsets : impl::AssignOffsetsBase<AssignOffsets> {
 
   void placeBindings(ModuleOp module) {
     for (func::FuncOp function : module.getOps<func::FuncOp>())
-      for (BlockArgument argument : function.getArguments())
-        if (!memory::stateOf(argument) && !isOutput(argument))
-          function.setArgAttr(argument.getArgNumber(), kernel::offsetTag,
-                              i64(place(cast<ShapedType>(argument.getType()))));
+      tagArguments(function, [&](BlockArgument argument) {
+        return memory::stateOf(argument) || isOutput(argument) ? std::nullopt : placed(argument);
+      });
   }
 
   /// Some buffers of a function, which are packed together.
@@ -156,10 +174,9 @@ struct AssignOffsets : impl::AssignOffsetsBase<AssignOffsets> {
       eraseUnused(function);
       // Outputs are read before the next function runs, and hold nothing before this one does.
       end = begin;
-      for (BlockArgument argument : function.getArguments())
-        if (isOutput(argument))
-          function.setArgAttr(argument.getArgNumber(), kernel::offsetTag,
-                              i64(place(cast<ShapedType>(argument.getType()))));
+      tagArguments(function, [&](BlockArgument argument) {
+        return isOutput(argument) ? placed(argument) : std::nullopt;
+      });
       const int64_t bytes = buffersOf(function, /*sources=*/false).place(end, alignment);
       largest = std::max(largest, end - begin + bytes);
       function->setAttr(memory::maxLiveTag, i64(maxLiveOf(function, alignment)));
