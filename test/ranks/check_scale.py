@@ -6,7 +6,6 @@
 import json
 import math
 import re
-from pathlib import Path
 
 import numpy as np
 
@@ -15,11 +14,10 @@ from ledger_forms import Exchange, padded_elements, payload_of, step_payload
 from ranks_test import EXAMPLES, plan_of, titan_job
 
 RANKS = (2, 16, 1024)
-WIDE = Path(__file__).resolve().parent / "Inputs/wide-mlp.onnx"
 WIDTH = 4096
-RECIPE = f"""[model]
-init = "fresh"
-[optimizer]
+WIDE = f"nn:mlp?inputs={WIDTH},width={WIDTH},outputs={WIDTH}"  # 1,024 ranks divide its every dimension
+LLAMA_8B = "nn:llama?layers=32,width=4096,heads=32,groups=8,hidden=14336,vocab=128256,tied=false"
+RECIPE = f"""[optimizer]
 kind = "adamw"
 clip_norm = 1.0
 [batch]
@@ -89,6 +87,16 @@ class Scale(ranks_test.RanksTest):
             with self.subTest(ranks=ranks):
                 self.check_forms(job, ranks, RANKS[-1] // ranks, tables=("tokens.weight", "positions.weight"))
                 self.assertAlmostEqual(sizes[ranks], sizes[RANKS[0]], delta=0.1 * sizes[RANKS[0]])
+
+    def test_eight_billion_parameters(self):
+        """More than this machine holds: what a rank holds and sends is planned."""
+        recipe = self.shared / "llama.toml"
+        recipe.write_text(RECIPE.replace("data.npz", "tokens.npz"))
+        ranks = RANKS[-1]
+        job = self.compile("llama-8b", LLAMA_8B, recipe, {}, "--set", "model.dims.seq=2048", *self.options(ranks))
+        self.assertEqual(sum(map(math.prod, self.shapes(job).values())), 8_030_261_248)  # of Llama 3 8B
+        self.check_forms(job, ranks, 2, tables=("model.embed_tokens.weight",))
+        self.assertLess(job.stat().st_size, 16 << 20)
 
 
 if __name__ == "__main__":
