@@ -269,6 +269,20 @@ TEST_F(BatchNormTest, StatisticsOfTheBatchMoveTheRunningOnes) {
   }
 }
 
+TEST_F(BatchNormTest, UpToOpset13OtherOutputsSayThatItTrains) {
+  for (const bool trains : {false, true}) {
+    ModelBuilder model(13);
+    model.input("x", {-1, 2, 4}).output("y");
+    for (const char* name : {"scale", "bias", "mean", "variance"})
+      model.floats(name, {2}, {0.5f, 1.5f});
+    std::vector<std::string> outputs = {"y"};
+    if (trains)
+      outputs.insert(outputs.end(), {"m", "v", "saved_m", "saved_v"});
+    model.node("BatchNormalization", {"x", "scale", "bias", "mean", "variance"}, outputs);
+    EXPECT_EQ(import(model).find("titan.batch_norm") != std::string::npos, trains);
+  }
+}
+
 TEST_F(BatchNormTest, OneElementHasNoStatistic) {
   ModelBuilder model;
   model.input("x", {1, 2}).output("y");
