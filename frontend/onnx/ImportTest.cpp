@@ -529,6 +529,16 @@ TEST_F(ImportTest, EmptyPiecesAddNothing) {
   EXPECT_LACKS(text, "titan.concat");
 }
 
+TEST_F(ImportTest, APaddingWrapsAround) {
+  ModelBuilder model;
+  model.input("x", {-1, 7}).output("y").integers("pads", {0, 2, 0, 1});
+  ModelBuilder::setText(model.node("Pad", {"x", "pads"}, {"y"}), "mode", "wrap");
+  std::string text = import(model).take();
+  EXPECT_HAS(text, "%0 = titan.slice %arg0 offsets [0, 5]");
+  EXPECT_HAS(text, "%1 = titan.slice %arg0 offsets [0, 0]");
+  EXPECT_HAS(text, "titan.concat %0, %arg0, %1 dim 1");
+}
+
 TEST_F(ImportTest, WhatDoesNotFitAPadOrABlockIsRefused) {
   const auto refusal = [&](const char* op, std::vector<int64_t> pads, auto set) {
     ModelBuilder model;
@@ -546,8 +556,9 @@ TEST_F(ImportTest, WhatDoesNotFitAPadOrABlockIsRefused) {
   };
   EXPECT_HAS(refusal("Pad", {0, 0, 5, 0, 0, 0, 0, 0}, mode("reflect")),
              "pads 5 and 0 reflect more of dimension 2 than its extent 5 has");
-  EXPECT_HAS(refusal("Pad", {0, 0, 1, 0, 0, 0, 0, 0}, mode("wrap")),
-             "mode = 'wrap' is not supported: constant, edge and reflect are");
+  EXPECT_HAS(refusal("Pad", {0, 0, 6, 0, 0, 0, 0, 0}, mode("wrap")),
+             "pads 6 and 0 wrap around more than the extent 5 of dimension 2");
+  EXPECT_HAS(refusal("Pad", {0, 0, 1, 0, 0, 0, 0, 0}, mode("tile")), "mode = 'tile' is not known");
   EXPECT_HAS(refusal("DepthToSpace", {}, block(2)),
              "6 channels are no multiple of blocksize 2 squared");
   EXPECT_HAS(refusal("SpaceToDepth", {}, block(2)), "5 x 4 is no multiple of blocksize 2");

@@ -167,11 +167,39 @@ Result<Value> reflected(Conversion& c, Value x, int64_t axis, int64_t low, int64
   return c.joined(parts, axis);
 }
 
+/// The same, as if `x` were a circle: the last ones in front of the first, the first behind the
+/// last.
+Result<Value> wrapped(Conversion& c, Value x, int64_t axis, int64_t low, int64_t high) {
+  const int64_t extent = c.shapeOf(x)[axis];
+  if (low > extent || high > extent)
+    return c.error("pads {} and {} wrap around more than the extent {} of dimension {}", low, high,
+                   extent, axis);
+  SmallVector<Value> parts;
+  if (low > 0)
+    parts.push_back(c.run(x, axis, extent - low, low));
+  parts.push_back(x);
+  if (high > 0)
+    parts.push_back(c.run(x, axis, 0, high));
+  return c.joined(parts, axis);
+}
+
+using Padding = Result<Value> (*)(Conversion&, Value, int64_t axis, int64_t low, int64_t high);
+
+/// What fills a padding with elements of the operand; null for other modes.
+Padding paddingOf(StringRef mode) {
+  return llvm::StringSwitch<Padding>(mode)
+      .Case("edge", repeated)
+      .Case("reflect", reflected)
+      .Case("wrap", wrapped)
+      .Default(nullptr);
+}
+
 Status pad(Conversion& c) {
   Value x = TITAN_TRY(c.operand(0));
   std::string mode = c.node.text("mode", "constant");
-  if (mode != "constant" && mode != "edge" && mode != "reflect")
-    return c.error("mode = '{}' is not supported: constant, edge and reflect are", printable(mode));
+  const Padding padding = paddingOf(mode);
+  if (!padding && mode != "constant")
+    return c.error("mode = '{}' is not known", printable(mode));
   int64_t rank = c.rankOf(x);
   std::vector<int64_t> pads;
   if (c.node.opset < 11)
@@ -209,10 +237,10 @@ Status pad(Conversion& c) {
   x = c.slice(x, inner, offsets, ones);
   if (inner == outer)
     return c.give(x);
-  if (mode != "constant") {
+  if (padding) {
     for (int64_t d = 0; d < rank; ++d)
       if (low[d] > 0 || high[d] > 0)
-        x = TITAN_TRY((mode == "edge" ? repeated : reflected)(c, x, d, low[d], high[d]));
+        x = TITAN_TRY(padding(c, x, d, low[d], high[d]));
     return c.give(x);
   }
   return c.give(c.create<PadOp>(tensorType(x).clone(outer), x, c.builder.getDenseI64ArrayAttr(low),
@@ -266,7 +294,7 @@ ArrayRef<ConverterEntry> movementConverters() {
       {"Expand", 8, expand, "static target"},
       {"EyeLike", 9, eyeLike, ""},
       {"Flatten", 1, flatten, ""},
-      {"Pad", 2, pad, "modes constant, edge and reflect"},
+      {"Pad", 2, pad, ""},
       {"Reshape", 5, reshapeOp, "static target"},
       {"SpaceToDepth", 1, spaceToDepth, ""},
       {"Squeeze", 1, squeeze, ""},
