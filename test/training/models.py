@@ -285,6 +285,21 @@ class Resampled(nn.Module):
         return F.interpolate(both, size=(5, 3), mode="bilinear", align_corners=True).permute(0, 2, 3, 1)
 
 
+class Windows(nn.Module):
+    """A convolution on a circle, and windows that are taken, mixed and added where they overlap."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Conv2d(2, 4, 3, padding=(1, 2), dilation=(1, 2), padding_mode="circular")
+        self.mix = nn.Linear(4 * 9, 3 * 6)
+        self.head = nn.Linear(3 * 6 * 5, 4)
+
+    def forward(self, x):
+        windows = F.unfold(torch.tanh(self.inner(x)), 3, padding=1, stride=2)
+        mixed = torch.tanh(self.mix(windows.transpose(1, 2))).transpose(1, 2)
+        return self.head(F.fold(mixed, (6, 5), (3, 2), dilation=(1, 2), padding=1, stride=2).flatten(1))
+
+
 class FixedStatistics(nn.Module):
     """Batch normalisation as eval() has it, with statistics that are no fresh ones."""
 
@@ -462,6 +477,9 @@ CASES = {
                          exports=["dynamo-optimized", "legacy-train"]),
     "resampled": Case(Resampled, {"image": (1, 6, 4)}, labels(3, (5, 3)), {"adamw": ADAMW + BATCH, "sgd": SGD + ACCUMULATE},
                       exports=["dynamo-train", "legacy-eval"]),
+    # Only torch.export writes an op for the sum of windows.
+    "windows": Case(Windows, {"image": (2, 6, 5)}, labels(4), {"adamw": ADAMW + BATCH, "sgd": SGD + ACCUMULATE},
+                    exports=["dynamo-train", "dynamo-eval", "dynamo-optimized"]),
     "recurrent": Case(Recurrent, {"ids": (6,)}, labels(11, (6,)), {"adamw": ADAMW + BATCH, "sgd": SGD + ACCUMULATE},
                       tokens=11, exports=["dynamo-train", "dynamo-optimized", "legacy-train"]),
     "recurrent-plain": Case(PlainRecurrent, {"x": (5, 5)}, labels(4), {"adamw": ADAMW + BATCH, "sgd": SGD + ACCUMULATE},

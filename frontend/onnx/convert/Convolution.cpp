@@ -1,4 +1,4 @@
-// Convolutions, pools and local response normalisation: windows over the dimensions behind sample
+// Convolutions, pools, columns of windows and local response normalisation: windows over the dimensions behind sample
 // and channel. The ops of titan have channels last, so each stands between two transpositions;
 // titan-import-fold-transposes moves them together.
 #include "frontend/onnx/convert/Conversion.h"
@@ -175,6 +175,58 @@ Status globalMaxPool(Conversion& c) {
   return c.give(channelsFirst(c, pool(c, ReduceKind::Max, channelsLast(c, x), dims)));
 }
 
+/// Dimensions `axis`, a window's taps, and the next one, its positions, as one: the sum of what
+/// stands at each element of the operand that the windows were taken of.
+Value overlapAdd(Conversion& c, Value x, int64_t axis, const WindowDims& dims, size_t d) {
+  Shape piece = c.shapeOf(x), padded;
+  piece.erase(piece.begin() + axis);
+  padded = piece;
+  padded[axis] = dims.low[d] + dims.extents[d] + dims.high[d];
+  SmallVector<int64_t> low(piece.size(), 0), interior(piece.size(), 0);
+  interior[axis] = dims.strides[d] - 1;
+  Value sum;
+  for (int64_t tap = 0; tap < dims.taps[d]; ++tap) {
+    Value part = c.reshape(c.run(x, axis, tap, 1), piece);
+    low[axis] = tap * dims.dilations[d];
+    Value placed =
+        c.create<PadOp>(tensorType(x).clone(padded), part, c.builder.getDenseI64ArrayAttr(low),
+                        c.builder.getDenseI64ArrayAttr(interior), c.builder.getF64FloatAttr(0));
+    sum = sum ? c.add(sum, placed) : placed;
+  }
+  return c.run(sum, axis, dims.low[d], dims.extents[d]);
+}
+
+/// X [N, C taps, positions] gives [N, C, space...]: the adjoint of taking windows.
+Status columnsToImage(Conversion& c) {
+  Value x = TITAN_TRY(c.floatOperand(0));
+  const Shape shape = c.shapeOf(x);
+  const std::vector<int64_t> extents = TITAN_TRY(c.list(1, "image_shape")),
+                             taps = TITAN_TRY(c.list(2, "block_shape"));
+  const auto isPositive = [](int64_t extent) { return extent > 0 && extent < 1 << 20; };
+  const int64_t size = llvm::all_of(taps, isPositive) ? elementCount(taps) : 0;
+  if (shape.size() != 3 || taps.empty() || taps.size() != extents.size() ||
+      !llvm::all_of(extents, isPositive) || size == 0 || shape[1] % size != 0)
+    return c.error("an operand of shape {} with blocks of {} in an image of {}", toString(shape),
+                   toString(taps), toString(extents));
+  Shape image = {shape[0], shape[1] / size};
+  image.insert(image.end(), extents.begin(), extents.end());
+  TITAN_TRY(checkedElementCount(image, c.node.shown()));
+  const WindowDims dims = TITAN_TRY(windowsOf(c, image, taps));
+  if (shape[2] != elementCount(dims.positions))
+    return c.error("{} columns for blocks at {} positions", shape[2], toString(dims.positions));
+  Shape split = {image[0], image[1]};
+  split.insert(split.end(), taps.begin(), taps.end());
+  split.insert(split.end(), dims.positions.begin(), dims.positions.end());
+  const auto rank = static_cast<int64_t>(taps.size());
+  SmallVector<int64_t> order = {0, 1}; // taps and positions by turns
+  for (int64_t d = 0; d < rank; ++d)
+    llvm::append_values(order, 2 + d, 2 + rank + d);
+  x = c.transposed(c.reshaped(x, split), order);
+  for (int64_t d = 0; d < rank; ++d)
+    x = overlapAdd(c, x, 2 + d, dims, static_cast<size_t>(d));
+  return c.give(x);
+}
+
 /// x / (bias + alpha / size * sum of x^2 over `size` channels around it)^beta
 Status localResponse(Conversion& c) {
   Value x = TITAN_TRY(c.floatOperand(0));
@@ -201,9 +253,13 @@ Status localResponse(Conversion& c) {
 
 ArrayRef<ConverterEntry> convolutionConverters() {
   static const ConverterEntry table[] = {
-      {"AveragePool", 1, averagePool, ""},     {"Conv", 1, conv, ""},
-      {"ConvTranspose", 1, convTranspose, ""}, {"GlobalMaxPool", 1, globalMaxPool, ""},
-      {"LRN", 1, localResponse, ""},           {"MaxPool", 1, maxPool, "without its indices"},
+      {"AveragePool", 1, averagePool, ""},
+      {"Col2Im", 18, columnsToImage, ""},
+      {"Conv", 1, conv, ""},
+      {"ConvTranspose", 1, convTranspose, ""},
+      {"GlobalMaxPool", 1, globalMaxPool, ""},
+      {"LRN", 1, localResponse, ""},
+      {"MaxPool", 1, maxPool, "without its indices"},
   };
   return table;
 }

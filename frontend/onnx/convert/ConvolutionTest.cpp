@@ -195,6 +195,22 @@ TEST_F(ConvolutionTest, TransposedRefusesWhatWindowsDoNotCover) {
   EXPECT_HAS(transposed({{"pads", {4, 3}}}), "pads 4 and 3 leave nothing of 7 in dimension 0");
 }
 
+TEST_F(ConvolutionTest, ColumnsAreAddedWhereTheirWindowsStand) {
+  const auto imported = [&](const std::vector<int64_t>& x, const std::vector<int64_t>& image,
+                            const std::vector<int64_t>& block) {
+    ModelBuilder model(18);
+    model.input("x", x).output("y");
+    model.integers("image", image);
+    model.integers("block", block);
+    model.node("Col2Im", {"x", "image", "block"}, {"y"}, "n");
+    return import(model);
+  };
+  EXPECT_HAS(imported({-1, 12, 12}, {4, 5}, {2, 2}), "-> (tensor<8x3x4x5xf32>");
+  EXPECT_HAS(imported({-1, 11, 12}, {4, 5}, {2, 2}),
+             "an operand of shape [8, 11, 12] with blocks of [2, 2] in an image of [4, 5]");
+  EXPECT_HAS(imported({-1, 12, 11}, {4, 5}, {2, 2}), "11 columns for blocks at [3, 4] positions");
+}
+
 class BatchNormTest : public testing::ImportFixture {
 protected:
   ModelBuilder normModel(const std::string& call, int64_t trainingMode = 0) {
