@@ -60,6 +60,25 @@ TEST(LegacyFolds, WhatWasComputedFromParametersIsTrained) {
                                      "buffers, and are trained in their place"));
 }
 
+TEST(LegacyFolds, AParameterUnderAnotherRankIsThatParameter) {
+  // x + t.unsqueeze(0), beside t under its own name; what is another parameter's keeps its values.
+  for (const bool moved : {true, false}) {
+    ModelBuilder model;
+    model.input("x", {-1, 3, 3}).output("y");
+    model.floats("t", {3, 3}, kSquare);
+    std::vector<float> values = kSquare;
+    if (!moved)
+      values[5] = 10;
+    model.floats("onnx::Add_300", {1, 3, 3}, values);
+    model.node("MatMul", {"x", "t"}, {"h"}, "/MatMul");
+    model.node("Add", {"h", "onnx::Add_300"}, {"y"}, "/Add");
+    Named names = named(model);
+    EXPECT_EQ(names["onnx::Add_300"].isCopy, moved);
+    EXPECT_EQ(names["onnx::Add_300"].isPart, !moved);
+    EXPECT_EQ(names["onnx::Add_300"].name == "t", moved);
+  }
+}
+
 TEST(LegacyFolds, WhatWasComputedFromNumbersIsAConstant) {
   ModelBuilder model = onVectors();
   auto& constant = model.node("Constant", {}, {"/Constant_output_0"}, "/Constant");

@@ -108,7 +108,7 @@ NameTable namesOf(const Graph& graph) {
 
   // What has a name may be a second reading of another tensor. Only what is left is trained, and
   // may be tied.
-  readEqualMatrices(naming);
+  readEqualTensors(naming);
   for (NamedTensor& tensor : naming.table.tensors)
     if (tensor.fillsStates())
       tie(naming, tensor);

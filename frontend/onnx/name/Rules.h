@@ -62,8 +62,8 @@ void doubtLayersBesideGaps(Naming& naming);
 
 // SecondReadings.cpp: tensors that read a parameter which the file has too.
 
-/// Folded matrices with the values of another one, in files without a signature.
-void readEqualMatrices(Naming& naming);
+/// Folded tensors with the values of another one, in files without a signature.
+void readEqualTensors(Naming& naming);
 /// Parameters by movementKey().
 using KeptByMovement = std::map<std::string, std::vector<const NamedTensor*>>;
 KeptByMovement keptByMovement(const Naming& naming);

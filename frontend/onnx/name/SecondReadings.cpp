@@ -73,15 +73,15 @@ bool isShownByScope(const Facts& facts, const NamedTensor& tensor) {
   });
 }
 
-/// Parameters that are matrices, in the order in which they are told from each other: what the file
-/// has under its own name comes first, then what is used first.
-std::vector<NamedTensor*> matricesOf(Naming& naming) {
+/// Parameters, in the order in which they are told from each other: what the file has under its own
+/// name comes first, then what is used first.
+std::vector<NamedTensor*> parametersOf(Naming& naming) {
   const Facts& facts = naming.facts;
-  std::vector<NamedTensor*> matrices;
+  std::vector<NamedTensor*> parameters;
   for (NamedTensor& tensor : naming.table.tensors)
     if (tensor.kind == TensorKind::Parameter && !tensor.isCopy && tensor.pieces.size() <= 1 &&
-        facts.file(tensor).shape.size() == 2 && !naming.projections.contains(tensor.initializer))
-      matrices.push_back(&tensor);
+        !facts.file(tensor).shape.empty() && !naming.projections.contains(tensor.initializer))
+      parameters.push_back(&tensor);
   auto order = [&](const NamedTensor* tensor) {
     const std::vector<Use>& uses = facts.usesOf(*tensor).uses;
     return std::tuple(facts.isMadeUp(tensor->initializer),
@@ -89,15 +89,19 @@ std::vector<NamedTensor*> matricesOf(Naming& naming) {
                       std::string_view(tensor->initializer));
   };
   std::ranges::sort(
-      matrices, [&](const NamedTensor* a, const NamedTensor* b) { return order(a) < order(b); });
-  return matrices;
+      parameters, [&](const NamedTensor* a, const NamedTensor* b) { return order(a) < order(b); });
+  return parameters;
 }
 
-/// How the folded matrix `tensor` has the values of `other`; nothing where that tells nothing.
+/// How the folded tensor `tensor` has the values of `other`; nothing where that tells nothing.
 std::optional<Dims> equalityOf(const Facts& facts, const NamedTensor& tensor,
                                const NamedTensor& other) {
   const Tensor &file = facts.file(tensor), &original = facts.file(other);
   const Shape &shape = file.shape, &of = original.shape;
+  if (shape.size() != of.size())
+    return facts.isMadeUp(other.initializer) ? std::nullopt : movementOf(original, file);
+  if (shape.size() != 2)
+    return std::nullopt;
   if (of == Shape{shape[1], shape[0]} && isMovedBy(original, file, {1, 0}))
     return Dims{1, 0};
   // Copies of a layer are equal as they stand, and the TorchScript exporter writes equal bytes once
@@ -108,7 +112,7 @@ std::optional<Dims> equalityOf(const Facts& facts, const NamedTensor& tensor,
   return std::nullopt;
 }
 
-/// Makes the folded matrix `tensor` a reading of one of `others`, if it is: of its own module's,
+/// Makes the folded tensor `tensor` a reading of one of `others`, if it is: of its own module's,
 /// where copies of a module have equal ones.
 bool readAsOneOf(Naming& naming, NamedTensor& tensor, std::vector<NamedTensor*> others) {
   const Facts& facts = naming.facts;
@@ -144,23 +148,23 @@ bool readAsOneOf(Naming& naming, NamedTensor& tensor, std::vector<NamedTensor*> 
 
 } // namespace
 
-void readEqualMatrices(Naming& naming) {
+void readEqualTensors(Naming& naming) {
   const Facts& facts = naming.facts;
   if (!facts.graph.fromPyTorch() || facts.signature().known())
     return;
-  const std::vector<NamedTensor*> matrices = matricesOf(naming);
-  auto isFolded = [&](const NamedTensor* matrix) { return facts.isMadeUp(matrix->initializer); };
-  // Nothing is read where no matrix was folded.
-  if (std::ranges::none_of(matrices, isFolded))
+  const std::vector<NamedTensor*> parameters = parametersOf(naming);
+  auto isFolded = [&](const NamedTensor* tensor) { return facts.isMadeUp(tensor->initializer); };
+  // Nothing is read where nothing was folded.
+  if (std::ranges::none_of(parameters, isFolded))
     return;
   std::map<std::string, std::vector<NamedTensor*>> byKey;
-  for (NamedTensor* matrix : matrices) {
-    std::optional<std::string> key = movementKey(facts.file(*matrix));
+  for (NamedTensor* tensor : parameters) {
+    std::optional<std::string> key = movementKey(facts.file(*tensor));
     if (!key)
       continue;
     std::vector<NamedTensor*>& others = byKey[*key];
-    if (!isFolded(matrix) || !readAsOneOf(naming, *matrix, others))
-      others.push_back(matrix);
+    if (!isFolded(tensor) || !readAsOneOf(naming, *tensor, others))
+      others.push_back(tensor);
   }
 }
 
