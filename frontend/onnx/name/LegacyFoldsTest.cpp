@@ -112,6 +112,22 @@ TEST(LegacyFolds, MasksOfParametersAreNone) {
   EXPECT_EQ(names["onnx::Mul_3"].kind, TensorKind::Parameter);
 }
 
+TEST(LegacyFolds, MasksOfShiftedWindowsAreBuffers) {
+  // Under its own name and unsqueezed, as Swin transformers have it; 99 may have been trained.
+  for (const float forbidden : {-100.0f, -99.0f}) {
+    ModelBuilder model;
+    model.input("x", {-1, 2, 2}).output("y");
+    model.floats("attn.attn_mask", {2, 2}, {0, forbidden, forbidden, 0});
+    model.floats("onnx::Add_2", {1, 2, 2}, {0, forbidden, 0, 0});
+    model.node("Add", {"x", "attn.attn_mask"}, {"a"}, "/attn/Add");
+    model.node("Add", {"a", "onnx::Add_2"}, {"y"}, "/attn/Add_1");
+    Named names = named(model);
+    const bool isMask = forbidden == -100;
+    EXPECT_EQ(names["attn.attn_mask"].kind == TensorKind::Buffer, isMask);
+    EXPECT_EQ(names["onnx::Add_2"].proof == Proof::Mask, isMask);
+  }
+}
+
 TEST(LegacyFolds, AMatrixOfALayerIsItsWeightByAGuess) {
   ModelBuilder model = onVectors();
   model.floats("named.n0.bias", {3}, {1, 2, 3});

@@ -55,9 +55,10 @@ bool hasEqualSlices(const Tensor& tensor) {
 
 /// Are all values zero, one, or what people write for minus infinity?
 static bool areOfAMask(const HostTensor& host) {
-  constexpr double kMasked = -1e4;
+  constexpr double kMasked = -1e4, kMaskedInShiftedWindows = -100; // of Swin transformers
   for (int64_t i = 0; i < host.size(); ++i)
-    if (double value = host.real(i); value != 0 && value != 1 && !(value <= kMasked))
+    if (double value = host.real(i);
+        value != 0 && value != 1 && value != kMaskedInShiftedWindows && !(value <= kMasked))
       return false;
   return true;
 }
