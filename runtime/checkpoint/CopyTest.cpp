@@ -48,7 +48,7 @@ TEST_F(Copy, HoldsTheSame) {
 
 TEST_F(Copy, RefusesWhatExists) {
   ASSERT_TRUE(copyCheckpoint(from_, "b", env_).ok());
-  const uint64_t before = env_.hash();
+  const std::string before = env_.digest();
   for (const char* run : {"a", "b"}) {
     const auto report = copyCheckpoint(from_, run, env_);
     ASSERT_FALSE(report.ok());
@@ -58,7 +58,7 @@ TEST_F(Copy, RefusesWhatExists) {
                           "directory",
                           run));
   }
-  EXPECT_EQ(env_.hash(), before);
+  EXPECT_EQ(env_.digest(), before);
 }
 
 TEST_F(Copy, JoinsOtherSteps) {

@@ -1,13 +1,14 @@
 // The power fails at every single operation of a save: afterwards a load finds the old or the new
 // checkpoint, never another, and what was reported as committed is there.
 //
-// What a power loss may leave is tried in full where there are at most 2^12 ways, else drawn.
-// TITAN_TEST_POWER_LOSSES=N draws N at each operation, TITAN_TEST_SEED=S others. There are some
-// 40,000 states in all; TITAN_TEST_ROWS=N gives the largest tensors N rows of 240 bytes, and so
-// pages for more.
+// What a power loss may leave is tried in 2^12 ways; where there are more, others are drawn.
+// TITAN_TEST_POWER_LOSSES=N draws N states at each operation, TITAN_TEST_SEED=S others.
+// TITAN_TEST_ROWS=N gives the largest tensors N rows of 240 bytes, and so pages for more states.
+#include "runtime/checkpoint/SavePlan.h"
 #include "runtime/checkpoint/testing/CrashEnv.h"
 #include "runtime/checkpoint/testing/FaultEnv.h"
 #include "runtime/checkpoint/testing/SampleState.h"
+#include "runtime/checkpoint/testing/Survivors.h"
 
 #include <gtest/gtest.h>
 
@@ -30,8 +31,7 @@ uint64_t numberOf(const char* variable, uint64_t otherwise) {
   return text ? std::strtoull(text, nullptr, 10) : otherwise;
 }
 
-/// The state at `step`, with averages; its files have several pages.
-SampleState stateAt(int64_t step) {
+SampleState makeState(int64_t step) {
   static const Shape shape = {static_cast<int64_t>(numberOf("TITAN_TEST_ROWS", 40)), 60};
   SampleState state;
   state.add("fc2.weight", StateKind::Param, DType::F32, shape);
@@ -41,10 +41,28 @@ SampleState stateAt(int64_t step) {
   return state;
 }
 
+/// The state at `step`, with averages; its files have several pages. Made once.
+const SampleState& stateAt(int64_t step) {
+  static std::map<int64_t, SampleState> states;
+  const auto found = states.find(step);
+  return found != states.end() ? found->second
+                               : states.emplace(step, makeState(step)).first->second;
+}
+
+/// As a run saves: by a plan that is made once.
+bool save(CheckpointStore& store, int64_t step) {
+  static std::map<int64_t, SavePlan> plans;
+  const SaveRequest request = stateAt(step).saveRequest(step);
+  auto plan = plans.find(step);
+  if (plan == plans.end())
+    plan = plans.emplace(step, SavePlan::of(request, /*rank=*/0).take()).first;
+  return store.save(plan->second, {step, request.counters}, keep).ok();
+}
+
 /// One process: opens the directory and saves `step`. What it believes to have committed.
 bool openAndSave(Env& env, int64_t step) {
   auto store = CheckpointStore::open(directory, env);
-  return store.ok() && store->save(stateAt(step).saveRequest(step), keep).ok();
+  return store.ok() && save(*store, step);
 }
 
 std::unique_ptr<CrashEnv> withCheckpoints(std::initializer_list<int64_t> steps) {
@@ -65,8 +83,8 @@ struct Promise {
 /// Whether the checkpoint is whole and what was saved under its step: the error, or empty. Looks at
 /// bytes that it has seen there only once.
 std::string damageOf(CrashEnv& env, const CheckpointInfo& info) {
-  static std::map<std::pair<std::string, uint64_t>, std::string> known;
-  const auto [found, isNew] = known.try_emplace({info.path, env.hash(info.path)});
+  static std::map<std::pair<std::string, std::string>, std::string> known;
+  const auto [found, isNew] = known.try_emplace({info.path, env.digest(info.path)});
   if (isNew) {
     SampleState loaded = stateAt(0);
     if (auto report = load(info.path, loaded.loadRequest(), env); !report.ok())
@@ -110,51 +128,68 @@ std::string brokenPromise(CrashEnv& env, Promise promise, int64_t nextStep) {
 /// All that power losses may leave of machines, each state once.
 class PowerLosses {
 public:
-  explicit PowerLosses(uint64_t draws)
-      : draws_(numberOf("TITAN_TEST_POWER_LOSSES", draws)), seed_(numberOf("TITAN_TEST_SEED", 1)) {}
+  /// Draws `wanted` new states at each operation, if it has so many.
+  explicit PowerLosses(size_t wanted)
+      : wanted_(numberOf("TITAN_TEST_POWER_LOSSES", wanted)),
+        seed_(numberOf("TITAN_TEST_SEED", 1)) {}
 
   /// The first promise that a restart of `machine` breaks, with how to see it again.
   std::string broken(const CrashEnv& machine, Promise promise, int64_t nextStep) {
-    for (Loss loss : {Loss::Everything, Loss::Data, Loss::Nothing})
-      if (auto text = brokenIn(*machine.crashed(loss), promise, nextStep); !text.empty())
+    for (Loss loss : {Loss::Everything, Loss::Data, Loss::Nothing}) {
+      const auto restarted = machine.crashed(loss);
+      if (!isNew(restarted->digest(), promise))
+        continue;
+      if (auto text = brokenIn(*restarted, promise, nextStep); !text.empty())
         return fmt::format("loss {}: {}", static_cast<int>(loss), text);
-    CountedChoices count;
-    machine.crashed(count);
-    return count.ways() <= 1 << 12 ? anyBroken(machine, promise, nextStep)
-                                   : drawnBroken(machine, promise, nextStep);
+    }
+    const SettledTrees settled = machine.settled();
+    EveryChoice choices;
+    for (int way = 0; way < 1 << 12; ++way) {
+      if (auto text = brokenAfter(choices, machine, settled, promise, nextStep); !text.empty())
+        return text;
+      if (!choices.next())
+        return {};
+    }
+    return drawnBroken(machine, settled, promise, nextStep);
   }
 
   size_t states() const { return seen_.size(); }
 
 private:
-  std::string anyBroken(const CrashEnv& machine, Promise promise, int64_t nextStep) {
-    EveryChoice choices;
-    do {
-      if (auto text = brokenIn(*machine.crashed(choices), promise, nextStep); !text.empty())
-        return text;
-    } while (choices.next());
-    return {};
-  }
-
-  std::string drawnBroken(const CrashEnv& machine, Promise promise, int64_t nextStep) {
-    for (uint64_t draw = 0; draw < draws_; ++draw) {
-      const uint64_t seed = seed_++;
-      DrawnChoices choices(seed);
-      if (auto text = brokenIn(*machine.crashed(choices), promise, nextStep); !text.empty())
-        return fmt::format("seed {}: {}", seed, text);
+  std::string drawnBroken(const CrashEnv& machine, const SettledTrees& settled, Promise promise,
+                          int64_t nextStep) {
+    constexpr size_t mostDrawsOfAState = 3;
+    const size_t enough = states() + wanted_;
+    for (size_t draw = 0; draw < wanted_ * mostDrawsOfAState && states() < enough; ++draw) {
+      DrawnChoices choices(seed_++);
+      if (auto text = brokenAfter(choices, machine, settled, promise, nextStep); !text.empty())
+        return fmt::format("seed {}: {}", seed_ - 1, text);
     }
     return {};
   }
 
-  std::string brokenIn(CrashEnv& restarted, Promise promise, int64_t nextStep) {
-    const uint64_t key = restarted.hash() * 31 + static_cast<uint64_t>(promise.atLeast);
-    if (!seen_.insert(key).second)
-      return {};
-    // A save takes longer than a look, so that the next process tries one in eight.
+  /// The state that `choices` leaves is recognised by its digest before it is made.
+  template <typename SomeChoices>
+  std::string brokenAfter(SomeChoices& choices, const CrashEnv& machine,
+                          const SettledTrees& settled, Promise promise, int64_t nextStep) {
+    SomeChoices again = choices;
+    return isNew(machine.digestOfCrashed(choices, settled), promise)
+               ? brokenIn(*machine.crashed(again), promise, nextStep)
+               : std::string();
+  }
+
+  bool isNew(const std::string& digest, Promise promise) {
+    const uint64_t key = std::stoull(digest.substr(0, 16), nullptr, 16);
+    return seen_.insert(key * 31 + static_cast<uint64_t>(promise.atLeast)).second;
+  }
+
+  /// A save takes longer than a look, so that the next process tries one in eight.
+  std::string brokenIn(CrashEnv& restarted, Promise promise, int64_t nextStep) const {
     return brokenPromise(restarted, promise, seen_.size() % 8 == 0 ? nextStep : 0);
   }
 
-  uint64_t draws_, seed_;
+  size_t wanted_;
+  uint64_t seed_;
   std::unordered_set<uint64_t> seen_;
 };
 
@@ -203,6 +238,23 @@ TEST(Crash, AtEveryOperationOfTheFirstSaveLeavesNothingOrTheCheckpoint) {
       });
 }
 
+TEST(Crash, TheDigestOfAStateThatIsNotMadeIsThatOfTheState) {
+  const auto before = withCheckpoints({1, 2});
+  std::unordered_set<std::string> digests;
+  atEachOperation(
+      *before, [](Env& env) { return openAndSave(env, 3); },
+      [&](const CrashEnv& machine, bool, int64_t operation) {
+        const SettledTrees settled = machine.settled();
+        for (uint64_t seed = 0; seed < 4; ++seed) {
+          DrawnChoices choices(static_cast<uint64_t>(operation) * 4 + seed), again(choices);
+          const std::string digest = machine.digestOfCrashed(choices, settled);
+          ASSERT_EQ(digest, machine.crashed(again)->digest());
+          digests.insert(digest);
+        }
+      });
+  EXPECT_GT(digests.size(), 100u);
+}
+
 TEST(Crash, WhileLaterCheckpointsAreSetAsideLosesNone) {
   const auto setAside = [](Env& env) {
     auto store = CheckpointStore::open(directory, env);
@@ -240,7 +292,7 @@ void afterEachKill(const CrashEnv& before, int64_t saved, int64_t stride, Look l
 
 TEST(Crash, OfTheProcessThenOfTheMachineUnderTheNextProcess) {
   uint64_t seed = numberOf("TITAN_TEST_SEED", 1);
-  std::unordered_set<uint64_t> states;
+  std::unordered_set<std::string> states;
   const auto look = [&](const CrashEnv& killed, int64_t saved) {
     atEachOperation(
         killed, [](Env& env) { return openAndSave(env, 4); },
@@ -250,7 +302,7 @@ TEST(Crash, OfTheProcessThenOfTheMachineUnderTheNextProcess) {
           DrawnChoices choices(++seed);
           const auto drawn = machine.crashed(choices);
           EXPECT_EQ(brokenPromise(*drawn, promise, 0), "") << "seed " << seed;
-          states.insert(drawn->hash());
+          states.insert(drawn->digest());
         });
   };
   afterEachKill(*withCheckpoints({1, 2}), 2, 1, look);
@@ -281,11 +333,14 @@ TEST(Crash, LeavingOutAnySyncBreaksAPromise) {
         continue;
       const auto started = killed.clone();
       started->faultAtSync(static_cast<int64_t>(sync), SyncFault::LeftOut);
+      // A process that does nothing ends the search.
       atEachOperation(
-          *started, [](Env& env) { return openAndSave(env, 4); },
+          *started, [&](Env& env) { return !breaks && openAndSave(env, 4); },
           [&](const CrashEnv& machine, bool committed, int64_t operation) {
-            for (uint64_t draw = 0; draw < 4 && !breaks; ++draw) {
-              DrawnChoices choices(static_cast<uint64_t>(operation) * 4 + draw);
+            // Of four draws in a row one prefers nothing.
+            constexpr uint64_t draws = 4;
+            for (uint64_t draw = 0; draw <= draws && !breaks; ++draw) {
+              DrawnChoices choices(static_cast<uint64_t>(operation) * draws + draw);
               const auto restarted =
                   draw == 0 ? machine.crashed(Loss::Everything) : machine.crashed(choices);
               breaks = !brokenPromise(*restarted, {committed ? 4 : saved, 0}, 0).empty();
@@ -321,9 +376,9 @@ TEST(Crash, AfterASyncThatFailedLosesNothingThatWasReported) {
       int64_t committed = 2;
       if (auto store = CheckpointStore::open(directory, env); store.ok()) {
         // As a run does that goes on after a failure.
-        committed = store->save(stateAt(3).saveRequest(3), keep).ok() ? 3 : committed;
+        committed = save(*store, 3) ? 3 : committed;
         env.failAt(operation, EIO, /*forGood=*/true);
-        committed = store->save(stateAt(4).saveRequest(4), keep).ok() ? 4 : committed;
+        committed = save(*store, 4) ? 4 : committed;
       }
       isCut = !env.failed().empty();
       isHit = static_cast<int64_t>(machine->syncs().size()) > sync;

@@ -30,12 +30,12 @@ protected:
   }
 
   void expectRefused(const ExportRequest& request, int exitCode, const std::string& message) {
-    const uint64_t before = env_.hash();
+    const std::string before = env_.digest();
     const auto report = exportWeights(request, env_);
     ASSERT_FALSE(report.ok()) << "expected: " << message;
     EXPECT_EQ(report.error().exitCode(), exitCode);
     EXPECT_EQ(report.error().message(), message);
-    EXPECT_EQ(env_.hash(), before);
+    EXPECT_EQ(env_.digest(), before);
   }
 
   /// What the files hold, by name.
@@ -208,7 +208,7 @@ TEST_F(Export, LeavesNothingWhereAnyOperationFails) {
       bool finished = false;
       for (int64_t operation = 0; !finished; ++operation) {
         const auto disk = env_.clone();
-        const uint64_t before = disk->hash();
+        const std::string before = disk->digest();
         FaultEnv env(*disk);
         env.failAt(operation, reason, /*forGood=*/false);
         const auto report = exportWeights(wanted, env);
@@ -219,7 +219,7 @@ TEST_F(Export, LeavesNothingWhereAnyOperationFails) {
           EXPECT_EQ(report.error().exitCode(), 3);
           EXPECT_NE(report.error().message().find(std::strerror(reason)), std::string::npos)
               << report.error().message();
-          EXPECT_EQ(disk->hash(), before);
+          EXPECT_EQ(disk->digest(), before);
         }
         if (HasFailure())
           return;

@@ -15,33 +15,24 @@ public:
   virtual size_t choose(size_t ways) = 0;
   /// Is a name there that may be lost?
   virtual bool keepsName() { return choose(2) == 1; }
+  /// Of the sizes that a file may have, oldest first.
+  virtual size_t chooseSize(size_t sizes) { return choose(sizes); }
 };
 
-/// Draws each one. Every second time most names are kept: what becomes of a file's pages is seen
-/// below a whole path alone.
+/// Draws each one. Three times of four most names and sizes are the newest: what becomes of a
+/// file's pages is seen in a long file below a whole path alone.
 class DrawnChoices : public Choices {
 public:
-  explicit DrawnChoices(uint64_t seed) : random_(seed), oneNameLostOf_(seed % 2 == 0 ? 2 : 16) {}
+  explicit DrawnChoices(uint64_t seed) : random_(seed), prefersNew_(seed % 4 != 0) {}
   size_t choose(size_t ways) override { return random_() % ways; }
-  bool keepsName() override { return choose(oneNameLostOf_) > 0; }
+  bool keepsName() override { return choose(prefersNew_ ? 64 : 2) > 0; }
+  size_t chooseSize(size_t sizes) override {
+    return prefersNew_ && choose(4) > 0 ? sizes - 1 : choose(sizes);
+  }
 
 private:
   std::mt19937_64 random_;
-  size_t oneNameLostOf_;
-};
-
-/// Takes the last way of each, and counts: `ways()` is at least the number of rounds of EveryChoice
-/// where a last way never asks less than another.
-class CountedChoices : public Choices {
-public:
-  size_t choose(size_t ways) override {
-    ways_ *= static_cast<double>(ways);
-    return ways - 1;
-  }
-  double ways() const { return ways_; }
-
-private:
-  double ways_ = 1;
+  bool prefersNew_;
 };
 
 /// Takes every way once, one a round:

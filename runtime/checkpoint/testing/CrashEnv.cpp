@@ -1,6 +1,6 @@
 #include "runtime/checkpoint/testing/CrashEnv.h"
 
-#include "runtime/checkpoint/Digest.h"
+#include "runtime/checkpoint/testing/Survivors.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -12,17 +12,6 @@ namespace {
 using Node = CrashEnv::Node;
 using NodePointer = CrashEnv::NodePointer;
 using Names = CrashEnv::Names;
-using Loss = CrashEnv::Loss;
-
-constexpr size_t pageBytes = 4096, sectorBytes = 512;
-
-/// Bytes [page * pageBytes, ...) of a file of `size` bytes, zeros where it had none.
-std::string pageOf(const std::string& bytes, size_t page, size_t size) {
-  const size_t begin = page * pageBytes, wanted = std::min(pageBytes, size - begin);
-  std::string found = begin < bytes.size() ? bytes.substr(begin, wanted) : std::string();
-  found.resize(wanted, '\0');
-  return found;
-}
 
 class MemoryWritableFile : public WritableFile {
 public:
@@ -32,12 +21,12 @@ public:
   Status append(std::string_view bytes) override {
     if (bytes.empty())
       return {};
-    const size_t first = node_->bytes.size() / pageBytes;
-    node_->bytes += bytes;
-    for (size_t page = first; page * pageBytes < node_->bytes.size(); ++page)
+    const size_t first = node_->bytes->size() / pageBytes;
+    node_->bytes.own() += bytes;
+    for (size_t page = first; page * pageBytes < node_->bytes->size(); ++page)
       node_->dirty.insert(page);
     node_->isSizeDirty = true;
-    node_->sizes.push_back(node_->bytes.size());
+    node_->sizes.push_back(node_->bytes->size());
     return {};
   }
 
@@ -46,14 +35,16 @@ public:
     if (fault == CrashEnv::SyncFault::LeftOut)
       return {};
     if (!fault) {
-      std::string& durable = node_->durableBytes;
+      std::string& durable = node_->durableBytes.own();
       if (node_->isSizeDirty) {
-        durable.resize(node_->bytes.size(), '\0');
+        durable.resize(node_->bytes->size(), '\0');
         node_->sizes.clear();
       }
       for (size_t page : node_->dirty)
         durable.replace(page * pageBytes, pageBytes,
-                        pageOf(node_->bytes, page, node_->bytes.size()));
+                        pageOf(*node_->bytes, page, node_->bytes->size()));
+      if (node_->durableBytes == node_->bytes)
+        node_->durableBytes = node_->bytes;
     }
     node_->dirty.clear();
     node_->isSizeDirty = false;
@@ -72,12 +63,12 @@ class MemoryReadableFile : public ReadableFile {
 public:
   MemoryReadableFile(std::string path, NodePointer node)
       : path_(std::move(path)), node_(std::move(node)) {}
-  int64_t size() const override { return static_cast<int64_t>(node_->bytes.size()); }
+  int64_t size() const override { return static_cast<int64_t>(node_->bytes->size()); }
   Status read(int64_t offset, char* into, int64_t bytes) override {
     if (offset + bytes > size())
       return Error::badInput("'{}' ends at byte {}: {} more were expected", path_, size(),
                              offset + bytes - size());
-    std::memcpy(into, node_->bytes.data() + offset, static_cast<size_t>(bytes));
+    std::memcpy(into, node_->bytes->data() + offset, static_cast<size_t>(bytes));
     return {};
   }
 
@@ -93,83 +84,6 @@ public:
 
 private:
   std::shared_ptr<std::string> held_;
-};
-
-void applyChange(const CrashEnv::Change& change, Names& names) {
-  if (!change.removed.empty())
-    names.erase(change.removed);
-  if (!change.added.empty())
-    names[change.added] = change.node;
-}
-
-/// What a machine finds after a crash, decided node by node.
-class Survivors {
-public:
-  explicit Survivors(Loss loss) : loss_(loss) {}
-  explicit Survivors(Choices& choices) : choices_(&choices) {}
-
-  NodePointer of(const NodePointer& node) {
-    auto [found, isNew] = made_.try_emplace(node.get());
-    if (!isNew)
-      return found->second;
-    auto survivor = std::make_shared<Node>();
-    found->second = survivor;
-    survivor->isDirectory = node->isDirectory;
-    if (node->isDirectory) {
-      for (const auto& [name, child] : namesOf(*node))
-        survivor->names[name] = of(child);
-      survivor->durableNames = survivor->names;
-    } else {
-      survivor->bytes = survivor->durableBytes = bytesOf(*node);
-    }
-    return survivor;
-  }
-
-private:
-  Names namesOf(const Node& node) {
-    if (!choices_ && loss_ != Loss::Everything)
-      return node.names;
-    Names names = node.durableNames;
-    for (const CrashEnv::Change& change : node.changes)
-      if (change.state == CrashEnv::Change::State::Durable || (choices_ && choices_->keepsName()))
-        applyChange(change, names);
-    return names;
-  }
-
-  std::string bytesOf(const Node& node) {
-    if (!choices_)
-      return loss_ == Loss::Nothing ? node.bytes : node.durableBytes;
-    if (node.bytes == node.durableBytes)
-      return node.bytes;
-    const size_t way = choices_->choose(node.sizes.size() + 1);
-    const size_t size = way == 0 ? node.durableBytes.size() : node.sizes[way - 1];
-    std::string bytes;
-    for (size_t page = 0; page * pageBytes < size; ++page)
-      bytes += survivingPage(pageOf(node.durableBytes, page, size), pageOf(node.bytes, page, size),
-                             (page + 1) * pageBytes >= size);
-    return bytes;
-  }
-
-  /// A page that was `before`, and is `now` in memory.
-  std::string survivingPage(const std::string& before, const std::string& now, bool isLast) {
-    if (before == now)
-      return now;
-    const std::string zeros(now.size(), '\0');
-    const size_t tears = isLast ? (now.size() - 1) / sectorBytes : 0;
-    const size_t way = choices_->choose(2 + (before != zeros) + tears);
-    if (way == 0)
-      return now;
-    if (way == 1)
-      return before;
-    if (way == 2 + tears)
-      return zeros;
-    const size_t written = (way - 1) * sectorBytes;
-    return now.substr(0, written) + before.substr(written);
-  }
-
-  Loss loss_ = Loss::Everything;
-  Choices* choices_ = nullptr; ///< null: `loss_` decides
-  std::map<const Node*, NodePointer> made_;
 };
 
 NodePointer copyOf(const NodePointer& node, std::map<const Node*, NodePointer>& made) {
@@ -201,6 +115,19 @@ std::unique_ptr<CrashEnv> CrashEnv::crashed(Choices& choices) const {
   return withRoot(Survivors(choices).of(root_));
 }
 
+std::string CrashEnv::digestOfCrashed(Choices& choices, const SettledTrees& settled) const {
+  return Survivors(choices).digestOf(*root_, settled);
+}
+
+SettledTrees CrashEnv::settled() const { return SettledTrees(*root_); }
+
+void CrashEnv::Change::applyTo(Names& names) const {
+  if (!removed.empty())
+    names.erase(removed);
+  if (!added.empty())
+    names[added] = node;
+}
+
 void CrashEnv::faultAtSync(int64_t sync, SyncFault fault) {
   fault_ = fault;
   faultAt_ = sync;
@@ -212,19 +139,7 @@ std::optional<CrashEnv::SyncFault> CrashEnv::enterSync(const std::string& path) 
   return static_cast<int64_t>(syncs_.size()) == faultAt_ + 1 ? fault_ : std::nullopt;
 }
 
-uint64_t CrashEnv::hash(const std::string& path) const {
-  Digest digest;
-  const auto add = [&](auto& self, const Node& node) -> void {
-    digest.update(fmt::format("{} {} {};", node.isDirectory, node.names.size(), node.bytes.size()));
-    digest.update(node.bytes);
-    for (const auto& [name, child] : node.names) {
-      digest.update(fmt::format("{} {};", name.size(), name));
-      self(self, *child);
-    }
-  };
-  add(add, *find(path));
-  return std::stoull(digest.hex().substr(0, 16), nullptr, 16);
-}
+std::string CrashEnv::digest(const std::string& path) const { return digestOfTree(*find(path)); }
 
 std::unique_ptr<CrashEnv> CrashEnv::clone() const {
   std::map<const Node*, NodePointer> made;
@@ -334,7 +249,7 @@ Status CrashEnv::syncDirectory(const std::string& path) {
       std::find_if(node->changes.begin(), node->changes.end(),
                    [](const Change& change) { return change.state != Change::State::Durable; });
   for (auto change = node->changes.begin(); change != behind; ++change)
-    applyChange(*change, node->durableNames);
+    change->applyTo(node->durableNames);
   node->changes.erase(node->changes.begin(), behind);
   return {};
 }

@@ -14,12 +14,15 @@
 
 #include "runtime/checkpoint/Env.h"
 #include "runtime/checkpoint/testing/Choices.h"
+#include "runtime/checkpoint/testing/SharedBytes.h"
 
 #include <map>
 #include <optional>
 #include <set>
 
 namespace titan::checkpoint {
+
+class SettledTrees;
 
 class CrashEnv : public Env {
 public:
@@ -50,7 +53,11 @@ public:
   const std::vector<std::string>& syncs() const { return syncs_; }
 
   /// Of all names and bytes at and below `path`.
-  uint64_t hash(const std::string& path = ".") const;
+  std::string digest(const std::string& path = ".") const;
+  /// crashed(choices)->digest(), which asks the same and makes nothing. `settled` is of this
+  /// machine, as it is now.
+  std::string digestOfCrashed(Choices& choices, const SettledTrees& settled) const;
+  SettledTrees settled() const;
 
   Result<std::unique_ptr<WritableFile>> createFile(const std::string& path) override;
   Result<std::unique_ptr<ReadableFile>> openFile(const std::string& path) override;
@@ -82,15 +89,17 @@ public:
     std::string removed, added;
     NodePointer node;
     State state = State::Pending;
+
+    void applyTo(Names& names) const;
   };
 
   struct Node {
     bool isDirectory = false;
     // Of a file.
-    std::string bytes, durableBytes;
+    SharedBytes bytes, durableBytes;
     std::set<size_t> dirty; ///< numbers of the pages that the next sync writes
     bool isSizeDirty = false;
-    std::vector<size_t> sizes; ///< that it had since durableBytes.size(), in order
+    std::vector<size_t> sizes; ///< that it had since durableBytes->size(), in order
     // Of a directory.
     Names names, durableNames;
     std::vector<Change> changes;           ///< from durableNames to names, in order
