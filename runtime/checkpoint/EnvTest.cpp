@@ -1,11 +1,14 @@
 #include "runtime/checkpoint/Env.h"
 
 #include "runtime/checkpoint/testing/CrashEnv.h"
+#include "runtime/checkpoint/testing/ShortWrites.h"
 #include "runtime/checkpoint/testing/TemporaryDirectory.h"
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <chrono>
+#include <random>
 #include <thread>
 
 #include <sys/stat.h>
@@ -140,6 +143,73 @@ TEST(PosixEnv, DoesNotFollowLinksWhenItRemoves) {
   ASSERT_EQ(::symlink(directory.path("kept").c_str(), directory.path("tree/link").c_str()), 0);
   EXPECT_TRUE(removeTree(env, directory.path("tree")).ok());
   EXPECT_EQ(*env.kindOf(directory.path("kept/file")), FileKind::File);
+}
+
+/// Several of the buffers that are written past the page cache, and a rest.
+std::string largeContent() {
+  std::string bytes((13 << 20) + 777, '\0');
+  std::mt19937_64 random(1);
+  for (size_t at = 0; at + sizeof(uint64_t) <= bytes.size(); at += sizeof(uint64_t)) {
+    const uint64_t word = random();
+    std::memcpy(bytes.data() + at, &word, sizeof word);
+  }
+  return bytes;
+}
+
+/// In pieces of no round size.
+Status writeInPieces(const std::string& path, std::string_view bytes) {
+  auto file = TITAN_TRY(posixEnv().createFile(path));
+  for (size_t at = 0, piece = 1; at < bytes.size(); at += piece, piece = piece * 3 % 3'000'001 + 1)
+    TITAN_TRY(file->append(bytes.substr(at, piece)));
+  TITAN_TRY(file->sync());
+  return file->close();
+}
+
+constexpr const char* noDirectWrites = "skipped: the file system of the temporary directory knows "
+                                       "no direct writes\n";
+
+TEST(PosixEnv, WritesLargeFilesWholeHoweverLittleIsTaken) {
+  const TemporaryDirectory directory;
+  const std::string bytes = largeContent();
+  constexpr size_t sector = 512, page = 4096, buffer = 4 << 20;
+  int directWrites = 0;
+  for (const size_t taken : {size_t{1}, sector - 1, sector, page + 1, 3 * page, buffer - 1}) {
+    const std::string path = directory.path(fmt::format("file {}", taken));
+    int writes = 0;
+    const ShortWrites shortWrites([&](size_t count, bool isDirect) -> ssize_t {
+      directWrites += isDirect;
+      if (++writes % 2 == 0)
+        return -EINTR;
+      // What is left behind a short write goes in parts, too.
+      return static_cast<ssize_t>(std::min(count, isDirect ? taken : 1'000'003));
+    });
+    const Status written = writeInPieces(path, bytes);
+    ASSERT_TRUE(written.ok()) << written.error().message();
+    EXPECT_TRUE(*readWholeFile(posixEnv(), path, std::ssize(bytes)) == bytes) << taken;
+    posixEnv().dropCached(path);
+    EXPECT_TRUE(*readWholeFile(posixEnv(), path, std::ssize(bytes)) == bytes) << taken;
+  }
+  if (directWrites == 0)
+    fmt::print(noDirectWrites);
+}
+
+TEST(PosixEnv, ADiskThatIsFullBehindAShortDirectWriteIsAnError) {
+  const TemporaryDirectory directory;
+  bool isFull = false;
+  const ShortWrites shortWrites([&](size_t count, bool isDirect) -> ssize_t {
+    if (std::exchange(isFull, isFull || isDirect))
+      return -ENOSPC;
+    return static_cast<ssize_t>(isDirect ? count - 1000 : count);
+  });
+  const std::string path = directory.path("file");
+  const Status written = writeInPieces(path, largeContent());
+  if (!isFull) {
+    fmt::print(noDirectWrites);
+    return;
+  }
+  ASSERT_FALSE(written.ok());
+  EXPECT_NE(written.error().message().find(path), std::string::npos);
+  EXPECT_NE(written.error().message().find("No space left on device"), std::string::npos);
 }
 
 TEST(PosixEnv, OpensRegularFilesOnly) {
