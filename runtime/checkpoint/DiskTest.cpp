@@ -12,6 +12,7 @@
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -87,6 +88,28 @@ TEST(Disk, WithoutInodesIsFoundByPreflight) {
     auto store = CheckpointStore::open(path + "/run");
     const auto passed = store->preflight(SampleState(1).saveRequest(0), 2);
     return passed.ok() ? 2 : compare(passed.error(), 3, "inodes free");
+  });
+}
+
+// Such as ramfs, which knows no direct writes either.
+TEST(Disk, ThatDoesNotSayHowLargeItIsIsTaken) {
+  onSmallDisk("size=1m", [](const std::string& path) {
+    const std::string disk = path + "/ramfs", run = disk + "/run";
+    if (::mkdir(disk.c_str(), 0777) != 0 ||
+        ::mount("ramfs", disk.c_str(), "ramfs", 0, nullptr) != 0)
+      return notAllowed;
+    auto store = CheckpointStore::open(run);
+    SampleState big(1);
+    big.add("big", StateKind::Param, DType::U8, {(9 << 20) + 1});
+    const auto plan = store->preflight(big.saveRequest(0), 2);
+    if (!plan.ok())
+      return compare(plan.error(), 0, "");
+    SampleState loaded(2);
+    loaded.add("big", StateKind::Param, DType::U8, {(9 << 20) + 1});
+    return store->save(big.saveRequest(1), 2).ok() && loadLatest(run, loaded.loadRequest()).ok() &&
+                   loaded == big
+               ? 0
+               : 3;
   });
 }
 

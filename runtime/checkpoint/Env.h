@@ -65,11 +65,11 @@ struct DirectoryEntry {
 };
 
 struct Space {
-  uint64_t bytes = 0;       ///< free for this user
-  uint64_t inodes = 0;      ///< free; meaningless when !countsInodes
-  bool countsInodes = true; ///< some file systems (btrfs) make inodes as they go
+  static constexpr uint64_t unknown = std::numeric_limits<uint64_t>::max();
+  uint64_t bytes = unknown;  ///< free for this user; some file systems (ramfs, FUSE) do not say
+  uint64_t inodes = unknown; ///< free; some (btrfs) make inodes as they go
   /// Bytes that one file may have: of this process (ulimit -f) and of the file system.
-  uint64_t largestFile = std::numeric_limits<uint64_t>::max();
+  uint64_t largestFile = unknown;
 };
 
 class Env {

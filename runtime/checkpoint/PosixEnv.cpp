@@ -376,8 +376,13 @@ public:
     struct statvfs status;
     if (::statvfs(path.c_str(), &status) != 0)
       return fileError("ask for the free space of", path, errno);
-    return Space{static_cast<uint64_t>(status.f_bavail) * status.f_frsize, status.f_favail,
-                 status.f_files != 0, largestFile(path)};
+    Space space;
+    space.largestFile = largestFile(path);
+    if (status.f_blocks != 0)
+      space.bytes = static_cast<uint64_t>(status.f_bavail) * status.f_frsize;
+    if (status.f_files != 0)
+      space.inodes = status.f_favail;
+    return space;
   }
 
   uint64_t uniqueNumber() override {

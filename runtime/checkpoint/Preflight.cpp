@@ -59,7 +59,7 @@ Status checkSpace(Env& env, const std::string& path, uint64_t checkpoints, uint6
                               "checkpoint.keep, or give another --out",
                               path, space.bytes, checkpoints, each, overheadPerCheckpoint, bytes);
   const uint64_t inodes = checkpoints * inodesOfEach;
-  if (space.countsInodes && space.inodes < inodes)
+  if (space.inodes < inodes)
     return Error::environment("'{}' has {} inodes free, {} more checkpoint(s) need {}: delete some "
                               "files, or give another --out",
                               path, space.inodes, checkpoints, inodes);

@@ -42,7 +42,7 @@ TEST(Preflight, ChecksSpaceForOneMoreThanIsKept) {
   SampleState big(0);
   big.add("big", StateKind::Param, DType::U8, {10 << 20});
   const SaveRequest request = big.saveRequest(0);
-  env.setSpace({uint64_t{32} << 20, 1000, true});
+  env.setSpace({uint64_t{32} << 20, 1000});
   auto passed = store->preflight(request, 2);
   ASSERT_FALSE(passed.ok());
   EXPECT_EQ(passed.error().exitCode(), 3);
@@ -59,11 +59,11 @@ TEST(Preflight, ChecksSpaceForOneMoreThanIsKept) {
   EXPECT_EQ(checkpoints, 3u);
   EXPECT_EQ(checkpoints * (each + rest), needed);
   EXPECT_TRUE(store->preflight(request, 1).ok());
-  env.setSpace({uint64_t{1} << 40, 7, true});
+  env.setSpace({uint64_t{1} << 40, 7});
   passed = store->preflight(request, 2);
   ASSERT_FALSE(passed.ok());
   EXPECT_NE(passed.error().message().find("7 inodes free"), std::string::npos);
-  env.setSpace({uint64_t{1} << 40, 0, false});
+  env.setSpace({});
   EXPECT_TRUE(store->preflight(request, 2).ok());
 }
 
@@ -84,9 +84,9 @@ TEST(Preflight, CountsTheInodesOfACheckpoint) {
   const auto report = store->save(state.saveRequest(1), 0);
   ASSERT_TRUE(report.ok()) << report.error().message();
   const uint64_t inodes = entriesOf(env, report->path);
-  env.setSpace({uint64_t{1} << 40, inodes, true});
+  env.setSpace({uint64_t{1} << 40, inodes});
   EXPECT_TRUE(store->preflight(state.saveRequest(2), 0).ok());
-  env.setSpace({uint64_t{1} << 40, inodes - 1, true});
+  env.setSpace({uint64_t{1} << 40, inodes - 1});
   EXPECT_FALSE(store->preflight(state.saveRequest(2), 0).ok());
 }
 

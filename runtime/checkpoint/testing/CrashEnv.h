@@ -118,7 +118,7 @@ private:
   Status add(std::string_view verb, const std::string& path, NodePointer node);
 
   NodePointer root_;
-  Space space_{uint64_t{1} << 40, uint64_t{1} << 30, true};
+  Space space_{uint64_t{1} << 40, uint64_t{1} << 30};
   uint64_t unique_ = 0;
   std::optional<SyncFault> fault_; ///< of sync `faultAt_`
   int64_t faultAt_ = 0;
