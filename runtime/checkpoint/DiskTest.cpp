@@ -91,7 +91,25 @@ TEST(Disk, WithoutInodesIsFoundByPreflight) {
   });
 }
 
-// Such as ramfs, which knows no direct writes either.
+TEST(Disk, ReservesRoomUntilAFileIsRemoved) {
+  onSmallDisk("size=4m", [](const std::string& path) {
+    constexpr int64_t room = 3 << 20;
+    const std::string first = path + "/first", second = path + "/second";
+    auto file = posixEnv().createFile(first);
+    if (!file.ok() || !(*file)->reserve(room).ok() || !(*file)->close().ok())
+      return 2;
+    if (posixEnv().openFile(first).take()->size() != 0)
+      return 3;
+    auto other = posixEnv().createFile(second);
+    const Status refused = (*other)->reserve(room);
+    if (refused.ok() || !posixEnv().removeFile(first).ok() || !(*other)->reserve(room).ok())
+      return 4;
+    return compare(refused.error(), 3,
+                   "cannot reserve room in '" + second + "': No space left on device");
+  });
+}
+
+// Such as ramfs, which knows no direct writes and no reservations either.
 TEST(Disk, ThatDoesNotSayHowLargeItIsIsTaken) {
   onSmallDisk("size=1m", [](const std::string& path) {
     const std::string disk = path + "/ramfs", run = disk + "/run";

@@ -28,6 +28,9 @@ public:
   /// retry).
   virtual Status sync() = 0;
   virtual Status close() = 0;
+  /// Takes room for `bytes` bytes, which the file has until it is removed; its size stays. Does
+  /// nothing where the storage keeps no room.
+  virtual Status reserve(int64_t bytes) = 0;
 };
 
 class ReadableFile {

@@ -72,6 +72,14 @@ public:
     }
     return {};
   }
+  Status reserve(int64_t bytes) override {
+    const auto take = [&] { return ::fallocate(fd_.get(), FALLOC_FL_KEEP_SIZE, 0, bytes); };
+    // Any other error says that this storage does not do it.
+    if (retryInterrupted(take) != 0 && (errno == ENOSPC || errno == EDQUOT))
+      return fileError("reserve room in", path_, errno);
+    noteProgress();
+    return {};
+  }
   Status sync() override {
     TITAN_TRY(flush(/*direct=*/false));
     if (retryInterrupted([&] { return ::fdatasync(fd_.get()); }) != 0)

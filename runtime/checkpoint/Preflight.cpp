@@ -66,6 +66,22 @@ Status checkSpace(Env& env, const std::string& path, uint64_t checkpoints, uint6
   return {};
 }
 
+/// Takes the room of the saves to come for a moment: of a quota no call tells.
+Status checkRoom(Env& env, const std::string& attempt, uint64_t checkpoints, uint64_t each) {
+  std::vector<std::string> files;
+  for (uint64_t i = 0; i < checkpoints; ++i) {
+    const std::string& path = files.emplace_back(joinPath(attempt, fmt::format("room-{}", i)));
+    auto file = TITAN_TRY(env.createFile(path));
+    if (Status taken = file->reserve(static_cast<int64_t>(each)); !taken.ok())
+      return taken.takeError().withContext(
+          fmt::format("room for {} more checkpoint(s) of {} bytes", checkpoints, each));
+    TITAN_TRY(file->close());
+  }
+  for (const std::string& path : files)
+    TITAN_TRY(env.removeFile(path));
+  return {};
+}
+
 /// Nothing but checkpoints of this program may stand at the names of the steps to come.
 Status checkLaterSteps(Env& env, const std::string& parent, const SaveRequest& request) {
   for (const DirectoryEntry& entry : TITAN_TRY(env.readDirectory(parent))) {
@@ -233,9 +249,13 @@ Result<SavePlan> CheckpointStore::checkAll(const SaveRequest& request, const Ret
         const uint64_t inodes = static_cast<uint64_t>(size.files) + folders.size() + 2;
         TITAN_TRY(checkSpace(*env_, parent, static_cast<uint64_t>(more), bytes, inodes));
         Attempt begun = TITAN_TRY(Attempt::begin(*env_, parent, "preflight"));
-        if (Status made = makeFolders(begun, folders); !made.ok()) {
+        const auto prepare = [&]() -> Status {
+          TITAN_TRY(checkRoom(*env_, begun.path(), static_cast<uint64_t>(more), bytes));
+          return makeFolders(begun, folders);
+        };
+        if (Status prepared = prepare(); !prepared.ok()) {
           begun.abandon();
-          return made.takeError();
+          return prepared.takeError();
         }
         return std::optional(std::move(begun));
       }));

@@ -67,6 +67,26 @@ TEST(Preflight, ChecksSpaceForOneMoreThanIsKept) {
   EXPECT_TRUE(store->preflight(request, 2).ok());
 }
 
+TEST(Preflight, FindsAQuotaThatNoCallTells) {
+  CrashEnv env;
+  auto store = CheckpointStore::open("run", env);
+  SampleState big(0);
+  constexpr uint64_t megabyte = 1 << 20;
+  big.add("big", StateKind::Param, DType::U8, {10 * megabyte});
+  const SaveRequest request = big.saveRequest(0);
+  env.setQuota(29 * megabyte);
+  const auto passed = store->preflight(request, 2);
+  ASSERT_FALSE(passed.ok());
+  EXPECT_EQ(passed.error().exitCode(), 3);
+  const std::string message = passed.error().message();
+  EXPECT_NE(message.find("room for 3 more checkpoint(s) of 104"), std::string::npos) << message;
+  EXPECT_NE(message.find("Disk quota exceeded (raise the quota"), std::string::npos) << message;
+  EXPECT_TRUE(env.readDirectory("run/checkpoints")->empty());
+  // What was taken is given back each time.
+  for (int i = 0; i < 5; ++i)
+    EXPECT_TRUE(store->preflight(request, 1).ok());
+}
+
 /// What is at and below `path`, itself included.
 uint64_t entriesOf(Env& env, const std::string& path) {
   uint64_t entries = 1;

@@ -32,6 +32,10 @@ public:
     env_.written_ += static_cast<int64_t>(bytes.size());
     return {};
   }
+  Status reserve(int64_t bytes) override {
+    const Watch watch(env_, "reserve", path_);
+    return file_->reserve(bytes);
+  }
   Status sync() override {
     const Watch watch(env_, "sync", path_);
     return file_->sync();

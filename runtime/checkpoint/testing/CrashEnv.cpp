@@ -30,6 +30,12 @@ public:
     return {};
   }
 
+  Status reserve(int64_t bytes) override {
+    return env_.reserve(*node_, static_cast<uint64_t>(bytes))
+               ? Status()
+               : Status(fileError("reserve room in", path_, EDQUOT));
+  }
+
   Status sync() override {
     const auto fault = env_.enterSync(path_);
     if (fault == CrashEnv::SyncFault::LeftOut)
@@ -275,11 +281,20 @@ Status CrashEnv::rename(const std::string& from, const std::string& to) {
   return {};
 }
 
+bool CrashEnv::reserve(Node& node, uint64_t bytes) {
+  if (reserved_ + bytes > quota_)
+    return false;
+  reserved_ += bytes;
+  node.reserved += bytes;
+  return true;
+}
+
 Status CrashEnv::removeFile(const std::string& path) {
   const NodePointer parent = TITAN_TRY(parentOf("remove", path));
   const auto found = parent->names.find(baseName(path));
   if (found == parent->names.end() || found->second->isDirectory)
     return fileError("remove", path, found == parent->names.end() ? ENOENT : EISDIR);
+  reserved_ -= found->second->reserved;
   parent->changes.push_back({found->first, "", nullptr, {}});
   parent->names.erase(found);
   return {};

@@ -40,6 +40,8 @@ public:
   /// A copy in the same state, to crash it in several ways.
   std::unique_ptr<CrashEnv> clone() const;
   void setSpace(Space space) { space_ = space; }
+  /// No call tells of it; files reserve no more than that.
+  void setQuota(uint64_t bytes) { quota_ = bytes; }
 
   /// What happens to a sync, of a file or of a directory.
   enum class SyncFault : uint8_t {
@@ -99,6 +101,7 @@ public:
     SharedBytes bytes, durableBytes;
     std::set<size_t> dirty; ///< numbers of the pages that the next sync writes
     bool isSizeDirty = false;
+    uint64_t reserved = 0;
     std::vector<size_t> sizes; ///< that it had since durableBytes->size(), in order
     // Of a directory.
     Names names, durableNames;
@@ -109,6 +112,8 @@ public:
 
   /// Counts a sync of `path`: the fault that hits it.
   std::optional<SyncFault> enterSync(const std::string& path);
+  /// Room for a file, until it is removed; false: the quota is exceeded.
+  bool reserve(Node& node, uint64_t bytes);
 
 private:
   std::unique_ptr<CrashEnv> withRoot(NodePointer root) const;
@@ -119,6 +124,7 @@ private:
 
   NodePointer root_;
   Space space_{uint64_t{1} << 40, uint64_t{1} << 30};
+  uint64_t quota_ = std::numeric_limits<uint64_t>::max(), reserved_ = 0;
   uint64_t unique_ = 0;
   std::optional<SyncFault> fault_; ///< of sync `faultAt_`
   int64_t faultAt_ = 0;

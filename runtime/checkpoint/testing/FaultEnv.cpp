@@ -16,6 +16,10 @@ public:
     }
     return base_->append(bytes);
   }
+  Status reserve(int64_t bytes) override {
+    TITAN_TRY(env_.enter("reserve", path_));
+    return base_->reserve(bytes);
+  }
   Status sync() override {
     TITAN_TRY(env_.enter("sync", path_));
     return base_->sync();

@@ -16,6 +16,10 @@ public:
     bytes_ += static_cast<int64_t>(bytes.size());
     return file_->append(bytes);
   }
+  Status reserve(int64_t bytes) override {
+    const std::lock_guard lock(env_.mutex_);
+    return file_->reserve(bytes);
+  }
   Status sync() override {
     const std::lock_guard lock(env_.mutex_);
     return file_->sync();
