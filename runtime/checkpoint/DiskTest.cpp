@@ -9,6 +9,7 @@
 #include <fstream>
 #include <functional>
 
+#include <grp.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
@@ -40,6 +41,12 @@ void onSmallDisk(const char* options, const std::function<int(const std::string&
     fmt::print("skipped: this kernel does not let a test mount a tmpfs of its own\n");
   else
     EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+/// Mounts in place of the directory at `path` what it holds, to be read only.
+bool makeReadOnly(const std::string& path) {
+  return ::mount(path.c_str(), path.c_str(), nullptr, MS_BIND, nullptr) == 0 &&
+         ::mount(nullptr, path.c_str(), nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY, nullptr) == 0;
 }
 
 /// 0 if `error` has the exit code and text, else 1 and the difference on stderr.
@@ -168,6 +175,58 @@ TEST(Disk, ThatIsReadOnlyCannotBeOpenedButRead) {
     auto fresh = CheckpointStore::open(path + "/other");
     return compare(store.error(), 3, "Read-only file system") +
            (fresh.ok() ? 1 : compare(fresh.error(), 3, "Read-only file system"));
+  });
+}
+
+TEST(Disk, WithCheckpointsInAReadOnlyMountIsFoundByPreflight) {
+  onSmallDisk("size=8m", [](const std::string& path) {
+    const std::string run = path + "/run";
+    {
+      auto store = CheckpointStore::open(run);
+      if (!store->save(SampleState(1).saveRequest(1), 0).ok())
+        return 2;
+    }
+    if (!makeReadOnly(checkpointsPath(run)))
+      return notAllowed;
+    auto store = CheckpointStore::open(run);
+    if (!store.ok() || !isIntact(run))
+      return 3;
+    const auto passed = store->preflight(SampleState(2).saveRequest(2), 2);
+    return passed.ok() ? 4 : compare(passed.error(), 3, "Read-only file system (choose a ");
+  });
+}
+
+/// Runs `body`, given the path of a directory, in a child process of a user to whom that does not
+/// belong; its result is the child's exit code.
+void asAnotherUser(const std::function<int(const std::string&)>& body) {
+  if (::geteuid() != 0)
+    GTEST_SKIP() << "only root may become another user";
+  const TemporaryDirectory directory;
+  ASSERT_EQ(::chmod(directory.path().c_str(), 0755), 0);
+  const std::string run = directory.path("run");
+  ASSERT_TRUE(CheckpointStore::open(run)->save(SampleState(1).saveRequest(1), 0).ok());
+  const pid_t child = ::fork();
+  if (child == 0) {
+    constexpr uid_t nobody = 65534;
+    if (::setgroups(0, nullptr) != 0 || ::setresgid(nobody, nobody, nobody) != 0 ||
+        ::setresuid(nobody, nobody, nobody) != 0)
+      ::_exit(notAllowed);
+    ::_exit(body(directory.path()));
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+TEST(Disk, OfSomebodyElseCannotBeOpenedButRead) {
+  asAnotherUser([](const std::string& path) {
+    auto store = CheckpointStore::open(path + "/run");
+    if (store.ok() || !isIntact(path + "/run"))
+      return 2;
+    auto fresh = CheckpointStore::open(path + "/other");
+    return compare(store.error(), 3, "Permission denied (choose a directory that you may write)") +
+           (fresh.ok() ? 1 : compare(fresh.error(), 3, "Permission denied (choose a directory"));
   });
 }
 

@@ -1,4 +1,5 @@
 """Disks that are full or read-only, folders that are in use, and outputs that cannot be written."""
+import errno
 import os
 import shutil
 import subprocess
@@ -6,7 +7,7 @@ import time
 import unittest
 from pathlib import Path
 
-from support import (BAD_INPUT, CKPT, COMPILE, ENVIRONMENT, MODEL, OPT, RUN, RUN_FAILED, USAGE, ErrorTest, limited_file_size,
+from support import (BAD_INPUT, CKPT, COMPILE, ENVIRONMENT, MODEL, OPT, RUN, RUN_FAILED, TOOLS, USAGE, ErrorTest, limited_file_size,
                      small_disk, tree, write_data)
 
 KEEP_ALL = ("--set", "checkpoint.keep=0", "--set", "checkpoint.every=1")
@@ -205,6 +206,35 @@ class RunFolder(ErrorTest):
     def test_metrics_that_are_a_folder(self):
         (self.folder / "run" / "metrics.jsonl").mkdir(parents=True)
         self.train_refused(code=ENVIRONMENT, says="metrics.jsonl", may_change=["run"])
+
+
+class StorageThatDoesNotWork(ErrorTest):
+    """What the first save would meet is met before the first step; SaveFaults.cpp, preloaded, is the storage."""
+    FAULTS = TOOLS.parent / "test" / "libtitan_save_faults.so"
+
+    def refused_before_step_1(self, says, **faults):
+        shutil.rmtree(self.folder / "run", ignore_errors=True)
+        preload = {"LD_PRELOAD": str(self.FAULTS)} | {f"TITAN_TEST_{name.upper()}": str(value) for name, value in faults.items()}
+        self.train_refused("--set", "checkpoint.every=1", code=ENVIRONMENT, says=says, may_change=["run"], env=os.environ | preload)
+        self.assertFalse((self.folder / "run" / "metrics.jsonl").exists())
+        self.assertEqual([*(self.folder / "run").glob("checkpoints/[!.]*")], [])
+
+    def test_calls_that_are_refused(self):
+        for call, number, verb in (("write", errno.EDQUOT, "write"), ("write", errno.EIO, "write"), ("fdatasync", errno.EIO, "sync"),
+                                   ("fsync", errno.EIO, "sync directory"), ("fsync", errno.EINVAL, "sync directory"),
+                                   ("rename", errno.EXDEV, "rename"), ("rename", errno.EPERM, "rename"), ("mkdir", errno.EACCES, "make directory"),
+                                   ("unlink", errno.EPERM, "remove"), ("flock", errno.ENOLCK, "lock"), ("flock", errno.EOPNOTSUPP, "lock")):
+            with self.subTest(call=call, number=number):
+                self.refused_before_step_1([f"cannot {verb} 'run/", os.strerror(number)], refuse=f"{call}:{number}")
+
+    def test_bytes_that_read_back_otherwise(self):
+        self.refused_before_step_1(["checkpoints cannot be saved: ", "this disk loses data"], alter=1)
+
+    def test_quota_of_less_than_a_save(self):
+        self.refused_before_step_1(["checkpoints cannot be saved: room for 3 more checkpoint(s) of ", "Disk quota exceeded (raise the quota, "],
+                                   quota=10000)
+        preload = {"LD_PRELOAD": str(self.FAULTS), "TITAN_TEST_QUOTA": "1000000"}
+        self.train("--set", "checkpoint.every=1", env=os.environ | preload)
 
 
 class PredictOutput(ErrorTest):

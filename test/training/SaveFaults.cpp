@@ -8,6 +8,10 @@
 //   TITAN_TEST_HANG=N          operation N does not return
 //   TITAN_TEST_FAIL=N          write N fails, as on a disk that is full for a moment
 //   TITAN_TEST_SHORT=1         each write takes a half, and writes and syncs are interrupted before
+//   TITAN_TEST_REFUSE=CALL:N   each CALL, a function below, has error N; flock of any file
+//   TITAN_TEST_ALTER=1         what is read of tensors is not what was written
+//   TITAN_TEST_QUOTA=N         no more than N bytes are reserved at a time
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
@@ -15,9 +19,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <string>
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -34,21 +40,20 @@ long number(const char* variable) {
 
 const long killAt = number("TITAN_TEST_KILL_AT"), hangAt = number("TITAN_TEST_HANG"),
            failAt = number("TITAN_TEST_FAIL"), room = number("TITAN_TEST_ROOM"),
-           writeMs = number("TITAN_TEST_WRITE_MS");
-const bool isShort = number("TITAN_TEST_SHORT") != 0;
-std::atomic<long> operations = 0, writes = 0, written = 0, interruptible = 0;
+           writeMs = number("TITAN_TEST_WRITE_MS"), quota = number("TITAN_TEST_QUOTA");
+const bool isShort = number("TITAN_TEST_SHORT") != 0, isAltered = number("TITAN_TEST_ALTER") != 0;
+std::atomic<long> operations = 0, writes = 0, written = 0, interruptible = 0, reserved = 0;
 
 bool concerns(const char* path) { return std::strstr(path, "/checkpoints") != nullptr; }
 
-bool concerns(int file) {
+/// Empty if it has none.
+std::string pathOf(int file) {
   char link[64], path[4096];
   std::snprintf(link, sizeof link, "/proc/self/fd/%d", file);
-  const ssize_t length = readlink(link, path, sizeof path - 1);
-  if (length < 0)
-    return false;
-  path[length] = '\0';
-  return concerns(path);
+  return {path, static_cast<size_t>(std::max<ssize_t>(readlink(link, path, sizeof path), 0))};
 }
+
+bool concerns(int file) { return concerns(pathOf(file).c_str()); }
 
 /// Before each operation; false: it is none that counts.
 template <typename Where> bool enter(Where where) {
@@ -70,6 +75,18 @@ bool isInterrupted() {
   return true;
 }
 
+/// Is `call` refused? With errno.
+bool isRefused(const char* call) {
+  static const char* const text = std::getenv("TITAN_TEST_REFUSE");
+  const char* const colon = text ? std::strchr(text, ':') : nullptr;
+  const size_t length = std::strlen(call);
+  if (!colon || static_cast<size_t>(colon - text) != length ||
+      std::strncmp(text, call, length) != 0)
+    return false;
+  errno = std::atoi(colon + 1);
+  return true;
+}
+
 __attribute__((destructor)) void tellCount() {
   const char* path = std::getenv("TITAN_TEST_COUNT");
   std::FILE* file = path ? std::fopen(path, "w") : nullptr;
@@ -87,7 +104,7 @@ ssize_t write(int file, const void* bytes, size_t count) {
   static const auto next = original<ssize_t(int, const void*, size_t)>("write");
   if (!enter(file))
     return next(file, bytes, count);
-  if (isInterrupted())
+  if (isRefused("write") || isInterrupted())
     return -1;
   if (isShort)
     count = (count + 1) / 2;
@@ -102,10 +119,32 @@ ssize_t write(int file, const void* bytes, size_t count) {
   return next(file, bytes, count);
 }
 
+ssize_t pread(int file, void* into, size_t count, off_t offset) {
+  static const auto next = original<ssize_t(int, void*, size_t, off_t)>("pread");
+  const ssize_t got = next(file, into, count, offset);
+  if (isAltered && got > 0 && pathOf(file).ends_with(".safetensors"))
+    static_cast<char*>(into)[got - 1] ^= 1;
+  return got;
+}
+
+int flock(int file, int operation) {
+  static const auto next = original<int(int, int)>("flock");
+  return isRefused("flock") ? -1 : next(file, operation);
+}
+
+int fallocate(int file, int mode, off_t offset, off_t bytes) {
+  static const auto next = original<int(int, int, off_t, off_t)>("fallocate");
+  if (quota > 0 && concerns(file) && (reserved += bytes) > quota) {
+    errno = EDQUOT;
+    return -1;
+  }
+  return next(file, mode, offset, bytes);
+}
+
 #define TITAN_TEST_CALL(name, parameters, where, fails, arguments)                                 \
   int name parameters {                                                                            \
     static const auto next = original<int parameters>(#name);                                      \
-    return enter(where) && fails ? -1 : next arguments;                                            \
+    return enter(where) && (isRefused(#name) || fails) ? -1 : next arguments;                      \
   }
 
 TITAN_TEST_CALL(fdatasync, (int file), file, isInterrupted(), (file))

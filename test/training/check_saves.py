@@ -9,6 +9,7 @@ import concurrent.futures
 import json
 import os
 import random
+import resource
 import shlex
 import shutil
 import signal
@@ -95,6 +96,37 @@ class Storage(Saves):
         # Between the first tensor that is read and the last there are the writes of a whole file and its list.
         self.assertGreater(stalls["none"], 0.04)
         self.assertLess(stalls["full"], stalls["none"])
+
+    def test_each_of_many_slow_saves_is_the_state_of_its_step(self):
+        """Saves at each step that take longer than one, on two threads: whatever is copied, and never are two under way."""
+        steps = 6
+        code, err = self.run_job(self.words("alone", steps, "checkpoint.async=false"))
+        self.assertEqual(code, 0, err)
+        for staging in ("full", "none"):
+            process = self.start(self.words(staging, steps, f"checkpoint.staging={staging}", threads=2), write_ms=10)
+            most = 0
+            while process.poll() is None:
+                most = max(most, sum(path.name.startswith(".attempt-step-") for path in self.attempts(staging)))
+                time.sleep(0.001)
+            self.assertEqual(process.returncode, 0, process.communicate()[1])
+            self.assertEqual(most, 1)
+            self.assertEqual(self.committed(staging), [*range(1, steps + 1)])
+            for step in range(1, steps + 1):
+                self.assertEqual(self.tensors(staging, step), self.tensors("alone", step))
+            # From the second one on each waits for the six writes of the one before.
+            self.assertGreater(min(row["stall"] for row in self.saves(staging)[1:]), 0.02)
+
+    def test_a_wait_for_a_save_sleeps(self):
+        """On one CPU, where a thread that waits and computes would take it from the one that saves."""
+        for staging in ("full", "none"):
+            one = ["taskset", "-c", str(min(os.sched_getaffinity(0)))]
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            code, err = self.run_job([*one, *self.words(staging, 6, f"checkpoint.staging={staging}")], write_ms=60)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            self.assertEqual(code, 0, err)
+            self.assertEqual(self.committed(staging), [*range(1, 7)])
+            used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+            self.assertLess(used, 0.8 * sum(row["stall"] for row in self.saves(staging)))
 
     def test_a_full_disk_ends_the_run_with_a_command_that_works(self):
         save = sum(path.stat().st_size for path in self.checkpoint_files())
