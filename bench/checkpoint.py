@@ -3,9 +3,11 @@
     checkpoint.py [--rows char,gpt2-64] [--rounds 5] [--saves 8] [--only titan,torch] [--save]
 
 M is the state's bytes by the speed of a large copy on two threads, measured in turns with the runs. A round is a run without saves and one with each
-kind of them, `--saves` saves each: so the price of a save is the difference of two runs side by side. `stall` is all that the run waits for, gates of
-later steps included; the price adds what the thread that saves takes of the CPUs on which the steps run. Written: the bytes of a save by the time from
-its begin to its commit, beside `dd bs=16M conv=fdatasync` of as many bytes.
+kind of them, `--saves` saves each. `stall` is all that the run waits for, gates of later steps included; the price adds what the thread that saves
+takes of the CPUs on which the steps run. It is estimated twice. From runs: the difference of two runs side by side, by the number of saves; this misses
+nothing, and has the noise of all their steps. From steps: how much longer the steps beside a save take than the median of the same run's others, and
+the stall; this misses what a save leaves behind, and has the noise of its own steps alone. Written: the bytes of a save by the time from its begin to
+its commit, beside `dd bs=16M conv=fdatasync` of as many bytes.
 """
 import argparse
 import datetime
@@ -41,6 +43,7 @@ class Measured:
     cpus: list = field(default_factory=list)
     quiet: list = field(default_factory=list)  # seconds of steps while nothing is written
     busy: list = field(default_factory=list)  # while a save is written
+    excesses: list = field(default_factory=list)  # of each save: seconds that the steps beside it take more than the run's others
     totals: list = field(default_factory=list)  # of each run: seconds of all steps, and what stood between them
     peak: int = 0
     bytes: int = 0
@@ -53,11 +56,18 @@ class Measured:
         self.firsts += [row["stall"] for row in saves[:1]]
         self.writes += [row["write"] for row in saves]
         self.cpus += [row["cpu"] for row in saves]
-        self.quiet += [seconds for step, seconds in steps.items() if step not in written]
+        quiet = [seconds for step, seconds in steps.items() if step not in written]
+        self.quiet += quiet
         self.busy += [seconds for step, seconds in steps.items() if step in written]
+        self.excesses += [excess(row, steps, statistics.median(quiet)) if quiet else None for row in saves]
         self.totals.append(sum(steps.values()))
         self.bytes = max([self.bytes, *(row["bytes"] for row in saves)])
         self.peak = max(self.peak, peak)
+
+
+def excess(row, steps, usual):
+    """Of the save of `row`: what the steps beside it, {step: seconds}, take more than `usual` each."""
+    return sum(steps[step] - usual for step in range(row["step"] + 1, row["committed_after_step"] + 1) if step in steps)
 
 
 def copy_seconds(bytes_):
@@ -158,14 +168,17 @@ def lines_of(result, saves):
         found = result["kinds"][kind]
         gigabytes = found.bytes / 1e9
         # Of full staging nothing that the run waits for is a part of a step.
-        between = sum(found.stalls) / len(found.totals) if kind == "full" else 0
-        prices = [(total - base + between) / saves for total, base in zip(found.totals, quiet.totals)]
+        between = found.stalls if kind == "full" else [0] * len(found.stalls)
+        of_runs = [(total - base + sum(between) / len(found.totals)) / saves for total, base in zip(found.totals, quiet.totals)]
+        of_steps = [stall + more for stall, more in zip(between, found.excesses) if more is not None]
         cpu = median(found.cpus)
+        wanted = f"≤ {milliseconds(median(found.stalls) + 1.25 * cpu + 10e-3)}"
         cells += [
             (f"staging {kind}: stall, median", milliseconds(median(found.stalls)), f"≤ {milliseconds(1.10 * m + 5e-3)}" if kind == "full" else ""),
             ("… worst but one", milliseconds(worst_but_one(found.stalls)), f"≤ {milliseconds(1.25 * m + 10e-3)}" if kind == "full" else ""),
             ("… of the first save", milliseconds(median(found.firsts)), f"≤ {milliseconds(1.2 * median(found.stalls))}" if kind == "full" else ""),
-            ("… whole price of a save, median", milliseconds(median(prices)), f"≤ {milliseconds(median(found.stalls) + 1.25 * cpu + 10e-3)}"),
+            ("… whole price of a save, from runs, median", milliseconds(median(of_runs)), wanted),
+            ("… from steps beside it and its stall, median", milliseconds(median(of_steps)) if of_steps else "not measured: a save at each step", wanted),
             ("… CPU seconds of the writer a GB", f"{cpu / gigabytes:.2f}", "≤ 0.40"),
             ("… steps while it writes, median", f"+{100 * (median(found.busy or [0]) / median(quiet.quiet) - 1):.1f} %", ""),
             ("… written", f"{gigabytes / median(found.writes):.2f} GB/s", f"≥ {0.8 * result['state'] / 1e9 / dd:.2f} GB/s (80 % of dd)"),
@@ -178,7 +191,7 @@ def lines_of(result, saves):
         cells += [(f"torch {torch['version'][0]} async_save: stall, median", milliseconds(median(torch["stalls"])), ""),
                   ("… worst but one", milliseconds(worst_but_one(torch["stalls"])), ""),
                   ("… of the first save", milliseconds(torch["stalls"][0]), ""),
-                  ("… whole price of a save, median", milliseconds(median(torch["prices"])), ""),
+                  ("… whole price of a save, from runs, median", milliseconds(median(torch["prices"])), ""),
                   ("… from begin to end", milliseconds(median(torch["writes"])), ""),
                   ("… a step without saves", milliseconds(median(torch["steps"])), "")]
     return [f"### {result['row']}, f32: {result['state'] / 1e9:.2f} GB of state, a save each {ROWS[result['row']]} steps, {len(result['kinds']['full'].stalls)} "
