@@ -1,6 +1,6 @@
-// Convolutions, pools, columns of windows and local response normalisation: windows over the dimensions behind sample
-// and channel. The ops of titan have channels last, so each stands between two transpositions;
-// titan-import-fold-transposes moves them together.
+// Convolutions, pools, columns of windows and local response normalisation: windows over the
+// dimensions behind sample and channel. The ops of titan have channels last, so each stands between
+// two transpositions; titan-import-fold-transposes moves them together.
 #include "frontend/onnx/convert/Conversion.h"
 #include "frontend/onnx/convert/Windows.h"
 

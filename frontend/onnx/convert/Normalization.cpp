@@ -270,7 +270,7 @@ Status batchNormalization(Conversion& c) {
 bool usesBatchStatistics(const Node& node) {
   if (node.integer("training_mode", 0) != 0)
     return true;
-  // Up to opset 13 its other outputs say so, which nobody reads and which thus have lost their names.
+  // Up to opset 13 its other outputs say so, which nobody reads: they have lost their names.
   if (node.opset < 14 && node.outputs.size() > 1)
     return true;
   return scopeOf(node).usesBatchStatistics;
