@@ -110,6 +110,10 @@ private:
       why = "it would be computed again and again";
       return nullptr;
     }
+    if (!lower::isCheap(producer) && lower::repeatsScalars(consumer)) {
+      why = "the reader only repeats it, for readers of its own";
+      return nullptr;
+    }
     if (lower::roundsVector(producer) && consumer.getSpace().size() > 1) {
       why = "each of the reader's rows would round the vector again";
       return nullptr;

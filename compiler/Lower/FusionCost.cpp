@@ -58,6 +58,11 @@ bool isDuplicable(FusedOp op) {
   return largest <= written && (read - largest) * 16 <= written && isReadByKernels(op);
 }
 
+bool repeatsScalars(FusedOp op) {
+  return pointsOf(op.getSpace()) > 1 && streamsInto(op) == 0 && isDuplicable(op) &&
+         isReadByKernels(op);
+}
+
 bool roundsVector(FusedOp op) {
   auto yield = cast<kernel::YieldOp>(op.getBlock().getTerminator());
   return op.getSpace().size() == 1 && llvm::any_of(yield.getValues(), [](Value value) {

@@ -16,6 +16,10 @@ bool isCheap(kernel::FusedOp op);
 /// kernels (a bias added to a product that is used forwards and backwards).
 bool isDuplicable(kernel::FusedOp op);
 
+/// Does `op` only repeat single elements, for kernels that can read those themselves? What makes
+/// the elements stays apart from it: merged with that, the copies would be written.
+bool repeatsScalars(kernel::FusedOp op);
+
 /// Does `op` round a vector? Readers with rows read it rounded, rather than rounding it for each of
 /// them; and a product takes up a bias that is rounded already.
 bool roundsVector(kernel::FusedOp op);

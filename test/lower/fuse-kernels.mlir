@@ -232,3 +232,22 @@ func.func @long_rows(%x: tensor<2x16x8x32xf32>, %s: tensor<2x8xf32>) -> tensor<2
   %y = titan.mul %x, %all : tensor<2x16x8x32xf32>
   return %y : tensor<2x16x8x32xf32>
 }
+
+// Copies of one element are made where they are read, not where the element is.
+// CHECK-LABEL: func.func @repeated_scalars
+// CHECK: kernel.fused row [64, 256] ins(%{{.*}} : tensor<64x256xf32>) outs(%{{.*}} : tensor<f32>)
+// CHECK: kernel.fused row [8]
+// CHECK: kernel.fused flat [64, 256] ins(%{{.*}}, %{{.*}}, %{{.*}} : tensor<f32>, tensor<f32>, tensor<64x256xf32>)
+func.func @repeated_scalars(%x: tensor<64x256xf32>, %p: tensor<64x256xf32>, %q: tensor<8xf32>) -> tensor<64x256xf32> {
+  %square = titan.mul %x, %x : tensor<64x256xf32>
+  %sum = titan.reduce sum %square [0, 1] : tensor<64x256xf32> to tensor<f32>
+  %norm = titan.sqrt %sum : tensor<f32>
+  %n = titan.broadcast %norm [] : tensor<f32> to tensor<64x256xf32>
+  %few = titan.broadcast %norm [] : tensor<f32> to tensor<8xf32>
+  %scaled = titan.mul %q, %few : tensor<8xf32>
+  %all = titan.reduce sum %scaled [0] : tensor<8xf32> to tensor<f32>
+  %a = titan.broadcast %all [] : tensor<f32> to tensor<64x256xf32>
+  %t = titan.add %p, %a : tensor<64x256xf32>
+  %y = titan.mul %t, %n : tensor<64x256xf32>
+  return %y : tensor<64x256xf32>
+}

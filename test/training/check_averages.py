@@ -334,5 +334,32 @@ class AveragesOfIntervals(AveragesTest):
         titan_job.run([*export, "slow"])
 
 
+class Cost(training_test.TrainingTest):
+    """What `plan` says that averages cost, of a model whose gradient norm, averages and updates could meet in one kernel."""
+    MODEL = "nn:gpt?layers=2,width=64,heads=2,vocab=256,length=32"
+    RECIPE = "[data]\ntrain = 'tokens.bin'\n[batch]\nmicro = 8\nglobal = 16\n[optimizer]\nclip_norm = 1.0\n"
+
+    def functions(self, profiles):
+        """{function: its row in `plan --json`}, and the elements of all parameters."""
+        (self.scratch / "train.toml").write_text(self.RECIPE)
+        titan_job.compile_job(self.tools, self.MODEL, self.scratch / "train.toml", self.scratch / "job", "--set", f"ema.profiles={{ {profiles} }}")
+        plan = json.loads(titan_job.run([self.scratch / "job", "plan", "--json"]))
+        return plan["functions"], plan["memory"]["state"]["param"] // 4
+
+    def test_a_profile_is_read_and_written(self):
+        without, elements = self.functions("")
+        for count in (1, 2, 3):
+            step = self.functions(", ".join(f"p{i} = 0.9" for i in range(count)))[0]["step"]
+            extra = step["bytes"] - without["step"]["bytes"] - 8 * count * elements
+            self.assertLessEqual(extra, 64 * step["kernels"])  # scalars
+            self.assertLessEqual(step["kernels"], without["step"]["kernels"] + 1)
+
+    def test_an_interval_has_a_function_of_its_own(self):
+        without, elements = self.functions("")
+        functions = self.functions("third = { decay = 0.9, every = 3 }")[0]
+        self.assertEqual(functions["step"], without["step"])
+        self.assertLessEqual(functions["ema.3"]["bytes"] - 12 * elements, 64 * functions["ema.3"]["kernels"])
+
+
 if __name__ == "__main__":
     training_test.main(__doc__)
