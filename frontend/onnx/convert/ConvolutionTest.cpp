@@ -138,6 +138,24 @@ TEST_F(ConvolutionTest, CeilModeHasNoWindowBehindTheOperand) {
   EXPECT_HAS(pool(6, {0, 1}), "tensor<8x6x2xf32> to tensor<8x2x2xf32>");
 }
 
+TEST_F(ConvolutionTest, CeilModeHasOneWindowThatIsLargerThanTheOperand) {
+  const auto pool = [&](const std::string& op, int64_t extent, int64_t stride,
+                        int64_t dilation = 1) {
+    Lists lists = {{"kernel_shape", {5}}, {"strides", {stride}}};
+    if (dilation != 1)
+      lists.emplace_back("dilations", std::vector<int64_t>{dilation});
+    return importNode(op, {-1, 2, extent}, {}, lists, "", 1);
+  };
+  const std::string three = pool("AveragePool", 3, 5);
+  EXPECT_HAS(three, "window [1, 3, 1]");
+  EXPECT_HAS(three, "tensor<8x3x2xf32> to tensor<8x1x2xf32>");
+  EXPECT_HAS(three, "0.333333");
+  EXPECT_HAS(pool("MaxPool", 1, 5), "tensor<8x1x2xf32> to tensor<8x1x2xf32>");
+  EXPECT_HAS(pool("MaxPool", 8, 2, 2), "tensor<8x8x2xf32> to tensor<8x1x2xf32>");
+  EXPECT_HAS(pool("AveragePool", 3, 2),
+             "a window of 5 is larger than the padded extent 3 of dimension 0 of space");
+}
+
 TEST_F(ConvolutionTest, AveragesCountWhatIsThere) {
   const Lists lists = {{"kernel_shape", {3}}, {"pads", {1, 1}}};
   std::string text = importNode("AveragePool", {-1, 1, 4}, {}, lists);

@@ -98,15 +98,19 @@ Result<WindowDims> dimsOf(const Conversion& c, const Shape& operand, const Shape
       share(dim, std::max<int64_t>((positions - 1) * dim.stride + dim.covered() - dim.extent, 0),
             lists.autoPad == "SAME_UPPER");
     }
+    // With ceil_mode the last window may reach out of the padded operand. Taps out there read
+    // nothing: of a window that is larger than all of it those in it are left.
+    const bool mayReachOut = ceils && !isSame(lists);
+    if (mayReachOut && dim.dilation == 1 && dim.taps - dim.padded() < dim.stride)
+      dim.taps = std::min(dim.taps, dim.padded());
     const int64_t room = dim.padded() - dim.covered();
-    if (room < 0)
+    if (room < 0 && (!mayReachOut || -room >= dim.stride))
       return c.error("a window of {} is larger than the padded extent {} of dimension {} of space",
                      dim.covered(), dim.padded(), d);
-    int64_t positions = room / dim.stride + 1;
+    int64_t positions = room < 0 ? 0 : room / dim.stride + 1;
     dims.append(dim);
     // One window more begins before the end of the operand or its front padding.
-    if (ceils && !isSame(lists) && room % dim.stride != 0 &&
-        positions * dim.stride < dim.extent + dim.low) {
+    if (mayReachOut && room % dim.stride != 0 && positions * dim.stride < dim.extent + dim.low) {
       dims.high.back() += positions * dim.stride + dim.covered() - dim.padded();
       ++positions;
     }
