@@ -33,7 +33,7 @@ EVERY_RECIPE = ("gpt-nano", "relu")
 MODELS = ("activations", "decoder", "frozen", "functional", "gpt-nano", "loss-inside", "own-parameters", "relu", "residual", "tied", "twice-used", "words")
 NARROW_MODELS = ("gpt-nano", "relu")  # that are compared with products of bf16, too
 # Models of what a card does not compute yet: they are refused by name.
-NOT_YET = dict.fromkeys(("batch-norms", "channel-norms", "convolutions", "fixed-statistics", "resampled", "segmentation"),
+NOT_YET = dict.fromkeys(("batch-norms", "channel-norms", "convolutions", "fixed-statistics", "resampled", "segmentation", "windows"),
                         "a convolution") | dict.fromkeys(("recurrent", "recurrent-plain"), "recurrence")
 CUDA = ("--target=cuda",)
 LOSSES, NARROW = 1e-4, 1e-2  # relative, of 20 steps, between devices; with products of bf16
