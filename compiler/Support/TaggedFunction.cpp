@@ -16,6 +16,25 @@ StringRef nameOf(Attribute value) {
   return {};
 }
 
+DictionaryAttr tagged(StringRef tag, Attribute name) {
+  Builder builder(name.getContext());
+  return builder.getDictionaryAttr(builder.getNamedAttr(tag, name));
+}
+
+/// What results are, as a function's signature has it.
+struct ResultLists {
+  explicit ResultLists(ArrayRef<TaggedFunction::TaggedValue> results) {
+    for (const TaggedFunction::TaggedValue& result : results) {
+      values.push_back(result.value);
+      types.push_back(result.value.getType());
+      attributes.push_back(tagged(result.tag, result.name));
+    }
+  }
+  SmallVector<Value> values;
+  SmallVector<Type> types;
+  SmallVector<DictionaryAttr> attributes;
+};
+
 } // namespace
 
 TaggedFunction TaggedFunction::create(OpBuilder& builder, Location loc, StringRef name) {
@@ -81,14 +100,12 @@ llvm::StringMap<Value> TaggedFunction::resultsBy(StringRef tag) const {
 }
 
 MutableArrayRef<BlockArgument> TaggedFunction::addArguments(ArrayRef<TaggedType> arguments) {
-  Builder builder(function_.getContext());
   const unsigned first = function_.getNumArguments();
   SmallVector<Type> types;
   SmallVector<DictionaryAttr> attributes;
   for (const TaggedType& argument : arguments) {
     types.push_back(argument.type);
-    attributes.push_back(
-        builder.getDictionaryAttr(builder.getNamedAttr(argument.tag, argument.name)));
+    attributes.push_back(tagged(argument.tag, argument.name));
   }
   const SmallVector<unsigned> places(arguments.size(), first);
   const SmallVector<Location> locations(arguments.size(), function_.getLoc());
@@ -115,20 +132,12 @@ Value TaggedFunction::findResult(StringRef tag, StringRef name) const {
 }
 
 void TaggedFunction::addResults(ArrayRef<TaggedValue> results) {
-  Builder builder(function_.getContext());
+  const ResultLists lists(results);
   const unsigned first = function_.getNumResults();
-  SmallVector<Value> values;
-  SmallVector<Type> types;
-  SmallVector<DictionaryAttr> attributes;
-  for (const TaggedValue& result : results) {
-    values.push_back(result.value);
-    types.push_back(result.value.getType());
-    attributes.push_back(builder.getDictionaryAttr(builder.getNamedAttr(result.tag, result.name)));
-  }
   const SmallVector<unsigned> places(results.size(), first);
-  if (failed(function_.insertResults(places, types, attributes)))
+  if (failed(function_.insertResults(places, lists.types, lists.attributes)))
     llvm::report_fatal_error("a tagged function has no more results");
-  terminator()->insertOperands(first, values);
+  terminator()->insertOperands(first, lists.values);
 }
 
 void TaggedFunction::addResult(Value value, StringRef tag, Attribute name) {
@@ -136,18 +145,11 @@ void TaggedFunction::addResult(Value value, StringRef tag, Attribute name) {
 }
 
 void TaggedFunction::setResults(ArrayRef<TaggedValue> results) {
+  const ResultLists lists(results);
   Builder builder(function_.getContext());
-  SmallVector<Value> values;
-  SmallVector<Type> types;
-  SmallVector<DictionaryAttr> attributes;
-  for (const TaggedValue& result : results) {
-    values.push_back(result.value);
-    types.push_back(result.value.getType());
-    attributes.push_back(builder.getDictionaryAttr(builder.getNamedAttr(result.tag, result.name)));
-  }
-  terminator().getOperandsMutable().assign(values);
-  function_.setFunctionType(builder.getFunctionType(function_.getArgumentTypes(), types));
-  function_.setAllResultAttrs(attributes);
+  terminator().getOperandsMutable().assign(lists.values);
+  function_.setFunctionType(builder.getFunctionType(function_.getArgumentTypes(), lists.types));
+  function_.setAllResultAttrs(lists.attributes);
 }
 
 } // namespace titan
