@@ -3,6 +3,7 @@
 #include "compiler/Codegen/cpu/MatrixUnit.h"
 #include "compiler/Codegen/cpu/testing/EmulatedTiles.h"
 
+#include "llvm/ExecutionEngine/Orc/LLJIT.h"
 #include "llvm/Support/MemoryBuffer.h"
 
 namespace titan::codegen::testing {

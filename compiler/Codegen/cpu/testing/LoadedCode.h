@@ -4,10 +4,13 @@
 #include "runtime/program/Error.h"
 #include "runtime/program/Program.h"
 
-#include "llvm/ExecutionEngine/Orc/LLJIT.h"
-
 #include <memory>
 #include <string>
+
+// Its header takes ten seconds to compile: no test needs it.
+namespace llvm::orc {
+class LLJIT;
+}
 
 namespace titan::codegen::testing {
 
@@ -18,9 +21,9 @@ public:
   Result<KernelFunction> kernel(const std::string& symbol) const;
 
 private:
-  explicit LoadedCode(std::unique_ptr<llvm::orc::LLJIT> jit) : jit_(std::move(jit)) {}
+  explicit LoadedCode(std::shared_ptr<llvm::orc::LLJIT> jit) : jit_(std::move(jit)) {}
 
-  std::unique_ptr<llvm::orc::LLJIT> jit_;
+  std::shared_ptr<llvm::orc::LLJIT> jit_;
 };
 
 } // namespace titan::codegen::testing
