@@ -1,19 +1,33 @@
 // setp, set, selp and slct.
 #include "runtime/device/cuda/testing/ptx/Lanes.h"
 
+#include <array>
+#include <bit>
+
 namespace titan::ptx {
 namespace {
 
 enum class Combine { None, And, Or, Xor };
 
-/// p = a ? b, q = its opposite; each then combined with a third predicate.
-template <auto compare, typename T, Combine combine>
-void setPredicate(char* file, const uint32_t* at, Mask mask) {
-  const T *a = column<T>(file, at[2]), *b = column<T>(file, at[3]);
+/// The lanes in which it is true. A function of its own: all forms of a comparison share its loop.
+template <auto compare, typename T> [[gnu::noinline]] Mask compared(const T* a, const T* b) {
   Mask bits = 0;
   for (int lane = 0; lane < warpSize; ++lane)
     bits |= Mask{compare(a[lane], b[lane])} << lane;
-  Mask p = bits, q = ~bits;
+  return bits;
+}
+
+void keepChosen(char* file, uint32_t at, Mask bits, uint32_t yes, Mask mask) {
+  uint32_t result[warpSize];
+  for (int lane = 0; lane < warpSize; ++lane)
+    result[lane] = bits >> lane & 1 ? yes : 0;
+  keep(file, at, result, mask);
+}
+
+/// p = a ? b, q = its opposite; each then combined with a third predicate.
+template <auto compare, typename T, Combine combine>
+void setPredicate(char* file, const uint32_t* at, Mask mask) {
+  Mask p = compared<compare, T>(column<T>(file, at[2]), column<T>(file, at[3])), q = ~p;
   if constexpr (combine != Combine::None) {
     Mask third = *column<Mask>(file, at[4]);
     p = combine == Combine::And ? p & third : combine == Combine::Or ? p | third : p ^ third;
@@ -23,38 +37,58 @@ void setPredicate(char* file, const uint32_t* at, Mask mask) {
   keepBits(file, at[1], q, mask);
 }
 
-template <auto compare, typename T, Combine combine>
-void addSetp(OpcodeTable& table, const std::string& name) {
-  Opcode opcode{
-      .counter = Class::Predicate,
-      .lanes = &setPredicate<compare, T, combine>,
-      .results = 2,
-      .sources = combine == Combine::None ? uint8_t{2} : uint8_t{3},
-      .widths = {Width::Predicate, Width::Predicate, widthOf<T>(), widthOf<T>(), Width::Predicate},
-      .optionalResult = true};
-  table.insert_or_assign(name, opcode);
+/// The bits of `yes` where it is true, else 0.
+template <auto compare, typename T, uint32_t yes>
+void setValue(char* file, const uint32_t* at, Mask mask) {
+  Mask bits = compared<compare, T>(column<T>(file, at[1]), column<T>(file, at[2]));
+  keepChosen(file, at[0], bits, yes, mask);
 }
 
-/// One comparison of one type, in all forms.
+/// One comparison of one type in all its forms; in the order of Combine.
+struct Forms {
+  std::array<LaneFunction, 4> predicates;
+  LaneFunction allBits, one;
+};
+
+// Not a template: what is made for each comparison is kept small.
+void addForms(OpcodeTable& table, const std::string& comparison, const std::string& type,
+              Width width, const Forms& forms) {
+  constexpr std::array<const char*, 4> combined{".", ".and.", ".or.", ".xor."};
+  for (size_t form = 0; form < combined.size(); ++form)
+    table.insert_or_assign(
+        "setp." + comparison + combined[form] + type,
+        Opcode{.counter = Class::Predicate,
+               .lanes = forms.predicates[form],
+               .results = 2,
+               .sources = form == 0 ? uint8_t{2} : uint8_t{3},
+               .widths = {Width::Predicate, Width::Predicate, width, width, Width::Predicate},
+               .optionalResult = true});
+  for (const char* result : {"u32", "s32", "f32"})
+    table.insert_or_assign("set." + comparison + "." + result + "." + type,
+                           Opcode{.counter = Class::Predicate,
+                                  .lanes = *result == 'f' ? forms.one : forms.allBits,
+                                  .results = 1,
+                                  .sources = 2,
+                                  .widths = {Width::W32, width, width}});
+}
+
 template <typename T, bool (*compare)(T, T)>
-void addComparison(OpcodeTable& table, const std::string& comparison, const std::string& type) {
-  addSetp<compare, T, Combine::None>(table, "setp." + comparison + "." + type);
-  addSetp<compare, T, Combine::And>(table, "setp." + comparison + ".and." + type);
-  addSetp<compare, T, Combine::Or>(table, "setp." + comparison + ".or." + type);
-  addSetp<compare, T, Combine::Xor>(table, "setp." + comparison + ".xor." + type);
-  for (const char* result : {"u32", "s32"})
-    add<+[](T a, T b) { return compare(a, b) ? ~uint32_t{0} : 0; }>(
-        table, "set." + comparison + "." + result + "." + type, Class::Predicate);
-  add<+[](T a, T b) { return compare(a, b) ? 1.0F : 0.0F; }>(
-      table, "set." + comparison + ".f32." + type, Class::Predicate);
+void addComparison(OpcodeTable& table, const char* comparison, const char* type) {
+  addForms(table, comparison, type, widthOf<T>(),
+           {.predicates = {&setPredicate<compare, T, Combine::None>,
+                           &setPredicate<compare, T, Combine::And>,
+                           &setPredicate<compare, T, Combine::Or>,
+                           &setPredicate<compare, T, Combine::Xor>},
+            .allBits = &setValue<compare, T, ~uint32_t{0}>,
+            .one = &setValue<compare, T, std::bit_cast<uint32_t>(1.0F)>});
 }
 
-template <typename T> void addEquality(OpcodeTable& table, const std::string& type) {
+template <typename T> void addEquality(OpcodeTable& table, const char* type) {
   addComparison<T, +[](T a, T b) { return a == b; }>(table, "eq", type);
   addComparison<T, +[](T a, T b) { return a != b; }>(table, "ne", type);
 }
 
-template <typename T> void addOrder(OpcodeTable& table, const std::string& type) {
+template <typename T> void addOrder(OpcodeTable& table, const char* type) {
   addEquality<T>(table, type);
   addComparison<T, +[](T a, T b) { return a < b; }>(table, "lt", type);
   addComparison<T, +[](T a, T b) { return a <= b; }>(table, "le", type);
@@ -63,7 +97,7 @@ template <typename T> void addOrder(OpcodeTable& table, const std::string& type)
 }
 
 /// Unsigned comparisons have a second name each.
-template <typename T> void addUnsignedOrder(OpcodeTable& table, const std::string& type) {
+template <typename T> void addUnsignedOrder(OpcodeTable& table, const char* type) {
   addOrder<T>(table, type);
   addComparison<T, +[](T a, T b) { return a < b; }>(table, "lo", type);
   addComparison<T, +[](T a, T b) { return a <= b; }>(table, "ls", type);
@@ -72,7 +106,7 @@ template <typename T> void addUnsignedOrder(OpcodeTable& table, const std::strin
 }
 
 /// Ordered comparisons are false with a NaN, those with a u true.
-template <typename T> void addFloatOrder(OpcodeTable& table, const std::string& type) {
+template <typename T> void addFloatOrder(OpcodeTable& table, const char* type) {
   addOrder<T>(table, type);
   addComparison<T, +[](T a, T b) { return a == a && b == b && a != b; }>(table, "ne", type);
   addComparison<T, +[](T a, T b) { return !(a < b || a > b); }>(table, "equ", type);

@@ -29,37 +29,42 @@ template <> constexpr const char* nameOf<float> = "f32";
 template <> constexpr const char* nameOf<double> = "f64";
 template <> constexpr const char* nameOf<Bfloat> = "bf16";
 
+/// Those of registers of `bytes`; of a wider one the low bytes.
+template <typename S> [[gnu::noinline]] void load(const char* from, uint32_t bytes, S* source) {
+  if (bytes == sizeof(S))
+    std::memcpy(source, from, sizeof(S) * warpSize);
+  else
+    for (int lane = 0; lane < warpSize; ++lane)
+      std::memcpy(source + lane, from + lane * bytes, sizeof(S));
+}
+
+/// To registers of `bytes`; to a wider one extended by the sign of R.
+template <typename R>
+[[gnu::noinline]] void store(char* file, uint32_t at, uint32_t bytes, const R* result, Mask mask) {
+  if (bytes == sizeof(R)) {
+    keep(file, at, result, mask);
+    return;
+  }
+  if constexpr (std::is_integral_v<R>)
+    for (int lane = 0; lane < warpSize; ++lane)
+      if (mask >> lane & 1) {
+        auto extended = static_cast<uint64_t>(static_cast<int64_t>(result[lane]));
+        if constexpr (std::is_unsigned_v<R>)
+          extended = result[lane];
+        std::memcpy(file + at + lane * bytes, &extended, bytes);
+      }
+}
+
 /// `at` is: result, source, bytes of the result's register, bytes of the source's register.
 template <auto function> struct Conversion;
 template <typename R, typename S, R (*function)(S)> struct Conversion<function> {
   static void run(char* file, const uint32_t* at, Mask mask) {
+    alignas(64) S source[warpSize];
     alignas(64) R result[warpSize];
-    if (at[3] == sizeof(S)) {
-      const S* source = column<S>(file, at[1]);
-      for (int lane = 0; lane < warpSize; ++lane)
-        result[lane] = function(source[lane]);
-    } else {
-      for (int lane = 0; lane < warpSize; ++lane) {
-        S source;
-        std::memcpy(&source, file + at[1] + lane * at[3], sizeof(S));
-        result[lane] = function(source);
-      }
-    }
-    if (at[2] == sizeof(R))
-      keep(file, at[0], result, mask);
-    else
-      widen(file + at[0], at[2], result, mask);
-  }
-
-  static void widen(char* to, uint32_t bytes, const R* result, Mask mask) {
-    if constexpr (std::is_integral_v<R>)
-      for (int lane = 0; lane < warpSize; ++lane)
-        if (mask >> lane & 1) {
-          auto extended = static_cast<uint64_t>(static_cast<int64_t>(result[lane]));
-          if constexpr (std::is_unsigned_v<R>)
-            extended = result[lane];
-          std::memcpy(to + lane * bytes, &extended, bytes);
-        }
+    load(file + at[1], at[3], source);
+    for (int lane = 0; lane < warpSize; ++lane)
+      result[lane] = function(source[lane]);
+    store(file, at[0], at[2], result, mask);
   }
 
   /// `To` names the result's type where R are its bits.
