@@ -1,12 +1,23 @@
 #include "runtime/host/testing/Allocations.h"
 
 #include <atomic>
-#include <cstdlib>
-#include <new>
 
 namespace {
 std::atomic<int64_t> count{0};
 } // namespace
+
+#if __has_feature(thread_sanitizer)
+// It has an operator new of its own, and a hook.
+#include <sanitizer/allocator_interface.h>
+
+namespace {
+[[maybe_unused]] const int hooked = __sanitizer_install_malloc_and_free_hooks(
+    [](const volatile void*, size_t) { ++count; }, [](const volatile void*) {});
+} // namespace
+
+#else
+#include <cstdlib>
+#include <new>
 
 void* operator new(size_t bytes) {
   ++count;
@@ -16,6 +27,7 @@ void* operator new(size_t bytes) {
 }
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+#endif
 
 namespace titan::testing {
 
