@@ -81,14 +81,15 @@ class Job:
         # Of all children that have ended: what told the version is smaller.
         self.compile_peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
 
-    def command(self, name, *options):
-        return [*self.launcher, self.path, name, "--data", self.data, "--threads", str(protocol.THREADS // self.ranks), *options]
+    def command(self, name, *options, threads=protocol.THREADS):
+        """`threads`: of all ranks together."""
+        return [*self.launcher, self.path, name, "--data", self.data, "--threads", str(threads // self.ranks), *options]
 
-    def train_command(self, *options):
+    def train_command(self, *options, threads=protocol.THREADS):
         """Of a fresh run, and its directory."""
         self.runs += 1
         out = self.path.with_name(f"{self.path.name}-run-{self.runs}")
-        return self.command("train", "--out", out, *options), out
+        return self.command("train", "--out", out, *options, threads=threads), out
 
     def first_steps(self, steps, *options, **environment):
         """The rows of metrics.jsonl of a fresh run's first `steps` steps. The run is killed then: it has nothing to save."""
