@@ -80,27 +80,43 @@ private:
     return bits;
   }
 
-  float element(int64_t matrix, int64_t i, int64_t j) const {
-    float sum = c.accumulate ? start->at(matrix * strideC + i * ldc + j) : 0;
-    for (int64_t first = 0; first < c.k; first += 32) {
-      std::array<uint16_t, 32> left = {}, right = {};
-      for (int64_t k = first; k < std::min(first + 32, c.k); ++k) {
-        left[k - first] = a->bits[matrix * strideA + (c.transposeA ? k * lda + i : i * lda + k)];
-        right[k - first] = b->bits[matrix * strideB + (c.transposeB ? j * ldb + k : k * ldb + j)];
-      }
-      sum = addProducts(sum, left, right);
+  /// Rows of A and columns of B of one product, each a multiple of 32 elements, the last of them 0.
+  struct Depths {
+    size_t depth;
+    std::vector<uint16_t> rows, columns;
+
+    std::span<const uint16_t> row(int64_t i) const { return {&rows[i * depth], depth}; }
+    std::span<const uint16_t> column(int64_t j) const { return {&columns[j * depth], depth}; }
+  };
+
+  Depths depthsOf(int64_t matrix) const {
+    Depths d = {llvm::alignTo<32>(c.k), {}, {}};
+    d.rows.resize(c.m * d.depth);
+    d.columns.resize(c.n * d.depth);
+    const uint16_t *left = &a->bits[matrix * strideA], *right = &b->bits[matrix * strideB];
+    for (int64_t k = 0; k < c.k; ++k) {
+      for (int64_t i = 0; i < c.m; ++i)
+        d.rows[i * d.depth + k] = left[c.transposeA ? k * lda + i : i * lda + k];
+      for (int64_t j = 0; j < c.n; ++j)
+        d.columns[j * d.depth + k] = right[c.transposeB ? j * ldb + k : k * ldb + j];
     }
-    if (c.bias)
-      sum += bias->at(j);
-    return c.relu && !(sum > 0) ? 0 : sum;
+    return d;
   }
 
   void compute() {
     Matrix result = *start;
-    for (int64_t matrix = 0; matrix < c.batch; ++matrix)
+    for (int64_t matrix = 0; matrix < c.batch; ++matrix) {
+      Depths depths = depthsOf(matrix);
       for (int64_t i = 0; i < c.m; ++i)
-        for (int64_t j = 0; j < c.n; ++j)
-          result.set(matrix * strideC + i * ldc + j, element(matrix, i, j));
+        for (int64_t j = 0; j < c.n; ++j) {
+          int64_t at = matrix * strideC + i * ldc + j;
+          float sum =
+              addProducts(c.accumulate ? start->at(at) : 0, depths.row(i), depths.column(j));
+          if (c.bias)
+            sum += bias->at(j);
+          result.set(at, c.relu && !(sum > 0) ? 0 : sum);
+        }
+    }
     wanted = bitsOf(result);
   }
 

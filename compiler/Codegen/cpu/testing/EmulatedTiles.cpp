@@ -26,8 +26,10 @@ private:
   unsigned before;
 };
 
-/// c + (e + o); `right` has pairs `stride` apart.
-float dot(float sum, const float* left, const float* right, int64_t stride) {
+/// c + (e + o); `right` has pairs `stride` apart. Multiply-adds are instructions where there are
+/// some, and calls elsewhere.
+__attribute__((target_clones("fma", "default"))) float dot(float sum, const float* left,
+                                                           const float* right, int64_t stride) {
   float even = 0, odd = 0;
   for (int64_t k = 0; k < 32; k += 2) {
     even = std::fma(left[k], right[k / 2 * stride], even);
@@ -45,12 +47,16 @@ void widen(std::span<const uint16_t> bits, float* values) {
 
 } // namespace
 
-float addProducts(float sum, std::span<const uint16_t, 32> a, std::span<const uint16_t, 32> b) {
-  float left[32], right[32];
-  widen(a, left);
-  widen(b, right);
+float addProducts(float sum, std::span<const uint16_t> a, std::span<const uint16_t> b) {
+  constexpr size_t step = 32;
+  float left[step], right[step];
   FlushDenormals flush;
-  return dot(sum, left, right, 2);
+  for (size_t first = 0; first < a.size(); first += step) {
+    widen(a.subspan(first, step), left);
+    widen(b.subspan(first, step), right);
+    sum = dot(sum, left, right, 2);
+  }
+  return sum;
 }
 
 void titan_emulated_tile_multiply_add(float* sums, const uint16_t* a, const uint16_t* b) {

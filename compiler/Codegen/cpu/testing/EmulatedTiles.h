@@ -6,10 +6,10 @@
 
 namespace titan::codegen::testing {
 
-/// The sum after 32 more elements along k: c + (e + o), e and o the chains of multiply-adds over
-/// the even and the odd elements, in order from +0; denormal inputs count as zero, denormal results
-/// become zero (MatrixUnit.h). Sets MXCSR meanwhile.
-float addProducts(float sum, std::span<const uint16_t, 32> a, std::span<const uint16_t, 32> b);
+/// The sum after more elements along k, a multiple of 32. After each 32 it is c + (e + o), e and o
+/// the chains of multiply-adds over the even and the odd elements, in order from +0; denormal
+/// inputs count as zero, denormal results become zero (MatrixUnit.h). Sets MXCSR meanwhile.
+float addProducts(float sum, std::span<const uint16_t> a, std::span<const uint16_t> b);
 
 /// addProducts for 16 x 16 sums: what generated code calls as `emulatedMultiplyAdd`.
 extern "C" void titan_emulated_tile_multiply_add(float* sums, const uint16_t* a, const uint16_t* b);

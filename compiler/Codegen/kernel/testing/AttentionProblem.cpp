@@ -406,6 +406,11 @@ AttentionTensors AttentionProblem::reference() const {
   t["result"].resize(inputs.at("dresult").size());
   t["logSumExp"].resize(s.batch * s.queries * s.heads);
   t["largest"].resize(s.batch * s.queries * s.heads);
+  const double *query = inputs.at("query").data(), *key = inputs.at("key").data(),
+               *value = inputs.at("value").data(), *dresult = inputs.at("dresult").data();
+  double *dquery = t["dquery"].data(), *dkey = t["dkey"].data(), *dvalue = t["dvalue"].data(),
+         *result = t["result"].data(), *logSumExp = t["logSumExp"].data(),
+         *largests = t["largest"].data();
   std::vector<double> p(s.keys), dp(s.keys), factors(s.keys);
   for (int64_t b = 0; b < s.batch; ++b)
     for (int64_t h = 0; h < s.heads; ++h)
@@ -424,14 +429,14 @@ AttentionTensors AttentionProblem::reference() const {
           x = total > 0 ? x / total : 0;
         int64_t statistic = (b * s.heads + h) * s.queries + i;
         double apart = keepsLargest() ? largest : 0;
-        t["largest"][statistic] = total > 0 ? apart : 0;
-        t["logSumExp"][statistic] = total > 0 ? (largest - apart) + std::log(total) : -infinity;
-        double* y = &t["result"][row * s.valueWidth];
-        const double* dy = &inputs.at("dresult")[row * s.valueWidth];
+        largests[statistic] = total > 0 ? apart : 0;
+        logSumExp[statistic] = total > 0 ? (largest - apart) + std::log(total) : -infinity;
+        double* y = result + row * s.valueWidth;
+        const double* dy = dresult + row * s.valueWidth;
         double delta = 0;
         for (int64_t j = 0; j < s.keys; ++j) {
-          const double* v = &inputs.at("value")[keyRow(j) * s.valueWidth];
-          double* dv = &t["dvalue"][keyRow(j) * s.valueWidth];
+          const double* v = value + keyRow(j) * s.valueWidth;
+          double* dv = dvalue + keyRow(j) * s.valueWidth;
           dp[j] = 0;
           for (int64_t e = 0; e < s.valueWidth; ++e) {
             y[e] += p[j] * factors[j] * v[e];
@@ -445,8 +450,8 @@ AttentionTensors AttentionProblem::reference() const {
           if (s.fill != 0 && mask(b, h, i, j) == 0)
             ds = 0;
           for (int64_t d = 0; d < s.width; ++d) {
-            t["dquery"][row * s.width + d] += ds * inputs.at("key")[keyRow(j) * s.width + d];
-            t["dkey"][keyRow(j) * s.width + d] += ds * inputs.at("query")[row * s.width + d];
+            dquery[row * s.width + d] += ds * key[keyRow(j) * s.width + d];
+            dkey[keyRow(j) * s.width + d] += ds * query[row * s.width + d];
           }
         }
       }
