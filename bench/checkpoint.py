@@ -9,6 +9,8 @@ nothing, and has the noise of all their steps. From steps: how much longer the s
 the stall; this misses what a save leaves behind, and has the noise of its own steps alone. Written: the bytes of a save by the time from its begin to
 its commit, beside `dd bs=16M conv=fdatasync` of as many bytes. Where the steps have all CPUs, the thread that saves gets what they leave: how fast it
 can write, and what steps notice of it then, is measured in runs of one thread, which leave a CPU to it.
+
+Averages: the median step of a job with one profile beside that of the runs without saves. They read and write 8 bytes an element.
 """
 import argparse
 import datetime
@@ -40,7 +42,8 @@ class Kind:
     threads: int = protocol.THREADS
 
 
-KINDS = {"no saves": Kind(None), "full": Kind("full"), "none": Kind("none"), "spare": Kind("full", threads=1)}
+NO_SAVES = Kind(None)
+KINDS = {"no saves": NO_SAVES, "full": Kind("full"), "none": Kind("none"), "spare": Kind("full", threads=1)}
 
 
 @dataclass
@@ -132,10 +135,14 @@ def measure(name, arguments):
             return None
         recipe = folder / "train.toml"
         recipe.write_text(with_titan.recipe(problem, row["batch"], row["batch"], "tokens.bin"))
-        job = with_titan.Job(arguments.tools.resolve(), folder / "model.onnx", recipe, folder / "job", folder / "tokens.bin", "--weights=refer")
-        plan = json.loads(with_titan.run([job.path, "plan", "--json", "--set", f"checkpoint.every={ROWS[name]}"]))
+        files = folder / "model.onnx", recipe, folder / "job", folder / "tokens.bin"
+        job = with_titan.Job(arguments.tools.resolve(), *files, "--weights=refer")
+        averaging = with_titan.Job(arguments.tools.resolve(), *files[:2], folder / "averaging", files[3], "--weights=refer", "--set",
+                                   "ema.profiles={ slow = 0.999 }")
+        plan, averages = (json.loads(with_titan.run([path, "plan", "--json", "--set", f"checkpoint.every={ROWS[name]}"])) for path in (job.path, averaging.path))
         state, bound = plan["memory"]["state"]["total"], plan["memory"]["high_water"] + plan["memory"]["outside"]["bound"]
-        result = {"row": name, "state": state, "bound": bound, "copies": [], "dds": [], "kinds": {kind: Measured() for kind in KINDS}, "torch": {}}
+        result = {"row": name, "state": state, "bound": bound, "copies": [], "dds": [], "kinds": {kind: Measured() for kind in KINDS}, "torch": {},
+                  "averages": Measured(), "averages_bytes": averages["memory"]["state"]["total"] - state}
         peer = None
         if "torch" in arguments.only:
             try:
@@ -148,6 +155,7 @@ def measure(name, arguments):
             result["dds"].append(dd_seconds(folder, state))
             for label, kind in KINDS.items():
                 result["kinds"][label].add(*run_job(job, ROWS[name], arguments.saves, kind))
+            result["averages"].add(*run_job(averaging, ROWS[name], arguments.saves, NO_SAVES))
             if peer:
                 try:
                     peer.measure(arguments.saves)
@@ -206,6 +214,9 @@ def lines_of(result, saves):
         ("… worst but one of the steps beside no save", percent(worst_but_one(spare.quiet) / usual), ""),
         ("… CPU seconds of the writer a GB", f"{median(spare.cpus) / spare.bytes * 1e9:.2f}", "≤ 0.40"),
         ("… written", f"{spare.bytes / 1e9 / median(spare.writes):.2f} GB/s", f"≥ {0.8 * result['state'] / 1e9 / dd:.2f} GB/s (80 % of dd)")]
+    averages = result["averages"]
+    wanted = 1.15 * 2 * result["averages_bytes"] / result["state"] * m
+    cells.append(("averages, one profile: a step takes more by", milliseconds(median(averages.quiet) - median(quiet.quiet)), f"≤ {milliseconds(wanted)}"))
     cells.append(("no saves: peak memory", f"{quiet.peak / 1e9:.2f} GB", ""))
     torch = result["torch"]
     if "failure" in torch:
