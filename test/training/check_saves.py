@@ -28,6 +28,15 @@ LIMIT = 120  # seconds that a command may take
 STEPS = 9  # of the runs that are killed
 
 
+def resident_bytes(process):
+    """Of a process; 0 where it has ended."""
+    try:
+        with open(f"/proc/{process}/status") as status:
+            return next((1024 * int(line.split()[1]) for line in status if line.startswith("VmRSS:")), 0)
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+
+
 class Saves(TrainingTest):
     def setUp(self):
         super().setUp()
@@ -127,6 +136,20 @@ class Storage(Saves):
             self.assertEqual(self.committed(staging), [*range(1, 7)])
             used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
             self.assertLess(used, 0.8 * sum(row["stall"] for row in self.saves(staging)))
+
+    def test_many_saves_take_no_more_memory_than_few(self):
+        process = self.start(self.words("many", 60, "checkpoint.keep=1"))
+        few = many = 0
+        while process.poll() is None:
+            committed, resident = max(self.committed("many"), default=0), resident_bytes(process.pid)
+            if 5 <= committed <= 15:
+                few = max(few, resident)
+            many = max(many, resident if committed > 15 else 0)
+        process.communicate(timeout=LIMIT)
+        self.assertEqual(process.returncode, 0)
+        self.assertEqual(len(self.saves("many")), 60)
+        self.assertTrue(few and many)
+        self.assertLess(many - few, 1 << 19)
 
     def test_a_full_disk_ends_the_run_with_a_command_that_works(self):
         save = sum(path.stat().st_size for path in self.checkpoint_files())
