@@ -24,19 +24,9 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   return parts;
 }
 
-/// The one of `all` that `name` is most like.
-template <typename List, typename NameOf>
-std::string_view nearest(std::string_view name, const List& all, NameOf nameOf) {
-  return nameOf(*std::min_element(all.begin(), all.end(), [&](const auto& a, const auto& b) {
-    return editDistance(nameOf(a), name) < editDistance(nameOf(b), name);
-  }));
-}
-
 Result<const KnownModel*> findModel(std::string_view name) {
-  const auto models = knownModels();
-  const auto nameOf = [](const KnownModel* model) { return model->name; };
   std::vector<std::string_view> names;
-  for (const KnownModel* model : models) {
+  for (const KnownModel* model : knownModels()) {
     if (model->name == name)
       return model;
     names.push_back(model->name);
@@ -44,7 +34,7 @@ Result<const KnownModel*> findModel(std::string_view name) {
   if (name.empty())
     return Error::usage("nn: names no model; there are: {}", fmt::join(names, ", "));
   return Error::usage("nn:{}: no model of this name; did you mean '{}'? There are: {}", name,
-                      nearest(name, models, nameOf), fmt::join(names, ", "));
+                      nearest(name, names), fmt::join(names, ", "));
 }
 
 /// All of `value` as a number; nothing: it is none.
@@ -114,7 +104,6 @@ Result<ModelRequest> parseModelRequest(std::string_view text) {
     return request;
   }
   std::map<std::string, std::string, std::less<>> values;
-  const auto nameOf = [](const Option& option) { return option.name; };
   for (std::string_view part : split(rest, ',')) {
     const size_t equals = part.find('=');
     const std::string_view name = part.substr(0, equals);
@@ -123,7 +112,7 @@ Result<ModelRequest> parseModelRequest(std::string_view text) {
                                      [&](const Option& known) { return known.name == name; });
     if (option == options.end())
       return Error::usage("{}: no option '{}'; did you mean '{}'? ({}?help lists them)", shown,
-                          name, nearest(name, options, nameOf), shown);
+                          name, nearest(name, options, &Option::name).name, shown);
     if (equals == std::string_view::npos || equals + 1 == part.size())
       return Error::usage("{}: '{}' has no value: {}={}", shown, name, name, option->otherwise);
     const std::string_view value = part.substr(equals + 1);

@@ -135,9 +135,7 @@ struct Axes : Plain<&Recipe::mesh, &MeshRecipe::axes> {
       const auto found = std::ranges::find(axes, name, &MeshAxis::name);
       if (found == axes.end())
         return Error::badInput("unknown key '{}.{}'; did you mean '{}'?", path, name,
-                               std::ranges::min(axes, {}, [&](const MeshAxis& axis) {
-                                 return editDistance(axis.name, name);
-                               }).name);
+                               nearest(name, axes, &MeshAxis::name).name);
       TITAN_TRY(Codec<int64_t>::read(ranks, path + "." + name, found->ranks));
     }
     recipe.mesh.axes = std::move(axes);

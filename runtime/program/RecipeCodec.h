@@ -145,13 +145,9 @@ Status readMembers(const Member<Struct> (&members)[count], const Json& value,
   for (const auto& [key, element] : value.items()) {
     const auto* found = std::find_if(
         members, members + count, [&](const Member<Struct>& member) { return member.name == key; });
-    if (found == members + count) {
-      const auto* nearest = std::min_element(
-          members, members + count, [&](const Member<Struct>& a, const Member<Struct>& b) {
-            return editDistance(a.name, key) < editDistance(b.name, key);
-          });
-      return Error::badInput("unknown key '{}.{}'; did you mean '{}'?", path, key, nearest->name);
-    }
+    if (found == members + count)
+      return Error::badInput("unknown key '{}.{}'; did you mean '{}'?", path, key,
+                             nearest(key, members, &Member<Struct>::name).name);
     TITAN_TRY(found->set(out, element, path + "." + key));
   }
   return {};

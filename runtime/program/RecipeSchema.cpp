@@ -5,7 +5,6 @@
 #include "runtime/program/RecipeAccessors.h"
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 
 namespace titan::recipe {
@@ -127,18 +126,6 @@ constexpr Key table[] = {
 };
 // clang-format on
 
-/// The word of `candidates` that is nearest to `word`; the first of equals.
-template <typename Range> std::string nearest(const Range& candidates, std::string_view word) {
-  std::string best;
-  size_t least = std::numeric_limits<size_t>::max();
-  for (const std::string& candidate : candidates)
-    if (const size_t distance = editDistance(candidate, word); distance < least) {
-      least = distance;
-      best = candidate;
-    }
-  return best;
-}
-
 std::vector<std::string> sections() {
   std::vector<std::string> names;
   for (const Key& key : table)
@@ -166,12 +153,12 @@ Error unknownKey(std::string_view path) {
   std::vector<std::string> paths;
   for (const Key& key : table)
     paths.push_back(key.path());
-  return Error::badInput("unknown key '{}'; did you mean '{}'?", path, nearest(paths, path));
+  return Error::badInput("unknown key '{}'; did you mean '{}'?", path, nearest(path, paths));
 }
 
 Error unknownSection(std::string_view section) {
   return Error::badInput("unknown table [{}]; did you mean [{}]?", section,
-                         nearest(sections(), section));
+                         nearest(section, sections()));
 }
 
 bool isChoice(std::string_view choices, std::string_view value) {

@@ -3,6 +3,8 @@
 
 #include "runtime/program/Program.h"
 
+#include <algorithm>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -23,5 +25,12 @@ std::string shellQuoted(std::string_view word);
 std::string digest128(std::string_view bytes);
 /// The number of insertions, deletions and substitutions between two words (Levenshtein).
 size_t editDistance(std::string_view a, std::string_view b);
+/// The element of `all`, which has some, whose name is the fewest such steps from `name`; the first
+/// of equals.
+template <typename List, typename NameOf = std::identity>
+const auto& nearest(std::string_view name, const List& all, NameOf nameOf = {}) {
+  return *std::ranges::min_element(
+      all, {}, [&](const auto& each) { return editDistance(std::invoke(nameOf, each), name); });
+}
 
 } // namespace titan
