@@ -471,11 +471,28 @@ TEST_F(ImportTest, EquationsOfEinsumMayHaveDotsAndNoOutput) {
   EXPECT_HAS(einsum("be,ew->bw", {4, 3}), "'be,ew->bw' does not fit operand 0 of [8, 2, 4]");
   EXPECT_HAS(einsum("bs.e,ew->bw", {4, 3}), "'bs.e,ew->bw' does not fit operand 0 of [8, 2, 4]");
   EXPECT_HAS(einsum("bstue...,ew->bw", {4, 3}), "does not fit operand 0 of [8, 2, 4]");
-  EXPECT_HAS(einsum("bee,ew->bw", {4, 3}), "'bee,ew->bw': diagonals are not supported");
+  EXPECT_HAS(einsum("bee,ew->bw", {4, 3}), "'bee,ew->bw': 'e' is 2 and 4");
   EXPECT_HAS(einsum("bse,sw->bew", {4, 3}), "'bse,sw->bew': 's' is 2 and 4");
   EXPECT_HAS(einsum("...e,...ew->...w", {3, 4, 3}), "'...e,...ew->...w': '...' is 2 and 3");
   EXPECT_HAS(einsum("...e,ew->w", {4, 3}), "'...e,ew->w': its output has no '...'");
   EXPECT_HAS(einsum("bse,ew->bq", {4, 3}), "'bse,ew->bq': its output is not a list of its letters");
+}
+
+TEST_F(ImportTest, LettersThatOccurTwiceInATermWalkAlongItsDiagonal) {
+  const auto einsum = [&](const std::string& equation, const std::vector<int64_t>& shape) {
+    ModelBuilder model(17);
+    model.input("x", shape).output("y");
+    ModelBuilder::setText(model.node("Einsum", {"x"}, {"y"}, "n"), "equation", equation.c_str());
+    Result<std::string> text = import(model);
+    return text.ok() ? *text : "error: " + text.error().message();
+  };
+  std::string text = einsum("bii->bi", {-1, 3, 3});
+  EXPECT_HAS(text, "tensor<8x3x3xf32> to tensor<8x9xf32>");
+  EXPECT_HAS(text, "tensor<8x9xf32> to tensor<8x3xf32>");
+  EXPECT_HAS(einsum("...ii", {-1, 3, 3}), "tensor<8x3xf32> to tensor<8xf32>");
+  EXPECT_HAS(einsum("biji->bj", {-1, 3, 2, 3}), "tensor<8x3x3x2xf32> to tensor<8x9x2xf32>");
+  EXPECT_HAS(einsum("biii->bi", {-1, 3, 3, 3}), "tensor<8x9xf32> to tensor<8x3xf32>");
+  EXPECT_HAS(einsum("bii->bi", {-1, 3, 4}), "'bii->bi': 'i' is 3 and 4");
 }
 
 TEST_F(ImportTest, OpsOlderThanTheirFirstOpsetAreRefused) {

@@ -72,8 +72,8 @@ def graph(nodes, inputs, outputs, initializers=()):
             + b"".join(block(11, i) for i in inputs) + b"".join(block(12, o) for o in outputs))
 
 
-def model(graph_bytes, opset=18, domain="", functions=(), ir_version=8):
-    return (number(1, ir_version) + block(7, graph_bytes) + block(8, (block(1, domain) if domain else b"") + number(2, opset))
+def model(graph_bytes, opset=18, domain="", functions=(), ir_version=8, producer=""):
+    return (number(1, ir_version) + (block(2, producer) if producer else b"") + block(7, graph_bytes) + block(8, (block(1, domain) if domain else b"") + number(2, opset))
             + b"".join(block(25, f) for f in functions))
 
 

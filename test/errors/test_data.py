@@ -8,7 +8,8 @@ import zipfile
 
 import numpy as np
 
-from support import BAD_INPUT, CLASSES, INPUTS, RECIPE, RUN_FAILED, USAGE, ErrorTest, compiled_job, write_data
+import onnx_bytes as onnx
+from support import BAD_INPUT, CLASSES, INPUTS, RECIPE, RUN_FAILED, USAGE, COMPILE, ErrorTest, compiled_job, write_data
 
 
 class Data(ErrorTest):
@@ -142,6 +143,20 @@ class Data(ErrorTest):
                 targets = np.zeros(64, np.int64)
                 targets[17] = label
                 self.arrays(says=["targets", str(label), "17", str(CLASSES)], targets=targets)
+
+    def test_tuples_out_of_range(self):
+        """Their places may be within the table."""
+        lookup = onnx.graph([onnx.node("GatherND", ["table", "pairs"], ["rows"])], [onnx.value("pairs", ["batch", 2], onnx.INT64)],
+                            [onnx.value("rows", ["batch", CLASSES])], [onnx.tensor("table", np.ones((6, 4, CLASSES), np.float32))])
+        model = self.folder / "pairs.onnx"
+        model.write_bytes(onnx.model(lookup, producer="pytorch"))
+        self.succeeds(COMPILE, model, "--recipe", "recipe.toml", "-o", "pairs")
+        for pair in ((0, 6), (1, -1), (-1, 3)):
+            with self.subTest(pair=pair):
+                pairs = np.zeros((64, 2), np.int64)
+                pairs[17] = pair
+                write_data(self.folder / "data.npz", x=None, pairs=pairs)
+                self.refused(BAD_INPUT, self.folder / "pairs", "train", "--out", "run", says=["'pairs'", "17", "6"])
 
     def test_ignored_labels_are_no_mistake(self):
         targets = np.zeros(64, np.int64)

@@ -37,6 +37,41 @@ Term summed(Conversion& c, Term term, const std::string& needed) {
   return {c.reduce(ReduceKind::Sum, term.value, dims), kept};
 }
 
+/// `value` without dimension `second`, of the extent of `first`: the elements whose coordinates in
+/// both are equal.
+Value diagonal(Conversion& c, Value value, int64_t first, int64_t second) {
+  const Shape from = c.shapeOf(value);
+  const int64_t extent = from[first];
+  SmallVector<int64_t> order, offsets(from.size() - 1, 0), strides(from.size() - 1, 1);
+  Shape kept, pairs;
+  for (auto [d, size] : llvm::enumerate(from)) {
+    const auto dim = static_cast<int64_t>(d);
+    if (dim == second)
+      continue;
+    order.push_back(dim);
+    kept.push_back(size);
+    pairs.push_back(dim == first ? extent * extent : size);
+    if (dim == first)
+      order.push_back(second);
+  }
+  strides[first] = extent + 1;
+  return c.slice(c.reshaped(c.transposed(value, order), pairs), kept, offsets, strides);
+}
+
+/// Each letter once: those that `term` has twice walk along its diagonal.
+Term withoutRepeats(Conversion& c, Term term) {
+  for (size_t d = 1; d < term.letters.size();) {
+    const int64_t first = term.dim(term.letters[d]);
+    if (first == static_cast<int64_t>(d)) {
+      ++d;
+      continue;
+    }
+    term.value = diagonal(c, term.value, first, static_cast<int64_t>(d));
+    term.letters.erase(d, 1);
+  }
+  return term;
+}
+
 /// The product of two terms, summed over the letters that both have and `needed` has not.
 Term product(Conversion& c, const Term& a, const Term& b, const std::string& needed) {
   SmallVector<int64_t> batchA, batchB, contractA, contractB;
@@ -141,14 +176,13 @@ Status einsum(Conversion& c) {
   for (Term& term : terms) {
     term = withoutBroadcast(c, term, widest);
     for (auto [d, letter] : llvm::enumerate(term.letters)) {
-      if (term.dim(letter) != static_cast<int64_t>(d))
-        return c.error("equation '{}': diagonals are not supported", printable(equation));
       auto [it, fresh] = extents.try_emplace(letter, c.shapeOf(term.value)[d]);
       if (it->second != c.shapeOf(term.value)[d])
         return c.error("equation '{}': '{}' is {} and {}", printable(equation),
                        llvm::isDigit(letter) ? "..." : printable(std::string(1, letter)),
                        it->second, c.shapeOf(term.value)[d]);
     }
+    term = withoutRepeats(c, term);
   }
   const std::string wanted =
       StringRef(equation).contains("->") ? arrowed.str() : impliedOutput(inputs);
@@ -182,7 +216,7 @@ Status einsum(Conversion& c) {
 
 ArrayRef<ConverterEntry> einsumConverters() {
   static const ConverterEntry table[] = {
-      {"Einsum", 12, einsum, "floats, no diagonals"},
+      {"Einsum", 12, einsum, "floats"},
   };
   return table;
 }

@@ -68,15 +68,40 @@ Value countedFromFront(Conversion& c, Value indices, int64_t extent) {
   return c.select(negative, c.shift(indices, static_cast<double>(extent)), indices);
 }
 
-Value tuplePlaces(Conversion& c, Value indices, const Shape& shape) {
+namespace {
+
+/// What a lookup makes of `indices` of a dimension of `extent` elements: those of the data are
+/// refused where they are out of range, others are the nearest place.
+Value placesWithin(Conversion& c, Value indices, int64_t extent) {
+  auto type = RankedTensorType::get({extent}, tensorType(indices).getElementType());
+  Value places = c.create<IotaOp>(type, c.builder.getI64IntegerAttr(0));
+  return c.create<EmbeddingOp>(places, indices);
+}
+
+} // namespace
+
+Value tuplePlaces(Conversion& c, Value indices, std::span<const int64_t> extents) {
   const Shape tuples = c.shapeOf(indices), lead(tuples.begin(), tuples.end() - 1);
+  const int64_t width = tuples.back();
   Value place;
-  for (int64_t k = 0; k < tuples.back(); ++k) {
+  for (int64_t k = 0; k < width; ++k) {
     Value component = c.reshape(c.run(indices, static_cast<int64_t>(lead.size()), k, 1), lead);
-    component = countedFromFront(c, component, shape[k]);
-    place = place ? c.add(c.scale(place, static_cast<double>(shape[k])), component) : component;
+    component = countedFromFront(c, component, extents[k]);
+    // One component is the place, which is looked up itself; known ones are checked.
+    if (width > 1 && !indices.getDefiningOp<ConstantOp>())
+      component = placesWithin(c, component, extents[k]);
+    place = place ? c.add(c.scale(place, static_cast<double>(extents[k])), component) : component;
   }
   return place;
+}
+
+Status checkTuples(Conversion& c, const HostTensor& indices, std::span<const int64_t> extents) {
+  const auto width = static_cast<int64_t>(extents.size());
+  for (int64_t i = 0; i < indices.size(); ++i)
+    if (int64_t index = indices.integer(i), extent = extents[i % width];
+        index < -extent || index >= extent)
+      return c.error("index {} is outside of {}", index, extent);
+  return {};
 }
 
 namespace {
@@ -229,26 +254,57 @@ Result<std::optional<Value>> gatherRegular(Conversion& c, Value x, const HostTen
   return std::optional(c.shapeOf(piece) == result ? piece : c.broadcast(piece, result, dims));
 }
 
-/// Index tuples that the model computes: rows of the data with its leading dimensions as one.
+/// Index tuples that the model computes: elements of the data, in which the dimensions that a tuple
+/// is of are one. Leading ones that tuples and data share come before it.
+Result<Value> gatherPlaces(Conversion& c, Value x, Value indices, int64_t shared) {
+  const Shape tuples = c.shapeOf(indices), from = c.shapeOf(x);
+  const int64_t width = tuples.back();
+  const auto extents = std::span(from).subspan(shared, width);
+  const Shape batch(from.begin(), from.begin() + shared),
+      rest(from.begin() + shared + width, from.end()),
+      lead(tuples.begin() + shared, tuples.end() - 1);
+  const auto joined = [&](const Shape& middle) {
+    Shape shape = batch;
+    llvm::append_range(shape, middle);
+    llvm::append_range(shape, rest);
+    return shape;
+  };
+  Value table = c.reshaped(x, joined({elementCount(extents)}));
+  Value places = tuplePlaces(c, indices, extents);
+  if (shared == 0)
+    return Value(c.create<EmbeddingOp>(table, places));
+  Shape flat = batch;
+  flat.push_back(elementCount(lead));
+  Value found = c.create<GatherOp>(table, c.reshaped(places, flat), shared);
+  return c.reshaped(found, joined(lead));
+}
+
+/// Do `tuples` of the last dimension choose in data of `from`, behind `shared` dimensions?
+bool tuplesFit(const Shape& tuples, const Shape& from, int64_t shared) {
+  const auto rank = static_cast<int64_t>(from.size());
+  if (shared < 0 || static_cast<int64_t>(tuples.size()) <= shared || elementCount(tuples) == 0)
+    return false;
+  return tuples.back() <= rank - shared &&
+         std::equal(from.begin(), from.begin() + shared, tuples.begin());
+}
+
 Status gatherND(Conversion& c) {
   Value x = TITAN_TRY(c.operand(0));
-  if (c.node.integer("batch_dims", 0) != 0)
-    return c.error("batch_dims = {} is not supported: only 0 is", c.node.integer("batch_dims", 0));
+  const int64_t shared = c.node.integer("batch_dims", 0);
   const HostTensor* known = c.constant(1);
-  Value indices = known ? Value() : TITAN_TRY(c.integerOperand(1));
-  Shape tuples = known ? known->shape : c.shapeOf(indices), from = c.shapeOf(x);
-  if (tuples.empty() || tuples.back() < 1 || tuples.back() > c.rankOf(x) ||
-      elementCount(tuples) == 0)
-    return c.error("indices of {} for data of {}", toString(tuples), toString(from));
-  if (known)
-    if (std::optional<Value> piece = TITAN_TRY(gatherRegular(c, x, *known)))
-      return c.give(*piece);
+  Value indices = known && !known->isFloat() ? Value() : TITAN_TRY(c.integerOperand(1));
+  const Shape tuples = known ? known->shape : c.shapeOf(indices), from = c.shapeOf(x);
+  if (!tuplesFit(tuples, from, shared))
+    return c.error("indices of {} for data of {} with batch_dims = {}", toString(tuples),
+                   toString(from), shared);
+  if (known) {
+    TITAN_TRY(checkTuples(c, *known, std::span(from).subspan(shared, tuples.back())));
+    if (shared == 0)
+      if (std::optional<Value> piece = TITAN_TRY(gatherRegular(c, x, *known)))
+        return c.give(*piece);
+  }
   indices = TITAN_TRY(c.integerOperand(1));
-  int64_t width = tuples.back();
-  Value position = tuplePlaces(c, indices, from);
-  Shape table{elementCount(std::span(from).first(width))};
-  table.insert(table.end(), from.begin() + width, from.end());
-  return c.give(c.create<EmbeddingOp>(c.reshaped(x, table), position));
+  return c.give(TITAN_TRY(gatherPlaces(c, x, indices, shared)));
 }
 
 //===----------------------------------------------------------------------===//
@@ -268,6 +324,8 @@ Status gatherElements(Conversion& c) {
   for (int64_t d = 0; d < rank; ++d)
     if (part[d] > from[d])
       return c.error("indices of {} for data of {}", toString(shape), toString(from));
+  if (const HostTensor* known = c.constant(1))
+    TITAN_TRY(checkTuples(c, *known, std::span(&from[axis], 1)));
   x = c.slice(x, part, SmallVector<int64_t>(rank, 0), SmallVector<int64_t>(rank, 1));
   indices = countedFromFront(c, indices, from[axis]);
 
@@ -308,7 +366,7 @@ ArrayRef<ConverterEntry> indexingConverters() {
   static const ConverterEntry table[] = {
       {"Gather", 1, gather, ""},
       {"GatherElements", 11, gatherElements, ""},
-      {"GatherND", 11, gatherND, "batch_dims = 0"},
+      {"GatherND", 11, gatherND, ""},
       {"OneHot", 9, oneHot, "static depth"},
   };
   return table;

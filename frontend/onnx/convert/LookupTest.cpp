@@ -104,6 +104,61 @@ TEST_F(LookupTest, RegularIndexTuplesAreATransposition) {
   EXPECT_LACKS(text, "titan.embedding");
 }
 
+/// A component beyond its own dimension would be a place in another row.
+TEST_F(LookupTest, EachComponentOfATupleIsWithinItsDimension) {
+  ModelBuilder model;
+  model.model.set_producer_name("pytorch");
+  model.input("i", {-1, 2}, kInt64).output("y").floats("t", {3, 4, 2}, some(24));
+  model.node("GatherND", {"t", "i"}, {"y"});
+  std::string text = import(model);
+  EXPECT_HAS(text, "(tensor<3xi64>, tensor<8xi64>) -> tensor<8xi64>");
+  EXPECT_HAS(text, "(tensor<4xi64>, tensor<8xi64>) -> tensor<8xi64>");
+  EXPECT_HAS(text, "(tensor<12x2xf32>, tensor<8xi64>) -> tensor<8x2xf32>");
+}
+
+/// Indices [I, K] of data [3, 4]: I rows of them, each as long as `indices` says.
+TEST_F(LookupTest, KnownIndicesThatNothingHasAreRefused) {
+  const auto gather = [&](const char* op, const Shape& shape, std::vector<int64_t> indices) {
+    ModelBuilder model;
+    model.input("x", {-1, 4}).output("y").floats("t", {3, 4}, some(12));
+    auto& tensor = model.integers("i", indices);
+    tensor.clear_dims();
+    for (int64_t extent : shape)
+      tensor.add_dims(extent);
+    model.node(op, {"t", "i"}, {"g"}, "n");
+    model.node("ReduceSum", {"g"}, {"s"});
+    model.node("Add", {"x", "s"}, {"y"});
+    return import(model);
+  };
+  EXPECT_HAS(gather("GatherND", {2, 2}, {2, -4, 0, 3}), "titan.embedding");
+  EXPECT_HAS(gather("GatherND", {2, 2}, {2, 4, 0, 3}), "'n' (GatherND): index 4 is outside of 4");
+  EXPECT_HAS(gather("GatherND", {2, 2}, {2, 0, -4, 3}), "'n' (GatherND): index -4 is outside of 3");
+  EXPECT_HAS(gather("GatherElements", {1, 4}, {0, 1, 2, 3}),
+             "'n' (GatherElements): index 3 is outside of 3");
+}
+
+TEST_F(LookupTest, TuplesMayShareLeadingDimensionsWithTheData) {
+  const auto gather = [&](const std::vector<int64_t>& data, const std::vector<int64_t>& tuples,
+                          int64_t shared) {
+    ModelBuilder model;
+    model.model.set_producer_name("pytorch");
+    model.input("x", data).input("i", tuples, kInt64).output("y");
+    ModelBuilder::setInt(model.node("GatherND", {"x", "i"}, {"y"}, "n"), "batch_dims", shared);
+    return import(model);
+  };
+  EXPECT_HAS(gather({-1, 5, 4}, {-1, 3, 1}, 1),
+             "(tensor<8x5x4xf32>, tensor<8x3xi64>) -> tensor<8x3x4xf32>");
+  std::string text = gather({-1, 5, 4, 3}, {-1, 2, 6, 2}, 1);
+  EXPECT_HAS(text, "(tensor<8x20x3xf32>, tensor<8x12xi64>) -> tensor<8x12x3xf32>");
+  EXPECT_HAS(text, "to tensor<8x2x6x3xf32>");
+  EXPECT_HAS(gather({-1, 5, 4}, {-1, 5, 1}, 2), "tensor<8x5x1xf32> to tensor<8x5xf32>");
+  EXPECT_HAS(gather({-1, 5, 4}, {-1, 3, 1}, 2),
+             "'n' (GatherND): indices of [8, 3, 1] for data of [8, 5, 4] with batch_dims = 2");
+  EXPECT_HAS(gather({-1, 5}, {-1, 2}, 1),
+             "indices of [8, 2] for data of [8, 5] with batch_dims = 1");
+  EXPECT_HAS(gather({-1, 5}, {-1, 1}, -1), "with batch_dims = -1");
+}
+
 TEST_F(LookupTest, APickOfLogProbabilitiesIsALoss) {
   ModelBuilder model;
   model.model.set_producer_name("pytorch");

@@ -53,6 +53,8 @@ Status scatterElements(Conversion& c) {
   if (!fits)
     return c.error("indices of {} and updates of {} for data of {}", toString(c.shapeOf(indices)),
                    toString(from), toString(shape));
+  if (const HostTensor* known = c.constant(1))
+    TITAN_TRY(checkTuples(c, *known, std::span(&shape[axis], 1)));
   indices = countedFromFront(c, indices, shape[axis]);
   return c.give(TITAN_TRY(scatterFront(c, kind, x, indices, updates, axis)));
 }
@@ -74,14 +76,17 @@ Status scatterND(Conversion& c) {
                    toString(from), toString(shape));
   const int64_t width = tuples.back(),
                 rows = elementCount(std::span(tuples).first(tuples.size() - 1));
+  const auto extents = std::span(shape).first(width);
+  if (const HostTensor* known = c.constant(1))
+    TITAN_TRY(checkTuples(c, *known, extents));
   auto flat = [&](Value value, int64_t lead) {
     Shape block{lead};
     block.insert(block.end(), shape.begin() + width, shape.end());
     return c.reshaped(value, block);
   };
-  Value places = c.reshaped(tuplePlaces(c, indices, shape), {rows});
-  Value result = c.create<ScatterOp>(kind, flat(x, elementCount(std::span(shape).first(width))),
-                                     places, flat(updates, rows), 0);
+  Value places = c.reshaped(tuplePlaces(c, indices, extents), {rows});
+  Value result =
+      c.create<ScatterOp>(kind, flat(x, elementCount(extents)), places, flat(updates, rows), 0);
   return c.give(c.reshaped(result, shape));
 }
 

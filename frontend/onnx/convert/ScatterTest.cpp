@@ -57,6 +57,28 @@ TEST_F(ScatterTest, TuplesArePlacesInTheLeadingDimensions) {
   EXPECT_HAS(text, "(tensor<10x3xf32>, tensor<8xi64>, tensor<8x3xf32>) -> tensor<10x3xf32>");
 }
 
+TEST_F(ScatterTest, KnownIndicesThatNothingHasAreRefused) {
+  const auto scatter = [&](const char* op, const Shape& shape, std::vector<int64_t> indices) {
+    ModelBuilder model;
+    model.input("x", {2, 5}).input("u", {2}).output("y");
+    auto& tensor = model.integers("i", indices);
+    tensor.clear_dims();
+    for (int64_t extent : shape)
+      tensor.add_dims(extent);
+    model.integers("shape", {1, 2});
+    model.node("Reshape", {"u", "shape"}, {"row"});
+    const bool isTuple = std::string_view(op) == "ScatterND";
+    model.node(op, {"x", "i", isTuple ? "u" : "row"}, {"y"}, "n");
+    return import(model);
+  };
+  recipe_.batch.micro = 2;
+  EXPECT_HAS(scatter("ScatterND", {2, 2}, {1, 4, 0, -5}), "titan.scatter");
+  EXPECT_HAS(scatter("ScatterND", {2, 2}, {2, 4, 0, 0}), "(ScatterND): index 2 is outside of 2");
+  EXPECT_HAS(scatter("ScatterND", {2, 2}, {1, -6, 0, 0}), "(ScatterND): index -6 is outside of 5");
+  EXPECT_HAS(scatter("ScatterElements", {1, 2}, {0, 2}),
+             "(ScatterElements): index 2 is outside of 2");
+}
+
 TEST_F(ScatterTest, RefusesWhatDoesNotFit) {
   recipe_.batch.micro = 2;
   Scatter fits = {.data = {2, 5}, .indices = {2, 4}, .updates = {2, 4}, .axis = 1}, other = fits;
