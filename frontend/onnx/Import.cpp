@@ -442,6 +442,33 @@ static void noteSmoothing(Notes& notes, const Graph& graph) {
       notes.add(kUnsmoothed, node.shown());
 }
 
+static constexpr NoteCause kUnsummed = {
+    "{} may have been index_put(accumulate=True), whose repeated indices PyTorch's legacy exporter "
+    "does not sum: the last of them counts",
+    "{} nodes may have been index_put(accumulate=True), whose repeated indices PyTorch's legacy "
+    "exporter does not sum: the last of them counts: {}"};
+
+/// The legacy exporter adds zeros, in which the updates stand, to the data.
+static void noteUnsummedUpdates(Notes& notes, const Graph& graph) {
+  std::set<std::string> filled, added;
+  for (const Node& node : graph.nodes) {
+    if (node.domain.empty() && node.opType == "ConstantOfShape")
+      filled.insert(node.outputs[0]);
+    if (node.domain.empty() && node.opType == "Add")
+      added.insert(node.inputs.begin(), node.inputs.end());
+  }
+  const auto isFilled = [&](const std::string& value) {
+    auto constant = graph.initializers.find(value);
+    return constant != graph.initializers.end() ? isZeros(constant->second)
+                                                : filled.contains(value);
+  };
+  for (const Node& node : graph.nodes)
+    if (graph.fromPyTorch() && node.domain.empty() && node.opType == "ScatterND" &&
+        !scopeOf(node).readsFx() && node.text("reduction", "none") == "none" &&
+        isFilled(node.inputs[0]) && added.contains(node.outputs[0]))
+      notes.add(kUnsummed, node.shown());
+}
+
 static constexpr NoteCause kFixedStatistics = {
     "{} trains with fixed statistics, as the model was exported: model.mode = \"train\" "
     "normalises by the batch",
@@ -540,6 +567,7 @@ std::vector<std::string> notesOf(const Graph& graph, const NameTable& names, con
   Notes all = graph.notes;
   all.append(names.notes);
   noteSmoothing(all, graph);
+  noteUnsummedUpdates(all, graph);
   noteInstanceStatistics(all, graph);
   noteCumulativeStatistics(all, graph, recipe.model.mode == "train");
   if (recipe.model.mode == "train")

@@ -1,5 +1,6 @@
 // Updates of elements by index, and the first elements of an order.
 #include "frontend/onnx/convert/Lookup.h"
+#include "frontend/onnx/name/Scopes.h"
 
 using namespace mlir;
 
@@ -9,7 +10,11 @@ using namespace ir;
 
 namespace {
 
+/// torch.export writes a mean of updates, which ONNX has not, as the last one of them.
 Result<ScatterKind> kindOf(Conversion& c) {
+  if (scopeOf(c.node).scatterReduction == "mean")
+    return c.error("the mean of updates (scatter_reduce of the source) is not in the file: "
+                   "export their sum, divided by their number");
   std::string reduction = c.node.text("reduction", "none");
   if (std::optional<ScatterKind> kind = symbolizeScatterKind(reduction))
     return *kind;

@@ -102,6 +102,49 @@ TEST_F(ScatterTest, RefusesWhatDoesNotFit) {
   EXPECT_HAS(importScatter("ScatterElements", other), "booleans are replaced only");
 }
 
+TEST_F(ScatterTest, RefusesTheMeanThatTheExporterLeftOut) {
+  const auto scatter = [&](const char* reduction) {
+    ModelBuilder model;
+    model.model.set_producer_name("pytorch");
+    model.input("x", {-1, 5}).input("i", {-1, 4}, kInt64).input("u", {-1, 4}).output("y");
+    auto& node = model.node("ScatterElements", {"x", "i", "u"}, {"y"}, "n");
+    ModelBuilder::setInt(node, "axis", 1);
+    ModelBuilder::setMetadata(node, "pkg.torch.onnx.name_scopes", "['', 'scatter_reduce']");
+    ModelBuilder::setMetadata(node, "pkg.torch.onnx.class_hierarchy",
+                              "['M', 'aten.scatter_reduce.two']");
+    ModelBuilder::setMetadata(
+        node, "pkg.torch.onnx.fx_node",
+        std::string("%scatter_reduce : call_function[target=torch.ops.aten.scatter_reduce.two]"
+                    "(args = (%x, 1, %i, %u, ") +
+            reduction + "), kwargs = {})");
+    return import(model);
+  };
+  EXPECT_HAS(scatter("mean"), "node 'n' (ScatterElements): the mean of updates (scatter_reduce of "
+                              "the source) is not in the file");
+  EXPECT_HAS(scatter("sum"), "titan.scatter");
+}
+
+/// The data, zeros for them with the updates, and the sum: `op` says how the exporter wrote it.
+TEST_F(ScatterTest, SumsOfRepeatedIndicesThatTheExporterLeftOutAreNoted) {
+  const auto notesOfSum = [&](const char* reduction, const char* op) {
+    ModelBuilder model;
+    model.model.set_producer_name("pytorch");
+    model.input("x", {2, 5}).input("i", {2, 1}, kInt64).input("u", {2, 5}).output("y");
+    model.node("Shape", {"x"}, {"shape"});
+    model.node("ConstantOfShape", {"shape"}, {"zeros"});
+    auto& scatter = model.node("ScatterND", {"zeros", "i", "u"}, {"updated"}, "n");
+    ModelBuilder::setText(scatter, "reduction", reduction);
+    model.node(op, {"x", "updated"}, {"y"});
+    return notes(model);
+  };
+  EXPECT_EQ(notesOfSum("none", "Add"),
+            std::vector<std::string>{
+                "node 'n' (ScatterND) may have been index_put(accumulate=True), whose repeated "
+                "indices PyTorch's legacy exporter does not sum: the last of them counts"});
+  EXPECT_TRUE(notesOfSum("add", "Add").empty());
+  EXPECT_TRUE(notesOfSum("none", "Mul").empty());
+}
+
 void addTopK(ModelBuilder& model, int64_t k, int64_t axis) {
   model.input("x", {-1, 4, 3}).output("v").output("i").integers("k", {k});
   auto& node = model.node("TopK", {"x", "k"}, {"v", "i"}, "n");

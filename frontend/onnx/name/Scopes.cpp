@@ -171,6 +171,8 @@ Scope scopeOf(const Node& node) {
         scope.paddingIndex = paddingIndexOf(fx->second);
       if (fx->second.find("target=torch.ops.aten.cross_entropy_loss.") != std::string::npos)
         scope.labelSmoothing = fxArgument(fx->second, 5, "label_smoothing");
+      if (scope.target.starts_with("aten.scatter_reduce."))
+        scope.scatterReduction = fxArgument(fx->second, 4, "reduce");
     }
   } else if (node.name.find('/') != std::string::npos) {
     scope.known = true;

@@ -32,6 +32,7 @@ struct Scope {
   std::optional<int64_t> paddingIndex; ///< of an nn.Embedding that has one
   bool scales = false;                 ///< the op multiplies an argument by a number, `alpha`
   std::string labelSmoothing;          ///< of a cross-entropy, as it is written: "0.1"; empty: none
+  std::string scatterReduction;        ///< of a scatter_reduce, as it is written: "mean"
   bool isBatchNorm = false;            ///< the fx node is a norm of the batch
   bool usesBatchStatistics = false;    ///< and normalises by the batch, as after train()
 };
