@@ -499,6 +499,19 @@ TEST_F(ImportTest, OpsOlderThanTheirFirstOpsetAreRefused) {
   EXPECT_HAS(node("Gelu", 19), "opset 19 is older than 20");
 }
 
+TEST_F(ImportTest, DimensionsOfATranspositionMayCountFromTheEnd) {
+  const auto transposed = [&](const std::vector<int64_t>& permutation) {
+    ModelBuilder model;
+    model.input("x", {-1, 2, 3, 4}).output("y");
+    ModelBuilder::setInts(model.node("Transpose", {"x"}, {"y"}, "n"), "perm", permutation);
+    Result<std::string> text = import(model);
+    return text.ok() ? *text : "error: " + text.error().message();
+  };
+  EXPECT_HAS(transposed({0, -2, -1, 1}), "titan.transpose %arg0 [0, 2, 3, 1]");
+  EXPECT_HAS(transposed({0, -1, 3, 1}), "(Transpose): [0, -1, 3, 1] does not permute 4 dimensions");
+  EXPECT_HAS(transposed({0, -5, 2, 3}), "(Transpose): [0, -5, 2, 3] does not permute 4 dimensions");
+}
+
 TEST_F(ImportTest, MatMulBroadcastsLikeNumPy) {
   ModelBuilder model;
   model.input("a", {-1, 3, 5, 4})

@@ -94,13 +94,16 @@ Result<std::vector<int64_t>> permutationOf(const Node& node, int64_t rank) {
   std::vector<int64_t> reversed(rank);
   for (int64_t i = 0; i < rank; ++i)
     reversed[i] = rank - 1 - i;
-  std::vector<int64_t> permutation = node.integers("perm").value_or(reversed);
+  const std::vector<int64_t> written = node.integers("perm").value_or(reversed);
+  std::vector<int64_t> permutation = written;
+  for (int64_t& dim : permutation)
+    dim += dim < 0 ? rank : 0; // no ONNX, but what PyTorch's exporters write
   std::vector<int64_t> sorted = permutation;
   std::sort(sorted.begin(), sorted.end());
   std::reverse(sorted.begin(), sorted.end());
   if (sorted != reversed)
-    return Error::badInput("{}: {} does not permute {} dimensions", node.shown(),
-                           toString(permutation), rank);
+    return Error::badInput("{}: {} does not permute {} dimensions", node.shown(), toString(written),
+                           rank);
   return permutation;
 }
 
