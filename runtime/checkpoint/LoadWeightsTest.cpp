@@ -179,13 +179,16 @@ TEST_F(LoadWeights, RefusesATensorThatIsInTwoFilesWhole) {
 TEST_F(LoadWeights, StripsWrapperSegmentsWithANote) {
   want("fc1.weight", {1});
   want("fc2.weight", {1});
+  want("fc3.weight", {1});
   write("w.safetensors", {{"_orig_mod.module.fc1.weight", {1}, {}, "x"},
-                          {"module.fc2._checkpoint_wrapped_module.weight", {1}, {}, "y"}});
+                          {"module.fc2._checkpoint_wrapped_module.weight", {1}, {}, "y"},
+                          {"fc3.module.weight", {1}, {}, "z"}});
   auto report = run("w.safetensors");
   ASSERT_TRUE(report.ok()) << report.error().message();
-  EXPECT_EQ(state_.bytes("fc1.weight") + state_.bytes("fc2.weight"), "xy");
+  EXPECT_EQ(state_.bytes("fc1.weight") + state_.bytes("fc2.weight") + state_.bytes("fc3.weight"),
+            "xyz");
   ASSERT_EQ(report->notes.size(), 1u);
-  EXPECT_NE(report->notes[0].find("2 name(s)"), std::string::npos) << report->notes[0];
+  EXPECT_NE(report->notes[0].find("3 name(s)"), std::string::npos) << report->notes[0];
 }
 
 TEST_F(LoadWeights, TakesATiedSetUnderAnyOrAllOfItsNamesIfTheyAgree) {

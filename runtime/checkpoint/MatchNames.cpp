@@ -127,11 +127,15 @@ private:
     const std::string name = applyRenames(storedName);
     if (const Destination* destination = find(name))
       return destination;
-    const std::string stripped = stripWrapperSegments(name);
-    const Destination* destination = stripped == name ? nullptr : find(stripped);
-    if (destination && stripped_++ == 0)
-      strippedExample_ = fmt::format("'{}' is '{}'", shown(name), shown(stripped));
-    return destination;
+    for (ModuleWraps wraps : {ModuleWraps::InFront, ModuleWraps::Anywhere}) {
+      const std::string stripped = stripWrapperSegments(name, wraps);
+      const Destination* destination = stripped == name ? nullptr : find(stripped);
+      if (destination && stripped_++ == 0)
+        strippedExample_ = fmt::format("'{}' is '{}'", shown(name), shown(stripped));
+      if (destination)
+        return destination;
+    }
+    return nullptr;
   }
 
   Status place(const std::string& name, const StoredTensors::Tensor& tensor) {

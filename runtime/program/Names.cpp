@@ -5,13 +5,17 @@
 
 namespace titan {
 
-std::string stripWrapperSegments(std::string_view name) {
-  static constexpr std::array<std::string_view, 4> wrappers = {
-      "_orig_mod", "module", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"};
+std::string stripWrapperSegments(std::string_view name, ModuleWraps wraps) {
+  static constexpr std::array<std::string_view, 3> wrappers = {"_orig_mod", "_fsdp_wrapped_module",
+                                                               "_checkpoint_wrapped_module"};
   std::string canonical;
-  for (size_t dot; (dot = name.find('.')) != std::string_view::npos; name.remove_prefix(dot + 1))
-    if (std::ranges::find(wrappers, name.substr(0, dot)) == wrappers.end())
+  for (size_t dot; (dot = name.find('.')) != std::string_view::npos; name.remove_prefix(dot + 1)) {
+    const std::string_view segment = name.substr(0, dot);
+    const bool mayBeModule = canonical.empty() || wraps == ModuleWraps::Anywhere;
+    if (!(segment == "module" && mayBeModule) &&
+        std::ranges::find(wrappers, segment) == wrappers.end())
       canonical.append(name.substr(0, dot + 1));
+  }
   return canonical.append(name);
 }
 

@@ -13,8 +13,17 @@ TEST(Names, WrapperSegmentsAreStripped) {
   EXPECT_EQ(stripWrapperSegments("layers.0._fsdp_wrapped_module._checkpoint_wrapped_module.w"),
             "layers.0.w");
   EXPECT_EQ(stripWrapperSegments("submodule.fc.weight"), "submodule.fc.weight");
+  EXPECT_EQ(stripWrapperSegments("_orig_mod.module.module.w"), "w");
   EXPECT_EQ(stripWrapperSegments("module"), "module");
   EXPECT_EQ(stripWrapperSegments(""), "");
+}
+
+TEST(Names, ModulesMayCallTheirChildrenLikeAWrapper) {
+  EXPECT_EQ(stripWrapperSegments("module.layers.0.module.fc.weight"), "layers.0.module.fc.weight");
+  EXPECT_EQ(stripWrapperSegments("layers.0.module._orig_mod.fc.weight"),
+            "layers.0.module.fc.weight");
+  EXPECT_EQ(stripWrapperSegments("module.layers.0.module.fc.weight", ModuleWraps::Anywhere),
+            "layers.0.fc.weight");
 }
 
 TEST(Glob, Wildcards) {

@@ -528,6 +528,8 @@ TEST(Names, ThreeSquaresOfAnAttentionAreOneProjection) {
 TEST(Names, StripsWrappers) {
   ModelBuilder model = linear("module._orig_mod.fc.weight", "");
   EXPECT_EQ(named(model, "module._orig_mod.fc.weight").name, "fc.weight");
+  model = linear("layers.0.module.fc.weight", "");
+  EXPECT_EQ(named(model, "layers.0.module.fc.weight").name, "layers.0.module.fc.weight");
 }
 
 TEST(Names, ClassWeightsOfALossAreABuffer) {
