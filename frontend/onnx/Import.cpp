@@ -443,10 +443,10 @@ static void noteSmoothing(Notes& notes, const Graph& graph) {
 }
 
 static constexpr NoteCause kUnsummed = {
-    "{} may have been index_put(accumulate=True), whose repeated indices PyTorch's legacy exporter "
-    "does not sum: the last of them counts",
-    "{} nodes may have been index_put(accumulate=True), whose repeated indices PyTorch's legacy "
-    "exporter does not sum: the last of them counts: {}"};
+    "{} may have been index_put(accumulate=True), index_add or scatter_add, whose repeated indices "
+    "PyTorch's legacy exporter does not sum: the last of them counts",
+    "{} nodes may have been index_put(accumulate=True), index_add or scatter_add, whose repeated "
+    "indices PyTorch's legacy exporter does not sum: the last of them counts: {}"};
 
 /// The legacy exporter adds zeros, in which the updates stand, to the data.
 static void noteUnsummedUpdates(Notes& notes, const Graph& graph) {
@@ -463,7 +463,7 @@ static void noteUnsummedUpdates(Notes& notes, const Graph& graph) {
                                                 : filled.contains(value);
   };
   for (const Node& node : graph.nodes)
-    if (graph.fromPyTorch() && node.domain.empty() && node.opType == "ScatterND" &&
+    if (graph.fromPyTorch() && node.domain.empty() && node.opType.starts_with("Scatter") &&
         !scopeOf(node).readsFx() && node.text("reduction", "none") == "none" &&
         isFilled(node.inputs[0]) && added.contains(node.outputs[0]))
       notes.add(kUnsummed, node.shown());

@@ -139,8 +139,9 @@ TEST_F(ScatterTest, SumsOfRepeatedIndicesThatTheExporterLeftOutAreNoted) {
   };
   EXPECT_EQ(notesOfSum("none", "Add"),
             std::vector<std::string>{
-                "node 'n' (ScatterND) may have been index_put(accumulate=True), whose repeated "
-                "indices PyTorch's legacy exporter does not sum: the last of them counts"});
+                "node 'n' (ScatterND) may have been index_put(accumulate=True), index_add or "
+                "scatter_add, whose repeated indices PyTorch's legacy exporter does not sum: the "
+                "last of them counts"});
   EXPECT_TRUE(notesOfSum("add", "Add").empty());
   EXPECT_TRUE(notesOfSum("none", "Mul").empty());
 }
