@@ -112,8 +112,9 @@ void separateAll(Block& block) {
     if (gathersForReaders(&op) || isForSources(&op))
       collectives.push_back(&op);
   llvm::DenseMap<Operation*, Operation*> lastBehind; // several for one op keep their order
+  IRRewriter rewriter(block.getParentOp()->getContext());
   for (Operation* op : collectives)
-    for (Operation* single : separate(op)) {
+    for (Operation* single : separate(rewriter, op)) {
       if (gathersForReaders(single)) {
         if (Operation* reader = firstReader(single->getResult(0)))
           single->moveBefore(reader);

@@ -1,6 +1,7 @@
 // titan-schedule-order-ops: the order of ops in which values live shortest.
 #include "compiler/Schedule/OpCosts.h"
 #include "compiler/Schedule/Passes.h"
+#include "compiler/Support/BlockOrder.h"
 #include "compiler/Support/Collectives.h"
 #include "compiler/Support/TargetInfo.h"
 
@@ -15,7 +16,8 @@ namespace {
 
 class Orderer {
 public:
-  Orderer(Block& block, const MachineModel& machine) : block(block), machine(machine) {}
+  Orderer(Block& block, const MachineModel& machine)
+      : block(block), machine(machine), rewriter(block.getParentOp()->getContext(), &order) {}
 
   void run() {
     hoistGradients();
@@ -27,6 +29,8 @@ public:
 private:
   Block& block;
   const MachineModel& machine;
+  BlockOrder order;
+  IRRewriter rewriter;
   llvm::DenseMap<Operation*, Operation*> lastBehind; ///< what was placed behind an op last
 
   /// The last op of the block among those that `op` reads; null: it reads none.
@@ -35,7 +39,7 @@ private:
     for (Value operand : op->getOperands())
       if (Operation* source = operand.getDefiningOp();
           source && source->getBlock() == &block && !isa<ir::ConstantOp>(source))
-        if (!last || last->isBeforeInBlock(source))
+        if (!last || order.isBefore(last, source))
           last = source;
     return last;
   }
@@ -46,14 +50,14 @@ private:
     for (auto found = lastBehind.find(after); found != lastBehind.end();
          found = lastBehind.find(after))
       after = found->second;
-    if (op->isBeforeInBlock(after) || after == op)
+    if (order.isBefore(op, after) || after == op)
       return;
-    op->moveAfter(after);
+    rewriter.moveOpAfter(op, after);
     // Constants have no place in time, but stand before their readers.
     for (Value operand : op->getOperands())
       if (Operation* source = operand.getDefiningOp();
-          source && source->getBlock() == &block && op->isBeforeInBlock(source))
-        source->moveBefore(op);
+          source && source->getBlock() == &block && order.isBefore(op, source))
+        rewriter.moveOpBefore(source, op);
     lastBehind[after] = op;
   }
 
@@ -107,7 +111,7 @@ private:
     for (auto bucket : llvm::make_early_inc_range(block.getOps<dist::ReduceScatterOp>())) {
       if (ir::getPhase(bucket) != ir::Phase::Backward)
         continue;
-      for (Operation* sum : separate(bucket)) {
+      for (Operation* sum : separate(rewriter, bucket)) {
         if (Operation* gradient = lastOperand(sum))
           placeBehind(sum, gradient);
         for (Operation* user : llvm::to_vector(sum->getUsers()))
@@ -137,7 +141,7 @@ private:
         continue;
       placeBehind(square, gradient);
       ir::setPhase(square, ir::Phase::Backward);
-      reduce->moveAfter(square);
+      rewriter.moveOpAfter(reduce, square);
       lastBehind[square] = reduce;
       ir::setPhase(reduce, ir::Phase::Backward);
     }
@@ -151,11 +155,11 @@ private:
       Operation* first = nullptr;
       for (Operation* user : op.getUsers()) {
         Operation* ancestor = block.findAncestorOpInBlock(*user);
-        if (ancestor && (!first || ancestor->isBeforeInBlock(first)))
+        if (ancestor && (!first || order.isBefore(ancestor, first)))
           first = ancestor;
       }
       if (first && ir::getPhase(&op) == ir::getPhase(first))
-        op.moveBefore(first);
+        rewriter.moveOpBefore(&op, first);
     }
   }
 };

@@ -126,24 +126,25 @@ void joinAllHalves(Operation* root) {
   llvm::for_each(starts, joinHalves);
 }
 
-SmallVector<Operation*> separate(Operation* bucket) {
+SmallVector<Operation*> separate(RewriterBase& rewriter, Operation* bucket) {
   if (bucket->getNumResults() == 1)
     return {bucket};
-  OpBuilder builder(bucket);
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPoint(bucket);
   const Description all = describe(bucket);
   const bool hasNames = all.path && all.path.size() == bucket->getNumResults();
   SmallVector<Operation*> singles;
   for (auto [i, operand, result] : llvm::enumerate(bucket->getOperands(), bucket->getResults())) {
     Description one = all;
     if (all.dims)
-      one.dims = builder.getDenseI64ArrayAttr(all.dims[i]);
+      one.dims = rewriter.getDenseI64ArrayAttr(all.dims[i]);
     if (hasNames)
-      one.path = builder.getArrayAttr(all.path[i]);
-    singles.push_back(createWhole(builder, bucket->getLoc(), one, TypeRange(result.getType()),
+      one.path = rewriter.getArrayAttr(all.path[i]);
+    singles.push_back(createWhole(rewriter, bucket->getLoc(), one, TypeRange(result.getType()),
                                   ValueRange(operand)));
-    result.replaceAllUsesWith(singles.back()->getResult(0));
+    rewriter.replaceAllUsesWith(result, singles.back()->getResult(0));
   }
-  bucket->erase();
+  rewriter.eraseOp(bucket);
   return singles;
 }
 

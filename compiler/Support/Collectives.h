@@ -2,6 +2,7 @@
 #pragma once
 
 #include "dialects/Dist/Dist.h"
+#include "mlir/IR/PatternMatch.h"
 
 namespace titan {
 
@@ -27,7 +28,7 @@ void joinAllHalves(mlir::Operation* root);
 
 /// Replaces a whole collective of several tensors by one for each of them, in order; `path` has a
 /// name for each of them, or all get all of it.
-llvm::SmallVector<mlir::Operation*> separate(mlir::Operation* bucket);
+llvm::SmallVector<mlir::Operation*> separate(mlir::RewriterBase& rewriter, mlir::Operation* bucket);
 
 /// Replaces whole collectives that differ in their tensors only by one of all tensors, in their
 /// order, in the place of `place`, one of them. It has all paths.
