@@ -71,15 +71,16 @@ struct VerifyPlan : impl::VerifyPlanBase<VerifyPlan> {
       if (i > 0 && extents[i - 1].offset + extents[i - 1].bytes > extent.offset)
         return emitError(extent.loc) << extent.name << " shares bytes with " << extents[i - 1].name;
     }
+    llvm::DenseMap<StringAttr, int64_t> places; // by name
+    for (const StatePlan& s : plan.states)
+      places[ir::StateOp(s.state).getSymNameAttr()] = s.offset;
     // The argument of a state lies where the state lies.
     for (const FunctionPlan& function : plan.functions)
       for (BlockArgument argument : func::FuncOp(function.function).getArguments())
         if (FlatSymbolRefAttr symbol = stateOf(argument)) {
           FailureOr<int64_t> offset = offsetOf(argument);
-          auto found = llvm::find_if(plan.states, [&](const StatePlan& s) {
-            return ir::StateOp(s.state).getSymName() == symbol.getValue();
-          });
-          if (failed(offset) || found == plan.states.end() || found->offset != *offset)
+          auto found = places.find(symbol.getAttr());
+          if (failed(offset) || found == places.end() || found->second != *offset)
             return emitError(argument.getLoc())
                    << "argument of state " << symbol << " is not at the state's offset";
         }
