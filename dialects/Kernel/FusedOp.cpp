@@ -12,6 +12,55 @@ AffineMap FusedOp::getOutMap(unsigned i) {
   return cast<AffineMapAttr>(getMaps()[getIns().size() + i]).getValue();
 }
 
+namespace {
+
+/// On which dimensions of the space the values of a body depend.
+class Dependences {
+public:
+  explicit Dependences(FusedOp op) : op(op), rank(op.getSpace().size()) {}
+
+  llvm::SmallBitVector of(Value value) {
+    // Dominance is verified later: a cycle must not be followed forever.
+    auto [found, isNew] = known.try_emplace(value, rank);
+    if (!isNew)
+      return found->second;
+    llvm::SmallBitVector dims = compute(value);
+    known[value] = dims;
+    return dims;
+  }
+
+private:
+  FusedOp op;
+  unsigned rank;
+  llvm::DenseMap<Value, llvm::SmallBitVector> known;
+
+  llvm::SmallBitVector compute(Value value) {
+    llvm::SmallBitVector dims(rank);
+    if (auto argument = dyn_cast<BlockArgument>(value)) {
+      if (argument.getArgNumber() < op.getIns().size()) {
+        AffineMap map = op.getInMap(argument.getArgNumber());
+        for (unsigned d = 0; d < rank; ++d)
+          if (map.isFunctionOfDim(d))
+            dims.set(d);
+      }
+      return dims;
+    }
+    Operation* definition = value.getDefiningOp();
+    for (Value operand : definition->getOperands())
+      dims |= of(operand);
+    if (auto index = dyn_cast<IndexOp>(definition))
+      dims.set(index.getDim());
+    if (auto reduce = dyn_cast<ReduceOp>(definition))
+      for (int64_t d : reduce.getDims())
+        dims.reset(d);
+    return dims;
+  }
+};
+
+} // namespace
+
+llvm::SmallBitVector FusedOp::getDependence(Value value) { return Dependences(*this).of(value); }
+
 bool FusedOp::walksAlike(OpOperand& read, OpOperand& write) {
   unsigned in = read.getOperandNumber();
   AffineMap map = getInMap(in);
@@ -31,46 +80,17 @@ bool FusedOp::walksAlike(OpOperand& read, OpOperand& write) {
     }
   if (missing.none())
     return true;
+  Dependences dependences(*this);
   llvm::SmallPtrSet<Operation*, 8> derived;
   for (Operation& op : getBlock().without_terminator())
     if (llvm::any_of(op.getOperands(), [&](Value v) {
           return v == getBlock().getArgument(in) || derived.contains(v.getDefiningOp());
         })) {
       derived.insert(&op);
-      if (getDependence(op.getResult(0)).anyCommon(missing))
+      if (dependences.of(op.getResult(0)).anyCommon(missing))
         return false;
     }
   return true;
-}
-
-llvm::SmallBitVector FusedOp::getDependence(Value value) {
-  unsigned rank = getSpace().size();
-  llvm::DenseMap<Value, llvm::SmallBitVector> known;
-  std::function<llvm::SmallBitVector(Value)> visit = [&](Value v) -> llvm::SmallBitVector {
-    auto found = known.find(v);
-    if (found != known.end())
-      return found->second;
-    llvm::SmallBitVector dims(rank);
-    known[v] = dims; // dominance is verified later: a cycle must not be followed forever
-    if (auto argument = dyn_cast<BlockArgument>(v)) {
-      if (argument.getArgNumber() < getIns().size())
-        for (unsigned d = 0; d < rank; ++d)
-          if (getInMap(argument.getArgNumber()).isFunctionOfDim(d))
-            dims.set(d);
-    } else {
-      Operation* op = v.getDefiningOp();
-      for (Value operand : op->getOperands())
-        dims |= visit(operand);
-      if (auto index = dyn_cast<IndexOp>(op))
-        dims.set(index.getDim());
-      if (auto reduce = dyn_cast<ReduceOp>(op))
-        for (int64_t d : reduce.getDims())
-          dims.reset(d);
-    }
-    known[v] = dims;
-    return dims;
-  };
-  return visit(value);
 }
 
 //===----------------------------------------------------------------------===//
@@ -177,7 +197,7 @@ LogicalResult verifyArguments(FusedOp op) {
 }
 
 /// The value for out `i` is one for each element that its map leads to.
-LogicalResult verifyYieldedValue(FusedOp op, unsigned i, Value value) {
+LogicalResult verifyYieldedValue(FusedOp op, unsigned i, Value value, Dependences& dependences) {
   Value out = op.getOuts()[i];
   if (value.getType() != bodyTypeOf(out))
     return op.emitOpError("(C3) yields ") << value.getType() << " to " << out.getType();
@@ -196,7 +216,7 @@ LogicalResult verifyYieldedValue(FusedOp op, unsigned i, Value value) {
       return op.emitOpError("(C5) map ")
              << AffineMapAttr::get(map) << " sends several points to one element";
   }
-  for (int d : op.getDependence(value).set_bits())
+  for (int d : dependences.of(value).set_bits())
     if (!used.test(d) && op.getSpace()[d] != 1)
       return op.emitOpError("(C4) yielded value ")
              << i << " depends on dimension " << d << ", which " << AffineMapAttr::get(map)
@@ -211,8 +231,9 @@ LogicalResult verifyYield(FusedOp op, bool onTensors) {
     return op.emitOpError("(C3) yields ")
            << yield.getValues().size() << " values to " << op.getOuts().size()
            << " outs, or results do not match them";
+  Dependences dependences(op);
   for (auto [i, value] : llvm::enumerate(yield.getValues()))
-    if (failed(verifyYieldedValue(op, i, value)))
+    if (failed(verifyYieldedValue(op, i, value, dependences)))
       return failure();
   return success();
 }
