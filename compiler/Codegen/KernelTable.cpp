@@ -3,6 +3,7 @@
 #include "compiler/Codegen/Comparisons.h"
 #include "compiler/Codegen/CostModel.h"
 #include "compiler/Codegen/kernel/ErrorBound.h"
+#include "compiler/Support/KernelKey.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/Support/raw_ostream.h"
@@ -12,36 +13,11 @@ using namespace mlir;
 namespace titan::codegen {
 namespace {
 
-/// Everything that decides a kernel's code, and nothing else: two ops with one key share it.
-/// Attributes, types and names of ops exist once in their context, so their addresses stand for
-/// them; values are numbered.
+/// Two ops with one key share a kernel's code.
 std::string keyOf(kernel::FusedOp op) {
-  std::string key;
-  auto add = [&](auto word) { key.append(reinterpret_cast<const char*>(&word), sizeof(word)); };
-  auto addTypes = [&](TypeRange types) {
-    add(types.size());
-    for (Type type : types)
-      add(type.getAsOpaquePointer());
-  };
-  add(op.getSpaceAttr().getAsOpaquePointer());
-  add(op.getMaps().getAsOpaquePointer());
-  addTypes(op.getIns().getTypes());
-  addTypes(op.getOuts().getTypes());
-  add(op.getScalars().size());
-  llvm::DenseMap<Value, unsigned> numbers;
-  for (BlockArgument argument : op.getBlock().getArguments())
-    numbers.try_emplace(argument, numbers.size());
-  for (Operation& inner : op.getBlock()) {
-    add(inner.getName().getAsOpaquePointer());
-    add(inner.getAttrDictionary().getAsOpaquePointer());
-    add(inner.getNumOperands());
-    for (Value operand : inner.getOperands())
-      add(numbers.lookup(operand));
-    addTypes(inner.getResultTypes());
-    for (Value result : inner.getResults())
-      numbers.try_emplace(result, numbers.size());
-  }
-  return key;
+  KeyBuilder key;
+  key.addKernel(op);
+  return key.take();
 }
 
 /// "row [64, 10] max exp add div"

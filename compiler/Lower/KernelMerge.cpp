@@ -2,6 +2,7 @@
 
 #include "compiler/Lower/Address.h"
 #include "compiler/Lower/Classify.h"
+#include "compiler/Support/KernelKey.h"
 #include "mlir/IR/Dominance.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Transforms/CSE.h"
@@ -104,18 +105,88 @@ private:
 struct Part {
   FusedOp op;
   AffineMap toOwn; ///< from the merged space to its own
+  bool isConsumer = false;
   SmallVector<unsigned> ins = {}, scalars = {};
   IRMapping body = {}; ///< from its body to the merged one
 };
 
 class KernelMerger {
 public:
-  KernelMerger(RewriterBase& rewriter, FusedOp producer, FusedOp consumer, const MergedSpace& space,
+  KernelMerger(PairRewriter& rewriter, FusedOp producer, FusedOp consumer, const MergedSpace& space,
                ArrayRef<unsigned> kept)
       : rewriter(rewriter), space(space), producer{producer, space.toProducer},
-        consumer{consumer, space.toConsumer}, kept(kept) {}
+        consumer{consumer, space.toConsumer, /*isConsumer=*/true}, kept(kept) {}
 
   FailureOr<FusedOp> build(std::string& why) {
+    auto [slot, isNew] = rewriter.merges.try_emplace(key());
+    MergeResult& result = slot->second;
+    if (!isNew) {
+      why = result.why;
+      if (!result.body)
+        return failure();
+      FusedOp merged = repeat(result);
+      rewriter.numbers.set(merged, result.kernel);
+      return merged;
+    }
+    FailureOr<FusedOp> merged = buildFirst(why);
+    if (failed(merged)) {
+      result.why = why;
+      return failure();
+    }
+    result.ins = std::move(ins);
+    result.scalars = std::move(scalars);
+    result.maps = merged->getMaps();
+    result.kernelClass = merged->getKernelClass();
+    result.kernel = rewriter.numbers.of(*merged);
+    result.body = std::make_unique<Region>();
+    IRMapping mapping;
+    merged->getBody().cloneInto(result.body.get(), mapping);
+    return merged;
+  }
+
+private:
+  using Operand = MergeResult::Operand;
+
+  /// All that decides how the two are merged.
+  std::string key() {
+    KeyBuilder key;
+    key.add(space.toProducer);
+    key.add(space.toConsumer);
+    for (int64_t extent : space.extents)
+      key.add(extent);
+    key.add(kept.size());
+    for (unsigned number : kept)
+      key.add(number);
+    llvm::DenseMap<Value, unsigned> numbers;
+    for (Part* part : {&producer, &consumer}) {
+      key.add(rewriter.numbers.of(part->op));
+      for (Value in : part->op.getIns()) {
+        const Value source = sourceOf(in);
+        OpResult produced = producedBy(in);
+        key.add(!produced ? numbers.try_emplace(source, numbers.size()).first->second
+                          : ~produced.getResultNumber());
+        key.add(source.getType());
+        key.add(source == in);
+      }
+      for (Value scalar : part->op.getScalars())
+        key.add(numbers.try_emplace(scalar, numbers.size()).first->second);
+    }
+    return key.take();
+  }
+
+  /// Builds the kernel from what came of an equal pair.
+  FusedOp repeat(const MergeResult& result) {
+    OpBuilder::InsertionGuard guard(rewriter);
+    rewriter.setInsertionPoint(consumer.op);
+    ins = result.ins;
+    scalars = result.scalars;
+    FusedOp merged = createKernel(result.maps, result.kernelClass);
+    IRMapping mapping;
+    result.body->cloneInto(&merged.getBody(), mapping);
+    return merged;
+  }
+
+  FailureOr<FusedOp> buildFirst(std::string& why) {
     // Most pairs that cannot be merged are found before anything is built.
     BodyMerger merger(rewriter, space);
     for (const Part* part : {&producer, &consumer})
@@ -129,11 +200,12 @@ public:
     rewriter.setInsertionPoint(consumer.op);
     for (Part* part : {&producer, &consumer})
       addOperands(*part);
+    SmallVector<AffineMap> maps = inMaps;
     for (unsigned j = 0; j < consumer.op.getOuts().size(); ++j)
-      addOut(consumer, j);
+      maps.push_back(composed(consumer.op.getOutMap(j), consumer.toOwn));
     for (unsigned j : kept)
-      addOut(producer, j);
-    FusedOp merged = createKernel();
+      maps.push_back(composed(producer.op.getOutMap(j), producer.toOwn));
+    FusedOp merged = createKernel(rewriter.getAffineMapArrayAttr(maps), kernel::KernelClass::Flat);
     createBlock(merged);
     fillBody(merger, merged);
     FailureOr<Loops> loops = classify(merged, &why);
@@ -147,7 +219,6 @@ public:
     return merged;
   }
 
-private:
   /// The result of the producer that `in` of the consumer shows, in whatever shape.
   OpResult producedBy(Value in) {
     auto result = dyn_cast<OpResult>(sourceOf(in));
@@ -157,37 +228,43 @@ private:
 
   void addOperands(Part& part) {
     for (auto [i, in] : llvm::enumerate(part.op.getIns()))
-      part.ins.push_back(
-          isProduced(part, in) ? 0 : addIn(in, composed(part.op.getInMap(i), part.toOwn)));
-    for (Value scalar : part.op.getScalars()) {
-      auto found = llvm::find(scalars, scalar);
+      part.ins.push_back(isProduced(part, in) ? 0
+                                              : addIn({part.isConsumer, static_cast<unsigned>(i)},
+                                                      composed(part.op.getInMap(i), part.toOwn)));
+    for (auto [i, scalar] : llvm::enumerate(part.op.getScalars())) {
+      auto found = llvm::find_if(
+          scalars, [&, &scalar = scalar](Operand known) { return scalarOf(known) == scalar; });
       if (found == scalars.end())
-        found = scalars.insert(scalars.end(), scalar);
+        found = scalars.insert(scalars.end(), {part.isConsumer, static_cast<unsigned>(i)});
       part.scalars.push_back(found - scalars.begin());
     }
   }
 
+  FusedOp ownerOf(Operand operand) const { return operand.isConsumers ? consumer.op : producer.op; }
+  Value inOf(Operand operand) const {
+    Value in = ownerOf(operand).getIns()[operand.number];
+    return operand.isSource ? sourceOf(in) : in;
+  }
+  Value scalarOf(Operand operand) const { return ownerOf(operand).getScalars()[operand.number]; }
+
   /// Each (value, map) is one operand.
-  unsigned addIn(Value value, AffineMap map) {
+  unsigned addIn(Operand operand, AffineMap map) {
+    Value value = inOf(operand);
     // In the shape that it was written in, so that one value is one operand.
     if (Value source = sourceOf(value); source != value)
       if (auto address = addressOf(map, cast<ShapedType>(value.getType()).getShape()))
         if (auto direct = mapOf(*address, space.extents,
                                 cast<ShapedType>(source.getType()).getShape(), map.getContext())) {
           value = source;
+          operand.isSource = true;
           map = *direct;
         }
     for (unsigned i = 0; i < ins.size(); ++i)
-      if (ins[i] == value && inMaps[i] == map)
+      if (inOf(ins[i]) == value && inMaps[i] == map)
         return i;
-    ins.push_back(value);
+    ins.push_back(operand);
     inMaps.push_back(map);
     return ins.size() - 1;
-  }
-
-  void addOut(Part& part, unsigned number) {
-    outs.push_back(part.op.getOuts()[number]);
-    outMaps.push_back(composed(part.op.getOutMap(number), part.toOwn));
   }
 
   /// One spelling of equal maps: an out may lie on an in that has its map.
@@ -198,7 +275,7 @@ private:
     return AffineMap::get(space.extents.size(), 0, results, map.getContext());
   }
 
-  FusedOp createKernel() {
+  FusedOp createKernel(ArrayAttr maps, kernel::KernelClass kernelClass) {
     auto phase = ir::getPhase(consumer.op);
     ArrayAttr path = ir::getPath(consumer.op);
     // A constant is nobody's: its paths and phase are those of whoever was first to need it.
@@ -206,12 +283,17 @@ private:
       phase = std::max(phase, ir::getPhase(producer.op));
       path = ir::joinPaths(ir::getPath(producer.op), path);
     }
-    SmallVector<AffineMap> maps = inMaps;
-    llvm::append_range(maps, outMaps);
+    SmallVector<Value> inputs, outs(consumer.op.getOuts()), counts;
+    for (Operand operand : ins)
+      inputs.push_back(inOf(operand));
+    for (unsigned j : kept)
+      outs.push_back(producer.op.getOuts()[j]);
+    for (Operand operand : scalars)
+      counts.push_back(scalarOf(operand));
     auto merged = FusedOp::create(
         rewriter, rewriter.getFusedLoc({producer.op.getLoc(), consumer.op.getLoc()}),
-        TypeRange(ValueRange(outs)), ins, outs, scalars, kernel::KernelClass::Flat, space.extents,
-        rewriter.getAffineMapArrayAttr(maps), path.empty() ? ArrayAttr() : path, ir::PhaseAttr());
+        TypeRange(ValueRange(outs)), inputs, outs, counts, kernelClass, space.extents, maps,
+        path.empty() ? ArrayAttr() : path, ir::PhaseAttr());
     ir::setPhase(merged, phase);
     return merged;
   }
@@ -296,17 +378,17 @@ private:
     return cast<kernel::YieldOp>(op.getBlock().getTerminator()).getValues();
   }
 
-  RewriterBase& rewriter;
+  PairRewriter& rewriter;
   const MergedSpace& space;
   Part producer, consumer;
   ArrayRef<unsigned> kept; ///< the producer's results that the merged kernel gives as well
-  SmallVector<Value> ins, outs, scalars;
-  SmallVector<AffineMap> inMaps, outMaps;
+  SmallVector<Operand> ins, scalars; ///< of the merged kernel
+  SmallVector<AffineMap> inMaps;
 };
 
 } // namespace
 
-FailureOr<FusedOp> buildMerged(RewriterBase& rewriter, FusedOp producer, FusedOp consumer,
+FailureOr<FusedOp> buildMerged(PairRewriter& rewriter, FusedOp producer, FusedOp consumer,
                                const MergedSpace& space, ArrayRef<unsigned> kept,
                                std::string& why) {
   return KernelMerger(rewriter, producer, consumer, space, kept).build(why);

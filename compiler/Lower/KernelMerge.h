@@ -2,15 +2,40 @@
 // should be merged.
 #pragma once
 
+#include "compiler/Lower/KernelNumbers.h"
 #include "compiler/Lower/MergedSpace.h"
-#include "mlir/IR/PatternMatch.h"
+#include "compiler/Support/BlockOrder.h"
 
 namespace titan::lower {
+
+/// What came of a pair of kernels: of an equal pair, in another layer of the model, the same comes.
+struct MergeResult {
+  /// An operand of the merged kernel: input or scalar `number` of one of the two.
+  struct Operand {
+    bool isConsumers = false;
+    unsigned number = 0;
+    bool isSource = false; ///< in the shape that it was written in
+  };
+  llvm::SmallVector<Operand> ins, scalars;
+  mlir::ArrayAttr maps;
+  kernel::KernelClass kernelClass = kernel::KernelClass::Flat;
+  std::unique_ptr<mlir::Region> body; ///< null: they cannot be merged
+  unsigned kernel = 0;                ///< its number
+  std::string why;                    ///< not
+};
+
+/// Changes a block whose order of ops stays known, and knows what it merged before.
+struct PairRewriter : mlir::IRRewriter {
+  explicit PairRewriter(mlir::MLIRContext* context) : IRRewriter(context, &numbers) {}
+  BlockOrder order;
+  KernelNumbers numbers{&order};
+  llvm::StringMap<MergeResult> merges; ///< by all that decides one
+};
 
 /// Builds the merged kernel before `consumer` and returns it: its results are the consumer's, then
 /// those of the producer that `kept` lists. Fails, leaving everything as it was, with `why` set,
 /// where the result fits no class or a reduction would change its order.
-mlir::FailureOr<kernel::FusedOp> buildMerged(mlir::RewriterBase& rewriter, kernel::FusedOp producer,
+mlir::FailureOr<kernel::FusedOp> buildMerged(PairRewriter& rewriter, kernel::FusedOp producer,
                                              kernel::FusedOp consumer, const MergedSpace& space,
                                              llvm::ArrayRef<unsigned> kept, std::string& why);
 

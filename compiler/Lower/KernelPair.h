@@ -1,16 +1,9 @@
 // Replacing two kernels by one: who else reads them, and what has to move.
 #pragma once
 
-#include "compiler/Lower/MergedSpace.h"
-#include "compiler/Support/BlockOrder.h"
+#include "compiler/Lower/KernelMerge.h"
 
 namespace titan::lower {
-
-/// Changes a block whose order of ops stays known.
-struct PairRewriter : mlir::IRRewriter {
-  explicit PairRewriter(mlir::MLIRContext* context) : IRRewriter(context, &order) {}
-  BlockOrder order;
-};
 
 /// The kernel whose result `in` is, perhaps in another shape; null if it is none.
 kernel::FusedOp producerOf(mlir::Value in);

@@ -29,6 +29,26 @@ func.func @shared(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
   return %e, %y : tensor<4xf32>, tensor<4xf32>
 }
 
+// Equal pairs come out equal, each with its own operands; a pair whose operands are one value is another.
+// CHECK-LABEL: func.func @equal_pairs
+// CHECK-SAME: (%[[A:.*]]: {{.*}}, %[[B:.*]]: {{.*}}, %[[C:.*]]: {{.*}}, %[[D:.*]]: {{.*}}, %[[E:.*]]: tensor
+// CHECK: kernel.fused flat [512, 512] ins(%[[A]], %[[B]] : {{.*}}path = ["first"]
+// CHECK: kernel.fused flat [512, 512] ins(%[[C]], %[[D]] : {{.*}}path = ["second"]
+// CHECK: math.exp
+// CHECK: arith.addf
+// CHECK: kernel.fused flat [512, 512] ins(%[[E]] : {{.*}}path = ["third"]
+// CHECK-NOT: kernel.fused
+func.func @equal_pairs(%a: tensor<512x512xf32>, %b: tensor<512x512xf32>, %c: tensor<512x512xf32>, %d: tensor<512x512xf32>, %e: tensor<512x512xf32>)
+    -> (tensor<512x512xf32>, tensor<512x512xf32>, tensor<512x512xf32>) {
+  %x = titan.exp %a {path = ["first"]} : tensor<512x512xf32>
+  %first = titan.add %x, %b {path = ["first"]} : tensor<512x512xf32>
+  %y = titan.exp %c {path = ["second"]} : tensor<512x512xf32>
+  %second = titan.add %y, %d {path = ["second"]} : tensor<512x512xf32>
+  %z = titan.exp %e {path = ["third"]} : tensor<512x512xf32>
+  %third = titan.add %z, %e {path = ["third"]} : tensor<512x512xf32>
+  return %first, %second, %third : tensor<512x512xf32>, tensor<512x512xf32>, tensor<512x512xf32>
+}
+
 // Rows with what is done to their results, and partial column sums with what they sum.
 // CHECK-LABEL: func.func @rows_and_columns
 // CHECK: kernel.fused column [4, 16, 10] ins(%{{.*}} : tensor<64x10xf32>) outs(%{{.*}}, %{{.*}} : tensor<4x10xf32>, tensor<64x10xf32>)
