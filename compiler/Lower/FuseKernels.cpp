@@ -96,8 +96,8 @@ private:
   }
 
   FusedOp fuse(FusedOp producer, FusedOp consumer, std::string& why) {
-    SmallVector<lower::MergedSpace> spaces = lower::findMergedSpaces(producer, consumer, why);
-    for (const lower::MergedSpace& space : spaces)
+    for (const lower::MergedSpace& space :
+         lower::findKnownSpaces(rewriter, producer, consumer, why))
       if (FusedOp merged = fuseIn(space, producer, consumer, why))
         return merged;
     return nullptr;

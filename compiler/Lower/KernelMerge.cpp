@@ -101,6 +101,31 @@ private:
   }
 };
 
+/// What the two compute, and which of their operands are one value.
+void addPair(KeyBuilder& key, PairRewriter& rewriter, FusedOp producer, FusedOp consumer) {
+  SmallVector<Value> values;
+  auto addValue = [&](Value value) {
+    auto found = llvm::find(values, value);
+    key.add(found - values.begin());
+    if (found == values.end())
+      values.push_back(value);
+  };
+  for (FusedOp op : {producer, consumer}) {
+    key.add(rewriter.numbers.of(op));
+    for (Value in : op.getIns()) {
+      const Value source = sourceOf(in);
+      if (source.getDefiningOp() == producer)
+        key.add(~int64_t(cast<OpResult>(source).getResultNumber()));
+      else
+        addValue(source);
+      key.add(source.getType());
+      key.add(source == in);
+    }
+    for (Value scalar : op.getScalars())
+      addValue(scalar);
+  }
+}
+
 /// One of the two kernels, and which operands of the merged one are its own.
 struct Part {
   FusedOp op;
@@ -150,6 +175,7 @@ private:
   /// All that decides how the two are merged.
   std::string key() {
     KeyBuilder key;
+    addPair(key, rewriter, producer.op, consumer.op);
     key.add(space.toProducer);
     key.add(space.toConsumer);
     for (int64_t extent : space.extents)
@@ -157,20 +183,6 @@ private:
     key.add(kept.size());
     for (unsigned number : kept)
       key.add(number);
-    llvm::DenseMap<Value, unsigned> numbers;
-    for (Part* part : {&producer, &consumer}) {
-      key.add(rewriter.numbers.of(part->op));
-      for (Value in : part->op.getIns()) {
-        const Value source = sourceOf(in);
-        OpResult produced = producedBy(in);
-        key.add(!produced ? numbers.try_emplace(source, numbers.size()).first->second
-                          : ~produced.getResultNumber());
-        key.add(source.getType());
-        key.add(source == in);
-      }
-      for (Value scalar : part->op.getScalars())
-        key.add(numbers.try_emplace(scalar, numbers.size()).first->second);
-    }
     return key.take();
   }
 
@@ -387,6 +399,22 @@ private:
 };
 
 } // namespace
+
+ArrayRef<MergedSpace> findKnownSpaces(PairRewriter& rewriter, FusedOp producer, FusedOp consumer,
+                                      std::string& why) {
+  KeyBuilder key;
+  addPair(key, rewriter, producer, consumer);
+  for (Value out : producer.getOuts())
+    key.add(out.getDefiningOp<kernel::EmptyOp>() != nullptr);
+  for (Value out : consumer.getOuts())
+    key.add(sourceOf(out).getDefiningOp() == producer);
+  auto [slot, isNew] = rewriter.spaces.try_emplace(key.take());
+  FoundSpaces& found = slot->second;
+  if (isNew)
+    found.spaces = findMergedSpaces(producer, consumer, found.why);
+  why = found.why;
+  return found.spaces;
+}
 
 FailureOr<FusedOp> buildMerged(PairRewriter& rewriter, FusedOp producer, FusedOp consumer,
                                const MergedSpace& space, ArrayRef<unsigned> kept,

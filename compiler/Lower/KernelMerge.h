@@ -24,13 +24,24 @@ struct MergeResult {
   std::string why;                    ///< not
 };
 
-/// Changes a block whose order of ops stays known, and knows what it merged before.
+/// The spaces that serve a pair of kernels, or why there is none.
+struct FoundSpaces {
+  llvm::SmallVector<MergedSpace> spaces;
+  std::string why;
+};
+
+/// Changes a block whose order of ops stays known, and knows what it found of pairs before.
 struct PairRewriter : mlir::IRRewriter {
   explicit PairRewriter(mlir::MLIRContext* context) : IRRewriter(context, &numbers) {}
   BlockOrder order;
   KernelNumbers numbers{&order};
-  llvm::StringMap<MergeResult> merges; ///< by all that decides one
+  llvm::StringMap<FoundSpaces> spaces; ///< by all that decides them
+  llvm::StringMap<MergeResult> merges; ///< likewise
 };
+
+/// `findMergedSpaces`, which is asked once for equal pairs.
+llvm::ArrayRef<MergedSpace> findKnownSpaces(PairRewriter& rewriter, kernel::FusedOp producer,
+                                            kernel::FusedOp consumer, std::string& why);
 
 /// Builds the merged kernel before `consumer` and returns it: its results are the consumer's, then
 /// those of the producer that `kept` lists. Fails, leaving everything as it was, with `why` set,
