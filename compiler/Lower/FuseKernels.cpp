@@ -73,8 +73,9 @@ private:
         missed.push_back({producer, why});
       }
     }
-    for (auto& [producer, why] : missed)
-      report(producer, consumer, why);
+    if (lower::areRemarksRead(consumer))
+      for (auto& [producer, why] : missed)
+        report(producer, consumer, why);
   }
 
   void report(FusedOp producer, FusedOp consumer, StringRef why) {

@@ -10,6 +10,8 @@ using titan::kernel::FusedOp;
 
 namespace titan::lower {
 
+bool areRemarksRead(Operation* op) { return op->getContext()->getRemarkEngine() != nullptr; }
+
 FusedOp producerOf(Value in) { return sourceOf(in).getDefiningOp<FusedOp>(); }
 
 bool isReadBesides(Value value, ArrayRef<Operation*> readers) {
@@ -94,7 +96,7 @@ FusedOp replacePair(PairRewriter& rewriter, FusedOp producer, FusedOp consumer,
   const bool hasPlace = !producer.getIns().empty() || !kept.empty();
   if (hasPlace && isCollectiveBetween(producer, consumer)) {
     why = "a collective starts or is awaited between the two";
-    if (!producerIsRead)
+    if (!producerIsRead && areRemarksRead(consumer))
       remark::missed(consumer.getLoc(), remark::RemarkOpts::name("fuse-kernels").category("lower"))
           << remark::add("'{0}' does not run together with '{1}'", ir::describePlace(producer),
                          ir::describePlace(consumer))
@@ -119,11 +121,12 @@ FusedOp replacePair(PairRewriter& rewriter, FusedOp producer, FusedOp consumer,
   FailureOr<FusedOp> merged = buildMerged(rewriter, producer, consumer, space, kept, why);
   if (failed(merged))
     return nullptr;
-  remark::passed(merged->getLoc(), remark::RemarkOpts::name("fuse-kernels").category("lower"))
-      << (producerIsRead ? remark::add("'{0}' is computed inside of '{1}'",
-                                       ir::describePlace(producer), ir::describePlace(consumer))
-                         : remark::add("'{0}' runs together with '{1}'",
-                                       ir::describePlace(producer), ir::describePlace(consumer)));
+  if (areRemarksRead(consumer))
+    remark::passed(merged->getLoc(), remark::RemarkOpts::name("fuse-kernels").category("lower"))
+        << (producerIsRead ? remark::add("'{0}' is computed inside of '{1}'",
+                                         ir::describePlace(producer), ir::describePlace(consumer))
+                           : remark::add("'{0}' runs together with '{1}'",
+                                         ir::describePlace(producer), ir::describePlace(consumer)));
 
   Operation* after = *merged;
   for (Operation* op : *toMove) {

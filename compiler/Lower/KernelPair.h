@@ -5,6 +5,9 @@
 
 namespace titan::lower {
 
+/// Does anybody read remarks? Most of one's time goes into its text.
+bool areRemarksRead(mlir::Operation* op);
+
 /// The kernel whose result `in` is, perhaps in another shape; null if it is none.
 kernel::FusedOp producerOf(mlir::Value in);
 
