@@ -17,7 +17,7 @@ namespace {
 std::string keyOf(kernel::FusedOp op) {
   KeyBuilder key;
   key.addKernel(op);
-  return key.take();
+  return key.str().str();
 }
 
 /// "row [64, 10] max exp add div"

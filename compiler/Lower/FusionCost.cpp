@@ -121,10 +121,10 @@ bool repeatsWork(const MergedSpace& space, FusedOp producer) {
   if (pointsOf(producer.getSpace()) == 1)
     return pointsOf(space.extents) > 1;
   llvm::SmallBitVector used(space.extents.size());
-  for (AffineExpr expr : space.toProducer.getResults())
-    for (unsigned d = 0; d < space.extents.size(); ++d)
-      if (expr.isFunctionOfDim(d))
-        used.set(d);
+  space.toProducer.walkExprs([&](AffineExpr expr) {
+    if (auto dim = dyn_cast<AffineDimExpr>(expr))
+      used.set(dim.getPosition());
+  });
   int last = used.find_last();
   for (int d = 0; d < last; ++d)
     if (!used.test(d) && space.extents[d] != 1)

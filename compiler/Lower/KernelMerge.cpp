@@ -143,7 +143,7 @@ public:
         consumer{consumer, space.toConsumer, /*isConsumer=*/true}, kept(kept) {}
 
   FailureOr<FusedOp> build(std::string& why) {
-    auto [slot, isNew] = rewriter.merges.try_emplace(key());
+    auto [slot, isNew] = rewriter.merges.try_emplace(key().str());
     MergeResult& result = slot->second;
     if (!isNew) {
       why = result.why;
@@ -162,7 +162,7 @@ public:
     result.scalars = std::move(scalars);
     result.maps = merged->getMaps();
     result.kernelClass = merged->getKernelClass();
-    result.kernel = rewriter.numbers.of(*merged);
+    result.kernel = rewriter.numbers.setNew(*merged);
     result.body = std::make_unique<Region>();
     IRMapping mapping;
     merged->getBody().cloneInto(result.body.get(), mapping);
@@ -173,7 +173,7 @@ private:
   using Operand = MergeResult::Operand;
 
   /// All that decides how the two are merged.
-  std::string key() {
+  KeyBuilder key() {
     KeyBuilder key;
     addPair(key, rewriter, producer.op, consumer.op);
     key.add(space.toProducer);
@@ -183,7 +183,7 @@ private:
     key.add(kept.size());
     for (unsigned number : kept)
       key.add(number);
-    return key.take();
+    return key;
   }
 
   /// Builds the kernel from what came of an equal pair.
@@ -408,7 +408,7 @@ ArrayRef<MergedSpace> findKnownSpaces(PairRewriter& rewriter, FusedOp producer, 
     key.add(out.getDefiningOp<kernel::EmptyOp>() != nullptr);
   for (Value out : consumer.getOuts())
     key.add(sourceOf(out).getDefiningOp() == producer);
-  auto [slot, isNew] = rewriter.spaces.try_emplace(key.take());
+  auto [slot, isNew] = rewriter.spaces.try_emplace(key.str());
   FoundSpaces& found = slot->second;
   if (isNew)
     found.spaces = findMergedSpaces(producer, consumer, found.why);

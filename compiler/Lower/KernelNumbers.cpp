@@ -11,7 +11,9 @@ unsigned KernelNumbers::of(kernel::FusedOp op) {
   if (isNew) {
     KeyBuilder key;
     key.addKernel(op);
-    found->second = known_.try_emplace(key.take(), known_.size()).first->second;
+    auto [known, isFirst] = known_.try_emplace(key.str(), next_);
+    next_ += isFirst;
+    found->second = known->second;
   }
   return found->second;
 }

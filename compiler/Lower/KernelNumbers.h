@@ -1,4 +1,4 @@
-// Equal kernels have one number.
+// Kernels of one number are equal.
 #pragma once
 
 #include "dialects/Kernel/Kernel.h"
@@ -15,6 +15,8 @@ public:
   explicit KernelNumbers(mlir::OpBuilder::Listener* next) : ForwardingListener(next) {}
 
   unsigned of(kernel::FusedOp op);
+  /// A number of its own, without a look at its body.
+  unsigned setNew(kernel::FusedOp op) { return numbers_[op] = next_++; }
   /// Of a kernel that is known to equal another.
   void set(kernel::FusedOp op, unsigned number) { numbers_[op] = number; }
 
@@ -26,6 +28,7 @@ public:
 private:
   llvm::DenseMap<mlir::Operation*, unsigned> numbers_;
   llvm::StringMap<unsigned> known_; ///< by key
+  unsigned next_ = 0;
 };
 
 } // namespace titan::lower

@@ -2,8 +2,7 @@
 #pragma once
 
 #include "dialects/Kernel/Kernel.h"
-
-#include <string>
+#include "llvm/ADT/SmallString.h"
 
 namespace titan {
 
@@ -14,17 +13,18 @@ public:
   template <typename Word>
     requires std::is_trivially_copyable_v<Word>
   void add(Word word) {
-    key_.append(reinterpret_cast<const char*>(&word), sizeof(word));
+    const char* bytes = reinterpret_cast<const char*>(&word);
+    key_.append(bytes, bytes + sizeof(word));
   }
   void addTypes(mlir::TypeRange types);
   /// What the kernel computes, and nothing else: its space, maps, types of operands and body, in
   /// which values are numbered.
   void addKernel(kernel::FusedOp op);
 
-  std::string take() { return std::move(key_); }
+  llvm::StringRef str() const { return key_; }
 
 private:
-  std::string key_;
+  llvm::SmallString<1024> key_;
 };
 
 } // namespace titan
