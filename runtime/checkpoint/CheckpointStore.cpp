@@ -168,6 +168,8 @@ Result<SaveReport> CheckpointStore::commit(const SavePlan& plan, const PlannedSa
   if (!attempt)
     attempt = Attempt::join(*env_, path);
   const auto write = [&]() -> Result<std::string> {
+    if (save.beforeRead)
+      TITAN_TRY(save.beforeRead());
     const auto pieces = [](const FolderPlan& folder) { return std::span(folder.pieces); };
     TITAN_TRY(writeFolders(*attempt, plan.folders(), pieces, save.onRead));
     return toJson(attempt->files());

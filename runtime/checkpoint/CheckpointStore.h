@@ -75,6 +75,8 @@ struct PlannedSave {
   Counters counters;
   /// Called by the thread that saves when it needs the source of a tensor no more.
   std::function<void(const TensorView&)> onRead = {};
+  /// Called by the thread that saves before it reads a tensor; an error fails the save.
+  std::function<Status()> beforeRead = {};
 };
 
 class SavePlan;

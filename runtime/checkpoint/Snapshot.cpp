@@ -24,7 +24,6 @@ std::optional<Snapshot> Snapshot::of(StateAccess& access) {
     TensorView view = viewOf(saved, program.mesh, access.coordinates());
     if (view.box || view.bytes() != place.bytes)
       return std::nullopt;
-    view.source = access.source(place);
     view.isBorrowed = true;
     snapshot.tensors_.push_back(std::move(view));
     snapshot.places_.push_back(place);
@@ -39,7 +38,18 @@ int64_t Snapshot::bytes() const {
   return bytes;
 }
 
+ByteSource Snapshot::borrowed(const Place& place) const {
+  if (!reader_)
+    return access_->source(place);
+  const auto read = [reader = reader_.get(), place](int64_t first, std::span<char> into) -> Status {
+    TITAN_TRY(reader->download(place.offset + first, into));
+    return reader->wait();
+  };
+  return ByteSource::made(place.bytes, read, room_);
+}
+
 Status Snapshot::reserve(int64_t most) {
+  reader_ = TITAN_TRY(access_->reader());
   const std::vector<const TensorView*> order = TITAN_TRY(inSaveOrder(tensors_));
   std::vector<size_t> staged;
   int64_t bytes = 0;
@@ -51,19 +61,22 @@ Status Snapshot::reserve(int64_t most) {
     staged.push_back(tensor);
   }
   std::ranges::sort(staged, {}, [&](size_t tensor) { return places_[tensor].offset; });
-  const bool hasWindow = !access_->runsBehind();
   int64_t end = 0; // of the copy so far
   std::vector<int64_t> offsets;
   for (const size_t tensor : staged) {
     const Place& place = places_[tensor];
     Sweep* last = sweeps_.empty() ? nullptr : &sweeps_.back();
-    if (!last || !hasWindow || place.offset - (last->place.offset + last->place.bytes) > largestGap)
+    if (!last || reader_ || place.offset - (last->place.offset + last->place.bytes) > largestGap)
       last = &sweeps_.emplace_back(Place{place.offset, 0}, end);
     last->place.bytes = place.offset + place.bytes - last->place.offset;
     offsets.push_back(last->offset + place.offset - last->place.offset);
     end = offsets.back() + copyBytes(place);
   }
   copy_ = TITAN_TRY(access_->hostBuffer(end));
+  if (reader_ && staged.size() < tensors_.size())
+    room_ = TITAN_TRY(access_->hostBuffer(StateAccess::pieceBytes));
+  for (size_t i = 0; i < tensors_.size(); ++i)
+    tensors_[i].source = borrowed(places_[i]);
   for (size_t i = 0; i < staged.size(); ++i) {
     TensorView& tensor = tensors_[staged[i]];
     tensor.source = std::span<const char>(copy_).subspan(static_cast<size_t>(offsets[i]),
@@ -74,9 +87,14 @@ Status Snapshot::reserve(int64_t most) {
 }
 
 Status Snapshot::take() {
-  for (const Sweep& sweep : sweeps_)
-    TITAN_TRY(access_->copy(sweep.place, copy_.subspan(static_cast<size_t>(sweep.offset),
-                                                       static_cast<size_t>(sweep.place.bytes))));
+  if (reader_)
+    TITAN_TRY(access_->settle());
+  for (const Sweep& sweep : sweeps_) {
+    const std::span<char> into =
+        copy_.subspan(static_cast<size_t>(sweep.offset), static_cast<size_t>(sweep.place.bytes));
+    TITAN_TRY(reader_ ? reader_->download(sweep.place.offset, into)
+                      : access_->copy(sweep.place, into));
+  }
   return {};
 }
 

@@ -23,7 +23,8 @@ using testing::LinearRun;
 
 constexpr int64_t all = std::numeric_limits<int64_t>::max();
 
-class SnapshotTest : public ::testing::Test {
+/// On the CPU, and on a device without a window that does nothing before it must.
+class SnapshotTest : public ::testing::TestWithParam<LinearRun::Maker> {
 protected:
   void SetUp() override {
     run.train(3);
@@ -39,7 +40,7 @@ protected:
     EXPECT_TRUE(snapshot.take().ok());
     return snapshot;
   }
-  void begin(const Snapshot& snapshot) {
+  void begin(Snapshot& snapshot) {
     if (!plan) {
       SaveRequest request;
       request.tensors = tensors(*run.access);
@@ -48,7 +49,18 @@ protected:
       plan.emplace(store->plan(request).take());
     }
     ASSERT_TRUE(plan->readFrom(snapshot.tensors()).ok());
-    saver->begin(*plan, {nextStep++, counters(*run.access).take()}, 0);
+    saver->begin(*plan,
+                 {.step = nextStep++,
+                  .counters = counters(*run.access).take(),
+                  .beforeRead = [&snapshot] { return snapshot.wait(); }},
+                 0);
+  }
+  /// As a run does between a save and the next step.
+  void setGate(Snapshot& snapshot) {
+    run.access->setGate([&] {
+      saver->waitUntilRead();
+      EXPECT_TRUE(snapshot.hold().ok());
+    });
   }
   /// Every byte of every state that is no counter.
   void spoil() {
@@ -65,7 +77,7 @@ protected:
     return bytes;
   }
 
-  LinearRun run{2};
+  LinearRun run{2, GetParam()};
   int64_t nextStep = 3;
   TemporaryDirectory directory;
   FaultEnv env{posixEnv()};
@@ -74,7 +86,21 @@ protected:
   std::unique_ptr<BackgroundSaver> saver;
 };
 
-TEST_F(SnapshotTest, StagesTheLastTensorsOfASaveThatFit) {
+// What is read before the state may change is a copy in host memory or asked for: nothing is left
+// to a later call of the device.
+TEST_P(SnapshotTest, CopiesAreMadeBesideTheNextStep) {
+  const std::vector<std::string> before = bytesOf(tensors(*run.access));
+  Snapshot snapshot = take(all);
+  setGate(snapshot);
+  if (!snapshot.needsGate())
+    run.access->setGate(nullptr);
+  spoil();
+  ASSERT_TRUE(snapshot.wait().ok());
+  EXPECT_EQ(bytesOf(snapshot.tensors()), before);
+  EXPECT_EQ(snapshot.needsGate(), run.access->runsBehind());
+}
+
+TEST_P(SnapshotTest, StagesTheLastTensorsOfASaveThatFit) {
   const Snapshot none = *Snapshot::of(*run.access);
   const auto order = inSaveOrder(none.tensors());
   ASSERT_TRUE(order.ok());
@@ -91,10 +117,11 @@ TEST_F(SnapshotTest, StagesTheLastTensorsOfASaveThatFit) {
   }
 }
 
-TEST_F(SnapshotTest, CopiesStayAndTheRestIsTheStateItself) {
+TEST_P(SnapshotTest, CopiesStayAndTheRestIsTheStateItself) {
   const std::vector<std::string> before = bytesOf(tensors(*run.access));
   for (int64_t most : {int64_t{0}, Snapshot::of(*run.access)->bytes() / 2, all}) {
-    const Snapshot snapshot = take(most);
+    Snapshot snapshot = take(most);
+    ASSERT_TRUE(snapshot.wait().ok());
     EXPECT_EQ(bytesOf(snapshot.tensors()), before);
     std::vector<std::string> kept;
     for (const State& state : run.program.states)
@@ -110,12 +137,12 @@ TEST_F(SnapshotTest, CopiesStayAndTheRestIsTheStateItself) {
 
 // The state is spoiled as soon as the save has read what it borrowed: before it has written the
 // rest and before anything is durable.
-TEST_F(SnapshotTest, ASaveThatBorrowsIsTheStateOfItsStep) {
+TEST_P(SnapshotTest, ASaveThatBorrowsIsTheStateOfItsStep) {
   const std::vector<std::string> before = bytesOf(tensors(*run.access));
   for (int64_t most : {int64_t{0}, Snapshot::of(*run.access)->bytes() / 2, all}) {
-    const Snapshot snapshot = take(most);
+    Snapshot snapshot = take(most);
     begin(snapshot);
-    run.access->setGate([&] { saver->waitUntilRead(); });
+    setGate(snapshot);
     std::vector<std::string> kept;
     for (const State& state : run.program.states)
       kept.push_back(run.bytesOfState(state));
@@ -129,8 +156,8 @@ TEST_F(SnapshotTest, ASaveThatBorrowsIsTheStateOfItsStep) {
   }
 }
 
-TEST_F(SnapshotTest, TheGateOpensBeforeTheSaveHasEndedAndWhenItFails) {
-  const Snapshot snapshot = take(0);
+TEST_P(SnapshotTest, TheGateOpensBeforeTheSaveHasEndedAndWhenItFails) {
+  Snapshot snapshot = take(0);
   const int64_t before = env.operations();
   begin(snapshot);
   ASSERT_TRUE(saver->wait().report.ok());
@@ -172,6 +199,10 @@ TEST_F(SnapshotTest, TheGateOpensBeforeTheSaveHasEndedAndWhenItFails) {
   saver->waitUntilRead();
   EXPECT_FALSE(saver->wait().report.ok());
 }
+
+INSTANTIATE_TEST_SUITE_P(Devices, SnapshotTest,
+                         ::testing::Values(testing::makeCpuDevice, testing::makeLateDevice),
+                         [](const auto& info) { return info.index == 0 ? "Cpu" : "Late"; });
 
 } // namespace
 } // namespace titan::checkpoint

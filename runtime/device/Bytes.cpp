@@ -18,10 +18,11 @@ std::span<char> pieceOf(std::string& own, int64_t bytes) {
 
 Status Transfer::wait() const { return access_ ? access_->wait(*this) : Status(); }
 
-ByteSource ByteSource::made(int64_t bytes, Read read) {
+ByteSource ByteSource::made(int64_t bytes, Read read, std::span<char> room) {
   ByteSource source;
   source.made_ = std::make_shared<const Read>(std::move(read));
   source.bytes_ = bytes;
+  source.room_ = room;
   return source;
 }
 
@@ -44,7 +45,7 @@ Status ByteSource::forEachPiece(const std::function<Status(std::span<const char>
   if (!made_)
     return access_->forEachPiece(offset_, bytes_, see);
   std::string own;
-  const std::span<char> piece = pieceOf(own, bytes_);
+  const std::span<char> piece = room_.empty() ? pieceOf(own, bytes_) : room_;
   for (int64_t first = 0; first < bytes_; first += StateAccess::pieceBytes) {
     const auto part =
         piece.first(static_cast<size_t>(std::min(StateAccess::pieceBytes, bytes_ - first)));

@@ -67,8 +67,9 @@ public:
 
   ByteSource() = default;
   ByteSource(std::span<const char> memory) : ByteRange(memory) {}
-  /// Bytes that lie nowhere in one piece: `read` puts them together.
-  static ByteSource made(int64_t bytes, Read read);
+  /// Bytes that lie nowhere in one piece: `read` puts them together. forEachPiece() has them put to
+  /// `room`, of one piece, unless that is empty.
+  static ByteSource made(int64_t bytes, Read read, std::span<char> room = {});
 
   /// Copies the bytes from `first` on; complete on return. The errors of the device.
   Status read(int64_t first, std::span<char> into) const;
@@ -78,6 +79,7 @@ public:
 
 private:
   std::shared_ptr<const Read> made_; ///< null: memory, or a device's
+  std::span<char> room_;
 };
 
 /// What can be written.

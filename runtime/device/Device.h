@@ -17,10 +17,27 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <utility>
 
 namespace titan {
+
+/// Copies states to the host beside the runs, by a way of its own: what the calls that were waited
+/// for left there, until the gate (Device::setGate). One thread at a time calls it, the device's or
+/// another. The device outlives it.
+class StateReader {
+public:
+  virtual ~StateReader() = default;
+
+  /// `offset` is of the arena; `into` is filled when the call was waited for.
+  virtual Status download(int64_t offset, std::span<char> into) = 0;
+  /// Returns when all downloads are done. Any thread may call it, beside the others.
+  virtual Status wait() = 0;
+  /// Every call of the device from here on takes effect when these downloads are done. By the
+  /// device's thread; an error is also that of every later call of the device.
+  virtual Status hold() = 0;
+};
 
 class Device {
 public:
@@ -53,9 +70,11 @@ public:
   /// The bytes themselves, if the host can reach them, else nothing. They are what the calls that
   /// were waited for left there.
   virtual std::span<char> window(int64_t offset, int64_t bytes) = 0;
+  /// Null where there is a window, which any thread may read. The errors of the device.
+  virtual Result<std::unique_ptr<StateReader>> reader() { return std::unique_ptr<StateReader>(); }
 
   /// `gate` is called once, before the next change of a state, and takes the place of one that was
-  /// not: whoever still reads states through the window is waited for in it. run() passes it before
+  /// not: whoever still reads states beside the runs is waited for in it. run() passes it before
   /// the first command of phase update, which verify() knows to be the first that may change one.
   void setGate(std::function<void()> gate) { gate_ = std::move(gate); }
   bool hasGate() const { return gate_ != nullptr; }

@@ -60,7 +60,7 @@ Status StateAccess::write(const Place& place, int64_t first, std::span<const cha
 Status StateAccess::fill(const Place& place, char value) {
   passGate(place);
   TITAN_TRY(device_->fill(place.offset, place.bytes, value));
-  TITAN_TRY(device_->wait(device_->record()));
+  TITAN_TRY(settle());
   return scalars_.refresh(place.offset, place.bytes);
 }
 
@@ -130,12 +130,12 @@ Status StateAccess::finish() {
 
 Status StateAccess::download(int64_t offset, std::span<char> into) {
   TITAN_TRY(device_->download(offset, into));
-  return device_->wait(device_->record());
+  return settle();
 }
 
 Status StateAccess::upload(int64_t offset, std::span<const char> from) {
   TITAN_TRY(device_->upload(offset, from));
-  TITAN_TRY(device_->wait(device_->record()));
+  TITAN_TRY(settle());
   return scalars_.refresh(offset, static_cast<int64_t>(from.size()));
 }
 

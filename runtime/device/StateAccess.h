@@ -66,6 +66,11 @@ public:
   /// Complete on return; the errors of the device.
   Status copy(const Place& place, std::span<char> into);
 
+  /// Device::reader.
+  Result<std::unique_ptr<StateReader>> reader() { return device_->reader(); }
+  /// Returns when all calls so far are done.
+  Status settle() { return device_->wait(device_->record()); }
+
   ByteSource source(const Place& place);
   ByteSink sink(const Place& place);
 

@@ -4,6 +4,7 @@
 
 #include "runtime/program/Program.h"
 
+#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -30,6 +31,13 @@ inline std::vector<RepeatLink> linkRepeats(const Function& function) {
       links[i].depth = static_cast<uint32_t>(open.size());
     }
   return links;
+}
+
+/// The first command that may change a state (verify()); the number of commands where none may.
+inline uint32_t firstUpdateOf(const Function& function) {
+  return static_cast<uint32_t>(
+      std::ranges::find(function.commands, Phase::Update, &Command::phase) -
+      function.commands.begin());
 }
 
 /// Goes through `commands`, which have `kind`, `units` (of a Repeat: how often) and `link`:

@@ -51,9 +51,9 @@ TEST_F(JobSavesTest, ARunSaysWhatASaveCopies) {
   EXPECT_NE(full.err.find(copies), std::string::npos) << full.err;
   EXPECT_EQ(full.err.find("the next update waits"), std::string::npos) << full.err;
   const Outcome none = saveAll("none", {"checkpoint.staging=none"});
-  const char* note = runsLate() ? "note: steps wait for saves: without a copy of the whole state"
-                                : "note: a save copies 0 B of the state in about 0 ms, and the "
-                                  "next update waits for the rest\n";
+  const char* note =
+      "note: a save copies 0 B of the state in about 0 ms, and the next update waits "
+      "for the rest\n";
   EXPECT_NE(none.err.find(note), std::string::npos) << none.err;
   EXPECT_EQ(run({"train", "--out", path("end")}).err.find(copies), std::string::npos);
   EXPECT_EQ(saveAll("between", {"checkpoint.async=false"}).err.find(copies), std::string::npos);

@@ -83,7 +83,7 @@ Status Saves::preflight(int64_t step) {
   return {};
 }
 
-Result<std::optional<int64_t>> Saves::staging(int64_t bytes) const {
+Result<int64_t> Saves::staging(int64_t bytes) const {
   const StagingRecipe& wanted = recipe().staging;
   const int64_t available = availableMemoryBytes();
   const int64_t most = wanted.amount == "none" ? 0
@@ -100,17 +100,10 @@ Result<std::optional<int64_t>> Saves::staging(int64_t bytes) const {
         "checkpoint.staging = {}: {}: free some memory, or leave it to \"auto\"",
         wanted.amount.empty() ? std::to_string(wanted.bytes) : '"' + wanted.amount + '"',
         figures());
-  // Of a device that the host does not see into, the thread that saves reads nothing.
-  if (session_->access().runsBehind() && (!fits || most < bytes)) {
-    session_->note(fits ? "steps wait for saves: without a copy of the whole state nobody but the "
-                          "run can read it on this device"
-                        : "steps wait for saves: " + figures());
-    return std::optional<int64_t>();
-  }
   if (fits)
-    return std::optional(most);
+    return most;
   session_->note(fmt::format("{}: what is not copied is read before the next update", figures()));
-  return std::optional(room);
+  return room;
 }
 
 Status Saves::prepare(int64_t savedStep) {
@@ -124,15 +117,11 @@ Status Saves::prepare(int64_t savedStep) {
     session_->note("steps wait for saves, in which all ranks take part");
     return {};
   }
-  const std::optional<int64_t> bytes = TITAN_TRY(staging(snapshot_->bytes()));
-  if (!bytes) {
-    snapshot_.reset();
-    return {};
-  }
-  TITAN_TRY(snapshot_->reserve(*bytes));
+  TITAN_TRY(snapshot_->reserve(TITAN_TRY(staging(snapshot_->bytes()))));
   TITAN_TRY(plan_->readFrom(snapshot_->tensors()));
   const Clock::time_point start = Clock::now();
   TITAN_TRY(snapshot_->take());
+  TITAN_TRY(snapshot_->wait());
   session_->note(
       fmt::format("a save copies {} of the state in about {:.0f} ms{}",
                   readableBytes(snapshot_->stagedBytes()), 1e3 * secondsSince(start),
@@ -154,8 +143,12 @@ Status Saves::begin(int64_t step) {
   begun_ = Clock::now();
   TITAN_TRY(snapshot_->take());
   writtenBefore_ = files_->bytesWritten();
-  saver_->begin(*plan_, {step, TITAN_TRY(checkpoint::counters(session_->access()))}, retention());
-  if (snapshot_->isPartial())
+  saver_->begin(*plan_,
+                {.step = step,
+                 .counters = TITAN_TRY(checkpoint::counters(session_->access())),
+                 .beforeRead = [this] { return snapshot_->wait(); }},
+                retention());
+  if (snapshot_->needsGate())
     session_->access().setGate([this] { passGate(); });
   savedStep_ = step;
   stallSeconds_ = secondsSince(start);
@@ -180,6 +173,8 @@ void Saves::noteSlowness() {
 void Saves::passGate() {
   const Clock::time_point start = Clock::now();
   saver_->waitUntilRead([this] { checkProgress(); });
+  // A device that cannot wait fails: so does the step.
+  (void)snapshot_->hold();
   stallSeconds_ += secondsSince(start);
 }
 

@@ -58,14 +58,15 @@ private:
   checkpoint::Retention retention() const;
   /// Of the state as the device has it.
   Result<checkpoint::SaveRequest> request(int64_t step);
-  /// Memory for copies of the state, `bytes` in all, of what is available; nothing: steps wait for
-  /// saves. Notes what is less than the recipe says.
-  Result<std::optional<int64_t>> staging(int64_t bytes) const;
+  /// Memory for copies of the state, `bytes` in all, of what is available. Notes what is less than
+  /// the recipe says.
+  Result<int64_t> staging(int64_t bytes) const;
   /// Leaves the save of `step` out.
   Status skip(int64_t step);
   /// The save in flight is not done when the next one is due: said once.
   void noteSlowness();
-  /// Before the state changes: waits for the save in flight to read what it has no copy of.
+  /// Before the state changes: waits for the save in flight to read what it has no copy of, and has
+  /// the device wait for copies that it still makes.
   void passGate();
   Status await(int64_t step, bool isLast);
   Status saveNow(int64_t step, bool isLast);

@@ -14,9 +14,7 @@ PreparedFunction::PreparedFunction(const Program& program, const Function& funct
                                    std::span<const KernelFunction> kernels, LoadedLibrary* library,
                                    const ThreadPool& pool, char* arena)
     : source_(&function), slots_(function, coordinates, reinterpret_cast<int64_t>(arena)),
-      firstUpdate_(static_cast<uint32_t>(
-          std::ranges::find(function.commands, Phase::Update, &Command::phase) -
-          function.commands.begin())) {
+      firstUpdate_(firstUpdateOf(function)) {
   commands_.reserve(function.commands.size());
   const std::vector<RepeatLink> links = linkRepeats(function);
   for (const Command& command : function.commands) {

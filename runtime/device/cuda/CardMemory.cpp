@@ -68,11 +68,10 @@ Answer CardMemory::allocate(const Driver& driver) {
   return answer;
 }
 
-std::optional<CUdeviceptr> CardMemory::at(int64_t offset, int64_t bytes) const {
-  for (const Part& part : kept_)
-    if (part.holds(offset, bytes))
-      return part.origin() + static_cast<uint64_t>(offset);
-  return std::nullopt;
+Error CardMemory::noPlace(int64_t offset, int64_t bytes) {
+  return Error::usage("{}=1: bytes [{}, {}) of the arena are of no single state or binding: leave "
+                      "the variable out for --poison and compare",
+                      splitVariable, offset, offset + bytes);
 }
 
 const CardMemory::Part* CardMemory::temporaryOf(size_t function, uint32_t command,

@@ -5,13 +5,16 @@
 #include "runtime/device/cuda/Owned.h"
 #include "runtime/program/Program.h"
 
-#include <optional>
+#include <algorithm>
 #include <vector>
 
 namespace titan::cuda {
 
 class CardMemory {
 public:
+  /// 1: an allocation for each part of the arena.
+  static constexpr const char* splitVariable = "TITAN_CUDA_SPLIT_ARENA";
+
   CardMemory() = default;
   /// Of an arena of `bytes` bytes. `split`: an allocation for each state, constant and binding
   /// (those that overlap, or that an operand goes across, share
@@ -23,9 +26,19 @@ public:
   /// Allocates all. The answer of the first call that failed, or of the last one.
   Answer allocate(const Driver& driver);
 
-  /// Bytes [offset, offset + bytes) of the arena. Where it is split they lie in one state, constant
-  /// or binding, else there is no such place: temporaries share offsets.
-  std::optional<CUdeviceptr> at(int64_t offset, int64_t bytes) const;
+  /// Calls see(address, first, count) with bytes [first, first + count) of the `bytes` bytes of the
+  /// arena from `offset` on, allocation by allocation. Ends with the first error. Usage: the arena
+  /// is split, and they are of no state, constant or binding: temporaries share offsets.
+  template <typename See> Status forEachRange(int64_t offset, int64_t bytes, See&& see) const {
+    int64_t first = 0;
+    for (const Part& part : kept_)
+      if (const int64_t at = offset + first; first < bytes && part.holds(at, 1)) {
+        const int64_t count = std::min(bytes - first, part.offset + part.bytes - at);
+        TITAN_TRY(see(part.origin() + static_cast<uint64_t>(at), first, count));
+        first += count;
+      }
+    return first == bytes ? Status() : noPlace(offset, bytes);
+  }
   /// What is added to an offset of the arena to address an operand of a command of
   /// Program::functions[function]. Where a temporary takes the place of another one in the command,
   /// what is read is the old one.
@@ -42,6 +55,7 @@ private:
     CUdeviceptr origin() const { return memory.get() - static_cast<uint64_t>(offset); }
   };
 
+  static Error noPlace(int64_t offset, int64_t bytes);
   /// The temporary that an operand lies in, or null.
   const Part* temporaryOf(size_t function, uint32_t command, const Operand& operand) const;
   void addKept();

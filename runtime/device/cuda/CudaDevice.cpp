@@ -50,8 +50,6 @@ std::string smallerBatch(const Program& program, int64_t available) {
   return fmt::format("compile it with a batch.micro of about {} (it is {})", fitting, micro);
 }
 
-/// 1: an allocation for each part of the arena.
-constexpr const char* splitVariable = "TITAN_CUDA_SPLIT_ARENA";
 /// 0: every run is a walk, so that a driver which cannot record or replay still trains.
 constexpr const char* graphsVariable = "TITAN_CUDA_GRAPHS";
 
@@ -225,7 +223,7 @@ Status CudaDevice::reserveMemory() {
   size_t free = 0, total = 0;
   TITAN_TRY(driver_->need(driver_->cuMemGetInfo_v2(&free, &total), "asking for free memory"));
   const auto available = static_cast<int64_t>(free);
-  memory_ = CardMemory(*program_, bytes(), isSet(splitVariable, "1"));
+  memory_ = CardMemory(*program_, bytes(), isSet(CardMemory::splitVariable, "1"));
   const int64_t needed = memory_.bytes() + stagingBytes_;
   Answer answer = {CUDA_ERROR_OUT_OF_MEMORY, driver_->cuMemAlloc_v2.name()};
   if (needed + outsideBytes <= available) {
@@ -340,15 +338,19 @@ Answer CudaDevice::runAlone(const PreparedCommand& command, double* seconds) con
   return answer;
 }
 
+/// Passes the device's gate on its way.
 template <bool observed> struct CudaDevice::Walker {
-  const CudaDevice& device;
-  std::span<const PreparedCommand> commands;
-  const Function& source;
+  CudaDevice& device;
+  const PreparedFunction& function;
   CommandObserver* observer;
+  std::span<const PreparedCommand> commands = function.commands();
+  const Function& source = function.source();
   Answer answer = {CUDA_SUCCESS, ""}; ///< that ended the walk
   uint32_t last = 0;                  ///< the command that did
 
   void enter(uint32_t index) {
+    if (index == function.firstUpdate())
+      device.passGate();
     if constexpr (observed)
       observer->before(source, index);
   }
@@ -360,9 +362,10 @@ template <bool observed> struct CudaDevice::Walker {
     const PreparedCommand& command = commands[index];
     for (const Varying& varying : command.varying)
       varying.update(counters);
-    if constexpr (observed)
-      observer->before(source, index);
+    enter(index);
     last = index;
+    if (device.error_) // of the gate
+      return false;
     if constexpr (!observed) {
       answer = device.queue(command);
     } else {
@@ -382,7 +385,9 @@ Status CudaDevice::run(uint32_t index, CommandObserver* observer) {
   TITAN_TRY(enter());
   const PreparedFunction& function = functions_[index];
   Recorded& recorded = recorded_[index];
-  if (observer || !recorded.walked) {
+  // A graph has no place for the gate.
+  const bool passes = hasGate() && function.firstUpdate() < function.commands().size();
+  if (observer || passes || !recorded.walked) {
     recorded.walked = true;
     return observer ? walkObserved(function, *observer) : walk(function);
   }
@@ -399,9 +404,11 @@ Status CudaDevice::run(uint32_t index, CommandObserver* observer) {
 
 Status CudaDevice::walk(const PreparedFunction& function) {
   running_ = function.source().name;
-  Walker<false> walker{*this, function.commands(), function.source(), nullptr};
+  Walker<false> walker{*this, function, nullptr};
   if (walkCommands(function.commands(), walker))
     return {};
+  if (error_)
+    return *error_;
   // A launch may return the error of what was queued before it.
   return isSticky(walker.answer.result)
              ? check(walker.answer, "launching on")
@@ -414,7 +421,7 @@ Status CudaDevice::walkObserved(const PreparedFunction& function, CommandObserve
   running_ = function.source().name;
   observer.beforeFunction(function.source());
   TITAN_TRY(enter());
-  Walker<true> walker{*this, function.commands(), function.source(), &observer};
+  Walker<true> walker{*this, function, &observer};
   if (!walkCommands(function.commands(), walker))
     return error_ ? *error_ : keep(commandFailed(walker.answer, function.source(), walker.last));
   observer.afterFunction(function.source());
@@ -442,17 +449,12 @@ Status CudaDevice::upload(int64_t offset, std::span<const char> from) {
     return {};
   if (const Input* input = inputOf(offset, static_cast<int64_t>(from.size())))
     return uploadInput(*input, offset, from);
-  const CUdeviceptr to = TITAN_TRY(at(offset, static_cast<int64_t>(from.size())));
-  return check(driver_->cuMemcpyHtoDAsync_v2(to, from.data(), from.size(), stream_.get()),
-               "copying to");
-}
-
-Result<CUdeviceptr> CudaDevice::at(int64_t offset, int64_t bytes) const {
-  if (const std::optional<CUdeviceptr> address = memory_.at(offset, bytes))
-    return *address;
-  return Error::usage("{}=1: bytes [{}, {}) of the arena are of no single state or binding: leave "
-                      "the variable out for --poison and compare",
-                      splitVariable, offset, offset + bytes);
+  return memory_.forEachRange(
+      offset, static_cast<int64_t>(from.size()), [&](CUdeviceptr to, int64_t first, int64_t count) {
+        return check(driver_->cuMemcpyHtoDAsync_v2(to, from.data() + first,
+                                                   static_cast<size_t>(count), stream_.get()),
+                     "copying to");
+      });
 }
 
 CudaDevice::Input* CudaDevice::inputOf(int64_t offset, int64_t bytes) {
@@ -465,14 +467,17 @@ CudaDevice::Input* CudaDevice::inputOf(int64_t offset, int64_t bytes) {
 Status CudaDevice::uploadInput(const Input& input, int64_t offset, std::span<const char> from) {
   const CUdeviceptr staged =
       staging_.get() + static_cast<uint64_t>(input.staging + offset - input.offset);
-  const CUdeviceptr to = TITAN_TRY(at(offset, static_cast<int64_t>(from.size())));
   const auto made = [&](Answer answer) { return check(answer, "copying to"); };
   // An event that was never recorded is waited for at once.
   TITAN_TRY(made(driver_->cuStreamWaitEvent(copies_.get(), input.taken.get(), 0)));
   TITAN_TRY(made(driver_->cuMemcpyHtoDAsync_v2(staged, from.data(), from.size(), copies_.get())));
   TITAN_TRY(made(driver_->cuEventRecord(input.arrived.get(), copies_.get())));
   TITAN_TRY(made(driver_->cuStreamWaitEvent(stream_.get(), input.arrived.get(), 0)));
-  TITAN_TRY(made(driver_->cuMemcpyDtoDAsync_v2(to, staged, from.size(), stream_.get())));
+  TITAN_TRY(memory_.forEachRange(
+      offset, static_cast<int64_t>(from.size()), [&](CUdeviceptr to, int64_t first, int64_t count) {
+        return made(driver_->cuMemcpyDtoDAsync_v2(to, staged + static_cast<uint64_t>(first),
+                                                  static_cast<size_t>(count), stream_.get()));
+      }));
   return made(driver_->cuEventRecord(input.taken.get(), stream_.get()));
 }
 
@@ -480,19 +485,24 @@ Status CudaDevice::download(int64_t offset, std::span<char> into) {
   TITAN_TRY(enter());
   if (into.empty())
     return {};
-  const CUdeviceptr from = TITAN_TRY(at(offset, static_cast<int64_t>(into.size())));
-  return check(driver_->cuMemcpyDtoHAsync_v2(into.data(), from, into.size(), stream_.get()),
-               "copying from");
+  return memory_.forEachRange(
+      offset, static_cast<int64_t>(into.size()),
+      [&](CUdeviceptr from, int64_t first, int64_t count) {
+        return check(driver_->cuMemcpyDtoHAsync_v2(into.data() + first, from,
+                                                   static_cast<size_t>(count), stream_.get()),
+                     "copying from");
+      });
 }
 
 Status CudaDevice::fill(int64_t offset, int64_t bytes, char value) {
   TITAN_TRY(enter());
   if (bytes == 0)
     return {};
-  const CUdeviceptr to = TITAN_TRY(at(offset, bytes));
-  return check(driver_->cuMemsetD8Async(to, static_cast<unsigned char>(value),
-                                        static_cast<size_t>(bytes), stream_.get()),
-               "filling memory of");
+  return memory_.forEachRange(offset, bytes, [&](CUdeviceptr to, int64_t, int64_t count) {
+    return check(driver_->cuMemsetD8Async(to, static_cast<unsigned char>(value),
+                                          static_cast<size_t>(count), stream_.get()),
+                 "filling memory of");
+  });
 }
 
 Result<OwnedMemory> CudaDevice::scratch(int64_t bytes) {
@@ -542,6 +552,16 @@ Status CudaDevice::wait(Event event) {
   TITAN_TRY(check(driver_->cuEventSynchronize(recorded.get()), "waiting for"));
   doneEvent_ = event.number;
   return {};
+}
+
+Result<std::unique_ptr<StateReader>> CudaDevice::reader() {
+  TITAN_TRY(enter());
+  const auto hold = [this](CUevent event) -> Status {
+    TITAN_TRY(enter());
+    return check(driver_->cuStreamWaitEvent(stream_.get(), event, 0), "holding");
+  };
+  return std::unique_ptr<StateReader>(
+      TITAN_TRY(CardReader::create(*driver_, context_, card_, memory_, hold)));
 }
 
 Result<std::span<char>> CudaDevice::hostBuffer(int64_t bytes) {

@@ -11,12 +11,16 @@
 // hostBuffer() is pinned: an upload reads it, and a download writes it, as late as the stream comes
 // to it. Of other memory the driver makes a copy before upload() returns, and download() returns
 // when it is filled.
+//
+// What reads states beside the runs has a third stream. Until its gate is passed (setGate) a run is
+// a walk, which passes it on its way.
 #pragma once
 
 #include "runtime/device/Device.h"
 #include "runtime/device/cuda/Card.h"
 #include "runtime/device/cuda/CardAttention.h"
 #include "runtime/device/cuda/CardMemory.h"
+#include "runtime/device/cuda/CardReader.h"
 #include "runtime/device/cuda/LoadedImage.h"
 #include "runtime/device/cuda/LtProducts.h"
 #include "runtime/device/cuda/Owned.h"
@@ -82,6 +86,7 @@ public:
   Status wait(Event event) override;
   Result<std::span<char>> hostBuffer(int64_t bytes) override;
   std::span<char> window(int64_t, int64_t) override { return {}; }
+  Result<std::unique_ptr<StateReader>> reader() override;
 
 private:
   template <bool observed> struct Walker;
@@ -136,7 +141,6 @@ private:
   cuda::Answer queue(const cuda::PreparedCommand& command) const;
   /// The job's own kernel.
   cuda::Answer launch(const cuda::PreparedCommand& command) const;
-  Result<cuda::CUdeviceptr> at(int64_t offset, int64_t bytes) const;
 
   /// Recorded in turn: one that is recorded again stands for more calls than were asked for.
   static constexpr size_t eventsInTurn = 64;

@@ -1,61 +1,22 @@
 #include "runtime/device/cuda/CudaDevice.h"
-#include "runtime/device/cuda/testing/FakeCard.h"
-#include "runtime/device/cuda/testing/LinearPtx.h"
-#include "runtime/device/testing/LinearRun.h"
+
+#include "runtime/device/cuda/testing/CudaRun.h"
 #include "runtime/device/testing/RanksProgram.h"
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <thread>
 
 namespace titan {
 namespace {
 
+using testing::CudaRun;
 using testing::FakeVariable;
 using testing::LinearRun;
 using testing::LinearShape;
 using testing::ptxEntry;
 using testing::ptxHeader;
 using testing::ptxProgram;
-
-Result<std::unique_ptr<Device>> makeCudaDevice(const Program& program,
-                                               std::span<const KernelFunction>, ThreadPool&) {
-  return std::unique_ptr<Device>(
-      TITAN_TRY(CudaDevice::create(program, testing::linearCudaPayload())));
-}
-
-/// The linear program on the fake card.
-struct CudaRun : LinearRun {
-  CudaRun() : LinearRun(1, makeCudaDevice, testing::linearCudaProgram()) {}
-};
-
-/// What the fake writes down while it lives.
-class Record {
-public:
-  Record() : variable_("RECORD", path_) { std::filesystem::remove(path_); }
-  ~Record() { std::filesystem::remove(path_); }
-
-  std::vector<std::string> lines() const {
-    std::vector<std::string> lines;
-    std::ifstream file(path_);
-    for (std::string line; std::getline(file, line);)
-      lines.push_back(line);
-    return lines;
-  }
-  int64_t count(std::string_view begin) const {
-    return std::ranges::count_if(lines(),
-                                 [&](const auto& line) { return line.starts_with(begin); });
-  }
-
-private:
-  std::string path_ = fmt::format("{}/fake-cuda-record-{}",
-                                  std::filesystem::temp_directory_path().string(), getpid());
-  FakeVariable variable_;
-};
+using testing::Record;
 
 /// Adds a scalar to the u64 that its operand points to.
 std::string markPtx() {

@@ -93,6 +93,7 @@ enum CUstreamCaptureMode : int { TITAN_CUDA_CAPTURE_MODES(TITAN_CUDA_ENUMERATOR)
 #define TITAN_CUDA_FLAGS(X)                                                                        \
   X(CU_STREAM_NON_BLOCKING, 1)                                                                     \
   X(CU_EVENT_DEFAULT, 0)                                                                           \
+  X(CU_EVENT_BLOCKING_SYNC, 1)                                                                     \
   X(CU_EVENT_DISABLE_TIMING, 2)
 
 enum : unsigned { TITAN_CUDA_FLAGS(TITAN_CUDA_ENUMERATOR) };

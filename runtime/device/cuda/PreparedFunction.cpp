@@ -5,6 +5,7 @@ namespace titan::cuda {
 PreparedFunction::PreparedFunction(const Program& program, size_t index, const LoadedImage& image,
                                    const CardMemory& memory)
     : source_(&program.functions[index]), nodes_(launchesOf(program, *source_)),
+      firstUpdate_(firstUpdateOf(*source_)),
       slots_(*source_, coordinatesOf(0, program.mesh),
              [&](uint32_t command, const Operand& operand) {
                return static_cast<int64_t>(memory.originOf(index, command, operand));

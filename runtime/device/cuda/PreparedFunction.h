@@ -34,10 +34,13 @@ public:
   std::span<const PreparedCommand> commands() const { return commands_; }
   /// Launches, copies and fills of a run, repeats multiplied out.
   int64_t nodes() const { return nodes_; }
+  /// firstUpdateOf().
+  uint32_t firstUpdate() const { return firstUpdate_; }
 
 private:
   const Function* source_;
   int64_t nodes_ = 0;
+  uint32_t firstUpdate_;
   CommandSlots slots_;
   std::vector<void*> parameters_; ///< the address of each slot, command by command
   std::vector<PreparedCommand> commands_;

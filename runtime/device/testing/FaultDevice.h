@@ -4,16 +4,19 @@
 
 #include "runtime/device/Device.h"
 
+#include <algorithm>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string_view>
 
 namespace titan::testing {
 
 class FaultDevice final : public Device {
 public:
-  /// Asked before each call with its name ("run", "upload", "download", "fill", "wait",
-  /// "hostBuffer"); once it says true, this call and every later one return `error`.
+  /// Asked before each call, one after the other, with its name ("run", "upload", "download",
+  /// "fill", "wait", "hostBuffer", "hold"); once it says true, this call and every later one return
+  /// `error`. A reader fails by itself: the state of a step that fails can be read.
   using Fails = std::function<bool(std::string_view call)>;
 
   FaultDevice(std::unique_ptr<Device> device, Fails fails, Error error)
@@ -21,6 +24,7 @@ public:
         error_(std::move(error)) {}
 
   Status run(uint32_t function, CommandObserver* observer) override {
+    passGate();
     TITAN_TRY(check("run"));
     return device_->run(function, observer);
   }
@@ -46,16 +50,52 @@ public:
     return device_->hostBuffer(bytes);
   }
   std::span<char> window(int64_t, int64_t) override { return {}; }
+  Result<std::unique_ptr<StateReader>> reader() override {
+    return std::unique_ptr<StateReader>(
+        std::make_unique<Reader>(*this, TITAN_TRY(device_->reader())));
+  }
 
 private:
-  Status check(std::string_view call) {
-    failed_ = failed_ || fails_(call);
-    return failed_ ? Status(error_) : Status();
+  /// By another reader, or by the window of who has none.
+  class Reader final : public StateReader {
+  public:
+    Reader(FaultDevice& device, std::unique_ptr<StateReader> reader)
+        : device_(&device), reader_(std::move(reader)) {}
+
+    Status download(int64_t offset, std::span<char> into) override {
+      TITAN_TRY(device_->check("download", failed_));
+      if (reader_)
+        return reader_->download(offset, into);
+      const auto size = static_cast<int64_t>(into.size());
+      std::ranges::copy(device_->device_->window(offset, size), into.begin());
+      return {};
+    }
+    Status wait() override {
+      TITAN_TRY(device_->check("wait", failed_));
+      return reader_ ? reader_->wait() : Status();
+    }
+    Status hold() override {
+      TITAN_TRY(device_->check("hold"));
+      return reader_ ? reader_->hold() : Status();
+    }
+
+  private:
+    FaultDevice* device_;
+    std::unique_ptr<StateReader> reader_;
+    bool failed_ = false;
+  };
+
+  Status check(std::string_view call) { return check(call, failed_); }
+  Status check(std::string_view call, bool& failed) {
+    const std::lock_guard lock(mutex_); // readers have threads of their own
+    failed = failed || fails_(call);
+    return failed ? Status(error_) : Status();
   }
 
   std::unique_ptr<Device> device_;
   Fails fails_;
   Error error_;
+  std::mutex mutex_;
   bool failed_ = false;
 };
 

@@ -1,8 +1,54 @@
 #include "runtime/device/testing/LateDevice.h"
 
 #include <algorithm>
+#include <mutex>
+#include <utility>
+#include <vector>
 
 namespace titan::testing {
+
+class LateDevice::Reader final : public StateReader {
+public:
+  explicit Reader(LateDevice& device) : device_(&device), copies_(new Copies) {}
+
+  Status download(int64_t offset, std::span<char> into) override {
+    std::ranges::fill(into, garbage);
+    const std::lock_guard lock(copies_->mutex);
+    copies_->pending.emplace_back(
+        device_->device_->window(offset, static_cast<int64_t>(into.size())), into);
+    return {};
+  }
+  Status wait() override {
+    copies_->make();
+    return {};
+  }
+  Status hold() override {
+    return device_->defer([copies = copies_](Device&) -> Status {
+      copies->make();
+      return {};
+    });
+  }
+
+private:
+  struct Copies {
+    std::mutex mutex;
+    std::vector<std::pair<std::span<const char>, std::span<char>>> pending;
+
+    void make() {
+      const std::lock_guard lock(mutex);
+      for (const auto& [from, into] : pending)
+        std::ranges::copy(from, into.begin());
+      pending.clear();
+    }
+  };
+
+  LateDevice* device_;
+  std::shared_ptr<Copies> copies_; ///< a call of the device may come to them later
+};
+
+Result<std::unique_ptr<StateReader>> LateDevice::reader() {
+  return std::unique_ptr<StateReader>(std::make_unique<Reader>(*this));
+}
 
 LateDevice::LateDevice(std::unique_ptr<Device> device)
     : Device(device->bytes()), device_(std::move(device)) {}
@@ -18,6 +64,7 @@ Status LateDevice::defer(Call call) {
 }
 
 Status LateDevice::run(uint32_t function, CommandObserver* observer) {
+  passGate();
   if (!observer)
     return defer([function](Device& device) { return device.run(function, nullptr); });
   TITAN_TRY(wait(record()));

@@ -2,7 +2,7 @@
 // somebody waits for it. An upload reads its source then, and until then a download's target holds
 // garbage. Who reads memory behind the interface, or forgets to wait, computes something else.
 //
-// It runs on another device, so a job on it must give that one's bits.
+// It runs on another device, which has a window, so a job on it must give that one's bits.
 #pragma once
 
 #include "runtime/device/Device.h"
@@ -30,8 +30,11 @@ public:
   Status wait(Event event) override;
   Result<std::span<char>> hostBuffer(int64_t bytes) override { return device_->hostBuffer(bytes); }
   std::span<char> window(int64_t, int64_t) override { return {}; }
+  /// As late: its downloads are made when somebody waits for them, by whoever does.
+  Result<std::unique_ptr<StateReader>> reader() override;
 
 private:
+  class Reader;
   using Call = std::function<Status(Device&)>;
   Status defer(Call call);
 

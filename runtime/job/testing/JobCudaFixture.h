@@ -37,6 +37,11 @@ protected:
             "--gemm",
             "generated"};
   }
+  /// With saves between the steps.
+  static std::vector<std::string> between(std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), {"--set", "checkpoint.async=false"});
+    return arguments;
+  }
   Outcome runBoth(const std::vector<std::string>& arguments) const {
     return run(arguments, both());
   }
