@@ -4,6 +4,7 @@
 #include "compiler/Codegen/StateTable.h"
 #include "compiler/Codegen/Targets.h"
 #include "compiler/Support/RecipeAttribute.h"
+#include "runtime/program/HostStates.h"
 #include "runtime/program/Text.h"
 
 #include "mlir/IR/Diagnostics.h"
@@ -72,12 +73,13 @@ public:
   Status checkLimit() const {
     const Program& program = compiled.program;
     const int64_t limit = TITAN_TRY(parseRecipeJson(program.recipe)).memory.limit;
-    if (limit == 0 || program.arenaBytes <= limit)
+    const int64_t needed = program.arenaBytes - hostBytes(program);
+    if (limit == 0 || needed <= limit)
       return {};
     return Error::badInput(
         "the plan needs {} with the workspace of libraries, memory.limit is {}: "
         "use a smaller batch.micro with the same batch.global, or a higher limit",
-        readableBytes(program.arenaBytes), readableBytes(limit));
+        readableBytes(needed), readableBytes(limit));
   }
 
   /// Puts the code where the job carries it.

@@ -19,7 +19,9 @@ namespace {
 std::string describeParts(const memory::ModulePlan& plan) {
   std::map<std::string, int64_t> parts;
   for (const memory::StatePlan& state : plan.states)
-    parts[ir::stringifyStateKind(ir::StateOp(state.state).getKind()).str() + "s"] += state.bytes;
+    if (const ir::StateKind kind = ir::StateOp(state.state).getKind();
+        plan.hostBytes == 0 || kind != ir::StateKind::Ema)
+      parts[ir::stringifyStateKind(kind).str() + "s"] += state.bytes;
   parts["inputs and metrics"] = plan.bindingBytes;
   parts["staging"] = plan.stagingBytes;
   parts["temporaries and outputs"] = plan.temporaryBytes;
@@ -46,10 +48,10 @@ struct CheckLimit : impl::CheckLimitBase<CheckLimit> {
     FailureOr<memory::ModulePlan> plan = memory::readPlan(getOperation());
     if (failed(plan))
       return signalPassFailure();
-    if (plan->arenaBytes <= limit)
+    if (plan->deviceBytes() <= limit)
       return;
     getOperation().emitError("the plan needs ")
-        << readableBytes(plan->arenaBytes) << " (" << plan->arenaBytes
+        << readableBytes(plan->deviceBytes()) << " (" << plan->deviceBytes()
         << " bytes), memory.limit is " << readableBytes(limit) << ": " << describeParts(*plan)
         << "; use a smaller batch.micro with the same batch.global, or a higher limit";
     signalPassFailure();

@@ -100,7 +100,8 @@ FailureOr<ModulePlan> readPlan(ModuleOp module) {
   plan.stagingBytes = figure("staging");
 
   FailureOr<Recipe> recipe = getRecipe(module);
-  if (failed(recipe))
+  FailureOr<bool> averagesOnHost = keepsAveragesOnHost(module);
+  if (failed(recipe) || failed(averagesOnHost))
     return failure();
   for (ir::StateOp state : module.getOps<ir::StateOp>()) {
     auto offset = state->getAttrOfType<IntegerAttr>(kernel::offsetTag);
@@ -110,6 +111,9 @@ FailureOr<ModulePlan> readPlan(ModuleOp module) {
     if (failed(local))
       return failure();
     plan.states.push_back({state, offset.getInt(), bytesOf(*local)});
+    if (*averagesOnHost && state.getKind() == ir::StateKind::Ema)
+      plan.hostBytes +=
+          static_cast<int64_t>(llvm::alignTo(plan.states.back().bytes, plan.alignment));
   }
   llvm::DenseSet<Attribute> seen;
   auto constants = module.walk([&](kernel::ConstantOp constant) -> WalkResult {

@@ -55,7 +55,11 @@ struct ModulePlan {
   // staging.
   int64_t arenaBytes = 0, stateBytes = 0, constantBytes = 0, bindingBytes = 0, temporaryBytes = 0;
   int64_t stagingOffset = 0, stagingBytes = 0; ///< 0 and 0 where there is none
+  int64_t hostBytes = 0;                       ///< of the states that a card leaves to the host
   int64_t alignment = 0;                       ///< of offsets and sizes, bytes: the machine model's
+
+  /// What memory.limit is about.
+  int64_t deviceBytes() const { return arenaBytes - hostBytes; }
 };
 
 /// Reads the plan from the offsets in the IR. Fails with a diagnostic where an offset is missing

@@ -208,13 +208,6 @@ struct AverageParameters : impl::AverageParametersBase<AverageParameters> {
     auto step = module.lookupSymbol<func::FuncOp>(ir::function::step);
     if (!step)
       return module.emitError("the module has no @step to average: run insert-update first");
-    FailureOr<TargetInfo> target = getTarget(module);
-    if (failed(target))
-      return failure();
-    if (ema.device == "host" && target->kind != "cpu")
-      return module.emitError("ema.device = \"host\" is not available yet where the parameters are "
-                              "elsewhere, with target ")
-             << target->kind << ": use \"device\"";
     FailureOr<SmallVector<Averaged>> averaged = findAveraged(TaggedFunction(step), ema);
     if (failed(averaged) || failed(extendStep(TaggedFunction(step), ema, *averaged)))
       return failure();

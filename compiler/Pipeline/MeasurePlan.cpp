@@ -46,7 +46,7 @@ FailureOr<int64_t> measurePlan(ModuleOp module, ArrayRef<std::string> disabled) 
   FailureOr<memory::ModulePlan> plan = memory::readPlan(*copy);
   if (failed(plan))
     return fail();
-  return plan->arenaBytes;
+  return plan->deviceBytes();
 }
 
 } // namespace titan

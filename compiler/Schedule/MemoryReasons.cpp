@@ -2,6 +2,7 @@
 
 #include "compiler/Schedule/MemoryModel.h"
 #include "compiler/Schedule/OpCosts.h"
+#include "compiler/Support/TargetInfo.h"
 #include "runtime/program/Text.h"
 
 #include <map>
@@ -20,10 +21,13 @@ struct Reason {
   std::string text;
 };
 
+/// Of those that memory.limit is about.
 std::map<std::string, int64_t> stateParts(ModuleOp module) {
   std::map<std::string, int64_t> parts;
+  const FailureOr<bool> averagesOnHost = keepsAveragesOnHost(module);
   for (auto state : module.getOps<ir::StateOp>())
-    parts[ir::stringifyStateKind(state.getKind()).str() + "s"] += bytesOf(state.getType());
+    if (failed(averagesOnHost) || !*averagesOnHost || state.getKind() != ir::StateKind::Ema)
+      parts[ir::stringifyStateKind(state.getKind()).str() + "s"] += bytesOf(state.getType());
   return parts;
 }
 

@@ -1,6 +1,8 @@
 #include "compiler/Support/TargetInfo.h"
 
+#include "compiler/Support/RecipeAttribute.h"
 #include "dialects/Titan/Titan.h"
+#include "runtime/program/HostStates.h"
 
 using namespace mlir;
 
@@ -65,6 +67,14 @@ void setTarget(ModuleOp module, const TargetInfo& target) {
     entries.push_back(
         builder.getNamedAttr("machine", toAttribute(*target.machine, module.getContext())));
   module->setAttr(ir::tag::target, builder.getDictionaryAttr(entries));
+}
+
+FailureOr<bool> keepsAveragesOnHost(ModuleOp module) {
+  FailureOr<Recipe> recipe = getRecipe(module);
+  FailureOr<TargetInfo> target = getTarget(module);
+  if (failed(recipe) || failed(target))
+    return failure();
+  return keepsAveragesOnHost(*recipe, target->kind);
 }
 
 FailureOr<MachineModel> getMachine(Operation* op) {

@@ -27,6 +27,10 @@ struct TargetInfo {
 mlir::FailureOr<TargetInfo> getTarget(mlir::ModuleOp module);
 void setTarget(mlir::ModuleOp module, const TargetInfo& target);
 
+/// Do averages lie in the host's memory, away from the card that the module is for
+/// (runtime/program/HostStates.h)? Emits an error on the module when recipe or target is malformed.
+mlir::FailureOr<bool> keepsAveragesOnHost(mlir::ModuleOp module);
+
 /// The machine model of the module that `op` is or stands in; the default numbers where there is no
 /// module.
 mlir::FailureOr<MachineModel> getMachine(mlir::Operation* op);

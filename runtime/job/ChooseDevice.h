@@ -86,7 +86,7 @@ struct ChosenDevice {
   std::vector<std::string> notes = {}; ///< what the user is to know of the choice, a line each
   /// What besides decides its bits, by name: {"cuda.card", "NVIDIA H100, sm_90"}.
   std::vector<std::pair<std::string, std::string>> identity;
-  int64_t outsideBytes = 0; ///< what library and device allocate outside of the arena
+  int64_t memoryBytes = 0; ///< the arena's on the device, and what library and device take besides
   /// FLOP/s of large products of a dtype; 0 without a library. Takes some tens of milliseconds.
   std::function<double(DType)> measureProducts = [](DType) { return 0.0; };
   /// What the machine can do at most, with products of a dtype. Takes some tenths of a second. The
@@ -140,11 +140,13 @@ struct ProductLibrary {
 };
 ProductLibrary findProductLibrary();
 
-/// What a run takes beside its arena on a device of its own: nothing for a CPU.
+/// What a run takes on a device of its own, and for it: nothing for a CPU.
 struct DeviceMemory {
+  int64_t arena = 0;   ///< of the device
   int64_t staging = 0; ///< of the device, for batches on their way
   int64_t driver = 0;  ///< of the device, left free for code that is loaded later
-  int64_t pinned = 0;  ///< of the host, for state and batches on their way
+  int64_t pinned =
+      0; ///< of the host: for state and batches on their way, and states that lie there
 };
 std::optional<DeviceMemory> deviceMemory(const Program& program);
 

@@ -57,7 +57,8 @@ Result<ChosenDevice> open(const DeviceRequest& request) {
     chosen.gemm = "onednn";
     chosen.gemmVersion = library->version();
   }
-  chosen.outsideBytes = outsideBytes(request.program, pool->threads(), library.has_value()).gemm;
+  chosen.memoryBytes = request.program.arenaBytes +
+                       outsideBytes(request.program, pool->threads(), library.has_value()).gemm;
   chosen.measureProducts = [=](DType operands) {
     return measureGemmCeiling(library, *pool, operands);
   };

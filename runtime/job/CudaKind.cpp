@@ -3,6 +3,7 @@
 #include "runtime/device/StateAccess.h"
 #include "runtime/device/cuda/CudaDevice.h"
 #include "runtime/program/CardProducts.h"
+#include "runtime/program/HostStates.h"
 #include "runtime/program/Recipe.h"
 
 #include <algorithm>
@@ -75,6 +76,9 @@ std::string imageOf(const CudaDevice& device) {
              : image;
 }
 
+/// Of the arena.
+int64_t onCard(const Program& program) { return program.arenaBytes - hostBytes(program); }
+
 Result<ChosenDevice> open(const DeviceRequest& request) {
   if (request.gemm == "onednn")
     return Error::environment("--gemm=onednn: oneDNN computes on CPUs, and this job runs on cuda");
@@ -113,16 +117,17 @@ Result<ChosenDevice> open(const DeviceRequest& request) {
       graphs.push_back({graph.function, graph.nodes, graph.seconds});
     return graphs;
   };
-  chosen.outsideBytes = CudaDevice::stagingBytes(request.program);
+  chosen.memoryBytes = onCard(request.program) + CudaDevice::stagingBytes(request.program);
   chosen.device = std::move(device);
   return chosen;
 }
 
 DeviceMemory memory(const Program& program) {
   const OutsideBytes host = outsideBytes(program, /*threads=*/1, /*library=*/false);
-  return {.staging = CudaDevice::stagingBytes(program),
+  return {.arena = onCard(program),
+          .staging = CudaDevice::stagingBytes(program),
           .driver = CudaDevice::outsideBytes,
-          .pinned = StateAccess::ringBytesOf(program) + host.batches};
+          .pinned = StateAccess::ringBytesOf(program) + host.batches + hostBytes(program)};
 }
 
 /// [{"kind": "cubin", "arch": "sm_90", "bytes": 12345}]

@@ -2,6 +2,7 @@
 
 #include "runtime/checkpoint/WriteState.h"
 #include "runtime/job/Communication.h"
+#include "runtime/program/HostStates.h"
 #include "runtime/program/Recipe.h"
 #include "runtime/program/Strategy.h"
 #include "runtime/program/Text.h"
@@ -126,7 +127,7 @@ Json memoryPlan(const Program& program, const Recipe& recipe, int threads, bool 
   memory["max_live"] = live;
   memory["high_water"] = program.arenaBytes;
   if (device) {
-    memory["device"] = program.arenaBytes + device->staging;
+    memory["device"] = device->arena + device->staging;
     memory["driver"] = device->driver;
     memory["pinned"] = device->pinned;
   }
@@ -255,7 +256,9 @@ void printText(const Json& plan, const Program& program, const Recipe& recipe,
       if (kind != "total" && bytes != 0)
         line(kind.c_str(), bytes, 4,
              kind == nameOf(StateKind::Ema) && recipe.ema.device == "host"
-                 ? " on the host, which is the device here"
+                 ? keepsAveragesOnHost(recipe, program.target.kind)
+                       ? " in the host's memory, pinned"
+                       : " on the host, which is the device here"
                  : "");
   }
   line("constants", memory["constants"]);

@@ -125,7 +125,7 @@ Trainer::create(Session& session, checkpoint::CheckpointStore& store,
   TITAN_TRY(session.peers().byFirst("the start of the log", [&] { return t.openLog(); }));
   t.last_.samples = t.batches_.globalSamples();
   t.last_.tokens = t.last_.samples * t.batches_.dataset().tokensPerSample();
-  t.last_.memoryBytes = session.program().arenaBytes + session.device().outsideBytes;
+  t.last_.memoryBytes = session.device().memoryBytes;
   TITAN_TRY(t.openLoader());
   TITAN_TRY(t.saves_.prepare(/*savedStep=*/t.step_ > 0 ? t.step_ : -1));
   if (const Peers& peers = session.peers(); peers.isFirst() && !peers.isAlone()) {

@@ -150,7 +150,7 @@ def masks(tools, scratch):
 
 def state(out, step):
     folder = out / "checkpoints" / f"step-{step:08d}"
-    return {f"{part}/{path.name}": path.read_bytes() for part in ("model", "optimizer") for path in sorted((folder / part).glob("*.safetensors"))}
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.glob("*/*.safetensors"))}
 
 
 def interrupted(job, out, data, draw, number, steps):
@@ -262,6 +262,34 @@ def averages(tools, scratch):
     return wrong
 
 
+def averages_on_host(tools, scratch):
+    """Averages in the host's memory have the bits of those on the card, resumed too; the card has as much more room."""
+    folder, data, wrong, jobs = check_losses.REFERENCES / "relu", check_losses.REFERENCES / "relu" / "data.npz", [], {}
+    for place in ("device", "host"):
+        jobs[place] = scratch / place
+        settings = ("ema.profiles={ each = 0.9, third = { decay = 0.8, every = 3 } }", f"ema.device={place}")
+        titan_job.compile_job(tools, folder / "dynamo-train.onnx", folder / "cosine-clip.toml", jobs[place], *CUDA, *(word for setting in settings for word in ("--set", setting)))
+    titan_job.train(jobs["device"], scratch / "card", data, 20)
+    for steps, place, setting in ((7, "host", "checkpoint.staging=none"), (13, "device", "checkpoint.every=2"), (20, "host", "checkpoint.every=3")):
+        titan_job.train(jobs[place], scratch / "turns", data, steps, 2, "--set", setting, "--set", f"data.eval={data}", "--set", "train.eval_every=3", "--set", "train.eval_ema=[\"each\"]")
+    if state(scratch / "turns", 20) != state(scratch / "card", 20):
+        wrong.append("a run of both has another state than one on the card alone")
+    evaluated = {json.loads(titan_job.run([jobs[place], "eval", "--out", scratch / "card", "--data", data, "--ema", "each", "--json"]))["loss"] for place in jobs}
+    wrong += [f"evaluations differ: {evaluated}"] if len(evaluated) != 1 else []
+    memory = {place: json.loads(titan_job.run([jobs[place], "plan", "--json"]))["memory"] for place in jobs}
+    moved = memory["device"]["device"] - memory["host"]["device"]
+    if not memory["device"]["state"]["ema"] <= moved == memory["host"]["pinned"] - memory["device"]["pinned"]:
+        wrong.append(f"the plans' memory: {memory}")
+    with mock.patch.dict(os.environ, TITAN_FAKE_CUDA_MEMORY=str(memory["host"]["device"] + memory["host"]["driver"] + 512)):
+        titan_job.train(jobs["host"], scratch / "narrow", data, 1)
+        try:
+            titan_job.train(jobs["device"], scratch / "full", data, 1)
+            wrong.append("averages on the card fit where there is no room for them")
+        except titan_job.Failure as failure:
+            wrong += [] if "the job needs" in str(failure) else [str(failure)]
+    return wrong
+
+
 def one_file(tools, scratch):
     """One job for both: its run goes from device to device by --device, and its losses are those of the jobs for one, bit for bit."""
     folder, both, wrong = check_losses.REFERENCES / "relu", scratch / "both", []
@@ -300,6 +328,7 @@ def main():
     checks["resume"] = (resume, arguments.tools, random.Random(arguments.seed))
     checks["cpu, cuda, cpu, cuda"] = (devices, arguments.tools)
     checks["averages"] = (averages, arguments.tools)
+    checks["averages in the host's memory"] = (averages_on_host, arguments.tools)
     checks["one file for both"] = (one_file, arguments.tools)
     checks = {name: check for name, check in checks.items() if name.startswith(arguments.only)}
 

@@ -29,7 +29,6 @@ REFUSED = (["titan-compile", "{model}", "--target=cuda", "--set", "mesh.axes={{ 
            ["titan-compile", "{model}", "--set", "mesh.axes={{ tensor = 2 }}"],
            *(["titan-compile", "{model}", "--set", "mesh.axes={{ shard = 2 }}", "--set", "batch.global=16", "--set", key] for key in LATER),
            ["titan-compile", "{model}", "--set", "mesh.axes={{ shard = 2 }}", "--set", "batch.global=16", "--set", "mesh.strategy=fsdp", "--set", "mesh.outer=zero1"],
-           ["titan-compile", "{model}", "--recipe", "{scratch}/ema.toml", "--target=cuda"],
            ["titan-run", "--eager", "{model}", "--engine=kernels", "train"],
            ["titan-ckpt", "export", "{scratch}", "-o", "{scratch}/w.onnx"],
            ["titan-compile", str(ROOT / "test/training/references/convolutions/dynamo-train.onnx"), "--target=cuda"],
@@ -53,7 +52,6 @@ def messages_of(text):
 
 
 def write_inputs(scratch):
-    (scratch / "ema.toml").write_text("[ema]\nprofiles = { slow = 0.999 }\ndevice = \"host\"\n")
     def write(name, outputs, *of, **attributes):
         nodes = [node(*of, f"/{name.lower()}", **attributes)]
         ports = [value(output, ["batch", 3, 8]) for output in outputs]

@@ -39,15 +39,6 @@ module attributes {titan.recipe = {ema = {profiles = {slow = 0.5}, buffers = ["n
 
 // -----
 
-// CHECK: error: ema.device = "host" is not available yet where the parameters are elsewhere, with target cuda: use "device"
-module attributes {titan.recipe = {ema = {profiles = {slow = 0.5}, device = "host"}}, titan.target = {kind = "cuda", archs = "sm_80"}} {
-  func.func @step() {
-    return
-  }
-}
-
-// -----
-
 // CHECK: error: @step has no update to average: run insert-update first
 module attributes {titan.recipe = {ema = {profiles = {slow = 0.5}}}} {
   func.func @step(%x: tensor<f32> {titan.input = "x"}) -> (tensor<f32> {titan.metric = "loss"}) {

@@ -1,12 +1,14 @@
 #include "runtime/device/cuda/CardMemory.h"
 
+#include "runtime/program/HostStates.h"
+
 #include <algorithm>
 
 namespace titan::cuda {
 
 CardMemory::CardMemory(const Program& program, int64_t bytes, bool split) : program_(&program) {
   if (!split) {
-    kept_.emplace_back().bytes = bytes;
+    addWhole(bytes);
     return;
   }
   for (const Function& function : program.functions) {
@@ -17,6 +19,22 @@ CardMemory::CardMemory(const Program& program, int64_t bytes, bool split) : prog
     }
   }
   addKept();
+}
+
+void CardMemory::addWhole(int64_t bytes) {
+  int64_t end = 0; // of the parts so far
+  const auto add = [&](int64_t until, bool isOnHost) {
+    if (until == end)
+      return;
+    Part& part = kept_.emplace_back();
+    part.offset = end, part.bytes = until - end, part.isOnHost = isOnHost;
+    end = until;
+  };
+  for (const ArenaRange& range : hostRanges(*program_)) {
+    add(range.offset, /*isOnHost=*/false);
+    add(range.offset + range.bytes, /*isOnHost=*/true);
+  }
+  add(bytes, /*isOnHost=*/false);
 }
 
 void CardMemory::addKept() {
@@ -42,29 +60,48 @@ void CardMemory::addKept() {
     Part& part = kept_.back();
     part.bytes = std::max(part.bytes, end - part.offset);
   }
+  for (const ArenaRange& range : hostRanges(*program_))
+    for (Part& part : kept_)
+      if (range.offset <= part.offset && part.offset < range.offset + range.bytes)
+        part.isOnHost = true;
 }
 
-int64_t CardMemory::bytes() const {
+int64_t CardMemory::bytesOf(bool onHost) const {
   int64_t bytes = 0;
-  const auto add = [&](const Part& part) { bytes += part.bytes; };
+  const auto add = [&](const Part& part) { bytes += part.isOnHost == onHost ? part.bytes : 0; };
   std::ranges::for_each(kept_, add);
   for (const std::vector<Part>& parts : temporaries_)
     std::ranges::for_each(parts, add);
   return bytes;
 }
 
-Answer CardMemory::allocate(const Driver& driver) {
+Answer CardMemory::allocateCard(const Driver& driver) {
   Answer answer = {CUDA_SUCCESS, driver.cuMemAlloc_v2.name()};
   const auto take = [&](Part& part) {
-    CUdeviceptr address = 0;
-    if (answer.ok() && part.bytes > 0)
-      answer = driver.cuMemAlloc_v2(&address, static_cast<size_t>(part.bytes));
-    if (address)
-      part.memory = OwnedMemory(driver, address);
+    if (!answer.ok() || part.bytes == 0 || part.isOnHost)
+      return;
+    answer = driver.cuMemAlloc_v2(&part.address, static_cast<size_t>(part.bytes));
+    if (answer.ok())
+      part.memory = OwnedMemory(driver, part.address);
   };
   std::ranges::for_each(kept_, take);
   for (std::vector<Part>& parts : temporaries_)
     std::ranges::for_each(parts, take);
+  return answer;
+}
+
+Answer CardMemory::allocateHost(const Driver& driver) {
+  Answer answer = {CUDA_SUCCESS, driver.cuMemHostAlloc.name()};
+  for (Part& part : kept_) {
+    if (!answer.ok() || !part.isOnHost)
+      continue;
+    void* memory = nullptr;
+    answer = driver.cuMemHostAlloc(&memory, static_cast<size_t>(part.bytes), mappedHostMemory);
+    if (!answer.ok())
+      continue;
+    part.hostMemory = OwnedHostMemory(driver, memory);
+    answer = driver.cuMemHostGetDevicePointer_v2(&part.address, memory, 0);
+  }
   return answer;
 }
 

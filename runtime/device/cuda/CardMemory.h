@@ -1,5 +1,5 @@
-// The arena of a program on a card: one allocation, or, to see who leaves his place, one for each
-// part of it.
+// The arena of a program on a card: one allocation, and one for each range that lies in the host's
+// memory, pinned and mapped. Or, to see who leaves his place, one for each part of it.
 #pragma once
 
 #include "runtime/device/cuda/Owned.h"
@@ -21,10 +21,14 @@ public:
   /// one) and for each temporary. `program` outlives the object.
   CardMemory(const Program& program, int64_t bytes, bool split);
 
-  /// Of all allocations.
-  int64_t bytes() const;
-  /// Allocates all. The answer of the first call that failed, or of the last one.
-  Answer allocate(const Driver& driver);
+  /// Of the card's allocations.
+  int64_t cardBytes() const { return bytesOf(/*onHost=*/false); }
+  /// Of the host's.
+  int64_t hostBytes() const { return bytesOf(/*onHost=*/true); }
+  /// Allocates what is the card's. The answer of the first call that failed, or of the last one.
+  Answer allocateCard(const Driver& driver);
+  /// Likewise what is the host's.
+  Answer allocateHost(const Driver& driver);
 
   /// Calls see(address, first, count) with bytes [first, first + count) of the `bytes` bytes of the
   /// arena from `offset` on, allocation by allocation. Ends with the first error. Usage: the arena
@@ -47,21 +51,27 @@ public:
 private:
   struct Part {
     int64_t offset = 0, bytes = 0; ///< in the arena
-    OwnedMemory memory;
+    bool isOnHost = false;
+    OwnedMemory memory;         ///< of the card, or
+    OwnedHostMemory hostMemory; ///< of the host
+    CUdeviceptr address = 0;    ///< of either
 
     bool holds(int64_t at, int64_t count) const {
       return offset <= at && at + count <= offset + bytes;
     }
-    CUdeviceptr origin() const { return memory.get() - static_cast<uint64_t>(offset); }
+    CUdeviceptr origin() const { return address - static_cast<uint64_t>(offset); }
   };
 
   static Error noPlace(int64_t offset, int64_t bytes);
   /// The temporary that an operand lies in, or null.
   const Part* temporaryOf(size_t function, uint32_t command, const Operand& operand) const;
+  int64_t bytesOf(bool onHost) const;
+  /// One part for the card between those of the host.
+  void addWhole(int64_t bytes);
   void addKept();
 
   const Program* program_ = nullptr;
-  std::vector<Part> kept_;                     ///< in rising order; the arena where it is whole
+  std::vector<Part> kept_;                     ///< in rising order; the arena unless it is split
   std::vector<std::vector<Part>> temporaries_; ///< as Function::temporaries; empty where whole
 };
 

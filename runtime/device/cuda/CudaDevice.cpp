@@ -1,6 +1,8 @@
 #include "runtime/device/cuda/CudaDevice.h"
 
 #include "runtime/device/cuda/Results.h"
+#include "runtime/host/AvailableMemory.h"
+#include "runtime/program/HostStates.h"
 #include "runtime/program/Recipe.h"
 #include "runtime/program/Text.h"
 
@@ -32,7 +34,8 @@ Status checkTable(const Program& program) {
 
 /// What to do where `missing` bytes are too many: about which batch.micro would fit.
 std::string smallerBatch(const Program& program, int64_t available) {
-  int64_t fixed = program.stateBytes;
+  const int64_t arena = program.arenaBytes - hostBytes(program);
+  int64_t fixed = program.stateBytes - hostBytes(program);
   for (const Constant& constant : program.constants)
     fixed += constant.bytes;
   if (available <= fixed)
@@ -40,8 +43,7 @@ std::string smallerBatch(const Program& program, int64_t available) {
                        readableBytes(fixed));
   const Result<Recipe> recipe = parseRecipeJson(program.recipe);
   const int64_t micro = recipe.ok() ? recipe->batch.micro : 0;
-  const double part =
-      static_cast<double>(available - fixed) / static_cast<double>(program.arenaBytes - fixed);
+  const double part = static_cast<double>(available - fixed) / static_cast<double>(arena - fixed);
   const auto fitting = static_cast<int64_t>(part * static_cast<double>(micro));
   if (fitting >= micro)
     return "something else takes it: look with nvidia-smi, and start the job again";
@@ -224,12 +226,13 @@ Status CudaDevice::reserveMemory() {
   TITAN_TRY(driver_->need(driver_->cuMemGetInfo_v2(&free, &total), "asking for free memory"));
   const auto available = static_cast<int64_t>(free);
   memory_ = CardMemory(*program_, bytes(), isSet(CardMemory::splitVariable, "1"));
-  const int64_t needed = memory_.bytes() + stagingBytes_;
+  TITAN_TRY(reserveHostMemory());
+  const int64_t needed = memory_.cardBytes() + stagingBytes_;
   Answer answer = {CUDA_ERROR_OUT_OF_MEMORY, driver_->cuMemAlloc_v2.name()};
   if (needed + outsideBytes <= available) {
-    answer = memory_.allocate(*driver_);
+    answer = memory_.allocateCard(*driver_);
     if (answer.result != CUDA_ERROR_OUT_OF_MEMORY)
-      TITAN_TRY(driver_->need(answer, fmt::format("allocating {}", readableBytes(bytes()))));
+      TITAN_TRY(driver_->need(answer, fmt::format("allocating {}", readableBytes(needed))));
     if (answer.ok() && stagingBytes_ > 0)
       TITAN_TRY(allocate(stagingBytes_, staging_, answer));
   }
@@ -240,6 +243,20 @@ Status CudaDevice::reserveMemory() {
       readableBytes(needed), readableBytes(outsideBytes), card_.text(), readableBytes(available),
       readableBytes(static_cast<int64_t>(total)),
       smallerBatch(*program_, available - stagingBytes_ - outsideBytes));
+}
+
+Status CudaDevice::reserveHostMemory() {
+  const int64_t needed = memory_.hostBytes(), available = availableMemoryBytes();
+  // The system would end the process for what it has not got.
+  if (needed <= available) {
+    const Answer answer = memory_.allocateHost(*driver_);
+    if (answer.result != CUDA_ERROR_OUT_OF_MEMORY)
+      return driver_->need(answer, "reserving pinned host memory for averages");
+  }
+  return Error::environment(
+      "ema.device = \"host\": averages need {} of pinned host memory, and {} are available: free "
+      "memory, raise its limit (ulimit -l), or compile it with ema.device = \"device\"",
+      readableBytes(needed), readableBytes(available));
 }
 
 Status CudaDevice::allocate(int64_t bytes, OwnedMemory& memory, Answer& answer) const {

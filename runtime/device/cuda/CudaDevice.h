@@ -117,6 +117,8 @@ private:
   Status clearScalars();
   Result<cuda::OwnedMemory> scratch(int64_t bytes);
   Status reserveMemory();
+  /// For states that are not the card's.
+  Status reserveHostMemory();
   /// `answer` may be that there is no memory.
   Status allocate(int64_t bytes, cuda::OwnedMemory& memory, cuda::Answer& answer) const;
   Status addInputs();

@@ -98,6 +98,9 @@ enum CUstreamCaptureMode : int { TITAN_CUDA_CAPTURE_MODES(TITAN_CUDA_ENUMERATOR)
 
 enum : unsigned { TITAN_CUDA_FLAGS(TITAN_CUDA_ENUMERATOR) };
 
+/// The vendor's CU_MEMHOSTALLOC_DEVICEMAP, which is a macro: kernels reach the memory, too.
+inline constexpr unsigned mappedHostMemory = 2;
+
 #undef TITAN_CUDA_ENUMERATOR
 
 /// X(name as the library exports it, parameters); all return CUresult. Pointers are results unless
@@ -119,6 +122,7 @@ enum : unsigned { TITAN_CUDA_FLAGS(TITAN_CUDA_ENUMERATOR) };
   X(cuMemAlloc_v2, (CUdeviceptr * address, size_t bytes))                                          \
   X(cuMemFree_v2, (CUdeviceptr address))                                                           \
   X(cuMemHostAlloc, (void** address, size_t bytes, unsigned flags))                                \
+  X(cuMemHostGetDevicePointer_v2, (CUdeviceptr * address, void* host, unsigned flags))             \
   X(cuMemFreeHost, (void* address))                                                                \
   X(cuMemcpyHtoDAsync_v2, (CUdeviceptr to, const void* from, size_t bytes, CUstream stream))       \
   X(cuMemcpyDtoHAsync_v2, (void* to, CUdeviceptr from, size_t bytes, CUstream stream))             \

@@ -38,6 +38,7 @@ TEST(DriverApi, ConstantsHaveTheVendorsValues) {
   TITAN_CUDA_JIT_OPTIONS(TITAN_CUDA_COMPARE_VALUE)
   TITAN_CUDA_CAPTURE_MODES(TITAN_CUDA_COMPARE_VALUE)
   TITAN_CUDA_FLAGS(TITAN_CUDA_COMPARE_VALUE)
+  EXPECT_EQ(titan::cuda::mappedHostMemory, unsigned{CU_MEMHOSTALLOC_DEVICEMAP});
 }
 
 TEST(DriverApi, ComparisonSeesDifferences) {

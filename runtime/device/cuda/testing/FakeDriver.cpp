@@ -265,6 +265,18 @@ CUresult FakeDriver::memHostAlloc(void** address, size_t bytes, unsigned flags) 
     return CUDA_ERROR_OUT_OF_MEMORY;
   std::memset(*address, garbage, rounded);
   pinned_[static_cast<const char*>(*address)] = bytes;
+  if (flags & mappedHostMemory)
+    context->memory.map({static_cast<char*>(*address), bytes});
+  return CUDA_SUCCESS;
+}
+
+CUresult FakeDriver::memHostGetDevicePointer(CUdeviceptr* address, void* host) {
+  CUcontext context = nullptr;
+  TITAN_FAKE_TRY(enter(context));
+  const ptx::Memory::Allocation* mapped = context->memory.find(reinterpret_cast<CUdeviceptr>(host));
+  if (!mapped)
+    return CUDA_ERROR_INVALID_VALUE;
+  *address = reinterpret_cast<CUdeviceptr>(host); // one address space
   return CUDA_SUCCESS;
 }
 
@@ -274,6 +286,7 @@ CUresult FakeDriver::memFreeHost(void* address) {
   if (pinned_.erase(static_cast<const char*>(address)) == 0)
     return CUDA_ERROR_INVALID_VALUE;
   context->queues.finishAll();
+  context->memory.free(reinterpret_cast<CUdeviceptr>(address)); // where it is mapped
   std::free(address);
   return context->error;
 }

@@ -1,6 +1,7 @@
 // A CUDA driver without a card: libcuda.so.1 for tests, on the PTX interpreter.
 //
-// Device addresses are such as the host cannot touch. Streams are as late as the API allows
+// Device addresses are such as the host cannot touch, but those of pinned memory that was allocated
+// to be mapped: kernels reach it by the host's address. Streams are as late as the API allows
 // (FakeQueue). A copy from pinned memory reads its source when the stream comes to it, a copy into
 // pinned memory leaves garbage there until then; of pageable memory the one makes a copy at the
 // call, and the other returns when it is done, as the vendor's do. A launch that fails prints what
@@ -139,6 +140,7 @@ public:
   CUresult memAlloc(CUdeviceptr* address, size_t bytes);
   CUresult memFree(CUdeviceptr address);
   CUresult memHostAlloc(void** address, size_t bytes, unsigned flags);
+  CUresult memHostGetDevicePointer(CUdeviceptr* address, void* host);
   CUresult memFreeHost(void* address);
   CUresult memcpyHtoD(CUdeviceptr to, const void* from, size_t bytes, CUstream stream);
   CUresult memcpyDtoH(void* to, CUdeviceptr from, size_t bytes, CUstream stream);

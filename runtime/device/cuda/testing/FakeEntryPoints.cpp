@@ -116,6 +116,11 @@ CUresult cuMemHostAlloc(void** address, size_t bytes, unsigned flags) {
               [&](FakeDriver& fake) { return fake.memHostAlloc(address, bytes, flags); });
 }
 
+CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* address, void* host, unsigned flags) {
+  return call("cuMemHostGetDevicePointer_v2", text(flags),
+              [&](FakeDriver& fake) { return fake.memHostGetDevicePointer(address, host); });
+}
+
 CUresult cuMemFreeHost(void* address) {
   return call("cuMemFreeHost", "", [&](FakeDriver& fake) { return fake.memFreeHost(address); });
 }

@@ -34,6 +34,15 @@ Result<uint64_t> Memory::allocate(int64_t bytes) {
   return address;
 }
 
+void Memory::map(std::span<char> host) {
+  Allocation mapped;
+  mapped.address = reinterpret_cast<uint64_t>(host.data());
+  mapped.size = static_cast<int64_t>(host.size());
+  mapped.bytes = {host.data(), [](void*) {}};
+  mapped.written = {static_cast<uint8_t*>(std::calloc(1, host.size())), std::free};
+  allocations_.emplace(mapped.address, std::move(mapped));
+}
+
 bool Memory::free(uint64_t address) { return allocations_.erase(address) == 1; }
 
 const Memory::Allocation* Memory::find(uint64_t address) const {

@@ -43,6 +43,8 @@ public:
 
   /// An address that is a multiple of 256; the contents are unwritten. Zero bytes are one byte.
   Result<uint64_t> allocate(int64_t bytes);
+  /// Host memory becomes an allocation at its own address, with unwritten contents. It outlives it.
+  void map(std::span<char> host);
   /// False: no allocation starts there.
   bool free(uint64_t address);
   /// The bytes on the host; empty unless they lie inside one allocation.
