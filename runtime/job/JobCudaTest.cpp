@@ -132,8 +132,9 @@ TEST_F(JobCudaTest, ASaveMayBeKilledAtEachCall) {
   int killed = 0;
   for (auto call = launch(1); call != launch(2); ++call) {
     const auto& [entry, number] = *call;
-    if (entry == "cuCtxSetCurrent")
-      continue; // before each of the others
+    // The one is before each of the others, and a walk is many of the other.
+    if (entry == "cuCtxSetCurrent" || (entry == "cuLaunchKernel" && number % 4 != 0))
+      continue;
     const std::string out = fmt::format("killed-{}-{}", entry, number);
     runAndKill(train(out, "cuda", steps), both(), fmt::format("{}:{}", entry, number));
     ASSERT_EQ(runBoth(train(out, "cuda", steps)).exitCode, 0) << out;
@@ -145,26 +146,28 @@ TEST_F(JobCudaTest, ASaveMayBeKilledAtEachCall) {
 
 // The bytes of every step, whatever the card has copied when the update comes.
 TEST_F(JobCudaTest, SavesBesideTheStepsHoldWhatThoseBetweenThemHold) {
+  constexpr int steps = 10;
   const auto saveAll = [&](const std::string& out, const std::string& setting) {
-    std::vector<std::string> arguments = train(out, "cuda");
+    std::vector<std::string> arguments = train(out, "cuda", steps);
     for (const std::string& key :
          {std::string("checkpoint.every=1"), std::string("checkpoint.keep=0"), setting})
       arguments.insert(arguments.end(), {"--set", key});
     return runBoth(arguments);
   };
   ASSERT_EQ(saveAll("between", "checkpoint.async=false").exitCode, 0);
-  for (const std::string staging : {"full", "none", "16MB"})
-    for (const std::string seed : {"0", "1", "2"}) {
-      const FakeVariable variable("SEED", seed);
-      const std::string out = staging + seed;
-      const Outcome outcome = saveAll(out, "checkpoint.staging=" + staging);
-      ASSERT_EQ(outcome.exitCode, 0) << outcome.err;
-      EXPECT_EQ(outcome.err.find("the next update waits for the rest") != std::string::npos,
-                staging == "none")
-          << outcome.err;
-      for (int step = 1; step <= 20; ++step)
-        EXPECT_EQ(stateOf(out, step), stateOf("between", step)) << out << " " << step;
-    }
+  const std::pair<std::string, std::string> ways[] = {{"full", "0"}, {"full", "1"}, {"full", "2"},
+                                                      {"none", "0"}, {"none", "1"}, {"16MB", "0"}};
+  for (const auto& [staging, seed] : ways) {
+    const FakeVariable variable("SEED", seed);
+    const std::string out = staging + seed;
+    const Outcome outcome = saveAll(out, "checkpoint.staging=" + staging);
+    ASSERT_EQ(outcome.exitCode, 0) << outcome.err;
+    EXPECT_EQ(outcome.err.find("the next update waits for the rest") != std::string::npos,
+              staging == "none")
+        << outcome.err;
+    for (int step = 1; step <= steps; ++step)
+      EXPECT_EQ(stateOf(out, step), stateOf("between", step)) << out << " " << step;
+  }
 }
 
 // A save whose copies were not there yet is lost with the card; the one before is not.
