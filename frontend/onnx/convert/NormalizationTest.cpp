@@ -145,14 +145,9 @@ TEST_F(NormalizationTest, EvaluationWithoutRunningStatisticsIsNoted) {
   model.floats("norm.weight", {2}, {1, 2});
   model.floats("norm.bias", {2}, {1, 2});
   auto& node = model.node("InstanceNormalization", {"x", "norm.weight", "norm.bias"}, {"y"}, "n");
-  ModelBuilder::setMetadata(node, "pkg.torch.onnx.name_scopes", "['', 'norm', 'instance_norm']");
-  ModelBuilder::setMetadata(node, "pkg.torch.onnx.class_hierarchy",
-                            "['M', 'N', 'aten.instance_norm.default']");
-  ModelBuilder::setMetadata(
-      node, "pkg.torch.onnx.fx_node",
-      "%instance_norm : [num_users=1] = call_function[target=torch.ops.aten.instance_norm."
-      "default](args = (%x, %p_norm_weight, %p_norm_bias, %b_norm_running_mean, "
-      "%b_norm_running_var, True, 0.1, 1e-05, True), kwargs = {})");
+  ModelBuilder::setSource(node, "norm", "instance_norm.default",
+                          "%x, %p_norm_weight, %p_norm_bias, %b_norm_running_mean, "
+                          "%b_norm_running_var, True, 0.1, 1e-05, True");
   const std::string note = "node 'n' (InstanceNormalization) normalises by each instance in "
                            "evaluation too: the running statistics, which PyTorch takes after "
                            "eval(), are not in the file";

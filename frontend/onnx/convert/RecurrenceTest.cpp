@@ -129,14 +129,10 @@ TEST_F(RecurrenceTest, RefusesWhatNoCellComputes) {
   EXPECT_HAS(importLstm([&](auto&) { floats("p", {1, 6}); }, {"", "", "", "p"}),
              "peepholes (operand P) are not supported");
   EXPECT_HAS(importLstm([](auto& node) {
-               ModelBuilder::setMetadata(node, "pkg.torch.onnx.name_scopes", "['', 'l', 'lstm']");
-               ModelBuilder::setMetadata(node, "pkg.torch.onnx.class_hierarchy",
-                                         "['M', 'L', 'aten.lstm.input']");
-               ModelBuilder::setMetadata(
-                   node, "pkg.torch.onnx.fx_node",
-                   "%lstm : [num_users=1] = call_function[target=torch.ops.aten.lstm.input](args = "
-                   "(%x, [%zeros, %zeros_1], [%p_l_weight_ih_l0, %p_l_weight_hh_l0, "
-                   "%p_l_weight_hr_l0], False, 1, 0.0, True, False, True), kwargs = {})");
+               ModelBuilder::setSource(node, "l", "lstm.input",
+                                       "%x, [%zeros, %zeros_1], [%p_l_weight_ih_l0, "
+                                       "%p_l_weight_hh_l0, %p_l_weight_hr_l0], False, 1, 0.0, "
+                                       "True, False, True");
              }),
              "a projection of the output (proj_size) is not supported: 'l_weight_hr_l0' is not in "
              "the file");

@@ -109,14 +109,8 @@ TEST_F(ScatterTest, RefusesTheMeanThatTheExporterLeftOut) {
     model.input("x", {-1, 5}).input("i", {-1, 4}, kInt64).input("u", {-1, 4}).output("y");
     auto& node = model.node("ScatterElements", {"x", "i", "u"}, {"y"}, "n");
     ModelBuilder::setInt(node, "axis", 1);
-    ModelBuilder::setMetadata(node, "pkg.torch.onnx.name_scopes", "['', 'scatter_reduce']");
-    ModelBuilder::setMetadata(node, "pkg.torch.onnx.class_hierarchy",
-                              "['M', 'aten.scatter_reduce.two']");
-    ModelBuilder::setMetadata(
-        node, "pkg.torch.onnx.fx_node",
-        std::string("%scatter_reduce : call_function[target=torch.ops.aten.scatter_reduce.two]"
-                    "(args = (%x, 1, %i, %u, ") +
-            reduction + "), kwargs = {})");
+    ModelBuilder::setSource(node, "", "scatter_reduce.two",
+                            std::string("%x, 1, %i, %u, ") + reduction);
     return import(model);
   };
   EXPECT_HAS(scatter("mean"), "node 'n' (ScatterElements): the mean of updates (scatter_reduce of "

@@ -127,6 +127,22 @@ public:
     node.mutable_unknown_fields()->AddLengthDelimited(field::kNodeMetadata,
                                                       entry.SerializeAsString());
   }
+  /// What torch.export says of a node that it makes of `op` ("linear.default") of `args` ("%x,
+  /// %p_fc_weight") in `module` ("fc"; empty: the root), which is a `moduleClass`.
+  static void setSource(::onnx::NodeProto& node, const std::string& module, const std::string& op,
+                        const std::string& args, const std::string& keywords = "",
+                        const std::string& moduleClass = "m.Block") {
+    const std::string& value = node.output(0);
+    const auto inside = [&](const std::string& name) {
+      return module.empty() ? "" : "'" + name + "', ";
+    };
+    setMetadata(node, "pkg.torch.onnx.name_scopes", "['', " + inside(module) + "'" + value + "']");
+    setMetadata(node, "pkg.torch.onnx.class_hierarchy",
+                "['m.Model', " + inside(moduleClass) + "'aten." + op + "']");
+    setMetadata(node, "pkg.torch.onnx.fx_node",
+                "%" + value + " : [num_users=1] = call_function[target=torch.ops.aten." + op +
+                    "](args = (" + args + "), kwargs = {" + keywords + "})");
+  }
   /// What torch.export lists of the module, a line a tensor: "p_w: PARAMETER target='w'\n".
   ModelBuilder& signature(const std::string& lines) {
     ::onnx::StringStringEntryProto entry;
