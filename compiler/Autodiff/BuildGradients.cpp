@@ -1,6 +1,7 @@
 #include "compiler/Autodiff/Passes.h"
 #include "compiler/Autodiff/ReverseMode.h"
 #include "compiler/Support/VerifyTags.h"
+#include "dialects/Titan/Detach.h"
 
 #include "mlir/IR/Remarks.h"
 
@@ -31,6 +32,14 @@ accum::LoopOp appendTerms(accum::LoopOp loop, ArrayRef<Value> terms) {
   loop.replaceAllUsesWith(results);
   loop.erase();
   return extended;
+}
+
+/// The gradients are there: nothing is left for these to stop.
+void removeDetaches(Block& block) {
+  for (auto detach : llvm::make_early_inc_range(block.getOps<DetachOp>())) {
+    detach.replaceAllUsesWith(detach.getOperand());
+    detach.erase();
+  }
 }
 
 struct BuildGradientsPass : impl::BuildGradientsBase<BuildGradientsPass> {
@@ -64,6 +73,7 @@ struct BuildGradientsPass : impl::BuildGradientsBase<BuildGradientsPass> {
     FailureOr<SmallVector<Value>> gradients = autodiff::buildGradients(lossTerm, values);
     if (failed(gradients))
       return failure();
+    removeDetaches(loop.getBlock());
 
     SmallVector<Value> terms;
     SmallVector<StringRef> names;

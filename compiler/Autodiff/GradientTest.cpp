@@ -222,6 +222,7 @@ TEST(Gradient, EveryFloatOpHasARuleOrIsKnownToHaveNone) {
                                          "titan.or",
                                          "titan.not",
                                          "titan.is_finite",
+                                         "titan.detach",
                                          "titan.schedule",
                                          "titan.sgd",
                                          "titan.adam",

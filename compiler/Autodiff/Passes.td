@@ -48,7 +48,7 @@ def BuildGradients : DifferentiatePass<"build-gradients"> {
     Reverse mode by the rules of DifferentiableOpInterface. Before: `@step` returns `loss_sum`. After: for each trainable parameter
     that reaches the loss the loop yields its gradient and `@step` returns it, tagged `titan.gradient`. What no trainable parameter needs is not built:
     no adjoints of inputs, nor of frozen parameters, nor before the first trainable one. Built ops carry the paths of the op that they are
-    the adjoint of, and phase backward.
+    the adjoint of, and phase backward. No gradient passes a `titan.detach`, and afterwards there is none.
 
     A trainable parameter that does not reach the loss gets no gradient and is never updated, as in PyTorch; a remark names it. An op on the path to the loss that has
     no derivative is an error with its module path. No trainable parameter that reaches the loss is an error.

@@ -1,6 +1,7 @@
 #include "compiler/Autodiff/ReverseMode.h"
 
 #include "dialects/Titan/AdjointBuilder.h"
+#include "dialects/Titan/Detach.h"
 #include "llvm/ADT/DenseSet.h"
 
 using namespace mlir;
@@ -51,9 +52,10 @@ LogicalResult refuse(Operation* op) {
 
 FailureOr<SmallVector<Value>> buildGradients(Value loss, ArrayRef<Value> wanted) {
   Block* block = loss.getParentBlock();
-  SmallVector<Operation*> ops;
+  SmallVector<Operation*> ops; // a gradient may pass
   for (Operation& op : block->without_terminator())
-    ops.push_back(&op);
+    if (!isa<ir::DetachOp>(op))
+      ops.push_back(&op);
   DenseSet<Value> influenced = findInfluenced(ops, wanted);
   DenseSet<Value> influencing = findInfluencing(ops, loss);
 

@@ -164,3 +164,22 @@ module attributes {titan.recipe = {batch = {micro = 4 : i64, global = 8 : i64}, 
     return %y : tensor<4x3xf32>
   }
 }
+
+// -----
+
+// Only gradients are detached, and evaluation has none.
+// CHECK-LABEL: func.func @step(
+// CHECK: titan.detach
+// CHECK-LABEL: func.func @eval(
+// CHECK-NOT: titan.detach
+// CHECK-LABEL: func.func @predict(
+// CHECK-NOT: titan.detach
+// CHECK: return
+module attributes {titan.recipe = {loss = {kind = "mse"}}} {
+  titan.state @w : tensor<8x3xf32> {kind = #titan<kind param>, trainable, init = #titan.init_rule<"normal", 0.0 : f64, 1.0 : f64>}
+  func.func @model(%w: tensor<8x3xf32> {titan.state = @w}, %x: tensor<8x3xf32> {titan.input = "x"}) -> (tensor<8x3xf32> {titan.output = "y"}) {
+    %d = titan.detach %w : tensor<8x3xf32>
+    %y = titan.mul %d, %x : tensor<8x3xf32>
+    return %y : tensor<8x3xf32>
+  }
+}

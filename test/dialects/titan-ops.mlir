@@ -32,6 +32,12 @@ func.func @round(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
   %r = titan.round %x : tensor<3x4xf32>
   return %r : tensor<3x4xf32>
 }
+// CHECK-LABEL: func.func @detach
+// CHECK: titan.detach %{{.*}} : tensor<3x4xf32>
+func.func @detach(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  %r = titan.detach %x : tensor<3x4xf32>
+  return %r : tensor<3x4xf32>
+}
 func.func @exp(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
   %r = titan.exp %x : tensor<3x4xf32>
   return %r : tensor<3x4xf32>

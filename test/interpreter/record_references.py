@@ -632,11 +632,15 @@ def remainders():
     case("rem", torch.fmod, (quotients + torch.where(quotients < 0, -share, share)) * divisors, divisors)
 
 
+def detaches():
+    case("detach", torch.detach, normal(*rows))
+
+
 if __name__ == "__main__":
     for record in (unary, binary, shape, contraction_and_reduction, normalization_and_loss, schedules, optimizers, indexing,
                    attention, rotary, rms_norm, padding, attention_without_keys, exact_sums, convolutions,
                    pools, batch_norms, recurrences, norms_over_dims, reverses, angles, scatters, orders, gathers,
-                   remainders):
+                   remainders, detaches):
         record()
     lines = [f" {json.dumps(name)}: [\n  " + ",\n  ".join(json.dumps(run) for run in runs) + "]"
              for name, runs in sorted(cases.items())]

@@ -1,5 +1,6 @@
-// Meaning of the ops that move elements, of constants and of the barrier.
+// Meaning of the ops that move elements, of constants, and of those that only hold values apart.
 #include "compiler/Interpreter/Models.h"
+#include "dialects/Titan/Detach.h"
 
 using namespace mlir;
 using namespace titan::ir;
@@ -45,6 +46,11 @@ LogicalResult constant(ConstantOp op, Frame& frame) {
 LogicalResult barrier(BarrierOp op, Frame& frame) {
   for (auto [input, result] : llvm::zip_equal(op.getInputs(), op.getResults()))
     frame.setExact(result, frame.get(input));
+  return success();
+}
+
+LogicalResult detach(DetachOp op, Frame& frame) {
+  frame.setExact(op, frame.get(op.getOperand()));
   return success();
 }
 
@@ -151,6 +157,7 @@ LogicalResult iota(IotaOp op, Frame& frame) {
 void attachShape(MLIRContext* context) {
   attach<ConstantOp, constant>(context);
   attach<BarrierOp, barrier>(context);
+  attach<DetachOp, detach>(context);
   attach<ReshapeOp, reshape>(context);
   attach<TransposeOp, transpose>(context);
   attach<BroadcastOp, broadcast>(context);

@@ -1,5 +1,6 @@
-// Lowering of constants. (titan.barrier has a pass of its own.)
+// Lowering of constants, and of what holds gradients back. (titan.barrier has a pass of its own.)
 #include "compiler/Lower/Rules.h"
+#include "dialects/Titan/Detach.h"
 
 using namespace mlir;
 
@@ -26,10 +27,16 @@ struct Rules {
     }));
     return success();
   }
+  static LogicalResult lower(ir::DetachOp op, LoweringBuilder& l) {
+    l.replace(op.getOperand());
+    return success();
+  }
 };
 
 } // namespace
 
-void attachStateRules(MLIRContext* context) { attachRules<Rules, ir::ConstantOp>(context); }
+void attachStateRules(MLIRContext* context) {
+  attachRules<Rules, ir::ConstantOp, ir::DetachOp>(context);
+}
 
 } // namespace titan::lower
