@@ -569,6 +569,22 @@ TEST_F(ImportTest, APaddingWrapsAround) {
   EXPECT_HAS(text, "titan.concat %0, %arg0, %1 dim 1");
 }
 
+TEST_F(ImportTest, AnIdentityOfTorchExportMayStopAGradient) {
+  const auto identity = [](const char* op, int32_t type) {
+    ModelBuilder model(20);
+    model.input("x", {-1, 4}, type).output("y");
+    ModelBuilder::setSource(model.node("Identity", {"x"}, {"y"}), "", op, "%x");
+    return model;
+  };
+  constexpr int32_t floats = ::onnx::TensorProto::FLOAT, integers = ::onnx::TensorProto::INT64;
+  ModelBuilder detach = identity("detach.default", floats),
+               clone = identity("clone.default", floats),
+               numbers = identity("detach.default", integers);
+  EXPECT_HAS(import(detach).take(), "titan.detach %arg0");
+  EXPECT_LACKS(import(clone).take(), "titan.detach");
+  EXPECT_LACKS(import(numbers).take(), "titan.detach");
+}
+
 TEST_F(ImportTest, WhatDoesNotFitAPadOrABlockIsRefused) {
   const auto refusal = [&](const char* op, std::vector<int64_t> pads, auto set) {
     ModelBuilder model;

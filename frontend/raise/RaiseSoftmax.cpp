@@ -1,3 +1,4 @@
+#include "dialects/Titan/Detach.h"
 #include "frontend/raise/Matching.h"
 #include "frontend/raise/Passes.h"
 #include "frontend/raise/RaisePass.h"
@@ -11,9 +12,13 @@ namespace titan::frontend {
 
 namespace {
 
-/// The reduction that `value` repeats along the one dimension that it reduced.
+/// The reduction that `value` repeats along the one dimension that it reduced. A maximum may be
+/// detached: softmax is the same whatever is subtracted, and no gradient passes it.
 ir::ReduceOp matchReduction(Value value, ir::ReduceKind kind) {
-  auto reduce = throughBroadcast(value).getDefiningOp<ir::ReduceOp>();
+  Value reduced = throughBroadcast(value);
+  if (auto detach = reduced.getDefiningOp<ir::DetachOp>(); detach && kind == ir::ReduceKind::Max)
+    reduced = throughBroadcast(detach.getOperand());
+  auto reduce = reduced.getDefiningOp<ir::ReduceOp>();
   if (!reduce || reduce.getKind() != kind || reduce.getDims().size() != 1 ||
       reduce.getOperand().getType() != value.getType())
     return {};

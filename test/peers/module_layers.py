@@ -299,7 +299,7 @@ def arithmetic(part, width, model):
 
 
 def detached(part, width, model):
-    """Gradients that stop. Exporters other than torch.export to opset 18 or later do not say so, nor does any of torch.no_grad()."""
+    """Gradients that stop. Exporters other than torch.export to opset 18 or later do not say so, and its optimizer leaves a text of it alone."""
     form, layer = part["form"], nn.Linear(width, width)
     module = Function({
         "branch": lambda m, x: x + torch.tanh(m.layer(x)).detach() * m.w,

@@ -1,4 +1,5 @@
 // Arithmetic, comparison, logic and casts, with NumPy broadcasting made explicit.
+#include "dialects/Titan/Detach.h"
 #include "frontend/onnx/convert/Conversion.h"
 #include "frontend/onnx/name/FxArguments.h"
 
@@ -257,7 +258,10 @@ Status castLike(Conversion& c) {
   return castTo(c, dtypeOf(tensorType(TITAN_TRY(c.operand(1))).getElementType()));
 }
 
-Status identity(Conversion& c) { return c.give(TITAN_TRY(c.operand(0))); }
+Status identity(Conversion& c) {
+  Value x = TITAN_TRY(c.operand(0));
+  return c.give(isDetach(c.node) && c.isFloat(x) ? Value(c.create<DetachOp>(x)) : x);
+}
 
 } // namespace
 

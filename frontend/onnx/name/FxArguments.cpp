@@ -134,6 +134,10 @@ FxArgument argumentOf(const Node& node, const Scope& scope, size_t k, size_t ran
   return argument;
 }
 
+bool isDetach(const Node& node) {
+  return node.opType == "Identity" && scopeOf(node).target.starts_with("aten.detach.");
+}
+
 std::string_view opOfValue(std::string_view name) {
   size_t end = name.find_last_not_of("0123456789");
   if (end == std::string_view::npos || end + 1 == name.size() || name[end] != '_' || end == 0)

@@ -28,6 +28,8 @@ struct FxArgument {
 /// Operand `k` of `node`, a tensor of `rank`, whose scope is `scope`.
 FxArgument argumentOf(const Node& node, const Scope& scope, size_t k, size_t rank);
 
+/// Is `node` a detach(), of which torch.export makes an Identity?
+bool isDetach(const Node& node);
 /// Is `name` that of an fx value, numbered or not, whose op makes numbers of none: "arange_1"?
 bool namesNumbers(std::string_view name);
 /// Is `op`, of an fx value, a layer: an op that has a parameter among its arguments?
