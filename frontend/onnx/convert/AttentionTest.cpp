@@ -52,6 +52,25 @@ TEST_F(AttentionTest, MasksGetTheirRank) {
   EXPECT_HAS(import(model), "tensor<6x6xi1> to tensor<1x1x6x6xi1>");
 }
 
+/// Scores that are masked by a selection between zero and the lowest number.
+TEST_F(AttentionTest, WhatABooleanMaskForbidsHasNoPart) {
+  const auto masked = [&](const char* source) {
+    ModelBuilder model = grouped();
+    model.input("kt", {-1, 4, 2, 6}).input("v4", {-1, 4, 6, 2}).input("mask", {-1, 1, 6, 6}, kBool);
+    model.floats("zero", {}, {0});
+    model.floats("lowest", {}, {-3.4028235e38f});
+    model.node("MatMul", {"q", "kt"}, {"scores"});
+    ModelBuilder::setSource(model.node("Where", {"mask", "zero", "lowest"}, {"bias"}), "", source,
+                            "%q, %k, %v, %mask");
+    model.node("Add", {"scores", "bias"}, {"sum"});
+    ModelBuilder::setInt(model.node("Softmax", {"sum"}, {"p"}), "axis", -1);
+    model.node("MatMul", {"p", "v4"}, {"y"});
+    return import(model);
+  };
+  EXPECT_HAS(masked("scaled_dot_product_attention.default"), "mask %arg5 scale");
+  EXPECT_HAS(masked("where.self"), "-3.40282347E+38");
+}
+
 TEST_F(AttentionTest, AWindowIsAMask) {
   ModelBuilder model = grouped();
   ModelBuilder::setInt(model.node("Attention", {"q", "k", "v"}, {"y"}), "left_window_size", 2);

@@ -182,11 +182,22 @@ Status logicalNot(Conversion& c) {
   return c.give(c.create<NotOp>(values[0]));
 }
 
+/// Is operand 2 what torch.export writes below opset 23 where a boolean mask of
+/// scaled_dot_product_attention forbids? It is the lowest number, in PyTorch minus infinity: a
+/// query whose keys are all forbidden has no result.
+bool forbidsAttention(Conversion& c) {
+  const HostTensor* lowest = c.constant(2);
+  return lowest && lowest->isFloat() && lowest->size() == 1 && lowest->reals[0] < -6e4 &&
+         scopeOf(c.node).target.starts_with("aten.scaled_dot_product_attention.");
+}
+
 Status where(Conversion& c) {
   auto values = TITAN_TRY(c.broadcastOperands({0, 1, 2}));
   if (!tensorType(values[0]).getElementType().isInteger(1) ||
       values[1].getType() != values[2].getType())
     return c.error("needs a boolean condition and two operands of one type");
+  if (forbidsAttention(c))
+    values[2] = c.splatLike(values[2], -std::numeric_limits<double>::infinity());
   return c.give(c.select(values[0], values[1], values[2]));
 }
 
