@@ -148,6 +148,30 @@ Folded scatterElements(const Node& node, const HostTensor& data, const HostTenso
   return one(std::move(out));
 }
 
+/// `values` = [off, on]; indices outside of the depth give no `on`.
+Folded oneHot(const Node& node, const HostTensor& indices, const HostTensor& depths,
+              const HostTensor& values, int64_t largest) {
+  if (indices.isFloat() || depths.isFloat() || depths.size() != 1 || values.size() != 2)
+    return nothing();
+  const int64_t depth = depths.integer(0);
+  const auto rank = static_cast<int64_t>(indices.shape.size());
+  const int64_t axis = TITAN_TRY(normalizeAxis(node, node.integer("axis", -1), rank + 1));
+  Shape shape = indices.shape;
+  shape.insert(shape.begin() + axis, depth);
+  if (depth < 1 || TITAN_TRY(checkedElementCount(shape, node.shown())) > largest)
+    return nothing();
+  const int64_t inner = innerCount(indices.shape, axis);
+  const int64_t outer = elementCount(std::span(indices.shape).first(axis));
+  HostTensor out = HostTensor::empty(values.dtype, shape);
+  for (int64_t o = 0; o < outer; ++o)
+    for (int64_t k = 0; k < depth; ++k)
+      for (int64_t i = 0; i < inner; ++i) {
+        const int64_t index = indices.integer(o * inner + i);
+        out.pushFrom(values, index == k || index + depth == k ? 1 : 0);
+      }
+  return one(std::move(out));
+}
+
 /// The coordinates of all elements that are not zero: [rank, count].
 Folded nonZero(const HostTensor& data, int64_t largest) {
   std::vector<int64_t> positions;
@@ -175,6 +199,8 @@ Folded foldIndexing(const Node& node, const HostInputs& inputs, int64_t largest)
   const HostTensor& data = *inputs[0];
   if (op == "NonZero")
     return nonZero(data, largest);
+  if (op == "OneHot" && operand(1) && operand(2))
+    return oneHot(node, data, *operand(1), *operand(2), largest);
   if (!operand(1) || operand(1)->isFloat())
     return nothing();
   const HostTensor& indices = *inputs[1];

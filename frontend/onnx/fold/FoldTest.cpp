@@ -98,6 +98,18 @@ TEST(Fold, MovesElements) {
   EXPECT_EQ((*pieces)[1].integers, (Values{3, 4}));
 }
 
+TEST(Fold, MarksPlaces) {
+  const HostTensor indices = list({2, -3, 5}), values = list({7, 9});
+  EXPECT_EQ(run(node("OneHot"), {indices, number(3), values}).integers,
+            (Values{7, 7, 9, 9, 7, 7, 7, 7, 7}));
+  HostTensor columns = run(with(node("OneHot"), "axis", 0), {indices, list({3}), values});
+  EXPECT_EQ(columns.shape, (Shape{3, 3}));
+  EXPECT_EQ(columns.integers, (Values{7, 9, 7, 7, 7, 7, 9, 7, 7}));
+  const HostTensor none = number(0), deep = number(1 << 30);
+  for (const HostTensor* depth : {&none, &deep})
+    EXPECT_FALSE(*fold(node("OneHot"), {&indices, depth, &values}));
+}
+
 TEST(Fold, Reduces) {
   EXPECT_EQ(run(with(node("ReduceProd"), "keepdims", 0), {list({2, 3, 4})}).integers, (Values{24}));
   EXPECT_EQ(run(node("ReduceMax"), {matrix({2, 3}), list({1})}).integers, (Values{2, 5}));
