@@ -207,29 +207,24 @@ TEST_F(LookupTest, TheMeanLossCountsTheTargetsThatAreNotIgnored) {
 
 /// The source's call and what the loss of the import has.
 struct Smoothing {
-  const char *call, *has;
+  const char *arguments, *keywords, *has;
 };
 
 TEST_F(LookupTest, LabelSmoothingIsWhatTheSourceSays) {
-  for (const auto& [call, has] :
-       {Smoothing{"args = (%linear, %t, None, 1, -100, 0.1), kwargs = {}", "label_smoothing 1.0"},
-        Smoothing{"args = (%linear, %t), kwargs = {ignore_index: -1, label_smoothing: 0.25}",
+  for (const auto& [arguments, keywords, has] :
+       {Smoothing{"%linear, %t, None, 1, -100, 0.1", "", "label_smoothing 1.0"},
+        Smoothing{"%linear, %t", "ignore_index: -1, label_smoothing: 0.25",
                   "label_smoothing 2.500000e-01"},
-        Smoothing{"args = (%linear, %t, None, 1, -100), kwargs = {}", "label_smoothing 0.0"},
-        Smoothing{"args = (%linear, %t), kwargs = {}", "label_smoothing 0.0"},
-        Smoothing{"args = (%linear, %t, None, 1, -100, %item), kwargs = {}",
+        Smoothing{"%linear, %t, None, 1, -100", "", "label_smoothing 0.0"},
+        Smoothing{"%linear, %t", "", "label_smoothing 0.0"},
+        Smoothing{"%linear, %t, None, 1, -100, %item", "",
                   "node 'loss' (SoftmaxCrossEntropyLoss): label_smoothing = '%item' of the source "
                   "is no number in [0, 1]: export the scores, and set loss.label_smoothing"}}) {
     ModelBuilder model;
     model.model.set_producer_name("pytorch");
     model.input("x", {-1, 5}).input("t", {-1}, kInt64).output("y");
     auto& loss = model.node("SoftmaxCrossEntropyLoss", {"x", "t"}, {"y"}, "loss");
-    ModelBuilder::setMetadata(loss, "pkg.torch.onnx.name_scopes", "['', 'cross_entropy']");
-    ModelBuilder::setMetadata(
-        loss, "pkg.torch.onnx.fx_node",
-        std::string("%cross_entropy : [num_users=1] = "
-                    "call_function[target=torch.ops.aten.cross_entropy_loss.default](") +
-            call + ")");
+    ModelBuilder::setSource(loss, "", "cross_entropy_loss.default", arguments, keywords);
     EXPECT_HAS(import(model), has);
   }
 }
@@ -259,15 +254,38 @@ TEST_F(LookupTest, ClassWeightsWithLabelSmoothingAreOfAllClasses) {
   model.model.set_producer_name("pytorch");
   model.input("x", {-1, 2}).input("t", {-1}, kInt64).output("y").floats("w", {2}, some(2));
   auto& loss = model.node("SoftmaxCrossEntropyLoss", {"x", "t", "w"}, {"y"}, "loss");
-  ModelBuilder::setMetadata(loss, "pkg.torch.onnx.name_scopes", "['', 'cross_entropy']");
-  ModelBuilder::setMetadata(
-      loss, "pkg.torch.onnx.fx_node",
-      "%cross_entropy : [num_users=1] = call_function[target=torch.ops.aten.cross_entropy_loss."
-      "default](args = (%x, %t, %w, 1, -100, 0.1), kwargs = {})");
+  ModelBuilder::setSource(loss, "", "cross_entropy_loss.default", "%x, %t, %w, 1, -100, 0.1");
   const std::string found = import(model);
   EXPECT_HAS(found, "titan.log_softmax");
   EXPECT_HAS(found, "dense<0.899999976>");   // of the target's own class
   EXPECT_HAS(found, "dense<-5.000000e-02>"); // of each of two classes
+}
+
+TEST_F(LookupTest, TargetsOfPyTorchMayBeProbabilities) {
+  const auto loss = [&](const char* producer, std::vector<int64_t> targets, int64_t weights,
+                        const char* reduction) {
+    ModelBuilder model;
+    model.model.set_producer_name(producer);
+    model.input("x", {-1, 4, 3})
+        .input("t", targets)
+        .output("y")
+        .floats("w", {weights}, some(weights));
+    auto& node = model.node("SoftmaxCrossEntropyLoss", {"x", "t", "w"}, {"y"}, "loss");
+    ModelBuilder::setText(node, "reduction", reduction);
+    ModelBuilder::setSource(node, "", "cross_entropy_loss.default", "%x, %t, %w, 1, -100, 0.2");
+    return import(model);
+  };
+  const std::string mean = loss("pytorch", {-1, 4, 3}, 4, "mean");
+  EXPECT_HAS(mean, "titan.log_softmax %arg1 dim 1");
+  EXPECT_HAS(mean, "dense<8.000000e-01>");
+  EXPECT_HAS(mean, "dense<5.000000e-02>");
+  EXPECT_HAS(mean, "dense<0.0416666679>"); // of 8 x 3 targets
+  EXPECT_HAS(loss("pytorch", {-1, 4, 3}, 4, "none"), "-> (tensor<8x3xf32> {titan.output");
+  EXPECT_HAS(loss("pytorch", {-1, 3, 4}, 4, "sum"),
+             "node 'loss' (SoftmaxCrossEntropyLoss): probabilities of [8, 3, 4] for scores of "
+             "[8, 4, 3]");
+  EXPECT_HAS(loss("pytorch", {-1, 4, 3}, 3, "sum"), "class weights of [3] for scores of [8, 4, 3]");
+  EXPECT_HAS(loss("other", {-1, 4, 3}, 4, "sum"), "operand 1 has no integers");
 }
 
 TEST_F(LookupTest, RemaindersOfFloatsAreOfTheDividend) {

@@ -98,31 +98,46 @@ Value smoothingOf(Conversion& c, const Classes& classes, double smoothing, Type 
                                       : c.select(isCounted(c, classes), sum, c.splatLike(sum, 0));
 }
 
+enum class Reduction { None, Sum, Mean };
+
+Result<Reduction> reductionOf(Conversion& c) {
+  const std::string reduction = c.node.text("reduction", "mean");
+  if (reduction == "none")
+    return Reduction::None;
+  if (reduction == "sum")
+    return Reduction::Sum;
+  if (reduction == "mean")
+    return Reduction::Mean;
+  return c.error("reduction = '{}' is not known", printable(reduction));
+}
+
+/// `loss` per target as `reduction` says. The mean divides by the sum of `weights`; null: by the
+/// number of targets.
+Value reduced(Conversion& c, Value loss, Reduction reduction, Value weights = {}) {
+  if (reduction == Reduction::None)
+    return loss;
+  const auto count = static_cast<double>(tensorType(loss).getNumElements());
+  Value sum = c.reduceAll(ReduceKind::Sum, loss);
+  if (reduction == Reduction::Sum)
+    return sum;
+  return weights ? c.div(sum, c.reduceAll(ReduceKind::Sum, weights)) : c.mean(sum, count);
+}
+
 /// `loss` per target as the node's reduction says, 0 where it is ignored. The mean is over what the
 /// targets count: torch.nn.CrossEntropyLoss with a weight divides by the sum of their weights.
 /// `smoothing` is what `loss` does not contain yet.
 Status reduced(Conversion& c, const Classes& classes, Value loss, Type element,
                double smoothing = 0) {
-  std::string reduction = c.node.text("reduction", "mean");
-  if (reduction != "none" && reduction != "sum" && reduction != "mean")
-    return c.error("reduction = '{}' is not known", printable(reduction));
-  const bool isMean = reduction == "mean";
+  const Reduction reduction = TITAN_TRY(reductionOf(c));
   Value weights;
-  if (classes.weights || isMean)
+  if (classes.weights || reduction == Reduction::Mean)
     weights = weightsOf(c, classes, tensorType(loss).getElementType());
   if (classes.weights)
     loss = c.mul(loss, weights);
   if (smoothing != 0)
     loss = c.add(c.scale(loss, 1 - smoothing),
                  smoothingOf(c, classes, smoothing, tensorType(loss).getElementType()));
-  if (reduction != "none") {
-    const auto count = static_cast<double>(tensorType(loss).getNumElements());
-    Value sum = c.reduceAll(ReduceKind::Sum, loss);
-    loss = !isMean   ? sum
-           : weights ? c.div(sum, c.reduceAll(ReduceKind::Sum, weights))
-                     : c.mean(sum, count);
-  }
-  return c.give(c.convert(loss, element));
+  return c.give(c.convert(reduced(c, loss, reduction, weights), element));
 }
 
 /// ONNX has no label smoothing, and PyTorch's exporter leaves it out without a word; the text of
@@ -141,7 +156,33 @@ Result<double> labelSmoothing(Conversion& c) {
   return value;
 }
 
+/// PyTorch's cross-entropy of a probability for each class, which ONNX has not: its exporters write
+/// the op with targets of floats. Nothing is ignored, and the mean is over all targets whatever
+/// their classes weigh.
+Status lossOfProbabilities(Conversion& c, double smoothing) {
+  Value scores = TITAN_TRY(c.floatOperand(0)), targets = TITAN_TRY(c.floatOperand(1));
+  const Shape shape = c.shapeOf(scores);
+  if (shape.size() < 2 || targets.getType() != scores.getType())
+    return c.error("probabilities of {} for scores of {}", toString(c.shapeOf(targets)),
+                   toString(shape));
+  const Reduction reduction = TITAN_TRY(reductionOf(c));
+  if (smoothing != 0)
+    targets = c.shift(c.scale(targets, 1 - smoothing), smoothing / static_cast<double>(shape[1]));
+  Value logs = c.create<LogSoftmaxOp>(scores, c.builder.getI64IntegerAttr(1));
+  if (c.has(2)) {
+    Value weights = TITAN_TRY(c.floatOperand(2));
+    if (c.shapeOf(weights) != Shape{shape[1]})
+      return c.error("class weights of {} for scores of {}", toString(c.shapeOf(weights)),
+                     toString(shape));
+    targets = c.mul(targets, c.broadcast(weights, shape, {1}));
+  }
+  Value loss = c.neg(c.reduce(ReduceKind::Sum, c.mul(logs, targets), {1}));
+  return c.give(reduced(c, loss, reduction));
+}
+
 Status softmaxCrossEntropyLoss(Conversion& c) {
+  if (c.fromPyTorch && c.isFloat(TITAN_TRY(c.operand(1))) && !c.wants(1))
+    return lossOfProbabilities(c, TITAN_TRY(labelSmoothing(c)));
   Classes classes = TITAN_TRY(classesOf(c));
   Type element = tensorType(classes.scores).getElementType();
   if (c.wants(1)) {

@@ -102,7 +102,7 @@ const std::map<std::string, std::set<size_t>>& blockedOperands() {
       {"LSTM", {4}},
       {"GRU", {4}},
       {"RNN", {4}},
-      {"SoftmaxCrossEntropyLoss", {1, 2}},
+      {"SoftmaxCrossEntropyLoss", {2}},
       {"NegativeLogLikelihoodLoss", {1, 2}},
   };
   return table;
