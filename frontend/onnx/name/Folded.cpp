@@ -157,6 +157,24 @@ static std::vector<std::string> uniformSourcesOf(const Naming& naming, const Nam
   return of;
 }
 
+/// Parameters in the file that other calls of the layer read of which the tensor was one: the first
+/// step of a recurrent layer from a trained state, for one. They have not the gradient of that.
+static std::vector<std::string> layersBeside(const Naming& naming, const NamedTensor& tensor) {
+  const Facts& facts = naming.facts;
+  const std::string_view op = opOfValue(facts.nameInFile(tensor));
+  if (!isLayer(op))
+    return {};
+  const std::string target = fmt::format("aten.{}.", op);
+  std::vector<std::string> of;
+  for (const NamedTensor& kept : naming.table.tensors)
+    if (naming.isWhole(kept) && moduleOf(kept.name) == facts.firstModule(tensor) &&
+        std::ranges::any_of(facts.usesOf(kept).uses, [&](const Use& use) {
+          return facts.scopeOf(use).target.starts_with(target);
+        }))
+      of.push_back(kept.name);
+  return of;
+}
+
 static void nameComputed(Naming& naming, NamedTensor& tensor) {
   const Facts& facts = naming.facts;
   if (isOpenMask(facts, tensor)) {
@@ -171,6 +189,10 @@ static void nameComputed(Naming& naming, NamedTensor& tensor) {
   }
   if (facts.signature().known() && candidates.empty()) {
     tensor.setDoubt(kFixed);
+    return;
+  }
+  if (std::vector<std::string> of = layersBeside(naming, tensor); !of.empty()) {
+    naming.namePart(tensor, of, kPerhapsOfKept);
     return;
   }
   tensor.kind = TensorKind::Parameter;

@@ -408,6 +408,21 @@ TEST_F(Folded, AnArgumentThatAlphaMultipliesIsAPart) {
   EXPECT_TRUE(operand(2, 1).isPart) << notes();
 }
 
+TEST_F(Folded, ACallOfALayerIsComputedOfItsParametersToo) {
+  floats("linear_1", {1, 2}, {0.31f, 0.72f}); // linear(h, r.w, r.b)
+  floats("r.w", {2, 2}, kDrawn);
+  floats("r.b", {2}, {0.21f, 0.44f});
+  floats("o.b", {2}, {0.51f, 0.14f});
+  add("Add", {"x", "linear_1"}, "add", "r", "add.Tensor", "%x, %linear_1");
+  add("MatMul", {"add", "r.w"}, "val_1", "r", "linear.default", "%add, %p_r_w, %p_r_b");
+  add("Add", {"val_1", "r.b"}, "linear_2", "r", "linear.default", "%add, %p_r_w, %p_r_b");
+  add("Add", {"linear_2", "o.b"}, "y", "o", "add.Tensor", "%linear_2, %p_o_b");
+  sign({"h", "r.w", "r.b", "o.b"});
+  read();
+  EXPECT_TRUE(operand(0, 1).isPart);
+  EXPECT_EQ(operand(0, 1).partOf, (std::vector<std::string>{"r.w", "r.b"})) << notes();
+}
+
 TEST_F(Folded, WhatTheOptimizerTookOfADetachIsNoted) {
   floats("a.w", {2}, {0.31f, 0.72f});
   floats("b.w", {2}, {0.21f, 0.44f});
