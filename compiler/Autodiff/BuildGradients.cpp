@@ -61,10 +61,11 @@ struct BuildGradientsPass : impl::BuildGradientsBase<BuildGradientsPass> {
     if (!loss || loss.getOwner() != loop)
       return step.emitError() << "@step returns no loss_sum from its loop";
 
+    const SymbolTable symbols(module);
     SmallVector<StateOp> parameters;
     SmallVector<Value> values;
     for (unsigned i = 0; i < step.getNumArguments(); ++i)
-      if (auto state = module.lookupSymbol<StateOp>(tagged.argumentTag(i, tag::state));
+      if (auto state = symbols.lookup<StateOp>(tagged.argumentTag(i, tag::state));
           state && state.getTrainable()) {
         parameters.push_back(state);
         values.push_back(step.getArgument(i));

@@ -14,13 +14,13 @@ namespace titan {
 namespace {
 
 LogicalResult verifyGradients(func::FuncOp step) {
-  auto module = step->getParentOfType<ModuleOp>();
+  const SymbolTable symbols(step->getParentOfType<ModuleOp>());
   unsigned count = 0;
   for (unsigned i = 0; i < step.getNumResults(); ++i) {
     StringRef name = TaggedFunction(step).resultTag(i, tag::gradient);
     if (name.empty())
       continue;
-    auto state = module.lookupSymbol<StateOp>(name);
+    auto state = symbols.lookup<StateOp>(name);
     if (!state || !state.getTrainable() || state.getType() != step.getResultTypes()[i])
       return step.emitError() << "gradient of @" << name << " is " << step.getResultTypes()[i]
                               << ", but there is no trainable state of that name and type";

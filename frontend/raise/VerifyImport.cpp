@@ -28,6 +28,7 @@ struct VerifyImport : impl::VerifyImportBase<VerifyImport> {
 
 private:
   LogicalResult verifyArguments(func::FuncOp function) {
+    const SymbolTable symbols(getOperation());
     llvm::StringSet<> states, inputs;
     for (BlockArgument argument : function.getArguments()) {
       unsigned i = argument.getArgNumber();
@@ -44,7 +45,7 @@ private:
         return function.emitError("import: state ") << state << " comes after an input";
       if (!states.insert(state.getValue()).second)
         return function.emitError("import: state ") << state << " appears twice";
-      auto symbol = getOperation().lookupSymbol<ir::StateOp>(state.getValue());
+      auto symbol = symbols.lookup<ir::StateOp>(state.getValue());
       if (!symbol || symbol.getTensorType() != argument.getType())
         return function.emitError("import: argument ") << i << " of type " << argument.getType()
                                                        << " is not of the type of state " << state;
