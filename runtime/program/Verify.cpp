@@ -125,6 +125,38 @@ struct Protected {
   int64_t begin, end;
 };
 
+/// Ranges that are asked for the one that a write meets.
+class ProtectedRanges {
+public:
+  template <typename Part> void add(const char* what, std::string_view name, const Part& part) {
+    ranges_.push_back({what, name, part.offset, part.offset + part.bytes});
+  }
+
+  /// Before the first `find`.
+  void order() {
+    for (const Protected& range : ranges_)
+      reach_.emplace_back(range.begin, range.end);
+    std::ranges::sort(reach_);
+    for (size_t i = 1; i < reach_.size(); ++i)
+      reach_[i].second = std::max(reach_[i].second, reach_[i - 1].second);
+  }
+
+  /// The first that was added of those that share a byte with [begin, end), or null.
+  const Protected* find(int64_t begin, int64_t end) const {
+    const auto after =
+        std::ranges::lower_bound(reach_, end, {}, &std::pair<int64_t, int64_t>::first);
+    if (after == reach_.begin() || std::prev(after)->second <= begin)
+      return nullptr;
+    return &*std::ranges::find_if(
+        ranges_, [&](const Protected& range) { return begin < range.end && range.begin < end; });
+  }
+
+private:
+  std::vector<Protected> ranges_;
+  /// By begin: the begins, and the last end of all ranges up to there.
+  std::vector<std::pair<int64_t, int64_t>> reach_;
+};
+
 /// One walk over a function's commands, with the trip counts of the open repeats.
 class CommandChecker {
 public:
@@ -133,13 +165,15 @@ public:
     for (const MeshAxis& axis : program.mesh)
       ranks_.push_back(axis.ranks);
     for (const Constant& constant : program.constants)
-      protect("constant", "", constant);
+      always_.add("constant", "", constant);
     for (const Binding& binding : function.bindings)
       if (binding.role == Binding::Role::Input || binding.role == Binding::Role::Control)
-        protect(binding.role == Binding::Role::Input ? "input" : "control", binding.name, binding);
-    alwaysProtected_ = protected_.size();
+        always_.add(binding.role == Binding::Role::Input ? "input" : "control", binding.name,
+                    binding);
     for (const State& state : program.states)
-      protect("state", state.name, state);
+      states_.add("state", state.name, state);
+    always_.order();
+    states_.order();
   }
 
   Status check() {
@@ -160,10 +194,6 @@ private:
     return status.ok() ? Status() : fail("{}", status.error().message());
   }
 
-  template <typename Part> void protect(const char* what, std::string_view name, const Part& part) {
-    protected_.push_back({what, name, part.offset, part.offset + part.bytes});
-  }
-
   /// A library's workspace, the last operand, is not compared.
   Status checkCompared(const Command& command, uint32_t kernel) const {
     if (program_.comparisons.empty())
@@ -178,8 +208,7 @@ private:
     if (command.launch.units < 0 || command.launch.grain < 1)
       return fail("units = {}, grain = {}", command.launch.units, command.launch.grain);
     // From its first command on, phase update owns the states.
-    if (command.phase == Phase::Update)
-      protected_.resize(alwaysProtected_);
+    isUpdating_ |= command.phase == Phase::Update;
     for (size_t i = 0; i < command.operands.size(); ++i)
       TITAN_TRY(checkOperand(command.operands[i], i));
     for (size_t i = 0; i < command.scalars.size(); ++i)
@@ -243,13 +272,13 @@ private:
                   operand.address.base, operand.bytes, program_.arenaBytes);
     if (operand.access == Access::Read)
       return {};
-    for (size_t i = 0; i < protected_.size(); ++i) {
-      const auto& [what, name, begin, end] = protected_[i];
-      if (bounds->low < end && begin < bounds->high + operand.bytes)
-        return fail("operand {} writes to {} '{}'{}", number, what, name,
-                    i < alwaysProtected_ ? "" : " before phase update");
-    }
-    return {};
+    const int64_t end = bounds->high + operand.bytes;
+    if (const Protected* met = always_.find(bounds->low, end))
+      return fail("operand {} writes to {} '{}'", number, met->what, met->name);
+    const Protected* state = isUpdating_ ? nullptr : states_.find(bounds->low, end);
+    return state ? fail("operand {} writes to {} '{}' before phase update", number, state->what,
+                        state->name)
+                 : Status();
   }
 
   Status checkIndex(const char* what, uint32_t index, size_t count) const {
@@ -316,8 +345,8 @@ private:
   const Function& function_;
   CollectiveChecker& collectives_;
   size_t index_ = 0;
-  std::vector<Protected> protected_; ///< the first alwaysProtected_ in every phase
-  size_t alwaysProtected_ = 0;
+  ProtectedRanges always_, states_; ///< states until the update
+  bool isUpdating_ = false;
   std::vector<int64_t> trips_; ///< of the open repeats, outermost first
   std::vector<int64_t> ranks_; ///< of the mesh's axes
 };

@@ -282,6 +282,17 @@ TEST(Verify, NothingWritesToInputsControlsAndConstants) {
   EXPECT_EQ(zeroing(500064), "");
 }
 
+TEST(Verify, ALongRangeIsProtectedBehindAShortOneInIt) {
+  EXPECT_EQ(errorAfter([](Program& p) {
+              Constant inner = p.constants[0];
+              inner.offset += 16;
+              inner.bytes = 4;
+              p.constants.push_back(inner);
+              p.functions[0].commands[0].operands[0] = {{500040}, 4, Access::Write};
+            }),
+            "damaged program: function 'step', command 0: operand 0 writes to constant ''");
+}
+
 TEST(Verify, OnlyPhaseUpdateWritesToStates) {
   auto zeroingTheWeight = [](Phase phase) {
     return errorAfterCommands([phase](auto& c) {
