@@ -14,9 +14,11 @@ int64_t alignUp(int64_t bytes, int64_t alignment) {
   return (bytes + alignment - 1) / alignment * alignment;
 }
 
-bool overlapInTime(const Interval& a, const Interval& b) {
-  return a.first <= b.last && b.first <= a.last;
-}
+/// An interval that has a place.
+struct Placed {
+  int64_t offset, end;  ///< bytes
+  uint32_t first, last; ///< commands
+};
 
 /// Pairs of intervals that may be looked at to improve a packing: some tens of milliseconds.
 constexpr int64_t placementBudget = 40'000'000;
@@ -26,26 +28,27 @@ Packing packInOrder(const std::vector<Interval>& intervals, const std::vector<si
                     int64_t alignment) {
   Packing packing;
   packing.offsets.assign(intervals.size(), 0);
-  std::vector<size_t> placed; // by offset
+  std::vector<Placed> placed; // by offset
+  placed.reserve(order.size());
   for (size_t i : order) {
-    const int64_t bytes = alignUp(intervals[i].bytes, alignment);
+    const auto [size, first, last] = intervals[i];
+    const int64_t bytes = alignUp(size, alignment);
     int64_t best = -1, bestGap = std::numeric_limits<int64_t>::max(), end = 0;
-    for (size_t other : placed) {
-      if (!overlapInTime(intervals[i], intervals[other]))
+    for (const Placed& other : placed) {
+      if (first > other.last || other.first > last)
         continue;
-      const int64_t gap = packing.offsets[other] - end;
+      const int64_t gap = other.offset - end;
       if (gap >= bytes && gap < bestGap) {
         best = end;
         bestGap = gap;
       }
-      end = std::max(end, packing.offsets[other] + alignUp(intervals[other].bytes, alignment));
+      end = std::max(end, other.end);
     }
-    packing.offsets[i] = best >= 0 ? best : end;
-    packing.bytes = std::max(packing.bytes, packing.offsets[i] + bytes);
-    auto position = std::upper_bound(placed.begin(), placed.end(), i, [&](size_t a, size_t b) {
-      return packing.offsets[a] < packing.offsets[b];
-    });
-    placed.insert(position, i);
+    const int64_t offset = best >= 0 ? best : end;
+    packing.offsets[i] = offset;
+    packing.bytes = std::max(packing.bytes, offset + bytes);
+    placed.insert(std::ranges::upper_bound(placed, offset, {}, &Placed::offset),
+                  {offset, offset + bytes, first, last});
   }
   return packing;
 }

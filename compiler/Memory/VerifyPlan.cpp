@@ -3,6 +3,8 @@
 #include "compiler/Memory/Plan.h"
 #include "mlir/IR/Matchers.h"
 
+#include <map>
+
 using namespace mlir;
 
 namespace titan {
@@ -126,21 +128,48 @@ struct VerifyPlan : impl::VerifyPlanBase<VerifyPlan> {
       if (failed(checkPlace({t.offset, t.bytes, buffer.getLoc(), name}, plan, first, end)))
         return failure();
     }
-    for (auto [i, a] : llvm::enumerate(all))
-      for (const TemporaryPlan& b : all.drop_front(i + 1)) {
-        bool sameTime = a.live.first <= b.live.last && b.live.first <= a.live.last;
-        bool sameBytes = a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
-        if (sameTime && sameBytes) {
-          kernel::BufferOp first = a.buffer, second = b.buffer;
-          auto error = emitError(second.getLoc())
-                       << "temporary at " << b.offset << ", live in [" << b.live.first << ", "
-                       << b.live.last << "], shares bytes with another that is live then";
-          error.attachNote(first.getLoc()) << "the other, at " << a.offset << ", live in ["
-                                           << a.live.first << ", " << a.live.last << "]";
-          return error;
-        }
+    auto [a, b] = findShared(all);
+    if (!a)
+      return success();
+    kernel::BufferOp first = a->buffer, second = b->buffer;
+    auto error = emitError(second.getLoc())
+                 << "temporary at " << b->offset << ", live in [" << b->live.first << ", "
+                 << b->live.last << "], shares bytes with another that is live then";
+    error.attachNote(first.getLoc()) << "the other, at " << a->offset << ", live in ["
+                                     << a->live.first << ", " << a->live.last << "]";
+    return error;
+  }
+
+  /// Two temporaries that share bytes while both are live, in their order; null if none do. Those
+  /// that are live at one time lie apart, so that a new one has to be compared with its neighbours.
+  static std::pair<const TemporaryPlan*, const TemporaryPlan*>
+  findShared(ArrayRef<TemporaryPlan> all) {
+    SmallVector<const TemporaryPlan*> begins;
+    for (const TemporaryPlan& t : all)
+      if (t.bytes > 0)
+        begins.push_back(&t);
+    llvm::sort(begins, [](auto* a, auto* b) {
+      return std::pair(a->live.first, a) < std::pair(b->live.first, b);
+    });
+    std::map<int64_t, const TemporaryPlan*> byOffset; // live now
+    std::multimap<uint32_t, const TemporaryPlan*> byEnd;
+    for (const TemporaryPlan* t : begins) {
+      while (!byEnd.empty() && byEnd.begin()->first < t->live.first) {
+        byOffset.erase(byEnd.begin()->second->offset);
+        byEnd.erase(byEnd.begin());
       }
-    return success();
+      auto above = byOffset.lower_bound(t->offset);
+      if (above != byOffset.end() && above->first < t->offset + t->bytes)
+        return std::minmax(above->second, t);
+      if (above != byOffset.begin()) {
+        const TemporaryPlan* below = std::prev(above)->second;
+        if (t->offset < below->offset + below->bytes)
+          return std::minmax(below, t);
+      }
+      byOffset.emplace_hint(above, t->offset, t);
+      byEnd.emplace(t->live.last, t);
+    }
+    return {};
   }
 
   /// The bytes of the arena that `buffer` shows; of a part whose place is no constant all of the

@@ -15,6 +15,40 @@ module attributes {kernel.arena = {bindings = 64 : i64, bytes = 256 : i64, const
 
 // -----
 
+module attributes {kernel.arena = {bindings = 192 : i64, bytes = 640 : i64, constants = 0 : i64, states = 0 : i64, temporaries = 448 : i64}} {
+  func.func @begins_within_another(%x: memref<32xf32> {kernel.offset = 0 : i64, titan.input = "x"}, %z: memref<4xf32> {kernel.offset = 128 : i64, titan.input = "z"},
+                 %u: memref<32xf32> {kernel.offset = 192 : i64, titan.output = "u"}, %v: memref<4xf32> {kernel.offset = 320 : i64, titan.output = "v"}) {
+    // expected-note @below {{the other, at 384, live in [0, 2]}}
+    %a = kernel.buffer 384 : memref<32xf32>
+    kernel.copy %x to %a : memref<32xf32> to memref<32xf32>
+    // expected-error @below {{temporary at 448, live in [1, 3], shares bytes with another that is live then}}
+    %b = kernel.buffer 448 : memref<4xf32>
+    kernel.copy %z to %b : memref<4xf32> to memref<4xf32>
+    kernel.copy %a to %u : memref<32xf32> to memref<32xf32>
+    kernel.copy %b to %v : memref<4xf32> to memref<4xf32>
+    return
+  }
+}
+
+// -----
+
+module attributes {kernel.arena = {bindings = 192 : i64, bytes = 640 : i64, constants = 0 : i64, states = 0 : i64, temporaries = 448 : i64}} {
+  func.func @ends_within_another(%x: memref<32xf32> {kernel.offset = 0 : i64, titan.input = "x"}, %z: memref<4xf32> {kernel.offset = 128 : i64, titan.input = "z"},
+                 %u: memref<32xf32> {kernel.offset = 192 : i64, titan.output = "u"}, %v: memref<4xf32> {kernel.offset = 320 : i64, titan.output = "v"}) {
+    // expected-note @below {{the other, at 448, live in [0, 3]}}
+    %b = kernel.buffer 448 : memref<4xf32>
+    kernel.copy %z to %b : memref<4xf32> to memref<4xf32>
+    // expected-error @below {{temporary at 384, live in [1, 2], shares bytes with another that is live then}}
+    %a = kernel.buffer 384 : memref<32xf32>
+    kernel.copy %x to %a : memref<32xf32> to memref<32xf32>
+    kernel.copy %a to %u : memref<32xf32> to memref<32xf32>
+    kernel.copy %b to %v : memref<4xf32> to memref<4xf32>
+    return
+  }
+}
+
+// -----
+
 module attributes {kernel.arena = {bindings = 64 : i64, bytes = 128 : i64, constants = 0 : i64, states = 64 : i64, temporaries = 0 : i64}} {
   titan.state @w : tensor<4xf32> {kind = #titan<kind buffer>, init = #titan.init_rule<"constant", 0.0 : f64, 0.0 : f64>, kernel.offset = 0 : i64}
   func.func @early_write(%w: memref<4xf32> {kernel.offset = 0 : i64, titan.state = @w}, %x: memref<4xf32> {kernel.offset = 64 : i64, titan.input = "x"}) {
