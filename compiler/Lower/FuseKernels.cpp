@@ -106,12 +106,12 @@ private:
 
   FusedOp fuseIn(const lower::MergedSpace& space, FusedOp producer, FusedOp consumer,
                  std::string& why) {
-    bool repeats = lower::repeatsWork(space, producer), duplicable = lower::isDuplicable(producer);
-    if (repeats && !lower::isCheap(producer)) {
+    const bool repeats = lower::repeatsWork(space, producer), cheap = lower::isCheap(producer);
+    if (repeats && !cheap) {
       why = "it would be computed again and again";
       return nullptr;
     }
-    if (!lower::isCheap(producer) && lower::repeatsScalars(consumer)) {
+    if (!cheap && lower::repeatsScalars(consumer)) {
       why = "the reader only repeats it, for readers of its own";
       return nullptr;
     }
@@ -133,6 +133,7 @@ private:
       why = "the sums of so long rows' columns cannot be held";
       return nullptr;
     }
+    const bool duplicable = lower::isDuplicable(producer);
     SmallVector<unsigned> kept;
     bool othersRead = false;
     for (OpResult result : producer.getResults())

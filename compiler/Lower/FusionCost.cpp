@@ -59,7 +59,7 @@ bool isDuplicable(FusedOp op) {
 }
 
 bool repeatsScalars(FusedOp op) {
-  return pointsOf(op.getSpace()) > 1 && streamsInto(op) == 0 && isDuplicable(op) &&
+  return pointsOf(op.getSpace()) > 1 && isDuplicable(op) && streamsInto(op) == 0 &&
          isReadByKernels(op);
 }
 

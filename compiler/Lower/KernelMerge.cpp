@@ -104,25 +104,27 @@ private:
 /// What the two compute, and which of their operands are one value.
 void addPair(KeyBuilder& key, PairRewriter& rewriter, FusedOp producer, FusedOp consumer) {
   SmallVector<Value> values;
-  auto addValue = [&](Value value) {
+  auto numberOf = [&](Value value) {
     auto found = llvm::find(values, value);
-    key.add(found - values.begin());
+    const int64_t number = found - values.begin();
     if (found == values.end())
       values.push_back(value);
+    return number;
   };
   for (FusedOp op : {producer, consumer}) {
     key.add(rewriter.numbers.of(op));
     for (Value in : op.getIns()) {
       const Value source = sourceOf(in);
-      if (source.getDefiningOp() == producer)
-        key.add(~int64_t(cast<OpResult>(source).getResultNumber()));
-      else
-        addValue(source);
-      key.add(source.getType());
-      key.add(source == in);
+      const int64_t number = source.getDefiningOp() == producer
+                                 ? ~int64_t{cast<OpResult>(source).getResultNumber()}
+                                 : numberOf(source);
+      const bool isView = source != in;
+      key.add(2 * number + isView);
+      if (isView)
+        key.add(source.getType());
     }
     for (Value scalar : op.getScalars())
-      addValue(scalar);
+      key.add(numberOf(scalar));
   }
 }
 

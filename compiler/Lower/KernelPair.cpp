@@ -22,6 +22,11 @@ bool isReadBesides(Value value, ArrayRef<Operation*> readers) {
   });
 }
 
+static bool reads(FusedOp reader, Operation* op) {
+  return llvm::any_of(reader->getOperands(),
+                      [&](Value operand) { return operand.getDefiningOp() == op; });
+}
+
 std::optional<SmallVector<Operation*>> findOpsToMove(BlockOrder& order, FusedOp producer,
                                                      FusedOp consumer,
                                                      llvm::function_ref<bool(Operation*)> mayMove) {
@@ -33,14 +38,14 @@ std::optional<SmallVector<Operation*>> findOpsToMove(BlockOrder& order, FusedOp 
     Operation* op = pending.pop_back_val();
     for (Operation* user : op->getUsers()) {
       Operation* place = block->findAncestorOpInBlock(*user);
-      if (place == consumer && !views.contains(op))
-        return std::nullopt;
       if (!place || !order.isBefore(place, consumer) || !dependent.insert(place))
         continue;
       if (!mayMove(place))
         return std::nullopt;
       if (isa<kernel::CastShapeOp>(place) && views.contains(op))
         views.insert(place);
+      else if (reads(consumer, place))
+        return std::nullopt;
       pending.push_back(place);
     }
   }

@@ -2,7 +2,8 @@
 #pragma once
 
 #include "dialects/Kernel/Kernel.h"
-#include "llvm/ADT/SmallString.h"
+
+#include <cstring>
 
 namespace titan {
 
@@ -11,20 +12,24 @@ class KeyBuilder {
 public:
   /// Attributes, types, maps and names of ops exist once in their context: they are words, too.
   template <typename Word>
-    requires std::is_trivially_copyable_v<Word>
+    requires(std::is_trivially_copyable_v<Word> && sizeof(Word) <= sizeof(uint64_t))
   void add(Word word) {
-    const char* bytes = reinterpret_cast<const char*>(&word);
-    key_.append(bytes, bytes + sizeof(word));
+    uint64_t bits = 0;
+    std::memcpy(&bits, &word, sizeof(word));
+    words_.push_back(bits);
   }
   void addTypes(mlir::TypeRange types);
   /// What the kernel computes, and nothing else: its space, maps, types of operands and body, in
   /// which values are numbered.
   void addKernel(kernel::FusedOp op);
 
-  llvm::StringRef str() const { return key_; }
+  /// Its bytes.
+  llvm::StringRef str() const {
+    return {reinterpret_cast<const char*>(words_.data()), words_.size_in_bytes()};
+  }
 
 private:
-  llvm::SmallString<1024> key_;
+  llvm::SmallVector<uint64_t, 128> words_;
 };
 
 } // namespace titan
