@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import gpt
-from side_by_side import Contender, Failure, add_options, parse_options, processor, save
+from side_by_side import Contender, Failure, add_options, add_rows, chosen, parse_options, processor, save
 
 import problem
 import protocol
@@ -238,7 +238,7 @@ def lines_of(result, saves):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--rows", default=",".join(ROWS), help=f"of {', '.join(ROWS)} (default: all)")
+    add_rows(parser, ROWS)
     parser.add_argument("--saves", type=int, default=8, help="of a run (default: 8)")
     parser.add_argument("--only", default="titan,torch", help="titan, or titan,torch (default)")
     parser.add_argument("--folder", type=Path, help="where to write (default: the system's for temporary files)")
@@ -246,7 +246,7 @@ def main():
     arguments = parse_options(parser, rows="char", saves=3)
     text = f"Saves beside the steps, two threads; {arguments.rounds} rounds of {arguments.saves} saves\n{processor()[0]}, {datetime.date.today()}\n"
     print(text)
-    for name in gpt.chosen(parser, arguments.rows, ROWS):
+    for name in chosen(parser, arguments.rows, ROWS):
         result = measure(name, arguments)
         if not result:
             return 1

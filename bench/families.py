@@ -1,6 +1,7 @@
 """Model families, AdamW, two threads: the time of one training step and its memory, Titan beside its peers.
 
     families.py [--rows resnet18,mobilenet,unet,lstm] [--precision f32,bf16] [--only titan,eager] [--rounds 5] [--save]
+    families.py --alone [--against OLD/bin] ...       Titan by itself, on the networks that it knows by name: no PyTorch is needed
 
 All contenders of a row start from the same weights and see the same batches; those whose first losses are not PyTorch's are named. The figure is
 the median over rounds of (seconds of a round / steps).
@@ -11,10 +12,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from gpt import chosen
-from side_by_side import (add_contenders, add_options, against_other_build, best_peer, compare, memory, milliseconds, of_other_build,
-                          parse_options, prepare, processor, save, split_by_losses, table)
+from side_by_side import (CONTENDERS, add_alone, add_contenders, add_options, add_rows, against_other_build, best_peer, chosen, compare, memory,
+                          milliseconds, of_other_build, parse_options, prepare, processor, save, split_by_losses, table)
 
+sys.path.insert(0, str(CONTENDERS / "families"))
+import problem
 import protocol
 
 # Relative differences of the first losses from PyTorch's. Adam's first updates are little but signs of gradients, behind BatchNorm of noise: PyTorch's
@@ -28,6 +30,8 @@ def contenders_of(folder, name, precision, arguments):
     def of(script, *more):
         return [f"families/{script}.py", folder, name, precision, *more]
     other = {of_other_build("Titan"): of("titan", arguments.against)} if arguments.against else {}
+    if arguments.alone:
+        return other | {"Titan": of("titan", arguments.tools)}
     # An LSTM has no channels, and torch.compile leaves nn.LSTM to eager.
     peers = {"PyTorch, channels last": of("pytorch", "last"), "torch.compile": of("pytorch", "last", "compile")} if name != "lstm" else {}
     return other | {"PyTorch eager": of("pytorch"), "Titan": of("titan", arguments.tools)} | peers
@@ -49,19 +53,23 @@ def run_row(name, precision, folder, arguments):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--rows", default=",".join(ROWS), help=f"of {', '.join(ROWS)} (default: all)")
-    parser.add_argument("--precision", default="f32,bf16", help="f32, bf16 or both (default)")
+    add_rows(parser, ROWS, LOSS_TOLERANCE)
     add_options(parser, rounds=5, steps=3)
     add_contenders(parser)
+    add_alone(parser)
     arguments = parse_options(parser, steps=1, only="titan,eager")
     rows, precisions = chosen(parser, arguments.rows, ROWS), chosen(parser, arguments.precision, LOSS_TOLERANCE)
+    if arguments.alone:
+        rows = [name for name in rows if problem.ROWS[name].named]
+        if not rows:
+            parser.error(f"--alone: titan-compile knows none of {arguments.rows} by name")
     texts = [f"Model families, AdamW, {protocol.THREADS} threads; {arguments.rounds} rounds of {arguments.steps} steps\n"
              f"{processor()[0]}, {datetime.date.today()}\n"]
     print(texts[0])
     ok = True
     for name in rows:
         with tempfile.TemporaryDirectory(prefix="titan-bench-") as temporary:
-            reason = prepare("families/prepare.py", Path(temporary), name)
+            reason = prepare(f"families/{'prepare_alone' if arguments.alone else 'prepare'}.py", Path(temporary), name)
             if reason:
                 print(f"bench: {name} cannot be prepared: {reason}", file=sys.stderr)
                 ok = False

@@ -1,7 +1,7 @@
 """GPTs, AdamW, two threads: the time of one training step and its memory, Titan beside its peers.
 
     gpt.py [--rows char,gpt2-64,gpt2-256] [--precision f32,bf16] [--only titan,jax] [--rounds 5] [--save]
-    gpt.py --alone [--against OLD/bin] ...       Titan by itself, on models that it knows by name: no PyTorch is needed
+    gpt.py --alone [--rows llama-128] [--against OLD/bin] ...       Titan by itself, on models that it knows by name: no PyTorch is needed
 
 All contenders of a row start from the same weights and see the same batches; those whose first losses are not PyTorch's are named. The figure is
 the median over rounds of (seconds of a round / steps). The bound of a row is that which the Titan job's `profile` prints, measured in this run:
@@ -16,13 +16,14 @@ import tempfile
 from pathlib import Path
 
 import side_by_side
-from side_by_side import (CONTENDERS, add_contenders, add_options, against_other_build, best_peer, compare, memory, milliseconds,
-                          of_other_build, parse_options, processor, save, split_by_losses, table)
+from side_by_side import (CONTENDERS, add_alone, add_contenders, add_options, add_rows, against_other_build, best_peer, chosen, compare, memory,
+                          milliseconds, of_other_build, parse_options, processor, save, split_by_losses, table)
 
 sys.path.insert(0, str(CONTENDERS / "gpt"))
 import protocol
 
 ROWS = {"char": ("char", 8, 256, 3), "gpt2-64": ("gpt2", 4, 64, 2), "gpt2-256": ("gpt2", 4, 256, 1)}  # model, batch, length, steps of a round
+ALONE = {"llama-128": ("llama", 1, 128, 1)}  # rows of --alone, if asked for: 20 GB in f32
 # Relative differences of the first losses from the first contender's: roundings only.
 LOSS_TOLERANCE = {"f32": 1e-4, "bf16": 1e-2}
 
@@ -42,7 +43,7 @@ def contenders_of(folder, precision, arguments):
 
 def prepare(folder, name, *artifacts, script="prepare.py"):
     """The description of the row; nothing where it cannot be prepared. `artifacts`: what `script` makes for single contenders."""
-    model, batch, length, _ = ROWS[name]
+    model, batch, length, _ = (ROWS | ALONE)[name]
     print(f"bench: preparing {name}", file=sys.stderr, flush=True)
     reason = side_by_side.prepare(f"gpt/{script}", folder, model, batch, length, *artifacts)
     described = folder / "row.json"
@@ -54,7 +55,7 @@ def prepare(folder, name, *artifacts, script="prepare.py"):
 
 def run_row(name, precision, contenders, row, arguments):
     """What results/*.json says of one row and precision."""
-    steps = arguments.steps or ROWS[name][3]
+    steps = arguments.steps or (ROWS | ALONE)[name][3]
     results, failures = compare(contenders, arguments, steps)
     bound = next((result["bound"] for result in results if result["name"] == "Titan"), None)
     right, wrong = split_by_losses(results, LOSS_TOLERANCE[precision])
@@ -116,25 +117,15 @@ def run(benchmark, what, rows, precisions, arguments, contenders_of, text_of, *a
     return 0 if ok else 1
 
 
-def chosen(parser, words, known):
-    """The comma-separated `words`, each of which is `known`."""
-    for word in words.split(","):
-        if word not in known:
-            parser.error(f"'{word}' is none of {', '.join(known)}")
-    return words.split(",")
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--rows", default=",".join(ROWS), help=f"of {', '.join(ROWS)} (default: all)")
-    parser.add_argument("--precision", default="f32,bf16", help="f32, bf16 or both (default)")
+    add_rows(parser, ROWS, LOSS_TOLERANCE)
     add_options(parser, rounds=5, steps=0)
     add_contenders(parser)
-    parser.add_argument("--alone", action="store_true", help="Titan by itself, without PyTorch")
+    add_alone(parser)
     arguments = parse_options(parser, steps=1, rows="char,gpt2-64", only="titan,eager")
-    if arguments.alone and arguments.save:
-        parser.error("--save keeps runs beside peers")
-    rows, precisions = chosen(parser, arguments.rows, ROWS), chosen(parser, arguments.precision, LOSS_TOLERANCE)
+    rows = chosen(parser, arguments.rows, ROWS | ALONE if arguments.alone else ROWS)
+    precisions = chosen(parser, arguments.precision, LOSS_TOLERANCE)
     what = f"GPTs, AdamW, {protocol.THREADS} threads"
     if arguments.alone:
         return run("gpt", what, rows, precisions, arguments, contenders_of, text_of, script="prepare_alone.py")

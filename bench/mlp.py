@@ -9,7 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from side_by_side import (CONTENDERS, add_contenders, add_options, against_other_build, best_peer, compare, memory, milliseconds,
+from side_by_side import (CONTENDERS, add_alone, add_contenders, add_options, against_other_build, best_peer, compare, memory, milliseconds,
                           of_other_build, parse_options, prepare, processor, save, split_by_losses, table)
 
 sys.path.insert(0, str(CONTENDERS / "mlp"))
@@ -19,11 +19,12 @@ import protocol
 LOSS_TOLERANCE = 1e-4  # relative: roundings only
 
 
-def contenders_of(folder, tools, against):
-    other = {of_other_build("Titan"): ["mlp/titan.py", folder, against]} if against else {}
-    return other | {
+def contenders_of(folder, arguments):
+    other = {of_other_build("Titan"): ["mlp/titan.py", folder, arguments.against]} if arguments.against else {}
+    titan = {"Titan": ["mlp/titan.py", folder, arguments.tools]}
+    return other | titan if arguments.alone else other | {
         "PyTorch eager": ["mlp/pytorch.py", folder],
-        "Titan": ["mlp/titan.py", folder, tools],
+        **titan,
         "torch.compile": ["mlp/pytorch.py", folder, "compile"],
         "JAX jit": ["mlp/jax_jit.py", folder],
         "ONNX Runtime Training": ["mlp/onnx_runtime.py", folder],
@@ -46,13 +47,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     add_options(parser, rounds=7, steps=2000)
     add_contenders(parser)
+    add_alone(parser)
     arguments = parse_options(parser, steps=1000, only="titan,eager,onnx")
     with tempfile.TemporaryDirectory(prefix="titan-bench-") as temporary:
-        reason = prepare("mlp/prepare.py", Path(temporary))
+        reason = prepare("mlp/prepare_alone.py" if arguments.alone else "mlp/prepare.py", Path(temporary))
         if reason:
             print(f"bench: the MLP cannot be prepared: {reason}", file=sys.stderr)
             return 1
-        results, failures = compare(contenders_of(Path(temporary), arguments.tools, arguments.against), arguments, arguments.steps)
+        results, failures = compare(contenders_of(Path(temporary), arguments), arguments, arguments.steps)
     right, wrong = split_by_losses(results, LOSS_TOLERANCE)
     text = report(right, wrong | failures, arguments)
     print(text, end="")

@@ -17,7 +17,7 @@ from itertools import product
 from pathlib import Path
 
 import gpt
-from side_by_side import add_options, parse_options, processor, save
+from side_by_side import add_options, chosen, parse_options, processor, save
 
 import problem
 import protocol
@@ -120,7 +120,7 @@ def main():
     parser.add_argument("--sync", default=",".join(SYNCS), help=f"of {', '.join(SYNCS)} (default: both)")
     add_options(parser, rounds=5, steps=3)
     arguments = parse_options(parser, microbatches="1")
-    syncs, microbatches = gpt.chosen(parser, arguments.sync, SYNCS), [int(word) for word in arguments.microbatches.split(",")]
+    syncs, microbatches = chosen(parser, arguments.sync, SYNCS), [int(word) for word in arguments.microbatches.split(",")]
     with tempfile.TemporaryDirectory(prefix="titan-bench-") as temporary:
         row = gpt.prepare(Path(temporary), "char")
         if not row:

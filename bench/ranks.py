@@ -10,7 +10,7 @@ import statistics
 import sys
 
 import gpt
-from side_by_side import add_contenders, add_options, against_other_build, memory, of_other_build, parse_options, ratios, table
+from side_by_side import add_contenders, add_options, add_rows, against_other_build, chosen, memory, of_other_build, parse_options, ratios, table
 
 import protocol
 
@@ -72,12 +72,12 @@ def text_of(result):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--rows", default=",".join(ROWS), help=f"of {', '.join(ROWS)} (default: all)")
+    add_rows(parser, ROWS)
     add_options(parser, rounds=5, steps=0)
     add_contenders(parser)
     arguments = parse_options(parser, steps=1)
     what = f"GPTs, AdamW, {protocol.THREADS} threads: those of one process, or of {protocol.RANKS} ranks"
-    return gpt.run("ranks", what, gpt.chosen(parser, arguments.rows, ROWS), ["f32"], arguments, contenders_of, text_of)
+    return gpt.run("ranks", what, chosen(parser, arguments.rows, ROWS), ["f32"], arguments, contenders_of, text_of)
 
 
 if __name__ == "__main__":

@@ -208,9 +208,30 @@ def add_contenders(parser):
     parser.add_argument("--only", default="", help="contenders whose name contains one of these, comma-separated")
 
 
+def add_rows(parser, rows, precisions=()):
+    """Which of `rows`, and which of `precisions` where there are some."""
+    parser.add_argument("--rows", default=",".join(rows), help=f"of {', '.join(rows)} (default: all)")
+    if precisions:
+        parser.add_argument("--precision", default=",".join(precisions), help=f"of {', '.join(precisions)} (default: all)")
+
+
+def add_alone(parser):
+    parser.add_argument("--alone", action="store_true", help="Titan by itself, on models that it knows by name: without PyTorch")
+
+
+def chosen(parser, words, known):
+    """The comma-separated `words`, each of which is `known`."""
+    for word in words.split(","):
+        if word not in known:
+            parser.error(f"'{word}' is none of {', '.join(known)}")
+    return words.split(",")
+
+
 def parse_options(parser, **quick):
     """The arguments; `quick` says what --quick puts in the place of defaults."""
     arguments = parser.parse_args()
+    if getattr(arguments, "alone", False) and arguments.save:
+        parser.error("--save keeps runs beside peers")
     if arguments.quick:
         for key, value in ({"rounds": 2} | quick).items():
             if getattr(arguments, key) == parser.get_default(key):

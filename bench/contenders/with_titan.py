@@ -50,6 +50,17 @@ steps = 1000000
 {mesh}"""
 
 
+def name_model(folder, model, *options):
+    """Lets contenders of FOLDER train a model that titan-compile knows by name, with these options of it."""
+    (folder / "model.txt").write_text("\n".join([model, *options]))
+
+
+def model_of(folder, *options):
+    """The model that FOLDER names, with its options, or the export in it with `options`."""
+    named = folder / "model.txt"
+    return named.read_text().splitlines() if named.exists() else [folder / "model.onnx", *options]
+
+
 def children(process):
     """The numbers of its child processes."""
     try:
@@ -94,19 +105,19 @@ class Job:
     def first_steps(self, steps, *options, **environment):
         """The rows of metrics.jsonl of a fresh run's first `steps` steps. The run is killed then: it has nothing to save."""
         command, out = self.train_command(*options)
-        process = subprocess.Popen(command, env=os.environ | environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         metrics = out / "metrics.jsonl"
-        try:
-            while process.poll() is None:
-                trains = children(process.pid) if self.launcher else [process.pid]
-                self.peak = max(self.peak, *map(protocol.peak_bytes, trains), 0)
-                if metrics.exists() and metrics.read_bytes().count(b"\n") >= steps:
-                    break
-                time.sleep(0.02)
-            else:
-                sys.exit((process.stderr.read().strip().splitlines() or [f"exit {process.returncode} of {self.path}"])[-1])
-        finally:
-            kill(process)
+        with subprocess.Popen(command, env=os.environ | environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+            try:
+                while process.poll() is None:
+                    trains = children(process.pid) if self.launcher else [process.pid]
+                    self.peak = max(self.peak, *map(protocol.peak_bytes, trains), 0)
+                    if metrics.exists() and metrics.read_bytes().count(b"\n") >= steps:
+                        break
+                    time.sleep(0.02)
+                else:
+                    sys.exit((process.stderr.read().strip().splitlines() or [f"exit {process.returncode} of {self.path}"])[-1])
+            finally:
+                kill(process)
         return [json.loads(line) for line in metrics.read_text().splitlines()[:steps]]
 
     def profile(self, steps):

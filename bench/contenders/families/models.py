@@ -1,7 +1,4 @@
-"""The networks of the benchmark of model families, as their papers have them; `MODELS` says what each takes. Outputs are logits, classes last."""
-from dataclasses import dataclass
-from typing import Callable
-
+"""The networks of the benchmark of model families, as their papers have them. Outputs are logits, classes last."""
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -126,19 +123,4 @@ class Lstm(nn.Module):
         return self.head(self.lstm(self.embedding(ids))[0])
 
 
-@dataclass(frozen=True)
-class Row:
-    model: Callable[[], nn.Module]
-    batch: int
-    sample: tuple  # shape of one
-    targets: tuple  # shape of those of one sample
-    classes: int
-    tokens: int = 0  # of which a sample's numbers are; 0: it is an image
-
-
-ROWS = {
-    "resnet18": Row(ResNet18, 32, (3, 32, 32), (), 10),
-    "mobilenet": Row(MobileNetV3Small, 32, (3, 96, 96), (), 10),
-    "unet": Row(UNet, 8, (3, 64, 64), (64, 64), 4),
-    "lstm": Row(Lstm, 32, (128,), (128,), 1000, tokens=1000),
-}
+MODELS = {"resnet18": ResNet18, "mobilenet": MobileNetV3Small, "unet": UNet, "lstm": Lstm}  # by the name of the row

@@ -9,12 +9,12 @@ import with_pytorch  # before PyTorch: it limits the threads
 import torch
 
 import problem
-from models import ROWS
+from models import MODELS
 
 folder, name, precision = problem.arguments()
-row = ROWS[name]
+row = problem.ROWS[name]
 layout = torch.channels_last if "last" in sys.argv else torch.contiguous_format
-model = row.model().train()
+model = MODELS[name]().train()
 model.load_state_dict(torch.load(folder / "weights.pt"))
 model.to(memory_format=layout)
 lower = torch.autocast("cpu", torch.bfloat16) if precision == "bf16" else contextlib.nullcontext()

@@ -20,7 +20,6 @@ ranks = protocol.RANKS if strategy else 1
 name = f"{strategy or 'alone'}-{precision}"
 recipe = folder / f"train-{name}.toml"
 recipe.write_text(with_titan.recipe(problem, row["batch"] // ranks, row["batch"], "tokens.bin", strategy))
-named = folder / "model.txt"
-model = [named.read_text(), "--set", f"model.dims.seq={row['length']}"] if named.exists() else [folder / "model.onnx", "--weights=refer"]
-with_titan.serve(problem, tools, [model[0], recipe, folder / f"job-{name}", folder / "tokens.bin", *model[1:],
+model, *options = with_titan.model_of(folder, "--weights=refer")
+with_titan.serve(problem, tools, [model, recipe, folder / f"job-{name}", folder / "tokens.bin", *options,
                                   "--set", f"precision.compute={precision}"], bound=not strategy, ranks=ranks)

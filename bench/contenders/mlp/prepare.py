@@ -9,7 +9,6 @@ import logging
 import warnings
 
 import with_onnx_runtime  # before PyTorch: it limits the threads
-import numpy as np
 import torch
 from safetensors.torch import save_file
 
@@ -23,8 +22,7 @@ def main(folder):
     torch.manual_seed(0)
     save_file(problem.torch_model().state_dict(), folder / "weights.safetensors")
     model, sample = problem.torch_model(), torch.zeros(problem.BATCH, problem.FEATURES)
-    x, y = map(np.concatenate, zip(*problem.batches()))
-    np.savez(folder / "data.npz", x=x, targets=y)
+    problem.write_data()
     torch.onnx.export(model, (sample,), str(folder / "model.onnx"), dynamo=False, opset_version=17, training=torch.onnx.TrainingMode.TRAINING,
                       do_constant_folding=False, input_names=["x"], output_names=["logits"])
     with_onnx_runtime.prepare(problem, model, sample, ["x", "logits"], folder / "ort")

@@ -22,6 +22,12 @@ def batches():
     return list(zip(x, random.integers(0, CLASSES, (BATCHES, BATCH))))
 
 
+def write_data():
+    """FOLDER/data.npz: all batches, one after the other."""
+    x, y = map(np.concatenate, zip(*batches()))
+    np.savez(folder() / "data.npz", x=x, targets=y)
+
+
 def torch_model():
     """With the weights that all start from, once they are there."""
     from safetensors.torch import load_file

@@ -1,4 +1,4 @@
-"""Titan, from the export that prepare.py made; a measurement is a run that is killed when it has done enough.
+"""Titan, from the export that prepare.py made or from a model that it knows by name; a measurement is a run that is killed when it has done enough.
 
     titan.py FOLDER TOOLS       TOOLS: the folder of titan-compile
 
@@ -15,4 +15,5 @@ import problem
 folder, tools = problem.folder(), Path(sys.argv[2]).resolve()
 recipe = folder / "train.toml"
 recipe.write_text(with_titan.recipe(problem, problem.BATCH, problem.BATCH, "data.npz"))
-with_titan.serve(problem, tools, [folder / "model.onnx", recipe, folder / "job", folder / "data.npz"])
+model, *options = with_titan.model_of(folder)
+with_titan.serve(problem, tools, [model, recipe, folder / "job", folder / "data.npz", *options])

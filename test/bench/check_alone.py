@@ -1,0 +1,94 @@
+"""Benchmarks that need no PyTorch: what prepare_alone.py leaves is compiled and trained, and the tables have their figures.
+
+    check_alone.py --tools BIN
+"""
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+BENCH = Path(__file__).resolve().parents[2] / "bench"
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(BENCH / "contenders"))
+import with_titan  # noqa: E402
+
+TOOLS = Path()
+
+
+class Problem:
+    """What a recipe asks of a problem."""
+    LEARNING_RATE, BETAS, EPSILON, WEIGHT_DECAY = 3e-4, (0.9, 0.95), 1e-8, 0.1
+
+
+def bench(name, *arguments, tools=None):
+    return subprocess.run([sys.executable, "-B", BENCH / f"{name}.py", "--tools", tools or TOOLS, *map(str, arguments)], capture_output=True, text=True)
+
+
+def cells_of(output, start):
+    """The cells behind the first one of the table's row that begins so."""
+    row = next(line for line in output.splitlines() if line.startswith(f"| {start}"))
+    return [cell.strip() for cell in row.strip("|").split("|")][1:]
+
+
+class Alone(unittest.TestCase):
+    def setUp(self):
+        self.scratch = tempfile.TemporaryDirectory(prefix="titan-bench-test-")
+        self.folder = Path(self.scratch.name)
+        self.addCleanup(self.scratch.cleanup)
+
+    def job(self, benchmark, batch, data, *row):
+        """The job of what `benchmark` prepares, and its plan."""
+        script = BENCH / "contenders" / benchmark / "prepare_alone.py"
+        subprocess.run([sys.executable, "-B", script, self.folder, *map(str, row)], check=True, env=dict(os.environ, PYTHONPATH=str(script.parents[1])))
+        recipe = self.folder / "train.toml"
+        recipe.write_text(with_titan.recipe(Problem, batch, batch, data))
+        model, *options = with_titan.model_of(self.folder)
+        job = with_titan.Job(TOOLS, model, recipe, self.folder / "job", self.folder / data, *options)
+        return job, json.loads(with_titan.run([job.path, "plan", "--json"]))
+
+    def parameters(self, plan):
+        return plan["memory"]["state"]["param"] // 4
+
+    def test_a_gpt_trains_on_what_is_prepared(self):
+        job, plan = self.job("gpt", 1, "tokens.bin", "char", 1, 64)
+        self.assertEqual(self.parameters(plan), 6 * (12 * 384 * 384 + 13 * 384) + 2 * 384 + (256 + 256) * 384)
+        self.assertGreater(job.first_steps(1)[0]["loss"], 0)
+
+    def test_a_llama_is_planned_without_its_memory(self):
+        _, plan = self.job("gpt", 1, "tokens.bin", "llama", 1, 128)
+        block = 2048 * (2048 + 512 + 512 + 2048 + 3 * 8192) + 2 * 2048
+        self.assertEqual(self.parameters(plan), 16 * block + 2048 + 128256 * 2048)
+
+    def test_a_resnet_trains_on_what_is_prepared(self):
+        job, plan = self.job("families", 2, "data.npz", "resnet18")
+        # The large one has a first convolution of 7 x 7, and 1000 classes.
+        self.assertEqual(self.parameters(plan), 11689512 - 3 * 64 * (49 - 9) - 990 * 513)
+        self.assertGreater(job.first_steps(1)[0]["loss"], 0)
+
+    def test_the_mlp_has_its_row(self):
+        done = bench("mlp", "--alone", "--rounds", 1, "--steps", 3)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertGreater(float(cells_of(done.stdout, "Titan ")[0]), 0)
+
+    def test_two_builds_take_turns(self):
+        done = bench("mlp", "--alone", "--rounds", 1, "--steps", 3, "--against", TOOLS)
+        self.assertRegex(done.stdout, r"this build / Titan of --against: median \d")
+
+    def test_what_cannot_be_asked_for(self):
+        for arguments, says in [(("families", "--alone", "--rows", "lstm"), "--alone: titan-compile knows none of lstm by name"),
+                                (("gpt", "--rows", "llama-128"), "'llama-128' is none of char, gpt2-64, gpt2-256"),
+                                (("mlp", "--alone", "--save"), "--save keeps runs beside peers")]:
+            done = bench(*arguments)
+            self.assertEqual((done.returncode, says in done.stderr), (2, True), done.stderr)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--tools", type=Path, required=True)
+    arguments, rest = parser.parse_known_args()
+    TOOLS = arguments.tools.resolve()
+    unittest.main(argv=[sys.argv[0], *rest])
