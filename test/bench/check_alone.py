@@ -5,6 +5,8 @@
 import argparse
 import json
 import os
+import re
+import stat
 import subprocess
 import sys
 import tempfile
@@ -78,10 +80,28 @@ class Alone(unittest.TestCase):
         done = bench("mlp", "--alone", "--rounds", 1, "--steps", 3, "--against", TOOLS)
         self.assertRegex(done.stdout, r"this build / Titan of --against: median \d")
 
+    def test_compilations_have_their_row(self):
+        done = bench("compile", "--rows", "gpt-2", "--rounds", 1, "--against", TOOLS)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for name in ("gpt-2", "gpt-2 of --against"):
+            empty, full, *_ = cells = cells_of(done.stdout, f"{name} `nn:gpt")
+            self.assertLess(float(full), float(empty))
+            state, arena = (float(re.sub(" GB", "", cell)) for cell in cells[-3:-1])
+            self.assertLess(state, arena)
+
+    def test_a_compiler_that_fails_has_its_reason(self):
+        tool = self.folder / "titan-compile"
+        tool.write_text("#!/bin/sh\necho 'error: not today' >&2\nexit 1\n")
+        tool.chmod(tool.stat().st_mode | stat.S_IXUSR)
+        done = bench("compile", "--rows", "gpt-2", "--rounds", 1, tools=self.folder)
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(cells_of(done.stdout, "gpt-2 ")[0], "not measured: error: not today")
+
     def test_what_cannot_be_asked_for(self):
         for arguments, says in [(("families", "--alone", "--rows", "lstm"), "--alone: titan-compile knows none of lstm by name"),
                                 (("gpt", "--rows", "llama-128"), "'llama-128' is none of char, gpt2-64, gpt2-256"),
-                                (("mlp", "--alone", "--save"), "--save keeps runs beside peers")]:
+                                (("mlp", "--alone", "--save"), "--save keeps runs beside peers"),
+                                (("compile", "--rows", "gpt-3"), "'gpt-3' is none of gpt-2, gpt-12")]:
             done = bench(*arguments)
             self.assertEqual((done.returncode, says in done.stderr), (2, True), done.stderr)
 
