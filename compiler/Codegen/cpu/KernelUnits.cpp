@@ -21,14 +21,71 @@ func::FuncOp declare(OpBuilder& builder, func::FuncOp function) {
   return declaration;
 }
 
+/// Writes ops in their order, without their locations: values, blocks, attributes, types and names
+/// by the order in which they come, the last three with their text at first.
+class KeyWriter {
+public:
+  explicit KeyWriter(llvm::DenseMap<const void*, std::string>& printed) : printed(printed) {}
+
+  void addOp(Operation& op) {
+    addPart(op.getName());
+    addPart(op.getAttrDictionary());
+    addAll(op.getOperands(), [&](Value operand) { addNumber(operand); });
+    addAll(op.getResults(), [&](Value result) { addDefinition(result); });
+    addAll(op.getSuccessors(), [&](Block* block) { addWord(numberOf(block)); });
+    addAll(op.getRegions(), [&](Region& region) {
+      addAll(region, [&](Block& block) {
+        addWord(numberOf(&block));
+        addAll(block.getArguments(), [&](Value argument) { addDefinition(argument); });
+        addAll(block, [&](Operation& inner) { addOp(inner); });
+      });
+    });
+  }
+
+  std::string take() { return std::move(key); }
+
+private:
+  llvm::DenseMap<const void*, std::string>& printed;
+  llvm::DenseMap<const void*, uint64_t> numbers;
+  std::string key;
+
+  void addWord(uint64_t word) { key.append(reinterpret_cast<const char*>(&word), sizeof(word)); }
+
+  void addAll(auto&& range, auto add) {
+    addWord(static_cast<uint64_t>(llvm::range_size(range)));
+    for (auto&& element : range)
+      add(element);
+  }
+
+  uint64_t numberOf(const void* thing) {
+    return numbers.try_emplace(thing, numbers.size()).first->second;
+  }
+  void addNumber(Value value) { addWord(numberOf(value.getAsOpaquePointer())); }
+  void addDefinition(Value value) {
+    addNumber(value);
+    addPart(value.getType());
+  }
+
+  void addPart(auto part) {
+    const void* pointer = part.getAsOpaquePointer();
+    const uint64_t known = numbers.size(), number = numberOf(pointer);
+    addWord(number);
+    if (number != known)
+      return;
+    std::string& text = printed[pointer];
+    if (text.empty())
+      llvm::raw_string_ostream(text) << part;
+    addWord(text.size());
+    key += text;
+  }
+};
+
 } // namespace
 
-std::string KernelUnit::text() {
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  // Else all units are numbered each time, and the verifier decides how to print.
-  module.print(stream, OpPrintingFlags().useLocalScope().assumeVerified());
-  return text;
+std::string UnitKeys::of(const KernelUnit& unit) {
+  KeyWriter writer(printed_);
+  writer.addOp(*unit.module);
+  return writer.take();
 }
 
 std::vector<KernelUnit> splitIntoUnits(ModuleOp kernels) {

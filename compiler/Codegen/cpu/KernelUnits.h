@@ -5,6 +5,7 @@
 #include "runtime/program/Error.h"
 
 #include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/DenseMap.h"
 
 #include <string>
 #include <vector>
@@ -16,9 +17,16 @@ struct KernelUnit {
   /// the name kernelName, since its own is its number in the job; shared functions keep theirs.
   mlir::ModuleOp module;
   std::string symbol; ///< of the function, in the job
+};
 
-  /// All that decides its code, but for the target.
-  std::string text();
+/// Keys of units: bytes that are equal, in any process, where all is that decides a unit's code but
+/// the target. What many ops have in common is printed once.
+class UnitKeys {
+public:
+  std::string of(const KernelUnit& unit);
+
+private:
+  llvm::DenseMap<const void*, std::string> printed_; ///< attributes, types and names
 };
 
 inline constexpr const char* kernelName = "titan_kernel";

@@ -160,11 +160,12 @@ Result<std::string> emitKernelObjects(ModuleOp kernels, const TargetInfo& target
                                       CodeCache* cache) {
   std::vector<KernelUnit> units = splitIntoUnits(kernels);
   std::vector<std::string> objects(units.size()), keys(units.size());
+  UnitKeys unitKeys;
   SmallVector<KernelUnit> missing;
   SmallVector<std::string*> places;
   for (auto [unit, object, key] : llvm::zip_equal(units, objects, keys)) {
     if (cache) {
-      key = target.cpu + "\n" + target.features + "\n" + unit.text();
+      key = target.cpu + "\n" + target.features + "\n" + unitKeys.of(unit);
       if (std::optional<std::string> found = cache->find(key)) {
         object = std::move(*found);
         unit.module.erase();
