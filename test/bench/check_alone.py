@@ -15,7 +15,8 @@ from pathlib import Path
 
 BENCH = Path(__file__).resolve().parents[2] / "bench"
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(BENCH / "contenders"))
+sys.path[:0] = [str(BENCH), str(BENCH / "contenders")]
+import checkpoint  # noqa: E402
 import with_titan  # noqa: E402
 
 TOOLS = Path()
@@ -104,6 +105,25 @@ class Alone(unittest.TestCase):
                                 (("compile", "--rows", "gpt-3"), "'gpt-3' is none of gpt-2, gpt-12")]:
             done = bench(*arguments)
             self.assertEqual((done.returncode, says in done.stderr), (2, True), done.stderr)
+
+
+class Saves(unittest.TestCase):
+    def measured(self, *seconds, committed):
+        """A run of steps that take so long, with a save behind the first one counted that is there behind step `committed`."""
+        first = checkpoint.DISCARDED + 1
+        found = checkpoint.Measured()
+        save = {"step": first, "stall": 0.1, "write": 1.0, "cpu": 0.5, "bytes": 8, "committed_after_step": first + committed}
+        found.add([{"step": first + i, "seconds": each, "loss": 1.0} for i, each in enumerate(seconds)] + [save], peak=1)
+        return found
+
+    def test_steps_beside_a_save_are_compared_with_others_of_their_run(self):
+        self.assertEqual(checkpoint.beside_a_save(self.measured(2.0, 3.0, 3.0, 2.0, committed=2)), "+50.0 %")
+
+    def test_what_has_no_such_steps_says_so(self):
+        self.assertEqual(checkpoint.beside_a_save(self.measured(2.0, committed=0)), "not measured: no step while it writes")
+        found = self.measured(2.0, 3.0, committed=1)
+        found.quiet.clear()
+        self.assertEqual(checkpoint.beside_a_save(found), "not measured: a save at each step")
 
 
 if __name__ == "__main__":
