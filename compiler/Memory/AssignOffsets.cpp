@@ -37,8 +37,11 @@ struct AssignOffsets : impl::AssignOffsetsBase<AssignOffsets> {
     region("states", [&] { placeStates(module, recipe->mesh.axes); });
     region("constants", [&] { placeConstants(module); });
     region("bindings", [&] { placeBindings(module); });
-    placeStaging(module, figures);
-    region("temporaries", [&] { placeTemporaries(module); });
+    std::vector<FunctionBuffers> functions;
+    for (func::FuncOp function : module.getOps<func::FuncOp>())
+      functions.push_back(buffersOf(function));
+    placeStaging(functions, figures);
+    region("temporaries", [&] { placeTemporaries(functions); });
     figures.set("bytes", i64(end));
     module->setAttr(memory::arenaTag, figures.getDictionary(&getContext()));
   }
@@ -128,21 +131,32 @@ struct AssignOffsets : impl::AssignOffsetsBase<AssignOffsets> {
     }
   };
 
-  /// The buffers of `function` that are sources of collectives, or those that are not.
-  static Buffers buffersOf(func::FuncOp function, bool sources) {
-    Buffers buffers;
+  /// The buffers of a function that are used: sources of collectives, and others.
+  struct FunctionBuffers {
+    func::FuncOp function;
+    Buffers sources, others;
+
+    /// What is live at once, in staging and elsewhere.
+    int64_t maxLive(int64_t alignment) const {
+      std::vector<memory::Interval> all = sources.intervals;
+      llvm::append_range(all, others.intervals);
+      return memory::maxLive(all, alignment);
+    }
+  };
+
+  static FunctionBuffers buffersOf(func::FuncOp function) {
+    FunctionBuffers buffers{function, {}, {}};
     for (auto [buffer, live] : memory::computeLiveRanges(function))
-      if (memory::isSource(buffer) == sources)
-        buffers.add(buffer, live);
+      (memory::isSource(buffer) ? buffers.sources : buffers.others).add(buffer, live);
     return buffers;
   }
 
   /// Functions run one after the other, and none ends before its sources are read.
-  void placeStaging(ModuleOp module, NamedAttrList& figures) {
+  void placeStaging(MutableArrayRef<FunctionBuffers> functions, NamedAttrList& figures) {
     const int64_t begin = llvm::alignTo(end, stagingAlignment);
     int64_t largest = 0;
-    for (func::FuncOp function : module.getOps<func::FuncOp>())
-      largest = std::max(largest, buffersOf(function, /*sources=*/true).place(begin, alignment));
+    for (FunctionBuffers& buffers : functions)
+      largest = std::max(largest, buffers.sources.place(begin, alignment));
     if (largest == 0)
       return;
     end = begin + static_cast<int64_t>(llvm::alignTo(largest, stagingAlignment));
@@ -160,26 +174,19 @@ struct AssignOffsets : impl::AssignOffsetsBase<AssignOffsets> {
       buffer.erase();
   }
 
-  /// What is live at once, in staging and elsewhere.
-  static int64_t maxLiveOf(func::FuncOp function, int64_t alignment) {
-    Buffers all;
-    for (auto [buffer, live] : memory::computeLiveRanges(function))
-      all.add(buffer, live);
-    return memory::maxLive(all.intervals, alignment);
-  }
-
-  void placeTemporaries(ModuleOp module) {
+  void placeTemporaries(MutableArrayRef<FunctionBuffers> functions) {
     int64_t begin = end, largest = 0;
-    for (func::FuncOp function : module.getOps<func::FuncOp>()) {
+    for (FunctionBuffers& buffers : functions) {
+      func::FuncOp function = buffers.function;
       eraseUnused(function);
       // Outputs are read before the next function runs, and hold nothing before this one does.
       end = begin;
       tagArguments(function, [&](BlockArgument argument) {
         return isOutput(argument) ? placed(argument) : std::nullopt;
       });
-      const int64_t bytes = buffersOf(function, /*sources=*/false).place(end, alignment);
+      const int64_t bytes = buffers.others.place(end, alignment);
       largest = std::max(largest, end - begin + bytes);
-      function->setAttr(memory::maxLiveTag, i64(maxLiveOf(function, alignment)));
+      function->setAttr(memory::maxLiveTag, i64(buffers.maxLive(alignment)));
     }
     end = begin + largest;
   }
