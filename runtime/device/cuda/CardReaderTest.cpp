@@ -10,74 +10,77 @@ using testing::CudaRun;
 using testing::FakeVariable;
 using testing::Record;
 
-class CardReader : public ::testing::Test {
-protected:
+/// The linear program, whose states are copied.
+struct CopiedRun : CudaRun {
   /// Begins copies of all states, one behind the other, as a save does between two steps.
-  void copy(CudaRun& run) {
-    ASSERT_TRUE(run.access->settle().ok());
-    reader = run.device->reader().take();
+  void copy() {
+    ASSERT_TRUE(access->settle().ok());
+    reader = device->reader().take();
     int64_t bytes = 0;
-    for (const State& state : run.program.states)
+    for (const State& state : program.states)
       bytes += state.bytes;
-    copies = run.device->hostBuffer(bytes).take();
+    copies = device->hostBuffer(bytes).take();
     size_t at = 0;
-    for (const State& state : run.program.states) {
+    for (const State& state : program.states) {
       const auto size = static_cast<size_t>(state.bytes);
       ASSERT_TRUE(reader->download(state.offset, copies.subspan(at, size)).ok());
       at += size;
     }
   }
+  void holdAtGate() {
+    device->setGate([this] { EXPECT_TRUE(reader->hold().ok()); });
+  }
+  /// A step that nobody waits for.
+  void begin() {
+    fill(2);
+    ASSERT_TRUE(device->run(0, nullptr).ok());
+  }
   std::string waitForCopies() {
     std::thread([&] { EXPECT_TRUE(reader->wait().ok()); }).join();
     return {copies.data(), copies.size()};
   }
-  /// A step that nobody has waited for.
-  static void begin(CudaRun& run) {
-    run.fill(2);
-    ASSERT_TRUE(run.device->run(0, nullptr).ok());
-  }
 
-  std::unique_ptr<StateReader> reader;
   std::span<char> copies;
+  std::unique_ptr<StateReader> reader; ///< ends before the device
 };
 
-TEST_F(CardReader, CopiesWhatTheStepFoundAndTheStepChanges) {
+TEST(CardReader, CopiesWhatTheStepFoundAndTheStepChanges) {
   CudaRun plain;
   plain.train(3);
   for (const char* seed : {"0", "1", "2", "3", "4", "5", "6", "7"}) {
     const FakeVariable variable("SEED", seed);
-    CudaRun run;
+    CopiedRun run;
     run.train(2);
     const std::string before = run.stateBytes();
-    copy(run);
-    run.device->setGate([&] { EXPECT_TRUE(reader->hold().ok()); });
-    begin(run);
+    run.copy();
+    run.holdAtGate();
+    run.begin();
     EXPECT_FALSE(run.device->hasGate());
     EXPECT_EQ(run.stateBytes(), plain.stateBytes()) << seed;
-    EXPECT_EQ(waitForCopies(), before) << seed;
+    EXPECT_EQ(run.waitForCopies(), before) << seed;
   }
 }
 
-TEST_F(CardReader, WithoutAHoldTheStepWouldBeFaster) {
-  CudaRun run;
+TEST(CardReader, WithoutAHoldTheStepWouldBeFaster) {
+  CopiedRun run;
   run.train(2);
   const std::string before = run.stateBytes();
-  copy(run);
-  begin(run);
+  run.copy();
+  run.begin();
   EXPECT_EQ(run.stateBytes(), [] {
     CudaRun plain;
     plain.train(3);
     return plain.stateBytes();
   }());
-  EXPECT_NE(waitForCopies(), before);
+  EXPECT_NE(run.waitForCopies(), before);
 }
 
-TEST_F(CardReader, WaitsAreNotTheHosts) {
+TEST(CardReader, WaitsAreNotTheHosts) {
   const Record record;
-  CudaRun run;
+  CopiedRun run;
   run.train(2);
-  copy(run);
-  run.device->setGate([&] { EXPECT_TRUE(reader->hold().ok()); });
+  run.copy();
+  run.holdAtGate();
   const auto waits = [&] {
     return record.count("cuStreamSynchronize") + record.count("cuEventSynchronize");
   };
@@ -88,13 +91,13 @@ TEST_F(CardReader, WaitsAreNotTheHosts) {
   EXPECT_EQ(record.count("cuStreamWaitEvent"), held + 1);
 }
 
-TEST_F(CardReader, OnlyAStepThatHoldsIsNoGraph) {
+TEST(CardReader, OnlyAStepThatHoldsIsNoGraph) {
   const Record record;
-  CudaRun run;
+  CopiedRun run;
   run.train(3);
   EXPECT_EQ(record.count("cuGraphLaunch"), 2);
-  copy(run);
-  run.device->setGate([&] { EXPECT_TRUE(reader->hold().ok()); });
+  run.copy();
+  run.holdAtGate();
   for (const char* input : {"x", "targets"})
     ASSERT_TRUE(run.access->fill(*run.access->binding("eval", input), 0).ok());
   run.scalar("eval", "valid_rows").write(3);
@@ -108,14 +111,14 @@ TEST_F(CardReader, OnlyAStepThatHoldsIsNoGraph) {
   EXPECT_EQ(record.count("cuGraphLaunch"), 4);
 }
 
-TEST_F(CardReader, ACardThatCannotHoldFails) {
+TEST(CardReader, ACardThatCannotHoldFails) {
   for (const bool observed : {false, true}) {
     const FakeVariable fail("FAIL", "cuStreamWaitEvent:5:400"); // four are of batches
-    CudaRun run;
+    CopiedRun run;
     CommandObserver nobody;
     run.train(1);
-    copy(run);
-    run.device->setGate([&] { EXPECT_FALSE(reader->hold().ok()); });
+    run.copy();
+    run.device->setGate([&] { EXPECT_FALSE(run.reader->hold().ok()); });
     const Status status = run.device->run(0, observed ? &nobody : nullptr);
     ASSERT_FALSE(status.ok());
     EXPECT_EQ(status.error().message(),
@@ -125,14 +128,14 @@ TEST_F(CardReader, ACardThatCannotHoldFails) {
   }
 }
 
-TEST_F(CardReader, ErrorsOfCopiesAreNamed) {
+TEST(CardReader, ErrorsOfCopiesAreNamed) {
   const FakeVariable fail("FAIL", "cuEventSynchronize:40:719");
-  CudaRun run;
+  CopiedRun run;
   run.train(1);
-  copy(run);
+  run.copy();
   Status status;
   while (status.ok())
-    status = reader->wait();
+    status = run.reader->wait();
   EXPECT_EQ(status.error().exitCode(), 4);
   EXPECT_TRUE(status.error().message().starts_with(
       "copying states from card 0 (Titan fake card, sm_120) failed: cuEventSynchronize: "))
