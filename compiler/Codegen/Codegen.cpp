@@ -73,7 +73,7 @@ public:
   Status checkLimit() const {
     const Program& program = compiled.program;
     const int64_t limit = TITAN_TRY(parseRecipeJson(program.recipe)).memory.limit;
-    const int64_t needed = program.arenaBytes - hostBytes(program);
+    const int64_t needed = deviceBytes(program);
     if (limit == 0 || needed <= limit)
       return {};
     return Error::badInput(

@@ -15,13 +15,12 @@ namespace titan {
 
 namespace {
 
-/// The parts of the arena, states by kind, from the largest on.
+/// The parts of the device's memory, states by kind, from the largest on.
 std::string describeParts(const memory::ModulePlan& plan) {
   std::map<std::string, int64_t> parts;
   for (const memory::StatePlan& state : plan.states)
-    if (const ir::StateKind kind = ir::StateOp(state.state).getKind();
-        plan.hostBytes == 0 || kind != ir::StateKind::Ema)
-      parts[ir::stringifyStateKind(kind).str() + "s"] += state.bytes;
+    if (!state.isOnHost)
+      parts[ir::stringifyStateKind(ir::StateOp(state.state).getKind()).str() + "s"] += state.bytes;
   parts["inputs and metrics"] = plan.bindingBytes;
   parts["staging"] = plan.stagingBytes;
   parts["temporaries and outputs"] = plan.temporaryBytes;

@@ -110,10 +110,11 @@ FailureOr<ModulePlan> readPlan(ModuleOp module) {
     FailureOr<RankedTensorType> local = localTypeOf(state, recipe->mesh.axes);
     if (failed(local))
       return failure();
-    plan.states.push_back({state, offset.getInt(), bytesOf(*local)});
-    if (*averagesOnHost && state.getKind() == ir::StateKind::Ema)
-      plan.hostBytes +=
-          static_cast<int64_t>(llvm::alignTo(plan.states.back().bytes, plan.alignment));
+    const bool isOnHost = *averagesOnHost && state.getKind() == ir::StateKind::Ema;
+    const int64_t bytes = bytesOf(*local);
+    plan.states.push_back({state, offset.getInt(), bytes, isOnHost});
+    if (isOnHost)
+      plan.hostBytes += static_cast<int64_t>(llvm::alignTo(bytes, plan.alignment));
   }
   llvm::DenseSet<Attribute> seen;
   auto constants = module.walk([&](kernel::ConstantOp constant) -> WalkResult {

@@ -12,6 +12,7 @@ namespace titan::memory {
 struct StatePlan {
   ir::StateOp state;
   int64_t offset = 0, bytes = 0;
+  bool isOnHost = false; ///< in the host's memory, away from the card
 };
 
 /// Bytes of `value`, row-major, copied to `offset` when the job starts.

@@ -76,9 +76,6 @@ std::string imageOf(const CudaDevice& device) {
              : image;
 }
 
-/// Of the arena.
-int64_t onCard(const Program& program) { return program.arenaBytes - hostBytes(program); }
-
 Result<ChosenDevice> open(const DeviceRequest& request) {
   if (request.gemm == "onednn")
     return Error::environment("--gemm=onednn: oneDNN computes on CPUs, and this job runs on cuda");
@@ -117,14 +114,14 @@ Result<ChosenDevice> open(const DeviceRequest& request) {
       graphs.push_back({graph.function, graph.nodes, graph.seconds});
     return graphs;
   };
-  chosen.memoryBytes = onCard(request.program) + CudaDevice::stagingBytes(request.program);
+  chosen.memoryBytes = deviceBytes(request.program) + CudaDevice::stagingBytes(request.program);
   chosen.device = std::move(device);
   return chosen;
 }
 
 DeviceMemory memory(const Program& program) {
   const OutsideBytes host = outsideBytes(program, /*threads=*/1, /*library=*/false);
-  return {.arena = onCard(program),
+  return {.arena = deviceBytes(program),
           .staging = CudaDevice::stagingBytes(program),
           .driver = CudaDevice::outsideBytes,
           .pinned = StateAccess::ringBytesOf(program) + host.batches + hostBytes(program)};

@@ -40,4 +40,6 @@ int64_t hostBytes(const Program& program) {
   return bytes;
 }
 
+int64_t deviceBytes(const Program& program) { return program.arenaBytes - hostBytes(program); }
+
 } // namespace titan

@@ -20,7 +20,9 @@ struct ArenaRange {
 
 /// Where these states are, in rising order. `program` has been verified.
 std::vector<ArenaRange> hostRanges(const Program& program);
-/// What of Program::arenaBytes is not the card's.
+/// What of Program::arenaBytes lies there.
 int64_t hostBytes(const Program& program);
+/// The rest of it, which is the device's.
+int64_t deviceBytes(const Program& program);
 
 } // namespace titan

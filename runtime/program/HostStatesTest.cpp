@@ -39,6 +39,7 @@ TEST(HostStates, AreAveragesWithThePaddingBehindThem) {
   const Program program = programOf({Param, Ema, Ema, Counter, Ema}, "host");
   EXPECT_EQ(rangesOf(program), (std::vector<std::pair<int64_t, int64_t>>{{64, 128}, {256, 64}}));
   EXPECT_EQ(hostBytes(program), 192);
+  EXPECT_EQ(deviceBytes(program), program.arenaBytes - 192);
 }
 
 TEST(HostStates, DoNotDependOnTheOrderOfTheTable) {

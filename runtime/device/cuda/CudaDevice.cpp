@@ -34,7 +34,7 @@ Status checkTable(const Program& program) {
 
 /// What to do where `missing` bytes are too many: about which batch.micro would fit.
 std::string smallerBatch(const Program& program, int64_t available) {
-  const int64_t arena = program.arenaBytes - hostBytes(program);
+  const int64_t arena = deviceBytes(program);
   int64_t fixed = program.stateBytes - hostBytes(program);
   for (const Constant& constant : program.constants)
     fixed += constant.bytes;
