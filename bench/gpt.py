@@ -1,6 +1,6 @@
 """GPTs, AdamW, two threads: the time of one training step and its memory, Titan beside its peers.
 
-    gpt.py [--rows char,gpt2-64,gpt2-256] [--precision f32,bf16] [--only titan,jax] [--rounds 5] [--save]
+    gpt.py [--rows char,gpt2-64,gpt2-256] [--precision f32,bf16] [--only titan,jax] [--llm-c CHECKOUT] [--rounds 5] [--save]
     gpt.py --alone [--rows llama-128] [--against OLD/bin] ...       Titan by itself, on models that it knows by name: no PyTorch is needed
 
 All contenders of a row start from the same weights and see the same batches; those whose first losses are not PyTorch's are named. The figure is
@@ -38,7 +38,7 @@ def contenders_of(folder, precision, arguments):
         "torch.compile": ["gpt/pytorch.py", folder, precision, "compile"],
         "JAX jit": ["gpt/jax_jit.py", folder, precision],
         "ONNX Runtime Training": ["gpt/onnx_runtime.py", folder, precision],
-    }
+    } | ({"llm.c": ["gpt/llm_c.py", folder, precision, arguments.llm_c]} if arguments.llm_c and precision == "f32" else {})
 
 
 def prepare(folder, name, *artifacts, script="prepare.py"):
@@ -123,6 +123,7 @@ def main():
     add_options(parser, rounds=5, steps=0)
     add_contenders(parser)
     add_alone(parser)
+    parser.add_argument("--llm-c", type=Path, metavar="CHECKOUT", help="llm.c, too, in f32: its CPU program, built from this checkout")
     arguments = parse_options(parser, steps=1, rows="char,gpt2-64", only="titan,eager")
     rows = chosen(parser, arguments.rows, ROWS | ALONE if arguments.alone else ROWS)
     precisions = chosen(parser, arguments.precision, LOSS_TOLERANCE)
