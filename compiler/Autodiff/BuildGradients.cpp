@@ -1,7 +1,6 @@
 #include "compiler/Autodiff/Passes.h"
 #include "compiler/Autodiff/ReverseMode.h"
 #include "compiler/Support/VerifyTags.h"
-#include "dialects/Titan/Detach.h"
 
 #include "mlir/IR/Remarks.h"
 

@@ -1,7 +1,6 @@
 #include "compiler/Autodiff/ReverseMode.h"
 
 #include "dialects/Titan/AdjointBuilder.h"
-#include "dialects/Titan/Detach.h"
 #include "llvm/ADT/DenseSet.h"
 
 using namespace mlir;

@@ -1,5 +1,5 @@
 // Registration of the titan dialect, and the helpers that read paths and phases.
-#include "dialects/Titan/Detach.h"
+#include "dialects/Titan/Titan.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -28,7 +28,7 @@ void TitanDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "dialects/Titan/TitanOps.cpp.inc"
-      , DetachOp>();
+      >();
 }
 
 Operation* TitanDialect::materializeConstant(OpBuilder& builder, Attribute value, Type type,

@@ -1,4 +1,3 @@
-#include "dialects/Titan/Detach.h"
 #include "frontend/raise/Matching.h"
 #include "frontend/raise/Passes.h"
 #include "frontend/raise/RaisePass.h"

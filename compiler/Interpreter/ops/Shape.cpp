@@ -1,6 +1,5 @@
 // Meaning of the ops that move elements, of constants, and of those that only hold values apart.
 #include "compiler/Interpreter/Models.h"
-#include "dialects/Titan/Detach.h"
 
 using namespace mlir;
 using namespace titan::ir;

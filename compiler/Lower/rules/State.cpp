@@ -1,6 +1,5 @@
 // Lowering of constants, and of what holds gradients back. (titan.barrier has a pass of its own.)
 #include "compiler/Lower/Rules.h"
-#include "dialects/Titan/Detach.h"
 
 using namespace mlir;
 

@@ -35,6 +35,8 @@ OpFoldResult ReluOp::fold(FoldAdaptor) {
   return {};
 }
 
+SmallVector<Value> DetachOp::buildEvaluation(OpBuilder&) { return {getOperand()}; }
+
 OpFoldResult AddOp::fold(FoldAdaptor adaptor) {
   if (!isa<FloatType>(tensorType(getResult()).getElementType()) && isSplat(adaptor.getRhs(), 0))
     return getLhs();
@@ -119,6 +121,7 @@ TITAN_ELEMENTWISE_RULE(ReluOp)
 TITAN_ELEMENTWISE_RULE(SiluOp)
 TITAN_ELEMENTWISE_RULE(SoftplusOp)
 TITAN_ELEMENTWISE_RULE(NotOp)
+TITAN_ELEMENTWISE_RULE(DetachOp)
 TITAN_ELEMENTWISE_RULE(GeluOp)
 TITAN_ELEMENTWISE_RULE(LeakyReluOp)
 TITAN_ELEMENTWISE_RULE(EluOp)

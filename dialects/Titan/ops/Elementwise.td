@@ -49,6 +49,18 @@ def Titan_SiluOp : Titan_UnaryOp<"silu", "x * sigmoid(x)">;
 def Titan_SoftplusOp : Titan_UnaryOp<"softplus", "log(1 + e^x), as max(x, 0) + log1p(e^-|x|)">;
 def Titan_NotOp : Titan_UnaryOp<"not", "logical negation", Titan_BoolTensor> { let hasFolder = 1; }
 
+def Titan_DetachOp : Titan_TensorOp<"detach", [SameOperandsAndResultShape, SameOperandsAndResultType,
+    DeclareOpInterfaceMethods<EvaluatedOtherwiseOpInterface>]> {
+  let summary = "x, through which no gradient passes";
+  let description = [{
+    The model's `detach()`. What reaches the loss through it alone is not trained. It is in models only: differentiation replaces it by its operand.
+  }];
+  let opArguments = (ins Titan_FloatTensor:$operand);
+  let results = (outs Titan_FloatTensor:$result);
+  let assemblyFormat = "$operand attr-dict `:` type($result)";
+  let extraClassDeclaration = Titan_workIsView;
+}
+
 def Titan_GeluOp : Titan_ElementwiseOp<"gelu", [SameOperandsAndResultType]> {
   let summary = "Gaussian error linear unit (Hendrycks and Gimpel, arXiv:1606.08415)";
   let description = [{

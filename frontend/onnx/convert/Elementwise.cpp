@@ -1,5 +1,4 @@
 // Arithmetic, comparison, logic and casts, with NumPy broadcasting made explicit.
-#include "dialects/Titan/Detach.h"
 #include "frontend/onnx/convert/Conversion.h"
 #include "frontend/onnx/name/FxArguments.h"
 
