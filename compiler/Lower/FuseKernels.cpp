@@ -44,6 +44,8 @@ public:
     for (Operation& op : llvm::make_early_inc_range(llvm::reverse(block)))
       if (isa<kernel::EmptyOp, kernel::CastShapeOp>(op) && op.use_empty())
         rewriter.eraseOp(&op);
+    for (FusedOp op : block.getOps<FusedOp>())
+      rewriter.kernels.fill(op);
   }
 
 private:
@@ -53,6 +55,12 @@ private:
   int64_t smallSiblings;  ///< that run together whatever operands they have
   int64_t mostColumnSums; ///< elements (`columnSumsOf`)
 
+  const lower::KernelFacts& factsOf(FusedOp op) { return rewriter.kernels.factsOf(op); }
+  bool isDuplicable(FusedOp op) { return lower::isDuplicable(op, factsOf(op)); }
+  int64_t columnSumsOf(FusedOp first, FusedOp second) {
+    return lower::columnSumsOf(factsOf(first), factsOf(second));
+  }
+
   void fuseProducersInto(FusedOp consumer) {
     SmallVector<std::pair<FusedOp, std::string>> missed;
     for (bool changed = true; changed;) {
@@ -61,8 +69,7 @@ private:
       for (Value in : consumer.getIns()) {
         FusedOp producer = lower::producerOf(in);
         // Into a loop's body only copies go: the kernel before the loop runs once.
-        if (!producer ||
-            (producer->getBlock() != consumer->getBlock() && !lower::isDuplicable(producer)))
+        if (!producer || (producer->getBlock() != consumer->getBlock() && !isDuplicable(producer)))
           continue;
         std::string why;
         if (FusedOp merged = fuse(producer, consumer, why)) {
@@ -106,16 +113,16 @@ private:
 
   FusedOp fuseIn(const lower::MergedSpace& space, FusedOp producer, FusedOp consumer,
                  std::string& why) {
-    const bool repeats = lower::repeatsWork(space, producer), cheap = lower::isCheap(producer);
+    const bool repeats = lower::repeatsWork(space, producer), cheap = factsOf(producer).isCheap;
     if (repeats && !cheap) {
       why = "it would be computed again and again";
       return nullptr;
     }
-    if (!cheap && lower::repeatsScalars(consumer)) {
+    if (!cheap && lower::repeatsScalars(consumer, factsOf(consumer))) {
       why = "the reader only repeats it, for readers of its own";
       return nullptr;
     }
-    if (lower::roundsVector(producer) && consumer.getSpace().size() > 1) {
+    if (factsOf(producer).roundsVector && consumer.getSpace().size() > 1) {
       why = "each of the reader's rows would round the vector again";
       return nullptr;
     }
@@ -129,11 +136,11 @@ private:
       why = "the reader transposes it";
       return nullptr;
     }
-    if (lower::columnSumsOf(producer, consumer) > mostColumnSums) {
+    if (columnSumsOf(producer, consumer) > mostColumnSums) {
       why = "the sums of so long rows' columns cannot be held";
       return nullptr;
     }
-    const bool duplicable = lower::isDuplicable(producer);
+    const bool duplicable = isDuplicable(producer);
     SmallVector<unsigned> kept;
     bool othersRead = false;
     for (OpResult result : producer.getResults())
@@ -206,7 +213,7 @@ private:
 
   FusedOp fuseReaders(FusedOp first, FusedOp second, Value value) {
     if (hasTooMany(first, second, first.getOuts().size() + second.getOuts().size()) ||
-        lower::columnSumsOf(first, second) > mostColumnSums)
+        columnSumsOf(first, second) > mostColumnSums)
       return nullptr;
     std::optional<lower::MergedSpace> space = lower::findSharedSpace(first, second, value);
     if (!space)

@@ -7,21 +7,44 @@ namespace titan::lower {
 
 int64_t pointsOf(ArrayRef<int64_t> extents) { return ShapedType::getNumElements(extents); }
 
-bool isCheap(FusedOp op) {
+namespace {
+
+bool isCheap(Block& body) {
   unsigned operations = 0;
-  for (Operation& body : op.getBlock().without_terminator()) {
-    if (isa<arith::ConstantOp>(body))
+  for (Operation& op : body.without_terminator()) {
+    if (isa<arith::ConstantOp>(op))
       continue;
     if (isa<kernel::ReduceOp, kernel::RandomHalfOp, arith::DivFOp, arith::RemFOp, arith::DivSIOp,
-            arith::DivUIOp>(body) ||
-        isa<math::MathDialect>(body.getDialect()))
+            arith::DivUIOp>(op) ||
+        isa<math::MathDialect>(op.getDialect()))
       return false;
     ++operations;
   }
   return operations <= 4;
 }
 
-namespace {
+bool rounds(Block& body) {
+  return llvm::any_of(cast<kernel::YieldOp>(body.getTerminator()).getValues(), [](Value value) {
+    return value.getDefiningOp<arith::TruncFOp>() != nullptr;
+  });
+}
+
+void countReductions(Block& body, ArrayRef<int64_t> space, KernelFacts& facts) {
+  const auto wide = llvm::find_if(llvm::reverse(space), [](int64_t extent) { return extent > 1; });
+  if (wide == space.rend())
+    return;
+  const int64_t innermost = std::distance(wide, space.rend()) - 1;
+  for (auto reduce : body.getOps<kernel::ReduceOp>()) {
+    if (!llvm::is_contained(reduce.getDims(), innermost)) {
+      ++facts.columnReductions;
+      continue;
+    }
+    int64_t length = 1;
+    for (int64_t dim : reduce.getDims())
+      length *= space[dim];
+    facts.rowLength = std::max(facts.rowLength, length);
+  }
+}
 
 int64_t bytesOf(Value value) {
   auto type = cast<ShapedType>(value.getType());
@@ -43,8 +66,14 @@ bool isReadByKernels(FusedOp op) {
 
 } // namespace
 
-bool isDuplicable(FusedOp op) {
-  if (!isCheap(op) || op.getKernelClass() == kernel::KernelClass::Transpose)
+KernelFacts factsOf(Block& body, ArrayRef<int64_t> space) {
+  KernelFacts facts = {isCheap(body), space.size() == 1 && rounds(body), 0, 0};
+  countReductions(body, space, facts);
+  return facts;
+}
+
+bool isDuplicable(FusedOp op, const KernelFacts& facts) {
+  if (!facts.isCheap || op.getKernelClass() == kernel::KernelClass::Transpose)
     return false;
   int64_t read = 0, written = 0, largest = 0;
   for (Value in : op.getIns()) {
@@ -58,16 +87,9 @@ bool isDuplicable(FusedOp op) {
   return largest <= written && (read - largest) * 16 <= written && isReadByKernels(op);
 }
 
-bool repeatsScalars(FusedOp op) {
-  return pointsOf(op.getSpace()) > 1 && isDuplicable(op) && streamsInto(op) == 0 &&
+bool repeatsScalars(FusedOp op, const KernelFacts& facts) {
+  return pointsOf(op.getSpace()) > 1 && isDuplicable(op, facts) && streamsInto(op) == 0 &&
          isReadByKernels(op);
-}
-
-bool roundsVector(FusedOp op) {
-  auto yield = cast<kernel::YieldOp>(op.getBlock().getTerminator());
-  return op.getSpace().size() == 1 && llvm::any_of(yield.getValues(), [](Value value) {
-           return value.getDefiningOp<arith::TruncFOp>() != nullptr;
-         });
 }
 
 bool repeatsAlongShortRows(const MergedSpace& space, FusedOp op) {
@@ -94,27 +116,9 @@ size_t streamsInto(FusedOp op) {
   return streams;
 }
 
-int64_t columnSumsOf(FusedOp first, FusedOp second) {
-  int64_t row = 0, columns = 0;
-  for (FusedOp op : {first, second}) {
-    ArrayRef<int64_t> space = op.getSpace();
-    const auto wide =
-        llvm::find_if(llvm::reverse(space), [](int64_t extent) { return extent > 1; });
-    if (wide == space.rend())
-      continue;
-    const int64_t innermost = std::distance(wide, space.rend()) - 1;
-    for (auto reduce : op.getBlock().getOps<kernel::ReduceOp>()) {
-      if (!llvm::is_contained(reduce.getDims(), innermost)) {
-        ++columns;
-        continue;
-      }
-      int64_t length = 1;
-      for (int64_t dim : reduce.getDims())
-        length *= space[dim];
-      row = std::max(row, length);
-    }
-  }
-  return row * columns;
+int64_t columnSumsOf(const KernelFacts& first, const KernelFacts& second) {
+  return std::max(first.rowLength, second.rowLength) *
+         (first.columnReductions + second.columnReductions);
 }
 
 bool repeatsWork(const MergedSpace& space, FusedOp producer) {

@@ -7,22 +7,27 @@ namespace titan::lower {
 
 int64_t pointsOf(llvm::ArrayRef<int64_t> extents);
 
-/// Evaluating it once more per element costs less than a load: a few adds and selects, no
-/// reduction, no division, no function, no random number.
-bool isCheap(kernel::FusedOp op);
+/// What follows from a kernel's space and body alone.
+struct KernelFacts {
+  /// Evaluating it once more per element costs less than a load: a few adds and selects, no
+  /// reduction, no division, no function, no random number.
+  bool isCheap;
+  /// It rounds a vector. Readers with rows read it rounded, rather than rounding it for each of
+  /// them; and a product takes up a bias that is rounded already.
+  bool roundsVector;
+  int64_t rowLength;        ///< elements that its longest reduction along rows combines, or 0
+  int64_t columnReductions; ///< their number
+};
+KernelFacts factsOf(mlir::Block& body, llvm::ArrayRef<int64_t> space);
 
 /// Cheap, and its readers lose nothing by computing it themselves: it reads half of what it writes
 /// at most (broadcasts, fills, coordinates), or as much, but then all of its readers must be
 /// kernels (a bias added to a product that is used forwards and backwards).
-bool isDuplicable(kernel::FusedOp op);
+bool isDuplicable(kernel::FusedOp op, const KernelFacts& facts);
 
 /// Does `op` only repeat single elements, for kernels that can read those themselves? What makes
 /// the elements stays apart from it: merged with that, the copies would be written.
-bool repeatsScalars(kernel::FusedOp op);
-
-/// Does `op` round a vector? Readers with rows read it rounded, rather than rounding it for each of
-/// them; and a product takes up a bias that is rounded already.
-bool roundsVector(kernel::FusedOp op);
+bool repeatsScalars(kernel::FusedOp op, const KernelFacts& facts);
 
 /// Does `op` repeat elements along short innermost rows, for a space many times larger? Evaluated
 /// there it would cut the reader's rows, which are longer in memory: a statistic of each group of
@@ -31,7 +36,7 @@ bool repeatsAlongShortRows(const MergedSpace& space, kernel::FusedOp op);
 
 /// Elements of the sums down columns that one kernel of two would hold while it goes down rows, a
 /// reduction of which either has; 0 where nothing is reduced along rows.
-int64_t columnSumsOf(kernel::FusedOp first, kernel::FusedOp second);
+int64_t columnSumsOf(const KernelFacts& first, const KernelFacts& second);
 
 /// Operands that a kernel reads along its space; one that is the same element for all points is
 /// none.

@@ -14,6 +14,18 @@ namespace titan::lower {
 
 namespace {
 
+/// One of the two kernels, and which operands of the merged one are its own.
+struct Part {
+  FusedOp op;
+  Block& block;    ///< what it computes: an equal kernel's where it has no body
+  AffineMap toOwn; ///< from the merged space to its own
+  bool isConsumer = false;
+  SmallVector<unsigned> ins = {}, scalars = {};
+  IRMapping body = {}; ///< from `block` to the merged body
+
+  ArrayRef<int64_t> space() const { return FusedOp(op).getSpace(); }
+};
+
 /// Clones the bodies of two kernels into one.
 class BodyMerger {
 public:
@@ -21,14 +33,14 @@ public:
 
   /// Has each reduction of `from` a counterpart in the merged space, in its own order? If not,
   /// `why` is set.
-  bool keepsReductions(FusedOp from, AffineMap toOwn, std::string& why) const {
-    for (auto reduce : from.getBlock().getOps<kernel::ReduceOp>()) {
-      std::optional<SmallVector<int64_t>> dims = reducedDims(reduce, toOwn);
+  bool keepsReductions(const Part& from, std::string& why) const {
+    for (auto reduce : from.block.getOps<kernel::ReduceOp>()) {
+      std::optional<SmallVector<int64_t>> dims = reducedDims(reduce, from);
       if (!dims) {
         why = "a reduced dimension is cut up";
         return false;
       }
-      if (isRowReduction(*dims, space.extents) != isRowReduction(reduce)) {
+      if (isRowReduction(*dims, space.extents) != isRowReduction(reduce.getDims(), from.space())) {
         why = "a reduction would change its order";
         return false;
       }
@@ -37,17 +49,18 @@ public:
   }
 
   /// Of a body that keeps its reductions.
-  void clone(FusedOp from, AffineMap toOwn, IRMapping& mapping) {
-    for (Operation& op : from.getBlock().without_terminator()) {
+  void clone(Part& from) {
+    for (Operation& op : from.block.without_terminator()) {
       if (auto reduce = dyn_cast<kernel::ReduceOp>(op)) {
-        Value value = kernel::ReduceOp::create(builder, op.getLoc(), reduce.getType(),
-                                               reduce.getKind(), mapping.lookup(reduce.getValue()),
-                                               *reducedDims(reduce, toOwn));
-        mapping.map(reduce.getResult(), value);
+        Value value = kernel::ReduceOp::create(
+            builder, op.getLoc(), reduce.getType(), reduce.getKind(),
+            from.body.lookup(reduce.getValue()), *reducedDims(reduce, from));
+        from.body.map(reduce.getResult(), value);
       } else if (auto index = dyn_cast<kernel::IndexOp>(op)) {
-        mapping.map(index.getResult(), materialize(toOwn.getResult(index.getDim()), op.getLoc()));
+        from.body.map(index.getResult(),
+                      materialize(from.toOwn.getResult(index.getDim()), op.getLoc()));
       } else {
-        builder.clone(op, mapping);
+        builder.clone(op, from.body);
       }
     }
   }
@@ -57,16 +70,16 @@ private:
   const MergedSpace& space;
 
   /// The dimensions of the merged space that `reduce` combines; none if they are not its own.
-  std::optional<SmallVector<int64_t>> reducedDims(kernel::ReduceOp reduce, AffineMap toOwn) const {
-    ArrayRef<int64_t> own = cast<FusedOp>(reduce->getParentOp()).getSpace();
+  std::optional<SmallVector<int64_t>> reducedDims(kernel::ReduceOp reduce, const Part& from) const {
+    ArrayRef<int64_t> own = from.space();
     SmallVector<int64_t> dims;
     for (int64_t d : reduce.getDims()) {
-      auto dim = dyn_cast<AffineDimExpr>(toOwn.getResult(d));
+      auto dim = dyn_cast<AffineDimExpr>(from.toOwn.getResult(d));
       if (!dim && own[d] == 1)
         continue;
       if (!dim || space.extents[dim.getPosition()] != own[d] ||
           (!dims.empty() && dims.back() >= dim.getPosition()) ||
-          isUsedBesides(toOwn, d, dim.getPosition()))
+          isUsedBesides(from.toOwn, d, dim.getPosition()))
         return std::nullopt;
       dims.push_back(dim.getPosition());
     }
@@ -112,7 +125,7 @@ void addPair(KeyBuilder& key, PairRewriter& rewriter, FusedOp producer, FusedOp 
     return number;
   };
   for (FusedOp op : {producer, consumer}) {
-    key.add(rewriter.numbers.of(op));
+    key.add(rewriter.kernels.numberOf(op));
     for (Value in : op.getIns()) {
       const Value source = sourceOf(in);
       const int64_t number = source.getDefiningOp() == producer
@@ -128,31 +141,25 @@ void addPair(KeyBuilder& key, PairRewriter& rewriter, FusedOp producer, FusedOp 
   }
 }
 
-/// One of the two kernels, and which operands of the merged one are its own.
-struct Part {
-  FusedOp op;
-  AffineMap toOwn; ///< from the merged space to its own
-  bool isConsumer = false;
-  SmallVector<unsigned> ins = {}, scalars = {};
-  IRMapping body = {}; ///< from its body to the merged one
-};
-
 class KernelMerger {
 public:
   KernelMerger(PairRewriter& rewriter, FusedOp producer, FusedOp consumer, const MergedSpace& space,
                ArrayRef<unsigned> kept)
-      : rewriter(rewriter), space(space), producer{producer, space.toProducer},
-        consumer{consumer, space.toConsumer, /*isConsumer=*/true}, kept(kept) {}
+      : rewriter(rewriter), space(space),
+        producer{producer, rewriter.kernels.bodyOf(producer), space.toProducer},
+        consumer{consumer, rewriter.kernels.bodyOf(consumer), space.toConsumer,
+                 /*isConsumer=*/true},
+        kept(kept) {}
 
   FailureOr<FusedOp> build(std::string& why) {
     auto [slot, isNew] = rewriter.merges.try_emplace(key().str());
     MergeResult& result = slot->second;
     if (!isNew) {
       why = result.why;
-      if (!result.body)
+      if (!result.kernel)
         return failure();
       FusedOp merged = repeat(result);
-      rewriter.numbers.set(merged, result.kernel);
+      rewriter.kernels.addEqual(merged, *result.kernel);
       return merged;
     }
     FailureOr<FusedOp> merged = buildFirst(why);
@@ -164,10 +171,7 @@ public:
     result.scalars = std::move(scalars);
     result.maps = merged->getMaps();
     result.kernelClass = merged->getKernelClass();
-    result.kernel = rewriter.numbers.setNew(*merged);
-    result.body = std::make_unique<Region>();
-    IRMapping mapping;
-    merged->getBody().cloneInto(result.body.get(), mapping);
+    result.kernel = rewriter.kernels.addNew(*merged);
     return merged;
   }
 
@@ -188,23 +192,20 @@ private:
     return key;
   }
 
-  /// Builds the kernel from what came of an equal pair.
+  /// Builds the kernel, but for its body, from what came of an equal pair.
   FusedOp repeat(const MergeResult& result) {
     OpBuilder::InsertionGuard guard(rewriter);
     rewriter.setInsertionPoint(consumer.op);
     ins = result.ins;
     scalars = result.scalars;
-    FusedOp merged = createKernel(result.maps, result.kernelClass);
-    IRMapping mapping;
-    result.body->cloneInto(&merged.getBody(), mapping);
-    return merged;
+    return createKernel(result.maps, result.kernelClass);
   }
 
   FailureOr<FusedOp> buildFirst(std::string& why) {
     // Most pairs that cannot be merged are found before anything is built.
     BodyMerger merger(rewriter, space);
     for (const Part* part : {&producer, &consumer})
-      if (!merger.keepsReductions(part->op, part->toOwn, why))
+      if (!merger.keepsReductions(*part, why))
         return failure();
     if (reducesColumnSums()) {
       why = "a reduction of a column reduction's result";
@@ -332,7 +333,7 @@ private:
   void forEachArgument(const Part& part, llvm::function_ref<void(BlockArgument, unsigned)> visit) {
     FusedOp op = part.op;
     size_t inCount = op.getIns().size();
-    for (auto [i, argument] : llvm::enumerate(op.getBlock().getArguments())) {
+    for (auto [i, argument] : llvm::enumerate(part.block.getArguments())) {
       if (i >= inCount)
         visit(argument, ins.size() + part.scalars[i - inCount]);
       else if (!isProduced(part, op.getIns()[i]))
@@ -350,19 +351,18 @@ private:
         return late.contains(value) || afterSweep.contains(value.getDefiningOp());
       });
     };
-    for (Operation& op : producer.op.getBlock().without_terminator()) {
+    for (Operation& op : producer.block.without_terminator()) {
       auto reduce = dyn_cast<kernel::ReduceOp>(op);
-      if (readsLate(op) || (reduce && !isRowReduction(reduce)))
+      if (readsLate(op) || (reduce && !isRowReduction(reduce.getDims(), producer.space())))
         afterSweep.insert(&op);
     }
     if (afterSweep.empty())
       return false;
-    for (auto [in, argument] :
-         llvm::zip(consumer.op.getIns(), consumer.op.getBlock().getArguments()))
+    for (auto [in, argument] : llvm::zip(consumer.op.getIns(), consumer.block.getArguments()))
       if (OpResult result = producedBy(in))
-        if (afterSweep.contains(yieldedBy(producer.op)[result.getResultNumber()].getDefiningOp()))
+        if (afterSweep.contains(yieldedBy(producer)[result.getResultNumber()].getDefiningOp()))
           late.insert(argument);
-    for (Operation& op : consumer.op.getBlock().without_terminator())
+    for (Operation& op : consumer.block.without_terminator())
       if (readsLate(op)) {
         if (isa<kernel::ReduceOp>(op))
           return true;
@@ -373,23 +373,23 @@ private:
 
   /// Clones both bodies, the consumer's reading what the producer's yields.
   void fillBody(BodyMerger& merger, FusedOp merged) {
-    merger.clone(producer.op, producer.toOwn, producer.body);
-    ValueRange produced = yieldedBy(producer.op);
+    merger.clone(producer);
+    ValueRange produced = yieldedBy(producer);
     for (auto [i, in] : llvm::enumerate(consumer.op.getIns()))
       if (OpResult result = producedBy(in))
-        consumer.body.map(consumer.op.getBlock().getArgument(i),
+        consumer.body.map(consumer.block.getArgument(i),
                           producer.body.lookup(produced[result.getResultNumber()]));
-    merger.clone(consumer.op, consumer.toOwn, consumer.body);
+    merger.clone(consumer);
     SmallVector<Value> yields;
-    for (Value value : yieldedBy(consumer.op))
+    for (Value value : yieldedBy(consumer))
       yields.push_back(consumer.body.lookup(value));
     for (unsigned j : kept)
       yields.push_back(producer.body.lookup(produced[j]));
     kernel::YieldOp::create(rewriter, merged.getLoc(), yields);
   }
 
-  static ValueRange yieldedBy(FusedOp op) {
-    return cast<kernel::YieldOp>(op.getBlock().getTerminator()).getValues();
+  static ValueRange yieldedBy(const Part& part) {
+    return cast<kernel::YieldOp>(part.block.getTerminator()).getValues();
   }
 
   PairRewriter& rewriter;

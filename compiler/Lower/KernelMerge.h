@@ -2,7 +2,7 @@
 // should be merged.
 #pragma once
 
-#include "compiler/Lower/KernelNumbers.h"
+#include "compiler/Lower/KnownKernels.h"
 #include "compiler/Lower/MergedSpace.h"
 #include "compiler/Support/BlockOrder.h"
 
@@ -19,9 +19,8 @@ struct MergeResult {
   llvm::SmallVector<Operand> ins, scalars;
   mlir::ArrayAttr maps;
   kernel::KernelClass kernelClass = kernel::KernelClass::Flat;
-  std::unique_ptr<mlir::Region> body; ///< null: they cannot be merged
-  unsigned kernel = 0;                ///< its number
-  std::string why;                    ///< not
+  std::optional<unsigned> kernel; ///< its number; none: they cannot be merged
+  std::string why;                ///< not
 };
 
 /// The spaces that serve a pair of kernels, or why there is none.
@@ -32,9 +31,9 @@ struct FoundSpaces {
 
 /// Changes a block whose order of ops stays known, and knows what it found of pairs before.
 struct PairRewriter : mlir::IRRewriter {
-  explicit PairRewriter(mlir::MLIRContext* context) : IRRewriter(context, &numbers) {}
+  explicit PairRewriter(mlir::MLIRContext* context) : IRRewriter(context, &kernels) {}
   BlockOrder order;
-  KernelNumbers numbers{&order};
+  KnownKernels kernels{&order};
   llvm::StringMap<FoundSpaces> spaces; ///< by all that decides them
   llvm::StringMap<MergeResult> merges; ///< likewise
 };
@@ -45,7 +44,8 @@ llvm::ArrayRef<MergedSpace> findKnownSpaces(PairRewriter& rewriter, kernel::Fuse
 
 /// Builds the merged kernel before `consumer` and returns it: its results are the consumer's, then
 /// those of the producer that `kept` lists. Fails, leaving everything as it was, with `why` set,
-/// where the result fits no class or a reduction would change its order.
+/// where the result fits no class or a reduction would change its order. Where an equal pair was
+/// merged before, the kernel has no body yet (`KnownKernels`).
 mlir::FailureOr<kernel::FusedOp> buildMerged(PairRewriter& rewriter, kernel::FusedOp producer,
                                              kernel::FusedOp consumer, const MergedSpace& space,
                                              llvm::ArrayRef<unsigned> kept, std::string& why);
