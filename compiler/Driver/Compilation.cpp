@@ -49,29 +49,44 @@ constexpr bool verifiesEachPass = false;
 constexpr bool verifiesEachPass = true;
 #endif
 
-/// Remembers which pass failed, and whose fault that is: a stage's own checks, or the verifier
-/// behind a pass, are our bug; any other failing pass refuses the user's input.
-struct FailureRecorder : PassInstrumentation {
-  explicit FailureRecorder(const CompilerContext& compiler, std::string& name, ErrorCode& code)
-      : compiler(compiler), name(name), code(code) {}
-  void runAfterPassFailed(Pass* pass, Operation* op) override {
-    if (!name.empty())
-      return;
-    name = pass->getArgument().str();
-    bool isOurs = StringRef(name).contains("-verify") || name == "titan-mark-stage" ||
-                  isRejected(op, compiler.firstError());
-    code = isOurs ? ErrorCode::Internal : ErrorCode::BadInput;
-  }
-  const CompilerContext& compiler;
-  std::string& name;
-  ErrorCode& code;
+struct PassFailure {
+  std::string pass;
+  Operation* op;
 };
+
+struct FailureRecorder : PassInstrumentation {
+  explicit FailureRecorder(std::vector<PassFailure>& failures) : failures(failures) {}
+  void runAfterPassFailed(Pass* pass, Operation* op) override {
+    failures.push_back({pass->getArgument().str(), op});
+  }
+  std::vector<PassFailure>& failures;
+};
+
+/// The one whose diagnostic is the first: functions that fail beside each other report in their
+/// order, and what holds them fails after them.
+const PassFailure& firstOf(const std::vector<PassFailure>& failures) {
+  return *llvm::min_element(failures, [](const PassFailure& a, const PassFailure& b) {
+    return a.op->getBlock() == b.op->getBlock() ? a.op->getBlock() && a.op->isBeforeInBlock(b.op)
+                                                : b.op->isProperAncestor(a.op);
+  });
+}
+
+/// Whose fault it is: a stage's own checks, or the verifier behind a pass, are our bug; any other
+/// failing pass refuses the user's input.
+ErrorCode codeOf(const PassFailure& failure, StringRef reported) {
+  const StringRef pass = failure.pass;
+  const bool isOurs =
+      pass.contains("-verify") || pass == "titan-mark-stage" || isRejected(failure.op, reported);
+  return isOurs ? ErrorCode::Internal : ErrorCode::BadInput;
+}
 
 } // namespace
 
 Compilation::Compilation(const CompileOptions& options, const DialectRegistry& more)
     : options_(options), compiler_(more),
       name_(std::filesystem::path(options.model).stem().string()) {
+  // The check executes all of the module behind each pass, so these run one by one.
+  compiler_.context().disableMultithreading(options.checkPasses);
   timing_.setEnabled(options.timing);
   timing_.setDisplayMode(DefaultTimingManager::DisplayMode::Tree);
   timingRoot_ = timing_.getRootScope();
@@ -308,14 +323,17 @@ Status Compilation::run(Stage stage) {
   passes.enableTiming(scope);
   const bool verifiesEach = verifiesEachPass || options_.checkPasses;
   passes.enableVerifier(verifiesEach);
-  std::string failedPass;
-  ErrorCode code = ErrorCode::Internal;
-  passes.addInstrumentation(std::make_unique<FailureRecorder>(compiler_, failedPass, code));
+  std::vector<PassFailure> failures;
+  passes.addInstrumentation(std::make_unique<FailureRecorder>(failures));
   if (options_.checkPasses)
     addExecutionCheck(passes, checked_);
   addStages(passes, stage_, stage, options_.disabledPasses);
   if (failed(passes.run(*module_))) {
-    Error error = compiler_.takeError(code).withContext(failedPass);
+    if (failures.empty())
+      return compiler_.takeError(ErrorCode::Internal);
+    const PassFailure& failure = firstOf(failures);
+    const ErrorCode code = codeOf(failure, compiler_.firstError());
+    Error error = compiler_.takeError(code).withContext(failure.pass);
     return stage == Stage::Schedule ? syncWithinLimit(std::move(error)) : Status(std::move(error));
   }
   if (!verifiesEach && failed(verify(*module_)))

@@ -33,8 +33,7 @@ std::string locationPrefix(Location location) {
 
 } // namespace
 
-CompilerContext::CompilerContext(const DialectRegistry& more)
-    : context_(makeRegistry(more), MLIRContext::Threading::DISABLED) {
+CompilerContext::CompilerContext(const DialectRegistry& more) : context_(makeRegistry(more)) {
   [[maybe_unused]] static const bool registered = (registerAllPasses(), true);
   context_.loadAllAvailableDialects();
   context_.printOpOnDiagnostic(false);

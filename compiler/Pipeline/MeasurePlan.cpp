@@ -20,6 +20,8 @@ FailureOr<int64_t> measurePlan(ModuleOp module, ArrayRef<std::string> disabled) 
     return module.emitError("cannot be copied for its plan to be measured");
 
   MLIRContext context(module.getContext()->getDialectRegistry(), MLIRContext::Threading::DISABLED);
+  if (module.getContext()->isMultithreadingEnabled())
+    context.setThreadPool(module.getContext()->getThreadPool());
   skipPasses(context, disabled);
   std::string message;
   ScopedDiagnosticHandler handler(&context, [&](Diagnostic& diagnostic) {

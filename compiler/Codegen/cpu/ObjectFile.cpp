@@ -79,21 +79,6 @@ Result<std::string> emitFile(llvm::Module& module, llvm::TargetMachine& machine,
   return std::string(bytes.data(), bytes.size());
 }
 
-/// Lets a context use all CPUs for a while.
-class ThreadsOf {
-public:
-  explicit ThreadsOf(MLIRContext* context)
-      : context(context), before(context->isMultithreadingEnabled()) {
-    context->enableMultithreading();
-  }
-  ~ThreadsOf() { context->enableMultithreading(before); }
-  ThreadsOf(const ThreadsOf&) = delete;
-
-private:
-  MLIRContext* context;
-  bool before;
-};
-
 /// Lowers what is inside `kernels`: its functions, or those of the modules in it.
 Status lower(ModuleOp kernels, const TargetInfo& target, bool inUnits) {
   std::string message;
@@ -129,7 +114,6 @@ void registerTranslations(MLIRContext& context) {
 Status compile(ModuleOp kernels, ArrayRef<KernelUnit> units, const TargetInfo& target,
                MutableArrayRef<std::string*> objects) {
   MLIRContext* context = kernels.getContext();
-  ThreadsOf pool(context);
   WithoutLoopStrengthReduction switched;
   registerTranslations(*context);
   TITAN_TRY(lower(kernels, target, /*inUnits=*/true));
