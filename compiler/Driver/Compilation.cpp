@@ -40,9 +40,9 @@ bool isRejected(Operation* op, StringRef reported) {
   return failed(verify(op)) && reported.contains(first);
 }
 
-/// Is each pass verified? It is in builds with assertions. Others verify behind each stage: most of
-/// the time of a compilation would be the verifier's, who reads all of the module for passes that
-/// change a little of it.
+/// Is each pass verified? It is in builds with assertions. Others verify what is printed or becomes
+/// code, and the last stage of tensor ops: most of the time of a compilation would be the
+/// verifier's, who reads all of the module for passes that change a little of it.
 #ifdef NDEBUG
 constexpr bool verifiesEachPass = false;
 #else
@@ -282,8 +282,13 @@ Status Compilation::advance(Stage target) {
     return Error::usage("{} is already at stage {}, which comes after {}", options_.model,
                         stageName(stage_), stageName(target));
   for (Stage stage : allStages())
-    if (stage > stage_ && stage <= target)
+    if (stage > stage_ && stage <= target) {
       TITAN_TRY(run(stage));
+      if ((stage == Stage::Schedule || stage == target) && !verifiesEach() &&
+          failed(verify(*module_)))
+        return compiler_.takeError(ErrorCode::Internal)
+            .withContext("behind stage " + std::string(stageName(stage)));
+    }
   return {};
 }
 
@@ -311,6 +316,8 @@ Status Compilation::syncWithinLimit(Error refusal) {
   return {};
 }
 
+bool Compilation::verifiesEach() const { return verifiesEachPass || options_.checkPasses; }
+
 Status Compilation::run(Stage stage) {
   if (stage == Stage::Shard && targets_.empty()) {
     FailureOr<Recipe> recipe = getRecipe(*module_);
@@ -321,8 +328,7 @@ Status Compilation::run(Stage stage) {
   TimingScope scope = timingRoot_.nest(name);
   PassManager passes(&compiler_.context());
   passes.enableTiming(scope);
-  const bool verifiesEach = verifiesEachPass || options_.checkPasses;
-  passes.enableVerifier(verifiesEach);
+  passes.enableVerifier(verifiesEach());
   std::vector<PassFailure> failures;
   passes.addInstrumentation(std::make_unique<FailureRecorder>(failures));
   if (options_.checkPasses)
@@ -336,8 +342,6 @@ Status Compilation::run(Stage stage) {
     Error error = compiler_.takeError(code).withContext(failure.pass);
     return stage == Stage::Schedule ? syncWithinLimit(std::move(error)) : Status(std::move(error));
   }
-  if (!verifiesEach && failed(verify(*module_)))
-    return compiler_.takeError(ErrorCode::Internal).withContext("behind stage " + name);
   TITAN_TRY(checkMismatch());
   stage_ = stage;
   if (!options_.saveTemps.empty()) {

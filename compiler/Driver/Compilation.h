@@ -68,6 +68,7 @@ private:
   /// "mlp", or behind *shard* for one of several targets "mlp.cuda".
   std::string fileName(Stage stage) const;
   Status checkStage();
+  bool verifiesEach() const;
   Status run(Stage stage);
   Status syncWithinLimit(Error refusal);
   Status checkMismatch();
