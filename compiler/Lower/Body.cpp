@@ -27,8 +27,15 @@ Value Body::narrow(Value value, Type element) {
                                          : create<arith::TruncFOp>(to, value);
 }
 
+Value Body::constant(TypedAttr value) {
+  for (Operation& op : llvm::make_range(builder.getBlock()->begin(), builder.getInsertionPoint()))
+    if (auto known = dyn_cast<arith::ConstantOp>(op); known && known.getValue() == value)
+      return known;
+  return create<arith::ConstantOp>(value);
+}
+
 Value Body::constant(Type type, double value) {
-  return create<arith::ConstantOp>(builder.getFloatAttr(type, value));
+  return constant(builder.getFloatAttr(type, value));
 }
 
 Value Body::add(Value a, Value b) { return create<arith::AddFOp>(a, b); }
@@ -54,7 +61,7 @@ Value Body::select(Value condition, Value a, Value b) {
 }
 
 Value Body::integer(Type type, int64_t value) {
-  return create<arith::ConstantOp>(builder.getIntegerAttr(type, value));
+  return constant(builder.getIntegerAttr(type, value));
 }
 
 Value Body::resize(Value value, Type type, bool isUnsigned) {

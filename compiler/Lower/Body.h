@@ -25,6 +25,9 @@ public:
   mlir::Value widen(mlir::Value value);
   mlir::Value narrow(mlir::Value value, mlir::Type element);
 
+  /// Equal ones are one op.
+  mlir::Value constant(mlir::TypedAttr value);
+
   // Floats.
   mlir::Value constant(mlir::Type type, double value);
   mlir::Value constantLike(mlir::Value like, double value) {
@@ -50,6 +53,7 @@ public:
 
   // Integers.
   mlir::Value integer(mlir::Type type, int64_t value);
+  mlir::Value indexConstant(int64_t value) { return constant(builder.getIndexAttr(value)); }
   /// `value`, of the given signedness, in `type`: extended or truncated.
   mlir::Value resize(mlir::Value value, mlir::Type type, bool isUnsigned);
 

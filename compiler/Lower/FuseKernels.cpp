@@ -1,5 +1,6 @@
 // titan-lower-fuse-kernels: evaluates producers inside of the kernels that read them.
 #include "compiler/Lower/Address.h"
+#include "compiler/Lower/CombineKernels.h"
 #include "compiler/Lower/FusionCost.h"
 #include "compiler/Lower/KernelMerge.h"
 #include "compiler/Lower/KernelPair.h"
@@ -27,6 +28,9 @@ public:
   Fuser(MLIRContext* context, unsigned maxOperands, const MachineModel& machine)
       : rewriter(context), maxOperands(maxOperands), smallKernel(machine.smallKernelPoints),
         smallSiblings(machine.smallSiblings), mostColumnSums(machine.columnSums) {}
+
+  /// Before it is copied, a kernel becomes one with those that equal it.
+  void combineEqual(Block& block) { lower::combineEqual(rewriter, rewriter.kernels, block); }
 
   void run(Block& block) {
     for (Operation& op : llvm::make_early_inc_range(llvm::reverse(block)))
@@ -276,6 +280,7 @@ struct FuseKernels : impl::FuseKernelsBase<FuseKernels> {
     if (failed(machine))
       return signalPassFailure();
     Fuser fuser(&getContext(), maxOperands, *machine);
+    fuser.combineEqual(getOperation().getBody().front());
     SmallVector<Block*> blocks;
     getOperation().walk([&](Block* block) {
       if (!isa<FusedOp>(block->getParentOp()))

@@ -18,9 +18,6 @@ void addLowerPasses(OpPassManager& passes) {
   functions.addPass(createFormKernels());
   // Before copies become parts of other kernels.
   functions.addPass(createAbsorbViews());
-  // Equal kernels become one before fusion copies them apart: the optimizer's scalars of all
-  // parameters of a group.
-  functions.addPass(createCSEPass());
   functions.addPass(createFuseKernels());
   // After fusion: a bias that went into a larger kernel stays there.
   functions.addPass(createFuseEpilogues());

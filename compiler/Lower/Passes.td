@@ -70,9 +70,10 @@ def FuseKernels : Lower_Pass<"fuse-kernels"> {
   let summary = "merges kernels with the kernels that read their results";
   let facts = [IsOptional];
   let description = [{
-    A producer is evaluated inside its consumer where one iteration space serves both, the result fits one of codegen's classes, every reduction keeps its
-    order, and nothing expensive is computed twice. A result that others need as well is written by the merged kernel. Where a collective starts or is awaited
-    between two kernels they stay apart: what *schedule* put there runs while bytes travel. See README.md.
+    Equal kernels become one first: the optimizer's scalars of all parameters of a group. A producer is evaluated inside its consumer where one iteration
+    space serves both, the result fits one of codegen's classes, every reduction keeps its order, and nothing expensive is computed twice. A result that
+    others need as well is written by the merged kernel. Where a collective starts or is awaited between two kernels they stay apart: what *schedule* put
+    there runs while bytes travel. See README.md.
 
     Before and after: the same values, bit for bit. A remark names each merge by module paths; a missed remark says why a producer stayed apart.
 

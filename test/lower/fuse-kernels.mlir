@@ -29,6 +29,41 @@ func.func @shared(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
   return %e, %y : tensor<4xf32>, tensor<4xf32>
 }
 
+// Equal kernels become one.
+// CHECK-LABEL: func.func @equal_kernels
+// CHECK: %[[E:.*]] = kernel.fused flat [4]
+// CHECK: math.exp
+// CHECK-NOT: kernel.fused
+// CHECK: return %[[E]], %[[E]]
+func.func @equal_kernels(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %a = titan.exp %x : tensor<4xf32>
+  %b = titan.exp %x : tensor<4xf32>
+  return %a, %b : tensor<4xf32>, tensor<4xf32>
+}
+
+// One in a loop becomes the one before it, and one behind the loop does not become one in it.
+// CHECK-LABEL: func.func @equal_kernels_around_a_loop
+// CHECK: math.exp
+// CHECK: accum.loop
+// CHECK-NOT: math.exp
+// CHECK: math.tanh
+// CHECK: accum.yield
+// CHECK: math.tanh
+func.func @equal_kernels_around_a_loop(%xs: tensor<2x4xf32>, %x: tensor<4xf32>, %z: tensor<4xf32>)
+    -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
+  %before = titan.exp %x : tensor<4xf32>
+  %sum = accum.loop %i in 2 running slices(%s = %xs : tensor<2x4xf32>) accumulators(%a = %z : tensor<4xf32>) -> (tensor<4xf32>) {
+    %e = titan.exp %x : tensor<4xf32>
+    %t = titan.tanh %x : tensor<4xf32>
+    %p = titan.mul %e, %t : tensor<4xf32>
+    %q = titan.mul %p, %s : tensor<4xf32>
+    %b = titan.add %a, %q : tensor<4xf32>
+    accum.yield %b : tensor<4xf32>
+  }
+  %after = titan.tanh %x : tensor<4xf32>
+  return %before, %sum, %after : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+}
+
 // Equal pairs come out equal, each with its own operands; a pair whose operands are one value is another.
 // CHECK-LABEL: func.func @equal_pairs
 // CHECK-SAME: (%[[A:.*]]: {{.*}}, %[[B:.*]]: {{.*}}, %[[C:.*]]: {{.*}}, %[[D:.*]]: {{.*}}, %[[E:.*]]: tensor

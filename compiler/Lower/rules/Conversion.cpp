@@ -26,7 +26,7 @@ Value toInteger(Body& b, Value x, IntegerType type, bool isUnsigned) {
   Value inside =
       isUnsigned ? b.create<arith::FPToUIOp>(type, safe) : b.create<arith::FPToSIOp>(type, safe);
   auto constant = [&](const APInt& value) {
-    return b.create<arith::ConstantOp>(b.builder.getIntegerAttr(type, value));
+    return b.constant(b.builder.getIntegerAttr(type, value));
   };
   APInt largest = isUnsigned ? APInt::getMaxValue(width) : APInt::getSignedMaxValue(width);
   APInt smallest = isUnsigned ? APInt::getMinValue(width) : APInt::getSignedMinValue(width);

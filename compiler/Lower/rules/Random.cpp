@@ -16,18 +16,17 @@ namespace {
 Value globalIndex(Body& b, ir::RandomOpInterface op, ArrayRef<int64_t> shared = {}) {
   const SmallVector<int64_t> shape = op.getDrawnShape();
   ArrayRef<int64_t> global = op.isPlaced() ? op.getWindowAttr().getGlobal() : shape;
-  auto constant = [&](int64_t value) -> Value { return b.create<arith::ConstantIndexOp>(value); };
   Value element;
   for (int64_t d = 0; d < static_cast<int64_t>(shape.size()); ++d) {
     const bool isShared = llvm::is_contained(shared, d);
     if (element && (!isShared || global[d] != 1))
-      element = b.create<arith::MulIOp>(element, constant(global[d]));
+      element = b.create<arith::MulIOp>(element, b.indexConstant(global[d]));
     if (isShared)
       continue;
     Value coordinate = b.index(d);
     element = element ? b.create<arith::AddIOp>(element, coordinate) : coordinate;
   }
-  return element ? element : constant(0);
+  return element ? element : b.indexConstant(0);
 }
 
 /// The kernel of a random op: its seed and step, 0 where it has none, and where its window begins.
@@ -72,8 +71,8 @@ public:
   }
   /// The 32-bit word of `element`: its low and its high half are elements of their own.
   Value word(Body& b, Value element) {
-    Value low = b.create<arith::MulIOp>(element, b.create<arith::ConstantIndexOp>(2)),
-          high = b.create<arith::AddIOp>(low, b.create<arith::ConstantIndexOp>(1));
+    Value low = b.create<arith::MulIOp>(element, b.indexConstant(2)),
+          high = b.create<arith::AddIOp>(low, b.indexConstant(1));
     Value sixteen = b.integer(b.builder.getI32Type(), 16);
     return b.create<arith::OrIOp>(half(b, low), b.create<arith::ShLIOp>(half(b, high), sixteen));
   }
@@ -132,11 +131,10 @@ struct Rules {
       Type compute = Body::computeType(op.getType().getElementType());
       if (op.getKind() == ir::RandomKind::Uniform)
         return uniform(b, compute, kernel.word(b, element));
-      auto constant = [&](int64_t value) { return b.create<arith::ConstantIndexOp>(value); };
-      Value odd = b.create<arith::RemUIOp>(element, constant(2));
+      Value odd = b.create<arith::RemUIOp>(element, b.indexConstant(2));
       Value first = b.create<arith::SubIOp>(element, odd),
-            second = b.create<arith::AddIOp>(first, constant(1));
-      Value isOdd = b.compare(arith::CmpIPredicate::ne, odd, constant(0));
+            second = b.create<arith::AddIOp>(first, b.indexConstant(1));
+      Value isOdd = b.compare(arith::CmpIPredicate::ne, odd, b.indexConstant(0));
       return normal(b, compute, kernel.word(b, first), kernel.word(b, second), isOdd);
     });
     return success();

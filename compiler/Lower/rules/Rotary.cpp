@@ -39,8 +39,7 @@ struct Rules {
           Value x = b.narrow(v[0], compute), y = b.narrow(v[1], compute);
           // a cos - b sin for the first, b cos + a sin for the second.
           Value straight = b.mul(x, v[2]), crossed = b.mul(y, v[3]);
-          Value isFirst =
-              b.compare(arith::CmpIPredicate::eq, b.index(3), b.create<arith::ConstantIndexOp>(0));
+          Value isFirst = b.compare(arith::CmpIPredicate::eq, b.index(3), b.indexConstant(0));
           return SmallVector<Value>{b.add(straight, b.select(isFirst, b.neg(crossed), crossed))};
         })[0];
     int64_t rest = width - 2 * pairs;

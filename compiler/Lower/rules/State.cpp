@@ -19,9 +19,9 @@ struct Rules {
     l.replace(l.elementwise(type, {}, [&](Body& b, ValueRange) -> Value {
       Attribute value = splat.getSplatValue<Attribute>();
       if (auto real = dyn_cast<FloatAttr>(value))
-        return b.create<arith::ConstantOp>(real);
+        return b.constant(real);
       auto integer = cast<IntegerAttr>(value).getValue();
-      return b.create<arith::ConstantOp>(
+      return b.constant(
           b.builder.getIntegerAttr(b.builder.getIntegerType(integer.getBitWidth()), integer));
     }));
     return success();
