@@ -428,6 +428,14 @@ Result<NameOverrides> nameOverrides(const Recipe& recipe, const ImportOptions& o
   return readNamesFile(path);
 }
 
+/// Notes the nodes of ONNX' own ops of which `cause` is true.
+static void noteNodes(Notes& notes, const Graph& graph, const NoteCause& cause,
+                      llvm::function_ref<bool(const Node&)> isTrue) {
+  for (const Node& node : graph.nodes)
+    if (node.domain.empty() && isTrue(node))
+      notes.add(cause, node.shown());
+}
+
 static constexpr NoteCause kUnsmoothed = {
     "{} may have had label_smoothing: PyTorch's exporter leaves it out, and the file does not say",
     "{} losses may have had label_smoothing, which PyTorch's exporter leaves out, and the file "
@@ -436,10 +444,9 @@ static constexpr NoteCause kUnsmoothed = {
 
 /// The legacy exporter refuses label smoothing; torch.export's metadata says it, if it is there.
 static void noteSmoothing(Notes& notes, const Graph& graph) {
-  for (const Node& node : graph.nodes)
-    if (graph.fromPyTorch() && node.domain.empty() && node.opType == "SoftmaxCrossEntropyLoss" &&
-        !scopeOf(node).known)
-      notes.add(kUnsmoothed, node.shown());
+  noteNodes(notes, graph, kUnsmoothed, [&](const Node& node) {
+    return graph.fromPyTorch() && node.opType == "SoftmaxCrossEntropyLoss" && !scopeOf(node).known;
+  });
 }
 
 static constexpr NoteCause kUnsummed = {
@@ -462,11 +469,11 @@ static void noteUnsummedUpdates(Notes& notes, const Graph& graph) {
     return constant != graph.initializers.end() ? isZeros(constant->second)
                                                 : filled.contains(value);
   };
-  for (const Node& node : graph.nodes)
-    if (graph.fromPyTorch() && node.domain.empty() && node.opType.starts_with("Scatter") &&
-        !scopeOf(node).readsFx() && node.text("reduction", "none") == "none" &&
-        isFilled(node.inputs[0]) && added.contains(node.outputs[0]))
-      notes.add(kUnsummed, node.shown());
+  noteNodes(notes, graph, kUnsummed, [&](const Node& node) {
+    return graph.fromPyTorch() && node.opType.starts_with("Scatter") && !scopeOf(node).readsFx() &&
+           node.text("reduction", "none") == "none" && isFilled(node.inputs[0]) &&
+           added.contains(node.outputs[0]);
+  });
 }
 
 static constexpr NoteCause kFixedStatistics = {
@@ -476,9 +483,9 @@ static constexpr NoteCause kFixedStatistics = {
     "\"train\" normalises by the batch: {}"};
 
 static void noteFixedStatistics(Notes& notes, const Graph& graph) {
-  for (const Node& node : graph.nodes)
-    if (node.domain.empty() && node.opType == "BatchNormalization" && !usesBatchStatistics(node))
-      notes.add(kFixedStatistics, node.shown());
+  noteNodes(notes, graph, kFixedStatistics, [](const Node& node) {
+    return node.opType == "BatchNormalization" && !usesBatchStatistics(node);
+  });
 }
 
 static constexpr NoteCause kLastStatistics = {
@@ -519,13 +526,13 @@ static constexpr NoteCause kInstanceStatistics = {
 
 /// Exported after train(), torch.nn.InstanceNorm leaves out the buffers that it moves.
 static void noteInstanceStatistics(Notes& notes, const Graph& graph) {
-  for (const Node& node : graph.nodes) {
+  noteNodes(notes, graph, kInstanceStatistics, [](const Node& node) {
     const Scope scope = scopeOf(node);
-    if (node.domain.empty() && node.opType == "InstanceNormalization" &&
-        scope.target.starts_with("aten.instance_norm.") &&
-        llvm::any_of(scope.operands, [](const FxOperand& operand) { return operand.kind == 'b'; }))
-      notes.add(kInstanceStatistics, node.shown());
-  }
+    return node.opType == "InstanceNormalization" &&
+           scope.target.starts_with("aten.instance_norm.") &&
+           llvm::any_of(scope.operands,
+                        [](const FxOperand& operand) { return operand.kind == 'b'; });
+  });
 }
 
 static constexpr NoteCause kDrawsInEvaluation = {
