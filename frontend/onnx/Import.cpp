@@ -47,8 +47,11 @@ public:
     TITAN_TRY(reportProblems());
     TITAN_TRY(checkPaddings());
     TITAN_TRY(finishFunction());
-    if (inputs.bakedBatch != 0)
+    if (inputs.bakedBatch != 0) {
+      eraseDeadOps();
       TITAN_TRY(rebindBatch(function_, inputs, recipe_.batch.micro));
+    }
+    function_.walk([](Operation* op) { op->removeDiscardableAttr(kMeanAttribute); });
     eraseDeadOps();
     TITAN_TRY(verifyModule());
     TITAN_TRY(noteBuffers());
@@ -360,11 +363,9 @@ private:
   void eraseDeadOps() {
     SmallVector<Operation*> ops =
         llvm::to_vector(llvm::make_pointer_range(function_.getBody().front()));
-    for (Operation* op : llvm::reverse(ops)) {
-      op->removeDiscardableAttr(kMeanAttribute);
+    for (Operation* op : llvm::reverse(ops))
       if (isOpTriviallyDead(op))
         op->erase();
-    }
   }
 
   /// Whatever the verifier finds here is ours: bad models are refused before.

@@ -78,6 +78,10 @@ private:
       return {};
     if (auto reshape = dyn_cast<ir::ReshapeOp>(op))
       return followReshape(reshape);
+    if (auto join = dyn_cast<ir::ConcatOp>(op); join && followJoin(join))
+      return {};
+    if (auto slice = dyn_cast<ir::SliceOp>(op); slice && followPiece(slice))
+      return {};
     auto shardable = dyn_cast<ir::ShardableOpInterface>(op);
     if (!shardable)
       return refuse(op, "has no sharding rule");
@@ -169,6 +173,34 @@ private:
     return {};
   }
 
+  /// Batches one after another, as twin networks read both of their inputs at once.
+  bool followJoin(ir::ConcatOp op) {
+    std::optional<BatchDim> at;
+    for (Value input : op.getInputs()) {
+      auto it = batchDims_.find(input);
+      if (it == batchDims_.end() || it->second.dim != static_cast<int64_t>(op.getDim()) ||
+          (at && at->inner != it->second.inner))
+        return false;
+      at = it->second;
+    }
+    batchDims_[op.getResult()] = *at;
+    return true;
+  }
+
+  /// Some of the batches that lie one after another.
+  bool followPiece(ir::SliceOp op) {
+    const BatchDim at = batchDims_.lookup(op.getOperand());
+    const int64_t batch = from_ * at.inner,
+                  extent = ir::tensorType(op.getResult()).getDimSize(at.dim);
+    SmallVector<int64_t> offsets(op.getOffsets());
+    if (op.getStrides()[at.dim] != 1 || offsets[at.dim] % batch != 0 || extent % batch != 0)
+      return false;
+    offsets[at.dim] = offsets[at.dim] / from_ * to_;
+    op.setOffsets(offsets);
+    batchDims_[op.getResult()] = at;
+    return true;
+  }
+
   /// A sum over the samples of a batch: it may be a result, be divided by another one, or by the
   /// number of its terms (a mean); any other op could have a number of the exported batch in it.
   Status followSum(Operation* op) {
@@ -212,25 +244,20 @@ private:
       for (auto [i, dim] : llvm::enumerate(broadcast.getDims()))
         if (dim == at.dim)
           operand = widened(user, operand, {static_cast<int64_t>(i), at.inner});
-      return operand ? b.broadcast(operand, shape, broadcast.getDims()) : Value();
-    }
-    if (auto reshape = value.getDefiningOp<ir::ReshapeOp>(); reshape && !single) {
+      if (operand)
+        return b.broadcast(operand, shape, broadcast.getDims());
+    } else if (auto reshape = value.getDefiningOp<ir::ReshapeOp>(); reshape && !single) {
       auto inside = reshaped(at, type.getShape(), ir::tensorType(reshape.getOperand()).getShape());
-      Value operand = inside ? widened(user, reshape.getOperand(), *inside) : Value();
-      return operand ? b.reshape(operand, shape) : Value();
+      if (Value operand = inside ? widened(user, reshape.getOperand(), *inside) : Value())
+        return b.reshape(operand, shape);
     }
-    if (!single && !elements)
-      return widenedOp(user, value, at);
-    SmallVector<int64_t> kept, dims;
-    for (auto [d, extent] : llvm::enumerate(type.getShape()))
-      if (static_cast<int64_t>(d) != at.dim) {
-        kept.push_back(extent);
-        dims.push_back(static_cast<int64_t>(d));
-      }
-    if (single)
-      return b.broadcast(b.reshape(value, kept), shape, dims);
-    // A mask that the exporter has repeated for every sample.
-    return elements ? widenedConstant(b, elements, at, shape) : Value();
+    if (elements)
+      return widenedConstant(b, elements, at);
+    if (from_ == 1 && !isDrawn(value))
+      return repeated(b, value, spreadOf(type.getShape(), at));
+    return value.getDefiningOp<ir::ReshapeOp>() || value.getDefiningOp<ir::BroadcastOp>()
+               ? Value()
+               : widenedOp(user, value, at);
   }
 
   /// Is `value`, which does not depend on the batch, made of random numbers?
@@ -251,10 +278,11 @@ private:
   Value widenedOp(Operation* user, Value value, const BatchDim& at) {
     Operation* op = value.getDefiningOp();
     auto shardable = dyn_cast_or_null<ir::ShardableOpInterface>(op);
-    if (!shardable || op->getNumResults() != 1 || isa<ir::DropoutOp>(op))
+    if (!shardable || isa<ir::DropoutOp>(op))
       return {};
     ir::ShardingRule rule = shardable.getShardingRule();
-    const auto& factors = rule.results[0][at.dim];
+    const unsigned number = cast<OpResult>(value).getResultNumber();
+    const auto& factors = rule.results[number][at.dim];
     if (factors.empty() || rule.factors[factors.front()].kind != ir::FactorKind::Parallel)
       return {};
     SmallVector<Value> operands(op->getOperands());
@@ -266,15 +294,17 @@ private:
     OpBuilder builder(user);
     Operation* clone = builder.clone(*op);
     clone->setOperands(operands);
-    retype(clone->getResult(0), at);
-    return clone->getResult(0);
+    for (auto [i, result] : llvm::enumerate(clone->getResults()))
+      if (int64_t dim = ir::ShardingRule::findDim(rule.results[i], factors.front()); dim >= 0)
+        retype(result, {dim, at.inner});
+    return clone->getResult(number);
   }
 
-  /// The constant with `shape`'s batch at `at`; null where its samples differ.
-  Value widenedConstant(const ir::TensorBuilder& b, DenseElementsAttr elements, const BatchDim& at,
-                        ArrayRef<int64_t> shape) {
+  /// The constant with the new batch at `at`; null where its samples differ.
+  Value widenedConstant(const ir::TensorBuilder& b, DenseElementsAttr elements,
+                        const BatchDim& at) const {
     RankedTensorType type = cast<RankedTensorType>(elements.getType());
-    int64_t outer = type.getDimSize(at.dim) / (from_ * at.inner), stride = at.inner;
+    int64_t stride = at.inner;
     for (int64_t extent : type.getShape().drop_front(at.dim + 1))
       stride *= extent;
     auto values = llvm::to_vector(elements.getValues<Attribute>());
@@ -286,28 +316,46 @@ private:
       if (sample == 0)
         first.push_back(values[i]);
     }
-    // [.., outer, inner, ..], repeated to [.., outer, batch, inner, ..].
-    SmallVector<int64_t> single, wide, dims;
+    const Spread spread = spreadOf(type.getShape(), at);
+    auto sample =
+        DenseElementsAttr::get(RankedTensorType::get(spread.single, type.getElementType()), first);
+    return repeated(b, b.create<ir::ConstantOp>(cast<TypedAttr>(sample)), spread);
+  }
+
+  /// How a value of one sample becomes one of the new batch: [.., outer, inner, ..] is repeated to
+  /// [.., outer, batch, inner, ..], and these are one dimension then.
+  struct Spread {
+    SmallVector<int64_t> single, wide, dims, shape;
+  };
+
+  Spread spreadOf(ArrayRef<int64_t> extents, const BatchDim& at) const {
+    Spread spread;
+    spread.shape.assign(extents.begin(), extents.end());
+    spread.shape[at.dim] = extents[at.dim] / from_ * to_;
     auto add = [&](int64_t extent) {
-      dims.push_back(static_cast<int64_t>(wide.size()));
-      single.push_back(extent);
-      wide.push_back(extent);
+      spread.dims.push_back(static_cast<int64_t>(spread.wide.size()));
+      spread.single.push_back(extent);
+      spread.wide.push_back(extent);
     };
-    for (auto [d, extent] : llvm::enumerate(type.getShape())) {
+    for (auto [d, extent] : llvm::enumerate(extents)) {
       if (static_cast<int64_t>(d) != at.dim) {
         add(extent);
         continue;
       }
-      if (outer != 1)
+      if (int64_t outer = extent / (from_ * at.inner); outer != 1)
         add(outer);
-      wide.push_back(to_);
+      spread.wide.push_back(to_);
       if (at.inner != 1)
         add(at.inner);
     }
-    auto sample =
-        DenseElementsAttr::get(RankedTensorType::get(single, type.getElementType()), first);
-    Value repeated = b.broadcast(b.create<ir::ConstantOp>(cast<TypedAttr>(sample)), wide, dims);
-    return wide.size() == shape.size() ? repeated : b.reshape(repeated, shape);
+    return spread;
+  }
+
+  Value repeated(const ir::TensorBuilder& b, Value sample, const Spread& spread) const {
+    if (ir::tensorType(sample).getShape() != ArrayRef<int64_t>(spread.single))
+      sample = b.reshape(sample, spread.single);
+    Value all = b.broadcast(sample, spread.wide, spread.dims);
+    return spread.wide == spread.shape ? all : b.reshape(all, spread.shape);
   }
 
   func::FuncOp function_;

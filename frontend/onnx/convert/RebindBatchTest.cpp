@@ -92,6 +92,48 @@ TEST_F(RebindBatchTest, RandomNumbersFollowTheirReaders) {
   EXPECT_HAS(import(single), "node 'join' holds a tensor of the exported batch");
 }
 
+// A parameter of one sample, whose heads are merged with the batch of 1.
+TEST_F(RebindBatchTest, WhatABatchOfOneReadsIsThatOfEachSample) {
+  ModelBuilder model;
+  model.input("x", {1, 2, 3}).output("y").floats("scale.weight", {2, 3}, {1, 2, 3, 4, 5, 6});
+  model.integers("heads", {2, 3});
+  model.node("Reshape", {"x", "heads"}, {"h"});
+  model.node("Mul", {"h", "scale.weight"}, {"y"});
+  EXPECT_HAS(import(model), "titan.broadcast %arg0 [1, 2] {path = [\"y\"]} : tensor<2x3xf32> to "
+                            "tensor<8x2x3xf32>");
+}
+
+// Latent queries that are normalised before they meet a sample.
+TEST_F(RebindBatchTest, WhatIsComputedBeforeASampleIsReadFollowsIt) {
+  ModelBuilder model;
+  model.input("x", {2, 3}).output("y").floats("latents", {1, 3}, {1, 2, 4});
+  model.floats("norm.weight", {3}, {1, 2, 3});
+  model.integers("samples", {2, 3});
+  model.node("Expand", {"latents", "samples"}, {"e"});
+  model.node("LayerNormalization", {"e", "norm.weight"}, {"n"});
+  model.node("Mul", {"x", "n"}, {"y"});
+  EXPECT_HAS(import(model), "-> (tensor<8x3xf32>, tensor<8xf32>, tensor<8xf32>)");
+}
+
+// Twin networks read two batches as one.
+TEST_F(RebindBatchTest, BatchesAreJoinedAndTakenApart) {
+  ModelBuilder model;
+  model.input("a", {2, 3}).input("b", {2, 3}).output("y").integers("from", {2});
+  model.integers("to", {4});
+  ModelBuilder::setInt(model.node("Concat", {"a", "b"}, {"ab"}), "axis", 0);
+  model.node("Relu", {"ab"}, {"r"});
+  model.node("Slice", {"r", "from", "to"}, {"y"}, "second");
+  const std::string text = import(model);
+  EXPECT_HAS(text, "tensor<16x3xf32>");
+  EXPECT_HAS(text, "offsets [8, 0]");
+
+  ModelBuilder cut;
+  cut.input("a", {2, 3}).output("y").integers("from", {1});
+  cut.integers("to", {2});
+  cut.node("Slice", {"a", "from", "to"}, {"y"}, "cut");
+  EXPECT_HAS(import(cut), "node 'cut' combines the samples of a batch");
+}
+
 TEST_F(RebindBatchTest, RefusesArithmeticOnASumOverTheBatch) {
   ModelBuilder model;
   model.input("x", {2, 5}).output("y").floats("c", {1}, {3});

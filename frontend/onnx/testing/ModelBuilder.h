@@ -62,11 +62,16 @@ public:
     tensor.set_raw_data(values.data(), values.size() * sizeof(float));
     return tensor;
   }
-  ::onnx::TensorProto& integers(const std::string& name, const std::vector<int64_t>& values) {
+  /// Without a shape: a list.
+  ::onnx::TensorProto& integers(const std::string& name, const std::vector<int64_t>& values,
+                                const std::vector<int64_t>& shape = {}) {
     ::onnx::TensorProto& tensor = *model.mutable_graph()->add_initializer();
     tensor.set_name(name);
     tensor.set_data_type(::onnx::TensorProto::INT64);
-    tensor.add_dims(static_cast<int64_t>(values.size()));
+    if (shape.empty())
+      tensor.add_dims(static_cast<int64_t>(values.size()));
+    for (int64_t extent : shape)
+      tensor.add_dims(extent);
     for (int64_t value : values)
       tensor.add_int64_data(value);
     return tensor;
