@@ -134,6 +134,18 @@ TEST_F(RebindBatchTest, BatchesAreJoinedAndTakenApart) {
   EXPECT_HAS(import(cut), "node 'cut' combines the samples of a batch");
 }
 
+// x[:, 1] = u, as the legacy exporter writes it.
+TEST_F(RebindBatchTest, KnownPlacesOfEverySampleAreABox) {
+  ModelBuilder model;
+  model.input("x", {2, 4, 3}).input("u", {2, 3}).output("y");
+  model.integers("places", {0, 1, 1, 1}, {2, 2});
+  model.node("ScatterND", {"x", "places", "u"}, {"y"});
+  const std::string text = import(model);
+  EXPECT_HAS(text,
+             "(tensor<8x1x3xf32>, tensor<8x1x3xf32>, tensor<8x2x3xf32>) -> tensor<8x4x3xf32>");
+  EXPECT_LACKS(text, "titan.scatter");
+}
+
 TEST_F(RebindBatchTest, RefusesArithmeticOnASumOverTheBatch) {
   ModelBuilder model;
   model.input("x", {2, 5}).output("y").floats("c", {1}, {3});

@@ -1,4 +1,5 @@
 // Updates of elements by index, and the first elements of an order.
+#include "frontend/Strides.h"
 #include "frontend/onnx/convert/Lookup.h"
 #include "frontend/onnx/name/Scopes.h"
 
@@ -64,6 +65,91 @@ Status scatterElements(Conversion& c) {
   return c.give(TITAN_TRY(scatterFront(c, kind, x, indices, updates, axis)));
 }
 
+/// Component `k` of known `tuples` [I..., K], where it depends on one coordinate of the tuple at
+/// most: its values along dimension `dim`; -1: there is one.
+struct Walk {
+  int64_t dim = -1;
+  Shape places;
+};
+
+std::optional<Walk> walkOf(const HostTensor& tuples, int64_t k) {
+  const int64_t width = tuples.shape.back(), count = tuples.size() / width;
+  const Shape strides = rowMajorStrides(Shape(tuples.shape.begin(), tuples.shape.end() - 1));
+  const auto at = [&](int64_t tuple) { return tuples.integer(tuple * width + k); };
+  Walk walk{-1, {at(0)}};
+  for (size_t d = 0; d < strides.size(); ++d) {
+    Shape places;
+    for (int64_t i = 0; i < tuples.shape[d]; ++i)
+      places.push_back(at(i * strides[d]));
+    if (llvm::all_equal(places))
+      continue;
+    if (walk.dim >= 0)
+      return std::nullopt;
+    walk = {static_cast<int64_t>(d), std::move(places)};
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t coordinate = walk.dim < 0 ? 0 : i / strides[walk.dim] % tuples.shape[walk.dim];
+    if (at(i) != walk.places[coordinate])
+      return std::nullopt;
+  }
+  return walk;
+}
+
+/// Where known tuples are all combinations of some places in each dimension, in order, as those of
+/// x[:, 1:4:2]: these places. Nothing where they are not, or make many pieces.
+std::optional<std::vector<Shape>> gridOf(const HostTensor& tuples,
+                                         std::span<const int64_t> extents) {
+  constexpr int64_t kMostPieces = 32;
+  std::vector<Shape> grid;
+  int64_t last = -1, count = 1, pieces = 1;
+  for (size_t k = 0; k < extents.size(); ++k) {
+    std::optional<Walk> walk = walkOf(tuples, static_cast<int64_t>(k));
+    if (!walk || (walk->dim >= 0 && walk->dim <= last))
+      return std::nullopt;
+    last = std::max(last, walk->dim);
+    int64_t runs = 1;
+    for (size_t i = 0; i < walk->places.size(); ++i) {
+      walk->places[i] += walk->places[i] < 0 ? extents[k] : 0;
+      const int64_t step = i == 0 ? 1 : walk->places[i] - walk->places[i - 1];
+      if (step < 1)
+        return std::nullopt;
+      runs += step > 1;
+    }
+    if ((pieces *= runs) > kMostPieces)
+      return std::nullopt;
+    count *= static_cast<int64_t>(walk->places.size());
+    grid.push_back(std::move(walk->places));
+  }
+  // Fewer: some element is met twice.
+  return count * tuples.shape.back() == tuples.size() ? std::optional(grid) : std::nullopt;
+}
+
+/// `x` with the elements of `box` at the places of `grid`, in the dimensions from `dim` on.
+Result<Value> withBox(Conversion& c, Value x, Value box, const std::vector<Shape>& grid,
+                      size_t dim = 0) {
+  if (dim == grid.size())
+    return box;
+  const auto axis = static_cast<int64_t>(dim);
+  const Shape& places = grid[dim];
+  const auto all = static_cast<int64_t>(places.size());
+  SmallVector<Value> parts;
+  int64_t kept = 0; // elements of x that stand in `parts`, or are replaced there
+  const auto keepTo = [&](int64_t end) {
+    if (end > kept)
+      parts.push_back(c.run(x, axis, kept, end - kept));
+  };
+  for (int64_t i = 0, end = 0; i < all; i = end) {
+    for (end = i + 1; end < all && places[end] == places[end - 1] + 1;)
+      ++end;
+    keepTo(places[i]);
+    kept = places[end - 1] + 1;
+    parts.push_back(TITAN_TRY(withBox(c, c.run(x, axis, places[i], end - i),
+                                      c.run(box, axis, i, end - i), grid, dim + 1)));
+  }
+  keepTo(c.shapeOf(x)[dim]);
+  return parts.size() == 1 ? Result<Value>(parts.front()) : c.joined(parts, axis);
+}
+
 /// Blocks of the data with its leading dimensions as one.
 Status scatterND(Conversion& c) {
   const ScatterKind kind = TITAN_TRY(kindOf(c));
@@ -82,8 +168,16 @@ Status scatterND(Conversion& c) {
   const int64_t width = tuples.back(),
                 rows = elementCount(std::span(tuples).first(tuples.size() - 1));
   const auto extents = std::span(shape).first(width);
-  if (const HostTensor* known = c.constant(1))
+  if (const HostTensor* known = c.constant(1)) {
     TITAN_TRY(checkTuples(c, *known, extents));
+    if (auto grid = kind == ScatterKind::None ? gridOf(*known, extents) : std::nullopt) {
+      Shape box;
+      for (const Shape& places : *grid)
+        box.push_back(static_cast<int64_t>(places.size()));
+      box.insert(box.end(), shape.begin() + width, shape.end());
+      return c.give(TITAN_TRY(withBox(c, x, c.reshaped(updates, box), *grid)));
+    }
+  }
   auto flat = [&](Value value, int64_t lead) {
     Shape block{lead};
     block.insert(block.end(), shape.begin() + width, shape.end());
