@@ -129,6 +129,48 @@ Value gatherRows(Conversion& c, Value x, int64_t axis, Value indices) {
   return c.transpose(rows, back);
 }
 
+/// Is `value` `step` times the coordinate along its first dimension?
+bool countsSamples(Value value, int64_t step) {
+  if (auto repeated = value.getDefiningOp<BroadcastOp>())
+    return !repeated.getDims().empty() && repeated.getDims().front() == 0 &&
+           countsSamples(repeated.getOperand(), step);
+  auto constant = value.getDefiningOp<ConstantOp>();
+  auto elements = constant ? dyn_cast<DenseIntElementsAttr>(constant.getValue()) : nullptr;
+  ArrayRef<int64_t> shape = tensorType(value).getShape();
+  if (!elements || shape.empty())
+    return false;
+  const int64_t slice = elements.getNumElements() / shape.front();
+  return llvm::all_of(llvm::enumerate(elements.getValues<APInt>()), [&](const auto& element) {
+    return element.value().getSExtValue() == static_cast<int64_t>(element.index()) / slice * step;
+  });
+}
+
+/// Rows of samples that were joined, each looked up in its own: [batch * rows, ...] at
+/// sample * rows + place, as the legacy exporter writes x[arange(batch), places]. Null: it is
+/// something else.
+Value gatherOfSamples(Conversion& c, Value x, Value indices) {
+  auto joined = x.getDefiningOp<ReshapeOp>();
+  auto sum = indices.getDefiningOp<AddOp>();
+  if (!joined || !sum || !c.fromPyTorch)
+    return {};
+  const Shape samples = c.shapeOf(joined.getOperand()), flat = c.shapeOf(x),
+              lead = c.shapeOf(indices);
+  if (samples.size() < 2 || flat.front() != samples[0] * samples[1] || lead.front() != samples[0])
+    return {};
+  const bool isFirst = countsSamples(sum.getOperand(0), samples[1]);
+  if (!isFirst && !countsSamples(sum.getOperand(1), samples[1]))
+    return {};
+  Shape apart{samples[0], samples[1]};
+  apart.insert(apart.end(), flat.begin() + 1, flat.end());
+  Value places =
+      c.reshaped(sum.getOperand(isFirst ? 1 : 0), {samples[0], elementCount(lead) / samples[0]});
+  Value found = c.create<GatherOp>(c.reshaped(joined.getOperand(), apart),
+                                   countedFromFront(c, places, samples[1]), 1);
+  Shape result = lead;
+  result.insert(result.end(), flat.begin() + 1, flat.end());
+  return c.reshaped(found, result);
+}
+
 /// The first of equal slices of `indices` along its leading dimension: positions that are looked up
 /// for every sample. The indices themselves where the slices differ.
 HostTensor withoutRepeats(const HostTensor& indices) {
@@ -167,6 +209,8 @@ Status gather(Conversion& c) {
     }
   }
   Value indices = TITAN_TRY(c.integerOperand(1));
+  if (Value found = axis == 0 ? gatherOfSamples(c, x, indices) : Value())
+    return c.give(found);
   return c.give(gatherRows(c, x, axis, indices));
 }
 
@@ -279,6 +323,47 @@ Result<Value> gatherPlaces(Conversion& c, Value x, Value indices, int64_t shared
   return c.reshaped(found, joined(lead));
 }
 
+/// Is `component`, of tuples [I..., 1], the coordinate of its tuple along `dim`?
+bool isPosition(Value component, int64_t dim) {
+  auto constant = component.getDefiningOp<ConstantOp>();
+  auto elements = constant ? dyn_cast<DenseIntElementsAttr>(constant.getValue()) : nullptr;
+  if (!elements)
+    return false;
+  ArrayRef<int64_t> shape = tensorType(component).getShape();
+  int64_t stride = 1;
+  for (int64_t extent : shape.drop_front(dim + 1))
+    stride *= extent;
+  return llvm::all_of(llvm::enumerate(elements.getValues<APInt>()), [&](const auto& element) {
+    const auto place = static_cast<int64_t>(element.index()) / stride % shape[dim];
+    return element.value().getSExtValue() == place;
+  });
+}
+
+/// Tuples whose leading components are their own coordinates in dimensions that the data has too,
+/// as x[arange(batch), places]: the other components choose in what these dimensions share.
+struct SharedTuples {
+  Value rest;
+  int64_t shared = 0;
+};
+
+SharedTuples withoutPositions(Conversion& c, Value tuples, const Shape& from) {
+  auto joined = tuples.getDefiningOp<ConcatOp>();
+  const int64_t last = c.rankOf(tuples) - 1;
+  if (!joined || static_cast<int64_t>(joined.getDim()) != last)
+    return {tuples};
+  ValueRange components = joined.getOperands();
+  const Shape shape = c.shapeOf(tuples);
+  int64_t shared = 0;
+  while (shared < last && shared + 1 < static_cast<int64_t>(components.size()) &&
+         c.shapeOf(components[shared]).back() == 1 && shape[shared] == from[shared] &&
+         isPosition(components[shared], shared))
+    ++shared;
+  if (shared == 0)
+    return {tuples};
+  ValueRange others = components.drop_front(shared);
+  return {others.size() == 1 ? others.front() : Value(c.create<ConcatOp>(others, last)), shared};
+}
+
 /// Do `tuples` of the last dimension choose in data of `from`, behind `shared` dimensions?
 bool tuplesFit(const Shape& tuples, const Shape& from, int64_t shared) {
   const auto rank = static_cast<int64_t>(from.size());
@@ -304,7 +389,10 @@ Status gatherND(Conversion& c) {
         return c.give(*piece);
   }
   indices = TITAN_TRY(c.integerOperand(1));
-  return c.give(TITAN_TRY(gatherPlaces(c, x, indices, shared)));
+  if (shared > 0)
+    return c.give(TITAN_TRY(gatherPlaces(c, x, indices, shared)));
+  const SharedTuples apart = withoutPositions(c, indices, from);
+  return c.give(TITAN_TRY(gatherPlaces(c, x, apart.rest, apart.shared)));
 }
 
 //===----------------------------------------------------------------------===//

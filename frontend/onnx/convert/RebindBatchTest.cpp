@@ -134,6 +134,30 @@ TEST_F(RebindBatchTest, BatchesAreJoinedAndTakenApart) {
   EXPECT_HAS(import(cut), "node 'cut' combines the samples of a batch");
 }
 
+// x[arange(batch), places] in the spellings of both exporters.
+TEST_F(RebindBatchTest, EachSampleHasAPlaceOfItsOwn) {
+  for (int64_t batch : {1, 2}) {
+    ModelBuilder tuples;
+    std::vector<int64_t> samples(batch), starts(batch);
+    for (int64_t i = 0; i < batch; ++i)
+      starts[i] = 4 * (samples[i] = i);
+    tuples.input("x", {batch, 4, 3}).output("y").integers("samples", samples, {batch, 1});
+    tuples.input("p", {batch, 1}, ::onnx::TensorProto::INT64);
+    ModelBuilder::setInt(tuples.node("Concat", {"samples", "p"}, {"t"}), "axis", -1);
+    tuples.node("GatherND", {"x", "t"}, {"y"});
+    EXPECT_HAS(import(tuples), "dim 1 {path = [\"y\"]} : (tensor<8x4x3xf32>, tensor<8x1xi64>)");
+
+    ModelBuilder joined;
+    joined.model.set_producer_name("pytorch");
+    joined.input("x", {batch, 4, 3}).output("y").integers("starts", starts);
+    joined.input("p", {batch}, ::onnx::TensorProto::INT64);
+    ModelBuilder::setInt(joined.node("Flatten", {"x"}, {"f"}), "axis", 2);
+    joined.node("Add", {"p", "starts"}, {"rows"});
+    joined.node("Gather", {"f", "rows"}, {"y"});
+    EXPECT_HAS(import(joined), "dim 1 {path = [\"y\"]} : (tensor<8x4x3xf32>, tensor<8x1xi64>)");
+  }
+}
+
 // x[:, 1] = u, as the legacy exporter writes it.
 TEST_F(RebindBatchTest, KnownPlacesOfEverySampleAreABox) {
   ModelBuilder model;
