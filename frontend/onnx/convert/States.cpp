@@ -34,6 +34,11 @@ static ir::RuleInitAttr freshInit(MLIRContext* context, const NamedTensor& tenso
   return defaultInit(context, DefaultInit::FanIn, fanIn);
 }
 
+/// The tensor whose bytes the file has for `tensor`.
+static const Tensor& storedOf(const Tensor& tensor) {
+  return tensor.stored ? *tensor.stored : tensor;
+}
+
 /// Where `file`'s bytes are; `name` is the state's.
 static Result<ir::StoredRangeAttr> storedRange(MLIRContext* context, const std::string& name,
                                                const Tensor& file, bool fresh) {
@@ -76,7 +81,7 @@ static Result<ir::FileInitAttr> fileInit(MLIRContext* context, const Graph& grap
     if (llvm::is_contained(known, sources[i].initializer))
       continue;
     known.push_back(sources[i].initializer);
-    const Tensor& file = graph.initializers.at(state.sources[i].initializer);
+    const Tensor& file = storedOf(graph.initializers.at(state.sources[i].initializer));
     ir::StoredRangeAttr range = TITAN_TRY(storedRange(context, state.name, file, fresh));
     if (file.shape == state.shape) // no need to repeat it
       range = ir::StoredRangeAttr::get(context, range.getPath(), range.getOffset(),
@@ -89,7 +94,7 @@ static Result<ir::FileInitAttr> fileInit(MLIRContext* context, const Graph& grap
 /// Nothing for a state that the file has under its own name and as it is.
 static ArrayAttr sourcesAttr(MLIRContext* context, const Graph& graph, const NamedState& state) {
   std::vector<TensorSource> sources = sourcesInFile(graph, state);
-  const Shape& file = graph.initializers.at(state.sources[0].initializer).shape;
+  const Shape& file = storedOf(graph.initializers.at(state.sources[0].initializer)).shape;
   if (sources.size() == 1 && sources[0].initializer == state.name && sources[0].piece.isInPlace() &&
       file == state.shape)
     return {};

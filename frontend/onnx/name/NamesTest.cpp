@@ -293,6 +293,69 @@ TEST(Names, RowsThatAreRepeatedForEverySampleAreOneSample) {
   EXPECT_EQ(different.states[0].shape, (Shape{2, 2, 2}));
 }
 
+/// The graph of torch.export in which `name`, which it folded, is joined with an input of 2
+/// samples.
+Graph joinedWithFolded(const std::string& name, const std::vector<int64_t>& shape,
+                       const std::vector<float>& values) {
+  ModelBuilder model;
+  model.input("x", {2, 3}).output("y").floats(name, shape, values);
+  model.node("Concat", {name, "x"}, {"y"});
+  Graph graph = graphOf(model);
+  graph.signature = Signature::parse("p_token: PARAMETER target='token'\n");
+  shareRepeatedSamples(graph);
+  return graph;
+}
+
+TEST(Names, RepeatedSamplesOfRepeatedRowsAreBroadcastAsFarAsTheirReadersNeed) {
+  ModelBuilder model;
+  model.input("x", {2, 3, 2}).output("y");
+  model.floats("mul_1", {2, 3, 2}, {.1F, .2F, .1F, .2F, .1F, .2F, .1F, .2F, .1F, .2F, .1F, .2F});
+  model.node("Add", {"x", "mul_1"}, {"y"});
+  Graph graph = graphOf(model);
+  graph.signature = Signature::parse("p_row: PARAMETER target='row'\n");
+  shareRepeatedSamples(graph);
+  EXPECT_EQ(graph.initializers.at("mul_1").shape, (Shape{1, 1, 2}));
+  ASSERT_EQ(graph.nodes.size(), 2u);
+  EXPECT_EQ(graph.nodes[0].opType, "Expand");
+}
+
+TEST(Names, ZerosThatAreCalledExpandedAreOneSample) {
+  const std::vector<float> zeros(6, 0);
+  EXPECT_EQ(joinedWithFolded("expand_1", {2, 1, 3}, zeros).initializers.at("expand_1").shape,
+            (Shape{1, 1, 3}));
+  EXPECT_EQ(joinedWithFolded("add_1", {2, 1, 3}, zeros).initializers.at("add_1").shape,
+            (Shape{2, 1, 3}));
+  // Which of two dimensions is the batch nothing tells.
+  EXPECT_EQ(joinedWithFolded("expand", {2, 2, 3}, std::vector<float>(12, 0))
+                .initializers.at("expand")
+                .shape,
+            (Shape{2, 2, 3}));
+}
+
+TEST(Names, SamplesAreRepeatedInAnyDimensionAndBesideHeads) {
+  const std::vector<float> a{.1F, .2F, .3F}, b{.4F, .5F, .6F};
+  const auto rows = [](const std::vector<std::vector<float>>& list) {
+    std::vector<float> all;
+    for (const std::vector<float>& row : list)
+      all.insert(all.end(), row.begin(), row.end());
+    return all;
+  };
+  const std::vector<float> both = rows({a, b});
+  const std::string kept(reinterpret_cast<const char*>(both.data()), both.size() * sizeof(float));
+
+  // The first states of two layers.
+  Graph layers = joinedWithFolded("val_9", {2, 2, 3}, rows({a, a, b, b}));
+  EXPECT_EQ(layers.initializers.at("val_9").shape, (Shape{2, 1, 3}));
+  EXPECT_EQ(layers.initializers.at("val_9").read().take(), kept);
+
+  // Two heads of each sample.
+  Graph heads = joinedWithFolded("view", {4, 3}, rows({a, b, a, b}));
+  EXPECT_EQ(heads.initializers.at("view").shape, (Shape{1, 2, 3}));
+  EXPECT_EQ(heads.nodes[0].outputs[0], "view#repeated");
+  EXPECT_EQ(heads.nodes[1].outputs[0], "view#repeated#joined");
+  EXPECT_EQ(heads.nodes[2].inputs[0], "view#repeated#joined");
+}
+
 TEST(Names, TheOutermostLegacyScopeIsAChildOfTheRoot) {
   // root.model calls model.model.decoder and then model.head, never model.model.
   ModelBuilder model;

@@ -2,6 +2,7 @@
 // position does. What is repeated is one parameter, which has the gradient of all.
 #include "frontend/onnx/name/Derived.h"
 #include "frontend/onnx/name/Exporter.h"
+#include "frontend/onnx/name/FxArguments.h"
 #include "frontend/onnx/name/Names.h"
 #include "frontend/onnx/name/SourceModel.h"
 #include "frontend/onnx/name/Values.h"
@@ -37,66 +38,149 @@ static bool isFree(const Graph& graph, const std::string& name) {
          });
 }
 
-/// Lets the readers of `name` read it repeated to `shape`.
-static void repeatTo(Graph& graph, const std::string& name, const Shape& shape) {
-  Node expand;
-  expand.opType = "Expand";
-  expand.inputs = {name, name + "#shape"};
-  expand.outputs = {name + "#repeated"};
-  bool isFirst = true;
-  for (Node& node : graph.nodes)
-    for (std::string& input : node.inputs) {
-      if (input != name)
-        continue;
-      // Where it is from is what its readers say.
-      if (std::exchange(isFirst, false))
-        std::tie(expand.opset, expand.metadata, expand.module, expand.place) =
-            std::tie(node.opset, node.metadata, node.module, node.place);
-      input = expand.outputs[0];
-    }
+static const std::string kRepeated = "#repeated", kJoined = "#joined", kShape = "#shape";
+
+/// A node `type` of `value` and `shape`, which gives `value` + `suffix`.
+static Node movement(Graph& graph, const char* type, const std::string& value, const Shape& shape,
+                     const std::string& suffix) {
+  Node node;
+  node.opType = type;
+  node.inputs = {value, value + suffix + kShape};
+  node.outputs = {value + suffix};
   Tensor extents;
-  extents.name = expand.inputs[1];
+  extents.name = node.inputs[1];
   extents.dtype = DType::I64;
   extents.shape = {static_cast<int64_t>(shape.size())};
   extents.inlineBytes = std::make_shared<const std::string>(
       reinterpret_cast<const char*>(shape.data()), shape.size() * sizeof(int64_t));
   graph.initializerOrder.push_back(extents.name);
   graph.initializers.emplace(extents.name, std::move(extents));
-  graph.nodes.insert(graph.nodes.begin(), std::move(expand));
+  return node;
+}
+
+/// Lets the readers of `name` read it repeated to `repeated`, whose samples are joined with another
+/// dimension where the shape in the file has one less.
+static void repeatTo(Graph& graph, const std::string& name, const Shape& repeated,
+                     const Shape& inFile) {
+  std::vector<Node> nodes{movement(graph, "Expand", name, repeated, kRepeated)};
+  if (repeated.size() != inFile.size())
+    nodes.push_back(movement(graph, "Reshape", nodes[0].outputs[0], inFile, kJoined));
+  bool isFirst = true;
+  for (Node& reader : graph.nodes)
+    for (std::string& input : reader.inputs) {
+      if (input != name)
+        continue;
+      // Where it is from is what its readers say.
+      if (std::exchange(isFirst, false))
+        for (Node& node : nodes)
+          std::tie(node.opset, node.metadata, node.module, node.place) =
+              std::tie(reader.opset, reader.metadata, reader.module, reader.place);
+      input = nodes.back().outputs[0];
+    }
+  graph.nodes.insert(graph.nodes.begin(), nodes.begin(), nodes.end());
+}
+
+/// Is `extent` the fixed batch of an input?
+static bool isBatch(const Graph& graph, int64_t extent) {
+  return std::ranges::any_of(graph.inputs, [&](const Port& input) {
+    return input.dims && !input.dims->empty() && input.dims->front().extent == extent;
+  });
+}
+
+/// The first slice of `tensor` along `dim`; nothing where others differ from it.
+static std::optional<Tensor> sliceOfEqual(const Tensor& tensor, size_t dim) {
+  const auto at = tensor.shape.begin() + static_cast<long>(dim);
+  const int64_t outer = elementCount(Shape(tensor.shape.begin(), at));
+  Tensor slice = tensor;
+  slice.shape[dim] = 1;
+  if (outer == 1) {
+    Tensor rows = tensor;
+    rows.shape.assign(at, tensor.shape.end());
+    return hasEqualSlices(rows) ? std::optional(firstOf(tensor, slice.shape)) : std::nullopt;
+  }
+  Result<std::string> bytes = tensor.missing.empty() ? tensor.read() : std::string();
+  if (!bytes.ok() || bytes->empty())
+    return std::nullopt;
+  const size_t block = bytes->size() / static_cast<size_t>(outer),
+               step = block / static_cast<size_t>(*at);
+  std::string first;
+  for (size_t from = 0; from < bytes->size(); from += block) {
+    const auto begin = bytes->begin() + static_cast<long>(from);
+    if (!std::equal(begin + static_cast<long>(step), begin + static_cast<long>(block), begin))
+      return std::nullopt;
+    first.append(*bytes, from, step);
+  }
+  if (!slice.stored)
+    slice.stored = std::make_shared<const Tensor>(tensor);
+  slice.span.reset();
+  slice.file.reset();
+  slice.inlineBytes = std::make_shared<const std::string>(std::move(first));
+  return slice;
+}
+
+/// [batch * n, …] of which all n rows repeat, as heads do that are merged with samples, as
+/// [batch, n, …]; else the shape of `tensor`.
+static Shape withBatchApart(const Graph& graph, const Tensor& tensor) {
+  if (hasEqualSlices(tensor))
+    return tensor.shape;
+  for (const Port& input : graph.inputs) {
+    const int64_t batch =
+        input.dims && !input.dims->empty() ? input.dims->front().extent.value_or(1) : 1;
+    if (batch < 2 || tensor.shape[0] % batch != 0)
+      continue;
+    Tensor apart = tensor;
+    apart.shape[0] /= batch;
+    apart.shape.insert(apart.shape.begin(), batch);
+    if (hasEqualSlices(apart))
+      return apart.shape;
+  }
+  return tensor.shape;
+}
+
+/// Does the name say that torch.export repeated it, and one dimension alone can be that of a batch?
+static bool isExpanded(const Graph& graph, const Tensor& tensor) {
+  static constexpr std::string_view ops[] = {"broadcast_to", "expand", "repeat", "tile"};
+  return std::ranges::find(ops, opOfValue(tensor.name)) != std::end(ops) &&
+         std::count_if(tensor.shape.begin(), tensor.shape.end() - 1,
+                       [&](int64_t extent) { return extent > 1 && isBatch(graph, extent); }) == 1;
 }
 
 /// Repeated rows of torch.export, and repeated samples.
 static void share(Graph& graph, const std::string& name, bool fromFx) {
   Tensor& tensor = graph.initializers.at(name);
-  Shape repeated = tensor.shape; // what readers need, who broadcast samples themselves
-  bool isRepeated = false;
+  const Shape inFile = tensor.shape;
   // onnxscript folds nothing to more elements, but for movements, which repeat nothing.
   constexpr int64_t kLargestFold = 1 << 18;
-  bool perhapsRows = fromFx && elementCount(tensor.shape) <= kLargestFold &&
-                     isFree(graph, name + "#shape") && isFree(graph, name + "#repeated");
+  const bool perhapsRows = fromFx && inFile.size() >= 2 && elementCount(inFile) <= kLargestFold &&
+                           isFree(graph, name + kRepeated) &&
+                           isFree(graph, name + kRepeated + kShape);
+  // Rows that are equal by chance, such as zeros, may each be trained.
+  const bool drawn = perhapsRows && isDrawn(tensor);
+  const bool expanded = perhapsRows && isExpanded(graph, tensor);
+  if (drawn)
+    tensor.shape = withBatchApart(graph, tensor);
+  Shape repeated = tensor.shape; // what readers need, who broadcast samples themselves
+  bool isRepeated = false, isBehind = false;
   for (size_t dim = 0; dim + 1 < tensor.shape.size(); ++dim) {
     const int64_t extent = tensor.shape[dim];
     if (extent == 1)
       continue;
-    Tensor rows = tensor;
-    rows.shape.erase(rows.shape.begin(), rows.shape.begin() + static_cast<long>(dim));
-    // Rows that are equal by chance, such as zeros, may each be trained.
-    bool drawn = perhapsRows && isDrawn(tensor);
-    bool isBatch = std::any_of(graph.inputs.begin(), graph.inputs.end(), [&](const Port& input) {
-      return dim == 0 && input.dims && !input.dims->empty() && input.dims->front().extent == extent;
-    });
-    isBatch = isBatch && (drawn || tensor.shape.size() >= 3) && onlyBroadcasts(graph, name);
-    if ((!isBatch && !drawn) || !hasEqualSlices(rows))
-      break;
-    Shape kept = tensor.shape; // of the first slice, before which all extents are 1
-    kept[dim] = 1;
-    tensor = firstOf(tensor, kept);
-    if (isBatch)
+    const bool ofBatch = isBatch(graph, extent);
+    const bool isLeading = ofBatch && dim == 0 && (drawn || inFile.size() >= 3) &&
+                           repeated.size() == inFile.size() && onlyBroadcasts(graph, name);
+    const bool isRow = isBehind ? ofBatch && (drawn || expanded) : drawn || (expanded && ofBatch);
+    std::optional<Tensor> slice = isLeading || isRow ? sliceOfEqual(tensor, dim) : std::nullopt;
+    if (!slice) {
+      isBehind = true;
+      continue;
+    }
+    tensor = std::move(*slice);
+    if (isLeading)
       repeated[dim] = 1;
-    isRepeated |= !isBatch;
+    isRepeated |= !isLeading;
   }
   if (isRepeated)
-    repeatTo(graph, name, repeated);
+    repeatTo(graph, name, repeated, inFile);
 }
 
 void shareRepeatedSamples(Graph& graph) {

@@ -46,6 +46,8 @@ struct Tensor {
   /// The file has no data, and whether the values are a mask or are trained nothing tells.
   bool perhapsMask = false;
   std::string missing; ///< why external data is absent; empty when it is there
+  /// What the file stores, where `inlineBytes` are its first elements in each dimension.
+  std::shared_ptr<const Tensor> stored;
 
   uint64_t byteCount() const;
   /// The bytes, little-endian, row-major. Errors: data that is missing or unreadable.
