@@ -134,6 +134,10 @@ bool countsSamples(Value value, int64_t step) {
   if (auto repeated = value.getDefiningOp<BroadcastOp>())
     return !repeated.getDims().empty() && repeated.getDims().front() == 0 &&
            countsSamples(repeated.getOperand(), step);
+  if (auto shaped = value.getDefiningOp<ReshapeOp>())
+    return tensorType(shaped.getOperand()).getShape().take_front() ==
+               tensorType(value).getShape().take_front() &&
+           countsSamples(shaped.getOperand(), step);
   auto constant = value.getDefiningOp<ConstantOp>();
   auto elements = constant ? dyn_cast<DenseIntElementsAttr>(constant.getValue()) : nullptr;
   ArrayRef<int64_t> shape = tensorType(value).getShape();

@@ -147,14 +147,17 @@ TEST_F(RebindBatchTest, EachSampleHasAPlaceOfItsOwn) {
     tuples.node("GatherND", {"x", "t"}, {"y"});
     EXPECT_HAS(import(tuples), "dim 1 {path = [\"y\"]} : (tensor<8x4x3xf32>, tensor<8x1xi64>)");
 
-    ModelBuilder joined;
-    joined.model.set_producer_name("pytorch");
-    joined.input("x", {batch, 4, 3}).output("y").integers("starts", starts);
-    joined.input("p", {batch}, ::onnx::TensorProto::INT64);
-    ModelBuilder::setInt(joined.node("Flatten", {"x"}, {"f"}), "axis", 2);
-    joined.node("Add", {"p", "starts"}, {"rows"});
-    joined.node("Gather", {"f", "rows"}, {"y"});
-    EXPECT_HAS(import(joined), "dim 1 {path = [\"y\"]} : (tensor<8x4x3xf32>, tensor<8x1xi64>)");
+    for (int64_t places : {1, 2}) {
+      ModelBuilder joined;
+      joined.model.set_producer_name("pytorch");
+      joined.input("x", {batch, 4, 3}).output("y").integers("starts", starts, {batch, 1});
+      joined.input("p", {batch, places}, ::onnx::TensorProto::INT64);
+      ModelBuilder::setInt(joined.node("Flatten", {"x"}, {"f"}), "axis", 2);
+      joined.node("Add", {"p", "starts"}, {"rows"});
+      joined.node("Gather", {"f", "rows"}, {"y"});
+      EXPECT_HAS(import(joined), "dim 1 {path = [\"y\"]} : (tensor<8x4x3xf32>, tensor<8x" +
+                                     std::to_string(places) + "xi64>)");
+    }
   }
 }
 
