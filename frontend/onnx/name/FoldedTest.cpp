@@ -144,22 +144,23 @@ TEST_F(Folded, WhatIsComputedOfNoParameterIsAConstantWithANote) {
 }
 
 TEST_F(Folded, FirstStatesThatAreMadeOfNothingAreNone) {
-  for (const char* made : {"%zeros, %zeros_1", "%expand, %zeros", "%p_h0, %zeros"}) {
-    model_ = ModelBuilder();
-    model_.model.set_producer_name("pytorch");
-    model_.input("x", {4, 2, 2}).output("y");
-    floats("val_9", {1, 2, 1}, {0, 0});
-    floats("rnn.w", {1, 4, 2}, {1, 2, 3, 4, 5, 6, 7, 8});
-    floats("rnn.r", {1, 4, 1}, {1, 2, 3, 4});
-    add("LSTM", {"x", "rnn.w", "rnn.r", "", "", "val_9", "val_9"}, "y", "rnn", "lstm.input",
-        std::string("%x, [") + made + "], [%p_rnn_w, %p_rnn_r], False, 1");
-    sign({"h0", "rnn.w", "rnn.r"});
-    read();
-    EXPECT_EQ(names_.find("val_9")->kind, std::string(made).starts_with("%zeros")
-                                              ? TensorKind::Constant
-                                              : TensorKind::Parameter)
-        << made;
-  }
+  for (int64_t batch : {2, 3})
+    for (const char* made : {"%zeros, %zeros_1", "%expand, %zeros", "%p_h0, %zeros"}) {
+      model_ = ModelBuilder();
+      model_.model.set_producer_name("pytorch");
+      model_.input("x", {4, 2, 2}).input("of_samples", {batch}).output("y");
+      floats("val_9", {1, 2, 1}, {0, 0});
+      floats("rnn.w", {1, 4, 2}, {1, 2, 3, 4, 5, 6, 7, 8});
+      floats("rnn.r", {1, 4, 1}, {1, 2, 3, 4});
+      add("LSTM", {"x", "rnn.w", "rnn.r", "", "", "val_9", "val_9"}, "y", "rnn", "lstm.input",
+          std::string("%x, [") + made + "], [%p_rnn_w, %p_rnn_r], False, 1");
+      sign({"h0", "rnn.w", "rnn.r"});
+      read();
+      EXPECT_EQ(names_.find("val_9")->kind, std::string(made).starts_with("%zeros")
+                                                ? TensorKind::Constant
+                                                : TensorKind::Parameter)
+          << made;
+    }
 }
 
 TEST_F(Folded, ANumberOfTheProgramIsNone) {

@@ -332,6 +332,20 @@ TEST(Names, ZerosThatAreCalledExpandedAreOneSample) {
             (Shape{2, 2, 3}));
 }
 
+TEST(Names, FirstStatesOfZerosAreOfOneSample) {
+  ModelBuilder model;
+  model.input("x", {4, 2, 3}).output("y").floats("val_9", {2, 2, 5}, std::vector<float>(20, 0));
+  model.floats("w", {2, 15, 3}, std::vector<float>(90, 1));
+  model.floats("r", {2, 15, 5}, std::vector<float>(150, 1));
+  ModelBuilder::setInt(model.node("GRU", {"x", "w", "r", "", "", "val_9"}, {"y"}), "hidden_size",
+                       5);
+  model.input("samples", {2});
+  Graph graph = graphOf(model);
+  graph.signature = Signature::parse("p_h: PARAMETER target='h'\n");
+  shareRepeatedSamples(graph);
+  EXPECT_EQ(graph.initializers.at("val_9").shape, (Shape{2, 1, 5}));
+}
+
 TEST(Names, SamplesAreRepeatedInAnyDimensionAndBesideHeads) {
   const std::vector<float> a{.1F, .2F, .3F}, b{.4F, .5F, .6F};
   const auto rows = [](const std::vector<std::vector<float>>& list) {

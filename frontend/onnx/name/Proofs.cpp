@@ -4,6 +4,7 @@
 #include "frontend/onnx/name/Exporter.h"
 #include "frontend/onnx/name/Recurrent.h"
 #include "frontend/onnx/name/Rules.h"
+#include "frontend/onnx/name/SourceModel.h"
 #include "frontend/onnx/name/Values.h"
 
 #include <algorithm>
@@ -41,7 +42,12 @@ static bool areFirstStates(const Facts& facts, const NamedTensor& tensor) {
   return std::ranges::all_of(facts.usesOf(tensor).uses, [&](const Use& use) {
     const Node& node = facts.nodeOf(use);
     const Scope& scope = facts.scopeOf(use);
-    if (gatesOf(node).empty() || use.operand < 5)
+    // One sample of them is repeated for the layer, whose metadata that node has.
+    const bool ofOneSample =
+        node.outputs[0] == facts.file(tensor).name + kRepeated &&
+        (scope.target.starts_with("aten.lstm.") || scope.target.starts_with("aten.gru.") ||
+         scope.target.starts_with("aten.rnn_"));
+    if (!ofOneSample && (gatesOf(node).empty() || use.operand < 5))
       return false;
     constexpr int states = 1; // of aten.lstm(input, hx, params, ...)
     const auto isOne = [](const FxOperand& operand) { return operand.position == states; };

@@ -4,6 +4,7 @@
 #include "frontend/onnx/name/Exporter.h"
 #include "frontend/onnx/name/FxArguments.h"
 #include "frontend/onnx/name/Names.h"
+#include "frontend/onnx/name/Recurrent.h"
 #include "frontend/onnx/name/SourceModel.h"
 #include "frontend/onnx/name/Values.h"
 
@@ -38,7 +39,7 @@ static bool isFree(const Graph& graph, const std::string& name) {
          });
 }
 
-static const std::string kRepeated = "#repeated", kJoined = "#joined", kShape = "#shape";
+static const std::string kJoined = "#joined", kShape = "#shape";
 
 /// A node `type` of `value` and `shape`, which gives `value` + `suffix`.
 static Node movement(Graph& graph, const char* type, const std::string& value, const Shape& shape,
@@ -137,12 +138,37 @@ static Shape withBatchApart(const Graph& graph, const Tensor& tensor) {
   return tensor.shape;
 }
 
-/// Does the name say that torch.export repeated it, and one dimension alone can be that of a batch?
-static bool isExpanded(const Graph& graph, const Tensor& tensor) {
+/// Is every use of `name` the first state of a recurrent layer, [directions, batch, hidden]?
+static bool isFirstState(const Graph& graph, const std::string& name) {
+  size_t uses = 0;
+  for (const Node& node : graph.nodes)
+    for (size_t k = 0; k < node.inputs.size(); ++k) {
+      if (node.inputs[k] != name)
+        continue;
+      if (gatesOf(node).empty() || k < 5 || k > 6)
+        return false;
+      ++uses;
+    }
+  return uses > 0;
+}
+
+/// The dimension of samples of what torch.export repeated, as its name or its readers say; nothing
+/// where they do not, or several may be it.
+static std::optional<size_t> dimOfSamples(const Graph& graph, const Tensor& tensor) {
+  if (isFirstState(graph, tensor.name))
+    return 1;
   static constexpr std::string_view ops[] = {"broadcast_to", "expand", "repeat", "tile"};
-  return std::ranges::find(ops, opOfValue(tensor.name)) != std::end(ops) &&
-         std::count_if(tensor.shape.begin(), tensor.shape.end() - 1,
-                       [&](int64_t extent) { return extent > 1 && isBatch(graph, extent); }) == 1;
+  if (std::ranges::find(ops, opOfValue(tensor.name)) == std::end(ops))
+    return std::nullopt;
+  std::optional<size_t> found;
+  for (size_t dim = 0; dim + 1 < tensor.shape.size(); ++dim) {
+    if (tensor.shape[dim] == 1 || !isBatch(graph, tensor.shape[dim]))
+      continue;
+    if (found)
+      return std::nullopt;
+    found = dim;
+  }
+  return found;
 }
 
 /// Repeated rows of torch.export, and repeated samples.
@@ -156,7 +182,7 @@ static void share(Graph& graph, const std::string& name, bool fromFx) {
                            isFree(graph, name + kRepeated + kShape);
   // Rows that are equal by chance, such as zeros, may each be trained.
   const bool drawn = perhapsRows && isDrawn(tensor);
-  const bool expanded = perhapsRows && isExpanded(graph, tensor);
+  const std::optional<size_t> samples = perhapsRows ? dimOfSamples(graph, tensor) : std::nullopt;
   if (drawn)
     tensor.shape = withBatchApart(graph, tensor);
   Shape repeated = tensor.shape; // what readers need, who broadcast samples themselves
@@ -168,7 +194,8 @@ static void share(Graph& graph, const std::string& name, bool fromFx) {
     const bool ofBatch = isBatch(graph, extent);
     const bool isLeading = ofBatch && dim == 0 && (drawn || inFile.size() >= 3) &&
                            repeated.size() == inFile.size() && onlyBroadcasts(graph, name);
-    const bool isRow = isBehind ? ofBatch && (drawn || expanded) : drawn || (expanded && ofBatch);
+    const bool isRow =
+        (drawn && (ofBatch || !isBehind)) || (ofBatch && samples == std::optional(dim));
     std::optional<Tensor> slice = isLeading || isRow ? sliceOfEqual(tensor, dim) : std::nullopt;
     if (!slice) {
       isBehind = true;

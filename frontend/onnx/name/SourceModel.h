@@ -50,5 +50,7 @@ void separateNormsOfGroups(Graph& graph);
 /// sample are [batch, position, width]. Such an initializer keeps one sample, [1, position, width],
 /// which its users broadcast: as a parameter it then has the source's gradient.
 void shareRepeatedSamples(Graph& graph);
+/// What is behind the name of such an initializer in that of its value for all samples.
+inline const std::string kRepeated = "#repeated";
 
 } // namespace titan::frontend
