@@ -346,6 +346,15 @@ TEST(Names, FirstStatesOfZerosAreOfOneSample) {
   EXPECT_EQ(graph.initializers.at("val_9").shape, (Shape{2, 1, 5}));
 }
 
+TEST(Names, WhatStandsForMinusInfinityIsNoParameter) {
+  const auto kindOf = [](float value) {
+    const Graph graph = joinedWithFolded("sub_3", {2, 3}, std::vector<float>(6, value));
+    return nameTensors(graph).take().tensors[0].kind;
+  };
+  EXPECT_EQ(kindOf(-1e38F), TensorKind::Constant);
+  EXPECT_EQ(kindOf(-1.0F), TensorKind::Parameter);
+}
+
 TEST(Names, SamplesAreRepeatedInAnyDimensionAndBesideHeads) {
   const std::vector<float> a{.1F, .2F, .3F}, b{.4F, .5F, .6F};
   const auto rows = [](const std::vector<std::vector<float>>& list) {

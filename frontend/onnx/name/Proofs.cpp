@@ -1,5 +1,6 @@
 // Why a tensor that a gradient may reach is none that is trained: numbers of the program, sines and
 // cosines of positions, masks.
+#include "frontend/onnx/fold/HostTensor.h"
 #include "frontend/onnx/name/Angles.h"
 #include "frontend/onnx/name/Exporter.h"
 #include "frontend/onnx/name/Recurrent.h"
@@ -59,6 +60,16 @@ static bool areFirstStates(const Facts& facts, const NamedTensor& tensor) {
   });
 }
 
+/// What people write for minus infinity, in all elements: the largest of nothing, from which no
+/// parameter starts.
+static bool standsForInfinity(const Tensor& file) {
+  constexpr double kLeast = -1e30;
+  if (!isFloating(file.dtype) || !isUniform(file))
+    return false;
+  Result<HostTensor> host = toHost(firstOf(file, {1}));
+  return host.ok() && host->real(0) <= kLeast;
+}
+
 /// A number that is written in the program, or that an op needs, as attention its scale.
 static bool isNumber(const Facts& facts, const NamedTensor& tensor) {
   const Tensor& file = facts.file(tensor);
@@ -66,7 +77,7 @@ static bool isNumber(const Facts& facts, const NamedTensor& tensor) {
   bool ofSource = !file.copyOf.empty() && !facts.isMadeUp(name); // merged into a parameter
   if (!ofSource && namesNumbers(name) && (facts.isConverted || facts.isFxValue(name)))
     return true;
-  if (standsForNone(facts, tensor) || areFirstStates(facts, tensor))
+  if (standsForNone(facts, tensor) || areFirstStates(facts, tensor) || standsForInfinity(file))
     return true;
   if (elementCount(file.shape) != 1)
     return false;
