@@ -2,6 +2,7 @@
 
 #include "compiler/Codegen/cpu/KernelBuilder.h"
 #include "compiler/Codegen/kernel/BodyEmitter.h"
+#include "compiler/Codegen/kernel/Combine.h"
 #include "compiler/Codegen/kernel/EntryIndex.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -12,28 +13,6 @@ namespace titan::codegen {
 namespace {
 
 Type elementOf(Value buffer) { return cast<MemRefType>(buffer.getType()).getElementType(); }
-
-/// What an update makes of `x`. NaN wins max and min.
-Value combine(KernelBuilder& b, ir::ScatterKind kind, Value x, Value update, bool isUnsigned) {
-  const bool isFloat = isa<FloatType>(getElementTypeOrSelf(x));
-  switch (kind) {
-  case ir::ScatterKind::None:
-    return update;
-  case ir::ScatterKind::Add:
-    return isFloat ? b.create<arith::AddFOp>(x, update) : b.add(x, update);
-  case ir::ScatterKind::Mul:
-    return isFloat ? b.create<arith::MulFOp>(x, update) : b.mul(x, update);
-  case ir::ScatterKind::Max:
-    return isFloat      ? Value(b.create<arith::MaximumFOp>(x, update))
-           : isUnsigned ? Value(b.create<arith::MaxUIOp>(x, update))
-                        : b.larger(x, update);
-  case ir::ScatterKind::Min:
-    return isFloat      ? Value(b.create<arith::MinimumFOp>(x, update))
-           : isUnsigned ? Value(b.create<arith::MinUIOp>(x, update))
-                        : b.smaller(x, update);
-  }
-  llvm_unreachable("all kinds are handled");
-}
 
 } // namespace
 
@@ -68,8 +47,8 @@ void emitScatterKernel(OpBuilder& builder, kernel::CallOp op, StringRef name) {
       Value update = b.load(type, columnsOf(updates, place));
       Value met = columnsOf(result, blockOf(entry, routine.getEntries()));
       if (routine.getKind() != ir::ScatterKind::None)
-        update =
-            combine(b, routine.getKind(), b.load(type, met), update, element.isUnsignedInteger());
+        update = combineUpdate(builder, b.loc, routine.getKind(), b.load(type, met), update,
+                               element.isUnsignedInteger());
       b.store(update, met);
     });
   };

@@ -3,6 +3,8 @@
 #include "compiler/Codegen/cuda/AttentionKernel.h"
 #include "compiler/Codegen/cuda/EmbeddingKernel.h"
 #include "compiler/Codegen/cuda/GemmKernel.h"
+#include "compiler/Codegen/cuda/ScatterKernel.h"
+#include "compiler/Codegen/cuda/TopKKernel.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -20,6 +22,8 @@ constexpr CudaRoutine gemm = {&gemmRoutine, emitGemmKernel};
 constexpr CudaRoutine attention = {&attentionRoutine, emitAttentionKernel};
 constexpr CudaRoutine embedding = {&embeddingRoutine, emitEmbeddingKernel};
 constexpr CudaRoutine embeddingGrad = {&embeddingGradRoutine, emitEmbeddingGradKernels};
+constexpr CudaRoutine scatter = {&scatterRoutine, emitScatterKernel};
+constexpr CudaRoutine topK = {&topKRoutine, emitTopKKernel};
 
 const CudaRoutine* find(Attribute routine) {
   return llvm::TypeSwitch<Attribute, const CudaRoutine*>(routine)
@@ -27,6 +31,8 @@ const CudaRoutine* find(Attribute routine) {
       .Case([](kernel::AttentionAttr) { return &attention; })
       .Case([](kernel::EmbeddingAttr) { return &embedding; })
       .Case([](kernel::EmbeddingGradAttr) { return &embeddingGrad; })
+      .Case([](kernel::ScatterAttr) { return &scatter; })
+      .Case([](kernel::TopKAttr) { return &topK; })
       .Default(nullptr);
 }
 

@@ -50,6 +50,25 @@ Value combine(OpBuilder& builder, Location loc, kernel::ReduceKind kind, Value a
   return {};
 }
 
+Value combineUpdate(OpBuilder& builder, Location loc, ir::ScatterKind kind, Value x, Value update,
+                    bool isUnsigned) {
+  switch (kind) {
+  case ir::ScatterKind::None:
+    return update;
+  case ir::ScatterKind::Add:
+    return combine(builder, loc, kernel::ReduceKind::Add, x, update);
+  case ir::ScatterKind::Mul:
+    return combine(builder, loc, kernel::ReduceKind::Mul, x, update);
+  case ir::ScatterKind::Max:
+    return isUnsigned ? arith::MaxUIOp::create(builder, loc, x, update).getResult()
+                      : combine(builder, loc, kernel::ReduceKind::Max, x, update);
+  case ir::ScatterKind::Min:
+    return isUnsigned ? arith::MinUIOp::create(builder, loc, x, update).getResult()
+                      : combine(builder, loc, kernel::ReduceKind::Min, x, update);
+  }
+  llvm_unreachable("all kinds are handled");
+}
+
 Value foldLanes(OpBuilder& builder, Location loc, kernel::ReduceKind kind, Value vector) {
   for (int64_t half = cast<VectorType>(vector.getType()).getDimSize(0) / 2; half >= 1; half /= 2) {
     auto part = [&](int64_t first) {
