@@ -33,6 +33,18 @@ func.func @decay(%beta: f64, %t: i32) -> f64 {
   return %y : f64
 }
 
+// A power on f32, with any exponent, is one of f64 that is rounded.
+// CHECK-LABEL: @narrow
+func.func @narrow(%x: vector<8xf32>, %y: vector<8xf32>) -> vector<8xf32> {
+  // CHECK-NOT: math.powf
+  // CHECK: arith.extf {{.*}} to vector<8xf64>
+  // CHECK: arith.truncf {{.*}} to vector<8xf32>
+  // CHECK-NOT: math.powf
+  // CHECK: return
+  %p = math.powf %x, %y : vector<8xf32>
+  return %p : vector<8xf32>
+}
+
 // What has no arithmetic stays.
 // CHECK-LABEL: @other
 func.func @other(%x: f64, %n: f64, %f: f32) -> (f64, f64, f32) {

@@ -21,12 +21,12 @@ bool isInstruction(Operation& op) {
              math::IsInfOp, math::IsFiniteOp>(op);
 }
 
-/// Functions that kernel/ExpandMath makes arithmetic.
+/// Functions that kernel/ExpandMath makes arithmetic, or kernel/ExpandWideMath by way of f64.
 bool isExpandedF32(Operation& op) {
   return isa<math::ExpOp, math::Exp2Op, math::ExpM1Op, math::LogOp, math::Log2Op, math::Log1pOp,
              math::TanhOp, math::ErfOp, math::ErfcOp, math::SinOp, math::CosOp, math::AtanOp,
-             math::Atan2Op, math::SinhOp, math::CoshOp, math::AsinhOp, math::AcoshOp,
-             math::AtanhOp>(op);
+             math::Atan2Op, math::SinhOp, math::CoshOp, math::AsinhOp, math::AcoshOp, math::AtanhOp,
+             math::PowFOp>(op);
 }
 
 /// Functions that kernel/ExpandWideMath makes arithmetic.

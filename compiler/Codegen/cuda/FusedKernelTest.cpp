@@ -4,6 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+#include <random>
+
 namespace titan::codegen::cuda::testing {
 namespace {
 
@@ -204,6 +208,50 @@ TEST(CudaFusedKernel, ScalarsRankZeroAndFunctionsOfF64) {
       kernel.yield %p, %n, %c : f64, i64, f64
 )"})
       .check(1e-14);
+}
+
+// Within an ulp, and the special values of C's pow.
+TEST(CudaFusedKernel, PowersOfF32) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const Elements special = {0,    -0.0, 1,     -1,    2,        -2,        0.5,     -0.5,   3,
+                            -3,   1e30, -1e30, 1e-30, 1e-42,    -1e-42,    1.7,     1.0001, 0.9999,
+                            1e38, NAN,  126.5, -7,    infinity, -infinity, 16777217};
+  Elements bases, exponents;
+  for (double base : special)
+    for (double exponent : special) {
+      bases.push_back(static_cast<float>(base));
+      exponents.push_back(static_cast<float>(exponent));
+    }
+  std::mt19937 generator(3);
+  for (int i = 0; i < 2000; ++i) {
+    bases.push_back(static_cast<float>(std::exp2(generator() % 60000 / 500.0 - 60)));
+    exponents.push_back(static_cast<float>(generator() % 60000 / 15000.0 - 2));
+  }
+  const auto n = static_cast<int64_t>(bases.size());
+  CudaCase test({.space = {n},
+                 .ins = {{"f32", "(i) -> (i)", {n}}, {"f32", "(i) -> (i)", {n}}},
+                 .outs = {{"f32", "(i) -> (i)", {n}}},
+                 .kernelClass = "flat",
+                 .body = R"(
+    ^bb0(%x: f32, %y: f32):
+      %p = math.powf %x, %y : f32
+      kernel.yield %p : f32
+)"});
+  ASSERT_TRUE(test.ok());
+  test.setIn(0, bases);
+  test.setIn(1, exponents);
+  const Elements found = codegen::testing::decode("f32", test.run()[0]);
+  for (int64_t i = 0; i < n; ++i) {
+    const auto want = static_cast<float>(std::pow(bases[i], exponents[i]));
+    const auto is = static_cast<float>(found[i]);
+    if (std::isnan(want))
+      EXPECT_TRUE(std::isnan(is)) << bases[i] << " ^ " << exponents[i] << " = " << is;
+    else
+      EXPECT_TRUE(is == want || is == std::nextafter(want, is))
+          << bases[i] << " ^ " << exponents[i] << " = " << is << ", not " << want;
+    EXPECT_TRUE(std::isnan(want) || std::signbit(is) == std::signbit(want));
+  }
+  expectAssembles(test.ptx());
 }
 
 TEST(CudaFusedKernel, WhatHasNoCodeIsNamed) {

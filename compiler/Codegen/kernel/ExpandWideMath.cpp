@@ -6,6 +6,9 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
+#include <array>
+#include <limits>
+
 using namespace mlir;
 
 namespace titan::codegen {
@@ -27,6 +30,17 @@ public:
   Value select(Value condition, Value a, Value b) {
     return arith::SelectOp::create(builder, loc, condition, a, b);
   }
+  Value add(Value a, Value b) { return arith::AddFOp::create(builder, loc, a, b); }
+  Value sub(Value a, Value b) { return arith::SubFOp::create(builder, loc, a, b); }
+  Value neg(Value a) { return arith::NegFOp::create(builder, loc, a); }
+  Value abs(Value a) { return math::AbsFOp::create(builder, loc, a); }
+  Value round(Value a) { return math::RoundEvenOp::create(builder, loc, a); }
+  Value both(Value a, Value b) { return arith::AndIOp::create(builder, loc, a, b); }
+  Value compare(arith::CmpFPredicate predicate, Value a, Value b) {
+    return arith::CmpFOp::create(builder, loc, predicate, a, b);
+  }
+  Value bitsOf(Value a) { return arith::BitcastOp::create(builder, loc, wholeType(), a); }
+  Value ofBits(Value bits) { return arith::BitcastOp::create(builder, loc, type, bits); }
   Value isNot(Value bits, int64_t value) {
     return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, bits, whole(value));
   }
@@ -96,6 +110,96 @@ struct ExpandPower : OpRewritePattern<math::PowFOp> {
   }
 };
 
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+/// log2 of a number above zero within 2^-50. Its mantissa m is in [sqrt(1/2), sqrt(2)), and ln m is
+/// 2 atanh(t), t = (m - 1) / (m + 1): the series of atanh in t^2 <= 0.0295.
+Value emitLog2(Doubles& f, Value x) {
+  constexpr int64_t bitsOfRootHalf = 0x3fe6a09e667f3bcd;
+  constexpr double twiceLog2E = 2.885390081777927;
+  std::array<double, 11> coefficients;
+  for (size_t i = 0; i < coefficients.size(); ++i)
+    coefficients[i] = twiceLog2E / static_cast<double>(2 * i + 1);
+  Value bits = f.bitsOf(x);
+  Value above = arith::SubIOp::create(f.builder, f.loc, bits, f.whole(bitsOfRootHalf));
+  Value exponent = arith::ShRSIOp::create(f.builder, f.loc, above, f.whole(52));
+  Value shifted = arith::ShLIOp::create(f.builder, f.loc, exponent, f.whole(52));
+  Value m = f.ofBits(arith::SubIOp::create(f.builder, f.loc, bits, shifted));
+  Value t =
+      arith::DivFOp::create(f.builder, f.loc, f.sub(m, f.constant(1)), f.add(m, f.constant(1)));
+  Value whole = arith::SIToFPOp::create(f.builder, f.loc, f.type, exponent);
+  return f.fma(t, f.polynomial(f.mul(t, t), coefficients), whole);
+}
+
+/// 2^x within 2^-50, for x in [-1000, 1000]: Taylor's series of the part behind the nearest
+/// integer.
+Value emitExp2(Doubles& f, Value x) {
+  constexpr double ln2 = 0.6931471805599453;
+  std::array<double, 14> coefficients = {1};
+  for (size_t i = 1; i < coefficients.size(); ++i)
+    coefficients[i] = coefficients[i - 1] * ln2 / static_cast<double>(i);
+  Value whole = f.round(x);
+  Value n = arith::FPToSIOp::create(f.builder, f.loc, f.wholeType(), whole);
+  Value biased = arith::AddIOp::create(f.builder, f.loc, n, f.whole(1023));
+  Value scale = f.ofBits(arith::ShLIOp::create(f.builder, f.loc, biased, f.whole(52)));
+  return f.mul(f.polynomial(f.sub(x, whole), coefficients), scale);
+}
+
+/// x^y of numbers that are f32: in f64, whose 2^-40 the rounding to f32 does not see; with the
+/// special values of C's pow.
+Value emitPower(Doubles& f, Value x, Value y) {
+  constexpr double beyond = 200; // 2^200 and 2^-200 are none of f32
+  using arith::CmpFPredicate;
+  Value one = f.constant(1), zero = f.constant(0), distance = f.abs(x);
+  Value log = emitLog2(f, distance);
+  log = f.select(f.compare(CmpFPredicate::OEQ, distance, zero), f.constant(-infinity), log);
+  log = f.select(f.compare(CmpFPredicate::OEQ, distance, f.constant(infinity)),
+                 f.constant(infinity), log);
+  Value exponent = f.mul(y, log);
+  exponent = f.select(f.compare(CmpFPredicate::OEQ, distance, one), zero, exponent);
+  Value isNumber = f.compare(CmpFPredicate::ORD, exponent, exponent);
+  Value within = f.select(f.compare(CmpFPredicate::OGT, exponent, f.constant(beyond)),
+                          f.constant(beyond), exponent);
+  within = f.select(f.compare(CmpFPredicate::OGT, within, f.constant(-beyond)), within,
+                    f.constant(-beyond)); // of NaN too
+  Value power = f.select(isNumber, emitExp2(f, within), f.constant(nan));
+
+  // The sign, and what is no number.
+  Value isWhole = f.compare(CmpFPredicate::OEQ, f.round(y), y);
+  Value half = f.mul(y, f.constant(0.5));
+  Value isOdd = f.both(isWhole, f.compare(CmpFPredicate::ONE, f.round(half), half));
+  Value isBelow =
+      f.compare(CmpFPredicate::OLT, math::CopySignOp::create(f.builder, f.loc, one, x), zero);
+  power = f.select(f.both(isOdd, isBelow), f.neg(power), power);
+  Value isFiniteBelow = f.both(f.compare(CmpFPredicate::OLT, x, zero),
+                               f.compare(CmpFPredicate::OGT, x, f.constant(-infinity)));
+  Value isFraction = f.compare(CmpFPredicate::UNE, f.round(y), y);
+  power = f.select(f.both(isFiniteBelow, isFraction), f.constant(nan), power);
+  power = f.select(f.compare(CmpFPredicate::UNO, x, x), x, power);
+  power = f.select(f.compare(CmpFPredicate::OEQ, x, one), one, power);
+  return f.select(f.compare(CmpFPredicate::OEQ, y, zero), one, power);
+}
+
+struct ExpandNarrowPower : OpRewritePattern<math::PowFOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(math::PowFOp op, PatternRewriter& rewriter) const override {
+    if (!getElementTypeOrSelf(op.getType()).isF32())
+      return rewriter.notifyMatchFailure(op, "not f32");
+    Type wide = rewriter.getF64Type();
+    if (auto vector = dyn_cast<VectorType>(op.getType()))
+      wide = vector.clone(wide);
+    Doubles f(rewriter, op.getLoc(), wide);
+    auto widened = [&](Value value) {
+      return arith::ExtFOp::create(rewriter, op.getLoc(), wide, value);
+    };
+    Value power = emitPower(f, widened(op.getLhs()), widened(op.getRhs()));
+    rewriter.replaceOpWithNewOp<arith::TruncFOp>(op, op.getType(), power);
+    return success();
+  }
+};
+
 // Polynomials of fdlibm's __kernel_sin and __kernel_cos on |r| <= pi/4, errors below 2^-57.
 constexpr double sinCoefficients[] = {1,
                                       -1.66666666666666324348e-01,
@@ -136,7 +240,7 @@ Value emitSine(Doubles& f, Value x, int64_t shift) {
   Value value = f.select(f.isNot(f.mask(quadrant, 1), 0), cosine, sine);
   Value negated = arith::NegFOp::create(f.builder, f.loc, value);
   value = f.select(f.isNot(f.mask(quadrant, 2), 0), negated, value);
-  return f.select(isKnown, value, f.constant(std::numeric_limits<double>::quiet_NaN()));
+  return f.select(isKnown, value, f.constant(nan));
 }
 
 template <typename Op, int64_t shift> struct ExpandSine : OpRewritePattern<Op> {
@@ -154,7 +258,8 @@ template <typename Op, int64_t shift> struct ExpandSine : OpRewritePattern<Op> {
 struct ExpandWideMath : impl::ExpandWideMathBase<ExpandWideMath> {
   LogicalResult initialize(MLIRContext* context) override {
     RewritePatternSet set(context);
-    set.add<ExpandPower, ExpandSine<math::SinOp, 0>, ExpandSine<math::CosOp, 1>>(context);
+    set.add<ExpandPower, ExpandNarrowPower, ExpandSine<math::SinOp, 0>, ExpandSine<math::CosOp, 1>>(
+        context);
     patterns = FrozenRewritePatternSet(std::move(set));
     return success();
   }

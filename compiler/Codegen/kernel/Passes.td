@@ -27,11 +27,11 @@ def ExpandMath : TitanPass<"titan-codegen-expand-math", "::mlir::ModuleOp"> {
 }
 
 def ExpandWideMath : TitanPass<"titan-codegen-expand-wide-math", "::mlir::ModuleOp"> {
-  let summary = "replaces functions on f64 by arithmetic, for a target without libm";
+  let summary = "replaces functions on f64, and powers on f32, by arithmetic, for a target without libm";
   let description = [{
     Before: kernels with math ops on f64, scalars or vectors. After: `sin` and `cos` are polynomials behind a reduction by pi/2 (2 ulp up to 2^30, NaN
-    beyond), and a power whose exponent is an integer's value is a loop of multiplications. Other functions on f64 stay: what generates the code refuses
-    them by name.
+    beyond), and a power whose exponent is an integer's value is a loop of multiplications. Powers on f32 are computed in f64 and rounded once. Other
+    functions on f64 stay: what generates the code refuses them by name.
 
     ```mlir
     func.func @decay(%beta: f64, %t: i64) -> f64 {
