@@ -52,6 +52,15 @@ std::optional<std::string> describeSpills(const cuda::Cubin& cubin, const std::s
                      count, arch, worst->name, worst->stackBytes);
 }
 
+std::vector<std::string> spilledIn(llvm::ArrayRef<cuda::Cubin> cubins) {
+  std::vector<std::string> names;
+  for (const cuda::Cubin& cubin : cubins)
+    for (const cuda::EntryUsage& entry : cubin.entries)
+      if (entry.stackBytes > 0 || entry.spillBytes > 0)
+        names.push_back(entry.name);
+  return names;
+}
+
 } // namespace
 
 Result<TargetInfo> resolveCards(std::string_view archs) {
@@ -143,40 +152,64 @@ std::optional<LibraryCall> CudaTarget::library(kernel::CallOp op) const {
 
 Result<std::string> CudaTarget::ptx() { return cuda::emitPtx(kernels_, cuda::ptxArch); }
 
+/// A kernel that spills is emitted again with its loops kept: an assembler that unrolls them may
+/// read further ahead than its registers last.
 Result<std::vector<CompiledImage>> CudaTarget::finish() {
-  const std::string text = TITAN_TRY(ptx());
-  std::vector<CompiledImage> images = TITAN_TRY(cubins(text));
+  std::string text = TITAN_TRY(ptx());
+  std::vector<CompiledImage> images;
+  if (std::unique_ptr<cuda::Assembler> assembler = cuda::Assembler::find()) {
+    std::vector<cuda::Cubin> cubins = TITAN_TRY(assemble(*assembler, text));
+    if (kernels_.keepLoops(spilledIn(cubins))) {
+      text = TITAN_TRY(ptx());
+      cubins = TITAN_TRY(assemble(*assembler, text));
+    }
+    images = TITAN_TRY(keep(*assembler, text, std::move(cubins)));
+  } else {
+    note(TITAN_TRY(withoutAssembler(info().archs)));
+  }
   images.push_back(imageOf(Image::Kind::Ptx, cuda::ptxArch, text));
   return images;
 }
 
 Result<std::string> CudaTarget::finishAsText() { return ptx(); }
 
-Result<std::vector<CompiledImage>> CudaTarget::cubins(const std::string& ptx) {
-  std::vector<CompiledImage> images;
-  std::unique_ptr<cuda::Assembler> assembler = cuda::Assembler::find();
-  if (!assembler) {
-    note(TITAN_TRY(withoutAssembler(info().archs)));
-    return images;
-  }
-  const std::vector<std::string> archs = TITAN_TRY(cuda::parseArchs(info().archs));
-  std::vector<std::future<Result<cuda::Cubin>>> cubins;
-  std::vector<std::string> keys;
-  for (const std::string& arch : archs) {
-    keys.push_back(fmt::format("{}\n{}\n{}", assembler->name(), arch, ptx));
-    std::optional<std::string> found = cache() ? cache()->find(keys.back()) : std::nullopt;
-    cubins.push_back(
+namespace {
+
+std::string cacheKey(const cuda::Assembler& assembler, const std::string& arch,
+                     const std::string& ptx) {
+  return fmt::format("{}\n{}\n{}", assembler.name(), arch, ptx);
+}
+
+} // namespace
+
+Result<std::vector<cuda::Cubin>> CudaTarget::assemble(const cuda::Assembler& assembler,
+                                                      const std::string& ptx) {
+  std::vector<std::future<Result<cuda::Cubin>>> futures;
+  for (const std::string& arch : TITAN_TRY(cuda::parseArchs(info().archs))) {
+    const std::string key = cacheKey(assembler, arch, ptx);
+    std::optional<std::string> found = cache() ? cache()->find(key) : std::nullopt;
+    futures.push_back(
         std::async(found ? std::launch::deferred : std::launch::async, [&, arch, found]() {
           return found ? Result<cuda::Cubin>(cuda::Cubin{*found, "", {}})
-                       : assembler->assemble(ptx, arch);
+                       : assembler.assemble(ptx, arch);
         }));
   }
-  for (auto [arch, key, future] : llvm::zip_equal(archs, keys, cubins)) {
-    cuda::Cubin cubin = TITAN_TRY(future.get());
+  std::vector<cuda::Cubin> cubins;
+  for (auto& future : futures)
+    cubins.push_back(TITAN_TRY(future.get()));
+  return cubins;
+}
+
+Result<std::vector<CompiledImage>> CudaTarget::keep(const cuda::Assembler& assembler,
+                                                    const std::string& ptx,
+                                                    std::vector<cuda::Cubin> cubins) {
+  std::vector<CompiledImage> images;
+  const std::vector<std::string> archs = TITAN_TRY(cuda::parseArchs(info().archs));
+  for (auto [arch, cubin] : llvm::zip_equal(archs, cubins)) {
     if (std::optional<std::string> spills = describeSpills(cubin, arch))
       note(*spills);
     if (cache())
-      cache()->store(key, cubin.bytes);
+      cache()->store(cacheKey(assembler, arch, ptx), cubin.bytes);
     images.push_back(imageOf(Image::Kind::Cubin, arch, std::move(cubin.bytes)));
     images.back().log = std::move(cubin.log);
   }

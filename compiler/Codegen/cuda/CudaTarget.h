@@ -3,6 +3,7 @@
 #pragma once
 
 #include "compiler/Codegen/Target.h"
+#include "compiler/Codegen/cuda/Assembler.h"
 #include "compiler/Codegen/cuda/KernelModule.h"
 #include "runtime/program/Recipe.h"
 
@@ -43,7 +44,12 @@ public:
 private:
   CudaTarget(TargetInfo info, mlir::MLIRContext* context);
   Result<std::string> ptx();
-  Result<std::vector<CompiledImage>> cubins(const std::string& ptx);
+  /// A cubin for each architecture, of the cache where it has one.
+  Result<std::vector<cuda::Cubin>> assemble(const cuda::Assembler& assembler,
+                                            const std::string& ptx);
+  /// The cubins of `ptx` as images; the cache keeps them.
+  Result<std::vector<CompiledImage>> keep(const cuda::Assembler& assembler, const std::string& ptx,
+                                          std::vector<cuda::Cubin> cubins);
 
   cuda::KernelModule kernels_;
 };

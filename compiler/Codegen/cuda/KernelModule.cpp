@@ -71,4 +71,12 @@ Value KernelModule::dynamicShared(OpBuilder& builder, Location loc, int64_t byte
   return LLVM::AddressOfOp::create(builder, loc, array);
 }
 
+bool KernelModule::keepLoops(ArrayRef<std::string> names) {
+  bool changes = false;
+  for (Entry& entry : entries_)
+    if (!entry.keepsLoops && llvm::is_contained(names, entry.name))
+      changes = entry.keepsLoops = true;
+  return changes;
+}
+
 } // namespace titan::codegen::cuda

@@ -56,6 +56,9 @@ public:
   /// point declares may not be more than 48 KiB. Once for an entry point.
   mlir::Value dynamicShared(mlir::OpBuilder& builder, mlir::Location loc, int64_t bytes);
 
+  /// The entry points of these names keep their loops. False: they did already.
+  bool keepLoops(llvm::ArrayRef<std::string> names);
+
   mlir::ModuleOp module() { return *module_; }
   const std::vector<Entry>& entries() const { return entries_; }
 
