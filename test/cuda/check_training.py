@@ -36,6 +36,15 @@ NARROW_MODELS = ("gpt-nano", "relu")  # that are compared with products of bf16,
 NOT_YET = dict.fromkeys(("batch-norms", "channel-norms", "convolutions", "fixed-statistics", "resampled", "segmentation", "windows"),
                         "a convolution") | dict.fromkeys(("recurrent", "recurrent-plain"), "recurrence")
 CUDA = ("--target=cuda",)
+MODULES = TRAINING / "modules"
+# Of small modules one of each family that no model above has.
+FAMILIES = ("bilinear", "class-token", "experts-of-copies", "exponential-of-a-scalar", "flow-of-fresh-scales", "fresh-t5", "lora", "prelu", "straight-through", "weight-norm")
+# Whose jobs are compared with jobs without fusion, bit for bit.
+FUSED_MODELS = ("gpt-nano", "norm-gelu", "words")
+UNFUSED = [f"--disable-pass=titan-{name}" for name in ("lower-fuse-kernels", "lower-fuse-epilogues", "plan-reuse-in-place")]
+CARDS = ("sm_80", "sm_90", "sm_120")
+# Entry points with a stack: a column kernel of 254 registers needs two more on one of the cards.
+SPILLS = {"decoder": {"sm_90": 1}}
 LOSSES, NARROW = 1e-4, 1e-2  # relative, of 20 steps, between devices; with products of bf16
 AVERAGES = 1e-5  # of the largest element, after 20 steps, between devices
 
@@ -146,6 +155,59 @@ def masks(tools, scratch):
         # One element more or less is 1 / 512 of the loss.
         wrong += [f"{model.stem}: {line}" for line in relative(rows["cuda"], rows["cpu"])]
     return wrong
+
+
+def code(tools, model, recipe, scratch, spills={}):
+    """Each entry point is one of the plan's, and keeps nothing of a thread in memory on any of the cards, but for `spills`, a number by card."""
+    job = scratch / "coded"
+    try:
+        titan_job.compile_job(tools, model, recipe, job, *CUDA, f"--arch={','.join(CARDS)}", "--save-temps", scratch / "temps")
+    except titan_job.Failure as failure:
+        if "takes an assembler" not in str(failure):
+            raise
+        return []  # kernels that are wrong say that there is none
+    planned = json.loads(titan_job.run([job, "plan", "--json"]))["entries"]
+    emitted = len(re.findall(r"^\.visible \.entry", next((scratch / "temps").glob("*.ptx")).read_text(), re.MULTILINE))
+    wrong = [] if emitted == planned else [f"{emitted} entry points, and the plan has {planned}"]
+    for card in CARDS:
+        log = next((scratch / "temps").glob(f"*.{card}.log")).read_text()
+        used = re.findall(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", log)
+        wrong += [f"{card}: {len(used)} of {planned} entry points in the log"] if len(used) != planned else []
+        spilled = [one for one in used if one != ("0", "0", "0")]
+        wrong += [f"{card}: stack and spills of {spilled}, expected {spills.get(card, 0)} of them"] if len(spilled) != spills.get(card, 0) else []
+    return wrong
+
+
+def reference_code(tools, name, scratch):
+    folder = check_losses.REFERENCES / name
+    export, recipe = next(check_losses.pairs(json.loads((folder / "reference.json").read_text())))
+    return code(tools, folder / f"{export}.onnx", folder / f"{recipe}.toml", scratch, SPILLS.get(name, {}))
+
+
+def module(tools, name, scratch):
+    """Three losses beside the CPU's, and the code."""
+    folder, found = MODULES / name, {}
+    export = sorted(json.loads((folder / "source.json").read_text())["exports"])[-1]
+    model, recipe = folder / f"{export}.onnx", folder / "train.toml"
+    for target in ("cpu", "cuda"):
+        job = scratch / target
+        titan_job.compile_job(tools, model, recipe, job, f"--target={target}")
+        found[target] = [row["loss"] for row in titan_job.train(job, scratch / f"{target}.run", folder / "data.npz", 3)]
+    return relative(found["cuda"], found["cpu"]) + code(tools, model, recipe, scratch)
+
+
+def fusion(tools, name, compute, scratch):
+    """Fused kernels have the bits of single ones."""
+    folder, found = check_losses.REFERENCES / name, []
+    export, recipe = next(check_losses.pairs(json.loads((folder / "reference.json").read_text())))
+    for number, options in enumerate(((), UNFUSED)):
+        job, out = scratch / f"job-{number}", scratch / f"run-{number}"
+        titan_job.compile_job(tools, folder / f"{export}.onnx", folder / f"{recipe}.toml", job, *CUDA, "--set", f"precision.compute={compute}", *options)
+        rows = titan_job.train(job, out, folder / "data.npz", 4, 2, "--gemm=generated")
+        launches = json.loads(titan_job.run([job, "plan", "--json"]))["functions"]["step"]["launches"]
+        found.append((launches, [row["loss"] for row in rows], state(out, 4)))
+    wrong = [f"{found[0][0]} launches, and {found[1][0]} without fusion"] if found[0][0] >= found[1][0] else []
+    return wrong + ["other losses or state than without fusion"] * (found[0][1:] != found[1][1:])
 
 
 def state(out, step):
@@ -324,6 +386,9 @@ def main():
     checks |= {f"reference kernels of {name}": (reference, arguments.tools, name) for name in MODELS}
     checks |= {f"compare {name}": (compare, arguments.tools, name) for name in MODELS}
     checks["kernels that are wrong"] = (broken, arguments.tools)
+    checks |= {f"module {name}": (module, arguments.tools, name) for name in FAMILIES}
+    checks |= {f"code of {name}": (reference_code, arguments.tools, name) for name in MODELS}
+    checks |= {f"fusion of {name} in {compute}": (fusion, arguments.tools, name, compute) for name in FUSED_MODELS for compute in ("f32", "bf16")}
     checks["random numbers"] = (masks, arguments.tools)
     checks |= {f"bf16 beside the CPU of {name}": (narrow, arguments.tools, name) for name in EVERY_RECIPE}
     checks |= {f"products of {name}": (products, arguments.tools, name) for name in EVERY_RECIPE}
