@@ -39,8 +39,8 @@ private:
   llvm::StringMap<Operation*> seen; ///< by key
 
   static bool isCandidate(Operation& op) {
-    return (isa<FusedOp>(op) || op.getNumRegions() == 0) &&
-           !op.hasTrait<OpTrait::IsTerminator>() && isMemoryEffectFree(&op);
+    return (isa<FusedOp>(op) || op.getNumRegions() == 0) && !op.hasTrait<OpTrait::IsTerminator>() &&
+           isMemoryEffectFree(&op);
   }
 
   KeyBuilder keyOf(Operation& op) {
