@@ -13,8 +13,8 @@ namespace titan::lower {
 /// makes and erases them, in front of `next`; a kernel that has a number keeps its body and the
 /// types of its operands.
 ///
-/// A kernel that equals one whose body is kept needs none until `fill`: most are merged into another
-/// one before.
+/// A kernel that equals one whose body is kept needs none until `fill`: most are merged into
+/// another one before.
 class KnownKernels : public mlir::RewriterBase::ForwardingListener {
 public:
   explicit KnownKernels(mlir::OpBuilder::Listener* next) : ForwardingListener(next) {}
