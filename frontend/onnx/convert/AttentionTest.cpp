@@ -71,6 +71,22 @@ TEST_F(AttentionTest, WhatABooleanMaskForbidsHasNoPart) {
   EXPECT_HAS(masked("where.self"), "-3.40282347E+38");
 }
 
+/// Scores to which the mask itself is added.
+TEST_F(AttentionTest, ABooleanMaskThatIsAddedForbids) {
+  const auto masked = [&](const char* source) {
+    ModelBuilder model = grouped();
+    model.input("kt", {-1, 4, 2, 6}).input("v4", {-1, 4, 6, 2}).input("mask", {-1, 1, 6, 6}, kBool);
+    model.node("MatMul", {"q", "kt"}, {"scores"});
+    ModelBuilder::setSource(model.node("Add", {"scores", "mask"}, {"sum"}, "masked"), "", source,
+                            "%q, %k, %v, %mask");
+    ModelBuilder::setInt(model.node("Softmax", {"sum"}, {"p"}), "axis", -1);
+    model.node("MatMul", {"p", "v4"}, {"y"});
+    return import(model);
+  };
+  EXPECT_HAS(masked("scaled_dot_product_attention.default"), "mask %arg5 scale");
+  EXPECT_HAS(masked("add.Tensor"), "node 'masked' (Add): operands must be numbers of one type");
+}
+
 TEST_F(AttentionTest, AWindowIsAMask) {
   ModelBuilder model = grouped();
   ModelBuilder::setInt(model.node("Attention", {"q", "k", "v"}, {"y"}), "left_window_size", 2);

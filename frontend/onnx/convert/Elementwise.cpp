@@ -45,6 +45,27 @@ template <typename Op> Status binary(Conversion& c) {
   return c.give(c.create<Op>(values[0], values[1]));
 }
 
+/// Is the node a part of what torch.export makes of scaled_dot_product_attention?
+bool isOfAttention(const Node& node) {
+  return scopeOf(node).target.starts_with("aten.scaled_dot_product_attention.");
+}
+
+/// Where attention drops, torch.export to opset 23 adds a boolean mask to the scores, which is no
+/// sum in ONNX. What it forbids is minus infinity in PyTorch.
+Status sum(Conversion& c) {
+  Value scores = TITAN_TRY(c.operand(0)), mask = TITAN_TRY(c.operand(1));
+  if (!c.isFloat(scores) || !tensorType(mask).getElementType().isInteger(1) ||
+      !isOfAttention(c.node))
+    return binary<AddOp>(c);
+  std::optional<Shape> shape = broadcastShape(c.shapeOf(scores), c.shapeOf(mask));
+  if (!shape)
+    return c.error("operands {} and {} do not broadcast", toString(c.shapeOf(scores)),
+                   toString(c.shapeOf(mask)));
+  Value zero = c.splat(tensorType(mask).clone(tensorType(scores).getElementType()), 0);
+  Value bias = c.select(mask, zero, c.splatLike(zero, -std::numeric_limits<double>::infinity()));
+  return c.give(c.add(c.broadcastTo(scores, *shape), c.broadcastTo(bias, *shape)));
+}
+
 template <typename Op> Status variadic(Conversion& c) {
   auto all = llvm::to_vector(llvm::seq<size_t>(0, c.count()));
   auto values = TITAN_TRY(numbers(c, all));
@@ -187,7 +208,7 @@ Status logicalNot(Conversion& c) {
 bool forbidsAttention(Conversion& c) {
   const HostTensor* lowest = c.constant(2);
   return lowest && lowest->isFloat() && lowest->size() == 1 && lowest->reals[0] < -6e4 &&
-         scopeOf(c.node).target.starts_with("aten.scaled_dot_product_attention.");
+         isOfAttention(c.node);
 }
 
 Status where(Conversion& c) {
@@ -278,7 +299,7 @@ Status identity(Conversion& c) {
 ArrayRef<ConverterEntry> elementwiseConverters() {
   static const ConverterEntry table[] = {
       {"Abs", 6, numeric<AbsOp>, ""},
-      {"Add", 7, binary<AddOp>, ""},
+      {"Add", 7, sum, ""},
       {"And", 7, logical<AndOp>, ""},
       {"Cast", 6, cast, "not to or from strings, float8 and 4-bit types"},
       {"CastLike", 15, castLike, "as Cast"},
