@@ -155,7 +155,30 @@ bool areElementsOf(const std::vector<double>& sorted, const HostTensor& tensor) 
   return drawn;
 }
 
-/// Does `tensor` rise with `of`, or fall, in some order of its dimensions?
+/// Do the points, which are sorted, lie on a line, but for roundings? It has two to spare: drawn
+/// numbers are there by chance once in 2^30.
+bool isLine(const std::vector<std::pair<double, double>>& points) {
+  constexpr size_t kFewest = 4;
+  if (points.size() < kFewest)
+    return false;
+  const auto [x0, y0] = points.front();
+  const auto [x1, y1] = points.back();
+  if (x0 == x1 || y0 == y1)
+    return false;
+  const double slope = (y1 - y0) / (x1 - x0),
+               rounding = std::max(std::abs(y0), std::abs(y1)) * 0x1p-20;
+  size_t different = 1;
+  for (size_t i = 1; i < points.size(); ++i) {
+    const auto [x, y] = points[i];
+    if (!(std::abs(y0 + slope * (x - x0) - y) <= rounding))
+      return false;
+    different += x != points[i - 1].first;
+  }
+  return different >= kFewest;
+}
+
+/// Does `tensor` rise with `of`, or fall, in some order of its dimensions? Few elements tell where
+/// it is a multiple and a constant.
 bool isFunction(const HostTensor& of, const HostTensor& tensor) {
   return anyMovement(of.shape, tensor.shape, [&](const std::vector<int64_t>& dims) {
     std::vector<std::pair<double, double>> points;
@@ -164,6 +187,8 @@ bool isFunction(const HostTensor& of, const HostTensor& tensor) {
       return true;
     });
     std::sort(points.begin(), points.end());
+    if (isLine(points))
+      return true;
     size_t different = 0;
     bool rises = true, falls = true;
     for (size_t i = 1; i < points.size(); ++i) {

@@ -122,6 +122,25 @@ TEST_F(Folded, AFoldOfARootParameterIsTrained) {
   EXPECT_NE(notes().find("(perhaps 'p0')"), std::string::npos) << notes();
 }
 
+TEST_F(Folded, FewElementsOnALineAreComputedOfThose) {
+  const auto noteOf = [&](float last) {
+    model_ = ModelBuilder();
+    model_.model.set_producer_name("pytorch");
+    model_.input("x", {4, 5}).output("y");
+    floats("mul_3", {5}, {0.155f, -0.36f, 0.045f, 0.235f, last});
+    floats("a.bias", {5}, {0.31f, -0.72f, 0.09f, 0.47f, -0.11f});
+    add("Add", {"x", "mul_3"}, "first", "a", "add.Tensor", "%x, %mul_3");
+    add("Add", {"first", "a.bias"}, "y", "a", "add.Tensor", "%first, %p_a_bias");
+    sign({"a.bias"});
+    read();
+    return notes();
+  };
+  EXPECT_NE(noteOf(-0.055f).find("was computed by the exporter from a parameter that is in the"),
+            std::string::npos)
+      << notes();
+  EXPECT_NE(noteOf(-0.05f).find("from none of the parameters"), std::string::npos) << notes();
+}
+
 TEST_F(Folded, OnesMayBeWhatOnePlusZerosStartsFrom) {
   floats("add", {2}, {1, 1});
   add("Mul", {"x", "add"}, "y", "a", "mul.Tensor", "%x, %add");
