@@ -44,7 +44,7 @@ parseCompileOptions(const std::vector<std::string>& arguments) {
       ->capture_default_str();
   app.add_option("--arch", options.arch,
                  "of cpu: native (default), x86-64-v3, x86-64-v4, or a CPU that LLVM knows; of "
-                 "cuda: a list (default: sm_80,sm_90)");
+                 "cuda: native, or a list (default: sm_80,sm_90)");
   app.add_flag("--reference-kernels", options.referenceKernels,
                "with --target=cuda: the job has each kernel for the CPU, too, and runs on it with "
                "--device=reference");

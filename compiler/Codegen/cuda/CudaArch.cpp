@@ -12,18 +12,15 @@ constexpr std::string_view known[] = {"sm_80",  "sm_86",  "sm_87",  "sm_89", "sm
 
 } // namespace
 
+std::span<const std::string_view> knownArchs() { return known; }
+
 Result<std::vector<std::string>> parseArchs(std::string_view text) {
   llvm::SmallVector<llvm::StringRef> names;
   llvm::StringRef(text.data(), text.size()).split(names, ',');
-  for (llvm::StringRef name : names) {
-    if (name == "native")
-      return Error::environment("--arch=native: this version does not ask the cards of this "
-                                "machine: name one of {}",
-                                fmt::join(known, ", "));
+  for (llvm::StringRef name : names)
     if (!llvm::is_contained(known, std::string_view(name)))
       return Error::usage("--arch={}: unknown: --target=cuda knows {}", name.str(),
                           fmt::join(known, ", "));
-  }
   std::vector<std::string> archs;
   for (std::string_view arch : known)
     if (llvm::is_contained(names, llvm::StringRef(arch.data(), arch.size())))

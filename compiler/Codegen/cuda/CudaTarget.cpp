@@ -67,7 +67,10 @@ Result<TargetInfo> resolveCards(std::string_view archs) {
   TargetInfo info;
   info.kind = "cuda";
   info.cpu.clear();
-  info.archs = fmt::format("{}", fmt::join(TITAN_TRY(cuda::parseArchs(archs)), ","));
+  std::string named(archs);
+  if (archs == "native")
+    named = fmt::format("{}", fmt::join(TITAN_TRY(cuda::nativeArchs()), ","));
+  info.archs = fmt::format("{}", fmt::join(TITAN_TRY(cuda::parseArchs(named)), ","));
   info.machine = cuda::cardModel();
   return info;
 }
