@@ -1,6 +1,9 @@
 // What kernels read and write, as the interpreter counts it: named kernels, and extents that no
 // schedule was made for.
+#include "compiler/Codegen/CostModel.h"
+#include "compiler/Codegen/cuda/CudaArch.h"
 #include "compiler/Codegen/cuda/testing/CudaCase.h"
+#include "compiler/Codegen/kernel/LoopNest.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -14,6 +17,14 @@ constexpr int64_t sectorBytes = 32;
 void expectOnce(const ptx::Traffic& traffic, int64_t bytes) {
   EXPECT_EQ(traffic.bytes, bytes);
   EXPECT_LE(traffic.tripSectors, bytes / sectorBytes * 11 / 10 + 2);
+}
+
+/// What the command of a job says of the kernel (`Command::bytes`), within a twentieth.
+void expectAsClaimed(const CudaCase& test) {
+  const int64_t claimed = costOf(LoopNest(test.kernel()), cardModel()).bytes;
+  const auto moved =
+      static_cast<double>(test.counters().globalLoads.bytes + test.counters().globalStores.bytes);
+  EXPECT_NEAR(moved, static_cast<double>(claimed), static_cast<double>(claimed) / 20);
 }
 
 TEST(CudaTraffic, FlatKernelsReadOnce) {
@@ -33,6 +44,34 @@ TEST(CudaTraffic, FlatKernelsReadOnce) {
     SCOPED_TRACE(n);
     expectOnce(test.counters().globalLoads, n * 6);
     expectOnce(test.counters().globalStores, n * 4);
+    expectAsClaimed(test);
+  }
+}
+
+TEST(CudaTraffic, NarrowElementsMoveSixteenBytesAtATime) {
+  for (int64_t n : {65536, 50257, 1000 * 768, 1000, 769}) {
+    CudaCase test({.space = {n},
+                   .ins = {{"bf16", "(i) -> (i)", {n}}},
+                   .outs = {{"bf16", "(i) -> (i)", {n}}},
+                   .kernelClass = "flat",
+                   .body = R"(
+    ^bb0(%a: bf16):
+      %w = arith.extf %a : bf16 to f32
+      %s = arith.addf %w, %w : f32
+      %r = arith.truncf %s : f32 to bf16
+      kernel.yield %r : bf16
+)"});
+    ASSERT_TRUE(test.ok());
+    test.run();
+    SCOPED_TRACE(n);
+    // Behind the last whole access there are up to seven elements.
+    for (const ptx::Traffic& traffic :
+         {test.counters().globalLoads, test.counters().globalStores}) {
+      expectOnce(traffic, n * 2);
+      EXPECT_GE(traffic.byWidth[4] * 32 * 16, n / 8 * 16);
+      EXPECT_LE(traffic.requests - traffic.byWidth[4], 7);
+    }
+    expectAsClaimed(test);
   }
 }
 
@@ -66,6 +105,7 @@ TEST(CudaTraffic, RowsInRegistersAreReadOnce) {
     SCOPED_TRACE(n);
     expectOnce(test.counters().globalLoads, m * n * 4);
     expectOnce(test.counters().globalStores, m * n * 4);
+    expectAsClaimed(test);
     EXPECT_EQ(test.counters().globalLoads.byWidth[4], test.counters().globalLoads.requests);
     EXPECT_EQ(test.counters().sharedStores.byWidth[4], 0);
   }
@@ -85,6 +125,7 @@ TEST(CudaTraffic, RowsInSharedMemoryAreReadOnce) {
     SCOPED_TRACE(fmt::format("{} of {}", n, element));
     expectOnce(test.counters().globalLoads, m * n * width);
     expectOnce(test.counters().globalStores, m * n * width);
+    expectAsClaimed(test);
     // A chunk of f32 is two accesses of 16 bytes, which lie 32 bytes apart in a warp.
     if (width == 2)
       EXPECT_EQ(test.counters().sharedLoads.bankConflicts, 0);
@@ -115,6 +156,7 @@ TEST(CudaTraffic, SumsDownColumnsReadOnce) {
     SCOPED_TRACE(n);
     EXPECT_EQ(test.counters().globalLoads.bytes, 4 * m * n * 4);
     EXPECT_EQ(test.counters().globalStores.bytes, 4 * n * 4);
+    expectAsClaimed(test);
   }
 }
 

@@ -31,6 +31,7 @@ public:
   /// Of the newest run.
   const ptx::Counters& counters() const { return counters_; }
   const std::string& ptx() const { return runner_->ptx(); }
+  kernel::FusedOp kernel() const { return mlir::cast<kernel::FusedOp>(runner_->kernels()[0]); }
   bool ok() const { return runner_ != nullptr; }
 
 private:
