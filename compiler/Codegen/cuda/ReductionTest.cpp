@@ -3,10 +3,13 @@
 #include "compiler/Codegen/cuda/SumOrder.h"
 #include "compiler/Codegen/cuda/testing/CudaCase.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <cstdlib>
 #include <cstring>
+#include <random>
 
 namespace titan::codegen::cuda::testing {
 namespace {
@@ -48,13 +51,16 @@ float sumOfRow(const float* terms, std::vector<int64_t> extents) {
   return byXor(warps);
 }
 
-KernelSpec rowSum(int64_t m, int64_t n) {
+KernelSpec rowSum(int64_t m, int64_t n, const std::string& element = "f32") {
   return {.space = {m, n},
-          .ins = {{"f32", "(r, c) -> (r, c)", {m, n}}},
+          .ins = {{element, "(r, c) -> (r, c)", {m, n}}},
           .outs = {{"f32", "(r, c) -> (r)", {m}}},
           .kernelClass = "row",
-          .body = R"(
-    ^bb0(%v: f32):
+          .body =
+              (element == "f32"
+                   ? "\n^bb0(%v: f32):\n"
+                   : fmt::format("\n^bb0(%x: {0}):\n%v = arith.extf %x : {0} to f32\n", element)) +
+              R"(
       %s = kernel.reduce add %v over [1] : f32
       kernel.yield %s : f32
 )"};
@@ -83,22 +89,27 @@ TEST(CudaSumOrder, SlotsOfARow) {
 }
 
 TEST(CudaSumOrder, RowsBitForBit) {
+  const char* chosen = std::getenv("TITAN_TEST_SEED");
+  std::mt19937 generator(chosen ? std::atoi(chosen) : 1);
   std::vector<int64_t> lengths = {50257, 65537};
+  for (int i = 0; i < 20; ++i)
+    lengths.push_back(41 + static_cast<int64_t>(generator() % 2060));
   for (int64_t n = 1; n <= 2100; n += n < 40 ? 1 : n < 300 ? 17 : 151)
     lengths.push_back(n);
   for (int64_t n : {255, 256, 257, 768, 1024, 2048})
     lengths.push_back(n);
-  for (int64_t n : lengths) {
-    const int64_t m = n > 3000 ? 1 : 3;
-    CudaCase test(rowSum(m, n));
-    ASSERT_TRUE(test.ok());
-    Elements values = codegen::testing::randomElements({"f32", "", {m, n}}, 11);
-    test.setIn(0, values);
-    std::vector<float> terms(values.begin(), values.end());
-    std::vector<float> found = floatsOf(test.run()[0]);
-    for (int64_t row = 0; row < m; ++row)
-      EXPECT_EQ(found[row], sumOfRow(terms.data() + row * n, {n})) << "row of " << n;
-  }
+  for (int64_t n : lengths)
+    for (const char* element : {"f32", "bf16"}) {
+      const int64_t m = n > 3000 ? 1 : 3;
+      CudaCase test(rowSum(m, n, element));
+      ASSERT_TRUE(test.ok());
+      Elements values = codegen::testing::randomElements({element, "", {m, n}}, 11);
+      test.setIn(0, values);
+      std::vector<float> terms(values.begin(), values.end());
+      std::vector<float> found = floatsOf(test.run()[0]);
+      for (int64_t row = 0; row < m; ++row)
+        EXPECT_EQ(found[row], sumOfRow(terms.data() + row * n, {n})) << n << " of " << element;
+    }
 }
 
 TEST(CudaSumOrder, SeveralDimensionsBitForBit) {
