@@ -10,10 +10,6 @@
 namespace titan::codegen::testing {
 namespace {
 
-int64_t below(std::mt19937& generator, int64_t count) {
-  return static_cast<int64_t>(generator() % static_cast<uint64_t>(count));
-}
-
 /// What `units` at a time make of the operands' bytes.
 std::vector<std::string> runIn(KernelRunner& runner, std::vector<std::string> bytes,
                                int64_t units) {
@@ -59,10 +55,7 @@ TEST(ScatterKernel, ReplacesElementsOfAnyType) {
 }
 
 TEST(ScatterKernel, ComparesWithoutSigns) {
-  auto runner = compile("func.func @f(%i: memref<2xi64>, %u: memref<2xui8>, %r: memref<2xui8>) {\n"
-                        "kernel.call #kernel.scatter<kind = max, outer = 1, entries = 2, inner = "
-                        "1, rows = 2, width = 1, columns = 1> ins(%i, %u : memref<2xi64>, "
-                        "memref<2xui8>) outs(%r : memref<2xui8>)\nreturn\n}\n");
+  auto runner = compile(moduleText(ScatterCase{"max", "ui8", "i64", 1, 2, 1, 2, 1, 1}));
   ASSERT_TRUE(runner);
   auto bytes = runIn(*runner, {encode("i64", {0, 1}), "\xff\x01", "\x01\xff"}, 0);
   EXPECT_EQ(bytes[2], "\xff\xff");
@@ -93,11 +86,7 @@ TEST(TopKKernel, KeepsTheOrderOfEqualElements) {
 }
 
 TEST(TopKKernel, ComparesWithoutSigns) {
-  auto runner =
-      compile("func.func @f(%x: memref<1x3xui8>, %v: memref<1x3xui8>, %i: memref<1x3xi64>) "
-              "{\nkernel.call #kernel.top_k<rows = 1, length = 3, count = 3, smallest = "
-              "false> ins(%x : memref<1x3xui8>) outs(%v, %i : memref<1x3xui8>, "
-              "memref<1x3xi64>)\nreturn\n}\n");
+  auto runner = compile(moduleText(SortCase{"ui8", 1, 3, 3, false}));
   ASSERT_TRUE(runner);
   auto bytes = runIn(*runner, {"\x01\xff\x7f", "\x01\x01\x01", encode("i64", {0, 0, 0})}, 0);
   EXPECT_EQ(bytes[1], "\xff\x7f\x01");

@@ -11,6 +11,7 @@
 namespace titan::codegen::cuda::testing {
 namespace {
 
+using codegen::testing::below;
 using codegen::testing::decode;
 using codegen::testing::drawScatter;
 using codegen::testing::drawSort;
@@ -21,10 +22,6 @@ using codegen::testing::ScatterCase;
 using codegen::testing::ScatterData;
 using codegen::testing::SortCase;
 using codegen::testing::SortData;
-
-int64_t below(std::mt19937& generator, int64_t count) {
-  return static_cast<int64_t>(generator() % static_cast<uint64_t>(count));
-}
 
 std::unique_ptr<CudaRunner> compile(const std::string& text) {
   Result<std::unique_ptr<CudaRunner>> runner = CudaRunner::compile(text);
@@ -132,10 +129,7 @@ TEST(CudaScatterKernel, MovesAsMuchAsFits) {
 }
 
 TEST(CudaScatterKernel, ComparesWithoutSigns) {
-  auto runner = compile("func.func @f(%i: memref<2xi64>, %u: memref<2xui8>, %r: memref<2xui8>) {\n"
-                        "kernel.call #kernel.scatter<kind = max, outer = 1, entries = 2, inner = "
-                        "1, rows = 2, width = 1, columns = 1> ins(%i, %u : memref<2xi64>, "
-                        "memref<2xui8>) outs(%r : memref<2xui8>)\nreturn\n}\n");
+  auto runner = compile(moduleText(ScatterCase{"max", "ui8", "i64", 1, 2, 1, 2, 1, 1}));
   ASSERT_TRUE(runner);
   EXPECT_EQ(runInAllOrders(*runner, {encode("i64", {0, 1}), "\xff\x01", "\x01\xff"}, 3)[2],
             "\xff\xff");
@@ -173,11 +167,7 @@ TEST(CudaTopKKernel, ManyRows) {
 }
 
 TEST(CudaTopKKernel, ComparesWithoutSigns) {
-  auto runner =
-      compile("func.func @f(%x: memref<1x3xui8>, %v: memref<1x3xui8>, %i: memref<1x3xi64>) "
-              "{\nkernel.call #kernel.top_k<rows = 1, length = 3, count = 3, smallest = "
-              "false> ins(%x : memref<1x3xui8>) outs(%v, %i : memref<1x3xui8>, "
-              "memref<1x3xi64>)\nreturn\n}\n");
+  auto runner = compile(moduleText(SortCase{"ui8", 1, 3, 3, false}));
   ASSERT_TRUE(runner);
   const auto bytes =
       runInAllOrders(*runner, {"\x01\xff\x7f", "\x01\x01\x01", encode("i64", {0, 0, 0})}, 1);

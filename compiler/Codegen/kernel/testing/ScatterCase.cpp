@@ -11,10 +11,6 @@
 namespace titan::codegen::testing {
 namespace {
 
-int64_t below(std::mt19937& generator, int64_t count) {
-  return static_cast<int64_t>(generator() % static_cast<uint64_t>(count));
-}
-
 bool isInteger(const std::string& element) { return element[0] != 'f' && element[0] != 'b'; }
 
 Elements drawValues(std::mt19937& generator, int64_t count, bool isInteger) {
@@ -37,6 +33,10 @@ double combine(const std::string& kind, double x, double update) {
 }
 
 } // namespace
+
+int64_t below(std::mt19937& generator, int64_t count) {
+  return static_cast<int64_t>(generator() % static_cast<uint64_t>(count));
+}
 
 bool isSame(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 

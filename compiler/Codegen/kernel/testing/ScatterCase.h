@@ -8,6 +8,9 @@
 
 namespace titan::codegen::testing {
 
+/// A number in [0, count).
+int64_t below(std::mt19937& generator, int64_t count);
+
 struct ScatterCase {
   std::string kind, element, index;
   int64_t outer, entries, inner, rows, width, columns;
