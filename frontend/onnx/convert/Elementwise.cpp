@@ -45,6 +45,15 @@ template <typename Op> Status binary(Conversion& c) {
   return c.give(c.create<Op>(values[0], values[1]));
 }
 
+/// The shape to which two operands broadcast.
+Result<Shape> commonShape(Conversion& c, Value a, Value b) {
+  std::optional<Shape> shape = broadcastShape(c.shapeOf(a), c.shapeOf(b));
+  if (!shape)
+    return c.error("operands {} and {} do not broadcast", toString(c.shapeOf(a)),
+                   toString(c.shapeOf(b)));
+  return *shape;
+}
+
 /// Is the node a part of what torch.export makes of scaled_dot_product_attention?
 bool isOfAttention(const Node& node) {
   return scopeOf(node).target.starts_with("aten.scaled_dot_product_attention.");
@@ -57,13 +66,10 @@ Status sum(Conversion& c) {
   if (!c.isFloat(scores) || !tensorType(mask).getElementType().isInteger(1) ||
       !isOfAttention(c.node))
     return binary<AddOp>(c);
-  std::optional<Shape> shape = broadcastShape(c.shapeOf(scores), c.shapeOf(mask));
-  if (!shape)
-    return c.error("operands {} and {} do not broadcast", toString(c.shapeOf(scores)),
-                   toString(c.shapeOf(mask)));
+  const Shape shape = TITAN_TRY(commonShape(c, scores, mask));
   Value zero = c.splat(tensorType(mask).clone(tensorType(scores).getElementType()), 0);
   Value bias = c.select(mask, zero, c.splatLike(zero, -std::numeric_limits<double>::infinity()));
-  return c.give(c.add(c.broadcastTo(scores, *shape), c.broadcastTo(bias, *shape)));
+  return c.give(c.add(c.broadcastTo(scores, shape), c.broadcastTo(bias, shape)));
 }
 
 template <typename Op> Status variadic(Conversion& c) {
@@ -127,13 +133,10 @@ Status power(Conversion& c) {
   // The result has the base's type; the exponent may have any.
   Value base = TITAN_TRY(c.floatOperand(0));
   Value exponent = c.convert(TITAN_TRY(c.operand(1)), tensorType(base).getElementType());
-  std::optional<Shape> shape = broadcastShape(c.shapeOf(base), c.shapeOf(exponent));
-  if (!shape)
-    return c.error("operands {} and {} do not broadcast", toString(c.shapeOf(base)),
-                   toString(c.shapeOf(exponent)));
+  const Shape shape = TITAN_TRY(commonShape(c, base, exponent));
   if (const HostTensor* known = c.constant(1); known && known->size() == 1) {
     // Squares and roots are exact and cheap as such.
-    Value x = c.broadcastTo(base, *shape);
+    Value x = c.broadcastTo(base, shape);
     double value = known->real(0);
     if (value == 1)
       return c.give(x);
@@ -144,7 +147,7 @@ Status power(Conversion& c) {
     if (value == -1)
       return c.give(c.div(c.splatLike(x, 1), x));
   }
-  return c.give(c.create<PowOp>(c.broadcastTo(base, *shape), c.broadcastTo(exponent, *shape)));
+  return c.give(c.create<PowOp>(c.broadcastTo(base, shape), c.broadcastTo(exponent, shape)));
 }
 
 /// With the sign of the divisor, or with fmod = 1 of the dividend, as floats always.
