@@ -263,6 +263,8 @@ private:
   }
 
   FusedOp fuseSiblings(FusedOp first, FusedOp second) {
+    if (columnSumsOf(first, second) > mostColumnSums)
+      return nullptr;
     auto mayMove = [](Operation*) { return false; };
     if (!lower::findOpsToMove(rewriter.order, first, second, mayMove))
       return nullptr;

@@ -117,7 +117,8 @@ size_t streamsInto(FusedOp op) {
 }
 
 int64_t columnSumsOf(const KernelFacts& first, const KernelFacts& second) {
-  return std::max(first.rowLength, second.rowLength) *
+  constexpr int64_t shortestRow = 1024;
+  return std::max({first.rowLength, second.rowLength, shortestRow}) *
          (first.columnReductions + second.columnReductions);
 }
 

@@ -35,7 +35,8 @@ bool repeatsScalars(kernel::FusedOp op, const KernelFacts& facts);
 bool repeatsAlongShortRows(const MergedSpace& space, kernel::FusedOp op);
 
 /// Elements of the sums down columns that one kernel of two would hold while it goes down rows, a
-/// reduction of which either has; 0 where nothing is reduced along rows.
+/// reduction of which either has; 0 where nothing is reduced along rows. A short row counts as one
+/// of 1024 elements: however few, its columns are those of one thread, with all their sums.
 int64_t columnSumsOf(const KernelFacts& first, const KernelFacts& second);
 
 /// Operands that a kernel reads along its space; one that is the same element for all points is

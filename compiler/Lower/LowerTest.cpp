@@ -610,14 +610,14 @@ TEST_F(Lower, KernelsRunTogetherOnlyWhereOneFindsTheOther) {
 // Sums down columns beside sums along the rows: together as far as the machine holds the former.
 TEST_F(Lower, SumsDownColumnsOfLongRowsStayApart) {
   auto module = parse(R"(
-    func.func @f(%x: tensor<12x1000xf32>) -> (tensor<12x1000xf32>, tensor<1000xf32>) {
-      %s = titan.reduce sum %x [1] : tensor<12x1000xf32> to tensor<12xf32>
-      %b = titan.broadcast %s [0] : tensor<12xf32> to tensor<12x1000xf32>
-      %y = titan.mul %x, %b : tensor<12x1000xf32>
-      %c = titan.reduce sum %y [0] : tensor<12x1000xf32> to tensor<1000xf32>
-      return %y, %c : tensor<12x1000xf32>, tensor<1000xf32>
+    func.func @f(%x: tensor<12x2000xf32>) -> (tensor<12x2000xf32>, tensor<2000xf32>) {
+      %s = titan.reduce sum %x [1] : tensor<12x2000xf32> to tensor<12xf32>
+      %b = titan.broadcast %s [0] : tensor<12xf32> to tensor<12x2000xf32>
+      %y = titan.mul %x, %b : tensor<12x2000xf32>
+      %c = titan.reduce sum %y [0] : tensor<12x2000xf32> to tensor<2000xf32>
+      return %y, %c : tensor<12x2000xf32>, tensor<2000xf32>
     })");
-  for (auto [columnSums, kernels] : {std::pair<int64_t, int>{1000, 1}, {999, 2}}) {
+  for (auto [columnSums, kernels] : {std::pair<int64_t, int>{2000, 1}, {1999, 2}}) {
     titan::TargetInfo target;
     target.cpu = "x86-64-v3";
     target.machine = titan::MachineModel();

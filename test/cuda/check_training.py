@@ -43,8 +43,6 @@ FAMILIES = ("bilinear", "class-token", "experts-of-copies", "exponential-of-a-sc
 FUSED_MODELS = ("gpt-nano", "norm-gelu", "words")
 UNFUSED = [f"--disable-pass=titan-{name}" for name in ("lower-fuse-kernels", "lower-fuse-epilogues", "plan-reuse-in-place")]
 CARDS = ("sm_80", "sm_90", "sm_120")
-# Entry points with a stack: a column kernel of 254 registers needs two more on one of the cards.
-SPILLS = {"decoder": {"sm_90": 1}}
 LOSSES, NARROW = 1e-4, 1e-2  # relative, of 20 steps, between devices; with products of bf16
 AVERAGES = 1e-5  # of the largest element, after 20 steps, between devices
 
@@ -157,8 +155,8 @@ def masks(tools, scratch):
     return wrong
 
 
-def code(tools, model, recipe, scratch, spills={}):
-    """Each entry point is one of the plan's, and keeps nothing of a thread in memory on any of the cards, but for `spills`, a number by card."""
+def code(tools, model, recipe, scratch):
+    """Each entry point is one of the plan's, and keeps nothing of a thread in memory on any of the cards."""
     job = scratch / "coded"
     try:
         titan_job.compile_job(tools, model, recipe, job, *CUDA, f"--arch={','.join(CARDS)}", "--save-temps", scratch / "temps")
@@ -174,14 +172,14 @@ def code(tools, model, recipe, scratch, spills={}):
         used = re.findall(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", log)
         wrong += [f"{card}: {len(used)} of {planned} entry points in the log"] if len(used) != planned else []
         spilled = [one for one in used if one != ("0", "0", "0")]
-        wrong += [f"{card}: stack and spills of {spilled}, expected {spills.get(card, 0)} of them"] if len(spilled) != spills.get(card, 0) else []
+        wrong += [f"{card}: stack and spills of {spilled}"] if spilled else []
     return wrong
 
 
 def reference_code(tools, name, scratch):
     folder = check_losses.REFERENCES / name
     export, recipe = next(check_losses.pairs(json.loads((folder / "reference.json").read_text())))
-    return code(tools, folder / f"{export}.onnx", folder / f"{recipe}.toml", scratch, SPILLS.get(name, {}))
+    return code(tools, folder / f"{export}.onnx", folder / f"{recipe}.toml", scratch)
 
 
 def module(tools, name, scratch):
