@@ -8,7 +8,7 @@ using namespace mlir;
 namespace titan::codegen::cuda {
 namespace {
 
-constexpr int64_t flatThreads = 256, columnThreads = 128;
+constexpr int64_t columnThreads = 128;
 
 } // namespace
 

@@ -14,8 +14,6 @@ using namespace mlir;
 namespace titan::codegen::cuda {
 namespace {
 
-constexpr int64_t flatThreads = 256;
-
 /// A copy or a fill in units of up to 16 bytes, one a thread.
 class FlatEmitter : EmbeddingBuilder {
 public:
@@ -25,7 +23,7 @@ public:
                            : Type(builder.getIntegerType(unitBytes * 8))) {}
 
   void emitRows(int64_t rows, int64_t rowUnits) {
-    overUnits(rows * rowUnits, [&](Value number) {
+    overUnits(builder, loc, rows * rowUnits, [&](Value number) {
       SmallVector<Value> places = splitNumber(builder, loc, number, {rows, rowUnits});
       Value source = add(mul(entryAt(places[0]), rowUnits), places[1]);
       store(load(unit, at(operands[0], unit, source), unitBytes), at(operands[2], unit, number),
@@ -34,23 +32,14 @@ public:
   }
 
   void emitZeros(int64_t units) {
-    overUnits(units,
+    overUnits(builder, loc, units,
               [&](Value number) { store(zero(unit), at(operands[2], unit, number), unitBytes); });
   }
 
 private:
-  void overUnits(int64_t units, llvm::function_ref<void(Value number)> body) {
-    Value number = add(mul(blockNumber(builder, loc), flatThreads), threadNumber(builder, loc));
-    if (units % flatThreads == 0)
-      return body(number);
-    when(isBelow(number, index(units)), [&] { body(number); });
-  }
-
   int64_t unitBytes;
   Type unit;
 };
-
-int64_t flatBlocks(int64_t units) { return llvm::divideCeilSigned(units, flatThreads); }
 
 } // namespace
 

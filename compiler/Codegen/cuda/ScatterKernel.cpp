@@ -17,8 +17,6 @@ using namespace mlir;
 namespace titan::codegen::cuda {
 namespace {
 
-constexpr int64_t flatThreads = 256;
-
 /// What a thread has of a row.
 struct Unit {
   Type type;
@@ -55,9 +53,7 @@ public:
 
   void emit(int64_t rowUnits) {
     const int64_t outer = routine.getOuter(), inner = routine.getInner();
-    Value number = add(create<arith::MulIOp>(blockNumber(builder, loc), index(flatThreads)),
-                       threadNumber(builder, loc));
-    when(isBelow(number, outer * inner * rowUnits), [&] {
+    overUnits(builder, loc, outer * inner * rowUnits, [&](Value number) {
       SmallVector<Value> at = splitNumber(builder, loc, number, {outer, inner, rowUnits});
       emitLoop(builder, loc, index(0), index(routine.getRows()), 1, {},
                [&](Value row, ValueRange) -> SmallVector<Value> {
@@ -101,8 +97,7 @@ LogicalResult emitScatterKernel(KernelModule& kernels, kernel::CallOp call, Stri
                 rowUnits = rowBytes / unit.bytes, both = routine.getOuter() * routine.getInner(),
                 rows = both * routine.getRows();
   using Use = EntryOperand::Use;
-  Entry entry{
-      symbol.str(), llvm::divideCeilSigned(both * rowUnits, flatThreads), flatThreads, {}, 0};
+  Entry entry{symbol.str(), flatBlocks(both * rowUnits), flatThreads, {}, 0};
   entry.operands = {{Use::Read, rows * bytesOf(elementOf(call.getIns()[0]))},
                     {Use::Read, rows * rowBytes},
                     {Use::Both, both * routine.getEntries() * rowBytes}};

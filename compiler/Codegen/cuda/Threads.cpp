@@ -1,6 +1,7 @@
 #include "compiler/Codegen/cuda/Threads.h"
 
 #include "compiler/Codegen/cuda/KernelModule.h"
+#include "compiler/Codegen/cuda/ThreadBuilder.h"
 #include "compiler/Codegen/kernel/Combine.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -38,6 +39,18 @@ Value blockNumber(OpBuilder& builder, Location loc) {
 
 Value threadNumber(OpBuilder& builder, Location loc) {
   return numberOf<NVVM::ThreadIdXOp>(builder, loc);
+}
+
+int64_t flatBlocks(int64_t units) { return llvm::divideCeilSigned(units, flatThreads); }
+
+void overUnits(OpBuilder& builder, Location loc, int64_t units,
+               llvm::function_ref<void(Value unit)> body) {
+  ThreadBuilder thread(builder, loc);
+  Value unit = thread.add(thread.mul(blockNumber(builder, loc), flatThreads),
+                          threadNumber(builder, loc));
+  if (units % flatThreads == 0)
+    return body(unit);
+  thread.when(thread.isBelow(unit, units), [&] { body(unit); });
 }
 
 void emitBarrier(OpBuilder& builder, Location loc) { NVVM::Barrier0Op::create(builder, loc); }

@@ -10,6 +10,15 @@ namespace titan::codegen::cuda {
 mlir::Value blockNumber(mlir::OpBuilder& builder, mlir::Location loc);
 mlir::Value threadNumber(mlir::OpBuilder& builder, mlir::Location loc);
 
+/// Threads of a block whose threads have nothing to do with each other, and blocks for `units` of
+/// work, one a thread.
+inline constexpr int64_t flatThreads = 256;
+int64_t flatBlocks(int64_t units);
+
+/// Emits what each of those threads does with its unit.
+void overUnits(mlir::OpBuilder& builder, mlir::Location loc, int64_t units,
+               llvm::function_ref<void(mlir::Value unit)> body);
+
 /// All threads of the block have come here, and see what the others wrote before.
 void emitBarrier(mlir::OpBuilder& builder, mlir::Location loc);
 

@@ -12,8 +12,6 @@ using namespace mlir;
 namespace titan::codegen::cuda {
 namespace {
 
-constexpr int64_t flatThreads = 256;
-
 /// Each element goes to the place that those before it leave: a total order, whose places no two
 /// elements share. So nothing is exchanged, and who counts decides nothing.
 class TopKEmitter : ThreadBuilder {
@@ -29,9 +27,7 @@ public:
 
   void emit() {
     const int64_t elements = routine.getRows() * routine.getLength();
-    Value number = add(create<arith::MulIOp>(blockNumber(builder, loc), index(flatThreads)),
-                       threadNumber(builder, loc));
-    when(isBelow(number, elements), [&] {
+    overUnits(builder, loc, elements, [&](Value number) {
       SmallVector<Value> at =
           splitNumber(builder, loc, number, {routine.getRows(), routine.getLength()});
       emitElement(at[0], at[1]);
@@ -102,7 +98,7 @@ LogicalResult emitTopKKernel(KernelModule& kernels, kernel::CallOp call, StringR
   const int64_t elements = routine.getRows() * routine.getLength(),
                 chosen = routine.getRows() * routine.getCount();
   using Use = EntryOperand::Use;
-  Entry entry{symbol.str(), llvm::divideCeilSigned(elements, flatThreads), flatThreads, {}, 0};
+  Entry entry{symbol.str(), flatBlocks(elements), flatThreads, {}, 0};
   entry.operands = {{Use::Read, elements * bytesOf(element)},
                     {Use::Write, chosen * bytesOf(element)},
                     {Use::Write, chosen * 8}};
