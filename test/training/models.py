@@ -202,6 +202,24 @@ class OwnParameters(nn.Module):
         return (weights * centred * self.gain) @ self.output[0]
 
 
+class Routed(nn.Module):
+    """A mixture of experts: the two best scores of a position go by their indices into its row of gates, and a power of the sum on."""
+
+    def __init__(self):
+        super().__init__()
+        self.router = nn.Linear(8, 5, bias=False)
+        self.experts = nn.ModuleList(nn.Sequential(nn.Linear(8, 12), nn.SiLU(), nn.Linear(12, 8)) for _ in range(5))
+        self.exponents = nn.Parameter(torch.linspace(0.6, 1.4, 8))
+        self.head = nn.Linear(8, 4)
+
+    def forward(self, x):
+        scores = torch.softmax(self.router(x), dim=-1)
+        best, chosen = torch.topk(scores, 2, dim=-1)
+        gates = torch.zeros_like(scores).scatter(-1, chosen, best / best.sum(-1, keepdim=True))
+        mixed = sum(gates[..., i:i + 1] * expert(x) for i, expert in enumerate(self.experts))
+        return self.head(x + (mixed * mixed + 0.1) ** self.exponents)
+
+
 class Convolutions(nn.Module):
     """Strides, dilation, groups, depthwise; pools with overlapping and with cut windows; a residual sum and a flatten behind channels."""
 
@@ -461,6 +479,7 @@ CASES = {
     "sequence": Case(Sequence, {"x": (6, 8)}, labels(7, (6,), ignored=-100), {"adamw": ADAMW + ACCUMULATE},
                      exports=["dynamo-train", "dynamo-optimized", "legacy-train", "legacy-eval", "legacy-13"]),
     "own-parameters": Case(OwnParameters, {"x": (10,)}, real(2), {"mse-sgd": loss("mse") + SGD + BATCH}),
+    "routed": Case(Routed, {"x": (6, 8)}, labels(4, (6,)), {"adamw": ADAMW + BATCH, "sgd": SGD + ACCUMULATE}),
     "loss-inside": Case(LossInside, {"x": (5,), "wanted": (2,)}, None,
                         {"output": loss("output") + ADAM + BATCH, "output-accumulate": loss("output") + ADAM + ACCUMULATE},
                         exports=["dynamo-train", "legacy-train"]),
