@@ -161,17 +161,45 @@ std::string drawConvolution(std::mt19937& generator, const std::string& element)
                   drawn.kernelGrad("%a, %b", "", element, wide));
 }
 
+/// For a machine whose products read no patches, if not `inPlace`.
+void setPatches(ModuleOp module, bool inPlace) {
+  titan::TargetInfo target;
+  target.cpu = "x86-64-v3";
+  target.machine = titan::MachineModel();
+  target.machine->patchesInPlace = inPlace;
+  titan::setTarget(module, target);
+}
+
+int countPatches(ModuleOp module) {
+  int products = 0;
+  module->walk([&](titan::kernel::CallOp call) {
+    auto gemm = dyn_cast<titan::kernel::GemmAttr>(call.getRoutine());
+    products += gemm && gemm.hasPatches();
+  });
+  return products;
+}
+
 TEST_F(Lower, DrawnConvolutions) {
   const char* chosen = std::getenv("TITAN_TEST_SEED");
   const unsigned first = chosen ? static_cast<unsigned>(std::atoi(chosen)) : 1;
   std::cout << "seeds from " << first << " on (TITAN_TEST_SEED)\n";
+  int found = 0; // patches in place
   for (unsigned seed = first; seed < first + 300 && !HasFailure(); ++seed) {
     std::mt19937 generator(seed);
     const char* elements[] = {"f32", "bf16", "f64"};
     const std::string text = drawConvolution(generator, elements[seed % 3]);
     SCOPED_TRACE("TITAN_TEST_SEED=" + std::to_string(seed) + "\n" + text);
-    expectEquivalent(*parse(text));
+    auto module = parse(text);
+    const bool inPlace = seed % 2 == 0;
+    setPatches(*module, inPlace);
+    expectEquivalent(*module);
+    const int patches = countPatches(*lower(*module).fused);
+    if (inPlace)
+      found += patches;
+    else
+      EXPECT_EQ(patches, 0);
   }
+  EXPECT_GT(found, 100);
 }
 
 /// A function of one drawn recurrent layer, and one of its gradient.

@@ -15,7 +15,8 @@ Attribute toAttribute(int64_t value, Builder& builder) { return builder.getI64In
 
 /// Of nothing, 0 is a count.
 bool mayBeZero(StringRef field) {
-  return field == "attention_padding" || field == "rounded_operand_tile_rows";
+  return field == "attention_padding" || field == "rounded_operand_tile_rows" ||
+         field == "patches_in_place";
 }
 
 bool read(Attribute attribute, double& value) {

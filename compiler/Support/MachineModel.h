@@ -49,13 +49,15 @@ struct MachineModel {
   /// small parameters, with and without averages.
   int64_t smallSiblings = 6;
   /// Elements of sums down columns that a kernel may hold while it reduces the rows it goes down:
-  /// the length of a row, times its sums of columns.
+  /// the length of a row, times its sums of columns (`columnSumsOf`).
   int64_t columnSums = int64_t{1} << 40;
   int64_t embeddingGradColumns = 64; ///< of a unit: what one thread owns of a row
   /// The gradient of a table is summed in sorted order where at least so many rows are added.
   int64_t embeddingGradSortedRows = int64_t{1} << 40;
   /// Rows of tiles that may round one operand each; 0: products read operands of one type.
   int64_t roundedOperandTileRows = 2;
+  /// 0: products read no patches where they stand in the operand of a convolution; those are copied.
+  int64_t patchesInPlace = 1;
   /// Bytes: rows of temporaries, and those above 4 KiB, begin at multiples of it.
   int64_t rowAlignment = 1, longRowAlignment = 1;
 
@@ -136,6 +138,7 @@ template <typename Model, typename Visitor> void visitFields(Model& m, Visitor v
   visit("embedding_grad_columns", m.embeddingGradColumns);
   visit("embedding_grad_sorted_rows", m.embeddingGradSortedRows);
   visit("rounded_operand_tile_rows", m.roundedOperandTileRows);
+  visit("patches_in_place", m.patchesInPlace);
   visit("row_alignment", m.rowAlignment);
   visit("long_row_alignment", m.longRowAlignment);
   visit("attention_rows", m.attentionRows);

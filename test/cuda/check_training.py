@@ -30,11 +30,11 @@ from verdict import failed  # noqa: E402
 # The exports of a model give one program (test/training), so one is enough here; of these models each recipe is trained.
 EVERY_RECIPE = ("gpt-nano", "relu")
 # Models whose table is run on kernels for the CPU too.
-MODELS = ("activations", "decoder", "frozen", "functional", "gpt-nano", "loss-inside", "own-parameters", "relu", "residual", "tied", "twice-used", "words")
-NARROW_MODELS = ("gpt-nano", "relu")  # that are compared with products of bf16, too
+MODELS = ("activations", "convolutions", "decoder", "frozen", "functional", "gpt-nano", "loss-inside", "own-parameters", "relu", "residual", "routed", "segmentation",
+          "tied", "twice-used", "words")
+NARROW_MODELS = ("convolutions", "gpt-nano", "relu")  # that are compared with products of bf16, too
 # Models of what a card does not compute yet: they are refused by name.
-NOT_YET = dict.fromkeys(("batch-norms", "channel-norms", "convolutions", "fixed-statistics", "resampled", "segmentation", "windows"),
-                        "a convolution") | dict.fromkeys(("recurrent", "recurrent-plain"), "recurrence")
+NOT_YET = dict.fromkeys(("recurrent", "recurrent-plain"), "recurrence")
 CUDA = ("--target=cuda",)
 MODULES = TRAINING / "modules"
 # Of small modules one of each family that no model above has.

@@ -43,6 +43,7 @@ MachineModel cardModel() {
   machine.threadNs = 1500;
   // Its library and its tensor cores want operands of one type.
   machine.roundedOperandTileRows = 0;
+  machine.patchesInPlace = 0;
   // Columns alone would give a card a few blocks, each with all rows after one another.
   machine.embeddingGradSortedRows = 1;
   // 32 registers of each of 512 threads.

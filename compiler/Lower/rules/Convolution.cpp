@@ -1,6 +1,7 @@
 // Lowering of titan.convolution and its gradients: a product over a matrix of patches, which are
-// read where they stand in the operand. Zeros around it are written first: a padded copy is little
-// larger than the operand, and no product asks for bounds.
+// read where they stand in the operand, or copied first for machines whose products do not. Zeros
+// around the operand are written first: a padded copy is little larger, and no product asks for
+// bounds.
 #include "compiler/Lower/Rules.h"
 #include "compiler/Lower/TileGrid.h"
 #include "compiler/Support/Products.h"
@@ -205,8 +206,33 @@ private:
     int64_t strideA, strideB, strideC; ///< from group to group
   };
 
-  Value multiply(const Product& p) {
+  /// The patches of all groups, one group behind the other, as rows that stand a line apart; those
+  /// of a group stand `groupStride` behind those of the one before it, and then do in the copy.
+  Matrix copied(const Matrix& matrix, int64_t& groupStride) {
+    SmallVector<int64_t> extents = {s.groups};
+    AffineExpr place = l.dim(0) * groupStride + matrix.patches.getOffset();
+    auto append = [&](ArrayRef<int64_t> digits, ArrayRef<int64_t> strides) {
+      for (auto [extent, stride] : llvm::zip_equal(digits, strides)) {
+        place = place + l.dim(extents.size()) * stride;
+        extents.push_back(extent);
+      }
+    };
+    append(matrix.patches.getLineExtents(), matrix.patches.getLineStrides());
+    append(matrix.patches.getColumnExtents(), matrix.patches.getColumnStrides());
+    const int64_t lines = matrix.patches.getLines(), columns = matrix.patches.getColumns();
+    RankedTensorType type = tensorType(matrix.value);
+    Value copy = l.move(type.clone(extents), l.castShape(matrix.value, {type.getNumElements()}),
+                        l.map(extents.size(), place));
+    groupStride = lines * columns;
+    return {l.castShape(copy, {s.groups * lines, columns}), columns};
+  }
+
+  Value multiply(Product p) {
     const bool several = s.groups > 1;
+    if (p.a.patches && !l.machine.patchesInPlace)
+      p.a = copied(p.a, p.strideA);
+    if (p.b.patches && !l.machine.patchesInPlace)
+      p.b = copied(p.b, p.strideB);
     const int64_t bytes = tensorType(p.a.value).getElementTypeBitWidth() / 8;
     const TileGrid grid = chooseTileGrid(l.machine, s.groups, p.m, p.n, p.k, bytes);
     auto routine = kernel::GemmAttr::get(
