@@ -46,8 +46,8 @@ int64_t flatBlocks(int64_t units) { return llvm::divideCeilSigned(units, flatThr
 void overUnits(OpBuilder& builder, Location loc, int64_t units,
                llvm::function_ref<void(Value unit)> body) {
   ThreadBuilder thread(builder, loc);
-  Value unit = thread.add(thread.mul(blockNumber(builder, loc), flatThreads),
-                          threadNumber(builder, loc));
+  Value unit =
+      thread.add(thread.mul(blockNumber(builder, loc), flatThreads), threadNumber(builder, loc));
   if (units % flatThreads == 0)
     return body(unit);
   thread.when(thread.isBelow(unit, units), [&] { body(unit); });
