@@ -368,6 +368,22 @@ TEST(CudaReduction, NormsOfLongRows) {
     }
 }
 
+TEST(CudaReduction, RowsOfOnePointAreThePoint) {
+  for (const char* over : {"[2]", "[]"})
+    CudaCase({.space = {4, 51, 1},
+              .ins = {{"f32", "(n, c, o) -> (n, c, o)", {4, 51, 1}}},
+              .outs = {{"f32", "(n, c, o) -> (c)", {51}}},
+              .kernelClass = "column",
+              .body = fmt::format(R"(
+    ^bb0(%v: f32):
+      %p = kernel.reduce add %v over {} : f32
+      %s = kernel.reduce add %p over [0] : f32
+      kernel.yield %s : f32
+)",
+                                  over)})
+        .check(1e-6);
+}
+
 TEST(CudaReduction, CountsInI64) {
   for (int64_t n : {3, 64, 900})
     CudaCase({.space = {n},
