@@ -2,6 +2,7 @@
 
 #include "dialects/Titan/TensorBuilder.h"
 #include "frontend/onnx/read/Protos.h"
+#include "frontend/raise/Matching.h"
 
 using namespace mlir;
 
@@ -74,6 +75,8 @@ private:
   Status follow(Operation* op) {
     if (llvm::any_of(op->getOperands(), [&](Value v) { return sums_.contains(v); }))
       return followSum(op);
+    if (llvm::any_of(op->getOperands(), [&](Value v) { return means_.contains(v); }))
+      followMean(op);
     if (llvm::none_of(op->getOperands(), [&](Value v) { return batchDims_.contains(v); }))
       return {};
     if (auto reshape = dyn_cast<ir::ReshapeOp>(op))
@@ -212,16 +215,61 @@ private:
         divide && sums_.contains(divide.getOperand(0)) && sums_.contains(divide.getOperand(1)))
       return {};
     if (auto scale = dyn_cast<ir::MulOp>(op); scale && op->hasAttr(kMeanAttribute)) {
-      OpBuilder builder(op);
-      double ratio = static_cast<double>(from_) / static_cast<double>(to_);
-      ir::TensorBuilder b(builder, op);
-      auto factor = scale.getOperand(1).getDefiningOp<ir::ConstantOp>();
-      auto splat = cast<SplatElementsAttr>(factor.getValue());
-      double value = splat.getSplatValue<APFloat>().convertToDouble();
-      op->setOperand(1, b.splatLike(scale.getOperand(1), value * ratio));
+      const double count = std::round(1 / *splatOf(scale.getOperand(1)));
+      setSplat(op, 1 / rebound(count));
+      means_[scale.getResult()] = {.count = count,
+                                   .isVariance = isOfSquaredDeviations(scale.getOperand(0))};
       return {};
     }
     return refuse(op, "combines the samples of a batch");
+  }
+
+  /// A mean over samples may go on to any op. The count in an unbiased variance is that of the
+  /// samples: the mean of n squares times n, by n - 1, or times n / (n - 1) at once.
+  void followMean(Operation* op) {
+    const auto found = means_.find(op->getOperand(0));
+    if (found == means_.end())
+      return;
+    const Mean mean = found->second;
+    if (isa<ir::ReshapeOp>(op))
+      means_[op->getResult(0)] = mean;
+    if (!mean.isVariance || !isa<ir::MulOp>(op))
+      return;
+    const double before = mean.count, after = rebound(before);
+    const std::optional<double> factor = splatOf(op->getOperand(1));
+    auto quotient = op->hasOneUse() ? dyn_cast<ir::DivOp>(*op->user_begin()) : nullptr;
+    if (factor == before && quotient && splatOf(quotient.getRhs()) == before - 1) {
+      setSplat(op, after);
+      setSplat(quotient, after - 1);
+    } else if (factor && isClose(*factor, before / (before - 1))) {
+      setSplat(op, after / (after - 1));
+    }
+  }
+
+  /// Is `sum` of the squares of differences from a mean over samples?
+  bool isOfSquaredDeviations(Value sum) const {
+    auto reduction = throughReshapes(sum).getDefiningOp<ir::ReduceOp>();
+    auto square = reduction ? reduction.getOperand().getDefiningOp<ir::MulOp>() : nullptr;
+    auto difference = square && square.getLhs() == square.getRhs()
+                          ? square.getLhs().getDefiningOp<ir::SubOp>()
+                          : nullptr;
+    return difference && means_.contains(throughBroadcast(difference.getRhs()));
+  }
+
+  static Value throughReshapes(Value value) {
+    while (auto reshape = value.getDefiningOp<ir::ReshapeOp>())
+      value = reshape.getOperand();
+    return value;
+  }
+
+  double rebound(double count) const {
+    return count / static_cast<double>(from_) * static_cast<double>(to_);
+  }
+
+  /// Makes operand 1 of `op` a constant of `value`.
+  static void setSplat(Operation* op, double value) {
+    OpBuilder builder(op);
+    op->setOperand(1, ir::TensorBuilder(builder, op).splatLike(op->getOperand(1), value));
   }
 
   /// A value that is the same for every sample, with the new batch along `at`; null where it is
@@ -361,7 +409,12 @@ private:
   func::FuncOp function_;
   int64_t from_, to_;
   llvm::MapVector<Value, BatchDim> batchDims_;
-  llvm::DenseSet<Value> sums_;             ///< over the batch
+  llvm::DenseSet<Value> sums_; ///< over the batch
+  struct Mean {
+    double count = 1; ///< of its terms, in the exported batch
+    bool isVariance = false;
+  };
+  llvm::DenseMap<Value, Mean> means_;      ///< over the batch
   llvm::DenseMap<Operation*, bool> drawn_; ///< what isDrawn() found
 };
 

@@ -54,6 +54,42 @@ TEST_F(RebindBatchTest, AMeanOverTheBatchIsThatOfTheNewOne) {
   EXPECT_HAS(import(model), "dense<2.500000e-02>"); // 1 / 40
 }
 
+// n / (n - 1) of an unbiased variance counts the samples of the new batch: as PyTorch's exporters
+// write it, and as an optimizer leaves it that does not divide by 1.
+TEST_F(RebindBatchTest, AVarianceOverTheBatchIsThatOfTheNewOne) {
+  auto imported = [&](const std::vector<int64_t>& shape, bool divides) {
+    const auto count = static_cast<float>(elementCount(shape));
+    ModelBuilder model;
+    model.input("x", shape)
+        .output("y")
+        .floats("/Constant_1", {}, {divides ? count : count / (count - 1)});
+    model.floats("/Constant_2", {}, {count - 1});
+    model.node("ReduceMean", {"x"}, {"m"});
+    model.node("Sub", {"x", "m"}, {"d"});
+    model.node("Mul", {"d", "d"}, {"q"});
+    ModelBuilder::setInt(model.node("ReduceMean", {"q"}, {"v"}), "keepdims", 0);
+    model.node("Mul", {"v", "/Constant_1"}, {divides ? "s" : "y"});
+    if (divides)
+      model.node("Div", {"s", "/Constant_2"}, {"y"});
+    return import(model);
+  };
+  const std::string steps = imported({2, 5}, true);
+  EXPECT_HAS(steps, "dense<4.000000e+01>"); // 8 * 5
+  EXPECT_HAS(steps, "dense<3.900000e+01>");
+  EXPECT_HAS(imported({2, 5}, false), "dense<1.02564108>"); // 40 / 39
+  EXPECT_HAS(imported({2}, true), "dense<7.000000e+00>");
+  EXPECT_HAS(imported({2}, false), "dense<1.14285719>"); // 8 / 7
+}
+
+// A weight of a loss may be equal to the number of samples.
+TEST_F(RebindBatchTest, AScaledMeanKeepsItsFactor) {
+  ModelBuilder model;
+  model.input("x", {2}).output("y").floats("/Constant_1", {}, {2});
+  ModelBuilder::setInt(model.node("ReduceMean", {"x"}, {"m"}), "keepdims", 0);
+  model.node("Mul", {"m", "/Constant_1"}, {"y"});
+  EXPECT_HAS(import(model), "dense<2.000000e+00>");
+}
+
 // The statistics of a batch are those of any, but a scale has a number for each sample.
 TEST_F(RebindBatchTest, ANormOverTheBatchIsThatOfTheNewOne) {
   ModelBuilder model;
