@@ -508,6 +508,26 @@ TEST_F(Folded, OnesInThePlaceOfNoneAreNoParameter) {
   EXPECT_EQ(operand(1, 1).kind, TensorKind::Constant);
 }
 
+// The rows of each bag have a weight of 1, which torch.export spreads over all of them.
+TEST_F(Folded, WhatHasAnotherSizeThanTheOneParameterOfANodeIsNone) {
+  floats("one", {1}, {1});
+  for (const char* table : {"a.weight", "b.weight"})
+    floats(table, {2, 2}, kDrawn);
+  std::string sum = "x";
+  for (const std::string module : {"a", "b"}) {
+    const std::string op = "embedding_bag.padding_idx", rows = module + "_rows",
+                      args = "%p_" + module + "_weight, %bags, %arange";
+    add("MatMul", {sum, module + ".weight"}, rows, module, op, args);
+    sum = module == "a" ? "bag" : "y";
+    add("Mul", {rows, "one"}, sum, module, op, args);
+  }
+  sign({"a.weight", "b.weight"});
+  read();
+  EXPECT_EQ(operand(1, 1).kind, TensorKind::Constant);
+  EXPECT_EQ(operand(3, 1).kind, TensorKind::Constant);
+  EXPECT_EQ(names_.states.size(), 2u);
+}
+
 TEST_F(Folded, TheLayerOfAValueThatIsReadForAnotherMayStandForBoth) {
   // No signature tells that there is another parameter.
   floats("a.weight", {2, 2}, kDrawn);

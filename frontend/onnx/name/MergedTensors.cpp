@@ -31,8 +31,10 @@ public:
     }
     for (const Port& input : graph.inputs)
       known_.insert(input.name);
-    for (const auto& [name, tensor] : graph.initializers)
+    for (const auto& [name, tensor] : graph.initializers) {
       known_.insert(name);
+      elements_.emplace(mangled(name), elementCount(tensor.shape));
+    }
   }
 
   void run() {
@@ -103,7 +105,9 @@ private:
         return !operand.mangled.ends_with("_" + mangled(leafOf(tensor.name)));
       });
     if (argument.lifted.size() == 1)
-      return tensor.shape.empty() ? std::string() : argument.lifted.front().mangled;
+      return tensor.shape.empty() || isOfOtherSize(argument.lifted.front(), tensor)
+                 ? std::string()
+                 : argument.lifted.front().mangled;
     if (!argument.lifted.empty() || scope.values.empty())
       return {};
     // Values that are in no file were folded, or are views that nobody needs.
@@ -123,6 +127,12 @@ private:
       return !argument.isPlaced && opOfValue(value.mangled) != opOfValue(name);
     });
     return argument.values.size() == 1 ? "%" + argument.values.front().mangled : std::string();
+  }
+
+  /// Has the file a tensor of the name of `parameter` that has another number of elements?
+  bool isOfOtherSize(const FxOperand& parameter, const Tensor& tensor) const {
+    auto own = elements_.find(parameter.mangled);
+    return own != elements_.end() && own->second != elementCount(tensor.shape);
   }
 
   /// Of an argument that is a number of the program.
@@ -166,9 +176,10 @@ private:
   }
 
   Graph& graph_;
-  std::vector<Scope> scopes_;        ///< by node
-  std::set<std::string> known_;      ///< values that the graph has
-  std::set<std::string> parameters_; ///< that fx nodes name, mangled
+  std::vector<Scope> scopes_;               ///< by node
+  std::set<std::string> known_;             ///< values that the graph has
+  std::map<std::string, int64_t> elements_; ///< of initializers, by mangled name
+  std::set<std::string> parameters_;        ///< that fx nodes name, mangled
   /// Initializers that a node reads whose fx node names them.
   std::set<std::string> readThemselves_;
   /// By initializer: what its readers read, and what that is called here.
