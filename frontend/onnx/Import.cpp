@@ -6,11 +6,13 @@
 #include "frontend/onnx/convert/Conversion.h"
 #include "frontend/onnx/convert/InputDims.h"
 #include "frontend/onnx/convert/RebindBatch.h"
+#include "frontend/onnx/convert/Rows.h"
 #include "frontend/onnx/convert/States.h"
 #include "frontend/onnx/name/MissingMasks.h"
 #include "frontend/onnx/name/Scopes.h"
 #include "frontend/onnx/name/Values.h"
 #include "frontend/onnx/read/Branches.h"
+#include "frontend/onnx/read/Reader.h"
 #include "frontend/raise/Evaluate.h"
 #include "frontend/raise/Passes.h"
 #include "runtime/program/Random.h"
@@ -144,8 +146,8 @@ private:
   }
 
   void convert(const Node& node) {
-    if (isIf(node)) {
-      if (Status status = convertIf(node); !status.ok())
+    if (isIf(node) || isLoop(node)) {
+      if (Status status = isIf(node) ? convertIf(node) : convertLoop(node); !status.ok())
         fail(node, status.takeError());
       return;
     }
@@ -188,7 +190,7 @@ private:
     Status status = converter->convert(conversion);
     if (!status.ok())
       return fail(node, status.takeError());
-    if (!conversion.sequenceResult.empty())
+    if (conversion.sequenceResult)
       values_[node.outputs[0]].sequence = std::move(conversion.sequenceResult);
     for (auto& [i, nothing] : conversion.empty)
       values_[node.outputs[i]].host = std::move(nothing);
@@ -207,31 +209,126 @@ private:
     const std::vector<Known> operands = operandsOf(node);
     if (!operands.front().isKnown())
       return {}; // its operand has failed
-    const std::optional<HostTensor>& condition = operands.front().host;
-    if (!condition || condition->size() != 1)
-      return Error::badInput("{}: its condition is computed by the model: only one that follows "
-                             "from shapes is supported",
-                             node.shown());
-    Branch branch = TITAN_TRY(branchOf(node, condition->integer(0) != 0));
-    for (const Node& inner : branch.nodes) {
-      for (const std::string& output : inner.outputs)
-        if (!output.empty() && values_.contains(output) && !ofBranches_.contains(output))
-          return Error::badInput("{}: '{}' is produced more than once", inner.shown(),
-                                 printable(output));
-      ofBranches_.insert(inner.outputs.begin(), inner.outputs.end());
-      const bool isConstant = inner.opType == "Constant" && inner.outputs.size() == 1;
-      if (std::optional<::onnx::TensorProto> constant =
-              isConstant ? constantValue(inner) : std::nullopt) {
-        const Tensor tensor = TITAN_TRY(takeTensor(*constant, inner.shown()));
-        values_[inner.outputs.front()] = {.host = TITAN_TRY(toHost(tensor))};
-        continue;
-      }
-      convert(inner);
-    }
+    const bool condition = TITAN_TRY(controlOf(node, operands.front(), "its condition")) != 0;
+    Subgraph branch = TITAN_TRY(branchOf(node, condition));
+    TITAN_TRY(convertSubgraph(branch));
     for (auto [output, inner] : llvm::zip_equal(node.outputs, branch.outputs))
       if (auto value = values_.find(inner); value != values_.end() && !output.empty())
         values_[output] = value->second;
     return {};
+  }
+
+  Status convertSubgraph(const Subgraph& graph) {
+    for (const Node& inner : graph.nodes) {
+      for (const std::string& output : inner.outputs)
+        TITAN_TRY(reserve(inner, output));
+      const bool isConstant = inner.opType == "Constant" && inner.outputs.size() == 1;
+      if (std::optional<::onnx::TensorProto> constant =
+              isConstant ? constantValue(inner) : std::nullopt) {
+        const Tensor tensor = TITAN_TRY(takeTensor(*constant, inner.shown()));
+        values_[inner.outputs.front()].host = TITAN_TRY(toHost(tensor));
+        continue;
+      }
+      convert(inner);
+    }
+    return {};
+  }
+
+  /// Makes `name`, which a graph within `node` gives, a value that is not computed yet.
+  Status reserve(const Node& node, const std::string& name) {
+    if (name.empty())
+      return {};
+    if (values_.contains(name) && !ofSubgraphs_.contains(name))
+      return Error::badInput("{}: '{}' is produced more than once", node.shown(), printable(name));
+    ofSubgraphs_.insert(name);
+    values_[name] = {};
+    return {};
+  }
+
+  /// Its body stands there once for each iteration. Exporters write one where PyTorch has a loop
+  /// over bags of indices (EmbeddingBag), or a program in TorchScript.
+  Status convertLoop(const Node& node) {
+    std::vector<Known> operands = operandsOf(node);
+    for (auto [i, operand] : llvm::enumerate(operands))
+      if (node.hasInput(i) && !operand.isKnown())
+        return {}; // it has failed
+    const Subgraph body = TITAN_TRY(bodyOf(node));
+    int64_t iterations = INT64_MAX;
+    if (node.hasInput(0))
+      iterations = TITAN_TRY(controlOf(node, operands[0], "its number of iterations"));
+    bool goesOn = !node.hasInput(1) || TITAN_TRY(controlOf(node, operands[1], "its condition"));
+    std::vector<Known> carried(operands.begin() + kLoopControls,
+                               operands.begin() + static_cast<long>(body.inputs.size()));
+    std::vector<std::vector<Known>> scanned(node.outputs.size() - carried.size());
+    for (int64_t i = 0; goesOn && i < iterations; ++i) {
+      std::optional<std::vector<Known>> results = TITAN_TRY(iterate(node, body, i, carried));
+      if (!results)
+        return {};
+      goesOn = TITAN_TRY(controlOf(node, results->front(), "its condition"));
+      auto next = results->begin() + 1;
+      std::copy_n(next, carried.size(), carried.begin());
+      next += static_cast<long>(carried.size());
+      for (std::vector<Known>& values : scanned)
+        values.push_back(*next++);
+    }
+    for (size_t i = 0; i < node.outputs.size(); ++i)
+      if (!node.outputs[i].empty())
+        values_[node.outputs[i]] =
+            i < carried.size() ? carried[i] : TITAN_TRY(stack(node, scanned[i - carried.size()]));
+    return {};
+  }
+
+  static Result<int64_t> controlOf(const Node& node, const Known& value, const char* what) {
+    if (!value.host || value.host->size() != 1)
+      return Error::badInput(
+          "{}: {} is computed by the model: only one that follows from shapes is "
+          "supported",
+          node.shown(), what);
+    return value.host->integer(0);
+  }
+
+  /// What iteration `i` of the body gives. Nothing: a node of it has failed.
+  Result<std::optional<std::vector<Known>>> iterate(const Node& node, const Subgraph& body,
+                                                    int64_t i, const std::vector<Known>& carried) {
+    unrolled_ += body.nodes.size() + 1;
+    if (unrolled_ > kMostNodes)
+      return Error::badInput("{}: its iterations have more than {} nodes", node.shown(),
+                             kMostNodes);
+    for (const std::string& input : body.inputs)
+      TITAN_TRY(reserve(node, input));
+    values_[body.inputs[0]].host = HostTensor::scalar(i);
+    values_[body.inputs[1]].host = HostTensor::scalar(1);
+    values_[body.inputs[1]].host->dtype = DType::Bool;
+    for (size_t k = 0; k < carried.size(); ++k)
+      values_[body.inputs[kLoopControls + k]] = carried[k];
+    const size_t problems = problems_.size();
+    TITAN_TRY(convertSubgraph(body));
+    std::vector<Known> results;
+    for (const std::string& output : body.outputs)
+      results.push_back(values_[output]);
+    const bool complete = problems_.size() == problems &&
+                          llvm::all_of(results, [](const Known& known) { return known.isKnown(); });
+    return complete ? std::optional(std::move(results)) : std::nullopt;
+  }
+
+  /// `rows`, one of each iteration, along a new first dimension.
+  Result<Known> stack(const Node& node, std::vector<Known> rows) {
+    if (rows.empty())
+      return Error::badInput("{}: it has no iteration", node.shown());
+    Node join;
+    join.name = node.name;
+    join.opType = node.opType;
+    join.inputs.assign(rows.size(), "a result of its body");
+    std::string path = pathOf(node);
+    Conversion conversion(join, builder_, locationOf(node),
+                          builder_.getStrArrayAttr(ArrayRef<StringRef>(StringRef(path))),
+                          std::move(rows));
+    std::vector<Value> values;
+    for (size_t i = 0; i < conversion.count(); ++i)
+      values.push_back(TITAN_TRY(conversion.operand(i)));
+    Known found;
+    found.value = TITAN_TRY(stacked(conversion, values));
+    return found;
   }
 
   /// What the names file says of the table goes before what the source said of the node.
@@ -409,7 +506,8 @@ private:
   OwningOpRef<ModuleOp> module_;
   func::FuncOp function_;
   std::map<std::string, Known> values_;
-  std::set<std::string> ofBranches_; ///< values that a branch of an If gives
+  std::set<std::string> ofSubgraphs_; ///< values that a graph within a node gives
+  size_t unrolled_ = 0;               ///< nodes of iterations
   std::map<std::string, uint64_t> randomOrdinals_;
   struct Padding {
     const NamedTensor* tensor;

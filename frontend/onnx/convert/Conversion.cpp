@@ -48,9 +48,9 @@ Result<Value> Conversion::operand(size_t i) {
 }
 
 Result<std::vector<Value>> Conversion::sequence(size_t i) const {
-  if (!has(i) || inputs_[i].sequence.empty())
+  if (!has(i) || !inputs_[i].sequence)
     return error("operand {} is not a sequence", i);
-  return inputs_[i].sequence;
+  return *inputs_[i].sequence;
 }
 
 const HostTensor* Conversion::constant(size_t i) const {

@@ -19,9 +19,9 @@ struct Known {
   std::optional<HostTensor> host;
   const Tensor* file = nullptr;
   mlir::Value value;
-  std::vector<mlir::Value> sequence; ///< of a sequence value: its elements
+  std::optional<std::vector<mlir::Value>> sequence; ///< of a sequence value: its elements
 
-  bool isKnown() const { return host || file || value || !sequence.empty(); }
+  bool isKnown() const { return host || file || value || sequence; }
 };
 
 /// A dense constant of these little-endian bytes; a splat where all elements are equal.
@@ -141,9 +141,10 @@ private:
   std::vector<Known> inputs_;
 
 public:
-  std::vector<mlir::Value> sequenceResult; ///< the first output, where it is a sequence
-  std::vector<mlir::Value> results;        ///< one per output; unset where none is wanted
-  std::map<size_t, HostTensor> empty;      ///< outputs that have no elements
+  /// The first output, where it is a sequence.
+  std::optional<std::vector<mlir::Value>> sequenceResult;
+  std::vector<mlir::Value> results;   ///< one per output; unset where none is wanted
+  std::map<size_t, HostTensor> empty; ///< outputs that have no elements
 };
 
 /// Did the exporter multiply a norm of the batch into the weights of `node`, a convolution or a

@@ -1,5 +1,6 @@
 // Sequences: torch.export splits and joins through them. They exist during import only.
 #include "frontend/onnx/convert/Conversion.h"
+#include "frontend/onnx/convert/Rows.h"
 
 using namespace mlir;
 
@@ -27,17 +28,18 @@ Status splitToSequence(Conversion& c) {
   }
   if (sizes.size() > kMostPieces)
     return c.error("more than {} pieces", kMostPieces);
+  std::vector<Value>& pieces = c.sequenceResult.emplace();
   int64_t begin = 0;
   for (int64_t size : sizes) {
     if (size == 0)
-      return c.error("piece {} is empty", c.sequenceResult.size());
+      return c.error("piece {} is empty", pieces.size());
     Value piece = c.run(x, axis, begin, size);
     if (!c.has(1) && c.node.integer("keepdims", 1) == 0) {
       Shape shape = c.shapeOf(piece);
       shape.erase(shape.begin() + axis);
       piece = c.reshape(piece, shape);
     }
-    c.sequenceResult.push_back(piece);
+    pieces.push_back(piece);
     begin += size;
   }
   return {};
@@ -57,8 +59,14 @@ Status sequenceAt(Conversion& c) {
 Status sequenceConstruct(Conversion& c) {
   if (c.count() > kMostPieces)
     return c.error("more than {} elements", kMostPieces);
+  std::vector<Value>& elements = c.sequenceResult.emplace();
   for (size_t i = 0; i < c.count(); ++i)
-    c.sequenceResult.push_back(TITAN_TRY(c.operand(i)));
+    elements.push_back(TITAN_TRY(c.operand(i)));
+  return {};
+}
+
+Status sequenceEmpty(Conversion& c) {
+  c.sequenceResult.emplace();
   return {};
 }
 
@@ -78,12 +86,12 @@ Status sequenceInsert(Conversion& c) {
 
 Status sequenceErase(Conversion& c) {
   auto elements = TITAN_TRY(c.sequence(0));
+  if (elements.empty())
+    return c.error("takes an element of an empty sequence");
   size_t position = elements.size() - 1;
   if (c.has(1))
     position = static_cast<size_t>(TITAN_TRY(positionOf(c, 1, elements.size())));
   elements.erase(elements.begin() + static_cast<long>(position));
-  if (elements.empty())
-    return c.error("leaves an empty sequence");
   c.sequenceResult = std::move(elements);
   return {};
 }
@@ -91,6 +99,8 @@ Status sequenceErase(Conversion& c) {
 /// Joined along an axis, or stacked along a new one.
 Status concatFromSequence(Conversion& c) {
   auto elements = TITAN_TRY(c.sequence(0));
+  if (elements.empty())
+    return c.error("joins an empty sequence");
   bool stack = c.node.integer("new_axis", 0) != 0;
   int64_t rank = c.rankOf(elements.front()) + (stack ? 1 : 0);
   int64_t axis = TITAN_TRY(c.axis(0, rank));
@@ -102,6 +112,12 @@ Status concatFromSequence(Conversion& c) {
       shape.insert(shape.begin() + axis, 1);
       element = c.reshape(element, shape);
     }
+  if (axis == 0 && !c.shapeOf(elements.front()).empty())
+    if (Value rows = rowsOf(c, elements)) {
+      Shape shape = c.shapeOf(elements.front());
+      shape.front() *= static_cast<int64_t>(elements.size());
+      return c.give(c.reshaped(rows, shape));
+    }
   return c.give(TITAN_TRY(c.joined(elements, axis)));
 }
 
@@ -112,6 +128,7 @@ ArrayRef<ConverterEntry> sequenceConverters() {
       {"ConcatFromSequence", 11, concatFromSequence, ""},
       {"SequenceAt", 11, sequenceAt, "static position"},
       {"SequenceConstruct", 11, sequenceConstruct, ""},
+      {"SequenceEmpty", 11, sequenceEmpty, ""},
       {"SequenceErase", 11, sequenceErase, "static position"},
       {"SequenceInsert", 11, sequenceInsert, "static position"},
       {"SplitToSequence", 11, splitToSequence, "static sizes"},

@@ -94,23 +94,29 @@ private:
       node.opset = it->second;
     else if (domain.empty())
       return Error::badInput("{}: the model imports no ONNX opset", node.shown());
-    if (isIf(node))
-      TITAN_TRY(prepareIf(node, frame));
+    if (isIf(node) || isLoop(node))
+      TITAN_TRY(prepareSubgraphs(node, frame));
     nodes_.push_back(std::move(node));
     if (nodes_.size() > kMostNodes)
       return Error::badInput("has more than {} nodes when local functions are inlined", kMostNodes);
     return {};
   }
 
-  /// What a branch reads is there before the node. In a function its names would have to change:
-  /// there an If has no branches that could be taken.
-  static Status prepareIf(Node& node, const Frame* frame) {
-    if (node.inputs.size() != 1 || node.inputs.front().empty())
+  /// What a branch or a body reads is there before the node. In a function its names would have to
+  /// change: there a node has no graphs that could be taken.
+  static Status prepareSubgraphs(Node& node, const Frame* frame) {
+    if (isIf(node) && (node.inputs.size() != 1 || node.inputs.front().empty()))
       return Error::badInput("{}: has {} inputs, not a condition alone", node.shown(),
                              node.inputs.size());
     if (frame)
       node.attributes.clear();
-    for (const std::string& name : readByBranches(node))
+    if (std::optional<size_t> inputs = isLoop(node) ? bodyInputs(node) : std::nullopt) {
+      if (node.inputs.size() > *inputs)
+        return Error::badInput("{}: has {} inputs, its body {}", node.shown(), node.inputs.size(),
+                               *inputs);
+      node.inputs.resize(*inputs);
+    }
+    for (const std::string& name : readBySubgraphs(node))
       node.inputs.push_back(name);
     return {};
   }
