@@ -207,7 +207,9 @@ private:
   /// A sum over the samples of a batch: it may be a result, be divided by another one, or by the
   /// number of its terms (a mean); any other op could have a number of the exported batch in it.
   Status followSum(Operation* op) {
-    if (isa<ir::ReshapeOp, ir::ConvertOp, ir::NegOp>(op)) {
+    if (isa<ir::CompareOp>(op) && llvm::all_of(op->getUsers(), keepsOffZero))
+      return {};
+    if (isa<ir::ReshapeOp, ir::ConvertOp, ir::NegOp>(op) || keepsOffZero(op)) {
       sums_.insert(op->getResult(0));
       return {};
     }
@@ -222,6 +224,16 @@ private:
       return {};
     }
     return refuse(op, "combines the samples of a batch");
+  }
+
+  /// sum + 1e-8 and max(sum, 1), which a quotient of sums has as its divisor: no number of samples
+  /// is less than 1, and none is a bound of another.
+  static bool keepsOffZero(Operation* op) {
+    const auto isWithin = [&](double most) {
+      const std::optional<double> number = splatOf(op->getOperand(1));
+      return number && *number > 0 && *number <= most;
+    };
+    return isa<ir::AddOp>(op) ? isWithin(0.5) : isa<ir::MaxOp, ir::SelectOp>(op) && isWithin(1);
   }
 
   /// A mean over samples may go on to any op. The count in an unbiased variance is that of the

@@ -209,6 +209,26 @@ TEST_F(RebindBatchTest, KnownPlacesOfEverySampleAreABox) {
   EXPECT_LACKS(text, "titan.scatter");
 }
 
+// The mean of what a mask keeps, however little that is.
+TEST_F(RebindBatchTest, ADivisorMayBeKeptOffZero) {
+  auto imported = [&](const char* op, float number) {
+    ModelBuilder model;
+    model.input("x", {2, 5}).input("mask", {2, 5}).output("y").floats("/Constant_1", {}, {number});
+    model.node("Mul", {"x", "mask"}, {"kept"});
+    ModelBuilder::setInt(model.node("ReduceSum", {"kept"}, {"sum"}), "keepdims", 0);
+    ModelBuilder::setInt(model.node("ReduceSum", {"mask"}, {"count"}), "keepdims", 0);
+    model.node(op, {"count", "/Constant_1"}, {"some"}, "n");
+    model.node("Div", {"sum", "some"}, {"y"});
+    return import(model);
+  };
+  EXPECT_HAS(imported("Add", 1e-8f), "tensor<8x5xf32>");
+  EXPECT_HAS(imported("Max", 1), "tensor<8x5xf32>");
+  EXPECT_HAS(imported("Clip", 1), "tensor<8x5xf32>");
+  EXPECT_HAS(imported("Clip", 2), "node 'n' combines the samples of a batch");
+  EXPECT_HAS(imported("Max", 2), "node 'n' combines the samples of a batch");
+  EXPECT_HAS(imported("Add", 1), "node 'n' combines the samples of a batch");
+}
+
 TEST_F(RebindBatchTest, RefusesArithmeticOnASumOverTheBatch) {
   ModelBuilder model;
   model.input("x", {2, 5}).output("y").floats("c", {1}, {3});
