@@ -41,16 +41,29 @@ std::string runningMean(const Node& node, const Graph& graph,
   return name.empty() && leafOf(operand) == "running_mean" ? operand : name;
 }
 
+/// Is the mean what an earlier call of the norm made of it? An optimizer leaves the first one
+/// there.
+bool readsAnUpdatedMean(const Node& node, const Scope& scope) {
+  const FxArgument argument = argumentOf(node, scope, kMean, /*rank=*/1);
+  return argument.isPlaced && argument.lifted.empty() && argument.values.size() == 1;
+}
+
 } // namespace
 
 void addBatchCounters(Graph& graph) {
   if (!graph.fromPyTorch())
     return;
   const std::map<std::string, std::string> sources = identities(graph);
+  std::map<std::string, std::string> means; // by module
   for (Node& node : graph.nodes) {
     if (!node.domain.empty() || node.opType != "BatchNormalization" || !node.hasInput(kVariance))
       continue;
-    const std::string mean = runningMean(node, graph, sources);
+    const Scope scope = scopeOf(node);
+    std::string& mean = means[scope.module];
+    if (const std::string own = runningMean(node, graph, sources); !own.empty())
+      mean = own;
+    else if (!readsAnUpdatedMean(node, scope))
+      continue;
     if (mean.empty())
       continue;
     const std::string name =

@@ -293,6 +293,41 @@ TEST_F(Folded, AFreshNormHasStatisticsOfItsOwn) {
   }
 }
 
+// What is called again reads the statistics that its first call has moved.
+TEST_F(Folded, ANormThatIsCalledAgainHasOneMean) {
+  const char* const op = "_native_batch_norm_legit_functional.default";
+  floats("n.bias", {2}, {0, 0});
+  floats("n.weight", {2}, {1, 1});
+  add("BatchNormalization", {"x", "n.weight", "n.bias", "n.bias", "n.weight"}, "first", "n", op,
+      "%x, %p_n_weight, %p_n_bias, %b_n_running_mean, %b_n_running_var, True, 0.1, 1e-05");
+  add("BatchNormalization", {"first", "n.weight", "n.bias", "n.bias", "n.weight"}, "y", "n", op,
+      "%first, %p_n_weight, %p_n_bias, %getitem_3, %getitem_4, True, 0.1, 1e-05");
+  sign({"n.weight", "n.bias"}, {"n.running_mean", "n.running_var", "n.num_batches_tracked"});
+  read();
+  for (size_t call : {0, 1}) {
+    EXPECT_EQ(operand(call, 2).name, "n.bias");
+    EXPECT_EQ(operand(call, 3).name, "n.running_mean");
+    EXPECT_EQ(operand(call, 4).name, "n.running_var");
+    EXPECT_EQ(operand(call, 5).name, "n.num_batches_tracked");
+  }
+}
+
+TEST_F(Folded, AStatisticThatIsHandedOnIsNoOnesOfTheProgram) {
+  const std::string op = "_native_batch_norm_legit_functional.default",
+                    args = "%x, None, None, %b_n_running_mean, %b_n_running_var, True, 0.1, 1e-05";
+  floats("n.running_mean", {2}, {0, 0});
+  floats("n.running_var", {2}, {1, 1});
+  add("BatchNormalization",
+      {"x", "n.running_var", "n.running_mean", "n.running_mean", "n.running_var"}, "first", "n", op,
+      args);
+  add("Identity", {"n.running_mean"}, "mean", "n", op, args);
+  model_.node("Add", {"first", "mean"}, {"y"});
+  sign({}, {"n.running_mean", "n.running_var"});
+  read();
+  EXPECT_EQ(operand(0, 2).kind, TensorKind::Constant);
+  EXPECT_EQ(operand(1, 0).name, "n.running_mean");
+}
+
 TEST_F(Folded, RowsThatAreAllEqualAreOne) {
   floats("embedding", {1, 3, 2}, {0.31f, -0.72f, 0.31f, -0.72f, 0.31f, -0.72f});
   add("Add", {"x", "embedding"}, "y", "types", "add.Tensor", "%x, %embedding");

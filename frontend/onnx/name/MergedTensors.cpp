@@ -79,7 +79,7 @@ private:
 
   /// Which tensor of the source operand `k` is: the mangled name of a parameter, or "%add_1" of
   /// a value that was folded. Empty: not known.
-  std::string identityOf(size_t index, size_t k, const Tensor& tensor) const {
+  std::string identityOf(size_t index, size_t k, const Tensor& tensor) {
     const Node& node = graph_.nodes[index];
     const std::string& name = node.inputs[k];
     const Scope& scope = scopes_[index];
@@ -89,11 +89,21 @@ private:
                                                  : argument.lifted.front().mangled;
     if (argument.isSole && argument.lifted.empty() && argument.values.empty())
       return numberIn(tensor, name);
+    // A norm that is called again reads its statistics through one.
+    if (node.opType == "Identity" && readsItself(scope, name))
+      return mangled(name);
     if (argument.isNone)
       return "%";
     // A fresh norm reads its bias as its mean, too.
-    if (node.opType == "BatchNormalization" && k < kBatchCounter && argument.lifted.size() == 1)
-      return argument.lifted.front().mangled;
+    if (node.opType == "BatchNormalization" && k == kBatchCounter)
+      return mangled(name);
+    if (node.opType == "BatchNormalization") {
+      std::string& firstCall = statistics_[{scope.module, k}];
+      if (argument.lifted.size() == 1)
+        return firstCall = argument.lifted.front().mangled;
+      if (k >= 3 && argument.lifted.empty() && !firstCall.empty())
+        return firstCall;
+    }
     if (readsItself(scope, name))
       return mangled(name);
     for (const FxOperand& value : argument.values)
@@ -182,6 +192,8 @@ private:
   std::set<std::string> parameters_;        ///< that fx nodes name, mangled
   /// Initializers that a node reads whose fx node names them.
   std::set<std::string> readThemselves_;
+  /// What a norm of the batch of a module reads as its operand of this number.
+  std::map<std::pair<std::string, size_t>, std::string> statistics_;
   /// By initializer: what its readers read, and what that is called here.
   std::map<std::string, std::map<std::string, std::string>> copies_;
 };

@@ -30,8 +30,8 @@ std::optional<size_t> bodyInputs(const Node& node);
 /// outputs than the node.
 Result<Subgraph> branchOf(const Node& node, bool condition);
 
-/// The body of `node`, a Loop. Errors: there is none, it has weights of its own, or it does not have
-/// the inputs and outputs of the node.
+/// The body of `node`, a Loop. Errors: there is none, it has weights of its own, or other inputs
+/// and outputs than the node.
 Result<Subgraph> bodyOf(const Node& node);
 
 } // namespace titan::frontend
