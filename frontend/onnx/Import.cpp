@@ -575,6 +575,38 @@ static void noteUnsummedUpdates(Notes& notes, const Graph& graph) {
   });
 }
 
+static constexpr NoteCause kStrided = {
+    "{} may have been as_strided(): PyTorch's legacy exporter takes its operand for contiguous, "
+    "and "
+    "computes something else where it is a transposed view",
+    "{} nodes may have been as_strided(): PyTorch's legacy exporter takes their operands for "
+    "contiguous, and computes something else where they are transposed views: {}"};
+
+/// The legacy exporter looks the elements up in a list of all, at sums of strides times positions,
+/// which it counts by NonZero.
+static void noteStrided(Notes& notes, const Graph& graph) {
+  std::set<std::string> lists, positions;
+  const auto areAmong = [](const Node& node, const std::set<std::string>& values) {
+    return std::ranges::any_of(node.inputs,
+                               [&](const std::string& input) { return values.contains(input); });
+  };
+  for (const Node& node : graph.nodes) {
+    if (!node.domain.empty() || scopeOf(node).readsFx())
+      continue;
+    if (node.opType == "Reshape")
+      lists.insert(node.outputs[0]);
+    const bool moves = node.opType == "Transpose" || node.opType == "Squeeze" ||
+                       node.opType == "Cast" || node.opType == "Reshape" || node.opType == "Mul" ||
+                       node.opType == "Add";
+    if (node.opType == "NonZero" || (moves && areAmong(node, positions)))
+      positions.insert(node.outputs[0]);
+  }
+  noteNodes(notes, graph, kStrided, [&](const Node& node) {
+    return graph.fromPyTorch() && node.opType == "Gather" && node.inputs.size() == 2 &&
+           lists.contains(node.inputs[0]) && positions.contains(node.inputs[1]);
+  });
+}
+
 static constexpr NoteCause kFixedStatistics = {
     "{} trains with fixed statistics, as the model was exported: model.mode = \"train\" "
     "normalises by the batch",
@@ -674,6 +706,7 @@ std::vector<std::string> notesOf(const Graph& graph, const NameTable& names, con
   all.append(names.notes);
   noteSmoothing(all, graph);
   noteUnsummedUpdates(all, graph);
+  noteStrided(all, graph);
   noteInstanceStatistics(all, graph);
   noteCumulativeStatistics(all, graph, recipe.model.mode == "train");
   if (recipe.model.mode == "train")

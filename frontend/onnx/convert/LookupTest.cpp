@@ -347,5 +347,28 @@ TEST_F(LookupTest, RunningSumsAndProductsTakeLogarithmicallyManySteps) {
   }
 }
 
+// x.as_strided([2, 3], [1, 2]) of the legacy exporter; x.flatten()[i] has no positions.
+TEST_F(LookupTest, StridedViewsOfTheLegacyExporterAreNoted) {
+  auto notesOf = [](const char* counts) {
+    ModelBuilder model;
+    model.model.set_producer_name("pytorch");
+    model.input("x", {-1, 4}).output("y").integers("all", {-1}).set_name("/Constant");
+    model.floats("/Constant_1", {3}, {1, 1, 1});
+    model.integers("/Constant_2", {2}, {1});
+    model.node("Reshape", {"x", "/Constant"}, {"list"});
+    model.node(counts, {"/Constant_1"}, {"counted"});
+    ModelBuilder::setInt(model.node("Cast", {"counted"}, {"positions"}), "to", 7);
+    model.node("Mul", {"positions", "/Constant_2"}, {"places"});
+    model.node("Gather", {"list", "places"}, {"y"}, "n");
+    return notes(model);
+  };
+  EXPECT_EQ(notesOf("NonZero"),
+            std::vector<std::string>{
+                "node 'n' (Gather) may have been as_strided(): PyTorch's legacy exporter takes its "
+                "operand for contiguous, and computes something else where it is a transposed "
+                "view"});
+  EXPECT_TRUE(notesOf("Relu").empty());
+}
+
 } // namespace
 } // namespace titan::frontend
