@@ -1,6 +1,6 @@
 #include "compiler/Autodiff/DuplicateTable.h"
 
-#include "mlir/IR/BuiltinAttributes.h"
+#include "compiler/Support/InherentAttributes.h"
 #include "llvm/ADT/Hashing.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -9,28 +9,34 @@ using namespace mlir;
 namespace titan::autodiff {
 
 /// The attributes of `op` but those that say where it comes from.
-static DictionaryAttr meaningOf(Operation* op) {
-  NamedAttrList attributes(op->getAttrDictionary());
-  attributes.erase("path");
-  attributes.erase("phase");
-  return attributes.getDictionary(op->getContext());
+static SmallVector<Attribute> meaningOf(Operation* op) {
+  auto saysWhere = [](StringRef name) { return name == "path" || name == "phase"; };
+  SmallVector<Attribute> meaning;
+  auto add = [&](StringAttr name, Attribute value) {
+    if (!saysWhere(name))
+      meaning.append({name, value});
+  };
+  forEachInherentAttribute(op, add);
+  for (NamedAttribute attribute : op->getDiscardableAttrs())
+    add(attribute.getName(), attribute.getValue());
+  return meaning;
 }
 
 uint64_t DuplicateTable::hashOf(Operation* op) {
   SmallVector<Value> operands(op->getOperands());
   return static_cast<size_t>(llvm::hash_combine(
-      op->getName(), meaningOf(op), llvm::hash_combine_range(operands.begin(), operands.end())));
+      op->getName(), llvm::hash_combine_range(meaningOf(op)), llvm::hash_combine_range(operands)));
 }
 
 Operation* DuplicateTable::firstLike(Operation* op, uint64_t hash) {
-  DictionaryAttr meaning = meaningOf(op);
+  SmallVector<Attribute> meaning = meaningOf(op);
   auto& bucket = seen_[hash];
   for (const Entry& entry : bucket)
     if (entry.op->getName() == op->getName() && entry.meaning == meaning &&
         llvm::equal(entry.op->getOperands(), op->getOperands()) &&
         entry.op->getResultTypes() == op->getResultTypes())
       return entry.op;
-  bucket.push_back({op, meaning});
+  bucket.push_back({op, std::move(meaning)});
   return op;
 }
 

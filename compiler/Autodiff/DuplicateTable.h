@@ -22,7 +22,7 @@ public:
 private:
   struct Entry {
     mlir::Operation* op;
-    mlir::DictionaryAttr meaning;
+    llvm::SmallVector<mlir::Attribute, 2> meaning;
   };
   /// In program order below a hash. Not a DenseMap: that reserves two keys, and a hash may be any.
   std::unordered_map<uint64_t, llvm::SmallVector<Entry, 1>> seen_;

@@ -39,7 +39,9 @@ private:
   llvm::StringMap<Operation*> seen; ///< by key
 
   static bool isCandidate(Operation& op) {
-    return (isa<FusedOp>(op) || op.getNumRegions() == 0) && !op.hasTrait<OpTrait::IsTerminator>() &&
+    if (isa<FusedOp, kernel::EmptyOp, kernel::CastShapeOp>(op))
+      return true; // on tensors
+    return op.getNumRegions() == 0 && !op.hasTrait<OpTrait::IsTerminator>() &&
            isMemoryEffectFree(&op);
   }
 
@@ -56,7 +58,7 @@ private:
       key.add(fused.getPhaseAttr());
     } else {
       key.addTypes(op.getResultTypes());
-      key.add(op.getAttrDictionary());
+      key.addAttributes(&op);
     }
     return key;
   }

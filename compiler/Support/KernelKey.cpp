@@ -1,5 +1,7 @@
 #include "compiler/Support/KernelKey.h"
 
+#include "compiler/Support/InherentAttributes.h"
+
 using namespace mlir;
 
 namespace titan {
@@ -8,6 +10,14 @@ void KeyBuilder::addTypes(TypeRange types) {
   add(types.size());
   for (Type type : types)
     add(type);
+}
+
+void KeyBuilder::addAttributes(Operation* op) {
+  forEachInherentAttribute(op, [&](StringAttr name, Attribute value) {
+    add(name);
+    add(value);
+  });
+  add(op->getDiscardableAttrDictionary());
 }
 
 void KeyBuilder::addKernel(kernel::FusedOp op) {
@@ -21,7 +31,7 @@ void KeyBuilder::addKernel(kernel::FusedOp op) {
     numbers.try_emplace(argument, numbers.size());
   for (Operation& inner : op.getBlock()) {
     add(inner.getName());
-    add(inner.getAttrDictionary());
+    addAttributes(&inner);
     add(inner.getNumOperands());
     for (Value operand : inner.getOperands())
       add(numbers.lookup(operand));

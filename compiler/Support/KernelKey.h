@@ -19,6 +19,8 @@ public:
     words_.push_back(bits);
   }
   void addTypes(mlir::TypeRange types);
+  /// Of an op whose name is in the key.
+  void addAttributes(mlir::Operation* op);
   /// What the kernel computes, and nothing else: its space, maps, types of operands and body, in
   /// which values are numbered.
   void addKernel(kernel::FusedOp op);

@@ -1,0 +1,23 @@
+#include "compiler/Support/InherentAttributes.h"
+
+using namespace mlir;
+
+namespace titan {
+
+void forEachInherentAttribute(Operation* op,
+                              llvm::function_ref<void(StringAttr, Attribute)> visit) {
+  // Properties that are no attributes have no name here, or take another size.
+  ArrayRef<StringAttr> names = op->getName().getAttributeNames();
+  if (op->getPropertiesStorageSize() == static_cast<int>(names.size() * sizeof(Attribute))) {
+    for (StringAttr name : names)
+      if (Attribute value = op->getInherentAttr(name).value_or(Attribute()))
+        visit(name, value);
+    return;
+  }
+  NamedAttrList attributes;
+  op->getName().populateInherentAttrs(op, attributes);
+  for (NamedAttribute attribute : attributes)
+    visit(attribute.getName(), attribute.getValue());
+}
+
+} // namespace titan
