@@ -92,10 +92,9 @@ int64_t productFlopsOf(Operation* op) {
       .Default([](Operation*) { return int64_t{0}; });
 }
 
-/// What has no effect and only readers that have none either: it goes with the next cleaning.
-static llvm::DenseSet<Operation*> findDead(Operation* root) {
-  SmallVector<Operation*> ops;
-  root->walk<WalkOrder::PreOrder>([&](Operation* op) { ops.push_back(op); });
+/// Of `ops`, which each stand before those in them, what has no effect and only readers that have
+/// none either: it goes with the next cleaning.
+static llvm::DenseSet<Operation*> findDead(ArrayRef<Operation*> ops) {
   llvm::DenseSet<Operation*> dead;
   for (Operation* op : llvm::reverse(ops))
     if (wouldOpBeTriviallyDead(op) &&
@@ -105,14 +104,19 @@ static llvm::DenseSet<Operation*> findDead(Operation* root) {
 }
 
 SmallVector<std::pair<Operation*, int64_t>> productsBehindHalves(Operation* root) {
+  SmallVector<Operation*> ops;
+  root->walk<WalkOrder::PreOrder>([&](Operation* op) { ops.push_back(op); });
+  auto isHalf = [](Operation* op) { return isa<dist::StartOp, dist::WaitOp>(op); };
+  if (llvm::none_of(ops, isHalf))
+    return {};
   SmallVector<std::pair<Operation*, int64_t>> halves;
-  const llvm::DenseSet<Operation*> dead = findDead(root);
-  root->walk<WalkOrder::PreOrder>([&](Operation* op) {
-    if (isa<dist::StartOp, dist::WaitOp>(op))
+  const llvm::DenseSet<Operation*> dead = findDead(ops);
+  for (Operation* op : ops) {
+    if (isHalf(op))
       halves.push_back({op, 0});
     else if (!halves.empty() && !dead.contains(op))
       halves.back().second += productFlopsOf(op);
-  });
+  }
   return halves;
 }
 
