@@ -61,13 +61,18 @@ struct AssignOffsets : impl::AssignOffsetsBase<AssignOffsets> {
   void tagArguments(func::FuncOp function,
                     function_ref<std::optional<int64_t>(BlockArgument)> offsetOf) {
     SmallVector<DictionaryAttr> tags;
+    bool isTagged = false;
     for (BlockArgument argument : function.getArguments()) {
-      NamedAttrList tagged(function.getArgAttrDict(argument.getArgNumber()));
-      if (std::optional<int64_t> offset = offsetOf(argument))
+      tags.push_back(function.getArgAttrDict(argument.getArgNumber()));
+      if (std::optional<int64_t> offset = offsetOf(argument)) {
+        NamedAttrList tagged(tags.back());
         tagged.set(kernel::offsetTag, i64(*offset));
-      tags.push_back(tagged.getDictionary(&getContext()));
+        tags.back() = tagged.getDictionary(&getContext());
+        isTagged = true;
+      }
     }
-    function.setAllArgAttrs(tags);
+    if (isTagged)
+      function.setAllArgAttrs(tags);
   }
 
   void placeStates(ModuleOp module, ArrayRef<MeshAxis> mesh) {

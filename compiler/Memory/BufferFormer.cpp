@@ -291,10 +291,8 @@ void BufferFormer::createCommand(kernel::CommandLikeOpInterface like, ValueRange
   Operation* formed = Operation::create(like->getLoc(), like->getName(), TypeRange(), operands,
                                         like->getRawDictionaryAttrs(), like->getPropertiesStorage(),
                                         BlockRange(), like->getNumRegions());
-  for (auto [from, to] : llvm::zip_equal(like->getRegions(), formed->getRegions())) {
-    IRMapping mapping;
-    from.cloneInto(&to, mapping);
-  }
+  for (auto [from, to] : llvm::zip_equal(like->getRegions(), formed->getRegions()))
+    to.takeBody(from);
   builder.insert(formed);
 }
 
@@ -358,7 +356,8 @@ Value BufferFormer::formAccumulator(OpResult result, Value init) {
     return buffer();
   if (kernel::CommandLikeOpInterface fill = fillOf(init); fill && !buffers.contains(init)) {
     Value filled = buffer();
-    createCommand(fill, filled);
+    OwningOpRef<kernel::CommandLikeOpInterface> again = fill.clone();
+    createCommand(*again, filled);
     return filled;
   }
   Value start = bufferOf(init);

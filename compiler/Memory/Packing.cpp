@@ -41,6 +41,8 @@ Packing packInOrder(const std::vector<Interval>& intervals, const std::vector<si
       if (gap >= bytes && gap < bestGap) {
         best = end;
         bestGap = gap;
+        if (gap == bytes)
+          break; // none fits better
       }
       end = std::max(end, other.end);
     }

@@ -15,11 +15,11 @@ using memory::rootOf;
 
 /// First and last command that use a buffer; live ranges of the plan, kept up to date while buffers
 /// merge.
-using Ranges = llvm::MapVector<kernel::BufferOp, memory::LiveRange>;
+using Ranges = llvm::DenseMap<kernel::BufferOp, memory::LiveRange>;
 
 struct ReuseInPlace : impl::ReuseInPlaceBase<ReuseInPlace> {
   void runOnOperation() override {
-    Ranges ranges = memory::computeLiveRanges(getOperation());
+    Ranges ranges(llvm::from_range, memory::computeLiveRanges(getOperation()));
     for (auto [number, command] : llvm::enumerate(memory::listCommands(getOperation())))
       if (command.kind == memory::Command::Kind::Run)
         reuse(cast<kernel::CommandLikeOpInterface>(command.op), number, ranges);
