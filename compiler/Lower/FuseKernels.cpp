@@ -75,6 +75,8 @@ private:
         // Into a loop's body only copies go: the kernel before the loop runs once.
         if (!producer || (producer->getBlock() != consumer->getBlock() && !isDuplicable(producer)))
           continue;
+        if (llvm::is_contained(llvm::make_first_range(missed), producer))
+          continue; // it gives several operands
         std::string why;
         if (FusedOp merged = fuse(producer, consumer, why)) {
           consumer = merged;
@@ -98,26 +100,26 @@ private:
 
   /// Would one kernel of the two, which writes `outs` operands, have too many? In one sweep, what
   /// is one element for all points is read once.
-  bool hasTooMany(FusedOp first, FusedOp second, size_t outs) const {
+  bool hasTooMany(FusedOp first, FusedOp second, size_t outs) {
     const bool isOneSweep = first.getKernelClass() == kernel::KernelClass::Flat &&
                             second.getKernelClass() == kernel::KernelClass::Flat &&
                             lower::pointsOf(first.getSpace()) == lower::pointsOf(second.getSpace());
-    const size_t ins = isOneSweep ? lower::streamsInto(first) + lower::streamsInto(second)
+    const size_t ins = isOneSweep ? factsOf(first).streams + factsOf(second).streams
                                   : first.getIns().size() + second.getIns().size();
     return ins + outs > maxOperands;
   }
 
   FusedOp fuse(FusedOp producer, FusedOp consumer, std::string& why) {
-    for (const lower::MergedSpace& space :
-         lower::findKnownSpaces(rewriter, producer, consumer, why))
-      if (FusedOp merged = fuseIn(space, producer, consumer, why))
+    lower::KernelPair& pair = rewriter.pairOf(producer, consumer);
+    for (const lower::KnownSpace& space : lower::findKnownSpaces(pair, producer, consumer, why))
+      if (FusedOp merged = fuseIn(pair, space, producer, consumer, why))
         return merged;
     return nullptr;
   }
 
-  FusedOp fuseIn(const lower::MergedSpace& space, FusedOp producer, FusedOp consumer,
-                 std::string& why) {
-    const bool repeats = lower::repeatsWork(space, producer), cheap = factsOf(producer).isCheap;
+  FusedOp fuseIn(lower::KernelPair& pair, const lower::KnownSpace& known, FusedOp producer,
+                 FusedOp consumer, std::string& why) {
+    const bool repeats = known.repeatsWork, cheap = factsOf(producer).isCheap;
     if (repeats && !cheap) {
       why = "it would be computed again and again";
       return nullptr;
@@ -130,7 +132,7 @@ private:
       why = "each of the reader's rows would round the vector again";
       return nullptr;
     }
-    if (repeats && lower::repeatsAlongShortRows(space, producer)) {
+    if (repeats && known.repeatsAlongShortRows) {
       why = "the reader's rows would be cut into those along which it repeats elements";
       return nullptr;
     }
@@ -166,7 +168,7 @@ private:
       why = "others read its result, which would be written again and again";
       return nullptr;
     }
-    if (!kept.empty() && !lower::visitsWholeSpace(space, producer)) {
+    if (!kept.empty() && !known.visitsWholeSpace) {
       why = "others read its result, which the reader does not cover";
       return nullptr;
     }
@@ -174,8 +176,8 @@ private:
       why = "the merged kernel would have too many operands";
       return nullptr;
     }
-    return lower::replacePair(rewriter, producer, consumer, space, kept, /*keepProducer=*/duplicate,
-                              why);
+    return lower::replacePair(rewriter, pair, producer, consumer, known.space, kept,
+                              /*keepProducer=*/duplicate, why);
   }
 
   /// Kernels that read one large operand at the same elements read it once, together: the gradients

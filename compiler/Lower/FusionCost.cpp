@@ -66,29 +66,32 @@ bool isReadByKernels(FusedOp op) {
 
 } // namespace
 
-KernelFacts factsOf(Block& body, ArrayRef<int64_t> space) {
-  KernelFacts facts = {isCheap(body), space.size() == 1 && rounds(body), 0, 0};
-  countReductions(body, space, facts);
+KernelFacts factsOf(FusedOp op, Block& body) {
+  KernelFacts facts = {};
+  facts.isCheap = isCheap(body);
+  facts.roundsVector = op.getSpace().size() == 1 && rounds(body);
+  countReductions(body, op.getSpace(), facts);
+  facts.streams = streamsInto(op);
+  for (Value in : op.getIns()) {
+    facts.read += bytesOf(in);
+    facts.largestRead = std::max(facts.largestRead, bytesOf(in));
+  }
+  for (Value out : op.getOuts())
+    facts.written += bytesOf(out);
   return facts;
 }
 
 bool isDuplicable(FusedOp op, const KernelFacts& facts) {
   if (!facts.isCheap || op.getKernelClass() == kernel::KernelClass::Transpose)
     return false;
-  int64_t read = 0, written = 0, largest = 0;
-  for (Value in : op.getIns()) {
-    read += bytesOf(in);
-    largest = std::max(largest, bytesOf(in));
-  }
-  for (Value out : op.getOuts())
-    written += bytesOf(out);
-  if (read * 2 <= written)
+  if (facts.read * 2 <= facts.written)
     return true;
-  return largest <= written && (read - largest) * 16 <= written && isReadByKernels(op);
+  return facts.largestRead <= facts.written &&
+         (facts.read - facts.largestRead) * 16 <= facts.written && isReadByKernels(op);
 }
 
 bool repeatsScalars(FusedOp op, const KernelFacts& facts) {
-  return pointsOf(op.getSpace()) > 1 && isDuplicable(op, facts) && streamsInto(op) == 0 &&
+  return facts.streams == 0 && pointsOf(op.getSpace()) > 1 && isDuplicable(op, facts) &&
          isReadByKernels(op);
 }
 

@@ -7,7 +7,7 @@ namespace titan::lower {
 
 int64_t pointsOf(llvm::ArrayRef<int64_t> extents);
 
-/// What follows from a kernel's space and body alone.
+/// What follows from what a kernel computes: its space, maps, body and the types of its operands.
 struct KernelFacts {
   /// Evaluating it once more per element costs less than a load: a few adds and selects, no
   /// reduction, no division, no function, no random number.
@@ -17,8 +17,12 @@ struct KernelFacts {
   bool roundsVector;
   int64_t rowLength;        ///< elements that its longest reduction along rows combines, or 0
   int64_t columnReductions; ///< their number
+  size_t streams;           ///< `streamsInto`
+  int64_t largestRead;      ///< bytes of an operand
+  int64_t read, written;    ///< bytes
 };
-KernelFacts factsOf(mlir::Block& body, llvm::ArrayRef<int64_t> space);
+/// Of `op`, which has `body` or is to have it.
+KernelFacts factsOf(kernel::FusedOp op, mlir::Block& body);
 
 /// Cheap, and its readers lose nothing by computing it themselves: it reads half of what it writes
 /// at most (broadcasts, fills, coordinates), or as much, but then all of its readers must be

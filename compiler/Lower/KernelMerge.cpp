@@ -143,16 +143,16 @@ void addPair(KeyBuilder& key, PairRewriter& rewriter, FusedOp producer, FusedOp 
 
 class KernelMerger {
 public:
-  KernelMerger(PairRewriter& rewriter, FusedOp producer, FusedOp consumer, const MergedSpace& space,
-               ArrayRef<unsigned> kept)
-      : rewriter(rewriter), space(space),
+  KernelMerger(PairRewriter& rewriter, KernelPair& pair, FusedOp producer, FusedOp consumer,
+               const MergedSpace& space, ArrayRef<unsigned> kept)
+      : rewriter(rewriter), pair(pair), space(space),
         producer{producer, rewriter.kernels.bodyOf(producer), space.toProducer},
         consumer{consumer, rewriter.kernels.bodyOf(consumer), space.toConsumer,
                  /*isConsumer=*/true},
         kept(kept) {}
 
   FailureOr<FusedOp> build(std::string& why) {
-    auto [slot, isNew] = rewriter.merges.try_emplace(key().str());
+    auto [slot, isNew] = pair.merges.try_emplace(key().str());
     MergeResult& result = slot->second;
     if (!isNew) {
       why = result.why;
@@ -178,10 +178,9 @@ public:
 private:
   using Operand = MergeResult::Operand;
 
-  /// All that decides how the two are merged.
+  /// All but the two that decides how they are merged.
   KeyBuilder key() {
     KeyBuilder key;
-    addPair(key, rewriter, producer.op, consumer.op);
     key.add(space.toProducer);
     key.add(space.toConsumer);
     for (int64_t extent : space.extents)
@@ -305,12 +304,12 @@ private:
       outs.push_back(producer.op.getOuts()[j]);
     for (Operand operand : scalars)
       counts.push_back(scalarOf(operand));
-    auto merged = FusedOp::create(
+    return FusedOp::create(
         rewriter, rewriter.getFusedLoc({producer.op.getLoc(), consumer.op.getLoc()}),
         TypeRange(ValueRange(outs)), inputs, outs, counts, kernelClass, space.extents, maps,
-        path.empty() ? ArrayAttr() : path, ir::PhaseAttr());
-    ir::setPhase(merged, phase);
-    return merged;
+        path.empty() ? ArrayAttr() : path,
+        phase == ir::Phase::Forward ? ir::PhaseAttr()
+                                    : ir::PhaseAttr::get(rewriter.getContext(), phase));
   }
 
   /// The merged body with its arguments, which those of both kernels are mapped to.
@@ -393,6 +392,7 @@ private:
   }
 
   PairRewriter& rewriter;
+  KernelPair& pair;
   const MergedSpace& space;
   Part producer, consumer;
   ArrayRef<unsigned> kept; ///< the producer's results that the merged kernel gives as well
@@ -402,26 +402,33 @@ private:
 
 } // namespace
 
-ArrayRef<MergedSpace> findKnownSpaces(PairRewriter& rewriter, FusedOp producer, FusedOp consumer,
-                                      std::string& why) {
+KernelPair& PairRewriter::pairOf(FusedOp producer, FusedOp consumer) {
   KeyBuilder key;
-  addPair(key, rewriter, producer, consumer);
+  addPair(key, *this, producer, consumer);
   for (Value out : producer.getOuts())
     key.add(out.getDefiningOp<kernel::EmptyOp>() != nullptr);
   for (Value out : consumer.getOuts())
     key.add(sourceOf(out).getDefiningOp() == producer);
-  auto [slot, isNew] = rewriter.spaces.try_emplace(key.str());
-  FoundSpaces& found = slot->second;
-  if (isNew)
-    found.spaces = findMergedSpaces(producer, consumer, found.why);
-  why = found.why;
-  return found.spaces;
+  return pairs[key.str()];
 }
 
-FailureOr<FusedOp> buildMerged(PairRewriter& rewriter, FusedOp producer, FusedOp consumer,
-                               const MergedSpace& space, ArrayRef<unsigned> kept,
+ArrayRef<KnownSpace> findKnownSpaces(KernelPair& pair, FusedOp producer, FusedOp consumer,
+                                     std::string& why) {
+  if (!pair.spaces) {
+    pair.spaces.emplace();
+    for (const MergedSpace& space : findMergedSpaces(producer, consumer, pair.why))
+      pair.spaces->push_back({space, repeatsWork(space, producer),
+                              repeatsAlongShortRows(space, producer),
+                              visitsWholeSpace(space, producer)});
+  }
+  why = pair.why;
+  return *pair.spaces;
+}
+
+FailureOr<FusedOp> buildMerged(PairRewriter& rewriter, KernelPair& pair, FusedOp producer,
+                               FusedOp consumer, const MergedSpace& space, ArrayRef<unsigned> kept,
                                std::string& why) {
-  return KernelMerger(rewriter, producer, consumer, space, kept).build(why);
+  return KernelMerger(rewriter, pair, producer, consumer, space, kept).build(why);
 }
 
 FusedOp dropUnusedResults(RewriterBase& rewriter, FusedOp op) {

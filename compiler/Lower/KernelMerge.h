@@ -23,10 +23,17 @@ struct MergeResult {
   std::string why;                ///< not
 };
 
-/// The spaces that serve a pair of kernels, or why there is none.
-struct FoundSpaces {
-  llvm::SmallVector<MergedSpace> spaces;
-  std::string why;
+/// A space for a pair of kernels, and what follows from it.
+struct KnownSpace {
+  MergedSpace space;
+  bool repeatsWork, repeatsAlongShortRows, visitsWholeSpace; ///< of the producer
+};
+
+/// What is known of two kernels, of which the second may read the first: equal pairs share it.
+struct KernelPair {
+  std::optional<llvm::SmallVector<KnownSpace>> spaces; ///< that serve both; none: nobody asked yet
+  std::string why;                                     ///< there is none
+  llvm::StringMap<MergeResult> merges;                 ///< by space and results that are kept
 };
 
 /// Changes a block whose order of ops stays known, and knows what it found of pairs before.
@@ -34,20 +41,22 @@ struct PairRewriter : mlir::IRRewriter {
   explicit PairRewriter(mlir::MLIRContext* context) : IRRewriter(context, &kernels) {}
   BlockOrder order;
   KnownKernels kernels{&order};
-  llvm::StringMap<FoundSpaces> spaces; ///< by all that decides them
-  llvm::StringMap<MergeResult> merges; ///< likewise
+  llvm::StringMap<KernelPair> pairs; ///< by all that decides what is known of them
+  KernelPair& pairOf(kernel::FusedOp producer, kernel::FusedOp consumer);
 };
 
-/// `findMergedSpaces`, which is asked once for equal pairs.
-llvm::ArrayRef<MergedSpace> findKnownSpaces(PairRewriter& rewriter, kernel::FusedOp producer,
-                                            kernel::FusedOp consumer, std::string& why);
+/// `findMergedSpaces`, which is asked once for equal pairs. `pair` is that of the two, here and
+/// below.
+llvm::ArrayRef<KnownSpace> findKnownSpaces(KernelPair& pair, kernel::FusedOp producer,
+                                           kernel::FusedOp consumer, std::string& why);
 
 /// Builds the merged kernel before `consumer` and returns it: its results are the consumer's, then
 /// those of the producer that `kept` lists. Fails, leaving everything as it was, with `why` set,
 /// where the result fits no class or a reduction would change its order. Where an equal pair was
 /// merged before, the kernel has no body yet (`KnownKernels`).
-mlir::FailureOr<kernel::FusedOp> buildMerged(PairRewriter& rewriter, kernel::FusedOp producer,
-                                             kernel::FusedOp consumer, const MergedSpace& space,
+mlir::FailureOr<kernel::FusedOp> buildMerged(PairRewriter& rewriter, KernelPair& pair,
+                                             kernel::FusedOp producer, kernel::FusedOp consumer,
+                                             const MergedSpace& space,
                                              llvm::ArrayRef<unsigned> kept, std::string& why);
 
 /// Rebuilds `op` without the results that nobody reads; erases it if none is left. Returns the op

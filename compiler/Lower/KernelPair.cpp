@@ -91,7 +91,7 @@ void eraseUnusedViews(RewriterBase& rewriter, Operation* of) {
 
 } // namespace
 
-FusedOp replacePair(PairRewriter& rewriter, FusedOp producer, FusedOp consumer,
+FusedOp replacePair(PairRewriter& rewriter, KernelPair& pair, FusedOp producer, FusedOp consumer,
                     const MergedSpace& space, ArrayRef<unsigned> kept, bool keepProducer,
                     std::string& why) {
   bool producerIsRead =
@@ -123,7 +123,7 @@ FusedOp replacePair(PairRewriter& rewriter, FusedOp producer, FusedOp consumer,
                     : "the reader also needs something made from it";
     return nullptr;
   }
-  FailureOr<FusedOp> merged = buildMerged(rewriter, producer, consumer, space, kept, why);
+  FailureOr<FusedOp> merged = buildMerged(rewriter, pair, producer, consumer, space, kept, why);
   if (failed(merged))
     return nullptr;
   if (areRemarksRead(consumer))
@@ -162,7 +162,8 @@ FusedOp fuseIndependent(PairRewriter& rewriter, FusedOp first, FusedOp second,
     if (isReadBesides(result, {second}))
       kept.push_back(result.getResultNumber());
   std::string why;
-  return replacePair(rewriter, first, second, space, kept, /*keepProducer=*/false, why);
+  return replacePair(rewriter, rewriter.pairOf(first, second), first, second, space, kept,
+                     /*keepProducer=*/false, why);
 }
 
 } // namespace titan::lower

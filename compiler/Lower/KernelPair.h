@@ -25,10 +25,11 @@ findOpsToMove(BlockOrder& order, kernel::FusedOp producer, kernel::FusedOp consu
 /// is awaited in between. (Empty tensors and other shapes of what is there come along.)
 bool moveBehind(PairRewriter& rewriter, kernel::FusedOp first, kernel::FusedOp second);
 
-/// One kernel over `space` in the consumer's place, which also writes the producer's results
-/// `kept`; `keepProducer` leaves the producer to its other readers. Null, with `why` set, if it
-/// cannot be: among others where a collective starts or is awaited between the two.
-kernel::FusedOp replacePair(PairRewriter& rewriter, kernel::FusedOp producer,
+/// One kernel of the two over `space` in the consumer's place, which also writes the producer's
+/// results `kept`; `pair` is theirs; `keepProducer` leaves the producer to its other readers. Null,
+/// with `why` set, if it cannot be: among others where a collective starts or is awaited between the
+/// two.
+kernel::FusedOp replacePair(PairRewriter& rewriter, KernelPair& pair, kernel::FusedOp producer,
                             kernel::FusedOp consumer, const MergedSpace& space,
                             llvm::ArrayRef<unsigned> kept, bool keepProducer, std::string& why);
 

@@ -27,7 +27,7 @@ Block& KnownKernels::bodyOf(kernel::FusedOp op) {
 const KernelFacts& KnownKernels::factsOf(kernel::FusedOp op) {
   std::optional<KernelFacts>& facts = known_[numberOf(op)].facts;
   if (!facts)
-    facts = lower::factsOf(bodyOf(op), op.getSpace());
+    facts = lower::factsOf(op, bodyOf(op));
   return *facts;
 }
 

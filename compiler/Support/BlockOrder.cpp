@@ -10,9 +10,14 @@ static constexpr uint64_t gap = uint64_t{1} << 32;
 static constexpr unsigned reach = 16;
 
 bool BlockOrder::isBefore(Operation* first, Operation* second) {
-  number(first);
-  number(second);
-  return numbers_.at(first) < numbers_.at(second);
+  auto firstAt = numbers_.find(first), secondAt = numbers_.find(second);
+  if (firstAt == numbers_.end() || secondAt == numbers_.end()) {
+    number(first);
+    number(second);
+    firstAt = numbers_.find(first);
+    secondAt = numbers_.find(second);
+  }
+  return firstAt->second < secondAt->second;
 }
 
 void BlockOrder::number(Operation* op) {
