@@ -26,13 +26,14 @@ struct FormKernels : impl::FormKernelsBase<FormKernels> {
     if (failed(machine))
       return signalPassFailure();
     IRRewriter rewriter(&getContext());
+    lower::SharedKernels shared;
     for (Operation* op : ops) {
       auto lowerable = dyn_cast<ir::LowerableOpInterface>(op);
       if (!lowerable) {
         op->emitOpError("has no lowering rule");
         return signalPassFailure();
       }
-      lower::LoweringBuilder lowering(rewriter, op, *machine);
+      lower::LoweringBuilder lowering(rewriter, op, *machine, shared);
       if (failed(lowerable.lower(lowering)))
         return signalPassFailure();
     }

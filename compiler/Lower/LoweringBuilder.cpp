@@ -1,14 +1,17 @@
 #include "compiler/Lower/LoweringBuilder.h"
 
 #include "compiler/Lower/Classify.h"
+#include "compiler/Support/KernelKey.h"
 
 using namespace mlir;
 
 namespace titan::lower {
 
-LoweringBuilder::LoweringBuilder(RewriterBase& rewriter, Operation* op, const MachineModel& machine)
-    : builder(rewriter), machine(machine), op(op), loc(op->getLoc()), context(op->getContext()),
-      path(op->getAttrOfType<ArrayAttr>("path")), phase(op->getAttrOfType<ir::PhaseAttr>("phase")) {
+LoweringBuilder::LoweringBuilder(RewriterBase& rewriter, Operation* op, const MachineModel& machine,
+                                 SharedKernels& sharedKernels)
+    : builder(rewriter), machine(machine), sharedKernels(sharedKernels), op(op), loc(op->getLoc()),
+      context(op->getContext()), path(op->getAttrOfType<ArrayAttr>("path")),
+      phase(op->getAttrOfType<ir::PhaseAttr>("phase")) {
   builder.setInsertionPoint(op);
 }
 
@@ -57,6 +60,20 @@ ValueRange LoweringBuilder::fused(ArrayRef<int64_t> space, ArrayRef<Read> reads,
   FailureOr<Loops> loops = classify(fused);
   fused.setKernelClass(succeeded(loops) ? loops->kernelClass : kernel::KernelClass::Column);
   return fused.getResults();
+}
+
+ValueRange LoweringBuilder::shared(StringRef key,
+                                   llvm::function_ref<SmallVector<Value>(LoweringBuilder&)> build) {
+  KeyBuilder whole;
+  whole.add(op->getBlock());
+  whole.add(op->getName());
+  auto [slot, isNew] = sharedKernels.try_emplace((whole.str() + key).str());
+  if (isNew) {
+    LoweringBuilder pathless(*this);
+    pathless.path = {};
+    slot->second = build(pathless);
+  }
+  return slot->second;
 }
 
 Value LoweringBuilder::elementwise(RankedTensorType type, ValueRange operands,

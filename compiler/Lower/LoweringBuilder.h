@@ -7,6 +7,7 @@
 #include "dialects/Titan/Titan.h"
 #include "mlir/IR/AffineMap.h"
 #include "mlir/IR/PatternMatch.h"
+#include "llvm/ADT/StringMap.h"
 
 namespace titan::lower {
 
@@ -14,13 +15,18 @@ inline mlir::RankedTensorType tensorType(mlir::Value value) {
   return llvm::cast<mlir::RankedTensorType>(value.getType());
 }
 
+/// Results of kernels that ops of one function share, by block and all that decides them.
+using SharedKernels = llvm::StringMap<llvm::SmallVector<mlir::Value>>;
+
 /// Builds the kernels of one titan op: they take its place, its location, paths and phase.
 class LoweringBuilder {
 public:
-  LoweringBuilder(mlir::RewriterBase& rewriter, mlir::Operation* op, const MachineModel& machine);
+  LoweringBuilder(mlir::RewriterBase& rewriter, mlir::Operation* op, const MachineModel& machine,
+                  SharedKernels& sharedKernels);
 
   mlir::RewriterBase& builder;
   const MachineModel& machine;
+  SharedKernels& sharedKernels;
   mlir::Operation* op;
   mlir::Location loc;
   mlir::MLIRContext* context;
@@ -44,6 +50,11 @@ public:
   mlir::ValueRange fused(llvm::ArrayRef<int64_t> space, llvm::ArrayRef<Read> reads,
                          llvm::ArrayRef<Write> writes, BodyFunction body,
                          mlir::ValueRange scalars = {});
+  /// The results of kernels that a LoweringBuilder without paths gives, for each op of a block that
+  /// has them with the same `key` (KernelKey.h).
+  mlir::ValueRange
+  shared(llvm::StringRef key,
+         llvm::function_ref<llvm::SmallVector<mlir::Value>(LoweringBuilder&)> build);
   /// One kernel.fused that computes every element of `type` from the same elements of `operands`,
   /// all of its shape.
   mlir::Value elementwise(mlir::RankedTensorType type, mlir::ValueRange operands,

@@ -209,3 +209,22 @@ func.func @recurrence(%p: tensor<7x3x20xbf16>, %r: tensor<20x20xbf16>, %h: tenso
   %y = titan.recurrence tanh %p, %r initial %h order [0] reverse : (tensor<7x3x20xbf16>, tensor<20x20xbf16>, tensor<3x20xf32>) -> tensor<7x3x20xf32>
   return %y : tensor<7x3x20xf32>
 }
+
+// The factors of an update that all elements share: one kernel for the parameters of a group, also
+// where fusion does not follow.
+// CHECK-LABEL: func.func @group
+// CHECK: kernel.fused flat [] ins(%arg2, %arg2, %arg3 :
+// CHECK-COUNT-2: math.powf %{{.*}} : f64
+// CHECK-NOT: math.powf
+// CHECK: kernel.fused flat [5]
+// CHECK-NOT: math.powf
+// CHECK: kernel.fused flat [5]
+// CHECK: kernel.fused flat [] ins(%arg2, %arg2, %arg3 :
+// CHECK-COUNT-2: math.powf %{{.*}} : f64
+// CHECK: kernel.fused flat [5]
+func.func @group(%p: tensor<5xf32>, %g: tensor<5xf32>, %s: tensor<f32>, %t: tensor<i64>, %apply: tensor<i1>) -> (tensor<5xf32>, tensor<5xf32>, tensor<5xf32>) {
+  %a:3 = titan.adam %p, %g, %p, %p lr %s weight_decay %s scale %s t %t apply %apply {beta1 = 0.9 : f64, beta2 = 0.99 : f64, epsilon = 1.0e-8 : f64, decoupled = true, lr_scale = 1.0 : f64} : tensor<5xf32>
+  %b:3 = titan.adam %g, %p, %g, %g lr %s weight_decay %s scale %s t %t apply %apply {beta1 = 0.9 : f64, beta2 = 0.99 : f64, epsilon = 1.0e-8 : f64, decoupled = true, lr_scale = 1.0 : f64} : tensor<5xf32>
+  %c:3 = titan.adam %p, %p, %g, %g lr %s weight_decay %s scale %s t %t apply %apply {beta1 = 0.9 : f64, beta2 = 0.99 : f64, epsilon = 1.0e-8 : f64, decoupled = true, lr_scale = 2.0 : f64} : tensor<5xf32>
+  return %a#0, %b#0, %c#0 : tensor<5xf32>, tensor<5xf32>, tensor<5xf32>
+}

@@ -1,5 +1,6 @@
 // Lowering of the learning-rate schedule and the optimizer updates.
 #include "compiler/Lower/Rules.h"
+#include "compiler/Support/KernelKey.h"
 
 #include <numbers>
 
@@ -107,27 +108,31 @@ struct Rules {
     double beta1 = valueOf(op.getBeta1()), beta2 = valueOf(op.getBeta2()),
            lrScale = valueOf(op.getLrScale());
 
-    // What all elements share, once per update and not once per element. Without paths, so that
-    // parameters of one group share it.
-    auto scalarType = tensorType(op.getLr());
-    LoweringBuilder shared(l.builder, op, l.machine);
-    shared.path = {};
-    auto factors =
-        shared.fused({}, updateReads(shared, 0, {}, {op.getLr(), op.getWeightDecay(), op.getT()}),
-                     SmallVector<LoweringBuilder::Write>(3, {scalarType, shared.identity(0)}),
-                     [&](Body& b, ValueRange v) {
-                       Type f64 = b.builder.getF64Type();
-                       auto number = [&](double x) { return b.constant(f64, x); };
-                       Value updates = b.create<arith::SIToFPOp>(
-                           f64, b.create<arith::AddIOp>(v[2], b.integer(v[2].getType(), 1)));
-                       auto correction = [&](double beta) {
-                         return b.sub(number(1), b.create<math::PowFOp>(number(beta), updates));
-                       };
-                       Value rate = b.mul(number(lrScale), b.narrow(v[0], f64));
-                       Value keep = b.sub(number(1), b.mul(rate, b.narrow(v[1], f64)));
-                       return SmallVector<Value>{b.div(rate, correction(beta1)),
-                                                 b.sqrt(correction(beta2)), keep};
-                     });
+    // What all elements share, once for the parameters of a group and not once per element.
+    Value inputs[] = {op.getLr(), op.getWeightDecay(), op.getT()};
+    KeyBuilder key;
+    for (Value input : inputs)
+      key.add(input);
+    for (double number : {beta1, beta2, lrScale})
+      key.add(number);
+    key.add(op.getPhaseAttr());
+    ValueRange factors = l.shared(key.str(), [&](LoweringBuilder& shared) -> SmallVector<Value> {
+      SmallVector<LoweringBuilder::Write> writes(3, {tensorType(op.getLr()), l.identity(0)});
+      return shared.fused(
+          {}, updateReads(shared, 0, {}, inputs), writes, [&](Body& b, ValueRange v) {
+            Type f64 = b.builder.getF64Type();
+            auto number = [&](double x) { return b.constant(f64, x); };
+            Value updates = b.create<arith::SIToFPOp>(
+                f64, b.create<arith::AddIOp>(v[2], b.integer(v[2].getType(), 1)));
+            auto correction = [&](double beta) {
+              return b.sub(number(1), b.create<math::PowFOp>(number(beta), updates));
+            };
+            Value rate = b.mul(number(lrScale), b.narrow(v[0], f64));
+            Value keep = b.sub(number(1), b.mul(rate, b.narrow(v[1], f64)));
+            return SmallVector<Value>{b.div(rate, correction(beta1)), b.sqrt(correction(beta2)),
+                                      keep};
+          });
+    });
 
     Value scalars[] = {factors[0],          factors[1],    factors[2],
                        op.getWeightDecay(), op.getScale(), op.getApply()};
