@@ -49,6 +49,8 @@ bool hasStridedOperand(kernel::FusedOp op) {
   if (inner < 0)
     return false;
   auto jumps = [&](Value operand, AffineMap map) {
+    if (map.isIdentity())
+      return false;
     int64_t stride = strideAlong(map, cast<ShapedType>(operand.getType()).getShape(), inner);
     return stride != 0 && stride != 1;
   };

@@ -14,6 +14,20 @@ AffineMap FusedOp::getOutMap(unsigned i) {
 
 namespace {
 
+/// Adds the dimensions that `expr` uses. `AffineExpr::isFunctionOfDim` looks each of them up in the
+/// context.
+void addDims(AffineExpr expr, llvm::SmallBitVector& dims) {
+  expr.walk([&](AffineExpr part) {
+    if (auto dim = dyn_cast<AffineDimExpr>(part))
+      dims.set(dim.getPosition());
+  });
+}
+
+void addDims(AffineMap map, llvm::SmallBitVector& dims) {
+  for (AffineExpr expr : map.getResults())
+    addDims(expr, dims);
+}
+
 /// On which dimensions of the space the values of a body depend.
 class Dependences {
 public:
@@ -37,12 +51,8 @@ private:
   llvm::SmallBitVector compute(Value value) {
     llvm::SmallBitVector dims(rank);
     if (auto argument = dyn_cast<BlockArgument>(value)) {
-      if (argument.getArgNumber() < op.getIns().size()) {
-        AffineMap map = op.getInMap(argument.getArgNumber());
-        for (unsigned d = 0; d < rank; ++d)
-          if (map.isFunctionOfDim(d))
-            dims.set(d);
-      }
+      if (argument.getArgNumber() < op.getIns().size())
+        addDims(op.getInMap(argument.getArgNumber()), dims);
       return dims;
     }
     Operation* definition = value.getDefiningOp();
@@ -68,12 +78,14 @@ bool FusedOp::walksAlike(OpOperand& read, OpOperand& write) {
       cast<ShapedType>(read.get().getType()).getShape() !=
           cast<ShapedType>(write.get().getType()).getShape())
     return false;
-  llvm::SmallBitVector missing(getSpace().size()), reduced(getSpace().size());
+  llvm::SmallBitVector missing(getSpace().size()), reduced(getSpace().size()),
+      used(getSpace().size());
+  addDims(map, used);
   for (auto reduce : getBlock().getOps<ReduceOp>())
     for (int64_t d : reduce.getDims())
       reduced.set(d);
   for (auto [d, extent] : llvm::enumerate(getSpace()))
-    if (extent != 1 && !map.isFunctionOfDim(d)) {
+    if (extent != 1 && !used.test(d)) {
       if (!reduced.test(d))
         return false;
       missing.set(d);
@@ -133,6 +145,8 @@ std::optional<std::pair<int64_t, int64_t>> boundsOf(AffineExpr expr, ArrayRef<in
 /// No two points of the dimensions that `expr` uses have one value: sorted by stride, each stride
 /// exceeds the span of the smaller ones.
 bool isInjective(AffineExpr expr, ArrayRef<int64_t> space) {
+  if (isa<AffineDimExpr, AffineConstantExpr>(expr))
+    return true;
   SmallVector<std::pair<int64_t, int64_t>> digits; // (stride, extent)
   auto zero = getAffineConstantExpr(0, expr.getContext());
   SmallVector<AffineExpr> origin(space.size(), zero);
@@ -205,13 +219,13 @@ LogicalResult verifyYieldedValue(FusedOp op, unsigned i, Value value, Dependence
   llvm::SmallBitVector used(rank);
   AffineMap map = op.getOutMap(i);
   for (AffineExpr expr : map.getResults()) {
-    for (unsigned d = 0; d < rank; ++d)
-      if (expr.isFunctionOfDim(d)) {
-        if (used.test(d))
-          return op.emitOpError("(C5) map ")
-                 << AffineMapAttr::get(map) << " uses dimension " << d << " twice";
-        used.set(d);
-      }
+    llvm::SmallBitVector own(rank);
+    addDims(expr, own);
+    for (int d : own.set_bits())
+      if (used.test(d))
+        return op.emitOpError("(C5) map ")
+               << AffineMapAttr::get(map) << " uses dimension " << d << " twice";
+    used |= own;
     if (!isInjective(expr, op.getSpace()))
       return op.emitOpError("(C5) map ")
              << AffineMapAttr::get(map) << " sends several points to one element";
