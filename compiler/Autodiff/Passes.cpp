@@ -4,6 +4,13 @@
 
 namespace titan {
 
+/// Functions are single blocks here, in which the patterns leave nothing for a region to simplify.
+static std::unique_ptr<mlir::Pass> createFolding() {
+  mlir::GreedyRewriteConfig config;
+  config.setRegionSimplificationLevel(mlir::GreedySimplifyRegionLevel::Disabled);
+  return mlir::createCanonicalizerPass(config);
+}
+
 void addDifferentiatePasses(mlir::OpPassManager& passes) {
   passes.addPass(createFreezeParameters());
   passes.addPass(createInsertLoss());
@@ -11,10 +18,10 @@ void addDifferentiatePasses(mlir::OpPassManager& passes) {
   // Before anything shares the pads: a piece that is used twice stays one.
   passes.addPass(createCombinePieces());
   // Rules build constants, and forward values again where they need them: fold, then share.
-  passes.addPass(mlir::createCanonicalizerPass());
+  passes.addPass(createFolding());
   passes.addPass(createCombineDuplicates());
   // What lost its last use to the sharing goes.
-  passes.addPass(mlir::createCanonicalizerPass());
+  passes.addPass(createFolding());
   passes.addPass(createDecidePrecision());
   passes.addPass(createVerifyDifferentiate());
 }

@@ -25,6 +25,7 @@ LogicalResult applyRaisePatterns(func::FuncOp function, const FrozenRewritePatte
   Inserted inserted;
   GreedyRewriteConfig config;
   config.enableFolding(false).enableConstantCSE(false).setListener(&inserted);
+  config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
   if (failed(applyPatternsGreedily(function, patterns, config)))
     return failure();
   function.walk([&](Operation* op) {
