@@ -121,20 +121,32 @@ private:
     if (failed(kernel))
       return failure();
     command.target = *kernel;
-    LoopNest nest(op);
-    setCost(nest, costOf(nest, table.target().machine()), command);
+    setCost(op, command);
     if (failed(addScalars(op.getScalars(), command)) ||
         failed(addOperands(op.getIns(), titan::Access::Read, command)) ||
         failed(addOperands(op.getOuts(), titan::Access::Write, command)))
       return failure();
-    return checkOverlaps(op, nest, command);
+    return checkOverlaps(op, command);
+  }
+
+  /// Once for all commands of one kernel.
+  void setCost(kernel::FusedOp op, Command& command) {
+    auto [known, isNew] = costs.try_emplace(command.target);
+    if (isNew) {
+      const LoopNest nest(op);
+      setCost(nest, costOf(nest, table.target().machine()), known->second);
+    }
+    command.flops = known->second.flops;
+    command.bytes = known->second.bytes;
+    command.launch = known->second.launch;
   }
 
   /// Units run in any order, at once: an out may lie on an in only where every unit writes exactly
   /// what it alone reads.
-  LogicalResult checkOverlaps(kernel::FusedOp op, const LoopNest& nest, const Command& command) {
-    size_t inCount = nest.ins.size();
-    for (size_t j = 0; j < nest.outs.size(); ++j) {
+  LogicalResult checkOverlaps(kernel::FusedOp op, const Command& command) {
+    std::optional<LoopNest> built;
+    size_t inCount = op.getIns().size();
+    for (size_t j = 0; j < op.getOuts().size(); ++j) {
       const Operand& out = command.operands[inCount + j];
       for (size_t i = 0; i < inCount; ++i) {
         const Operand& in = command.operands[i];
@@ -143,6 +155,7 @@ private:
                        out.address.base < in.address.base + in.bytes;
         if (!overlap || op.getBlock().getArgument(i).use_empty())
           continue;
+        const LoopNest& nest = built ? *built : built.emplace(op);
         bool alike = in.address.base == out.address.base &&
                      nest.ins[i].strides == nest.outs[j].strides &&
                      nest.ins[i].offset == nest.outs[j].offset;
@@ -327,8 +340,9 @@ private:
   CollectiveTable& collectives;
   llvm::DenseMap<Operation*, uint32_t> started; ///< the collectives of starts
   Function result;
-  int64_t workspaceBytes = 0; ///< of the library calls so far
-  SmallVector<Value> loops;   ///< counters of the open repeats, outermost first
+  llvm::DenseMap<uint32_t, Command> costs; ///< of kernels by number
+  int64_t workspaceBytes = 0;              ///< of the library calls so far
+  SmallVector<Value> loops;                ///< counters of the open repeats, outermost first
 };
 
 } // namespace

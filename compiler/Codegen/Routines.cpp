@@ -1,5 +1,6 @@
 #include "compiler/Codegen/Routines.h"
 
+#include "compiler/Support/KernelKey.h"
 #include "dialects/Kernel/AttentionRoutine.h"
 
 #include "llvm/Support/raw_ostream.h"
@@ -10,12 +11,16 @@ using namespace mlir;
 
 namespace titan::codegen {
 
-RoutineCode codeOfParameters(kernel::CallOp call) {
-  std::string key;
-  llvm::raw_string_ostream(key) << call.getRoutine() << call.getIns().getTypes() << '|'
-                                << call.getOuts().getTypes();
-  return {key, {}};
+/// `routine` and the types of what the call reads and writes.
+static std::string keyOf(kernel::CallOp call, Attribute routine) {
+  KeyBuilder key;
+  key.add(routine);
+  key.addTypes(call.getIns().getTypes());
+  key.addTypes(call.getOuts().getTypes());
+  return key.str().str();
 }
+
+RoutineCode codeOfParameters(kernel::CallOp call) { return {keyOf(call, call.getRoutine()), {}}; }
 
 SmallVector<unsigned> insThenOuts(kernel::CallOp call) {
   SmallVector<unsigned> numbers(call.getIns().size() + call.getOuts().size());
@@ -67,12 +72,11 @@ std::string describeGemm(kernel::CallOp call) {
 
 /// Shapes of the operands play no part: the parameters count elements.
 RoutineCode codeOfGemm(kernel::CallOp call) {
-  std::string key;
-  llvm::raw_string_ostream stream(key);
-  stream << call.getRoutine();
+  KeyBuilder key;
+  key.add(Attribute(call.getRoutine()));
   for (Value operand : call->getOperands())
-    stream << ' ' << cast<ShapedType>(operand.getType()).getElementType();
-  return {key, {}};
+    key.add(cast<ShapedType>(operand.getType()).getElementType());
+  return {key.str().str(), {}};
 }
 
 /// A, B, C and then the bias.
@@ -104,9 +108,7 @@ std::string describeAttention(kernel::CallOp call) {
 /// The stream of the dropout is what differs between the layers of a model.
 RoutineCode codeOfAttention(kernel::CallOp call) {
   auto attention = cast<kernel::AttentionAttr>(call.getRoutine());
-  RoutineCode code;
-  llvm::raw_string_ostream(code.key) << kernel::withoutStream(attention) << call.getIns().getTypes()
-                                     << '|' << call.getOuts().getTypes();
+  RoutineCode code{keyOf(call, kernel::withoutStream(attention)), {}};
   if (kernel::AttentionDropoutAttr dropout = attention.getDropout())
     code.scalars.push_back(dropout.getStream());
   return code;

@@ -24,8 +24,8 @@ struct CompiledImage {
   std::string log;   ///< of the assembler, if there was one
 };
 
-/// What decides the code of a kernel.call, as text: two calls with one text share a kernel. What
-/// differs between them all the same is handed to the kernel as further scalars.
+/// What decides the code of a kernel.call: two calls with one key (`KeyBuilder`) share a kernel.
+/// What differs between them all the same is handed to the kernel as further scalars.
 struct RoutineCode {
   std::string key;
   llvm::SmallVector<int64_t> scalars;
