@@ -27,8 +27,8 @@ bool moveBehind(PairRewriter& rewriter, kernel::FusedOp first, kernel::FusedOp s
 
 /// One kernel of the two over `space` in the consumer's place, which also writes the producer's
 /// results `kept`; `pair` is theirs; `keepProducer` leaves the producer to its other readers. Null,
-/// with `why` set, if it cannot be: among others where a collective starts or is awaited between the
-/// two.
+/// with `why` set, if it cannot be: among others where a collective starts or is awaited between
+/// the two.
 kernel::FusedOp replacePair(PairRewriter& rewriter, KernelPair& pair, kernel::FusedOp producer,
                             kernel::FusedOp consumer, const MergedSpace& space,
                             llvm::ArrayRef<unsigned> kept, bool keepProducer, std::string& why);
