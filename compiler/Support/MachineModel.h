@@ -56,7 +56,7 @@ struct MachineModel {
   int64_t embeddingGradSortedRows = int64_t{1} << 40;
   /// Rows of tiles that may round one operand each; 0: products read operands of one type.
   int64_t roundedOperandTileRows = 2;
-  /// 0: products read no patches where they stand in the operand of a convolution; those are copied.
+  /// Products read patches where they stand in the operand of a convolution; 0: those are copied.
   int64_t patchesInPlace = 1;
   /// Bytes: rows of temporaries, and those above 4 KiB, begin at multiples of it.
   int64_t rowAlignment = 1, longRowAlignment = 1;
