@@ -30,11 +30,9 @@ from verdict import failed  # noqa: E402
 # The exports of a model give one program (test/training), so one is enough here; of these models each recipe is trained.
 EVERY_RECIPE = ("gpt-nano", "relu")
 # Models whose table is run on kernels for the CPU too.
-MODELS = ("activations", "convolutions", "decoder", "frozen", "functional", "gpt-nano", "loss-inside", "own-parameters", "relu", "residual", "routed", "segmentation",
-          "tied", "twice-used", "words")
+MODELS = ("activations", "convolutions", "decoder", "frozen", "functional", "gpt-nano", "loss-inside", "own-parameters", "recurrent", "relu", "residual", "routed",
+          "segmentation", "tied", "twice-used", "words")
 NARROW_MODELS = ("convolutions", "gpt-nano", "relu")  # that are compared with products of bf16, too
-# Models of what a card does not compute yet: they are refused by name.
-NOT_YET = dict.fromkeys(("recurrent", "recurrent-plain"), "recurrence")
 CUDA = ("--target=cuda",)
 MODULES = TRAINING / "modules"
 # Of small modules one of each family that no model above has.
@@ -59,25 +57,10 @@ def losses(tools, folder, reference, export, recipe, scratch):
     return check_losses.check(tools, folder, reference, export, recipe, scratch, *CUDA)
 
 
-def refusal(tools, folder, export, recipe, scratch):
-    """A model with such an op is no job for a card, and leaves none."""
-    job = scratch / "job"
-    try:
-        titan_job.compile_job(tools, folder / f"{export}.onnx", folder / f"{recipe}.toml", job, *CUDA)
-    except titan_job.Failure as failure:
-        said = f"{NOT_YET[folder.name]} has no kernel on cuda"
-        wrong = [] if said in str(failure) and "exit 1 of" in str(failure) else [f"not refused with '{said}': {failure}"]
-        return wrong + (["leaves a job"] if job.exists() else [])
-    return ["compiles"]
-
-
 def loss_checks(tools):
     for folder in sorted(check_losses.REFERENCES.glob("*/")):
         reference = json.loads((folder / "reference.json").read_text())
         recipes = list(reference["recipes"])
-        if folder.name in NOT_YET:
-            yield f"refusal of {folder.name}", (refusal, tools, folder, reference["exports"][0], recipes[0])
-            continue
         for recipe in recipes if folder.name in EVERY_RECIPE else recipes[:1]:
             yield f"losses of {folder.name} by {recipe}", (losses, tools, folder, reference, reference["exports"][0], recipe)
 

@@ -55,6 +55,9 @@ MachineModel cardModel() {
   // What AttentionKernel.cpp has for a block of threads; sums over queries stay in its registers.
   machine.attentionRows = machine.attentionRowsOfWide = machine.attentionKeys = 64;
   machine.attentionPadding = 0;
+  // A warp reads neighbours; each weight is read once for a block's samples.
+  machine.recurrentColumns = 32;
+  machine.recurrentSamples = 4;
   // Of allocations by the driver, and enough for the widest access.
   machine.arenaAlignment = 256;
   return machine;

@@ -3,6 +3,7 @@
 #include "compiler/Codegen/cuda/AttentionKernel.h"
 #include "compiler/Codegen/cuda/EmbeddingKernel.h"
 #include "compiler/Codegen/cuda/GemmKernel.h"
+#include "compiler/Codegen/cuda/RecurrenceKernel.h"
 #include "compiler/Codegen/cuda/ScatterKernel.h"
 #include "compiler/Codegen/cuda/TopKKernel.h"
 
@@ -22,6 +23,7 @@ constexpr CudaRoutine gemm = {&gemmRoutine, emitGemmKernel};
 constexpr CudaRoutine attention = {&attentionRoutine, emitAttentionKernel};
 constexpr CudaRoutine embedding = {&embeddingRoutine, emitEmbeddingKernel};
 constexpr CudaRoutine embeddingGrad = {&embeddingGradRoutine, emitEmbeddingGradKernels};
+constexpr CudaRoutine recurrence = {&recurrenceRoutine, emitRecurrenceKernel};
 constexpr CudaRoutine scatter = {&scatterRoutine, emitScatterKernel};
 constexpr CudaRoutine topK = {&topKRoutine, emitTopKKernel};
 
@@ -31,6 +33,7 @@ const CudaRoutine* find(Attribute routine) {
       .Case([](kernel::AttentionAttr) { return &attention; })
       .Case([](kernel::EmbeddingAttr) { return &embedding; })
       .Case([](kernel::EmbeddingGradAttr) { return &embeddingGrad; })
+      .Case([](kernel::RecurrenceAttr) { return &recurrence; })
       .Case([](kernel::ScatterAttr) { return &scatter; })
       .Case([](kernel::TopKAttr) { return &topK; })
       .Default(nullptr);

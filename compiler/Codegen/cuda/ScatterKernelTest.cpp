@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 namespace titan::codegen::cuda::testing {
 namespace {
@@ -29,42 +28,6 @@ std::unique_ptr<CudaRunner> compile(const std::string& text) {
     return runner.take();
   ADD_FAILURE() << runner.error().message() << "\n" << text;
   return nullptr;
-}
-
-/// What a launch makes of the operands' bytes, of which the first `ins` were written before.
-std::vector<std::string> runIn(const CudaRunner& runner, std::vector<std::string> bytes, size_t ins,
-                               ptx::Order order, ptx::Counters* counters = nullptr) {
-  ptx::Memory memory;
-  std::vector<uint64_t> operands;
-  for (const std::string& content : bytes) {
-    const auto size = static_cast<int64_t>(content.size());
-    operands.push_back(memory.allocate(size).take());
-    if (operands.size() > ins)
-      continue;
-    std::memcpy(memory.bytes(operands.back(), size).data(), content.data(), content.size());
-    memory.markWritten(operands.back(), size);
-  }
-  Result<ptx::Counters> counted = runner.run(0, operands, {}, order, memory);
-  EXPECT_TRUE(counted.ok()) << counted.error().message() << "\n" << runner.ptx();
-  if (!counted.ok())
-    return {};
-  for (size_t i = 0; i < bytes.size(); ++i) {
-    const auto size = static_cast<int64_t>(bytes[i].size());
-    EXPECT_FALSE(memory.firstUnwritten(operands[i], size)) << "operand " << i;
-    std::memcpy(bytes[i].data(), memory.bytes(operands[i], size).data(), bytes[i].size());
-  }
-  if (counters)
-    *counters = counted.take();
-  return bytes;
-}
-
-/// The same bytes in three orders.
-std::vector<std::string> runInAllOrders(const CudaRunner& runner,
-                                        const std::vector<std::string>& bytes, size_t ins) {
-  auto found = runIn(runner, bytes, ins, ptx::Order::Ascending);
-  for (ptx::Order order : {ptx::Order::Descending, ptx::Order::Random})
-    EXPECT_EQ(runIn(runner, bytes, ins, order), found);
-  return found;
 }
 
 void checkScatter(const ScatterCase& c, std::mt19937& generator, bool assembles = false) {
@@ -123,7 +86,7 @@ TEST(CudaScatterKernel, MovesAsMuchAsFits) {
     auto runner = compile(text);
     ASSERT_TRUE(runner);
     ptx::Counters counters;
-    runIn(*runner, drawScatter(c, generator).operands, 3, ptx::Order::Ascending, &counters);
+    runOnBytes(*runner, drawScatter(c, generator).operands, 3, ptx::Order::Ascending, &counters);
     EXPECT_EQ(counters.globalStores.byWidth[log], counters.globalStores.requests) << element;
   }
 }

@@ -93,6 +93,40 @@ Result<ptx::Counters> CudaRunner::run(size_t kernel, std::span<const uint64_t> o
   return counters;
 }
 
+std::vector<std::string> runOnBytes(const CudaRunner& runner, std::vector<std::string> bytes,
+                                    size_t ins, ptx::Order order, ptx::Counters* counters) {
+  ptx::Memory memory;
+  std::vector<uint64_t> operands;
+  for (const std::string& content : bytes) {
+    const auto size = static_cast<int64_t>(content.size());
+    operands.push_back(memory.allocate(size).take());
+    if (operands.size() > ins)
+      continue;
+    std::memcpy(memory.bytes(operands.back(), size).data(), content.data(), content.size());
+    memory.markWritten(operands.back(), size);
+  }
+  Result<ptx::Counters> counted = runner.run(0, operands, {}, order, memory);
+  EXPECT_TRUE(counted.ok()) << counted.error().message() << "\n" << runner.ptx();
+  if (!counted.ok())
+    return {};
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    const auto size = static_cast<int64_t>(bytes[i].size());
+    EXPECT_FALSE(memory.firstUnwritten(operands[i], size)) << "operand " << i;
+    std::memcpy(bytes[i].data(), memory.bytes(operands[i], size).data(), bytes[i].size());
+  }
+  if (counters)
+    *counters = counted.take();
+  return bytes;
+}
+
+std::vector<std::string> runInAllOrders(const CudaRunner& runner,
+                                        const std::vector<std::string>& bytes, size_t ins) {
+  auto found = runOnBytes(runner, bytes, ins, ptx::Order::Ascending);
+  for (ptx::Order order : {ptx::Order::Descending, ptx::Order::Random})
+    EXPECT_EQ(runOnBytes(runner, bytes, ins, order), found);
+  return found;
+}
+
 void expectAssembles(const std::string& ptx) {
   static const std::unique_ptr<Assembler> assembler = [] {
     std::unique_ptr<Assembler> found = Assembler::find();

@@ -36,6 +36,16 @@ private:
   std::shared_ptr<const ptx::Module> code_;
 };
 
+/// What the first kernel makes of its operands' bytes, of which the first `ins` were written before.
+/// Fails the test, and returns none, where it does not run; fails where it leaves bytes unwritten.
+std::vector<std::string> runOnBytes(const CudaRunner& runner, std::vector<std::string> bytes,
+                                    size_t ins, ptx::Order order,
+                                    ptx::Counters* counters = nullptr);
+
+/// Fails the test unless they are the same in three orders of blocks and warps.
+std::vector<std::string> runInAllOrders(const CudaRunner& runner,
+                                        const std::vector<std::string>& bytes, size_t ins);
+
 /// Fails the test unless `ptx` assembles for every architecture without spills and stack. Without
 /// an assembler it prints so and does nothing.
 void expectAssembles(const std::string& ptx);
