@@ -21,9 +21,8 @@ public:
   BlockMachine(OpBuilder& builder, kernel::CallOp call, Value memory, int64_t samples,
                int64_t threads)
       : RecurrenceMachine(cast<kernel::RecurrenceAttr>(call.getRoutine()).getElement()),
-        ThreadBuilder(builder, call.getLoc()),
-        a(cast<kernel::RecurrenceAttr>(call.getRoutine())), memory(memory), samples(samples),
-        threads(threads) {}
+        ThreadBuilder(builder, call.getLoc()), a(cast<kernel::RecurrenceAttr>(call.getRoutine())),
+        memory(memory), samples(samples), threads(threads) {}
 
   /// Returns the number of the block's first sample. What a sample that there is not would have is
   /// 0 in scratch memory.
@@ -69,8 +68,8 @@ public:
                         return next;
                       });
       for (int64_t sample = 0; sample < samples; ++sample)
-        ThreadBuilder::store(sums[sample],
-                             address(p.product, add(column, sample * p.productRow)), numberBytes);
+        ThreadBuilder::store(sums[sample], address(p.product, add(column, sample * p.productRow)),
+                             numberBytes);
     });
   }
 
@@ -78,8 +77,8 @@ public:
     return ThreadBuilder::address(pointer, f32Type(), offset);
   }
   Value read(Value pointer, Value offset, const Lanes&, Type type) override {
-    return widen(
-        load(type, ThreadBuilder::address(pointer, type, offset), type.getIntOrFloatBitWidth() / 8));
+    return widen(load(type, ThreadBuilder::address(pointer, type, offset),
+                      type.getIntOrFloatBitWidth() / 8));
   }
   void write(Value value, Value pointer, Value offset, const Lanes&, Type type) override {
     ThreadBuilder::store(narrow(value, type), ThreadBuilder::address(pointer, type, offset),
@@ -114,8 +113,8 @@ private:
 LogicalResult emitRecurrenceKernel(KernelModule& kernels, kernel::CallOp call, StringRef symbol) {
   auto routine = cast<kernel::RecurrenceAttr>(call.getRoutine());
   if (routine.getAccumulation().isF64())
-    return call.emitError() << ir::describePlace(call) << ": recurrence of "
-                            << routine.getElement() << " has no kernel on cuda";
+    return call.emitError() << ir::describePlace(call) << ": recurrence of " << routine.getElement()
+                            << " has no kernel on cuda";
   const int64_t bytes = scratchOfSample(routine) * numberBytes;
   int64_t samples = std::min(routine.getSamples(), routine.getBatch());
   while (samples > 1 && samples * bytes > mostShared)
@@ -132,9 +131,11 @@ LogicalResult emitRecurrenceKernel(KernelModule& kernels, kernel::CallOp call, S
   using Use = EntryOperand::Use;
   Entry entry{symbol.str(), llvm::divideCeilSigned(routine.getBatch(), samples), threads, {}, 0};
   for (Value in : call.getIns())
-    entry.operands.push_back({Use::Read, cast<ShapedType>(in.getType()).getNumElements() * bytesOf(elementOf(in))});
+    entry.operands.push_back(
+        {Use::Read, cast<ShapedType>(in.getType()).getNumElements() * bytesOf(elementOf(in))});
   for (Value out : call.getOuts()) // what a step reads of the one before
-    entry.operands.push_back({Use::Both, cast<ShapedType>(out.getType()).getNumElements() * bytesOf(elementOf(out))});
+    entry.operands.push_back(
+        {Use::Both, cast<ShapedType>(out.getType()).getNumElements() * bytesOf(elementOf(out))});
   OpBuilder builder(call.getContext());
   func::FuncOp function = kernels.add(builder, call.getLoc(), std::move(entry));
   Value memory = kernels.dynamicShared(builder, call.getLoc(), samples * bytes);

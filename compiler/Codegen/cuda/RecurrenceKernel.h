@@ -6,8 +6,8 @@
 
 namespace titan::codegen::cuda {
 
-/// Fails, with a diagnostic on `call`, on f64, and where one sample's states take more shared memory
-/// than a block has.
+/// Fails, with a diagnostic on `call`, on f64, and where the states of one sample take more shared
+/// memory than a block has.
 mlir::LogicalResult emitRecurrenceKernel(KernelModule& kernels, kernel::CallOp call,
                                          llvm::StringRef symbol);
 

@@ -56,9 +56,7 @@ protected:
   Value times(Value x, int64_t y) { return create<arith::MulIOp>(x, index(y)); }
 
   // Offsets of lanes, in elements: in tensors of one step ([B, H]), of all steps, and in scratch.
-  Value ofState(const Lanes& at) {
-    return plus(times(plus(first, at.sample), s.width), at.column);
-  }
+  Value ofState(const Lanes& at) { return plus(times(plus(first, at.sample), s.width), at.column); }
   Value ofState(Value t, const Lanes& at) { return plus(times(t, s.batch * s.width), ofState(at)); }
   Value ofGate(Value t, unsigned g, const Lanes& at) {
     Value sample = plus(times(t, s.batch), plus(first, at.sample));

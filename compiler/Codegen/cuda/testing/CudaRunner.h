@@ -36,8 +36,9 @@ private:
   std::shared_ptr<const ptx::Module> code_;
 };
 
-/// What the first kernel makes of its operands' bytes, of which the first `ins` were written before.
-/// Fails the test, and returns none, where it does not run; fails where it leaves bytes unwritten.
+/// What the first kernel makes of its operands' bytes, of which the first `ins` were written
+/// before. Fails the test, and returns none, where it does not run; fails where it leaves bytes
+/// unwritten.
 std::vector<std::string> runOnBytes(const CudaRunner& runner, std::vector<std::string> bytes,
                                     size_t ins, ptx::Order order,
                                     ptx::Counters* counters = nullptr);

@@ -112,7 +112,7 @@ Numbers roundedTo(const std::string& element, const Numbers& values) {
 }
 
 static void expectClose(const std::vector<Numbers>& found, const std::vector<Numbers>& expected,
-                 double tolerance) {
+                        double tolerance) {
   ASSERT_EQ(found.size(), expected.size());
   for (size_t out = 0; out < found.size(); ++out) {
     double largest = 1;
@@ -184,8 +184,7 @@ void checkRecurrence(const RecurrenceCase& c, std::mt19937& generator,
     ins.push_back(c0);
   if (c.bias)
     ins.push_back(bias);
-  const std::vector<Numbers> found =
-      RecurrenceRoutine(c, /*isGradient=*/false).run(ins, run);
+  const std::vector<Numbers> found = RecurrenceRoutine(c, /*isGradient=*/false).run(ins, run);
   expectClose(found, expected, tolerance);
 
   // On what forward gave, so that only the gradient's own rounding shows.
