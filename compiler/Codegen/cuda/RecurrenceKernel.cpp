@@ -27,13 +27,7 @@ public:
   /// Returns the number of the block's first sample. What a sample that there is not would have is
   /// 0 in scratch memory.
   Value enter() {
-    emitLoop(builder, loc, threadNumber(builder, loc), index(taken), threads, {},
-             [&](Value at, ValueRange) {
-               ThreadBuilder::store(f32(0), ThreadBuilder::address(memory, f32Type(), at),
-                                    numberBytes);
-               return SmallVector<Value>();
-             });
-    emitBarrier(builder, loc);
+    overAll(index(taken), [&](Value at) { store(f32(0), address(memory, at), numberBytes); });
     Value from = mul(blockNumber(builder, loc), samples);
     count = smaller(sub(index(a.getBatch()), from), samples);
     return from;
@@ -68,8 +62,7 @@ public:
                         return next;
                       });
       for (int64_t sample = 0; sample < samples; ++sample)
-        ThreadBuilder::store(sums[sample], address(p.product, add(column, sample * p.productRow)),
-                             numberBytes);
+        store(sums[sample], address(p.product, add(column, sample * p.productRow)), numberBytes);
     });
   }
 
@@ -81,8 +74,8 @@ public:
                       type.getIntOrFloatBitWidth() / 8));
   }
   void write(Value value, Value pointer, Value offset, const Lanes&, Type type) override {
-    ThreadBuilder::store(narrow(value, type), ThreadBuilder::address(pointer, type, offset),
-                         type.getIntOrFloatBitWidth() / 8);
+    store(narrow(value, type), ThreadBuilder::address(pointer, type, offset),
+          type.getIntOrFloatBitWidth() / 8);
   }
   Value number(double value) override { return f32(value); }
   Value rounded(Value value) override { return widen(narrow(value, element)); }
