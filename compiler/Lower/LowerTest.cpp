@@ -161,12 +161,12 @@ std::string drawConvolution(std::mt19937& generator, const std::string& element)
                   drawn.kernelGrad("%a, %b", "", element, wide));
 }
 
-/// For a machine whose products read no patches, if not `inPlace`.
-void setPatches(ModuleOp module, bool inPlace) {
+/// The default machine but for `member`.
+void setMachine(ModuleOp module, int64_t titan::MachineModel::* member, int64_t value) {
   titan::TargetInfo target;
   target.cpu = "x86-64-v3";
   target.machine = titan::MachineModel();
-  target.machine->patchesInPlace = inPlace;
+  *target.machine.*member = value;
   titan::setTarget(module, target);
 }
 
@@ -191,7 +191,7 @@ TEST_F(Lower, DrawnConvolutions) {
     SCOPED_TRACE("TITAN_TEST_SEED=" + std::to_string(seed) + "\n" + text);
     auto module = parse(text);
     const bool inPlace = seed % 2 == 0;
-    setPatches(*module, inPlace);
+    setMachine(*module, &titan::MachineModel::patchesInPlace, inPlace);
     expectEquivalent(*module);
     const int patches = countPatches(*lower(*module).fused);
     if (inPlace)
@@ -646,11 +646,7 @@ TEST_F(Lower, SumsDownColumnsOfLongRowsStayApart) {
       return %y, %c : tensor<12x2000xf32>, tensor<2000xf32>
     })");
   for (auto [columnSums, kernels] : {std::pair<int64_t, int>{2000, 1}, {1999, 2}}) {
-    titan::TargetInfo target;
-    target.cpu = "x86-64-v3";
-    target.machine = titan::MachineModel();
-    target.machine->columnSums = columnSums;
-    titan::setTarget(*module, target);
+    setMachine(*module, &titan::MachineModel::columnSums, columnSums);
     expectEquivalent(*module);
     EXPECT_EQ(count<titan::kernel::FusedOp>(*lower(*module).fused), kernels);
   }
